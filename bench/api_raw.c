@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * api_raw.c - the floors of raw.h as one more interface. Its variants are the choices that no machine agrees on: for latency how to wait
+ * (fence or not, 0 to 2 pauses), for bandwidth how to copy in. Which one is the floor is decided by whoever collects: the best. */
+#include "floor_copy.h"
+#include "side.h"
+
+#include <stdlib.h>
+
+enum { SHORT, BULK };
+
+static struct bench_side *of; /* handlers have no argument for it */
+
+static void on_short(struct raw_end *e, const void *payload, uint32_t len)
+{
+    struct bench_side *s = of;
+    (void)e;
+    memcpy(bench_slot(s), payload, len);
+    bench_count(s, payload, len);
+}
+
+static void on_bulk(struct raw_end *e, const void *payload, uint32_t len)
+{
+    struct bench_side *s = of;
+    (void)len;
+    e->to = bench_slot(s);
+    e->to_bytes = s->bytes;
+    if (raw_take(e, payload))
+        bench_count(s, e->to, s->bytes);
+}
+
+static int raw_open(struct bench_side *s)
+{
+    s->own = calloc(1, sizeof(struct raw_end));
+    of = s;
+    return s->own ? 0 : bench_side_fail(s, "no memory");
+}
+
+static void raw_close(struct bench_side *s)
+{
+    free(s->own);
+}
+
+static int raw_prepare(struct bench_side *s, const struct bench_order *o)
+{
+    struct raw_end *e = s->own;
+    struct raw_direction *out = &s->area->direction[s->side];
+    /* Only this side's own direction: the other does the same with the other one, and both meet before they start. */
+    for (unsigned i = 0; i < RAW_LINES; i++)
+        atomic_store_explicit(&out->line[i].header, 0, memory_order_relaxed);
+    atomic_store_explicit(&out->credit, 0, memory_order_relaxed);
+    atomic_store_explicit(&out->taken, 0, memory_order_relaxed);
+    raw_start(e, out, &s->area->direction[!s->side]);
+    e->handler[SHORT] = on_short;
+    e->handler[BULK] = on_bulk;
+    e->handler[2] = e->handler[3] = on_short;
+    e->one_core = s->one_core;
+    e->copy_in = floor_copy_in(0);
+    e->copy_out = floor_copy_out();
+    if (o->test == BENCH_LATENCY) {
+        e->fence = o->variant >= 3;
+        e->pauses = o->variant % 3;
+    } else if (o->test != BENCH_RATE) {
+        e->copy_in = floor_copy_in(o->variant);
+    }
+    return 0;
+}
+
+static inline void put(struct bench_side *s, struct raw_end *e, const void *from, size_t n)
+{
+    (void)s;
+    if (n <= RAW_PAYLOAD)
+        raw_send(e, SHORT, from, (uint32_t)n);
+    else
+        raw_send_bulk(e, BULK, from, n);
+}
+
+static int raw_ping(struct bench_side *s, uint64_t n, struct bench_hist *h)
+{
+    struct raw_end *e = s->own;
+    uint64_t target = s->got;
+    for (uint64_t i = 0; i < n; i++) {
+        uint64_t t0 = h ? bench_ticks() : 0;
+        target++;
+        if (s->side == 0) {
+            put(s, e, s->pool, s->bytes);
+            raw_settle(e);
+        }
+        while (s->got < target)
+            if (!raw_poll(e))
+                raw_relax(e);
+        if (s->side == 1) {
+            put(s, e, s->pool, s->bytes);
+            raw_settle(e);
+        }
+        if (h)
+            bench_hist_add(h, bench_ticks() - t0);
+    }
+    return 0;
+}
+
+static int raw_stream(struct bench_side *s, uint64_t n)
+{
+    struct raw_end *e = s->own;
+    if (s->side == 1) {
+        while (s->got < n)
+            if (!raw_poll(e))
+                raw_relax(e);
+        return 0;
+    }
+    if (s->bytes == 8) {
+        for (uint64_t i = 0; i < n; i++)
+            raw_send(e, SHORT, &i, 8);
+        return 0;
+    }
+    for (uint64_t i = 0; i < n; i++) {
+        memcpy(s->pool, &i, s->bytes < 8 ? s->bytes : 8);
+        put(s, e, s->pool, s->bytes);
+    }
+    return 0;
+}
+
+static int raw_put(struct bench_side *s, const void *from, size_t n)
+{
+    put(s, s->own, from, n);
+    return 0;
+}
+
+static int raw_look(struct bench_side *s)
+{
+    struct raw_end *e = s->own;
+    if (!raw_poll(e))
+        raw_relax(e);
+    return 0;
+}
+
+const struct bench_api bench_api_raw = {
+    .name = "raw",
+    .open = raw_open,
+    .close = raw_close,
+    .prepare = raw_prepare,
+    .ping = raw_ping,
+    .stream = raw_stream,
+    .put = raw_put,
+    .poll = raw_look,
+};

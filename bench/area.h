@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * area.h - the memory through which `runnel bench` steers pairs of processes that measure.
+ *
+ * A coordinator owns the area (a memfd). Each interface, and the raw floors, is a pair of processes of its own, both pinned; all pairs sleep
+ * on their `turn` while one runs an order. So interfaces that cannot live in one process are measured within milliseconds of each
+ * other, on the same two cores, and one that crashes takes nothing along. The coordinator sleeps while a pair runs.
+ *
+ * Nothing here is the product's data path: it only starts, synchronises and collects. */
+#ifndef RNL_BENCH_AREA_H
+#define RNL_BENCH_AREA_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "raw.h"
+#include "stats.h"
+
+enum bench_test {
+    BENCH_PROBE, /* one cache line to and fro; the floors' pair only */
+    BENCH_LATENCY,
+    BENCH_RATE,
+    BENCH_BANDWIDTH,       /* a window of messages */
+    BENCH_BANDWIDTH_ALONE, /* one message at a time */
+    BENCH_QUIT
+};
+
+struct bench_order {
+    uint32_t test;
+    uint32_t variant; /* of a floor */
+    uint64_t bytes;
+    uint64_t count; /* round trips, messages, messages alone, windows */
+};
+
+struct bench_answer {
+    double value;       /* latency: ns one way; rate: million messages/s; bandwidth: GB/s. Of the side that measures it. */
+    double elapsed_ns;  /* of the timed part */
+    uint64_t preempted; /* involuntary context switches in it */
+    int32_t status;     /* 0, or negative: `text` says what went wrong and no value counts any more */
+    char text[200];
+};
+
+struct bench_pair {
+    _Alignas(128) _Atomic uint32_t turn; /* coordinator: number of the order below; futex */
+    struct bench_order order;
+    _Alignas(128) _Atomic uint32_t done; /* sides: +1 each when finished with a turn, and once when attached; futex */
+    _Alignas(128) _Atomic uint64_t meet; /* sides: barrier */
+    _Alignas(128) _Atomic uint64_t ball; /* sides: the probe's line */
+    _Alignas(128) _Atomic uint64_t ack;  /* side 1: messages taken in */
+    _Alignas(128) struct bench_answer answer[2];
+    struct bench_hist hist; /* round trips in ticks, written by side 0 */
+};
+
+enum { BENCH_MAX_PAIRS = 8, BENCH_AREA_MAGIC = 0x524e4c42 };
+
+struct bench_area {
+    uint32_t magic, bytes; /* an area of another build does not match */
+    int32_t cpu[2];
+    uint32_t one_core; /* both sides on one processor: yield instead of spinning */
+    double ns_per_tick;
+    uint64_t most_bytes; /* longest message of the plan */
+    struct bench_pair pair[BENCH_MAX_PAIRS];
+    _Alignas(4096) struct raw_direction direction[2]; /* the floors' rings: direction[i] is written by side i */
+};
+
+/* Coordinator: a zeroed area and its descriptor, which others open as /proc/PID/fd/FD. 0, or -errno. */
+int bench_area_create(struct bench_area **out, int *fd);
+/* Worker: maps the area behind path. 0, -errno, or -EPROTO: made by another build. */
+int bench_area_attach(const char *path, struct bench_area **out);
+
+/* Coordinator. Hands out an order and wakes both sides; then waits until they are done, at most timeout_ms. alive, if not NULL, is asked
+ * now and then. 0, -ETIMEDOUT, or what alive returned if not 0. */
+void bench_pair_order(struct bench_pair *, const struct bench_order *);
+int bench_pair_wait(struct bench_pair *, unsigned timeout_ms, int (*alive)(void *), void *arg);
+
+/* Worker. Says that it has attached; sleeps until the next order after `turn`, which it returns. */
+void bench_pair_attach(struct bench_pair *);
+uint32_t bench_pair_next(struct bench_pair *, uint32_t turn, struct bench_order *out);
+void bench_pair_done(struct bench_pair *);
+
+/* Worker: both sides of a pair arrive before either leaves. *count is private to the side and starts at 0. */
+void bench_meet(struct bench_pair *, uint64_t *count, bool one_core);
+
+#endif

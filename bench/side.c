@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * side.c - see side.h. */
+#include "side.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+enum { MIN_POOL = 4 << 20, WINDOW = 1 << 20, PROBE_ROUNDS = 5, PROBE_TRIPS = 2000 };
+
+int bench_side_fail(struct bench_side *s, const char *format, ...)
+{
+    if (s->status == 0) { /* the first one is the cause */
+        va_list ap;
+        va_start(ap, format);
+        vsnprintf(s->text, sizeof s->text, format, ap);
+        va_end(ap);
+        s->status = -1;
+    }
+    return -1;
+}
+
+/* Odd multipliers: different seeds give different words everywhere. */
+static uint64_t word_of(uint64_t seed, size_t at)
+{
+    return seed * 0x9e3779b97f4a7c15u + at * 0x2545f4914f6cdd1du;
+}
+
+void bench_fill(void *at, size_t n, uint64_t seed)
+{
+    unsigned char *p = at;
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        uint64_t w = word_of(seed, i);
+        memcpy(p + i, &w, 8);
+    }
+    uint64_t w = word_of(seed, i);
+    memcpy(p + i, &w, n - i);
+}
+
+bool bench_filled(const void *at, size_t n, uint64_t seed)
+{
+    const unsigned char *p = at;
+    size_t i = 0;
+    uint64_t wrong = 0;
+    for (; i + 8 <= n; i += 8) {
+        uint64_t w;
+        memcpy(&w, p + i, 8);
+        wrong |= w ^ word_of(seed, i);
+    }
+    uint64_t w = word_of(seed, i);
+    return wrong == 0 && memcmp(p + i, &w, n - i) == 0;
+}
+
+static void meet(struct bench_side *s)
+{
+    bench_meet(s->pair, &s->meet_count, s->one_core);
+}
+
+static uint64_t preemptions(void)
+{
+    struct rusage r;
+    return getrusage(RUSAGE_THREAD, &r) ? 0 : (uint64_t)r.ru_nivcsw;
+}
+
+/* Raw spin on one line: one way, ns, median of rounds that start together. */
+static void run_probe(struct bench_side *s, struct bench_answer *a)
+{
+    double round[PROBE_ROUNDS];
+    _Atomic uint64_t *ball = &s->pair->ball;
+    uint64_t trips = s->one_core ? 100 : PROBE_TRIPS;
+    for (int r = 0; r < PROBE_ROUNDS; r++) {
+        if (s->side == 0)
+            atomic_store_explicit(ball, 0, memory_order_relaxed);
+        meet(s);
+        uint64_t t0 = bench_now_ns();
+        for (uint64_t i = 0; i < trips; i++) {
+            uint64_t mine = 2 * i + 1 + s->side, wait_for = s->side == 0 ? 2 * i + 2 : 2 * i + 1;
+            if (s->side == 0)
+                atomic_store_explicit(ball, mine, memory_order_release);
+            while (atomic_load_explicit(ball, memory_order_acquire) != wait_for)
+                if (s->one_core)
+                    sched_yield();
+            if (s->side == 1)
+                atomic_store_explicit(ball, mine, memory_order_release);
+        }
+        round[r] = (double)(bench_now_ns() - t0) / (double)trips / 2;
+        meet(s);
+    }
+    a->value = bench_median(round, PROBE_ROUNDS);
+}
+
+/* The time without single clock readings is the value; a second, equal run with them shows the tail. */
+static int run_latency(struct bench_side *s, const struct bench_api *api, const struct bench_order *o,
+    struct bench_answer *a)
+{
+    if (api->ping(s, o->count / 8 + 20, NULL))
+        return -1;
+    s->got = s->sum = 0;
+    uint64_t t0 = bench_now_ns();
+    if (api->ping(s, o->count, NULL))
+        return -1;
+    a->elapsed_ns = (double)(bench_now_ns() - t0);
+    a->value = a->elapsed_ns / (double)o->count / 2;
+    if (s->side == 0)
+        bench_hist_clear(&s->pair->hist);
+    s->got = s->sum = 0;
+    return api->ping(s, o->count, s->side == 0 ? &s->pair->hist : NULL);
+}
+
+static int run_rate(struct bench_side *s, const struct bench_api *api, const struct bench_order *o,
+    struct bench_answer *a)
+{
+    for (int timed = 0; timed < 2; timed++) {
+        uint64_t n = timed ? o->count : o->count / 32 + 100;
+        s->got = s->sum = 0;
+        meet(s);
+        uint64_t t0 = bench_now_ns();
+        if (api->stream(s, n))
+            return -1;
+        a->elapsed_ns = (double)(bench_now_ns() - t0);
+        if (s->side == 1 && (s->got != n || (s->bytes >= 8 && s->sum != n * (n - 1) / 2)))
+            return bench_side_fail(s, "%llu messages of %llu bytes arrived with sum %llu instead of %llu with sum %llu",
+                (unsigned long long)s->got, (unsigned long long)s->bytes, (unsigned long long)s->sum,
+                (unsigned long long)n, (unsigned long long)(n * (n - 1) / 2));
+        meet(s);
+    }
+    a->value = (double)o->count / a->elapsed_ns * 1e3;
+    return 0;
+}
+
+/* o->count times: side 0 rewrites a window of messages, sends it, and waits until the other side has copied it out; that is timed.
+ * Then side 1 verifies every byte. The first turn warms up. */
+static int run_bandwidth(struct bench_side *s, const struct bench_api *api, const struct bench_order *o,
+    struct bench_answer *a)
+{
+    uint64_t window = 1;
+    if (o->test == BENCH_BANDWIDTH) {
+        window = s->bytes * 4 >= WINDOW ? 4 : WINDOW / s->bytes;
+        if (window * s->bytes > s->pool_bytes)
+            window = s->pool_bytes / s->bytes;
+    }
+    size_t places = s->pool_bytes / (window * s->bytes);
+    double ns = 0;
+    s->slots = window;
+    s->got = 0;
+    for (uint64_t turn = 0; turn <= o->count; turn++) {
+        /* Walk through the pool, so that memory is as fresh as a program's would be. */
+        size_t at = turn % places * (window * s->bytes);
+        uint64_t target = (turn + 1) * window;
+        if (s->side == 0) {
+            bench_fill(s->pool + at, window * s->bytes, turn);
+            meet(s);
+            uint64_t t0 = bench_now_ns();
+            for (uint64_t i = 0; i < window; i++)
+                if (api->put(s, s->pool + at + i * s->bytes, s->bytes))
+                    return -1;
+            while (atomic_load_explicit(&s->pair->ack, memory_order_acquire) != target) { /* pairs with the store below */
+                for (int i = 0; i < 8; i++)
+                    bench_relax(s);
+                if (api->poll(s))
+                    return -1;
+            }
+            if (turn)
+                ns += (double)(bench_now_ns() - t0);
+        } else {
+            s->to = s->spare + at;
+            meet(s);
+            while (s->got < target)
+                if (api->poll(s))
+                    return -1;
+            atomic_store_explicit(&s->pair->ack, target, memory_order_release);
+            if (!bench_filled(s->to, window * s->bytes, turn))
+                return bench_side_fail(s, "bytes of a message of %llu bytes differ from what was sent",
+                    (unsigned long long)s->bytes);
+        }
+    }
+    a->elapsed_ns = ns;
+    if (s->side == 0)
+        a->value = (double)(o->count * window * s->bytes) / ns;
+    return 0;
+}
+
+static void run_order(struct bench_side *s, const struct bench_api *api, const struct bench_order *o)
+{
+    struct bench_answer a = {0};
+    s->bytes = o->bytes;
+    s->slots = 1;
+    s->to = s->spare;
+    s->got = s->sum = 0;
+    atomic_store_explicit(&s->pair->ack, 0, memory_order_relaxed);
+    int e = 0;
+    if (o->bytes > s->pool_bytes)
+        e = bench_side_fail(s, "an order asks for %llu bytes, more than the plan's longest", (unsigned long long)o->bytes);
+    else if (api->prepare)
+        e = api->prepare(s, o);
+    meet(s);
+    if (e == 0) {
+        uint64_t before = preemptions();
+        switch (o->test) {
+        case BENCH_PROBE:
+            run_probe(s, &a);
+            break;
+        case BENCH_LATENCY:
+            run_latency(s, api, o, &a);
+            break;
+        case BENCH_RATE:
+            run_rate(s, api, o, &a);
+            break;
+        case BENCH_BANDWIDTH:
+        case BENCH_BANDWIDTH_ALONE:
+            run_bandwidth(s, api, o, &a);
+            break;
+        default:
+            bench_side_fail(s, "an order names test %u, which does not exist", o->test);
+        }
+        a.preempted = preemptions() - before;
+    }
+    a.status = s->status;
+    memcpy(a.text, s->text, sizeof a.text);
+    s->pair->answer[s->side] = a;
+}
+
+int bench_side_run(struct bench_area *area, unsigned index, const struct bench_api *api, unsigned side)
+{
+    struct bench_side s = {.area = area, .pair = &area->pair[index], .side = side, .one_core = area->one_core};
+    s.pool_bytes = area->most_bytes * 4 > MIN_POOL ? (area->most_bytes > MIN_POOL ? area->most_bytes : MIN_POOL) : MIN_POOL;
+    s.pool = aligned_alloc(4096, (s.pool_bytes + 4095) / 4096 * 4096);
+    s.spare = aligned_alloc(4096, (s.pool_bytes + 4095) / 4096 * 4096);
+    if (!s.pool || !s.spare)
+        bench_side_fail(&s, "no memory for two buffers of %zu bytes", s.pool_bytes);
+    else if (api->open(&s) == 0) {
+        int e = bench_pin(area->cpu[s.side % 2]);
+        if (e)
+            bench_side_fail(&s, "could not pin to processor %d: %s", area->cpu[s.side % 2], strerror(-e));
+        memset(s.pool, 1, s.pool_bytes);
+        memset(s.spare, 1, s.pool_bytes);
+    }
+    bool opened = s.status == 0;
+    s.side %= 2;
+    s.pair->answer[s.side].status = s.status;
+    memcpy(s.pair->answer[s.side].text, s.text, sizeof s.text);
+    bench_pair_attach(s.pair);
+    struct bench_order order = {.test = BENCH_PROBE};
+    for (uint32_t turn = 0; s.status == 0;) {
+        turn = bench_pair_next(s.pair, turn, &order);
+        if (order.test == BENCH_QUIT)
+            break;
+        run_order(&s, api, &order);
+        /* Both sides are through before either says so. A side that failed does not wait for one that hangs on it. */
+        if (s.status == 0)
+            meet(&s);
+        bench_pair_done(s.pair);
+    }
+    if (opened && s.status == 0)
+        api->close(&s);
+    free(s.pool);
+    free(s.spare);
+    return s.status ? 1 : 0;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * side.h - one process of a measuring pair: takes orders from the area (area.h), runs them over one interface (struct bench_api) and answers.
+ * What is timed, warmed up, filled and verified is the same for every interface and for the floors; an interface gives only its loops. */
+#ifndef RNL_BENCH_SIDE_H
+#define RNL_BENCH_SIDE_H
+
+#include "area.h"
+
+struct bench_side {
+    struct bench_area *area;
+    struct bench_pair *pair;
+    unsigned side; /* 0 starts round trips and sends; 1 answers and receives */
+    bool one_core;
+    uint64_t meet_count;
+    /* Handlers count here. */
+    uint64_t got, sum; /* messages, and the sum of their first 8 bytes */
+    /* Bulk messages go to slot got % slots of `to`; round trips use slot 0 of one. */
+    unsigned char *to;
+    uint64_t slots, bytes;
+    unsigned char *pool, *spare; /* pool_bytes each: composed from, received into */
+    size_t pool_bytes;
+    void *own; /* of the interface */
+    int status;
+    char text[200];
+};
+
+/* An interface. All but open and close return 0, or negative after bench_side_fail. Neither side runs another's loops meanwhile. */
+struct bench_api {
+    const char *name;
+    size_t most_bytes; /* longest message; 0 = no limit */
+    /* Joins; sets side->side. May take its time: nothing is measured yet. */
+    int (*open)(struct bench_side *);
+    void (*close)(struct bench_side *);
+    /* Before every order. variant: which of the floor's ways. May be NULL. */
+    int (*prepare)(struct bench_side *, const struct bench_order *);
+    /* n round trips of side->bytes: side 0 sends, side 1 answers from its program once its handler has received the bytes. Side 0 adds each
+     * round trip's ticks to h if that is not NULL. */
+    int (*ping)(struct bench_side *, uint64_t n, struct bench_hist *h);
+    /* Side 0 sends n messages of side->bytes whose first 8 bytes count from 0; side 1 returns once side->got has reached n. */
+    int (*stream)(struct bench_side *, uint64_t n);
+    /* One message to slot got % slots of the other side; one look at what has arrived. */
+    int (*put)(struct bench_side *, const void *from, size_t n);
+    int (*poll)(struct bench_side *);
+};
+
+extern const struct bench_api bench_api_raw, bench_api_native, bench_api_fm, bench_api_fm1;
+
+/* Records the sentence that ends this side; returns -1. */
+int bench_side_fail(struct bench_side *, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
+
+/* Attaches as a side of pair number `index`, serves orders until BENCH_QUIT. side: for an interface that does not decide it itself (the floors).
+ * The process's exit status: 0, or 1 after a failure, whose sentence is in the pair's answer. */
+int bench_side_run(struct bench_area *, unsigned index, const struct bench_api *, unsigned side);
+
+/* Every 8-byte word of a message differs from its neighbours and from the same word of other messages. */
+void bench_fill(void *at, size_t n, uint64_t seed);
+bool bench_filled(const void *at, size_t n, uint64_t seed);
+
+static inline unsigned char *bench_slot(const struct bench_side *s)
+{
+    return s->to + (s->slots > 1 ? s->got % s->slots * s->bytes : 0);
+}
+
+static inline void bench_count(struct bench_side *s, const void *message, size_t n)
+{
+    uint64_t first = 0;
+    if (n >= 8)
+        memcpy(&first, message, 8);
+    s->sum += first;
+    s->got++;
+}
+
+/* Between two polls of a loop that is not the interface's own. */
+static inline void bench_relax(const struct bench_side *s)
+{
+    if (s->one_core)
+        sched_yield();
+    else
+        bench_pause();
+}
+
+#endif

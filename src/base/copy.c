@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * copy.c - bulk copies. rep movsb writes whole lines without fetching them from the peer's core first, which vector
+ * stores do; reading a line that the peer has just written is quick with plain vector loads. Under sanitizers
+ * everything is memcpy, which they understand. */
+#include "base/copy.h"
+
+#include <string.h>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+
+#if defined(__x86_64__) && !defined(SANITIZED)
+#define FAST_COPY 1
+#include <immintrin.h>
+#else
+#define FAST_COPY 0
+#endif
+
+enum { IN_REP_MIN = 2048, OUT_WIDE_MIN = 512, OUT_TURN = 128 };
+
+#if FAST_COPY
+
+uint8_t rnl_copy_detect(void)
+{
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512f"))
+        return RNL_COPY_AVX512;
+    if (__builtin_cpu_supports("avx2"))
+        return RNL_COPY_AVX2;
+    return RNL_COPY_PLAIN;
+}
+
+void rnl_copy_in(void *to, const void *from, size_t n)
+{
+    if (n < IN_REP_MIN) {
+        memcpy(to, from, n);
+        return;
+    }
+    __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(n) : : "memory");
+}
+
+/* Both copy the whole turns and return how many bytes that was. */
+__attribute__((target("avx512f"))) static size_t copy_turns_avx512(char *to, const char *from, size_t n)
+{
+    size_t i = 0;
+    for (; n - i >= OUT_TURN; i += OUT_TURN) {
+        __m512i a = _mm512_loadu_si512(from + i);
+        __m512i b = _mm512_loadu_si512(from + i + 64);
+        _mm512_storeu_si512(to + i, a);
+        _mm512_storeu_si512(to + i + 64, b);
+    }
+    return i;
+}
+
+__attribute__((target("avx2"))) static size_t copy_turns_avx2(char *to, const char *from, size_t n)
+{
+    size_t i = 0;
+    for (; n - i >= OUT_TURN; i += OUT_TURN) {
+        const __m256i *f = (const __m256i *)(const void *)(from + i);
+        __m256i *t = (__m256i *)(void *)(to + i);
+        __m256i a = _mm256_loadu_si256(f), b = _mm256_loadu_si256(f + 1);
+        __m256i c = _mm256_loadu_si256(f + 2), d = _mm256_loadu_si256(f + 3);
+        _mm256_storeu_si256(t, a);
+        _mm256_storeu_si256(t + 1, b);
+        _mm256_storeu_si256(t + 2, c);
+        _mm256_storeu_si256(t + 3, d);
+    }
+    return i;
+}
+
+void rnl_copy_out(void *to, const void *from, size_t n, uint8_t wide)
+{
+    size_t done = 0;
+    if (n >= OUT_WIDE_MIN) {
+        if (wide == RNL_COPY_AVX512)
+            done = copy_turns_avx512(to, from, n);
+        else if (wide == RNL_COPY_AVX2)
+            done = copy_turns_avx2(to, from, n);
+    }
+    memcpy((char *)to + done, (const char *)from + done, n - done);
+}
+
+#else
+
+uint8_t rnl_copy_detect(void)
+{
+    return RNL_COPY_PLAIN;
+}
+
+void rnl_copy_in(void *to, const void *from, size_t n)
+{
+    memcpy(to, from, n);
+}
+
+void rnl_copy_out(void *to, const void *from, size_t n, uint8_t wide)
+{
+    (void)wide;
+    memcpy(to, from, n);
+}
+
+#endif

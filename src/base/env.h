@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * env.h - the seam to the world for everything between the interfaces and the system calls: time, chance, sleeping, memory shared with
+ * peers of this host, and news about peers. One table per endpoint. The hub (threads of one process), the launcher's agent and the
+ * simulator each fill it. Callees never call back into the library.
+ *
+ * Nothing else in ring/ .. stream/ reads a clock, draws a random number, sleeps or makes a system call. */
+#ifndef RNL_BASE_ENV_H
+#define RNL_BASE_ENV_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct rnl_env;
+struct rnl_bell;
+
+enum rnl_distance { RNL_NEAR = 0, RNL_FAR = 1 };
+
+/* What the watcher (agent or hub) tells an endpoint, in order, reliably. */
+enum rnl_event_kind {
+    RNL_EVENT_CONNECT = 1, /* peer `rank` opened the segment it shares with us: open it too */
+    RNL_EVENT_DEATH,       /* peer `rank` is gone; why, detail as enum rnl_death_reason */
+    RNL_EVENT_CLOSE_ASK,   /* close: report when idle, quoting `wave` */
+    RNL_EVENT_CLOSE_DONE,  /* close: every live rank has been idle twice with nothing in between */
+    RNL_EVENT_JOB_GONE     /* the watcher itself is gone */
+};
+struct rnl_event {
+    uint32_t kind, rank;
+    uint64_t incarnation; /* of rank */
+    uint64_t wave;
+    int32_t why, detail;
+};
+
+struct rnl_env_ops {
+    uint32_t size; /* of this table: it grows at the end */
+
+    /* -- time and chance -- */
+    uint64_t (*now_ns)(struct rnl_env *);
+    uint64_t (*random)(struct rnl_env *);
+
+    /* -- giving way -- */
+    /* A progress call found nothing. Returns how long we were away, ns: the wait policy adapts to it. */
+    uint64_t (*yield)(struct rnl_env *);
+    /* Sleep while *word == expected, until wake, a signal handler ran, or deadline_ns. May return for no reason. */
+    void (*park)(struct rnl_env *, _Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns);
+    void (*wake)(struct rnl_env *, _Atomic uint32_t *word);
+    /* Order our earlier stores before our later loads as every process of the job sees it (membarrier). Negative: not to be had; senders
+     * then fence. */
+    int (*heavy_fence)(struct rnl_env *);
+    /* The two distance sensors, slow paths only. *d is that connection's verdict, written here, read by the ring. */
+    uint64_t (*sense_load)(struct rnl_env *, const _Atomic uint64_t *word, uint64_t last, uint8_t *d);
+    void (*sense_fence)(struct rnl_env *, uint8_t *d);
+
+    /* -- memory shared with a peer of this host -- */
+    /* The segment of the pair (us, rank): the same one from both sides, made on first use, zero-filled, of exactly `bytes`, and sealed
+     * against changing size where it is a file. May block on the watcher. 0 and *segment >= 0, or a negative rnl_status. */
+    int (*segment_open)(struct rnl_env *, uint32_t rank, size_t bytes, int *segment);
+    /* A part of it, page-aligned, readable and (if `writable`) writable. The hub returns the same address to both sides. */
+    int (*segment_map)(struct rnl_env *, int segment, size_t offset, size_t bytes, int writable, void **at);
+    void (*segment_unmap)(struct rnl_env *, int segment, void *at, size_t bytes);
+    void (*segment_close)(struct rnl_env *, int segment);
+
+    /* -- news -- */
+    /* The next event: 1, or 0 = none. Call when *news changed, before sleeping, and every millisecond of polling. */
+    int (*event)(struct rnl_env *, struct rnl_event *out);
+    /* We are in close and idle: nothing to send, nothing suspended, all our bytes read. `activity` counts messages sent and handled. */
+    int (*close_report)(struct rnl_env *, uint64_t wave, uint64_t activity);
+
+    /* -- event loops -- */
+    int (*fd)(struct rnl_env *);                       /* our descriptor, made on first use; negative rnl_status */
+    void (*fd_drain)(struct rnl_env *);                /* no longer readable */
+    void (*fd_raise)(struct rnl_env *, uint32_t rank); /* make rank's (or our own) descriptor readable; rank has one if its bell says so */
+
+    void (*close)(struct rnl_env *); /* leaves the job; the env is freed */
+};
+
+struct rnl_env_facts {
+    uint32_t cpus, page_bytes;
+    uint8_t have_membarrier; /* registered and working: senders need no fence */
+    uint8_t wide_copy;       /* enum rnl_copy_wide, base/copy.h */
+    uint8_t keep_going;      /* the job goes on after a death */
+    uint8_t launched;        /* by the launcher, else hub or job of one */
+    uint64_t tsc_khz;        /* 0: no usable time-stamp counter */
+};
+
+struct rnl_env {
+    const struct rnl_env_ops *ops;
+    struct rnl_env_facts facts;
+    uint32_t rank, size;
+    uint64_t incarnation;          /* ours: never 0, never used twice in a job */
+    const _Atomic uint32_t *news;  /* changes when event() has something; read with relaxed order in every extract, written rarely */
+    struct rnl_bell *bell;         /* ours */
+    struct rnl_bell *(*bell_of)(struct rnl_env *, uint32_t rank);
+    char host[64];
+};
+
+/* Of the real host: what hub and agent share. They need no state beyond env->facts. */
+void rnl_host_facts(struct rnl_env_facts *facts); /* also registers this process for membarrier */
+uint64_t rnl_host_now_ns(struct rnl_env *);
+uint64_t rnl_host_random(struct rnl_env *);
+uint64_t rnl_host_yield(struct rnl_env *);
+void rnl_host_park(struct rnl_env *, _Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns);
+void rnl_host_wake(struct rnl_env *, _Atomic uint32_t *word);
+int rnl_host_heavy_fence(struct rnl_env *);
+uint64_t rnl_host_sense_load(struct rnl_env *, const _Atomic uint64_t *word, uint64_t last, uint8_t *d);
+void rnl_host_sense_fence(struct rnl_env *, uint8_t *d);
+
+#endif

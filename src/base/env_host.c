@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * env_host.c - the part of an env that every real host has: clock, chance, giving way, the process-wide fence, the
+ * distance sensors. Holds no state but a per-thread sample counter; memory sharing and events are the agent's and the
+ * hub's. */
+#include "base/copy.h"
+#include "base/env.h"
+#include "runnel/runnel.h"
+
+#include <assert.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <linux/membarrier.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#if defined(__x86_64__)
+#define HAVE_TSC 1
+#include <cpuid.h>
+#include <immintrin.h>
+#include <x86intrin.h>
+#else
+#define HAVE_TSC 0
+#endif
+
+static_assert(sizeof(_Atomic uint32_t) == sizeof(uint32_t), "a futex word");
+static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_LLONG_LOCK_FREE == 2, "atomics go into shared memory");
+
+static uint64_t clock_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* ---- the time-stamp counter ---- */
+
+#if HAVE_TSC
+/* Its rate against the clock, to about 0.1 %, in this many ns: every process of a job pays for it at start-up. */
+enum { CALIBRATE_NS = 50000 };
+
+/* Clock and counter at one moment: of a few tries the one during which least time passed. */
+static uint64_t moment(uint64_t *tsc)
+{
+    uint64_t best = UINT64_MAX, ns = 0;
+    for (int i = 0; i < 4; i++) {
+        uint64_t before = __rdtsc();
+        uint64_t now = clock_ns();
+        uint64_t after = __rdtsc();
+        if (after - before < best) {
+            best = after - before;
+            *tsc = before + best / 2;
+            ns = now;
+        }
+    }
+    return ns;
+}
+
+static uint64_t tsc_khz(void)
+{
+    unsigned a, b, c, d;
+    if (!__get_cpuid(0x80000007, &a, &b, &c, &d) || !(d & 1u << 8))
+        return 0; /* changes with the clock of the core */
+    if (__get_cpuid(0x15, &a, &b, &c, &d) && a != 0 && b != 0 && c != 0)
+        return (uint64_t)c * b / a / 1000;
+    uint64_t tsc0 = 0, tsc1 = 0;
+    uint64_t ns0 = moment(&tsc0);
+    uint64_t end = ns0 + CALIBRATE_NS;
+    while (clock_ns() < end)
+        _mm_pause();
+    uint64_t ns1 = moment(&tsc1);
+    return ns1 > ns0 && tsc1 > tsc0 ? (uint64_t)((double)(tsc1 - tsc0) * 1e6 / (double)(ns1 - ns0)) : 0;
+}
+
+static uint64_t ticks_to_ns(const struct rnl_env *env, uint64_t ticks)
+{
+    return (uint64_t)((double)ticks * 1e6 / (double)env->facts.tsc_khz);
+}
+#endif
+
+/* ---- facts ---- */
+
+static int membarrier(int command)
+{
+    return (int)syscall(SYS_membarrier, command, 0, 0);
+}
+
+/* Whoever fences reaches only registered processes: so each registers, and says in the handshake whether it could. */
+static uint8_t membarrier_register(void)
+{
+    int have = membarrier(MEMBARRIER_CMD_QUERY);
+    int need = MEMBARRIER_CMD_GLOBAL_EXPEDITED | MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED;
+    if (have < 0 || (have & need) != need)
+        return 0;
+    return membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) == 0 &&
+           membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED) == 0;
+}
+
+void rnl_host_facts(struct rnl_env_facts *facts)
+{
+    /* Of the host, not of our affinity mask: a bound rank would see one and believe the host crowded. */
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    facts->cpus = cpus > 0 ? (uint32_t)cpus : 1;
+    facts->page_bytes = (uint32_t)sysconf(_SC_PAGESIZE);
+    facts->have_membarrier = membarrier_register();
+    facts->wide_copy = rnl_copy_detect();
+#if HAVE_TSC
+    facts->tsc_khz = tsc_khz();
+#else
+    facts->tsc_khz = 0;
+#endif
+}
+
+/* ---- time and chance ---- */
+
+uint64_t rnl_host_now_ns(struct rnl_env *env)
+{
+    (void)env;
+    return clock_ns();
+}
+
+/* Rare: nonces, incarnations, jitter. No generator of our own, whose state a fork would copy. */
+uint64_t rnl_host_random(struct rnl_env *env)
+{
+    uint64_t r;
+    (void)env;
+    if (getrandom(&r, sizeof r, 0) == (ssize_t)sizeof r)
+        return r;
+    /* Only where a filter forbids the call: different, not secret. */
+    static _Atomic uint64_t drawn;
+    uint64_t z = clock_ns() + ((uint64_t)getpid() << 40) +
+                 atomic_fetch_add_explicit(&drawn, 0x9e3779b97f4a7c15u, memory_order_relaxed);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+/* ---- giving way ---- */
+
+uint64_t rnl_host_yield(struct rnl_env *env)
+{
+#if HAVE_TSC
+    if (env->facts.tsc_khz != 0) {
+        uint64_t start = __rdtsc();
+        sched_yield();
+        return ticks_to_ns(env, __rdtsc() - start);
+    }
+#endif
+    (void)env;
+    uint64_t start = clock_ns();
+    sched_yield();
+    return clock_ns() - start;
+}
+
+/* The word may lie in shared memory, so never FUTEX_PRIVATE_FLAG. Every failure (changed already, time out, signal) is
+ * a return. */
+void rnl_host_park(struct rnl_env *env, _Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns)
+{
+    struct timespec at = {(time_t)(deadline_ns / 1000000000u), (long)(deadline_ns % 1000000000u)};
+    (void)env;
+    syscall(SYS_futex, word, FUTEX_WAIT_BITSET, expected, deadline_ns == UINT64_MAX ? NULL : &at, NULL,
+            FUTEX_BITSET_MATCH_ANY);
+}
+
+void rnl_host_wake(struct rnl_env *env, _Atomic uint32_t *word)
+{
+    (void)env;
+    syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+/* Leaves no error record: where it is not to be had, every sleep asks in vain. */
+int rnl_host_heavy_fence(struct rnl_env *env)
+{
+    if (!env->facts.have_membarrier)
+        return RNL_ERR_UNSUPPORTED;
+    return membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED) == 0 ? 0 : RNL_ERR_SYSTEM;
+}
+
+/* ---- the distance sensors ----
+ *
+ * A verdict byte: bit 0 = far; bits 1..7 = running average of what a transfer took, in units of 2 ns. Both sensors feed
+ * it: they time different things that take about as long. */
+
+#if HAVE_TSC
+enum {
+    UNIT_NS = 2,
+    AVERAGE_MAX = 127,
+    NEAR_BELOW = 60 / UNIT_NS,
+    FAR_ABOVE = 80 / UNIT_NS,
+    PREEMPTED_NS = 1000,
+    FENCE_EVERY = 64
+};
+
+static void sample(uint8_t *d, uint64_t ns, int weight)
+{
+    if (ns > PREEMPTED_NS)
+        return;
+    int average = *d >> 1, far = *d & 1;
+    int now = ns / UNIT_NS < AVERAGE_MAX ? (int)(ns / UNIT_NS) : AVERAGE_MAX;
+    int step = (now - average) / weight;
+    if (step == 0) /* a small difference would never count */
+        step = (now > average) - (now < average);
+    average += step;
+    if (average > FAR_ABOVE)
+        far = RNL_FAR;
+    else if (average < NEAR_BELOW)
+        far = RNL_NEAR;
+    *d = (uint8_t)(average << 1 | far);
+}
+#endif
+
+/* A value that changed was a real transfer from the peer's cache; one that did not may have been in ours. */
+uint64_t rnl_host_sense_load(struct rnl_env *env, const _Atomic uint64_t *word, uint64_t last, uint8_t *d)
+{
+#if HAVE_TSC
+    if (env->facts.tsc_khz != 0) {
+        uint64_t start = __rdtsc();
+        _mm_lfence();
+        uint64_t value = atomic_load_explicit(word, memory_order_acquire); /* pairs with the writer of *word */
+        _mm_lfence();
+        uint64_t ticks = __rdtsc() - start;
+        if (value != last)
+            sample(d, ticks_to_ns(env, ticks), 8);
+        return value;
+    }
+#endif
+    (void)env, (void)last, (void)d;
+    return atomic_load_explicit(word, memory_order_acquire); /* pairs with the writer of *word */
+}
+
+/* Correct without: it only lets our own store leave before polling crowds it, which pays when the peer is far. */
+void rnl_host_sense_fence(struct rnl_env *env, uint8_t *d)
+{
+#if HAVE_TSC
+    static _Thread_local unsigned calls;
+    if (env->facts.tsc_khz == 0)
+        return;
+    if (++calls % FENCE_EVERY != 0) {
+        if (*d & RNL_FAR)
+            _mm_mfence();
+        return;
+    }
+    uint64_t start = __rdtsc();
+    _mm_mfence();
+    sample(d, ticks_to_ns(env, __rdtsc() - start), 4);
+#else
+    (void)env, (void)d;
+#endif
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * error.c - the per-thread record of the last failure, and names for statuses. The record is written whole by
+ * rnl_fail(); success leaves it alone. Neither function changes errno. Back-pressure (RNL_NO_ROOM, RNL_BUSY,
+ * RNL_TIMED_OUT) need not be recorded. */
+#include "base/error.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static _Thread_local struct rnl_error last_error = {RNL_OK, 0, "no error"};
+
+static const char *errno_text(int sys_errno)
+{
+#if defined(__GLIBC__)
+    const char *text = strerrordesc_np(sys_errno); /* constant strings: strerror() may share a buffer between threads */
+    return text != NULL ? text : "unknown error";
+#else
+    return strerror(sys_errno);
+#endif
+}
+
+/* The sentence is built aside: its arguments may point into the record that it replaces. */
+RNL_PRINTF(3, 0) static int record(int status, int sys_errno, const char *format, va_list args)
+{
+    int saved = errno;
+    char text[sizeof last_error.text];
+    int n = vsnprintf(text, sizeof text, format, args);
+    if (n < 0)
+        text[n = 0] = '\0';
+    if (sys_errno != 0 && (size_t)n < sizeof text)
+        snprintf(text + n, sizeof text - (size_t)n, ": %s", errno_text(sys_errno));
+    last_error.status = status;
+    last_error.sys_errno = sys_errno;
+    memcpy(last_error.text, text, sizeof text);
+    errno = saved;
+    return status;
+}
+
+int rnl_fail(int status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    record(status, 0, format, args);
+    va_end(args);
+    return status;
+}
+
+int rnl_fail_errno(int status, int sys_errno, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    record(status, sys_errno, format, args);
+    va_end(args);
+    return status;
+}
+
+const struct rnl_error *rnl_last_error(void)
+{
+    return &last_error;
+}
+
+const char *rnl_status_name(int status)
+{
+    if (status > 0)
+        return "RNL_OK"; /* a count */
+    switch ((enum rnl_status)status) {
+#define NAME(s) \
+    case s:     \
+        return #s
+        NAME(RNL_OK);
+        NAME(RNL_NO_ROOM);
+        NAME(RNL_BUSY);
+        NAME(RNL_TIMED_OUT);
+        NAME(RNL_ERR_ARG);
+        NAME(RNL_ERR_RANK);
+        NAME(RNL_ERR_HANDLER);
+        NAME(RNL_ERR_TOO_LONG);
+        NAME(RNL_ERR_CONTEXT);
+        NAME(RNL_ERR_PAST_END);
+        NAME(RNL_ERR_NO_MEMORY);
+        NAME(RNL_ERR_SYSTEM);
+        NAME(RNL_ERR_UNSUPPORTED);
+        NAME(RNL_ERR_REFUSED);
+        NAME(RNL_ERR_PEER_DEAD);
+        NAME(RNL_ERR_PEER_BROKEN);
+        NAME(RNL_ERR_CLOSED);
+        NAME(RNL_ERR_FORKED);
+        NAME(RNL_ERR_JOB);
+#undef NAME
+    }
+    return "unknown status";
+}
+
+const char *rnl_version(void)
+{
+    return RNL_VERSION;
+}

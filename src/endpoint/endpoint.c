@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * endpoint.c - making and freeing an endpoint; the checks of every call. */
+#include "endpoint/endpoint.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+enum { DEFAULT_HANDLERS = 1024, MAX_HANDLERS = 65536, DEFAULT_STACKS = 64, SPIN_START = 1024 };
+#define DEFAULT_BUDGET ((uint64_t)64 << 20)
+
+static int check_options(const struct rnl_options *opt, uint32_t size, struct rnl_options *out)
+{
+    memset(out, 0, sizeof *out);
+    if (opt) {
+        if (opt->size < offsetof(struct rnl_options, name) || opt->size > 4096)
+            return rnl_fail(RNL_ERR_ARG, "rnl_options.size is %u; set it to sizeof(struct rnl_options)", opt->size);
+        memcpy(out, opt, opt->size < sizeof *out ? opt->size : sizeof *out);
+    }
+    if (out->handlers > MAX_HANDLERS)
+        return rnl_fail(RNL_ERR_ARG, "%u handlers asked for; at most %d fit in a message header", out->handlers, MAX_HANDLERS);
+    if (out->handlers == 0)
+        out->handlers = DEFAULT_HANDLERS;
+    if (out->stacks == 0)
+        out->stacks = size > DEFAULT_STACKS ? size : DEFAULT_STACKS;
+    if (out->receive_budget == 0)
+        out->receive_budget = DEFAULT_BUDGET;
+    uint64_t least = (uint64_t)size * RNL_GRANT_MIN * 64;
+    if (out->receive_budget < least)
+        return rnl_fail(RNL_ERR_ARG, "a receive budget of %zu bytes is too small for %u peers; set at least %llu", out->receive_budget, size,
+                        (unsigned long long)least);
+    if (out->flags & ~(uint32_t)(RNL_SHARED | RNL_NO_RUN_IN_SEND))
+        return rnl_fail(RNL_ERR_ARG, "unknown bits 0x%x in rnl_options.flags", out->flags);
+    return 0;
+}
+
+int rnl_ep_new(struct rnl_env *env, const struct rnl_options *opt, struct rnl_endpoint **out)
+{
+    struct rnl_options o;
+    struct rnl_endpoint *ep;
+    int status = check_options(opt, env->size, &o);
+    if (status < 0)
+        return status;
+
+    /* In a forked child this memory reads as zeros: open is RNL_EP_FORKED there and every call says so. */
+    ep = mmap(NULL, sizeof *ep, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (ep == MAP_FAILED)
+        return rnl_fail_errno(RNL_ERR_NO_MEMORY, errno, "no memory for an endpoint (%zu bytes)", sizeof *ep);
+    madvise(ep, sizeof *ep, MADV_WIPEONFORK);
+    ep->map_bytes = sizeof *ep;
+    ep->rank = env->rank;
+    ep->size = env->size;
+    ep->handlers = o.handlers;
+    ep->flags = o.flags;
+    ep->budget = o.receive_budget;
+    ep->spin = SPIN_START;
+    ep->news = env->news;
+    ep->news_seen = atomic_load_explicit(env->news, memory_order_relaxed) - 1; /* look at once */
+    ep->peer = calloc(env->size, sizeof *ep->peer);
+    ep->hot = calloc(env->size, sizeof(struct rnl_conn *));
+    ep->handler = calloc(o.handlers, sizeof *ep->handler);
+    if (!ep->peer || !ep->hot || !ep->handler) {
+        status = rnl_fail(RNL_ERR_NO_MEMORY, "no memory for tables of %u peers and %u handlers", env->size, o.handlers);
+        goto free_tables;
+    }
+    status = rnl_coro_pool_new(o.stacks, RNL_STACK_BYTES, &ep->coros);
+    if (status < 0)
+        goto free_tables;
+    status = rnl_counters_new(env->rank, env->size, o.name, env->ops->now_ns(env), &ep->c);
+    if (status < 0)
+        goto free_pool;
+    ep->c->receive_budget_bytes = ep->budget;
+    if (o.flags & RNL_SHARED) {
+        pthread_mutexattr_t a;
+        pthread_mutexattr_init(&a);
+        pthread_mutexattr_settype(&a, PTHREAD_MUTEX_RECURSIVE); /* handlers call back in */
+        pthread_mutex_init(&ep->lock, &a);
+        pthread_mutexattr_destroy(&a);
+    }
+    ep->env = env;
+    ep->open = o.flags & RNL_SHARED ? RNL_EP_SHARED : RNL_EP_OPEN;
+    *out = ep;
+    return 0;
+
+free_pool:
+    rnl_coro_pool_free(ep->coros);
+free_tables:
+    free(ep->peer);
+    free(ep->hot);
+    free(ep->handler);
+    munmap(ep, sizeof *ep);
+    return status;
+}
+
+void rnl_ep_free(struct rnl_endpoint *ep)
+{
+    struct rnl_env *env = ep->env;
+    for (uint32_t i = 0; i < ep->size; i++) {
+        if (!ep->peer[i].conn)
+            continue;
+        rnl_pair_close(&ep->peer[i].conn->pair);
+        free(ep->peer[i].conn);
+    }
+    if (ep->flags & RNL_SHARED)
+        pthread_mutex_destroy(&ep->lock);
+    rnl_coro_pool_free(ep->coros);
+    rnl_counters_free(ep->c);
+    free(ep->peer);
+    free(ep->hot);
+    free(ep->handler);
+    munmap(ep, ep->map_bytes);
+    env->ops->close(env);
+}
+
+int rnl_ep_enter_slow(struct rnl_endpoint *ep)
+{
+    if (ep->open == RNL_EP_SHARED) {
+        pthread_mutex_lock(&ep->lock);
+        if (ep->open == RNL_EP_SHARED)
+            return 0;
+        pthread_mutex_unlock(&ep->lock);
+    }
+    if (ep->open == RNL_EP_FORKED)
+        return rnl_fail(RNL_ERR_FORKED, "this process was forked from the one that opened the endpoint; only the parent may use it");
+    return rnl_fail(RNL_ERR_CLOSED, "the endpoint is closing or closed");
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * endpoint.h - peers, connections, credit, waiting, life and death. Above it: stream/ and window/ only.
+ *
+ * A struct rnl_endpoint is all the state of one place in a job; nothing is global. One thread at a time works on it (RNL_SHARED ones lock in
+ * every public call). A connection to a peer of this host is a pair of rings per lane; it is made on the first send, or when the watcher says
+ * that the peer made it. What is known of a peer is asked from env only. */
+#ifndef RNL_ENDPOINT_ENDPOINT_H
+#define RNL_ENDPOINT_ENDPOINT_H
+
+#include <pthread.h>
+
+#include "base/bell.h"
+#include "base/coro.h"
+#include "base/counters.h"
+#include "base/env.h"
+#include "base/error.h"
+#include "ring/ring.h"
+#include "transport/shm/pair.h"
+
+struct rnl_conn;
+struct rnl_post;
+
+enum rnl_stream_state {
+    RNL_STREAM_FREE = 0,
+    /* out */
+    RNL_STREAM_SHORT,    /* composed at its place in a line */
+    RNL_STREAM_EXTENT,   /* one reserved extent, published as a growing prefix */
+    RNL_STREAM_CHUNKS,   /* an extent per chunk */
+    RNL_STREAM_SWALLOW,  /* the peer is dead: bytes go nowhere */
+    /* in */
+    RNL_STREAM_INLINE,    /* all is here: its handler runs on the caller's stack */
+    RNL_STREAM_RUNNING,   /* its handler runs on a coroutine */
+    RNL_STREAM_SUSPENDED, /* its handler waits for `want` more bytes */
+    RNL_STREAM_GATHER,    /* bytes are collected until the message is whole: no stack was free, or the handler takes whole messages */
+    RNL_STREAM_DISCARD    /* the rest is dropped as it comes */
+};
+
+/* The open message of one (peer, lane) and direction. stream/ alone works on it; it lives here so that a connection is one object. */
+struct rnl_stream {
+    unsigned char *at, *end; /* out: next free byte, end of room. in: next unread, end of what is here */
+    unsigned char *base;     /* out: where this item or extent begins. in, GATHER: the collecting buffer, else NULL */
+    struct rnl_endpoint *ep;
+    struct rnl_conn *conn;
+    uint64_t bound;     /* bytes announced */
+    rnl_head key;       /* out, SHORT */
+    uint16_t handler;
+    uint8_t state, lane;
+    uint8_t fresh;      /* out, SHORT: opens a line */
+    uint8_t first;      /* out: nothing of it has been published */
+    uint8_t last;       /* in: all of it is here */
+    uint8_t answered;   /* in: rnl_reply was called */
+    uint8_t kept, dead; /* in */
+    uint32_t answer;    /* out: may cause; in: may be caused */
+    /* extents */
+    uint64_t start, before; /* position of the extent in the area; bytes of the message in earlier extents */
+    uint32_t reserved, published;
+    uint8_t closed;
+    /* in, suspended */
+    unsigned char *want;
+    size_t want_bytes;
+    struct rnl_coro *coro;
+    size_t gathered; /* in, GATHER: bytes in base */
+};
+
+/* Why the head of a lane is not taken in now; such a lane counts as empty for whoever wants to sleep. */
+enum rnl_stuck { RNL_STUCK_NOT = 0, RNL_STUCK_HANDLER, RNL_STUCK_STACK, RNL_STUCK_ANSWER, RNL_STUCK_MEMORY };
+
+struct rnl_conn {
+    struct rnl_pair pair;
+    struct rnl_stream in[RNL_LANES], out[RNL_LANES];
+    uint32_t rank;
+    uint8_t up;        /* rings usable */
+    uint8_t gone;      /* dead or broken: nothing is sent or taken in any more */
+    uint8_t dying;     /* dead, but what it sent is still taken in first */
+    uint8_t lane1_hot; /* we asked something: answers may come */
+    uint8_t stuck[RNL_LANES];
+    uint8_t full_count; /* times lane 0 was found full since it was opened */
+    struct rnl_post *post_first, **post_last; /* queued messages, in order */
+};
+
+struct rnl_peer_state { /* of every rank, connected or not */
+    struct rnl_conn *conn;
+    uint64_t incarnation;
+    uint8_t state;  /* enum rnl_peer_state */
+    uint8_t reason; /* enum rnl_death_reason */
+    uint8_t told;   /* FM: its death was reported once */
+    int32_t detail;
+};
+
+struct rnl_handler {
+    rnl_stream_handler *stream; /* NULL: whole, or none */
+    rnl_whole_handler *whole;
+    void *ctx;
+    uint32_t flags;
+};
+
+enum rnl_open_state { RNL_EP_FORKED = 0, RNL_EP_OPEN = 1, RNL_EP_SHARED = 2, RNL_EP_CLOSED = 3 };
+
+struct rnl_endpoint {
+    /* -- read by every call -- */
+    uint32_t open; /* enum rnl_open_state; this struct reads as zeros in a forked child */
+    uint32_t rank, size;
+    uint32_t in_handler; /* 1 + lane of the handler that runs, 0 = none */
+    struct rnl_peer_state *peer;
+    struct rnl_conn **hot; /* connections that are polled */
+    uint32_t hot_count, turn;
+    const _Atomic uint32_t *news;
+    uint32_t news_seen;
+    uint32_t empties;      /* extracts in a row that found nothing */
+    struct rnl_handler *handler;
+    uint32_t handlers;
+    uint32_t flags;        /* RNL_SHARED, RNL_NO_RUN_IN_SEND */
+    uint32_t open_streams; /* out streams with composed bytes that may not be visible yet */
+    uint32_t posts;        /* queued posts, all peers */
+    uint32_t dying;        /* connections that are */
+    struct rnl_conn *unsettled; /* published to, not polled since */
+    struct rnl_counters *c;
+    struct rnl_env *env;
+    /* -- waiting -- */
+    uint32_t spin;      /* polls before giving way; learnt */
+    uint8_t fd_mode;    /* rnl_fd was called */
+    uint8_t fd_armed;   /* ... and nothing was there: peers ring */
+    uint8_t closing, close_done, job_gone;
+    uint64_t close_wave;
+    uint64_t activity;  /* messages sent and handled */
+    /* -- the rest -- */
+    struct rnl_coro_pool *coros;
+    uint64_t budget, granted, kept_bytes; /* bytes: limit; standing grants of all peers; of them kept */
+    uint64_t post_bytes;
+    uint64_t dropped;
+    rnl_death *on_death;
+    void *on_death_arg;
+    void (*on_gone)(struct rnl_endpoint *, struct rnl_conn *); /* stream/: fail its open messages */
+    pthread_mutex_t lock; /* recursive; RNL_SHARED only */
+    uint32_t deaths_seen;
+    size_t map_bytes;
+};
+
+enum { RNL_POST_BUDGET = 16 << 20, RNL_STACK_BYTES = 64 << 10, RNL_ANSWER_MAX = 64 << 10 };
+
+/* env is the endpoint's from success on. */
+int rnl_ep_new(struct rnl_env *env, const struct rnl_options *opt, struct rnl_endpoint **out);
+void rnl_ep_free(struct rnl_endpoint *ep);
+
+/* Checks at the start of a public call; takes the lock of shared ones. 0, RNL_ERR_CLOSED, RNL_ERR_FORKED. */
+RNL_COLD int rnl_ep_enter_slow(struct rnl_endpoint *ep);
+RNL_INLINE int rnl_ep_enter(struct rnl_endpoint *ep)
+{
+    return RNL_LIKELY(ep->open == RNL_EP_OPEN) ? 0 : rnl_ep_enter_slow(ep);
+}
+RNL_INLINE void rnl_ep_leave(struct rnl_endpoint *ep)
+{
+    if (RNL_UNLIKELY(ep->open == RNL_EP_SHARED))
+        pthread_mutex_unlock(&ep->lock);
+}
+
+/* The connection to rank, made now if need be. 0, RNL_ERR_RANK, RNL_ERR_PEER_DEAD, RNL_ERR_PEER_BROKEN, _SYSTEM, _NO_MEMORY, _JOB. */
+int rnl_ep_connect(struct rnl_endpoint *ep, uint32_t rank, struct rnl_conn **out);
+/* Take in what the watcher says, if it says anything. */
+void rnl_ep_news_slow(struct rnl_endpoint *ep);
+RNL_INLINE void rnl_ep_news(struct rnl_endpoint *ep)
+{
+    if (RNL_UNLIKELY(atomic_load_explicit(ep->news, memory_order_relaxed) != ep->news_seen))
+        rnl_ep_news_slow(ep);
+}
+/* The peer wrote what the protocol does not allow: it is dead for us from now on. Returns RNL_ERR_PEER_BROKEN. */
+RNL_COLD int rnl_ep_broken(struct rnl_endpoint *ep, struct rnl_conn *conn, const char *what);
+/* Those that are dying and have nothing left to take in are gone now: their waiters fail. */
+void rnl_ep_bury_dying(struct rnl_endpoint *ep);
+/* Lane 0 uses its bulk area or big ring: let the peer have as much outstanding as they hold, if the budget has it. */
+void rnl_ep_grant_more(struct rnl_endpoint *ep, struct rnl_conn *conn);
+/* The status and sentence for a peer that is gone. */
+RNL_COLD int rnl_ep_gone(struct rnl_endpoint *ep, uint32_t rank);
+
+/* After publishing into a ring of conn. */
+RNL_COLD void rnl_ep_ring_bell(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t what);
+RNL_INLINE void rnl_ep_published(struct rnl_endpoint *ep, struct rnl_conn *conn, const struct rnl_tx *t)
+{
+    ep->unsettled = conn;
+    if (RNL_UNLIKELY(rnl_tx_armed(t, RNL_ARMED_LINES) | conn->pair.senders_fence))
+        rnl_ep_ring_bell(ep, conn, RNL_ARMED_LINES);
+}
+/* After telling the peer about its ring: it may sleep for want of room. */
+RNL_INLINE void rnl_ep_told(struct rnl_endpoint *ep, struct rnl_conn *conn)
+{
+    if (RNL_UNLIKELY(rnl_tx_armed(&conn->pair.tx[0], RNL_ARMED_ROOM) | conn->pair.senders_fence))
+        rnl_ep_ring_bell(ep, conn, RNL_ARMED_ROOM);
+}
+/* Before the first poll after a send. */
+RNL_INLINE void rnl_ep_settle(struct rnl_endpoint *ep)
+{
+    struct rnl_conn *conn = ep->unsettled;
+    if (conn) {
+        ep->unsettled = NULL;
+        rnl_tx_settle(&conn->pair.tx[0], ep->env, &conn->pair.distance);
+    }
+}
+
+/* ---- waiting: endpoint/wait.c ---- */
+
+struct rnl_idle {
+    uint64_t deadline_ns;  /* UINT64_MAX = none */
+    struct rnl_conn *room; /* waiting for room in lane room_lane of this peer; NULL = for messages */
+    unsigned room_lane;
+    uint32_t bulk;         /* ... for so many bytes of bulk area */
+    uint32_t polls, yields;
+    uint64_t last_look_ns;
+};
+/* After a poll that found nothing: pause, yield or sleep. 0 = look again, RNL_TIMED_OUT. A shared endpoint's lock is let go meanwhile. */
+int rnl_ep_idle(struct rnl_endpoint *ep, struct rnl_idle *w);
+/* After an extract that found nothing, by a program that does not wait: gives way now and then, arms the descriptor if there is one. */
+void rnl_ep_empty(struct rnl_endpoint *ep);
+/* After one that found something, in descriptor mode. */
+void rnl_ep_busy(struct rnl_endpoint *ep);
+/* Would an extract find something? */
+int rnl_ep_look(struct rnl_endpoint *ep);
+int rnl_ep_fd(struct rnl_endpoint *ep);
+
+#endif

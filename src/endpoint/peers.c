@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * peers.c - connections, and what becomes of peers: connect, news from the watcher, death, broken peers. */
+#include "endpoint/endpoint.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *reason_text(const struct rnl_peer_state *p, char *buf, size_t n)
+{
+    const char *name;
+    switch (p->reason) {
+    case RNL_DEATH_SIGNAL:
+        name = strsignal(p->detail);
+        snprintf(buf, n, "it was killed by signal %d (%s)", p->detail, name ? name : "unknown");
+        return buf;
+    case RNL_DEATH_EXIT:
+        snprintf(buf, n, "it exited with status %d without closing its endpoint", p->detail);
+        return buf;
+    case RNL_DEATH_BROKEN:
+        return "it broke the protocol";
+    case RNL_DEATH_NEVER_JOINED:
+        return "it ended without joining the job";
+    default:
+        return "it has left the job";
+    }
+}
+
+int rnl_ep_gone(struct rnl_endpoint *ep, uint32_t rank)
+{
+    char buf[96];
+    const struct rnl_peer_state *p = &ep->peer[rank];
+    int status = p->reason == RNL_DEATH_BROKEN ? RNL_ERR_PEER_BROKEN : RNL_ERR_PEER_DEAD;
+    return rnl_fail(status, "rank %u is gone: %s; do not send to it", rank, reason_text(p, buf, sizeof buf));
+}
+
+/* What a peer may have outstanding from the start: an even share of half the budget; the other half goes to those who send much. */
+static uint64_t full_grant(void)
+{
+    return RNL_BIG + RNL_BULK_BYTES / 64 + RNL_GRANT_MIN;
+}
+static uint64_t first_grant(const struct rnl_endpoint *ep)
+{
+    uint64_t units = ep->budget / 64 / (2 * (uint64_t)ep->size), full = full_grant();
+    return units < RNL_GRANT_MIN ? RNL_GRANT_MIN : units < full ? units : full;
+}
+
+void rnl_ep_grant_more(struct rnl_endpoint *ep, struct rnl_conn *conn)
+{
+    struct rnl_rx *r = &conn->pair.rx[0];
+    uint64_t full = full_grant(), more = full > r->standing ? (full - r->standing) * 64 : 0;
+    uint64_t minimum = (uint64_t)ep->size * RNL_GRANT_MIN * 64; /* set aside for peers that have not connected */
+    if (more == 0 || ep->granted + minimum + more > ep->budget)
+        return;
+    ep->granted += more;
+    rnl_rx_grant(r, full);
+}
+
+int rnl_ep_connect(struct rnl_endpoint *ep, uint32_t rank, struct rnl_conn **out)
+{
+    if (rank >= ep->size)
+        return rnl_fail(RNL_ERR_RANK, "there is no rank %u: the job has ranks 0 to %u", rank, ep->size - 1);
+    struct rnl_peer_state *p = &ep->peer[rank];
+    if (p->state == RNL_PEER_DEAD)
+        return rnl_ep_gone(ep, rank);
+    if (p->conn) {
+        *out = p->conn;
+        return p->conn->gone ? rnl_ep_gone(ep, rank) : 0;
+    }
+    struct rnl_conn *conn = aligned_alloc(64, (sizeof *conn + 63) / 64 * 64);
+    if (!conn)
+        return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for the connection to rank %u (%zu bytes)", rank, sizeof *conn);
+    memset(conn, 0, sizeof *conn);
+    int status = rnl_pair_open(&conn->pair, ep->env, rank);
+    if (status < 0) {
+        free(conn);
+        return status;
+    }
+    conn->rank = rank;
+    conn->post_last = &conn->post_first;
+    for (unsigned lane = 0; lane < RNL_LANES; lane++) {
+        conn->in[lane].ep = conn->out[lane].ep = ep;
+        conn->in[lane].conn = conn->out[lane].conn = conn;
+        conn->in[lane].lane = conn->out[lane].lane = (uint8_t)lane;
+    }
+    uint64_t standing = first_grant(ep);
+    if (ep->granted + standing * 64 > ep->budget)
+        standing = RNL_GRANT_MIN;
+    ep->granted += standing * 64;
+    rnl_rx_grant(&conn->pair.rx[0], standing);
+    rnl_rx_grant(&conn->pair.rx[1], RNL_SMALL1 + RNL_BULK_BYTES / 64 + RNL_GRANT_MIN); /* answers: what we asked for */
+    rnl_rx_grant(&conn->pair.rx[2], RNL_SMALL2 + RNL_BULK_BYTES / 64 + RNL_GRANT_MIN);
+    conn->up = 1;
+    p->conn = conn;
+    p->state = RNL_PEER_UP;
+    ep->hot[ep->hot_count++] = conn;
+    ep->c->connects++;
+    if (ep->fd_armed) /* this ring too announces itself */
+        atomic_store_explicit(&conn->pair.mine->armed, RNL_ARMED_LINES, memory_order_relaxed);
+    *out = conn;
+    return 0;
+}
+
+/* Stops polling it. The segment stays mapped until the endpoint is freed: a handler may be looking into it. */
+static void cool(struct rnl_endpoint *ep, struct rnl_conn *conn)
+{
+    for (uint32_t i = 0; i < ep->hot_count; i++) {
+        if (ep->hot[i] == conn) {
+            ep->hot[i] = ep->hot[--ep->hot_count];
+            return;
+        }
+    }
+}
+
+static void gone(struct rnl_endpoint *ep, struct rnl_conn *conn)
+{
+    if (conn->dying)
+        ep->dying--;
+    conn->dying = 0;
+    conn->gone = 1;
+    cool(ep, conn);
+    ep->on_gone(ep, conn);
+}
+
+static void report(struct rnl_endpoint *ep, uint32_t rank)
+{
+    ep->deaths_seen++;
+    if (ep->on_death)
+        ep->on_death(ep->on_death_arg, rank, (enum rnl_death_reason)ep->peer[rank].reason);
+}
+
+static int mark_dead(struct rnl_endpoint *ep, uint32_t rank, int reason, int detail)
+{
+    struct rnl_peer_state *p = &ep->peer[rank];
+    if (p->state == RNL_PEER_DEAD)
+        return 0;
+    p->state = RNL_PEER_DEAD;
+    p->reason = (uint8_t)reason;
+    p->detail = detail;
+    ep->c->deaths++;
+    ep->activity++;
+    return 1;
+}
+
+/* Sends to it fail from now on; what it sent before is taken in first, then its waiters fail. */
+static void died(struct rnl_endpoint *ep, uint32_t rank, int reason, int detail)
+{
+    struct rnl_conn *conn = ep->peer[rank].conn;
+    if (!mark_dead(ep, rank, reason, detail))
+        return;
+    if (conn && !conn->gone) {
+        conn->dying = 1;
+        ep->dying++;
+    } else {
+        report(ep, rank);
+    }
+}
+
+void rnl_ep_bury_dying(struct rnl_endpoint *ep)
+{
+    for (uint32_t i = 0; i < ep->hot_count;) {
+        struct rnl_conn *conn = ep->hot[i];
+        if (!conn->dying || (!conn->stuck[0] && rnl_rx_peek(&conn->pair.rx[0])) || (!conn->stuck[1] && rnl_rx_peek(&conn->pair.rx[1]))) {
+            i++;
+            continue;
+        }
+        gone(ep, conn); /* takes it out of hot[] */
+        report(ep, conn->rank);
+    }
+}
+
+int rnl_ep_broken(struct rnl_endpoint *ep, struct rnl_conn *conn, const char *what)
+{
+    if (!conn->gone) {
+        ep->c->broken++;
+        mark_dead(ep, conn->rank, RNL_DEATH_BROKEN, 0);
+        gone(ep, conn);
+        report(ep, conn->rank);
+    }
+    return rnl_fail(RNL_ERR_PEER_BROKEN, "rank %u broke the protocol: %s; it is treated as dead", conn->rank, what);
+}
+
+void rnl_ep_news_slow(struct rnl_endpoint *ep)
+{
+    struct rnl_event e;
+    ep->news_seen = atomic_load_explicit(ep->news, memory_order_relaxed); /* before the events: one that comes meanwhile is seen next time */
+    while (ep->env->ops->event(ep->env, &e) == 1) {
+        struct rnl_conn *conn;
+        switch (e.kind) {
+        case RNL_EVENT_CONNECT:
+            if (e.rank < ep->size)
+                (void)!rnl_ep_connect(ep, e.rank, &conn); /* fails only for want of memory or descriptors: the next call tries again */
+            break;
+        case RNL_EVENT_DEATH:
+            if (e.rank < ep->size && e.rank != ep->rank)
+                died(ep, e.rank, e.why, e.detail);
+            break;
+        case RNL_EVENT_CLOSE_ASK:
+            ep->close_wave = e.wave;
+            ep->closing |= 2; /* owes a report */
+            break;
+        case RNL_EVENT_CLOSE_DONE:
+            ep->close_done = 1;
+            break;
+        case RNL_EVENT_JOB_GONE:
+            ep->job_gone = 1;
+            break;
+        default:
+            break;
+        }
+    }
+}
+
+void rnl_ep_ring_bell(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t what)
+{
+    struct rnl_pair *p = &conn->pair;
+    if (p->senders_fence) {
+        _Atomic uint32_t here = 0;
+        atomic_fetch_add_explicit(&here, 1, memory_order_seq_cst); /* F1: a full fence; the receiver has none */
+        if (!rnl_tx_armed(&p->tx[0], what))
+            return;
+    }
+    struct rnl_bell *bell = ep->env->bell_of(ep->env, conn->rank);
+    if (!bell)
+        return;
+    /* One ring of the bell until its owner has looked. */
+    if (atomic_exchange_explicit(&bell->from[ep->rank % RNL_BELL_FROM], 1, memory_order_acq_rel))
+        return;
+    ep->c->bells_rung++;
+    atomic_fetch_add_explicit(&bell->word, 1, memory_order_release);
+    ep->env->ops->wake(ep->env, &bell->word);
+    if (atomic_load_explicit(&bell->want_fd, memory_order_relaxed))
+        ep->env->ops->fd_raise(ep->env, conn->rank);
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * wait.c - how an endpoint waits: spin a little, yield while that is enough, then sleep. How little is learnt: a yield that took long means
+ * that somebody else needed this processor, one that came back at once means that we are alone.
+ *
+ * Sleeping is a handshake with senders that use no fence: arm every ring, a heavy fence, look at everything once more, sleep. A sender that
+ * published before the fence is seen by the look; one after it sees `armed` and rings. tests/model/sleep_wake.pml. */
+#include "endpoint/endpoint.h"
+
+#if defined(__x86_64__) || defined(__i386__)
+#define relax() __builtin_ia32_pause()
+#else
+#define relax() atomic_signal_fence(memory_order_seq_cst)
+#endif
+
+enum {
+    SPIN_MAX = 4096,
+    OTHERS_RAN_NS = 1500,   /* a yield longer than this let somebody else run */
+    YIELDS_BEFORE_SLEEP = 100,
+    EMPTIES_BEFORE_YIELD = 64
+};
+#define SLEEP_NS ((uint64_t)100 * 1000 * 1000)        /* a lost hint costs at most this */
+#define SLEEP_UNFENCED_NS ((uint64_t)1000 * 1000)     /* no heavy fence here: a lost wake-up costs at most this */
+#define LOOK_EVERY_NS ((uint64_t)1000 * 1000)
+
+static int lane_has_news(struct rnl_conn *conn, unsigned lane)
+{
+    struct rnl_rx *r = &conn->pair.rx[lane];
+    if (conn->stuck[lane])
+        return 0;
+    return rnl_rx_peek(r) != 0;
+}
+
+int rnl_ep_look(struct rnl_endpoint *ep)
+{
+    if (atomic_load_explicit(ep->news, memory_order_relaxed) != ep->news_seen)
+        return 1;
+    for (uint32_t i = 0; i < ep->hot_count; i++) {
+        struct rnl_conn *conn = ep->hot[i];
+        if (lane_has_news(conn, 0) || (conn->lane1_hot && lane_has_news(conn, 1)))
+            return 1;
+        if (conn->stuck[0] == RNL_STUCK_ANSWER && rnl_tx_refresh(&conn->pair.tx[1], NULL, NULL) > 0)
+            return 1;
+        if (conn->post_first && !conn->out[0].state && rnl_tx_refresh(&conn->pair.tx[0], NULL, NULL) > 0)
+            return 1;
+    }
+    return 0;
+}
+
+static int has_room(struct rnl_idle *w)
+{
+    uint64_t start;
+    struct rnl_tx *t;
+    if (!w->room)
+        return 0;
+    if (w->room->gone || w->room->dying)
+        return 1;
+    t = &w->room->pair.tx[w->room_lane];
+    if (rnl_tx_refresh(t, NULL, NULL) == 0)
+        return 0;
+    return w->bulk == 0 || rnl_tx_bulk_room(t, w->bulk, &start) != 0;
+}
+
+static void arm_all(struct rnl_endpoint *ep, const struct rnl_idle *w)
+{
+    for (uint32_t i = 0; i < ep->hot_count; i++) {
+        struct rnl_conn *conn = ep->hot[i];
+        int room = conn->post_first || conn->stuck[0] == RNL_STUCK_ANSWER || (w && w->room == conn);
+        atomic_store_explicit(&conn->pair.mine->armed, RNL_ARMED_LINES | (room ? RNL_ARMED_ROOM : 0), memory_order_relaxed); /* F1 */
+    }
+}
+
+static void disarm_all(struct rnl_endpoint *ep)
+{
+    for (uint32_t i = 0; i < ep->hot_count; i++)
+        atomic_store_explicit(&ep->hot[i]->pair.mine->armed, 0, memory_order_relaxed);
+}
+
+static void clear_hints(struct rnl_endpoint *ep)
+{
+    struct rnl_bell *bell = ep->env->bell;
+    for (uint32_t i = 0; i < ep->hot_count; i++)
+        atomic_store_explicit(&bell->from[ep->hot[i]->rank % RNL_BELL_FROM], 0, memory_order_relaxed);
+}
+
+static void tell_all(struct rnl_endpoint *ep)
+{
+    for (uint32_t i = 0; i < ep->hot_count; i++) {
+        struct rnl_conn *conn = ep->hot[i];
+        for (unsigned lane = 0; lane < RNL_LANES; lane++)
+            rnl_rx_tell(&conn->pair.rx[lane]);
+        rnl_ep_told(ep, conn);
+    }
+}
+
+/* Armed, fenced and looked: 1 = something is there after all. */
+static int arm_and_look(struct rnl_endpoint *ep, struct rnl_idle *w)
+{
+    tell_all(ep);
+    clear_hints(ep);
+    arm_all(ep, w);
+    ep->env->ops->heavy_fence(ep->env);
+    return rnl_ep_look(ep) || (w && has_room(w));
+}
+
+static void sleep_until(struct rnl_endpoint *ep, struct rnl_idle *w, uint64_t now_ns)
+{
+    struct rnl_env *env = ep->env;
+    uint32_t word = atomic_load_explicit(&env->bell->word, memory_order_acquire);
+    if (!arm_and_look(ep, w)) {
+        uint64_t until = now_ns + (env->facts.have_membarrier ? SLEEP_NS : SLEEP_UNFENCED_NS);
+        ep->c->sleeps++;
+        if (ep->open == RNL_EP_SHARED)
+            pthread_mutex_unlock(&ep->lock);
+        env->ops->park(env, &env->bell->word, word, until < w->deadline_ns ? until : w->deadline_ns);
+        if (ep->open == RNL_EP_SHARED)
+            pthread_mutex_lock(&ep->lock);
+        rnl_ep_news_slow(ep); /* the socket, not only the hint */
+    }
+    if (!ep->fd_armed)
+        disarm_all(ep);
+}
+
+static void give_way(struct rnl_endpoint *ep)
+{
+    uint64_t away = ep->env->ops->yield(ep->env);
+    ep->c->yields++;
+    if (away > OTHERS_RAN_NS)
+        ep->spin = ep->spin > 2 ? ep->spin / 2 : 1;
+    else
+        ep->spin = ep->spin < SPIN_MAX / 2 ? ep->spin * 2 : SPIN_MAX;
+}
+
+int rnl_ep_idle(struct rnl_endpoint *ep, struct rnl_idle *w)
+{
+    if (++w->polls < ep->spin) {
+        relax();
+        return 0;
+    }
+    w->polls = 0;
+    if (ep->open == RNL_EP_SHARED)
+        pthread_mutex_unlock(&ep->lock); /* other threads get their turn */
+    uint64_t now = ep->env->ops->now_ns(ep->env);
+    int status = 0;
+    if (now >= w->deadline_ns)
+        status = RNL_TIMED_OUT;
+    else if (w->yields++ < YIELDS_BEFORE_SLEEP)
+        give_way(ep);
+    if (ep->open == RNL_EP_SHARED)
+        pthread_mutex_lock(&ep->lock);
+    if (status == 0 && w->yields > YIELDS_BEFORE_SLEEP) {
+        sleep_until(ep, w, now);
+        w->yields = YIELDS_BEFORE_SLEEP - 4; /* a few more looks, then sleep again */
+    }
+    return status;
+}
+
+void rnl_ep_empty(struct rnl_endpoint *ep)
+{
+    if (ep->fd_mode && !ep->fd_armed) {
+        ep->env->ops->fd_drain(ep->env);
+        ep->fd_armed = 1;
+        if (arm_and_look(ep, NULL))
+            rnl_ep_busy(ep);
+    }
+    uint32_t enough = ep->spin > EMPTIES_BEFORE_YIELD ? ep->spin : EMPTIES_BEFORE_YIELD;
+    if (++ep->empties >= enough) {
+        ep->empties = 0;
+        give_way(ep);
+        rnl_ep_news_slow(ep);
+    }
+}
+
+void rnl_ep_busy(struct rnl_endpoint *ep)
+{
+    if (!ep->fd_armed)
+        return;
+    ep->fd_armed = 0;
+    disarm_all(ep);
+    ep->env->ops->fd_raise(ep->env, ep->rank); /* stays readable until an extract finds nothing */
+}
+
+int rnl_ep_fd(struct rnl_endpoint *ep)
+{
+    int fd = ep->env->ops->fd(ep->env);
+    if (fd < 0 || ep->fd_mode)
+        return fd;
+    ep->fd_mode = 1;
+    ep->fd_armed = 0;
+    atomic_store_explicit(&ep->env->bell->want_fd, 1, memory_order_relaxed);
+    ep->env->ops->fd_raise(ep->env, ep->rank); /* readable until the first extract finds nothing */
+    return fd;
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * ring.c - the slow paths of ring.h: set-up, credit, bulk areas, growth. */
+#include "ring/ring.h"
+
+static struct rnl_line *lane_of(struct rnl_side *side, unsigned lane, uint32_t *mask)
+{
+    static const uint32_t lines[RNL_LANES] = {RNL_SMALL0, RNL_SMALL1, RNL_SMALL2};
+    *mask = lines[lane] - 1;
+    return lane == 0 ? side->lane0 : lane == 1 ? side->lane1 : side->lane2;
+}
+
+void rnl_side_init(struct rnl_side *mine, int senders_fence)
+{
+    atomic_store_explicit(&mine->senders_fence, senders_fence ? 1 : 0, memory_order_relaxed);
+    atomic_store_explicit(&mine->version, RNL_SIDE_VERSION, memory_order_release);
+}
+
+void rnl_tx_init(struct rnl_tx *t, struct rnl_side *mine, const struct rnl_side *theirs, unsigned lane, unsigned colour)
+{
+    memset(t, 0, sizeof *t);
+    t->ring = lane_of(mine, lane, &t->mask);
+    t->peer = theirs;
+    t->lane = lane;
+    t->line = colour & t->mask;
+    t->line0 = t->line;
+    t->acked = (t->line + 1) * 8;
+    t->settled = rnl_tx_position(t);
+    t->stop = t->line + 1 + t->mask + 1;
+}
+
+static void set_tell_line(struct rnl_rx *r)
+{
+    uint64_t quarter = (r->mask + 1) / 4, grant = r->standing / 4;
+    r->tell_line = r->line + (grant < quarter ? grant : quarter);
+}
+
+void rnl_rx_init(struct rnl_rx *r, struct rnl_side *mine, struct rnl_side *theirs, unsigned lane, unsigned colour)
+{
+    memset(r, 0, sizeof *r);
+    r->ring = lane_of(theirs, lane, &r->mask);
+    r->mine = mine;
+    r->lane = lane;
+    r->line0 = colour & r->mask;
+    r->line = r->line0 + 1;
+    r->standing = r->told_grant = RNL_GRANT_MIN;
+    set_tell_line(r);
+}
+
+/* Units used so far, the open line included. */
+static uint64_t tx_used(const struct rnl_tx *t)
+{
+    return t->line - t->line0 + t->bulk_head / 64;
+}
+
+static uint64_t tx_granted(const struct rnl_tx *t)
+{
+    uint64_t g = atomic_load_explicit(&t->peer->back[t->lane].granted, memory_order_acquire); /* A2 */
+    return g < RNL_GRANT_MIN ? RNL_GRANT_MIN : g;
+}
+
+static void tx_set_stop(struct rnl_tx *t)
+{
+    uint64_t used = tx_used(t), granted = tx_granted(t);
+    uint64_t by_grant = t->line + 1 + (granted > used ? granted - used : 0);
+    uint64_t by_room = (t->acked >> 3) + t->mask + 1;
+    t->stop = by_grant < by_room ? by_grant : by_room;
+}
+
+int rnl_tx_refresh(struct rnl_tx *t, struct rnl_env *env, uint8_t *distance)
+{
+    const struct rnl_back *back = &t->peer->back[t->lane];
+    uint64_t p = env ? env->ops->sense_load(env, &back->position, t->acked, distance)
+                     : atomic_load_explicit(&back->position, memory_order_acquire); /* A2 */
+    if (p > t->acked) {
+        if (p > (t->line + 1) * 8)
+            return RNL_RING_BROKEN;
+        t->acked = p;
+    }
+    tx_set_stop(t);
+    return t->line + 1 < t->stop;
+}
+
+void rnl_tx_settle(struct rnl_tx *t, struct rnl_env *env, uint8_t *distance)
+{
+    uint64_t position = rnl_tx_position(t);
+    if (position == t->settled)
+        return;
+    t->settled = position;
+    env->ops->sense_fence(env, distance);
+}
+
+int rnl_rx_tell(struct rnl_rx *r)
+{
+    struct rnl_back *back = &r->mine->back[r->lane];
+    uint64_t granted = r->standing + (r->line - r->line0 - 1) + r->bulk_read / 64;
+    granted = granted > r->withheld ? granted - r->withheld : 0;
+    if (granted > r->told_grant) { /* what was told never falls */
+        r->told_grant = granted;
+        atomic_store_explicit(&back->granted, granted, memory_order_release); /* R2 pairs with A2 */
+    }
+    if (r->told_bulk != r->bulk_read) {
+        r->told_bulk = r->bulk_read;
+        atomic_store_explicit(&back->bulk_read, r->bulk_read, memory_order_release); /* R2 */
+    }
+    atomic_store_explicit(&back->position, rnl_rx_position(r), memory_order_release); /* R2 */
+    set_tell_line(r);
+    return 1;
+}
+
+void rnl_rx_grant(struct rnl_rx *r, uint64_t standing)
+{
+    if (standing <= r->standing)
+        return;
+    r->standing = standing;
+    rnl_rx_tell(r);
+}
+
+int rnl_tx_bulk_room(struct rnl_tx *t, uint32_t bytes, uint64_t *start)
+{
+    uint64_t at = t->bulk_head, offset = at & (RNL_BULK_BYTES - 1);
+    if (offset + bytes > RNL_BULK_BYTES)
+        at += RNL_BULK_BYTES - offset;
+    uint64_t end = at + ((bytes + 63u) & ~63u);
+    if (end - t->bulk_read > RNL_BULK_BYTES) {
+        uint64_t read = atomic_load_explicit(&t->peer->back[t->lane].bulk_read, memory_order_acquire); /* A2 */
+        if (read > t->bulk_read) {
+            if (read > t->bulk_head)
+                return RNL_RING_BROKEN;
+            t->bulk_read = read;
+        }
+        if (end - t->bulk_read > RNL_BULK_BYTES)
+            return 0;
+    }
+    /* The line that announces it is a unit too. */
+    if (tx_used(t) + 1 + (end - t->bulk_head) / 64 > tx_granted(t))
+        return 0;
+    *start = at;
+    return 1;
+}
+
+void rnl_tx_bulk_take(struct rnl_tx *t, uint64_t end)
+{
+    t->bulk_head = end;
+    tx_set_stop(t);
+}
+
+int rnl_rx_extent(struct rnl_rx *r, const struct rnl_extent *e)
+{
+    uint64_t offset = e->start & (RNL_BULK_BYTES - 1);
+    if (e->start < r->bulk_next || e->start - r->bulk_next >= RNL_BULK_BYTES || e->start & 63)
+        return RNL_RING_BROKEN;
+    if (e->reserved > RNL_BULK_BYTES || offset + e->reserved > RNL_BULK_BYTES || e->published > e->reserved)
+        return RNL_RING_BROKEN;
+    if (e->flags & ~(uint32_t)RNL_EXTENT_FLAGS)
+        return RNL_RING_BROKEN;
+    return 0;
+}
+
+int rnl_rx_bulk_done(struct rnl_rx *r, uint64_t to)
+{
+    if (to > r->bulk_read)
+        r->bulk_read = to;
+    uint64_t eighth = RNL_BULK_BYTES / 8, grant = r->standing * 64 / 4;
+    if (r->bulk_read - r->told_bulk < (grant < eighth ? grant : eighth))
+        return 0;
+    return rnl_rx_tell(r);
+}
+
+void rnl_tx_grow(struct rnl_tx *t, struct rnl_line *big)
+{
+    t->ring = big;
+    t->mask = RNL_BIG - 1;
+    t->n = 0;
+    tx_set_stop(t);
+}
+
+void rnl_rx_grow(struct rnl_rx *r, struct rnl_line *big)
+{
+    r->ring = big;
+    r->mask = RNL_BIG - 1;
+    set_tell_line(r);
+}

@@ -1,0 +1,336 @@
+/* ring_publish.pml - lines, items, acknowledgements and growth of one pair's rings, on x86-TSO.
+ *
+ * Mirrors src/ring/ring.h: rnl_tx_place, rnl_tx_publish, rnl_tx_refresh, rnl_rx_peek, rnl_rx_tell, and the GROW and SHRINK lines.
+ *
+ * Two processes; process d sends MSGS<d> messages through direction d. One step is one access to shared memory. Every store goes
+ * into its process's FIFO store buffer and is drained to memory at any later moment (x86-TSO). Own stores are never loaded back,
+ * so forwarding is left out. -DWEAK lets payload stores pass header and position stores: what C11 allows around a release.
+ *
+ * Abstracted: a line holds ITEMS messages, a position is line*4+items, the sequence number is the line number mod SEQS, the
+ * payload is the message's number. Whether the next message may share the open line (same handler and length) is a free choice.
+ * A fruitless poll changes nothing, so after one the process blocks until a poll or a refresh would find something: being stuck
+ * shows as a state in which nothing can move, with no fairness needed.
+ *
+ * Proved, for every interleaving: each message arrives once, in order, with its own payload; a line is never written, and a ring
+ * never zeroed, before the reader has left it; nothing gets stuck (all messages arrive).
+ *
+ * Configurations: default = both directions, acknowledgements ride on headers. -DGROWTH = one direction that moves between the
+ * small and the big ring as often as it likes, sequence numbers come round. -DPURIST = process 0 reads nothing while it waits
+ * for room. Planted bugs: every BUG_ macro below; scripts/check-models wants each of them found. */
+
+#ifdef GROWTH
+#define SMALL 2
+#define BIG 4
+#define FIRST 1
+#ifndef MSGS0
+#define MSGS0 8
+#endif
+#ifndef MSGS1
+#define MSGS1 0
+#endif
+#else
+#ifndef SMALL
+#define SMALL 4
+#endif
+#define BIG 0
+#define FIRST 7 /* so that sequence number 0 is met while memory is still zero */
+#ifndef MSGS0
+#define MSGS0 4
+#endif
+#ifndef MSGS1
+#define MSGS1 3
+#endif
+#endif
+#ifndef ITEMS
+#define ITEMS 2
+#endif
+#ifndef STORES
+#define STORES 3 /* depth of a store buffer */
+#endif
+#define SLOTS (SMALL + BIG)
+#ifdef BUG_SEQ_SHORT
+#define SEQS SMALL /* stale lines match */
+#else
+#define SEQS 8
+#endif
+
+#define LINES(ring) ((ring) -> BIG : SMALL)
+#define MASK(ring) (LINES(ring) - 1)
+#if BIG > 0
+#define SLOT(d, ring, line) ((d) * SLOTS + ((ring) -> SMALL + (line) % (BIG) : (line) % SMALL))
+#else
+#define SLOT(d, ring, line) ((d) * SLOTS + (line) % SMALL)
+#endif
+/* Position is told when this many lines are read and not told: as late as is safe, the code uses a quarter ring. */
+#ifdef BUG_TELL_LATE
+#define TELL(ring) LINES(ring)
+#else
+#define TELL(ring) (LINES(ring) - 1)
+#endif
+
+/* A header: seq, kind (0 items, 1 move to the other ring), n. The ack beside it is stored and loaded with it. */
+#define HEAD(line, kind, n) (((line) % SEQS) * 8 + (kind) * 4 + (n))
+#define SEQ(h) ((h) / 8)
+#define KIND(h) (((h) / 4) % 2)
+#define N(h) ((h) % 4)
+#ifdef BUG_NO_N_CHECK
+#define VALID(h, line) (SEQ(h) == (line) % SEQS)
+#else
+#define VALID(h, line) (SEQ(h) == (line) % SEQS && N(h) > 0)
+#endif
+
+/* Shared memory. */
+byte head[2 * SLOTS];
+byte ack[2 * SLOTS];
+byte payload[2 * SLOTS * ITEMS];
+byte position[2]; /* of direction d, told by its reader */
+
+/* Store buffers. */
+#define PAYLOAD 1
+#define HEADER 2
+#define POSITION 3
+chan buffer[2] = [STORES] of { byte, byte, byte, byte }; /* what, where, value, ack */
+
+/* Seen by assertions only (rline is the reader's private line, kept here so that they can see it). */
+byte rline[2];         /* of direction d */
+byte written[2 * SLOTS]; /* last line put into the slot */
+byte delivered[2];
+
+inline drain_one(what, where, value, a)
+{
+    if
+    :: what == PAYLOAD -> payload[where] = value
+    :: what == HEADER -> head[where] = value; ack[where] = a
+    :: what == POSITION -> position[where] = value
+    fi
+}
+
+proctype drain(byte me)
+{
+    byte what, where, value, a;
+end:
+    do
+    :: d_step { buffer[me]?what, where, value, a; drain_one(what, where, value, a); what = 0; where = 0; value = 0; a = 0 }
+#ifdef WEAK
+    :: d_step { buffer[me]??PAYLOAD, where, value, a; drain_one(PAYLOAD, where, value, a); where = 0; value = 0; a = 0 }
+#ifdef BUG_HEADER_RELAXED
+    :: d_step { buffer[me]??HEADER, where, value, a; drain_one(HEADER, where, value, a); where = 0; value = 0; a = 0 }
+#endif
+#endif
+    od
+}
+
+#define TO_SEND (me -> MSGS1 : MSGS0)
+#define TO_GET (me -> MSGS0 : MSGS1)
+#define IN (1 - me) /* the direction this process reads */
+#ifdef BUG_OVERWRITE
+#define LINE_FREE (tline + 1 - acked / 4 <= MASK(tring) + 1)
+#else
+#define LINE_FREE (tline + 1 - acked / 4 <= MASK(tring))
+#endif
+#define HERE head[SLOT(IN, rring, rline[IN])]
+#define NEXT head[SLOT(IN, rring, rline[IN] + 1)]
+#define COULD_READ \
+    (delivered[IN] < TO_GET && \
+     ((SEQ(HERE) == rline[IN] % SEQS && N(HERE) > rn) || (rn > 0 && VALID(NEXT, rline[IN] + 1))))
+#define COULD_APPEND (tn > 0 && tn < ITEMS && acked != tline * 4 + tn)
+#define COULD_SEND (sent < TO_SEND && (LINE_FREE || position[me] / 4 > acked / 4 || (COULD_APPEND && !starved)))
+
+#define MY_POSITION (rline[IN] * 4 + rn)
+
+/* rnl_rx_tell, when enough was read. */
+inline tell()
+{
+#ifndef BUG_NO_TELL
+    if
+    :: d_step { rline[IN] - told >= TELL(rring) -> told = rline[IN] }
+        buffer[me]!POSITION, IN, MY_POSITION, 0
+    :: else
+    fi
+#endif
+}
+
+/* The two stores of rnl_tx_publish and of the composing before it. */
+inline publish(slot, kind)
+{
+#ifdef BUG_HEADER_FIRST
+    buffer[me]!HEADER, slot, HEAD(tline, kind, tn), MY_POSITION;
+    buffer[me]!PAYLOAD, slot * ITEMS + tn - 1, sent, 0;
+#else
+    if
+    :: kind == 0 -> buffer[me]!PAYLOAD, slot * ITEMS + tn - 1, sent, 0
+    :: else
+    fi;
+    buffer[me]!HEADER, slot, HEAD(tline, kind, tn), MY_POSITION;
+#endif
+#ifdef BUG_PIGGY_COUNTS
+    told = rline[IN]; /* a ride on a header the peer may not read is no telling */
+#endif
+    slot = 0
+}
+
+proctype process(byte me)
+{
+    /* rnl_tx */
+    byte tline = FIRST - 1, tn, acked = FIRST * 4, sent;
+    /* rnl_rx; its line is rline[IN] */
+    byte rn, told = FIRST;
+    bit tring, rring;
+    byte left[2]; /* line that moved out of the ring; 0 = never in it */
+    byte h, a, slot, i;
+    bit starved;
+
+again:
+    starved = 0;
+    if
+    :: sent == TO_SEND && delivered[IN] == TO_GET -> goto done
+    :: sent < TO_SEND -> goto send
+    :: delivered[IN] < TO_GET -> goto peek
+    fi;
+
+send:
+    if
+    :: d_step { COULD_APPEND -> tn++; sent++; slot = SLOT(me, tring, tline) }
+        publish(slot, 0);
+        goto again
+    :: d_step { LINE_FREE ->
+            tline++; tn = 1; sent++;
+            slot = SLOT(me, tring, tline);
+            assert(rline[me] > written[slot]); /* the reader has left it */
+            written[slot] = tline }
+        publish(slot, 0);
+        goto again
+#ifdef GROWTH
+    /* Move over: the ring entered must be free of the reader, and read as zero if it was used before. */
+#ifdef BUG_ZERO_UNREAD
+    :: LINE_FREE && empty(buffer[me]) ->
+#else
+    :: LINE_FREE && acked / 4 > left[1 - tring] && (left[1 - tring] == 0 || empty(buffer[me])) ->
+#endif
+        d_step {
+#ifndef BUG_NO_ZERO
+            if
+            :: left[1 - tring] > 0 ->
+                i = 0;
+                do
+                :: i < LINES(1 - tring) ->
+                    slot = SLOT(me, 1 - tring, i);
+                    assert(rline[me] > written[slot]);
+                    head[slot] = 0;
+                    ack[slot] = 0;
+                    i++
+                :: else -> break
+                od;
+                i = 0
+            :: else
+            fi;
+#endif
+            tline++; tn = 1;
+            slot = SLOT(me, tring, tline);
+            assert(rline[me] > written[slot]);
+            written[slot] = tline
+        }
+        publish(slot, 1);
+        d_step { left[tring] = tline; tring = 1 - tring; tn = 0 }
+        goto again
+#endif
+    /* No line: rnl_tx_refresh, once. */
+    :: !LINE_FREE ->
+        d_step {
+            if
+            :: position[me] > acked -> acked = position[me]
+            :: else
+            fi
+        }
+        if
+        :: LINE_FREE -> goto again
+        :: else -> starved = 1; goto idle
+        fi
+    fi;
+
+peek:
+    atomic { h = HERE; a = ack[SLOT(IN, rring, rline[IN])] } /* one load */
+    if
+    :: SEQ(h) == rline[IN] % SEQS && N(h) > rn -> goto deliver
+    :: SEQ(h) == rline[IN] % SEQS && N(h) <= rn && rn > 0
+    :: else -> goto idle
+    fi;
+    h = NEXT;
+    if
+    :: VALID(h, rline[IN] + 1)
+    :: else -> goto idle
+    fi;
+#ifndef BUG_NO_REREAD
+    atomic { h = HERE; a = ack[SLOT(IN, rring, rline[IN])] } /* an append may precede the move */
+    if
+    :: SEQ(h) == rline[IN] % SEQS && N(h) > rn -> goto deliver
+    :: else
+    fi;
+#endif
+    d_step { rline[IN]++; rn = 0; h = 0; a = 0 }
+    tell();
+    goto peek;
+
+deliver:
+    if
+    :: a > acked -> acked = a
+    :: else
+    fi;
+    a = 0;
+    if
+    :: KIND(h) == 1 ->
+#ifdef BUG_TELL_BEFORE_SWITCH
+        d_step { rline[IN]++; rn = 0; h = 0 }
+        tell();
+        rring = 1 - rring;
+#else
+        d_step { rline[IN]++; rn = 0; h = 0; rring = 1 - rring }
+        tell();
+#endif
+        goto again
+    :: else
+    fi;
+    d_step { i = rn; rn = N(h); h = 0 } /* before the handlers: what they send acknowledges these items, not yet the line */
+#ifdef BUG_ACK_EARLY
+    buffer[me]!POSITION, IN, (rline[IN] + 1) * 4, 0;
+#endif
+    do
+    :: d_step { i < rn ->
+            assert(payload[SLOT(IN, rring, rline[IN]) * ITEMS + i] == delivered[IN] + 1); /* once, in order, not stale */
+            delivered[IN]++;
+            i++ }
+    :: else -> break
+    od;
+    i = 0;
+    goto again;
+
+idle:
+    h = 0; a = 0;
+#ifdef PURIST
+    if
+    :: me == 0 && starved -> COULD_SEND
+    :: else -> COULD_SEND || COULD_READ
+    fi;
+#else
+    COULD_SEND || COULD_READ;
+#endif
+    goto again;
+done:
+    skip
+}
+
+init
+{
+    atomic {
+        rline[0] = FIRST;
+        rline[1] = FIRST;
+        position[0] = FIRST * 4;
+        position[1] = FIRST * 4;
+        run process(0);
+        run process(1);
+        run drain(0);
+        run drain(1)
+    }
+    timeout; /* nothing moves any more */
+    assert(delivered[0] == MSGS0 && delivered[1] == MSGS1)
+}

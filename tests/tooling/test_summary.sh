@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# tests/run-summary counts what programs say: no failure is lost, no skip goes without its reason.
+set -u
+run=${RUNNEL_SOURCE:-$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)}/tests/run-summary
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+status=0
+
+# expect NAME LAST-LINE SCRIPT: what the closing line is after a program that runs SCRIPT
+expect() {
+    local last
+    rm -f "$folder/tally"
+    "$run" one "$folder/tally" program sh -c "$3" >/dev/null 2>&1
+    last=$("$run" total "$folder/tally" | tail -n 1)
+    if [ "$last" = "$2" ]; then
+        echo "ok - $1"
+    else
+        echo "not ok - $1: $last"
+        status=1
+    fi
+}
+
+expect "status 0 is one pass" "1 passed, 0 failed, 0 skipped" 'echo fine'
+expect "any other status is a failure" "0 passed, 1 failed, 0 skipped" 'exit 3'
+expect "a signal is a failure" "0 passed, 1 failed, 0 skipped" "kill -9 \$\$"
+expect "77 is a skip" "0 passed, 0 failed, 1 skipped" 'echo no network; exit 77'
+expect "cases are counted" "2 passed, 1 failed, 1 skipped" \
+    'echo "ok - a"; echo "not ok - b"; echo "ok 3 - c"; echo "ok - d # SKIP no device"; exit 1'
+expect "a failed case counts with status 0" "1 passed, 1 failed, 0 skipped" 'echo "ok - a"; echo "not ok - b"'
+expect "a bad status counts with no failed case" "1 passed, 1 failed, 0 skipped" 'echo "ok - a"; exit 1'
+expect "cmocka's cases are counted" "1 passed, 0 failed, 1 skipped" \
+    'echo "[ RUN      ] a"; echo "[       OK ] a"; echo "[ RUN      ] b"; echo "skip: why"; echo "[  SKIPPED ] b"'
+expect "a cmocka case that never ended is a failure" "1 passed, 1 failed, 0 skipped" \
+    'echo "[ RUN      ] a"; echo "[       OK ] a"; echo "[ RUN      ] b"; exit 1'
+expect "77 failed cmocka cases are no skip" "0 passed, 1 failed, 0 skipped" \
+    'echo "[ RUN      ] a"; echo "[  FAILED  ] a"; exit 77'
+expect "a closing line is taken over" "5 passed, 1 failed, 2 skipped" 'echo "5 passed, 1 failed, 2 skipped"; exit 1'
+
+"$run" one "$folder/t2" program sh -c 'echo no network; exit 77' >/dev/null
+if "$run" total "$folder/t2" >"$folder/out"; then
+    echo "not ok - nothing but skips is a failure"
+    status=1
+else
+    echo "ok - nothing but skips is a failure"
+fi
+if grep -qx 'skipped: program: no network' "$folder/out"; then
+    echo "ok - the reason of a skip is told"
+else
+    echo "not ok - the reason of a skip is told"
+    status=1
+fi
+exit $status
