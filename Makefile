@@ -32,7 +32,7 @@ format:
 soak:
 	@scripts/setup
 	@scripts/build $(BUILD)
-	@scripts/soak
+	@if [ -x scripts/soak ]; then scripts/soak; else echo "no scripts/soak here" >&2; exit 1; fi
 
 clean:
 	rm -rf build build-*

@@ -88,6 +88,8 @@ int bench_pair_wait(struct bench_pair *p, unsigned timeout_ms, int (*alive)(void
     for (;;) {
         /* pairs with the release in bench_pair_done: who sees both done sees their answers */
         uint32_t done = atomic_load_explicit(&p->done, memory_order_acquire);
+        if (bench_pair_failure(p))
+            return -EPROTO;
         if (done == want)
             return 0;
         futex_wait(&p->done, done, 50);
@@ -97,6 +99,24 @@ int bench_pair_wait(struct bench_pair *p, unsigned timeout_ms, int (*alive)(void
         if (bench_now_ns() > end)
             return -ETIMEDOUT;
     }
+}
+
+const char *bench_pair_failure(const struct bench_pair *p)
+{
+    /* pairs with the release in bench_pair_fail */
+    uint32_t failed = atomic_load_explicit(&p->failed, memory_order_acquire);
+    return failed ? p->answer[failed & 1 ? 0 : 1].text : NULL;
+}
+
+void bench_pair_fail(struct bench_pair *p, unsigned side, const char *sentence)
+{
+    struct bench_answer *a = &p->answer[side % 2];
+    size_t n = strnlen(sentence, sizeof a->text - 1);
+    memcpy(a->text, sentence, n);
+    a->text[n] = 0;
+    atomic_fetch_or_explicit(&p->failed, 1u << side % 2, memory_order_release);
+    atomic_fetch_add_explicit(&p->done, 1, memory_order_acq_rel);
+    futex_wake_all(&p->done);
 }
 
 void bench_pair_attach(struct bench_pair *p)

@@ -15,8 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/hist.h"
 #include "raw.h"
-#include "stats.h"
 
 enum bench_test {
     BENCH_PROBE, /* one cache line to and fro; the floors' pair only */
@@ -36,21 +36,21 @@ struct bench_order {
 
 struct bench_answer {
     double value;       /* latency: ns one way; rate: million messages/s; bandwidth: GB/s. Of the side that measures it. */
-    double elapsed_ns;  /* of the timed part */
+    double elapsed_ns;  /* of the whole order */
     uint64_t preempted; /* involuntary context switches in it */
-    int32_t status;     /* 0, or negative: `text` says what went wrong and no value counts any more */
-    char text[200];
+    char text[200];     /* why this side failed */
 };
 
 struct bench_pair {
     _Alignas(128) _Atomic uint32_t turn; /* coordinator: number of the order below; futex */
     struct bench_order order;
     _Alignas(128) _Atomic uint32_t done; /* sides: +1 each when finished with a turn, and once when attached; futex */
+    _Atomic uint32_t failed; /* sides: bit of a side that gave up; its answer says why */
     _Alignas(128) _Atomic uint64_t meet; /* sides: barrier */
     _Alignas(128) _Atomic uint64_t ball; /* sides: the probe's line */
     _Alignas(128) _Atomic uint64_t ack;  /* side 1: messages taken in */
     _Alignas(128) struct bench_answer answer[2];
-    struct bench_hist hist; /* round trips in ticks, written by side 0 */
+    struct rnl_hist hist; /* latency: round trips, written by side 0 */
 };
 
 enum { BENCH_MAX_PAIRS = 8, BENCH_AREA_MAGIC = 0x524e4c42 };
@@ -71,14 +71,18 @@ int bench_area_create(struct bench_area **out, int *fd);
 int bench_area_attach(const char *path, struct bench_area **out);
 
 /* Coordinator. Hands out an order and wakes both sides; then waits until they are done, at most timeout_ms. alive, if not NULL, is asked
- * now and then. 0, -ETIMEDOUT, or what alive returned if not 0. */
+ * now and then. 0, -EPROTO: a side failed (bench_pair_failure), -ETIMEDOUT, or what alive returned if not 0. */
 void bench_pair_order(struct bench_pair *, const struct bench_order *);
 int bench_pair_wait(struct bench_pair *, unsigned timeout_ms, int (*alive)(void *), void *arg);
+/* The sentence of a side that failed, or NULL. */
+const char *bench_pair_failure(const struct bench_pair *);
 
 /* Worker. Says that it has attached; sleeps until the next order after `turn`, which it returns. */
 void bench_pair_attach(struct bench_pair *);
 uint32_t bench_pair_next(struct bench_pair *, uint32_t turn, struct bench_order *out);
 void bench_pair_done(struct bench_pair *);
+/* Gives up: the pair is of no use any more. */
+void bench_pair_fail(struct bench_pair *, unsigned side, const char *sentence);
 
 /* Worker: both sides of a pair arrive before either leaves. *count is private to the side and starts at 0. */
 void bench_meet(struct bench_pair *, uint64_t *count, bool one_core);

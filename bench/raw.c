@@ -42,8 +42,12 @@ void raw_send_bulk(struct raw_end *e, uint32_t handler, const void *from, size_t
     for (size_t done = 0; done < n || n == 0; done += chunk) {
         size_t piece = n - done < chunk ? n - done : chunk;
         uint64_t at = bulk_place(e->bulk_out, piece), end = bulk_after(at, piece);
-        while (end - atomic_load_explicit(&e->out->taken, memory_order_acquire) > RAW_BULK) /* A3 */
-            raw_relax(e);
+        while (end - e->peer_taken > RAW_BULK) {
+            uint64_t taken = atomic_load_explicit(&e->out->taken, memory_order_acquire); /* A3 */
+            if (taken == e->peer_taken)
+                raw_relax(e);
+            e->peer_taken = taken;
+        }
         if (piece < 2048)
             memcpy(e->out->bulk + at % RAW_BULK, bytes + done, piece);
         else
@@ -67,6 +71,9 @@ bool raw_take(struct raw_end *e, const void *announcement)
     else
         e->copy_out(e->to + offset, e->in->bulk + at % RAW_BULK, piece);
     e->bulk_in = bulk_after(at, piece);
-    atomic_store_explicit(&e->in->taken, e->bulk_in, memory_order_release); /* R3 pairs with A3: the bytes may be written again */
+    if (e->bulk_in - e->taken_written >= RAW_BULK / 8) {
+        e->taken_written = e->bulk_in;
+        atomic_store_explicit(&e->in->taken, e->bulk_in, memory_order_release); /* R3 pairs with A3: room again */
+    }
     return offset + piece >= e->to_bytes;
 }

@@ -12,7 +12,7 @@
  *     | 16  | 16  | 8  | 8 | 16  | 56 bytes                  |
  *     +-----+-----+----+---+-----+---------------------------+
  *   credit: position read, line * 8, once per quarter ring           receiver
- *   taken: bulk bytes copied out                                     receiver
+ *   taken: bulk bytes copied out, once per eighth of the area        receiver
  *   bulk[512 KiB]                                                    sender
  *
  * seq is the low half of the line number: a stale line never matches, nobody clears anything. ack is how far the sender has read the opposite
@@ -62,6 +62,7 @@ struct raw_end {
     uint32_t in_n; /* items read of in_line */
     uint64_t in_line, credit_written;
     uint64_t bulk_out, bulk_in; /* bytes, with what was skipped at the end of the area */
+    uint64_t peer_taken, taken_written;
     raw_handler *handler[RAW_HANDLERS];
     void (*copy_in)(void *, const void *, size_t);  /* pieces of 2 KiB and more */
     void (*copy_out)(void *, const void *, size_t);

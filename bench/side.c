@@ -2,6 +2,7 @@
  *
  * side.c - see side.h. */
 #include "side.h"
+#include "stats.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -23,36 +24,27 @@ int bench_side_fail(struct bench_side *s, const char *format, ...)
     return -1;
 }
 
-/* Odd multipliers: different seeds give different words everywhere. */
-static uint64_t word_of(uint64_t seed, size_t at)
-{
-    return seed * 0x9e3779b97f4a7c15u + at * 0x2545f4914f6cdd1du;
-}
+/* Odd steps: different seeds give different words everywhere. */
+static const uint64_t SEED_STEP = 0x9e3779b97f4a7c15u, WORD_STEP = 0x2545f4914f6cdd1du;
 
 void bench_fill(void *at, size_t n, uint64_t seed)
 {
     unsigned char *p = at;
-    size_t i = 0;
-    for (; i + 8 <= n; i += 8) {
-        uint64_t w = word_of(seed, i);
-        memcpy(p + i, &w, 8);
-    }
-    uint64_t w = word_of(seed, i);
-    memcpy(p + i, &w, n - i);
+    uint64_t w = seed * SEED_STEP;
+    for (; n >= 8; n -= 8, p += 8, w += WORD_STEP)
+        memcpy(p, &w, 8);
+    memcpy(p, &w, n);
 }
 
 bool bench_filled(const void *at, size_t n, uint64_t seed)
 {
     const unsigned char *p = at;
-    size_t i = 0;
-    uint64_t wrong = 0;
-    for (; i + 8 <= n; i += 8) {
-        uint64_t w;
-        memcpy(&w, p + i, 8);
-        wrong |= w ^ word_of(seed, i);
+    uint64_t w = seed * SEED_STEP, wrong = 0, got;
+    for (; n >= 8; n -= 8, p += 8, w += WORD_STEP) {
+        memcpy(&got, p, 8);
+        wrong |= got ^ w;
     }
-    uint64_t w = word_of(seed, i);
-    return wrong == 0 && memcmp(p + i, &w, n - i) == 0;
+    return wrong == 0 && memcmp(p, &w, n) == 0;
 }
 
 static void meet(struct bench_side *s)
@@ -97,16 +89,15 @@ static void run_probe(struct bench_side *s, struct bench_answer *a)
 static int run_latency(struct bench_side *s, const struct bench_api *api, const struct bench_order *o,
     struct bench_answer *a)
 {
-    if (api->ping(s, o->count / 8 + 20, NULL))
+    if (api->ping(s, o->count / 8 + 2, NULL))
         return -1;
     s->got = s->sum = 0;
     uint64_t t0 = bench_now_ns();
     if (api->ping(s, o->count, NULL))
         return -1;
-    a->elapsed_ns = (double)(bench_now_ns() - t0);
-    a->value = a->elapsed_ns / (double)o->count / 2;
+    a->value = (double)(bench_now_ns() - t0) / (double)o->count / 2;
     if (s->side == 0)
-        bench_hist_clear(&s->pair->hist);
+        memset(&s->pair->hist, 0, sizeof s->pair->hist);
     s->got = s->sum = 0;
     return api->ping(s, o->count, s->side == 0 ? &s->pair->hist : NULL);
 }
@@ -121,14 +112,13 @@ static int run_rate(struct bench_side *s, const struct bench_api *api, const str
         uint64_t t0 = bench_now_ns();
         if (api->stream(s, n))
             return -1;
-        a->elapsed_ns = (double)(bench_now_ns() - t0);
+        a->value = (double)n / (double)(bench_now_ns() - t0) * 1e3;
         if (s->side == 1 && (s->got != n || (s->bytes >= 8 && s->sum != n * (n - 1) / 2)))
             return bench_side_fail(s, "%llu messages of %llu bytes arrived with sum %llu instead of %llu with sum %llu",
                 (unsigned long long)s->got, (unsigned long long)s->bytes, (unsigned long long)s->sum,
                 (unsigned long long)n, (unsigned long long)(n * (n - 1) / 2));
         meet(s);
     }
-    a->value = (double)o->count / a->elapsed_ns * 1e3;
     return 0;
 }
 
@@ -178,7 +168,6 @@ static int run_bandwidth(struct bench_side *s, const struct bench_api *api, cons
                     (unsigned long long)s->bytes);
         }
     }
-    a->elapsed_ns = ns;
     if (s->side == 0)
         a->value = (double)(o->count * window * s->bytes) / ns;
     return 0;
@@ -199,7 +188,7 @@ static void run_order(struct bench_side *s, const struct bench_api *api, const s
         e = api->prepare(s, o);
     meet(s);
     if (e == 0) {
-        uint64_t before = preemptions();
+        uint64_t before = preemptions(), t0 = bench_now_ns();
         switch (o->test) {
         case BENCH_PROBE:
             run_probe(s, &a);
@@ -217,10 +206,9 @@ static void run_order(struct bench_side *s, const struct bench_api *api, const s
         default:
             bench_side_fail(s, "an order names test %u, which does not exist", o->test);
         }
+        a.elapsed_ns = (double)(bench_now_ns() - t0);
         a.preempted = preemptions() - before;
     }
-    a.status = s->status;
-    memcpy(a.text, s->text, sizeof a.text);
     s->pair->answer[s->side] = a;
 }
 
@@ -239,23 +227,22 @@ int bench_side_run(struct bench_area *area, unsigned index, const struct bench_a
         memset(s.pool, 1, s.pool_bytes);
         memset(s.spare, 1, s.pool_bytes);
     }
-    bool opened = s.status == 0;
-    s.side %= 2;
-    s.pair->answer[s.side].status = s.status;
-    memcpy(s.pair->answer[s.side].text, s.text, sizeof s.text);
-    bench_pair_attach(s.pair);
+    if (s.status == 0)
+        bench_pair_attach(s.pair);
     struct bench_order order = {.test = BENCH_PROBE};
     for (uint32_t turn = 0; s.status == 0;) {
         turn = bench_pair_next(s.pair, turn, &order);
         if (order.test == BENCH_QUIT)
             break;
         run_order(&s, api, &order);
-        /* Both sides are through before either says so. A side that failed does not wait for one that hangs on it. */
-        if (s.status == 0)
-            meet(&s);
+        if (s.status)
+            break; /* the other side may hang in the middle of the order: whoever waits for this pair ends it */
+        meet(&s);
         bench_pair_done(s.pair);
     }
-    if (opened && s.status == 0)
+    if (s.status)
+        bench_pair_fail(s.pair, s.side, s.text);
+    else
         api->close(&s);
     free(s.pool);
     free(s.spare);

@@ -34,9 +34,9 @@ struct bench_api {
     void (*close)(struct bench_side *);
     /* Before every order. variant: which of the floor's ways. May be NULL. */
     int (*prepare)(struct bench_side *, const struct bench_order *);
-    /* n round trips of side->bytes: side 0 sends, side 1 answers from its program once its handler has received the bytes. Side 0 adds each
-     * round trip's ticks to h if that is not NULL. */
-    int (*ping)(struct bench_side *, uint64_t n, struct bench_hist *h);
+    /* n round trips of side->bytes: side 0 sends, side 1 answers from its program once its handler has received the bytes. If h is not NULL
+     * each round trip goes into it (bench_lap). */
+    int (*ping)(struct bench_side *, uint64_t n, struct rnl_hist *h);
     /* Side 0 sends n messages of side->bytes whose first 8 bytes count from 0; side 1 returns once side->got has reached n. */
     int (*stream)(struct bench_side *, uint64_t n);
     /* One message to slot got % slots of the other side; one look at what has arrived. */
@@ -69,6 +69,12 @@ static inline void bench_count(struct bench_side *s, const void *message, size_t
         memcpy(&first, message, 8);
     s->sum += first;
     s->got++;
+}
+
+/* A round trip that began at bench_ticks() == t0 is over. */
+static inline void bench_lap(const struct bench_side *s, struct rnl_hist *h, uint64_t t0)
+{
+    rnl_hist_record(h, (uint64_t)((double)(bench_ticks() - t0) * s->area->ns_per_tick));
 }
 
 /* Between two polls of a loop that is not the interface's own. */

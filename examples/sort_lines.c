@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * sort_lines.c - a multikey quicksort: records are ordered by 7 bytes of their lines held beside the pointer; those that tie get the next 7
- * bytes and are ordered again. Lines are touched only when keys tie. */
+ * sort_lines.c - a multikey quicksort: records are ordered by 7 bytes of their lines held beside the pointer; those
+ * that tie get the next 7 bytes and are ordered again. Lines are touched only when keys tie. */
 #include "sort_lines.h"
 
 #include <endian.h>
@@ -92,17 +92,23 @@ static void insertion_sort(struct sort_record *a, size_t n, size_t depth)
     }
 }
 
-/* Moves the records with keys below `bound` to the front and returns how many. Without a branch on the data: nothing to mispredict. */
+/* Moves the records with keys below `bound` to the front and returns how many (n > 0). No branch depends on the data,
+ * so none is mispredicted: a[hole] is free, and each record goes where the first one not below the bound stands, which
+ * moves to the hole. */
 static size_t split(struct sort_record *a, size_t n, uint64_t bound)
 {
-    size_t below = 0;
-    for (size_t i = 0; i < n; i++) {
-        struct sort_record r = a[i];
-        a[i] = a[below];
-        a[below] = r;
-        below += r.key < bound;
+    struct sort_record first = a[0];
+    size_t below = 0, hole = 0;
+    for (size_t i = 1; i < n; i++) {
+        a[hole] = a[below];
+        hole = i;
+        uint64_t key = a[i].key;
+        a[below] = a[i];
+        below += key < bound;
     }
-    return below;
+    a[hole] = a[below];
+    a[below] = first;
+    return below + (first.key < bound);
 }
 
 static uint64_t median_of_3(uint64_t a, uint64_t b, uint64_t c)
@@ -129,7 +135,8 @@ static uint64_t choose_pivot(const struct sort_record *a, size_t n, uint64_t *ra
     return median_of_3(m[0], m[1], m[2]);
 }
 
-/* Renews the keys of lines that share their first `depth` bytes: from the first byte on in which they differ. Returns its distance. */
+/* Renews the keys of lines that share their first `depth` bytes: from the first byte on in which they differ. Returns
+ * its distance. */
 static size_t go_deeper(struct sort_record *records, size_t n, size_t depth)
 {
     size_t shared = n > 1 ? count_shared(records, n, depth) : 0;

@@ -2,8 +2,9 @@
  *
  * sort_lines.h - the order of `LC_ALL=C sort` on lines in memory, and a sort by it. Pure: no input, output or messages.
  *
- * A line is a pointer to bytes that end with '\n'; it may hold any other byte, NUL too. Lines compare as with memcmp, and a line that is
- * the beginning of another one comes first. Up to SORT_SLACK bytes after a line's newline are read, so they must exist. */
+ * A line is a pointer to bytes that end with '\n'; it may hold any other byte, NUL too. Lines compare as with memcmp,
+ * and a line that is the beginning of another one comes first. Up to SORT_SLACK bytes after a line's newline are read,
+ * so they must exist. */
 #ifndef SORT_LINES_H
 #define SORT_LINES_H
 
@@ -18,8 +19,8 @@ struct sort_record {
     const unsigned char *line;
 };
 
-/* The next 7 bytes of the line as a number, first byte on top, zeros after its end; in the lowest byte how many of them there are, or 8 when
- * more follow. So keys compare as the lines do, and equal keys below 8 mean equal lines. */
+/* The next 7 bytes of the line as a number, first byte on top, zeros after its end; in the lowest byte how many of them
+ * there are, or 8 when more follow. So keys compare as the lines do, and equal keys below 8 mean equal lines. */
 uint64_t sort_key(const unsigned char *line);
 
 /* Less than, equal to or greater than 0. */

@@ -5,6 +5,7 @@
  * hub's. */
 #include "base/copy.h"
 #include "base/env.h"
+#include "base/sense.h"
 #include "runnel/runnel.h"
 
 #include <assert.h>
@@ -78,6 +79,8 @@ static uint64_t tsc_khz(void)
 
 static uint64_t ticks_to_ns(const struct rnl_env *env, uint64_t ticks)
 {
+    if (ticks > (uint64_t)1 << 62) /* the two readings came from cores a little apart */
+        return 0;
     return (uint64_t)((double)ticks * 1e6 / (double)env->facts.tsc_khz);
 }
 #endif
@@ -180,38 +183,7 @@ int rnl_host_heavy_fence(struct rnl_env *env)
     return membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED) == 0 ? 0 : RNL_ERR_SYSTEM;
 }
 
-/* ---- the distance sensors ----
- *
- * A verdict byte: bit 0 = far; bits 1..7 = running average of what a transfer took, in units of 2 ns. Both sensors feed
- * it: they time different things that take about as long. */
-
-#if HAVE_TSC
-enum {
-    UNIT_NS = 2,
-    AVERAGE_MAX = 127,
-    NEAR_BELOW = 60 / UNIT_NS,
-    FAR_ABOVE = 80 / UNIT_NS,
-    PREEMPTED_NS = 1000,
-    FENCE_EVERY = 64
-};
-
-static void sample(uint8_t *d, uint64_t ns, int weight)
-{
-    if (ns > PREEMPTED_NS)
-        return;
-    int average = *d >> 1, far = *d & 1;
-    int now = ns / UNIT_NS < AVERAGE_MAX ? (int)(ns / UNIT_NS) : AVERAGE_MAX;
-    int step = (now - average) / weight;
-    if (step == 0) /* a small difference would never count */
-        step = (now > average) - (now < average);
-    average += step;
-    if (average > FAR_ABOVE)
-        far = RNL_FAR;
-    else if (average < NEAR_BELOW)
-        far = RNL_NEAR;
-    *d = (uint8_t)(average << 1 | far);
-}
-#endif
+/* ---- the distance sensors: they time different things that take about as long, and feed one average ---- */
 
 /* A value that changed was a real transfer from the peer's cache; one that did not may have been in ours. */
 uint64_t rnl_host_sense_load(struct rnl_env *env, const _Atomic uint64_t *word, uint64_t last, uint8_t *d)
@@ -224,7 +196,7 @@ uint64_t rnl_host_sense_load(struct rnl_env *env, const _Atomic uint64_t *word, 
         _mm_lfence();
         uint64_t ticks = __rdtsc() - start;
         if (value != last)
-            sample(d, ticks_to_ns(env, ticks), 8);
+            rnl_sense_sample(d, ticks_to_ns(env, ticks), 8);
         return value;
     }
 #endif
@@ -236,17 +208,18 @@ uint64_t rnl_host_sense_load(struct rnl_env *env, const _Atomic uint64_t *word, 
 void rnl_host_sense_fence(struct rnl_env *env, uint8_t *d)
 {
 #if HAVE_TSC
+    enum { TIMED_EVERY = 64 };
     static _Thread_local unsigned calls;
     if (env->facts.tsc_khz == 0)
         return;
-    if (++calls % FENCE_EVERY != 0) {
+    if (++calls % TIMED_EVERY != 0) {
         if (*d & RNL_FAR)
             _mm_mfence();
         return;
     }
     uint64_t start = __rdtsc();
     _mm_mfence();
-    sample(d, ticks_to_ns(env, __rdtsc() - start), 4);
+    rnl_sense_sample(d, ticks_to_ns(env, __rdtsc() - start), 4);
 #else
     (void)env, (void)d;
 #endif

@@ -19,6 +19,7 @@
 #include "transport/shm/pair.h"
 
 struct rnl_conn;
+struct rnl_handler;
 struct rnl_post;
 
 enum rnl_stream_state {
@@ -51,6 +52,9 @@ struct rnl_stream {
     uint8_t last;       /* in: all of it is here */
     uint8_t answered;   /* in: rnl_reply was called */
     uint8_t kept, dead; /* in */
+    uint8_t drop;       /* in: when the peer dies the handler is dropped, not resumed (FM) */
+    uint8_t any;        /* in, suspended: fewer than want_bytes will do if the message ends */
+    int32_t ending;     /* in: what the handler returned */
     uint32_t answer;    /* out: may cause; in: may be caused */
     /* extents */
     uint64_t start, before; /* position of the extent in the area; bytes of the message in earlier extents */
@@ -60,26 +64,32 @@ struct rnl_stream {
     unsigned char *want;
     size_t want_bytes;
     struct rnl_coro *coro;
-    size_t gathered; /* in, GATHER: bytes in base */
+    const struct rnl_handler *h; /* in, on a coroutine */
+    size_t gathered;   /* in, GATHER: bytes in base */
+    uint64_t received; /* in: bytes of earlier extents the handler has taken */
 };
 
 /* Why the head of a lane is not taken in now; such a lane counts as empty for whoever wants to sleep. */
 enum rnl_stuck { RNL_STUCK_NOT = 0, RNL_STUCK_HANDLER, RNL_STUCK_STACK, RNL_STUCK_ANSWER, RNL_STUCK_MEMORY };
 
+enum rnl_shut { RNL_SHUT_STREAM = 1, RNL_SHUT_POSTS = 2, RNL_SHUT_DEAD = 4 };
+
 struct rnl_conn {
     struct rnl_pair pair;
     struct rnl_stream in[RNL_LANES], out[RNL_LANES];
     uint32_t rank;
-    uint8_t up;        /* rings usable */
+    uint8_t shut;      /* enum rnl_shut: why a short send cannot go at once */
     uint8_t gone;      /* dead or broken: nothing is sent or taken in any more */
-    uint8_t dying;     /* dead, but what it sent is still taken in first */
+    uint8_t dying;     /* dead: what it sent is still taken in first */
+    uint8_t broken;    /* ... and is not */
     uint8_t lane1_hot; /* we asked something: answers may come */
     uint8_t stuck[RNL_LANES];
     uint8_t full_count; /* times lane 0 was found full since it was opened */
+    uint64_t acked_seen; /* wait.c: peer's position at the last look */
     struct rnl_post *post_first, **post_last; /* queued messages, in order */
 };
 
-struct rnl_peer_state { /* of every rank, connected or not */
+struct rnl_peer { /* of every rank, connected or not */
     struct rnl_conn *conn;
     uint64_t incarnation;
     uint8_t state;  /* enum rnl_peer_state */
@@ -92,17 +102,18 @@ struct rnl_handler {
     rnl_stream_handler *stream; /* NULL: whole, or none */
     rnl_whole_handler *whole;
     void *ctx;
-    uint32_t flags;
+    uint32_t flags; /* RNL_IN_PLACE, RNL_HANDLER_DROP */
 };
+enum { RNL_HANDLER_DROP = 1 << 16 /* a suspended one is dropped when its peer dies, not resumed */ };
 
-enum rnl_open_state { RNL_EP_FORKED = 0, RNL_EP_OPEN = 1, RNL_EP_SHARED = 2, RNL_EP_CLOSED = 3 };
+enum rnl_open_state { RNL_EP_FORKED = 0, RNL_EP_OPEN, RNL_EP_SHARED, RNL_EP_ANSWER /* a lane-1 handler runs: nothing may be sent */ };
 
 struct rnl_endpoint {
     /* -- read by every call -- */
     uint32_t open; /* enum rnl_open_state; this struct reads as zeros in a forked child */
     uint32_t rank, size;
     uint32_t in_handler; /* 1 + lane of the handler that runs, 0 = none */
-    struct rnl_peer_state *peer;
+    struct rnl_peer *peer;
     struct rnl_conn **hot; /* connections that are polled */
     uint32_t hot_count, turn;
     const _Atomic uint32_t *news;
@@ -121,16 +132,20 @@ struct rnl_endpoint {
     uint32_t spin;      /* polls before giving way; learnt */
     uint8_t fd_mode;    /* rnl_fd was called */
     uint8_t fd_armed;   /* ... and nothing was there: peers ring */
-    uint8_t closing, close_done, job_gone;
+    uint8_t closing, close_asked, close_done, job_gone;
     uint64_t close_wave;
-    uint64_t activity;  /* messages sent and handled */
     /* -- the rest -- */
     struct rnl_coro_pool *coros;
     uint64_t budget, granted, kept_bytes; /* bytes: limit; standing grants of all peers; of them kept */
     uint64_t post_bytes;
-    uint64_t dropped;
+    uint64_t dropped; /* messages, at close, for want of a handler */
+    uint32_t drop_id; /* of the last of them */
+    uint8_t discard;  /* that is what becomes of them now */
+    uint8_t quit;     /* a resumed handler returned RNL_QUIT */
     rnl_death *on_death;
     void *on_death_arg;
+    rnl_refused *on_refused;
+    void *on_refused_arg;
     void (*on_gone)(struct rnl_endpoint *, struct rnl_conn *); /* stream/: fail its open messages */
     pthread_mutex_t lock; /* recursive; RNL_SHARED only */
     uint32_t deaths_seen;
@@ -143,7 +158,7 @@ enum { RNL_POST_BUDGET = 16 << 20, RNL_STACK_BYTES = 64 << 10, RNL_ANSWER_MAX = 
 int rnl_ep_new(struct rnl_env *env, const struct rnl_options *opt, struct rnl_endpoint **out);
 void rnl_ep_free(struct rnl_endpoint *ep);
 
-/* Checks at the start of a public call; takes the lock of shared ones. 0, RNL_ERR_CLOSED, RNL_ERR_FORKED. */
+/* Checks at the start of a public call; takes the lock of shared ones. 0, RNL_ERR_FORKED. Whoever sends also refuses RNL_EP_ANSWER. */
 RNL_COLD int rnl_ep_enter_slow(struct rnl_endpoint *ep);
 RNL_INLINE int rnl_ep_enter(struct rnl_endpoint *ep)
 {
@@ -151,7 +166,7 @@ RNL_INLINE int rnl_ep_enter(struct rnl_endpoint *ep)
 }
 RNL_INLINE void rnl_ep_leave(struct rnl_endpoint *ep)
 {
-    if (RNL_UNLIKELY(ep->open == RNL_EP_SHARED))
+    if (RNL_UNLIKELY(ep->flags & RNL_SHARED))
         pthread_mutex_unlock(&ep->lock);
 }
 
@@ -170,6 +185,10 @@ RNL_COLD int rnl_ep_broken(struct rnl_endpoint *ep, struct rnl_conn *conn, const
 void rnl_ep_bury_dying(struct rnl_endpoint *ep);
 /* Lane 0 uses its bulk area or big ring: let the peer have as much outstanding as they hold, if the budget has it. */
 void rnl_ep_grant_more(struct rnl_endpoint *ep, struct rnl_conn *conn);
+/* Ask peers that do not use what they were granted to give it back, down to an even share. They do so in their own calls. */
+void rnl_ep_reallocate(struct rnl_endpoint *ep);
+/* Now and then: give back what peers ask for, notice what they gave back. */
+void rnl_ep_credit(struct rnl_endpoint *ep);
 /* The status and sentence for a peer that is gone. */
 RNL_COLD int rnl_ep_gone(struct rnl_endpoint *ep, uint32_t rank);
 

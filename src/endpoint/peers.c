@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *reason_text(const struct rnl_peer_state *p, char *buf, size_t n)
+static const char *reason_text(const struct rnl_peer *p, char *buf, size_t n)
 {
     const char *name;
     switch (p->reason) {
@@ -30,7 +30,7 @@ static const char *reason_text(const struct rnl_peer_state *p, char *buf, size_t
 int rnl_ep_gone(struct rnl_endpoint *ep, uint32_t rank)
 {
     char buf[96];
-    const struct rnl_peer_state *p = &ep->peer[rank];
+    const struct rnl_peer *p = &ep->peer[rank];
     int status = p->reason == RNL_DEATH_BROKEN ? RNL_ERR_PEER_BROKEN : RNL_ERR_PEER_DEAD;
     return rnl_fail(status, "rank %u is gone: %s; do not send to it", rank, reason_text(p, buf, sizeof buf));
 }
@@ -57,16 +57,31 @@ void rnl_ep_grant_more(struct rnl_endpoint *ep, struct rnl_conn *conn)
     rnl_rx_grant(r, full);
 }
 
+void rnl_ep_reallocate(struct rnl_endpoint *ep)
+{
+    uint64_t share = first_grant(ep);
+    for (uint32_t i = 0; i < ep->hot_count; i++)
+        rnl_rx_ask_back(&ep->hot[i]->pair.rx[0], share);
+}
+
+void rnl_ep_credit(struct rnl_endpoint *ep)
+{
+    for (uint32_t i = 0; i < ep->hot_count; i++) {
+        rnl_tx_give_back(&ep->hot[i]->pair.tx[0]);
+        ep->granted -= rnl_rx_got_back(&ep->hot[i]->pair.rx[0]) * 64;
+    }
+}
+
 int rnl_ep_connect(struct rnl_endpoint *ep, uint32_t rank, struct rnl_conn **out)
 {
     if (rank >= ep->size)
         return rnl_fail(RNL_ERR_RANK, "there is no rank %u: the job has ranks 0 to %u", rank, ep->size - 1);
-    struct rnl_peer_state *p = &ep->peer[rank];
+    struct rnl_peer *p = &ep->peer[rank];
     if (p->state == RNL_PEER_DEAD)
         return rnl_ep_gone(ep, rank);
     if (p->conn) {
         *out = p->conn;
-        return p->conn->gone ? rnl_ep_gone(ep, rank) : 0;
+        return 0;
     }
     struct rnl_conn *conn = aligned_alloc(64, (sizeof *conn + 63) / 64 * 64);
     if (!conn)
@@ -91,7 +106,6 @@ int rnl_ep_connect(struct rnl_endpoint *ep, uint32_t rank, struct rnl_conn **out
     rnl_rx_grant(&conn->pair.rx[0], standing);
     rnl_rx_grant(&conn->pair.rx[1], RNL_SMALL1 + RNL_BULK_BYTES / 64 + RNL_GRANT_MIN); /* answers: what we asked for */
     rnl_rx_grant(&conn->pair.rx[2], RNL_SMALL2 + RNL_BULK_BYTES / 64 + RNL_GRANT_MIN);
-    conn->up = 1;
     p->conn = conn;
     p->state = RNL_PEER_UP;
     ep->hot[ep->hot_count++] = conn;
@@ -132,14 +146,13 @@ static void report(struct rnl_endpoint *ep, uint32_t rank)
 
 static int mark_dead(struct rnl_endpoint *ep, uint32_t rank, int reason, int detail)
 {
-    struct rnl_peer_state *p = &ep->peer[rank];
+    struct rnl_peer *p = &ep->peer[rank];
     if (p->state == RNL_PEER_DEAD)
         return 0;
     p->state = RNL_PEER_DEAD;
     p->reason = (uint8_t)reason;
     p->detail = detail;
     ep->c->deaths++;
-    ep->activity++;
     return 1;
 }
 
@@ -149,19 +162,28 @@ static void died(struct rnl_endpoint *ep, uint32_t rank, int reason, int detail)
     struct rnl_conn *conn = ep->peer[rank].conn;
     if (!mark_dead(ep, rank, reason, detail))
         return;
-    if (conn && !conn->gone) {
+    if (conn) {
         conn->dying = 1;
+        conn->shut |= RNL_SHUT_DEAD;
         ep->dying++;
     } else {
         report(ep, rank);
     }
 }
 
+static int nothing_left(struct rnl_conn *conn)
+{
+    for (unsigned lane = 0; lane < RNL_LANES; lane++)
+        if (!conn->stuck[lane] && rnl_rx_peek(&conn->pair.rx[lane]))
+            return 0;
+    return 1;
+}
+
 void rnl_ep_bury_dying(struct rnl_endpoint *ep)
 {
     for (uint32_t i = 0; i < ep->hot_count;) {
         struct rnl_conn *conn = ep->hot[i];
-        if (!conn->dying || (!conn->stuck[0] && rnl_rx_peek(&conn->pair.rx[0])) || (!conn->stuck[1] && rnl_rx_peek(&conn->pair.rx[1]))) {
+        if (!conn->dying || !(conn->broken || nothing_left(conn))) {
             i++;
             continue;
         }
@@ -172,12 +194,13 @@ void rnl_ep_bury_dying(struct rnl_endpoint *ep)
 
 int rnl_ep_broken(struct rnl_endpoint *ep, struct rnl_conn *conn, const char *what)
 {
-    if (!conn->gone) {
+    if (mark_dead(ep, conn->rank, RNL_DEATH_BROKEN, 0)) {
         ep->c->broken++;
-        mark_dead(ep, conn->rank, RNL_DEATH_BROKEN, 0);
-        gone(ep, conn);
-        report(ep, conn->rank);
+        conn->dying = 1;
+        conn->shut |= RNL_SHUT_DEAD;
+        ep->dying++;
     }
+    conn->broken = 1;
     return rnl_fail(RNL_ERR_PEER_BROKEN, "rank %u broke the protocol: %s; it is treated as dead", conn->rank, what);
 }
 
@@ -198,7 +221,7 @@ void rnl_ep_news_slow(struct rnl_endpoint *ep)
             break;
         case RNL_EVENT_CLOSE_ASK:
             ep->close_wave = e.wave;
-            ep->closing |= 2; /* owes a report */
+            ep->close_asked = 1;
             break;
         case RNL_EVENT_CLOSE_DONE:
             ep->close_done = 1;

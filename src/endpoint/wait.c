@@ -31,6 +31,16 @@ static int lane_has_news(struct rnl_conn *conn, unsigned lane)
     return rnl_rx_peek(r) != 0;
 }
 
+/* The peer has read on since we last asked: a queued post may go, or the last bytes before a close have arrived. */
+static int moved(struct rnl_conn *conn)
+{
+    uint64_t acked = conn->pair.tx[0].acked;
+    if (acked == conn->acked_seen)
+        return 0;
+    conn->acked_seen = acked;
+    return 1;
+}
+
 int rnl_ep_look(struct rnl_endpoint *ep)
 {
     if (atomic_load_explicit(ep->news, memory_order_relaxed) != ep->news_seen)
@@ -41,7 +51,7 @@ int rnl_ep_look(struct rnl_endpoint *ep)
             return 1;
         if (conn->stuck[0] == RNL_STUCK_ANSWER && rnl_tx_refresh(&conn->pair.tx[1], NULL, NULL) > 0)
             return 1;
-        if (conn->post_first && !conn->out[0].state && rnl_tx_refresh(&conn->pair.tx[0], NULL, NULL) > 0)
+        if ((conn->post_first || ep->closing) && rnl_tx_refresh(&conn->pair.tx[0], NULL, NULL) > 0 && moved(conn))
             return 1;
     }
     return 0;
@@ -65,7 +75,7 @@ static void arm_all(struct rnl_endpoint *ep, const struct rnl_idle *w)
 {
     for (uint32_t i = 0; i < ep->hot_count; i++) {
         struct rnl_conn *conn = ep->hot[i];
-        int room = conn->post_first || conn->stuck[0] == RNL_STUCK_ANSWER || (w && w->room == conn);
+        int room = ep->closing || conn->post_first || conn->stuck[0] == RNL_STUCK_ANSWER || (w && w->room == conn);
         atomic_store_explicit(&conn->pair.mine->armed, RNL_ARMED_LINES | (room ? RNL_ARMED_ROOM : 0), memory_order_relaxed); /* F1 */
     }
 }
@@ -110,10 +120,10 @@ static void sleep_until(struct rnl_endpoint *ep, struct rnl_idle *w, uint64_t no
     if (!arm_and_look(ep, w)) {
         uint64_t until = now_ns + (env->facts.have_membarrier ? SLEEP_NS : SLEEP_UNFENCED_NS);
         ep->c->sleeps++;
-        if (ep->open == RNL_EP_SHARED)
+        if (ep->flags & RNL_SHARED)
             pthread_mutex_unlock(&ep->lock);
         env->ops->park(env, &env->bell->word, word, until < w->deadline_ns ? until : w->deadline_ns);
-        if (ep->open == RNL_EP_SHARED)
+        if (ep->flags & RNL_SHARED)
             pthread_mutex_lock(&ep->lock);
         rnl_ep_news_slow(ep); /* the socket, not only the hint */
     }
@@ -123,6 +133,7 @@ static void sleep_until(struct rnl_endpoint *ep, struct rnl_idle *w, uint64_t no
 
 static void give_way(struct rnl_endpoint *ep)
 {
+    rnl_ep_credit(ep);
     uint64_t away = ep->env->ops->yield(ep->env);
     ep->c->yields++;
     if (away > OTHERS_RAN_NS)
@@ -138,7 +149,7 @@ int rnl_ep_idle(struct rnl_endpoint *ep, struct rnl_idle *w)
         return 0;
     }
     w->polls = 0;
-    if (ep->open == RNL_EP_SHARED)
+    if (ep->flags & RNL_SHARED)
         pthread_mutex_unlock(&ep->lock); /* other threads get their turn */
     uint64_t now = ep->env->ops->now_ns(ep->env);
     int status = 0;
@@ -146,7 +157,7 @@ int rnl_ep_idle(struct rnl_endpoint *ep, struct rnl_idle *w)
         status = RNL_TIMED_OUT;
     else if (w->yields++ < YIELDS_BEFORE_SLEEP)
         give_way(ep);
-    if (ep->open == RNL_EP_SHARED)
+    if (ep->flags & RNL_SHARED)
         pthread_mutex_lock(&ep->lock);
     if (status == 0 && w->yields > YIELDS_BEFORE_SLEEP) {
         sleep_until(ep, w, now);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * fds.h - sealed memory files, and packets with descriptors over unix SOCK_SEQPACKET sockets. Every descriptor made or received here
- * is close-on-exec. Nothing raises SIGPIPE; interrupted calls are repeated. Failures are -errno: who knows what was wanted says so. */
+ * fds.h - sealed memory files, and packets with descriptors over unix SOCK_SEQPACKET sockets. Every descriptor made or
+ * received here is close-on-exec. Nothing raises SIGPIPE; interrupted calls are repeated. Failures are -errno: who
+ * knows what was wanted says so. */
 #ifndef RNL_JOB_FDS_H
 #define RNL_JOB_FDS_H
 
@@ -10,7 +11,8 @@
 
 enum { RNL_PACKET_FDS_MAX = 4 };
 
-/* A memfd of exactly `bytes` zeros that can neither shrink nor grow; `seals` are added to these (F_SEAL_SEAL: the last ones). */
+/* A memfd of exactly `bytes` zeros that can neither shrink nor grow; `seals` are added to these (F_SEAL_SEAL: the last
+ * ones). */
 int rnl_memfd_new(const char *name, size_t bytes, unsigned seals, int *fd);
 /* 0 if fd is such a file, of this size and with these seals; -EINVAL if not. */
 int rnl_memfd_check(int fd, size_t bytes, unsigned seals);
@@ -18,7 +20,8 @@ int rnl_memfd_check(int fd, size_t bytes, unsigned seals);
 /* 0 if fd is a unix SOCK_SEQPACKET socket. */
 int rnl_packet_socket_check(int fd);
 int rnl_packet_pair(int pair[2]);
-/* Sends one packet with nfds descriptors, whole. 0, -EAGAIN (only if not `wait`), another -errno: the socket is of no more use. */
+/* Sends one packet with nfds descriptors, whole. 0, -EAGAIN (only if not `wait`), another -errno: the socket is of no
+ * more use. */
 int rnl_packet_send(int fd, const void *bytes, size_t n, const int *fds, unsigned nfds, int wait);
 
 struct rnl_packet {
@@ -26,7 +29,7 @@ struct rnl_packet {
     unsigned nfds;
     int fds[RNL_PACKET_FDS_MAX]; /* the caller's */
     int cut;                     /* longer than the buffer, or descriptors were lost */
-    pid_t pid;                   /* of the sender, as the kernel saw it; 0 = not asked for (SO_PASSCRED) or not visible */
+    pid_t pid; /* of the sender, as the kernel saw it; 0 = not asked for (SO_PASSCRED) or not visible */
 };
 /* Takes in one packet. 0, -EAGAIN, -EPIPE: closed by the other side, another -errno. */
 int rnl_packet_receive(int fd, void *bytes, size_t room, struct rnl_packet *out, int wait);

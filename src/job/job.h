@@ -11,13 +11,13 @@
 #include "base/env.h"
 #include "runnel/runnel.h"
 
-/* opt may be NULL. May block on the agent. 0 and *out, which its close operation frees; or a negative rnl_status: RNL_ERR_JOB when there
- * is a launcher and it will not have us (descriptor not open, another release, second open). */
+/* opt may be NULL. May block on the agent. 0 and *out, which its close operation frees; or a negative rnl_status:
+ * RNL_ERR_JOB when there is a launcher and it will not have us (descriptor not open, another release, second open). */
 int rnl_job_env(const struct rnl_options *opt, struct rnl_env **out);
 
 /* The parts of rnl_job_env. `door` stays the caller's. */
 int rnl_client_env(int door, struct rnl_env **out);
-int rnl_hub_env(struct rnl_hub *hub, int owns_hub, struct rnl_env **out);
+int rnl_hub_env(struct rnl_hub *hub, uint32_t rank, int owns_hub, struct rnl_env **out);
 
 /* The key of the whole job, 32 bytes; NULL in a hub, whose endpoints have nobody to hide from. */
 const unsigned char *rnl_client_key(const struct rnl_env *env);

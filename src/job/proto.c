@@ -4,6 +4,7 @@
 #include "job/proto.h"
 
 #include "base/env.h"
+#include "runnel/runnel.h"
 
 #include <string.h>
 
@@ -106,7 +107,8 @@ static int good_event(const struct rnl_msg_event *e, uint32_t ranks)
     case RNL_EVENT_CONNECT:
         return e->rank < ranks && e->incarnation != 0 && e->wave == 0 && e->why == 0 && e->detail == 0;
     case RNL_EVENT_DEATH:
-        return e->rank < ranks && e->incarnation != 0 && e->wave == 0 && e->why >= 0;
+        return e->rank < ranks && e->incarnation != 0 && e->wave == 0 && e->why > RNL_DEATH_NONE &&
+               e->why <= RNL_DEATH_NEVER_JOINED;
     case RNL_EVENT_CLOSE_ASK:
     case RNL_EVENT_CLOSE_DONE:
         return e->rank == 0 && e->incarnation == 0 && e->why == 0 && e->detail == 0;

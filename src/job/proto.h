@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * proto.h - what a rank and its host's agent say to each other over unix SOCK_SEQPACKET sockets: the layouts and their codec, pure
- * functions. One packet is one message, in the byte order of the host: it never leaves it. Each side treats the other's bytes as
- * hostile: the decoder takes any bytes, checks every field and reads nothing outside them.
+ * proto.h - what a rank and its host's agent say to each other over unix SOCK_SEQPACKET sockets: the layouts and their
+ * codec, pure functions. One packet is one message, in the byte order of the host: it never leaves it. Each side treats
+ * the other's bytes as hostile: the decoder takes any bytes, checks every field and reads nothing outside them.
  *
- * A rank finds the door, a socket it inherits with its siblings and children, in RUNNEL_FD. It makes a pair of sockets, sends one through
- * the door with HELLO and hears WELCOME or REFUSED on the other, which is its own from then on. So two that knock at one door can never
- * read each other's answers.
+ * A rank finds the door, a socket it inherits with its siblings and children, in RUNNEL_FD. It makes a pair of sockets,
+ * sends one through the door with HELLO and hears WELCOME or REFUSED on the other, which is its own from then on. So
+ * two that knock at one door can never read each other's answers.
  *
  *   0      2      4             8                                                                      descriptors
  *   +------+------+-------------+--- body, by kind
@@ -19,12 +19,12 @@
  *   REPORT  | wave 8 | activity 8 |
  *   LEAVE
  *   agent to rank
- *   WELCOME | magic 4 | version 4 | rank 4 | size 4 | incarnation 8 | flags 4 | 0 4 | key 32 | host 64 |   2: status, bells
- *   REFUSED | magic 4 | version 4 | why 4 | 0 4 |
- *   GIVE    | ticket 4 | result 4 | errno 4 | 0 4 |                                                    1, if result is OK
- *   EVENT   | kind 4 | rank 4 | incarnation 8 | wave 8 | why 4 | detail 4 |
+ *   WELCOME | magic 4 | version 4 | rank 4 | size 4 | incarnation 8 | flags 4 | 0 4 | key 32 | host 64 |   2: status,
+ * bells REFUSED | magic 4 | version 4 | why 4 | 0 4 | GIVE    | ticket 4 | result 4 | errno 4 | 0 4 | 1, if result is
+ * OK EVENT   | kind 4 | rank 4 | incarnation 8 | wave 8 | why 4 | detail 4 |
  *
- * Of HELLO and REFUSED the head, magic and version stay as they are for ever, so that any two versions understand why they part. */
+ * Of HELLO and REFUSED the head, magic and version stay as they are for ever, so that any two versions understand why
+ * they part. */
 #ifndef RNL_JOB_PROTO_H
 #define RNL_JOB_PROTO_H
 
@@ -123,7 +123,8 @@ enum rnl_msg_verdict {
 
 /* Bytes written to `out`. The caller filled the fields that the decoder demands; magic and version are set here. */
 size_t rnl_msg_encode(const struct rnl_msg *msg, unsigned char out[RNL_MSG_BYTES_MAX]);
-/* `ranks`: every rank in it must be smaller (WELCOME is held against its own size). *out is set only if the answer is not BAD. */
+/* `ranks`: every rank in it must be smaller (WELCOME is held against its own size). *out is set only if the answer is
+ * not BAD. */
 enum rnl_msg_verdict rnl_msg_decode(enum rnl_msg_from from, const void *bytes, size_t n, uint32_t ranks,
                                     struct rnl_msg *out);
 /* Descriptors that travel with it. */

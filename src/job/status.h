@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * status.h - the job's status on one host: a sealed memfd that its agent alone can write and every rank maps read-only. It says which
- * ranks have news waiting in their sockets, and shows tools how the job stands.
+ * status.h - the job's status on one host: a sealed memfd that its agent alone can write and every rank maps read-only.
+ * It says which ranks have news waiting in their sockets, and shows tools how the job stands.
  *
  *   0       4         8      12          64                    one record a rank, from 128 on
  *   +-------+---------+------+-----------+---------------------+
@@ -34,19 +34,19 @@ struct rnl_status_rank {
     unsigned char zero[36];
     char host[64];
 };
-struct rnl_status {
+struct rnl_status_page {
     uint32_t magic, version, size;
     unsigned char zero[116];
     struct rnl_status_rank rank[];
 };
 static_assert(sizeof(struct rnl_status_rank) == 128, "status record");
 static_assert(offsetof(struct rnl_status_rank, host) == 64, "status.host");
-static_assert(offsetof(struct rnl_status, rank) == 128, "status.rank");
+static_assert(offsetof(struct rnl_status_page, rank) == 128, "status.rank");
 
 static inline size_t rnl_status_bytes(uint32_t size)
 {
     const size_t page = 4096;
-    return (sizeof(struct rnl_status) + size * sizeof(struct rnl_status_rank) + page - 1) / page * page;
+    return (sizeof(struct rnl_status_page) + size * sizeof(struct rnl_status_rank) + page - 1) / page * page;
 }
 
 #endif

@@ -11,7 +11,7 @@ enum rank_state { ABSENT, HERE, GONE };
 
 struct rank {
     uint8_t state;
-    uint8_t reported; /* in this wave */
+    uint8_t reported;          /* in this wave */
     uint64_t activity, before; /* as of this wave's report, and of the last one's */
 };
 

@@ -2,13 +2,14 @@
  *
  * waves.h - when may a job close? Detection of termination by waves of reports; pure, used by the agent and by the hub.
  *
- * Each rank that is in close and idle reports (wave, activity); activity counts the messages it ever sent or handled. Wave 0 is what
- * ranks report unasked. When every rank has reported wave k, wave k + 1 is asked for, so every report of k + 1 is made after every
- * report of k. If then each rank's activity is what it was in wave k, nobody did anything between its two reports; so at the moment
- * between the waves all were idle, and as an idle rank has had all its bytes read, nothing was under way either: done.
+ * Each rank that is in close and idle reports (wave, activity); activity counts the messages it ever sent or handled.
+ * Wave 0 is what ranks report unasked. When every rank has reported wave k, wave k + 1 is asked for, so every report of
+ * k + 1 is made after every report of k. If then each rank's activity is what it was in wave k, nobody did anything
+ * between its two reports; so at the moment between the waves all were idle, and as an idle rank has had all its bytes
+ * read, nothing was under way either: done.
  *
- * A death makes the wave it falls into inconclusive: its reports may have been made before the dead rank's last bytes arrived. Everybody
- * is told of the death before the next wave is asked for. */
+ * A death makes the wave it falls into inconclusive: its reports may have been made before the dead rank's last bytes
+ * arrived. Everybody is told of the death before the next wave is asked for. */
 #ifndef RNL_JOB_WAVES_H
 #define RNL_JOB_WAVES_H
 

@@ -21,6 +21,7 @@ void rnl_tx_init(struct rnl_tx *t, struct rnl_side *mine, const struct rnl_side 
     memset(t, 0, sizeof *t);
     t->ring = lane_of(mine, lane, &t->mask);
     t->peer = theirs;
+    t->mine = mine;
     t->lane = lane;
     t->line = colour & t->mask;
     t->line0 = t->line;
@@ -40,6 +41,7 @@ void rnl_rx_init(struct rnl_rx *r, struct rnl_side *mine, struct rnl_side *their
     memset(r, 0, sizeof *r);
     r->ring = lane_of(theirs, lane, &r->mask);
     r->mine = mine;
+    r->theirs = theirs;
     r->lane = lane;
     r->line0 = colour & r->mask;
     r->line = r->line0 + 1;
@@ -56,7 +58,7 @@ static uint64_t tx_used(const struct rnl_tx *t)
 static uint64_t tx_granted(const struct rnl_tx *t)
 {
     uint64_t g = atomic_load_explicit(&t->peer->back[t->lane].granted, memory_order_acquire); /* A2 */
-    return g < RNL_GRANT_MIN ? RNL_GRANT_MIN : g;
+    return (g < RNL_GRANT_MIN ? RNL_GRANT_MIN : g) - t->gave;
 }
 
 static void tx_set_stop(struct rnl_tx *t)
@@ -90,10 +92,10 @@ void rnl_tx_settle(struct rnl_tx *t, struct rnl_env *env, uint8_t *distance)
     env->ops->sense_fence(env, distance);
 }
 
-int rnl_rx_tell(struct rnl_rx *r)
+void rnl_rx_tell(struct rnl_rx *r)
 {
     struct rnl_back *back = &r->mine->back[r->lane];
-    uint64_t granted = r->standing + (r->line - r->line0 - 1) + r->bulk_read / 64;
+    uint64_t granted = r->standing + r->got_back + (r->line - r->line0 - 1) + r->bulk_read / 64;
     granted = granted > r->withheld ? granted - r->withheld : 0;
     if (granted > r->told_grant) { /* what was told never falls */
         r->told_grant = granted;
@@ -105,7 +107,7 @@ int rnl_rx_tell(struct rnl_rx *r)
     }
     atomic_store_explicit(&back->position, rnl_rx_position(r), memory_order_release); /* R2 */
     set_tell_line(r);
-    return 1;
+    r->told = 1;
 }
 
 void rnl_rx_grant(struct rnl_rx *r, uint64_t standing)
@@ -114,6 +116,43 @@ void rnl_rx_grant(struct rnl_rx *r, uint64_t standing)
         return;
     r->standing = standing;
     rnl_rx_tell(r);
+}
+
+void rnl_rx_ask_back(struct rnl_rx *r, uint64_t standing)
+{
+    if (r->standing <= standing)
+        return;
+    r->asked = r->got_back + (r->standing - standing);
+    atomic_store_explicit(&r->mine->asked_back, r->asked, memory_order_release);
+}
+
+void rnl_tx_give_back(struct rnl_tx *t)
+{
+    uint64_t asked = atomic_load_explicit(&t->peer->asked_back, memory_order_acquire);
+    if (t->lane != 0 || asked <= t->gave)
+        return;
+    uint64_t used = tx_used(t), granted = tx_granted(t), spare = granted > used + RNL_GRANT_MIN ? granted - used - RNL_GRANT_MIN : 0;
+    uint64_t give = asked - t->gave < spare ? asked - t->gave : spare;
+    if (!give)
+        return;
+    t->gave += give;
+    tx_set_stop(t);
+    atomic_store_explicit(&t->mine->gave_back, t->gave, memory_order_release);
+}
+
+uint64_t rnl_rx_got_back(struct rnl_rx *r)
+{
+    if (r->asked == r->got_back)
+        return 0;
+    uint64_t gave = atomic_load_explicit(&r->theirs->gave_back, memory_order_acquire);
+    if (gave > r->asked)
+        gave = r->asked;
+    if (gave <= r->got_back)
+        return 0;
+    uint64_t units = gave - r->got_back;
+    r->got_back = gave;
+    r->standing -= units;
+    return units;
 }
 
 int rnl_tx_bulk_room(struct rnl_tx *t, uint32_t bytes, uint64_t *start)
@@ -157,14 +196,13 @@ int rnl_rx_extent(struct rnl_rx *r, const struct rnl_extent *e)
     return 0;
 }
 
-int rnl_rx_bulk_done(struct rnl_rx *r, uint64_t to)
+void rnl_rx_bulk_done(struct rnl_rx *r, uint64_t to)
 {
     if (to > r->bulk_read)
         r->bulk_read = to;
     uint64_t eighth = RNL_BULK_BYTES / 8, grant = r->standing * 64 / 4;
-    if (r->bulk_read - r->told_bulk < (grant < eighth ? grant : eighth))
-        return 0;
-    return rnl_rx_tell(r);
+    if (r->bulk_read - r->told_bulk >= (grant < eighth ? grant : eighth))
+        rnl_rx_tell(r);
 }
 
 void rnl_tx_grow(struct rnl_tx *t, struct rnl_line *big)

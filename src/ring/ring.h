@@ -108,7 +108,9 @@ struct rnl_side {
     _Atomic uint32_t senders_fence; /* 1 = no heavy fence here: fence before you read armed */
     _Atomic uint32_t version;       /* 0 = not opened yet by its writer */
     uint32_t zero1;
-    unsigned char zero2[368];
+    _Atomic uint64_t asked_back; /* lane 0, units, absolute: give back so many of what I granted you and you do not use */
+    _Atomic uint64_t gave_back;  /* ... of your grant I gave back so many */
+    unsigned char zero2[352];
 };
 static_assert(offsetof(struct rnl_side, lane1) == 2048 && offsetof(struct rnl_side, lane2) == 3072, "side.lanes");
 static_assert(offsetof(struct rnl_side, back) == 3584 && offsetof(struct rnl_side, armed) == 3712, "side.back");
@@ -143,6 +145,8 @@ struct rnl_tx { /* private to the sender */
     uint64_t line0;
     uint64_t bulk_head, bulk_read; /* reserved up to here; read by the peer up to here */
     unsigned char *bulk;           /* NULL = not mapped yet */
+    uint64_t gave;                 /* units given back (lane 0) */
+    struct rnl_side *mine;         /* where we say so */
     uint64_t settled;              /* position at the last rnl_tx_settle */
     unsigned lane;
 };
@@ -153,11 +157,14 @@ struct rnl_rx { /* private to the receiver */
     uint32_t n;    /* items of it that have been read */
     uint32_t mask;
     uint64_t tell_line;    /* tell when line reaches this */
+    uint32_t told;         /* we did, and nobody looked yet whether the sender sleeps */
     struct rnl_side *mine; /* where our words about it go */
     /* colder */
     uint64_t line0;
     uint64_t standing;             /* units the peer may have outstanding */
     uint64_t withheld, told_grant; /* units of kept messages; what we last said */
+    uint64_t asked, got_back;      /* units: asked back, seen to be given back (lane 0) */
+    const struct rnl_side *theirs; /* where they say so */
     uint64_t bulk_next;            /* where the next extent starts at the earliest */
     uint64_t bulk_read, told_bulk; /* done with up to here; what we last said */
     const unsigned char *bulk;     /* NULL = not mapped yet */
@@ -225,6 +232,16 @@ RNL_INLINE int rnl_tx_acked(struct rnl_tx *t, unsigned ack16)
 
 /* ---- receiving ---- */
 
+/* Say how far we are, and note it in `told`: the sender may be asleep for want of room, somebody must look. */
+void rnl_rx_tell(struct rnl_rx *r);
+/* The line is done with, payload included. */
+RNL_INLINE void rnl_rx_leave(struct rnl_rx *r)
+{
+    r->line++;
+    r->n = 0;
+    if (RNL_UNLIKELY(r->line >= r->tell_line))
+        rnl_rx_tell(r);
+}
 /* Header of the line being read if it holds items not yet read, else 0. Moves over lines that are done. */
 RNL_INLINE rnl_head rnl_rx_peek(struct rnl_rx *r)
 {
@@ -242,8 +259,7 @@ RNL_INLINE rnl_head rnl_rx_peek(struct rnl_rx *r)
         h = atomic_load_explicit(&r->ring[r->line & r->mask].head, memory_order_acquire); /* an append may precede the move */
         if (RNL_HEAD_SEQ(h) == (uint16_t)r->line && RNL_HEAD_N(h) > r->n)
             return h;
-        r->line++;
-        r->n = 0;
+        rnl_rx_leave(r);
     }
 }
 /* Nothing more will be appended to this line: it is full, or of a kind that is never appended to. */
@@ -251,15 +267,6 @@ RNL_INLINE int rnl_head_full(rnl_head h)
 {
     unsigned n = RNL_HEAD_N(h);
     return RNL_HEAD_KIND(h) != RNL_LINE_ITEMS || n == RNL_ITEMS_MAX || (n + 1) * RNL_HEAD_LEN(h) > RNL_LINE_PAYLOAD;
-}
-/* Say how far we are. Returns 1: the sender may be asleep for want of room. */
-int rnl_rx_tell(struct rnl_rx *r);
-/* The line is done with, payload included. Returns 1 when it told the sender (who may be asleep for want of room). */
-RNL_INLINE int rnl_rx_leave(struct rnl_rx *r)
-{
-    r->line++;
-    r->n = 0;
-    return RNL_LIKELY(r->line < r->tell_line) ? 0 : rnl_rx_tell(r);
 }
 
 /* ---- slow paths ---- */
@@ -272,8 +279,13 @@ void rnl_rx_init(struct rnl_rx *r, struct rnl_side *mine, struct rnl_side *their
 int rnl_tx_refresh(struct rnl_tx *t, struct rnl_env *env, uint8_t *distance);
 /* Once between the last send and the first poll of a wait: lets our stores leave before the polls crowd them. */
 void rnl_tx_settle(struct rnl_tx *t, struct rnl_env *env, uint8_t *distance);
-/* More units may be outstanding from now on. Never fewer. */
+/* More units may be outstanding from now on. Fewer only by the sender giving back: */
 void rnl_rx_grant(struct rnl_rx *r, uint64_t standing);
+/* Ask the sender for what it does not use beyond `standing` (lane 0). */
+void rnl_rx_ask_back(struct rnl_rx *r, uint64_t standing);
+/* Sender: give back what was asked for and is not in use. Receiver: notice it; returns the units that came back, at most what was asked. */
+void rnl_tx_give_back(struct rnl_tx *t);
+uint64_t rnl_rx_got_back(struct rnl_rx *r);
 
 /* bytes (<= RNL_BULK_BYTES / 2) contiguous in the bulk area, not yet committed: *start. 1, 0 = no room now, RNL_RING_BROKEN. */
 int rnl_tx_bulk_room(struct rnl_tx *t, uint32_t bytes, uint64_t *start);
@@ -281,8 +293,8 @@ int rnl_tx_bulk_room(struct rnl_tx *t, uint32_t bytes, uint64_t *start);
 void rnl_tx_bulk_take(struct rnl_tx *t, uint64_t end);
 /* Checks an EXTENT's place. 0 or RNL_RING_BROKEN. */
 int rnl_rx_extent(struct rnl_rx *r, const struct rnl_extent *e);
-/* We are done with the bulk area up to `to`. Returns 1 when it told the sender. */
-int rnl_rx_bulk_done(struct rnl_rx *r, uint64_t to);
+/* We are done with the bulk area up to `to`. */
+void rnl_rx_bulk_done(struct rnl_rx *r, uint64_t to);
 
 /* Move to the big ring; for the sender after it published GROW, for the receiver after it read GROW. */
 void rnl_tx_grow(struct rnl_tx *t, struct rnl_line *big);

@@ -22,6 +22,9 @@
 #define SMALL 2
 #define BIG 4
 #define FIRST 1
+#ifndef MOVES
+#define MOVES 4
+#endif
 #ifndef MSGS0
 #define MSGS0 8
 #endif
@@ -61,11 +64,15 @@
 #else
 #define SLOT(d, ring, line) ((d) * SLOTS + (line) % SMALL)
 #endif
-/* Position is told when this many lines are read and not told: as late as is safe, the code uses a quarter ring. */
+/* Lines that a message reserves at once. Position is told when this many lines are read and not told: as late as is safe, the
+ * code uses a quarter ring (so no reservation may exceed three quarters). */
+#ifndef NEED
+#define NEED 1
+#endif
 #ifdef BUG_TELL_LATE
-#define TELL(ring) LINES(ring)
+#define TELL(ring) (LINES(ring) - NEED + 1)
 #else
-#define TELL(ring) (LINES(ring) - 1)
+#define TELL(ring) (LINES(ring) - NEED)
 #endif
 
 /* A header: seq, kind (0 items, 1 move to the other ring), n. The ack beside it is stored and loaded with it. */
@@ -124,9 +131,9 @@ end:
 #define TO_GET (me -> MSGS0 : MSGS1)
 #define IN (1 - me) /* the direction this process reads */
 #ifdef BUG_OVERWRITE
-#define LINE_FREE (tline + 1 - acked / 4 <= MASK(tring) + 1)
+#define LINE_FREE (tline + NEED - acked / 4 <= MASK(tring) + 1)
 #else
-#define LINE_FREE (tline + 1 - acked / 4 <= MASK(tring))
+#define LINE_FREE (tline + NEED - acked / 4 <= MASK(tring))
 #endif
 #define HERE head[SLOT(IN, rring, rline[IN])]
 #define NEXT head[SLOT(IN, rring, rline[IN] + 1)]
@@ -137,31 +144,38 @@ end:
 #define COULD_SEND (sent < TO_SEND && (LINE_FREE || position[me] / 4 > acked / 4 || (COULD_APPEND && !starved)))
 
 #define MY_POSITION (rline[IN] * 4 + rn)
+#ifdef BUG_ACK_NEXT
+#define RIDING ((rline[IN] + 1) * 4) /* the line being read is not left yet */
+#else
+#define RIDING MY_POSITION
+#endif
 
 /* rnl_rx_tell, when enough was read. */
 inline tell()
 {
-#ifndef BUG_NO_TELL
     if
+#ifdef BUG_NO_TELL
+    :: true
+#else
     :: d_step { rline[IN] - told >= TELL(rring) -> told = rline[IN] }
         buffer[me]!POSITION, IN, MY_POSITION, 0
     :: else
-    fi
 #endif
+    fi
 }
 
 /* The two stores of rnl_tx_publish and of the composing before it. */
 inline publish(slot, kind)
 {
 #ifdef BUG_HEADER_FIRST
-    buffer[me]!HEADER, slot, HEAD(tline, kind, tn), MY_POSITION;
+    buffer[me]!HEADER, slot, HEAD(tline, kind, tn), RIDING;
     buffer[me]!PAYLOAD, slot * ITEMS + tn - 1, sent, 0;
 #else
     if
     :: kind == 0 -> buffer[me]!PAYLOAD, slot * ITEMS + tn - 1, sent, 0
     :: else
     fi;
-    buffer[me]!HEADER, slot, HEAD(tline, kind, tn), MY_POSITION;
+    buffer[me]!HEADER, slot, HEAD(tline, kind, tn), RIDING;
 #endif
 #ifdef BUG_PIGGY_COUNTS
     told = rline[IN]; /* a ride on a header the peer may not read is no telling */
@@ -176,7 +190,7 @@ proctype process(byte me)
     /* rnl_rx; its line is rline[IN] */
     byte rn, told = FIRST;
     bit tring, rring;
-    byte left[2]; /* line that moved out of the ring; 0 = never in it */
+    byte moves, left[2]; /* line that moved out of the ring; 0 = never in it */
     byte h, a, slot, i;
     bit starved;
 
@@ -203,9 +217,9 @@ send:
 #ifdef GROWTH
     /* Move over: the ring entered must be free of the reader, and read as zero if it was used before. */
 #ifdef BUG_ZERO_UNREAD
-    :: LINE_FREE && empty(buffer[me]) ->
+    :: moves < MOVES && LINE_FREE && empty(buffer[me]) ->
 #else
-    :: LINE_FREE && acked / 4 > left[1 - tring] && (left[1 - tring] == 0 || empty(buffer[me])) ->
+    :: moves < MOVES && LINE_FREE && acked / 4 > left[1 - tring] && (left[1 - tring] == 0 || empty(buffer[me])) ->
 #endif
         d_step {
 #ifndef BUG_NO_ZERO
@@ -231,7 +245,7 @@ send:
             written[slot] = tline
         }
         publish(slot, 1);
-        d_step { left[tring] = tline; tring = 1 - tring; tn = 0 }
+        d_step { moves++; left[tring] = tline; tring = 1 - tring; tn = 0 }
         goto again
 #endif
     /* No line: rnl_tx_refresh, once. */

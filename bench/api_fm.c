@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * api_fm.c - FM 2.x under measurement, as a program written from the paper uses it: begin, one piece, end; FM_receive in the handler; FM_extract in a loop. */
+#include "side.h"
+
+#include "runnel/fm.h"
+
+#include <limits.h>
+
+enum { HANDLER = 1 };
+
+static struct bench_side *self; /* FM handlers have no argument for it */
+
+static int on_message(FM_stream *stream, unsigned sender)
+{
+    struct bench_side *s = self;
+    unsigned char *to = bench_slot(s);
+    (void)sender;
+    FM_receive(to, stream, s->bytes);
+    bench_count(s, to, s->bytes);
+    return FM_CONTINUE;
+}
+
+static void on_error(int status, unsigned long peer, const char *sentence)
+{
+    (void)status;
+    (void)peer;
+    bench_side_fail(self, "%s", sentence);
+}
+
+static int fm_open(struct bench_side *s)
+{
+    self = s;
+    FM_set_parameter(FM_ERROR_HANDLER, on_error);
+    FM_initialize();
+    if (s->status)
+        return -1;
+    s->side = (unsigned)FM_nodeid;
+    FM_register_handler(HANDLER, on_message);
+    if (FM_numnodes != 2)
+        return bench_side_fail(s, "a job of %lu ranks instead of 2", FM_numnodes);
+    return s->status;
+}
+
+static void fm_close(struct bench_side *s)
+{
+    (void)s;
+    FM_finalize();
+}
+
+static inline int put(struct bench_side *s, const void *from, size_t n)
+{
+    FM_stream *stream = FM_begin_message(1 - s->side, n, HANDLER);
+    if (!stream)
+        return bench_side_fail(s, "FM_begin_message returned NULL outside a handler");
+    FM_send_piece(stream, from, n);
+    FM_end_message(stream);
+    return 0;
+}
+
+static int fm_put(struct bench_side *s, const void *from, size_t n)
+{
+    return put(s, from, n) ? -1 : s->status;
+}
+
+static int fm_poll(struct bench_side *s)
+{
+    FM_extract(ULONG_MAX);
+    return s->status;
+}
+
+static int fm_ping(struct bench_side *s, uint64_t n, struct rnl_hist *h)
+{
+    uint64_t target = s->got;
+    for (uint64_t i = 0; i < n; i++) {
+        uint64_t t0 = h ? bench_ticks() : 0;
+        target++;
+        if (s->side == 0 && put(s, s->pool, s->bytes))
+            return -1;
+        while (s->got < target)
+            if (fm_poll(s))
+                return -1;
+        if (s->side == 1 && put(s, s->pool, s->bytes))
+            return -1;
+        if (h)
+            bench_lap(s, h, t0);
+    }
+    return s->status;
+}
+
+static int fm_stream(struct bench_side *s, uint64_t n)
+{
+    if (s->side == 1) {
+        while (s->got < n)
+            if (fm_poll(s))
+                return -1;
+        return 0;
+    }
+    for (uint64_t i = 0; i < n; i++) {
+        memcpy(s->pool, &i, s->bytes < 8 ? s->bytes : 8);
+        if (put(s, s->pool, s->bytes))
+            return -1;
+    }
+    return s->status;
+}
+
+const struct bench_api bench_api_fm = {
+    .name = "fm",
+    .open = fm_open,
+    .close = fm_close,
+    .ping = fm_ping,
+    .stream = fm_stream,
+    .put = fm_put,
+    .poll = fm_poll,
+};

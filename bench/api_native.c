@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * api_native.c - runnel.h under measurement: messages that fit go by rnl_send to a handler of whole messages, longer ones as streams to a handler that
+ * receives straight into place. */
+#include "side.h"
+
+#include "runnel/runnel.h"
+
+enum { SHORT = 1, LONG = 2 };
+
+struct native {
+    rnl_endpoint *ep;
+    unsigned peer;
+};
+static struct native self;
+
+static int failed(struct bench_side *s)
+{
+    return bench_side_fail(s, "%s", rnl_last_error()->text);
+}
+
+static int on_short(const void *buf, size_t n, unsigned peer, void *ctx)
+{
+    struct bench_side *s = ctx;
+    (void)peer;
+    if (n == 8)
+        memcpy(bench_slot(s), buf, 8);
+    else
+        memcpy(bench_slot(s), buf, n < s->bytes ? n : s->bytes);
+    bench_count(s, buf, n);
+    return RNL_DONE;
+}
+
+static int on_long(rnl_stream *stream, unsigned peer, void *ctx)
+{
+    struct bench_side *s = ctx;
+    unsigned char *to = bench_slot(s);
+    (void)peer;
+    if (rnl_receive(stream, to, s->bytes))
+        failed(s);
+    else
+        bench_count(s, to, s->bytes);
+    return RNL_DONE;
+}
+
+static int native_open(struct bench_side *s)
+{
+    if (rnl_open(&self.ep, NULL))
+        return failed(s);
+    s->side = rnl_rank(self.ep);
+    self.peer = 1 - s->side;
+    if (rnl_size(self.ep) != 2)
+        return bench_side_fail(s, "a job of %u ranks instead of 2", rnl_size(self.ep));
+    if (rnl_handler_whole(self.ep, SHORT, on_short, s, 0) < 0 || rnl_handler_stream(self.ep, LONG, on_long, s) < 0)
+        return failed(s);
+    return 0;
+}
+
+static void native_close(struct bench_side *s)
+{
+    if (rnl_close(self.ep))
+        failed(s);
+}
+
+static inline int put(const void *from, size_t n)
+{
+    if (n <= RNL_SHORT_MAX)
+        return rnl_send(self.ep, self.peer, SHORT, from, n);
+    rnl_stream *stream;
+    struct rnl_begin b = {.peer = self.peer, .handler = LONG, .bound = n};
+    int e = rnl_begin(self.ep, &b, &stream);
+    if (e)
+        return e;
+    e = rnl_piece(stream, from, n);
+    int end = rnl_end(stream);
+    return e ? e : end;
+}
+
+static int native_put(struct bench_side *s, const void *from, size_t n)
+{
+    return put(from, n) ? failed(s) : 0;
+}
+
+static int native_poll(struct bench_side *s)
+{
+    return rnl_extract(self.ep, SIZE_MAX) < 0 ? failed(s) : s->status;
+}
+
+static int native_ping(struct bench_side *s, uint64_t n, struct rnl_hist *h)
+{
+    uint64_t target = s->got;
+    for (uint64_t i = 0; i < n; i++) {
+        uint64_t t0 = h ? bench_ticks() : 0;
+        target++;
+        if (s->side == 0 && put(s->pool, s->bytes))
+            return failed(s);
+        while (s->got < target)
+            if (native_poll(s))
+                return -1;
+        if (s->side == 1 && put(s->pool, s->bytes))
+            return failed(s);
+        if (h)
+            bench_lap(s, h, t0);
+    }
+    return 0;
+}
+
+static int native_stream(struct bench_side *s, uint64_t n)
+{
+    if (s->side == 1) {
+        while (s->got < n)
+            if (native_poll(s))
+                return -1;
+        return 0;
+    }
+    for (uint64_t i = 0; i < n; i++) {
+        memcpy(s->pool, &i, s->bytes < 8 ? s->bytes : 8);
+        if (put(s->pool, s->bytes))
+            return failed(s);
+    }
+    return 0;
+}
+
+const struct bench_api bench_api_native = {
+    .name = "native",
+    .open = native_open,
+    .close = native_close,
+    .ping = native_ping,
+    .stream = native_stream,
+    .put = native_put,
+    .poll = native_poll,
+};

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * plot.c - see report.h: pictures by gnuplot. Each script carries its data, so that it can be changed and run again by hand. */
+#include "report.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+bool bench_plot_possible(void)
+{
+    const char *path = getenv("PATH");
+    char name[PATH_MAX];
+    for (const char *p = path; p && *p;) {
+        size_t n = strcspn(p, ":");
+        snprintf(name, sizeof name, "%.*s/gnuplot", (int)n, p);
+        if (n && access(name, X_OK) == 0)
+            return true;
+        p += n + (p[n] == ':');
+    }
+    return false;
+}
+
+static bool has_points(const struct bench_row *row, size_t n, enum bench_test test, enum bench_placement placement, int api)
+{
+    size_t points = 0;
+    for (size_t i = 0; i < n; i++)
+        if (row[i].test == test && row[i].placement == placement && (api < 0 || row[i].api == (unsigned)api) &&
+            !isnan(row[i].value))
+            points++;
+    return points > 0;
+}
+
+/* Every size, or every other one where they are many. Rows come in order of size. */
+static void write_ticks(FILE *f, const struct bench_row *row, size_t n, enum bench_test test, enum bench_placement placement)
+{
+    char text[24];
+    unsigned sizes = 0, at = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        for (size_t i = 0; i < n; i++) {
+            if (row[i].test != test || row[i].api != BENCH_RAW || row[i].placement != placement)
+                continue;
+            if (pass == 0) {
+                sizes++;
+            } else if (at++ % (sizes > 10 ? 2 : 1) == 0) {
+                bench_bytes_text(row[i].bytes, text);
+                fprintf(f, "%s'%s' %llu", at == 1 ? "set xtics (" : ", ", text, (unsigned long long)row[i].bytes);
+            }
+        }
+    }
+    fputs(")\n", f);
+}
+
+static void write_script(FILE *f, const char *picture, const struct bench_row *row, size_t n, enum bench_test test,
+                         enum bench_placement placement)
+{
+    static const char *const title[BENCH_APIS] = {"raw ring (floor)", "native", "FM 2.x", "FM 1.1"};
+    static const char *const style[BENCH_APIS] = {"lc rgb '#888888' dt 2 pt 2", "lc rgb '#1b6ca8' pt 7",
+                                                  "lc rgb '#d1495b' pt 5", "lc rgb '#66a182' pt 9"};
+    double probe = NAN;
+    for (size_t i = 0; i < n && isnan(probe); i++)
+        if (row[i].placement == placement)
+            probe = row[i].probe_ns;
+    for (int api = 0; api < BENCH_APIS; api++) {
+        if (!has_points(row, n, test, placement, api))
+            continue;
+        fprintf(f, "$%s << END\n", bench_api_name((unsigned)api));
+        for (size_t i = 0; i < n; i++)
+            if (row[i].test == test && row[i].placement == placement && row[i].api == (unsigned)api && !isnan(row[i].value))
+                fprintf(f, "%llu %.6g\n", (unsigned long long)row[i].bytes, row[i].value);
+        fputs("END\n", f);
+    }
+    fprintf(f, "set terminal pngcairo size 900,560 font 'sans,12'\nset output '%s'\n", picture);
+    if (test == BENCH_LATENCY)
+        fputs("set title 'One-way latency over shared memory", f);
+    else
+        fputs("set title 'Bandwidth over shared memory, fresh data copied in and out", f);
+    if (placement == BENCH_ONE_CORE)
+        fputs(", both processes on one core'\n", f);
+    else
+        fprintf(f, " (cores %s: %.0f ns a line)'\n", bench_placement_name(placement), probe);
+    fputs("set xlabel 'message size, bytes'\nset logscale x 2\nset grid xtics ytics lc rgb '#dddddd'\n"
+          "set border 3\nset tics nomirror\n",
+          f);
+    write_ticks(f, row, n, test, placement);
+    if (test == BENCH_LATENCY)
+        fputs("set ylabel 'ns'\nset logscale y 10\nset key top left\n", f);
+    else
+        fputs("set ylabel 'GB/s'\nset yrange [0:*]\nset key bottom right\n", f);
+    const char *sep = "plot ";
+    for (int api = 0; api < BENCH_APIS; api++) {
+        if (!has_points(row, n, test, placement, api))
+            continue;
+        fprintf(f, "%s$%s using 1:2 with linespoints lw 2 ps 0.8 %s title '%s'", sep, bench_api_name((unsigned)api),
+                style[api], title[api]);
+        sep = ", \\\n    ";
+    }
+    fputc('\n', f);
+}
+
+/* In dir, so that the script can name its picture without it. */
+static int run_gnuplot(const char *dir, const char *script, char *text, size_t size)
+{
+    posix_spawn_file_actions_t actions;
+    char *argv[] = {(char[]){"gnuplot"}, NULL, NULL};
+    pid_t pid;
+    int status = 0;
+    char name[64];
+    snprintf(name, sizeof name, "%s", script);
+    argv[1] = name;
+    int e = posix_spawn_file_actions_init(&actions);
+    if (e == 0) {
+        e = posix_spawn_file_actions_addchdir_np(&actions, dir);
+        if (e == 0)
+            e = posix_spawnp(&pid, "gnuplot", &actions, NULL, argv, environ);
+        posix_spawn_file_actions_destroy(&actions);
+    }
+    if (e) {
+        snprintf(text, size, "gnuplot did not start: %s; %s/%s holds the plot: run gnuplot on it", strerror(e), dir, script);
+        return -e;
+    }
+    while (waitpid(pid, &status, 0) < 0)
+        if (errno != EINTR)
+            return -errno;
+    if (status) {
+        snprintf(text, size, "gnuplot failed on %s/%s; its message is above", dir, script);
+        return -EIO;
+    }
+    return 0;
+}
+
+static int plot_one(const char *dir, const char *base, const struct bench_row *row, size_t n, enum bench_test test,
+                    enum bench_placement placement, FILE *say, char *text, size_t size)
+{
+    char script[48], picture[48], path[PATH_MAX];
+    snprintf(script, sizeof script, "%s.gp", base);
+    snprintf(picture, sizeof picture, "%s.png", base);
+    snprintf(path, sizeof path, "%s/%s", dir, script);
+    FILE *f = fopen(path, "we");
+    if (!f) {
+        snprintf(text, size, "cannot write %s: %s", path, strerror(errno));
+        return -errno;
+    }
+    write_script(f, picture, row, n, test, placement);
+    bool bad = ferror(f);
+    if (fclose(f) || bad) {
+        snprintf(text, size, "cannot write %s: is the disk full?", path);
+        return -EIO;
+    }
+    int e = run_gnuplot(dir, script, text, size);
+    if (e == 0)
+        fprintf(say, "wrote %s/%s\n", dir, picture);
+    return e;
+}
+
+int bench_plot(const char *dir, const struct bench_row *row, size_t n, FILE *say, char *text, size_t size)
+{
+    static const enum bench_test tests[] = {BENCH_LATENCY, BENCH_BANDWIDTH};
+    size_t rounds[BENCH_PLACEMENTS] = {0};
+    enum bench_placement most = 0;
+    if (mkdir(dir, 0777) && errno != EEXIST) {
+        snprintf(text, size, "cannot make the folder %s: %s; name one whose parent exists and is yours", dir, strerror(errno));
+        return -errno;
+    }
+    for (size_t i = 0; i < n; i++)
+        rounds[row[i].placement] += row[i].rounds;
+    for (enum bench_placement k = 1; k < BENCH_PLACEMENTS; k++)
+        if (rounds[k] > rounds[most])
+            most = k;
+    for (size_t t = 0; t < sizeof tests / sizeof *tests; t++) {
+        for (enum bench_placement k = 0; k < BENCH_PLACEMENTS; k++) {
+            char base[32];
+            if (!has_points(row, n, tests[t], k, -1))
+                continue;
+            if (k == most)
+                snprintf(base, sizeof base, "%s", bench_test_name(tests[t]));
+            else
+                snprintf(base, sizeof base, "%s-%s", bench_test_name(tests[t]), bench_placement_name(k));
+            int e = plot_one(dir, base, row, n, tests[t], k, say, text, size);
+            if (e)
+                return e;
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * report.c - see report.h: table and JSON. */
+#include "report.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+void bench_bytes_text(uint64_t bytes, char out[24])
+{
+    if (bytes && bytes % (1u << 20) == 0)
+        snprintf(out, 24, "%lluM", (unsigned long long)(bytes >> 20));
+    else if (bytes && bytes % 1024 == 0)
+        snprintf(out, 24, "%lluK", (unsigned long long)(bytes >> 10));
+    else
+        snprintf(out, 24, "%llu", (unsigned long long)bytes);
+}
+
+int bench_bytes_parse(const char *text, uint64_t *bytes)
+{
+    char *end;
+    if (*text < '0' || *text > '9')
+        return -EINVAL;
+    errno = 0;
+    unsigned long long v = strtoull(text, &end, 10);
+    unsigned shift = *end == 'K' || *end == 'k' ? 10 : *end == 'M' || *end == 'm' ? 20 : 0;
+    if (errno || end[shift != 0] || v > UINT64_MAX >> shift)
+        return -EINVAL;
+    *bytes = (uint64_t)v << shift;
+    return 0;
+}
+
+static void json_number(FILE *f, const char *name, double v)
+{
+    if (isnan(v))
+        fprintf(f, ",\"%s\":null", name);
+    else
+        fprintf(f, ",\"%s\":%.6g", name, v);
+}
+
+void bench_report_json(FILE *f, const struct bench_row *row, size_t n)
+{
+    for (const struct bench_row *r = row; r < row + n; r++) {
+        fprintf(f, "{\"test\":\"%s\",\"api\":\"%s\",\"transport\":\"shm\",\"bytes\":%llu", bench_test_name(r->test),
+                bench_api_name(r->api), (unsigned long long)r->bytes);
+        json_number(f, "value", r->value);
+        fprintf(f, ",\"unit\":\"%s\"", bench_test_unit(r->test));
+        json_number(f, "floor", r->floor);
+        json_number(f, "ratio", r->ratio);
+        fprintf(f, ",\"placement\":\"%s\",\"rounds\":%zu", bench_placement_name(r->placement), r->rounds);
+        json_number(f, "probe_ns", r->probe_ns);
+        if (r->test == BENCH_LATENCY) {
+            json_number(f, "p50", r->p50);
+            json_number(f, "p999", r->p999);
+        }
+        fputs("}\n", f);
+    }
+}
+
+static void figure(double v, char out[16])
+{
+    if (isnan(v))
+        snprintf(out, 16, "-");
+    else
+        snprintf(out, 16, v < 10 ? "%.2f" : v < 1000 ? "%.1f" : "%.0f", v);
+}
+
+static void table_row(FILE *f, const struct bench_row *r)
+{
+    char bytes[24], value[16], floor[16], ratio[16], p999[16];
+    bench_bytes_text(r->bytes, bytes);
+    figure(r->value, value);
+    figure(r->floor, floor);
+    figure(r->ratio, ratio);
+    figure(r->p999, p999);
+    fprintf(f, "%-16s%-7s%7s%10s %-5s%9s%7s%10s%8zu\n", bench_test_name(r->test), bench_api_name(r->api), bytes, value,
+            bench_test_unit(r->test), floor, ratio, p999, r->rounds);
+}
+
+void bench_report_table(FILE *f, const struct bench_row *row, size_t n)
+{
+    for (size_t i = 0; i < n;) {
+        enum bench_placement placement = row[i].placement;
+        size_t end = i;
+        bool seen = false;
+        double probe = NAN;
+        for (; end < n && row[end].placement == placement; end++) {
+            seen |= row[end].rounds > 0;
+            if (isnan(probe))
+                probe = row[end].probe_ns;
+        }
+        if (i)
+            fputc('\n', f);
+        if (!seen) {
+            fprintf(f, "%s: not seen in this run\n", bench_placement_name(placement));
+        } else {
+            if (placement == BENCH_ONE_CORE)
+                fprintf(f, "one core: both processes share a processor, so each wait is a yield\n");
+            else
+                fprintf(f, "%s: a cache line crosses in %.0f ns\n", bench_placement_name(placement), probe);
+            fprintf(f, "%-16s%-7s%7s%10s %-5s%9s%7s%10s%8s\n", "test", "api", "bytes", "value", "unit", "floor", "ratio",
+                    "p99.9", "rounds");
+            for (; i < end; i++)
+                if (row[i].shown)
+                    table_row(f, &row[i]);
+        }
+        i = end;
+    }
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * rounds.c - see rounds.h: running. What comes out of it is computed in rows.c. */
+#include "rounds.h"
+#include "floor_copy.h"
+#include "machine.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { ORDER_TIMEOUT_MS = 60000, TRIES = 6 };
+
+enum bench_placement bench_place(double before_ns, double after_ns)
+{
+    double low = before_ns < after_ns ? before_ns : after_ns, high = before_ns < after_ns ? after_ns : before_ns;
+    if (high > 1.4 * low)
+        return BENCH_FLIPPED;
+    return (before_ns + after_ns) / 2 < 110 ? BENCH_NEAR : BENCH_FAR;
+}
+
+int bench_plan_add(struct bench_plan *p, enum bench_test test, uint64_t bytes, unsigned apis, bool shown)
+{
+    for (size_t i = 0; i < p->units; i++) {
+        struct bench_unit *u = &p->unit[i];
+        if (u->test == test && u->bytes == bytes) {
+            u->shown |= shown;
+            return 0;
+        }
+    }
+    struct bench_unit *more = realloc(p->unit, (p->units + 1) * sizeof *more);
+    if (!more)
+        return -ENOMEM;
+    p->unit = more;
+    size_t at = p->units++;
+    for (; at > 0 && (p->unit[at - 1].test > test || (p->unit[at - 1].test == test && p->unit[at - 1].bytes > bytes)); at--)
+        p->unit[at] = p->unit[at - 1];
+    p->unit[at] = (struct bench_unit){.test = test, .bytes = bytes, .apis = apis, .shown = shown};
+    return 0;
+}
+
+void bench_plan_free(struct bench_plan *p)
+{
+    for (size_t i = 0; i < p->units; i++) {
+        struct bench_unit *u = &p->unit[i];
+        for (unsigned k = 0; k < BENCH_PLACEMENTS; k++) {
+            for (unsigned v = 0; v < BENCH_VARIANTS; v++)
+                free(u->floor[v].tail[k]);
+            for (unsigned a = 0; a < BENCH_APIS; a++)
+                free(u->api[a].tail[k]);
+        }
+        free(u->round);
+    }
+    free(p->unit);
+    p->unit = NULL;
+    p->units = 0;
+}
+
+static int explain(struct bench_run *r, unsigned pair, int e)
+{
+    const char *why = bench_pair_failure(&r->area->pair[pair]);
+    char *text = r->plan->text;
+    size_t size = sizeof r->plan->text;
+    if (why)
+        snprintf(text, size, "the pair of processes for %s failed: %s", bench_api_name(pair), why);
+    else if (e == -ETIMEDOUT)
+        snprintf(text, size, "the pair of processes for %s did not answer in time", bench_api_name(pair));
+    else if (text[0] == 0)
+        snprintf(text, size, "the pair of processes for %s ended", bench_api_name(pair));
+    return e;
+}
+
+int bench_attached(struct bench_run *r, unsigned pair, unsigned timeout_ms)
+{
+    int e = bench_pair_wait(&r->area->pair[pair], timeout_ms, r->alive, r->arg);
+    return e ? explain(r, pair, e) : 0;
+}
+
+static int run_order(struct bench_run *r, unsigned pair, const struct bench_order *o)
+{
+    struct bench_pair *p = &r->area->pair[pair];
+    bench_pair_order(p, o);
+    int e = bench_pair_wait(p, ORDER_TIMEOUT_MS, r->alive, r->arg);
+    return e ? explain(r, pair, e) : 0;
+}
+
+/* The side whose clock counts. */
+static const struct bench_answer *answer_of(const struct bench_area *a, unsigned pair, enum bench_test test)
+{
+    return &a->pair[pair].answer[test == BENCH_RATE];
+}
+
+static int probe(struct bench_run *r, double *ns)
+{
+    struct bench_order o = {.test = BENCH_PROBE};
+    int e = run_order(r, BENCH_RAW, &o);
+    if (e == 0)
+        *ns = answer_of(r->area, BENCH_RAW, BENCH_PROBE)->value;
+    return e;
+}
+
+/* How often an order is to repeat what took elapsed_ns for `count` times. */
+static uint64_t next_count(const struct bench_run *r, const struct bench_unit *u, uint64_t count, double elapsed_ns)
+{
+    static const double target_ns[] = {[BENCH_LATENCY] = 3e6, [BENCH_RATE] = 30e6, [BENCH_BANDWIDTH] = 6e6,
+        [BENCH_BANDWIDTH_ALONE] = 6e6};
+    static const double low[] = {[BENCH_LATENCY] = 10, [BENCH_RATE] = 2000, [BENCH_BANDWIDTH] = 1,
+        [BENCH_BANDWIDTH_ALONE] = 3};
+    static const double high[] = {[BENCH_LATENCY] = 20000, [BENCH_RATE] = 1000000, [BENCH_BANDWIDTH] = 64,
+        [BENCH_BANDWIDTH_ALONE] = 1000};
+    double wanted = elapsed_ns > 0 ? r->plan->calm * target_ns[u->test] * (double)count / elapsed_ns : 0;
+    return (uint64_t)(wanted < low[u->test] ? low[u->test] : wanted > high[u->test] ? high[u->test] : wanted);
+}
+
+/* One repetition, run again when preempted; *value stays NAN if that does not help. */
+static int repeat(struct bench_run *r, struct bench_unit *u, unsigned pair, unsigned variant, struct bench_series *s,
+    double *value)
+{
+    for (int try = 0; try < TRIES; try++) {
+        bool sizing = s->count == 0;
+        struct bench_order o = {.test = u->test, .variant = variant, .bytes = u->bytes, .count = s->count};
+        if (sizing)
+            o.count = next_count(r, u, 0, 0);
+        int e = run_order(r, pair, &o);
+        if (e)
+            return e;
+        const struct bench_answer *both = r->area->pair[pair].answer, *a = answer_of(r->area, pair, u->test);
+        bool preempted = !r->area->one_core && (both[0].preempted || both[1].preempted);
+        double calm = r->plan->calm * (preempted ? 0.5 : 1.25);
+        r->plan->calm = calm > 1 ? 1 : calm < 0.02 ? 0.02 : calm;
+        s->count = next_count(r, u, o.count, a->elapsed_ns);
+        if (preempted)
+            u->preempted++;
+        else if (!sizing) {
+            *value = a->value;
+            return 0;
+        }
+    }
+    return 0;
+}
+
+static int keep_tail(const struct bench_run *r, const struct bench_unit *u, unsigned pair, struct rnl_hist **hist)
+{
+    if (u->test != BENCH_LATENCY)
+        return 0;
+    if (!*hist && !(*hist = calloc(1, sizeof **hist)))
+        return -ENOMEM;
+    **hist = r->area->pair[pair].hist;
+    return 0;
+}
+
+static unsigned variants_of(const struct bench_area *a, enum bench_test test)
+{
+    if (test == BENCH_LATENCY)
+        return a->one_core ? 1 : BENCH_VARIANTS;
+    return test == BENCH_RATE ? 1 : floor_copies_in();
+}
+
+static int merge_tail(struct bench_series *s, enum bench_placement placement, const struct rnl_hist *h)
+{
+    if (!h)
+        return 0;
+    if (!s->tail[placement] && !(s->tail[placement] = calloc(1, sizeof *h)))
+        return -ENOMEM;
+    rnl_hist_merge(s->tail[placement], h);
+    return 0;
+}
+
+static int keep_round(struct bench_unit *u, const struct bench_round *round, struct rnl_hist *const *floor_hist,
+    struct rnl_hist *const *api_hist)
+{
+    int e = 0;
+    if (u->rounds == u->room) {
+        size_t room = u->room ? 2 * u->room : 32;
+        struct bench_round *more = realloc(u->round, room * sizeof *more);
+        if (!more)
+            return -ENOMEM;
+        u->round = more;
+        u->room = room;
+    }
+    u->round[u->rounds++] = *round;
+    for (unsigned v = 0; v < BENCH_VARIANTS && e == 0; v++)
+        if (!isnan(round->floor[v]))
+            e = merge_tail(&u->floor[v], round->placement, floor_hist[v]);
+    for (unsigned a = 0; a < BENCH_APIS && e == 0; a++)
+        if (!isnan(round->value[a]))
+            e = merge_tail(&u->api[a], round->placement, api_hist[a]);
+    return e;
+}
+
+static int run_round(struct bench_run *r, struct bench_unit *u)
+{
+    struct bench_round round = {.placement = BENCH_FLIPPED};
+    struct rnl_hist *floor_hist[BENCH_VARIANTS] = {0}, *api_hist[BENCH_APIS] = {0};
+    double before = 0, after = 0;
+    for (unsigned v = 0; v < BENCH_VARIANTS; v++)
+        round.floor[v] = NAN;
+    for (unsigned a = 0; a < BENCH_APIS; a++)
+        round.value[a] = NAN;
+
+    int e = probe(r, &before);
+    for (unsigned v = 0; v < variants_of(r->area, u->test) && e == 0; v++) {
+        e = repeat(r, u, BENCH_RAW, v, &u->floor[v], &round.floor[v]);
+        if (e == 0)
+            e = keep_tail(r, u, BENCH_RAW, &floor_hist[v]);
+    }
+    for (unsigned a = BENCH_RAW + 1; a < BENCH_APIS && e == 0; a++) {
+        if (!(u->apis & 1u << a))
+            continue;
+        e = repeat(r, u, a, 0, &u->api[a], &round.value[a]);
+        if (e == 0)
+            e = keep_tail(r, u, a, &api_hist[a]);
+    }
+    if (e == 0)
+        e = probe(r, &after);
+    if (e == 0) {
+        round.placement = r->area->one_core ? BENCH_ONE_CORE : bench_place(before, after);
+        round.probe_ns = (before + after) / 2;
+        if (round.placement == BENCH_FLIPPED)
+            u->flipped++;
+        else
+            e = keep_round(u, &round, floor_hist, api_hist);
+    }
+    if (e == -ENOMEM)
+        snprintf(r->plan->text, sizeof r->plan->text, "no memory for the measurements");
+    for (unsigned v = 0; v < BENCH_VARIANTS; v++)
+        free(floor_hist[v]);
+    for (unsigned a = 0; a < BENCH_APIS; a++)
+        free(api_hist[a]);
+    return e;
+}
+
+int bench_run(struct bench_run *r)
+{
+    for (;;) {
+        for (size_t i = 0; i < r->plan->units; i++) {
+            int e = run_round(r, &r->plan->unit[i]);
+            if (e)
+                return e;
+            uint64_t now = bench_now_ns();
+            if (r->progress)
+                r->progress(r->arg, now < r->end_ns ? (double)(r->end_ns - now) / 1e9 : 0);
+            if (now >= r->end_ns)
+                return 0;
+        }
+        if (r->plan->units == 0)
+            return 0;
+    }
+}

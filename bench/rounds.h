@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * rounds.h - what is measured and what came out. A unit is one test at one size. A round of it: probe, every variant of the floor, every
+ * interface, probe, all within some tens of milliseconds on the same two cores. The two probes say where the cores lie; if they
+ * disagree the round is thrown away, and a repetition in which either process was preempted is run again. So every kept round has its
+ * own floor, and a ratio is a median of ratios of rounds. */
+#ifndef RNL_BENCH_ROUNDS_H
+#define RNL_BENCH_ROUNDS_H
+
+#include "area.h"
+
+enum bench_placement { BENCH_NEAR, BENCH_FAR, BENCH_ONE_CORE, BENCH_PLACEMENTS, BENCH_FLIPPED = BENCH_PLACEMENTS };
+enum { BENCH_RAW, BENCH_NATIVE, BENCH_FM, BENCH_FM1, BENCH_APIS }; /* also the number of the pair */
+enum { BENCH_VARIANTS = 6 };
+
+/* From two probes, ns one way: near below 90, far above 130, between them the closer; flipped if they differ by more than 1.4 times. */
+enum bench_placement bench_place(double before_ns, double after_ns);
+const char *bench_placement_name(enum bench_placement);
+const char *bench_test_name(enum bench_test);
+const char *bench_test_unit(enum bench_test);
+const char *bench_api_name(unsigned api);
+
+struct bench_round {
+    enum bench_placement placement;
+    double probe_ns;
+    double floor[BENCH_VARIANTS]; /* NAN: none */
+    double value[BENCH_APIS];     /* NAN: none; [BENCH_RAW] is unused */
+};
+
+struct bench_series { /* one interface, or one variant of the floor, in one unit */
+    uint64_t count;   /* of the next order; 0 = not known yet */
+    struct rnl_hist *tail[BENCH_PLACEMENTS];
+};
+
+struct bench_unit {
+    enum bench_test test;
+    uint64_t bytes;
+    unsigned apis; /* bit per interface that takes part */
+    bool shown;    /* in the table; else for the plots only */
+    struct bench_round *round;
+    size_t rounds, room;
+    unsigned flipped, preempted; /* thrown away */
+    struct bench_series floor[BENCH_VARIANTS], api[BENCH_APIS];
+};
+
+struct bench_plan {
+    struct bench_unit *unit;
+    size_t units;
+    double calm;     /* 1; smaller while repetitions get preempted: shorter ones slip between interruptions */
+    char text[256];  /* why bench_run or bench_attached failed */
+};
+
+/* alive(arg): see bench_pair_wait. */
+struct bench_run {
+    struct bench_area *area;
+    struct bench_plan *plan;
+    uint64_t end_ns;
+    int (*alive)(void *);
+    void *arg;
+    void (*progress)(void *, double seconds_left); /* after each round; may be NULL */
+};
+
+/* Adds a unit in its place (by test, then size), or shows one that is there already. 0 or -ENOMEM. */
+int bench_plan_add(struct bench_plan *, enum bench_test, uint64_t bytes, unsigned apis, bool shown);
+void bench_plan_free(struct bench_plan *);
+/* Rounds of all units in turn until end_ns. 0, or negative with plan->text. */
+int bench_run(struct bench_run *);
+/* Waits until a pair has attached. As bench_run. */
+int bench_attached(struct bench_run *, unsigned pair, unsigned timeout_ms);
+
+/* One line of the result. */
+struct bench_row {
+    enum bench_test test;
+    unsigned api;
+    uint64_t bytes;
+    enum bench_placement placement;
+    bool shown;
+    size_t rounds; /* 0: not seen; the figures below are then NAN */
+    double value, floor, ratio, probe_ns;
+    double p50, p999; /* latency only, ns one way; else NAN */
+};
+
+/* All rows of a plan, sorted by placement, then as the units; *rows is the caller's to free. Of the floor's variants the one with the best median
+ * in that placement counts. 0 or -ENOMEM. */
+int bench_rows(const struct bench_plan *, bool one_core, struct bench_row **rows, size_t *n);
+
+#endif

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * rows.c - from kept rounds to rows: medians over the rounds of one placement, ratios round by round. */
+#include "rounds.h"
+#include "stats.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+const char *bench_placement_name(enum bench_placement p)
+{
+    static const char *const name[] = {"near", "far", "one-core", "flipped"};
+    return name[p <= BENCH_FLIPPED ? p : BENCH_FLIPPED];
+}
+
+const char *bench_test_name(enum bench_test t)
+{
+    static const char *const name[] = {"probe", "latency", "rate", "bandwidth", "bandwidth-alone", "quit"};
+    return name[t <= BENCH_QUIT ? t : BENCH_QUIT];
+}
+
+const char *bench_test_unit(enum bench_test t)
+{
+    return t == BENCH_RATE ? "M/s" : t == BENCH_BANDWIDTH || t == BENCH_BANDWIDTH_ALONE ? "GB/s" : "ns";
+}
+
+const char *bench_api_name(unsigned api)
+{
+    static const char *const name[BENCH_APIS] = {"raw", "native", "fm", "fm1"};
+    return api < BENCH_APIS ? name[api] : "?";
+}
+
+static bool better(enum bench_test test, double a, double b)
+{
+    return test == BENCH_LATENCY || test == BENCH_PROBE ? a < b : a > b;
+}
+
+/* The median over the rounds of one placement of what `get` says, NANs left out. */
+static double median_of(const struct bench_unit *u, enum bench_placement placement, double *room, size_t *n,
+    double (*get)(const struct bench_round *, unsigned, unsigned), unsigned x, unsigned y)
+{
+    *n = 0;
+    for (size_t i = 0; i < u->rounds; i++) {
+        double v = u->round[i].placement == placement ? get(&u->round[i], x, y) : NAN;
+        if (!isnan(v))
+            room[(*n)++] = v;
+    }
+    return *n ? bench_median(room, *n) : NAN;
+}
+
+static double get_floor(const struct bench_round *r, unsigned variant, unsigned unused)
+{
+    (void)unused;
+    return r->floor[variant];
+}
+
+static double get_value(const struct bench_round *r, unsigned api, unsigned unused)
+{
+    (void)unused;
+    return r->value[api];
+}
+
+static double get_ratio(const struct bench_round *r, unsigned api, unsigned variant)
+{
+    return r->value[api] / r->floor[variant];
+}
+
+static double get_probe(const struct bench_round *r, unsigned unused, unsigned unused2)
+{
+    (void)unused;
+    (void)unused2;
+    return r->probe_ns;
+}
+
+static void tail(const struct bench_series *s, struct bench_row *row)
+{
+    const struct rnl_hist *h = s->tail[row->placement];
+    if (!h)
+        return;
+    row->p50 = (double)rnl_hist_percentile(h, 50) / 2; /* round trips */
+    row->p999 = (double)rnl_hist_percentile(h, 99.9) / 2;
+}
+
+static void unit_rows(const struct bench_unit *u, enum bench_placement placement, double *room,
+    struct bench_row *out, size_t *rows)
+{
+    size_t n, floors = 0;
+    unsigned best = 0;
+    double floor = NAN, probe = median_of(u, placement, room, &n, get_probe, 0, 0);
+    for (unsigned v = 0; v < BENCH_VARIANTS; v++) {
+        double m = median_of(u, placement, room, &n, get_floor, v, 0);
+        if (!isnan(m) && (isnan(floor) || better(u->test, m, floor))) {
+            floor = m;
+            best = v;
+            floors = n;
+        }
+    }
+    for (unsigned a = 0; a < BENCH_APIS; a++) {
+        if (a != BENCH_RAW && !(u->apis & 1u << a))
+            continue;
+        struct bench_row *row = &out[(*rows)++];
+        *row = (struct bench_row){.test = u->test, .api = a, .bytes = u->bytes, .placement = placement, .shown = u->shown, .floor = floor,
+            .probe_ns = probe, .p50 = NAN, .p999 = NAN};
+        if (a == BENCH_RAW) {
+            row->value = floor;
+            row->rounds = floors;
+            row->ratio = isnan(floor) ? NAN : 1;
+            tail(&u->floor[best], row);
+        } else {
+            size_t ratios;
+            row->value = median_of(u, placement, room, &row->rounds, get_value, a, 0);
+            row->ratio = median_of(u, placement, room, &ratios, get_ratio, a, best);
+            tail(&u->api[a], row);
+        }
+    }
+}
+
+int bench_rows(const struct bench_plan *p, bool one_core, struct bench_row **rows, size_t *n)
+{
+    size_t most = 1;
+    for (size_t i = 0; i < p->units; i++)
+        if (p->unit[i].rounds > most)
+            most = p->unit[i].rounds;
+    struct bench_row *out = calloc(p->units * BENCH_APIS * BENCH_PLACEMENTS + 1, sizeof *out);
+    double *room = calloc(most, sizeof *room);
+    if (!out || !room) {
+        free(out);
+        free(room);
+        return -ENOMEM;
+    }
+    *n = 0;
+    for (unsigned k = 0; k < BENCH_PLACEMENTS; k++)
+        if ((k == BENCH_ONE_CORE) == one_core)
+            for (size_t i = 0; i < p->units; i++)
+                unit_rows(&p->unit[i], k, room, out, n);
+    free(room);
+    *rows = out;
+    return 0;
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * fm.c - FM 2.x on streams: an FM_stream is a rnl_stream. What FM adds: errors go to a handler, sends to the dead are swallowed, and a
+ * suspended handler whose sender died is dropped. */
+#include "runnel/fm.h"
+
+#include <limits.h>
+
+#include "fm/process.h"
+
+/* Where messages to the dead go. */
+static struct rnl_stream swallow = {.state = RNL_STREAM_SWALLOW};
+
+static int run(rnl_stream *s, unsigned peer, void *ctx)
+{
+    FM_handler *h = (FM_handler *)(uintptr_t)ctx;
+    return h((FM_stream *)s, peer) == FM_QUIT ? RNL_QUIT : RNL_DONE;
+}
+
+static RNL_NOINLINE FM_stream *begin_slow(unsigned long dest, unsigned long length, unsigned long handler)
+{
+    struct rnl_begin b = {.peer = dest > UINT_MAX ? UINT_MAX : (unsigned)dest,
+                          .handler = handler > UINT_MAX ? UINT_MAX : (unsigned)handler,
+                          .bound = length};
+    rnl_stream *s;
+    int status = rnl_begin(rnl_fm_endpoint(), &b, &s);
+    if (status == 0)
+        return (FM_stream *)s;
+    if (status == RNL_NO_ROOM || status == RNL_BUSY)
+        return NULL;
+    return rnl_fm_send_failed(status, dest) ? (FM_stream *)&swallow : NULL;
+}
+
+FM_stream *FM_begin_message(unsigned long dest, unsigned long length, unsigned long handler)
+{
+    struct rnl_stream *s = rnl_stream_begin_short(rnl_fm_endpoint(), dest, handler, length);
+    return RNL_LIKELY(s != NULL) ? (FM_stream *)s : begin_slow(dest, length, handler);
+}
+
+void FM_send_piece(FM_stream *stream, const void *buf, unsigned long bytes)
+{
+    rnl_stream *s = (rnl_stream *)stream;
+    if (RNL_UNLIKELY(s->state == RNL_STREAM_SWALLOW))
+        return;
+    int status = rnl_piece(s, buf, bytes);
+    if (RNL_UNLIKELY(status < 0))
+        rnl_fm_send_failed(status, s->conn->rank);
+}
+
+void FM_end_message(FM_stream *stream)
+{
+    rnl_stream *s = (rnl_stream *)stream;
+    if (RNL_UNLIKELY(s->state == RNL_STREAM_SWALLOW))
+        return;
+    int status = rnl_end(s);
+    if (RNL_UNLIKELY(status < 0))
+        rnl_fm_send_failed(status, s->conn->rank);
+}
+
+int FM_extract(unsigned long maxbytes)
+{
+    int64_t bytes = rnl_extract(rnl_fm_endpoint(), maxbytes);
+    if (RNL_UNLIKELY(bytes < 0)) {
+        rnl_fm_error((int)bytes, FM_ANY_ID);
+        return 0;
+    }
+    return bytes > INT_MAX ? INT_MAX : (int)bytes;
+}
+
+void FM_receive(void *buffer, FM_stream *stream, unsigned long bytes)
+{
+    rnl_stream *s = (rnl_stream *)stream;
+    int status = rnl_receive(s, buffer, bytes);
+    if (RNL_UNLIKELY(status < 0)) {
+        rnl_fm_error(status, s->conn->rank);
+        memset(buffer, 0, bytes);
+    }
+}
+
+unsigned long FM_register_handler(unsigned long id, FM_handler *h)
+{
+    struct rnl_handler entry = {.stream = run, .ctx = (void *)(uintptr_t)h, .flags = RNL_HANDLER_DROP};
+    return rnl_fm_register(id, &entry);
+}
+
+void FM_reallocate_credit(void)
+{
+    struct rnl_endpoint *ep = rnl_fm_endpoint();
+    if (rnl_ep_enter(ep) == 0) {
+        rnl_ep_reallocate(ep);
+        rnl_ep_leave(ep);
+    }
+}
+
+int FM_wait(long timeout_us)
+{
+    return rnl_fm_wait(timeout_us);
+}
+
+int FM_fd(void)
+{
+    int fd = rnl_fd(rnl_fm_endpoint());
+    if (fd < 0)
+        rnl_fm_error(fd, FM_ANY_ID);
+    return fd;
+}
+
+void FM_set_parameter(int key, ...)
+{
+    va_list args;
+    va_start(args, key);
+    if (!rnl_fm_parameter(key, args))
+        rnl_fm_error(rnl_fail(RNL_ERR_ARG, "FM_set_parameter: there is no key %d; runnel/fm.h lists them", key), FM_ANY_ID);
+    va_end(args);
+}
+
+void FM_initialize(void)
+{
+    rnl_fm_initialize();
+}
+
+void FM_finalize(void)
+{
+    rnl_fm_finalize();
+}
+
+unsigned long FM_nodeid_of_endpoint(void)
+{
+    return rnl_fm_endpoint()->rank;
+}
+
+unsigned long FM_numnodes_of_endpoint(void)
+{
+    return rnl_fm_endpoint()->size;
+}

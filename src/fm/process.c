@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * process.c - FM's process-wide state: parameters, initialize, finalize, and errors. The default error handler explains on standard error
+ * and exits; it alone in this library prints and exits. */
+#include "fm/process.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "runnel/fm.h"
+
+struct rnl_fm rnl_fm = {.handlers = 1024};
+
+void rnl_fm_error(int status, unsigned long peer)
+{
+    const char *sentence = rnl_last_error()->text;
+    if (rnl_fm.error) {
+        rnl_fm.error(status, peer, sentence);
+        return;
+    }
+    int death = status == RNL_ERR_PEER_DEAD || status == RNL_ERR_PEER_BROKEN;
+    int go_on = death && rnl_fm.ep && rnl_fm.ep->env->facts.keep_going;
+    if (!go_on || !rnl_fm.quiet)
+        fprintf(stderr, "runnel: rank %u: %s (%s)\n", rnl_fm.ep ? rnl_fm.ep->rank : 0, sentence, rnl_status_name(status));
+    if (!go_on)
+        exit(RNL_FM_EXIT_STATUS);
+}
+
+/* A peer's death is told once, whoever notices it first. */
+static void tell_death(unsigned long peer, int status)
+{
+    struct rnl_endpoint *ep = rnl_fm.ep;
+    if (peer >= ep->size || ep->peer[peer].told)
+        return;
+    ep->peer[peer].told = 1;
+    rnl_fm_error(status, peer);
+}
+
+static void on_death(void *arg, unsigned peer, enum rnl_death_reason reason)
+{
+    (void)arg;
+    (void)reason;
+    if (!rnl_fm.ep || rnl_fm.ep->closing)
+        return;
+    tell_death(peer, rnl_ep_gone(rnl_fm.ep, peer));
+}
+
+int rnl_fm_send_failed(int status, unsigned long peer)
+{
+    if (status != RNL_ERR_PEER_DEAD && status != RNL_ERR_PEER_BROKEN) {
+        rnl_fm_error(status, peer);
+        return 0;
+    }
+    tell_death(peer, status);
+    return 1;
+}
+
+struct rnl_endpoint *rnl_fm_missing(void)
+{
+    int status = rnl_fail(RNL_ERR_CLOSED, "an FM function was called before FM_initialize or after FM_finalize");
+    if (rnl_fm.error)
+        rnl_fm.error(status, FM_ANY_ID, rnl_last_error()->text);
+    fprintf(stderr, "runnel: %s\n", rnl_last_error()->text);
+    exit(RNL_FM_EXIT_STATUS); /* there is nothing to go on with */
+}
+
+static void too_late(const char *key)
+{
+    rnl_fm_error(rnl_fail(RNL_ERR_ARG, "%s must be set before FM_initialize", key), FM_ANY_ID);
+}
+
+int rnl_fm_parameter(int key, va_list args)
+{
+    const char *text;
+    int n;
+    switch (key) {
+    case FM_QUIET:
+        rnl_fm.quiet = va_arg(args, int);
+        return 1;
+    case FM_MAX_HANDLERS:
+        n = va_arg(args, int);
+        if (rnl_fm.ep)
+            too_late("FM_MAX_HANDLERS");
+        else if (n < 1 || n > 65536)
+            rnl_fm_error(rnl_fail(RNL_ERR_ARG, "FM_MAX_HANDLERS is %d; it must be 1 to 65536", n), FM_ANY_ID);
+        else
+            rnl_fm.handlers = (unsigned)n;
+        return 1;
+    case FM_GRM_NAME:
+        (void)va_arg(args, const char *);
+        return 1;
+    case FM_GRM_PORT:
+    case FM_CM_PORT:
+        (void)va_arg(args, int);
+        return 1;
+    case FM_KEY_NAME:
+        text = va_arg(args, const char *);
+        if (rnl_fm.ep)
+            too_late("FM_KEY_NAME");
+        else
+            snprintf(rnl_fm.name, sizeof rnl_fm.name, "%s", text ? text : "");
+        return 1;
+    case FM_THREADS:
+        n = va_arg(args, int);
+        if (rnl_fm.ep)
+            too_late("FM_THREADS");
+        else
+            rnl_fm.threads = n != 0;
+        return 1;
+    case FM_ERROR_HANDLER:
+        rnl_fm.error = va_arg(args, FM_error *);
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+void rnl_fm_initialize(void)
+{
+    struct rnl_options opt = {.size = sizeof(struct rnl_options), .flags = rnl_fm.threads ? RNL_SHARED : 0, .handlers = rnl_fm.handlers};
+    opt.name = rnl_fm.name[0] ? rnl_fm.name : NULL;
+    if (rnl_fm.ep) {
+        rnl_fm_error(rnl_fail(RNL_ERR_CONTEXT, "FM_initialize was called twice"), FM_ANY_ID);
+        return;
+    }
+    int status = rnl_open(&rnl_fm.ep, &opt);
+    if (status < 0) {
+        rnl_fm.ep = NULL;
+        rnl_fm_error(status, FM_ANY_ID);
+        return;
+    }
+    rnl_on_death(rnl_fm.ep, on_death, NULL);
+}
+
+void rnl_fm_finalize(void)
+{
+    struct rnl_endpoint *ep = rnl_fm_endpoint();
+    int status = rnl_close(ep);
+    if (status != RNL_ERR_CONTEXT && status != RNL_ERR_FORKED)
+        rnl_fm.ep = NULL;
+    if (status < 0)
+        rnl_fm_error(status, FM_ANY_ID);
+}
+
+unsigned long rnl_fm_register(unsigned long id, const struct rnl_handler *h)
+{
+    struct rnl_endpoint *ep = rnl_fm_endpoint();
+    int status = rnl_ep_enter(ep);
+    if (status == 0) {
+        if (!h->ctx)
+            status = rnl_fail(RNL_ERR_ARG, "a handler must not be NULL");
+        else
+            status = rnl_stream_register(ep, id == FM_ANY_ID ? RNL_ANY_ID : id > INT_MAX ? INT_MAX : (int)id, h);
+        rnl_ep_leave(ep);
+    }
+    if (status < 0) {
+        rnl_fm_error(status, FM_ANY_ID);
+        return FM_ANY_ID;
+    }
+    return (unsigned long)status;
+}
+
+int rnl_fm_wait(long timeout_us)
+{
+    int64_t bytes = rnl_wait(rnl_fm_endpoint(), timeout_us < 0 ? -1 : (int64_t)timeout_us * 1000);
+    if (bytes < 0 && bytes != RNL_TIMED_OUT)
+        rnl_fm_error((int)bytes, FM_ANY_ID);
+    return bytes < 0 ? 0 : bytes > INT_MAX ? INT_MAX : (int)bytes;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * process.h - what FM 1.1 and FM 2.x share: FM has one endpoint per process and no way to return an error. The only mutable state of the
+ * library that hangs from no endpoint; the FM interfaces ask for it. */
+#ifndef RNL_FM_PROCESS_H
+#define RNL_FM_PROCESS_H
+
+#include <stdarg.h>
+
+#include "stream/stream.h"
+
+enum { RNL_FM_EXIT_STATUS = 70 };
+
+struct rnl_fm {
+    struct rnl_endpoint *ep; /* NULL before initialize and after finalize */
+    void (*error)(int status, unsigned long peer, const char *sentence); /* NULL = the default */
+    int quiet, threads, poll_on_send;
+    unsigned handlers;
+    char name[64];
+};
+extern struct rnl_fm rnl_fm;
+
+/* Keys of runnel/fm.h; 0 = not one of them. */
+int rnl_fm_parameter(int key, va_list args);
+void rnl_fm_initialize(void);
+void rnl_fm_finalize(void);
+/* Tells the error handler what rnl_last_error() says, about `peer` (or ~0ul). Returns if the program is to go on. */
+RNL_COLD void rnl_fm_error(int status, unsigned long peer);
+/* Status of a send to a peer. 1 = swallow: the peer is dead and that was told. */
+RNL_COLD int rnl_fm_send_failed(int status, unsigned long peer);
+/* The endpoint, or the program is told that FM_initialize is missing, and ends. */
+RNL_COLD struct rnl_endpoint *rnl_fm_missing(void);
+RNL_INLINE struct rnl_endpoint *rnl_fm_endpoint(void)
+{
+    struct rnl_endpoint *ep = rnl_fm.ep;
+    return RNL_LIKELY(ep != NULL) ? ep : rnl_fm_missing();
+}
+unsigned long rnl_fm_register(unsigned long id, const struct rnl_handler *h);
+int rnl_fm_wait(long timeout_us);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * agent.h - the one giver of segments and the one watcher of deaths among the ranks of a job on this host. The launcher
+ * owns it and calls it from its loop; it never blocks, and whatever a rank sends costs at most that rank.
+ *
+ * It tells of a death in this order: status page, event into the socket, news word, bell, descriptor. Answers wait
+ * behind events, and a rank that does not take its answers in is not listened to, so what is queued for a rank is
+ * bounded by the size of the job. */
+#ifndef RNL_JOB_AGENT_H
+#define RNL_JOB_AGENT_H
+
+#include "job/proto.h"
+
+#include <stdint.h>
+#include <sys/types.h>
+
+struct rnl_agent;
+
+struct rnl_agent_options {
+    uint32_t size; /* ranks, 1 .. RNL_JOB_RANKS_MAX, all on this host */
+    int keep_going;
+    char host[RNL_JOB_HOST_BYTES];
+    unsigned char key[RNL_JOB_KEY_BYTES];
+};
+
+/* 0, RNL_ERR_NO_MEMORY, RNL_ERR_SYSTEM. */
+int rnl_agent_new(const struct rnl_agent_options *opt, struct rnl_agent **out);
+void rnl_agent_free(struct rnl_agent *);
+
+/* Readable when rnl_agent_step has something to do. */
+int rnl_agent_fd(const struct rnl_agent *);
+void rnl_agent_step(struct rnl_agent *, uint64_t now_ns);
+/* Step also when this time has come. UINT64_MAX = never. */
+uint64_t rnl_agent_deadline_ns(const struct rnl_agent *);
+
+/* Before rank's process starts: the end of the door that it inherits, close-on-exec, the caller's. 0 or RNL_ERR_SYSTEM.
+ */
+int rnl_agent_door(struct rnl_agent *, uint32_t rank, int *childs_end);
+/* The process that was started as `rank`. */
+void rnl_agent_started(struct rnl_agent *, uint32_t rank, pid_t pid);
+/* That process has ended: by a signal, or (signal 0) with an exit status. */
+void rnl_agent_exited(struct rnl_agent *, uint32_t rank, int signal, int status, uint64_t now_ns);
+
+/* The next death that the agent found by itself: a program below a wrapper ended, or a rank broke the protocol. 1 or 0.
+ * `detail` is -1 where nobody could learn the exit status. */
+struct rnl_agent_death {
+    uint32_t rank;
+    int32_t why, detail; /* enum rnl_death_reason */
+};
+int rnl_agent_next_death(struct rnl_agent *, struct rnl_agent_death *out);
+
+#endif

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * agent_give.c - the segments and descriptors that the agent hands out. A segment is made when the first side asks; the
+ * other is told, and asks in its own time, so that no descriptors pile up on their way. The agent keeps its own only
+ * until both sides have theirs. */
+#include "base/env.h"
+#include "base/error.h"
+#include "job/agent_in.h"
+#include "job/fds.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+/* Out of memory shows as a table that does not grow: the pair is then not in it. */
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+static const uint64_t segment_bytes_max = (uint64_t)1 << 40;
+
+struct agent_pair {
+    UT_hash_handle hh;
+    uint64_t key; /* low << 32 | high */
+    uint64_t bytes;
+    uint32_t waits_for; /* the side that has not asked yet */
+    int fd;
+};
+
+static uint64_t key_of(uint32_t a, uint32_t b)
+{
+    return a < b ? (uint64_t)a << 32 | b : (uint64_t)b << 32 | a;
+}
+
+static void answer(struct rnl_agent *a, uint32_t rank, uint32_t ticket, enum rnl_give result, int sys_errno, int owned)
+{
+    struct rnl_msg msg = {.kind = RNL_MSG_GIVE};
+    msg.u.give.ticket = ticket;
+    msg.u.give.result = result;
+    msg.u.give.sys_errno = sys_errno;
+    rnl_agent_tell(a, rank, &msg, owned);
+}
+
+static void drop_pair(struct rnl_agent *a, struct agent_pair *pair)
+{
+    HASH_DEL(a->pairs, pair);
+    free(pair);
+}
+
+/* Makes the segment, keeps one descriptor for the other side in the table. 0 and *fd, or -errno. */
+static int make_pair(struct rnl_agent *a, uint32_t rank, uint32_t other, uint64_t bytes, int *fd)
+{
+    char name[40];
+    struct agent_pair *pair = calloc(1, sizeof *pair), *in = NULL;
+    if (pair == NULL)
+        return -ENOMEM;
+    snprintf(name, sizeof name, "runnel-%u-%u", rank < other ? rank : other, rank < other ? other : rank);
+    int e = rnl_memfd_new(name, bytes, F_SEAL_SEAL, &pair->fd);
+    if (e < 0) {
+        free(pair);
+        return e;
+    }
+    pair->key = key_of(rank, other);
+    pair->bytes = bytes;
+    pair->waits_for = other;
+    *fd = fcntl(pair->fd, F_DUPFD_CLOEXEC, 0);
+    e = *fd < 0 ? -errno : 0;
+    if (e == 0) {
+        HASH_ADD(hh, a->pairs, key, sizeof pair->key, pair);
+        HASH_FIND(hh, a->pairs, &pair->key, sizeof pair->key, in);
+        if (in == NULL) {
+            close(*fd);
+            e = -ENOMEM;
+        }
+    }
+    if (e < 0) {
+        close(pair->fd);
+        free(pair);
+    }
+    return e;
+}
+
+int rnl_agent_give_segment(struct rnl_agent *a, uint32_t rank, const struct rnl_msg_segment *q)
+{
+    size_t bit = (size_t)rank * a->size + q->rank;
+    unsigned char mask = (unsigned char)(1u << bit % 8);
+    struct agent_pair *pair;
+    int fd;
+    if (q->rank == rank)
+        return rnl_fail(RNL_ERR_JOB, "rank %u asked for a segment with itself", rank);
+    if (a->asked[bit / 8] & mask) {
+        answer(a, rank, q->ticket, RNL_GIVE_TWICE, 0, -1);
+        return 0;
+    }
+    uint64_t key = key_of(rank, q->rank);
+    HASH_FIND(hh, a->pairs, &key, sizeof key, pair);
+    if (pair != NULL) { /* even if its maker is dead: it may have said something in time */
+        if (pair->bytes != q->bytes) {
+            answer(a, rank, q->ticket, RNL_GIVE_BYTES, 0, -1);
+            return 0;
+        }
+        fd = pair->fd;
+        drop_pair(a, pair);
+        a->asked[bit / 8] |= mask;
+        answer(a, rank, q->ticket, RNL_GIVE_OK, 0, fd);
+        return 0;
+    }
+    enum rnl_rank_state other = a->rank[q->rank].state;
+    if (other == RNL_RANK_DEAD || other == RNL_RANK_LEFT) {
+        answer(a, rank, q->ticket, RNL_GIVE_DEAD, 0, -1);
+        return 0;
+    }
+    if (q->bytes > segment_bytes_max) {
+        answer(a, rank, q->ticket, RNL_GIVE_BYTES, 0, -1);
+        return 0;
+    }
+    int e = make_pair(a, rank, q->rank, q->bytes, &fd);
+    if (e < 0) {
+        answer(a, rank, q->ticket, RNL_GIVE_NO_ROOM, -e, -1);
+        return 0;
+    }
+    a->asked[bit / 8] |= mask;
+    answer(a, rank, q->ticket, RNL_GIVE_OK, 0, fd);
+    struct rnl_msg msg = {.kind = RNL_MSG_EVENT};
+    msg.u.event.kind = RNL_EVENT_CONNECT;
+    msg.u.event.rank = rank;
+    msg.u.event.incarnation = a->rank[rank].incarnation;
+    rnl_agent_tell(a, q->rank, &msg, -1);
+    return 0;
+}
+
+/* Made here and not by its owner, so that nobody can be handed something on which a write blocks. */
+void rnl_agent_give_fd(struct rnl_agent *a, uint32_t rank, const struct rnl_msg_fd *q)
+{
+    struct agent_rank *r = &a->rank[q->rank];
+    if (r->state == RNL_RANK_DEAD || r->state == RNL_RANK_LEFT) {
+        answer(a, rank, q->ticket, RNL_GIVE_DEAD, 0, -1);
+        return;
+    }
+    if (r->raise < 0)
+        r->raise = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    int fd = r->raise < 0 ? -1 : fcntl(r->raise, F_DUPFD_CLOEXEC, 0);
+    if (fd < 0)
+        answer(a, rank, q->ticket, RNL_GIVE_NO_ROOM, errno, -1);
+    else
+        answer(a, rank, q->ticket, RNL_GIVE_OK, 0, fd);
+}
+
+/* Drops the segments that only this rank could still ask for. */
+void rnl_agent_give_gone(struct rnl_agent *a, uint32_t rank)
+{
+    struct agent_pair *pair, *next;
+    HASH_ITER(hh, a->pairs, pair, next)
+    {
+        if (pair->waits_for != rank)
+            continue;
+        close(pair->fd);
+        drop_pair(a, pair);
+    }
+}
+
+void rnl_agent_give_free(struct rnl_agent *a)
+{
+    struct agent_pair *pair, *next;
+    HASH_ITER(hh, a->pairs, pair, next)
+    {
+        close(pair->fd);
+        drop_pair(a, pair);
+    }
+}

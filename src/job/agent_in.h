@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * agent_in.h - what the parts of the agent share. */
+#ifndef RNL_JOB_AGENT_IN_H
+#define RNL_JOB_AGENT_IN_H
+
+#include "job/proto.h"
+#include "job/status.h"
+#include "job/waves.h"
+
+#include <sys/types.h>
+
+struct agent_out { /* a packet that waits for room in a rank's socket */
+    struct agent_out *next;
+    size_t n;
+    int owned; /* descriptor to send and then to close, or -1 */
+    uint8_t is_answer, is_welcome;
+    unsigned char bytes[RNL_MSG_BYTES_MAX];
+};
+
+struct agent_rank {
+    enum rnl_rank_state state;
+    int door;  /* our end of what its processes inherit */
+    int sock;  /* our end of what it made when it joined */
+    int watch; /* pidfd of the process that joined, if that is not the one that was started */
+    int raise; /* eventfd to wake it from an event loop, once somebody asked for it */
+    pid_t started, joined;
+    uint64_t incarnation, hung_up_ns;
+    struct agent_out *first, *last;
+    uint32_t queued, answers;
+    uint32_t interest; /* EPOLL* of sock */
+    uint8_t hung_up;   /* its socket is closed: the exit of its process should follow */
+    uint8_t broken;    /* to be declared so at the next step */
+    uint8_t retry;
+    uint8_t found; /* a death to report to the launcher */
+    int32_t found_why, found_detail;
+};
+
+struct agent_pair;
+
+struct rnl_agent {
+    uint32_t size, found;
+    uint8_t keep_going, close_done;
+    int epoll, status_fd, bells_fd;
+    uint64_t now_ns, deadline_ns;
+    struct rnl_status_page *status;
+    struct rnl_bell *bells;
+    struct rnl_waves *waves;
+    struct agent_pair *pairs; /* segments that one side has and the other has not asked for yet */
+    unsigned char *asked;     /* bit rank * size + other */
+    unsigned char key[RNL_JOB_KEY_BYTES];
+    char host[RNL_JOB_HOST_BYTES];
+    struct agent_rank rank[];
+};
+
+/* Queues a message and sends what can be sent. `owned` (or -1) travels along and is closed here, whatever happens. Ends
+ * no rank's life. */
+void rnl_agent_tell(struct rnl_agent *, uint32_t rank, const struct rnl_msg *msg, int owned);
+
+/* agent_give.c: what ranks ask for. Negative: the rank broke the protocol. */
+int rnl_agent_give_segment(struct rnl_agent *, uint32_t rank, const struct rnl_msg_segment *question);
+void rnl_agent_give_fd(struct rnl_agent *, uint32_t rank, const struct rnl_msg_fd *question);
+void rnl_agent_give_gone(struct rnl_agent *, uint32_t rank);
+void rnl_agent_give_free(struct rnl_agent *);
+
+#endif

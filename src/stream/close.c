@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * close.c - leaving a job together: run handlers until every rank is in close and nothing is on the way. Each rank, whenever it is idle
+ * (nothing to send, all it sent has been read), reports its count of lines moved to the watcher; two waves of equal reports from all live
+ * ranks prove that nothing moved in between (Mattern's double count). Pairs that never connected stay unconnected. */
+#include "stream/stream.h"
+
+static uint64_t activity(const struct rnl_endpoint *ep)
+{
+    uint64_t sum = ep->deaths_seen;
+    for (uint32_t i = 0; i < ep->size; i++) {
+        const struct rnl_conn *conn = ep->peer[i].conn;
+        for (unsigned lane = 0; conn && lane < RNL_LANES; lane++)
+            sum += rnl_tx_position(&conn->pair.tx[lane]) + rnl_rx_position(&conn->pair.rx[lane]);
+    }
+    return sum;
+}
+
+/* The peer has read all we sent it. */
+static int all_read(struct rnl_endpoint *ep, struct rnl_conn *conn)
+{
+    for (unsigned lane = 0; lane < RNL_LANES; lane++) {
+        struct rnl_tx *t = &conn->pair.tx[lane];
+        uint64_t position = rnl_tx_position(t);
+        if (t->line == t->line0)
+            continue; /* never used */
+        if (t->acked < position && rnl_tx_refresh(t, NULL, NULL) < 0)
+            rnl_ep_broken(ep, conn, "a reading position past what was written");
+        if (t->acked < position && !(t->n == 0 && t->acked >= t->line * 8))
+            return 0;
+    }
+    return 1;
+}
+
+static int idle(struct rnl_endpoint *ep)
+{
+    if (ep->posts)
+        return 0;
+    for (uint32_t i = 0; i < ep->hot_count; i++) {
+        struct rnl_conn *conn = ep->hot[i];
+        for (unsigned lane = 0; lane < 2; lane++) {
+            if (conn->stuck[lane] == RNL_STUCK_HANDLER)
+                ep->discard = 1; /* nobody will register it now */
+            if (conn->stuck[lane] || conn->in[lane].state != RNL_STREAM_FREE)
+                return 0;
+            rnl_rx_tell(&conn->pair.rx[lane]);
+        }
+        rnl_ep_told(ep, conn);
+        if (!all_read(ep, conn))
+            return 0;
+    }
+    return 1;
+}
+
+static void end_open_streams(struct rnl_endpoint *ep)
+{
+    for (uint32_t i = 0; i < ep->hot_count; i++)
+        if (ep->hot[i]->out[0].state != RNL_STREAM_FREE && !ep->hot[i]->post_first)
+            (void)!rnl_end(&ep->hot[i]->out[0]);
+}
+
+static int quiesce(struct rnl_endpoint *ep)
+{
+    struct rnl_idle w = {.deadline_ns = UINT64_MAX};
+    uint64_t told = 0, wave = UINT64_MAX;
+    while (!ep->close_done && !ep->job_gone) {
+        unsigned things;
+        (void)rnl_stream_extract(ep, UINT64_MAX, &things);
+        if (things) {
+            w.polls = w.yields = 0;
+            continue;
+        }
+        if (idle(ep)) {
+            uint64_t now = activity(ep);
+            if (ep->close_asked || wave == UINT64_MAX || now != told) {
+                ep->close_asked = 0;
+                wave = ep->close_wave;
+                told = now;
+                int status = ep->env->ops->close_report(ep->env, wave, now);
+                if (status < 0)
+                    return status;
+                continue;
+            }
+        }
+        rnl_ep_idle(ep, &w);
+    }
+    return ep->job_gone ? rnl_fail(RNL_ERR_JOB, "the launcher of this job is gone") : 0;
+}
+
+int rnl_close(rnl_endpoint *ep)
+{
+    int status = rnl_ep_enter(ep);
+    if (status < 0)
+        return status;
+    if (ep->in_handler) {
+        rnl_ep_leave(ep);
+        return rnl_fail(RNL_ERR_CONTEXT, "rnl_close does not belong inside a handler");
+    }
+    end_open_streams(ep);
+    ep->closing = 1;
+    status = quiesce(ep);
+    if (status == 0 && ep->dropped)
+        status = rnl_fail(RNL_ERR_HANDLER, "%llu messages were dropped: no handler was registered for number %u; register it before they arrive",
+                          (unsigned long long)ep->dropped, ep->drop_id);
+    rnl_ep_leave(ep);
+    rnl_ep_free(ep);
+    return status;
+}

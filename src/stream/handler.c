@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * handler.c - running handlers, and what they call: receive, here, reply, keep. A handler whose message is all here runs on the caller's
+ * stack; another runs on a coroutine, and is suspended only in receive (or keep) when it has taken every byte that arrived, so that it holds
+ * no ring space and waits for its stream alone (rule d). */
+#include "stream/stream.h"
+
+#include <stdlib.h>
+
+#include "base/copy.h"
+#include "stream/kept.h"
+
+enum { REFUSED_BYTES = RNL_LINE_PAYLOAD - (int)sizeof(struct rnl_refused) };
+
+/* ---- endings ---- */
+
+static void refuse(struct rnl_endpoint *ep, struct rnl_stream *s, unsigned reason)
+{
+    struct rnl_conn *conn = s->conn;
+    struct rnl_tx *t = &conn->pair.tx[1];
+    struct rnl_refused r = {.reason = reason};
+    int fresh;
+    if (!s->answer || s->answered || s->lane != 0)
+        return;
+    /* The message's first bytes go back with it if they still lie where they came. */
+    if (s->base == NULL && s->state == RNL_STREAM_INLINE) {
+        size_t whole = (size_t)(s->end - s->at) + (size_t)s->received;
+        r.bytes = whole < REFUSED_BYTES ? (uint32_t)whole : REFUSED_BYTES;
+    }
+    rnl_head key = rnl_head_key(RNL_LINE_REFUSED, s->handler, sizeof r + r.bytes);
+    t->n = 0;
+    unsigned char *at = rnl_tx_place(t, key, sizeof r + r.bytes, &fresh);
+    if (!at)
+        return; /* cannot be: room was set aside before the handler ran */
+    memcpy(at, &r, sizeof r);
+    if (r.bytes)
+        memcpy(at + sizeof r, s->end - ((size_t)(s->end - s->at) + (size_t)s->received), r.bytes);
+    rnl_stream_publish(ep, conn, 1, key, fresh, 0);
+    t->n = 0;
+    s->answered = 1;
+    ep->c->refused_sent++;
+}
+
+/* 1 = quit. */
+static int ended(struct rnl_endpoint *ep, struct rnl_stream *s, int ending)
+{
+    if (RNL_LIKELY(ending == RNL_DONE))
+        return 0;
+    if (ending == RNL_QUIT)
+        return 1;
+    if (ending >= RNL_REFUSE_BASE && ending < RNL_REFUSE_BASE + 256)
+        refuse(ep, s, (unsigned)(ending - RNL_REFUSE_BASE));
+    return 0;
+}
+
+int rnl_stream_run(struct rnl_endpoint *ep, struct rnl_stream *s, const struct rnl_handler *h)
+{
+    int ending;
+    uint32_t open = ep->open, before = ep->in_handler;
+    if (RNL_UNLIKELY(s->lane == 1))
+        ep->open = RNL_EP_ANSWER;
+    s->state = RNL_STREAM_INLINE;
+    ep->in_handler = 1u + s->lane;
+    ending = h->stream(s, s->conn->rank, h->ctx);
+    ep->in_handler = before;
+    ep->open = open;
+    ep->c->messages_received++;
+    int quit = ended(ep, s, ending);
+    s->state = RNL_STREAM_FREE;
+    return quit;
+}
+
+static void entry(struct rnl_coro *self, void *arg)
+{
+    struct rnl_stream *s = arg;
+    s->coro = self;
+    s->ending = s->h->stream(s, s->conn->rank, s->h->ctx);
+}
+
+static void returned(struct rnl_endpoint *ep, struct rnl_stream *s)
+{
+    ep->c->messages_received++;
+    s->coro = NULL;
+    s->state = RNL_STREAM_DISCARD;
+    if (ended(ep, s, s->ending))
+        ep->quit = 1;
+}
+
+int rnl_stream_start(struct rnl_endpoint *ep, struct rnl_stream *s, const struct rnl_handler *h)
+{
+    struct rnl_coro *co;
+    uint32_t before = ep->in_handler;
+    s->state = RNL_STREAM_RUNNING;
+    s->h = h;
+    s->drop = (h->flags & RNL_HANDLER_DROP) != 0;
+    ep->in_handler = 1u + s->lane;
+    int status = rnl_coro_start(ep->coros, entry, s, &co);
+    ep->in_handler = before;
+    if (status < 0) {
+        s->state = RNL_STREAM_FREE;
+        return status;
+    }
+    if (co) {
+        s->coro = co;
+        ep->c->handlers_suspended++;
+    } else {
+        returned(ep, s);
+    }
+    ep->c->stacks_in_use = rnl_coro_in_use(ep->coros);
+    return 0;
+}
+
+static void resume(struct rnl_endpoint *ep, struct rnl_stream *s)
+{
+    uint32_t before = ep->in_handler;
+    s->state = RNL_STREAM_RUNNING;
+    ep->in_handler = 1u + s->lane;
+    int again = rnl_coro_resume(s->coro);
+    ep->in_handler = before;
+    ep->c->handlers_resumed++;
+    if (!again)
+        returned(ep, s);
+    ep->c->stacks_in_use = rnl_coro_in_use(ep->coros);
+}
+
+/* ---- taking bytes ---- */
+
+static void take_bytes(struct rnl_stream *s, void *to, size_t n)
+{
+    if (n <= RNL_LINE_PAYLOAD)
+        rnl_copy_short(to, s->at, n);
+    else
+        rnl_copy_out(to, s->at, n, s->ep->env->facts.wide_copy);
+    s->at += n;
+    s->received += n;
+}
+
+void rnl_stream_feed(struct rnl_endpoint *ep, struct rnl_stream *s)
+{
+    while (s->state == RNL_STREAM_SUSPENDED) {
+        size_t here = (size_t)(s->end - s->at), n = here < s->want_bytes ? here : s->want_bytes;
+        if (n) {
+            take_bytes(s, s->want, n);
+            s->want += n;
+            s->want_bytes -= n;
+        }
+        if (s->want_bytes && !s->last && !s->dead)
+            return;
+        resume(ep, s);
+    }
+    if (s->state == RNL_STREAM_GATHER && s->base) {
+        size_t n = (size_t)(s->end - s->at);
+        take_bytes(s, s->base + s->gathered, n);
+        s->gathered += n;
+    }
+    if (s->state == RNL_STREAM_DISCARD)
+        s->at = s->end;
+}
+
+/* Suspends until `n` bytes are in buf, the message ends or the peer dies. Returns bytes in buf, or a negative status. */
+static int64_t wait_bytes(struct rnl_stream *s, unsigned char *buf, size_t n)
+{
+    s->want = buf;
+    s->want_bytes = n;
+    s->state = RNL_STREAM_SUSPENDED;
+    rnl_coro_yield(s->coro);
+    if (s->want_bytes && s->dead)
+        return rnl_ep_gone(s->ep, s->conn->rank);
+    return (int64_t)(n - s->want_bytes);
+}
+
+static RNL_NOINLINE int receive_slow(struct rnl_stream *s, void *buf, size_t n)
+{
+    size_t here = (size_t)(s->end - s->at);
+    if (s->state != RNL_STREAM_INLINE && s->state != RNL_STREAM_RUNNING)
+        return rnl_fail(RNL_ERR_CONTEXT, "rnl_receive belongs inside the handler of this message");
+    if (n <= here) {
+        take_bytes(s, buf, n);
+        return 0;
+    }
+    if (s->last || n > s->bound - s->received)
+        return rnl_fail(RNL_ERR_PAST_END, "%zu bytes asked for, but this message has only %zu left", n,
+                        s->last ? here : (size_t)(s->bound - s->received));
+    if (s->dead)
+        return rnl_ep_gone(s->ep, s->conn->rank);
+    take_bytes(s, buf, here);
+    int64_t got = wait_bytes(s, (unsigned char *)buf + here, n - here);
+    if (got < 0)
+        return (int)got;
+    if ((size_t)got < n - here)
+        return rnl_fail(RNL_ERR_PAST_END, "%zu bytes asked for, but the message ended after %zu more", n, here + (size_t)got);
+    return 0;
+}
+
+int rnl_receive(rnl_stream *s, void *buf, size_t n)
+{
+    if (RNL_LIKELY(n <= (size_t)(s->end - s->at) && n <= RNL_LINE_PAYLOAD && s->state == RNL_STREAM_INLINE)) {
+        rnl_copy_short(buf, s->at, n);
+        s->at += n;
+        s->received += n;
+        return 0;
+    }
+    return receive_slow(s, buf, n);
+}
+
+size_t rnl_here(rnl_stream *s, const void **view)
+{
+    if (view)
+        *view = s->at;
+    return (size_t)(s->end - s->at);
+}
+
+/* ---- answers ---- */
+
+int rnl_stream_answer_fits(struct rnl_conn *conn, uint32_t answer)
+{
+    struct rnl_tx *t = &conn->pair.tx[1];
+    uint64_t start;
+    if (t->line + 1 >= t->stop) {
+        int status = rnl_tx_refresh(t, NULL, NULL);
+        if (status <= 0)
+            return status;
+    }
+    if (answer <= RNL_LINE_PAYLOAD)
+        return 1;
+    int status = rnl_pair_bulk_tx(&conn->pair, 1);
+    return status < 0 ? 0 : rnl_tx_bulk_room(t, answer, &start);
+}
+
+static void send_answer(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned handler, const void *buf, size_t n)
+{
+    struct rnl_tx *t = &conn->pair.tx[1];
+    int fresh = 1;
+    if (n <= RNL_LINE_PAYLOAD) {
+        rnl_head key = rnl_head_key(RNL_LINE_ITEMS, handler, (unsigned)n);
+        unsigned char *at = rnl_tx_place(t, key, (unsigned)n, &fresh);
+        if (!at)
+            return; /* cannot be: set aside */
+        rnl_copy_short(at, buf, n);
+        rnl_stream_publish(ep, conn, 1, key, fresh, 0);
+        return;
+    }
+    struct rnl_extent e = {.reserved = (uint32_t)n, .published = (uint32_t)n, .bound = n,
+                           .flags = RNL_EXTENT_FIRST | RNL_EXTENT_LAST | RNL_EXTENT_CLOSED};
+    if (rnl_tx_bulk_room(t, (uint32_t)n, &e.start) <= 0)
+        return; /* cannot be: set aside */
+    rnl_copy_in(t->bulk + (e.start & (RNL_BULK_BYTES - 1)), buf, n);
+    rnl_tx_bulk_take(t, e.start + ((n + 63) & ~(size_t)63));
+    rnl_head key = rnl_head_key(RNL_LINE_EXTENT, handler, sizeof e);
+    t->n = 0;
+    unsigned char *at = rnl_tx_place(t, key, sizeof e, &fresh);
+    if (!at)
+        return; /* cannot be: set aside */
+    memcpy(at, &e, sizeof e);
+    rnl_stream_publish(ep, conn, 1, key, fresh, 0);
+    t->n = 0;
+}
+
+int rnl_reply(rnl_stream *s, unsigned handler, const void *buf, size_t n)
+{
+    struct rnl_endpoint *ep = s->ep;
+    if ((s->state != RNL_STREAM_INLINE && s->state != RNL_STREAM_RUNNING) || s->lane != 0)
+        return rnl_fail(RNL_ERR_CONTEXT, "rnl_reply belongs inside the handler of a message on lane 0");
+    if (!s->answer)
+        return rnl_fail(RNL_ERR_CONTEXT, "this message allows no answer: its sender must begin it with answer > 0");
+    if (s->answered)
+        return rnl_fail(RNL_ERR_CONTEXT, "this message has been answered already: one reply each");
+    if (n > s->answer)
+        return rnl_fail(RNL_ERR_TOO_LONG, "an answer of %zu bytes is longer than the %u its asker allowed", n, s->answer);
+    if (handler > 0xffff)
+        return rnl_fail(RNL_ERR_HANDLER, "handler %u does not fit in a message header: the largest is 65535", handler);
+    if (s->dead || s->conn->gone)
+        return rnl_ep_gone(ep, s->conn->rank);
+    s->answered = 1;
+    ep->c->replies_sent++;
+    send_answer(ep, s->conn, handler, buf, n);
+    return 0;
+}
+
+/* ---- keeping ---- */
+
+int rnl_keep(rnl_stream *s, rnl_kept **out)
+{
+    struct rnl_endpoint *ep = s->ep;
+    if ((s->state != RNL_STREAM_INLINE && s->state != RNL_STREAM_RUNNING) || s->lane != 0)
+        return rnl_fail(RNL_ERR_CONTEXT, "rnl_keep belongs inside the handler of a message on lane 0");
+    size_t left = s->last ? (size_t)(s->end - s->at) : (size_t)(s->bound - s->received);
+    if (ep->kept_bytes + left > ep->budget)
+        return rnl_fail(RNL_NO_ROOM, "keeping %zu bytes more would pass the receive budget of %llu; free kept messages, or raise receive_budget",
+                        left, (unsigned long long)ep->budget);
+    struct rnl_kept *k = malloc(sizeof *k + left);
+    if (!k)
+        return rnl_fail(RNL_ERR_NO_MEMORY, "no memory to keep %zu bytes", left);
+    size_t here = (size_t)(s->end - s->at), n = here < left ? here : left;
+    take_bytes(s, k->data, n);
+    if (!s->last && n < left) {
+        int64_t got = wait_bytes(s, k->data + n, left - n);
+        if (got < 0) {
+            free(k);
+            return (int)got;
+        }
+        n += (size_t)got;
+    }
+    k->ep = ep;
+    k->conn = s->conn;
+    k->bytes = n;
+    k->units = 1 + n / 64;
+    s->conn->pair.rx[0].withheld += k->units;
+    ep->kept_bytes += n;
+    ep->c->kept_bytes = ep->kept_bytes;
+    s->kept = 1;
+    *out = k;
+    return 0;
+}
+
+const void *rnl_kept_data(const rnl_kept *kept, size_t *n, unsigned *peer)
+{
+    if (n)
+        *n = kept->bytes;
+    if (peer)
+        *peer = kept->conn->rank;
+    return kept->data;
+}
+
+void rnl_kept_free(rnl_kept *kept)
+{
+    if (!kept)
+        return;
+    struct rnl_endpoint *ep = kept->ep;
+    struct rnl_conn *conn = kept->conn;
+    if (rnl_ep_enter(ep) < 0)
+        return;
+    conn->pair.rx[0].withheld -= kept->units;
+    ep->kept_bytes -= kept->bytes;
+    ep->c->kept_bytes = ep->kept_bytes;
+    if (!conn->gone) {
+        rnl_rx_tell(&conn->pair.rx[0]);
+        rnl_ep_told(ep, conn);
+    }
+    rnl_ep_leave(ep);
+    free(kept);
+}

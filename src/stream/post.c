@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * post.c - messages that must not wait: queued per peer, in order with its streams, sent piecewise as room comes. The bytes stay where the
+ * caller has them. */
+#include "stream/stream.h"
+
+#include <stdlib.h>
+
+struct rnl_post {
+    struct rnl_post *next;
+    struct rnl_begin begin;
+    struct rnl_stream *stream; /* NULL = not begun */
+    uint64_t bytes;
+    void (*done)(void *arg, int status);
+    void *arg;
+    unsigned piece, count;
+    size_t offset;
+    struct rnl_piece pieces[];
+};
+
+static int begin(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_post *p)
+{
+    if (conn->out[0].state != RNL_STREAM_FREE)
+        return RNL_NO_ROOM;
+    return rnl_stream_try_begin(ep, conn, &p->begin, p->begin.bound <= RNL_EXTENT_BOUND, &p->stream);
+}
+
+/* 0 = sent whole, RNL_NO_ROOM = later, else lost. */
+static int advance(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_post *p)
+{
+    if (!p->stream) {
+        int status = begin(ep, conn, p);
+        if (status < 0)
+            return status;
+    }
+    for (; p->piece < p->count; p->piece++, p->offset = 0) {
+        const struct rnl_piece *piece = &p->pieces[p->piece];
+        int64_t took = rnl_stream_put(p->stream, (const char *)piece->buf + p->offset, piece->n - p->offset);
+        if (took < 0) {
+            (void)!rnl_stream_try_end(p->stream);
+            return (int)took;
+        }
+        p->offset += (size_t)took;
+        if (p->offset < piece->n)
+            return RNL_NO_ROOM;
+    }
+    return rnl_stream_try_end(p->stream);
+}
+
+static void finish(struct rnl_endpoint *ep, struct rnl_post *p, int status)
+{
+    ep->posts--;
+    ep->post_bytes -= p->bytes;
+    if (p->done)
+        p->done(p->arg, status);
+    free(p);
+}
+
+static struct rnl_post *shift(struct rnl_conn *conn)
+{
+    struct rnl_post *p = conn->post_first;
+    conn->post_first = p->next;
+    if (!conn->post_first) {
+        conn->post_last = &conn->post_first;
+        conn->shut &= (uint8_t)~RNL_SHUT_POSTS;
+    }
+    return p;
+}
+
+unsigned rnl_stream_posts(struct rnl_endpoint *ep)
+{
+    unsigned sent = 0;
+    for (uint32_t i = 0; ep->posts && i < ep->hot_count; i++) {
+        struct rnl_conn *conn = ep->hot[i];
+        while (conn->post_first && !conn->dying) {
+            int status = advance(ep, conn, conn->post_first);
+            if (status == RNL_NO_ROOM)
+                break;
+            finish(ep, shift(conn), status);
+            sent++;
+        }
+    }
+    return sent;
+}
+
+void rnl_stream_posts_fail(struct rnl_endpoint *ep, struct rnl_conn *conn, int status)
+{
+    while (conn->post_first) {
+        struct rnl_post *p = shift(conn);
+        if (p->stream)
+            (void)!rnl_stream_try_end(p->stream);
+        finish(ep, p, status);
+    }
+}
+
+static int post(struct rnl_endpoint *ep, const struct rnl_begin *b, const struct rnl_piece *pieces, unsigned count,
+                void (*done)(void *arg, int status), void *arg)
+{
+    struct rnl_conn *conn;
+    uint64_t bytes = 0;
+    for (unsigned i = 0; i < count; i++)
+        bytes += pieces[i].n;
+    if (bytes > b->bound)
+        return rnl_fail(RNL_ERR_PAST_END, "the pieces are %llu bytes, more than the bound of %zu", (unsigned long long)bytes, b->bound);
+    if (ep->open == RNL_EP_ANSWER)
+        return rnl_fail(RNL_ERR_CONTEXT, "the handler of an answer must not send; note it and send from the program");
+    if (b->handler > 0xffff)
+        return rnl_fail(RNL_ERR_HANDLER, "handler %u does not fit in a message header: the largest is 65535", b->handler);
+    if (b->answer > RNL_ANSWER_MAX)
+        return rnl_fail(RNL_ERR_TOO_LONG, "an answer of %zu bytes is too long: the limit is %d", b->answer, RNL_ANSWER_MAX);
+    int status = rnl_ep_connect(ep, b->peer, &conn);
+    if (status < 0)
+        return status;
+    if (conn->shut & RNL_SHUT_DEAD)
+        return rnl_ep_gone(ep, b->peer);
+    if (ep->posts && ep->post_bytes + bytes > RNL_POST_BUDGET)
+        return rnl_fail(RNL_NO_ROOM, "%llu bytes are queued already; the limit is %d: make progress, then post again",
+                        (unsigned long long)ep->post_bytes, RNL_POST_BUDGET);
+    struct rnl_post *p = malloc(sizeof *p + count * sizeof *pieces);
+    if (!p)
+        return rnl_fail(RNL_ERR_NO_MEMORY, "no memory to queue a message of %u pieces", count);
+    *p = (struct rnl_post){.begin = *b, .bytes = bytes, .done = done, .arg = arg, .count = count};
+    if (count)
+        memcpy(p->pieces, pieces, count * sizeof *pieces);
+    ep->posts++;
+    ep->post_bytes += bytes;
+    if (!conn->post_first) {
+        status = advance(ep, conn, p);
+        if (status != RNL_NO_ROOM) {
+            finish(ep, p, status);
+            return 0;
+        }
+    }
+    ep->c->posts_queued++;
+    *conn->post_last = p;
+    conn->post_last = &p->next;
+    conn->shut |= RNL_SHUT_POSTS;
+    return 0;
+}
+
+int rnl_post(rnl_endpoint *ep, const struct rnl_begin *b, const struct rnl_piece *pieces, unsigned count,
+             void (*done)(void *arg, int status), void *arg)
+{
+    int status = rnl_ep_enter(ep);
+    if (status < 0)
+        return status;
+    status = post(ep, b, pieces, count, done, arg);
+    rnl_ep_leave(ep);
+    return status;
+}

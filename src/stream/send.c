@@ -1,0 +1,558 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * send.c - composing messages: send, begin, piece, end, flush. Bytes are stored once, into the place they travel from.
+ *
+ * Rule b of the deadlock rule lives here: inside a handler a begin reserves the whole bound or says RNL_NO_ROOM; and rule c: a send that
+ * must wait outside handlers makes progress meanwhile. A stream in an extent never waits after its begin: the line for its end stays free,
+ * since no other message can go to that peer while it is open, and lines for early publication are used only if another is left. */
+#include "stream/stream.h"
+
+#include "base/copy.h"
+
+enum { FULL_BEFORE_GROW = 2 };
+
+/* ---- short messages ---- */
+
+static RNL_COLD int send_slow(struct rnl_endpoint *ep, unsigned peer, unsigned handler, const void *buf, size_t n)
+{
+    struct rnl_stream *s;
+    struct rnl_begin b = {.peer = peer, .handler = handler, .bound = n};
+    int status = rnl_ep_enter(ep);
+    if (status < 0)
+        return status;
+    if (n > RNL_SHORT_MAX)
+        status = rnl_fail(RNL_ERR_TOO_LONG, "rnl_send takes up to %d bytes, not %zu; use rnl_begin, rnl_piece, rnl_end", RNL_SHORT_MAX, n);
+    else
+        status = rnl_stream_begin(ep, &b, &s);
+    if (status == 0 && n > 0) {
+        rnl_copy_short(s->at, buf, s->state == RNL_STREAM_SWALLOW ? 0 : n);
+        s->at += n;
+    }
+    if (status == 0)
+        status = rnl_stream_try_end(s);
+    rnl_ep_leave(ep);
+    return status;
+}
+
+int rnl_send(rnl_endpoint *ep, unsigned peer, unsigned handler, const void *buf, size_t n)
+{
+    int fresh;
+    if (RNL_UNLIKELY((ep->open != RNL_EP_OPEN) | (peer >= ep->size) | (n > RNL_SHORT_MAX) | (handler > 0xffff)))
+        return send_slow(ep, peer, handler, buf, n);
+    struct rnl_conn *conn = ep->peer[peer].conn;
+    if (RNL_UNLIKELY(!conn || conn->shut))
+        return send_slow(ep, peer, handler, buf, n);
+    struct rnl_tx *t = &conn->pair.tx[0];
+    rnl_head key = rnl_head_key(RNL_LINE_ITEMS, handler, (unsigned)n);
+    unsigned char *at = rnl_tx_place(t, key, (unsigned)n, &fresh);
+    if (RNL_UNLIKELY(!at))
+        return send_slow(ep, peer, handler, buf, n);
+    rnl_copy_short(at, buf, n);
+    ep->c->messages_sent++;
+    ep->c->bytes_sent += n;
+    rnl_stream_publish(ep, conn, 0, key, fresh, 0);
+    return 0;
+}
+
+/* ---- begin ---- */
+
+static int try_short(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_stream *s, const struct rnl_begin *b)
+{
+    struct rnl_tx *t = &conn->pair.tx[0];
+    unsigned head = b->answer ? sizeof(struct rnl_ask) : 0, len = (unsigned)b->bound + head;
+    int fresh;
+    s->key = rnl_head_key(b->answer ? RNL_LINE_ASK : RNL_LINE_ITEMS, b->handler, len);
+    if (b->answer)
+        t->n = 0; /* asks have a line of their own */
+    unsigned char *at = rnl_tx_place(t, s->key, len, &fresh);
+    /* A line must be left even when this item is appended: should fewer bytes come than announced, it moves to a fresh one. */
+    if (!at || t->line + 1 >= t->stop) {
+        int status = rnl_tx_refresh(t, ep->env, &conn->pair.distance);
+        if (status <= 0)
+            return status < 0 ? rnl_ep_broken(ep, conn, "a reading position past what was written") : RNL_NO_ROOM;
+        at = rnl_tx_place(t, s->key, len, &fresh);
+    }
+    if (b->answer) {
+        struct rnl_ask ask = {.answer = (uint32_t)b->answer};
+        memcpy(at, &ask, sizeof ask);
+    }
+    s->base = s->at = at + head;
+    s->end = s->at + b->bound;
+    s->fresh = (uint8_t)fresh;
+    s->state = RNL_STREAM_SHORT;
+    return 0;
+}
+
+static int open_extent(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_stream *s, uint32_t bytes)
+{
+    struct rnl_tx *t = &conn->pair.tx[s->lane];
+    uint64_t start;
+    int status = rnl_pair_bulk_tx(&conn->pair, s->lane);
+    if (status < 0)
+        return status;
+    if (t->line + 1 >= t->stop) {
+        status = rnl_tx_refresh(t, ep->env, &conn->pair.distance);
+        if (status <= 0)
+            return status < 0 ? rnl_ep_broken(ep, conn, "a reading position past what was written") : RNL_NO_ROOM;
+    }
+    status = rnl_tx_bulk_room(t, bytes, &start);
+    if (status <= 0)
+        return status < 0 ? rnl_ep_broken(ep, conn, "a bulk position past what was written") : RNL_NO_ROOM;
+    rnl_tx_bulk_take(t, start + ((bytes + 63u) & ~63u));
+    s->start = start;
+    s->reserved = bytes;
+    s->published = 0;
+    s->base = s->at = t->bulk + (start & (RNL_BULK_BYTES - 1));
+    s->end = s->base + bytes;
+    ep->c->extents_sent++;
+    return 0;
+}
+
+int rnl_stream_try_begin(struct rnl_endpoint *ep, struct rnl_conn *conn, const struct rnl_begin *b, int no_wait, struct rnl_stream **out)
+{
+    struct rnl_stream *s = &conn->out[0];
+    int status = 0;
+    s->bound = b->bound;
+    s->before = 0;
+    s->handler = (uint16_t)b->handler;
+    s->answer = (uint32_t)b->answer;
+    s->first = 1;
+    if (b->bound <= RNL_LINE_PAYLOAD && (!b->answer || b->bound <= RNL_ASK_MAX)) {
+        status = try_short(ep, conn, s, b);
+    } else if (b->bound <= RNL_EXTENT_BOUND || no_wait) {
+        if (b->bound > RNL_RESERVE_MAX)
+            return rnl_fail(RNL_ERR_TOO_LONG,
+                            "a message of up to %zu bytes cannot be reserved at once: inside a handler or with RNL_NO_WAIT the limit is %d; "
+                            "send it from outside, or rnl_post it",
+                            b->bound, RNL_RESERVE_MAX);
+        status = open_extent(ep, conn, s, (uint32_t)b->bound);
+        if (status == 0)
+            s->state = RNL_STREAM_EXTENT;
+    } else {
+        s->state = RNL_STREAM_CHUNKS;
+        s->base = s->at = s->end = NULL;
+    }
+    if (status < 0)
+        return status;
+    conn->shut |= RNL_SHUT_STREAM;
+    if (b->answer)
+        conn->lane1_hot = 1;
+    ep->open_streams++;
+    *out = s;
+    return 0;
+}
+
+int rnl_stream_wait_room(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t bulk)
+{
+    struct rnl_idle w = {.deadline_ns = UINT64_MAX, .room = conn, .bulk = bulk};
+    struct rnl_tx *t = &conn->pair.tx[0];
+    uint64_t start;
+    ep->c->no_room++;
+    ep->c->waiting_for_rank = conn->rank + 1;
+    int status = 0;
+    for (;;) {
+        if (conn->dying | conn->gone) {
+            status = rnl_ep_gone(ep, conn->rank);
+            break;
+        }
+        if (ep->job_gone) {
+            status = rnl_fail(RNL_ERR_JOB, "the launcher of this job is gone");
+            break;
+        }
+        int room = rnl_tx_refresh(t, ep->env, &conn->pair.distance);
+        if (room > 0 && bulk)
+            room = rnl_tx_bulk_room(t, bulk, &start);
+        if (room < 0) {
+            status = rnl_ep_broken(ep, conn, "a reading position past what was written");
+            break;
+        }
+        if (room > 0) {
+            /* Found full again and again: traffic asks for the big ring. Needs one line; the next send needs none of the small ring. */
+            if (!conn->pair.big_tx && !bulk && ++conn->full_count >= FULL_BEFORE_GROW && rnl_pair_grow_tx(&conn->pair) == 0) {
+                ep->c->rings_grown++;
+                rnl_ep_published(ep, conn, t);
+            }
+            break;
+        }
+        if (rnl_stream_progress(ep))
+            w.polls = w.yields = 0;
+        else
+            rnl_ep_idle(ep, &w);
+    }
+    ep->c->waiting_for_rank = 0;
+    return status;
+}
+
+static int check_begin(struct rnl_endpoint *ep, const struct rnl_begin *b)
+{
+    if (ep->open == RNL_EP_ANSWER)
+        return rnl_fail(RNL_ERR_CONTEXT, "the handler of an answer must not send; note it and send from the program");
+    if (b->handler > 0xffff)
+        return rnl_fail(RNL_ERR_HANDLER, "handler %u does not fit in a message header: the largest is 65535", b->handler);
+    if (b->answer > RNL_ANSWER_MAX)
+        return rnl_fail(RNL_ERR_TOO_LONG, "an answer of %zu bytes is too long: the limit is %d", b->answer, RNL_ANSWER_MAX);
+    return 0;
+}
+
+int rnl_stream_begin(struct rnl_endpoint *ep, const struct rnl_begin *b, struct rnl_stream **out)
+{
+    struct rnl_conn *conn;
+    int no_wait = ep->in_handler || b->flags & RNL_NO_WAIT;
+    int status = check_begin(ep, b);
+    if (status < 0)
+        return status;
+    if (!ep->in_handler) {
+        rnl_ep_news(ep);
+        rnl_stream_flush(ep);
+    }
+    status = rnl_ep_connect(ep, b->peer, &conn);
+    if (status < 0)
+        return status;
+    for (;;) {
+        if (conn->shut & RNL_SHUT_DEAD)
+            return rnl_ep_gone(ep, b->peer);
+        if (conn->out[0].state != RNL_STREAM_FREE)
+            return rnl_fail(RNL_BUSY, "a message to rank %u is open already; end it first", b->peer);
+        status = conn->post_first ? RNL_NO_ROOM : rnl_stream_try_begin(ep, conn, b, no_wait, out);
+        if (status != RNL_NO_ROOM || no_wait)
+            break;
+        uint32_t bulk = b->bound <= RNL_LINE_PAYLOAD ? 0 : (uint32_t)b->bound;
+        if (conn->post_first) {
+            struct rnl_idle w = {.deadline_ns = UINT64_MAX};
+            while (conn->post_first && !conn->gone)
+                if (!rnl_stream_progress(ep))
+                    rnl_ep_idle(ep, &w);
+        } else {
+            status = rnl_stream_wait_room(ep, conn, bulk);
+            if (status < 0)
+                break;
+        }
+    }
+    if (status == RNL_NO_ROOM) {
+        ep->c->no_room++;
+        return rnl_fail(RNL_NO_ROOM, "no room for a message of up to %zu bytes to rank %u now; try again later", b->bound, b->peer);
+    }
+    return status;
+}
+
+int rnl_begin(rnl_endpoint *ep, const struct rnl_begin *b, rnl_stream **out)
+{
+    if (RNL_LIKELY(!b->answer)) {
+        struct rnl_stream *s = rnl_stream_begin_short(ep, b->peer, b->handler, b->bound);
+        if (RNL_LIKELY(s != NULL)) {
+            *out = s;
+            return 0;
+        }
+    }
+    int status = rnl_ep_enter(ep);
+    if (status < 0)
+        return status;
+    status = rnl_stream_begin(ep, b, out);
+    rnl_ep_leave(ep);
+    return status;
+}
+
+/* ---- pieces ---- */
+
+/* Publish what the extent holds up to `at`. The caller made sure of a line. */
+static void publish_extent(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_stream *s, unsigned flags)
+{
+    struct rnl_tx *t = &conn->pair.tx[s->lane];
+    uint32_t published = (uint32_t)(s->at - s->base);
+    int fresh;
+    if (s->published == 0 || s->first) {
+        struct rnl_extent e = {.start = s->start, .reserved = s->reserved, .published = published, .flags = flags};
+        rnl_head key = rnl_head_key(RNL_LINE_EXTENT, s->handler, sizeof e);
+        if (s->first) {
+            e.bound = s->bound;
+            e.answer = s->answer;
+            e.flags |= RNL_EXTENT_FIRST;
+        }
+        t->n = 0;
+        unsigned char *at = rnl_tx_place(t, key, sizeof e, &fresh);
+        memcpy(at, &e, sizeof e);
+        rnl_stream_publish(ep, conn, s->lane, key, fresh, 0);
+        if (s->first)
+            ep->c->messages_sent++;
+    } else {
+        struct rnl_prefix p = {.published = published, .flags = flags};
+        rnl_head key = rnl_head_key(RNL_LINE_PREFIX, s->handler, sizeof p);
+        t->n = 0;
+        unsigned char *at = rnl_tx_place(t, key, sizeof p, &fresh);
+        memcpy(at, &p, sizeof p);
+        rnl_stream_publish(ep, conn, s->lane, key, fresh, 0);
+    }
+    t->n = 0;
+    ep->c->bytes_sent += published - s->published;
+    s->first = 0;
+    s->published = published;
+    if (flags & RNL_EXTENT_CLOSED && published < s->reserved)
+        rnl_tx_bulk_take(t, s->start + ((published + 63u) & ~63u)); /* trim: nothing was reserved after it */
+}
+
+/* 1 = a line may be used and another is left for the end. */
+static int spare_line(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_tx *t)
+{
+    if (t->line + 2 >= t->stop)
+        (void)!rnl_tx_refresh(t, ep->env, &conn->pair.distance);
+    return t->line + 2 < t->stop;
+}
+
+static uint32_t chunk_of(uint64_t bound)
+{
+    return bound <= RNL_CHUNK_SMALL_BOUND ? RNL_CHUNK_SMALL : RNL_CHUNK;
+}
+
+static int64_t put_extent(struct rnl_stream *s, const unsigned char *buf, size_t n)
+{
+    size_t done = 0, chunk = chunk_of(s->bound);
+    while (done < n) {
+        size_t there = (size_t)(s->at - s->base) - s->published, step = n - done;
+        if (there + step > chunk)
+            step = chunk > there ? chunk - there : 0;
+        rnl_copy_in(s->at, buf + done, step);
+        s->at += step;
+        done += step;
+        if (done < n) {
+            if (spare_line(s->ep, s->conn, &s->conn->pair.tx[0]))
+                publish_extent(s->ep, s->conn, s, 0);
+            else if (step == 0) { /* no line for an early publication: go on composing */
+                step = n - done;
+                rnl_copy_in(s->at, buf + done, step);
+                s->at += step;
+                done = n;
+            }
+        }
+    }
+    return (int64_t)done;
+}
+
+static int64_t put_chunks(struct rnl_stream *s, const unsigned char *buf, size_t n)
+{
+    struct rnl_endpoint *ep = s->ep;
+    struct rnl_conn *conn = s->conn;
+    size_t done = 0;
+    while (done < n) {
+        if (s->base && s->at == s->end) {
+            struct rnl_tx *t = &conn->pair.tx[0];
+            if (t->line + 1 >= t->stop && rnl_tx_refresh(t, ep->env, &conn->pair.distance) <= 0)
+                break;
+            publish_extent(ep, conn, s, RNL_EXTENT_CLOSED);
+            s->before += s->reserved;
+            s->base = NULL;
+        }
+        if (!s->base) {
+            uint64_t left = s->bound - s->before;
+            int status = open_extent(ep, conn, s, left < RNL_CHUNK ? (uint32_t)left : RNL_CHUNK);
+            if (status == RNL_NO_ROOM)
+                break;
+            if (status < 0)
+                return status;
+        }
+        size_t step = (size_t)(s->end - s->at);
+        if (step > n - done)
+            step = n - done;
+        rnl_copy_in(s->at, buf + done, step);
+        s->at += step;
+        done += step;
+    }
+    return (int64_t)done;
+}
+
+int64_t rnl_stream_put(struct rnl_stream *s, const void *buf, size_t n)
+{
+    uint64_t used = s->before + (s->base ? (uint64_t)(s->at - s->base) : 0);
+    if (s->conn->shut & RNL_SHUT_DEAD)
+        return rnl_ep_gone(s->ep, s->conn->rank);
+    if (n > s->bound - used)
+        return rnl_fail(RNL_ERR_PAST_END, "a piece of %zu bytes goes past the bound of this message: %llu of %llu are used", n,
+                        (unsigned long long)used, (unsigned long long)s->bound);
+    switch (s->state) {
+    case RNL_STREAM_SHORT:
+        rnl_copy_short(s->at, buf, n);
+        s->at += n;
+        return (int64_t)n;
+    case RNL_STREAM_EXTENT:
+        return put_extent(s, buf, n);
+    case RNL_STREAM_CHUNKS:
+        return put_chunks(s, buf, n);
+    default:
+        return rnl_fail(RNL_ERR_ARG, "this stream is not open for sending");
+    }
+}
+
+static RNL_NOINLINE int piece_slow(struct rnl_stream *s, const void *buf, size_t n)
+{
+    struct rnl_endpoint *ep = s->ep;
+    int status = rnl_ep_enter(ep);
+    if (status < 0)
+        return status;
+    const unsigned char *from = buf;
+    for (;;) {
+        int64_t took = rnl_stream_put(s, from, n);
+        status = took < 0 ? (int)took : 0;
+        if (took < 0 || (size_t)took == n)
+            break;
+        from += took;
+        n -= (size_t)took;
+        if (ep->in_handler) { /* only a stream begun outside can be in chunks */
+            status = rnl_fail(RNL_ERR_CONTEXT, "this message was begun outside the handler and cannot wait for room inside it");
+            break;
+        }
+        status = rnl_stream_wait_room(ep, s->conn, s->base ? 0 : RNL_CHUNK);
+        if (status < 0)
+            break;
+    }
+    rnl_ep_leave(ep);
+    return status;
+}
+
+int rnl_piece(rnl_stream *s, const void *buf, size_t n)
+{
+    if (RNL_LIKELY(s->state == RNL_STREAM_SHORT && n <= (size_t)(s->end - s->at) && s->ep->open == RNL_EP_OPEN)) {
+        rnl_copy_short(s->at, buf, n);
+        s->at += n;
+        return 0;
+    }
+    return piece_slow(s, buf, n);
+}
+
+/* ---- end, flush ---- */
+
+static void closed(struct rnl_stream *s)
+{
+    s->state = RNL_STREAM_FREE;
+    s->conn->shut &= (uint8_t)~RNL_SHUT_STREAM;
+    s->ep->open_streams--;
+}
+
+static void end_short(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_stream *s)
+{
+    size_t len = (size_t)(s->at - s->base);
+    if (RNL_UNLIKELY(len != s->bound)) { /* fewer than announced: the item's place depends on its length */
+        struct rnl_tx *t = &conn->pair.tx[0];
+        unsigned head = s->answer ? sizeof(struct rnl_ask) : 0;
+        unsigned char kept[RNL_LINE_PAYLOAD];
+        int fresh = 1;
+        memcpy(kept, s->base - head, len + head);
+        s->key = rnl_head_key(s->answer ? RNL_LINE_ASK : RNL_LINE_ITEMS, s->handler, (unsigned)len + head);
+        unsigned char *at = rnl_tx_place(t, s->key, (unsigned)len + head, &fresh); /* a line was left for it at begin */
+        memcpy(at, kept, len + head);
+        s->fresh = (uint8_t)fresh;
+    }
+    ep->c->messages_sent++;
+    ep->c->bytes_sent += len;
+    rnl_stream_publish(ep, conn, 0, s->key, s->fresh, 0);
+    if (s->answer)
+        conn->pair.tx[0].n = 0;
+}
+
+int rnl_stream_try_end(struct rnl_stream *s)
+{
+    struct rnl_endpoint *ep = s->ep;
+    struct rnl_conn *conn = s->conn;
+    if (conn->shut & RNL_SHUT_DEAD) {
+        closed(s);
+        return rnl_ep_gone(ep, conn->rank);
+    }
+    switch (s->state) {
+    case RNL_STREAM_SHORT:
+        end_short(ep, conn, s);
+        break;
+    case RNL_STREAM_CHUNKS:
+        if (!s->base) { /* nothing composed since the last chunk: an empty extent carries the end */
+            int status = open_extent(ep, conn, s, 0);
+            if (status < 0)
+                return status;
+        } else {
+            struct rnl_tx *t = &conn->pair.tx[0];
+            if (t->line + 1 >= t->stop && rnl_tx_refresh(t, ep->env, &conn->pair.distance) <= 0)
+                return RNL_NO_ROOM;
+        }
+        publish_extent(ep, conn, s, RNL_EXTENT_LAST | RNL_EXTENT_CLOSED);
+        break;
+    case RNL_STREAM_EXTENT:
+        publish_extent(ep, conn, s, RNL_EXTENT_LAST | RNL_EXTENT_CLOSED);
+        break;
+    default:
+        return rnl_fail(RNL_ERR_ARG, "this stream is not open for sending");
+    }
+    closed(s);
+    return 0;
+}
+
+static RNL_NOINLINE int end_slow(struct rnl_stream *s)
+{
+    struct rnl_endpoint *ep = s->ep;
+    int status = rnl_ep_enter(ep);
+    if (status < 0)
+        return status;
+    while ((status = rnl_stream_try_end(s)) == RNL_NO_ROOM) {
+        if (ep->in_handler) {
+            status = rnl_fail(RNL_ERR_CONTEXT, "this message was begun outside the handler and cannot wait for room inside it");
+            break;
+        }
+        status = rnl_stream_wait_room(ep, s->conn, 0);
+        if (status < 0) {
+            closed(s);
+            break;
+        }
+    }
+    rnl_ep_leave(ep);
+    return status;
+}
+
+int rnl_end(rnl_stream *s)
+{
+    struct rnl_endpoint *ep = s->ep;
+    struct rnl_conn *conn = s->conn;
+    if (RNL_UNLIKELY(s->state != RNL_STREAM_SHORT || ep->open != RNL_EP_OPEN || conn->shut & RNL_SHUT_DEAD))
+        return end_slow(s);
+    end_short(ep, conn, s);
+    closed(s);
+    return 0;
+}
+
+/* A short message that is half composed when the program waits: it goes on as an extent, so that the half can be seen. */
+static void flush_short(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_stream *s)
+{
+    unsigned char bytes[RNL_LINE_PAYLOAD];
+    size_t n = (size_t)(s->at - s->base);
+    unsigned char *base = s->base, *at = s->at, *end = s->end;
+    memcpy(bytes, s->base, n);
+    if (!spare_line(ep, conn, &conn->pair.tx[0]) || open_extent(ep, conn, s, (uint32_t)s->bound) < 0) {
+        s->base = base, s->at = at, s->end = end; /* no room yet: the next call tries again */
+        return;
+    }
+    s->state = RNL_STREAM_EXTENT;
+    memcpy(s->at, bytes, n);
+    s->at += n;
+    publish_extent(ep, conn, s, 0);
+}
+
+void rnl_stream_flush(struct rnl_endpoint *ep)
+{
+    for (uint32_t i = 0; ep->open_streams && i < ep->hot_count; i++) {
+        struct rnl_conn *conn = ep->hot[i];
+        struct rnl_stream *s = &conn->out[0];
+        if (!s->state || conn->shut & RNL_SHUT_DEAD || !s->base)
+            continue;
+        size_t composed = (size_t)(s->at - s->base);
+        if (s->state == RNL_STREAM_SHORT) {
+            if (composed)
+                flush_short(ep, conn, s);
+        } else if (composed > s->published && spare_line(ep, conn, &conn->pair.tx[0])) {
+            publish_extent(ep, conn, s, 0);
+        }
+    }
+}
+
+int rnl_flush(rnl_endpoint *ep)
+{
+    int status = rnl_ep_enter(ep);
+    if (status < 0)
+        return status;
+    rnl_stream_flush(ep);
+    rnl_ep_leave(ep);
+    return 0;
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * stream.h - messages: the waist. Everything above says message, everything below line, extent or packet. Sending is in send.c, taking in
+ * lines in take.c, handlers and what they call in handler.c, the progress calls in extract.c, queued messages in post.c, close in close.c.
+ *
+ * How a message travels, by its bound:
+ *   up to 56 bytes       one item of a line, packed with its neighbours (with an answer: up to 48, a line of its own)
+ *   up to a quarter of   one contiguous extent of the bulk area, announced by a line and published as a growing prefix, trimmed at the end;
+ *   the bulk area        a message that is composed before CHUNK bytes are reached arrives whole, and its handler needs no stack of its own
+ *   longer               an extent per chunk, so that both sides copy at the same time */
+#ifndef RNL_STREAM_STREAM_H
+#define RNL_STREAM_STREAM_H
+
+#include "endpoint/endpoint.h"
+
+enum {
+    RNL_CHUNK_SMALL = 16 << 10, /* bytes between publications for bounds up to CHUNK_SMALL_BOUND: more overlap */
+    RNL_CHUNK = 32 << 10,
+    RNL_CHUNK_SMALL_BOUND = 64 << 10,
+    RNL_EXTENT_BOUND = RNL_BULK_BYTES / 4,
+    RNL_RESERVE_MAX = RNL_BULK_BYTES / 2, /* what a begin that must not wait can reserve */
+    RNL_WHOLE_MAX = 1 << 20
+};
+
+/* Hooks stream/ into a new endpoint. */
+void rnl_stream_attach(struct rnl_endpoint *ep);
+
+/* send.c: the stream behind rnl_begin, without entering the endpoint. */
+int rnl_stream_begin(struct rnl_endpoint *ep, const struct rnl_begin *b, struct rnl_stream **out);
+int rnl_stream_try_begin(struct rnl_endpoint *ep, struct rnl_conn *conn, const struct rnl_begin *b, int no_wait, struct rnl_stream **out);
+/* Composes what fits without waiting: bytes taken, or a negative status. */
+int64_t rnl_stream_put(struct rnl_stream *s, const void *buf, size_t n);
+/* RNL_NO_ROOM: try again (only for RNL_STREAM_CHUNKS). */
+int rnl_stream_try_end(struct rnl_stream *s);
+void rnl_stream_flush(struct rnl_endpoint *ep);
+/* Waits for a line (and `bulk` contiguous bytes) to conn on lane 0, making progress. */
+int rnl_stream_wait_room(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t bulk);
+
+/* take.c: take in what is there on one lane, up to `max` payload bytes. Adds to *bytes; returns how many lines or items were taken; sets
+ * *quit when a handler asked for it. */
+unsigned rnl_stream_take(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, uint64_t max, uint64_t *bytes, int *quit);
+
+/* handler.c */
+/* Run the handler of a message that is all here, on this stack. */
+int rnl_stream_run(struct rnl_endpoint *ep, struct rnl_stream *s, const struct rnl_handler *h);
+/* Start it on a coroutine; 0, RNL_NO_ROOM (no stack), RNL_ERR_NO_MEMORY. */
+int rnl_stream_start(struct rnl_endpoint *ep, struct rnl_stream *s, const struct rnl_handler *h);
+/* More bytes are there (or the end is, or the peer is dead): give them to whoever waits. */
+void rnl_stream_feed(struct rnl_endpoint *ep, struct rnl_stream *s);
+/* Room for the largest answer of a message, on lane 1. */
+int rnl_stream_answer_fits(struct rnl_conn *conn, uint32_t answer);
+
+/* extract.c: all lanes of all peers. *things counts what was taken in. */
+int64_t rnl_stream_extract(struct rnl_endpoint *ep, uint64_t max, unsigned *things);
+/* What a blocked send calls: answers first, then lane 0 unless the endpoint forbids it. Returns things taken in. */
+unsigned rnl_stream_progress(struct rnl_endpoint *ep);
+
+/* table.c: as rnl_handler_stream, with every flag. */
+int rnl_stream_register(struct rnl_endpoint *ep, int id, const struct rnl_handler *h);
+
+/* post.c */
+unsigned rnl_stream_posts(struct rnl_endpoint *ep);
+void rnl_stream_posts_fail(struct rnl_endpoint *ep, struct rnl_conn *conn, int status);
+
+RNL_INLINE void rnl_stream_publish(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, rnl_head key, int fresh, unsigned acklane)
+{
+    rnl_pair_publish(&conn->pair, lane, key, fresh, acklane);
+    rnl_ep_published(ep, conn, &conn->pair.tx[lane]);
+}
+
+/* Short copies inline; TSan and ASan see them. */
+RNL_INLINE void rnl_copy_short(void *to, const void *from, size_t n)
+{
+    if (RNL_LIKELY(n == 8)) {
+        memcpy(to, from, 8);
+    } else if (n >= 16) {
+        memcpy(to, from, n);
+    } else if (n > 8) {
+        uint64_t a, b;
+        memcpy(&a, from, 8);
+        memcpy(&b, (const char *)from + n - 8, 8);
+        memcpy(to, &a, 8);
+        memcpy((char *)to + n - 8, &b, 8);
+    } else if (n >= 4) {
+        uint32_t a, b;
+        memcpy(&a, from, 4);
+        memcpy(&b, (const char *)from + n - 4, 4);
+        memcpy(to, &a, 4);
+        memcpy((char *)to + n - 4, &b, 4);
+    } else if (n) {
+        memcpy(to, from, n);
+    }
+}
+
+/* The short path of begin: the stream, or NULL = take the long one. */
+RNL_INLINE struct rnl_stream *rnl_stream_begin_short(struct rnl_endpoint *ep, unsigned long peer, unsigned long handler, size_t bound)
+{
+    if (RNL_UNLIKELY((ep->open != RNL_EP_OPEN) | (peer >= ep->size) | (bound > RNL_LINE_PAYLOAD) | (handler > 0xffff) | (ep->open_streams != 0)))
+        return NULL;
+    struct rnl_conn *conn = ep->peer[peer].conn;
+    if (RNL_UNLIKELY(!conn || conn->shut))
+        return NULL;
+    struct rnl_stream *s = &conn->out[0];
+    struct rnl_tx *t = &conn->pair.tx[0];
+    int fresh;
+    rnl_head key = rnl_head_key(RNL_LINE_ITEMS, (unsigned)handler, (unsigned)bound);
+    unsigned char *at = rnl_tx_place(t, key, (unsigned)bound, &fresh);
+    if (RNL_UNLIKELY(!at || t->line + 1 >= t->stop)) /* a line must be left: see try_short in send.c */
+        return NULL;
+    s->key = key;
+    s->base = s->at = at;
+    s->end = at + bound;
+    s->fresh = (uint8_t)fresh;
+    s->first = 1;
+    s->bound = bound;
+    s->before = 0;
+    s->answer = 0;
+    s->handler = (uint16_t)handler;
+    s->state = RNL_STREAM_SHORT;
+    conn->shut = RNL_SHUT_STREAM;
+    ep->open_streams++;
+    return s;
+}
+
+#endif

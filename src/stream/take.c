@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * take.c - taking in the lines of one lane of one peer. Everything a line says is loaded once and checked here; a line that cannot be true
+ * makes its peer broken and nothing of it is used. A message that cannot be taken in now (no handler, no stack, no room for its answer) stays
+ * at the head of its lane and marks the lane stuck: only that peer waits. */
+#include "stream/stream.h"
+
+#include <stdlib.h>
+
+#include "base/copy.h"
+
+/* At close, for messages whose handler never came. */
+static int discard(rnl_stream *s, unsigned peer, void *ctx)
+{
+    (void)peer, (void)ctx;
+    s->ep->dropped++;
+    s->ep->c->dropped_no_handler++;
+    s->ep->drop_id = s->handler;
+    return RNL_DONE;
+}
+
+static const struct rnl_handler *handler_of(struct rnl_endpoint *ep, unsigned id)
+{
+    static const struct rnl_handler discarding = {.stream = discard};
+    if (RNL_LIKELY(id < ep->handlers)) {
+        const struct rnl_handler *h = &ep->handler[id];
+        if (RNL_LIKELY(h->stream || h->whole))
+            return h;
+    }
+    return ep->discard ? &discarding : NULL;
+}
+
+static unsigned stick(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, enum rnl_stuck why)
+{
+    if (conn->stuck[lane] != why) {
+        conn->stuck[lane] = (uint8_t)why;
+        if (why == RNL_STUCK_HANDLER)
+            ep->c->no_handler++;
+        else if (why == RNL_STUCK_STACK)
+            ep->c->no_stack++;
+    }
+    return 0;
+}
+
+static void setup(struct rnl_stream *s, const unsigned char *at, size_t n, unsigned handler, uint32_t answer)
+{
+    s->at = (unsigned char *)(uintptr_t)at;
+    s->end = s->at + n;
+    s->base = NULL;
+    s->bound = n;
+    s->received = 0;
+    s->answer = answer;
+    s->handler = (uint16_t)handler;
+    s->last = 1;
+    s->answered = s->kept = s->dead = 0;
+}
+
+static int run_whole(struct rnl_endpoint *ep, struct rnl_stream *s, const struct rnl_handler *h, const void *buf, size_t n)
+{
+    uint32_t open = ep->open, before = ep->in_handler;
+    if (s->lane == 1)
+        ep->open = RNL_EP_ANSWER;
+    s->state = RNL_STREAM_INLINE;
+    ep->in_handler = 1u + s->lane;
+    int ending = h->whole(buf, n, s->conn->rank, h->ctx);
+    ep->in_handler = before;
+    ep->open = open;
+    ep->c->messages_received++;
+    s->state = RNL_STREAM_FREE;
+    return ending == RNL_QUIT;
+}
+
+/* A message that lies in one line. */
+static int run_item(struct rnl_endpoint *ep, struct rnl_stream *s, const struct rnl_handler *h, const unsigned char *at, unsigned n)
+{
+    if (h->stream)
+        return rnl_stream_run(ep, s, h);
+    unsigned char copy[RNL_LINE_PAYLOAD] __attribute__((aligned(16)));
+    rnl_copy_short(copy, at, n);
+    return run_whole(ep, s, h, copy, n);
+}
+
+/* ---- lines of items ---- */
+
+static unsigned take_items(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, rnl_head h, uint64_t max, uint64_t *bytes, int *quit)
+{
+    struct rnl_rx *r = &conn->pair.rx[lane];
+    struct rnl_stream *s = &conn->in[lane];
+    unsigned n = RNL_HEAD_N(h), len = RNL_HEAD_LEN(h), id = RNL_HEAD_HANDLER(h), taken = 0;
+    const unsigned char *at = r->ring[r->line & r->mask].payload + r->n * len;
+    if (RNL_UNLIKELY(n * len > RNL_LINE_PAYLOAD || s->state != RNL_STREAM_FREE)) {
+        rnl_ep_broken(ep, conn, "items longer than their line, or inside another message");
+        return 1;
+    }
+    do {
+        const struct rnl_handler *hd = handler_of(ep, id);
+        if (RNL_UNLIKELY(!hd))
+            return taken + stick(ep, conn, lane, RNL_STUCK_HANDLER);
+        r->n++; /* before the handler: what it sends says that this item was read */
+        setup(s, at, len, id, 0);
+        *quit |= run_item(ep, s, hd, at, len);
+        at += len;
+        taken++;
+        *bytes += len;
+    } while (r->n < n && !*quit && *bytes < max);
+    ep->c->bytes_received += (uint64_t)taken * len;
+    if (r->n == n && rnl_head_full(h)) {
+        ep->c->lines_received++;
+        rnl_rx_leave(r);
+    }
+    return taken;
+}
+
+static void leave(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane)
+{
+    ep->c->lines_received++;
+    rnl_rx_leave(&conn->pair.rx[lane]);
+}
+
+/* Room for the answer is there, or the lane is stuck. Reserved until the handler returns: nobody else sends on lane 1 to this peer. */
+static int answer_ready(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, uint32_t answer)
+{
+    if (!answer)
+        return 1;
+    if (answer > RNL_ANSWER_MAX || lane != 0)
+        return rnl_ep_broken(ep, conn, "an answer longer than the limit, or asked for on the answer lane");
+    int fits = rnl_stream_answer_fits(conn, answer);
+    if (fits < 0)
+        return rnl_ep_broken(ep, conn, "a position past what was written");
+    if (!fits)
+        stick(ep, conn, lane, RNL_STUCK_ANSWER);
+    return fits;
+}
+
+static unsigned take_ask(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, rnl_head h, uint64_t *bytes, int *quit)
+{
+    struct rnl_rx *r = &conn->pair.rx[lane];
+    struct rnl_stream *s = &conn->in[lane];
+    const unsigned char *at = r->ring[r->line & r->mask].payload;
+    unsigned len = RNL_HEAD_LEN(h), id = RNL_HEAD_HANDLER(h);
+    struct rnl_ask ask;
+    if (len < sizeof ask || len > RNL_LINE_PAYLOAD || RNL_HEAD_N(h) != 1 || s->state != RNL_STREAM_FREE) {
+        rnl_ep_broken(ep, conn, "a malformed request");
+        return 1;
+    }
+    memcpy(&ask, at, sizeof ask);
+    const struct rnl_handler *hd = handler_of(ep, id);
+    if (!hd)
+        return stick(ep, conn, lane, RNL_STUCK_HANDLER);
+    int ready = answer_ready(ep, conn, lane, ask.answer);
+    if (ready <= 0)
+        return ready < 0;
+    r->n = 1;
+    setup(s, at + sizeof ask, len - sizeof ask, id, ask.answer);
+    *quit |= run_item(ep, s, hd, s->at, len - (unsigned)sizeof ask);
+    *bytes += len - sizeof ask;
+    ep->c->bytes_received += len - sizeof ask;
+    leave(ep, conn, lane);
+    return 1;
+}
+
+static unsigned take_refused(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, rnl_head h)
+{
+    struct rnl_rx *r = &conn->pair.rx[lane];
+    unsigned len = RNL_HEAD_LEN(h);
+    struct rnl_refused back;
+    unsigned char copy[RNL_LINE_PAYLOAD];
+    if (lane != 1 || len < sizeof back || len > RNL_LINE_PAYLOAD || RNL_HEAD_N(h) != 1) {
+        rnl_ep_broken(ep, conn, "a malformed refusal");
+        return 1;
+    }
+    memcpy(copy, r->ring[r->line & r->mask].payload, len);
+    memcpy(&back, copy, sizeof back);
+    if (back.reason > 255 || back.bytes != len - sizeof back) {
+        rnl_ep_broken(ep, conn, "a malformed refusal");
+        return 1;
+    }
+    ep->c->refused_received++;
+    r->n = 1;
+    if (ep->on_refused) {
+        uint32_t open = ep->open, before = ep->in_handler;
+        ep->open = RNL_EP_ANSWER;
+        ep->in_handler = 2;
+        ep->on_refused(ep->on_refused_arg, conn->rank, RNL_HEAD_HANDLER(h), back.reason, copy + sizeof back, back.bytes);
+        ep->in_handler = before;
+        ep->open = open;
+    }
+    leave(ep, conn, lane);
+    return 1;
+}
+
+/* ---- extents ---- */
+
+/* The handler of a whole message, once it is: from the extent itself, or from the buffer it was gathered in. */
+static int run_gathered(struct rnl_endpoint *ep, struct rnl_stream *s, const struct rnl_handler *h)
+{
+    int quit = 0;
+    if (h->stream) { /* waited for a stack, and its extent is whole now */
+        return rnl_stream_run(ep, s, h);
+    }
+    size_t n = s->base ? s->gathered : (size_t)(s->end - s->at);
+    if (s->base) {
+        unsigned char *buf = s->base;
+        quit = run_whole(ep, s, h, buf, n);
+        free(buf);
+        s->base = NULL;
+    } else if (h->flags & RNL_IN_PLACE) {
+        quit = run_whole(ep, s, h, s->at, n);
+    } else {
+        unsigned char *buf = malloc(n ? n : 1);
+        if (buf)
+            rnl_copy_out(buf, s->at, n, ep->env->facts.wide_copy);
+        quit = run_whole(ep, s, h, buf, n); /* buf NULL: no memory; the handler is told as for a message that is too long */
+        free(buf);
+    }
+    s->at = s->end;
+    return quit;
+}
+
+/* A whole handler's message that does not come in one extent. */
+static void gather(struct rnl_endpoint *ep, struct rnl_stream *s, const struct rnl_handler *h, int *quit)
+{
+    s->gathered = 0;
+    s->base = s->bound <= RNL_WHOLE_MAX ? malloc((size_t)s->bound) : NULL;
+    s->state = RNL_STREAM_GATHER;
+    if (!s->base) {
+        size_t n = (size_t)s->bound;
+        *quit |= run_whole(ep, s, h, NULL, n);
+        s->state = RNL_STREAM_DISCARD;
+    }
+}
+
+/* First line of a message in extents: 1 = its handler runs or will, 0 = stuck, negative = broken. */
+static int open_message(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, const struct rnl_extent *e, unsigned id, int *quit)
+{
+    struct rnl_stream *s = &conn->in[lane];
+    const struct rnl_handler *h = handler_of(ep, id);
+    if (s->state != RNL_STREAM_FREE || e->bound < e->published)
+        return rnl_ep_broken(ep, conn, "a message begun inside another, or longer than its bound");
+    if (!h)
+        return (int)stick(ep, conn, lane, RNL_STUCK_HANDLER);
+    int ready = answer_ready(ep, conn, lane, e->answer);
+    if (ready <= 0)
+        return ready;
+    int status = rnl_pair_bulk_rx(&conn->pair, lane);
+    if (status < 0)
+        return (int)stick(ep, conn, lane, RNL_STUCK_MEMORY);
+    setup(s, conn->pair.rx[lane].bulk + (e->start & (RNL_BULK_BYTES - 1)), e->published, id, e->answer);
+    s->start = e->start;
+    s->reserved = e->reserved;
+    s->published = e->published;
+    s->closed = (e->flags & RNL_EXTENT_CLOSED) != 0;
+    s->last = (e->flags & RNL_EXTENT_LAST) != 0;
+    s->before = 0;
+    s->bound = s->last ? e->published : e->bound;
+    if (s->last) {
+        *quit |= run_gathered(ep, s, h);
+        s->at = s->end;
+        return 1;
+    }
+    if (h->whole) {
+        gather(ep, s, h, quit);
+        return 1;
+    }
+    status = rnl_stream_start(ep, s, h);
+    if (status == 0)
+        return 1;
+    if (e->reserved >= e->bound && lane == 0) { /* fits its extent: wait until it is whole, then run on our own stack */
+        s->state = RNL_STREAM_GATHER;
+        ep->c->no_stack++;
+        return 1;
+    }
+    return (int)stick(ep, conn, lane, status == RNL_NO_ROOM ? RNL_STUCK_STACK : RNL_STUCK_MEMORY);
+}
+
+/* After bytes were added to the open message: feed its handler, give room back, end it. */
+static void advance(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, int *quit)
+{
+    struct rnl_stream *s = &conn->in[lane];
+    struct rnl_rx *r = &conn->pair.rx[lane];
+    rnl_stream_feed(ep, s);
+    if (s->state == RNL_STREAM_GATHER && s->last) {
+        const struct rnl_handler *h = handler_of(ep, s->handler);
+        if (h) {
+            *quit |= run_gathered(ep, s, h);
+        } else {
+            free(s->base);
+            s->base = NULL;
+        }
+        s->state = RNL_STREAM_FREE;
+        s->at = s->end;
+    }
+    if (conn->gone)
+        return;
+    /* What was taken can be written again. A prefix that waits in place is not. */
+    uint64_t unread = (uint64_t)(s->end - s->at), done = s->start + s->published - unread;
+    if (unread == 0 && s->closed)
+        done = s->start + ((s->published + 63u) & ~63u);
+    else
+        done &= ~(uint64_t)63;
+    rnl_rx_bulk_done(r, done);
+    if (s->last && s->state != RNL_STREAM_SUSPENDED && s->state != RNL_STREAM_RUNNING)
+        s->state = RNL_STREAM_FREE;
+}
+
+static unsigned take_extent(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, rnl_head h, uint64_t *bytes, int *quit)
+{
+    struct rnl_rx *r = &conn->pair.rx[lane];
+    struct rnl_stream *s = &conn->in[lane];
+    struct rnl_extent e;
+    if (RNL_HEAD_LEN(h) != sizeof e || RNL_HEAD_N(h) != 1)
+        goto broken;
+    memcpy(&e, r->ring[r->line & r->mask].payload, sizeof e);
+    if (rnl_rx_extent(r, &e) < 0 || (e.flags & RNL_EXTENT_LAST && !(e.flags & RNL_EXTENT_CLOSED)))
+        goto broken;
+    if (e.flags & RNL_EXTENT_FIRST) {
+        int opened = open_message(ep, conn, lane, &e, RNL_HEAD_HANDLER(h), quit);
+        if (opened <= 0)
+            return opened < 0;
+    } else {
+        if (s->state == RNL_STREAM_FREE || !s->closed || s->last || s->at != s->end)
+            goto broken;
+        uint64_t before = s->before + s->published;
+        if (before + e.published > s->bound || rnl_pair_bulk_rx(&conn->pair, lane) < 0)
+            goto broken;
+        s->before = before;
+        s->start = e.start;
+        s->reserved = e.reserved;
+        s->published = e.published;
+        s->at = (unsigned char *)(uintptr_t)(r->bulk + (e.start & (RNL_BULK_BYTES - 1)));
+        s->end = s->at + e.published;
+        s->closed = (e.flags & RNL_EXTENT_CLOSED) != 0;
+        s->last = (e.flags & RNL_EXTENT_LAST) != 0;
+    }
+    r->bulk_next = e.start + (((e.flags & RNL_EXTENT_CLOSED ? e.published : e.reserved) + 63u) & ~63u);
+    ep->c->extents_received++;
+    ep->c->bytes_received += e.published;
+    *bytes += e.published;
+    r->n = 1;
+    leave(ep, conn, lane);
+    if (!conn->gone)
+        advance(ep, conn, lane, quit);
+    return 1;
+
+broken:
+    rnl_ep_broken(ep, conn, "a malformed extent");
+    return 1;
+}
+
+static unsigned take_prefix(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, rnl_head h, uint64_t *bytes, int *quit)
+{
+    struct rnl_rx *r = &conn->pair.rx[lane];
+    struct rnl_stream *s = &conn->in[lane];
+    struct rnl_prefix p;
+    if (RNL_HEAD_LEN(h) != sizeof p || RNL_HEAD_N(h) != 1)
+        goto broken;
+    memcpy(&p, r->ring[r->line & r->mask].payload, sizeof p);
+    if (s->state == RNL_STREAM_FREE || s->closed || s->last || p.published < s->published || p.published > s->reserved ||
+        p.flags & ~(uint32_t)(RNL_EXTENT_LAST | RNL_EXTENT_CLOSED) || (p.flags & RNL_EXTENT_LAST && !(p.flags & RNL_EXTENT_CLOSED)) ||
+        s->before + p.published > s->bound)
+        goto broken;
+    uint32_t more = p.published - s->published;
+    s->published = p.published;
+    s->end += more;
+    s->closed = (p.flags & RNL_EXTENT_CLOSED) != 0;
+    s->last = (p.flags & RNL_EXTENT_LAST) != 0;
+    if (s->closed)
+        r->bulk_next = s->start + ((s->published + 63u) & ~63u);
+    ep->c->bytes_received += more;
+    *bytes += more;
+    r->n = 1;
+    leave(ep, conn, lane);
+    advance(ep, conn, lane, quit);
+    return 1;
+
+broken:
+    rnl_ep_broken(ep, conn, "a malformed prefix");
+    return 1;
+}
+
+/* ---- one lane ---- */
+
+static RNL_NOINLINE unsigned take_other(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, rnl_head h, uint64_t *bytes, int *quit)
+{
+    switch (RNL_HEAD_KIND(h)) {
+    case RNL_LINE_ASK:
+        return take_ask(ep, conn, lane, h, bytes, quit);
+    case RNL_LINE_EXTENT:
+        return take_extent(ep, conn, lane, h, bytes, quit);
+    case RNL_LINE_PREFIX:
+        return take_prefix(ep, conn, lane, h, bytes, quit);
+    case RNL_LINE_REFUSED:
+        return take_refused(ep, conn, lane, h);
+    case RNL_LINE_GROW:
+        if (lane != 0 || rnl_pair_grow_rx(&conn->pair) < 0) {
+            rnl_ep_broken(ep, conn, "a second change of ring, or no memory for it");
+        } else {
+            rnl_ep_grant_more(ep, conn);
+        }
+        return 1;
+    default:
+        rnl_ep_broken(ep, conn, "a line of unknown kind");
+        return 1;
+    }
+}
+
+/* Room was given back: the sender may sleep for want of it. */
+RNL_INLINE void look_after(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_rx *r)
+{
+    if (RNL_UNLIKELY(r->told)) {
+        r->told = 0;
+        rnl_ep_told(ep, conn);
+    }
+}
+
+unsigned rnl_stream_take(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, uint64_t max, uint64_t *bytes, int *quit)
+{
+    struct rnl_rx *r = &conn->pair.rx[lane];
+    rnl_head h = rnl_rx_peek(r);
+    unsigned taken = 0;
+    if (RNL_LIKELY(!h)) {
+        look_after(ep, conn, r);
+        return 0;
+    }
+    /* Nothing beyond a ringful from here, or beyond what we ourselves have sent, can have been there at the call. */
+    uint64_t limit = conn->rank == ep->rank ? rnl_tx_position(&conn->pair.tx[lane]) : (r->line + r->mask + 1) * 8;
+    conn->stuck[lane] = RNL_STUCK_NOT;
+    do {
+        unsigned acklane = RNL_HEAD_ACKLANE(h), step;
+        if (RNL_UNLIKELY(acklane >= RNL_LANES || rnl_tx_acked(&conn->pair.tx[acklane], RNL_HEAD_ACK(h)) < 0)) {
+            rnl_ep_broken(ep, conn, "a reading position past what was written");
+            return taken + 1;
+        }
+        if (RNL_LIKELY(RNL_HEAD_KIND(h) == RNL_LINE_ITEMS))
+            step = take_items(ep, conn, lane, h, max, bytes, quit);
+        else
+            step = take_other(ep, conn, lane, h, bytes, quit);
+        taken += step;
+        look_after(ep, conn, r);
+        if (ep->quit) {
+            ep->quit = 0;
+            *quit = 1;
+        }
+        if (!step || *quit || *bytes >= max || conn->stuck[lane] || conn->broken || rnl_rx_position(r) >= limit)
+            break;
+        h = rnl_rx_peek(r);
+    } while (h);
+    look_after(ep, conn, r);
+    return taken;
+}

@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * test_bench.c - what `runnel bench` computes and how it steers its processes, without a launcher: the floors measure, wrong bytes and wrong
+ * counts are noticed, rows are the medians they claim to be. Never judges a time. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "../../bench/floor_copy.h"
+#include "../../bench/machine.h"
+#include "../../bench/report.h"
+#include "../../bench/side.h"
+#include "../../bench/stats.h"
+
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void median_is_the_middle(void **state)
+{
+    (void)state;
+    assert_true(bench_median(NULL, 0) == 0);
+    assert_true(bench_median((double[]){7}, 1) == 7);
+    assert_true(bench_median((double[]){9, 1, 5}, 3) == 5);
+    assert_true(bench_median((double[]){9, 1, 5, 2}, 4) == 3.5);
+}
+
+static void placement_follows_the_probes(void **state)
+{
+    (void)state;
+    assert_int_equal(bench_place(30, 35), BENCH_NEAR);
+    assert_int_equal(bench_place(89, 89), BENCH_NEAR);
+    assert_int_equal(bench_place(109, 109), BENCH_NEAR);
+    assert_int_equal(bench_place(111, 111), BENCH_FAR);
+    assert_int_equal(bench_place(170, 220), BENCH_FAR);
+    assert_int_equal(bench_place(60, 85), BENCH_FLIPPED);
+    assert_int_equal(bench_place(200, 40), BENCH_FLIPPED);
+}
+
+static void sizes_are_read_and_written(void **state)
+{
+    static const struct {
+        const char *text;
+        uint64_t bytes;
+    } good[] = {{"8", 8}, {"64K", 65536}, {"1M", 1 << 20}, {"3k", 3072}, {"0", 0}};
+    static const char *const bad[] = {"", "K", "-1", "8x", "8KK", "1.5K", " 8", "99999999999999999999", "18446744073709551615M"};
+    char text[24];
+    uint64_t bytes;
+    (void)state;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        assert_int_equal(bench_bytes_parse(good[i].text, &bytes), 0);
+        assert_int_equal(bytes, good[i].bytes);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_int_equal(bench_bytes_parse(bad[i], &bytes), -EINVAL);
+    bench_bytes_text(65536, text);
+    assert_string_equal(text, "64K");
+    bench_bytes_text(1000, text);
+    assert_string_equal(text, "1000");
+}
+
+static void one_changed_byte_is_noticed(void **state)
+{
+    unsigned char buffer[1003];
+    (void)state;
+    for (size_t n = 1; n < sizeof buffer; n += 37) {
+        bench_fill(buffer, n, 12345);
+        assert_true(bench_filled(buffer, n, 12345));
+        assert_false(bench_filled(buffer, n, 12346));
+        for (size_t i = 0; i < n; i += 5) {
+            buffer[i] ^= 0x10;
+            assert_false(bench_filled(buffer, n, 12345));
+            buffer[i] ^= 0x10;
+        }
+    }
+}
+
+static void copies_copy(void **state)
+{
+    static unsigned char from[5000], to[5000];
+    (void)state;
+    for (unsigned v = 0; v <= floor_copies_in(); v++) {
+        floor_copy *copy = v < floor_copies_in() ? floor_copy_in(v) : floor_copy_out();
+        for (size_t n = 0; n < 4000; n += 1 + n / 3) {
+            bench_fill(from, sizeof from, n + v);
+            memset(to, 0, sizeof to);
+            copy(to + 64, from + 3, n);
+            assert_memory_equal(to + 64, from + 3, n);
+            assert_true(to[63] == 0 && to[64 + n] == 0);
+        }
+    }
+}
+
+static struct bench_unit *add(struct bench_plan *p, enum bench_test test, uint64_t bytes)
+{
+    assert_int_equal(bench_plan_add(p, test, bytes, 1u << BENCH_FM, true), 0);
+    for (size_t i = 0; i < p->units; i++)
+        if (p->unit[i].test == test && p->unit[i].bytes == bytes)
+            return &p->unit[i];
+    fail();
+    return NULL;
+}
+
+static void round_of(struct bench_unit *u, enum bench_placement placement, double floor0, double floor1, double fm)
+{
+    struct bench_round r = {.placement = placement, .probe_ns = placement == BENCH_NEAR ? 50 : 200};
+    for (unsigned v = 0; v < BENCH_VARIANTS; v++)
+        r.floor[v] = NAN;
+    for (unsigned a = 0; a < BENCH_APIS; a++)
+        r.value[a] = NAN;
+    r.floor[0] = floor0;
+    r.floor[1] = floor1;
+    r.value[BENCH_FM] = fm;
+    u->round = realloc(u->round, (u->rounds + 1) * sizeof *u->round);
+    assert_non_null(u->round);
+    u->round[u->rounds++] = r;
+}
+
+static void a_plan_is_in_order_and_has_no_doubles(void **state)
+{
+    struct bench_plan p = {0};
+    (void)state;
+    add(&p, BENCH_BANDWIDTH, 64);
+    add(&p, BENCH_LATENCY, 4096);
+    add(&p, BENCH_LATENCY, 8);
+    add(&p, BENCH_LATENCY, 4096);
+    assert_int_equal(p.units, 3);
+    assert_true(p.unit[0].test == BENCH_LATENCY && p.unit[0].bytes == 8);
+    assert_true(p.unit[1].test == BENCH_LATENCY && p.unit[1].bytes == 4096);
+    assert_true(p.unit[2].test == BENCH_BANDWIDTH);
+    bench_plan_free(&p);
+}
+
+/* Near the first variant is the floor, far the second; ratios are taken round by round. */
+static void rows_are_medians_of_their_placement(void **state)
+{
+    struct bench_plan p = {0};
+    struct bench_row *row;
+    size_t n;
+    (void)state;
+    struct bench_unit *u = add(&p, BENCH_LATENCY, 8);
+    round_of(u, BENCH_NEAR, 100, 120, 150);
+    round_of(u, BENCH_NEAR, 50, 60, 100);
+    round_of(u, BENCH_NEAR, 80, 130, 88);
+    round_of(u, BENCH_NEAR, NAN, 10, 1000); /* the floor was disturbed: counts for the value only */
+    round_of(u, BENCH_FAR, 400, 200, 500);
+    round_of(u, BENCH_FAR, 400, 200, NAN);
+    assert_int_equal(bench_rows(&p, false, &row, &n), 0);
+    assert_int_equal(n, 4);
+    assert_true(row[0].api == BENCH_RAW && row[0].placement == BENCH_NEAR);
+    assert_true(row[0].value == 80 && row[0].ratio == 1 && row[0].rounds == 3);
+    assert_true(row[1].api == BENCH_FM && row[1].value == 125 && row[1].floor == 80 && row[1].rounds == 4);
+    assert_true(row[1].ratio == 1.5 && row[1].probe_ns == 50);
+    assert_true(row[2].placement == BENCH_FAR && row[2].value == 200 && row[2].rounds == 2);
+    assert_true(row[3].value == 500 && row[3].ratio == 2.5 && row[3].rounds == 1 && row[3].probe_ns == 200);
+    free(row);
+    bench_plan_free(&p);
+}
+
+static void more_is_better_but_for_latency(void **state)
+{
+    struct bench_plan p = {0};
+    struct bench_row *row;
+    size_t n;
+    (void)state;
+    round_of(add(&p, BENCH_BANDWIDTH, 8), BENCH_NEAR, 10, 20, 15);
+    assert_int_equal(bench_rows(&p, false, &row, &n), 0);
+    assert_true(row[0].value == 20 && row[1].ratio == 0.75);
+    free(row);
+    bench_plan_free(&p);
+}
+
+static char *printed(void print(FILE *, const struct bench_row *, size_t), const struct bench_row *row, size_t n)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+    assert_non_null(f);
+    print(f, row, n);
+    assert_int_equal(fclose(f), 0);
+    return text;
+}
+
+static void what_was_not_seen_is_said(void **state)
+{
+    struct bench_plan p = {0};
+    struct bench_row *row;
+    size_t n;
+    (void)state;
+    round_of(add(&p, BENCH_LATENCY, 65536), BENCH_NEAR, 1234567, 1234567, 12345678);
+    assert_int_equal(bench_rows(&p, false, &row, &n), 0);
+    char *json = printed(bench_report_json, row, n), *table = printed(bench_report_table, row, n);
+    assert_non_null(strstr(json, "{\"test\":\"latency\",\"api\":\"fm\",\"transport\":\"shm\",\"bytes\":65536,\"value\":1.23457e+07,"
+                                 "\"unit\":\"ns\",\"floor\":1.23457e+06,\"ratio\":10,\"placement\":\"near\",\"rounds\":1,"));
+    assert_non_null(strstr(json, "\"value\":null,\"unit\":\"ns\",\"floor\":null,\"ratio\":null,\"placement\":\"far\",\"rounds\":0"));
+    assert_non_null(strstr(table, "near: a cache line crosses in 50 ns\n"));
+    assert_non_null(strstr(table, "far: not seen in this run\n"));
+    for (char *line = strtok(table, "\n"); line; line = strtok(NULL, "\n"))
+        assert_in_range(strlen(line), 1, 80);
+    free(json);
+    free(table);
+    free(row);
+    bench_plan_free(&p);
+}
+
+/* Both ends of the raw ring in one thread: any lengths, in order, nothing lost at the wrap of lines and of bulk. */
+struct echo {
+    uint64_t next, wrong;
+    size_t bytes;
+    unsigned char to[70000];
+};
+static struct echo echo;
+
+static void on_line(struct raw_end *e, const void *payload, uint32_t len)
+{
+    (void)e;
+    echo.wrong += len != echo.bytes || !bench_filled(payload, len, echo.next);
+    echo.next++;
+}
+
+static void on_piece(struct raw_end *e, const void *payload, uint32_t len)
+{
+    (void)len;
+    e->to = echo.to;
+    e->to_bytes = echo.bytes;
+    if (raw_take(e, payload)) {
+        echo.wrong += !bench_filled(echo.to, echo.bytes, echo.next);
+        echo.next++;
+    }
+}
+
+static void raw_ring_delivers_in_order(void **state)
+{
+    static struct raw_direction direction[2];
+    static unsigned char message[70000];
+    struct raw_end a, b;
+    uint64_t sent = 0;
+    unsigned seed = 1;
+    (void)state;
+    raw_start(&a, &direction[0], &direction[1]);
+    raw_start(&b, &direction[1], &direction[0]);
+    a.copy_in = b.copy_in = floor_copy_in(0);
+    a.copy_out = b.copy_out = floor_copy_out();
+    for (unsigned h = 0; h < RAW_HANDLERS; h++)
+        b.handler[h] = h == 2 ? on_piece : on_line;
+    memset(&echo, 0, sizeof echo);
+    for (int round = 0; round < 3000; round++) {
+        seed = seed * 1103515245u + 12345u;
+        echo.bytes = round % 3 ? 1 + (seed >> 16) % RAW_PAYLOAD : 1 + (seed >> 8) % sizeof message;
+        for (unsigned burst = echo.bytes > RAW_PAYLOAD ? 1 : 1 + (seed >> 20) % 40; burst; burst--) {
+            bench_fill(message, echo.bytes, sent++);
+            if (echo.bytes <= RAW_PAYLOAD)
+                raw_send(&a, burst % 2, message, (uint32_t)echo.bytes);
+            else
+                raw_send_bulk(&a, 2, message, echo.bytes);
+        }
+        while (raw_poll(&b))
+            ;
+        assert_int_equal(echo.next, sent);
+        assert_int_equal(echo.wrong, 0);
+    }
+}
+
+static void an_area_of_another_build_is_refused(void **state)
+{
+    struct bench_area *a, *b;
+    char path[64], name[] = "/tmp/runnel-bench-test-XXXXXX";
+    int fd, other;
+    (void)state;
+    assert_int_equal(bench_area_create(&a, &fd), 0);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    assert_int_equal(bench_area_attach(path, &b), 0);
+    b->one_core = 77;
+    assert_int_equal(a->one_core, 77);
+    a->bytes++;
+    assert_int_equal(bench_area_attach(path, &b), -EPROTO);
+    other = mkstemp(name);
+    assert_true(other >= 0);
+    assert_int_equal(bench_area_attach(name, &b), -EPROTO);
+    assert_int_equal(unlink(name), 0);
+    assert_int_equal(bench_area_attach(name, &b), -ENOENT);
+    close(other);
+    close(fd);
+}
+
+/* ---- a pair of processes ---- */
+
+struct pair {
+    struct bench_area *area;
+    int fd;
+    pid_t pid[2];
+    struct bench_plan plan;
+    struct bench_run run;
+};
+
+static int both_live(void *arg)
+{
+    struct pair *p = arg;
+    for (int i = 0; i < 2; i++)
+        if (p->pid[i] && waitpid(p->pid[i], NULL, WNOHANG) == p->pid[i]) {
+            p->pid[i] = 0;
+            return -ECHILD;
+        }
+    return 0;
+}
+
+static void start(struct pair *p, const struct bench_api *api, double seconds)
+{
+    memset(p, 0, sizeof *p);
+    p->plan.calm = 1;
+    assert_int_equal(bench_area_create(&p->area, &p->fd), 0);
+    p->area->one_core = bench_choose_cpus(p->area->cpu) < 2;
+    p->area->ns_per_tick = bench_ns_per_tick();
+    p->area->most_bytes = 1 << 20;
+    p->run = (struct bench_run){.area = p->area, .plan = &p->plan, .alive = both_live, .arg = p};
+    p->run.end_ns = bench_now_ns() + (uint64_t)(seconds * 1e9);
+    fflush(NULL);
+    for (unsigned side = 0; side < 2; side++) {
+        p->pid[side] = fork();
+        assert_true(p->pid[side] >= 0);
+        if (p->pid[side] == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            _exit(bench_side_run(p->area, 0, api, side));
+        }
+    }
+    assert_int_equal(bench_attached(&p->run, 0, 20000), 0);
+}
+
+static void finish(struct pair *p, bool ask)
+{
+    const struct bench_order quit = {.test = BENCH_QUIT};
+    if (ask)
+        bench_pair_order(&p->area->pair[0], &quit);
+    for (int i = 0; i < 2; i++) {
+        int status = 0;
+        if (!p->pid[i])
+            continue;
+        if (!ask)
+            kill(p->pid[i], SIGKILL);
+        assert_int_equal(waitpid(p->pid[i], &status, 0), p->pid[i]);
+        if (ask)
+            assert_int_equal(status, 0);
+    }
+    bench_plan_free(&p->plan);
+    close(p->fd);
+}
+
+static void floors_measure_every_test(void **state)
+{
+    struct pair p;
+    struct bench_row *row;
+    size_t n;
+    (void)state;
+    start(&p, &bench_api_raw, 0.3);
+    for (enum bench_test t = BENCH_LATENCY; t <= BENCH_BANDWIDTH_ALONE; t++) {
+        assert_int_equal(bench_plan_add(&p.plan, t, 8, 0, true), 0);
+        assert_int_equal(bench_plan_add(&p.plan, t, 1, 0, true), 0);
+        assert_int_equal(bench_plan_add(&p.plan, t, 5000, 0, true), 0);
+        assert_int_equal(bench_plan_add(&p.plan, t, 1 << 20, 0, true), 0);
+    }
+    int e = bench_run(&p.run);
+    if (e)
+        print_message("%s\n", p.plan.text);
+    assert_int_equal(e, 0);
+    assert_int_equal(bench_rows(&p.plan, p.area->one_core, &row, &n), 0);
+    size_t placements = p.area->one_core ? 1 : 2;
+    assert_int_equal(n, placements * 16);
+    for (size_t i = 0; i < n; i++)
+        if (row[i].rounds)
+            assert_true(row[i].value > 0 && isfinite(row[i].value) && row[i].floor == row[i].value && row[i].probe_ns > 0);
+    free(row);
+    finish(&p, true);
+}
+
+static int put_wrong(struct bench_side *s, const void *from, size_t n)
+{
+    static unsigned char copy[4096];
+    assert_true(n <= sizeof copy);
+    memcpy(copy, from, n);
+    copy[n - 1] ^= 1;
+    return bench_api_raw.put(s, copy, n);
+}
+
+static int stream_one_twice(struct bench_side *s, uint64_t n)
+{
+    uint64_t first = 0;
+    if (s->side == 0 && bench_api_raw.put(s, &first, 8))
+        return -1;
+    return s->side == 0 ? bench_api_raw.stream(s, n - 1) : bench_api_raw.stream(s, n);
+}
+
+static void expect_failure(const struct bench_api *api, enum bench_test test, const char *text)
+{
+    struct pair p;
+    start(&p, api, 1);
+    assert_int_equal(bench_plan_add(&p.plan, test, 8, 0, true), 0);
+    assert_int_equal(bench_run(&p.run), -EPROTO);
+    if (!strstr(p.plan.text, text))
+        print_message("said: %s\n", p.plan.text);
+    assert_non_null(strstr(p.plan.text, text));
+    finish(&p, false);
+}
+
+static void wrong_bytes_are_an_error(void **state)
+{
+    struct bench_api api = bench_api_raw;
+    (void)state;
+    api.put = put_wrong;
+    expect_failure(&api, BENCH_BANDWIDTH, "differ from what was sent");
+    expect_failure(&api, BENCH_BANDWIDTH_ALONE, "bytes of a message of 8 bytes differ");
+}
+
+static void a_lost_or_doubled_message_is_an_error(void **state)
+{
+    struct bench_api api = bench_api_raw;
+    (void)state;
+    api.stream = stream_one_twice;
+    expect_failure(&api, BENCH_RATE, "arrived with sum");
+}
+
+static void a_pair_that_dies_ends_the_run(void **state)
+{
+    struct pair p;
+    (void)state;
+    start(&p, &bench_api_raw, 60);
+    assert_int_equal(bench_plan_add(&p.plan, BENCH_LATENCY, 8, 0, true), 0);
+    assert_int_equal(kill(p.pid[1], SIGKILL), 0);
+    assert_int_equal(bench_run(&p.run), -ECHILD);
+    assert_string_equal(p.plan.text, "the pair of processes for raw ended");
+    finish(&p, false);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(median_is_the_middle),
+        cmocka_unit_test(placement_follows_the_probes),
+        cmocka_unit_test(sizes_are_read_and_written),
+        cmocka_unit_test(one_changed_byte_is_noticed),
+        cmocka_unit_test(copies_copy),
+        cmocka_unit_test(a_plan_is_in_order_and_has_no_doubles),
+        cmocka_unit_test(rows_are_medians_of_their_placement),
+        cmocka_unit_test(more_is_better_but_for_latency),
+        cmocka_unit_test(what_was_not_seen_is_said),
+        cmocka_unit_test(raw_ring_delivers_in_order),
+        cmocka_unit_test(an_area_of_another_build_is_refused),
+        cmocka_unit_test(floors_measure_every_test),
+        cmocka_unit_test(wrong_bytes_are_an_error),
+        cmocka_unit_test(a_lost_or_doubled_message_is_an_error),
+        cmocka_unit_test(a_pair_that_dies_ends_the_run),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The codec between rank and agent: every message survives the way there, no wrong byte is let through. */
+#include "job/proto.h"
+
+#include "base/env.h"
+#include "runnel/runnel.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { JOB = 8 };
+
+static const struct {
+    enum rnl_msg_from from;
+    struct rnl_msg msg;
+} samples[] = {
+    {RNL_FROM_RANK, {.kind = RNL_MSG_HELLO}},
+    {RNL_FROM_RANK, {.kind = RNL_MSG_SEGMENT, .u.segment = {.ticket = 5, .rank = 7, .bytes = 1 << 20}}},
+    {RNL_FROM_RANK, {.kind = RNL_MSG_FD, .u.fd = {.ticket = 6, .rank = 0}}},
+    {RNL_FROM_RANK, {.kind = RNL_MSG_REPORT, .u.report = {.wave = 1, .activity = UINT64_MAX}}},
+    {RNL_FROM_RANK, {.kind = RNL_MSG_LEAVE}},
+    {RNL_FROM_AGENT,
+     {.kind = RNL_MSG_WELCOME,
+      .u.welcome = {.rank = 3, .size = JOB, .incarnation = 9, .flags = 1, .key = {1, 2, 3}, .host = "somewhere"}}},
+    {RNL_FROM_AGENT, {.kind = RNL_MSG_REFUSED, .u.refused = {.why = RNL_REFUSED_TWICE}}},
+    {RNL_FROM_AGENT, {.kind = RNL_MSG_GIVE, .u.give = {.ticket = 5, .result = RNL_GIVE_OK}}},
+    {RNL_FROM_AGENT, {.kind = RNL_MSG_GIVE, .u.give = {.ticket = 5, .result = RNL_GIVE_NO_ROOM, .sys_errno = 24}}},
+    {RNL_FROM_AGENT, {.kind = RNL_MSG_EVENT, .u.event = {.kind = RNL_EVENT_CONNECT, .rank = 2, .incarnation = 3}}},
+    {RNL_FROM_AGENT,
+     {.kind = RNL_MSG_EVENT,
+      .u.event = {.kind = RNL_EVENT_DEATH, .rank = 2, .incarnation = 3, .why = RNL_DEATH_SIGNAL, .detail = 9}}},
+    {RNL_FROM_AGENT, {.kind = RNL_MSG_EVENT, .u.event = {.kind = RNL_EVENT_CLOSE_ASK, .wave = 4}}},
+    {RNL_FROM_AGENT, {.kind = RNL_MSG_EVENT, .u.event = {.kind = RNL_EVENT_CLOSE_DONE, .wave = 4}}},
+};
+enum { SAMPLES = sizeof samples / sizeof samples[0] };
+
+static void every_message_survives(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < SAMPLES; i++) {
+        unsigned char bytes[RNL_MSG_BYTES_MAX], again[RNL_MSG_BYTES_MAX];
+        struct rnl_msg out;
+        size_t n = rnl_msg_encode(&samples[i].msg, bytes);
+        assert_true(n >= 8 && n <= sizeof bytes);
+        assert_int_equal(rnl_msg_decode(samples[i].from, bytes, n, JOB, &out), RNL_MSG_GOOD);
+        assert_int_equal(out.kind, samples[i].msg.kind);
+        assert_int_equal(rnl_msg_encode(&out, again), n);
+        assert_memory_equal(bytes, again, n);
+    }
+}
+
+static void no_other_length_is_taken(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < SAMPLES; i++) {
+        unsigned char bytes[RNL_MSG_BYTES_MAX + 8] = {0};
+        struct rnl_msg out;
+        size_t n = rnl_msg_encode(&samples[i].msg, bytes);
+        for (size_t m = 0; m <= sizeof bytes; m++) {
+            unsigned char *exact = malloc(m + 1); /* the address sanitizer watches its end */
+            memcpy(exact, bytes, m);
+            if (m != n)
+                assert_int_equal(rnl_msg_decode(samples[i].from, exact, m, JOB, &out), RNL_MSG_BAD);
+            free(exact);
+        }
+    }
+}
+
+static void the_other_direction_is_refused(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < SAMPLES; i++) {
+        unsigned char bytes[RNL_MSG_BYTES_MAX];
+        struct rnl_msg out;
+        size_t n = rnl_msg_encode(&samples[i].msg, bytes);
+        enum rnl_msg_from other = samples[i].from == RNL_FROM_RANK ? RNL_FROM_AGENT : RNL_FROM_RANK;
+        assert_int_equal(rnl_msg_decode(other, bytes, n, JOB, &out), RNL_MSG_BAD);
+    }
+}
+
+static int decodes(const struct rnl_msg *msg, enum rnl_msg_from from)
+{
+    unsigned char bytes[RNL_MSG_BYTES_MAX];
+    struct rnl_msg out;
+    return rnl_msg_decode(from, bytes, rnl_msg_encode(msg, bytes), JOB, &out) == RNL_MSG_GOOD;
+}
+
+static void wrong_fields_are_refused(void **state)
+{
+    (void)state;
+    struct rnl_msg m = samples[1].msg;
+    m.u.segment.rank = JOB;
+    assert_false(decodes(&m, RNL_FROM_RANK));
+    m = samples[1].msg;
+    m.u.segment.bytes = 0;
+    assert_false(decodes(&m, RNL_FROM_RANK));
+    m = samples[2].msg;
+    m.u.fd.rank = UINT32_MAX;
+    assert_false(decodes(&m, RNL_FROM_RANK));
+    const struct rnl_msg welcome = samples[5].msg;
+    m = welcome;
+    m.u.welcome.rank = JOB;
+    assert_false(decodes(&m, RNL_FROM_AGENT));
+    m = welcome;
+    m.u.welcome.size = RNL_JOB_RANKS_MAX + 1;
+    assert_false(decodes(&m, RNL_FROM_AGENT));
+    m = welcome;
+    m.u.welcome.size = 0;
+    assert_false(decodes(&m, RNL_FROM_AGENT));
+    m = welcome;
+    m.u.welcome.incarnation = 0;
+    assert_false(decodes(&m, RNL_FROM_AGENT));
+    m = welcome;
+    m.u.welcome.flags = 2;
+    assert_false(decodes(&m, RNL_FROM_AGENT));
+    m = welcome;
+    m.u.welcome.zero = 1;
+    assert_false(decodes(&m, RNL_FROM_AGENT));
+    m = welcome;
+    memset(m.u.welcome.host, 'x', sizeof m.u.welcome.host); /* without an end */
+    assert_false(decodes(&m, RNL_FROM_AGENT));
+    m = welcome;
+    m.u.welcome.host[40] = 'x'; /* behind the end */
+    assert_false(decodes(&m, RNL_FROM_AGENT));
+    m = samples[6].msg;
+    m.u.refused.why = 99;
+    assert_false(decodes(&m, RNL_FROM_AGENT));
+    m = samples[7].msg;
+    m.u.give.result = 99;
+    assert_false(decodes(&m, RNL_FROM_AGENT));
+    m = samples[7].msg;
+    m.u.give.sys_errno = 1; /* OK and yet a reason */
+    assert_false(decodes(&m, RNL_FROM_AGENT));
+    m = samples[10].msg;
+    m.u.event.rank = JOB;
+    assert_false(decodes(&m, RNL_FROM_AGENT));
+    m = samples[10].msg;
+    m.u.event.why = RNL_DEATH_NONE;
+    assert_false(decodes(&m, RNL_FROM_AGENT));
+    m = samples[10].msg;
+    m.u.event.why = RNL_DEATH_NEVER_JOINED + 1;
+    assert_false(decodes(&m, RNL_FROM_AGENT));
+    m = samples[10].msg;
+    m.u.event.kind = RNL_EVENT_JOB_GONE;
+    assert_false(decodes(&m, RNL_FROM_AGENT));
+    m = samples[11].msg;
+    m.u.event.detail = 1;
+    assert_false(decodes(&m, RNL_FROM_AGENT));
+    m.kind = 77;
+    unsigned char bytes[RNL_MSG_BYTES_MAX];
+    assert_int_equal(rnl_msg_encode(&m, bytes), 0);
+}
+
+static void another_version_is_told_apart_from_garbage(void **state)
+{
+    (void)state;
+    unsigned char bytes[RNL_MSG_BYTES_MAX];
+    struct rnl_msg out;
+    const uint32_t version = RNL_PROTO_VERSION + 1, magic = 1;
+    size_t n = rnl_msg_encode(&samples[0].msg, bytes);
+    memcpy(bytes + 12, &version, sizeof version);
+    assert_int_equal(rnl_msg_decode(RNL_FROM_RANK, bytes, n, JOB, &out), RNL_MSG_OTHER_VERSION);
+    assert_int_equal(out.u.hello.version, version);
+    memcpy(bytes + 8, &magic, sizeof magic);
+    assert_int_equal(rnl_msg_decode(RNL_FROM_RANK, bytes, n, JOB, &out), RNL_MSG_BAD);
+    /* it may have grown since */
+    n = rnl_msg_encode(&samples[6].msg, bytes);
+    memcpy(bytes + 12, &version, sizeof version);
+    const uint32_t longer = (uint32_t)n + 8;
+    memcpy(bytes + 4, &longer, sizeof longer);
+    memset(bytes + n, 0xff, 8);
+    assert_int_equal(rnl_msg_decode(RNL_FROM_AGENT, bytes, longer, JOB, &out), RNL_MSG_OTHER_VERSION);
+}
+
+/* Whatever is let through says the same when it is said again: no byte is ignored. */
+static void random_bytes_do_no_harm(void **state)
+{
+    (void)state;
+    uint64_t x = 88172645463325252u;
+    int good = 0;
+    for (int round = 0; round < 300000; round++) {
+        unsigned char bytes[RNL_MSG_BYTES_MAX], again[RNL_MSG_BYTES_MAX];
+        struct rnl_msg out;
+        unsigned i = (unsigned)round % SAMPLES;
+        size_t n = rnl_msg_encode(&samples[i].msg, bytes);
+        x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+        for (unsigned flips = 1 + x % 3; flips > 0; flips--) {
+            x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+            bytes[(x >> 8) % n] ^= (unsigned char)(1u << (x >> 40) % 8);
+        }
+        if (rnl_msg_decode(samples[i].from, bytes, n, JOB, &out) != RNL_MSG_GOOD)
+            continue;
+        good++;
+        assert_int_equal(rnl_msg_encode(&out, again), n);
+        assert_memory_equal(bytes, again, n);
+    }
+    assert_true(good > 1000); /* flips in free fields such as the key pass */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_message_survives),
+        cmocka_unit_test(no_other_length_is_taken),
+        cmocka_unit_test(the_other_direction_is_refused),
+        cmocka_unit_test(wrong_fields_are_refused),
+        cmocka_unit_test(another_version_is_told_apart_from_garbage),
+        cmocka_unit_test(random_bytes_do_no_harm),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,428 @@
+/* deadlock.pml - the rule that lets everybody wait without a deadlock, with finite rings, grants, answer room and stacks.
+ *
+ * Mirrors src/stream/ (begin, piece, end, dispatch, suspend, reply, keep) and the progress calls of src/endpoint/; the rule itself
+ * (a to g) is in doc/DESIGN.md. Rings and wake-ups are exact here: ring_publish.pml and sleep_wake.pml show that they may be.
+ *
+ * NP processes. Each program starts MSGS messages of the kinds in KINDS, to peers of its choice, one packet at a time; lane 0 from p to
+ * q holds RING packets and is granted GRANT of them not yet received by a handler; lane 1 back has room for ANSWERS answers; each
+ * process has STACKS handler stacks. A packet is 1 unit, an answer 1 unit; lengths are 1 packet, 2 (more than a ring of 1, fits the
+ * grant) and 3 (exceeds the grant of 2). A handler runs in one step: it never waits. Which of the possible steps a process takes
+ * is free, so any order of polling is covered; every process keeps calling in (rule g). A state where nothing can move must be
+ * the end: everything sent has been handled, everything taken given back. All runs are finite, so that is "all gets delivered".
+ *
+ * The rule, as modelled:
+ *  a  a request that may be answered is dispatched only when the answer fits lane 1; its room is reserved until the answer or the
+ *     return. -DASKER_COUNTS: besides, an asker has at most ANSWERS answers outstanding (then a handler that does not answer
+ *     must make the library send an empty answer).
+ *  b  inside a handler a send goes out whole at once or is left to the program, which sends it later, or while it waits.
+ *  c  a send outside handlers that finds no room takes in lanes 1 and 2 and runs lane-0 handlers.
+ *  d  a (peer, lane) has one open message: a handler that wants to send to a peer its program has a stream open to finds it busy.
+ *     A suspended handler takes every byte that arrives.
+ *  e  with no stack free, a message that fits what is left of the grant is collected until it is whole OR a stack is free; a longer one
+ *     waits for a stack. Collected bytes leave the ring and stay on the grant.
+ *  f  the kinds that wait inside a stream wait for the answer of that very stream's handler (HALF: on lane 1, FM_HALF: on
+ *     lane 0); only OVERLAP and GET do more.
+ *  KEEP may withhold the grant down to one packet, not below; kept messages are freed by the program when it is in no call.
+ *
+ * -DPASS: a message that is sent whole passes between the packets of an open stream (it cures FM_HALF, see there).
+ * Planted bugs: every BUG_ macro; places where the rule does not protect: every LIMIT_ macro, found as deadlocks too.
+ *   LIMIT_FM_HALF   two programs each with half a stream out to the other, waiting for its handler's lane-0 answer: each handler finds
+ *                   the way back busy, each program can send what it was left only after its own stream. Needs no shortage of anything.
+ *   LIMIT_STACKS    a program that begins a second stream before the first has ended needs, at every process, a stack for each peer:
+ *                   with fewer, the first stream can hold the stack the second one waits for, in a circle. */
+
+#ifndef NP
+#define NP 2
+#endif
+#ifndef MSGS
+#define MSGS 2
+#endif
+#ifndef RING
+#define RING 1 /* 1 or 2 */
+#endif
+#ifndef GRANT
+#define GRANT 2
+#endif
+#ifndef ANSWERS
+#define ANSWERS 1
+#endif
+#ifndef STACKS
+#define STACKS (NP - 1)
+#endif
+
+/* What a program may send. */
+#define SHORT 1
+#define REQUEST 2   /* short, may be answered */
+#define FORWARD 4   /* short, its handler sends a short one to somebody */
+#define MEDIUM 8
+#define LONG 16
+#define LONG_REQUEST 32
+#define HALF 64     /* medium: after its first packet the sender waits for the handler's answer on lane 1 */
+#define FM_HALF 128 /* the same, the answer is a message on lane 0 */
+#define OVERLAP 256 /* medium: after its first packet the sender sends a long one to somebody else */
+#define KEPT 512    /* short, its handler may keep it */
+#define ASK_WAIT 1024 /* short request; the program waits for the answer before it does anything else, frees included */
+#define GET 2048    /* long request: after its first packet the sender does a lane-2 get to the same peer and waits for it */
+#ifndef KINDS
+#define KINDS (SHORT + REQUEST + FORWARD + MEDIUM + LONG + LONG_REQUEST + HALF)
+#endif
+#define MAY(kind) ((KINDS / (kind)) % 2 == 1 && todo > 0 && pc == TOP)
+
+/* What a packet says: flags, and packets left in its message, this one included. */
+#define ANSWERED 4  /* may be answered on lane 1 */
+#define EARLY 8     /* its handler answers on the first packet */
+#define EARLY0 16   /* its handler answers on the first packet, on lane 0 */
+#define IS_ANSWER 32 /* that answer */
+#define FORWARDS 64
+#define KEEPS 128
+#define PASSING 256 /* whole, between the packets of an open message */
+#define LEFT(x) ((x) & 3)
+#define HAS(x, flag) (((x) & (flag)) != 0)
+
+#define IX(p, q) ((p) * NP + (q))
+#define ALL (NP * NP)
+/* Lane 0, p to q. */
+short first[ALL];
+#if RING > 1
+short second[ALL];
+#endif
+byte count[ALL];
+byte collected[ALL]; /* taken out of the ring, waiting to be whole */
+byte kept[ALL];
+bit open[ALL];       /* p's program has a stream open to q */
+/* The handler of that lane, at q. */
+#define IDLE 0
+#define SUSPENDED 1  /* holds a stack */
+#define COLLECTING 2
+byte handler[ALL];
+short incoming[ALL]; /* what its message's first packet said; ANSWERED is taken out once answered */
+/* Lane 1, p to q. */
+byte answers[ALL];
+byte reserved[ALL];
+byte owed[ALL];      /* q's count of p's answers to come: index as the request, p to q */
+/* Lane 2. */
+bit get[ALL];
+bit got[ALL];        /* its answer, on lane 1, p to q */
+/* Sends that p's handlers left to p's program. */
+byte later[ALL];
+byte later_answer[ALL];
+
+byte stacks[NP];
+bit answered[NP];    /* the answer on lane 0 is here */
+bit served[NP];      /* the get is done */
+byte todo_of[NP];
+byte busy_programs;
+
+#define ROOM(p, q) (count[IX(p, q)] < RING && count[IX(p, q)] + collected[IX(p, q)] + kept[IX(p, q)] < GRANT)
+#define FITS(p, q) (LEFT(first[IX(p, q)]) <= GRANT - kept[IX(p, q)])
+#ifdef BUG_NO_STANDING_GRANT
+/* Lane 1 has what lane 0 leaves of one pool; lane 0 has its minimum of one packet. */
+#define POOL(p, q) (kept[IX(q, p)] + 1 + answers[IX(p, q)] + reserved[IX(p, q)] < GRANT)
+#else
+#define POOL(p, q) true
+#endif
+#ifdef BUG_SHARED_ANSWER_ROOM
+#define ANSWER_FITS(p, q) (answers[IX(p, q)] + reserved[IX(p, q)] + got[IX(p, q)] < ANSWERS && POOL(p, q))
+#define GET_FITS(p, q) ANSWER_FITS(p, q)
+#else
+#define ANSWER_FITS(p, q) (answers[IX(p, q)] + reserved[IX(p, q)] < ANSWERS && POOL(p, q))
+#define GET_FITS(p, q) (!got[IX(p, q)])
+#endif
+#ifdef BUG_REPLY_NO_RESERVE
+#define MAY_RUN(p, x) true
+#else
+#define MAY_RUN(p, x) (!HAS(x, ANSWERED) || ANSWER_FITS(me, p))
+#endif
+#ifdef PASS
+#define WAY_FREE(q) true
+#else
+#define WAY_FREE(q) (!open[IX(me, q)])
+#endif
+
+inline put(q, what)
+{
+    assert(ROOM(me, q));
+#if RING > 1
+    if
+    :: count[IX(me, q)] == 0 -> first[IX(me, q)] = what
+    :: else -> second[IX(me, q)] = what
+    fi;
+#else
+    first[IX(me, q)] = what;
+#endif
+    count[IX(me, q)]++
+}
+inline drop_first(p)
+{
+#if RING > 1
+    first[IX(p, me)] = second[IX(p, me)];
+    second[IX(p, me)] = 0;
+#else
+    first[IX(p, me)] = 0;
+#endif
+    count[IX(p, me)]--
+}
+
+/* A send inside a handler (rule b): whole, at once, or left to the program. */
+inline send_inside(q, what, left)
+{
+    if
+    :: ROOM(me, q) && WAY_FREE(q) -> put(q, what + 1 + (open[IX(me, q)] -> PASSING : 0))
+#ifdef BUG_HANDLER_WAITS
+    :: else -> assert(!waits); waits = 1; wait_for = q; wait_what = what
+#else
+    :: else -> left[IX(me, q)]++
+#endif
+    fi
+}
+inline reply(p)
+{
+#ifdef BUG_REPLY_NO_RESERVE
+    if
+    :: ANSWER_FITS(me, p) -> answers[IX(me, p)]++
+    :: else -> assert(!waits); waits = 1; wait_for = p; wait_what = ANSWERED
+    fi;
+#else
+    reserved[IX(me, p)]--;
+    assert(answers[IX(me, p)] < ANSWERS); /* an answer never waits */
+    answers[IX(me, p)]++;
+#endif
+    incoming[IX(p, me)] = incoming[IX(p, me)] - ANSWERED
+}
+/* The handler's code for the first packet of a message from p. */
+inline handle_first(p)
+{
+#ifndef BUG_REPLY_NO_RESERVE
+    if
+    :: HAS(incoming[IX(p, me)], ANSWERED) -> assert(ANSWER_FITS(me, p)); reserved[IX(me, p)]++
+    :: else
+    fi;
+#endif
+    if
+    :: HAS(incoming[IX(p, me)], ANSWERED) -> reply(p)
+    :: HAS(incoming[IX(p, me)], ANSWERED) && !HAS(incoming[IX(p, me)], EARLY)
+    :: !HAS(incoming[IX(p, me)], ANSWERED)
+    fi;
+    if
+    :: HAS(incoming[IX(p, me)], EARLY0) -> send_inside(p, IS_ANSWER, later_answer)
+    :: else
+    fi
+}
+/* Its code from the last packet to its return. */
+inline handle_last(p)
+{
+    if
+    :: HAS(incoming[IX(p, me)], ANSWERED) -> reply(p) /* the handler's, or the library's empty one */
+#ifdef BUG_NO_EMPTY_ANSWER
+    :: HAS(incoming[IX(p, me)], ANSWERED) -> reserved[IX(me, p)]--
+#endif
+    :: else
+    fi;
+    if
+    :: HAS(incoming[IX(p, me)], FORWARDS) ->
+        if
+        :: send_inside((me + 1) % NP, 0, later)
+#if NP > 2
+        :: send_inside((me + 2) % NP, 0, later)
+#endif
+        fi
+    :: else
+    fi;
+    if
+    :: HAS(incoming[IX(p, me)], IS_ANSWER) -> answered[me] = 1
+    :: else
+    fi;
+    if
+#ifdef BUG_KEEP_ALL
+    :: HAS(incoming[IX(p, me)], KEEPS) -> kept[IX(p, me)]++
+#else
+    :: HAS(incoming[IX(p, me)], KEEPS) && kept[IX(p, me)] + 1 < GRANT -> kept[IX(p, me)]++
+#endif
+    :: true
+    fi;
+    incoming[IX(p, me)] = 0
+}
+
+/* Lane 0 from p, one packet. */
+#define NEW(p) (count[IX(p, me)] > 0 && handler[IX(p, me)] == IDLE && MAY_RUN(p, first[IX(p, me)]))
+#define AT_LAST(p) (LEFT(first[IX(p, me)]) == 1)
+#ifdef BUG_UNFIT_COLLECTED
+#define COLLECTABLE(p) true
+#else
+#define COLLECTABLE(p) FITS(p, me)
+#endif
+#ifdef BUG_SUSPENDED_HOLDS_RING
+#define TAKES(p) (count[IX(p, me)] >= LEFT(first[IX(p, me)]))
+#else
+#define TAKES(p) true
+#endif
+
+#define LANE0_FROM(p)                                                                                                       \
+    :: atomic { p != me && HANDLERS && NEW(p) && AT_LAST(p) -> /* whole: on the caller's stack */                             \
+            incoming[IX(p, me)] = first[IX(p, me)]; drop_first(p); handle_first(p); handle_last(p) }                          \
+    :: atomic { p != me && HANDLERS && NEW(p) && !AT_LAST(p) && stacks[me] > 0 ->                                             \
+            stacks[me]--; handler[IX(p, me)] = SUSPENDED;                                                                     \
+            incoming[IX(p, me)] = first[IX(p, me)]; drop_first(p); handle_first(p) }                                          \
+    :: atomic { p != me && HANDLERS && count[IX(p, me)] > 0 && handler[IX(p, me)] == IDLE && !AT_LAST(p) &&                   \
+            stacks[me] == 0 && COLLECTABLE(p) ->                                                                              \
+            handler[IX(p, me)] = COLLECTING;                                                                                  \
+            incoming[IX(p, me)] = first[IX(p, me)]; drop_first(p); collected[IX(p, me)]++ }                                   \
+    :: atomic { p != me && HANDLERS && handler[IX(p, me)] == SUSPENDED && count[IX(p, me)] > 0 && TAKES(p) &&                 \
+            !HAS(first[IX(p, me)], PASSING) ->                                                                                \
+            if                                                                                                                \
+            :: AT_LAST(p) -> drop_first(p); handler[IX(p, me)] = IDLE; stacks[me]++; handle_last(p)                           \
+            :: else -> drop_first(p)                                                                                          \
+            fi }                                                                                                              \
+    :: atomic { p != me && HANDLERS && handler[IX(p, me)] == COLLECTING && count[IX(p, me)] > 0 && !AT_LAST(p) ->             \
+            drop_first(p); collected[IX(p, me)]++ }                                                                           \
+    :: atomic { p != me && HANDLERS && handler[IX(p, me)] == COLLECTING && count[IX(p, me)] > 0 && AT_LAST(p) &&              \
+            !HAS(first[IX(p, me)], PASSING) && MAY_RUN(p, incoming[IX(p, me)]) ->                                             \
+            drop_first(p); collected[IX(p, me)] = 0; handler[IX(p, me)] = IDLE; handle_first(p); handle_last(p) }             \
+    COLLECTING_TO_STACK(p)                                                                                                    \
+    PASSING_FROM(p)                                                                                                           \
+    :: atomic { p != me && LANE1 && answers[IX(p, me)] > 0 -> answers[IX(p, me)]--; owed[IX(me, p)]-- }                       \
+    LANE2_FROM(p)
+
+#ifdef BUG_WHOLE_ONLY
+#define COLLECTING_TO_STACK(p)
+#else
+#define COLLECTING_TO_STACK(p)                                                                                              \
+    :: atomic { p != me && HANDLERS && handler[IX(p, me)] == COLLECTING && stacks[me] > 0 && MAY_RUN(p, incoming[IX(p, me)]) -> \
+            stacks[me]--; handler[IX(p, me)] = SUSPENDED; collected[IX(p, me)] = 0; handle_first(p) }
+#endif
+#ifdef PASS
+/* Its handler runs at once, beside the one that is suspended. */
+#define PASSING_FROM(p)                                                                                                     \
+    :: atomic { p != me && HANDLERS && handler[IX(p, me)] != IDLE && count[IX(p, me)] > 0 && HAS(first[IX(p, me)], PASSING) -> \
+            if                                                                                                                \
+            :: HAS(first[IX(p, me)], IS_ANSWER) -> answered[me] = 1                                                           \
+            :: else                                                                                                           \
+            fi;                                                                                                               \
+            drop_first(p) }
+#else
+#define PASSING_FROM(p)
+#endif
+#if (KINDS) >= GET
+#define LANE2_FROM(p)                                                                                                       \
+    :: atomic { p != me && get[IX(p, me)] && GET_FITS(me, p) -> get[IX(p, me)] = 0; got[IX(me, p)] = 1 }                      \
+    :: atomic { p != me && got[IX(p, me)] -> got[IX(p, me)] = 0; served[me] = 1 }
+#else
+#define LANE2_FROM(p)
+#endif
+
+/* Where the program is. */
+#define TOP 0     /* in extract or wait, no stream open */
+#define STREAM 1  /* in a piece */
+#define WAITING 2 /* in extract, a stream open: the HALF kinds */
+#define STREAM2 3 /* in a piece of the second stream */
+#define ASKED 4
+#define GETTING 5
+
+#ifdef BUG_SEND_NO_HANDLERS
+#define HANDLERS (!waits && pc != STREAM && pc != STREAM2)
+#else
+#define HANDLERS (!waits)
+#endif
+#ifdef BUG_SEND_NO_LANE1
+#define LANE1 (!waits && pc != STREAM && pc != STREAM2)
+#else
+#define LANE1 (!waits)
+#endif
+#ifdef ASKER_COUNTS
+#define MAY_ASK(q) (owed[IX(me, q)] < ANSWERS)
+#else
+#define MAY_ASK(q) true
+#endif
+#ifdef BUG_DEFER_TO_END
+#define MAY_SEND_LATER (!waits && pc == TOP)
+#else
+#define MAY_SEND_LATER (!waits && (pc == TOP || pc == WAITING))
+#endif
+
+#define BEGIN(q, flags, packets)                                                                                            \
+    dest = q; what = flags; left = packets; started = 0; open[IX(me, q)] = 1; pc = STREAM; todo--
+#define BEGIN_ASK(q, flags, packets) BEGIN(q, ANSWERED + flags, packets); owed[IX(me, q)]++
+
+#define PROGRAM_TO(q)                                                                                                       \
+    :: atomic { q != me && MAY(SHORT) -> BEGIN(q, 0, 1) }                                                                     \
+    :: atomic { q != me && MAY(REQUEST) && MAY_ASK(q) -> BEGIN_ASK(q, 0, 1) }                                                 \
+    :: atomic { q != me && MAY(FORWARD) -> BEGIN(q, FORWARDS, 1) }                                                            \
+    :: atomic { q != me && MAY(MEDIUM) -> BEGIN(q, 0, 2) }                                                                    \
+    :: atomic { q != me && MAY(LONG) -> BEGIN(q, 0, 3) }                                                                      \
+    :: atomic { q != me && MAY(LONG_REQUEST) && MAY_ASK(q) -> BEGIN_ASK(q, 0, 3) }                                            \
+    :: atomic { q != me && MAY(HALF) && MAY_ASK(q) -> BEGIN_ASK(q, EARLY, 2); then = WAITING }                                \
+    :: atomic { q != me && MAY(FM_HALF) -> BEGIN(q, EARLY0, 2); then = WAITING; answered[me] = 0 }                            \
+    :: atomic { q != me && MAY(OVERLAP) -> BEGIN(q, 0, 2); then = STREAM2 }                                                   \
+    :: atomic { q != me && MAY(KEPT) -> BEGIN(q, KEEPS, 1) }                                                                  \
+    :: atomic { q != me && MAY(ASK_WAIT) && MAY_ASK(q) -> BEGIN_ASK(q, 0, 1); then = ASKED }                                  \
+    :: atomic { q != me && MAY(GET) && MAY_ASK(q) -> BEGIN_ASK(q, 0, 3); then = GETTING }                                     \
+    /* what handlers left, one at a time */                                                                                   \
+    :: atomic { q != me && MAY_SEND_LATER && later[IX(me, q)] > 0 && ROOM(me, q) && WAY_FREE(q) ->                            \
+            later[IX(me, q)]--; put(q, 1 + (open[IX(me, q)] -> PASSING : 0)) }                                                \
+    :: atomic { q != me && MAY_SEND_LATER && later_answer[IX(me, q)] > 0 && ROOM(me, q) && WAY_FREE(q) ->                     \
+            later_answer[IX(me, q)]--; put(q, IS_ANSWER + 1 + (open[IX(me, q)] -> PASSING : 0)) }                             \
+    :: atomic { q != me && pc == TOP && !waits && kept[IX(q, me)] > 0 -> kept[IX(q, me)]-- }
+
+proctype process(byte me)
+{
+    byte pc, then, dest, left, left2, todo = MSGS;
+    short what;
+    bit started, waits;
+    byte wait_for;
+    short wait_what;
+end:
+    do
+    LANE0_FROM(0)
+    LANE0_FROM(1)
+    PROGRAM_TO(0)
+    PROGRAM_TO(1)
+#if NP > 2
+    LANE0_FROM(2)
+    PROGRAM_TO(2)
+#endif
+    :: atomic { pc == STREAM && !waits && ROOM(me, dest) ->
+            put(dest, what + left);
+            left--;
+            if
+            :: !started -> started = 1;
+                if
+                :: then != 0 && then != ASKED -> pc = then; then = 0;
+                    if
+                    :: pc == STREAM2 -> left2 = 3; open[IX(me, 3 - me - dest)] = 1
+                    :: pc == GETTING -> served[me] = 0; get[IX(me, dest)] = 1
+                    :: else
+                    fi
+                :: else
+                fi
+            :: else
+            fi;
+            if
+            :: left == 0 -> open[IX(me, dest)] = 0; what = 0; started = 0;
+                if
+                :: then == ASKED -> then = 0; pc = ASKED
+                :: else -> dest = 0; pc = TOP
+                fi
+            :: else
+            fi }
+#if NP > 2
+    :: atomic { pc == STREAM2 && !waits && ROOM(me, 3 - me - dest) ->
+            put(3 - me - dest, left2);
+            left2--;
+            if
+            :: left2 == 0 -> open[IX(me, 3 - me - dest)] = 0; pc = STREAM
+            :: else
+            fi }
+#endif
+    :: atomic { pc == WAITING && !waits && HAS(what, EARLY0) && answered[me] -> answered[me] = 0; pc = STREAM }
+    :: atomic { pc == WAITING && !waits && HAS(what, EARLY) && owed[IX(me, dest)] == 0 -> pc = STREAM }
+    :: atomic { pc == ASKED && !waits && owed[IX(me, dest)] == 0 -> dest = 0; pc = TOP }
+    :: atomic { pc == GETTING && !waits && served[me] -> served[me] = 0; pc = STREAM }
+#ifdef BUG_HANDLER_WAITS
+    :: atomic { waits && ROOM(me, wait_for) && !open[IX(me, wait_for)] -> put(wait_for, wait_what + 1); waits = 0; wait_for = 0; wait_what = 0 }
+#endif
+#ifdef BUG_REPLY_NO_RESERVE
+    :: atomic { waits && ANSWER_FITS(me, wait_for) -> answers[IX(me, wait_for)]++; waits = 0; wait_for = 0; wait_what = 0 }
+#endif
+    :: atomic { pc == TOP && todo == 0 && !waits && !todo_of[me] -> todo_of[me] = 1 }
+    od
+}

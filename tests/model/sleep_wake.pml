@@ -1,0 +1,392 @@
+/* sleep_wake.pml - arming, the heavy fence and the bell, on x86-TSO: nobody sleeps for ever with work there.
+ *
+ * Mirrors src/endpoint/wait.c (arm, look again, park; ring a bell), the armed word and rnl_tx_armed of src/ring/ring.h, and
+ * rnl_rx_tell with its wake-up.
+ *
+ * SENDERS processes send MSGS messages each, through a ring of ROOM lines each, to one receiver, which owns an armed word per
+ * pair and one bell (word, and a from byte per sender). A sender that needs room (NEED lines at once) and finds none sleeps in the
+ * same way on its own bell, armed towards the receiver. One step is one access to shared memory; stores wait in the FIFO store
+ * buffer of their process and drain at any later moment (x86-TSO); locked operations wait for the own buffer. A heavy fence waits
+ * for the own buffer and then, one process after the other, for everybody else's. The futex compares and sleeps in one step and
+ * HAS NO TIME-OUT: the belt of the real code (a time-out, a full look every millisecond) must not be what makes it work.
+ *
+ * Proved: every message is taken, whatever the timing; no lost wake-up in either direction (a stuck state fails the assertion at
+ * the end). The receiver tells lazily: after TELL lines, and before it sleeps.
+ *
+ * -DFD: the receiver sleeps in epoll on its eventfd instead, takes at most one message a call, and stays armed (level-triggered).
+ * -DSENDERS_FENCE: no heavy fence to be had; whoever publishes fences before it reads armed. -DPLAIN_FROM: the from byte is loaded and
+ * stored, not exchanged (it has one setter). -DSPOILER: a stranger that can write the bell page sets a from byte: what the time-out
+ * is for; it does lose wake-ups. Planted bugs: every BUG_ macro below; scripts/check-models wants each of them found. */
+
+#define SENDERS 2
+#define R SENDERS /* the receiver's number */
+#ifndef MSGS0
+#define MSGS0 2
+#endif
+#ifndef MSGS1
+#define MSGS1 2
+#endif
+#ifndef ROOM
+#define ROOM 2
+#endif
+#ifndef NEED
+#define NEED 1
+#endif
+#ifndef TELL
+#define TELL 2
+#endif
+#ifndef STORES
+#define STORES 2
+#endif
+
+/* Shared memory. */
+byte published[SENDERS]; /* headers: messages visible in ring s */
+byte position[SENDERS];  /* of ring s, told by the receiver */
+bit armed[SENDERS];      /* receiver's, towards sender s */
+bit sender_armed[SENDERS];
+byte word[SENDERS + 1];  /* futex words: the senders' bells, the receiver's */
+bit from[SENDERS];       /* receiver's bell: by sender */
+bit from_receiver[SENDERS]; /* sender's bell */
+bit readable;            /* receiver's eventfd */
+
+bit asleep[SENDERS + 1]; /* the kernel's */
+byte taken[SENDERS];     /* receiver's private reading position */
+bit finished[SENDERS];
+
+#define PUBLISHED 1
+#define POSITION 2
+#define ARMED 3
+#define SENDER_ARMED 4
+#define FROM 5
+#define FROM_RECEIVER 6
+chan buffer[SENDERS + 1] = [STORES] of { byte, byte, byte };
+
+proctype drain(byte me)
+{
+    byte what, where, value;
+end:
+    do
+    :: d_step {
+            buffer[me]?what, where, value;
+            if
+            :: what == PUBLISHED -> published[where] = value
+            :: what == POSITION -> position[where] = value
+            :: what == ARMED -> armed[where] = value
+            :: what == SENDER_ARMED -> sender_armed[where] = value
+            :: what == FROM -> from[where] = value
+            :: what == FROM_RECEIVER -> from_receiver[where] = value
+            fi;
+            what = 0; where = 0; value = 0 }
+    od
+}
+
+#define MSGS(s) (s -> MSGS1 : MSGS0)
+#define OWN_FENCE empty(buffer[me])
+
+/* Stores before, as all others see them, come before loads after. */
+inline heavy_fence()
+{
+#ifdef SENDERS_FENCE
+#ifndef BUG_SLEEPER_NO_FENCE
+    OWN_FENCE;
+#else
+    skip;
+#endif
+#else
+#ifndef BUG_NO_FENCE
+    OWN_FENCE;
+#else
+    skip;
+#endif
+#if !defined(BUG_NO_FENCE) && !defined(BUG_NO_MEMBARRIER)
+    do
+    :: fenced <= SENDERS -> empty(buffer[fenced]); fenced++
+    :: else -> break
+    od;
+    fenced = 0
+#endif
+#endif
+}
+
+/* Between publishing (or telling) and reading armed. */
+inline light_fence()
+{
+#if defined(SENDERS_FENCE) && !defined(BUG_PUBLISHER_NO_FENCE)
+    OWN_FENCE
+#else
+    skip
+#endif
+}
+
+inline wake(whom)
+{
+#ifdef FD
+    if
+    :: whom == R -> readable = 1
+    :: else -> word[whom]++; asleep[whom] = 0
+    fi
+#else
+    word[whom]++;
+    asleep[whom] = 0
+#endif
+}
+
+/* Ring a bell: exchange from[me]; who finds it clear adds one to the word and wakes. */
+inline ring(mark, what, index, whom)
+{
+#ifdef PLAIN_FROM
+    if
+    :: mark == 1
+    :: mark == 0 -> buffer[me]!what, index, 1;
+        OWN_FENCE; /* the locked addition to the word */
+        wake(whom)
+    fi
+#else
+    OWN_FENCE;
+    if
+    :: atomic { mark == 1 -> skip }
+    :: atomic { mark == 0 -> mark = 1 } wake(whom)
+    fi
+#endif
+}
+
+inline futex_wait(whom, expected)
+{
+    atomic {
+        if
+        :: word[whom] == expected -> asleep[whom] = 1
+        :: else
+        fi
+    }
+    expected = 0;
+end_asleep: /* the assertion at the end decides whether that was right */
+    !asleep[whom]
+}
+
+proctype sender(byte me)
+{
+    byte sent, known, expected, fenced;
+    do
+    :: sent == MSGS(me) -> break
+    :: sent < MSGS(me) ->
+        do
+        :: sent + NEED - known <= ROOM -> break
+        :: else ->
+            known = position[me];
+            if
+            :: sent + NEED - known <= ROOM -> break
+            :: else
+            fi;
+            /* Sleep until there is room. */
+            expected = word[me];
+            OWN_FENCE;
+            from_receiver[me] = 0;
+            buffer[me]!SENDER_ARMED, me, 1;
+            heavy_fence();
+            known = position[me];
+            if
+            :: sent + NEED - known > ROOM -> futex_wait(me, expected)
+            :: else -> expected = 0
+            fi;
+            buffer[me]!SENDER_ARMED, me, 0
+        od;
+#ifdef BUG_ARMED_FIRST
+        if
+        :: armed[me] -> sent++; buffer[me]!PUBLISHED, me, sent; ring(from[me], FROM, me, R)
+        :: else -> sent++; buffer[me]!PUBLISHED, me, sent
+        fi
+#else
+        sent++;
+        buffer[me]!PUBLISHED, me, sent;
+        light_fence();
+        if
+        :: armed[me] -> ring(from[me], FROM, me, R)
+        :: else
+        fi
+#endif
+    od;
+    finished[me] = 1
+}
+
+#define HERE(s) (published[s] > taken[s])
+
+/* Take one message; tell when enough were taken. */
+inline take(s)
+{
+    d_step { taken[s]++; assert(taken[s] <= published[s]) }
+    if
+    :: taken[s] - told[s] >= TELL -> tell(s)
+    :: else
+    fi
+}
+inline tell(s)
+{
+    told[s] = taken[s];
+    buffer[me]!POSITION, s, told[s];
+    light_fence();
+#ifndef BUG_TELL_NO_RING
+    if
+    :: sender_armed[s] -> ring(from_receiver[s], FROM_RECEIVER, s, s)
+    :: else
+    fi
+#endif
+}
+inline arm(value)
+{
+    buffer[me]!ARMED, 0, value;
+    buffer[me]!ARMED, 1, value
+}
+
+#ifdef COLD
+inline clear(s)
+{
+#ifdef BUG_PLAIN_CLEAR
+    buffer[me]!FROM, s, 0
+#else
+    OWN_FENCE;
+    from[s] = 0
+#endif
+}
+inline take_all(s)
+{
+    do
+    :: HERE(s) -> take(s)
+    :: !HERE(s) -> break
+    od
+}
+
+proctype receiver()
+{
+    byte me = R;
+    byte told[SENDERS];
+    byte fenced;
+    arm(1);
+    heavy_fence();
+    take_all(0);
+    take_all(1);
+end_poll:
+    do
+    :: from[0] -> clear(0); take_all(0)
+    :: from[1] -> clear(1); take_all(1)
+    od
+}
+#else
+proctype receiver()
+{
+    byte me = R;
+    byte told[SENDERS];
+    byte expected, fenced, s;
+    bit found;
+look:
+    if
+    :: HERE(0) -> take(0); goto took
+    :: HERE(1) -> take(1); goto took
+    :: !HERE(0) && !HERE(1) -> goto nothing /* two loads: the look that counts is the one after the fence */
+    fi;
+took:
+#ifdef FD
+    goto sleep; /* the program returns to epoll after each message */
+#else
+    goto look;
+#endif
+
+nothing:
+#ifndef BUG_NO_TELL_BEFORE_SLEEP
+    do
+    :: s < SENDERS && told[s] < taken[s] -> tell(s)
+    :: s < SENDERS && told[s] == taken[s] -> s++
+    :: s == SENDERS -> s = 0; break
+    od;
+#endif
+#ifdef FD
+    OWN_FENCE;
+    readable = 0;
+#else
+#ifndef BUG_WORD_LATE
+    expected = word[R];
+#endif
+#endif
+#if !defined(BUG_FROM_KEPT) && !defined(BUG_FROM_LATE)
+    OWN_FENCE;
+    from[0] = 0;
+    from[1] = 0;
+#endif
+#ifdef BUG_FENCE_FIRST
+    heavy_fence();
+    arm(1);
+#else
+    arm(1);
+    heavy_fence();
+#endif
+#ifndef BUG_NO_LOOK
+    do
+    :: s < SENDERS && HERE(s) -> found = 1; s = SENDERS
+    :: s < SENDERS && !HERE(s) -> s++
+    :: s == SENDERS -> s = 0; break
+    od;
+#endif
+#ifdef BUG_WORD_LATE
+    expected = word[R];
+#endif
+#ifdef BUG_FROM_LATE
+    OWN_FENCE;
+    from[0] = 0;
+    from[1] = 0;
+#endif
+    if
+    :: found -> found = 0; expected = 0;
+#ifdef FD
+#ifndef BUG_FD_NOT_RESET
+        readable = 1; /* this call may leave before all is taken, and the bell has rung already */
+#endif
+        goto look
+#else
+        arm(0);
+        goto look
+#endif
+    :: else
+    fi;
+#ifndef FD
+    futex_wait(R, expected);
+    arm(0);
+    goto look;
+#endif
+
+sleep:
+#ifdef FD
+end_epoll:
+    readable; /* epoll_wait */
+#ifdef BUG_FD_CLEAR_ALWAYS
+    readable = 0;
+#endif
+#endif
+    goto look
+}
+#endif
+
+#ifdef SPOILER
+proctype spoiler()
+{
+    from[0] = 1
+}
+#endif
+
+init
+{
+    atomic {
+        readable = 1; /* the first extract finds nothing and arms */
+        run sender(0);
+        run sender(1);
+        run receiver();
+        run drain(0);
+        run drain(1);
+        run drain(R);
+#ifdef SPOILER
+        run spoiler()
+#endif
+    }
+    timeout; /* nothing moves any more */
+    assert(taken[0] == MSGS0 && taken[1] == MSGS1 && finished[0] && finished[1]);
+end:
+    false
+}
