@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * api_fm.c - FM 2.x under measurement, as a program written from the paper uses it: begin, one piece, end; FM_receive in the handler; FM_extract in a loop. */
+ * api_fm.c - FM 2.x under measurement, as a program written from the paper uses it: begin, one piece, end; FM_receive
+ * in the handler; FM_extract in a loop. */
 #include "side.h"
 
 #include "runnel/fm.h"

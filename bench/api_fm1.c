@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * api_fm1.c - FM 1.1 under measurement: FM_send_4 for 16 bytes and fewer, FM_send above; the handler is given the whole message and copies it to where the
- * program wants it, which is what FM 1.1 programs have to do. */
+ * api_fm1.c - FM 1.1 under measurement: FM_send_4 for 16 bytes and fewer, FM_send above; the handler is given the whole
+ * message and copies it to where the program wants it, which is what FM 1.1 programs have to do. */
 #include "side.h"
 
 #include "runnel/fm1.h"

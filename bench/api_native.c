@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * api_native.c - runnel.h under measurement: messages that fit go by rnl_send to a handler of whole messages, longer ones as streams to a handler that
- * receives straight into place. */
+ * api_native.c - runnel.h under measurement: messages that fit go by rnl_send to a handler of whole messages, longer
+ * ones as streams to a handler that receives straight into place. */
 #include "side.h"
 
 #include "runnel/runnel.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * api_raw.c - the floors of raw.h as one more interface. Its variants are the choices that no machine agrees on: for latency how to wait
- * (fence or not, 0 to 2 pauses), for bandwidth how to copy in. Which one is the floor is decided by whoever collects: the best. */
+ * api_raw.c - the floors of raw.h as one more interface. Its variants are the choices that no machine agrees on: for
+ * latency how to wait (fence or not, 0 to 2 pauses), for bandwidth how to copy in. Which one is the floor is decided by
+ * whoever collects: the best. */
 #include "floor_copy.h"
 #include "side.h"
 
@@ -89,7 +90,7 @@ static inline void put(struct raw_end *e, const void *from, size_t n)
 
 /* Inlined twice: with a constant length the compiler sees the loop that a program for 8-byte messages would be. */
 static inline __attribute__((always_inline)) void ping(struct bench_side *s, struct raw_end *e, uint64_t n,
-    struct rnl_hist *h, bool eight)
+                                                       struct rnl_hist *h, bool eight)
 {
     uint64_t target = s->got;
     for (uint64_t i = 0; i < n; i++) {

@@ -94,7 +94,7 @@ int bench_pair_wait(struct bench_pair *p, unsigned timeout_ms, int (*alive)(void
             return 0;
         futex_wait(&p->done, done, 50);
         int e = alive ? alive(arg) : 0;
-        if (e && atomic_load_explicit(&p->done, memory_order_acquire) != want)
+        if (e && !bench_pair_failure(p) && atomic_load_explicit(&p->done, memory_order_acquire) != want)
             return e;
         if (bench_now_ns() > end)
             return -ETIMEDOUT;

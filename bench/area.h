@@ -2,9 +2,10 @@
  *
  * area.h - the memory through which `runnel bench` steers pairs of processes that measure.
  *
- * A coordinator owns the area (a memfd). Each interface, and the raw floors, is a pair of processes of its own, both pinned; all pairs sleep
- * on their `turn` while one runs an order. So interfaces that cannot live in one process are measured within milliseconds of each
- * other, on the same two cores, and one that crashes takes nothing along. The coordinator sleeps while a pair runs.
+ * A coordinator owns the area (a memfd). Each interface, and the raw floors, is a pair of processes of its own, both
+ * pinned; all pairs sleep on their `turn` while one runs an order. So interfaces that cannot live in one process are
+ * measured within milliseconds of each other, on the same two cores, and one that crashes takes nothing along. The
+ * coordinator sleeps while a pair runs.
  *
  * Nothing here is the product's data path: it only starts, synchronises and collects. */
 #ifndef RNL_BENCH_AREA_H
@@ -35,7 +36,7 @@ struct bench_order {
 };
 
 struct bench_answer {
-    double value;       /* latency: ns one way; rate: million messages/s; bandwidth: GB/s. Of the side that measures it. */
+    double value; /* latency: ns one way; rate: million messages/s; bandwidth: GB/s. Of the side that measures it. */
     double elapsed_ns;  /* of the whole order */
     uint64_t preempted; /* involuntary context switches in it */
     char text[200];     /* why this side failed */
@@ -45,7 +46,7 @@ struct bench_pair {
     _Alignas(128) _Atomic uint32_t turn; /* coordinator: number of the order below; futex */
     struct bench_order order;
     _Alignas(128) _Atomic uint32_t done; /* sides: +1 each when finished with a turn, and once when attached; futex */
-    _Atomic uint32_t failed; /* sides: bit of a side that gave up; its answer says why */
+    _Atomic uint32_t failed;             /* sides: bit of a side that gave up; its answer says why */
     _Alignas(128) _Atomic uint64_t meet; /* sides: barrier */
     _Alignas(128) _Atomic uint64_t ball; /* sides: the probe's line */
     _Alignas(128) _Atomic uint64_t ack;  /* side 1: messages taken in */
@@ -70,8 +71,9 @@ int bench_area_create(struct bench_area **out, int *fd);
 /* Worker: maps the area behind path. 0, -errno, or -EPROTO: made by another build. */
 int bench_area_attach(const char *path, struct bench_area **out);
 
-/* Coordinator. Hands out an order and wakes both sides; then waits until they are done, at most timeout_ms. alive, if not NULL, is asked
- * now and then. 0, -EPROTO: a side failed (bench_pair_failure), -ETIMEDOUT, or what alive returned if not 0. */
+/* Coordinator. Hands out an order and wakes both sides; then waits until they are done, at most timeout_ms. alive, if
+ * not NULL, is asked now and then. 0, -EPROTO: a side failed (bench_pair_failure), -ETIMEDOUT, or what alive returned
+ * if not 0. */
 void bench_pair_order(struct bench_pair *, const struct bench_order *);
 int bench_pair_wait(struct bench_pair *, unsigned timeout_ms, int (*alive)(void *), void *arg);
 /* The sentence of a side that failed, or NULL. */

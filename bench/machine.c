@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * machine.c - see machine.h. Topology is read from /sys: two small files per processor, so that the worker processes need no hwloc. */
+ * machine.c - see machine.h. Topology is read from /sys: two small files per processor, so that the worker processes
+ * need no hwloc. */
 #include "machine.h"
 
 #include <errno.h>
@@ -103,6 +104,6 @@ void bench_machine_line(char *out, size_t size)
     processor_name(name, sizeof name);
     if (uname(&u))
         snprintf(u.release, sizeof u.release, "?");
-    snprintf(out, size, "%s, %d of %ld processors, Linux %s, runnel %s", name, bench_cpus_allowed(),
-        sysconf(_SC_NPROCESSORS_ONLN), u.release, RNL_VERSION);
+    snprintf(out, size, "%s\n%d of %ld processors, Linux %s, runnel %s", name, bench_cpus_allowed(),
+             sysconf(_SC_NPROCESSORS_ONLN), u.release, RNL_VERSION);
 }

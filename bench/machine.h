@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * machine.h - the machine under a measurement: clocks, two cores to pin to, and one line that names it. Linux. */
+ * machine.h - the machine under a measurement: clocks, two cores to pin to, and two lines that name it. Linux. */
 #ifndef RNL_BENCH_MACHINE_H
 #define RNL_BENCH_MACHINE_H
 
@@ -39,15 +39,15 @@ static inline void bench_pause(void)
 /* Length of a tick; takes about 5 ms. */
 double bench_ns_per_tick(void);
 
-/* Two allowed processors on different cores, else on different hardware threads of one core; returns how many there are: 2, or 1 with
- * cpu[0] == cpu[1]. */
+/* Two allowed processors on different cores, else on different hardware threads of one core; returns how many there
+ * are: 2, or 1 with cpu[0] == cpu[1]. */
 int bench_choose_cpus(int cpu[2]);
 /* How many processors this process may run on. */
 int bench_cpus_allowed(void);
 /* Binds the calling thread. 0 or -errno. */
 int bench_pin(int cpu);
 
-/* "AMD EPYC 9B45, 2 of 8 processors, Linux 6.18.0, runnel 0.1.0" */
+/* "AMD EPYC 9B45\n2 of 8 processors, Linux 6.18.0, runnel 0.1.0" */
 void bench_machine_line(char *out, size_t size);
 
 #endif

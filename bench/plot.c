@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * plot.c - see report.h: pictures by gnuplot. Each script carries its data, so that it can be changed and run again by hand. */
+ * plot.c - see report.h: pictures by gnuplot. Each script carries its data, so that it can be changed and run again by
+ * hand. */
 #include "report.h"
 
 #include <errno.h>
@@ -29,7 +30,8 @@ bool bench_plot_possible(void)
     return false;
 }
 
-static bool has_points(const struct bench_row *row, size_t n, enum bench_test test, enum bench_placement placement, int api)
+static bool has_points(const struct bench_row *row, size_t n, enum bench_test test, enum bench_placement placement,
+                       int api)
 {
     size_t points = 0;
     for (size_t i = 0; i < n; i++)
@@ -40,7 +42,8 @@ static bool has_points(const struct bench_row *row, size_t n, enum bench_test te
 }
 
 /* Every size, or every other one where they are many. Rows come in order of size. */
-static void write_ticks(FILE *f, const struct bench_row *row, size_t n, enum bench_test test, enum bench_placement placement)
+static void write_ticks(FILE *f, const struct bench_row *row, size_t n, enum bench_test test,
+                        enum bench_placement placement)
 {
     char text[24];
     unsigned sizes = 0, at = 0;
@@ -74,7 +77,8 @@ static void write_script(FILE *f, const char *picture, const struct bench_row *r
             continue;
         fprintf(f, "$%s << END\n", bench_api_name((unsigned)api));
         for (size_t i = 0; i < n; i++)
-            if (row[i].test == test && row[i].placement == placement && row[i].api == (unsigned)api && !isnan(row[i].value))
+            if (row[i].test == test && row[i].placement == placement && row[i].api == (unsigned)api &&
+                !isnan(row[i].value))
                 fprintf(f, "%llu %.6g\n", (unsigned long long)row[i].bytes, row[i].value);
         fputs("END\n", f);
     }
@@ -87,7 +91,7 @@ static void write_script(FILE *f, const char *picture, const struct bench_row *r
         fputs(", both processes on one core'\n", f);
     else
         fprintf(f, " (cores %s: %.0f ns a line)'\n", bench_placement_name(placement), probe);
-    fputs("set xlabel 'message size, bytes'\nset logscale x 2\nset grid xtics ytics lc rgb '#dddddd'\n"
+    fputs("set xlabel 'message size, bytes'\nset logscale x 2\nset grid xtics ytics lt 1 lw 1 lc rgb '#cccccc'\n"
           "set border 3\nset tics nomirror\n",
           f);
     write_ticks(f, row, n, test, placement);
@@ -124,7 +128,8 @@ static int run_gnuplot(const char *dir, const char *script, char *text, size_t s
         posix_spawn_file_actions_destroy(&actions);
     }
     if (e) {
-        snprintf(text, size, "gnuplot did not start: %s; %s/%s holds the plot: run gnuplot on it", strerror(e), dir, script);
+        snprintf(text, size, "gnuplot did not start: %s; %s/%s holds the plot: run gnuplot on it", strerror(e), dir,
+                 script);
         return -e;
     }
     while (waitpid(pid, &status, 0) < 0)
@@ -167,7 +172,8 @@ int bench_plot(const char *dir, const struct bench_row *row, size_t n, FILE *say
     size_t rounds[BENCH_PLACEMENTS] = {0};
     enum bench_placement most = 0;
     if (mkdir(dir, 0777) && errno != EEXIST) {
-        snprintf(text, size, "cannot make the folder %s: %s; name one whose parent exists and is yours", dir, strerror(errno));
+        snprintf(text, size, "cannot make the folder %s: %s; name one whose parent exists and is yours", dir,
+                 strerror(errno));
         return -errno;
     }
     for (size_t i = 0; i < n; i++)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * raw.h - the floor: the fastest two processes can exchange small messages and bulk data through memory they share, with nothing else to do. A
- * packing ring for short messages and a byte ring for long ones, inlined into the loops that measure them. It checks nothing that a peer
- * could get wrong, sleeps never, knows one handler per number and no ranks: it is what a library is compared with, not a library.
- * Independent of src/ on purpose, so that a fault there cannot hide here.
+ * raw.h - the floor: the fastest two processes can exchange small messages and bulk data through memory they share,
+ * with nothing else to do. A packing ring for short messages and a byte ring for long ones, inlined into the loops that
+ * measure them. It checks nothing that a peer could get wrong, sleeps never, knows one handler per number and no ranks:
+ * it is what a library is compared with, not a library. Independent of src/ on purpose, so that a fault there cannot
+ * hide here.
  *
  * One direction:                                                     who writes
  *   line[1024], 64 bytes each:                                       sender
@@ -15,9 +16,10 @@
  *   taken: bulk bytes copied out, once per eighth of the area        receiver
  *   bulk[512 KiB]                                                    sender
  *
- * seq is the low half of the line number: a stale line never matches, nobody clears anything. ack is how far the sender has read the opposite
- * ring. A line stays open: a message like the one before is appended and n goes up, unless the peer has read everything, which gets
- * a fresh line. So a lone message leaves at once and a burst packs up to seven a line. */
+ * seq is the low half of the line number: a stale line never matches, nobody clears anything. ack is how far the sender
+ * has read the opposite ring. A line stays open: a message like the one before is appended and n goes up, unless the
+ * peer has read everything, which gets a fresh line. So a lone message leaves at once and a burst packs up to seven a
+ * line. */
 #ifndef RNL_BENCH_RAW_H
 #define RNL_BENCH_RAW_H
 
@@ -64,7 +66,7 @@ struct raw_end {
     uint64_t bulk_out, bulk_in; /* bytes, with what was skipped at the end of the area */
     uint64_t peer_taken, taken_written;
     raw_handler *handler[RAW_HANDLERS];
-    void (*copy_in)(void *, const void *, size_t);  /* pieces of 2 KiB and more */
+    void (*copy_in)(void *, const void *, size_t); /* pieces of 2 KiB and more */
     void (*copy_out)(void *, const void *, size_t);
     bool fence; /* after the last send before polling */
     unsigned pauses;
@@ -105,8 +107,8 @@ static inline void raw_send(struct raw_end *e, uint32_t handler, const void *fro
 {
     struct raw_line *line;
     uint32_t items = e->out_n;
-    if (items && handler == e->out_handler && n == e->out_len && items < RAW_PER_LINE && (items + 1) * n <= RAW_PAYLOAD &&
-        e->peer_read != e->out_line * 8 + items) {
+    if (items && handler == e->out_handler && n == e->out_len && items < RAW_PER_LINE &&
+        (items + 1) * n <= RAW_PAYLOAD && e->peer_read != e->out_line * 8 + items) {
         line = &e->out->line[e->out_line % RAW_LINES];
     } else {
         e->out_line++;
@@ -155,7 +157,8 @@ static inline unsigned raw_poll(struct raw_end *e)
                 atomic_load_explicit(&e->in->line[(e->in_line + 1) % RAW_LINES].header, memory_order_acquire); /* A1 */
             if ((uint16_t)next != (uint16_t)(e->in_line + 1))
                 break;
-            header = atomic_load_explicit(&line->header, memory_order_acquire); /* an append may have preceded the move */
+            header =
+                atomic_load_explicit(&line->header, memory_order_acquire); /* an append may have preceded the move */
             n = (header >> 32) & 7;
             if (first == n) {
                 raw_leave_line(e);

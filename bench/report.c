@@ -82,7 +82,7 @@ void bench_report_table(FILE *f, const struct bench_row *row, size_t n)
 {
     for (size_t i = 0; i < n;) {
         enum bench_placement placement = row[i].placement;
-        size_t end = i;
+        size_t end = i, empty = 0;
         bool seen = false;
         double probe = NAN;
         for (; end < n && row[end].placement == placement; end++) {
@@ -99,11 +99,15 @@ void bench_report_table(FILE *f, const struct bench_row *row, size_t n)
                 fprintf(f, "one core: both processes share a processor, so each wait is a yield\n");
             else
                 fprintf(f, "%s: a cache line crosses in %.0f ns\n", bench_placement_name(placement), probe);
-            fprintf(f, "%-16s%-7s%7s%10s %-5s%9s%7s%10s%8s\n", "test", "api", "bytes", "value", "unit", "floor", "ratio",
-                    "p99.9", "rounds");
-            for (; i < end; i++)
-                if (row[i].shown)
+            fprintf(f, "%-16s%-7s%7s%10s %-5s%9s%7s%10s%8s\n", "test", "api", "bytes", "value", "unit", "floor",
+                    "ratio", "p99.9", "rounds");
+            for (; i < end; i++) {
+                if (row[i].shown && row[i].rounds)
                     table_row(f, &row[i]);
+                empty += row[i].shown && !row[i].rounds;
+            }
+            if (empty)
+                fprintf(f, "%zu more rows were not seen undisturbed in this placement\n", empty);
         }
         i = end;
     }

@@ -34,7 +34,8 @@ int bench_plan_add(struct bench_plan *p, enum bench_test test, uint64_t bytes, u
         return -ENOMEM;
     p->unit = more;
     size_t at = p->units++;
-    for (; at > 0 && (p->unit[at - 1].test > test || (p->unit[at - 1].test == test && p->unit[at - 1].bytes > bytes)); at--)
+    for (; at > 0 && (p->unit[at - 1].test > test || (p->unit[at - 1].test == test && p->unit[at - 1].bytes > bytes));
+         at--)
         p->unit[at] = p->unit[at - 1];
     p->unit[at] = (struct bench_unit){.test = test, .bytes = bytes, .apis = apis, .shown = shown};
     return 0;
@@ -91,31 +92,42 @@ static const struct bench_answer *answer_of(const struct bench_area *a, unsigned
     return &a->pair[pair].answer[test == BENCH_RATE];
 }
 
+static bool was_preempted(const struct bench_area *a, unsigned pair)
+{
+    const struct bench_answer *both = a->pair[pair].answer;
+    return !a->one_core && (both[0].preempted || both[1].preempted);
+}
+
 static int probe(struct bench_run *r, double *ns)
 {
     struct bench_order o = {.test = BENCH_PROBE};
-    int e = run_order(r, BENCH_RAW, &o);
-    if (e == 0)
+    for (int try = 0; try < TRIES; try++) {
+        int e = run_order(r, BENCH_RAW, &o);
+        if (e)
+            return e;
         *ns = answer_of(r->area, BENCH_RAW, BENCH_PROBE)->value;
-    return e;
+        if (!was_preempted(r->area, BENCH_RAW))
+            break;
+    }
+    return 0;
 }
 
 /* How often an order is to repeat what took elapsed_ns for `count` times. */
 static uint64_t next_count(const struct bench_run *r, const struct bench_unit *u, uint64_t count, double elapsed_ns)
 {
-    static const double target_ns[] = {[BENCH_LATENCY] = 3e6, [BENCH_RATE] = 30e6, [BENCH_BANDWIDTH] = 6e6,
-        [BENCH_BANDWIDTH_ALONE] = 6e6};
-    static const double low[] = {[BENCH_LATENCY] = 10, [BENCH_RATE] = 2000, [BENCH_BANDWIDTH] = 1,
-        [BENCH_BANDWIDTH_ALONE] = 3};
-    static const double high[] = {[BENCH_LATENCY] = 20000, [BENCH_RATE] = 1000000, [BENCH_BANDWIDTH] = 64,
-        [BENCH_BANDWIDTH_ALONE] = 1000};
+    static const double target_ns[] = {
+        [BENCH_LATENCY] = 3e6, [BENCH_RATE] = 30e6, [BENCH_BANDWIDTH] = 6e6, [BENCH_BANDWIDTH_ALONE] = 6e6};
+    static const double low[] = {
+        [BENCH_LATENCY] = 10, [BENCH_RATE] = 2000, [BENCH_BANDWIDTH] = 1, [BENCH_BANDWIDTH_ALONE] = 3};
+    static const double high[] = {
+        [BENCH_LATENCY] = 20000, [BENCH_RATE] = 1000000, [BENCH_BANDWIDTH] = 64, [BENCH_BANDWIDTH_ALONE] = 1000};
     double wanted = elapsed_ns > 0 ? r->plan->calm * target_ns[u->test] * (double)count / elapsed_ns : 0;
     return (uint64_t)(wanted < low[u->test] ? low[u->test] : wanted > high[u->test] ? high[u->test] : wanted);
 }
 
 /* One repetition, run again when preempted; *value stays NAN if that does not help. */
 static int repeat(struct bench_run *r, struct bench_unit *u, unsigned pair, unsigned variant, struct bench_series *s,
-    double *value)
+                  double *value)
 {
     for (int try = 0; try < TRIES; try++) {
         bool sizing = s->count == 0;
@@ -125,8 +137,8 @@ static int repeat(struct bench_run *r, struct bench_unit *u, unsigned pair, unsi
         int e = run_order(r, pair, &o);
         if (e)
             return e;
-        const struct bench_answer *both = r->area->pair[pair].answer, *a = answer_of(r->area, pair, u->test);
-        bool preempted = !r->area->one_core && (both[0].preempted || both[1].preempted);
+        const struct bench_answer *a = answer_of(r->area, pair, u->test);
+        bool preempted = was_preempted(r->area, pair);
         double calm = r->plan->calm * (preempted ? 0.5 : 1.25);
         r->plan->calm = calm > 1 ? 1 : calm < 0.02 ? 0.02 : calm;
         s->count = next_count(r, u, o.count, a->elapsed_ns);
@@ -168,7 +180,7 @@ static int merge_tail(struct bench_series *s, enum bench_placement placement, co
 }
 
 static int keep_round(struct bench_unit *u, const struct bench_round *round, struct rnl_hist *const *floor_hist,
-    struct rnl_hist *const *api_hist)
+                      struct rnl_hist *const *api_hist)
 {
     int e = 0;
     if (u->rounds == u->room) {

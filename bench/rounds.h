@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * rounds.h - what is measured and what came out. A unit is one test at one size. A round of it: probe, every variant of the floor, every
- * interface, probe, all within some tens of milliseconds on the same two cores. The two probes say where the cores lie; if they
- * disagree the round is thrown away, and a repetition in which either process was preempted is run again. So every kept round has its
- * own floor, and a ratio is a median of ratios of rounds. */
+ * rounds.h - what is measured and what came out. A unit is one test at one size. A round of it: probe, every variant of
+ * the floor, every interface, probe, all within some tens of milliseconds on the same two cores. The two probes say
+ * where the cores lie; if they disagree the round is thrown away, and a repetition in which either process was
+ * preempted is run again. So every kept round has its own floor, and a ratio is a median of ratios of rounds. */
 #ifndef RNL_BENCH_ROUNDS_H
 #define RNL_BENCH_ROUNDS_H
 
@@ -13,7 +13,8 @@ enum bench_placement { BENCH_NEAR, BENCH_FAR, BENCH_ONE_CORE, BENCH_PLACEMENTS, 
 enum { BENCH_RAW, BENCH_NATIVE, BENCH_FM, BENCH_FM1, BENCH_APIS }; /* also the number of the pair */
 enum { BENCH_VARIANTS = 6 };
 
-/* From two probes, ns one way: near below 90, far above 130, between them the closer; flipped if they differ by more than 1.4 times. */
+/* From two probes, ns one way: near below 90, far above 130, between them the closer; flipped if they differ by more
+ * than 1.4 times. */
 enum bench_placement bench_place(double before_ns, double after_ns);
 const char *bench_placement_name(enum bench_placement);
 const char *bench_test_name(enum bench_test);
@@ -46,8 +47,8 @@ struct bench_unit {
 struct bench_plan {
     struct bench_unit *unit;
     size_t units;
-    double calm;     /* 1; smaller while repetitions get preempted: shorter ones slip between interruptions */
-    char text[256];  /* why bench_run or bench_attached failed */
+    double calm;    /* 1; smaller while repetitions get preempted: shorter ones slip between interruptions */
+    char text[256]; /* why bench_run or bench_attached failed */
 };
 
 /* alive(arg): see bench_pair_wait. */
@@ -80,8 +81,8 @@ struct bench_row {
     double p50, p999; /* latency only, ns one way; else NAN */
 };
 
-/* All rows of a plan, sorted by placement, then as the units; *rows is the caller's to free. Of the floor's variants the one with the best median
- * in that placement counts. 0 or -ENOMEM. */
+/* All rows of a plan, sorted by placement, then as the units; *rows is the caller's to free. Of the floor's variants
+ * the one with the best median in that placement counts. 0 or -ENOMEM. */
 int bench_rows(const struct bench_plan *, bool one_core, struct bench_row **rows, size_t *n);
 
 #endif

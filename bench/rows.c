@@ -38,7 +38,7 @@ static bool better(enum bench_test test, double a, double b)
 
 /* The median over the rounds of one placement of what `get` says, NANs left out. */
 static double median_of(const struct bench_unit *u, enum bench_placement placement, double *room, size_t *n,
-    double (*get)(const struct bench_round *, unsigned, unsigned), unsigned x, unsigned y)
+                        double (*get)(const struct bench_round *, unsigned, unsigned), unsigned x, unsigned y)
 {
     *n = 0;
     for (size_t i = 0; i < u->rounds; i++) {
@@ -82,8 +82,8 @@ static void tail(const struct bench_series *s, struct bench_row *row)
     row->p999 = (double)rnl_hist_percentile(h, 99.9) / 2;
 }
 
-static void unit_rows(const struct bench_unit *u, enum bench_placement placement, double *room,
-    struct bench_row *out, size_t *rows)
+static void unit_rows(const struct bench_unit *u, enum bench_placement placement, double *room, struct bench_row *out,
+                      size_t *rows)
 {
     size_t n, floors = 0;
     unsigned best = 0;
@@ -100,8 +100,15 @@ static void unit_rows(const struct bench_unit *u, enum bench_placement placement
         if (a != BENCH_RAW && !(u->apis & 1u << a))
             continue;
         struct bench_row *row = &out[(*rows)++];
-        *row = (struct bench_row){.test = u->test, .api = a, .bytes = u->bytes, .placement = placement, .shown = u->shown, .floor = floor,
-            .probe_ns = probe, .p50 = NAN, .p999 = NAN};
+        *row = (struct bench_row){.test = u->test,
+                                  .api = a,
+                                  .bytes = u->bytes,
+                                  .placement = placement,
+                                  .shown = u->shown,
+                                  .floor = floor,
+                                  .probe_ns = probe,
+                                  .p50 = NAN,
+                                  .p999 = NAN};
         if (a == BENCH_RAW) {
             row->value = floor;
             row->rounds = floors;

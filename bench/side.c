@@ -87,7 +87,7 @@ static void run_probe(struct bench_side *s, struct bench_answer *a)
 
 /* The time without single clock readings is the value; a second, equal run with them shows the tail. */
 static int run_latency(struct bench_side *s, const struct bench_api *api, const struct bench_order *o,
-    struct bench_answer *a)
+                       struct bench_answer *a)
 {
     if (api->ping(s, o->count / 8 + 2, NULL))
         return -1;
@@ -103,7 +103,7 @@ static int run_latency(struct bench_side *s, const struct bench_api *api, const 
 }
 
 static int run_rate(struct bench_side *s, const struct bench_api *api, const struct bench_order *o,
-    struct bench_answer *a)
+                    struct bench_answer *a)
 {
     for (int timed = 0; timed < 2; timed++) {
         uint64_t n = timed ? o->count : o->count / 32 + 100;
@@ -115,17 +115,17 @@ static int run_rate(struct bench_side *s, const struct bench_api *api, const str
         a->value = (double)n / (double)(bench_now_ns() - t0) * 1e3;
         if (s->side == 1 && (s->got != n || (s->bytes >= 8 && s->sum != n * (n - 1) / 2)))
             return bench_side_fail(s, "%llu messages of %llu bytes arrived with sum %llu instead of %llu with sum %llu",
-                (unsigned long long)s->got, (unsigned long long)s->bytes, (unsigned long long)s->sum,
-                (unsigned long long)n, (unsigned long long)(n * (n - 1) / 2));
+                                   (unsigned long long)s->got, (unsigned long long)s->bytes, (unsigned long long)s->sum,
+                                   (unsigned long long)n, (unsigned long long)(n * (n - 1) / 2));
         meet(s);
     }
     return 0;
 }
 
-/* o->count times: side 0 rewrites a window of messages, sends it, and waits until the other side has copied it out; that is timed.
- * Then side 1 verifies every byte. The first turn warms up. */
+/* o->count times: side 0 rewrites a window of messages, sends it, and waits until the other side has copied it out;
+ * that is timed. Then side 1 verifies every byte. The first turn warms up. */
 static int run_bandwidth(struct bench_side *s, const struct bench_api *api, const struct bench_order *o,
-    struct bench_answer *a)
+                         struct bench_answer *a)
 {
     uint64_t window = 1;
     if (o->test == BENCH_BANDWIDTH) {
@@ -148,7 +148,8 @@ static int run_bandwidth(struct bench_side *s, const struct bench_api *api, cons
             for (uint64_t i = 0; i < window; i++)
                 if (api->put(s, s->pool + at + i * s->bytes, s->bytes))
                     return -1;
-            while (atomic_load_explicit(&s->pair->ack, memory_order_acquire) != target) { /* pairs with the store below */
+            while (atomic_load_explicit(&s->pair->ack, memory_order_acquire) !=
+                   target) { /* pairs with the store below */
                 for (int i = 0; i < 8; i++)
                     bench_relax(s);
                 if (api->poll(s))
@@ -165,7 +166,7 @@ static int run_bandwidth(struct bench_side *s, const struct bench_api *api, cons
             atomic_store_explicit(&s->pair->ack, target, memory_order_release);
             if (!bench_filled(s->to, window * s->bytes, turn))
                 return bench_side_fail(s, "bytes of a message of %llu bytes differ from what was sent",
-                    (unsigned long long)s->bytes);
+                                       (unsigned long long)s->bytes);
         }
     }
     if (s->side == 0)
@@ -183,7 +184,8 @@ static void run_order(struct bench_side *s, const struct bench_api *api, const s
     atomic_store_explicit(&s->pair->ack, 0, memory_order_relaxed);
     int e = 0;
     if (o->bytes > s->pool_bytes)
-        e = bench_side_fail(s, "an order asks for %llu bytes, more than the plan's longest", (unsigned long long)o->bytes);
+        e = bench_side_fail(s, "an order asks for %llu bytes, more than the plan's longest",
+                            (unsigned long long)o->bytes);
     else if (api->prepare)
         e = api->prepare(s, o);
     meet(s);
@@ -215,7 +217,8 @@ static void run_order(struct bench_side *s, const struct bench_api *api, const s
 int bench_side_run(struct bench_area *area, unsigned index, const struct bench_api *api, unsigned side)
 {
     struct bench_side s = {.area = area, .pair = &area->pair[index], .side = side, .one_core = area->one_core};
-    s.pool_bytes = area->most_bytes * 4 > MIN_POOL ? (area->most_bytes > MIN_POOL ? area->most_bytes : MIN_POOL) : MIN_POOL;
+    s.pool_bytes =
+        area->most_bytes * 4 > MIN_POOL ? (area->most_bytes > MIN_POOL ? area->most_bytes : MIN_POOL) : MIN_POOL;
     s.pool = aligned_alloc(4096, (s.pool_bytes + 4095) / 4096 * 4096);
     s.spare = aligned_alloc(4096, (s.pool_bytes + 4095) / 4096 * 4096);
     if (!s.pool || !s.spare)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * side.h - one process of a measuring pair: takes orders from the area (area.h), runs them over one interface (struct bench_api) and answers.
- * What is timed, warmed up, filled and verified is the same for every interface and for the floors; an interface gives only its loops. */
+ * side.h - one process of a measuring pair: takes orders from the area (area.h), runs them over one interface (struct
+ * bench_api) and answers. What is timed, warmed up, filled and verified is the same for every interface and for the
+ * floors; an interface gives only its loops. */
 #ifndef RNL_BENCH_SIDE_H
 #define RNL_BENCH_SIDE_H
 
@@ -25,7 +26,8 @@ struct bench_side {
     char text[200];
 };
 
-/* An interface. All but open and close return 0, or negative after bench_side_fail. Neither side runs another's loops meanwhile. */
+/* An interface. All but open and close return 0, or negative after bench_side_fail. Neither side runs another's loops
+ * meanwhile. */
 struct bench_api {
     const char *name;
     size_t most_bytes; /* longest message; 0 = no limit */
@@ -34,10 +36,11 @@ struct bench_api {
     void (*close)(struct bench_side *);
     /* Before every order. variant: which of the floor's ways. May be NULL. */
     int (*prepare)(struct bench_side *, const struct bench_order *);
-    /* n round trips of side->bytes: side 0 sends, side 1 answers from its program once its handler has received the bytes. If h is not NULL
-     * each round trip goes into it (bench_lap). */
+    /* n round trips of side->bytes: side 0 sends, side 1 answers from its program once its handler has received the
+     * bytes. If h is not NULL each round trip goes into it (bench_lap). */
     int (*ping)(struct bench_side *, uint64_t n, struct rnl_hist *h);
-    /* Side 0 sends n messages of side->bytes whose first 8 bytes count from 0; side 1 returns once side->got has reached n. */
+    /* Side 0 sends n messages of side->bytes whose first 8 bytes count from 0; side 1 returns once side->got has
+     * reached n. */
     int (*stream)(struct bench_side *, uint64_t n);
     /* One message to slot got % slots of the other side; one look at what has arrived. */
     int (*put)(struct bench_side *, const void *from, size_t n);
@@ -49,8 +52,9 @@ extern const struct bench_api bench_api_raw, bench_api_native, bench_api_fm, ben
 /* Records the sentence that ends this side; returns -1. */
 int bench_side_fail(struct bench_side *, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 
-/* Attaches as a side of pair number `index`, serves orders until BENCH_QUIT. side: for an interface that does not decide it itself (the floors).
- * The process's exit status: 0, or 1 after a failure, whose sentence is in the pair's answer. */
+/* Attaches as a side of pair number `index`, serves orders until BENCH_QUIT. side: for an interface that does not
+ * decide it itself (the floors). The process's exit status: 0, or 1 after a failure, whose sentence is in the pair's
+ * answer. */
 int bench_side_run(struct bench_area *, unsigned index, const struct bench_api *, unsigned side);
 
 /* Every 8-byte word of a message differs from its neighbours and from the same word of other messages. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * stats.h - what a list of measurements says. Leaves out means and deviations: on a shared machine the outliers are somebody else's. Tails
- * are in base/hist.h. */
+ * stats.h - what a list of measurements says. Leaves out means and deviations: on a shared machine the outliers are
+ * somebody else's. Tails are in base/hist.h. */
 #ifndef RNL_BENCH_STATS_H
 #define RNL_BENCH_STATS_H
 

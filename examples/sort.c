@@ -149,13 +149,11 @@ static void follow_plan(struct input *input)
     struct heard heard = hear(NOTE_PLAN, 0);
     const struct plan *plan = heard.head;
     const uint64_t *sizes = (const uint64_t *)(plan + 1);
-    char *name = (char *)heard.body;
-    *input = (struct input){allocate(plan->files * sizeof *input->files), plan->files, 0};
-    for (size_t i = 0; i < input->n; i++, name += strlen(name) + 1) {
-        input->files[i] = (struct input_file){name, sizes[i]};
-        input->bytes += sizes[i];
-    }
+    const char *name = (const char *)heard.body;
+    for (uint64_t i = 0; i < plan->files; i++, name += strlen(name) + 1)
+        input_add(input, name, sizes[i]);
     output_open(plan->pid, plan->output);
+    free(heard.head);
 }
 
 /* Where this rank's part of the output starts: after those of the ranks before it. */
@@ -244,31 +242,35 @@ static int explain(const char *problem)
     return 2;
 }
 
-static int sort_files(struct input *input, const char *output_path, bool verbose)
+static void sort_files(char **paths, const char *output_path, bool verbose)
 {
     struct report report = {0};
+    struct input input = {0};
     struct splitters splitters;
     struct received received;
 
     end_phase(&report, PHASE_START);
     exchange_start();
-    if (FM_nodeid == 0)
-        make_plan(input, output_path);
-    else
-        follow_plan(input);
-    uint64_t begin = input->bytes / FM_numnodes * FM_nodeid, end = begin + input->bytes / FM_numnodes;
+    if (FM_nodeid == 0) {
+        for (; *paths != NULL; paths++)
+            input_add(&input, *paths, 0);
+        make_plan(&input, output_path);
+    } else {
+        follow_plan(&input);
+    }
+    uint64_t begin = input.bytes / FM_numnodes * FM_nodeid, end = begin + input.bytes / FM_numnodes;
     if (FM_nodeid + 1 == FM_numnodes)
-        end = input->bytes;
+        end = input.bytes;
     end_phase(&report, PHASE_START);
 
     show_progress("sampling", 0, 0);
-    agree_on_splitters(input, begin, end, &splitters);
+    agree_on_splitters(&input, begin, end, &splitters);
     end_phase(&report, PHASE_SAMPLE);
 
-    exchange_lines(input, begin, end, &splitters, &received);
+    exchange_lines(&input, begin, end, &splitters, &received);
+    uint64_t offset = agree_on_offset(received.bytes);
     report.lines = received.n;
     report.bytes = received.bytes;
-    uint64_t offset = agree_on_offset(received.bytes);
     end_phase(&report, PHASE_EXCHANGE);
 
     show_progress("sorting", 0, 0);
@@ -278,7 +280,11 @@ static int sort_files(struct input *input, const char *output_path, bool verbose
     write_lines(&received, offset);
     end_phase(&report, PHASE_WRITE);
     finish(&report, verbose);
-    return 0;
+
+    free(received.records);
+    free(splitters.at);
+    free(splitters.memory);
+    input_free(&input);
 }
 
 int main(int argc, char **argv)
@@ -310,11 +316,8 @@ int main(int argc, char **argv)
     } else if (output_path == NULL) {
         status = explain("no output: name it with -o OUTPUT (the ranks write it together, so it cannot be a pipe)");
     } else {
-        struct input input = {.n = (size_t)(argc - optind)};
-        input.files = allocate(input.n * sizeof *input.files);
-        for (size_t i = 0; i < input.n; i++)
-            input.files[i] = (struct input_file){argv[optind + (int)i], 0};
-        status = sort_files(&input, output_path, verbose);
+        sort_files(argv + optind, output_path, verbose);
+        status = 0;
     }
     FM_finalize();
     return status;

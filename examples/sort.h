@@ -32,6 +32,8 @@ struct input {
 /* Fills in the sizes. What is no file (a pipe, "-" for standard input) is first read into memory, and the path becomes
  * that of the copy. */
 void input_measure(struct input *);
+void input_add(struct input *, const char *path, uint64_t bytes);
+void input_free(struct input *);
 
 /* Whole lines; valid until the next call, SORT_SLACK readable bytes after them. */
 struct lines {
@@ -86,6 +88,7 @@ struct splitter {
 struct splitters {
     struct splitter *at;
     size_t n;
+    void *memory; /* of the lines */
 };
 void agree_on_splitters(const struct input *, uint64_t begin, uint64_t end, struct splitters *);
 

@@ -15,11 +15,11 @@ enum {
     HANDLE_LINES,
     BLOCK_BYTES = 64 << 10, /* lines of one message; a longer line has a message of its own */
     AREA_BYTES = 64 << 20,  /* the receive area grows by this much, of which only what is used takes memory */
-    PIECES = 32,            /* a large share is looked at in this many places for samples... */
-    PIECE_BYTES = 32 << 10, /* ... of this size */
+    PIECES = 128,           /* a large share is looked at in this many places for samples... */
+    PIECE_BYTES = 8 << 10,  /* ... of this size */
     SAMPLES = 2048,         /* aim, per rank */
     SAMPLE_TEXT = 1 << 20,  /* bytes of samples that are always allowed */
-    LINE_COST = 32,         /* what a line costs besides its bytes, in bytes: memory and time for its record */
+    LINE_COST = 64,         /* what a line costs besides its bytes, in bytes: memory and time for its record */
 };
 
 static unsigned ranks;
@@ -218,6 +218,7 @@ void agree_on_splitters(const struct input *input, uint64_t begin, uint64_t end,
     }
     struct heard heard = hear(NOTE_SPLITTERS, 0);
     const struct sample *at = heard.head;
+    splitters->memory = heard.head;
     splitters->n = heard.head_bytes / sizeof *at;
     splitters->at = allocate(splitters->n * sizeof *splitters->at);
     for (size_t i = 0; i < splitters->n; i++) {

@@ -19,6 +19,28 @@ enum { READ_BYTES = 256 << 10, MORE_BYTES = 4 << 10, MAX_TRIES = 100 };
 
 /* --- input --- */
 
+static char *copy_text(const char *text)
+{
+    size_t bytes = strlen(text) + 1;
+    return memcpy(allocate(bytes), text, bytes);
+}
+
+void input_add(struct input *input, const char *path, uint64_t bytes)
+{
+    input->files = realloc(input->files, (input->n + 1) * sizeof *input->files);
+    if (input->files == NULL)
+        die("no memory for the names of the inputs");
+    input->files[input->n++] = (struct input_file){copy_text(path), bytes};
+    input->bytes += bytes;
+}
+
+void input_free(struct input *input)
+{
+    for (size_t i = 0; i < input->n; i++)
+        free(input->files[i].path);
+    free(input->files);
+}
+
 /* Returns the path of a copy in memory, which lives as long as this process. */
 static char *copy_to_memory(int fd, const char *path, uint64_t *bytes)
 {
@@ -33,9 +55,9 @@ static char *copy_to_memory(int fd, const char *path, uint64_t *bytes)
         if (write(copy, buffer, (size_t)got) != got)
             die("no memory for what comes from %s: save it in a file and sort that", path);
     }
-    char *name = allocate(64);
-    snprintf(name, 64, "/proc/%d/fd/%d", (int)getpid(), copy);
-    return name;
+    char name[64];
+    snprintf(name, sizeof name, "/proc/%d/fd/%d", (int)getpid(), copy);
+    return copy_text(name);
 }
 
 void input_measure(struct input *input)
@@ -50,10 +72,13 @@ void input_measure(struct input *input)
             die("cannot read %s: %s", file->path, strerror(errno));
         if (S_ISDIR(status.st_mode))
             die("%s is a directory: name the files in it", file->path);
-        if (standard || !S_ISREG(status.st_mode))
-            file->path = copy_to_memory(fd, file->path, &file->bytes);
-        else
+        if (standard || !S_ISREG(status.st_mode)) {
+            char *copy = copy_to_memory(fd, file->path, &file->bytes);
+            free(file->path);
+            file->path = copy;
+        } else {
             file->bytes = (uint64_t)status.st_size;
+        }
         input->bytes += file->bytes;
         if (!standard)
             close(fd);

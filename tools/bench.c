@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * bench.c - `runnel bench`: what is to be measured, and how it is shown. The measuring is in bench/, the processes are in bench_jobs.c. */
+ * bench.c - `runnel bench`: what is to be measured, and how it is shown. The measuring is in bench/, the processes are
+ * in bench_jobs.c. */
 #include "bench_jobs.h"
 #include "machine.h"
 #include "report.h"
@@ -10,6 +11,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 int rnl_tool_bench(int argc, char **argv);
@@ -39,9 +41,11 @@ struct asked {
 
 static const struct argp_option options[] = {
     {"transport", OPTION_TRANSPORT, "NAME", 0, "what carries the messages: shm, between processes of this host", 0},
-    {"api", OPTION_API, "NAME[,NAME...]", 0, "fm (FM 2.x), fm1 (FM 1.1), native, all (default), or raw: the floors alone", 0},
+    {"api", OPTION_API, "NAME[,NAME...]", 0,
+     "fm (FM 2.x), fm1 (FM 1.1), native, all (default), or raw: the floors alone", 0},
     {"size", OPTION_SIZE, "N[,N...]", 0,
-     "message sizes in bytes, K and M understood, at most 16M (default: 8 for latency and rate, 64K,1M for bandwidth)", 0},
+     "message sizes in bytes, K and M understood, at most 16M (default: 8 for latency and rate, 64K,1M for bandwidth)",
+     0},
     {"json", OPTION_JSON, NULL, 0, "one JSON object a row on standard output", 0},
     {"max-time", OPTION_MAX_TIME, "SECONDS", 0, "measure for about that long (default 20)", 0},
     {"plot", OPTION_PLOT, "DIR", 0, "also write latency.png and bandwidth.png to DIR (needs gnuplot)", 0},
@@ -269,22 +273,19 @@ int rnl_tool_bench(int argc, char **argv)
         .doc = "Measures messages between two processes of this host beside the fastest its memory allows.\v"
                "Rows are medians; ratio is value / floor of the same round. See runnel-bench(1).",
     };
-    static char name[] = "runnel bench";
     struct asked q = {.apis = ~0u, .seconds = 20};
     struct bench_plan plan = {.calm = 1};
     struct bench_area *area;
     char machine[256];
     int fd;
-    argp_err_exit_status = 2;
-    if (argc > 0)
-        argv[0] = name;
     if (argp_parse(&argp, argc, argv, 0, NULL, &q))
-        return 2;
+        return EX_USAGE;
     if (q.child)
         return bench_jobs_child(q.child, q.child_api ? q.child_api : "");
     q.apis &= ((1u << BENCH_APIS) - 1) & ~(1u << BENCH_RAW);
     if (q.plot && !bench_plot_possible())
-        return complain("--plot needs gnuplot, which is not in PATH; install it (Debian: gnuplot-nox) or leave --plot out");
+        return complain(
+            "--plot needs gnuplot, which is not in PATH; install it (Debian: gnuplot-nox) or leave --plot out");
     bench_machine_line(machine, sizeof machine);
     if (make_plan(&q, &plan))
         return complain("no memory for the plan");

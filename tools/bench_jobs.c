@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * bench_jobs.c - see bench_jobs.h. The floors' pair is forked: it needs nothing but the area. Each interface is a job of two, started by
- * `runnel run` like any other program's. */
+ * bench_jobs.c - see bench_jobs.h. The floors' pair is forked: it needs nothing but the area. Each interface is a job
+ * of two, started by `runnel run` like any other program's. */
 #include "bench_jobs.h"
 #include "machine.h"
 #include "side.h"
@@ -15,7 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const struct bench_api *const api_of[BENCH_APIS] = {&bench_api_raw, &bench_api_native, &bench_api_fm, &bench_api_fm1};
+static const struct bench_api *const api_of[BENCH_APIS] = {&bench_api_raw, &bench_api_native, &bench_api_fm,
+                                                           &bench_api_fm1};
 
 enum { END_MS = 5000 };
 
@@ -151,12 +152,13 @@ int bench_jobs_child(const char *area_path, const char *name)
     struct bench_area *area;
     int e = bench_area_attach(area_path, &area);
     if (e) {
-        fprintf(stderr, "runnel bench: cannot open %s: %s. --child is for runnel bench itself\n", area_path, strerror(-e));
+        fprintf(stderr, "runnel bench: cannot open %s: %s. --child is for runnel bench itself\n", area_path,
+                strerror(-e));
         return 1;
     }
     for (unsigned a = BENCH_RAW + 1; a < BENCH_APIS; a++)
         if (!strcmp(name, api_of[a]->name))
             return bench_side_run(area, a, api_of[a], 0);
     fprintf(stderr, "runnel bench: no interface is called %s\n", name);
-    return 2;
+    return 1;
 }

@@ -12,16 +12,16 @@ enum { BENCH_JOBS = BENCH_APIS + 1 };
 
 struct bench_jobs {
     struct bench_area *area;
-    char self[4096];     /* this program */
-    char area_path[64];  /* how the others find the area */
+    char self[4096];       /* this program */
+    char area_path[64];    /* how the others find the area */
     pid_t pid[BENCH_JOBS]; /* the floors' two processes, then the launchers; 0 = none */
     unsigned pair[BENCH_JOBS];
     char *text; /* where the sentence goes when one ends too early */
     size_t text_size;
 };
 
-/* 0, or negative with a sentence in *text. Whatever was started is ended by bench_jobs_end, also after a failure, and by the kernel if this
- * process dies. */
+/* 0, or negative with a sentence in *text. Whatever was started is ended by bench_jobs_end, also after a failure, and
+ * by the kernel if this process dies. */
 int bench_jobs_start(struct bench_jobs *, struct bench_area *, int area_fd, unsigned apis, char *text, size_t size);
 /* For bench_run: 0 while all of them live. */
 int bench_jobs_alive(void *jobs);

@@ -15,8 +15,6 @@ enum { RNL_COUNTERS_MAGIC = 0x4e525543, RNL_COUNTERS_VERSION = 1, RNL_COUNTERS_B
     X(messages_received, "messages whose handler returned")                              \
     X(bytes_sent, "payload bytes composed")                                              \
     X(bytes_received, "payload bytes taken in")                                          \
-    X(lines_sent, "ring lines published")                                                \
-    X(lines_received, "ring lines read")                                                 \
     X(extents_sent, "extents opened in bulk areas")                                      \
     X(extents_received, "extents taken in from bulk areas")                              \
     X(replies_sent, "answers on lane 1")                                                 \

@@ -208,15 +208,8 @@ uint64_t rnl_host_sense_load(struct rnl_env *env, const _Atomic uint64_t *word, 
 void rnl_host_sense_fence(struct rnl_env *env, uint8_t *d)
 {
 #if HAVE_TSC
-    enum { TIMED_EVERY = 64 };
-    static _Thread_local unsigned calls;
     if (env->facts.tsc_khz == 0)
         return;
-    if (++calls % TIMED_EVERY != 0) {
-        if (*d & RNL_FAR)
-            _mm_mfence();
-        return;
-    }
     uint64_t start = __rdtsc();
     _mm_mfence();
     rnl_sense_sample(d, ticks_to_ns(env, __rdtsc() - start), 4);

@@ -40,34 +40,41 @@ enum rnl_stream_state {
 /* The open message of one (peer, lane) and direction. stream/ alone works on it; it lives here so that a connection is one object. */
 struct rnl_stream {
     unsigned char *at, *end; /* out: next free byte, end of room. in: next unread, end of what is here */
-    unsigned char *base;     /* out: where this item or extent begins. in, GATHER: the collecting buffer, else NULL */
+    unsigned char *base;     /* where this item or extent begins */
+    uint64_t before;         /* bytes of the message in earlier extents */
+    uint8_t state;           /* enum rnl_stream_state */
+    uint8_t last;            /* in: all of it is here */
+    uint8_t answered;        /* in: rnl_reply was called */
+    uint8_t dead;            /* in: its sender is */
+    uint16_t handler;
+    uint8_t fresh;   /* out, SHORT: opens a line */
+    uint8_t first;   /* out: nothing of it has been published */
+    uint32_t answer; /* out: may cause; in: may be caused */
+    uint8_t lane;
+    uint8_t closed; /* the extent is complete */
+    uint8_t drop;   /* in: when the peer dies the handler is dropped, not resumed (FM) */
+    uint8_t any;    /* in, suspended: fewer than want_bytes will do if the message ends */
     struct rnl_endpoint *ep;
     struct rnl_conn *conn;
-    uint64_t bound;     /* bytes announced */
-    rnl_head key;       /* out, SHORT */
-    uint16_t handler;
-    uint8_t state, lane;
-    uint8_t fresh;      /* out, SHORT: opens a line */
-    uint8_t first;      /* out: nothing of it has been published */
-    uint8_t last;       /* in: all of it is here */
-    uint8_t answered;   /* in: rnl_reply was called */
-    uint8_t kept, dead; /* in */
-    uint8_t drop;       /* in: when the peer dies the handler is dropped, not resumed (FM) */
-    uint8_t any;        /* in, suspended: fewer than want_bytes will do if the message ends */
-    int32_t ending;     /* in: what the handler returned */
-    uint32_t answer;    /* out: may cause; in: may be caused */
+    uint64_t bound; /* bytes announced; in: not set for items of a line */
+    rnl_head key;   /* out, SHORT */
     /* extents */
-    uint64_t start, before; /* position of the extent in the area; bytes of the message in earlier extents */
+    uint64_t start; /* position in the bulk area */
     uint32_t reserved, published;
-    uint8_t closed;
     /* in, suspended */
     unsigned char *want;
     size_t want_bytes;
     struct rnl_coro *coro;
-    const struct rnl_handler *h; /* in, on a coroutine */
-    size_t gathered;   /* in, GATHER: bytes in base */
-    uint64_t received; /* in: bytes of earlier extents the handler has taken */
+    const struct rnl_handler *h;
+    int32_t ending;        /* what the handler returned */
+    unsigned char *gather; /* in, GATHER: the collecting buffer; NULL = in place */
+    size_t gathered;
 };
+/* in: bytes the handler has taken */
+RNL_INLINE uint64_t rnl_stream_received(const struct rnl_stream *s)
+{
+    return s->before + (uint64_t)(s->at - s->base);
+}
 
 /* Why the head of a lane is not taken in now; such a lane counts as empty for whoever wants to sleep. */
 enum rnl_stuck { RNL_STUCK_NOT = 0, RNL_STUCK_HANDLER, RNL_STUCK_STACK, RNL_STUCK_ANSWER, RNL_STUCK_MEMORY };
@@ -83,7 +90,8 @@ struct rnl_conn {
     uint8_t dying;     /* dead: what it sent is still taken in first */
     uint8_t broken;    /* ... and is not */
     uint8_t lane1_hot; /* we asked something: answers may come */
-    uint8_t stuck[RNL_LANES];
+    uint8_t stuck[RNL_LANES]; /* enum rnl_stuck */
+    uint32_t stuck_answer;    /* RNL_STUCK_ANSWER: the room it waits for */
     uint8_t full_count; /* times lane 0 was found full since it was opened */
     uint64_t acked_seen; /* wait.c: peer's position at the last look */
     struct rnl_post *post_first, **post_last; /* queued messages, in order */
@@ -126,6 +134,7 @@ struct rnl_endpoint {
     uint32_t posts;        /* queued posts, all peers */
     uint32_t dying;        /* connections that are */
     struct rnl_conn *unsettled; /* published to, not polled since */
+    uint32_t settles;
     struct rnl_counters *c;
     struct rnl_env *env;
     /* -- waiting -- */
@@ -206,13 +215,20 @@ RNL_INLINE void rnl_ep_told(struct rnl_endpoint *ep, struct rnl_conn *conn)
     if (RNL_UNLIKELY(rnl_tx_armed(&conn->pair.tx[0], RNL_ARMED_ROOM) | conn->pair.senders_fence))
         rnl_ep_ring_bell(ep, conn, RNL_ARMED_ROOM);
 }
-/* Before the first poll after a send. */
+/* Before the first poll after a send: lets our stores leave before the polls crowd them, where the peer is far; and senses how far it is
+ * (recipe: a fence lasts as long as getting the line back). */
+enum { RNL_SENSE_EVERY = 64 };
 RNL_INLINE void rnl_ep_settle(struct rnl_endpoint *ep)
 {
     struct rnl_conn *conn = ep->unsettled;
-    if (conn) {
-        ep->unsettled = NULL;
-        rnl_tx_settle(&conn->pair.tx[0], ep->env, &conn->pair.distance);
+    if (!conn)
+        return;
+    ep->unsettled = NULL;
+    if (RNL_UNLIKELY(++ep->settles % RNL_SENSE_EVERY == 0)) {
+        ep->env->ops->sense_fence(ep->env, &conn->pair.distance);
+    } else if (conn->pair.distance & RNL_FAR) {
+        _Atomic uint32_t here = 0;
+        atomic_fetch_add_explicit(&here, 1, memory_order_seq_cst);
     }
 }
 

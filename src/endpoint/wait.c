@@ -31,6 +31,13 @@ static int lane_has_news(struct rnl_conn *conn, unsigned lane)
     return rnl_rx_peek(r) != 0;
 }
 
+static int answer_fits(struct rnl_conn *conn)
+{
+    uint64_t start;
+    struct rnl_tx *t = &conn->pair.tx[1];
+    return rnl_tx_refresh(t, NULL, NULL) != 0 && (conn->stuck_answer <= RNL_LINE_PAYLOAD || rnl_tx_bulk_room(t, conn->stuck_answer, &start) != 0);
+}
+
 /* The peer has read on since we last asked: a queued post may go, or the last bytes before a close have arrived. */
 static int moved(struct rnl_conn *conn)
 {
@@ -49,7 +56,7 @@ int rnl_ep_look(struct rnl_endpoint *ep)
         struct rnl_conn *conn = ep->hot[i];
         if (lane_has_news(conn, 0) || (conn->lane1_hot && lane_has_news(conn, 1)))
             return 1;
-        if (conn->stuck[0] == RNL_STUCK_ANSWER && rnl_tx_refresh(&conn->pair.tx[1], NULL, NULL) > 0)
+        if (conn->stuck[0] == RNL_STUCK_ANSWER && answer_fits(conn))
             return 1;
         if ((conn->post_first || ep->closing) && rnl_tx_refresh(&conn->pair.tx[0], NULL, NULL) > 0 && moved(conn))
             return 1;
@@ -59,7 +66,6 @@ int rnl_ep_look(struct rnl_endpoint *ep)
 
 static int has_room(struct rnl_idle *w)
 {
-    uint64_t start;
     struct rnl_tx *t;
     if (!w->room)
         return 0;
@@ -68,7 +74,7 @@ static int has_room(struct rnl_idle *w)
     t = &w->room->pair.tx[w->room_lane];
     if (rnl_tx_refresh(t, NULL, NULL) == 0)
         return 0;
-    return w->bulk == 0 || rnl_tx_bulk_room(t, w->bulk, &start) != 0;
+    return w->bulk == 0 || rnl_tx_bulk_piece(t, w->bulk, w->bulk) != 0;
 }
 
 static void arm_all(struct rnl_endpoint *ep, const struct rnl_idle *w)

@@ -26,7 +26,6 @@ void rnl_tx_init(struct rnl_tx *t, struct rnl_side *mine, const struct rnl_side 
     t->line = colour & t->mask;
     t->line0 = t->line;
     t->acked = (t->line + 1) * 8;
-    t->settled = rnl_tx_position(t);
     t->stop = t->line + 1 + t->mask + 1;
 }
 
@@ -81,15 +80,6 @@ int rnl_tx_refresh(struct rnl_tx *t, struct rnl_env *env, uint8_t *distance)
     }
     tx_set_stop(t);
     return t->line + 1 < t->stop;
-}
-
-void rnl_tx_settle(struct rnl_tx *t, struct rnl_env *env, uint8_t *distance)
-{
-    uint64_t position = rnl_tx_position(t);
-    if (position == t->settled)
-        return;
-    t->settled = position;
-    env->ops->sense_fence(env, distance);
 }
 
 void rnl_rx_tell(struct rnl_rx *r)
@@ -155,6 +145,18 @@ uint64_t rnl_rx_got_back(struct rnl_rx *r)
     return units;
 }
 
+/* What the receiver is done with. 0 or RNL_RING_BROKEN. */
+static int bulk_refresh(struct rnl_tx *t)
+{
+    uint64_t read = atomic_load_explicit(&t->peer->back[t->lane].bulk_read, memory_order_acquire); /* A2 */
+    if (read <= t->bulk_read)
+        return 0;
+    if (read > t->bulk_head)
+        return RNL_RING_BROKEN;
+    t->bulk_read = read;
+    return 0;
+}
+
 int rnl_tx_bulk_room(struct rnl_tx *t, uint32_t bytes, uint64_t *start)
 {
     uint64_t at = t->bulk_head, offset = at & (RNL_BULK_BYTES - 1);
@@ -162,12 +164,8 @@ int rnl_tx_bulk_room(struct rnl_tx *t, uint32_t bytes, uint64_t *start)
         at += RNL_BULK_BYTES - offset;
     uint64_t end = at + ((bytes + 63u) & ~63u);
     if (end - t->bulk_read > RNL_BULK_BYTES) {
-        uint64_t read = atomic_load_explicit(&t->peer->back[t->lane].bulk_read, memory_order_acquire); /* A2 */
-        if (read > t->bulk_read) {
-            if (read > t->bulk_head)
-                return RNL_RING_BROKEN;
-            t->bulk_read = read;
-        }
+        if (bulk_refresh(t) < 0)
+            return RNL_RING_BROKEN;
         if (end - t->bulk_read > RNL_BULK_BYTES)
             return 0;
     }
@@ -176,6 +174,25 @@ int rnl_tx_bulk_room(struct rnl_tx *t, uint32_t bytes, uint64_t *start)
         return 0;
     *start = at;
     return 1;
+}
+
+int64_t rnl_tx_bulk_piece(struct rnl_tx *t, uint32_t bytes, uint32_t least)
+{
+    uint64_t to_end = RNL_BULK_BYTES - (t->bulk_head & (RNL_BULK_BYTES - 1)), fits = bytes < to_end ? bytes : to_end;
+    uint64_t room = RNL_BULK_BYTES - (t->bulk_head - t->bulk_read), used = tx_used(t) + 1, granted = tx_granted(t);
+    if (room < fits) {
+        if (bulk_refresh(t) < 0)
+            return RNL_RING_BROKEN;
+        room = RNL_BULK_BYTES - (t->bulk_head - t->bulk_read);
+    }
+    if (room < fits)
+        fits = room;
+    uint64_t units = granted > used ? granted - used : 0;
+    if (units * 64 < fits)
+        fits = units * 64;
+    if (least > to_end)
+        least = (uint32_t)to_end;
+    return fits < least ? 0 : (int64_t)fits;
 }
 
 void rnl_tx_bulk_take(struct rnl_tx *t, uint64_t end)

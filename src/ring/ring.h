@@ -147,7 +147,6 @@ struct rnl_tx { /* private to the sender */
     unsigned char *bulk;           /* NULL = not mapped yet */
     uint64_t gave;                 /* units given back (lane 0) */
     struct rnl_side *mine;         /* where we say so */
-    uint64_t settled;              /* position at the last rnl_tx_settle */
     unsigned lane;
 };
 
@@ -277,8 +276,6 @@ void rnl_tx_init(struct rnl_tx *t, struct rnl_side *mine, const struct rnl_side 
 void rnl_rx_init(struct rnl_rx *r, struct rnl_side *mine, struct rnl_side *theirs, unsigned lane, unsigned colour);
 /* Reads what the peer says (through env's distance sensor) and moves `stop`. 1 = a fresh line may be used now, 0, RNL_RING_BROKEN. */
 int rnl_tx_refresh(struct rnl_tx *t, struct rnl_env *env, uint8_t *distance);
-/* Once between the last send and the first poll of a wait: lets our stores leave before the polls crowd them. */
-void rnl_tx_settle(struct rnl_tx *t, struct rnl_env *env, uint8_t *distance);
 /* More units may be outstanding from now on. Fewer only by the sender giving back: */
 void rnl_rx_grant(struct rnl_rx *r, uint64_t standing);
 /* Ask the sender for what it does not use beyond `standing` (lane 0). */
@@ -289,6 +286,9 @@ uint64_t rnl_rx_got_back(struct rnl_rx *r);
 
 /* bytes (<= RNL_BULK_BYTES / 2) contiguous in the bulk area, not yet committed: *start. 1, 0 = no room now, RNL_RING_BROKEN. */
 int rnl_tx_bulk_room(struct rnl_tx *t, uint32_t bytes, uint64_t *start);
+/* Largest piece, up to `bytes`, that fits now without leaving a gap before it; 0 = none of at least `least`. For messages that may come in
+ * many pieces: a grant smaller than the message must not stop it for ever. RNL_RING_BROKEN. */
+int64_t rnl_tx_bulk_piece(struct rnl_tx *t, uint32_t bytes, uint32_t least);
 /* The area is used up to `end` now (reserve, or trim). */
 void rnl_tx_bulk_take(struct rnl_tx *t, uint64_t end);
 /* Checks an EXTENT's place. 0 or RNL_RING_BROKEN. */

@@ -5,41 +5,65 @@
 
 #include <stdlib.h>
 
+/* Room was given back: the sender may sleep for want of it. */
+RNL_INLINE void look_after(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_rx *r)
+{
+    if (RNL_UNLIKELY(r->told)) {
+        r->told = 0;
+        rnl_ep_told(ep, conn);
+    }
+}
+
+static RNL_NOINLINE void take_answers(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_taking *t)
+{
+    struct rnl_rx *r = &conn->pair.rx[1];
+    struct rnl_taking answers = {.max = UINT64_MAX};
+    rnl_head h = rnl_rx_peek(r);
+    if (h)
+        rnl_stream_take(ep, conn, 1, h, &answers);
+    look_after(ep, conn, r);
+    t->things += answers.things;
+}
+
 int64_t rnl_stream_extract(struct rnl_endpoint *ep, uint64_t max, unsigned *things)
 {
-    uint64_t bytes = 0;
-    unsigned taken = 0, count = ep->hot_count, deaths = ep->deaths_seen;
-    int quit = 0;
+    struct rnl_taking t = {.max = max};
+    unsigned count = ep->hot_count, deaths = ep->deaths_seen;
     rnl_ep_settle(ep);
-    if (ep->open_streams)
+    if (RNL_UNLIKELY(ep->open_streams))
         rnl_stream_flush(ep);
     rnl_ep_news(ep);
-    for (uint32_t k = 0; k < count && !quit; k++) {
-        uint32_t i = ep->turn + k;
-        if (i >= count)
-            i -= count;
+    for (uint32_t k = 0, i = ep->turn; k < count; k++, i = i + 1 < count ? i + 1 : 0) {
         struct rnl_conn *conn = ep->hot[i];
-        if (RNL_UNLIKELY(conn->broken))
-            continue;
-        if (conn->lane1_hot) {
-            uint64_t answers = 0;
-            int ignored = 0;
-            taken += rnl_stream_take(ep, conn, 1, UINT64_MAX, &answers, &ignored);
+        struct rnl_rx *r = &conn->pair.rx[0];
+        if (RNL_UNLIKELY(conn->lane1_hot | conn->broken)) {
+            if (conn->broken)
+                continue;
+            take_answers(ep, conn, &t);
         }
-        if (bytes < max) {
-            taken += rnl_stream_take(ep, conn, 0, max, &bytes, &quit);
-            if (RNL_UNLIKELY(quit || bytes >= max))
+        if (RNL_UNLIKELY(t.bytes >= max))
+            continue; /* answers of the others still come in */
+        rnl_head h = rnl_rx_peek(r);
+        if (h) {
+            rnl_stream_take(ep, conn, 0, h, &t);
+            if (RNL_UNLIKELY(t.quit || t.bytes >= max)) {
                 ep->turn = i + 1 < count ? i + 1 : 0; /* the next call begins with the next peer */
+                if (t.quit)
+                    break;
+            }
         }
+        look_after(ep, conn, r);
     }
-    if (RNL_UNLIKELY(ep->turn >= ep->hot_count))
-        ep->turn = 0;
-    if (RNL_UNLIKELY(ep->posts))
-        taken += rnl_stream_posts(ep);
-    if (RNL_UNLIKELY(ep->dying))
-        rnl_ep_bury_dying(ep);
-    *things = taken + (ep->deaths_seen - deaths);
-    return (int64_t)bytes;
+    if (RNL_UNLIKELY(ep->posts | ep->dying)) {
+        if (ep->posts)
+            t.things += rnl_stream_posts(ep);
+        if (ep->dying)
+            rnl_ep_bury_dying(ep);
+        if (ep->turn >= ep->hot_count)
+            ep->turn = 0;
+    }
+    *things = t.things + (ep->deaths_seen - deaths);
+    return (int64_t)t.bytes;
 }
 
 unsigned rnl_stream_progress(struct rnl_endpoint *ep)
@@ -128,11 +152,11 @@ static void fail_incoming(struct rnl_endpoint *ep, struct rnl_stream *s)
         } else {
             rnl_stream_feed(ep, s); /* resumes it: its receive says RNL_ERR_PEER_DEAD */
         }
-    } else if (s->state == RNL_STREAM_GATHER && s->base) {
-        free(s->base);
+    } else if (s->state == RNL_STREAM_GATHER) {
+        free(s->gather);
     }
-    s->base = NULL;
-    s->at = s->end = NULL;
+    s->gather = NULL;
+    s->at = s->end = s->base = NULL;
     s->state = RNL_STREAM_FREE;
     ep->c->stacks_in_use = rnl_coro_in_use(ep->coros);
 }

@@ -23,9 +23,9 @@ static void refuse(struct rnl_endpoint *ep, struct rnl_stream *s, unsigned reaso
     if (!s->answer || s->answered || s->lane != 0)
         return;
     /* The message's first bytes go back with it if they still lie where they came. */
-    if (s->base == NULL && s->state == RNL_STREAM_INLINE) {
-        size_t whole = (size_t)(s->end - s->at) + (size_t)s->received;
-        r.bytes = whole < REFUSED_BYTES ? (uint32_t)whole : REFUSED_BYTES;
+    if (s->before == 0 && s->base) {
+        size_t here = (size_t)(s->end - s->base);
+        r.bytes = here < REFUSED_BYTES ? (uint32_t)here : REFUSED_BYTES;
     }
     rnl_head key = rnl_head_key(RNL_LINE_REFUSED, s->handler, sizeof r + r.bytes);
     t->n = 0;
@@ -34,15 +34,14 @@ static void refuse(struct rnl_endpoint *ep, struct rnl_stream *s, unsigned reaso
         return; /* cannot be: room was set aside before the handler ran */
     memcpy(at, &r, sizeof r);
     if (r.bytes)
-        memcpy(at + sizeof r, s->end - ((size_t)(s->end - s->at) + (size_t)s->received), r.bytes);
+        memcpy(at + sizeof r, s->base, r.bytes);
     rnl_stream_publish(ep, conn, 1, key, fresh, 0);
     t->n = 0;
     s->answered = 1;
     ep->c->refused_sent++;
 }
 
-/* 1 = quit. */
-static int ended(struct rnl_endpoint *ep, struct rnl_stream *s, int ending)
+int rnl_stream_ended(struct rnl_endpoint *ep, struct rnl_stream *s, int ending)
 {
     if (RNL_LIKELY(ending == RNL_DONE))
         return 0;
@@ -65,7 +64,7 @@ int rnl_stream_run(struct rnl_endpoint *ep, struct rnl_stream *s, const struct r
     ep->in_handler = before;
     ep->open = open;
     ep->c->messages_received++;
-    int quit = ended(ep, s, ending);
+    int quit = rnl_stream_ended(ep, s, ending);
     s->state = RNL_STREAM_FREE;
     return quit;
 }
@@ -82,7 +81,7 @@ static void returned(struct rnl_endpoint *ep, struct rnl_stream *s)
     ep->c->messages_received++;
     s->coro = NULL;
     s->state = RNL_STREAM_DISCARD;
-    if (ended(ep, s, s->ending))
+    if (rnl_stream_ended(ep, s, s->ending))
         ep->quit = 1;
 }
 
@@ -132,7 +131,6 @@ static void take_bytes(struct rnl_stream *s, void *to, size_t n)
     else
         rnl_copy_out(to, s->at, n, s->ep->env->facts.wide_copy);
     s->at += n;
-    s->received += n;
 }
 
 void rnl_stream_feed(struct rnl_endpoint *ep, struct rnl_stream *s)
@@ -148,9 +146,9 @@ void rnl_stream_feed(struct rnl_endpoint *ep, struct rnl_stream *s)
             return;
         resume(ep, s);
     }
-    if (s->state == RNL_STREAM_GATHER && s->base) {
+    if (s->state == RNL_STREAM_GATHER && s->gather) {
         size_t n = (size_t)(s->end - s->at);
-        take_bytes(s, s->base + s->gathered, n);
+        take_bytes(s, s->gather + s->gathered, n);
         s->gathered += n;
     }
     if (s->state == RNL_STREAM_DISCARD)
@@ -178,9 +176,9 @@ static RNL_NOINLINE int receive_slow(struct rnl_stream *s, void *buf, size_t n)
         take_bytes(s, buf, n);
         return 0;
     }
-    if (s->last || n > s->bound - s->received)
+    if (s->last || n > s->bound - rnl_stream_received(s))
         return rnl_fail(RNL_ERR_PAST_END, "%zu bytes asked for, but this message has only %zu left", n,
-                        s->last ? here : (size_t)(s->bound - s->received));
+                        s->last ? here : (size_t)(s->bound - rnl_stream_received(s)));
     if (s->dead)
         return rnl_ep_gone(s->ep, s->conn->rank);
     take_bytes(s, buf, here);
@@ -197,7 +195,6 @@ int rnl_receive(rnl_stream *s, void *buf, size_t n)
     if (RNL_LIKELY(n <= (size_t)(s->end - s->at) && n <= RNL_LINE_PAYLOAD && s->state == RNL_STREAM_INLINE)) {
         rnl_copy_short(buf, s->at, n);
         s->at += n;
-        s->received += n;
         return 0;
     }
     return receive_slow(s, buf, n);
@@ -284,7 +281,7 @@ int rnl_keep(rnl_stream *s, rnl_kept **out)
     struct rnl_endpoint *ep = s->ep;
     if ((s->state != RNL_STREAM_INLINE && s->state != RNL_STREAM_RUNNING) || s->lane != 0)
         return rnl_fail(RNL_ERR_CONTEXT, "rnl_keep belongs inside the handler of a message on lane 0");
-    size_t left = s->last ? (size_t)(s->end - s->at) : (size_t)(s->bound - s->received);
+    size_t left = s->last ? (size_t)(s->end - s->at) : (size_t)(s->bound - rnl_stream_received(s));
     if (ep->kept_bytes + left > ep->budget)
         return rnl_fail(RNL_NO_ROOM, "keeping %zu bytes more would pass the receive budget of %llu; free kept messages, or raise receive_budget",
                         left, (unsigned long long)ep->budget);
@@ -308,7 +305,6 @@ int rnl_keep(rnl_stream *s, rnl_kept **out)
     s->conn->pair.rx[0].withheld += k->units;
     ep->kept_bytes += n;
     ep->c->kept_bytes = ep->kept_bytes;
-    s->kept = 1;
     *out = k;
     return 0;
 }

@@ -22,7 +22,7 @@ static int begin(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_post
 {
     if (conn->out[0].state != RNL_STREAM_FREE)
         return RNL_NO_ROOM;
-    return rnl_stream_try_begin(ep, conn, &p->begin, p->begin.bound <= RNL_EXTENT_BOUND, &p->stream);
+    return rnl_stream_try_begin(ep, conn, &p->begin, 0, &p->stream);
 }
 
 /* 0 = sent whole, RNL_NO_ROOM = later, else lost. */

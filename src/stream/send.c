@@ -9,11 +9,11 @@
 
 #include "base/copy.h"
 
-enum { FULL_BEFORE_GROW = 2 };
+enum { FULL_BEFORE_GROW = 2, PIECE_MIN = 4096 /* of a chunk, where the grant is smaller than a chunk */ };
 
 /* ---- short messages ---- */
 
-static RNL_COLD int send_slow(struct rnl_endpoint *ep, unsigned peer, unsigned handler, const void *buf, size_t n)
+static RNL_NOINLINE int send_slow(struct rnl_endpoint *ep, unsigned peer, unsigned handler, const void *buf, size_t n)
 {
     struct rnl_stream *s;
     struct rnl_begin b = {.peer = peer, .handler = handler, .bound = n};
@@ -108,6 +108,18 @@ static int open_extent(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rn
     return 0;
 }
 
+/* The next chunk: as much of `left` as room and grant allow now. */
+static int open_chunk(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_stream *s, uint64_t left)
+{
+    uint32_t want = left < RNL_CHUNK ? (uint32_t)left : RNL_CHUNK;
+    int64_t fits = rnl_tx_bulk_piece(&conn->pair.tx[0], want, want < PIECE_MIN ? want : PIECE_MIN);
+    if (fits < 0)
+        return rnl_ep_broken(ep, conn, "a bulk position past what was written");
+    if (fits == 0 && want > 0)
+        return RNL_NO_ROOM;
+    return open_extent(ep, conn, s, (uint32_t)fits);
+}
+
 int rnl_stream_try_begin(struct rnl_endpoint *ep, struct rnl_conn *conn, const struct rnl_begin *b, int no_wait, struct rnl_stream **out)
 {
     struct rnl_stream *s = &conn->out[0];
@@ -128,7 +140,10 @@ int rnl_stream_try_begin(struct rnl_endpoint *ep, struct rnl_conn *conn, const s
         status = open_extent(ep, conn, s, (uint32_t)b->bound);
         if (status == 0)
             s->state = RNL_STREAM_EXTENT;
-    } else {
+        if (status == RNL_NO_ROOM && !no_wait && rnl_tx_bulk_piece(&conn->pair.tx[0], RNL_CHUNK, PIECE_MIN) > 0)
+            status = 0; /* the grant is smaller than the message, or it will be: go piecewise */
+    }
+    if (status == 0 && s->state == RNL_STREAM_FREE) {
         s->state = RNL_STREAM_CHUNKS;
         s->base = s->at = s->end = NULL;
     }
@@ -146,7 +161,6 @@ int rnl_stream_wait_room(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_
 {
     struct rnl_idle w = {.deadline_ns = UINT64_MAX, .room = conn, .bulk = bulk};
     struct rnl_tx *t = &conn->pair.tx[0];
-    uint64_t start;
     ep->c->no_room++;
     ep->c->waiting_for_rank = conn->rank + 1;
     int status = 0;
@@ -161,7 +175,7 @@ int rnl_stream_wait_room(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_
         }
         int room = rnl_tx_refresh(t, ep->env, &conn->pair.distance);
         if (room > 0 && bulk)
-            room = rnl_tx_bulk_room(t, bulk, &start);
+            room = rnl_tx_bulk_piece(t, bulk, bulk) != 0;
         if (room < 0) {
             status = rnl_ep_broken(ep, conn, "a reading position past what was written");
             break;
@@ -216,7 +230,7 @@ int rnl_stream_begin(struct rnl_endpoint *ep, const struct rnl_begin *b, struct 
         status = conn->post_first ? RNL_NO_ROOM : rnl_stream_try_begin(ep, conn, b, no_wait, out);
         if (status != RNL_NO_ROOM || no_wait)
             break;
-        uint32_t bulk = b->bound <= RNL_LINE_PAYLOAD ? 0 : (uint32_t)b->bound;
+        uint32_t bulk = b->bound <= RNL_LINE_PAYLOAD ? 0 : b->bound < PIECE_MIN ? (uint32_t)b->bound : PIECE_MIN;
         if (conn->post_first) {
             struct rnl_idle w = {.deadline_ns = UINT64_MAX};
             while (conn->post_first && !conn->gone)
@@ -343,7 +357,7 @@ static int64_t put_chunks(struct rnl_stream *s, const unsigned char *buf, size_t
         }
         if (!s->base) {
             uint64_t left = s->bound - s->before;
-            int status = open_extent(ep, conn, s, left < RNL_CHUNK ? (uint32_t)left : RNL_CHUNK);
+            int status = open_chunk(ep, conn, s, left);
             if (status == RNL_NO_ROOM)
                 break;
             if (status < 0)
@@ -399,7 +413,7 @@ static RNL_NOINLINE int piece_slow(struct rnl_stream *s, const void *buf, size_t
             status = rnl_fail(RNL_ERR_CONTEXT, "this message was begun outside the handler and cannot wait for room inside it");
             break;
         }
-        status = rnl_stream_wait_room(ep, s->conn, s->base ? 0 : RNL_CHUNK);
+        status = rnl_stream_wait_room(ep, s->conn, s->base ? 0 : PIECE_MIN);
         if (status < 0)
             break;
     }
@@ -461,7 +475,7 @@ int rnl_stream_try_end(struct rnl_stream *s)
         break;
     case RNL_STREAM_CHUNKS:
         if (!s->base) { /* nothing composed since the last chunk: an empty extent carries the end */
-            int status = open_extent(ep, conn, s, 0);
+            int status = open_extent(ep, conn, s, 0); /* needs a line, no room */
             if (status < 0)
                 return status;
         } else {

@@ -36,13 +36,19 @@ void rnl_stream_flush(struct rnl_endpoint *ep);
 /* Waits for a line (and `bulk` contiguous bytes) to conn on lane 0, making progress. */
 int rnl_stream_wait_room(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t bulk);
 
-/* take.c: take in what is there on one lane, up to `max` payload bytes. Adds to *bytes; returns how many lines or items were taken; sets
- * *quit when a handler asked for it. */
-unsigned rnl_stream_take(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, uint64_t max, uint64_t *bytes, int *quit);
+/* take.c: take in what is there on one lane, beginning with the line whose header h rnl_rx_peek returned. */
+struct rnl_taking {
+    uint64_t max, bytes; /* stop at max; payload bytes so far */
+    unsigned things;     /* messages, lines, deaths: 0 = nothing was there */
+    int quit;            /* a handler returned RNL_QUIT */
+};
+void rnl_stream_take(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, rnl_head h, struct rnl_taking *t);
 
 /* handler.c */
 /* Run the handler of a message that is all here, on this stack. */
 int rnl_stream_run(struct rnl_endpoint *ep, struct rnl_stream *s, const struct rnl_handler *h);
+/* What a handler's return value asks for: 1 = quit. */
+int rnl_stream_ended(struct rnl_endpoint *ep, struct rnl_stream *s, int ending);
 /* Start it on a coroutine; 0, RNL_NO_ROOM (no stack), RNL_ERR_NO_MEMORY. */
 int rnl_stream_start(struct rnl_endpoint *ep, struct rnl_stream *s, const struct rnl_handler *h);
 /* More bytes are there (or the end is, or the peer is dead): give them to whoever waits. */

@@ -44,15 +44,15 @@ static unsigned stick(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned l
 
 static void setup(struct rnl_stream *s, const unsigned char *at, size_t n, unsigned handler, uint32_t answer)
 {
-    s->at = (unsigned char *)(uintptr_t)at;
+    s->at = s->base = (unsigned char *)(uintptr_t)at;
     s->end = s->at + n;
-    s->base = NULL;
-    s->bound = n;
-    s->received = 0;
-    s->answer = answer;
-    s->handler = (uint16_t)handler;
+    s->before = 0;
+    s->state = RNL_STREAM_INLINE;
     s->last = 1;
-    s->answered = s->kept = s->dead = 0;
+    s->answered = 0;
+    s->dead = 0;
+    s->handler = (uint16_t)handler;
+    s->answer = answer;
 }
 
 static int run_whole(struct rnl_endpoint *ep, struct rnl_stream *s, const struct rnl_handler *h, const void *buf, size_t n)
@@ -82,39 +82,53 @@ static int run_item(struct rnl_endpoint *ep, struct rnl_stream *s, const struct 
 
 /* ---- lines of items ---- */
 
-static unsigned take_items(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, rnl_head h, uint64_t max, uint64_t *bytes, int *quit)
+RNL_INLINE void take_items(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, rnl_head h, struct rnl_taking *t)
 {
     struct rnl_rx *r = &conn->pair.rx[lane];
     struct rnl_stream *s = &conn->in[lane];
-    unsigned n = RNL_HEAD_N(h), len = RNL_HEAD_LEN(h), id = RNL_HEAD_HANDLER(h), taken = 0;
-    const unsigned char *at = r->ring[r->line & r->mask].payload + r->n * len;
+    unsigned n = RNL_HEAD_N(h), len = RNL_HEAD_LEN(h), id = RNL_HEAD_HANDLER(h), first = r->n, i = first;
+    const unsigned char *at = r->ring[r->line & r->mask].payload + i * len;
+    uint64_t bytes = t->bytes;
     if (RNL_UNLIKELY(n * len > RNL_LINE_PAYLOAD || s->state != RNL_STREAM_FREE)) {
         rnl_ep_broken(ep, conn, "items longer than their line, or inside another message");
-        return 1;
+        return;
     }
+    const struct rnl_handler *hd = handler_of(ep, id); /* an entry may be replaced meanwhile, never emptied */
+    if (RNL_UNLIKELY(!hd)) {
+        stick(ep, conn, lane, RNL_STUCK_HANDLER);
+        return;
+    }
+    uint32_t open = ep->open;
+    if (RNL_UNLIKELY(lane == 1))
+        ep->open = RNL_EP_ANSWER;
+    ep->in_handler = 1u + lane;
     do {
-        const struct rnl_handler *hd = handler_of(ep, id);
-        if (RNL_UNLIKELY(!hd))
-            return taken + stick(ep, conn, lane, RNL_STUCK_HANDLER);
-        r->n++; /* before the handler: what it sends says that this item was read */
-        setup(s, at, len, id, 0);
-        *quit |= run_item(ep, s, hd, at, len);
+        int ending;
+        r->n = ++i; /* before the handler: what it sends says that this item was read */
+        if (RNL_LIKELY(hd->stream != NULL)) {
+            setup(s, at, len, id, 0);
+            ending = hd->stream(s, conn->rank, hd->ctx);
+        } else {
+            unsigned char copy[RNL_LINE_PAYLOAD] __attribute__((aligned(16)));
+            rnl_copy_short(copy, at, len);
+            ending = hd->whole(copy, len, conn->rank, hd->ctx);
+        }
         at += len;
-        taken++;
-        *bytes += len;
-    } while (r->n < n && !*quit && *bytes < max);
-    ep->c->bytes_received += (uint64_t)taken * len;
-    if (r->n == n && rnl_head_full(h)) {
-        ep->c->lines_received++;
+        bytes += len;
+        if (RNL_UNLIKELY(ending != RNL_DONE) && rnl_stream_ended(ep, s, ending)) {
+            t->quit = 1;
+            break;
+        }
+    } while (i < n && bytes < t->max);
+    ep->in_handler = 0;
+    ep->open = open;
+    s->state = RNL_STREAM_FREE;
+    ep->c->messages_received += i - first;
+    ep->c->bytes_received += (uint64_t)(i - first) * len;
+    t->things += i - first;
+    t->bytes = bytes;
+    if (i == n && rnl_head_full(h))
         rnl_rx_leave(r);
-    }
-    return taken;
-}
-
-static void leave(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane)
-{
-    ep->c->lines_received++;
-    rnl_rx_leave(&conn->pair.rx[lane]);
 }
 
 /* Room for the answer is there, or the lane is stuck. Reserved until the handler returns: nobody else sends on lane 1 to this peer. */
@@ -127,12 +141,14 @@ static int answer_ready(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned
     int fits = rnl_stream_answer_fits(conn, answer);
     if (fits < 0)
         return rnl_ep_broken(ep, conn, "a position past what was written");
-    if (!fits)
+    if (!fits) {
+        conn->stuck_answer = answer;
         stick(ep, conn, lane, RNL_STUCK_ANSWER);
+    }
     return fits;
 }
 
-static unsigned take_ask(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, rnl_head h, uint64_t *bytes, int *quit)
+static unsigned take_ask(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, rnl_head h, struct rnl_taking *t)
 {
     struct rnl_rx *r = &conn->pair.rx[lane];
     struct rnl_stream *s = &conn->in[lane];
@@ -152,10 +168,10 @@ static unsigned take_ask(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigne
         return ready < 0;
     r->n = 1;
     setup(s, at + sizeof ask, len - sizeof ask, id, ask.answer);
-    *quit |= run_item(ep, s, hd, s->at, len - (unsigned)sizeof ask);
-    *bytes += len - sizeof ask;
+    t->quit |= run_item(ep, s, hd, s->at, len - (unsigned)sizeof ask);
+    t->bytes += len - sizeof ask;
     ep->c->bytes_received += len - sizeof ask;
-    leave(ep, conn, lane);
+    rnl_rx_leave(&conn->pair.rx[lane]);
     return 1;
 }
 
@@ -185,7 +201,7 @@ static unsigned take_refused(struct rnl_endpoint *ep, struct rnl_conn *conn, uns
         ep->in_handler = before;
         ep->open = open;
     }
-    leave(ep, conn, lane);
+    rnl_rx_leave(&conn->pair.rx[lane]);
     return 1;
 }
 
@@ -198,12 +214,12 @@ static int run_gathered(struct rnl_endpoint *ep, struct rnl_stream *s, const str
     if (h->stream) { /* waited for a stack, and its extent is whole now */
         return rnl_stream_run(ep, s, h);
     }
-    size_t n = s->base ? s->gathered : (size_t)(s->end - s->at);
-    if (s->base) {
-        unsigned char *buf = s->base;
+    size_t n = s->gather ? s->gathered : (size_t)(s->end - s->at);
+    if (s->gather) {
+        unsigned char *buf = s->gather;
         quit = run_whole(ep, s, h, buf, n);
         free(buf);
-        s->base = NULL;
+        s->gather = NULL;
     } else if (h->flags & RNL_IN_PLACE) {
         quit = run_whole(ep, s, h, s->at, n);
     } else {
@@ -218,20 +234,21 @@ static int run_gathered(struct rnl_endpoint *ep, struct rnl_stream *s, const str
 }
 
 /* A whole handler's message that does not come in one extent. */
-static void gather(struct rnl_endpoint *ep, struct rnl_stream *s, const struct rnl_handler *h, int *quit)
+static void gather(struct rnl_endpoint *ep, struct rnl_stream *s, const struct rnl_handler *h, struct rnl_taking *t)
 {
     s->gathered = 0;
-    s->base = s->bound <= RNL_WHOLE_MAX ? malloc((size_t)s->bound) : NULL;
+    s->gather = s->bound <= RNL_WHOLE_MAX ? malloc((size_t)s->bound) : NULL;
     s->state = RNL_STREAM_GATHER;
-    if (!s->base) {
+    if (!s->gather) {
         size_t n = (size_t)s->bound;
-        *quit |= run_whole(ep, s, h, NULL, n);
+        t->quit |= run_whole(ep, s, h, NULL, n);
         s->state = RNL_STREAM_DISCARD;
     }
 }
 
 /* First line of a message in extents: 1 = its handler runs or will, 0 = stuck, negative = broken. */
-static int open_message(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, const struct rnl_extent *e, unsigned id, int *quit)
+static int open_message(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, const struct rnl_extent *e, unsigned id,
+                        struct rnl_taking *t)
 {
     struct rnl_stream *s = &conn->in[lane];
     const struct rnl_handler *h = handler_of(ep, id);
@@ -251,15 +268,15 @@ static int open_message(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned
     s->published = e->published;
     s->closed = (e->flags & RNL_EXTENT_CLOSED) != 0;
     s->last = (e->flags & RNL_EXTENT_LAST) != 0;
-    s->before = 0;
+    s->gather = NULL;
     s->bound = s->last ? e->published : e->bound;
     if (s->last) {
-        *quit |= run_gathered(ep, s, h);
+        t->quit |= run_gathered(ep, s, h);
         s->at = s->end;
         return 1;
     }
     if (h->whole) {
-        gather(ep, s, h, quit);
+        gather(ep, s, h, t);
         return 1;
     }
     status = rnl_stream_start(ep, s, h);
@@ -274,7 +291,7 @@ static int open_message(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned
 }
 
 /* After bytes were added to the open message: feed its handler, give room back, end it. */
-static void advance(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, int *quit)
+static void advance(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, struct rnl_taking *t)
 {
     struct rnl_stream *s = &conn->in[lane];
     struct rnl_rx *r = &conn->pair.rx[lane];
@@ -282,10 +299,10 @@ static void advance(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lan
     if (s->state == RNL_STREAM_GATHER && s->last) {
         const struct rnl_handler *h = handler_of(ep, s->handler);
         if (h) {
-            *quit |= run_gathered(ep, s, h);
+            t->quit |= run_gathered(ep, s, h);
         } else {
-            free(s->base);
-            s->base = NULL;
+            free(s->gather);
+            s->gather = NULL;
         }
         s->state = RNL_STREAM_FREE;
         s->at = s->end;
@@ -303,7 +320,7 @@ static void advance(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lan
         s->state = RNL_STREAM_FREE;
 }
 
-static unsigned take_extent(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, rnl_head h, uint64_t *bytes, int *quit)
+static unsigned take_extent(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, rnl_head h, struct rnl_taking *t)
 {
     struct rnl_rx *r = &conn->pair.rx[lane];
     struct rnl_stream *s = &conn->in[lane];
@@ -314,7 +331,7 @@ static unsigned take_extent(struct rnl_endpoint *ep, struct rnl_conn *conn, unsi
     if (rnl_rx_extent(r, &e) < 0 || (e.flags & RNL_EXTENT_LAST && !(e.flags & RNL_EXTENT_CLOSED)))
         goto broken;
     if (e.flags & RNL_EXTENT_FIRST) {
-        int opened = open_message(ep, conn, lane, &e, RNL_HEAD_HANDLER(h), quit);
+        int opened = open_message(ep, conn, lane, &e, RNL_HEAD_HANDLER(h), t);
         if (opened <= 0)
             return opened < 0;
     } else {
@@ -327,7 +344,7 @@ static unsigned take_extent(struct rnl_endpoint *ep, struct rnl_conn *conn, unsi
         s->start = e.start;
         s->reserved = e.reserved;
         s->published = e.published;
-        s->at = (unsigned char *)(uintptr_t)(r->bulk + (e.start & (RNL_BULK_BYTES - 1)));
+        s->at = s->base = (unsigned char *)(uintptr_t)(r->bulk + (e.start & (RNL_BULK_BYTES - 1)));
         s->end = s->at + e.published;
         s->closed = (e.flags & RNL_EXTENT_CLOSED) != 0;
         s->last = (e.flags & RNL_EXTENT_LAST) != 0;
@@ -335,11 +352,11 @@ static unsigned take_extent(struct rnl_endpoint *ep, struct rnl_conn *conn, unsi
     r->bulk_next = e.start + (((e.flags & RNL_EXTENT_CLOSED ? e.published : e.reserved) + 63u) & ~63u);
     ep->c->extents_received++;
     ep->c->bytes_received += e.published;
-    *bytes += e.published;
+    t->bytes += e.published;
     r->n = 1;
-    leave(ep, conn, lane);
+    rnl_rx_leave(&conn->pair.rx[lane]);
     if (!conn->gone)
-        advance(ep, conn, lane, quit);
+        advance(ep, conn, lane, t);
     return 1;
 
 broken:
@@ -347,7 +364,7 @@ broken:
     return 1;
 }
 
-static unsigned take_prefix(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, rnl_head h, uint64_t *bytes, int *quit)
+static unsigned take_prefix(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, rnl_head h, struct rnl_taking *t)
 {
     struct rnl_rx *r = &conn->pair.rx[lane];
     struct rnl_stream *s = &conn->in[lane];
@@ -367,10 +384,10 @@ static unsigned take_prefix(struct rnl_endpoint *ep, struct rnl_conn *conn, unsi
     if (s->closed)
         r->bulk_next = s->start + ((s->published + 63u) & ~63u);
     ep->c->bytes_received += more;
-    *bytes += more;
+    t->bytes += more;
     r->n = 1;
-    leave(ep, conn, lane);
-    advance(ep, conn, lane, quit);
+    rnl_rx_leave(&conn->pair.rx[lane]);
+    advance(ep, conn, lane, t);
     return 1;
 
 broken:
@@ -380,15 +397,15 @@ broken:
 
 /* ---- one lane ---- */
 
-static RNL_NOINLINE unsigned take_other(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, rnl_head h, uint64_t *bytes, int *quit)
+static RNL_NOINLINE unsigned take_other(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, rnl_head h, struct rnl_taking *t)
 {
     switch (RNL_HEAD_KIND(h)) {
     case RNL_LINE_ASK:
-        return take_ask(ep, conn, lane, h, bytes, quit);
+        return take_ask(ep, conn, lane, h, t);
     case RNL_LINE_EXTENT:
-        return take_extent(ep, conn, lane, h, bytes, quit);
+        return take_extent(ep, conn, lane, h, t);
     case RNL_LINE_PREFIX:
-        return take_prefix(ep, conn, lane, h, bytes, quit);
+        return take_prefix(ep, conn, lane, h, t);
     case RNL_LINE_REFUSED:
         return take_refused(ep, conn, lane, h);
     case RNL_LINE_GROW:
@@ -404,47 +421,33 @@ static RNL_NOINLINE unsigned take_other(struct rnl_endpoint *ep, struct rnl_conn
     }
 }
 
-/* Room was given back: the sender may sleep for want of it. */
-RNL_INLINE void look_after(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_rx *r)
-{
-    if (RNL_UNLIKELY(r->told)) {
-        r->told = 0;
-        rnl_ep_told(ep, conn);
-    }
-}
-
-unsigned rnl_stream_take(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, uint64_t max, uint64_t *bytes, int *quit)
+void rnl_stream_take(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, rnl_head h, struct rnl_taking *t)
 {
     struct rnl_rx *r = &conn->pair.rx[lane];
-    rnl_head h = rnl_rx_peek(r);
-    unsigned taken = 0;
-    if (RNL_LIKELY(!h)) {
-        look_after(ep, conn, r);
-        return 0;
-    }
     /* Nothing beyond a ringful from here, or beyond what we ourselves have sent, can have been there at the call. */
     uint64_t limit = conn->rank == ep->rank ? rnl_tx_position(&conn->pair.tx[lane]) : (r->line + r->mask + 1) * 8;
     conn->stuck[lane] = RNL_STUCK_NOT;
     do {
-        unsigned acklane = RNL_HEAD_ACKLANE(h), step;
+        unsigned acklane = RNL_HEAD_ACKLANE(h);
         if (RNL_UNLIKELY(acklane >= RNL_LANES || rnl_tx_acked(&conn->pair.tx[acklane], RNL_HEAD_ACK(h)) < 0)) {
             rnl_ep_broken(ep, conn, "a reading position past what was written");
-            return taken + 1;
+            return;
         }
-        if (RNL_LIKELY(RNL_HEAD_KIND(h) == RNL_LINE_ITEMS))
-            step = take_items(ep, conn, lane, h, max, bytes, quit);
-        else
-            step = take_other(ep, conn, lane, h, bytes, quit);
-        taken += step;
-        look_after(ep, conn, r);
-        if (ep->quit) {
-            ep->quit = 0;
-            *quit = 1;
+        if (RNL_LIKELY(RNL_HEAD_KIND(h) == RNL_LINE_ITEMS)) {
+            take_items(ep, conn, lane, h, t);
+        } else {
+            t->things += take_other(ep, conn, lane, h, t);
+            if (ep->quit) {
+                ep->quit = 0;
+                t->quit = 1;
+            }
         }
-        if (!step || *quit || *bytes >= max || conn->stuck[lane] || conn->broken || rnl_rx_position(r) >= limit)
-            break;
+        if (RNL_UNLIKELY(r->told)) {
+            r->told = 0;
+            rnl_ep_told(ep, conn);
+        }
+        if (RNL_UNLIKELY(t->quit | conn->stuck[lane] | conn->broken) || t->bytes >= t->max || rnl_rx_position(r) >= limit)
+            return;
         h = rnl_rx_peek(r);
     } while (h);
-    look_after(ep, conn, r);
-    return taken;
 }

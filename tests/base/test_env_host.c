@@ -249,7 +249,7 @@ static void without_membarrier_there_is_no_fence(void **state)
         assert_int_equal(rnl_host_heavy_fence(&env), 0);
 }
 
-enum { ROUNDS = 20000 };
+enum { ROUNDS = 100000 };
 static struct { /* a line each */
     _Alignas(64) _Atomic uint32_t meet[2][16];
     _Alignas(64) _Atomic uint32_t said[2][16]; /* by light, by heavy */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_bench.c - what `runnel bench` computes and how it steers its processes, without a launcher: the floors measure, wrong bytes and wrong
- * counts are noticed, rows are the medians they claim to be. Never judges a time. */
+ * test_bench.c - what `runnel bench` computes and how it steers its processes, without a launcher: the floors measure,
+ * wrong bytes and wrong counts are noticed, rows are the medians they claim to be. Never judges a time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,6 +19,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -50,7 +51,8 @@ static void sizes_are_read_and_written(void **state)
         const char *text;
         uint64_t bytes;
     } good[] = {{"8", 8}, {"64K", 65536}, {"1M", 1 << 20}, {"3k", 3072}, {"0", 0}};
-    static const char *const bad[] = {"", "K", "-1", "8x", "8KK", "1.5K", " 8", "99999999999999999999", "18446744073709551615M"};
+    static const char *const bad[] = {
+        "", "K", "-1", "8x", "8KK", "1.5K", " 8", "99999999999999999999", "18446744073709551615M"};
     char text[24];
     uint64_t bytes;
     (void)state;
@@ -197,9 +199,11 @@ static void what_was_not_seen_is_said(void **state)
     round_of(add(&p, BENCH_LATENCY, 65536), BENCH_NEAR, 1234567, 1234567, 12345678);
     assert_int_equal(bench_rows(&p, false, &row, &n), 0);
     char *json = printed(bench_report_json, row, n), *table = printed(bench_report_table, row, n);
-    assert_non_null(strstr(json, "{\"test\":\"latency\",\"api\":\"fm\",\"transport\":\"shm\",\"bytes\":65536,\"value\":1.23457e+07,"
-                                 "\"unit\":\"ns\",\"floor\":1.23457e+06,\"ratio\":10,\"placement\":\"near\",\"rounds\":1,"));
-    assert_non_null(strstr(json, "\"value\":null,\"unit\":\"ns\",\"floor\":null,\"ratio\":null,\"placement\":\"far\",\"rounds\":0"));
+    assert_non_null(
+        strstr(json, "{\"test\":\"latency\",\"api\":\"fm\",\"transport\":\"shm\",\"bytes\":65536,\"value\":1.23457e+07,"
+                     "\"unit\":\"ns\",\"floor\":1.23457e+06,\"ratio\":10,\"placement\":\"near\",\"rounds\":1,"));
+    assert_non_null(strstr(
+        json, "\"value\":null,\"unit\":\"ns\",\"floor\":null,\"ratio\":null,\"placement\":\"far\",\"rounds\":0"));
     assert_non_null(strstr(table, "near: a cache line crosses in 50 ns\n"));
     assert_non_null(strstr(table, "far: not seen in this run\n"));
     for (char *line = strtok(table, "\n"); line; line = strtok(NULL, "\n"))
@@ -238,14 +242,21 @@ static void on_piece(struct raw_end *e, const void *payload, uint32_t len)
 
 static void raw_ring_delivers_in_order(void **state)
 {
-    static struct raw_direction direction[2];
     static unsigned char message[70000];
+    struct raw_direction *direction[2];
     struct raw_end a, b;
     uint64_t sent = 0;
     unsigned seed = 1;
     (void)state;
-    raw_start(&a, &direction[0], &direction[1]);
-    raw_start(&b, &direction[1], &direction[0]);
+    for (int i = 0; i < 2; i++) { /* what goes past the end faults */
+        unsigned char *at =
+            mmap(NULL, sizeof **direction + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        assert_true(at != MAP_FAILED);
+        assert_int_equal(mprotect(at + sizeof **direction, 4096, PROT_NONE), 0);
+        direction[i] = (void *)at;
+    }
+    raw_start(&a, direction[0], direction[1]);
+    raw_start(&b, direction[1], direction[0]);
     a.copy_in = b.copy_in = floor_copy_in(0);
     a.copy_out = b.copy_out = floor_copy_out();
     for (unsigned h = 0; h < RAW_HANDLERS; h++)
@@ -266,6 +277,8 @@ static void raw_ring_delivers_in_order(void **state)
         assert_int_equal(echo.next, sent);
         assert_int_equal(echo.wrong, 0);
     }
+    for (int i = 0; i < 2; i++)
+        munmap(direction[i], sizeof **direction + 4096);
 }
 
 static void an_area_of_another_build_is_refused(void **state)
@@ -374,7 +387,8 @@ static void floors_measure_every_test(void **state)
     assert_int_equal(n, placements * 16);
     for (size_t i = 0; i < n; i++)
         if (row[i].rounds)
-            assert_true(row[i].value > 0 && isfinite(row[i].value) && row[i].floor == row[i].value && row[i].probe_ns > 0);
+            assert_true(row[i].value > 0 && isfinite(row[i].value) && row[i].floor == row[i].value &&
+                        row[i].probe_ns > 0);
     free(row);
     finish(&p, true);
 }
@@ -425,6 +439,27 @@ static void a_lost_or_doubled_message_is_an_error(void **state)
     expect_failure(&api, BENCH_RATE, "arrived with sum");
 }
 
+static int stream_to_a_late_reader(struct bench_side *s, uint64_t n)
+{
+    if (s->side == 1)
+        usleep(20000);
+    return bench_api_raw.stream(s, n);
+}
+
+static void a_full_ring_makes_the_sender_wait(void **state)
+{
+    struct bench_api api = bench_api_raw;
+    struct pair p;
+    (void)state;
+    api.stream = stream_to_a_late_reader;
+    start(&p, &api, 1);
+    for (uint64_t bytes = 8; bytes <= 800; bytes *= 10) {
+        bench_pair_order(&p.area->pair[0], &(struct bench_order){.test = BENCH_RATE, .bytes = bytes, .count = 300000});
+        assert_int_equal(bench_pair_wait(&p.area->pair[0], 20000, both_live, &p), 0);
+    }
+    finish(&p, true);
+}
+
 static void a_pair_that_dies_ends_the_run(void **state)
 {
     struct pair p;
@@ -454,6 +489,7 @@ int main(void)
         cmocka_unit_test(floors_measure_every_test),
         cmocka_unit_test(wrong_bytes_are_an_error),
         cmocka_unit_test(a_lost_or_doubled_message_is_an_error),
+        cmocka_unit_test(a_full_ring_makes_the_sender_wait),
         cmocka_unit_test(a_pair_that_dies_ends_the_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

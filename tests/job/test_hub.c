@@ -125,7 +125,7 @@ static void who_leaves_without_finishing_is_dead_to_the_others(void **state)
 {
     (void)state;
     rnl_hub *hub;
-    rnl_hub_new(3, &hub);
+    assert_int_equal(rnl_hub_new(3, &hub), 0);
     struct rnl_env *a = member(hub, 0), *b = member(hub, 1);
     int fd = b->ops->fd(b), segment;
     assert_true(fd >= 0);
@@ -234,7 +234,7 @@ static void threads_close_together_although_some_die(void **state)
     for (int round = 0; round < 10; round++) {
         struct member m[THREADS] = {{0}};
         rnl_hub *hub;
-        rnl_hub_new(THREADS, &hub);
+        assert_int_equal(rnl_hub_new(THREADS, &hub), 0);
         for (uint32_t i = 0; i < THREADS; i++) {
             m[i].hub = hub;
             m[i].rank = i;
@@ -254,7 +254,7 @@ static void a_fork_leaves_the_hub_alone(void **state)
 {
     (void)state;
     rnl_hub *hub;
-    rnl_hub_new(2, &hub);
+    assert_int_equal(rnl_hub_new(2, &hub), 0);
     struct rnl_env *a = member(hub, 0), *b = member(hub, 1);
     pid_t pid = fork();
     if (pid == 0) {

@@ -50,6 +50,12 @@
 #define STACKS (NP - 1)
 #endif
 
+#ifdef SELF
+#define PEER(q) true /* a process may talk to itself */
+#else
+#define PEER(q) ((q) != me)
+#endif
+
 /* What a program may send. */
 #define SHORT 1
 #define REQUEST 2   /* short, may be answered */
@@ -62,11 +68,13 @@
 #define OVERLAP 256 /* medium: after its first packet the sender sends a long one to somebody else */
 #define KEPT 512    /* short, its handler may keep it */
 #define ASK_WAIT 1024 /* short request; the program waits for the answer before it does anything else, frees included */
+#define HOLD 4096   /* medium: its handler opens a stream to the third process on the first packet and ends it when it returns */
+#define HOLD_OVERLAP 8192 /* both */
 #define GET 2048    /* long request: after its first packet the sender does a lane-2 get to the same peer and waits for it */
 #ifndef KINDS
 #define KINDS (SHORT + REQUEST + FORWARD + MEDIUM + LONG + LONG_REQUEST + HALF)
 #endif
-#define MAY(kind) ((KINDS / (kind)) % 2 == 1 && todo > 0 && pc == TOP)
+#define MAY(kind) (((KINDS) / (kind)) % 2 == 1 && todo > 0 && pc == TOP && !waits)
 
 /* What a packet says: flags, and packets left in its message, this one included. */
 #define ANSWERED 4  /* may be answered on lane 1 */
@@ -75,10 +83,12 @@
 #define IS_ANSWER 32 /* that answer */
 #define FORWARDS 64
 #define KEEPS 128
+#define HOLDS 512
 #define PASSING 256 /* whole, between the packets of an open message */
 #define LEFT(x) ((x) & 3)
 #define HAS(x, flag) (((x) & (flag)) != 0)
 
+#define THIRD(q) (3 - me - (q))
 #define IX(p, q) ((p) * NP + (q))
 #define ALL (NP * NP)
 /* Lane 0, p to q. */
@@ -107,13 +117,18 @@ bit got[ALL];        /* its answer, on lane 1, p to q */
 byte later[ALL];
 byte later_answer[ALL];
 
+/* Room that a suspended handler of q has reserved in its open stream to the third process: index p to q of what it handles. */
+bit holding[ALL];
+bit promised[ALL];   /* the same by the lane it is in */
+
 byte stacks[NP];
 bit answered[NP];    /* the answer on lane 0 is here */
 bit served[NP];      /* the get is done */
-byte todo_of[NP];
-byte busy_programs;
+bit finished[NP];    /* its program has sent all it had to */
 
-#define ROOM(p, q) (count[IX(p, q)] < RING && count[IX(p, q)] + collected[IX(p, q)] + kept[IX(p, q)] < GRANT)
+#define ROOM(p, q)                                                                                                          \
+    (count[IX(p, q)] + promised[IX(p, q)] < RING &&                                                                           \
+     count[IX(p, q)] + promised[IX(p, q)] + collected[IX(p, q)] + kept[IX(p, q)] < GRANT)
 #define FITS(p, q) (LEFT(first[IX(p, q)]) <= GRANT - kept[IX(p, q)])
 #ifdef BUG_NO_STANDING_GRANT
 /* Lane 1 has what lane 0 leaves of one pool; lane 0 has its minimum of one packet. */
@@ -141,6 +156,7 @@ byte busy_programs;
 
 inline put(q, what)
 {
+    printf("%d: packet to %d, flags %d, %d left\n", me, q, (what) - LEFT(what), LEFT(what));
     assert(ROOM(me, q));
 #if RING > 1
     if
@@ -171,7 +187,7 @@ inline send_inside(q, what, left)
 #ifdef BUG_HANDLER_WAITS
     :: else -> assert(!waits); waits = 1; wait_for = q; wait_what = what
 #else
-    :: else -> left[IX(me, q)]++
+    :: else -> left++; printf("%d: handler finds no room or busy to %d, leaves it to the program\n", me, q)
 #endif
     fi
 }
@@ -187,11 +203,14 @@ inline reply(p)
     assert(answers[IX(me, p)] < ANSWERS); /* an answer never waits */
     answers[IX(me, p)]++;
 #endif
+    printf("%d: answers %d on lane 1\n", me, p);
     incoming[IX(p, me)] = incoming[IX(p, me)] - ANSWERED
 }
 /* The handler's code for the first packet of a message from p. */
 inline handle_first(p)
 {
+    printf("%d: handler of a message from %d starts, flags %d, %d packets, stacks free %d\n", me, p,
+        incoming[IX(p, me)] - LEFT(incoming[IX(p, me)]), LEFT(incoming[IX(p, me)]), stacks[me]);
 #ifndef BUG_REPLY_NO_RESERVE
     if
     :: HAS(incoming[IX(p, me)], ANSWERED) -> assert(ANSWER_FITS(me, p)); reserved[IX(me, p)]++
@@ -204,13 +223,18 @@ inline handle_first(p)
     :: !HAS(incoming[IX(p, me)], ANSWERED)
     fi;
     if
-    :: HAS(incoming[IX(p, me)], EARLY0) -> send_inside(p, IS_ANSWER, later_answer)
+    :: HAS(incoming[IX(p, me)], EARLY0) -> send_inside(p, IS_ANSWER, later_answer[IX(me, p)])
+#if NP > 2
+    :: HAS(incoming[IX(p, me)], HOLDS) && ROOM(me, THIRD(p)) && !open[IX(me, THIRD(p))] ->
+        holding[IX(p, me)] = 1; promised[IX(me, THIRD(p))] = 1; open[IX(me, THIRD(p))] = 1
+#endif
     :: else
     fi
 }
 /* Its code from the last packet to its return. */
 inline handle_last(p)
 {
+    printf("%d: handler of the message from %d returns\n", me, p);
     if
     :: HAS(incoming[IX(p, me)], ANSWERED) -> reply(p) /* the handler's, or the library's empty one */
 #ifdef BUG_NO_EMPTY_ANSWER
@@ -221,13 +245,21 @@ inline handle_last(p)
     if
     :: HAS(incoming[IX(p, me)], FORWARDS) ->
         if
-        :: send_inside((me + 1) % NP, 0, later)
+        :: true -> send_inside((me + 1) % NP, 0, later[IX(me, (me + 1) % NP)])
 #if NP > 2
-        :: send_inside((me + 2) % NP, 0, later)
+        :: true -> send_inside((me + 2) % NP, 0, later[IX(me, (me + 2) % NP)])
 #endif
         fi
     :: else
     fi;
+#if NP > 2
+    if
+    :: holding[IX(p, me)] ->
+        holding[IX(p, me)] = 0; promised[IX(me, THIRD(p))] = 0; open[IX(me, THIRD(p))] = 0;
+        put(THIRD(p), 1)
+    :: else
+    fi;
+#endif
     if
     :: HAS(incoming[IX(p, me)], IS_ANSWER) -> answered[me] = 1
     :: else
@@ -258,42 +290,43 @@ inline handle_last(p)
 #endif
 
 #define LANE0_FROM(p)                                                                                                       \
-    :: atomic { p != me && HANDLERS && NEW(p) && AT_LAST(p) -> /* whole: on the caller's stack */                             \
+    :: atomic { PEER(p) && HANDLERS && NEW(p) && AT_LAST(p) -> /* whole: on the caller's stack */                             \
             incoming[IX(p, me)] = first[IX(p, me)]; drop_first(p); handle_first(p); handle_last(p) }                          \
-    :: atomic { p != me && HANDLERS && NEW(p) && !AT_LAST(p) && stacks[me] > 0 ->                                             \
+    :: atomic { PEER(p) && HANDLERS && NEW(p) && !AT_LAST(p) && stacks[me] > 0 ->                                             \
             stacks[me]--; handler[IX(p, me)] = SUSPENDED;                                                                     \
             incoming[IX(p, me)] = first[IX(p, me)]; drop_first(p); handle_first(p) }                                          \
-    :: atomic { p != me && HANDLERS && count[IX(p, me)] > 0 && handler[IX(p, me)] == IDLE && !AT_LAST(p) &&                   \
+    :: atomic { PEER(p) && HANDLERS && count[IX(p, me)] > 0 && handler[IX(p, me)] == IDLE && !AT_LAST(p) &&                   \
             stacks[me] == 0 && COLLECTABLE(p) ->                                                                              \
             handler[IX(p, me)] = COLLECTING;                                                                                  \
-            incoming[IX(p, me)] = first[IX(p, me)]; drop_first(p); collected[IX(p, me)]++ }                                   \
-    :: atomic { p != me && HANDLERS && handler[IX(p, me)] == SUSPENDED && count[IX(p, me)] > 0 && TAKES(p) &&                 \
+            incoming[IX(p, me)] = first[IX(p, me)]; drop_first(p); collected[IX(p, me)]++;                                     \
+            printf("%d: no stack for the message from %d, collects\n", me, p) }                                                \
+    :: atomic { PEER(p) && HANDLERS && handler[IX(p, me)] == SUSPENDED && count[IX(p, me)] > 0 && TAKES(p) &&                 \
             !HAS(first[IX(p, me)], PASSING) ->                                                                                \
             if                                                                                                                \
             :: AT_LAST(p) -> drop_first(p); handler[IX(p, me)] = IDLE; stacks[me]++; handle_last(p)                           \
             :: else -> drop_first(p)                                                                                          \
             fi }                                                                                                              \
-    :: atomic { p != me && HANDLERS && handler[IX(p, me)] == COLLECTING && count[IX(p, me)] > 0 && !AT_LAST(p) ->             \
+    :: atomic { PEER(p) && HANDLERS && handler[IX(p, me)] == COLLECTING && count[IX(p, me)] > 0 && !AT_LAST(p) ->             \
             drop_first(p); collected[IX(p, me)]++ }                                                                           \
-    :: atomic { p != me && HANDLERS && handler[IX(p, me)] == COLLECTING && count[IX(p, me)] > 0 && AT_LAST(p) &&              \
+    :: atomic { PEER(p) && HANDLERS && handler[IX(p, me)] == COLLECTING && count[IX(p, me)] > 0 && AT_LAST(p) &&              \
             !HAS(first[IX(p, me)], PASSING) && MAY_RUN(p, incoming[IX(p, me)]) ->                                             \
             drop_first(p); collected[IX(p, me)] = 0; handler[IX(p, me)] = IDLE; handle_first(p); handle_last(p) }             \
     COLLECTING_TO_STACK(p)                                                                                                    \
     PASSING_FROM(p)                                                                                                           \
-    :: atomic { p != me && LANE1 && answers[IX(p, me)] > 0 -> answers[IX(p, me)]--; owed[IX(me, p)]-- }                       \
+    :: atomic { PEER(p) && LANE1 && answers[IX(p, me)] > 0 -> answers[IX(p, me)]--; owed[IX(me, p)]-- }                       \
     LANE2_FROM(p)
 
 #ifdef BUG_WHOLE_ONLY
 #define COLLECTING_TO_STACK(p)
 #else
 #define COLLECTING_TO_STACK(p)                                                                                              \
-    :: atomic { p != me && HANDLERS && handler[IX(p, me)] == COLLECTING && stacks[me] > 0 && MAY_RUN(p, incoming[IX(p, me)]) -> \
+    :: atomic { PEER(p) && HANDLERS && handler[IX(p, me)] == COLLECTING && stacks[me] > 0 && MAY_RUN(p, incoming[IX(p, me)]) -> \
             stacks[me]--; handler[IX(p, me)] = SUSPENDED; collected[IX(p, me)] = 0; handle_first(p) }
 #endif
 #ifdef PASS
 /* Its handler runs at once, beside the one that is suspended. */
 #define PASSING_FROM(p)                                                                                                     \
-    :: atomic { p != me && HANDLERS && handler[IX(p, me)] != IDLE && count[IX(p, me)] > 0 && HAS(first[IX(p, me)], PASSING) -> \
+    :: atomic { PEER(p) && HANDLERS && handler[IX(p, me)] != IDLE && count[IX(p, me)] > 0 && HAS(first[IX(p, me)], PASSING) -> \
             if                                                                                                                \
             :: HAS(first[IX(p, me)], IS_ANSWER) -> answered[me] = 1                                                           \
             :: else                                                                                                           \
@@ -302,10 +335,10 @@ inline handle_last(p)
 #else
 #define PASSING_FROM(p)
 #endif
-#if (KINDS) >= GET
+#if ((KINDS) / GET) % 2
 #define LANE2_FROM(p)                                                                                                       \
-    :: atomic { p != me && get[IX(p, me)] && GET_FITS(me, p) -> get[IX(p, me)] = 0; got[IX(me, p)] = 1 }                      \
-    :: atomic { p != me && got[IX(p, me)] -> got[IX(p, me)] = 0; served[me] = 1 }
+    :: atomic { PEER(p) && get[IX(p, me)] && GET_FITS(me, p) -> get[IX(p, me)] = 0; got[IX(me, p)] = 1 }                      \
+    :: atomic { PEER(p) && got[IX(p, me)] -> got[IX(p, me)] = 0; served[me] = 1 }
 #else
 #define LANE2_FROM(p)
 #endif
@@ -317,14 +350,16 @@ inline handle_last(p)
 #define STREAM2 3 /* in a piece of the second stream */
 #define ASKED 4
 #define GETTING 5
+#define BEGINNING 6 /* the way is busy */
+#define BEGINNING2 7
 
 #ifdef BUG_SEND_NO_HANDLERS
-#define HANDLERS (!waits && pc != STREAM && pc != STREAM2)
+#define HANDLERS (!waits && pc != STREAM && pc != STREAM2 && pc != BEGINNING && pc != BEGINNING2)
 #else
 #define HANDLERS (!waits)
 #endif
 #ifdef BUG_SEND_NO_LANE1
-#define LANE1 (!waits && pc != STREAM && pc != STREAM2)
+#define LANE1 (!waits && pc != STREAM && pc != STREAM2 && pc != BEGINNING && pc != BEGINNING2)
 #else
 #define LANE1 (!waits)
 #endif
@@ -339,29 +374,42 @@ inline handle_last(p)
 #define MAY_SEND_LATER (!waits && (pc == TOP || pc == WAITING))
 #endif
 
-#define BEGIN(q, flags, packets)                                                                                            \
-    dest = q; what = flags; left = packets; started = 0; open[IX(me, q)] = 1; pc = STREAM; todo--
-#define BEGIN_ASK(q, flags, packets) BEGIN(q, ANSWERED + flags, packets); owed[IX(me, q)]++
+inline begin(q, flags, packets)
+{
+    printf("%d: program begins to %d, flags %d, %d packets\n", me, q, flags, packets);
+    dest = q; what = flags; left = packets; started = 0; todo--;
+    if
+    :: open[IX(me, q)] -> pc = BEGINNING /* by a handler that is suspended */
+    :: else -> open[IX(me, q)] = 1; pc = STREAM
+    fi
+}
+inline begin_ask(q, flags, packets)
+{
+    begin(q, ANSWERED + flags, packets);
+    owed[IX(me, q)]++
+}
 
 #define PROGRAM_TO(q)                                                                                                       \
-    :: atomic { q != me && MAY(SHORT) -> BEGIN(q, 0, 1) }                                                                     \
-    :: atomic { q != me && MAY(REQUEST) && MAY_ASK(q) -> BEGIN_ASK(q, 0, 1) }                                                 \
-    :: atomic { q != me && MAY(FORWARD) -> BEGIN(q, FORWARDS, 1) }                                                            \
-    :: atomic { q != me && MAY(MEDIUM) -> BEGIN(q, 0, 2) }                                                                    \
-    :: atomic { q != me && MAY(LONG) -> BEGIN(q, 0, 3) }                                                                      \
-    :: atomic { q != me && MAY(LONG_REQUEST) && MAY_ASK(q) -> BEGIN_ASK(q, 0, 3) }                                            \
-    :: atomic { q != me && MAY(HALF) && MAY_ASK(q) -> BEGIN_ASK(q, EARLY, 2); then = WAITING }                                \
-    :: atomic { q != me && MAY(FM_HALF) -> BEGIN(q, EARLY0, 2); then = WAITING; answered[me] = 0 }                            \
-    :: atomic { q != me && MAY(OVERLAP) -> BEGIN(q, 0, 2); then = STREAM2 }                                                   \
-    :: atomic { q != me && MAY(KEPT) -> BEGIN(q, KEEPS, 1) }                                                                  \
-    :: atomic { q != me && MAY(ASK_WAIT) && MAY_ASK(q) -> BEGIN_ASK(q, 0, 1); then = ASKED }                                  \
-    :: atomic { q != me && MAY(GET) && MAY_ASK(q) -> BEGIN_ASK(q, 0, 3); then = GETTING }                                     \
+    :: atomic { PEER(q) && MAY(SHORT) -> begin(q, 0, 1) }                                                                     \
+    :: atomic { PEER(q) && MAY(REQUEST) && MAY_ASK(q) -> begin_ask(q, 0, 1) }                                                 \
+    :: atomic { PEER(q) && MAY(FORWARD) -> begin(q, FORWARDS, 1) }                                                            \
+    :: atomic { PEER(q) && MAY(MEDIUM) -> begin(q, 0, 2) }                                                                    \
+    :: atomic { PEER(q) && MAY(LONG) -> begin(q, 0, 3) }                                                                      \
+    :: atomic { PEER(q) && MAY(LONG_REQUEST) && MAY_ASK(q) -> begin_ask(q, 0, 3) }                                            \
+    :: atomic { PEER(q) && MAY(HALF) && MAY_ASK(q) -> begin_ask(q, EARLY, 2); then = WAITING }                                \
+    :: atomic { PEER(q) && MAY(FM_HALF) -> begin(q, EARLY0, 2); then = WAITING; answered[me] = 0 }                            \
+    :: atomic { q != me && MAY(OVERLAP) -> begin(q, 0, 2); then = BEGINNING2 }                                                   \
+    :: atomic { PEER(q) && MAY(HOLD) -> begin(q, HOLDS, 2) }                                                             \
+    :: atomic { q != me && MAY(HOLD_OVERLAP) -> begin(q, HOLDS, 2); then = BEGINNING2 }                      \
+    :: atomic { PEER(q) && MAY(KEPT) -> begin(q, KEEPS, 1) }                                                                  \
+    :: atomic { PEER(q) && MAY(ASK_WAIT) && MAY_ASK(q) -> begin_ask(q, 0, 1); then = ASKED }                                  \
+    :: atomic { PEER(q) && MAY(GET) && MAY_ASK(q) -> begin_ask(q, 0, 3); then = GETTING }                                     \
     /* what handlers left, one at a time */                                                                                   \
-    :: atomic { q != me && MAY_SEND_LATER && later[IX(me, q)] > 0 && ROOM(me, q) && WAY_FREE(q) ->                            \
+    :: atomic { PEER(q) && MAY_SEND_LATER && later[IX(me, q)] > 0 && ROOM(me, q) && WAY_FREE(q) ->                            \
             later[IX(me, q)]--; put(q, 1 + (open[IX(me, q)] -> PASSING : 0)) }                                                \
-    :: atomic { q != me && MAY_SEND_LATER && later_answer[IX(me, q)] > 0 && ROOM(me, q) && WAY_FREE(q) ->                     \
+    :: atomic { PEER(q) && MAY_SEND_LATER && later_answer[IX(me, q)] > 0 && ROOM(me, q) && WAY_FREE(q) ->                     \
             later_answer[IX(me, q)]--; put(q, IS_ANSWER + 1 + (open[IX(me, q)] -> PASSING : 0)) }                             \
-    :: atomic { q != me && pc == TOP && !waits && kept[IX(q, me)] > 0 -> kept[IX(q, me)]-- }
+    :: atomic { PEER(q) && pc == TOP && !waits && kept[IX(q, me)] > 0 -> kept[IX(q, me)]-- }
 
 proctype process(byte me)
 {
@@ -380,6 +428,7 @@ end:
     LANE0_FROM(2)
     PROGRAM_TO(2)
 #endif
+    :: atomic { pc == BEGINNING && !waits && !open[IX(me, dest)] -> open[IX(me, dest)] = 1; pc = STREAM }
     :: atomic { pc == STREAM && !waits && ROOM(me, dest) ->
             put(dest, what + left);
             left--;
@@ -388,7 +437,6 @@ end:
                 if
                 :: then != 0 && then != ASKED -> pc = then; then = 0;
                     if
-                    :: pc == STREAM2 -> left2 = 3; open[IX(me, 3 - me - dest)] = 1
                     :: pc == GETTING -> served[me] = 0; get[IX(me, dest)] = 1
                     :: else
                     fi
@@ -405,11 +453,12 @@ end:
             :: else
             fi }
 #if NP > 2
-    :: atomic { pc == STREAM2 && !waits && ROOM(me, 3 - me - dest) ->
-            put(3 - me - dest, left2);
+    :: atomic { pc == BEGINNING2 && !waits && !open[IX(me, THIRD(dest))] -> open[IX(me, THIRD(dest))] = 1; left2 = 3; pc = STREAM2 }
+    :: atomic { pc == STREAM2 && !waits && ROOM(me, THIRD(dest)) ->
+            put(THIRD(dest), left2);
             left2--;
             if
-            :: left2 == 0 -> open[IX(me, 3 - me - dest)] = 0; pc = STREAM
+            :: left2 == 0 -> open[IX(me, THIRD(dest))] = 0; pc = STREAM
             :: else
             fi }
 #endif
@@ -423,6 +472,35 @@ end:
 #ifdef BUG_REPLY_NO_RESERVE
     :: atomic { waits && ANSWER_FITS(me, wait_for) -> answers[IX(me, wait_for)]++; waits = 0; wait_for = 0; wait_what = 0 }
 #endif
-    :: atomic { pc == TOP && todo == 0 && !waits && !todo_of[me] -> todo_of[me] = 1 }
+    :: atomic { pc == TOP && todo == 0 && !finished[me] -> finished[me] = 1 }
     od
+}
+
+#define ONE_DONE(i)                                                                                                         \
+    (count[i] == 0 && handler[i] == IDLE && collected[i] == 0 && kept[i] == 0 && answers[i] == 0 && reserved[i] == 0 &&       \
+     owed[i] == 0 && !get[i] && !got[i] && later[i] == 0 && later_answer[i] == 0 && !open[i])
+
+init
+{
+    byte i;
+    atomic {
+        do
+        :: i < NP -> stacks[i] = STACKS; run process(i); i++
+        :: else -> break
+        od;
+        i = 0
+    }
+    timeout; /* nothing moves any more */
+    d_step {
+        do
+        :: i < NP -> assert(finished[i] && stacks[i] == STACKS); i++
+        :: else -> break
+        od;
+        i = 0;
+        do
+        :: i < ALL -> assert(ONE_DONE(i)); i++
+        :: else -> break
+        od;
+        i = 0
+    }
 }

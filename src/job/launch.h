@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * launch.h - starts the ranks of a job on this host, is their agent, their terminal and their undertaker. Part of the
+ * `runnel` command, not of the library: prints to standard error, and lives as long as the job.
+ *
+ *   launch.c    the loop: signals, exits, deadlines, the exit status
+ *   spawn.c     from a name to a running process
+ *   console.c   the ranks' output: whole lines, back-pressure
+ *   input.c     a terminal's input for rank 0
+ *   bind.c      which core for which rank */
+#ifndef RNL_JOB_LAUNCH_H
+#define RNL_JOB_LAUNCH_H
+
+#include <stdint.h>
+
+struct rnl_launch {
+    uint32_t size;
+    int bind_core;
+    int tag;
+    int keep_going;
+    uint64_t timeout_ns;      /* 0 = none */
+    const char *timeout_text; /* as it was given */
+    char **argv;              /* the program and its arguments, NULL at the end */
+};
+
+enum { /* exit statuses of the launcher's own, besides those of the ranks */
+       RNL_EXIT_USAGE = 64,
+       RNL_EXIT_SYSTEM = 71,
+       RNL_EXIT_OUTPUT = 74,
+       RNL_EXIT_TIMEOUT = 124,
+       RNL_EXIT_NOT_EXECUTABLE = 126,
+       RNL_EXIT_NOT_FOUND = 127,
+       RNL_EXIT_SIGNAL = 128
+};
+
+/* Runs the job to its end and returns its exit status. Once a process. */
+int rnl_launch(const struct rnl_launch *job);
+
+/* What an epoll event of the launcher is about: the high half of its data; the low half is a rank, a sink or a stream.
+ */
+enum rnl_source {
+    RNL_SOURCE_SIGNALS,
+    RNL_SOURCE_AGENT,
+    RNL_SOURCE_EXIT,
+    RNL_SOURCE_EXEC,
+    RNL_SOURCE_STREAM,
+    RNL_SOURCE_SINK,
+    RNL_SOURCE_INPUT,
+    RNL_SOURCE_INPUT_ROOM
+};
+/* 0 or -errno. */
+int rnl_source_add(int epoll, int fd, enum rnl_source source, uint32_t index, uint32_t events);
+
+#endif

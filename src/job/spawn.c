@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * spawn.c - see spawn.h. A plain fork: the launcher is small. */
+#include "job/spawn.h"
+
+#include "job/launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MISSING, NOT_A_PROGRAM, A_FOLDER, PROGRAM };
+
+static int look_at(const char *path)
+{
+    struct stat st;
+    if (stat(path, &st) < 0)
+        return errno == EACCES ? NOT_A_PROGRAM : MISSING;
+    if (S_ISDIR(st.st_mode))
+        return A_FOLDER;
+    return S_ISREG(st.st_mode) && access(path, X_OK) == 0 ? PROGRAM : NOT_A_PROGRAM;
+}
+
+static int explain(int what, const char *path, char *sentence, size_t room)
+{
+    if (what == A_FOLDER)
+        snprintf(sentence, room, "'%s' is a directory: name a program", path);
+    else if (what == NOT_A_PROGRAM)
+        snprintf(sentence, room, "'%s' may not be executed: make it executable with chmod +x, or name another program",
+                 path);
+    else
+        snprintf(sentence, room, "there is no program '%s': check its name", path);
+    return what == MISSING ? RNL_EXIT_NOT_FOUND : RNL_EXIT_NOT_EXECUTABLE;
+}
+
+int rnl_spawn_find(const char *name, char **path, char *sentence, size_t room)
+{
+    char at[4096];
+    if (name[0] == '\0') {
+        snprintf(sentence, room, "the program has no name: name one behind the options");
+        return RNL_EXIT_NOT_FOUND;
+    }
+    if (strchr(name, '/') != NULL) {
+        int what = look_at(name);
+        if (what != PROGRAM)
+            return explain(what, name, sentence, room);
+        *path = strdup(name);
+        return 0;
+    }
+    const char *dirs = getenv("PATH");
+    int refused = 0;
+    if (dirs == NULL)
+        dirs = "/bin:/usr/bin";
+    for (const char *dir = dirs;; dir++) {
+        size_t n = strcspn(dir, ":");
+        int k =
+            snprintf(at, sizeof at, "%.*s%s%s", (int)n, dir, n > 0 ? "/" : "./", name); /* an empty part means here */
+        if (k > 0 && (size_t)k < sizeof at) {
+            int what = look_at(at);
+            if (what == PROGRAM) {
+                *path = strdup(at);
+                return 0;
+            }
+            refused |= what == NOT_A_PROGRAM;
+        }
+        dir += n;
+        if (*dir == '\0')
+            break;
+    }
+    if (look_at(name) == PROGRAM)
+        snprintf(sentence, room, "there is no program '%s' in PATH, but one here: say ./%s", name, name);
+    else
+        snprintf(sentence, room, "there is no %sprogram '%s' in PATH (%.200s): name it with its path",
+                 refused ? "executable " : "", name, dirs);
+    return refused ? RNL_EXIT_NOT_EXECUTABLE : RNL_EXIT_NOT_FOUND;
+}
+
+static void give_up(const struct rnl_spawn *how, uint32_t rank, int bound)
+{
+    const struct rnl_spawn_failed f = {.rank = rank, .sys_errno = errno, .bound = bound};
+    ssize_t n = write(how->failed, &f, sizeof f); /* whole: it is smaller than PIPE_BUF */
+    _exit(n < 0 ? RNL_EXIT_SYSTEM : RNL_EXIT_NOT_FOUND);
+}
+
+/* As execvp does: a file without a magic number is a shell script. */
+static void execute(const struct rnl_spawn *how)
+{
+    int n = 0;
+    execv(how->path, how->argv);
+    if (errno != ENOEXEC)
+        return;
+    while (how->argv[n] != NULL)
+        n++;
+    char **argv = calloc((size_t)n + 2, sizeof *argv);
+    if (argv == NULL)
+        return;
+    argv[0] = (char *)(uintptr_t) "/bin/sh";
+    argv[1] = (char *)(uintptr_t)how->path;
+    for (int i = 1; i < n; i++)
+        argv[i + 1] = how->argv[i];
+    execv(argv[0], argv);
+}
+
+static void become(const struct rnl_spawn *how, uint32_t rank, pid_t launcher)
+{
+    char door[16];
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != launcher) /* it died before we could say so */
+        _exit(RNL_EXIT_SYSTEM);
+    snprintf(door, sizeof door, "%d", how->door);
+    setrlimit(RLIMIT_NOFILE, &how->descriptors);
+    sigaction(SIGPIPE, &how->on_pipe, NULL);
+    if (how->cpu >= 0) {
+        const size_t bytes = CPU_ALLOC_SIZE(how->cpu + 1);
+        cpu_set_t *set = CPU_ALLOC(how->cpu + 1);
+        if (set == NULL)
+            give_up(how, rank, 0);
+        CPU_ZERO_S(bytes, set);
+        CPU_SET_S(how->cpu, bytes, set);
+        if (sched_setaffinity(0, bytes, set) < 0)
+            give_up(how, rank, 0);
+        CPU_FREE(set);
+    }
+    if ((how->in != STDIN_FILENO && dup2(how->in, STDIN_FILENO) < 0) || dup2(how->out, STDOUT_FILENO) < 0 ||
+        dup2(how->err, STDERR_FILENO) < 0 || fcntl(how->door, F_SETFD, 0) < 0 || setenv("RUNNEL_FD", door, 1) < 0)
+        give_up(how, rank, 1);
+    sigprocmask(SIG_SETMASK, &how->mask, NULL);
+    execute(how);
+    give_up(how, rank, 1);
+}
+
+int rnl_spawn(const struct rnl_spawn *how, uint32_t rank, pid_t *pid)
+{
+    pid_t launcher = getpid();
+    pid_t child = fork();
+    if (child < 0)
+        return -errno;
+    if (child == 0)
+        become(how, rank, launcher);
+    setpgid(child, child); /* here too: a signal to the group must not come too early */
+    *pid = child;
+    return 0;
+}

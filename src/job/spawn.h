@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * spawn.h - from the name of a program to a running rank. */
+#ifndef RNL_JOB_SPAWN_H
+#define RNL_JOB_SPAWN_H
+
+#include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+/* Where execution will find `name`: as it is if it has a slash, else in PATH. 0 and *path (malloced); or an exit
+ * status, 126 or 127, and a sentence with remedy. */
+int rnl_spawn_find(const char *name, char **path, char *sentence, size_t room);
+
+struct rnl_spawn {
+    const char *path;
+    char **argv;
+    int in, out, err; /* become 0, 1, 2 */
+    int door;         /* stays open, its number in RUNNEL_FD */
+    int failed;       /* pipe for struct rnl_spawn_failed, close-on-exec */
+    int cpu;          /* to be bound to, -1 = none */
+    sigset_t mask;
+    struct sigaction on_pipe;
+    struct rlimit descriptors;
+};
+
+struct rnl_spawn_failed {
+    uint32_t rank;
+    int32_t sys_errno;
+    int32_t bound; /* 1 = exec failed, 0 = the binding did */
+};
+
+/* The rank leads a process group of its own and dies with this thread. 0 or -errno; what happens after the fork is told
+ * through `failed`. */
+int rnl_spawn(const struct rnl_spawn *how, uint32_t rank, pid_t *pid);
+
+/* The cores this process may run on, first one thread of each core, then the second ones. Number of them, or -errno. */
+int rnl_bind_cores(int *cpus, int room);
+/* How many there are. */
+int rnl_bind_count(void);
+
+#endif

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# `runnel bench` answers a wrong argument at once with a sentence that says what would be right, on standard error, and status 64.
+set -u
+runnel=${RUNNEL:?}
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+status=0
+
+# refuses NAME TEXT ARGUMENTS...
+refuses() {
+    local name=$1 text=$2 code
+    shift 2
+    timeout 20 "$runnel" bench "$@" >"$out/stdout" 2>"$out/stderr"
+    code=$?
+    if [ $code = 64 ] && [ ! -s "$out/stdout" ] && grep -qF -- "$text" "$out/stderr"; then
+        echo "ok - $name"
+    else
+        echo "not ok - $name: status $code"
+        cat "$out/stdout" "$out/stderr"
+        status=1
+    fi
+}
+
+refuses "a test that does not exist" "latency, rate, bandwidth or all" speed
+refuses "an interface that does not exist" "fm, fm1, native, raw or all" --api mpi
+refuses "an interface that does not exist, in a list" "there is no interface 'mpi'" --api fm,mpi
+refuses "a transport that does not exist" "this release has shm" --transport udp
+refuses "a size that is no number" "whole bytes from 1 to 16M" --size big
+refuses "a size of nothing" "whole bytes from 1 to 16M" --size 0
+refuses "a size that is too large" "whole bytes from 1 to 16M" --size 8,17M
+refuses "an empty size in a list" "whole bytes from 1 to 16M" --size 8,
+refuses "a time that is no number" "seconds from 0.1" --max-time soon
+refuses "a time that is not a number" "seconds from 0.1" --max-time nan
+refuses "no time at all" "seconds from 0.1" --max-time 0
+refuses "a plot of what has none" "ask for one of them too" rate --plot "$out/plots"
+refuses "an option that does not exist" "--help" --fast
+
+if timeout 20 "$runnel" bench --help | grep -q -- --max-time; then
+    echo "ok - --help lists the options on standard output"
+else
+    echo "not ok - --help lists the options on standard output"
+    status=1
+fi
+
+mkdir "$out/bin"
+PATH=$out/bin "$runnel" bench latency --plot "$out/plots" >"$out/stdout" 2>"$out/stderr"
+if [ $? = 1 ] && grep -q 'needs gnuplot.*gnuplot-nox' "$out/stderr" && [ ! -e "$out/plots" ]; then
+    echo "ok - without gnuplot --plot says so before it measures"
+else
+    echo "not ok - without gnuplot --plot says so before it measures"
+    cat "$out/stderr"
+    status=1
+fi
+exit $status

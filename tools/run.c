@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * run.c - `runnel run`: reads the options, hands over to job/launch.c. */
+#include "job/launch.h"
+#include "job/proto.h"
+#include "job/spawn.h"
+#include "tool.h"
+
+#include <argp.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { OPT_BIND = 256, OPT_TAG, OPT_TIMEOUT, OPT_KEEP_GOING };
+static const double longest_timeout_s = 1e9;
+
+static const struct argp_option options[] = {
+    {"ranks", 'n', "N", 0, "Start N processes (default: as many as there are cores to run on)", 0},
+    {"bind", OPT_BIND, "WHERE", 0, "core: bind each process to one core; none: leave it to the system (default)", 0},
+    {"tag-output", OPT_TAG, NULL, 0, "Put the rank before each line of output", 0},
+    {"timeout", OPT_TIMEOUT, "SECONDS", 0, "End the job after this time, with status 124", 0},
+    {"keep-going", OPT_KEEP_GOING, NULL, 0, "Let the others go on when a process fails", 0},
+    {"env", 'x', "NAME[=VALUE]", 0, "Pass this variable of the environment (give it this value first)", 0},
+    {NULL, 0, NULL, 0, NULL, 0},
+};
+
+static void number_of_ranks(struct rnl_launch *job, const char *text, struct argp_state *state)
+{
+    char *end;
+    errno = 0;
+    long n = strtol(text, &end, 10);
+    if (end == text || *end != '\0' || text[0] == ' ')
+        argp_error(state, "-n takes a number of processes, not '%s'", text);
+    else if (errno != 0 || n < 1 || n > RNL_JOB_RANKS_MAX)
+        argp_error(state, "-n %s: a job has 1 to %d processes on a host", text, RNL_JOB_RANKS_MAX);
+    else
+        job->size = (uint32_t)n;
+}
+
+static void timeout(struct rnl_launch *job, const char *text, struct argp_state *state)
+{
+    char *end;
+    double s = strtod(text, &end);
+    if (end == text || *end != '\0' || !isfinite(s) || s <= 0 || s > longest_timeout_s) {
+        argp_error(state, "--timeout takes a number of seconds above 0, not '%s'", text);
+        return;
+    }
+    job->timeout_ns = (uint64_t)(s * 1e9) + 1;
+    job->timeout_text = text;
+}
+
+/* On one host the environment is inherited as it is: a name alone only has to exist. */
+static void variable(const char *text, struct argp_state *state)
+{
+    const char *equals = strchr(text, '=');
+    if (text[0] == '\0' || equals == text) {
+        argp_error(state, "-x takes NAME or NAME=VALUE, not '%s'", text);
+    } else if (equals == NULL) {
+        if (getenv(text) == NULL)
+            argp_error(state, "-x %s: there is no such variable in the environment; give it a value with -x %s=VALUE",
+                       text, text);
+    } else if (putenv((char *)(uintptr_t)text) != 0) {
+        argp_failure(state, RNL_EXIT_SYSTEM, errno, "-x %s", text);
+    }
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct rnl_launch *job = state->input;
+    switch (key) {
+    case 'n':
+        number_of_ranks(job, arg, state);
+        return 0;
+    case OPT_BIND:
+        if (strcmp(arg, "core") != 0 && strcmp(arg, "none") != 0)
+            argp_error(state, "--bind takes core or none, not '%s'", arg);
+        job->bind_core = strcmp(arg, "core") == 0;
+        return 0;
+    case OPT_TAG:
+        job->tag = 1;
+        return 0;
+    case OPT_TIMEOUT:
+        timeout(job, arg, state);
+        return 0;
+    case OPT_KEEP_GOING:
+        job->keep_going = 1;
+        return 0;
+    case 'x':
+        variable(arg, state);
+        return 0;
+    case ARGP_KEY_ARG: /* the program: what follows is its own */
+        job->argv = &state->argv[state->next - 1];
+        state->next = state->argc;
+        return 0;
+    case ARGP_KEY_NO_ARGS:
+        argp_error(state, "name the program to start behind the options");
+        return 0;
+    }
+    return ARGP_ERR_UNKNOWN;
+}
+
+int rnl_tool_run(int argc, char **argv)
+{
+    static const struct argp argp = {
+        .options = options,
+        .parser = parse,
+        .args_doc = "PROGRAM [ARGUMENT...]",
+        .doc = "Start the processes of a job on this host, and end them together.\v"
+               "The exit status is 0 if every process ended with 0, else that of the first failure (128 + S for signal "
+               "S). "
+               "See runnel-run(1).",
+    };
+    struct rnl_launch job = {.size = 0};
+    argp_err_exit_status = RNL_EXIT_USAGE;
+    int e = argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &job);
+    if (e != 0)
+        return RNL_EXIT_USAGE;
+    if (job.size == 0) {
+        int cores = rnl_bind_count();
+        job.size = cores < RNL_JOB_RANKS_MAX ? (uint32_t)cores : RNL_JOB_RANKS_MAX;
+    }
+    /* Programs show progress on standard error, and cannot see through our pipe what it leads to. */
+    if (isatty(STDERR_FILENO))
+        setenv("RUNNEL_TERMINAL", "1", 1);
+    else
+        unsetenv("RUNNEL_TERMINAL");
+    return rnl_launch(&job);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * runnel.c - the `runnel` command: a table of subcommands. To add one: its file, its line in tool.h, its line here. */
+#include "runnel/runnel.h"
+#include "tool.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EXIT_USAGE = 64 };
+
+static const struct subcommand {
+    const char *name, *title, *what;
+    int (*main)(int argc, char **argv);
+} subcommands[] = {
+    {"run", "runnel run", "start the processes of a job", rnl_tool_run},
+};
+enum { SUBCOMMANDS = sizeof subcommands / sizeof subcommands[0] };
+
+static void usage(FILE *to)
+{
+    fputs("Usage: runnel SUBCOMMAND [ARGUMENT...]\n"
+          "User-level messaging for plain Linux clusters.\n\n",
+          to);
+    for (unsigned i = 0; i < SUBCOMMANDS; i++)
+        fprintf(to, "  %-8s %s\n", subcommands[i].name, subcommands[i].what);
+    fputs("\n  runnel SUBCOMMAND --help   what it takes\n"
+          "  runnel --version           which release this is\n",
+          to);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        usage(stderr);
+        return EXIT_USAGE;
+    }
+    const char *name = argv[1];
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-?") == 0 || strcmp(name, "help") == 0) {
+        usage(stdout);
+        return fflush(stdout) == 0 ? 0 : 1;
+    }
+    if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
+        printf("runnel %s\n", rnl_version());
+        return fflush(stdout) == 0 ? 0 : 1;
+    }
+    for (unsigned i = 0; i < SUBCOMMANDS; i++) {
+        if (strcmp(name, subcommands[i].name) != 0)
+            continue;
+        argv[1] = (char *)(uintptr_t)subcommands[i].title; /* for messages about its options */
+        return subcommands[i].main(argc - 1, argv + 1);
+    }
+    fprintf(stderr, "runnel: there is no subcommand '%s'; runnel --help lists them\n", name);
+    return EXIT_USAGE;
+}

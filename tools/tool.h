@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * tool.h - the subcommands of `runnel`, one a file: each gets its own arguments (argv[0] is "runnel NAME") and returns
+ * the exit status. */
+#ifndef RNL_TOOLS_TOOL_H
+#define RNL_TOOLS_TOOL_H
+
+int rnl_tool_run(int argc, char **argv);
+
+#endif
