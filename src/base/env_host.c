@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * env_host.c - the part of an env that every real host has: clock, chance, giving way, the process-wide fence, the
- * distance sensors. Holds no state but a per-thread sample counter; memory sharing and events are the agent's and the
- * hub's. */
+ * distance sensors. Holds no state; memory sharing and events are the agent's and the hub's. */
 #include "base/copy.h"
 #include "base/env.h"
 #include "base/sense.h"
@@ -204,7 +203,7 @@ uint64_t rnl_host_sense_load(struct rnl_env *env, const _Atomic uint64_t *word, 
     return atomic_load_explicit(word, memory_order_acquire); /* pairs with the writer of *word */
 }
 
-/* Correct without: it only lets our own store leave before polling crowds it, which pays when the peer is far. */
+/* After a lone send: lasts as long as getting the line of the store back. Too slow for each one. */
 void rnl_host_sense_fence(struct rnl_env *env, uint8_t *d)
 {
 #if HAVE_TSC

@@ -238,12 +238,16 @@ void rnl_ep_news_slow(struct rnl_endpoint *ep)
 void rnl_ep_ring_bell(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t what)
 {
     struct rnl_pair *p = &conn->pair;
+    if (!p->joined && rnl_pair_joined(p) < 0) {
+        rnl_ep_broken(ep, conn, "its side of the segment has an unknown version");
+        return;
+    }
     if (p->senders_fence) {
         _Atomic uint32_t here = 0;
         atomic_fetch_add_explicit(&here, 1, memory_order_seq_cst); /* F1: a full fence; the receiver has none */
-        if (!rnl_tx_armed(&p->tx[0], what))
-            return;
     }
+    if (!rnl_tx_armed(&p->tx[0], what))
+        return;
     struct rnl_bell *bell = ep->env->bell_of(ep->env, conn->rank);
     if (!bell)
         return;

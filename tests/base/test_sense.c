@@ -164,21 +164,10 @@ static void an_unchanged_value_is_loaded_but_not_sensed(void **state)
     assert_int_equal(d, 121);
 }
 
-static void one_fence_in_64_is_sensed(void **state)
+static void fences_are_sensed(void **state)
 {
-    struct rnl_env host;
-    uint8_t d = 121;
-    int changes = 0;
     (void)state;
-    check_sensor(fences, 64 * 100);
-    rnl_host_facts(&host.facts);
-    for (int i = 0; i < 640;
-         i++) { /* each quick sample lowers the average: it is 60 units high, and falls by a fourth */
-        uint8_t before = d;
-        fences(QUICK, &d, 1);
-        changes += d != before;
-    }
-    assert_int_equal(changes, 10);
+    check_sensor(fences, 100);
 }
 
 int main(void)
@@ -192,7 +181,7 @@ int main(void)
         cmocka_unit_test(preempted_samples_are_dropped),
         cmocka_unit_test(loads_of_changed_values_are_sensed),
         cmocka_unit_test(an_unchanged_value_is_loaded_but_not_sensed),
-        cmocka_unit_test(one_fence_in_64_is_sensed),
+        cmocka_unit_test(fences_are_sensed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

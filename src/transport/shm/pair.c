@@ -37,6 +37,7 @@ int rnl_pair_open(struct rnl_pair *p, struct rnl_env *env, uint32_t rank)
     p->segment = segment;
     p->my_index = (uint8_t)my_index;
     p->their_index = (uint8_t)their_index;
+    p->senders_fence = 1;
     for (unsigned lane = 0; lane < RNL_LANES; lane++) {
         rnl_tx_init(&p->tx[lane], p->mine, p->theirs, lane, colour_of(env->rank, rank));
         rnl_rx_init(&p->rx[lane], p->mine, p->theirs, lane, colour_of(rank, env->rank));
@@ -74,12 +75,16 @@ void rnl_pair_close(struct rnl_pair *p)
     memset(p, 0, sizeof *p);
 }
 
-int rnl_pair_joined(const struct rnl_pair *p)
+int rnl_pair_joined(struct rnl_pair *p)
 {
     uint32_t version = atomic_load_explicit(&p->theirs->version, memory_order_acquire);
     if (version == 0)
         return 0;
-    return version == RNL_SIDE_VERSION ? 1 : RNL_ERR_PEER_BROKEN;
+    if (version != RNL_SIDE_VERSION)
+        return RNL_ERR_PEER_BROKEN;
+    p->joined = 1;
+    p->senders_fence = atomic_load_explicit(&p->theirs->senders_fence, memory_order_relaxed) != 0;
+    return 1;
 }
 
 int rnl_pair_bulk_tx(struct rnl_pair *p, unsigned lane)

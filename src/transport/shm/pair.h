@@ -29,7 +29,8 @@ struct rnl_pair {
     int segment;
     uint8_t my_index, their_index;
     uint8_t distance;      /* env's verdict: RNL_NEAR, RNL_FAR */
-    uint8_t senders_fence; /* they said so */
+    uint8_t senders_fence; /* they said so, or have not opened the segment yet */
+    uint8_t joined;        /* they have */
     uint8_t big_tx, big_rx;
 };
 
@@ -38,8 +39,8 @@ struct rnl_pair {
 int rnl_pair_open(struct rnl_pair *p, struct rnl_env *env, uint32_t rank);
 /* Unmaps everything. Fine on a zeroed pair. */
 void rnl_pair_close(struct rnl_pair *p);
-/* The peer has opened the segment, and with a version we know: 1, 0 = not yet, RNL_ERR_PEER_BROKEN. */
-int rnl_pair_joined(const struct rnl_pair *p);
+/* The peer has opened the segment, with a version we know, and said whether senders must fence: 1, 0 = not yet, RNL_ERR_PEER_BROKEN. */
+int rnl_pair_joined(struct rnl_pair *p);
 
 /* Map a lane's bulk area on first use. 0 or a negative status. */
 int rnl_pair_bulk_tx(struct rnl_pair *p, unsigned lane);

@@ -2,9 +2,9 @@
  *
  * shm.c - packets over a pair of ring directions per peer and lane.
  *
- * Two positions per lane that is received: `look`, how far poll has gone (private; a struct rnl_rx that never tells), and pair.rx, how far
- * the caller has released, which is what the peer is told. A view's token holds both marks behind it, so that a release need not read
- * shared memory:
+ * Two positions per lane that is received: `look`, how far poll has gone (private; a struct rnl_rx that never tells),
+ * and pair.rx, how far the caller has released, which is what the peer is told. A view's token holds both marks behind
+ * it, so that a release need not read shared memory:
  *
  *   bit 0                                  32                                 64
  *   +--------------------------------------+-----------------------------------+
@@ -213,8 +213,8 @@ static int shm_reserve(struct rnl_transport *t, uint32_t rank, unsigned lane, ui
     return left;
 }
 
-/* Publishes `len` payload bytes that lie at `from`, which may be the very place. */
-static void publish(struct shm_peer *p, unsigned lane, unsigned kind, const void *from, unsigned len)
+/* Publishes `len` payload bytes that lie at `from`, which may be the very place. 1, or RNL_ERR_PEER_BROKEN. */
+static int publish(struct shm_peer *p, unsigned lane, unsigned kind, const void *from, unsigned len)
 {
     struct rnl_tx *t = &p->pair.tx[lane];
     rnl_head key = rnl_head_key(kind, 0, len);
@@ -223,11 +223,14 @@ static void publish(struct shm_peer *p, unsigned lane, unsigned kind, const void
         t->n = 0;
     /* Never behind `from`, and no line further than the rooms reserved: an item goes into the open line or the next. */
     unsigned char *at = rnl_tx_place(t, key, len, &fresh);
+    if (at == NULL)
+        return broke(p, "it took back what it had granted");
     if (at != from)
         memmove(at, from, len);
     rnl_pair_publish(&p->pair, lane, key, fresh, lane);
     if (kind != RNL_LINE_ITEMS)
         t->n = 0;
+    return 1;
 }
 
 static int shm_commit(struct rnl_transport *t, uint32_t rank, unsigned lane, const struct rnl_room *room,
@@ -253,16 +256,18 @@ static int shm_commit(struct rnl_transport *t, uint32_t rank, unsigned lane, con
         if (used[i] == 0)
             continue;
         if (o->bytes <= RNL_LINE_PAYLOAD) {
-            publish(p, lane, RNL_LINE_ITEMS, room[i].at, used[i]);
+            status = publish(p, lane, RNL_LINE_ITEMS, room[i].at, used[i]);
         } else {
             struct rnl_extent e = {.start = o->extents[i],
                                    .reserved = used[i],
                                    .published = used[i],
                                    .bound = used[i],
                                    .flags = RNL_EXTENT_FIRST | RNL_EXTENT_LAST | RNL_EXTENT_CLOSED};
-            publish(p, lane, RNL_LINE_EXTENT, &e, sizeof e);
+            status = publish(p, lane, RNL_LINE_EXTENT, &e, sizeof e);
             end = e.start + ((used[i] + 63u) & ~63u);
         }
+        if (status < 0)
+            return status;
         went++;
     }
     if (o->bytes > RNL_LINE_PAYLOAD)
