@@ -5,6 +5,7 @@
 #include "bench_jobs.h"
 #include "machine.h"
 #include "report.h"
+#include "side.h"
 
 #include <argp.h>
 #include <errno.h>
@@ -27,7 +28,7 @@ enum {
     OPTION_PLOT,
     OPTION_CHILD
 };
-static const uint64_t MOST_BYTES = 16 << 20, FM1_MOST_BYTES = 1 << 20;
+static const uint64_t MOST_BYTES = 16 << 20;
 
 struct asked {
     unsigned tests; /* bit per enum bench_test */
@@ -160,7 +161,7 @@ static int complain(const char *text)
 
 static unsigned apis_for(const struct asked *q, uint64_t bytes)
 {
-    return bytes > FM1_MOST_BYTES ? q->apis & ~(1u << BENCH_FM1) : q->apis;
+    return bytes > bench_api_fm1.most_bytes ? q->apis & ~(1u << BENCH_FM1) : q->apis;
 }
 
 static int make_plan(const struct asked *q, struct bench_plan *p)
@@ -207,7 +208,7 @@ static void remarks(FILE *f, const struct asked *q, const struct bench_plan *p)
         flipped += p->unit[i].flipped;
         preempted += p->unit[i].preempted;
         empty += p->unit[i].rounds == 0;
-        no_fm1 += p->unit[i].shown && p->unit[i].bytes > FM1_MOST_BYTES && q->apis & 1u << BENCH_FM1;
+        no_fm1 += p->unit[i].shown && p->unit[i].bytes > bench_api_fm1.most_bytes && q->apis & 1u << BENCH_FM1;
     }
     if (preempted)
         fprintf(f, "%u repetitions were interrupted by other programs and run again.\n", preempted);

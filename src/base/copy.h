@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * copy.h - copies for bulk areas, the instruction chosen at run time by what the processor has (never by -march): what is best differs from
- * memcpy because the other side's core holds the lines (DESIGN.md, bulk copies). */
+ * copy.h - copies for bulk areas, the instruction chosen at run time by what the processor has (never by -march): what
+ * is best differs from memcpy because the other side's core holds the lines (DESIGN.md, bulk copies). */
 #ifndef RNL_BASE_COPY_H
 #define RNL_BASE_COPY_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * env.h - the seam to the world for everything between the interfaces and the system calls: time, chance, sleeping, memory shared with
- * peers of this host, and news about peers. One table per endpoint. The hub (threads of one process), the launcher's agent and the
- * simulator each fill it. Callees never call back into the library.
+ * env.h - the seam to the world for everything between the interfaces and the system calls: time, chance, sleeping,
+ * memory shared with peers of this host, and news about peers. One table per endpoint. The hub (threads of one
+ * process), the launcher's agent and the simulator each fill it. Callees never call back into the library.
  *
  * Nothing else in ring/ .. stream/ reads a clock, draws a random number, sleeps or makes a system call. */
 #ifndef RNL_BASE_ENV_H
@@ -45,18 +45,22 @@ struct rnl_env_ops {
     /* Sleep while *word == expected, until wake, a signal handler ran, or deadline_ns. May return for no reason. */
     void (*park)(struct rnl_env *, _Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns);
     void (*wake)(struct rnl_env *, _Atomic uint32_t *word);
-    /* Order our earlier stores before our later loads as every process of the job sees it (membarrier). Negative: not to be had; senders
-     * then fence. */
+    /* Order our earlier stores before our later loads as every process of the job sees it (membarrier). Negative: not
+     * to be had; senders then fence. */
     int (*heavy_fence)(struct rnl_env *);
-    /* The two distance sensors, slow paths only. *d is that connection's verdict, written here, read by the ring. */
+    /* The two distance sensors, slow paths only. *d is that connection's verdict: bit 0 (enum rnl_distance) is read by
+     * the ring, the rest belongs to the sensors; it begins as 0. sense_load: *word, acquire, timed where it differs
+     * from `last`. sense_fence: a timed fence, to be called after a lone send, now and then. */
     uint64_t (*sense_load)(struct rnl_env *, const _Atomic uint64_t *word, uint64_t last, uint8_t *d);
     void (*sense_fence)(struct rnl_env *, uint8_t *d);
 
     /* -- memory shared with a peer of this host -- */
-    /* The segment of the pair (us, rank): the same one from both sides, made on first use, zero-filled, of exactly `bytes`, and sealed
-     * against changing size where it is a file. May block on the watcher. 0 and *segment >= 0, or a negative rnl_status. */
+    /* The segment of the pair (us, rank): the same one from both sides, made on first use, zero-filled, of exactly
+     * `bytes`, and sealed against changing size where it is a file. May block on the watcher. 0 and *segment >= 0, or a
+     * negative rnl_status. */
     int (*segment_open)(struct rnl_env *, uint32_t rank, size_t bytes, int *segment);
-    /* A part of it, page-aligned, readable and (if `writable`) writable. The hub returns the same address to both sides. */
+    /* A part of it, page-aligned, readable and (if `writable`) writable. The hub returns the same address to both
+     * sides. */
     int (*segment_map)(struct rnl_env *, int segment, size_t offset, size_t bytes, int writable, void **at);
     void (*segment_unmap)(struct rnl_env *, int segment, void *at, size_t bytes);
     void (*segment_close)(struct rnl_env *, int segment);
@@ -64,13 +68,15 @@ struct rnl_env_ops {
     /* -- news -- */
     /* The next event: 1, or 0 = none. Call when *news changed, before sleeping, and every millisecond of polling. */
     int (*event)(struct rnl_env *, struct rnl_event *out);
-    /* We are in close and idle: nothing to send, nothing suspended, all our bytes read. `activity` counts messages sent and handled. */
+    /* We are in close and idle: nothing to send, nothing suspended, all our bytes read. `activity` counts messages sent
+     * and handled. */
     int (*close_report)(struct rnl_env *, uint64_t wave, uint64_t activity);
 
     /* -- event loops -- */
-    int (*fd)(struct rnl_env *);                       /* our descriptor, made on first use; negative rnl_status */
-    void (*fd_drain)(struct rnl_env *);                /* no longer readable */
-    void (*fd_raise)(struct rnl_env *, uint32_t rank); /* make rank's (or our own) descriptor readable; rank has one if its bell says so */
+    int (*fd)(struct rnl_env *);        /* our descriptor, made on first use; negative rnl_status */
+    void (*fd_drain)(struct rnl_env *); /* no longer readable */
+    /* Make rank's (or our own) descriptor readable; rank has one if its bell says so. */
+    void (*fd_raise)(struct rnl_env *, uint32_t rank);
 
     void (*close)(struct rnl_env *); /* leaves the job; the env is freed */
 };
@@ -88,9 +94,10 @@ struct rnl_env {
     const struct rnl_env_ops *ops;
     struct rnl_env_facts facts;
     uint32_t rank, size;
-    uint64_t incarnation;          /* ours: never 0, never used twice in a job */
-    const _Atomic uint32_t *news;  /* changes when event() has something; read with relaxed order in every extract, written rarely */
-    struct rnl_bell *bell;         /* ours */
+    uint64_t incarnation; /* ours: never 0, never used twice in a job */
+    /* Changes when event() has something; read with relaxed order in every extract, written rarely. */
+    const _Atomic uint32_t *news;
+    struct rnl_bell *bell; /* ours */
     struct rnl_bell *(*bell_of)(struct rnl_env *, uint32_t rank);
     char host[64];
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * error.h - the per-thread record behind rnl_last_error(). The function that decides on an error describes it; callers pass it on. */
+ * error.h - the per-thread record behind rnl_last_error(). The function that decides on an error describes it; callers
+ * pass it on. */
 #ifndef RNL_BASE_ERROR_H
 #define RNL_BASE_ERROR_H
 
@@ -8,17 +9,17 @@
 
 #if defined(__GNUC__)
 #define RNL_PRINTF(f, a) __attribute__((format(printf, f, a)))
-#define RNL_COLD __attribute__((cold, noinline))
-#define RNL_LIKELY(x) __builtin_expect(!!(x), 1)
-#define RNL_UNLIKELY(x) __builtin_expect(!!(x), 0)
-#define RNL_INLINE static inline __attribute__((always_inline))
-#define RNL_NOINLINE __attribute__((noinline))
+#define RNL_COLD         __attribute__((cold, noinline))
+#define RNL_LIKELY(x)    __builtin_expect(!!(x), 1)
+#define RNL_UNLIKELY(x)  __builtin_expect(!!(x), 0)
+#define RNL_INLINE       static inline __attribute__((always_inline))
+#define RNL_NOINLINE     __attribute__((noinline))
 #else
 #define RNL_PRINTF(f, a)
 #define RNL_COLD
-#define RNL_LIKELY(x) (x)
+#define RNL_LIKELY(x)   (x)
 #define RNL_UNLIKELY(x) (x)
-#define RNL_INLINE static inline
+#define RNL_INLINE      static inline
 #define RNL_NOINLINE
 #endif
 

@@ -130,7 +130,8 @@ struct rnl_endpoint {
     struct rnl_handler *handler;
     uint32_t handlers;
     uint32_t flags;        /* RNL_SHARED, RNL_NO_RUN_IN_SEND */
-    uint32_t open_streams; /* out streams with composed bytes that may not be visible yet */
+    struct rnl_stream *open_short; /* the out stream that began on the short path, or NULL */
+    uint32_t open_streams;         /* other out streams with composed bytes that may not be visible yet */
     uint32_t posts;        /* queued posts, all peers */
     uint32_t dying;        /* connections that are */
     struct rnl_conn *unsettled; /* published to, not polled since */

@@ -37,24 +37,36 @@ FM_stream *FM_begin_message(unsigned long dest, unsigned long length, unsigned l
     return RNL_LIKELY(s != NULL) ? (FM_stream *)s : begin_slow(dest, length, handler);
 }
 
+static RNL_NOINLINE void piece_slow(rnl_stream *s, const void *buf, unsigned long bytes)
+{
+    if (s->state == RNL_STREAM_SWALLOW)
+        return;
+    int status = rnl_piece(s, buf, bytes);
+    if (status < 0)
+        rnl_fm_send_failed(status, s->conn->rank);
+}
+
 void FM_send_piece(FM_stream *stream, const void *buf, unsigned long bytes)
 {
     rnl_stream *s = (rnl_stream *)stream;
-    if (RNL_UNLIKELY(s->state == RNL_STREAM_SWALLOW))
+    if (RNL_UNLIKELY(!rnl_stream_piece_short(s, buf, bytes)))
+        piece_slow(s, buf, bytes);
+}
+
+static RNL_NOINLINE void end_slow(rnl_stream *s)
+{
+    if (s->state == RNL_STREAM_SWALLOW)
         return;
-    int status = rnl_piece(s, buf, bytes);
-    if (RNL_UNLIKELY(status < 0))
+    int status = rnl_end(s);
+    if (status < 0)
         rnl_fm_send_failed(status, s->conn->rank);
 }
 
 void FM_end_message(FM_stream *stream)
 {
     rnl_stream *s = (rnl_stream *)stream;
-    if (RNL_UNLIKELY(s->state == RNL_STREAM_SWALLOW))
-        return;
-    int status = rnl_end(s);
-    if (RNL_UNLIKELY(status < 0))
-        rnl_fm_send_failed(status, s->conn->rank);
+    if (RNL_UNLIKELY(!rnl_stream_end_short(s)))
+        end_slow(s);
 }
 
 int FM_extract(unsigned long maxbytes)
@@ -67,14 +79,20 @@ int FM_extract(unsigned long maxbytes)
     return bytes > INT_MAX ? INT_MAX : (int)bytes;
 }
 
-void FM_receive(void *buffer, FM_stream *stream, unsigned long bytes)
+static RNL_NOINLINE void receive_slow(void *buffer, rnl_stream *s, unsigned long bytes)
 {
-    rnl_stream *s = (rnl_stream *)stream;
     int status = rnl_receive(s, buffer, bytes);
-    if (RNL_UNLIKELY(status < 0)) {
+    if (status < 0) {
         rnl_fm_error(status, s->conn->rank);
         memset(buffer, 0, bytes);
     }
+}
+
+void FM_receive(void *buffer, FM_stream *stream, unsigned long bytes)
+{
+    rnl_stream *s = (rnl_stream *)stream;
+    if (RNL_UNLIKELY(!rnl_stream_receive_short(s, buffer, bytes)))
+        receive_slow(buffer, s, bytes);
 }
 
 unsigned long FM_register_handler(unsigned long id, FM_handler *h)

@@ -26,6 +26,7 @@ void rnl_tx_init(struct rnl_tx *t, struct rnl_side *mine, const struct rnl_side 
     t->line = colour & t->mask;
     t->line0 = t->line;
     t->acked = (t->line + 1) * 8;
+    t->granted = RNL_GRANT_MIN;
     t->stop = t->line + 1 + t->mask + 1;
 }
 
@@ -54,10 +55,12 @@ static uint64_t tx_used(const struct rnl_tx *t)
     return t->line - t->line0 + t->bulk_head / 64;
 }
 
-static uint64_t tx_granted(const struct rnl_tx *t)
+static uint64_t tx_granted(struct rnl_tx *t)
 {
     uint64_t g = atomic_load_explicit(&t->peer->back[t->lane].granted, memory_order_acquire); /* A2 */
-    return (g < RNL_GRANT_MIN ? RNL_GRANT_MIN : g) - t->gave;
+    if (g > t->granted)
+        t->granted = g;
+    return t->granted - t->gave; /* gave never passes what was spare */
 }
 
 static void tx_set_stop(struct rnl_tx *t)

@@ -145,6 +145,7 @@ struct rnl_tx { /* private to the sender */
     uint64_t line0;
     uint64_t bulk_head, bulk_read; /* reserved up to here; read by the peer up to here */
     unsigned char *bulk;           /* NULL = not mapped yet */
+    uint64_t granted;              /* the most the peer ever granted: what it takes back by itself does not count */
     uint64_t gave;                 /* units given back (lane 0) */
     struct rnl_side *mine;         /* where we say so */
     unsigned lane;

@@ -30,7 +30,7 @@ int64_t rnl_stream_extract(struct rnl_endpoint *ep, uint64_t max, unsigned *thin
     struct rnl_taking t = {.max = max};
     unsigned count = ep->hot_count, deaths = ep->deaths_seen;
     rnl_ep_settle(ep);
-    if (RNL_UNLIKELY(ep->open_streams))
+    if (RNL_UNLIKELY(ep->open_streams || ep->open_short))
         rnl_stream_flush(ep);
     rnl_ep_news(ep);
     for (uint32_t k = 0, i = ep->turn; k < count; k++, i = i + 1 < count ? i + 1 : 0) {

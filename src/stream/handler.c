@@ -192,12 +192,7 @@ static RNL_NOINLINE int receive_slow(struct rnl_stream *s, void *buf, size_t n)
 
 int rnl_receive(rnl_stream *s, void *buf, size_t n)
 {
-    if (RNL_LIKELY(n <= (size_t)(s->end - s->at) && n <= RNL_LINE_PAYLOAD && s->state == RNL_STREAM_INLINE)) {
-        rnl_copy_short(buf, s->at, n);
-        s->at += n;
-        return 0;
-    }
-    return receive_slow(s, buf, n);
+    return RNL_LIKELY(rnl_stream_receive_short(s, buf, n)) ? 0 : receive_slow(s, buf, n);
 }
 
 size_t rnl_here(rnl_stream *s, const void **view)

@@ -56,6 +56,20 @@ int rnl_send(rnl_endpoint *ep, unsigned peer, unsigned handler, const void *buf,
 
 /* ---- begin ---- */
 
+/* A stream of the short path becomes one like any other. */
+static void lengthen(struct rnl_stream *s)
+{
+    if (s->ep->open_short != s)
+        return;
+    s->ep->open_short = NULL;
+    s->ep->open_streams++;
+    s->bound = (uint64_t)(s->end - s->base);
+    s->before = 0;
+    s->answer = 0;
+    s->handler = (uint16_t)RNL_HEAD_HANDLER(s->key);
+    s->first = 1;
+}
+
 static int try_short(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_stream *s, const struct rnl_begin *b)
 {
     struct rnl_tx *t = &conn->pair.tx[0];
@@ -375,6 +389,7 @@ static int64_t put_chunks(struct rnl_stream *s, const unsigned char *buf, size_t
 
 int64_t rnl_stream_put(struct rnl_stream *s, const void *buf, size_t n)
 {
+    lengthen(s);
     uint64_t used = s->before + (s->base ? (uint64_t)(s->at - s->base) : 0);
     if (s->conn->shut & RNL_SHUT_DEAD)
         return rnl_ep_gone(s->ep, s->conn->rank);
@@ -423,11 +438,8 @@ static RNL_NOINLINE int piece_slow(struct rnl_stream *s, const void *buf, size_t
 
 int rnl_piece(rnl_stream *s, const void *buf, size_t n)
 {
-    if (RNL_LIKELY(s->state == RNL_STREAM_SHORT && n <= (size_t)(s->end - s->at) && s->ep->open == RNL_EP_OPEN)) {
-        rnl_copy_short(s->at, buf, n);
-        s->at += n;
+    if (RNL_LIKELY(rnl_stream_piece_short(s, buf, n)))
         return 0;
-    }
     return piece_slow(s, buf, n);
 }
 
@@ -437,7 +449,7 @@ static void closed(struct rnl_stream *s)
 {
     s->state = RNL_STREAM_FREE;
     s->conn->shut &= (uint8_t)~RNL_SHUT_STREAM;
-    s->ep->open_streams--;
+    s->ep->open_streams--; /* lengthened before */
 }
 
 static void end_short(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_stream *s)
@@ -465,6 +477,7 @@ int rnl_stream_try_end(struct rnl_stream *s)
 {
     struct rnl_endpoint *ep = s->ep;
     struct rnl_conn *conn = s->conn;
+    lengthen(s);
     if (conn->shut & RNL_SHUT_DEAD) {
         closed(s);
         return rnl_ep_gone(ep, conn->rank);
@@ -518,13 +531,7 @@ static RNL_NOINLINE int end_slow(struct rnl_stream *s)
 
 int rnl_end(rnl_stream *s)
 {
-    struct rnl_endpoint *ep = s->ep;
-    struct rnl_conn *conn = s->conn;
-    if (RNL_UNLIKELY(s->state != RNL_STREAM_SHORT || ep->open != RNL_EP_OPEN || conn->shut & RNL_SHUT_DEAD))
-        return end_slow(s);
-    end_short(ep, conn, s);
-    closed(s);
-    return 0;
+    return RNL_LIKELY(rnl_stream_end_short(s)) ? 0 : end_slow(s);
 }
 
 /* A short message that is half composed when the program waits: it goes on as an extent, so that the half can be seen. */
@@ -546,6 +553,8 @@ static void flush_short(struct rnl_endpoint *ep, struct rnl_conn *conn, struct r
 
 void rnl_stream_flush(struct rnl_endpoint *ep)
 {
+    if (ep->open_short)
+        lengthen(ep->open_short);
     for (uint32_t i = 0; ep->open_streams && i < ep->hot_count; i++) {
         struct rnl_conn *conn = ep->hot[i];
         struct rnl_stream *s = &conn->out[0];

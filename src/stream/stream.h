@@ -98,13 +98,17 @@ RNL_INLINE void rnl_copy_short(void *to, const void *from, size_t n)
     }
 }
 
-/* The short path of begin: the stream, or NULL = take the long one. */
+/* ---- the short path, inlined into the native calls and into FM's ----
+ *
+ * Each returns NULL or 0 where the long one must be taken. A short stream sets only what these need; rnl_stream_lengthen() fills in the
+ * rest before anything else touches it. */
+
 RNL_INLINE struct rnl_stream *rnl_stream_begin_short(struct rnl_endpoint *ep, unsigned long peer, unsigned long handler, size_t bound)
 {
-    if (RNL_UNLIKELY((ep->open != RNL_EP_OPEN) | (peer >= ep->size) | (bound > RNL_LINE_PAYLOAD) | (handler > 0xffff) | (ep->open_streams != 0)))
+    if (RNL_UNLIKELY((ep->open != RNL_EP_OPEN) | (peer >= ep->size) | (bound > RNL_LINE_PAYLOAD) | (handler > 0xffff)))
         return NULL;
     struct rnl_conn *conn = ep->peer[peer].conn;
-    if (RNL_UNLIKELY(!conn || conn->shut))
+    if (RNL_UNLIKELY(!conn || conn->shut || ep->open_short || ep->open_streams))
         return NULL;
     struct rnl_stream *s = &conn->out[0];
     struct rnl_tx *t = &conn->pair.tx[0];
@@ -113,19 +117,47 @@ RNL_INLINE struct rnl_stream *rnl_stream_begin_short(struct rnl_endpoint *ep, un
     unsigned char *at = rnl_tx_place(t, key, (unsigned)bound, &fresh);
     if (RNL_UNLIKELY(!at || t->line + 1 >= t->stop)) /* a line must be left: see try_short in send.c */
         return NULL;
-    s->key = key;
-    s->base = s->at = at;
+    s->at = s->base = at;
     s->end = at + bound;
-    s->fresh = (uint8_t)fresh;
-    s->first = 1;
-    s->bound = bound;
-    s->before = 0;
-    s->answer = 0;
-    s->handler = (uint16_t)handler;
+    s->key = key;
     s->state = RNL_STREAM_SHORT;
+    s->fresh = (uint8_t)fresh;
     conn->shut = RNL_SHUT_STREAM;
-    ep->open_streams++;
+    ep->open_short = s;
     return s;
+}
+
+RNL_INLINE int rnl_stream_piece_short(struct rnl_stream *s, const void *buf, size_t n)
+{
+    if (RNL_UNLIKELY(s->state != RNL_STREAM_SHORT || n > (size_t)(s->end - s->at) || s->ep->open != RNL_EP_OPEN))
+        return 0;
+    rnl_copy_short(s->at, buf, n);
+    s->at += n;
+    return 1;
+}
+
+RNL_INLINE int rnl_stream_end_short(struct rnl_stream *s)
+{
+    struct rnl_endpoint *ep = s->ep;
+    struct rnl_conn *conn = s->conn;
+    if (RNL_UNLIKELY(s->state != RNL_STREAM_SHORT || s->at != s->end || ep->open_short != s || conn->shut != RNL_SHUT_STREAM))
+        return 0;
+    s->state = RNL_STREAM_FREE;
+    conn->shut = 0;
+    ep->open_short = NULL;
+    ep->c->messages_sent++;
+    ep->c->bytes_sent += (uint64_t)(s->end - s->base);
+    rnl_stream_publish(ep, conn, 0, s->key, s->fresh, 0);
+    return 1;
+}
+
+RNL_INLINE int rnl_stream_receive_short(struct rnl_stream *s, void *buf, size_t n)
+{
+    if (RNL_UNLIKELY(n > (size_t)(s->end - s->at) || n > RNL_LINE_PAYLOAD || s->state != RNL_STREAM_INLINE))
+        return 0;
+    rnl_copy_short(buf, s->at, n);
+    s->at += n;
+    return 1;
 }
 
 #endif

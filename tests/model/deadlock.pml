@@ -70,6 +70,7 @@
 #define ASK_WAIT 1024 /* short request; the program waits for the answer before it does anything else, frees included */
 #define HOLD 4096   /* medium: its handler opens a stream to the third process on the first packet and ends it when it returns */
 #define HOLD_OVERLAP 8192 /* both */
+#define AWAIT 16384 /* medium: after its first packet the sender waits for a message that the third program sends it anyway */
 #define GET 2048    /* long request: after its first packet the sender does a lane-2 get to the same peer and waits for it */
 #ifndef KINDS
 #define KINDS (SHORT + REQUEST + FORWARD + MEDIUM + LONG + LONG_REQUEST + HALF)
@@ -368,7 +369,9 @@ inline handle_last(p)
 #else
 #define MAY_ASK(q) true
 #endif
-#ifdef BUG_DEFER_TO_END
+#if defined(POSTED)
+#define MAY_SEND_LATER (!waits)
+#elif defined(BUG_DEFER_TO_END)
 #define MAY_SEND_LATER (!waits && pc == TOP)
 #else
 #define MAY_SEND_LATER (!waits && (pc == TOP || pc == WAITING))
@@ -400,6 +403,7 @@ inline begin_ask(q, flags, packets)
     :: atomic { PEER(q) && MAY(FM_HALF) -> begin(q, EARLY0, 2); then = WAITING; answered[me] = 0 }                            \
     :: atomic { q != me && MAY(OVERLAP) -> begin(q, 0, 2); then = BEGINNING2 }                                                   \
     :: atomic { PEER(q) && MAY(HOLD) -> begin(q, HOLDS, 2) }                                                             \
+    :: atomic { q != me && MAY(AWAIT) -> begin(q, 0, 2); then = WAITING; later_answer[IX(THIRD(q), me)]++ }                   \
     :: atomic { q != me && MAY(HOLD_OVERLAP) -> begin(q, HOLDS, 2); then = BEGINNING2 }                      \
     :: atomic { PEER(q) && MAY(KEPT) -> begin(q, KEEPS, 1) }                                                                  \
     :: atomic { PEER(q) && MAY(ASK_WAIT) && MAY_ASK(q) -> begin_ask(q, 0, 1); then = ASKED }                                  \
@@ -462,7 +466,7 @@ end:
             :: else
             fi }
 #endif
-    :: atomic { pc == WAITING && !waits && HAS(what, EARLY0) && answered[me] -> answered[me] = 0; pc = STREAM }
+    :: atomic { pc == WAITING && !waits && !HAS(what, EARLY) && answered[me] -> answered[me] = 0; pc = STREAM }
     :: atomic { pc == WAITING && !waits && HAS(what, EARLY) && owed[IX(me, dest)] == 0 -> pc = STREAM }
     :: atomic { pc == ASKED && !waits && owed[IX(me, dest)] == 0 -> dest = 0; pc = TOP }
     :: atomic { pc == GETTING && !waits && served[me] -> served[me] = 0; pc = STREAM }
@@ -476,9 +480,14 @@ end:
     od
 }
 
+#ifdef BUG_NO_EMPTY_ANSWER
+#define OWED_DONE(i) true /* wrong, but what it must be found by is the program that can ask no more */
+#else
+#define OWED_DONE(i) (owed[i] == 0)
+#endif
 #define ONE_DONE(i)                                                                                                         \
     (count[i] == 0 && handler[i] == IDLE && collected[i] == 0 && kept[i] == 0 && answers[i] == 0 && reserved[i] == 0 &&       \
-     owed[i] == 0 && !get[i] && !got[i] && later[i] == 0 && later_answer[i] == 0 && !open[i])
+     OWED_DONE(i) && !get[i] && !got[i] && later[i] == 0 && later_answer[i] == 0 && !open[i])
 
 init
 {

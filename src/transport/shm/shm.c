@@ -35,7 +35,6 @@ struct shm_peer {
     uint64_t bulk_polled[RNL_LANES]; /* end of the last extent that was polled */
     uint64_t incarnation;
     uint32_t rank;
-    uint8_t joined; /* its side has been seen, with a version we know */
     uint8_t broken;
 };
 
@@ -73,12 +72,8 @@ static int broke(struct shm_peer *p, const char *what)
 /* 0, or RNL_ERR_PEER_BROKEN. */
 static int check_joined(struct shm_peer *p)
 {
-    if (RNL_LIKELY(p->joined))
-        return 0;
-    int joined = rnl_pair_joined(&p->pair);
-    if (joined < 0)
+    if (RNL_UNLIKELY(!p->pair.joined && rnl_pair_joined(&p->pair) < 0))
         return broke(p, "its side of the segment has a version that this release does not know");
-    p->joined = (uint8_t)joined;
     return 0;
 }
 
@@ -87,8 +82,7 @@ static int check_joined(struct shm_peer *p)
 static void ring_bell(struct shm *m, struct shm_peer *p)
 {
     struct rnl_env *env = m->t.env;
-    const struct rnl_side *theirs = p->pair.theirs;
-    if (atomic_load_explicit(&theirs->senders_fence, memory_order_relaxed)) {
+    if (p->pair.senders_fence) {
         _Atomic uint32_t here = 0;
         atomic_fetch_add_explicit(&here, 1, memory_order_seq_cst); /* F1: a full fence; the receiver has none */
     }
