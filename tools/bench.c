@@ -6,6 +6,7 @@
 #include "machine.h"
 #include "report.h"
 #include "side.h"
+#include "tool.h"
 
 #include <argp.h>
 #include <errno.h>
@@ -14,8 +15,6 @@
 #include <string.h>
 #include <sysexits.h>
 #include <unistd.h>
-
-int rnl_tool_bench(int argc, char **argv);
 
 enum {
     MAX_SIZES = 32,

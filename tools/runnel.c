@@ -15,6 +15,7 @@ static const struct subcommand {
     int (*main)(int argc, char **argv);
 } subcommands[] = {
     {"run", "runnel run", "start the processes of a job", rnl_tool_run},
+    {"bench", "runnel bench", "measure messages beside what the machine allows", rnl_tool_bench},
 };
 enum { SUBCOMMANDS = sizeof subcommands / sizeof subcommands[0] };
 

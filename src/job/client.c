@@ -549,7 +549,8 @@ static int door_of(const char *text, int *door)
 int rnl_job_env(const struct rnl_options *opt, struct rnl_env **out)
 {
     int door = -1;
-    if (opt != NULL && opt->hub != NULL)
+    int has_hub = opt != NULL && opt->size >= offsetof(struct rnl_options, hub_rank) + sizeof opt->hub_rank;
+    if (has_hub && opt->hub != NULL)
         return rnl_hub_env(opt->hub, opt->hub_rank, 0, out);
     const char *text = getenv("RUNNEL_FD");
     if (text == NULL) {
