@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * counters.h - the always-on counters of an endpoint: one page of shared memory that another process can read while the program hangs
- * (`runnel info --pid PID`). Written by the owner only, with plain stores: a reader may see counters of slightly different moments. */
+ * counters.h - the always-on counters of an endpoint: one page of shared memory that another process can read while the
+ * program hangs
+ * (`runnel info --pid PID`). Written by the owner only, with plain stores: a reader may see counters of slightly
+ * different moments. */
 #ifndef RNL_COUNTERS_H
 #define RNL_COUNTERS_H
 
@@ -10,36 +12,36 @@
 enum { RNL_COUNTERS_MAGIC = 0x4e525543, RNL_COUNTERS_VERSION = 1, RNL_COUNTERS_BYTES = 4096 };
 
 /* Name, and what it counts. The order is the layout: fields are only added at the end. */
-#define RNL_COUNTERS(X)                                                                  \
-    X(messages_sent, "messages begun to peers, all lanes")                               \
-    X(messages_received, "messages whose handler returned")                              \
-    X(bytes_sent, "payload bytes composed")                                              \
-    X(bytes_received, "payload bytes taken in")                                          \
-    X(extents_sent, "extents opened in bulk areas")                                      \
-    X(extents_received, "extents taken in from bulk areas")                              \
-    X(replies_sent, "answers on lane 1")                                                 \
-    X(replies_received, "answers taken in")                                              \
-    X(refused_sent, "messages this endpoint refused")                                    \
-    X(refused_received, "messages that came back refused")                               \
-    X(posts_queued, "posted messages that had to be queued")                             \
-    X(no_room, "times a send found no room")                                             \
-    X(no_room_wait_ns, "time spent waiting for room, ns")                                \
-    X(handlers_suspended, "handlers suspended for bytes not yet here")                   \
-    X(handlers_resumed, "suspended handlers resumed")                                    \
-    X(no_stack, "messages that had to wait for a handler stack")                         \
-    X(no_handler, "messages that had to wait for their handler to be registered")        \
-    X(dropped_no_handler, "messages dropped at close: no handler")                       \
-    X(rings_grown, "small rings replaced by big ones")                                   \
-    X(yields, "times the processor was given away while waiting")                        \
-    X(sleeps, "times this endpoint went to sleep")                                       \
-    X(bells_rung, "sleeping or cold peers woken")                                        \
-    X(connects, "peers connected")                                                       \
-    X(deaths, "peers that died")                                                         \
-    X(broken, "peers that broke the protocol")                                           \
-    X(kept_bytes, "bytes of kept messages, now")                                         \
-    X(receive_budget_bytes, "receive budget, bytes")                                     \
-    X(stacks_in_use, "handler stacks in use, now")                                       \
-    X(waiting_for_rank, "1 + rank a blocked call waits for, now; 0 = none")              \
+#define RNL_COUNTERS(X)                                                           \
+    X(messages_sent, "messages begun to peers, all lanes")                        \
+    X(messages_received, "messages whose handler returned")                       \
+    X(bytes_sent, "payload bytes composed")                                       \
+    X(bytes_received, "payload bytes taken in")                                   \
+    X(extents_sent, "extents opened in bulk areas")                               \
+    X(extents_received, "extents taken in from bulk areas")                       \
+    X(replies_sent, "answers on lane 1")                                          \
+    X(replies_received, "answers taken in")                                       \
+    X(refused_sent, "messages this endpoint refused")                             \
+    X(refused_received, "messages that came back refused")                        \
+    X(posts_queued, "posted messages that had to be queued")                      \
+    X(no_room, "times a send found no room")                                      \
+    X(no_room_wait_ns, "time spent waiting for room, ns")                         \
+    X(handlers_suspended, "handlers suspended for bytes not yet here")            \
+    X(handlers_resumed, "suspended handlers resumed")                             \
+    X(no_stack, "messages that had to wait for a handler stack")                  \
+    X(no_handler, "messages that had to wait for their handler to be registered") \
+    X(dropped_no_handler, "messages dropped at close: no handler")                \
+    X(rings_grown, "small rings replaced by big ones")                            \
+    X(yields, "times the processor was given away while waiting")                 \
+    X(sleeps, "times this endpoint went to sleep")                                \
+    X(bells_rung, "sleeping or cold peers woken")                                 \
+    X(connects, "peers connected")                                                \
+    X(deaths, "peers that died")                                                  \
+    X(broken, "peers that broke the protocol")                                    \
+    X(kept_bytes, "bytes of kept messages, now")                                  \
+    X(receive_budget_bytes, "receive budget, bytes")                              \
+    X(stacks_in_use, "handler stacks in use, now")                                \
+    X(waiting_for_rank, "1 + rank a blocked call waits for, now; 0 = none")       \
     X(in_call, "1 while inside the library, now")
 
 struct rnl_counters {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * bell.h - the page by which others wake an endpoint. Every process of the job on this host can write it, so it is a hint only: whoever
- * sleeps on it looks at everything first and bounds its sleep, and nothing in it is ever used as a length or an offset unchecked.
+ * bell.h - the page by which others wake an endpoint. Every process of the job on this host can write it, so it is a
+ * hint only: whoever sleeps on it looks at everything first and bounds its sleep, and nothing in it is ever used as a
+ * length or an offset unchecked.
  *
  *   0          4          8                     64        128                            2048          4096
  *   +----------+----------+---------------------+---------+------------------------------+-------------+

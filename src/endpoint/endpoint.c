@@ -19,7 +19,8 @@ static int check_options(const struct rnl_options *opt, uint32_t size, struct rn
         memcpy(out, opt, opt->size < sizeof *out ? opt->size : sizeof *out);
     }
     if (out->handlers > MAX_HANDLERS)
-        return rnl_fail(RNL_ERR_ARG, "%u handlers asked for; at most %d fit in a message header", out->handlers, MAX_HANDLERS);
+        return rnl_fail(RNL_ERR_ARG, "%u handlers asked for; at most %d fit in a message header", out->handlers,
+                        MAX_HANDLERS);
     if (out->handlers == 0)
         out->handlers = DEFAULT_HANDLERS;
     if (out->stacks == 0)
@@ -28,8 +29,8 @@ static int check_options(const struct rnl_options *opt, uint32_t size, struct rn
         out->receive_budget = DEFAULT_BUDGET;
     uint64_t least = (uint64_t)size * RNL_GRANT_MIN * 64;
     if (out->receive_budget < least)
-        return rnl_fail(RNL_ERR_ARG, "a receive budget of %zu bytes is too small for %u peers; set at least %llu", out->receive_budget, size,
-                        (unsigned long long)least);
+        return rnl_fail(RNL_ERR_ARG, "a receive budget of %zu bytes is too small for %u peers; set at least %llu",
+                        out->receive_budget, size, (unsigned long long)least);
     if (out->flags & ~(uint32_t)(RNL_SHARED | RNL_NO_RUN_IN_SEND))
         return rnl_fail(RNL_ERR_ARG, "unknown bits 0x%x in rnl_options.flags", out->flags);
     return 0;
@@ -116,7 +117,8 @@ void rnl_ep_free(struct rnl_endpoint *ep)
 int rnl_ep_enter_slow(struct rnl_endpoint *ep)
 {
     if (ep->open == RNL_EP_FORKED)
-        return rnl_fail(RNL_ERR_FORKED, "this process was forked from the one that opened the endpoint; only the parent may use it");
+        return rnl_fail(RNL_ERR_FORKED,
+                        "this process was forked from the one that opened the endpoint; only the parent may use it");
     if (ep->flags & RNL_SHARED)
         pthread_mutex_lock(&ep->lock);
     return 0;

@@ -2,9 +2,10 @@
  *
  * endpoint.h - peers, connections, credit, waiting, life and death. Above it: stream/ and window/ only.
  *
- * A struct rnl_endpoint is all the state of one place in a job; nothing is global. One thread at a time works on it (RNL_SHARED ones lock in
- * every public call). A connection to a peer of this host is a pair of rings per lane; it is made on the first send, or when the watcher says
- * that the peer made it. What is known of a peer is asked from env only. */
+ * A struct rnl_endpoint is all the state of one place in a job; nothing is global. One thread at a time works on it
+ * (RNL_SHARED ones lock in every public call). A connection to a peer of this host is a pair of rings per lane; it is
+ * made on the first send, or when the watcher says that the peer made it. What is known of a peer is asked from env
+ * only. */
 #ifndef RNL_ENDPOINT_ENDPOINT_H
 #define RNL_ENDPOINT_ENDPOINT_H
 
@@ -25,19 +26,21 @@ struct rnl_post;
 enum rnl_stream_state {
     RNL_STREAM_FREE = 0,
     /* out */
-    RNL_STREAM_SHORT,    /* composed at its place in a line */
-    RNL_STREAM_EXTENT,   /* one reserved extent, published as a growing prefix */
-    RNL_STREAM_CHUNKS,   /* an extent per chunk */
-    RNL_STREAM_SWALLOW,  /* the peer is dead: bytes go nowhere */
+    RNL_STREAM_SHORT,   /* composed at its place in a line */
+    RNL_STREAM_EXTENT,  /* one reserved extent, published as a growing prefix */
+    RNL_STREAM_CHUNKS,  /* an extent per chunk */
+    RNL_STREAM_SWALLOW, /* the peer is dead: bytes go nowhere */
     /* in */
     RNL_STREAM_INLINE,    /* all is here: its handler runs on the caller's stack */
     RNL_STREAM_RUNNING,   /* its handler runs on a coroutine */
     RNL_STREAM_SUSPENDED, /* its handler waits for `want` more bytes */
-    RNL_STREAM_GATHER,    /* bytes are collected until the message is whole: no stack was free, or the handler takes whole messages */
-    RNL_STREAM_DISCARD    /* the rest is dropped as it comes */
+    RNL_STREAM_GATHER, /* bytes are collected until the message is whole: no stack was free, or the handler takes whole
+                          messages */
+    RNL_STREAM_DISCARD /* the rest is dropped as it comes */
 };
 
-/* The open message of one (peer, lane) and direction. stream/ alone works on it; it lives here so that a connection is one object. */
+/* The open message of one (peer, lane) and direction. stream/ alone works on it; it lives here so that a connection is
+ * one object. */
 struct rnl_stream {
     unsigned char *at, *end; /* out: next free byte, end of room. in: next unread, end of what is here */
     unsigned char *base;     /* where this item or extent begins */
@@ -85,15 +88,15 @@ struct rnl_conn {
     struct rnl_pair pair;
     struct rnl_stream in[RNL_LANES], out[RNL_LANES];
     uint32_t rank;
-    uint8_t shut;      /* enum rnl_shut: why a short send cannot go at once */
-    uint8_t gone;      /* dead or broken: nothing is sent or taken in any more */
-    uint8_t dying;     /* dead: what it sent is still taken in first */
-    uint8_t broken;    /* ... and is not */
-    uint8_t lane1_hot; /* we asked something: answers may come */
-    uint8_t stuck[RNL_LANES]; /* enum rnl_stuck */
-    uint32_t stuck_answer;    /* RNL_STUCK_ANSWER: the room it waits for */
-    uint8_t full_count; /* times lane 0 was found full since it was opened */
-    uint64_t acked_seen; /* wait.c: peer's position at the last look */
+    uint8_t shut;                             /* enum rnl_shut: why a short send cannot go at once */
+    uint8_t gone;                             /* dead or broken: nothing is sent or taken in any more */
+    uint8_t dying;                            /* dead: what it sent is still taken in first */
+    uint8_t broken;                           /* ... and is not */
+    uint8_t lane1_hot;                        /* we asked something: answers may come */
+    uint8_t stuck[RNL_LANES];                 /* enum rnl_stuck */
+    uint32_t stuck_answer;                    /* RNL_STUCK_ANSWER: the room it waits for */
+    uint8_t full_count;                       /* times lane 0 was found full since it was opened */
+    uint64_t acked_seen;                      /* wait.c: peer's position at the last look */
     struct rnl_post *post_first, **post_last; /* queued messages, in order */
 };
 
@@ -114,7 +117,12 @@ struct rnl_handler {
 };
 enum { RNL_HANDLER_DROP = 1 << 16 /* a suspended one is dropped when its peer dies, not resumed */ };
 
-enum rnl_open_state { RNL_EP_FORKED = 0, RNL_EP_OPEN, RNL_EP_SHARED, RNL_EP_ANSWER /* a lane-1 handler runs: nothing may be sent */ };
+enum rnl_open_state {
+    RNL_EP_FORKED = 0,
+    RNL_EP_OPEN,
+    RNL_EP_SHARED,
+    RNL_EP_ANSWER /* a lane-1 handler runs: nothing may be sent */
+};
 
 struct rnl_endpoint {
     /* -- read by every call -- */
@@ -126,22 +134,22 @@ struct rnl_endpoint {
     uint32_t hot_count, turn;
     const _Atomic uint32_t *news;
     uint32_t news_seen;
-    uint32_t empties;      /* extracts in a row that found nothing */
+    uint32_t empties; /* extracts in a row that found nothing */
     struct rnl_handler *handler;
     uint32_t handlers;
-    uint32_t flags;        /* RNL_SHARED, RNL_NO_RUN_IN_SEND */
+    uint32_t flags;                /* RNL_SHARED, RNL_NO_RUN_IN_SEND */
     struct rnl_stream *open_short; /* the out stream that began on the short path, or NULL */
     uint32_t open_streams;         /* other out streams with composed bytes that may not be visible yet */
-    uint32_t posts;        /* queued posts, all peers */
-    uint32_t dying;        /* connections that are */
-    struct rnl_conn *unsettled; /* published to, not polled since */
+    uint32_t posts;                /* queued posts, all peers */
+    uint32_t dying;                /* connections that are */
+    struct rnl_conn *unsettled;    /* published to, not polled since */
     uint32_t settles;
     struct rnl_counters *c;
     struct rnl_env *env;
     /* -- waiting -- */
-    uint32_t spin;      /* polls before giving way; learnt */
-    uint8_t fd_mode;    /* rnl_fd was called */
-    uint8_t fd_armed;   /* ... and nothing was there: peers ring */
+    uint32_t spin;    /* polls before giving way; learnt */
+    uint8_t fd_mode;  /* rnl_fd was called */
+    uint8_t fd_armed; /* ... and nothing was there: peers ring */
     uint8_t closing, close_asked, close_done, job_gone;
     uint64_t close_wave;
     /* -- the rest -- */
@@ -157,7 +165,7 @@ struct rnl_endpoint {
     rnl_refused *on_refused;
     void *on_refused_arg;
     void (*on_gone)(struct rnl_endpoint *, struct rnl_conn *); /* stream/: fail its open messages */
-    pthread_mutex_t lock; /* recursive; RNL_SHARED only */
+    pthread_mutex_t lock;                                      /* recursive; RNL_SHARED only */
     uint32_t deaths_seen;
     size_t map_bytes;
 };
@@ -168,7 +176,8 @@ enum { RNL_POST_BUDGET = 16 << 20, RNL_STACK_BYTES = 64 << 10, RNL_ANSWER_MAX = 
 int rnl_ep_new(struct rnl_env *env, const struct rnl_options *opt, struct rnl_endpoint **out);
 void rnl_ep_free(struct rnl_endpoint *ep);
 
-/* Checks at the start of a public call; takes the lock of shared ones. 0, RNL_ERR_FORKED. Whoever sends also refuses RNL_EP_ANSWER. */
+/* Checks at the start of a public call; takes the lock of shared ones. 0, RNL_ERR_FORKED. Whoever sends also refuses
+ * RNL_EP_ANSWER. */
 RNL_COLD int rnl_ep_enter_slow(struct rnl_endpoint *ep);
 RNL_INLINE int rnl_ep_enter(struct rnl_endpoint *ep)
 {
@@ -180,7 +189,8 @@ RNL_INLINE void rnl_ep_leave(struct rnl_endpoint *ep)
         pthread_mutex_unlock(&ep->lock);
 }
 
-/* The connection to rank, made now if need be. 0, RNL_ERR_RANK, RNL_ERR_PEER_DEAD, RNL_ERR_PEER_BROKEN, _SYSTEM, _NO_MEMORY, _JOB. */
+/* The connection to rank, made now if need be. 0, RNL_ERR_RANK, RNL_ERR_PEER_DEAD, RNL_ERR_PEER_BROKEN, _SYSTEM,
+ * _NO_MEMORY, _JOB. */
 int rnl_ep_connect(struct rnl_endpoint *ep, uint32_t rank, struct rnl_conn **out);
 /* Take in what the watcher says, if it says anything. */
 void rnl_ep_news_slow(struct rnl_endpoint *ep);
@@ -195,7 +205,8 @@ RNL_COLD int rnl_ep_broken(struct rnl_endpoint *ep, struct rnl_conn *conn, const
 void rnl_ep_bury_dying(struct rnl_endpoint *ep);
 /* Lane 0 uses its bulk area or big ring: let the peer have as much outstanding as they hold, if the budget has it. */
 void rnl_ep_grant_more(struct rnl_endpoint *ep, struct rnl_conn *conn);
-/* Ask peers that do not use what they were granted to give it back, down to an even share. They do so in their own calls. */
+/* Ask peers that do not use what they were granted to give it back, down to an even share. They do so in their own
+ * calls. */
 void rnl_ep_reallocate(struct rnl_endpoint *ep);
 /* Now and then: give back what peers ask for, notice what they gave back. */
 void rnl_ep_credit(struct rnl_endpoint *ep);
@@ -216,8 +227,8 @@ RNL_INLINE void rnl_ep_told(struct rnl_endpoint *ep, struct rnl_conn *conn)
     if (RNL_UNLIKELY(rnl_tx_armed(&conn->pair.tx[0], RNL_ARMED_ROOM) | conn->pair.senders_fence))
         rnl_ep_ring_bell(ep, conn, RNL_ARMED_ROOM);
 }
-/* Before the first poll after a send: lets our stores leave before the polls crowd them, where the peer is far; and senses how far it is
- * (recipe: a fence lasts as long as getting the line back). */
+/* Before the first poll after a send: lets our stores leave before the polls crowd them, where the peer is far; and
+ * senses how far it is (recipe: a fence lasts as long as getting the line back). */
 enum { RNL_SENSE_EVERY = 64 };
 RNL_INLINE void rnl_ep_settle(struct rnl_endpoint *ep)
 {
@@ -239,13 +250,15 @@ struct rnl_idle {
     uint64_t deadline_ns;  /* UINT64_MAX = none */
     struct rnl_conn *room; /* waiting for room in lane room_lane of this peer; NULL = for messages */
     unsigned room_lane;
-    uint32_t bulk;         /* ... for so many bytes of bulk area */
+    uint32_t bulk; /* ... for so many bytes of bulk area */
     uint32_t polls, yields;
     uint64_t last_look_ns;
 };
-/* After a poll that found nothing: pause, yield or sleep. 0 = look again, RNL_TIMED_OUT. A shared endpoint's lock is let go meanwhile. */
+/* After a poll that found nothing: pause, yield or sleep. 0 = look again, RNL_TIMED_OUT. A shared endpoint's lock is
+ * let go meanwhile. */
 int rnl_ep_idle(struct rnl_endpoint *ep, struct rnl_idle *w);
-/* After an extract that found nothing, by a program that does not wait: gives way now and then, arms the descriptor if there is one. */
+/* After an extract that found nothing, by a program that does not wait: gives way now and then, arms the descriptor if
+ * there is one. */
 void rnl_ep_empty(struct rnl_endpoint *ep);
 /* After one that found something, in descriptor mode. */
 void rnl_ep_busy(struct rnl_endpoint *ep);

@@ -35,7 +35,8 @@ int rnl_ep_gone(struct rnl_endpoint *ep, uint32_t rank)
     return rnl_fail(status, "rank %u is gone: %s; do not send to it", rank, reason_text(p, buf, sizeof buf));
 }
 
-/* What a peer may have outstanding from the start: an even share of half the budget; the other half goes to those who send much. */
+/* What a peer may have outstanding from the start: an even share of half the budget; the other half goes to those who
+ * send much. */
 static uint64_t full_grant(void)
 {
     return RNL_BIG + RNL_BULK_BYTES / 64 + RNL_GRANT_MIN;
@@ -207,13 +208,15 @@ int rnl_ep_broken(struct rnl_endpoint *ep, struct rnl_conn *conn, const char *wh
 void rnl_ep_news_slow(struct rnl_endpoint *ep)
 {
     struct rnl_event e;
-    ep->news_seen = atomic_load_explicit(ep->news, memory_order_relaxed); /* before the events: one that comes meanwhile is seen next time */
+    ep->news_seen = atomic_load_explicit(
+        ep->news, memory_order_relaxed); /* before the events: one that comes meanwhile is seen next time */
     while (ep->env->ops->event(ep->env, &e) == 1) {
         struct rnl_conn *conn;
         switch (e.kind) {
         case RNL_EVENT_CONNECT:
             if (e.rank < ep->size)
-                (void)!rnl_ep_connect(ep, e.rank, &conn); /* fails only for want of memory or descriptors: the next call tries again */
+                (void)!rnl_ep_connect(
+                    ep, e.rank, &conn); /* fails only for want of memory or descriptors: the next call tries again */
             break;
         case RNL_EVENT_DEATH:
             if (e.rank < ep->size && e.rank != ep->rank)

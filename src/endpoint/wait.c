@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * wait.c - how an endpoint waits: spin a little, yield while that is enough, then sleep. How little is learnt: a yield that took long means
- * that somebody else needed this processor, one that came back at once means that we are alone.
+ * wait.c - how an endpoint waits: spin a little, yield while that is enough, then sleep. How little is learnt: a yield
+ * that took long means that somebody else needed this processor, one that came back at once means that we are alone.
  *
- * Sleeping is a handshake with senders that use no fence: arm every ring, a heavy fence, look at everything once more, sleep. A sender that
- * published before the fence is seen by the look; one after it sees `armed` and rings. tests/model/sleep_wake.pml. */
+ * Sleeping is a handshake with senders that use no fence: arm every ring, a heavy fence, look at everything once more,
+ * sleep. A sender that published before the fence is seen by the look; one after it sees `armed` and rings.
+ * tests/model/sleep_wake.pml. */
 #include "endpoint/endpoint.h"
 
 #if defined(__x86_64__) || defined(__i386__)
@@ -15,13 +16,13 @@
 
 enum {
     SPIN_MAX = 4096,
-    OTHERS_RAN_NS = 1500,   /* a yield longer than this let somebody else run */
+    OTHERS_RAN_NS = 1500, /* a yield longer than this let somebody else run */
     YIELDS_BEFORE_SLEEP = 100,
     EMPTIES_BEFORE_YIELD = 64
 };
-#define SLEEP_NS ((uint64_t)100 * 1000 * 1000)        /* a lost hint costs at most this */
-#define SLEEP_UNFENCED_NS ((uint64_t)1000 * 1000)     /* no heavy fence here: a lost wake-up costs at most this */
-#define LOOK_EVERY_NS ((uint64_t)1000 * 1000)
+#define SLEEP_NS          ((uint64_t)100 * 1000 * 1000) /* a lost hint costs at most this */
+#define SLEEP_UNFENCED_NS ((uint64_t)1000 * 1000)       /* no heavy fence here: a lost wake-up costs at most this */
+#define LOOK_EVERY_NS     ((uint64_t)1000 * 1000)
 
 static int lane_has_news(struct rnl_conn *conn, unsigned lane)
 {
@@ -35,7 +36,8 @@ static int answer_fits(struct rnl_conn *conn)
 {
     uint64_t start;
     struct rnl_tx *t = &conn->pair.tx[1];
-    return rnl_tx_refresh(t, NULL, NULL) != 0 && (conn->stuck_answer <= RNL_LINE_PAYLOAD || rnl_tx_bulk_room(t, conn->stuck_answer, &start) != 0);
+    return rnl_tx_refresh(t, NULL, NULL) != 0 &&
+           (conn->stuck_answer <= RNL_LINE_PAYLOAD || rnl_tx_bulk_room(t, conn->stuck_answer, &start) != 0);
 }
 
 /* The peer has read on since we last asked: a queued post may go, or the last bytes before a close have arrived. */
@@ -82,7 +84,8 @@ static void arm_all(struct rnl_endpoint *ep, const struct rnl_idle *w)
     for (uint32_t i = 0; i < ep->hot_count; i++) {
         struct rnl_conn *conn = ep->hot[i];
         int room = ep->closing || conn->post_first || conn->stuck[0] == RNL_STUCK_ANSWER || (w && w->room == conn);
-        atomic_store_explicit(&conn->pair.mine->armed, RNL_ARMED_LINES | (room ? RNL_ARMED_ROOM : 0), memory_order_relaxed); /* F1 */
+        atomic_store_explicit(&conn->pair.mine->armed, RNL_ARMED_LINES | (room ? RNL_ARMED_ROOM : 0),
+                              memory_order_relaxed); /* F1 */
     }
 }
 

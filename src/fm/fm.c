@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * fm.c - FM 2.x on streams: an FM_stream is a rnl_stream. What FM adds: errors go to a handler, sends to the dead are swallowed, and a
- * suspended handler whose sender died is dropped. */
+ * fm.c - FM 2.x on streams: an FM_stream is a rnl_stream. What FM adds: errors go to a handler, sends to the dead are
+ * swallowed, and a suspended handler whose sender died is dropped. */
 #include "runnel/fm.h"
 
 #include <limits.h>
@@ -128,7 +128,8 @@ void FM_set_parameter(int key, ...)
     va_list args;
     va_start(args, key);
     if (!rnl_fm_parameter(key, args))
-        rnl_fm_error(rnl_fail(RNL_ERR_ARG, "FM_set_parameter: there is no key %d; runnel/fm.h lists them", key), FM_ANY_ID);
+        rnl_fm_error(rnl_fail(RNL_ERR_ARG, "FM_set_parameter: there is no key %d; runnel/fm.h lists them", key),
+                     FM_ANY_ID);
     va_end(args);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * fm1.c - FM 1.1: single calls with contiguous buffers. Handlers take whole messages and may send; what finds no room inside a handler is
- * copied and queued, within the budget of rnl_post. */
+ * fm1.c - FM 1.1: single calls with contiguous buffers. Handlers take whole messages and may send; what finds no room
+ * inside a handler is copied and queued, within the budget of rnl_post. */
 #include "runnel/fm1.h"
 
 #include <limits.h>
@@ -59,7 +59,9 @@ static void send(unsigned long dest, unsigned long handler, const void *buf, siz
     if (RNL_UNLIKELY(status == RNL_NO_ROOM)) {
         struct rnl_begin b = {.peer = peer, .handler = id, .bound = n};
         if (n > FM1_MAX)
-            status = rnl_fail(RNL_ERR_TOO_LONG, "FM_send takes up to %d bytes, not %zu; send it in parts, or use FM 2.x streams", FM1_MAX, n);
+            status =
+                rnl_fail(RNL_ERR_TOO_LONG,
+                         "FM_send takes up to %d bytes, not %zu; send it in parts, or use FM 2.x streams", FM1_MAX, n);
         else
             status = n <= RNL_SHORT_MAX ? queue_copy(ep, &b, buf, n) : send_long(ep, &b, buf, n);
     }
@@ -105,7 +107,8 @@ void FM1_set_parameter(int key, ...)
     if (key == FM1_POLL_ON_SEND)
         rnl_fm.poll_on_send = va_arg(args, int);
     else if (!rnl_fm_parameter(key, args))
-        rnl_fm_error(rnl_fail(RNL_ERR_ARG, "FM_set_parameter: there is no key %d; runnel/fm1.h lists them", key), FM_ANY_ID);
+        rnl_fm_error(rnl_fail(RNL_ERR_ARG, "FM_set_parameter: there is no key %d; runnel/fm1.h lists them", key),
+                     FM_ANY_ID);
     va_end(args);
 }
 

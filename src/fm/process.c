@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * process.c - FM's process-wide state: parameters, initialize, finalize, and errors. The default error handler explains on standard error
- * and exits; it alone in this library prints and exits. */
+ * process.c - FM's process-wide state: parameters, initialize, finalize, and errors. The default error handler explains
+ * on standard error and exits; it alone in this library prints and exits. */
 #include "fm/process.h"
 
 #include <limits.h>
@@ -22,7 +22,8 @@ void rnl_fm_error(int status, unsigned long peer)
     int death = status == RNL_ERR_PEER_DEAD || status == RNL_ERR_PEER_BROKEN;
     int go_on = death && rnl_fm.ep && rnl_fm.ep->env->facts.keep_going;
     if (!go_on || !rnl_fm.quiet)
-        fprintf(stderr, "runnel: rank %u: %s (%s)\n", rnl_fm.ep ? rnl_fm.ep->rank : 0, sentence, rnl_status_name(status));
+        fprintf(stderr, "runnel: rank %u: %s (%s)\n", rnl_fm.ep ? rnl_fm.ep->rank : 0, sentence,
+                rnl_status_name(status));
     if (!go_on)
         exit(RNL_FM_EXIT_STATUS);
 }
@@ -118,7 +119,8 @@ int rnl_fm_parameter(int key, va_list args)
 
 void rnl_fm_initialize(void)
 {
-    struct rnl_options opt = {.size = sizeof(struct rnl_options), .flags = rnl_fm.threads ? RNL_SHARED : 0, .handlers = rnl_fm.handlers};
+    struct rnl_options opt = {
+        .size = sizeof(struct rnl_options), .flags = rnl_fm.threads ? RNL_SHARED : 0, .handlers = rnl_fm.handlers};
     opt.name = rnl_fm.name[0] ? rnl_fm.name : NULL;
     if (rnl_fm.ep) {
         rnl_fm_error(rnl_fail(RNL_ERR_CONTEXT, "FM_initialize was called twice"), FM_ANY_ID);

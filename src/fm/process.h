@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * process.h - what FM 1.1 and FM 2.x share: FM has one endpoint per process and no way to return an error. The only mutable state of the
- * library that hangs from no endpoint; the FM interfaces ask for it. */
+ * process.h - what FM 1.1 and FM 2.x share: FM has one endpoint per process and no way to return an error. The only
+ * mutable state of the library that hangs from no endpoint; the FM interfaces ask for it. */
 #ifndef RNL_FM_PROCESS_H
 #define RNL_FM_PROCESS_H
 
@@ -12,7 +12,7 @@
 enum { RNL_FM_EXIT_STATUS = 70 };
 
 struct rnl_fm {
-    struct rnl_endpoint *ep; /* NULL before initialize and after finalize */
+    struct rnl_endpoint *ep;                                             /* NULL before initialize and after finalize */
     void (*error)(int status, unsigned long peer, const char *sentence); /* NULL = the default */
     int quiet, threads, poll_on_send;
     unsigned handlers;

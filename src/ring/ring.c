@@ -124,7 +124,8 @@ void rnl_tx_give_back(struct rnl_tx *t)
     uint64_t asked = atomic_load_explicit(&t->peer->asked_back, memory_order_acquire);
     if (t->lane != 0 || asked <= t->gave)
         return;
-    uint64_t used = tx_used(t), granted = tx_granted(t), spare = granted > used + RNL_GRANT_MIN ? granted - used - RNL_GRANT_MIN : 0;
+    uint64_t used = tx_used(t), granted = tx_granted(t),
+             spare = granted > used + RNL_GRANT_MIN ? granted - used - RNL_GRANT_MIN : 0;
     uint64_t give = asked - t->gave < spare ? asked - t->gave : spare;
     if (!give)
         return;

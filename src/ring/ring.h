@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * ring.h - one direction of one lane between two processes that need not trust each other: a ring of cache lines and a bulk area, both in
- * shared memory. Knows no messages, no peers, no clocks. One thread sends, one receives.
+ * ring.h - one direction of one lane between two processes that need not trust each other: a ring of cache lines and a
+ * bulk area, both in shared memory. Knows no messages, no peers, no clocks. One thread sends, one receives.
  *
  * A line is 64 bytes. No other place is ever read as a header, so payload cannot imitate one:
  *
@@ -9,25 +9,27 @@
  *   +---------------+---------------+---+----+-------+-----+---------------+-----------------------------+
  *   | seq           | ack           |al | n  | len   |kind | handler       | payload: n items of len     |
  *   +---------------+---------------+---+----+-------+-----+---------------+-----------------------------+
- *   seq   low 16 bits of the line number. A line counts only if seq is right and n > 0, so zeroed memory is empty; a line is overwritten
- *         before its seq can come round (rings have at most 1,024 lines), so nobody ever clears one.
- *   ack   position (line * 8 + items) to which the sender of this line has read its opposite ring of lane `al`
- *   n     items published so far, 1..7. The line stays open: an item of the same key is appended and n goes up, unless the peer is known to
- *         have read all there is: then a fresh line is used. So a lone message is never delayed, and a burst shares lines.
- *   len   bytes of each item, n * len <= 56
+ *   seq   low 16 bits of the line number. A line counts only if seq is right and n > 0, so zeroed memory is empty; a
+ *         line is overwritten before its seq can come round (at most 1,024 lines), so nobody ever clears one.
+ *   ack   position (line * 8 + items) to which the sender of this line has read its opposite ring of lane `al`.
+ *   n     items published so far, 1..7. The line stays open: an item of the same key is appended and n goes up, unless
+ *         the peer is known to have read all there is: then a fresh line is used. So a lone message is never delayed,
+ *         and a burst shares lines.
+ *   len   bytes of each item, n * len <= 56.
  *
  * The first line number is 1 + colour, else the first headers of many rings share one cache set.
  *
- * Credit is two counts. Position: a line is reused when its last reader is past it; rides back on `ack`, else in back.position once per
- * quarter ring. Grant: units of 64 bytes (a line, or 64 bytes of bulk area) the sender may use, absolute, in back.granted; withheld while
- * the receiver's program keeps a message. RNL_GRANT_MIN units are granted before the receiver has said anything.
+ * Credit is two counts. Position: a line is reused when its last reader is past it; rides back on `ack`, else in
+ * back.position once per quarter ring. Grant: units of 64 bytes (a line, or 64 bytes of bulk area) the sender may use,
+ * absolute, in back.granted; withheld while the receiver's program keeps a message. RNL_GRANT_MIN units are granted
+ * before the receiver has said anything.
  *
- * Trust: a shared word is loaded once into a register and checked there. Own positions are private. A value that cannot be true makes the
- * function return RNL_RING_BROKEN.
+ * Trust: a shared word is loaded once into a register and checked there. Own positions are private. A value that cannot
+ * be true makes the function return RNL_RING_BROKEN.
  *
- * Orders: payload plain; header store-release [R1], load-acquire [A1]: payload is there when its header is. back.* store-release [R2],
- * load-acquire [A2]: the reader is done with what it gives back. armed: relaxed both sides, ordered by the receiver's heavy_fence, or by
- * the sender's fence where senders_fence says so [F1]. */
+ * Orders: payload plain; header store-release [R1], load-acquire [A1]: payload is there when its header is. back.*
+ * store-release [R2], load-acquire [A2]: the reader is done with what it gives back. armed: relaxed both sides, ordered
+ * by the receiver's heavy_fence, or by the sender's fence where senders_fence says so [F1]. */
 #ifndef RNL_RING_RING_H
 #define RNL_RING_RING_H
 
@@ -57,10 +59,11 @@ enum {
 enum rnl_line_kind {
     RNL_LINE_ITEMS = 0, /* n whole messages of len bytes, no answer */
     RNL_LINE_ASK,       /* one whole message; payload begins with struct rnl_ask */
-    RNL_LINE_EXTENT,    /* bytes in the bulk area; payload is struct rnl_extent, and on lane 1 the original handler rides in `handler` */
-    RNL_LINE_PREFIX,    /* more of the open extent is there; payload is struct rnl_prefix */
-    RNL_LINE_REFUSED,   /* lane 1: a message comes back; payload is struct rnl_refused, then the message's first bytes */
-    RNL_LINE_GROW,      /* the next line is in the big ring */
+    RNL_LINE_EXTENT,  /* bytes in the bulk area; payload is struct rnl_extent, and on lane 1 the original handler rides
+                         in `handler` */
+    RNL_LINE_PREFIX,  /* more of the open extent is there; payload is struct rnl_prefix */
+    RNL_LINE_REFUSED, /* lane 1: a message comes back; payload is struct rnl_refused, then the message's first bytes */
+    RNL_LINE_GROW,    /* the next line is in the big ring */
     RNL_LINE_KINDS
 };
 
@@ -75,7 +78,8 @@ struct rnl_extent {
     uint32_t published; /* bytes of them that are there */
     uint64_t bound;     /* FIRST: of the message */
     uint32_t answer;    /* FIRST */
-    uint32_t flags;     /* FIRST: opens a message. LAST: ends it. CLOSED: the extent is `published` bytes long, rounded up to 64 */
+    uint32_t flags; /* FIRST: opens a message. LAST: ends it. CLOSED: the extent is `published` bytes long, rounded up
+                       to 64 */
 };
 struct rnl_prefix {
     uint32_t published, flags; /* LAST, CLOSED */
@@ -83,7 +87,8 @@ struct rnl_prefix {
 struct rnl_refused {
     uint32_t reason, bytes; /* bytes that follow here */
 };
-static_assert(sizeof(struct rnl_ask) == 8 && sizeof(struct rnl_extent) == 32 && sizeof(struct rnl_prefix) == 8 && sizeof(struct rnl_refused) == 8,
+static_assert(sizeof(struct rnl_ask) == 8 && sizeof(struct rnl_extent) == 32 && sizeof(struct rnl_prefix) == 8 &&
+                  sizeof(struct rnl_refused) == 8,
               "line payloads");
 enum { RNL_ASK_MAX = RNL_LINE_PAYLOAD - 8 };
 
@@ -108,22 +113,26 @@ struct rnl_side {
     _Atomic uint32_t senders_fence; /* 1 = no heavy fence here: fence before you read armed */
     _Atomic uint32_t version;       /* 0 = not opened yet by its writer */
     uint32_t zero1;
-    _Atomic uint64_t asked_back; /* lane 0, units, absolute: give back so many of what I granted you and you do not use */
-    _Atomic uint64_t gave_back;  /* ... of your grant I gave back so many */
+    _Atomic uint64_t
+        asked_back; /* lane 0, units, absolute: give back so many of what I granted you and you do not use */
+    _Atomic uint64_t gave_back; /* ... of your grant I gave back so many */
     unsigned char zero2[352];
 };
 static_assert(offsetof(struct rnl_side, lane1) == 2048 && offsetof(struct rnl_side, lane2) == 3072, "side.lanes");
 static_assert(offsetof(struct rnl_side, back) == 3584 && offsetof(struct rnl_side, armed) == 3712, "side.back");
 static_assert(sizeof(struct rnl_side) == 4096, "a side is one page");
 enum { RNL_SIDE_VERSION = 1 };
-enum rnl_armed { RNL_ARMED_LINES = 1 /* ring my bell after publishing */, RNL_ARMED_ROOM = 2 /* ... after giving room back */ };
+enum rnl_armed {
+    RNL_ARMED_LINES = 1 /* ring my bell after publishing */,
+    RNL_ARMED_ROOM = 2 /* ... after giving room back */
+};
 
-#define RNL_HEAD_SEQ(h) ((uint16_t)(h))
-#define RNL_HEAD_ACK(h) ((uint16_t)((h) >> 16))
+#define RNL_HEAD_SEQ(h)     ((uint16_t)(h))
+#define RNL_HEAD_ACK(h)     ((uint16_t)((h) >> 16))
 #define RNL_HEAD_ACKLANE(h) ((unsigned)((h) >> 32) & 3u)
-#define RNL_HEAD_N(h) ((unsigned)((h) >> 34) & 7u)
-#define RNL_HEAD_LEN(h) ((unsigned)((h) >> 37) & 63u)
-#define RNL_HEAD_KIND(h) ((unsigned)((h) >> 43) & 31u)
+#define RNL_HEAD_N(h)       ((unsigned)((h) >> 34) & 7u)
+#define RNL_HEAD_LEN(h)     ((unsigned)((h) >> 37) & 63u)
+#define RNL_HEAD_KIND(h)    ((unsigned)((h) >> 43) & 31u)
 #define RNL_HEAD_HANDLER(h) ((unsigned)((h) >> 48))
 /* len, kind and handler: what the items of one line share. */
 RNL_INLINE rnl_head rnl_head_key(unsigned kind, unsigned handler, unsigned len)
@@ -182,11 +191,13 @@ RNL_INLINE uint64_t rnl_tx_position(const struct rnl_tx *t)
 
 /* ---- sending ---- */
 
-/* Place for an item of len bytes; *fresh says that it opens a line. NULL: not allowed now (rnl_tx_refresh, then wait or give up). */
+/* Place for an item of len bytes; *fresh says that it opens a line. NULL: not allowed now (rnl_tx_refresh, then wait or
+ * give up). */
 RNL_INLINE unsigned char *rnl_tx_place(struct rnl_tx *t, rnl_head key, unsigned len, int *fresh)
 {
     uint32_t n = t->n;
-    if (key == t->key && n - 1u < RNL_ITEMS_MAX - 1u && (n + 1) * len <= RNL_LINE_PAYLOAD && t->acked < t->line * 8 + n) {
+    if (key == t->key && n - 1u < RNL_ITEMS_MAX - 1u && (n + 1) * len <= RNL_LINE_PAYLOAD &&
+        t->acked < t->line * 8 + n) {
         *fresh = 0;
         return t->ring[t->line & t->mask].payload + n * len;
     }
@@ -206,11 +217,13 @@ RNL_INLINE void rnl_tx_publish(struct rnl_tx *t, rnl_head key, int fresh, uint64
     t->key = key;
     /* R1 pairs with A1 in rnl_rx_peek: payload before header. */
     atomic_store_explicit(&t->ring[line & t->mask].head,
-                          (rnl_head)(uint16_t)line | (rnl_head)(uint16_t)ack << 16 | (rnl_head)acklane << 32 | (rnl_head)n << 34 | key,
+                          (rnl_head)(uint16_t)line | (rnl_head)(uint16_t)ack << 16 | (rnl_head)acklane << 32 |
+                              (rnl_head)n << 34 | key,
                           memory_order_release);
 }
 
-/* F1: not 0 = the peer does not look by itself: ring its bell. After each publish (what = RNL_ARMED_LINES) or tell (RNL_ARMED_ROOM). */
+/* F1: not 0 = the peer does not look by itself: ring its bell. After each publish (what = RNL_ARMED_LINES) or tell
+ * (RNL_ARMED_ROOM). */
 RNL_INLINE uint32_t rnl_tx_armed(const struct rnl_tx *t, uint32_t what)
 {
     atomic_signal_fence(memory_order_seq_cst);
@@ -256,7 +269,8 @@ RNL_INLINE rnl_head rnl_rx_peek(struct rnl_rx *r)
         rnl_head next = atomic_load_explicit(&r->ring[(r->line + 1) & r->mask].head, memory_order_acquire); /* A1 */
         if (RNL_HEAD_SEQ(next) != (uint16_t)(r->line + 1) || RNL_HEAD_N(next) == 0)
             return 0;
-        h = atomic_load_explicit(&r->ring[r->line & r->mask].head, memory_order_acquire); /* an append may precede the move */
+        h = atomic_load_explicit(&r->ring[r->line & r->mask].head,
+                                 memory_order_acquire); /* an append may precede the move */
         if (RNL_HEAD_SEQ(h) == (uint16_t)r->line && RNL_HEAD_N(h) > r->n)
             return h;
         rnl_rx_leave(r);
@@ -273,22 +287,27 @@ RNL_INLINE int rnl_head_full(rnl_head h)
 
 /* Our words about lanes we receive, before anybody reads them. */
 void rnl_side_init(struct rnl_side *mine, int senders_fence);
-void rnl_tx_init(struct rnl_tx *t, struct rnl_side *mine, const struct rnl_side *theirs, unsigned lane, unsigned colour);
+void rnl_tx_init(struct rnl_tx *t, struct rnl_side *mine, const struct rnl_side *theirs, unsigned lane,
+                 unsigned colour);
 void rnl_rx_init(struct rnl_rx *r, struct rnl_side *mine, struct rnl_side *theirs, unsigned lane, unsigned colour);
-/* Reads what the peer says (through env's distance sensor) and moves `stop`. 1 = a fresh line may be used now, 0, RNL_RING_BROKEN. */
+/* Reads what the peer says (through env's distance sensor) and moves `stop`. 1 = a fresh line may be used now, 0,
+ * RNL_RING_BROKEN. */
 int rnl_tx_refresh(struct rnl_tx *t, struct rnl_env *env, uint8_t *distance);
 /* More units may be outstanding from now on. Fewer only by the sender giving back: */
 void rnl_rx_grant(struct rnl_rx *r, uint64_t standing);
 /* Ask the sender for what it does not use beyond `standing` (lane 0). */
 void rnl_rx_ask_back(struct rnl_rx *r, uint64_t standing);
-/* Sender: give back what was asked for and is not in use. Receiver: notice it; returns the units that came back, at most what was asked. */
+/* Sender: give back what was asked for and is not in use. Receiver: notice it; returns the units that came back, at
+ * most what was asked. */
 void rnl_tx_give_back(struct rnl_tx *t);
 uint64_t rnl_rx_got_back(struct rnl_rx *r);
 
-/* bytes (<= RNL_BULK_BYTES / 2) contiguous in the bulk area, not yet committed: *start. 1, 0 = no room now, RNL_RING_BROKEN. */
+/* bytes (<= RNL_BULK_BYTES / 2) contiguous in the bulk area, not yet committed: *start. 1, 0 = no room now,
+ * RNL_RING_BROKEN. */
 int rnl_tx_bulk_room(struct rnl_tx *t, uint32_t bytes, uint64_t *start);
-/* Largest piece, up to `bytes`, that fits now without leaving a gap before it; 0 = none of at least `least`. For messages that may come in
- * many pieces: a grant smaller than the message must not stop it for ever. RNL_RING_BROKEN. */
+/* Largest piece, up to `bytes`, that fits now without leaving a gap before it; 0 = none of at least `least`. For
+ * messages that may come in many pieces: a grant smaller than the message must not stop it for ever. RNL_RING_BROKEN.
+ */
 int64_t rnl_tx_bulk_piece(struct rnl_tx *t, uint32_t bytes, uint32_t least);
 /* The area is used up to `end` now (reserve, or trim). */
 void rnl_tx_bulk_take(struct rnl_tx *t, uint64_t end);

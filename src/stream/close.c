@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * close.c - leaving a job together: run handlers until every rank is in close and nothing is on the way. Each rank, whenever it is idle
- * (nothing to send, all it sent has been read), reports its count of lines moved to the watcher; two waves of equal reports from all live
- * ranks prove that nothing moved in between (Mattern's double count). Pairs that never connected stay unconnected. */
+ * close.c - leaving a job together: run handlers until every rank is in close and nothing is on the way. Each rank,
+ * whenever it is idle (nothing to send, all it sent has been read), reports its count of lines moved to the watcher;
+ * two waves of equal reports from all live ranks prove that nothing moved in between (Mattern's double count). Pairs
+ * that never connected stay unconnected. */
 #include "stream/stream.h"
 
 static uint64_t activity(const struct rnl_endpoint *ep)
@@ -100,8 +101,10 @@ int rnl_close(rnl_endpoint *ep)
     ep->closing = 1;
     status = quiesce(ep);
     if (status == 0 && ep->dropped)
-        status = rnl_fail(RNL_ERR_HANDLER, "%llu messages were dropped: no handler was registered for number %u; register it before they arrive",
-                          (unsigned long long)ep->dropped, ep->drop_id);
+        status = rnl_fail(
+            RNL_ERR_HANDLER,
+            "%llu messages were dropped: no handler was registered for number %u; register it before they arrive",
+            (unsigned long long)ep->dropped, ep->drop_id);
     rnl_ep_leave(ep);
     rnl_ep_free(ep);
     return status;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * extract.c - the progress calls: extract, wait, fd; what a blocked send calls; and what happens to open messages when a peer goes. */
+ * extract.c - the progress calls: extract, wait, fd; what a blocked send calls; and what happens to open messages when
+ * a peer goes. */
 #include "stream/stream.h"
 
 #include <stdlib.h>

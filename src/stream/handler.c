@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * handler.c - running handlers, and what they call: receive, here, reply, keep. A handler whose message is all here runs on the caller's
- * stack; another runs on a coroutine, and is suspended only in receive (or keep) when it has taken every byte that arrived, so that it holds
- * no ring space and waits for its stream alone (rule d). */
+ * handler.c - running handlers, and what they call: receive, here, reply, keep. A handler whose message is all here
+ * runs on the caller's stack; another runs on a coroutine, and is suspended only in receive (or keep) when it has taken
+ * every byte that arrived, so that it holds no ring space and waits for its stream alone (rule d). */
 #include "stream/stream.h"
 
 #include <stdlib.h>
@@ -155,7 +155,8 @@ void rnl_stream_feed(struct rnl_endpoint *ep, struct rnl_stream *s)
         s->at = s->end;
 }
 
-/* Suspends until `n` bytes are in buf, the message ends or the peer dies. Returns bytes in buf, or a negative status. */
+/* Suspends until `n` bytes are in buf, the message ends or the peer dies. Returns bytes in buf, or a negative status.
+ */
 static int64_t wait_bytes(struct rnl_stream *s, unsigned char *buf, size_t n)
 {
     s->want = buf;
@@ -186,7 +187,8 @@ static RNL_NOINLINE int receive_slow(struct rnl_stream *s, void *buf, size_t n)
     if (got < 0)
         return (int)got;
     if ((size_t)got < n - here)
-        return rnl_fail(RNL_ERR_PAST_END, "%zu bytes asked for, but the message ended after %zu more", n, here + (size_t)got);
+        return rnl_fail(RNL_ERR_PAST_END, "%zu bytes asked for, but the message ended after %zu more", n,
+                        here + (size_t)got);
     return 0;
 }
 
@@ -232,7 +234,9 @@ static void send_answer(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned
         rnl_stream_publish(ep, conn, 1, key, fresh, 0);
         return;
     }
-    struct rnl_extent e = {.reserved = (uint32_t)n, .published = (uint32_t)n, .bound = n,
+    struct rnl_extent e = {.reserved = (uint32_t)n,
+                           .published = (uint32_t)n,
+                           .bound = n,
                            .flags = RNL_EXTENT_FIRST | RNL_EXTENT_LAST | RNL_EXTENT_CLOSED};
     if (rnl_tx_bulk_room(t, (uint32_t)n, &e.start) <= 0)
         return; /* cannot be: set aside */
@@ -258,7 +262,8 @@ int rnl_reply(rnl_stream *s, unsigned handler, const void *buf, size_t n)
     if (s->answered)
         return rnl_fail(RNL_ERR_CONTEXT, "this message has been answered already: one reply each");
     if (n > s->answer)
-        return rnl_fail(RNL_ERR_TOO_LONG, "an answer of %zu bytes is longer than the %u its asker allowed", n, s->answer);
+        return rnl_fail(RNL_ERR_TOO_LONG, "an answer of %zu bytes is longer than the %u its asker allowed", n,
+                        s->answer);
     if (handler > 0xffff)
         return rnl_fail(RNL_ERR_HANDLER, "handler %u does not fit in a message header: the largest is 65535", handler);
     if (s->dead || s->conn->gone)
@@ -278,8 +283,10 @@ int rnl_keep(rnl_stream *s, rnl_kept **out)
         return rnl_fail(RNL_ERR_CONTEXT, "rnl_keep belongs inside the handler of a message on lane 0");
     size_t left = s->last ? (size_t)(s->end - s->at) : (size_t)(s->bound - rnl_stream_received(s));
     if (ep->kept_bytes + left > ep->budget)
-        return rnl_fail(RNL_NO_ROOM, "keeping %zu bytes more would pass the receive budget of %llu; free kept messages, or raise receive_budget",
-                        left, (unsigned long long)ep->budget);
+        return rnl_fail(
+            RNL_NO_ROOM,
+            "keeping %zu bytes more would pass the receive budget of %llu; free kept messages, or raise receive_budget",
+            left, (unsigned long long)ep->budget);
     struct rnl_kept *k = malloc(sizeof *k + left);
     if (!k)
         return rnl_fail(RNL_ERR_NO_MEMORY, "no memory to keep %zu bytes", left);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * post.c - messages that must not wait: queued per peer, in order with its streams, sent piecewise as room comes. The bytes stay where the
- * caller has them. */
+ * post.c - messages that must not wait: queued per peer, in order with its streams, sent piecewise as room comes. The
+ * bytes stay where the caller has them. */
 #include "stream/stream.h"
 
 #include <stdlib.h>
@@ -101,13 +101,16 @@ static int post(struct rnl_endpoint *ep, const struct rnl_begin *b, const struct
     for (unsigned i = 0; i < count; i++)
         bytes += pieces[i].n;
     if (bytes > b->bound)
-        return rnl_fail(RNL_ERR_PAST_END, "the pieces are %llu bytes, more than the bound of %zu", (unsigned long long)bytes, b->bound);
+        return rnl_fail(RNL_ERR_PAST_END, "the pieces are %llu bytes, more than the bound of %zu",
+                        (unsigned long long)bytes, b->bound);
     if (ep->open == RNL_EP_ANSWER)
         return rnl_fail(RNL_ERR_CONTEXT, "the handler of an answer must not send; note it and send from the program");
     if (b->handler > 0xffff)
-        return rnl_fail(RNL_ERR_HANDLER, "handler %u does not fit in a message header: the largest is 65535", b->handler);
+        return rnl_fail(RNL_ERR_HANDLER, "handler %u does not fit in a message header: the largest is 65535",
+                        b->handler);
     if (b->answer > RNL_ANSWER_MAX)
-        return rnl_fail(RNL_ERR_TOO_LONG, "an answer of %zu bytes is too long: the limit is %d", b->answer, RNL_ANSWER_MAX);
+        return rnl_fail(RNL_ERR_TOO_LONG, "an answer of %zu bytes is too long: the limit is %d", b->answer,
+                        RNL_ANSWER_MAX);
     int status = rnl_ep_connect(ep, b->peer, &conn);
     if (status < 0)
         return status;

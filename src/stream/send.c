@@ -2,9 +2,10 @@
  *
  * send.c - composing messages: send, begin, piece, end, flush. Bytes are stored once, into the place they travel from.
  *
- * Rule b of the deadlock rule lives here: inside a handler a begin reserves the whole bound or says RNL_NO_ROOM; and rule c: a send that
- * must wait outside handlers makes progress meanwhile. A stream in an extent never waits after its begin: the line for its end stays free,
- * since no other message can go to that peer while it is open, and lines for early publication are used only if another is left. */
+ * Rule b of the deadlock rule lives here: inside a handler a begin reserves the whole bound or says RNL_NO_ROOM; and
+ * rule c: a send that must wait outside handlers makes progress meanwhile. A stream in an extent never waits after its
+ * begin: the line for its end stays free, since no other message can go to that peer while it is open, and lines for
+ * early publication are used only if another is left. */
 #include "stream/stream.h"
 
 #include "base/copy.h"
@@ -21,7 +22,8 @@ static RNL_NOINLINE int send_slow(struct rnl_endpoint *ep, unsigned peer, unsign
     if (status < 0)
         return status;
     if (n > RNL_SHORT_MAX)
-        status = rnl_fail(RNL_ERR_TOO_LONG, "rnl_send takes up to %d bytes, not %zu; use rnl_begin, rnl_piece, rnl_end", RNL_SHORT_MAX, n);
+        status = rnl_fail(RNL_ERR_TOO_LONG, "rnl_send takes up to %d bytes, not %zu; use rnl_begin, rnl_piece, rnl_end",
+                          RNL_SHORT_MAX, n);
     else
         status = rnl_stream_begin(ep, &b, &s);
     if (status == 0 && n > 0) {
@@ -79,7 +81,8 @@ static int try_short(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_
     if (b->answer)
         t->n = 0; /* asks have a line of their own */
     unsigned char *at = rnl_tx_place(t, s->key, len, &fresh);
-    /* A line must be left even when this item is appended: should fewer bytes come than announced, it moves to a fresh one. */
+    /* A line must be left even when this item is appended: should fewer bytes come than announced, it moves to a fresh
+     * one. */
     if (!at || t->line + 1 >= t->stop) {
         int status = rnl_tx_refresh(t, ep->env, &conn->pair.distance);
         if (status <= 0)
@@ -134,7 +137,8 @@ static int open_chunk(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl
     return open_extent(ep, conn, s, (uint32_t)fits);
 }
 
-int rnl_stream_try_begin(struct rnl_endpoint *ep, struct rnl_conn *conn, const struct rnl_begin *b, int no_wait, struct rnl_stream **out)
+int rnl_stream_try_begin(struct rnl_endpoint *ep, struct rnl_conn *conn, const struct rnl_begin *b, int no_wait,
+                         struct rnl_stream **out)
 {
     struct rnl_stream *s = &conn->out[0];
     int status = 0;
@@ -148,7 +152,8 @@ int rnl_stream_try_begin(struct rnl_endpoint *ep, struct rnl_conn *conn, const s
     } else if (b->bound <= RNL_EXTENT_BOUND || no_wait) {
         if (b->bound > RNL_RESERVE_MAX)
             return rnl_fail(RNL_ERR_TOO_LONG,
-                            "a message of up to %zu bytes cannot be reserved at once: inside a handler or with RNL_NO_WAIT the limit is %d; "
+                            "a message of up to %zu bytes cannot be reserved at once: inside a handler or with "
+                            "RNL_NO_WAIT the limit is %d; "
                             "send it from outside, or rnl_post it",
                             b->bound, RNL_RESERVE_MAX);
         status = open_extent(ep, conn, s, (uint32_t)b->bound);
@@ -195,8 +200,10 @@ int rnl_stream_wait_room(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_
             break;
         }
         if (room > 0) {
-            /* Found full again and again: traffic asks for the big ring. Needs one line; the next send needs none of the small ring. */
-            if (!conn->pair.big_tx && !bulk && ++conn->full_count >= FULL_BEFORE_GROW && rnl_pair_grow_tx(&conn->pair) == 0) {
+            /* Found full again and again: traffic asks for the big ring. Needs one line; the next send needs none of
+             * the small ring. */
+            if (!conn->pair.big_tx && !bulk && ++conn->full_count >= FULL_BEFORE_GROW &&
+                rnl_pair_grow_tx(&conn->pair) == 0) {
                 ep->c->rings_grown++;
                 rnl_ep_published(ep, conn, t);
             }
@@ -216,9 +223,11 @@ static int check_begin(struct rnl_endpoint *ep, const struct rnl_begin *b)
     if (ep->open == RNL_EP_ANSWER)
         return rnl_fail(RNL_ERR_CONTEXT, "the handler of an answer must not send; note it and send from the program");
     if (b->handler > 0xffff)
-        return rnl_fail(RNL_ERR_HANDLER, "handler %u does not fit in a message header: the largest is 65535", b->handler);
+        return rnl_fail(RNL_ERR_HANDLER, "handler %u does not fit in a message header: the largest is 65535",
+                        b->handler);
     if (b->answer > RNL_ANSWER_MAX)
-        return rnl_fail(RNL_ERR_TOO_LONG, "an answer of %zu bytes is too long: the limit is %d", b->answer, RNL_ANSWER_MAX);
+        return rnl_fail(RNL_ERR_TOO_LONG, "an answer of %zu bytes is too long: the limit is %d", b->answer,
+                        RNL_ANSWER_MAX);
     return 0;
 }
 
@@ -258,7 +267,8 @@ int rnl_stream_begin(struct rnl_endpoint *ep, const struct rnl_begin *b, struct 
     }
     if (status == RNL_NO_ROOM) {
         ep->c->no_room++;
-        return rnl_fail(RNL_NO_ROOM, "no room for a message of up to %zu bytes to rank %u now; try again later", b->bound, b->peer);
+        return rnl_fail(RNL_NO_ROOM, "no room for a message of up to %zu bytes to rank %u now; try again later",
+                        b->bound, b->peer);
     }
     return status;
 }
@@ -394,7 +404,8 @@ int64_t rnl_stream_put(struct rnl_stream *s, const void *buf, size_t n)
     if (s->conn->shut & RNL_SHUT_DEAD)
         return rnl_ep_gone(s->ep, s->conn->rank);
     if (n > s->bound - used)
-        return rnl_fail(RNL_ERR_PAST_END, "a piece of %zu bytes goes past the bound of this message: %llu of %llu are used", n,
+        return rnl_fail(RNL_ERR_PAST_END,
+                        "a piece of %zu bytes goes past the bound of this message: %llu of %llu are used", n,
                         (unsigned long long)used, (unsigned long long)s->bound);
     switch (s->state) {
     case RNL_STREAM_SHORT:
@@ -425,7 +436,8 @@ static RNL_NOINLINE int piece_slow(struct rnl_stream *s, const void *buf, size_t
         from += took;
         n -= (size_t)took;
         if (ep->in_handler) { /* only a stream begun outside can be in chunks */
-            status = rnl_fail(RNL_ERR_CONTEXT, "this message was begun outside the handler and cannot wait for room inside it");
+            status = rnl_fail(RNL_ERR_CONTEXT,
+                              "this message was begun outside the handler and cannot wait for room inside it");
             break;
         }
         status = rnl_stream_wait_room(ep, s->conn, s->base ? 0 : PIECE_MIN);
@@ -516,7 +528,8 @@ static RNL_NOINLINE int end_slow(struct rnl_stream *s)
         return status;
     while ((status = rnl_stream_try_end(s)) == RNL_NO_ROOM) {
         if (ep->in_handler) {
-            status = rnl_fail(RNL_ERR_CONTEXT, "this message was begun outside the handler and cannot wait for room inside it");
+            status = rnl_fail(RNL_ERR_CONTEXT,
+                              "this message was begun outside the handler and cannot wait for room inside it");
             break;
         }
         status = rnl_stream_wait_room(ep, s->conn, 0);
@@ -534,7 +547,8 @@ int rnl_end(rnl_stream *s)
     return RNL_LIKELY(rnl_stream_end_short(s)) ? 0 : end_slow(s);
 }
 
-/* A short message that is half composed when the program waits: it goes on as an extent, so that the half can be seen. */
+/* A short message that is half composed when the program waits: it goes on as an extent, so that the half can be seen.
+ */
 static void flush_short(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_stream *s)
 {
     unsigned char bytes[RNL_LINE_PAYLOAD];

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * stream.h - messages: the waist. Everything above says message, everything below line, extent or packet. Sending is in send.c, taking in
- * lines in take.c, handlers and what they call in handler.c, the progress calls in extract.c, queued messages in post.c, close in close.c.
+ * stream.h - messages: the waist. Everything above says message, everything below line, extent or packet. Sending is in
+ * send.c, taking in lines in take.c, handlers and what they call in handler.c, the progress calls in extract.c, queued
+ * messages in post.c, close in close.c.
  *
  * How a message travels, by its bound:
  *   up to 56 bytes       one item of a line, packed with its neighbours (with an answer: up to 48, a line of its own)
- *   up to a quarter of   one contiguous extent of the bulk area, announced by a line and published as a growing prefix, trimmed at the end;
- *   the bulk area        a message that is composed before CHUNK bytes are reached arrives whole, and its handler needs no stack of its own
- *   longer               an extent per chunk, so that both sides copy at the same time */
+ *   up to a quarter of   one contiguous extent of the bulk area, announced by a line and published as a growing prefix,
+ * trimmed at the end; the bulk area        a message that is composed before CHUNK bytes are reached arrives whole, and
+ * its handler needs no stack of its own longer               an extent per chunk, so that both sides copy at the same
+ * time */
 #ifndef RNL_STREAM_STREAM_H
 #define RNL_STREAM_STREAM_H
 
@@ -27,7 +29,8 @@ void rnl_stream_attach(struct rnl_endpoint *ep);
 
 /* send.c: the stream behind rnl_begin, without entering the endpoint. */
 int rnl_stream_begin(struct rnl_endpoint *ep, const struct rnl_begin *b, struct rnl_stream **out);
-int rnl_stream_try_begin(struct rnl_endpoint *ep, struct rnl_conn *conn, const struct rnl_begin *b, int no_wait, struct rnl_stream **out);
+int rnl_stream_try_begin(struct rnl_endpoint *ep, struct rnl_conn *conn, const struct rnl_begin *b, int no_wait,
+                         struct rnl_stream **out);
 /* Composes what fits without waiting: bytes taken, or a negative status. */
 int64_t rnl_stream_put(struct rnl_stream *s, const void *buf, size_t n);
 /* RNL_NO_ROOM: try again (only for RNL_STREAM_CHUNKS). */
@@ -68,7 +71,8 @@ int rnl_stream_register(struct rnl_endpoint *ep, int id, const struct rnl_handle
 unsigned rnl_stream_posts(struct rnl_endpoint *ep);
 void rnl_stream_posts_fail(struct rnl_endpoint *ep, struct rnl_conn *conn, int status);
 
-RNL_INLINE void rnl_stream_publish(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, rnl_head key, int fresh, unsigned acklane)
+RNL_INLINE void rnl_stream_publish(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, rnl_head key,
+                                   int fresh, unsigned acklane)
 {
     rnl_pair_publish(&conn->pair, lane, key, fresh, acklane);
     rnl_ep_published(ep, conn, &conn->pair.tx[lane]);
@@ -100,10 +104,11 @@ RNL_INLINE void rnl_copy_short(void *to, const void *from, size_t n)
 
 /* ---- the short path, inlined into the native calls and into FM's ----
  *
- * Each returns NULL or 0 where the long one must be taken. A short stream sets only what these need; rnl_stream_lengthen() fills in the
- * rest before anything else touches it. */
+ * Each returns NULL or 0 where the long one must be taken. A short stream sets only what these need;
+ * rnl_stream_lengthen() fills in the rest before anything else touches it. */
 
-RNL_INLINE struct rnl_stream *rnl_stream_begin_short(struct rnl_endpoint *ep, unsigned long peer, unsigned long handler, size_t bound)
+RNL_INLINE struct rnl_stream *rnl_stream_begin_short(struct rnl_endpoint *ep, unsigned long peer, unsigned long handler,
+                                                     size_t bound)
 {
     if (RNL_UNLIKELY((ep->open != RNL_EP_OPEN) | (peer >= ep->size) | (bound > RNL_LINE_PAYLOAD) | (handler > 0xffff)))
         return NULL;
@@ -140,7 +145,8 @@ RNL_INLINE int rnl_stream_end_short(struct rnl_stream *s)
 {
     struct rnl_endpoint *ep = s->ep;
     struct rnl_conn *conn = s->conn;
-    if (RNL_UNLIKELY(s->state != RNL_STREAM_SHORT || s->at != s->end || ep->open_short != s || conn->shut != RNL_SHUT_STREAM))
+    if (RNL_UNLIKELY(s->state != RNL_STREAM_SHORT || s->at != s->end || ep->open_short != s ||
+                     conn->shut != RNL_SHUT_STREAM))
         return 0;
     s->state = RNL_STREAM_FREE;
     conn->shut = 0;

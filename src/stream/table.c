@@ -10,10 +10,12 @@ int rnl_stream_register(struct rnl_endpoint *ep, int id, const struct rnl_handle
             if (!ep->handler[id].stream && !ep->handler[id].whole)
                 break;
         if ((uint32_t)id >= ep->handlers)
-            return rnl_fail(RNL_ERR_HANDLER, "all %u handler numbers are taken; raise rnl_options.handlers", ep->handlers);
+            return rnl_fail(RNL_ERR_HANDLER, "all %u handler numbers are taken; raise rnl_options.handlers",
+                            ep->handlers);
     }
     if (id < 0 || (uint32_t)id >= ep->handlers)
-        return rnl_fail(RNL_ERR_HANDLER, "handler number %d is outside 0 to %u; raise rnl_options.handlers", id, ep->handlers - 1);
+        return rnl_fail(RNL_ERR_HANDLER, "handler number %d is outside 0 to %u; raise rnl_options.handlers", id,
+                        ep->handlers - 1);
     ep->handler[id] = *h;
     for (uint32_t i = 0; i < ep->hot_count; i++) /* somebody may have waited for it */
         for (unsigned lane = 0; lane < RNL_LANES; lane++)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * take.c - taking in the lines of one lane of one peer. Everything a line says is loaded once and checked here; a line that cannot be true
- * makes its peer broken and nothing of it is used. A message that cannot be taken in now (no handler, no stack, no room for its answer) stays
- * at the head of its lane and marks the lane stuck: only that peer waits. */
+ * take.c - taking in the lines of one lane of one peer. Everything a line says is loaded once and checked here; a line
+ * that cannot be true makes its peer broken and nothing of it is used. A message that cannot be taken in now (no
+ * handler, no stack, no room for its answer) stays at the head of its lane and marks the lane stuck: only that peer
+ * waits. */
 #include "stream/stream.h"
 
 #include <stdlib.h>
@@ -55,7 +56,8 @@ static void setup(struct rnl_stream *s, const unsigned char *at, size_t n, unsig
     s->answer = answer;
 }
 
-static int run_whole(struct rnl_endpoint *ep, struct rnl_stream *s, const struct rnl_handler *h, const void *buf, size_t n)
+static int run_whole(struct rnl_endpoint *ep, struct rnl_stream *s, const struct rnl_handler *h, const void *buf,
+                     size_t n)
 {
     uint32_t open = ep->open, before = ep->in_handler;
     if (s->lane == 1)
@@ -71,7 +73,8 @@ static int run_whole(struct rnl_endpoint *ep, struct rnl_stream *s, const struct
 }
 
 /* A message that lies in one line. */
-static int run_item(struct rnl_endpoint *ep, struct rnl_stream *s, const struct rnl_handler *h, const unsigned char *at, unsigned n)
+static int run_item(struct rnl_endpoint *ep, struct rnl_stream *s, const struct rnl_handler *h, const unsigned char *at,
+                    unsigned n)
 {
     if (h->stream)
         return rnl_stream_run(ep, s, h);
@@ -82,7 +85,8 @@ static int run_item(struct rnl_endpoint *ep, struct rnl_stream *s, const struct 
 
 /* ---- lines of items ---- */
 
-RNL_INLINE void take_items(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, rnl_head h, struct rnl_taking *t)
+RNL_INLINE void take_items(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, rnl_head h,
+                           struct rnl_taking *t)
 {
     struct rnl_rx *r = &conn->pair.rx[lane];
     struct rnl_stream *s = &conn->in[lane];
@@ -131,7 +135,8 @@ RNL_INLINE void take_items(struct rnl_endpoint *ep, struct rnl_conn *conn, unsig
         rnl_rx_leave(r);
 }
 
-/* Room for the answer is there, or the lane is stuck. Reserved until the handler returns: nobody else sends on lane 1 to this peer. */
+/* Room for the answer is there, or the lane is stuck. Reserved until the handler returns: nobody else sends on lane 1
+ * to this peer. */
 static int answer_ready(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, uint32_t answer)
 {
     if (!answer)
@@ -148,7 +153,8 @@ static int answer_ready(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned
     return fits;
 }
 
-static unsigned take_ask(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, rnl_head h, struct rnl_taking *t)
+static unsigned take_ask(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, rnl_head h,
+                         struct rnl_taking *t)
 {
     struct rnl_rx *r = &conn->pair.rx[lane];
     struct rnl_stream *s = &conn->in[lane];
@@ -197,7 +203,8 @@ static unsigned take_refused(struct rnl_endpoint *ep, struct rnl_conn *conn, uns
         uint32_t open = ep->open, before = ep->in_handler;
         ep->open = RNL_EP_ANSWER;
         ep->in_handler = 2;
-        ep->on_refused(ep->on_refused_arg, conn->rank, RNL_HEAD_HANDLER(h), back.reason, copy + sizeof back, back.bytes);
+        ep->on_refused(ep->on_refused_arg, conn->rank, RNL_HEAD_HANDLER(h), back.reason, copy + sizeof back,
+                       back.bytes);
         ep->in_handler = before;
         ep->open = open;
     }
@@ -226,7 +233,8 @@ static int run_gathered(struct rnl_endpoint *ep, struct rnl_stream *s, const str
         unsigned char *buf = malloc(n ? n : 1);
         if (buf)
             rnl_copy_out(buf, s->at, n, ep->env->facts.wide_copy);
-        quit = run_whole(ep, s, h, buf, n); /* buf NULL: no memory; the handler is told as for a message that is too long */
+        quit = run_whole(ep, s, h, buf,
+                         n); /* buf NULL: no memory; the handler is told as for a message that is too long */
         free(buf);
     }
     s->at = s->end;
@@ -247,8 +255,8 @@ static void gather(struct rnl_endpoint *ep, struct rnl_stream *s, const struct r
 }
 
 /* First line of a message in extents: 1 = its handler runs or will, 0 = stuck, negative = broken. */
-static int open_message(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, const struct rnl_extent *e, unsigned id,
-                        struct rnl_taking *t)
+static int open_message(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, const struct rnl_extent *e,
+                        unsigned id, struct rnl_taking *t)
 {
     struct rnl_stream *s = &conn->in[lane];
     const struct rnl_handler *h = handler_of(ep, id);
@@ -320,7 +328,8 @@ static void advance(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lan
         s->state = RNL_STREAM_FREE;
 }
 
-static unsigned take_extent(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, rnl_head h, struct rnl_taking *t)
+static unsigned take_extent(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, rnl_head h,
+                            struct rnl_taking *t)
 {
     struct rnl_rx *r = &conn->pair.rx[lane];
     struct rnl_stream *s = &conn->in[lane];
@@ -364,7 +373,8 @@ broken:
     return 1;
 }
 
-static unsigned take_prefix(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, rnl_head h, struct rnl_taking *t)
+static unsigned take_prefix(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, rnl_head h,
+                            struct rnl_taking *t)
 {
     struct rnl_rx *r = &conn->pair.rx[lane];
     struct rnl_stream *s = &conn->in[lane];
@@ -372,9 +382,9 @@ static unsigned take_prefix(struct rnl_endpoint *ep, struct rnl_conn *conn, unsi
     if (RNL_HEAD_LEN(h) != sizeof p || RNL_HEAD_N(h) != 1)
         goto broken;
     memcpy(&p, r->ring[r->line & r->mask].payload, sizeof p);
-    if (s->state == RNL_STREAM_FREE || s->closed || s->last || p.published < s->published || p.published > s->reserved ||
-        p.flags & ~(uint32_t)(RNL_EXTENT_LAST | RNL_EXTENT_CLOSED) || (p.flags & RNL_EXTENT_LAST && !(p.flags & RNL_EXTENT_CLOSED)) ||
-        s->before + p.published > s->bound)
+    if (s->state == RNL_STREAM_FREE || s->closed || s->last || p.published < s->published ||
+        p.published > s->reserved || p.flags & ~(uint32_t)(RNL_EXTENT_LAST | RNL_EXTENT_CLOSED) ||
+        (p.flags & RNL_EXTENT_LAST && !(p.flags & RNL_EXTENT_CLOSED)) || s->before + p.published > s->bound)
         goto broken;
     uint32_t more = p.published - s->published;
     s->published = p.published;
@@ -397,7 +407,8 @@ broken:
 
 /* ---- one lane ---- */
 
-static RNL_NOINLINE unsigned take_other(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, rnl_head h, struct rnl_taking *t)
+static RNL_NOINLINE unsigned take_other(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, rnl_head h,
+                                        struct rnl_taking *t)
 {
     switch (RNL_HEAD_KIND(h)) {
     case RNL_LINE_ASK:
@@ -446,7 +457,8 @@ void rnl_stream_take(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned la
             r->told = 0;
             rnl_ep_told(ep, conn);
         }
-        if (RNL_UNLIKELY(t->quit | conn->stuck[lane] | conn->broken) || t->bytes >= t->max || rnl_rx_position(r) >= limit)
+        if (RNL_UNLIKELY(t->quit | conn->stuck[lane] | conn->broken) || t->bytes >= t->max ||
+            rnl_rx_position(r) >= limit)
             return;
         h = rnl_rx_peek(r);
     } while (h);

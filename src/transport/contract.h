@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * contract.h - what a transport promises. Below it: packets and addresses. Above it: endpoint/. All of it is called by one thread, the
- * endpoint's; nothing blocks; nothing calls back; time is an argument.
+ * contract.h - what a transport promises. Below it: packets and addresses. Above it: endpoint/. All of it is called by
+ * one thread, the endpoint's; nothing blocks; nothing calls back; time is an argument.
  *
- * Two kinds, told apart by RNL_CAP_RELIABLE. Reliable: every committed packet is polled at the peer exactly once, unchanged, in order per
- * (peer, lane), however long the peer does not poll: then reserve says 0. Datagram: packets may be lost, duplicated, reordered, cut or
- * changed, but the transport invents none. tests/conform runs the same bodies over every transport. */
+ * Two kinds, told apart by RNL_CAP_RELIABLE. Reliable: every committed packet is polled at the peer exactly once,
+ * unchanged, in order per (peer, lane), however long the peer does not poll: then reserve says 0. Datagram: packets may
+ * be lost, duplicated, reordered, cut or changed, but the transport invents none. tests/conform runs the same bodies
+ * over every transport. */
 #ifndef RNL_TRANSPORT_CONTRACT_H
 #define RNL_TRANSPORT_CONTRACT_H
 
@@ -42,13 +43,14 @@ enum { RNL_VIEW_CE = 1 /* the network says: congestion experienced */ };
 struct rnl_transport_ops {
     uint32_t size; /* of this table: it grows at the end */
 
-    /* Room for up to n packets of up to `bytes` to (peer, lane): how many, 0 = no room now (a value, not a failure). The rooms are the
-     * caller's until commit; one reserve may be outstanding per (peer, lane). RNL_ERR_RANK (not connected), RNL_ERR_TOO_LONG (above mtu),
-     * RNL_ERR_PEER_DEAD, RNL_ERR_PEER_BROKEN. */
+    /* Room for up to n packets of up to `bytes` to (peer, lane): how many, 0 = no room now (a value, not a failure).
+     * The rooms are the caller's until commit; one reserve may be outstanding per (peer, lane). RNL_ERR_RANK (not
+     * connected), RNL_ERR_TOO_LONG (above mtu), RNL_ERR_PEER_DEAD, RNL_ERR_PEER_BROKEN. */
     int (*reserve)(struct rnl_transport *, uint32_t peer, unsigned lane, uint32_t bytes, struct rnl_room *, int n);
-    /* The first used[i] bytes of each room go out, in order; used == 0 gives the room back. All rooms of the reserve, in order. Returns how
-     * many packets went (or will at the next flush). */
-    int (*commit)(struct rnl_transport *, uint32_t peer, unsigned lane, const struct rnl_room *, const uint32_t *used, int n, uint64_t now_ns);
+    /* The first used[i] bytes of each room go out, in order; used == 0 gives the room back. All rooms of the reserve,
+     * in order. Returns how many packets went (or will at the next flush). */
+    int (*commit)(struct rnl_transport *, uint32_t peer, unsigned lane, const struct rnl_room *, const uint32_t *used,
+                  int n, uint64_t now_ns);
     /* Up to n arrived packets. Each stays valid until released. */
     int (*poll)(struct rnl_transport *, struct rnl_view *, int n, uint64_t now_ns);
     /* In order per (peer, lane); this is what returns room to the sender. */

@@ -130,5 +130,6 @@ void pipe_await_room(struct pipe *p, unsigned lane, uint32_t bytes)
         if (tries == TRIES)
             fail_msg("no room comes back on lane %u", lane);
         pipe_poll(p, POLL_MAX);
+        pipe_release(p, lane, p->lane[lane].polled - p->lane[lane].released);
     }
 }

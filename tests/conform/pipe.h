@@ -40,7 +40,7 @@ void pipe_check(struct pipe *p, unsigned lane);
 void pipe_release(struct pipe *p, unsigned lane, uint64_t n);
 /* All of all lanes. */
 void pipe_release_all(struct pipe *p);
-/* Steps and polls until there is room for a packet on the lane. */
+/* One packet for certain: polls and releases on that lane until there is room for it. */
 void pipe_await_room(struct pipe *p, unsigned lane, uint32_t bytes);
 
 #endif

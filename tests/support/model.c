@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { HANG_S = 20, CANDIDATES = 3000, SHRINK_S = 60 };
+enum { HANG_S = 20, CANDIDATE_HANG_S = 4, CANDIDATES = 3000, SHRINK_S = 60 };
 
 struct page { /* shared with the worker */
     _Atomic uint64_t seed, done;
@@ -51,8 +51,8 @@ static size_t generate(const struct test_model *m, uint64_t seed, struct test_op
     return n;
 }
 
-/* Waits for our child; kills it when *beat has not moved for HANG_S. 0 = it ended well. */
-static int watch(pid_t pid, struct page *page)
+/* Waits for our child; kills it when nothing was done for hang_s. 0 = it ended well. */
+static int watch(pid_t pid, struct page *page, int hang_s)
 {
     uint64_t seen = 0;
     double since = now_s();
@@ -72,8 +72,8 @@ static int watch(pid_t pid, struct page *page)
         if (beat != seen) {
             seen = beat;
             since = now_s();
-        } else if (now_s() - since > HANG_S) {
-            test_why(&page->why, "hangs: still running after %d s", HANG_S);
+        } else if (now_s() - since > hang_s) {
+            test_why(&page->why, "hangs: still running after %d s", hang_s);
             kill(pid, SIGKILL);
         }
         nanosleep(&(struct timespec){0, 2000000}, NULL);
@@ -111,7 +111,7 @@ static int fails(const struct test_model *m, struct page *page, uint64_t seed, c
             _exit(1);
         exit(0);
     }
-    return pid > 0 && watch(pid, page);
+    return pid > 0 && watch(pid, page, CANDIDATE_HANG_S);
 }
 
 struct shrinking {
@@ -228,7 +228,7 @@ int test_model_check(const struct test_model *m)
     pid_t pid = fork();
     if (pid == 0)
         worker(m, page, first, last, until);
-    int failed = pid < 0 || watch(pid, page);
+    int failed = pid < 0 || watch(pid, page, HANG_S);
     if (failed)
         report(m, page, atomic_load(&page->seed));
     else

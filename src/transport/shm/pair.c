@@ -3,7 +3,8 @@
  * pair.c - opening, mapping and growing the segment of a pair. */
 #include "transport/shm/pair.h"
 
-/* First headers of the rings of different pairs must not share a cache set (64 of them at page starts: 120 ns to scan, coloured 24). */
+/* First headers of the rings of different pairs must not share a cache set (64 of them at page starts: 120 ns to scan,
+ * coloured 24). */
 static unsigned colour_of(uint32_t a, uint32_t b)
 {
     uint32_t x = a * 0x9e3779b1u ^ b * 0x85ebca6bu;
@@ -104,7 +105,8 @@ int rnl_pair_bulk_rx(struct rnl_pair *p, unsigned lane)
     void *at;
     if (p->rx[lane].bulk)
         return 0;
-    int status = p->env->ops->segment_map(p->env, p->segment, RNL_PAIR_BULK(p->their_index, lane), RNL_BULK_BYTES, 0, &at);
+    int status =
+        p->env->ops->segment_map(p->env, p->segment, RNL_PAIR_BULK(p->their_index, lane), RNL_BULK_BYTES, 0, &at);
     if (status < 0)
         return status;
     p->rx[lane].bulk = at;
@@ -118,7 +120,8 @@ int rnl_pair_grow_tx(struct rnl_pair *p)
     int fresh;
     if (p->big_tx || t->line + 1 >= t->stop)
         return RNL_NO_ROOM;
-    int status = p->env->ops->segment_map(p->env, p->segment, RNL_PAIR_BIG(p->my_index), RNL_BIG * RNL_LINE_BYTES, 1, &at);
+    int status =
+        p->env->ops->segment_map(p->env, p->segment, RNL_PAIR_BIG(p->my_index), RNL_BIG * RNL_LINE_BYTES, 1, &at);
     if (status < 0)
         return status;
     t->n = 0; /* close the open line */
@@ -136,7 +139,8 @@ int rnl_pair_grow_rx(struct rnl_pair *p)
     void *at;
     if (p->big_rx)
         return RNL_ERR_PEER_BROKEN;
-    int status = p->env->ops->segment_map(p->env, p->segment, RNL_PAIR_BIG(p->their_index), RNL_BIG * RNL_LINE_BYTES, 0, &at);
+    int status =
+        p->env->ops->segment_map(p->env, p->segment, RNL_PAIR_BIG(p->their_index), RNL_BIG * RNL_LINE_BYTES, 0, &at);
     if (status < 0)
         return status;
     rnl_rx_leave(&p->rx[0]);

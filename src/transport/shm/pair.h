@@ -8,17 +8,18 @@
  *     big[2]       64 KiB each    when the first ring is full  the direction's sender
  *     bulk[2][3]   1 MiB each     on first use, per lane       the direction's sender
  *
- * Each part is mapped on its own, so that an untouched one costs nothing; what the peer writes is mapped read-only where the env can. */
+ * Each part is mapped on its own, so that an untouched one costs nothing; what the peer writes is mapped read-only
+ * where the env can. */
 #ifndef RNL_TRANSPORT_SHM_PAIR_H
 #define RNL_TRANSPORT_SHM_PAIR_H
 
 #include "base/env.h"
 #include "ring/ring.h"
 
-#define RNL_PAIR_SIDE(i) ((size_t)(i)*4096)
-#define RNL_PAIR_BIG(i) ((size_t)8192 + (size_t)(i)*RNL_BIG * RNL_LINE_BYTES)
+#define RNL_PAIR_SIDE(i)       ((size_t)(i)*4096)
+#define RNL_PAIR_BIG(i)        ((size_t)8192 + (size_t)(i)*RNL_BIG * RNL_LINE_BYTES)
 #define RNL_PAIR_BULK(i, lane) (RNL_PAIR_BIG(2) + ((size_t)(i)*RNL_LANES + (lane)) * RNL_BULK_BYTES)
-#define RNL_PAIR_BYTES RNL_PAIR_BULK(2, 0)
+#define RNL_PAIR_BYTES         RNL_PAIR_BULK(2, 0)
 
 struct rnl_pair {
     struct rnl_tx tx[RNL_LANES];
@@ -34,12 +35,13 @@ struct rnl_pair {
     uint8_t big_tx, big_rx;
 };
 
-/* Opens (or joins) the segment shared with `rank` and sets up all lanes. The peer need not be in a call, nor have joined yet. 0 or a
- * negative rnl_status; *p is zeroed on failure. */
+/* Opens (or joins) the segment shared with `rank` and sets up all lanes. The peer need not be in a call, nor have
+ * joined yet. 0 or a negative rnl_status; *p is zeroed on failure. */
 int rnl_pair_open(struct rnl_pair *p, struct rnl_env *env, uint32_t rank);
 /* Unmaps everything. Fine on a zeroed pair. */
 void rnl_pair_close(struct rnl_pair *p);
-/* The peer has opened the segment, with a version we know, and said whether senders must fence: 1, 0 = not yet, RNL_ERR_PEER_BROKEN. */
+/* The peer has opened the segment, with a version we know, and said whether senders must fence: 1, 0 = not yet,
+ * RNL_ERR_PEER_BROKEN. */
 int rnl_pair_joined(struct rnl_pair *p);
 
 /* Map a lane's bulk area on first use. 0 or a negative status. */

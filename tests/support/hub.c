@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * hub.c - fixtures of endpoints in one process. */
+#include "support/hub.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+void test_must_failed(const char *file, int line, const char *what)
+{
+    fprintf(stderr, "%s:%d: must hold: %s (last error: %s)\n", file, line, what, rnl_last_error()->text);
+    fflush(NULL);
+    _exit(1);
+}
+
+static rnl_endpoint *open_one(rnl_hub *hub, unsigned rank, const struct rnl_options *opt)
+{
+    rnl_endpoint *ep;
+    struct rnl_options o = {0};
+    if (opt)
+        o = *opt;
+    o.size = sizeof o;
+    o.hub = hub;
+    o.hub_rank = rank;
+    TEST_MUST(rnl_open(&ep, &o) == 0);
+    return ep;
+}
+
+void test_hub_open(struct test_hub *h, unsigned size, const struct rnl_options *opt)
+{
+    memset(h, 0, sizeof *h);
+    TEST_MUST(size <= TEST_HUB_MAX);
+    TEST_MUST(rnl_hub_new(size, &h->hub) == 0);
+    h->size = size;
+    for (unsigned i = 0; i < size; i++)
+        h->ep[i] = open_one(h->hub, i, opt);
+}
+
+struct closing {
+    pthread_t thread;
+    rnl_endpoint *ep;
+    int *status;
+};
+
+static void *close_one(void *arg)
+{
+    struct closing *c = arg;
+    *c->status = rnl_close(c->ep);
+    return NULL;
+}
+
+int test_hub_close(struct test_hub *h)
+{
+    struct closing c[TEST_HUB_MAX];
+    int worst = 0;
+    for (unsigned i = 0; i < h->size; i++) {
+        h->closed[i] = 0;
+        c[i] = (struct closing){.ep = h->ep[i], .status = &h->closed[i]};
+        if (h->ep[i])
+            TEST_MUST(pthread_create(&c[i].thread, NULL, close_one, &c[i]) == 0);
+    }
+    for (unsigned i = 0; i < h->size; i++) {
+        if (h->ep[i])
+            TEST_MUST(pthread_join(c[i].thread, NULL) == 0);
+        if (h->closed[i] < worst)
+            worst = h->closed[i];
+        h->ep[i] = NULL;
+    }
+    rnl_hub_free(h->hub);
+    h->hub = NULL;
+    return worst;
+}
+
+struct running {
+    pthread_t thread;
+    struct test_thread t;
+    const struct rnl_options *opt;
+    void (*body)(struct test_thread *);
+};
+
+static void *run_one(void *arg)
+{
+    struct running *r = arg;
+    r->t.ep = open_one(r->t.hub, r->t.rank, r->opt);
+    r->body(&r->t);
+    r->t.closed = rnl_close(r->t.ep);
+    return NULL;
+}
+
+int test_hub_threads(unsigned size, const struct rnl_options *opt, void (*body)(struct test_thread *), void *arg)
+{
+    struct running r[TEST_HUB_MAX];
+    rnl_hub *hub;
+    int worst = 0;
+    TEST_MUST(size <= TEST_HUB_MAX);
+    TEST_MUST(rnl_hub_new(size, &hub) == 0);
+    for (unsigned i = 0; i < size; i++) {
+        r[i] = (struct running){.t = {.rank = i, .size = size, .hub = hub, .arg = arg}, .opt = opt, .body = body};
+        TEST_MUST(pthread_create(&r[i].thread, NULL, run_one, &r[i]) == 0);
+    }
+    for (unsigned i = 0; i < size; i++) {
+        TEST_MUST(pthread_join(r[i].thread, NULL) == 0);
+        if (r[i].t.closed < worst)
+            worst = r[i].t.closed;
+    }
+    rnl_hub_free(hub);
+    return worst;
+}
+
+static uint64_t clock_ns(clockid_t clock)
+{
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+uint64_t test_now_ns(void)
+{
+    return clock_ns(CLOCK_MONOTONIC);
+}
+
+uint64_t test_cpu_ns(void)
+{
+    return clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+void test_sleep_ms(unsigned ms)
+{
+    nanosleep(&(struct timespec){ms / 1000, (long)(ms % 1000) * 1000000}, NULL);
+}
