@@ -235,13 +235,6 @@ static void finish(const struct report *mine, bool verbose)
 
 /* --- the program --- */
 
-static int explain(const char *problem)
-{
-    if (FM_nodeid == 0)
-        fprintf(stderr, "sort: %s\nTry --help.\n", problem);
-    return 2;
-}
-
 static void sort_files(char **paths, const char *output_path, bool verbose)
 {
     struct report report = {0};
@@ -293,32 +286,31 @@ int main(int argc, char **argv)
                                             {"verbose", no_argument, NULL, 'v'},
                                             {"help", no_argument, NULL, 'h'},
                                             {0}};
-    const char *output_path = NULL;
+    const char *output_path = NULL, *problem = NULL;
     bool verbose = false, help = false;
-    int status;
 
     FM_set_parameter(FM_ERROR_HANDLER, on_fm_error);
     FM_initialize();
     opterr = FM_nodeid == 0; /* every rank reads the same arguments: one complains */
     for (int option; (option = getopt_long(argc, argv, "o:vh", options, NULL)) != -1;) {
-        if (option == '?')
-            return explain("this option is not known");
         output_path = option == 'o' ? optarg : output_path;
         verbose = verbose || option == 'v';
         help = help || option == 'h';
+        problem = option == '?' ? "an option is wrong" : problem;
     }
-    if (help) {
-        if (FM_nodeid == 0)
-            fputs(usage, stdout);
-        status = 0;
-    } else if (optind == argc) {
-        status = explain("no input: name the files to sort, or - for standard input");
-    } else if (output_path == NULL) {
-        status = explain("no output: name it with -o OUTPUT (the ranks write it together, so it cannot be a pipe)");
-    } else {
+    if (help)
+        problem = NULL;
+    else if (problem == NULL && optind == argc)
+        problem = "no input: name the files to sort, or - for standard input";
+    else if (problem == NULL && output_path == NULL)
+        problem = "no output: name it with -o OUTPUT (the ranks write it together, so it cannot be a pipe)";
+
+    if (help && FM_nodeid == 0)
+        fputs(usage, stdout);
+    else if (problem != NULL && FM_nodeid == 0)
+        fprintf(stderr, "sort: %s\nTry --help.\n", problem);
+    else if (!help && problem == NULL)
         sort_files(argv + optind, output_path, verbose);
-        status = 0;
-    }
-    FM_finalize();
-    return status;
+    FM_finalize(); /* waits for the other ranks, too: none ends the job before rank 0 has spoken */
+    return problem != NULL ? 2 : 0;
 }

@@ -150,6 +150,7 @@ struct rnl_endpoint {
     uint32_t spin;    /* polls before giving way; learnt */
     uint8_t fd_mode;  /* rnl_fd was called */
     uint8_t fd_armed; /* ... and nothing was there: peers ring */
+    uint32_t fd_word;   /* the bell's word when it was armed */
     uint8_t closing, close_asked, close_done, job_gone;
     uint64_t close_wave;
     /* -- the rest -- */

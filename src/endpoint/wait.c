@@ -177,11 +177,16 @@ int rnl_ep_idle(struct rnl_endpoint *ep, struct rnl_idle *w)
 
 void rnl_ep_empty(struct rnl_endpoint *ep)
 {
-    if (ep->fd_mode && !ep->fd_armed) {
-        ep->env->ops->fd_drain(ep->env);
-        ep->fd_armed = 1;
-        if (arm_and_look(ep, NULL))
-            rnl_ep_busy(ep);
+    if (ep->fd_mode) {
+        /* Armed already, and nobody rang since: the descriptor is as it should be. */
+        uint32_t word = atomic_load_explicit(&ep->env->bell->word, memory_order_acquire);
+        if (!ep->fd_armed || word != ep->fd_word) {
+            ep->env->ops->fd_drain(ep->env);
+            ep->fd_word = word; /* from before the look: a ring meanwhile raises the descriptor again */
+            ep->fd_armed = 1;
+            if (arm_and_look(ep, NULL))
+                rnl_ep_busy(ep);
+        }
     }
     uint32_t enough = ep->spin > EMPTIES_BEFORE_YIELD ? ep->spin : EMPTIES_BEFORE_YIELD;
     if (++ep->empties >= enough) {

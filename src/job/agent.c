@@ -116,7 +116,7 @@ static void flush(struct rnl_agent *a, uint32_t rank)
 void rnl_agent_tell(struct rnl_agent *a, uint32_t rank, const struct rnl_msg *msg, int owned)
 {
     struct agent_rank *r = &a->rank[rank];
-    if (r->state != RNL_RANK_STARTING && r->state != RNL_RANK_JOINED) {
+    if (r->state != RNL_RANK_JOINED) {
         if (owned >= 0)
             close(owned);
         return;
@@ -135,18 +135,11 @@ void rnl_agent_tell(struct rnl_agent *a, uint32_t rank, const struct rnl_msg *ms
     o->is_answer = msg->kind == RNL_MSG_GIVE;
     o->is_welcome = msg->kind == RNL_MSG_WELCOME;
     o->n = rnl_msg_encode(msg, o->bytes);
-    if (o->is_welcome) { /* what happened before it joined comes behind */
-        o->next = r->first;
+    if (r->last != NULL)
+        r->last->next = o;
+    else
         r->first = o;
-        if (r->last == NULL)
-            r->last = o;
-    } else {
-        if (r->last != NULL)
-            r->last->next = o;
-        else
-            r->first = o;
-        r->last = o;
-    }
+    r->last = o;
     r->queued++;
     r->answers += o->is_answer;
     flush(a, rank);
@@ -187,6 +180,18 @@ static void forget(struct rnl_agent *a, uint32_t rank)
     rnl_agent_give_gone(a, rank);
 }
 
+static void tell_death(struct rnl_agent *a, uint32_t rank, uint32_t dead)
+{
+    const struct agent_rank *d = &a->rank[dead];
+    struct rnl_msg msg = {.kind = RNL_MSG_EVENT};
+    msg.u.event.kind = RNL_EVENT_DEATH;
+    msg.u.event.rank = dead;
+    msg.u.event.incarnation = d->incarnation;
+    msg.u.event.why = d->why;
+    msg.u.event.detail = d->detail;
+    rnl_agent_tell(a, rank, &msg, -1);
+}
+
 static void gone(struct rnl_agent *a, uint32_t rank, int why, int detail)
 {
     struct agent_rank *r = &a->rank[rank];
@@ -197,18 +202,14 @@ static void gone(struct rnl_agent *a, uint32_t rank, int why, int detail)
         forget(a, rank);
         return;
     }
+    r->why = why;
+    r->detail = detail;
     atomic_store_explicit(&a->status->rank[rank].why, why, memory_order_relaxed);
     atomic_store_explicit(&a->status->rank[rank].detail, detail, memory_order_relaxed);
     set_state(a, rank, RNL_RANK_DEAD);
     forget(a, rank);
-    struct rnl_msg msg = {.kind = RNL_MSG_EVENT};
-    msg.u.event.kind = RNL_EVENT_DEATH;
-    msg.u.event.rank = rank;
-    msg.u.event.incarnation = r->incarnation;
-    msg.u.event.why = why;
-    msg.u.event.detail = detail;
     for (uint32_t i = 0; i < a->size; i++)
-        rnl_agent_tell(a, i, &msg, -1);
+        tell_death(a, i, rank);
     step_waves(a, rnl_waves_gone(a->waves, rank));
 }
 
@@ -219,8 +220,8 @@ static void found_gone(struct rnl_agent *a, uint32_t rank, int why, int detail)
         return;
     if (!a->close_done || why == RNL_DEATH_BROKEN) {
         r->found = 1;
-        r->found_why = why;
-        r->found_detail = detail;
+        r->why = why;
+        r->detail = detail;
         a->found++;
     }
     gone(a, rank, why, detail);
@@ -234,7 +235,7 @@ int rnl_agent_next_death(struct rnl_agent *a, struct rnl_agent_death *out)
             continue;
         r->found = 0;
         a->found--;
-        *out = (struct rnl_agent_death){.rank = i, .why = r->found_why, .detail = r->found_detail};
+        *out = (struct rnl_agent_death){.rank = i, .why = r->why, .detail = r->detail};
         return 1;
     }
     return 0;
@@ -277,6 +278,11 @@ static void admit(struct rnl_agent *a, uint32_t rank, int sock, pid_t pid)
     memcpy(w->host, a->host, sizeof w->host);
     rnl_agent_tell(a, rank, &msg, -1);
     explicit_bzero(&msg, sizeof msg);
+    /* What happened before: nothing was kept for it while it might never come. */
+    rnl_agent_give_connects(a, rank);
+    for (uint32_t i = 0; i < a->size; i++)
+        if (a->rank[i].state == RNL_RANK_DEAD)
+            tell_death(a, rank, i);
 }
 
 /* ---- listening ---- */

@@ -82,6 +82,26 @@ static int make_pair(struct rnl_agent *a, uint32_t rank, uint32_t other, uint64_
     return e;
 }
 
+static void tell_connect(struct rnl_agent *a, uint32_t rank, uint32_t from)
+{
+    struct rnl_msg msg = {.kind = RNL_MSG_EVENT};
+    msg.u.event.kind = RNL_EVENT_CONNECT;
+    msg.u.event.rank = from;
+    msg.u.event.incarnation = a->rank[from].incarnation;
+    rnl_agent_tell(a, rank, &msg, -1);
+}
+
+void rnl_agent_give_connects(struct rnl_agent *a, uint32_t rank)
+{
+    struct agent_pair *pair, *next;
+    HASH_ITER(hh, a->pairs, pair, next)
+    {
+        uint32_t low = (uint32_t)(pair->key >> 32), high = (uint32_t)pair->key;
+        if (pair->waits_for == rank)
+            tell_connect(a, rank, low == rank ? high : low);
+    }
+}
+
 int rnl_agent_give_segment(struct rnl_agent *a, uint32_t rank, const struct rnl_msg_segment *q)
 {
     size_t bit = (size_t)rank * a->size + q->rank;
@@ -123,11 +143,7 @@ int rnl_agent_give_segment(struct rnl_agent *a, uint32_t rank, const struct rnl_
     }
     a->asked[bit / 8] |= mask;
     answer(a, rank, q->ticket, RNL_GIVE_OK, 0, fd);
-    struct rnl_msg msg = {.kind = RNL_MSG_EVENT};
-    msg.u.event.kind = RNL_EVENT_CONNECT;
-    msg.u.event.rank = rank;
-    msg.u.event.incarnation = a->rank[rank].incarnation;
-    rnl_agent_tell(a, q->rank, &msg, -1);
+    tell_connect(a, q->rank, rank);
     return 0;
 }
 

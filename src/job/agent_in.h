@@ -32,8 +32,8 @@ struct agent_rank {
     uint8_t hung_up;   /* its socket is closed: the exit of its process should follow */
     uint8_t broken;    /* to be declared so at the next step */
     uint8_t retry;
-    uint8_t found; /* a death to report to the launcher */
-    int32_t found_why, found_detail;
+    uint8_t found;       /* its death is to be reported to the launcher */
+    int32_t why, detail; /* of its death */
 };
 
 struct agent_pair;
@@ -60,6 +60,7 @@ void rnl_agent_tell(struct rnl_agent *, uint32_t rank, const struct rnl_msg *msg
 /* agent_give.c: what ranks ask for. Negative: the rank broke the protocol. */
 int rnl_agent_give_segment(struct rnl_agent *, uint32_t rank, const struct rnl_msg_segment *question);
 void rnl_agent_give_fd(struct rnl_agent *, uint32_t rank, const struct rnl_msg_fd *question);
+void rnl_agent_give_connects(struct rnl_agent *, uint32_t rank); /* tells who has made a segment for it already */
 void rnl_agent_give_gone(struct rnl_agent *, uint32_t rank);
 void rnl_agent_give_free(struct rnl_agent *);
 

@@ -117,6 +117,7 @@ static void become(const struct rnl_spawn *how, uint32_t rank, pid_t launcher)
     snprintf(door, sizeof door, "%d", how->door);
     setrlimit(RLIMIT_NOFILE, &how->descriptors);
     sigaction(SIGPIPE, &how->on_pipe, NULL);
+    sigaction(SIGCHLD, &how->on_child, NULL);
     if (how->cpu >= 0) {
         const size_t bytes = CPU_ALLOC_SIZE(how->cpu + 1);
         cpu_set_t *set = CPU_ALLOC(how->cpu + 1);

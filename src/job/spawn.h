@@ -22,7 +22,7 @@ struct rnl_spawn {
     int failed;       /* pipe for struct rnl_spawn_failed, close-on-exec */
     int cpu;          /* to be bound to, -1 = none */
     sigset_t mask;
-    struct sigaction on_pipe;
+    struct sigaction on_pipe, on_child; /* as they were before us */
     struct rlimit descriptors;
 };
 

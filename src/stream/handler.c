@@ -19,7 +19,7 @@ static void refuse(struct rnl_endpoint *ep, struct rnl_stream *s, unsigned reaso
     struct rnl_conn *conn = s->conn;
     struct rnl_tx *t = &conn->pair.tx[1];
     struct rnl_refused r = {.reason = reason};
-    int fresh;
+    int fresh = 1;
     if (!s->answer || s->answered || s->lane != 0)
         return;
     /* The message's first bytes go back with it if they still lie where they came. */

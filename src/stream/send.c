@@ -38,7 +38,7 @@ static RNL_NOINLINE int send_slow(struct rnl_endpoint *ep, unsigned peer, unsign
 
 int rnl_send(rnl_endpoint *ep, unsigned peer, unsigned handler, const void *buf, size_t n)
 {
-    int fresh;
+    int fresh = 1;
     if (RNL_UNLIKELY((ep->open != RNL_EP_OPEN) | (peer >= ep->size) | (n > RNL_SHORT_MAX) | (handler > 0xffff)))
         return send_slow(ep, peer, handler, buf, n);
     struct rnl_conn *conn = ep->peer[peer].conn;
@@ -76,7 +76,7 @@ static int try_short(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_
 {
     struct rnl_tx *t = &conn->pair.tx[0];
     unsigned head = b->answer ? sizeof(struct rnl_ask) : 0, len = (unsigned)b->bound + head;
-    int fresh;
+    int fresh = 1;
     s->key = rnl_head_key(b->answer ? RNL_LINE_ASK : RNL_LINE_ITEMS, b->handler, len);
     if (b->answer)
         t->n = 0; /* asks have a line of their own */
@@ -297,7 +297,7 @@ static void publish_extent(struct rnl_endpoint *ep, struct rnl_conn *conn, struc
 {
     struct rnl_tx *t = &conn->pair.tx[s->lane];
     uint32_t published = (uint32_t)(s->at - s->base);
-    int fresh;
+    int fresh = 1;
     if (s->published == 0 || s->first) {
         struct rnl_extent e = {.start = s->start, .reserved = s->reserved, .published = published, .flags = flags};
         rnl_head key = rnl_head_key(RNL_LINE_EXTENT, s->handler, sizeof e);

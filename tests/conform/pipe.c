@@ -64,6 +64,14 @@ uint64_t pipe_fill(struct pipe *p, unsigned lane, uint32_t bytes)
     return p->lane[lane].sent - before;
 }
 
+void pipe_saturate(struct pipe *p, unsigned lane, uint32_t bytes)
+{
+    for (int tries = 0; pipe_fill(p, lane, bytes) > 0; tries++) {
+        assert_true(tries < 100);
+        pipe_poll_all(p, lane);
+    }
+}
+
 static void check_packet(struct pipe *p, unsigned lane, uint64_t k)
 {
     struct pipe_lane *l = &p->lane[lane];

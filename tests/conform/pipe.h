@@ -30,6 +30,8 @@ void pipe_free(struct pipe *p);
 int pipe_send(struct pipe *p, unsigned lane, uint32_t bytes);
 /* Until there is no room, and no room again; returns how many went. */
 uint64_t pipe_fill(struct pipe *p, unsigned lane, uint32_t bytes);
+/* The same, and still when all of it has been polled: what was released before has come back by then. */
+void pipe_saturate(struct pipe *p, unsigned lane, uint32_t bytes);
 /* Polls what is there, at most n a poll, and holds it. */
 void pipe_poll(struct pipe *p, int n);
 /* Polls until all that was sent on the lane is here. */

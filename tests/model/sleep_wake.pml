@@ -134,7 +134,7 @@ inline wake(whom)
 /* Ring a bell: exchange from[me]; who finds it clear adds one to the word and wakes. */
 inline ring(mark, what, index, whom)
 {
-#ifdef PLAIN_FROM
+#ifdef BUG_PLAIN_FROM
     if
     :: mark == 1
     :: mark == 0 -> buffer[me]!what, index, 1;

@@ -107,7 +107,7 @@ ok "a rank that joins late does" is "$status" 0
 run -n 2 sh -c '"$0" close; exit 5' "$joiner"
 ok "a failure after the close is one" is "$status" 5
 from=$(now_ms)
-run -n 3 sh -c 'trap "" TERM; if mkdir "$0" 2>/dev/null; then exit 7; fi; while :; do sleep 0.1; done' "$dir/lock3"
+run -n 3 sh -c 'trap "" TERM; if mkdir "$0" 2>/dev/null; then sleep 0.5; exit 7; fi; while :; do sleep 0.1; done' "$dir/lock3"
 ms=$(($(now_ms) - from))
 ok "who ignores SIGTERM is killed after 2 s ($ms ms)" is "$status $((ms >= 1900 && ms < 8000))" "7 1"
 run -n 2 sh -c '"$0" close & wait $!; exit 0' "$joiner"
@@ -119,6 +119,8 @@ run -n 3 "$joiner" garbage
 ok "garbage from a rank ends it and not the launcher" is "$status $(grep -c 'wrote garbage' "$dir/err")" "137 1"
 run -n 2 "$joiner" twice
 ok "a second open is explained" is "$status $(grep -c '^-66 .*opened once' "$dir/out")" "0 2"
+(trap '' CHLD; "$runnel" run -n 2 true >"$dir/out" 2>"$dir/err" </dev/null)
+ok "an ignored SIGCHLD does no harm" is $? 0
 ok "no process is left after all that" none_left
 
 # ---- errors of the command line

@@ -71,6 +71,10 @@ static void close_all(struct joiner *j)
         if (got && e.kind == RNL_EVENT_CLOSE_ASK && env->ops->close_report(env, e.wave, j->activity) < 0)
             fail(j, "report");
     }
+    for (uint32_t i = 0; j->word != NULL && i < env->size; i++)
+        if (j->word[i] != NULL)
+            env->ops->segment_unmap(env, 0, j->word[i], 4096);
+    free(j->word);
     env->ops->close(env);
 }
 

@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Rings: grants (units that may be used) and bulk areas (where they lie). */
+#include "ring/pair.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+enum { UNIT = 64, AREA = RNL_BULK_BYTES };
+
+static int set_up(void **state)
+{
+    struct ring_pair *p = malloc(sizeof *p);
+    if (!p)
+        return -1;
+    ring_pair_init(p, 0, 0);
+    *state = p;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    ring_pair_free(*state);
+    free(*state);
+    return 0;
+}
+
+static void both_are_valid(struct ring_pair *p)
+{
+    assert_int_equal(rnl_tx_valid(&p->a.tx[0]), 0);
+    assert_int_equal(rnl_rx_valid(&p->b.rx[0]), 0);
+}
+
+static void use_big_ring(struct ring_pair *p)
+{
+    rnl_head h;
+    char nothing[RNL_LINE_PAYLOAD];
+    assert_int_equal(ring_put(&p->a, 0, rnl_head_key(RNL_LINE_GROW, 0, 0), NULL), 1);
+    rnl_tx_grow(&p->a.tx[0], p->big);
+    assert_int_equal(ring_take(&p->b, 0, &h, nothing), 1);
+    rnl_rx_grow(&p->b.rx[0], p->big);
+    rnl_rx_tell(&p->b.rx[0]);
+    assert_int_equal(rnl_tx_refresh(&p->a.tx[0], NULL, NULL), 1);
+}
+
+static int put_line(struct ring_pair *p)
+{
+    unsigned char bytes[40] = {0};
+    return ring_put(&p->a, 0, rnl_head_key(RNL_LINE_ITEMS, 1, 40), bytes);
+}
+
+static unsigned put_lines(struct ring_pair *p, unsigned most)
+{
+    unsigned n = 0;
+    while (n < most && put_line(p) == 1)
+        n++;
+    return n;
+}
+
+static unsigned take_lines(struct ring_pair *p, unsigned most)
+{
+    unsigned char bytes[RNL_LINE_PAYLOAD];
+    unsigned n = 0;
+    rnl_head h;
+    while (n < most && ring_take(&p->b, 0, &h, bytes))
+        n++;
+    return n;
+}
+
+static void tell(struct ring_pair *p)
+{
+    rnl_rx_tell(&p->b.rx[0]);
+    assert_true(rnl_tx_refresh(&p->a.tx[0], NULL, NULL) >= 0);
+    both_are_valid(p);
+}
+
+/* ---- grants ---- */
+
+static void a_minimum_is_granted_before_anything_is_said(void **state)
+{
+    struct ring_pair *p = *state;
+    use_big_ring(p);
+    assert_int_equal(put_lines(p, 5000), RNL_GRANT_MIN); /* the receiver has read one, GROW, and said so */
+    both_are_valid(p);
+    assert_int_equal(put_line(p), -1);
+    assert_int_equal(rnl_tx_refresh(&p->a.tx[0], NULL, NULL), 0);
+}
+
+static void what_is_read_may_be_used_again(void **state)
+{
+    struct ring_pair *p = *state;
+    use_big_ring(p);
+    assert_int_equal(put_lines(p, 5000), RNL_GRANT_MIN);
+    assert_int_equal(take_lines(p, 10), 10);
+    tell(p);
+    assert_int_equal(put_lines(p, 5000), 10);
+    assert_int_equal(take_lines(p, 5000), RNL_GRANT_MIN);
+    tell(p);
+    assert_int_equal(put_lines(p, 5000), RNL_GRANT_MIN);
+    both_are_valid(p);
+}
+
+static void a_quarter_of_a_small_grant_is_told_too(void **state)
+{
+    struct ring_pair *p = *state;
+    use_big_ring(p);
+    put_lines(p, 5000);
+    uint64_t before = ring_told_grant(&p->b, 0);
+    assert_int_equal(take_lines(p, RNL_GRANT_MIN / 4 - 1), RNL_GRANT_MIN / 4 - 1);
+    assert_int_equal(ring_told_grant(&p->b, 0), before);
+    assert_int_equal(take_lines(p, 1), 1);
+    assert_int_equal(ring_told_grant(&p->b, 0), before + RNL_GRANT_MIN / 4);
+    both_are_valid(p);
+}
+
+static void a_larger_grant_holds_at_once_and_never_falls(void **state)
+{
+    struct ring_pair *p = *state;
+    use_big_ring(p);
+    assert_int_equal(put_lines(p, 5000), RNL_GRANT_MIN);
+    rnl_rx_grant(&p->b.rx[0], 500);
+    assert_int_equal(p->b.rx[0].told, 1);
+    assert_int_equal(rnl_tx_refresh(&p->a.tx[0], NULL, NULL), 1);
+    assert_int_equal(put_lines(p, 5000), 500 - RNL_GRANT_MIN);
+    rnl_rx_grant(&p->b.rx[0], 10); /* not this way */
+    assert_int_equal(p->b.rx[0].standing, 500);
+    take_lines(p, 5000);
+    tell(p);
+    assert_int_equal(put_lines(p, 5000), 500);
+    both_are_valid(p);
+}
+
+static void kept_units_come_back_when_they_are_freed(void **state)
+{
+    struct ring_pair *p = *state;
+    struct rnl_rx *r = &p->b.rx[0];
+    use_big_ring(p);
+    assert_int_equal(put_lines(p, 5000), RNL_GRANT_MIN);
+    assert_int_equal(take_lines(p, 100), 100);
+    r->withheld += 60;
+    tell(p);
+    uint64_t told = ring_told_grant(&p->b, 0);
+    unsigned more = put_lines(p, 5000); /* 32, 64 and 96 lines were told before anything was kept */
+    assert_in_range(more, 40, 100);
+    take_lines(p, 5000);
+    r->withheld += 1000; /* more is kept than was told: what was told never falls */
+    tell(p);
+    assert_int_equal(ring_told_grant(&p->b, 0), told);
+    assert_int_equal(put_line(p), -1);
+    r->withheld -= 1060;
+    tell(p);
+    assert_int_equal(put_lines(p, 5000), RNL_GRANT_MIN);
+    both_are_valid(p);
+}
+
+static void a_grant_that_falls_is_not_believed(void **state)
+{
+    struct ring_pair *p = *state;
+    struct rnl_tx *t = &p->a.tx[0];
+    use_big_ring(p);
+    rnl_rx_grant(&p->b.rx[0], 600);
+    assert_int_equal(rnl_tx_refresh(t, NULL, NULL), 1);
+    assert_int_equal(put_lines(p, 300), 300);
+    uint64_t start, stop = t->stop;
+    atomic_store(&p->b.side->back[0].granted, 0);
+    assert_int_equal(rnl_tx_bulk_room(t, 1000, &start), 1);
+    rnl_tx_bulk_take(t, start + 1024);
+    assert_int_equal(rnl_tx_valid(t), 0);
+    assert_true(t->stop >= stop - 16 && t->stop > t->line + 1);
+    atomic_store(&p->b.side->back[0].granted, UINT64_MAX); /* ours to lose: no more than the room */
+    assert_int_equal(rnl_tx_refresh(t, NULL, NULL), 1);
+    assert_int_equal(put_lines(p, 5000), RNL_BIG - 300);
+    assert_int_equal(rnl_tx_valid(t), 0);
+}
+
+static void only_what_is_not_in_use_is_given_back(void **state)
+{
+    struct ring_pair *p = *state;
+    struct rnl_tx *t = &p->a.tx[0];
+    struct rnl_rx *r = &p->b.rx[0];
+    use_big_ring(p);
+    rnl_rx_grant(r, 700);
+    rnl_tx_refresh(t, NULL, NULL);
+    assert_int_equal(put_lines(p, 500), 500);
+    rnl_tx_give_back(t); /* nobody asked */
+    assert_int_equal(rnl_rx_got_back(r), 0);
+    rnl_rx_ask_back(r, 700); /* no less than that */
+    rnl_tx_give_back(t);
+    assert_int_equal(rnl_rx_got_back(r), 0);
+    rnl_rx_ask_back(r, 200);
+    assert_int_equal(rnl_rx_got_back(r), 0); /* not yet */
+    rnl_tx_give_back(t);
+    /* 500 in use, a minimum is kept: 700 - 500 - 128 */
+    assert_int_equal(rnl_rx_got_back(r), 700 - 500 - RNL_GRANT_MIN);
+    assert_int_equal(rnl_rx_got_back(r), 0);
+    assert_int_equal(r->standing, 500 + RNL_GRANT_MIN);
+    both_are_valid(p);
+    assert_int_equal(put_lines(p, 5000), RNL_GRANT_MIN);
+    take_lines(p, 5000);
+    tell(p);
+    rnl_tx_give_back(t);
+    assert_int_equal(rnl_rx_got_back(r), 500 + RNL_GRANT_MIN - 200); /* the rest of what was asked */
+    assert_int_equal(r->standing, 200);
+    rnl_tx_refresh(t, NULL, NULL);
+    assert_int_equal(put_lines(p, 5000), 200);
+    both_are_valid(p);
+    take_lines(p, 5000);
+    tell(p);
+    rnl_rx_grant(r, 300); /* and granted again */
+    rnl_tx_refresh(t, NULL, NULL);
+    assert_int_equal(put_lines(p, 5000), 300);
+    both_are_valid(p);
+}
+
+static void no_more_comes_back_than_was_asked(void **state)
+{
+    struct ring_pair *p = *state;
+    struct rnl_rx *r = &p->b.rx[0];
+    rnl_rx_grant(r, 700);
+    rnl_rx_ask_back(r, 600);
+    atomic_store(&p->a.side->gave_back, UINT64_MAX);
+    assert_int_equal(rnl_rx_got_back(r), 100);
+    assert_int_equal(r->standing, 600);
+    atomic_store(&p->a.side->gave_back, 0); /* nor is it taken back */
+    assert_int_equal(rnl_rx_got_back(r), 0);
+    assert_int_equal(rnl_rx_valid(r), 0);
+    /* and who is asked for everything keeps the minimum */
+    atomic_store(&p->b.side->asked_back, UINT64_MAX);
+    rnl_tx_refresh(&p->a.tx[0], NULL, NULL);
+    rnl_tx_give_back(&p->a.tx[0]);
+    assert_int_equal(p->a.tx[0].granted - p->a.tx[0].gave, RNL_GRANT_MIN);
+    assert_int_equal(rnl_tx_valid(&p->a.tx[0]), 0);
+    rnl_tx_give_back(&p->a.tx[1]); /* lane 0 only */
+    assert_int_equal(p->a.tx[1].gave, 0);
+}
+
+/* ---- bulk areas ---- */
+
+static void full_grant(struct ring_pair *p)
+{
+    rnl_rx_grant(&p->b.rx[0], RNL_BIG + 2 * AREA / UNIT);
+    assert_int_equal(rnl_tx_refresh(&p->a.tx[0], NULL, NULL), 1);
+}
+
+/* Reserves, or says no: then nothing has changed. */
+static int64_t reserve(struct ring_pair *p, uint32_t bytes)
+{
+    struct rnl_tx *t = &p->a.tx[0], before = *t;
+    uint64_t start = 12345;
+    int status = rnl_tx_bulk_room(t, bytes, &start);
+    if (status <= 0) {
+        assert_int_equal(start, 12345);
+        assert_int_equal(t->bulk_head, before.bulk_head);
+        return status < 0 ? status : -1;
+    }
+    assert_int_equal(t->bulk_head, before.bulk_head); /* not yet committed */
+    assert_int_equal(start % UNIT, 0);
+    assert_true(start % AREA + bytes <= AREA); /* contiguous */
+    assert_true(start >= before.bulk_head);
+    rnl_tx_bulk_take(t, start + (bytes + 63) / 64 * 64);
+    assert_int_equal(rnl_tx_valid(t), 0);
+    return (int64_t)start;
+}
+
+static void done(struct ring_pair *p, uint64_t to)
+{
+    p->b.rx[0].bulk_next = p->a.tx[0].bulk_head;
+    rnl_rx_bulk_done(&p->b.rx[0], to);
+    assert_int_equal(rnl_rx_valid(&p->b.rx[0]), 0);
+}
+
+static void extents_lie_behind_one_another_in_whole_units(void **state)
+{
+    struct ring_pair *p = *state;
+    full_grant(p);
+    assert_int_equal(reserve(p, 1), 0);
+    assert_int_equal(reserve(p, 64), 64);
+    assert_int_equal(reserve(p, 65), 128);
+    assert_int_equal(reserve(p, 0), 256);
+    assert_int_equal(reserve(p, 1000), 256);
+    assert_int_equal(p->a.tx[0].bulk_head, 256 + 1024);
+}
+
+static void an_extent_that_would_wrap_starts_at_the_beginning(void **state)
+{
+    struct ring_pair *p = *state;
+    full_grant(p);
+    assert_int_equal(reserve(p, AREA / 2), 0);
+    assert_int_equal(reserve(p, AREA / 2 - 640), AREA / 2);
+    assert_int_equal(reserve(p, 641), -1); /* would wrap onto what is not read */
+    assert_int_equal(reserve(p, 640), AREA - 640);
+    assert_int_equal(reserve(p, 1), -1); /* full */
+    done(p, 640);
+    rnl_rx_tell(&p->b.rx[0]);
+    assert_int_equal(reserve(p, 641), -1);
+    assert_int_equal(reserve(p, 640), AREA);
+    done(p, AREA);
+    assert_int_equal(reserve(p, AREA / 2), AREA + 640);
+    done(p, AREA + 640 + AREA / 2);
+    rnl_rx_tell(&p->b.rx[0]);
+    assert_int_equal(reserve(p, AREA / 2), 2 * AREA); /* the tail is skipped, and comes back when this is read */
+    assert_int_equal(reserve(p, AREA / 2), 2 * AREA + AREA / 2 - 0); /* exactly to the end again */
+    assert_int_equal(reserve(p, 64), -1);
+    done(p, 3 * AREA);
+    assert_int_equal(reserve(p, 64), 3 * AREA);
+    both_are_valid(p);
+}
+
+static void trimming_gives_room_and_units_back(void **state)
+{
+    struct ring_pair *p = *state;
+    struct rnl_tx *t = &p->a.tx[0];
+    rnl_rx_grant(&p->b.rx[0], 1000);
+    rnl_tx_refresh(t, NULL, NULL);
+    assert_int_equal(reserve(p, 900 * UNIT), 0);
+    assert_int_equal(reserve(p, 200 * UNIT), -1); /* 1000 units are granted, and a line must be left */
+    rnl_tx_bulk_take(t, 130);
+    t->bulk_head = 192; /* what send.c does with 130 bytes: whole units */
+    rnl_tx_bulk_take(t, 192);
+    assert_int_equal(reserve(p, 997 * UNIT), -1);
+    assert_int_equal(reserve(p, 996 * UNIT), 192);
+    assert_int_equal(put_line(p), 1); /* the line that announces it was counted */
+    assert_int_equal(put_line(p), -1);
+    both_are_valid(p);
+}
+
+static void bulk_units_are_granted_again_when_they_are_read(void **state)
+{
+    struct ring_pair *p = *state;
+    struct rnl_rx *r = &p->b.rx[0];
+    assert_int_equal(reserve(p, 100 * UNIT), 0);
+    assert_int_equal(reserve(p, 28 * UNIT), -1);
+    assert_int_equal(reserve(p, 27 * UNIT), 100 * UNIT);
+    assert_int_equal(reserve(p, 1), -1);
+    done(p, 31 * UNIT); /* less than a quarter of the grant: not told */
+    assert_int_equal(reserve(p, 1), -1);
+    assert_int_equal(r->told, 0);
+    done(p, 32 * UNIT);
+    assert_int_equal(r->told, 1);
+    assert_int_equal(reserve(p, 32 * UNIT), 127 * UNIT);
+    done(p, 31 * UNIT); /* never back */
+    assert_int_equal(r->bulk_read, 32 * UNIT);
+    both_are_valid(p);
+}
+
+static void an_eighth_of_the_area_is_told(void **state)
+{
+    struct ring_pair *p = *state;
+    full_grant(p);
+    p->b.rx[0].told = 0;
+    assert_int_equal(reserve(p, AREA / 2), 0);
+    done(p, AREA / 8 - 64);
+    assert_int_equal(p->b.rx[0].told, 0);
+    assert_int_equal(atomic_load(&p->b.side->back[0].bulk_read), 0);
+    done(p, AREA / 8);
+    assert_int_equal(p->b.rx[0].told, 1);
+    assert_int_equal(atomic_load(&p->b.side->back[0].bulk_read), AREA / 8);
+}
+
+static void a_piece_is_as_large_as_room_and_grant_allow(void **state)
+{
+    struct ring_pair *p = *state;
+    struct rnl_tx *t = &p->a.tx[0];
+    assert_int_equal(rnl_tx_bulk_piece(t, 1000, 1000), 1000);
+    assert_int_equal(rnl_tx_bulk_piece(t, 100000, 1), (RNL_GRANT_MIN - 1) * UNIT); /* by the grant, less a line */
+    assert_int_equal(rnl_tx_bulk_piece(t, 100000, RNL_GRANT_MIN * UNIT), 0);
+    full_grant(p);
+    assert_int_equal(rnl_tx_bulk_piece(t, 100000, 1), 100000);
+    assert_int_equal(reserve(p, AREA / 2), 0);
+    assert_int_equal(reserve(p, AREA / 2 - 128), AREA / 2);
+    assert_int_equal(rnl_tx_bulk_piece(t, 100000, 4096), 128); /* up to the end of the area: no gap */
+    assert_int_equal(reserve(p, 128), AREA - 128);
+    assert_int_equal(rnl_tx_bulk_piece(t, 100000, 1), 0);
+    done(p, AREA / 8 + 64);
+    assert_int_equal(rnl_tx_bulk_piece(t, 1 << 20, 1), AREA / 8 + 64); /* by the room: it looks what was read */
+    assert_int_equal(rnl_tx_bulk_piece(t, 1 << 20, AREA / 8 + 65), 0);
+    atomic_store(&p->b.side->back[0].bulk_read, t->bulk_head + 64);
+    assert_int_equal(rnl_tx_bulk_piece(t, 1 << 20, 1), RNL_RING_BROKEN);
+}
+
+static void a_bulk_position_that_claims_too_much_is_refused(void **state)
+{
+    struct ring_pair *p = *state;
+    full_grant(p);
+    assert_int_equal(reserve(p, AREA / 2), 0);
+    assert_int_equal(reserve(p, AREA / 2), AREA / 2);
+    atomic_store(&p->b.side->back[0].bulk_read, AREA + 64);
+    assert_int_equal(reserve(p, 1), RNL_RING_BROKEN);
+    atomic_store(&p->b.side->back[0].bulk_read, UINT64_MAX);
+    assert_int_equal(reserve(p, 1), RNL_RING_BROKEN);
+    assert_int_equal(p->a.tx[0].bulk_read, 0);
+    atomic_store(&p->b.side->back[0].bulk_read, AREA);
+    assert_int_equal(reserve(p, 1), AREA);
+    atomic_store(&p->b.side->back[0].bulk_read, 0); /* going back is ignored */
+    assert_int_equal(reserve(p, AREA / 2), AREA + 64);
+    assert_int_equal(p->a.tx[0].bulk_read, AREA);
+}
+
+static void malformed_extents_are_refused(void **state)
+{
+    struct ring_pair *p = *state;
+    struct rnl_rx *r = &p->b.rx[0];
+    const struct rnl_extent good[] = {
+        {.start = 640, .reserved = 0},
+        {.start = 640, .reserved = 1, .published = 1},
+        {.start = 640, .reserved = AREA - 640, .published = AREA - 640},
+        {.start = AREA, .reserved = AREA},
+        {.start = 640 + AREA - 64, .reserved = 1},
+        {.start = 704, .reserved = 100, .published = 7, .bound = 100, .answer = 9, .flags = RNL_EXTENT_FLAGS},
+    };
+    const struct rnl_extent bad[] = {
+        {.start = 576, .reserved = 64},                    /* over what was announced before */
+        {.start = 0, .reserved = 64},                      /* ... */
+        {.start = 641, .reserved = 64},                    /* not a whole unit */
+        {.start = 672, .reserved = 32},                    /* ... */
+        {.start = 640 + AREA, .reserved = 64},             /* an area further */
+        {.start = UINT64_MAX - 63, .reserved = 64},        /* ... */
+        {.start = 640, .reserved = AREA - 639},            /* past the end of the area */
+        {.start = AREA - 64, .reserved = 65},              /* ... */
+        {.start = AREA, .reserved = AREA + 1},             /* longer than the area */
+        {.start = 640, .reserved = UINT32_MAX},            /* ... */
+        {.start = 640, .reserved = 64, .published = 65},   /* more there than reserved */
+        {.start = 640, .reserved = 0, .published = 1},     /* ... */
+        {.start = 640, .reserved = 64, .flags = 8},        /* unknown flags */
+        {.start = 640, .reserved = 64, .flags = 1u << 31}, /* ... */
+    };
+    r->bulk_next = 640;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+        assert_int_equal(rnl_rx_extent(r, &good[i]), 0);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_int_equal(rnl_rx_extent(r, &bad[i]), RNL_RING_BROKEN);
+    assert_int_equal(r->bulk_next, 640);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_minimum_is_granted_before_anything_is_said),
+        TEST(what_is_read_may_be_used_again),
+        TEST(a_quarter_of_a_small_grant_is_told_too),
+        TEST(a_larger_grant_holds_at_once_and_never_falls),
+        TEST(kept_units_come_back_when_they_are_freed),
+        TEST(a_grant_that_falls_is_not_believed),
+        TEST(only_what_is_not_in_use_is_given_back),
+        TEST(no_more_comes_back_than_was_asked),
+        TEST(extents_lie_behind_one_another_in_whole_units),
+        TEST(an_extent_that_would_wrap_starts_at_the_beginning),
+        TEST(trimming_gives_room_and_units_back),
+        TEST(bulk_units_are_granted_again_when_they_are_read),
+        TEST(an_eighth_of_the_area_is_told),
+        TEST(a_piece_is_as_large_as_room_and_grant_allow),
+        TEST(a_bulk_position_that_claims_too_much_is_refused),
+        TEST(malformed_extents_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
