@@ -54,6 +54,7 @@ struct bench_pair {
     struct rnl_hist hist; /* latency: round trips, written by side 0 */
 };
 
+enum { BENCH_WAITS = 10 }; /* variants of the floor for latency */
 enum { BENCH_MAX_PAIRS = 8, BENCH_AREA_MAGIC = 0x524e4c42 };
 
 struct bench_area {

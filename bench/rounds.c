@@ -4,6 +4,7 @@
 #include "rounds.h"
 #include "floor_copy.h"
 #include "machine.h"
+#include "stats.h"
 
 #include <errno.h>
 #include <math.h>
@@ -165,8 +166,32 @@ static int keep_tail(const struct bench_run *r, const struct bench_unit *u, unsi
 static unsigned variants_of(const struct bench_area *a, enum bench_test test)
 {
     if (test == BENCH_LATENCY)
-        return a->one_core ? 1 : BENCH_VARIANTS;
+        return a->one_core ? 1 : BENCH_WAITS;
     return test == BENCH_RATE ? 1 : floor_copies_in();
+}
+
+/* A variant that has been far behind the best of its placement for some rounds is left out: time for what matters. */
+static bool still_worth(const struct bench_unit *u, unsigned variant)
+{
+    enum { ROUNDS = 7 };
+    double value[ROUNDS], mine = NAN, best = NAN;
+    if (u->rounds < ROUNDS || u->test != BENCH_LATENCY)
+        return true;
+    enum bench_placement placement = u->round[u->rounds - 1].placement;
+    for (unsigned v = 0; v < BENCH_VARIANTS; v++) {
+        size_t n = 0;
+        for (size_t i = 0; i < u->rounds && n < ROUNDS; i++)
+            if (u->round[i].placement == placement && !isnan(u->round[i].floor[v]))
+                value[n++] = u->round[i].floor[v];
+        if (n < ROUNDS)
+            continue;
+        double m = bench_median(value, n);
+        if (v == variant)
+            mine = m;
+        if (isnan(best) || m < best)
+            best = m;
+    }
+    return isnan(mine) || mine < 1.15 * best;
 }
 
 static int merge_tail(struct bench_series *s, enum bench_placement placement, const struct rnl_hist *h)
@@ -213,6 +238,8 @@ static int run_round(struct bench_run *r, struct bench_unit *u)
 
     int e = probe(r, &before);
     for (unsigned v = 0; v < variants_of(r->area, u->test) && e == 0; v++) {
+        if (!still_worth(u, v))
+            continue;
         e = repeat(r, u, BENCH_RAW, v, &u->floor[v], &round.floor[v]);
         if (e == 0)
             e = keep_tail(r, u, BENCH_RAW, &floor_hist[v]);
@@ -245,8 +272,10 @@ static int run_round(struct bench_run *r, struct bench_unit *u)
 
 int bench_run(struct bench_run *r)
 {
-    for (;;) {
+    for (unsigned pass = 0;; pass++) {
         for (size_t i = 0; i < r->plan->units; i++) {
+            if (pass % 4 && !r->plan->unit[i].shown) /* a point of a curve needs fewer rounds than a row */
+                continue;
             int e = run_round(r, &r->plan->unit[i]);
             if (e)
                 return e;

@@ -11,7 +11,7 @@
 
 enum bench_placement { BENCH_NEAR, BENCH_FAR, BENCH_ONE_CORE, BENCH_PLACEMENTS, BENCH_FLIPPED = BENCH_PLACEMENTS };
 enum { BENCH_RAW, BENCH_NATIVE, BENCH_FM, BENCH_FM1, BENCH_APIS }; /* also the number of the pair */
-enum { BENCH_VARIANTS = 6 };
+enum { BENCH_VARIANTS = BENCH_WAITS };                             /* the most that a floor has */
 
 /* From two probes, ns one way: near below 90, far above 130, between them the closer; flipped if they differ by more
  * than 1.4 times. */

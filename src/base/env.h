@@ -87,7 +87,10 @@ struct rnl_env_facts {
     uint8_t wide_copy;       /* enum rnl_copy_wide, base/copy.h */
     uint8_t keep_going;      /* the job goes on after a death */
     uint8_t launched;        /* by the launcher, else hub or job of one */
-    uint64_t tsc_khz;        /* 0: no usable time-stamp counter */
+    uint8_t pauses_near,
+        pauses_far;     /* between two empty polls; what is best differs by processor (DESIGN.md, waiting) */
+    uint8_t fence_near; /* 1 = also a near peer gets our stores sooner with a fence before the first poll */
+    uint64_t tsc_khz;   /* 0: no usable time-stamp counter */
 };
 
 struct rnl_env {

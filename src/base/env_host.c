@@ -102,12 +102,29 @@ static uint8_t membarrier_register(void)
            membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED) == 0;
 }
 
+/* How empty polls should be spaced, as measured on one processor of each kind: a tight loop takes the line away while
+ * it is being written; and the pause instruction lasts differently long. */
+static void poll_facts(struct rnl_env_facts *facts)
+{
+    facts->pauses_near = 1;
+    facts->pauses_far = 2;
+    facts->fence_near = 0;
+#if HAVE_TSC
+    if (__builtin_cpu_is("intel")) {
+        facts->pauses_near = 4;
+        facts->pauses_far = 4;
+        facts->fence_near = 0;
+    }
+#endif
+}
+
 void rnl_host_facts(struct rnl_env_facts *facts)
 {
     /* Of the host, not of our affinity mask: a bound rank would see one and believe the host crowded. */
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     facts->cpus = cpus > 0 ? (uint32_t)cpus : 1;
     facts->page_bytes = (uint32_t)sysconf(_SC_PAGESIZE);
+    poll_facts(facts);
     facts->have_membarrier = membarrier_register();
     facts->wide_copy = rnl_copy_detect();
 #if HAVE_TSC

@@ -144,13 +144,14 @@ struct rnl_endpoint {
     uint32_t dying;                /* connections that are */
     struct rnl_conn *unsettled;    /* published to, not polled since */
     uint32_t settles;
+    uint8_t pauses, pauses_for[2], fence_near; /* env->facts; pauses: for the peer last sent to */
     struct rnl_counters *c;
     struct rnl_env *env;
     /* -- waiting -- */
     uint32_t spin;    /* polls before giving way; learnt */
     uint8_t fd_mode;  /* rnl_fd was called */
     uint8_t fd_armed; /* ... and nothing was there: peers ring */
-    uint32_t fd_word;   /* the bell's word when it was armed */
+    uint32_t fd_word; /* the bell's word when it was armed */
     uint8_t closing, close_asked, close_done, job_gone;
     uint64_t close_wave;
     /* -- the rest -- */
@@ -218,7 +219,8 @@ RNL_COLD int rnl_ep_gone(struct rnl_endpoint *ep, uint32_t rank);
 RNL_COLD void rnl_ep_ring_bell(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t what);
 RNL_INLINE void rnl_ep_published(struct rnl_endpoint *ep, struct rnl_conn *conn, const struct rnl_tx *t)
 {
-    ep->unsettled = conn;
+    if (ep->unsettled != conn) /* a load costs less than a store here */
+        ep->unsettled = conn;
     if (RNL_UNLIKELY(rnl_tx_armed(t, RNL_ARMED_LINES) | conn->pair.senders_fence))
         rnl_ep_ring_bell(ep, conn, RNL_ARMED_LINES);
 }
@@ -237,9 +239,10 @@ RNL_INLINE void rnl_ep_settle(struct rnl_endpoint *ep)
     if (!conn)
         return;
     ep->unsettled = NULL;
+    ep->pauses = ep->pauses_for[conn->pair.distance & RNL_FAR];
     if (RNL_UNLIKELY(++ep->settles % RNL_SENSE_EVERY == 0)) {
         ep->env->ops->sense_fence(ep->env, &conn->pair.distance);
-    } else if (conn->pair.distance & RNL_FAR) {
+    } else if ((conn->pair.distance & RNL_FAR) | ep->fence_near) {
         _Atomic uint32_t here = 0;
         atomic_fetch_add_explicit(&here, 1, memory_order_seq_cst);
     }

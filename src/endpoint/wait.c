@@ -9,9 +9,9 @@
 #include "endpoint/endpoint.h"
 
 #if defined(__x86_64__) || defined(__i386__)
-#define relax() __builtin_ia32_pause()
+#define pause_once() __builtin_ia32_pause()
 #else
-#define relax() atomic_signal_fence(memory_order_seq_cst)
+#define pause_once() atomic_signal_fence(memory_order_seq_cst)
 #endif
 
 enum {
@@ -23,6 +23,13 @@ enum {
 #define SLEEP_NS          ((uint64_t)100 * 1000 * 1000) /* a lost hint costs at most this */
 #define SLEEP_UNFENCED_NS ((uint64_t)1000 * 1000)       /* no heavy fence here: a lost wake-up costs at most this */
 #define LOOK_EVERY_NS     ((uint64_t)1000 * 1000)
+
+/* A gap between two polls: a tight loop takes the line away while it is being written. */
+static void relax(const struct rnl_endpoint *ep)
+{
+    for (unsigned i = ep->pauses; i > 0; i--)
+        pause_once();
+}
 
 static int lane_has_news(struct rnl_conn *conn, unsigned lane)
 {
@@ -154,7 +161,7 @@ static void give_way(struct rnl_endpoint *ep)
 int rnl_ep_idle(struct rnl_endpoint *ep, struct rnl_idle *w)
 {
     if (++w->polls < ep->spin) {
-        relax();
+        relax(ep);
         return 0;
     }
     w->polls = 0;
@@ -188,6 +195,7 @@ void rnl_ep_empty(struct rnl_endpoint *ep)
                 rnl_ep_busy(ep);
         }
     }
+    relax(ep);
     uint32_t enough = ep->spin > EMPTIES_BEFORE_YIELD ? ep->spin : EMPTIES_BEFORE_YIELD;
     if (++ep->empties >= enough) {
         ep->empties = 0;

@@ -11,6 +11,8 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+static const uint64_t again_ns = 200000000;
+
 static void watch_terminal(struct rnl_input *in, int yes)
 {
     if (yes && !in->watched)
@@ -35,12 +37,14 @@ void rnl_input_end(struct rnl_input *in)
     watch_pipe(in, 0);
     close(in->pipe);
     in->pipe = -1;
+    in->again_ns = UINT64_MAX;
 }
 
-void rnl_input_work(struct rnl_input *in)
+void rnl_input_work(struct rnl_input *in, uint64_t now_ns)
 {
     if (in->pipe < 0)
         return;
+    in->again_ns = UINT64_MAX;
     for (;;) {
         while (in->start < in->end) {
             ssize_t n = write(in->pipe, in->data + in->start, in->end - in->start);
@@ -57,35 +61,34 @@ void rnl_input_work(struct rnl_input *in)
         }
         watch_pipe(in, 0);
         in->start = in->end = 0;
-        if (tcgetpgrp(STDIN_FILENO) != getpgrp()) {
-            watch_terminal(in, 0);
-            return;
-        }
         struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
         if (poll(&p, 1, 0) <= 0) {
             watch_terminal(in, 1);
             return;
         }
-        ssize_t n = read(STDIN_FILENO, in->data, sizeof in->data);
-        if (n == 0) {
+        pid_t foreground = tcgetpgrp(STDIN_FILENO);
+        ssize_t n = foreground == getpgrp() ? read(STDIN_FILENO, in->data, sizeof in->data) : -1;
+        if (n == 0 || foreground < 0) { /* the end, or no terminal any more */
             rnl_input_end(in);
             return;
         }
-        if (n < 0) {
-            watch_terminal(in, errno == EINTR || errno == EAGAIN); /* else: to the background just now */
+        if (n < 0) { /* it is for somebody else; nobody tells us when we come to the foreground again */
+            watch_terminal(in, 0);
+            in->again_ns = now_ns + again_ns;
             return;
         }
         in->end = (unsigned)n;
     }
 }
 
-int rnl_input_new(struct rnl_input *in, int epoll, int *childs_end)
+int rnl_input_new(struct rnl_input *in, int epoll, uint64_t now_ns, int *childs_end)
 {
     int ends[2];
     in->epoll = epoll;
     in->pipe = -1;
     in->start = in->end = 0;
     in->watched = in->waits_for_room = 0;
+    in->again_ns = UINT64_MAX;
     *childs_end = STDIN_FILENO;
     if (!isatty(STDIN_FILENO))
         return 0;
@@ -99,6 +102,6 @@ int rnl_input_new(struct rnl_input *in, int epoll, int *childs_end)
     }
     in->pipe = ends[1];
     *childs_end = ends[0];
-    rnl_input_work(in);
+    rnl_input_work(in, now_ns);
     return 0;
 }

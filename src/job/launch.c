@@ -102,11 +102,12 @@ static void report(struct rnl_launcher *l, uint32_t rank)
     const struct rnl_proc *p = &l->proc[rank];
     const char *then = l->job->keep_going ? "the others go on" : "ending the job";
     if (p->broken && p->signal == SIGKILL) {
-        rnl_launch_say(l, "rank %u on %s closed its connection to the launcher or wrote garbage into it; %s", rank, l->host, then);
+        rnl_launch_say(l, "rank %u on %s closed its connection to the launcher or wrote garbage into it; %s", rank,
+                       l->host, then);
     } else if (p->signal != 0) {
         const char *name = sigdescr_np(p->signal);
         rnl_launch_say(l, "rank %u on %s was killed by signal %d (%s); %s", rank, l->host, p->signal,
-            name != NULL ? name : "unknown", then);
+                       name != NULL ? name : "unknown", then);
     } else {
         rnl_launch_say(l, "rank %u on %s exited with status %d; %s", rank, l->host, p->status, then);
     }
@@ -122,13 +123,14 @@ static void hear_exec_failed(struct rnl_launcher *l, uint64_t now)
         return;
     if (n == sizeof f && !l->quiet) {
         if (!f.bound)
-            rnl_launch_say(l, "cannot bind rank %u to a core: %s; leave out --bind core", f.rank, strerror(f.sys_errno));
+            rnl_launch_say(l, "cannot bind rank %u to a core: %s; leave out --bind core", f.rank,
+                           strerror(f.sys_errno));
         else if (f.sys_errno == ENOENT)
             rnl_launch_say(l, "cannot start '%s': the interpreter that it names does not exist; correct its first line",
-                l->job->argv[0]);
+                           l->job->argv[0]);
         else
             rnl_launch_say(l, "cannot start '%s': %s; check that it is a program for this machine", l->job->argv[0],
-                strerror(f.sys_errno));
+                           strerror(f.sys_errno));
         l->status = !f.bound ? RNL_EXIT_SYSTEM : f.sys_errno == ENOENT ? RNL_EXIT_NOT_FOUND : RNL_EXIT_NOT_EXECUTABLE;
         l->quiet = l->ending = l->failed = 1; /* once, not for every rank */
         rnl_launch_kill_all(l, now);
@@ -245,7 +247,7 @@ static void hear_signals(struct rnl_launcher *l, uint64_t now)
             break;
         case SIGCONT:
             signal_all(l, SIGCONT);
-            rnl_input_work(&l->input); /* perhaps to the foreground */
+            rnl_input_work(&l->input, now); /* perhaps to the foreground */
             break;
         default:
             interrupt(l, (int)s.ssi_signo, now);
@@ -263,7 +265,7 @@ static uint64_t earliest(uint64_t a, uint64_t b)
 static uint64_t next_deadline(const struct rnl_launcher *l)
 {
     uint64_t at = earliest(rnl_agent_deadline_ns(l->agent), l->abandon_at);
-    at = earliest(at, earliest(l->timeout_at, l->kill_at));
+    at = earliest(at, earliest(l->timeout_at, earliest(l->kill_at, l->input.again_ns)));
     for (uint32_t i = 0; l->exited > 0 && i < l->job->size; i++) {
         const struct rnl_proc *p = &l->proc[i];
         if (p->exited && !p->finished)
@@ -276,6 +278,8 @@ static void keep_time(struct rnl_launcher *l, uint64_t now)
 {
     if (now >= rnl_agent_deadline_ns(l->agent))
         rnl_agent_step(l->agent, now);
+    if (now >= l->input.again_ns)
+        rnl_input_work(&l->input, now);
     if (now >= l->timeout_at) {
         l->timeout_at = UINT64_MAX;
         if (!l->ending) {
@@ -314,7 +318,7 @@ static void dispatch(struct rnl_launcher *l, const struct epoll_event *e, uint64
         break;
     case RNL_SOURCE_INPUT:
     case RNL_SOURCE_INPUT_ROOM:
-        rnl_input_work(&l->input);
+        rnl_input_work(&l->input, now);
         break;
     }
 }
@@ -362,17 +366,14 @@ int rnl_launch(const struct rnl_launch *job)
     }
     l->job = job;
     l->epoll = l->signals = l->exec_failed = l->input.pipe = -1;
-    l->timeout_at = l->kill_at = l->abandon_at = UINT64_MAX;
+    l->timeout_at = l->kill_at = l->abandon_at = l->input.again_ns = UINT64_MAX;
     l->status = rnl_spawn_find(job->argv[0], &path, sentence, sizeof sentence);
     if (l->status != 0)
         rnl_launch_say(l, "%s", sentence);
     if (gethostname(l->host, sizeof l->host - 1) < 0)
         memcpy(l->host, "localhost", sizeof "localhost");
     how.path = path;
-    if (l->status == 0 && (path == NULL || place_ranks(l) < 0 || raise_descriptors(l, &how.descriptors) < 0 ||
-                           set_up(l, &how, &how.failed) < 0))
-        l->status = RNL_EXIT_SYSTEM;
-    if (l->status == 0) {
+    if (l->status == 0 && rnl_launch_set_up(l, &how) == 0) {
         if (job->timeout_ns != 0)
             l->timeout_at = now_ns() + job->timeout_ns;
         rnl_launch_start(l, &how);

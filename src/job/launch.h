@@ -3,11 +3,12 @@
  * launch.h - starts the ranks of a job on this host, is their agent, their terminal and their undertaker. Part of the
  * `runnel` command, not of the library: prints to standard error, and lives as long as the job.
  *
- *   launch.c    the loop: signals, exits, deadlines, the exit status
- *   spawn.c     from a name to a running process
- *   console.c   the ranks' output: whole lines, back-pressure
- *   input.c     a terminal's input for rank 0
- *   bind.c      which core for which rank */
+ *   launch.c        the loop: signals, exits, deadlines, the exit status
+ *   launch_start.c  limits, signals, pipes, pages, until the ranks run
+ *   spawn.c         from a name to a running process
+ *   console.c       the ranks' output: whole lines, back-pressure
+ *   input.c         a terminal's input for rank 0
+ *   bind.c          which core for which rank */
 #ifndef RNL_JOB_LAUNCH_H
 #define RNL_JOB_LAUNCH_H
 

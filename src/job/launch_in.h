@@ -44,7 +44,8 @@ void rnl_launch_turn(struct rnl_launcher *, int wait);
 void rnl_launch_end_job(struct rnl_launcher *, uint64_t now_ns);
 void rnl_launch_kill_all(struct rnl_launcher *, uint64_t now_ns);
 
-/* launch_start.c. Negative: the job cannot be; it has been said why, `status` is set, and what was started of it is being killed. */
+/* launch_start.c. Negative: the job cannot be; it has been said why, `status` is set, and what was started of it is
+ * being killed. */
 int rnl_launch_set_up(struct rnl_launcher *, struct rnl_spawn *how);
 int rnl_launch_start(struct rnl_launcher *, struct rnl_spawn *how);
 

@@ -47,7 +47,8 @@ static int raise_descriptors(struct rnl_launcher *l, struct rlimit *before)
     setrlimit(RLIMIT_NOFILE, &limit);
     if (limit.rlim_max == RLIM_INFINITY || limit.rlim_max >= need)
         return 0;
-    rnl_launch_say(l, "%u ranks need %llu descriptors, and the limit is %llu: raise it (ulimit -Hn), or start at most %llu ranks",
+    rnl_launch_say(
+        l, "%u ranks need %llu descriptors, and the limit is %llu: raise it (ulimit -Hn), or start at most %llu ranks",
         l->job->size, (unsigned long long)need, (unsigned long long)limit.rlim_max,
         limit.rlim_max > DESCRIPTORS_OTHER
             ? (unsigned long long)(limit.rlim_max - DESCRIPTORS_OTHER) / DESCRIPTORS_PER_RANK
@@ -99,7 +100,7 @@ static int set_up(struct rnl_launcher *l, struct rnl_spawn *how)
         goto system;
     r = rnl_console_new(l->epoll, l->job->size, l->job->tag, &l->console);
     if (r == 0)
-        r = rnl_input_new(&l->input, l->epoll, &how->in);
+        r = rnl_input_new(&l->input, l->epoll, rnl_host_now_ns(NULL), &how->in);
     if (r == 0)
         return 0;
     errno = -r;
@@ -149,8 +150,9 @@ static int start_rank(struct rnl_launcher *l, struct rnl_spawn *how, uint32_t ra
     if (how->door >= 0)
         close(how->door);
     if (e < 0)
-        rnl_launch_say(l, "cannot start rank %u of %u: %s; start fewer ranks, or raise the limits (ulimit -n, ulimit -u)", rank,
-            l->job->size, strerror(-e));
+        rnl_launch_say(l,
+                       "cannot start rank %u of %u: %s; start fewer ranks, or raise the limits (ulimit -n, ulimit -u)",
+                       rank, l->job->size, strerror(-e));
     return e;
 }
 

@@ -39,6 +39,15 @@ static int explain(int what, const char *path, char *sentence, size_t room)
     return what == MISSING ? RNL_EXIT_NOT_FOUND : RNL_EXIT_NOT_EXECUTABLE;
 }
 
+static int found(const char *at, char **path, char *sentence, size_t room)
+{
+    *path = strdup(at);
+    if (*path != NULL)
+        return 0;
+    snprintf(sentence, room, "no memory for a name");
+    return RNL_EXIT_SYSTEM;
+}
+
 int rnl_spawn_find(const char *name, char **path, char *sentence, size_t room)
 {
     char at[4096];
@@ -50,8 +59,7 @@ int rnl_spawn_find(const char *name, char **path, char *sentence, size_t room)
         int what = look_at(name);
         if (what != PROGRAM)
             return explain(what, name, sentence, room);
-        *path = strdup(name);
-        return 0;
+        return found(name, path, sentence, room);
     }
     const char *dirs = getenv("PATH");
     int refused = 0;
@@ -64,8 +72,7 @@ int rnl_spawn_find(const char *name, char **path, char *sentence, size_t room)
         if (k > 0 && (size_t)k < sizeof at) {
             int what = look_at(at);
             if (what == PROGRAM) {
-                *path = strdup(at);
-                return 0;
+                return found(at, path, sentence, room);
             }
             refused |= what == NOT_A_PROGRAM;
         }

@@ -55,6 +55,7 @@ static int idle(struct rnl_endpoint *ep)
 
 static void end_open_streams(struct rnl_endpoint *ep)
 {
+    rnl_stream_flush(ep); /* also makes a stream of the short path one like any other */
     for (uint32_t i = 0; i < ep->hot_count; i++)
         if (ep->hot[i]->out[0].state != RNL_STREAM_FREE && !ep->hot[i]->post_first)
             (void)!rnl_end(&ep->hot[i]->out[0]);

@@ -28,7 +28,7 @@ static void refuse(struct rnl_endpoint *ep, struct rnl_stream *s, unsigned reaso
         r.bytes = here < REFUSED_BYTES ? (uint32_t)here : REFUSED_BYTES;
     }
     rnl_head key = rnl_head_key(RNL_LINE_REFUSED, s->handler, sizeof r + r.bytes);
-    t->n = 0;
+    rnl_stream_close_line(ep, t);
     unsigned char *at = rnl_tx_place(t, key, sizeof r + r.bytes, &fresh);
     if (!at)
         return; /* cannot be: room was set aside before the handler ran */
@@ -36,7 +36,7 @@ static void refuse(struct rnl_endpoint *ep, struct rnl_stream *s, unsigned reaso
     if (r.bytes)
         memcpy(at + sizeof r, s->base, r.bytes);
     rnl_stream_publish(ep, conn, 1, key, fresh, 0);
-    t->n = 0;
+    rnl_stream_close_uncounted(t);
     s->answered = 1;
     ep->c->refused_sent++;
 }
@@ -243,13 +243,13 @@ static void send_answer(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned
     rnl_copy_in(t->bulk + (e.start & (RNL_BULK_BYTES - 1)), buf, n);
     rnl_tx_bulk_take(t, e.start + ((n + 63) & ~(size_t)63));
     rnl_head key = rnl_head_key(RNL_LINE_EXTENT, handler, sizeof e);
-    t->n = 0;
+    rnl_stream_close_line(ep, t);
     unsigned char *at = rnl_tx_place(t, key, sizeof e, &fresh);
     if (!at)
         return; /* cannot be: set aside */
     memcpy(at, &e, sizeof e);
     rnl_stream_publish(ep, conn, 1, key, fresh, 0);
-    t->n = 0;
+    rnl_stream_close_uncounted(t);
 }
 
 int rnl_reply(rnl_stream *s, unsigned handler, const void *buf, size_t n)

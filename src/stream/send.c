@@ -42,7 +42,7 @@ int rnl_send(rnl_endpoint *ep, unsigned peer, unsigned handler, const void *buf,
     if (RNL_UNLIKELY((ep->open != RNL_EP_OPEN) | (peer >= ep->size) | (n > RNL_SHORT_MAX) | (handler > 0xffff)))
         return send_slow(ep, peer, handler, buf, n);
     struct rnl_conn *conn = ep->peer[peer].conn;
-    if (RNL_UNLIKELY(!conn || conn->shut))
+    if (RNL_UNLIKELY(!conn || conn->shut || ep->open_short))
         return send_slow(ep, peer, handler, buf, n);
     struct rnl_tx *t = &conn->pair.tx[0];
     rnl_head key = rnl_head_key(RNL_LINE_ITEMS, handler, (unsigned)n);
@@ -50,8 +50,6 @@ int rnl_send(rnl_endpoint *ep, unsigned peer, unsigned handler, const void *buf,
     if (RNL_UNLIKELY(!at))
         return send_slow(ep, peer, handler, buf, n);
     rnl_copy_short(at, buf, n);
-    ep->c->messages_sent++;
-    ep->c->bytes_sent += n;
     rnl_stream_publish(ep, conn, 0, key, fresh, 0);
     return 0;
 }
@@ -61,11 +59,16 @@ int rnl_send(rnl_endpoint *ep, unsigned peer, unsigned handler, const void *buf,
 /* A stream of the short path becomes one like any other. */
 static void lengthen(struct rnl_stream *s)
 {
-    if (s->ep->open_short != s)
+    if (!s->ep || s->ep->open_short != s)
         return;
     s->ep->open_short = NULL;
     s->ep->open_streams++;
-    s->bound = (uint64_t)(s->end - s->base);
+    s->conn->shut |= RNL_SHUT_STREAM;
+    s->state = RNL_STREAM_SHORT;
+    s->fresh = s->key & 1;
+    s->key &= RNL_HEAD_KEY_MASK;
+    s->bound = RNL_HEAD_LEN(s->key);
+    s->base = s->end - s->bound;
     s->before = 0;
     s->answer = 0;
     s->handler = (uint16_t)RNL_HEAD_HANDLER(s->key);
@@ -79,7 +82,7 @@ static int try_short(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_
     int fresh = 1;
     s->key = rnl_head_key(b->answer ? RNL_LINE_ASK : RNL_LINE_ITEMS, b->handler, len);
     if (b->answer)
-        t->n = 0; /* asks have a line of their own */
+        rnl_stream_close_line(ep, t); /* asks have a line of their own */
     unsigned char *at = rnl_tx_place(t, s->key, len, &fresh);
     /* A line must be left even when this item is appended: should fewer bytes come than announced, it moves to a fresh
      * one. */
@@ -306,7 +309,7 @@ static void publish_extent(struct rnl_endpoint *ep, struct rnl_conn *conn, struc
             e.answer = s->answer;
             e.flags |= RNL_EXTENT_FIRST;
         }
-        t->n = 0;
+        rnl_stream_close_line(ep, t);
         unsigned char *at = rnl_tx_place(t, key, sizeof e, &fresh);
         memcpy(at, &e, sizeof e);
         rnl_stream_publish(ep, conn, s->lane, key, fresh, 0);
@@ -315,12 +318,12 @@ static void publish_extent(struct rnl_endpoint *ep, struct rnl_conn *conn, struc
     } else {
         struct rnl_prefix p = {.published = published, .flags = flags};
         rnl_head key = rnl_head_key(RNL_LINE_PREFIX, s->handler, sizeof p);
-        t->n = 0;
+        rnl_stream_close_line(ep, t);
         unsigned char *at = rnl_tx_place(t, key, sizeof p, &fresh);
         memcpy(at, &p, sizeof p);
         rnl_stream_publish(ep, conn, s->lane, key, fresh, 0);
     }
-    t->n = 0;
+    rnl_stream_close_uncounted(t);
     ep->c->bytes_sent += published - s->published;
     s->first = 0;
     s->published = published;
@@ -478,11 +481,12 @@ static void end_short(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl
         memcpy(at, kept, len + head);
         s->fresh = (uint8_t)fresh;
     }
-    ep->c->messages_sent++;
-    ep->c->bytes_sent += len;
     rnl_stream_publish(ep, conn, 0, s->key, s->fresh, 0);
-    if (s->answer)
-        conn->pair.tx[0].n = 0;
+    if (s->answer) {
+        ep->c->messages_sent++;
+        ep->c->bytes_sent += len;
+        rnl_stream_close_uncounted(&conn->pair.tx[0]);
+    }
 }
 
 int rnl_stream_try_end(struct rnl_stream *s)

@@ -71,9 +71,30 @@ int rnl_stream_register(struct rnl_endpoint *ep, int id, const struct rnl_handle
 unsigned rnl_stream_posts(struct rnl_endpoint *ep);
 void rnl_stream_posts_fail(struct rnl_endpoint *ep, struct rnl_conn *conn, int status);
 
+/* Items of the open line that the counters do not know yet: counted per line, not per message. */
+RNL_INLINE void rnl_stream_count(struct rnl_endpoint *ep, struct rnl_tx *t)
+{
+    uint32_t items = t->n - t->counted;
+    ep->c->messages_sent += items;
+    ep->c->bytes_sent += (uint64_t)items * RNL_HEAD_LEN(t->key);
+    t->counted = t->n;
+}
+/* Nothing is appended to the open line any more. */
+RNL_INLINE void rnl_stream_close_line(struct rnl_endpoint *ep, struct rnl_tx *t)
+{
+    rnl_stream_count(ep, t);
+    t->n = t->counted = 0;
+}
+/* After publishing a line of a kind that is not counted by items. */
+RNL_INLINE void rnl_stream_close_uncounted(struct rnl_tx *t)
+{
+    t->n = t->counted = 0;
+}
 RNL_INLINE void rnl_stream_publish(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, rnl_head key,
                                    int fresh, unsigned acklane)
 {
+    if (fresh)
+        rnl_stream_count(ep, &conn->pair.tx[lane]);
     rnl_pair_publish(&conn->pair, lane, key, fresh, acklane);
     rnl_ep_published(ep, conn, &conn->pair.tx[lane]);
 }
@@ -122,19 +143,17 @@ RNL_INLINE struct rnl_stream *rnl_stream_begin_short(struct rnl_endpoint *ep, un
     unsigned char *at = rnl_tx_place(t, key, (unsigned)bound, &fresh);
     if (RNL_UNLIKELY(!at || t->line + 1 >= t->stop)) /* a line must be left: see try_short in send.c */
         return NULL;
-    s->at = s->base = at;
+    s->at = at;
     s->end = at + bound;
-    s->key = key;
-    s->state = RNL_STREAM_SHORT;
-    s->fresh = (uint8_t)fresh;
-    conn->shut = RNL_SHUT_STREAM;
+    s->key = key | (unsigned)fresh; /* the bits below the key are free */
     ep->open_short = s;
     return s;
 }
 
 RNL_INLINE int rnl_stream_piece_short(struct rnl_stream *s, const void *buf, size_t n)
 {
-    if (RNL_UNLIKELY(s->state != RNL_STREAM_SHORT || n > (size_t)(s->end - s->at) || s->ep->open != RNL_EP_OPEN))
+    struct rnl_endpoint *ep = s->ep;
+    if (RNL_UNLIKELY(!ep || ep->open_short != s || n > (size_t)(s->end - s->at)))
         return 0;
     rnl_copy_short(s->at, buf, n);
     s->at += n;
@@ -144,17 +163,26 @@ RNL_INLINE int rnl_stream_piece_short(struct rnl_stream *s, const void *buf, siz
 RNL_INLINE int rnl_stream_end_short(struct rnl_stream *s)
 {
     struct rnl_endpoint *ep = s->ep;
-    struct rnl_conn *conn = s->conn;
-    if (RNL_UNLIKELY(s->state != RNL_STREAM_SHORT || s->at != s->end || ep->open_short != s ||
-                     conn->shut != RNL_SHUT_STREAM))
+    if (RNL_UNLIKELY(!ep || ep->open_short != s || s->at != s->end || s->conn->shut))
         return 0;
-    s->state = RNL_STREAM_FREE;
-    conn->shut = 0;
     ep->open_short = NULL;
-    ep->c->messages_sent++;
-    ep->c->bytes_sent += (uint64_t)(s->end - s->base);
-    rnl_stream_publish(ep, conn, 0, s->key, s->fresh, 0);
+    rnl_stream_publish(ep, s->conn, 0, s->key & RNL_HEAD_KEY_MASK, (int)(s->key & 1), 0);
     return 1;
+}
+
+/* Makes s the incoming message that lies whole at `at`. */
+RNL_INLINE void rnl_stream_setup(struct rnl_stream *s, const unsigned char *at, size_t n, unsigned handler,
+                                 uint32_t answer)
+{
+    s->at = s->base = (unsigned char *)(uintptr_t)at;
+    s->end = s->at + n;
+    s->before = 0;
+    s->state = RNL_STREAM_INLINE;
+    s->last = 1;
+    s->answered = 0;
+    s->dead = 0;
+    s->handler = (uint16_t)handler;
+    s->answer = answer;
 }
 
 RNL_INLINE int rnl_stream_receive_short(struct rnl_stream *s, void *buf, size_t n)

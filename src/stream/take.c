@@ -43,19 +43,6 @@ static unsigned stick(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned l
     return 0;
 }
 
-static void setup(struct rnl_stream *s, const unsigned char *at, size_t n, unsigned handler, uint32_t answer)
-{
-    s->at = s->base = (unsigned char *)(uintptr_t)at;
-    s->end = s->at + n;
-    s->before = 0;
-    s->state = RNL_STREAM_INLINE;
-    s->last = 1;
-    s->answered = 0;
-    s->dead = 0;
-    s->handler = (uint16_t)handler;
-    s->answer = answer;
-}
-
 static int run_whole(struct rnl_endpoint *ep, struct rnl_stream *s, const struct rnl_handler *h, const void *buf,
                      size_t n)
 {
@@ -85,8 +72,9 @@ static int run_item(struct rnl_endpoint *ep, struct rnl_stream *s, const struct 
 
 /* ---- lines of items ---- */
 
-RNL_INLINE void take_items(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, rnl_head h,
-                           struct rnl_taking *t)
+/* 0 = stop taking from this lane. */
+RNL_INLINE int take_items(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, rnl_head h,
+                          struct rnl_taking *t)
 {
     struct rnl_rx *r = &conn->pair.rx[lane];
     struct rnl_stream *s = &conn->in[lane];
@@ -95,12 +83,12 @@ RNL_INLINE void take_items(struct rnl_endpoint *ep, struct rnl_conn *conn, unsig
     uint64_t bytes = t->bytes;
     if (RNL_UNLIKELY(n * len > RNL_LINE_PAYLOAD || s->state != RNL_STREAM_FREE)) {
         rnl_ep_broken(ep, conn, "items longer than their line, or inside another message");
-        return;
+        return 0;
     }
     const struct rnl_handler *hd = handler_of(ep, id); /* an entry may be replaced meanwhile, never emptied */
     if (RNL_UNLIKELY(!hd)) {
         stick(ep, conn, lane, RNL_STUCK_HANDLER);
-        return;
+        return 0;
     }
     uint32_t open = ep->open;
     if (RNL_UNLIKELY(lane == 1))
@@ -110,7 +98,7 @@ RNL_INLINE void take_items(struct rnl_endpoint *ep, struct rnl_conn *conn, unsig
         int ending;
         r->n = ++i; /* before the handler: what it sends says that this item was read */
         if (RNL_LIKELY(hd->stream != NULL)) {
-            setup(s, at, len, id, 0);
+            rnl_stream_setup(s, at, len, id, 0);
             ending = hd->stream(s, conn->rank, hd->ctx);
         } else {
             unsigned char copy[RNL_LINE_PAYLOAD] __attribute__((aligned(16)));
@@ -133,6 +121,7 @@ RNL_INLINE void take_items(struct rnl_endpoint *ep, struct rnl_conn *conn, unsig
     t->bytes = bytes;
     if (i == n && rnl_head_full(h))
         rnl_rx_leave(r);
+    return !t->quit && bytes < t->max;
 }
 
 /* Room for the answer is there, or the lane is stuck. Reserved until the handler returns: nobody else sends on lane 1
@@ -173,7 +162,7 @@ static unsigned take_ask(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigne
     if (ready <= 0)
         return ready < 0;
     r->n = 1;
-    setup(s, at + sizeof ask, len - sizeof ask, id, ask.answer);
+    rnl_stream_setup(s, at + sizeof ask, len - sizeof ask, id, ask.answer);
     t->quit |= run_item(ep, s, hd, s->at, len - (unsigned)sizeof ask);
     t->bytes += len - sizeof ask;
     ep->c->bytes_received += len - sizeof ask;
@@ -270,7 +259,7 @@ static int open_message(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned
     int status = rnl_pair_bulk_rx(&conn->pair, lane);
     if (status < 0)
         return (int)stick(ep, conn, lane, RNL_STUCK_MEMORY);
-    setup(s, conn->pair.rx[lane].bulk + (e->start & (RNL_BULK_BYTES - 1)), e->published, id, e->answer);
+    rnl_stream_setup(s, conn->pair.rx[lane].bulk + (e->start & (RNL_BULK_BYTES - 1)), e->published, id, e->answer);
     s->start = e->start;
     s->reserved = e->reserved;
     s->published = e->published;
@@ -435,9 +424,9 @@ static RNL_NOINLINE unsigned take_other(struct rnl_endpoint *ep, struct rnl_conn
 void rnl_stream_take(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, rnl_head h, struct rnl_taking *t)
 {
     struct rnl_rx *r = &conn->pair.rx[lane];
-    /* Nothing beyond a ringful from here, or beyond what we ourselves have sent, can have been there at the call. */
-    uint64_t limit = conn->rank == ep->rank ? rnl_tx_position(&conn->pair.tx[lane]) : (r->line + r->mask + 1) * 8;
-    conn->stuck[lane] = RNL_STUCK_NOT;
+    uint64_t line = r->line, sent = conn->rank == ep->rank ? rnl_tx_position(&conn->pair.tx[lane]) : UINT64_MAX;
+    if (RNL_UNLIKELY(conn->stuck[lane]))
+        conn->stuck[lane] = RNL_STUCK_NOT;
     do {
         unsigned acklane = RNL_HEAD_ACKLANE(h);
         if (RNL_UNLIKELY(acklane >= RNL_LANES || rnl_tx_acked(&conn->pair.tx[acklane], RNL_HEAD_ACK(h)) < 0)) {
@@ -445,20 +434,25 @@ void rnl_stream_take(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned la
             return;
         }
         if (RNL_LIKELY(RNL_HEAD_KIND(h) == RNL_LINE_ITEMS)) {
-            take_items(ep, conn, lane, h, t);
+            if (!take_items(ep, conn, lane, h, t))
+                return;
         } else {
             t->things += take_other(ep, conn, lane, h, t);
             if (ep->quit) {
                 ep->quit = 0;
                 t->quit = 1;
             }
+            if (t->quit | conn->stuck[lane] || t->bytes >= t->max)
+                return;
         }
         if (RNL_UNLIKELY(r->told)) {
             r->told = 0;
             rnl_ep_told(ep, conn);
         }
-        if (RNL_UNLIKELY(t->quit | conn->stuck[lane] | conn->broken) || t->bytes >= t->max ||
-            rnl_rx_position(r) >= limit)
+        if (RNL_UNLIKELY(conn->broken))
+            return;
+        /* Nothing beyond a ringful, or beyond what we ourselves had sent, can have been there at the call. */
+        if (RNL_UNLIKELY(r->line - line > r->mask || rnl_rx_position(r) >= sent))
             return;
         h = rnl_rx_peek(r);
     } while (h);

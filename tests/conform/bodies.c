@@ -268,6 +268,29 @@ static void idempotent(struct conform_case *c)
     pipe_free(p);
 }
 
+static void before_the_peer(struct conform_case *c)
+{
+    for (uint32_t bytes = 1; bytes <= mtu_of(c); bytes += bytes < 100 ? 33 : bytes / 4) {
+        struct pipe *p = pipe_new_alone(c);
+        struct rnl_addr addr;
+        assert_int_equal(p->rx->ops->address(p->rx, &addr), 0);
+        assert_int_equal(p->tx->ops->connect(p->tx, p->to, &addr, p->rx->env->incarnation), 0);
+        for (unsigned lane = 0; lane < PIPE_LANES; lane++)
+            while (pipe_send_some(p, lane, bytes, 8))
+                ;
+        conform_connect(c);
+        for (unsigned lane = 0; lane < PIPE_LANES; lane++) {
+            pipe_poll_all(p, lane);
+            pipe_release(p, lane, p->lane[lane].polled);
+            pipe_await_room(p, lane, bytes);
+            pipe_poll_all(p, lane);
+        }
+        pipe_release_all(p);
+        pipe_free(p);
+        conform_renew(c);
+    }
+}
+
 /* ---- ends ---- */
 
 /* Packets on the way, rooms reserved, views held, all lanes, both kinds of packet. Asks nothing of what arrives:
@@ -406,6 +429,7 @@ const struct conform_body conform_bodies[] = {
     {"packets of mixed lengths fill their room", RNL_CAP_RELIABLE, 0, 0, 0, 0, lengths_hold},
     {"a peer that is unknown or not connected is an error", RNL_CAP_RELIABLE, 0, 0, 0, 0, unknown_peer},
     {"connecting again changes nothing", RNL_CAP_RELIABLE, 0, 0, 0, 0, idempotent},
+    {"packets for a peer that has not connected yet wait for it", RNL_CAP_RELIABLE, 0, 2, 0, 0, before_the_peer},
     {"close lets go of everything in flight", 0, 0, 0, 0, 0, close_in_flight},
     {"the other side outlives a close", 0, 0, 2, 0, 0, close_one_side},
     {"disconnect ends one connection", 0, 0, 0, 0, 0, disconnects},

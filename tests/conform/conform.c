@@ -33,6 +33,13 @@ void conform_step(struct conform_case *c)
         c->fixture->step(&c->net);
 }
 
+void conform_renew(struct conform_case *c)
+{
+    c->fixture->destroy(&c->net);
+    memset(&c->net, 0, sizeof c->net);
+    assert_int_equal(c->fixture->make(&c->net), 0);
+}
+
 uint32_t conform_from(struct conform_case *c)
 {
     (void)c;

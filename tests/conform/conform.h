@@ -66,6 +66,8 @@ int conform_run(const struct conform_fixture *fixture);
 /* Connects everybody with everybody. */
 void conform_connect(struct conform_case *c);
 void conform_step(struct conform_case *c);
+/* Another net in place of this one, for a body of many lives. */
+void conform_renew(struct conform_case *c);
 uint64_t conform_now(struct rnl_transport *t);
 /* Who sends to whom in bodies of two: from place 0 to place 1, or to itself. */
 struct rnl_transport *conform_sender(struct conform_case *c);

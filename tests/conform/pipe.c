@@ -13,9 +13,14 @@ enum { TRIES = 100000, POLL_MAX = 64 };
 
 struct pipe *pipe_new(struct conform_case *c)
 {
+    conform_connect(c);
+    return pipe_new_alone(c);
+}
+
+struct pipe *pipe_new_alone(struct conform_case *c)
+{
     struct pipe *p = calloc(1, sizeof *p);
     assert_non_null(p);
-    conform_connect(c);
     p->c = c;
     p->tx = conform_sender(c);
     p->rx = conform_receiver(c);
@@ -48,6 +53,25 @@ int pipe_send(struct pipe *p, unsigned lane, uint32_t bytes)
     l->bytes[l->sent++] = bytes;
     conform_flush(p->c, p->tx);
     return 1;
+}
+
+int pipe_send_some(struct pipe *p, unsigned lane, uint32_t bytes, int n)
+{
+    struct pipe_lane *l = &p->lane[lane];
+    struct rnl_room room[8];
+    uint32_t used[8];
+    int got = p->tx->ops->reserve(p->tx, p->to, lane, bytes, room, n);
+    assert_in_range(got, 0, n);
+    if (got == 0)
+        return 0;
+    for (int i = 0; i < got; i++) {
+        traffic_fill(&l->flow, l->sent, room[i].at, bytes);
+        used[i] = bytes;
+        l->bytes[l->sent++] = bytes;
+    }
+    assert_int_equal(p->tx->ops->commit(p->tx, p->to, lane, room, used, got, conform_now(p->tx)), got);
+    conform_flush(p->c, p->tx);
+    return got;
 }
 
 uint64_t pipe_fill(struct pipe *p, unsigned lane, uint32_t bytes)

@@ -25,9 +25,13 @@ struct pipe {
 };
 
 struct pipe *pipe_new(struct conform_case *c);
+/* The same, and nobody is connected. */
+struct pipe *pipe_new_alone(struct conform_case *c);
 void pipe_free(struct pipe *p);
 /* One packet: 1, or 0 = no room. */
 int pipe_send(struct pipe *p, unsigned lane, uint32_t bytes);
+/* Up to n of them, at most 8, in one reserve: how many. */
+int pipe_send_some(struct pipe *p, unsigned lane, uint32_t bytes, int n);
 /* Until there is no room, and no room again; returns how many went. */
 uint64_t pipe_fill(struct pipe *p, unsigned lane, uint32_t bytes);
 /* The same, and still when all of it has been polled: what was released before has come back by then. */

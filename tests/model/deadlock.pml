@@ -3,33 +3,36 @@
  * Mirrors src/stream/ (begin, piece, end, dispatch, suspend, reply, keep) and the progress calls of src/endpoint/; the rule itself
  * (a to g) is in doc/DESIGN.md. Rings and wake-ups are exact here: ring_publish.pml and sleep_wake.pml show that they may be.
  *
- * NP processes. Each program starts MSGS messages of the kinds in KINDS, to peers of its choice, one packet at a time; lane 0 from p to
+ * NP processes. Each program starts MSGS messages of the kinds in KINDS, to peers of its choice, a packet at a time. Lane 0 from p to
  * q holds RING packets and is granted GRANT of them not yet received by a handler; lane 1 back has room for ANSWERS answers; each
- * process has STACKS handler stacks. A packet is 1 unit, an answer 1 unit; lengths are 1 packet, 2 (more than a ring of 1, fits the
- * grant) and 3 (exceeds the grant of 2). A handler runs in one step: it never waits. Which of the possible steps a process takes
- * is free, so any order of polling is covered; every process keeps calling in (rule g). A state where nothing can move must be
- * the end: everything sent has been handled, everything taken given back. All runs are finite, so that is "all gets delivered".
+ * process has STACKS handler stacks. Lengths are 1 packet, 2 (more than a ring of 1, fits the grant of 2) and 3 (exceeds it). What
+ * a handler does with a packet is one step: it never waits. Which of the possible steps a process takes is free, so any order of
+ * polling is covered; every process keeps calling in (rule g). A state where nothing can move must be the end: all that was
+ * sent has been handled, all that was taken is given back. All runs are finite, so that is "everything gets delivered".
  *
  * The rule, as modelled:
  *  a  a request that may be answered is dispatched only when the answer fits lane 1; its room is reserved until the answer or the
- *     return. -DASKER_COUNTS: besides, an asker has at most ANSWERS answers outstanding (then a handler that does not answer
- *     must make the library send an empty answer).
- *  b  inside a handler a send goes out whole at once or is left to the program, which sends it later, or while it waits.
+ *     return. -DASKER_COUNTS: besides, an asker has at most ANSWERS answers outstanding; a handler that returns without
+ *     one makes the library send an empty one, else the asker would count it for ever.
+ *  b  inside a handler a send goes out whole at once or is left to the program, which sends it at the top, or while it waits in a
+ *     stream for an answer. -DPOSTED: the library sends it in any call, also while the program is in a send.
  *  c  a send outside handlers that finds no room takes in lanes 1 and 2 and runs lane-0 handlers.
  *  d  a (peer, lane) has one open message: a handler that wants to send to a peer its program has a stream open to finds it busy.
- *     A suspended handler takes every byte that arrives.
+ *     A suspended handler takes every byte that arrives. -DPASS: a message that is sent whole passes between the packets of
+ *     an open stream, and its handler runs beside the suspended one.
  *  e  with no stack free, a message that fits what is left of the grant is collected until it is whole OR a stack is free; a longer one
  *     waits for a stack. Collected bytes leave the ring and stay on the grant.
- *  f  the kinds that wait inside a stream wait for the answer of that very stream's handler (HALF: on lane 1, FM_HALF: on
- *     lane 0); only OVERLAP and GET do more.
- *  KEEP may withhold the grant down to one packet, not below; kept messages are freed by the program when it is in no call.
+ *  f  a program that waits inside a stream waits for that very stream's handler (HALF, FM_HALF), or for what a third program
+ *     sends anyway (AWAIT).
+ *  Lane-2 answers have room of their own on lane 1. KEEP withholds the grant down to one packet, not below; kept messages are
+ *  freed by the program when it is in no call.
  *
- * -DPASS: a message that is sent whole passes between the packets of an open stream (it cures FM_HALF, see there).
- * Planted bugs: every BUG_ macro; places where the rule does not protect: every LIMIT_ macro, found as deadlocks too.
- *   LIMIT_FM_HALF   two programs each with half a stream out to the other, waiting for its handler's lane-0 answer: each handler finds
- *                   the way back busy, each program can send what it was left only after its own stream. Needs no shortage of anything.
- *   LIMIT_STACKS    a program that begins a second stream before the first has ended needs, at every process, a stack for each peer:
- *                   with fewer, the first stream can hold the stack the second one waits for, in a circle. */
+ * Planted bugs: every BUG_ macro; scripts/check-models wants each of them found. It also holds these limits to be true:
+ *  limit-fm-half       without PASS: two programs, each with half a stream out to the other, wait for the other's handler to answer
+ *                      on lane 0; each handler finds the way back busy. Nothing is short. (Answers on lane 1, HALF, are safe.)
+ *  limit-few-stacks    with fewer stacks than peers, an open stream holds a stack while its program begins another one (overlap), or
+ *                      waits for a program that needs the stack (await): in a circle.
+ *  limit-hold-overlap  a handler that suspends with a stream open to a third process makes the way busy for its program. */
 
 #ifndef NP
 #define NP 2
@@ -49,43 +52,41 @@
 #ifndef STACKS
 #define STACKS (NP - 1)
 #endif
-
 #ifdef SELF
-#define PEER(q) true /* a process may talk to itself */
+#define PEER(q) true /* a process may talk to itself: NP stacks */
 #else
 #define PEER(q) ((q) != me)
 #endif
 
 /* What a program may send. */
 #define SHORT 1
-#define REQUEST 2   /* short, may be answered */
-#define FORWARD 4   /* short, its handler sends a short one to somebody */
+#define REQUEST 2      /* short, may be answered on lane 1 */
+#define FORWARD 4      /* short, its handler sends a short one to somebody */
 #define MEDIUM 8
 #define LONG 16
 #define LONG_REQUEST 32
-#define HALF 64     /* medium: after its first packet the sender waits for the handler's answer on lane 1 */
-#define FM_HALF 128 /* the same, the answer is a message on lane 0 */
-#define OVERLAP 256 /* medium: after its first packet the sender sends a long one to somebody else */
-#define KEPT 512    /* short, its handler may keep it */
-#define ASK_WAIT 1024 /* short request; the program waits for the answer before it does anything else, frees included */
-#define HOLD 4096   /* medium: its handler opens a stream to the third process on the first packet and ends it when it returns */
-#define HOLD_OVERLAP 8192 /* both */
-#define AWAIT 16384 /* medium: after its first packet the sender waits for a message that the third program sends it anyway */
-#define GET 2048    /* long request: after its first packet the sender does a lane-2 get to the same peer and waits for it */
+#define HALF 64        /* medium: after its first packet the sender waits for the handler's answer on lane 1 */
+#define FM_HALF 128    /* the same, the answer is a message on lane 0 */
+#define KEPT 256       /* short, its handler may keep it */
+#define ASK_WAIT 512   /* short request; the program waits for the answer before it does anything else, frees included */
+#define GET 1024       /* long request: after its first packet the sender does a lane-2 get to the same peer and waits for it */
+#define OVERLAP 2048   /* medium: after its first packet the sender sends a long one to the third process */
+#define AWAIT 4096     /* medium: after its first packet the sender waits for a message of the third program */
+#define HOLD 8192      /* medium: its handler opens a stream to the third process on the first packet and ends it on return */
+#define HOLD_OVERLAP 16384 /* both */
 #ifndef KINDS
-#define KINDS (SHORT + REQUEST + FORWARD + MEDIUM + LONG + LONG_REQUEST + HALF)
+#define KINDS SHORT + REQUEST + FORWARD + MEDIUM + LONG + LONG_REQUEST + HALF
 #endif
-#define MAY(kind) (((KINDS) / (kind)) % 2 == 1 && todo > 0 && pc == TOP && !waits)
 
 /* What a packet says: flags, and packets left in its message, this one included. */
-#define ANSWERED 4  /* may be answered on lane 1 */
-#define EARLY 8     /* its handler answers on the first packet */
-#define EARLY0 16   /* its handler answers on the first packet, on lane 0 */
-#define IS_ANSWER 32 /* that answer */
+#define ANSWERED 4     /* may be answered on lane 1 */
+#define EARLY 8        /* its handler answers on the first packet */
+#define EARLY0 16      /* its handler answers on the first packet, on lane 0 */
+#define IS_ANSWER 32   /* that answer */
 #define FORWARDS 64
 #define KEEPS 128
-#define HOLDS 512
-#define PASSING 256 /* whole, between the packets of an open message */
+#define HOLDS 256
+#define PASSING 512    /* whole, between the packets of an open message */
 #define LEFT(x) ((x) & 3)
 #define HAS(x, flag) (((x) & (flag)) != 0)
 
@@ -98,39 +99,36 @@ short first[ALL];
 short second[ALL];
 #endif
 byte count[ALL];
-byte collected[ALL]; /* taken out of the ring, waiting to be whole */
+bit promised[ALL];   /* room that a suspended handler of p has reserved */
+byte collected[ALL]; /* packets taken out of the ring, waiting to be whole */
 byte kept[ALL];
-bit open[ALL];       /* p's program has a stream open to q */
+bit open[ALL];       /* p has a stream open to q */
 /* The handler of that lane, at q. */
 #define IDLE 0
 #define SUSPENDED 1  /* holds a stack */
 #define COLLECTING 2
 byte handler[ALL];
 short incoming[ALL]; /* what its message's first packet said; ANSWERED is taken out once answered */
+bit holding[ALL];    /* it has a stream open to the third process */
 /* Lane 1, p to q. */
 byte answers[ALL];
 byte reserved[ALL];
-byte owed[ALL];      /* q's count of p's answers to come: index as the request, p to q */
-/* Lane 2. */
+byte owed[ALL];      /* to p by q */
+/* Lane 2, p to q. */
 bit get[ALL];
-bit got[ALL];        /* its answer, on lane 1, p to q */
-/* Sends that p's handlers left to p's program. */
+bit got[ALL];        /* an answer to one, on lane 1 */
+/* Sends that p's handlers, or its plans, left to p's program. */
 byte later[ALL];
 byte later_answer[ALL];
 
-/* Room that a suspended handler of q has reserved in its open stream to the third process: index p to q of what it handles. */
-bit holding[ALL];
-bit promised[ALL];   /* the same by the lane it is in */
-
 byte stacks[NP];
-bit answered[NP];    /* the answer on lane 0 is here */
+bit answered[NP];    /* the message a program waits for is here */
 bit served[NP];      /* the get is done */
-bit finished[NP];    /* its program has sent all it had to */
+bit finished[NP];    /* the program has sent all it had to */
 
 #define ROOM(p, q)                                                                                                          \
     (count[IX(p, q)] + promised[IX(p, q)] < RING &&                                                                           \
      count[IX(p, q)] + promised[IX(p, q)] + collected[IX(p, q)] + kept[IX(p, q)] < GRANT)
-#define FITS(p, q) (LEFT(first[IX(p, q)]) <= GRANT - kept[IX(p, q)])
 #ifdef BUG_NO_STANDING_GRANT
 /* Lane 1 has what lane 0 leaves of one pool; lane 0 has its minimum of one packet. */
 #define POOL(p, q) (kept[IX(q, p)] + 1 + answers[IX(p, q)] + reserved[IX(p, q)] < GRANT)
@@ -154,11 +152,12 @@ bit finished[NP];    /* its program has sent all it had to */
 #else
 #define WAY_FREE(q) (!open[IX(me, q)])
 #endif
+#define WHOLE(q) (1 + (open[IX(me, q)] -> PASSING : 0)) /* the only packet of its message */
 
 inline put(q, what)
 {
-    printf("%d: packet to %d, flags %d, %d left\n", me, q, (what) - LEFT(what), LEFT(what));
     assert(ROOM(me, q));
+    printf("%d: packet to %d, flags %d, %d left\n", me, q, (what) - LEFT(what), LEFT(what));
 #if RING > 1
     if
     :: count[IX(me, q)] == 0 -> first[IX(me, q)] = what
@@ -179,16 +178,21 @@ inline drop_first(p)
 #endif
     count[IX(p, me)]--
 }
+inline open_message(p)
+{
+    incoming[IX(p, me)] = first[IX(p, me)];
+    drop_first(p)
+}
 
 /* A send inside a handler (rule b): whole, at once, or left to the program. */
 inline send_inside(q, what, left)
 {
     if
-    :: ROOM(me, q) && WAY_FREE(q) -> put(q, what + 1 + (open[IX(me, q)] -> PASSING : 0))
+    :: ROOM(me, q) && WAY_FREE(q) -> put(q, what + WHOLE(q))
 #ifdef BUG_HANDLER_WAITS
     :: else -> assert(!waits); waits = 1; wait_for = q; wait_what = what
 #else
-    :: else -> left++; printf("%d: handler finds no room or busy to %d, leaves it to the program\n", me, q)
+    :: else -> left++; printf("%d: no room, or busy, to %d: left to the program\n", me, q)
 #endif
     fi
 }
@@ -204,7 +208,7 @@ inline reply(p)
     assert(answers[IX(me, p)] < ANSWERS); /* an answer never waits */
     answers[IX(me, p)]++;
 #endif
-    printf("%d: answers %d on lane 1\n", me, p);
+    printf("%d: answer to %d on lane 1\n", me, p);
     incoming[IX(p, me)] = incoming[IX(p, me)] - ANSWERED
 }
 /* The handler's code for the first packet of a message from p. */
@@ -227,7 +231,10 @@ inline handle_first(p)
     :: HAS(incoming[IX(p, me)], EARLY0) -> send_inside(p, IS_ANSWER, later_answer[IX(me, p)])
 #if NP > 2
     :: HAS(incoming[IX(p, me)], HOLDS) && ROOM(me, THIRD(p)) && !open[IX(me, THIRD(p))] ->
-        holding[IX(p, me)] = 1; promised[IX(me, THIRD(p))] = 1; open[IX(me, THIRD(p))] = 1
+        holding[IX(p, me)] = 1;
+        promised[IX(me, THIRD(p))] = 1;
+        open[IX(me, THIRD(p))] = 1;
+        printf("%d: its handler opens a stream to %d\n", me, THIRD(p))
 #endif
     :: else
     fi
@@ -235,7 +242,6 @@ inline handle_first(p)
 /* Its code from the last packet to its return. */
 inline handle_last(p)
 {
-    printf("%d: handler of the message from %d returns\n", me, p);
     if
     :: HAS(incoming[IX(p, me)], ANSWERED) -> reply(p) /* the handler's, or the library's empty one */
 #ifdef BUG_NO_EMPTY_ANSWER
@@ -244,217 +250,172 @@ inline handle_last(p)
     :: else
     fi;
     if
-    :: HAS(incoming[IX(p, me)], FORWARDS) ->
-        if
-        :: true -> send_inside((me + 1) % NP, 0, later[IX(me, (me + 1) % NP)])
+    :: HAS(incoming[IX(p, me)], FORWARDS) -> send_inside((me + 1) % NP, 0, later[IX(me, (me + 1) % NP)])
 #if NP > 2
-        :: true -> send_inside((me + 2) % NP, 0, later[IX(me, (me + 2) % NP)])
-#endif
-        fi
-    :: else
-    fi;
-#if NP > 2
-    if
+    :: HAS(incoming[IX(p, me)], FORWARDS) -> send_inside((me + 2) % NP, 0, later[IX(me, (me + 2) % NP)])
     :: holding[IX(p, me)] ->
-        holding[IX(p, me)] = 0; promised[IX(me, THIRD(p))] = 0; open[IX(me, THIRD(p))] = 0;
+        holding[IX(p, me)] = 0;
+        promised[IX(me, THIRD(p))] = 0;
+        open[IX(me, THIRD(p))] = 0;
         put(THIRD(p), 1)
-    :: else
-    fi;
 #endif
-    if
     :: HAS(incoming[IX(p, me)], IS_ANSWER) -> answered[me] = 1
-    :: else
-    fi;
-    if
+    :: HAS(incoming[IX(p, me)], KEEPS)
 #ifdef BUG_KEEP_ALL
     :: HAS(incoming[IX(p, me)], KEEPS) -> kept[IX(p, me)]++
 #else
     :: HAS(incoming[IX(p, me)], KEEPS) && kept[IX(p, me)] + 1 < GRANT -> kept[IX(p, me)]++
 #endif
-    :: true
+    :: !HAS(incoming[IX(p, me)], FORWARDS + IS_ANSWER + KEEPS) && !holding[IX(p, me)]
     fi;
+    printf("%d: handler of the message from %d returns\n", me, p);
     incoming[IX(p, me)] = 0
 }
 
-/* Lane 0 from p, one packet. */
-#define NEW(p) (count[IX(p, me)] > 0 && handler[IX(p, me)] == IDLE && MAY_RUN(p, first[IX(p, me)]))
-#define AT_LAST(p) (LEFT(first[IX(p, me)]) == 1)
+/* Where the program is. */
+#define TOP 0        /* in extract or wait, no stream open */
+#define BEGINNING 1  /* the way is busy: a handler has a stream open there */
+#define STREAM 2     /* in a piece */
+#define WAITING 3    /* in extract, a stream open */
+#define BEGINNING2 4 /* the second stream, first one open */
+#define STREAM2 5
+#define ASKED 6
+#define GETTING 7
+#define IN_SEND (pc == STREAM || pc == STREAM2 || pc == BEGINNING || pc == BEGINNING2)
+
+#ifdef BUG_SEND_NO_HANDLERS
+#define HANDLERS (!waits && !IN_SEND)
+#else
+#define HANDLERS (!waits)
+#endif
+#ifdef BUG_SEND_NO_LANE1
+#define LANE1 (!waits && !IN_SEND)
+#else
+#define LANE1 (!waits)
+#endif
+#ifdef ASKER_COUNTS
+#define MAY_ASK(q) (owed[IX(q, me)] < ANSWERS)
+#else
+#define MAY_ASK(q) true
+#endif
+#if defined(POSTED)
+#define SENDS_LATER (!waits)
+#elif defined(BUG_DEFER_TO_END)
+#define SENDS_LATER (!waits && pc == TOP)
+#else
+#define SENDS_LATER (!waits && (pc == TOP || pc == WAITING))
+#endif
 #ifdef BUG_UNFIT_COLLECTED
 #define COLLECTABLE(p) true
 #else
-#define COLLECTABLE(p) FITS(p, me)
+#define COLLECTABLE(p) (LEFT(first[IX(p, me)]) <= GRANT - kept[IX(p, me)])
 #endif
 #ifdef BUG_SUSPENDED_HOLDS_RING
 #define TAKES(p) (count[IX(p, me)] >= LEFT(first[IX(p, me)]))
 #else
 #define TAKES(p) true
 #endif
-
-#define LANE0_FROM(p)                                                                                                       \
-    :: atomic { PEER(p) && HANDLERS && NEW(p) && AT_LAST(p) -> /* whole: on the caller's stack */                             \
-            incoming[IX(p, me)] = first[IX(p, me)]; drop_first(p); handle_first(p); handle_last(p) }                          \
-    :: atomic { PEER(p) && HANDLERS && NEW(p) && !AT_LAST(p) && stacks[me] > 0 ->                                             \
-            stacks[me]--; handler[IX(p, me)] = SUSPENDED;                                                                     \
-            incoming[IX(p, me)] = first[IX(p, me)]; drop_first(p); handle_first(p) }                                          \
-    :: atomic { PEER(p) && HANDLERS && count[IX(p, me)] > 0 && handler[IX(p, me)] == IDLE && !AT_LAST(p) &&                   \
-            stacks[me] == 0 && COLLECTABLE(p) ->                                                                              \
-            handler[IX(p, me)] = COLLECTING;                                                                                  \
-            incoming[IX(p, me)] = first[IX(p, me)]; drop_first(p); collected[IX(p, me)]++;                                     \
-            printf("%d: no stack for the message from %d, collects\n", me, p) }                                                \
-    :: atomic { PEER(p) && HANDLERS && handler[IX(p, me)] == SUSPENDED && count[IX(p, me)] > 0 && TAKES(p) &&                 \
-            !HAS(first[IX(p, me)], PASSING) ->                                                                                \
-            if                                                                                                                \
-            :: AT_LAST(p) -> drop_first(p); handler[IX(p, me)] = IDLE; stacks[me]++; handle_last(p)                           \
-            :: else -> drop_first(p)                                                                                          \
-            fi }                                                                                                              \
-    :: atomic { PEER(p) && HANDLERS && handler[IX(p, me)] == COLLECTING && count[IX(p, me)] > 0 && !AT_LAST(p) ->             \
-            drop_first(p); collected[IX(p, me)]++ }                                                                           \
-    :: atomic { PEER(p) && HANDLERS && handler[IX(p, me)] == COLLECTING && count[IX(p, me)] > 0 && AT_LAST(p) &&              \
-            !HAS(first[IX(p, me)], PASSING) && MAY_RUN(p, incoming[IX(p, me)]) ->                                             \
-            drop_first(p); collected[IX(p, me)] = 0; handler[IX(p, me)] = IDLE; handle_first(p); handle_last(p) }             \
-    COLLECTING_TO_STACK(p)                                                                                                    \
-    PASSING_FROM(p)                                                                                                           \
-    :: atomic { PEER(p) && LANE1 && answers[IX(p, me)] > 0 -> answers[IX(p, me)]--; owed[IX(me, p)]-- }                       \
-    LANE2_FROM(p)
-
 #ifdef BUG_WHOLE_ONLY
-#define COLLECTING_TO_STACK(p)
+#define RECONSIDERS false
 #else
-#define COLLECTING_TO_STACK(p)                                                                                              \
-    :: atomic { PEER(p) && HANDLERS && handler[IX(p, me)] == COLLECTING && stacks[me] > 0 && MAY_RUN(p, incoming[IX(p, me)]) -> \
-            stacks[me]--; handler[IX(p, me)] = SUSPENDED; collected[IX(p, me)] = 0; handle_first(p) }
+#define RECONSIDERS true
 #endif
-#ifdef PASS
-/* Its handler runs at once, beside the one that is suspended. */
-#define PASSING_FROM(p)                                                                                                     \
-    :: atomic { PEER(p) && HANDLERS && handler[IX(p, me)] != IDLE && count[IX(p, me)] > 0 && HAS(first[IX(p, me)], PASSING) -> \
-            if                                                                                                                \
-            :: HAS(first[IX(p, me)], IS_ANSWER) -> answered[me] = 1                                                           \
-            :: else                                                                                                           \
-            fi;                                                                                                               \
-            drop_first(p) }
-#else
-#define PASSING_FROM(p)
-#endif
-#if ((KINDS) / GET) % 2
-#define LANE2_FROM(p)                                                                                                       \
+
+/* What can be done about a packet from p. From the guard to the end of the body named is one step. */
+#define LAST(p) (LEFT(first[IX(p, me)]) == 1)
+#define PASSES(p) HAS(first[IX(p, me)], PASSING)
+#define IS(p, state) (handler[IX(p, me)] == state)
+#define TAKE(p, guard, body) :: atomic { PEER(p) && HANDLERS && count[IX(p, me)] > 0 && guard -> peer = p; goto body }
+#define FROM(p)                                                                                                             \
+    TAKE(p, IS(p, IDLE) && LAST(p) && MAY_RUN(p, first[IX(p, me)]), run_whole)                                                \
+    TAKE(p, IS(p, IDLE) && !LAST(p) && stacks[me] > 0 && MAY_RUN(p, first[IX(p, me)]), start)                                 \
+    TAKE(p, IS(p, IDLE) && !LAST(p) && stacks[me] == 0 && COLLECTABLE(p), collect_first)                                      \
+    TAKE(p, IS(p, SUSPENDED) && TAKES(p) && !PASSES(p), resume)                                                               \
+    TAKE(p, IS(p, COLLECTING) && !LAST(p), collect)                                                                           \
+    TAKE(p, IS(p, COLLECTING) && LAST(p) && !PASSES(p) && MAY_RUN(p, incoming[IX(p, me)]), run_collected)                     \
+    TAKE(p, !IS(p, IDLE) && PASSES(p), run_passing)                                                                           \
+    :: atomic { PEER(p) && HANDLERS && IS(p, COLLECTING) && RECONSIDERS && stacks[me] > 0 &&                                  \
+            MAY_RUN(p, incoming[IX(p, me)]) -> peer = p; goto start_collected }                                               \
+    :: atomic { PEER(p) && LANE1 && answers[IX(p, me)] > 0 -> answers[IX(p, me)]--; owed[IX(p, me)]-- }                       \
     :: atomic { PEER(p) && get[IX(p, me)] && GET_FITS(me, p) -> get[IX(p, me)] = 0; got[IX(me, p)] = 1 }                      \
     :: atomic { PEER(p) && got[IX(p, me)] -> got[IX(p, me)] = 0; served[me] = 1 }
-#else
-#define LANE2_FROM(p)
-#endif
 
-/* Where the program is. */
-#define TOP 0     /* in extract or wait, no stream open */
-#define STREAM 1  /* in a piece */
-#define WAITING 2 /* in extract, a stream open: the HALF kinds */
-#define STREAM2 3 /* in a piece of the second stream */
-#define ASKED 4
-#define GETTING 5
-#define BEGINNING 6 /* the way is busy */
-#define BEGINNING2 7
-
-#ifdef BUG_SEND_NO_HANDLERS
-#define HANDLERS (!waits && pc != STREAM && pc != STREAM2 && pc != BEGINNING && pc != BEGINNING2)
-#else
-#define HANDLERS (!waits)
-#endif
-#ifdef BUG_SEND_NO_LANE1
-#define LANE1 (!waits && pc != STREAM && pc != STREAM2 && pc != BEGINNING && pc != BEGINNING2)
-#else
-#define LANE1 (!waits)
-#endif
-#ifdef ASKER_COUNTS
-#define MAY_ASK(q) (owed[IX(me, q)] < ANSWERS)
-#else
-#define MAY_ASK(q) true
-#endif
-#if defined(POSTED)
-#define MAY_SEND_LATER (!waits)
-#elif defined(BUG_DEFER_TO_END)
-#define MAY_SEND_LATER (!waits && pc == TOP)
-#else
-#define MAY_SEND_LATER (!waits && (pc == TOP || pc == WAITING))
-#endif
-
-inline begin(q, flags, packets)
-{
-    printf("%d: program begins to %d, flags %d, %d packets\n", me, q, flags, packets);
-    dest = q; what = flags; left = packets; started = 0; todo--;
-    if
-    :: open[IX(me, q)] -> pc = BEGINNING /* by a handler that is suspended */
-    :: else -> open[IX(me, q)] = 1; pc = STREAM
-    fi
-}
-inline begin_ask(q, flags, packets)
-{
-    begin(q, ANSWERED + flags, packets);
-    owed[IX(me, q)]++
-}
-
-#define PROGRAM_TO(q)                                                                                                       \
-    :: atomic { PEER(q) && MAY(SHORT) -> begin(q, 0, 1) }                                                                     \
-    :: atomic { PEER(q) && MAY(REQUEST) && MAY_ASK(q) -> begin_ask(q, 0, 1) }                                                 \
-    :: atomic { PEER(q) && MAY(FORWARD) -> begin(q, FORWARDS, 1) }                                                            \
-    :: atomic { PEER(q) && MAY(MEDIUM) -> begin(q, 0, 2) }                                                                    \
-    :: atomic { PEER(q) && MAY(LONG) -> begin(q, 0, 3) }                                                                      \
-    :: atomic { PEER(q) && MAY(LONG_REQUEST) && MAY_ASK(q) -> begin_ask(q, 0, 3) }                                            \
-    :: atomic { PEER(q) && MAY(HALF) && MAY_ASK(q) -> begin_ask(q, EARLY, 2); then = WAITING }                                \
-    :: atomic { PEER(q) && MAY(FM_HALF) -> begin(q, EARLY0, 2); then = WAITING; answered[me] = 0 }                            \
-    :: atomic { q != me && MAY(OVERLAP) -> begin(q, 0, 2); then = BEGINNING2 }                                                   \
-    :: atomic { PEER(q) && MAY(HOLD) -> begin(q, HOLDS, 2) }                                                             \
-    :: atomic { q != me && MAY(AWAIT) -> begin(q, 0, 2); then = WAITING; later_answer[IX(THIRD(q), me)]++ }                   \
-    :: atomic { q != me && MAY(HOLD_OVERLAP) -> begin(q, HOLDS, 2); then = BEGINNING2 }                      \
-    :: atomic { PEER(q) && MAY(KEPT) -> begin(q, KEEPS, 1) }                                                                  \
-    :: atomic { PEER(q) && MAY(ASK_WAIT) && MAY_ASK(q) -> begin_ask(q, 0, 1); then = ASKED }                                  \
-    :: atomic { PEER(q) && MAY(GET) && MAY_ASK(q) -> begin_ask(q, 0, 3); then = GETTING }                                     \
-    /* what handlers left, one at a time */                                                                                   \
-    :: atomic { PEER(q) && MAY_SEND_LATER && later[IX(me, q)] > 0 && ROOM(me, q) && WAY_FREE(q) ->                            \
-            later[IX(me, q)]--; put(q, 1 + (open[IX(me, q)] -> PASSING : 0)) }                                                \
-    :: atomic { PEER(q) && MAY_SEND_LATER && later_answer[IX(me, q)] > 0 && ROOM(me, q) && WAY_FREE(q) ->                     \
-            later_answer[IX(me, q)]--; put(q, IS_ANSWER + 1 + (open[IX(me, q)] -> PASSING : 0)) }                             \
+/* What the program can do towards q: begin, send what was left to it, free what it kept. */
+#define MAY(kind) (((KINDS) / (kind)) % 2 == 1 && todo > 0 && pc == TOP)
+#define BEGIN(q, kind, flags, packets, after)                                                                               \
+    :: atomic { PEER(q) && MAY(kind) && (!HAS(flags, ANSWERED) || MAY_ASK(q)) ->                                              \
+            dest = q; what = flags; left = packets; then = after; goto begin }
+#define TO(q)                                                                                                               \
+    BEGIN(q, SHORT, 0, 1, TOP)                                                                                                \
+    BEGIN(q, REQUEST, ANSWERED, 1, TOP)                                                                                       \
+    BEGIN(q, FORWARD, FORWARDS, 1, TOP)                                                                                       \
+    BEGIN(q, MEDIUM, 0, 2, TOP)                                                                                               \
+    BEGIN(q, LONG, 0, 3, TOP)                                                                                                 \
+    BEGIN(q, LONG_REQUEST, ANSWERED, 3, TOP)                                                                                  \
+    BEGIN(q, HALF, ANSWERED + EARLY, 2, WAITING)                                                                              \
+    BEGIN(q, FM_HALF, EARLY0, 2, WAITING)                                                                                     \
+    BEGIN(q, KEPT, KEEPS, 1, TOP)                                                                                             \
+    BEGIN(q, ASK_WAIT, ANSWERED, 1, ASKED)                                                                                    \
+    BEGIN(q, GET, ANSWERED, 3, GETTING)                                                                                       \
+    :: atomic { PEER(q) && SENDS_LATER && later[IX(me, q)] > 0 && ROOM(me, q) && WAY_FREE(q) ->                               \
+            later[IX(me, q)]--; peer = q; now = 0; goto send_whole }                                                          \
+    :: atomic { PEER(q) && SENDS_LATER && later_answer[IX(me, q)] > 0 && ROOM(me, q) && WAY_FREE(q) ->                        \
+            later_answer[IX(me, q)]--; peer = q; now = IS_ANSWER; goto send_whole }                                           \
     :: atomic { PEER(q) && pc == TOP && !waits && kept[IX(q, me)] > 0 -> kept[IX(q, me)]-- }
+#define TO_OF_3(q)                                                                                                          \
+    BEGIN(q, OVERLAP, 0, 2, BEGINNING2)                                                                                       \
+    BEGIN(q, HOLD, HOLDS, 2, TOP)                                                                                             \
+    BEGIN(q, HOLD_OVERLAP, HOLDS, 2, BEGINNING2)                                                                              \
+    :: atomic { PEER(q) && MAY(AWAIT) ->                                                                                      \
+            later_answer[IX(THIRD(q), me)]++; dest = q; what = 0; left = 2; then = WAITING; goto begin }
 
 proctype process(byte me)
 {
     byte pc, then, dest, left, left2, todo = MSGS;
     short what;
-    bit started, waits;
+    bit started;
+    byte peer;
+    short now;
+    bit waits; /* a handler waits: only bugs do that */
     byte wait_for;
     short wait_what;
 end:
     do
-    LANE0_FROM(0)
-    LANE0_FROM(1)
-    PROGRAM_TO(0)
-    PROGRAM_TO(1)
+    FROM(0)
+    FROM(1)
+    TO(0)
+    TO(1)
 #if NP > 2
-    LANE0_FROM(2)
-    PROGRAM_TO(2)
+    FROM(2)
+    TO(2)
+    TO_OF_3(0)
+    TO_OF_3(1)
+    TO_OF_3(2)
 #endif
     :: atomic { pc == BEGINNING && !waits && !open[IX(me, dest)] -> open[IX(me, dest)] = 1; pc = STREAM }
     :: atomic { pc == STREAM && !waits && ROOM(me, dest) ->
             put(dest, what + left);
             left--;
             if
-            :: !started -> started = 1;
+            :: left == 0 -> /* end */
+                open[IX(me, dest)] = 0;
+                what = 0;
+                started = 0;
+                pc = then; /* TOP or ASKED */
+                then = TOP;
                 if
-                :: then != 0 && then != ASKED -> pc = then; then = 0;
-                    if
-                    :: pc == GETTING -> served[me] = 0; get[IX(me, dest)] = 1
-                    :: else
-                    fi
+                :: pc == TOP -> dest = 0
                 :: else
                 fi
-            :: else
-            fi;
-            if
-            :: left == 0 -> open[IX(me, dest)] = 0; what = 0; started = 0;
+            :: left > 0 && !started && then != TOP -> /* do something before the rest */
+                started = 1;
+                pc = then;
+                then = TOP;
                 if
-                :: then == ASKED -> then = 0; pc = ASKED
-                :: else -> dest = 0; pc = TOP
+                :: pc == GETTING -> get[IX(me, dest)] = 1
+                :: else
                 fi
-            :: else
+            :: else -> started = 1
             fi }
 #if NP > 2
     :: atomic { pc == BEGINNING2 && !waits && !open[IX(me, THIRD(dest))] -> open[IX(me, THIRD(dest))] = 1; left2 = 3; pc = STREAM2 }
@@ -467,17 +428,74 @@ end:
             fi }
 #endif
     :: atomic { pc == WAITING && !waits && !HAS(what, EARLY) && answered[me] -> answered[me] = 0; pc = STREAM }
-    :: atomic { pc == WAITING && !waits && HAS(what, EARLY) && owed[IX(me, dest)] == 0 -> pc = STREAM }
-    :: atomic { pc == ASKED && !waits && owed[IX(me, dest)] == 0 -> dest = 0; pc = TOP }
+    :: atomic { pc == WAITING && !waits && HAS(what, EARLY) && owed[IX(dest, me)] == 0 -> pc = STREAM }
+    :: atomic { pc == ASKED && !waits && owed[IX(dest, me)] == 0 -> dest = 0; pc = TOP }
     :: atomic { pc == GETTING && !waits && served[me] -> served[me] = 0; pc = STREAM }
 #ifdef BUG_HANDLER_WAITS
-    :: atomic { waits && ROOM(me, wait_for) && !open[IX(me, wait_for)] -> put(wait_for, wait_what + 1); waits = 0; wait_for = 0; wait_what = 0 }
+    :: atomic { waits && ROOM(me, wait_for) && WAY_FREE(wait_for) ->
+            peer = wait_for; now = wait_what; waits = 0; wait_for = 0; wait_what = 0; goto send_whole }
 #endif
 #ifdef BUG_REPLY_NO_RESERVE
     :: atomic { waits && ANSWER_FITS(me, wait_for) -> answers[IX(me, wait_for)]++; waits = 0; wait_for = 0; wait_what = 0 }
 #endif
     :: atomic { pc == TOP && todo == 0 && !finished[me] -> finished[me] = 1 }
-    od
+    od;
+
+begin:
+    atomic {
+        printf("%d: program begins to %d, flags %d, %d packets\n", me, dest, what, left);
+        todo--;
+        if
+        :: HAS(what, ANSWERED) -> owed[IX(dest, me)]++
+        :: else
+        fi;
+        if
+        :: open[IX(me, dest)] -> pc = BEGINNING
+        :: else -> open[IX(me, dest)] = 1; pc = STREAM
+        fi;
+        goto end
+    }
+send_whole:
+    atomic { put(peer, now + WHOLE(peer)); peer = 0; now = 0; goto end }
+run_whole: /* on the caller's stack */
+    atomic { open_message(peer); handle_first(peer); handle_last(peer); peer = 0; goto end }
+start: /* on a stack of its own, and suspend */
+    atomic { stacks[me]--; handler[IX(peer, me)] = SUSPENDED; open_message(peer); handle_first(peer); peer = 0; goto end }
+collect_first:
+    atomic {
+        printf("%d: no stack for the message from %d: it is collected\n", me, peer);
+        handler[IX(peer, me)] = COLLECTING; open_message(peer); collected[IX(peer, me)]++; peer = 0; goto end
+    }
+collect:
+    atomic { drop_first(peer); collected[IX(peer, me)]++; peer = 0; goto end }
+run_collected: /* whole: on the caller's stack */
+    atomic {
+        drop_first(peer); collected[IX(peer, me)] = 0; handler[IX(peer, me)] = IDLE;
+        handle_first(peer); handle_last(peer); peer = 0; goto end
+    }
+start_collected:
+    atomic {
+        stacks[me]--; handler[IX(peer, me)] = SUSPENDED; collected[IX(peer, me)] = 0;
+        handle_first(peer); peer = 0; goto end
+    }
+resume:
+    atomic {
+        if
+        :: LAST(peer) ->
+            drop_first(peer); handler[IX(peer, me)] = IDLE; stacks[me]++; assert(stacks[me] <= STACKS);
+            handle_last(peer)
+        :: else -> drop_first(peer)
+        fi;
+        peer = 0; goto end
+    }
+run_passing: /* an answer or a forwarded message: its handler sends nothing */
+    atomic {
+        if
+        :: HAS(first[IX(peer, me)], IS_ANSWER) -> answered[me] = 1
+        :: else
+        fi;
+        drop_first(peer); peer = 0; goto end
+    }
 }
 
 #ifdef BUG_NO_EMPTY_ANSWER

@@ -8,7 +8,7 @@ joiner=${RUNNEL_BUILD:?the build directory}/tests/multi-run_joiner
 dir=$(mktemp -d)
 export RUNNEL_TEST_MARK=$$.$RANDOM # every process we cause has it in its environment
 failed=0
-trap 'rm -rf "$dir"' EXIT
+trap 'marked | while read -r pid _; do kill -9 "$pid"; done; rm -rf "$dir"' EXIT
 
 ok() { # NAME CONDITION...
     local name=$1
@@ -24,7 +24,7 @@ ok() { # NAME CONDITION...
     fi
 }
 run() { # ARGUMENTS of runnel run; leaves status, $dir/out, $dir/err
-    "$runnel" run "$@" >"$dir/out" 2>"$dir/err" </dev/null
+    timeout 60 "$runnel" run "$@" >"$dir/out" 2>"$dir/err" </dev/null
     status=$?
 }
 now_ms() { echo $(($(date +%s%N) / 1000000)); }
@@ -77,7 +77,12 @@ await_exit() { # PID SECONDS: leaves status, ms
     wait "$1" 2>/dev/null
     status=$?
 }
-litter() { find /dev/shm /tmp "${TMPDIR:-/tmp}" -maxdepth 1 \( -iname '*runnel*' -o -iname '*rnl*' \) 2>/dev/null | sort -u; }
+mkdir "$dir/tmp"
+export TMPDIR=$dir/tmp
+litter() {
+    find /dev/shm /tmp -maxdepth 1 \( -iname '*runnel*' -o -iname '*rnl*' \) 2>/dev/null | sort
+    ls -A "$TMPDIR"
+}
 litter >"$dir/before"
 set -m # background jobs get groups of their own, and SIGINT
 
@@ -90,16 +95,19 @@ ok "ranks join, connect, close" is "$status$(cat "$dir/err")" 0
 run -n 3 "$joiner" die 1 e2
 ok "the status of the first failure" is $status 2
 host=$(uname -n)
-ok "one line names rank, host and status" says "$dir/err" "^runnel: rank 1 on $host exited with status 2; ending the job$"
+ok "one line names rank, host and status" \
+    says "$dir/err" "^runnel: rank 1 on $host exited with status 2; ending the job$"
 run -n 3 "$joiner" die 1 9
 ok "killed by a signal: 128 + signal" is $status 137
-ok "one line names rank, host and signal" says "$dir/err" "^runnel: rank 1 on $host was killed by signal 9 \(Killed\); ending the job$"
+ok "one line names rank, host and signal" \
+    says "$dir/err" "^runnel: rank 1 on $host was killed by signal 9 \(Killed\); ending the job$"
 run -n 4 --keep-going "$joiner" die 2 9
 ok "--keep-going: status of the failure at the end" is $status 137
 ok "--keep-going: the others learn it and finish" is "$(grep -c 'rank 2 died: why 1 detail 9' "$dir/out")" 3
 ok "--keep-going: one line" says "$dir/err" "killed by signal 9.*the others go on"
 run -n 4 "$joiner" die 2 e0
-ok "exit 0 without close: a death to the peers, none to the job" is "$status $(grep -c 'rank 2 died: why 2 detail 0' "$dir/out")" "0 3"
+ok "exit 0 without close: a death to the peers, none to the job" \
+    is "$status $(grep -c 'rank 2 died: why 2 detail 0' "$dir/out")" "0 3"
 run -n 3 sh -c 'mkdir "$0" 2>/dev/null && exit 0; exec "$1" close' "$dir/lock1" "$joiner"
 ok "a rank that ends without joining does not hold the close up" is "$status" 0
 run -n 2 sh -c 'mkdir "$0" 2>/dev/null && exec "$1" close; exec "$1" late 300' "$dir/lock2" "$joiner"
@@ -107,13 +115,15 @@ ok "a rank that joins late does" is "$status" 0
 run -n 2 sh -c '"$0" close; exit 5' "$joiner"
 ok "a failure after the close is one" is "$status" 5
 from=$(now_ms)
-run -n 3 sh -c 'trap "" TERM; if mkdir "$0" 2>/dev/null; then sleep 0.5; exit 7; fi; while :; do sleep 0.1; done' "$dir/lock3"
+run -n 3 sh -c 'trap "" TERM
+    if mkdir "$0" 2>/dev/null; then sleep 0.5; exit 7; fi
+    while :; do sleep 0.1; done' "$dir/lock3"
 ms=$(($(now_ms) - from))
 ok "who ignores SIGTERM is killed after 2 s ($ms ms)" is "$status $((ms >= 1900 && ms < 8000))" "7 1"
 run -n 2 sh -c '"$0" close & wait $!; exit 0' "$joiner"
 ok "programs below a wrapper join" is "$status" 0
-run -n 2 sh -c 'mkdir "$0" 2>/dev/null && { sh -c "\"\$0\" ready & p=\$!; sleep 0.3; kill -9 \$p; wait \$p" "$1"; exit 0; }; exec "$1" all-for 600' \
-    "$dir/lock4" "$joiner"
+run -n 2 sh -c 'mkdir "$0" 2>/dev/null || exec "$1" all-for 600
+    "$1" ready & sleep 0.3; kill -9 $!; wait; exit 0' "$dir/lock4" "$joiner"
 ok "a program that dies below its wrapper does not hold the close up" is "$status" 0
 run -n 3 "$joiner" garbage
 ok "garbage from a rank ends it and not the launcher" is "$status $(grep -c 'wrote garbage' "$dir/err")" "137 1"
@@ -180,8 +190,8 @@ run true
 "$runnel" run --tag-output echo x >"$dir/out"
 ok "as many ranks as cores by default" is "$(wc -l <"$dir/out")" "$(nproc)"
 run -n 1 env
-ok "only RUNNEL_FD is told through the environment" is "$(grep '^RUNNEL' "$dir/out" | grep -v '^RUNNEL_TEST\|^RUNNEL=\|^RUNNEL_BUILD\|^RUNNEL_SOURCE' |
-    sed 's/=.*//')" RUNNEL_FD
+ok "only RUNNEL_FD is told through the environment" \
+    is "$(sed -n 's/^\(RUNNEL[^=]*\)=.*/\1/p' "$dir/out" | grep -vxE 'RUNNEL(_TEST.*|_BUILD|_SOURCE)?')" RUNNEL_FD
 run -n 2 sh -c 'ls -l /proc/$$/fd | grep -c "socket\|memfd\|anon_inode"'
 ok "a rank inherits its own socket and nothing else of the launcher" is "$(cat "$dir/out")" "$(printf '1\n1')"
 from=$(now_ms)
@@ -207,9 +217,15 @@ run -n 2 printf abc
 ok "a newline between two of them" is "$(od -c <"$dir/out")" "$(printf 'abc\nabc' | od -c)"
 run -n 2 --tag-output printf 'a\nb'
 ok "--tag-output tags each line" is "$(sort "$dir/out")" "$(printf '[0] a\n[0] b\n[1] a\n[1] b')"
-"$runnel" run -n 6 sh -c 'i=0; while [ $i -lt 300 ]; do printf "%s" "<$$ begins "; printf "%s\n" "and ends $$>"; printf "{$$ " >&2; echo "$$}" >&2; i=$((i + 1)); done' \
-    >"$dir/out" 2>&1 </dev/null
-ok "lines are not torn, output and error in one file" is "$(grep -cE '^(<([0-9]+) begins and ends \2>|\{([0-9]+) \3\})$' "$dir/out") $(wc -l <"$dir/out")" "3600 3600"
+"$runnel" run -n 6 sh -c 'i=0
+    while [ $i -lt 300 ]; do
+        printf "%s" "<$$ begins "; printf "%s\n" "and ends $$>"
+        printf "{$$ " >&2; echo "$$}" >&2
+        i=$((i + 1))
+    done' >"$dir/out" 2>&1 </dev/null
+whole='^(<([0-9]+) begins and ends \2>|\{([0-9]+) \3\})$'
+ok "lines are not torn, output and error in one file" \
+    is "$(grep -cE "$whole" "$dir/out") $(wc -l <"$dir/out")" "3600 3600"
 head -c 700000 /dev/zero | tr '\0' x >"$dir/long"
 run -n 1 cat "$dir/long"
 ok "a line of 700 kB passes" cmp -s "$dir/long" "$dir/out"
@@ -219,9 +235,14 @@ ok "30 MB of any bytes pass" cmp -s "$dir/random" "$dir/out"
 run -n 3 sh -c 'echo out; echo err >&2'
 ok "standard error is standard error" is "$(sort -u "$dir/out") $(sort -u "$dir/err")" "out err"
 run -n 1 sh -c 'echo last words; echo more >&2; kill -9 $$'
-ok "a dead rank's output comes before the line about it" is "$(cat "$dir/out"), $(head -1 "$dir/err"), $(tail -1 "$dir/err" | grep -c 'killed by signal 9')" \
+ok "a dead rank's output comes before the line about it" \
+    is "$(cat "$dir/out"), $(head -1 "$dir/err"), $(sed -n 2p "$dir/err" | grep -c 'killed by signal 9')" \
     "last words, more, 1"
-{ "$runnel" run -n 2 sh -c 'yes 0123456789012345678901234567890123456789 | head -c 41000000' & echo $! >"$dir/pid"; wait; } | {
+{
+    "$runnel" run -n 2 sh -c 'yes 0123456789012345678901234567890123456789 | head -c 41000000' &
+    echo $! >"$dir/pid"
+    wait
+} | {
     sleep 1
     launcher=$(cat "$dir/pid")
     grep VmHWM "/proc/$launcher/status" >"$dir/hwm"
@@ -330,6 +351,15 @@ if command -v script >/dev/null; then
     from=$(now_ms)
     (sleep 1; printf '\003'; sleep 1) | pty "$runnel run -n 3 sleep 100; echo status \$?" >"$dir/out"
     ok "Ctrl-C ends all ($(($(now_ms) - from)) ms)" grep -q 'status 130' "$dir/out"
+    (
+        sleep 0.5
+        for typed in "$runnel run -n 2 --tag-output sed s/in/IN/" 'line 1' $'\032\c' fg 'line 2' $'\004\c' exit; do
+            echo -e "$typed"
+            sleep 0.7
+        done
+    ) | pty "bash --norc -i" >"$dir/out" 2>&1
+    ok "Ctrl-Z stops the job, fg lets it go on and read" \
+        is "$(grep -c Stopped "$dir/out")$(grep -o '^\[0\] lINe [12]' "$dir/out" | tr -d '\n')" "1[0] lINe 1[0] lINe 2"
 else
     echo "ok - on a terminal # SKIP script(1) is not installed"
 fi

@@ -173,8 +173,11 @@ int main(int argc, char **argv)
     } else if (strcmp(what, "ready") == 0 || strcmp(what, "stubborn") == 0 || strcmp(what, "garbage") == 0) {
         printf("rank %u ready\n", j.env->rank);
         fflush(stdout);
-        if (strcmp(what, "garbage") == 0 && j.env->rank == 1)
+        if (strcmp(what, "garbage") == 0 && j.env->rank == 1) {
             write_garbage();
+            for (;;)
+                pause();
+        }
         live(&j, UINT64_MAX);
     } else if (strcmp(what, "die") == 0 && argc > 3) {
         die(&j, (uint32_t)atoi(argv[2]), argv[3]);

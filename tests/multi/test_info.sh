@@ -1,0 +1,181 @@
+#!/usr/bin/env bash
+# `runnel info`: the facts are those of the system, the settings those that the code reads, and the counters of a program that hangs
+# or is stopped can be read from outside.
+# shellcheck disable=SC2016,SC2317 # scripts for other shells in single quotes; functions called through ok
+set -u
+runnel=${RUNNEL:?the runnel command}
+pingpong=${RUNNEL_BUILD:?the build directory}/examples/pingpong
+source_tree=${RUNNEL_SOURCE:-$(dirname "${BASH_SOURCE[0]}")/../..}
+dir=$(mktemp -d)
+failed=0
+launcher=
+finish() {
+    if [ -n "$launcher" ]; then
+        kill -9 "$launcher" 2>/dev/null # the kernel kills its ranks
+        { wait "$launcher"; } 2>/dev/null
+    fi
+    rm -rf "$dir"
+}
+trap finish EXIT
+
+ok() { # NAME CONDITION...
+    local name=$1
+    shift
+    if "$@"; then
+        echo "ok - $name"
+    else
+        echo "not ok - $name"
+        echo "    failed: $*"
+        [ -s "$dir/out" ] && sed 's/^/    out: /' "$dir/out" | cut -c1-200 | head -80
+        [ -s "$dir/err" ] && sed 's/^/    err: /' "$dir/err" | cut -c1-200 | head -20
+        failed=1
+    fi
+}
+info() { # ARGUMENTS; leaves status, $dir/out, $dir/err
+    timeout 20 "$runnel" info "$@" >"$dir/out" 2>"$dir/err" </dev/null
+    status=$?
+}
+is() { [ "$1" = "$2" ]; }
+# value NAME: the first word behind the name of a row
+value() { sed -nE "s/^  $1 +([^ ]+).*/\1/p" "$dir/out" | head -1; }
+says() { # FILE REGEX: its only line matches
+    [ "$(wc -l <"$1")" -eq 1 ] && grep -qE "$2" "$1"
+}
+
+# ---- the machine
+
+info
+ok "it prints and succeeds, with no complaint" is "$status$(cat "$dir/err")" 0
+ok "the version is that of the command" is "runnel $(value version)" "$("$runnel" --version)"
+ok "the shared memory transport is usable" is "$(value shm)" yes
+ok "it says what shm needs and what of it is here" grep -qE '^  shm needs +sealed memory files: yes; ' "$dir/out"
+ok "processors as nproc counts them" is "$(value 'processors allowed')" "$(nproc)"
+ok "descriptors as ulimit has them" is "$(value descriptors)" "$(ulimit -Sn | sed 's/unlimited/no/')"
+for name in membarrier pidfd 'sealed memory files' 'copies out' 'rep movsb' 'processor time' 'memory of the cgroup'; do
+    ok "it has a row for $name" test -n "$(value "$name")"
+done
+for section in Runnel Transports Features Topology Limits Settings 'Endpoint defaults' Running; do
+    ok "it has the section $section" grep -qx "$section" "$dir/out"
+done
+ok "no line ends in blanks" is "$(grep -c ' $' "$dir/out")" 0
+
+(ulimit -Sn 300 && ulimit -Hn 484 && exec "$runnel" info) >"$dir/out" 2>"$dir/err"
+ok "a lower limit of descriptors shows" is "$(value descriptors)" 300
+ok "and how many ranks that is enough for" grep -q '484 .*enough for 60 ranks' "$dir/out"
+if command -v taskset >/dev/null && cpu=$(taskset -cp $$ | sed -E 's/.*: ([0-9]+).*/\1/') &&
+    taskset -c "$cpu" "$runnel" info >"$dir/out" 2>"$dir/err"; then
+    ok "affinity limits the processors" is "$(value 'processors allowed') $(value which)" "1 $cpu"
+else
+    echo "ok - affinity limits the processors # SKIP no taskset"
+fi
+
+# ---- settings: at most a dozen, each that the code reads, each in a manual page
+
+info
+read_by_code=$(grep -rhoE 'getenv\("[A-Z_]+"\)' "$source_tree"/src "$source_tree"/tools "$source_tree"/bench "$source_tree"/examples |
+    cut -d'"' -f2 | sort -u)
+shown=$(sed -n '/^Settings$/,/^$/s/^  \([A-Z_]\{1,\}\) .*/\1/p' "$dir/out" | sort)
+ok "the settings shown are those that the code reads" is "$shown" "$read_by_code"
+ok "at most a dozen" test "$(wc -w <<<"$shown")" -le 12
+for name in $shown; do
+    ok "$name is in a manual page" grep -qE "^\*$name\*|\b$name\b" "$source_tree"/man/runnel-info.1.scd
+done
+ok "an unset one shows its default" grep -qE '^  RUNNEL_FD +a job of one  \(default\)$' "$dir/out"
+RUNNEL_TERMINAL=$'1\033[2J' info
+ok "a set one shows where it comes from, and no control characters" grep -qE '^  RUNNEL_TERMINAL +1\?\[2J  \(environment\)$' "$dir/out"
+
+# ---- arguments
+
+for bad in '--pid abc' '--pid 0' '--pid -3' '--pid 1x' '--pid 99999999999' '17' '--nonsense'; do
+    # shellcheck disable=SC2086 # a list of words
+    info $bad
+    ok "$bad is refused" is "$status$(cat "$dir/out")" 64
+done
+ok "--help lists the options" sh -c '"$0" info --help | grep -q -- --pid' "$runnel"
+"$runnel" info >/dev/full 2>"$dir/err"
+ok "a full disk is an error" is "$?" 74
+
+# ---- processes that cannot be shown
+
+sh -c 'exit 0' &
+gone=$!
+wait $gone
+info --pid $gone
+ok "no such process: a sentence and what to do" says "$dir/err" "^runnel info: there is no process $gone: runnel info without --pid lists"
+ok "no such process: status 1, nothing on standard output" is "$status$(cat "$dir/out")" 1
+info --pid $$
+ok "no endpoint: a sentence with the program" says "$dir/err" "^runnel info: process $$ \(.*\) has no endpoint: .* lists those"
+ok "no endpoint: status 1" is $status 1
+if [ "$(id -u)" != 0 ]; then
+    info --pid 1
+    ok "no permission: whose it is and what to do" says "$dir/err" "may not look into process 1 .*(as that user or as root|try as root)"
+elif command -v setpriv >/dev/null && cp "$runnel" "$dir/runnel" && chmod 755 "$dir" "$dir/runnel" &&
+    setpriv --reuid 65534 --clear-groups "$dir/runnel" --version >/dev/null 2>&1; then
+    setpriv --reuid 65534 --clear-groups "$dir/runnel" info --pid $$ >"$dir/out" 2>"$dir/err"
+    ok "no permission: whose it is and what to do" says "$dir/err" "may not look into process $$ .*belongs to user 0: try as that user or as root"
+else
+    echo "ok - no permission # SKIP cannot become another user"
+fi
+
+# ---- a job that hangs: rank 1 stops before it joins, so rank 0 polls for an answer for ever
+
+"$runnel" run -n 2 sh -c 'if mkdir "$0/first" 2>/dev/null; then echo $$ >"$0/pid"; exec "$1"; fi; echo $$ >"$0/stopped"; kill -STOP $$; exec "$1"' \
+    "$dir" "$pingpong" >/dev/null 2>&1 </dev/null &
+launcher=$!
+pid=
+for ((i = 0; i < 200; i++)); do
+    [ -s "$dir/pid" ] && pid=$(cat "$dir/pid")
+    if [ -n "$pid" ]; then
+        info --pid "$pid"
+        [ $status = 0 ] && [ "$(value messages_sent)" = 1 ] && break
+    fi
+    sleep 0.05
+done
+fields=$(grep -cE '^ +X\(' "$source_tree/include/runnel/counters.h")
+# Which rank the first process is depends on who was quicker; pingpong's rank 1 waits as well, having sent nothing.
+ok "a program that hangs shows its place" grep -qE "^pingpong: rank [01] of 2, process $pid, (running|sleeping), open for [0-9.]+ s$" "$dir/out"
+ok "each counter has a line with its text" is "$(grep -cE '^  [a-z_0-9]+ +[0-9]+  [a-z0-9]' "$dir/out")" "$fields"
+ok "the values are in one column" is "$(sed -nE 's/^(  [a-z_0-9]+ +[0-9]+)  .*/\1/p' "$dir/out" | awk '{ print length }' | sort -u | wc -l)" 1
+kill -STOP "$pid"
+for ((i = 0; i < 100; i++)); do
+    info --pid "$pid"
+    grep -q ", stopped" "$dir/out" && break
+    sleep 0.05
+done
+ok "a stopped program shows that it is" grep -qE "process $pid, stopped, " "$dir/out"
+cp "$dir/out" "$dir/first_look"
+sent=$(value messages_sent) yields=$(value yields)
+info --pid "$pid"
+ok "a stopped program's counters stand still" is "$(value messages_sent) $(value yields)" "$sent $yields"
+ok "they are what it did: it gave way while it waited" test "$yields" -gt 0
+info
+ok "without --pid it is listed" grep -qE "^  $pid +rank [01] of 2 +pingpong$" "$dir/out"
+
+if command -v python3 >/dev/null; then
+    info --json
+    ok "--json is one object with these sections" python3 -c '
+import json, sys
+d = json.load(open(sys.argv[1]))
+assert list(d) == ["runnel", "transports", "features", "topology", "limits", "settings", "endpoint_defaults", "running"], list(d)
+assert d["transports"]["shm"] is True and isinstance(d["limits"]["ranks_of_a_job"], int)
+assert d["settings"]["RUNNEL_FD"] == {"value": "a job of one", "from": "default"}
+assert d["running"][sys.argv[2]]["size"] == 2
+' "$dir/out" "$pid"
+    RUNNEL_TERMINAL=$'"\\\001\xff' info --json
+    ok "--json stays JSON whatever the environment holds" python3 -c '
+import json, sys
+assert json.load(open(sys.argv[1]))["settings"]["RUNNEL_TERMINAL"]["value"] == "\"\\\x01\xff"
+' "$dir/out"
+    info --json --pid "$pid"
+    ok "--json --pid has every counter" python3 -c '
+import json, sys
+d = json.load(open(sys.argv[1]))
+assert d["pid"] == int(sys.argv[2]) and d["state"] == "stopped" and len(d["endpoints"]) == 1
+e = d["endpoints"][0]
+assert e["program"] == "pingpong" and e["size"] == 2 and e["open_ns"] > 0 and len(e["counters"]) == int(sys.argv[3])
+assert e["counters"]["messages_sent"] == int(sys.argv[4])
+' "$dir/out" "$pid" "$fields" "$sent"
+else
+    echo "ok - --json # SKIP no python3"
+fi
+exit $failed

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The ring's checkers find each invariant broken, by its number; the dumps say where a ring stands. */
+#include "ring/pair.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+/* A ring in full use: lines read and unread, an open line, bulk area in use and partly read. */
+static void set_up(struct ring_pair *p)
+{
+    uint64_t x = 7, start;
+    rnl_head h;
+    ring_pair_init(p, 3, 4);
+    rnl_rx_grant(&p->b.rx[0], 2000);
+    for (unsigned i = 0; i < 12; i++)
+        ring_put(&p->a, 0, rnl_head_key(RNL_LINE_ITEMS, i, 8), &x);
+    ring_put(&p->a, 0, rnl_head_key(RNL_LINE_ITEMS, 11, 8), &x);
+    for (unsigned i = 0; i < 9; i++)
+        ring_take(&p->b, 0, &h, &x);
+    assert_int_equal(rnl_tx_bulk_room(&p->a.tx[0], 100000, &start), 1);
+    rnl_tx_bulk_take(&p->a.tx[0], 100032);
+    p->b.rx[0].bulk_next = 100032;
+    rnl_rx_bulk_done(&p->b.rx[0], 64000);
+    rnl_rx_ask_back(&p->b.rx[0], 1000);
+    assert_int_equal(rnl_tx_refresh(&p->a.tx[0], NULL, NULL), 1);
+    rnl_tx_give_back(&p->a.tx[0]);
+    assert_true(rnl_rx_got_back(&p->b.rx[0]) > 0);
+    assert_int_equal(rnl_tx_valid(&p->a.tx[0]), 0);
+    assert_int_equal(rnl_rx_valid(&p->b.rx[0]), 0);
+}
+
+/* The statement breaks the sender (receiver); the number is found; afterwards all is as it was. */
+#define BREAK_TX(number, ...)                      \
+    do {                                           \
+        struct rnl_tx kept = *t;                   \
+        __VA_ARGS__;                               \
+        assert_int_equal(rnl_tx_valid(t), number); \
+        *t = kept;                                 \
+        assert_int_equal(rnl_tx_valid(t), 0);      \
+    } while (0)
+#define BREAK_RX(number, ...)                      \
+    do {                                           \
+        struct rnl_rx kept = *r;                   \
+        __VA_ARGS__;                               \
+        assert_int_equal(rnl_rx_valid(r), number); \
+        *r = kept;                                 \
+        assert_int_equal(rnl_rx_valid(r), 0);      \
+    } while (0)
+
+static void each_invariant_of_a_sender_is_checked(void **state)
+{
+    (void)state;
+    struct ring_pair p;
+    set_up(&p);
+    struct rnl_tx *t = &p.a.tx[0];
+    BREAK_TX(1, t->ring = NULL);
+    BREAK_TX(1, t->peer = NULL);
+    BREAK_TX(1, t->mine = NULL);
+    BREAK_TX(1, t->lane = RNL_LANES);
+    BREAK_TX(2, t->mask = 63);
+    BREAK_TX(2, t->mask = RNL_SMALL0);
+    BREAK_TX(2, t->lane = 1);
+    BREAK_TX(3, t->line0 = RNL_SMALL0);
+    BREAK_TX(3, t->line = t->line0 - 1);
+    BREAK_TX(4, t->n = 8);
+    BREAK_TX(4, t->n = 1);
+    BREAK_TX(4, t->key ^= (rnl_head)1 << 48);
+    BREAK_TX(4, t->key |= 1);
+    BREAK_TX(4, t->line--);
+    BREAK_TX(5, t->acked = t->line0 * 8);
+    BREAK_TX(5, t->acked = (t->line + 1) * 8 + 1);
+    BREAK_TX(6, t->n = 0; t->line += RNL_SMALL0; t->stop += RNL_SMALL0);
+    BREAK_TX(7, t->stop = t->line);
+    BREAK_TX(7, t->stop = (t->acked >> 3) + RNL_SMALL0 + 1);
+    BREAK_TX(8, t->bulk_head++);
+    BREAK_TX(8, t->bulk_read = t->bulk_head + 64);
+    BREAK_TX(8, t->bulk_head = t->bulk_read + RNL_BULK_BYTES + 64);
+    BREAK_TX(9, t->granted = RNL_GRANT_MIN - 1; t->gave = 0);
+    BREAK_TX(9, t->gave = t->granted + 1);
+    BREAK_TX(9, t->granted = t->gave + 100);
+    ring_pair_free(&p);
+}
+
+static void each_invariant_of_a_receiver_is_checked(void **state)
+{
+    (void)state;
+    struct ring_pair p;
+    set_up(&p);
+    struct rnl_rx *r = &p.b.rx[0];
+    struct rnl_back *back = &p.b.side->back[0];
+    BREAK_RX(1, r->ring = NULL);
+    BREAK_RX(1, r->mine = NULL);
+    BREAK_RX(1, r->theirs = NULL);
+    BREAK_RX(1, r->lane = RNL_LANES);
+    BREAK_RX(2, r->mask = 15);
+    BREAK_RX(2, r->lane = 2);
+    BREAK_RX(3, r->line0 = RNL_SMALL0);
+    BREAK_RX(3, r->line = r->line0);
+    BREAK_RX(4, r->n = 8);
+    BREAK_RX(5, r->tell_line = r->line);
+    BREAK_RX(5, r->tell_line = r->line + RNL_SMALL0 / 4 + 1);
+    BREAK_RX(6, r->bulk_next = r->bulk_read - 64);
+    BREAK_RX(7, r->told_bulk = r->bulk_read + 1);
+    BREAK_RX(7, r->bulk_read += RNL_BULK_BYTES; r->bulk_next = r->bulk_read);
+    BREAK_RX(8, r->told_bulk -= 64);
+    BREAK_RX(8, r->told_grant++);
+    BREAK_RX(9, r->got_back = r->asked + 1);
+    BREAK_RX(10, r->standing = 10);
+    uint64_t position = atomic_load(&back->position);
+    atomic_store(&back->position, rnl_rx_position(r) + 1);
+    assert_int_equal(rnl_rx_valid(r), 8);
+    atomic_store(&back->position, position);
+    assert_int_equal(rnl_rx_valid(r), 0);
+    ring_pair_free(&p);
+}
+
+static void dumps_say_where_a_ring_stands_and_fit_any_buffer(void **state)
+{
+    (void)state;
+    struct ring_pair p;
+    set_up(&p);
+    char text[600], cut[600];
+    rnl_tx_dump(&p.a.tx[0], text, sizeof text);
+    assert_non_null(strstr(text, "lane 0"));
+    assert_non_null(strstr(text, "ring of 32"));
+    assert_non_null(strstr(text, "line 15 with 2 items (kind 0, handler 11, 8 bytes each)"));
+    assert_non_null(strstr(text, "bulk 100032"));
+    assert_non_null(strstr(text, "check 0"));
+    assert_true(strlen(text) + 1 < sizeof text);
+    for (size_t n = 1; n < sizeof cut; n++) {
+        memset(cut, 'x', sizeof cut);
+        rnl_tx_dump(&p.a.tx[0], cut, n);
+        assert_non_null(memchr(cut, 0, n));
+        assert_int_equal(strncmp(text, cut, n - 1), 0);
+    }
+    rnl_rx_dump(&p.b.rx[0], text, sizeof text);
+    assert_non_null(strstr(text, "line 12.1 read"));
+    assert_non_null(strstr(text, "bulk read 64000, told 64000"));
+    assert_non_null(strstr(text, "check 0"));
+    assert_true(strlen(text) + 1 < sizeof text);
+    for (size_t n = 1; n < sizeof cut; n++) {
+        memset(cut, 'x', sizeof cut);
+        rnl_rx_dump(&p.b.rx[0], cut, n);
+        assert_non_null(memchr(cut, 0, n));
+    }
+    uint64_t x;
+    rnl_head h;
+    assert_int_not_equal(rnl_rx_peek(&p.b.rx[0]), 0);
+    rnl_rx_dump(&p.b.rx[0], text, sizeof text);
+    assert_non_null(strstr(text, "line 13.0 waiting"));
+    while (ring_take(&p.b, 0, &h, &x))
+        ;
+    p.b.rx[0].line++;
+    p.b.rx[0].n = 0;
+    p.b.rx[0].tell_line = 0;
+    rnl_rx_dump(&p.b.rx[0], text, sizeof text);
+    assert_non_null(strstr(text, "not there yet"));
+    assert_non_null(strstr(text, "check 5"));
+    ring_pair_free(&p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_invariant_of_a_sender_is_checked),
+        cmocka_unit_test(each_invariant_of_a_receiver_is_checked),
+        cmocka_unit_test(dumps_say_where_a_ring_stands_and_fit_any_buffer),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

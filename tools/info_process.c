@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * info_process.c - what `runnel info` reads from other processes: who has an endpoint, and its counters. The process
+ * need not be in a call, nor run at all. What it wrote is shown as base/counters.c hands it over, checked. */
+#include "base/counters.h"
+#include "base/error.h"
+#include "info.h"
+#include "job/proto.h"
+#include "machine.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    ENDPOINTS_MAX = RNL_JOB_RANKS_MAX, /* of one process */
+    LISTED_MAX = 64                    /* processes */
+};
+
+int info_read_line(const char *dir, const char *name, char *text, unsigned room)
+{
+    char path[PATH_MAX];
+    if ((size_t)snprintf(path, sizeof path, "%s/%s", dir, name) >= sizeof path)
+        return 0;
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return 0;
+    size_t n = fread(text, 1, room - 1, f);
+    fclose(f);
+    text[n] = '\0';
+    text[strcspn(text, "\n")] = '\0';
+    return n > 0;
+}
+
+static void command_of(int pid, char *name, size_t room)
+{
+    char dir[32];
+    snprintf(dir, sizeof dir, "/proc/%d", pid);
+    if (!info_read_line(dir, "comm", name, room))
+        snprintf(name, room, "?");
+    for (char *c = name; *c; c++)
+        if (*c < ' ' || *c > '~')
+            *c = '?';
+}
+
+static const char *program_of(const struct rnl_counters *c, const char *command)
+{
+    return c->program[0] ? c->program : command;
+}
+
+void info_running(struct info_page *p)
+{
+    static struct rnl_counters c[1];
+    const struct dirent *e;
+    unsigned found = 0;
+    char command[64], rank[48];
+    info_section(p, "running");
+    DIR *proc = opendir("/proc");
+    while (proc && found < LISTED_MAX && (e = readdir(proc)) != NULL) {
+        int pid = atoi(e->d_name);
+        if (pid <= 0 || pid == getpid() || rnl_counters_read(pid, c, 1) <= 0)
+            continue;
+        command_of(pid, command, sizeof command);
+        snprintf(rank, sizeof rank, "rank %u of %u", c->rank, c->size);
+        if (p->json) {
+            info_key(p, e->d_name);
+            printf("{\"program\":");
+            info_put_json(program_of(c, command));
+            printf(",\"rank\":%u,\"size\":%u}", c->rank, c->size);
+        } else {
+            info_row(p, e->d_name, rank, program_of(c, command));
+        }
+        found++;
+    }
+    if (proc)
+        closedir(proc);
+    if (!found && !p->json)
+        puts("  no process that you may look into has an endpoint open");
+}
+
+/* The state of a process as /proc has it: "stopped"; "" = there is none. */
+static const char *state_of(int pid)
+{
+    char dir[32], text[512];
+    snprintf(dir, sizeof dir, "/proc/%d", pid);
+    if (!info_read_line(dir, "stat", text, sizeof text))
+        return "";
+    const char *after = strrchr(text, ')');
+    switch (after && after[1] ? after[2] : '\0') {
+    case 'R':
+        return "running";
+    case 'S':
+    case 'I':
+        return "sleeping";
+    case 'D':
+        return "waiting for a device";
+    case 'T':
+        return "stopped";
+    case 't':
+        return "stopped by a debugger";
+    case 'Z':
+    case 'X':
+        return "ended";
+    default:
+        return "?";
+    }
+}
+
+static int complain(int pid, int status)
+{
+    char dir[32], command[64];
+    struct stat st;
+    const char *state = state_of(pid);
+    int e = status < 0 ? rnl_last_error()->sys_errno : 0;
+    snprintf(dir, sizeof dir, "/proc/%d", pid);
+    command_of(pid, command, sizeof command);
+    fputs("runnel info: ", stderr);
+    if (access("/proc/self", F_OK) != 0)
+        fputs("there is no /proc here, through which counters are read: mount it\n", stderr);
+    else if (state[0] == '\0')
+        fprintf(stderr, "there is no process %d: runnel info without --pid lists those that have an endpoint\n", pid);
+    else if (strcmp(state, "ended") == 0)
+        fprintf(stderr, "process %d (%s) has ended, and its counters with it\n", pid, command);
+    else if (e != EACCES && e != EPERM && status < 0)
+        fprintf(stderr, "%s%s\n", rnl_last_error()->text,
+                status == RNL_ERR_UNSUPPORTED ? ": use the runnel command of the release the program is linked with"
+                                              : "");
+    else if (status == 0)
+        fprintf(stderr,
+                "process %d (%s) has no endpoint: it has not opened one yet, has closed it, or does not use runnel; "
+                "runnel info without --pid lists those that have one\n",
+                pid, command);
+    else if (stat(dir, &st) == 0 && st.st_uid != geteuid() && geteuid() != 0)
+        fprintf(stderr,
+                "you may not look into process %d (%s), which belongs to user %u: try as that user or as root\n", pid,
+                command, (unsigned)st.st_uid);
+    else
+        fprintf(stderr, "you may not look into process %d (%s): %s\n", pid, command,
+                geteuid() == 0 ? "root needs the capability CAP_SYS_PTRACE for it here"
+                               : "it has privileges of its own; try as root");
+    return 1;
+}
+
+static void show_counters(const struct rnl_counters *c, int pid, const char *command, const char *state)
+{
+    const char *name, *text;
+    uint64_t value, now = bench_now_ns();
+    size_t width = 0, digits = 0;
+    char number[24];
+    for (unsigned i = 0; rnl_counters_item(c, i, &name, &text, &value); i++) {
+        size_t n = strlen(name), d = (size_t)snprintf(number, sizeof number, "%llu", (unsigned long long)value);
+        width = n > width ? n : width;
+        digits = d > digits ? d : digits;
+    }
+    printf("%s: rank %u of %u, process %d, %s", program_of(c, command), c->rank, c->size, pid, state);
+    if (c->start_ns && c->start_ns <= now)
+        printf(", open for %.1f s", (double)(now - c->start_ns) / 1e9);
+    putchar('\n');
+    for (unsigned i = 0; rnl_counters_item(c, i, &name, &text, &value); i++)
+        printf("  %-*s %*llu  %s\n", (int)width, name, (int)digits, (unsigned long long)value, text);
+}
+
+static void counters_json(const struct rnl_counters *c, const char *command)
+{
+    const char *name, *text;
+    uint64_t value, now = bench_now_ns();
+    fputs("{\"program\":", stdout);
+    info_put_json(program_of(c, command));
+    printf(",\"rank\":%u,\"size\":%u,\"open_ns\":%llu,\"counters\":{", c->rank, c->size,
+           (unsigned long long)(c->start_ns && c->start_ns <= now ? now - c->start_ns : 0));
+    for (unsigned i = 0; rnl_counters_item(c, i, &name, &text, &value); i++)
+        printf("%s\"%s\":%llu", i ? "," : "", name, (unsigned long long)value);
+    fputs("}}", stdout);
+}
+
+int info_process(int pid, int json)
+{
+    static struct rnl_counters c[ENDPOINTS_MAX];
+    char command[64];
+    int n = rnl_counters_read(pid, c, ENDPOINTS_MAX);
+    const char *state = state_of(pid);
+    if (n <= 0)
+        return complain(pid, n);
+    command_of(pid, command, sizeof command);
+    if (json)
+        printf("{\"pid\":%d,\"state\":\"%s\",\"endpoints\":[", pid, state);
+    for (int i = 0; i < n; i++) {
+        if (i)
+            putchar(json ? ',' : '\n');
+        if (json)
+            counters_json(&c[i], command);
+        else
+            show_counters(&c[i], pid, command, state);
+    }
+    if (json)
+        puts("]}");
+    return 0;
+}
