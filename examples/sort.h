@@ -2,7 +2,8 @@
  *
  * sort.h - what the parts of the sort example offer each other. Read sort.c first: it is the program, phase by phase.
  *   sort_files.c     shares of the input, the output          sort_exchange.c  everything that uses Fast Messages
- *   sort_lines.c     the order of lines (sort_lines.h) */
+ *   sort_lines.c     the order of lines (sort_lines.h)
+ * Alone it builds with: cc -O2 -D_GNU_SOURCE sort*.c -o sort $(pkg-config --cflags --libs runnel) */
 #ifndef SORT_H
 #define SORT_H
 

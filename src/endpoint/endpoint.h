@@ -86,7 +86,7 @@ enum rnl_shut { RNL_SHUT_STREAM = 1, RNL_SHUT_POSTS = 2, RNL_SHUT_DEAD = 4 };
 
 struct rnl_conn {
     struct rnl_pair pair;
-    struct rnl_stream in[RNL_LANES], out[RNL_LANES];
+    struct rnl_stream in[RNL_LANES - 1], out[1]; /* lane 2 carries no streams, and lane 1 no open ones */
     uint32_t rank;
     uint8_t shut;                             /* enum rnl_shut: why a short send cannot go at once */
     uint8_t gone;                             /* dead or broken: nothing is sent or taken in any more */

@@ -95,11 +95,13 @@ int rnl_ep_connect(struct rnl_endpoint *ep, uint32_t rank, struct rnl_conn **out
     }
     conn->rank = rank;
     conn->post_last = &conn->post_first;
-    for (unsigned lane = 0; lane < RNL_LANES; lane++) {
-        conn->in[lane].ep = conn->out[lane].ep = ep;
-        conn->in[lane].conn = conn->out[lane].conn = conn;
-        conn->in[lane].lane = conn->out[lane].lane = (uint8_t)lane;
+    for (unsigned lane = 0; lane < 2; lane++) {
+        conn->in[lane].ep = ep;
+        conn->in[lane].conn = conn;
+        conn->in[lane].lane = (uint8_t)lane;
     }
+    conn->out[0].ep = ep;
+    conn->out[0].conn = conn;
     uint64_t standing = first_grant(ep);
     if (ep->granted + standing * 64 > ep->budget)
         standing = RNL_GRANT_MIN;
@@ -172,12 +174,12 @@ static void died(struct rnl_endpoint *ep, uint32_t rank, int reason, int detail)
     }
 }
 
+/* ... of what an extract would take in. */
 static int nothing_left(struct rnl_conn *conn)
 {
-    for (unsigned lane = 0; lane < RNL_LANES; lane++)
-        if (!conn->stuck[lane] && rnl_rx_peek(&conn->pair.rx[lane]))
-            return 0;
-    return 1;
+    int lane0 = !conn->stuck[0] && rnl_rx_peek(&conn->pair.rx[0]) != 0;
+    int lane1 = conn->lane1_hot && !conn->stuck[1] && rnl_rx_peek(&conn->pair.rx[1]) != 0;
+    return !lane0 && !lane1;
 }
 
 void rnl_ep_bury_dying(struct rnl_endpoint *ep)

@@ -205,7 +205,7 @@ static void fail_incoming(struct rnl_endpoint *ep, struct rnl_stream *s)
 
 static void gone(struct rnl_endpoint *ep, struct rnl_conn *conn)
 {
-    for (unsigned lane = 0; lane < RNL_LANES; lane++)
+    for (unsigned lane = 0; lane < 2; lane++)
         fail_incoming(ep, &conn->in[lane]);
     rnl_stream_posts_fail(ep, conn, RNL_ERR_PEER_DEAD); /* an open outgoing stream is its owner's to end */
 }

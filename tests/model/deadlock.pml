@@ -441,8 +441,8 @@ end:
     :: atomic { pc == TOP && todo == 0 && !finished[me] -> finished[me] = 1 }
     od;
 
-begin:
     atomic {
+    begin:
         printf("%d: program begins to %d, flags %d, %d packets\n", me, dest, what, left);
         todo--;
         if
@@ -455,31 +455,39 @@ begin:
         fi;
         goto end
     }
-send_whole:
-    atomic { put(peer, now + WHOLE(peer)); peer = 0; now = 0; goto end }
-run_whole: /* on the caller's stack */
-    atomic { open_message(peer); handle_first(peer); handle_last(peer); peer = 0; goto end }
-start: /* on a stack of its own, and suspend */
-    atomic { stacks[me]--; handler[IX(peer, me)] = SUSPENDED; open_message(peer); handle_first(peer); peer = 0; goto end }
-collect_first:
     atomic {
+    send_whole:
+        put(peer, now + WHOLE(peer)); peer = 0; now = 0; goto end
+    }
+    atomic { /* on the caller's stack */
+    run_whole:
+        open_message(peer); handle_first(peer); handle_last(peer); peer = 0; goto end
+    }
+    atomic { /* on a stack of its own, and suspend */
+    start:
+        stacks[me]--; handler[IX(peer, me)] = SUSPENDED; open_message(peer); handle_first(peer); peer = 0; goto end
+    }
+    atomic {
+    collect_first:
         printf("%d: no stack for the message from %d: it is collected\n", me, peer);
         handler[IX(peer, me)] = COLLECTING; open_message(peer); collected[IX(peer, me)]++; peer = 0; goto end
     }
-collect:
-    atomic { drop_first(peer); collected[IX(peer, me)]++; peer = 0; goto end }
-run_collected: /* whole: on the caller's stack */
     atomic {
+    collect:
+        drop_first(peer); collected[IX(peer, me)]++; peer = 0; goto end
+    }
+    atomic { /* whole: on the caller's stack */
+    run_collected:
         drop_first(peer); collected[IX(peer, me)] = 0; handler[IX(peer, me)] = IDLE;
         handle_first(peer); handle_last(peer); peer = 0; goto end
     }
-start_collected:
     atomic {
+    start_collected:
         stacks[me]--; handler[IX(peer, me)] = SUSPENDED; collected[IX(peer, me)] = 0;
         handle_first(peer); peer = 0; goto end
     }
-resume:
     atomic {
+    resume:
         if
         :: LAST(peer) ->
             drop_first(peer); handler[IX(peer, me)] = IDLE; stacks[me]++; assert(stacks[me] <= STACKS);
@@ -488,8 +496,8 @@ resume:
         fi;
         peer = 0; goto end
     }
-run_passing: /* an answer or a forwarded message: its handler sends nothing */
-    atomic {
+    atomic { /* an answer or a forwarded message: its handler sends nothing */
+    run_passing:
         if
         :: HAS(first[IX(peer, me)], IS_ANSWER) -> answered[me] = 1
         :: else
