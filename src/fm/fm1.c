@@ -42,7 +42,7 @@ static int send_long(struct rnl_endpoint *ep, const struct rnl_begin *b, const v
     if (ep->in_handler && n > RNL_RESERVE_MAX)
         return queue_copy(ep, b, buf, n);
     int status = rnl_begin(ep, b, &s);
-    if (status == RNL_NO_ROOM && ep->in_handler)
+    if ((status == RNL_NO_ROOM || status == RNL_BUSY) && ep->in_handler)
         return queue_copy(ep, b, buf, n);
     if (status < 0)
         return status;
@@ -56,6 +56,8 @@ static void send(unsigned long dest, unsigned long handler, const void *buf, siz
     struct rnl_endpoint *ep = rnl_fm_endpoint();
     unsigned peer = dest > UINT_MAX ? UINT_MAX : (unsigned)dest, id = handler > UINT_MAX ? UINT_MAX : (unsigned)handler;
     int status = n <= RNL_SHORT_MAX ? rnl_send(ep, peer, id, buf, n) : RNL_NO_ROOM;
+    if (status == RNL_BUSY && ep->in_handler) /* the program is in the middle of a long message to that peer */
+        status = RNL_NO_ROOM;
     if (RNL_UNLIKELY(status == RNL_NO_ROOM)) {
         struct rnl_begin b = {.peer = peer, .handler = id, .bound = n};
         if (n > FM1_MAX)

@@ -8,7 +8,7 @@
  *   1  pointers are set, the lane exists
  *   2  the ring is the lane's first one, or lane 0's big one
  *   3  lines begin inside the first ring
- *   4  the items of the open line fit, and its header says just that
+ *   4  the items of the open line fit, its header says just that, and no more are counted
  *   5  the peer has read from the first line on, and nothing past the last
  *   6  at most a ringful is unread
  *   7  stop is past the last line, at most a ringful past what is read
@@ -40,8 +40,9 @@ static int mask_valid(uint32_t mask, unsigned lane)
 static int open_line_valid(const struct rnl_tx *t)
 {
     if (t->n == 0)
-        return 1;
-    if (t->n > RNL_ITEMS_MAX || t->n * RNL_HEAD_LEN(t->key) > RNL_LINE_PAYLOAD || t->key & ~RNL_HEAD_KEY_MASK)
+        return t->counted == 0;
+    if (t->counted > t->n || t->n > RNL_ITEMS_MAX || t->n * RNL_HEAD_LEN(t->key) > RNL_LINE_PAYLOAD ||
+        t->key & ~RNL_HEAD_KEY_MASK)
         return 0;
     rnl_head h = atomic_load_explicit(&t->ring[t->line & t->mask].head, memory_order_relaxed); /* we wrote it */
     return RNL_HEAD_SEQ(h) == (uint16_t)t->line && RNL_HEAD_N(h) == t->n && (h & RNL_HEAD_KEY_MASK) == t->key;
