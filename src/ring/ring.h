@@ -176,6 +176,7 @@ struct rnl_tx { /* private to the sender */
 struct rnl_rx { /* private to the receiver */
     struct rnl_line *ring;
     uint64_t line; /* being read */
+    rnl_head seen; /* its header when all its items had been read: the same again means nothing new */
     uint32_t n;    /* items of it that have been read */
     uint32_t mask;
     uint64_t tell_line;    /* tell when line reaches this */
@@ -283,26 +284,31 @@ RNL_INLINE void rnl_rx_leave(struct rnl_rx *r)
     if (RNL_UNLIKELY(r->line >= r->tell_line))
         rnl_rx_tell(r);
 }
+RNL_INLINE rnl_head rnl_rx_head(const struct rnl_rx *r, uint64_t line)
+{
+    return atomic_load_explicit(&r->ring[line & r->mask].head, memory_order_acquire); /* A1 */
+}
 /* Header of the line being read if it holds items not yet read, else 0. Moves over lines that are done. */
 RNL_INLINE rnl_head rnl_rx_peek(struct rnl_rx *r)
 {
-    for (;;) {
-        rnl_head h = atomic_load_explicit(&r->ring[r->line & r->mask].head, memory_order_acquire); /* A1 */
+    rnl_head h = rnl_rx_head(r, r->line);
+    if (RNL_UNLIKELY(h != r->seen)) {
         if (RNL_HEAD_SEQ(h) != (uint16_t)r->line)
             return 0;
         if (RNL_HEAD_N(h) > r->n)
             return h;
         if (r->n == 0)
             return 0;
-        rnl_head next = atomic_load_explicit(&r->ring[(r->line + 1) & r->mask].head, memory_order_acquire); /* A1 */
-        if (RNL_HEAD_SEQ(next) != (uint16_t)(r->line + 1) || RNL_HEAD_N(next) == 0)
-            return 0;
-        h = atomic_load_explicit(&r->ring[r->line & r->mask].head,
-                                 memory_order_acquire); /* an append may precede the move */
-        if (RNL_HEAD_SEQ(h) == (uint16_t)r->line && RNL_HEAD_N(h) > r->n)
-            return h;
-        rnl_rx_leave(r);
     }
+    /* All of this line is read: has the sender moved on? An append may precede the move, so look at it again. */
+    rnl_head next = rnl_rx_head(r, r->line + 1);
+    if (RNL_HEAD_SEQ(next) != (uint16_t)(r->line + 1) || RNL_HEAD_N(next) == 0)
+        return 0;
+    h = rnl_rx_head(r, r->line);
+    if (RNL_UNLIKELY(h != r->seen && RNL_HEAD_SEQ(h) == (uint16_t)r->line && RNL_HEAD_N(h) > r->n))
+        return h;
+    rnl_rx_leave(r);
+    return next;
 }
 /* After all items of the line were read: has another line come? Does not look for an append to this one. */
 RNL_INLINE int rnl_rx_next(const struct rnl_rx *r)

@@ -40,6 +40,7 @@ RNL_INLINE int take_lone(struct rnl_endpoint *ep, struct rnl_conn *conn, struct 
     if (RNL_UNLIKELY(!hd->stream || rnl_tx_acked(&conn->pair.tx[acklane], RNL_HEAD_ACK(h)) < 0))
         return 0;
     r->n = n; /* before the handler: what it sends says that this message was read */
+    r->seen = h;
     rnl_stream_setup(s, r->ring[r->line & r->mask].payload + (n - 1) * len, len, id, 0);
     ep->in_handler = 1;
     int ending = hd->stream(s, conn->rank, hd->ctx);
@@ -67,7 +68,7 @@ RNL_INLINE int64_t extract(struct rnl_endpoint *ep, uint64_t max, unsigned *thin
     if (RNL_UNLIKELY(ep->open_streams || ep->open_short))
         rnl_stream_flush(ep);
     rnl_ep_news(ep);
-    for (uint32_t k = 0, i = ep->turn; k < count; k++, i = i + 1 < count ? i + 1 : 0) {
+    for (uint32_t k = count, i = ep->turn; k > 0; k--, i = i + 1 == count ? 0 : i + 1) {
         struct rnl_conn *conn = ep->hot[i];
         struct rnl_rx *r = &conn->pair.rx[0];
         if (RNL_UNLIKELY(conn->lane1_hot | conn->broken)) {

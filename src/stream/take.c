@@ -119,8 +119,11 @@ RNL_INLINE int take_items(struct rnl_endpoint *ep, struct rnl_conn *conn, unsign
     ep->c->bytes_received += (uint64_t)(i - first) * len;
     t->things += i - first;
     t->bytes = bytes;
-    if (i == n && rnl_head_full(h))
-        rnl_rx_leave(r);
+    if (i == n) {
+        r->seen = h;
+        if (rnl_head_full(h))
+            rnl_rx_leave(r);
+    }
     return !t->quit && bytes < t->max;
 }
 
