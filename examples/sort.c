@@ -47,7 +47,7 @@ void show_progress(const char *phase, uint64_t done, uint64_t total)
 {
     static int wanted = -1, last_percent;
     static const char *last_phase;
-    int percent = total > 0 ? (int)(done * 100 / total) : 0;
+    int percent = total == 0 ? 0 : done < total ? (int)(done * 100 / total) : 100;
     if (wanted < 0) {
         const char *terminal = getenv("RUNNEL_TERMINAL"); /* set by the launcher, through which our output goes */
         wanted = FM_nodeid == 0 && (isatty(STDERR_FILENO) || (terminal != NULL && strcmp(terminal, "1") == 0));

@@ -4,7 +4,6 @@
  * exchange of lines, whose handler scatters each message straight to where its lines stay. */
 #include "sort.h"
 
-#include <errno.h>
 #include <runnel/fm.h>
 #include <stdlib.h>
 #include <string.h>

@@ -204,7 +204,6 @@ static struct {
     const char *name;         /* as the user gave it */
     char path[PATH_MAX];      /* of the file it leads to, through links */
     char temporary[PATH_MAX]; /* a second name in the same directory; empty while the file has none */
-    mode_t mode;
     int fd;
 } output = {.fd = -1};
 
@@ -228,8 +227,10 @@ static void name_temporary(int tries)
     int directory = slash != NULL ? (int)(slash - output.path) + 1 : 0;
     int n = snprintf(output.temporary, sizeof output.temporary, "%.*s.sort-%d-%d", directory, output.path,
                      (int)getpid(), tries);
-    if (n >= (int)sizeof output.temporary)
+    if (n >= (int)sizeof output.temporary) {
+        output.temporary[0] = '\0';
         die("the path of %s is too long", output.name);
+    }
 }
 
 static void create_named(void)

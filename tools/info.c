@@ -36,7 +36,7 @@
 #endif
 
 enum {
-    LAUNCHER_DESCRIPTORS = 64, /* job/launch.c: so many, and so many a rank */
+    LAUNCHER_DESCRIPTORS = 64, /* job/launch_start.c: so many, and so many a rank */
     RANK_DESCRIPTORS = 7,
     OPTION_PID = 256,
     OPTION_JSON
@@ -222,7 +222,7 @@ static void show_features(struct info_page *p)
     struct rnl_env_facts facts = {0};
     int future_write = 0, rep_movsb, short_rep, hypervisor;
     rnl_host_facts(&facts);
-    char memory[64], sockets[64], futex[64], needs[240];
+    char memory[64], sockets[64], futex[64], needs[320];
     int memfd = try_memfd(&future_write, memory, sizeof memory);
     int all = memfd & try_sockets(sockets, sizeof sockets) & try_futex(futex, sizeof futex);
     processor_bits(&rep_movsb, &short_rep, &hypervisor);

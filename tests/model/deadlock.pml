@@ -439,71 +439,60 @@ end:
     :: atomic { waits && ANSWER_FITS(me, wait_for) -> answers[IX(me, wait_for)]++; waits = 0; wait_for = 0; wait_what = 0 }
 #endif
     :: atomic { pc == TOP && todo == 0 && !finished[me] -> finished[me] = 1 }
-    od;
 
-    atomic {
-    begin:
-        printf("%d: program begins to %d, flags %d, %d packets\n", me, dest, what, left);
-        todo--;
-        if
-        :: HAS(what, ANSWERED) -> owed[IX(dest, me)]++
-        :: else
-        fi;
-        if
-        :: open[IX(me, dest)] -> pc = BEGINNING
-        :: else -> open[IX(me, dest)] = 1; pc = STREAM
-        fi;
-        goto end
-    }
-    atomic {
-    send_whole:
-        put(peer, now + WHOLE(peer)); peer = 0; now = 0; goto end
-    }
-    atomic { /* on the caller's stack */
-    run_whole:
-        open_message(peer); handle_first(peer); handle_last(peer); peer = 0; goto end
-    }
-    atomic { /* on a stack of its own, and suspend */
-    start:
-        stacks[me]--; handler[IX(peer, me)] = SUSPENDED; open_message(peer); handle_first(peer); peer = 0; goto end
-    }
-    atomic {
-    collect_first:
-        printf("%d: no stack for the message from %d: it is collected\n", me, peer);
-        handler[IX(peer, me)] = COLLECTING; open_message(peer); collected[IX(peer, me)]++; peer = 0; goto end
-    }
-    atomic {
-    collect:
-        drop_first(peer); collected[IX(peer, me)]++; peer = 0; goto end
-    }
-    atomic { /* whole: on the caller's stack */
-    run_collected:
-        drop_first(peer); collected[IX(peer, me)] = 0; handler[IX(peer, me)] = IDLE;
-        handle_first(peer); handle_last(peer); peer = 0; goto end
-    }
-    atomic {
-    start_collected:
-        stacks[me]--; handler[IX(peer, me)] = SUSPENDED; collected[IX(peer, me)] = 0;
-        handle_first(peer); peer = 0; goto end
-    }
-    atomic {
-    resume:
-        if
-        :: LAST(peer) ->
-            drop_first(peer); handler[IX(peer, me)] = IDLE; stacks[me]++; assert(stacks[me] <= STACKS);
-            handle_last(peer)
-        :: else -> drop_first(peer)
-        fi;
-        peer = 0; goto end
-    }
-    atomic { /* an answer or a forwarded message: its handler sends nothing */
-    run_passing:
-        if
-        :: HAS(first[IX(peer, me)], IS_ANSWER) -> answered[me] = 1
-        :: else
-        fi;
-        drop_first(peer); peer = 0; goto end
-    }
+    /* Bodies, entered by goto only: jumping from one atomic sequence into the middle of another stays one step. */
+    :: atomic { false ->
+        begin:
+            printf("%d: program begins to %d, flags %d, %d packets\n", me, dest, what, left);
+            todo--;
+            if
+            :: HAS(what, ANSWERED) -> owed[IX(dest, me)]++
+            :: else
+            fi;
+            if
+            :: open[IX(me, dest)] -> pc = BEGINNING
+            :: else -> open[IX(me, dest)] = 1; pc = STREAM
+            fi }
+    :: atomic { false ->
+        send_whole:
+            put(peer, now + WHOLE(peer)); peer = 0; now = 0 }
+    :: atomic { false ->
+        run_whole: /* on the caller's stack */
+            open_message(peer); handle_first(peer); handle_last(peer); peer = 0 }
+    :: atomic { false ->
+        start: /* on a stack of its own, and suspend */
+            stacks[me]--; handler[IX(peer, me)] = SUSPENDED; open_message(peer); handle_first(peer); peer = 0 }
+    :: atomic { false ->
+        collect_first:
+            printf("%d: no stack for the message from %d: it is collected\n", me, peer);
+            handler[IX(peer, me)] = COLLECTING; open_message(peer); collected[IX(peer, me)]++; peer = 0 }
+    :: atomic { false ->
+        collect:
+            drop_first(peer); collected[IX(peer, me)]++; peer = 0 }
+    :: atomic { false ->
+        run_collected: /* whole: on the caller's stack */
+            drop_first(peer); collected[IX(peer, me)] = 0; handler[IX(peer, me)] = IDLE;
+            handle_first(peer); handle_last(peer); peer = 0 }
+    :: atomic { false ->
+        start_collected:
+            stacks[me]--; handler[IX(peer, me)] = SUSPENDED; collected[IX(peer, me)] = 0; handle_first(peer); peer = 0 }
+    :: atomic { false ->
+        resume:
+            if
+            :: LAST(peer) ->
+                drop_first(peer); handler[IX(peer, me)] = IDLE; stacks[me]++; assert(stacks[me] <= STACKS);
+                handle_last(peer)
+            :: else -> drop_first(peer)
+            fi;
+            peer = 0 }
+    :: atomic { false ->
+        run_passing: /* an answer or a forwarded message: its handler sends nothing */
+            if
+            :: HAS(first[IX(peer, me)], IS_ANSWER) -> answered[me] = 1
+            :: else
+            fi;
+            drop_first(peer); peer = 0 }
+    od
 }
 
 #ifdef BUG_NO_EMPTY_ANSWER

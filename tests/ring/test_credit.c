@@ -236,6 +236,8 @@ static void no_more_comes_back_than_was_asked(void **state)
     rnl_tx_give_back(&p->a.tx[0]);
     assert_int_equal(p->a.tx[0].granted - p->a.tx[0].gave, RNL_GRANT_MIN);
     assert_int_equal(rnl_tx_valid(&p->a.tx[0]), 0);
+    rnl_rx_grant(&p->b.rx[1], 900);
+    rnl_tx_refresh(&p->a.tx[1], NULL, NULL);
     rnl_tx_give_back(&p->a.tx[1]); /* lane 0 only */
     assert_int_equal(p->a.tx[1].gave, 0);
 }
@@ -381,8 +383,14 @@ static void a_piece_is_as_large_as_room_and_grant_allow(void **state)
     done(p, AREA / 8 + 64);
     assert_int_equal(rnl_tx_bulk_piece(t, 1 << 20, 1), AREA / 8 + 64); /* by the room: it looks what was read */
     assert_int_equal(rnl_tx_bulk_piece(t, 1 << 20, AREA / 8 + 65), 0);
+    assert_int_equal(reserve(p, AREA / 8), AREA);
+    assert_int_equal(reserve(p, 64), AREA + AREA / 8);
     atomic_store(&p->b.side->back[0].bulk_read, t->bulk_head + 64);
     assert_int_equal(rnl_tx_bulk_piece(t, 1 << 20, 1), RNL_RING_BROKEN);
+    done(p, t->bulk_head);
+    uint32_t to_end = AREA - AREA / 8 - 64;
+    assert_int_equal(rnl_tx_bulk_piece(t, AREA, 1), to_end); /* all is read, but an extent must not wrap */
+    assert_int_equal(reserve(p, to_end / 2 / 64 * 64), t->bulk_head);
 }
 
 static void a_bulk_position_that_claims_too_much_is_refused(void **state)

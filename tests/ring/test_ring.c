@@ -156,6 +156,13 @@ static void a_position_rides_back_on_every_header(void **state)
     assert_int_equal(rnl_tx_acked(&p->a.tx[0], RNL_HEAD_ACK(h)), 0);
     assert_int_equal(p->a.tx[0].acked, rnl_rx_position(&p->b.rx[0]));
     assert_int_equal(ring_put(&p->a, 0, items(1, 8), &x), 1); /* a lone message after a lone message: a fresh line */
+    /* of any lane, on any lane */
+    rnl_tx_publish(&p->b.tx[1], items(2, 0), 1, rnl_rx_position(&p->b.rx[0]), 0);
+    assert_int_equal(ring_take(&p->a, 1, &h, &x), 1);
+    assert_int_equal(RNL_HEAD_ACKLANE(h), 0);
+    rnl_tx_publish(&p->b.tx[0], items(2, 0), 1, rnl_rx_position(&p->b.rx[2]), 2);
+    assert_int_equal(ring_take(&p->a, 0, &h, &x), 1);
+    assert_int_equal(RNL_HEAD_ACKLANE(h), 2);
     both_are_valid(p);
 }
 
@@ -419,6 +426,9 @@ static void stale_or_foreign_headers_are_not_lines(void **state)
     assert_int_equal(rnl_rx_peek(r), 0);
     atomic_store(&at->head, key | (uint16_t)r->line); /* no items */
     assert_int_equal(rnl_rx_peek(r), 0);
+    atomic_store(&r->ring[(r->line + 1) & r->mask].head, key | (rnl_head)1 << 34 | (uint16_t)(r->line + 1));
+    assert_int_equal(rnl_rx_peek(r), 0); /* nor is it left for the next one */
+    atomic_store(&r->ring[(r->line + 1) & r->mask].head, 0);
     atomic_store(&at->head, key | (rnl_head)2 << 34 | (uint16_t)r->line);
     assert_int_not_equal(rnl_rx_peek(r), 0);
     r->n = 2;

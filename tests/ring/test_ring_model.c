@@ -517,6 +517,13 @@ static size_t generate(uint64_t seed, struct test_op *ops, size_t max_ops)
     unsigned weight[OP_KINDS], sum = 0;
     for (unsigned k = 0; k < OP_KINDS; k++)
         sum += weight[k] = test_random_below(&r, k <= OP_TAKE ? 20 : k == OP_GROW || k == OP_GRANT ? 3 : 8);
+    int bulk = test_random_one_in(&r, 3); /* others live on the bulk area, so that it comes round */
+    if (bulk) {
+        memset(weight, 0, sizeof weight);
+        weight[OP_RESERVE] = weight[OP_CLOSE] = weight[OP_TAKE] = weight[OP_CONSUME] = 6;
+        weight[OP_MORE] = weight[OP_TELL] = weight[OP_KEEP] = weight[OP_FREE] = weight[OP_SEND] = 1;
+        sum = 29;
+    }
     if (!sum)
         sum = weight[OP_SEND] = 1;
     for (size_t i = 0; i < n; i++) {
@@ -524,6 +531,8 @@ static size_t generate(uint64_t seed, struct test_op *ops, size_t max_ops)
         unsigned pick = test_random_below(&r, sum);
         for (op->kind = 0; pick >= weight[op->kind]; op->kind++)
             pick -= weight[op->kind];
+        if (bulk && i == 0)
+            op->kind = OP_GRANT;
         switch (op->kind) {
         case OP_SEND:
             op->arg[0] = test_random_one_in(&r, 2) ? 8 : size(&r, RNL_LINE_PAYLOAD);
@@ -543,7 +552,7 @@ static size_t generate(uint64_t seed, struct test_op *ops, size_t max_ops)
             op->arg[0] = size(&r, 500);
             break;
         case OP_GRANT:
-            op->arg[0] = size(&r, 1 << 15);
+            op->arg[0] = bulk ? 1 << 15 : size(&r, 1 << 15);
             break;
         case OP_ASK_BACK:
             op->arg[0] = size(&r, 5000);

@@ -4,18 +4,7 @@
 #include "support/hub.h"
 
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
-
-void test_must_failed(const char *file, int line, const char *what)
-{
-    fprintf(stderr, "%s:%d: must hold: %s (last error: %s)\n", file, line, what, rnl_last_error()->text);
-    fflush(NULL);
-    _exit(1);
-}
 
 static rnl_endpoint *open_one(rnl_hub *hub, unsigned rank, const struct rnl_options *opt)
 {
@@ -109,26 +98,4 @@ int test_hub_threads(unsigned size, const struct rnl_options *opt, void (*body)(
     }
     rnl_hub_free(hub);
     return worst;
-}
-
-static uint64_t clock_ns(clockid_t clock)
-{
-    struct timespec t;
-    clock_gettime(clock, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-uint64_t test_now_ns(void)
-{
-    return clock_ns(CLOCK_MONOTONIC);
-}
-
-uint64_t test_cpu_ns(void)
-{
-    return clock_ns(CLOCK_PROCESS_CPUTIME_ID);
-}
-
-void test_sleep_ms(unsigned ms)
-{
-    nanosleep(&(struct timespec){ms / 1000, (long)(ms % 1000) * 1000000}, NULL);
 }

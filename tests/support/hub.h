@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * hub.h - endpoints of one process: all driven by one thread, or one thread each.
- *
- * TEST_MUST is for where cmocka's assertions cannot be used (other threads, handlers on stacks of their own): it
- * explains and ends the program. */
+ */
 #ifndef RNL_TESTS_SUPPORT_HUB_H
 #define RNL_TESTS_SUPPORT_HUB_H
 
 #include "runnel/runnel.h"
-
-#define TEST_MUST(x) ((x) ? (void)0 : test_must_failed(__FILE__, __LINE__, #x))
-void test_must_failed(const char *file, int line, const char *what);
+#include "support/must.h"
 
 enum { TEST_HUB_MAX = 16 };
 struct test_hub {
@@ -34,10 +30,5 @@ struct test_thread {
 };
 /* Runs body on `size` threads with an endpoint each, closes them (collective) and returns the largest loss. */
 int test_hub_threads(unsigned size, const struct rnl_options *opt, void (*body)(struct test_thread *), void *arg);
-
-uint64_t test_now_ns(void);
-/* CPU time of this process. */
-uint64_t test_cpu_ns(void);
-void test_sleep_ms(unsigned ms);
 
 #endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * fm_check.c - see fm_check.h. */
+#include "multi/fm_check.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+unsigned long check_rank = 999999;
+
+uint64_t check_mix(uint64_t x)
+{
+    x += 0x9e3779b97f4a7c15u;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    return x ^ x >> 31;
+}
+
+uint64_t check_random(uint64_t *state)
+{
+    *state += 0x9e3779b97f4a7c15u;
+    return check_mix(*state);
+}
+
+uint32_t check_below(uint64_t *state, uint32_t n)
+{
+    return (uint32_t)((check_random(state) >> 32) * n >> 32);
+}
+
+uint64_t check_key(unsigned kind, unsigned long from, unsigned long to, uint64_t k)
+{
+    return check_mix(check_mix((uint64_t)kind << 48 ^ (uint64_t)from << 24 ^ to) + k);
+}
+
+static uint64_t word_at(uint64_t key, uint64_t word)
+{
+    return (key + word) * 0x9e3779b97f4a7c15u ^ key >> 9;
+}
+
+void check_fill(uint64_t key, uint64_t at, void *to, size_t n)
+{
+    unsigned char *out = to;
+    while (n > 0) {
+        uint64_t word = word_at(key, at / 8);
+        size_t from = at % 8, step = 8 - from < n ? 8 - from : n;
+        memcpy(out, (const char *)&word + from, step);
+        out += step;
+        at += step;
+        n -= step;
+    }
+}
+
+void check_bytes(uint64_t key, uint64_t at, const void *bytes, size_t n, const char *what)
+{
+    const unsigned char *in = bytes;
+    while (n > 0) {
+        uint64_t word = word_at(key, at / 8);
+        size_t from = at % 8, step = 8 - from < n ? 8 - from : n;
+        if (memcmp(in, (const char *)&word + from, step) != 0)
+            check_fail("%s: a wrong byte between %llu and %llu", what, (unsigned long long)at,
+                       (unsigned long long)(at + step - 1));
+        in += step;
+        at += step;
+        n -= step;
+    }
+}
+
+void check_fail(const char *format, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    fprintf(stderr, "rank %lu: %s\n", check_rank, text);
+    exit(1);
+}
+
+uint64_t check_now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+void check_sleep_ms(unsigned ms)
+{
+    const struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
+    nanosleep(&t, NULL);
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * fm_idle.c - what waiting costs: runnel run -n N multi-fm_idle wait|poll|barrier.
+ *
+ *   wait, poll   everybody but rank 0 waits a second for its message, in FM_wait or in poll on FM_fd: processor time
+ * used, the most of all barrier      a barrier over FM messages, beside one of bare futexes between as many processes
+ * in the same run
+ *
+ * Times are printed; a test fails only on values beyond reason. Without arguments: a job of one joins and leaves. */
+#include <linux/futex.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "multi/fm_check.h"
+#include "runnel/fm.h"
+
+enum { GO = 1, USED, TOKEN, HELLO };
+enum { ROUNDS = FM_SANITIZED ? 30 : 300, IDLE_MS = 1000, MOST_RATIO = FM_SANITIZED ? 1000 : 60 };
+#define MOST_IDLE_US (FM_SANITIZED ? 400000u : 100000u)
+
+static unsigned long me, ranks;
+static uint64_t gos, used_seen, most_used_us, hellos, tokens[64];
+
+static int on_go(FM_stream *s, unsigned from)
+{
+    (void)s, (void)from;
+    gos++;
+    return FM_CONTINUE;
+}
+
+static int on_hello(FM_stream *s, unsigned from)
+{
+    (void)s, (void)from;
+    hellos++;
+    return FM_CONTINUE;
+}
+
+static int on_used(FM_stream *s, unsigned from)
+{
+    uint64_t us;
+    (void)from;
+    FM_receive(&us, s, sizeof us);
+    most_used_us = us > most_used_us ? us : most_used_us;
+    used_seen++;
+    return FM_CONTINUE;
+}
+
+static int on_token(FM_stream *s, unsigned from)
+{
+    uint8_t step;
+    (void)from;
+    FM_receive(&step, s, 1);
+    tokens[step]++;
+    return FM_CONTINUE;
+}
+
+static void send(unsigned long to, unsigned long handler, const void *buf, unsigned long n)
+{
+    FM_stream *s = FM_begin_message(to, n, handler);
+    CHECK(s != NULL);
+    FM_send_piece(s, buf, n);
+    FM_end_message(s);
+}
+
+static uint64_t used_us(void)
+{
+    struct rusage u;
+    getrusage(RUSAGE_SELF, &u);
+    return (uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000u +
+           (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+}
+
+static void idle(int in_poll)
+{
+    for (unsigned long to = 0; to < ranks; to++) /* all pairs are connected */
+        send(to, HELLO, "", 0);
+    while (hellos < ranks)
+        (void)FM_wait(-1);
+    if (me == 0) {
+        check_sleep_ms(IDLE_MS);
+        for (unsigned long to = 1; to < ranks; to++)
+            send(to, GO, "", 0);
+        while (used_seen < ranks - 1)
+            (void)FM_wait(-1);
+        printf("%s for %d ms: at most %.1f ms of processor time in each of %lu ranks\n",
+               in_poll ? "poll on FM_fd" : "FM_wait", IDLE_MS, (double)most_used_us / 1e3, ranks - 1);
+        CHECK(most_used_us < MOST_IDLE_US);
+        return;
+    }
+    uint64_t before = used_us();
+    struct pollfd p = {.fd = in_poll ? FM_fd() : -1, .events = POLLIN};
+    while (!gos) {
+        if (!in_poll)
+            (void)FM_wait(-1);
+        else if (FM_extract(~0ul) == 0 && !gos)
+            (void)poll(&p, 1, -1);
+    }
+    uint64_t us = used_us() - before;
+    send(0, USED, &us, sizeof us);
+}
+
+/* ---- barrier ---- */
+
+/* Every rank tells the one 2^step further on, and waits for the one 2^step behind. */
+static void fm_barrier(uint64_t round)
+{
+    uint8_t step = 0;
+    for (unsigned long far = 1; far < ranks; far *= 2, step++) {
+        send((me + far) % ranks, TOKEN, &step, 1);
+        while (tokens[step] <= round)
+            (void)FM_wait(-1);
+    }
+}
+
+struct futexes {
+    _Atomic uint32_t here, round;
+};
+
+static void futex_barrier(struct futexes *f, uint32_t n)
+{
+    uint32_t round = f->round;
+    if (++f->here == n) {
+        f->here = 0;
+        f->round++;
+        syscall(SYS_futex, &f->round, FUTEX_WAKE, n, NULL, NULL, 0);
+        return;
+    }
+    while (f->round == round)
+        syscall(SYS_futex, &f->round, FUTEX_WAIT, round, NULL, NULL, 0);
+}
+
+/* ns for a round of bare futexes between n processes. */
+static double futex_floor(uint32_t n)
+{
+    struct futexes *f = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    CHECK(f != MAP_FAILED);
+    uint64_t began_ns = 0;
+    for (uint32_t i = 1; i < n; i++) {
+        pid_t pid = fork();
+        CHECK(pid >= 0);
+        if (pid > 0)
+            continue;
+        for (int round = 0; round < ROUNDS + 10; round++)
+            futex_barrier(f, n);
+        _exit(0);
+    }
+    for (int round = 0; round < ROUNDS + 10; round++) {
+        if (round == 10)
+            began_ns = check_now_ns();
+        futex_barrier(f, n);
+    }
+    uint64_t ns = check_now_ns() - began_ns;
+    while (wait(NULL) > 0)
+        ;
+    munmap(f, 4096);
+    return (double)ns / ROUNDS;
+}
+
+static void barrier(double floor_ns)
+{
+    uint64_t began_ns = 0;
+    for (uint64_t round = 0; round < ROUNDS + 10; round++) {
+        if (round == 10)
+            began_ns = check_now_ns();
+        fm_barrier(round);
+    }
+    if (me > 0)
+        return;
+    double ns = (double)(check_now_ns() - began_ns) / ROUNDS, ratio = ns / floor_ns;
+    printf("barrier of %lu processes: FM %.1f us, bare futexes %.1f us, ratio %.2f\n", ranks, ns / 1e3, floor_ns / 1e3,
+           ratio);
+    CHECK(ratio < MOST_RATIO);
+}
+
+int main(int argc, char **argv)
+{
+    const char *mode = argc > 1 ? argv[1] : "";
+    FM_initialize();
+    me = check_rank = FM_nodeid;
+    ranks = FM_numnodes;
+    FM_register_handler(GO, on_go);
+    FM_register_handler(USED, on_used);
+    FM_register_handler(TOKEN, on_token);
+    FM_register_handler(HELLO, on_hello);
+    if (strcmp(mode, "wait") == 0 || strcmp(mode, "poll") == 0) {
+        idle(mode[0] == 'p');
+    } else if (strcmp(mode, "barrier") == 0) {
+        /* One of them at a time: the others wait for the message that begins it. */
+        double floor_ns = me == 0 ? futex_floor((uint32_t)ranks) : 0;
+        for (unsigned long to = 1; me == 0 && to < ranks; to++)
+            send(to, GO, "", 0);
+        while (me > 0 && !gos)
+            (void)FM_wait(-1);
+        barrier(floor_ns);
+    }
+    FM_finalize();
+    return 0;
+}

@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# FM programs of several processes: what the interface promises, and what waiting costs. Each case has a deadline; prints "ok - name" or
+# "not ok - name". The programs check every byte themselves. Finds the build in $RUNNEL_BUILD and the command in $RUNNEL.
+set -u
+build=${RUNNEL_BUILD:?the build directory}
+runnel=${RUNNEL:?the runnel command}
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+failed=0
+limit=60
+sanitized=no
+if grep -qE '__(asan|tsan)_init' "$build/tests/multi-fm_semantics"; then
+    sanitized=yes
+    limit=240
+fi
+
+case_of() { # NAME COMMAND...
+    local name=$1 status=0
+    shift
+    timeout -k 5 $((limit + 20)) "$@" >"$dir/out" 2>&1 </dev/null || status=$?
+    sed 's/^/# /' "$dir/out" | cut -c1-300 | tail -n 20
+    if [ $status = 0 ]; then
+        echo "ok - $name"
+    else
+        echo "not ok - $name"
+        echo "    status $status: $*"
+        failed=1
+    fi
+}
+run() { # NAME RANKS PROGRAM ARGUMENT...
+    local name=$1 ranks=$2 program=$3
+    shift 3
+    case_of "$name" "$runnel" run --timeout $limit -n "$ranks" "$build/tests/multi-$program" "$@"
+}
+on_one_core() { # as run, all ranks on one core
+    local name=$1 ranks=$2 program=$3
+    shift 3
+    if command -v taskset >/dev/null; then
+        case_of "$name" taskset -c 0 "$runnel" run --timeout $limit -n "$ranks" "$build/tests/multi-$program" "$@"
+    else
+        echo "ok - $name # SKIP there is no taskset"
+    fi
+}
+
+run 'half a message is answered while others flow' 3 fm_semantics half
+run 'half a message is answered while many others flow' 6 fm_semantics half
+run 'handlers of all senders are suspended at once' 5 fm_semantics suspended
+run 'handlers of 15 senders are suspended at once' 16 fm_semantics suspended
+run 'who does not extract blocks its senders and loses nothing' 4 fm_semantics stall
+run 'messages wait for their handler' 3 fm_semantics late
+run 'messages without a handler are dropped at the end, and that is told' 3 fm_semantics missing
+run 'pieces of the two sides are independent' 2 fm_semantics pieces
+run 'any thread may call after FM_THREADS' 2 fm_semantics threads
+run 'any thread of four ranks may call' 4 fm_semantics threads
+for seed in 1 2 3; do
+    run "all to all, seed $seed" 4 fm_alltoall $seed 60
+done
+run 'all to all between two' 2 fm_alltoall 4 200
+run 'all to all with oneself' 1 fm_alltoall 5 200
+run 'all to all between eight times more processes than cores' $((8 * $(nproc))) fm_alltoall 6 8
+on_one_core 'all to all of 16 on one core' 16 fm_alltoall 7 8
+on_one_core 'all to all of three on one core' 3 fm_alltoall 8 40
+run 'FM 1.1, mixed traffic' 4 fm_old
+run 'FM 1.1, mixed traffic, extracting while it sends' 3 fm_old poll
+run 'FM 1.1 with oneself' 1 fm_old
+run 'FM 1.1 of 16' 16 fm_old
+if [ $sanitized = no ]; then
+    run 'handlers of 71 senders are suspended at once' 72 fm_semantics suspended
+fi
+run 'a rank asleep in FM_wait uses no processor' 4 fm_idle wait
+run 'a rank asleep on FM_fd uses no processor' 4 fm_idle poll
+run 'a barrier of 16 processes' 16 fm_idle barrier
+exit $failed
