@@ -154,12 +154,13 @@ int64_t rnl_wait(rnl_endpoint *ep, int64_t timeout_ns)
     int64_t bytes = rnl_ep_enter(ep);
     if (bytes < 0)
         return bytes;
+    unsigned deaths = ep->deaths_seen; /* also those noticed while it sleeps */
     bytes = may_progress(ep);
     if (bytes == 0 && timeout_ns >= 0)
         w.deadline_ns = ep->env->ops->now_ns(ep->env) + (uint64_t)timeout_ns;
     while (bytes == 0) {
         bytes = rnl_stream_extract(ep, SIZE_MAX, &things);
-        if (things) {
+        if (things || ep->deaths_seen != deaths) {
             if (ep->fd_armed)
                 rnl_ep_busy(ep);
             break;

@@ -1,38 +1,43 @@
-/* deadlock.pml - the rule that lets everybody wait without a deadlock, with finite rings, grants, answer room and stacks.
+/* deadlock.pml - the rule that lets everybody wait without a deadlock, with finite rings, grants, answers, stacks.
  *
- * Mirrors src/stream/ (begin, piece, end, dispatch, suspend, reply, keep) and the progress calls of src/endpoint/; the rule itself
- * (a to g) is in doc/DESIGN.md. Rings and wake-ups are exact here: ring_publish.pml and sleep_wake.pml show that they may be.
+ * Mirrors src/stream/ (begin, piece, end, dispatch, suspend, reply, keep) and the progress calls of src/endpoint/;
+ * the rule itself (a to g) is in doc/DESIGN.md. Rings and wake-ups are exact here: ring_publish.pml and
+ * sleep_wake.pml show that they may be.
  *
- * NP processes. Each program starts MSGS messages of the kinds in KINDS, to peers of its choice, a packet at a time. Lane 0 from p to
- * q holds RING packets and is granted GRANT of them not yet received by a handler; lane 1 back has room for ANSWERS answers; each
- * process has STACKS handler stacks. Lengths are 1 packet, 2 (more than a ring of 1, fits the grant of 2) and 3 (exceeds it). What
- * a handler does with a packet is one step: it never waits. Which of the possible steps a process takes is free, so any order of
- * polling is covered; every process keeps calling in (rule g). A state where nothing can move must be the end: all that was
- * sent has been handled, all that was taken is given back. All runs are finite, so that is "everything gets delivered".
+ * NP processes. Each program starts MSGS messages of the kinds in KINDS, to peers of its choice, a packet at a time.
+ * Lane 0 from p to q holds RING packets and is granted GRANT of them not yet received by a handler; lane 1 back has
+ * room for ANSWERS answers; each process has STACKS handler stacks. Lengths are 1 packet, 2 (more than a ring of 1,
+ * fits the grant of 2) and 3 (exceeds it). What a handler does with a packet is one step: it never waits. Which of
+ * the possible steps a process takes is free, so any order of polling is covered; every process keeps calling in
+ * (rule g). A state where nothing can move must be the end: all that was sent has been handled, all that was taken is
+ * given back. All runs are finite, so that is "everything gets delivered".
  *
  * The rule, as modelled:
- *  a  a request that may be answered is dispatched only when the answer fits lane 1; its room is reserved until the answer or the
- *     return. -DASKER_COUNTS: besides, an asker has at most ANSWERS answers outstanding; a handler that returns without
- *     one makes the library send an empty one, else the asker would count it for ever.
- *  b  inside a handler a send goes out whole at once or is left to the program, which sends it at the top, or while it waits in a
- *     stream for an answer. -DPOSTED: the library sends it in any call, also while the program is in a send.
+ *  a  a request that may be answered is dispatched only when the answer fits lane 1; its room is reserved until the
+ *     answer or the return. -DASKER_COUNTS: besides, an asker has at most ANSWERS answers outstanding; a handler that
+ *     returns without one makes the library send an empty one, else the asker would count it for ever.
+ *  b  inside a handler a send goes out whole at once or is left to the program, which sends it at the top, or while
+ *     it waits in a stream for an answer. -DPOSTED: the library sends it in any call, also while the program is in a
+ *     send.
  *  c  a send outside handlers that finds no room takes in lanes 1 and 2 and runs lane-0 handlers.
- *  d  a (peer, lane) has one open message: a handler that wants to send to a peer its program has a stream open to finds it busy.
- *     A suspended handler takes every byte that arrives. -DPASS: a message that is sent whole passes between the packets of
- *     an open stream, and its handler runs beside the suspended one.
- *  e  with no stack free, a message that fits what is left of the grant is collected until it is whole OR a stack is free; a longer one
- *     waits for a stack. Collected bytes leave the ring and stay on the grant.
- *  f  a program that waits inside a stream waits for that very stream's handler (HALF, FM_HALF), or for what a third program
- *     sends anyway (AWAIT).
- *  Lane-2 answers have room of their own on lane 1. KEEP withholds the grant down to one packet, not below; kept messages are
- *  freed by the program when it is in no call.
+ *  d  a (peer, lane) has one open message: a handler that wants to send to a peer its program has a stream open to
+ *     finds it busy. A suspended handler takes every byte that arrives. -DPASS: a message that is sent whole passes
+ *     between the packets of an open stream, and its handler runs beside the suspended one.
+ *  e  with no stack free, a message that fits what is left of the grant is collected until it is whole OR a stack is
+ *     free; a longer one waits for a stack. Collected bytes leave the ring and stay on the grant.
+ *  f  a program that waits inside a stream waits for that very stream's handler (HALF, FM_HALF), or for what a third
+ *     program sends anyway (AWAIT).
+ *  Lane-2 answers have room of their own on lane 1. KEEP withholds the grant down to one packet, not below; kept
+ *  messages are freed by the program when it is in no call.
  *
- * Planted bugs: every BUG_ macro; scripts/check-models wants each of them found. It also holds these limits to be true:
- *  limit-fm-half       without PASS: two programs, each with half a stream out to the other, wait for the other's handler to answer
- *                      on lane 0; each handler finds the way back busy. Nothing is short. (Answers on lane 1, HALF, are safe.)
- *  limit-few-stacks    with fewer stacks than peers, an open stream holds a stack while its program begins another one (overlap), or
- *                      waits for a program that needs the stack (await): in a circle.
- *  limit-hold-overlap  a handler that suspends with a stream open to a third process makes the way busy for its program. */
+ * Planted bugs: every BUG_ macro; scripts/check-models wants each found. These limits it holds to be true:
+ *  limit-fm-half       without PASS: two programs, each with half a stream out to the other, wait for the other's
+ *                      handler to answer on lane 0; each handler finds the way back busy. Nothing is short. (Answers
+ *                      on lane 1, HALF, are safe.)
+ *  limit-few-stacks    with fewer stacks than peers, an open stream holds a stack while its program begins another
+ *                      one (overlap), or waits for a program that needs the stack (await): in a circle.
+ *  limit-hold-overlap  a handler that suspends with a stream open to a third process makes the way busy for its
+ *                      program. */
 
 #ifndef NP
 #define NP 2
@@ -68,11 +73,11 @@
 #define HALF 64        /* medium: after its first packet the sender waits for the handler's answer on lane 1 */
 #define FM_HALF 128    /* the same, the answer is a message on lane 0 */
 #define KEPT 256       /* short, its handler may keep it */
-#define ASK_WAIT 512   /* short request; the program waits for the answer before it does anything else, frees included */
-#define GET 1024       /* long request: after its first packet the sender does a lane-2 get to the same peer and waits for it */
+#define ASK_WAIT 512   /* short request; the program does nothing, frees nothing, until the answer is here */
+#define GET 1024       /* long request: after its first packet the sender waits for a lane-2 get to the same peer */
 #define OVERLAP 2048   /* medium: after its first packet the sender sends a long one to the third process */
 #define AWAIT 4096     /* medium: after its first packet the sender waits for a message of the third program */
-#define HOLD 8192      /* medium: its handler opens a stream to the third process on the first packet and ends it on return */
+#define HOLD 8192      /* medium: its handler opens a stream to the third process at once, ends it on return */
 #define HOLD_OVERLAP 16384 /* both */
 #ifndef KINDS
 #define KINDS SHORT + REQUEST + FORWARD + MEDIUM + LONG + LONG_REQUEST + HALF
@@ -126,8 +131,8 @@ bit answered[NP];    /* the message a program waits for is here */
 bit served[NP];      /* the get is done */
 bit finished[NP];    /* the program has sent all it had to */
 
-#define ROOM(p, q)                                                                                                          \
-    (count[IX(p, q)] + promised[IX(p, q)] < RING &&                                                                           \
+#define ROOM(p, q)                                                                                                     \
+    (count[IX(p, q)] + promised[IX(p, q)] < RING &&                                                                    \
      count[IX(p, q)] + promised[IX(p, q)] + collected[IX(p, q)] + kept[IX(p, q)] < GRANT)
 #ifdef BUG_NO_STANDING_GRANT
 /* Lane 1 has what lane 0 leaves of one pool; lane 0 has its minimum of one packet. */
@@ -326,47 +331,47 @@ inline handle_last(p)
 #define PASSES(p) HAS(first[IX(p, me)], PASSING)
 #define IS(p, state) (handler[IX(p, me)] == state)
 #define TAKE(p, guard, body) :: atomic { PEER(p) && HANDLERS && count[IX(p, me)] > 0 && guard -> peer = p; goto body }
-#define FROM(p)                                                                                                             \
-    TAKE(p, IS(p, IDLE) && LAST(p) && MAY_RUN(p, first[IX(p, me)]), run_whole)                                                \
-    TAKE(p, IS(p, IDLE) && !LAST(p) && stacks[me] > 0 && MAY_RUN(p, first[IX(p, me)]), start)                                 \
-    TAKE(p, IS(p, IDLE) && !LAST(p) && stacks[me] == 0 && COLLECTABLE(p), collect_first)                                      \
-    TAKE(p, IS(p, SUSPENDED) && TAKES(p) && !PASSES(p), resume)                                                               \
-    TAKE(p, IS(p, COLLECTING) && !LAST(p), collect)                                                                           \
-    TAKE(p, IS(p, COLLECTING) && LAST(p) && !PASSES(p) && MAY_RUN(p, incoming[IX(p, me)]), run_collected)                     \
-    TAKE(p, !IS(p, IDLE) && PASSES(p), run_passing)                                                                           \
-    :: atomic { PEER(p) && HANDLERS && IS(p, COLLECTING) && RECONSIDERS && stacks[me] > 0 &&                                  \
-            MAY_RUN(p, incoming[IX(p, me)]) -> peer = p; goto start_collected }                                               \
-    :: atomic { PEER(p) && LANE1 && answers[IX(p, me)] > 0 -> answers[IX(p, me)]--; owed[IX(p, me)]-- }                       \
-    :: atomic { PEER(p) && get[IX(p, me)] && GET_FITS(me, p) -> get[IX(p, me)] = 0; got[IX(me, p)] = 1 }                      \
+#define FROM(p)                                                                                                        \
+    TAKE(p, IS(p, IDLE) && LAST(p) && MAY_RUN(p, first[IX(p, me)]), run_whole)                                         \
+    TAKE(p, IS(p, IDLE) && !LAST(p) && stacks[me] > 0 && MAY_RUN(p, first[IX(p, me)]), start)                          \
+    TAKE(p, IS(p, IDLE) && !LAST(p) && stacks[me] == 0 && COLLECTABLE(p), collect_first)                               \
+    TAKE(p, IS(p, SUSPENDED) && TAKES(p) && !PASSES(p), resume)                                                        \
+    TAKE(p, IS(p, COLLECTING) && !LAST(p), collect)                                                                    \
+    TAKE(p, IS(p, COLLECTING) && LAST(p) && !PASSES(p) && MAY_RUN(p, incoming[IX(p, me)]), run_collected)              \
+    TAKE(p, !IS(p, IDLE) && PASSES(p), run_passing)                                                                    \
+    :: atomic { PEER(p) && HANDLERS && IS(p, COLLECTING) && RECONSIDERS && stacks[me] > 0 &&                           \
+            MAY_RUN(p, incoming[IX(p, me)]) -> peer = p; goto start_collected }                                        \
+    :: atomic { PEER(p) && LANE1 && answers[IX(p, me)] > 0 -> answers[IX(p, me)]--; owed[IX(p, me)]-- }                \
+    :: atomic { PEER(p) && get[IX(p, me)] && GET_FITS(me, p) -> get[IX(p, me)] = 0; got[IX(me, p)] = 1 }               \
     :: atomic { PEER(p) && got[IX(p, me)] -> got[IX(p, me)] = 0; served[me] = 1 }
 
 /* What the program can do towards q: begin, send what was left to it, free what it kept. */
 #define MAY(kind) (((KINDS) / (kind)) % 2 == 1 && todo > 0 && pc == TOP)
-#define BEGIN(q, kind, flags, packets, after)                                                                               \
-    :: atomic { PEER(q) && MAY(kind) && (!HAS(flags, ANSWERED) || MAY_ASK(q)) ->                                              \
+#define BEGIN(q, kind, flags, packets, after)                                                                          \
+    :: atomic { PEER(q) && MAY(kind) && (!HAS(flags, ANSWERED) || MAY_ASK(q)) ->                                       \
             dest = q; what = flags; left = packets; then = after; goto begin }
-#define TO(q)                                                                                                               \
-    BEGIN(q, SHORT, 0, 1, TOP)                                                                                                \
-    BEGIN(q, REQUEST, ANSWERED, 1, TOP)                                                                                       \
-    BEGIN(q, FORWARD, FORWARDS, 1, TOP)                                                                                       \
-    BEGIN(q, MEDIUM, 0, 2, TOP)                                                                                               \
-    BEGIN(q, LONG, 0, 3, TOP)                                                                                                 \
-    BEGIN(q, LONG_REQUEST, ANSWERED, 3, TOP)                                                                                  \
-    BEGIN(q, HALF, ANSWERED + EARLY, 2, WAITING)                                                                              \
-    BEGIN(q, FM_HALF, EARLY0, 2, WAITING)                                                                                     \
-    BEGIN(q, KEPT, KEEPS, 1, TOP)                                                                                             \
-    BEGIN(q, ASK_WAIT, ANSWERED, 1, ASKED)                                                                                    \
-    BEGIN(q, GET, ANSWERED, 3, GETTING)                                                                                       \
-    :: atomic { PEER(q) && SENDS_LATER && later[IX(me, q)] > 0 && ROOM(me, q) && WAY_FREE(q) ->                               \
-            later[IX(me, q)]--; peer = q; now = 0; goto send_whole }                                                          \
-    :: atomic { PEER(q) && SENDS_LATER && later_answer[IX(me, q)] > 0 && ROOM(me, q) && WAY_FREE(q) ->                        \
-            later_answer[IX(me, q)]--; peer = q; now = IS_ANSWER; goto send_whole }                                           \
+#define TO(q)                                                                                                          \
+    BEGIN(q, SHORT, 0, 1, TOP)                                                                                         \
+    BEGIN(q, REQUEST, ANSWERED, 1, TOP)                                                                                \
+    BEGIN(q, FORWARD, FORWARDS, 1, TOP)                                                                                \
+    BEGIN(q, MEDIUM, 0, 2, TOP)                                                                                        \
+    BEGIN(q, LONG, 0, 3, TOP)                                                                                          \
+    BEGIN(q, LONG_REQUEST, ANSWERED, 3, TOP)                                                                           \
+    BEGIN(q, HALF, ANSWERED + EARLY, 2, WAITING)                                                                       \
+    BEGIN(q, FM_HALF, EARLY0, 2, WAITING)                                                                              \
+    BEGIN(q, KEPT, KEEPS, 1, TOP)                                                                                      \
+    BEGIN(q, ASK_WAIT, ANSWERED, 1, ASKED)                                                                             \
+    BEGIN(q, GET, ANSWERED, 3, GETTING)                                                                                \
+    :: atomic { PEER(q) && SENDS_LATER && later[IX(me, q)] > 0 && ROOM(me, q) && WAY_FREE(q) ->                        \
+            later[IX(me, q)]--; peer = q; now = 0; goto send_whole }                                                   \
+    :: atomic { PEER(q) && SENDS_LATER && later_answer[IX(me, q)] > 0 && ROOM(me, q) && WAY_FREE(q) ->                 \
+            later_answer[IX(me, q)]--; peer = q; now = IS_ANSWER; goto send_whole }                                    \
     :: atomic { PEER(q) && pc == TOP && !waits && kept[IX(q, me)] > 0 -> kept[IX(q, me)]-- }
-#define TO_OF_3(q)                                                                                                          \
-    BEGIN(q, OVERLAP, 0, 2, BEGINNING2)                                                                                       \
-    BEGIN(q, HOLD, HOLDS, 2, TOP)                                                                                             \
-    BEGIN(q, HOLD_OVERLAP, HOLDS, 2, BEGINNING2)                                                                              \
-    :: atomic { PEER(q) && MAY(AWAIT) ->                                                                                      \
+#define TO_OF_3(q)                                                                                                     \
+    BEGIN(q, OVERLAP, 0, 2, BEGINNING2)                                                                                \
+    BEGIN(q, HOLD, HOLDS, 2, TOP)                                                                                      \
+    BEGIN(q, HOLD_OVERLAP, HOLDS, 2, BEGINNING2)                                                                       \
+    :: atomic { PEER(q) && MAY(AWAIT) ->                                                                               \
             later_answer[IX(THIRD(q), me)]++; dest = q; what = 0; left = 2; then = WAITING; goto begin }
 
 proctype process(byte me)
@@ -418,7 +423,8 @@ end:
             :: else -> started = 1
             fi }
 #if NP > 2
-    :: atomic { pc == BEGINNING2 && !waits && !open[IX(me, THIRD(dest))] -> open[IX(me, THIRD(dest))] = 1; left2 = 3; pc = STREAM2 }
+    :: atomic { pc == BEGINNING2 && !waits && !open[IX(me, THIRD(dest))] ->
+            open[IX(me, THIRD(dest))] = 1; left2 = 3; pc = STREAM2 }
     :: atomic { pc == STREAM2 && !waits && ROOM(me, THIRD(dest)) ->
             put(THIRD(dest), left2);
             left2--;
@@ -436,7 +442,8 @@ end:
             peer = wait_for; now = wait_what; waits = 0; wait_for = 0; wait_what = 0; goto send_whole }
 #endif
 #ifdef BUG_REPLY_NO_RESERVE
-    :: atomic { waits && ANSWER_FITS(me, wait_for) -> answers[IX(me, wait_for)]++; waits = 0; wait_for = 0; wait_what = 0 }
+    :: atomic { waits && ANSWER_FITS(me, wait_for) ->
+            answers[IX(me, wait_for)]++; waits = 0; wait_for = 0; wait_what = 0 }
 #endif
     :: atomic { pc == TOP && todo == 0 && !finished[me] -> finished[me] = 1 }
 
@@ -500,9 +507,9 @@ end:
 #else
 #define OWED_DONE(i) (owed[i] == 0)
 #endif
-#define ONE_DONE(i)                                                                                                         \
-    (count[i] == 0 && handler[i] == IDLE && collected[i] == 0 && kept[i] == 0 && answers[i] == 0 && reserved[i] == 0 &&       \
-     OWED_DONE(i) && !get[i] && !got[i] && later[i] == 0 && later_answer[i] == 0 && !open[i])
+#define ONE_DONE(i)                                                                                                    \
+    (count[i] == 0 && handler[i] == IDLE && collected[i] == 0 && kept[i] == 0 && answers[i] == 0 &&                     \
+     reserved[i] == 0 && OWED_DONE(i) && !get[i] && !got[i] && later[i] == 0 && later_answer[i] == 0 && !open[i])
 
 init
 {

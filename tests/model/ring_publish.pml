@@ -1,22 +1,25 @@
 /* ring_publish.pml - lines, items, acknowledgements and growth of one pair's rings, on x86-TSO.
  *
- * Mirrors src/ring/ring.h: rnl_tx_place, rnl_tx_publish, rnl_tx_refresh, rnl_rx_peek, rnl_rx_tell, and the GROW and SHRINK lines.
+ * Mirrors src/ring/ring.h: rnl_tx_place, rnl_tx_publish, rnl_tx_refresh, rnl_rx_peek, rnl_rx_tell, and the GROW and
+ * SHRINK lines.
  *
- * Two processes; process d sends MSGS<d> messages through direction d. One step is one access to shared memory. Every store goes
- * into its process's FIFO store buffer and is drained to memory at any later moment (x86-TSO). Own stores are never loaded back,
- * so forwarding is left out. -DWEAK lets payload stores pass header and position stores: what C11 allows around a release.
+ * Two processes; process d sends MSGS<d> messages through direction d. One step is one access to shared memory. Every
+ * store goes into its process's FIFO store buffer and is drained to memory at any later moment (x86-TSO). Own stores
+ * are never loaded back, so forwarding is left out. -DWEAK lets payload stores pass header and position stores: what
+ * C11 allows around a release.
  *
- * Abstracted: a line holds ITEMS messages, a position is line*4+items, the sequence number is the line number mod SEQS, the
- * payload is the message's number. Whether the next message may share the open line (same handler and length) is a free choice.
- * A fruitless poll changes nothing, so after one the process blocks until a poll or a refresh would find something: being stuck
- * shows as a state in which nothing can move, with no fairness needed.
+ * Abstracted: a line holds ITEMS messages, a position is line*4+items, the sequence number is the line number mod
+ * SEQS, the payload is the message's number. Whether the next message may share the open line (same handler and
+ * length) is a free choice. A fruitless poll changes nothing, so after one the process blocks until a poll or a
+ * refresh would find something: being stuck shows as a state in which nothing can move, with no fairness needed.
  *
- * Proved, for every interleaving: each message arrives once, in order, with its own payload; a line is never written, and a ring
- * never zeroed, before the reader has left it; nothing gets stuck (all messages arrive).
+ * Proved, for these sizes and every interleaving: each message arrives once, in order, with its own payload; a line
+ * is never written, and a ring never zeroed, before the reader has left it; nothing gets stuck (all messages arrive).
  *
- * Configurations: default = both directions, acknowledgements ride on headers. -DGROWTH = one direction that moves between the
- * small and the big ring as often as it likes, sequence numbers come round. -DPURIST = process 0 reads nothing while it waits
- * for room. Planted bugs: every BUG_ macro below; scripts/check-models wants each of them found. */
+ * Configurations: default = both directions, acknowledgements ride on headers. -DGROWTH = one direction that moves
+ * between the small and the big ring up to MOVES times, sequence numbers come round. -DPURIST = process 0 reads
+ * nothing while it waits for room. -DNEED=n = a message wants n lines free. Planted bugs: every BUG_ macro below;
+ * scripts/check-models wants each of them found. */
 
 #ifdef GROWTH
 #define SMALL 2
@@ -64,8 +67,8 @@
 #else
 #define SLOT(d, ring, line) ((d) * SLOTS + (line) % SMALL)
 #endif
-/* Lines that a message reserves at once. Position is told when this many lines are read and not told: as late as is safe, the
- * code uses a quarter ring (so no reservation may exceed three quarters). */
+/* Lines that a message reserves at once. Position is told when TELL lines are read and not told: as late as is safe,
+ * the code uses a quarter ring (so no reservation may exceed three quarters). */
 #ifndef NEED
 #define NEED 1
 #endif
@@ -117,7 +120,9 @@ proctype drain(byte me)
     byte what, where, value, a;
 end:
     do
-    :: d_step { buffer[me]?what, where, value, a; drain_one(what, where, value, a); what = 0; where = 0; value = 0; a = 0 }
+    :: d_step {
+            buffer[me]?what, where, value, a; drain_one(what, where, value, a);
+            what = 0; where = 0; value = 0; a = 0 }
 #ifdef WEAK
     :: d_step { buffer[me]??PAYLOAD, where, value, a; drain_one(PAYLOAD, where, value, a); where = 0; value = 0; a = 0 }
 #ifdef BUG_HEADER_RELAXED
@@ -304,13 +309,15 @@ deliver:
         goto again
     :: else
     fi;
-    d_step { i = rn; rn = N(h); h = 0 } /* before the handlers: what they send acknowledges these items, not yet the line */
+    /* Before the handlers: what they send acknowledges these items, not yet the line. */
+    d_step { i = rn; rn = N(h); h = 0 }
 #ifdef BUG_ACK_EARLY
     buffer[me]!POSITION, IN, (rline[IN] + 1) * 4, 0;
 #endif
     do
     :: d_step { i < rn ->
-            assert(payload[SLOT(IN, rring, rline[IN]) * ITEMS + i] == delivered[IN] + 1); /* once, in order, not stale */
+            /* once, in order, not stale */
+            assert(payload[SLOT(IN, rring, rline[IN]) * ITEMS + i] == delivered[IN] + 1);
             delivered[IN]++;
             i++ }
     :: else -> break

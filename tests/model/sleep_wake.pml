@@ -1,22 +1,26 @@
 /* sleep_wake.pml - arming, the heavy fence and the bell, on x86-TSO: nobody sleeps for ever with work there.
  *
- * Mirrors src/endpoint/wait.c (arm, look again, park; ring a bell), the armed word and rnl_tx_armed of src/ring/ring.h, and
- * rnl_rx_tell with its wake-up.
+ * Mirrors src/endpoint/wait.c (arm, look again, park; ring a bell), the armed word and rnl_tx_armed of
+ * src/ring/ring.h, and rnl_rx_tell with its wake-up.
  *
- * SENDERS processes send MSGS messages each, through a ring of ROOM lines each, to one receiver, which owns an armed word per
- * pair and one bell (word, and a from byte per sender). A sender that needs room (NEED lines at once) and finds none sleeps in the
- * same way on its own bell, armed towards the receiver. One step is one access to shared memory; stores wait in the FIFO store
- * buffer of their process and drain at any later moment (x86-TSO); locked operations wait for the own buffer. A heavy fence waits
- * for the own buffer and then, one process after the other, for everybody else's. The futex compares and sleeps in one step and
- * HAS NO TIME-OUT: the belt of the real code (a time-out, a full look every millisecond) must not be what makes it work.
+ * SENDERS processes send MSGS messages each, through a ring of ROOM lines each, to one receiver, which owns an armed
+ * word per pair and one bell (word, and a from byte per sender). A sender that needs room (NEED lines at once) and
+ * finds none sleeps in the same way on its own bell, armed towards the receiver. One step is one access to shared
+ * memory; stores wait in the FIFO store buffer of their process and drain at any later moment (x86-TSO); locked
+ * operations wait for the own buffer. A heavy fence waits for the own buffer and then, one process after the other,
+ * for everybody else's. The futex compares and sleeps in one step and HAS NO TIME-OUT: the belt of the real code (a
+ * time-out, a full look every millisecond) must not be what makes it work.
  *
- * Proved: every message is taken, whatever the timing; no lost wake-up in either direction (a stuck state fails the assertion at
- * the end). The receiver tells lazily: after TELL lines, and before it sleeps.
+ * Proved, for these sizes: every message is taken, whatever the timing; no lost wake-up in either direction (a stuck
+ * state fails the assertion at the end). The receiver tells lazily: after TELL lines, and before it sleeps.
  *
- * -DFD: the receiver sleeps in epoll on its eventfd instead, takes at most one message a call, and stays armed (level-triggered).
- * -DSENDERS_FENCE: no heavy fence to be had; whoever publishes fences before it reads armed. -DPLAIN_FROM: the from byte is loaded and
- * stored, not exchanged (it has one setter). -DSPOILER: a stranger that can write the bell page sets a from byte: what the time-out
- * is for; it does lose wake-ups. Planted bugs: every BUG_ macro below; scripts/check-models wants each of them found. */
+ * -DFD: the receiver sleeps in epoll on its eventfd instead, takes at most one message a call, and stays armed
+ * (level-triggered).
+ * -DCOLD: it never sleeps and looks into a ring only when its from byte is set, so exchange and clearing must be
+ * exact. -DSENDERS_FENCE: no heavy fence to be had; whoever publishes or tells fences before it reads armed.
+ * -DSPOILER: a stranger that can write the bell page sets a from byte: that does lose wake-ups, it is what the
+ * time-out is for.
+ * Planted bugs: every BUG_ macro below; scripts/check-models wants each of them found. */
 
 #define SENDERS 2
 #define R SENDERS /* the receiver's number */

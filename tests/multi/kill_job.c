@@ -102,6 +102,7 @@ static pid_t start(const struct kill_job *job, int out[2], int err[2])
     pid_t pid = fork();
     if (pid != 0)
         return pid;
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* whoever ends the test ends its job */
     dup2(out[1], STDOUT_FILENO);
     dup2(err[1], STDERR_FILENO);
     int null = open("/dev/null", O_RDONLY);

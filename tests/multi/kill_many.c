@@ -18,7 +18,7 @@
 #include "multi/kill_job.h"
 
 #define MS 1000000ull
-enum { RANKS_MOST = 6, TIMES_MAX = 1 << 18, JOB_LIMIT_S = FM_SANITIZED ? 120 : 30 };
+enum { RANKS_MOST = 6, TIMES_MAX = 1 << 18, JOB_LIMIT_S = FM_SANITIZED ? 90 : 20 };
 enum { MEDIAN_BOUND_MS = FM_SANITIZED ? 1000 : 100, WORST_BOUND_MS = FM_SANITIZED ? 20000 : 3000 };
 
 enum mode { TRAFFIC, WAIT, POLL, SEND, STUCK, HALF, MODES };
@@ -336,6 +336,9 @@ int main(int argc, char **argv)
     uint64_t seconds = argc > 2 ? strtoull(argv[2], NULL, 0) : 60, began_ns = check_now_ns();
     random_state = argc > 3 ? strtoull(argv[3], NULL, 0) : began_ns;
     setvbuf(stdout, NULL, _IOLBF, 0);
+    int only = -1;
+    for (int m = 0; argc > 4 && m < MODES; m++)
+        only = strcmp(argv[4], mode_names[m]) == 0 ? m : only;
     find_programs();
     printf("# seed %llu\n", (unsigned long long)random_state);
     int shm = count_ours("/dev/shm"), fds = count_fds();
@@ -345,7 +348,7 @@ int main(int argc, char **argv)
     while (kills < wanted && check_now_ns() - began_ns < seconds * 1000 * MS && failures < 20) {
         unsigned ranks = 2 + check_below(&random_state, RANKS_MOST - 1), kind = check_below(&random_state, 20);
         unsigned other = check_below(&random_state, MODES - 1);
-        enum mode mode = kind < 11 ? TRAFFIC : (enum mode)(1 + other);
+        enum mode mode = only >= 0 ? (enum mode)only : kind < 11 ? TRAFFIC : (enum mode)(1 + other);
         int keep_going = kind % 6 != 5, shoot = kind == 0 ? 2 : 1;
         launchers += shoot == 2;
         by_default += !keep_going;

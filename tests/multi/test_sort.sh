@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# examples/sort against sort(1): inputs of many shapes on 1 to 8 ranks, and what it says and leaves behind when it cannot sort.
-# Finds the build in $RUNNEL_BUILD and the command in $RUNNEL. Prints "ok - name" or "not ok - name"; exits 77 if something is missing.
+# examples/sort against sort(1): inputs of many shapes on 1 to 8 ranks, and what it says and leaves behind when it
+# cannot sort.
+# Finds the build in $RUNNEL_BUILD and the command in $RUNNEL. Prints "ok - name" or "not ok - name"; exits 77 if
+# something is missing.
 # shellcheck disable=SC2016 # Perl programs in single quotes
 set -uo pipefail
 
@@ -93,7 +95,8 @@ shape 'one file named twice' '1 4' nul nul
 # Many duplicates must not gather on one rank.
 for file in equal equal-long skewed blank sorted two-sizes; do
     run 4 --verbose $file -o result >said 2>&1
-    perl -ne 'exit(/has ([\d.]+) of the lines and ([\d.]+) of the bytes/ && ($1 < $2 ? $1 : $2) < 1.35 ? 0 : 1) if /fullest/' said
+    perl -ne 'exit(/has ([\d.]+) of the lines and ([\d.]+) of the bytes/ && ($1 < $2 ? $1 : $2) < 1.35 ? 0 : 1)
+        if /fullest/' said
     ok "spreads $file evenly" $?
 done
 
@@ -114,7 +117,8 @@ run 2 --help | grep -q '^usage: '
 ok 'explains itself with --help' $?
 
 if command -v script >/dev/null; then
-    script -qec "'$runnel' run -n 2 '$program' nul -o result" /dev/null </dev/null | grep -q 'sort: exchanging *[0-9]* %'
+    script -qec "'$runnel' run -n 2 '$program' nul -o result" /dev/null </dev/null |
+        grep -q 'sort: exchanging *[0-9]* %'
     ok 'shows progress on a terminal' $?
 else
     echo 'ok - shows progress on a terminal # SKIP script(1) is not installed'
@@ -148,7 +152,8 @@ printf '#!/usr/bin/env bash\ntrap "" XFSZ\nulimit -f 12000\nexec "%s" "$@"\n' "$
 chmod +x limited
 program=$dir/limited refused 'an output that does not fit' 'cannot write .*: File too large' ../many -o old
 
-# A rank is killed at some moment: the job fails, or had all but ended; the output is the old or the sorted one, and nothing else is left.
+# A rank is killed at some moment: the job fails, or had all but ended; the output is the old or the sorted one, and
+# nothing else is left.
 LC_ALL=C sort many >expected
 bad=0
 for delay in 0.02 0.04 0.06 0.08 0.10 0.14 0.18 0.30; do

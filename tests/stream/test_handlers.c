@@ -1,0 +1,495 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Handlers: registering, whole messages, suspension, stacks that run out, what must not be called inside. */
+#include "stream/inbox.h"
+
+#include "stream/stream.h"
+
+enum { NOTE = 1, LATE = 7 };
+
+struct fixture {
+    struct test_hub h;
+    rnl_endpoint *a, *b, *c;
+    struct inbox in, late;
+};
+
+static struct fixture *open_fixture(unsigned size, const struct rnl_options *opt)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+    TEST_MUST(f != NULL);
+    test_hub_open(&f->h, size, opt);
+    f->a = f->h.ep[0];
+    f->b = f->h.ep[1];
+    f->c = f->h.ep[2];
+    for (unsigned i = 0; i < size; i++)
+        TEST_MUST(rnl_handler_stream(f->h.ep[i], NOTE, inbox_sized, &f->in) == NOTE);
+    for (unsigned i = 0; i < size; i++)
+        TEST_MUST(rnl_handler_stream(f->h.ep[i], 2, inbox_stream, &f->late) == 2);
+    for (unsigned i = 0; i < size; i++)
+        for (unsigned k = 0; k < size; k++)
+            TEST_MUST(rnl_send(f->h.ep[i], k, 2, NULL, 0) == 0);
+    for (unsigned i = 0; i < 3 * size; i++)
+        drain(f->h.ep[i % size]);
+    TEST_MUST(f->late.count == size * size);
+    f->late.count = 0;
+    return f;
+}
+
+static int set_up(void **state)
+{
+    *state = open_fixture(3, NULL);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+    int status = test_hub_close(&f->h);
+    inbox_free(&f->in);
+    inbox_free(&f->late);
+    free(f);
+    return status;
+}
+
+/* A message of n bytes that begins with its length; `part` of it now, the rest by finish(). */
+static rnl_stream *begin_sized(rnl_endpoint *ep, unsigned peer, uint32_t n, size_t part)
+{
+    rnl_stream *s;
+    TEST_MUST(n >= 4 && open_stream(ep, peer, NOTE, n, &s) == 0);
+    TEST_MUST(rnl_piece(s, &n, 4) == 0);
+    if (part > 4)
+        TEST_MUST(rnl_piece(s, test_pattern(n, 4), part - 4) == 0);
+    TEST_MUST(rnl_flush(ep) == 0);
+    return s;
+}
+
+static void finish_sized(rnl_stream *s, uint32_t n, size_t part)
+{
+    TEST_MUST(rnl_piece(s, test_pattern(n, part), n - part) == 0);
+    TEST_MUST(rnl_end(s) == 0);
+}
+
+/* ---- registering ---- */
+
+static int nothing(rnl_stream *s, unsigned peer, void *ctx)
+{
+    (void)s, (void)peer, (void)ctx;
+    return RNL_DONE;
+}
+
+static void numbers_go_from_1_up_and_run_out(void **state)
+{
+    const struct rnl_options opt = {.handlers = 5};
+    struct test_hub h;
+    struct rnl_limits l;
+    (void)state;
+    test_hub_open(&h, 1, &opt);
+    rnl_endpoint *ep = h.ep[0];
+    rnl_get_limits(ep, &l);
+    assert_int_equal(l.handlers, 5);
+    assert_int_equal(rnl_handler_stream(ep, 2, nothing, NULL), 2);
+    assert_int_equal(rnl_handler_stream(ep, RNL_ANY_ID, nothing, NULL), 1);
+    assert_int_equal(rnl_handler_whole(ep, RNL_ANY_ID, inbox_whole, NULL, 0), 3);
+    assert_int_equal(rnl_handler_stream(ep, RNL_ANY_ID, nothing, NULL), 4);
+    assert_int_equal(rnl_handler_stream(ep, RNL_ANY_ID, nothing, NULL), RNL_ERR_HANDLER);
+    SAYS(RNL_ERR_HANDLER, "5", "rnl_options.handlers");
+    assert_int_equal(rnl_handler_stream(ep, 0, nothing, NULL), 0); /* 0 only by name */
+    assert_int_equal(rnl_handler_stream(ep, 5, nothing, NULL), RNL_ERR_HANDLER);
+    SAYS(RNL_ERR_HANDLER, "5", "0 to 4");
+    assert_int_equal(rnl_handler_stream(ep, -2, nothing, NULL), RNL_ERR_HANDLER);
+    assert_int_equal(rnl_handler_stream(ep, 1, NULL, NULL), RNL_ERR_ARG);
+    assert_int_equal(rnl_handler_whole(ep, 1, NULL, NULL, 0), RNL_ERR_ARG);
+    assert_int_equal(rnl_handler_whole(ep, 1, inbox_whole, NULL, 2), RNL_ERR_ARG);
+    SAYS(RNL_ERR_ARG, "0x2", "RNL_IN_PLACE");
+    assert_int_equal(test_hub_close(&h), 0);
+}
+
+static void registering_replaces(void **state)
+{
+    struct fixture *f = *state;
+    struct inbox other = {0};
+    assert_int_equal(rnl_handler_stream(f->b, LATE, inbox_stream, &f->late), LATE);
+    assert_int_equal(rnl_send(f->a, 1, LATE, "one", 3), 0);
+    drain(f->b);
+    assert_int_equal(rnl_handler_whole(f->b, LATE, inbox_whole, &other, 0), LATE);
+    assert_int_equal(rnl_send(f->a, 1, LATE, "two", 3), 0);
+    drain(f->b);
+    assert_int_equal(f->late.count, 1);
+    assert_int_equal(other.count, 1);
+    assert_memory_equal(other.buf, "two", 3);
+    inbox_free(&other);
+}
+
+static void a_message_waits_for_its_handler_and_only_its_peer_with_it(void **state)
+{
+    static const size_t lengths[] = {4, 48, 100, 20000, 262144};
+    struct fixture *f = *state;
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        for (unsigned ask = 0; ask < 2; ask++) {
+            int id = LATE + (int)(2 * i + ask);
+            uint64_t stuck = rnl_get_counters(f->b)->no_handler;
+            const struct rnl_begin b = {
+                .peer = 1, .handler = (unsigned)id, .bound = lengths[i], .answer = ask ? 8 : 0, .flags = RNL_NO_WAIT};
+            rnl_stream *s;
+            assert_int_equal(rnl_send(f->a, 1, 2, "first", 5), 0);
+            assert_int_equal(rnl_begin(f->a, &b, &s), 0);
+            assert_int_equal(rnl_piece(s, test_pattern(i, 0), lengths[i]), 0);
+            assert_int_equal(rnl_end(s), 0);
+            assert_int_equal(rnl_send(f->a, 1, 2, "behind", 6), 0);
+            assert_int_equal(rnl_send(f->c, 1, 2, "aside", 5), 0);
+            assert_int_equal(rnl_send(f->b, 1, 2, "self", 4), 0);
+            drain(f->b);
+            assert_int_equal(f->late.count, 3);
+            assert_int_equal(rnl_get_counters(f->b)->no_handler, stuck + 1); /* once, however often we look */
+            assert_int_equal(rnl_handler_stream(f->b, id, inbox_stream, &f->late), id);
+            drain(f->b);
+            assert_int_equal(f->late.count, 5);
+            assert_int_equal(f->late.got[3].n, lengths[i]);
+            assert_int_equal(f->late.got[4].n, 6);
+            f->late.count = 0;
+        }
+    }
+}
+
+/* ---- whole messages ---- */
+
+static int is_in_bulk(rnl_endpoint *ep, unsigned peer, const void *at)
+{
+    const struct rnl_rx *r = &ep->peer[peer].conn->pair.rx[0];
+    const unsigned char *p = at;
+    return r->bulk && p >= r->bulk && p < r->bulk + RNL_BULK_BYTES;
+}
+
+struct place {
+    rnl_endpoint *ep;
+    const void *at;
+    int shared, count;
+    size_t n;
+};
+
+static int where_is_it(const void *buf, size_t n, unsigned peer, void *ctx)
+{
+    struct place *p = ctx;
+    p->at = buf;
+    p->n = n;
+    p->shared = is_in_bulk(p->ep, peer, buf);
+    p->count++;
+    if (n && buf)
+        memset((void *)(uintptr_t)buf, 0xee, n); /* it is the handler's, until it returns */
+    return RNL_DONE;
+}
+
+static void a_whole_message_is_private_or_in_place(void **state)
+{
+    static const size_t lengths[] = {0, 1, 48, 56, 57, 20000, 262144};
+    struct fixture *f = *state;
+    struct place p = {.ep = f->b};
+    for (unsigned flags = 0; flags < 2; flags++) {
+        assert_int_equal(rnl_handler_whole(f->b, LATE, where_is_it, &p, flags), LATE);
+        for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+            p.count = 0;
+            assert_int_equal(post_card(f->a, 1, LATE, test_pattern(1, 0), lengths[i]), 0);
+            drain(f->b);
+            assert_int_equal(p.count, 1);
+            assert_int_equal(p.n, lengths[i]);
+            assert_non_null(p.at);
+            if (lengths[i] > RNL_LINE_PAYLOAD)
+                assert_int_equal(p.shared, flags == RNL_IN_PLACE);
+            else
+                assert_int_equal(p.shared, 0);
+        }
+    }
+}
+
+static int posted(rnl_endpoint *from, rnl_endpoint *to, const struct rnl_begin *b, const void *buf, size_t n)
+{
+    const struct rnl_piece piece = {buf, n};
+    int status = rnl_post(from, b, &piece, 1, NULL, NULL);
+    for (unsigned i = 0; i < 200; i++) {
+        drain(to);
+        drain(from);
+    }
+    return status;
+}
+
+static void a_whole_message_is_handled_once_it_is_here(void **state)
+{
+    static const uint32_t lengths[] = {8, 56, 57, 100, 40000, 262144, 524288};
+    struct fixture *f = *state;
+    for (unsigned flags = 0; flags < 2; flags++) {
+        assert_int_equal(rnl_handler_whole(f->b, NOTE, inbox_whole, &f->in, flags), NOTE);
+        for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+            uint32_t n = lengths[i];
+            f->in.count = f->in.started = 0;
+            rnl_stream *s = begin_sized(f->a, 1, n, n / 2);
+            drain(f->b);
+            assert_int_equal(f->in.started, 0);
+            finish_sized(s, n, n / 2);
+            drain(f->b);
+            assert_int_equal(f->in.count, 1);
+            assert_int_equal(f->in.got[0].n, n);
+            assert_memory_equal(f->in.buf, &n, 4);
+            assert_memory_equal(f->in.buf + 4, test_pattern(n, 4), n - 4);
+        }
+        /* in chunks, too, and of less than was announced */
+        for (size_t n = 300000; n <= 1 << 20; n += 374288) {
+            const struct rnl_begin b = {.peer = 1, .handler = NOTE, .bound = n + (n < 1 << 20 ? 100 : 0)};
+            f->in.count = 0;
+            assert_int_equal(posted(f->a, f->b, &b, test_pattern(9, 0), n), 0);
+            assert_int_equal(f->in.count, 1);
+            assert_int_equal(f->in.got[0].n, n);
+            assert_memory_equal(f->in.buf, test_pattern(9, 0), n);
+        }
+    }
+}
+
+static void a_whole_message_that_is_too_long_is_thrown_away_and_told(void **state)
+{
+    struct fixture *f = *state;
+    struct place p = {.ep = f->b};
+    struct rnl_limits l;
+    rnl_get_limits(f->b, &l);
+    assert_int_equal(rnl_handler_whole(f->b, LATE, where_is_it, &p, 0), LATE);
+    for (size_t more = 1; more < 100000; more += 99998) {
+        const struct rnl_begin b = {.peer = 1, .handler = LATE, .bound = l.whole_max + 99999};
+        p.count = 0;
+        p.at = &p;
+        uint64_t before = rnl_get_counters(f->b)->bytes_received;
+        assert_int_equal(posted(f->a, f->b, &b, test_pattern(9, 0), l.whole_max + more), 0);
+        assert_int_equal(p.count, 1);
+        assert_null(p.at);
+        assert_int_equal(p.n, l.whole_max + more); /* its length, not its bound */
+        assert_int_equal(rnl_get_counters(f->b)->bytes_received - before, l.whole_max + more);
+        assert_int_equal(rnl_send(f->a, 1, 2, "next", 4), 0);
+        drain(f->b);
+        assert_memory_equal(f->late.buf, "next", 4);
+    }
+}
+
+static void a_handler_replaced_in_the_middle_of_a_message_is_the_old_one_for_it(void **state)
+{
+    struct fixture *f = *state;
+    for (unsigned way = 0; way < 2; way++) {
+        f->in.count = 0;
+        if (way)
+            assert_int_equal(rnl_handler_whole(f->b, NOTE, inbox_whole, &f->in, 0), NOTE);
+        else
+            assert_int_equal(rnl_handler_stream(f->b, NOTE, inbox_sized, &f->in), NOTE);
+        rnl_stream *s = begin_sized(f->a, 1, 100000, 50000);
+        drain(f->b);
+        if (way)
+            assert_int_equal(rnl_handler_stream(f->b, NOTE, inbox_sized, &f->in), NOTE);
+        else
+            assert_int_equal(rnl_handler_whole(f->b, NOTE, inbox_whole, &f->in, 0), NOTE);
+        drain(f->b);
+        finish_sized(s, 100000, 50000);
+        drain(f->b);
+        assert_int_equal(f->in.count, 1);
+        assert_int_equal(f->in.got[0].n, 100000);
+        assert_memory_equal(f->in.buf + 4, test_pattern(100000, 4), 99996);
+    }
+}
+
+/* ---- suspension and stacks ---- */
+
+static void many_handlers_are_suspended_and_end_in_any_order(void **state)
+{
+    enum { SENDERS = 15 };
+    struct fixture *f = open_fixture(SENDERS + 1, NULL);
+    rnl_stream *s[SENDERS];
+    rnl_endpoint *to = f->h.ep[SENDERS];
+    const struct rnl_counters *c = rnl_get_counters(to);
+    (void)state;
+    uint64_t before = c->handlers_suspended;
+    for (unsigned i = 0; i < SENDERS; i++)
+        s[i] = begin_sized(f->h.ep[i], SENDERS, 5000 + i, 1000);
+    drain(to);
+    assert_int_equal(f->in.started, SENDERS);
+    assert_int_equal(f->in.count, 0);
+    assert_int_equal(c->stacks_in_use, SENDERS);
+    assert_int_equal(c->handlers_suspended - before, SENDERS);
+    f->in.piece = 7;
+    for (unsigned k = 0; k < SENDERS; k++) {
+        unsigned i = k * 7 % SENDERS;
+        finish_sized(s[i], 5000 + i, 1000);
+        drain(to);
+        assert_int_equal(f->in.count, k + 1);
+        assert_int_equal(f->in.got[k].n, 5000 + i);
+        assert_int_equal(f->in.got[k].peer, i);
+    }
+    assert_int_equal(c->stacks_in_use, 0);
+    void *p = f;
+    assert_int_equal(tear_down(&p), 0);
+}
+
+static void with_no_stack_free_short_messages_wait_and_long_ones_too(void **state)
+{
+    const struct rnl_options opt = {.stacks = 1};
+    struct fixture *f = open_fixture(4, &opt);
+    rnl_endpoint *d = f->h.ep[3];
+    const struct rnl_counters *c = rnl_get_counters(f->b);
+    struct rnl_limits l;
+    (void)state;
+    rnl_get_limits(f->b, &l);
+    assert_int_equal(l.stacks, 1);
+    rnl_stream *holds = begin_sized(f->a, 1, 10000, 5000);
+    drain(f->b);
+    assert_int_equal(f->in.started, 1);
+    assert_int_equal(c->stacks_in_use, 1);
+    /* whole and short messages need none */
+    assert_int_equal(rnl_send(d, 1, 2, "short", 5), 0);
+    assert_int_equal(post_card(d, 1, 2, test_pattern(3, 0), 100), 0);
+    drain(f->b);
+    assert_int_equal(f->late.count, 2);
+    /* one that fits its extent waits until it is whole, then runs */
+    uint64_t waited = c->no_stack;
+    rnl_stream *fits = begin_sized(f->c, 1, 200000, 100000);
+    drain(f->b);
+    assert_int_equal(f->in.started, 1);
+    assert_int_equal(c->no_stack, waited + 1);
+    finish_sized(fits, 200000, 100000);
+    drain(f->b);
+    assert_int_equal(f->in.started, 2);
+    assert_int_equal(f->in.count, 1);
+    assert_int_equal(f->in.got[0].n, 200000);
+    assert_memory_equal(f->in.buf + 4, test_pattern(200000, 4), 199996);
+    /* a longer one waits for the stack; others pass it */
+    uint32_t *longer = malloc(700000);
+    assert_non_null(longer);
+    memcpy(longer, test_pattern(5, 0), 700000);
+    longer[0] = 700000;
+    const struct rnl_piece piece = {longer, 700000};
+    const struct rnl_begin b = {.peer = 1, .handler = NOTE, .bound = 700000};
+    assert_int_equal(rnl_post(f->c, &b, &piece, 1, NULL, NULL), 0);
+    for (unsigned i = 0; i < 50; i++) {
+        drain(f->b);
+        drain(f->c);
+    }
+    assert_int_equal(f->in.started, 2);
+    assert_int_equal(c->no_stack, waited + 2);
+    assert_int_equal(rnl_send(d, 1, 2, "passes", 6), 0);
+    drain(f->b);
+    assert_int_equal(f->late.count, 3);
+    finish_sized(holds, 10000, 5000);
+    for (unsigned i = 0; i < 50; i++) {
+        drain(f->b);
+        drain(f->c);
+    }
+    assert_int_equal(f->in.count, 3);
+    assert_int_equal(f->in.got[1].n, 10000);
+    assert_int_equal(f->in.got[2].n, 700000);
+    assert_memory_equal(f->in.buf, longer, 700000);
+    assert_int_equal(c->stacks_in_use, 0);
+    free(longer);
+    void *p = f;
+    assert_int_equal(tear_down(&p), 0);
+}
+
+/* ---- inside a handler ---- */
+
+struct inside {
+    struct fixture *f;
+    rnl_endpoint *ep;
+    int runs;
+};
+
+static void try_what_is_forbidden(struct inside *in)
+{
+    char buf[RNL_SHORT_MAX] = "";
+    struct rnl_limits l;
+    rnl_stream *s;
+    rnl_get_limits(in->ep, &l);
+    TEST_MUST(rnl_extract(in->ep, SIZE_MAX) == RNL_ERR_CONTEXT);
+    TEST_MUST(strstr(sentence(), "handler") != NULL);
+    TEST_MUST(rnl_extract(in->ep, 0) == RNL_ERR_CONTEXT);
+    TEST_MUST(rnl_wait(in->ep, 0) == RNL_ERR_CONTEXT);
+    TEST_MUST(rnl_wait(in->ep, -1) == RNL_ERR_CONTEXT);
+    TEST_MUST(rnl_close(in->ep) == RNL_ERR_CONTEXT);
+    /* a begin that may wait outside must not wait here */
+    struct rnl_begin b = {.peer = 2, .handler = 2, .bound = l.reserve_max + 1};
+    TEST_MUST(rnl_begin(in->ep, &b, &s) == RNL_ERR_TOO_LONG);
+    b.bound = 1000;
+    TEST_MUST(rnl_begin(in->ep, &b, &s) == 0);
+    TEST_MUST(rnl_send(in->ep, 2, 2, buf, 1) == RNL_BUSY);
+    TEST_MUST(rnl_piece(s, buf, sizeof buf) == 0);
+    TEST_MUST(rnl_end(s) == 0);
+    int status;
+    while ((status = rnl_send(in->ep, 2, 2, buf, RNL_SHORT_MAX)) == 0)
+        ;
+    TEST_MUST(status == RNL_NO_ROOM);
+    TEST_MUST(rnl_begin(in->ep, &b, &s) == RNL_NO_ROOM);
+    b.peer = 0;
+    TEST_MUST(rnl_begin(in->ep, &b, &s) == 0); /* another peer has room */
+    TEST_MUST(rnl_end(s) == 0);
+    in->runs++;
+}
+
+static int forbidden_stream(rnl_stream *s, unsigned peer, void *ctx)
+{
+    char byte;
+    (void)peer;
+    try_what_is_forbidden(ctx);
+    while (rnl_receive(s, &byte, 1) == 0)
+        ;
+    return RNL_DONE;
+}
+
+static int forbidden_whole(const void *buf, size_t n, unsigned peer, void *ctx)
+{
+    (void)buf, (void)n, (void)peer;
+    try_what_is_forbidden(ctx);
+    return RNL_DONE;
+}
+
+static void no_progress_and_no_waiting_inside_a_handler(void **state)
+{
+    struct fixture *f = *state;
+    struct inside in = {.f = f, .ep = f->b};
+    rnl_stream *s;
+    for (int whole = 0; whole < 2; whole++) {
+        if (whole)
+            assert_int_equal(rnl_handler_whole(f->b, LATE, forbidden_whole, &in, 0), LATE);
+        else
+            assert_int_equal(rnl_handler_stream(f->b, LATE, forbidden_stream, &in), LATE);
+        assert_int_equal(rnl_send(f->a, 1, LATE, "x", 1), 0);
+        drain(f->b);
+        drain(f->c);
+        drain(f->b);
+        assert_int_equal(in.runs, 1 + 3 * whole);
+        assert_int_equal(post_card(f->a, 1, LATE, test_pattern(1, 0), 3000), 0);
+        drain(f->b);
+        drain(f->c);
+        drain(f->b);
+        assert_int_equal(open_stream(f->a, 1, LATE, 3000, &s), 0); /* on a stack of its own */
+        assert_int_equal(rnl_piece(s, test_pattern(1, 0), 1000), 0);
+        assert_int_equal(rnl_flush(f->a), 0);
+        drain(f->b);
+        drain(f->c);
+        assert_int_equal(rnl_end(s), 0);
+        drain(f->b);
+        drain(f->c);
+        drain(f->b);
+        assert_int_equal(in.runs, 3 + 3 * whole);
+    }
+    drain(f->a);
+    assert_true(rnl_extract(f->b, 0) >= 0); /* outside again */
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(numbers_go_from_1_up_and_run_out),
+        TEST(registering_replaces),
+        TEST(a_message_waits_for_its_handler_and_only_its_peer_with_it),
+        TEST(a_whole_message_is_private_or_in_place),
+        TEST(a_whole_message_is_handled_once_it_is_here),
+        TEST(a_whole_message_that_is_too_long_is_thrown_away_and_told),
+        TEST(a_handler_replaced_in_the_middle_of_a_message_is_the_old_one_for_it),
+        cmocka_unit_test(many_handlers_are_suspended_and_end_in_any_order),
+        cmocka_unit_test(with_no_stack_free_short_messages_wait_and_long_ones_too),
+        TEST(no_progress_and_no_waiting_inside_a_handler),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
