@@ -10,6 +10,8 @@
 enum { DEFAULT_HANDLERS = 1024, MAX_HANDLERS = 65536, DEFAULT_STACKS = 64, SPIN_START = 1024 };
 #define DEFAULT_BUDGET ((uint64_t)64 << 20)
 
+struct rnl_stream rnl_streams_open;
+
 static int check_options(const struct rnl_options *opt, uint32_t size, struct rnl_options *out)
 {
     memset(out, 0, sizeof *out);

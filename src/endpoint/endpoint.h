@@ -137,12 +137,13 @@ struct rnl_endpoint {
     uint32_t empties; /* extracts in a row that found nothing */
     struct rnl_handler *handler;
     uint32_t handlers;
-    uint32_t flags;                /* RNL_SHARED, RNL_NO_RUN_IN_SEND */
-    struct rnl_stream *open_short; /* the out stream that began on the short path, or NULL */
-    uint32_t open_streams;         /* other out streams with composed bytes that may not be visible yet */
-    uint32_t posts;                /* queued posts, all peers */
-    uint32_t dying;                /* connections that are */
-    struct rnl_conn *unsettled;    /* published to, not polled since */
+    uint32_t flags; /* RNL_SHARED, RNL_NO_RUN_IN_SEND */
+    struct rnl_stream
+        *open_short;            /* the out stream that began on the short path; rnl_ep_taken: others are open; NULL */
+    uint32_t open_streams;      /* other out streams with composed bytes that may not be visible yet */
+    uint32_t posts;             /* queued posts, all peers */
+    uint32_t dying;             /* connections that are */
+    struct rnl_conn *unsettled; /* published to, not polled since */
     uint32_t settles;
     uint8_t pauses, pauses_for[2], fence_near; /* env->facts; pauses: for the peer last sent to */
     struct rnl_counters *c;
@@ -171,6 +172,8 @@ struct rnl_endpoint {
     uint32_t deaths_seen;
     size_t map_bytes;
 };
+
+extern struct rnl_stream rnl_streams_open; /* never touched: its address is a mark */
 
 enum { RNL_POST_BUDGET = 16 << 20, RNL_STACK_BYTES = 64 << 10, RNL_ANSWER_MAX = 64 << 10 };
 
@@ -216,12 +219,14 @@ void rnl_ep_credit(struct rnl_endpoint *ep);
 RNL_COLD int rnl_ep_gone(struct rnl_endpoint *ep, uint32_t rank);
 
 /* After publishing into a ring of conn. */
-RNL_COLD void rnl_ep_ring_bell(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t what);
+/* Not marked cold: gcc then lays out the whole tail of the short send as cold. */
+RNL_NOINLINE void rnl_ep_ring_bell(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t what);
 RNL_INLINE void rnl_ep_published(struct rnl_endpoint *ep, struct rnl_conn *conn, const struct rnl_tx *t)
 {
     if (ep->unsettled != conn) /* a load costs less than a store here */
         ep->unsettled = conn;
-    if (RNL_UNLIKELY(rnl_tx_armed(t, RNL_ARMED_LINES) | conn->pair.senders_fence))
+    atomic_signal_fence(memory_order_seq_cst); /* F1: published before armed is read */
+    if (RNL_UNLIKELY(atomic_load_explicit(t->armed, memory_order_relaxed) != 0))
         rnl_ep_ring_bell(ep, conn, RNL_ARMED_LINES);
 }
 /* After telling the peer about its ring: it may sleep for want of room. */

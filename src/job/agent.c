@@ -26,7 +26,6 @@
 enum source { DOOR, SOCK, WATCH };
 enum {
     PACKETS_PER_TURN = 32,      /* of one rank before another's turn */
-    PACKETS_LEFT_BEHIND = 1024, /* of one that ended */
     EXIT_FOLLOWS_NS = 40000000, /* a process that ends closes its sockets a little before it can be waited for */
     RETRY_NS = 10000000         /* after the kernel refused a packet for want of memory */
 };
@@ -354,13 +353,13 @@ static int heard(struct rnl_agent *a, uint32_t rank, const struct rnl_msg *msg)
     return 1;
 }
 
-static void hear_sock(struct rnl_agent *a, uint32_t rank, int packets)
+static void hear_sock(struct rnl_agent *a, uint32_t rank)
 {
     struct agent_rank *r = &a->rank[rank];
     unsigned char bytes[RNL_MSG_BYTES_MAX];
     struct rnl_packet p;
     struct rnl_msg msg;
-    while (packets-- > 0 && r->state == RNL_RANK_JOINED && r->answers == 0 && !r->hung_up) {
+    for (int i = 0; i < PACKETS_PER_TURN && r->state == RNL_RANK_JOINED && r->answers == 0 && !r->hung_up; i++) {
         int e = rnl_packet_receive(r->sock, bytes, sizeof bytes, &p, 0);
         if (e == -EAGAIN)
             return;
@@ -414,12 +413,11 @@ void rnl_agent_step(struct rnl_agent *a, uint64_t now_ns)
             if (events[i].events & EPOLLOUT)
                 flush(a, rank);
             if (events[i].events & EPOLLIN)
-                hear_sock(a, rank, PACKETS_PER_TURN);
+                hear_sock(a, rank);
             else if ((events[i].events & (EPOLLHUP | EPOLLERR)) && r->state == RNL_RANK_JOINED && !r->hung_up)
                 hung_up(a, rank); /* it takes in no answers any more */
             break;
         case WATCH:
-            hear_sock(a, rank, PACKETS_LEFT_BEHIND); /* it may have left */
             found_gone(a, rank, RNL_DEATH_EXIT, -1);
             drop_fd(a, &r->watch);
             break;
@@ -472,7 +470,6 @@ void rnl_agent_exited(struct rnl_agent *a, uint32_t rank, int signal, int status
 {
     struct agent_rank *r = &a->rank[rank];
     a->now_ns = now_ns;
-    hear_sock(a, rank, PACKETS_LEFT_BEHIND); /* it may have left */
     if (signal != 0)
         gone(a, rank, RNL_DEATH_SIGNAL, signal);
     else

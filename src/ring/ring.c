@@ -3,6 +3,8 @@
  * ring.c - the slow paths of ring.h: set-up, credit, bulk areas, growth. */
 #include "ring/ring.h"
 
+const _Atomic uint32_t rnl_tx_always_armed = 1;
+
 static struct rnl_line *lane_of(struct rnl_side *side, unsigned lane, uint32_t *mask)
 {
     static const uint32_t lines[RNL_LANES] = {RNL_SMALL0, RNL_SMALL1, RNL_SMALL2};
@@ -23,6 +25,7 @@ void rnl_tx_init(struct rnl_tx *t, struct rnl_side *mine, const struct rnl_side 
     t->peer = theirs;
     t->mine = mine;
     t->lane = lane;
+    t->armed = &rnl_tx_always_armed;
     t->line = colour & t->mask;
     t->line0 = t->line;
     t->acked = (t->line + 1) * 8;

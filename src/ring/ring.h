@@ -155,13 +155,17 @@ RNL_INLINE void rnl_prefetch_write(const void *p)
 
 struct rnl_tx { /* private to the sender */
     struct rnl_line *ring;
-    uint64_t line;  /* the open line, or the last one */
-    uint64_t stop;  /* first line number that position and grant do not allow */
-    uint64_t acked; /* peer's position */
-    rnl_head key;   /* of the open line */
-    uint32_t n;     /* items in it; 0 = closed */
+    uint64_t line;                 /* the open line, or the last one */
+    uint64_t stop;                 /* first line number that position and grant do not allow */
+    uint64_t acked;                /* peer's position */
+    rnl_head key;                  /* of the open line */
+    uint32_t n;                    /* items in it; 0 = closed */
+    uint32_t more;                 /* ... 1 less than fit in it */
+    unsigned char *at;             /* where the next item goes */
+    struct rnl_line *open;         /* &ring[line & mask] */
+    const _Atomic uint32_t *armed; /* the peer's word, or one that is never 0 while senders must fence */
     uint32_t mask;
-    uint32_t counted;            /* items of it that the counters know */
+    uint32_t counted;            /* items of the open line that the counters know */
     const struct rnl_side *peer; /* their words about this ring */
     /* colder */
     uint64_t line0;
@@ -172,6 +176,7 @@ struct rnl_tx { /* private to the sender */
     struct rnl_side *mine;         /* where we say so */
     unsigned lane;
 };
+extern const _Atomic uint32_t rnl_tx_always_armed;
 
 struct rnl_rx { /* private to the receiver */
     struct rnl_line *ring;
@@ -210,10 +215,10 @@ RNL_INLINE uint64_t rnl_tx_position(const struct rnl_tx *t)
 RNL_INLINE unsigned char *rnl_tx_place(struct rnl_tx *t, rnl_head key, unsigned len, int *fresh)
 {
     uint32_t n = t->n;
-    if (key == t->key && n - 1u < RNL_ITEMS_MAX - 1u && (n + 1) * len <= RNL_LINE_PAYLOAD &&
-        t->acked < t->line * 8 + n) {
+    (void)len; /* is in the key */
+    if (key == t->key && n - 1u < t->more && t->acked < t->line * 8 + n) {
         *fresh = 0;
-        return t->ring[t->line & t->mask].payload + n * len;
+        return t->at;
     }
     if (RNL_UNLIKELY(t->line + 1 >= t->stop))
         return NULL;
@@ -221,34 +226,39 @@ RNL_INLINE unsigned char *rnl_tx_place(struct rnl_tx *t, rnl_head key, unsigned 
     return t->ring[(t->line + 1) & t->mask].payload;
 }
 
-/* The header of the open line. */
-RNL_INLINE void rnl_tx_store(struct rnl_tx *t, uint64_t line, uint32_t n, rnl_head key, uint64_t ack, unsigned acklane)
+/* How many items of len bytes one line takes, less 1. */
+RNL_INLINE uint32_t rnl_tx_more(unsigned len)
 {
-    /* R1 pairs with A1 in rnl_rx_peek: payload before header. */
-    atomic_store_explicit(&t->ring[line & t->mask].head,
-                          (rnl_head)(uint16_t)line | (rnl_head)(uint16_t)ack << 16 | (rnl_head)acklane << 32 |
-                              (rnl_head)n << 34 | key,
-                          memory_order_release);
+    static const uint8_t more[RNL_LINE_PAYLOAD + 1] = {6, 6, 6, 6, 6, 6, 6, 6, 6, 5, 4, 4, 3, 3, 3,
+                                                       2, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+    return more[len];
 }
 
 /* Publish what was composed at that place, quoting our reading position `ack` of lane `acklane`. Few stores: where the
  * peer is far, the rate is bound by how many fit in the store buffer while a line is fetched. */
 RNL_INLINE void rnl_tx_publish(struct rnl_tx *t, rnl_head key, int fresh, uint64_t ack, unsigned acklane)
 {
+    rnl_head h = key | (rnl_head)(uint16_t)ack << 16 | (rnl_head)acklane << 32;
     if (!fresh) {
         uint32_t n = t->n + 1;
         t->n = n;
-        rnl_tx_store(t, t->line, n, key, ack, acklane);
+        t->at += RNL_HEAD_LEN(key);
+        /* R1 pairs with A1 in rnl_rx_head: payload before header. */
+        atomic_store_explicit(&t->open->head, h | (uint16_t)t->line | (rnl_head)n << 34, memory_order_release);
         return;
     }
     uint64_t line = t->line + 1;
+    struct rnl_line *open = &t->ring[line & t->mask];
     if (t->n >= RNL_STREAMING)
         rnl_prefetch_write(&t->ring[(line + RNL_PREFETCH_AHEAD) & t->mask]);
     t->line = line;
+    t->open = open;
     t->n = 1;
     t->key = key;
+    t->more = rnl_tx_more(RNL_HEAD_LEN(key));
+    t->at = open->payload + RNL_HEAD_LEN(key);
     t->counted = 0;
-    rnl_tx_store(t, line, 1, key, ack, acklane);
+    atomic_store_explicit(&open->head, h | (uint16_t)line | (rnl_head)1 << 34, memory_order_release); /* R1 */
 }
 
 /* F1: not 0 = the peer does not look by itself: ring its bell. After each publish (what = RNL_ARMED_LINES) or tell

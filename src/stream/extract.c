@@ -60,14 +60,15 @@ RNL_INLINE int take_lone(struct rnl_endpoint *ep, struct rnl_conn *conn, struct 
 RNL_INLINE int64_t extract(struct rnl_endpoint *ep, uint64_t max, unsigned *things)
 {
     struct rnl_taking t = {.max = max};
-    unsigned count = ep->hot_count, deaths = ep->deaths_seen;
+    unsigned deaths = ep->deaths_seen;
     if (ep->unsettled) {
         rnl_stream_count(ep, &ep->unsettled->pair.tx[0]);
         rnl_ep_settle(ep);
     }
-    if (RNL_UNLIKELY(ep->open_streams || ep->open_short))
+    if (RNL_UNLIKELY(ep->open_short != NULL))
         rnl_stream_flush(ep);
     rnl_ep_news(ep);
+    uint32_t count = ep->hot_count; /* those that handlers connect are looked at next time */
     for (uint32_t k = count, i = ep->turn; k > 0; k--, i = i + 1 == count ? 0 : i + 1) {
         struct rnl_conn *conn = ep->hot[i];
         struct rnl_rx *r = &conn->pair.rx[0];
@@ -90,6 +91,8 @@ RNL_INLINE int64_t extract(struct rnl_endpoint *ep, uint64_t max, unsigned *thin
                     break;
             }
         }
+        if (RNL_UNLIKELY(r->bulk_read != r->told_bulk))
+            rnl_rx_tell(r); /* who must reserve much at once needs to know that all of it is free */
         look_after(ep, conn, r);
     }
     if (RNL_UNLIKELY(ep->posts | ep->dying)) {

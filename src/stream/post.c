@@ -20,6 +20,7 @@ struct rnl_post {
 
 static int begin(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_post *p)
 {
+    rnl_stream_lengthen(ep);
     if (conn->out[0].state != RNL_STREAM_FREE)
         return RNL_NO_ROOM;
     return rnl_stream_try_begin(ep, conn, &p->begin, 0, &p->stream);

@@ -39,7 +39,7 @@ static RNL_NOINLINE int send_slow(struct rnl_endpoint *ep, unsigned peer, unsign
 int rnl_send(rnl_endpoint *ep, unsigned peer, unsigned handler, const void *buf, size_t n)
 {
     int fresh = 1;
-    if (RNL_UNLIKELY((ep->open != RNL_EP_OPEN) | (peer >= ep->size) | (n > RNL_SHORT_MAX) | (handler > 0xffff)))
+    if (RNL_UNLIKELY(ep->open != RNL_EP_OPEN || peer >= ep->size || n > RNL_SHORT_MAX || handler > 0xffff))
         return send_slow(ep, peer, handler, buf, n);
     struct rnl_conn *conn = ep->peer[peer].conn;
     if (RNL_UNLIKELY(!conn || conn->shut || ep->open_short))
@@ -56,13 +56,19 @@ int rnl_send(rnl_endpoint *ep, unsigned peer, unsigned handler, const void *buf,
 
 /* ---- begin ---- */
 
+/* One more open stream that is not of the short path. */
+static void opened(struct rnl_endpoint *ep)
+{
+    ep->open_streams++;
+    ep->open_short = &rnl_streams_open;
+}
+
 /* A stream of the short path becomes one like any other. */
 static void lengthen(struct rnl_stream *s)
 {
     if (!s->ep || s->ep->open_short != s)
         return;
-    s->ep->open_short = NULL;
-    s->ep->open_streams++;
+    opened(s->ep);
     s->conn->shut |= RNL_SHUT_STREAM;
     s->state = RNL_STREAM_SHORT;
     s->fresh = s->key & 1;
@@ -174,7 +180,7 @@ int rnl_stream_try_begin(struct rnl_endpoint *ep, struct rnl_conn *conn, const s
     conn->shut |= RNL_SHUT_STREAM;
     if (b->answer)
         conn->lane1_hot = 1;
-    ep->open_streams++;
+    opened(ep);
     *out = s;
     return 0;
 }
@@ -234,6 +240,12 @@ static int check_begin(struct rnl_endpoint *ep, const struct rnl_begin *b)
     return 0;
 }
 
+void rnl_stream_lengthen(struct rnl_endpoint *ep)
+{
+    if (ep->open_short && ep->open_short != &rnl_streams_open)
+        lengthen(ep->open_short);
+}
+
 int rnl_stream_begin(struct rnl_endpoint *ep, const struct rnl_begin *b, struct rnl_stream **out)
 {
     struct rnl_conn *conn;
@@ -241,6 +253,7 @@ int rnl_stream_begin(struct rnl_endpoint *ep, const struct rnl_begin *b, struct 
     int status = check_begin(ep, b);
     if (status < 0)
         return status;
+    rnl_stream_lengthen(ep);
     if (!ep->in_handler) {
         rnl_ep_news(ep);
         rnl_stream_flush(ep);
@@ -464,7 +477,8 @@ static void closed(struct rnl_stream *s)
 {
     s->state = RNL_STREAM_FREE;
     s->conn->shut &= (uint8_t)~RNL_SHUT_STREAM;
-    s->ep->open_streams--; /* lengthened before */
+    if (--s->ep->open_streams == 0) /* lengthened before */
+        s->ep->open_short = NULL;
 }
 
 static void end_short(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_stream *s)
@@ -571,8 +585,7 @@ static void flush_short(struct rnl_endpoint *ep, struct rnl_conn *conn, struct r
 
 void rnl_stream_flush(struct rnl_endpoint *ep)
 {
-    if (ep->open_short)
-        lengthen(ep->open_short);
+    rnl_stream_lengthen(ep);
     for (uint32_t i = 0; ep->open_streams && i < ep->hot_count; i++) {
         struct rnl_conn *conn = ep->hot[i];
         struct rnl_stream *s = &conn->out[0];

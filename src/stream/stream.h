@@ -36,6 +36,8 @@ int64_t rnl_stream_put(struct rnl_stream *s, const void *buf, size_t n);
 /* RNL_NO_ROOM: try again (only for RNL_STREAM_CHUNKS). */
 int rnl_stream_try_end(struct rnl_stream *s);
 void rnl_stream_flush(struct rnl_endpoint *ep);
+/* A stream of the short path becomes one like any other: before another is begun, or its peer's queue is looked at. */
+void rnl_stream_lengthen(struct rnl_endpoint *ep);
 /* Waits for a line (and `bulk` contiguous bytes) to conn on lane 0, making progress. */
 int rnl_stream_wait_room(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t bulk);
 
@@ -131,10 +133,10 @@ RNL_INLINE void rnl_copy_short(void *to, const void *from, size_t n)
 RNL_INLINE struct rnl_stream *rnl_stream_begin_short(struct rnl_endpoint *ep, unsigned long peer, unsigned long handler,
                                                      size_t bound)
 {
-    if (RNL_UNLIKELY((ep->open != RNL_EP_OPEN) | (peer >= ep->size) | (bound > RNL_LINE_PAYLOAD) | (handler > 0xffff)))
+    if (RNL_UNLIKELY(ep->open != RNL_EP_OPEN || peer >= ep->size || bound > RNL_LINE_PAYLOAD || handler > 0xffff))
         return NULL;
     struct rnl_conn *conn = ep->peer[peer].conn;
-    if (RNL_UNLIKELY(!conn || conn->shut || ep->open_short || ep->open_streams))
+    if (RNL_UNLIKELY(!conn || conn->shut || ep->open_short))
         return NULL;
     struct rnl_stream *s = &conn->out[0];
     struct rnl_tx *t = &conn->pair.tx[0];

@@ -72,13 +72,13 @@ static int run_item(struct rnl_endpoint *ep, struct rnl_stream *s, const struct 
 
 /* ---- lines of items ---- */
 
-/* 0 = stop taking from this lane. */
-RNL_INLINE int take_items(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, rnl_head h,
+/* Takes items up to the n-th of the line. 0 = stop taking from this lane. */
+RNL_INLINE int take_items(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, rnl_head h, unsigned n,
                           struct rnl_taking *t)
 {
     struct rnl_rx *r = &conn->pair.rx[lane];
     struct rnl_stream *s = &conn->in[lane];
-    unsigned n = RNL_HEAD_N(h), len = RNL_HEAD_LEN(h), id = RNL_HEAD_HANDLER(h), first = r->n, i = first;
+    unsigned len = RNL_HEAD_LEN(h), id = RNL_HEAD_HANDLER(h), first = r->n, i = first;
     const unsigned char *at = r->ring[r->line & r->mask].payload + i * len;
     uint64_t bytes = t->bytes;
     if (RNL_UNLIKELY(n * len > RNL_LINE_PAYLOAD || s->state != RNL_STREAM_FREE)) {
@@ -119,7 +119,7 @@ RNL_INLINE int take_items(struct rnl_endpoint *ep, struct rnl_conn *conn, unsign
     ep->c->bytes_received += (uint64_t)(i - first) * len;
     t->things += i - first;
     t->bytes = bytes;
-    if (i == n) {
+    if (i == RNL_HEAD_N(h)) {
         r->seen = h;
         if (rnl_head_full(h))
             rnl_rx_leave(r);
@@ -437,7 +437,10 @@ void rnl_stream_take(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned la
             return;
         }
         if (RNL_LIKELY(RNL_HEAD_KIND(h) == RNL_LINE_ITEMS)) {
-            if (!take_items(ep, conn, lane, h, t))
+            unsigned n = RNL_HEAD_N(h);
+            if (RNL_UNLIKELY(r->line * 8 + n > sent))
+                n = (unsigned)(sent - r->line * 8);
+            if (!take_items(ep, conn, lane, h, n, t))
                 return;
         } else {
             t->things += take_other(ep, conn, lane, h, t);

@@ -5,6 +5,7 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -61,79 +62,73 @@ static void seeds(struct conform_case *c)
 
 /* ---- asleep on the descriptor ---- */
 
-enum { SLEEP_MS = 10000 };
+enum { SLEEP_MS = 10000, APART_NS = 60000 };
 
 struct sleeper {
-    struct rnl_transport *t;
-    uint32_t peer;
-    int rounds, first;
-    uint64_t random;
-    const char *failed;
+    struct conform_case *c;
+    int packets;
+    _Atomic int taken; /* by the sleeper */
+    _Atomic int failed;
 };
 
-/* Takes in one packet, asleep until it is there. */
-static int await_packet(struct sleeper *s, int number)
-{
-    struct rnl_view v;
-    int fd = s->t->ops->fd(s->t);
-    while (s->t->ops->poll(s->t, &v, 1, conform_now(s->t)) == 0) {
-        if (s->t->ops->arm(s->t) != 0)
-            continue;
-        struct pollfd p = {.fd = fd, .events = POLLIN};
-        if (poll(&p, 1, SLEEP_MS) != 1) {
-            s->failed = "slept through an arrival";
-            return 0;
-        }
-    }
-    int good = v.bytes == sizeof number && memcmp(v.at, &number, sizeof number) == 0;
-    s->t->ops->release(s->t, &v, 1);
-    if (!good)
-        s->failed = "took in another packet than was due";
-    return good;
-}
-
-static void send_packet(struct sleeper *s, int number)
-{
-    struct rnl_room room;
-    const uint32_t used = sizeof number;
-    while (s->t->ops->reserve(s->t, s->peer, (unsigned)number % 3, used, &room, 1) == 0)
-        ;
-    memcpy(room.at, &number, sizeof number);
-    (void)s->t->ops->commit(s->t, s->peer, (unsigned)number % 3, &room, &used, 1, conform_now(s->t));
-    while (s->t->ops->flush(s->t, conform_now(s->t)) > 0)
-        ;
-}
-
-static void *sleep_and_answer(void *arg)
+/* Takes in packet by packet, asleep whenever none is there. */
+static void *sleep_and_take(void *arg)
 {
     struct sleeper *s = arg;
-    for (int i = 0; i < s->rounds; i++) {
-        if (!s->first && !await_packet(s, i))
-            break;
-        for (volatile uint32_t spin = traffic_below(&s->random, 20000); spin > 0; spin--)
-            ;
-        send_packet(s, i);
-        if (s->first && !await_packet(s, i))
-            break;
+    struct rnl_transport *t = s->c->net.t[1];
+    int fd = t->ops->fd(t);
+    for (int i = 0; i < s->packets && !atomic_load(&s->failed); i++) {
+        struct rnl_view v;
+        while (t->ops->poll(t, &v, 1, conform_now(t)) == 0) {
+            struct pollfd p = {.fd = fd, .events = POLLIN};
+            if (t->ops->arm(t) == 0 && poll(&p, 1, SLEEP_MS) != 1)
+                atomic_store(&s->failed, 1);
+            if (atomic_load(&s->failed))
+                return NULL;
+        }
+        if (v.bytes != sizeof i || memcmp(v.at, &i, sizeof i) != 0)
+            atomic_store(&s->failed, 2);
+        t->ops->release(t, &v, 1);
+        atomic_store(&s->taken, i + 1);
     }
     return NULL;
 }
 
+static void send_number(struct rnl_transport *t, int number)
+{
+    struct rnl_room room;
+    const uint32_t used = sizeof number;
+    while (t->ops->reserve(t, 1, (unsigned)number / 2 % 3, used, &room, 1) == 0)
+        ;
+    memcpy(room.at, &number, sizeof number);
+    (void)t->ops->commit(t, 1, (unsigned)number / 2 % 3, &room, &used, 1, conform_now(t));
+    while (t->ops->flush(t, conform_now(t)) > 0)
+        ;
+}
+
 static void asleep(struct conform_case *c)
 {
-    struct sleeper s[2];
-    pthread_t thread[2];
+    struct sleeper s = {.c = c, .packets = CONFORM_COUNT(40000)};
+    struct rnl_transport *t = c->net.t[0];
+    pthread_t thread;
+    uint64_t random = c->seed;
     conform_connect(c);
-    for (uint32_t i = 0; i < 2; i++)
-        s[i] = (struct sleeper){
-            .t = c->net.t[i], .peer = 1 - i, .rounds = CONFORM_COUNT(20000), .first = i == 0, .random = c->seed + i};
-    for (int i = 0; i < 2; i++)
-        assert_int_equal(pthread_create(&thread[i], NULL, sleep_and_answer, &s[i]), 0);
-    for (int i = 0; i < 2; i++)
-        pthread_join(thread[i], NULL);
-    for (int i = 0; i < 2; i++)
-        if (s[i].failed)
-            fail_msg("seed %llu: rank %d %s", (unsigned long long)c->seed, i, s[i].failed);
+    assert_int_equal(pthread_create(&thread, NULL, sleep_and_take, &s), 0);
+    /* Two at a time: the first wakes it, the second comes about when it lies down again. Then nothing more until both
+     * are taken. */
+    for (int i = 0; i < s.packets && !atomic_load(&s.failed); i += 2) {
+        send_number(t, i);
+        uint64_t until_ns = conform_now(t) + traffic_below(&random, APART_NS);
+        while (conform_now(t) < until_ns)
+            ;
+        send_number(t, i + 1);
+        while (atomic_load(&s.taken) < i + 2 && !atomic_load(&s.failed))
+            sched_yield();
+    }
+    pthread_join(thread, NULL);
+    if (atomic_load(&s.failed))
+        fail_msg("seed %llu: packet %d: %s", (unsigned long long)c->seed, atomic_load(&s.taken),
+                 atomic_load(&s.failed) == 1 ? "slept through its arrival" : "another one came");
 }
 
 const struct conform_body conform_random_bodies[] = {

@@ -297,6 +297,29 @@ static void what_the_dead_had_made_is_still_handed_over(void **state)
     end(&j);
 }
 
+static void a_segment_waits_for_a_rank_that_joins_late(void **state)
+{
+    (void)state;
+    struct job j = job_of(2);
+    int one = -1, two = -1;
+    assert_int_equal(ask_segment(j.a, &j.rank[0], 3, 8192, &one), RNL_GIVE_OK);
+    rnl_agent_exited(j.a, 1, SIGKILL, 0, now); /* not one of the two */
+    enter(j.a, &j.rank[3], 3);
+    struct rnl_msg_event e = next_event(&j.rank[3]);
+    assert_int_equal(e.kind, RNL_EVENT_CONNECT);
+    assert_int_equal(e.rank, 0);
+    assert_int_equal(next_event(&j.rank[3]).kind, RNL_EVENT_DEATH);
+    hears_nothing(&j.rank[3]);
+    assert_int_equal(ask_segment(j.a, &j.rank[3], 0, 8192, &two), RNL_GIVE_OK);
+    struct stat s, t;
+    fstat(one, &s);
+    fstat(two, &t);
+    assert_int_equal(s.st_ino, t.st_ino);
+    close(one);
+    close(two);
+    end(&j);
+}
+
 static void the_close_needs_two_quiet_waves(void **state)
 {
     (void)state;
@@ -334,7 +357,7 @@ static void leaving_before_the_close_is_a_death(void **state)
     struct job j = job_of(2);
     struct rnl_msg leave = {.kind = RNL_MSG_LEAVE};
     say(j.rank[0].sock, &leave, -1);
-    rnl_agent_exited(j.a, 0, 0, 0, now); /* its last words are heard first */
+    rnl_agent_exited(j.a, 0, 0, 0, now);
     struct rnl_msg_event e = next_event(&j.rank[1]);
     assert_int_equal(e.kind, RNL_EVENT_DEATH);
     assert_int_equal(e.why, RNL_DEATH_EXIT);
@@ -490,6 +513,8 @@ static void a_deaf_rank_costs_bounded_memory(void **state)
     }
     assert_true(sent < 2000); /* it is not listened to, so its socket is full */
     assert_true((uint32_t)descriptors() < before + 4);
+    struct pollfd p = {.fd = rnl_agent_fd(j.a), .events = POLLIN};
+    assert_int_equal(poll(&p, 1, 0), 0); /* nor is there anything to be done about it */
     rnl_agent_exited(j.a, 2, SIGKILL, 0, now);
     uint32_t heard = 0, deaths = 0;
     while (heard < sent || deaths == 0) {
@@ -519,6 +544,7 @@ int main(void)
         cmocka_unit_test(a_death_is_told_everywhere),
         cmocka_unit_test(a_rank_that_ends_without_joining_is_reported),
         cmocka_unit_test(what_the_dead_had_made_is_still_handed_over),
+        cmocka_unit_test(a_segment_waits_for_a_rank_that_joins_late),
         cmocka_unit_test(the_close_needs_two_quiet_waves),
         cmocka_unit_test(leaving_before_the_close_is_a_death),
         cmocka_unit_test(one_endpoint_a_rank_of_our_version),

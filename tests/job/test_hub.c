@@ -148,14 +148,15 @@ static void who_leaves_without_finishing_is_dead_to_the_others(void **state)
     b->ops->fd_drain(b);
     b->ops->fd_raise(b, 1);
     assert_int_equal(poll(&p, 1, 0), 1);
-    c->ops->fd_raise(c, 2);  /* has none */
-    c->ops->fd_raise(c, 77); /* is none */
+    c->ops->fd_raise(c, 2);        /* has none */
+    c->ops->fd_raise(c, 77);       /* is none */
+    b->ops->close_report(b, 0, 0); /* waits for rank 2, and then no longer */
+    nothing(b);
     rnl_hub_kill(hub, 2, RNL_DEATH_SIGNAL, 9);
     e = next(b);
     assert_int_equal(e.kind, RNL_EVENT_DEATH);
     assert_int_equal(e.why, RNL_DEATH_SIGNAL);
     assert_int_equal(e.detail, 9);
-    b->ops->close_report(b, 0, 0);
     assert_int_equal(next(b).kind, RNL_EVENT_CLOSE_ASK);
     b->ops->close_report(b, 1, 0);
     assert_int_equal(next(b).kind, RNL_EVENT_CLOSE_DONE);

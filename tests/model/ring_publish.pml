@@ -56,8 +56,11 @@
 #define SLOTS (SMALL + BIG)
 #ifdef BUG_SEQ_SHORT
 #define SEQS SMALL /* stale lines match */
-#else
+#elif !defined(SEQS)
 #define SEQS 8
+#endif
+#ifndef OTHERS
+#define OTHERS 0
 #endif
 
 #define LINES(ring) ((ring) -> BIG : SMALL)
@@ -78,7 +81,7 @@
 #define TELL(ring) (LINES(ring) - NEED)
 #endif
 
-/* A header: seq, kind (0 items, 1 move to the other ring), n. The ack beside it is stored and loaded with it. */
+/* A header: seq, kind (0 items, 1 a line of its own: a move to the other ring, or OTHERS), n. The ack beside it is stored and loaded with it. */
 #define HEAD(line, kind, n) (((line) % SEQS) * 8 + (kind) * 4 + (n))
 #define SEQ(h) ((h) / 8)
 #define KIND(h) (((h) / 4) % 2)
@@ -145,7 +148,7 @@ end:
 #define COULD_READ \
     (delivered[IN] < TO_GET && \
      ((SEQ(HERE) == rline[IN] % SEQS && N(HERE) > rn) || (rn > 0 && VALID(NEXT, rline[IN] + 1))))
-#define COULD_APPEND (tn > 0 && tn < ITEMS && acked != tline * 4 + tn)
+#define COULD_APPEND (tn > 0 && tn < ITEMS && acked < tline * 4 + tn)
 #define COULD_SEND (sent < TO_SEND && (LINE_FREE || position[me] / 4 > acked / 4 || (COULD_APPEND && !starved)))
 
 #define MY_POSITION (rline[IN] * 4 + rn)
@@ -154,6 +157,21 @@ end:
 #else
 #define RIDING MY_POSITION
 #endif
+
+/* A header and its ack are one word. */
+#define READ(h, a, line) atomic { h = head[SLOT(IN, rring, line)]; a = ack[SLOT(IN, rring, line)] }
+
+/* rnl_rx_leave. What was seen of a line says nothing about a later one, whose header may be the same bits: sequence
+ * numbers come round. */
+inline leave()
+{
+#ifndef BUG_SEEN_KEPT
+    seen = 0;
+    seen_ack = 0;
+#endif
+    rline[IN]++;
+    rn = 0
+}
 
 /* rnl_rx_tell, when enough was read. */
 inline tell()
@@ -177,7 +195,7 @@ inline publish(slot, kind)
     buffer[me]!PAYLOAD, slot * ITEMS + tn - 1, sent, 0;
 #else
     if
-    :: kind == 0 -> buffer[me]!PAYLOAD, slot * ITEMS + tn - 1, sent, 0
+    :: kind == 0 || OTHERS > 0 -> buffer[me]!PAYLOAD, slot * ITEMS + tn - 1, sent, 0
     :: else
     fi;
     buffer[me]!HEADER, slot, HEAD(tline, kind, tn), RIDING;
@@ -195,8 +213,9 @@ proctype process(byte me)
     /* rnl_rx; its line is rline[IN] */
     byte rn, told = FIRST;
     bit tring, rring;
-    byte moves, left[2]; /* line that moved out of the ring; 0 = never in it */
-    byte h, a, slot, i;
+    byte others, moves, left[2]; /* line that moved out of the ring; 0 = never in it */
+    byte seen, seen_ack; /* header when all its items were read: the same again means nothing new */
+    byte h, a, next, next_ack, slot, i;
     bit starved;
 
 again:
@@ -219,6 +238,17 @@ send:
             written[slot] = tline }
         publish(slot, 0);
         goto again
+#if OTHERS > 0
+    :: d_step { LINE_FREE && others < OTHERS ->
+            others++;
+            tline++; tn = 1; sent++;
+            slot = SLOT(me, tring, tline);
+            assert(rline[me] > written[slot]);
+            written[slot] = tline }
+        publish(slot, 1);
+        tn = 0; /* closed */
+        goto again
+#endif
 #ifdef GROWTH
     /* Move over: the ring entered must be free of the reader, and read as zero if it was used before. */
 #ifdef BUG_ZERO_UNREAD
@@ -268,49 +298,58 @@ send:
     fi;
 
 peek:
-    atomic { h = HERE; a = ack[SLOT(IN, rring, rline[IN])] } /* one load */
+    READ(h, a, rline[IN]);
     if
-    :: SEQ(h) == rline[IN] % SEQS && N(h) > rn -> goto deliver
-    :: SEQ(h) == rline[IN] % SEQS && N(h) <= rn && rn > 0
-    :: else -> goto idle
+    :: h == seen && a == seen_ack
+    :: else ->
+        if
+        :: SEQ(h) == rline[IN] % SEQS && N(h) > rn -> goto deliver
+        :: SEQ(h) == rline[IN] % SEQS && N(h) <= rn && rn > 0
+        :: else -> goto idle
+        fi
     fi;
-    h = NEXT;
+    READ(next, next_ack, rline[IN] + 1);
     if
-    :: VALID(h, rline[IN] + 1)
+    :: VALID(next, rline[IN] + 1)
     :: else -> goto idle
     fi;
 #ifndef BUG_NO_REREAD
-    atomic { h = HERE; a = ack[SLOT(IN, rring, rline[IN])] } /* an append may precede the move */
+    READ(h, a, rline[IN]); /* an append may precede the move */
     if
-    :: SEQ(h) == rline[IN] % SEQS && N(h) > rn -> goto deliver
+    :: (h != seen || a != seen_ack) && SEQ(h) == rline[IN] % SEQS && N(h) > rn -> goto deliver
     :: else
     fi;
 #endif
-    d_step { rline[IN]++; rn = 0; h = 0; a = 0 }
+    d_step { leave(); h = next; a = next_ack }
     tell();
-    goto peek;
 
 deliver:
-    if
-    :: a > acked -> acked = a
-    :: else
-    fi;
-    a = 0;
+    next = 0;
+    d_step {
+        next_ack = 0;
+        if
+        :: a > acked -> acked = a
+        :: else
+        fi
+    }
+#ifdef GROWTH
     if
     :: KIND(h) == 1 ->
 #ifdef BUG_TELL_BEFORE_SWITCH
-        d_step { rline[IN]++; rn = 0; h = 0 }
+        d_step { leave() }
         tell();
         rring = 1 - rring;
 #else
-        d_step { rline[IN]++; rn = 0; h = 0; rring = 1 - rring }
+        d_step { leave(); rring = 1 - rring }
         tell();
 #endif
+        h = 0; a = 0;
         goto again
     :: else
     fi;
+#endif
     /* Before the handlers: what they send acknowledges these items, not yet the line. */
-    d_step { i = rn; rn = N(h); h = 0 }
+    d_step { i = rn; rn = N(h) }
 #ifdef BUG_ACK_EARLY
     buffer[me]!POSITION, IN, (rline[IN] + 1) * 4, 0;
 #endif
@@ -323,10 +362,22 @@ deliver:
     :: else -> break
     od;
     i = 0;
+    d_step {
+        if
+        :: KIND(h) == 0 -> seen = h; seen_ack = a
+        :: else
+        fi
+    }
+    if
+    :: N(h) == ITEMS || KIND(h) == 1 -> /* full, or never appended to */
+        d_step { h = 0; a = 0; leave() }
+        tell()
+    :: else -> h = 0; a = 0
+    fi;
     goto again;
 
 idle:
-    h = 0; a = 0;
+    h = 0; a = 0; next = 0; next_ack = 0;
 #ifdef PURIST
     if
     :: me == 0 && starved -> COULD_SEND

@@ -14,8 +14,8 @@
  * Proved, for these sizes: every message is taken, whatever the timing; no lost wake-up in either direction (a stuck
  * state fails the assertion at the end). The receiver tells lazily: after TELL lines, and before it sleeps.
  *
- * -DFD: the receiver sleeps in epoll on its eventfd instead, takes at most one message a call, and stays armed
- * (level-triggered).
+ * -DFD: the receiver sleeps in epoll on its eventfd instead, takes one message a call, and is armed until one
+ * comes (level-triggered); besides, it must not stay readable for nothing.
  * -DCOLD: it never sleeps and looks into a ring only when its from byte is set, so exchange and clearing must be
  * exact. -DSENDERS_FENCE: no heavy fence to be had; whoever publishes or tells fences before it reads armed.
  * -DSPOILER: a stranger that can write the bell page sets a from byte: that does lose wake-ups, it is what the
@@ -124,14 +124,19 @@ inline light_fence()
 
 inline wake(whom)
 {
-#ifdef FD
+#if defined(FD) && !defined(BUG_FD_RAISED_LATE)
+    if
+    :: whom == R -> readable = 1 /* first: who finds the word unchanged must not find it readable later */
+    :: else
+    fi;
+#endif
+    word[whom]++;
+    asleep[whom] = 0;
+#if defined(FD) && defined(BUG_FD_RAISED_LATE)
     if
     :: whom == R -> readable = 1
-    :: else -> word[whom]++; asleep[whom] = 0
+    :: else
     fi
-#else
-    word[whom]++;
-    asleep[whom] = 0
 #endif
 }
 
@@ -275,45 +280,35 @@ end_poll:
     od
 }
 #else
-proctype receiver()
+inline tell_all()
 {
-    byte me = R;
-    byte told[SENDERS];
-    byte expected, fenced, s;
-    bit found;
-look:
-    if
-    :: HERE(0) -> take(0); goto took
-    :: HERE(1) -> take(1); goto took
-    :: !HERE(0) && !HERE(1) -> goto nothing /* two loads: the look that counts is the one after the fence */
-    fi;
-took:
-#ifdef FD
-    goto sleep; /* the program returns to epoll after each message */
-#else
-    goto look;
-#endif
-
-nothing:
-#ifndef BUG_NO_TELL_BEFORE_SLEEP
     do
     :: s < SENDERS && told[s] < taken[s] -> tell(s)
     :: s < SENDERS && told[s] == taken[s] -> s++
     :: s == SENDERS -> s = 0; break
-    od;
-#endif
-#ifdef FD
-    OWN_FENCE;
-    readable = 0;
-#else
-#ifndef BUG_WORD_LATE
-    expected = word[R];
-#endif
+    od
+}
+inline clear_all()
+{
+    buffer[me]!FROM, 0, 0;
+    buffer[me]!FROM, 1, 0
+}
+/* The look that counts. */
+inline look_again()
+{
+    do
+    :: s < SENDERS && HERE(s) -> found = 1; s = SENDERS
+    :: s < SENDERS && !HERE(s) -> s++
+    :: s == SENDERS -> s = 0; break
+    od
+}
+inline arm_and_look()
+{
+#ifndef BUG_NO_TELL_BEFORE_SLEEP
+    tell_all();
 #endif
 #if !defined(BUG_FROM_KEPT) && !defined(BUG_FROM_LATE)
-    OWN_FENCE;
-    from[0] = 0;
-    from[1] = 0;
+    clear_all();
 #endif
 #ifdef BUG_FENCE_FIRST
     heavy_fence();
@@ -323,49 +318,88 @@ nothing:
     heavy_fence();
 #endif
 #ifndef BUG_NO_LOOK
-    do
-    :: s < SENDERS && HERE(s) -> found = 1; s = SENDERS
-    :: s < SENDERS && !HERE(s) -> s++
-    :: s == SENDERS -> s = 0; break
-    od;
-#endif
-#ifdef BUG_WORD_LATE
-    expected = word[R];
+    look_again();
 #endif
 #ifdef BUG_FROM_LATE
-    OWN_FENCE;
-    from[0] = 0;
-    from[1] = 0;
+    clear_all();
 #endif
-    if
-    :: found -> found = 0; expected = 0;
-#ifdef FD
-#ifndef BUG_FD_NOT_RESET
-        readable = 1; /* this call may leave before all is taken, and the bell has rung already */
-#endif
-        goto look
-#else
-        arm(0);
-        goto look
-#endif
-    :: else
-    fi;
-#ifndef FD
-    futex_wait(R, expected);
-    arm(0);
-    goto look;
-#endif
+    skip
+}
+#define NOTHING (!HERE(0) && !HERE(1)) /* two loads in one step: only the look after the fence counts */
 
-sleep:
 #ifdef FD
-end_epoll:
-    readable; /* epoll_wait */
+proctype receiver()
+{
+    byte me = R;
+    byte told[SENDERS];
+    byte now, seen, fenced, s;
+    bit found, fd_armed;
+extract:
 #ifdef BUG_FD_CLEAR_ALWAYS
     readable = 0;
 #endif
+    if
+    :: HERE(0) -> take(0); goto busy
+    :: HERE(1) -> take(1); goto busy
+    :: NOTHING
+    fi;
+    now = word[R];
+    if
+    :: fd_armed && now == seen -> /* nobody rang since: the descriptor is as it should be */
+        now = 0;
+        assert(!(readable && finished[0] && finished[1] && word[R] == seen)); /* else readable for nothing, for ever */
+        goto sleep
+    :: else
+    fi;
+    OWN_FENCE;
+    readable = 0;
+    d_step { seen = now; now = 0; fd_armed = 1 }
+    arm_and_look();
+    if
+    :: found -> found = 0; goto busy
+    :: else -> goto sleep
+    fi;
+busy: /* it may leave before all is taken, and the bell may have rung already */
+    if
+    :: fd_armed -> fd_armed = 0;
+        arm(0);
+#ifndef BUG_FD_NOT_RESET
+        OWN_FENCE;
+        readable = 1
 #endif
-    goto look
+    :: else
+    fi;
+sleep:
+end_epoll: /* the assertion at the end decides whether that was right */
+    readable;
+    goto extract
 }
+#else
+proctype receiver()
+{
+    byte me = R;
+    byte told[SENDERS];
+    byte expected, fenced, s;
+    bit found;
+    do
+    :: HERE(0) -> take(0)
+    :: HERE(1) -> take(1)
+    :: NOTHING ->
+#ifndef BUG_WORD_LATE
+        expected = word[R];
+#endif
+        arm_and_look();
+#ifdef BUG_WORD_LATE
+        expected = word[R];
+#endif
+        if
+        :: found -> found = 0; expected = 0
+        :: else -> futex_wait(R, expected)
+        fi;
+        arm(0)
+    od
+}
+#endif
 #endif
 
 #ifdef SPOILER

@@ -18,7 +18,7 @@ case_of() { # NAME COMMAND...
     local name=$1 status=0
     shift
     timeout -k 5 $((limit + 20)) "$@" >"$dir/out" 2>&1 </dev/null || status=$?
-    sed 's/^/# /' "$dir/out" | cut -c1-300 | tail -n 20
+    sed 's/^/# /' "$dir/out" | cut -c1-300 | head -n 30
     if [ $status = 0 ]; then
         echo "ok - $name"
     else

@@ -129,8 +129,8 @@ run -n 3 "$joiner" garbage
 ok "garbage from a rank ends it and not the launcher" is "$status $(grep -c 'wrote garbage' "$dir/err")" "137 1"
 run -n 2 "$joiner" twice
 ok "a second open is explained" is "$status $(grep -c '^-66 .*opened once' "$dir/out")" "0 2"
-(trap '' CHLD; "$runnel" run -n 2 true >"$dir/out" 2>"$dir/err" </dev/null)
-ok "an ignored SIGCHLD does no harm" is $? 0
+env --ignore-signal=CHLD timeout 10 "$runnel" run -n 2 sh -c 'exit 3' >"$dir/out" 2>"$dir/err" </dev/null
+ok "an ignored SIGCHLD does no harm" is $? 3
 ok "no process is left after all that" none_left
 
 # ---- errors of the command line
@@ -194,6 +194,8 @@ ok "only RUNNEL_FD is told through the environment" \
     is "$(sed -n 's/^\(RUNNEL[^=]*\)=.*/\1/p' "$dir/out" | grep -vxE 'RUNNEL(_TEST.*|_BUILD|_SOURCE)?')" RUNNEL_FD
 run -n 2 sh -c 'ls -l /proc/$$/fd | grep -c "socket\|memfd\|anon_inode"'
 ok "a rank inherits its own socket and nothing else of the launcher" is "$(cat "$dir/out")" "$(printf '1\n1')"
+run -n 2 "$joiner" system 'ls -l /proc/self/fd | grep -c "socket\|memfd\|anon_inode"'
+ok "what a rank that has joined executes inherits nothing of that" is "$(cat "$dir/out")" "$(printf '0\n0')"
 from=$(now_ms)
 run --timeout 0.5 -n 2 sleep 100
 ok "--timeout: status 124 ($(($(now_ms) - from)) ms)" is $status 124

@@ -3,14 +3,17 @@
  * test_run_joiner.c - a rank for the tests of the launcher: joins the job and does as its arguments say. Without
  * arguments: closes.
  *
- *   close               join, close with everybody, leave
- *   all                 a segment with everybody, a word each way, then close
- *   all-for MS          the same, but lives MS milliseconds in between; a peer's death is fine
- *   ready               join, say "rank R ready", wait to be ended
- *   die RANK HOW        everybody connects; then RANK dies (9: by that signal, e2: exits with 2); the others say how
- * long it took them to learn it, and close stubborn            as ready, but ignores SIGINT, SIGTERM and SIGHUP late MS
- * joins after MS milliseconds, then closes twice               opens a second time, says what it was told garbage
- * joins, writes noise into its socket, waits to be ended */
+ *   close           join, close with everybody, leave
+ *   all             a segment with everybody, a word each way, then close
+ *   all-for MS      the same, but lives MS milliseconds in between; a peer's death is fine
+ *   ready           join, say "rank R ready", wait to be ended
+ *   stubborn        as ready, but ignores SIGINT, SIGTERM and SIGHUP
+ *   die RANK HOW    everybody connects; then RANK dies (9: by that signal, e2: exits with 2);
+ *                   the others say how long it took them to learn it, and close
+ *   late MS         joins after MS milliseconds, then closes
+ *   system COMMAND  runs a shell command, then closes
+ *   twice           opens a second time, says what it was told
+ *   garbage         rank 1 writes noise into its sockets; all wait to be ended */
 #include "base/bell.h"
 #include "job/job.h"
 
@@ -27,7 +30,7 @@ struct joiner {
     struct rnl_env *env;
     _Atomic uint64_t **word; /* of each rank: [0] the lower one's, [8] the higher one's */
     int dead, done;
-    uint64_t wave, activity, patience_ns;
+    uint64_t activity;
 };
 
 static void fail(const struct joiner *j, const char *what)
@@ -181,6 +184,9 @@ int main(int argc, char **argv)
         live(&j, UINT64_MAX);
     } else if (strcmp(what, "die") == 0 && argc > 3) {
         die(&j, (uint32_t)atoi(argv[2]), argv[3]);
+    } else if (strcmp(what, "system") == 0 && argc > 2) {
+        if (system(argv[2]) < 0)
+            fail(&j, "system");
     } else if (strcmp(what, "twice") == 0) {
         struct rnl_env *second;
         printf("%d %s\n", rnl_job_env(NULL, &second), rnl_last_error()->text);

@@ -160,13 +160,13 @@ static inline const char *sentence(void)
 }
 
 /* The sentence names these. */
-#define SAYS(expected, ...)                                                   \
-    do {                                                                      \
-        const char *const words[] = {__VA_ARGS__};                            \
-        assert_int_equal(rnl_last_error()->status, expected);                 \
-        for (size_t w = 0; w < sizeof words / sizeof *words; w++)             \
-            if (!strstr(sentence(), words[w]))                                \
-                fail_msg("\"%s\" does not say \"%s\"", sentence(), words[w]); \
+#define SAYS(expected, ...)                                                      \
+    do {                                                                         \
+        const char *const words[] = {__VA_ARGS__};                               \
+        assert_int_equal(rnl_last_error()->status, expected);                    \
+        for (size_t word = 0; word < sizeof words / sizeof *words; word++)       \
+            if (!strstr(sentence(), words[word]))                                \
+                fail_msg("\"%s\" does not say \"%s\"", sentence(), words[word]); \
     } while (0)
 
 #endif

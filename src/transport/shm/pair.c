@@ -85,6 +85,8 @@ int rnl_pair_joined(struct rnl_pair *p)
         return RNL_ERR_PEER_BROKEN;
     p->joined = 1;
     p->senders_fence = atomic_load_explicit(&p->theirs->senders_fence, memory_order_relaxed) != 0;
+    for (unsigned lane = 0; lane < RNL_LANES && !p->senders_fence; lane++)
+        p->tx[lane].armed = &p->theirs->armed;
     return 1;
 }
 

@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Inside handlers: rnl_reply, the ending RNL_REFUSE, rnl_keep. */
+#include "stream/inbox.h"
+
+#include "ring/ring.h"
+
+enum { NOTE = 1, ASK = 2, ANSWER = 3, ANSWER_WHOLE = 4, KEEP = 5, REFUSE = 6 };
+
+struct asked {
+    rnl_endpoint *ep;
+    size_t n; /* length of the answer */
+    unsigned handler;
+    int runs;
+};
+
+struct refusal {
+    int count;
+    unsigned peer, handler, reason;
+    size_t n;
+    unsigned char buf[64];
+    rnl_endpoint *ep;
+};
+
+struct fixture {
+    struct test_hub h;
+    rnl_endpoint *a, *b, *c;
+    struct inbox in, answers;
+    struct asked asked;
+    struct refusal back;
+    rnl_kept *kept[64];
+    unsigned keeps, fail_keeps, receive_first;
+    unsigned reason;
+};
+
+static int answer(rnl_stream *s, unsigned peer, void *ctx)
+{
+    struct asked *q = ctx;
+    char byte;
+    (void)peer;
+    while (rnl_receive(s, &byte, 1) == 0)
+        ;
+    q->runs++;
+    TEST_MUST(rnl_reply(s, q->handler, test_pattern(q->n, 0), q->n) == 0);
+    return RNL_DONE;
+}
+
+static int keep(rnl_stream *s, unsigned peer, void *ctx)
+{
+    struct fixture *f = ctx;
+    unsigned char skipped[64];
+    (void)peer;
+    TEST_MUST(f->keeps < 64);
+    if (f->receive_first)
+        TEST_MUST(rnl_receive(s, skipped, f->receive_first) == 0);
+    int status = rnl_keep(s, &f->kept[f->keeps]);
+    if (status == RNL_NO_ROOM) {
+        f->fail_keeps++;
+        return RNL_DONE;
+    }
+    TEST_MUST(status == 0);
+    f->keeps++;
+    return RNL_KEEP;
+}
+
+static int refuse(rnl_stream *s, unsigned peer, void *ctx)
+{
+    struct fixture *f = ctx;
+    unsigned char skipped[64];
+    (void)peer;
+    if (f->receive_first)
+        TEST_MUST(rnl_receive(s, skipped, f->receive_first) == 0);
+    return RNL_REFUSE(f->reason);
+}
+
+static void note_refusal(void *arg, unsigned peer, unsigned handler, unsigned reason, const void *buf, size_t n)
+{
+    struct refusal *r = arg;
+    char x = 0;
+    TEST_MUST(n <= sizeof r->buf);
+    r->count++;
+    r->peer = peer, r->handler = handler, r->reason = reason, r->n = n;
+    memcpy(r->buf, buf, n);
+    TEST_MUST(rnl_send(r->ep, peer, NOTE, &x, 1) == RNL_ERR_CONTEXT); /* must not send */
+}
+
+static int set_up(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+    if (!f)
+        return -1;
+    test_hub_open(&f->h, 3, NULL);
+    f->a = f->h.ep[0], f->b = f->h.ep[1], f->c = f->h.ep[2];
+    f->asked.handler = ANSWER;
+    f->back.ep = f->a;
+    for (unsigned i = 0; i < 3; i++) {
+        rnl_endpoint *ep = f->h.ep[i];
+        TEST_MUST(rnl_handler_stream(ep, NOTE, inbox_stream, &f->in) == NOTE);
+        TEST_MUST(rnl_handler_stream(ep, ASK, answer, &f->asked) == ASK);
+        TEST_MUST(rnl_handler_stream(ep, ANSWER, inbox_stream, &f->answers) == ANSWER);
+        TEST_MUST(rnl_handler_whole(ep, ANSWER_WHOLE, inbox_whole, &f->answers, 0) == ANSWER_WHOLE);
+        TEST_MUST(rnl_handler_stream(ep, KEEP, keep, f) == KEEP);
+        TEST_MUST(rnl_handler_stream(ep, REFUSE, refuse, f) == REFUSE);
+    }
+    rnl_on_refused(f->a, note_refusal, &f->back);
+    acquaint(&f->h);
+    f->in.count = 0;
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+    for (unsigned i = 0; i < f->keeps; i++)
+        rnl_kept_free(f->kept[i]);
+    int status = test_hub_close(&f->h);
+    inbox_free(&f->in);
+    inbox_free(&f->answers);
+    free(f);
+    return status;
+}
+
+static int ask(rnl_endpoint *ep, unsigned peer, unsigned handler, const void *buf, size_t n, size_t bound,
+               size_t largest)
+{
+    const struct rnl_begin b = {
+        .peer = peer, .handler = handler, .bound = bound, .answer = largest, .flags = RNL_NO_WAIT};
+    rnl_stream *s;
+    int status = rnl_begin(ep, &b, &s);
+    if (status < 0)
+        return status;
+    TEST_MUST(rnl_piece(s, buf, n) == 0);
+    TEST_MUST(rnl_end(s) == 0);
+    return 0;
+}
+
+/* ---- replies ---- */
+
+static void an_answer_of_any_length_comes_back(void **state)
+{
+    static const size_t lengths[] = {0, 1, 8, 48, 55, 56, 57, 64, 1000, 4096, 30000, 65535, 65536};
+    static const size_t asks[] = {0, 1, 47, 48, 49, 56, 57, 1000, 200000};
+    struct fixture *f = *state;
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        for (size_t k = 0; k < sizeof asks / sizeof *asks; k++) {
+            f->answers.count = 0;
+            f->asked.n = lengths[i];
+            f->asked.handler = k & 1 ? ANSWER : ANSWER_WHOLE;
+            size_t largest = k & 2 ? 65536 : lengths[i] ? lengths[i] : 1;
+            assert_int_equal(ask(f->a, 1, ASK, test_pattern(k, 0), asks[k], asks[k], largest), 0);
+            drain(f->b);
+            assert_int_equal(rnl_extract(f->a, 0), 0); /* taken in by every call */
+            assert_int_equal(f->answers.count, 1);
+            assert_int_equal(f->answers.got[0].peer, 1);
+            assert_int_equal(f->answers.got[0].n, lengths[i]);
+            assert_memory_equal(f->answers.buf, test_pattern(lengths[i], 0), lengths[i]);
+        }
+    }
+}
+
+static void a_suspended_handler_answers_when_it_can(void **state)
+{
+    struct fixture *f = *state;
+    const struct rnl_begin b = {.peer = 1, .handler = ASK, .bound = 3000, .answer = 9000, .flags = RNL_NO_WAIT};
+    rnl_stream *s;
+    f->asked.n = 9000;
+    assert_int_equal(rnl_begin(f->a, &b, &s), 0);
+    assert_int_equal(rnl_piece(s, test_pattern(1, 0), 1000), 0);
+    assert_int_equal(rnl_flush(f->a), 0);
+    drain(f->b);
+    drain(f->a);
+    assert_int_equal(f->answers.count, 0);
+    assert_int_equal(rnl_piece(s, test_pattern(1, 0), 2000), 0);
+    assert_int_equal(rnl_end(s), 0);
+    drain(f->b);
+    drain(f->a);
+    assert_int_equal(f->answers.count, 1);
+    assert_int_equal(f->answers.got[0].n, 9000);
+}
+
+static int wrong_replies(rnl_stream *s, unsigned peer, void *ctx)
+{
+    int *allowed = ctx;
+    char buf[101] = "";
+    (void)peer;
+    if (*allowed) {
+        TEST_MUST(rnl_reply(s, ANSWER, buf, 101) == RNL_ERR_TOO_LONG);
+        TEST_MUST(strstr(sentence(), "101") && strstr(sentence(), "100"));
+        TEST_MUST(rnl_reply(s, 65536, buf, 100) == RNL_ERR_HANDLER);
+        TEST_MUST(rnl_reply(s, ANSWER, buf, 100) == 0);
+        TEST_MUST(rnl_reply(s, ANSWER, buf, 1) == RNL_ERR_CONTEXT);
+    } else {
+        TEST_MUST(rnl_reply(s, ANSWER, buf, 0) == RNL_ERR_CONTEXT);
+        TEST_MUST(strstr(sentence(), "answer > 0") != NULL);
+    }
+    return RNL_DONE;
+}
+
+static int answer_sends(rnl_stream *s, unsigned peer, void *ctx)
+{
+    struct fixture *f = ctx;
+    const struct rnl_begin b = {.peer = peer, .handler = NOTE, .bound = 8};
+    const struct rnl_piece piece = {"x", 1};
+    rnl_stream *t;
+    rnl_kept *k;
+    TEST_MUST(rnl_send(f->a, peer, NOTE, "x", 1) == RNL_ERR_CONTEXT);
+    TEST_MUST(rnl_begin(f->a, &b, &t) == RNL_ERR_CONTEXT);
+    TEST_MUST(rnl_post(f->a, &b, &piece, 1, NULL, NULL) == RNL_ERR_CONTEXT);
+    TEST_MUST(rnl_reply(s, ANSWER, "x", 1) == RNL_ERR_CONTEXT);
+    TEST_MUST(rnl_keep(s, &k) == RNL_ERR_CONTEXT);
+    TEST_MUST(rnl_extract(f->a, 0) == RNL_ERR_CONTEXT);
+    f->asked.runs += 100;
+    return RNL_DONE;
+}
+
+static void an_answer_is_one_short_enough_and_allowed_and_sends_nothing(void **state)
+{
+    struct fixture *f = *state;
+    int allowed = 0;
+    assert_int_equal(rnl_handler_stream(f->b, ASK, wrong_replies, &allowed), ASK);
+    assert_int_equal(rnl_handler_stream(f->a, ANSWER, answer_sends, f), ANSWER);
+    assert_int_equal(rnl_send(f->a, 1, ASK, "x", 1), 0);
+    drain(f->b);
+    allowed = 1;
+    assert_int_equal(ask(f->a, 1, ASK, "x", 1, 1, 100), 0);
+    assert_int_equal(ask(f->a, 1, ASK, test_pattern(1, 0), 1000, 1000, 100), 0);
+    drain(f->b);
+    drain(f->a);
+    assert_int_equal(f->asked.runs, 200);
+    assert_int_equal(rnl_send(f->a, 1, NOTE, "x", 1), 0); /* afterwards it may send again */
+    drain(f->b);
+    assert_int_equal(f->in.count, 1);
+}
+
+static void an_asker_that_does_not_listen_stops_only_itself(void **state)
+{
+    static const size_t largest[] = {8, 65536};
+    struct fixture *f = *state;
+    for (size_t i = 0; i < 2; i++) {
+        int sent = 0, status;
+        f->asked.n = largest[i];
+        f->asked.runs = 0;
+        f->answers.count = 0;
+        while ((status = ask(f->a, 1, ASK, "x", 1, 1, largest[i])) == 0) {
+            sent++;
+            if (sent % 8 == 0)
+                drain(f->b);
+            assert_true(sent < 3000);
+        }
+        assert_int_equal(status, RNL_NO_ROOM);
+        drain(f->b);
+        assert_true(f->asked.runs < sent);
+        assert_int_equal(rnl_send(f->c, 1, NOTE, "x", 1), 0);
+        drain(f->b);
+        assert_int_equal(f->in.count, i + 1);
+        for (int k = 0; k < sent; k++) {
+            assert_int_equal(rnl_extract(f->a, 0), 0);
+            drain(f->b);
+        }
+        assert_int_equal(f->asked.runs, sent);
+        assert_int_equal(rnl_extract(f->a, 0), 0);
+        assert_int_equal(f->answers.count, sent);
+    }
+}
+
+/* ---- refusals ---- */
+
+static void a_refused_message_comes_back(void **state)
+{
+    static const size_t lengths[] = {0, 1, 39, 40, 41, 48, 49, 1000, 100000};
+    struct fixture *f = *state;
+    unsigned reason = 0;
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        for (f->receive_first = 0; f->receive_first <= lengths[i] && f->receive_first <= 40; f->receive_first += 20) {
+            f->reason = reason++;
+            f->back.count = 0;
+            assert_int_equal(ask(f->a, 1, REFUSE, test_pattern(i, 0), lengths[i], lengths[i], 1), 0);
+            drain(f->b);
+            assert_int_equal(rnl_extract(f->a, 0), 0);
+            assert_int_equal(f->back.count, 1);
+            assert_int_equal(f->back.peer, 1);
+            assert_int_equal(f->back.handler, REFUSE);
+            assert_int_equal(f->back.reason, f->reason);
+            assert_int_equal(f->back.n, lengths[i] < 40 ? lengths[i] : 40);
+            assert_memory_equal(f->back.buf, test_pattern(i, 0), f->back.n);
+        }
+    }
+    f->receive_first = 0;
+    for (f->reason = 250; f->reason < 256; f->reason++) {
+        assert_int_equal(ask(f->a, 1, REFUSE, "x", 1, 1, 1), 0);
+        drain(f->b);
+        drain(f->a);
+        assert_int_equal(f->back.reason, f->reason);
+    }
+    assert_int_equal(rnl_get_counters(f->b)->refused_sent, rnl_get_counters(f->a)->refused_received);
+}
+
+static void a_message_is_refused_from_a_suspended_handler(void **state)
+{
+    struct fixture *f = *state;
+    const struct rnl_begin b = {.peer = 1, .handler = REFUSE, .bound = 300, .answer = 1, .flags = RNL_NO_WAIT};
+    rnl_stream *s;
+    f->receive_first = 60;
+    f->reason = 9;
+    assert_int_equal(rnl_begin(f->a, &b, &s), 0);
+    assert_int_equal(rnl_piece(s, test_pattern(1, 0), 50), 0);
+    assert_int_equal(rnl_flush(f->a), 0);
+    drain(f->b);
+    assert_int_equal(rnl_piece(s, test_pattern(1, 50), 250), 0);
+    assert_int_equal(rnl_end(s), 0);
+    drain(f->b);
+    drain(f->a);
+    assert_int_equal(f->back.count, 1);
+    assert_int_equal(f->back.reason, 9);
+    assert_int_equal(f->back.n, 40);
+    assert_memory_equal(f->back.buf, test_pattern(1, 0), 40);
+}
+
+static void who_asked_for_no_answer_never_learns(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(rnl_send(f->a, 1, REFUSE, "x", 1), 0);
+    assert_int_equal(post_card(f->a, 1, REFUSE, test_pattern(1, 0), 1000), 0);
+    drain(f->b);
+    drain(f->a);
+    assert_int_equal(f->back.count, 0);
+    assert_int_equal(ask(f->a, 1, REFUSE, "x", 1, 1, 1), 0); /* nor who does not want to know */
+    rnl_on_refused(f->a, NULL, NULL);
+    drain(f->b);
+    drain(f->a);
+    assert_int_equal(f->back.count, 0);
+    assert_int_equal(rnl_get_counters(f->a)->refused_received, 1);
+}
+
+/* ---- keeping ---- */
+
+static void a_kept_message_stays_after_its_handler(void **state)
+{
+    static const size_t lengths[] = {0, 1, 48, 56, 57, 5000, 262144};
+    struct fixture *f = *state;
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        assert_int_equal(post_card(f->a, 1, KEEP, test_pattern(i, 0), lengths[i]), 0);
+        drain(f->b);
+        assert_int_equal(f->keeps, i + 1);
+    }
+    const struct rnl_begin b = {.peer = 1, .handler = KEEP, .bound = 3000, .flags = RNL_NO_WAIT};
+    rnl_stream *s;
+    f->receive_first = 10; /* the rest of a message, part of which comes later, and less of it than announced */
+    assert_int_equal(rnl_begin(f->a, &b, &s), 0);
+    assert_int_equal(rnl_piece(s, test_pattern(100, 0), 100), 0);
+    assert_int_equal(rnl_flush(f->a), 0);
+    drain(f->b);
+    assert_int_equal(f->keeps, 7);
+    assert_int_equal(rnl_piece(s, test_pattern(100, 100), 900), 0);
+    assert_int_equal(rnl_end(s), 0);
+    assert_int_equal(rnl_send(f->a, 1, NOTE, "x", 1), 0);
+    drain(f->b);
+    assert_int_equal(f->keeps, 8);
+    size_t n, sum = 0;
+    unsigned peer;
+    for (size_t i = 0; i < 7; i++) {
+        const void *data = rnl_kept_data(f->kept[i], &n, &peer);
+        assert_int_equal(n, lengths[i]);
+        assert_int_equal(peer, 0);
+        assert_memory_equal(data, test_pattern(i, 0), n);
+        sum += n;
+    }
+    const void *data = rnl_kept_data(f->kept[7], &n, NULL);
+    assert_int_equal(n, 990);
+    assert_memory_equal(data, test_pattern(100, 10), n);
+    assert_non_null(rnl_kept_data(f->kept[7], NULL, NULL));
+    assert_int_equal(rnl_get_counters(f->b)->kept_bytes, sum + 990);
+    rnl_kept_free(NULL);
+    while (f->keeps)
+        rnl_kept_free(f->kept[--f->keeps]);
+    assert_int_equal(rnl_get_counters(f->b)->kept_bytes, 0);
+}
+
+static void keeping_withholds_credit_until_it_is_freed_and_the_budget_is_hard(void **state)
+{
+    enum { BYTES = 8192 };
+    const struct rnl_options opt = {.receive_budget = 2 * 2 * RNL_GRANT_MIN * 64 * 2};
+    struct fixture *f = calloc(1, sizeof *f);
+    struct rnl_limits l;
+    int status = 0;
+    (void)state;
+    assert_non_null(f);
+    test_hub_open(&f->h, 2, &opt);
+    f->a = f->h.ep[0], f->b = f->h.ep[1];
+    assert_int_equal(rnl_handler_stream(f->b, KEEP, keep, f), KEEP);
+    assert_int_equal(rnl_handler_stream(f->b, NOTE, inbox_stream, &f->in), NOTE);
+    rnl_get_limits(f->b, &l);
+    assert_int_equal(l.receive_budget, opt.receive_budget);
+    size_t kept = 0;
+    for (unsigned tries = 0; tries < 1000; tries++) {
+        status = post_card(f->a, 1, KEEP, test_pattern(1, 0), 1000);
+        drain(f->b);
+        int64_t waited = rnl_wait(f->b, 1000000); /* lets it say what it can say */
+        assert_true(waited >= 0 || waited == RNL_TIMED_OUT);
+        kept += status == 0 ? 1000 : 0;
+        if (status == RNL_NO_ROOM && tries > 100)
+            break;
+    }
+    assert_int_equal(status, RNL_NO_ROOM); /* credit is used up */
+    assert_true(kept > 1000 && kept <= l.receive_budget);
+    assert_int_equal(rnl_get_counters(f->b)->kept_bytes, kept - 1000 * f->fail_keeps);
+    assert_true(f->keeps > 2);
+    rnl_kept_free(f->kept[--f->keeps]);
+    rnl_kept_free(f->kept[--f->keeps]);
+    assert_int_equal(post_card(f->a, 1, KEEP, test_pattern(1, 0), 1000), 0);
+    drain(f->b);
+    while (f->keeps)
+        rnl_kept_free(f->kept[--f->keeps]);
+    /* all of it is back: far more than the budget goes through */
+    for (unsigned i = 0; i < 300; i++) {
+        unsigned tries = 0;
+        while (post_card(f->a, 1, NOTE, test_pattern(i, 0), 1000) == RNL_NO_ROOM) {
+            drain(f->b);
+            assert_true(++tries < 100000);
+        }
+    }
+    drain(f->b);
+    assert_int_equal(f->in.count, 300);
+    assert_int_equal(test_hub_close(&f->h), 0);
+    inbox_free(&f->in);
+    free(f);
+}
+
+static void self_messages_are_kept_within_the_budget(void **state)
+{
+    const struct rnl_options opt = {.receive_budget = 1 << 20};
+    struct fixture *f = calloc(1, sizeof *f);
+    (void)state;
+    assert_non_null(f);
+    test_hub_open(&f->h, 1, &opt);
+    f->a = f->h.ep[0];
+    assert_int_equal(rnl_handler_stream(f->a, KEEP, keep, f), KEEP);
+    for (unsigned i = 0; i < 60; i++) {
+        if (post_card(f->a, 0, KEEP, test_pattern(i, 0), 50000) == 0)
+            drain(f->a);
+        assert_true(rnl_get_counters(f->a)->kept_bytes <= opt.receive_budget);
+    }
+    assert_true(f->keeps > 3);
+    for (unsigned i = 0; i < f->keeps; i++) {
+        size_t n;
+        const void *data = rnl_kept_data(f->kept[i], &n, NULL);
+        assert_int_equal(n, 50000);
+        assert_memory_equal(data, test_pattern(i, 0), n);
+    }
+    while (f->keeps)
+        rnl_kept_free(f->kept[--f->keeps]);
+    assert_int_equal(post_card(f->a, 0, KEEP, test_pattern(0, 0), 50000), 0);
+    drain(f->a);
+    rnl_kept_free(f->kept[--f->keeps]);
+    assert_int_equal(test_hub_close(&f->h), 0);
+    free(f);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(an_answer_of_any_length_comes_back),
+        TEST(a_suspended_handler_answers_when_it_can),
+        TEST(an_answer_is_one_short_enough_and_allowed_and_sends_nothing),
+        TEST(an_asker_that_does_not_listen_stops_only_itself),
+        TEST(a_refused_message_comes_back),
+        TEST(a_message_is_refused_from_a_suspended_handler),
+        TEST(who_asked_for_no_answer_never_learns),
+        TEST(a_kept_message_stays_after_its_handler),
+        cmocka_unit_test(keeping_withholds_credit_until_it_is_freed_and_the_budget_is_hard),
+        cmocka_unit_test(self_messages_are_kept_within_the_budget),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
