@@ -8,20 +8,21 @@
  * sends one through the door with HELLO and hears WELCOME or REFUSED on the other, which is its own from then on. So
  * two that knock at one door can never read each other's answers.
  *
- *   0      2      4             8                                                                      descriptors
- *   +------+------+-------------+--- body, by kind
+ *   0      2      4             8                      descriptors travel with: HELLO (1, the socket), WELCOME (2: status,
+ *   +------+------+-------------+--- body, by kind      bells), GIVE (1, if its result is OK)
  *   | kind | 0    | bytes, all  |
  *   +------+------+-------------+
  *   rank to agent
- *   HELLO   | magic 4 | version 4 |                                                                    1: socket
- *   SEGMENT | ticket 4 | rank 4 | bytes 8 |              answered by GIVE
- *   FD      | ticket 4 | rank 4 |                        answered by GIVE
+ *   HELLO   | magic 4 | version 4 |
+ *   SEGMENT | ticket 4 | rank 4 | bytes 8 |             answered by GIVE
+ *   FD      | ticket 4 | rank 4 |                       answered by GIVE
  *   REPORT  | wave 8 | activity 8 |
  *   LEAVE
  *   agent to rank
- *   WELCOME | magic 4 | version 4 | rank 4 | size 4 | incarnation 8 | flags 4 | 0 4 | key 32 | host 64 |   2: status,
- * bells REFUSED | magic 4 | version 4 | why 4 | 0 4 | GIVE    | ticket 4 | result 4 | errno 4 | 0 4 | 1, if result is
- * OK EVENT   | kind 4 | rank 4 | incarnation 8 | wave 8 | why 4 | detail 4 |
+ *   WELCOME | magic 4 | version 4 | rank 4 | size 4 | incarnation 8 | flags 4 | 0 4 | key 32 | host 64 |
+ *   REFUSED | magic 4 | version 4 | why 4 | 0 4 |
+ *   GIVE    | ticket 4 | result 4 | errno 4 | 0 4 |
+ *   EVENT   | kind 4 | rank 4 | incarnation 8 | wave 8 | why 4 | detail 4 |
  *
  * Of HELLO and REFUSED the head, magic and version stay as they are for ever, so that any two versions understand why
  * they part. */
@@ -38,8 +39,7 @@ enum {
     RNL_JOB_RANKS_MAX = 1024,
     RNL_JOB_KEY_BYTES = 32,
     RNL_JOB_HOST_BYTES = 64,
-    RNL_MSG_BYTES_MAX = 136,
-    RNL_MSG_FDS_MAX = 2
+    RNL_MSG_BYTES_MAX = 136
 };
 
 enum rnl_msg_kind {

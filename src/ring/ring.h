@@ -205,7 +205,7 @@ RNL_INLINE uint64_t rnl_rx_position(const struct rnl_rx *r)
 }
 RNL_INLINE uint64_t rnl_tx_position(const struct rnl_tx *t)
 {
-    return t->line * 8 + t->n;
+    return t->n ? t->line * 8 + t->n : (t->line + 1) * 8; /* nothing is added to a closed line */
 }
 
 /* ---- sending ---- */

@@ -27,7 +27,7 @@ static int all_read(struct rnl_endpoint *ep, struct rnl_conn *conn)
             continue; /* never used */
         if (t->acked < position && rnl_tx_refresh(t, NULL, NULL) < 0)
             rnl_ep_broken(ep, conn, "a reading position past what was written");
-        if (t->acked < position && !(t->n == 0 && t->acked >= t->line * 8))
+        if (t->acked < position)
             return 0;
     }
     return 1;

@@ -85,7 +85,7 @@ RNL_INLINE void rnl_stream_count(struct rnl_endpoint *ep, struct rnl_tx *t)
 RNL_INLINE void rnl_stream_close_line(struct rnl_endpoint *ep, struct rnl_tx *t)
 {
     rnl_stream_count(ep, t);
-    t->n = t->counted = 0;
+    t->more = 0; /* n stays: it says how far the peer can have read */
 }
 /* After publishing a line of a kind that is not counted by items. */
 RNL_INLINE void rnl_stream_close_uncounted(struct rnl_tx *t)

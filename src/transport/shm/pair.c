@@ -126,7 +126,7 @@ int rnl_pair_grow_tx(struct rnl_pair *p)
         p->env->ops->segment_map(p->env, p->segment, RNL_PAIR_BIG(p->my_index), RNL_BIG * RNL_LINE_BYTES, 1, &at);
     if (status < 0)
         return status;
-    t->n = t->counted = 0; /* close the open line */
+    t->more = 0; /* close the open line */
     rnl_head key = rnl_head_key(RNL_LINE_GROW, 0, 0);
     if (!rnl_tx_place(t, key, 0, &fresh)) /* a line is free: checked above */
         return RNL_NO_ROOM;
