@@ -1,4 +1,4 @@
-/* Each rank greets rank 0. Start it with: runnel run -n 4 ./hello */
+/* hello.c - each rank greets rank 0. Start it with: runnel run -n 4 ./hello */
 #include <runnel/fm.h>
 #include <stdio.h>
 #include <unistd.h>

@@ -6,6 +6,7 @@
 #define RNL_TOOLS_TOOL_H
 
 int rnl_tool_bench(int argc, char **argv);
+int rnl_tool_info(int argc, char **argv);
 int rnl_tool_run(int argc, char **argv);
 
 #endif

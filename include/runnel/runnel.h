@@ -125,7 +125,8 @@ RNL_PUBLIC RNL_CHECK int rnl_begin(rnl_endpoint *ep, const struct rnl_begin *b, 
  * become visible to the peer when a packet is full, at rnl_end, and at the latest at the next extract, wait, begin or
  * rnl_flush. RNL_ERR_PAST_END, _PEER_DEAD: the stream stays open and must still be ended. */
 RNL_PUBLIC RNL_CHECK int rnl_piece(rnl_stream *s, const void *buf, size_t n);
-/* Complete the message; s is invalid afterwards, whatever is returned. RNL_ERR_PEER_DEAD: it was lost. */
+/* Complete the message; s is invalid afterwards. RNL_ERR_PEER_DEAD: it was lost. RNL_ERR_CONTEXT: a long message begun
+ * outside cannot wait for room inside a handler; it stays open. */
 RNL_PUBLIC RNL_CHECK int rnl_end(rnl_stream *s);
 /* Make all composed bytes visible now. */
 RNL_PUBLIC RNL_CHECK int rnl_flush(rnl_endpoint *ep);

@@ -12,17 +12,29 @@ enum { DEFAULT_HANDLERS = 1024, MAX_HANDLERS = 65536, DEFAULT_STACKS = 64, SPIN_
 
 struct rnl_stream rnl_streams_open;
 
-static int check_options(const struct rnl_options *opt, uint32_t size, struct rnl_options *out)
+int rnl_ep_check(const struct rnl_options *opt)
 {
-    memset(out, 0, sizeof *out);
-    if (opt) {
-        if (opt->size < offsetof(struct rnl_options, name) || opt->size > 4096)
-            return rnl_fail(RNL_ERR_ARG, "rnl_options.size is %u; set it to sizeof(struct rnl_options)", opt->size);
-        memcpy(out, opt, opt->size < sizeof *out ? opt->size : sizeof *out);
-    }
-    if (out->handlers > MAX_HANDLERS)
-        return rnl_fail(RNL_ERR_ARG, "%u handlers asked for; at most %d fit in a message header", out->handlers,
+    if (!opt)
+        return 0;
+    if (opt->size < offsetof(struct rnl_options, name) || opt->size > 4096)
+        return rnl_fail(RNL_ERR_ARG, "rnl_options.size is %u; set it to sizeof(struct rnl_options)", opt->size);
+    if (opt->handlers > MAX_HANDLERS)
+        return rnl_fail(RNL_ERR_ARG, "%u handlers asked for; at most %d fit in a message header", opt->handlers,
                         MAX_HANDLERS);
+    if (opt->flags & ~(uint32_t)(RNL_SHARED | RNL_NO_RUN_IN_SEND))
+        return rnl_fail(RNL_ERR_ARG, "unknown bits 0x%x in rnl_options.flags", opt->flags);
+    return 0;
+}
+
+/* Fills in what is left open, for a job of `size`. */
+static int complete(const struct rnl_options *opt, uint32_t size, struct rnl_options *out)
+{
+    int status = rnl_ep_check(opt);
+    if (status < 0)
+        return status;
+    memset(out, 0, sizeof *out);
+    if (opt)
+        memcpy(out, opt, opt->size < sizeof *out ? opt->size : sizeof *out);
     if (out->handlers == 0)
         out->handlers = DEFAULT_HANDLERS;
     if (out->stacks == 0)
@@ -33,8 +45,6 @@ static int check_options(const struct rnl_options *opt, uint32_t size, struct rn
     if (out->receive_budget < least)
         return rnl_fail(RNL_ERR_ARG, "a receive budget of %zu bytes is too small for %u peers; set at least %llu",
                         out->receive_budget, size, (unsigned long long)least);
-    if (out->flags & ~(uint32_t)(RNL_SHARED | RNL_NO_RUN_IN_SEND))
-        return rnl_fail(RNL_ERR_ARG, "unknown bits 0x%x in rnl_options.flags", out->flags);
     return 0;
 }
 
@@ -42,7 +52,7 @@ int rnl_ep_new(struct rnl_env *env, const struct rnl_options *opt, struct rnl_en
 {
     struct rnl_options o;
     struct rnl_endpoint *ep;
-    int status = check_options(opt, env->size, &o);
+    int status = complete(opt, env->size, &o);
     if (status < 0)
         return status;
 

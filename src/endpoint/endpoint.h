@@ -39,6 +39,14 @@ enum rnl_stream_state {
     RNL_STREAM_DISCARD /* the rest is dropped as it comes */
 };
 
+struct rnl_handler {
+    rnl_stream_handler *stream; /* NULL: whole, or none */
+    rnl_whole_handler *whole;
+    void *ctx;
+    uint32_t flags; /* RNL_IN_PLACE, RNL_HANDLER_DROP */
+};
+enum { RNL_HANDLER_DROP = 1 << 16 /* a suspended one is dropped when its peer dies, not resumed */ };
+
 /* The open message of one (peer, lane) and direction. stream/ alone works on it; it lives here so that a connection is
  * one object. */
 struct rnl_stream {
@@ -54,9 +62,10 @@ struct rnl_stream {
     uint8_t first;   /* out: nothing of it has been published */
     uint32_t answer; /* out: may cause; in: may be caused */
     uint8_t lane;
-    uint8_t closed; /* the extent is complete */
-    uint8_t drop;   /* in: when the peer dies the handler is dropped, not resumed (FM) */
-    uint8_t any;    /* in, suspended: fewer than want_bytes will do if the message ends */
+    uint8_t closed;     /* the extent is complete */
+    uint8_t drop;       /* in: when the peer dies the handler is dropped, not resumed (FM) */
+    uint8_t by_handler; /* out: begun inside a handler, which ends it */
+    uint8_t too_long;   /* in, GATHER: above whole_max; only counted */
     struct rnl_endpoint *ep;
     struct rnl_conn *conn;
     uint64_t bound; /* bytes announced; in: not set for items of a line */
@@ -68,9 +77,9 @@ struct rnl_stream {
     unsigned char *want;
     size_t want_bytes;
     struct rnl_coro *coro;
-    const struct rnl_handler *h;
+    struct rnl_handler h;  /* in: as it was when the message came */
     int32_t ending;        /* what the handler returned */
-    unsigned char *gather; /* in, GATHER: the collecting buffer; NULL = in place */
+    unsigned char *gather; /* in, GATHER: the collecting buffer; NULL = in place, or too_long */
     size_t gathered;
 };
 /* in: bytes the handler has taken */
@@ -95,6 +104,8 @@ struct rnl_conn {
     uint8_t lane1_hot;                        /* we asked something: answers may come */
     uint8_t stuck[RNL_LANES];                 /* enum rnl_stuck */
     uint32_t stuck_answer;                    /* RNL_STUCK_ANSWER: the room it waits for */
+    uint64_t stuck_at[RNL_LANES];             /* 1 + position of the message that the counters know to be stuck */
+    uint8_t post_sending;                     /* the open out stream is the first queued message's */
     uint8_t full_count;                       /* times lane 0 was found full since it was opened */
     uint64_t acked_seen;                      /* wait.c: peer's position at the last look */
     struct rnl_post *post_first, **post_last; /* queued messages, in order */
@@ -108,14 +119,6 @@ struct rnl_peer { /* of every rank, connected or not */
     uint8_t told;   /* FM: its death was reported once */
     int32_t detail;
 };
-
-struct rnl_handler {
-    rnl_stream_handler *stream; /* NULL: whole, or none */
-    rnl_whole_handler *whole;
-    void *ctx;
-    uint32_t flags; /* RNL_IN_PLACE, RNL_HANDLER_DROP */
-};
-enum { RNL_HANDLER_DROP = 1 << 16 /* a suspended one is dropped when its peer dies, not resumed */ };
 
 enum rnl_open_state {
     RNL_EP_FORKED = 0,
@@ -177,6 +180,8 @@ extern struct rnl_stream rnl_streams_open; /* never touched: its address is a ma
 
 enum { RNL_POST_BUDGET = 16 << 20, RNL_STACK_BYTES = 64 << 10, RNL_ANSWER_MAX = 64 << 10 };
 
+/* What can be said of options before the job is known: 0 or RNL_ERR_ARG. NULL is fine. */
+int rnl_ep_check(const struct rnl_options *opt);
 /* env is the endpoint's from success on. */
 int rnl_ep_new(struct rnl_env *env, const struct rnl_options *opt, struct rnl_endpoint **out);
 void rnl_ep_free(struct rnl_endpoint *ep);
@@ -218,6 +223,27 @@ void rnl_ep_credit(struct rnl_endpoint *ep);
 /* The status and sentence for a peer that is gone. */
 RNL_COLD int rnl_ep_gone(struct rnl_endpoint *ep, uint32_t rank);
 
+/* Around a handler of a message on `lane`; returns what to pass to the second. Handlers of answers must not send: in
+ * unshared endpoints `open` says so, since the short path looks at nothing else. */
+RNL_INLINE uint32_t rnl_ep_handler_begins(struct rnl_endpoint *ep, unsigned lane)
+{
+    uint32_t before = ep->in_handler;
+    ep->in_handler = 1u + lane;
+    if (RNL_UNLIKELY(lane == 1) && ep->open == RNL_EP_OPEN)
+        ep->open = RNL_EP_ANSWER;
+    return before;
+}
+RNL_INLINE void rnl_ep_handler_ends(struct rnl_endpoint *ep, unsigned lane, uint32_t before)
+{
+    ep->in_handler = before;
+    if (RNL_UNLIKELY(lane == 1) && ep->open == RNL_EP_ANSWER)
+        ep->open = RNL_EP_OPEN;
+}
+RNL_INLINE int rnl_ep_in_answer(const struct rnl_endpoint *ep)
+{
+    return ep->in_handler == 2;
+}
+
 /* After publishing into a ring of conn. */
 /* Not marked cold: gcc then lays out the whole tail of the short send as cold. */
 RNL_NOINLINE void rnl_ep_ring_bell(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t what);
@@ -229,6 +255,8 @@ RNL_INLINE void rnl_ep_published(struct rnl_endpoint *ep, struct rnl_conn *conn,
     if (RNL_UNLIKELY(atomic_load_explicit(t->armed, memory_order_relaxed) != 0))
         rnl_ep_ring_bell(ep, conn, RNL_ARMED_LINES);
 }
+/* Tell the peer what is untold about its rings, and wake it if it waits for that. */
+void rnl_ep_tell(struct rnl_endpoint *ep, struct rnl_conn *conn);
 /* After telling the peer about its ring: it may sleep for want of room. */
 RNL_INLINE void rnl_ep_told(struct rnl_endpoint *ep, struct rnl_conn *conn)
 {

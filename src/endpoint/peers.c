@@ -214,6 +214,8 @@ void rnl_ep_news_slow(struct rnl_endpoint *ep)
         ep->news, memory_order_relaxed); /* before the events: one that comes meanwhile is seen next time */
     while (ep->env->ops->event(ep->env, &e) == 1) {
         struct rnl_conn *conn;
+        if ((e.kind == RNL_EVENT_CONNECT || e.kind == RNL_EVENT_DEATH) && e.rank < ep->size)
+            ep->peer[e.rank].incarnation = e.incarnation;
         switch (e.kind) {
         case RNL_EVENT_CONNECT:
             if (e.rank < ep->size)
@@ -260,8 +262,22 @@ void rnl_ep_ring_bell(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t w
     if (atomic_exchange_explicit(&bell->from[ep->rank % RNL_BELL_FROM], 1, memory_order_acq_rel))
         return;
     ep->c->bells_rung++;
-    atomic_fetch_add_explicit(&bell->word, 1, memory_order_release);
-    ep->env->ops->wake(ep->env, &bell->word);
+    /* The descriptor first: whoever sees the word change must find it raised, or would leave it so (rnl_ep_empty). */
     if (atomic_load_explicit(&bell->want_fd, memory_order_relaxed))
         ep->env->ops->fd_raise(ep->env, conn->rank);
+    atomic_fetch_add_explicit(&bell->word, 1, memory_order_release);
+    ep->env->ops->wake(ep->env, &bell->word);
+}
+
+void rnl_ep_tell(struct rnl_endpoint *ep, struct rnl_conn *conn)
+{
+    uint32_t told = 0;
+    for (unsigned lane = 0; lane < RNL_LANES; lane++) {
+        struct rnl_rx *r = &conn->pair.rx[lane];
+        rnl_rx_tell(r);
+        told |= r->told;
+        r->told = 0;
+    }
+    if (told)
+        rnl_ep_told(ep, conn);
 }

@@ -111,12 +111,8 @@ static void clear_hints(struct rnl_endpoint *ep)
 
 static void tell_all(struct rnl_endpoint *ep)
 {
-    for (uint32_t i = 0; i < ep->hot_count; i++) {
-        struct rnl_conn *conn = ep->hot[i];
-        for (unsigned lane = 0; lane < RNL_LANES; lane++)
-            rnl_rx_tell(&conn->pair.rx[lane]);
-        rnl_ep_told(ep, conn);
-    }
+    for (uint32_t i = 0; i < ep->hot_count; i++)
+        rnl_ep_tell(ep, ep->hot[i]);
 }
 
 /* Armed, fenced and looked: 1 = something is there after all. */
@@ -147,10 +143,15 @@ static void sleep_until(struct rnl_endpoint *ep, struct rnl_idle *w, uint64_t no
         disarm_all(ep);
 }
 
-static void give_way(struct rnl_endpoint *ep)
+/* What a poll in vain has time for. */
+static void tidy(struct rnl_endpoint *ep)
 {
     rnl_ep_credit(ep);
-    uint64_t away = ep->env->ops->yield(ep->env);
+    tell_all(ep); /* a sender that must reserve much at once needs to know what is free */
+}
+
+static void learn(struct rnl_endpoint *ep, uint64_t away)
+{
     ep->c->yields++;
     if (away > OTHERS_RAN_NS)
         ep->spin = ep->spin > 2 ? ep->spin / 2 : 1;
@@ -165,21 +166,22 @@ int rnl_ep_idle(struct rnl_endpoint *ep, struct rnl_idle *w)
         return 0;
     }
     w->polls = 0;
+    struct rnl_env *env = ep->env;
+    uint64_t now = env->ops->now_ns(env);
+    if (now >= w->deadline_ns)
+        return RNL_TIMED_OUT;
+    tidy(ep);
     if (ep->flags & RNL_SHARED)
         pthread_mutex_unlock(&ep->lock); /* other threads get their turn */
-    uint64_t now = ep->env->ops->now_ns(ep->env);
-    int status = 0;
-    if (now >= w->deadline_ns)
-        status = RNL_TIMED_OUT;
-    else if (w->yields++ < YIELDS_BEFORE_SLEEP)
-        give_way(ep);
+    uint64_t away = env->ops->yield(env);
     if (ep->flags & RNL_SHARED)
         pthread_mutex_lock(&ep->lock);
-    if (status == 0 && w->yields > YIELDS_BEFORE_SLEEP) {
+    learn(ep, away);
+    if (++w->yields > YIELDS_BEFORE_SLEEP) {
         sleep_until(ep, w, now);
         w->yields = YIELDS_BEFORE_SLEEP - 4; /* a few more looks, then sleep again */
     }
-    return status;
+    return 0;
 }
 
 void rnl_ep_empty(struct rnl_endpoint *ep)
@@ -199,7 +201,8 @@ void rnl_ep_empty(struct rnl_endpoint *ep)
     uint32_t enough = ep->spin > EMPTIES_BEFORE_YIELD ? ep->spin : EMPTIES_BEFORE_YIELD;
     if (++ep->empties >= enough) {
         ep->empties = 0;
-        give_way(ep);
+        tidy(ep);
+        learn(ep, ep->env->ops->yield(ep->env));
         rnl_ep_news_slow(ep);
     }
 }

@@ -63,10 +63,11 @@ static void wake(struct rnl_agent *a, uint32_t rank)
     struct agent_rank *r = &a->rank[rank];
     /* Pairs with the owner's relaxed polling: the event itself travels through the socket. */
     atomic_fetch_add_explicit(&a->status->rank[rank].news, 1, memory_order_release);
-    atomic_fetch_add_explicit(&a->bells[rank].word, 1, memory_order_release); /* pairs with the load before park */
-    rnl_host_wake(NULL, &a->bells[rank].word);
+    /* Before the bell: whoever sees its word change must find the descriptor raised. */
     while (r->raise >= 0 && write(r->raise, &one, sizeof one) < 0 && errno == EINTR)
         ;
+    atomic_fetch_add_explicit(&a->bells[rank].word, 1, memory_order_release); /* pairs with the load before park */
+    rnl_host_wake(NULL, &a->bells[rank].word);
 }
 
 static void pop(struct agent_rank *r)

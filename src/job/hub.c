@@ -68,11 +68,12 @@ static void hub_notify(struct rnl_hub *hub, uint32_t rank)
     struct hub_rank *r = &hub->rank[rank];
     /* Pairs with the owner's relaxed polling: what it announces is fetched under the lock. */
     atomic_fetch_add_explicit(&r->news, 1, memory_order_release);
-    atomic_fetch_add_explicit(&hub->bells[rank].word, 1, memory_order_release); /* pairs with the load before park */
-    rnl_host_wake(NULL, &hub->bells[rank].word);
+    /* Before the bell: whoever sees its word change must find the descriptor raised. */
     int fd = atomic_load_explicit(&r->fd, memory_order_acquire); /* pairs with the release in hub_fd */
     while (fd >= 0 && write(fd, &one, sizeof one) < 0 && errno == EINTR)
         ;
+    atomic_fetch_add_explicit(&hub->bells[rank].word, 1, memory_order_release); /* pairs with the load before park */
+    rnl_host_wake(NULL, &hub->bells[rank].word);
 }
 
 /* Locked. */

@@ -7,7 +7,9 @@
 int rnl_open(rnl_endpoint **out, const struct rnl_options *opt)
 {
     struct rnl_env *env;
-    int status = rnl_job_env(opt, &env);
+    int status = rnl_ep_check(opt); /* a mistake must not cost the place in the job */
+    if (status == 0)
+        status = rnl_job_env(opt, &env);
     if (status < 0)
         return status;
     status = rnl_ep_new(env, opt, out);

@@ -8,8 +8,8 @@
  * sends one through the door with HELLO and hears WELCOME or REFUSED on the other, which is its own from then on. So
  * two that knock at one door can never read each other's answers.
  *
- *   0      2      4             8                      descriptors travel with: HELLO (1, the socket), WELCOME (2: status,
- *   +------+------+-------------+--- body, by kind      bells), GIVE (1, if its result is OK)
+ *   0      2      4             8                   descriptors travel with: HELLO (its socket),
+ *   +------+------+-------------+--- body, by kind   WELCOME (status, bells), GIVE (if its result is OK)
  *   | kind | 0    | bytes, all  |
  *   +------+------+-------------+
  *   rank to agent

@@ -48,6 +48,7 @@ void rnl_rx_init(struct rnl_rx *r, struct rnl_side *mine, struct rnl_side *their
     r->lane = lane;
     r->line0 = colour & r->mask;
     r->line = r->line0 + 1;
+    r->told_position = rnl_rx_position(r);
     r->standing = r->told_grant = RNL_GRANT_MIN;
     set_tell_line(r);
 }
@@ -92,18 +93,24 @@ void rnl_rx_tell(struct rnl_rx *r)
 {
     struct rnl_back *back = &r->mine->back[r->lane];
     uint64_t granted = r->standing + r->got_back + (r->line - r->line0 - 1) + r->bulk_read / 64;
+    uint64_t position = rnl_rx_position(r);
     granted = granted > r->withheld ? granted - r->withheld : 0;
+    set_tell_line(r);
     if (granted > r->told_grant) { /* what was told never falls */
         r->told_grant = granted;
+        r->told = 1;
         atomic_store_explicit(&back->granted, granted, memory_order_release); /* R2 pairs with A2 */
     }
     if (r->told_bulk != r->bulk_read) {
         r->told_bulk = r->bulk_read;
+        r->told = 1;
         atomic_store_explicit(&back->bulk_read, r->bulk_read, memory_order_release); /* R2 */
     }
-    atomic_store_explicit(&back->position, rnl_rx_position(r), memory_order_release); /* R2 */
-    set_tell_line(r);
-    r->told = 1;
+    if (r->told_position != position) {
+        r->told_position = position;
+        r->told = 1;
+        atomic_store_explicit(&back->position, position, memory_order_release); /* R2 */
+    }
 }
 
 void rnl_rx_grant(struct rnl_rx *r, uint64_t standing)

@@ -195,6 +195,7 @@ struct rnl_rx { /* private to the receiver */
     const struct rnl_side *theirs; /* where they say so */
     uint64_t bulk_next;            /* where the next extent starts at the earliest */
     uint64_t bulk_read, told_bulk; /* done with up to here; what we last said */
+    uint64_t told_position;        /* position we last said */
     const unsigned char *bulk;     /* NULL = not mapped yet */
     unsigned lane;
 };
@@ -284,8 +285,13 @@ RNL_INLINE int rnl_tx_acked(struct rnl_tx *t, unsigned ack16)
 
 /* ---- receiving ---- */
 
-/* Say how far we are, and note it in `told`: the sender may be asleep for want of room, somebody must look. */
+/* Say how far we are. What is new is noted in `told`: the sender may be asleep for want of it, somebody must look. */
 void rnl_rx_tell(struct rnl_rx *r);
+/* Something was read that the sender has not been told. */
+RNL_INLINE int rnl_rx_untold(const struct rnl_rx *r)
+{
+    return r->bulk_read != r->told_bulk || rnl_rx_position(r) != r->told_position;
+}
 /* The line is done with, payload included. */
 RNL_INLINE void rnl_rx_leave(struct rnl_rx *r)
 {

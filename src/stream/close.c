@@ -44,9 +44,8 @@ static int idle(struct rnl_endpoint *ep)
                 ep->discard = 1; /* nobody will register it now */
             if (conn->stuck[lane] || conn->in[lane].state != RNL_STREAM_FREE)
                 return 0;
-            rnl_rx_tell(&conn->pair.rx[lane]);
         }
-        rnl_ep_told(ep, conn);
+        rnl_ep_tell(ep, conn);
         if (!all_read(ep, conn))
             return 0;
     }
@@ -56,9 +55,11 @@ static int idle(struct rnl_endpoint *ep)
 static void end_open_streams(struct rnl_endpoint *ep)
 {
     rnl_stream_flush(ep); /* also makes a stream of the short path one like any other */
-    for (uint32_t i = 0; i < ep->hot_count; i++)
-        if (ep->hot[i]->out[0].state != RNL_STREAM_FREE && !ep->hot[i]->post_first)
-            (void)!rnl_end(&ep->hot[i]->out[0]);
+    for (uint32_t i = 0; i < ep->hot_count; i++) {
+        struct rnl_conn *conn = ep->hot[i];
+        if (conn->out[0].state != RNL_STREAM_FREE && !conn->post_sending && !conn->out[0].by_handler)
+            (void)!rnl_end(&conn->out[0]);
+    }
 }
 
 static int quiesce(struct rnl_endpoint *ep)

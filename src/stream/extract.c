@@ -42,9 +42,9 @@ RNL_INLINE int take_lone(struct rnl_endpoint *ep, struct rnl_conn *conn, struct 
     r->n = n; /* before the handler: what it sends says that this message was read */
     r->seen = h;
     rnl_stream_setup(s, r->ring[r->line & r->mask].payload + (n - 1) * len, len, id, 0);
-    ep->in_handler = 1;
+    uint32_t before = rnl_ep_handler_begins(ep, 0);
     int ending = hd->stream(s, conn->rank, hd->ctx);
-    ep->in_handler = 0;
+    rnl_ep_handler_ends(ep, 0, before);
     s->state = RNL_STREAM_FREE;
     ep->c->messages_received++;
     ep->c->bytes_received += len;

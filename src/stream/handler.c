@@ -10,7 +10,7 @@
 #include "base/copy.h"
 #include "stream/kept.h"
 
-enum { REFUSED_BYTES = RNL_LINE_PAYLOAD - (int)sizeof(struct rnl_refused) };
+enum { REFUSED_BYTES = 40, KEEP_FLOOR = RNL_GRANT_MIN / 2 /* units that kept messages never take from a peer */ };
 
 /* ---- endings ---- */
 
@@ -54,15 +54,10 @@ int rnl_stream_ended(struct rnl_endpoint *ep, struct rnl_stream *s, int ending)
 
 int rnl_stream_run(struct rnl_endpoint *ep, struct rnl_stream *s, const struct rnl_handler *h)
 {
-    int ending;
-    uint32_t open = ep->open, before = ep->in_handler;
-    if (RNL_UNLIKELY(s->lane == 1))
-        ep->open = RNL_EP_ANSWER;
     s->state = RNL_STREAM_INLINE;
-    ep->in_handler = 1u + s->lane;
-    ending = h->stream(s, s->conn->rank, h->ctx);
-    ep->in_handler = before;
-    ep->open = open;
+    uint32_t before = rnl_ep_handler_begins(ep, s->lane);
+    int ending = h->stream(s, s->conn->rank, h->ctx);
+    rnl_ep_handler_ends(ep, s->lane, before);
     ep->c->messages_received++;
     int quit = rnl_stream_ended(ep, s, ending);
     s->state = RNL_STREAM_FREE;
@@ -73,7 +68,7 @@ static void entry(struct rnl_coro *self, void *arg)
 {
     struct rnl_stream *s = arg;
     s->coro = self;
-    s->ending = s->h->stream(s, s->conn->rank, s->h->ctx);
+    s->ending = s->h.stream(s, s->conn->rank, s->h.ctx);
 }
 
 static void returned(struct rnl_endpoint *ep, struct rnl_stream *s)
@@ -90,7 +85,7 @@ int rnl_stream_start(struct rnl_endpoint *ep, struct rnl_stream *s, const struct
     struct rnl_coro *co;
     uint32_t before = ep->in_handler;
     s->state = RNL_STREAM_RUNNING;
-    s->h = h;
+    s->h = *h;
     s->drop = (h->flags & RNL_HANDLER_DROP) != 0;
     ep->in_handler = 1u + s->lane;
     int status = rnl_coro_start(ep->coros, entry, s, &co);
@@ -146,9 +141,14 @@ void rnl_stream_feed(struct rnl_endpoint *ep, struct rnl_stream *s)
             return;
         resume(ep, s);
     }
-    if (s->state == RNL_STREAM_GATHER && s->gather) {
+    if (s->state == RNL_STREAM_GATHER && (s->gather || s->too_long)) {
         size_t n = (size_t)(s->end - s->at);
-        take_bytes(s, s->gather + s->gathered, n);
+        if (s->gathered + n > RNL_WHOLE_MAX)
+            s->too_long = 1;
+        if (s->too_long)
+            s->at = s->end;
+        else
+            take_bytes(s, s->gather + s->gathered, n);
         s->gathered += n;
     }
     if (s->state == RNL_STREAM_DISCARD)
@@ -162,6 +162,7 @@ static int64_t wait_bytes(struct rnl_stream *s, unsigned char *buf, size_t n)
     s->want = buf;
     s->want_bytes = n;
     s->state = RNL_STREAM_SUSPENDED;
+    rnl_stream_lengthen(s->ep); /* a short message this handler has open is marked as a handler's */
     rnl_coro_yield(s->coro);
     if (s->want_bytes && s->dead)
         return rnl_ep_gone(s->ep, s->conn->rank);
@@ -287,6 +288,12 @@ int rnl_keep(rnl_stream *s, rnl_kept **out)
             RNL_NO_ROOM,
             "keeping %zu bytes more would pass the receive budget of %llu; free kept messages, or raise receive_budget",
             left, (unsigned long long)ep->budget);
+    struct rnl_rx *r = &s->conn->pair.rx[0];
+    if (r->withheld + 1 + left / 64 + KEEP_FLOOR > r->standing)
+        return rnl_fail(
+            RNL_NO_ROOM,
+            "rank %u has %llu of its %llu units in kept messages; the rest is for its next messages: free some",
+            s->conn->rank, (unsigned long long)r->withheld, (unsigned long long)r->standing);
     struct rnl_kept *k = malloc(sizeof *k + left);
     if (!k)
         return rnl_fail(RNL_ERR_NO_MEMORY, "no memory to keep %zu bytes", left);

@@ -23,11 +23,13 @@ static int begin(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_post
     rnl_stream_lengthen(ep);
     if (conn->out[0].state != RNL_STREAM_FREE)
         return RNL_NO_ROOM;
-    return rnl_stream_try_begin(ep, conn, &p->begin, 0, &p->stream);
+    int status = rnl_stream_try_begin(ep, conn, &p->begin, 0, &p->stream);
+    conn->post_sending = status == 0;
+    return status;
 }
 
 /* 0 = sent whole, RNL_NO_ROOM = later, else lost. */
-static int advance(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_post *p)
+static int send_some(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_post *p)
 {
     if (!p->stream) {
         int status = begin(ep, conn, p);
@@ -46,6 +48,14 @@ static int advance(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_po
             return RNL_NO_ROOM;
     }
     return rnl_stream_try_end(p->stream);
+}
+
+static int advance(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_post *p)
+{
+    int status = send_some(ep, conn, p);
+    if (status != RNL_NO_ROOM)
+        conn->post_sending = 0;
+    return status;
 }
 
 static void finish(struct rnl_endpoint *ep, struct rnl_post *p, int status)
@@ -90,6 +100,7 @@ void rnl_stream_posts_fail(struct rnl_endpoint *ep, struct rnl_conn *conn, int s
         struct rnl_post *p = shift(conn);
         if (p->stream)
             (void)!rnl_stream_try_end(p->stream);
+        conn->post_sending = 0;
         finish(ep, p, status);
     }
 }
@@ -104,7 +115,7 @@ static int post(struct rnl_endpoint *ep, const struct rnl_begin *b, const struct
     if (bytes > b->bound)
         return rnl_fail(RNL_ERR_PAST_END, "the pieces are %llu bytes, more than the bound of %zu",
                         (unsigned long long)bytes, b->bound);
-    if (ep->open == RNL_EP_ANSWER)
+    if (rnl_ep_in_answer(ep))
         return rnl_fail(RNL_ERR_CONTEXT, "the handler of an answer must not send; note it and send from the program");
     if (b->handler > 0xffff)
         return rnl_fail(RNL_ERR_HANDLER, "handler %u does not fit in a message header: the largest is 65535",

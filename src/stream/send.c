@@ -79,6 +79,7 @@ static void lengthen(struct rnl_stream *s)
     s->answer = 0;
     s->handler = (uint16_t)RNL_HEAD_HANDLER(s->key);
     s->first = 1;
+    s->by_handler = s->ep->in_handler != 0; /* a handler that suspends lengthens its stream before */
 }
 
 static int try_short(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_stream *s, const struct rnl_begin *b)
@@ -156,6 +157,7 @@ int rnl_stream_try_begin(struct rnl_endpoint *ep, struct rnl_conn *conn, const s
     s->handler = (uint16_t)b->handler;
     s->answer = (uint32_t)b->answer;
     s->first = 1;
+    s->by_handler = ep->in_handler != 0;
     if (b->bound <= RNL_LINE_PAYLOAD && (!b->answer || b->bound <= RNL_ASK_MAX)) {
         status = try_short(ep, conn, s, b);
     } else if (b->bound <= RNL_EXTENT_BOUND || no_wait) {
@@ -191,6 +193,7 @@ int rnl_stream_wait_room(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_
     struct rnl_tx *t = &conn->pair.tx[0];
     ep->c->no_room++;
     ep->c->waiting_for_rank = conn->rank + 1;
+    uint64_t since = 0;
     int status = 0;
     for (;;) {
         if (conn->dying | conn->gone) {
@@ -218,18 +221,22 @@ int rnl_stream_wait_room(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_
             }
             break;
         }
+        if (since == 0)
+            since = ep->env->ops->now_ns(ep->env);
         if (rnl_stream_progress(ep))
             w.polls = w.yields = 0;
         else
             rnl_ep_idle(ep, &w);
     }
     ep->c->waiting_for_rank = 0;
+    if (since)
+        ep->c->no_room_wait_ns += ep->env->ops->now_ns(ep->env) - since;
     return status;
 }
 
 static int check_begin(struct rnl_endpoint *ep, const struct rnl_begin *b)
 {
-    if (ep->open == RNL_EP_ANSWER)
+    if (rnl_ep_in_answer(ep))
         return rnl_fail(RNL_ERR_CONTEXT, "the handler of an answer must not send; note it and send from the program");
     if (b->handler > 0xffff)
         return rnl_fail(RNL_ERR_HANDLER, "handler %u does not fit in a message header: the largest is 65535",
@@ -264,7 +271,7 @@ int rnl_stream_begin(struct rnl_endpoint *ep, const struct rnl_begin *b, struct 
     for (;;) {
         if (conn->shut & RNL_SHUT_DEAD)
             return rnl_ep_gone(ep, b->peer);
-        if (conn->out[0].state != RNL_STREAM_FREE)
+        if (conn->out[0].state != RNL_STREAM_FREE && !conn->post_sending)
             return rnl_fail(RNL_BUSY, "a message to rank %u is open already; end it first", b->peer);
         status = conn->post_first ? RNL_NO_ROOM : rnl_stream_try_begin(ep, conn, b, no_wait, out);
         if (status != RNL_NO_ROOM || no_wait)
@@ -272,9 +279,11 @@ int rnl_stream_begin(struct rnl_endpoint *ep, const struct rnl_begin *b, struct 
         uint32_t bulk = b->bound <= RNL_LINE_PAYLOAD ? 0 : b->bound < PIECE_MIN ? (uint32_t)b->bound : PIECE_MIN;
         if (conn->post_first) {
             struct rnl_idle w = {.deadline_ns = UINT64_MAX};
-            while (conn->post_first && !conn->gone)
+            while (conn->post_first && !conn->gone && !ep->job_gone)
                 if (!rnl_stream_progress(ep))
                     rnl_ep_idle(ep, &w);
+            if (ep->job_gone)
+                return rnl_fail(RNL_ERR_JOB, "the launcher of this job is gone");
         } else {
             status = rnl_stream_wait_room(ep, conn, bulk);
             if (status < 0)

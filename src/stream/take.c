@@ -33,8 +33,10 @@ static const struct rnl_handler *handler_of(struct rnl_endpoint *ep, unsigned id
 
 static unsigned stick(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, enum rnl_stuck why)
 {
-    if (conn->stuck[lane] != why) {
-        conn->stuck[lane] = (uint8_t)why;
+    uint64_t at = rnl_rx_position(&conn->pair.rx[lane]) + 1;
+    conn->stuck[lane] = (uint8_t)why;
+    if (conn->stuck_at[lane] != at) { /* counted once a message, however often it is looked at */
+        conn->stuck_at[lane] = at;
         if (why == RNL_STUCK_HANDLER)
             ep->c->no_handler++;
         else if (why == RNL_STUCK_STACK)
@@ -46,14 +48,10 @@ static unsigned stick(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned l
 static int run_whole(struct rnl_endpoint *ep, struct rnl_stream *s, const struct rnl_handler *h, const void *buf,
                      size_t n)
 {
-    uint32_t open = ep->open, before = ep->in_handler;
-    if (s->lane == 1)
-        ep->open = RNL_EP_ANSWER;
     s->state = RNL_STREAM_INLINE;
-    ep->in_handler = 1u + s->lane;
+    uint32_t before = rnl_ep_handler_begins(ep, s->lane);
     int ending = h->whole(buf, n, s->conn->rank, h->ctx);
-    ep->in_handler = before;
-    ep->open = open;
+    rnl_ep_handler_ends(ep, s->lane, before);
     ep->c->messages_received++;
     s->state = RNL_STREAM_FREE;
     return ending == RNL_QUIT;
@@ -90,10 +88,7 @@ RNL_INLINE int take_items(struct rnl_endpoint *ep, struct rnl_conn *conn, unsign
         stick(ep, conn, lane, RNL_STUCK_HANDLER);
         return 0;
     }
-    uint32_t open = ep->open;
-    if (RNL_UNLIKELY(lane == 1))
-        ep->open = RNL_EP_ANSWER;
-    ep->in_handler = 1u + lane;
+    uint32_t before = rnl_ep_handler_begins(ep, lane);
     do {
         int ending;
         r->n = ++i; /* before the handler: what it sends says that this item was read */
@@ -112,8 +107,7 @@ RNL_INLINE int take_items(struct rnl_endpoint *ep, struct rnl_conn *conn, unsign
             break;
         }
     } while (i < n && bytes < t->max);
-    ep->in_handler = 0;
-    ep->open = open;
+    rnl_ep_handler_ends(ep, lane, before);
     s->state = RNL_STREAM_FREE;
     ep->c->messages_received += i - first;
     ep->c->bytes_received += (uint64_t)(i - first) * len;
@@ -192,13 +186,10 @@ static unsigned take_refused(struct rnl_endpoint *ep, struct rnl_conn *conn, uns
     ep->c->refused_received++;
     r->n = 1;
     if (ep->on_refused) {
-        uint32_t open = ep->open, before = ep->in_handler;
-        ep->open = RNL_EP_ANSWER;
-        ep->in_handler = 2;
+        uint32_t before = rnl_ep_handler_begins(ep, lane);
         ep->on_refused(ep->on_refused_arg, conn->rank, RNL_HEAD_HANDLER(h), back.reason, copy + sizeof back,
                        back.bytes);
-        ep->in_handler = before;
-        ep->open = open;
+        rnl_ep_handler_ends(ep, lane, before);
     }
     rnl_rx_leave(&conn->pair.rx[lane]);
     return 1;
@@ -213,8 +204,12 @@ static int run_gathered(struct rnl_endpoint *ep, struct rnl_stream *s, const str
     if (h->stream) { /* waited for a stack, and its extent is whole now */
         return rnl_stream_run(ep, s, h);
     }
-    size_t n = s->gather ? s->gathered : (size_t)(s->end - s->at);
-    if (s->gather) {
+    size_t n = s->gather || s->too_long ? s->gathered : (size_t)(s->end - s->at);
+    if (s->too_long) {
+        free(s->gather);
+        s->gather = NULL;
+        quit = run_whole(ep, s, h, NULL, n);
+    } else if (s->gather) {
         unsigned char *buf = s->gather;
         quit = run_whole(ep, s, h, buf, n);
         free(buf);
@@ -233,17 +228,16 @@ static int run_gathered(struct rnl_endpoint *ep, struct rnl_stream *s, const str
     return quit;
 }
 
-/* A whole handler's message that does not come in one extent. */
-static void gather(struct rnl_endpoint *ep, struct rnl_stream *s, const struct rnl_handler *h, struct rnl_taking *t)
+/* A whole handler's message that is not all here yet. One that may lie where it came does; another is copied as it
+ * comes, until it proves too long. */
+static void gather(struct rnl_stream *s)
 {
-    s->gathered = 0;
-    s->gather = s->bound <= RNL_WHOLE_MAX ? malloc((size_t)s->bound) : NULL;
+    size_t most = s->bound < RNL_WHOLE_MAX ? (size_t)s->bound : RNL_WHOLE_MAX;
     s->state = RNL_STREAM_GATHER;
-    if (!s->gather) {
-        size_t n = (size_t)s->bound;
-        t->quit |= run_whole(ep, s, h, NULL, n);
-        s->state = RNL_STREAM_DISCARD;
-    }
+    if (s->h.flags & RNL_IN_PLACE && s->reserved >= s->bound)
+        return;
+    s->gather = malloc(most);
+    s->too_long = !s->gather;
 }
 
 /* First line of a message in extents: 1 = its handler runs or will, 0 = stuck, negative = broken. */
@@ -269,6 +263,9 @@ static int open_message(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned
     s->closed = (e->flags & RNL_EXTENT_CLOSED) != 0;
     s->last = (e->flags & RNL_EXTENT_LAST) != 0;
     s->gather = NULL;
+    s->gathered = 0;
+    s->too_long = 0;
+    s->h = *h;
     s->bound = s->last ? e->published : e->bound;
     if (s->last) {
         t->quit |= run_gathered(ep, s, h);
@@ -276,7 +273,7 @@ static int open_message(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned
         return 1;
     }
     if (h->whole) {
-        gather(ep, s, h, t);
+        gather(s);
         return 1;
     }
     status = rnl_stream_start(ep, s, h);
@@ -297,13 +294,7 @@ static void advance(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lan
     struct rnl_rx *r = &conn->pair.rx[lane];
     rnl_stream_feed(ep, s);
     if (s->state == RNL_STREAM_GATHER && s->last) {
-        const struct rnl_handler *h = handler_of(ep, s->handler);
-        if (h) {
-            t->quit |= run_gathered(ep, s, h);
-        } else {
-            free(s->gather);
-            s->gather = NULL;
-        }
+        t->quit |= run_gathered(ep, s, &s->h);
         s->state = RNL_STREAM_FREE;
         s->at = s->end;
     }

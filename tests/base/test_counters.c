@@ -63,7 +63,7 @@ static void items_come_in_the_order_of_the_layout(void **state)
     struct rnl_counters *c = page_of(0);
     c->messages_sent = 11;
     c->messages_received = 12;
-    c->in_call = 13;
+    c->waiting_for_rank = 13;
     assert_int_equal(rnl_counters_item(c, 0, &name, &text, &value), 1);
     assert_string_equal(name, "messages_sent");
     assert_int_equal(value, 11);
@@ -73,7 +73,7 @@ static void items_come_in_the_order_of_the_layout(void **state)
     unsigned last = 0;
     while (rnl_counters_item(c, last, &name, &text, &value))
         last++;
-    assert_string_equal(name, "in_call");
+    assert_string_equal(name, "waiting_for_rank");
     assert_int_equal(value, 13);
     assert_int_equal(rnl_counters_item(c, UINT32_MAX, &name, &text, &value), 0);
     rnl_counters_free(c);
@@ -249,7 +249,7 @@ static void strings_that_do_not_end_are_ended(void **state)
     fill_head(&c);
     assert_int_equal(read_fake(&c, RNL_COUNTERS_BYTES, &out), 1);
     assert_int_equal(strlen(out.program), sizeof out.program - 1);
-    assert_true(out.in_call == 0x4141414141414141u);
+    assert_true(out.waiting_for_rank == 0x4141414141414141u);
 }
 
 static void what_is_not_a_page_is_passed_by(void **state)
@@ -298,7 +298,7 @@ static void an_older_page_lacks_the_later_items(void **state)
     assert_int_equal(rnl_counters_item(&out, 1, &name, &text, &value), 1);
     assert_true(value == 0x4141414141414141u);
     assert_int_equal(rnl_counters_item(&out, 2, &name, &text, &value), 0);
-    assert_int_equal(out.in_call, 0);
+    assert_int_equal(out.waiting_for_rank, 0);
     fill_head(&c);
     c.bytes = sizeof c + 64; /* a newer one has more than we know */
     assert_int_equal(read_fake(&c, RNL_COUNTERS_BYTES, &out), 1);

@@ -108,7 +108,7 @@ static void send_number(struct rnl_transport *t, int number)
 
 static void asleep(struct conform_case *c)
 {
-    struct sleeper s = {.c = c, .packets = CONFORM_COUNT(40000)};
+    struct sleeper s = {.c = c, .packets = CONFORM_COUNT(150000)};
     struct rnl_transport *t = c->net.t[0];
     pthread_t thread;
     uint64_t random = c->seed;

@@ -508,7 +508,7 @@ end:
 #define OWED_DONE(i) (owed[i] == 0)
 #endif
 #define ONE_DONE(i)                                                                                                    \
-    (count[i] == 0 && handler[i] == IDLE && collected[i] == 0 && kept[i] == 0 && answers[i] == 0 &&                     \
+    (count[i] == 0 && handler[i] == IDLE && collected[i] == 0 && kept[i] == 0 && answers[i] == 0 &&                    \
      reserved[i] == 0 && OWED_DONE(i) && !get[i] && !got[i] && later[i] == 0 && later_answer[i] == 0 && !open[i])
 
 init

@@ -1,7 +1,7 @@
 /* ring_publish.pml - lines, items, acknowledgements and growth of one pair's rings, on x86-TSO.
  *
- * Mirrors src/ring/ring.h: rnl_tx_place, rnl_tx_publish, rnl_tx_refresh, rnl_rx_peek, rnl_rx_tell, and the GROW and
- * SHRINK lines.
+ * Mirrors src/ring/ring.h: rnl_tx_place, rnl_tx_publish, rnl_tx_refresh, rnl_rx_peek, rnl_rx_leave, rnl_rx_tell, and
+ * the GROW line (and a way back to the small ring, which the code does not take).
  *
  * Two processes; process d sends MSGS<d> messages through direction d. One step is one access to shared memory. Every
  * store goes into its process's FIFO store buffer and is drained to memory at any later moment (x86-TSO). Own stores
@@ -18,8 +18,8 @@
  *
  * Configurations: default = both directions, acknowledgements ride on headers. -DGROWTH = one direction that moves
  * between the small and the big ring up to MOVES times, sequence numbers come round. -DPURIST = process 0 reads
- * nothing while it waits for room. -DNEED=n = a message wants n lines free. Planted bugs: every BUG_ macro below;
- * scripts/check-models wants each of them found. */
+ * nothing while it waits for room. -DNEED=n = a message wants n lines free. -DOTHERS=n = n of the messages have a
+ * line of their own. Planted bugs: every BUG_ macro below; scripts/check-models wants each of them found. */
 
 #ifdef GROWTH
 #define SMALL 2
@@ -81,7 +81,7 @@
 #define TELL(ring) (LINES(ring) - NEED)
 #endif
 
-/* A header: seq, kind (0 items, 1 a line of its own: a move to the other ring, or OTHERS), n. The ack beside it is stored and loaded with it. */
+/* A header: seq, kind (0 items, 1 a line of its own), n. The ack beside it is stored and loaded with it. */
 #define HEAD(line, kind, n) (((line) % SEQS) * 8 + (kind) * 4 + (n))
 #define SEQ(h) ((h) / 8)
 #define KIND(h) (((h) / 4) % 2)

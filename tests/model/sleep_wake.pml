@@ -1,7 +1,7 @@
 /* sleep_wake.pml - arming, the heavy fence and the bell, on x86-TSO: nobody sleeps for ever with work there.
  *
- * Mirrors src/endpoint/wait.c (arm, look again, park; ring a bell), the armed word and rnl_tx_armed of
- * src/ring/ring.h, and rnl_rx_tell with its wake-up.
+ * Mirrors src/endpoint/wait.c (arm_and_look, sleep_until, rnl_ep_empty, rnl_ep_busy), rnl_ep_ring_bell of
+ * src/endpoint/peers.c, rnl_tx_armed of src/ring/ring.h, and rnl_rx_tell with its wake-up.
  *
  * SENDERS processes send MSGS messages each, through a ring of ROOM lines each, to one receiver, which owns an armed
  * word per pair and one bell (word, and a from byte per sender). A sender that needs room (NEED lines at once) and
@@ -14,10 +14,11 @@
  * Proved, for these sizes: every message is taken, whatever the timing; no lost wake-up in either direction (a stuck
  * state fails the assertion at the end). The receiver tells lazily: after TELL lines, and before it sleeps.
  *
- * -DFD: the receiver sleeps in epoll on its eventfd instead, takes one message a call, and is armed until one
- * comes (level-triggered); besides, it must not stay readable for nothing.
+ * -DFD: the receiver sleeps in epoll on its eventfd instead, takes one message a call, and is armed until one comes
+ * (level-triggered); besides, it must not stay readable for nothing.
  * -DCOLD: it never sleeps and looks into a ring only when its from byte is set, so exchange and clearing must be
- * exact. -DSENDERS_FENCE: no heavy fence to be had; whoever publishes or tells fences before it reads armed.
+ * exact.
+ * -DSENDERS_FENCE: no heavy fence to be had; whoever publishes or tells fences before it reads armed.
  * -DSPOILER: a stranger that can write the bell page sets a from byte: that does lose wake-ups, it is what the
  * time-out is for.
  * Planted bugs: every BUG_ macro below; scripts/check-models wants each of them found. */

@@ -129,7 +129,7 @@ run -n 3 "$joiner" garbage
 ok "garbage from a rank ends it and not the launcher" is "$status $(grep -c 'wrote garbage' "$dir/err")" "137 1"
 run -n 2 "$joiner" twice
 ok "a second open is explained" is "$status $(grep -c '^-66 .*opened once' "$dir/out")" "0 2"
-env --ignore-signal=CHLD timeout 10 "$runnel" run -n 2 sh -c 'exit 3' >"$dir/out" 2>"$dir/err" </dev/null
+timeout 10 env --ignore-signal=CHLD "$runnel" run -n 2 sh -c 'exit 3' >"$dir/out" 2>"$dir/err" </dev/null
 ok "an ignored SIGCHLD does no harm" is $? 3
 ok "no process is left after all that" none_left
 

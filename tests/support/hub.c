@@ -6,6 +6,9 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "endpoint/endpoint.h"
+#include "job/job.h"
+
 static rnl_endpoint *open_one(rnl_hub *hub, unsigned rank, const struct rnl_options *opt)
 {
     rnl_endpoint *ep;
@@ -42,6 +45,12 @@ static void *close_one(void *arg)
     return NULL;
 }
 
+void test_hub_kill(struct test_hub *h, unsigned rank, enum rnl_death_reason why, int detail)
+{
+    h->dead[rank] = 1;
+    rnl_hub_kill(h->hub, rank, (int)why, detail);
+}
+
 int test_hub_close(struct test_hub *h)
 {
     struct closing c[TEST_HUB_MAX];
@@ -49,12 +58,14 @@ int test_hub_close(struct test_hub *h)
     for (unsigned i = 0; i < h->size; i++) {
         h->closed[i] = 0;
         c[i] = (struct closing){.ep = h->ep[i], .status = &h->closed[i]};
-        if (h->ep[i])
+        if (h->ep[i] && !h->dead[i])
             TEST_MUST(pthread_create(&c[i].thread, NULL, close_one, &c[i]) == 0);
     }
     for (unsigned i = 0; i < h->size; i++) {
-        if (h->ep[i])
+        if (h->ep[i] && !h->dead[i])
             TEST_MUST(pthread_join(c[i].thread, NULL) == 0);
+        else if (h->ep[i])
+            rnl_ep_free(h->ep[i]);
         if (h->closed[i] < worst)
             worst = h->closed[i];
         h->ep[i] = NULL;

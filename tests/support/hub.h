@@ -14,10 +14,14 @@ struct test_hub {
     unsigned size;
     rnl_endpoint *ep[TEST_HUB_MAX];
     int closed[TEST_HUB_MAX]; /* what rnl_close returned */
+    int dead[TEST_HUB_MAX];
 };
 /* Opens a hub and all its endpoints. opt may be NULL; its hub, hub_rank and size are filled in. */
 void test_hub_open(struct test_hub *h, unsigned size, const struct rnl_options *opt);
-/* Closes all endpoints that are not NULL, a thread each, and frees the hub. The largest loss: 0 or a negative status.
+/* That rank is dead for its hub and for the others from now on; test_hub_close frees what is left of it. */
+void test_hub_kill(struct test_hub *h, unsigned rank, enum rnl_death_reason why, int detail);
+/* Closes all living endpoints that are not NULL, a thread each, and frees the hub. The largest loss: 0 or a negative
+ * status.
  */
 int test_hub_close(struct test_hub *h);
 

@@ -213,8 +213,6 @@ static int publish(struct shm_peer *p, unsigned lane, unsigned kind, const void 
     struct rnl_tx *t = &p->pair.tx[lane];
     rnl_head key = rnl_head_key(kind, 0, len);
     int fresh;
-    if (kind != RNL_LINE_ITEMS)
-        t->n = 0;
     /* Never behind `from`, and no line further than the rooms reserved: an item goes into the open line or the next. */
     unsigned char *at = rnl_tx_place(t, key, len, &fresh);
     if (at == NULL)
@@ -222,8 +220,6 @@ static int publish(struct shm_peer *p, unsigned lane, unsigned kind, const void 
     if (at != from)
         memmove(at, from, len);
     rnl_pair_publish(&p->pair, lane, key, fresh, lane);
-    if (kind != RNL_LINE_ITEMS)
-        t->n = 0;
     return 1;
 }
 

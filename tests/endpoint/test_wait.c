@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Waiting: rnl_wait and rnl_fd, asleep and awake, woken by messages and by room. Times are only bounded from far away:
+ * what a lost wake-up would cost (100 ms each) is many times what these allow in sum. */
+#include "stream/inbox.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+enum { NOTE = 1, EMPTY = 2, ASK = 3, ANSWER = 4, LATE = 9, ROUNDS = 12 };
+#define MS ((int64_t)1000000)
+
+struct fixture {
+    struct test_hub h;
+    rnl_endpoint *a, *b;
+    struct inbox in;
+};
+
+static int empty(rnl_stream *s, unsigned peer, void *ctx)
+{
+    (void)s, (void)peer, (void)ctx;
+    return RNL_DONE;
+}
+
+static int answer(rnl_stream *s, unsigned peer, void *ctx)
+{
+    (void)peer, (void)ctx;
+    TEST_MUST(rnl_reply(s, ANSWER, "yes", 3) == 0);
+    return RNL_DONE;
+}
+
+static int set_up(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+    if (!f)
+        return -1;
+    test_hub_open(&f->h, 2, NULL);
+    f->a = f->h.ep[0], f->b = f->h.ep[1];
+    for (unsigned i = 0; i < 2; i++) {
+        TEST_MUST(rnl_handler_stream(f->h.ep[i], NOTE, inbox_stream, &f->in) == NOTE);
+        TEST_MUST(rnl_handler_stream(f->h.ep[i], EMPTY, empty, NULL) == EMPTY);
+        TEST_MUST(rnl_handler_stream(f->h.ep[i], ASK, answer, NULL) == ASK);
+        TEST_MUST(rnl_handler_stream(f->h.ep[i], ANSWER, inbox_stream, &f->in) == ANSWER);
+    }
+    acquaint(&f->h);
+    f->in.count = 0;
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+    int status = test_hub_close(&f->h);
+    inbox_free(&f->in);
+    free(f);
+    return status;
+}
+
+/* ---- rnl_wait ---- */
+
+static void a_wait_ends_with_its_time(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(rnl_wait(f->b, 0), RNL_TIMED_OUT);
+    for (unsigned ms = 1; ms <= 300; ms *= 17) {
+        uint64_t then = test_now_ns();
+        assert_int_equal(rnl_wait(f->b, ms * MS), RNL_TIMED_OUT);
+        uint64_t took = test_now_ns() - then;
+        assert_true(took >= ms * (uint64_t)MS);
+        assert_true(took < ms * (uint64_t)MS + 2000 * (uint64_t)MS);
+    }
+}
+
+static void a_wait_returns_what_was_taken_in(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(rnl_send(f->a, 1, NOTE, "12345", 5), 0);
+    assert_int_equal(rnl_send(f->a, 1, NOTE, "123", 3), 0);
+    assert_int_equal(rnl_wait(f->b, -1), 8);
+    assert_int_equal(rnl_send(f->a, 1, EMPTY, NULL, 0), 0);
+    assert_int_equal(rnl_wait(f->b, -1), 0); /* a message without payload */
+    const struct rnl_begin b = {.peer = 1, .handler = ASK, .answer = 3};
+    rnl_stream *s;
+    assert_int_equal(rnl_begin(f->a, &b, &s), 0);
+    assert_int_equal(rnl_end(s), 0);
+    assert_int_equal(rnl_wait(f->b, -1), 0);
+    assert_int_equal(rnl_wait(f->a, -1), 0); /* an answer */
+    assert_int_equal(f->in.count, 3);
+    assert_int_equal(rnl_wait(f->a, 0), RNL_TIMED_OUT);
+}
+
+static void waiting_uses_no_processor(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t sleeps = rnl_get_counters(f->b)->sleeps, cpu = test_cpu_ns();
+    assert_int_equal(rnl_wait(f->b, 600 * MS), RNL_TIMED_OUT);
+    cpu = test_cpu_ns() - cpu;
+    assert_true(rnl_get_counters(f->b)->sleeps > sleeps);
+    if (cpu >= 300 * (uint64_t)MS)
+        fail_msg("%u ms of processor time in 600 ms of waiting", (unsigned)(cpu / MS));
+}
+
+/* The other side of a thread: sleeps, then acts. */
+struct other {
+    struct fixture *f;
+    unsigned delay_ms, handler;
+    _Atomic int go, done;
+    unsigned late; /* rounds that took longer than a wake-up may, but a lost one would */
+};
+
+static void *sender(void *arg)
+{
+    struct other *o = arg;
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        test_sleep_ms(o->delay_ms);
+        uint64_t now = test_now_ns();
+        TEST_MUST(rnl_send(o->f->a, 1, o->handler, &now, o->handler == EMPTY ? 0 : 8) == 0);
+        while (!atomic_exchange(&o->go, 0))
+            test_sleep_ms(1);
+    }
+    return NULL;
+}
+
+static void a_sleeper_is_woken_by_a_message(void **state)
+{
+    struct fixture *f = *state;
+    struct other o = {.f = f, .delay_ms = 40, .handler = NOTE};
+    pthread_t thread;
+    uint64_t sleeps = rnl_get_counters(f->b)->sleeps;
+    assert_int_equal(pthread_create(&thread, NULL, sender, &o), 0);
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        assert_int_equal(rnl_wait(f->b, 20000 * MS), 8);
+        o.late += test_now_ns() - f->in.got[i].first > 50 * (uint64_t)MS;
+        atomic_store(&o.go, 1);
+    }
+    pthread_join(thread, NULL);
+    assert_int_equal(f->in.count, ROUNDS);
+    assert_true(rnl_get_counters(f->b)->sleeps > sleeps);
+    assert_true(rnl_get_counters(f->a)->bells_rung > 0);
+    assert_true(o.late < ROUNDS / 2);
+}
+
+static void *reader(void *arg)
+{
+    struct other *o = arg;
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        while (!atomic_exchange(&o->go, 0))
+            test_sleep_ms(1);
+        test_sleep_ms(o->delay_ms);
+        drain(o->f->b);
+        o->f->in.count = 0;
+        atomic_store(&o->done, 1);
+    }
+    return NULL;
+}
+
+static void a_sleeper_is_woken_by_room(void **state)
+{
+    static const size_t lengths[] = {48, 200000};
+    struct fixture *f = *state;
+    for (size_t k = 0; k < 2; k++) {
+        struct other o = {.f = f, .delay_ms = 40};
+        pthread_t thread;
+        uint64_t sleeps = rnl_get_counters(f->a)->sleeps;
+        assert_int_equal(pthread_create(&thread, NULL, reader, &o), 0);
+        for (unsigned i = 0; i < ROUNDS; i++) {
+            while (post_card(f->a, 1, NOTE, test_pattern(i, 0), lengths[k]) == 0)
+                ;
+            atomic_store(&o.go, 1);
+            uint64_t then = test_now_ns();
+            const struct rnl_begin b = {.peer = 1, .handler = NOTE, .bound = lengths[k]};
+            rnl_stream *s;
+            assert_int_equal(rnl_begin(f->a, &b, &s), 0); /* asleep until the reader has read */
+            assert_int_equal(rnl_piece(s, test_pattern(i, 0), lengths[k]), 0);
+            assert_int_equal(rnl_end(s), 0);
+            o.late += test_now_ns() - then > 90 * (uint64_t)MS;
+            while (!atomic_exchange(&o.done, 0))
+                test_sleep_ms(1);
+        }
+        pthread_join(thread, NULL);
+        drain(f->b);
+        f->in.count = 0;
+        assert_true(rnl_get_counters(f->a)->sleeps > sleeps);
+        assert_true(rnl_get_counters(f->a)->no_room_wait_ns > ROUNDS * 20 * (uint64_t)MS);
+        if (o.late >= ROUNDS / 2)
+            fail_msg("%u of %u wake-ups for room came late (%zu bytes)", o.late, (unsigned)ROUNDS, lengths[k]);
+    }
+}
+
+/* ---- rnl_fd ---- */
+
+static int readable(int fd, int ms)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    int n = poll(&p, 1, ms);
+    TEST_MUST(n >= 0);
+    return n && p.revents & POLLIN;
+}
+
+/* Extracts until the descriptor is quiet; at most a few times when nothing comes. */
+static void quiet(rnl_endpoint *ep, int fd)
+{
+    for (unsigned i = 0; i < 10 && readable(fd, 0); i++)
+        TEST_MUST(rnl_extract(ep, SIZE_MAX) >= 0);
+    TEST_MUST(!readable(fd, 0));
+}
+
+static void a_descriptor_is_readable_while_there_is_something(void **state)
+{
+    struct fixture *f = *state;
+    int fd = rnl_fd(f->b);
+    assert_true(fd >= 0);
+    assert_int_equal(rnl_fd(f->b), fd);
+    quiet(f->b, fd);
+    for (unsigned i = 0; i < 5; i++) {
+        assert_int_equal(rnl_send(f->a, 1, NOTE, "12345678", 8), 0);
+        assert_int_equal(rnl_send(f->a, 1, NOTE, "12345678", 8), 0);
+        assert_int_equal(rnl_send(f->a, 1, NOTE, "12345678", 8), 0);
+        assert_true(readable(fd, 1000));
+        assert_true(readable(fd, 0)); /* level, not edge */
+        assert_int_equal(rnl_extract(f->b, 0), 0);
+        assert_true(readable(fd, 0));
+        assert_int_equal(rnl_extract(f->b, 1), 8);
+        assert_true(readable(fd, 0)); /* more is there */
+        assert_int_equal(rnl_extract(f->b, SIZE_MAX), 16);
+        quiet(f->b, fd);
+    }
+    /* what is sent before the first extract after rnl_fd, too */
+    int fa = rnl_fd(f->a);
+    assert_int_equal(rnl_send(f->b, 0, NOTE, "x", 1), 0);
+    assert_true(readable(fa, 1000));
+    assert_int_equal(rnl_extract(f->a, SIZE_MAX), 1);
+    quiet(f->a, fa);
+    assert_int_equal(rnl_send(f->a, 0, NOTE, "x", 1), 0); /* messages to oneself */
+    assert_true(readable(fa, 1000));
+    assert_int_equal(rnl_extract(f->a, SIZE_MAX), 1);
+    quiet(f->a, fa);
+}
+
+static void a_descriptor_tells_of_answers_room_and_deaths(void **state)
+{
+    (void)state;
+    struct test_hub h;
+    struct inbox in = {0};
+    test_hub_open(&h, 3, NULL);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(rnl_handler_stream(h.ep[i], NOTE, inbox_stream, &in), NOTE);
+        assert_int_equal(rnl_handler_stream(h.ep[i], ASK, answer, NULL), ASK);
+        assert_int_equal(rnl_handler_stream(h.ep[i], ANSWER, inbox_stream, &in), ANSWER);
+    }
+    acquaint(&h);
+    int fd = rnl_fd(h.ep[0]);
+    quiet(h.ep[0], fd);
+    const struct rnl_begin ask = {.peer = 1, .handler = ASK, .answer = 3};
+    rnl_stream *s;
+    assert_int_equal(rnl_begin(h.ep[0], &ask, &s), 0);
+    assert_int_equal(rnl_end(s), 0);
+    quiet(h.ep[0], fd);
+    drain(h.ep[1]);
+    assert_true(readable(fd, 1000)); /* an answer */
+    quiet(h.ep[0], fd);
+    /* a queued post goes on when the peer has read */
+    const struct rnl_begin b = {.peer = 1, .handler = NOTE, .bound = 2 << 20};
+    const struct rnl_piece piece = {test_pattern(1, 0), 2 << 20};
+    in.count = 0;
+    assert_int_equal(rnl_post(h.ep[0], &b, &piece, 1, NULL, NULL), 0);
+    quiet(h.ep[0], fd);
+    for (unsigned i = 0; i < 100 && in.count == 0; i++) {
+        drain(h.ep[1]);
+        if (in.count == 0)
+            assert_true(readable(fd, 1000));
+        quiet(h.ep[0], fd);
+    }
+    assert_int_equal(in.count, 1);
+    test_hub_kill(&h, 2, RNL_DEATH_SIGNAL, 9);
+    assert_true(readable(fd, 1000));
+    quiet(h.ep[0], fd);
+    assert_int_equal(test_hub_close(&h), 0);
+    inbox_free(&in);
+}
+
+static void a_descriptor_is_quiet_while_a_message_waits_for_its_handler(void **state)
+{
+    struct fixture *f = *state;
+    int fd = rnl_fd(f->b);
+    quiet(f->b, fd);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(rnl_send(f->a, 1, LATE, "x", 1), 0);
+        quiet(f->b, fd); /* else a program that polls would spin */
+    }
+    assert_int_equal(rnl_handler_stream(f->b, LATE, inbox_stream, &f->in), LATE);
+    assert_true(readable(fd, 1000)); /* now an extract finds something */
+    assert_int_equal(rnl_extract(f->b, SIZE_MAX), 3);
+    quiet(f->b, fd);
+}
+
+static void *burst(void *arg)
+{
+    struct other *o = arg;
+    struct test_random r = test_random_of(3, 3);
+    for (unsigned i = 0; i < 2000; i++) {
+        TEST_MUST(rnl_send(o->f->a, 1, NOTE, &i, sizeof i) == 0);
+        if (test_random_one_in(&r, 40))
+            test_sleep_ms(1);
+    }
+    atomic_store(&o->go, 1);
+    return NULL;
+}
+
+static void an_event_loop_loses_nothing(void **state)
+{
+    struct fixture *f = *state;
+    struct other o = {.f = f};
+    pthread_t thread;
+    int fd = rnl_fd(f->b), loop = epoll_create1(EPOLL_CLOEXEC), idle = 0;
+    struct epoll_event e = {.events = EPOLLIN}, got;
+    assert_true(loop >= 0);
+    assert_int_equal(epoll_ctl(loop, EPOLL_CTL_ADD, fd, &e), 0);
+    quiet(f->b, fd);
+    assert_int_equal(pthread_create(&thread, NULL, burst, &o), 0);
+    unsigned before = 0;
+    while (f->in.count < 2000) {
+        int n = epoll_wait(loop, &got, 1, 10000);
+        assert_int_equal(n, 1);
+        assert_true(rnl_extract(f->b, 100) >= 0);
+        idle += f->in.count == before;
+        before = f->in.count;
+    }
+    pthread_join(thread, NULL);
+    for (unsigned i = 0; i < 2000; i++)
+        assert_int_equal(f->in.got[i].first, i);
+    quiet(f->b, fd);
+    close(loop);
+    assert_true(idle < 6000);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_wait_ends_with_its_time),
+        TEST(a_wait_returns_what_was_taken_in),
+        TEST(waiting_uses_no_processor),
+        TEST(a_sleeper_is_woken_by_a_message),
+        TEST(a_sleeper_is_woken_by_room),
+        TEST(a_descriptor_is_readable_while_there_is_something),
+        cmocka_unit_test(a_descriptor_tells_of_answers_room_and_deaths),
+        TEST(a_descriptor_is_quiet_while_a_message_waits_for_its_handler),
+        TEST(an_event_loop_loses_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
