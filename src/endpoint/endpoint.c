@@ -12,7 +12,7 @@ enum { DEFAULT_HANDLERS = 1024, MAX_HANDLERS = 65536, DEFAULT_STACKS = 64, SPIN_
 
 struct rnl_stream rnl_streams_open;
 
-int rnl_ep_check(const struct rnl_options *opt)
+int rnl_ep_check(const struct rnl_options *opt, uint32_t size)
 {
     if (!opt)
         return 0;
@@ -23,13 +23,17 @@ int rnl_ep_check(const struct rnl_options *opt)
                         MAX_HANDLERS);
     if (opt->flags & ~(uint32_t)(RNL_SHARED | RNL_NO_RUN_IN_SEND))
         return rnl_fail(RNL_ERR_ARG, "unknown bits 0x%x in rnl_options.flags", opt->flags);
+    uint64_t least = (uint64_t)size * RNL_GRANT_MIN * 64;
+    if (opt->receive_budget && opt->receive_budget < least)
+        return rnl_fail(RNL_ERR_ARG, "a receive budget of %zu bytes is too small for %u peers; set at least %llu",
+                        opt->receive_budget, size, (unsigned long long)least);
     return 0;
 }
 
 /* Fills in what is left open, for a job of `size`. */
 static int complete(const struct rnl_options *opt, uint32_t size, struct rnl_options *out)
 {
-    int status = rnl_ep_check(opt);
+    int status = rnl_ep_check(opt, size);
     if (status < 0)
         return status;
     memset(out, 0, sizeof *out);
@@ -40,11 +44,9 @@ static int complete(const struct rnl_options *opt, uint32_t size, struct rnl_opt
     if (out->stacks == 0)
         out->stacks = size > DEFAULT_STACKS ? size : DEFAULT_STACKS;
     if (out->receive_budget == 0)
-        out->receive_budget = DEFAULT_BUDGET;
-    uint64_t least = (uint64_t)size * RNL_GRANT_MIN * 64;
-    if (out->receive_budget < least)
-        return rnl_fail(RNL_ERR_ARG, "a receive budget of %zu bytes is too small for %u peers; set at least %llu",
-                        out->receive_budget, size, (unsigned long long)least);
+        out->receive_budget = DEFAULT_BUDGET > (uint64_t)size * RNL_GRANT_MIN * 128
+                                  ? DEFAULT_BUDGET
+                                  : (uint64_t)size * RNL_GRANT_MIN * 128;
     return 0;
 }
 

@@ -107,7 +107,7 @@ struct rnl_conn {
     uint64_t stuck_at[RNL_LANES];             /* 1 + position of the message that the counters know to be stuck */
     uint8_t post_sending;                     /* the open out stream is the first queued message's */
     uint8_t full_count;                       /* times lane 0 was found full since it was opened */
-    uint64_t acked_seen;                      /* wait.c: peer's position at the last look */
+    uint64_t back_seen;                       /* wait.c: what the peer said at the last look */
     struct rnl_post *post_first, **post_last; /* queued messages, in order */
 };
 
@@ -145,6 +145,7 @@ struct rnl_endpoint {
         *open_short;            /* the out stream that began on the short path; rnl_ep_taken: others are open; NULL */
     uint32_t open_streams;      /* other out streams with composed bytes that may not be visible yet */
     uint32_t posts;             /* queued posts, all peers */
+    uint32_t gathering;         /* messages collected in place for want of a stack */
     uint32_t dying;             /* connections that are */
     struct rnl_conn *unsettled; /* published to, not polled since */
     uint32_t settles;
@@ -180,8 +181,8 @@ extern struct rnl_stream rnl_streams_open; /* never touched: its address is a ma
 
 enum { RNL_POST_BUDGET = 16 << 20, RNL_STACK_BYTES = 64 << 10, RNL_ANSWER_MAX = 64 << 10 };
 
-/* What can be said of options before the job is known: 0 or RNL_ERR_ARG. NULL is fine. */
-int rnl_ep_check(const struct rnl_options *opt);
+/* 0 or RNL_ERR_ARG; size 0 = not known yet. NULL is fine. */
+int rnl_ep_check(const struct rnl_options *opt, uint32_t size);
 /* env is the endpoint's from success on. */
 int rnl_ep_new(struct rnl_env *env, const struct rnl_options *opt, struct rnl_endpoint **out);
 void rnl_ep_free(struct rnl_endpoint *ep);

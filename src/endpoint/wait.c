@@ -50,10 +50,13 @@ static int answer_fits(struct rnl_conn *conn)
 /* The peer has read on since we last asked: a queued post may go, or the last bytes before a close have arrived. */
 static int moved(struct rnl_conn *conn)
 {
-    uint64_t acked = conn->pair.tx[0].acked;
-    if (acked == conn->acked_seen)
+    const struct rnl_back *back = &conn->pair.theirs->back[0];
+    uint64_t now = atomic_load_explicit(&back->position, memory_order_relaxed) +
+                   atomic_load_explicit(&back->bulk_read, memory_order_relaxed) +
+                   atomic_load_explicit(&back->granted, memory_order_relaxed); /* hints: what is used is loaded again */
+    if (now == conn->back_seen)
         return 0;
-    conn->acked_seen = acked;
+    conn->back_seen = now;
     return 1;
 }
 
@@ -67,7 +70,7 @@ int rnl_ep_look(struct rnl_endpoint *ep)
             return 1;
         if (conn->stuck[0] == RNL_STUCK_ANSWER && answer_fits(conn))
             return 1;
-        if ((conn->post_first || ep->closing) && rnl_tx_refresh(&conn->pair.tx[0], NULL, NULL) > 0 && moved(conn))
+        if ((conn->post_first || ep->closing) && moved(conn))
             return 1;
     }
     return 0;

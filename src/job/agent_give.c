@@ -17,6 +17,8 @@
 
 /* Out of memory shows as a table that does not grow: the pair is then not in it. */
 #define HASH_NONFATAL_OOM 1
+/* uthash's own choice is a switch with fall-through that clang warns of. */
+#define HASH_FUNCTION(key, bytes, hash) HASH_FNV(key, bytes, hash)
 #include <uthash.h>
 
 static const uint64_t segment_bytes_max = (uint64_t)1 << 40;

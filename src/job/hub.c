@@ -138,9 +138,13 @@ static void hub_gone(struct rnl_hub *hub, uint32_t rank, int why, int detail)
 
 void rnl_hub_kill(struct rnl_hub *hub, uint32_t rank, int why, int detail)
 {
+    const struct rnl_event event = {.kind = RNL_EVENT_JOB_GONE}; /* its own thread is not to wait for ever */
     pthread_mutex_lock(&hub->lock);
-    if (rank < hub->size)
+    if (rank < hub->size) {
+        if (hub->rank[rank].state == RNL_RANK_JOINED)
+            hub_tell(hub, rank, &event);
         hub_gone(hub, rank, why, detail);
+    }
     pthread_mutex_unlock(&hub->lock);
 }
 
@@ -432,4 +436,9 @@ void rnl_hub_free(struct rnl_hub *hub)
     free(hub->rank);
     free(hub->pair);
     free(hub);
+}
+
+uint32_t rnl_hub_size(const struct rnl_hub *hub)
+{
+    return hub->size;
 }

@@ -22,6 +22,8 @@ int rnl_hub_env(struct rnl_hub *hub, uint32_t rank, int owns_hub, struct rnl_env
 /* The key of the whole job, 32 bytes; NULL in a hub, whose endpoints have nobody to hide from. */
 const unsigned char *rnl_client_key(const struct rnl_env *env);
 
+uint32_t rnl_hub_size(const struct rnl_hub *hub);
+
 /* For tests: the endpoint is dead as far as its hub is concerned; its thread finds out by itself. */
 void rnl_hub_kill(struct rnl_hub *hub, uint32_t rank, int why, int detail);
 

@@ -7,7 +7,8 @@
 int rnl_open(rnl_endpoint **out, const struct rnl_options *opt)
 {
     struct rnl_env *env;
-    int status = rnl_ep_check(opt); /* a mistake must not cost the place in the job */
+    int status = rnl_ep_check(opt, opt && opt->hub ? rnl_hub_size(opt->hub)
+                                                   : 0); /* a mistake must not cost the place in the job */
     if (status == 0)
         status = rnl_job_env(opt, &env);
     if (status < 0)

@@ -48,7 +48,7 @@ void rnl_rx_init(struct rnl_rx *r, struct rnl_side *mine, struct rnl_side *their
     r->lane = lane;
     r->line0 = colour & r->mask;
     r->line = r->line0 + 1;
-    r->told_position = rnl_rx_position(r);
+    r->told_position = 0; /* nothing was said */
     r->standing = r->told_grant = RNL_GRANT_MIN;
     set_tell_line(r);
 }

@@ -297,6 +297,7 @@ RNL_INLINE void rnl_rx_leave(struct rnl_rx *r)
 {
     r->line++;
     r->n = 0;
+    r->seen = 0; /* the same header may come again 65,536 lines on */
     if (RNL_UNLIKELY(r->line >= r->tell_line))
         rnl_rx_tell(r);
 }

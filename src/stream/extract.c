@@ -95,7 +95,9 @@ RNL_INLINE int64_t extract(struct rnl_endpoint *ep, uint64_t max, unsigned *thin
             rnl_rx_tell(r); /* who must reserve much at once needs to know that all of it is free */
         look_after(ep, conn, r);
     }
-    if (RNL_UNLIKELY(ep->posts | ep->dying)) {
+    if (RNL_UNLIKELY(ep->posts | ep->dying | ep->gathering)) {
+        if (ep->gathering)
+            t.things += rnl_stream_stacks(ep, &t);
         if (ep->posts)
             t.things += rnl_stream_posts(ep);
         if (ep->dying)
@@ -200,6 +202,8 @@ static void fail_incoming(struct rnl_endpoint *ep, struct rnl_stream *s)
             rnl_stream_feed(ep, s); /* resumes it: its receive says RNL_ERR_PEER_DEAD */
         }
     } else if (s->state == RNL_STREAM_GATHER) {
+        if (s->h.stream)
+            ep->gathering--;
         free(s->gather);
     }
     s->gather = NULL;

@@ -256,6 +256,8 @@ static void send_answer(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned
 int rnl_reply(rnl_stream *s, unsigned handler, const void *buf, size_t n)
 {
     struct rnl_endpoint *ep = s->ep;
+    if (ep->open == RNL_EP_FORKED)
+        return rnl_ep_enter_slow(ep);
     if ((s->state != RNL_STREAM_INLINE && s->state != RNL_STREAM_RUNNING) || s->lane != 0)
         return rnl_fail(RNL_ERR_CONTEXT, "rnl_reply belongs inside the handler of a message on lane 0");
     if (!s->answer)
@@ -280,6 +282,8 @@ int rnl_reply(rnl_stream *s, unsigned handler, const void *buf, size_t n)
 int rnl_keep(rnl_stream *s, rnl_kept **out)
 {
     struct rnl_endpoint *ep = s->ep;
+    if (ep->open == RNL_EP_FORKED)
+        return rnl_ep_enter_slow(ep);
     if ((s->state != RNL_STREAM_INLINE && s->state != RNL_STREAM_RUNNING) || s->lane != 0)
         return rnl_fail(RNL_ERR_CONTEXT, "rnl_keep belongs inside the handler of a message on lane 0");
     size_t left = s->last ? (size_t)(s->end - s->at) : (size_t)(s->bound - rnl_stream_received(s));

@@ -150,6 +150,8 @@ static int post(struct rnl_endpoint *ep, const struct rnl_begin *b, const struct
     *conn->post_last = p;
     conn->post_last = &p->next;
     conn->shut |= RNL_SHUT_POSTS;
+    if (ep->fd_armed)
+        rnl_ep_busy(ep); /* the next extract arms for room, too */
     return 0;
 }
 

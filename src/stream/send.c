@@ -465,7 +465,8 @@ static RNL_NOINLINE int piece_slow(struct rnl_stream *s, const void *buf, size_t
                               "this message was begun outside the handler and cannot wait for room inside it");
             break;
         }
-        status = rnl_stream_wait_room(ep, s->conn, s->base ? 0 : PIECE_MIN);
+        uint64_t left = s->bound - s->before;
+        status = rnl_stream_wait_room(ep, s->conn, s->base ? 0 : left < PIECE_MIN ? (uint32_t)left : PIECE_MIN);
         if (status < 0)
             break;
     }

@@ -47,6 +47,8 @@ struct rnl_taking {
     unsigned things;     /* messages, lines, deaths: 0 = nothing was there */
     int quit;            /* a handler returned RNL_QUIT */
 };
+/* Start the handlers of messages that wait for a stack, if there is one now. Returns how many. */
+unsigned rnl_stream_stacks(struct rnl_endpoint *ep, struct rnl_taking *t);
 void rnl_stream_take(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, rnl_head h, struct rnl_taking *t);
 
 /* handler.c */

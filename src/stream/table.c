@@ -21,6 +21,8 @@ int rnl_stream_register(struct rnl_endpoint *ep, int id, const struct rnl_handle
         for (unsigned lane = 0; lane < RNL_LANES; lane++)
             if (ep->hot[i]->stuck[lane] == RNL_STUCK_HANDLER)
                 ep->hot[i]->stuck[lane] = RNL_STUCK_NOT;
+    if (ep->fd_armed)
+        rnl_ep_busy(ep); /* an extract may find something now */
     return id;
 }
 
@@ -92,6 +94,9 @@ void rnl_on_refused(rnl_endpoint *ep, rnl_refused *f, void *arg)
 
 void rnl_get_limits(const rnl_endpoint *ep, struct rnl_limits *out)
 {
+    memset(out, 0, sizeof *out);
+    if (ep->open == RNL_EP_FORKED)
+        return;
     *out = (struct rnl_limits){.whole_max = RNL_WHOLE_MAX,
                                .answer_max = RNL_ANSWER_MAX,
                                .reserve_max = RNL_RESERVE_MAX,

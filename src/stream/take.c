@@ -201,7 +201,9 @@ static unsigned take_refused(struct rnl_endpoint *ep, struct rnl_conn *conn, uns
 static int run_gathered(struct rnl_endpoint *ep, struct rnl_stream *s, const struct rnl_handler *h)
 {
     int quit = 0;
-    if (h->stream) { /* waited for a stack, and its extent is whole now */
+    if (h->stream) { /* if it waited for a stack: its extent is whole now */
+        if (s->state == RNL_STREAM_GATHER)
+            ep->gathering--;
         return rnl_stream_run(ep, s, h);
     }
     size_t n = s->gather || s->too_long ? s->gathered : (size_t)(s->end - s->at);
@@ -281,6 +283,7 @@ static int open_message(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned
         return 1;
     if (e->reserved >= e->bound && lane == 0) { /* fits its extent: wait until it is whole, then run on our own stack */
         s->state = RNL_STREAM_GATHER;
+        ep->gathering++;
         ep->c->no_stack++;
         return 1;
     }
@@ -309,6 +312,27 @@ static void advance(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lan
     rnl_rx_bulk_done(r, done);
     if (s->last && s->state != RNL_STREAM_SUSPENDED && s->state != RNL_STREAM_RUNNING)
         s->state = RNL_STREAM_FREE;
+}
+
+/* Messages wait for a stack until they are whole OR a stack is free: their sender may wait for an answer to their first
+ * half (tests/model/deadlock.pml, BUG_WHOLE_ONLY). */
+unsigned rnl_stream_stacks(struct rnl_endpoint *ep, struct rnl_taking *t)
+{
+    unsigned started = 0;
+    for (uint32_t i = 0; ep->gathering && i < ep->hot_count; i++) {
+        struct rnl_conn *conn = ep->hot[i];
+        struct rnl_stream *s = &conn->in[0];
+        if (s->state != RNL_STREAM_GATHER || !s->h.stream)
+            continue;
+        if (rnl_stream_start(ep, s, &s->h) < 0) {
+            s->state = RNL_STREAM_GATHER; /* still none */
+            break;
+        }
+        ep->gathering--;
+        started++;
+        advance(ep, conn, 0, t);
+    }
+    return started;
 }
 
 static unsigned take_extent(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, rnl_head h,

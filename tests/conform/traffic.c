@@ -114,7 +114,8 @@ struct actor {
 };
 
 struct traffic {
-    struct conform_case *c;
+    struct conform_case *c; /* NULL: the other places are other processes */
+    uint64_t seed;
     const struct traffic_options *o;
     struct actor actor[CONFORM_PLACES];
     struct flow flow[CONFORM_PLACES][CONFORM_PLACES][LANES];
@@ -379,7 +380,7 @@ static void *actor_thread(void *arg)
 
 static void take_turns(struct traffic *all)
 {
-    uint64_t random = all->c->seed ^ 0x5eed, began = seconds();
+    uint64_t random = all->seed ^ 0x5eed, began = seconds();
     struct actor *a = &all->actor[0];
     uint32_t burst = 0;
     for (uint32_t turn = 0; !everybody_done(all) && !atomic_load(&all->failed); turn++) {
@@ -405,40 +406,83 @@ static void take_threads(struct traffic *all)
         pthread_join(thread[i], NULL);
 }
 
-void traffic_run(struct conform_case *c, const struct traffic_options *o)
+static struct traffic *prepare(unsigned places, uint64_t seed, const struct traffic_options *o)
 {
     struct traffic *all = calloc(1, sizeof *all);
     assert_non_null(all);
-    all->c = c;
     all->o = o;
-    all->places = c->fixture->places;
-    all->reliable = (c->net.t[0]->caps & RNL_CAP_RELIABLE) != 0;
+    all->seed = seed;
+    all->places = places;
     pthread_mutex_init(&all->lock, NULL);
-    for (uint32_t i = 0; i < all->places; i++) {
-        all->actor[i].all = all;
-        all->actor[i].t = c->net.t[i];
-        all->actor[i].place = i;
-        all->actor[i].random = traffic_mix(c->seed + i);
-        for (uint32_t to = 0; to < all->places; to++) {
-            uint32_t mtu = c->net.t[i]->ops->mtu(c->net.t[i], to);
-            for (unsigned lane = 0; lane < LANES; lane++)
-                all->flow[i][to][lane].f = (struct traffic_flow){.seed = c->seed,
-                                                                 .from = i,
-                                                                 .to = to,
-                                                                 .lane = lane,
-                                                                 .mtu = o->mtu && o->mtu < mtu ? o->mtu : mtu,
-                                                                 .least = all->reliable ? 1 : 8};
+    return all;
+}
+
+/* What place i sends with t, and what it gets. */
+static void prepare_place(struct traffic *all, uint32_t i, struct rnl_transport *t)
+{
+    all->reliable = (t->caps & RNL_CAP_RELIABLE) != 0;
+    all->actor[i].all = all;
+    all->actor[i].t = t;
+    all->actor[i].place = i;
+    all->actor[i].random = traffic_mix(all->seed + i);
+    for (uint32_t other = 0; other < all->places; other++) {
+        uint32_t mtu = t->ops->mtu(t, other);
+        for (unsigned lane = 0; lane < LANES; lane++) {
+            const struct traffic_flow out = {.seed = all->seed,
+                                             .from = i,
+                                             .to = other,
+                                             .lane = lane,
+                                             .mtu = all->o->mtu && all->o->mtu < mtu ? all->o->mtu : mtu,
+                                             .least = all->reliable ? 1 : 8};
+            struct traffic_flow in = out;
+            in.from = other;
+            in.to = i;
+            all->flow[i][other][lane].f = out;
+            all->flow[other][i][lane].f = in;
         }
     }
+}
+
+static int finish(struct traffic *all, char text[TEXT])
+{
+    int failed = atomic_load(&all->failed);
+    memcpy(text, all->text, TEXT);
+    pthread_mutex_destroy(&all->lock);
+    free(all);
+    return failed;
+}
+
+void traffic_run(struct conform_case *c, const struct traffic_options *o)
+{
+    struct traffic *all = prepare(c->fixture->places, c->seed, o);
+    char text[TEXT];
+    all->c = c;
+    for (uint32_t i = 0; i < all->places; i++)
+        prepare_place(all, i, c->net.t[i]);
     if (c->fixture->threads)
         take_threads(all);
     else
         take_turns(all);
-    int failed = atomic_load(&all->failed);
-    char text[TEXT];
-    memcpy(text, all->text, sizeof text);
-    pthread_mutex_destroy(&all->lock);
-    free(all);
-    if (failed)
+    if (finish(all, text))
         fail_msg("seed %llu: %s", (unsigned long long)c->seed, text);
+}
+
+int traffic_run_place(struct rnl_transport *t, uint64_t seed, const struct traffic_options *o)
+{
+    struct traffic *all = prepare(t->env->size, seed, o);
+    struct actor *a = &all->actor[t->env->rank];
+    char text[TEXT];
+    prepare_place(all, t->env->rank, t);
+    uint64_t began = seconds();
+    for (uint32_t turn = 0; !atomic_load(&a->done) && !atomic_load(&all->failed); turn++) {
+        act(a);
+        if (turn % 64 == 0)
+            sched_yield();
+        if (turn % 65536 == 0 && given_up(a, began))
+            break;
+    }
+    int failed = finish(all, text);
+    if (failed)
+        fprintf(stderr, "seed %llu: %s\n", (unsigned long long)seed, text);
+    return failed ? -1 : 0;
 }

@@ -35,5 +35,8 @@ struct traffic_options {
 /* Runs it and fails the case if a packet is lost, changed, doubled or out of order (datagram transports: changed or
  * invented). */
 void traffic_run(struct conform_case *c, const struct traffic_options *o);
+/* The part of one place, where the others are other processes: places are the ranks of the job. Reliable transports
+ * only. 0, or -1 and a sentence on standard error. */
+int traffic_run_place(struct rnl_transport *t, uint64_t seed, const struct traffic_options *o);
 
 #endif

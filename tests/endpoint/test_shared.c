@@ -11,8 +11,9 @@ enum { NOTE = 1, ASK = 2, ANSWER = 3, THREADS = 4 };
 
 struct shared {
     struct test_hub h;
-    _Atomic uint64_t sent[2], bytes_sent[2], answers, asked;
+    _Atomic uint64_t sent[2], bytes_sent[2], answers, asked, finished;
     uint64_t got[2], bytes_got[2]; /* under the endpoint's lock: handlers run inside it */
+    _Atomic int working;
     unsigned messages;
 };
 
@@ -101,6 +102,15 @@ static void *work(void *arg)
             break;
         }
     }
+    /* Somebody must go on taking in: the others may wait for room. */
+    atomic_fetch_sub(&w->working, 1);
+    while (atomic_load(&w->working) > 0) {
+        int64_t status = rnl_wait(ep, 1000000);
+        TEST_MUST(status >= 0 || status == RNL_TIMED_OUT);
+    }
+    atomic_fetch_add(&w->finished, 1);
+    while (atomic_load(&w->finished) < 2 * THREADS) /* the others may wait for room here */
+        TEST_MUST(rnl_extract(ep, SIZE_MAX) >= 0);
     return NULL;
 }
 
@@ -112,6 +122,7 @@ static void four_threads_share_an_endpoint(void **state)
     const struct rnl_options opt = {.flags = RNL_SHARED};
     assert_non_null(w);
     w->messages = 4000 / test_slowness();
+    atomic_store(&w->working, 2 * THREADS);
     test_hub_open(&w->h, 2, &opt);
     for (unsigned i = 0; i < 2; i++) {
         assert_int_equal(rnl_handler_stream(w->h.ep[i], NOTE, note, w), NOTE);

@@ -93,7 +93,7 @@ static void connect_all(struct joiner *j)
     j->word = calloc(env->size, sizeof *j->word);
     for (uint32_t i = 0; i < env->size; i++) {
         int segment;
-        void *at;
+        void *at = NULL;
         if (i == env->rank)
             continue;
         int r = env->ops->segment_open(env, i, 65536, &segment);

@@ -240,8 +240,11 @@ static void a_message_that_a_suspended_handler_sends_is_the_handlers_to_end(void
     assert_int_equal(rnl_piece(s, test_pattern(1, 300), 300), 0);
     assert_int_equal(rnl_end(s), 0);
     w.h.ep[1] = NULL;
+    rnl_hub *hub = w.h.hub;
+    w.h.hub = NULL; /* the thread still uses it */
     assert_int_equal(test_hub_close(&w.h), 0);
     pthread_join(thread, &status);
+    rnl_hub_free(hub);
     assert_int_equal((intptr_t)status, 0);
     assert_int_equal(w.in.count, 1);
     assert_int_equal(w.in.got[0].n, 600);

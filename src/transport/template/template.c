@@ -147,8 +147,8 @@ static int template_fd(struct rnl_transport *t)
     return template_arm(t);
 }
 
-/* Decide: which timers run: held-back packets, retransmission below the contract, keep-alives. Time comes in as now_ns
- * only. */
+/* Decide: which timers run: held-back packets, retransmission below the contract, signs of life. Time comes in as
+ * now_ns only. */
 static uint64_t template_deadline(struct rnl_transport *t)
 {
     (void)t;

@@ -1,0 +1,643 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * FM 2.x as a job of one: what a process can say to itself. Programs of several processes are in tests/multi. */
+#include "runnel/fm.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "fm/child.h"
+#include "runnel/runnel.h"
+#include "support/must.h"
+#include "support/random.h"
+
+/* ---- the error handler ---- */
+
+static struct {
+    int count, status;
+    unsigned long peer;
+    char sentence[256];
+} told;
+
+static void note_error(int status, unsigned long peer, const char *sentence)
+{
+    told.count++;
+    told.status = status;
+    told.peer = peer;
+    snprintf(told.sentence, sizeof told.sentence, "%s", sentence);
+}
+
+#define TOLD(expected, ...)                                                         \
+    do {                                                                            \
+        const char *const words[] = {__VA_ARGS__};                                  \
+        assert_int_equal(told.count, 1);                                            \
+        assert_int_equal(told.status, expected);                                    \
+        for (size_t word = 0; word < sizeof words / sizeof *words; word++)          \
+            if (!strstr(told.sentence, words[word]))                                \
+                fail_msg("\"%s\" does not say \"%s\"", told.sentence, words[word]); \
+        told.count = 0;                                                             \
+    } while (0)
+
+static int set_up(void **state)
+{
+    (void)state;
+    unsetenv("RUNNEL_FD");
+    memset(&told, 0, sizeof told);
+    FM_set_parameter(FM_ERROR_HANDLER, note_error);
+    FM_initialize();
+    return told.count;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    told.count = 0;
+    FM_finalize();
+    return told.count;
+}
+
+/* ---- messages ---- */
+
+static struct {
+    int count, started, quit;
+    size_t piece, n; /* of the last message */
+    unsigned sender;
+    unsigned char buf[1 << 20];
+} in;
+
+/* Messages begin with their length. */
+static int sized(FM_stream *s, unsigned sender)
+{
+    uint32_t n;
+    in.started++;
+    FM_receive(&n, s, 4);
+    TEST_MUST(n <= sizeof in.buf);
+    memcpy(in.buf, &n, 4);
+    for (size_t at = 4; at < n;) {
+        size_t want = in.piece && in.piece < n - at ? in.piece : n - at;
+        FM_receive(in.buf + at, s, want);
+        at += want;
+    }
+    in.n = n;
+    in.sender = sender;
+    in.count++;
+    return in.quit ? FM_QUIT : FM_CONTINUE;
+}
+
+static void send_sized(unsigned long handler, uint32_t n, size_t piece, size_t bound)
+{
+    FM_stream *s = FM_begin_message(FM_nodeid, bound, handler);
+    TEST_MUST(s != NULL);
+    FM_send_piece(s, &n, 4);
+    for (size_t at = 4; at < n; at += piece)
+        FM_send_piece(s, test_pattern(n, at), piece < n - at ? piece : n - at);
+    FM_end_message(s);
+}
+
+static void clear(void)
+{
+    in.count = in.started = in.quit = 0;
+    in.piece = 0;
+}
+
+static void a_process_is_node_0_of_1_when_alone(void **state)
+{
+    (void)state;
+    assert_int_equal(FM_nodeid, 0);
+    assert_int_equal(FM_numnodes, 1);
+}
+
+static void pieces_are_independent_on_the_two_sides_and_lengths_upper_bounds(void **state)
+{
+    static const uint32_t lengths[] = {4, 5, 8, 48, 56, 57, 100, 4096, 50000, 262144};
+    static const size_t pieces[] = {1, 3, 56, 1000, 1 << 20};
+    (void)state;
+    unsigned long id = FM_register_handler(FM_ANY_ID, sized);
+    assert_int_equal(id, 1);
+    for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++) {
+        for (size_t p = 0; p < 5; p++) {
+            for (size_t more = 0; more < 2; more++) {
+                uint32_t n = lengths[l];
+                if (n / pieces[p] > 60000 || n / pieces[(p + 2) % 5] > 60000)
+                    continue;
+                clear();
+                in.piece = pieces[(p + 2) % 5];
+                send_sized(id, n, pieces[p], n + more * 777);
+                assert_int_equal(FM_extract(~0ul), n);
+                assert_int_equal(in.count, 1);
+                assert_int_equal(in.n, n);
+                assert_int_equal(in.sender, 0);
+                assert_memory_equal(in.buf + 4, test_pattern(n, 4), n - 4);
+            }
+        }
+    }
+    assert_int_equal(told.count, 0);
+}
+
+static int other_handler(FM_stream *s, unsigned sender)
+{
+    (void)s, (void)sender;
+    in.started += 100;
+    return FM_CONTINUE;
+}
+
+static void handlers_are_numbered_from_1_up_and_replaced(void **state)
+{
+    (void)state;
+    assert_int_equal(FM_register_handler(2, sized), 2);
+    assert_int_equal(FM_register_handler(FM_ANY_ID, sized), 1);
+    assert_int_equal(FM_register_handler(FM_ANY_ID, sized), 3);
+    assert_int_equal(FM_register_handler(0, sized), 0);
+    clear();
+    assert_int_equal(FM_register_handler(2, other_handler), 2); /* replaces */
+    send_sized(2, 8, 8, 8);
+    send_sized(1, 8, 8, 8);
+    assert_int_equal(FM_extract(~0ul), 16);
+    assert_int_equal(in.started, 101);
+    assert_int_equal(told.count, 0);
+    assert_int_equal(FM_register_handler(1024, sized), FM_ANY_ID);
+    TOLD(RNL_ERR_HANDLER, "1024");
+    assert_int_equal(FM_register_handler(1ul << 40, sized), FM_ANY_ID);
+    TOLD(RNL_ERR_HANDLER, "outside");
+    assert_int_equal(FM_register_handler(5, NULL), FM_ANY_ID);
+    TOLD(RNL_ERR_ARG, "NULL");
+}
+
+static void a_message_waits_for_a_late_handler(void **state)
+{
+    (void)state;
+    clear();
+    send_sized(40, 100, 100, 100);
+    send_sized(40, 8, 100, 8);
+    for (unsigned i = 0; i < 5; i++)
+        assert_int_equal(FM_extract(~0ul), 0);
+    assert_int_equal(FM_register_handler(40, sized), 40);
+    assert_int_equal(FM_extract(~0ul), 108);
+    assert_int_equal(in.count, 2);
+}
+
+/* ---- half a message, and the answer to that half ---- */
+
+static struct {
+    int answers;
+    unsigned long handler;
+} dialogue;
+
+static int answered(FM_stream *s, unsigned sender)
+{
+    int x;
+    (void)sender;
+    FM_receive(&x, s, sizeof x);
+    TEST_MUST(x == 42 + dialogue.answers);
+    dialogue.answers++;
+    return FM_CONTINUE;
+}
+
+static int asks_back(FM_stream *s, unsigned sender)
+{
+    char half[500];
+    for (int i = 0; i < 2; i++) {
+        FM_receive(half, s, sizeof half);
+        TEST_MUST(memcmp(half, test_pattern(9, (size_t)i * sizeof half), sizeof half) == 0);
+        int x = 42 + i;
+        FM_stream *back = FM_begin_message(sender, sizeof x, dialogue.handler);
+        if (back == NULL) /* the message to ourselves that we handle is open: to that peer nothing can be begun */
+            return FM_CONTINUE;
+        FM_send_piece(back, &x, sizeof x);
+        FM_end_message(back);
+    }
+    in.count++;
+    return FM_CONTINUE;
+}
+
+static void a_handler_starts_on_the_first_half(void **state)
+{
+    (void)state;
+    for (size_t first = 4; first <= 1000; first += 332) {
+        clear();
+        unsigned long id = FM_register_handler(1, sized);
+        uint32_t n = 2000;
+        FM_stream *s = FM_begin_message(0, n, id);
+        assert_non_null(s);
+        FM_send_piece(s, &n, 4);
+        FM_send_piece(s, test_pattern(n, 4), first - 4);
+        for (unsigned i = 0; i < 3; i++)
+            assert_int_equal(FM_extract(~0ul), i == 0 ? first : 0);
+        assert_int_equal(in.started, 1);
+        assert_int_equal(in.count, 0);
+        FM_send_piece(s, test_pattern(n, first), n - first);
+        FM_end_message(s);
+        assert_int_equal(FM_extract(~0ul), n - first);
+        assert_int_equal(in.count, 1);
+        assert_memory_equal(in.buf + 4, test_pattern(n, 4), n - 4);
+    }
+}
+
+static void begin_in_a_handler_says_null_while_a_message_to_that_peer_is_open(void **state)
+{
+    (void)state;
+    clear();
+    dialogue.answers = 0;
+    dialogue.handler = FM_register_handler(2, answered);
+    FM_register_handler(1, asks_back);
+    FM_stream *s = FM_begin_message(0, 1000, 1);
+    FM_send_piece(s, test_pattern(9, 0), 500);
+    assert_int_equal(FM_extract(~0ul), 500); /* the handler gave up: the queue to us is held by the program */
+    FM_send_piece(s, test_pattern(9, 500), 500);
+    FM_end_message(s);
+    assert_int_equal(FM_extract(~0ul), 500);
+    assert_int_equal(in.count, 0);
+    s = FM_begin_message(0, 1000, 1); /* whole: nothing is open then */
+    FM_send_piece(s, test_pattern(9, 0), 1000);
+    FM_end_message(s);
+    assert_int_equal(FM_extract(~0ul), 1000);
+    assert_int_equal(FM_extract(~0ul), 8);
+    assert_int_equal(in.count, 1);
+    assert_int_equal(dialogue.answers, 2);
+    assert_int_equal(told.count, 0);
+}
+
+/* ---- extract ---- */
+
+static void extract_is_limited_in_bytes_and_by_quit(void **state)
+{
+    (void)state;
+    unsigned long id = FM_register_handler(1, sized);
+    clear();
+    for (unsigned i = 0; i < 6; i++)
+        send_sized(id, 40, 40, 40);
+    assert_int_equal(FM_extract(0), 0);
+    assert_int_equal(in.count, 0);
+    assert_int_equal(FM_extract(1), 40);
+    assert_int_equal(FM_extract(41), 80);
+    assert_int_equal(in.count, 3);
+    in.quit = 1;
+    assert_int_equal(FM_extract(~0ul), 40);
+    assert_int_equal(FM_extract(~0ul), 40);
+    in.quit = 0;
+    assert_int_equal(FM_extract(~0ul), 40);
+    assert_int_equal(FM_extract(~0ul), 0);
+    assert_int_equal(in.count, 6);
+}
+
+static int again(FM_stream *s, unsigned sender)
+{
+    FM_stream *t;
+    (void)s;
+    in.count++;
+    if (in.n == 0)
+        return FM_CONTINUE;
+    in.n--;
+    t = FM_begin_message(sender, 8, 1);
+    TEST_MUST(t != NULL);
+    FM_send_piece(t, "12345678", 8);
+    FM_end_message(t);
+    return FM_CONTINUE;
+}
+
+static void extract_stops_at_what_was_there(void **state)
+{
+    (void)state;
+    FM_register_handler(1, again);
+    clear();
+    in.n = 7;
+    FM_stream *s = FM_begin_message(0, 8, 1);
+    FM_send_piece(s, "12345678", 8);
+    FM_end_message(s);
+    for (int i = 1; i <= 8; i++) {
+        assert_int_equal(FM_extract(~0ul), 8);
+        assert_int_equal(in.count, i);
+    }
+    assert_int_equal(FM_extract(~0ul), 0);
+}
+
+static int extracts_inside(FM_stream *s, unsigned sender)
+{
+    (void)s, (void)sender;
+    TEST_MUST(FM_extract(~0ul) == 0);
+    TEST_MUST(told.count == 1 && told.status == RNL_ERR_CONTEXT);
+    TEST_MUST(FM_wait(0) == 0);
+    TEST_MUST(told.count == 2 && told.status == RNL_ERR_CONTEXT);
+    FM_finalize();
+    TEST_MUST(told.count == 3 && told.status == RNL_ERR_CONTEXT);
+    told.count = 0;
+    in.count++;
+    return FM_CONTINUE;
+}
+
+static void no_extract_inside_a_handler(void **state)
+{
+    (void)state;
+    clear();
+    FM_register_handler(1, extracts_inside);
+    FM_stream *s = FM_begin_message(0, 8, 1);
+    FM_send_piece(s, "12345678", 8);
+    FM_end_message(s);
+    assert_int_equal(FM_extract(~0ul), 8);
+    assert_int_equal(in.count, 1);
+    assert_int_equal(FM_nodeid, 0); /* still open */
+}
+
+static void waiting_and_the_descriptor(void **state)
+{
+    (void)state;
+    unsigned long id = FM_register_handler(1, sized);
+    uint64_t then = test_now_ns();
+    assert_int_equal(FM_wait(20000), 0);
+    assert_true(test_now_ns() - then >= 20000000);
+    clear();
+    send_sized(id, 40, 40, 40);
+    assert_int_equal(FM_wait(-1), 40);
+    int fd = FM_fd();
+    assert_true(fd >= 0);
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    for (unsigned i = 0; i < 10 && poll(&p, 1, 0); i++)
+        assert_int_equal(FM_extract(~0ul), 0);
+    assert_int_equal(poll(&p, 1, 0), 0);
+    send_sized(id, 40, 40, 40);
+    assert_int_equal(poll(&p, 1, 1000), 1);
+    assert_int_equal(FM_extract(~0ul), 40);
+    for (unsigned i = 0; i < 10 && poll(&p, 1, 0); i++)
+        assert_int_equal(FM_extract(~0ul), 0);
+    assert_int_equal(poll(&p, 1, 0), 0);
+    assert_int_equal(told.count, 0);
+}
+
+/* ---- errors ---- */
+
+static int past_the_end(FM_stream *s, unsigned sender)
+{
+    char buf[10];
+    (void)sender;
+    memset(buf, 'x', sizeof buf);
+    in.started++;
+    FM_receive(buf, s, 10);
+    for (int i = 0; i < 10; i++)
+        TEST_MUST(buf[i] == 0);
+    in.count++;
+    return FM_CONTINUE;
+}
+
+static void receiving_past_the_end_is_told_and_gives_zeros(void **state)
+{
+    (void)state;
+    FM_register_handler(1, past_the_end);
+    for (size_t bound = 8; bound <= 2000; bound += 1992) {
+        clear();
+        FM_stream *s = FM_begin_message(0, bound, 1);
+        FM_send_piece(s, "12345678", 8);
+        if (bound > 8)
+            assert_int_equal(FM_extract(~0ul), 8);
+        FM_end_message(s);
+        assert_int_equal(FM_extract(~0ul), bound > 8 ? 0 : 8);
+        assert_int_equal(in.started, 1);
+        TOLD(RNL_ERR_PAST_END, "10 bytes");
+        assert_int_equal(told.peer, 0);
+        assert_int_equal(in.count, 1);
+    }
+    clear();
+    FM_register_handler(1, sized); /* messages behind it are fine */
+    send_sized(1, 100, 100, 100);
+    assert_int_equal(FM_extract(~0ul), 100);
+    assert_int_equal(in.count, 1);
+}
+
+static void wrong_sends_are_told(void **state)
+{
+    (void)state;
+    FM_register_handler(1, sized);
+    assert_null(FM_begin_message(1, 8, 1));
+    TOLD(RNL_ERR_RANK, "rank 1");
+    assert_int_equal(told.peer, 1);
+    assert_null(FM_begin_message(1ul << 33, 8, 1));
+    TOLD(RNL_ERR_RANK, "rank");
+    assert_null(FM_begin_message(0, 8, 65536));
+    TOLD(RNL_ERR_HANDLER, "65536");
+    FM_stream *s = FM_begin_message(0, 8, 1);
+    uint32_t n = 8;
+    FM_send_piece(s, &n, 4);
+    FM_send_piece(s, "12345", 5);
+    TOLD(RNL_ERR_PAST_END, "5 bytes");
+    FM_send_piece(s, "1234", 4);
+    FM_end_message(s);
+    clear();
+    assert_int_equal(FM_extract(~0ul), 8);
+    assert_int_equal(in.count, 1);
+    assert_null(FM_begin_message(~0ul, 8, 1)); /* a dest that no cast makes valid */
+    TOLD(RNL_ERR_RANK, "rank");
+}
+
+static void parameters_are_checked(void **state)
+{
+    (void)state;
+    FM_set_parameter(FM_MAX_HANDLERS, 5);
+    TOLD(RNL_ERR_ARG, "FM_MAX_HANDLERS", "before FM_initialize");
+    FM_set_parameter(FM_THREADS, 1);
+    TOLD(RNL_ERR_ARG, "FM_THREADS");
+    FM_set_parameter(FM_KEY_NAME, "x");
+    TOLD(RNL_ERR_ARG, "FM_KEY_NAME");
+    FM_set_parameter(12345, 1);
+    TOLD(RNL_ERR_ARG, "12345");
+    FM_set_parameter(FM_GRM_NAME, "manager"); /* accepted, unused */
+    FM_set_parameter(FM_GRM_PORT, 1);
+    FM_set_parameter(FM_CM_PORT, 1);
+    FM_set_parameter(FM_QUIET, 0);
+    FM_reallocate_credit();
+    assert_int_equal(told.count, 0);
+    FM_initialize();
+    TOLD(RNL_ERR_CONTEXT, "twice");
+}
+
+static void finalize_drops_what_nobody_handles_and_tells(void **state)
+{
+    (void)state;
+    set_up(NULL);
+    FM_register_handler(1, sized);
+    clear();
+    send_sized(33, 8, 8, 8);
+    send_sized(33, 5000, 5000, 5000);
+    send_sized(1, 8, 8, 8); /* behind them */
+    FM_finalize();
+    TOLD(RNL_ERR_HANDLER, "2 messages", "33");
+    assert_int_equal(in.count, 1);
+}
+
+static void finalize_runs_handlers_and_initialize_may_follow(void **state)
+{
+    (void)state;
+    FM_set_parameter(FM_MAX_HANDLERS, 3);
+    FM_set_parameter(FM_KEY_NAME, "test");
+    for (unsigned round = 0; round < 3; round++) {
+        set_up(NULL);
+        assert_int_equal(FM_register_handler(FM_ANY_ID, again), 1); /* a fresh table */
+        assert_int_equal(FM_register_handler(FM_ANY_ID, again), 2);
+        assert_int_equal(FM_register_handler(FM_ANY_ID, again), FM_ANY_ID);
+        TOLD(RNL_ERR_HANDLER, "3");
+        clear();
+        in.n = 100;
+        FM_stream *s = FM_begin_message(0, 8, 1);
+        FM_send_piece(s, "12345678", 8);
+        FM_end_message(s);
+        FM_finalize();
+        assert_int_equal(in.count, 101);
+        assert_int_equal(told.count, 0);
+    }
+    FM_set_parameter(FM_MAX_HANDLERS, 0);
+    TOLD(RNL_ERR_ARG, "0", "1 to 65536");
+    FM_set_parameter(FM_MAX_HANDLERS, 65537);
+    TOLD(RNL_ERR_ARG, "65537");
+    FM_set_parameter(FM_MAX_HANDLERS, 1024);
+    FM_set_parameter(FM_KEY_NAME, (const char *)NULL);
+}
+
+/* ---- without an error handler ---- */
+
+static void too_early(void)
+{
+    FM_set_parameter(FM_ERROR_HANDLER, (FM_error *)NULL);
+    FM_extract(~0ul);
+}
+
+static void wrong_rank(void)
+{
+    FM_set_parameter(FM_ERROR_HANDLER, (FM_error *)NULL);
+    FM_initialize();
+    FM_register_handler(1, sized);
+    FM_begin_message(7, 8, 1);
+}
+
+static void wrong_rank_quietly(void)
+{
+    FM_set_parameter(FM_QUIET, 1);
+    wrong_rank();
+}
+
+static void wrong_inside_a_handler(void)
+{
+    FM_set_parameter(FM_ERROR_HANDLER, (FM_error *)NULL);
+    FM_initialize();
+    FM_register_handler(1, past_the_end);
+    FM_stream *s = FM_begin_message(0, 2000, 1);
+    FM_send_piece(s, "1234", 4);
+    FM_extract(~0ul);
+    FM_end_message(s);
+    FM_extract(~0ul);
+}
+
+static void after_finalize(void)
+{
+    FM_set_parameter(FM_ERROR_HANDLER, (FM_error *)NULL);
+    FM_initialize();
+    FM_finalize();
+    FM_finalize();
+}
+
+static void good(void)
+{
+    FM_set_parameter(FM_ERROR_HANDLER, (FM_error *)NULL);
+    FM_initialize();
+    FM_finalize();
+}
+
+static void the_default_explains_and_ends_with_status_70(void **state)
+{
+    (void)state;
+    struct child_end e = in_child(good);
+    assert_int_equal(e.status, 0);
+    assert_string_equal(e.said, "");
+    e = in_child(too_early);
+    assert_int_equal(e.status, 70);
+    assert_non_null(strstr(e.said, "FM_initialize"));
+    e = in_child(wrong_rank);
+    assert_int_equal(e.status, 70);
+    assert_non_null(strstr(e.said, "rank 7"));
+    assert_non_null(strstr(e.said, "RNL_ERR_RANK"));
+    e = in_child(wrong_rank_quietly); /* FM_QUIET is for when it goes on */
+    assert_int_equal(e.status, 70);
+    assert_non_null(strstr(e.said, "rank 7"));
+    e = in_child(wrong_inside_a_handler);
+    assert_int_equal(e.status, 70);
+    assert_non_null(strstr(e.said, "RNL_ERR_PAST_END"));
+    e = in_child(after_finalize);
+    assert_int_equal(e.status, 70);
+}
+
+/* ---- threads ---- */
+
+enum { THREADS = 4, EACH = 3000 };
+static unsigned long counted;
+
+static int count(FM_stream *s, unsigned sender)
+{
+    uint64_t x;
+    (void)sender;
+    FM_receive(&x, s, 8);
+    counted += x;
+    return FM_CONTINUE;
+}
+
+static void *chatter(void *arg)
+{
+    uint64_t one = 1;
+    (void)arg;
+    for (unsigned i = 0; i < EACH / test_slowness(); i++) {
+        FM_stream *s;
+        while ((s = FM_begin_message(0, 8, 1)) == NULL) /* another thread holds the queue */
+            FM_extract(~0ul);
+        FM_send_piece(s, &one, 8);
+        FM_end_message(s);
+        if (i % 7 == 0)
+            FM_extract(100);
+    }
+    return NULL;
+}
+
+static void with_fm_threads_any_thread_may_call(void **state)
+{
+    (void)state;
+    pthread_t t[THREADS];
+    FM_set_parameter(FM_THREADS, 1);
+    set_up(NULL);
+    counted = 0;
+    FM_register_handler(1, count);
+    for (unsigned i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&t[i], NULL, chatter, NULL), 0);
+    for (unsigned i = 0; i < THREADS; i++)
+        pthread_join(t[i], NULL);
+    FM_finalize();
+    assert_int_equal(counted, THREADS * (EACH / test_slowness()));
+    assert_int_equal(told.count, 0);
+    FM_set_parameter(FM_THREADS, 0);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_process_is_node_0_of_1_when_alone),
+        TEST(pieces_are_independent_on_the_two_sides_and_lengths_upper_bounds),
+        TEST(handlers_are_numbered_from_1_up_and_replaced),
+        TEST(a_message_waits_for_a_late_handler),
+        TEST(a_handler_starts_on_the_first_half),
+        TEST(begin_in_a_handler_says_null_while_a_message_to_that_peer_is_open),
+        TEST(extract_is_limited_in_bytes_and_by_quit),
+        TEST(extract_stops_at_what_was_there),
+        TEST(no_extract_inside_a_handler),
+        TEST(waiting_and_the_descriptor),
+        TEST(receiving_past_the_end_is_told_and_gives_zeros),
+        TEST(wrong_sends_are_told),
+        TEST(parameters_are_checked),
+        cmocka_unit_test(finalize_drops_what_nobody_handles_and_tells),
+        cmocka_unit_test(finalize_runs_handlers_and_initialize_may_follow),
+        cmocka_unit_test(the_default_explains_and_ends_with_status_70),
+        cmocka_unit_test(with_fm_threads_any_thread_may_call),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
