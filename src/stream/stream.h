@@ -157,7 +157,7 @@ RNL_INLINE struct rnl_stream *rnl_stream_begin_short(struct rnl_endpoint *ep, un
 RNL_INLINE int rnl_stream_piece_short(struct rnl_stream *s, const void *buf, size_t n)
 {
     struct rnl_endpoint *ep = s->ep;
-    if (RNL_UNLIKELY(!ep || ep->open_short != s || n > (size_t)(s->end - s->at)))
+    if (RNL_UNLIKELY(!ep || ep->open != RNL_EP_OPEN || ep->open_short != s || n > (size_t)(s->end - s->at)))
         return 0;
     rnl_copy_short(s->at, buf, n);
     s->at += n;
@@ -167,7 +167,7 @@ RNL_INLINE int rnl_stream_piece_short(struct rnl_stream *s, const void *buf, siz
 RNL_INLINE int rnl_stream_end_short(struct rnl_stream *s)
 {
     struct rnl_endpoint *ep = s->ep;
-    if (RNL_UNLIKELY(!ep || ep->open_short != s || s->at != s->end || s->conn->shut))
+    if (RNL_UNLIKELY(!ep || ep->open != RNL_EP_OPEN || ep->open_short != s || s->at != s->end || s->conn->shut))
         return 0;
     ep->open_short = NULL;
     rnl_stream_publish(ep, s->conn, 0, s->key & RNL_HEAD_KEY_MASK, (int)(s->key & 1), 0);

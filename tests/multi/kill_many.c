@@ -21,7 +21,7 @@
 enum { RANKS_MOST = 6, TIMES_MAX = 1 << 18, JOB_LIMIT_S = FM_SANITIZED ? 90 : 20 };
 /* A sleeper whom nobody wakes looks by itself every 100 ms: its median would be 50. */
 enum { MEDIAN_BOUND_MS = FM_SANITIZED ? 1000 : 100, ASLEEP_BOUND_MS = FM_SANITIZED ? 1000 : 40 };
-enum { WORST_BOUND_MS = FM_SANITIZED ? 20000 : 3000, FEW = 20 };
+enum { WORST_BOUND_MS = FM_SANITIZED ? 20000 : 3000, FEW = 20, PROGRESS = 1000 };
 
 enum mode { TRAFFIC, WAIT, POLL, SEND, STUCK, HALF, MODES };
 static const char *const mode_names[] = {"traffic", "wait", "poll", "send", "stuck", "half"};
@@ -341,6 +341,7 @@ int main(int argc, char **argv)
     uint64_t seconds = argc > 2 ? strtoull(argv[2], NULL, 0) : 60, began_ns = check_now_ns();
     random_state = argc > 3 ? strtoull(argv[3], NULL, 0) : began_ns;
     setvbuf(stdout, NULL, _IOLBF, 0);
+    unsigned shown = 0;
     int only = -1;
     for (int m = 0; argc > 4 && m < MODES; m++)
         only = strcmp(argv[4], mode_names[m]) == 0 ? m : only;
@@ -358,6 +359,10 @@ int main(int argc, char **argv)
         launchers += shoot == 2;
         by_default += !keep_going;
         run_job(ranks, mode, keep_going, shoot);
+        if (kills / PROGRESS > shown) {
+            shown = kills / PROGRESS;
+            printf("# %u of %u\n", kills, wanted);
+        }
     }
     rmdir(tmp);
     printf("# %u processes killed in %u jobs in %.1f s: %u while it started, %u stopped before, %u launchers, %u jobs "

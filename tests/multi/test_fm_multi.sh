@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# FM programs of several processes: what the interface promises, and what waiting costs. Each case has a deadline; prints "ok - name" or
-# "not ok - name". The programs check every byte themselves. Finds the build in $RUNNEL_BUILD and the command in $RUNNEL.
+# FM programs of several processes: what the interface promises, and what waiting costs. Each case has a deadline; prints
+# "ok - name" or "not ok - name". The programs check every byte themselves. Finds the build in $RUNNEL_BUILD and the
+# command in $RUNNEL.
 set -u
 build=${RUNNEL_BUILD:?the build directory}
 runnel=${RUNNEL:?the runnel command}

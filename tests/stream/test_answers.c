@@ -377,7 +377,7 @@ static void a_kept_message_stays_after_its_handler(void **state)
     assert_int_equal(rnl_get_counters(f->b)->kept_bytes, 0);
 }
 
-/* How many messages of 1000 bytes go to b while it does not look, which it does before and after. */
+/* How many messages of 10,000 bytes go to b while it does not look, which it does before and after. */
 static unsigned capacity(struct fixture *f)
 {
     unsigned n = 0;
@@ -385,7 +385,7 @@ static unsigned capacity(struct fixture *f)
         drain(f->b);
         (void)!rnl_wait(f->b, 1000000); /* lets it say what it can say */
     }
-    while (post_card(f->a, 1, NOTE, test_pattern(1, 0), 1000) == 0)
+    while (post_card(f->a, 1, NOTE, test_pattern(1, 0), 10000) == 0)
         TEST_MUST(++n < 10000);
     drain(f->b);
     return n;
@@ -406,26 +406,31 @@ static void keeping_withholds_credit_until_it_is_freed_and_the_budget_is_hard(vo
     assert_int_equal(l.receive_budget, opt.receive_budget);
     capacity(f);
     unsigned at_first = capacity(f);
-    assert_in_range(at_first, 100, (1 << 20) / 1000);
-    /* half of what may be outstanding is kept: that much less may be */
-    for (unsigned i = 0; i < 16; i++) {
-        assert_int_equal(post_card(f->a, 1, KEEP, test_pattern(i, 0), at_first / 2 * 1000 / 16), 0);
+    assert_in_range(at_first, 20, 30); /* the grant is what stops them, not the lines of the ring */
+    for (unsigned i = 0; i < at_first / 2; i++) {
+        assert_int_equal(post_card(f->a, 1, KEEP, test_pattern(i, 0), 10000), 0);
         drain(f->b);
     }
-    assert_int_equal(f->keeps, 16);
-    assert_in_range(capacity(f), at_first / 2 - 16, at_first / 2 + 16);
+    assert_int_equal(f->keeps, at_first / 2);
+    assert_in_range(capacity(f), at_first - at_first / 2 - 2, at_first - at_first / 2 + 2);
     /* a keep that would go too far is refused; so nothing ever stops for good */
     for (unsigned i = 0; i < 200; i++) {
-        if (post_card(f->a, 1, KEEP, test_pattern(i, 0), at_first / 2 * 1000 / 16) == 0)
+        if (post_card(f->a, 1, KEEP, test_pattern(i, 0), 10000) == 0)
             drain(f->b);
-        assert_true(rnl_get_counters(f->b)->kept_bytes <= l.receive_budget / 2);
+        (void)!rnl_wait(f->b, 0);
+        assert_true(rnl_get_counters(f->b)->kept_bytes <= l.receive_budget / 4);
     }
-    assert_true(f->fail_keeps > 100);
-    assert_true(capacity(f) >= 2);
+    assert_true(f->fail_keeps > 0);
+    for (unsigned i = 0; i < 3000 && f->in.count < 100; i++) {
+        (void)!post_card(f->a, 1, NOTE, test_pattern(1, 0), 1000);
+        drain(f->b);
+        (void)!rnl_wait(f->b, 0);
+    }
+    assert_true(f->in.count >= 100);
     for (unsigned i = 0; i < f->keeps; i++) {
         size_t n;
         assert_non_null(rnl_kept_data(f->kept[i], &n, NULL));
-        if (i < 16)
+        if (i < at_first / 2)
             assert_memory_equal(rnl_kept_data(f->kept[i], &n, NULL), test_pattern(i, 0), n);
     }
     while (f->keeps)
