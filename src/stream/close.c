@@ -73,6 +73,8 @@ static int quiesce(struct rnl_endpoint *ep)
             w.polls = w.yields = 0;
             continue;
         }
+        if (ep->close_done || ep->job_gone)
+            break;
         if (idle(ep)) {
             uint64_t now = activity(ep);
             if (ep->close_asked || wave == UINT64_MAX || now != told) {

@@ -10,7 +10,7 @@
 
 #include "base/copy.h"
 
-enum { FULL_BEFORE_GROW = 2, PIECE_MIN = 4096 /* of a chunk, where the grant is smaller than a chunk */ };
+enum { FULL_BEFORE_GROW = 2, PIECE_MIN = 2048 /* of a chunk, where the grant is smaller than a chunk */ };
 
 /* ---- short messages ---- */
 
@@ -147,6 +147,15 @@ static int open_chunk(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl
     return open_extent(ep, conn, s, (uint32_t)fits);
 }
 
+static int too_long(size_t bound)
+{
+    return rnl_fail(RNL_ERR_TOO_LONG,
+                    "a message of up to %zu bytes cannot be reserved at once: inside a handler or with "
+                    "RNL_NO_WAIT the limit is %d; "
+                    "send it from outside, or rnl_post it",
+                    bound, RNL_RESERVE_MAX);
+}
+
 int rnl_stream_try_begin(struct rnl_endpoint *ep, struct rnl_conn *conn, const struct rnl_begin *b, int no_wait,
                          struct rnl_stream **out)
 {
@@ -162,11 +171,7 @@ int rnl_stream_try_begin(struct rnl_endpoint *ep, struct rnl_conn *conn, const s
         status = try_short(ep, conn, s, b);
     } else if (b->bound <= RNL_EXTENT_BOUND || no_wait) {
         if (b->bound > RNL_RESERVE_MAX)
-            return rnl_fail(RNL_ERR_TOO_LONG,
-                            "a message of up to %zu bytes cannot be reserved at once: inside a handler or with "
-                            "RNL_NO_WAIT the limit is %d; "
-                            "send it from outside, or rnl_post it",
-                            b->bound, RNL_RESERVE_MAX);
+            return too_long(b->bound);
         status = open_extent(ep, conn, s, (uint32_t)b->bound);
         if (status == 0)
             s->state = RNL_STREAM_EXTENT;
@@ -265,6 +270,8 @@ int rnl_stream_begin(struct rnl_endpoint *ep, const struct rnl_begin *b, struct 
         rnl_ep_news(ep);
         rnl_stream_flush(ep);
     }
+    if (no_wait && b->bound > RNL_RESERVE_MAX)
+        return too_long(b->bound);
     status = rnl_ep_connect(ep, b->peer, &conn);
     if (status < 0)
         return status;
@@ -489,6 +496,8 @@ static void closed(struct rnl_stream *s)
     s->conn->shut &= (uint8_t)~RNL_SHUT_STREAM;
     if (--s->ep->open_streams == 0) /* lengthened before */
         s->ep->open_short = NULL;
+    if (s->conn->post_first && s->ep->fd_armed)
+        rnl_ep_busy(s->ep); /* what was queued behind it can go */
 }
 
 static void end_short(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_stream *s)
