@@ -115,6 +115,7 @@ int rnl_ep_connect(struct rnl_endpoint *ep, uint32_t rank, struct rnl_conn **out
     ep->c->connects++;
     if (ep->fd_armed) /* this ring too announces itself */
         atomic_store_explicit(&conn->pair.mine->armed, RNL_ARMED_LINES, memory_order_relaxed);
+    rnl_ep_tell(ep, conn); /* what was granted: it may wait for that already */
     *out = conn;
     return 0;
 }

@@ -596,6 +596,12 @@ static void flush_short(struct rnl_endpoint *ep, struct rnl_conn *conn, struct r
         s->base = base, s->at = at, s->end = end; /* no room yet: the next call tries again */
         return;
     }
+    if (!spare_line(ep, conn,
+                    &conn->pair.tx[0])) { /* the extent took the last of the grant: its end would find no line */
+        rnl_tx_bulk_take(&conn->pair.tx[0], s->start);
+        s->base = base, s->at = at, s->end = end;
+        return;
+    }
     s->state = RNL_STREAM_EXTENT;
     memcpy(s->at, bytes, n);
     s->at += n;

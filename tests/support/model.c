@@ -80,6 +80,14 @@ static int watch(pid_t pid, struct page *page, int hang_s)
     }
 }
 
+/* cmocka catches what must end a child. */
+static void die_as_usual(void)
+{
+    static const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        signal(signals[i], SIG_DFL);
+}
+
 static void worker(const struct test_model *m, struct page *page, uint64_t first, uint64_t last, double until)
 {
     struct test_op *ops = calloc(m->max_ops, sizeof *ops);
@@ -102,6 +110,7 @@ static int fails(const struct test_model *m, struct page *page, uint64_t seed, c
     fflush(NULL);
     pid_t pid = fork();
     if (pid == 0) {
+        die_as_usual();
         int null = quiet ? open("/dev/null", O_WRONLY) : -1;
         if (null >= 0) {
             dup2(null, STDOUT_FILENO);
@@ -219,6 +228,7 @@ int test_model_check(const struct test_model *m)
         struct test_op *ops = calloc(m->max_ops, sizeof *ops);
         if (!ops)
             abort();
+        die_as_usual();
         int failed = m->run(only, ops, generate(m, only, ops), &page->why);
         printf("%s: seed %llu: %s\n", m->name, (unsigned long long)only, failed ? page->why.text : "good");
         free(ops);
@@ -226,8 +236,10 @@ int test_model_check(const struct test_model *m)
     }
     fflush(NULL);
     pid_t pid = fork();
-    if (pid == 0)
+    if (pid == 0) {
+        die_as_usual();
         worker(m, page, first, last, until);
+    }
     int failed = pid < 0 || watch(pid, page, HANG_S);
     if (failed)
         report(m, page, atomic_load(&page->seed));
