@@ -47,6 +47,8 @@ struct rnl_handler {
 };
 enum { RNL_HANDLER_DROP = 1 << 16 /* a suspended one is dropped when its peer dies, not resumed */ };
 
+enum { RNL_REFUSED_BYTES = 40 };
+
 /* The open message of one (peer, lane) and direction. stream/ alone works on it; it lives here so that a connection is
  * one object. */
 struct rnl_stream {
@@ -77,8 +79,10 @@ struct rnl_stream {
     unsigned char *want;
     size_t want_bytes;
     struct rnl_coro *coro;
-    struct rnl_handler h;  /* in: as it was when the message came */
-    int32_t ending;        /* what the handler returned */
+    struct rnl_handler h; /* in: as it was when the message came */
+    int32_t ending;       /* what the handler returned */
+    uint32_t head_bytes;  /* in, on a coroutine, answer > 0: its first bytes, should it be refused */
+    unsigned char head[RNL_REFUSED_BYTES];
     unsigned char *gather; /* in, GATHER: the collecting buffer; NULL = in place, or too_long */
     size_t gathered;
 };

@@ -10,7 +10,7 @@
 #include "base/copy.h"
 #include "stream/kept.h"
 
-enum { REFUSED_BYTES = 40, KEEP_FLOOR = RNL_GRANT_MIN / 2 /* units that kept messages never take from a peer */ };
+enum { KEEP_FLOOR = RNL_GRANT_MIN / 2 /* units that kept messages never take from a peer */ };
 
 /* ---- endings ---- */
 
@@ -23,9 +23,13 @@ static void refuse(struct rnl_endpoint *ep, struct rnl_stream *s, unsigned reaso
     if (!s->answer || s->answered || s->lane != 0)
         return;
     /* The message's first bytes go back with it if they still lie where they came. */
-    if (s->before == 0 && s->base) {
+    const unsigned char *head = s->base;
+    if (s->state == RNL_STREAM_INLINE) {
         size_t here = (size_t)(s->end - s->base);
-        r.bytes = here < REFUSED_BYTES ? (uint32_t)here : REFUSED_BYTES;
+        r.bytes = here < RNL_REFUSED_BYTES ? (uint32_t)here : RNL_REFUSED_BYTES;
+    } else { /* one that was suspended has given them back to the sender */
+        head = s->head;
+        r.bytes = s->head_bytes;
     }
     rnl_head key = rnl_head_key(RNL_LINE_REFUSED, s->handler, sizeof r + r.bytes);
     rnl_stream_close_line(ep, t);
@@ -34,7 +38,7 @@ static void refuse(struct rnl_endpoint *ep, struct rnl_stream *s, unsigned reaso
         return; /* cannot be: room was set aside before the handler ran */
     memcpy(at, &r, sizeof r);
     if (r.bytes)
-        memcpy(at + sizeof r, s->base, r.bytes);
+        memcpy(at + sizeof r, head, r.bytes);
     rnl_stream_publish(ep, conn, 1, key, fresh, 0);
     rnl_stream_close_uncounted(t);
     s->answered = 1;
@@ -86,6 +90,12 @@ int rnl_stream_start(struct rnl_endpoint *ep, struct rnl_stream *s, const struct
     uint32_t before = ep->in_handler;
     s->state = RNL_STREAM_RUNNING;
     s->h = *h;
+    s->head_bytes = 0;
+    if (s->answer) {
+        size_t here = (size_t)(s->end - s->at);
+        s->head_bytes = here < RNL_REFUSED_BYTES ? (uint32_t)here : RNL_REFUSED_BYTES;
+        memcpy(s->head, s->at, s->head_bytes);
+    }
     s->drop = (h->flags & RNL_HANDLER_DROP) != 0;
     ep->in_handler = 1u + s->lane;
     int status = rnl_coro_start(ep->coros, entry, s, &co);

@@ -77,12 +77,12 @@ RNL_INLINE int take_items(struct rnl_endpoint *ep, struct rnl_conn *conn, unsign
     struct rnl_rx *r = &conn->pair.rx[lane];
     struct rnl_stream *s = &conn->in[lane];
     unsigned len = RNL_HEAD_LEN(h), id = RNL_HEAD_HANDLER(h), first = r->n, i = first;
-    const unsigned char *at = r->ring[r->line & r->mask].payload + i * len;
     uint64_t bytes = t->bytes;
     if (RNL_UNLIKELY(n * len > RNL_LINE_PAYLOAD || s->state != RNL_STREAM_FREE)) {
         rnl_ep_broken(ep, conn, "items longer than their line, or inside another message");
         return 0;
     }
+    const unsigned char *at = r->ring[r->line & r->mask].payload + i * len;
     const struct rnl_handler *hd = handler_of(ep, id); /* an entry may be replaced meanwhile, never emptied */
     if (RNL_UNLIKELY(!hd)) {
         stick(ep, conn, lane, RNL_STUCK_HANDLER);

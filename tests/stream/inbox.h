@@ -76,20 +76,24 @@ static inline int inbox_stream(rnl_stream *s, unsigned peer, void *ctx)
     return b->ending;
 }
 
-/* Stream handler for messages that begin with their length (a uint32_t, itself included). */
+/* Stream handler for messages that begin with their length (a uint32_t, itself included). Many may run at once. */
 static inline int inbox_sized(rnl_stream *s, unsigned peer, void *ctx)
 {
     struct inbox *b = ctx;
     uint32_t n;
     b->started++;
     TEST_MUST(rnl_receive(s, &n, sizeof n) == 0);
-    inbox_room(b, n);
-    memcpy(b->buf, &n, sizeof n);
+    unsigned char *buf = malloc(n);
+    TEST_MUST(buf != NULL);
+    memcpy(buf, &n, sizeof n);
     for (size_t at = sizeof n; at < n;) {
         size_t want = b->piece && b->piece < n - at ? b->piece : n - at;
-        TEST_MUST(rnl_receive(s, b->buf + at, want) == 0);
+        TEST_MUST(rnl_receive(s, buf + at, want) == 0);
         at += want;
     }
+    inbox_room(b, n);
+    memcpy(b->buf, buf, n);
+    free(buf);
     inbox_note(b, peer, n);
     return b->ending;
 }

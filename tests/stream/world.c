@@ -262,20 +262,6 @@ static void answers(struct world *w, rnl_stream *s, const struct message *m, str
     WORLD_MUST(w, rnl_reply(s, handler, test_pattern(~m->id, 0), n) == RNL_ERR_CONTEXT);
 }
 
-static int keeps(struct world *w, rnl_stream *s, const struct message *m, unsigned rank, size_t at)
-{
-    rnl_kept *kept;
-    if (w->closing[rank] || w->keeps[rank] >= KEPT_MAX / 2) /* suspended ones may add to it */
-        return RNL_DONE;
-    int status = rnl_keep(s, &kept);
-    if (status == RNL_NO_ROOM)
-        return RNL_DONE;
-    WORLD_MUST(w, status == 0);
-    WORLD_MUST(w, w->keeps[rank] < KEPT_MAX);
-    w->keep[rank][w->keeps[rank]++] = (struct keep){kept, m->id, m->src, at, m->length - at};
-    return RNL_KEEP;
-}
-
 void world_free_kept(struct world *w, unsigned rank, unsigned which)
 {
     struct keep k = w->keep[rank][which];
@@ -288,6 +274,22 @@ void world_free_kept(struct world *w, unsigned rank, unsigned which)
     rnl_kept_free(k.kept);
     w->keep[rank][which] = w->keep[rank][--w->keeps[rank]];
     w->l.done++;
+}
+
+static int keeps(struct world *w, rnl_stream *s, const struct message *m, unsigned rank, size_t at)
+{
+    rnl_kept *kept;
+    if (w->closing[rank] || w->keeps[rank] >= KEPT_MAX / 2) /* suspended ones may add to it */
+        return RNL_DONE;
+    int status = rnl_keep(s, &kept);
+    if (status == RNL_NO_ROOM)
+        return RNL_DONE;
+    WORLD_MUST(w, status == 0);
+    WORLD_MUST(w, w->keeps[rank] < KEPT_MAX);
+    w->keep[rank][w->keeps[rank]++] = (struct keep){kept, m->id, m->src, at, m->length - at};
+    if (w->closing[rank]) /* it was suspended, and the program has freed its own already */
+        world_free_kept(w, rank, w->keeps[rank] - 1);
+    return RNL_KEEP;
 }
 
 static int stream_handler(rnl_stream *s, unsigned peer, void *ctx)
