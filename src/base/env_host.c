@@ -111,8 +111,8 @@ static void poll_facts(struct rnl_env_facts *facts)
     facts->fence_near = 0;
 #if HAVE_TSC
     if (__builtin_cpu_is("intel")) {
-        facts->pauses_near = 4;
-        facts->pauses_far = 4;
+        facts->pauses_near = 6;
+        facts->pauses_far = 6;
         facts->fence_near = 0;
     }
 #endif

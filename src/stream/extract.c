@@ -26,7 +26,7 @@ static RNL_NOINLINE void take_answers(struct rnl_endpoint *ep, struct rnl_conn *
     t->things += answers.things;
 }
 
-/* The commonest case, inlined: one short message for a stream handler. 0 = take it the general way. */
+/* The commonest case, inlined: one short message. 0 = take it the general way. */
 RNL_INLINE int take_lone(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_rx *r, rnl_head h,
                          struct rnl_taking *t)
 {
@@ -37,13 +37,21 @@ RNL_INLINE int take_lone(struct rnl_endpoint *ep, struct rnl_conn *conn, struct 
                      conn->rank == ep->rank))
         return 0;
     const struct rnl_handler *hd = &ep->handler[id];
-    if (RNL_UNLIKELY(!hd->stream || rnl_tx_acked(&conn->pair.tx[acklane], RNL_HEAD_ACK(h)) < 0))
+    if (RNL_UNLIKELY((!hd->stream && !hd->whole) || rnl_tx_acked(&conn->pair.tx[acklane], RNL_HEAD_ACK(h)) < 0))
         return 0;
     r->n = n; /* before the handler: what it sends says that this message was read */
     r->seen = h;
-    rnl_stream_setup(s, r->ring[r->line & r->mask].payload + (n - 1) * len, len, id, 0);
+    const unsigned char *at = r->ring[r->line & r->mask].payload + (n - 1) * len;
     uint32_t before = rnl_ep_handler_begins(ep, 0);
-    int ending = hd->stream(s, conn->rank, hd->ctx);
+    int ending;
+    if (RNL_LIKELY(hd->stream != NULL)) {
+        rnl_stream_setup(s, at, len, id, 0);
+        ending = hd->stream(s, conn->rank, hd->ctx);
+    } else {
+        unsigned char copy[RNL_LINE_PAYLOAD] __attribute__((aligned(16)));
+        rnl_copy_short(copy, at, len);
+        ending = hd->whole(copy, len, conn->rank, hd->ctx) == RNL_QUIT ? RNL_QUIT : RNL_DONE;
+    }
     rnl_ep_handler_ends(ep, 0, before);
     s->state = RNL_STREAM_FREE;
     ep->c->messages_received++;

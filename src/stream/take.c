@@ -98,7 +98,7 @@ RNL_INLINE int take_items(struct rnl_endpoint *ep, struct rnl_conn *conn, unsign
         } else {
             unsigned char copy[RNL_LINE_PAYLOAD] __attribute__((aligned(16)));
             rnl_copy_short(copy, at, len);
-            ending = hd->whole(copy, len, conn->rank, hd->ctx);
+            ending = hd->whole(copy, len, conn->rank, hd->ctx) == RNL_QUIT ? RNL_QUIT : RNL_DONE;
         }
         at += len;
         bytes += len;
