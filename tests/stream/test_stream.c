@@ -140,6 +140,30 @@ static void fewer_bytes_than_announced_are_fine(void **state)
     }
 }
 
+static void a_shorter_message_finds_its_place_in_a_ring_of_any_fill(void **state)
+{
+    (void)state;
+    for (unsigned fill = 180; fill < 240; fill++) { /* of 32 lines of 7 messages */
+        struct test_hub h;
+        struct inbox in = {0};
+        rnl_stream *s;
+        unsigned sent = 0;
+        test_hub_open(&h, 2, NULL);
+        assert_int_equal(rnl_handler_stream(h.ep[1], NOTE, inbox_stream, &in), NOTE);
+        while (sent < fill && post_card(h.ep[0], 1, NOTE, test_pattern(sent, 0), 8) == 0)
+            sent++;
+        if (open_stream(h.ep[0], 1, NOTE, 8, &s) == 0) {
+            assert_int_equal(rnl_piece(s, "1234", 4), 0);
+            assert_int_equal(rnl_end(s), 0);
+            sent++;
+        }
+        drain(h.ep[1]);
+        assert_int_equal(in.count, sent);
+        assert_int_equal(test_hub_close(&h), 0);
+        inbox_free(&in);
+    }
+}
+
 static void a_begin_says_what_is_wrong(void **state)
 {
     struct fixture *f = *state;
@@ -541,6 +565,7 @@ int main(void)
         TEST(a_short_send_says_what_is_wrong),
         TEST(every_length_arrives_in_any_pieces),
         TEST(fewer_bytes_than_announced_are_fine),
+        cmocka_unit_test(a_shorter_message_finds_its_place_in_a_ring_of_any_fill),
         TEST(a_begin_says_what_is_wrong),
         TEST(a_piece_past_the_bound_is_refused_and_the_stream_goes_on),
         TEST(one_message_per_peer_is_open_at_a_time),

@@ -65,7 +65,7 @@ static void op_send(struct world *w, struct message *m, struct test_random *r)
     m->answer = 0;
     m->length = m->bound = m->length % (RNL_SHORT_MAX + 1);
     if (!may_wait(w, m) || w->open[m->src][m->dst]) {
-        world_send_now(w, m, r);
+        world_send_now(w, m, RNL_NO_WAIT, r);
         return;
     }
     WORLD_MUST(w, rnl_send(w->l.h.ep[m->src], m->dst, m->handler, test_pattern(m->id, 0), m->length) == 0);
@@ -86,7 +86,7 @@ static void op_message(struct world *w, struct message *m, struct test_random *r
 {
     struct message *sent;
     if (!may_wait(w, m) || w->open[m->src][m->dst]) {
-        world_send_now(w, m, r);
+        world_send_now(w, m, RNL_NO_WAIT, r);
         return;
     }
     rnl_stream *s = begin(w, m, &sent);
@@ -184,7 +184,7 @@ static void do_op(struct world *w, unsigned rank, const struct test_op *op)
         op_message(w, &m, &r);
         break;
     case OP_NOW:
-        world_send_now(w, &m, &r);
+        world_send_now(w, &m, RNL_NO_WAIT, &r);
         break;
     case OP_OPEN:
         op_open(w, &m);

@@ -145,15 +145,30 @@ static void check_refusal(struct world *w, const struct message *m, int status)
         world_wrong(w, "a send without waiting says %d: %s", status, rnl_last_error()->text);
 }
 
-void world_send_now(struct world *w, const struct message *m, struct test_random *r)
+static void send_short(struct world *w, const struct message *m)
+{
+    int status = rnl_send(w->l.h.ep[m->src], m->dst, m->handler, test_pattern(m->id, 0), m->length);
+    if (status < 0)
+        check_refusal(w, m, status);
+    else if (w->open[m->src][m->dst])
+        check_refusal(w, m, 0);
+    else
+        world_begun(w, m);
+}
+
+void world_send_now(struct world *w, const struct message *m, unsigned flags, struct test_random *r)
 {
     rnl_endpoint *ep = w->l.h.ep[m->src];
+    if (!flags && m->length <= RNL_SHORT_MAX && !m->answer && test_random_one_in(r, 2)) {
+        send_short(w, m);
+        return;
+    }
     const struct rnl_begin b = {
-        .peer = m->dst, .handler = m->handler, .bound = m->bound, .answer = m->answer, .flags = RNL_NO_WAIT};
+        .peer = m->dst, .handler = m->handler, .bound = m->bound, .answer = m->answer, .flags = flags};
     rnl_stream *s;
     int status = rnl_begin(ep, &b, &s);
     if (m->bound > w->reserve_max) {
-        if (status != RNL_ERR_TOO_LONG && status != RNL_BUSY && status != RNL_NO_ROOM)
+        if (status != RNL_ERR_TOO_LONG && status != RNL_BUSY)
             world_wrong(w, "a begin of %zu bytes that must not wait says %d", m->bound, status);
         return;
     }
@@ -233,7 +248,7 @@ static void sends_on(struct world *w, const struct message *m, unsigned rank, st
         if (test_random_one_in(r, 5))
             world_post(w, &child, r);
         else
-            world_send_now(w, &child, r);
+            world_send_now(w, &child, test_random_one_in(r, 4) ? RNL_NO_WAIT : 0, r);
     }
 }
 

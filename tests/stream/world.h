@@ -75,8 +75,8 @@ struct message *world_begun(struct world *w, const struct message *like);
 /* Sends bytes [from, to) of a message in pieces. */
 void world_pieces(struct world *w, rnl_stream *s, const struct message *m, size_t from, size_t to,
                   struct test_random *r);
-/* One whole message without waiting, by whatever call suits it. */
-void world_send_now(struct world *w, const struct message *m, struct test_random *r);
+/* One whole message without waiting. flags: RNL_NO_WAIT, needless inside handlers. */
+void world_send_now(struct world *w, const struct message *m, unsigned flags, struct test_random *r);
 void world_post(struct world *w, const struct message *m, struct test_random *r);
 size_t world_size(struct test_random *r, size_t max);
 void world_free_kept(struct world *w, unsigned rank, unsigned which);
