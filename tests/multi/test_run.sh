@@ -339,7 +339,8 @@ ok "... but what still writes may finish" is "$(cat "$dir/out")" "$(printf 'x\nx
 # ---- a terminal
 
 if command -v script >/dev/null; then
-    pty() { script -qec "$1" /dev/null; }
+    # script runs $SHELL; dash, unlike bash, ends at once when Ctrl-C reaches it too, before it prints the status.
+    pty() { SHELL=/bin/bash script -qec "$1" /dev/null; }
     pty "$runnel run -n 1 env" </dev/null >"$dir/out"
     ok "RUNNEL_TERMINAL=1 on a terminal" grep -q 'RUNNEL_TERMINAL=1' "$dir/out"
     (sleep 0.5; printf 'typed\n'; sleep 0.5) | pty "$runnel run -n 2 --tag-output sed s/t/T/" >"$dir/out"

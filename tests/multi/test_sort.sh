@@ -117,7 +117,7 @@ run 2 --help | grep -q '^usage: '
 ok 'explains itself with --help' $?
 
 if command -v script >/dev/null; then
-    script -qec "'$runnel' run -n 2 '$program' nul -o result" /dev/null </dev/null |
+    SHELL=/bin/bash script -qec "'$runnel' run -n 2 '$program' nul -o result" /dev/null </dev/null |
         grep -q 'sort: exchanging *[0-9]* %'
     ok 'shows progress on a terminal' $?
 else
