@@ -158,9 +158,12 @@ static void look_behind(void)
     if (job.left)
         complain("processes were left behind", NULL);
     DIR *d = opendir(tmp);
-    for (struct dirent *e; d && (e = readdir(d)) != NULL;)
-        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+    for (struct dirent *e; d && (e = readdir(d)) != NULL;) {
+        if (strncmp(e->d_name, "tsan.", 5) == 0) /* the thread sanitizer's own: it makes and unlinks one as it starts */
+            unlinkat(dirfd(d), e->d_name, 0);
+        else if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
             snprintf(now, sizeof now, "%s", e->d_name);
+    }
     if (d)
         closedir(d);
     if (now[0])
