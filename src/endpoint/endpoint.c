@@ -11,6 +11,7 @@ enum { DEFAULT_HANDLERS = 1024, MAX_HANDLERS = 65536, DEFAULT_STACKS = 64, SPIN_
 #define DEFAULT_BUDGET ((uint64_t)64 << 20)
 
 struct rnl_stream rnl_streams_open;
+struct rnl_conn rnl_not_connected = {.shut = RNL_SHUT_NOT_CONNECTED};
 
 int rnl_ep_check(const struct rnl_options *opt, uint32_t size)
 {
@@ -76,12 +77,15 @@ int rnl_ep_new(struct rnl_env *env, const struct rnl_options *opt, struct rnl_en
     ep->news = env->news;
     ep->news_seen = atomic_load_explicit(env->news, memory_order_relaxed) - 1; /* look at once */
     ep->peer = calloc(env->size, sizeof *ep->peer);
+    ep->conn = malloc(env->size * sizeof(struct rnl_conn *));
     ep->hot = calloc(env->size, sizeof(struct rnl_conn *));
     ep->handler = calloc(o.handlers, sizeof *ep->handler);
-    if (!ep->peer || !ep->hot || !ep->handler) {
+    if (!ep->peer || !ep->conn || !ep->hot || !ep->handler) {
         status = rnl_fail(RNL_ERR_NO_MEMORY, "no memory for tables of %u peers and %u handlers", env->size, o.handlers);
         goto free_tables;
     }
+    for (uint32_t i = 0; i < env->size; i++)
+        ep->conn[i] = &rnl_not_connected;
     status = rnl_coro_pool_new(o.stacks, RNL_STACK_BYTES, &ep->coros);
     if (status < 0)
         goto free_tables;
@@ -98,6 +102,7 @@ int rnl_ep_new(struct rnl_env *env, const struct rnl_options *opt, struct rnl_en
     }
     ep->env = env;
     ep->open = o.flags & RNL_SHARED ? RNL_EP_SHARED : RNL_EP_OPEN;
+    ep->reach = ep->open == RNL_EP_OPEN ? ep->size : 0;
     *out = ep;
     return 0;
 
@@ -105,6 +110,7 @@ free_pool:
     rnl_coro_pool_free(ep->coros);
 free_tables:
     free(ep->peer);
+    free(ep->conn);
     free(ep->hot);
     free(ep->handler);
     munmap(ep, sizeof *ep);
@@ -125,6 +131,7 @@ void rnl_ep_free(struct rnl_endpoint *ep)
     rnl_coro_pool_free(ep->coros);
     rnl_counters_free(ep->c);
     free(ep->peer);
+    free(ep->conn);
     free(ep->hot);
     free(ep->handler);
     munmap(ep, ep->map_bytes);

@@ -95,18 +95,25 @@ RNL_INLINE uint64_t rnl_stream_received(const struct rnl_stream *s)
 /* Why the head of a lane is not taken in now; such a lane counts as empty for whoever wants to sleep. */
 enum rnl_stuck { RNL_STUCK_NOT = 0, RNL_STUCK_HANDLER, RNL_STUCK_STACK, RNL_STUCK_ANSWER, RNL_STUCK_MEMORY };
 
-enum rnl_shut { RNL_SHUT_STREAM = 1, RNL_SHUT_POSTS = 2, RNL_SHUT_DEAD = 4 };
+enum rnl_shut { RNL_SHUT_STREAM = 1, RNL_SHUT_POSTS = 2, RNL_SHUT_DEAD = 4, RNL_SHUT_NOT_CONNECTED = 8 };
 
 struct rnl_conn {
     struct rnl_pair pair;
     struct rnl_stream in[RNL_LANES - 1], out[1]; /* lane 2 carries no streams, and lane 1 no open ones */
     uint32_t rank;
-    uint8_t shut;                             /* enum rnl_shut: why a short send cannot go at once */
-    uint8_t gone;                             /* dead or broken: nothing is sent or taken in any more */
-    uint8_t dying;                            /* dead: what it sent is still taken in first */
-    uint8_t broken;                           /* ... and is not */
-    uint8_t lane1_hot;                        /* we asked something: answers may come */
-    uint8_t stuck[RNL_LANES];                 /* enum rnl_stuck */
+    uint32_t hot_index; /* in ep->hot */
+    uint8_t shut;       /* enum rnl_shut: why a short send cannot go at once */
+    uint8_t gone;       /* dead or broken: nothing is sent or taken in any more */
+    uint8_t dying;      /* dead: what it sent is still taken in first */
+    union {
+        struct {
+            uint8_t broken;           /* ... and is not */
+            uint8_t self;             /* the peer is this endpoint */
+            uint8_t lane1_hot;        /* we asked something: answers may come */
+            uint8_t stuck[RNL_LANES]; /* enum rnl_stuck */
+        };
+        uint64_t odd; /* any of them: not for stream/lone.h */
+    };
     uint32_t stuck_answer;                    /* RNL_STUCK_ANSWER: the room it waits for */
     uint64_t stuck_at[RNL_LANES];             /* 1 + position of the message that the counters know to be stuck */
     uint8_t post_sending;                     /* the open out stream is the first queued message's */
@@ -114,6 +121,11 @@ struct rnl_conn {
     uint64_t back_seen;                       /* wait.c: what the peer said at the last look */
     struct rnl_post *post_first, **post_last; /* queued messages, in order */
 };
+
+RNL_INLINE struct rnl_conn *rnl_conn_of_out(struct rnl_stream *s)
+{
+    return (struct rnl_conn *)(void *)((char *)s - offsetof(struct rnl_conn, out));
+}
 
 struct rnl_peer { /* of every rank, connected or not */
     struct rnl_conn *conn;
@@ -133,29 +145,32 @@ enum rnl_open_state {
 
 struct rnl_endpoint {
     /* -- read by every call -- */
-    uint32_t open; /* enum rnl_open_state; this struct reads as zeros in a forked child */
-    uint32_t rank, size;
-    uint32_t in_handler; /* 1 + lane of the handler that runs, 0 = none */
-    struct rnl_peer *peer;
-    struct rnl_conn **hot; /* connections that are polled */
+    uint32_t open;          /* enum rnl_open_state; this struct reads as zeros in a forked child */
+    uint32_t reach;         /* size, or 0 while the short path must not be taken: `open` is not RNL_EP_OPEN */
+    uint32_t in_handler;    /* 1 + lane of the handler that runs, 0 = none */
+    uint32_t chores;        /* posts | gathering | dying | fd_armed: an extract has more to do than look at rings */
+    struct rnl_conn **conn; /* by rank; rnl_not_connected where there is none */
+    struct rnl_stream *open_short; /* the out stream that began on the short path; &rnl_streams_open: others are open;
+                                      NULL */
+    struct rnl_conn **hot;         /* connections that are polled */
     uint32_t hot_count, turn;
     const _Atomic uint32_t *news;
     uint32_t news_seen;
-    uint32_t empties; /* extracts in a row that found nothing */
+    uint32_t empties;           /* extracts in a row that found nothing */
+    struct rnl_conn *unsettled; /* published to, and no extract found nothing since */
     struct rnl_handler *handler;
     uint32_t handlers;
     uint32_t flags; /* RNL_SHARED, RNL_NO_RUN_IN_SEND */
-    struct rnl_stream
-        *open_short;            /* the out stream that began on the short path; rnl_ep_taken: others are open; NULL */
-    uint32_t open_streams;      /* other out streams with composed bytes that may not be visible yet */
-    uint32_t posts;             /* queued posts, all peers */
-    uint32_t gathering;         /* messages collected in place for want of a stack */
-    uint32_t dying;             /* connections that are */
-    struct rnl_conn *unsettled; /* published to, not polled since */
-    uint32_t settles;
-    uint8_t pauses, pauses_for[2], fence_near; /* env->facts; pauses: for the peer last sent to */
     struct rnl_counters *c;
     struct rnl_env *env;
+    uint32_t rank, size;
+    struct rnl_peer *peer;
+    uint32_t open_streams; /* out streams not of the short path with composed bytes that may not be visible yet */
+    uint32_t posts;        /* queued posts, all peers */
+    uint32_t gathering;    /* messages collected in place for want of a stack */
+    uint32_t dying;        /* connections that are */
+    uint32_t settles;
+    uint8_t pauses, pauses_for[2], fence_near; /* env->facts; pauses: for the peer last sent to */
     /* -- waiting -- */
     uint32_t spin;    /* polls before giving way; learnt */
     uint8_t fd_mode;  /* rnl_fd was called */
@@ -182,6 +197,13 @@ struct rnl_endpoint {
 };
 
 extern struct rnl_stream rnl_streams_open; /* never touched: its address is a mark */
+extern struct rnl_conn rnl_not_connected;  /* shut, and never touched */
+
+/* After a change of one of them. */
+RNL_INLINE void rnl_ep_chores(struct rnl_endpoint *ep)
+{
+    ep->chores = ep->posts | ep->gathering | ep->dying | ep->fd_armed;
+}
 
 enum { RNL_POST_BUDGET = 16 << 20, RNL_STACK_BYTES = 64 << 10, RNL_ANSWER_MAX = 64 << 10 };
 
@@ -234,31 +256,36 @@ RNL_INLINE uint32_t rnl_ep_handler_begins(struct rnl_endpoint *ep, unsigned lane
 {
     uint32_t before = ep->in_handler;
     ep->in_handler = 1u + lane;
-    if (RNL_UNLIKELY(lane == 1) && ep->open == RNL_EP_OPEN)
+    if (RNL_UNLIKELY(lane == 1) && ep->open == RNL_EP_OPEN) {
         ep->open = RNL_EP_ANSWER;
+        ep->reach = 0;
+    }
     return before;
 }
 RNL_INLINE void rnl_ep_handler_ends(struct rnl_endpoint *ep, unsigned lane, uint32_t before)
 {
     ep->in_handler = before;
-    if (RNL_UNLIKELY(lane == 1) && ep->open == RNL_EP_ANSWER)
+    if (RNL_UNLIKELY(lane == 1) && ep->open == RNL_EP_ANSWER) {
         ep->open = RNL_EP_OPEN;
+        ep->reach = ep->size;
+    }
 }
 RNL_INLINE int rnl_ep_in_answer(const struct rnl_endpoint *ep)
 {
     return ep->in_handler == 2;
 }
 
-/* After publishing into a ring of conn. */
+/* After publishing into a ring of conn. Both return 0, so that a send can end with them. */
 /* Not marked cold: gcc then lays out the whole tail of the short send as cold. */
-RNL_NOINLINE void rnl_ep_ring_bell(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t what);
-RNL_INLINE void rnl_ep_published(struct rnl_endpoint *ep, struct rnl_conn *conn, const struct rnl_tx *t)
+RNL_NOINLINE int rnl_ep_ring_bell(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t what);
+RNL_INLINE int rnl_ep_published(struct rnl_endpoint *ep, struct rnl_conn *conn, const struct rnl_tx *t)
 {
     if (ep->unsettled != conn) /* a load costs less than a store here */
         ep->unsettled = conn;
     atomic_signal_fence(memory_order_seq_cst); /* F1: published before armed is read */
     if (RNL_UNLIKELY(atomic_load_explicit(t->armed, memory_order_relaxed) != 0))
-        rnl_ep_ring_bell(ep, conn, RNL_ARMED_LINES);
+        return rnl_ep_ring_bell(ep, conn, RNL_ARMED_LINES);
+    return 0;
 }
 /* Tell the peer what is untold about its rings, and wake it if it waits for that. */
 void rnl_ep_tell(struct rnl_endpoint *ep, struct rnl_conn *conn);
@@ -266,7 +293,7 @@ void rnl_ep_tell(struct rnl_endpoint *ep, struct rnl_conn *conn);
 RNL_INLINE void rnl_ep_told(struct rnl_endpoint *ep, struct rnl_conn *conn)
 {
     if (RNL_UNLIKELY(rnl_tx_armed(&conn->pair.tx[0], RNL_ARMED_ROOM) | conn->pair.senders_fence))
-        rnl_ep_ring_bell(ep, conn, RNL_ARMED_ROOM);
+        (void)rnl_ep_ring_bell(ep, conn, RNL_ARMED_ROOM);
 }
 /* Before the first poll after a send: lets our stores leave before the polls crowd them, where the peer is far; and
  * senses how far it is (recipe: a fence lasts as long as getting the line back). */
@@ -300,8 +327,8 @@ struct rnl_idle {
  * let go meanwhile. */
 int rnl_ep_idle(struct rnl_endpoint *ep, struct rnl_idle *w);
 /* After an extract that found nothing, by a program that does not wait: gives way now and then, arms the descriptor if
- * there is one. */
-void rnl_ep_empty(struct rnl_endpoint *ep);
+ * there is one. Returns 0, for the extract to end with. */
+int rnl_ep_empty(struct rnl_endpoint *ep);
 /* After one that found something, in descriptor mode. */
 void rnl_ep_busy(struct rnl_endpoint *ep);
 /* Would an extract find something? */

@@ -94,6 +94,7 @@ int rnl_ep_connect(struct rnl_endpoint *ep, uint32_t rank, struct rnl_conn **out
         return status;
     }
     conn->rank = rank;
+    conn->self = rank == ep->rank;
     conn->post_last = &conn->post_first;
     for (unsigned lane = 0; lane < 2; lane++) {
         conn->in[lane].ep = ep;
@@ -110,7 +111,9 @@ int rnl_ep_connect(struct rnl_endpoint *ep, uint32_t rank, struct rnl_conn **out
     rnl_rx_grant(&conn->pair.rx[1], RNL_SMALL1 + RNL_BULK_BYTES / 64 + RNL_GRANT_MIN); /* answers: what we asked for */
     rnl_rx_grant(&conn->pair.rx[2], RNL_SMALL2 + RNL_BULK_BYTES / 64 + RNL_GRANT_MIN);
     p->conn = conn;
+    ep->conn[rank] = conn;
     p->state = RNL_PEER_UP;
+    conn->hot_index = ep->hot_count;
     ep->hot[ep->hot_count++] = conn;
     ep->c->connects++;
     if (ep->fd_armed) /* this ring too announces itself */
@@ -123,18 +126,16 @@ int rnl_ep_connect(struct rnl_endpoint *ep, uint32_t rank, struct rnl_conn **out
 /* Stops polling it. The segment stays mapped until the endpoint is freed: a handler may be looking into it. */
 static void cool(struct rnl_endpoint *ep, struct rnl_conn *conn)
 {
-    for (uint32_t i = 0; i < ep->hot_count; i++) {
-        if (ep->hot[i] == conn) {
-            ep->hot[i] = ep->hot[--ep->hot_count];
-            return;
-        }
-    }
+    struct rnl_conn *other = ep->hot[--ep->hot_count];
+    ep->hot[conn->hot_index] = other;
+    other->hot_index = conn->hot_index;
 }
 
 static void gone(struct rnl_endpoint *ep, struct rnl_conn *conn)
 {
     if (conn->dying)
         ep->dying--;
+    rnl_ep_chores(ep);
     conn->dying = 0;
     conn->gone = 1;
     cool(ep, conn);
@@ -170,6 +171,7 @@ static void died(struct rnl_endpoint *ep, uint32_t rank, int reason, int detail)
         conn->dying = 1;
         conn->shut |= RNL_SHUT_DEAD;
         ep->dying++;
+        rnl_ep_chores(ep);
     } else {
         report(ep, rank);
     }
@@ -203,6 +205,7 @@ int rnl_ep_broken(struct rnl_endpoint *ep, struct rnl_conn *conn, const char *wh
         conn->dying = 1;
         conn->shut |= RNL_SHUT_DEAD;
         ep->dying++;
+        rnl_ep_chores(ep);
     }
     conn->broken = 1;
     return rnl_fail(RNL_ERR_PEER_BROKEN, "rank %u broke the protocol: %s; it is treated as dead", conn->rank, what);
@@ -243,31 +246,32 @@ void rnl_ep_news_slow(struct rnl_endpoint *ep)
     }
 }
 
-void rnl_ep_ring_bell(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t what)
+int rnl_ep_ring_bell(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t what)
 {
     struct rnl_pair *p = &conn->pair;
     if (!p->joined && rnl_pair_joined(p) < 0) {
         rnl_ep_broken(ep, conn, "its side of the segment has an unknown version");
-        return;
+        return 0;
     }
     if (p->senders_fence) {
         _Atomic uint32_t here = 0;
         atomic_fetch_add_explicit(&here, 1, memory_order_seq_cst); /* F1: a full fence; the receiver has none */
     }
     if (!rnl_tx_armed(&p->tx[0], what))
-        return;
+        return 0;
     struct rnl_bell *bell = ep->env->bell_of(ep->env, conn->rank);
     if (!bell)
-        return;
+        return 0;
     /* One ring of the bell until its owner has looked. */
     if (atomic_exchange_explicit(&bell->from[ep->rank % RNL_BELL_FROM], 1, memory_order_acq_rel))
-        return;
+        return 0;
     ep->c->bells_rung++;
     /* The descriptor first: whoever sees the word change must find it raised, or would leave it so (rnl_ep_empty). */
     if (atomic_load_explicit(&bell->want_fd, memory_order_relaxed))
         ep->env->ops->fd_raise(ep->env, conn->rank);
     atomic_fetch_add_explicit(&bell->word, 1, memory_order_release);
     ep->env->ops->wake(ep->env, &bell->word);
+    return 0;
 }
 
 void rnl_ep_tell(struct rnl_endpoint *ep, struct rnl_conn *conn)

@@ -187,7 +187,7 @@ int rnl_ep_idle(struct rnl_endpoint *ep, struct rnl_idle *w)
     return 0;
 }
 
-void rnl_ep_empty(struct rnl_endpoint *ep)
+int rnl_ep_empty(struct rnl_endpoint *ep)
 {
     if (ep->fd_mode) {
         /* Armed already, and nobody rang since: the descriptor is as it should be. */
@@ -196,6 +196,7 @@ void rnl_ep_empty(struct rnl_endpoint *ep)
             ep->env->ops->fd_drain(ep->env);
             ep->fd_word = word; /* from before the look: a ring meanwhile raises the descriptor again */
             ep->fd_armed = 1;
+            rnl_ep_chores(ep);
             if (arm_and_look(ep, NULL))
                 rnl_ep_busy(ep);
         }
@@ -208,6 +209,7 @@ void rnl_ep_empty(struct rnl_endpoint *ep)
         learn(ep, ep->env->ops->yield(ep->env));
         rnl_ep_news_slow(ep);
     }
+    return 0;
 }
 
 void rnl_ep_busy(struct rnl_endpoint *ep)
@@ -215,6 +217,7 @@ void rnl_ep_busy(struct rnl_endpoint *ep)
     if (!ep->fd_armed)
         return;
     ep->fd_armed = 0;
+    rnl_ep_chores(ep);
     disarm_all(ep);
     ep->env->ops->fd_raise(ep->env, ep->rank); /* stays readable until an extract finds nothing */
 }
@@ -226,6 +229,7 @@ int rnl_ep_fd(struct rnl_endpoint *ep)
         return fd;
     ep->fd_mode = 1;
     ep->fd_armed = 0;
+    rnl_ep_chores(ep);
     atomic_store_explicit(&ep->env->bell->want_fd, 1, memory_order_relaxed);
     ep->env->ops->fd_raise(ep->env, ep->rank); /* readable until the first extract finds nothing */
     return fd;

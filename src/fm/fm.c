@@ -7,9 +7,11 @@
 #include <limits.h>
 
 #include "fm/process.h"
+#include "stream/lone.h"
 
-/* Where messages to the dead go. */
-static struct rnl_stream swallow = {.state = RNL_STREAM_SWALLOW};
+/* Where messages to the dead go; its endpoint has nothing open, so the short path is never taken. */
+static struct rnl_endpoint nowhere;
+static struct rnl_stream swallow = {.state = RNL_STREAM_SWALLOW, .ep = &nowhere};
 
 static int run(rnl_stream *s, unsigned peer, void *ctx)
 {
@@ -33,7 +35,7 @@ static RNL_NOINLINE FM_stream *begin_slow(unsigned long dest, unsigned long leng
 
 FM_stream *FM_begin_message(unsigned long dest, unsigned long length, unsigned long handler)
 {
-    struct rnl_stream *s = rnl_stream_begin_short(rnl_fm_endpoint(), dest, handler, length);
+    struct rnl_stream *s = rnl_fm.ep ? rnl_stream_begin_short(rnl_fm.ep, dest, handler, length) : NULL;
     return RNL_LIKELY(s != NULL) ? (FM_stream *)s : begin_slow(dest, length, handler);
 }
 
@@ -69,14 +71,18 @@ void FM_end_message(FM_stream *stream)
         end_slow(s);
 }
 
+static RNL_NOINLINE int extracted_odd(int64_t bytes)
+{
+    if (bytes >= 0)
+        return INT_MAX;
+    rnl_fm_error((int)bytes, FM_ANY_ID);
+    return 0;
+}
+
 int FM_extract(unsigned long maxbytes)
 {
-    int64_t bytes = rnl_extract(rnl_fm_endpoint(), maxbytes);
-    if (RNL_UNLIKELY(bytes < 0)) {
-        rnl_fm_error((int)bytes, FM_ANY_ID);
-        return 0;
-    }
-    return bytes > INT_MAX ? INT_MAX : (int)bytes;
+    int64_t bytes = rnl_stream_extract_first(rnl_fm_endpoint(), maxbytes);
+    return RNL_UNLIKELY((uint64_t)bytes > INT_MAX) ? extracted_odd(bytes) : (int)bytes;
 }
 
 static RNL_NOINLINE void receive_slow(void *buffer, rnl_stream *s, unsigned long bytes)

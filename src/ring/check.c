@@ -16,7 +16,7 @@
  *   9  no more is used than is granted and not given back
  * and of a receiver:
  *   1 to 3 as above
- *   4  at most 7 items of a line are read
+ *   4  the line to begin next is the one after what is read
  *   5  the next tell is at most a quarter ring away
  *   6  the bulk bytes done with had been announced
  *   7  what is told of the bulk area is at most an eighth of it behind
@@ -32,42 +32,46 @@ static uint32_t first_ring(unsigned lane)
     return lane == 0 ? RNL_SMALL0 : lane == 1 ? RNL_SMALL1 : RNL_SMALL2;
 }
 
-static int mask_valid(uint32_t mask, unsigned lane)
+static int wrap_valid(uint64_t wrap, unsigned lane)
 {
-    return mask + 1 == first_ring(lane) || (lane == 0 && mask + 1 == RNL_BIG);
+    return RNL_LINES(wrap) == first_ring(lane) || (lane == 0 && RNL_LINES(wrap) == RNL_BIG);
 }
 
 static int open_line_valid(const struct rnl_tx *t)
 {
-    if (t->n == 0)
-        return t->counted == 0;
-    if (t->counted > t->n || t->n > RNL_ITEMS_MAX || t->n * RNL_HEAD_LEN(t->key) > RNL_LINE_PAYLOAD ||
-        t->key & ~RNL_HEAD_KEY_MASK)
+    uint64_t n = t->pos & 7;
+    if (t->counted > t->items + n)
         return 0;
-    rnl_head h = atomic_load_explicit(&t->ring[t->line & t->mask].head, memory_order_relaxed); /* we wrote it */
-    return RNL_HEAD_SEQ(h) == (uint16_t)t->line && RNL_HEAD_N(h) == t->n && (h & RNL_HEAD_KEY_MASK) == t->key;
+    if (t->key == RNL_HEAD_KEY_NONE || n == 0)
+        return 1;
+    if (n > t->more + 1 || n * RNL_HEAD_LEN(t->key) > RNL_LINE_PAYLOAD || t->key & ~RNL_HEAD_KEY_MASK)
+        return 0;
+    const struct rnl_line *line = rnl_line_of(t->ring, t->wrap, t->pos);
+    rnl_head h = atomic_load_explicit(&line->head, memory_order_relaxed); /* we wrote it */
+    return RNL_HEAD_POS(h) == (uint16_t)t->pos && (h & RNL_HEAD_KEY_MASK) == t->key &&
+           t->at == line->payload + n * RNL_HEAD_LEN(t->key);
 }
 
 static uint64_t tx_used(const struct rnl_tx *t)
 {
-    return t->line - t->line0 + t->bulk_head / 64;
+    return rnl_tx_line(t) - t->line0 + t->bulk_head / 64;
 }
 
 int rnl_tx_valid(const struct rnl_tx *t)
 {
     if (!t->ring || !t->peer || !t->mine || t->lane >= RNL_LANES)
         return 1;
-    if (!mask_valid(t->mask, t->lane))
+    if (!wrap_valid(t->wrap, t->lane))
         return 2;
-    if (t->line0 >= first_ring(t->lane) || t->line < t->line0)
+    if (t->line0 >= first_ring(t->lane) || rnl_tx_line(t) < t->line0)
         return 3;
     if (!open_line_valid(t))
         return 4;
-    if (t->acked < (t->line0 + 1) * 8 || t->acked > (t->line + 1) * 8)
+    if (t->acked < (t->line0 + 1) * 8 || t->acked > RNL_LINE_START(t->pos))
         return 5;
-    if (t->line > (t->acked >> 3) + t->mask)
+    if (rnl_tx_line(t) >= (t->acked >> 3) + RNL_LINES(t->wrap))
         return 6;
-    if (t->stop <= t->line || t->stop > (t->acked >> 3) + t->mask + 1)
+    if (t->stop & 7 || t->stop / 8 <= rnl_tx_line(t) || t->stop / 8 > (t->acked >> 3) + RNL_LINES(t->wrap))
         return 7;
     if (t->bulk_head & 63 || t->bulk_read > t->bulk_head || t->bulk_head - t->bulk_read > RNL_BULK_BYTES)
         return 8;
@@ -78,14 +82,14 @@ int rnl_tx_valid(const struct rnl_tx *t)
 
 static uint64_t rx_read(const struct rnl_rx *r)
 {
-    return r->line - r->line0 - 1 + r->bulk_read / 64;
+    return (r->pos >> 3) - r->line0 - 1 + r->bulk_read / 64;
 }
 
 static int told_valid(const struct rnl_rx *r)
 {
     const struct rnl_back *back = &r->mine->back[r->lane];
     uint64_t granted = atomic_load_explicit(&back->granted, memory_order_relaxed); /* all three: we wrote them */
-    return atomic_load_explicit(&back->position, memory_order_relaxed) <= rnl_rx_position(r) &&
+    return atomic_load_explicit(&back->position, memory_order_relaxed) <= r->pos &&
            atomic_load_explicit(&back->bulk_read, memory_order_relaxed) == r->told_bulk &&
            (granted == r->told_grant || (granted == 0 && r->told_grant == RNL_GRANT_MIN));
 }
@@ -95,14 +99,14 @@ int rnl_rx_valid(const struct rnl_rx *r)
     uint64_t quarter;
     if (!r->ring || !r->mine || !r->theirs || r->lane >= RNL_LANES)
         return 1;
-    if (!mask_valid(r->mask, r->lane))
+    if (!wrap_valid(r->wrap, r->lane))
         return 2;
-    if (r->line0 >= first_ring(r->lane) || r->line <= r->line0)
+    if (r->line0 >= first_ring(r->lane) || r->pos >> 3 <= r->line0)
         return 3;
-    if (r->n > RNL_ITEMS_MAX)
+    if (r->next_pos != RNL_LINE_START(r->pos) || r->next != rnl_line_of(r->ring, r->wrap, r->next_pos))
         return 4;
-    quarter = (r->mask + 1) / 4;
-    if (r->tell_line > r->line + quarter || (r->tell_line <= r->line && r->standing >= 4))
+    quarter = RNL_LINES(r->wrap) / 4;
+    if (r->tell_pos / 8 > (r->pos >> 3) + quarter || (r->tell_pos / 8 <= r->pos >> 3 && r->standing >= 4))
         return 5;
     if (r->bulk_read > r->bulk_next)
         return 6;
@@ -124,24 +128,24 @@ void rnl_tx_dump(const struct rnl_tx *t, char *text, size_t bytes)
              "send lane %u: ring of %u, line %llu with %u items (kind %u, handler %u, %u bytes each), stop %llu; peer "
              "has read to "
              "%llu.%u; bulk %llu, read %llu; units: %llu used of %llu granted, %llu given back; check %d",
-             t->lane, t->mask + 1, (unsigned long long)t->line, t->n, RNL_HEAD_KIND(t->key), RNL_HEAD_HANDLER(t->key),
-             RNL_HEAD_LEN(t->key), (unsigned long long)t->stop, (unsigned long long)(t->acked >> 3),
-             (unsigned)(t->acked & 7), (unsigned long long)t->bulk_head, (unsigned long long)t->bulk_read,
-             (unsigned long long)used, (unsigned long long)grant, (unsigned long long)t->gave, rnl_tx_valid(t));
+             t->lane, (unsigned)RNL_LINES(t->wrap), (unsigned long long)rnl_tx_line(t), (unsigned)(t->pos & 7),
+             RNL_HEAD_KIND(t->key), RNL_HEAD_HANDLER(t->key), RNL_HEAD_LEN(t->key), (unsigned long long)(t->stop >> 3),
+             (unsigned long long)(t->acked >> 3), (unsigned)(t->acked & 7), (unsigned long long)t->bulk_head,
+             (unsigned long long)t->bulk_read, (unsigned long long)used, (unsigned long long)grant,
+             (unsigned long long)t->gave, rnl_tx_valid(t));
 }
 
 void rnl_rx_dump(const struct rnl_rx *r, char *text, size_t bytes)
 {
-    rnl_head h = r->ring ? atomic_load_explicit(&r->ring[r->line & r->mask].head, memory_order_relaxed) : 0;
-    const char *state = RNL_HEAD_SEQ(h) != (uint16_t)r->line ? "not there yet"
-                        : RNL_HEAD_N(h) > r->n               ? "waiting"
-                                                             : "read";
+    const char *state = !r->ring ? "not set up" : rnl_rx_peek(r) ? "more is waiting" : "nothing more is there";
     snprintf(text, bytes,
-             "receive lane %u: ring of %u, line %llu.%u %s, next tell at %llu; bulk read %llu, told %llu, next extent "
+             "receive lane %u: ring of %u, read to line %llu.%u, %s, next tell at %llu; bulk read %llu, told %llu, "
+             "next extent "
              "from %llu; units: "
              "%llu standing, %llu withheld, %llu told, %llu of %llu asked came back; check %d",
-             r->lane, r->mask + 1, (unsigned long long)r->line, r->n, state, (unsigned long long)r->tell_line,
-             (unsigned long long)r->bulk_read, (unsigned long long)r->told_bulk, (unsigned long long)r->bulk_next,
-             (unsigned long long)r->standing, (unsigned long long)r->withheld, (unsigned long long)r->told_grant,
-             (unsigned long long)r->got_back, (unsigned long long)r->asked, rnl_rx_valid(r));
+             r->lane, (unsigned)RNL_LINES(r->wrap), (unsigned long long)(r->pos >> 3), (unsigned)(r->pos & 7), state,
+             (unsigned long long)(r->tell_pos >> 3), (unsigned long long)r->bulk_read, (unsigned long long)r->told_bulk,
+             (unsigned long long)r->bulk_next, (unsigned long long)r->standing, (unsigned long long)r->withheld,
+             (unsigned long long)r->told_grant, (unsigned long long)r->got_back, (unsigned long long)r->asked,
+             rnl_rx_valid(r));
 }

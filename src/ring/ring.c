@@ -5,10 +5,10 @@
 
 const _Atomic uint32_t rnl_tx_always_armed = 1;
 
-static struct rnl_line *lane_of(struct rnl_side *side, unsigned lane, uint32_t *mask)
+static struct rnl_line *lane_of(struct rnl_side *side, unsigned lane, uint64_t *wrap)
 {
     static const uint32_t lines[RNL_LANES] = {RNL_SMALL0, RNL_SMALL1, RNL_SMALL2};
-    *mask = lines[lane] - 1;
+    *wrap = RNL_WRAP(lines[lane]);
     return lane == 0 ? side->lane0 : lane == 1 ? side->lane1 : side->lane2;
 }
 
@@ -21,42 +21,44 @@ void rnl_side_init(struct rnl_side *mine, int senders_fence)
 void rnl_tx_init(struct rnl_tx *t, struct rnl_side *mine, const struct rnl_side *theirs, unsigned lane, unsigned colour)
 {
     memset(t, 0, sizeof *t);
-    t->ring = lane_of(mine, lane, &t->mask);
+    t->ring = lane_of(mine, lane, &t->wrap);
     t->peer = theirs;
     t->mine = mine;
     t->lane = lane;
     t->armed = &rnl_tx_always_armed;
-    t->line = colour & t->mask;
-    t->line0 = t->line;
-    t->acked = (t->line + 1) * 8;
+    t->line0 = colour & (RNL_LINES(t->wrap) - 1);
+    t->acked = t->pos = (t->line0 + 1) * 8;
+    t->key = RNL_HEAD_KEY_NONE;
     t->granted = RNL_GRANT_MIN;
-    t->stop = t->line + 1 + t->mask + 1;
+    t->stop = t->pos + RNL_LINES(t->wrap) * 8;
 }
 
-static void set_tell_line(struct rnl_rx *r)
+static void set_tell_pos(struct rnl_rx *r)
 {
-    uint64_t quarter = (r->mask + 1) / 4, grant = r->standing / 4;
-    r->tell_line = r->line + (grant < quarter ? grant : quarter);
+    uint64_t quarter = RNL_LINES(r->wrap) / 4, grant = r->standing / 4;
+    r->tell_pos = ((r->pos >> 3) + (grant < quarter ? grant : quarter)) * 8;
 }
 
 void rnl_rx_init(struct rnl_rx *r, struct rnl_side *mine, struct rnl_side *theirs, unsigned lane, unsigned colour)
 {
     memset(r, 0, sizeof *r);
-    r->ring = lane_of(theirs, lane, &r->mask);
+    r->ring = lane_of(theirs, lane, &r->wrap);
     r->mine = mine;
     r->theirs = theirs;
     r->lane = lane;
-    r->line0 = colour & r->mask;
-    r->line = r->line0 + 1;
-    r->told_position = 0; /* nothing was said */
+    r->line0 = colour & (RNL_LINES(r->wrap) - 1);
+    r->pos = r->next_pos = (r->line0 + 1) * 8;
+    r->next = rnl_line_of(r->ring, r->wrap, r->pos);
+    r->last = rnl_line_of(r->ring, r->wrap, r->pos - 8); /* what it says is not believed before a line was entered */
+    r->told_position = 0;                                /* nothing was said */
     r->standing = r->told_grant = RNL_GRANT_MIN;
-    set_tell_line(r);
+    set_tell_pos(r);
 }
 
 /* Units used so far, the open line included. */
 static uint64_t tx_used(const struct rnl_tx *t)
 {
-    return t->line - t->line0 + t->bulk_head / 64;
+    return rnl_tx_line(t) - t->line0 + t->bulk_head / 64;
 }
 
 static uint64_t tx_granted(struct rnl_tx *t)
@@ -70,9 +72,9 @@ static uint64_t tx_granted(struct rnl_tx *t)
 static void tx_set_stop(struct rnl_tx *t)
 {
     uint64_t used = tx_used(t), granted = tx_granted(t);
-    uint64_t by_grant = t->line + 1 + (granted > used ? granted - used : 0);
-    uint64_t by_room = (t->acked >> 3) + t->mask + 1;
-    t->stop = by_grant < by_room ? by_grant : by_room;
+    uint64_t by_grant = rnl_tx_line(t) + 1 + (granted > used ? granted - used : 0);
+    uint64_t by_room = (t->acked >> 3) + RNL_LINES(t->wrap);
+    t->stop = (by_grant < by_room ? by_grant : by_room) * 8;
 }
 
 int rnl_tx_refresh(struct rnl_tx *t, struct rnl_env *env, uint8_t *distance)
@@ -81,21 +83,21 @@ int rnl_tx_refresh(struct rnl_tx *t, struct rnl_env *env, uint8_t *distance)
     uint64_t p = env ? env->ops->sense_load(env, &back->position, t->acked, distance)
                      : atomic_load_explicit(&back->position, memory_order_acquire); /* A2 */
     if (p > t->acked) {
-        if (p > (t->line + 1) * 8)
+        if (p > RNL_LINE_START(t->pos))
             return RNL_RING_BROKEN;
         t->acked = p;
     }
     tx_set_stop(t);
-    return t->line + 1 < t->stop;
+    return RNL_LINE_START(t->pos) < t->stop;
 }
 
 void rnl_rx_tell(struct rnl_rx *r)
 {
     struct rnl_back *back = &r->mine->back[r->lane];
-    uint64_t granted = r->standing + r->got_back + (r->line - r->line0 - 1) + r->bulk_read / 64;
-    uint64_t position = rnl_rx_position(r);
+    uint64_t granted = r->standing + r->got_back + ((r->pos >> 3) - r->line0 - 1) + r->bulk_read / 64;
+    uint64_t position = r->pos;
     granted = granted > r->withheld ? granted - r->withheld : 0;
-    set_tell_line(r);
+    set_tell_pos(r);
     if (granted > r->told_grant) { /* what was told never falls */
         r->told_grant = granted;
         r->told = 1;
@@ -239,14 +241,15 @@ void rnl_rx_bulk_done(struct rnl_rx *r, uint64_t to)
 void rnl_tx_grow(struct rnl_tx *t, struct rnl_line *big)
 {
     t->ring = big;
-    t->mask = RNL_BIG - 1;
-    t->n = 0;
+    t->wrap = RNL_WRAP(RNL_BIG);
+    rnl_tx_close_other(t);
     tx_set_stop(t);
 }
 
 void rnl_rx_grow(struct rnl_rx *r, struct rnl_line *big)
 {
     r->ring = big;
-    r->mask = RNL_BIG - 1;
-    set_tell_line(r);
+    r->wrap = RNL_WRAP(RNL_BIG);
+    r->next = rnl_line_of(big, r->wrap, r->next_pos);
+    set_tell_pos(r);
 }

@@ -7,14 +7,14 @@
  *
  *   bit 0           16              32  34   37      43    48              64      byte 8 .. 63
  *   +---------------+---------------+---+----+-------+-----+---------------+-----------------------------+
- *   | seq           | ack           |al | n  | len   |kind | handler       | payload: n items of len     |
+ *   | pos           | ack           |al | 0  | len   |kind | handler       | payload: n items of len     |
  *   +---------------+---------------+---+----+-------+-----+---------------+-----------------------------+
- *   seq   low 16 bits of the line number. A line counts only if seq is right and n > 0, so zeroed memory is empty; a
- *         line is overwritten before its seq can come round (at most 1,024 lines), so nobody ever clears one.
- *   ack   position (line * 8 + items) to which the sender of this line has read its opposite ring of lane `al`.
- *   n     items published so far, 1..7. The line stays open: an item of the same key is appended and n goes up, unless
- *         the peer is known to have read all there is: then a fresh line is used. So a lone message is never delayed,
- *         and a burst shares lines.
+ *   pos   low 16 bits of the position after the line's last item: line * 8 + n, with n = 1..7 items published so far.
+ *         A line counts only if its number is right and n > 0, so zeroed memory is empty; a line is overwritten before
+ *         its number can come round (at most 1,024 of 8,192 lines), so nobody ever clears one. The line stays open: an
+ *         item of the same key is appended and n goes up, unless the peer is known to have read all there is: then a
+ *         fresh line is used. So a lone message is never delayed, and a burst shares lines.
+ *   ack   position to which the sender of this line has read its opposite ring of lane `al`.
  *   len   bytes of each item, n * len <= 56.
  *
  * The first line number is 1 + colour, else the first headers of many rings share one cache set.
@@ -127,10 +127,10 @@ enum rnl_armed {
     RNL_ARMED_ROOM = 2 /* ... after giving room back */
 };
 
-#define RNL_HEAD_SEQ(h)     ((uint16_t)(h))
+#define RNL_HEAD_POS(h)     ((uint16_t)(h))
+#define RNL_HEAD_N(h)       ((unsigned)(h)&7u)
 #define RNL_HEAD_ACK(h)     ((uint16_t)((h) >> 16))
 #define RNL_HEAD_ACKLANE(h) ((unsigned)((h) >> 32) & 3u)
-#define RNL_HEAD_N(h)       ((unsigned)((h) >> 34) & 7u)
 #define RNL_HEAD_LEN(h)     ((unsigned)((h) >> 37) & 63u)
 #define RNL_HEAD_KIND(h)    ((unsigned)((h) >> 43) & 31u)
 #define RNL_HEAD_HANDLER(h) ((unsigned)((h) >> 48))
@@ -153,20 +153,26 @@ RNL_INLINE void rnl_prefetch_write(const void *p)
 #endif
 }
 
+#define RNL_HEAD_KEY_NONE 1 /* a key that no line has */
+
+#define RNL_WRAP(lines)     ((uint64_t)((lines)-1) * RNL_LINE_BYTES)
+#define RNL_LINES(wrap)     ((wrap) / RNL_LINE_BYTES + 1)
+#define RNL_LINE_START(pos) (((pos) + 7) & ~(uint64_t)7) /* where the first line begins that `pos` is not inside of */
+
 struct rnl_tx { /* private to the sender */
     struct rnl_line *ring;
-    uint64_t line;                 /* the open line, or the last one */
-    uint64_t stop;                 /* first line number that position and grant do not allow */
+    uint64_t wrap;                 /* ring bytes - 64 */
+    uint64_t pos;                  /* after the last item: line * 8 + n, or the next line's start if nothing is to be
+                                      appended and the reader leaves such lines at once */
+    uint64_t stop;                 /* start of the first line that position and grant do not allow */
     uint64_t acked;                /* peer's position */
-    rnl_head key;                  /* of the open line */
-    uint32_t n;                    /* items in it; 0 = closed */
-    uint32_t more;                 /* ... 1 less than fit in it */
+    rnl_head key;                  /* of the open line; RNL_HEAD_KEY_NONE = none is open */
     unsigned char *at;             /* where the next item goes */
-    struct rnl_line *open;         /* &ring[line & mask] */
+    uint32_t more;                 /* items that fit in a line of this key, less 1 */
+    uint32_t counted;              /* ... of `items` and the open line's the counters know */
+    uint64_t items;                /* in earlier lines, since the key last changed */
     const _Atomic uint32_t *armed; /* the peer's word, or one that is never 0 while senders must fence */
-    uint32_t mask;
-    uint32_t counted;            /* items of the open line that the counters know */
-    const struct rnl_side *peer; /* their words about this ring */
+    const struct rnl_side *peer;   /* their words about this ring */
     /* colder */
     uint64_t line0;
     uint64_t bulk_head, bulk_read; /* reserved up to here; read by the peer up to here */
@@ -178,15 +184,18 @@ struct rnl_tx { /* private to the sender */
 };
 extern const _Atomic uint32_t rnl_tx_always_armed;
 
-struct rnl_rx { /* private to the receiver */
-    struct rnl_line *ring;
-    uint64_t line; /* being read */
-    rnl_head seen; /* its header when all its items had been read: the same again means nothing new */
-    uint32_t n;    /* items of it that have been read */
-    uint32_t mask;
-    uint64_t tell_line;    /* tell when line reaches this */
+struct rnl_rx {            /* private to the receiver */
+    struct rnl_line *next; /* the line where something new begins */
+    struct rnl_line *last; /* the one before it: items may be appended there */
+    rnl_head seen;         /* last's header when all its items had been read: the same again means nothing new */
+    uint64_t next_pos;     /* start of `next` */
+    uint64_t pos;          /* read up to here: inside `last`, or next_pos once that is left */
+    uint64_t tell_pos;     /* tell when a line from here on is entered */
     uint32_t told;         /* we did, and nobody looked yet whether the sender sleeps */
+    unsigned lane;
     struct rnl_side *mine; /* where our words about it go */
+    struct rnl_line *ring;
+    uint64_t wrap; /* ring bytes - 64 */
     /* colder */
     uint64_t line0;
     uint64_t standing;             /* units the peer may have outstanding */
@@ -197,34 +206,34 @@ struct rnl_rx { /* private to the receiver */
     uint64_t bulk_read, told_bulk; /* done with up to here; what we last said */
     uint64_t told_position;        /* position we last said */
     const unsigned char *bulk;     /* NULL = not mapped yet */
-    unsigned lane;
 };
 
-RNL_INLINE uint64_t rnl_rx_position(const struct rnl_rx *r)
+RNL_INLINE struct rnl_line *rnl_line_of(struct rnl_line *ring, uint64_t wrap, uint64_t pos)
 {
-    return r->line * 8 + r->n;
+    return (struct rnl_line *)((unsigned char *)ring + ((pos << 3) & wrap)); /* 8 positions, 64 bytes a line */
 }
-RNL_INLINE uint64_t rnl_tx_position(const struct rnl_tx *t)
+/* The last line that was begun. */
+RNL_INLINE uint64_t rnl_tx_line(const struct rnl_tx *t)
 {
-    return t->n ? t->line * 8 + t->n : (t->line + 1) * 8; /* nothing is added to a closed line */
+    return (t->pos - 1) >> 3;
 }
 
 /* ---- sending ---- */
 
 /* Place for an item of len bytes; *fresh says that it opens a line. NULL: not allowed now (rnl_tx_refresh, then wait or
  * give up). */
-RNL_INLINE unsigned char *rnl_tx_place(struct rnl_tx *t, rnl_head key, unsigned len, int *fresh)
+RNL_INLINE unsigned char *rnl_tx_place(const struct rnl_tx *t, rnl_head key, int *fresh)
 {
-    uint32_t n = t->n;
-    (void)len; /* is in the key */
-    if (key == t->key && n - 1u < t->more && t->acked < t->line * 8 + n) {
+    uint64_t pos = t->pos;
+    if (t->acked < pos && key == t->key && (uint32_t)(pos & 7) - 1u < t->more) {
         *fresh = 0;
         return t->at;
     }
-    if (RNL_UNLIKELY(t->line + 1 >= t->stop))
+    pos = RNL_LINE_START(pos);
+    if (RNL_UNLIKELY(pos >= t->stop))
         return NULL;
     *fresh = 1;
-    return t->ring[(t->line + 1) & t->mask].payload;
+    return rnl_line_of(t->ring, t->wrap, pos)->payload;
 }
 
 /* How many items of len bytes one line takes, less 1. */
@@ -235,31 +244,54 @@ RNL_INLINE uint32_t rnl_tx_more(unsigned len)
     return more[len];
 }
 
-/* Publish what was composed at that place, quoting our reading position `ack` of lane `acklane`. Few stores: where the
- * peer is far, the rate is bound by how many fit in the store buffer while a line is fetched. */
-RNL_INLINE void rnl_tx_publish(struct rnl_tx *t, rnl_head key, int fresh, uint64_t ack, unsigned acklane)
+/* The header of a line whose last item ends at `end`: items are not longer than a line, and empty ones lie behind the
+ * header. */
+RNL_INLINE struct rnl_line *rnl_line_before(unsigned char *end)
 {
-    rnl_head h = key | (rnl_head)(uint16_t)ack << 16 | (rnl_head)acklane << 32;
-    if (!fresh) {
-        uint32_t n = t->n + 1;
-        t->n = n;
-        t->at += RNL_HEAD_LEN(key);
-        /* R1 pairs with A1 in rnl_rx_head: payload before header. */
-        atomic_store_explicit(&t->open->head, h | (uint16_t)t->line | (rnl_head)n << 34, memory_order_release);
-        return;
+    return (struct rnl_line *)((uintptr_t)(end - 1) & ~(uintptr_t)(RNL_LINE_BYTES - 1));
+}
+/* Publish what was composed at the place rnl_tx_place gave for this key, ending at `end`; quoting our reading position
+ * `ack` of lane `acklane`. Few stores: where the peer is far, the rate is bound by how many fit in the store buffer
+ * while a line is fetched. */
+RNL_INLINE void rnl_tx_publish_same(struct rnl_tx *t, rnl_head key, unsigned char *end, int fresh, uint64_t ack,
+                                    unsigned acklane) /* the key of the last line */
+{
+    rnl_head h = key | (rnl_head)((uint32_t)(uint16_t)ack << 16) | (rnl_head)acklane << 32;
+    uint64_t pos = t->pos;
+    t->at = end;
+    if (fresh) {
+        uint32_t n = pos & 7;
+        pos = RNL_LINE_START(pos);
+        if (n >= RNL_STREAMING)
+            rnl_prefetch_write(rnl_line_of(t->ring, t->wrap, pos + RNL_PREFETCH_AHEAD * 8));
+        t->items += n;
     }
-    uint64_t line = t->line + 1;
-    struct rnl_line *open = &t->ring[line & t->mask];
-    if (t->n >= RNL_STREAMING)
-        rnl_prefetch_write(&t->ring[(line + RNL_PREFETCH_AHEAD) & t->mask]);
-    t->line = line;
-    t->open = open;
-    t->n = 1;
-    t->key = key;
-    t->more = rnl_tx_more(RNL_HEAD_LEN(key));
-    t->at = open->payload + RNL_HEAD_LEN(key);
-    t->counted = 0;
-    atomic_store_explicit(&open->head, h | (uint16_t)line | (rnl_head)1 << 34, memory_order_release); /* R1 */
+    pos++;
+    t->pos = pos;
+    /* R1 pairs with A1 in rnl_rx_peek: payload before header. */
+    atomic_store_explicit(&rnl_line_before(end)->head, h | (uint16_t)pos, memory_order_release);
+}
+RNL_INLINE void rnl_tx_publish(struct rnl_tx *t, rnl_head key, unsigned char *end, int fresh, uint64_t ack,
+                               unsigned acklane)
+{
+    if (RNL_UNLIKELY(key != t->key)) { /* then the line is a fresh one; stream/ has counted the earlier items */
+        t->items = (uint64_t)0 - (t->pos & 7);
+        t->counted = 0;
+        t->key = key;
+        t->more = rnl_tx_more(RNL_HEAD_LEN(key));
+    }
+    rnl_tx_publish_same(t, key, end, fresh, ack, acklane);
+}
+/* Nothing is appended to the open line any more. Its items still count. */
+RNL_INLINE void rnl_tx_close_line(struct rnl_tx *t)
+{
+    t->key = RNL_HEAD_KEY_NONE;
+}
+/* The line just published is of a kind that the reader leaves at once. */
+RNL_INLINE void rnl_tx_close_other(struct rnl_tx *t)
+{
+    t->pos = RNL_LINE_START(t->pos);
+    t->key = RNL_HEAD_KEY_NONE;
 }
 
 /* F1: not 0 = the peer does not look by itself: ring its bell. After each publish (what = RNL_ARMED_LINES) or tell
@@ -273,13 +305,10 @@ RNL_INLINE uint32_t rnl_tx_armed(const struct rnl_tx *t, uint32_t what)
 /* What a header of the opposite ring says about this one. */
 RNL_INLINE int rnl_tx_acked(struct rnl_tx *t, unsigned ack16)
 {
-    unsigned d = (uint16_t)(ack16 - (unsigned)t->acked);
-    if (d - 1u < 0x7fffu) { /* positions never go back; an older header may be seen again */
-        uint64_t to = t->acked + d;
-        if (RNL_UNLIKELY(to > (t->line + 1) * 8))
-            return RNL_RING_BROKEN;
-        t->acked = to;
-    }
+    uint16_t d = (uint16_t)(ack16 - (unsigned)t->acked);
+    if (RNL_UNLIKELY(d > RNL_LINE_START(t->pos) - t->acked))
+        return d & 0x8000 ? 0 : RNL_RING_BROKEN; /* positions never go back; an older header may be seen again */
+    t->acked += d;
     return 0;
 }
 
@@ -290,49 +319,63 @@ void rnl_rx_tell(struct rnl_rx *r);
 /* Something was read that the sender has not been told. */
 RNL_INLINE int rnl_rx_untold(const struct rnl_rx *r)
 {
-    return r->bulk_read != r->told_bulk || rnl_rx_position(r) != r->told_position;
+    return r->bulk_read != r->told_bulk || r->pos != r->told_position;
 }
-/* The line is done with, payload included. */
-RNL_INLINE void rnl_rx_leave(struct rnl_rx *r)
+/* Does header h of `next` say that this line is there? 1..7 = its items, else 0. */
+RNL_INLINE unsigned rnl_rx_begun(const struct rnl_rx *r, rnl_head h)
 {
-    r->line++;
-    r->n = 0;
-    r->seen = 0; /* the same header may come again 65,536 lines on */
-    if (RNL_UNLIKELY(r->line >= r->tell_line))
+    unsigned n = (uint16_t)((unsigned)h - (unsigned)r->next_pos);
+    return n < 8 ? n : 0;
+}
+/* A header that holds items not yet read, else 0. What is in `last` goes first; that is looked at after `next`, since
+ * an append precedes the move to the next line. */
+RNL_INLINE rnl_head rnl_rx_peek(const struct rnl_rx *r)
+{
+    rnl_head next = atomic_load_explicit(&r->next->head, memory_order_acquire); /* A1 */
+    rnl_head last = atomic_load_explicit(&r->last->head, memory_order_acquire); /* A1 */
+    if (RNL_UNLIKELY(last != r->seen)) {
+        unsigned appended = (uint16_t)((unsigned)last - (unsigned)r->pos), n = r->pos & 7;
+        if (n && appended - 1u < 7u - n)
+            return last;
+    }
+    return rnl_rx_begun(r, next) ? next : 0;
+}
+/* Of a header that rnl_rx_peek returned: items of its line that have been read, and where its payload is. */
+RNL_INLINE unsigned rnl_rx_from(const struct rnl_rx *r, rnl_head h)
+{
+    return rnl_rx_begun(r, h) ? 0 : r->pos & 7;
+}
+RNL_INLINE const unsigned char *rnl_rx_payload(const struct rnl_rx *r, rnl_head h)
+{
+    return rnl_rx_begun(r, h) ? r->next->payload : r->last->payload;
+}
+/* `next` is entered: n of its items are read. */
+RNL_INLINE void rnl_rx_enter(struct rnl_rx *r, unsigned n)
+{
+    uint64_t start = r->next_pos;
+    r->last = r->next;
+    r->pos = start + n;
+    r->next_pos = start + 8;
+    r->next = rnl_line_of(r->ring, r->wrap, start + 8);
+    if (RNL_UNLIKELY(start >= r->tell_pos))
         rnl_rx_tell(r);
 }
-RNL_INLINE rnl_head rnl_rx_head(const struct rnl_rx *r, uint64_t line)
+/* The items up to the n-th of h's line are read, as far as the sender may know; the payload is not done with. */
+RNL_INLINE void rnl_rx_read(struct rnl_rx *r, rnl_head h, unsigned n)
 {
-    return atomic_load_explicit(&r->ring[line & r->mask].head, memory_order_acquire); /* A1 */
+    if (rnl_rx_begun(r, h))
+        rnl_rx_enter(r, n);
+    else
+        r->pos = (r->pos & ~(uint64_t)7) + n;
+    if (n == RNL_HEAD_N(h))
+        r->seen = h;
 }
-/* Header of the line being read if it holds items not yet read, else 0. Moves over lines that are done. */
-RNL_INLINE rnl_head rnl_rx_peek(struct rnl_rx *r)
+/* The line last entered is done with, payload included. */
+RNL_INLINE void rnl_rx_leave(struct rnl_rx *r)
 {
-    rnl_head h = rnl_rx_head(r, r->line);
-    if (RNL_UNLIKELY(h != r->seen)) {
-        if (RNL_HEAD_SEQ(h) != (uint16_t)r->line)
-            return 0;
-        if (RNL_HEAD_N(h) > r->n)
-            return h;
-        if (r->n == 0)
-            return 0;
-    }
-    /* All of this line is read: has the sender moved on? An append may precede the move, so look at it again. */
-    rnl_head next = rnl_rx_head(r, r->line + 1);
-    if (RNL_HEAD_SEQ(next) != (uint16_t)(r->line + 1) || RNL_HEAD_N(next) == 0)
-        return 0;
-    h = rnl_rx_head(r, r->line);
-    if (RNL_UNLIKELY(h != r->seen && RNL_HEAD_SEQ(h) == (uint16_t)r->line && RNL_HEAD_N(h) > r->n))
-        return h;
-    rnl_rx_leave(r);
-    return next;
-}
-/* After all items of the line were read: has another line come? Does not look for an append to this one. */
-RNL_INLINE int rnl_rx_next(const struct rnl_rx *r)
-{
-    uint64_t line = r->line + (r->n != 0);
-    rnl_head h = atomic_load_explicit(&r->ring[line & r->mask].head, memory_order_acquire); /* A1 */
-    return RNL_HEAD_SEQ(h) == (uint16_t)line && RNL_HEAD_N(h) != 0;
+    r->pos = r->next_pos;
+    if (RNL_UNLIKELY(r->pos >= r->tell_pos))
+        rnl_rx_tell(r);
 }
 /* Nothing more will be appended to this line: it is full, or of a kind that is never appended to. */
 RNL_INLINE int rnl_head_full(rnl_head h)
@@ -374,7 +417,7 @@ int rnl_rx_extent(struct rnl_rx *r, const struct rnl_extent *e);
 /* We are done with the bulk area up to `to`. */
 void rnl_rx_bulk_done(struct rnl_rx *r, uint64_t to);
 
-/* Move to the big ring; for the sender after it published GROW, for the receiver after it read GROW. */
+/* Move to the big ring; for the sender after it published GROW, for the receiver after it read and left GROW. */
 void rnl_tx_grow(struct rnl_tx *t, struct rnl_line *big);
 void rnl_rx_grow(struct rnl_rx *r, struct rnl_line *big);
 

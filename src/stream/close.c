@@ -12,7 +12,7 @@ static uint64_t activity(const struct rnl_endpoint *ep)
     for (uint32_t i = 0; i < ep->size; i++) {
         const struct rnl_conn *conn = ep->peer[i].conn;
         for (unsigned lane = 0; conn && lane < RNL_LANES; lane++)
-            sum += rnl_tx_position(&conn->pair.tx[lane]) + rnl_rx_position(&conn->pair.rx[lane]);
+            sum += conn->pair.tx[lane].pos + conn->pair.rx[lane].pos;
     }
     return sum;
 }
@@ -22,12 +22,11 @@ static int all_read(struct rnl_endpoint *ep, struct rnl_conn *conn)
 {
     for (unsigned lane = 0; lane < RNL_LANES; lane++) {
         struct rnl_tx *t = &conn->pair.tx[lane];
-        uint64_t position = rnl_tx_position(t);
-        if (t->line == t->line0)
+        if (rnl_tx_line(t) == t->line0)
             continue; /* never used */
-        if (t->acked < position && rnl_tx_refresh(t, NULL, NULL) < 0)
+        if (t->acked < t->pos && rnl_tx_refresh(t, NULL, NULL) < 0)
             rnl_ep_broken(ep, conn, "a reading position past what was written");
-        if (t->acked < position)
+        if (t->acked < t->pos)
             return 0;
     }
     return 1;

@@ -2,9 +2,9 @@
  *
  * extract.c - the progress calls: extract, wait, fd; what a blocked send calls; and what happens to open messages when
  * a peer goes. */
-#include "stream/stream.h"
-
 #include <stdlib.h>
+
+#include "stream/lone.h"
 
 /* Room was given back: the sender may sleep for want of it. */
 RNL_INLINE void look_after(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_rx *r)
@@ -26,76 +26,34 @@ static RNL_NOINLINE void take_answers(struct rnl_endpoint *ep, struct rnl_conn *
     t->things += answers.things;
 }
 
-/* The commonest case, inlined: one short message. 0 = take it the general way. */
-RNL_INLINE int take_lone(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_rx *r, rnl_head h,
-                         struct rnl_taking *t)
+/* What was published to it is on its way, and now known to the counters. */
+static void settle(struct rnl_endpoint *ep)
 {
-    struct rnl_stream *s = &conn->in[0];
-    unsigned n = RNL_HEAD_N(h), len = RNL_HEAD_LEN(h), id = RNL_HEAD_HANDLER(h), acklane = RNL_HEAD_ACKLANE(h);
-    if (RNL_UNLIKELY(RNL_HEAD_KIND(h) != RNL_LINE_ITEMS || n != r->n + 1 || n * len > RNL_LINE_PAYLOAD ||
-                     id >= ep->handlers || acklane >= RNL_LANES || s->state != RNL_STREAM_FREE || conn->stuck[0] ||
-                     conn->rank == ep->rank))
-        return 0;
-    const struct rnl_handler *hd = &ep->handler[id];
-    if (RNL_UNLIKELY((!hd->stream && !hd->whole) || rnl_tx_acked(&conn->pair.tx[acklane], RNL_HEAD_ACK(h)) < 0))
-        return 0;
-    r->n = n; /* before the handler: what it sends says that this message was read */
-    r->seen = h;
-    const unsigned char *at = r->ring[r->line & r->mask].payload + (n - 1) * len;
-    uint32_t before = rnl_ep_handler_begins(ep, 0);
-    int ending;
-    if (RNL_LIKELY(hd->stream != NULL)) {
-        rnl_stream_setup(s, at, len, id, 0);
-        ending = hd->stream(s, conn->rank, hd->ctx);
-    } else {
-        unsigned char copy[RNL_LINE_PAYLOAD] __attribute__((aligned(16)));
-        rnl_copy_short(copy, at, len);
-        ending = hd->whole(copy, len, conn->rank, hd->ctx) == RNL_QUIT ? RNL_QUIT : RNL_DONE;
-    }
-    rnl_ep_handler_ends(ep, 0, before);
-    s->state = RNL_STREAM_FREE;
-    ep->c->messages_received++;
-    ep->c->bytes_received += len;
-    t->things++;
-    t->bytes += len;
-    if (RNL_UNLIKELY(ending != RNL_DONE))
-        t->quit = rnl_stream_ended(ep, s, ending);
-    if (rnl_head_full(h))
-        rnl_rx_leave(r);
-    return 1;
-}
-
-RNL_INLINE int64_t extract(struct rnl_endpoint *ep, uint64_t max, unsigned *things)
-{
-    struct rnl_taking t = {.max = max};
-    unsigned deaths = ep->deaths_seen;
     if (ep->unsettled) {
         rnl_stream_count(ep, &ep->unsettled->pair.tx[0]);
         rnl_ep_settle(ep);
     }
-    if (RNL_UNLIKELY(ep->open_short != NULL))
-        rnl_stream_flush(ep);
-    rnl_ep_news(ep);
+}
+
+/* `left` peers, beginning with hot[i]. */
+static void extract_from(struct rnl_endpoint *ep, uint32_t i, uint32_t left, struct rnl_taking *t)
+{
     uint32_t count = ep->hot_count; /* those that handlers connect are looked at next time */
-    for (uint32_t k = count, i = ep->turn; k > 0; k--, i = i + 1 == count ? 0 : i + 1) {
+    for (; left > 0; left--, i = i + 1 == count ? 0 : i + 1) {
         struct rnl_conn *conn = ep->hot[i];
         struct rnl_rx *r = &conn->pair.rx[0];
-        if (RNL_UNLIKELY(conn->lane1_hot | conn->broken)) {
-            if (conn->broken)
-                continue;
-            take_answers(ep, conn, &t);
-        }
-        if (RNL_UNLIKELY(t.bytes >= max))
+        if (RNL_UNLIKELY(conn->broken))
+            continue;
+        if (RNL_UNLIKELY(conn->lane1_hot))
+            take_answers(ep, conn, t);
+        if (RNL_UNLIKELY(t->bytes >= t->max))
             continue; /* answers of the others still come in */
         rnl_head h = rnl_rx_peek(r);
         if (h) {
-            if (!take_lone(ep, conn, r, h, &t))
-                rnl_stream_take(ep, conn, 0, h, &t);
-            else if (rnl_rx_next(r) && !t.quit && t.bytes < max && (h = rnl_rx_peek(r)) != 0)
-                rnl_stream_take(ep, conn, 0, h, &t);
-            if (RNL_UNLIKELY(t.quit || t.bytes >= max)) {
+            rnl_stream_take(ep, conn, 0, h, t);
+            if (RNL_UNLIKELY(t->quit || t->bytes >= t->max)) {
                 ep->turn = i + 1 < count ? i + 1 : 0; /* the next call begins with the next peer */
-                if (t.quit)
+                if (t->quit)
                     break;
             }
         }
@@ -105,21 +63,28 @@ RNL_INLINE int64_t extract(struct rnl_endpoint *ep, uint64_t max, unsigned *thin
     }
     if (RNL_UNLIKELY(ep->posts | ep->dying | ep->gathering)) {
         if (ep->gathering)
-            t.things += rnl_stream_stacks(ep, &t);
+            t->things += rnl_stream_stacks(ep, t);
         if (ep->posts)
-            t.things += rnl_stream_posts(ep);
+            t->things += rnl_stream_posts(ep);
         if (ep->dying)
             rnl_ep_bury_dying(ep);
-        if (ep->turn >= ep->hot_count)
-            ep->turn = 0;
     }
-    *things = t.things + (ep->deaths_seen - deaths);
-    return (int64_t)t.bytes;
+    if (RNL_UNLIKELY(ep->turn >= ep->hot_count))
+        ep->turn = 0;
 }
 
 int64_t rnl_stream_extract(struct rnl_endpoint *ep, uint64_t max, unsigned *things)
 {
-    return extract(ep, max, things);
+    struct rnl_taking t = {.max = max};
+    unsigned deaths = ep->deaths_seen;
+    if (RNL_UNLIKELY(ep->open_short != NULL))
+        rnl_stream_flush(ep);
+    rnl_ep_news(ep);
+    extract_from(ep, ep->turn, ep->hot_count, &t);
+    *things = t.things + (ep->deaths_seen - deaths);
+    if (*things == 0)
+        settle(ep);
+    return (int64_t)t.bytes;
 }
 
 unsigned rnl_stream_progress(struct rnl_endpoint *ep)
@@ -136,7 +101,73 @@ static int may_progress(struct rnl_endpoint *ep)
     return 0;
 }
 
-int64_t rnl_extract(rnl_endpoint *ep, size_t max_bytes)
+int64_t rnl_stream_extract_none(struct rnl_endpoint *ep)
+{
+    settle(ep);
+    if (RNL_UNLIKELY(ep->job_gone))
+        return rnl_fail(RNL_ERR_JOB, "the launcher of this job is gone");
+    return rnl_ep_empty(ep);
+}
+
+/* The rest of an extract that has taken one message of `bytes`, conn's. */
+static RNL_NOINLINE int64_t extract_rest(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, uint64_t bytes,
+                                         int ending)
+{
+    struct rnl_taking t = {.max = max, .bytes = bytes, .things = 1};
+    uint32_t i = conn->hot_index, count = ep->hot_count, turn = ep->turn;
+    look_after(ep, conn, &conn->pair.rx[0]);
+    if (rnl_stream_ended(ep, &conn->in[0], ending) || bytes >= max)
+        ep->turn = i + 1 < count ? i + 1 : 0;
+    else
+        extract_from(ep, i, i < turn ? turn - i : count - i + turn, &t);
+    return (int64_t)t.bytes;
+}
+
+static RNL_NOINLINE int run_lone_whole(const struct rnl_handler *h, const unsigned char *at, size_t n, unsigned peer)
+{
+    unsigned char copy[RNL_LINE_PAYLOAD] __attribute__((aligned(16)));
+    rnl_copy_short(copy, at, n);
+    return h->whole(copy, n, peer, h->ctx) == RNL_QUIT ? RNL_QUIT : RNL_DONE;
+}
+
+/* Only a line of whole items that acknowledges lane 0 has all of these bits clear. */
+#define NOT_PLAIN ((rnl_head)31 << 43 | (rnl_head)3 << 32)
+
+int64_t rnl_stream_extract_lone(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, rnl_head h)
+{
+    struct rnl_rx *r = &conn->pair.rx[0];
+    struct rnl_stream *s = &conn->in[0];
+    unsigned len = RNL_HEAD_LEN(h), id = RNL_HEAD_HANDLER(h);
+    int ending;
+    if (RNL_UNLIKELY(h & NOT_PLAIN || len > RNL_LINE_PAYLOAD || id >= ep->handlers || s->state != RNL_STREAM_FREE ||
+                     max == 0))
+        return rnl_stream_extract_any(ep, max);
+    const struct rnl_handler *hd = &ep->handler[id];
+    if (RNL_UNLIKELY((!hd->stream && !hd->whole) || rnl_tx_acked(&conn->pair.tx[0], RNL_HEAD_ACK(h)) < 0))
+        return rnl_stream_extract_any(ep, max);
+    const unsigned char *at = r->next->payload;
+    rnl_rx_enter(r, 1); /* before the handler: what it sends says that this message was read */
+    r->seen = h;
+    ep->in_handler = 1;
+    if (RNL_LIKELY(hd->stream != NULL)) {
+        rnl_stream_setup(s, at, len, id, 0);
+        ending = hd->stream(s, conn->rank, hd->ctx);
+        s->state = RNL_STREAM_FREE;
+    } else {
+        ending = run_lone_whole(hd, at, len, conn->rank);
+    }
+    ep->in_handler = 0;
+    ep->c->messages_received++;
+    ep->c->bytes_received += len;
+    ep->empties = 0;
+    if (RNL_UNLIKELY(len > RNL_LINE_PAYLOAD / 2)) /* a full line */
+        rnl_rx_leave(r);
+    if (RNL_UNLIKELY(ep->hot_count != 1 || ending != RNL_DONE || r->told || rnl_rx_peek(r)))
+        return extract_rest(ep, max, conn, len, ending);
+    return len;
+}
+
+int64_t rnl_stream_extract_any(struct rnl_endpoint *ep, size_t max)
 {
     unsigned things;
     int64_t bytes = rnl_ep_enter(ep);
@@ -145,7 +176,7 @@ int64_t rnl_extract(rnl_endpoint *ep, size_t max_bytes)
     if (RNL_UNLIKELY(ep->in_handler)) {
         bytes = may_progress(ep);
     } else {
-        bytes = extract(ep, max_bytes, &things);
+        bytes = rnl_stream_extract(ep, max, &things);
         if (things) {
             ep->empties = 0;
             if (ep->fd_armed)
@@ -153,11 +184,16 @@ int64_t rnl_extract(rnl_endpoint *ep, size_t max_bytes)
         } else if (RNL_UNLIKELY(ep->job_gone)) {
             bytes = rnl_fail(RNL_ERR_JOB, "the launcher of this job is gone");
         } else {
-            rnl_ep_empty(ep);
+            bytes = rnl_ep_empty(ep);
         }
     }
     rnl_ep_leave(ep);
     return bytes;
+}
+
+int64_t rnl_extract(rnl_endpoint *ep, size_t max_bytes)
+{
+    return rnl_stream_extract_first(ep, max_bytes);
 }
 
 int64_t rnl_wait(rnl_endpoint *ep, int64_t timeout_ns)
@@ -212,6 +248,7 @@ static void fail_incoming(struct rnl_endpoint *ep, struct rnl_stream *s)
     } else if (s->state == RNL_STREAM_GATHER) {
         if (s->h.stream)
             ep->gathering--;
+        rnl_ep_chores(ep);
         free(s->gather);
     }
     s->gather = NULL;

@@ -32,15 +32,14 @@ static void refuse(struct rnl_endpoint *ep, struct rnl_stream *s, unsigned reaso
         r.bytes = s->head_bytes;
     }
     rnl_head key = rnl_head_key(RNL_LINE_REFUSED, s->handler, sizeof r + r.bytes);
-    rnl_stream_close_line(ep, t);
-    unsigned char *at = rnl_tx_place(t, key, sizeof r + r.bytes, &fresh);
+    unsigned char *at = rnl_tx_place(t, key, &fresh);
     if (!at)
         return; /* cannot be: room was set aside before the handler ran */
     memcpy(at, &r, sizeof r);
     if (r.bytes)
         memcpy(at + sizeof r, head, r.bytes);
-    rnl_stream_publish(ep, conn, 1, key, fresh, 0);
-    rnl_stream_close_uncounted(t);
+    rnl_stream_publish(ep, conn, 1, key, at + sizeof r + r.bytes, fresh, 0);
+    rnl_tx_close_other(t);
     s->answered = 1;
     ep->c->refused_sent++;
 }
@@ -221,7 +220,7 @@ int rnl_stream_answer_fits(struct rnl_conn *conn, uint32_t answer)
 {
     struct rnl_tx *t = &conn->pair.tx[1];
     uint64_t start;
-    if (t->line + 1 >= t->stop) {
+    if (RNL_LINE_START(t->pos) >= t->stop) {
         int status = rnl_tx_refresh(t, NULL, NULL);
         if (status <= 0)
             return status;
@@ -238,11 +237,11 @@ static void send_answer(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned
     int fresh = 1;
     if (n <= RNL_LINE_PAYLOAD) {
         rnl_head key = rnl_head_key(RNL_LINE_ITEMS, handler, (unsigned)n);
-        unsigned char *at = rnl_tx_place(t, key, (unsigned)n, &fresh);
+        unsigned char *at = rnl_tx_place(t, key, &fresh);
         if (!at)
             return; /* cannot be: set aside */
         rnl_copy_short(at, buf, n);
-        rnl_stream_publish(ep, conn, 1, key, fresh, 0);
+        rnl_stream_publish(ep, conn, 1, key, at + n, fresh, 0);
         return;
     }
     struct rnl_extent e = {.reserved = (uint32_t)n,
@@ -254,13 +253,12 @@ static void send_answer(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned
     rnl_copy_in(t->bulk + (e.start & (RNL_BULK_BYTES - 1)), buf, n);
     rnl_tx_bulk_take(t, e.start + ((n + 63) & ~(size_t)63));
     rnl_head key = rnl_head_key(RNL_LINE_EXTENT, handler, sizeof e);
-    rnl_stream_close_line(ep, t);
-    unsigned char *at = rnl_tx_place(t, key, sizeof e, &fresh);
+    unsigned char *at = rnl_tx_place(t, key, &fresh);
     if (!at)
         return; /* cannot be: set aside */
     memcpy(at, &e, sizeof e);
-    rnl_stream_publish(ep, conn, 1, key, fresh, 0);
-    rnl_stream_close_uncounted(t);
+    rnl_stream_publish(ep, conn, 1, key, at + sizeof e, fresh, 0);
+    rnl_tx_close_other(t);
 }
 
 int rnl_reply(rnl_stream *s, unsigned handler, const void *buf, size_t n)

@@ -61,6 +61,7 @@ static int advance(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_po
 static void finish(struct rnl_endpoint *ep, struct rnl_post *p, int status)
 {
     ep->posts--;
+    rnl_ep_chores(ep);
     ep->post_bytes -= p->bytes;
     if (p->done)
         p->done(p->arg, status);
@@ -138,6 +139,7 @@ static int post(struct rnl_endpoint *ep, const struct rnl_begin *b, const struct
     if (count)
         memcpy(p->pieces, pieces, count * sizeof *pieces);
     ep->posts++;
+    rnl_ep_chores(ep);
     ep->post_bytes += bytes;
     if (!conn->post_first) {
         status = advance(ep, conn, p);

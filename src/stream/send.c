@@ -14,6 +14,11 @@ enum { FULL_BEFORE_GROW = 2, PIECE_MIN = 2048 /* of a chunk, where the grant is 
 
 /* ---- short messages ---- */
 
+int rnl_stream_publish_other(struct rnl_endpoint *ep, struct rnl_conn *conn, rnl_head key, unsigned char *end)
+{
+    return rnl_stream_publish(ep, conn, 0, key, end, 1, 0); /* another key: a fresh line */
+}
+
 static RNL_NOINLINE int send_slow(struct rnl_endpoint *ep, unsigned peer, unsigned handler, const void *buf, size_t n)
 {
     struct rnl_stream *s;
@@ -36,22 +41,32 @@ static RNL_NOINLINE int send_slow(struct rnl_endpoint *ep, unsigned peer, unsign
     return status;
 }
 
-int rnl_send(rnl_endpoint *ep, unsigned peer, unsigned handler, const void *buf, size_t n)
+/* The short path; n is known, or at most RNL_SHORT_MAX. Nothing is left for after a call: it needs no frame. */
+RNL_INLINE int send_short(struct rnl_endpoint *ep, unsigned peer, unsigned handler, const void *buf, size_t n)
 {
     int fresh = 1;
-    if (RNL_UNLIKELY(ep->open != RNL_EP_OPEN || peer >= ep->size || n > RNL_SHORT_MAX || handler > 0xffff))
+    if (RNL_UNLIKELY(peer >= ep->reach || handler > 0xffff))
         return send_slow(ep, peer, handler, buf, n);
-    struct rnl_conn *conn = ep->peer[peer].conn;
-    if (RNL_UNLIKELY(!conn || conn->shut || ep->open_short))
+    struct rnl_conn *conn = ep->conn[peer];
+    if (RNL_UNLIKELY(conn->shut || ep->open_short))
         return send_slow(ep, peer, handler, buf, n);
-    struct rnl_tx *t = &conn->pair.tx[0];
     rnl_head key = rnl_head_key(RNL_LINE_ITEMS, handler, (unsigned)n);
-    unsigned char *at = rnl_tx_place(t, key, (unsigned)n, &fresh);
+    unsigned char *at = rnl_tx_place(&conn->pair.tx[0], key, &fresh);
     if (RNL_UNLIKELY(!at))
         return send_slow(ep, peer, handler, buf, n);
     rnl_copy_short(at, buf, n);
-    rnl_stream_publish(ep, conn, 0, key, fresh, 0);
-    return 0;
+    return rnl_stream_publish_short(ep, conn, key, at + n, fresh);
+}
+
+static RNL_NOINLINE int send_other(struct rnl_endpoint *ep, unsigned peer, unsigned handler, const void *buf, size_t n)
+{
+    return RNL_LIKELY(n <= RNL_SHORT_MAX) ? send_short(ep, peer, handler, buf, n)
+                                          : send_slow(ep, peer, handler, buf, n);
+}
+
+int rnl_send(rnl_endpoint *ep, unsigned peer, unsigned handler, const void *buf, size_t n)
+{
+    return RNL_LIKELY(n == 8) ? send_short(ep, peer, handler, buf, 8) : send_other(ep, peer, handler, buf, n);
 }
 
 /* ---- begin ---- */
@@ -66,13 +81,11 @@ static void opened(struct rnl_endpoint *ep)
 /* A stream of the short path becomes one like any other. */
 static void lengthen(struct rnl_stream *s)
 {
-    if (!s->ep || s->ep->open_short != s)
+    if (s->ep->open_short != s)
         return;
     opened(s->ep);
     s->conn->shut |= RNL_SHUT_STREAM;
     s->state = RNL_STREAM_SHORT;
-    s->fresh = s->key & 1;
-    s->key &= RNL_HEAD_KEY_MASK;
     s->bound = RNL_HEAD_LEN(s->key);
     s->base = s->end - s->bound;
     s->before = 0;
@@ -88,16 +101,14 @@ static int try_short(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_
     unsigned head = b->answer ? sizeof(struct rnl_ask) : 0, len = (unsigned)b->bound + head;
     int fresh = 1;
     s->key = rnl_head_key(b->answer ? RNL_LINE_ASK : RNL_LINE_ITEMS, b->handler, len);
-    if (b->answer)
-        rnl_stream_close_line(ep, t); /* asks have a line of their own */
-    unsigned char *at = rnl_tx_place(t, s->key, len, &fresh);
+    unsigned char *at = rnl_tx_place(t, s->key, &fresh); /* asks have a line of their own: none of their key is open */
     /* A line must be left even when this item is appended: should fewer bytes come than announced, it moves to a fresh
      * one. */
-    if (!at || t->line + 1 >= t->stop) {
+    if (!at || RNL_LINE_START(t->pos) >= t->stop) {
         int status = rnl_tx_refresh(t, ep->env, &conn->pair.distance);
         if (status <= 0)
             return status < 0 ? rnl_ep_broken(ep, conn, "a reading position past what was written") : RNL_NO_ROOM;
-        at = rnl_tx_place(t, s->key, len, &fresh);
+        at = rnl_tx_place(t, s->key, &fresh);
     }
     if (b->answer) {
         struct rnl_ask ask = {.answer = (uint32_t)b->answer};
@@ -117,7 +128,7 @@ static int open_extent(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rn
     int status = rnl_pair_bulk_tx(&conn->pair, s->lane);
     if (status < 0)
         return status;
-    if (t->line + 1 >= t->stop) {
+    if (RNL_LINE_START(t->pos) >= t->stop) {
         status = rnl_tx_refresh(t, ep->env, &conn->pair.distance);
         if (status <= 0)
             return status < 0 ? rnl_ep_broken(ep, conn, "a reading position past what was written") : RNL_NO_ROOM;
@@ -185,7 +196,7 @@ int rnl_stream_try_begin(struct rnl_endpoint *ep, struct rnl_conn *conn, const s
     if (status < 0)
         return status;
     conn->shut |= RNL_SHUT_STREAM;
-    if (b->answer)
+    if (b->answer && !conn->lane1_hot)
         conn->lane1_hot = 1;
     opened(ep);
     *out = s;
@@ -219,10 +230,12 @@ int rnl_stream_wait_room(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_
         if (room > 0) {
             /* Found full again and again: traffic asks for the big ring. Needs one line; the next send needs none of
              * the small ring. */
-            if (!conn->pair.big_tx && !bulk && ++conn->full_count >= FULL_BEFORE_GROW &&
-                rnl_pair_grow_tx(&conn->pair) == 0) {
-                ep->c->rings_grown++;
-                rnl_ep_published(ep, conn, t);
+            if (!conn->pair.big_tx && !bulk && ++conn->full_count >= FULL_BEFORE_GROW) {
+                rnl_stream_count(ep, t);
+                if (rnl_pair_grow_tx(&conn->pair) == 0) {
+                    ep->c->rings_grown++;
+                    rnl_ep_published(ep, conn, t);
+                }
             }
             break;
         }
@@ -338,21 +351,19 @@ static void publish_extent(struct rnl_endpoint *ep, struct rnl_conn *conn, struc
             e.answer = s->answer;
             e.flags |= RNL_EXTENT_FIRST;
         }
-        rnl_stream_close_line(ep, t);
-        unsigned char *at = rnl_tx_place(t, key, sizeof e, &fresh);
+        unsigned char *at = rnl_tx_place(t, key, &fresh);
         memcpy(at, &e, sizeof e);
-        rnl_stream_publish(ep, conn, s->lane, key, fresh, 0);
+        rnl_stream_publish(ep, conn, s->lane, key, at + sizeof e, fresh, 0);
         if (s->first)
             ep->c->messages_sent++;
     } else {
         struct rnl_prefix p = {.published = published, .flags = flags};
         rnl_head key = rnl_head_key(RNL_LINE_PREFIX, s->handler, sizeof p);
-        rnl_stream_close_line(ep, t);
-        unsigned char *at = rnl_tx_place(t, key, sizeof p, &fresh);
+        unsigned char *at = rnl_tx_place(t, key, &fresh);
         memcpy(at, &p, sizeof p);
-        rnl_stream_publish(ep, conn, s->lane, key, fresh, 0);
+        rnl_stream_publish(ep, conn, s->lane, key, at + sizeof p, fresh, 0);
     }
-    rnl_stream_close_uncounted(t);
+    rnl_tx_close_other(t);
     ep->c->bytes_sent += published - s->published;
     s->first = 0;
     s->published = published;
@@ -363,9 +374,9 @@ static void publish_extent(struct rnl_endpoint *ep, struct rnl_conn *conn, struc
 /* 1 = a line may be used and another is left for the end. */
 static int spare_line(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_tx *t)
 {
-    if (t->line + 2 >= t->stop)
+    if (RNL_LINE_START(t->pos) + 8 >= t->stop)
         (void)!rnl_tx_refresh(t, ep->env, &conn->pair.distance);
-    return t->line + 2 < t->stop;
+    return RNL_LINE_START(t->pos) + 8 < t->stop;
 }
 
 static uint32_t chunk_of(uint64_t bound)
@@ -405,7 +416,7 @@ static int64_t put_chunks(struct rnl_stream *s, const unsigned char *buf, size_t
     while (done < n) {
         if (s->base && s->at == s->end) {
             struct rnl_tx *t = &conn->pair.tx[0];
-            if (t->line + 1 >= t->stop && rnl_tx_refresh(t, ep->env, &conn->pair.distance) <= 0)
+            if (RNL_LINE_START(t->pos) >= t->stop && rnl_tx_refresh(t, ep->env, &conn->pair.distance) <= 0)
                 break;
             publish_extent(ep, conn, s, RNL_EXTENT_CLOSED);
             s->before += s->reserved;
@@ -510,15 +521,16 @@ static void end_short(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl
         int fresh = 1;
         memcpy(kept, s->base - head, len + head);
         s->key = rnl_head_key(s->answer ? RNL_LINE_ASK : RNL_LINE_ITEMS, s->handler, (unsigned)len + head);
-        unsigned char *at = rnl_tx_place(t, s->key, (unsigned)len + head, &fresh); /* a line was left for it at begin */
+        unsigned char *at = rnl_tx_place(t, s->key, &fresh); /* a line was left for it at begin */
         memcpy(at, kept, len + head);
+        s->at = at + head + len;
         s->fresh = (uint8_t)fresh;
     }
-    rnl_stream_publish(ep, conn, 0, s->key, s->fresh, 0);
+    rnl_stream_publish(ep, conn, 0, s->key, s->at, s->fresh, 0);
     if (s->answer) {
         ep->c->messages_sent++;
         ep->c->bytes_sent += len;
-        rnl_stream_close_uncounted(&conn->pair.tx[0]);
+        rnl_tx_close_other(&conn->pair.tx[0]);
     }
 }
 
@@ -542,7 +554,7 @@ int rnl_stream_try_end(struct rnl_stream *s)
                 return status;
         } else {
             struct rnl_tx *t = &conn->pair.tx[0];
-            if (t->line + 1 >= t->stop && rnl_tx_refresh(t, ep->env, &conn->pair.distance) <= 0)
+            if (RNL_LINE_START(t->pos) >= t->stop && rnl_tx_refresh(t, ep->env, &conn->pair.distance) <= 0)
                 return RNL_NO_ROOM;
         }
         publish_extent(ep, conn, s, RNL_EXTENT_LAST | RNL_EXTENT_CLOSED);

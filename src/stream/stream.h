@@ -75,102 +75,127 @@ int rnl_stream_register(struct rnl_endpoint *ep, int id, const struct rnl_handle
 unsigned rnl_stream_posts(struct rnl_endpoint *ep);
 void rnl_stream_posts_fail(struct rnl_endpoint *ep, struct rnl_conn *conn, int status);
 
-/* Items of the open line that the counters do not know yet: counted per line, not per message. */
+/* Items that the counters do not know yet: counted when the key changes and now and then, not per message. */
 RNL_INLINE void rnl_stream_count(struct rnl_endpoint *ep, struct rnl_tx *t)
 {
-    uint32_t items = t->n - t->counted;
+    uint32_t all = (uint32_t)t->items + (uint32_t)(t->pos & 7), items = all - t->counted;
     ep->c->messages_sent += items;
     ep->c->bytes_sent += (uint64_t)items * RNL_HEAD_LEN(t->key);
-    t->counted = t->n;
+    t->counted = all;
 }
-/* Nothing is appended to the open line any more. */
-RNL_INLINE void rnl_stream_close_line(struct rnl_endpoint *ep, struct rnl_tx *t)
+/* Publishes what was composed at its place, up to `end`. Returns 0. */
+RNL_INLINE int rnl_stream_publish(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, rnl_head key,
+                                  unsigned char *end, int fresh, unsigned acklane)
 {
-    rnl_stream_count(ep, t);
-    t->more = 0; /* n stays: it says how far the peer can have read */
+    struct rnl_tx *t = &conn->pair.tx[lane];
+    if (key != t->key)
+        rnl_stream_count(ep, t);
+    rnl_pair_publish(&conn->pair, lane, key, end, fresh, acklane);
+    return rnl_ep_published(ep, conn, t);
 }
-/* After publishing a line of a kind that is not counted by items. */
-RNL_INLINE void rnl_stream_close_uncounted(struct rnl_tx *t)
+/* The same on lane 0 for the short path: what is rare is a call at its end, so that it needs no frame. */
+RNL_NOINLINE int rnl_stream_publish_other(struct rnl_endpoint *ep, struct rnl_conn *conn, rnl_head key,
+                                          unsigned char *end);
+RNL_INLINE int rnl_stream_publish_short(struct rnl_endpoint *ep, struct rnl_conn *conn, rnl_head key,
+                                        unsigned char *end, int fresh)
 {
-    t->n = t->counted = 0;
-}
-RNL_INLINE void rnl_stream_publish(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, rnl_head key,
-                                   int fresh, unsigned acklane)
-{
-    if (fresh)
-        rnl_stream_count(ep, &conn->pair.tx[lane]);
-    rnl_pair_publish(&conn->pair, lane, key, fresh, acklane);
-    rnl_ep_published(ep, conn, &conn->pair.tx[lane]);
+    struct rnl_tx *t = &conn->pair.tx[0];
+    if (RNL_UNLIKELY(key != t->key))
+        return rnl_stream_publish_other(ep, conn, key, end);
+    rnl_tx_publish_same(t, key, end, fresh, conn->pair.rx[0].pos, 0);
+    return rnl_ep_published(ep, conn, t);
 }
 
-/* Short copies inline; TSan and ASan see them. */
+/* Up to 64 bytes, with no call and no loop; TSan and ASan see them. */
 RNL_INLINE void rnl_copy_short(void *to, const void *from, size_t n)
 {
+    unsigned char *t = to;
+    const unsigned char *f = from;
+    struct {
+        unsigned char b[16];
+    } a, b, c, d;
     if (RNL_LIKELY(n == 8)) {
-        memcpy(to, from, 8);
+        memcpy(t, f, 8);
+    } else if (n > 32) { /* two from the front, two from the back */
+        memcpy(&a, f, 16);
+        memcpy(&b, f + 16, 16);
+        memcpy(&c, f + n - 32, 16);
+        memcpy(&d, f + n - 16, 16);
+        memcpy(t, &a, 16);
+        memcpy(t + 16, &b, 16);
+        memcpy(t + n - 32, &c, 16);
+        memcpy(t + n - 16, &d, 16);
     } else if (n >= 16) {
-        memcpy(to, from, n);
+        memcpy(&a, f, 16);
+        memcpy(&b, f + n - 16, 16);
+        memcpy(t, &a, 16);
+        memcpy(t + n - 16, &b, 16);
     } else if (n > 8) {
-        uint64_t a, b;
-        memcpy(&a, from, 8);
-        memcpy(&b, (const char *)from + n - 8, 8);
-        memcpy(to, &a, 8);
-        memcpy((char *)to + n - 8, &b, 8);
+        uint64_t x, y;
+        memcpy(&x, f, 8);
+        memcpy(&y, f + n - 8, 8);
+        memcpy(t, &x, 8);
+        memcpy(t + n - 8, &y, 8);
     } else if (n >= 4) {
-        uint32_t a, b;
-        memcpy(&a, from, 4);
-        memcpy(&b, (const char *)from + n - 4, 4);
-        memcpy(to, &a, 4);
-        memcpy((char *)to + n - 4, &b, 4);
+        uint32_t x, y;
+        memcpy(&x, f, 4);
+        memcpy(&y, f + n - 4, 4);
+        memcpy(t, &x, 4);
+        memcpy(t + n - 4, &y, 4);
     } else if (n) {
-        memcpy(to, from, n);
+        unsigned char x = f[0], y = f[n / 2], z = f[n - 1];
+        t[0] = x;
+        t[n / 2] = y;
+        t[n - 1] = z;
     }
 }
 
 /* ---- the short path, inlined into the native calls and into FM's ----
  *
  * Each returns NULL or 0 where the long one must be taken. A short stream sets only what these need;
- * rnl_stream_lengthen() fills in the rest before anything else touches it. */
+ * rnl_stream_lengthen() fills in the rest before anything else touches it, and before anything can change what begin
+ * checked: so while `open_short` is still s, the rest need not be checked again. */
 
 RNL_INLINE struct rnl_stream *rnl_stream_begin_short(struct rnl_endpoint *ep, unsigned long peer, unsigned long handler,
                                                      size_t bound)
 {
-    if (RNL_UNLIKELY(ep->open != RNL_EP_OPEN || peer >= ep->size || bound > RNL_LINE_PAYLOAD || handler > 0xffff))
+    if (RNL_UNLIKELY(peer >= ep->reach || bound > RNL_LINE_PAYLOAD || handler > 0xffff || ep->open_short))
         return NULL;
-    struct rnl_conn *conn = ep->peer[peer].conn;
-    if (RNL_UNLIKELY(!conn || conn->shut || ep->open_short))
+    struct rnl_conn *conn = ep->conn[peer];
+    if (RNL_UNLIKELY(conn->shut))
         return NULL;
     struct rnl_stream *s = &conn->out[0];
     struct rnl_tx *t = &conn->pair.tx[0];
-    int fresh;
+    int fresh = 1;
     rnl_head key = rnl_head_key(RNL_LINE_ITEMS, (unsigned)handler, (unsigned)bound);
-    unsigned char *at = rnl_tx_place(t, key, (unsigned)bound, &fresh);
-    if (RNL_UNLIKELY(!at || t->line + 1 >= t->stop)) /* a line must be left: see try_short in send.c */
+    unsigned char *at = rnl_tx_place(t, key, &fresh);
+    if (RNL_UNLIKELY(!at || RNL_LINE_START(t->pos) >= t->stop)) /* a line must be left: see try_short in send.c */
         return NULL;
     s->at = at;
     s->end = at + bound;
-    s->key = key | (unsigned)fresh; /* the bits below the key are free */
+    s->key = key;
+    s->fresh = (uint8_t)fresh;
     ep->open_short = s;
     return s;
 }
 
 RNL_INLINE int rnl_stream_piece_short(struct rnl_stream *s, const void *buf, size_t n)
 {
-    struct rnl_endpoint *ep = s->ep;
-    if (RNL_UNLIKELY(!ep || ep->open != RNL_EP_OPEN || ep->open_short != s || n > (size_t)(s->end - s->at)))
+    unsigned char *at = s->at;
+    if (RNL_UNLIKELY(s->ep->open_short != s || n > (size_t)(s->end - at)))
         return 0;
-    rnl_copy_short(s->at, buf, n);
-    s->at += n;
+    rnl_copy_short(at, buf, n);
+    s->at = at + n;
     return 1;
 }
 
 RNL_INLINE int rnl_stream_end_short(struct rnl_stream *s)
 {
     struct rnl_endpoint *ep = s->ep;
-    if (RNL_UNLIKELY(!ep || ep->open != RNL_EP_OPEN || ep->open_short != s || s->at != s->end || s->conn->shut))
+    if (RNL_UNLIKELY(ep->open_short != s || s->at != s->end))
         return 0;
     ep->open_short = NULL;
-    rnl_stream_publish(ep, s->conn, 0, s->key & RNL_HEAD_KEY_MASK, (int)(s->key & 1), 0);
+    (void)rnl_stream_publish_short(ep, rnl_conn_of_out(s), s->key, s->end, s->fresh);
     return 1;
 }
 
@@ -179,7 +204,7 @@ RNL_INLINE void rnl_stream_setup(struct rnl_stream *s, const unsigned char *at, 
                                  uint32_t answer)
 {
     s->at = s->base = (unsigned char *)(uintptr_t)at;
-    s->end = s->at + n;
+    s->end = s->base + n;
     s->before = 0;
     s->state = RNL_STREAM_INLINE;
     s->last = 1;
@@ -191,10 +216,16 @@ RNL_INLINE void rnl_stream_setup(struct rnl_stream *s, const unsigned char *at, 
 
 RNL_INLINE int rnl_stream_receive_short(struct rnl_stream *s, void *buf, size_t n)
 {
-    if (RNL_UNLIKELY(n > (size_t)(s->end - s->at) || n > RNL_LINE_PAYLOAD || s->state != RNL_STREAM_INLINE))
+    unsigned char *at = s->at;
+    if (RNL_UNLIKELY(n > (size_t)(s->end - at) || s->state != RNL_STREAM_INLINE))
         return 0;
-    rnl_copy_short(buf, s->at, n);
-    s->at += n;
+    if (RNL_LIKELY(n == 8))
+        memcpy(buf, at, 8);
+    else if (n <= RNL_LINE_PAYLOAD)
+        rnl_copy_short(buf, at, n);
+    else
+        return 0;
+    s->at = at + n;
     return 1;
 }
 

@@ -33,7 +33,7 @@ static const struct rnl_handler *handler_of(struct rnl_endpoint *ep, unsigned id
 
 static unsigned stick(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, enum rnl_stuck why)
 {
-    uint64_t at = rnl_rx_position(&conn->pair.rx[lane]) + 1;
+    uint64_t at = conn->pair.rx[lane].pos + 1;
     conn->stuck[lane] = (uint8_t)why;
     if (conn->stuck_at[lane] != at) { /* counted once a message, however often it is looked at */
         conn->stuck_at[lane] = at;
@@ -76,22 +76,27 @@ RNL_INLINE int take_items(struct rnl_endpoint *ep, struct rnl_conn *conn, unsign
 {
     struct rnl_rx *r = &conn->pair.rx[lane];
     struct rnl_stream *s = &conn->in[lane];
-    unsigned len = RNL_HEAD_LEN(h), id = RNL_HEAD_HANDLER(h), first = r->n, i = first;
+    unsigned len = RNL_HEAD_LEN(h), id = RNL_HEAD_HANDLER(h), first = rnl_rx_from(r, h), i = first;
     uint64_t bytes = t->bytes;
     if (RNL_UNLIKELY(n * len > RNL_LINE_PAYLOAD || s->state != RNL_STREAM_FREE)) {
         rnl_ep_broken(ep, conn, "items longer than their line, or inside another message");
         return 0;
     }
-    const unsigned char *at = r->ring[r->line & r->mask].payload + i * len;
+    const unsigned char *at = rnl_rx_payload(r, h) + i * len;
     const struct rnl_handler *hd = handler_of(ep, id); /* an entry may be replaced meanwhile, never emptied */
     if (RNL_UNLIKELY(!hd)) {
         stick(ep, conn, lane, RNL_STUCK_HANDLER);
         return 0;
     }
     uint32_t before = rnl_ep_handler_begins(ep, lane);
-    do {
+    /* An item counts as read before its handler runs: what that sends says so. */
+    if (rnl_rx_begun(r, h))
+        rnl_rx_enter(r, 1);
+    else
+        r->pos++;
+    for (;;) {
         int ending;
-        r->n = ++i; /* before the handler: what it sends says that this item was read */
+        i++;
         if (RNL_LIKELY(hd->stream != NULL)) {
             rnl_stream_setup(s, at, len, id, 0);
             ending = hd->stream(s, conn->rank, hd->ctx);
@@ -106,7 +111,10 @@ RNL_INLINE int take_items(struct rnl_endpoint *ep, struct rnl_conn *conn, unsign
             t->quit = 1;
             break;
         }
-    } while (i < n && bytes < t->max);
+        if (i == n || bytes >= t->max)
+            break;
+        r->pos++;
+    }
     rnl_ep_handler_ends(ep, lane, before);
     s->state = RNL_STREAM_FREE;
     ep->c->messages_received += i - first;
@@ -144,7 +152,7 @@ static unsigned take_ask(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigne
 {
     struct rnl_rx *r = &conn->pair.rx[lane];
     struct rnl_stream *s = &conn->in[lane];
-    const unsigned char *at = r->ring[r->line & r->mask].payload;
+    const unsigned char *at = rnl_rx_payload(r, h);
     unsigned len = RNL_HEAD_LEN(h), id = RNL_HEAD_HANDLER(h);
     struct rnl_ask ask;
     if (len < sizeof ask || len > RNL_LINE_PAYLOAD || RNL_HEAD_N(h) != 1 || s->state != RNL_STREAM_FREE) {
@@ -158,7 +166,7 @@ static unsigned take_ask(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigne
     int ready = answer_ready(ep, conn, lane, ask.answer);
     if (ready <= 0)
         return ready < 0;
-    r->n = 1;
+    rnl_rx_read(r, h, 1);
     rnl_stream_setup(s, at + sizeof ask, len - sizeof ask, id, ask.answer);
     t->quit |= run_item(ep, s, hd, s->at, len - (unsigned)sizeof ask);
     t->bytes += len - sizeof ask;
@@ -177,14 +185,14 @@ static unsigned take_refused(struct rnl_endpoint *ep, struct rnl_conn *conn, uns
         rnl_ep_broken(ep, conn, "a malformed refusal");
         return 1;
     }
-    memcpy(copy, r->ring[r->line & r->mask].payload, len);
+    memcpy(copy, rnl_rx_payload(r, h), len);
     memcpy(&back, copy, sizeof back);
     if (back.reason > 255 || back.bytes != len - sizeof back) {
         rnl_ep_broken(ep, conn, "a malformed refusal");
         return 1;
     }
     ep->c->refused_received++;
-    r->n = 1;
+    rnl_rx_read(r, h, 1);
     if (ep->on_refused) {
         uint32_t before = rnl_ep_handler_begins(ep, lane);
         ep->on_refused(ep->on_refused_arg, conn->rank, RNL_HEAD_HANDLER(h), back.reason, copy + sizeof back,
@@ -204,6 +212,7 @@ static int run_gathered(struct rnl_endpoint *ep, struct rnl_stream *s, const str
     if (h->stream) { /* if it waited for a stack: its extent is whole now */
         if (s->state == RNL_STREAM_GATHER)
             ep->gathering--;
+        rnl_ep_chores(ep);
         return rnl_stream_run(ep, s, h);
     }
     size_t n = s->gather || s->too_long ? s->gathered : (size_t)(s->end - s->at);
@@ -284,6 +293,7 @@ static int open_message(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned
     if (e->reserved >= e->bound && lane == 0) { /* fits its extent: wait until it is whole, then run on our own stack */
         s->state = RNL_STREAM_GATHER;
         ep->gathering++;
+        rnl_ep_chores(ep);
         ep->c->no_stack++;
         return 1;
     }
@@ -329,8 +339,10 @@ unsigned rnl_stream_stacks(struct rnl_endpoint *ep, struct rnl_taking *t)
             break;
         }
         ep->gathering--;
+        rnl_ep_chores(ep);
         started++;
         advance(ep, conn, 0, t);
+        rnl_ep_tell(ep, conn);
     }
     return started;
 }
@@ -343,7 +355,7 @@ static unsigned take_extent(struct rnl_endpoint *ep, struct rnl_conn *conn, unsi
     struct rnl_extent e;
     if (RNL_HEAD_LEN(h) != sizeof e || RNL_HEAD_N(h) != 1)
         goto broken;
-    memcpy(&e, r->ring[r->line & r->mask].payload, sizeof e);
+    memcpy(&e, rnl_rx_payload(r, h), sizeof e);
     if (rnl_rx_extent(r, &e) < 0 || (e.flags & RNL_EXTENT_LAST && !(e.flags & RNL_EXTENT_CLOSED)))
         goto broken;
     if (e.flags & RNL_EXTENT_FIRST) {
@@ -369,7 +381,7 @@ static unsigned take_extent(struct rnl_endpoint *ep, struct rnl_conn *conn, unsi
     ep->c->extents_received++;
     ep->c->bytes_received += e.published;
     t->bytes += e.published;
-    r->n = 1;
+    rnl_rx_read(r, h, 1);
     rnl_rx_leave(&conn->pair.rx[lane]);
     if (!conn->gone)
         advance(ep, conn, lane, t);
@@ -388,7 +400,7 @@ static unsigned take_prefix(struct rnl_endpoint *ep, struct rnl_conn *conn, unsi
     struct rnl_prefix p;
     if (RNL_HEAD_LEN(h) != sizeof p || RNL_HEAD_N(h) != 1)
         goto broken;
-    memcpy(&p, r->ring[r->line & r->mask].payload, sizeof p);
+    memcpy(&p, rnl_rx_payload(r, h), sizeof p);
     if (s->state == RNL_STREAM_FREE || s->closed || s->last || p.published < s->published ||
         p.published > s->reserved || p.flags & ~(uint32_t)(RNL_EXTENT_LAST | RNL_EXTENT_CLOSED) ||
         (p.flags & RNL_EXTENT_LAST && !(p.flags & RNL_EXTENT_CLOSED)) || s->before + p.published > s->bound)
@@ -402,7 +414,7 @@ static unsigned take_prefix(struct rnl_endpoint *ep, struct rnl_conn *conn, unsi
         r->bulk_next = s->start + ((s->published + 63u) & ~63u);
     ep->c->bytes_received += more;
     t->bytes += more;
-    r->n = 1;
+    rnl_rx_read(r, h, 1);
     rnl_rx_leave(&conn->pair.rx[lane]);
     advance(ep, conn, lane, t);
     return 1;
@@ -427,6 +439,8 @@ static RNL_NOINLINE unsigned take_other(struct rnl_endpoint *ep, struct rnl_conn
     case RNL_LINE_REFUSED:
         return take_refused(ep, conn, lane, h);
     case RNL_LINE_GROW:
+        rnl_rx_read(&conn->pair.rx[lane], h, 1);
+        rnl_rx_leave(&conn->pair.rx[lane]);
         if (lane != 0 || rnl_pair_grow_rx(&conn->pair) < 0) {
             rnl_ep_broken(ep, conn, "a second change of ring, or no memory for it");
         } else {
@@ -442,7 +456,7 @@ static RNL_NOINLINE unsigned take_other(struct rnl_endpoint *ep, struct rnl_conn
 void rnl_stream_take(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, rnl_head h, struct rnl_taking *t)
 {
     struct rnl_rx *r = &conn->pair.rx[lane];
-    uint64_t line = r->line, sent = conn->rank == ep->rank ? rnl_tx_position(&conn->pair.tx[lane]) : UINT64_MAX;
+    uint64_t begin = r->pos, sent = conn->self ? conn->pair.tx[lane].pos : UINT64_MAX;
     if (RNL_UNLIKELY(conn->stuck[lane]))
         conn->stuck[lane] = RNL_STUCK_NOT;
     do {
@@ -453,8 +467,9 @@ void rnl_stream_take(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned la
         }
         if (RNL_LIKELY(RNL_HEAD_KIND(h) == RNL_LINE_ITEMS)) {
             unsigned n = RNL_HEAD_N(h);
-            if (RNL_UNLIKELY(r->line * 8 + n > sent))
-                n = (unsigned)(sent - r->line * 8);
+            uint64_t start = rnl_rx_begun(r, h) ? r->next_pos : r->pos & ~(uint64_t)7;
+            if (RNL_UNLIKELY(start + n > sent))
+                n = (unsigned)(sent - start);
             if (!take_items(ep, conn, lane, h, n, t))
                 return;
         } else {
@@ -473,7 +488,7 @@ void rnl_stream_take(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned la
         if (RNL_UNLIKELY(conn->broken))
             return;
         /* Nothing beyond a ringful, or beyond what we ourselves had sent, can have been there at the call. */
-        if (RNL_UNLIKELY(r->line - line > r->mask || rnl_rx_position(r) >= sent))
+        if (RNL_UNLIKELY(r->pos - begin >= RNL_LINES(r->wrap) * 8 || r->pos >= sent))
             return;
         h = rnl_rx_peek(r);
     } while (h);

@@ -70,13 +70,14 @@ static void become_liar(struct conform_case *c, struct liar *l)
 
 static void say_line(struct liar *l, unsigned lane, rnl_head key, const void *payload, size_t n)
 {
-    int fresh;
+    int fresh = 1;
     struct rnl_tx *t = &l->pair.tx[lane];
-    t->n = 0;
-    unsigned char *at = rnl_tx_place(t, key, 0, &fresh);
+    rnl_tx_close_line(t);
+    unsigned char *at = rnl_tx_place(t, key, &fresh);
     assert_non_null(at);
     memcpy(at, payload, n);
-    rnl_pair_publish(&l->pair, lane, key, fresh, lane);
+    rnl_pair_publish(&l->pair, lane, key, at + n, fresh, lane);
+    rnl_tx_close_other(t);
 }
 
 static void say_extent(struct liar *l, struct rnl_extent e)
@@ -91,11 +92,12 @@ static void lie(struct liar *l, int which)
 {
     static const unsigned char bytes[RNL_LINE_PAYLOAD];
     struct rnl_side *side = l->pair.mine;
-    struct rnl_line *first = &l->pair.tx[0].ring[(l->pair.tx[0].line + 1) & l->pair.tx[0].mask];
-    uint64_t next = l->pair.tx[0].line + 1;
+    const struct rnl_tx *t = &l->pair.tx[0];
+    uint64_t next = RNL_LINE_START(t->pos);
+    struct rnl_line *first = rnl_line_of(t->ring, t->wrap, next);
     switch (which) {
     case 0: /* items longer than their line */
-        atomic_store(&first->head, (uint16_t)next | (uint64_t)7 << 34 | rnl_head_key(RNL_LINE_ITEMS, 0, 60));
+        atomic_store(&first->head, (uint16_t)(next + 7) | rnl_head_key(RNL_LINE_ITEMS, 0, 60));
         return;
     case 1: /* items of no bytes */
         say_line(l, 0, rnl_head_key(RNL_LINE_ITEMS, 0, 0), bytes, 0);
@@ -110,11 +112,10 @@ static void lie(struct liar *l, int which)
         say_line(l, 2, rnl_head_key(31, 0, 8), bytes, 8);
         return;
     case 5: /* has read what was never written */
-        atomic_store(&first->head,
-                     (uint16_t)next | (uint64_t)0x7000 << 16 | (uint64_t)1 << 34 | rnl_head_key(RNL_LINE_ITEMS, 0, 8));
+        atomic_store(&first->head, (uint16_t)(next + 1) | (uint64_t)0x7000 << 16 | rnl_head_key(RNL_LINE_ITEMS, 0, 8));
         return;
     case 6: /* a lane that does not exist */
-        atomic_store(&first->head, (uint16_t)next | (uint64_t)3 << 32 | (uint64_t)1 << 34 | rnl_head_key(0, 0, 8));
+        atomic_store(&first->head, (uint16_t)(next + 1) | (uint64_t)3 << 32 | rnl_head_key(0, 0, 8));
         return;
     case 7: /* a packet beyond the bulk area */
         say_extent(l, (struct rnl_extent){RNL_BULK_BYTES - 64, 4096, 4096, 4096, 0, WHOLE});
@@ -208,7 +209,7 @@ static void reads_on(struct liar *l)
 {
     struct rnl_rx *r = &l->pair.rx[0];
     for (rnl_head h; (h = rnl_rx_peek(r)) != 0;)
-        r->n = RNL_HEAD_N(h);
+        rnl_rx_read(r, h, RNL_HEAD_N(h));
     rnl_rx_tell(r);
 }
 

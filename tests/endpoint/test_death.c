@@ -253,13 +253,13 @@ static void put_line(struct rnl_conn *conn, unsigned kind, unsigned handler, uns
                      const void *payload, size_t bytes, uint64_t ack)
 {
     struct rnl_tx *t = &conn->pair.tx[0];
-    struct rnl_line *at = &t->ring[(t->line + 1) & t->mask];
+    uint64_t start = RNL_LINE_START(t->pos);
+    struct rnl_line *at = rnl_line_of(t->ring, t->wrap, start);
     memcpy(at->payload, payload, bytes);
-    t->line++;
-    t->n = 0;
+    t->pos = start + 8;
+    t->key = RNL_HEAD_KEY_NONE;
     atomic_store_explicit(&at->head,
-                          (rnl_head)(uint16_t)t->line | (rnl_head)(uint16_t)ack << 16 | (rnl_head)n << 34 |
-                              rnl_head_key(kind, handler, len),
+                          (uint16_t)(start + n) | (rnl_head)(uint16_t)ack << 16 | rnl_head_key(kind, handler, len),
                           memory_order_release);
 }
 
@@ -267,7 +267,7 @@ static void commit_sin(struct fixture *f, enum sin what)
 {
     struct rnl_conn *conn = conn_to(f->a, 1);
     const struct rnl_tx *t = &conn->pair.tx[0];
-    uint64_t ack = rnl_rx_position(&conn->pair.rx[0]);
+    uint64_t ack = conn->pair.rx[0].pos;
     unsigned char zero[56] = {0};
     struct rnl_extent e = {
         .start = t->bulk_head, .reserved = 1000, .published = 500, .bound = 1000, .flags = RNL_EXTENT_FIRST};
@@ -342,7 +342,7 @@ static void who_breaks_the_protocol_is_dead_for_us(void **state)
             int status;
             while ((status = post_card(f->b, 0, NOTE, test_pattern(0, 0), what == BULK_AHEAD ? 500000 : 56)) == 0)
                 if (what == BULK_AHEAD) /* all lines are read, so that it is the area that fills up */
-                    atomic_store(&conn_to(f->a, 1)->pair.mine->back[0].position, (t->line + 1) * 8);
+                    atomic_store(&conn_to(f->a, 1)->pair.mine->back[0].position, RNL_LINE_START(t->pos));
             if (status != RNL_ERR_PEER_BROKEN)
                 fail_msg("sin %d: status %d", what, status);
             drain(f->b);

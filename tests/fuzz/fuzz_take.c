@@ -51,13 +51,17 @@ static void write_record(struct rnl_conn *conn, const uint8_t *record, size_t n)
         memcpy((unsigned char *)(uintptr_t)r->bulk + (size_t)record[1] * 4096, record + 1, n - 1);
         return;
     }
-    uint64_t line = r->line + (r->n != 0 && record[0] & 8);
-    struct rnl_line *to = &r->ring[line & r->mask];
+    int append = (r->pos & 7) != 0 && !(record[0] & 8);
+    struct rnl_line *to = append ? r->last : r->next;
+    uint64_t start = append ? r->pos & ~(uint64_t)7 : r->next_pos;
     rnl_head h = 0;
     memcpy(&h, record + 1, n - 1 < 8 ? n - 1 : 8);
     if (n > 9)
         memcpy(to->payload, record + 9, n - 9);
-    atomic_store_explicit(&to->head, (h & ~(rnl_head)0xffff) | (uint16_t)line, memory_order_release);
+    /* The number of items is drawn by bits 34 to 36, which are zero in a header. */
+    rnl_head drawn = (rnl_head)7 << 34;
+    atomic_store_explicit(&to->head, (h & ~drawn & ~(rnl_head)0xffff) | (uint16_t)(start + ((h & drawn) >> 34)),
+                          memory_order_release);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,6 +1,6 @@
 /* ring_publish.pml - lines, items, acknowledgements and growth of one pair's rings, on x86-TSO.
  *
- * Mirrors src/ring/ring.h: rnl_tx_place, rnl_tx_publish, rnl_tx_refresh, rnl_rx_peek, rnl_rx_leave, rnl_rx_tell, and
+ * Mirrors src/ring/ring.h: rnl_tx_place, rnl_tx_publish, rnl_tx_refresh, rnl_rx_peek, rnl_rx_enter, _leave, _tell, and
  * the GROW line (and a way back to the small ring, which the code does not take).
  *
  * Two processes; process d sends MSGS<d> messages through direction d. One step is one access to shared memory. Every
@@ -161,14 +161,10 @@ end:
 /* A header and its ack are one word. */
 #define READ(h, a, line) atomic { h = head[SLOT(IN, rring, line)]; a = ack[SLOT(IN, rring, line)] }
 
-/* rnl_rx_leave. What was seen of a line says nothing about a later one, whose header may be the same bits: sequence
- * numbers come round. */
+/* rnl_rx_leave, and the first half of rnl_rx_enter. What was seen of a line says nothing about a later one, whose
+ * header may be the same bits when numbers come round: only the line being read is compared with it. */
 inline leave()
 {
-#ifndef BUG_SEEN_KEPT
-    seen = 0;
-    seen_ack = 0;
-#endif
     rline[IN]++;
     rn = 0
 }
@@ -216,7 +212,7 @@ proctype process(byte me)
     byte others, moves, left[2]; /* line that moved out of the ring; 0 = never in it */
     byte seen, seen_ack; /* header when all its items were read: the same again means nothing new */
     byte h, a, next, next_ack, slot, i;
-    bit starved;
+    bit starved, entered;
 
 again:
     starved = 0;
@@ -298,30 +294,36 @@ send:
     fi;
 
 peek:
-    READ(h, a, rline[IN]);
+    /* `next` before `last`: an append precedes the move to the next line. */
+#ifndef BUG_LAST_FIRST
     if
-    :: h == seen && a == seen_ack
-    :: else ->
-        if
-        :: SEQ(h) == rline[IN] % SEQS && N(h) > rn -> goto deliver
-        :: SEQ(h) == rline[IN] % SEQS && N(h) <= rn && rn > 0
-        :: else -> goto idle
-        fi
-    fi;
-    READ(next, next_ack, rline[IN] + 1);
-    if
-    :: VALID(next, rline[IN] + 1)
-    :: else -> goto idle
-    fi;
-#ifndef BUG_NO_REREAD
-    READ(h, a, rline[IN]); /* an append may precede the move */
-    if
-    :: (h != seen || a != seen_ack) && SEQ(h) == rline[IN] % SEQS && N(h) > rn -> goto deliver
+    :: rn > 0 -> READ(next, next_ack, rline[IN] + 1)
     :: else
     fi;
 #endif
-    d_step { leave(); h = next; a = next_ack }
-    tell();
+    READ(h, a, rline[IN]);
+#ifdef BUG_LAST_FIRST
+    if
+    :: rn > 0 -> READ(next, next_ack, rline[IN] + 1)
+    :: else
+    fi;
+#endif
+    if
+    :: rn > 0 && h == seen && a == seen_ack
+#ifdef BUG_SEEN_ALWAYS
+    :: rn == 0 && h == seen && a == seen_ack -> false /* taken for old by every poll */
+#endif
+    :: else ->
+        if
+        :: SEQ(h) == rline[IN] % SEQS && N(h) > rn -> goto deliver
+        :: else
+        fi
+    fi;
+    if
+    :: rn > 0 && VALID(next, rline[IN] + 1)
+    :: else -> goto idle
+    fi;
+    d_step { leave(); h = next; a = next_ack; entered = 1 }
 
 deliver:
     next = 0;
@@ -343,13 +345,17 @@ deliver:
         d_step { leave(); rring = 1 - rring }
         tell();
 #endif
-        h = 0; a = 0;
+        h = 0; a = 0; entered = 0;
         goto again
     :: else
     fi;
 #endif
     /* Before the handlers: what they send acknowledges these items, not yet the line. */
     d_step { i = rn; rn = N(h) }
+    if
+    :: entered -> entered = 0; tell()
+    :: else
+    fi;
 #ifdef BUG_ACK_EARLY
     buffer[me]!POSITION, IN, (rline[IN] + 1) * 4, 0;
 #endif

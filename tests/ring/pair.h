@@ -62,14 +62,14 @@ static inline void ring_pair_free(struct ring_pair *p)
  * not allowed. */
 static inline int ring_put(struct ring_end *from, unsigned lane, rnl_head key, const void *buf)
 {
-    int fresh;
+    int fresh = 1;
     struct rnl_tx *t = &from->tx[lane];
-    unsigned char *at = rnl_tx_place(t, key, RNL_HEAD_LEN(key), &fresh);
+    unsigned char *at = rnl_tx_place(t, key, &fresh);
     if (!at)
         return -1;
     if (RNL_HEAD_LEN(key))
         memcpy(at, buf, RNL_HEAD_LEN(key));
-    rnl_tx_publish(t, key, fresh, rnl_rx_position(&from->rx[lane]), lane);
+    rnl_tx_publish(t, key, at + RNL_HEAD_LEN(key), fresh, from->rx[lane].pos, lane);
     return fresh;
 }
 
@@ -80,10 +80,10 @@ static inline int ring_take(struct ring_end *to, unsigned lane, rnl_head *h, voi
     *h = rnl_rx_peek(r);
     if (!*h)
         return 0;
-    unsigned len = RNL_HEAD_LEN(*h);
-    memcpy(buf, r->ring[r->line & r->mask].payload + r->n * len, len);
-    r->n++;
-    if (r->n == RNL_HEAD_N(*h) && rnl_head_full(*h))
+    unsigned len = RNL_HEAD_LEN(*h), n = rnl_rx_from(r, *h);
+    memcpy(buf, rnl_rx_payload(r, *h) + n * len, len);
+    rnl_rx_read(r, *h, n + 1);
+    if (n + 1 == RNL_HEAD_N(*h) && rnl_head_full(*h))
         rnl_rx_leave(r);
     return 1;
 }

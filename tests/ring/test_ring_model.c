@@ -76,18 +76,18 @@ struct world {
 
 static uint64_t ring_lines(const struct world *w)
 {
-    return w->t->mask + 1;
+    return RNL_LINES(w->t->wrap);
 }
 
 static uint64_t used(const struct world *w)
 {
-    return w->t->line - w->t->line0 + w->t->bulk_head / 64;
+    return rnl_tx_line(w->t) - w->t->line0 + w->t->bulk_head / 64;
 }
 
 /* What the receiver really allows: what it has read, and what stands. */
 static uint64_t allowed(const struct world *w)
 {
-    return w->r->standing + w->r->got_back + (w->r->line - w->r->line0 - 1) + w->consumed / 64 - w->t->gave;
+    return w->r->standing + w->r->got_back + ((w->r->pos >> 3) - w->r->line0 - 1) + w->consumed / 64 - w->t->gave;
 }
 
 static int check(struct world *w, const char *after)
@@ -103,9 +103,10 @@ static int check(struct world *w, const char *after)
         rnl_rx_dump(w->r, text, sizeof text);
         return BAD("receiver's invariant %d after %s: %s", bad, after, text);
     }
-    if (w->t->line + 1 - w->r->line > ring_lines(w) && !(w->grew && !w->rx_grew))
-        return BAD("%llu lines unread in a ring of %llu after %s", (unsigned long long)(w->t->line + 1 - w->r->line),
-                   (unsigned long long)ring_lines(w), after);
+    if (rnl_tx_line(w->t) + 1 - (w->r->pos >> 3) > ring_lines(w) && !(w->grew && !w->rx_grew))
+        return BAD("%llu lines unread in a ring of %llu after %s",
+                   (unsigned long long)(rnl_tx_line(w->t) + 1 - (w->r->pos >> 3)), (unsigned long long)ring_lines(w),
+                   after);
     if (used(w) > allowed(w) && w->r->standing > RNL_GRANT_MIN)
         return BAD("%llu units used, %llu allowed after %s", (unsigned long long)used(w),
                    (unsigned long long)allowed(w), after);
@@ -126,8 +127,6 @@ static int note(struct world *w, struct thing t)
 static int send_line(struct world *w, unsigned kind, unsigned handler, unsigned len, const void *buf)
 {
     rnl_head key = rnl_head_key(kind, handler, len);
-    if (kind != RNL_LINE_ITEMS)
-        w->t->n = 0;
     int put = ring_put(&w->p.a, w->lane, key, buf);
     if (put < 0) {
         const struct rnl_back *back = &w->p.b.side->back[w->lane];
@@ -137,7 +136,7 @@ static int send_line(struct world *w, unsigned kind, unsigned handler, unsigned 
             position = w->t->acked;
         if (granted < RNL_GRANT_MIN)
             granted = RNL_GRANT_MIN;
-        int room = w->t->line + 1 < (position >> 3) + ring_lines(w) && used(w) < granted - w->t->gave;
+        int room = rnl_tx_line(w->t) + 1 < (position >> 3) + ring_lines(w) && used(w) < granted - w->t->gave;
         if (now != room)
             return !BAD("refresh says %d, what was told means %d", now, room);
         if (!now)
@@ -147,7 +146,7 @@ static int send_line(struct world *w, unsigned kind, unsigned handler, unsigned 
             return !BAD("a refresh found room, but placing says %d", put);
     }
     if (kind != RNL_LINE_ITEMS)
-        w->t->n = 0;
+        rnl_tx_close_other(w->t);
     return 1;
 }
 
@@ -200,7 +199,7 @@ static int op_reserve(struct world *w, const struct test_op *op)
 {
     uint64_t start;
     uint32_t bytes = op->arg[0] % (RNL_BULK_BYTES / 2 + 1);
-    if (w->open || w->t->line + 2 >= w->t->stop) /* a line to announce it and one to close it */
+    if (w->open || RNL_LINE_START(w->t->pos) + 8 >= w->t->stop) /* a line to announce it and one to close it */
         return 0;
     int status = rnl_tx_bulk_room(w->t, bytes, &start);
     uint64_t head = w->t->bulk_head, offset = head % RNL_BULK_BYTES;
@@ -370,13 +369,13 @@ static int op_tell(struct world *w)
     const struct rnl_back *back = &w->p.b.side->back[w->lane];
     uint64_t before = atomic_load(&back->granted);
     rnl_rx_tell(w->r);
-    uint64_t sum = w->r->standing + w->r->got_back + (w->r->line - w->r->line0 - 1) + w->consumed / 64;
+    uint64_t sum = w->r->standing + w->r->got_back + ((w->r->pos >> 3) - w->r->line0 - 1) + w->consumed / 64;
     uint64_t want = sum > w->r->withheld ? sum - w->r->withheld : 0, now = atomic_load(&back->granted);
     if (want < before || want <= RNL_GRANT_MIN)
         want = before;
     if (now != want)
         return BAD("%llu units told, should be %llu", (unsigned long long)now, (unsigned long long)want);
-    if (atomic_load(&back->position) != w->r->line * 8 + w->r->n)
+    if (atomic_load(&back->position) != w->r->pos)
         return BAD("another position was told than the true one");
     return 0;
 }
@@ -404,7 +403,7 @@ static int step(struct world *w, const struct test_op *op)
     case OP_MORE:
         if (w->open) {
             fill(w, op->arg[0]);
-            return w->t->line + 2 < w->t->stop && announce(w, 0, 0) < 0;
+            return RNL_LINE_START(w->t->pos) + 8 < w->t->stop && announce(w, 0, 0) < 0;
         }
         return 0;
     case OP_CLOSE:
@@ -466,7 +465,7 @@ static int finish(struct world *w)
     if (w->t->gave != w->r->got_back)
         return BAD("%llu units given back, %llu came", (unsigned long long)w->t->gave,
                    (unsigned long long)w->r->got_back);
-    uint64_t spare = w->t->granted - w->t->gave - used(w), open_line = w->t->line + 1 - w->r->line;
+    uint64_t spare = w->t->granted - w->t->gave - used(w), open_line = rnl_tx_line(w->t) + 1 - (w->r->pos >> 3);
     if (spare + open_line != w->r->standing)
         return BAD("%llu units may be used after all, %llu stand", (unsigned long long)(spare + open_line),
                    (unsigned long long)w->r->standing);

@@ -119,18 +119,18 @@ int rnl_pair_grow_tx(struct rnl_pair *p)
 {
     struct rnl_tx *t = &p->tx[0];
     void *at;
-    int fresh;
-    if (p->big_tx || t->line + 1 >= t->stop)
+    int fresh = 1;
+    if (p->big_tx || RNL_LINE_START(t->pos) >= t->stop)
         return RNL_NO_ROOM;
     int status =
         p->env->ops->segment_map(p->env, p->segment, RNL_PAIR_BIG(p->my_index), RNL_BIG * RNL_LINE_BYTES, 1, &at);
     if (status < 0)
         return status;
-    t->more = 0; /* close the open line */
     rnl_head key = rnl_head_key(RNL_LINE_GROW, 0, 0);
-    if (!rnl_tx_place(t, key, 0, &fresh)) /* a line is free: checked above */
+    unsigned char *place = rnl_tx_place(t, key, &fresh);
+    if (!place) /* a line is free: checked above */
         return RNL_NO_ROOM;
-    rnl_pair_publish(p, 0, key, fresh, 0);
+    rnl_pair_publish(p, 0, key, place, fresh, 0);
     rnl_tx_grow(t, at);
     p->big_tx = 1;
     return 0;
@@ -145,7 +145,6 @@ int rnl_pair_grow_rx(struct rnl_pair *p)
         p->env->ops->segment_map(p->env, p->segment, RNL_PAIR_BIG(p->their_index), RNL_BIG * RNL_LINE_BYTES, 0, &at);
     if (status < 0)
         return status;
-    rnl_rx_leave(&p->rx[0]);
     rnl_rx_grow(&p->rx[0], at);
     p->big_rx = 1;
     return 0;

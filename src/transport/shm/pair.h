@@ -49,13 +49,14 @@ int rnl_pair_bulk_tx(struct rnl_pair *p, unsigned lane);
 int rnl_pair_bulk_rx(struct rnl_pair *p, unsigned lane);
 /* Lane 0, small ring full: publishes GROW (a line must be free) and moves to the big ring. 0 or a negative status. */
 int rnl_pair_grow_tx(struct rnl_pair *p);
-/* After reading GROW. RNL_ERR_PEER_BROKEN on a second one. */
+/* After reading and leaving GROW. RNL_ERR_PEER_BROKEN on a second one. */
 int rnl_pair_grow_rx(struct rnl_pair *p);
 
 /* Quote for a header on lane `lane`: the position in their ring of `acklane`. */
-RNL_INLINE void rnl_pair_publish(struct rnl_pair *p, unsigned lane, rnl_head key, int fresh, unsigned acklane)
+RNL_INLINE void rnl_pair_publish(struct rnl_pair *p, unsigned lane, rnl_head key, unsigned char *end, int fresh,
+                                 unsigned acklane)
 {
-    rnl_tx_publish(&p->tx[lane], key, fresh, rnl_rx_position(&p->rx[acklane]), acklane);
+    rnl_tx_publish(&p->tx[lane], key, end, fresh, p->rx[acklane].pos, acklane);
 }
 
 #endif

@@ -103,9 +103,9 @@ static void ring_bell(struct shm *m, struct shm_peer *p)
 static int lines_left(struct shm *m, struct shm_peer *p, unsigned lane, int wanted)
 {
     struct rnl_tx *t = &p->pair.tx[lane];
-    if (t->line + (unsigned)wanted >= t->stop && rnl_tx_refresh(t, m->t.env, &p->pair.distance) < 0)
+    if (RNL_LINE_START(t->pos) + (unsigned)wanted * 8 > t->stop && rnl_tx_refresh(t, m->t.env, &p->pair.distance) < 0)
         return broke(p, "a reading position past what was written");
-    uint64_t left = t->stop > t->line + 1 ? t->stop - t->line - 1 : 0;
+    uint64_t start = RNL_LINE_START(t->pos), left = t->stop > start ? (t->stop - start) / 8 : 0;
     return left < (unsigned)wanted ? (int)left : wanted;
 }
 
@@ -113,7 +113,7 @@ static int reserve_lines(struct shm_peer *p, unsigned lane, uint32_t bytes, stru
 {
     const struct rnl_tx *t = &p->pair.tx[lane];
     for (int i = 0; i < n; i++) {
-        room[i].at = t->ring[(t->line + 1 + (unsigned)i) & t->mask].payload;
+        room[i].at = rnl_line_of(t->ring, t->wrap, RNL_LINE_START(t->pos) + (unsigned)i * 8)->payload;
         room[i].bytes = bytes;
         room[i].token = (uint32_t)i;
     }
@@ -150,7 +150,7 @@ static int reserve_extents(struct shm_peer *p, unsigned lane, uint32_t bytes, st
         if (!there)
             break;
         rnl_tx_bulk_take(t, start + ((bytes + 63u) & ~63u));
-        if (t->line + 1 + (unsigned)got >= t->stop) {
+        if (RNL_LINE_START(t->pos) + (unsigned)got * 8 >= t->stop) {
             rnl_tx_bulk_take(t, before);
             break;
         }
@@ -212,14 +212,14 @@ static int publish(struct shm_peer *p, unsigned lane, unsigned kind, const void 
 {
     struct rnl_tx *t = &p->pair.tx[lane];
     rnl_head key = rnl_head_key(kind, 0, len);
-    int fresh;
+    int fresh = 1;
     /* Never behind `from`, and no line further than the rooms reserved: an item goes into the open line or the next. */
-    unsigned char *at = rnl_tx_place(t, key, len, &fresh);
+    unsigned char *at = rnl_tx_place(t, key, &fresh);
     if (at == NULL)
         return broke(p, "it took back what it had granted");
     if (at != from)
         memmove(at, from, len);
-    rnl_pair_publish(&p->pair, lane, key, fresh, lane);
+    rnl_pair_publish(&p->pair, lane, key, at + len, fresh, lane);
     return 1;
 }
 
@@ -270,7 +270,7 @@ static int shm_commit(struct rnl_transport *t, uint32_t rank, unsigned lane, con
 /* ---- receiving ---- */
 
 /* The small ring of lane 0 is read; the peer goes on in the big one. */
-static int grow_look(struct shm_peer *p)
+static int grow_look(struct shm_peer *p, rnl_head h)
 {
     struct rnl_pair *pair = &p->pair;
     struct rnl_rx *look = &p->look[0];
@@ -282,11 +282,11 @@ static int grow_look(struct shm_peer *p)
     if (status < 0)
         return status;
     pair->big_rx = 1;
+    rnl_rx_read(look, h, 1);
+    rnl_rx_leave(look);
     rnl_rx_grow(&pair->rx[0], at); /* nobody waits for lines of the small ring any more */
-    look->line++;
-    look->n = 0;
-    look->ring = at;
-    look->mask = RNL_BIG - 1;
+    rnl_rx_grow(look, at);
+    look->tell_pos = UINT64_MAX;
     return 0;
 }
 
@@ -298,7 +298,7 @@ static void view_of(struct shm_peer *p, unsigned lane, const void *at, uint32_t 
     v->peer = p->rank;
     v->lane = (uint16_t)lane;
     v->flags = 0;
-    v->token = (uint32_t)rnl_rx_position(&p->look[lane]) | (p->bulk_polled[lane] / 64) << 32;
+    v->token = (uint32_t)p->look[lane].pos | (p->bulk_polled[lane] / 64) << 32;
 }
 
 static int poll_items(struct shm_peer *p, unsigned lane, rnl_head h, struct rnl_view *v, int n)
@@ -307,12 +307,12 @@ static int poll_items(struct shm_peer *p, unsigned lane, rnl_head h, struct rnl_
     unsigned count = RNL_HEAD_N(h), len = RNL_HEAD_LEN(h);
     if (len == 0 || count * len > RNL_LINE_PAYLOAD || RNL_HEAD_HANDLER(h) != 0)
         return broke(p, "items that are empty, longer than their line, or not packets");
-    const unsigned char *payload = look->ring[look->line & look->mask].payload;
+    const unsigned char *payload = rnl_rx_payload(look, h);
     int got = 0;
-    for (; got < n && look->n < count; got++) {
-        const unsigned char *at = payload + look->n * len;
-        look->n++;
-        view_of(p, lane, at, len, &v[got]);
+    for (unsigned i = rnl_rx_from(look, h); got < n && i < count; got++) {
+        rnl_rx_read(look, h, i + 1);
+        view_of(p, lane, payload + i * len, len, &v[got]);
+        i++;
     }
     return got;
 }
@@ -323,7 +323,7 @@ static int poll_extent(struct shm_peer *p, unsigned lane, rnl_head h, struct rnl
     struct rnl_extent e;
     if (RNL_HEAD_LEN(h) != sizeof e || RNL_HEAD_N(h) != 1 || RNL_HEAD_HANDLER(h) != 0)
         return broke(p, "a malformed announcement of a packet");
-    memcpy(&e, look->ring[look->line & look->mask].payload, sizeof e);
+    memcpy(&e, rnl_rx_payload(look, h), sizeof e);
     if (rnl_rx_extent(look, &e) < 0 || e.flags != (RNL_EXTENT_FIRST | RNL_EXTENT_LAST | RNL_EXTENT_CLOSED) ||
         e.published == 0 || e.published > RNL_SHM_MTU || e.bound != e.published || e.answer != 0)
         return broke(p, "a packet outside its bulk area, or in parts");
@@ -331,7 +331,7 @@ static int poll_extent(struct shm_peer *p, unsigned lane, rnl_head h, struct rnl
     if (status < 0)
         return status;
     uint64_t end = e.start + ((e.published + 63u) & ~63u);
-    look->n = 1;
+    rnl_rx_read(look, h, 1);
     look->bulk_next = end;
     p->bulk_polled[lane] = end;
     view_of(p, lane, p->pair.rx[lane].bulk + (e.start & (RNL_BULK_BYTES - 1)), e.published, v);
@@ -357,7 +357,7 @@ static int poll_lane(struct shm_peer *p, unsigned lane, struct rnl_view *v, int 
         else if (RNL_HEAD_KIND(h) == RNL_LINE_EXTENT)
             here = poll_extent(p, lane, h, v + got);
         else if (RNL_HEAD_KIND(h) == RNL_LINE_GROW && lane == 0)
-            here = grow_look(p);
+            here = grow_look(p, h);
         else
             here = broke(p, "a line that is no packet");
         if (here < 0) /* broken, or no memory now: the next poll tries again */
@@ -399,14 +399,13 @@ static void shm_release(struct rnl_transport *t, const struct rnl_view *v, int n
         if (p == NULL || v[i].lane >= RNL_LANES)
             continue;
         struct rnl_rx *r = &p->pair.rx[v[i].lane];
-        uint64_t at = rnl_rx_position(r), units = r->bulk_read / 64;
+        uint64_t at = r->pos, units = r->bulk_read / 64;
         uint64_t to = at + (uint32_t)((uint32_t)v[i].token - (uint32_t)at);
         units += (uint32_t)((uint32_t)(v[i].token >> 32) - (uint32_t)units);
-        if (to == at || to > rnl_rx_position(&p->look[v[i].lane]) || units * 64 > p->bulk_polled[v[i].lane])
+        if (to == at || to > p->look[v[i].lane].pos || units * 64 > p->bulk_polled[v[i].lane])
             continue; /* released before */
-        r->line = to >> 3;
-        r->n = to & 7;
-        if (r->line >= r->tell_line)
+        r->pos = to;  /* the rest of it moves in `look` */
+        if ((to & ~(uint64_t)7) >= r->tell_pos)
             rnl_rx_tell(r);
         rnl_rx_bulk_done(r, units * 64);
         r->told = 0; /* nobody sleeps for room here */
@@ -497,7 +496,7 @@ static int shm_connect(struct rnl_transport *t, uint32_t rank, const struct rnl_
         /* Room is what rings and bulk areas hold: the transport knows no smaller budget. */
         rnl_rx_grant(&p->pair.rx[lane], ring_lines[lane] + RNL_BULK_BYTES / 64 + RNL_GRANT_MIN);
         p->look[lane] = p->pair.rx[lane];
-        p->look[lane].tell_line = UINT64_MAX;
+        p->look[lane].tell_pos = UINT64_MAX;
     }
     if (m->armed)
         atomic_store_explicit(&p->pair.mine->armed, RNL_ARMED_LINES, memory_order_relaxed);

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * lone.h - an extract that finds one short message, or nothing: the commonest two. The search is inlined into
+ * rnl_extract and FM_extract and needs no frame; whatever it does not expect it leaves untouched to extract.c. */
+#ifndef RNL_STREAM_LONE_H
+#define RNL_STREAM_LONE_H
+
+#include "stream/stream.h"
+
+/* All of these are ends of an extract and return its result, bytes or a negative status. Any case: */
+RNL_NOINLINE int64_t rnl_stream_extract_any(struct rnl_endpoint *ep, size_t max);
+/* Nothing was found: */
+RNL_NOINLINE int64_t rnl_stream_extract_none(struct rnl_endpoint *ep);
+/* The first that was found is h, of a line of conn's with one item: */
+RNL_NOINLINE int64_t rnl_stream_extract_lone(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, rnl_head h);
+
+RNL_INLINE int64_t rnl_stream_extract_first(struct rnl_endpoint *ep, size_t max)
+{
+    if (RNL_UNLIKELY(ep->open != RNL_EP_OPEN || ep->in_handler || ep->open_short || ep->chores ||
+                     atomic_load_explicit(ep->news, memory_order_relaxed) != ep->news_seen))
+        return rnl_stream_extract_any(ep, max);
+    uint32_t count = ep->hot_count, i = ep->turn;
+    for (uint32_t left = count; left > 0; left--, i = i + 1 == count ? 0 : i + 1) {
+        struct rnl_conn *conn = ep->hot[i];
+        const struct rnl_rx *r = &conn->pair.rx[0];
+        rnl_head h = atomic_load_explicit(&r->next->head, memory_order_acquire);    /* A1 */
+        rnl_head last = atomic_load_explicit(&r->last->head, memory_order_acquire); /* A1; after next: see peek */
+        unsigned n = (uint16_t)((unsigned)h - (unsigned)r->next_pos);
+        if (RNL_UNLIKELY(conn->odd || last != r->seen))
+            return rnl_stream_extract_any(ep, max);
+        if (n == 1)
+            return rnl_stream_extract_lone(ep, max, conn, h);
+        if (RNL_UNLIKELY(n - 1 < RNL_ITEMS_MAX))
+            return rnl_stream_extract_any(ep, max);
+    }
+    return rnl_stream_extract_none(ep);
+}
+
+#endif

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * instructions.c - how many instructions a lone 8-byte message costs, its caller's included, counted one by one: the
+ * program single-steps a copy of itself. Times never fail a test; this does, since it is the same on every machine.
+ * The limits leave 5 % to the compiler.
+ *
+ * multi-instructions [--trace NAME]: prints the address of each instruction of that row (feed them to addr2line). */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "fm/process.h"
+#include "runnel/fm.h"
+
+#if defined(__x86_64__) && defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define COUNTABLE 1
+#define MARK()    __asm__ volatile("int3" : : : "memory")
+#else
+#define COUNTABLE 0
+#define MARK()    ((void)0)
+#endif
+
+enum { WARM = 1000, BYTES = 8, NATIVE = 1, STREAM = 2, WHOLE = 3 };
+
+static rnl_endpoint *ends[2];
+static unsigned long fm_handler;
+static uint64_t sum;
+
+static int on_stream(rnl_stream *s, unsigned peer, void *ctx)
+{
+    uint64_t v;
+    (void)peer, (void)ctx;
+    if (rnl_receive(s, &v, sizeof v) == 0)
+        sum += v;
+    return RNL_DONE;
+}
+
+static int on_whole(const void *buf, size_t n, unsigned peer, void *ctx)
+{
+    uint64_t v = 0;
+    (void)peer, (void)ctx;
+    memcpy(&v, buf, n < sizeof v ? n : sizeof v);
+    sum += v;
+    return RNL_DONE;
+}
+
+static int on_fm(FM_stream *s, unsigned sender)
+{
+    uint64_t v;
+    (void)sender;
+    FM_receive(&v, s, sizeof v);
+    sum += v;
+    return FM_CONTINUE;
+}
+
+/* ---- what is counted ---- */
+
+static void send_native(void)
+{
+    uint64_t v = 5;
+    (void)!rnl_send(ends[0], 1, WHOLE, &v, sizeof v);
+}
+
+static void send_stream(void)
+{
+    uint64_t v = 5;
+    rnl_stream *s;
+    struct rnl_begin b = {.peer = 1, .handler = STREAM, .bound = sizeof v};
+    if (rnl_begin(ends[0], &b, &s) == 0 && rnl_piece(s, &v, sizeof v) == 0)
+        (void)!rnl_end(s);
+}
+
+static void send_fm(void)
+{
+    uint64_t v = 5;
+    FM_stream *s = FM_begin_message(1, sizeof v, fm_handler);
+    FM_send_piece(s, &v, sizeof v);
+    FM_end_message(s);
+}
+
+static void extract_native(void)
+{
+    (void)!rnl_extract(ends[1], ~0ul);
+}
+
+static void extract_fm(void)
+{
+    FM_extract(~0ul);
+}
+
+static void extract_back(void)
+{
+    (void)!rnl_extract(ends[0], ~0ul);
+}
+
+static void send_back(void)
+{
+    uint64_t v = 5;
+    (void)!rnl_send(ends[1], 0, WHOLE, &v, sizeof v);
+}
+
+/* The row's call is counted between two marks; before it the other calls of one ping-pong have run. */
+static const struct row {
+    const char *name;
+    void (*send)(void), (*extract)(void);
+    int counts_extract, fm;
+    long limit;
+} rows[] = {
+    {"native send", send_native, extract_native, 0, 0, 84},
+    {"native begin, piece, end", send_stream, extract_native, 0, 0, 152},
+    {"FM begin, piece, end", send_fm, extract_fm, 0, 1, 130},
+    {"extract, whole handler", send_native, extract_native, 1, 0, 212},
+    {"extract, stream handler, receive", send_stream, extract_native, 1, 0, 200},
+    {"FM extract, handler, receive", send_fm, extract_fm, 1, 1, 218},
+    {"extract that finds nothing", NULL, extract_native, 1, 0, 150},
+};
+enum { ROWS = sizeof rows / sizeof *rows };
+
+/* ---- the traced copy ---- */
+
+static void once(const struct row *r, int marked)
+{
+    rnl_fm.ep = ends[0];
+    if (r->send) {
+        if (marked && !r->counts_extract) {
+            MARK();
+            r->send();
+            MARK();
+        } else {
+            r->send();
+        }
+    }
+    rnl_fm.ep = ends[1];
+    if (marked && r->counts_extract) {
+        MARK();
+        r->extract();
+        MARK();
+    } else {
+        r->extract();
+    }
+    send_back();
+    extract_back();
+}
+
+static int copy(void)
+{
+    rnl_hub *hub;
+    if (rnl_hub_new(2, &hub) < 0)
+        return 1;
+    for (unsigned i = 0; i < 2; i++) {
+        struct rnl_options o = {.size = sizeof o, .hub = hub, .hub_rank = i};
+        if (rnl_open(&ends[i], &o) < 0)
+            return 1;
+        rnl_fm.ep = ends[i];
+        if (rnl_handler_stream(ends[i], STREAM, on_stream, NULL) < 0 ||
+            rnl_handler_whole(ends[i], WHOLE, on_whole, NULL, 0) < 0)
+            return 1;
+        fm_handler = FM_register_handler(FM_ANY_ID, on_fm);
+    }
+    if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) < 0)
+        return 77;
+    raise(SIGSTOP);
+    for (unsigned i = 0; i < ROWS; i++) {
+        for (int k = 0; k < WARM; k++)
+            once(&rows[i], 0);
+        once(&rows[i], 1);
+    }
+    return 0;
+}
+
+/* ---- the counting parent ---- */
+
+static int stopped_at_mark(pid_t pid, int status)
+{
+    (void)pid;
+    return WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP;
+}
+
+#if COUNTABLE
+/* From the first mark to the second: instructions, or -1. */
+static long count(pid_t pid, int trace)
+{
+    int status;
+    struct user_regs_struct regs;
+    if (ptrace(PTRACE_CONT, pid, NULL, NULL) < 0 || waitpid(pid, &status, 0) < 0 || !stopped_at_mark(pid, status))
+        return -1;
+    for (long n = 0; n < 100000; n++) {
+        errno = 0;
+        if (ptrace(PTRACE_GETREGS, pid, NULL, &regs) < 0)
+            return -1;
+        long code = ptrace(PTRACE_PEEKTEXT, pid, (void *)(uintptr_t)regs.rip, NULL);
+        if (errno == 0 && (code & 0xff) == 0xcc) { /* int3: step over it */
+            regs.rip++;
+            return ptrace(PTRACE_SETREGS, pid, NULL, &regs) < 0 ? -1 : n;
+        }
+        if (trace)
+            printf("0x%llx\n", (unsigned long long)regs.rip);
+        if (ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL) < 0 || waitpid(pid, &status, 0) < 0 ||
+            !stopped_at_mark(pid, status))
+            return -1;
+    }
+    return -1;
+}
+
+int main(int argc, char **argv)
+{
+    const char *traced = argc > 2 && strcmp(argv[1], "--trace") == 0 ? argv[2] : "";
+    int bad = 0, status;
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(copy());
+    waitpid(pid, &status, 0); /* its SIGSTOP */
+    for (unsigned i = 0; i < ROWS; i++) {
+        long n = count(pid, strcmp(traced, rows[i].name) == 0);
+        if (n < 0) {
+            kill(pid, SIGKILL);
+            waitpid(pid, &status, 0);
+            printf("# cannot trace a child process here: no instruction was counted\n");
+            return 77;
+        }
+        int good = n <= rows[i].limit;
+        bad |= !good;
+        if (!*traced)
+            printf("%s - %s: %ld instructions, at most %ld\n", good ? "ok" : "not ok", rows[i].name, n, rows[i].limit);
+    }
+    ptrace(PTRACE_CONT, pid, NULL, NULL);
+    waitpid(pid, &status, 0);
+    return bad;
+}
+#else
+int main(void)
+{
+    (void)rows, (void)copy, (void)stopped_at_mark;
+    printf("counts are of optimised x86-64 code without sanitizers\n");
+    return 77;
+}
+#endif
