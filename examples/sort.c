@@ -66,13 +66,13 @@ void show_progress(const char *phase, uint64_t done, uint64_t total)
 
 void die(const char *format, ...)
 {
+    char sentence[1024];
     va_list arguments;
     clear_progress();
-    fputs("sort: ", stderr);
     va_start(arguments, format);
-    vfprintf(stderr, format, arguments);
+    vsnprintf(sentence, sizeof sentence, format, arguments);
     va_end(arguments);
-    fputc('\n', stderr);
+    fprintf(stderr, "sort: %s\n", sentence); /* one write: the job may end in the middle of two */
     exit(1);
 }
 

@@ -207,7 +207,8 @@ static struct {
     int fd;
 } output = {.fd = -1};
 
-/* For file systems that know no files without a name: the name must go when the job ends early. */
+/* It has one on file systems that know no files without a name, and for a moment at the end: it must go when the job
+ * ends early. */
 static void remove_temporary(void)
 {
     if (output.temporary[0] != '\0')
@@ -243,15 +244,15 @@ static void create_named(void)
             die("cannot write %s: %s. A new file is made in its directory first", output.name, strerror(errno));
         }
     }
-    atexit(remove_temporary);
-    signal(SIGINT, remove_and_end);
-    signal(SIGTERM, remove_and_end);
-    signal(SIGHUP, remove_and_end);
 }
 
 void output_create(const char *path)
 {
     output.name = path;
+    atexit(remove_temporary);
+    signal(SIGINT, remove_and_end);
+    signal(SIGTERM, remove_and_end);
+    signal(SIGHUP, remove_and_end);
     struct stat old;
     bool exists = stat(path, &old) == 0;
     if (exists && !S_ISREG(old.st_mode))

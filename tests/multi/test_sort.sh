@@ -113,12 +113,12 @@ ln -s both link
 run 4 both few -o link && LC_ALL=C sort nul few | cmp - both && [ "$(stat -c %a both)" = 640 ] && [ -L link ]
 ok 'writes over an input, through a link, keeping its mode' $?
 
-run 2 --help | grep -q '^usage: '
+run 2 --help >said && grep -q '^usage: ' said
 ok 'explains itself with --help' $?
 
 if command -v script >/dev/null; then
-    SHELL=/bin/bash script -qec "'$runnel' run -n 2 '$program' nul -o result" /dev/null </dev/null |
-        grep -q 'sort: exchanging *[0-9]* %'
+    SHELL=/bin/bash script -qec "'$runnel' run -n 2 '$program' nul -o result" /dev/null </dev/null >said
+    grep -q 'sort: exchanging *[0-9]* %' said
     ok 'shows progress on a terminal' $?
 else
     echo 'ok - shows progress on a terminal # SKIP script(1) is not installed'
