@@ -5,6 +5,8 @@
 
 const _Atomic uint32_t rnl_tx_always_armed = 1;
 
+enum { UNITS_MAX = 2 * (RNL_BIG + RNL_BULK_BYTES / 64) /* more than a lane can hold */ };
+
 static struct rnl_line *lane_of(struct rnl_side *side, unsigned lane, uint64_t *wrap)
 {
     static const uint32_t lines[RNL_LANES] = {RNL_SMALL0, RNL_SMALL1, RNL_SMALL2};
@@ -64,6 +66,8 @@ static uint64_t tx_used(const struct rnl_tx *t)
 static uint64_t tx_granted(struct rnl_tx *t)
 {
     uint64_t g = atomic_load_explicit(&t->peer->back[t->lane].granted, memory_order_acquire); /* A2 */
+    if (g > tx_used(t) + UNITS_MAX) /* what is believed must not overflow what is computed from it */
+        g = tx_used(t) + UNITS_MAX;
     if (g > t->granted)
         t->granted = g;
     return t->granted - t->gave; /* gave never passes what was spare */

@@ -179,6 +179,30 @@ static void a_grant_that_falls_is_not_believed(void **state)
     assert_int_equal(rnl_tx_valid(t), 0);
 }
 
+static void a_grant_beyond_reason_takes_nothing_back(void **state)
+{
+    static const uint64_t claims[] = {UINT64_MAX, UINT64_MAX - 5, UINT64_MAX / 8, UINT64_MAX / 64 + 3, 1ull << 32};
+    for (size_t i = 0; i < sizeof claims / sizeof *claims; i++) {
+        struct ring_pair *p = *state;
+        struct rnl_tx *t = &p->a.tx[0];
+        uint64_t start;
+        atomic_store(&p->b.side->back[0].granted, claims[i]);
+        assert_int_equal(rnl_tx_refresh(t, NULL, NULL), 1);
+        for (unsigned k = 0; k < 20; k++) { /* what could be used stays usable, whatever else is used */
+            uint64_t stop = t->stop;
+            assert_int_equal(rnl_tx_bulk_room(t, 1000, &start), 1);
+            rnl_tx_bulk_take(t, start + 1024);
+            assert_int_equal(rnl_tx_refresh(t, NULL, NULL), 1);
+            assert_true(t->stop >= stop);
+            assert_int_equal(rnl_tx_bulk_piece(t, 32768, 2048), 32768);
+            assert_int_equal(rnl_tx_valid(t), 0);
+        }
+        void *p0 = p;
+        assert_int_equal(tear_down(&p0), 0);
+        assert_int_equal(set_up(state), 0);
+    }
+}
+
 static void only_what_is_not_in_use_is_given_back(void **state)
 {
     struct ring_pair *p = *state;
@@ -459,6 +483,7 @@ int main(void)
         TEST(a_larger_grant_holds_at_once_and_never_falls),
         TEST(kept_units_come_back_when_they_are_freed),
         TEST(a_grant_that_falls_is_not_believed),
+        TEST(a_grant_beyond_reason_takes_nothing_back),
         TEST(only_what_is_not_in_use_is_given_back),
         TEST(no_more_comes_back_than_was_asked),
         TEST(extents_lie_behind_one_another_in_whole_units),
