@@ -66,8 +66,8 @@ static uint64_t tx_used(const struct rnl_tx *t)
 static uint64_t tx_granted(struct rnl_tx *t)
 {
     uint64_t g = atomic_load_explicit(&t->peer->back[t->lane].granted, memory_order_acquire); /* A2 */
-    if (g > tx_used(t) + UNITS_MAX) /* what is believed must not overflow what is computed from it */
-        g = tx_used(t) + UNITS_MAX;
+    if (g > t->gave + tx_used(t) + UNITS_MAX) /* what is believed must not overflow what is computed from it */
+        g = t->gave + tx_used(t) + UNITS_MAX;
     if (g > t->granted)
         t->granted = g;
     return t->granted - t->gave; /* gave never passes what was spare */
