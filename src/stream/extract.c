@@ -191,6 +191,11 @@ int64_t rnl_stream_extract_any(struct rnl_endpoint *ep, size_t max)
     return bytes;
 }
 
+int64_t rnl_stream_extract_asked(struct rnl_endpoint *ep, size_t max)
+{
+    return rnl_stream_search(ep, max, 1);
+}
+
 int64_t rnl_extract(rnl_endpoint *ep, size_t max_bytes)
 {
     return rnl_stream_extract_first(ep, max_bytes);

@@ -14,11 +14,18 @@ RNL_NOINLINE int64_t rnl_stream_extract_none(struct rnl_endpoint *ep);
 /* The first that was found is h, of a line of conn's with one item: */
 RNL_NOINLINE int64_t rnl_stream_extract_lone(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, rnl_head h);
 
-RNL_INLINE int64_t rnl_stream_extract_first(struct rnl_endpoint *ep, size_t max)
+/* As rnl_stream_extract_first, where answers may come too: */
+RNL_NOINLINE int64_t rnl_stream_extract_asked(struct rnl_endpoint *ep, size_t max);
+
+RNL_INLINE int rnl_stream_odd(const struct rnl_conn *conn, int asked)
 {
-    if (RNL_UNLIKELY(ep->open != RNL_EP_OPEN || ep->in_handler || ep->open_short || ep->chores ||
-                     atomic_load_explicit(ep->news, memory_order_relaxed) != ep->news_seen))
-        return rnl_stream_extract_any(ep, max);
+    const struct rnl_conn lane1 = {.lane1_hot = 1};
+    return conn->odd && (!asked || conn->odd != lane1.odd || rnl_rx_peek(&conn->pair.rx[1]));
+}
+
+/* asked, a constant: are answers looked for? */
+RNL_INLINE int64_t rnl_stream_search(struct rnl_endpoint *ep, size_t max, int asked)
+{
     uint32_t count = ep->hot_count, i = ep->turn;
     for (uint32_t left = count; left > 0; left--, i = i + 1 == count ? 0 : i + 1) {
         struct rnl_conn *conn = ep->hot[i];
@@ -26,7 +33,9 @@ RNL_INLINE int64_t rnl_stream_extract_first(struct rnl_endpoint *ep, size_t max)
         rnl_head h = atomic_load_explicit(&r->next->head, memory_order_acquire);    /* A1 */
         rnl_head last = atomic_load_explicit(&r->last->head, memory_order_acquire); /* A1; after next: see peek */
         unsigned n = (uint16_t)((unsigned)h - (unsigned)r->next_pos);
-        if (RNL_UNLIKELY(conn->odd || last != r->seen))
+        if (RNL_UNLIKELY(rnl_stream_odd(conn, asked)))
+            return asked ? rnl_stream_extract_any(ep, max) : rnl_stream_extract_asked(ep, max);
+        if (RNL_UNLIKELY(last != r->seen))
             return rnl_stream_extract_any(ep, max);
         if (n == 1)
             return rnl_stream_extract_lone(ep, max, conn, h);
@@ -34,6 +43,14 @@ RNL_INLINE int64_t rnl_stream_extract_first(struct rnl_endpoint *ep, size_t max)
             return rnl_stream_extract_any(ep, max);
     }
     return rnl_stream_extract_none(ep);
+}
+
+RNL_INLINE int64_t rnl_stream_extract_first(struct rnl_endpoint *ep, size_t max)
+{
+    if (RNL_UNLIKELY(ep->open != RNL_EP_OPEN || ep->in_handler || ep->open_short || ep->chores ||
+                     atomic_load_explicit(ep->news, memory_order_relaxed) != ep->news_seen))
+        return rnl_stream_extract_any(ep, max);
+    return rnl_stream_search(ep, max, 0);
 }
 
 #endif
