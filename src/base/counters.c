@@ -93,11 +93,12 @@ void rnl_counters_free(struct rnl_counters *c)
     if (c == NULL)
         return;
     int fd = *descriptor_of(c);
-    char path[32];
+    struct stat st;
     munmap(c, RNL_COUNTERS_BYTES);
-    /* On an old kernel others could write the number: close nothing but a counters page. */
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    if (fd >= 0 && is_page(AT_FDCWD, path))
+    /* On an old kernel others could write the number: close nothing but what looks like a counters page. Not by its
+     * name: there may be no /proc here. */
+    int have = fd >= 0 ? fcntl(fd, F_GET_SEALS) : -1, want = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+    if (have >= 0 && (have & want) == want && fstat(fd, &st) == 0 && st.st_size == RNL_COUNTERS_BYTES)
         close(fd);
 }
 
