@@ -6,6 +6,7 @@
  * no control characters to a terminal. */
 #include "base/counters.h"
 #include "base/error.h"
+#include "base/limit.h"
 
 #include <assert.h>
 #include <dirent.h>
@@ -51,7 +52,7 @@ static void *map_memfd(int *fd)
     *fd = memfd_create(memfd_name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (*fd < 0)
         return NULL;
-    if (ftruncate(*fd, RNL_COUNTERS_BYTES) == 0)
+    if (rnl_limit_allows_file(RNL_COUNTERS_BYTES) && ftruncate(*fd, RNL_COUNTERS_BYTES) == 0)
         at = mmap(NULL, RNL_COUNTERS_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
     if (at != MAP_FAILED) {
         int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;

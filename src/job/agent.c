@@ -455,7 +455,7 @@ int rnl_agent_door(struct rnl_agent *a, uint32_t rank, int *childs_end)
     if (e < 0) {
         close(pair[0]);
         close(pair[1]);
-        return rnl_fail_errno(RNL_ERR_SYSTEM, -e, "cannot watch the socket of rank %u", rank);
+        return rnl_fail_errno(RNL_ERR_SYSTEM, -e, "cannot watch the socket of rank %u: start fewer ranks", rank);
     }
     a->rank[rank].door = pair[0];
     *childs_end = pair[1];
@@ -523,6 +523,7 @@ int rnl_agent_new(const struct rnl_agent_options *opt, struct rnl_agent **out)
         r->incarnation = i + 1;
     }
     int e = 0;
+    size_t bytes = rnl_status_bytes(a->size) + (size_t)a->size * RNL_BELL_BYTES;
     a->epoll = epoll_create1(EPOLL_CLOEXEC);
     a->asked = calloc(((size_t)a->size * a->size + 7) / 8, 1);
     if (a->epoll < 0)
@@ -533,7 +534,8 @@ int rnl_agent_new(const struct rnl_agent_options *opt, struct rnl_agent **out)
         e = pages(a);
     if (e < 0) {
         rnl_agent_free(a);
-        return rnl_fail_errno(RNL_ERR_SYSTEM, -e, "cannot make the pages of a job of %u ranks", opt->size);
+        return rnl_fail_errno(RNL_ERR_SYSTEM, -e, "cannot make the pages of a job of %u ranks, %zu bytes: %s",
+                              opt->size, bytes, rnl_memfd_remedy(-e));
     }
     *out = a;
     return 0;

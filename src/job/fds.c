@@ -3,6 +3,8 @@
  * fds.c - see fds.h. */
 #include "job/fds.h"
 
+#include "base/limit.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -23,7 +25,7 @@
 
 int rnl_memfd_new(const char *name, size_t bytes, unsigned seals, int *fd)
 {
-    if (bytes > INT64_MAX)
+    if (bytes > INT64_MAX || !rnl_limit_allows_file(bytes))
         return -EFBIG;
     int f = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
     if (f < 0 && errno == EINVAL) /* Linux before 6.3 */
@@ -37,6 +39,24 @@ int rnl_memfd_new(const char *name, size_t bytes, unsigned seals, int *fd)
     }
     *fd = f;
     return 0;
+}
+
+const char *rnl_memfd_remedy(int e)
+{
+    switch (e) {
+    case EFBIG:
+        return "raise the limit of file sizes (ulimit -f), which shared memory is held to as well";
+    case EMFILE:
+    case ENFILE:
+        return "raise the limit of descriptors (ulimit -n)";
+    case ENOMEM:
+        return "free memory, or raise its limit (ulimit -v)";
+    case ENOSYS:
+    case EPERM:
+    case EACCES:
+        return "memory files need Linux 5.3 or newer, and no filter that forbids memfd_create";
+    }
+    return "raise the limits of descriptors and of memory (ulimit -n, ulimit -v)";
 }
 
 int rnl_memfd_check(int fd, size_t bytes, unsigned seals)

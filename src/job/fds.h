@@ -14,6 +14,8 @@ enum { RNL_PACKET_FDS_MAX = 4 };
 /* A memfd of exactly `bytes` zeros that can neither shrink nor grow; `seals` are added to these (F_SEAL_SEAL: the last
  * ones). */
 int rnl_memfd_new(const char *name, size_t bytes, unsigned seals, int *fd);
+/* What to change when that failed with errno `e`, to stand behind a colon. */
+const char *rnl_memfd_remedy(int e);
 /* 0 if fd is such a file, of this size and with these seals; -EINVAL if not. */
 int rnl_memfd_check(int fd, size_t bytes, unsigned seals);
 
