@@ -15,12 +15,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 struct client {
@@ -30,6 +28,10 @@ struct client {
     int own_fd;   /* -1 until asked for */
     int *peer_fd; /* of each rank, 0 = not fetched; NULL until the first */
     uint8_t gone; /* the agent: 1 = found out, 2 = reported */
+    uint8_t map_failed;
+    int segment; /* opened last, with segment_rank; the last map of it failed if map_failed; -1 = none */
+    uint32_t segment_rank;
+    int *unmapped; /* 1 + segment, by rank: handed out once and for all, and then not mapped for want of memory */
     uint32_t ticket;
     unsigned char key[RNL_JOB_KEY_BYTES];
     const struct rnl_status_page *status;
@@ -65,11 +67,24 @@ static int agent_gone(struct client *c)
                     "the launcher of this job is gone: nothing can be asked of it any more; start the job again");
 }
 
+/* The socket failed with -e. Only some of that means that the other side is gone; but what was said or heard halfway is
+ * lost, so that nothing can be asked any more in any case. */
+static int agent_lost(struct client *c, int e)
+{
+    int status = agent_gone(c);
+    if (e == -EPIPE || e == -ECONNRESET || e == -ENOTCONN)
+        return status;
+    return rnl_fail_errno(status, -e,
+                          "the system let a word between this process and its launcher be lost: start the "
+                          "job again, with more memory or fewer ranks");
+}
+
 static int say(struct client *c, const struct rnl_msg *msg)
 {
     unsigned char bytes[RNL_MSG_BYTES_MAX];
     size_t n = rnl_msg_encode(msg, bytes);
-    return c->gone || rnl_packet_send(c->sock, bytes, n, NULL, 0, 1) < 0 ? agent_gone(c) : 0;
+    int r = c->gone ? -EPIPE : rnl_packet_send(c->sock, bytes, n, NULL, 0, 1);
+    return r < 0 ? agent_lost(c, r) : 0;
 }
 
 /* What the agent says next; *fd is -1 unless one came with it. 0, -EAGAIN, or RNL_ERR_JOB. */
@@ -84,7 +99,7 @@ static int hear(struct client *c, struct rnl_msg *msg, int *fd, int wait)
     if (r == -EAGAIN)
         return r;
     if (r < 0)
-        return agent_gone(c);
+        return agent_lost(c, r);
     if (rnl_msg_decode(RNL_FROM_AGENT, bytes, p.n, c->env.size, msg) != RNL_MSG_GOOD) {
         rnl_packet_drop(&p);
         return agent_gone(c);
@@ -122,12 +137,24 @@ static int keep_event(struct client *c, const struct rnl_msg_event *event)
     return 0;
 }
 
+static int no_descriptor(int e, const char *what, uint32_t rank)
+{
+    return rnl_fail_errno(RNL_ERR_SYSTEM, e,
+                          "this process has no free descriptor for the %s of rank %u: raise its limit (ulimit -n)",
+                          what, rank);
+}
+
 /* Asks for something that comes as a descriptor, and waits for it. */
 static int ask(struct client *c, struct rnl_msg *question, uint32_t rank, const char *what, int *out)
 {
     struct rnl_msg answer;
     int fd;
     uint32_t ticket = ++c->ticket;
+    /* The agent gives a segment once. So a free descriptor first: without one it would be lost on its way. */
+    int spare = fcntl(c->sock, F_DUPFD_CLOEXEC, 0);
+    if (spare < 0)
+        return no_descriptor(errno, what, rank);
+    close(spare);
     if (question->kind == RNL_MSG_SEGMENT)
         question->u.segment.ticket = ticket;
     else
@@ -153,9 +180,7 @@ static int ask(struct client *c, struct rnl_msg *question, uint32_t rank, const 
     switch (answer.u.give.result) {
     case RNL_GIVE_OK:
         if (fd < 0)
-            return rnl_fail(RNL_ERR_SYSTEM,
-                            "this process has no free descriptor for the %s of rank %u: raise its limit (ulimit -n)",
-                            what, rank);
+            return no_descriptor(EMFILE, what, rank);
         *out = fd;
         return 0;
     case RNL_GIVE_DEAD:
@@ -165,11 +190,9 @@ static int ask(struct client *c, struct rnl_msg *question, uint32_t rank, const 
                         "rank %u asked for another size of the %s: build all programs of a job with one release", rank,
                         what);
     case RNL_GIVE_NO_ROOM:
-        return rnl_fail_errno(
-            RNL_ERR_SYSTEM, answer.u.give.sys_errno,
-            "the launcher could not make the %s of rank %u: raise the limit of descriptors (ulimit -n) or of memory "
-            "where it was started",
-            what, rank);
+        return rnl_fail_errno(RNL_ERR_SYSTEM, answer.u.give.sys_errno,
+                              "the launcher could not make the %s of rank %u: where it was started, %s", what, rank,
+                              rnl_memfd_remedy(answer.u.give.sys_errno));
     }
     return rnl_fail(RNL_ERR_JOB, "the %s of rank %u has been handed out to this rank before", what, rank);
 }
@@ -187,9 +210,15 @@ static int client_segment_open(struct rnl_env *env, uint32_t rank, size_t bytes,
     if (rank == env->rank) {
         r = rnl_memfd_new("runnel-self", bytes, F_SEAL_SEAL, &fd);
         if (r < 0)
-            return rnl_fail_errno(RNL_ERR_SYSTEM, -r, "cannot make a segment of %zu bytes to talk to ourselves", bytes);
+            return rnl_fail_errno(RNL_ERR_SYSTEM, -r, "cannot make a segment of %zu bytes to talk to ourselves: %s",
+                                  bytes, rnl_memfd_remedy(-r));
         *segment = fd;
         return 0;
+    }
+    if (c->unmapped != NULL && c->unmapped[rank] > 0) {
+        fd = c->unmapped[rank] - 1;
+        c->unmapped[rank] = 0;
+        goto have;
     }
     struct rnl_msg m = {.kind = RNL_MSG_SEGMENT};
     m.u.segment.rank = rank;
@@ -197,20 +226,26 @@ static int client_segment_open(struct rnl_env *env, uint32_t rank, size_t bytes,
     r = ask(c, &m, rank, "segment", &fd);
     if (r < 0)
         return r;
+have:
     /* Not the agent's word but the file's: one that could shrink would kill us by SIGBUS. */
     if (rnl_memfd_check(fd, bytes, F_SEAL_SEAL) < 0) {
         close(fd);
         return rnl_fail(RNL_ERR_JOB, "the segment shared with rank %u is not sealed or not of %zu bytes: refused", rank,
                         bytes);
     }
+    c->segment = fd;
+    c->segment_rank = rank;
+    c->map_failed = 0;
     *segment = fd;
     return 0;
 }
 
 static int client_segment_map(struct rnl_env *env, int segment, size_t offset, size_t bytes, int writable, void **at)
 {
-    (void)env;
+    struct client *c = of(env);
     void *p = mmap(NULL, bytes, PROT_READ | (writable ? PROT_WRITE : 0), MAP_SHARED, segment, (off_t)offset);
+    if (segment == c->segment)
+        c->map_failed = p == MAP_FAILED;
     if (p == MAP_FAILED)
         return rnl_fail_errno(errno == ENOMEM ? RNL_ERR_NO_MEMORY : RNL_ERR_SYSTEM, errno,
                               "cannot map %zu bytes of a segment at offset %zu", bytes, offset);
@@ -226,7 +261,16 @@ static void client_segment_unmap(struct rnl_env *env, int segment, void *at, siz
 
 static void client_segment_close(struct rnl_env *env, int segment)
 {
-    (void)env;
+    struct client *c = of(env);
+    if (segment == c->segment) {
+        c->segment = -1;
+        if (c->map_failed && c->unmapped == NULL)
+            c->unmapped = calloc(env->size, sizeof *c->unmapped);
+        if (c->map_failed && c->unmapped != NULL) { /* for the next try */
+            c->unmapped[c->segment_rank] = segment + 1;
+            return;
+        }
+    }
     close(segment);
 }
 
@@ -354,12 +398,16 @@ static void client_free(struct client *c)
     for (uint32_t i = 0; c->peer_fd != NULL && i < c->env.size; i++)
         if (c->peer_fd[i] > 0)
             close(c->peer_fd[i]);
+    for (uint32_t i = 0; c->unmapped != NULL && i < c->env.size; i++)
+        if (c->unmapped[i] > 0)
+            close(c->unmapped[i] - 1);
     if (c->status != NULL)
         munmap((void *)(uintptr_t)c->status, c->status_bytes);
     if (c->bells != NULL)
         munmap(c->bells, c->bells_bytes);
     explicit_bzero(c->key, sizeof c->key);
     free(c->peer_fd);
+    free(c->unmapped);
     free(c->waits);
     free(c);
 }
@@ -408,15 +456,19 @@ static int knock(struct client *c, int door)
     int pair[2];
     int r = rnl_packet_pair(pair);
     if (r < 0)
-        return rnl_fail_errno(RNL_ERR_SYSTEM, -r, "cannot make a socket to the launcher");
+        return rnl_fail_errno(RNL_ERR_SYSTEM, -r,
+                              "cannot make a socket to the launcher: raise the limit of descriptors (ulimit -n)");
     c->sock = pair[0];
     r = rnl_packet_send(door, bytes, rnl_msg_encode(&hello, bytes), &pair[1], 1, 1);
     close(pair[1]); /* so that the agent's death is the end of file of ours */
-    if (r < 0)
+    if (r == -EPIPE || r == -ECONNRESET || r == -ENOTCONN)
         return rnl_fail_errno(RNL_ERR_JOB, -r,
                               "the launcher that RUNNEL_FD leads to is gone: start the job again with `runnel run`, "
                               "or unset RUNNEL_FD to run alone");
-    return 0;
+    return r < 0 ? rnl_fail_errno(RNL_ERR_SYSTEM, -r,
+                                  "the system carries no word to the launcher: start the job with "
+                                  "more memory or fewer ranks")
+                 : 0;
 }
 
 static int refused(const struct rnl_msg *msg, enum rnl_msg_verdict verdict)
@@ -452,8 +504,11 @@ static int enter(struct client *c)
     struct rnl_packet p;
     struct rnl_msg msg;
     int r = rnl_packet_receive(c->sock, bytes, sizeof bytes, &p, 1);
+    if (r == -EPIPE)
+        return rnl_fail(RNL_ERR_JOB, "the launcher did not let this rank in: it is gone, or out of descriptors; start "
+                                     "the job again, with a higher limit of descriptors (ulimit -n)");
     if (r < 0)
-        return agent_gone(c);
+        return agent_lost(c, r);
     enum rnl_msg_verdict verdict = rnl_msg_decode(RNL_FROM_AGENT, bytes, p.n, RNL_JOB_RANKS_MAX, &msg);
     if (verdict == RNL_MSG_OTHER_VERSION || (verdict == RNL_MSG_GOOD && msg.kind == RNL_MSG_REFUSED)) {
         rnl_packet_drop(&p);
@@ -515,7 +570,7 @@ int rnl_client_env(int door, struct rnl_env **out)
     c->env.ops = &client_ops;
     c->env.bell_of = client_bell_of;
     c->owner = getpid();
-    c->sock = c->own_fd = -1;
+    c->sock = c->own_fd = c->segment = -1;
     int r = knock(c, door);
     if (r == 0)
         r = enter(c);
@@ -526,57 +581,5 @@ int rnl_client_env(int door, struct rnl_env **out)
     rnl_host_facts(&c->env.facts);
     c->env.facts.launched = 1;
     *out = &c->env;
-    return 0;
-}
-
-static int door_of(const char *text, int *door)
-{
-    static const char remedy[] = "start the program with `runnel run`, or unset RUNNEL_FD to run it alone";
-    int fd = 0;
-    const char *p = text;
-    for (; *p >= '0' && *p <= '9' && fd < 100000000; p++)
-        fd = fd * 10 + (*p - '0');
-    if (p == text || *p != '\0')
-        return rnl_fail(RNL_ERR_JOB, "RUNNEL_FD is '%.40s', not the number of a descriptor: %s", text, remedy);
-    if (rnl_packet_socket_check(fd) < 0)
-        return rnl_fail(RNL_ERR_JOB,
-                        "RUNNEL_FD names descriptor %d, which is not a socket to a launcher in this process: %s", fd,
-                        remedy);
-    *door = fd;
-    return 0;
-}
-
-int rnl_job_env(const struct rnl_options *opt, struct rnl_env **out)
-{
-    int door = -1;
-    int has_hub = opt != NULL && opt->size >= offsetof(struct rnl_options, hub_rank) + sizeof opt->hub_rank;
-    if (has_hub && opt->hub != NULL)
-        return rnl_hub_env(opt->hub, opt->hub_rank, 0, out);
-    const char *text = getenv("RUNNEL_FD");
-    if (text == NULL) {
-        struct rnl_hub *hub;
-        int r = rnl_hub_new(1, &hub);
-        if (r < 0)
-            return r;
-        r = rnl_hub_env(hub, 0, 1, out);
-        if (r < 0)
-            rnl_hub_free(hub);
-        return r;
-    }
-    int r = door_of(text, &door);
-    if (r < 0)
-        return r;
-    r = rnl_client_env(door, out);
-    if (r < 0)
-        return r;
-    /* The door stays open, so that a second open is told why, but not into what this process executes. */
-    fcntl(door, F_SETFD, FD_CLOEXEC);
-    /* Below a wrapper the launcher's own arrangement does not reach us: die with the wrapper. */
-    pid_t parent = getppid();
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) {
-        (*out)->ops->close(*out);
-        return rnl_fail(RNL_ERR_JOB, "what started this rank is gone: start the job again");
-    }
     return 0;
 }

@@ -1,8 +1,69 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * open.c - rnl_open: joins a job, then makes the endpoint on what the job gave. */
+ * open.c - rnl_open: finds the job and joins it, then makes the endpoint on what the job gave. */
+#include "base/error.h"
+#include "job/fds.h"
 #include "job/job.h"
 #include "stream/stream.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+static int door_of(const char *text, int *door)
+{
+    static const char remedy[] = "start the program with `runnel run`, or unset RUNNEL_FD to run it alone";
+    int fd = 0;
+    const char *p = text;
+    for (; *p >= '0' && *p <= '9' && fd < 100000000; p++)
+        fd = fd * 10 + (*p - '0');
+    if (p == text || *p != '\0')
+        return rnl_fail(RNL_ERR_JOB, "RUNNEL_FD is '%.40s', not the number of a descriptor: %s", text, remedy);
+    int e = rnl_packet_socket_check(fd);
+    if (e < 0)
+        return rnl_fail_errno(RNL_ERR_JOB, -e,
+                              "RUNNEL_FD names descriptor %d, which is not a socket to a launcher in this process: %s",
+                              fd, remedy);
+    *door = fd;
+    return 0;
+}
+
+int rnl_job_env(const struct rnl_options *opt, struct rnl_env **out)
+{
+    int door = -1;
+    int has_hub = opt != NULL && opt->size >= offsetof(struct rnl_options, hub_rank) + sizeof opt->hub_rank;
+    if (has_hub && opt->hub != NULL)
+        return rnl_hub_env(opt->hub, opt->hub_rank, 0, out);
+    const char *text = getenv("RUNNEL_FD");
+    if (text == NULL) {
+        struct rnl_hub *hub;
+        int r = rnl_hub_new(1, &hub);
+        if (r < 0)
+            return r;
+        r = rnl_hub_env(hub, 0, 1, out);
+        if (r < 0)
+            rnl_hub_free(hub);
+        return r;
+    }
+    int r = door_of(text, &door);
+    if (r < 0)
+        return r;
+    r = rnl_client_env(door, out);
+    if (r < 0)
+        return r;
+    /* The door stays open, so that a second open is told why, but not into what this process executes. */
+    fcntl(door, F_SETFD, FD_CLOEXEC);
+    /* Below a wrapper the launcher's own arrangement does not reach us: die with the wrapper. */
+    pid_t parent = getppid();
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) {
+        (*out)->ops->close(*out);
+        return rnl_fail(RNL_ERR_JOB, "what started this rank is gone: start the job again");
+    }
+    return 0;
+}
 
 int rnl_open(rnl_endpoint **out, const struct rnl_options *opt)
 {
