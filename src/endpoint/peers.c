@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { CONNECT_WITHIN_MS = 1000 };
+
 static const char *reason_text(const struct rnl_peer *p, char *buf, size_t n)
 {
     const char *name;
@@ -114,6 +116,7 @@ int rnl_ep_connect(struct rnl_endpoint *ep, uint32_t rank, struct rnl_conn **out
     ep->conn[rank] = conn;
     p->state = RNL_PEER_UP;
     conn->hot_index = ep->hot_count;
+    p->detail = 0;
     ep->hot[ep->hot_count++] = conn;
     ep->c->connects++;
     if (ep->fd_armed) /* this ring too announces itself */
@@ -211,20 +214,44 @@ int rnl_ep_broken(struct rnl_endpoint *ep, struct rnl_conn *conn, const char *wh
     return rnl_fail(RNL_ERR_PEER_BROKEN, "rank %u broke the protocol: %s; it is treated as dead", conn->rank, what);
 }
 
+/* A peer has made the segment that it shares with us, and sends. Where memory or descriptors are missing, each later
+ * look at the news tries again. A peer left alone would wait for ever, so after a while the endpoint is lost instead.
+ */
+static void connect_back(struct rnl_endpoint *ep, uint32_t rank)
+{
+    struct rnl_conn *conn;
+    struct rnl_peer *p = &ep->peer[rank];
+    int status = rnl_ep_connect(ep, rank, &conn);
+    if (p->state == RNL_PEER_DEAD)
+        return;
+    if (status == 0)
+        return;
+    if (status == RNL_ERR_PEER_DEAD) { /* the news of it follow */
+        p->state = RNL_PEER_NEW;
+        p->detail = 0;
+        return;
+    }
+    int32_t now_ms = (int32_t)(ep->env->ops->now_ns(ep->env) / 1000000 % INT32_MAX);
+    if (p->state != RNL_PEER_CONNECTING) {
+        p->state = RNL_PEER_CONNECTING;
+        p->detail = now_ms; /* of the first try */
+    } else if (now_ms < p->detail || now_ms - p->detail > CONNECT_WITHIN_MS) {
+        ep->job_gone = 1;
+    }
+}
+
 void rnl_ep_news_slow(struct rnl_endpoint *ep)
 {
     struct rnl_event e;
     ep->news_seen = atomic_load_explicit(
         ep->news, memory_order_relaxed); /* before the events: one that comes meanwhile is seen next time */
     while (ep->env->ops->event(ep->env, &e) == 1) {
-        struct rnl_conn *conn;
         if ((e.kind == RNL_EVENT_CONNECT || e.kind == RNL_EVENT_DEATH) && e.rank < ep->size)
             ep->peer[e.rank].incarnation = e.incarnation;
         switch (e.kind) {
         case RNL_EVENT_CONNECT:
             if (e.rank < ep->size)
-                (void)!rnl_ep_connect(
-                    ep, e.rank, &conn); /* fails only for want of memory or descriptors: the next call tries again */
+                connect_back(ep, e.rank);
             break;
         case RNL_EVENT_DEATH:
             if (e.rank < ep->size && e.rank != ep->rank)
@@ -243,6 +270,13 @@ void rnl_ep_news_slow(struct rnl_endpoint *ep)
         default:
             break;
         }
+    }
+    for (uint32_t i = 0; i < ep->size; i++) {
+        if (ep->peer[i].state != RNL_PEER_CONNECTING)
+            continue;
+        connect_back(ep, i);
+        if (ep->peer[i].state == RNL_PEER_CONNECTING)
+            ep->news_seen--; /* look again in the next call */
     }
 }
 
