@@ -22,6 +22,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+/* Events that a rank has room for from the start; a connect and a death for each of a few peers, and a close, can then
+ * not be lost for want of memory. */
+enum { EVENTS_FIRST = 64 };
+
 struct hub_segment { /* of the pair (low, high); side 1 is high, a rank alone with itself is side 0 */
     void *base;
     size_t bytes;
@@ -83,7 +87,7 @@ static void hub_tell(struct rnl_hub *hub, uint32_t rank, const struct rnl_event 
     if (r->state == RNL_RANK_DEAD || r->state == RNL_RANK_LEFT)
         return;
     if (r->waiting == r->room) {
-        uint32_t room = r->room == 0 ? 8 : 2 * r->room;
+        uint32_t room = 2 * r->room;
         struct rnl_event *events = malloc(room * sizeof *events);
         if (events == NULL) {
             r->lost = 1;
@@ -400,6 +404,12 @@ int rnl_hub_new(unsigned size, struct rnl_hub **out)
     memset(hub->rank, 0, size * sizeof *hub->rank);
     for (uint32_t i = 0; i < size; i++)
         atomic_init(&hub->rank[i].fd, -1);
+    for (uint32_t i = 0; i < hub->size; i++) {
+        struct hub_rank *r = &hub->rank[i];
+        r->room = size < EVENTS_FIRST / 2 ? 2 * size + 8 : EVENTS_FIRST;
+        if ((r->events = malloc(r->room * sizeof *r->events)) == NULL)
+            goto no_memory;
+    }
     pthread_mutex_init(&hub->lock, NULL);
     *out = hub;
     return 0;
@@ -407,6 +417,8 @@ no_memory:
     if (hub != NULL) {
         rnl_waves_free(hub->waves);
         free(hub->bells);
+        for (uint32_t i = 0; hub->bells != NULL && hub->rank != NULL && hub->pair != NULL && i < size; i++)
+            free(hub->rank[i].events);
         free(hub->rank);
         free(hub->pair);
         free(hub);
