@@ -29,6 +29,7 @@ enum {
     EXIT_FOLLOWS_NS = 40000000, /* a process that ends closes its sockets a little before it can be waited for */
     RETRY_NS = 10000000         /* after the kernel refused a packet for want of memory */
 };
+static const uint64_t refused_ns_max = 3000000000; /* so long a rank may hear nothing for that reason */
 
 /* ---- watching ---- */
 
@@ -83,6 +84,14 @@ static void pop(struct agent_rank *r)
     free(o);
 }
 
+/* The system does not let us serve this rank: it is to be declared broken, which is not its fault. */
+static void fail_rank(struct rnl_agent *a, uint32_t rank, int e)
+{
+    a->rank[rank].broken = 1;
+    a->rank[rank].sys_errno = e;
+    wish(a, a->now_ns);
+}
+
 /* Sends what the socket takes. Never ends a rank's life: a broken socket shows itself to the loop. */
 static void flush(struct rnl_agent *a, uint32_t rank)
 {
@@ -99,12 +108,17 @@ static void flush(struct rnl_agent *a, uint32_t rank)
             e = rnl_packet_send(r->sock, o->bytes, o->n, &o->owned, o->owned >= 0, 0);
         if (e == 0) {
             news |= !o->is_answer && !o->is_welcome;
+            r->refused_ns = 0;
             pop(r);
         }
     }
     if (e < 0 && e != -EAGAIN && e != -EPIPE && e != -ECONNRESET) { /* ENOBUFS, ETOOMANYREFS */
         r->retry = 1;
         wish(a, a->now_ns + RETRY_NS);
+        if (r->refused_ns == 0)
+            r->refused_ns = a->now_ns;
+        else if (a->now_ns > r->refused_ns + refused_ns_max)
+            fail_rank(a, rank, -e);
     }
     uint32_t interest = (r->answers > 0 ? 0u : EPOLLIN) | (e == -EAGAIN ? EPOLLOUT : 0u);
     if (!r->hung_up && interest != r->interest && watch(a, r->sock, SOCK, rank, interest) == 0)
@@ -123,8 +137,7 @@ void rnl_agent_tell(struct rnl_agent *a, uint32_t rank, const struct rnl_msg *ms
     }
     struct agent_out *o = malloc(sizeof *o);
     if (o == NULL || r->queued > 2 * a->size + 64) {
-        r->broken = 1; /* out of memory, or it makes us queue without end */
-        wish(a, a->now_ns);
+        fail_rank(a, rank, o == NULL ? ENOMEM : 0); /* or it makes us queue without end */
         if (owned >= 0)
             close(owned);
         free(o);
@@ -235,7 +248,7 @@ int rnl_agent_next_death(struct rnl_agent *a, struct rnl_agent_death *out)
             continue;
         r->found = 0;
         a->found--;
-        *out = (struct rnl_agent_death){.rank = i, .why = r->why, .detail = r->detail};
+        *out = (struct rnl_agent_death){.rank = i, .why = r->why, .detail = r->detail, .sys_errno = r->sys_errno};
         return 1;
     }
     return 0;
@@ -298,8 +311,10 @@ static void hear_door(struct rnl_agent *a, uint32_t rank)
     int e = rnl_packet_receive(r->door, bytes, sizeof bytes, &p, 0);
     if (e == -EAGAIN)
         return;
-    if (e < 0) { /* nobody holds the other end any more */
+    if (e < 0) {
         drop_fd(a, &r->door);
+        if (e != -EPIPE) /* else nobody holds the other end any more */
+            fail_rank(a, rank, -e);
         return;
     }
     enum rnl_msg_verdict verdict = rnl_msg_decode(RNL_FROM_RANK, bytes, p.n, a->size, &msg);
@@ -365,7 +380,10 @@ static void hear_sock(struct rnl_agent *a, uint32_t rank)
         if (e == -EAGAIN)
             return;
         if (e < 0) {
-            hung_up(a, rank);
+            if (e == -EPIPE)
+                hung_up(a, rank);
+            else
+                fail_rank(a, rank, -e);
             return;
         }
         unsigned came = p.nfds;

@@ -31,7 +31,9 @@ struct agent_rank {
     uint32_t interest; /* EPOLL* of sock */
     uint8_t hung_up;   /* its socket is closed: the exit of its process should follow */
     uint8_t broken;    /* to be declared so at the next step */
+    int32_t sys_errno; /* ... since the system failed us with this; 0 = its own fault */
     uint8_t retry;
+    uint64_t refused_ns; /* since when the kernel has taken no packet for it; 0 = it does */
     uint8_t found;       /* its death is to be reported to the launcher */
     int32_t why, detail; /* of its death */
 };

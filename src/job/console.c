@@ -51,6 +51,7 @@ struct rnl_console {
     uint32_t ranks, sinks;
     struct sink sink[2];
     char *buffer;
+    int lost;               /* errno of the first stream that could not be read */
     struct stream stream[]; /* two a rank */
 };
 
@@ -256,6 +257,8 @@ static int read_some(struct rnl_console *c, struct stream *t)
     } while (n < 0 && errno == EINTR);
     if (n < 0 && errno == EAGAIN)
         return 0;
+    if (n < 0 && c->lost == 0)
+        c->lost = errno;
     if (n <= 0) {
         end_stream(c, t);
         return 0;
@@ -368,8 +371,15 @@ void rnl_console_say(struct rnl_console *c, const char *line)
     sink_flush(c, s);
 }
 
+int rnl_console_lost(const struct rnl_console *c)
+{
+    return c->lost != 0;
+}
+
 int rnl_console_error(const struct rnl_console *c)
 {
+    if (c->lost != 0)
+        return c->lost;
     for (uint32_t i = 0; i < c->sinks; i++)
         if (c->sink[i].error != 0 && c->sink[i].error != EPIPE)
             return c->sink[i].error;

@@ -34,7 +34,9 @@ void rnl_console_end(struct rnl_console *, uint32_t rank);
 int rnl_console_waiting(const struct rnl_console *);
 /* The launcher's own line, without newline, on standard error behind all that went there before. */
 void rnl_console_say(struct rnl_console *, const char *line);
-/* errno of the first sink that could not be written to, 0 = none; EPIPE does not count. */
+/* errno of the first stream that could not be read or sink that could not be written to, 0 = none; EPIPE does not
+ * count. */
 int rnl_console_error(const struct rnl_console *);
+int rnl_console_lost(const struct rnl_console *); /* it was a stream */
 
 #endif

@@ -89,7 +89,7 @@ static void judge(struct rnl_launcher *l, uint32_t rank, uint64_t now)
         return;
     if (!l->failed && !l->ending)
         l->status = p->signal == 0 ? p->status : RNL_EXIT_SIGNAL + (l->interrupted != 0 ? l->interrupted : p->signal);
-    if (!l->ending && !l->quiet && l->interrupted == 0)
+    if (!l->ending && !l->quiet && l->interrupted == 0 && !p->unserved)
         p->report = 1;
     l->failed = 1;
     if (!l->job->keep_going)
@@ -210,6 +210,15 @@ static void hear_agent(struct rnl_launcher *l)
         if (d.why != RNL_DEATH_BROKEN || !p->started || p->finished)
             continue; /* below a wrapper: the wrapper's exit will tell */
         p->broken = 1;
+        if (d.sys_errno != 0 && !l->ending && !l->quiet) {
+            rnl_launch_say(l,
+                           "cannot go on with rank %u on %s: %s; give the launcher more memory, or start fewer ranks",
+                           d.rank, l->host, strerror(d.sys_errno));
+            p->unserved = 1;
+            if (!l->failed)
+                l->status = RNL_EXIT_SYSTEM;
+            l->failed = 1;
+        }
         kill(-p->pid, SIGKILL);
     }
 }
@@ -382,7 +391,8 @@ int rnl_launch(const struct rnl_launch *job)
         if (l->gave_up)
             signal_all(l, SIGKILL);
         if (rnl_console_error(l->console) != 0) {
-            fprintf(stderr, "runnel: cannot write the ranks' output: %s\n", strerror(rnl_console_error(l->console)));
+            fprintf(stderr, "runnel: cannot %s the ranks' output: %s\n",
+                    rnl_console_lost(l->console) ? "read" : "write", strerror(rnl_console_error(l->console)));
             if (l->status == 0)
                 l->status = RNL_EXIT_OUTPUT;
         }

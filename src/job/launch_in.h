@@ -19,6 +19,7 @@ struct rnl_proc {
     int signal, status;
     uint64_t exited_ns;
     uint8_t started, exited, swept, finished, broken, report;
+    uint8_t unserved; /* ended since the system let us down, which has been said */
 };
 
 struct rnl_launcher {
