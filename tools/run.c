@@ -9,6 +9,7 @@
 #include <argp.h>
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -115,8 +116,10 @@ int rnl_tool_run(int argc, char **argv)
     struct rnl_launch job = {.size = 0};
     argp_err_exit_status = RNL_EXIT_USAGE;
     int e = argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &job);
-    if (e != 0)
-        return RNL_EXIT_USAGE;
+    if (e != 0) { /* what is wrong with the options has been said, and has ended us */
+        fprintf(stderr, "runnel: cannot read the options: %s\n", strerror(e));
+        return RNL_EXIT_SYSTEM;
+    }
     if (job.size == 0) {
         int cores = rnl_bind_count();
         job.size = cores < RNL_JOB_RANKS_MAX ? (uint32_t)cores : RNL_JOB_RANKS_MAX;

@@ -119,19 +119,28 @@ static void hear_exec_failed(struct rnl_launcher *l, uint64_t now)
     if (l->exec_failed < 0)
         return;
     ssize_t n = read(l->exec_failed, &f, sizeof f);
+    if (n < 0 && errno != EAGAIN && errno != EINTR) { /* whoever failed also exits with 127 */
+        rnl_launch_say(l, "cannot learn whether '%s' has started: %s", l->job->argv[0], strerror(errno));
+        n = 0;
+    }
     if (n < 0)
         return;
     if (n == sizeof f && !l->quiet) {
-        if (!f.bound)
+        if (f.stage == RNL_SPAWN_BIND)
             rnl_launch_say(l, "cannot bind rank %u to a core: %s; leave out --bind core", f.rank,
                            strerror(f.sys_errno));
+        else if (f.stage == RNL_SPAWN_PREPARE || f.sys_errno == ENOMEM || f.sys_errno == EAGAIN)
+            rnl_launch_say(l, "cannot start '%s' as rank %u: %s; start fewer ranks, or raise the limits (ulimit -a)",
+                           l->job->argv[0], f.rank, strerror(f.sys_errno));
         else if (f.sys_errno == ENOENT)
             rnl_launch_say(l, "cannot start '%s': the interpreter that it names does not exist; correct its first line",
                            l->job->argv[0]);
         else
             rnl_launch_say(l, "cannot start '%s': %s; check that it is a program for this machine", l->job->argv[0],
                            strerror(f.sys_errno));
-        l->status = !f.bound ? RNL_EXIT_SYSTEM : f.sys_errno == ENOENT ? RNL_EXIT_NOT_FOUND : RNL_EXIT_NOT_EXECUTABLE;
+        l->status = f.stage != RNL_SPAWN_EXECUTE ? RNL_EXIT_SYSTEM
+                    : f.sys_errno == ENOENT      ? RNL_EXIT_NOT_FOUND
+                                                 : RNL_EXIT_NOT_EXECUTABLE;
         l->quiet = l->ending = l->failed = 1; /* once, not for every rank */
         rnl_launch_kill_all(l, now);
     }

@@ -4,6 +4,7 @@
 #include "job/launch_in.h"
 
 #include "base/env.h"
+#include "job/fds.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -75,6 +76,7 @@ static void take_signals(struct rnl_launcher *l, struct rnl_spawn *how)
 static int set_up(struct rnl_launcher *l, struct rnl_spawn *how)
 {
     struct rnl_agent_options opt = {.size = l->job->size, .keep_going = l->job->keep_going};
+    const char *what = "the queues and pipes";
     int ends[2];
     memcpy(opt.host, l->host, sizeof opt.host);
     if (getrandom(opt.key, sizeof opt.key, 0) != (ssize_t)sizeof opt.key) {
@@ -98,14 +100,17 @@ static int set_up(struct rnl_launcher *l, struct rnl_spawn *how)
         rnl_source_add(l->epoll, ends[0], RNL_SOURCE_EXEC, 0, EPOLLIN) < 0 ||
         rnl_source_add(l->epoll, rnl_agent_fd(l->agent), RNL_SOURCE_AGENT, 0, EPOLLIN) < 0)
         goto system;
+    what = "the buffers for the output";
     r = rnl_console_new(l->epoll, l->job->size, l->job->tag, &l->console);
+    if (r == 0)
+        what = "the pipe for the input";
     if (r == 0)
         r = rnl_input_new(&l->input, l->epoll, rnl_host_now_ns(NULL), &how->in);
     if (r == 0)
         return 0;
     errno = -r;
 system:
-    rnl_launch_say(l, "cannot set up the job: %s", strerror(errno));
+    rnl_launch_say(l, "cannot make %s of the job: %s; %s", what, strerror(errno), rnl_memfd_remedy(errno));
     return -1;
 }
 
@@ -114,7 +119,7 @@ static int start_rank(struct rnl_launcher *l, struct rnl_spawn *how, uint32_t ra
     struct rnl_proc *p = &l->proc[rank];
     int out[2] = {-1, -1}, err[2] = {-1, -1};
     how->door = -1;
-    int e = rnl_agent_door(l->agent, rank, &how->door) < 0 ? -EMFILE : 0;
+    int e = rnl_agent_door(l->agent, rank, &how->door) < 0 ? -rnl_last_error()->sys_errno : 0;
     if (e == 0 && (pipe2(out, O_CLOEXEC) < 0 || pipe2(err, O_CLOEXEC) < 0))
         e = -errno;
     how->out = out[1];
@@ -149,7 +154,11 @@ static int start_rank(struct rnl_launcher *l, struct rnl_spawn *how, uint32_t ra
     }
     if (how->door >= 0)
         close(how->door);
-    if (e < 0)
+    if (e == -ENOSYS)
+        rnl_launch_say(
+            l, "cannot start rank %u of %u: %s; this needs Linux 5.3 or newer, and no filter that forbids pidfd_open",
+            rank, l->job->size, strerror(-e));
+    else if (e < 0)
         rnl_launch_say(l,
                        "cannot start rank %u of %u: %s; start fewer ranks, or raise the limits (ulimit -n, ulimit -u)",
                        rank, l->job->size, strerror(-e));

@@ -88,10 +88,13 @@ int rnl_spawn_find(const char *name, char **path, char *sentence, size_t room)
     return refused ? RNL_EXIT_NOT_EXECUTABLE : RNL_EXIT_NOT_FOUND;
 }
 
-static void give_up(const struct rnl_spawn *how, uint32_t rank, int bound)
+static void give_up(const struct rnl_spawn *how, uint32_t rank, enum rnl_spawn_stage stage)
 {
-    const struct rnl_spawn_failed f = {.rank = rank, .sys_errno = errno, .bound = bound};
-    ssize_t n = write(how->failed, &f, sizeof f); /* whole: it is smaller than PIPE_BUF */
+    const struct rnl_spawn_failed f = {.rank = rank, .sys_errno = errno, .stage = stage};
+    ssize_t n;
+    do {
+        n = write(how->failed, &f, sizeof f); /* whole: it is smaller than PIPE_BUF */
+    } while (n < 0 && errno == EINTR);
     _exit(n < 0 ? RNL_EXIT_SYSTEM : RNL_EXIT_NOT_FOUND);
 }
 
@@ -122,26 +125,27 @@ static void become(const struct rnl_spawn *how, uint32_t rank, pid_t launcher)
     if (getppid() != launcher) /* it died before we could say so */
         _exit(RNL_EXIT_SYSTEM);
     snprintf(door, sizeof door, "%d", how->door);
-    setrlimit(RLIMIT_NOFILE, &how->descriptors);
+    if (how->descriptors.rlim_max != 0)
+        setrlimit(RLIMIT_NOFILE, &how->descriptors);
     sigaction(SIGPIPE, &how->on_pipe, NULL);
     sigaction(SIGCHLD, &how->on_child, NULL);
     if (how->cpu >= 0) {
         const size_t bytes = CPU_ALLOC_SIZE(how->cpu + 1);
         cpu_set_t *set = CPU_ALLOC(how->cpu + 1);
         if (set == NULL)
-            give_up(how, rank, 0);
+            give_up(how, rank, RNL_SPAWN_BIND);
         CPU_ZERO_S(bytes, set);
         CPU_SET_S(how->cpu, bytes, set);
         if (sched_setaffinity(0, bytes, set) < 0)
-            give_up(how, rank, 0);
+            give_up(how, rank, RNL_SPAWN_BIND);
         CPU_FREE(set);
     }
     if ((how->in != STDIN_FILENO && dup2(how->in, STDIN_FILENO) < 0) || dup2(how->out, STDOUT_FILENO) < 0 ||
         dup2(how->err, STDERR_FILENO) < 0 || fcntl(how->door, F_SETFD, 0) < 0 || setenv("RUNNEL_FD", door, 1) < 0)
-        give_up(how, rank, 1);
+        give_up(how, rank, RNL_SPAWN_PREPARE);
     sigprocmask(SIG_SETMASK, &how->mask, NULL);
     execute(how);
-    give_up(how, rank, 1);
+    give_up(how, rank, RNL_SPAWN_EXECUTE);
 }
 
 int rnl_spawn(const struct rnl_spawn *how, uint32_t rank, pid_t *pid)

@@ -23,13 +23,14 @@ struct rnl_spawn {
     int cpu;          /* to be bound to, -1 = none */
     sigset_t mask;
     struct sigaction on_pipe, on_child; /* as they were before us */
-    struct rlimit descriptors;
+    struct rlimit descriptors;          /* all 0: could not be learnt, so they were not changed */
 };
 
+enum rnl_spawn_stage { RNL_SPAWN_BIND, RNL_SPAWN_PREPARE, RNL_SPAWN_EXECUTE };
 struct rnl_spawn_failed {
     uint32_t rank;
     int32_t sys_errno;
-    int32_t bound; /* 1 = exec failed, 0 = the binding did */
+    int32_t stage; /* enum rnl_spawn_stage: what failed */
 };
 
 /* The rank leads a process group of its own and dies with this thread. 0 or -errno; what happens after the fork is told
