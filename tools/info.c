@@ -6,6 +6,7 @@
 #include "base/copy.h"
 #include "base/env.h"
 #include "job/fds.h"
+#include "job/launch.h"
 #include "job/proto.h"
 #include "job/spawn.h"
 #include "machine.h"
@@ -35,12 +36,7 @@
 #include <hwloc.h>
 #endif
 
-enum {
-    LAUNCHER_DESCRIPTORS = 64, /* job/launch_start.c: so many, and so many a rank */
-    RANK_DESCRIPTORS = 7,
-    OPTION_PID = 256,
-    OPTION_JSON
-};
+enum { OPTION_PID = 256, OPTION_JSON };
 
 /* ---- what the system says ---- */
 
@@ -332,7 +328,7 @@ static void show_limits(struct info_page *p)
     info_section(p, "limits");
     info_number(p, "descriptors", limit_of(RLIMIT_NOFILE, 0), "now (ulimit -Sn)");
     if (files != INFO_NO_LIMIT) {
-        uint64_t enough = files > LAUNCHER_DESCRIPTORS ? (files - LAUNCHER_DESCRIPTORS) / RANK_DESCRIPTORS : 0;
+        uint64_t enough = files > RNL_LAUNCH_DESCRIPTORS ? (files - RNL_LAUNCH_DESCRIPTORS) / RNL_RANK_DESCRIPTORS : 0;
         ranks = enough < ranks ? enough : ranks;
     }
     snprintf(text, sizeof text, "what runnel run raises itself to (ulimit -Hn): enough for %llu ranks",

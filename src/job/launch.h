@@ -34,6 +34,11 @@ enum { /* exit statuses of the launcher's own, besides those of the ranks */
        RNL_EXIT_SIGNAL = 128
 };
 
+enum { /* descriptors that the launcher needs */
+       RNL_LAUNCH_DESCRIPTORS = 32,
+       RNL_RANK_DESCRIPTORS = 7 /* more for each rank: door, socket, eventfd, two pidfds, two pipes */
+};
+
 /* Runs the job to its end and returns its exit status. Once a process. */
 int rnl_launch(const struct rnl_launch *job);
 

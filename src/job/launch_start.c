@@ -20,11 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum {
-    DESCRIPTORS_PER_RANK = 7, /* door, socket, eventfd, two pidfds, two pipes */
-    DESCRIPTORS_OTHER = 64,
-    TURN_EVERY = 16 /* ranks started, to look after those that run */
-};
+enum { TURN_EVERY = 16 /* ranks started, to look after those that run */ };
 
 /* 0, 1 and 2 must not become something else's numbers. */
 static void open_standard(void)
@@ -40,9 +36,11 @@ static void open_standard(void)
 static int raise_descriptors(struct rnl_launcher *l, struct rlimit *before)
 {
     struct rlimit limit;
-    rlim_t need = DESCRIPTORS_OTHER + (rlim_t)l->job->size * DESCRIPTORS_PER_RANK;
-    if (getrlimit(RLIMIT_NOFILE, before) < 0)
+    rlim_t need = RNL_LAUNCH_DESCRIPTORS + (rlim_t)l->job->size * RNL_RANK_DESCRIPTORS;
+    if (getrlimit(RLIMIT_NOFILE, before) < 0) {
+        memset(before, 0, sizeof *before);
         return 0;
+    }
     limit = *before;
     limit.rlim_cur = limit.rlim_max;
     setrlimit(RLIMIT_NOFILE, &limit);
@@ -51,8 +49,8 @@ static int raise_descriptors(struct rnl_launcher *l, struct rlimit *before)
     rnl_launch_say(
         l, "%u ranks need %llu descriptors, and the limit is %llu: raise it (ulimit -Hn), or start at most %llu ranks",
         l->job->size, (unsigned long long)need, (unsigned long long)limit.rlim_max,
-        limit.rlim_max > DESCRIPTORS_OTHER
-            ? (unsigned long long)(limit.rlim_max - DESCRIPTORS_OTHER) / DESCRIPTORS_PER_RANK
+        limit.rlim_max > RNL_LAUNCH_DESCRIPTORS
+            ? (unsigned long long)(limit.rlim_max - RNL_LAUNCH_DESCRIPTORS) / RNL_RANK_DESCRIPTORS
             : 0ull);
     return -1;
 }
@@ -188,9 +186,19 @@ int rnl_launch_set_up(struct rnl_launcher *l, struct rnl_spawn *how)
     return -1;
 }
 
+/* What all ranks but the first read. A bare chroot has no /dev/null; a pipe without a writer is as empty. */
+static int open_empty(void)
+{
+    int ends[2], null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (null >= 0 || pipe2(ends, O_CLOEXEC) < 0)
+        return null;
+    close(ends[1]);
+    return ends[0];
+}
+
 int rnl_launch_start(struct rnl_launcher *l, struct rnl_spawn *how)
 {
-    int first_in = how->in, null = open("/dev/null", O_RDONLY | O_CLOEXEC), e = null < 0 ? -1 : 0;
+    int first_in = how->in, null = open_empty(), e = null < 0 ? -1 : 0;
     if (e < 0)
         rnl_launch_say(l, "cannot open /dev/null: %s", strerror(errno));
     uint32_t started = 0;

@@ -59,9 +59,9 @@ for section in Runnel Transports Features Topology Limits Settings 'Endpoint def
 done
 ok "no line ends in blanks" is "$(grep -c ' $' "$dir/out")" 0
 
-(ulimit -Sn 300 && ulimit -Hn 484 && exec "$runnel" info) >"$dir/out" 2>"$dir/err"
+(ulimit -Sn 300 && ulimit -Hn 452 && exec "$runnel" info) >"$dir/out" 2>"$dir/err"
 ok "a lower limit of descriptors shows" is "$(value descriptors)" 300
-ok "and how many ranks that is enough for" grep -q '484 .*enough for 60 ranks' "$dir/out"
+ok "and how many ranks that is enough for" grep -q '452 .*enough for 60 ranks' "$dir/out"
 if command -v taskset >/dev/null && cpu=$(taskset -cp $$ | sed -E 's/.*: ([0-9]+).*/\1/') &&
     taskset -c "$cpu" "$runnel" info >"$dir/out" 2>"$dir/err"; then
     ok "affinity limits the processors" is "$(value 'processors allowed') $(value which)" "1 $cpu"
