@@ -19,7 +19,7 @@ enum rnl_distance { RNL_NEAR = 0, RNL_FAR = 1 };
 
 /* What the watcher (agent or hub) tells an endpoint, in order, reliably. */
 enum rnl_event_kind {
-    RNL_EVENT_CONNECT = 1, /* peer `rank` opened the segment it shares with us: open it too */
+    RNL_EVENT_CONNECT = 1, /* the segment we share with peer `rank` is there: open it */
     RNL_EVENT_DEATH,       /* peer `rank` is gone; why, detail as enum rnl_death_reason */
     RNL_EVENT_CLOSE_ASK,   /* close: report when idle, quoting `wave` */
     RNL_EVENT_CLOSE_DONE,  /* close: every live rank has been idle twice with nothing in between */
@@ -31,6 +31,8 @@ struct rnl_event {
     uint64_t wave;
     int32_t why, detail;
 };
+
+enum { RNL_SEGMENT_HEAD = 8192 };
 
 struct rnl_env_ops {
     uint32_t size; /* of this table: it grows at the end */
@@ -56,13 +58,19 @@ struct rnl_env_ops {
 
     /* -- memory shared with a peer of this host -- */
     /* The segment of the pair (us, rank): the same one from both sides, made on first use, zero-filled, of exactly
-     * `bytes`, and sealed against changing size where it is a file. May block on the watcher. 0 and *segment >= 0, or a
-     * negative rnl_status. */
-    int (*segment_open)(struct rnl_env *, uint32_t rank, size_t bytes, int *segment);
+     * `bytes`, and sealed against changing size where it is a file. Waits at most wait_ns for the watcher. 0 and
+     * *segment >= 0; RNL_NO_ROOM: asked for, the watcher has not answered yet (an event says when it has; then ask
+     * again); another negative rnl_status. */
+    int (*segment_open)(struct rnl_env *, uint32_t rank, size_t bytes, uint64_t wait_ns, int *segment);
     /* A part of it, page-aligned, readable and (if `writable`) writable. The hub returns the same address to both
-     * sides. */
+     * sides. What lies within the first RNL_SEGMENT_HEAD bytes of segments is mapped side by side: page tables are
+     * shared. */
     int (*segment_map)(struct rnl_env *, int segment, size_t offset, size_t bytes, int writable, void **at);
     void (*segment_unmap)(struct rnl_env *, int segment, void *at, size_t bytes);
+    /* All that is wanted of it is mapped: what mapping needs (a descriptor) is given back, and the watcher forgets the
+     * segment once both sides have said so. It cannot be opened again. */
+    void (*segment_settle)(struct rnl_env *, int segment);
+    /* The end of it. Before it was settled: it was not had, and may be opened again. */
     void (*segment_close)(struct rnl_env *, int segment);
 
     /* -- news -- */

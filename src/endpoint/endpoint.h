@@ -133,6 +133,8 @@ struct rnl_peer { /* of every rank, connected or not */
     uint8_t state;  /* enum rnl_peer_state */
     uint8_t reason; /* enum rnl_death_reason */
     uint8_t told;   /* FM: its death was reported once */
+    uint8_t wanted; /* it has made a connection, and we could not join it yet */
+    uint8_t ended;  /* ... and it has died since: so `reason` and `detail` say */
     int32_t detail;
 };
 
@@ -169,6 +171,7 @@ struct rnl_endpoint {
     uint32_t posts;        /* queued posts, all peers */
     uint32_t gathering;    /* messages collected in place for want of a stack */
     uint32_t dying;        /* connections that are */
+    uint32_t wanted;       /* peers that are */
     uint32_t settles;
     uint8_t pauses, pauses_for[2], fence_near; /* env->facts; pauses: for the peer last sent to */
     /* -- waiting -- */
@@ -227,8 +230,10 @@ RNL_INLINE void rnl_ep_leave(struct rnl_endpoint *ep)
 }
 
 /* The connection to rank, made now if need be. 0, RNL_ERR_RANK, RNL_ERR_PEER_DEAD, RNL_ERR_PEER_BROKEN, _SYSTEM,
- * _NO_MEMORY, _JOB. */
+ * _NO_MEMORY, _JOB. What fails may succeed later. */
 int rnl_ep_connect(struct rnl_endpoint *ep, uint32_t rank, struct rnl_conn **out);
+/* Tries again to join the connections that peers made. */
+void rnl_ep_join_wanted(struct rnl_endpoint *ep);
 /* Take in what the watcher says, if it says anything. */
 void rnl_ep_news_slow(struct rnl_endpoint *ep);
 RNL_INLINE void rnl_ep_news(struct rnl_endpoint *ep)

@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CONNECT_WITHIN_MS = 1000 };
-
 static const char *reason_text(const struct rnl_peer *p, char *buf, size_t n)
 {
     const char *name;
@@ -75,7 +73,20 @@ void rnl_ep_credit(struct rnl_endpoint *ep)
     }
 }
 
-int rnl_ep_connect(struct rnl_endpoint *ep, uint32_t rank, struct rnl_conn **out)
+static void died(struct rnl_endpoint *ep, uint32_t rank, int reason, int detail);
+
+static void want_no_more(struct rnl_endpoint *ep, uint32_t rank)
+{
+    struct rnl_peer *p = &ep->peer[rank];
+    ep->wanted -= p->wanted;
+    p->wanted = 0;
+    if (p->ended) {
+        p->ended = 0;
+        died(ep, rank, p->reason, p->detail);
+    }
+}
+
+static int connect_within(struct rnl_endpoint *ep, uint32_t rank, uint64_t wait_ns, struct rnl_conn **out)
 {
     if (rank >= ep->size)
         return rnl_fail(RNL_ERR_RANK, "there is no rank %u: the job has ranks 0 to %u", rank, ep->size - 1);
@@ -90,7 +101,7 @@ int rnl_ep_connect(struct rnl_endpoint *ep, uint32_t rank, struct rnl_conn **out
     if (!conn)
         return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for the connection to rank %u (%zu bytes)", rank, sizeof *conn);
     memset(conn, 0, sizeof *conn);
-    int status = rnl_pair_open(&conn->pair, ep->env, rank);
+    int status = rnl_pair_open(&conn->pair, ep->env, rank, wait_ns);
     if (status < 0) {
         free(conn);
         return status;
@@ -116,14 +127,41 @@ int rnl_ep_connect(struct rnl_endpoint *ep, uint32_t rank, struct rnl_conn **out
     ep->conn[rank] = conn;
     p->state = RNL_PEER_UP;
     conn->hot_index = ep->hot_count;
-    p->detail = 0;
     ep->hot[ep->hot_count++] = conn;
     ep->c->connects++;
     if (ep->fd_armed) /* this ring too announces itself */
         atomic_store_explicit(&conn->pair.mine->armed, RNL_ARMED_LINES, memory_order_relaxed);
     rnl_ep_tell(ep, conn); /* what was granted: it may wait for that already */
+    want_no_more(ep, rank);
     *out = conn;
     return 0;
+}
+
+int rnl_ep_connect(struct rnl_endpoint *ep, uint32_t rank, struct rnl_conn **out)
+{
+    return connect_within(ep, rank, UINT64_MAX, out);
+}
+
+/* A peer's first message waits behind this: so it is tried again until it succeeds, or can never. */
+static void join(struct rnl_endpoint *ep, uint32_t rank)
+{
+    struct rnl_conn *conn;
+    int status = connect_within(ep, rank, 0, &conn);
+    if (status == RNL_ERR_SYSTEM || status == RNL_ERR_NO_MEMORY)
+        ep->c->connects_failed++;
+    else if (status == RNL_NO_ROOM)
+        return;
+    else if (status < 0)
+        want_no_more(ep, rank);
+    if (ep->peer[rank].ended) /* it cannot be had, and nobody will come back for it */
+        want_no_more(ep, rank);
+}
+
+void rnl_ep_join_wanted(struct rnl_endpoint *ep)
+{
+    for (uint32_t i = 0; ep->wanted && i < ep->size; i++)
+        if (ep->peer[i].wanted)
+            join(ep, i);
 }
 
 /* Stops polling it. The segment stays mapped until the endpoint is freed: a handler may be looking into it. */
@@ -180,6 +218,20 @@ static void died(struct rnl_endpoint *ep, uint32_t rank, int reason, int detail)
     }
 }
 
+/* As died, but what it sent before we joined its connection is taken in first, too. */
+static void ended(struct rnl_endpoint *ep, uint32_t rank, int reason, int detail)
+{
+    struct rnl_peer *p = &ep->peer[rank];
+    if (p->wanted && !p->ended) {
+        p->ended = 1;
+        p->reason = (uint8_t)reason;
+        p->detail = detail;
+        join(ep, rank);
+    } else if (!p->ended) {
+        died(ep, rank, reason, detail);
+    }
+}
+
 /* ... of what an extract would take in. */
 static int nothing_left(struct rnl_conn *conn)
 {
@@ -214,32 +266,6 @@ int rnl_ep_broken(struct rnl_endpoint *ep, struct rnl_conn *conn, const char *wh
     return rnl_fail(RNL_ERR_PEER_BROKEN, "rank %u broke the protocol: %s; it is treated as dead", conn->rank, what);
 }
 
-/* A peer has made the segment that it shares with us, and sends. Where memory or descriptors are missing, each later
- * look at the news tries again. A peer left alone would wait for ever, so after a while the endpoint is lost instead.
- */
-static void connect_back(struct rnl_endpoint *ep, uint32_t rank)
-{
-    struct rnl_conn *conn;
-    struct rnl_peer *p = &ep->peer[rank];
-    int status = rnl_ep_connect(ep, rank, &conn);
-    if (p->state == RNL_PEER_DEAD)
-        return;
-    if (status == 0)
-        return;
-    if (status == RNL_ERR_PEER_DEAD) { /* the news of it follow */
-        p->state = RNL_PEER_NEW;
-        p->detail = 0;
-        return;
-    }
-    int32_t now_ms = (int32_t)(ep->env->ops->now_ns(ep->env) / 1000000 % INT32_MAX);
-    if (p->state != RNL_PEER_CONNECTING) {
-        p->state = RNL_PEER_CONNECTING;
-        p->detail = now_ms; /* of the first try */
-    } else if (now_ms < p->detail || now_ms - p->detail > CONNECT_WITHIN_MS) {
-        ep->job_gone = 1;
-    }
-}
-
 void rnl_ep_news_slow(struct rnl_endpoint *ep)
 {
     struct rnl_event e;
@@ -250,12 +276,15 @@ void rnl_ep_news_slow(struct rnl_endpoint *ep)
             ep->peer[e.rank].incarnation = e.incarnation;
         switch (e.kind) {
         case RNL_EVENT_CONNECT:
-            if (e.rank < ep->size)
-                connect_back(ep, e.rank);
+            if (e.rank < ep->size && !ep->peer[e.rank].conn && ep->peer[e.rank].state != RNL_PEER_DEAD) {
+                ep->wanted += !ep->peer[e.rank].wanted;
+                ep->peer[e.rank].wanted = 1;
+                join(ep, e.rank);
+            }
             break;
         case RNL_EVENT_DEATH:
             if (e.rank < ep->size && e.rank != ep->rank)
-                died(ep, e.rank, e.why, e.detail);
+                ended(ep, e.rank, e.why, e.detail);
             break;
         case RNL_EVENT_CLOSE_ASK:
             ep->close_wave = e.wave;
@@ -270,13 +299,6 @@ void rnl_ep_news_slow(struct rnl_endpoint *ep)
         default:
             break;
         }
-    }
-    for (uint32_t i = 0; i < ep->size; i++) {
-        if (ep->peer[i].state != RNL_PEER_CONNECTING)
-            continue;
-        connect_back(ep, i);
-        if (ep->peer[i].state == RNL_PEER_CONNECTING)
-            ep->news_seen--; /* look again in the next call */
     }
 }
 

@@ -141,6 +141,7 @@ static void sleep_until(struct rnl_endpoint *ep, struct rnl_idle *w, uint64_t no
         if (ep->flags & RNL_SHARED)
             pthread_mutex_lock(&ep->lock);
         rnl_ep_news_slow(ep); /* the socket, not only the hint */
+        rnl_ep_join_wanted(ep);
     }
     if (!ep->fd_armed)
         disarm_all(ep);
@@ -150,6 +151,7 @@ static void sleep_until(struct rnl_endpoint *ep, struct rnl_idle *w, uint64_t no
 static void tidy(struct rnl_endpoint *ep)
 {
     rnl_ep_credit(ep);
+    rnl_ep_join_wanted(ep);
     tell_all(ep); /* a sender that must reserve much at once needs to know what is free */
 }
 

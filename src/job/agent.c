@@ -96,7 +96,7 @@ static void fail_rank(struct rnl_agent *a, uint32_t rank, int e)
 static void flush(struct rnl_agent *a, uint32_t rank)
 {
     struct agent_rank *r = &a->rank[rank];
-    int news = 0, e = 0;
+    int news = 0, e = 0; /* news: also answers, since nobody need wait for them in a call */
     if (r->sock < 0 || r->state != RNL_RANK_JOINED)
         return;
     while (r->first != NULL && e == 0) {
@@ -107,7 +107,7 @@ static void flush(struct rnl_agent *a, uint32_t rank)
         else
             e = rnl_packet_send(r->sock, o->bytes, o->n, &o->owned, o->owned >= 0, 0);
         if (e == 0) {
-            news |= !o->is_answer && !o->is_welcome;
+            news |= !o->is_welcome;
             r->refused_ns = 0;
             pop(r);
         }
@@ -352,6 +352,8 @@ static int heard(struct rnl_agent *a, uint32_t rank, const struct rnl_msg *msg)
     switch (msg->kind) {
     case RNL_MSG_SEGMENT:
         return rnl_agent_give_segment(a, rank, &msg->u.segment) < 0;
+    case RNL_MSG_HAVE:
+        return rnl_agent_give_had(a, rank, msg->u.have.rank) < 0;
     case RNL_MSG_FD:
         rnl_agent_give_fd(a, rank, &msg->u.fd);
         return 0;
@@ -543,10 +545,10 @@ int rnl_agent_new(const struct rnl_agent_options *opt, struct rnl_agent **out)
     int e = 0;
     size_t bytes = rnl_status_bytes(a->size) + (size_t)a->size * RNL_BELL_BYTES;
     a->epoll = epoll_create1(EPOLL_CLOEXEC);
-    a->asked = calloc(((size_t)a->size * a->size + 7) / 8, 1);
+    a->had = calloc(((size_t)a->size * a->size + 7) / 8, 1);
     if (a->epoll < 0)
         e = -errno;
-    else if (a->asked == NULL || rnl_waves_new(a->size, &a->waves) < 0)
+    else if (a->had == NULL || rnl_waves_new(a->size, &a->waves) < 0)
         e = -ENOMEM;
     else
         e = pages(a);
@@ -579,7 +581,7 @@ void rnl_agent_free(struct rnl_agent *a)
         close(a->bells_fd);
     if (a->epoll >= 0)
         close(a->epoll);
-    free(a->asked);
+    free(a->had);
     explicit_bzero(a->key, sizeof a->key);
     free(a);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * agent_give.c - the segments and descriptors that the agent hands out. A segment is made when the first side asks; the
- * other is told, and asks in its own time, so that no descriptors pile up on their way. The agent keeps its own only
- * until both sides have theirs. */
+ * other is told, and asks in its own time, so that no descriptors pile up on their way. A side that could not take its
+ * descriptor in, or could not map the segment, asks again; the agent keeps its own until both sides have said that they
+ * have theirs. */
 #include "base/env.h"
 #include "base/error.h"
 #include "job/agent_in.h"
@@ -27,7 +28,7 @@ struct agent_pair {
     UT_hash_handle hh;
     uint64_t key; /* low << 32 | high */
     uint64_t bytes;
-    uint32_t waits_for; /* the side that has not asked yet */
+    uint8_t wants[2]; /* the lower, the higher rank: lives and has not said that it has it */
     int fd;
 };
 
@@ -47,12 +48,21 @@ static void answer(struct rnl_agent *a, uint32_t rank, uint32_t ticket, enum rnl
 
 static void drop_pair(struct rnl_agent *a, struct agent_pair *pair)
 {
+    close(pair->fd);
     HASH_DEL(a->pairs, pair);
     free(pair);
 }
 
-/* Makes the segment, keeps one descriptor for the other side in the table. 0 and *fd, or -errno. */
-static int make_pair(struct rnl_agent *a, uint32_t rank, uint32_t other, uint64_t bytes, int *fd)
+/* Whether the pair is still wanted by nobody: then it is dropped. */
+static void want_no_more(struct rnl_agent *a, struct agent_pair *pair, uint32_t rank)
+{
+    pair->wants[rank == (uint32_t)pair->key] = 0;
+    if (!pair->wants[0] && !pair->wants[1])
+        drop_pair(a, pair);
+}
+
+/* Makes the segment and puts it into the table. 0 or -errno. */
+static int make_pair(struct rnl_agent *a, uint32_t rank, uint32_t other, uint64_t bytes, struct agent_pair **out)
 {
     char name[40];
     struct agent_pair *pair = calloc(1, sizeof *pair), *in = NULL;
@@ -66,22 +76,16 @@ static int make_pair(struct rnl_agent *a, uint32_t rank, uint32_t other, uint64_
     }
     pair->key = key_of(rank, other);
     pair->bytes = bytes;
-    pair->waits_for = other;
-    *fd = fcntl(pair->fd, F_DUPFD_CLOEXEC, 0);
-    e = *fd < 0 ? -errno : 0;
-    if (e == 0) {
-        HASH_ADD(hh, a->pairs, key, sizeof pair->key, pair);
-        HASH_FIND(hh, a->pairs, &pair->key, sizeof pair->key, in);
-        if (in == NULL) {
-            close(*fd);
-            e = -ENOMEM;
-        }
-    }
-    if (e < 0) {
+    pair->wants[0] = pair->wants[1] = 1;
+    HASH_ADD(hh, a->pairs, key, sizeof pair->key, pair);
+    HASH_FIND(hh, a->pairs, &pair->key, sizeof pair->key, in);
+    if (in == NULL) {
         close(pair->fd);
         free(pair);
+        return -ENOMEM;
     }
-    return e;
+    *out = pair;
+    return 0;
 }
 
 static void tell_connect(struct rnl_agent *a, uint32_t rank, uint32_t from)
@@ -99,34 +103,45 @@ void rnl_agent_give_connects(struct rnl_agent *a, uint32_t rank)
     HASH_ITER(hh, a->pairs, pair, next)
     {
         uint32_t low = (uint32_t)(pair->key >> 32), high = (uint32_t)pair->key;
-        if (pair->waits_for == rank)
+        if (low == rank || high == rank)
             tell_connect(a, rank, low == rank ? high : low);
     }
 }
 
+/* The caller's own copy of the pair's descriptor, to be given away: its answer. */
+static void give(struct rnl_agent *a, uint32_t rank, uint32_t ticket, const struct agent_pair *pair)
+{
+    int fd = fcntl(pair->fd, F_DUPFD_CLOEXEC, 0);
+    if (fd < 0)
+        answer(a, rank, ticket, RNL_GIVE_NO_ROOM, errno, -1);
+    else
+        answer(a, rank, ticket, RNL_GIVE_OK, 0, fd);
+}
+
+static unsigned char *had_bit(struct rnl_agent *a, uint32_t rank, uint32_t other, unsigned char *mask)
+{
+    size_t bit = (size_t)rank * a->size + other;
+    *mask = (unsigned char)(1u << bit % 8);
+    return &a->had[bit / 8];
+}
+
 int rnl_agent_give_segment(struct rnl_agent *a, uint32_t rank, const struct rnl_msg_segment *q)
 {
-    size_t bit = (size_t)rank * a->size + q->rank;
-    unsigned char mask = (unsigned char)(1u << bit % 8);
     struct agent_pair *pair;
-    int fd;
+    unsigned char mask;
     if (q->rank == rank)
         return rnl_fail(RNL_ERR_JOB, "rank %u asked for a segment with itself", rank);
-    if (a->asked[bit / 8] & mask) {
+    if (*had_bit(a, rank, q->rank, &mask) & mask) {
         answer(a, rank, q->ticket, RNL_GIVE_TWICE, 0, -1);
         return 0;
     }
     uint64_t key = key_of(rank, q->rank);
     HASH_FIND(hh, a->pairs, &key, sizeof key, pair);
     if (pair != NULL) { /* even if its maker is dead: it may have said something in time */
-        if (pair->bytes != q->bytes) {
+        if (pair->bytes != q->bytes)
             answer(a, rank, q->ticket, RNL_GIVE_BYTES, 0, -1);
-            return 0;
-        }
-        fd = pair->fd;
-        drop_pair(a, pair);
-        a->asked[bit / 8] |= mask;
-        answer(a, rank, q->ticket, RNL_GIVE_OK, 0, fd);
+        else
+            give(a, rank, q->ticket, pair);
         return 0;
     }
     enum rnl_rank_state other = a->rank[q->rank].state;
@@ -138,14 +153,26 @@ int rnl_agent_give_segment(struct rnl_agent *a, uint32_t rank, const struct rnl_
         answer(a, rank, q->ticket, RNL_GIVE_BYTES, 0, -1);
         return 0;
     }
-    int e = make_pair(a, rank, q->rank, q->bytes, &fd);
+    int e = make_pair(a, rank, q->rank, q->bytes, &pair);
     if (e < 0) {
         answer(a, rank, q->ticket, RNL_GIVE_NO_ROOM, -e, -1);
         return 0;
     }
-    a->asked[bit / 8] |= mask;
-    answer(a, rank, q->ticket, RNL_GIVE_OK, 0, fd);
+    give(a, rank, q->ticket, pair);
     tell_connect(a, q->rank, rank);
+    return 0;
+}
+
+int rnl_agent_give_had(struct rnl_agent *a, uint32_t rank, uint32_t other)
+{
+    uint64_t key = key_of(rank, other);
+    struct agent_pair *pair;
+    unsigned char mask, *bits = had_bit(a, rank, other, &mask);
+    HASH_FIND(hh, a->pairs, &key, sizeof key, pair);
+    if (pair == NULL || *bits & mask)
+        return rnl_fail(RNL_ERR_JOB, "rank %u claims a segment with rank %u that it was not given", rank, other);
+    *bits |= mask;
+    want_no_more(a, pair, rank);
     return 0;
 }
 
@@ -172,10 +199,8 @@ void rnl_agent_give_gone(struct rnl_agent *a, uint32_t rank)
     struct agent_pair *pair, *next;
     HASH_ITER(hh, a->pairs, pair, next)
     {
-        if (pair->waits_for != rank)
-            continue;
-        close(pair->fd);
-        drop_pair(a, pair);
+        if (pair->key >> 32 == rank || (uint32_t)pair->key == rank)
+            want_no_more(a, pair, rank);
     }
 }
 
@@ -184,7 +209,6 @@ void rnl_agent_give_free(struct rnl_agent *a)
     struct agent_pair *pair, *next;
     HASH_ITER(hh, a->pairs, pair, next)
     {
-        close(pair->fd);
         drop_pair(a, pair);
     }
 }

@@ -48,8 +48,8 @@ struct rnl_agent {
     struct rnl_status_page *status;
     struct rnl_bell *bells;
     struct rnl_waves *waves;
-    struct agent_pair *pairs; /* segments that one side has and the other has not asked for yet */
-    unsigned char *asked;     /* bit rank * size + other */
+    struct agent_pair *pairs; /* segments that not both sides have yet */
+    unsigned char *had;       /* bit rank * size + other: rank has the segment, and said so */
     unsigned char key[RNL_JOB_KEY_BYTES];
     char host[RNL_JOB_HOST_BYTES];
     struct agent_rank rank[];
@@ -61,6 +61,7 @@ void rnl_agent_tell(struct rnl_agent *, uint32_t rank, const struct rnl_msg *msg
 
 /* agent_give.c: what ranks ask for. Negative: the rank broke the protocol. */
 int rnl_agent_give_segment(struct rnl_agent *, uint32_t rank, const struct rnl_msg_segment *question);
+int rnl_agent_give_had(struct rnl_agent *, uint32_t rank, uint32_t other);
 void rnl_agent_give_fd(struct rnl_agent *, uint32_t rank, const struct rnl_msg_fd *question);
 void rnl_agent_give_connects(struct rnl_agent *, uint32_t rank); /* tells who has made a segment for it already */
 void rnl_agent_give_gone(struct rnl_agent *, uint32_t rank);

@@ -29,7 +29,7 @@ enum { EVENTS_FIRST = 64 };
 struct hub_segment { /* of the pair (low, high); side 1 is high, a rank alone with itself is side 0 */
     void *base;
     size_t bytes;
-    uint8_t opened[2], closed[2];
+    uint8_t opened[2], settled[2], closed[2];
 };
 
 struct hub_rank {
@@ -189,9 +189,10 @@ static int hub_close_report(struct rnl_env *env, uint64_t wave, uint64_t activit
 
 /* ---- memory ---- */
 
-static int hub_segment_open(struct rnl_env *env, uint32_t rank, size_t bytes, int *segment)
+static int hub_segment_open(struct rnl_env *env, uint32_t rank, size_t bytes, uint64_t wait_ns, int *segment)
 {
     struct rnl_hub *hub = hub_of(env);
+    (void)wait_ns; /* nothing here waits */
     if (rank >= hub->size || bytes == 0)
         return rnl_fail(RNL_ERR_RANK, "no segment of %zu bytes with rank %u in a job of %u", bytes, rank, hub->size);
     uint32_t low = rank < env->rank ? rank : env->rank, high = rank < env->rank ? env->rank : rank;
@@ -251,13 +252,24 @@ static void hub_segment_unmap(struct rnl_env *env, int segment, void *at, size_t
     (void)env, (void)segment, (void)at, (void)bytes; /* the other side may still read it */
 }
 
+static void hub_segment_settle(struct rnl_env *env, int segment)
+{
+    struct rnl_hub *hub = hub_of(env);
+    pthread_mutex_lock(&hub->lock);
+    hub->pair[segment]->settled[env->rank != (uint32_t)segment / hub->size] = 1;
+    pthread_mutex_unlock(&hub->lock);
+}
+
 static void hub_segment_close(struct rnl_env *env, int segment)
 {
     struct rnl_hub *hub = hub_of(env);
     uint32_t low = (uint32_t)segment / hub->size, high = (uint32_t)segment % hub->size;
     pthread_mutex_lock(&hub->lock);
     struct hub_segment *s = hub->pair[segment];
-    s->closed[env->rank != low] = 1;
+    if (s->settled[env->rank != low])
+        s->closed[env->rank != low] = 1;
+    else
+        s->opened[env->rank != low] = 0;
     if (s->closed[0] && (s->closed[1] || low == high) && s->base != NULL) {
         munmap(s->base, s->bytes);
         s->base = NULL;
@@ -340,6 +352,7 @@ static const struct rnl_env_ops hub_ops = {
     .segment_open = hub_segment_open,
     .segment_map = hub_segment_map,
     .segment_unmap = hub_segment_unmap,
+    .segment_settle = hub_segment_settle,
     .segment_close = hub_segment_close,
     .event = hub_event,
     .close_report = hub_close_report,

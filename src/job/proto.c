@@ -16,6 +16,7 @@ static_assert(offsetof(struct rnl_msg_hello, version) == 4, "HELLO.version");
 static_assert(sizeof(struct rnl_msg_segment) == 16, "SEGMENT");
 static_assert(offsetof(struct rnl_msg_segment, bytes) == 8, "SEGMENT.bytes");
 static_assert(sizeof(struct rnl_msg_fd) == 8, "FD");
+static_assert(sizeof(struct rnl_msg_have) == 8, "HAVE");
 static_assert(sizeof(struct rnl_msg_report) == 16, "REPORT");
 static_assert(sizeof(struct rnl_msg_welcome) == 128, "WELCOME");
 static_assert(offsetof(struct rnl_msg_welcome, incarnation) == 16, "WELCOME.incarnation");
@@ -43,6 +44,8 @@ static int body_bytes(uint32_t kind)
         return sizeof(struct rnl_msg_report);
     case RNL_MSG_LEAVE:
         return 0;
+    case RNL_MSG_HAVE:
+        return sizeof(struct rnl_msg_have);
     case RNL_MSG_WELCOME:
         return sizeof(struct rnl_msg_welcome);
     case RNL_MSG_REFUSED:
@@ -125,6 +128,8 @@ static int good_body(const struct rnl_msg *m, uint32_t ranks)
         return m->u.segment.rank < ranks && m->u.segment.bytes != 0;
     case RNL_MSG_FD:
         return m->u.fd.rank < ranks;
+    case RNL_MSG_HAVE:
+        return m->u.have.rank < ranks && m->u.have.zero == 0;
     case RNL_MSG_REPORT:
     case RNL_MSG_LEAVE:
         return 1;

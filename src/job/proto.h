@@ -14,7 +14,8 @@
  *   +------+------+-------------+
  *   rank to agent
  *   HELLO   | magic 4 | version 4 |
- *   SEGMENT | ticket 4 | rank 4 | bytes 8 |             answered by GIVE
+ *   SEGMENT | ticket 4 | rank 4 | bytes 8 |             answered by GIVE, as often as it is asked before HAVE
+ *   HAVE    | rank 4 | 0 4 |                            the segment with rank is mapped: no more is wanted of it
  *   FD      | ticket 4 | rank 4 |                       answered by GIVE
  *   REPORT  | wave 8 | activity 8 |
  *   LEAVE
@@ -35,7 +36,7 @@
 
 enum {
     RNL_PROTO_MAGIC = 0x4a4c4e52, /* "RNLJ" */
-    RNL_PROTO_VERSION = 1,
+    RNL_PROTO_VERSION = 2,
     RNL_JOB_RANKS_MAX = 1024,
     RNL_JOB_KEY_BYTES = 32,
     RNL_JOB_HOST_BYTES = 64,
@@ -48,6 +49,7 @@ enum rnl_msg_kind {
     RNL_MSG_FD,
     RNL_MSG_REPORT,
     RNL_MSG_LEAVE,
+    RNL_MSG_HAVE,
     RNL_MSG_WELCOME = 16,
     RNL_MSG_REFUSED,
     RNL_MSG_GIVE,
@@ -59,7 +61,7 @@ enum rnl_refused { RNL_REFUSED_VERSION = 1, RNL_REFUSED_TWICE, RNL_REFUSED_DEAD,
 enum rnl_give {
     RNL_GIVE_OK = 0,
     RNL_GIVE_DEAD,    /* the other side is gone and left nothing */
-    RNL_GIVE_TWICE,   /* this side has had it */
+    RNL_GIVE_TWICE,   /* this side has it: it said so */
     RNL_GIVE_BYTES,   /* the other side asked for another size, or the size is out of range */
     RNL_GIVE_NO_ROOM, /* out of descriptors or memory, see errno */
 };
@@ -73,6 +75,9 @@ struct rnl_msg_segment {
 };
 struct rnl_msg_fd {
     uint32_t ticket, rank;
+};
+struct rnl_msg_have {
+    uint32_t rank, zero;
 };
 struct rnl_msg_report {
     uint64_t wave, activity;
@@ -106,6 +111,7 @@ struct rnl_msg {
         struct rnl_msg_hello hello;
         struct rnl_msg_segment segment;
         struct rnl_msg_fd fd;
+        struct rnl_msg_have have;
         struct rnl_msg_report report;
         struct rnl_msg_welcome welcome;
         struct rnl_msg_refused refused;

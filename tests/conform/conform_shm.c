@@ -61,7 +61,7 @@ static void become_liar(struct conform_case *c, struct liar *l)
     c->net.t[1]->ops->close(c->net.t[1]);
     c->net.t[1] = NULL;
     l->t = c->net.t[0];
-    assert_int_equal(rnl_pair_open(&l->pair, h->env[1], 0), 0);
+    assert_int_equal(rnl_pair_open(&l->pair, h->env[1], 0, UINT64_MAX), 0);
     assert_int_equal(c->net.t[2]->ops->address(c->net.t[2], &addr), 0);
     assert_int_equal(l->t->ops->connect(l->t, 1, NULL, 0), 0);
     assert_int_equal(l->t->ops->connect(l->t, 2, &addr, h->env[2]->incarnation), 0);

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -105,15 +106,15 @@ static void client_body(int rank, int door)
     MUST((int)env->rank == rank && env->size == 2 && env->facts.launched && strcmp(env->host, "here") == 0);
     MUST(memcmp(rnl_client_key(env), "a key of thirty-two bytes......", 32) == 0);
     MUST(rnl_client_env(door, &second) == RNL_ERR_JOB && strstr(rnl_last_error()->text, "joined its job before"));
-    MUST(env->ops->segment_open(env, 9, 4096, &segment) == RNL_ERR_RANK);
+    MUST(env->ops->segment_open(env, 9, 4096, UINT64_MAX, &segment) == RNL_ERR_RANK);
     uint32_t peer = 1 - env->rank;
     if (rank == 1)
         MUST(await(rank, env).kind == RNL_EVENT_CONNECT);
-    MUST(env->ops->segment_open(env, peer, 65536, &segment) == 0);
-    MUST(env->ops->segment_open(env, peer, 65536, &self) == RNL_ERR_JOB);
+    MUST(env->ops->segment_open(env, peer, 65536, UINT64_MAX, &segment) == 0);
+    MUST(env->ops->segment_open(env, peer, 65536, UINT64_MAX, &self) == RNL_ERR_JOB);
     MUST(env->ops->segment_map(env, segment, 4096, 4096, 1, &at) == 0);
     word = at;
-    MUST(env->ops->segment_open(env, env->rank, 4096, &self) == 0);
+    MUST(env->ops->segment_open(env, env->rank, 4096, UINT64_MAX, &self) == 0);
     env->ops->segment_close(env, self);
     /* through event loops */
     int fd = env->ops->fd(env);
@@ -129,7 +130,8 @@ static void client_body(int rank, int door)
     pid_t pid = fork();
     if (pid == 0) {
         struct rnl_event e;
-        int bad = env->ops->event(env, &e) != 0 || env->ops->segment_open(env, peer, 65536, &self) != RNL_ERR_FORKED ||
+        int bad = env->ops->event(env, &e) != 0 ||
+                  env->ops->segment_open(env, peer, 65536, UINT64_MAX, &self) != RNL_ERR_FORKED ||
                   env->ops->close_report(env, 0, 0) != RNL_ERR_FORKED || rnl_client_env(door, &second) != RNL_ERR_JOB;
         env->ops->close(env);
         _exit(bad);
@@ -206,6 +208,77 @@ static void a_program_below_a_wrapper_is_watched(void **state)
     run_two(wrapped_body, 3);
 }
 
+/* With no descriptor free what the agent gives is lost on its way; later it is given again. Once a segment is mapped it
+ * needs none. */
+static void crowded_body(int rank, int door)
+{
+    struct rnl_env *env;
+    struct rlimit limit, none;
+    int segment, before;
+    void *at, *far;
+    MUST(rnl_client_env(door, &env) == 0);
+    uint32_t peer = 1 - env->rank;
+    MUST(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+    before = descriptors();
+    none = limit;
+    none.rlim_cur = 3; /* all below are in use */
+    MUST(setrlimit(RLIMIT_NOFILE, &none) == 0);
+    MUST(env->ops->segment_open(env, peer, 65536, UINT64_MAX, &segment) == RNL_ERR_SYSTEM);
+    MUST(strstr(rnl_last_error()->text, "ulimit -n"));
+    MUST(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+    MUST(env->ops->segment_open(env, peer, 65536, UINT64_MAX, &segment) == 0);
+    MUST(env->ops->segment_map(env, segment, 4096, 4096, 1, &at) == 0);
+    MUST(env->ops->segment_map(env, segment, 8192, 8192, 1, &far) == 0);
+    env->ops->segment_settle(env, segment);
+    MUST(descriptors() == before);
+    MUST(env->ops->segment_open(env, peer, 65536, UINT64_MAX, &segment) == RNL_ERR_JOB);
+    atomic_fetch_add((_Atomic uint32_t *)at, 1);
+    while (atomic_load((_Atomic uint32_t *)at) < 2)
+        usleep(1000);
+    env->ops->segment_unmap(env, (int)peer, at, 4096);
+    env->ops->segment_unmap(env, (int)peer, far, 8192);
+    env->ops->segment_close(env, (int)peer);
+    env->ops->close(env);
+    _exit(5);
+}
+
+static void a_lost_descriptor_is_given_again(void **state)
+{
+    (void)state;
+    run_two(crowded_body, 10);
+}
+
+/* Who may not wait gets an answer by and by. */
+static void patient_body(int rank, int door)
+{
+    struct rnl_env *env;
+    struct rnl_event e = {0};
+    int segment, tries = 0;
+    MUST(rnl_client_env(door, &env) == 0);
+    uint32_t peer = 1 - env->rank;
+    if (rank == 1) {
+        MUST(await(rank, env).kind == RNL_EVENT_CONNECT); /* rank 0 asked */
+        env->ops->close(env);
+        _exit(0);
+    }
+    usleep(300000); /* the other is there */
+    MUST(env->ops->segment_open(env, peer, 65536, 0, &segment) == RNL_NO_ROOM);
+    MUST(env->ops->segment_open(env, peer, 65536, 0, &segment) == RNL_NO_ROOM); /* asked once */
+    while (!env->ops->event(env, &e) && tries++ < WATCH_MS)
+        usleep(1000);
+    MUST(e.kind == RNL_EVENT_CONNECT && e.rank == peer && e.incarnation != 0);
+    MUST(env->ops->segment_open(env, peer, 65536, 0, &segment) == 0);
+    env->ops->segment_close(env, segment);
+    env->ops->close(env);
+    _exit(3);
+}
+
+static void a_segment_can_be_asked_for_without_waiting(void **state)
+{
+    (void)state;
+    run_two(patient_body, 3);
+}
+
 static void orphan_body(int rank, int door)
 {
     struct rnl_env *env;
@@ -216,7 +289,7 @@ static void orphan_body(int rank, int door)
         usleep(1000);
     MUST(e.kind == RNL_EVENT_JOB_GONE);
     MUST(env->ops->event(env, &e) == 0); /* said once */
-    MUST(env->ops->segment_open(env, 1 - env->rank, 4096, &segment) == RNL_ERR_JOB);
+    MUST(env->ops->segment_open(env, 1 - env->rank, 4096, UINT64_MAX, &segment) == RNL_ERR_JOB);
     MUST(env->ops->close_report(env, 0, 0) == RNL_ERR_JOB);
     env->ops->fd_raise(env, 1 - env->rank);
     env->ops->close(env);
@@ -281,6 +354,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(clients_live_and_close_together),
         cmocka_unit_test(a_program_below_a_wrapper_is_watched),
+        cmocka_unit_test(a_lost_descriptor_is_given_again),
+        cmocka_unit_test(a_segment_can_be_asked_for_without_waiting),
         cmocka_unit_test(clients_notice_that_the_agent_is_gone),
         cmocka_unit_test(a_bad_RUNNEL_FD_is_explained),
     };

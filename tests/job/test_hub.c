@@ -54,7 +54,7 @@ static void a_program_without_launcher_is_a_job_of_one(void **state)
     assert_ptr_equal(env->bell, env->bell_of(env, 0));
     int segment;
     void *a, *b;
-    assert_int_equal(env->ops->segment_open(env, 0, 8192, &segment), 0);
+    assert_int_equal(env->ops->segment_open(env, 0, 8192, UINT64_MAX, &segment), 0);
     assert_int_equal(env->ops->segment_map(env, segment, 4096, 4096, 1, &a), 0);
     assert_int_equal(env->ops->segment_map(env, segment, 4096, 4096, 0, &b), 0);
     assert_ptr_equal(a, b);
@@ -80,22 +80,27 @@ static void both_sides_see_one_memory_at_one_address(void **state)
     int sa, sb, again;
     char *ma, *mb;
     uint32_t news = atomic_load(b->news), bell = atomic_load(&b->bell->word);
-    assert_int_equal(a->ops->segment_open(a, 0, 1 << 16, &sa), 0);
+    assert_int_equal(a->ops->segment_open(a, 0, 1 << 16, UINT64_MAX, &sa), 0);
     assert_int_not_equal(atomic_load(b->news), news);
     assert_int_not_equal(atomic_load(&b->bell->word), bell);
     struct rnl_event e = next(b);
     assert_int_equal(e.kind, RNL_EVENT_CONNECT);
     assert_int_equal(e.rank, 2);
     assert_int_equal(e.incarnation, a->incarnation);
-    assert_int_equal(b->ops->segment_open(b, 2, 1 << 12, &sb), RNL_ERR_JOB); /* another size */
-    assert_int_equal(b->ops->segment_open(b, 2, 1 << 16, &sb), 0);
-    assert_int_equal(b->ops->segment_open(b, 2, 1 << 16, &again), RNL_ERR_JOB);
+    assert_int_equal(b->ops->segment_open(b, 2, 1 << 12, UINT64_MAX, &sb), RNL_ERR_JOB); /* another size */
+    assert_int_equal(b->ops->segment_open(b, 2, 1 << 16, UINT64_MAX, &sb), 0);
+    assert_int_equal(b->ops->segment_open(b, 2, 1 << 16, UINT64_MAX, &again), RNL_ERR_JOB);
     nothing(a);
     a->ops->segment_map(a, sa, 0, 1 << 16, 1, (void **)&ma);
     b->ops->segment_map(b, sb, 0, 1 << 16, 1, (void **)&mb);
     assert_ptr_equal(ma, mb);
     for (int i = 0; i < 1 << 16; i++)
         assert_int_equal(ma[i], 0);
+    b->ops->segment_close(b, sb); /* not settled: it was not had */
+    assert_int_equal(b->ops->segment_open(b, 2, 1 << 16, UINT64_MAX, &sb), 0);
+    a->ops->segment_settle(a, sa);
+    b->ops->segment_settle(b, sb);
+    assert_int_equal(b->ops->segment_open(b, 2, 1 << 16, UINT64_MAX, &again), RNL_ERR_JOB);
     a->ops->segment_close(a, sa); /* the other side may still read */
     a->ops->close(a);
     mb[100] = 1;
@@ -139,7 +144,7 @@ static void who_leaves_without_finishing_is_dead_to_the_others(void **state)
     assert_int_equal(e.kind, RNL_EVENT_DEATH);
     assert_int_equal(e.rank, 0);
     assert_int_equal(e.why, RNL_DEATH_EXIT);
-    assert_int_equal(b->ops->segment_open(b, 0, 4096, &segment), RNL_ERR_PEER_DEAD);
+    assert_int_equal(b->ops->segment_open(b, 0, 4096, UINT64_MAX, &segment), RNL_ERR_PEER_DEAD);
     /* who joins late is told what happened before */
     struct rnl_env *c = member(hub, 2);
     assert_int_equal(next(c).kind, RNL_EVENT_DEATH);
@@ -189,9 +194,10 @@ static void *live(void *arg)
     uint32_t seen = 0;
     for (uint32_t to = 0; to < THREADS; to++) {
         void *at;
-        if (env->ops->segment_open(env, to, 4096, &segment[to]) < 0)
+        if (env->ops->segment_open(env, to, 4096, UINT64_MAX, &segment[to]) < 0)
             continue;
         assert_int_equal(env->ops->segment_map(env, segment[to], 0, 4096, 1, &at), 0);
+        env->ops->segment_settle(env, segment[to]);
         word[to] = at;
     }
     for (int i = 0; i < ROUNDS; i++) {

@@ -76,7 +76,7 @@ static void close_all(struct joiner *j)
     }
     for (uint32_t i = 0; j->word != NULL && i < env->size; i++)
         if (j->word[i] != NULL)
-            env->ops->segment_unmap(env, 0, j->word[i], 4096);
+            env->ops->segment_unmap(env, (int)i, j->word[i], 4096);
     free(j->word);
     env->ops->close(env);
 }
@@ -96,12 +96,12 @@ static void connect_all(struct joiner *j)
         void *at = NULL;
         if (i == env->rank)
             continue;
-        int r = env->ops->segment_open(env, i, 65536, &segment);
+        int r = env->ops->segment_open(env, i, 65536, UINT64_MAX, &segment);
         if (r == RNL_ERR_PEER_DEAD)
             continue;
         if (r < 0 || env->ops->segment_map(env, segment, 0, 4096, 1, &at) < 0)
             fail(j, "connect");
-        env->ops->segment_close(env, segment);
+        env->ops->segment_settle(env, segment);
         j->word[i] = at;
         atomic_store(half(j, i, 1), env->rank + 1);
     }

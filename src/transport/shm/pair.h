@@ -2,29 +2,33 @@
  *
  * pair.h - the shared segment of two endpoints of one host: where its parts lie, mapping them, and the rings in them.
  *
- *     part         bytes          mapped                       written by
- *     side[0]      4096           at connect                   the lower rank of the pair
- *     side[1]      4096           at connect                   the other (a pair with oneself uses side[0] for both)
- *     big[2]       64 KiB each    when the first ring is full  the direction's sender
- *     bulk[2][3]   1 MiB each     on first use, per lane       the direction's sender
+ *     part       bytes           at             written by
+ *     side[0]    4096            0              the lower rank of the pair
+ *     side[1]    4096            4096           the other (a pair with oneself uses side[0] for both)
+ *     far[0]     64 KiB + 3 MiB  8192           the lower rank: its big ring, then a bulk area per lane
+ *     far[1]     64 KiB + 3 MiB  8192 + far[0]  the other's
  *
- * Each part is mapped on its own, so that an untouched one costs nothing; what the peer writes is mapped read-only
- * where the env can. */
+ * All of it is mapped when the pair is opened, so that nothing can fail later and no descriptor has to be kept; an
+ * untouched page costs nothing but its address. The sides of all pairs lie together, to share page tables. What the
+ * peer writes is mapped read-only where the env can. */
 #ifndef RNL_TRANSPORT_SHM_PAIR_H
 #define RNL_TRANSPORT_SHM_PAIR_H
 
 #include "base/env.h"
 #include "ring/ring.h"
 
-#define RNL_PAIR_SIDE(i)       ((size_t)(i)*4096)
-#define RNL_PAIR_BIG(i)        ((size_t)8192 + (size_t)(i)*RNL_BIG * RNL_LINE_BYTES)
-#define RNL_PAIR_BULK(i, lane) (RNL_PAIR_BIG(2) + ((size_t)(i)*RNL_LANES + (lane)) * RNL_BULK_BYTES)
-#define RNL_PAIR_BYTES         RNL_PAIR_BULK(2, 0)
+#define RNL_FAR_BULK(lane) ((size_t)RNL_BIG * RNL_LINE_BYTES + (size_t)(lane)*RNL_BULK_BYTES) /* in a far part */
+#define RNL_FAR_BYTES      RNL_FAR_BULK(RNL_LANES)
+#define RNL_PAIR_SIDE(i)   ((size_t)(i)*4096)
+#define RNL_PAIR_FAR(i)    ((size_t)RNL_SEGMENT_HEAD + (size_t)(i)*RNL_FAR_BYTES)
+#define RNL_PAIR_BYTES     RNL_PAIR_FAR(2)
+static_assert(RNL_PAIR_SIDE(2) == RNL_SEGMENT_HEAD, "sides are what is mapped side by side");
 
 struct rnl_pair {
     struct rnl_tx tx[RNL_LANES];
     struct rnl_rx rx[RNL_LANES];
     struct rnl_side *mine, *theirs;
+    unsigned char *far_mine, *far_theirs;
     struct rnl_env *env;
     uint32_t rank; /* the other's */
     int segment;
@@ -36,18 +40,27 @@ struct rnl_pair {
 };
 
 /* Opens (or joins) the segment shared with `rank` and sets up all lanes. The peer need not be in a call, nor have
- * joined yet. 0 or a negative rnl_status; *p is zeroed on failure. */
-int rnl_pair_open(struct rnl_pair *p, struct rnl_env *env, uint32_t rank);
+ * joined yet. Waits at most wait_ns for the watcher: RNL_NO_ROOM = it has been asked, try again after its event. 0 or a
+ * negative rnl_status; *p is zeroed on failure, and a later call may succeed. */
+int rnl_pair_open(struct rnl_pair *p, struct rnl_env *env, uint32_t rank, uint64_t wait_ns);
 /* Unmaps everything. Fine on a zeroed pair. */
 void rnl_pair_close(struct rnl_pair *p);
 /* The peer has opened the segment, with a version we know, and said whether senders must fence: 1, 0 = not yet,
  * RNL_ERR_PEER_BROKEN. */
 int rnl_pair_joined(struct rnl_pair *p);
 
-/* Map a lane's bulk area on first use. 0 or a negative status. */
-int rnl_pair_bulk_tx(struct rnl_pair *p, unsigned lane);
-int rnl_pair_bulk_rx(struct rnl_pair *p, unsigned lane);
-/* Lane 0, small ring full: publishes GROW (a line must be free) and moves to the big ring. 0 or a negative status. */
+/* A lane's bulk area is going to be used. 0: it is mapped already. */
+RNL_INLINE int rnl_pair_bulk_tx(struct rnl_pair *p, unsigned lane)
+{
+    p->tx[lane].bulk = p->far_mine + RNL_FAR_BULK(lane);
+    return 0;
+}
+RNL_INLINE int rnl_pair_bulk_rx(struct rnl_pair *p, unsigned lane)
+{
+    p->rx[lane].bulk = p->far_theirs + RNL_FAR_BULK(lane);
+    return 0;
+}
+/* Lane 0, small ring full: publishes GROW and moves to the big ring. 0, or RNL_NO_ROOM: no line is free. */
 int rnl_pair_grow_tx(struct rnl_pair *p);
 /* After reading and leaving GROW. RNL_ERR_PEER_BROKEN on a second one. */
 int rnl_pair_grow_rx(struct rnl_pair *p);

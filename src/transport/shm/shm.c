@@ -188,7 +188,7 @@ static int shm_reserve(struct rnl_transport *t, uint32_t rank, unsigned lane, ui
         n = ROOMS_MAX;
     int left = lines_left(m, p, lane, n);
     if (left > 0 && o->full >= FULL_BEFORE_GROW && lane == 0 && !p->pair.big_tx) {
-        o->full = 0; /* traffic asks for the big ring; without memory for it the small one goes on */
+        o->full = 0; /* traffic asks for the big ring */
         if (rnl_pair_grow_tx(&p->pair) == 0) {
             ring_bell(m, p);
             left = lines_left(m, p, lane, n);
@@ -274,18 +274,12 @@ static int grow_look(struct shm_peer *p, rnl_head h)
 {
     struct rnl_pair *pair = &p->pair;
     struct rnl_rx *look = &p->look[0];
-    void *at;
     if (pair->big_rx)
         return broke(p, "a second change of ring");
-    int status = pair->env->ops->segment_map(pair->env, pair->segment, RNL_PAIR_BIG(pair->their_index),
-                                             RNL_BIG * RNL_LINE_BYTES, 0, &at);
-    if (status < 0)
-        return status;
-    pair->big_rx = 1;
     rnl_rx_read(look, h, 1);
     rnl_rx_leave(look);
-    rnl_rx_grow(&pair->rx[0], at); /* nobody waits for lines of the small ring any more */
-    rnl_rx_grow(look, at);
+    (void)!rnl_pair_grow_rx(pair); /* nobody waits for lines of the small ring any more */
+    rnl_rx_grow(look, pair->rx[0].ring);
     look->tell_pos = UINT64_MAX;
     return 0;
 }
@@ -360,7 +354,7 @@ static int poll_lane(struct shm_peer *p, unsigned lane, struct rnl_view *v, int 
             here = grow_look(p, h);
         else
             here = broke(p, "a line that is no packet");
-        if (here < 0) /* broken, or no memory now: the next poll tries again */
+        if (here < 0) /* broken */
             break;
         got += here;
     }
@@ -485,7 +479,7 @@ static int shm_connect(struct rnl_transport *t, uint32_t rank, const struct rnl_
     if (p == NULL)
         return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for the connection to rank %u (%zu bytes)", rank, sizeof *p);
     memset(p, 0, sizeof *p);
-    int status = rnl_pair_open(&p->pair, t->env, rank);
+    int status = rnl_pair_open(&p->pair, t->env, rank, UINT64_MAX);
     if (status < 0) {
         free(p);
         return status;

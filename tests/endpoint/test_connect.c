@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Connections that cannot be made at the first try: for want of memory, of descriptors, or because the watcher has not
+ * answered yet. The endpoints' env fails as told. */
+#include "stream/inbox.h"
+
+#include "endpoint/endpoint.h"
+
+enum { NOTE = 1 };
+#define MS ((int64_t)1000000)
+
+static struct rnl_env_ops failing; /* a hub's, but: */
+static int open_status, map_status;
+static unsigned maps_left; /* before map_status */
+static struct inbox in;
+
+static int (*hub_open)(struct rnl_env *, uint32_t, size_t, uint64_t, int *);
+static int segment_open(struct rnl_env *env, uint32_t rank, size_t bytes, uint64_t wait_ns, int *segment)
+{
+    if (open_status < 0)
+        return rnl_fail(open_status, "as told");
+    return hub_open(env, rank, bytes, wait_ns, segment);
+}
+
+static int (*hub_map)(struct rnl_env *, int, size_t, size_t, int, void **);
+static int segment_map(struct rnl_env *env, int segment, size_t offset, size_t bytes, int writable, void **at)
+{
+    if (map_status < 0 && maps_left-- == 0) {
+        maps_left = 0;
+        return rnl_fail(map_status, "as told");
+    }
+    return hub_map(env, segment, offset, bytes, writable, at);
+}
+
+static void open_two(struct test_hub *h)
+{
+    test_hub_open(h, 2, NULL);
+    failing = *h->ep[1]->env->ops;
+    hub_open = failing.segment_open;
+    hub_map = failing.segment_map;
+    failing.segment_open = segment_open;
+    failing.segment_map = segment_map;
+    h->ep[1]->env->ops = &failing;
+    in.count = 0;
+    for (unsigned i = 0; i < 2; i++)
+        TEST_MUST(rnl_handler_stream(h->ep[i], NOTE, inbox_stream, &in) == NOTE);
+}
+
+static void wait_a_little(rnl_endpoint *ep)
+{
+    int64_t r = rnl_wait(ep, 20 * MS);
+    assert_true(r >= 0 || r == RNL_TIMED_OUT);
+}
+
+static void joins_as_soon_as_it_can(int opening, int mapping, unsigned maps)
+{
+    struct test_hub h;
+    open_two(&h);
+    open_status = opening;
+    map_status = mapping;
+    maps_left = maps;
+    assert_int_equal(rnl_send(h.ep[0], 1, NOTE, "first", 5), 0);
+    wait_a_little(h.ep[1]);
+    assert_int_equal(in.count, 0);
+    if (opening != RNL_NO_ROOM) {
+        assert_true(rnl_get_counters(h.ep[1])->connects_failed > 0);
+        maps_left = maps;
+        assert_int_equal(rnl_send(h.ep[1], 0, NOTE, "x", 1), opening ? opening : mapping); /* and says so */
+    }
+    open_status = map_status = 0;
+    wait_a_little(h.ep[1]);
+    assert_int_equal(in.count, 1);
+    assert_int_equal(rnl_send(h.ep[1], 0, NOTE, "second", 6), 0);
+    drain(h.ep[0]);
+    assert_int_equal(in.count, 2);
+    assert_int_equal(test_hub_close(&h), 0);
+}
+
+static void without_a_descriptor_a_connection_is_joined_later(void **state)
+{
+    (void)state;
+    joins_as_soon_as_it_can(RNL_ERR_SYSTEM, 0, 0);
+}
+
+static void without_memory_a_connection_is_joined_later(void **state)
+{
+    (void)state;
+    for (unsigned maps = 0; maps < 4; maps++)
+        joins_as_soon_as_it_can(0, RNL_ERR_NO_MEMORY, maps);
+}
+
+static void without_an_answer_a_connection_is_joined_later(void **state)
+{
+    (void)state;
+    joins_as_soon_as_it_can(RNL_NO_ROOM, 0, 0);
+}
+
+/* What it sent comes first, also when its connection could not be joined before it died. */
+static void the_dead_are_joined_before_they_are_mourned(void **state)
+{
+    (void)state;
+    struct test_hub h;
+    open_two(&h);
+    open_status = RNL_NO_ROOM;
+    assert_int_equal(rnl_send(h.ep[0], 1, NOTE, "last", 4), 0);
+    test_hub_kill(&h, 0, RNL_DEATH_SIGNAL, 9);
+    drain(h.ep[1]);
+    assert_int_equal(rnl_get_counters(h.ep[1])->deaths, 0);
+    open_status = 0;
+    wait_a_little(h.ep[1]);
+    assert_int_equal(in.count, 1);
+    drain(h.ep[1]);
+    assert_int_equal(rnl_get_counters(h.ep[1])->deaths, 1);
+    assert_int_equal(rnl_send(h.ep[1], 0, NOTE, "x", 1), RNL_ERR_PEER_DEAD);
+    assert_int_equal(test_hub_close(&h), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_a_descriptor_a_connection_is_joined_later),
+        cmocka_unit_test(without_memory_a_connection_is_joined_later),
+        cmocka_unit_test(without_an_answer_a_connection_is_joined_later),
+        cmocka_unit_test(the_dead_are_joined_before_they_are_mourned),
+    };
+    return cmocka_run_group_tests_name("endpoint/connect", tests, NULL, NULL);
+}
