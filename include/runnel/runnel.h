@@ -183,7 +183,14 @@ enum rnl_peer_state {
     RNL_PEER_DEAD,
     RNL_PEER_FINISHED
 };
-enum rnl_death_reason { RNL_DEATH_NONE, RNL_DEATH_SIGNAL, RNL_DEATH_EXIT, RNL_DEATH_BROKEN, RNL_DEATH_NEVER_JOINED };
+enum rnl_death_reason {
+    RNL_DEATH_NONE,
+    RNL_DEATH_SIGNAL,
+    RNL_DEATH_EXIT,
+    RNL_DEATH_BROKEN, /* it wrote what the protocol does not allow: dead for this endpoint */
+    RNL_DEATH_NEVER_JOINED,
+    RNL_DEATH_PARTED /* it holds us for one that did, and has ended the connection: dead for this endpoint */
+};
 struct rnl_peer_info {
     enum rnl_peer_state state;
     enum rnl_death_reason reason;

@@ -20,7 +20,7 @@ enum rnl_distance { RNL_NEAR = 0, RNL_FAR = 1 };
 /* What the watcher (agent or hub) tells an endpoint, in order, reliably. */
 enum rnl_event_kind {
     RNL_EVENT_CONNECT = 1, /* the segment we share with peer `rank` is there: open it */
-    RNL_EVENT_DEATH,       /* peer `rank` is gone; why, detail as enum rnl_death_reason */
+    RNL_EVENT_DEATH,       /* peer `rank` is gone, for us at least; why, detail as enum rnl_death_reason */
     RNL_EVENT_CLOSE_ASK,   /* close: report when idle, quoting `wave` */
     RNL_EVENT_CLOSE_DONE,  /* close: every live rank has been idle twice with nothing in between */
     RNL_EVENT_JOB_GONE     /* the watcher itself is gone */
@@ -79,6 +79,10 @@ struct rnl_env_ops {
     /* We are in close and idle: nothing to send, nothing suspended, all our bytes read. `activity` counts messages sent
      * and handled. */
     int (*close_report)(struct rnl_env *, uint64_t wave, uint64_t activity);
+
+    /* Peer `rank` broke the protocol: we part from it, and it is told so (RNL_DEATH_PARTED). 0, RNL_NO_ROOM: say it
+     * again later, RNL_ERR_JOB. */
+    int (*part)(struct rnl_env *, uint32_t rank);
 
     /* -- event loops -- */
     int (*fd)(struct rnl_env *);        /* our descriptor, made on first use; negative rnl_status */

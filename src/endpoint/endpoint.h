@@ -135,6 +135,7 @@ struct rnl_peer { /* of every rank, connected or not */
     uint8_t told;   /* FM: its death was reported once */
     uint8_t wanted; /* it has made a connection, and we could not join it yet */
     uint8_t ended;  /* ... and it has died since: so `reason` and `detail` say */
+    uint8_t untold; /* it broke the protocol, and the watcher could not be told yet */
     int32_t detail;
 };
 
@@ -171,7 +172,7 @@ struct rnl_endpoint {
     uint32_t posts;        /* queued posts, all peers */
     uint32_t gathering;    /* messages collected in place for want of a stack */
     uint32_t dying;        /* connections that are */
-    uint32_t wanted;       /* peers that are */
+    uint32_t wanted;       /* peers that are wanted or untold */
     uint32_t settles;
     uint8_t pauses, pauses_for[2], fence_near; /* env->facts; pauses: for the peer last sent to */
     /* -- waiting -- */
@@ -232,7 +233,7 @@ RNL_INLINE void rnl_ep_leave(struct rnl_endpoint *ep)
 /* The connection to rank, made now if need be. 0, RNL_ERR_RANK, RNL_ERR_PEER_DEAD, RNL_ERR_PEER_BROKEN, _SYSTEM,
  * _NO_MEMORY, _JOB. What fails may succeed later. */
 int rnl_ep_connect(struct rnl_endpoint *ep, uint32_t rank, struct rnl_conn **out);
-/* Tries again to join the connections that peers made. */
+/* Tries again to join the connections that peers made, and to part from those that broke the protocol. */
 void rnl_ep_join_wanted(struct rnl_endpoint *ep);
 /* Take in what the watcher says, if it says anything. */
 void rnl_ep_news_slow(struct rnl_endpoint *ep);
@@ -241,7 +242,8 @@ RNL_INLINE void rnl_ep_news(struct rnl_endpoint *ep)
     if (RNL_UNLIKELY(atomic_load_explicit(ep->news, memory_order_relaxed) != ep->news_seen))
         rnl_ep_news_slow(ep);
 }
-/* The peer wrote what the protocol does not allow: it is dead for us from now on. Returns RNL_ERR_PEER_BROKEN. */
+/* The peer wrote what the protocol does not allow: it is dead for us from now on, and we for it. Returns
+ * RNL_ERR_PEER_BROKEN. */
 RNL_COLD int rnl_ep_broken(struct rnl_endpoint *ep, struct rnl_conn *conn, const char *what);
 /* Those that are dying and have nothing left to take in are gone now: their waiters fail. */
 void rnl_ep_bury_dying(struct rnl_endpoint *ep);

@@ -22,6 +22,8 @@ static const char *reason_text(const struct rnl_peer *p, char *buf, size_t n)
         return "it broke the protocol";
     case RNL_DEATH_NEVER_JOINED:
         return "it ended without joining the job";
+    case RNL_DEATH_PARTED:
+        return "it ended the connection, since it found that this process broke the protocol";
     default:
         return "it has left the job";
     }
@@ -157,11 +159,22 @@ static void join(struct rnl_endpoint *ep, uint32_t rank)
         want_no_more(ep, rank);
 }
 
+static void part(struct rnl_endpoint *ep, uint32_t rank)
+{
+    struct rnl_peer *p = &ep->peer[rank];
+    uint8_t untold = ep->env->ops->part(ep->env, rank) == RNL_NO_ROOM;
+    ep->wanted += (uint32_t)untold - p->untold;
+    p->untold = untold;
+}
+
 void rnl_ep_join_wanted(struct rnl_endpoint *ep)
 {
-    for (uint32_t i = 0; ep->wanted && i < ep->size; i++)
+    for (uint32_t i = 0; ep->wanted && i < ep->size; i++) {
         if (ep->peer[i].wanted)
             join(ep, i);
+        if (ep->peer[i].untold)
+            part(ep, i);
+    }
 }
 
 /* Stops polling it. The segment stays mapped until the endpoint is freed: a handler may be looking into it. */
@@ -261,6 +274,8 @@ int rnl_ep_broken(struct rnl_endpoint *ep, struct rnl_conn *conn, const char *wh
         conn->shut |= RNL_SHUT_DEAD;
         ep->dying++;
         rnl_ep_chores(ep);
+        if (!conn->self)
+            part(ep, conn->rank);
     }
     conn->broken = 1;
     return rnl_fail(RNL_ERR_PEER_BROKEN, "rank %u broke the protocol: %s; it is treated as dead", conn->rank, what);

@@ -136,7 +136,7 @@ void rnl_agent_tell(struct rnl_agent *a, uint32_t rank, const struct rnl_msg *ms
         return;
     }
     struct agent_out *o = malloc(sizeof *o);
-    if (o == NULL || r->queued > 2 * a->size + 64) {
+    if (o == NULL || r->queued > 3 * a->size + 64) {
         fail_rank(a, rank, o == NULL ? ENOMEM : 0); /* or it makes us queue without end */
         if (owned >= 0)
             close(owned);
@@ -193,15 +193,14 @@ static void forget(struct rnl_agent *a, uint32_t rank)
     rnl_agent_give_gone(a, rank);
 }
 
-static void tell_death(struct rnl_agent *a, uint32_t rank, uint32_t dead)
+static void tell_death(struct rnl_agent *a, uint32_t rank, uint32_t dead, int why, int detail)
 {
-    const struct agent_rank *d = &a->rank[dead];
     struct rnl_msg msg = {.kind = RNL_MSG_EVENT};
     msg.u.event.kind = RNL_EVENT_DEATH;
     msg.u.event.rank = dead;
-    msg.u.event.incarnation = d->incarnation;
-    msg.u.event.why = d->why;
-    msg.u.event.detail = d->detail;
+    msg.u.event.incarnation = a->rank[dead].incarnation;
+    msg.u.event.why = why;
+    msg.u.event.detail = detail;
     rnl_agent_tell(a, rank, &msg, -1);
 }
 
@@ -222,7 +221,7 @@ static void gone(struct rnl_agent *a, uint32_t rank, int why, int detail)
     set_state(a, rank, RNL_RANK_DEAD);
     forget(a, rank);
     for (uint32_t i = 0; i < a->size; i++)
-        tell_death(a, i, rank);
+        tell_death(a, i, rank, why, detail);
     step_waves(a, rnl_waves_gone(a->waves, rank));
 }
 
@@ -295,7 +294,7 @@ static void admit(struct rnl_agent *a, uint32_t rank, int sock, pid_t pid)
     rnl_agent_give_connects(a, rank);
     for (uint32_t i = 0; i < a->size; i++)
         if (a->rank[i].state == RNL_RANK_DEAD)
-            tell_death(a, rank, i);
+            tell_death(a, rank, i, a->rank[i].why, a->rank[i].detail);
 }
 
 /* ---- listening ---- */
@@ -346,6 +345,20 @@ static void hung_up(struct rnl_agent *a, uint32_t rank)
     wish(a, a->now_ns + EXIT_FOLLOWS_NS);
 }
 
+/* Whoever breaks the protocol is dead for its victim, and the victim for it: else it would wait for room for ever. Dead
+ * for nobody else, since a rank's word about another proves nothing: one that lies loses that connection. */
+static int part(struct rnl_agent *a, uint32_t rank, uint32_t other)
+{
+    size_t bit = (size_t)rank * a->size + other;
+    unsigned char mask = (unsigned char)(1u << bit % 8);
+    if (other == rank)
+        return 1;
+    if ((a->parted[bit / 8] & mask) == 0)
+        tell_death(a, other, rank, RNL_DEATH_PARTED, 0);
+    a->parted[bit / 8] |= mask; /* once: what is queued for it stays bounded */
+    return 0;
+}
+
 /* 0 = go on, 1 = the rank left, died or broke the protocol. */
 static int heard(struct rnl_agent *a, uint32_t rank, const struct rnl_msg *msg)
 {
@@ -353,7 +366,9 @@ static int heard(struct rnl_agent *a, uint32_t rank, const struct rnl_msg *msg)
     case RNL_MSG_SEGMENT:
         return rnl_agent_give_segment(a, rank, &msg->u.segment) < 0;
     case RNL_MSG_HAVE:
-        return rnl_agent_give_had(a, rank, msg->u.have.rank) < 0;
+        return rnl_agent_give_had(a, rank, msg->u.peer.rank) < 0;
+    case RNL_MSG_PART:
+        return part(a, rank, msg->u.peer.rank);
     case RNL_MSG_FD:
         rnl_agent_give_fd(a, rank, &msg->u.fd);
         return 0;
@@ -546,9 +561,10 @@ int rnl_agent_new(const struct rnl_agent_options *opt, struct rnl_agent **out)
     size_t bytes = rnl_status_bytes(a->size) + (size_t)a->size * RNL_BELL_BYTES;
     a->epoll = epoll_create1(EPOLL_CLOEXEC);
     a->had = calloc(((size_t)a->size * a->size + 7) / 8, 1);
+    a->parted = calloc(((size_t)a->size * a->size + 7) / 8, 1);
     if (a->epoll < 0)
         e = -errno;
-    else if (a->had == NULL || rnl_waves_new(a->size, &a->waves) < 0)
+    else if (a->had == NULL || a->parted == NULL || rnl_waves_new(a->size, &a->waves) < 0)
         e = -ENOMEM;
     else
         e = pages(a);
@@ -582,6 +598,7 @@ void rnl_agent_free(struct rnl_agent *a)
     if (a->epoll >= 0)
         close(a->epoll);
     free(a->had);
+    free(a->parted);
     explicit_bzero(a->key, sizeof a->key);
     free(a);
 }

@@ -50,6 +50,7 @@ struct rnl_agent {
     struct rnl_waves *waves;
     struct agent_pair *pairs; /* segments that not both sides have yet */
     unsigned char *had;       /* bit rank * size + other: rank has the segment, and said so */
+    unsigned char *parted;    /* ... rank has parted from other */
     unsigned char key[RNL_JOB_KEY_BYTES];
     char host[RNL_JOB_HOST_BYTES];
     struct agent_rank rank[];

@@ -73,6 +73,14 @@ static int client_close_report(struct rnl_env *env, uint64_t wave, uint64_t acti
     return rnl_client_say(c, &m, 1);
 }
 
+static int client_part(struct rnl_env *env, uint32_t rank)
+{
+    struct client *c = rnl_client_of(env);
+    const struct rnl_msg m = {.kind = RNL_MSG_PART, .u.peer = {.rank = rank}};
+    int r = rnl_client_forked(c);
+    return r < 0 ? r : rnl_client_say(c, &m, 0);
+}
+
 /* ---- life ---- */
 
 static struct rnl_bell *client_bell_of(struct rnl_env *env, uint32_t rank)
@@ -125,6 +133,7 @@ static const struct rnl_env_ops client_ops = {
     .segment_close = rnl_client_segment_close,
     .event = client_event,
     .close_report = client_close_report,
+    .part = client_part,
     .fd = rnl_client_fd,
     .fd_drain = rnl_client_fd_drain,
     .fd_raise = rnl_client_fd_raise,

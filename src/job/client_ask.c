@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * client_ask.c - what a rank asks of the agent: segments, and descriptors to raise. A question is one packet, its answer
- * another; who may not wait for it takes it in later, as news. Events that arrive while an answer is awaited are kept in
- * order. An answer whose descriptor found no room in our table is lost: the question is asked again. */
+ * client_ask.c - what a rank asks of the agent: segments, and descriptors to raise. A question is one packet, its
+ * answer another; who may not wait for it takes it in later, as news. Events that arrive while an answer is awaited are
+ * kept in order. An answer whose descriptor found no room in our table is lost: the question is asked again. */
 #include "base/error.h"
 #include "job/client_in.h"
 #include "job/fds.h"
@@ -132,8 +132,9 @@ int rnl_client_given(struct client *c, const struct rnl_msg *msg, int fd, struct
     const struct rnl_msg_give *give = &msg->u.give;
     uint32_t rank = give->ticket & ~raise_ticket;
     int raise = (give->ticket & raise_ticket) != 0;
-    struct client_given *g =
-        msg->kind != RNL_MSG_GIVE || rank >= c->env.size ? NULL : raise ? &c->raise[rank] : &c->segment[rank];
+    struct client_given *g = msg->kind != RNL_MSG_GIVE || rank >= c->env.size ? NULL
+                             : raise                                          ? &c->raise[rank]
+                                                                              : &c->segment[rank];
     if (g == NULL || g->state != CLIENT_ASKED) { /* an answer to nothing */
         if (fd >= 0)
             close(fd);
@@ -179,7 +180,7 @@ static int ask(struct client *c, const struct rnl_msg *question, struct client_g
             return end == UINT64_MAX ? rnl_client_agent_gone(c)
                    : wait_ns == 0    ? RNL_NO_ROOM
                                      : rnl_fail(RNL_NO_ROOM, "the launcher of this job has not answered yet: "
-                                                             "try again later");
+                                                                "try again later");
         if (r < 0)
             return r;
         if (answer.kind == RNL_MSG_EVENT)
@@ -308,19 +309,20 @@ void rnl_client_segment_unmap(struct rnl_env *env, int segment, void *at, size_t
 {
     const struct client *c = rnl_client_of(env);
     (void)segment;
-    int head = c->heads != NULL && (char *)at >= c->heads &&
-               (char *)at < c->heads + (size_t)env->size * RNL_SEGMENT_HEAD;
-    if (!head || mmap(at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
+    int head =
+        c->heads != NULL && (char *)at >= c->heads && (char *)at < c->heads + (size_t)env->size * RNL_SEGMENT_HEAD;
+    if (!head ||
+        mmap(at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
         munmap(at, bytes);
 }
 
 void rnl_client_segment_settle(struct rnl_env *env, int segment)
 {
     struct client *c = rnl_client_of(env);
-    struct rnl_msg m = {.kind = RNL_MSG_HAVE, .u.have = {.rank = (uint32_t)segment}};
+    struct rnl_msg m = {.kind = RNL_MSG_HAVE, .u.peer = {.rank = (uint32_t)segment}};
     close(c->segment[segment].fd);
     c->segment[segment].state = CLIENT_SETTLED;
-    if (m.u.have.rank != env->rank && !c->gone)
+    if (m.u.peer.rank != env->rank && !c->gone)
         (void)!rnl_client_say(c, &m, 0); /* lost, it costs the agent a descriptor until one of the two is gone */
 }
 

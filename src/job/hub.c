@@ -187,6 +187,17 @@ static int hub_close_report(struct rnl_env *env, uint64_t wave, uint64_t activit
                                    : 0;
 }
 
+static int hub_part(struct rnl_env *env, uint32_t rank)
+{
+    struct rnl_hub *hub = hub_of(env);
+    const struct rnl_event event = {
+        .kind = RNL_EVENT_DEATH, .rank = env->rank, .incarnation = env->incarnation, .why = RNL_DEATH_PARTED};
+    pthread_mutex_lock(&hub->lock);
+    hub_tell(hub, rank, &event);
+    pthread_mutex_unlock(&hub->lock);
+    return 0;
+}
+
 /* ---- memory ---- */
 
 static int hub_segment_open(struct rnl_env *env, uint32_t rank, size_t bytes, uint64_t wait_ns, int *segment)
@@ -356,6 +367,7 @@ static const struct rnl_env_ops hub_ops = {
     .segment_close = hub_segment_close,
     .event = hub_event,
     .close_report = hub_close_report,
+    .part = hub_part,
     .fd = hub_fd,
     .fd_drain = hub_fd_drain,
     .fd_raise = hub_fd_raise,

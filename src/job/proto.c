@@ -16,7 +16,7 @@ static_assert(offsetof(struct rnl_msg_hello, version) == 4, "HELLO.version");
 static_assert(sizeof(struct rnl_msg_segment) == 16, "SEGMENT");
 static_assert(offsetof(struct rnl_msg_segment, bytes) == 8, "SEGMENT.bytes");
 static_assert(sizeof(struct rnl_msg_fd) == 8, "FD");
-static_assert(sizeof(struct rnl_msg_have) == 8, "HAVE");
+static_assert(sizeof(struct rnl_msg_peer) == 8, "HAVE, PART");
 static_assert(sizeof(struct rnl_msg_report) == 16, "REPORT");
 static_assert(sizeof(struct rnl_msg_welcome) == 128, "WELCOME");
 static_assert(offsetof(struct rnl_msg_welcome, incarnation) == 16, "WELCOME.incarnation");
@@ -45,7 +45,8 @@ static int body_bytes(uint32_t kind)
     case RNL_MSG_LEAVE:
         return 0;
     case RNL_MSG_HAVE:
-        return sizeof(struct rnl_msg_have);
+    case RNL_MSG_PART:
+        return sizeof(struct rnl_msg_peer);
     case RNL_MSG_WELCOME:
         return sizeof(struct rnl_msg_welcome);
     case RNL_MSG_REFUSED:
@@ -111,7 +112,7 @@ static int good_event(const struct rnl_msg_event *e, uint32_t ranks)
         return e->rank < ranks && e->incarnation != 0 && e->wave == 0 && e->why == 0 && e->detail == 0;
     case RNL_EVENT_DEATH:
         return e->rank < ranks && e->incarnation != 0 && e->wave == 0 && e->why > RNL_DEATH_NONE &&
-               e->why <= RNL_DEATH_NEVER_JOINED;
+               e->why <= RNL_DEATH_PARTED;
     case RNL_EVENT_CLOSE_ASK:
     case RNL_EVENT_CLOSE_DONE:
         return e->rank == 0 && e->incarnation == 0 && e->why == 0 && e->detail == 0;
@@ -129,7 +130,8 @@ static int good_body(const struct rnl_msg *m, uint32_t ranks)
     case RNL_MSG_FD:
         return m->u.fd.rank < ranks;
     case RNL_MSG_HAVE:
-        return m->u.have.rank < ranks && m->u.have.zero == 0;
+    case RNL_MSG_PART:
+        return m->u.peer.rank < ranks && m->u.peer.zero == 0;
     case RNL_MSG_REPORT:
     case RNL_MSG_LEAVE:
         return 1;

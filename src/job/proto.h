@@ -17,6 +17,7 @@
  *   SEGMENT | ticket 4 | rank 4 | bytes 8 |             answered by GIVE, as often as it is asked before HAVE
  *   HAVE    | rank 4 | 0 4 |                            the segment with rank is mapped: no more is wanted of it
  *   FD      | ticket 4 | rank 4 |                       answered by GIVE
+ *   PART    | rank 4 | 0 4 |                            rank broke the protocol; it hears of our death (PARTED)
  *   REPORT  | wave 8 | activity 8 |
  *   LEAVE
  *   agent to rank
@@ -50,6 +51,7 @@ enum rnl_msg_kind {
     RNL_MSG_REPORT,
     RNL_MSG_LEAVE,
     RNL_MSG_HAVE,
+    RNL_MSG_PART,
     RNL_MSG_WELCOME = 16,
     RNL_MSG_REFUSED,
     RNL_MSG_GIVE,
@@ -76,7 +78,7 @@ struct rnl_msg_segment {
 struct rnl_msg_fd {
     uint32_t ticket, rank;
 };
-struct rnl_msg_have {
+struct rnl_msg_peer { /* HAVE, PART */
     uint32_t rank, zero;
 };
 struct rnl_msg_report {
@@ -111,7 +113,7 @@ struct rnl_msg {
         struct rnl_msg_hello hello;
         struct rnl_msg_segment segment;
         struct rnl_msg_fd fd;
-        struct rnl_msg_have have;
+        struct rnl_msg_peer peer;
         struct rnl_msg_report report;
         struct rnl_msg_welcome welcome;
         struct rnl_msg_refused refused;

@@ -363,6 +363,41 @@ static void who_breaks_the_protocol_is_dead_for_us(void **state)
     }
 }
 
+struct blocked {
+    rnl_endpoint *ep;
+    int status;
+};
+static void *send_until_told(void *arg)
+{
+    struct blocked *b = arg;
+    do
+        b->status = rnl_send(b->ep, 1, NOTE, "x", 1);
+    while (b->status == 0);
+    return NULL;
+}
+
+/* Whoever broke the protocol, or is held for one that did, is told: it does not wait for room for ever, and all can
+ * close. */
+static void who_breaks_the_protocol_is_told(void **state)
+{
+    struct fixture *f = *state;
+    struct blocked b = {.ep = f->a};
+    pthread_t thread;
+    commit_sin(f, UNKNOWN_KIND);
+    pthread_create(&thread, NULL, send_until_told, &b);
+    for (int i = 0; f->deaths == 0 && i < 1000; i++)
+        (void)!rnl_wait(f->b, 1000000);
+    assert_int_equal(f->reason, RNL_DEATH_BROKEN);
+    pthread_join(thread, NULL);
+    assert_int_equal(b.status, RNL_ERR_PEER_DEAD);
+    drain(f->a);
+    assert_int_equal(rnl_send(f->a, 1, NOTE, "x", 1), RNL_ERR_PEER_DEAD);
+    SAYS(RNL_ERR_PEER_DEAD, "rank 1", "ended the connection");
+    assert_int_equal(rnl_send(f->a, 2, NOTE, "x", 1), 0); /* alive for everybody else */
+    drain(f->c);
+    assert_int_equal(f->in.count, 1);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -375,6 +410,7 @@ int main(void)
         TEST(open_messages_and_posts_to_the_dead_are_lost_and_told),
         TEST(who_waits_for_room_of_the_dead_is_released),
         TEST(who_breaks_the_protocol_is_dead_for_us),
+        TEST(who_breaks_the_protocol_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -148,7 +148,7 @@ static enum rnl_give ask_segment(struct rnl_agent *a, const struct played *p, ui
 /* The segment with rank is mapped. */
 static void have(struct rnl_agent *a, const struct played *p, uint32_t rank)
 {
-    struct rnl_msg msg = {.kind = RNL_MSG_HAVE, .u.have = {.rank = rank}};
+    struct rnl_msg msg = {.kind = RNL_MSG_HAVE, .u.peer = {.rank = rank}};
     say(p->sock, &msg, -1);
     rnl_agent_step(a, now);
 }
@@ -270,6 +270,31 @@ static void a_segment_is_given_until_it_is_had(void **state)
     assert_int_equal(descriptors(), before);
     have(j.a, &j.rank[1], 2); /* a lie */
     assert_int_equal(j.rank[0].status->rank[1].state, RNL_RANK_DEAD);
+    end(&j);
+}
+
+static void who_parts_is_dead_for_the_other_alone(void **state)
+{
+    (void)state;
+    struct job j = job_of(3);
+    struct rnl_msg msg = {.kind = RNL_MSG_PART, .u.peer = {.rank = 1}};
+    for (int i = 0; i < 100; i++) { /* it is told once */
+        say(j.rank[0].sock, &msg, -1);
+        rnl_agent_step(j.a, now);
+    }
+    struct rnl_msg_event e = next_event(&j.rank[1]);
+    assert_int_equal(e.kind, RNL_EVENT_DEATH);
+    assert_int_equal(e.rank, 0);
+    assert_int_equal(e.incarnation, j.rank[0].welcome.incarnation);
+    assert_int_equal(e.why, RNL_DEATH_PARTED);
+    hears_nothing(&j.rank[1]);
+    hears_nothing(&j.rank[2]);
+    assert_int_equal(j.rank[0].status->rank[0].state, RNL_RANK_JOINED);
+    assert_int_equal(j.rank[0].status->rank[1].state, RNL_RANK_JOINED);
+    msg.u.peer.rank = 0; /* from itself */
+    say(j.rank[0].sock, &msg, -1);
+    rnl_agent_step(j.a, now);
+    assert_int_equal(j.rank[1].status->rank[0].state, RNL_RANK_DEAD);
     end(&j);
 }
 
@@ -589,6 +614,7 @@ int main(void)
         cmocka_unit_test(welcome_tells_a_rank_its_place),
         cmocka_unit_test(a_segment_goes_to_both_sides_and_the_agent_keeps_none),
         cmocka_unit_test(a_segment_is_given_until_it_is_had),
+        cmocka_unit_test(who_parts_is_dead_for_the_other_alone),
         cmocka_unit_test(a_death_is_told_everywhere),
         cmocka_unit_test(a_rank_that_ends_without_joining_is_reported),
         cmocka_unit_test(what_the_dead_had_made_is_still_handed_over),
