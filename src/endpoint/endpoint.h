@@ -247,12 +247,21 @@ RNL_INLINE void rnl_ep_news(struct rnl_endpoint *ep)
 RNL_COLD int rnl_ep_broken(struct rnl_endpoint *ep, struct rnl_conn *conn, const char *what);
 /* Those that are dying and have nothing left to take in are gone now: their waiters fail. */
 void rnl_ep_bury_dying(struct rnl_endpoint *ep);
-/* Lane 0 uses its bulk area or big ring: let the peer have as much outstanding as they hold, if the budget has it. */
+/* Lane 0 uses its big ring or wants more for its bulk area: let the peer have as much outstanding as they hold, or as
+ * it wants, if the budget has it. */
 void rnl_ep_grant_more(struct rnl_endpoint *ep, struct rnl_conn *conn);
+/* After an extent: an endpoint that always finds something has no time for rnl_ep_credit. */
+enum { RNL_EXTENTS_PER_CREDIT = 16 };
+RNL_INLINE void rnl_ep_extent_taken(struct rnl_endpoint *ep, struct rnl_conn *conn)
+{
+    const struct rnl_rx *r = &conn->pair.rx[0];
+    if (RNL_UNLIKELY(ep->c->extents_received % RNL_EXTENTS_PER_CREDIT == 0 && rnl_rx_wants(r) > r->standing))
+        rnl_ep_grant_more(ep, conn);
+}
 /* Ask peers that do not use what they were granted to give it back, down to an even share. They do so in their own
  * calls. */
 void rnl_ep_reallocate(struct rnl_endpoint *ep);
-/* Now and then: give back what peers ask for, notice what they gave back. */
+/* Now and then: give back what peers ask for, notice what they gave back and what they want. */
 void rnl_ep_credit(struct rnl_endpoint *ep);
 /* The status and sentence for a peer that is gone. */
 RNL_COLD int rnl_ep_gone(struct rnl_endpoint *ep, uint32_t rank);

@@ -39,32 +39,48 @@ int rnl_ep_gone(struct rnl_endpoint *ep, uint32_t rank)
 
 /* What a peer may have outstanding from the start: an even share of half the budget; the other half goes to those who
  * send much. */
-static uint64_t full_grant(void)
-{
-    return RNL_BIG + RNL_BULK_BYTES / 64 + RNL_GRANT_MIN;
-}
 static uint64_t first_grant(const struct rnl_endpoint *ep)
 {
-    uint64_t units = ep->budget / 64 / (2 * (uint64_t)ep->size), full = full_grant();
-    return units < RNL_GRANT_MIN ? RNL_GRANT_MIN : units < full ? units : full;
+    uint64_t units = ep->budget / 64 / (2 * (uint64_t)ep->size);
+    return units < RNL_GRANT_MIN ? RNL_GRANT_MIN : units < RNL_GRANT_FULL ? units : RNL_GRANT_FULL;
+}
+
+/* What one peer can get when all others are down to their even shares. Units. */
+static uint64_t most_grant(const struct rnl_endpoint *ep)
+{
+    uint64_t first = first_grant(ep), others = (ep->size - 1) * first + (uint64_t)ep->size * RNL_GRANT_MIN;
+    uint64_t units = ep->budget / 64 > others ? ep->budget / 64 - others : 0;
+    return units < first ? first : units < RNL_GRANT_FULL ? units : RNL_GRANT_FULL;
+}
+
+/* 1 = it has as many now, or more. */
+static int grant(struct rnl_endpoint *ep, struct rnl_rx *r, uint64_t units)
+{
+    uint64_t more = units > r->standing ? (units - r->standing) * 64 : 0;
+    uint64_t minimum = (uint64_t)ep->size * RNL_GRANT_MIN * 64; /* set aside for peers that have not connected */
+    if (more != 0 && ep->granted + minimum + more > ep->budget)
+        return 0;
+    ep->granted += more;
+    rnl_rx_grant(r, units);
+    return 1;
 }
 
 void rnl_ep_grant_more(struct rnl_endpoint *ep, struct rnl_conn *conn)
 {
     struct rnl_rx *r = &conn->pair.rx[0];
-    uint64_t full = full_grant(), more = full > r->standing ? (full - r->standing) * 64 : 0;
-    uint64_t minimum = (uint64_t)ep->size * RNL_GRANT_MIN * 64; /* set aside for peers that have not connected */
-    if (more == 0 || ep->granted + minimum + more > ep->budget)
-        return;
-    ep->granted += more;
-    rnl_rx_grant(r, full);
+    uint64_t wants = rnl_rx_wants(r);
+    if (!grant(ep, r, RNL_GRANT_FULL) && !grant(ep, r, wants))
+        rnl_ep_reallocate(ep); /* what others have and do not use comes back in their calls */
 }
 
 void rnl_ep_reallocate(struct rnl_endpoint *ep)
 {
     uint64_t share = first_grant(ep);
-    for (uint32_t i = 0; i < ep->hot_count; i++)
-        rnl_rx_ask_back(&ep->hot[i]->pair.rx[0], share);
+    for (uint32_t i = 0; i < ep->hot_count; i++) {
+        struct rnl_rx *r = &ep->hot[i]->pair.rx[0];
+        if (rnl_rx_wants(r) <= r->standing) /* who wants more uses what it has */
+            rnl_rx_ask_back(r, share);
+    }
 }
 
 void rnl_ep_credit(struct rnl_endpoint *ep)
@@ -72,6 +88,8 @@ void rnl_ep_credit(struct rnl_endpoint *ep)
     for (uint32_t i = 0; i < ep->hot_count; i++) {
         rnl_tx_give_back(&ep->hot[i]->pair.tx[0]);
         ep->granted -= rnl_rx_got_back(&ep->hot[i]->pair.rx[0]) * 64;
+        if (rnl_rx_wants(&ep->hot[i]->pair.rx[0]) > ep->hot[i]->pair.rx[0].standing)
+            rnl_ep_grant_more(ep, ep->hot[i]);
     }
 }
 
@@ -122,6 +140,7 @@ static int connect_within(struct rnl_endpoint *ep, uint32_t rank, uint64_t wait_
     if (ep->granted + standing * 64 > ep->budget)
         standing = RNL_GRANT_MIN;
     ep->granted += standing * 64;
+    atomic_store_explicit(&conn->pair.mine->most, most_grant(ep), memory_order_relaxed);
     rnl_rx_grant(&conn->pair.rx[0], standing);
     rnl_rx_grant(&conn->pair.rx[1], RNL_SMALL1 + RNL_BULK_BYTES / 64 + RNL_GRANT_MIN); /* answers: what we asked for */
     rnl_rx_grant(&conn->pair.rx[2], RNL_SMALL2 + RNL_BULK_BYTES / 64 + RNL_GRANT_MIN);

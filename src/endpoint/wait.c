@@ -121,6 +121,7 @@ static void tell_all(struct rnl_endpoint *ep)
 /* Armed, fenced and looked: 1 = something is there after all. */
 static int arm_and_look(struct rnl_endpoint *ep, struct rnl_idle *w)
 {
+    rnl_ep_credit(ep);
     tell_all(ep);
     clear_hints(ep);
     arm_all(ep, w);

@@ -3,6 +3,8 @@
  * ring.c - the slow paths of ring.h: set-up, credit, bulk areas, growth. */
 #include "ring/ring.h"
 
+enum { PATIENCE = 64 };
+
 const _Atomic uint32_t rnl_tx_always_armed = 1;
 
 enum { UNITS_MAX = 2 * (RNL_BIG + RNL_BULK_BYTES / 64) /* more than a lane can hold */ };
@@ -135,10 +137,18 @@ void rnl_rx_ask_back(struct rnl_rx *r, uint64_t standing)
     atomic_store_explicit(&r->mine->asked_back, r->asked, memory_order_release);
 }
 
+static void want_nothing(struct rnl_tx *t)
+{
+    t->wanted = 0;
+    atomic_store_explicit(&t->mine->wants, 0, memory_order_relaxed);
+}
+
 void rnl_tx_give_back(struct rnl_tx *t)
 {
     uint64_t asked = atomic_load_explicit(&t->peer->asked_back, memory_order_acquire);
-    if (t->lane != 0 || asked <= t->gave)
+    if (t->wanted && --t->patience == 0)
+        want_nothing(t); /* whoever wanted it has not come back */
+    if (t->lane != 0 || asked <= t->gave || t->wanted)
         return;
     uint64_t used = tx_used(t), granted = tx_granted(t),
              spare = granted > used + RNL_GRANT_MIN ? granted - used - RNL_GRANT_MIN : 0;
@@ -177,6 +187,38 @@ static int bulk_refresh(struct rnl_tx *t)
     return 0;
 }
 
+/* An extent at bulk_head, the gap before it included, its line, that of its end and one to spare. */
+static uint64_t units_for(const struct rnl_tx *t, uint32_t bytes)
+{
+    uint64_t offset = t->bulk_head & (RNL_BULK_BYTES - 1),
+             gap = offset + bytes > RNL_BULK_BYTES ? RNL_BULK_BYTES - offset : 0;
+    return (gap + bytes + 63) / 64 + 3;
+}
+
+/* The grant lacks `units`. What is held meanwhile is not given back, for a while: or two that want the same would never
+ * get it. */
+static void want(struct rnl_tx *t, uint64_t units)
+{
+    if (t->lane != 0)
+        return;
+    t->patience = PATIENCE;
+    if (units > RNL_GRANT_FULL)
+        units = RNL_GRANT_FULL;
+    if (units <= t->wanted)
+        return;
+    t->wanted = units;
+    atomic_store_explicit(&t->mine->wants, units, memory_order_relaxed); /* a wish: nothing depends on it */
+}
+
+int rnl_tx_bulk_never(const struct rnl_tx *t, uint32_t bytes, uint64_t *most)
+{
+    uint64_t units = atomic_load_explicit(&t->peer->most, memory_order_relaxed);
+    if (units == 0 || units_for(t, bytes) <= units)
+        return 0;
+    *most = units > 3 ? (units - 3) * 64 : 0;
+    return 1;
+}
+
 int rnl_tx_bulk_room(struct rnl_tx *t, uint32_t bytes, uint64_t *start)
 {
     uint64_t at = t->bulk_head, offset = at & (RNL_BULK_BYTES - 1);
@@ -190,8 +232,13 @@ int rnl_tx_bulk_room(struct rnl_tx *t, uint32_t bytes, uint64_t *start)
             return 0;
     }
     /* The line that announces it is a unit too. */
-    if (tx_used(t) + 1 + (end - t->bulk_head) / 64 > tx_granted(t))
+    uint64_t granted = tx_granted(t);
+    if (RNL_UNLIKELY(tx_used(t) + 1 + (end - t->bulk_head) / 64 > granted)) {
+        want(t, units_for(t, bytes));
         return 0;
+    }
+    if (RNL_UNLIKELY(t->wanted != 0))
+        want_nothing(t);
     *start = at;
     return 1;
 }
@@ -208,8 +255,11 @@ int64_t rnl_tx_bulk_piece(struct rnl_tx *t, uint32_t bytes, uint32_t least)
     if (room < fits)
         fits = room;
     uint64_t units = granted > used ? granted - used : 0;
-    if (units * 64 < fits)
+    if (units * 64 < fits) { /* what is on its way is all that the grant allows: twice that would do */
+        uint64_t read = (t->acked >> 3) - t->line0 - 1 + t->bulk_read / 64;
+        want(t, granted > read ? 2 * (granted - read) : 0);
         fits = units * 64;
+    }
     if (least > to_end)
         least = (uint32_t)to_end;
     return fits < least ? 0 : (int64_t)fits;

@@ -116,12 +116,15 @@ struct rnl_side {
     _Atomic uint64_t
         asked_back; /* lane 0, units, absolute: give back so many of what I granted you and you do not use */
     _Atomic uint64_t gave_back; /* ... of your grant I gave back so many */
-    unsigned char zero2[352];
+    _Atomic uint64_t wants;     /* lane 0, units: what I have to send needs so many outstanding; 0 = nothing special */
+    _Atomic uint64_t most;      /* lane 0, units: I could never let you have more outstanding */
+    unsigned char zero2[336];
 };
 static_assert(offsetof(struct rnl_side, lane1) == 2048 && offsetof(struct rnl_side, lane2) == 3072, "side.lanes");
 static_assert(offsetof(struct rnl_side, back) == 3584 && offsetof(struct rnl_side, armed) == 3712, "side.back");
+static_assert(offsetof(struct rnl_side, asked_back) == 3728 && offsetof(struct rnl_side, most) == 3752, "side.credit");
 static_assert(sizeof(struct rnl_side) == 4096, "a side is one page");
-enum { RNL_SIDE_VERSION = 1 };
+enum { RNL_SIDE_VERSION = 2 };
 enum rnl_armed {
     RNL_ARMED_LINES = 1 /* ring my bell after publishing */,
     RNL_ARMED_ROOM = 2 /* ... after giving room back */
@@ -179,6 +182,8 @@ struct rnl_tx { /* private to the sender */
     unsigned char *bulk;           /* NULL = not mapped yet */
     uint64_t granted;              /* the most the peer ever granted: what it takes back by itself does not count */
     uint64_t gave;                 /* units given back (lane 0) */
+    uint64_t wanted;               /* what we say in wants (lane 0) */
+    uint32_t patience;             /* ... for so many more looks at what is asked back */
     struct rnl_side *mine;         /* where we say so */
     unsigned lane;
 };
@@ -403,8 +408,19 @@ void rnl_rx_ask_back(struct rnl_rx *r, uint64_t standing);
 void rnl_tx_give_back(struct rnl_tx *t);
 uint64_t rnl_rx_got_back(struct rnl_rx *r);
 
-/* bytes (<= RNL_BULK_BYTES / 2) contiguous in the bulk area, not yet committed: *start. 1, 0 = no room now,
- * RNL_RING_BROKEN. */
+/* Units that the sender would like to have outstanding, at most what ring and bulk area hold (lane 0). */
+enum { RNL_GRANT_FULL = RNL_BIG + RNL_BULK_BYTES / 64 + RNL_GRANT_MIN };
+RNL_INLINE uint64_t rnl_rx_wants(const struct rnl_rx *r)
+{
+    uint64_t units = r->lane == 0 ? atomic_load_explicit(&r->theirs->wants, memory_order_relaxed) : 0;
+    return units < RNL_GRANT_FULL ? units : RNL_GRANT_FULL;
+}
+/* No grant of the receiver will ever do for `bytes` at once, as things lie in the bulk area now; *most, if it has said
+ * so: bytes that would do. */
+int rnl_tx_bulk_never(const struct rnl_tx *t, uint32_t bytes, uint64_t *most);
+
+/* bytes (<= RNL_BULK_BYTES / 2) contiguous in the bulk area, not yet committed: *start. 1, 0 = no room now (if it is
+ * the grant that lacks, the receiver can see what is wanted), RNL_RING_BROKEN. */
 int rnl_tx_bulk_room(struct rnl_tx *t, uint32_t bytes, uint64_t *start);
 /* Largest piece, up to `bytes`, that fits now without leaving a gap before it; 0 = none of at least `least`. For
  * messages that may come in many pieces: a grant smaller than the message must not stop it for ever. RNL_RING_BROKEN.

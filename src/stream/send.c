@@ -312,6 +312,14 @@ int rnl_stream_begin(struct rnl_endpoint *ep, const struct rnl_begin *b, struct 
     }
     if (status == RNL_NO_ROOM) {
         ep->c->no_room++;
+        uint64_t most;
+        if (b->bound > RNL_LINE_PAYLOAD && rnl_tx_bulk_never(&conn->pair.tx[0], (uint32_t)b->bound, &most))
+            return rnl_fail(RNL_ERR_TOO_LONG,
+                            "a message of up to %zu bytes cannot be reserved at once: rank %u lets us have %llu bytes; "
+                            "send it from outside a handler and without RNL_NO_WAIT, rnl_post it, or raise that rank's "
+                            "rnl_options.receive_budget",
+                            b->bound, b->peer, (unsigned long long)most);
+        rnl_ep_ring_bell(ep, conn, RNL_ARMED_LINES); /* it may sleep, and can let us have more */
         return rnl_fail(RNL_NO_ROOM, "no room for a message of up to %zu bytes to rank %u now; try again later",
                         b->bound, b->peer);
     }

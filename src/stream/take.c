@@ -379,6 +379,7 @@ static unsigned take_extent(struct rnl_endpoint *ep, struct rnl_conn *conn, unsi
     }
     r->bulk_next = e.start + (((e.flags & RNL_EXTENT_CLOSED ? e.published : e.reserved) + 63u) & ~63u);
     ep->c->extents_received++;
+    rnl_ep_extent_taken(ep, conn);
     ep->c->bytes_received += e.published;
     t->bytes += e.published;
     rnl_rx_read(r, h, 1);

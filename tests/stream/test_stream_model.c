@@ -108,7 +108,8 @@ static void op_open(struct world *w, struct message *m)
             .peer = m->dst, .handler = m->handler, .bound = m->bound, .answer = m->answer, .flags = RNL_NO_WAIT};
         int status = rnl_begin(w->l.h.ep[m->src], &b, &s);
         if (status < 0) {
-            WORLD_MUST(w, status == RNL_NO_ROOM || (status == RNL_ERR_TOO_LONG && m->bound > w->reserve_max));
+            /* too long: see check_refusal in world.c */
+            WORLD_MUST(w, status == RNL_NO_ROOM || (status == RNL_ERR_TOO_LONG && m->bound > 4000));
             return;
         }
         w->open[m->src][m->dst] = s;

@@ -141,7 +141,8 @@ static void check_refusal(struct world *w, const struct message *m, int status)
         world_wrong(w, "%u to %u is called busy, but no message is open", m->src, m->dst);
     if (status != RNL_BUSY && open)
         world_wrong(w, "%u to %u has an open message, but a second begin says %d", m->src, m->dst, status);
-    if (status != RNL_BUSY && status != RNL_NO_ROOM)
+    /* too long for a small receive budget: at least 128 units, of which half may be a gap in the bulk area */
+    if (status != RNL_BUSY && status != RNL_NO_ROOM && !(status == RNL_ERR_TOO_LONG && m->bound > 4000))
         world_wrong(w, "a send without waiting says %d: %s", status, rnl_last_error()->text);
 }
 
