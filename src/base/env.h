@@ -74,7 +74,7 @@ struct rnl_env_ops {
     void (*segment_close)(struct rnl_env *, int segment);
 
     /* -- news -- */
-    /* The next event: 1, or 0 = none. Call when *news changed, before sleeping, and every millisecond of polling. */
+    /* The next event: 1, or 0 = none. Call when *news changed, after sleeping, and now and then when polling. */
     int (*event)(struct rnl_env *, struct rnl_event *out);
     /* We are in close and idle: nothing to send, nothing suspended, all our bytes read. `activity` counts messages sent
      * and handled. */
@@ -86,8 +86,10 @@ struct rnl_env_ops {
 
     /* -- event loops -- */
     int (*fd)(struct rnl_env *);        /* our descriptor, made on first use; negative rnl_status */
-    void (*fd_drain)(struct rnl_env *); /* no longer readable */
-    /* Make rank's (or our own) descriptor readable; rank has one if its bell says so. */
+    void (*fd_drain)(struct rnl_env *); /* no longer readable for having been raised */
+    /* Readable from this time on without being raised; until then, and for ever with UINT64_MAX, it is not. */
+    void (*fd_until)(struct rnl_env *, uint64_t ns);
+    /* Make rank's (or our own) descriptor readable; rank has one if it is armed with RNL_ARMED_FD. */
     void (*fd_raise)(struct rnl_env *, uint32_t rank);
 
     void (*close)(struct rnl_env *); /* leaves the job; the env is freed */

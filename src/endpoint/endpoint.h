@@ -176,10 +176,11 @@ struct rnl_endpoint {
     uint32_t settles;
     uint8_t pauses, pauses_for[2], fence_near; /* env->facts; pauses: for the peer last sent to */
     /* -- waiting -- */
-    uint32_t spin;    /* polls before giving way; learnt */
-    uint8_t fd_mode;  /* rnl_fd was called */
-    uint8_t fd_armed; /* ... and nothing was there: peers ring */
-    uint32_t fd_word; /* the bell's word when it was armed */
+    uint32_t spin;        /* polls before giving way; learnt */
+    uint8_t fd_mode;      /* rnl_fd was called */
+    uint8_t fd_armed;     /* ... and nothing was there: peers ring */
+    uint32_t fd_word;     /* the bell's word when it was armed */
+    uint64_t fd_until_ns; /* armed: readable from then on in any case, to look */
     uint8_t closing, close_asked, close_done, job_gone;
     uint64_t close_wave;
     /* -- the rest -- */
@@ -337,7 +338,6 @@ struct rnl_idle {
     unsigned room_lane;
     uint32_t bulk; /* ... for so many bytes of bulk area */
     uint32_t polls, yields;
-    uint64_t last_look_ns;
 };
 /* After a poll that found nothing: pause, yield or sleep. 0 = look again, RNL_TIMED_OUT. A shared endpoint's lock is
  * let go meanwhile. */

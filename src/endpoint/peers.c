@@ -151,7 +151,7 @@ static int connect_within(struct rnl_endpoint *ep, uint32_t rank, uint64_t wait_
     ep->hot[ep->hot_count++] = conn;
     ep->c->connects++;
     if (ep->fd_armed) /* this ring too announces itself */
-        atomic_store_explicit(&conn->pair.mine->armed, RNL_ARMED_LINES, memory_order_relaxed);
+        rnl_pair_arm(&conn->pair, RNL_ARMED_LINES | RNL_ARMED_FD);
     rnl_ep_tell(ep, conn); /* what was granted: it may wait for that already */
     want_no_more(ep, rank);
     *out = conn;
@@ -347,17 +347,13 @@ int rnl_ep_ring_bell(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t wh
         _Atomic uint32_t here = 0;
         atomic_fetch_add_explicit(&here, 1, memory_order_seq_cst); /* F1: a full fence; the receiver has none */
     }
-    if (!rnl_tx_armed(&p->tx[0], what))
-        return 0;
-    struct rnl_bell *bell = ep->env->bell_of(ep->env, conn->rank);
+    uint32_t armed = rnl_pair_must_ring(p, what);
+    struct rnl_bell *bell = armed ? ep->env->bell_of(ep->env, conn->rank) : NULL;
     if (!bell)
-        return 0;
-    /* One ring of the bell until its owner has looked. */
-    if (atomic_exchange_explicit(&bell->from[ep->rank % RNL_BELL_FROM], 1, memory_order_acq_rel))
         return 0;
     ep->c->bells_rung++;
     /* The descriptor first: whoever sees the word change must find it raised, or would leave it so (rnl_ep_empty). */
-    if (atomic_load_explicit(&bell->want_fd, memory_order_relaxed))
+    if (armed & RNL_ARMED_FD)
         ep->env->ops->fd_raise(ep->env, conn->rank);
     atomic_fetch_add_explicit(&bell->word, 1, memory_order_release);
     ep->env->ops->wake(ep->env, &bell->word);

@@ -22,7 +22,6 @@ enum {
 };
 #define SLEEP_NS          ((uint64_t)100 * 1000 * 1000) /* a lost hint costs at most this */
 #define SLEEP_UNFENCED_NS ((uint64_t)1000 * 1000)       /* no heavy fence here: a lost wake-up costs at most this */
-#define LOOK_EVERY_NS     ((uint64_t)1000 * 1000)
 
 /* A gap between two polls: a tight loop takes the line away while it is being written. */
 static void relax(const struct rnl_endpoint *ep)
@@ -91,25 +90,18 @@ static int has_room(struct rnl_idle *w)
 
 static void arm_all(struct rnl_endpoint *ep, const struct rnl_idle *w)
 {
+    uint32_t fd = ep->fd_armed ? RNL_ARMED_FD : 0;
     for (uint32_t i = 0; i < ep->hot_count; i++) {
         struct rnl_conn *conn = ep->hot[i];
         int room = ep->closing || conn->post_first || conn->stuck[0] == RNL_STUCK_ANSWER || (w && w->room == conn);
-        atomic_store_explicit(&conn->pair.mine->armed, RNL_ARMED_LINES | (room ? RNL_ARMED_ROOM : 0),
-                              memory_order_relaxed); /* F1 */
+        rnl_pair_arm(&conn->pair, RNL_ARMED_LINES | (room ? RNL_ARMED_ROOM : 0) | fd); /* F1 */
     }
 }
 
 static void disarm_all(struct rnl_endpoint *ep)
 {
     for (uint32_t i = 0; i < ep->hot_count; i++)
-        atomic_store_explicit(&ep->hot[i]->pair.mine->armed, 0, memory_order_relaxed);
-}
-
-static void clear_hints(struct rnl_endpoint *ep)
-{
-    struct rnl_bell *bell = ep->env->bell;
-    for (uint32_t i = 0; i < ep->hot_count; i++)
-        atomic_store_explicit(&bell->from[ep->hot[i]->rank % RNL_BELL_FROM], 0, memory_order_relaxed);
+        rnl_pair_arm(&ep->hot[i]->pair, 0);
 }
 
 static void tell_all(struct rnl_endpoint *ep)
@@ -123,7 +115,6 @@ static int arm_and_look(struct rnl_endpoint *ep, struct rnl_idle *w)
 {
     rnl_ep_credit(ep);
     tell_all(ep);
-    clear_hints(ep);
     arm_all(ep, w);
     ep->env->ops->heavy_fence(ep->env);
     return rnl_ep_look(ep) || (w && has_room(w));
@@ -195,7 +186,14 @@ int rnl_ep_empty(struct rnl_endpoint *ep)
     if (ep->fd_mode) {
         /* Armed already, and nobody rang since: the descriptor is as it should be. */
         uint32_t word = atomic_load_explicit(&ep->env->bell->word, memory_order_acquire);
-        if (!ep->fd_armed || word != ep->fd_word) {
+        uint64_t now = ep->env->ops->now_ns(ep->env);
+        if (!ep->fd_armed || word != ep->fd_word || now >= ep->fd_until_ns) {
+            if (ep->fd_armed && now >= ep->fd_until_ns) { /* what a lost hint hid, if there was one */
+                rnl_ep_news_slow(ep);
+                rnl_ep_join_wanted(ep);
+            }
+            ep->fd_until_ns = now + (ep->env->facts.have_membarrier ? SLEEP_NS : SLEEP_UNFENCED_NS);
+            ep->env->ops->fd_until(ep->env, ep->fd_until_ns);
             ep->env->ops->fd_drain(ep->env);
             ep->fd_word = word; /* from before the look: a ring meanwhile raises the descriptor again */
             ep->fd_armed = 1;
@@ -233,7 +231,6 @@ int rnl_ep_fd(struct rnl_endpoint *ep)
     ep->fd_mode = 1;
     ep->fd_armed = 0;
     rnl_ep_chores(ep);
-    atomic_store_explicit(&ep->env->bell->want_fd, 1, memory_order_relaxed);
     ep->env->ops->fd_raise(ep->env, ep->rank); /* readable until the first extract finds nothing */
     return fd;
 }

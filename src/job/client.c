@@ -136,6 +136,7 @@ static const struct rnl_env_ops client_ops = {
     .part = client_part,
     .fd = rnl_client_fd,
     .fd_drain = rnl_client_fd_drain,
+    .fd_until = rnl_client_fd_until,
     .fd_raise = rnl_client_fd_raise,
     .close = client_close,
 };
@@ -269,6 +270,7 @@ int rnl_client_env(int door, struct rnl_env **out)
     c->env.bell_of = client_bell_of;
     c->owner = getpid();
     c->sock = -1;
+    c->wait = RNL_WAITFD_NONE;
     int r = knock(c, door);
     if (r == 0)
         r = enter(c);

@@ -227,6 +227,7 @@ void rnl_client_forget(struct client *c)
         if (c->raise != NULL && c->raise[i].state == CLIENT_HERE)
             close(c->raise[i].fd);
     }
+    rnl_waitfd_free(&c->wait);
     if (c->heads != NULL)
         munmap(c->heads, (size_t)c->env.size * RNL_SEGMENT_HEAD);
     free(c->segment);
@@ -351,7 +352,19 @@ static int fetch_fd(struct client *c, uint32_t rank, uint64_t wait_ns)
 
 int rnl_client_fd(struct rnl_env *env)
 {
-    return fetch_fd(rnl_client_of(env), env->rank, UINT64_MAX);
+    struct client *c = rnl_client_of(env);
+    if (c->wait.epoll >= 0)
+        return c->wait.epoll;
+    int fd = fetch_fd(c, env->rank, UINT64_MAX);
+    int r = fd < 0 ? 0 : rnl_waitfd_new(fd, &c->wait);
+    if (r < 0)
+        return rnl_fail_errno(RNL_ERR_SYSTEM, -r, "cannot make a descriptor to wait on: raise their limit (ulimit -n)");
+    return fd < 0 ? fd : c->wait.epoll;
+}
+
+void rnl_client_fd_until(struct rnl_env *env, uint64_t ns)
+{
+    rnl_waitfd_until(&rnl_client_of(env)->wait, ns);
 }
 
 void rnl_client_fd_drain(struct rnl_env *env)

@@ -7,6 +7,7 @@
 #include "base/env.h"
 #include "job/proto.h"
 #include "job/status.h"
+#include "job/waitfd.h"
 
 #include <sys/types.h>
 
@@ -34,6 +35,7 @@ struct client {
     uint8_t gone;                 /* the agent: 1 = found out, 2 = reported */
     struct client_given *segment; /* by rank */
     struct client_given *raise;   /* by rank, our own included */
+    struct rnl_waitfd wait;       /* over our own descriptor to raise */
     char *heads;                  /* RNL_SEGMENT_HEAD bytes of address space a rank; NULL until the first is mapped */
     unsigned char key[RNL_JOB_KEY_BYTES];
     const struct rnl_status_page *status;
@@ -70,6 +72,7 @@ void rnl_client_segment_settle(struct rnl_env *env, int segment);
 void rnl_client_segment_close(struct rnl_env *env, int segment);
 int rnl_client_fd(struct rnl_env *env);
 void rnl_client_fd_drain(struct rnl_env *env);
+void rnl_client_fd_until(struct rnl_env *env, uint64_t ns);
 void rnl_client_fd_raise(struct rnl_env *env, uint32_t rank);
 
 #endif

@@ -12,6 +12,7 @@
 #include "job/job.h"
 #include "job/proto.h"
 #include "job/status.h"
+#include "job/waitfd.h"
 #include "job/waves.h"
 
 #include <errno.h>
@@ -35,6 +36,7 @@ struct hub_segment { /* of the pair (low, high); side 1 is high, a rank alone wi
 struct hub_rank {
     _Alignas(128) _Atomic uint32_t news; /* polled by its owner: nothing else in its line */
     _Alignas(128) enum rnl_rank_state state;
+    struct rnl_waitfd wait; /* its owner's, over fd */
     _Atomic int fd; /* -1 until asked for; stays until the hub goes, so that a late raise cannot hit another file */
     uint8_t lost;   /* no memory for an event: this rank can only be told that the job is gone */
     int32_t why, detail;
@@ -304,10 +306,12 @@ static int hub_fd(struct rnl_env *env)
         if (fd >= 0)
             atomic_store_explicit(&r->fd, fd, memory_order_release); /* pairs with hub_notify, hub_fd_raise */
     }
+    if (fd >= 0 && r->wait.epoll < 0)
+        e = -rnl_waitfd_new(fd, &r->wait);
     pthread_mutex_unlock(&hub->lock);
-    return fd >= 0 ? fd
-                   : rnl_fail_errno(RNL_ERR_SYSTEM, e,
-                                    "cannot make a descriptor to wait on: raise their limit (ulimit -n)");
+    return r->wait.epoll >= 0 ? r->wait.epoll
+                              : rnl_fail_errno(RNL_ERR_SYSTEM, e,
+                                               "cannot make a descriptor to wait on: raise their limit (ulimit -n)");
 }
 
 static void hub_fd_drain(struct rnl_env *env)
@@ -316,6 +320,11 @@ static void hub_fd_drain(struct rnl_env *env)
     int fd = atomic_load_explicit(&hub_of(env)->rank[env->rank].fd, memory_order_relaxed); /* our own */
     while (fd >= 0 && read(fd, &count, sizeof count) < 0 && errno == EINTR)
         ;
+}
+
+static void hub_fd_until(struct rnl_env *env, uint64_t ns)
+{
+    rnl_waitfd_until(&hub_of(env)->rank[env->rank].wait, ns);
 }
 
 static void hub_fd_raise(struct rnl_env *env, uint32_t rank)
@@ -370,6 +379,7 @@ static const struct rnl_env_ops hub_ops = {
     .part = hub_part,
     .fd = hub_fd,
     .fd_drain = hub_fd_drain,
+    .fd_until = hub_fd_until,
     .fd_raise = hub_fd_raise,
     .close = hub_close,
 };
@@ -427,8 +437,10 @@ int rnl_hub_new(unsigned size, struct rnl_hub **out)
         goto no_memory;
     memset(hub->bells, 0, (size_t)size * RNL_BELL_BYTES);
     memset(hub->rank, 0, size * sizeof *hub->rank);
-    for (uint32_t i = 0; i < size; i++)
+    for (uint32_t i = 0; i < size; i++) {
         atomic_init(&hub->rank[i].fd, -1);
+        hub->rank[i].wait = RNL_WAITFD_NONE;
+    }
     for (uint32_t i = 0; i < hub->size; i++) {
         struct hub_rank *r = &hub->rank[i];
         r->room = size < EVENTS_FIRST / 2 ? 2 * size + 8 : EVENTS_FIRST;
@@ -463,6 +475,7 @@ void rnl_hub_free(struct rnl_hub *hub)
     }
     for (uint32_t i = 0; i < hub->size; i++) {
         int fd = atomic_load_explicit(&hub->rank[i].fd, memory_order_relaxed); /* nobody else is left */
+        rnl_waitfd_free(&hub->rank[i].wait);
         if (fd >= 0)
             close(fd);
         free(hub->rank[i].events);

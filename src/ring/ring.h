@@ -109,7 +109,8 @@ struct rnl_side {
     struct rnl_line lane0[RNL_SMALL0], lane1[RNL_SMALL1], lane2[RNL_SMALL2];
     struct rnl_back back[RNL_LANES]; /* 3584: read by the peer when it believes a ring full */
     uint64_t zero0[7];
-    _Atomic uint32_t armed;         /* 3712: read by the peer after each publish and tell. enum rnl_armed */
+    _Atomic uint32_t armed;         /* 3712: read by the peer after each publish and tell: 0, or which arming it is * 8
+                                       + enum rnl_armed. Whoever has rung for one need not ring for it again */
     _Atomic uint32_t senders_fence; /* 1 = no heavy fence here: fence before you read armed */
     _Atomic uint32_t version;       /* 0 = not opened yet by its writer */
     uint32_t zero1;
@@ -127,7 +128,9 @@ static_assert(sizeof(struct rnl_side) == 4096, "a side is one page");
 enum { RNL_SIDE_VERSION = 2 };
 enum rnl_armed {
     RNL_ARMED_LINES = 1 /* ring my bell after publishing */,
-    RNL_ARMED_ROOM = 2 /* ... after giving room back */
+    RNL_ARMED_ROOM = 2 /* ... after giving room back */,
+    RNL_ARMED_FD = 4 /* ... and raise my descriptor */,
+    RNL_ARMED_TURN = 8
 };
 
 #define RNL_HEAD_POS(h)     ((uint16_t)(h))

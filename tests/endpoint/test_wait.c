@@ -8,9 +8,11 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/epoll.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/counters.h"
+#include "endpoint/endpoint.h"
 
 enum { NOTE = 1, EMPTY = 2, ASK = 3, ANSWER = 4, LATE = 9, ROUNDS = 6 };
 #define MS ((int64_t)1000000)
@@ -356,6 +358,45 @@ static void an_event_loop_loses_nothing(void **state)
     assert_true(idle < 6000);
 }
 
+/* Any rank of the job can write our bell and drain our eventfd. That delays a message, and hides none. */
+static void a_stranger_hides_nothing_from_poll(void **state)
+{
+    struct fixture *f = *state;
+    struct pollfd p = {.fd = rnl_fd(f->a), .events = POLLIN};
+    for (int i = 0; i < 3; i++) {
+        while (poll(&p, 1, 0) == 1)
+            assert_int_equal(rnl_extract(f->a, SIZE_MAX), 0);
+        assert_int_equal(rnl_send(f->b, 0, NOTE, "x", 1), 0);
+        assert_int_equal(poll(&p, 1, 0), 1);
+        f->a->env->ops->fd_drain(f->a->env); /* as a stranger would */
+        atomic_fetch_sub(&f->a->env->bell->word, 1);
+        assert_int_equal(rnl_send(f->b, 0, NOTE, "x", 1), 0); /* it has rung already */
+        assert_int_equal(poll(&p, 1, 10000), 1);
+        while (poll(&p, 1, 0) == 1)
+            assert_true(rnl_extract(f->a, SIZE_MAX) >= 0);
+        assert_int_equal(f->in.count, 2 * (i + 1));
+    }
+}
+
+/* ... which costs an idle program next to nothing: it looks ten times a second. */
+static void poll_is_quiet_while_nothing_comes(void **state)
+{
+    struct fixture *f = *state;
+    struct pollfd p = {.fd = rnl_fd(f->a), .events = POLLIN};
+    int wakes = 0;
+    while (poll(&p, 1, 0) == 1)
+        assert_int_equal(rnl_extract(f->a, SIZE_MAX), 0);
+    struct timespec begin, now;
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    do {
+        wakes += poll(&p, 1, 550);
+        assert_int_equal(rnl_extract(f->a, SIZE_MAX), 0);
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    } while ((now.tv_sec - begin.tv_sec) * 1000 + (now.tv_nsec - begin.tv_nsec) / 1000000 < 550);
+    if (f->a->env->facts.have_membarrier)
+        assert_in_range(wakes, 1, 6);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -370,6 +411,8 @@ int main(void)
         cmocka_unit_test(a_descriptor_tells_of_answers_room_and_deaths),
         TEST(a_descriptor_is_quiet_while_a_message_waits_for_its_handler),
         TEST(an_event_loop_loses_nothing),
+        TEST(a_stranger_hides_nothing_from_poll),
+        TEST(poll_is_quiet_while_nothing_comes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

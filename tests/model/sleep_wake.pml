@@ -4,7 +4,8 @@
  * src/endpoint/peers.c, rnl_tx_armed of src/ring/ring.h, and rnl_rx_tell with its wake-up.
  *
  * SENDERS processes send MSGS messages each, through a ring of ROOM lines each, to one receiver, which owns an armed
- * word per pair and one bell (word, and a from byte per sender). A sender that needs room (NEED lines at once) and
+ * word per pair and one bell. Each arming has a number of its own, 0 = not armed; whoever has rung for it does not ring
+ * for it again. A sender that needs room (NEED lines at once) and
  * finds none sleeps in the same way on its own bell, armed towards the receiver. One step is one access to shared
  * memory; stores wait in the FIFO store buffer of their process and drain at any later moment (x86-TSO); locked
  * operations wait for the own buffer. A heavy fence waits for the own buffer and then, one process after the other,
@@ -16,11 +17,9 @@
  *
  * -DFD: the receiver sleeps in epoll on its eventfd instead, takes one message a call, and is armed until one comes
  * (level-triggered); besides, it must not stay readable for nothing.
- * -DCOLD: it never sleeps and looks into a ring only when its from byte is set, so exchange and clearing must be
- * exact.
  * -DSENDERS_FENCE: no heavy fence to be had; whoever publishes or tells fences before it reads armed.
- * -DSPOILER: a stranger that can write the bell page sets a from byte: that does lose wake-ups, it is what the
- * time-out is for.
+ * -DSPOILER: a stranger that can write the bell takes a ring of it back: that does lose wake-ups, it is what the
+ * time-out is for. With FD it loses none (the descriptor was raised before), but may leave it readable for nothing.
  * Planted bugs: every BUG_ macro below; scripts/check-models wants each of them found. */
 
 #define SENDERS 2
@@ -47,11 +46,9 @@
 /* Shared memory. */
 byte published[SENDERS]; /* headers: messages visible in ring s */
 byte position[SENDERS];  /* of ring s, told by the receiver */
-bit armed[SENDERS];      /* receiver's, towards sender s */
-bit sender_armed[SENDERS];
+byte armed[SENDERS];     /* receiver's, towards sender s: the number of its arming */
+byte sender_armed[SENDERS];
 byte word[SENDERS + 1];  /* futex words: the senders' bells, the receiver's */
-bit from[SENDERS];       /* receiver's bell: by sender */
-bit from_receiver[SENDERS]; /* sender's bell */
 bit readable;            /* receiver's eventfd */
 
 bit asleep[SENDERS + 1]; /* the kernel's */
@@ -62,8 +59,6 @@ bit finished[SENDERS];
 #define POSITION 2
 #define ARMED 3
 #define SENDER_ARMED 4
-#define FROM 5
-#define FROM_RECEIVER 6
 chan buffer[SENDERS + 1] = [STORES] of { byte, byte, byte };
 
 proctype drain(byte me)
@@ -78,8 +73,6 @@ end:
             :: what == POSITION -> position[where] = value
             :: what == ARMED -> armed[where] = value
             :: what == SENDER_ARMED -> sender_armed[where] = value
-            :: what == FROM -> from[where] = value
-            :: what == FROM_RECEIVER -> from_receiver[where] = value
             fi;
             what = 0; where = 0; value = 0 }
     od
@@ -141,23 +134,18 @@ inline wake(whom)
 #endif
 }
 
-/* Ring a bell: exchange from[me]; who finds it clear adds one to the word and wakes. */
-inline ring(mark, what, index, whom)
+/* Ring a bell, once for each arming. */
+inline ring(number, rang, whom)
 {
-#ifdef BUG_PLAIN_FROM
+    seen_armed = number;
     if
-    :: mark == 1
-    :: mark == 0 -> buffer[me]!what, index, 1;
+    :: seen_armed != 0 && seen_armed != rang ->
+        rang = seen_armed;
         OWN_FENCE; /* the locked addition to the word */
         wake(whom)
-    fi
-#else
-    OWN_FENCE;
-    if
-    :: atomic { mark == 1 -> skip }
-    :: atomic { mark == 0 -> mark = 1 } wake(whom)
-    fi
-#endif
+    :: else
+    fi;
+    seen_armed = 0
 }
 
 inline futex_wait(whom, expected)
@@ -175,7 +163,7 @@ end_asleep: /* the assertion at the end decides whether that was right */
 
 proctype sender(byte me)
 {
-    byte sent, known, expected, fenced;
+    byte sent, known, expected, fenced, seen_armed, rang, arms;
     do
     :: sent == MSGS(me) -> break
     :: sent < MSGS(me) ->
@@ -189,9 +177,8 @@ proctype sender(byte me)
             fi;
             /* Sleep until there is room. */
             expected = word[me];
-            OWN_FENCE;
-            from_receiver[me] = 0;
-            buffer[me]!SENDER_ARMED, me, 1;
+            arms++;
+            buffer[me]!SENDER_ARMED, me, arms;
             heavy_fence();
             known = position[me];
             if
@@ -201,18 +188,15 @@ proctype sender(byte me)
             buffer[me]!SENDER_ARMED, me, 0
         od;
 #ifdef BUG_ARMED_FIRST
-        if
-        :: armed[me] -> sent++; buffer[me]!PUBLISHED, me, sent; ring(from[me], FROM, me, R)
-        :: else -> sent++; buffer[me]!PUBLISHED, me, sent
-        fi
+        seen_armed = armed[me];
+        sent++;
+        buffer[me]!PUBLISHED, me, sent;
+        ring(seen_armed, rang, R)
 #else
         sent++;
         buffer[me]!PUBLISHED, me, sent;
         light_fence();
-        if
-        :: armed[me] -> ring(from[me], FROM, me, R)
-        :: else
-        fi
+        ring(armed[me], rang, R)
 #endif
     od;
     finished[me] = 1
@@ -235,52 +219,25 @@ inline tell(s)
     buffer[me]!POSITION, s, told[s];
     light_fence();
 #ifndef BUG_TELL_NO_RING
-    if
-    :: sender_armed[s] -> ring(from_receiver[s], FROM_RECEIVER, s, s)
-    :: else
-    fi
+    ring(sender_armed[s], rang[s], s)
 #endif
 }
-inline arm(value)
+inline arm()
 {
-    buffer[me]!ARMED, 0, value;
-    buffer[me]!ARMED, 1, value
-}
-
-#ifdef COLD
-inline clear(s)
-{
-#ifdef BUG_PLAIN_CLEAR
-    buffer[me]!FROM, s, 0
+#ifdef BUG_SAME_ARM
+    arms = 1;
 #else
-    OWN_FENCE;
-    from[s] = 0
+    arms++;
 #endif
+    buffer[me]!ARMED, 0, arms;
+    buffer[me]!ARMED, 1, arms
 }
-inline take_all(s)
+inline disarm()
 {
-    do
-    :: HERE(s) -> take(s)
-    :: !HERE(s) -> break
-    od
+    buffer[me]!ARMED, 0, 0;
+    buffer[me]!ARMED, 1, 0
 }
 
-proctype receiver()
-{
-    byte me = R;
-    byte told[SENDERS];
-    byte fenced;
-    arm(1);
-    heavy_fence();
-    take_all(0);
-    take_all(1);
-end_poll:
-    do
-    :: from[0] -> clear(0); take_all(0)
-    :: from[1] -> clear(1); take_all(1)
-    od
-}
-#else
 inline tell_all()
 {
     do
@@ -288,11 +245,6 @@ inline tell_all()
     :: s < SENDERS && told[s] == taken[s] -> s++
     :: s == SENDERS -> s = 0; break
     od
-}
-inline clear_all()
-{
-    buffer[me]!FROM, 0, 0;
-    buffer[me]!FROM, 1, 0
 }
 /* The look that counts. */
 inline look_again()
@@ -308,21 +260,15 @@ inline arm_and_look()
 #ifndef BUG_NO_TELL_BEFORE_SLEEP
     tell_all();
 #endif
-#if !defined(BUG_FROM_KEPT) && !defined(BUG_FROM_LATE)
-    clear_all();
-#endif
 #ifdef BUG_FENCE_FIRST
     heavy_fence();
-    arm(1);
+    arm();
 #else
-    arm(1);
+    arm();
     heavy_fence();
 #endif
 #ifndef BUG_NO_LOOK
     look_again();
-#endif
-#ifdef BUG_FROM_LATE
-    clear_all();
 #endif
     skip
 }
@@ -332,7 +278,7 @@ inline arm_and_look()
 proctype receiver()
 {
     byte me = R;
-    byte told[SENDERS];
+    byte told[SENDERS], rang[SENDERS], arms, seen_armed;
     byte now, seen, fenced, s;
     bit found, fd_armed;
 extract:
@@ -363,7 +309,7 @@ extract:
 busy: /* it may leave before all is taken, and the bell may have rung already */
     if
     :: fd_armed -> fd_armed = 0;
-        arm(0);
+        disarm();
 #ifndef BUG_FD_NOT_RESET
         OWN_FENCE;
         readable = 1
@@ -379,7 +325,7 @@ end_epoll: /* the assertion at the end decides whether that was right */
 proctype receiver()
 {
     byte me = R;
-    byte told[SENDERS];
+    byte told[SENDERS], rang[SENDERS], arms, seen_armed;
     byte expected, fenced, s;
     bit found;
     do
@@ -397,16 +343,16 @@ proctype receiver()
         :: found -> found = 0; expected = 0
         :: else -> futex_wait(R, expected)
         fi;
-        arm(0)
+        disarm()
     od
 }
-#endif
 #endif
 
 #ifdef SPOILER
 proctype spoiler()
 {
-    from[0] = 1
+end:
+    d_step { word[R] > 0 -> word[R]-- }
 }
 #endif
 

@@ -37,6 +37,8 @@ struct rnl_pair {
     uint8_t senders_fence; /* they said so, or have not opened the segment yet */
     uint8_t joined;        /* they have */
     uint8_t big_tx, big_rx;
+    uint32_t arming; /* RNL_ARMED_TURN times how often we armed */
+    uint32_t rung;   /* the peer's arming that we have rung for */
 };
 
 /* Opens (or joins) the segment shared with `rank` and sets up all lanes. The peer need not be in a call, nor have
@@ -64,6 +66,24 @@ RNL_INLINE int rnl_pair_bulk_rx(struct rnl_pair *p, unsigned lane)
 int rnl_pair_grow_tx(struct rnl_pair *p);
 /* After reading and leaving GROW. RNL_ERR_PEER_BROKEN on a second one. */
 int rnl_pair_grow_rx(struct rnl_pair *p);
+
+/* what: enum rnl_armed, 0 = disarm. To be followed by a heavy fence and a look (F1). */
+RNL_INLINE void rnl_pair_arm(struct rnl_pair *p, uint32_t what)
+{
+    if (what)
+        what |= p->arming += RNL_ARMED_TURN; /* a new one: each peer rings again */
+    atomic_store_explicit(&p->mine->armed, what, memory_order_relaxed);
+}
+/* After publishing or telling: how the peer is armed, if it is for any of `what` and we have not rung for that yet;
+ * else 0. */
+RNL_INLINE uint32_t rnl_pair_must_ring(struct rnl_pair *p, uint32_t what)
+{
+    uint32_t armed = rnl_tx_armed(&p->tx[0], UINT32_MAX);
+    if (!(armed & what) || armed == p->rung)
+        return 0;
+    p->rung = armed;
+    return armed;
+}
 
 /* Quote for a header on lane `lane`: the position in their ring of `acklane`. */
 RNL_INLINE void rnl_pair_publish(struct rnl_pair *p, unsigned lane, rnl_head key, unsigned char *end, int fresh,

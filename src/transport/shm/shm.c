@@ -86,14 +86,13 @@ static void ring_bell(struct shm *m, struct shm_peer *p)
         _Atomic uint32_t here = 0;
         atomic_fetch_add_explicit(&here, 1, memory_order_seq_cst); /* F1: a full fence; the receiver has none */
     }
-    if (!rnl_tx_armed(&p->pair.tx[0], RNL_ARMED_LINES))
+    uint32_t armed = rnl_pair_must_ring(&p->pair, RNL_ARMED_LINES);
+    struct rnl_bell *bell = armed ? env->bell_of(env, p->rank) : NULL;
+    if (bell == NULL)
         return;
-    struct rnl_bell *bell = env->bell_of(env, p->rank);
-    if (bell == NULL || atomic_exchange_explicit(&bell->from[env->rank % RNL_BELL_FROM], 1, memory_order_acq_rel))
-        return; /* one ring of the bell until its owner has looked */
     atomic_fetch_add_explicit(&bell->word, 1, memory_order_release); /* pairs with the load before park */
     env->ops->wake(env, &bell->word);
-    if (atomic_load_explicit(&bell->want_fd, memory_order_relaxed))
+    if (armed & RNL_ARMED_FD)
         env->ops->fd_raise(env, p->rank);
 }
 
@@ -364,7 +363,7 @@ static int poll_lane(struct shm_peer *p, unsigned lane, struct rnl_view *v, int 
 static void disarm(struct shm *m)
 {
     for (uint32_t i = 0; i < m->count; i++)
-        atomic_store_explicit(&m->peer[m->connected[i]]->pair.mine->armed, 0, memory_order_relaxed);
+        rnl_pair_arm(&m->peer[m->connected[i]]->pair, 0);
     m->armed = 0;
 }
 
@@ -421,14 +420,12 @@ static int shm_arm(struct rnl_transport *t)
     int fd = env->ops->fd(env), here = 0;
     if (fd < 0)
         return fd;
-    atomic_store_explicit(&env->bell->want_fd, 1, memory_order_relaxed);
     env->ops->fd_drain(env);
     for (uint32_t i = 0; i < m->count; i++) {
         struct shm_peer *p = m->peer[m->connected[i]];
         for (unsigned lane = 0; lane < RNL_LANES; lane++)
             rnl_rx_tell(&p->pair.rx[lane]);
-        atomic_store_explicit(&env->bell->from[p->rank % RNL_BELL_FROM], 0, memory_order_relaxed);
-        atomic_store_explicit(&p->pair.mine->armed, RNL_ARMED_LINES, memory_order_relaxed); /* F1 */
+        rnl_pair_arm(&p->pair, RNL_ARMED_LINES | RNL_ARMED_FD); /* F1 */
     }
     env->ops->heavy_fence(env);
     for (uint32_t i = 0; i < m->count && !here; i++) {
@@ -493,7 +490,7 @@ static int shm_connect(struct rnl_transport *t, uint32_t rank, const struct rnl_
         p->look[lane].tell_pos = UINT64_MAX;
     }
     if (m->armed)
-        atomic_store_explicit(&p->pair.mine->armed, RNL_ARMED_LINES, memory_order_relaxed);
+        rnl_pair_arm(&p->pair, RNL_ARMED_LINES | RNL_ARMED_FD);
     m->peer[rank] = p;
     m->connected[m->count++] = rank;
     return 0;
