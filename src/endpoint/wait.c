@@ -18,7 +18,10 @@ enum {
     SPIN_MAX = 4096,
     OTHERS_RAN_NS = 1500, /* a yield longer than this let somebody else run */
     YIELDS_BEFORE_SLEEP = 100,
-    EMPTIES_BEFORE_YIELD = 64
+    PARKED = YIELDS_BEFORE_SLEEP + 1, /* rnl_idle.yields: the last sleep was for nothing */
+    EMPTIES_BEFORE_YIELD = 64,
+    PEERS_PER_POLL = 8, /* looked at in the time that a poll takes in any case */
+    POLLS_PER_CLOCK = 32
 };
 #define SLEEP_NS          ((uint64_t)100 * 1000 * 1000) /* a lost hint costs at most this */
 #define SLEEP_UNFENCED_NS ((uint64_t)1000 * 1000)       /* no heavy fence here: a lost wake-up costs at most this */
@@ -120,11 +123,13 @@ static int arm_and_look(struct rnl_endpoint *ep, struct rnl_idle *w)
     return rnl_ep_look(ep) || (w && has_room(w));
 }
 
-static void sleep_until(struct rnl_endpoint *ep, struct rnl_idle *w, uint64_t now_ns)
+/* 1 = something is there, or somebody rang. */
+static int sleep_until(struct rnl_endpoint *ep, struct rnl_idle *w, uint64_t now_ns)
 {
     struct rnl_env *env = ep->env;
     uint32_t word = atomic_load_explicit(&env->bell->word, memory_order_acquire);
-    if (!arm_and_look(ep, w)) {
+    int woken = arm_and_look(ep, w);
+    if (!woken) {
         uint64_t until = now_ns + (env->facts.have_membarrier ? SLEEP_NS : SLEEP_UNFENCED_NS);
         ep->c->sleeps++;
         if (ep->flags & RNL_SHARED)
@@ -132,11 +137,13 @@ static void sleep_until(struct rnl_endpoint *ep, struct rnl_idle *w, uint64_t no
         env->ops->park(env, &env->bell->word, word, until < w->deadline_ns ? until : w->deadline_ns);
         if (ep->flags & RNL_SHARED)
             pthread_mutex_lock(&ep->lock);
+        woken = atomic_load_explicit(&env->bell->word, memory_order_relaxed) != word; /* else its time was up */
         rnl_ep_news_slow(ep); /* the socket, not only the hint */
         rnl_ep_join_wanted(ep);
     }
     if (!ep->fd_armed)
         disarm_all(ep);
+    return woken;
 }
 
 /* What a poll in vain has time for. */
@@ -156,28 +163,44 @@ static void learn(struct rnl_endpoint *ep, uint64_t away)
         ep->spin = ep->spin < SPIN_MAX / 2 ? ep->spin * 2 : SPIN_MAX;
 }
 
+/* Counts a poll, as heavy as it is: looking at many peers takes longer. 1 = enough of them, or time to look at the
+ * clock. */
+static int polled_enough(const struct rnl_endpoint *ep, struct rnl_idle *w)
+{
+    uint32_t before = w->polls;
+    w->polls += 1 + ep->hot_count / PEERS_PER_POLL;
+    if (w->yields == PARKED || w->polls >= ep->spin)
+        return 1;
+    return w->deadline_ns != UINT64_MAX && (before == 0 || before / POLLS_PER_CLOCK != w->polls / POLLS_PER_CLOCK);
+}
+
 int rnl_ep_idle(struct rnl_endpoint *ep, struct rnl_idle *w)
 {
-    if (++w->polls < ep->spin) {
+    if (!polled_enough(ep, w)) {
         relax(ep);
         return 0;
     }
-    w->polls = 0;
     struct rnl_env *env = ep->env;
     uint64_t now = env->ops->now_ns(env);
     if (now >= w->deadline_ns)
         return RNL_TIMED_OUT;
-    tidy(ep);
-    if (ep->flags & RNL_SHARED)
-        pthread_mutex_unlock(&ep->lock); /* other threads get their turn */
-    uint64_t away = env->ops->yield(env);
-    if (ep->flags & RNL_SHARED)
-        pthread_mutex_lock(&ep->lock);
-    learn(ep, away);
-    if (++w->yields > YIELDS_BEFORE_SLEEP) {
-        sleep_until(ep, w, now);
-        w->yields = YIELDS_BEFORE_SLEEP - 4; /* a few more looks, then sleep again */
+    if (w->yields != PARKED) {
+        if (w->polls < ep->spin)
+            return 0;
+        w->polls = 0;
+        tidy(ep);
+        if (ep->flags & RNL_SHARED)
+            pthread_mutex_unlock(&ep->lock); /* other threads get their turn */
+        uint64_t away = env->ops->yield(env);
+        if (ep->flags & RNL_SHARED)
+            pthread_mutex_lock(&ep->lock);
+        learn(ep, away);
+        if (++w->yields <= YIELDS_BEFORE_SLEEP)
+            return 0;
     }
+    w->polls = 0;
+    /* Woken: a few more looks, then sleep again. Slept for nothing: one look. */
+    w->yields = sleep_until(ep, w, now) ? YIELDS_BEFORE_SLEEP - 4 : PARKED;
     return 0;
 }
 

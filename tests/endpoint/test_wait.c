@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <sys/epoll.h>
 #include <time.h>
 #include <unistd.h>
@@ -358,6 +359,93 @@ static void an_event_loop_loses_nothing(void **state)
     assert_true(idle < 6000);
 }
 
+/* ---- how much of an idle process is spent on looking: its clock and its sleep are the test's ---- */
+
+static struct {
+    struct rnl_env_ops ops;
+    uint64_t now_ns, parks, yields;
+} idling;
+
+static uint64_t idle_now(struct rnl_env *env)
+{
+    (void)env;
+    return idling.now_ns;
+}
+static uint64_t idle_yield(struct rnl_env *env)
+{
+    (void)env;
+    idling.yields++;
+    return 0;
+}
+static void idle_park(struct rnl_env *env, _Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns)
+{
+    (void)env, (void)word, (void)expected;
+    idling.parks++;
+    idling.now_ns = deadline_ns;
+}
+
+static void idle_env(rnl_endpoint *ep)
+{
+    idling.ops = *ep->env->ops;
+    idling.ops.now_ns = idle_now;
+    idling.ops.yield = idle_yield;
+    idling.ops.park = idle_park;
+    idling.now_ns = 1;
+    idling.parks = idling.yields = 0;
+    ep->env->ops = &idling.ops;
+}
+
+static void between_two_sleeps_is_one_look(void **state)
+{
+    struct fixture *f = *state;
+    if (!f->a->env->facts.have_membarrier) {
+        printf("skip: no membarrier, so sleeps are short\n");
+        skip();
+    }
+    const struct rnl_env_ops *ops = f->a->env->ops;
+    idle_env(f->a);
+    assert_int_equal(rnl_wait(f->a, 10000 * MS), RNL_TIMED_OUT);
+    assert_int_equal(idling.parks, 100);
+    assert_in_range(idling.yields, 1, 101); /* those before the first sleep */
+    f->a->env->ops = ops;
+}
+
+static void a_wait_whose_time_is_up_ends_at_once(void **state)
+{
+    struct fixture *f = *state;
+    const struct rnl_env_ops *ops = f->a->env->ops;
+    idle_env(f->a);
+    struct rnl_idle w = {.deadline_ns = 1};
+    assert_int_equal(rnl_ep_idle(f->a, &w), RNL_TIMED_OUT);
+    f->a->env->ops = ops;
+}
+
+static unsigned polls_before_a_yield(unsigned size)
+{
+    struct test_hub h;
+    struct rnl_idle w = {.deadline_ns = UINT64_MAX};
+    unsigned polls = 0;
+    test_hub_open(&h, size, NULL);
+    for (unsigned i = 0; i < size; i++)
+        TEST_MUST(rnl_handler_stream(h.ep[i], NOTE, empty, NULL) == NOTE);
+    acquaint(&h);
+    const struct rnl_env_ops *ops = h.ep[0]->env->ops;
+    idle_env(h.ep[0]);
+    h.ep[0]->spin = 3000;
+    for (; idling.yields == 0; polls++)
+        assert_int_equal(rnl_ep_idle(h.ep[0], &w), 0);
+    h.ep[0]->env->ops = ops;
+    assert_int_equal(test_hub_close(&h), 0);
+    return polls;
+}
+
+static void who_has_many_peers_polls_less_often(void **state)
+{
+    (void)state;
+    assert_int_equal(polls_before_a_yield(2), 3000);
+    assert_in_range(polls_before_a_yield(16), 1000, 1500);
+}
+
 /* Any rank of the job can write our bell and drain our eventfd. That delays a message, and hides none. */
 static void a_stranger_hides_nothing_from_poll(void **state)
 {
@@ -411,6 +499,9 @@ int main(void)
         cmocka_unit_test(a_descriptor_tells_of_answers_room_and_deaths),
         TEST(a_descriptor_is_quiet_while_a_message_waits_for_its_handler),
         TEST(an_event_loop_loses_nothing),
+        TEST(between_two_sleeps_is_one_look),
+        TEST(a_wait_whose_time_is_up_ends_at_once),
+        cmocka_unit_test(who_has_many_peers_polls_less_often),
         TEST(a_stranger_hides_nothing_from_poll),
         TEST(poll_is_quiet_while_nothing_comes),
     };
