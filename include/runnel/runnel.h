@@ -161,15 +161,18 @@ RNL_PUBLIC void rnl_kept_free(rnl_kept *kept);
  * sleeps: an idle wait uses no CPU. Returns bytes as rnl_extract (0 = a message without payload, an answer, or a
  * death), RNL_TIMED_OUT, or an error. */
 RNL_PUBLIC RNL_CHECK int64_t rnl_wait(rnl_endpoint *ep, int64_t timeout_ns);
-/* A descriptor for poll/epoll, level-triggered: readable while rnl_extract would find something. Belongs to the
- * endpoint. After the first call an extract that finds nothing leaves the endpoint armed. RNL_ERR_SYSTEM. */
+/* A descriptor for poll/epoll, level-triggered: readable while rnl_extract would find something, and
+ * ten times a second for one that may find nothing. Belongs to the endpoint. After the first call an extract that finds
+ * nothing leaves the endpoint armed. RNL_ERR_SYSTEM. */
 RNL_PUBLIC RNL_CHECK int rnl_fd(rnl_endpoint *ep);
 
 /* ---- handlers, peers, limits ---- */
 
 enum { RNL_ANY_ID = -1 };
 /* Register at any time; replaces. Ids are 0 .. rnl_limits.handlers - 1; RNL_ANY_ID takes the next free one from 1 up. A
- * message whose handler is missing waits at the head of its peer's stream. Returns the id, RNL_ERR_HANDLER. */
+ * message whose handler is missing waits at the head of its peer's stream. A handler may run on a stack of 64 KiB
+ * (rnl_limits.stack_bytes): arrays above a few KiB belong elsewhere. One that goes past its stack by up to 256 KiB is
+ * ended by SIGSEGV, with a larger frame it may overwrite anything. Returns the id, RNL_ERR_HANDLER. */
 RNL_PUBLIC RNL_CHECK int rnl_handler_stream(rnl_endpoint *ep, int id, rnl_stream_handler *h, void *ctx);
 enum { RNL_IN_PLACE = 1 }; /* whole handler: no private copy of a long message; the peer is trusted not to change it */
 /* The same for a handler of whole messages. flags: 0 or RNL_IN_PLACE. */

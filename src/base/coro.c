@@ -5,8 +5,12 @@
  *
  *   base                                          top
  *   +------------+---------------------------------+----------+------------------+
- *   | guard page | stack, grows down               | colour   | struct rnl_coro  |
+ *   | guard      | stack, grows down               | colour   | struct rnl_coro  |
  *   +------------+---------------------------------+----------+------------------+
+ *
+ * The guard is address space that nothing can touch, and wide: a function with a large array on its stack writes first
+ * at the array's far end, and beyond a single page lies another stack. 256 KiB catch a frame of that size and leave six
+ * stacks to a page of page tables; a thousand stacks reserve 320 MiB of addresses.
  *
  * Leaves out: unwinding of what is dropped, and giving back pages that one deep call has touched. */
 #include "base/coro.h"
@@ -66,7 +70,7 @@ extern struct transfer jump_fcontext(fcontext_t to, void *data);
 #endif
 
 /* Stacks are mapped at like addresses: without colours the hot lines of all would share a few cache sets. */
-enum { COLOURS = 8, COLOUR_BYTES = 256, COLOURS_BYTES = COLOURS * COLOUR_BYTES };
+enum { GUARD_BYTES = 256 << 10, COLOURS = 8, COLOUR_BYTES = 256, COLOURS_BYTES = COLOURS * COLOUR_BYTES };
 
 struct rnl_coro {
 #if RNL_HAVE_FCONTEXT
@@ -100,7 +104,7 @@ struct rnl_coro {
 
 struct rnl_coro_pool {
     uint32_t max, mapped, in_use;
-    size_t page_bytes, map_bytes;
+    size_t guard_bytes, map_bytes;
     struct rnl_coro *free, *all;
 };
 
@@ -108,13 +112,13 @@ struct rnl_coro_pool {
 
 static size_t stack_bytes(const struct rnl_coro *c)
 {
-    return (size_t)(c->top - c->base) - c->pool->page_bytes;
+    return (size_t)(c->top - c->base) - c->pool->guard_bytes;
 }
 
 #if defined(CORO_ASAN)
 static const void *stack_bottom(const struct rnl_coro *c)
 {
-    return c->base + c->pool->page_bytes;
+    return c->base + c->pool->guard_bytes;
 }
 #endif
 
@@ -204,7 +208,7 @@ static void make_context(struct rnl_coro *c)
 {
     uint64_t p = (uint64_t)(uintptr_t)c;
     getcontext(&c->context);
-    c->context.uc_stack.ss_sp = c->base + c->pool->page_bytes;
+    c->context.uc_stack.ss_sp = c->base + c->pool->guard_bytes;
     c->context.uc_stack.ss_size = stack_bytes(c);
     c->context.uc_link = NULL;
     makecontext(&c->context, (void (*)(void))coro_entry, 2, (unsigned)(p >> 32), (unsigned)p);
@@ -249,19 +253,18 @@ int rnl_coro_pool_new(uint32_t max, size_t bytes, struct rnl_coro_pool **out)
     if (pool == NULL)
         return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for a pool of handler stacks");
     pool->max = max;
-    pool->page_bytes = page;
-    pool->map_bytes = page + (bytes + overhead + page - 1) / page * page;
+    pool->guard_bytes = (GUARD_BYTES + page - 1) / page * page;
+    pool->map_bytes = pool->guard_bytes + (bytes + overhead + page - 1) / page * page;
     *out = pool;
     return 0;
 }
 
 static struct rnl_coro *map_stack(struct rnl_coro_pool *pool)
 {
-    char *base = mmap(NULL, pool->map_bytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+    char *base = mmap(NULL, pool->map_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
     if (base == MAP_FAILED)
         return NULL;
-    if (mprotect(base, pool->page_bytes, PROT_NONE) != 0) {
+    if (mprotect(base + pool->guard_bytes, pool->map_bytes - pool->guard_bytes, PROT_READ | PROT_WRITE) != 0) {
         munmap(base, pool->map_bytes);
         return NULL;
     }
@@ -274,10 +277,10 @@ static struct rnl_coro *map_stack(struct rnl_coro_pool *pool)
     pool->all = c;
     pool->mapped++;
 #if defined(CORO_ASAN)
-    __lsan_register_root_region(base + pool->page_bytes, pool->map_bytes - pool->page_bytes);
+    __lsan_register_root_region(base + pool->guard_bytes, pool->map_bytes - pool->guard_bytes);
 #endif
 #if defined(VALGRIND_STACK_REGISTER)
-    c->valgrind_id = VALGRIND_STACK_REGISTER(base + pool->page_bytes, c->top);
+    c->valgrind_id = VALGRIND_STACK_REGISTER(base + pool->guard_bytes, c->top);
 #endif
     return c;
 }
@@ -311,7 +314,7 @@ void rnl_coro_pool_free(struct rnl_coro_pool *pool)
         next = c->next_mapped;
         forget(c);
 #if defined(CORO_ASAN)
-        __lsan_unregister_root_region(c->base + pool->page_bytes, pool->map_bytes - pool->page_bytes);
+        __lsan_unregister_root_region(c->base + pool->guard_bytes, pool->map_bytes - pool->guard_bytes);
 #endif
 #if defined(VALGRIND_STACK_DEREGISTER)
         VALGRIND_STACK_DEREGISTER(c->valgrind_id);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * coro.h - pooled stacks that a handler can be suspended on (design: handler coroutines). A pool belongs to one
- * endpoint; stacks have a guard page below and are kept for reuse. Sanitizers and valgrind are told of each switch. */
+ * endpoint; stacks have 256 KiB below that nothing can touch, and are kept for reuse. Sanitizers and valgrind are told
+ * of each switch. */
 #ifndef RNL_BASE_CORO_H
 #define RNL_BASE_CORO_H
 

@@ -486,6 +486,31 @@ static void below_each_stack_nothing_is_writable(void **state)
     rnl_coro_pool_free(p);
 }
 
+/* Below the lowest byte of a stack that can be written lie 256 KiB that cannot: a frame with a large array does not
+ * step over them into the next stack. */
+static void a_large_frame_does_not_reach_the_next_stack(void **state)
+{
+    enum { N = 6 };
+    struct rnl_coro_pool *p = pool_of(N);
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    int pipes[2];
+    (void)state;
+    assert_int_equal(pipe(pipes), 0);
+    for (int i = 0; i < N; i++) {
+        uintptr_t at = 0;
+        struct rnl_coro *c;
+        assert_int_equal(rnl_coro_start(p, neighbour, &at, &c), 0);
+        at &= ~(page - 1);
+        while (syscall(SYS_write, pipes[1], at - page, 1) == 1)
+            at -= page;
+        for (uintptr_t below = page; below <= 256 << 10; below += page)
+            assert_true(syscall(SYS_write, pipes[1], at - below, 1) < 0);
+    }
+    close(pipes[0]);
+    close(pipes[1]);
+    rnl_coro_pool_free(p);
+}
+
 static void stacks_are_mapped_on_demand(void **state)
 {
     struct rnl_coro_pool *p = NULL;
@@ -535,6 +560,7 @@ int main(void)
         cmocka_unit_test(a_stack_is_as_large_as_asked_for),
         cmocka_unit_test(a_dropped_stack_is_as_good_as_new),
         cmocka_unit_test(an_overflow_hits_the_guard_page),
+        cmocka_unit_test(a_large_frame_does_not_reach_the_next_stack),
         cmocka_unit_test(below_each_stack_nothing_is_writable),
         cmocka_unit_test(stacks_are_mapped_on_demand),
         cmocka_unit_test(without_memory_nothing_runs),
