@@ -176,11 +176,12 @@ struct rnl_endpoint {
     uint32_t settles;
     uint8_t pauses, pauses_for[2], fence_near; /* env->facts; pauses: for the peer last sent to */
     /* -- waiting -- */
-    uint32_t spin;        /* polls before giving way; learnt */
-    uint8_t fd_mode;      /* rnl_fd was called */
-    uint8_t fd_armed;     /* ... and nothing was there: peers ring */
-    uint32_t fd_word;     /* the bell's word when it was armed */
-    uint64_t fd_until_ns; /* armed: readable from then on in any case, to look */
+    struct rnl_idle *asleep; /* threads that are (RNL_SHARED: more than one): armed for what any of them waits for */
+    uint32_t spin;           /* polls before giving way; learnt */
+    uint8_t fd_mode;         /* rnl_fd was called */
+    uint8_t fd_armed;        /* ... and nothing was there: peers ring */
+    uint32_t fd_word;        /* the bell's word when it was armed */
+    uint64_t fd_until_ns;    /* armed: readable from then on in any case, to look */
     uint8_t closing, close_asked, close_done, job_gone;
     uint64_t close_wave;
     /* -- the rest -- */
@@ -338,6 +339,7 @@ struct rnl_idle {
     unsigned room_lane;
     uint32_t bulk; /* ... for so many bytes of bulk area */
     uint32_t polls, yields;
+    struct rnl_idle *next; /* in ep->asleep */
 };
 /* After a poll that found nothing: pause, yield or sleep. 0 = look again, RNL_TIMED_OUT. A shared endpoint's lock is
  * let go meanwhile. */

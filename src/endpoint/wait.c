@@ -91,18 +91,30 @@ static int has_room(struct rnl_idle *w)
     return w->bulk == 0 || rnl_tx_bulk_piece(t, w->bulk, w->bulk) != 0;
 }
 
-static void arm_all(struct rnl_endpoint *ep, const struct rnl_idle *w)
+/* Somebody asleep waits for room of this peer. */
+static int room_wanted(const struct rnl_endpoint *ep, const struct rnl_conn *conn)
+{
+    const struct rnl_idle *w = ep->asleep;
+    while (w && w->room != conn)
+        w = w->next;
+    return w != NULL;
+}
+
+static void arm_all(struct rnl_endpoint *ep)
 {
     uint32_t fd = ep->fd_armed ? RNL_ARMED_FD : 0;
     for (uint32_t i = 0; i < ep->hot_count; i++) {
         struct rnl_conn *conn = ep->hot[i];
-        int room = ep->closing || conn->post_first || conn->stuck[0] == RNL_STUCK_ANSWER || (w && w->room == conn);
+        int room = ep->closing || conn->post_first || conn->stuck[0] == RNL_STUCK_ANSWER || room_wanted(ep, conn);
         rnl_pair_arm(&conn->pair, RNL_ARMED_LINES | (room ? RNL_ARMED_ROOM : 0) | fd); /* F1 */
     }
 }
 
+/* When nobody needs it: neither a program in its event loop, nor another thread that sleeps on. */
 static void disarm_all(struct rnl_endpoint *ep)
 {
+    if (ep->fd_armed || ep->asleep)
+        return;
     for (uint32_t i = 0; i < ep->hot_count; i++)
         rnl_pair_arm(&ep->hot[i]->pair, 0);
 }
@@ -118,7 +130,7 @@ static int arm_and_look(struct rnl_endpoint *ep, struct rnl_idle *w)
 {
     rnl_ep_credit(ep);
     tell_all(ep);
-    arm_all(ep, w);
+    arm_all(ep);
     ep->env->ops->heavy_fence(ep->env);
     return rnl_ep_look(ep) || (w && has_room(w));
 }
@@ -128,6 +140,8 @@ static int sleep_until(struct rnl_endpoint *ep, struct rnl_idle *w, uint64_t now
 {
     struct rnl_env *env = ep->env;
     uint32_t word = atomic_load_explicit(&env->bell->word, memory_order_acquire);
+    w->next = ep->asleep;
+    ep->asleep = w;
     int woken = arm_and_look(ep, w);
     if (!woken) {
         uint64_t until = now_ns + (env->facts.have_membarrier ? SLEEP_NS : SLEEP_UNFENCED_NS);
@@ -141,8 +155,11 @@ static int sleep_until(struct rnl_endpoint *ep, struct rnl_idle *w, uint64_t now
         rnl_ep_news_slow(ep); /* the socket, not only the hint */
         rnl_ep_join_wanted(ep);
     }
-    if (!ep->fd_armed)
-        disarm_all(ep);
+    struct rnl_idle **at = &ep->asleep;
+    while (*at != w)
+        at = &(*at)->next;
+    *at = w->next;
+    disarm_all(ep);
     return woken;
 }
 

@@ -7,6 +7,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "endpoint/endpoint.h"
+
 enum { NOTE = 1, ASK = 2, ANSWER = 3, THREADS = 4 };
 
 struct shared {
@@ -39,6 +41,12 @@ static int note(rnl_stream *s, unsigned peer, void *ctx)
     }
     w->got[side]++;
     w->bytes_got[side] += n;
+    return RNL_DONE;
+}
+
+static int empty(const void *buf, size_t n, unsigned peer, void *ctx)
+{
+    (void)buf, (void)n, (void)peer, (void)ctx;
     return RNL_DONE;
 }
 
@@ -192,11 +200,74 @@ static void one_thread_waits_while_another_sends(void **state)
     free(w);
 }
 
+/* ---- two threads asleep at once: the test's park plays the second ---- */
+
+static struct {
+    struct rnl_env_ops ops;
+    rnl_endpoint *ep;
+    struct rnl_conn *conn;
+    int depth;
+    uint32_t armed[3]; /* while the first sleeps, while both do, after the second woke */
+} two;
+
+static uint32_t armed(void)
+{
+    return atomic_load(&two.conn->pair.mine->armed) & (RNL_ARMED_TURN - 1);
+}
+
+static void sleep_once(struct rnl_idle *w)
+{
+    TEST_MUST(rnl_ep_enter(two.ep) == 0);
+    w->yields = 1000; /* it has yielded long enough */
+    w->polls = two.ep->spin;
+    TEST_MUST(rnl_ep_idle(two.ep, w) == 0);
+    rnl_ep_leave(two.ep);
+}
+
+static void park(struct rnl_env *env, _Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns)
+{
+    (void)env, (void)word, (void)expected, (void)deadline_ns;
+    two.armed[two.depth] = armed();
+    if (two.depth++ == 0) {
+        struct rnl_idle other = {.deadline_ns = UINT64_MAX};
+        sleep_once(&other);
+        two.armed[2] = armed();
+    }
+}
+
+static void who_wakes_leaves_the_others_armed(void **state)
+{
+    (void)state;
+    const struct rnl_options opt = {.flags = RNL_SHARED};
+    struct test_hub h;
+    test_hub_open(&h, 2, &opt);
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(rnl_handler_whole(h.ep[i], NOTE, empty, NULL, 0), NOTE);
+    acquaint(&h);
+    two.ep = h.ep[0];
+    two.conn = h.ep[0]->peer[1].conn;
+    const struct rnl_env_ops *ops = h.ep[0]->env->ops;
+    two.ops = *ops;
+    two.ops.park = park;
+    h.ep[0]->env->ops = &two.ops;
+    while (post_card(h.ep[0], 1, NOTE, test_pattern(0, 0), 56) == 0)
+        ;
+    struct rnl_idle w = {.deadline_ns = UINT64_MAX, .room = two.conn};
+    sleep_once(&w);
+    assert_int_equal(two.depth, 2);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(two.armed[i], RNL_ARMED_LINES | RNL_ARMED_ROOM);
+    assert_int_equal(armed(), 0);
+    h.ep[0]->env->ops = ops;
+    assert_int_equal(test_hub_close(&h), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(four_threads_share_an_endpoint),
         cmocka_unit_test(one_thread_waits_while_another_sends),
+        cmocka_unit_test(who_wakes_leaves_the_others_armed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
