@@ -16,6 +16,7 @@
 #include "base/counters.h"
 #include "base/env.h"
 #include "base/error.h"
+#include "base/fence.h"
 #include "ring/ring.h"
 #include "transport/shm/pair.h"
 
@@ -326,8 +327,7 @@ RNL_INLINE void rnl_ep_settle(struct rnl_endpoint *ep)
     if (RNL_UNLIKELY(++ep->settles % RNL_SENSE_EVERY == 0)) {
         ep->env->ops->sense_fence(ep->env, &conn->pair.distance);
     } else if ((conn->pair.distance & RNL_FAR) | ep->fence_near) {
-        _Atomic uint32_t here = 0;
-        atomic_fetch_add_explicit(&here, 1, memory_order_seq_cst);
+        rnl_full_fence();
     }
 }
 

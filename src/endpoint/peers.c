@@ -339,13 +339,14 @@ void rnl_ep_news_slow(struct rnl_endpoint *ep)
 int rnl_ep_ring_bell(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t what)
 {
     struct rnl_pair *p = &conn->pair;
-    if (!p->joined && rnl_pair_joined(p) < 0) {
+    /* Its heavy fence may have ceased to work since it said that it has one. */
+    int changed = !p->senders_fence && atomic_load_explicit(&p->theirs->senders_fence, memory_order_relaxed);
+    if ((!p->joined || changed) && rnl_pair_joined(p) < 0) {
         rnl_ep_broken(ep, conn, "its side of the segment has an unknown version");
         return 0;
     }
     if (p->senders_fence) {
-        _Atomic uint32_t here = 0;
-        atomic_fetch_add_explicit(&here, 1, memory_order_seq_cst); /* F1: a full fence; the receiver has none */
+        rnl_full_fence(); /* F1: the receiver has none for us */
     }
     uint32_t armed = rnl_pair_must_ring(p, what);
     struct rnl_bell *bell = armed ? ep->env->bell_of(ep->env, conn->rank) : NULL;

@@ -420,6 +420,52 @@ static void a_wait_whose_time_is_up_ends_at_once(void **state)
     f->a->env->ops = ops;
 }
 
+static int no_fence(struct rnl_env *env)
+{
+    (void)env;
+    return RNL_ERR_SYSTEM;
+}
+
+/* As when a sandbox forbids membarrier after the start: sleeps are short from then on, and senders are told to fence.
+ */
+static void a_heavy_fence_that_fails_is_done_without(void **state)
+{
+    struct fixture *f = *state;
+    const struct rnl_env_ops *ops = f->a->env->ops;
+    f->a->env->facts.have_membarrier = 1;
+    f->b->peer[0].conn->pair.senders_fence = 0;
+    idle_env(f->a);
+    idling.ops.heavy_fence = no_fence;
+    assert_int_equal(rnl_wait(f->a, 100 * MS), RNL_TIMED_OUT);
+    assert_in_range(idling.parks, 99, 101);
+    assert_int_equal(f->a->env->facts.have_membarrier, 0);
+    struct rnl_pair *p = &f->b->peer[0].conn->pair;
+    rnl_pair_arm(&f->a->peer[1].conn->pair, RNL_ARMED_LINES);
+    assert_int_equal(rnl_send(f->b, 0, NOTE, "x", 1), 0);
+    assert_int_equal(p->senders_fence, 1);
+    assert_ptr_equal(p->tx[0].armed, &rnl_tx_always_armed);
+    f->a->env->ops = ops;
+}
+
+/* Nobody's heavy fence reaches a process that could not register for it. */
+static void who_is_not_reached_by_fences_fences_itself(void **state)
+{
+    (void)state;
+    struct test_hub h;
+    test_hub_open(&h, 2, NULL);
+    h.ep[0]->env->facts.have_membarrier = 0;
+    h.ep[1]->env->facts.have_membarrier = 1;
+    for (unsigned i = 0; i < 2; i++)
+        TEST_MUST(rnl_handler_stream(h.ep[i], NOTE, empty, NULL) == NOTE);
+    acquaint(&h);
+    acquaint(&h);
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(h.ep[i]->peer[1 - i].conn->pair.joined, 1);
+    assert_int_equal(h.ep[0]->peer[1].conn->pair.senders_fence, 1);
+    assert_int_equal(h.ep[1]->peer[0].conn->pair.senders_fence, 1); /* rank 0 has no heavy fence either */
+    assert_int_equal(test_hub_close(&h), 0);
+}
+
 static unsigned polls_before_a_yield(unsigned size)
 {
     struct test_hub h;
@@ -502,6 +548,8 @@ int main(void)
         TEST(between_two_sleeps_is_one_look),
         TEST(a_wait_whose_time_is_up_ends_at_once),
         cmocka_unit_test(who_has_many_peers_polls_less_often),
+        TEST(a_heavy_fence_that_fails_is_done_without),
+        cmocka_unit_test(who_is_not_reached_by_fences_fences_itself),
         TEST(a_stranger_hides_nothing_from_poll),
         TEST(poll_is_quiet_while_nothing_comes),
     };

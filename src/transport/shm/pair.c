@@ -89,9 +89,11 @@ int rnl_pair_joined(struct rnl_pair *p)
     if (version != RNL_SIDE_VERSION)
         return RNL_ERR_PEER_BROKEN;
     p->joined = 1;
-    p->senders_fence = atomic_load_explicit(&p->theirs->senders_fence, memory_order_relaxed) != 0;
-    for (unsigned lane = 0; lane < RNL_LANES && !p->senders_fence; lane++)
-        p->tx[lane].armed = &p->theirs->armed;
+    /* Their heavy fence reaches registered processes only: are we one? */
+    p->senders_fence =
+        atomic_load_explicit(&p->theirs->senders_fence, memory_order_relaxed) != 0 || !p->env->facts.have_membarrier;
+    for (unsigned lane = 0; lane < RNL_LANES; lane++)
+        p->tx[lane].armed = p->senders_fence ? &rnl_tx_always_armed : &p->theirs->armed;
     return 1;
 }
 

@@ -48,7 +48,7 @@ int rnl_pair_open(struct rnl_pair *p, struct rnl_env *env, uint32_t rank, uint64
 /* Unmaps everything. Fine on a zeroed pair. */
 void rnl_pair_close(struct rnl_pair *p);
 /* The peer has opened the segment, with a version we know, and said whether senders must fence: 1, 0 = not yet,
- * RNL_ERR_PEER_BROKEN. */
+ * RNL_ERR_PEER_BROKEN. May be asked again: that can change. */
 int rnl_pair_joined(struct rnl_pair *p);
 
 /* A lane's bulk area is going to be used. 0: it is mapped already. */

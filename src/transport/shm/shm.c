@@ -15,6 +15,7 @@
 #include <stdlib.h>
 
 #include "base/bell.h"
+#include "base/fence.h"
 #include "transport/shm/pair.h"
 
 enum { FULL_BEFORE_GROW = 2, ROOMS_MAX = RNL_BIG };
@@ -83,8 +84,7 @@ static void ring_bell(struct shm *m, struct shm_peer *p)
 {
     struct rnl_env *env = m->t.env;
     if (p->pair.senders_fence) {
-        _Atomic uint32_t here = 0;
-        atomic_fetch_add_explicit(&here, 1, memory_order_seq_cst); /* F1: a full fence; the receiver has none */
+        rnl_full_fence(); /* F1: the receiver has none for us */
     }
     uint32_t armed = rnl_pair_must_ring(&p->pair, RNL_ARMED_LINES);
     struct rnl_bell *bell = armed ? env->bell_of(env, p->rank) : NULL;
@@ -427,7 +427,8 @@ static int shm_arm(struct rnl_transport *t)
             rnl_rx_tell(&p->pair.rx[lane]);
         rnl_pair_arm(&p->pair, RNL_ARMED_LINES | RNL_ARMED_FD); /* F1 */
     }
-    env->ops->heavy_fence(env);
+    if (env->ops->heavy_fence(env) < 0)
+        rnl_full_fence(); /* and senders fence */
     for (uint32_t i = 0; i < m->count && !here; i++) {
         struct shm_peer *p = m->peer[m->connected[i]];
         for (unsigned lane = 0; lane < RNL_LANES && !p->broken; lane++)
