@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * send.c - composing messages: send, begin, piece, end, flush. Bytes are stored once, into the place they travel from.
+ * send.c - composing messages: send, piece, end, flush; begin.c opens them. Bytes are stored once, into the place they
+ * travel from.
  *
- * Rule b of the deadlock rule lives here: inside a handler a begin reserves the whole bound or says RNL_NO_ROOM; and
- * rule c: a send that must wait outside handlers makes progress meanwhile. A stream in an extent never waits after its
- * begin: the line for its end stays free, since no other message can go to that peer while it is open, and lines for
- * early publication are used only if another is left. */
+ * A stream in an extent never waits after its begin: the line for its end stays free, since no other message can go to
+ * that peer while it is open, and lines for early publication are used only if another is left. */
 #include "stream/stream.h"
 
 #include "base/copy.h"
-
-enum { FULL_BEFORE_GROW = 2, PIECE_MIN = 2048 /* of a chunk, where the grant is smaller than a chunk */ };
 
 /* ---- short messages ---- */
 
@@ -67,280 +64,6 @@ static RNL_NOINLINE int send_other(struct rnl_endpoint *ep, unsigned peer, unsig
 int rnl_send(rnl_endpoint *ep, unsigned peer, unsigned handler, const void *buf, size_t n)
 {
     return RNL_LIKELY(n == 8) ? send_short(ep, peer, handler, buf, 8) : send_other(ep, peer, handler, buf, n);
-}
-
-/* ---- begin ---- */
-
-/* One more open stream that is not of the short path. */
-static void opened(struct rnl_endpoint *ep)
-{
-    ep->open_streams++;
-    ep->open_short = &rnl_streams_open;
-}
-
-/* A stream of the short path becomes one like any other. */
-static void lengthen(struct rnl_stream *s)
-{
-    if (s->ep->open_short != s)
-        return;
-    opened(s->ep);
-    s->conn->shut |= RNL_SHUT_STREAM;
-    s->state = RNL_STREAM_SHORT;
-    s->bound = RNL_HEAD_LEN(s->key);
-    s->base = s->end - s->bound;
-    s->before = 0;
-    s->answer = 0;
-    s->handler = (uint16_t)RNL_HEAD_HANDLER(s->key);
-    s->first = 1;
-    s->by_handler = s->ep->in_handler != 0; /* a handler that suspends lengthens its stream before */
-}
-
-static int try_short(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_stream *s, const struct rnl_begin *b)
-{
-    struct rnl_tx *t = &conn->pair.tx[0];
-    unsigned head = b->answer ? sizeof(struct rnl_ask) : 0, len = (unsigned)b->bound + head;
-    int fresh = 1;
-    s->key = rnl_head_key(b->answer ? RNL_LINE_ASK : RNL_LINE_ITEMS, b->handler, len);
-    unsigned char *at = rnl_tx_place(t, s->key, &fresh); /* asks have a line of their own: none of their key is open */
-    /* A line must be left even when this item is appended: should fewer bytes come than announced, it moves to a fresh
-     * one. */
-    if (!at || RNL_LINE_START(t->pos) >= t->stop) {
-        int status = rnl_tx_refresh(t, ep->env, &conn->pair.distance);
-        if (status <= 0)
-            return status < 0 ? rnl_ep_broken(ep, conn, "a reading position past what was written") : RNL_NO_ROOM;
-        at = rnl_tx_place(t, s->key, &fresh);
-    }
-    if (b->answer) {
-        struct rnl_ask ask = {.answer = (uint32_t)b->answer};
-        memcpy(at, &ask, sizeof ask);
-    }
-    s->base = s->at = at + head;
-    s->end = s->at + b->bound;
-    s->fresh = (uint8_t)fresh;
-    s->state = RNL_STREAM_SHORT;
-    return 0;
-}
-
-static int open_extent(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_stream *s, uint32_t bytes)
-{
-    struct rnl_tx *t = &conn->pair.tx[s->lane];
-    uint64_t start;
-    int status = rnl_pair_bulk_tx(&conn->pair, s->lane);
-    if (status < 0)
-        return status;
-    if (RNL_LINE_START(t->pos) >= t->stop) {
-        status = rnl_tx_refresh(t, ep->env, &conn->pair.distance);
-        if (status <= 0)
-            return status < 0 ? rnl_ep_broken(ep, conn, "a reading position past what was written") : RNL_NO_ROOM;
-    }
-    status = rnl_tx_bulk_room(t, bytes, &start);
-    if (status <= 0)
-        return status < 0 ? rnl_ep_broken(ep, conn, "a bulk position past what was written") : RNL_NO_ROOM;
-    rnl_tx_bulk_take(t, start + ((bytes + 63u) & ~63u));
-    s->start = start;
-    s->reserved = bytes;
-    s->published = 0;
-    s->base = s->at = t->bulk + (start & (RNL_BULK_BYTES - 1));
-    s->end = s->base + bytes;
-    ep->c->extents_sent++;
-    return 0;
-}
-
-/* The next chunk: as much of `left` as room and grant allow now. */
-static int open_chunk(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_stream *s, uint64_t left)
-{
-    uint32_t want = left < RNL_CHUNK ? (uint32_t)left : RNL_CHUNK;
-    int64_t fits = rnl_tx_bulk_piece(&conn->pair.tx[0], want, want < PIECE_MIN ? want : PIECE_MIN);
-    if (fits < 0)
-        return rnl_ep_broken(ep, conn, "a bulk position past what was written");
-    if (fits == 0 && want > 0)
-        return RNL_NO_ROOM;
-    return open_extent(ep, conn, s, (uint32_t)fits);
-}
-
-static int too_long(size_t bound)
-{
-    return rnl_fail(RNL_ERR_TOO_LONG,
-                    "a message of up to %zu bytes cannot be reserved at once: inside a handler or with "
-                    "RNL_NO_WAIT the limit is %d; "
-                    "send it from outside, or rnl_post it",
-                    bound, RNL_RESERVE_MAX);
-}
-
-int rnl_stream_try_begin(struct rnl_endpoint *ep, struct rnl_conn *conn, const struct rnl_begin *b, int no_wait,
-                         struct rnl_stream **out)
-{
-    struct rnl_stream *s = &conn->out[0];
-    int status = 0;
-    s->bound = b->bound;
-    s->before = 0;
-    s->handler = (uint16_t)b->handler;
-    s->answer = (uint32_t)b->answer;
-    s->first = 1;
-    s->by_handler = ep->in_handler != 0;
-    if (b->bound <= RNL_LINE_PAYLOAD && (!b->answer || b->bound <= RNL_ASK_MAX)) {
-        status = try_short(ep, conn, s, b);
-    } else if (b->bound <= RNL_EXTENT_BOUND || no_wait) {
-        if (b->bound > RNL_RESERVE_MAX)
-            return too_long(b->bound);
-        status = open_extent(ep, conn, s, (uint32_t)b->bound);
-        if (status == 0)
-            s->state = RNL_STREAM_EXTENT;
-        if (status == RNL_NO_ROOM && !no_wait && rnl_tx_bulk_piece(&conn->pair.tx[0], RNL_CHUNK, PIECE_MIN) > 0)
-            status = 0; /* the grant is smaller than the message, or it will be: go piecewise */
-    }
-    if (status == 0 && s->state == RNL_STREAM_FREE) {
-        s->state = RNL_STREAM_CHUNKS;
-        s->base = s->at = s->end = NULL;
-    }
-    if (status < 0)
-        return status;
-    conn->shut |= RNL_SHUT_STREAM;
-    if (b->answer && !conn->lane1_hot)
-        conn->lane1_hot = 1;
-    opened(ep);
-    *out = s;
-    return 0;
-}
-
-int rnl_stream_wait_room(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t bulk)
-{
-    struct rnl_idle w = {.deadline_ns = UINT64_MAX, .room = conn, .bulk = bulk};
-    struct rnl_tx *t = &conn->pair.tx[0];
-    ep->c->no_room++;
-    ep->c->waiting_for_rank = conn->rank + 1;
-    uint64_t since = 0;
-    int status = 0;
-    for (;;) {
-        if (conn->dying | conn->gone) {
-            status = rnl_ep_gone(ep, conn->rank);
-            break;
-        }
-        if (ep->job_gone) {
-            status = rnl_fail(RNL_ERR_JOB, "the launcher of this job is gone");
-            break;
-        }
-        int room = rnl_tx_refresh(t, ep->env, &conn->pair.distance);
-        if (room > 0 && bulk)
-            room = rnl_tx_bulk_piece(t, bulk, bulk) != 0;
-        if (room < 0) {
-            status = rnl_ep_broken(ep, conn, "a reading position past what was written");
-            break;
-        }
-        if (room > 0) {
-            /* Found full again and again: traffic asks for the big ring. Needs one line; the next send needs none of
-             * the small ring. */
-            if (!conn->pair.big_tx && !bulk && ++conn->full_count >= FULL_BEFORE_GROW) {
-                rnl_stream_count(ep, t);
-                if (rnl_pair_grow_tx(&conn->pair) == 0) {
-                    ep->c->rings_grown++;
-                    rnl_ep_published(ep, conn, t);
-                }
-            }
-            break;
-        }
-        if (since == 0)
-            since = ep->env->ops->now_ns(ep->env);
-        if (rnl_stream_progress(ep))
-            w.polls = w.yields = 0;
-        else
-            rnl_ep_idle(ep, &w);
-    }
-    ep->c->waiting_for_rank = 0;
-    if (since)
-        ep->c->no_room_wait_ns += ep->env->ops->now_ns(ep->env) - since;
-    return status;
-}
-
-static int check_begin(struct rnl_endpoint *ep, const struct rnl_begin *b)
-{
-    if (rnl_ep_in_answer(ep))
-        return rnl_fail(RNL_ERR_CONTEXT, "the handler of an answer must not send; note it and send from the program");
-    if (b->handler > 0xffff)
-        return rnl_fail(RNL_ERR_HANDLER, "handler %u does not fit in a message header: the largest is 65535",
-                        b->handler);
-    if (b->answer > RNL_ANSWER_MAX)
-        return rnl_fail(RNL_ERR_TOO_LONG, "an answer of %zu bytes is too long: the limit is %d", b->answer,
-                        RNL_ANSWER_MAX);
-    return 0;
-}
-
-void rnl_stream_lengthen(struct rnl_endpoint *ep)
-{
-    if (ep->open_short && ep->open_short != &rnl_streams_open)
-        lengthen(ep->open_short);
-}
-
-int rnl_stream_begin(struct rnl_endpoint *ep, const struct rnl_begin *b, struct rnl_stream **out)
-{
-    struct rnl_conn *conn;
-    int no_wait = ep->in_handler || b->flags & RNL_NO_WAIT;
-    int status = check_begin(ep, b);
-    if (status < 0)
-        return status;
-    rnl_stream_lengthen(ep);
-    if (!ep->in_handler) {
-        rnl_ep_news(ep);
-        rnl_stream_flush(ep);
-    }
-    if (no_wait && b->bound > RNL_RESERVE_MAX)
-        return too_long(b->bound);
-    status = rnl_ep_connect(ep, b->peer, &conn);
-    if (status < 0)
-        return status;
-    for (;;) {
-        if (conn->shut & RNL_SHUT_DEAD)
-            return rnl_ep_gone(ep, b->peer);
-        if (conn->out[0].state != RNL_STREAM_FREE && !conn->post_sending)
-            return rnl_fail(RNL_BUSY, "a message to rank %u is open already; end it first", b->peer);
-        status = conn->post_first ? RNL_NO_ROOM : rnl_stream_try_begin(ep, conn, b, no_wait, out);
-        if (status != RNL_NO_ROOM || no_wait)
-            break;
-        uint32_t bulk = b->bound <= RNL_LINE_PAYLOAD ? 0 : b->bound < PIECE_MIN ? (uint32_t)b->bound : PIECE_MIN;
-        if (conn->post_first) {
-            struct rnl_idle w = {.deadline_ns = UINT64_MAX};
-            while (conn->post_first && !conn->gone && !ep->job_gone)
-                if (!rnl_stream_progress(ep))
-                    rnl_ep_idle(ep, &w);
-            if (ep->job_gone)
-                return rnl_fail(RNL_ERR_JOB, "the launcher of this job is gone");
-        } else {
-            status = rnl_stream_wait_room(ep, conn, bulk);
-            if (status < 0)
-                break;
-        }
-    }
-    if (status == RNL_NO_ROOM) {
-        ep->c->no_room++;
-        uint64_t most;
-        if (b->bound > RNL_LINE_PAYLOAD && rnl_tx_bulk_never(&conn->pair.tx[0], (uint32_t)b->bound, &most))
-            return rnl_fail(RNL_ERR_TOO_LONG,
-                            "a message of up to %zu bytes cannot be reserved at once: rank %u lets us have %llu bytes; "
-                            "send it from outside a handler and without RNL_NO_WAIT, rnl_post it, or raise that rank's "
-                            "rnl_options.receive_budget",
-                            b->bound, b->peer, (unsigned long long)most);
-        rnl_ep_ring_bell(ep, conn, RNL_ARMED_LINES); /* it may sleep, and can let us have more */
-        return rnl_fail(RNL_NO_ROOM, "no room for a message of up to %zu bytes to rank %u now; try again later",
-                        b->bound, b->peer);
-    }
-    return status;
-}
-
-int rnl_begin(rnl_endpoint *ep, const struct rnl_begin *b, rnl_stream **out)
-{
-    if (RNL_LIKELY(!b->answer)) {
-        struct rnl_stream *s = rnl_stream_begin_short(ep, b->peer, b->handler, b->bound);
-        if (RNL_LIKELY(s != NULL)) {
-            *out = s;
-            return 0;
-        }
-    }
-    int status = rnl_ep_enter(ep);
-    if (status < 0)
-        return status;
-    status = rnl_stream_begin(ep, b, out);
-    rnl_ep_leave(ep);
-    return status;
 }
 
 /* ---- pieces ---- */
@@ -432,7 +155,7 @@ static int64_t put_chunks(struct rnl_stream *s, const unsigned char *buf, size_t
         }
         if (!s->base) {
             uint64_t left = s->bound - s->before;
-            int status = open_chunk(ep, conn, s, left);
+            int status = rnl_stream_open_chunk(ep, conn, s, left);
             if (status == RNL_NO_ROOM)
                 break;
             if (status < 0)
@@ -450,7 +173,7 @@ static int64_t put_chunks(struct rnl_stream *s, const unsigned char *buf, size_t
 
 int64_t rnl_stream_put(struct rnl_stream *s, const void *buf, size_t n)
 {
-    lengthen(s);
+    rnl_stream_lengthen_one(s);
     uint64_t used = s->before + (s->base ? (uint64_t)(s->at - s->base) : 0);
     if (s->conn->shut & RNL_SHUT_DEAD)
         return rnl_ep_gone(s->ep, s->conn->rank);
@@ -492,7 +215,7 @@ static RNL_NOINLINE int piece_slow(struct rnl_stream *s, const void *buf, size_t
             break;
         }
         uint64_t left = s->bound - s->before;
-        status = rnl_stream_wait_room(ep, s->conn, s->base ? 0 : left < PIECE_MIN ? (uint32_t)left : PIECE_MIN);
+        status = rnl_stream_wait_room(ep, s->conn, s->base ? 0 : left < RNL_PIECE_MIN ? (uint32_t)left : RNL_PIECE_MIN);
         if (status < 0)
             break;
     }
@@ -546,7 +269,7 @@ int rnl_stream_try_end(struct rnl_stream *s)
 {
     struct rnl_endpoint *ep = s->ep;
     struct rnl_conn *conn = s->conn;
-    lengthen(s);
+    rnl_stream_lengthen_one(s);
     if (conn->shut & RNL_SHUT_DEAD) {
         closed(s);
         return rnl_ep_gone(ep, conn->rank);
@@ -557,7 +280,7 @@ int rnl_stream_try_end(struct rnl_stream *s)
         break;
     case RNL_STREAM_CHUNKS:
         if (!s->base) { /* nothing composed since the last chunk: an empty extent carries the end */
-            int status = open_extent(ep, conn, s, 0); /* needs a line, no room */
+            int status = rnl_stream_open_extent(ep, conn, s, 0); /* needs a line, no room */
             if (status < 0)
                 return status;
         } else {
@@ -612,7 +335,7 @@ static void flush_short(struct rnl_endpoint *ep, struct rnl_conn *conn, struct r
     size_t n = (size_t)(s->at - s->base);
     unsigned char *base = s->base, *at = s->at, *end = s->end;
     memcpy(bytes, s->base, n);
-    if (!spare_line(ep, conn, &conn->pair.tx[0]) || open_extent(ep, conn, s, (uint32_t)s->bound) < 0) {
+    if (!spare_line(ep, conn, &conn->pair.tx[0]) || rnl_stream_open_extent(ep, conn, s, (uint32_t)s->bound) < 0) {
         s->base = base, s->at = at, s->end = end; /* no room yet: the next call tries again */
         return;
     }

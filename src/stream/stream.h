@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * stream.h - messages: the waist. Everything above says message, everything below line, extent or packet. Sending is in
- * send.c, taking in lines in take.c, handlers and what they call in handler.c, the progress calls in extract.c, queued
- * messages in post.c, close in close.c.
+ * begin.c and send.c, taking in lines in take.c, handlers and what they call in handler.c, the progress calls in
+ * extract.c, queued messages in post.c, close in close.c.
  *
  * How a message travels, by its bound:
  *   up to 56 bytes       one item of a line, packed with its neighbours (with an answer: up to 48, a line of its own)
@@ -19,6 +19,7 @@ enum {
     RNL_CHUNK_SMALL = 16 << 10, /* bytes between publications for bounds up to CHUNK_SMALL_BOUND: more overlap */
     RNL_CHUNK = 32 << 10,
     RNL_CHUNK_SMALL_BOUND = 64 << 10,
+    RNL_PIECE_MIN = 2048, /* of a chunk, where the grant is smaller than a chunk */
     RNL_EXTENT_BOUND = RNL_BULK_BYTES / 4,
     RNL_RESERVE_MAX = RNL_BULK_BYTES / 2, /* what a begin that must not wait can reserve */
     RNL_WHOLE_MAX = 1 << 20
@@ -27,10 +28,15 @@ enum {
 /* Hooks stream/ into a new endpoint. */
 void rnl_stream_attach(struct rnl_endpoint *ep);
 
-/* send.c: the stream behind rnl_begin, without entering the endpoint. */
+/* begin.c: the stream behind rnl_begin, without entering the endpoint. */
 int rnl_stream_begin(struct rnl_endpoint *ep, const struct rnl_begin *b, struct rnl_stream **out);
 int rnl_stream_try_begin(struct rnl_endpoint *ep, struct rnl_conn *conn, const struct rnl_begin *b, int no_wait,
                          struct rnl_stream **out);
+/* Reserves `bytes` of the bulk area for the open stream; the next chunk: as much of `left` as room and grant allow now.
+ * 0, RNL_NO_ROOM, or an error. */
+int rnl_stream_open_extent(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_stream *s, uint32_t bytes);
+int rnl_stream_open_chunk(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_stream *s, uint64_t left);
+/* send.c */
 /* Composes what fits without waiting: bytes taken, or a negative status. */
 int64_t rnl_stream_put(struct rnl_stream *s, const void *buf, size_t n);
 /* RNL_NO_ROOM: try again (only for RNL_STREAM_CHUNKS). */
@@ -38,6 +44,7 @@ int rnl_stream_try_end(struct rnl_stream *s);
 void rnl_stream_flush(struct rnl_endpoint *ep);
 /* A stream of the short path becomes one like any other: before another is begun, or its peer's queue is looked at. */
 void rnl_stream_lengthen(struct rnl_endpoint *ep);
+void rnl_stream_lengthen_one(struct rnl_stream *s);
 /* Waits for a line (and `bulk` contiguous bytes) to conn on lane 0, making progress. */
 int rnl_stream_wait_room(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t bulk);
 
