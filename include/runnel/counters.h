@@ -42,7 +42,9 @@ enum { RNL_COUNTERS_MAGIC = 0x4e525543, RNL_COUNTERS_VERSION = 1, RNL_COUNTERS_B
     X(receive_budget_bytes, "receive budget, bytes")                              \
     X(stacks_in_use, "handler stacks in use, now")                                \
     X(waiting_for_rank, "1 + rank a blocked call waits for, now; 0 = none")       \
-    X(connects_failed, "connections put off: no memory or no descriptor")
+    X(connects_failed, "connections put off: no memory or no descriptor")             \
+    X(aborted_sent, "messages given up before they were complete")                \
+    X(aborted_received, "messages dropped because their sender gave them up")
 
 struct rnl_counters {
     uint32_t magic, version;

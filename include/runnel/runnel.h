@@ -52,7 +52,8 @@ enum rnl_status {
     RNL_ERR_SYSTEM = -23, /* rnl_last_error()->sys_errno says which */
     RNL_ERR_UNSUPPORTED = -24,
     /* the message is lost */
-    RNL_ERR_REFUSED = -32,
+    RNL_ERR_REFUSED = -32, /* reserved: refused messages come back through rnl_on_refused */
+    RNL_ERR_ABORTED = -33, /* its sender gave it up before it was complete */
     /* the peer is lost */
     RNL_ERR_PEER_DEAD = -48,
     RNL_ERR_PEER_BROKEN = -49, /* it wrote what the protocol does not allow; treated as dead */
@@ -97,8 +98,8 @@ RNL_PUBLIC RNL_CHECK int rnl_send(rnl_endpoint *ep, unsigned peer, unsigned hand
 RNL_PUBLIC RNL_CHECK int64_t rnl_extract(rnl_endpoint *ep, size_t max_bytes);
 
 /* In a stream handler: copy the next n bytes of the message to buf, which must stay valid until the call returns:
- * suspends the handler until they are here. 0; RNL_ERR_PAST_END (nothing copied); RNL_ERR_PEER_DEAD (the rest never
- * comes: return from the handler). */
+ * suspends the handler until they are here. 0; RNL_ERR_PAST_END (nothing copied); RNL_ERR_PEER_DEAD, RNL_ERR_ABORTED
+ * (the rest never comes: drop what came and return from the handler). */
 RNL_PUBLIC RNL_CHECK int rnl_receive(rnl_stream *s, void *buf, size_t n);
 
 /* In a stream handler: bytes that can be received without suspending; *view (may be NULL) gets their address. The view
@@ -116,18 +117,23 @@ struct rnl_begin {
 };
 enum { RNL_NO_WAIT = 1 };
 
-/* Open a message. *out is the caller's until rnl_end. Outside handlers waits for room and runs handlers meanwhile.
- * Inside a handler (or with RNL_NO_WAIT) the whole bound is reserved now or RNL_NO_ROOM comes back; a bound above
- * rnl_limits.reserve_max is RNL_ERR_TOO_LONG there. One open message per peer: a second begin is RNL_BUSY. Errors as
- * rnl_send. */
+/* Open a message. *out is the caller's until rnl_end or rnl_abort. Outside handlers waits for room and runs handlers
+ * meanwhile. Inside a handler (or with RNL_NO_WAIT) the whole bound is reserved now or RNL_NO_ROOM comes back; a bound
+ * above rnl_limits.reserve_max is RNL_ERR_TOO_LONG there. One open message per peer: a second begin is RNL_BUSY. Errors
+ * as rnl_send. */
 RNL_PUBLIC RNL_CHECK int rnl_begin(rnl_endpoint *ep, const struct rnl_begin *b, rnl_stream **out);
 /* Append n bytes. buf is the caller's again on return. Outside handlers may wait for room and run handlers. Bytes
  * become visible to the peer when a packet is full, at rnl_end, and at the latest at the next extract, wait, begin or
- * rnl_flush. RNL_ERR_PAST_END, _PEER_DEAD: the stream stays open and must still be ended. */
+ * rnl_flush. RNL_ERR_PAST_END, _PEER_DEAD: the stream stays open and must still be ended
+ * or aborted. */
 RNL_PUBLIC RNL_CHECK int rnl_piece(rnl_stream *s, const void *buf, size_t n);
 /* Complete the message; s is invalid afterwards. RNL_ERR_PEER_DEAD: it was lost. RNL_ERR_CONTEXT: a long message begun
  * outside cannot wait for room inside a handler; it stays open. */
 RNL_PUBLIC RNL_CHECK int rnl_end(rnl_stream *s);
+/* Give an open message up: nobody gets it, what was visible of it included. A handler that waits for the rest gets
+ * RNL_ERR_ABORTED; one of whole messages never runs. s is invalid afterwards. Never waits, also inside a handler; a
+ * begin that follows at once may find RNL_NO_ROOM until the peer has been told. 0, RNL_ERR_ARG, _FORKED. */
+RNL_PUBLIC int rnl_abort(rnl_stream *s);
 /* Make all composed bytes visible now. */
 RNL_PUBLIC RNL_CHECK int rnl_flush(rnl_endpoint *ep);
 

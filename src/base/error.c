@@ -84,6 +84,7 @@ const char *rnl_status_name(int status)
         NAME(RNL_ERR_SYSTEM);
         NAME(RNL_ERR_UNSUPPORTED);
         NAME(RNL_ERR_REFUSED);
+        NAME(RNL_ERR_ABORTED);
         NAME(RNL_ERR_PEER_DEAD);
         NAME(RNL_ERR_PEER_BROKEN);
         NAME(RNL_ERR_CLOSED);

@@ -27,10 +27,11 @@ struct rnl_post;
 enum rnl_stream_state {
     RNL_STREAM_FREE = 0,
     /* out */
-    RNL_STREAM_SHORT,   /* composed at its place in a line */
-    RNL_STREAM_EXTENT,  /* one reserved extent, published as a growing prefix */
-    RNL_STREAM_CHUNKS,  /* an extent per chunk */
-    RNL_STREAM_SWALLOW, /* the peer is dead: bytes go nowhere */
+    RNL_STREAM_SHORT,    /* composed at its place in a line */
+    RNL_STREAM_EXTENT,   /* one reserved extent, published as a growing prefix */
+    RNL_STREAM_CHUNKS,   /* an extent per chunk */
+    RNL_STREAM_SWALLOW,  /* the peer is dead: bytes go nowhere */
+    RNL_STREAM_ABORTING, /* given up, and no line was free to say so; nobody's any more */
     /* in */
     RNL_STREAM_INLINE,    /* all is here: its handler runs on the caller's stack */
     RNL_STREAM_RUNNING,   /* its handler runs on a coroutine */
@@ -59,7 +60,7 @@ struct rnl_stream {
     uint8_t state;           /* enum rnl_stream_state */
     uint8_t last;            /* in: all of it is here */
     uint8_t answered;        /* in: rnl_reply was called */
-    uint8_t dead;            /* in: its sender is */
+    int8_t lost;             /* in: 0, or why the rest never comes: RNL_ERR_PEER_DEAD, RNL_ERR_ABORTED */
     uint16_t handler;
     uint8_t fresh;   /* out, SHORT: opens a line */
     uint8_t first;   /* out: nothing of it has been published */
@@ -74,7 +75,8 @@ struct rnl_stream {
     uint64_t bound; /* bytes announced; in: not set for items of a line */
     rnl_head key;   /* out, SHORT */
     /* extents */
-    uint64_t start; /* position in the bulk area */
+    uint64_t start;    /* position in the bulk area */
+    uint64_t bulk_was; /* out: how far that was used before */
     uint32_t reserved, published;
     /* in, suspended */
     unsigned char *want;
@@ -118,6 +120,7 @@ struct rnl_conn {
     uint32_t stuck_answer;                    /* RNL_STUCK_ANSWER: the room it waits for */
     uint64_t stuck_at[RNL_LANES];             /* 1 + position of the message that the counters know to be stuck */
     uint8_t post_sending;                     /* the open out stream is the first queued message's */
+    uint8_t wants_room;                       /* something waits for a line to it that no call waits for */
     uint8_t full_count;                       /* times lane 0 was found full since it was opened */
     uint64_t back_seen;                       /* wait.c: what the peer said at the last look */
     struct rnl_post *post_first, **post_last; /* queued messages, in order */
@@ -149,11 +152,11 @@ enum rnl_open_state {
 
 struct rnl_endpoint {
     /* -- read by every call -- */
-    uint32_t open;          /* enum rnl_open_state; this struct reads as zeros in a forked child */
-    uint32_t reach;         /* size, or 0 while the short path must not be taken: `open` is not RNL_EP_OPEN */
-    uint32_t in_handler;    /* 1 + lane of the handler that runs, 0 = none */
-    uint32_t chores;        /* posts | gathering | dying | fd_armed: an extract has more to do than look at rings */
-    struct rnl_conn **conn; /* by rank; rnl_not_connected where there is none */
+    uint32_t open;                 /* enum rnl_open_state; this struct reads as zeros in a forked child */
+    uint32_t reach;                /* size, or 0 while the short path must not be taken: `open` is not RNL_EP_OPEN */
+    uint32_t in_handler;           /* 1 + lane of the handler that runs, 0 = none */
+    uint32_t chores;               /* posts, gathering, ...: an extract has more to do than look at rings */
+    struct rnl_conn **conn;        /* by rank; rnl_not_connected where there is none */
     struct rnl_stream *open_short; /* the out stream that began on the short path; &rnl_streams_open: others are open;
                                       NULL */
     struct rnl_conn **hot;         /* connections that are polled */
@@ -174,6 +177,7 @@ struct rnl_endpoint {
     uint32_t gathering;    /* messages collected in place for want of a stack */
     uint32_t dying;        /* connections that are */
     uint32_t wanted;       /* peers that are wanted or untold */
+    uint32_t aborting;     /* out streams that are */
     uint32_t settles;
     uint8_t pauses, pauses_for[2], fence_near; /* env->facts; pauses: for the peer last sent to */
     /* -- waiting -- */
@@ -209,7 +213,7 @@ extern struct rnl_conn rnl_not_connected;  /* shut, and never touched */
 /* After a change of one of them. */
 RNL_INLINE void rnl_ep_chores(struct rnl_endpoint *ep)
 {
-    ep->chores = ep->posts | ep->gathering | ep->dying | ep->fd_armed;
+    ep->chores = ep->posts | ep->gathering | ep->dying | ep->aborting | ep->fd_armed;
 }
 
 enum { RNL_POST_BUDGET = 16 << 20, RNL_STACK_BYTES = 64 << 10, RNL_ANSWER_MAX = 64 << 10 };

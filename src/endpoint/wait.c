@@ -72,7 +72,7 @@ int rnl_ep_look(struct rnl_endpoint *ep)
             return 1;
         if (conn->stuck[0] == RNL_STUCK_ANSWER && answer_fits(conn))
             return 1;
-        if ((conn->post_first || ep->closing) && moved(conn))
+        if ((conn->post_first || conn->wants_room || ep->closing) && moved(conn))
             return 1;
     }
     return 0;
@@ -105,7 +105,7 @@ static void arm_all(struct rnl_endpoint *ep)
     uint32_t fd = ep->fd_armed ? RNL_ARMED_FD : 0;
     for (uint32_t i = 0; i < ep->hot_count; i++) {
         struct rnl_conn *conn = ep->hot[i];
-        int room = ep->closing || conn->post_first || conn->stuck[0] == RNL_STUCK_ANSWER || room_wanted(ep, conn);
+        int room = ep->closing || conn->post_first || conn->wants_room || conn->stuck[0] == RNL_STUCK_ANSWER || room_wanted(ep, conn);
         rnl_pair_arm(&conn->pair, RNL_ARMED_LINES | (room ? RNL_ARMED_ROOM : 0) | fd); /* F1 */
     }
 }

@@ -71,18 +71,20 @@ struct rnl_ask {
     uint32_t answer; /* bytes of the largest answer on lane 1 */
     uint32_t zero;
 };
-enum { RNL_EXTENT_FIRST = 1, RNL_EXTENT_LAST = 2, RNL_EXTENT_CLOSED = 4, RNL_EXTENT_FLAGS = 7 };
+/* FIRST: opens a message. LAST: ends it. CLOSED: the extent is `published` bytes long, rounded up to 64; LAST has it.
+ * ABORT, with LAST and CLOSED: the message ends here, incomplete, and is dropped. It is never FIRST, since who gives up
+ * what was not seen says nothing, publishes no bytes, and is on lane 0. */
+enum { RNL_EXTENT_FIRST = 1, RNL_EXTENT_LAST = 2, RNL_EXTENT_CLOSED = 4, RNL_EXTENT_ABORT = 8, RNL_EXTENT_FLAGS = 15 };
 struct rnl_extent {
     uint64_t start;     /* position in the bulk area, a multiple of 64 */
     uint32_t reserved;  /* bytes that may follow at start, contiguous */
     uint32_t published; /* bytes of them that are there */
     uint64_t bound;     /* FIRST: of the message */
     uint32_t answer;    /* FIRST */
-    uint32_t flags; /* FIRST: opens a message. LAST: ends it. CLOSED: the extent is `published` bytes long, rounded up
-                       to 64 */
+    uint32_t flags;     /* RNL_EXTENT_... */
 };
 struct rnl_prefix {
-    uint32_t published, flags; /* LAST, CLOSED */
+    uint32_t published, flags; /* not FIRST */
 };
 struct rnl_refused {
     uint32_t reason, bytes; /* bytes that follow here */

@@ -73,6 +73,7 @@ int rnl_stream_open_extent(struct rnl_endpoint *ep, struct rnl_conn *conn, struc
     status = rnl_tx_bulk_room(t, bytes, &start);
     if (status <= 0)
         return status < 0 ? rnl_ep_broken(ep, conn, "a bulk position past what was written") : RNL_NO_ROOM;
+    s->bulk_was = t->bulk_head;
     rnl_tx_bulk_take(t, start + ((bytes + 63u) & ~63u));
     s->start = start;
     s->reserved = bytes;
@@ -208,6 +209,12 @@ void rnl_stream_lengthen(struct rnl_endpoint *ep)
         rnl_stream_lengthen_one(ep->open_short);
 }
 
+/* Others go first, whom no call waits for: queued messages, the end of one that was given up. */
+static int queued(const struct rnl_conn *conn)
+{
+    return conn->post_first || conn->out[0].state == RNL_STREAM_ABORTING;
+}
+
 int rnl_stream_begin(struct rnl_endpoint *ep, const struct rnl_begin *b, struct rnl_stream **out)
 {
     struct rnl_conn *conn;
@@ -228,17 +235,17 @@ int rnl_stream_begin(struct rnl_endpoint *ep, const struct rnl_begin *b, struct 
     for (;;) {
         if (conn->shut & RNL_SHUT_DEAD)
             return rnl_ep_gone(ep, b->peer);
-        if (conn->out[0].state != RNL_STREAM_FREE && !conn->post_sending)
+        if (rnl_stream_composing(&conn->out[0]) && !conn->post_sending)
             return rnl_fail(RNL_BUSY, "a message to rank %u is open already; end it first", b->peer);
-        status = conn->post_first ? RNL_NO_ROOM : rnl_stream_try_begin(ep, conn, b, no_wait, out);
+        status = queued(conn) ? RNL_NO_ROOM : rnl_stream_try_begin(ep, conn, b, no_wait, out);
         if (status != RNL_NO_ROOM || no_wait)
             break;
         uint32_t bulk = b->bound <= RNL_LINE_PAYLOAD ? 0
                         : b->bound < RNL_PIECE_MIN   ? (uint32_t)b->bound
                                                      : RNL_PIECE_MIN;
-        if (conn->post_first) {
+        if (queued(conn)) {
             struct rnl_idle w = {.deadline_ns = UINT64_MAX};
-            while (conn->post_first && !conn->gone && !ep->job_gone)
+            while (queued(conn) && !conn->gone && !ep->job_gone)
                 if (!rnl_stream_progress(ep))
                     rnl_ep_idle(ep, &w);
             if (ep->job_gone)

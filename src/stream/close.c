@@ -34,7 +34,7 @@ static int all_read(struct rnl_endpoint *ep, struct rnl_conn *conn)
 
 static int idle(struct rnl_endpoint *ep)
 {
-    if (ep->posts)
+    if (ep->posts | ep->aborting)
         return 0;
     for (uint32_t i = 0; i < ep->hot_count; i++) {
         struct rnl_conn *conn = ep->hot[i];

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * extract.c - the progress calls: extract, wait, fd; what a blocked send calls; and what happens to open messages when
- * a peer goes. */
-#include <stdlib.h>
-
+ * extract.c - the progress calls: extract, wait, fd; and what a blocked send calls. */
 #include "stream/lone.h"
 
 /* Room was given back: the sender may sleep for want of it. */
@@ -61,9 +58,11 @@ static void extract_from(struct rnl_endpoint *ep, uint32_t i, uint32_t left, str
             rnl_rx_tell(r); /* who must reserve much at once needs to know that all of it is free */
         look_after(ep, conn, r);
     }
-    if (RNL_UNLIKELY(ep->posts | ep->dying | ep->gathering)) {
+    if (RNL_UNLIKELY(ep->posts | ep->dying | ep->gathering | ep->aborting)) {
         if (ep->gathering)
             t->things += rnl_stream_stacks(ep, t);
+        if (ep->aborting)
+            t->things += rnl_stream_aborts(ep);
         if (ep->posts)
             t->things += rnl_stream_posts(ep);
         if (ep->dying)
@@ -238,38 +237,7 @@ int rnl_fd(rnl_endpoint *ep)
     return fd;
 }
 
-/* ---- a peer is gone ---- */
-
-static void fail_incoming(struct rnl_endpoint *ep, struct rnl_stream *s)
-{
-    if (s->state == RNL_STREAM_SUSPENDED) {
-        s->dead = 1;
-        if (s->drop) {
-            rnl_coro_drop(s->coro);
-            s->coro = NULL;
-        } else {
-            rnl_stream_feed(ep, s); /* resumes it: its receive says RNL_ERR_PEER_DEAD */
-        }
-    } else if (s->state == RNL_STREAM_GATHER) {
-        if (s->h.stream)
-            ep->gathering--;
-        rnl_ep_chores(ep);
-        free(s->gather);
-    }
-    s->gather = NULL;
-    s->at = s->end = s->base = NULL;
-    s->state = RNL_STREAM_FREE;
-    ep->c->stacks_in_use = rnl_coro_in_use(ep->coros);
-}
-
-static void gone(struct rnl_endpoint *ep, struct rnl_conn *conn)
-{
-    for (unsigned lane = 0; lane < 2; lane++)
-        fail_incoming(ep, &conn->in[lane]);
-    rnl_stream_posts_fail(ep, conn, RNL_ERR_PEER_DEAD); /* an open outgoing stream is its owner's to end */
-}
-
 void rnl_stream_attach(struct rnl_endpoint *ep)
 {
-    ep->on_gone = gone;
+    ep->on_gone = rnl_stream_gone;
 }

@@ -20,7 +20,7 @@ static void refuse(struct rnl_endpoint *ep, struct rnl_stream *s, unsigned reaso
     struct rnl_tx *t = &conn->pair.tx[1];
     struct rnl_refused r = {.reason = reason};
     int fresh = 1;
-    if (!s->answer || s->answered || s->lane != 0)
+    if (!s->answer || s->answered || s->lane != 0 || s->lost)
         return;
     /* The message's first bytes go back with it if they still lie where they came. */
     const unsigned char *head = s->base;
@@ -146,7 +146,7 @@ void rnl_stream_feed(struct rnl_endpoint *ep, struct rnl_stream *s)
             s->want += n;
             s->want_bytes -= n;
         }
-        if (s->want_bytes && !s->last && !s->dead)
+        if (s->want_bytes && !s->last && !s->lost)
             return;
         resume(ep, s);
     }
@@ -164,7 +164,7 @@ void rnl_stream_feed(struct rnl_endpoint *ep, struct rnl_stream *s)
         s->at = s->end;
 }
 
-/* Suspends until `n` bytes are in buf, the message ends or the peer dies. Returns bytes in buf, or a negative status.
+/* Suspends until `n` bytes are in buf, the message ends or is lost. Returns bytes in buf, or a negative status.
  */
 static int64_t wait_bytes(struct rnl_stream *s, unsigned char *buf, size_t n)
 {
@@ -173,8 +173,8 @@ static int64_t wait_bytes(struct rnl_stream *s, unsigned char *buf, size_t n)
     s->state = RNL_STREAM_SUSPENDED;
     rnl_stream_lengthen(s->ep); /* a short message this handler has open is marked as a handler's */
     rnl_coro_yield(s->coro);
-    if (s->want_bytes && s->dead)
-        return rnl_ep_gone(s->ep, s->conn->rank);
+    if (s->want_bytes && s->lost)
+        return rnl_stream_lost(s);
     return (int64_t)(n - s->want_bytes);
 }
 
@@ -187,11 +187,11 @@ static RNL_NOINLINE int receive_slow(struct rnl_stream *s, void *buf, size_t n)
         take_bytes(s, buf, n);
         return 0;
     }
+    if (s->lost)
+        return rnl_stream_lost(s);
     if (s->last || n > s->bound - rnl_stream_received(s))
         return rnl_fail(RNL_ERR_PAST_END, "%zu bytes asked for, but this message has only %zu left", n,
                         s->last ? here : (size_t)(s->bound - rnl_stream_received(s)));
-    if (s->dead)
-        return rnl_ep_gone(s->ep, s->conn->rank);
     take_bytes(s, buf, here);
     int64_t got = wait_bytes(s, (unsigned char *)buf + here, n - here);
     if (got < 0)
@@ -277,7 +277,9 @@ int rnl_reply(rnl_stream *s, unsigned handler, const void *buf, size_t n)
                         s->answer);
     if (handler > 0xffff)
         return rnl_fail(RNL_ERR_HANDLER, "handler %u does not fit in a message header: the largest is 65535", handler);
-    if (s->dead || s->conn->gone)
+    if (s->lost)
+        return rnl_stream_lost(s);
+    if (s->conn->gone)
         return rnl_ep_gone(ep, s->conn->rank);
     s->answered = 1;
     ep->c->replies_sent++;
@@ -294,6 +296,8 @@ int rnl_keep(rnl_stream *s, rnl_kept **out)
         return rnl_ep_enter_slow(ep);
     if ((s->state != RNL_STREAM_INLINE && s->state != RNL_STREAM_RUNNING) || s->lane != 0)
         return rnl_fail(RNL_ERR_CONTEXT, "rnl_keep belongs inside the handler of a message on lane 0");
+    if (s->lost)
+        return rnl_stream_lost(s);
     size_t left = s->last ? (size_t)(s->end - s->at) : (size_t)(s->bound - rnl_stream_received(s));
     if (ep->kept_bytes + left > ep->budget)
         return rnl_fail(

@@ -68,8 +68,7 @@ int rnl_send(rnl_endpoint *ep, unsigned peer, unsigned handler, const void *buf,
 
 /* ---- pieces ---- */
 
-/* Publish what the extent holds up to `at`. The caller made sure of a line. */
-static void publish_extent(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_stream *s, unsigned flags)
+void rnl_stream_publish_extent(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_stream *s, unsigned flags)
 {
     struct rnl_tx *t = &conn->pair.tx[s->lane];
     uint32_t published = (uint32_t)(s->at - s->base);
@@ -127,7 +126,7 @@ static int64_t put_extent(struct rnl_stream *s, const unsigned char *buf, size_t
         done += step;
         if (done < n) {
             if (spare_line(s->ep, s->conn, &s->conn->pair.tx[0]))
-                publish_extent(s->ep, s->conn, s, 0);
+                rnl_stream_publish_extent(s->ep, s->conn, s, 0);
             else if (step == 0) { /* no line for an early publication: go on composing */
                 step = n - done;
                 rnl_copy_in(s->at, buf + done, step);
@@ -149,7 +148,7 @@ static int64_t put_chunks(struct rnl_stream *s, const unsigned char *buf, size_t
             struct rnl_tx *t = &conn->pair.tx[0];
             if (RNL_LINE_START(t->pos) >= t->stop && rnl_tx_refresh(t, ep->env, &conn->pair.distance) <= 0)
                 break;
-            publish_extent(ep, conn, s, RNL_EXTENT_CLOSED);
+            rnl_stream_publish_extent(ep, conn, s, RNL_EXTENT_CLOSED);
             s->before += s->reserved;
             s->base = NULL;
         }
@@ -232,10 +231,11 @@ int rnl_piece(rnl_stream *s, const void *buf, size_t n)
 
 /* ---- end, flush ---- */
 
-static void closed(struct rnl_stream *s)
+void rnl_stream_closed(struct rnl_stream *s)
 {
     s->state = RNL_STREAM_FREE;
     s->conn->shut &= (uint8_t)~RNL_SHUT_STREAM;
+    s->conn->wants_room = 0;
     if (--s->ep->open_streams == 0) /* lengthened before */
         s->ep->open_short = NULL;
     if (s->conn->post_first && s->ep->fd_armed)
@@ -271,7 +271,7 @@ int rnl_stream_try_end(struct rnl_stream *s)
     struct rnl_conn *conn = s->conn;
     rnl_stream_lengthen_one(s);
     if (conn->shut & RNL_SHUT_DEAD) {
-        closed(s);
+        rnl_stream_closed(s);
         return rnl_ep_gone(ep, conn->rank);
     }
     switch (s->state) {
@@ -288,15 +288,15 @@ int rnl_stream_try_end(struct rnl_stream *s)
             if (RNL_LINE_START(t->pos) >= t->stop && rnl_tx_refresh(t, ep->env, &conn->pair.distance) <= 0)
                 return RNL_NO_ROOM;
         }
-        publish_extent(ep, conn, s, RNL_EXTENT_LAST | RNL_EXTENT_CLOSED);
+        rnl_stream_publish_extent(ep, conn, s, RNL_EXTENT_LAST | RNL_EXTENT_CLOSED);
         break;
     case RNL_STREAM_EXTENT:
-        publish_extent(ep, conn, s, RNL_EXTENT_LAST | RNL_EXTENT_CLOSED);
+        rnl_stream_publish_extent(ep, conn, s, RNL_EXTENT_LAST | RNL_EXTENT_CLOSED);
         break;
     default:
         return rnl_fail(RNL_ERR_ARG, "this stream is not open for sending");
     }
-    closed(s);
+    rnl_stream_closed(s);
     return 0;
 }
 
@@ -314,7 +314,7 @@ static RNL_NOINLINE int end_slow(struct rnl_stream *s)
         }
         status = rnl_stream_wait_room(ep, s->conn, 0);
         if (status < 0) {
-            closed(s);
+            rnl_stream_closed(s);
             break;
         }
     }
@@ -341,14 +341,14 @@ static void flush_short(struct rnl_endpoint *ep, struct rnl_conn *conn, struct r
     }
     if (!spare_line(ep, conn,
                     &conn->pair.tx[0])) { /* the extent took the last of the grant: its end would find no line */
-        rnl_tx_bulk_take(&conn->pair.tx[0], s->start);
+        rnl_tx_bulk_take(&conn->pair.tx[0], s->bulk_was);
         s->base = base, s->at = at, s->end = end;
         return;
     }
     s->state = RNL_STREAM_EXTENT;
     memcpy(s->at, bytes, n);
     s->at += n;
-    publish_extent(ep, conn, s, 0);
+    rnl_stream_publish_extent(ep, conn, s, 0);
 }
 
 void rnl_stream_flush(struct rnl_endpoint *ep)
@@ -364,7 +364,7 @@ void rnl_stream_flush(struct rnl_endpoint *ep)
             if (composed)
                 flush_short(ep, conn, s);
         } else if (composed > s->published && spare_line(ep, conn, &conn->pair.tx[0])) {
-            publish_extent(ep, conn, s, 0);
+            rnl_stream_publish_extent(ep, conn, s, 0);
         }
     }
 }

@@ -2,7 +2,7 @@
  *
  * stream.h - messages: the waist. Everything above says message, everything below line, extent or packet. Sending is in
  * begin.c and send.c, taking in lines in take.c, handlers and what they call in handler.c, the progress calls in
- * extract.c, queued messages in post.c, close in close.c.
+ * extract.c, queued messages in post.c, what ends early in abort.c, close in close.c.
  *
  * How a message travels, by its bound:
  *   up to 56 bytes       one item of a line, packed with its neighbours (with an answer: up to 48, a line of its own)
@@ -41,12 +41,33 @@ int rnl_stream_open_chunk(struct rnl_endpoint *ep, struct rnl_conn *conn, struct
 int64_t rnl_stream_put(struct rnl_stream *s, const void *buf, size_t n);
 /* RNL_NO_ROOM: try again (only for RNL_STREAM_CHUNKS). */
 int rnl_stream_try_end(struct rnl_stream *s);
+/* Publishes what the extent holds; the caller made sure of a line. RNL_EXTENT_... other than FIRST. */
+void rnl_stream_publish_extent(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_stream *s, unsigned flags);
+/* It is over: another may be begun. */
+void rnl_stream_closed(struct rnl_stream *s);
 void rnl_stream_flush(struct rnl_endpoint *ep);
 /* A stream of the short path becomes one like any other: before another is begun, or its peer's queue is looked at. */
 void rnl_stream_lengthen(struct rnl_endpoint *ep);
 void rnl_stream_lengthen_one(struct rnl_stream *s);
 /* Waits for a line (and `bulk` contiguous bytes) to conn on lane 0, making progress. */
 int rnl_stream_wait_room(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t bulk);
+
+/* abort.c */
+/* Gives the message up, complete or not: its receiver drops it. Never waits; what cannot be said now is said as soon as
+ * there is a line (rnl_stream_aborts, which returns how many were). */
+void rnl_stream_abort(struct rnl_stream *s);
+unsigned rnl_stream_aborts(struct rnl_endpoint *ep);
+RNL_INLINE int rnl_stream_composing(const struct rnl_stream *s)
+{
+    return s->state >= RNL_STREAM_SHORT && s->state <= RNL_STREAM_CHUNKS;
+}
+/* The open message that comes in never will be complete. Its handler is told, or dropped; bytes that were collected are
+ * thrown away. */
+void rnl_stream_fail(struct rnl_endpoint *ep, struct rnl_stream *s, int why);
+/* ... the status and sentence for it. */
+int rnl_stream_lost(const struct rnl_stream *s);
+/* All that waits for a peer that is gone. */
+void rnl_stream_gone(struct rnl_endpoint *ep, struct rnl_conn *conn);
 
 /* take.c: take in what is there on one lane, beginning with the line whose header h rnl_rx_peek returned. */
 struct rnl_taking {
@@ -216,7 +237,7 @@ RNL_INLINE void rnl_stream_setup(struct rnl_stream *s, const unsigned char *at, 
     s->state = RNL_STREAM_INLINE;
     s->last = 1;
     s->answered = 0;
-    s->dead = 0;
+    s->lost = 0;
     s->handler = (uint16_t)handler;
     s->answer = answer;
 }

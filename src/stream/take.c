@@ -347,6 +347,27 @@ unsigned rnl_stream_stacks(struct rnl_endpoint *ep, struct rnl_taking *t)
     return started;
 }
 
+/* LAST has CLOSED, ABORT has both; see ring.h. */
+static int flags_valid(unsigned lane, uint32_t flags)
+{
+    const uint32_t end = RNL_EXTENT_LAST | RNL_EXTENT_CLOSED;
+    if (flags & RNL_EXTENT_ABORT && ((flags & end) != end || flags & RNL_EXTENT_FIRST || lane != 0))
+        return 0;
+    return !(flags & RNL_EXTENT_LAST) || flags & RNL_EXTENT_CLOSED;
+}
+
+/* The line h of lane 0 gives the open message up; the bulk area is done with up to `done`. */
+static unsigned take_abort(struct rnl_endpoint *ep, struct rnl_conn *conn, rnl_head h, uint64_t done)
+{
+    struct rnl_rx *r = &conn->pair.rx[0];
+    ep->c->aborted_received++;
+    rnl_rx_read(r, h, 1);
+    rnl_rx_leave(r);
+    rnl_rx_bulk_done(r, done);
+    rnl_stream_fail(ep, &conn->in[0], RNL_ERR_ABORTED);
+    return 1;
+}
+
 static unsigned take_extent(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, rnl_head h,
                             struct rnl_taking *t)
 {
@@ -356,7 +377,7 @@ static unsigned take_extent(struct rnl_endpoint *ep, struct rnl_conn *conn, unsi
     if (RNL_HEAD_LEN(h) != sizeof e || RNL_HEAD_N(h) != 1)
         goto broken;
     memcpy(&e, rnl_rx_payload(r, h), sizeof e);
-    if (rnl_rx_extent(r, &e) < 0 || (e.flags & RNL_EXTENT_LAST && !(e.flags & RNL_EXTENT_CLOSED)))
+    if (rnl_rx_extent(r, &e) < 0 || !flags_valid(lane, e.flags) || (e.flags & RNL_EXTENT_ABORT && e.published))
         goto broken;
     if (e.flags & RNL_EXTENT_FIRST) {
         int opened = open_message(ep, conn, lane, &e, RNL_HEAD_HANDLER(h), t);
@@ -365,6 +386,10 @@ static unsigned take_extent(struct rnl_endpoint *ep, struct rnl_conn *conn, unsi
     } else {
         if (s->state == RNL_STREAM_FREE || !s->closed || s->last || s->at != s->end)
             goto broken;
+        if (e.flags & RNL_EXTENT_ABORT) {
+            r->bulk_next = e.start;
+            return take_abort(ep, conn, h, e.start);
+        }
         uint64_t before = s->before + s->published;
         if (before + e.published > s->bound || rnl_pair_bulk_rx(&conn->pair, lane) < 0)
             goto broken;
@@ -403,9 +428,15 @@ static unsigned take_prefix(struct rnl_endpoint *ep, struct rnl_conn *conn, unsi
         goto broken;
     memcpy(&p, rnl_rx_payload(r, h), sizeof p);
     if (s->state == RNL_STREAM_FREE || s->closed || s->last || p.published < s->published ||
-        p.published > s->reserved || p.flags & ~(uint32_t)(RNL_EXTENT_LAST | RNL_EXTENT_CLOSED) ||
-        (p.flags & RNL_EXTENT_LAST && !(p.flags & RNL_EXTENT_CLOSED)) || s->before + p.published > s->bound)
+        p.published > s->reserved || p.flags & ~(uint32_t)RNL_EXTENT_FLAGS || p.flags & RNL_EXTENT_FIRST ||
+        !flags_valid(lane, p.flags) || s->before + p.published > s->bound)
         goto broken;
+    if (p.flags & RNL_EXTENT_ABORT) {
+        if (p.published != s->published)
+            goto broken;
+        r->bulk_next = s->start + ((s->published + 63u) & ~63u);
+        return take_abort(ep, conn, h, r->bulk_next);
+    }
     uint32_t more = p.published - s->published;
     s->published = p.published;
     s->end += more;

@@ -246,6 +246,10 @@ enum sin {
     REFUSED_ON_LANE_0,
     ASK_TOO_SHORT,
     LONGER_THAN_BOUND,
+    ABORT_AT_ONCE,
+    ABORT_NOT_LAST,
+    ABORT_WITH_BYTES,
+    ABORT_WITHOUT_MESSAGE,
     SINS
 };
 
@@ -317,6 +321,23 @@ static void commit_sin(struct fixture *f, enum sin what)
     case ASK_TOO_SHORT:
         put_line(conn, RNL_LINE_ASK, NOTE, 4, 1, zero, 8, ack);
         break;
+    case ABORT_AT_ONCE:
+        e.flags = RNL_EXTENT_FLAGS;
+        e.published = 0;
+        put_line(conn, RNL_LINE_EXTENT, NOTE, sizeof e, 1, &e, sizeof e, ack);
+        break;
+    case ABORT_NOT_LAST:
+    case ABORT_WITH_BYTES:
+        put_line(conn, RNL_LINE_EXTENT, HALF, sizeof e, 1, &e, sizeof e, ack);
+        p.flags = RNL_EXTENT_ABORT | RNL_EXTENT_CLOSED | (what == ABORT_NOT_LAST ? 0 : RNL_EXTENT_LAST);
+        p.published = what == ABORT_NOT_LAST ? 500 : 501;
+        put_line(conn, RNL_LINE_PREFIX, HALF, sizeof p, 1, &p, sizeof p, ack);
+        break;
+    case ABORT_WITHOUT_MESSAGE:
+        e.flags = RNL_EXTENT_FLAGS & ~RNL_EXTENT_FIRST;
+        e.published = 0;
+        put_line(conn, RNL_LINE_EXTENT, NOTE, sizeof e, 1, &e, sizeof e, ack);
+        break;
     default:
         e.bound = 499;
         put_line(conn, RNL_LINE_EXTENT, NOTE, sizeof e, 1, &e, sizeof e, ack);
@@ -354,7 +375,8 @@ static void who_breaks_the_protocol_is_dead_for_us(void **state)
         assert_int_equal(f->in.count, 0);
         assert_int_equal(rnl_get_counters(f->b)->broken, 1);
         assert_int_equal(rnl_get_counters(f->b)->stacks_in_use, 0);
-        if (what == PREFIX_TOO_LONG || what == MESSAGE_INSIDE_MESSAGE)
+        if (what == PREFIX_TOO_LONG || what == MESSAGE_INSIDE_MESSAGE || what == ABORT_NOT_LAST ||
+            what == ABORT_WITH_BYTES)
             assert_true(f->half_status == RNL_ERR_PEER_BROKEN || f->half_status == RNL_ERR_PEER_DEAD);
         assert_int_equal(rnl_send(f->c, 1, NOTE, "x", 1), 0);
         drain(f->b);

@@ -26,6 +26,7 @@ enum op_kind {
     OP_OPEN,
     OP_PIECE,
     OP_END,
+    OP_ABORT,
     OP_POST,
     OP_EXTRACT,
     OP_WAIT,
@@ -35,9 +36,9 @@ enum op_kind {
     OP_FD,
     OP_KINDS
 };
-static const char *const op_names[OP_KINDS] = {"send",          "message",   "message now", "open", "piece",
-                                               "end",           "post",      "extract",     "wait", "flush",
-                                               "register late", "free kept", "descriptor"};
+static const char *const op_names[OP_KINDS] = {"send",  "message",       "message now", "open",      "piece",
+                                               "end",   "abort",         "post",        "extract",   "wait",
+                                               "flush", "register late", "free kept",   "descriptor"};
 enum { A_RANK, A_PEER, A_HANDLER, A_SIZE, A_MORE, A_ANSWER };
 
 /* ---- operations ---- */
@@ -141,6 +142,15 @@ static void op_end(struct world *w, unsigned rank, unsigned peer, struct test_ra
     w->l.done++;
 }
 
+static void op_abort(struct world *w, unsigned rank, unsigned peer)
+{
+    if (!w->open[rank][peer])
+        return;
+    world_abort(w, w->open[rank][peer], w->open_message[rank][peer]);
+    w->open[rank][peer] = NULL;
+    w->opens[rank]--;
+}
+
 static uint64_t events(const struct world *w, unsigned rank)
 {
     const struct rnl_counters *c = rnl_get_counters(w->l.h.ep[rank]);
@@ -195,6 +205,9 @@ static void do_op(struct world *w, unsigned rank, const struct test_op *op)
         break;
     case OP_END:
         op_end(w, rank, m.dst, &r);
+        break;
+    case OP_ABORT:
+        op_abort(w, rank, m.dst);
         break;
     case OP_POST:
         world_post(w, &m, &r);
@@ -295,6 +308,7 @@ static int run(uint64_t seed, const struct test_op *ops, size_t n, struct test_w
     if (lockstep_run(&w->l, program))
         world_wrong(w, "%s (%llu of %llu messages handled, %u of %u posts done)", w->l.wrong,
                     (unsigned long long)w->handled, (unsigned long long)w->begun, w->posts_done, w->posts);
+    world_settle(w);
     if (w->handled != w->begun)
         world_wrong(w, "%llu of %llu messages were handled", (unsigned long long)w->handled,
                     (unsigned long long)w->begun);
@@ -314,7 +328,7 @@ static int run(uint64_t seed, const struct test_op *ops, size_t n, struct test_w
 
 static size_t generate(uint64_t seed, struct test_op *ops, size_t max_ops)
 {
-    static const unsigned most[OP_KINDS] = {8, 10, 6, 8, 10, 6, 6, 12, 4, 3, 1, 3, 1};
+    static const unsigned most[OP_KINDS] = {8, 10, 6, 8, 10, 6, 3, 6, 12, 4, 3, 1, 3, 1};
     struct test_random r = test_random_of(seed, 1);
     size_t n = 1 + test_random_below(&r, (uint32_t)max_ops);
     unsigned weight[OP_KINDS], sum = 1;
@@ -353,6 +367,7 @@ static void print(const struct test_op *op, char *text, size_t bytes)
         break;
     case OP_PIECE:
     case OP_END:
+    case OP_ABORT:
         snprintf(text + n, left, " to %u, %u bytes", op->arg[A_PEER], op->arg[A_SIZE]);
         break;
     default:

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "stream/stream.h"
+
 void world_wrong(struct world *w, const char *format, ...)
 {
     char text[sizeof w->why->text];
@@ -56,9 +58,50 @@ struct message *world_begun(struct world *w, const struct message *like)
     return m;
 }
 
-/* The handler of the next message of a pair starts. */
-static struct message *starts(struct world *w, unsigned src, const struct slot *at)
+static void unlink_it(struct world *w, struct message *m)
 {
+    struct message **at = &w->head[m->src][m->dst];
+    while (*at != m)
+        at = &(*at)->next;
+    *at = m->next;
+    if (!m->next)
+        w->tail[m->src][m->dst] = at;
+    w->begun--;
+}
+
+void world_abort(struct world *w, rnl_stream *s, struct message *m)
+{
+    int seen = s->ep->open_short != s && !s->first;
+    WORLD_MUST(w, rnl_abort(s) == 0);
+    m->aborted = 1;
+    if (!m->started && (!seen || m->handler == H_WHOLE || m->handler == H_PLACE))
+        unlink_it(w, m); /* its handler never runs */
+    w->l.done++;
+}
+
+/* Is it this message, which was given up, that starts? It may have been dropped while it waited for a stack. */
+static int is_it(const struct message *m, const struct slot *at, rnl_stream *s)
+{
+    const void *view;
+    if (!s || s->state != RNL_STREAM_RUNNING || m->handler != at->handler || s->bound != m->bound)
+        return 0;
+    size_t n = rnl_here(s, &view);
+    return n <= m->length && memcmp(view, test_pattern(m->id, 0), n) == 0;
+}
+
+void world_settle(struct world *w)
+{
+    for (unsigned src = 0; src < w->l.size; src++)
+        for (unsigned dst = 0; dst < w->l.size; dst++)
+            while (w->head[src][dst] && w->head[src][dst]->aborted)
+                unlink_it(w, w->head[src][dst]);
+}
+
+/* The handler of the next message of a pair starts; s is NULL for one of whole messages. */
+static struct message *starts(struct world *w, unsigned src, const struct slot *at, rnl_stream *s)
+{
+    while (w->head[src][at->rank] && w->head[src][at->rank]->aborted && !is_it(w->head[src][at->rank], at, s))
+        unlink_it(w, w->head[src][at->rank]);
     struct message *m = w->head[src][at->rank], *before = w->all[src][at->rank];
     if (!m)
         world_wrong(w, "a message from %u to %u that nobody sent", src, at->rank);
@@ -180,6 +223,11 @@ void world_send_now(struct world *w, const struct message *m, unsigned flags, st
     if (w->open[m->src][m->dst])
         check_refusal(w, m, 0);
     struct message *sent = world_begun(w, m);
+    if (test_random_one_in(r, 6)) {
+        world_pieces(w, s, sent, 0, world_size(r, m->length), r);
+        world_abort(w, s, sent);
+        return;
+    }
     world_pieces(w, s, sent, 0, m->length, r);
     WORLD_MUST(w, rnl_end(s) == 0);
 }
@@ -273,6 +321,10 @@ static void answers(struct world *w, rnl_stream *s, const struct message *m, str
 {
     size_t n = world_size(r, m->answer);
     unsigned handler = test_random_one_in(r, 2) ? A_STREAM : A_WHOLE;
+    if (s->lost) { /* it was told so, and must not answer what was given up */
+        WORLD_MUST(w, rnl_reply(s, handler, test_pattern(~m->id, 0), n) == RNL_ERR_ABORTED);
+        return;
+    }
     expect_back(w, m, (struct reply){.id = ~m->id, .handler = handler, .n = n});
     WORLD_MUST(w, rnl_reply(s, handler, test_pattern(~m->id, 0), n) == 0);
     WORLD_MUST(w, rnl_reply(s, handler, test_pattern(~m->id, 0), n) == RNL_ERR_CONTEXT);
@@ -298,7 +350,7 @@ static int keeps(struct world *w, rnl_stream *s, const struct message *m, unsign
     if (w->closing[rank] || w->keeps[rank] >= KEPT_MAX / 2) /* suspended ones may add to it */
         return RNL_DONE;
     int status = rnl_keep(s, &kept);
-    if (status == RNL_NO_ROOM)
+    if (status == RNL_NO_ROOM || (status == RNL_ERR_ABORTED && m->aborted))
         return RNL_DONE;
     WORLD_MUST(w, status == 0);
     WORLD_MUST(w, w->keeps[rank] < KEPT_MAX);
@@ -312,7 +364,7 @@ static int stream_handler(rnl_stream *s, unsigned peer, void *ctx)
 {
     const struct slot *at = ctx;
     struct world *w = at->w;
-    struct message *m = starts(w, peer, at);
+    struct message *m = starts(w, peer, at, s);
     struct test_random r = test_random_of(w->seed, m->id ^ 0x5555);
     unsigned ending = test_random_below(&r, 12);
     int replied = 0, kept = RNL_DONE;
@@ -342,6 +394,8 @@ static int stream_handler(rnl_stream *s, unsigned peer, void *ctx)
             n = m->length - got;
         n = n < room ? n : room;
         int status = rnl_receive(s, buf, n);
+        if (status == RNL_ERR_ABORTED && m->aborted)
+            break;
         if (status != 0)
             world_wrong(w, "message %llx from %u to %u: %zu bytes at %zu of %zu: %s", (unsigned long long)m->id, peer,
                         at->rank, n, got, m->length, rnl_last_error()->text);
@@ -358,7 +412,7 @@ static int stream_handler(rnl_stream *s, unsigned peer, void *ctx)
         return RNL_QUIT;
     if (ending == 1) {
         unsigned reason = test_random_below(&r, 256);
-        if (m->answer)
+        if (m->answer && !s->lost)
             expect_back(
                 w, m,
                 (struct reply){.id = m->id, .refused = 1, .handler = m->handler, .reason = reason, .n = m->length});
@@ -371,7 +425,7 @@ static int whole_handler(const void *buf, size_t n, unsigned peer, void *ctx)
 {
     const struct slot *at = ctx;
     struct world *w = at->w;
-    struct message *m = starts(w, peer, at);
+    struct message *m = starts(w, peer, at, NULL);
     struct test_random r = test_random_of(w->seed, m->id ^ 0x5555);
     if (n != m->length)
         world_wrong(w, "whole message %llx from %u to %u has %zu bytes, not %zu", (unsigned long long)m->id, peer,

@@ -17,7 +17,7 @@ struct message {
     uint64_t id;
     unsigned src, dst, handler, depth; /* depth: handlers of it may send on so often */
     size_t length, bound, answer;
-    int started, handled;
+    int started, handled, aborted;
 };
 
 struct reply { /* an answer or a refusal on its way */
@@ -77,6 +77,10 @@ void world_pieces(struct world *w, rnl_stream *s, const struct message *m, size_
                   struct test_random *r);
 /* One whole message without waiting. flags: RNL_NO_WAIT, needless inside handlers. */
 void world_send_now(struct world *w, const struct message *m, unsigned flags, struct test_random *r);
+/* Gives up a message that was begun. */
+void world_abort(struct world *w, rnl_stream *s, struct message *m);
+/* At the end: what was given up and seen, and never got to run, is done with. */
+void world_settle(struct world *w);
 void world_post(struct world *w, const struct message *m, struct test_random *r);
 size_t world_size(struct test_random *r, size_t max);
 void world_free_kept(struct world *w, unsigned rank, unsigned which);
