@@ -251,7 +251,8 @@ enum {
 /* Join the job that started this process, else become a job of one. opt may be NULL. One endpoint per process in a
  * launched job. Blocks until the launcher has answered. RNL_ERR_ARG, _NO_MEMORY, _SYSTEM, _JOB. */
 RNL_PUBLIC RNL_CHECK int rnl_open(rnl_endpoint **out, const struct rnl_options *opt);
-/* Collective: runs handlers until every peer has entered close or died and every message has been handled. Frees the
+/* Collective: runs handlers until every peer has entered close or died and every message has been handled. Messages
+ * that the program left open are given up, as by rnl_abort. Frees the
  * endpoint whatever it returns. RNL_ERR_HANDLER: messages were dropped because no handler was registered for them.
  * RNL_ERR_JOB. */
 RNL_PUBLIC RNL_CHECK int rnl_close(rnl_endpoint *ep);

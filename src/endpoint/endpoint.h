@@ -66,10 +66,9 @@ struct rnl_stream {
     uint8_t first;   /* out: nothing of it has been published */
     uint32_t answer; /* out: may cause; in: may be caused */
     uint8_t lane;
-    uint8_t closed;     /* the extent is complete */
-    uint8_t drop;       /* in: when the peer dies the handler is dropped, not resumed (FM) */
-    uint8_t by_handler; /* out: begun inside a handler, which ends it */
-    uint8_t too_long;   /* in, GATHER: above whole_max; only counted */
+    uint8_t closed;   /* the extent is complete */
+    uint8_t drop;     /* in: when the peer dies the handler is dropped, not resumed (FM) */
+    uint8_t too_long; /* in, GATHER: above whole_max; only counted */
     struct rnl_endpoint *ep;
     struct rnl_conn *conn;
     uint64_t bound; /* bytes announced; in: not set for items of a line */
@@ -82,9 +81,10 @@ struct rnl_stream {
     unsigned char *want;
     size_t want_bytes;
     struct rnl_coro *coro;
-    struct rnl_handler h; /* in: as it was when the message came */
-    int32_t ending;       /* what the handler returned */
-    uint32_t head_bytes;  /* in, on a coroutine, answer > 0: its first bytes, should it be refused */
+    struct rnl_stream *owner; /* out: the message whose handler, on a coroutine, began it; NULL = the program's */
+    struct rnl_handler h;     /* in: as it was when the message came */
+    int32_t ending;           /* what the handler returned */
+    uint32_t head_bytes;      /* in, on a coroutine, answer > 0: its first bytes, should it be refused */
     unsigned char head[RNL_REFUSED_BYTES];
     unsigned char *gather; /* in, GATHER: the collecting buffer; NULL = in place, or too_long */
     size_t gathered;
@@ -178,6 +178,7 @@ struct rnl_endpoint {
     uint32_t dying;        /* connections that are */
     uint32_t wanted;       /* peers that are wanted or untold */
     uint32_t aborting;     /* out streams that are */
+    struct rnl_stream *running; /* in: whose handler runs on its coroutine now */
     uint32_t settles;
     uint8_t pauses, pauses_for[2], fence_near; /* env->facts; pauses: for the peer last sent to */
     /* -- waiting -- */

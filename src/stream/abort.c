@@ -72,6 +72,32 @@ unsigned rnl_stream_aborts(struct rnl_endpoint *ep)
     return n;
 }
 
+/* The open messages of one owner, all peers': also those to the dead. */
+static void of_owner(struct rnl_endpoint *ep, const struct rnl_stream *owner, void (*f)(struct rnl_stream *))
+{
+    rnl_stream_lengthen(ep);
+    for (uint32_t i = 0; i < ep->size; i++) {
+        struct rnl_conn *conn = ep->peer[i].conn;
+        if (conn && rnl_stream_composing(&conn->out[0]) && conn->out[0].owner == owner && !conn->post_sending)
+            f(&conn->out[0]);
+    }
+}
+
+static void disown(struct rnl_stream *s)
+{
+    s->owner = NULL;
+}
+
+void rnl_stream_disown(struct rnl_endpoint *ep, struct rnl_stream *s)
+{
+    of_owner(ep, s, disown);
+}
+
+void rnl_stream_abort_all(struct rnl_endpoint *ep)
+{
+    of_owner(ep, NULL, rnl_stream_abort);
+}
+
 int rnl_abort(rnl_stream *s)
 {
     struct rnl_endpoint *ep = s->ep;
@@ -105,6 +131,7 @@ void rnl_stream_fail(struct rnl_endpoint *ep, struct rnl_stream *s, int why)
         if (s->drop) {
             rnl_coro_drop(s->coro);
             s->coro = NULL;
+            of_owner(ep, s, rnl_stream_abort); /* nobody else would ever end them */
         } else {
             rnl_stream_feed(ep, s); /* resumes it: its receive says why */
         }

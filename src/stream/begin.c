@@ -29,7 +29,7 @@ void rnl_stream_lengthen_one(struct rnl_stream *s)
     s->answer = 0;
     s->handler = (uint16_t)RNL_HEAD_HANDLER(s->key);
     s->first = 1;
-    s->by_handler = s->ep->in_handler != 0; /* a handler that suspends lengthens its stream before */
+    s->owner = s->ep->running; /* a handler that suspends lengthens its stream before */
 }
 
 static int try_short(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_stream *s, const struct rnl_begin *b)
@@ -115,7 +115,7 @@ int rnl_stream_try_begin(struct rnl_endpoint *ep, struct rnl_conn *conn, const s
     s->handler = (uint16_t)b->handler;
     s->answer = (uint32_t)b->answer;
     s->first = 1;
-    s->by_handler = ep->in_handler != 0;
+    s->owner = ep->running;
     if (b->bound <= RNL_LINE_PAYLOAD && (!b->answer || b->bound <= RNL_ASK_MAX)) {
         status = try_short(ep, conn, s, b);
     } else if (b->bound <= RNL_EXTENT_BOUND || no_wait) {

@@ -51,16 +51,6 @@ static int idle(struct rnl_endpoint *ep)
     return 1;
 }
 
-static void end_open_streams(struct rnl_endpoint *ep)
-{
-    rnl_stream_flush(ep); /* also makes a stream of the short path one like any other */
-    for (uint32_t i = 0; i < ep->hot_count; i++) {
-        struct rnl_conn *conn = ep->hot[i];
-        if (conn->out[0].state != RNL_STREAM_FREE && !conn->post_sending && !conn->out[0].by_handler)
-            (void)!rnl_end(&conn->out[0]);
-    }
-}
-
 static int quiesce(struct rnl_endpoint *ep)
 {
     struct rnl_idle w = {.deadline_ns = UINT64_MAX};
@@ -100,7 +90,7 @@ int rnl_close(rnl_endpoint *ep)
         rnl_ep_leave(ep);
         return rnl_fail(RNL_ERR_CONTEXT, "rnl_close does not belong inside a handler");
     }
-    end_open_streams(ep);
+    rnl_stream_abort_all(ep); /* whoever leaves it open will not complete it; handlers that are suspended may */
     ep->closing = 1;
     status = quiesce(ep);
     if (status == 0 && ep->dropped)

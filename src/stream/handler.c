@@ -79,6 +79,8 @@ static void returned(struct rnl_endpoint *ep, struct rnl_stream *s)
     ep->c->messages_received++;
     s->coro = NULL;
     s->state = RNL_STREAM_DISCARD;
+    if (RNL_UNLIKELY(ep->open_streams))
+        rnl_stream_disown(ep, s);
     if (rnl_stream_ended(ep, s, s->ending))
         ep->quit = 1;
 }
@@ -97,7 +99,9 @@ int rnl_stream_start(struct rnl_endpoint *ep, struct rnl_stream *s, const struct
     }
     s->drop = (h->flags & RNL_HANDLER_DROP) != 0;
     ep->in_handler = 1u + s->lane;
+    ep->running = s;
     int status = rnl_coro_start(ep->coros, entry, s, &co);
+    ep->running = NULL;
     ep->in_handler = before;
     if (status < 0) {
         s->state = RNL_STREAM_FREE;
@@ -118,7 +122,9 @@ static void resume(struct rnl_endpoint *ep, struct rnl_stream *s)
     uint32_t before = ep->in_handler;
     s->state = RNL_STREAM_RUNNING;
     ep->in_handler = 1u + s->lane;
+    ep->running = s;
     int again = rnl_coro_resume(s->coro);
+    ep->running = NULL;
     ep->in_handler = before;
     ep->c->handlers_resumed++;
     if (!again)

@@ -24,7 +24,10 @@ static int begin(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_post
     if (conn->out[0].state != RNL_STREAM_FREE)
         return RNL_NO_ROOM;
     int status = rnl_stream_try_begin(ep, conn, &p->begin, 0, &p->stream);
-    conn->post_sending = status == 0;
+    if (status == 0) {
+        p->stream->owner = NULL; /* it outlives the handler that posted it */
+        conn->post_sending = 1;
+    }
     return status;
 }
 

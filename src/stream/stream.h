@@ -57,6 +57,10 @@ int rnl_stream_wait_room(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_
  * there is a line (rnl_stream_aborts, which returns how many were). */
 void rnl_stream_abort(struct rnl_stream *s);
 unsigned rnl_stream_aborts(struct rnl_endpoint *ep);
+/* What the handler of s began and has not ended when it returns is the program's to end. */
+void rnl_stream_disown(struct rnl_endpoint *ep, struct rnl_stream *s);
+/* Gives up what the program has open. */
+void rnl_stream_abort_all(struct rnl_endpoint *ep);
 RNL_INLINE int rnl_stream_composing(const struct rnl_stream *s)
 {
     return s->state >= RNL_STREAM_SHORT && s->state <= RNL_STREAM_CHUNKS;

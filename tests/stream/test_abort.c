@@ -242,6 +242,105 @@ static void to_the_dead_or_when_it_is_not_open(void **state)
     drain(f->a);
 }
 
+/* ---- a handler that is dropped ---- */
+
+enum { RELAY = 5 };
+struct relay {
+    rnl_endpoint *ep;
+    size_t bound;
+};
+
+/* Passes a message on to rank 2 while it comes. */
+static int relay(rnl_stream *s, unsigned peer, void *ctx)
+{
+    struct relay *r = ctx;
+    const struct rnl_begin b = {.peer = 2, .handler = HALF, .bound = r->bound};
+    rnl_stream *out;
+    char byte;
+    (void)peer;
+    TEST_MUST(rnl_begin(r->ep, &b, &out) == 0);
+    while (rnl_receive(s, &byte, 1) == 0)
+        TEST_MUST(rnl_piece(out, &byte, 1) == 0);
+    TEST_MUST(rnl_end(out) == 0);
+    return RNL_DONE;
+}
+
+static void what_a_dropped_handler_had_open_is_given_up(void **state)
+{
+    static const size_t bounds[] = {8, 56, 1000, 200000};
+    (void)state;
+    for (size_t i = 0; i < 2 * sizeof bounds / sizeof *bounds; i++) {
+        struct fixture f = {.done = 0};
+        struct relay r = {.bound = bounds[i / 2]};
+        const struct rnl_handler h = {.stream = relay, .ctx = &r, .flags = RNL_HANDLER_DROP};
+        rnl_stream *s;
+        test_hub_open(&f.h, 3, NULL);
+        f.a = f.h.ep[0], f.b = f.h.ep[2], r.ep = f.h.ep[1];
+        assert_int_equal(rnl_stream_register(r.ep, RELAY, &h), RELAY);
+        for (unsigned k = 0; k < 3; k++) {
+            assert_int_equal(rnl_handler_stream(f.h.ep[k], NOTE, inbox_stream, &f.in), NOTE);
+            assert_int_equal(rnl_handler_stream(f.h.ep[k], HALF, half, &f), HALF);
+        }
+        acquaint(&f.h);
+        assert_int_equal(open_stream(f.a, 1, RELAY, 1000, &s), 0);
+        assert_int_equal(rnl_piece(s, test_pattern(1, 0), 4), 0);
+        assert_int_equal(rnl_flush(f.a), 0);
+        drain(r.ep);
+        if (i % 2) { /* rank 2 has seen what came through before, or will */
+            drain(r.ep);
+            drain(f.b);
+            assert_int_equal(f.half_runs, 1);
+        }
+        test_hub_kill(&f.h, 0, RNL_DEATH_SIGNAL, 9);
+        for (unsigned k = 0; k < 3; k++) {
+            drain(r.ep);
+            drain(f.b);
+        }
+        assert_int_equal(rnl_get_counters(r.ep)->stacks_in_use, 0);
+        assert_int_equal(f.half_status, RNL_ERR_ABORTED);
+        assert_int_equal(rnl_get_counters(f.b)->stacks_in_use, 0);
+        unsigned before = f.in.count;
+        assert_int_equal(rnl_send(r.ep, 2, NOTE, "free", 4), 0); /* and not busy for ever */
+        drain(f.b);
+        assert_int_equal(f.in.count, before + 1);
+        assert_int_equal(test_hub_close(&f.h), 0);
+        inbox_free(&f.in);
+    }
+}
+
+/* What a handler leaves open when it returns is the program's. */
+static int leaves_open(rnl_stream *s, unsigned peer, void *ctx)
+{
+    rnl_stream **out = ctx;
+    char buf[200];
+    const struct rnl_begin b = {.peer = 0, .handler = NOTE, .bound = 100};
+    (void)peer;
+    TEST_MUST(rnl_begin(s->ep, &b, out) == 0);
+    TEST_MUST(rnl_receive(s, buf, 200) == 0);
+    return RNL_DONE;
+}
+
+static void what_a_handler_left_open_is_the_programs(void **state)
+{
+    struct fixture *f = *state;
+    rnl_stream *out = NULL, *s = begin(f, NOTE, 200, 0);
+    const struct rnl_handler h = {.stream = leaves_open, .ctx = &out, .flags = RNL_HANDLER_DROP};
+    assert_int_equal(rnl_stream_register(f->b, NOTE, &h), NOTE);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(rnl_piece(s, test_pattern(1, 0), 100), 0);
+        assert_int_equal(rnl_flush(f->a), 0);
+        drain(f->b);
+    }
+    assert_int_equal(rnl_end(s), 0);
+    drain(f->b);
+    assert_int_equal(rnl_get_counters(f->b)->stacks_in_use, 0);
+    assert_null(out->owner);
+    assert_int_equal(rnl_piece(out, "late", 4), 0);
+    assert_int_equal(rnl_end(out), 0);
+    drain(f->a);
+    assert_int_equal(f->in.count, 1);
+}
+
 #define TEST(f)       cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 #define TEST_SMALL(f) cmocka_unit_test_setup_teardown(f, set_up_small, tear_down)
 
@@ -256,6 +355,8 @@ int main(void)
         TEST(without_a_line_it_is_said_later),
         TEST(close_waits_until_it_is_said),
         TEST(to_the_dead_or_when_it_is_not_open),
+        cmocka_unit_test(what_a_dropped_handler_had_open_is_given_up),
+        TEST(what_a_handler_left_open_is_the_programs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
