@@ -245,7 +245,7 @@ int rnl_stream_begin(struct rnl_endpoint *ep, const struct rnl_begin *b, struct 
                                                      : RNL_PIECE_MIN;
         if (queued(conn)) {
             struct rnl_idle w = {.deadline_ns = UINT64_MAX};
-            while (queued(conn) && !conn->gone && !ep->job_gone)
+            while (queued(conn) && !(conn->dying | conn->gone) && !ep->job_gone)
                 if (!rnl_stream_progress(ep))
                     rnl_ep_idle(ep, &w);
             if (ep->job_gone)

@@ -224,6 +224,31 @@ static void who_waits_for_room_of_the_dead_is_released(void **state)
     }
 }
 
+/* Posts queued behind which nobody waits, and lines that must not be taken in: the peer is dying for long. */
+static void who_sends_behind_posts_to_the_dead_is_released(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    struct fixture f = {.done = 0};
+    const struct rnl_options opt = {.flags = RNL_NO_RUN_IN_SEND};
+    const struct rnl_begin b = {.peer = 0, .handler = NOTE, .bound = 3 << 20};
+    const struct rnl_piece piece = {test_pattern(1, 0), 3 << 20};
+    test_hub_open(&f.h, 2, &opt);
+    assert_int_equal(rnl_handler_stream(f.h.ep[1], NOTE, inbox_stream, &f.in), NOTE);
+    assert_int_equal(rnl_send(f.h.ep[0], 1, NOTE, "unread", 6), 0);
+    assert_int_equal(rnl_post(f.h.ep[1], &b, &piece, 1, done, &f), 0);
+    assert_int_equal(pthread_create(&thread, NULL, kill_soon, &f), 0);
+    assert_int_equal(rnl_send(f.h.ep[1], 0, NOTE, "x", 1), RNL_ERR_PEER_DEAD);
+    pthread_join(thread, NULL);
+    drain(f.h.ep[1]);
+    drain(f.h.ep[1]);
+    assert_int_equal(f.done, 1);
+    assert_int_equal(f.done_status, RNL_ERR_PEER_DEAD);
+    assert_int_equal(f.in.count, 1);
+    assert_int_equal(test_hub_close(&f.h), 0);
+    inbox_free(&f.in);
+}
+
 /* ---- broken peers ---- */
 
 static struct rnl_conn *conn_to(rnl_endpoint *ep, unsigned peer)
@@ -431,6 +456,7 @@ int main(void)
         TEST(a_suspended_handler_is_told),
         TEST(open_messages_and_posts_to_the_dead_are_lost_and_told),
         TEST(who_waits_for_room_of_the_dead_is_released),
+        cmocka_unit_test(who_sends_behind_posts_to_the_dead_is_released),
         TEST(who_breaks_the_protocol_is_dead_for_us),
         TEST(who_breaks_the_protocol_is_told),
     };
