@@ -141,9 +141,11 @@ struct rnl_piece {
     const void *buf;
     size_t n;
 };
-/* Queue a message; never waits. done(arg, status) runs in a later progress call, or before return if nothing had to be
- * queued; until then the buffers belong to the library. In order with streams to that peer. RNL_NO_ROOM: the queue
- * budget is used up, done will not run. */
+/* Queue a message; never waits. done(arg, status) runs in a later progress call or rnl_close, never inside this one;
+ * until then the buffers belong to the library. done may send and post; like a handler it must not extract, wait or
+ * close, and never waits to send. In order with streams to that peer. Each post counts with its bytes and its own
+ * memory, until done ran. RNL_NO_ROOM: the queue budget is used up; RNL_ERR_CLOSED: the endpoint is being closed. After
+ * an error done will not run. */
 RNL_PUBLIC RNL_CHECK int rnl_post(rnl_endpoint *ep, const struct rnl_begin *b, const struct rnl_piece *pieces,
                                   unsigned count, void (*done)(void *arg, int status), void *arg);
 
@@ -211,7 +213,8 @@ struct rnl_peer_info {
 RNL_PUBLIC RNL_CHECK int rnl_peer(rnl_endpoint *ep, unsigned peer, struct rnl_peer_info *out);
 /* See rnl_on_death. */
 typedef void rnl_death(void *arg, unsigned peer, enum rnl_death_reason reason);
-/* f(arg, peer, reason) is called once per peer that dies, from progress calls. NULL = nobody. */
+/* f(arg, peer, reason) is called once per peer that dies, from progress calls, under the rules of rnl_post's done. NULL
+ * = nobody. */
 RNL_PUBLIC void rnl_on_death(rnl_endpoint *ep, rnl_death *f, void *arg);
 /* See rnl_on_refused. */
 typedef void rnl_refused(void *arg, unsigned peer, unsigned handler, unsigned reason, const void *buf, size_t n);

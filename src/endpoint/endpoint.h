@@ -139,9 +139,12 @@ struct rnl_peer { /* of every rank, connected or not */
     uint8_t told;   /* FM: its death was reported once */
     uint8_t wanted; /* it has made a connection, and we could not join it yet */
     uint8_t ended;  /* ... and it has died since: so `reason` and `detail` say */
-    uint8_t untold; /* it broke the protocol, and the watcher could not be told yet */
+    uint8_t unparted; /* it broke the protocol, and the watcher could not be told yet */
+    uint8_t untold; /* rnl_on_death's function has not been called yet */
     int32_t detail;
 };
+
+enum rnl_closing { RNL_CLOSING = 1, RNL_CLOSED /* and nothing new is accepted */ };
 
 enum rnl_open_state {
     RNL_EP_FORKED = 0,
@@ -154,7 +157,7 @@ struct rnl_endpoint {
     /* -- read by every call -- */
     uint32_t open;                 /* enum rnl_open_state; this struct reads as zeros in a forked child */
     uint32_t reach;                /* size, or 0 while the short path must not be taken: `open` is not RNL_EP_OPEN */
-    uint32_t in_handler;           /* 1 + lane of the handler that runs, 0 = none */
+    uint32_t in_handler;           /* 1 + lane of the handler that runs, RNL_IN_CALL, 0 = none */
     uint32_t chores;               /* posts, gathering, ...: an extract has more to do than look at rings */
     struct rnl_conn **conn;        /* by rank; rnl_not_connected where there is none */
     struct rnl_stream *open_short; /* the out stream that began on the short path; &rnl_streams_open: others are open;
@@ -172,13 +175,15 @@ struct rnl_endpoint {
     struct rnl_env *env;
     uint32_t rank, size;
     struct rnl_peer *peer;
-    uint32_t open_streams; /* out streams not of the short path with composed bytes that may not be visible yet */
-    uint32_t posts;        /* queued posts, all peers */
-    uint32_t gathering;    /* messages collected in place for want of a stack */
-    uint32_t dying;        /* connections that are */
-    uint32_t wanted;       /* peers that are wanted or untold */
-    uint32_t aborting;     /* out streams that are */
-    struct rnl_stream *running; /* in: whose handler runs on its coroutine now */
+    uint32_t open_streams;  /* out streams not of the short path with composed bytes that may not be visible yet */
+    uint32_t posts;         /* queued posts, all peers */
+    uint32_t gathering;     /* messages collected in place for want of a stack */
+    uint32_t dying;         /* connections that are */
+    uint32_t wanted;        /* peers that are wanted or unparted */
+    uint32_t aborting;      /* out streams that are */
+    uint32_t calls, untold; /* things to tell the program: all; deaths */
+    struct rnl_post *done_first, *done_last; /* ... posts */
+    struct rnl_stream *running;              /* in: whose handler runs on its coroutine now */
     uint32_t settles;
     uint8_t pauses, pauses_for[2], fence_near; /* env->facts; pauses: for the peer last sent to */
     /* -- waiting -- */
@@ -188,7 +193,8 @@ struct rnl_endpoint {
     uint8_t fd_armed;        /* ... and nothing was there: peers ring */
     uint32_t fd_word;        /* the bell's word when it was armed */
     uint64_t fd_until_ns;    /* armed: readable from then on in any case, to look */
-    uint8_t closing, close_asked, close_done, job_gone;
+    uint8_t closing;         /* enum rnl_closing */
+    uint8_t close_asked, close_done, job_gone;
     uint64_t close_wave;
     /* -- the rest -- */
     struct rnl_coro_pool *coros;
@@ -214,9 +220,11 @@ extern struct rnl_conn rnl_not_connected;  /* shut, and never touched */
 /* After a change of one of them. */
 RNL_INLINE void rnl_ep_chores(struct rnl_endpoint *ep)
 {
-    ep->chores = ep->posts | ep->gathering | ep->dying | ep->aborting | ep->fd_armed;
+    ep->chores = ep->posts | ep->gathering | ep->dying | ep->aborting | ep->calls | ep->fd_armed;
 }
 
+/* in_handler while the program is told something: the rules of a handler hold. */
+enum { RNL_IN_CALL = 1 + RNL_LANES };
 enum { RNL_POST_BUDGET = 16 << 20, RNL_STACK_BYTES = 64 << 10, RNL_ANSWER_MAX = 64 << 10 };
 
 /* 0 or RNL_ERR_ARG; size 0 = not known yet. NULL is fine. */

@@ -181,9 +181,9 @@ static void join(struct rnl_endpoint *ep, uint32_t rank)
 static void part(struct rnl_endpoint *ep, uint32_t rank)
 {
     struct rnl_peer *p = &ep->peer[rank];
-    uint8_t untold = ep->env->ops->part(ep->env, rank) == RNL_NO_ROOM;
-    ep->wanted += (uint32_t)untold - p->untold;
-    p->untold = untold;
+    uint8_t unparted = ep->env->ops->part(ep->env, rank) == RNL_NO_ROOM;
+    ep->wanted += (uint32_t)unparted - p->unparted;
+    p->unparted = unparted;
 }
 
 void rnl_ep_join_wanted(struct rnl_endpoint *ep)
@@ -191,7 +191,7 @@ void rnl_ep_join_wanted(struct rnl_endpoint *ep)
     for (uint32_t i = 0; ep->wanted && i < ep->size; i++) {
         if (ep->peer[i].wanted)
             join(ep, i);
-        if (ep->peer[i].untold)
+        if (ep->peer[i].unparted)
             part(ep, i);
     }
 }
@@ -202,6 +202,8 @@ static void cool(struct rnl_endpoint *ep, struct rnl_conn *conn)
     struct rnl_conn *other = ep->hot[--ep->hot_count];
     ep->hot[conn->hot_index] = other;
     other->hot_index = conn->hot_index;
+    if (ep->turn >= ep->hot_count)
+        ep->turn = 0;
 }
 
 static void gone(struct rnl_endpoint *ep, struct rnl_conn *conn)
@@ -218,8 +220,12 @@ static void gone(struct rnl_endpoint *ep, struct rnl_conn *conn)
 static void report(struct rnl_endpoint *ep, uint32_t rank)
 {
     ep->deaths_seen++;
-    if (ep->on_death)
-        ep->on_death(ep->on_death_arg, rank, (enum rnl_death_reason)ep->peer[rank].reason);
+    ep->peer[rank].untold = 1; /* told by stream/, when nothing here is under way */
+    ep->untold++;
+    ep->calls++;
+    rnl_ep_chores(ep);
+    if (ep->fd_armed)
+        rnl_ep_busy(ep);
 }
 
 static int mark_dead(struct rnl_endpoint *ep, uint32_t rank, int reason, int detail)

@@ -64,7 +64,7 @@ static int moved(struct rnl_conn *conn)
 
 int rnl_ep_look(struct rnl_endpoint *ep)
 {
-    if (atomic_load_explicit(ep->news, memory_order_relaxed) != ep->news_seen)
+    if (ep->calls || atomic_load_explicit(ep->news, memory_order_relaxed) != ep->news_seen)
         return 1;
     for (uint32_t i = 0; i < ep->hot_count; i++) {
         struct rnl_conn *conn = ep->hot[i];

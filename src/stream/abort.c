@@ -121,6 +121,8 @@ int rnl_stream_lost(const struct rnl_stream *s)
         return rnl_fail(RNL_ERR_ABORTED,
                         "rank %u gave this message up before it was complete: drop what came of it and return",
                         s->conn->rank);
+    if (s->lost == RNL_ERR_JOB)
+        return rnl_fail(RNL_ERR_JOB, "the rest of this message never comes: the launcher of this job is gone");
     return rnl_ep_gone(s->ep, s->conn->rank);
 }
 

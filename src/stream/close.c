@@ -34,7 +34,7 @@ static int all_read(struct rnl_endpoint *ep, struct rnl_conn *conn)
 
 static int idle(struct rnl_endpoint *ep)
 {
-    if (ep->posts | ep->aborting)
+    if (ep->posts | ep->aborting | ep->calls)
         return 0;
     for (uint32_t i = 0; i < ep->hot_count; i++) {
         struct rnl_conn *conn = ep->hot[i];
@@ -81,6 +81,21 @@ static int quiesce(struct rnl_endpoint *ep)
     return ep->job_gone ? rnl_fail(RNL_ERR_JOB, "the launcher of this job is gone") : 0;
 }
 
+/* What is still open is lost; whoever waits for it is told. */
+static void abandon(struct rnl_endpoint *ep)
+{
+    ep->closing = RNL_CLOSED; /* nothing more is queued */
+    for (uint32_t i = 0; i < ep->size; i++) {
+        struct rnl_conn *conn = ep->peer[i].conn;
+        for (unsigned lane = 0; conn && lane < 2; lane++)
+            rnl_stream_fail(ep, &conn->in[lane], RNL_ERR_JOB);
+        if (conn)
+            rnl_stream_posts_fail(ep, conn, RNL_ERR_JOB);
+    }
+    if (ep->calls)
+        (void)rnl_stream_calls(ep);
+}
+
 int rnl_close(rnl_endpoint *ep)
 {
     int status = rnl_ep_enter(ep);
@@ -88,11 +103,13 @@ int rnl_close(rnl_endpoint *ep)
         return status;
     if (ep->in_handler) {
         rnl_ep_leave(ep);
-        return rnl_fail(RNL_ERR_CONTEXT, "rnl_close does not belong inside a handler");
+        return rnl_fail(RNL_ERR_CONTEXT,
+                        "rnl_close does not belong inside a handler, or a function that the library calls");
     }
     rnl_stream_abort_all(ep); /* whoever leaves it open will not complete it; handlers that are suspended may */
-    ep->closing = 1;
+    ep->closing = RNL_CLOSING;
     status = quiesce(ep);
+    abandon(ep);
     if (status == 0 && ep->dropped)
         status = rnl_fail(
             RNL_ERR_HANDLER,

@@ -70,6 +70,8 @@ static void extract_from(struct rnl_endpoint *ep, uint32_t i, uint32_t left, str
     }
     if (RNL_UNLIKELY(ep->turn >= ep->hot_count))
         ep->turn = 0;
+    if (RNL_UNLIKELY(ep->calls))
+        t->things += rnl_stream_calls(ep);
 }
 
 int64_t rnl_stream_extract(struct rnl_endpoint *ep, uint64_t max, unsigned *things)
@@ -96,7 +98,8 @@ unsigned rnl_stream_progress(struct rnl_endpoint *ep)
 static int may_progress(struct rnl_endpoint *ep)
 {
     if (ep->in_handler)
-        return rnl_fail(RNL_ERR_CONTEXT, "extract and wait do not belong inside a handler: return from it first");
+        return rnl_fail(RNL_ERR_CONTEXT, "extract and wait do not belong inside a handler, or a function that the "
+                                         "library calls: return from it first");
     return 0;
 }
 

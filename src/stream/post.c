@@ -1,22 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * post.c - messages that must not wait: queued per peer, in order with its streams, sent piecewise as room comes. The
- * bytes stay where the caller has them. */
-#include "stream/stream.h"
+ * bytes stay where the caller has them until `done` was called, which calls.c does. */
+#include "stream/post.h"
 
 #include <stdlib.h>
 
-struct rnl_post {
-    struct rnl_post *next;
-    struct rnl_begin begin;
-    struct rnl_stream *stream; /* NULL = not begun */
-    uint64_t bytes;
-    void (*done)(void *arg, int status);
-    void *arg;
-    unsigned piece, count;
-    size_t offset;
-    struct rnl_piece pieces[];
-};
+#include "stream/stream.h"
 
 static int begin(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_post *p)
 {
@@ -43,7 +33,7 @@ static int send_some(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_
         const struct rnl_piece *piece = &p->pieces[p->piece];
         int64_t took = rnl_stream_put(p->stream, (const char *)piece->buf + p->offset, piece->n - p->offset);
         if (took < 0) {
-            (void)!rnl_stream_try_end(p->stream);
+            rnl_stream_abort(p->stream); /* ended, it would be taken for a whole one */
             return (int)took;
         }
         p->offset += (size_t)took;
@@ -64,11 +54,7 @@ static int advance(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_po
 static void finish(struct rnl_endpoint *ep, struct rnl_post *p, int status)
 {
     ep->posts--;
-    rnl_ep_chores(ep);
-    ep->post_bytes -= p->bytes;
-    if (p->done)
-        p->done(p->arg, status);
-    free(p);
+    rnl_stream_done(ep, p, status);
 }
 
 static struct rnl_post *shift(struct rnl_conn *conn)
@@ -103,7 +89,7 @@ void rnl_stream_posts_fail(struct rnl_endpoint *ep, struct rnl_conn *conn, int s
     while (conn->post_first) {
         struct rnl_post *p = shift(conn);
         if (p->stream)
-            (void)!rnl_stream_try_end(p->stream);
+            rnl_stream_abort(p->stream);
         conn->post_sending = 0;
         finish(ep, p, status);
     }
@@ -113,12 +99,15 @@ static int post(struct rnl_endpoint *ep, const struct rnl_begin *b, const struct
                 void (*done)(void *arg, int status), void *arg)
 {
     struct rnl_conn *conn;
-    uint64_t bytes = 0;
-    for (unsigned i = 0; i < count; i++)
+    size_t bytes = 0;
+    for (unsigned i = 0; i < count; i++) {
+        if (pieces[i].n > b->bound - bytes)
+            return rnl_fail(RNL_ERR_PAST_END, "piece %u is %zu bytes, with %zu before it: more than the bound of %zu",
+                            i, pieces[i].n, bytes, b->bound);
         bytes += pieces[i].n;
-    if (bytes > b->bound)
-        return rnl_fail(RNL_ERR_PAST_END, "the pieces are %llu bytes, more than the bound of %zu",
-                        (unsigned long long)bytes, b->bound);
+    }
+    if (ep->closing == RNL_CLOSED)
+        return rnl_fail(RNL_ERR_CLOSED, "the endpoint is being closed: nothing can be posted any more");
     if (rnl_ep_in_answer(ep))
         return rnl_fail(RNL_ERR_CONTEXT, "the handler of an answer must not send; note it and send from the program");
     if (b->handler > 0xffff)
@@ -132,18 +121,20 @@ static int post(struct rnl_endpoint *ep, const struct rnl_begin *b, const struct
         return status;
     if (conn->shut & RNL_SHUT_DEAD)
         return rnl_ep_gone(ep, b->peer);
-    if (ep->posts && ep->post_bytes + bytes > RNL_POST_BUDGET)
+    size_t own = sizeof(struct rnl_post) + count * sizeof *pieces;
+    if (ep->post_bytes &&
+        bytes + own > RNL_POST_BUDGET - (ep->post_bytes < RNL_POST_BUDGET ? ep->post_bytes : RNL_POST_BUDGET))
         return rnl_fail(RNL_NO_ROOM, "%llu bytes are queued already; the limit is %d: make progress, then post again",
                         (unsigned long long)ep->post_bytes, RNL_POST_BUDGET);
-    struct rnl_post *p = malloc(sizeof *p + count * sizeof *pieces);
+    struct rnl_post *p = malloc(own);
     if (!p)
         return rnl_fail(RNL_ERR_NO_MEMORY, "no memory to queue a message of %u pieces", count);
-    *p = (struct rnl_post){.begin = *b, .bytes = bytes, .done = done, .arg = arg, .count = count};
+    *p = (struct rnl_post){.begin = *b, .charge = bytes + own, .done = done, .arg = arg, .count = count};
     if (count)
         memcpy(p->pieces, pieces, count * sizeof *pieces);
     ep->posts++;
     rnl_ep_chores(ep);
-    ep->post_bytes += bytes;
+    ep->post_bytes += bytes + own;
     if (!conn->post_first) {
         status = advance(ep, conn, p);
         if (status != RNL_NO_ROOM) {

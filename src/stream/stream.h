@@ -2,7 +2,8 @@
  *
  * stream.h - messages: the waist. Everything above says message, everything below line, extent or packet. Sending is in
  * begin.c and send.c, taking in lines in take.c, handlers and what they call in handler.c, the progress calls in
- * extract.c, queued messages in post.c, what ends early in abort.c, close in close.c.
+ * extract.c, queued messages in post.c, what ends early in abort.c, telling the program in
+ * calls.c, close in close.c.
  *
  * How a message travels, by its bound:
  *   up to 56 bytes       one item of a line, packed with its neighbours (with an answer: up to 48, a line of its own)
@@ -102,6 +103,9 @@ unsigned rnl_stream_progress(struct rnl_endpoint *ep);
 
 /* table.c: as rnl_handler_stream, with every flag. */
 int rnl_stream_register(struct rnl_endpoint *ep, int id, const struct rnl_handler *h);
+
+/* calls.c: tells the program what there is to tell; returns how many things. */
+unsigned rnl_stream_calls(struct rnl_endpoint *ep);
 
 /* post.c */
 unsigned rnl_stream_posts(struct rnl_endpoint *ep);

@@ -249,6 +249,60 @@ static void who_sends_behind_posts_to_the_dead_is_released(void **state)
     inbox_free(&f.in);
 }
 
+/* ---- what on_death may do ---- */
+
+struct mourner {
+    rnl_endpoint *ep;
+    int deaths, sent;
+};
+
+static void mourns(void *arg, unsigned peer, enum rnl_death_reason reason)
+{
+    struct mourner *m = arg;
+    struct rnl_peer_info info;
+    (void)reason;
+    m->deaths++;
+    TEST_MUST(rnl_extract(m->ep, SIZE_MAX) == RNL_ERR_CONTEXT);
+    TEST_MUST(rnl_wait(m->ep, 0) == RNL_ERR_CONTEXT);
+    TEST_MUST(rnl_close(m->ep) == RNL_ERR_CONTEXT);
+    TEST_MUST(rnl_send(m->ep, peer, NOTE, "x", 1) == RNL_ERR_PEER_DEAD);
+    TEST_MUST(rnl_peer(m->ep, peer, &info) == 0 && info.state == RNL_PEER_DEAD);
+    m->sent += rnl_send(m->ep, 0, NOTE, "x", 1) == 0;
+}
+
+static void on_death_is_told_when_nothing_is_under_way(void **state)
+{
+    (void)state;
+    struct test_hub h;
+    struct inbox in = {.count = 0};
+    struct rnl_peer_info info;
+    for (unsigned round = 0; round < 2; round++) {
+        test_hub_open(&h, 5, NULL);
+        struct mourner m = {.ep = h.ep[0]};
+        rnl_on_death(h.ep[0], mourns, &m);
+        for (unsigned i = 0; i < 5; i++)
+            assert_int_equal(rnl_handler_stream(h.ep[i], NOTE, inbox_stream, &in), NOTE);
+        if (round == 0) { /* all are polled, and the last is the next to be */
+            acquaint(&h);
+            unsigned last = h.ep[0]->hot[3]->rank;
+            assert_int_equal(rnl_send(h.ep[last], 0, NOTE, "x", 1), 0);
+            assert_int_equal(rnl_extract(h.ep[0], 1), 1);
+            assert_int_equal(h.ep[0]->turn, 4);
+        }
+        for (unsigned i = 1; i < 5; i++)
+            test_hub_kill(&h, i, RNL_DEATH_SIGNAL, 9);
+        assert_int_equal(rnl_peer(h.ep[0], 4, &info), 0); /* notices, and tells nobody */
+        assert_int_equal(m.deaths, 0);
+        for (unsigned i = 0; i < 3; i++)
+            assert_true(rnl_extract(h.ep[0], SIZE_MAX) >= 0);
+        assert_int_equal(m.deaths, 4);
+        assert_int_equal(m.sent, 4);
+        drain(h.ep[0]);
+        assert_int_equal(test_hub_close(&h), 0);
+    }
+    inbox_free(&in);
+}
+
 /* ---- broken peers ---- */
 
 static struct rnl_conn *conn_to(rnl_endpoint *ep, unsigned peer)
@@ -457,6 +511,7 @@ int main(void)
         TEST(open_messages_and_posts_to_the_dead_are_lost_and_told),
         TEST(who_waits_for_room_of_the_dead_is_released),
         cmocka_unit_test(who_sends_behind_posts_to_the_dead_is_released),
+        cmocka_unit_test(on_death_is_told_when_nothing_is_under_way),
         TEST(who_breaks_the_protocol_is_dead_for_us),
         TEST(who_breaks_the_protocol_is_told),
     };

@@ -283,6 +283,58 @@ static void who_closes_first_serves_the_others(void **state)
     assert_int_equal(w.answers, 300);
 }
 
+static void told(void *arg, int status)
+{
+    int *runs = arg;
+    TEST_MUST(status == RNL_ERR_JOB);
+    ++*runs;
+}
+
+static int waits(rnl_stream *s, unsigned peer, void *ctx)
+{
+    char buf[600];
+    (void)peer;
+    *(int *)ctx = rnl_receive(s, buf, 600);
+    return RNL_DONE;
+}
+
+/* The launcher is gone: what was queued, suspended and half collected is lost, and whoever waits for it is told. */
+static void without_a_job_all_is_given_up_and_told(void **state)
+{
+    struct ring_of_ranks w = {.hops = 0};
+    int runs = 0, received = 0;
+    rnl_stream *s, *t;
+    (void)state;
+    test_hub_open(&w.h, 3, NULL);
+    rnl_endpoint *ep = w.h.ep[0];
+    assert_int_equal(rnl_handler_stream(ep, HALF, waits, &received), HALF);
+    assert_int_equal(rnl_handler_whole(ep, NOTE, inbox_whole, &w.in, 0), NOTE);
+    for (unsigned i = 0; i < 3; i++) {
+        const struct rnl_begin b = {.peer = 1, .handler = NOTE, .bound = 3 << 20};
+        const struct rnl_piece piece = {test_pattern(i, 0), 3 << 20};
+        assert_int_equal(rnl_post(ep, &b, &piece, 1, told, &runs), 0);
+    }
+    assert_int_equal(open_stream(w.h.ep[1], 0, HALF, 600, &s), 0);
+    assert_int_equal(open_stream(w.h.ep[2], 0, NOTE, 600, &t), 0);
+    assert_int_equal(rnl_piece(s, test_pattern(1, 0), 300), 0);
+    assert_int_equal(rnl_piece(t, test_pattern(1, 0), 300), 0);
+    assert_int_equal(rnl_flush(w.h.ep[1]), 0);
+    assert_int_equal(rnl_flush(w.h.ep[2]), 0);
+    drain(ep);
+    drain(ep);
+    assert_int_equal(rnl_get_counters(ep)->stacks_in_use, 1);
+    test_hub_kill(&w.h, 0, RNL_DEATH_SIGNAL, 9);
+    assert_int_equal(rnl_wait(ep, 1000000000), RNL_ERR_JOB);
+    assert_int_equal(runs, 0);
+    assert_int_equal(rnl_close(ep), RNL_ERR_JOB);
+    w.h.ep[0] = NULL;
+    assert_int_equal(runs, 3);
+    assert_int_equal(received, RNL_ERR_JOB);
+    assert_int_equal(w.in.count, 0);
+    assert_int_equal(test_hub_close(&w.h), 0);
+    inbox_free(&w.in);
+}
+
 static void the_dead_are_not_waited_for(void **state)
 {
     struct ring_of_ranks w = {.hops = 0};
@@ -309,6 +361,7 @@ int main(void)
         cmocka_unit_test(a_message_that_a_suspended_handler_sends_is_the_handlers_to_end),
         cmocka_unit_test(who_closes_first_serves_the_others),
         cmocka_unit_test(the_dead_are_not_waited_for),
+        cmocka_unit_test(without_a_job_all_is_given_up_and_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,8 @@
  * Posted messages: queued where a send would wait, in order with streams, within a budget. */
 #include "stream/inbox.h"
 
+#include "endpoint/endpoint.h"
+
 enum { NOTE = 1, WHOLE = 2, POSTER = 3 };
 
 struct fixture {
@@ -78,7 +80,7 @@ static void flow(struct fixture *f, unsigned rounds)
     }
 }
 
-static void a_post_with_room_is_done_before_it_returns(void **state)
+static void a_post_with_room_is_sent_at_once_and_done_at_the_next_extract(void **state)
 {
     static const size_t lengths[] = {0, 1, 56, 57, 4000, 262144};
     struct fixture *f = *state;
@@ -87,6 +89,8 @@ static void a_post_with_room_is_done_before_it_returns(void **state)
         assert_non_null(buf);
         memcpy(buf, test_pattern(i, 0), lengths[i]);
         assert_int_equal(post(f->a, 1, buf, lengths[i], done, f), 0);
+        assert_int_equal(f->done, i);
+        assert_int_equal(rnl_extract(f->a, 0), 0);
         memset(buf, 0, lengths[i]); /* ours again */
         free(buf);
         assert_int_equal(f->done, i + 1);
@@ -215,7 +219,7 @@ static void a_post_says_what_is_wrong(void **state)
     struct rnl_begin b = {.peer = 1, .handler = NOTE, .bound = 10};
     const struct rnl_piece piece[2] = {{"12345", 5}, {"123456", 6}};
     assert_int_equal(rnl_post(f->a, &b, piece, 2, done, f), RNL_ERR_PAST_END);
-    SAYS(RNL_ERR_PAST_END, "11", "10");
+    SAYS(RNL_ERR_PAST_END, "piece 1", "10");
     b.bound = 11, b.peer = 9;
     assert_int_equal(rnl_post(f->a, &b, piece, 2, done, f), RNL_ERR_RANK);
     b.peer = 1, b.handler = 70000;
@@ -225,6 +229,121 @@ static void a_post_says_what_is_wrong(void **state)
     assert_int_equal(f->done, 0);
     flow(f, 2);
     assert_int_equal(f->in.count, 0);
+}
+
+/* 100 + (SIZE_MAX - 50) + 51 is 100. */
+static void lengths_that_overflow_are_past_the_end(void **state)
+{
+    struct fixture *f = *state;
+    const struct rnl_begin b = {.peer = 1, .handler = NOTE, .bound = 200};
+    const struct rnl_piece piece[3] = {{test_pattern(1, 0), 100}, {"", SIZE_MAX - 50}, {"", 51}};
+    assert_int_equal(rnl_post(f->a, &b, piece, 3, done, f), RNL_ERR_PAST_END);
+    flow(f, 2);
+    assert_int_equal(f->done, 0);
+    assert_int_equal(f->in.count, 0);
+}
+
+static void small_posts_use_up_the_budget_too(void **state)
+{
+    struct fixture *f = *state;
+    unsigned queued = 0;
+    rnl_stream *s;
+    assert_int_equal(open_stream(f->a, 1, NOTE, 8, &s), 0); /* nothing goes past it */
+    while (queued < 1000000 && post(f->a, 1, "", 0, done, f) == 0)
+        queued++;
+    assert_in_range(queued, 1000, 500000);
+    SAYS(RNL_NO_ROOM, "queued");
+    assert_int_equal(rnl_abort(s), 0);
+    f->in.ending = RNL_DONE;
+    while ((unsigned)f->done < queued) {
+        f->in.count = 0;
+        assert_true(rnl_extract(f->a, 0) >= 0);
+        drain(f->b);
+    }
+    assert_int_equal(post(f->a, 1, "", 0, done, f), 0);
+    f->in.count = 0;
+    drain(f->b);
+    /* and those that were sent and not told yet */
+    for (queued = 0; queued < 1000000 && post(f->a, 0, "", 0, done, f) == 0; queued++)
+        ;
+    assert_in_range(queued, 1000, 500000);
+    while (f->a->posts | f->a->calls) {
+        f->in.count = 0;
+        assert_true(rnl_extract(f->a, SIZE_MAX) >= 0);
+    }
+}
+
+/* ---- done is called by itself ---- */
+
+struct chain {
+    rnl_endpoint *ep;
+    int left, depth, deepest, in_post, status;
+};
+
+static void link_of_chain(void *arg, int status)
+{
+    struct chain *c = arg;
+    TEST_MUST(status == 0 && !c->in_post);
+    if (++c->depth > c->deepest)
+        c->deepest = c->depth;
+    TEST_MUST(rnl_extract(c->ep, SIZE_MAX) == RNL_ERR_CONTEXT);
+    TEST_MUST(rnl_wait(c->ep, 0) == RNL_ERR_CONTEXT);
+    TEST_MUST(rnl_close(c->ep) == RNL_ERR_CONTEXT);
+    if (c->left-- > 0) {
+        c->in_post = 1;
+        TEST_MUST(post(c->ep, 1, "link", 4, link_of_chain, c) == 0);
+        c->in_post = 0;
+    }
+    c->depth--;
+}
+
+static void done_is_neither_called_inside_a_post_nor_inside_itself(void **state)
+{
+    struct fixture *f = *state;
+    struct chain c = {.ep = f->a, .left = 1000, .in_post = 1};
+    assert_int_equal(post(f->a, 1, "link", 4, link_of_chain, &c), 0);
+    c.in_post = 0;
+    for (unsigned i = 0; i < 2000 && c.left >= 0; i++) {
+        assert_true(rnl_extract(f->a, SIZE_MAX) >= 0);
+        if (i % 5 == 0)
+            drain(f->b);
+    }
+    drain(f->b);
+    assert_int_equal(c.left, -1);
+    assert_int_equal(c.deepest, 1);
+    assert_int_equal(f->in.count, 1001);
+}
+
+/* A post that fails: its peer dies, or the system refuses memory. */
+static int refuse_map(struct rnl_env *env, int segment, size_t offset, size_t bytes, int writable, void **at)
+{
+    (void)env, (void)segment, (void)offset, (void)bytes, (void)writable, (void)at;
+    return rnl_fail(RNL_ERR_NO_MEMORY, "no memory, says the test");
+}
+
+static void a_post_without_memory_is_lost_and_leaves_nothing_open(void **state)
+{
+    static const size_t lengths[] = {1000, 200000, 1 << 20};
+    struct fixture *f = *state;
+    for (unsigned i = 0; i < 3; i++) {
+        const struct rnl_env_ops *whole = f->a->env->ops;
+        struct rnl_env_ops ops = *whole;
+        ops.segment_map = refuse_map;
+        f->a->env->ops = &ops;
+        f->done = f->status = 0;
+        f->in.started = 0;
+        assert_int_equal(post(f->a, 1, test_pattern(1, 0), lengths[i], done, f), 0);
+        flow(f, 3);
+        f->a->env->ops = whole;
+        assert_int_equal(f->done, 1);
+        assert_int_equal(f->status, RNL_ERR_NO_MEMORY);
+        flow(f, 2);
+        assert_int_equal(f->in.started, 0); /* nobody saw anything of it */
+        assert_int_equal(rnl_send(f->a, 1, NOTE, "x", 1), 0);
+        drain(f->b);
+        assert_int_equal(f->in.count, 1);
+        f->in.count = f->in.started = 0;
+    }
 }
 
 static int poster(rnl_stream *s, unsigned peer, void *ctx)
@@ -296,13 +415,17 @@ static void a_long_post_may_allow_an_answer(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_post_with_room_is_done_before_it_returns),
+        TEST(a_post_with_room_is_sent_at_once_and_done_at_the_next_extract),
         TEST(pieces_are_gathered),
         TEST(posts_queue_and_keep_their_order),
         TEST(a_post_behind_an_open_stream_waits_for_its_end),
         TEST(a_half_sent_post_is_no_open_message_of_the_programs),
         TEST(the_queue_has_a_budget),
         TEST(a_post_says_what_is_wrong),
+        TEST(lengths_that_overflow_are_past_the_end),
+        TEST(small_posts_use_up_the_budget_too),
+        TEST(done_is_neither_called_inside_a_post_nor_inside_itself),
+        TEST(a_post_without_memory_is_lost_and_leaves_nothing_open),
         TEST(a_handler_posts_what_it_cannot_send),
         TEST(done_may_post_again),
         TEST(a_long_post_may_allow_an_answer),

@@ -234,6 +234,8 @@ void world_send_now(struct world *w, const struct message *m, unsigned flags, st
 
 struct posted {
     struct world *w;
+    rnl_endpoint *ep;
+    int in_post;
     unsigned char *copy;
     size_t n;
     int done;
@@ -243,7 +245,8 @@ static void post_done(void *arg, int status)
 {
     struct posted *p = arg;
     WORLD_MUST(p->w, status == 0);
-    WORLD_MUST(p->w, !p->done);
+    WORLD_MUST(p->w, !p->done && !p->in_post);
+    WORLD_MUST(p->w, rnl_extract(p->ep, 0) == RNL_ERR_CONTEXT);
     p->done = 1;
     p->w->posts_done++;
     p->w->l.done++;
@@ -258,7 +261,7 @@ void world_post(struct world *w, const struct message *m, struct test_random *r)
     struct rnl_piece piece[5];
     unsigned pieces = 1 + test_random_below(r, 5);
     struct posted *p = world_alloc(w, sizeof *p);
-    *p = (struct posted){.w = w, .n = m->length, .copy = malloc(m->length + 1)};
+    *p = (struct posted){.w = w, .ep = w->l.h.ep[m->src], .in_post = 1, .n = m->length, .copy = malloc(m->length + 1)};
     if (!p->copy)
         abort();
     memcpy(p->copy, test_pattern(m->id, 0), m->length);
@@ -268,11 +271,12 @@ void world_post(struct world *w, const struct message *m, struct test_random *r)
         piece[i] = (struct rnl_piece){p->copy + at, n};
         at += n;
     }
-    /* Its place in the order is now; done may run before rnl_post returns. */
+    /* Its place in the order is now. */
     struct message **tail = w->tail[m->src][m->dst];
     world_begun(w, m);
     w->posts++;
     int status = rnl_post(w->l.h.ep[m->src], &b, piece, pieces, post_done, p);
+    p->in_post = 0;
     if (status == RNL_NO_ROOM) { /* the queue's budget: then it was never there */
         *tail = NULL;
         w->tail[m->src][m->dst] = tail;
