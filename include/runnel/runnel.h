@@ -127,8 +127,9 @@ RNL_PUBLIC RNL_CHECK int rnl_begin(rnl_endpoint *ep, const struct rnl_begin *b, 
  * rnl_flush. RNL_ERR_PAST_END, _PEER_DEAD: the stream stays open and must still be ended
  * or aborted. */
 RNL_PUBLIC RNL_CHECK int rnl_piece(rnl_stream *s, const void *buf, size_t n);
-/* Complete the message; s is invalid afterwards. RNL_ERR_PEER_DEAD: it was lost. RNL_ERR_CONTEXT: a long message begun
- * outside cannot wait for room inside a handler; it stays open. */
+/* Complete the message; s is invalid afterwards. RNL_ERR_PEER_DEAD: it was lost. RNL_ERR_ABORTED: a piece had failed
+ * when a part of it had been taken, so that the message was given up. RNL_ERR_JOB: as well. RNL_ERR_CONTEXT: a long
+ * message begun outside cannot wait for room inside a handler; it stays open. */
 RNL_PUBLIC RNL_CHECK int rnl_end(rnl_stream *s);
 /* Give an open message up: nobody gets it, what was visible of it included. A handler that waits for the rest gets
  * RNL_ERR_ABORTED; one of whole messages never runs. s is invalid afterwards. Never waits, also inside a handler; a

@@ -69,6 +69,7 @@ struct rnl_stream {
     uint8_t closed;   /* the extent is complete */
     uint8_t drop;     /* in: when the peer dies the handler is dropped, not resumed (FM) */
     uint8_t too_long; /* in, GATHER: above whole_max; only counted */
+    uint8_t spoilt;   /* out: a piece of it failed when a part of that had been taken */
     struct rnl_endpoint *ep;
     struct rnl_conn *conn;
     uint64_t bound; /* bytes announced; in: not set for items of a line */

@@ -29,6 +29,7 @@ void rnl_stream_lengthen_one(struct rnl_stream *s)
     s->answer = 0;
     s->handler = (uint16_t)RNL_HEAD_HANDLER(s->key);
     s->first = 1;
+    s->spoilt = 0;
     s->owner = s->ep->running; /* a handler that suspends lengthens its stream before */
 }
 
@@ -116,6 +117,7 @@ int rnl_stream_try_begin(struct rnl_endpoint *ep, struct rnl_conn *conn, const s
     s->answer = (uint32_t)b->answer;
     s->first = 1;
     s->owner = ep->running;
+    s->spoilt = 0;
     if (b->bound <= RNL_LINE_PAYLOAD && (!b->answer || b->bound <= RNL_ASK_MAX)) {
         status = try_short(ep, conn, s, b);
     } else if (b->bound <= RNL_EXTENT_BOUND || no_wait) {
@@ -127,7 +129,7 @@ int rnl_stream_try_begin(struct rnl_endpoint *ep, struct rnl_conn *conn, const s
         if (status == RNL_NO_ROOM && !no_wait && rnl_tx_bulk_piece(&conn->pair.tx[0], RNL_CHUNK, RNL_PIECE_MIN) > 0)
             status = 0; /* the grant is smaller than the message, or it will be: go piecewise */
     }
-    if (status == 0 && s->state == RNL_STREAM_FREE) {
+    if (status == 0 && s->state == RNL_STREAM_FREE && (status = rnl_pair_bulk_tx(&conn->pair, 0)) == 0) {
         s->state = RNL_STREAM_CHUNKS;
         s->base = s->at = s->end = NULL;
     }

@@ -218,6 +218,7 @@ static RNL_NOINLINE int piece_slow(struct rnl_stream *s, const void *buf, size_t
         if (status < 0)
             break;
     }
+    s->spoilt |= status < 0 && from != buf;
     rnl_ep_leave(ep);
     return status;
 }
@@ -274,6 +275,12 @@ int rnl_stream_try_end(struct rnl_stream *s)
         rnl_stream_closed(s);
         return rnl_ep_gone(ep, conn->rank);
     }
+    if (s->spoilt && rnl_stream_composing(s)) {
+        rnl_stream_abort(s);
+        return rnl_fail(RNL_ERR_ABORTED,
+                        "a piece of this message to rank %u failed when a part of it had been taken; it was given up",
+                        conn->rank);
+    }
     switch (s->state) {
     case RNL_STREAM_SHORT:
         end_short(ep, conn, s);
@@ -313,11 +320,11 @@ static RNL_NOINLINE int end_slow(struct rnl_stream *s)
             break;
         }
         status = rnl_stream_wait_room(ep, s->conn, 0);
-        if (status < 0) {
-            rnl_stream_closed(s);
+        if (status < 0)
             break;
-        }
     }
+    if (status < 0 && status != RNL_ERR_CONTEXT)
+        rnl_stream_abort(s); /* it is invalid now */
     rnl_ep_leave(ep);
     return status;
 }
