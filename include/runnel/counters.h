@@ -44,7 +44,8 @@ enum { RNL_COUNTERS_MAGIC = 0x4e525543, RNL_COUNTERS_VERSION = 1, RNL_COUNTERS_B
     X(waiting_for_rank, "1 + rank a blocked call waits for, now; 0 = none")       \
     X(connects_failed, "connections put off: no memory or no descriptor")             \
     X(aborted_sent, "messages given up before they were complete")                \
-    X(aborted_received, "messages dropped because their sender gave them up")
+    X(aborted_received, "messages dropped because their sender gave them up")     \
+    X(no_memory, "messages that had to wait for memory of this process")
 
 struct rnl_counters {
     uint32_t magic, version;

@@ -72,7 +72,8 @@ enum { RNL_SHORT_MAX = 48 }; /* bytes that rnl_send takes */
 typedef int rnl_stream_handler(rnl_stream *s, unsigned peer, void *ctx);
 /* Handler of a whole message: runs once all of it is here. buf is private to this process and valid until the handler
  * returns (with RNL_IN_PLACE: lies where the peer can write). A message longer than rnl_limits.whole_max is taken in
- * and thrown away, and the handler gets buf == NULL and its length. Returns RNL_DONE or RNL_QUIT. */
+ * and thrown away, and the handler gets buf == NULL and its length; one for which there is no memory waits. Returns
+ * RNL_DONE or RNL_QUIT. */
 typedef int rnl_whole_handler(const void *buf, size_t n, unsigned peer, void *ctx);
 enum {
     RNL_DONE = 0,
@@ -94,7 +95,8 @@ RNL_PUBLIC RNL_CHECK int rnl_send(rnl_endpoint *ep, unsigned peer, unsigned hand
 /* Take in messages and run their handlers. Stops at the first of: max_bytes of payload begun on (rounded up to a
  * packet), a handler returned RNL_QUIT, all that was there when the call began. Never blocks. Returns payload bytes
  * taken in; 0 = library traffic or nothing (or messages without payload: rnl_get_counters tells). max_bytes 0: credit,
- * answers and deaths only. RNL_ERR_CONTEXT, _CLOSED, _FORKED. */
+ * answers and deaths only. RNL_ERR_CONTEXT, _FORKED, _JOB; RNL_ERR_NO_MEMORY: a message waits until this process has
+ * memory for it; said once for each, all else is taken in. */
 RNL_PUBLIC RNL_CHECK int64_t rnl_extract(rnl_endpoint *ep, size_t max_bytes);
 
 /* In a stream handler: copy the next n bytes of the message to buf, which must stay valid until the call returns:
@@ -156,7 +158,8 @@ RNL_PUBLIC RNL_CHECK int rnl_post(rnl_endpoint *ep, const struct rnl_begin *b, c
  * RNL_NO_ROOM. The asker's handler runs inside any of its calls and must not send. RNL_ERR_CONTEXT, _TOO_LONG,
  * _HANDLER. */
 RNL_PUBLIC RNL_CHECK int rnl_reply(rnl_stream *s, unsigned handler, const void *buf, size_t n);
-/* Copy the rest of a message that is here whole and keep it; the bytes count against the peer's grant until freed. Then
+/* Copy the rest of a message and keep it; the bytes count against the peer's grant until freed, and against the receive
+ * budget with the buffers that messages of whole handlers are collected in. Then
  * return RNL_KEEP. Suspends the handler until all of it is here. RNL_NO_ROOM: the receive budget is used up. */
 RNL_PUBLIC RNL_CHECK int rnl_keep(rnl_stream *s, rnl_kept **out);
 /* The kept bytes, *n of them from *peer (either may be NULL); valid until rnl_kept_free. */

@@ -87,8 +87,8 @@ struct rnl_stream {
     int32_t ending;           /* what the handler returned */
     uint32_t head_bytes;      /* in, on a coroutine, answer > 0: its first bytes, should it be refused */
     unsigned char head[RNL_REFUSED_BYTES];
-    unsigned char *gather; /* in, GATHER: the collecting buffer; NULL = in place, or too_long */
-    size_t gathered;
+    unsigned char *gather;        /* in, GATHER: the collecting buffer; NULL = in place, or too_long */
+    size_t gathered, gather_room; /* bytes in it; its size */
 };
 /* in: bytes the handler has taken */
 RNL_INLINE uint64_t rnl_stream_received(const struct rnl_stream *s)
@@ -205,6 +205,9 @@ struct rnl_endpoint {
     uint32_t drop_id; /* of the last of them */
     uint8_t discard;  /* that is what becomes of them now */
     uint8_t quit;     /* a resumed handler returned RNL_QUIT */
+    uint8_t troubled; /* a message waits for memory, and the program has not been told */
+    char trouble[200];
+    uint64_t gather_bytes; /* of collecting buffers, now */
     rnl_death *on_death;
     void *on_death_arg;
     rnl_refused *on_refused;
@@ -221,7 +224,7 @@ extern struct rnl_conn rnl_not_connected;  /* shut, and never touched */
 /* After a change of one of them. */
 RNL_INLINE void rnl_ep_chores(struct rnl_endpoint *ep)
 {
-    ep->chores = ep->posts | ep->gathering | ep->dying | ep->aborting | ep->calls | ep->fd_armed;
+    ep->chores = ep->posts | ep->gathering | ep->dying | ep->aborting | ep->calls | ep->troubled | ep->fd_armed;
 }
 
 /* in_handler while the program is told something: the rules of a handler hold. */

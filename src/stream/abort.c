@@ -126,6 +126,15 @@ int rnl_stream_lost(const struct rnl_stream *s)
     return rnl_ep_gone(s->ep, s->conn->rank);
 }
 
+void rnl_stream_ungather(struct rnl_endpoint *ep, struct rnl_stream *s)
+{
+    if (!s->gather)
+        return;
+    free(s->gather);
+    s->gather = NULL;
+    ep->gather_bytes -= s->gather_room;
+}
+
 void rnl_stream_fail(struct rnl_endpoint *ep, struct rnl_stream *s, int why)
 {
     if (s->state == RNL_STREAM_SUSPENDED) {
@@ -141,9 +150,8 @@ void rnl_stream_fail(struct rnl_endpoint *ep, struct rnl_stream *s, int why)
         if (s->h.stream)
             ep->gathering--;
         rnl_ep_chores(ep);
-        free(s->gather);
+        rnl_stream_ungather(ep, s);
     }
-    s->gather = NULL;
     s->at = s->end = s->base = NULL;
     s->state = RNL_STREAM_FREE;
     ep->c->stacks_in_use = rnl_coro_in_use(ep->coros);

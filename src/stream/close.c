@@ -6,6 +6,8 @@
  * that never connected stay unconnected. */
 #include "stream/stream.h"
 
+#define LACKING_MAX_NS ((uint64_t)1000 * 1000 * 1000) /* how long a message waits for memory in close */
+
 static uint64_t activity(const struct rnl_endpoint *ep)
 {
     uint64_t sum = ep->deaths_seen;
@@ -51,10 +53,18 @@ static int idle(struct rnl_endpoint *ep)
     return 1;
 }
 
+static int lacks_memory(const struct rnl_endpoint *ep)
+{
+    for (uint32_t i = 0; i < ep->hot_count; i++)
+        if (ep->hot[i]->stuck[0] == RNL_STUCK_MEMORY || ep->hot[i]->stuck[1] == RNL_STUCK_MEMORY)
+            return 1;
+    return 0;
+}
+
 static int quiesce(struct rnl_endpoint *ep)
 {
     struct rnl_idle w = {.deadline_ns = UINT64_MAX};
-    uint64_t told = 0, wave = UINT64_MAX;
+    uint64_t told = 0, wave = UINT64_MAX, lacking_ns = 0;
     while (!ep->close_done && !ep->job_gone) {
         unsigned things;
         (void)rnl_stream_extract(ep, UINT64_MAX, &things);
@@ -75,6 +85,15 @@ static int quiesce(struct rnl_endpoint *ep)
                     return status;
                 continue;
             }
+        }
+        if (lacks_memory(ep)) { /* nobody can go on before this message does: not for ever */
+            uint64_t now_ns = ep->env->ops->now_ns(ep->env);
+            if (lacking_ns == 0)
+                lacking_ns = now_ns;
+            if (now_ns - lacking_ns > LACKING_MAX_NS)
+                return rnl_fail(RNL_ERR_NO_MEMORY, "%s", ep->trouble);
+        } else {
+            lacking_ns = 0;
         }
         rnl_ep_idle(ep, &w);
     }

@@ -103,6 +103,14 @@ static int may_progress(struct rnl_endpoint *ep)
     return 0;
 }
 
+/* A message waits for memory, and will until there is some: what the program must know. */
+static RNL_NOINLINE int tell_trouble(struct rnl_endpoint *ep)
+{
+    ep->troubled = 0;
+    rnl_ep_chores(ep);
+    return rnl_fail(RNL_ERR_NO_MEMORY, "%s", ep->trouble);
+}
+
 int64_t rnl_stream_extract_none(struct rnl_endpoint *ep)
 {
     settle(ep);
@@ -188,6 +196,8 @@ int64_t rnl_stream_extract_any(struct rnl_endpoint *ep, size_t max)
         } else {
             bytes = rnl_ep_empty(ep);
         }
+        if (RNL_UNLIKELY(ep->troubled))
+            bytes = tell_trouble(ep);
     }
     rnl_ep_leave(ep);
     return bytes;
@@ -216,6 +226,10 @@ int64_t rnl_wait(rnl_endpoint *ep, int64_t timeout_ns)
         w.deadline_ns = ep->env->ops->now_ns(ep->env) + (uint64_t)timeout_ns;
     while (bytes == 0) {
         bytes = rnl_stream_extract(ep, SIZE_MAX, &things);
+        if (RNL_UNLIKELY(ep->troubled)) {
+            bytes = tell_trouble(ep);
+            break;
+        }
         if (things || ep->deaths_seen != deaths) {
             if (ep->fd_armed)
                 rnl_ep_busy(ep);

@@ -234,7 +234,7 @@ int rnl_stream_answer_fits(struct rnl_conn *conn, uint32_t answer)
     if (answer <= RNL_LINE_PAYLOAD)
         return 1;
     int status = rnl_pair_bulk_tx(&conn->pair, 1);
-    return status < 0 ? 0 : rnl_tx_bulk_room(t, answer, &start);
+    return status < 0 ? status : rnl_tx_bulk_room(t, answer, &start);
 }
 
 static void send_answer(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned handler, const void *buf, size_t n)
@@ -305,7 +305,7 @@ int rnl_keep(rnl_stream *s, rnl_kept **out)
     if (s->lost)
         return rnl_stream_lost(s);
     size_t left = s->last ? (size_t)(s->end - s->at) : (size_t)(s->bound - rnl_stream_received(s));
-    if (ep->kept_bytes + left > ep->budget)
+    if (ep->kept_bytes + ep->gather_bytes + left > ep->budget)
         return rnl_fail(
             RNL_NO_ROOM,
             "keeping %zu bytes more would pass the receive budget of %llu; free kept messages, or raise receive_budget",
@@ -319,11 +319,13 @@ int rnl_keep(rnl_stream *s, rnl_kept **out)
     struct rnl_kept *k = malloc(sizeof *k + left);
     if (!k)
         return rnl_fail(RNL_ERR_NO_MEMORY, "no memory to keep %zu bytes", left);
+    ep->kept_bytes += left; /* others may be suspended in a keep, too */
     size_t here = (size_t)(s->end - s->at), n = here < left ? here : left;
     take_bytes(s, k->data, n);
     if (!s->last && n < left) {
         int64_t got = wait_bytes(s, k->data + n, left - n);
         if (got < 0) {
+            ep->kept_bytes -= left;
             free(k);
             return (int)got;
         }
@@ -334,7 +336,7 @@ int rnl_keep(rnl_stream *s, rnl_kept **out)
     k->bytes = n;
     k->units = 1 + n / 64;
     s->conn->pair.rx[0].withheld += k->units;
-    ep->kept_bytes += n;
+    ep->kept_bytes -= left - n;
     ep->c->kept_bytes = ep->kept_bytes;
     *out = k;
     return 0;

@@ -69,6 +69,8 @@ RNL_INLINE int rnl_stream_composing(const struct rnl_stream *s)
 /* The open message that comes in never will be complete. Its handler is told, or dropped; bytes that were collected are
  * thrown away. */
 void rnl_stream_fail(struct rnl_endpoint *ep, struct rnl_stream *s, int why);
+/* Its collecting buffer is done with. */
+void rnl_stream_ungather(struct rnl_endpoint *ep, struct rnl_stream *s);
 /* ... the status and sentence for it. */
 int rnl_stream_lost(const struct rnl_stream *s);
 /* All that waits for a peer that is gone. */
@@ -93,7 +95,7 @@ int rnl_stream_ended(struct rnl_endpoint *ep, struct rnl_stream *s, int ending);
 int rnl_stream_start(struct rnl_endpoint *ep, struct rnl_stream *s, const struct rnl_handler *h);
 /* More bytes are there (or the end is, or the peer is dead): give them to whoever waits. */
 void rnl_stream_feed(struct rnl_endpoint *ep, struct rnl_stream *s);
-/* Room for the largest answer of a message, on lane 1. */
+/* Room for the largest answer of a message, on lane 1: 1, 0, RNL_RING_BROKEN, or no memory to send it from. */
 int rnl_stream_answer_fits(struct rnl_conn *conn, uint32_t answer);
 
 /* extract.c: all lanes of all peers. *things counts what was taken in. */

@@ -6,6 +6,7 @@
  * waits. */
 #include "stream/stream.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/copy.h"
@@ -31,6 +32,16 @@ static const struct rnl_handler *handler_of(struct rnl_endpoint *ep, unsigned id
     return ep->discard ? &discarding : NULL;
 }
 
+/* A message that waits for memory may wait for ever: the program is told once for each, with the sentence of now. */
+static void note_trouble(struct rnl_endpoint *ep, const struct rnl_conn *conn)
+{
+    ep->c->no_memory++;
+    snprintf(ep->trouble, sizeof ep->trouble, "a message from rank %u waits for memory: %.140s", conn->rank,
+             rnl_last_error()->text);
+    ep->troubled = 1;
+    rnl_ep_chores(ep);
+}
+
 static unsigned stick(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, enum rnl_stuck why)
 {
     uint64_t at = conn->pair.rx[lane].pos + 1;
@@ -41,6 +52,8 @@ static unsigned stick(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned l
             ep->c->no_handler++;
         else if (why == RNL_STUCK_STACK)
             ep->c->no_stack++;
+        else if (why == RNL_STUCK_MEMORY)
+            note_trouble(ep, conn);
     }
     return 0;
 }
@@ -138,8 +151,10 @@ static int answer_ready(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned
     if (answer > RNL_ANSWER_MAX || lane != 0)
         return rnl_ep_broken(ep, conn, "an answer longer than the limit, or asked for on the answer lane");
     int fits = rnl_stream_answer_fits(conn, answer);
-    if (fits < 0)
+    if (fits == RNL_RING_BROKEN)
         return rnl_ep_broken(ep, conn, "a position past what was written");
+    if (fits < 0)
+        return (int)stick(ep, conn, lane, RNL_STUCK_MEMORY);
     if (!fits) {
         conn->stuck_answer = answer;
         stick(ep, conn, lane, RNL_STUCK_ANSWER);
@@ -215,40 +230,36 @@ static int run_gathered(struct rnl_endpoint *ep, struct rnl_stream *s, const str
         rnl_ep_chores(ep);
         return rnl_stream_run(ep, s, h);
     }
-    size_t n = s->gather || s->too_long ? s->gathered : (size_t)(s->end - s->at);
-    if (s->too_long) {
-        free(s->gather);
-        s->gather = NULL;
-        quit = run_whole(ep, s, h, NULL, n);
-    } else if (s->gather) {
-        unsigned char *buf = s->gather;
-        quit = run_whole(ep, s, h, buf, n);
-        free(buf);
-        s->gather = NULL;
-    } else if (h->flags & RNL_IN_PLACE) {
-        quit = run_whole(ep, s, h, s->at, n);
-    } else {
-        unsigned char *buf = malloc(n ? n : 1);
-        if (buf)
-            rnl_copy_out(buf, s->at, n, ep->env->facts.wide_copy);
-        quit = run_whole(ep, s, h, buf,
-                         n); /* buf NULL: no memory; the handler is told as for a message that is too long */
-        free(buf);
-    }
+    if (s->too_long)
+        quit = run_whole(ep, s, h, NULL, s->gathered);
+    else if (s->gather)
+        quit = run_whole(ep, s, h, s->gather, s->gathered);
+    else
+        quit = run_whole(ep, s, h, s->at, (size_t)(s->end - s->at));
+    if (ep->open != RNL_EP_FORKED)
+        rnl_stream_ungather(ep, s);
     s->at = s->end;
     return quit;
 }
 
-/* A whole handler's message that is not all here yet. One that may lie where it came does; another is copied as it
- * comes, until it proves too long. */
-static void gather(struct rnl_stream *s)
+/* A whole handler's message. One that may lie where it came does; another is copied as it comes, until it proves too
+ * long. 0 = no memory for that: the message waits. */
+static int gather(struct rnl_endpoint *ep, struct rnl_stream *s)
 {
     size_t most = s->bound < RNL_WHOLE_MAX ? (size_t)s->bound : RNL_WHOLE_MAX;
+    if (!(s->h.flags & RNL_IN_PLACE && (s->last || s->reserved >= s->bound))) {
+        s->gather = malloc(most ? most : 1);
+        if (!s->gather) {
+            s->state = RNL_STREAM_FREE;
+            rnl_fail(RNL_ERR_NO_MEMORY, "none to collect it, up to %zu bytes", most);
+            return 0;
+        }
+        s->gather_room = most;
+        ep->gather_bytes += most;
+    }
     s->state = RNL_STREAM_GATHER;
-    if (s->h.flags & RNL_IN_PLACE && s->reserved >= s->bound)
-        return;
-    s->gather = malloc(most);
-    s->too_long = !s->gather;
+    rnl_stream_feed(ep, s);
+    return 1;
 }
 
 /* First line of a message in extents: 1 = its handler runs or will, 0 = stuck, negative = broken. */
@@ -278,15 +289,15 @@ static int open_message(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned
     s->too_long = 0;
     s->h = *h;
     s->bound = s->last ? e->published : e->bound;
+    if (h->whole && !gather(ep, s))
+        return (int)stick(ep, conn, lane, RNL_STUCK_MEMORY);
     if (s->last) {
         t->quit |= run_gathered(ep, s, h);
         s->at = s->end;
         return 1;
     }
-    if (h->whole) {
-        gather(s);
+    if (h->whole)
         return 1;
-    }
     status = rnl_stream_start(ep, s, h);
     if (status == 0)
         return 1;

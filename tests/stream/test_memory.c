@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A receiver that lacks memory: the message waits, nothing of it is lost, and the program is told, once. And what
+ * counts against the receive budget. */
+#include "stream/inbox.h"
+
+#include <stdio.h>
+#include <sys/resource.h>
+
+#include "stream/stream.h"
+
+enum { NOTE = 1, WHOLE = 2, ASK = 3, KEEP = 4 };
+
+struct fixture {
+    struct test_hub h;
+    rnl_endpoint *a, *b, *c;
+    struct inbox in;
+    struct rnl_env_ops ops;
+    int kept_status[3], keeps;
+    rnl_kept *kept[3];
+};
+
+static int asked(rnl_stream *s, unsigned peer, void *ctx)
+{
+    (void)peer, (void)ctx;
+    TEST_MUST(rnl_reply(s, NOTE, test_pattern(1, 0), 30000) == 0);
+    return RNL_DONE;
+}
+
+static int keeps(rnl_stream *s, unsigned peer, void *ctx)
+{
+    struct fixture *f = ctx;
+    f->kept_status[peer] = rnl_keep(s, &f->kept[peer]);
+    f->keeps++;
+    return f->kept_status[peer] == 0 ? RNL_KEEP : RNL_DONE;
+}
+
+static int set_up(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+    if (!f)
+        return -1;
+    test_hub_open(&f->h, 3, NULL);
+    f->a = f->h.ep[0], f->b = f->h.ep[1], f->c = f->h.ep[2];
+    for (unsigned i = 0; i < 3; i++) {
+        TEST_MUST(rnl_handler_stream(f->h.ep[i], NOTE, inbox_stream, &f->in) == NOTE);
+        TEST_MUST(rnl_handler_whole(f->h.ep[i], WHOLE, inbox_whole, &f->in, 0) == WHOLE);
+        TEST_MUST(rnl_handler_stream(f->h.ep[i], ASK, asked, f) == ASK);
+        TEST_MUST(rnl_handler_stream(f->h.ep[i], KEEP, keeps, f) == KEEP);
+    }
+    acquaint(&f->h);
+    f->in.count = 0;
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+    int status = test_hub_close(&f->h);
+    inbox_free(&f->in);
+    free(f);
+    return status;
+}
+
+static int refuse_map(struct rnl_env *env, int segment, size_t offset, size_t bytes, int writable, void **at)
+{
+    (void)env, (void)segment, (void)offset, (void)bytes, (void)writable, (void)at;
+    return rnl_fail(RNL_ERR_NO_MEMORY, "no mapping, says the test");
+}
+
+/* b cannot map anything from now on; returns what it could. */
+static const struct rnl_env_ops *refuse(struct fixture *f)
+{
+    const struct rnl_env_ops *whole = f->b->env->ops;
+    f->ops = *whole;
+    f->ops.segment_map = refuse_map;
+    f->b->env->ops = &f->ops;
+    return whole;
+}
+
+static void a_message_that_cannot_be_mapped_is_told_and_waits(void **state)
+{
+    struct fixture *f = *state;
+    const struct rnl_env_ops *whole = refuse(f);
+    assert_int_equal(post_card(f->a, 1, NOTE, test_pattern(1, 0), 200000), 0);
+    assert_int_equal(rnl_wait(f->b, -1), RNL_ERR_NO_MEMORY); /* and does not sleep for ever */
+    SAYS(RNL_ERR_NO_MEMORY, "rank 0", "says the test");
+    assert_int_equal(rnl_get_counters(f->b)->no_memory, 1);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(rnl_send(f->c, 1, NOTE, "others", 6), 0);
+        assert_int_equal(rnl_extract(f->b, SIZE_MAX), 6);
+        assert_int_equal(rnl_extract(f->b, SIZE_MAX), 0); /* told once */
+    }
+    f->b->env->ops = whole;
+    drain(f->b);
+    assert_int_equal(f->in.count, 4);
+    assert_memory_equal(f->in.buf, test_pattern(1, 0), 200000);
+    assert_int_equal(rnl_get_counters(f->b)->no_memory, 1);
+}
+
+static void an_answer_that_cannot_be_mapped_is_told_and_waits(void **state)
+{
+    struct fixture *f = *state;
+    const struct rnl_env_ops *whole = refuse(f);
+    const struct rnl_begin b = {.peer = 1, .handler = ASK, .answer = 30000};
+    rnl_stream *s;
+    assert_int_equal(rnl_begin(f->a, &b, &s), 0);
+    assert_int_equal(rnl_end(s), 0);
+    assert_int_equal(rnl_extract(f->b, SIZE_MAX), RNL_ERR_NO_MEMORY);
+    SAYS(RNL_ERR_NO_MEMORY, "rank 0", "says the test");
+    f->b->env->ops = whole;
+    drain(f->b);
+    drain(f->a);
+    assert_int_equal(f->in.count, 1);
+    assert_memory_equal(f->in.buf, test_pattern(1, 0), 30000);
+}
+
+static void close_does_not_wait_for_memory_for_ever(void **state)
+{
+    struct fixture *f = *state;
+    (void)refuse(f);
+    assert_int_equal(post_card(f->a, 1, NOTE, test_pattern(1, 0), 200000), 0);
+    assert_int_equal(test_hub_close(&f->h), RNL_ERR_NO_MEMORY);
+    assert_int_equal(f->h.closed[0], 0);
+    assert_int_equal(f->h.closed[1], RNL_ERR_NO_MEMORY);
+}
+
+static void a_whole_message_without_memory_waits(void **state)
+{
+    struct fixture *f = *state;
+    struct rlimit before, now;
+    long pages = 0;
+    void *volatile hole[2000]; /* volatile: no compiler leaves them out */
+    unsigned holes = 0;
+    if (test_slowness() != 1) {
+        puts("skip: the sanitizers' own memory cannot be limited");
+        skip();
+    }
+    inbox_room(&f->in, (1 << 20) + 1);
+    assert_int_equal(post_card(f->a, 1, WHOLE, test_pattern(1, 0), 1000), 0); /* the area is mapped */
+    drain(f->b);
+    FILE *statm = fopen("/proc/self/statm", "r");
+    assert_non_null(statm);
+    assert_int_equal(fscanf(statm, "%ld", &pages), 1);
+    fclose(statm);
+    assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+    now = before;
+    now.rlim_cur = (rlim_t)pages * 4096;
+    assert_int_equal(post_card(f->a, 1, WHOLE, test_pattern(1, 0), 500000), 0);
+    assert_int_equal(setrlimit(RLIMIT_AS, &now), 0);
+    while (holes < 2000 && (hole[holes] = malloc(500000)) != NULL) /* what is left in the arenas */
+        holes++;
+    int64_t status = rnl_extract(f->b, SIZE_MAX);
+    assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+    while (holes > 0)
+        free(hole[--holes]);
+    assert_int_equal(status, RNL_ERR_NO_MEMORY);
+    SAYS(RNL_ERR_NO_MEMORY, "rank 0", "500000");
+    assert_int_equal(f->in.count, 1);
+    drain(f->b);
+    assert_int_equal(f->in.count, 2);
+    assert_int_equal(f->in.got[1].n, 500000);
+    assert_memory_equal(f->in.buf, test_pattern(1, 0), 500000);
+}
+
+static void suspended_keeps_and_collected_messages_count_against_the_budget(void **state)
+{
+    struct fixture *f = *state;
+    rnl_stream *s, *t, *u;
+    uint64_t budget = f->b->budget;
+    f->b->budget = 1500;
+    assert_int_equal(open_stream(f->a, 1, KEEP, 1000, &s), 0);
+    assert_int_equal(open_stream(f->c, 1, KEEP, 1000, &t), 0);
+    assert_int_equal(rnl_piece(s, test_pattern(1, 0), 500), 0);
+    assert_int_equal(rnl_piece(t, test_pattern(1, 0), 500), 0);
+    assert_int_equal(rnl_flush(f->a), 0);
+    assert_int_equal(rnl_flush(f->c), 0);
+    drain(f->b);
+    assert_int_equal(f->keeps, 1); /* the other is suspended */
+    assert_int_equal(f->kept_status[0] + f->kept_status[2], RNL_NO_ROOM);
+    assert_int_equal(rnl_end(s), 0);
+    assert_int_equal(rnl_end(t), 0);
+    drain(f->b);
+    assert_int_equal(f->keeps, 2);
+    unsigned who = f->kept[0] ? 0 : 2;
+    assert_int_equal(f->b->kept_bytes, 500); /* fewer came */
+    rnl_kept_free(f->kept[who]);
+    assert_int_equal(f->b->kept_bytes, 0);
+    assert_int_equal(open_stream(f->a, 1, WHOLE, 1000, &u), 0);
+    assert_int_equal(rnl_piece(u, test_pattern(1, 0), 500), 0);
+    assert_int_equal(rnl_flush(f->a), 0);
+    drain(f->b);
+    assert_int_equal(f->b->gather_bytes, 1000);
+    f->kept_status[2] = 0;
+    assert_int_equal(post_card(f->c, 1, KEEP, test_pattern(1, 0), 600), 0);
+    drain(f->b);
+    assert_int_equal(f->kept_status[2], RNL_NO_ROOM);
+    assert_int_equal(rnl_abort(u), 0);
+    drain(f->b);
+    assert_int_equal(f->b->gather_bytes, 0);
+    f->b->budget = budget;
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_message_that_cannot_be_mapped_is_told_and_waits),
+        TEST(an_answer_that_cannot_be_mapped_is_told_and_waits),
+        TEST(close_does_not_wait_for_memory_for_ever),
+        TEST(a_whole_message_without_memory_waits),
+        TEST(suspended_keeps_and_collected_messages_count_against_the_budget),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
