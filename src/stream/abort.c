@@ -43,7 +43,7 @@ void rnl_stream_abort(struct rnl_stream *s)
     if (!(conn->shut & RNL_SHUT_DEAD) && publish(ep, conn, s) == RNL_NO_ROOM) {
         s->at = s->end = s->base ? s->base + s->published : NULL; /* nothing for a flush to publish */
         s->state = RNL_STREAM_ABORTING;
-        conn->wants_room = 1;
+        rnl_stream_want_room(ep, conn, 1);
         ep->aborting++;
         rnl_ep_chores(ep);
         return;

@@ -358,20 +358,30 @@ static void flush_short(struct rnl_endpoint *ep, struct rnl_conn *conn, struct r
     rnl_stream_publish_extent(ep, conn, s, 0);
 }
 
+void rnl_stream_want_room(struct rnl_endpoint *ep, struct rnl_conn *conn, int want)
+{
+    if (want && !conn->wants_room && ep->fd_armed)
+        rnl_ep_busy(ep); /* the next extract arms for room, too */
+    conn->wants_room = want != 0;
+}
+
 void rnl_stream_flush(struct rnl_endpoint *ep)
 {
     rnl_stream_lengthen(ep);
     for (uint32_t i = 0; ep->open_streams && i < ep->hot_count; i++) {
         struct rnl_conn *conn = ep->hot[i];
         struct rnl_stream *s = &conn->out[0];
-        if (!s->state || conn->shut & RNL_SHUT_DEAD || !s->base)
+        if (!rnl_stream_composing(s) || conn->shut & RNL_SHUT_DEAD || !s->base)
             continue;
         size_t composed = (size_t)(s->at - s->base);
         if (s->state == RNL_STREAM_SHORT) {
             if (composed)
                 flush_short(ep, conn, s);
-        } else if (composed > s->published && spare_line(ep, conn, &conn->pair.tx[0])) {
-            rnl_stream_publish_extent(ep, conn, s, 0);
+            rnl_stream_want_room(ep, conn, composed && s->state == RNL_STREAM_SHORT);
+        } else {
+            if (composed > s->published && spare_line(ep, conn, &conn->pair.tx[0]))
+                rnl_stream_publish_extent(ep, conn, s, 0);
+            rnl_stream_want_room(ep, conn, composed > s->published);
         }
     }
 }

@@ -47,6 +47,8 @@ void rnl_stream_publish_extent(struct rnl_endpoint *ep, struct rnl_conn *conn, s
 /* It is over: another may be begun. */
 void rnl_stream_closed(struct rnl_stream *s);
 void rnl_stream_flush(struct rnl_endpoint *ep);
+/* Something waits for a line to conn, and no call waits with it: whoever sleeps is to be woken for it. */
+void rnl_stream_want_room(struct rnl_endpoint *ep, struct rnl_conn *conn, int want);
 /* A stream of the short path becomes one like any other: before another is begun, or its peer's queue is looked at. */
 void rnl_stream_lengthen(struct rnl_endpoint *ep);
 void rnl_stream_lengthen_one(struct rnl_stream *s);

@@ -533,6 +533,45 @@ static void poll_is_quiet_while_nothing_comes(void **state)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
+/* Half a message that found no line when the program went to wait: room wakes it, not time. */
+static void room_for_half_a_message_is_news(void **state)
+{
+    static const size_t bounds[] = {8, 1000};
+    for (unsigned i = 0; i < 2; i++) {
+        struct fixture *f = *state;
+        struct rnl_tx *t = &f->a->peer[1].conn->pair.tx[0];
+        const struct rnl_begin b = {.peer = 1, .handler = NOTE, .bound = bounds[i], .flags = RNL_NO_WAIT};
+        rnl_stream *s;
+        drain(f->b);
+        drain(f->a);
+        f->in.count = f->in.started = 0;
+        int fd = rnl_fd(f->a);
+        assert_int_equal(rnl_tx_refresh(t, NULL, NULL), 1);
+        unsigned filling = 0;
+        for (; RNL_LINE_START(t->pos) + 8 < t->stop; filling++) /* of unlike lengths: a line each */
+            assert_int_equal(rnl_send(f->a, 1, NOTE, "12", 1 + filling % 2), 0);
+        assert_int_equal(rnl_begin(f->a, &b, &s), 0);
+        assert_int_equal(rnl_piece(s, "1234", 4), 0);
+        unsigned tries = 0;
+        do
+            assert_int_equal(rnl_extract(f->a, SIZE_MAX), 0);
+        while (readable(fd, 0) && ++tries < 200);
+        assert_false(readable(fd, 0));
+        assert_int_equal(f->in.started, 0);
+        drain(f->b);
+        assert_int_equal(f->in.count, filling);
+        assert_true(readable(fd, 0));
+        assert_int_equal(rnl_extract(f->a, SIZE_MAX), 0);
+        drain(f->b);
+        assert_int_equal(f->in.started, filling + 1); /* by the half */
+        assert_int_equal(rnl_piece(s, "5678", 4), 0);
+        assert_int_equal(rnl_end(s), 0);
+        drain(f->b);
+        assert_int_equal(f->in.count, filling + 1);
+        assert_int_equal(f->in.got[filling].n, 8);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -541,6 +580,7 @@ int main(void)
         TEST(waiting_uses_no_processor),
         TEST(a_sleeper_is_woken_by_a_message),
         TEST(a_sleeper_is_woken_by_room),
+        TEST(room_for_half_a_message_is_news),
         TEST(a_descriptor_is_readable_while_there_is_something),
         cmocka_unit_test(a_descriptor_tells_of_answers_room_and_deaths),
         TEST(a_descriptor_is_quiet_while_a_message_waits_for_its_handler),
