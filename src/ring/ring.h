@@ -394,6 +394,17 @@ RNL_INLINE int rnl_head_full(rnl_head h)
     return RNL_HEAD_KIND(h) != RNL_LINE_ITEMS || n == RNL_ITEMS_MAX || (n + 1) * RNL_HEAD_LEN(h) > RNL_LINE_PAYLOAD;
 }
 
+/* Loads `bytes` (a multiple of 8, at least 8) that lie at the start of a line's payload, each word once, so that what
+ * is checked is what is used: a plain copy could be taken apart, or its source read again. */
+RNL_INLINE void rnl_rx_load(void *to, const unsigned char *payload, size_t bytes)
+{
+    const _Atomic uint64_t *from = (const _Atomic uint64_t *)(const void *)payload;
+    for (size_t i = 0; i < bytes / 8; i++) {
+        uint64_t word = atomic_load_explicit(&from[i], memory_order_relaxed); /* A1 came before */
+        memcpy((unsigned char *)to + i * 8, &word, 8);
+    }
+}
+
 /* ---- slow paths ---- */
 
 /* Our words about lanes we receive, before anybody reads them. */

@@ -174,7 +174,7 @@ static unsigned take_ask(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigne
         rnl_ep_broken(ep, conn, "a malformed request");
         return 1;
     }
-    memcpy(&ask, at, sizeof ask);
+    rnl_rx_load(&ask, at, sizeof ask);
     const struct rnl_handler *hd = handler_of(ep, id);
     if (!hd)
         return stick(ep, conn, lane, RNL_STUCK_HANDLER);
@@ -200,7 +200,7 @@ static unsigned take_refused(struct rnl_endpoint *ep, struct rnl_conn *conn, uns
         rnl_ep_broken(ep, conn, "a malformed refusal");
         return 1;
     }
-    memcpy(copy, rnl_rx_payload(r, h), len);
+    rnl_rx_load(copy, rnl_rx_payload(r, h), sizeof copy);
     memcpy(&back, copy, sizeof back);
     if (back.reason > 255 || back.bytes != len - sizeof back) {
         rnl_ep_broken(ep, conn, "a malformed refusal");
@@ -387,7 +387,7 @@ static unsigned take_extent(struct rnl_endpoint *ep, struct rnl_conn *conn, unsi
     struct rnl_extent e;
     if (RNL_HEAD_LEN(h) != sizeof e || RNL_HEAD_N(h) != 1)
         goto broken;
-    memcpy(&e, rnl_rx_payload(r, h), sizeof e);
+    rnl_rx_load(&e, rnl_rx_payload(r, h), sizeof e);
     if (rnl_rx_extent(r, &e) < 0 || !flags_valid(lane, e.flags) || (e.flags & RNL_EXTENT_ABORT && e.published))
         goto broken;
     if (e.flags & RNL_EXTENT_FIRST) {
@@ -437,7 +437,7 @@ static unsigned take_prefix(struct rnl_endpoint *ep, struct rnl_conn *conn, unsi
     struct rnl_prefix p;
     if (RNL_HEAD_LEN(h) != sizeof p || RNL_HEAD_N(h) != 1)
         goto broken;
-    memcpy(&p, rnl_rx_payload(r, h), sizeof p);
+    rnl_rx_load(&p, rnl_rx_payload(r, h), sizeof p);
     if (s->state == RNL_STREAM_FREE || s->closed || s->last || p.published < s->published ||
         p.published > s->reserved || p.flags & ~(uint32_t)RNL_EXTENT_FLAGS || p.flags & RNL_EXTENT_FIRST ||
         !flags_valid(lane, p.flags) || s->before + p.published > s->bound)
