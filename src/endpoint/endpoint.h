@@ -135,13 +135,13 @@ RNL_INLINE struct rnl_conn *rnl_conn_of_out(struct rnl_stream *s)
 struct rnl_peer { /* of every rank, connected or not */
     struct rnl_conn *conn;
     uint64_t incarnation;
-    uint8_t state;  /* enum rnl_peer_state */
-    uint8_t reason; /* enum rnl_death_reason */
-    uint8_t told;   /* FM: its death was reported once */
-    uint8_t wanted; /* it has made a connection, and we could not join it yet */
-    uint8_t ended;  /* ... and it has died since: so `reason` and `detail` say */
+    uint8_t state;    /* enum rnl_peer_state */
+    uint8_t reason;   /* enum rnl_death_reason */
+    uint8_t told;     /* FM: its death was reported once */
+    uint8_t wanted;   /* it has made a connection, and we could not join it yet */
+    uint8_t ended;    /* ... and it has died since: so `reason` and `detail` say */
     uint8_t unparted; /* it broke the protocol, and the watcher could not be told yet */
-    uint8_t untold; /* rnl_on_death's function has not been called yet */
+    uint8_t untold;   /* rnl_on_death's function has not been called yet */
     int32_t detail;
 };
 

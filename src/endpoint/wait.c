@@ -105,7 +105,8 @@ static void arm_all(struct rnl_endpoint *ep)
     uint32_t fd = ep->fd_armed ? RNL_ARMED_FD : 0;
     for (uint32_t i = 0; i < ep->hot_count; i++) {
         struct rnl_conn *conn = ep->hot[i];
-        int room = ep->closing || conn->post_first || conn->wants_room || conn->stuck[0] == RNL_STUCK_ANSWER || room_wanted(ep, conn);
+        int room = ep->closing || conn->post_first || conn->wants_room || conn->stuck[0] == RNL_STUCK_ANSWER ||
+                   room_wanted(ep, conn);
         rnl_pair_arm(&conn->pair, RNL_ARMED_LINES | (room ? RNL_ARMED_ROOM : 0) | fd); /* F1 */
     }
 }
