@@ -184,12 +184,12 @@ struct rnl_tx { /* private to the sender */
     /* colder */
     uint64_t line0;
     uint64_t bulk_head, bulk_read; /* reserved up to here; read by the peer up to here */
-    unsigned char *bulk;           /* NULL = not mapped yet */
-    uint64_t granted;              /* the most the peer ever granted: what it takes back by itself does not count */
-    uint64_t gave;                 /* units given back (lane 0) */
-    uint64_t wanted;               /* what we say in wants (lane 0) */
-    uint32_t patience;             /* ... for so many more looks at what is asked back */
-    struct rnl_side *mine;         /* where we say so */
+    unsigned char *bulk;
+    uint64_t granted;      /* the most the peer ever granted: what it takes back by itself does not count */
+    uint64_t gave;         /* units given back (lane 0) */
+    uint64_t wanted;       /* what we say in wants (lane 0) */
+    uint32_t patience;     /* ... for so many more looks at what is asked back */
+    struct rnl_side *mine; /* where we say so */
     unsigned lane;
 };
 extern const _Atomic uint32_t rnl_tx_always_armed;
@@ -215,7 +215,7 @@ struct rnl_rx {            /* private to the receiver */
     uint64_t bulk_next;            /* where the next extent starts at the earliest */
     uint64_t bulk_read, told_bulk; /* done with up to here; what we last said */
     uint64_t told_position;        /* position we last said */
-    const unsigned char *bulk;     /* NULL = not mapped yet */
+    const unsigned char *bulk;
 };
 
 RNL_INLINE struct rnl_line *rnl_line_of(struct rnl_line *ring, uint64_t wrap, uint64_t pos)

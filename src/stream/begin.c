@@ -63,9 +63,7 @@ int rnl_stream_open_extent(struct rnl_endpoint *ep, struct rnl_conn *conn, struc
 {
     struct rnl_tx *t = &conn->pair.tx[s->lane];
     uint64_t start;
-    int status = rnl_pair_bulk_tx(&conn->pair, s->lane);
-    if (status < 0)
-        return status;
+    int status;
     if (RNL_LINE_START(t->pos) >= t->stop) {
         status = rnl_tx_refresh(t, ep->env, &conn->pair.distance);
         if (status <= 0)
@@ -129,7 +127,7 @@ int rnl_stream_try_begin(struct rnl_endpoint *ep, struct rnl_conn *conn, const s
         if (status == RNL_NO_ROOM && !no_wait && rnl_tx_bulk_piece(&conn->pair.tx[0], RNL_CHUNK, RNL_PIECE_MIN) > 0)
             status = 0; /* the grant is smaller than the message, or it will be: go piecewise */
     }
-    if (status == 0 && s->state == RNL_STREAM_FREE && (status = rnl_pair_bulk_tx(&conn->pair, 0)) == 0) {
+    if (status == 0 && s->state == RNL_STREAM_FREE) {
         s->state = RNL_STREAM_CHUNKS;
         s->base = s->at = s->end = NULL;
     }

@@ -233,8 +233,7 @@ int rnl_stream_answer_fits(struct rnl_conn *conn, uint32_t answer)
     }
     if (answer <= RNL_LINE_PAYLOAD)
         return 1;
-    int status = rnl_pair_bulk_tx(&conn->pair, 1);
-    return status < 0 ? status : rnl_tx_bulk_room(t, answer, &start);
+    return rnl_tx_bulk_room(t, answer, &start);
 }
 
 static void send_answer(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned handler, const void *buf, size_t n)

@@ -275,9 +275,6 @@ static int open_message(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned
     int ready = answer_ready(ep, conn, lane, e->answer);
     if (ready <= 0)
         return ready;
-    int status = rnl_pair_bulk_rx(&conn->pair, lane);
-    if (status < 0)
-        return (int)stick(ep, conn, lane, RNL_STUCK_MEMORY);
     rnl_stream_setup(s, conn->pair.rx[lane].bulk + (e->start & (RNL_BULK_BYTES - 1)), e->published, id, e->answer);
     s->start = e->start;
     s->reserved = e->reserved;
@@ -298,7 +295,7 @@ static int open_message(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned
     }
     if (h->whole)
         return 1;
-    status = rnl_stream_start(ep, s, h);
+    int status = rnl_stream_start(ep, s, h);
     if (status == 0)
         return 1;
     if (e->reserved >= e->bound && lane == 0) { /* fits its extent: wait until it is whole, then run on our own stack */
@@ -402,7 +399,7 @@ static unsigned take_extent(struct rnl_endpoint *ep, struct rnl_conn *conn, unsi
             return take_abort(ep, conn, h, e.start);
         }
         uint64_t before = s->before + s->published;
-        if (before + e.published > s->bound || rnl_pair_bulk_rx(&conn->pair, lane) < 0)
+        if (before + e.published > s->bound)
             goto broken;
         s->before = before;
         s->start = e.start;

@@ -63,7 +63,7 @@ static void items_come_in_the_order_of_the_layout(void **state)
     struct rnl_counters *c = page_of(0);
     c->messages_sent = 11;
     c->messages_received = 12;
-    c->connects_failed = 13;
+    c->waiting_for_rank = 13;
     assert_int_equal(rnl_counters_item(c, 0, &name, &text, &value), 1);
     assert_string_equal(name, "messages_sent");
     assert_int_equal(value, 11);

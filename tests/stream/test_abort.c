@@ -277,30 +277,6 @@ static void after_half_a_piece_the_end_gives_up(void **state)
     arrives(f);
 }
 
-static int refuse_map(struct rnl_env *env, int segment, size_t offset, size_t bytes, int writable, void **at)
-{
-    (void)env, (void)segment, (void)offset, (void)bytes, (void)writable, (void)at;
-    return rnl_fail(RNL_ERR_NO_MEMORY, "no memory, says the test");
-}
-
-static void without_memory_nothing_is_begun(void **state)
-{
-    struct fixture *f = *state;
-    const struct rnl_env_ops *whole = f->a->env->ops;
-    struct rnl_env_ops ops = *whole;
-    ops.segment_map = refuse_map;
-    f->a->env->ops = &ops;
-    for (size_t bound = 1000; bound <= 1000000; bound *= 1000) {
-        const struct rnl_begin b = {.peer = 1, .handler = NOTE, .bound = bound};
-        rnl_stream *s;
-        assert_int_equal(rnl_begin(f->a, &b, &s), RNL_ERR_NO_MEMORY);
-        SAYS(RNL_ERR_NO_MEMORY, "says the test");
-    }
-    f->a->env->ops = whole;
-    arrives(f);
-    assert_int_equal(f->in.started, 1);
-}
-
 /* ---- a handler that is dropped ---- */
 
 enum { RELAY = 5 };
@@ -415,7 +391,6 @@ int main(void)
         TEST(close_waits_until_it_is_said),
         TEST(to_the_dead_or_when_it_is_not_open),
         TEST(after_half_a_piece_the_end_gives_up),
-        TEST(without_memory_nothing_is_begun),
         cmocka_unit_test(what_a_dropped_handler_had_open_is_given_up),
         TEST(what_a_handler_left_open_is_the_programs),
     };

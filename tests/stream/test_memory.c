@@ -15,7 +15,6 @@ struct fixture {
     struct test_hub h;
     rnl_endpoint *a, *b, *c;
     struct inbox in;
-    struct rnl_env_ops ops;
     int kept_status[3], keeps;
     rnl_kept *kept[3];
 };
@@ -61,69 +60,6 @@ static int tear_down(void **state)
     inbox_free(&f->in);
     free(f);
     return status;
-}
-
-static int refuse_map(struct rnl_env *env, int segment, size_t offset, size_t bytes, int writable, void **at)
-{
-    (void)env, (void)segment, (void)offset, (void)bytes, (void)writable, (void)at;
-    return rnl_fail(RNL_ERR_NO_MEMORY, "no mapping, says the test");
-}
-
-/* b cannot map anything from now on; returns what it could. */
-static const struct rnl_env_ops *refuse(struct fixture *f)
-{
-    const struct rnl_env_ops *whole = f->b->env->ops;
-    f->ops = *whole;
-    f->ops.segment_map = refuse_map;
-    f->b->env->ops = &f->ops;
-    return whole;
-}
-
-static void a_message_that_cannot_be_mapped_is_told_and_waits(void **state)
-{
-    struct fixture *f = *state;
-    const struct rnl_env_ops *whole = refuse(f);
-    assert_int_equal(post_card(f->a, 1, NOTE, test_pattern(1, 0), 200000), 0);
-    assert_int_equal(rnl_wait(f->b, -1), RNL_ERR_NO_MEMORY); /* and does not sleep for ever */
-    SAYS(RNL_ERR_NO_MEMORY, "rank 0", "says the test");
-    assert_int_equal(rnl_get_counters(f->b)->no_memory, 1);
-    for (unsigned i = 0; i < 3; i++) {
-        assert_int_equal(rnl_send(f->c, 1, NOTE, "others", 6), 0);
-        assert_int_equal(rnl_extract(f->b, SIZE_MAX), 6);
-        assert_int_equal(rnl_extract(f->b, SIZE_MAX), 0); /* told once */
-    }
-    f->b->env->ops = whole;
-    drain(f->b);
-    assert_int_equal(f->in.count, 4);
-    assert_memory_equal(f->in.buf, test_pattern(1, 0), 200000);
-    assert_int_equal(rnl_get_counters(f->b)->no_memory, 1);
-}
-
-static void an_answer_that_cannot_be_mapped_is_told_and_waits(void **state)
-{
-    struct fixture *f = *state;
-    const struct rnl_env_ops *whole = refuse(f);
-    const struct rnl_begin b = {.peer = 1, .handler = ASK, .answer = 30000};
-    rnl_stream *s;
-    assert_int_equal(rnl_begin(f->a, &b, &s), 0);
-    assert_int_equal(rnl_end(s), 0);
-    assert_int_equal(rnl_extract(f->b, SIZE_MAX), RNL_ERR_NO_MEMORY);
-    SAYS(RNL_ERR_NO_MEMORY, "rank 0", "says the test");
-    f->b->env->ops = whole;
-    drain(f->b);
-    drain(f->a);
-    assert_int_equal(f->in.count, 1);
-    assert_memory_equal(f->in.buf, test_pattern(1, 0), 30000);
-}
-
-static void close_does_not_wait_for_memory_for_ever(void **state)
-{
-    struct fixture *f = *state;
-    (void)refuse(f);
-    assert_int_equal(post_card(f->a, 1, NOTE, test_pattern(1, 0), 200000), 0);
-    assert_int_equal(test_hub_close(&f->h), RNL_ERR_NO_MEMORY);
-    assert_int_equal(f->h.closed[0], 0);
-    assert_int_equal(f->h.closed[1], RNL_ERR_NO_MEMORY);
 }
 
 static void a_whole_message_without_memory_waits(void **state)
@@ -207,9 +143,6 @@ static void suspended_keeps_and_collected_messages_count_against_the_budget(void
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_message_that_cannot_be_mapped_is_told_and_waits),
-        TEST(an_answer_that_cannot_be_mapped_is_told_and_waits),
-        TEST(close_does_not_wait_for_memory_for_ever),
         TEST(a_whole_message_without_memory_waits),
         TEST(suspended_keeps_and_collected_messages_count_against_the_budget),
     };

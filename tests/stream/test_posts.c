@@ -314,38 +314,6 @@ static void done_is_neither_called_inside_a_post_nor_inside_itself(void **state)
     assert_int_equal(f->in.count, 1001);
 }
 
-/* A post that fails: its peer dies, or the system refuses memory. */
-static int refuse_map(struct rnl_env *env, int segment, size_t offset, size_t bytes, int writable, void **at)
-{
-    (void)env, (void)segment, (void)offset, (void)bytes, (void)writable, (void)at;
-    return rnl_fail(RNL_ERR_NO_MEMORY, "no memory, says the test");
-}
-
-static void a_post_without_memory_is_lost_and_leaves_nothing_open(void **state)
-{
-    static const size_t lengths[] = {1000, 200000, 1 << 20};
-    struct fixture *f = *state;
-    for (unsigned i = 0; i < 3; i++) {
-        const struct rnl_env_ops *whole = f->a->env->ops;
-        struct rnl_env_ops ops = *whole;
-        ops.segment_map = refuse_map;
-        f->a->env->ops = &ops;
-        f->done = f->status = 0;
-        f->in.started = 0;
-        assert_int_equal(post(f->a, 1, test_pattern(1, 0), lengths[i], done, f), 0);
-        flow(f, 3);
-        f->a->env->ops = whole;
-        assert_int_equal(f->done, 1);
-        assert_int_equal(f->status, RNL_ERR_NO_MEMORY);
-        flow(f, 2);
-        assert_int_equal(f->in.started, 0); /* nobody saw anything of it */
-        assert_int_equal(rnl_send(f->a, 1, NOTE, "x", 1), 0);
-        drain(f->b);
-        assert_int_equal(f->in.count, 1);
-        f->in.count = f->in.started = 0;
-    }
-}
-
 static int poster(rnl_stream *s, unsigned peer, void *ctx)
 {
     struct fixture *f = ctx;
@@ -425,7 +393,6 @@ int main(void)
         TEST(lengths_that_overflow_are_past_the_end),
         TEST(small_posts_use_up_the_budget_too),
         TEST(done_is_neither_called_inside_a_post_nor_inside_itself),
-        TEST(a_post_without_memory_is_lost_and_leaves_nothing_open),
         TEST(a_handler_posts_what_it_cannot_send),
         TEST(done_may_post_again),
         TEST(a_long_post_may_allow_an_answer),

@@ -57,6 +57,8 @@ int rnl_pair_open(struct rnl_pair *p, struct rnl_env *env, uint32_t rank, uint64
     for (unsigned lane = 0; lane < RNL_LANES; lane++) {
         rnl_tx_init(&p->tx[lane], p->mine, p->theirs, lane, colour_of(env->rank, rank));
         rnl_rx_init(&p->rx[lane], p->mine, p->theirs, lane, colour_of(rank, env->rank));
+        p->tx[lane].bulk = p->far_mine + RNL_FAR_BULK(lane);
+        p->rx[lane].bulk = p->far_theirs + RNL_FAR_BULK(lane);
     }
     rnl_side_init(p->mine, !env->facts.have_membarrier);
     return 0;

@@ -51,17 +51,6 @@ void rnl_pair_close(struct rnl_pair *p);
  * RNL_ERR_PEER_BROKEN. May be asked again: that can change. */
 int rnl_pair_joined(struct rnl_pair *p);
 
-/* A lane's bulk area is going to be used. 0: it is mapped already. */
-RNL_INLINE int rnl_pair_bulk_tx(struct rnl_pair *p, unsigned lane)
-{
-    p->tx[lane].bulk = p->far_mine + RNL_FAR_BULK(lane);
-    return 0;
-}
-RNL_INLINE int rnl_pair_bulk_rx(struct rnl_pair *p, unsigned lane)
-{
-    p->rx[lane].bulk = p->far_theirs + RNL_FAR_BULK(lane);
-    return 0;
-}
 /* Lane 0, small ring full: publishes GROW and moves to the big ring. 0, or RNL_NO_ROOM: no line is free. */
 int rnl_pair_grow_tx(struct rnl_pair *p);
 /* After reading and leaving GROW. RNL_ERR_PEER_BROKEN on a second one. */

@@ -136,9 +136,7 @@ static int reserve_extents(struct shm_peer *p, unsigned lane, uint32_t bytes, st
 {
     struct lane_out *o = &p->out[lane];
     struct rnl_tx *t = &p->pair.tx[lane];
-    int status = rnl_pair_bulk_tx(&p->pair, lane), got = 0;
-    if (status == 0)
-        status = make_extents(o, n);
+    int status = make_extents(o, n), got = 0;
     if (status < 0)
         return status;
     for (; got < n; got++) {
@@ -320,9 +318,6 @@ static int poll_extent(struct shm_peer *p, unsigned lane, rnl_head h, struct rnl
     if (rnl_rx_extent(look, &e) < 0 || e.flags != (RNL_EXTENT_FIRST | RNL_EXTENT_LAST | RNL_EXTENT_CLOSED) ||
         e.published == 0 || e.published > RNL_SHM_MTU || e.bound != e.published || e.answer != 0)
         return broke(p, "a packet outside its bulk area, or in parts");
-    int status = rnl_pair_bulk_rx(&p->pair, lane);
-    if (status < 0)
-        return status;
     uint64_t end = e.start + ((e.published + 63u) & ~63u);
     rnl_rx_read(look, h, 1);
     look->bulk_next = end;
