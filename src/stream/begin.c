@@ -98,9 +98,8 @@ int rnl_stream_open_chunk(struct rnl_endpoint *ep, struct rnl_conn *conn, struct
 static int too_long(size_t bound)
 {
     return rnl_fail(RNL_ERR_TOO_LONG,
-                    "a message of up to %zu bytes cannot be reserved at once: inside a handler or with "
-                    "RNL_NO_WAIT the limit is %d; "
-                    "send it from outside, or rnl_post it",
+                    "a message of up to %zu bytes cannot be reserved at once: inside a handler, or with RNL_NO_WAIT, "
+                    "the limit is %d; send it from the program (or queue it: rnl_post, FM 1.1's FM_send)",
                     bound, RNL_RESERVE_MAX);
 }
 
@@ -190,7 +189,7 @@ int rnl_stream_wait_room(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_
     return status;
 }
 
-static int check_begin(struct rnl_endpoint *ep, const struct rnl_begin *b)
+int rnl_stream_check_begin(struct rnl_endpoint *ep, const struct rnl_begin *b)
 {
     if (rnl_ep_in_answer(ep))
         return rnl_fail(RNL_ERR_CONTEXT, "the handler of an answer must not send; note it and send from the program");
@@ -200,6 +199,8 @@ static int check_begin(struct rnl_endpoint *ep, const struct rnl_begin *b)
     if (b->answer > RNL_ANSWER_MAX)
         return rnl_fail(RNL_ERR_TOO_LONG, "an answer of %zu bytes is too long: the limit is %d", b->answer,
                         RNL_ANSWER_MAX);
+    if (b->flags & ~(unsigned)RNL_NO_WAIT)
+        return rnl_fail(RNL_ERR_ARG, "unknown bits 0x%x in rnl_begin.flags; RNL_NO_WAIT is the only one", b->flags);
     return 0;
 }
 
@@ -219,7 +220,7 @@ int rnl_stream_begin(struct rnl_endpoint *ep, const struct rnl_begin *b, struct 
 {
     struct rnl_conn *conn;
     int no_wait = ep->in_handler || b->flags & RNL_NO_WAIT;
-    int status = check_begin(ep, b);
+    int status = rnl_stream_check_begin(ep, b);
     if (status < 0)
         return status;
     rnl_stream_lengthen(ep);
@@ -236,7 +237,9 @@ int rnl_stream_begin(struct rnl_endpoint *ep, const struct rnl_begin *b, struct 
         if (conn->shut & RNL_SHUT_DEAD)
             return rnl_ep_gone(ep, b->peer);
         if (rnl_stream_composing(&conn->out[0]) && !conn->post_sending)
-            return rnl_fail(RNL_BUSY, "a message to rank %u is open already; end it first", b->peer);
+            return rnl_fail(RNL_BUSY, "a message to rank %u is open already; %s", b->peer,
+                            ep->in_handler ? "leave this one to the program, or queue it with rnl_post"
+                                           : "end it first");
         status = queued(conn) ? RNL_NO_ROOM : rnl_stream_try_begin(ep, conn, b, no_wait, out);
         if (status != RNL_NO_ROOM || no_wait)
             break;
@@ -266,25 +269,31 @@ int rnl_stream_begin(struct rnl_endpoint *ep, const struct rnl_begin *b, struct 
                             "rnl_options.receive_budget",
                             b->bound, b->peer, (unsigned long long)most);
         rnl_ep_ring_bell(ep, conn, RNL_ARMED_LINES); /* it may sleep, and can let us have more */
-        return rnl_fail(RNL_NO_ROOM, "no room for a message of up to %zu bytes to rank %u now; try again later",
-                        b->bound, b->peer);
+        return rnl_fail(RNL_NO_ROOM, "no room for a message of up to %zu bytes to rank %u now; %s", b->bound, b->peer,
+                        ep->in_handler ? "leave it to the program, or queue it with rnl_post: trying again here is vain"
+                                       : "try again after the next extract");
     }
     return status;
 }
 
-int rnl_begin(rnl_endpoint *ep, const struct rnl_begin *b, rnl_stream **out)
+/* Apart from rnl_begin, which needs no frame then. */
+static RNL_NOINLINE int begin_slow(struct rnl_endpoint *ep, const struct rnl_begin *b, struct rnl_stream **out)
 {
-    if (RNL_LIKELY(!b->answer)) {
-        struct rnl_stream *s = rnl_stream_begin_short(ep, b->peer, b->handler, b->bound);
-        if (RNL_LIKELY(s != NULL)) {
-            *out = s;
-            return 0;
-        }
-    }
     int status = rnl_ep_enter(ep);
     if (status < 0)
         return status;
     status = rnl_stream_begin(ep, b, out);
     rnl_ep_leave(ep);
     return status;
+}
+
+int rnl_begin(rnl_endpoint *ep, const struct rnl_begin *b, rnl_stream **out)
+{
+    if (RNL_UNLIKELY(b->answer || b->flags & ~(unsigned)RNL_NO_WAIT))
+        return begin_slow(ep, b, out);
+    struct rnl_stream *s = rnl_stream_begin_short(ep, b->peer, b->handler, b->bound);
+    if (RNL_UNLIKELY(s == NULL))
+        return begin_slow(ep, b, out);
+    *out = s;
+    return 0;
 }

@@ -123,17 +123,18 @@ int rnl_close(rnl_endpoint *ep)
     if (ep->in_handler) {
         rnl_ep_leave(ep);
         return rnl_fail(RNL_ERR_CONTEXT,
-                        "rnl_close does not belong inside a handler, or a function that the library calls");
+                        "rnl_close and FM_finalize do not belong inside a handler, or a function that the library "
+                        "calls: return from it first");
     }
     rnl_stream_abort_all(ep); /* whoever leaves it open will not complete it; handlers that are suspended may */
     ep->closing = RNL_CLOSING;
     status = quiesce(ep);
     abandon(ep);
     if (status == 0 && ep->dropped)
-        status = rnl_fail(
-            RNL_ERR_HANDLER,
-            "%llu messages were dropped: no handler was registered for number %u; register it before they arrive",
-            (unsigned long long)ep->dropped, ep->drop_id);
+        status = rnl_fail(RNL_ERR_HANDLER,
+                          "%llu message%s dropped: no handler was registered for number %u; register it before %s",
+                          (unsigned long long)ep->dropped, ep->dropped == 1 ? " was" : "s were", ep->drop_id,
+                          ep->dropped == 1 ? "it arrives" : "they arrive");
     rnl_ep_leave(ep);
     rnl_ep_free(ep);
     return status;

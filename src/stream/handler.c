@@ -188,7 +188,7 @@ static RNL_NOINLINE int receive_slow(struct rnl_stream *s, void *buf, size_t n)
 {
     size_t here = (size_t)(s->end - s->at);
     if (s->state != RNL_STREAM_INLINE && s->state != RNL_STREAM_RUNNING)
-        return rnl_fail(RNL_ERR_CONTEXT, "rnl_receive belongs inside the handler of this message");
+        return rnl_fail(RNL_ERR_CONTEXT, "rnl_receive and FM_receive belong inside the handler of this message");
     if (n <= here) {
         take_bytes(s, buf, n);
         return 0;

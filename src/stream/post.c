@@ -108,15 +108,9 @@ static int post(struct rnl_endpoint *ep, const struct rnl_begin *b, const struct
     }
     if (ep->closing == RNL_CLOSED)
         return rnl_fail(RNL_ERR_CLOSED, "the endpoint is being closed: nothing can be posted any more");
-    if (rnl_ep_in_answer(ep))
-        return rnl_fail(RNL_ERR_CONTEXT, "the handler of an answer must not send; note it and send from the program");
-    if (b->handler > 0xffff)
-        return rnl_fail(RNL_ERR_HANDLER, "handler %u does not fit in a message header: the largest is 65535",
-                        b->handler);
-    if (b->answer > RNL_ANSWER_MAX)
-        return rnl_fail(RNL_ERR_TOO_LONG, "an answer of %zu bytes is too long: the limit is %d", b->answer,
-                        RNL_ANSWER_MAX);
-    int status = rnl_ep_connect(ep, b->peer, &conn);
+    int status = rnl_stream_check_begin(ep, b);
+    if (status == 0)
+        status = rnl_ep_connect(ep, b->peer, &conn);
     if (status < 0)
         return status;
     if (conn->shut & RNL_SHUT_DEAD)
@@ -124,7 +118,7 @@ static int post(struct rnl_endpoint *ep, const struct rnl_begin *b, const struct
     size_t own = sizeof(struct rnl_post) + count * sizeof *pieces;
     if (ep->post_bytes &&
         bytes + own > RNL_POST_BUDGET - (ep->post_bytes < RNL_POST_BUDGET ? ep->post_bytes : RNL_POST_BUDGET))
-        return rnl_fail(RNL_NO_ROOM, "%llu bytes are queued already; the limit is %d: make progress, then post again",
+        return rnl_fail(RNL_NO_ROOM, "%llu bytes are queued already; the limit is %d: extract or wait, then send again",
                         (unsigned long long)ep->post_bytes, RNL_POST_BUDGET);
     struct rnl_post *p = malloc(own);
     if (!p)

@@ -170,9 +170,16 @@ static int64_t put_chunks(struct rnl_stream *s, const unsigned char *buf, size_t
     return (int64_t)done;
 }
 
+static int not_open(void)
+{
+    return rnl_fail(RNL_ERR_ARG, "this stream is not open for sending: begin a message, and use it until its end");
+}
+
 int64_t rnl_stream_put(struct rnl_stream *s, const void *buf, size_t n)
 {
     rnl_stream_lengthen_one(s);
+    if (!rnl_stream_composing(s))
+        return not_open();
     uint64_t used = s->before + (s->base ? (uint64_t)(s->at - s->base) : 0);
     if (s->conn->shut & RNL_SHUT_DEAD)
         return rnl_ep_gone(s->ep, s->conn->rank);
@@ -187,10 +194,8 @@ int64_t rnl_stream_put(struct rnl_stream *s, const void *buf, size_t n)
         return (int64_t)n;
     case RNL_STREAM_EXTENT:
         return put_extent(s, buf, n);
-    case RNL_STREAM_CHUNKS:
-        return put_chunks(s, buf, n);
     default:
-        return rnl_fail(RNL_ERR_ARG, "this stream is not open for sending");
+        return put_chunks(s, buf, n);
     }
 }
 
@@ -271,11 +276,13 @@ int rnl_stream_try_end(struct rnl_stream *s)
     struct rnl_endpoint *ep = s->ep;
     struct rnl_conn *conn = s->conn;
     rnl_stream_lengthen_one(s);
+    if (!rnl_stream_composing(s))
+        return not_open();
     if (conn->shut & RNL_SHUT_DEAD) {
         rnl_stream_closed(s);
         return rnl_ep_gone(ep, conn->rank);
     }
-    if (s->spoilt && rnl_stream_composing(s)) {
+    if (s->spoilt) {
         rnl_stream_abort(s);
         return rnl_fail(RNL_ERR_ABORTED,
                         "a piece of this message to rank %u failed when a part of it had been taken; it was given up",
@@ -300,8 +307,6 @@ int rnl_stream_try_end(struct rnl_stream *s)
     case RNL_STREAM_EXTENT:
         rnl_stream_publish_extent(ep, conn, s, RNL_EXTENT_LAST | RNL_EXTENT_CLOSED);
         break;
-    default:
-        return rnl_fail(RNL_ERR_ARG, "this stream is not open for sending");
     }
     rnl_stream_closed(s);
     return 0;

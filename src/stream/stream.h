@@ -31,6 +31,8 @@ void rnl_stream_attach(struct rnl_endpoint *ep);
 
 /* begin.c: the stream behind rnl_begin, without entering the endpoint. */
 int rnl_stream_begin(struct rnl_endpoint *ep, const struct rnl_begin *b, struct rnl_stream **out);
+/* What is wrong with it, but for the peer and the bound. */
+int rnl_stream_check_begin(struct rnl_endpoint *ep, const struct rnl_begin *b);
 int rnl_stream_try_begin(struct rnl_endpoint *ep, struct rnl_conn *conn, const struct rnl_begin *b, int no_wait,
                          struct rnl_stream **out);
 /* Reserves `bytes` of the bulk area for the open stream; the next chunk: as much of `left` as room and grant allow now.

@@ -3,6 +3,8 @@
  * table.c - registering handlers; asking about peers, limits and counters. */
 #include "stream/stream.h"
 
+#define RAISE_HANDLERS "raise rnl_options.handlers (FM_MAX_HANDLERS in FM), up to 65536"
+
 int rnl_stream_register(struct rnl_endpoint *ep, int id, const struct rnl_handler *h)
 {
     if (id == RNL_ANY_ID) {
@@ -10,12 +12,13 @@ int rnl_stream_register(struct rnl_endpoint *ep, int id, const struct rnl_handle
             if (!ep->handler[id].stream && !ep->handler[id].whole)
                 break;
         if ((uint32_t)id >= ep->handlers)
-            return rnl_fail(RNL_ERR_HANDLER, "all %u handler numbers are taken; raise rnl_options.handlers",
-                            ep->handlers);
+            return rnl_fail(RNL_ERR_HANDLER, "all %u handler numbers are taken; " RAISE_HANDLERS, ep->handlers);
     }
-    if (id < 0 || (uint32_t)id >= ep->handlers)
-        return rnl_fail(RNL_ERR_HANDLER, "handler number %d is outside 0 to %u; raise rnl_options.handlers", id,
+    if (id < 0)
+        return rnl_fail(RNL_ERR_HANDLER, "handler number %d is below 0; give 0 to %u, or RNL_ANY_ID", id,
                         ep->handlers - 1);
+    if ((uint32_t)id >= ep->handlers)
+        return rnl_fail(RNL_ERR_HANDLER, "handler number %d is outside 0 to %u; " RAISE_HANDLERS, id, ep->handlers - 1);
     ep->handler[id] = *h;
     for (uint32_t i = 0; i < ep->hot_count; i++) /* somebody may have waited for it */
         for (unsigned lane = 0; lane < RNL_LANES; lane++)

@@ -176,6 +176,7 @@ static void open_messages_and_posts_to_the_dead_are_lost_and_told(void **state)
     for (unsigned i = 0; i < 2; i++) {
         assert_int_equal(rnl_piece(s[i], "1234", 4), RNL_ERR_PEER_DEAD);
         assert_int_equal(rnl_end(s[i]), RNL_ERR_PEER_DEAD); /* it is closed */
+        assert_int_equal(rnl_end(s[i]), RNL_ERR_ARG);
     }
     assert_int_equal(rnl_send(f->b, 2, NOTE, "x", 1), 0);
     drain(f->c);

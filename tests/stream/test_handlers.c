@@ -96,7 +96,10 @@ static void numbers_go_from_1_up_and_run_out(void **state)
     assert_int_equal(rnl_handler_stream(ep, 0, nothing, NULL), 0); /* 0 only by name */
     assert_int_equal(rnl_handler_stream(ep, 5, nothing, NULL), RNL_ERR_HANDLER);
     SAYS(RNL_ERR_HANDLER, "5", "0 to 4");
+    SAYS(RNL_ERR_HANDLER, "raise rnl_options.handlers", "65536");
     assert_int_equal(rnl_handler_stream(ep, -2, nothing, NULL), RNL_ERR_HANDLER);
+    SAYS(RNL_ERR_HANDLER, "-2", "below 0", "RNL_ANY_ID");
+    assert_null(strstr(sentence(), "raise"));
     assert_int_equal(rnl_handler_stream(ep, 1, NULL, NULL), RNL_ERR_ARG);
     assert_int_equal(rnl_handler_whole(ep, 1, NULL, NULL, 0), RNL_ERR_ARG);
     assert_int_equal(rnl_handler_whole(ep, 1, inbox_whole, NULL, 2), RNL_ERR_ARG);
@@ -421,6 +424,7 @@ static void try_what_is_forbidden(struct inside *in)
         ;
     TEST_MUST(status == RNL_NO_ROOM);
     TEST_MUST(rnl_begin(in->ep, &b, &s) == RNL_NO_ROOM);
+    TEST_MUST(strstr(sentence(), "leave it to the program") && !strstr(sentence(), "later"));
     b.peer = 0;
     TEST_MUST(rnl_begin(in->ep, &b, &s) == 0); /* another peer has room */
     TEST_MUST(rnl_end(s) == 0);

@@ -180,6 +180,13 @@ static void a_begin_says_what_is_wrong(void **state)
     b.answer = 0, b.bound = l.reserve_max + 1;
     assert_int_equal(rnl_begin(f->a, &b, &s), RNL_ERR_TOO_LONG);
     SAYS(RNL_ERR_TOO_LONG, "524289", "524288", "rnl_post");
+    b.flags = 5;
+    for (b.bound = 8; b.bound <= 3000; b.bound += 2992) {
+        assert_int_equal(rnl_begin(f->a, &b, &s), RNL_ERR_ARG);
+        SAYS(RNL_ERR_ARG, "0x5", "rnl_begin.flags", "RNL_NO_WAIT");
+        assert_int_equal(rnl_post(f->a, &b, NULL, 0, NULL, NULL), RNL_ERR_ARG);
+    }
+    b.flags = RNL_NO_WAIT;
     assert_null(s);
     b.bound = l.reserve_max;
     assert_int_equal(rnl_begin(f->a, &b, &s), 0);
@@ -208,6 +215,33 @@ static void a_piece_past_the_bound_is_refused_and_the_stream_goes_on(void **stat
         assert_int_equal(f->in.got[0].n, n);
         assert_memory_equal(f->in.buf, test_pattern(1, 0), n);
     }
+}
+
+static void a_stream_is_refused_after_its_end(void **state)
+{
+    static const size_t bounds[] = {4, 3000, 300000};
+    struct fixture *f = *state;
+    for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++) {
+        rnl_stream *s;
+        assert_int_equal(open_stream(f->a, 1, NOTE, bounds[i], &s), 0);
+        assert_int_equal(rnl_piece(s, test_pattern(1, 0), bounds[i]), 0);
+        assert_int_equal(rnl_end(s), 0);
+        assert_int_equal(rnl_piece(s, "x", 1), RNL_ERR_ARG);
+        SAYS(RNL_ERR_ARG, "not open for sending");
+        assert_int_equal(rnl_end(s), RNL_ERR_ARG);
+        SAYS(RNL_ERR_ARG, "not open for sending");
+        drain(f->b);
+    }
+    assert_int_equal(f->in.count, 3);
+}
+
+static void no_room_outside_handlers_says_to_extract(void **state)
+{
+    struct fixture *f = *state;
+    rnl_stream *s;
+    while (open_stream(f->a, 1, NOTE, 30, &s) == 0)
+        assert_int_equal(rnl_end(s), 0);
+    SAYS(RNL_NO_ROOM, "try again after the next extract");
 }
 
 static void one_message_per_peer_is_open_at_a_time(void **state)
@@ -568,6 +602,8 @@ int main(void)
         cmocka_unit_test(a_shorter_message_finds_its_place_in_a_ring_of_any_fill),
         TEST(a_begin_says_what_is_wrong),
         TEST(a_piece_past_the_bound_is_refused_and_the_stream_goes_on),
+        TEST(a_stream_is_refused_after_its_end),
+        TEST(no_room_outside_handlers_says_to_extract),
         TEST(one_message_per_peer_is_open_at_a_time),
         TEST(composed_bytes_are_visible_at_the_next_call),
         TEST(a_full_packet_is_visible_without_a_call),
