@@ -24,7 +24,8 @@ extern "C" {
 
 typedef struct FM_stream FM_stream;
 /* Runs inside FM_extract, FM_wait, FM_finalize or a send that waits, as soon as the message's first packet is here: one
- * logical thread per message. Returns FM_CONTINUE, or FM_QUIT to make this extract return. */
+ * logical thread per message. A suspended handler has a stack of 64 KiB; large arrays belong into static or allocated
+ * memory. Returns FM_CONTINUE, or FM_QUIT to make this extract return. */
 typedef int FM_handler(FM_stream *, unsigned sender);
 enum { FM_QUIT = 0, FM_CONTINUE = 1 };
 #define FM_ANY_ID (~0ul)
@@ -39,12 +40,15 @@ FM_PUBLIC int FM_extract(unsigned long maxbytes);
  */
 FM_PUBLIC void FM_receive(void *buffer, FM_stream *, unsigned long bytes);
 
-/* length: upper bound on the bytes that follow. Outside handlers waits for room, running handlers meanwhile; NULL only
- * if another thread holds this peer's queue. Inside a handler: NULL when the whole bound cannot be reserved now (no
- * room, or a message to that peer is open): do not spin there, send later from the program. To a dead peer: the error
- * handler is told once, then messages are swallowed. */
+/* length: upper bound on the bytes that follow. One message can be open to a peer. Outside handlers waits for room,
+ * running handlers meanwhile; NULL when a message to that peer is open that another thread (FM_THREADS) or a suspended
+ * handler will end: extract, then try again. One that the caller must end itself is an error. Inside a handler: NULL
+ * when the whole bound cannot be reserved now (no room, or a message to that peer is open): do not spin there, send
+ * later from the program. NULL also after an error, if the error handler returns. To a dead peer: the error handler is
+ * told once, then messages are swallowed. */
 FM_PUBLIC FM_stream *FM_begin_message(unsigned long dest, unsigned long length, unsigned long handler);
-/* Any size, any alignment, any number of pieces. The buffer is the caller's again after FM_end_message. */
+/* Any size, any alignment, any number of pieces. The buffer is the caller's again after FM_end_message. Neither takes
+ * NULL. */
 FM_PUBLIC void FM_send_piece(FM_stream *, const void *, unsigned long bytes);
 FM_PUBLIC void FM_end_message(FM_stream *);
 

@@ -19,16 +19,24 @@ static int run(rnl_stream *s, unsigned peer, void *ctx)
     return h((FM_stream *)s, peer) == FM_QUIT ? RNL_QUIT : RNL_DONE;
 }
 
+/* The message that is open to this peer may end without the caller: it is another thread's or a handler's, or it is the
+ * program's and the caller a handler. */
+static int may_end(const struct rnl_endpoint *ep, unsigned peer)
+{
+    return rnl_fm.threads || ep->in_handler || ep->conn[peer]->out[0].by_handler;
+}
+
 static RNL_NOINLINE FM_stream *begin_slow(unsigned long dest, unsigned long length, unsigned long handler)
 {
     struct rnl_begin b = {.peer = dest > UINT_MAX ? UINT_MAX : (unsigned)dest,
                           .handler = handler > UINT_MAX ? UINT_MAX : (unsigned)handler,
                           .bound = length};
     rnl_stream *s;
-    int status = rnl_begin(rnl_fm_endpoint(), &b, &s);
+    struct rnl_endpoint *ep = rnl_fm_endpoint("FM_begin_message");
+    int status = rnl_begin(ep, &b, &s);
     if (status == 0)
         return (FM_stream *)s;
-    if (status == RNL_NO_ROOM || status == RNL_BUSY)
+    if (status == RNL_NO_ROOM || (status == RNL_BUSY && may_end(ep, b.peer)))
         return NULL;
     return rnl_fm_send_failed(status, dest) ? (FM_stream *)&swallow : NULL;
 }
@@ -81,7 +89,7 @@ static RNL_NOINLINE int extracted_odd(int64_t bytes)
 
 int FM_extract(unsigned long maxbytes)
 {
-    int64_t bytes = rnl_stream_extract_first(rnl_fm_endpoint(), maxbytes);
+    int64_t bytes = rnl_stream_extract_first(rnl_fm_endpoint("FM_extract"), maxbytes);
     return RNL_UNLIKELY((uint64_t)bytes > INT_MAX) ? extracted_odd(bytes) : (int)bytes;
 }
 
@@ -109,7 +117,7 @@ unsigned long FM_register_handler(unsigned long id, FM_handler *h)
 
 void FM_reallocate_credit(void)
 {
-    struct rnl_endpoint *ep = rnl_fm_endpoint();
+    struct rnl_endpoint *ep = rnl_fm_endpoint("FM_reallocate_credit");
     if (rnl_ep_enter(ep) == 0) {
         rnl_ep_reallocate(ep);
         rnl_ep_leave(ep);
@@ -123,7 +131,7 @@ int FM_wait(long timeout_us)
 
 int FM_fd(void)
 {
-    int fd = rnl_fd(rnl_fm_endpoint());
+    int fd = rnl_fd(rnl_fm_endpoint("FM_fd"));
     if (fd < 0)
         rnl_fm_error(fd, FM_ANY_ID);
     return fd;
@@ -151,10 +159,10 @@ void FM_finalize(void)
 
 unsigned long FM_nodeid_of_endpoint(void)
 {
-    return rnl_fm_endpoint()->rank;
+    return rnl_fm_endpoint("FM_nodeid")->rank;
 }
 
 unsigned long FM_numnodes_of_endpoint(void)
 {
-    return rnl_fm_endpoint()->size;
+    return rnl_fm_endpoint("FM_numnodes")->size;
 }

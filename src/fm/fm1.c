@@ -53,7 +53,7 @@ static int send_long(struct rnl_endpoint *ep, const struct rnl_begin *b, const v
 
 static void send(unsigned long dest, unsigned long handler, const void *buf, size_t n)
 {
-    struct rnl_endpoint *ep = rnl_fm_endpoint();
+    struct rnl_endpoint *ep = rnl_fm_endpoint("FM_send or FM_send_4");
     unsigned peer = dest > UINT_MAX ? UINT_MAX : (unsigned)dest, id = handler > UINT_MAX ? UINT_MAX : (unsigned)handler;
     int status = n <= RNL_SHORT_MAX ? rnl_send(ep, peer, id, buf, n) : RNL_NO_ROOM;
     if (status == RNL_BUSY && ep->in_handler) /* the program is in the middle of a long message to that peer */
@@ -86,7 +86,7 @@ void FM1_send(unsigned long dest, unsigned long handler, const void *buf, unsign
 
 int FM1_extract(void)
 {
-    struct rnl_endpoint *ep = rnl_fm_endpoint();
+    struct rnl_endpoint *ep = rnl_fm_endpoint("FM_extract");
     uint64_t before = ep->c->messages_received;
     int64_t bytes = rnl_extract(ep, SIZE_MAX);
     if (RNL_UNLIKELY(bytes < 0)) {
@@ -126,10 +126,10 @@ void FM1_finalize(void)
 
 unsigned long FM1_nodeid(void)
 {
-    return rnl_fm_endpoint()->rank;
+    return rnl_fm_endpoint("FM_nodeid")->rank;
 }
 
 unsigned long FM1_numnodes(void)
 {
-    return rnl_fm_endpoint()->size;
+    return rnl_fm_endpoint("FM_numnodes")->size;
 }

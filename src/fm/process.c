@@ -10,7 +10,15 @@
 
 #include "runnel/fm.h"
 
-struct rnl_fm rnl_fm = {.handlers = 1024};
+struct rnl_fm rnl_fm = {.handlers = 1024, .rank = -1};
+
+static void explain(int status, const char *sentence)
+{
+    char who[32] = "";
+    if (rnl_fm.rank >= 0)
+        snprintf(who, sizeof who, "rank %lld: ", (long long)rnl_fm.rank);
+    fprintf(stderr, "runnel: %s%s (%s)\n", who, sentence, rnl_status_name(status));
+}
 
 void rnl_fm_error(int status, unsigned long peer)
 {
@@ -22,8 +30,7 @@ void rnl_fm_error(int status, unsigned long peer)
     int death = status == RNL_ERR_PEER_DEAD || status == RNL_ERR_PEER_BROKEN;
     int go_on = death && rnl_fm.ep && rnl_fm.ep->env->facts.keep_going;
     if (!go_on || !rnl_fm.quiet)
-        fprintf(stderr, "runnel: rank %u: %s (%s)\n", rnl_fm.ep ? rnl_fm.ep->rank : 0, sentence,
-                rnl_status_name(status));
+        explain(status, sentence);
     if (!go_on)
         exit(RNL_FM_EXIT_STATUS);
 }
@@ -57,12 +64,12 @@ int rnl_fm_send_failed(int status, unsigned long peer)
     return 1;
 }
 
-struct rnl_endpoint *rnl_fm_missing(void)
+struct rnl_endpoint *rnl_fm_missing(const char *function)
 {
-    int status = rnl_fail(RNL_ERR_CLOSED, "an FM function was called before FM_initialize or after FM_finalize");
+    int status = rnl_fail(RNL_ERR_CLOSED, "%s was called before FM_initialize or after FM_finalize", function);
     if (rnl_fm.error)
         rnl_fm.error(status, FM_ANY_ID, rnl_last_error()->text);
-    fprintf(stderr, "runnel: %s\n", rnl_last_error()->text);
+    explain(status, rnl_last_error()->text);
     exit(RNL_FM_EXIT_STATUS); /* there is nothing to go on with */
 }
 
@@ -132,12 +139,13 @@ void rnl_fm_initialize(void)
         rnl_fm_error(status, FM_ANY_ID);
         return;
     }
+    rnl_fm.rank = rnl_fm.ep->rank;
     rnl_on_death(rnl_fm.ep, on_death, NULL);
 }
 
 void rnl_fm_finalize(void)
 {
-    struct rnl_endpoint *ep = rnl_fm_endpoint();
+    struct rnl_endpoint *ep = rnl_fm_endpoint("FM_finalize");
     int status = rnl_close(ep);
     if (status != RNL_ERR_CONTEXT && status != RNL_ERR_FORKED)
         rnl_fm.ep = NULL;
@@ -147,7 +155,7 @@ void rnl_fm_finalize(void)
 
 unsigned long rnl_fm_register(unsigned long id, const struct rnl_handler *h)
 {
-    struct rnl_endpoint *ep = rnl_fm_endpoint();
+    struct rnl_endpoint *ep = rnl_fm_endpoint("FM_register_handler");
     int status = rnl_ep_enter(ep);
     if (status == 0) {
         if (!h->ctx)
@@ -165,7 +173,7 @@ unsigned long rnl_fm_register(unsigned long id, const struct rnl_handler *h)
 
 int rnl_fm_wait(long timeout_us)
 {
-    int64_t bytes = rnl_wait(rnl_fm_endpoint(), timeout_us < 0 ? -1 : (int64_t)timeout_us * 1000);
+    int64_t bytes = rnl_wait(rnl_fm_endpoint("FM_wait"), timeout_us < 0 ? -1 : (int64_t)timeout_us * 1000);
     if (bytes < 0 && bytes != RNL_TIMED_OUT)
         rnl_fm_error((int)bytes, FM_ANY_ID);
     return bytes < 0 ? 0 : bytes > INT_MAX ? INT_MAX : (int)bytes;

@@ -16,6 +16,7 @@ struct rnl_fm {
     void (*error)(int status, unsigned long peer, const char *sentence); /* NULL = the default */
     int quiet, threads, poll_on_send;
     unsigned handlers;
+    int64_t rank; /* -1 while it is not known */
     char name[64];
 };
 extern struct rnl_fm rnl_fm;
@@ -28,12 +29,12 @@ void rnl_fm_finalize(void);
 RNL_COLD void rnl_fm_error(int status, unsigned long peer);
 /* Status of a send to a peer. 1 = swallow: the peer is dead and that was told. */
 RNL_COLD int rnl_fm_send_failed(int status, unsigned long peer);
-/* The endpoint, or the program is told that FM_initialize is missing, and ends. */
-RNL_COLD struct rnl_endpoint *rnl_fm_missing(void);
-RNL_INLINE struct rnl_endpoint *rnl_fm_endpoint(void)
+/* The endpoint, or the program is told that `function` comes before FM_initialize, and ends. */
+RNL_COLD struct rnl_endpoint *rnl_fm_missing(const char *function);
+RNL_INLINE struct rnl_endpoint *rnl_fm_endpoint(const char *function)
 {
     struct rnl_endpoint *ep = rnl_fm.ep;
-    return RNL_LIKELY(ep != NULL) ? ep : rnl_fm_missing();
+    return RNL_LIKELY(ep != NULL) ? ep : rnl_fm_missing(function);
 }
 unsigned long rnl_fm_register(unsigned long id, const struct rnl_handler *h);
 int rnl_fm_wait(long timeout_us);

@@ -304,7 +304,7 @@ int rnl_stream_try_end(struct rnl_stream *s)
         }
         rnl_stream_publish_extent(ep, conn, s, RNL_EXTENT_LAST | RNL_EXTENT_CLOSED);
         break;
-    case RNL_STREAM_EXTENT:
+    default:
         rnl_stream_publish_extent(ep, conn, s, RNL_EXTENT_LAST | RNL_EXTENT_CLOSED);
         break;
     }

@@ -162,7 +162,7 @@ static void handlers_are_numbered_from_1_up_and_replaced(void **state)
     assert_int_equal(in.started, 101);
     assert_int_equal(told.count, 0);
     assert_int_equal(FM_register_handler(1024, sized), FM_ANY_ID);
-    TOLD(RNL_ERR_HANDLER, "1024");
+    TOLD(RNL_ERR_HANDLER, "1024", "FM_MAX_HANDLERS");
     assert_int_equal(FM_register_handler(1ul << 40, sized), FM_ANY_ID);
     TOLD(RNL_ERR_HANDLER, "outside");
     assert_int_equal(FM_register_handler(5, NULL), FM_ANY_ID);
@@ -325,7 +325,7 @@ static int extracts_inside(FM_stream *s, unsigned sender)
     TEST_MUST(FM_wait(0) == 0);
     TEST_MUST(told.count == 2 && told.status == RNL_ERR_CONTEXT);
     FM_finalize();
-    TEST_MUST(told.count == 3 && told.status == RNL_ERR_CONTEXT);
+    TEST_MUST(told.count == 3 && told.status == RNL_ERR_CONTEXT && strstr(told.sentence, "FM_finalize"));
     told.count = 0;
     in.count++;
     return FM_CONTINUE;
@@ -433,6 +433,67 @@ static void wrong_sends_are_told(void **state)
     TOLD(RNL_ERR_RANK, "rank");
 }
 
+static void a_second_message_to_a_peer_is_told(void **state)
+{
+    (void)state;
+    FM_register_handler(1, sized);
+    for (size_t bound = 8; bound <= 2000; bound += 1992) {
+        clear();
+        uint32_t n = 8;
+        FM_stream *s = FM_begin_message(0, bound, 1);
+        FM_send_piece(s, &n, 4);
+        assert_null(FM_begin_message(0, bound, 1));
+        TOLD(RNL_BUSY, "rank 0", "open already", "end it first");
+        assert_int_equal(told.peer, 0);
+        FM_send_piece(s, "1234", 4);
+        FM_end_message(s);
+        FM_extract(~0ul);
+        FM_extract(~0ul);
+        assert_int_equal(in.count, 1);
+    }
+}
+
+static void a_stream_that_was_ended_is_told(void **state)
+{
+    (void)state;
+    FM_register_handler(1, sized);
+    for (uint32_t n = 8; n <= 2000; n += 1992) {
+        clear();
+        FM_stream *s = FM_begin_message(0, n, 1);
+        FM_send_piece(s, &n, 4);
+        FM_send_piece(s, test_pattern(n, 4), n - 4);
+        FM_end_message(s);
+        FM_send_piece(s, "x", 1);
+        TOLD(RNL_ERR_ARG, "not open for sending");
+        FM_end_message(s);
+        TOLD(RNL_ERR_ARG, "not open for sending");
+        FM_extract(~0ul);
+        assert_int_equal(in.count, 1);
+    }
+}
+
+static FM_stream *incoming;
+
+static int note_stream(FM_stream *s, unsigned sender)
+{
+    (void)sender;
+    incoming = s;
+    return FM_CONTINUE;
+}
+
+static void receiving_outside_a_handler_is_told(void **state)
+{
+    char buf[8];
+    (void)state;
+    FM_register_handler(1, note_stream);
+    FM_stream *s = FM_begin_message(0, 8, 1);
+    FM_send_piece(s, "12345678", 8);
+    FM_end_message(s);
+    assert_int_equal(FM_extract(~0ul), 8);
+    FM_receive(buf, incoming, sizeof buf);
+    TOLD(RNL_ERR_CONTEXT, "FM_receive");
+}
+
 static void parameters_are_checked(void **state)
 {
     (void)state;
@@ -466,6 +527,10 @@ static void finalize_drops_what_nobody_handles_and_tells(void **state)
     FM_finalize();
     TOLD(RNL_ERR_HANDLER, "2 messages", "33");
     assert_int_equal(in.count, 1);
+    set_up(NULL);
+    send_sized(33, 8, 8, 8);
+    FM_finalize();
+    TOLD(RNL_ERR_HANDLER, "1 message was dropped", "33");
 }
 
 static void finalize_runs_handlers_and_initialize_may_follow(void **state)
@@ -478,7 +543,7 @@ static void finalize_runs_handlers_and_initialize_may_follow(void **state)
         assert_int_equal(FM_register_handler(FM_ANY_ID, again), 1); /* a fresh table */
         assert_int_equal(FM_register_handler(FM_ANY_ID, again), 2);
         assert_int_equal(FM_register_handler(FM_ANY_ID, again), FM_ANY_ID);
-        TOLD(RNL_ERR_HANDLER, "3");
+        TOLD(RNL_ERR_HANDLER, "3", "FM_MAX_HANDLERS");
         clear();
         in.n = 100;
         FM_stream *s = FM_begin_message(0, 8, 1);
@@ -502,6 +567,49 @@ static void too_early(void)
 {
     FM_set_parameter(FM_ERROR_HANDLER, (FM_error *)NULL);
     FM_extract(~0ul);
+}
+
+static void fd_too_early(void)
+{
+    FM_set_parameter(FM_ERROR_HANDLER, (FM_error *)NULL);
+    FM_fd();
+}
+
+static void begin_too_early(void)
+{
+    FM_set_parameter(FM_ERROR_HANDLER, (FM_error *)NULL);
+    FM_begin_message(0, 8, 1);
+}
+
+static void rank_too_early(void)
+{
+    FM_set_parameter(FM_ERROR_HANDLER, (FM_error *)NULL);
+    printf("%lu", FM_nodeid);
+}
+
+static void no_such_key(void)
+{
+    FM_set_parameter(FM_ERROR_HANDLER, (FM_error *)NULL);
+    FM_set_parameter(12345, 1);
+}
+
+static void no_launcher(void)
+{
+    FM_set_parameter(FM_ERROR_HANDLER, (FM_error *)NULL);
+    setenv("RUNNEL_FD", "nowhere", 1);
+    FM_initialize();
+}
+
+/* The first of all cases: the process has had no rank so far. */
+static void the_default_names_no_rank_while_there_is_none(void **state)
+{
+    (void)state;
+    struct child_end e = in_child(no_such_key);
+    assert_int_equal(e.status, 70);
+    assert_ptr_equal(strstr(e.said, "runnel: FM_set_parameter: there is no key 12345"), e.said);
+    e = in_child(no_launcher);
+    assert_int_equal(e.status, 70);
+    assert_ptr_equal(strstr(e.said, "runnel: RUNNEL_FD is 'nowhere'"), e.said);
 }
 
 static void wrong_rank(void)
@@ -553,7 +661,13 @@ static void the_default_explains_and_ends_with_status_70(void **state)
     assert_string_equal(e.said, "");
     e = in_child(too_early);
     assert_int_equal(e.status, 70);
-    assert_non_null(strstr(e.said, "FM_initialize"));
+    assert_non_null(strstr(e.said, "FM_extract was called before FM_initialize"));
+    e = in_child(fd_too_early);
+    assert_non_null(strstr(e.said, "FM_fd was called before FM_initialize"));
+    e = in_child(begin_too_early);
+    assert_non_null(strstr(e.said, "FM_begin_message was called before FM_initialize"));
+    e = in_child(rank_too_early);
+    assert_non_null(strstr(e.said, "FM_nodeid was called before FM_initialize"));
     e = in_child(wrong_rank);
     assert_int_equal(e.status, 70);
     assert_non_null(strstr(e.said, "rank 7"));
@@ -567,6 +681,7 @@ static void the_default_explains_and_ends_with_status_70(void **state)
     assert_non_null(strstr(e.said, "RNL_ERR_PAST_END"));
     e = in_child(after_finalize);
     assert_int_equal(e.status, 70);
+    assert_non_null(strstr(e.said, "FM_finalize was called"));
 }
 
 /* ---- threads ---- */
@@ -622,6 +737,7 @@ static void with_fm_threads_any_thread_may_call(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_default_names_no_rank_while_there_is_none),
         TEST(a_process_is_node_0_of_1_when_alone),
         TEST(pieces_are_independent_on_the_two_sides_and_lengths_upper_bounds),
         TEST(handlers_are_numbered_from_1_up_and_replaced),
@@ -634,6 +750,9 @@ int main(void)
         TEST(waiting_and_the_descriptor),
         TEST(receiving_past_the_end_is_told_and_gives_zeros),
         TEST(wrong_sends_are_told),
+        TEST(a_second_message_to_a_peer_is_told),
+        TEST(a_stream_that_was_ended_is_told),
+        TEST(receiving_outside_a_handler_is_told),
         TEST(parameters_are_checked),
         cmocka_unit_test(finalize_drops_what_nobody_handles_and_tells),
         cmocka_unit_test(finalize_runs_handlers_and_initialize_may_follow),
