@@ -48,7 +48,8 @@ enum {
 typedef void FM1_error(int status, unsigned long peer, const char *sentence);
 /* Joins the job; alone, a job of one. */
 FM_PUBLIC void FM1_initialize(void);
-/* A collective: runs handlers, returns when all peers have finished or died and every message has been handled. */
+/* A collective: runs handlers, returns when all peers have finished or died and every message has been handled. A rank
+ * that exits without it is dead to its peers; what it had not taken in is lost, and the error handlers are told. */
 FM_PUBLIC void FM1_finalize(void);
 /* Our rank in the job, 0 to FM_numnodes - 1. */
 FM_PUBLIC unsigned long FM1_nodeid(void);

@@ -285,6 +285,10 @@ void rnl_ep_reallocate(struct rnl_endpoint *ep);
 void rnl_ep_credit(struct rnl_endpoint *ep);
 /* The status and sentence for a peer that is gone. */
 RNL_COLD int rnl_ep_gone(struct rnl_endpoint *ep, uint32_t rank);
+/* As far as that peer has said, something that was sent to it was not taken in. */
+int rnl_ep_unread(struct rnl_endpoint *ep, uint32_t rank);
+/* ... and now it never will be: the status and sentence. */
+RNL_COLD int rnl_ep_lost(struct rnl_endpoint *ep, uint32_t rank);
 
 /* Around a handler of a message on `lane`; returns what to pass to the second. Handlers of answers must not send: in
  * unshared endpoints `open` says so, since the short path looks at nothing else. */

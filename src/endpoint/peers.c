@@ -16,7 +16,7 @@ static const char *reason_text(const struct rnl_peer *p, char *buf, size_t n)
         snprintf(buf, n, "it was killed by signal %d (%s)", p->detail, name ? name : "unknown");
         return buf;
     case RNL_DEATH_EXIT:
-        snprintf(buf, n, "it exited with status %d without closing its endpoint", p->detail);
+        snprintf(buf, n, "it exited with status %d without rnl_close or FM_finalize", p->detail);
         return buf;
     case RNL_DEATH_BROKEN:
         return "it broke the protocol";
@@ -35,6 +35,26 @@ int rnl_ep_gone(struct rnl_endpoint *ep, uint32_t rank)
     const struct rnl_peer *p = &ep->peer[rank];
     int status = p->reason == RNL_DEATH_BROKEN ? RNL_ERR_PEER_BROKEN : RNL_ERR_PEER_DEAD;
     return rnl_fail(status, "rank %u is gone: %s; do not send to it", rank, reason_text(p, buf, sizeof buf));
+}
+
+int rnl_ep_unread(struct rnl_endpoint *ep, uint32_t rank)
+{
+    struct rnl_conn *conn = ep->peer[rank].conn;
+    if (!conn)
+        return 0;
+    struct rnl_tx *t = &conn->pair.tx[0];
+    if (t->acked < t->pos)
+        (void)!rnl_tx_refresh(t, NULL, NULL);
+    return t->acked < t->pos;
+}
+
+int rnl_ep_lost(struct rnl_endpoint *ep, uint32_t rank)
+{
+    char buf[96];
+    const struct rnl_peer *p = &ep->peer[rank];
+    int status = p->reason == RNL_DEATH_BROKEN ? RNL_ERR_PEER_BROKEN : RNL_ERR_PEER_DEAD;
+    return rnl_fail(status, "rank %u has not said that it took in all that was sent to it, and is gone: %s", rank,
+                    reason_text(p, buf, sizeof buf));
 }
 
 /* What a peer may have outstanding from the start: an even share of half the budget; the other half goes to those who

@@ -47,11 +47,15 @@ static void tell_death(unsigned long peer, int status)
 
 static void on_death(void *arg, unsigned peer, enum rnl_death_reason reason)
 {
+    struct rnl_endpoint *ep = rnl_fm.ep;
     (void)arg;
     (void)reason;
-    if (!rnl_fm.ep || rnl_fm.ep->closing)
+    if (!ep)
         return;
-    tell_death(peer, rnl_ep_gone(rnl_fm.ep, peer));
+    if (!ep->closing)
+        tell_death(peer, rnl_ep_gone(ep, peer));
+    else if (rnl_ep_unread(ep, peer)) /* else it had all there was for it, and nobody misses it */
+        tell_death(peer, rnl_ep_lost(ep, peer));
 }
 
 int rnl_fm_send_failed(int status, unsigned long peer)

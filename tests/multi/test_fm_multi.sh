@@ -33,6 +33,24 @@ run() { # NAME RANKS PROGRAM ARGUMENT...
     shift 3
     case_of "$name" "$runnel" run --timeout $limit -n "$ranks" "$build/tests/multi-$program" "$@"
 }
+says() { # NAME STATUS PATTERN RANKS CASE: standard error has a line like PATTERN, or nothing if that is empty
+    local name=$1 want=$2 pattern=$3 status=0 good
+    timeout -k 5 $((limit + 20)) "$runnel" run --timeout $limit -n "$4" "$build/tests/multi-fm_wrong" "$5" \
+        >"$dir/out" 2>"$dir/err" </dev/null || status=$?
+    if [ -n "$pattern" ]; then
+        good=$(grep -cE "$pattern" "$dir/err")
+    else
+        good=$([ -s "$dir/err" ] || echo 1)
+    fi
+    if [ $status = "$want" ] && [ "${good:-0}" != 0 ]; then
+        echo "ok - $name"
+    else
+        echo "not ok - $name"
+        echo "    status $status: $5"
+        sed 's/^/    /' "$dir/err" | head -n 10
+        failed=1
+    fi
+}
 on_one_core() { # as run, all ranks on one core
     local name=$1 ranks=$2 program=$3
     shift 3
@@ -50,6 +68,12 @@ run 'handlers of 15 senders are suspended at once' 16 fm_semantics suspended
 run 'who does not extract blocks its senders and loses nothing' 4 fm_semantics stall
 run 'messages wait for their handler' 3 fm_semantics late
 run 'messages without a handler are dropped at the end, and that is told' 3 fm_semantics missing
+says 'the default error handler names its rank, and counts one message as one' 70 \
+    '^runnel: rank 1: 1 message was dropped: .* number 4;' 2 dropped
+says 'who leaves without FM_finalize what was sent to it: FM_finalize tells' 70 \
+    '^runnel: rank 0: rank 1 has not said that it took in all .* exited with status 0 without .*FM_finalize' 2 forgets
+says 'who leaves without FM_finalize and owes nothing: the others finish' 0 '' 3 took
+run 'a message that a suspended handler holds open is no error of the program' 3 fm_wrong held
 run 'pieces of the two sides are independent' 2 fm_semantics pieces
 run 'any thread may call after FM_THREADS' 2 fm_semantics threads
 run 'any thread of four ranks may call' 4 fm_semantics threads
