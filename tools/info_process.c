@@ -19,7 +19,8 @@
 
 enum {
     ENDPOINTS_MAX = RNL_JOB_RANKS_MAX, /* of one process */
-    LISTED_MAX = 64                    /* processes */
+    LISTED_MAX = 64,                   /* processes */
+    ANCESTORS_MAX = 64
 };
 
 int info_read_line(const char *dir, const char *name, char *text, unsigned room)
@@ -53,12 +54,31 @@ static const char *program_of(const struct rnl_counters *c, const char *command)
     return c->program[0] ? c->program : command;
 }
 
+/* The launcher of a process: its nearest ancestor of that name; 0 = none. A wrapper may stand between the two. */
+static int launcher_of(int pid)
+{
+    char dir[32], text[512];
+    for (int steps = 0; steps < ANCESTORS_MAX; steps++) {
+        snprintf(dir, sizeof dir, "/proc/%d", pid);
+        if (!info_read_line(dir, "stat", text, sizeof text))
+            return 0;
+        const char *after = strrchr(text, ')'); /* ") S PARENT ..." */
+        pid = after && strlen(after) > 4 ? atoi(after + 4) : 0;
+        if (pid <= 0)
+            return 0;
+        command_of(pid, text, sizeof text);
+        if (strcmp(text, "runnel") == 0)
+            return pid;
+    }
+    return 0;
+}
+
 void info_running(struct info_page *p)
 {
     static struct rnl_counters c[1];
     const struct dirent *e;
     unsigned found = 0;
-    char command[64], rank[48];
+    char command[64], rank[48], what[160];
     info_section(p, "running");
     DIR *proc = opendir("/proc");
     while (proc && found < LISTED_MAX && (e = readdir(proc)) != NULL) {
@@ -67,13 +87,16 @@ void info_running(struct info_page *p)
             continue;
         command_of(pid, command, sizeof command);
         snprintf(rank, sizeof rank, "rank %u of %u", c->rank, c->size);
+        int job = launcher_of(pid);
         if (p->json) {
             info_key(p, e->d_name);
             printf("{\"program\":");
             info_put_json(program_of(c, command));
-            printf(",\"rank\":%u,\"size\":%u}", c->rank, c->size);
+            printf(",\"rank\":%u,\"size\":%u,\"job\":", c->rank, c->size);
+            printf(job ? "%d}" : "null}", job);
         } else {
-            info_row(p, e->d_name, rank, program_of(c, command));
+            snprintf(what, sizeof what, job ? "%s, job %d" : "%s", program_of(c, command), job);
+            info_row(p, e->d_name, rank, what);
         }
         found++;
     }
@@ -146,6 +169,20 @@ static int complain(int pid, int status)
     return 1;
 }
 
+/* What it waits for, in words. */
+static void show_waits(const struct rnl_counters *c, uint64_t now)
+{
+    if (c->waiting_for_rank) {
+        printf("  waiting for room at rank %llu", (unsigned long long)c->waiting_for_rank - 1);
+        if (c->waiting_since_ns && c->waiting_since_ns <= now)
+            printf(", for %.1f s now", (double)(now - c->waiting_since_ns) / 1e9);
+        putchar('\n');
+    }
+    if (c->missing_handler)
+        printf("  waiting for handler %llu from rank %llu: its message stays until that number is registered\n",
+               (unsigned long long)c->missing_handler - 1, (unsigned long long)c->missing_handler_rank - 1);
+}
+
 static void show_counters(const struct rnl_counters *c, int pid, const char *command, const char *state)
 {
     const char *name, *text;
@@ -161,6 +198,7 @@ static void show_counters(const struct rnl_counters *c, int pid, const char *com
     if (c->start_ns && c->start_ns <= now)
         printf(", open for %.1f s", (double)(now - c->start_ns) / 1e9);
     putchar('\n');
+    show_waits(c, now);
     for (unsigned i = 0; rnl_counters_item(c, i, &name, &text, &value); i++)
         printf("  %-*s %*llu  %s\n", (int)width, name, (int)digits, (unsigned long long)value, text);
 }

@@ -42,10 +42,13 @@ enum { RNL_COUNTERS_MAGIC = 0x4e525543, RNL_COUNTERS_VERSION = 1, RNL_COUNTERS_B
     X(receive_budget_bytes, "receive budget, bytes")                              \
     X(stacks_in_use, "handler stacks in use, now")                                \
     X(waiting_for_rank, "1 + rank a blocked call waits for, now; 0 = none")       \
-    X(connects_failed, "connections put off: no memory or no descriptor")             \
+    X(connects_failed, "connections put off: no memory or no descriptor")         \
     X(aborted_sent, "messages given up before they were complete")                \
     X(aborted_received, "messages dropped because their sender gave them up")     \
-    X(no_memory, "messages that had to wait for memory of this process")
+    X(no_memory, "messages that had to wait for memory of this process")          \
+    X(waiting_since_ns, "when that wait began, CLOCK_MONOTONIC; 0 = no wait")     \
+    X(missing_handler, "1 + handler number a message waits for, now; 0 = none")   \
+    X(missing_handler_rank, "1 + rank that sent this message; 0 = none")
 
 struct rnl_counters {
     uint32_t magic, version;

@@ -233,6 +233,8 @@ static void gone(struct rnl_endpoint *ep, struct rnl_conn *conn)
     rnl_ep_chores(ep);
     conn->dying = 0;
     conn->gone = 1;
+    if (ep->c->missing_handler_rank == (uint64_t)conn->rank + 1)
+        ep->c->missing_handler = ep->c->missing_handler_rank = 0;
     cool(ep, conn);
     ep->on_gone(ep, conn);
 }

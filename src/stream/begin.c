@@ -177,13 +177,13 @@ int rnl_stream_wait_room(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_
             break;
         }
         if (since == 0)
-            since = ep->env->ops->now_ns(ep->env);
+            ep->c->waiting_since_ns = since = ep->env->ops->now_ns(ep->env);
         if (rnl_stream_progress(ep))
             w.polls = w.yields = 0;
         else
             rnl_ep_idle(ep, &w);
     }
-    ep->c->waiting_for_rank = 0;
+    ep->c->waiting_for_rank = ep->c->waiting_since_ns = 0;
     if (since)
         ep->c->no_room_wait_ns += ep->env->ops->now_ns(ep->env) - since;
     return status;

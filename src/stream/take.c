@@ -58,6 +58,13 @@ static unsigned stick(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned l
     return 0;
 }
 
+static RNL_NOINLINE unsigned no_handler(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, unsigned id)
+{
+    ep->c->missing_handler = 1 + id;
+    ep->c->missing_handler_rank = 1 + conn->rank;
+    return stick(ep, conn, lane, RNL_STUCK_HANDLER);
+}
+
 static int run_whole(struct rnl_endpoint *ep, struct rnl_stream *s, const struct rnl_handler *h, const void *buf,
                      size_t n)
 {
@@ -98,7 +105,7 @@ RNL_INLINE int take_items(struct rnl_endpoint *ep, struct rnl_conn *conn, unsign
     const unsigned char *at = rnl_rx_payload(r, h) + i * len;
     const struct rnl_handler *hd = handler_of(ep, id); /* an entry may be replaced meanwhile, never emptied */
     if (RNL_UNLIKELY(!hd)) {
-        stick(ep, conn, lane, RNL_STUCK_HANDLER);
+        no_handler(ep, conn, lane, id);
         return 0;
     }
     uint32_t before = rnl_ep_handler_begins(ep, lane);
@@ -177,7 +184,7 @@ static unsigned take_ask(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigne
     rnl_rx_load(&ask, at, sizeof ask);
     const struct rnl_handler *hd = handler_of(ep, id);
     if (!hd)
-        return stick(ep, conn, lane, RNL_STUCK_HANDLER);
+        return no_handler(ep, conn, lane, id);
     int ready = answer_ready(ep, conn, lane, ask.answer);
     if (ready <= 0)
         return ready < 0;
@@ -271,7 +278,7 @@ static int open_message(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned
     if (s->state != RNL_STREAM_FREE || e->bound < e->published)
         return rnl_ep_broken(ep, conn, "a message begun inside another, or longer than its bound");
     if (!h)
-        return (int)stick(ep, conn, lane, RNL_STUCK_HANDLER);
+        return (int)no_handler(ep, conn, lane, id);
     int ready = answer_ready(ep, conn, lane, e->answer);
     if (ready <= 0)
         return ready;

@@ -182,6 +182,19 @@ static void open_messages_and_posts_to_the_dead_are_lost_and_told(void **state)
     drain(f->c);
 }
 
+static void a_message_for_no_handler_waits_no_more_once_its_sender_is_dead(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(rnl_send(f->a, 1, 77, "x", 1), 0);
+    drain(f->b);
+    assert_int_equal(rnl_get_counters(f->b)->missing_handler, 77 + 1);
+    assert_int_equal(rnl_get_counters(f->b)->missing_handler_rank, 0 + 1);
+    kill_a(f);
+    drain(f->b);
+    assert_int_equal(f->deaths, 1);
+    assert_int_equal(rnl_get_counters(f->b)->missing_handler, 0);
+}
+
 static void *kill_soon(void *arg)
 {
     test_sleep_ms(100);
@@ -220,6 +233,7 @@ static void who_waits_for_room_of_the_dead_is_released(void **state)
         assert_int_equal(status, RNL_ERR_PEER_DEAD);
         assert_true(took < 5000000000u);
         assert_int_equal(rnl_get_counters(f->b)->waiting_for_rank, 0);
+        assert_int_equal(rnl_get_counters(f->b)->waiting_since_ns, 0);
         drain(f->b);
         assert_int_equal(f->deaths, 1);
     }
@@ -510,6 +524,7 @@ int main(void)
         TEST(what_the_dead_had_sent_is_delivered_first),
         TEST(a_suspended_handler_is_told),
         TEST(open_messages_and_posts_to_the_dead_are_lost_and_told),
+        TEST(a_message_for_no_handler_waits_no_more_once_its_sender_is_dead),
         TEST(who_waits_for_room_of_the_dead_is_released),
         cmocka_unit_test(who_sends_behind_posts_to_the_dead_is_released),
         cmocka_unit_test(on_death_is_told_when_nothing_is_under_way),

@@ -6,7 +6,9 @@
  *   dropped  rank 1 never registers the handler of one message
  *   forgets  rank 1 ends without FM_finalize and has taken nothing in
  *   took     rank 1 ends without FM_finalize, but has taken everything in
- *   held     a handler of rank 0 holds a message open which the program may not take for its own */
+ *   held     a handler of rank 0 holds a message open which the program may not take for its own
+ *   number   rank 0 waits for a message whose sender took another number, until it is killed
+ *   full     rank 0 sends to rank 1, which takes nothing in, until it is killed */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,6 +121,25 @@ static void held(void)
     FM_finalize();
 }
 
+static void number(void)
+{
+    FM_register_handler(DONE, on_done);
+    if (me == 1)
+        send(0, MAIN);
+    if (me == 0)
+        await_dones(1);
+    pause();
+}
+
+static void full(void)
+{
+    FM_register_handler(DONE, on_done);
+    if (me == 1)
+        pause();
+    for (;;)
+        send(1, DONE);
+}
+
 /* Who ends in the middle leaves things behind: no leak check after exit. */
 static void leave(int status, void *arg)
 {
@@ -131,7 +152,8 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } cases[] = {{"dropped", dropped}, {"forgets", forgets}, {"took", took}, {"held", held}};
+    } cases[] = {{"dropped", dropped}, {"forgets", forgets}, {"took", took},
+                 {"held", held},       {"number", number},   {"full", full}};
     on_exit(leave, NULL);
     FM_initialize();
     me = check_rank = FM_nodeid;

@@ -149,7 +149,7 @@ info --pid "$pid"
 ok "a stopped program's counters stand still" is "$(value messages_sent) $(value yields)" "$sent $yields"
 ok "they are what it did: it gave way while it waited" test "$yields" -gt 0
 info
-ok "without --pid it is listed" grep -qE "^  $pid +rank [01] of 2 +pingpong$" "$dir/out"
+ok "without --pid it is listed, with its job" grep -qE "^  $pid +rank [01] of 2 +pingpong, job $launcher$" "$dir/out"
 
 if command -v python3 >/dev/null; then
     info --json
@@ -159,8 +159,8 @@ d = json.load(open(sys.argv[1]))
 assert list(d) == ["runnel", "transports", "features", "topology", "limits", "settings", "endpoint_defaults", "running"], list(d)
 assert d["transports"]["shm"] is True and isinstance(d["limits"]["ranks_of_a_job"], int)
 assert d["settings"]["RUNNEL_FD"] == {"value": "a job of one", "from": "default"}
-assert d["running"][sys.argv[2]]["size"] == 2
-' "$dir/out" "$pid"
+assert d["running"][sys.argv[2]]["size"] == 2 and d["running"][sys.argv[2]]["job"] == int(sys.argv[3])
+' "$dir/out" "$pid" "$launcher"
     RUNNEL_TERMINAL=$'"\\\001\xff' info --json
     ok "--json stays JSON whatever the environment holds" python3 -c '
 import json, sys
@@ -178,4 +178,25 @@ assert e["counters"]["messages_sent"] == int(sys.argv[4])
 else
     echo "ok - --json # SKIP no python3"
 fi
+
+# ---- jobs that hang for a reason that can be named
+
+# hangs NAME CASE PATTERN: of the two ranks that run CASE one shows a line like PATTERN, the other none
+hangs() {
+    local i p lines=
+    kill -9 "$launcher"
+    { wait "$launcher"; } 2>/dev/null
+    rm -f "$dir"/rank.*
+    "$runnel" run -n 2 sh -c 'echo $$ >"$0.$$"; exec "$@"' "$dir/rank" "$RUNNEL_BUILD/tests/multi-fm_wrong" "$2" >/dev/null 2>&1 </dev/null &
+    launcher=$!
+    for ((i = 0; i < 100; i++)); do
+        lines=$(for p in "$dir"/rank.*; do "$runnel" info --pid "${p##*.}" 2>/dev/null; done | grep '^  waiting for ')
+        grep -qE "^  waiting for $3" <<<"$lines" && break
+        sleep 0.1
+    done
+    echo "$lines" >"$dir/out"
+    ok "$1" says "$dir/out" "^  waiting for $3"
+}
+hangs "a message for a number that nobody registered" number "handler 1 from rank 1: "
+hangs "no room, and for how long by now" full "room at rank 1, for ([1-9][0-9]*\.[0-9]|0\.[1-9]) s now$"
 exit $failed

@@ -144,7 +144,10 @@ static void a_message_waits_for_its_handler_and_only_its_peer_with_it(void **sta
             drain(f->b);
             assert_int_equal(f->late.count, 3);
             assert_int_equal(rnl_get_counters(f->b)->no_handler, stuck + 1); /* once, however often we look */
+            assert_int_equal(rnl_get_counters(f->b)->missing_handler, id + 1);
+            assert_int_equal(rnl_get_counters(f->b)->missing_handler_rank, 0 + 1);
             assert_int_equal(rnl_handler_stream(f->b, id, inbox_stream, &f->late), id);
+            assert_int_equal(rnl_get_counters(f->b)->missing_handler, 0);
             drain(f->b);
             assert_int_equal(f->late.count, 5);
             assert_int_equal(f->late.got[3].n, lengths[i]);
