@@ -5,6 +5,7 @@
 #include "info.h"
 #include "base/copy.h"
 #include "base/env.h"
+#include "base/error.h"
 #include "job/fds.h"
 #include "job/launch.h"
 #include "job/proto.h"
@@ -264,9 +265,12 @@ static void show_hwloc(struct info_page *p)
     } things[] = {{"packages", HWLOC_OBJ_PACKAGE}, {"NUMA nodes", HWLOC_OBJ_NUMANODE}, {"cores", HWLOC_OBJ_CORE}};
     hwloc_topology_t t;
     char caches[160];
-    if (hwloc_topology_init(&t) < 0)
+    int hushed = rnl_bind_hush();
+    int there = hwloc_topology_init(&t) == 0, loaded = there && hwloc_topology_load(t) == 0;
+    rnl_bind_unhush(hushed);
+    if (!there)
         return;
-    if (hwloc_topology_load(t) == 0) {
+    if (loaded) {
         for (unsigned i = 0; i < sizeof things / sizeof things[0]; i++)
             info_number(p, things[i].name, (uint64_t)hwloc_get_nbobjs_by_type(t, things[i].type), "");
         add_caches(hwloc_get_obj_by_type(t, HWLOC_OBJ_PU, 0), caches, sizeof caches);
@@ -331,8 +335,8 @@ static void show_limits(struct info_page *p)
         uint64_t enough = files > RNL_LAUNCH_DESCRIPTORS ? (files - RNL_LAUNCH_DESCRIPTORS) / RNL_RANK_DESCRIPTORS : 0;
         ranks = enough < ranks ? enough : ranks;
     }
-    snprintf(text, sizeof text, "what runnel run raises itself to (ulimit -Hn): enough for %llu ranks",
-             (unsigned long long)ranks);
+    snprintf(text, sizeof text, "what runnel run raises itself to (ulimit -Hn): enough for %llu rank%s",
+             (unsigned long long)ranks, RNL_S(ranks));
     info_number(p, "descriptors at most", files, text);
     info_number(p, "processes", limit_of(RLIMIT_NPROC, 0), "of this user (ulimit -u)");
     info_number(p, "processes of the cgroup", cgroup_least("pids", processes_of), "");

@@ -23,6 +23,9 @@
 #define RNL_NOINLINE
 #endif
 
+/* Behind a noun that is counted. */
+#define RNL_S(n) ((n) == 1 ? "" : "s")
+
 /* Records and returns `status`. The sentence: what was asked, the limit, what to change. */
 RNL_COLD int rnl_fail(int status, const char *format, ...) RNL_PRINTF(2, 3);
 /* The same with errno, whose text is appended. */

@@ -545,7 +545,7 @@ int rnl_agent_new(const struct rnl_agent_options *opt, struct rnl_agent **out)
 {
     struct rnl_agent *a = calloc(1, sizeof *a + opt->size * sizeof a->rank[0]);
     if (a == NULL)
-        return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for a job of %u ranks", opt->size);
+        return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for a job of %u rank%s", opt->size, RNL_S(opt->size));
     a->size = opt->size;
     a->keep_going = opt->keep_going != 0;
     a->deadline_ns = UINT64_MAX;
@@ -570,8 +570,8 @@ int rnl_agent_new(const struct rnl_agent_options *opt, struct rnl_agent **out)
         e = pages(a);
     if (e < 0) {
         rnl_agent_free(a);
-        return rnl_fail_errno(RNL_ERR_SYSTEM, -e, "cannot make the pages of a job of %u ranks, %zu bytes: %s",
-                              opt->size, bytes, rnl_memfd_remedy(-e));
+        return rnl_fail_errno(RNL_ERR_SYSTEM, -e, "cannot make the pages of a job of %u rank%s, %zu bytes: %s", opt->size,
+                              RNL_S(opt->size), bytes, rnl_memfd_remedy(-e));
     }
     *out = a;
     return 0;

@@ -39,18 +39,31 @@ int rnl_bind_count(void)
     return n > 0 ? n : 1;
 }
 
+static const char hide_errors[] = "HWLOC_HIDE_ERRORS";
+
+int rnl_bind_hush(void)
+{
+    return getenv(hide_errors) == NULL && setenv(hide_errors, "2", 0) == 0;
+}
+
+void rnl_bind_unhush(int hushed)
+{
+    if (hushed)
+        unsetenv(hide_errors);
+}
+
 #if RNL_HAVE_HWLOC
 /* The k-th allowed thread of each core, for k = 0, 1, ... */
 static int by_core(int *cpus, int room, const cpu_set_t *allowed)
 {
     hwloc_topology_t topology;
-    int n = 0, found = 1;
-    if (hwloc_topology_init(&topology) < 0)
-        return 0;
-    if (hwloc_topology_load(topology) < 0) {
+    int n = 0, found = 1, hushed = rnl_bind_hush();
+    int there = hwloc_topology_init(&topology) == 0, loaded = there && hwloc_topology_load(topology) == 0;
+    rnl_bind_unhush(hushed);
+    if (there && !loaded)
         hwloc_topology_destroy(topology);
+    if (!loaded)
         return 0;
-    }
     int cores = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE);
     for (int k = 0; found && n < room; k++) {
         found = 0;

@@ -235,7 +235,8 @@ static int enter(struct client *c)
     }
     r = RNL_ERR_JOB;
     if (rnl_memfd_check(p.fds[0], c->status_bytes, 0) < 0 || rnl_memfd_check(p.fds[1], c->bells_bytes, 0) < 0) {
-        rnl_fail(r, "the launcher's pages are not sealed or not of the size of a job of %u ranks: refused", w->size);
+        rnl_fail(r, "the launcher's pages are not sealed or not of the size of a job of %u rank%s: refused", w->size,
+                 RNL_S(w->size));
         goto out;
     }
     void *status = mmap(NULL, c->status_bytes, PROT_READ, MAP_SHARED, p.fds[0], 0);
@@ -244,7 +245,8 @@ static int enter(struct client *c)
     c->status = status == MAP_FAILED ? NULL : status;
     c->bells = bells == MAP_FAILED ? NULL : bells;
     if (c->status == NULL || c->bells == NULL) {
-        r = rnl_fail_errno(RNL_ERR_NO_MEMORY, e, "cannot map the launcher's pages for a job of %u ranks", w->size);
+        r = rnl_fail_errno(RNL_ERR_NO_MEMORY, e, "cannot map the launcher's pages for a job of %u rank%s", w->size,
+                           RNL_S(w->size));
         goto out;
     }
     if (c->status->magic != RNL_STATUS_MAGIC || c->status->version != RNL_STATUS_VERSION ||

@@ -424,7 +424,7 @@ int rnl_hub_env(struct rnl_hub *hub, uint32_t rank, int owns_hub, struct rnl_env
 int rnl_hub_new(unsigned size, struct rnl_hub **out)
 {
     if (size < 1 || size > RNL_JOB_RANKS_MAX)
-        return rnl_fail(RNL_ERR_ARG, "a hub of %u ranks: it can have 1 to %d", size, RNL_JOB_RANKS_MAX);
+        return rnl_fail(RNL_ERR_ARG, "a hub of %u rank%s: it can have 1 to %d", size, RNL_S(size), RNL_JOB_RANKS_MAX);
     struct rnl_hub *hub = calloc(1, sizeof *hub);
     if (hub == NULL || rnl_waves_new(size, &hub->waves) < 0)
         goto no_memory;
@@ -460,7 +460,7 @@ no_memory:
         free(hub->pair);
         free(hub);
     }
-    return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for a hub of %u ranks", size);
+    return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for a hub of %u rank%s", size, RNL_S(size));
 }
 
 void rnl_hub_free(struct rnl_hub *hub)

@@ -41,5 +41,9 @@ int rnl_spawn(const struct rnl_spawn *how, uint32_t rank, pid_t *pid);
 int rnl_bind_cores(int *cpus, int room);
 /* How many there are. */
 int rnl_bind_count(void);
+/* hwloc complains on standard error where there is no /sys; around hwloc_topology_init, in pairs: not so, and the ranks
+ * do not inherit that. The first returns what the second wants. */
+int rnl_bind_hush(void);
+void rnl_bind_unhush(int hushed);
 
 #endif

@@ -27,7 +27,7 @@ int rnl_waves_new(uint32_t size, struct rnl_waves **out)
 {
     struct rnl_waves *w = calloc(1, sizeof *w + size * sizeof w->rank[0]);
     if (w == NULL)
-        return rnl_fail(RNL_ERR_NO_MEMORY, "no memory to watch the close of a job of %u ranks", size);
+        return rnl_fail(RNL_ERR_NO_MEMORY, "no memory to watch the close of a job of %u rank%s", size, RNL_S(size));
     w->size = w->absent = size;
     *out = w;
     return 0;

@@ -62,6 +62,16 @@ ok "no line ends in blanks" is "$(grep -c ' $' "$dir/out")" 0
 (ulimit -Sn 300 && ulimit -Hn 452 && exec "$runnel" info) >"$dir/out" 2>"$dir/err"
 ok "a lower limit of descriptors shows" is "$(value descriptors)" 300
 ok "and how many ranks that is enough for" grep -q '452 .*enough for 60 ranks' "$dir/out"
+(ulimit -Sn 39 && ulimit -Hn 39 && exec "$runnel" info) >"$dir/out" 2>"$dir/err"
+ok "one rank is one" grep -q '39 .*enough for 1 rank$' "$dir/out"
+if unshare -m true 2>/dev/null; then
+    # shellcheck disable=SC2016
+    unshare -m sh -c 'mount -t tmpfs none /sys && "$0" info && "$0" run --bind core -n 1 env' "$runnel" >"$dir/out" 2>"$dir/err"
+    ok "without /sys it is told what there is, in silence" is "$?$(cat "$dir/err")" 0
+    ok "... of which the ranks inherit nothing" is "$(grep -c '^HWLOC' "$dir/out")" 0
+else
+    echo "ok - without /sys # SKIP no mount name space of our own"
+fi
 if command -v taskset >/dev/null && cpu=$(taskset -cp $$ | sed -E 's/.*: ([0-9]+).*/\1/') &&
     taskset -c "$cpu" "$runnel" info >"$dir/out" 2>"$dir/err"; then
     ok "affinity limits the processors" is "$(value 'processors allowed') $(value which)" "1 $cpu"

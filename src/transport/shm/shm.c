@@ -552,7 +552,7 @@ int rnl_shm_transport_new(struct rnl_env *env, struct rnl_transport **out)
         if (m != NULL)
             free(m->peer);
         free(m);
-        return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for a transport to %u ranks", env->size);
+        return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for a transport to %u rank%s", env->size, RNL_S(env->size));
     }
     m->t.ops = &shm_ops;
     m->t.caps = RNL_CAP_RELIABLE | RNL_CAP_LANES | RNL_CAP_FD;
