@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OPT_BIND = 256, OPT_TAG, OPT_TIMEOUT, OPT_KEEP_GOING };
+enum { OPT_BIND = 256, OPT_TAG, OPT_TIMEOUT, OPT_KEEP_GOING, OPT_HOSTS };
 static const double longest_timeout_s = 1e9;
 
 static const struct argp_option options[] = {
@@ -24,6 +24,10 @@ static const struct argp_option options[] = {
     {"timeout", OPT_TIMEOUT, "SECONDS", 0, "End the job after this time, with status 124", 0},
     {"keep-going", OPT_KEEP_GOING, NULL, 0, "Let the others go on when a process fails", 0},
     {"env", 'x', "NAME[=VALUE]", 0, "Pass this variable of the environment (give it this value first)", 0},
+    {"hosts", OPT_HOSTS, "HOSTS", OPTION_HIDDEN, NULL, 0},
+    {"host", 'H', "HOSTS", OPTION_HIDDEN, NULL, 0},
+    {"hostfile", OPT_HOSTS, "FILE", OPTION_HIDDEN, NULL, 0},
+    {"np", 'n', "N", OPTION_HIDDEN, NULL, 0},
     {NULL, 0, NULL, 0, NULL, 0},
 };
 
@@ -32,7 +36,9 @@ static void number_of_ranks(struct rnl_launch *job, const char *text, struct arg
     char *end;
     errno = 0;
     long n = strtol(text, &end, 10);
-    if (end == text || *end != '\0' || text[0] == ' ')
+    if (strcmp(text, "p") == 0)
+        argp_error(state, "the number of processes is given as -n N, not -np N");
+    else if (end == text || *end != '\0' || text[0] == ' ')
         argp_error(state, "-n takes a number of processes, not '%s'", text);
     else if (errno != 0 || n < 1 || n > RNL_JOB_RANKS_MAX)
         argp_error(state, "-n %s: a job has 1 to %d processes on a host", text, RNL_JOB_RANKS_MAX);
@@ -87,6 +93,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case OPT_KEEP_GOING:
         job->keep_going = 1;
+        return 0;
+    case OPT_HOSTS:
+    case 'H':
+        argp_error(state, "this release starts processes on this host only: leave out the hosts, and start it there");
         return 0;
     case 'x':
         variable(arg, state);

@@ -23,7 +23,7 @@ enum { SUBCOMMANDS = sizeof subcommands / sizeof subcommands[0] };
 static void usage(FILE *to)
 {
     fputs("Usage: runnel SUBCOMMAND [ARGUMENT...]\n"
-          "User-level messaging for plain Linux clusters.\n\n",
+          "User-level messaging between the processes of one host.\n\n",
           to);
     for (unsigned i = 0; i < SUBCOMMANDS; i++)
         fprintf(to, "  %-8s %s\n", subcommands[i].name, subcommands[i].what);

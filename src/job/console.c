@@ -57,6 +57,11 @@ struct rnl_console {
 
 /* ---- sinks ---- */
 
+static int may_write(int fd)
+{
+    return (fcntl(fd, F_GETFL) & O_ACCMODE) != O_RDONLY;
+}
+
 /* Our standard streams are shared with others, so they must not be made non-blocking: pipes and terminals are opened
  * once more. */
 static void open_sink(struct sink *s, int fd)
@@ -67,8 +72,8 @@ static void open_sink(struct sink *s, int fd)
     s->fd = fd;
     s->last_char = '\n';
     s->terminal = isatty(fd) != 0;
-    if (fstat(fd, &st) < 0 || S_ISREG(st.st_mode))
-        return;
+    if (fstat(fd, &st) < 0 || S_ISREG(st.st_mode) || !may_write(fd))
+        return; /* the last: write(2) will say so */
     if (S_ISSOCK(st.st_mode)) {
         s->how = SOCKET;
         return;
@@ -401,7 +406,7 @@ int rnl_console_new(int epoll, uint32_t ranks, int tag, struct rnl_console **out
         c->stream[i].fd = -1;
     /* Both into one file: one sink, or a line of the one could land in a half-written line of the other. */
     int same = fstat(STDOUT_FILENO, &one) == 0 && fstat(STDERR_FILENO, &two) == 0 && one.st_dev == two.st_dev &&
-               one.st_ino == two.st_ino;
+               one.st_ino == two.st_ino && may_write(STDOUT_FILENO) == may_write(STDERR_FILENO);
     c->sinks = same ? 1 : 2;
     open_sink(&c->sink[0], STDOUT_FILENO);
     if (!same)

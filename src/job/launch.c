@@ -379,7 +379,7 @@ int rnl_launch(const struct rnl_launch *job)
     struct rnl_spawn how = {.argv = job->argv, .in = STDIN_FILENO};
     struct rnl_launcher *l = calloc(1, sizeof *l + job->size * sizeof l->proc[0]);
     if (l == NULL) {
-        fprintf(stderr, "runnel: no memory for a job of %u ranks\n", job->size);
+        fprintf(stderr, "runnel: no memory for a job of %u rank%s\n", job->size, RNL_S(job->size));
         return RNL_EXIT_SYSTEM;
     }
     l->job = job;
@@ -399,9 +399,12 @@ int rnl_launch(const struct rnl_launch *job)
             rnl_launch_turn(l, 1);
         if (l->gave_up)
             signal_all(l, SIGKILL);
-        if (rnl_console_error(l->console) != 0) {
+        int e = rnl_console_error(l->console);
+        if (e != 0) {
             fprintf(stderr, "runnel: cannot %s the ranks' output: %s\n",
-                    rnl_console_lost(l->console) ? "read" : "write", strerror(rnl_console_error(l->console)));
+                    rnl_console_lost(l->console) ? "read" : "write",
+                    e == EBADF ? "standard output is closed; redirect it to /dev/null if it is not wanted"
+                               : strerror(e));
             if (l->status == 0)
                 l->status = RNL_EXIT_OUTPUT;
         }

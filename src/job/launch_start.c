@@ -22,12 +22,13 @@
 
 enum { TURN_EVERY = 16 /* ranks started, to look after those that run */ };
 
-/* 0, 1 and 2 must not become something else's numbers. */
+/* 0, 1 and 2 must not become something else's numbers. What is written to a standard output that was closed is an
+ * error, as it would be without us: it is opened for reading. What is said to a closed standard error is not missed. */
 static void open_standard(void)
 {
     for (int fd = 0; fd <= 2; fd++)
         if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
-            (void)!open("/dev/null", fd == 0 ? O_RDONLY : O_WRONLY);
+            (void)!open("/dev/null", fd == 2 ? O_WRONLY : O_RDONLY);
     const char *outer = getenv("RUNNEL_FD"); /* a launcher that is itself a rank: that place is not its ranks' */
     if (outer != NULL && atoi(outer) > 2)
         fcntl(atoi(outer), F_SETFD, FD_CLOEXEC);

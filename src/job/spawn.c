@@ -15,28 +15,72 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MISSING, NOT_A_PROGRAM, A_FOLDER, PROGRAM };
+enum { ANYBODY = S_IXUSR | S_IXGRP | S_IXOTH, PATH_SHOWN = 200 };
+enum look { MISSING, OUT_OF_REACH, A_FOLDER, NO_FILE, NOT_OURS, NOT_EXECUTABLE, NOT_HERE, PROGRAM };
 
-static int look_at(const char *path)
+static enum look look_at(const char *path, struct stat *st)
 {
-    struct stat st;
-    if (stat(path, &st) < 0)
-        return errno == EACCES ? NOT_A_PROGRAM : MISSING;
-    if (S_ISDIR(st.st_mode))
+    if (stat(path, st) < 0)
+        return errno == EACCES ? OUT_OF_REACH : MISSING;
+    if (S_ISDIR(st->st_mode))
         return A_FOLDER;
-    return S_ISREG(st.st_mode) && access(path, X_OK) == 0 ? PROGRAM : NOT_A_PROGRAM;
+    if (!S_ISREG(st->st_mode))
+        return NO_FILE;
+    if (access(path, X_OK) == 0)
+        return PROGRAM;
+    if ((st->st_mode & ANYBODY) == ANYBODY)
+        return NOT_HERE;
+    return geteuid() == 0 || st->st_uid == geteuid() ? NOT_EXECUTABLE : NOT_OURS;
 }
 
-static int explain(int what, const char *path, char *sentence, size_t room)
+static int explain(enum look what, const char *path, const struct stat *st, char *sentence, size_t room)
 {
-    if (what == A_FOLDER)
+    switch (what) {
+    case A_FOLDER:
         snprintf(sentence, room, "'%s' is a directory: name a program", path);
-    else if (what == NOT_A_PROGRAM)
+        break;
+    case NO_FILE:
+        snprintf(sentence, room, "'%s' is no regular file: name a program", path);
+        break;
+    case OUT_OF_REACH:
+        snprintf(sentence, room,
+                 "'%s' cannot be reached: this user may not enter a directory on the way to it; name a program in a "
+                 "directory that is open to you, or open that one (chmod +x)",
+                 path);
+        break;
+    case NOT_OURS:
+        snprintf(sentence, room,
+                 "'%s' may not be executed by this user, and belongs to user %u: ask that user to allow it, or name "
+                 "another program",
+                 path, (unsigned)st->st_uid);
+        break;
+    case NOT_HERE:
+        snprintf(
+            sentence, room,
+            "'%s' may not be executed where it lies, though its mode allows it: is its file system mounted noexec? "
+            "Copy it to another",
+            path);
+        break;
+    case NOT_EXECUTABLE:
         snprintf(sentence, room, "'%s' may not be executed: make it executable with chmod +x, or name another program",
                  path);
-    else
+        break;
+    default:
         snprintf(sentence, room, "there is no program '%s': check its name", path);
-    return what == MISSING ? RNL_EXIT_NOT_FOUND : RNL_EXIT_NOT_EXECUTABLE;
+        return RNL_EXIT_NOT_FOUND;
+    }
+    return RNL_EXIT_NOT_EXECUTABLE;
+}
+
+/* So much of a list of directories as a sentence has room for: whole ones. */
+static int shown(const char *dirs)
+{
+    int n = (int)strnlen(dirs, PATH_SHOWN + 1), whole = n;
+    if (n <= PATH_SHOWN)
+        return n;
+    while (whole > 0 && dirs[whole - 1] != ':')
+        whole--;
+    return whole > 0 ? whole : PATH_SHOWN;
 }
 
 static int found(const char *at, char **path, char *sentence, size_t room)
@@ -51,14 +95,15 @@ static int found(const char *at, char **path, char *sentence, size_t room)
 int rnl_spawn_find(const char *name, char **path, char *sentence, size_t room)
 {
     char at[4096];
+    struct stat st;
     if (name[0] == '\0') {
         snprintf(sentence, room, "the program has no name: name one behind the options");
         return RNL_EXIT_NOT_FOUND;
     }
     if (strchr(name, '/') != NULL) {
-        int what = look_at(name);
+        enum look what = look_at(name, &st);
         if (what != PROGRAM)
-            return explain(what, name, sentence, room);
+            return explain(what, name, &st, sentence, room);
         return found(name, path, sentence, room);
     }
     const char *dirs = getenv("PATH");
@@ -70,21 +115,21 @@ int rnl_spawn_find(const char *name, char **path, char *sentence, size_t room)
         int k =
             snprintf(at, sizeof at, "%.*s%s%s", (int)n, dir, n > 0 ? "/" : "./", name); /* an empty part means here */
         if (k > 0 && (size_t)k < sizeof at) {
-            int what = look_at(at);
+            enum look what = look_at(at, &st);
             if (what == PROGRAM) {
                 return found(at, path, sentence, room);
             }
-            refused |= what == NOT_A_PROGRAM;
+            refused |= what != MISSING && what != A_FOLDER;
         }
         dir += n;
         if (*dir == '\0')
             break;
     }
-    if (look_at(name) == PROGRAM)
+    if (look_at(name, &st) == PROGRAM)
         snprintf(sentence, room, "there is no program '%s' in PATH, but one here: say ./%s", name, name);
     else
-        snprintf(sentence, room, "there is no %sprogram '%s' in PATH (%.200s): name it with its path",
-                 refused ? "executable " : "", name, dirs);
+        snprintf(sentence, room, "there is no %sprogram '%s' in PATH (%.*s%s): name it with its path",
+                 refused ? "executable " : "", name, shown(dirs), dirs, dirs[shown(dirs)] ? "..." : "");
     return refused ? RNL_EXIT_NOT_EXECUTABLE : RNL_EXIT_NOT_FOUND;
 }
 

@@ -154,6 +154,24 @@ printf 'echo from a script\n' >"$dir/bare"
 chmod +x "$dir/bare" "$dir/zeros"
 run -n 2 "$dir/bare"
 ok "a script without a first line runs in the shell" is "$status $(grep -c 'from a script' "$dir/out")" "0 2"
+mkfifo "$dir/fifo"
+complains "no file" 126 "no regular file" "$dir/fifo"
+if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
+    mkdir "$dir/open" "$dir/open/closed"
+    cp "$runnel" "$dir/open/runnel"
+    printf '#!/bin/sh\n' | tee "$dir/open/closed/script" "$dir/open/script" >/dev/null
+    chmod 700 "$dir/open/closed" "$dir/open/script"
+    chmod 755 "$dir" "$dir/open" "$dir/open/closed/script"
+    other() { setpriv --reuid 65534 --clear-groups "$dir/open/runnel" run "$@" >"$dir/out" 2>"$dir/err" </dev/null; }
+    other "$dir/open/closed/script"
+    ok "in a directory that may not be entered: says so" is "$? $(grep -c 'may not enter a directory on the way' "$dir/err")" "126 1"
+    other "$dir/open/script"
+    ok "another user's: says whose" is "$? $(grep -c 'belongs to user 0: ask' "$dir/err") $(grep -c chmod "$dir/err")" "126 1 0"
+else
+    echo "ok - programs of others # SKIP cannot become another user"
+fi
+(PATH=$(printf '/no/such/directory/%s:' {100..120})$PATH && "$runnel" run no-such-program >"$dir/out" 2>"$dir/err")
+ok "a long PATH is cut between directories" grep -q 'in PATH (/no[^()]*/1[0-9][0-9]:\.\.\.)' "$dir/err"
 (cd "$dir" && PATH=/bin "$runnel" run bare >"$dir/out" 2>"$dir/err")
 ok "a program here and not in PATH: says how" says "$dir/err" 'say ./bare'
 complains "-n 0" 64 "1 to 1024" -n 0 true
@@ -162,12 +180,20 @@ complains "-n x" 64 "not 'x'" -n x true
 complains "-n 2x" 64 "not '2x'" -n 2x true
 complains "no such option" 64 "nrecognized option.*--no-such" --no-such true
 complains "no program" 64 "name the program" -n 2
+complains "-np" 64 "given as -n N, not -np N" -np 4 true
+run --np 2 echo x
+ok "--np is taken for -n" is "$status $(wc -l <"$dir/out")" "0 2"
+for hosts in '--hosts a,b' '-H a' '--hostfile f' '--host=a'; do
+    # shellcheck disable=SC2086 # a list of words
+    complains "${hosts%%[ =]*}" 64 "this host only" $hosts true
+done
 complains "--bind x" 64 "core or none" --bind x true
 complains "--timeout x" 64 "number of seconds" --timeout x true
 complains "--timeout 0" 64 "number of seconds" --timeout 0 true
 complains "-x of nothing" 64 "no such variable" -x NO_SUCH_VARIABLE true
 (ulimit -n 40 && "$runnel" run -n 64 true >"$dir/out" 2>"$dir/err")
 ok "too few descriptors: says how many" is "$? $(grep -c 'ulimit -Hn' "$dir/err")" "71 1"
+ok "--help says that a job has one host" grep -q 'processes of one host' <("$runnel" --help)
 "$runnel" nothing >"$dir/out" 2>"$dir/err"
 ok "no such subcommand" is "$? $(grep -c "no subcommand 'nothing'" "$dir/err")" "64 1"
 
@@ -261,7 +287,13 @@ if [ -c /dev/full ]; then
     ok "output that cannot be written is an error" is "$? $(grep -c 'cannot write' "$dir/err")" "74 1"
 fi
 "$runnel" run -n 2 echo x >&- 2>"$dir/err"
-ok "closed standard output does no harm" is $? 0
+ok "output to a closed standard output is an error" is "$? $(grep -c 'cannot write .*standard output is closed' "$dir/err")" "74 1"
+"$runnel" run -n 2 sh -c 'echo x >&2' >&- 2>"$dir/err"
+ok "closed standard output does no harm to who writes nothing there" is "$? $(grep -c x "$dir/err")" "0 2"
+"$runnel" run -n 2 sh -c 'echo x >&2' >&- 2>/dev/null
+ok "... whatever standard error is" is $? 0
+"$runnel" run -n 2 sh -c 'echo x >&2; echo y' >"$dir/out" 2>&-
+ok "what is said to a closed standard error is lost" is "$? $(grep -c y "$dir/out")" "0 2"
 
 # ---- signals
 
