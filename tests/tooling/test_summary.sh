@@ -36,6 +36,14 @@ expect "77 failed cmocka cases are no skip" "0 passed, 1 failed, 0 skipped" \
     'echo "[ RUN      ] a"; echo "[  FAILED  ] a"; exit 77'
 expect "a closing line is taken over" "5 passed, 1 failed, 2 skipped" 'echo "5 passed, 1 failed, 2 skipped"; exit 1'
 
+"$run" one "$folder/t3" program sh -c 'echo "ok - a"; echo "not ok - b"; seq -f "    detail %.0f" 6; seq 100; exit 1' >"$folder/out"
+if grep -qx 'not ok - b' "$folder/out" && grep -qx '    detail 5' "$folder/out" && ! grep -q 'detail 6\|ok - a' "$folder/out"; then
+    echo "ok - of a long log the failures are shown"
+else
+    echo "not ok - of a long log the failures are shown"
+    head -n 20 "$folder/out"
+    status=1
+fi
 "$run" one "$folder/t2" program sh -c 'echo no network; exit 77' >/dev/null
 if "$run" total "$folder/t2" >"$folder/out"; then
     echo "not ok - nothing but skips is a failure"
