@@ -30,6 +30,23 @@ bool bench_plot_possible(void)
     return false;
 }
 
+int bench_plot_folder(const char *dir, char *text, size_t size)
+{
+    struct stat st;
+    if (mkdir(dir, 0777) == 0)
+        return 0;
+    int e = errno;
+    if (e != EEXIST) {
+        snprintf(text, size, "cannot make the folder %s: %s; name one whose parent exists and is yours", dir,
+                 strerror(e));
+        return -e;
+    }
+    if (stat(dir, &st) == 0 && S_ISDIR(st.st_mode) && access(dir, W_OK | X_OK) == 0)
+        return 0;
+    snprintf(text, size, "cannot write to %s: name a folder that is yours, or a new one", dir);
+    return -EACCES;
+}
+
 static bool has_points(const struct bench_row *row, size_t n, enum bench_test test, enum bench_placement placement,
                        int api)
 {
@@ -171,11 +188,6 @@ int bench_plot(const char *dir, const struct bench_row *row, size_t n, FILE *say
     static const enum bench_test tests[] = {BENCH_LATENCY, BENCH_BANDWIDTH};
     size_t rounds[BENCH_PLACEMENTS] = {0};
     enum bench_placement most = 0;
-    if (mkdir(dir, 0777) && errno != EEXIST) {
-        snprintf(text, size, "cannot make the folder %s: %s; name one whose parent exists and is yours", dir,
-                 strerror(errno));
-        return -errno;
-    }
     for (size_t i = 0; i < n; i++)
         rounds[row[i].placement] += row[i].rounds;
     for (enum bench_placement k = 1; k < BENCH_PLACEMENTS; k++)

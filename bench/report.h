@@ -21,9 +21,10 @@ void bench_report_table(FILE *, const struct bench_row *, size_t n);
 
 /* Is gnuplot there? Looks along PATH. */
 bool bench_plot_possible(void);
-/* Makes dir if need be and writes NAME.gp and NAME.png for latency and bandwidth by size, for each placement seen: the
- * one seen most is latency.png, another latency-far.png. Names what it wrote on `say`. 0, or negative with a sentence
- * in text. */
+/* Makes dir if need be; to be called before the time for measuring is spent. 0, or negative with a sentence in text. */
+int bench_plot_folder(const char *dir, char *text, size_t size);
+/* Writes NAME.gp and NAME.png to dir for latency and bandwidth by size, for each placement seen: the one seen most is
+ * latency.png, another latency-far.png. Names what it wrote on `say`. 0, or negative with a sentence in text. */
 int bench_plot(const char *dir, const struct bench_row *, size_t n, FILE *say, char *text, size_t size);
 
 #endif

@@ -286,6 +286,8 @@ int rnl_tool_bench(int argc, char **argv)
     if (q.plot && !bench_plot_possible())
         return complain(
             "--plot needs gnuplot, which is not in PATH; install it (Debian: gnuplot-nox) or leave --plot out");
+    if (q.plot && bench_plot_folder(q.plot, plan.text, sizeof plan.text))
+        return complain(plan.text);
     bench_machine_line(machine, sizeof machine);
     if (make_plan(&q, &plan))
         return complain("no memory for the plan");

@@ -51,4 +51,18 @@ else
     cat "$out/stderr"
     status=1
 fi
+
+printf '#!/bin/sh\n' >"$out/bin/gnuplot"
+chmod +x "$out/bin/gnuplot"
+: >"$out/file"
+for folder in "$out/file" "$out/file/plots" "$out/no/such/plots"; do
+    PATH=$out/bin "$runnel" bench latency --max-time 1 --plot "$folder" >"$out/stdout" 2>"$out/stderr"
+    if [ $? = 1 ] && grep -q 'cannot .*folder' "$out/stderr" && [ ! -s "$out/stdout" ]; then
+        echo "ok - a folder that cannot be is told before it measures: ${folder#"$out"/}"
+    else
+        echo "not ok - a folder that cannot be is told before it measures: ${folder#"$out"/}"
+        cat "$out/stdout" "$out/stderr"
+        status=1
+    fi
+done
 exit $status
