@@ -2,28 +2,36 @@
 PREFIX ?= /usr/local
 BUILD = build
 
-.PHONY: all demo check check-all install format soak clean
+.PHONY: all help demo check test check-all install format soak clean
 
 all:
 	@scripts/setup
 	@scripts/build $(BUILD)
+	@echo "built: $(BUILD)/tools/runnel"
+
+help:
+	@echo "make             builds into $(BUILD)/"
+	@echo "make demo        shows what it can do"
+	@echo "make check       builds and runs the tests; make test is the same"
+	@echo "make check-all   both compilers, sanitizers, models and stress too"
+	@echo "make install     builds and installs below PREFIX ($(PREFIX)), or DESTDIR before it"
+	@echo "make format      formats the C files"
+	@echo "make soak        runs random tests for long"
+	@echo "make clean       removes what was built"
 
 demo:
 	@scripts/setup demo
 	@scripts/build $(BUILD)
 	@scripts/demo
 
-check:
+check test:
 	@scripts/check
 
 check-all:
 	@scripts/check-all
 
 install:
-	@scripts/setup
-	@scripts/build $(BUILD) --prefix "$(abspath $(PREFIX))"
-	@meson install -C $(BUILD) --no-rebuild --quiet
-	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
+	@DESTDIR="$(DESTDIR)" scripts/install "$(abspath $(PREFIX))"
 
 format:
 	@scripts/setup check
