@@ -121,8 +121,8 @@ enum { RNL_NO_WAIT = 1 };
 
 /* Open a message. *out is the caller's until rnl_end or rnl_abort. Outside handlers waits for room and runs handlers
  * meanwhile. Inside a handler (or with RNL_NO_WAIT) the whole bound is reserved now or RNL_NO_ROOM comes back; a bound
- * above rnl_limits.reserve_max is RNL_ERR_TOO_LONG there. One open message per peer: a second begin is RNL_BUSY. RNL_ERR_ARG:
- * unknown flags. Other errors as rnl_send. */
+ * above rnl_limits.reserve_max is RNL_ERR_TOO_LONG there. One open message per peer: a second begin is RNL_BUSY.
+ * RNL_ERR_ARG: unknown flags. Other errors as rnl_send. */
 RNL_PUBLIC RNL_CHECK int rnl_begin(rnl_endpoint *ep, const struct rnl_begin *b, rnl_stream **out);
 /* Append n bytes. buf is the caller's again on return. Outside handlers may wait for room and run handlers. Bytes
  * become visible to the peer when a packet is full, at rnl_end, and at the latest at the next extract, wait, begin or

@@ -23,7 +23,7 @@ static int run(rnl_stream *s, unsigned peer, void *ctx)
  * program's and the caller a handler. */
 static int may_end(const struct rnl_endpoint *ep, unsigned peer)
 {
-    return rnl_fm.threads || ep->in_handler || ep->conn[peer]->out[0].by_handler;
+    return rnl_fm.threads || ep->in_handler || ep->conn[peer]->out[0].owner != NULL;
 }
 
 static RNL_NOINLINE FM_stream *begin_slow(unsigned long dest, unsigned long length, unsigned long handler)

@@ -570,8 +570,8 @@ int rnl_agent_new(const struct rnl_agent_options *opt, struct rnl_agent **out)
         e = pages(a);
     if (e < 0) {
         rnl_agent_free(a);
-        return rnl_fail_errno(RNL_ERR_SYSTEM, -e, "cannot make the pages of a job of %u rank%s, %zu bytes: %s", opt->size,
-                              RNL_S(opt->size), bytes, rnl_memfd_remedy(-e));
+        return rnl_fail_errno(RNL_ERR_SYSTEM, -e, "cannot make the pages of a job of %u rank%s, %zu bytes: %s",
+                              opt->size, RNL_S(opt->size), bytes, rnl_memfd_remedy(-e));
     }
     *out = a;
     return 0;

@@ -211,10 +211,9 @@ static int refused(struct client_given *g, uint32_t rank, const char *what)
                         "rank %u asked for another size of the %s: build all programs of a job with one release", rank,
                         what);
     case RNL_GIVE_NO_ROOM:
-        return rnl_fail_errno(
-            RNL_ERR_SYSTEM, g->sys_errno,
-            "the launcher could not make the %s of rank %u: where it was started, %s", what, rank,
-            rnl_memfd_remedy(g->sys_errno));
+        return rnl_fail_errno(RNL_ERR_SYSTEM, g->sys_errno,
+                              "the launcher could not make the %s of rank %u: where it was started, %s", what, rank,
+                              rnl_memfd_remedy(g->sys_errno));
     }
     return rnl_fail(RNL_ERR_JOB, "the %s of rank %u has been handed out to this rank before", what, rank);
 }
@@ -250,8 +249,8 @@ int rnl_client_segment_open(struct rnl_env *env, uint32_t rank, size_t bytes, ui
     if (rank == env->rank) {
         r = rnl_memfd_new("runnel-self", bytes, F_SEAL_SEAL, &g->fd);
         if (r < 0)
-            return rnl_fail_errno(RNL_ERR_SYSTEM, -r, "cannot make a segment of %zu bytes to talk to ourselves: %s", bytes,
-                                  rnl_memfd_remedy(-r));
+            return rnl_fail_errno(RNL_ERR_SYSTEM, -r, "cannot make a segment of %zu bytes to talk to ourselves: %s",
+                                  bytes, rnl_memfd_remedy(-r));
     } else {
         struct rnl_msg m = {.kind = RNL_MSG_SEGMENT, .u.segment = {.ticket = rank, .rank = rank, .bytes = bytes}};
         r = ask(c, &m, g, wait_ns);

@@ -56,7 +56,7 @@ int rnl_client_forked(const struct client *c); /* 0 or RNL_ERR_FORKED */
 int rnl_client_agent_gone(struct client *c);
 /* The socket failed with -e. Only some of that means that the other side is gone; but what was said or heard halfway is
  * lost, so that nothing can be asked any more in any case. */
-int rnl_client_agent_lost(struct client *c, int e);   /* RNL_ERR_JOB */
+int rnl_client_agent_lost(struct client *c, int e); /* RNL_ERR_JOB */
 /* 0, RNL_NO_ROOM (only if not `wait`), RNL_ERR_JOB. */
 int rnl_client_say(struct client *c, const struct rnl_msg *msg, int wait);
 /* What the agent says next; *fd is -1 unless one came with it. 0, -EAGAIN (none within wait_ns), or RNL_ERR_JOB. */

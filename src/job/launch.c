@@ -401,10 +401,9 @@ int rnl_launch(const struct rnl_launch *job)
             signal_all(l, SIGKILL);
         int e = rnl_console_error(l->console);
         if (e != 0) {
-            fprintf(stderr, "runnel: cannot %s the ranks' output: %s\n",
-                    rnl_console_lost(l->console) ? "read" : "write",
-                    e == EBADF ? "standard output is closed; redirect it to /dev/null if it is not wanted"
-                               : strerror(e));
+            fprintf(
+                stderr, "runnel: cannot %s the ranks' output: %s\n", rnl_console_lost(l->console) ? "read" : "write",
+                e == EBADF ? "standard output is closed; redirect it to /dev/null if it is not wanted" : strerror(e));
             if (l->status == 0)
                 l->status = RNL_EXIT_OUTPUT;
         }
