@@ -235,7 +235,7 @@ RNL_PUBLIC void rnl_get_limits(const rnl_endpoint *ep, struct rnl_limits *out);
 /* Always-on counters of this endpoint (layout: runnel/counters.h). The same page can be read from outside the process.
  */
 struct rnl_counters;
-/* The page itself: valid until rnl_close, changed by later calls. */
+/* The page itself: valid until rnl_close, changed by later calls. NULL in a forked child. */
 RNL_PUBLIC const struct rnl_counters *rnl_get_counters(rnl_endpoint *ep);
 
 /* ---- life ---- */

@@ -250,6 +250,13 @@ RNL_INLINE void rnl_ep_leave(struct rnl_endpoint *ep)
         pthread_mutex_unlock(&ep->lock);
 }
 
+/* A handler, or what the program is told by, may fork, and the child may return from it: there is no endpoint there any
+ * more, it reads as zeros, and what is shared is the parent's. Whoever ran one asks before it goes on. */
+RNL_INLINE int rnl_ep_forked(const struct rnl_endpoint *ep)
+{
+    return RNL_UNLIKELY(ep->open == RNL_EP_FORKED);
+}
+
 /* The connection to rank, made now if need be. 0, RNL_ERR_RANK, RNL_ERR_PEER_DEAD, RNL_ERR_PEER_BROKEN, _SYSTEM,
  * _NO_MEMORY, _JOB. What fails may succeed later. */
 int rnl_ep_connect(struct rnl_endpoint *ep, uint32_t rank, struct rnl_conn **out);

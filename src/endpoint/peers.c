@@ -241,6 +241,8 @@ static void gone(struct rnl_endpoint *ep, struct rnl_conn *conn)
 
 static void report(struct rnl_endpoint *ep, uint32_t rank)
 {
+    if (rnl_ep_forked(ep))
+        return;
     ep->deaths_seen++;
     ep->peer[rank].untold = 1; /* told by stream/, when nothing here is under way */
     ep->untold++;

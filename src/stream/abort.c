@@ -145,6 +145,8 @@ void rnl_stream_fail(struct rnl_endpoint *ep, struct rnl_stream *s, int why)
             of_owner(ep, s, rnl_stream_abort); /* nobody else would ever end them */
         } else {
             rnl_stream_feed(ep, s); /* resumes it: its receive says why */
+            if (rnl_ep_forked(ep))
+                return;
         }
     } else if (s->state == RNL_STREAM_GATHER) {
         if (s->h.stream)
@@ -161,6 +163,8 @@ void rnl_stream_gone(struct rnl_endpoint *ep, struct rnl_conn *conn)
 {
     for (unsigned lane = 0; lane < 2; lane++)
         rnl_stream_fail(ep, &conn->in[lane], RNL_ERR_PEER_DEAD);
+    if (rnl_ep_forked(ep))
+        return;
     if (conn->out[0].state == RNL_STREAM_ABORTING)
         aborted(ep, &conn->out[0]);
     rnl_stream_posts_fail(ep, conn, RNL_ERR_PEER_DEAD); /* an open outgoing stream is its owner's to end */

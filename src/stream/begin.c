@@ -178,7 +178,10 @@ int rnl_stream_wait_room(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_
         }
         if (since == 0)
             ep->c->waiting_since_ns = since = ep->env->ops->now_ns(ep->env);
-        if (rnl_stream_progress(ep))
+        unsigned things = rnl_stream_progress(ep);
+        if (rnl_ep_forked(ep))
+            return rnl_ep_enter_slow(ep);
+        if (things)
             w.polls = w.yields = 0;
         else
             rnl_ep_idle(ep, &w);
@@ -248,9 +251,11 @@ int rnl_stream_begin(struct rnl_endpoint *ep, const struct rnl_begin *b, struct 
                                                      : RNL_PIECE_MIN;
         if (queued(conn)) {
             struct rnl_idle w = {.deadline_ns = UINT64_MAX};
-            while (queued(conn) && !(conn->dying | conn->gone) && !ep->job_gone)
-                if (!rnl_stream_progress(ep))
+            while (queued(conn) && !(conn->dying | conn->gone) && !ep->job_gone && !rnl_ep_forked(ep))
+                if (!rnl_stream_progress(ep) && !rnl_ep_forked(ep))
                     rnl_ep_idle(ep, &w);
+            if (rnl_ep_forked(ep))
+                return rnl_ep_enter_slow(ep);
             if (ep->job_gone)
                 return rnl_fail(RNL_ERR_JOB, "the launcher of this job is gone");
         } else {

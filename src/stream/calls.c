@@ -29,7 +29,7 @@ static void tell_posts(struct rnl_endpoint *ep)
 {
     struct rnl_post *p = ep->done_first, *next;
     ep->done_first = ep->done_last = NULL; /* what is posted meanwhile is told next time */
-    for (; p && ep->open != RNL_EP_FORKED; p = next) {
+    for (; p && !rnl_ep_forked(ep); p = next) {
         next = p->next;
         ep->calls--;
         ep->post_bytes -= p->charge;

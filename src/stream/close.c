@@ -68,6 +68,8 @@ static int quiesce(struct rnl_endpoint *ep)
     while (!ep->close_done && !ep->job_gone) {
         unsigned things;
         (void)rnl_stream_extract(ep, UINT64_MAX, &things);
+        if (rnl_ep_forked(ep))
+            return rnl_ep_enter_slow(ep);
         if (things) {
             w.polls = w.yields = 0;
             continue;
@@ -129,6 +131,8 @@ int rnl_close(rnl_endpoint *ep)
     rnl_stream_abort_all(ep); /* whoever leaves it open will not complete it; handlers that are suspended may */
     ep->closing = RNL_CLOSING;
     status = quiesce(ep);
+    if (rnl_ep_forked(ep))
+        return status;
     abandon(ep);
     if (status == 0 && ep->dropped)
         status = rnl_fail(RNL_ERR_HANDLER,

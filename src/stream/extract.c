@@ -19,6 +19,10 @@ static RNL_NOINLINE void take_answers(struct rnl_endpoint *ep, struct rnl_conn *
     rnl_head h = rnl_rx_peek(r);
     if (h)
         rnl_stream_take(ep, conn, 1, h, &answers);
+    if (rnl_ep_forked(ep)) {
+        t->quit = 1;
+        return;
+    }
     look_after(ep, conn, r);
     t->things += answers.things;
 }
@@ -41,8 +45,11 @@ static void extract_from(struct rnl_endpoint *ep, uint32_t i, uint32_t left, str
         struct rnl_rx *r = &conn->pair.rx[0];
         if (RNL_UNLIKELY(conn->broken))
             continue;
-        if (RNL_UNLIKELY(conn->lane1_hot))
+        if (RNL_UNLIKELY(conn->lane1_hot)) {
             take_answers(ep, conn, t);
+            if (t->quit)
+                break;
+        }
         if (RNL_UNLIKELY(t->bytes >= t->max))
             continue; /* answers of the others still come in */
         rnl_head h = rnl_rx_peek(r);
@@ -130,7 +137,25 @@ static RNL_NOINLINE int64_t extract_rest(struct rnl_endpoint *ep, size_t max, st
         ep->turn = i + 1 < count ? i + 1 : 0;
     else
         extract_from(ep, i, i < turn ? turn - i : count - i + turn, &t);
-    return (int64_t)t.bytes;
+    return rnl_ep_forked(ep) ? rnl_ep_enter_slow(ep) : (int64_t)t.bytes;
+}
+
+static inline void taken_lone(struct rnl_endpoint *ep, struct rnl_rx *r, unsigned len)
+{
+    ep->c->messages_received++;
+    ep->c->bytes_received += len;
+    ep->empties = 0;
+    if (RNL_UNLIKELY(len > RNL_LINE_PAYLOAD / 2)) /* a full line */
+        rnl_rx_leave(r);
+}
+
+static RNL_NOINLINE int64_t extract_more(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, unsigned len,
+                                         int ending)
+{
+    if (rnl_ep_forked(ep))
+        return rnl_ep_enter_slow(ep);
+    taken_lone(ep, &conn->pair.rx[0], len);
+    return extract_rest(ep, max, conn, len, ending);
 }
 
 static RNL_NOINLINE int run_lone_whole(const struct rnl_handler *h, const unsigned char *at, size_t n, unsigned peer)
@@ -167,12 +192,10 @@ int64_t rnl_stream_extract_lone(struct rnl_endpoint *ep, size_t max, struct rnl_
         ending = run_lone_whole(hd, at, len, conn->rank);
     }
     ep->in_handler = 0;
-    ep->c->messages_received++;
-    ep->c->bytes_received += len;
-    ep->empties = 0;
-    if (RNL_UNLIKELY(len > RNL_LINE_PAYLOAD / 2)) /* a full line */
-        rnl_rx_leave(r);
-    if (RNL_UNLIKELY(ep->hot_count != 1 || ending != RNL_DONE || r->told || rnl_rx_peek(r)))
+    if (RNL_UNLIKELY(ep->hot_count != 1)) /* a forked child has none */
+        return extract_more(ep, max, conn, len, ending);
+    taken_lone(ep, r, len);
+    if (RNL_UNLIKELY(ending != RNL_DONE || r->told || rnl_rx_peek(r)))
         return extract_rest(ep, max, conn, len, ending);
     return len;
 }
@@ -187,6 +210,8 @@ int64_t rnl_stream_extract_any(struct rnl_endpoint *ep, size_t max)
         bytes = may_progress(ep);
     } else {
         bytes = rnl_stream_extract(ep, max, &things);
+        if (rnl_ep_forked(ep))
+            return rnl_ep_enter_slow(ep);
         if (things) {
             ep->empties = 0;
             if (ep->fd_armed)
@@ -226,6 +251,8 @@ int64_t rnl_wait(rnl_endpoint *ep, int64_t timeout_ns)
         w.deadline_ns = ep->env->ops->now_ns(ep->env) + (uint64_t)timeout_ns;
     while (bytes == 0) {
         bytes = rnl_stream_extract(ep, SIZE_MAX, &things);
+        if (rnl_ep_forked(ep))
+            return rnl_ep_enter_slow(ep);
         if (RNL_UNLIKELY(ep->troubled)) {
             bytes = tell_trouble(ep);
             break;

@@ -61,6 +61,10 @@ int rnl_stream_run(struct rnl_endpoint *ep, struct rnl_stream *s, const struct r
     uint32_t before = rnl_ep_handler_begins(ep, s->lane);
     int ending = h->stream(s, s->conn->rank, h->ctx);
     rnl_ep_handler_ends(ep, s->lane, before);
+    if (rnl_ep_forked(ep)) {
+        s->state = RNL_STREAM_FREE;
+        return 1;
+    }
     ep->c->messages_received++;
     int quit = rnl_stream_ended(ep, s, ending);
     s->state = RNL_STREAM_FREE;
@@ -103,6 +107,8 @@ int rnl_stream_start(struct rnl_endpoint *ep, struct rnl_stream *s, const struct
     int status = rnl_coro_start(ep->coros, entry, s, &co);
     ep->running = NULL;
     ep->in_handler = before;
+    if (rnl_ep_forked(ep))
+        return 0;
     if (status < 0) {
         s->state = RNL_STREAM_FREE;
         return status;
@@ -126,6 +132,10 @@ static void resume(struct rnl_endpoint *ep, struct rnl_stream *s)
     int again = rnl_coro_resume(s->coro);
     ep->running = NULL;
     ep->in_handler = before;
+    if (rnl_ep_forked(ep)) {
+        s->state = RNL_STREAM_FREE;
+        return;
+    }
     ep->c->handlers_resumed++;
     if (!again)
         returned(ep, s);

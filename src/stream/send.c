@@ -328,7 +328,7 @@ static RNL_NOINLINE int end_slow(struct rnl_stream *s)
         if (status < 0)
             break;
     }
-    if (status < 0 && status != RNL_ERR_CONTEXT)
+    if (status < 0 && status != RNL_ERR_CONTEXT && !rnl_ep_forked(ep))
         rnl_stream_abort(s); /* it is invalid now */
     rnl_ep_leave(ep);
     return status;

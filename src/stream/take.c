@@ -72,8 +72,10 @@ static int run_whole(struct rnl_endpoint *ep, struct rnl_stream *s, const struct
     uint32_t before = rnl_ep_handler_begins(ep, s->lane);
     int ending = h->whole(buf, n, s->conn->rank, h->ctx);
     rnl_ep_handler_ends(ep, s->lane, before);
-    ep->c->messages_received++;
     s->state = RNL_STREAM_FREE;
+    if (rnl_ep_forked(ep))
+        return 1;
+    ep->c->messages_received++;
     return ending == RNL_QUIT;
 }
 
@@ -137,6 +139,10 @@ RNL_INLINE int take_items(struct rnl_endpoint *ep, struct rnl_conn *conn, unsign
     }
     rnl_ep_handler_ends(ep, lane, before);
     s->state = RNL_STREAM_FREE;
+    if (rnl_ep_forked(ep)) {
+        t->quit = 1;
+        return 0;
+    }
     ep->c->messages_received += i - first;
     ep->c->bytes_received += (uint64_t)(i - first) * len;
     t->things += i - first;
@@ -190,9 +196,11 @@ static unsigned take_ask(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigne
         return ready < 0;
     rnl_rx_read(r, h, 1);
     rnl_stream_setup(s, at + sizeof ask, len - sizeof ask, id, ask.answer);
-    t->quit |= run_item(ep, s, hd, s->at, len - (unsigned)sizeof ask);
     t->bytes += len - sizeof ask;
     ep->c->bytes_received += len - sizeof ask;
+    t->quit |= run_item(ep, s, hd, s->at, len - (unsigned)sizeof ask);
+    if (rnl_ep_forked(ep))
+        return 1;
     rnl_rx_leave(&conn->pair.rx[lane]);
     return 1;
 }
@@ -220,6 +228,8 @@ static unsigned take_refused(struct rnl_endpoint *ep, struct rnl_conn *conn, uns
         ep->on_refused(ep->on_refused_arg, conn->rank, RNL_HEAD_HANDLER(h), back.reason, copy + sizeof back,
                        back.bytes);
         rnl_ep_handler_ends(ep, lane, before);
+        if (rnl_ep_forked(ep))
+            return 1;
     }
     rnl_rx_leave(&conn->pair.rx[lane]);
     return 1;
@@ -243,7 +253,7 @@ static int run_gathered(struct rnl_endpoint *ep, struct rnl_stream *s, const str
         quit = run_whole(ep, s, h, s->gather, s->gathered);
     else
         quit = run_whole(ep, s, h, s->at, (size_t)(s->end - s->at));
-    if (ep->open != RNL_EP_FORKED)
+    if (!rnl_ep_forked(ep))
         rnl_stream_ungather(ep, s);
     s->at = s->end;
     return quit;
@@ -321,12 +331,14 @@ static void advance(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lan
     struct rnl_stream *s = &conn->in[lane];
     struct rnl_rx *r = &conn->pair.rx[lane];
     rnl_stream_feed(ep, s);
+    if (rnl_ep_forked(ep))
+        return;
     if (s->state == RNL_STREAM_GATHER && s->last) {
         t->quit |= run_gathered(ep, s, &s->h);
         s->state = RNL_STREAM_FREE;
         s->at = s->end;
     }
-    if (conn->gone)
+    if (rnl_ep_forked(ep) || conn->gone)
         return;
     /* What was taken can be written again. A prefix that waits in place is not. */
     uint64_t unread = (uint64_t)(s->end - s->at), done = s->start + s->published - unread;
@@ -353,11 +365,14 @@ unsigned rnl_stream_stacks(struct rnl_endpoint *ep, struct rnl_taking *t)
             s->state = RNL_STREAM_GATHER; /* still none */
             break;
         }
+        if (rnl_ep_forked(ep))
+            break;
         ep->gathering--;
         rnl_ep_chores(ep);
         started++;
         advance(ep, conn, 0, t);
-        rnl_ep_tell(ep, conn);
+        if (!rnl_ep_forked(ep))
+            rnl_ep_tell(ep, conn);
     }
     return started;
 }
@@ -396,6 +411,8 @@ static unsigned take_extent(struct rnl_endpoint *ep, struct rnl_conn *conn, unsi
         goto broken;
     if (e.flags & RNL_EXTENT_FIRST) {
         int opened = open_message(ep, conn, lane, &e, RNL_HEAD_HANDLER(h), t);
+        if (rnl_ep_forked(ep))
+            return 1;
         if (opened <= 0)
             return opened < 0;
     } else {
@@ -521,6 +538,8 @@ void rnl_stream_take(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned la
                 return;
         } else {
             t->things += take_other(ep, conn, lane, h, t);
+            if (rnl_ep_forked(ep))
+                t->quit = 1;
             if (ep->quit) {
                 ep->quit = 0;
                 t->quit = 1;
