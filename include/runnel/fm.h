@@ -35,8 +35,9 @@ enum { FM_QUIT = 0, FM_CONTINUE = 1 };
  * away. FM_extract(0): credit and deaths only. Never blocks. Not inside a handler. */
 FM_PUBLIC int FM_extract(unsigned long maxbytes);
 /* In a handler: the next `bytes` bytes to buffer, in pieces of any size; may be suspended until they are here. If the
- * sender dies first the handler is never resumed: its stack is released without unwinding and the error handler is
- * told. Asking past the end is an error: the error handler is told, and if it returns the buffer is filled with zeros.
+ * sender dies first, or gives the message up, the handler is never resumed: its stack is released without unwinding,
+ * what it had open is given up, and of a death the error handler is told. Asking past the end is an error: the error
+ * handler is told, and if it returns the buffer is filled with zeros.
  */
 FM_PUBLIC void FM_receive(void *buffer, FM_stream *, unsigned long bytes);
 

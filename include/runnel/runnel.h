@@ -46,7 +46,7 @@ enum rnl_status {
     RNL_ERR_RANK = -17,
     RNL_ERR_HANDLER = -18,
     RNL_ERR_TOO_LONG = -19, /* can never fit: short call, reply, or a begin that must not wait */
-    RNL_ERR_CONTEXT = -20,  /* progress call inside a handler, reply outside one, second reply */
+    RNL_ERR_CONTEXT = -20,  /* progress call inside a handler or callback, reply outside one, second reply */
     RNL_ERR_PAST_END = -21, /* receive asks for more than the message has; a piece goes past the bound */
     RNL_ERR_NO_MEMORY = -22,
     RNL_ERR_SYSTEM = -23, /* rnl_last_error()->sys_errno says which */
@@ -89,7 +89,8 @@ enum {
 
 /* Send n <= RNL_SHORT_MAX bytes as one message. buf is the caller's again on return. Outside handlers waits for room
  * and runs handlers meanwhile; inside a handler returns RNL_NO_ROOM. 0, RNL_NO_ROOM, RNL_BUSY, RNL_ERR_RANK, _TOO_LONG,
- * _HANDLER, _PEER_DEAD, _CLOSED, _FORKED. */
+ * _HANDLER, _CONTEXT (in the handler of an answer), _PEER_DEAD, _PEER_BROKEN, _FORKED, _JOB; and the first to a peer
+ * _NO_MEMORY, _SYSTEM. */
 RNL_PUBLIC RNL_CHECK int rnl_send(rnl_endpoint *ep, unsigned peer, unsigned handler, const void *buf, size_t n);
 
 /* Take in messages and run their handlers. Stops at the first of: max_bytes of payload begun on (rounded up to a
@@ -190,6 +191,7 @@ enum { RNL_IN_PLACE = 1 }; /* whole handler: no private copy of a long message; 
 /* The same for a handler of whole messages. flags: 0 or RNL_IN_PLACE. */
 RNL_PUBLIC RNL_CHECK int rnl_handler_whole(rnl_endpoint *ep, int id, rnl_whole_handler *h, void *ctx, unsigned flags);
 
+/* CONNECTING, SUSPECT and FINISHED are reserved for transports between hosts. */
 enum rnl_peer_state {
     RNL_PEER_NEW,
     RNL_PEER_CONNECTING,
@@ -259,9 +261,10 @@ enum {
  * launched job. Blocks until the launcher has answered. RNL_ERR_ARG, _NO_MEMORY, _SYSTEM, _JOB. */
 RNL_PUBLIC RNL_CHECK int rnl_open(rnl_endpoint **out, const struct rnl_options *opt);
 /* Collective: runs handlers until every peer has entered close or died and every message has been handled. Messages
- * that the program left open are given up, as by rnl_abort. Frees the
- * endpoint whatever it returns. RNL_ERR_HANDLER: messages were dropped because no handler was registered for them.
- * RNL_ERR_JOB. */
+ * that the program left open are given up, as by rnl_abort. Frees the endpoint, unless it returns RNL_ERR_CONTEXT or
+ * _FORKED. RNL_ERR_HANDLER: messages were dropped because no handler was registered for them. RNL_ERR_JOB,
+ * RNL_ERR_NO_MEMORY (a message could not be taken in for want of it): the peers see this rank die, and what was queued
+ * or suspended here is told RNL_ERR_JOB. */
 RNL_PUBLIC RNL_CHECK int rnl_close(rnl_endpoint *ep);
 /* Our rank, 0 to rnl_size() - 1. */
 RNL_PUBLIC unsigned rnl_rank(const rnl_endpoint *ep);
