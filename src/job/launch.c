@@ -180,6 +180,7 @@ static void finish(struct rnl_launcher *l, uint32_t rank)
     rnl_console_end(l->console, rank);
     if (rank == 0)
         rnl_input_end(&l->input);
+    rnl_guard_remove(&l->guard, p->pid);
     while (waitpid(p->pid, NULL, 0) < 0 && errno == EINTR)
         ;
     p->finished = 1;
@@ -362,6 +363,7 @@ void rnl_launch_turn(struct rnl_launcher *l, int wait)
 static void tear_down(struct rnl_launcher *l)
 {
     rnl_input_end(&l->input);
+    rnl_guard_end(&l->guard);
     rnl_console_free(l->console);
     rnl_agent_free(l->agent);
     if (l->exec_failed >= 0)
@@ -384,6 +386,7 @@ int rnl_launch(const struct rnl_launch *job)
     }
     l->job = job;
     l->epoll = l->signals = l->exec_failed = l->input.pipe = -1;
+    l->guard = RNL_GUARD_NONE;
     l->timeout_at = l->kill_at = l->abandon_at = l->input.again_ns = UINT64_MAX;
     l->status = rnl_spawn_find(job->argv[0], &path, sentence, sizeof sentence);
     if (l->status != 0)

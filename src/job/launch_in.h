@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "job/agent.h"
 #include "job/console.h"
+#include "job/guard.h"
 #include "job/input.h"
 #include "job/launch.h"
 #include "job/spawn.h"
@@ -29,6 +30,7 @@ struct rnl_launcher {
     struct rnl_agent *agent;
     struct rnl_console *console;
     struct rnl_input input;
+    struct rnl_guard guard;
     uint32_t running; /* started and not finished */
     uint32_t exited;  /* and not finished */
     int status;       /* of the job */

@@ -89,6 +89,12 @@ static int set_up(struct rnl_launcher *l, struct rnl_spawn *how)
         return -1;
     }
     take_signals(l, how);
+    r = rnl_guard_start(&l->guard);
+    if (r < 0) {
+        rnl_launch_say(l, "cannot start the process that guards the job: %s; raise the limit of processes (ulimit -u)",
+                       strerror(-r));
+        return -1;
+    }
     l->epoll = epoll_create1(EPOLL_CLOEXEC);
     if (l->epoll < 0 || l->signals < 0 || pipe2(ends, O_CLOEXEC) < 0)
         goto system;
@@ -127,6 +133,7 @@ static int start_rank(struct rnl_launcher *l, struct rnl_spawn *how, uint32_t ra
     if (e == 0)
         e = rnl_spawn(how, rank, &p->pid);
     if (e == 0) {
+        rnl_guard_add(&l->guard, p->pid);
         p->started = 1;
         l->running++;
         rnl_agent_started(l->agent, rank, p->pid);
@@ -134,6 +141,7 @@ static int start_rank(struct rnl_launcher *l, struct rnl_spawn *how, uint32_t ra
         e = p->pidfd < 0 ? -errno : rnl_source_add(l->epoll, p->pidfd, RNL_SOURCE_EXIT, rank, EPOLLIN);
         if (e < 0) { /* its end would not be noticed */
             kill(p->pid, SIGKILL);
+            rnl_guard_remove(&l->guard, p->pid);
             while (waitpid(p->pid, NULL, 0) < 0 && errno == EINTR)
                 ;
             p->started = 0;

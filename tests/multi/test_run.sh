@@ -51,7 +51,12 @@ none_left() { # within 3 s
     marked
     return 1
 }
-children() { cat /proc/"$1"/task/"$1"/children 2>/dev/null; }
+children() { # the launcher's, but for the guard
+    local pid
+    for pid in $(cat /proc/"$1"/task/"$1"/children 2>/dev/null); do
+        [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = runnel-guard ] || printf '%s ' "$pid"
+    done
+}
 await_lines() { # FILE N: until it has that many lines, at most 10 s
     local i
     for ((i = 0; i < 200; i++)); do
@@ -358,6 +363,17 @@ begin 3 sh -c '"$0" ready; true' "$joiner"
 kill -9 $launcher
 { wait $launcher; } 2>/dev/null
 ok "... also below wrappers" none_left
+"$runnel" run -n 2 sh -c 'sleep 77 & sleep 78 & wait' >/dev/null 2>&1 </dev/null &
+launcher=$!
+for ((i = 0; i < 50; i++)); do
+    [ "$(marked | grep -c 'sleep 7[78]')" -eq 4 ] && break
+    sleep 0.1
+done
+kill -9 $launcher
+{ wait $launcher; } 2>/dev/null
+ok "... and what wrappers started" none_left
+run -n 2 true
+ok "the guard goes with the launcher" none_left
 run -n 2 sh -c 'sleep 100 >/dev/null 2>&1 & exit 0'
 ok "what a rank leaves running is ended with it" none_left
 from=$(now_ms)
