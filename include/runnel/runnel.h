@@ -123,7 +123,9 @@ enum { RNL_NO_WAIT = 1 };
 /* Open a message. *out is the caller's until rnl_end or rnl_abort. Outside handlers waits for room and runs handlers
  * meanwhile. Inside a handler (or with RNL_NO_WAIT) the whole bound is reserved now or RNL_NO_ROOM comes back; a bound
  * above rnl_limits.reserve_max is RNL_ERR_TOO_LONG there. One open message per peer: a second begin is RNL_BUSY.
- * RNL_ERR_ARG: unknown flags. Other errors as rnl_send. */
+ * RNL_ERR_ARG: unknown flags. Other errors as rnl_send. The first message between two ranks has to ask the launcher:
+ * where it must not wait, it waits for that at most 100 ms, once, and is RNL_NO_ROOM until the launcher has answered.
+ */
 RNL_PUBLIC RNL_CHECK int rnl_begin(rnl_endpoint *ep, const struct rnl_begin *b, rnl_stream **out);
 /* Append n bytes. buf is the caller's again on return. Outside handlers may wait for room and run handlers. Bytes
  * become visible to the peer when a packet is full, at rnl_end, and at the latest at the next extract, wait, begin or
@@ -148,7 +150,8 @@ struct rnl_piece {
 /* Queue a message; never waits. done(arg, status) runs in a later progress call or rnl_close, never inside this one;
  * until then the buffers belong to the library. done may send and post; like a handler it must not extract, wait or
  * close, and never waits to send. In order with streams to that peer. Each post counts with its bytes and its own
- * memory, until done ran. RNL_NO_ROOM: the queue budget is used up; RNL_ERR_CLOSED: the endpoint is being closed. After
+ * memory, until done ran. RNL_NO_ROOM: the queue budget is used up (or as with
+ * rnl_begin, the launcher has not answered yet); RNL_ERR_CLOSED: the endpoint is being closed. After
  * an error done will not run. */
 RNL_PUBLIC RNL_CHECK int rnl_post(rnl_endpoint *ep, const struct rnl_begin *b, const struct rnl_piece *pieces,
                                   unsigned count, void (*done)(void *arg, int status), void *arg);

@@ -138,6 +138,7 @@ struct rnl_peer { /* of every rank, connected or not */
     uint8_t state;    /* enum rnl_peer_state */
     uint8_t reason;   /* enum rnl_death_reason */
     uint8_t told;     /* FM: its death was reported once */
+    uint8_t asked;    /* the watcher has been waited for */
     uint8_t wanted;   /* it has made a connection, and we could not join it yet */
     uint8_t ended;    /* ... and it has died since: so `reason` and `detail` say */
     uint8_t unparted; /* it broke the protocol, and the watcher could not be told yet */
@@ -260,6 +261,9 @@ RNL_INLINE int rnl_ep_forked(const struct rnl_endpoint *ep)
 /* The connection to rank, made now if need be. 0, RNL_ERR_RANK, RNL_ERR_PEER_DEAD, RNL_ERR_PEER_BROKEN, _SYSTEM,
  * _NO_MEMORY, _JOB. What fails may succeed later. */
 int rnl_ep_connect(struct rnl_endpoint *ep, uint32_t rank, struct rnl_conn **out);
+/* The same for who must not wait: the launcher usually answers at once, and is waited for once, for 100 ms.
+ * RNL_NO_ROOM: it has not yet. */
+int rnl_ep_connect_soon(struct rnl_endpoint *ep, uint32_t rank, struct rnl_conn **out);
 /* Tries again to join the connections that peers made, and to part from those that broke the protocol. */
 void rnl_ep_join_wanted(struct rnl_endpoint *ep);
 /* Take in what the watcher says, if it says anything. */

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define CONNECT_SOON_NS ((uint64_t)100 * 1000 * 1000) /* it may have to wait for a processor */
+
 static const char *reason_text(const struct rnl_peer *p, char *buf, size_t n)
 {
     const char *name;
@@ -181,6 +183,18 @@ static int connect_within(struct rnl_endpoint *ep, uint32_t rank, uint64_t wait_
 int rnl_ep_connect(struct rnl_endpoint *ep, uint32_t rank, struct rnl_conn **out)
 {
     return connect_within(ep, rank, UINT64_MAX, out);
+}
+
+int rnl_ep_connect_soon(struct rnl_endpoint *ep, uint32_t rank, struct rnl_conn **out)
+{
+    if (rank >= ep->size)
+        return rnl_ep_connect(ep, rank, out); /* says so */
+    uint8_t asked = ep->peer[rank].asked;
+    int status = connect_within(ep, rank, asked ? 0 : CONNECT_SOON_NS, out);
+    ep->peer[rank].asked = status == RNL_NO_ROOM;
+    return status == RNL_NO_ROOM
+               ? rnl_fail(RNL_NO_ROOM, "the launcher has not connected rank %u yet; try again later", rank)
+               : status;
 }
 
 /* A peer's first message waits behind this: so it is tried again until it succeeds, or can never. */

@@ -233,7 +233,7 @@ int rnl_stream_begin(struct rnl_endpoint *ep, const struct rnl_begin *b, struct 
     }
     if (no_wait && b->bound > RNL_RESERVE_MAX)
         return too_long(b->bound);
-    status = rnl_ep_connect(ep, b->peer, &conn);
+    status = no_wait ? rnl_ep_connect_soon(ep, b->peer, &conn) : rnl_ep_connect(ep, b->peer, &conn);
     if (status < 0)
         return status;
     for (;;) {

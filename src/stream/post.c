@@ -110,7 +110,7 @@ static int post(struct rnl_endpoint *ep, const struct rnl_begin *b, const struct
         return rnl_fail(RNL_ERR_CLOSED, "the endpoint is being closed: nothing can be posted any more");
     int status = rnl_stream_check_begin(ep, b);
     if (status == 0)
-        status = rnl_ep_connect(ep, b->peer, &conn);
+        status = rnl_ep_connect_soon(ep, b->peer, &conn);
     if (status < 0)
         return status;
     if (conn->shut & RNL_SHUT_DEAD)

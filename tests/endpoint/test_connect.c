@@ -11,12 +11,14 @@ enum { NOTE = 1 };
 
 static struct rnl_env_ops failing; /* a hub's, but: */
 static int open_status, map_status;
+static uint64_t waited_ns; /* the watcher was allowed */
 static unsigned maps_left; /* before map_status */
 static struct inbox in;
 
 static int (*hub_open)(struct rnl_env *, uint32_t, size_t, uint64_t, int *);
 static int segment_open(struct rnl_env *env, uint32_t rank, size_t bytes, uint64_t wait_ns, int *segment)
 {
+    waited_ns = wait_ns;
     if (open_status < 0)
         return rnl_fail(open_status, "as told");
     return hub_open(env, rank, bytes, wait_ns, segment);
@@ -115,6 +117,35 @@ static void the_dead_are_joined_before_they_are_mourned(void **state)
     assert_int_equal(test_hub_close(&h), 0);
 }
 
+/* The watcher stands still: whoever must not wait waits a little, once, and others as long as it takes. */
+static void who_must_not_wait_does_not_wait_for_the_watcher(void **state)
+{
+    (void)state;
+    const struct rnl_begin b = {.peer = 0, .handler = NOTE, .bound = 8, .flags = RNL_NO_WAIT};
+    struct test_hub h;
+    rnl_stream *s;
+    open_two(&h);
+    open_status = RNL_NO_ROOM;
+    assert_int_equal(rnl_begin(h.ep[1], &b, &s), RNL_NO_ROOM);
+    SAYS(RNL_NO_ROOM, "launcher", "rank 0");
+    assert_in_range(waited_ns, 1, 1000 * MS);
+    assert_int_equal(rnl_begin(h.ep[1], &b, &s), RNL_NO_ROOM);
+    assert_int_equal(waited_ns, 0);
+    assert_int_equal(rnl_post(h.ep[1], &b, NULL, 0, NULL, NULL), RNL_NO_ROOM);
+    assert_int_equal(waited_ns, 0);
+    open_status = 0;
+    assert_int_equal(rnl_post(h.ep[1], &b, NULL, 0, NULL, NULL), 0);
+    assert_int_equal(rnl_begin(h.ep[1], &b, &s), 0);
+    assert_int_equal(rnl_end(s), 0);
+    drain(h.ep[0]);
+    assert_int_equal(in.count, 2);
+    assert_int_equal(test_hub_close(&h), 0);
+    open_two(&h);
+    assert_int_equal(rnl_send(h.ep[1], 0, NOTE, "x", 1), 0);
+    assert_true(waited_ns == UINT64_MAX);
+    assert_int_equal(test_hub_close(&h), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -122,6 +153,7 @@ int main(void)
         cmocka_unit_test(without_memory_a_connection_is_joined_later),
         cmocka_unit_test(without_an_answer_a_connection_is_joined_later),
         cmocka_unit_test(the_dead_are_joined_before_they_are_mourned),
+        cmocka_unit_test(who_must_not_wait_does_not_wait_for_the_watcher),
     };
     return cmocka_run_group_tests_name("endpoint/connect", tests, NULL, NULL);
 }
