@@ -113,6 +113,14 @@ int rnl_packet_send(int fd, const void *bytes, size_t n, const int *fds, unsigne
     }
 }
 
+/* Whoever sent it may have told it to linger: then closing it would block us until its data are read. */
+static void close_foreign(int fd)
+{
+    const struct linger at_once = {.l_onoff = 1, .l_linger = 0};
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once); /* fails on what is no socket */
+    close(fd);
+}
+
 static void take_control(struct msghdr *msg, struct rnl_packet *out)
 {
     for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c != NULL; c = CMSG_NXTHDR(msg, c)) {
@@ -126,7 +134,7 @@ static void take_control(struct msghdr *msg, struct rnl_packet *out)
                 if (out->nfds < RNL_PACKET_FDS_MAX) {
                     out->fds[out->nfds++] = f;
                 } else {
-                    close(f);
+                    close_foreign(f);
                     out->cut = 1;
                 }
             }
@@ -167,6 +175,6 @@ int rnl_packet_receive(int fd, void *bytes, size_t room, struct rnl_packet *out,
 void rnl_packet_drop(struct rnl_packet *p)
 {
     for (unsigned i = 0; i < p->nfds; i++)
-        close(p->fds[i]);
+        close_foreign(p->fds[i]);
     p->nfds = 0;
 }

@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -496,6 +497,28 @@ static void a_closed_socket_waits_a_little_for_the_exit(void **state)
     end(&j);
 }
 
+/* A TCP socket told to linger would block whoever closes it last. */
+static void a_socket_that_lingers_blocks_nobody(void **state)
+{
+    (void)state;
+    struct job j = job_of(1);
+    struct rnl_msg msg = {.kind = RNL_MSG_LEAVE}; /* not for the door */
+    struct linger slow = {.l_onoff = 1, .l_linger = 20}, now_is;
+    socklen_t n = sizeof now_is;
+    int door, tcp = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(tcp >= 0);
+    assert_int_equal(setsockopt(tcp, SOL_SOCKET, SO_LINGER, &slow, sizeof slow), 0);
+    assert_int_equal(rnl_agent_door(j.a, 1, &door), 0);
+    say(door, &msg, tcp);
+    rnl_agent_step(j.a, now);
+    assert_int_equal(getsockopt(tcp, SOL_SOCKET, SO_LINGER, &now_is, &n), 0); /* ours is the same socket */
+    assert_int_equal(now_is.l_onoff, 1);
+    assert_int_equal(now_is.l_linger, 0);
+    close(tcp);
+    close(door);
+    end(&j);
+}
+
 static void garbage_costs_only_its_sender(void **state)
 {
     (void)state;
@@ -623,6 +646,7 @@ int main(void)
         cmocka_unit_test(leaving_before_the_close_is_a_death),
         cmocka_unit_test(one_endpoint_a_rank_of_our_version),
         cmocka_unit_test(a_closed_socket_waits_a_little_for_the_exit),
+        cmocka_unit_test(a_socket_that_lingers_blocks_nobody),
         cmocka_unit_test(garbage_costs_only_its_sender),
         cmocka_unit_test(who_breaks_the_protocol_is_declared_dead),
         cmocka_unit_test(a_deaf_rank_costs_bounded_memory),
