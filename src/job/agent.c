@@ -359,9 +359,25 @@ static int part(struct rnl_agent *a, uint32_t rank, uint32_t other)
     return 0;
 }
 
+/* Its open failed after it had joined (an option that does not fit this job): it may try again. */
+static void unjoin(struct rnl_agent *a, uint32_t rank)
+{
+    struct agent_rank *r = &a->rank[rank];
+    drop_fd(a, &r->sock);
+    drop_fd(a, &r->watch);
+    while (r->first != NULL)
+        pop(r);
+    r->interest = 0;
+    r->joined = 0;
+    set_state(a, rank, RNL_RANK_STARTING);
+    rnl_waves_unjoin(a->waves, rank);
+}
+
 /* 0 = go on, 1 = the rank left, died or broke the protocol. */
 static int heard(struct rnl_agent *a, uint32_t rank, const struct rnl_msg *msg)
 {
+    uint8_t asked = a->rank[rank].asked;
+    a->rank[rank].asked = 1;
     switch (msg->kind) {
     case RNL_MSG_SEGMENT:
         return rnl_agent_give_segment(a, rank, &msg->u.segment) < 0;
@@ -380,6 +396,11 @@ static int heard(struct rnl_agent *a, uint32_t rank, const struct rnl_msg *msg)
         return 0;
     }
     case RNL_MSG_LEAVE:
+        if (!asked) {
+            a->rank[rank].asked = 0;
+            unjoin(a, rank);
+            return 0;
+        }
         gone(a, rank, RNL_DEATH_EXIT, 0); /* after the close: just gone */
         return 1;
     }

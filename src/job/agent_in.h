@@ -30,6 +30,7 @@ struct agent_rank {
     uint32_t queued, answers;
     uint32_t interest; /* EPOLL* of sock */
     uint8_t hung_up;   /* its socket is closed: the exit of its process should follow */
+    uint8_t asked;     /* it has said something since it joined */
     uint8_t broken;    /* to be declared so at the next step */
     int32_t sys_errno; /* ... since the system failed us with this; 0 = its own fault */
     uint8_t retry;

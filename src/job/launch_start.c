@@ -30,7 +30,7 @@ static void open_standard(void)
         if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
             (void)!open("/dev/null", fd == 2 ? O_WRONLY : O_RDONLY);
     const char *outer = getenv("RUNNEL_FD"); /* a launcher that is itself a rank: that place is not its ranks' */
-    if (outer != NULL && atoi(outer) > 2)
+    if (outer != NULL && strchr(outer, ',') == NULL && atoi(outer) > 2)
         fcntl(atoi(outer), F_SETFD, FD_CLOEXEC);
 }
 

@@ -8,18 +8,25 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
+/* What RUNNEL_FD leads to: 1 and *door; 0: nothing, we run alone; RNL_ERR_JOB. Whoever has joined adds its own number
+ * there: what it starts inherits the variable and no door, and is no part of the job. */
 static int door_of(const char *text, int *door)
 {
     static const char remedy[] = "start the program with `runnel run`, or unset RUNNEL_FD to run it alone";
     int fd = 0;
     const char *p = text;
+    if (text == NULL)
+        return 0;
     for (; *p >= '0' && *p <= '9' && fd < 100000000; p++)
         fd = fd * 10 + (*p - '0');
-    if (p == text || *p != '\0')
+    if (p != text && *p == ',' && strtol(p + 1, NULL, 10) != getpid())
+        return 0;
+    if (p == text || (*p != '\0' && *p != ','))
         return rnl_fail(RNL_ERR_JOB, "RUNNEL_FD is '%.40s', not the number of a descriptor: %s", text, remedy);
     int e = rnl_packet_socket_check(fd);
     if (e < 0)
@@ -27,7 +34,7 @@ static int door_of(const char *text, int *door)
                               "RUNNEL_FD names descriptor %d, which is not a socket to a launcher in this process: %s",
                               fd, remedy);
     *door = fd;
-    return 0;
+    return 1;
 }
 
 int rnl_job_env(const struct rnl_options *opt, struct rnl_env **out)
@@ -36,10 +43,10 @@ int rnl_job_env(const struct rnl_options *opt, struct rnl_env **out)
     int has_hub = opt != NULL && opt->size >= offsetof(struct rnl_options, hub_rank) + sizeof opt->hub_rank;
     if (has_hub && opt->hub != NULL)
         return rnl_hub_env(opt->hub, opt->hub_rank, 0, out);
-    const char *text = getenv("RUNNEL_FD");
-    if (text == NULL) {
+    int r = door_of(getenv("RUNNEL_FD"), &door);
+    if (r == 0) {
         struct rnl_hub *hub;
-        int r = rnl_hub_new(1, &hub);
+        r = rnl_hub_new(1, &hub);
         if (r < 0)
             return r;
         r = rnl_hub_env(hub, 0, 1, out);
@@ -47,13 +54,14 @@ int rnl_job_env(const struct rnl_options *opt, struct rnl_env **out)
             rnl_hub_free(hub);
         return r;
     }
-    int r = door_of(text, &door);
-    if (r < 0)
-        return r;
-    r = rnl_client_env(door, out);
+    if (r > 0)
+        r = rnl_client_env(door, out);
     if (r < 0)
         return r;
     /* The door stays open, so that a second open is told why, but not into what this process executes. */
+    char joined[32];
+    snprintf(joined, sizeof joined, "%d,%d", door, (int)getpid());
+    setenv("RUNNEL_FD", joined, 1);
     fcntl(door, F_SETFD, FD_CLOEXEC);
     /* Below a wrapper the launcher's own arrangement does not reach us: die with the wrapper. */
     pid_t parent = getppid();

@@ -52,6 +52,15 @@ void rnl_waves_join(struct rnl_waves *w, uint32_t rank)
     w->here++;
 }
 
+void rnl_waves_unjoin(struct rnl_waves *w, uint32_t rank)
+{
+    if (rank >= w->size || w->rank[rank].state != HERE || w->rank[rank].reported)
+        return;
+    w->rank[rank].state = ABSENT;
+    w->absent++;
+    w->here--;
+}
+
 /* The wave ends when the last report is in. */
 static enum rnl_waves_step look(struct rnl_waves *w)
 {

@@ -29,6 +29,8 @@ int rnl_waves_new(uint32_t size, struct rnl_waves **out);
 void rnl_waves_free(struct rnl_waves *);
 
 void rnl_waves_join(struct rnl_waves *, uint32_t rank);
+/* It is here and has reported nothing: as if it had not come yet. */
+void rnl_waves_unjoin(struct rnl_waves *, uint32_t rank);
 /* It died, left or will never come: left out from now on. Again for the same rank: WAIT. */
 enum rnl_waves_step rnl_waves_gone(struct rnl_waves *, uint32_t rank);
 /* A second report for the same wave counts instead of the first; one for an earlier wave is late and means nothing. */

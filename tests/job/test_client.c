@@ -283,6 +283,41 @@ static void a_segment_can_be_asked_for_without_waiting(void **state)
     run_two(patient_body, 3);
 }
 
+/* An option that does not fit a job of this size shows only after joining, and costs nothing. What a rank starts is no
+ * rank; a second open of its own is refused. */
+static void second_try_body(int rank, int door)
+{
+    struct rnl_options opt = {.size = sizeof opt, .receive_budget = 100};
+    rnl_endpoint *ep, *second;
+    char text[16];
+    snprintf(text, sizeof text, "%d", door);
+    setenv("RUNNEL_FD", text, 1);
+    MUST(rnl_open(&ep, &opt) == RNL_ERR_ARG && strstr(rnl_last_error()->text, "receive budget"));
+    opt.receive_budget = 0;
+    MUST(rnl_open(&ep, &opt) == 0);
+    MUST(rnl_rank(ep) == (unsigned)rank && rnl_size(ep) == 2);
+    MUST(rnl_open(&second, NULL) == RNL_ERR_JOB && strstr(rnl_last_error()->text, "joined its job before"));
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(door); /* as executing something does */
+        MUST(rnl_open(&second, NULL) == 0);
+        MUST(rnl_size(second) == 1);
+        MUST(rnl_close(second) == 0);
+        _exit(0);
+    }
+    int status;
+    MUST(waitpid(pid, &status, 0) == pid && status == 0);
+    MUST(rnl_close(ep) == 0);
+    _exit(4);
+}
+
+static void a_failed_open_keeps_the_place_and_children_run_alone(void **state)
+{
+    (void)state;
+    run_two(second_try_body, 8);
+    unsetenv("RUNNEL_FD");
+}
+
 static void orphan_body(int rank, int door)
 {
     struct rnl_env *env;
@@ -328,7 +363,7 @@ static void clients_notice_that_the_agent_is_gone(void **state)
 static void a_bad_RUNNEL_FD_is_explained(void **state)
 {
     (void)state;
-    static const char *const bad[] = {"", "x", "-1", "3x", "99999999999999999999", "9999", "0"};
+    static const char *const bad[] = {"", "x", "-1", "3x", "99999999999999999999", "9999", "0", ",1", "x,1"};
     struct rnl_env *env;
     int null = open("/dev/null", O_RDONLY);
     for (unsigned i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -361,6 +396,7 @@ int main(void)
         cmocka_unit_test(a_lost_descriptor_is_given_again),
         cmocka_unit_test(a_segment_can_be_asked_for_without_waiting),
         cmocka_unit_test(clients_notice_that_the_agent_is_gone),
+        cmocka_unit_test(a_failed_open_keeps_the_place_and_children_run_alone),
         cmocka_unit_test(a_bad_RUNNEL_FD_is_explained),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
