@@ -189,6 +189,7 @@ struct rnl_endpoint {
     uint32_t settles;
     uint8_t pauses, pauses_for[2], fence_near; /* env->facts; pauses: for the peer last sent to */
     /* -- waiting -- */
+    uint64_t tidied_ns;      /* when a wait that timed out last looked after credit */
     struct rnl_idle *asleep; /* threads that are (RNL_SHARED: more than one): armed for what any of them waits for */
     uint32_t spin;           /* polls before giving way; learnt */
     uint8_t fd_mode;         /* rnl_fd was called */

@@ -23,6 +23,7 @@ enum {
     PEERS_PER_POLL = 8, /* looked at in the time that a poll takes in any case */
     POLLS_PER_CLOCK = 32
 };
+#define TIDY_EVERY_NS     ((uint64_t)100 * 1000)
 #define SLEEP_NS          ((uint64_t)100 * 1000 * 1000) /* a lost hint costs at most this */
 #define SLEEP_UNFENCED_NS ((uint64_t)1000 * 1000)       /* no heavy fence here: a lost wake-up costs at most this */
 
@@ -213,8 +214,13 @@ int rnl_ep_idle(struct rnl_endpoint *ep, struct rnl_idle *w)
     }
     struct rnl_env *env = ep->env;
     uint64_t now = env->ops->now_ns(env);
-    if (now >= w->deadline_ns)
+    if (now >= w->deadline_ns) {
+        if (now - ep->tidied_ns >= TIDY_EVERY_NS) { /* short waits never come to it below */
+            ep->tidied_ns = now;
+            tidy(ep);
+        }
         return RNL_TIMED_OUT;
+    }
     if (w->yields != PARKED) {
         if (w->polls < ep->spin)
             return 0;

@@ -466,6 +466,24 @@ static void who_is_not_reached_by_fences_fences_itself(void **state)
     assert_int_equal(test_hub_close(&h), 0);
 }
 
+/* Short waits look after credit, too: a peer may wait for it. */
+static void short_waits_look_after_credit(void **state)
+{
+    struct fixture *f = *state;
+    const struct rnl_env_ops *ops = f->a->env->ops;
+    struct rnl_rx *r = &f->a->peer[1].conn->pair.rx[0];
+    uint64_t wanted = r->standing + 1000;
+    r->standing -= 1000; /* as after giving back */
+    idle_env(f->a);
+    atomic_store(&f->b->peer[0].conn->pair.mine->wants, wanted - 1000);
+    for (int i = 0; i < 3; i++) {
+        idling.now_ns += (uint64_t)MS;
+        assert_int_equal(rnl_wait(f->a, 0), RNL_TIMED_OUT);
+    }
+    assert_true(r->standing >= wanted - 1000);
+    f->a->env->ops = ops;
+}
+
 static unsigned polls_before_a_yield(unsigned size)
 {
     struct test_hub h;
@@ -587,6 +605,7 @@ int main(void)
         TEST(an_event_loop_loses_nothing),
         TEST(between_two_sleeps_is_one_look),
         TEST(a_wait_whose_time_is_up_ends_at_once),
+        TEST(short_waits_look_after_credit),
         cmocka_unit_test(who_has_many_peers_polls_less_often),
         TEST(a_heavy_fence_that_fails_is_done_without),
         cmocka_unit_test(who_is_not_reached_by_fences_fences_itself),
