@@ -297,6 +297,8 @@ static void a_child_may_return_from_a_handler(void **state)
                         {LATER, 2000, 0},      {WHOLE_LONG, 70000, 0}};
         for (unsigned i = 0; i < sizeof messages / sizeof *messages; i++) {
             size_t bound = messages[i].bound, first = i < 7 ? bound : 500;
+            if (test_slowness() == 10 && first != bound && messages[i].handler != WHOLE_LONG)
+                continue; /* the thread sanitizer takes a stack that was forked on for another thread's */
             give(h.ep[1], messages[i].handler, bound, first, messages[i].answer, &s);
             if (i == 0) { /* a line of several */
                 assert_int_equal(rnl_end(s), 0);
