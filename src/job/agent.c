@@ -299,39 +299,6 @@ static void admit(struct rnl_agent *a, uint32_t rank, int sock, pid_t pid)
 
 /* ---- listening ---- */
 
-static void hear_door(struct rnl_agent *a, uint32_t rank)
-{
-    struct agent_rank *r = &a->rank[rank];
-    unsigned char bytes[RNL_MSG_BYTES_MAX];
-    struct rnl_packet p;
-    struct rnl_msg msg;
-    if (r->door < 0)
-        return;
-    int e = rnl_packet_receive(r->door, bytes, sizeof bytes, &p, 0);
-    if (e == -EAGAIN)
-        return;
-    if (e < 0) {
-        drop_fd(a, &r->door);
-        if (e != -EPIPE) /* else nobody holds the other end any more */
-            fail_rank(a, rank, -e);
-        return;
-    }
-    enum rnl_msg_verdict verdict = rnl_msg_decode(RNL_FROM_RANK, bytes, p.n, a->size, &msg);
-    if (verdict == RNL_MSG_BAD || msg.kind != RNL_MSG_HELLO || p.cut || p.nfds != 1 ||
-        rnl_packet_socket_check(p.fds[0]) < 0) {
-        rnl_packet_drop(&p);
-        if (verdict == RNL_MSG_BAD || msg.kind != RNL_MSG_HELLO)
-            found_gone(a, rank, RNL_DEATH_BROKEN, 0);
-        return; /* else we may have run out of descriptors: it sees its socket closed */
-    }
-    if (verdict == RNL_MSG_OTHER_VERSION)
-        refuse(p.fds[0], RNL_REFUSED_VERSION);
-    else if (r->state == RNL_RANK_STARTING)
-        admit(a, rank, p.fds[0], p.pid);
-    else
-        refuse(p.fds[0], r->state == RNL_RANK_DEAD ? RNL_REFUSED_DEAD : RNL_REFUSED_TWICE);
-}
-
 static void hung_up(struct rnl_agent *a, uint32_t rank)
 {
     struct agent_rank *r = &a->rank[rank];
@@ -432,6 +399,41 @@ static void hear_sock(struct rnl_agent *a, uint32_t rank)
             return;
         }
     }
+}
+
+static void hear_door(struct rnl_agent *a, uint32_t rank)
+{
+    struct agent_rank *r = &a->rank[rank];
+    unsigned char bytes[RNL_MSG_BYTES_MAX];
+    struct rnl_packet p;
+    struct rnl_msg msg;
+    if (r->door < 0)
+        return;
+    int e = rnl_packet_receive(r->door, bytes, sizeof bytes, &p, 0);
+    if (e == -EAGAIN)
+        return;
+    if (e < 0) {
+        drop_fd(a, &r->door);
+        if (e != -EPIPE) /* else nobody holds the other end any more */
+            fail_rank(a, rank, -e);
+        return;
+    }
+    enum rnl_msg_verdict verdict = rnl_msg_decode(RNL_FROM_RANK, bytes, p.n, a->size, &msg);
+    if (verdict == RNL_MSG_BAD || msg.kind != RNL_MSG_HELLO || p.cut || p.nfds != 1 ||
+        rnl_packet_socket_check(p.fds[0]) < 0) {
+        rnl_packet_drop(&p);
+        if (verdict == RNL_MSG_BAD || msg.kind != RNL_MSG_HELLO)
+            found_gone(a, rank, RNL_DEATH_BROKEN, 0);
+        return; /* else we may have run out of descriptors: it sees its socket closed */
+    }
+    if (r->state == RNL_RANK_JOINED)
+        hear_sock(a, rank); /* it may have left before it knocks again */
+    if (verdict == RNL_MSG_OTHER_VERSION)
+        refuse(p.fds[0], RNL_REFUSED_VERSION);
+    else if (r->state == RNL_RANK_STARTING)
+        admit(a, rank, p.fds[0], p.pid);
+    else
+        refuse(p.fds[0], r->state == RNL_RANK_DEAD ? RNL_REFUSED_DEAD : RNL_REFUSED_TWICE);
 }
 
 static void late(struct rnl_agent *a)
