@@ -2,7 +2,7 @@
  *
  * api_fm.c - FM 2.x under measurement, as a program written from the paper uses it: begin, one piece, end; FM_receive
  * in the handler; FM_extract in a loop. */
-#include "side.h"
+#include "connect.h"
 
 #include "runnel/fm.h"
 
@@ -38,9 +38,9 @@ static int fm_open(struct bench_side *s)
         return -1;
     s->side = (unsigned)FM_nodeid;
     FM_register_handler(HANDLER, on_message);
-    if (FM_numnodes != 2)
-        return bench_side_fail(s, "a job of %lu ranks instead of 2", FM_numnodes);
-    return s->status;
+    if (bench_side_check_size(s, FM_numnodes))
+        return -1;
+    return s->pair->resting ? bench_connect_fm(s, 2) : s->status;
 }
 
 static void fm_close(struct bench_side *s)

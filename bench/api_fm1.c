@@ -45,9 +45,7 @@ static int fm1_open(struct bench_side *s)
     s->side = (unsigned)FM_nodeid;
     FM_register_handler(HANDLER, on_message);
     FM_register_handler(HANDLER_4, on_words);
-    if (FM_numnodes != 2)
-        return bench_side_fail(s, "a job of %lu ranks instead of 2", FM_numnodes);
-    return s->status;
+    return bench_side_check_size(s, FM_numnodes) ? -1 : s->status;
 }
 
 static void fm1_close(struct bench_side *s)

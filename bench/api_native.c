@@ -2,7 +2,7 @@
  *
  * api_native.c - runnel.h under measurement: messages that fit go by rnl_send to a handler of whole messages, longer
  * ones as streams to a handler that receives straight into place. */
-#include "side.h"
+#include "connect.h"
 
 #include "runnel/runnel.h"
 
@@ -49,11 +49,11 @@ static int native_open(struct bench_side *s)
         return failed(s);
     s->side = rnl_rank(self.ep);
     self.peer = 1 - s->side;
-    if (rnl_size(self.ep) != 2)
-        return bench_side_fail(s, "a job of %u ranks instead of 2", rnl_size(self.ep));
+    if (bench_side_check_size(s, rnl_size(self.ep)))
+        return -1;
     if (rnl_handler_whole(self.ep, SHORT, on_short, s, 0) < 0 || rnl_handler_stream(self.ep, LONG, on_long, s) < 0)
         return failed(s);
-    return 0;
+    return s->pair->resting ? bench_connect_native(s, self.ep, 2) : 0;
 }
 
 static void native_close(struct bench_side *s)

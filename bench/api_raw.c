@@ -6,6 +6,7 @@
 #include "floor_copy.h"
 #include "side.h"
 
+#include <poll.h>
 #include <stdlib.h>
 
 enum { SHORT, EIGHT, BULK };
@@ -165,6 +166,17 @@ static int raw_look(struct bench_side *s)
     return 0;
 }
 
+/* The floor of waiting: one system call that sleeps all the time. */
+static int raw_run(struct bench_side *s, const struct bench_order *o, struct bench_answer *a)
+{
+    if (o->test != BENCH_IDLE_WAIT)
+        return bench_side_fail(s, "an order names test %u, which has no floor here", o->test);
+    uint64_t cpu0 = bench_cpu_ns(), t0 = bench_now_ns();
+    (void)poll(NULL, 0, (int)o->count);
+    a->value = (double)(bench_cpu_ns() - cpu0) / (double)(bench_now_ns() - t0) * 1e3;
+    return 0;
+}
+
 const struct bench_api bench_api_raw = {
     .name = "raw",
     .open = raw_open,
@@ -174,4 +186,5 @@ const struct bench_api bench_api_raw = {
     .stream = raw_stream,
     .put = raw_put,
     .poll = raw_look,
+    .run = raw_run,
 };

@@ -13,13 +13,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static long futex_wait(_Atomic uint32_t *word, uint32_t expected, unsigned ms)
+long bench_futex_wait(_Atomic uint32_t *word, uint32_t expected, unsigned ms)
 {
     struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
     return syscall(SYS_futex, word, FUTEX_WAIT, expected, &t, NULL, 0);
 }
 
-static void futex_wake_all(_Atomic uint32_t *word)
+void bench_futex_wake_all(_Atomic uint32_t *word)
 {
     syscall(SYS_futex, word, FUTEX_WAKE, 1 << 30, NULL, NULL, 0);
 }
@@ -46,6 +46,12 @@ int bench_area_create(struct bench_area **out, int *fd)
     *out = a;
     *fd = f;
     return 0;
+}
+
+void bench_area_free(struct bench_area *a, int fd)
+{
+    munmap(a, sizeof *a);
+    close(fd);
 }
 
 int bench_area_attach(const char *path, struct bench_area **out)
@@ -78,12 +84,16 @@ void bench_pair_order(struct bench_pair *p, const struct bench_order *order)
     uint32_t turn = atomic_load_explicit(&p->turn, memory_order_relaxed);
     /* pairs with the acquire in bench_pair_next: who sees the turn sees its order */
     atomic_store_explicit(&p->turn, turn + 1, memory_order_release);
-    futex_wake_all(&p->turn);
+    bench_futex_wake_all(&p->turn);
+    if (order->test == BENCH_QUIT) {
+        atomic_store_explicit(&p->over, 1, memory_order_release);
+        bench_futex_wake_all(&p->over);
+    }
 }
 
 int bench_pair_wait(struct bench_pair *p, unsigned timeout_ms, int (*alive)(void *), void *arg)
 {
-    uint32_t want = 2 * (atomic_load_explicit(&p->turn, memory_order_relaxed) + 1);
+    uint32_t want = p->resting + bench_pair_sides(p) * (atomic_load_explicit(&p->turn, memory_order_relaxed) + 1);
     uint64_t end = bench_now_ns() + (uint64_t)timeout_ms * 1000000u;
     for (;;) {
         /* pairs with the release in bench_pair_done: who sees both done sees their answers */
@@ -92,7 +102,7 @@ int bench_pair_wait(struct bench_pair *p, unsigned timeout_ms, int (*alive)(void
             return -EPROTO;
         if (done == want)
             return 0;
-        futex_wait(&p->done, done, 50);
+        bench_futex_wait(&p->done, done, 50);
         int e = alive ? alive(arg) : 0;
         if (e && !bench_pair_failure(p) && atomic_load_explicit(&p->done, memory_order_acquire) != want)
             return e;
@@ -116,7 +126,7 @@ void bench_pair_fail(struct bench_pair *p, unsigned side, const char *sentence)
     a->text[n] = 0;
     atomic_fetch_or_explicit(&p->failed, 1u << side % 2, memory_order_release);
     atomic_fetch_add_explicit(&p->done, 1, memory_order_acq_rel);
-    futex_wake_all(&p->done);
+    bench_futex_wake_all(&p->done);
 }
 
 void bench_pair_attach(struct bench_pair *p)
@@ -129,22 +139,28 @@ uint32_t bench_pair_next(struct bench_pair *p, uint32_t turn, struct bench_order
     uint32_t now;
     /* pairs with the release in bench_pair_order */
     while ((now = atomic_load_explicit(&p->turn, memory_order_acquire)) == turn)
-        futex_wait(&p->turn, turn, 10000);
+        bench_futex_wait(&p->turn, turn, 10000);
     *out = p->order;
     return now;
 }
 
 void bench_pair_done(struct bench_pair *p)
 {
-    /* The second one to finish wakes the coordinator: the first would make it run on a core that is still measuring. */
+    /* The last one to finish wakes the coordinator: another would make it run on a core that is still measuring. */
     uint32_t before = atomic_fetch_add_explicit(&p->done, 1, memory_order_acq_rel);
-    if (before % 2)
-        futex_wake_all(&p->done);
+    if ((before + 1 - p->resting) % bench_pair_sides(p) == 0)
+        bench_futex_wake_all(&p->done);
+}
+
+void bench_pair_rest(struct bench_pair *p)
+{
+    while (!atomic_load_explicit(&p->over, memory_order_acquire))
+        bench_futex_wait(&p->over, 0, 10000);
 }
 
 void bench_meet(struct bench_pair *p, uint64_t *count, bool one_core)
 {
-    *count += 2;
+    *count += bench_pair_sides(p);
     /* acq_rel with the acquire below: what either side wrote before is seen by the other after */
     atomic_fetch_add_explicit(&p->meet, 1, memory_order_acq_rel);
     for (unsigned spins = 0; atomic_load_explicit(&p->meet, memory_order_acquire) < *count; spins++) {

@@ -25,6 +25,20 @@ enum bench_test {
     BENCH_RATE,
     BENCH_BANDWIDTH,       /* a window of messages */
     BENCH_BANDWIDTH_ALONE, /* one message at a time */
+    /* The scenes' (scene.h). */
+    BENCH_PEERS,
+    BENCH_IDLE_WAIT,
+    BENCH_IDLE_POLL,
+    BENCH_IDLE_EXTRACT,
+    BENCH_WAKE_WAIT,
+    BENCH_WAKE_POLL,
+    BENCH_WAKE_UNARMED,
+    BENCH_WAKE_ARMED,
+    BENCH_BARRIER,
+    BENCH_LAYERED,
+    BENCH_LAYERED_STREAM,
+    BENCH_STARTUP_RUN,
+    BENCH_STARTUP_JOB,
     BENCH_QUIT
 };
 
@@ -32,16 +46,18 @@ struct bench_order {
     uint32_t test;
     uint32_t variant; /* of a floor */
     uint64_t bytes;
-    uint64_t count; /* round trips, messages, messages alone, windows */
+    uint64_t count; /* round trips, messages, messages alone, windows, or what the test says */
 };
 
 struct bench_answer {
     double value; /* latency: ns one way; rate: million messages/s; bandwidth: GB/s. Of the side that measures it. */
     double elapsed_ns;  /* of the whole order */
+    double cpu_ns;      /* of this side, per message; latency and rate only */
     uint64_t preempted; /* involuntary context switches in it */
     char text[200];     /* why this side failed */
 };
 
+/* A pair is two processes, unless it says otherwise. */
 struct bench_pair {
     _Alignas(128) _Atomic uint32_t turn; /* coordinator: number of the order below; futex */
     struct bench_order order;
@@ -51,7 +67,12 @@ struct bench_pair {
     _Alignas(128) _Atomic uint64_t ball; /* sides: the probe's line */
     _Alignas(128) _Atomic uint64_t ack;  /* side 1: messages taken in */
     _Alignas(128) struct bench_answer answer[2];
-    struct rnl_hist hist; /* latency: round trips, written by side 0 */
+    struct rnl_hist hist;                   /* latency: round trips, wake, barrier: single times; written by side 0 */
+    char role[16];                          /* what its processes are (role.h); "" = not started as a job */
+    uint32_t sides;                         /* that take orders; 0 = 2 */
+    uint32_t resting;                       /* ranks beyond them, which stay connected and sleep until it is over */
+    _Atomic uint32_t over;                  /* coordinator: 1 with BENCH_QUIT; futex */
+    _Alignas(128) unsigned char board[512]; /* zeroed; words that the sides of one test share */
 };
 
 enum { BENCH_WAITS = 10 }; /* variants of the floor for latency */
@@ -69,6 +90,7 @@ struct bench_area {
 
 /* Coordinator: a zeroed area and its descriptor, which others open as /proc/PID/fd/FD. 0, or -errno. */
 int bench_area_create(struct bench_area **out, int *fd);
+void bench_area_free(struct bench_area *, int fd);
 /* Worker: maps the area behind path. 0, -errno, or -EPROTO: made by another build. */
 int bench_area_attach(const char *path, struct bench_area **out);
 
@@ -84,10 +106,21 @@ const char *bench_pair_failure(const struct bench_pair *);
 void bench_pair_attach(struct bench_pair *);
 uint32_t bench_pair_next(struct bench_pair *, uint32_t turn, struct bench_order *out);
 void bench_pair_done(struct bench_pair *);
+/* A resting rank, attached: sleeps until the pair is told to quit. */
+void bench_pair_rest(struct bench_pair *);
 /* Gives up: the pair is of no use any more. */
 void bench_pair_fail(struct bench_pair *, unsigned side, const char *sentence);
 
-/* Worker: both sides of a pair arrive before either leaves. *count is private to the side and starts at 0. */
+/* Worker: all sides of a pair arrive before any leaves. *count is private to the side and starts at 0. */
 void bench_meet(struct bench_pair *, uint64_t *count, bool one_core);
+
+static inline uint32_t bench_pair_sides(const struct bench_pair *p)
+{
+    return p->sides ? p->sides : 2;
+}
+
+/* Bare futexes, also for the floors that are made of them. */
+long bench_futex_wait(_Atomic uint32_t *word, uint32_t expected, unsigned ms);
+void bench_futex_wake_all(_Atomic uint32_t *word);
 
 #endif

@@ -39,6 +39,13 @@ static void json_number(FILE *f, const char *name, double v)
         fprintf(f, ",\"%s\":%.6g", name, v);
 }
 
+/* The tests whose single times are recorded. */
+static bool has_tail(enum bench_test test)
+{
+    return test == BENCH_LATENCY || test == BENCH_PEERS || test == BENCH_WAKE_WAIT || test == BENCH_WAKE_POLL ||
+           test == BENCH_BARRIER;
+}
+
 void bench_report_json(FILE *f, const struct bench_row *row, size_t n)
 {
     for (const struct bench_row *r = row; r < row + n; r++) {
@@ -50,10 +57,14 @@ void bench_report_json(FILE *f, const struct bench_row *row, size_t n)
         json_number(f, "ratio", r->ratio);
         fprintf(f, ",\"placement\":\"%s\",\"rounds\":%zu", bench_placement_name(r->placement), r->rounds);
         json_number(f, "probe_ns", r->probe_ns);
-        if (r->test == BENCH_LATENCY) {
+        if (r->n)
+            fprintf(f, ",\"n\":%u", r->n);
+        if (has_tail(r->test)) {
             json_number(f, "p50", r->p50);
             json_number(f, "p999", r->p999);
         }
+        if (r->test == BENCH_LATENCY || r->test == BENCH_RATE)
+            json_number(f, "cpu_ns", r->cpu_ns);
         fputs("}\n", f);
     }
 }
@@ -68,14 +79,20 @@ static void figure(double v, char out[16])
 
 static void table_row(FILE *f, const struct bench_row *r)
 {
-    char bytes[24], value[16], floor[16], ratio[16], p999[16];
-    bench_bytes_text(r->bytes, bytes);
+    char name[40], bytes[24] = "-", value[16], floor[16], ratio[16], p999[16], cpu[16];
+    if (r->n)
+        snprintf(name, sizeof name, "%s %u", bench_test_name(r->test), r->n);
+    else
+        snprintf(name, sizeof name, "%s", bench_test_name(r->test));
+    if (r->bytes)
+        bench_bytes_text(r->bytes, bytes);
     figure(r->value, value);
     figure(r->floor, floor);
     figure(r->ratio, ratio);
     figure(r->p999, p999);
-    fprintf(f, "%-16s%-7s%7s%10s %-5s%9s%7s%10s%8zu\n", bench_test_name(r->test), bench_api_name(r->api), bytes, value,
-            bench_test_unit(r->test), floor, ratio, p999, r->rounds);
+    figure(r->cpu_ns, cpu);
+    fprintf(f, "%-16s%-7s%6s%9s %-5s%8s%6s%8s%7s%7zu\n", name, bench_api_name(r->api), bytes, value,
+            bench_test_unit(r->test), floor, ratio, p999, cpu, r->rounds);
 }
 
 void bench_report_table(FILE *f, const struct bench_row *row, size_t n)
@@ -99,8 +116,8 @@ void bench_report_table(FILE *f, const struct bench_row *row, size_t n)
                 fprintf(f, "one core: both processes share a processor, so each wait is a yield\n");
             else
                 fprintf(f, "%s: a cache line crosses in %.0f ns\n", bench_placement_name(placement), probe);
-            fprintf(f, "%-16s%-7s%7s%10s %-5s%9s%7s%10s%8s\n", "test", "api", "bytes", "value", "unit", "floor",
-                    "ratio", "p99.9", "rounds");
+            fprintf(f, "%-16s%-7s%6s%9s %-5s%8s%6s%8s%7s%7s\n", "test", "api", "bytes", "value", "unit", "floor",
+                    "ratio", "p99.9", "cpu ns", "rounds");
             for (; i < end; i++) {
                 if (row[i].shown && row[i].rounds)
                     table_row(f, &row[i]);

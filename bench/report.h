@@ -13,8 +13,9 @@ void bench_bytes_text(uint64_t bytes, char out[24]);
 /* The inverse, with K and M: 0, or -EINVAL. */
 int bench_bytes_parse(const char *text, uint64_t *bytes);
 
-/* One object a line: test, api, transport, bytes, value, unit, floor, ratio, placement; then rounds, probe_ns, p50,
- * p999. What was not seen is null. */
+/* One object a line: test, api, transport, bytes, value, unit, floor, ratio, placement; then rounds, probe_ns; n, where
+ * the test has one; p50 and p999, where there are single times; cpu_ns for latency and rate. What was not seen is null.
+ */
 void bench_report_json(FILE *, const struct bench_row *, size_t n);
 /* At most 80 columns. Rows of units that are only plotted are left out. */
 void bench_report_table(FILE *, const struct bench_row *, size_t n);
@@ -23,7 +24,7 @@ void bench_report_table(FILE *, const struct bench_row *, size_t n);
 bool bench_plot_possible(void);
 /* Makes dir if need be; to be called before the time for measuring is spent. 0, or negative with a sentence in text. */
 int bench_plot_folder(const char *dir, char *text, size_t size);
-/* Writes NAME.gp and NAME.png to dir for latency and bandwidth by size, for each placement seen: the one seen most is
+/* Writes NAME.gp and NAME.png to dir for latency, bandwidth and layered by size, for each placement seen: the one seen most is
  * latency.png, another latency-far.png. Names what it wrote on `say`. 0, or negative with a sentence in text. */
 int bench_plot(const char *dir, const struct bench_row *, size_t n, FILE *say, char *text, size_t size);
 

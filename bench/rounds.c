@@ -23,10 +23,27 @@ enum bench_placement bench_place(double before_ns, double after_ns)
 
 int bench_plan_add(struct bench_plan *p, enum bench_test test, uint64_t bytes, unsigned apis, bool shown)
 {
+    const struct bench_unit unit = {.test = test, .bytes = bytes, .apis = apis, .shown = shown};
+    return bench_plan_insert(p, &unit);
+}
+
+/* Negative, 0 or positive, as a stands before, with or after b. */
+static int order_of(const struct bench_unit *a, const struct bench_unit *b)
+{
+    if (a->test != b->test)
+        return a->test < b->test ? -1 : 1;
+    if (a->bytes != b->bytes)
+        return a->bytes < b->bytes ? -1 : 1;
+    if (a->apis != b->apis)
+        return a->apis < b->apis ? -1 : 1;
+    return a->n < b->n ? -1 : a->n > b->n;
+}
+
+int bench_plan_insert(struct bench_plan *p, const struct bench_unit *unit)
+{
     for (size_t i = 0; i < p->units; i++) {
-        struct bench_unit *u = &p->unit[i];
-        if (u->test == test && u->bytes == bytes) {
-            u->shown |= shown;
+        if (order_of(unit, &p->unit[i]) == 0) {
+            p->unit[i].shown |= unit->shown;
             return 0;
         }
     }
@@ -35,10 +52,9 @@ int bench_plan_add(struct bench_plan *p, enum bench_test test, uint64_t bytes, u
         return -ENOMEM;
     p->unit = more;
     size_t at = p->units++;
-    for (; at > 0 && (p->unit[at - 1].test > test || (p->unit[at - 1].test == test && p->unit[at - 1].bytes > bytes));
-         at--)
+    for (; at > 0 && order_of(unit, &p->unit[at - 1]) < 0; at--)
         p->unit[at] = p->unit[at - 1];
-    p->unit[at] = (struct bench_unit){.test = test, .bytes = bytes, .apis = apis, .shown = shown};
+    p->unit[at] = *unit;
     return 0;
 }
 
@@ -52,6 +68,7 @@ void bench_plan_free(struct bench_plan *p)
             for (unsigned a = 0; a < BENCH_APIS; a++)
                 free(u->api[a].tail[k]);
         }
+        free(u->now_tail);
         free(u->round);
     }
     free(p->unit);
@@ -64,12 +81,13 @@ static int explain(struct bench_run *r, unsigned pair, int e)
     const char *why = bench_pair_failure(&r->area->pair[pair]);
     char *text = r->plan->text;
     size_t size = sizeof r->plan->text;
+    const char *name = bench_pair_name(r->area, pair);
     if (why)
-        snprintf(text, size, "the pair of processes for %s failed: %s", bench_api_name(pair), why);
+        snprintf(text, size, "the processes for %s failed: %s", name, why);
     else if (e == -ETIMEDOUT)
-        snprintf(text, size, "the pair of processes for %s did not answer in time", bench_api_name(pair));
+        snprintf(text, size, "the processes for %s did not answer in time", name);
     else if (text[0] == 0)
-        snprintf(text, size, "the pair of processes for %s ended", bench_api_name(pair));
+        snprintf(text, size, "the processes for %s ended", name);
     return e;
 }
 
@@ -79,12 +97,15 @@ int bench_attached(struct bench_run *r, unsigned pair, unsigned timeout_ms)
     return e ? explain(r, pair, e) : 0;
 }
 
-static int run_order(struct bench_run *r, unsigned pair, const struct bench_order *o)
+int bench_await(struct bench_run *r, unsigned pair)
 {
-    struct bench_pair *p = &r->area->pair[pair];
-    bench_pair_order(p, o);
-    int e = bench_pair_wait(p, ORDER_TIMEOUT_MS, r->alive, r->arg);
-    return e ? explain(r, pair, e) : 0;
+    return bench_attached(r, pair, ORDER_TIMEOUT_MS);
+}
+
+int bench_order(struct bench_run *r, unsigned pair, const struct bench_order *o)
+{
+    bench_pair_order(&r->area->pair[pair], o);
+    return bench_await(r, pair);
 }
 
 /* The side whose clock counts. */
@@ -99,11 +120,11 @@ static bool was_preempted(const struct bench_area *a, unsigned pair)
     return !a->one_core && (both[0].preempted || both[1].preempted);
 }
 
-static int probe(struct bench_run *r, double *ns)
+int bench_probe(struct bench_run *r, double *ns)
 {
     struct bench_order o = {.test = BENCH_PROBE};
     for (int try = 0; try < TRIES; try++) {
-        int e = run_order(r, BENCH_RAW, &o);
+        int e = bench_order(r, BENCH_RAW, &o);
         if (e)
             return e;
         *ns = answer_of(r->area, BENCH_RAW, BENCH_PROBE)->value;
@@ -114,7 +135,7 @@ static int probe(struct bench_run *r, double *ns)
 }
 
 /* How often an order is to repeat what took elapsed_ns for `count` times. */
-static uint64_t next_count(const struct bench_run *r, const struct bench_unit *u, uint64_t count, double elapsed_ns)
+static uint64_t next_count(const struct bench_run *r, enum bench_test test, uint64_t count, double elapsed_ns)
 {
     static const double target_ns[] = {
         [BENCH_LATENCY] = 3e6, [BENCH_RATE] = 30e6, [BENCH_BANDWIDTH] = 6e6, [BENCH_BANDWIDTH_ALONE] = 6e6};
@@ -122,41 +143,40 @@ static uint64_t next_count(const struct bench_run *r, const struct bench_unit *u
         [BENCH_LATENCY] = 10, [BENCH_RATE] = 2000, [BENCH_BANDWIDTH] = 1, [BENCH_BANDWIDTH_ALONE] = 3};
     static const double high[] = {
         [BENCH_LATENCY] = 20000, [BENCH_RATE] = 1000000, [BENCH_BANDWIDTH] = 64, [BENCH_BANDWIDTH_ALONE] = 1000};
-    double wanted = elapsed_ns > 0 ? r->plan->calm * target_ns[u->test] * (double)count / elapsed_ns : 0;
-    return (uint64_t)(wanted < low[u->test] ? low[u->test] : wanted > high[u->test] ? high[u->test] : wanted);
+    double wanted = elapsed_ns > 0 ? r->plan->calm * target_ns[test] * (double)count / elapsed_ns : 0;
+    return (uint64_t)(wanted < low[test] ? low[test] : wanted > high[test] ? high[test] : wanted);
 }
 
-/* One repetition, run again when preempted; *value stays NAN if that does not help. */
-static int repeat(struct bench_run *r, struct bench_unit *u, unsigned pair, unsigned variant, struct bench_series *s,
-                  double *value)
+int bench_repeat(struct bench_run *r, struct bench_unit *u, enum bench_test as, unsigned pair, unsigned variant,
+                 struct bench_series *s, double *value, double *cpu_ns)
 {
     for (int try = 0; try < TRIES; try++) {
         bool sizing = s->count == 0;
-        struct bench_order o = {.test = u->test, .variant = variant, .bytes = u->bytes, .count = s->count};
+        struct bench_order o = {.test = as, .variant = variant, .bytes = u->bytes, .count = s->count};
         if (sizing)
-            o.count = next_count(r, u, 0, 0);
-        int e = run_order(r, pair, &o);
+            o.count = next_count(r, as, 0, 0);
+        int e = bench_order(r, pair, &o);
         if (e)
             return e;
-        const struct bench_answer *a = answer_of(r->area, pair, u->test);
+        const struct bench_answer *a = answer_of(r->area, pair, as);
         bool preempted = was_preempted(r->area, pair);
         double calm = r->plan->calm * (preempted ? 0.5 : 1.25);
         r->plan->calm = calm > 1 ? 1 : calm < 0.02 ? 0.02 : calm;
-        s->count = next_count(r, u, o.count, a->elapsed_ns);
+        s->count = next_count(r, as, o.count, a->elapsed_ns);
         if (preempted)
             u->preempted++;
         else if (!sizing) {
+            const struct bench_answer *both = r->area->pair[pair].answer;
             *value = a->value;
+            *cpu_ns = both[0].cpu_ns + both[1].cpu_ns;
             return 0;
         }
     }
     return 0;
 }
 
-static int keep_tail(const struct bench_run *r, const struct bench_unit *u, unsigned pair, struct rnl_hist **hist)
+int bench_take_tail(const struct bench_run *r, unsigned pair, struct rnl_hist **hist)
 {
-    if (u->test != BENCH_LATENCY)
-        return 0;
     if (!*hist && !(*hist = calloc(1, sizeof **hist)))
         return -ENOMEM;
     **hist = r->area->pair[pair].hist;
@@ -226,41 +246,52 @@ static int keep_round(struct bench_unit *u, const struct bench_round *round, str
     return e;
 }
 
+void bench_round_begin(struct bench_round *round)
+{
+    *round = (struct bench_round){.placement = BENCH_FLIPPED};
+    for (unsigned v = 0; v < BENCH_VARIANTS; v++)
+        round->floor[v] = round->floor_cpu_ns[v] = NAN;
+    for (unsigned a = 0; a < BENCH_APIS; a++)
+        round->value[a] = round->cpu_ns[a] = NAN;
+}
+
+int bench_round_end(struct bench_run *r, struct bench_unit *u, struct bench_round *round, double before_ns,
+                    double after_ns, struct rnl_hist *const *floor_tail, struct rnl_hist *const *api_tail)
+{
+    round->placement = r->area->one_core ? BENCH_ONE_CORE : bench_place(before_ns, after_ns);
+    round->probe_ns = (before_ns + after_ns) / 2;
+    if (round->placement != BENCH_FLIPPED)
+        return keep_round(u, round, floor_tail, api_tail);
+    u->flipped++;
+    return 0;
+}
+
 static int run_round(struct bench_run *r, struct bench_unit *u)
 {
-    struct bench_round round = {.placement = BENCH_FLIPPED};
+    struct bench_round round;
     struct rnl_hist *floor_hist[BENCH_VARIANTS] = {0}, *api_hist[BENCH_APIS] = {0};
+    bool tails = u->test == BENCH_LATENCY;
     double before = 0, after = 0;
-    for (unsigned v = 0; v < BENCH_VARIANTS; v++)
-        round.floor[v] = NAN;
-    for (unsigned a = 0; a < BENCH_APIS; a++)
-        round.value[a] = NAN;
-
-    int e = probe(r, &before);
+    bench_round_begin(&round);
+    int e = bench_probe(r, &before);
     for (unsigned v = 0; v < variants_of(r->area, u->test) && e == 0; v++) {
         if (!still_worth(u, v))
             continue;
-        e = repeat(r, u, BENCH_RAW, v, &u->floor[v], &round.floor[v]);
-        if (e == 0)
-            e = keep_tail(r, u, BENCH_RAW, &floor_hist[v]);
+        e = bench_repeat(r, u, u->test, BENCH_RAW, v, &u->floor[v], &round.floor[v], &round.floor_cpu_ns[v]);
+        if (e == 0 && tails)
+            e = bench_take_tail(r, BENCH_RAW, &floor_hist[v]);
     }
     for (unsigned a = BENCH_RAW + 1; a < BENCH_APIS && e == 0; a++) {
         if (!(u->apis & 1u << a))
             continue;
-        e = repeat(r, u, a, 0, &u->api[a], &round.value[a]);
-        if (e == 0)
-            e = keep_tail(r, u, a, &api_hist[a]);
+        e = bench_repeat(r, u, u->test, a, 0, &u->api[a], &round.value[a], &round.cpu_ns[a]);
+        if (e == 0 && tails)
+            e = bench_take_tail(r, a, &api_hist[a]);
     }
     if (e == 0)
-        e = probe(r, &after);
-    if (e == 0) {
-        round.placement = r->area->one_core ? BENCH_ONE_CORE : bench_place(before, after);
-        round.probe_ns = (before + after) / 2;
-        if (round.placement == BENCH_FLIPPED)
-            u->flipped++;
-        else
-            e = keep_round(u, &round, floor_hist, api_hist);
-    }
+        e = bench_probe(r, &after);
+    if (e == 0)
+        e = bench_round_end(r, u, &round, before, after, floor_hist, api_hist);
     if (e == -ENOMEM)
         snprintf(r->plan->text, sizeof r->plan->text, "no memory for the measurements");
     for (unsigned v = 0; v < BENCH_VARIANTS; v++)
@@ -270,22 +301,29 @@ static int run_round(struct bench_run *r, struct bench_unit *u)
     return e;
 }
 
+bool bench_run_over(const struct bench_run *r)
+{
+    uint64_t now = bench_now_ns();
+    if (r->progress)
+        r->progress(r->arg, now < r->end_ns ? (double)(r->end_ns - now) / 1e9 : 0);
+    return now >= r->end_ns;
+}
+
 int bench_run(struct bench_run *r)
 {
-    for (unsigned pass = 0;; pass++) {
+    bool any = true;
+    for (unsigned pass = 0; any; pass++) {
+        any = false;
         for (size_t i = 0; i < r->plan->units; i++) {
+            if (r->plan->unit[i].scene)
+                continue;
+            any = true;
             if (pass % 4 && !r->plan->unit[i].shown) /* a point of a curve needs fewer rounds than a row */
                 continue;
             int e = run_round(r, &r->plan->unit[i]);
-            if (e)
+            if (e || bench_run_over(r))
                 return e;
-            uint64_t now = bench_now_ns();
-            if (r->progress)
-                r->progress(r->arg, now < r->end_ns ? (double)(r->end_ns - now) / 1e9 : 0);
-            if (now >= r->end_ns)
-                return 0;
         }
-        if (r->plan->units == 0)
-            return 0;
     }
+    return 0;
 }

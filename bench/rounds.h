@@ -20,12 +20,15 @@ const char *bench_placement_name(enum bench_placement);
 const char *bench_test_name(enum bench_test);
 const char *bench_test_unit(enum bench_test);
 const char *bench_api_name(unsigned api);
+/* For sentences: the role of its processes, or the interface. */
+const char *bench_pair_name(const struct bench_area *, unsigned pair);
 
 struct bench_round {
     enum bench_placement placement;
     double probe_ns;
-    double floor[BENCH_VARIANTS]; /* NAN: none */
-    double value[BENCH_APIS];     /* NAN: none; [BENCH_RAW] is unused */
+    double floor[BENCH_VARIANTS];                            /* NAN: none */
+    double value[BENCH_APIS];                                /* NAN: none; [BENCH_RAW] is unused */
+    double floor_cpu_ns[BENCH_VARIANTS], cpu_ns[BENCH_APIS]; /* of both sides, per message */
 };
 
 struct bench_series { /* one interface, or one variant of the floor, in one unit */
@@ -33,11 +36,19 @@ struct bench_series { /* one interface, or one variant of the floor, in one unit
     struct rnl_hist *tail[BENCH_PLACEMENTS];
 };
 
+struct bench_scene;
+
 struct bench_unit {
     enum bench_test test;
     uint64_t bytes;
     unsigned apis; /* bit per interface that takes part */
     bool shown;    /* in the table; else for the plots only */
+    /* Of a scene: one interface, one floor, which has no row of its own. */
+    const struct bench_scene *scene; /* NULL: a unit of the pairs */
+    unsigned n;                      /* peers, processes, messages in a burst: what the test says; 0 = nothing to say */
+    unsigned step;
+    struct bench_round now; /* the round under way */
+    struct rnl_hist *now_tail;
     struct bench_round *round;
     size_t rounds, room;
     unsigned flipped, preempted; /* thrown away */
@@ -54,6 +65,7 @@ struct bench_plan {
 /* alive(arg): see bench_pair_wait. */
 struct bench_run {
     struct bench_area *area;
+    const char *area_path; /* how others find it; for scenes that start jobs of their own */
     struct bench_plan *plan;
     uint64_t end_ns;
     int (*alive)(void *);
@@ -61,11 +73,29 @@ struct bench_run {
     void (*progress)(void *, double seconds_left); /* after each round; may be NULL */
 };
 
-/* Adds a unit in its place (by test, then size), or shows one that is there already. 0 or -ENOMEM. */
+/* Adds a unit in its place (by test, size, interface, n), or shows one that is there already. 0 or -ENOMEM. */
+int bench_plan_insert(struct bench_plan *, const struct bench_unit *);
+/* The same for a unit of the pairs. */
 int bench_plan_add(struct bench_plan *, enum bench_test, uint64_t bytes, unsigned apis, bool shown);
 void bench_plan_free(struct bench_plan *);
-/* Rounds of all units in turn until end_ns. 0, or negative with plan->text. */
+/* Rounds of all units of the pairs in turn until end_ns. 0, or negative with plan->text. */
 int bench_run(struct bench_run *);
+/* What the units and scenes are measured with. All return 0, or negative with plan->text. An order to one pair: its
+ * answer is in the area. The probe: ns one way. A repetition of a unit, again while it is preempted: *value and *cpu_ns
+ * stay as they are if that does not help; `as` is the test that the order names. */
+int bench_order(struct bench_run *, unsigned pair, const struct bench_order *);
+int bench_await(struct bench_run *, unsigned pair);
+int bench_probe(struct bench_run *, double *ns);
+int bench_repeat(struct bench_run *, struct bench_unit *, enum bench_test as, unsigned pair, unsigned variant,
+                 struct bench_series *, double *value, double *cpu_ns);
+/* The single times of the pair's last repetition. */
+int bench_take_tail(const struct bench_run *, unsigned pair, struct rnl_hist **);
+/* Empties a round, and ends it: keeps or counts it. */
+void bench_round_begin(struct bench_round *);
+int bench_round_end(struct bench_run *, struct bench_unit *, struct bench_round *, double before_ns, double after_ns,
+                    struct rnl_hist *const *floor_tail, struct rnl_hist *const *api_tail);
+/* Says how far it is; true once the time is up. */
+bool bench_run_over(const struct bench_run *);
 /* Waits until a pair has attached. As bench_run. */
 int bench_attached(struct bench_run *, unsigned pair, unsigned timeout_ms);
 
@@ -74,11 +104,13 @@ struct bench_row {
     enum bench_test test;
     unsigned api;
     uint64_t bytes;
+    unsigned n;
     enum bench_placement placement;
     bool shown;
     size_t rounds; /* 0: not seen; the figures below are then NAN */
     double value, floor, ratio, probe_ns;
-    double p50, p999; /* latency only, ns one way; else NAN */
+    double p50, p999; /* where there are single times, in the unit of value; else NAN */
+    double cpu_ns;    /* latency and rate; else NAN */
 };
 
 /* All rows of a plan, sorted by placement, then as the units; *rows is the caller's to free. Of the floor's variants

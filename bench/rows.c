@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 const char *bench_placement_name(enum bench_placement p)
 {
@@ -16,13 +17,40 @@ const char *bench_placement_name(enum bench_placement p)
 
 const char *bench_test_name(enum bench_test t)
 {
-    static const char *const name[] = {"probe", "latency", "rate", "bandwidth", "bandwidth-alone", "quit"};
+    static const char *const name[] = {"probe",           "latency",     "rate",      "bandwidth",
+                                       "bandwidth-alone", "peers",       "idle-wait", "idle-poll",
+                                       "idle-extract",    "wake-wait",   "wake-poll", "wake-unarmed",
+                                       "wake-armed",      "barrier",     "layered",   "layered-stream",
+                                       "startup-run",     "startup-job", "quit"};
+    _Static_assert(sizeof name / sizeof *name == BENCH_QUIT + 1, "a name for each test");
     return name[t <= BENCH_QUIT ? t : BENCH_QUIT];
 }
 
 const char *bench_test_unit(enum bench_test t)
 {
-    return t == BENCH_RATE ? "M/s" : t == BENCH_BANDWIDTH || t == BENCH_BANDWIDTH_ALONE ? "GB/s" : "ns";
+    switch (t) {
+    case BENCH_RATE:
+        return "M/s";
+    case BENCH_BANDWIDTH:
+    case BENCH_BANDWIDTH_ALONE:
+        return "GB/s";
+    case BENCH_LAYERED:
+    case BENCH_LAYERED_STREAM:
+        return "MB/s";
+    case BENCH_IDLE_WAIT:
+    case BENCH_IDLE_POLL:
+    case BENCH_IDLE_EXTRACT:
+        return "ms/s";
+    case BENCH_WAKE_WAIT:
+    case BENCH_WAKE_POLL:
+    case BENCH_BARRIER:
+        return "us";
+    case BENCH_STARTUP_RUN:
+    case BENCH_STARTUP_JOB:
+        return "ms";
+    default:
+        return "ns";
+    }
 }
 
 const char *bench_api_name(unsigned api)
@@ -31,9 +59,14 @@ const char *bench_api_name(unsigned api)
     return api < BENCH_APIS ? name[api] : "?";
 }
 
+const char *bench_pair_name(const struct bench_area *a, unsigned pair)
+{
+    return a->pair[pair].role[0] ? a->pair[pair].role : bench_api_name(pair);
+}
+
 static bool better(enum bench_test test, double a, double b)
 {
-    return test == BENCH_LATENCY || test == BENCH_PROBE ? a < b : a > b;
+    return test == BENCH_LATENCY ? a < b : a > b;
 }
 
 /* The median over the rounds of one placement of what `get` says, NANs left out. */
@@ -66,6 +99,18 @@ static double get_ratio(const struct bench_round *r, unsigned api, unsigned vari
     return r->value[api] / r->floor[variant];
 }
 
+static double get_floor_cpu(const struct bench_round *r, unsigned variant, unsigned unused)
+{
+    (void)unused;
+    return r->floor_cpu_ns[variant];
+}
+
+static double get_cpu(const struct bench_round *r, unsigned api, unsigned unused)
+{
+    (void)unused;
+    return r->cpu_ns[api];
+}
+
 static double get_probe(const struct bench_round *r, unsigned unused, unsigned unused2)
 {
     (void)unused;
@@ -78,8 +123,9 @@ static void tail(const struct bench_series *s, struct bench_row *row)
     const struct rnl_hist *h = s->tail[row->placement];
     if (!h)
         return;
-    row->p50 = (double)rnl_hist_percentile(h, 50) / 2; /* round trips */
-    row->p999 = (double)rnl_hist_percentile(h, 99.9) / 2;
+    double scale = strcmp(bench_test_unit(row->test), "us") ? 2 : 1000; /* round trips in ns, or single times in us */
+    row->p50 = (double)rnl_hist_percentile(h, 50) / scale;
+    row->p999 = (double)rnl_hist_percentile(h, 99.9) / scale;
 }
 
 static void unit_rows(const struct bench_unit *u, enum bench_placement placement, double *room, struct bench_row *out,
@@ -97,28 +143,35 @@ static void unit_rows(const struct bench_unit *u, enum bench_placement placement
         }
     }
     for (unsigned a = 0; a < BENCH_APIS; a++) {
-        if (a != BENCH_RAW && !(u->apis & 1u << a))
+        if (a == BENCH_RAW ? u->scene != NULL : !(u->apis & 1u << a))
             continue;
         struct bench_row *row = &out[(*rows)++];
         *row = (struct bench_row){.test = u->test,
                                   .api = a,
                                   .bytes = u->bytes,
+                                  .n = u->n,
                                   .placement = placement,
                                   .shown = u->shown,
                                   .floor = floor,
                                   .probe_ns = probe,
                                   .p50 = NAN,
-                                  .p999 = NAN};
+                                  .p999 = NAN,
+                                  .cpu_ns = NAN};
+        bool cpu = u->test == BENCH_LATENCY || u->test == BENCH_RATE;
         if (a == BENCH_RAW) {
             row->value = floor;
             row->rounds = floors;
             row->ratio = isnan(floor) ? NAN : 1;
             tail(&u->floor[best], row);
+            if (cpu)
+                row->cpu_ns = median_of(u, placement, room, &n, get_floor_cpu, best, 0);
         } else {
             size_t ratios;
             row->value = median_of(u, placement, room, &row->rounds, get_value, a, 0);
             row->ratio = median_of(u, placement, room, &ratios, get_ratio, a, best);
             tail(&u->api[a], row);
+            if (cpu)
+                row->cpu_ns = median_of(u, placement, room, &n, get_cpu, a, 0);
         }
     }
 }

@@ -47,6 +47,19 @@ bool bench_filled(const void *at, size_t n, uint64_t seed)
     return wrong == 0 && memcmp(p, &w, n) == 0;
 }
 
+int bench_side_check_size(struct bench_side *s, unsigned long ranks)
+{
+    unsigned long wanted = bench_pair_sides(s->pair) + s->pair->resting;
+    return ranks == wanted ? 0 : bench_side_fail(s, "a job of %lu ranks instead of %lu", ranks, wanted);
+}
+
+uint64_t bench_cpu_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 static void meet(struct bench_side *s)
 {
     bench_meet(s->pair, &s->meet_count, s->one_core);
@@ -92,10 +105,11 @@ static int run_latency(struct bench_side *s, const struct bench_api *api, const 
     if (api->ping(s, o->count / 8 + 2, NULL))
         return -1;
     s->got = s->sum = 0;
-    uint64_t t0 = bench_now_ns();
+    uint64_t cpu0 = bench_cpu_ns(), t0 = bench_now_ns();
     if (api->ping(s, o->count, NULL))
         return -1;
     a->value = (double)(bench_now_ns() - t0) / (double)o->count / 2;
+    a->cpu_ns = (double)(bench_cpu_ns() - cpu0) / (double)o->count / 2;
     if (s->side == 0)
         memset(&s->pair->hist, 0, sizeof s->pair->hist);
     s->got = s->sum = 0;
@@ -109,10 +123,11 @@ static int run_rate(struct bench_side *s, const struct bench_api *api, const str
         uint64_t n = timed ? o->count : o->count / 32 + 100;
         s->got = s->sum = 0;
         meet(s);
-        uint64_t t0 = bench_now_ns();
+        uint64_t cpu0 = bench_cpu_ns(), t0 = bench_now_ns();
         if (api->stream(s, n))
             return -1;
         a->value = (double)n / (double)(bench_now_ns() - t0) * 1e3;
+        a->cpu_ns = (double)(bench_cpu_ns() - cpu0) / (double)n;
         if (s->side == 1 && (s->got != n || (s->bytes >= 8 && s->sum != n * (n - 1) / 2)))
             return bench_side_fail(s, "%llu messages of %llu bytes arrived with sum %llu instead of %llu with sum %llu",
                                    (unsigned long long)s->got, (unsigned long long)s->bytes, (unsigned long long)s->sum,
@@ -206,45 +221,71 @@ static void run_order(struct bench_side *s, const struct bench_api *api, const s
             run_bandwidth(s, api, o, &a);
             break;
         default:
-            bench_side_fail(s, "an order names test %u, which does not exist", o->test);
+            if (!api->run)
+                bench_side_fail(s, "an order names test %u, which is not for these processes", o->test);
+            else
+                api->run(s, o, &a);
         }
         a.elapsed_ns = (double)(bench_now_ns() - t0);
         a.preempted = preemptions() - before;
     }
-    s->pair->answer[s->side] = a;
+    if (s->side < 2)
+        s->pair->answer[s->side] = a;
+}
+
+static void make_pools(struct bench_side *s)
+{
+    uint64_t most = s->area->most_bytes;
+    s->pool_bytes = most * 4 > MIN_POOL ? (most > MIN_POOL ? most : MIN_POOL) : MIN_POOL;
+    s->pool = aligned_alloc(4096, (s->pool_bytes + 4095) / 4096 * 4096);
+    s->spare = aligned_alloc(4096, (s->pool_bytes + 4095) / 4096 * 4096);
+    if (!s->pool || !s->spare) {
+        bench_side_fail(s, "no memory for two buffers of %zu bytes", s->pool_bytes);
+        return;
+    }
+    memset(s->pool, 1, s->pool_bytes);
+    memset(s->spare, 1, s->pool_bytes);
+}
+
+static void serve_orders(struct bench_side *s, const struct bench_api *api)
+{
+    struct bench_order order = {.test = BENCH_PROBE};
+    /* Pairs of one that run at the same time spread over both. */
+    size_t place = bench_pair_sides(s->pair) > 1 ? s->side : (size_t)(s->pair - s->area->pair);
+    int cpu = s->area->cpu[place % 2], e = bench_pin(cpu);
+    if (e)
+        bench_side_fail(s, "could not pin to processor %d: %s", cpu, strerror(-e));
+    else if (api->ping)
+        make_pools(s);
+    if (s->status == 0)
+        bench_pair_attach(s->pair);
+    for (uint32_t turn = 0; s->status == 0;) {
+        turn = bench_pair_next(s->pair, turn, &order);
+        if (order.test == BENCH_QUIT)
+            break;
+        run_order(s, api, &order);
+        if (s->status)
+            break; /* another side may hang in the middle of the order: whoever waits for this pair ends it */
+        meet(s);
+        bench_pair_done(s->pair);
+    }
 }
 
 int bench_side_run(struct bench_area *area, unsigned index, const struct bench_api *api, unsigned side)
 {
-    struct bench_side s = {.area = area, .pair = &area->pair[index], .side = side, .one_core = area->one_core};
-    s.pool_bytes =
-        area->most_bytes * 4 > MIN_POOL ? (area->most_bytes > MIN_POOL ? area->most_bytes : MIN_POOL) : MIN_POOL;
-    s.pool = aligned_alloc(4096, (s.pool_bytes + 4095) / 4096 * 4096);
-    s.spare = aligned_alloc(4096, (s.pool_bytes + 4095) / 4096 * 4096);
-    if (!s.pool || !s.spare)
-        bench_side_fail(&s, "no memory for two buffers of %zu bytes", s.pool_bytes);
-    else if (api->open(&s) == 0) {
-        int e = bench_pin(area->cpu[s.side % 2]);
-        if (e)
-            bench_side_fail(&s, "could not pin to processor %d: %s", area->cpu[s.side % 2], strerror(-e));
-        memset(s.pool, 1, s.pool_bytes);
-        memset(s.spare, 1, s.pool_bytes);
-    }
-    if (s.status == 0)
-        bench_pair_attach(s.pair);
-    struct bench_order order = {.test = BENCH_PROBE};
-    for (uint32_t turn = 0; s.status == 0;) {
-        turn = bench_pair_next(s.pair, turn, &order);
-        if (order.test == BENCH_QUIT)
-            break;
-        run_order(&s, api, &order);
-        if (s.status)
-            break; /* the other side may hang in the middle of the order: whoever waits for this pair ends it */
-        meet(&s);
-        bench_pair_done(s.pair);
+    struct bench_pair *pair = &area->pair[index];
+    struct bench_side s = {.area = area, .pair = pair, .side = side};
+    s.one_core = area->one_core || bench_pair_sides(pair) > 2;
+    if (api->open(&s) == 0 && (api->ping || api->run)) {
+        if (s.side < bench_pair_sides(pair)) {
+            serve_orders(&s, api);
+        } else {
+            bench_pair_attach(pair);
+            bench_pair_rest(pair);
+        }
     }
     if (s.status)
-        bench_pair_fail(s.pair, s.side, s.text);
+        bench_pair_fail(pair, s.side, s.text);
     else
         api->close(&s);
     free(s.pool);

@@ -12,7 +12,7 @@ struct bench_side {
     struct bench_area *area;
     struct bench_pair *pair;
     unsigned side; /* 0 starts round trips and sends; 1 answers and receives */
-    bool one_core;
+    bool one_core; /* somebody else needs this processor too: yield */
     uint64_t meet_count;
     /* Handlers count here. */
     uint64_t got, sum; /* messages, and the sum of their first 8 bytes */
@@ -26,8 +26,9 @@ struct bench_side {
     char text[200];
 };
 
-/* An interface. All but open and close return 0, or negative after bench_side_fail. Neither side runs another's loops
- * meanwhile. */
+/* An interface, or the role of a process in another test (role.h): then run stands for ping, stream, put and poll. One
+ * with neither comes and goes: it is opened and closed, and nobody waits for it. All but open and close return 0, or
+ * negative after bench_side_fail. Neither side runs another's loops meanwhile. */
 struct bench_api {
     const char *name;
     size_t most_bytes; /* longest message; 0 = no limit */
@@ -45,6 +46,8 @@ struct bench_api {
     /* One message to slot got % slots of the other side; one look at what has arrived. */
     int (*put)(struct bench_side *, const void *from, size_t n);
     int (*poll)(struct bench_side *);
+    /* What no other test does; fills in the answer. May be NULL. */
+    int (*run)(struct bench_side *, const struct bench_order *, struct bench_answer *);
 };
 
 extern const struct bench_api bench_api_raw, bench_api_native, bench_api_fm, bench_api_fm1;
@@ -56,6 +59,11 @@ int bench_side_fail(struct bench_side *, const char *format, ...) __attribute__(
  * decide it itself (the floors). The process's exit status: 0, or 1 after a failure, whose sentence is in the pair's
  * answer. */
 int bench_side_run(struct bench_area *, unsigned index, const struct bench_api *, unsigned side);
+
+/* 0, or fails for a job of another size than the pair's. */
+int bench_side_check_size(struct bench_side *, unsigned long ranks);
+/* Processor time of this thread, ns. */
+uint64_t bench_cpu_ns(void);
 
 /* Every 8-byte word of a message differs from its neighbours and from the same word of other messages. */
 void bench_fill(void *at, size_t n, uint64_t seed);

@@ -3,8 +3,10 @@
  * bench.c - `runnel bench`: what is to be measured, and how it is shown. The measuring is in bench/, the processes are
  * in bench_jobs.c. */
 #include "bench_jobs.h"
+#include "launch.h"
 #include "machine.h"
 #include "report.h"
+#include "scene.h"
 #include "side.h"
 #include "tool.h"
 
@@ -18,25 +20,33 @@
 
 enum {
     MAX_SIZES = 32,
-    ATTACH_MS = 15000,
+    ATTACH_MS = 60000, /* a hundred and more processes may have to start */
     OPTION_TRANSPORT = 256,
     OPTION_API,
     OPTION_SIZE,
     OPTION_JSON,
     OPTION_MAX_TIME,
     OPTION_PLOT,
-    OPTION_CHILD
+    OPTION_RANKS,
+    OPTION_CHILD,
+    OPTION_PART
 };
+enum { PAIR_TESTS = 1u << BENCH_LATENCY | 1u << BENCH_RATE | 1u << BENCH_BANDWIDTH | 1u << BENCH_BANDWIDTH_ALONE };
+enum { PAIR_SHARE = 5, RANKS = 16, MOST_RANKS = 256 };
 static const uint64_t MOST_BYTES = 16 << 20;
 
 struct asked {
-    unsigned tests; /* bit per enum bench_test */
+    unsigned tests;  /* of the pairs: bit per enum bench_test */
+    unsigned scenes; /* bit per place in bench_scenes: asked for by name, or by `all` */
+    unsigned named;
     unsigned apis;
     uint64_t size[MAX_SIZES];
     unsigned sizes;
     bool json;
     double seconds;
-    const char *plot, *child, *child_api;
+    unsigned ranks; /* 0: not said */
+    const char *plot, *child;
+    unsigned part;
 };
 
 static const struct argp_option options[] = {
@@ -44,12 +54,15 @@ static const struct argp_option options[] = {
     {"api", OPTION_API, "NAME[,NAME...]", 0,
      "fm (FM 2.x), fm1 (FM 1.1), native, all (default), or raw: the floors alone", 0},
     {"size", OPTION_SIZE, "N[,N...]", 0,
-     "message sizes in bytes, K and M understood, at most 16M (default: 8 for latency and rate, 64K,1M for bandwidth)",
+     "message sizes in bytes, K and M understood, at most 16M (default: 8 for latency, rate and peers, 64K,1M for "
+     "bandwidth, 16,1K,64K for layered)",
      0},
     {"json", OPTION_JSON, NULL, 0, "one JSON object a row on standard output", 0},
     {"max-time", OPTION_MAX_TIME, "SECONDS", 0, "measure for about that long (default 20)", 0},
-    {"plot", OPTION_PLOT, "DIR", 0, "also write latency.png and bandwidth.png to DIR (needs gnuplot)", 0},
+    {"plot", OPTION_PLOT, "DIR", 0, "also write latency.png, bandwidth.png and layered.png to DIR (needs gnuplot)", 0},
+    {"ranks", OPTION_RANKS, "N", 0, "processes at the barrier (default 16)", 0},
     {"child", OPTION_CHILD, "PATH", OPTION_HIDDEN, NULL, 0},
+    {"part", OPTION_PART, "N", OPTION_HIDDEN, NULL, 0},
     {0},
 };
 
@@ -67,7 +80,6 @@ static const char *next_word(const char **list, char *out, size_t size)
 static void parse_apis(struct argp_state *state, struct asked *q, const char *list)
 {
     char word[32];
-    q->child_api = list;
     q->apis = 0;
     while (next_word(&list, word, sizeof word)) {
         unsigned a = BENCH_RAW;
@@ -95,6 +107,51 @@ static void parse_sizes(struct argp_state *state, struct asked *q, const char *l
         else
             q->size[q->sizes++] = bytes;
     }
+}
+
+static void parse_scene(struct argp_state *state, struct asked *q, const char *name)
+{
+    for (unsigned i = 0; bench_scenes[i]; i++)
+        if (!strcmp(name, bench_scenes[i]->name)) {
+            q->scenes |= 1u << i;
+            q->named |= 1u << i;
+            return;
+        }
+    argp_error(state,
+               "there is no test '%s': latency, rate, bandwidth, peers, idle, wake, barrier, layered, startup or all",
+               name);
+}
+
+/* Options that mean nothing to what was asked for are errors; `all` leaves out what they exclude. */
+static void check(struct argp_state *state, struct asked *q)
+{
+    bool plots = false, sizes = false, ranks = false;
+    if (!q->tests && !q->scenes)
+        q->tests = PAIR_TESTS;
+    for (unsigned i = 0; bench_scenes[i]; i++) {
+        const struct bench_scene *scene = bench_scenes[i];
+        if (!(q->scenes & 1u << i))
+            continue;
+        if (!(q->apis & scene->apis)) {
+            if (q->named & 1u << i)
+                argp_error(state,
+                           "%s is not measured over the interfaces that --api names; runnel-bench(1) says over which",
+                           scene->name);
+            q->scenes &= ~(1u << i);
+            continue;
+        }
+        plots |= scene->plots;
+        ranks |= scene->ranks;
+        sizes |= scene->sizes;
+    }
+    if (q->plot && !plots && !(q->tests & (1u << BENCH_LATENCY | 1u << BENCH_BANDWIDTH)))
+        argp_error(state, "--plot draws latency, bandwidth and layered: ask for one of them too");
+    if (q->sizes && !sizes && !q->tests)
+        argp_error(state, "--size is for latency, rate, bandwidth, peers and layered: ask for one of them too");
+    if (q->ranks && !ranks)
+        argp_error(state, "--ranks is for barrier: ask for it too");
+    if (!q->ranks)
+        q->ranks = RANKS;
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -125,8 +182,16 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         if (!*arg)
             argp_error(state, "--plot needs the name of a folder");
         break;
+    case OPTION_RANKS:
+        q->ranks = (unsigned)strtoul(arg, &end, 10);
+        if (*arg < '0' || *arg > '9' || *end || q->ranks < 2 || q->ranks > MOST_RANKS)
+            argp_error(state, "--ranks %s: a barrier has 2 to %d processes", arg, MOST_RANKS);
+        break;
     case OPTION_CHILD:
         q->child = arg;
+        break;
+    case OPTION_PART:
+        q->part = (unsigned)strtoul(arg, NULL, 10);
         break;
     case ARGP_KEY_ARG:
         if (!strcmp(arg, "latency"))
@@ -136,15 +201,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         else if (!strcmp(arg, "bandwidth"))
             q->tests |= 1u << BENCH_BANDWIDTH | 1u << BENCH_BANDWIDTH_ALONE;
         else if (!strcmp(arg, "all"))
-            q->tests |= ~0u;
+            q->tests = PAIR_TESTS, q->scenes = ~0u;
         else
-            argp_error(state, "there is no test '%s': latency, rate, bandwidth or all", arg);
+            parse_scene(state, q, arg);
         break;
     case ARGP_KEY_END:
-        if (!q->tests)
-            q->tests = ~0u;
-        if (q->plot && !(q->tests & (1u << BENCH_LATENCY | 1u << BENCH_BANDWIDTH)))
-            argp_error(state, "--plot draws latency and bandwidth: ask for one of them too");
+        check(state, q);
         break;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -163,7 +225,7 @@ static unsigned apis_for(const struct asked *q, uint64_t bytes)
     return bytes > bench_api_fm1.most_bytes ? q->apis & ~(1u << BENCH_FM1) : q->apis;
 }
 
-static int make_plan(const struct asked *q, struct bench_plan *p)
+static int make_plan(const struct asked *q, const struct bench_wish *w, struct bench_plan *p)
 {
     static const uint64_t small[] = {8}, large[] = {64 << 10, 1 << 20};
     static const enum bench_test tests[] = {BENCH_LATENCY, BENCH_RATE, BENCH_BANDWIDTH, BENCH_BANDWIDTH_ALONE};
@@ -185,8 +247,13 @@ static int make_plan(const struct asked *q, struct bench_plan *p)
             for (uint64_t bytes = 64; bytes <= 4 << 20 && e == 0; bytes *= 2)
                 e = bench_plan_add(p, tests[t], bytes, apis_for(q, bytes), false);
     }
+    for (unsigned i = 0; bench_scenes[i] && e == 0; i++)
+        if (q->scenes & 1u << i)
+            e = bench_scenes[i]->plan(p, w);
     return e;
 }
+
+static const char *measuring; /* what show_progress speaks of */
 
 static void show_progress(void *arg, double seconds_left)
 {
@@ -195,7 +262,7 @@ static void show_progress(void *arg, double seconds_left)
     (void)arg;
     if (now - last > 500000000) {
         last = now;
-        fprintf(stderr, "\rmeasuring, %.0f s left ", seconds_left);
+        fprintf(stderr, "\rmeasuring %s, %.0f s left ", measuring, seconds_left);
     }
 }
 
@@ -214,17 +281,18 @@ static void remarks(FILE *f, const struct asked *q, const struct bench_plan *p)
     if (flipped)
         fprintf(f, "%u rounds were thrown away: the cores' placement changed meanwhile.\n", flipped);
     if (empty)
-        fprintf(f, "%u of %zu sizes had no turn: --max-time %g is short for them.\n", empty, p->units, q->seconds);
+        fprintf(f, "%u of %zu measurements had no turn: --max-time %g is short for them.\n", empty, p->units,
+                q->seconds);
     if (no_fm1)
         fprintf(f, "FM 1.1 was left out above 1M, its longest message.\n");
 }
 
-static int show(const struct asked *q, const struct bench_plan *p, const struct bench_area *a, const char *machine)
+static int show(const struct asked *q, const struct bench_plan *p, bool one_core, const char *machine)
 {
     char text[512];
     struct bench_row *row;
     size_t n;
-    if (bench_rows(p, a->one_core, &row, &n))
+    if (bench_rows(p, one_core, &row, &n))
         return complain("no memory for the results");
     if (q->json) {
         bench_report_json(stdout, row, n);
@@ -243,25 +311,60 @@ static int show(const struct asked *q, const struct bench_plan *p, const struct 
     return status;
 }
 
-static int measure(const struct asked *q, struct bench_plan *p, struct bench_area *a, int fd)
+/* The pairs (scene == NULL) or one scene: with processes of its own, which are gone when it returns. */
+static int measure(const struct asked *q, const struct bench_wish *w, struct bench_plan *p,
+                   const struct bench_scene *scene, double seconds, bool *one_core)
 {
+    struct bench_area *a;
     struct bench_jobs jobs;
-    struct bench_run run = {.area = a, .plan = p, .alive = bench_jobs_alive, .arg = &jobs};
+    int fd, e = bench_area_create(&a, &fd);
+    if (e) {
+        fprintf(stderr, "runnel bench: no shared memory (memfd_create): %s\n", strerror(-e));
+        return 1;
+    }
+    *one_core = bench_choose_cpus(a->cpu) < 2;
+    a->one_core = *one_core;
+    a->ns_per_tick = bench_ns_per_tick();
+    for (size_t i = 0; i < p->units; i++)
+        if (p->unit[i].bytes > a->most_bytes)
+            a->most_bytes = p->unit[i].bytes;
+    for (unsigned api = BENCH_RAW + 1; api < BENCH_APIS && !scene; api++)
+        if (q->apis & 1u << api)
+            bench_cast(a, api, bench_api_name(api), 2, 0);
+    if (scene && scene->cast)
+        scene->cast(a, w);
+    e = bench_jobs_start(&jobs, a, fd, p->text, sizeof p->text);
+    struct bench_run run = {.area = a, .area_path = jobs.area_path, .plan = p, .alive = bench_jobs_alive, .arg = &jobs};
+    measuring = scene ? scene->name : "pairs";
     bool terminal = isatty(STDERR_FILENO);
     if (terminal)
         run.progress = show_progress;
-    int e = bench_jobs_start(&jobs, a, fd, q->apis, p->text, sizeof p->text);
-    for (unsigned pair = 0; pair < BENCH_APIS && e == 0; pair++)
-        if (pair == BENCH_RAW || q->apis & 1u << pair)
+    for (unsigned pair = 0; pair < BENCH_MAX_PAIRS && e == 0; pair++)
+        if (pair == BENCH_RAW || a->pair[pair].role[0])
             e = bench_attached(&run, pair, ATTACH_MS);
     if (e == 0) {
-        run.end_ns = bench_now_ns() + (uint64_t)(q->seconds * 1e9);
-        e = bench_run(&run);
+        run.end_ns = bench_now_ns() + (uint64_t)(seconds * 1e9);
+        size_t n;
+        struct bench_unit *first = scene ? bench_scene_units(p, scene, &n) : NULL;
+        e = scene ? bench_scene_run(&run, scene, first, n) : bench_run(&run);
     }
     bench_jobs_end(&jobs, e != 0);
     if (terminal)
-        fprintf(stderr, "\r%32s\r", "");
+        fprintf(stderr, "\r%40s\r", "");
+    bench_area_free(a, fd);
     return e ? complain(p->text) : 0;
+}
+
+static int measure_all(const struct asked *q, const struct bench_wish *w, struct bench_plan *p, bool *one_core)
+{
+    double shares = q->tests ? PAIR_SHARE : 0;
+    for (unsigned i = 0; bench_scenes[i]; i++)
+        shares += q->scenes & 1u << i ? bench_scenes[i]->share : 0;
+    int status = q->tests ? measure(q, w, p, NULL, q->seconds * PAIR_SHARE / shares, one_core) : 0;
+    for (unsigned i = 0; bench_scenes[i] && status == 0; i++)
+        if (q->scenes & 1u << i)
+            status = measure(q, w, p, bench_scenes[i], q->seconds * bench_scenes[i]->share / shares, one_core);
+    return status;
 }
 
 int rnl_tool_bench(int argc, char **argv)
@@ -269,19 +372,18 @@ int rnl_tool_bench(int argc, char **argv)
     static const struct argp argp = {
         .options = options,
         .parser = parse,
-        .args_doc = "[latency|rate|bandwidth|all]...",
-        .doc = "Measures messages between two processes of this host beside the fastest its memory allows.\v"
+        .args_doc = "[latency|rate|bandwidth|peers|idle|wake|barrier|layered|startup|all]...",
+        .doc = "Measures messages between processes of this host beside the fastest that the machine allows. "
+               "Without a test: latency, rate and bandwidth.\v"
                "Rows are medians; ratio is value / floor of the same round. See runnel-bench(1).",
     };
     struct asked q = {.apis = ~0u, .seconds = 20};
     struct bench_plan plan = {.calm = 1};
-    struct bench_area *area;
     char machine[256];
-    int fd;
     if (argp_parse(&argp, argc, argv, 0, NULL, &q))
         return EX_USAGE;
     if (q.child)
-        return bench_jobs_child(q.child, q.child_api ? q.child_api : "");
+        return bench_jobs_child(q.child, q.part);
     q.apis &= ((1u << BENCH_APIS) - 1) & ~(1u << BENCH_RAW);
     if (q.plot && !bench_plot_possible())
         return complain(
@@ -289,22 +391,14 @@ int rnl_tool_bench(int argc, char **argv)
     if (q.plot && bench_plot_folder(q.plot, plan.text, sizeof plan.text))
         return complain(plan.text);
     bench_machine_line(machine, sizeof machine);
-    if (make_plan(&q, &plan))
+    const struct bench_wish wish = {
+        .apis = q.apis, .size = q.size, .sizes = q.sizes, .ranks = q.ranks, .plot = q.plot != NULL};
+    bool one_core = false;
+    if (make_plan(&q, &wish, &plan))
         return complain("no memory for the plan");
-    int e = bench_area_create(&area, &fd);
-    if (e) {
-        fprintf(stderr, "runnel bench: no shared memory (memfd_create): %s\n", strerror(-e));
-        return 1;
-    }
-    area->one_core = bench_choose_cpus(area->cpu) < 2;
-    area->ns_per_tick = bench_ns_per_tick();
-    for (size_t i = 0; i < plan.units; i++)
-        if (plan.unit[i].bytes > area->most_bytes)
-            area->most_bytes = plan.unit[i].bytes;
-    int status = measure(&q, &plan, area, fd);
+    int status = measure_all(&q, &wish, &plan, &one_core);
     if (status == 0)
-        status = show(&q, &plan, area, machine);
+        status = show(&q, &plan, one_core, machine);
     bench_plan_free(&plan);
-    close(fd);
     return status;
 }

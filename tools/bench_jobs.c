@@ -3,20 +3,17 @@
  * bench_jobs.c - see bench_jobs.h. The floors' pair is forked: it needs nothing but the area. Each interface is a job
  * of two, started by `runnel run` like any other program's. */
 #include "bench_jobs.h"
+#include "launch.h"
 #include "machine.h"
-#include "side.h"
+#include "role.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-static const struct bench_api *const api_of[BENCH_APIS] = {&bench_api_raw, &bench_api_native, &bench_api_fm,
-                                                           &bench_api_fm1};
 
 enum { END_MS = 5000 };
 
@@ -36,57 +33,30 @@ static int add(struct bench_jobs *j, pid_t pid, unsigned pair)
     return 0;
 }
 
-/* In a child: end with the parent, also if it is gone already. */
-static void end_with(pid_t parent, int signal)
-{
-    prctl(PR_SET_PDEATHSIG, signal);
-    if (getppid() != parent)
-        _exit(1);
-}
-
 static pid_t start_floor(struct bench_jobs *j, unsigned side)
 {
     pid_t parent = getpid(), pid = fork();
     if (pid == 0) {
-        end_with(parent, SIGKILL);
+        bench_end_with(parent, SIGKILL);
         _exit(bench_side_run(j->area, BENCH_RAW, &bench_api_raw, side));
     }
     return pid;
 }
 
-static pid_t start_job(struct bench_jobs *j, unsigned api)
-{
-    pid_t parent = getpid(), pid = fork();
-    if (pid == 0) {
-        end_with(parent, SIGTERM);
-        execl(j->self, j->self, "run", "-n", "2", "--bind", "none", j->self, "bench", "--child", j->area_path, "--api",
-              bench_api_name(api), (char *)NULL);
-        fprintf(stderr, "runnel bench: could not start %s: %s\n", j->self, strerror(errno));
-        _exit(127);
-    }
-    return pid;
-}
-
-int bench_jobs_start(struct bench_jobs *j, struct bench_area *area, int area_fd, unsigned apis, char *text, size_t size)
+int bench_jobs_start(struct bench_jobs *j, struct bench_area *area, int area_fd, char *text, size_t size)
 {
     memset(j, 0, sizeof *j);
     j->area = area;
     j->text = text;
     j->text_size = size;
-    ssize_t n = readlink("/proc/self/exe", j->self, sizeof j->self - 1);
-    if (n <= 0) {
-        snprintf(text, size, "cannot tell which program this is: is /proc mounted?");
-        return -ENOENT;
-    }
-    j->self[n] = 0;
-    snprintf(j->area_path, sizeof j->area_path, "/proc/%d/fd/%d", (int)getpid(), area_fd);
+    bench_area_path(area_fd, j->area_path);
     fflush(NULL); /* or the forked ones would write it again */
     int e = 0;
     for (unsigned side = 0; side < 2 && e == 0; side++)
         e = add(j, start_floor(j, side), BENCH_RAW);
-    for (unsigned a = BENCH_RAW + 1; a < BENCH_APIS && e == 0; a++)
-        if (apis & 1u << a)
-            e = add(j, start_job(j, a), a);
+    for (unsigned i = BENCH_RAW + 1; i < BENCH_MAX_PAIRS && e == 0; i++)
+        if (area->pair[i].role[0])
+            e = add(j, bench_launch_pair(area, j->area_path, i), i);
     return e;
 }
 
@@ -99,7 +69,7 @@ int bench_jobs_alive(void *arg)
             continue;
         j->pid[i] = 0;
         const char *why = bench_pair_failure(&j->area->pair[j->pair[i]]);
-        const char *name = bench_api_name(j->pair[i]);
+        const char *name = bench_pair_name(j->area, j->pair[i]);
         if (why)
             snprintf(j->text, j->text_size, "the processes for %s failed: %s", name, why);
         else if (WIFSIGNALED(status))
@@ -135,7 +105,7 @@ void bench_jobs_end(struct bench_jobs *j, bool failed)
     static const int how[] = {SIGTERM, SIGKILL};
     if (!failed) {
         const struct bench_order quit = {.test = BENCH_QUIT};
-        for (unsigned i = 0; i < BENCH_APIS; i++)
+        for (unsigned i = 0; i < BENCH_MAX_PAIRS; i++)
             bench_pair_order(&j->area->pair[i], &quit);
         wait_until_gone(j, END_MS);
     }
@@ -147,7 +117,7 @@ void bench_jobs_end(struct bench_jobs *j, bool failed)
     }
 }
 
-int bench_jobs_child(const char *area_path, const char *name)
+int bench_jobs_child(const char *area_path, unsigned pair)
 {
     struct bench_area *area;
     int e = bench_area_attach(area_path, &area);
@@ -156,9 +126,9 @@ int bench_jobs_child(const char *area_path, const char *name)
                 strerror(-e));
         return 1;
     }
-    for (unsigned a = BENCH_RAW + 1; a < BENCH_APIS; a++)
-        if (!strcmp(name, api_of[a]->name))
-            return bench_side_run(area, a, api_of[a], 0);
-    fprintf(stderr, "runnel bench: no interface is called %s\n", name);
+    const struct bench_api *role = pair < BENCH_MAX_PAIRS ? bench_role(area->pair[pair].role) : NULL;
+    if (role)
+        return bench_side_run(area, pair, role, 0);
+    fprintf(stderr, "runnel bench: no pair %u to be part of. --child is for runnel bench itself\n", pair);
     return 1;
 }

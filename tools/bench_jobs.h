@@ -8,11 +8,10 @@
 
 #include "rounds.h"
 
-enum { BENCH_JOBS = BENCH_APIS + 1 };
+enum { BENCH_JOBS = BENCH_MAX_PAIRS + 1 };
 
 struct bench_jobs {
     struct bench_area *area;
-    char self[4096];       /* this program */
     char area_path[64];    /* how the others find the area */
     pid_t pid[BENCH_JOBS]; /* the floors' two processes, then the launchers; 0 = none */
     unsigned pair[BENCH_JOBS];
@@ -20,14 +19,14 @@ struct bench_jobs {
     size_t text_size;
 };
 
-/* 0, or negative with a sentence in *text. Whatever was started is ended by bench_jobs_end, also after a failure, and
- * by the kernel if this process dies. */
-int bench_jobs_start(struct bench_jobs *, struct bench_area *, int area_fd, unsigned apis, char *text, size_t size);
+/* Starts the floors, and a job for each pair that has a role. 0, or negative with a sentence in *text. Whatever was
+ * started is ended by bench_jobs_end, also after a failure, and by the kernel if this process dies. */
+int bench_jobs_start(struct bench_jobs *, struct bench_area *, int area_fd, char *text, size_t size);
 /* For bench_run: 0 while all of them live. */
 int bench_jobs_alive(void *jobs);
 /* failed: without asking. */
 void bench_jobs_end(struct bench_jobs *, bool failed);
-/* One side of an interface's pair: what the launcher starts. Returns the exit status. */
-int bench_jobs_child(const char *area_path, const char *api);
+/* One rank of a pair's job: what the launcher starts. Returns the exit status. */
+int bench_jobs_child(const char *area_path, unsigned pair);
 
 #endif

@@ -21,7 +21,7 @@ refuses() {
     fi
 }
 
-refuses "a test that does not exist" "latency, rate, bandwidth or all" speed
+refuses "a test that does not exist" "latency, rate, bandwidth, peers, idle, wake, barrier, layered, startup or all" speed
 refuses "an interface that does not exist" "fm, fm1, native, raw or all" --api mpi
 refuses "an interface that does not exist, in a list" "there is no interface 'mpi'" --api fm,mpi
 refuses "a transport that does not exist" "this release has shm" --transport udp

@@ -11,6 +11,7 @@
 #include "../../bench/floor_copy.h"
 #include "../../bench/machine.h"
 #include "../../bench/report.h"
+#include "../../bench/scene.h"
 #include "../../bench/side.h"
 #include "../../bench/stats.h"
 
@@ -162,6 +163,46 @@ static void rows_are_medians_of_their_placement(void **state)
     assert_true(row[1].ratio == 1.5 && row[1].probe_ns == 50);
     assert_true(row[2].placement == BENCH_FAR && row[2].value == 200 && row[2].rounds == 2);
     assert_true(row[3].value == 500 && row[3].ratio == 2.5 && row[3].rounds == 1 && row[3].probe_ns == 200);
+    free(row);
+    bench_plan_free(&p);
+}
+
+/* A unit of a scene has a floor of its own and no row for it; single times come in its unit. */
+static void a_scene_has_rows_of_its_own(void **state)
+{
+    static const struct bench_scene scene = {.name = "scene"};
+    struct bench_plan p = {0};
+    struct bench_row *row;
+    size_t n;
+    (void)state;
+    add(&p, BENCH_LATENCY, 8);
+    assert_int_equal(bench_scene_add(&p, &scene, BENCH_BARRIER, BENCH_NATIVE, 16, 8, 0, true), 0);
+    assert_int_equal(bench_scene_add(&p, &scene, BENCH_BARRIER, BENCH_FM, 4, 8, 0, true), 0);
+    assert_int_equal(bench_scene_add(&p, &scene, BENCH_BARRIER, BENCH_NATIVE, 4, 8, 1, true), 0);
+    assert_int_equal(bench_scene_add(&p, &scene, BENCH_BARRIER, BENCH_NATIVE, 4, 8, 1, true), 0);
+    struct bench_unit *first = bench_scene_units(&p, &scene, &n);
+    assert_ptr_equal(first, &p.unit[1]);
+    assert_int_equal(n, 3);
+    assert_true(first[0].n == 4 && first[1].n == 16 && bench_unit_api(&first[2]) == BENCH_FM);
+    assert_ptr_equal(bench_find(&first[1], 2, BENCH_BARRIER, BENCH_FM, 4), &first[2]);
+    assert_null(bench_find(&first[1], 2, BENCH_BARRIER, BENCH_FM, 16));
+    for (int i = 0; i < 3; i++) {
+        struct rnl_hist *none[BENCH_VARIANTS] = {0}, *tail[BENCH_APIS] = {0}, times = {0};
+        static struct bench_area area;
+        struct bench_run run = {.area = &area};
+        rnl_hist_record(&times, 64000);
+        tail[BENCH_NATIVE] = &times;
+        bench_round_begin(&first[1].now);
+        bench_put(&first[1], 10 + i, 5);
+        assert_int_equal(bench_round_end(&run, &first[1], &first[1].now, 50, i < 2 ? 60 : 400, none, tail), 0);
+    }
+    assert_int_equal(first[1].flipped, 1);
+    assert_int_equal(bench_rows(&p, false, &row, &n), 0);
+    assert_int_equal(n, 2 * (2 + 3));
+    assert_true(row[3].test == BENCH_BARRIER && row[3].api == BENCH_NATIVE && row[3].n == 16 && row[3].rounds == 2);
+    assert_true(row[3].value == 10.5 && row[3].floor == 5 && row[3].ratio == 2.1 && isnan(row[3].cpu_ns));
+    assert_true(row[3].p999 > 63 && row[3].p999 < 65); /* us */
+    assert_true(row[2].rounds == 0 && isnan(row[2].value));
     free(row);
     bench_plan_free(&p);
 }
@@ -468,7 +509,7 @@ static void a_pair_that_dies_ends_the_run(void **state)
     assert_int_equal(bench_plan_add(&p.plan, BENCH_LATENCY, 8, 0, true), 0);
     assert_int_equal(kill(p.pid[1], SIGKILL), 0);
     assert_int_equal(bench_run(&p.run), -ECHILD);
-    assert_string_equal(p.plan.text, "the pair of processes for raw ended");
+    assert_string_equal(p.plan.text, "the processes for raw ended");
     finish(&p, false);
 }
 
@@ -482,6 +523,7 @@ int main(void)
         cmocka_unit_test(copies_copy),
         cmocka_unit_test(a_plan_is_in_order_and_has_no_doubles),
         cmocka_unit_test(rows_are_medians_of_their_placement),
+        cmocka_unit_test(a_scene_has_rows_of_its_own),
         cmocka_unit_test(more_is_better_but_for_latency),
         cmocka_unit_test(what_was_not_seen_is_said),
         cmocka_unit_test(raw_ring_delivers_in_order),

@@ -42,6 +42,10 @@ for line in sys.stdin:
         assert row["value"] == row["floor"] and row["ratio"] == 1, row
     if row["test"] == "latency" and row["rounds"]:
         assert 0 < row["p50"] <= row["p999"], row
+    if row["test"] in ("latency", "rate"):
+        assert row["cpu_ns"] > 0 if row["rounds"] else row["cpu_ns"] is None, row
+    else:
+        assert "cpu_ns" not in row, row
     key = (row["placement"], row["test"], row["api"], row["bytes"])
     assert key not in seen, row
     seen[key] = row

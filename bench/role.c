@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * role.c - the roles and the scenes, by name: a new test adds its own to both lists. */
+#include "role.h"
+#include "scene.h"
+
+const struct bench_scene *const bench_scenes[] = {
+    NULL,
+};
+
+const struct bench_api *bench_role(const char *name)
+{
+    static const struct bench_api *const role[] = {
+        &bench_api_native,
+        &bench_api_fm,
+        &bench_api_fm1,
+    };
+    for (size_t i = 0; i < sizeof role / sizeof *role; i++)
+        if (!strcmp(role[i]->name, name))
+            return role[i];
+    return NULL;
+}
