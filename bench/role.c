@@ -5,6 +5,7 @@
 #include "scene.h"
 
 const struct bench_scene *const bench_scenes[] = {
+    &bench_scene_peers,
     NULL,
 };
 
