@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * job_barrier.c - more processes than cores: a dissemination barrier over native sends, in which each tells the one
+ * 2^k further on and waits in rnl_wait for the one 2^k behind. The floor is a barrier of bare futexes between the same
+ * processes: a counter, and a word on which all but the last sleep. */
+#include "connect.h"
+#include "role.h"
+#include "scene.h"
+
+#include <math.h>
+
+enum { TOKEN = 1, PAIR = 1, STEPS_MAX = 16, BARRIERS = 100 };
+enum { FLOOR, OURS };
+
+struct board {
+    _Alignas(64) _Atomic uint32_t here;
+    _Alignas(64) _Atomic uint32_t round; /* futex */
+};
+_Static_assert(sizeof(struct board) <= sizeof((struct bench_pair *)0)->board, "fits");
+
+static rnl_endpoint *ep;
+static uint64_t tokens[STEPS_MAX], barriers; /* taken in for each step; passed */
+
+static int failed(struct bench_side *s)
+{
+    return bench_side_fail(s, "%s", rnl_last_error()->text);
+}
+
+static int on_token(const void *buf, size_t n, unsigned peer, void *ctx)
+{
+    uint64_t step;
+    (void)peer, (void)ctx;
+    if (n == sizeof step) {
+        memcpy(&step, buf, sizeof step);
+        tokens[step % STEPS_MAX]++;
+    }
+    return RNL_DONE;
+}
+
+static int open_job(struct bench_side *s)
+{
+    if (rnl_open(&ep, NULL))
+        return failed(s);
+    s->side = rnl_rank(ep);
+    if (bench_side_check_size(s, rnl_size(ep)))
+        return -1;
+    if (rnl_handler_whole(ep, TOKEN, on_token, NULL, 0) < 0)
+        return failed(s);
+    return bench_connect_native(s, ep, rnl_size(ep));
+}
+
+static void close_job(struct bench_side *s)
+{
+    if (rnl_close(ep))
+        failed(s);
+}
+
+static int native_barrier(struct bench_side *s)
+{
+    unsigned me = s->side, ranks = bench_pair_sides(s->pair);
+    uint64_t step = 0;
+    for (unsigned far = 1; far < ranks; far *= 2, step++) {
+        if (rnl_send(ep, (me + far) % ranks, TOKEN, &step, sizeof step))
+            return failed(s);
+        while (tokens[step] <= barriers)
+            if (rnl_wait(ep, -1) < 0)
+                return failed(s);
+    }
+    barriers++;
+    return 0;
+}
+
+static int futex_barrier(struct bench_side *s)
+{
+    struct board *b = (void *)s->pair->board;
+    uint32_t round = atomic_load_explicit(&b->round, memory_order_acquire);
+    if (atomic_fetch_add_explicit(&b->here, 1, memory_order_acq_rel) + 1 == bench_pair_sides(s->pair)) {
+        atomic_store_explicit(&b->here, 0, memory_order_relaxed);
+        atomic_store_explicit(&b->round, round + 1,
+                              memory_order_release); /* also the count: who sees it may come again */
+        bench_futex_wake_all(&b->round);
+        return 0;
+    }
+    while (atomic_load_explicit(&b->round, memory_order_acquire) == round)
+        bench_futex_wait(&b->round, round, 10000);
+    return 0;
+}
+
+static int run(struct bench_side *s, const struct bench_order *o, struct bench_answer *a)
+{
+    int (*barrier)(struct bench_side *) = o->variant == FLOOR ? futex_barrier : native_barrier;
+    struct rnl_hist *h = &s->pair->hist;
+    for (uint64_t i = 0; i < o->count / 10 + 1; i++)
+        if (barrier(s))
+            return -1;
+    if (s->side == 0)
+        memset(h, 0, sizeof *h);
+    uint64_t t0 = bench_now_ns(), last = t0, now = t0;
+    for (uint64_t i = 0; i < o->count; i++, last = now) {
+        if (barrier(s))
+            return -1;
+        now = bench_now_ns();
+        if (s->side == 0)
+            rnl_hist_record(h, now - last);
+    }
+    a->value = (double)(now - t0) / (double)o->count / 1e3;
+    return 0;
+}
+
+const struct bench_api bench_role_barrier = {.name = "barrier", .open = open_job, .close = close_job, .run = run};
+
+/* ---- the scene ---- */
+
+static int plan(struct bench_plan *p, const struct bench_wish *w)
+{
+    return bench_scene_add(p, &bench_scene_barrier, BENCH_BARRIER, BENCH_NATIVE, w->ranks, 8, 0, true);
+}
+
+static void cast(struct bench_area *area, const struct bench_wish *w)
+{
+    bench_cast(area, PAIR, "barrier", w->ranks, 0);
+}
+
+static int step(struct bench_run *r, struct bench_unit *first, size_t n)
+{
+    double value = NAN, floor = NAN;
+    (void)n;
+    int e = bench_ask(r, PAIR, BENCH_BARRIER, FLOOR, BARRIERS, &floor);
+    if (e == 0)
+        e = bench_ask(r, PAIR, BENCH_BARRIER, OURS, BARRIERS, &value);
+    if (e == 0)
+        e = bench_take_tail(r, PAIR, &first->now_tail);
+    bench_put(first, value, floor);
+    return e;
+}
+
+const struct bench_scene bench_scene_barrier = {
+    .name = "barrier",
+    .share = 1,
+    .ranks = true,
+    .apis = 1u << BENCH_NATIVE,
+    .plan = plan,
+    .cast = cast,
+    .step = step,
+};
