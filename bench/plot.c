@@ -2,7 +2,7 @@
  *
  * plot.c - see report.h: pictures by gnuplot. Each script carries its data, so that it can be changed and run again by
  * hand. */
-#include "report.h"
+#include "plot.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -47,8 +47,8 @@ int bench_plot_folder(const char *dir, char *text, size_t size)
     return -EACCES;
 }
 
-static bool has_points(const struct bench_row *row, size_t n, enum bench_test test, enum bench_placement placement,
-                       int api)
+bool bench_plot_has(const struct bench_row *row, size_t n, enum bench_test test, enum bench_placement placement,
+                    int api)
 {
     size_t points = 0;
     for (size_t i = 0; i < n; i++)
@@ -58,15 +58,15 @@ static bool has_points(const struct bench_row *row, size_t n, enum bench_test te
     return points > 0;
 }
 
-/* Every size, or every other one where they are many. Rows come in order of size. */
-static void write_ticks(FILE *f, const struct bench_row *row, size_t n, enum bench_test test,
-                        enum bench_placement placement)
+/* Rows come in order of size. */
+void bench_plot_ticks(FILE *f, const struct bench_row *row, size_t n, enum bench_test test,
+                      enum bench_placement placement, unsigned api)
 {
     char text[24];
     unsigned sizes = 0, at = 0;
     for (int pass = 0; pass < 2; pass++) {
         for (size_t i = 0; i < n; i++) {
-            if (row[i].test != test || row[i].api != BENCH_RAW || row[i].placement != placement)
+            if (row[i].test != test || row[i].api != api || row[i].placement != placement)
                 continue;
             if (pass == 0) {
                 sizes++;
@@ -79,18 +79,27 @@ static void write_ticks(FILE *f, const struct bench_row *row, size_t n, enum ben
     fputs(")\n", f);
 }
 
-static void write_script(FILE *f, const char *picture, const struct bench_row *row, size_t n, enum bench_test test,
-                         enum bench_placement placement)
+void bench_plot_where(FILE *f, const struct bench_row *row, size_t n, enum bench_placement placement)
 {
-    static const char *const title[BENCH_APIS] = {"raw ring (floor)", "native", "FM 2.x", "FM 1.1"};
-    static const char *const style[BENCH_APIS] = {"lc rgb '#888888' dt 2 pt 2", "lc rgb '#1b6ca8' pt 7",
-                                                  "lc rgb '#d1495b' pt 5", "lc rgb '#66a182' pt 9"};
     double probe = NAN;
     for (size_t i = 0; i < n && isnan(probe); i++)
         if (row[i].placement == placement)
             probe = row[i].probe_ns;
+    if (placement == BENCH_ONE_CORE)
+        fputs("(both processes on one core)", f);
+    else
+        fprintf(f, "(cores %s: %.0f ns a line)", bench_placement_name(placement), probe);
+}
+
+static void write_script(FILE *f, const char *picture, const struct bench_row *row, size_t n, enum bench_test test,
+                         enum bench_placement placement)
+{
+    static const char *const title[BENCH_APIS] = {"raw ring (floor)", "native", "FM 2.x", "FM 1.1"};
+    static const char *const style[BENCH_APIS] = {
+        "lc rgb '" BENCH_PLOT_COLOUR_FLOOR "' dt 2 pt 2", "lc rgb '" BENCH_PLOT_COLOUR_NATIVE "' pt 7",
+        "lc rgb '" BENCH_PLOT_COLOUR_FM "' pt 5", "lc rgb '" BENCH_PLOT_COLOUR_FM1 "' pt 9"};
     for (int api = 0; api < BENCH_APIS; api++) {
-        if (!has_points(row, n, test, placement, api))
+        if (!bench_plot_has(row, n, test, placement, api))
             continue;
         fprintf(f, "$%s << END\n", bench_api_name((unsigned)api));
         for (size_t i = 0; i < n; i++)
@@ -101,24 +110,21 @@ static void write_script(FILE *f, const char *picture, const struct bench_row *r
     }
     fprintf(f, "set terminal pngcairo size 900,560 font 'sans,12'\nset output '%s'\n", picture);
     if (test == BENCH_LATENCY)
-        fputs("set title 'One-way latency over shared memory", f);
+        fputs("set title 'One-way latency over shared memory ", f);
     else
-        fputs("set title 'Bandwidth over shared memory, fresh data copied in and out", f);
-    if (placement == BENCH_ONE_CORE)
-        fputs(", both processes on one core'\n", f);
-    else
-        fprintf(f, " (cores %s: %.0f ns a line)'\n", bench_placement_name(placement), probe);
-    fputs("set xlabel 'message size, bytes'\nset logscale x 2\nset grid xtics ytics lt 1 lw 1 lc rgb '#cccccc'\n"
+        fputs("set title 'Bandwidth over shared memory, fresh data copied in and out ", f);
+    bench_plot_where(f, row, n, placement);
+    fputs("'\nset xlabel 'message size, bytes'\nset logscale x 2\nset grid xtics ytics lt 1 lw 1 lc rgb '#cccccc'\n"
           "set border 3\nset tics nomirror\n",
           f);
-    write_ticks(f, row, n, test, placement);
+    bench_plot_ticks(f, row, n, test, placement, BENCH_RAW);
     if (test == BENCH_LATENCY)
         fputs("set ylabel 'ns'\nset logscale y 10\nset key top left\n", f);
     else
         fputs("set ylabel 'GB/s'\nset yrange [0:*]\nset key bottom right\n", f);
     const char *sep = "plot ";
     for (int api = 0; api < BENCH_APIS; api++) {
-        if (!has_points(row, n, test, placement, api))
+        if (!bench_plot_has(row, n, test, placement, api))
             continue;
         fprintf(f, "%s$%s using 1:2 with linespoints lw 2 ps 0.8 %s title '%s'", sep, bench_api_name((unsigned)api),
                 style[api], title[api]);
@@ -171,7 +177,10 @@ static int plot_one(const char *dir, const char *base, const struct bench_row *r
         snprintf(text, size, "cannot write %s: %s", path, strerror(errno));
         return -errno;
     }
-    write_script(f, picture, row, n, test, placement);
+    if (test == BENCH_LAYERED)
+        bench_plot_layered(f, picture, row, n, placement);
+    else
+        write_script(f, picture, row, n, test, placement);
     bool bad = ferror(f);
     if (fclose(f) || bad) {
         snprintf(text, size, "cannot write %s: is the disk full?", path);
@@ -185,7 +194,7 @@ static int plot_one(const char *dir, const char *base, const struct bench_row *r
 
 int bench_plot(const char *dir, const struct bench_row *row, size_t n, FILE *say, char *text, size_t size)
 {
-    static const enum bench_test tests[] = {BENCH_LATENCY, BENCH_BANDWIDTH};
+    static const enum bench_test tests[] = {BENCH_LATENCY, BENCH_BANDWIDTH, BENCH_LAYERED};
     size_t rounds[BENCH_PLACEMENTS] = {0};
     enum bench_placement most = 0;
     for (size_t i = 0; i < n; i++)
@@ -196,7 +205,7 @@ int bench_plot(const char *dir, const struct bench_row *row, size_t n, FILE *say
     for (size_t t = 0; t < sizeof tests / sizeof *tests; t++) {
         for (enum bench_placement k = 0; k < BENCH_PLACEMENTS; k++) {
             char base[32];
-            if (!has_points(row, n, tests[t], k, -1))
+            if (!bench_plot_has(row, n, tests[t], k, -1))
                 continue;
             if (k == most)
                 snprintf(base, sizeof base, "%s", bench_test_name(tests[t]));

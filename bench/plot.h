@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * plot.h - what the pictures have in common: plot.c draws one curve an interface, plot_layered.c the four panels of a
+ * layer's efficiency. */
+#ifndef RNL_BENCH_PLOT_H
+#define RNL_BENCH_PLOT_H
+
+#include "report.h"
+
+#define BENCH_PLOT_COLOUR_NATIVE "#1b6ca8"
+#define BENCH_PLOT_COLOUR_FM     "#d1495b"
+#define BENCH_PLOT_COLOUR_FM1    "#66a182"
+#define BENCH_PLOT_COLOUR_FLOOR  "#888888"
+
+/* Does the test have figures in this placement, over one interface, or any if it is negative? */
+bool bench_plot_has(const struct bench_row *, size_t n, enum bench_test, enum bench_placement, int api);
+/* "set xtics": every size that the interface has rows for, or every other one where they are many. */
+void bench_plot_ticks(FILE *, const struct bench_row *, size_t n, enum bench_test, enum bench_placement, unsigned api);
+/* "(cores near: 26 ns a line)" */
+void bench_plot_where(FILE *, const struct bench_row *, size_t n, enum bench_placement);
+
+/* The script for layered.png. */
+void bench_plot_layered(FILE *, const char *picture, const struct bench_row *, size_t n, enum bench_placement);
+
+#endif
