@@ -33,6 +33,15 @@ refuses "a time that is no number" "seconds from 0.1" --max-time soon
 refuses "a time that is not a number" "seconds from 0.1" --max-time nan
 refuses "no time at all" "seconds from 0.1" --max-time 0
 refuses "a plot of what has none" "ask for one of them too" rate --plot "$out/plots"
+refuses "a size for what has none" "--size is for" barrier startup --size 8
+refuses "a number of ranks for what has none" "--ranks is for barrier" layered --ranks 4
+refuses "one rank at a barrier" "2 to 256 processes" barrier --ranks 1
+refuses "ranks that are no number" "2 to 256 processes" barrier --ranks some
+refuses "too many ranks" "2 to 256 processes" barrier --ranks 257
+for test in peers idle wake barrier startup; do
+    refuses "$test over FM 1.1" "$test is not measured over the interfaces" $test --api fm1
+done
+refuses "layered over the native interface" "layered is not measured over the interfaces" layered --api native
 refuses "an option that does not exist" "--help" --fast
 
 if timeout 20 "$runnel" bench --help | grep -q -- --max-time; then
