@@ -169,7 +169,7 @@ static int step(struct bench_run *r, struct bench_unit *first, size_t n)
     for (unsigned t = 0; t < 3; t++) {
         struct bench_unit *unit[PAIRS] = {0};
         bool takes_part[PAIRS] = {[BENCH_RAW] = t == 0};
-        double value[PAIRS];
+        double value[PAIRS] = {0};
         bool any = false;
         for (unsigned k = 0; k < COUNTS; k++) {
             unit[NATIVE_PAIR + k] = bench_find(first, n, tests[t], BENCH_NATIVE, counts[k]);

@@ -64,12 +64,15 @@ void bench_plot_ticks(FILE *f, const struct bench_row *row, size_t n, enum bench
 {
     char text[24];
     unsigned sizes = 0, at = 0;
+    uint64_t least = UINT64_MAX, most = 0;
     for (int pass = 0; pass < 2; pass++) {
         for (size_t i = 0; i < n; i++) {
             if (row[i].test != test || row[i].api != api || row[i].placement != placement)
                 continue;
             if (pass == 0) {
                 sizes++;
+                least = row[i].bytes < least ? row[i].bytes : least;
+                most = row[i].bytes > most ? row[i].bytes : most;
             } else if (at++ % (sizes > 10 ? 2 : 1) == 0) {
                 bench_bytes_text(row[i].bytes, text);
                 fprintf(f, "%s'%s' %llu", at == 1 ? "set xtics (" : ", ", text, (unsigned long long)row[i].bytes);
@@ -77,6 +80,8 @@ void bench_plot_ticks(FILE *f, const struct bench_row *row, size_t n, enum bench
         }
     }
     fputs(")\n", f);
+    if (least < most) /* also where the first and the last are missing */
+        fprintf(f, "set xrange [%llu:%llu]\n", (unsigned long long)least, (unsigned long long)most);
 }
 
 void bench_plot_where(FILE *f, const struct bench_row *row, size_t n, enum bench_placement placement)

@@ -14,7 +14,7 @@
 
 /* Does the test have figures in this placement, over one interface, or any if it is negative? */
 bool bench_plot_has(const struct bench_row *, size_t n, enum bench_test, enum bench_placement, int api);
-/* "set xtics": every size that the interface has rows for, or every other one where they are many. */
+/* "set xtics" and "set xrange": the sizes that the interface has rows for, or every other one where they are many. */
 void bench_plot_ticks(FILE *, const struct bench_row *, size_t n, enum bench_test, enum bench_placement, unsigned api);
 /* "(cores near: 26 ns a line)" */
 void bench_plot_where(FILE *, const struct bench_row *, size_t n, enum bench_placement);

@@ -62,11 +62,12 @@ static void band(FILE *f, unsigned number, unsigned c, unsigned low, unsigned hi
 static void efficiency(FILE *f, unsigned p, const bool has[CURVES])
 {
     const char *sep = "plot ";
-    fprintf(f,
-            "set title '%s: percent of bare'\nset ylabel '%%'\nunset logscale y\nset yrange [0:*<125]\nset format y "
-            "'%%.0f'\n"
-            "set key bottom right\n",
-            panels[p].title);
+    fprintf(
+        f,
+        "set title '%s: percent of bare'\nset ylabel '%%'\nunset logscale y\nset yrange [0:100<*<125]\nset format y "
+        "'%%.0f'\n"
+        "set key bottom right\n",
+        panels[p].title);
     if (panels[p].test == BENCH_LAYERED_STREAM) {
         band(f, 1, 0, 70, 90, "MPI-FM on FM 2.x, 1998");
         band(f, 2, 1, 20, 35, "MPI-FM on FM 1.x, 1998");

@@ -135,7 +135,8 @@ int bench_probe(struct bench_run *r, double *ns)
 }
 
 /* How often an order is to repeat what took elapsed_ns for `count` times. */
-static uint64_t next_count(const struct bench_run *r, enum bench_test test, uint64_t count, double elapsed_ns)
+static uint64_t next_count(const struct bench_run *r, enum bench_test test, uint64_t bytes, uint64_t count,
+                           double elapsed_ns)
 {
     static const double target_ns[] = {
         [BENCH_LATENCY] = 3e6, [BENCH_RATE] = 30e6, [BENCH_BANDWIDTH] = 6e6, [BENCH_BANDWIDTH_ALONE] = 6e6};
@@ -144,7 +145,10 @@ static uint64_t next_count(const struct bench_run *r, enum bench_test test, uint
     static const double high[] = {
         [BENCH_LATENCY] = 20000, [BENCH_RATE] = 1000000, [BENCH_BANDWIDTH] = 64, [BENCH_BANDWIDTH_ALONE] = 1000};
     double wanted = elapsed_ns > 0 ? r->plan->calm * target_ns[test] * (double)count / elapsed_ns : 0;
-    return (uint64_t)(wanted < low[test] ? low[test] : wanted > high[test] ? high[test] : wanted);
+    double least = low[test];
+    if (test == BENCH_RATE && least * (double)bytes > 8 << 20) /* a stream of long messages need not be as many */
+        least = 8.0 * (1 << 20) / (double)bytes + 16;
+    return (uint64_t)(wanted < least ? least : wanted > high[test] ? high[test] : wanted);
 }
 
 int bench_repeat(struct bench_run *r, struct bench_unit *u, enum bench_test as, unsigned pair, unsigned variant,
@@ -154,7 +158,7 @@ int bench_repeat(struct bench_run *r, struct bench_unit *u, enum bench_test as, 
         bool sizing = s->count == 0;
         struct bench_order o = {.test = as, .variant = variant, .bytes = u->bytes, .count = s->count};
         if (sizing)
-            o.count = next_count(r, as, 0, 0);
+            o.count = next_count(r, as, u->bytes, 0, 0);
         int e = bench_order(r, pair, &o);
         if (e)
             return e;
@@ -162,7 +166,7 @@ int bench_repeat(struct bench_run *r, struct bench_unit *u, enum bench_test as, 
         bool preempted = was_preempted(r->area, pair);
         double calm = r->plan->calm * (preempted ? 0.5 : 1.25);
         r->plan->calm = calm > 1 ? 1 : calm < 0.02 ? 0.02 : calm;
-        s->count = next_count(r, as, o.count, a->elapsed_ns);
+        s->count = next_count(r, as, u->bytes, o.count, a->elapsed_ns);
         if (preempted)
             u->preempted++;
         else if (!sizing) {
