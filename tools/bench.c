@@ -274,15 +274,17 @@ static void remarks(FILE *f, const struct asked *q, const struct bench_plan *p)
         flipped += p->unit[i].flipped;
         preempted += p->unit[i].preempted;
         empty += p->unit[i].rounds == 0;
-        no_fm1 += p->unit[i].shown && p->unit[i].bytes > bench_api_fm1.most_bytes && q->apis & 1u << BENCH_FM1;
+        const struct bench_unit *u = &p->unit[i];
+        bool with_fm1 = q->apis & 1u << BENCH_FM1 && (!u->scene || u->scene->apis & 1u << BENCH_FM1);
+        no_fm1 += u->shown && u->bytes > bench_api_fm1.most_bytes && with_fm1;
     }
     if (preempted)
         fprintf(f, "%u repetitions were interrupted by other programs and run again.\n", preempted);
     if (flipped)
         fprintf(f, "%u rounds were thrown away: the cores' placement changed meanwhile.\n", flipped);
     if (empty)
-        fprintf(f, "%u of %zu measurements had no turn: --max-time %g is short for them.\n", empty, p->units,
-                q->seconds);
+        fprintf(f, "%u of %zu measurements had no undisturbed turn: --max-time %g is short for them.\n", empty,
+                p->units, q->seconds);
     if (no_fm1)
         fprintf(f, "FM 1.1 was left out above 1M, its longest message.\n");
 }
