@@ -284,6 +284,9 @@ int rnl_stream_begin(struct rnl_endpoint *ep, const struct rnl_begin *b, struct 
 /* Apart from rnl_begin, which needs no frame then. */
 static RNL_NOINLINE int begin_slow(struct rnl_endpoint *ep, const struct rnl_begin *b, struct rnl_stream **out)
 {
+    if (!b->answer && !(b->flags & ~(unsigned)RNL_NO_WAIT) && b->bound > RNL_LINE_PAYLOAD &&
+        (*out = rnl_stream_begin_medium(ep, b->peer, b->handler, b->bound)) != NULL)
+        return 0;
     int status = rnl_ep_enter(ep);
     if (status < 0)
         return status;

@@ -201,6 +201,8 @@ int64_t rnl_stream_put(struct rnl_stream *s, const void *buf, size_t n)
 
 static RNL_NOINLINE int piece_slow(struct rnl_stream *s, const void *buf, size_t n)
 {
+    if (rnl_stream_piece_medium(s, buf, n))
+        return 0;
     struct rnl_endpoint *ep = s->ep;
     int status = rnl_ep_enter(ep);
     if (status < 0)
@@ -314,6 +316,8 @@ int rnl_stream_try_end(struct rnl_stream *s)
 
 static RNL_NOINLINE int end_slow(struct rnl_stream *s)
 {
+    if (rnl_stream_end_medium(s))
+        return 0;
     struct rnl_endpoint *ep = s->ep;
     int status = rnl_ep_enter(ep);
     if (status < 0)

@@ -20,7 +20,8 @@ enum {
     RNL_CHUNK_SMALL = 16 << 10, /* bytes between publications for bounds up to CHUNK_SMALL_BOUND: more overlap */
     RNL_CHUNK = 32 << 10,
     RNL_CHUNK_SMALL_BOUND = 64 << 10,
-    RNL_PIECE_MIN = 2048, /* of a chunk, where the grant is smaller than a chunk */
+    RNL_PIECE_MIN = 2048,         /* of a chunk, where the grant is smaller than a chunk */
+    RNL_MEDIUM = RNL_CHUNK_SMALL, /* never published before it is whole */
     RNL_EXTENT_BOUND = RNL_BULK_BYTES / 4,
     RNL_RESERVE_MAX = RNL_BULK_BYTES / 2, /* what a begin that must not wait can reserve */
     RNL_WHOLE_MAX = 1 << 20
@@ -79,6 +80,16 @@ void rnl_stream_ungather(struct rnl_endpoint *ep, struct rnl_stream *s);
 int rnl_stream_lost(const struct rnl_stream *s);
 /* All that waits for a peer that is gone. */
 void rnl_stream_gone(struct rnl_endpoint *ep, struct rnl_conn *conn);
+
+/* medium.c: all of the step (the stream; 1), or nothing of it (NULL; 0): the general way does it then. */
+struct rnl_stream *rnl_stream_begin_medium(struct rnl_endpoint *ep, unsigned long peer, unsigned long handler,
+                                           size_t bound);
+int rnl_stream_piece_medium(struct rnl_stream *s, const void *buf, size_t n);
+int rnl_stream_end_medium(struct rnl_stream *s);
+struct rnl_taking;
+/* e has been checked. */
+int rnl_stream_take_medium(struct rnl_endpoint *ep, struct rnl_conn *conn, rnl_head h, const struct rnl_extent *e,
+                           struct rnl_taking *t);
 
 /* take.c: take in what is there on one lane, beginning with the line whose header h rnl_rx_peek returned. */
 struct rnl_taking {
@@ -223,8 +234,11 @@ RNL_INLINE struct rnl_stream *rnl_stream_begin_short(struct rnl_endpoint *ep, un
 
 RNL_INLINE int rnl_stream_piece_short(struct rnl_stream *s, const void *buf, size_t n)
 {
+    /* reach first: it is 0 in a shared endpoint, where the rest is not to be read without its lock */
+    if (RNL_UNLIKELY(!s->ep->reach || s->ep->open_short != s))
+        return 0;
     unsigned char *at = s->at;
-    if (RNL_UNLIKELY(s->ep->open_short != s || n > (size_t)(s->end - at)))
+    if (RNL_UNLIKELY(n > (size_t)(s->end - at)))
         return 0;
     rnl_copy_short(at, buf, n);
     s->at = at + n;
@@ -234,7 +248,7 @@ RNL_INLINE int rnl_stream_piece_short(struct rnl_stream *s, const void *buf, siz
 RNL_INLINE int rnl_stream_end_short(struct rnl_stream *s)
 {
     struct rnl_endpoint *ep = s->ep;
-    if (RNL_UNLIKELY(ep->open_short != s || s->at != s->end))
+    if (RNL_UNLIKELY(!ep->reach || ep->open_short != s || s->at != s->end))
         return 0;
     ep->open_short = NULL;
     (void)rnl_stream_publish_short(ep, rnl_conn_of_out(s), s->key, s->end, s->fresh);

@@ -409,6 +409,8 @@ static unsigned take_extent(struct rnl_endpoint *ep, struct rnl_conn *conn, unsi
     rnl_rx_load(&e, rnl_rx_payload(r, h), sizeof e);
     if (rnl_rx_extent(r, &e) < 0 || !flags_valid(lane, e.flags) || (e.flags & RNL_EXTENT_ABORT && e.published))
         goto broken;
+    if (lane == 0 && !conn->self && rnl_stream_take_medium(ep, conn, h, &e, t))
+        return 1;
     if (e.flags & RNL_EXTENT_FIRST) {
         int opened = open_message(ep, conn, lane, &e, RNL_HEAD_HANDLER(h), t);
         if (rnl_ep_forked(ep))

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * medium.c - messages of some hundred or thousand bytes, for which everything is at hand: one extent, composed whole,
+ * announced by one line. Each function does all of its step, or nothing: then the general way in begin.c, send.c and
+ * take.c does it. */
+#include "base/copy.h"
+#include "stream/stream.h"
+
+enum { MEMCPY_MAX = 2048 /* above, the copy that bulk data gets */ };
+
+/* Room, by what is known without asking the peer. */
+static int has_room(const struct rnl_tx *t, uint64_t end)
+{
+    uint64_t line = rnl_tx_line(t), used = line - t->line0 + t->bulk_head / 64;
+    return end - t->bulk_read <= RNL_BULK_BYTES && RNL_LINE_START(t->pos) < t->stop &&
+           used + 1 + (end - t->bulk_head) / 64 <= t->granted - t->gave;
+}
+
+static void take_room(struct rnl_tx *t, uint64_t end)
+{
+    uint64_t line = rnl_tx_line(t), used = line - t->line0 + end / 64;
+    uint64_t by_grant = line + 1 + (t->granted - t->gave - used), by_room = (t->acked >> 3) + RNL_LINES(t->wrap);
+    t->bulk_head = end;
+    t->stop = (by_grant < by_room ? by_grant : by_room) * 8;
+}
+
+struct rnl_stream *rnl_stream_begin_medium(struct rnl_endpoint *ep, unsigned long peer, unsigned long handler,
+                                           size_t bound)
+{
+    if (peer >= ep->reach || bound > RNL_MEDIUM || handler > 0xffff || ep->open_short)
+        return NULL;
+    struct rnl_conn *conn = ep->conn[peer];
+    if (conn->shut)
+        return NULL;
+    struct rnl_tx *t = &conn->pair.tx[0];
+    uint64_t start = t->bulk_head, at = start & (RNL_BULK_BYTES - 1), end = start + ((bound + 63) & ~(size_t)63);
+    if (at + bound > RNL_BULK_BYTES || !has_room(t, end))
+        return NULL;
+    take_room(t, end);
+    struct rnl_stream *s = &conn->out[0];
+    s->base = s->at = t->bulk + at;
+    s->end = s->base + bound;
+    s->before = 0;
+    s->state = RNL_STREAM_EXTENT;
+    s->handler = (uint16_t)handler;
+    s->first = 1;
+    s->spoilt = 0;
+    s->answer = 0;
+    s->bound = bound;
+    s->start = s->bulk_was = start;
+    s->reserved = (uint32_t)bound;
+    s->published = 0;
+    s->owner = ep->running;
+    conn->shut = RNL_SHUT_STREAM;
+    ep->open_streams++;
+    ep->open_short = &rnl_streams_open;
+    ep->c->extents_sent++;
+    return s;
+}
+
+int rnl_stream_piece_medium(struct rnl_stream *s, const void *buf, size_t n)
+{
+    if (!s->ep->reach || s->state != RNL_STREAM_EXTENT || n > (size_t)(s->end - s->at) || s->bound > RNL_MEDIUM ||
+        s->conn->shut != RNL_SHUT_STREAM)
+        return 0;
+    if (n <= MEMCPY_MAX)
+        memcpy(s->at, buf, n);
+    else
+        rnl_copy_in(s->at, buf, n);
+    s->at += n;
+    return 1;
+}
+
+int rnl_stream_end_medium(struct rnl_stream *s)
+{
+    struct rnl_endpoint *ep = s->ep;
+    struct rnl_conn *conn = s->conn;
+    if (!ep->reach || s->state != RNL_STREAM_EXTENT || s->published || !s->first || s->spoilt || s->at != s->end ||
+        conn->shut != RNL_SHUT_STREAM || ep->open_streams != 1)
+        return 0;
+    struct rnl_tx *t = &conn->pair.tx[0];
+    struct rnl_extent e = {.start = s->start,
+                           .reserved = s->reserved,
+                           .published = s->reserved,
+                           .bound = s->bound,
+                           .answer = s->answer,
+                           .flags = RNL_EXTENT_FIRST | RNL_EXTENT_LAST | RNL_EXTENT_CLOSED};
+    rnl_stream_count(ep, t);
+    unsigned char *at = rnl_line_of(t->ring, t->wrap, RNL_LINE_START(t->pos))->payload; /* it was free at begin */
+    memcpy(at, &e, sizeof e);
+    rnl_pair_publish(&conn->pair, 0, rnl_head_key(RNL_LINE_EXTENT, s->handler, sizeof e), at + sizeof e, 1, 0);
+    rnl_tx_close_other(t);
+    ep->c->messages_sent++;
+    ep->c->bytes_sent += e.published;
+    s->state = RNL_STREAM_FREE;
+    conn->shut = 0;
+    ep->open_streams = 0;
+    ep->open_short = NULL;
+    (void)rnl_ep_published(ep, conn, t);
+    return 1;
+}
+
+/* A message that is all here, lies in one extent, and asks for no answer: for its handler, in place. */
+int rnl_stream_take_medium(struct rnl_endpoint *ep, struct rnl_conn *conn, rnl_head h, const struct rnl_extent *e,
+                           struct rnl_taking *t)
+{
+    struct rnl_rx *r = &conn->pair.rx[0];
+    struct rnl_stream *s = &conn->in[0];
+    unsigned id = RNL_HEAD_HANDLER(h);
+    if (e->flags != (RNL_EXTENT_FIRST | RNL_EXTENT_LAST | RNL_EXTENT_CLOSED) || e->answer || e->published != e->bound ||
+        e->bound > RNL_MEDIUM || id >= ep->handlers || s->state != RNL_STREAM_FREE)
+        return 0;
+    const struct rnl_handler *hd = &ep->handler[id];
+    if (!hd->stream)
+        return 0;
+    uint64_t end = e->start + ((e->published + 63u) & ~63u);
+    rnl_rx_read(r, h, 1); /* before the handler: what it sends says so */
+    r->bulk_next = end;
+    rnl_stream_setup(s, r->bulk + (e->start & (RNL_BULK_BYTES - 1)), e->published, id, 0);
+    s->bound = e->published;
+    uint32_t before = rnl_ep_handler_begins(ep, 0);
+    int ending = hd->stream(s, conn->rank, hd->ctx);
+    if (RNL_UNLIKELY(rnl_ep_forked(ep)))
+        return 1;
+    rnl_ep_handler_ends(ep, 0, before);
+    s->state = RNL_STREAM_FREE;
+    ep->c->messages_received++;
+    ep->c->extents_received++;
+    ep->c->bytes_received += e->published;
+    t->bytes += e->published;
+    t->quit |= rnl_stream_ended(ep, s, ending);
+    rnl_ep_extent_taken(ep, conn);
+    rnl_rx_leave(r);
+    rnl_rx_bulk_done(r, end);
+    return 1;
+}
