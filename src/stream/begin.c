@@ -166,8 +166,9 @@ int rnl_stream_wait_room(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_
         }
         if (room > 0) {
             /* Found full again and again: traffic asks for the big ring. Needs one line; the next send needs none of
-             * the small ring. */
-            if (!conn->pair.big_tx && !bulk && ++conn->full_count >= FULL_BEFORE_GROW) {
+             * the small ring. Not while somebody else, a handler or a thread, composes in that line. */
+            if (!conn->pair.big_tx && !bulk && conn->out[0].state != RNL_STREAM_SHORT &&
+                ++conn->full_count >= FULL_BEFORE_GROW) {
                 rnl_stream_count(ep, t);
                 if (rnl_pair_grow_tx(&conn->pair) == 0) {
                     ep->c->rings_grown++;

@@ -485,6 +485,64 @@ static void no_progress_and_no_waiting_inside_a_handler(void **state)
     assert_true(rnl_extract(f->b, 0) >= 0); /* outside again */
 }
 
+/* ---- a ring that grows ---- */
+
+struct relay {
+    struct fixture *f;
+    int ended;
+};
+
+/* Makes room at the peer of a send that waits for it, and takes that room for a message that stays open. */
+static int relay(rnl_stream *s, unsigned peer, void *ctx)
+{
+    struct relay *r = ctx;
+    const struct rnl_begin b = {.peer = 1, .handler = 2, .bound = 8};
+    rnl_stream *out;
+    char byte;
+    (void)peer;
+    TEST_MUST(rnl_receive(s, &byte, 1) == 0);
+    drain(r->f->b);
+    if (byte == 'm') {
+        TEST_MUST(rnl_begin(r->f->a, &b, &out) == 0);
+        TEST_MUST(rnl_receive(s, &byte, 1) == 0);
+        TEST_MUST(rnl_piece(out, "relayed!", 8) == 0);
+        TEST_MUST(rnl_end(out) == 0);
+        r->ended = 1;
+    }
+    return RNL_DONE;
+}
+
+/* The line in which that message is composed is the ring's next one. */
+static void a_ring_does_not_grow_under_an_open_message(void **state)
+{
+    struct fixture *f = *state;
+    struct relay r = {.f = f};
+    rnl_stream *s;
+    TEST_MUST(rnl_handler_stream(f->a, 3, relay, &r) == 3);
+    for (const char *what = "rm"; *what; what++) { /* full again and again: the ring wants to grow */
+        unsigned before = f->late.count;
+        assert_int_equal(open_stream(f->c, 0, 3, 100, &s), 0);
+        assert_int_equal(rnl_piece(s, what, 1), 0);
+        assert_int_equal(rnl_flush(f->c), 0);
+        struct rnl_tx *t = &f->a->peer[1].conn->pair.tx[0];
+        for (unsigned i = 0; rnl_tx_refresh(t, NULL, NULL) == 1; i++) /* of differing lengths: none shares a line */
+            assert_int_equal(rnl_send(f->a, 1, 2, "xy", 1 + i % 2), 0);
+        int status = rnl_send(f->a, 1, 2, "waits", 5); /* runs the handler */
+        assert_int_equal(status, *what == 'm' ? RNL_BUSY : 0);
+        assert_int_equal(rnl_piece(s, "e", 1), 0);
+        assert_int_equal(rnl_end(s), 0);
+        drain(f->a);
+        drain(f->b);
+        assert_true(f->late.count > before);
+    }
+    assert_int_equal(r.ended, 1);
+    assert_memory_equal(f->late.buf, "relayed!", 8);
+    assert_int_equal(f->late.got[f->late.count - 1].n, 8);
+    assert_int_equal(rnl_send(f->a, 1, 2, "after", 5), 0);
+    drain(f->b);
+    assert_memory_equal(f->late.buf, "after", 5);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -500,6 +558,7 @@ int main(void)
         cmocka_unit_test(many_handlers_are_suspended_and_end_in_any_order),
         cmocka_unit_test(with_no_stack_free_short_messages_wait_and_long_ones_too),
         TEST(no_progress_and_no_waiting_inside_a_handler),
+        TEST(a_ring_does_not_grow_under_an_open_message),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
