@@ -24,8 +24,9 @@ void bench_report_table(FILE *, const struct bench_row *, size_t n);
 bool bench_plot_possible(void);
 /* Makes dir if need be; to be called before the time for measuring is spent. 0, or negative with a sentence in text. */
 int bench_plot_folder(const char *dir, char *text, size_t size);
-/* Writes NAME.gp and NAME.png to dir for latency, bandwidth and layered by size, for each placement seen: the one seen most is
- * latency.png, another latency-far.png. Names what it wrote on `say`. 0, or negative with a sentence in text. */
+/* Writes NAME.gp and NAME.png to dir for latency, bandwidth and layered by size, for each placement seen: the one seen
+ * most is latency.png, another latency-far.png. Names what it wrote on `say`. 0, or negative with a sentence in text.
+ */
 int bench_plot(const char *dir, const struct bench_row *, size_t n, FILE *say, char *text, size_t size);
 
 #endif

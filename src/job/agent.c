@@ -193,14 +193,15 @@ static void forget(struct rnl_agent *a, uint32_t rank)
     rnl_agent_give_gone(a, rank);
 }
 
-static void tell_death(struct rnl_agent *a, uint32_t rank, uint32_t dead, int why, int detail)
+static void tell_death(struct rnl_agent *a, uint32_t rank, uint32_t dead)
 {
+    const struct agent_rank *d = &a->rank[dead];
     struct rnl_msg msg = {.kind = RNL_MSG_EVENT};
     msg.u.event.kind = RNL_EVENT_DEATH;
     msg.u.event.rank = dead;
-    msg.u.event.incarnation = a->rank[dead].incarnation;
-    msg.u.event.why = why;
-    msg.u.event.detail = detail;
+    msg.u.event.incarnation = d->incarnation;
+    msg.u.event.why = d->why;
+    msg.u.event.detail = d->detail;
     rnl_agent_tell(a, rank, &msg, -1);
 }
 
@@ -221,7 +222,7 @@ static void gone(struct rnl_agent *a, uint32_t rank, int why, int detail)
     set_state(a, rank, RNL_RANK_DEAD);
     forget(a, rank);
     for (uint32_t i = 0; i < a->size; i++)
-        tell_death(a, i, rank, why, detail);
+        tell_death(a, i, rank);
     step_waves(a, rnl_waves_gone(a->waves, rank));
 }
 
@@ -294,7 +295,7 @@ static void admit(struct rnl_agent *a, uint32_t rank, int sock, pid_t pid)
     rnl_agent_give_connects(a, rank);
     for (uint32_t i = 0; i < a->size; i++)
         if (a->rank[i].state == RNL_RANK_DEAD)
-            tell_death(a, rank, i, a->rank[i].why, a->rank[i].detail);
+            tell_death(a, rank, i);
 }
 
 /* ---- listening ---- */
@@ -310,20 +311,6 @@ static void hung_up(struct rnl_agent *a, uint32_t rank)
     r->hung_up_ns = a->now_ns;
     epoll_ctl(a->epoll, EPOLL_CTL_DEL, r->sock, NULL);
     wish(a, a->now_ns + EXIT_FOLLOWS_NS);
-}
-
-/* Whoever breaks the protocol is dead for its victim, and the victim for it: else it would wait for room for ever. Dead
- * for nobody else, since a rank's word about another proves nothing: one that lies loses that connection. */
-static int part(struct rnl_agent *a, uint32_t rank, uint32_t other)
-{
-    size_t bit = (size_t)rank * a->size + other;
-    unsigned char mask = (unsigned char)(1u << bit % 8);
-    if (other == rank)
-        return 1;
-    if ((a->parted[bit / 8] & mask) == 0)
-        tell_death(a, other, rank, RNL_DEATH_PARTED, 0);
-    a->parted[bit / 8] |= mask; /* once: what is queued for it stays bounded */
-    return 0;
 }
 
 /* Its open failed after it had joined (an option that does not fit this job): it may try again. */
@@ -351,7 +338,7 @@ static int heard(struct rnl_agent *a, uint32_t rank, const struct rnl_msg *msg)
     case RNL_MSG_HAVE:
         return rnl_agent_give_had(a, rank, msg->u.peer.rank) < 0;
     case RNL_MSG_PART:
-        return part(a, rank, msg->u.peer.rank);
+        return rnl_agent_part(a, rank, msg->u.peer.rank) < 0;
     case RNL_MSG_FD:
         rnl_agent_give_fd(a, rank, &msg->u.fd);
         return 0;

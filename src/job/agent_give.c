@@ -3,11 +3,12 @@
  * agent_give.c - the segments and descriptors that the agent hands out. A segment is made when the first side asks; the
  * other is told, and asks in its own time, so that no descriptors pile up on their way. A side that could not take its
  * descriptor in, or could not map the segment, asks again; the agent keeps its own until both sides have said that they
- * have theirs. */
+ * have theirs. Also how two ranks part. */
 #include "base/env.h"
 #include "base/error.h"
 #include "job/agent_in.h"
 #include "job/fds.h"
+#include "runnel/runnel.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -191,6 +192,26 @@ void rnl_agent_give_fd(struct rnl_agent *a, uint32_t rank, const struct rnl_msg_
         answer(a, rank, q->ticket, RNL_GIVE_NO_ROOM, errno, -1);
     else
         answer(a, rank, q->ticket, RNL_GIVE_OK, 0, fd);
+}
+
+/* Whoever breaks the protocol is dead for its victim, and the victim for it: else it would wait for room for ever. Dead
+ * for nobody else, since a rank's word about another proves nothing: one that lies loses that connection. */
+int rnl_agent_part(struct rnl_agent *a, uint32_t rank, uint32_t other)
+{
+    size_t bit = (size_t)rank * a->size + other;
+    unsigned char mask = (unsigned char)(1u << bit % 8);
+    struct rnl_msg msg = {.kind = RNL_MSG_EVENT};
+    if (other == rank)
+        return rnl_fail(RNL_ERR_JOB, "rank %u parts from itself", rank);
+    if (a->parted[bit / 8] & mask) /* once: what is queued for it stays bounded */
+        return 0;
+    a->parted[bit / 8] |= mask;
+    msg.u.event.kind = RNL_EVENT_DEATH;
+    msg.u.event.rank = rank;
+    msg.u.event.incarnation = a->rank[rank].incarnation;
+    msg.u.event.why = RNL_DEATH_PARTED;
+    rnl_agent_tell(a, other, &msg, -1);
+    return 0;
 }
 
 /* Drops the segments that only this rank could still ask for. */

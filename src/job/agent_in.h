@@ -64,6 +64,7 @@ void rnl_agent_tell(struct rnl_agent *, uint32_t rank, const struct rnl_msg *msg
 /* agent_give.c: what ranks ask for. Negative: the rank broke the protocol. */
 int rnl_agent_give_segment(struct rnl_agent *, uint32_t rank, const struct rnl_msg_segment *question);
 int rnl_agent_give_had(struct rnl_agent *, uint32_t rank, uint32_t other);
+int rnl_agent_part(struct rnl_agent *, uint32_t rank, uint32_t other);
 void rnl_agent_give_fd(struct rnl_agent *, uint32_t rank, const struct rnl_msg_fd *question);
 void rnl_agent_give_connects(struct rnl_agent *, uint32_t rank); /* tells who has made a segment for it already */
 void rnl_agent_give_gone(struct rnl_agent *, uint32_t rank);

@@ -497,6 +497,35 @@ static void a_closed_socket_waits_a_little_for_the_exit(void **state)
     end(&j);
 }
 
+/* Whoever left without having asked for anything may come back, also where leaving and knocking are heard at once. */
+static void who_left_at_once_may_come_back(void **state)
+{
+    (void)state;
+    struct job j = job_of(2);
+    struct rnl_msg hello = {.kind = RNL_MSG_HELLO}, leave = {.kind = RNL_MSG_LEAVE}, msg;
+    int pair[2], pages[2], fd = -1;
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(rnl_packet_pair(pair), 0);
+        say(j.rank[0].sock, &leave, -1);
+        say(j.rank[0].door, &hello, pair[1]);
+        close(pair[1]);
+        close(j.rank[0].sock);
+        rnl_agent_step(j.a, now);
+        j.rank[0].sock = pair[0];
+        assert_int_equal(hear(pair[0], &msg, pages), 1);
+        assert_int_equal(msg.kind, RNL_MSG_WELCOME);
+        close(pages[0]);
+        close(pages[1]);
+        hears_nothing(&j.rank[1]); /* nobody died */
+    }
+    assert_int_equal(ask_segment(j.a, &j.rank[0], 1, 4096, &fd), RNL_GIVE_OK);
+    close(fd);
+    say(j.rank[0].sock, &leave, -1); /* now it would be missed */
+    rnl_agent_step(j.a, now);
+    assert_int_equal(j.rank[1].status->rank[0].state, RNL_RANK_DEAD);
+    end(&j);
+}
+
 /* A TCP socket told to linger would block whoever closes it last. */
 static void a_socket_that_lingers_blocks_nobody(void **state)
 {
@@ -646,6 +675,7 @@ int main(void)
         cmocka_unit_test(leaving_before_the_close_is_a_death),
         cmocka_unit_test(one_endpoint_a_rank_of_our_version),
         cmocka_unit_test(a_closed_socket_waits_a_little_for_the_exit),
+        cmocka_unit_test(who_left_at_once_may_come_back),
         cmocka_unit_test(a_socket_that_lingers_blocks_nobody),
         cmocka_unit_test(garbage_costs_only_its_sender),
         cmocka_unit_test(who_breaks_the_protocol_is_declared_dead),

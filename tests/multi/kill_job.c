@@ -47,7 +47,7 @@ static int parent_of(pid_t pid)
 
 struct watch {
     struct kill_job *job;
-    pid_t launcher;
+    pid_t guard, launcher;
     pid_t rank_pid[KILL_RANKS];
     int rank_fd[KILL_RANKS], launcher_fd;
     unsigned known; /* ranks found so far */
@@ -63,7 +63,7 @@ static int seen(const struct watch *w, long pid)
     return 0;
 }
 
-/* The launcher's children are listed in the order of their start, which is that of the ranks. */
+/* The launcher's children are listed in the order of their start: the guard, then the ranks in their order. */
 static void find_ranks(struct watch *w)
 {
     char path[64], text[4096];
@@ -80,7 +80,9 @@ static void find_ranks(struct watch *w)
         long pid = strtol(at, &end, 10);
         if (end == at)
             return;
-        if (seen(w, pid))
+        if (w->guard == 0)
+            w->guard = (pid_t)pid;
+        if (pid == w->guard || seen(w, pid))
             continue;
         int fd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
         if (fd >= 0 && parent_of((pid_t)pid) != w->launcher) {

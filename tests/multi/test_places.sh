@@ -98,7 +98,7 @@ if [ ${#as_nobody[@]} -gt 0 ]; then
     elif [ -n "$sanitized" ]; then
         skip "one process only: says what to raise" "the sanitizers start processes of their own"
     else
-        ok "one process only: says what to raise" says 71 'cannot start rank .*ulimit -u'
+        ok "one process only: says what to raise" says 71 'cannot start .*ulimit -u'
     fi
 else
     skip "an ordinary user without capabilities and HOME" "setpriv is not there or may not change the user"
