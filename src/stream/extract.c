@@ -27,6 +27,14 @@ static RNL_NOINLINE void take_answers(struct rnl_endpoint *ep, struct rnl_conn *
     t->things += answers.things;
 }
 
+/* For who looks at the counters of a program that waits. */
+static void count_all(struct rnl_endpoint *ep)
+{
+    for (uint32_t i = 0; i < ep->hot_count; i++)
+        for (unsigned lane = 0; lane < 2; lane++)
+            rnl_stream_count(ep, &ep->hot[i]->pair.tx[lane]);
+}
+
 /* What was published to it is on its way, and now known to the counters. */
 static void settle(struct rnl_endpoint *ep)
 {
@@ -123,7 +131,10 @@ int64_t rnl_stream_extract_none(struct rnl_endpoint *ep)
     settle(ep);
     if (RNL_UNLIKELY(ep->job_gone))
         return rnl_fail(RNL_ERR_JOB, "the launcher of this job is gone");
-    return rnl_ep_empty(ep);
+    int64_t none = rnl_ep_empty(ep);
+    if (RNL_UNLIKELY(ep->empties == 0)) /* it has given way: time enough */
+        count_all(ep);
+    return none;
 }
 
 /* The rest of an extract that has taken one message of `bytes`, conn's. */
@@ -241,7 +252,7 @@ int64_t rnl_extract(rnl_endpoint *ep, size_t max_bytes)
 int64_t rnl_wait(rnl_endpoint *ep, int64_t timeout_ns)
 {
     struct rnl_idle w = {.deadline_ns = UINT64_MAX};
-    unsigned things;
+    unsigned things, counted = 0;
     int64_t bytes = rnl_ep_enter(ep);
     if (bytes < 0)
         return bytes;
@@ -262,6 +273,9 @@ int64_t rnl_wait(rnl_endpoint *ep, int64_t timeout_ns)
                 rnl_ep_busy(ep);
             break;
         }
+        if (!counted)
+            count_all(ep);
+        counted = 1;
         if (ep->job_gone)
             bytes = rnl_fail(RNL_ERR_JOB, "the launcher of this job is gone");
         else

@@ -65,7 +65,7 @@ int rnl_stream_run(struct rnl_endpoint *ep, struct rnl_stream *s, const struct r
         s->state = RNL_STREAM_FREE;
         return 1;
     }
-    ep->c->messages_received++;
+    rnl_stream_handled(ep, s->lane, 1);
     int quit = rnl_stream_ended(ep, s, ending);
     s->state = RNL_STREAM_FREE;
     return quit;
@@ -80,7 +80,7 @@ static void entry(struct rnl_coro *self, void *arg)
 
 static void returned(struct rnl_endpoint *ep, struct rnl_stream *s)
 {
-    ep->c->messages_received++;
+    rnl_stream_handled(ep, s->lane, 1);
     s->coro = NULL;
     s->state = RNL_STREAM_DISCARD;
     if (RNL_UNLIKELY(ep->open_streams))

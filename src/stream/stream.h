@@ -136,6 +136,13 @@ RNL_INLINE void rnl_stream_count(struct rnl_endpoint *ep, struct rnl_tx *t)
     ep->c->bytes_sent += (uint64_t)items * RNL_HEAD_LEN(t->key);
     t->counted = all;
 }
+/* Handlers of `n` messages returned. */
+RNL_INLINE void rnl_stream_handled(struct rnl_endpoint *ep, unsigned lane, unsigned n)
+{
+    ep->c->messages_received += n;
+    if (RNL_UNLIKELY(lane == 1))
+        ep->c->replies_received += n;
+}
 /* Publishes what was composed at its place, up to `end`. Returns 0. */
 RNL_INLINE int rnl_stream_publish(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, rnl_head key,
                                   unsigned char *end, int fresh, unsigned acklane)

@@ -75,7 +75,7 @@ static int run_whole(struct rnl_endpoint *ep, struct rnl_stream *s, const struct
     s->state = RNL_STREAM_FREE;
     if (rnl_ep_forked(ep))
         return 1;
-    ep->c->messages_received++;
+    rnl_stream_handled(ep, s->lane, 1);
     return ending == RNL_QUIT;
 }
 
@@ -143,7 +143,7 @@ RNL_INLINE int take_items(struct rnl_endpoint *ep, struct rnl_conn *conn, unsign
         t->quit = 1;
         return 0;
     }
-    ep->c->messages_received += i - first;
+    rnl_stream_handled(ep, lane, i - first);
     ep->c->bytes_received += (uint64_t)(i - first) * len;
     t->things += i - first;
     t->bytes = bytes;

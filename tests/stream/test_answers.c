@@ -142,6 +142,7 @@ static void an_answer_of_any_length_comes_back(void **state)
     static const size_t lengths[] = {0, 1, 8, 48, 55, 56, 57, 64, 1000, 4096, 30000, 65535, 65536};
     static const size_t asks[] = {0, 1, 47, 48, 49, 56, 57, 1000, 200000};
     struct fixture *f = *state;
+    uint64_t replies = rnl_get_counters(f->a)->replies_received;
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         for (size_t k = 0; k < sizeof asks / sizeof *asks; k++) {
             f->answers.count = 0;
@@ -155,6 +156,7 @@ static void an_answer_of_any_length_comes_back(void **state)
             assert_int_equal(f->answers.got[0].peer, 1);
             assert_int_equal(f->answers.got[0].n, lengths[i]);
             assert_memory_equal(f->answers.buf, test_pattern(lengths[i], 0), lengths[i]);
+            assert_int_equal(rnl_get_counters(f->a)->replies_received, ++replies);
         }
     }
 }

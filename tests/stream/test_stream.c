@@ -589,6 +589,19 @@ static void messages_of_all_kinds_keep_their_order(void **state)
     assert_true(rnl_get_counters(f->a)->no_room > 0);
 }
 
+/* A rank that sent to several peers and then waits is looked at when the job hangs. */
+static void who_waits_has_counted_what_it_sent(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(rnl_wait(f->a, 0), RNL_TIMED_OUT); /* so is what set_up sent */
+    uint64_t before = rnl_get_counters(f->a)->messages_sent;
+    for (unsigned i = 0; i < 6; i++)
+        assert_int_equal(rnl_send(f->a, 1 + i % 2, NOTE, "12345", 5), 0);
+    assert_int_equal(rnl_wait(f->a, 0), RNL_TIMED_OUT);
+    assert_int_equal(rnl_get_counters(f->a)->messages_sent, before + 6);
+    drain(f->b);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -615,6 +628,7 @@ int main(void)
         TEST(quit_returns_after_that_handler),
         TEST(peers_take_turns_when_the_limit_is_small),
         TEST(messages_of_all_kinds_keep_their_order),
+        TEST(who_waits_has_counted_what_it_sent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
