@@ -72,11 +72,12 @@ struct bench_pair {
     uint32_t sides;                         /* that take orders; 0 = 2 */
     uint32_t resting;                       /* ranks beyond them, which stay connected and sleep until it is over */
     _Atomic uint32_t over;                  /* coordinator: 1 with BENCH_QUIT; futex */
+    char about[160];                        /* of a peer: what side 0 says of it before it attaches; may stay empty */
     _Alignas(128) unsigned char board[512]; /* zeroed; words that the sides of one test share */
 };
 
 enum { BENCH_WAITS = 10 }; /* variants of the floor for latency */
-enum { BENCH_MAX_PAIRS = 8, BENCH_AREA_MAGIC = 0x524e4c42 };
+enum { BENCH_MAX_PAIRS = 16, BENCH_AREA_MAGIC = 0x524e4c42 };
 
 struct bench_area {
     uint32_t magic, bytes; /* an area of another build does not match */

@@ -158,6 +158,8 @@ static int run_bandwidth(struct bench_side *s, const struct bench_api *api, cons
         size_t at = turn % places * (window * s->bytes);
         uint64_t target = (turn + 1) * window;
         if (s->side == 0) {
+            if (api->expect && api->expect(s))
+                return -1;
             bench_fill(s->pool + at, window * s->bytes, turn);
             meet(s);
             uint64_t t0 = bench_now_ns();
@@ -175,6 +177,8 @@ static int run_bandwidth(struct bench_side *s, const struct bench_api *api, cons
                 ns += (double)(bench_now_ns() - t0);
         } else {
             s->to = s->spare + at;
+            if (api->expect && api->expect(s))
+                return -1;
             meet(s);
             while (s->got < target)
                 if (api->poll(s))

@@ -46,6 +46,9 @@ struct bench_api {
     /* One message to slot got % slots of the other side; one look at what has arrived. */
     int (*put)(struct bench_side *, const void *from, size_t n);
     int (*poll)(struct bench_side *);
+    /* Before each window of `slots` messages, not timed: side 1 may post its receives, side 0 finish earlier sends. May
+     * be NULL. */
+    int (*expect)(struct bench_side *);
     /* What no other test does; fills in the answer. May be NULL. */
     int (*run)(struct bench_side *, const struct bench_order *, struct bench_answer *);
 };
