@@ -99,14 +99,24 @@ void bench_plot_where(FILE *f, const struct bench_row *row, size_t n, enum bench
 static void write_script(FILE *f, const char *picture, const struct bench_row *row, size_t n, enum bench_test test,
                          enum bench_placement placement)
 {
-    static const char *const title[BENCH_APIS] = {"raw ring (floor)", "native", "FM 2.x", "FM 1.1"};
-    static const char *const style[BENCH_APIS] = {
-        "lc rgb '" BENCH_PLOT_COLOUR_FLOOR "' dt 2 pt 2", "lc rgb '" BENCH_PLOT_COLOUR_NATIVE "' pt 7",
-        "lc rgb '" BENCH_PLOT_COLOUR_FM "' pt 5", "lc rgb '" BENCH_PLOT_COLOUR_FM1 "' pt 9"};
+    static const char *const title[BENCH_APIS] = {"raw ring (floor)", "native",          "FM 2.x", "FM 1.1",
+                                                  "Open MPI",         "Open MPI on UCX", "MPICH",  "UCX, AM",
+                                                  "UCX, tagged",      "libfabric shm"};
+    /* peers are thinner, and their colours paler */
+    static const char *const style[BENCH_APIS] = {"lw 2 lc rgb '" BENCH_PLOT_COLOUR_FLOOR "' dt 2 pt 2",
+                                                  "lw 2 lc rgb '" BENCH_PLOT_COLOUR_NATIVE "' pt 7",
+                                                  "lw 2 lc rgb '" BENCH_PLOT_COLOUR_FM "' pt 5",
+                                                  "lw 2 lc rgb '" BENCH_PLOT_COLOUR_FM1 "' pt 9",
+                                                  "lw 1 lc rgb '#e08e45' pt 4",
+                                                  "lw 1 lc rgb '#b5651d' pt 6",
+                                                  "lw 1 lc rgb '#7d5ba6' pt 8",
+                                                  "lw 1 lc rgb '#3a9ca6' pt 1",
+                                                  "lw 1 lc rgb '#5b7f95' pt 3",
+                                                  "lw 1 lc rgb '#a0a83c' pt 10"};
     for (int api = 0; api < BENCH_APIS; api++) {
         if (!bench_plot_has(row, n, test, placement, api))
             continue;
-        fprintf(f, "$%s << END\n", bench_api_name((unsigned)api));
+        fprintf(f, "$api%d << END\n", api);
         for (size_t i = 0; i < n; i++)
             if (row[i].test == test && row[i].placement == placement && row[i].api == (unsigned)api &&
                 !isnan(row[i].value))
@@ -131,8 +141,7 @@ static void write_script(FILE *f, const char *picture, const struct bench_row *r
     for (int api = 0; api < BENCH_APIS; api++) {
         if (!bench_plot_has(row, n, test, placement, api))
             continue;
-        fprintf(f, "%s$%s using 1:2 with linespoints lw 2 ps 0.8 %s title '%s'", sep, bench_api_name((unsigned)api),
-                style[api], title[api]);
+        fprintf(f, "%s$api%d using 1:2 with linespoints ps 0.8 %s title '%s'", sep, api, style[api], title[api]);
         sep = ", \\\n    ";
     }
     fputc('\n', f);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 void bench_bytes_text(uint64_t bytes, char out[24])
 {
@@ -39,6 +40,19 @@ static void json_number(FILE *f, const char *name, double v)
         fprintf(f, ",\"%s\":%.6g", name, v);
 }
 
+static void json_text(FILE *f, const char *name, const char *text)
+{
+    if (!text)
+        return;
+    fprintf(f, ",\"%s\":\"", name);
+    for (; *text; text++)
+        if (*text == '"' || *text == '\\')
+            fprintf(f, "\\%c", *text);
+        else
+            fputc(*text >= ' ' && *text <= '~' ? *text : '?', f);
+    fputc('"', f);
+}
+
 /* The tests whose single times are recorded. */
 static bool has_tail(enum bench_test test)
 {
@@ -65,14 +79,19 @@ void bench_report_json(FILE *f, const struct bench_row *row, size_t n)
         }
         if (r->test == BENCH_LATENCY || r->test == BENCH_RATE)
             json_number(f, "cpu_ns", r->cpu_ns);
+        json_text(f, "peer", r->about);
+        json_text(f, "error", r->lost);
         fputs("}\n", f);
     }
 }
 
+/* At most 6 characters, up to ten seconds in ns. */
 static void figure(double v, char out[16])
 {
     if (isnan(v))
         snprintf(out, 16, "-");
+    else if (v >= 999999.5)
+        snprintf(out, 16, v < 9.995e6 ? "%.2fe6" : v < 99.95e6 ? "%.1fe6" : "%.0fe6", v / 1e6);
     else
         snprintf(out, 16, v < 10 ? "%.2f" : v < 1000 ? "%.1f" : "%.0f", v);
 }
@@ -86,12 +105,17 @@ static void table_row(FILE *f, const struct bench_row *r)
         snprintf(name, sizeof name, "%s", bench_test_name(r->test));
     if (r->bytes)
         bench_bytes_text(r->bytes, bytes);
+    if (r->rounds == 0) {
+        fprintf(f, "%-16s%-10s%6s%8s  %.*s%s\n", name, bench_api_name(r->api), bytes, "-", 35, r->lost,
+                strlen(r->lost) > 35 ? "..." : "");
+        return;
+    }
     figure(r->value, value);
     figure(r->floor, floor);
     figure(r->ratio, ratio);
     figure(r->p999, p999);
     figure(r->cpu_ns, cpu);
-    fprintf(f, "%-16s%-7s%6s%9s %-5s%8s%6s%8s%7s%7zu\n", name, bench_api_name(r->api), bytes, value,
+    fprintf(f, "%-16s%-10s%6s%8s %-4s%7s%6s%8s%7s%7zu\n", name, bench_api_name(r->api), bytes, value,
             bench_test_unit(r->test), floor, ratio, p999, cpu, r->rounds);
 }
 
@@ -116,16 +140,41 @@ void bench_report_table(FILE *f, const struct bench_row *row, size_t n)
                 fprintf(f, "one core: both processes share a processor, so each wait is a yield\n");
             else
                 fprintf(f, "%s: a cache line crosses in %.0f ns\n", bench_placement_name(placement), probe);
-            fprintf(f, "%-16s%-7s%6s%9s %-5s%8s%6s%8s%7s%7s\n", "test", "api", "bytes", "value", "unit", "floor",
+            fprintf(f, "%-16s%-10s%6s%8s %-4s%7s%6s%8s%7s%7s\n", "test", "api", "bytes", "value", "unit", "floor",
                     "ratio", "p99.9", "cpu ns", "rounds");
             for (; i < end; i++) {
-                if (row[i].shown && row[i].rounds)
+                if (row[i].shown && (row[i].rounds || row[i].lost))
                     table_row(f, &row[i]);
-                empty += row[i].shown && !row[i].rounds;
+                empty += row[i].shown && !row[i].rounds && !row[i].lost;
             }
             if (empty)
                 fprintf(f, "%zu more rows were not seen undisturbed in this placement\n", empty);
         }
         i = end;
+    }
+}
+
+/* A paragraph of at most 80 columns; a word that is longer is cut. */
+static void paragraph(FILE *f, const char *name, const char *between, const char *text)
+{
+    int column = fprintf(f, "%s%s", name, between);
+    while (*text) {
+        int n = (int)strcspn(text, " ");
+        if (column + 1 + n > 80)
+            column = fprintf(f, "\n   ") - 1;
+        if (n)
+            column += fprintf(f, " %.*s", n > 76 ? 76 : n, text);
+        text += n + (text[n] == ' ');
+    }
+    fputc('\n', f);
+}
+
+void bench_report_peers(FILE *f, const struct bench_plan *p)
+{
+    for (unsigned a = BENCH_OWN; a < BENCH_APIS; a++) {
+        if (p->about[a][0])
+            paragraph(f, bench_api_name(a), ":", p->about[a]);
+        if (p->lost[a][0])
+            paragraph(f, bench_api_name(a), " failed:", p->lost[a]);
     }
 }

@@ -14,11 +14,13 @@ void bench_bytes_text(uint64_t bytes, char out[24]);
 int bench_bytes_parse(const char *text, uint64_t *bytes);
 
 /* One object a line: test, api, transport, bytes, value, unit, floor, ratio, placement; then rounds, probe_ns; n, where
- * the test has one; p50 and p999, where there are single times; cpu_ns for latency and rate. What was not seen is null.
- */
+ * the test has one; p50 and p999, where there are single times; cpu_ns for latency and rate; of a peer its own words,
+ * and error if it failed. What was not seen is null. */
 void bench_report_json(FILE *, const struct bench_row *, size_t n);
-/* At most 80 columns. Rows of units that are only plotted are left out. */
+/* At most 80 columns. Rows of units that are only plotted are left out. A row of a peer that failed says so. */
 void bench_report_table(FILE *, const struct bench_row *, size_t n);
+/* What each peer is, and why one has no figures. */
+void bench_report_peers(FILE *, const struct bench_plan *);
 
 /* Is gnuplot there? Looks along PATH. */
 bool bench_plot_possible(void);

@@ -91,15 +91,55 @@ static int explain(struct bench_run *r, unsigned pair, int e)
     return e;
 }
 
-int bench_attached(struct bench_run *r, unsigned pair, unsigned timeout_ms)
+/* The pairs of scenes have other numbers, and roles. */
+static bool is_peer(const struct bench_run *r, unsigned pair)
+{
+    return pair >= BENCH_OWN && pair < BENCH_APIS && !r->area->pair[pair].role[0];
+}
+
+static bool is_lost(const struct bench_run *r, unsigned pair)
+{
+    return is_peer(r, pair) && r->plan->lost[pair][0];
+}
+
+/* A peer that fails costs its own rows, not the run. */
+static int lose(struct bench_run *r, unsigned api, const char *what, unsigned timeout_ms, int e)
+{
+    char *text = r->plan->lost[api];
+    size_t size = sizeof r->plan->lost[api];
+    const char *why = bench_pair_failure(&r->area->pair[api]);
+    if (why)
+        snprintf(text, size, "%s", why);
+    else if (e == -ETIMEDOUT)
+        snprintf(text, size, "%s within %g s", what, timeout_ms / 1e3);
+    else
+        return explain(r, api, e);
+    if (r->drop)
+        r->drop(r->peers, api);
+    return 0;
+}
+
+/* what: of a peer that is late. */
+static int wait_for(struct bench_run *r, unsigned pair, unsigned timeout_ms, const char *what)
 {
     int e = bench_pair_wait(&r->area->pair[pair], timeout_ms, r->alive, r->arg);
+    if (e && is_peer(r, pair))
+        return lose(r, pair, what, timeout_ms, e);
     return e ? explain(r, pair, e) : 0;
+}
+
+int bench_attached(struct bench_run *r, unsigned pair, unsigned timeout_ms)
+{
+    const struct bench_pair *p = &r->area->pair[pair];
+    int e = wait_for(r, pair, timeout_ms, "it did not start");
+    if (e == 0 && is_peer(r, pair) && !is_lost(r, pair))
+        snprintf(r->plan->about[pair], sizeof r->plan->about[pair], "%.*s", (int)sizeof p->about - 1, p->about);
+    return e;
 }
 
 int bench_await(struct bench_run *r, unsigned pair)
 {
-    return bench_attached(r, pair, ORDER_TIMEOUT_MS);
+    return wait_for(r, pair, is_peer(r, pair) ? r->peer_ms : ORDER_TIMEOUT_MS, "it gave no answer");
 }
 
 int bench_order(struct bench_run *r, unsigned pair, const struct bench_order *o)
@@ -160,7 +200,7 @@ int bench_repeat(struct bench_run *r, struct bench_unit *u, enum bench_test as, 
         if (sizing)
             o.count = next_count(r, as, u->bytes, 0, 0);
         int e = bench_order(r, pair, &o);
-        if (e)
+        if (e || is_lost(r, pair))
             return e;
         const struct bench_answer *a = answer_of(r->area, pair, as);
         bool preempted = was_preempted(r->area, pair);
@@ -286,7 +326,7 @@ static int run_round(struct bench_run *r, struct bench_unit *u)
             e = bench_take_tail(r, BENCH_RAW, &floor_hist[v]);
     }
     for (unsigned a = BENCH_RAW + 1; a < BENCH_APIS && e == 0; a++) {
-        if (!(u->apis & 1u << a))
+        if (!(u->apis & 1u << a) || r->plan->lost[a][0])
             continue;
         e = bench_repeat(r, u, u->test, a, 0, &u->api[a], &round.value[a], &round.cpu_ns[a]);
         if (e == 0 && tails)

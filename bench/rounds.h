@@ -10,8 +10,23 @@
 #include "area.h"
 
 enum bench_placement { BENCH_NEAR, BENCH_FAR, BENCH_ONE_CORE, BENCH_PLACEMENTS, BENCH_FLIPPED = BENCH_PLACEMENTS };
-enum { BENCH_RAW, BENCH_NATIVE, BENCH_FM, BENCH_FM1, BENCH_APIS }; /* also the number of the pair */
-enum { BENCH_VARIANTS = BENCH_WAITS };                             /* the most that a floor has */
+/* Also the number of the pair. From BENCH_OWN on: peers, see peer.h. */
+enum {
+    BENCH_RAW,
+    BENCH_NATIVE,
+    BENCH_FM,
+    BENCH_FM1,
+    BENCH_OWN,
+    BENCH_OPENMPI = BENCH_OWN,
+    BENCH_OPENMPI_UCX,
+    BENCH_MPICH,
+    BENCH_UCX_AM,
+    BENCH_UCX_TAG,
+    BENCH_LIBFABRIC,
+    BENCH_APIS
+};
+_Static_assert((int)BENCH_APIS <= (int)BENCH_MAX_PAIRS, "a pair for each interface and peer");
+enum { BENCH_VARIANTS = BENCH_WAITS }; /* the most that a floor has */
 
 /* From two probes, ns one way: near below 90, far above 130, between them the closer; flipped if they differ by more
  * than 1.4 times. */
@@ -58,8 +73,10 @@ struct bench_unit {
 struct bench_plan {
     struct bench_unit *unit;
     size_t units;
-    double calm;    /* 1; smaller while repetitions get preempted: shorter ones slip between interruptions */
-    char text[256]; /* why bench_run or bench_attached failed */
+    double calm; /* 1; smaller while repetitions get preempted: shorter ones slip between interruptions */
+    char about[BENCH_APIS][160]; /* of a peer that attached: what it says of itself */
+    char lost[BENCH_APIS][256];  /* why a peer takes no part any more; empty = it does */
+    char text[256];              /* why bench_run or bench_attached failed */
 };
 
 /* alive(arg): see bench_pair_wait. */
@@ -71,6 +88,9 @@ struct bench_run {
     int (*alive)(void *);
     void *arg;
     void (*progress)(void *, double seconds_left); /* after each round; may be NULL */
+    unsigned peer_ms;                              /* how long a peer may take for an order */
+    void (*drop)(void *peers, unsigned api);       /* ends a peer that failed; may be NULL */
+    void *peers;
 };
 
 /* Adds a unit in its place (by test, size, interface, n), or shows one that is there already. 0 or -ENOMEM. */
@@ -96,7 +116,7 @@ int bench_round_end(struct bench_run *, struct bench_unit *, struct bench_round 
                     struct rnl_hist *const *floor_tail, struct rnl_hist *const *api_tail);
 /* Says how far it is; true once the time is up. */
 bool bench_run_over(const struct bench_run *);
-/* Waits until a pair has attached. As bench_run. */
+/* Waits until a pair has attached. As bench_run. A peer that does not is lost: 0 and plan->lost. */
 int bench_attached(struct bench_run *, unsigned pair, unsigned timeout_ms);
 
 /* One line of the result. */
@@ -109,8 +129,9 @@ struct bench_row {
     bool shown;
     size_t rounds; /* 0: not seen; the figures below are then NAN */
     double value, floor, ratio, probe_ns;
-    double p50, p999; /* where there are single times, in the unit of value; else NAN */
-    double cpu_ns;    /* latency and rate; else NAN */
+    double p50, p999;         /* where there are single times, in the unit of value; else NAN */
+    double cpu_ns;            /* latency and rate; else NAN */
+    const char *about, *lost; /* of a peer: the plan's texts; else NULL */
 };
 
 /* All rows of a plan, sorted by placement, then as the units; *rows is the caller's to free. Of the floor's variants

@@ -55,7 +55,8 @@ const char *bench_test_unit(enum bench_test t)
 
 const char *bench_api_name(unsigned api)
 {
-    static const char *const name[BENCH_APIS] = {"raw", "native", "fm", "fm1"};
+    static const char *const name[BENCH_APIS] = {"raw",      "native", "fm",     "fm1",     "openmpi",
+                                                 "ompi-ucx", "mpich",  "ucx-am", "ucx-tag", "libfabric"};
     return api < BENCH_APIS ? name[api] : "?";
 }
 
@@ -194,6 +195,11 @@ int bench_rows(const struct bench_plan *p, bool one_core, struct bench_row **row
         if ((k == BENCH_ONE_CORE) == one_core)
             for (size_t i = 0; i < p->units; i++)
                 unit_rows(&p->unit[i], k, room, out, n);
+    for (size_t i = 0; i < *n; i++) {
+        unsigned a = out[i].api;
+        out[i].about = p->about[a][0] ? p->about[a] : NULL;
+        out[i].lost = p->lost[a][0] ? p->lost[a] : NULL;
+    }
     free(room);
     *rows = out;
     return 0;

@@ -5,6 +5,7 @@
 #include "bench_jobs.h"
 #include "launch.h"
 #include "machine.h"
+#include "peer.h"
 #include "report.h"
 #include "scene.h"
 #include "side.h"
@@ -28,6 +29,9 @@ enum {
     OPTION_MAX_TIME,
     OPTION_PLOT,
     OPTION_RANKS,
+    OPTION_PEER,
+    OPTION_PEER_PREFIX,
+    OPTION_PEER_TIMEOUT,
     OPTION_CHILD,
     OPTION_PART
 };
@@ -39,7 +43,7 @@ struct asked {
     unsigned tests;  /* of the pairs: bit per enum bench_test */
     unsigned scenes; /* bit per place in bench_scenes: asked for by name, or by `all` */
     unsigned named;
-    unsigned apis;
+    unsigned apis, peer_apis; /* our own; of peers, in the tests of the pairs alone */
     uint64_t size[MAX_SIZES];
     unsigned sizes;
     bool json;
@@ -47,6 +51,8 @@ struct asked {
     unsigned ranks; /* 0: not said */
     const char *plot, *child;
     unsigned part;
+    struct bench_peers peers;
+    double peer_seconds;
 };
 
 static const struct argp_option options[] = {
@@ -61,6 +67,11 @@ static const struct argp_option options[] = {
     {"max-time", OPTION_MAX_TIME, "SECONDS", 0, "measure for about that long (default 20)", 0},
     {"plot", OPTION_PLOT, "DIR", 0, "also write latency.png, bandwidth.png and layered.png to DIR (needs gnuplot)", 0},
     {"ranks", OPTION_RANKS, "N", 0, "processes at the barrier (default 16)", 0},
+    {"peer", OPTION_PEER, "NAME[,NAME...]", 0,
+     "measure these beside, in the same rounds: openmpi, mpich, ucx, libfabric (scripts/setup peers installs them)", 0},
+    {"peer-prefix", OPTION_PEER_PREFIX, "NAME=DIR", 0, "that peer is the one installed under DIR", 0},
+    {"peer-timeout", OPTION_PEER_TIMEOUT, "SECONDS", 0,
+     "how long a peer may take to start, or to measure a size once (default 60)", 0},
     {"child", OPTION_CHILD, "PATH", OPTION_HIDDEN, NULL, 0},
     {"part", OPTION_PART, "N", OPTION_HIDDEN, NULL, 0},
     {0},
@@ -83,11 +94,11 @@ static void parse_apis(struct argp_state *state, struct asked *q, const char *li
     q->apis = 0;
     while (next_word(&list, word, sizeof word)) {
         unsigned a = BENCH_RAW;
-        while (a < BENCH_APIS && strcmp(word, bench_api_name(a)))
+        while (a < BENCH_OWN && strcmp(word, bench_api_name(a)))
             a++;
         if (!strcmp(word, "all"))
             q->apis = ~0u;
-        else if (a < BENCH_APIS)
+        else if (a < BENCH_OWN)
             q->apis |= 1u << a;
         else
             argp_error(state, "there is no interface '%s': --api takes fm, fm1, native, raw or all", word);
@@ -152,6 +163,25 @@ static void check(struct argp_state *state, struct asked *q)
         argp_error(state, "--ranks is for barrier: ask for it too");
     if (!q->ranks)
         q->ranks = RANKS;
+    if (q->peer_apis && !q->tests)
+        argp_error(state, "--peer is for latency, rate and bandwidth: ask for one of them too");
+}
+
+static void parse_peer(struct argp_state *state, struct asked *q, int key, const char *arg)
+{
+    char text[512], *end;
+    int e = 0;
+    if (key == OPTION_PEER)
+        e = bench_peers_parse(arg, &q->peer_apis, text, sizeof text);
+    else if (key == OPTION_PEER_PREFIX)
+        e = bench_peers_prefix(&q->peers, arg, text, sizeof text);
+    else {
+        q->peer_seconds = strtod(arg, &end);
+        if (end == arg || *end || !(q->peer_seconds >= 0.1 && q->peer_seconds <= 3600))
+            argp_error(state, "--peer-timeout %s: give seconds from 0.1 to 3600", arg);
+    }
+    if (e)
+        argp_error(state, "%s", text);
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -186,6 +216,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         q->ranks = (unsigned)strtoul(arg, &end, 10);
         if (*arg < '0' || *arg > '9' || *end || q->ranks < 2 || q->ranks > MOST_RANKS)
             argp_error(state, "--ranks %s: a barrier has 2 to %d processes", arg, MOST_RANKS);
+        break;
+    case OPTION_PEER:
+    case OPTION_PEER_PREFIX:
+    case OPTION_PEER_TIMEOUT:
+        parse_peer(state, q, key, arg);
         break;
     case OPTION_CHILD:
         q->child = arg;
@@ -222,7 +257,8 @@ static int complain(const char *text)
 
 static unsigned apis_for(const struct asked *q, uint64_t bytes)
 {
-    return bytes > bench_api_fm1.most_bytes ? q->apis & ~(1u << BENCH_FM1) : q->apis;
+    unsigned apis = q->apis | q->peer_apis;
+    return bytes > bench_api_fm1.most_bytes ? apis & ~(1u << BENCH_FM1) : apis;
 }
 
 static int make_plan(const struct asked *q, const struct bench_wish *w, struct bench_plan *p)
@@ -303,6 +339,7 @@ static int show(const struct asked *q, const struct bench_plan *p, bool one_core
         bench_report_table(stdout, row, n);
         fputc('\n', stdout);
     }
+    bench_report_peers(q->json ? stderr : stdout, p);
     remarks(q->json ? stderr : stdout, q, p);
     int status = 0;
     if (q->plot && bench_plot(q->plot, row, n, q->json ? stderr : stdout, text, sizeof text))
@@ -314,8 +351,8 @@ static int show(const struct asked *q, const struct bench_plan *p, bool one_core
 }
 
 /* The pairs (scene == NULL) or one scene: with processes of its own, which are gone when it returns. */
-static int measure(const struct asked *q, const struct bench_wish *w, struct bench_plan *p,
-                   const struct bench_scene *scene, double seconds, bool *one_core)
+static int measure(struct asked *q, const struct bench_wish *w, struct bench_plan *p, const struct bench_scene *scene,
+                   double seconds, bool *one_core)
 {
     struct bench_area *a;
     struct bench_jobs jobs;
@@ -330,13 +367,23 @@ static int measure(const struct asked *q, const struct bench_wish *w, struct ben
     for (size_t i = 0; i < p->units; i++)
         if (p->unit[i].bytes > a->most_bytes)
             a->most_bytes = p->unit[i].bytes;
-    for (unsigned api = BENCH_RAW + 1; api < BENCH_APIS && !scene; api++)
+    for (unsigned api = BENCH_RAW + 1; api < BENCH_OWN && !scene; api++)
         if (q->apis & 1u << api)
             bench_cast(a, api, bench_api_name(api), 2, 0);
     if (scene && scene->cast)
         scene->cast(a, w);
+    unsigned peer_apis = scene ? 0 : q->peer_apis;
     e = bench_jobs_start(&jobs, a, fd, p->text, sizeof p->text);
-    struct bench_run run = {.area = a, .area_path = jobs.area_path, .plan = p, .alive = bench_jobs_alive, .arg = &jobs};
+    if (e == 0)
+        e = bench_peers_start(&q->peers, a, fd, peer_apis, p->text, sizeof p->text);
+    struct bench_run run = {.area = a,
+                            .area_path = jobs.area_path,
+                            .plan = p,
+                            .alive = bench_jobs_alive,
+                            .arg = &jobs,
+                            .peer_ms = (unsigned)(q->peer_seconds * 1e3),
+                            .drop = bench_peers_drop,
+                            .peers = &q->peers};
     measuring = scene ? scene->name : "pairs";
     bool terminal = isatty(STDERR_FILENO);
     if (terminal)
@@ -344,12 +391,15 @@ static int measure(const struct asked *q, const struct bench_wish *w, struct ben
     for (unsigned pair = 0; pair < BENCH_MAX_PAIRS && e == 0; pair++)
         if (pair == BENCH_RAW || a->pair[pair].role[0])
             e = bench_attached(&run, pair, ATTACH_MS);
+        else if (peer_apis & 1u << pair)
+            e = bench_attached(&run, pair, run.peer_ms);
     if (e == 0) {
         run.end_ns = bench_now_ns() + (uint64_t)(seconds * 1e9);
         size_t n;
         struct bench_unit *first = scene ? bench_scene_units(p, scene, &n) : NULL;
         e = scene ? bench_scene_run(&run, scene, first, n) : bench_run(&run);
     }
+    bench_peers_end(&q->peers, e != 0);
     bench_jobs_end(&jobs, e != 0);
     if (terminal)
         fprintf(stderr, "\r%40s\r", "");
@@ -357,7 +407,7 @@ static int measure(const struct asked *q, const struct bench_wish *w, struct ben
     return e ? complain(p->text) : 0;
 }
 
-static int measure_all(const struct asked *q, const struct bench_wish *w, struct bench_plan *p, bool *one_core)
+static int measure_all(struct asked *q, const struct bench_wish *w, struct bench_plan *p, bool *one_core)
 {
     double shares = q->tests ? PAIR_SHARE : 0;
     for (unsigned i = 0; bench_scenes[i]; i++)
@@ -379,14 +429,16 @@ int rnl_tool_bench(int argc, char **argv)
                "Without a test: latency, rate and bandwidth.\v"
                "Rows are medians; ratio is value / floor of the same round. See runnel-bench(1).",
     };
-    struct asked q = {.apis = ~0u, .seconds = 20};
+    struct asked q = {.apis = ~0u, .seconds = 20, .peer_seconds = 60};
     struct bench_plan plan = {.calm = 1};
-    char machine[256];
+    char machine[256], text[1024];
     if (argp_parse(&argp, argc, argv, 0, NULL, &q))
         return EX_USAGE;
     if (q.child)
         return bench_jobs_child(q.child, q.part);
-    q.apis &= ((1u << BENCH_APIS) - 1) & ~(1u << BENCH_RAW);
+    q.apis &= ((1u << BENCH_OWN) - 1) & ~(1u << BENCH_RAW);
+    if (bench_peers_present(&q.peers, q.peer_apis, text, sizeof text))
+        return complain(text);
     if (q.plot && !bench_plot_possible())
         return complain(
             "--plot needs gnuplot, which is not in PATH; install it (Debian: gnuplot-nox) or leave --plot out");

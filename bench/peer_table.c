@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * peer_table.c - see peer.h: what each peer needs, how its program is made and started, and the settings with which it
+ * is at its best between two processes of one host. runnel-bench(1) lists the same settings. */
+#include "peer.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *name, *packages, *source, *header, *libs; /* header, libs: of what has no compiler of its own */
+} family_of[BENCH_PEER_FAMILIES] = {
+    [BENCH_PEER_OPENMPI] = {"openmpi", "openmpi-bin libopenmpi-dev", "mpi.c", NULL, NULL},
+    [BENCH_PEER_MPICH] = {"mpich", "mpich libmpich-dev", "mpi.c", NULL, NULL},
+    [BENCH_PEER_UCX] = {"ucx", "libucx-dev", "ucx.c", "ucp/api/ucp.h", "-lucp -lucs"},
+    [BENCH_PEER_LIBFABRIC] = {"libfabric", "libfabric-dev", "libfabric.c", "rdma/fabric.h", "-lfabric"},
+};
+
+/* The word that the program of an interface is given, see bench/peers. */
+static const char *const way_of[BENCH_APIS] = {[BENCH_OPENMPI] = "ob1 over vader",
+                                               [BENCH_OPENMPI_UCX] = "UCX below",
+                                               [BENCH_MPICH] = "default device",
+                                               [BENCH_UCX_AM] = "am",
+                                               [BENCH_UCX_TAG] = "tag",
+                                               [BENCH_LIBFABRIC] = "shm"};
+
+struct setting {
+    const char *name, *value; /* %w the folder for files, %s the folder in memory */
+};
+
+static const struct setting for_all[] = {
+    {"HWLOC_COMPONENTS", "-gl,-opencl"}, /* or the launchers look for displays for some tenths of a second */
+    {"TMPDIR", "%w"},
+    {"UCX_POSIX_DIR", "%s"},
+    {"UCX_WARN_UNUSED_ENV_VARS", "n"},
+    {NULL, NULL},
+};
+
+static const struct setting openmpi[] = {
+    {"OMPI_ALLOW_RUN_AS_ROOT", "1"},
+    {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
+    {"OMPI_MCA_mpi_yield_when_idle", "0"}, /* --oversubscribe would turn it on */
+    {"OMPI_MCA_orte_tmpdir_base", "%w"},
+    {"OMPI_MCA_btl_vader_backing_directory", "%s"},
+    {NULL, NULL},
+};
+
+static const struct setting ways[][5] = {
+    [BENCH_OPENMPI] = {{"OMPI_MCA_pml", "ob1"}, {"OMPI_MCA_btl", "self,vader"}},
+    [BENCH_OPENMPI_UCX] = {{"OMPI_MCA_pml", "ucx"},
+                           {"OMPI_MCA_opal_common_ucx_tls", "any"},
+                           {"OMPI_MCA_opal_common_ucx_devices", "any"},
+                           {"UCX_TLS", "self,shm"}},
+    [BENCH_MPICH] = {{NULL, NULL}},
+    [BENCH_UCX_AM] = {{"UCX_TLS", "self,shm"}},
+    [BENCH_UCX_TAG] = {{"UCX_TLS", "self,shm"}},
+    [BENCH_LIBFABRIC] = {{"FI_PROVIDER", "shm"}},
+};
+
+void bench_words_add(struct bench_words *w, const char *format, ...)
+{
+    va_list ap;
+    size_t room = sizeof w->text - w->used;
+    va_start(ap, format);
+    int n = vsnprintf(w->text + w->used, room, format, ap);
+    va_end(ap);
+    if (n < 0 || (size_t)n >= room || w->n == BENCH_PEER_WORDS)
+        return;
+    w->word[w->n++] = w->text + w->used;
+    w->word[w->n] = NULL;
+    w->used += (size_t)n + 1;
+}
+
+enum bench_peer_family bench_peer_family(unsigned api)
+{
+    switch (api) {
+    case BENCH_OPENMPI:
+    case BENCH_OPENMPI_UCX:
+        return BENCH_PEER_OPENMPI;
+    case BENCH_MPICH:
+        return BENCH_PEER_MPICH;
+    case BENCH_UCX_AM:
+    case BENCH_UCX_TAG:
+        return BENCH_PEER_UCX;
+    default:
+        return BENCH_PEER_LIBFABRIC;
+    }
+}
+
+const char *bench_peer_name(enum bench_peer_family f)
+{
+    return family_of[f].name;
+}
+
+const char *bench_peer_packages(enum bench_peer_family f)
+{
+    return family_of[f].packages;
+}
+
+static bool is_mpi(enum bench_peer_family f)
+{
+    return f == BENCH_PEER_OPENMPI || f == BENCH_PEER_MPICH;
+}
+
+/* Debian keeps several MPIs side by side and tells them apart by a suffix. */
+static void add_mpi_tool(const struct bench_peers *p, enum bench_peer_family f, const char *tool, struct bench_words *w)
+{
+    if (p->prefix[f])
+        bench_words_add(w, "%s/bin/%s", p->prefix[f], tool);
+    else
+        bench_words_add(w, "%s.%s", tool, family_of[f].name);
+}
+
+static const char *launcher(enum bench_peer_family f)
+{
+    return f == BENCH_PEER_OPENMPI ? "mpirun" : "mpiexec";
+}
+
+void bench_peer_needs(const struct bench_peers *p, enum bench_peer_family f, struct bench_words *what)
+{
+    if (is_mpi(f)) {
+        add_mpi_tool(p, f, "mpicc", what);
+        add_mpi_tool(p, f, launcher(f), what);
+    } else {
+        bench_words_add(what, "cc");
+        bench_words_add(what, "%s/include/%s", p->prefix[f] ? p->prefix[f] : "/usr", family_of[f].header);
+    }
+}
+
+void bench_peer_compile(const struct bench_peers *p, unsigned api, const char *program, struct bench_words *w)
+{
+    static const char *const common[] = {"bench/peers/common.c", "bench/side.c",  "bench/area.c",
+                                         "bench/machine.c",      "bench/stats.c", "src/base/hist.c"};
+    enum bench_peer_family f = bench_peer_family(api);
+    const char *prefix = p->prefix[f];
+    if (is_mpi(f))
+        add_mpi_tool(p, f, "mpicc", w);
+    else
+        bench_words_add(w, "cc");
+    /* -w: MPICH's own header makes gcc warn */
+    for (const char *const *o =
+             (const char *const[]){"-std=c11", "-O2", "-w", "-D_GNU_SOURCE", "-DRNL_VERSION=\"\"", NULL};
+         *o; o++)
+        bench_words_add(w, "%s", *o);
+    bench_words_add(w, "-I%s/bench", p->sources);
+    bench_words_add(w, "-I%s/src", p->sources);
+    bench_words_add(w, "-o");
+    bench_words_add(w, "%s", program);
+    bench_words_add(w, "%s/bench/peers/%s", p->sources, family_of[f].source);
+    for (size_t i = 0; i < sizeof common / sizeof *common; i++)
+        bench_words_add(w, "%s/%s", p->sources, common[i]);
+    if (!is_mpi(f) && prefix) {
+        bench_words_add(w, "-I%s/include", prefix);
+        bench_words_add(w, "-L%s/lib", prefix);
+        bench_words_add(w, "-Wl,-rpath,%s/lib", prefix);
+    }
+    for (const char *lib = family_of[f].libs; lib && *lib;) {
+        size_t n = strcspn(lib, " ");
+        bench_words_add(w, "%.*s", (int)n, lib);
+        lib += n + (lib[n] == ' ');
+    }
+}
+
+int bench_peer_command(const struct bench_peers *p, unsigned api, unsigned side, const char *program,
+                       struct bench_words *w)
+{
+    enum bench_peer_family f = bench_peer_family(api);
+    if (is_mpi(f))
+        add_mpi_tool(p, f, launcher(f), w);
+    if (f == BENCH_PEER_OPENMPI)
+        bench_words_add(w, "--oversubscribe"); /* it may count fewer slots than there are processors */
+    if (is_mpi(f)) {
+        static const char *const bind[BENCH_PEER_FAMILIES] = {"--bind-to", "-bind-to"};
+        bench_words_add(w, "-n");
+        bench_words_add(w, "2");
+        bench_words_add(w, "%s", bind[f]); /* its processes bind themselves to our two cores */
+        bench_words_add(w, "none");
+    }
+    bench_words_add(w, "%s", program);
+    bench_words_add(w, "%s", p->area_path);
+    bench_words_add(w, "%u", api);
+    bench_words_add(w, "%s", way_of[api]);
+    bench_words_add(w, "%u", side);
+    return is_mpi(f) ? 1 : 2;
+}
+
+static void set(const struct setting *s, const char *work, const char *shm)
+{
+    if (!strcmp(s->value, "%w"))
+        setenv(s->name, work, 1);
+    else if (!strcmp(s->value, "%s"))
+        setenv(s->name, shm, 1);
+    else
+        setenv(s->name, s->value, 1);
+}
+
+void bench_peer_environment(const struct bench_peers *p, unsigned api, const char *work, const char *shm)
+{
+    for (const struct setting *s = for_all; s->name; s++)
+        set(s, work, shm);
+    if (bench_peer_family(api) == BENCH_PEER_OPENMPI) {
+        for (const struct setting *s = openmpi; s->name; s++)
+            set(s, work, shm);
+        if (p->area->one_core)
+            setenv("OMPI_MCA_mpi_yield_when_idle", "1", 1);
+    }
+    for (const struct setting *s = ways[api]; s->name; s++)
+        set(s, work, shm);
+}
