@@ -255,6 +255,42 @@ static void what_was_not_seen_is_said(void **state)
     bench_plan_free(&p);
 }
 
+/* Also the longest names, and figures of a machine that takes its time. */
+static void columns_stay_apart_and_within_80(void **state)
+{
+    const struct bench_row row[] = {
+        {.test = BENCH_BANDWIDTH_ALONE,
+         .api = BENCH_LIBFABRIC,
+         .bytes = 65535,
+         .shown = true,
+         .rounds = 123456,
+         .value = 123456789,
+         .floor = 999999.4,
+         .ratio = 12345,
+         .probe_ns = 50,
+         .p50 = 9999.4,
+         .p999 = 12345678,
+         .cpu_ns = 9999999},
+        {.test = BENCH_BANDWIDTH_ALONE,
+         .api = BENCH_LIBFABRIC,
+         .bytes = 1 << 20,
+         .shown = true,
+         .probe_ns = 50,
+         .lost = "one sentence that is so long that it has to be cut somewhere, for there is no room"},
+    };
+    (void)state;
+    char *table = printed(bench_report_table, row, 2), *save;
+    for (char *line = strtok_r(table, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+        bool figures = strstr(line, "65535");
+        unsigned words = 0;
+        assert_in_range(strlen(line), 1, 80);
+        for (char *word, *at = line; (word = strtok_r(at, " ", &at)) != NULL;)
+            words++;
+        assert_true(words == 10 || !figures);
+    }
+    free(table);
+}
+
 /* Both ends of the raw ring in one thread: any lengths, in order, nothing lost at the wrap of lines and of bulk. */
 struct echo {
     uint64_t next, wrong;
@@ -342,6 +378,35 @@ static void an_area_of_another_build_is_refused(void **state)
     assert_int_equal(bench_area_attach(name, &b), -ENOENT);
     close(other);
     close(fd);
+}
+
+/* A peer that fails is lost and the run goes on; the pairs of scenes have the same numbers, but roles: they end it. */
+static void a_peer_is_lost_and_a_role_is_not(void **state)
+{
+    const struct bench_order order = {.test = BENCH_LATENCY, .bytes = 8, .count = 1};
+    struct bench_plan plan = {.calm = 1};
+    struct bench_series series = {.count = 1};
+    struct bench_unit unit = {.test = BENCH_LATENCY, .bytes = 8};
+    struct bench_run run = {.plan = &plan, .peer_ms = 1000};
+    double value = NAN, cpu_ns = NAN;
+    int fd;
+    (void)state;
+    assert_int_equal(bench_area_create(&run.area, &fd), 0);
+    bench_pair_fail(&run.area->pair[BENCH_OWN], 0, "the sky fell down");
+    assert_int_equal(bench_order(&run, BENCH_OWN, &order), 0);
+    assert_string_equal(plan.lost[BENCH_OWN], "the sky fell down");
+    assert_true(plan.text[0] == 0);
+    bench_area_free(run.area, fd);
+
+    assert_int_equal(bench_area_create(&run.area, &fd), 0);
+    bench_cast(run.area, BENCH_OWN, "idle-fm", 2, 0);
+    atomic_store(&run.area->pair[BENCH_OWN].done, 4); /* both attached, and have done the order below */
+    assert_int_equal(bench_repeat(&run, &unit, BENCH_LATENCY, BENCH_OWN, 0, &series, &value, &cpu_ns), 0);
+    assert_true(value == 0 && cpu_ns == 0); /* somebody answered, whatever became of the peer of that number */
+    bench_pair_fail(&run.area->pair[BENCH_OWN], 1, "no memory");
+    assert_int_equal(bench_order(&run, BENCH_OWN, &order), -EPROTO);
+    assert_string_equal(plan.text, "the processes for idle-fm failed: no memory");
+    bench_area_free(run.area, fd);
 }
 
 /* ---- a pair of processes ---- */
@@ -526,8 +591,10 @@ int main(void)
         cmocka_unit_test(a_scene_has_rows_of_its_own),
         cmocka_unit_test(more_is_better_but_for_latency),
         cmocka_unit_test(what_was_not_seen_is_said),
+        cmocka_unit_test(columns_stay_apart_and_within_80),
         cmocka_unit_test(raw_ring_delivers_in_order),
         cmocka_unit_test(an_area_of_another_build_is_refused),
+        cmocka_unit_test(a_peer_is_lost_and_a_role_is_not),
         cmocka_unit_test(floors_measure_every_test),
         cmocka_unit_test(wrong_bytes_are_an_error),
         cmocka_unit_test(a_lost_or_doubled_message_is_an_error),

@@ -1,0 +1,230 @@
+#!/usr/bin/env bash
+# `runnel bench --peer`: peers are measured in the same rounds and stand in the same rows; one that is absent, does not compile, does not
+# start, dies, lies or hangs is named with the reason while the others go on; nothing is left behind. Most of it with a stand-in for MPI
+# (fake_mpi/mpi.h), so that it runs where none is installed; then with those that are.
+set -u
+runnel=${RUNNEL:?}
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+mkdir "$out/tmp"
+status=0
+unset FAKE_MPI
+export TMPDIR=$out/tmp # keepers work below it
+
+verdict() { # NAME CODE [FILES TO SHOW]
+    local name=$1 code=$2
+    shift 2
+    if [ "$code" = 0 ]; then
+        echo "ok - $name"
+    else
+        echo "not ok - $name"
+        [ $# = 0 ] || head -c 4000 "$@"
+        status=1
+    fi
+}
+
+# says NAME CODE TEXT ARGUMENTS...: at once, on standard error
+says() {
+    local name=$1 want=$2 text=$3 code
+    shift 3
+    timeout 20 "$runnel" bench "$@" >"$out/stdout" 2>"$out/stderr"
+    code=$?
+    [ $code = "$want" ] && [ ! -s "$out/stdout" ] && grep -qF -- "$text" "$out/stderr"
+    verdict "$name" $? "$out/stdout" "$out/stderr"
+}
+
+says "a peer that does not exist" 64 "openmpi, mpich, ucx, libfabric" --peer openmpi,smoke
+says "an empty peer" 64 "there is no peer ''" --peer openmpi,
+says "a prefix without a folder" 64 "such as openmpi=/" --peer-prefix openmpi
+says "a prefix of nothing" 64 "such as openmpi=/" --peer-prefix smoke=/opt
+says "a peer's time that is none" 64 "seconds from 0.1 to 3600" --peer-timeout 0
+says "peers for what has none" 64 "--peer is for latency, rate and bandwidth" idle wake --peer openmpi
+says "a prefix that is not there" 1 "/nowhere/bin/mpicc, which is not there: is the folder" \
+    --peer openmpi --peer-prefix openmpi=/nowhere
+mkdir "$out/empty"
+PATH=$out/empty "$(command -v timeout)" 20 "$runnel" bench --peer openmpi,mpich >"$out/stdout" 2>"$out/stderr"
+code=$?
+[ $code = 1 ] && [ ! -s "$out/stdout" ] && grep -q 'openmpi needs mpicc.openmpi; mpich needs mpicc.mpich' "$out/stderr" &&
+    grep -q 'scripts/setup peers.*openmpi-bin libopenmpi-dev mpich libmpich-dev' "$out/stderr"
+verdict "absent peers are named with their packages, before anything is measured" $? "$out/stdout" "$out/stderr"
+
+# stand_in NAME FAILURE MPICC MPIRUN: an installation below $out/NAME
+stand_in() {
+    mkdir -p "$out/$1/bin"
+    printf '#!/bin/sh\n%s\n' "$3" >"$out/$1/bin/mpicc"
+    printf '#!/bin/sh\nexport FAKE_MPI=%s\n%s\n' "$2" "$4" >"$out/$1/bin/mpirun"
+    chmod +x "$out/$1/bin/mpicc" "$out/$1/bin/mpirun"
+}
+# shellcheck disable=SC2016 # for the scripts that are written
+{
+    compile="exec cc -I '$here/fake_mpi' \"\$@\""
+    launch='while [ $# -gt 0 ]; do case $1 in -n | --bind-to) shift 2 ;; -*) shift ;; *) break ;; esac; done
+mkfifo "$TMPDIR/to-0" "$TMPDIR/to-1"
+FAKE_RANK=0 "$@" & a=$!
+FAKE_RANK=1 "$@" & b=$!
+trap "kill $a $b; exit 1" TERM
+wait $a || { s=$?; kill $b; exit $s; }
+wait $b'
+    stand_in good none "$compile" "$launch"
+    stand_in nocompiler none 'echo "checking"; echo "mpi.c:9: error: nothing works today" >&2; exit 1' "$launch"
+    stand_in nolaunch none "$compile" 'echo ------; echo "There are not enough slots on this machine."; exit 1'
+    stand_in stubborn none "$compile" 'trap "" TERM; while :; do sleep 1; done'
+    stand_in alone alone "$compile" "$launch"
+    stand_in dies die "$compile" "$launch"
+    stand_in hangs hang "$compile" "$launch"
+    stand_in lies lie "$compile" "$launch"
+}
+
+nothing_left() { # NAME: folders of keepers; processes are looked at below
+    [ -z "$(ls -A "$out/tmp")" ]
+    verdict "$1 leaves no file" $?
+}
+
+timeout 100 "$runnel" bench --peer openmpi --peer-prefix openmpi="$out/good" --api fm --max-time 3 --json >"$out/rows" 2>"$out/stderr"
+verdict "bench with a stand-in ends well" $? "$out/stderr"
+cat >"$out/check.py" <<'EOF'
+import json
+import sys
+
+rows = [json.loads(line) for line in sys.stdin]
+seen = {}
+for row in rows:
+    seen.setdefault((row["test"], row["bytes"], row["api"]), []).append(row)
+tests = [("latency", 8), ("rate", 8)] + [(t, n) for t in ("bandwidth", "bandwidth-alone") for n in (65536, 1048576)]
+for test in tests:
+    for api in ("raw", "fm", "openmpi", "ompi-ucx"):
+        assert (*test, api) in seen, (test, api)
+peers = [row for row in rows if row["api"] in ("openmpi", "ompi-ucx")]
+for row in peers:
+    assert row["peer"].startswith('Fake MPI "1.0", '), row
+    assert "error" not in row, row
+    assert row["rounds"] == 0 or row["value"] > 0, row
+assert any(row["rounds"] for row in peers), peers
+assert not any("peer" in row or "error" in row for row in rows if row not in peers)
+EOF
+python3 "$out/check.py" <"$out/rows" >"$out/said" 2>&1
+verdict "its rows stand beside ours" $? "$out/said" "$out/stderr"
+nothing_left "a good run"
+
+# fails NAME PREFIX TEXT ARGUMENTS...
+fails() {
+    local name=$1 prefix=$2 text=$3 code
+    shift 3
+    timeout 100 "$runnel" bench --peer openmpi --peer-prefix openmpi="$out/$prefix" --api native --max-time 1 --peer-timeout 20 "$@" \
+        >"$out/table" 2>"$out/stderr"
+    code=$?
+    tr '\n' ' ' <"$out/table" | tr -s ' ' | grep -qF -- "$text" && [ $code = 0 ] &&
+        grep -qE '^[a-z-]* *raw .* [0-9]*$|rounds were thrown away|not seen undisturbed' "$out/table" &&
+        grep -q '^openmpi failed: ' "$out/table" && ! awk 'length > 80 { bad = 1 } END { exit !bad }' "$out/table"
+    verdict "$name" $? "$out/table" "$out/stderr"
+    nothing_left "it"
+}
+fails "a program that does not compile" nocompiler "the compiler ended with status 1: mpi.c:9: error: nothing works today" latency
+fails "a launcher that refuses" nolaunch "ended with status 1: There are not enough slots on this machine." latency
+fails "a launcher that starts two jobs of one" alone "jobs of 1 instead of one of 2" latency
+fails "a peer that dies while it is measured" dies "ended with status 3: Fake MPI: the sky fell down" latency
+fails "a peer that delivers wrong bytes" lies "bytes of a message of 65536 bytes differ from what was sent" bandwidth --size 64K
+fails "a peer that hangs while it is measured" hangs "it gave no answer within 4 s" latency --peer-timeout 4
+fails "a launcher that hangs and will not end" stubborn "it did not start within 4 s" latency --peer-timeout 4
+
+# the pairs of that test have the numbers of peers
+fails "a peer that failed leaves the tests of more than a pair alone" nocompiler "the compiler ended with status 1" latency peers --api fm
+
+if command -v gnuplot >/dev/null; then
+    timeout 100 "$runnel" bench bandwidth --size 64,4K --peer openmpi --peer-prefix openmpi="$out/good" --api raw --max-time 2 \
+        --plot "$out/plots" >"$out/table" 2>"$out/stderr"
+    verdict "--plot with peers ends well" $? "$out/table" "$out/stderr"
+    if grep -q '^bandwidth *openmpi' "$out/table"; then
+        grep -q "title 'Open MPI'" "$out/plots/bandwidth.gp"
+        verdict "the picture has their curves" $? "$out/plots/bandwidth.gp"
+    fi
+else
+    echo "ok - --plot with peers # SKIP gnuplot is not installed"
+fi
+
+children() {
+    local p
+    for p in "$@"; do
+        # shellcheck disable=SC2046 # a list of numbers
+        echo "$p" $(children $(cat /proc/"$p"/task/*/children 2>/dev/null))
+    done
+}
+ended() { # PIDS: within 15 s
+    local p left
+    for _ in $(seq 150); do
+        left=
+        for p in "$@"; do
+            if [ -e "/proc/$p" ] && ! grep -q '^State:.Z' "/proc/$p/status" 2>/dev/null; then left="$left $p"; fi
+        done
+        [ -n "$left" ] || return 0
+        sleep 0.1
+    done
+    echo "left:$left" >"$out/said"
+    return 1
+}
+# interrupted SIGNAL ARGUMENTS...: in the middle; processes and folders are gone soon after
+interrupted() {
+    local signal=$1 pid family folder n
+    shift
+    # a shell's background job ignores Ctrl-C unless told otherwise
+    python3 -c 'import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])' \
+        "$runnel" bench --max-time 60 latency "$@" >"$out/table" 2>"$out/stderr" &
+    pid=$!
+    n=0
+    while [ "$(find "$out/tmp" -name peer -perm -u+x 2>/dev/null | wc -l)" -lt 1 ] && [ $n -lt 200 ]; do
+        sleep 0.1
+        n=$((n + 1))
+    done
+    sleep 2
+    # shellcheck disable=SC2046,SC2207
+    family=($(children $pid))
+    folder=$(for n in "${family[@]}"; do tr '\0' '\n' <"/proc/$n/environ"; done 2>/dev/null | sed -n 's/^UCX_POSIX_DIR=//p' | sort -u)
+    kill "-$signal" $pid
+    wait $pid 2>/dev/null
+    echo "${#family[@]} processes" >"$out/said"
+    [ "${#family[@]}" -ge 8 ] && ended "${family[@]}"
+    verdict "$signal ends all processes of a peer" $? "$out/said" "$out/stderr"
+    n=0
+    while [ -n "$(ls -A "$out/tmp")" ] && [ $n -lt 50 ]; do
+        sleep 0.1
+        n=$((n + 1))
+    done
+    # shellcheck disable=SC2086 # a list of folders
+    [ -z "$(ls -A "$out/tmp")" ] && [ -n "$folder" ] && ! ls -d $folder >"$out/said" 2>/dev/null
+    verdict "and removes its files" $? "$out/said" "$out/stderr"
+}
+interrupted INT --peer openmpi --peer-prefix openmpi="$out/good"
+interrupted KILL --peer openmpi --peer-prefix openmpi="$out/good"
+
+# the real ones
+cat >"$out/check.py" <<'EOF'
+import json
+import sys
+
+rows = [json.loads(line) for line in sys.stdin]
+names = sys.argv[1].split(",")
+for name in names:
+    mine = [row for row in rows if row["api"] == name]
+    assert mine, name
+    errors = {row["error"] for row in mine if "error" in row}
+    assert errors or any(row["rounds"] for row in mine) or not any(row["rounds"] for row in rows if row["api"] == "raw"), mine
+    for error in errors:
+        print(f"{name}: {error}")
+EOF
+for peer in openmpi:openmpi,ompi-ucx mpich:mpich ucx:ucx-am,ucx-tag libfabric:libfabric; do
+    name=${peer%%:*}
+    # windows of many short messages may take a slowed machine longer than it may take a peer
+    timeout 300 "$runnel" bench --peer "$name" --api native --max-time 2 --json >"$out/rows" 2>"$out/stderr"
+    code=$?
+    if [ $code = 1 ] && grep -q 'scripts/setup peers' "$out/stderr"; then
+        echo "ok - $name # SKIP not installed: scripts/setup peers"
+        continue
+    fi
+    [ $code = 0 ] && python3 "$out/check.py" "${peer##*:}" <"$out/rows" >"$out/said" 2>&1
+    verdict "$name is measured, or says why not" $? "$out/stderr" "$out/said"
+    sed 's/^/# /' "$out/said"
+    nothing_left "$name"
+    [ "$name" != openmpi ] || interrupted KILL --peer openmpi # the one with the most processes and files
+done
+exit $status
