@@ -175,7 +175,7 @@ static int remove_one(const char *path, const struct stat *st, int kind, struct 
 
 static bool make_folder(char *path, size_t size, const char *below)
 {
-    snprintf(path, size, "%s/runnel-peer-XXXXXX", below);
+    snprintf(path, size, "%s/bench-peer-XXXXXX", below);
     if (strlen(path) + 1 < size && mkdtemp(path))
         return true;
     *path = 0;
