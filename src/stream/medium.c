@@ -63,10 +63,10 @@ int rnl_stream_piece_medium(struct rnl_stream *s, const void *buf, size_t n)
     if (!s->ep->reach || s->state != RNL_STREAM_EXTENT || n > (size_t)(s->end - s->at) || s->bound > RNL_MEDIUM ||
         s->conn->shut != RNL_SHUT_STREAM)
         return 0;
-    if (n <= MEMCPY_MAX)
-        memcpy(s->at, buf, n);
-    else
+    if (n > MEMCPY_MAX)
         rnl_copy_in(s->at, buf, n);
+    else if (n > 0) /* buf may be NULL */
+        memcpy(s->at, buf, n);
     s->at += n;
     return 1;
 }

@@ -214,6 +214,10 @@ for name in names:
 EOF
 for peer in openmpi:openmpi,ompi-ucx mpich:mpich ucx:ucx-am,ucx-tag libfabric:libfabric; do
     name=${peer%%:*}
+    if [ -z "${RNL_REAL_PEERS:-}" ]; then # a minute or two
+        echo "ok - $name # SKIP measured only with RNL_REAL_PEERS=1"
+        continue
+    fi
     # windows of many short messages may take a slowed machine longer than it may take a peer
     timeout 300 "$runnel" bench --peer "$name" --api native --max-time 2 --json >"$out/rows" 2>"$out/stderr"
     code=$?
