@@ -16,9 +16,10 @@
 #include <unistd.h>
 
 #include "fm/process.h"
+#include "multi/fm_check.h"
 #include "runnel/fm.h"
 
-#if defined(__x86_64__) && defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if defined(__x86_64__) && defined(__OPTIMIZE__) && !FM_SANITIZED
 #define COUNTABLE 1
 #define MARK()    __asm__ volatile("int3" : : : "memory")
 #else
