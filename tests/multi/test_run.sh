@@ -53,6 +53,7 @@ none_left() { # within 3 s
 }
 children() { # the launcher's, but for the guard
     local pid
+    # shellcheck disable=SC2013 # words on one line
     for pid in $(cat /proc/"$1"/task/"$1"/children 2>/dev/null); do
         [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = runnel-guard ] || printf '%s ' "$pid"
     done
