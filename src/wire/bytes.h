@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * bytes.h - numbers in a datagram: little-endian, at any address. */
+#ifndef RNL_WIRE_BYTES_H
+#define RNL_WIRE_BYTES_H
+
+#include <endian.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/error.h"
+
+RNL_INLINE uint16_t rnl_get16(const unsigned char *at)
+{
+    uint16_t v;
+    memcpy(&v, at, sizeof v);
+    return le16toh(v);
+}
+RNL_INLINE uint32_t rnl_get32(const unsigned char *at)
+{
+    uint32_t v;
+    memcpy(&v, at, sizeof v);
+    return le32toh(v);
+}
+RNL_INLINE uint64_t rnl_get64(const unsigned char *at)
+{
+    uint64_t v;
+    memcpy(&v, at, sizeof v);
+    return le64toh(v);
+}
+RNL_INLINE void rnl_put16(unsigned char *at, uint16_t v)
+{
+    v = htole16(v);
+    memcpy(at, &v, sizeof v);
+}
+RNL_INLINE void rnl_put32(unsigned char *at, uint32_t v)
+{
+    v = htole32(v);
+    memcpy(at, &v, sizeof v);
+}
+RNL_INLINE void rnl_put64(unsigned char *at, uint64_t v)
+{
+    v = htole64(v);
+    memcpy(at, &v, sizeof v);
+}
+
+#endif

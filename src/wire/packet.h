@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * packet.h - a datagram's header and acknowledgement block, and their codec: pure functions of bytes. What the frames
+ * behind them mean is in frame.h, the tag in seal.h, the body of HELLO and UNKNOWN in hello.h.
+ *
+ * All numbers are little-endian; bit 0 is the lowest bit of a byte.
+ *
+ *     0                   1                   2                   3
+ *     0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+ *    +-------+-------+-+-+-+-+-+-----+-------------------------------+
+ *  0 |  ver  | type  |A|R|E|K|C|  0  |  bytes of this datagram       |
+ *    +-------+-------+-+-+-+-+-+-----+-------------------------------+
+ *  4 |  connection: a number that the receiver chose                 |
+ *    +---------------------------------------------------------------+
+ *  8 |  packet number (63 bits)                                      |
+ *    +                                                             +-+
+ * 12 |                                                             |S|
+ *    +=============================================================+=+ 16: only if A
+ * 16 |  largest packet number received in the data space (63 bits)   |
+ *    +                                                             +-+
+ * 20 |                                                             |0|
+ *    +-------------------------------+-----------------------------+-+
+ * 24 |  hold, units of 1024 ns       |  run: numbers right below too |
+ *    +---------------+---------------+-------------------------------+
+ * 28 |  ranges (<=32)|  window, units of 64 bytes                    |
+ *    +---------------+-----------------------------------------------+    only if C
+ * 32 |  datagrams that came marked "congestion experienced"          |
+ *    +---------------------------------------------------------------+
+ * 36 |  datagrams that came marked "ECN-capable"                     |
+ *    +-------------------------------+-------------------------------+ 32 or 40: `ranges` of them, downwards
+ *    |  gap: numbers missing (>= 1)  |  length: then received (>= 1) |
+ *    +===============================+===============================+
+ *    |  body: frames (DATA), see below for the other types           |
+ *    +===============================================================+
+ *    |  tag, 16 bytes, over everything above                         |
+ *    +---------------------------------------------------------------+
+ *
+ *   A  an acknowledgement block follows     R  acknowledge this packet now
+ *   E  the body is encrypted                K  the phase of the key it is sealed with
+ *   C  the block has ECN counts             S  control space: packets that are not acknowledged by a block
+ *
+ * Header and block are authenticated and never encrypted. A packet number is used once in its space, whatever the key.
+ * The block speaks of the data space only. hold: how long the receiver had kept `largest` when it sent the block, at
+ * most 67 ms. window: what of our datagrams the receiver's socket buffer can still take. The ECN counts are the low
+ * halves of counts that never fall.
+ *
+ * Bodies: DATA frames. PROBE {kind 1: 0 = are datagrams of my size passing, 1 = yes; 0 1; bytes 2; 0 4}, then zeros up
+ * to the size asked about. CLOSE {reason 4, 0 4}. Both in the control space.
+ *
+ * Of every version the first four bytes stay as they are, and a HELLO ends with a tag that only the members of the job
+ * can make (hello.h): so any two versions understand why they do not talk. */
+#ifndef RNL_WIRE_PACKET_H
+#define RNL_WIRE_PACKET_H
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+enum {
+    RNL_WIRE_VERSION = 1,
+    RNL_WIRE_VERSIONS = 16,
+    RNL_PACKET_HEAD = 16, /* bytes */
+    RNL_PACKET_TAG = 16,
+    RNL_PACKET_MIN = RNL_PACKET_HEAD + RNL_PACKET_TAG,
+    RNL_PACKET_MAX = 65507, /* what UDP over IPv4 carries */
+    RNL_ACK_FIXED = 16,
+    RNL_ACK_ECN = 8,
+    RNL_ACK_RANGE = 4,
+    RNL_ACK_RANGES_MAX = 32,
+    RNL_ACK_MAX = RNL_ACK_FIXED + RNL_ACK_ECN + RNL_ACK_RANGES_MAX * RNL_ACK_RANGE,
+    RNL_ACK_HOLD_UNIT_NS = 1024,
+    RNL_ACK_WINDOW_UNIT = 64,
+    RNL_PROBE_BODY = 8,
+    RNL_CLOSE_BODY = 8
+};
+#define RNL_PACKET_NUMBER_MAX (~(uint64_t)0 >> 1)
+#define RNL_ACK_WINDOW_MAX    ((uint32_t)0xffffff * RNL_ACK_WINDOW_UNIT)
+#define RNL_ACK_HOLD_MAX_NS   ((uint32_t)0xffff * RNL_ACK_HOLD_UNIT_NS)
+
+enum rnl_packet_type {
+    RNL_PACKET_DATA = 0,
+    RNL_PACKET_HELLO,
+    RNL_PACKET_UNKNOWN,
+    RNL_PACKET_PROBE,
+    RNL_PACKET_CLOSE,
+    RNL_PACKET_TYPES
+};
+enum { /* flags */
+       RNL_PACKET_ACK = 1,
+       RNL_PACKET_WANT = 2, /* R */
+       RNL_PACKET_ENC = 4,
+       RNL_PACKET_PHASE = 8,
+       RNL_PACKET_ECN = 16,
+       RNL_PACKET_FLAGS = 31
+};
+
+struct rnl_ack_range {
+    uint16_t gap, length;
+};
+struct rnl_ack {
+    uint64_t largest;
+    uint32_t hold_ns;      /* sent in whole units, the rest cut off; at most RNL_ACK_HOLD_MAX_NS */
+    uint32_t window_bytes; /* likewise; at most RNL_ACK_WINDOW_MAX */
+    uint32_t ce, ect;      /* only with RNL_PACKET_ECN */
+    uint16_t run;          /* largest - 1 .. largest - run were received, too */
+    uint16_t ranges;       /* of range[]: below that `gap` are missing, then `length` were received, and so on */
+    struct rnl_ack_range range[RNL_ACK_RANGES_MAX];
+};
+
+struct rnl_packet {
+    uint8_t type, flags;
+    uint8_t control; /* the space */
+    uint16_t bytes;  /* of the whole datagram */
+    uint32_t connection;
+    uint64_t number;
+    uint32_t body, body_bytes; /* where the body lies, and its length; the tag follows */
+    struct rnl_ack ack;        /* with RNL_PACKET_ACK */
+};
+
+/* Why bytes are no packet. */
+enum rnl_packet_verdict {
+    RNL_PACKET_GOOD = 0,
+    RNL_PACKET_SHORT,   /* not even a header and a tag */
+    RNL_PACKET_VERSION, /* its header is not of our version; type, flags and length are as for every version */
+    RNL_PACKET_LENGTH,  /* not as long as it says, or its block does not fit */
+    RNL_PACKET_HEADER,  /* a type, a flag or a mixture of them that does not exist */
+    RNL_PACKET_ACK_BAD, /* the block names numbers below 0, or empty ranges */
+    RNL_PACKET_VERDICTS
+};
+const char *rnl_packet_verdict_text(enum rnl_packet_verdict verdict); /* a few words */
+
+/* Checks everything of one datagram but its tag: nothing of `p` may be believed before rnl_seal_open said yes. The only
+ * place where these bytes are looked at. On RNL_PACKET_VERSION only p->type and p->bytes are set. */
+enum rnl_packet_verdict rnl_packet_decode(const unsigned char *at, size_t bytes, struct rnl_packet *p);
+/* The connection that a datagram claims to be for, before anything is checked: to find who decodes it. 0 if too short.
+ */
+uint32_t rnl_packet_connection(const unsigned char *at, size_t bytes);
+/* The version that a datagram claims; RNL_WIRE_VERSIONS if it is empty. */
+unsigned rnl_packet_version(const unsigned char *at, size_t bytes);
+
+/* Writes header and block (type, flags, control, connection, number, ack); the length is filled in by
+ * rnl_packet_finish. Returns where the body begins, or 0 if that or the tag would not fit into `room`. */
+uint32_t rnl_packet_encode(unsigned char *at, size_t room, const struct rnl_packet *p);
+/* The body ends at `end`: returns the bytes of the datagram, tag included, and writes them into the header. The caller
+ * left RNL_PACKET_TAG bytes there, which rnl_seal fills. */
+uint32_t rnl_packet_finish(unsigned char *at, uint32_t end);
+/* Bytes that rnl_packet_encode will need for this acknowledgement. */
+uint32_t rnl_ack_bytes(const struct rnl_ack *ack, int ecn);
+
+/* Bodies of the control packets: each returns the bytes written, or 1 if what was read is one, else 0. */
+enum rnl_probe_kind { RNL_PROBE_ASK = 0, RNL_PROBE_ANSWER };
+struct rnl_probe {
+    uint8_t kind;
+    uint16_t bytes; /* of the datagram in question */
+};
+/* ASK writes zeros up to a datagram of probe->bytes, which `room`, from `body` on, must hold without the tag; else 0.
+ */
+uint32_t rnl_probe_encode(unsigned char *at, uint32_t body, uint32_t room, const struct rnl_probe *probe);
+int rnl_probe_decode(const unsigned char *at, const struct rnl_packet *p, struct rnl_probe *probe);
+uint32_t rnl_close_encode(unsigned char *at, uint32_t body, uint32_t room, uint32_t reason);
+int rnl_close_decode(const unsigned char *at, const struct rnl_packet *p, uint32_t *reason);
+
+#endif
