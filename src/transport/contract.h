@@ -5,8 +5,9 @@
  *
  * Two kinds, told apart by RNL_CAP_RELIABLE. Reliable: every committed packet is polled at the peer exactly once,
  * unchanged, in order per (peer, lane), however long the peer does not poll: then reserve says 0. Datagram: packets may
- * be lost, duplicated, reordered, cut or changed, but the transport invents none. tests/conform runs the same bodies
- * over every transport. */
+ * be lost, duplicated, reordered, cut or changed, but the transport invents none; whoever is on the network can. What
+ * their sender did not write into them does not travel: lanes, for one, so there is lane 0 only. tests/conform runs the
+ * same bodies over every transport. */
 #ifndef RNL_TRANSPORT_CONTRACT_H
 #define RNL_TRANSPORT_CONTRACT_H
 
@@ -21,8 +22,10 @@ enum rnl_transport_caps {
     RNL_CAP_LANES = 2,       /* separate room per lane; reliable ones have it: a full lane 0 never stops lane 1 */
     RNL_CAP_STABLE_VIEW = 4, /* nobody else can write a polled view (sockets: yes; shared memory: no) */
     RNL_CAP_FD = 8,          /* arm and fd work */
-    RNL_CAP_WATCHES_DEATH = 16
+    RNL_CAP_WATCHES_DEATH = 16,
+    RNL_CAP_ECN = 32 /* packets go out as mark says, and views tell how they came */
 };
+enum { RNL_PEER_STRANGER = UINT32_MAX }; /* datagram: the peer of a view from an address that no connected peer has */
 struct rnl_addr {
     uint32_t len;
     uint8_t bytes[60];
@@ -38,7 +41,24 @@ struct rnl_view { /* from poll: an arrived packet, in place */
     uint16_t lane, flags; /* RNL_VIEW_* */
     uint64_t token;       /* the transport's */
 };
-enum { RNL_VIEW_CE = 1 /* the network says: congestion experienced */ };
+enum {
+    RNL_VIEW_CE = 1,  /* the network says: congestion experienced */
+    RNL_VIEW_ECT = 2, /* it came marked as one that can be told, and was not */
+    RNL_VIEW_CUT = 4  /* its end is missing: it was longer than what a packet may be here */
+};
+
+/* What the network says about a packet to `peer` that it did not take on. Anybody can forge most of it: a hint, by
+ * which no connection may end. */
+enum rnl_notice_kind {
+    RNL_NOTICE_REFUSED = 1, /* nobody has that address there */
+    RNL_NOTICE_UNREACHABLE, /* no way to that host, today */
+    RNL_NOTICE_FORBIDDEN,   /* a filter, of this host or on the way */
+    RNL_NOTICE_TOO_LONG     /* value: bytes that the way is said to take, 0 = not said */
+};
+struct rnl_notice {
+    uint32_t kind, peer, value;
+    int32_t sys_errno;
+};
 
 struct rnl_transport_ops {
     uint32_t size; /* of this table: it grows at the end */
@@ -69,6 +89,23 @@ struct rnl_transport_ops {
     /* Largest packet to that peer today; may fall. */
     uint32_t (*mtu)(struct rnl_transport *, uint32_t peer);
     void (*close)(struct rnl_transport *);
+
+    /* -- datagram transports only: NULL in reliable ones -- */
+
+    /* Where a view that is not yet released came from. */
+    int (*source)(struct rnl_transport *, const struct rnl_view *, struct rnl_addr *);
+    /* One packet back there, connected or not, which needs no state; never longer than what the view holds, so that
+     * nobody can use us to multiply what he sends in another's name: RNL_ERR_TOO_LONG. 1 = went (or at the next
+     * flush), 0 = no room now. `at` is the caller's again at once. */
+    int (*answer)(struct rnl_transport *, const struct rnl_view *, const void *at, uint32_t bytes, uint64_t now_ns);
+    /* Packets committed to that peer from now on say that they can be told of congestion, or do not (as at first).
+     * RNL_ERR_RANK, RNL_ERR_UNSUPPORTED (no RNL_CAP_ECN). */
+    int (*mark)(struct rnl_transport *, uint32_t peer, int on);
+    /* The next notice: 1, or 0 = none. Those that nobody asks for are forgotten. */
+    int (*notice)(struct rnl_transport *, struct rnl_notice *);
+    /* How many packets of so many bytes are kept for us while we do not poll; more are dropped. What peers may send
+     * unasked has to fit. */
+    uint32_t (*holds)(struct rnl_transport *, uint32_t bytes);
 };
 struct rnl_transport {
     const struct rnl_transport_ops *ops;
