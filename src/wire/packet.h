@@ -7,9 +7,9 @@
  *
  *     0                   1                   2                   3
  *     0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
- *    +-------+-------+-+-+-+-+-+-----+-------------------------------+
- *  0 |  ver  | type  |A|R|E|K|C|  0  |  bytes of this datagram       |
- *    +-------+-------+-+-+-+-+-+-----+-------------------------------+
+ *    +-------+-------+-+-+-+---+-+---+-------------------------------+
+ *  0 |  ver  | type  |A|R|E| K |C| 0 |  bytes of this datagram       |
+ *    +-------+-------+-+-+-+---+-+---+-------------------------------+
  *  4 |  connection: a number that the receiver chose                 |
  *    +---------------------------------------------------------------+
  *  8 |  packet number (63 bits)                                      |
@@ -36,7 +36,7 @@
  *    +---------------------------------------------------------------+
  *
  *   A  an acknowledgement block follows     R  acknowledge this packet now
- *   E  the body is encrypted                K  the phase of the key it is sealed with
+ *   E  the body is encrypted                K  the phase of the key it is sealed with, modulo 4
  *   C  the block has ECN counts             S  control space: packets that are not acknowledged by a block
  *
  * Header and block are authenticated and never encrypted. A packet number is used once in its space, whatever the key.
@@ -87,13 +87,15 @@ enum rnl_packet_type {
     RNL_PACKET_CLOSE,
     RNL_PACKET_TYPES
 };
-enum { /* flags */
-       RNL_PACKET_ACK = 1,
-       RNL_PACKET_WANT = 2, /* R */
-       RNL_PACKET_ENC = 4,
-       RNL_PACKET_PHASE = 8,
-       RNL_PACKET_ECN = 16,
-       RNL_PACKET_FLAGS = 31
+/* Flags. ENC and the phase are set by rnl_keys_seal. */
+enum {
+    RNL_PACKET_ACK = 1,
+    RNL_PACKET_WANT = 2, /* R */
+    RNL_PACKET_ENC = 4,
+    RNL_PACKET_PHASE = 8 + 16,
+    RNL_PACKET_PHASE_SHIFT = 3,
+    RNL_PACKET_ECN = 32,
+    RNL_PACKET_FLAGS = 63
 };
 
 struct rnl_ack_range {
@@ -131,7 +133,7 @@ enum rnl_packet_verdict {
 };
 const char *rnl_packet_verdict_text(enum rnl_packet_verdict verdict); /* a few words */
 
-/* Checks everything of one datagram but its tag: nothing of `p` may be believed before rnl_seal_open said yes. The only
+/* Checks everything of one datagram but its tag: nothing of `p` may be believed before rnl_keys_open said yes. The only
  * place where these bytes are looked at. On RNL_PACKET_VERSION only p->type and p->bytes are set. */
 enum rnl_packet_verdict rnl_packet_decode(const unsigned char *at, size_t bytes, struct rnl_packet *p);
 /* The connection that a datagram claims to be for, before anything is checked: to find who decodes it. 0 if too short.
@@ -144,7 +146,7 @@ unsigned rnl_packet_version(const unsigned char *at, size_t bytes);
  * rnl_packet_finish. Returns where the body begins, or 0 if that or the tag would not fit into `room`. */
 uint32_t rnl_packet_encode(unsigned char *at, size_t room, const struct rnl_packet *p);
 /* The body ends at `end`: returns the bytes of the datagram, tag included, and writes them into the header. The caller
- * left RNL_PACKET_TAG bytes there, which rnl_seal fills. */
+ * left RNL_PACKET_TAG bytes there, which rnl_keys_seal fills. */
 uint32_t rnl_packet_finish(unsigned char *at, uint32_t end);
 /* Bytes that rnl_packet_encode will need for this acknowledgement. */
 uint32_t rnl_ack_bytes(const struct rnl_ack *ack, int ecn);
