@@ -73,7 +73,7 @@ struct rnl_transport_ops {
                   int n, uint64_t now_ns);
     /* Up to n arrived packets. Each stays valid until released. */
     int (*poll)(struct rnl_transport *, struct rnl_view *, int n, uint64_t now_ns);
-    /* In order per (peer, lane); this is what returns room to the sender. */
+    /* In order per (peer, lane), datagrams in any order; this is what returns room to the sender. */
     void (*release)(struct rnl_transport *, const struct rnl_view *, int n);
     /* Push what commit was allowed to hold back. > 0: not all went, call again. */
     int (*flush)(struct rnl_transport *, uint64_t now_ns);

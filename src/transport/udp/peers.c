@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * peers.c - who has which address, and what the network says about them. */
+#include "transport/udp/in.h"
+
+#include <stdlib.h>
+
+enum { SLOTS_LEAST = 16 };
+
+void rnl_udp_addr_of(const struct rnl_socket_addr *a, struct rnl_addr *out)
+{
+    static_assert(sizeof *a <= sizeof out->bytes, "an address fits");
+    memset(out, 0, sizeof *out);
+    out->len = sizeof *a;
+    memcpy(out->bytes, a, sizeof *a);
+}
+
+int rnl_udp_addr_read(const struct rnl_addr *a, struct rnl_socket_addr *out)
+{
+    struct rnl_socket_addr read;
+    if (a->len != sizeof read)
+        return rnl_fail(RNL_ERR_ARG, "an address of %u bytes, where addresses of sockets have %zu", a->len,
+                        sizeof read);
+    memcpy(&read, a->bytes, sizeof read);
+    if (read.port == 0 || read.zero != 0)
+        return rnl_fail(RNL_ERR_ARG, "an address without a port");
+    *out = read;
+    return 0;
+}
+
+/* ---- by address ---- */
+
+static uint32_t hash_of(const struct rnl_socket_addr *a)
+{
+    uint64_t word[3], h = 0;
+    memcpy(word, a, sizeof word);
+    for (int i = 0; i < 3; i++) {
+        h = (h ^ word[i]) * 0xbf58476d1ce4e5b9u;
+        h ^= h >> 29;
+    }
+    return (uint32_t)(h ^ h >> 32);
+}
+
+uint32_t udp_who(const struct udp *u, const struct rnl_socket_addr *a)
+{
+    if (u->slots == 0)
+        return RNL_PEER_STRANGER;
+    for (uint32_t i = hash_of(a);; i++) {
+        uint32_t entry = u->slot[i & (u->slots - 1)];
+        if (entry == 0)
+            return RNL_PEER_STRANGER;
+        if (rnl_socket_addr_equal(&u->peer[entry - 1].addr, a))
+            return entry - 1;
+    }
+}
+
+static void slot_add(struct udp *u, uint32_t rank)
+{
+    uint32_t i = hash_of(&u->peer[rank].addr);
+    while (u->slot[i & (u->slots - 1)])
+        i++;
+    u->slot[i & (u->slots - 1)] = rank + 1;
+}
+
+/* Of all that are connected; at most half of the slots are used, so searches end. */
+static int slots_anew(struct udp *u, uint32_t peers)
+{
+    uint32_t slots = SLOTS_LEAST;
+    while (slots < 2 * peers)
+        slots *= 2;
+    if (slots != u->slots) {
+        uint32_t *slot = calloc(slots, sizeof *slot);
+        if (slot == NULL)
+            return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for the addresses of %u peers", peers);
+        free(u->slot);
+        u->slot = slot;
+        u->slots = slots;
+    } else {
+        memset(u->slot, 0, slots * sizeof *u->slot);
+    }
+    for (uint32_t rank = 0; rank < u->t.env->size; rank++)
+        if (u->peer[rank].connected)
+            slot_add(u, rank);
+    return 0;
+}
+
+/* ---- the operations ---- */
+
+int udp_find(struct udp *u, uint32_t rank, struct udp_peer **out)
+{
+    if (rank >= u->t.env->size || !u->peer[rank].connected)
+        return rnl_fail(RNL_ERR_RANK, "rank %u is not connected", rank);
+    *out = &u->peer[rank];
+    return 0;
+}
+
+int udp_connect(struct rnl_transport *t, uint32_t rank, const struct rnl_addr *addr, uint64_t incarnation)
+{
+    struct udp *u = udp_of(t);
+    struct rnl_socket_addr a;
+    if (rank >= t->env->size)
+        return rnl_fail(RNL_ERR_RANK, "no rank %u: the job has ranks 0 to %u", rank, t->env->size - 1);
+    if (addr == NULL)
+        return rnl_fail(RNL_ERR_ARG, "rank %u cannot be reached without an address", rank);
+    int status = rnl_udp_addr_read(addr, &a);
+    if (status < 0)
+        return status;
+    struct udp_peer *p = &u->peer[rank];
+    if (p->connected) {
+        if (!rnl_socket_addr_equal(&a, &p->addr) || (incarnation && p->incarnation && incarnation != p->incarnation))
+            return rnl_fail(RNL_ERR_PEER_DEAD, "rank %u was connected in an earlier life; disconnect it first", rank);
+        return 0;
+    }
+    uint32_t other = udp_who(u, &a);
+    if (other != RNL_PEER_STRANGER)
+        return rnl_fail(RNL_ERR_RANK, "rank %u has the address of rank %u, which is connected", rank, other);
+    if (2 * (u->connected + 1) > u->slots && (status = slots_anew(u, u->connected + 1)) < 0)
+        return status;
+    memset(p, 0, sizeof *p);
+    p->addr = a;
+    p->incarnation = incarnation;
+    p->connected = 1;
+    u->connected++;
+    slot_add(u, rank);
+    return 0;
+}
+
+int udp_disconnect(struct rnl_transport *t, uint32_t rank)
+{
+    struct udp *u = udp_of(t);
+    struct udp_peer *p;
+    int status = udp_find(u, rank, &p);
+    if (status < 0)
+        return status;
+    udp_send_forget(u, rank);
+    memset(p, 0, sizeof *p);
+    /* What stands behind it in the table must not be cut off from where its search begins: move it up. */
+    uint32_t mask = u->slots - 1, hole = 0;
+    while (u->slot[hole] != rank + 1)
+        hole++;
+    u->slot[hole] = 0;
+    for (uint32_t i = (hole + 1) & mask; u->slot[i]; i = (i + 1) & mask) {
+        uint32_t moved = u->slot[i] - 1;
+        u->slot[i] = 0;
+        slot_add(u, moved);
+    }
+    u->connected--;
+    return 0;
+}
+
+int udp_mark(struct rnl_transport *t, uint32_t rank, int on)
+{
+    struct udp_peer *p;
+    int status = udp_find(udp_of(t), rank, &p);
+    if (status < 0)
+        return status;
+    if (on && !(t->caps & RNL_CAP_ECN))
+        return rnl_fail(RNL_ERR_UNSUPPORTED, "this socket cannot mark packets");
+    p->ecn = on ? RNL_ECN_ECT0 : RNL_ECN_NOT;
+    return 0;
+}
+
+uint32_t udp_mtu(struct rnl_transport *t, uint32_t rank)
+{
+    (void)rank; /* what a way takes is found by who knows what arrived */
+    return udp_of(t)->socket->datagram_max;
+}
+
+void udp_note(struct udp *u, struct rnl_notice n)
+{
+    if (u->notices == UDP_NOTICES) { /* the oldest is forgotten */
+        u->notice_first++;
+        u->notices--;
+    }
+    u->notice[(u->notice_first + u->notices++) % UDP_NOTICES] = n;
+}
+
+int udp_notice(struct rnl_transport *t, struct rnl_notice *out)
+{
+    static const uint8_t kind_of[] = {[RNL_SOCKET_ERROR_REFUSED] = RNL_NOTICE_REFUSED,
+                                      [RNL_SOCKET_ERROR_UNREACHABLE] = RNL_NOTICE_UNREACHABLE,
+                                      [RNL_SOCKET_ERROR_FORBIDDEN] = RNL_NOTICE_FORBIDDEN,
+                                      [RNL_SOCKET_ERROR_TOO_LONG] = RNL_NOTICE_TOO_LONG};
+    struct udp *u = udp_of(t);
+    struct rnl_socket_error e;
+    while (u->socket->ops->error(u->socket, &e) == 1) {
+        uint32_t peer = udp_who(u, &e.to);
+        if (peer != RNL_PEER_STRANGER && e.kind < sizeof kind_of && kind_of[e.kind])
+            udp_note(u, (struct rnl_notice){kind_of[e.kind], peer, e.value, e.sys_errno});
+    }
+    if (u->notices == 0)
+        return 0;
+    *out = u->notice[u->notice_first++ % UDP_NOTICES];
+    u->notices--;
+    return 1;
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * receive.c - packets that came. A buffer holds one datagram, or a run that the host merged; its packets are handed out
+ * where they lie, and it is used again when the last of them is released. With no buffer left nothing is taken from the
+ * socket, which then drops what it cannot hold. */
+#include "transport/udp/in.h"
+
+#include <stdlib.h>
+
+enum { IN_BUFFERS = 64, IN_BUFFERS_MOST = 4096 };
+
+/* Buffers begin on a multiple of it. */
+static uint32_t buffer_bytes(const struct udp *u)
+{
+    return (u->socket->merged_bytes + 63) & ~(uint32_t)63;
+}
+
+/* After a failure, too, udp_receive_end ends it. */
+int udp_receive_begin(struct udp *u, uint32_t buffers)
+{
+    struct udp_receiver *r = &u->receive;
+    r->buffers = buffers == 0 ? IN_BUFFERS : buffers > IN_BUFFERS_MOST ? IN_BUFFERS_MOST : buffers;
+    r->memory = malloc((size_t)r->buffers * buffer_bytes(u)); /* touched as it is used */
+    r->buffer = calloc(r->buffers, sizeof *r->buffer);
+    r->unused = calloc(r->buffers, sizeof *r->unused);
+    r->queue = calloc(r->buffers, sizeof *r->queue);
+    if (r->memory == NULL || r->buffer == NULL || r->unused == NULL || r->queue == NULL)
+        return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for %u buffers of %u bytes", r->buffers, buffer_bytes(u));
+    for (uint32_t i = 0; i < r->buffers; i++) {
+        r->buffer[i].in.at = r->memory + (size_t)i * buffer_bytes(u);
+        r->buffer[i].in.room = u->socket->merged_bytes;
+        r->unused[r->unused_count++] = r->buffers - 1 - i;
+    }
+    return 0;
+}
+
+void udp_receive_end(struct udp *u)
+{
+    struct udp_receiver *r = &u->receive;
+    free(r->memory);
+    free(r->buffer);
+    free(r->unused);
+    free(r->queue);
+}
+
+/* A view's token: the life of its buffer, then its number. */
+static uint64_t token_of(const struct udp_receiver *r, const struct udp_buffer *b)
+{
+    return (uint64_t)b->life << 32 | (uint64_t)(b - r->buffer);
+}
+
+const struct udp_buffer *udp_view_buffer(const struct udp *u, const struct rnl_view *v)
+{
+    uint32_t i = (uint32_t)v->token;
+    const struct udp_buffer *b = i < u->receive.buffers ? &u->receive.buffer[i] : NULL;
+    return b && b->views && b->life == (uint32_t)(v->token >> 32) ? b : NULL;
+}
+
+/* More from the socket, as far as there are buffers: how many buffers came. */
+static int fetch(struct udp *u)
+{
+    struct udp_receiver *r = &u->receive;
+    struct rnl_socket_in in[UDP_IN_BATCH];
+    int n = r->unused_count < UDP_IN_BATCH ? (int)r->unused_count : UDP_IN_BATCH;
+    if (n == 0)
+        return 0;
+    for (int i = 0; i < n; i++)
+        in[i] = r->buffer[r->unused[r->unused_count - 1 - (uint32_t)i]].in;
+    int got = u->socket->ops->recv(u->socket, in, n);
+    for (int i = 0; i < got; i++) {
+        uint32_t k = r->unused[--r->unused_count];
+        struct udp_buffer *b = &r->buffer[k];
+        b->in = in[i];
+        b->peer = udp_who(u, &in[i].from);
+        b->cursor = 0;
+        b->waits = 1;
+        b->life++;
+        r->queue[(r->first + r->count++) % r->buffers] = k;
+    }
+    return got;
+}
+
+/* The next packet of a buffer; 0 = that was the last. */
+static int next_packet(struct udp *u, struct udp_buffer *b, struct rnl_view *v)
+{
+    static const uint16_t flags_of[] = {
+        [RNL_ECN_ECT1] = RNL_VIEW_ECT, [RNL_ECN_ECT0] = RNL_VIEW_ECT, [RNL_ECN_CE] = RNL_VIEW_CE};
+    uint32_t left = b->in.bytes - b->cursor;
+    uint32_t bytes = b->in.segment && b->in.segment < left ? b->in.segment : left;
+    int last = bytes == left;
+    v->at = (const unsigned char *)b->in.at + b->cursor;
+    v->bytes = bytes;
+    v->peer = b->peer;
+    v->lane = 0;
+    v->flags = flags_of[b->in.ecn & 3];
+    v->token = token_of(&u->receive, b);
+    if (last && b->in.cut) {
+        v->flags |= RNL_VIEW_CUT;
+        u->counts.cut++;
+    }
+    b->cursor += bytes;
+    b->views++;
+    u->counts.received++;
+    u->counts.from_strangers += b->peer == RNL_PEER_STRANGER;
+    return !last;
+}
+
+int udp_poll(struct rnl_transport *t, struct rnl_view *v, int n, uint64_t now_ns)
+{
+    struct udp *u = udp_of(t);
+    struct udp_receiver *r = &u->receive;
+    int got = 0;
+    (void)now_ns;
+    while (got < n) {
+        if (r->count == 0 && fetch(u) <= 0)
+            break;
+        struct udp_buffer *b = &r->buffer[r->queue[r->first]];
+        if (!next_packet(u, b, &v[got++])) {
+            b->waits = 0;
+            r->first = (r->first + 1) % r->buffers;
+            r->count--;
+        }
+    }
+    return got;
+}
+
+void udp_release(struct rnl_transport *t, const struct rnl_view *v, int n)
+{
+    struct udp *u = udp_of(t);
+    struct udp_receiver *r = &u->receive;
+    for (int i = 0; i < n; i++) {
+        if (udp_view_buffer(u, &v[i]) == NULL)
+            continue; /* released before */
+        struct udp_buffer *b = &r->buffer[(uint32_t)v[i].token];
+        if (--b->views == 0 && !b->waits)
+            r->unused[r->unused_count++] = (uint32_t)(b - r->buffer);
+    }
+}
+
+int udp_arm(struct rnl_transport *t)
+{
+    struct udp *u = udp_of(t);
+    return u->receive.count ? 1 : u->socket->ops->arm(u->socket);
+}
+
+int udp_fd(struct rnl_transport *t)
+{
+    struct udp *u = udp_of(t);
+    return u->socket->ops->fd(u->socket);
+}
+
+int udp_source(struct rnl_transport *t, const struct rnl_view *v, struct rnl_addr *out)
+{
+    const struct udp_buffer *b = udp_view_buffer(udp_of(t), v);
+    if (b == NULL)
+        return rnl_fail(RNL_ERR_ARG, "the source of a packet that was released");
+    rnl_udp_addr_of(&b->in.from, out);
+    return 0;
+}
+
+uint32_t udp_holds(struct rnl_transport *t, uint32_t bytes)
+{
+    return udp_of(t)->socket->receive_bytes / rnl_socket_charge(bytes);
+}

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * send.c - packets on their way out. They are composed in one buffer, so that those of one length to one peer lie
+ * behind one another and go as one run: the walk through the network's code is what costs, and a run pays it once. */
+#include "transport/udp/in.h"
+
+#include <stdlib.h>
+
+enum { OUT_BYTES = 256 << 10, RETRY_NS = 20000 };
+
+static uint32_t round8(uint32_t bytes)
+{
+    return (bytes + 7) & ~(uint32_t)7;
+}
+
+int udp_send_begin(struct udp *u, uint32_t out_bytes)
+{
+    uint32_t least = round8(u->socket->datagram_max);
+    if (u->socket->segments_max > 1 && u->socket->segment_bytes > least)
+        least = round8(u->socket->segment_bytes);
+    uint32_t bytes = out_bytes ? round8(out_bytes) : OUT_BYTES;
+    if (bytes < least)
+        bytes = least;
+    u->send.buffer = malloc(bytes);
+    if (u->send.buffer == NULL)
+        return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for %u bytes of packets", bytes);
+    u->send.buffer_bytes = bytes;
+    return 0;
+}
+
+void udp_send_end(struct udp *u)
+{
+    free(u->send.buffer);
+}
+
+/* ---- to the socket ---- */
+
+static void settle(struct udp_sender *s)
+{
+    if (s->outs == 0 && s->rooms == 0)
+        s->tail = 0;
+}
+
+static uint32_t packets_of(const struct rnl_socket_out *o)
+{
+    return o->segment ? (o->bytes + o->segment - 1) / o->segment : 1;
+}
+
+/* out[from] is one that the host will never take: it counts as lost, and who sent it is told why. */
+static void refuse(struct udp *u, uint32_t from, const struct rnl_socket_result *r)
+{
+    static const uint8_t kind_of[] = {[RNL_SOCKET_TOO_LONG] = RNL_NOTICE_TOO_LONG,
+                                      [RNL_SOCKET_UNREACHABLE] = RNL_NOTICE_UNREACHABLE,
+                                      [RNL_SOCKET_FORBIDDEN] = RNL_NOTICE_FORBIDDEN,
+                                      [RNL_SOCKET_FAILED] = RNL_NOTICE_UNREACHABLE};
+    const struct rnl_socket_out *o = &u->send.out[from];
+    uint32_t longest = o->segment ? o->segment : o->bytes, value = 0;
+    u->counts.refused += packets_of(o);
+    if (u->send.out_peer[from] == RNL_PEER_STRANGER)
+        return;
+    if (r->stop == RNL_SOCKET_TOO_LONG && u->socket->datagram_max < longest)
+        value = u->socket->datagram_max;
+    uint32_t kind = r->stop < sizeof kind_of && kind_of[r->stop] ? kind_of[r->stop] : RNL_NOTICE_UNREACHABLE;
+    udp_note(u, (struct rnl_notice){kind, u->send.out_peer[from], value, r->sys_errno});
+}
+
+/* As much as the host takes. */
+static void push(struct udp *u)
+{
+    struct udp_sender *s = &u->send;
+    uint32_t done = 0;
+    s->retry_ns = 0;
+    while (done < s->outs) {
+        struct rnl_socket_result r = {0, 0};
+        int went = u->socket->ops->send(u->socket, s->out + done, (int)(s->outs - done), &r);
+        for (int i = 0; i < went; i++)
+            u->counts.sent += packets_of(&s->out[done + (uint32_t)i]);
+        done += (uint32_t)went;
+        u->counts.calls += (uint32_t)went;
+        if (done == s->outs)
+            break;
+        if (r.stop == RNL_SOCKET_FULL || r.stop == RNL_SOCKET_NO_BUFFERS) {
+            u->counts.full++;
+            s->retry_ns = 1; /* from now on */
+            break;
+        }
+        refuse(u, done++, &r);
+    }
+    s->outs -= done;
+    memmove(s->out, s->out + done, s->outs * sizeof *s->out);
+    memmove(s->out_peer, s->out_peer + done, s->outs * sizeof *s->out_peer);
+    settle(s);
+}
+
+int udp_flush(struct rnl_transport *t, uint64_t now_ns)
+{
+    struct udp *u = udp_of(t);
+    if (u->send.outs == 0)
+        return 0;
+    push(u);
+    if (u->send.retry_ns)
+        u->send.retry_ns = now_ns + RETRY_NS;
+    return (int)u->send.outs;
+}
+
+uint64_t udp_deadline(struct rnl_transport *t)
+{
+    const struct udp_sender *s = &udp_of(t)->send;
+    return s->outs ? s->retry_ns : UINT64_MAX;
+}
+
+/* ---- composing ---- */
+
+/* Room for n packets of `bytes`, behind what is there: how many. */
+static int make_room(struct udp *u, uint32_t bytes, int n)
+{
+    struct udp_sender *s = &u->send;
+    uint32_t each = round8(bytes ? bytes : 1);
+    for (int tries = 0;; tries++) {
+        uint32_t room = (s->buffer_bytes - s->tail) / each, free_outs = UDP_OUTS - s->outs - s->rooms;
+        if (room > free_outs)
+            room = free_outs;
+        if (room > 0 || tries == 1)
+            return room < (uint32_t)n ? (int)room : n;
+        push(u);
+    }
+}
+
+int udp_reserve(struct rnl_transport *t, uint32_t rank, unsigned lane, uint32_t bytes, struct rnl_room *room, int n)
+{
+    struct udp *u = udp_of(t);
+    struct udp_sender *s = &u->send;
+    struct udp_peer *p;
+    int status = udp_find(u, rank, &p);
+    if (status < 0)
+        return status;
+    if (lane != 0 || n < 1)
+        return rnl_fail(RNL_ERR_ARG, "%d packets on lane %u: at least 1, and datagrams have lane 0 only", n, lane);
+    if (bytes > u->socket->datagram_max)
+        return rnl_fail(RNL_ERR_TOO_LONG, "a packet of %u bytes: this host sends %u at most", bytes,
+                        u->socket->datagram_max);
+    if (p->rooms)
+        return rnl_fail(RNL_BUSY, "rooms for rank %u are not committed yet", rank);
+    int got = make_room(u, bytes, n);
+    p->at = s->tail;
+    p->stride = round8(bytes ? bytes : 1);
+    p->bytes = bytes;
+    p->rooms = (uint16_t)got;
+    for (int i = 0; i < got; i++)
+        room[i] = (struct rnl_room){s->buffer + s->tail + (uint32_t)i * p->stride, bytes, 0};
+    s->tail += (uint32_t)got * p->stride;
+    s->rooms += (uint32_t)got;
+    return got;
+}
+
+/* Can `bytes` at `at` be one more packet of the run that is queued last? Between the two lies nothing that is used;
+ * all packets of a run but the last have one length. */
+static int joins(const struct udp *u, uint32_t rank, const struct rnl_socket_addr *to, const unsigned char *at,
+                 uint32_t bytes, uint8_t ecn, int own)
+{
+    const struct udp_sender *s = &u->send;
+    if (s->outs == 0 || s->out_peer[s->outs - 1] != rank || u->socket->segments_max < 2 || bytes == 0)
+        return 0;
+    const struct rnl_socket_out *o = &s->out[s->outs - 1];
+    uint32_t segment = o->segment ? o->segment : o->bytes;
+    const unsigned char *end = (const unsigned char *)o->at + o->bytes;
+    return o->ecn == ecn && rnl_socket_addr_equal(&o->to, to) && segment <= UINT16_MAX && bytes <= segment &&
+           o->bytes % segment == 0 && o->bytes / segment < u->socket->segments_max &&
+           o->bytes + bytes <= u->socket->segment_bytes && end <= at && (own || at - end < 8);
+}
+
+/* own: nothing but rooms of this commit lies between it and the packet before. */
+static void queue(struct udp *u, uint32_t rank, const struct rnl_socket_addr *to, unsigned char *at, uint32_t bytes,
+                  uint8_t ecn, int own)
+{
+    struct udp_sender *s = &u->send;
+    if (joins(u, rank, to, at, bytes, ecn, own)) {
+        struct rnl_socket_out *o = &s->out[s->outs - 1];
+        unsigned char *end = (unsigned char *)(uintptr_t)o->at + o->bytes;
+        if (end != at)
+            memmove(end, at, bytes);
+        if (o->segment == 0)
+            o->segment = (uint16_t)o->bytes;
+        o->bytes += bytes;
+        return;
+    }
+    s->out_peer[s->outs] = rank;
+    s->out[s->outs++] = (struct rnl_socket_out){.to = *to, .at = at, .bytes = bytes, .ecn = ecn};
+}
+
+int udp_commit(struct rnl_transport *t, uint32_t rank, unsigned lane, const struct rnl_room *room, const uint32_t *used,
+               int n, uint64_t now_ns)
+{
+    struct udp *u = udp_of(t);
+    struct udp_sender *s = &u->send;
+    struct udp_peer *p;
+    int status = udp_find(u, rank, &p), went = 0;
+    (void)now_ns;
+    if (status < 0)
+        return status;
+    if (lane != 0 || n != p->rooms || n == 0)
+        return rnl_fail(RNL_ERR_ARG, "a commit of %d rooms to rank %u on lane %u, where %u are reserved", n, rank, lane,
+                        lane == 0 ? p->rooms : 0);
+    for (int i = 0; i < n; i++)
+        if (used[i] > p->bytes)
+            return rnl_fail(RNL_ERR_ARG, "%u bytes committed in a room of %u", used[i], p->bytes);
+    uint32_t end = p->at + p->rooms * p->stride, last = p->at;
+    s->rooms -= p->rooms;
+    p->rooms = 0;
+    for (int i = 0; i < n; i++) {
+        if (used[i] == 0)
+            continue;
+        queue(u, rank, &p->addr, room[i].at, used[i], p->ecn, went > 0);
+        const struct rnl_socket_out *o = &s->out[s->outs - 1];
+        last = (uint32_t)((const unsigned char *)o->at + o->bytes - s->buffer);
+        went++;
+    }
+    if (end == s->tail) /* what lies behind the last packet was not needed */
+        s->tail = round8(last);
+    settle(s);
+    return went;
+}
+
+int udp_answer(struct rnl_transport *t, const struct rnl_view *v, const void *at, uint32_t bytes, uint64_t now_ns)
+{
+    struct udp *u = udp_of(t);
+    struct udp_sender *s = &u->send;
+    const struct udp_buffer *b = udp_view_buffer(u, v);
+    (void)now_ns;
+    if (b == NULL)
+        return rnl_fail(RNL_ERR_ARG, "an answer to a packet that was released");
+    if (bytes > v->bytes || bytes > u->socket->datagram_max)
+        return rnl_fail(RNL_ERR_TOO_LONG, "%u bytes as the answer to %u: an answer is never longer", bytes, v->bytes);
+    if (make_room(u, bytes, 1) == 0)
+        return 0;
+    memcpy(s->buffer + s->tail, at, bytes);
+    queue(u, RNL_PEER_STRANGER, &b->in.from, s->buffer + s->tail, bytes, RNL_ECN_NOT, 0);
+    s->tail = round8((uint32_t)((const unsigned char *)s->out[s->outs - 1].at + s->out[s->outs - 1].bytes - s->buffer));
+    return 1;
+}
+
+void udp_send_forget(struct udp *u, uint32_t rank)
+{
+    struct udp_sender *s = &u->send;
+    uint32_t kept = 0;
+    s->rooms -= u->peer[rank].rooms;
+    for (uint32_t i = 0; i < s->outs; i++) {
+        if (s->out_peer[i] == rank)
+            continue;
+        s->out[kept] = s->out[i];
+        s->out_peer[kept++] = s->out_peer[i];
+    }
+    s->outs = kept;
+    settle(s);
+}
