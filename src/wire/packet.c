@@ -59,6 +59,8 @@ static unsigned flags_of(unsigned type)
     case RNL_PACKET_PROBE:
     case RNL_PACKET_CLOSE:
         return RNL_PACKET_FLAGS & ~(unsigned)RNL_PACKET_WANT;
+    case RNL_PACKET_HELLO:
+        return 7; /* its own, see hello.h */
     default:
         return 0;
     }
@@ -125,7 +127,7 @@ enum rnl_packet_verdict rnl_packet_decode(const unsigned char *at, size_t bytes,
     if (p->type == RNL_PACKET_HELLO && (number != 0 || p->connection != 0))
         return RNL_PACKET_HEADER;
     p->body = RNL_PACKET_HEAD;
-    if (p->flags & RNL_PACKET_ACK) {
+    if (p->type != RNL_PACKET_HELLO && (p->flags & RNL_PACKET_ACK)) {
         uint32_t n = decode_ack(at + RNL_PACKET_HEAD, (uint32_t)bytes - RNL_PACKET_MIN, p->flags & RNL_PACKET_ECN,
                                 &p->ack, &verdict);
         if (n == 0)
