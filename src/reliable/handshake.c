@@ -261,9 +261,10 @@ static uint32_t take(struct rnl_handshake *hs, struct rnl_hs_peer *peer, const s
         make(hs, peer, h, address, address_bytes, mine, now_ns, step);
         return hello_pair(hs, peer, out, room);
     }
-    if (have && peer->state == RNL_HS_MADE && same(h->echo, peer->mine) && address_bytes == peer->address_bytes &&
-        memcmp(address, peer->address, address_bytes) == 0) {
-        /* It answers us and does not have our pair: it restarted, or gave up. Nothing was sent on it. */
+    if (have && peer->state == RNL_HS_MADE && same(h->echo, peer->mine) && h->src_incarnation != peer->incarnation &&
+        address_bytes == peer->address_bytes && memcmp(address, peer->address, address_bytes) == 0) {
+        /* It answers us and is another process: the one that had our pair is gone. Nothing was sent on it. (From the
+         * same process this is an answer that was overtaken: it says nothing.) */
         step->events |= RNL_HS_GONE;
         begin_opening(hs, peer, now_ns);
         nonce_for(hs, h->src, peer->generation, address, address_bytes, mine);

@@ -17,8 +17,8 @@
  *
  *         +----------- open ----------+         OPENING  says WANT again and again, until it gives up: FAILED
  *         |                           v         MADE     has the keys, takes packets in and sends none; says UP again
- *       IDLE                       OPENING               and again, until it gives up: FAILED. An answer from a peer
- *         |                           |                  that has no such pair: OPENING, with another nonce
+ *       IDLE                       OPENING               and again, until it gives up: FAILED. An answer to our nonce
+ *         |                           |                  from another incarnation: OPENING, with another nonce
  *         +--- our nonce came back ---+         UP       heard that the peer has the same pair; until the end, or until
  *         |     (IDLE: from one that  |                  another incarnation of the peer makes a connection. The same
  *         v      wants or has one)    v                  one does not make a second: what was under way in the first
@@ -26,8 +26,7 @@
  *
  * A HELLO is answered by at most one, of the same length, to where it came from; what neither wants a connection nor
  * says it has one is never answered. In UP only the echo of our next nonce ends the connection there is: so a HELLO of
- * the past ends nothing. tests/model/handshake.pml has the rules with loss,
- * replay, restarts and every interleaving. */
+ * the past ends nothing. tests/model/handshake.pml has the rules with loss, replay, restarts and every interleaving. */
 #ifndef RNL_RELIABLE_HANDSHAKE_H
 #define RNL_RELIABLE_HANDSHAKE_H
 
