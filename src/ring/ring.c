@@ -181,7 +181,7 @@ static int bulk_refresh(struct rnl_tx *t)
     uint64_t read = atomic_load_explicit(&t->peer->back[t->lane].bulk_read, memory_order_acquire); /* A2 */
     if (read <= t->bulk_read)
         return 0;
-    if (read > t->bulk_head)
+    if (read > t->bulk_head || read & 63) /* whole units, or more would be free than there is */
         return RNL_RING_BROKEN;
     t->bulk_read = read;
     return 0;

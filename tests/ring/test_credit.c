@@ -428,6 +428,8 @@ static void a_bulk_position_that_claims_too_much_is_refused(void **state)
     assert_int_equal(reserve(p, 1), RNL_RING_BROKEN);
     atomic_store(&p->b.side->back[0].bulk_read, UINT64_MAX);
     assert_int_equal(reserve(p, 1), RNL_RING_BROKEN);
+    atomic_store(&p->b.side->back[0].bulk_read, 100); /* in the middle of a unit */
+    assert_int_equal(reserve(p, 1), RNL_RING_BROKEN);
     assert_int_equal(p->a.tx[0].bulk_read, 0);
     atomic_store(&p->b.side->back[0].bulk_read, AREA);
     assert_int_equal(reserve(p, 1), AREA);

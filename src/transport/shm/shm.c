@@ -314,7 +314,7 @@ static int poll_extent(struct shm_peer *p, unsigned lane, rnl_head h, struct rnl
     struct rnl_extent e;
     if (RNL_HEAD_LEN(h) != sizeof e || RNL_HEAD_N(h) != 1 || RNL_HEAD_HANDLER(h) != 0)
         return broke(p, "a malformed announcement of a packet");
-    memcpy(&e, rnl_rx_payload(look, h), sizeof e);
+    rnl_rx_load(&e, rnl_rx_payload(look, h), sizeof e);
     if (rnl_rx_extent(look, &e) < 0 || e.flags != (RNL_EXTENT_FIRST | RNL_EXTENT_LAST | RNL_EXTENT_CLOSED) ||
         e.published == 0 || e.published > RNL_SHM_MTU || e.bound != e.published || e.answer != 0)
         return broke(p, "a packet outside its bulk area, or in parts");
