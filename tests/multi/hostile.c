@@ -7,8 +7,11 @@
  *   scribble   writes random words over everything it shares and may write, what only its peers should write included
  *   lines      publishes well-formed lines whose every field is random
  *   credit     claims random positions and grants
- *   files      truncates, extends, seals and punches holes into all that it has a descriptor of
- *   stop       stops for ever in the middle of traffic */
+ *   files      truncates, extends, seals and punches holes into the segments, of which it has kept the descriptors
+ *   stop       stops in the middle of traffic
+ *   stop-STATE stops in that state (hostile_stop.c) until somebody kills it; "exchanged RANK" says that ranks 0 and 1
+ *              have nothing more to do with each other
+ *   states     no job: lists the states */
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -22,6 +25,7 @@
 
 #include "endpoint/endpoint.h"
 #include "multi/fm_check.h"
+#include "multi/hostile_stop.h"
 #include "runnel/runnel.h"
 
 enum { DATA = 1, TOY, HOSTILE = 2, RANKS = 3, MESSAGES = FM_SANITIZED ? 60 : 400, LONGEST = 300000 };
@@ -31,7 +35,7 @@ static unsigned me;
 static uint64_t seed, random_state;
 static unsigned got, sent, harmless;
 static enum rnl_death_reason hostile_why;
-static int hostile_dead;
+static int hostile_dead, hostile_stops;
 
 /* ---- the honest ---- */
 
@@ -127,6 +131,8 @@ static void be_honest(void)
         if (sent == MESSAGES)
             wait_a_little(20);
     }
+    if (hostile_stops)
+        CHECK(!hostile_dead && dprintf(STDOUT_FILENO, "exchanged %u\n", me) > 0);
     for (int asked = 0; !hostile_dead; asked++) { /* it will be gone at the latest when its time is up */
         wait_a_little(100);
         CHECK(asked < 1000);
@@ -239,31 +245,55 @@ static void lie_about_credit(unsigned peer)
     atomic_store(&ep->conn[peer]->pair.mine->gave_back, likely());
 }
 
-static void spoil_files(void)
+/* The segments, which the library gives back once they are mapped: asked for once more, and kept. */
+static int kept[HOSTILE];
+
+static void keep_segments(void)
 {
-    int fd = (int)check_below(&random_state, 64) + 3;
     char path[64], line[300];
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    ssize_t n = readlink(path, line, sizeof line - 1);
-    line[n > 0 ? n : 0] = 0;
-    if (n <= 0 || strncmp(line, "/memfd:", 7) != 0 || strstr(line, "counters"))
-        return;
+    int segment;
+    for (unsigned peer = 0; peer < HOSTILE; peer++) {
+        CHECK(ep->env->ops->segment_open(ep->env, peer, RNL_PAIR_BYTES, UINT64_MAX, &segment) == 0);
+        kept[peer] = -1;
+        for (int fd = 3; fd < 64 && kept[peer] < 0; fd++) {
+            snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+            ssize_t n = readlink(path, line, sizeof line - 1);
+            line[n > 0 ? n : 0] = 0;
+            if (strncmp(line, "/memfd:runnel-0-2", 17) == 0 || strncmp(line, "/memfd:runnel-1-2", 17) == 0)
+                kept[peer] = fcntl(fd, F_DUPFD, 100);
+        }
+        CHECK(kept[peer] >= 0);
+        ep->env->ops->segment_close(ep->env, segment); /* not settled: it is had again when connecting */
+    }
+}
+
+/* All of it, a page or two of either side, or any pages. */
+static void punch(int fd, off_t size)
+{
+    off_t pages = size / 4096, at = 0, n = pages;
+    if (check_below(&random_state, 4)) {
+        at = check_below(&random_state, check_below(&random_state, 2) ? 3 : (uint32_t)pages);
+        n = 1 + check_below(&random_state, 2);
+    }
+    (void)fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at * 4096, n * 4096);
+}
+
+static void spoil(int fd)
+{
     struct stat st;
-    if (fstat(fd, &st) != 0)
-        return;
-    switch (check_below(&random_state, 4)) {
+    CHECK(fstat(fd, &st) == 0 && st.st_size == (off_t)RNL_PAIR_BYTES);
+    switch (check_below(&random_state, 6)) {
     case 0:
-        if (ftruncate(fd, 0) == 0)
-            check_fail("%s could be truncated", line);
+        CHECK(ftruncate(fd, check_below(&random_state, 2) ? 0 : 4096) < 0);
         break;
     case 1:
-        (void)!ftruncate(fd, st.st_size * 2);
+        CHECK(ftruncate(fd, st.st_size * 2) < 0);
         break;
     case 2:
-        (void)fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK);
+        CHECK(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE) < 0);
         break;
     default:
-        (void)fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, st.st_size);
+        punch(fd, st.st_size);
         break;
     }
 }
@@ -272,6 +302,10 @@ static void be_hostile(const char *mode, unsigned ms)
 {
     uint64_t end = check_now_ns() + (uint64_t)ms * 1000000;
     struct rnl_conn *conn;
+    if (hostile_stops)
+        CHECK(hostile_stop(ep, mode + 5) == 0);
+    if (strcmp(mode, "files") == 0)
+        keep_segments();
     for (unsigned peer = 0; peer < HOSTILE; peer++) {
         CHECK(rnl_ep_connect(ep, peer, &conn) == 0);
         CHECK(rnl_send(ep, peer, DATA, "hello", 5) == 0);
@@ -301,7 +335,7 @@ static void be_hostile(const char *mode, unsigned ms)
             else if (strcmp(mode, "credit") == 0)
                 lie_about_credit(peer);
             else
-                spoil_files();
+                spoil(kept[peer]);
         }
         if (check_below(&random_state, 3) == 0)
             check_sleep_ms(1);
@@ -312,11 +346,16 @@ static void be_hostile(const char *mode, unsigned ms)
 int main(int argc, char **argv)
 {
     struct rnl_options opt = {.size = sizeof opt, .name = "hostile"};
+    if (argc == 2 && strcmp(argv[1], "states") == 0) {
+        hostile_stop_list();
+        return 0;
+    }
     if (argc < 4) {
         printf("multi-hostile MODE SEED MS: run by tests/multi/test_hostile.sh\n");
         return 77;
     }
     seed = strtoull(argv[2], NULL, 0);
+    hostile_stops = strncmp(argv[1], "stop-", 5) == 0;
     CHECK(rnl_open(&ep, &opt) == 0);
     me = rnl_rank(ep);
     check_rank = me;
