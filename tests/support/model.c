@@ -217,8 +217,8 @@ static uint64_t number(const char *name)
 
 int test_model_check(const struct test_model *m)
 {
-    uint64_t only = number("RNL_TEST_SEED"), many = number("RNL_TEST_SEEDS");
-    uint64_t first = only ? only : 1, last = only ? only : many ? many : m->seeds;
+    uint64_t only = number("RNL_TEST_SEED"), many = number("RNL_TEST_SEEDS"), from = number("RNL_TEST_FROM");
+    uint64_t first = only ? only : from ? from : 1, last = only ? only : first - 1 + (many ? many : m->seeds);
     double until = now_s() + (only || many ? 1e6 : m->seconds);
     (void)test_pattern(0, 0); /* before any fork */
     struct page *page = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
