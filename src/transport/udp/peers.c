@@ -128,7 +128,7 @@ int udp_connect(struct rnl_transport *t, uint32_t rank, const struct rnl_addr *a
 int udp_disconnect(struct rnl_transport *t, uint32_t rank)
 {
     struct udp *u = udp_of(t);
-    struct udp_peer *p;
+    struct udp_peer *p = NULL;
     int status = udp_find(u, rank, &p);
     if (status < 0)
         return status;
@@ -150,7 +150,7 @@ int udp_disconnect(struct rnl_transport *t, uint32_t rank)
 
 int udp_mark(struct rnl_transport *t, uint32_t rank, int on)
 {
-    struct udp_peer *p;
+    struct udp_peer *p = NULL;
     int status = udp_find(udp_of(t), rank, &p);
     if (status < 0)
         return status;

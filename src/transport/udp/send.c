@@ -130,7 +130,7 @@ int udp_reserve(struct rnl_transport *t, uint32_t rank, unsigned lane, uint32_t 
 {
     struct udp *u = udp_of(t);
     struct udp_sender *s = &u->send;
-    struct udp_peer *p;
+    struct udp_peer *p = NULL;
     int status = udp_find(u, rank, &p);
     if (status < 0)
         return status;
@@ -193,7 +193,7 @@ int udp_commit(struct rnl_transport *t, uint32_t rank, unsigned lane, const stru
 {
     struct udp *u = udp_of(t);
     struct udp_sender *s = &u->send;
-    struct udp_peer *p;
+    struct udp_peer *p = NULL;
     int status = udp_find(u, rank, &p), went = 0;
     (void)now_ns;
     if (status < 0)

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * net_verb.c - what a scenario can say about the network. Each verb looks at all of its arguments before it does
+ * anything, so a line that is wrong changes nothing. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/cluster/net_in.h"
+
+/* ---- quantities ---- */
+
+struct unit {
+    const char *name;
+    uint64_t worth; /* of what the quantity is counted in; 1000000000 at most, or a multiple of that */
+};
+
+/* Digits, perhaps with a fraction, and a unit: a whole number of what is counted. */
+static int read_quantity(const char *text, const struct unit *units, uint64_t *out)
+{
+    uint64_t whole = 0, part = 0, place = 1000000000;
+    const char *at = text;
+    if (*at < '0' || *at > '9')
+        return 0;
+    for (; *at >= '0' && *at <= '9'; at++) {
+        if (whole > UINT64_MAX / 10 - 1)
+            return 0;
+        whole = whole * 10 + (uint64_t)(*at - '0');
+    }
+    if (*at == '.') {
+        if (*++at < '0' || *at > '9')
+            return 0;
+        for (; *at >= '0' && *at <= '9' && place > 1; at++) {
+            place /= 10;
+            part += place * (uint64_t)(*at - '0');
+        }
+    }
+    for (const struct unit *u = units; u->name; u++) {
+        if (strcmp(at, u->name) != 0)
+            continue;
+        if (whole > UINT64_MAX / u->worth / 2)
+            return 0;
+        uint64_t left = u->worth >= 1000000000 ? part * (u->worth / 1000000000) : part * u->worth;
+        if (u->worth < 1000000000) {
+            if (left % 1000000000)
+                return 0;
+            left /= 1000000000;
+        }
+        *out = whole * u->worth + left;
+        return 1;
+    }
+    return 0;
+}
+
+static const struct unit rates[] = {{"b/s", 1},           {"kb/s", 1000},          {"Mb/s", 1000000},
+                                    {"Gb/s", 1000000000}, {"Tb/s", 1000000000000}, {NULL, 0}};
+static const struct unit times[] = {{"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", 1000000000}, {NULL, 0}};
+static const struct unit sizes[] = {{"", 1},         {"B", 1},         {"kB", 1000},       {"KiB", 1024},
+                                    {"MB", 1000000}, {"MiB", 1048576}, {"GB", 1000000000}, {NULL, 0}};
+
+/* ---- nodes, links, hosts ---- */
+
+static int read_number(const char **at, uint32_t *out)
+{
+    uint64_t n = 0;
+    if (**at < '0' || **at > '9')
+        return 0;
+    for (; **at >= '0' && **at <= '9'; ++*at)
+        if ((n = n * 10 + (uint64_t)(**at - '0')) > UINT32_MAX - 1)
+            return 0;
+    *out = (uint32_t)n;
+    return 1;
+}
+
+static int read_node(const struct rnl_net *net, const char **at, uint32_t *out)
+{
+    uint32_t n, is_switch = **at == 's';
+    *at += is_switch;
+    if (!read_number(at, &n))
+        return 0;
+    if (n >= (is_switch ? net->nodes - net->hosts : net->hosts))
+        return 0;
+    *out = is_switch ? net->hosts + n : n;
+    return 1;
+}
+
+enum { ANY = 1, BOTH = 2, ONE_WAY = 4 };
+struct links {
+    int which;
+    uint32_t a, b;
+};
+
+static int is_of(const struct links *w, const struct net_link *l)
+{
+    if (w->which == ANY)
+        return 1;
+    if (w->which == (ANY | BOTH))
+        return l->from == w->a || l->to == w->a;
+    return (l->from == w->a && l->to == w->b) || (w->which == BOTH && l->from == w->b && l->to == w->a);
+}
+
+static int read_links(const struct rnl_net *net, const char *text, struct links *w)
+{
+    const char *at = text;
+    memset(w, 0, sizeof *w);
+    if (strcmp(text, "all") == 0) {
+        w->which = ANY;
+    } else {
+        if (!read_node(net, &at, &w->a))
+            goto wrong;
+        w->which = *at == ':' ? BOTH : *at == '>' ? ONE_WAY : ANY | BOTH;
+        if (*at && (w->which == (ANY | BOTH) || (at++, !read_node(net, &at, &w->b)) || *at))
+            goto wrong;
+    }
+    for (uint32_t i = 0; i < net->links; i++)
+        if (is_of(w, net->link[i]))
+            return 0;
+    return rnl_fail(RNL_ERR_ARG, "'%s' names no link that there is", text);
+wrong:
+    return rnl_fail(RNL_ERR_ARG,
+                    "'%s' names no links: all, NODE, NODE:NODE or NODE>NODE, where NODE is 0 to %u for a host, "
+                    "or s0 and on for one of %u switches",
+                    text, net->hosts - 1, net->nodes - net->hosts);
+}
+
+static int read_hosts(const struct rnl_net *net, const char *text, struct rnl_fault_ranks *r)
+{
+    const char *at = text;
+    memset(r, 0, sizeof *r);
+    if (strcmp(text, "all") == 0) {
+        r->count = 1;
+        r->range[0].last = net->hosts - 1;
+        return 0;
+    }
+    for (;; at++) {
+        uint32_t first, last;
+        if (r->count == RNL_FAULT_RANGES || !read_number(&at, &first))
+            break;
+        last = first;
+        if (*at == '-' && (at++, !read_number(&at, &last)))
+            break;
+        if (last < first || last >= net->hosts)
+            break;
+        r->range[r->count].first = first;
+        r->range[r->count++].last = last;
+        if (*at == '\0')
+            return 0;
+        if (*at != '+')
+            break;
+    }
+    return rnl_fail(RNL_ERR_ARG, "'%s' names no hosts: all, or up to %d numbers and ranges up to %u, like 0-3+7", text,
+                    RNL_FAULT_RANGES, net->hosts - 1);
+}
+
+/* ---- verbs about links ---- */
+
+/* A new configuration for each of the links. */
+static int change(struct rnl_net *net, const char *links, size_t field, uint64_t value)
+{
+    struct links w;
+    int status = read_links(net, links, &w);
+    for (uint32_t i = 0; i < net->links && status == 0; i++) {
+        struct rnl_net_link_config c = net->link[i]->config;
+        if (!is_of(&w, net->link[i]))
+            continue;
+        memcpy((char *)&c + field, &value, sizeof value);
+        rnl_net_link_set(net, i, &c);
+    }
+    return status;
+}
+
+static int quantity(const char *verb, const char *text, const struct unit *units, const char *none, const char *form,
+                    uint64_t *out)
+{
+    if (strcmp(text, none) == 0) {
+        *out = 0;
+        return 0;
+    }
+    if (read_quantity(text, units, out))
+        return 0;
+    return rnl_fail(RNL_ERR_ARG, "%s '%s': it takes %s, or %s", verb, text, form, none);
+}
+
+static int verb_rate(struct rnl_net *net, int n, const char *const *a)
+{
+    uint64_t value;
+    int status = quantity("rate", a[1], rates, "none", "a rate like 10Gb/s or 2.5Mb/s", &value);
+    (void)n;
+    return status < 0 ? status : change(net, a[0], offsetof(struct rnl_net_link_config, bits_per_s), value);
+}
+
+static int verb_delay(struct rnl_net *net, int n, const char *const *a)
+{
+    uint64_t value;
+    int status = quantity("delay", a[1], times, "none", "a time like 5us", &value);
+    (void)n;
+    return status < 0 ? status : change(net, a[0], offsetof(struct rnl_net_link_config, delay_ns), value);
+}
+
+static int verb_buffer(struct rnl_net *net, int n, const char *const *a)
+{
+    uint64_t value;
+    int status = quantity("buffer", a[1], sizes, "unbounded", "a size like 192kB or 64KiB", &value);
+    (void)n;
+    return status < 0 ? status : change(net, a[0], offsetof(struct rnl_net_link_config, buffer_bytes), value);
+}
+
+static int verb_mark(struct rnl_net *net, int n, const char *const *a)
+{
+    uint64_t value;
+    int status = quantity("mark", a[1], sizes, "never", "a size like 30kB", &value);
+    (void)n;
+    return status < 0 ? status : change(net, a[0], offsetof(struct rnl_net_link_config, mark_bytes), value);
+}
+
+static int verb_mtu(struct rnl_net *net, int n, const char *const *a)
+{
+    struct links w;
+    uint64_t mtu;
+    int status = read_links(net, a[0], &w);
+    if (status < 0)
+        return status;
+    if (!read_quantity(a[1], sizes, &mtu) || mtu < 68 || mtu > 65535)
+        return rnl_fail(RNL_ERR_ARG, "mtu '%s': it takes 68 to 65535 bytes, IP headers included", a[1]);
+    if (n > 2 && strcmp(a[2], "silent") != 0)
+        return rnl_fail(RNL_ERR_ARG, "mtu: '%s', where only silent can stand", a[2]);
+    for (uint32_t i = 0; i < net->links; i++) {
+        struct rnl_net_link_config c = net->link[i]->config;
+        if (!is_of(&w, net->link[i]))
+            continue;
+        c.mtu = (uint32_t)mtu;
+        c.silent = n > 2;
+        rnl_net_link_set(net, i, &c);
+    }
+    return 0;
+}
+
+static int set_up(struct rnl_net *net, const char *links, int up)
+{
+    struct links w;
+    int status = read_links(net, links, &w);
+    for (uint32_t i = 0; i < net->links && status == 0; i++)
+        if (is_of(&w, net->link[i]))
+            rnl_net_link_up(net, i, up);
+    return status;
+}
+
+static int verb_down(struct rnl_net *net, int n, const char *const *a)
+{
+    (void)n;
+    return set_up(net, a[0], 0);
+}
+
+static int verb_up(struct rnl_net *net, int n, const char *const *a)
+{
+    (void)n;
+    return set_up(net, a[0], 1);
+}
+
+static int verb_fault(struct rnl_net *net, int n, const char *const *a)
+{
+    struct links w;
+    struct rnl_fault f;
+    int status = read_links(net, a[0], &w);
+    (void)n;
+    if (status == 0)
+        status = rnl_fault_parse(strcmp(a[1], "none") == 0 ? "" : a[1], &f);
+    for (uint32_t i = 0; i < net->links && status == 0; i++)
+        if (is_of(&w, net->link[i]))
+            status = rnl_net_link_fault(net, i, &f);
+    return status;
+}
+
+static int verb_watch(struct rnl_net *net, int n, const char *const *a)
+{
+    struct links w;
+    int status = read_links(net, a[0], &w);
+    (void)n;
+    for (uint32_t i = 0; i < net->links && status == 0; i++)
+        if (is_of(&w, net->link[i]))
+            status = rnl_net_watch(net, i);
+    return status;
+}
+
+/* ---- verbs about hosts ---- */
+
+static int verb_partition(struct rnl_net *net, int n, const char *const *a)
+{
+    struct rnl_fault_ranks r;
+    for (int i = 0; i < n; i++) {
+        int status = read_hosts(net, a[i], &r);
+        if (status < 0)
+            return status;
+    }
+    for (uint32_t host = 0; host < net->hosts; host++) {
+        rnl_net_host_group(net, host, 0);
+        for (int i = 0; i < n; i++)
+            if (read_hosts(net, a[i], &r) == 0 && rnl_fault_names(&r, host))
+                rnl_net_host_group(net, host, (uint32_t)i + 1);
+    }
+    return 0;
+}
+
+static int verb_heal(struct rnl_net *net, int n, const char *const *a)
+{
+    (void)n, (void)a;
+    for (uint32_t host = 0; host < net->hosts; host++)
+        rnl_net_host_group(net, host, 0);
+    free(net->blocked);
+    net->blocked = NULL;
+    return 0;
+}
+
+static int set_blocked(struct rnl_net *net, const char *const *a, int on)
+{
+    struct rnl_fault_ranks from, to;
+    int status = read_hosts(net, a[0], &from);
+    if (status == 0)
+        status = read_hosts(net, a[1], &to);
+    for (uint32_t x = 0; x < net->hosts && status == 0; x++)
+        for (uint32_t y = 0; y < net->hosts && status == 0 && rnl_fault_names(&from, x); y++)
+            if (x != y && rnl_fault_names(&to, y))
+                status = rnl_net_block(net, x, y, on);
+    return status;
+}
+
+static int verb_block(struct rnl_net *net, int n, const char *const *a)
+{
+    (void)n;
+    return set_blocked(net, a, 1);
+}
+
+static int verb_unblock(struct rnl_net *net, int n, const char *const *a)
+{
+    (void)n;
+    return set_blocked(net, a, 0);
+}
+
+static int set_power(struct rnl_net *net, const char *hosts, int up)
+{
+    struct rnl_fault_ranks r;
+    int status = read_hosts(net, hosts, &r);
+    for (uint32_t host = 0; host < net->hosts && status == 0; host++)
+        if (rnl_fault_names(&r, host))
+            rnl_net_host_up(net, host, up);
+    return status;
+}
+
+static int verb_off(struct rnl_net *net, int n, const char *const *a)
+{
+    (void)n;
+    return set_power(net, a[0], 0);
+}
+
+static int verb_on(struct rnl_net *net, int n, const char *const *a)
+{
+    (void)n;
+    return set_power(net, a[0], 1);
+}
+
+const struct rnl_net_verb rnl_net_verbs[] = {
+    {"rate", "LINKS RATE|none", "how fast a link sends", 2, 2, verb_rate},
+    {"delay", "LINKS TIME|none", "how long its way is", 2, 2, verb_delay},
+    {"buffer", "LINKS SIZE|unbounded", "what waits at most to be sent", 2, 2, verb_buffer},
+    {"mark", "LINKS SIZE|never", "packets that find more than that waiting are marked", 2, 2, verb_mark},
+    {"mtu", "LINKS BYTES [silent]", "longer packets are dropped; silent: without a word", 2, 3, verb_mtu},
+    {"down", "LINKS", "what is on the link is lost, and what comes", 1, 1, verb_down},
+    {"up", "LINKS", "it works again", 1, 1, verb_up},
+    {"fault", "LINKS FAULTS|none", "what befalls packets there: loss=1%,delay=1us..50us ...", 2, 2, verb_fault},
+    {"watch", "LINKS", "how long packets wait there is counted from now on", 1, 1, verb_watch},
+    {"partition", "HOSTS...", "each of the sets is apart from the others and from the rest", 1, 64, verb_partition},
+    {"heal", "", "no partition and no block any more", 0, 0, verb_heal},
+    {"block", "HOSTS HOSTS", "what the first send to the second is lost", 2, 2, verb_block},
+    {"unblock", "HOSTS HOSTS", "it is not any more", 2, 2, verb_unblock},
+    {"off", "HOSTS", "hosts without power: nothing from them, nothing to them", 1, 1, verb_off},
+    {"on", "HOSTS", "they have power again", 1, 1, verb_on},
+    {NULL, NULL, NULL, 0, 0, NULL},
+};
+
+int rnl_net_verb_run(struct rnl_net *net, int count, const char *const *words)
+{
+    for (const struct rnl_net_verb *v = rnl_net_verbs; v->name && count > 0; v++) {
+        if (strcmp(v->name, words[0]) != 0)
+            continue;
+        if (count - 1 < v->least || count - 1 > v->most)
+            return rnl_fail(RNL_ERR_ARG, "%s takes: %s", v->name, v->arguments[0] ? v->arguments : "nothing");
+        return v->run(net, count - 1, words + 1);
+    }
+    return rnl_fail(RNL_ERR_ARG, "the network has no verb '%s'", count > 0 ? words[0] : "");
+}
