@@ -214,7 +214,6 @@ static void at_host(struct rnl_net *net, struct net_packet *p, struct net_link *
 static void pass(struct rnl_net *net, uint32_t node, struct net_packet *p, struct net_link *came)
 {
     struct net_link *l;
-    net->counts.hops++;
     if (node == p->to)
         at_host(net, p, came);
     else if ((l = net_route_of(net, node, p->to)) == NULL)
@@ -226,6 +225,7 @@ static void pass(struct rnl_net *net, uint32_t node, struct net_packet *p, struc
 static void arrive(struct net_link *l, struct net_packet *p)
 {
     struct rnl_net *net = l->net;
+    net->counts.hops++;
     net_link_settle(l); /* it has left by now, and its fields are free for the next link */
     if (p->down_count != l->down_count) {
         net_drop(net, p, l, RNL_NET_DROP_DOWN);
