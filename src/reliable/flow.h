@@ -71,7 +71,7 @@ struct rnl_flow_config {
     uint64_t number_limit;       /* packet numbers of a flow: it ends there */
     uint32_t wire_bytes;         /* what a datagram costs on the wire besides its own bytes */
     uint32_t buffer_bytes;       /* what a datagram costs in a socket's buffer besides its own bytes */
-    uint16_t mtu[RNL_MTU_SIZES]; /* datagram sizes to try, rising, ended by 0; the first passes everywhere */
+    uint16_t mtu[RNL_MTU_SIZES]; /* datagram sizes to try (mtu.h) */
     uint8_t law;                 /* enum rnl_congest_law */
     uint8_t ecn;                 /* 1 = try to use it */
     struct rnl_congest_limits congest;
@@ -97,8 +97,8 @@ enum rnl_flow_state {
     RNL_FLOW_SUSPECT,  /* silent for suspect_ns; still probed, and UP again at its next packet */
     RNL_FLOW_CLOSING,  /* we want to end: what is under way is still delivered */
     RNL_FLOW_DRAINING, /* both sides know; answers to late packets of the peer, for 3 PTO */
-    RNL_FLOW_CLOSED,   /* nothing is sent any more; the peer's reason in peer_reason */
-    RNL_FLOW_DEAD      /* silent for dead_ns, or out of numbers; likewise */
+    RNL_FLOW_CLOSED,   /* nothing is sent any more */
+    RNL_FLOW_DEAD      /* nor here: the peer was silent for dead_ns, or all numbers are used */
 };
 
 struct rnl_flow_setup {
@@ -130,7 +130,7 @@ uint32_t rnl_flow_output(struct rnl_flow *flow, unsigned char *at, size_t room, 
 void rnl_flow_want(struct rnl_flow *flow);
 /* Call output by then; 0 = now, UINT64_MAX = not before something comes or is wanted. */
 uint64_t rnl_flow_deadline(const struct rnl_flow *flow);
-/* The two ECN bits for the datagrams that output gave since it was last asked. */
+/* The two ECN bits for the datagram that output has just given. */
 unsigned rnl_flow_ecn(const struct rnl_flow *flow);
 /* The largest datagram with data today. */
 uint32_t rnl_flow_mtu(const struct rnl_flow *flow);
@@ -138,7 +138,7 @@ uint32_t rnl_flow_mtu(const struct rnl_flow *flow);
 void rnl_flow_too_big(struct rnl_flow *flow, uint32_t bytes, uint64_t now_ns);
 
 /* Everything that `fill` still has, and what is in flight, is delivered first if `drain`, else dropped. Then the peer
- * is told, and answers; without an answer it is CLOSED after a few PTO. */
+ * is told (`reason`: 31 bits, the upper side's), and answers; without an answer it is CLOSED after a few PTO. */
 void rnl_flow_close(struct rnl_flow *flow, uint32_t reason, int drain, uint64_t now_ns);
 enum rnl_flow_state rnl_flow_state(const struct rnl_flow *flow);
 /* Nothing in flight, nothing wanted. */
@@ -169,29 +169,30 @@ struct rnl_flow {
     uint64_t control;      /* number of the last packet of the control space */
     uint64_t flight;       /* bytes on the wire, of open packets */
     uint64_t charge;       /* what they take in the peer's socket */
-    uint64_t last_sent_ns; /* a packet that is to be acknowledged */
-    uint64_t heard_ns;     /* a packet of the peer, or the first one that was to be answered, later corrected for ... */
-    uint64_t turn_ns;      /* ... the last time that this side was looking, if it was late */
-    uint64_t window_at;    /* what the peer had received when it said ... */
-    uint32_t window_bytes; /* ... that its socket holds this */
+    uint64_t last_sent_ns; /* a packet that is to be acknowledged, or its timeout */
+    uint64_t heard_ns;     /* of the peer; or when it was first expected to answer */
+    uint64_t retry_ns;     /* no memory before */
+    uint64_t lost_below;   /* no packet from here on was judged lost */
+    uint64_t judged;       /* the largest acknowledged packet at the last judgement */
+    uint64_t window_at;    /* what the peer had received when it said that its socket holds ... */
+    uint32_t window_bytes; /* ... so much */
     uint32_t connection, peer_ack_delay_ns;
 
     /* What came since the last output, to be judged there. */
-    uint64_t news_largest;
-    uint32_t news_acked, news_rtt_ns, news_capable, news_packets;
+    uint32_t news_acked, news_packets, news_capable, news_rtt_ns, news_hold_ns;
     uint32_t peer_ce, peer_ect;
+    uint8_t judge, limited, has_counts;
 
-    uint64_t close_ns; /* CLOSING: when CLOSE is sent (again). DRAINING: the end */
-    uint32_t close_reason, peer_reason;
-    uint32_t probe_answer; /* a size that the peer asked about; 0 = none */
     uint8_t state;         /* enum rnl_flow_state */
     uint8_t wanted;        /* the upper side may have something */
     uint8_t probes;        /* packets that may go beyond the window */
+    uint8_t ping;          /* something that is acknowledged, even with nothing to say */
     uint8_t timeouts;      /* in a row */
-    uint8_t judge;         /* there is news */
-    uint8_t limited, has_counts;
-    uint8_t closes, drain, answer_close;
-    uint8_t ping; /* send something that is acknowledged, even with nothing to say */
+    uint8_t closes, drain; /* CLOSEs sent; wait until all is delivered */
+    uint8_t answer_close;
+    uint16_t probe_answer; /* the size that the peer asked about; 0 = none */
+    uint32_t close_reason, peer_reason;
+    uint64_t close_ns; /* CLOSING: when CLOSE goes out, again; DRAINING: the end */
 };
 
 #endif

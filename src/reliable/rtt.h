@@ -10,13 +10,16 @@
 
 /* One for each class of paths of an endpoint, e.g. the peers of one rack; zeroed memory is one that knows nothing. */
 struct rnl_path {
-    uint64_t base_ns;   /* the least round trip; 0 = unknown. May be set from what is known beforehand */
-    uint64_t seen_ns;   /* when it was last seen */
-    uint64_t drain_ns;  /* until then all flows keep their windows small, to see it again */
-    uint64_t least_ns;  /* meanwhile the least is this; 0 = none seen */
-    uint64_t looked_ns; /* the caller's: when the transport was last polled and found empty; 0 = it does not say */
+    uint64_t base_ns;  /* the least round trip; 0 = unknown. May be set from what is known beforehand */
+    uint64_t seen_ns;  /* when it was last seen */
+    uint64_t drain_ns; /* until then all flows keep their windows small, to see it again */
+    uint64_t least_ns; /* the least one seen meanwhile; 0 = none */
+    uint32_t drains;   /* in vain, in a row */
 };
-enum { RNL_PATH_KEEPS_S = 10 };
+enum {
+    RNL_PATH_KEEPS_S = 10, /* not seen for so long: look for it */
+    RNL_PATH_DRAINS = 3    /* looked for so often: it has become longer */
+};
 /* A round trip of one of its flows, without what the peer held it. */
 void rnl_path_sample(struct rnl_path *path, uint64_t rtt_ns, uint64_t now_ns);
 int rnl_path_draining(const struct rnl_path *path, uint64_t now_ns);

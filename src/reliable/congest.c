@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * congest.c - what all laws share. */
+#include "reliable/congest.h"
+
+#include <string.h>
+
+static const struct rnl_congest_ops *const laws[RNL_CONGEST_LAWS] = {
+    [RNL_CONGEST_DLF] = &rnl_congest_dlf,
+    [RNL_CONGEST_NEWRENO] = &rnl_congest_newreno,
+    [RNL_CONGEST_CUBIC] = &rnl_congest_cubic,
+};
+
+static void clamp(struct rnl_congest *c, const struct rnl_congest_limits *limits, uint32_t packet)
+{
+    uint64_t most = (uint64_t)limits->most_bytes << 8, least = (uint64_t)packet * laws[c->which]->least_q8;
+    if (c->window > most)
+        c->window = most;
+    if (c->window < least)
+        c->window = least;
+}
+
+void rnl_congest_init(struct rnl_congest *c, enum rnl_congest_law law, const struct rnl_congest_limits *limits,
+                      uint32_t packet)
+{
+    memset(c, 0, sizeof *c);
+    c->which = law;
+    c->window = (uint64_t)limits->initial_packets * packet << 8;
+    c->threshold = RNL_CONGEST_NO_THRESHOLD;
+    clamp(c, limits, packet);
+}
+
+int rnl_congest_acked(struct rnl_congest *c, const struct rnl_congest_limits *limits,
+                      const struct rnl_congest_news *news)
+{
+    int round = news->number >= c->round_end;
+    c->acked += news->acked;
+    c->marked += news->marked;
+    laws[c->which]->acked(c, limits, news, round);
+    if (round) {
+        c->round_end = news->next;
+        c->acked = c->lost = c->marked = 0;
+    }
+    clamp(c, limits, news->packet);
+    return round;
+}
+
+/* Around whatever may cut the window: remembers what it was. */
+static void begin_episode(struct rnl_congest *c, uint64_t first, uint64_t next, uint32_t packets)
+{
+    if (c->suspects && first < c->episode_end) {
+        c->suspects += packets;
+        return;
+    }
+    c->suspects = packets;
+    c->episode = first;
+    c->episode_end = next;
+    c->old_window = c->window;
+    c->old_threshold = c->threshold;
+}
+
+void rnl_congest_lost(struct rnl_congest *c, const struct rnl_congest_limits *limits,
+                      const struct rnl_congest_news *news, uint64_t first, uint64_t last, uint32_t bytes,
+                      uint32_t packets)
+{
+    c->lost += bytes;
+    begin_episode(c, first, news->next, packets);
+    laws[c->which]->lost(c, news, last);
+    clamp(c, limits, news->packet);
+}
+
+void rnl_congest_collapse(struct rnl_congest *c, const struct rnl_congest_limits *limits,
+                          const struct rnl_congest_news *news)
+{
+    laws[c->which]->collapse(c, news);
+    clamp(c, limits, news->packet);
+}
+
+int rnl_congest_was_wrong(struct rnl_congest *c, uint64_t number, uint32_t bytes)
+{
+    c->lost = c->lost > bytes ? c->lost - bytes : 0;
+    if (c->suspects == 0 || number < c->episode || number >= c->episode_end || --c->suspects)
+        return 0;
+    if (c->old_window <= c->window)
+        return 0;
+    c->window = c->old_window;
+    c->threshold = c->old_threshold;
+    return 1;
+}
+
+int rnl_congest_open(const struct rnl_congest *c, uint64_t in_flight, uint32_t packet)
+{
+    return c->window < (uint64_t)packet << 8 ? in_flight == 0 : (in_flight + packet) << 8 <= c->window;
+}
+
+uint64_t rnl_congest_trip_ns(const struct rnl_congest *c, uint32_t smoothed_ns, uint32_t packet)
+{
+    if (c->window < (uint64_t)packet << 8)
+        return smoothed_ns;
+    return c->window < c->threshold ? smoothed_ns / 2 : (uint64_t)smoothed_ns * 4 / 5;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * congest_dlf.c - "delay and loss fraction". The queue on the path, seen as the round trip above the least one, is held
+ * at a target. Losses (and marks) say how much is wrong, not that something is: a round trip with losses cuts by half
+ * their smoothed fraction, so that random losses cost hardly more than themselves.
+ *
+ * The target is higher for windows of few packets: many flows that share a queue must be allowed one that is at least a
+ * few packets long, and the flow with the smaller window has to be the one that gains. */
+#include "reliable/congest.h"
+
+enum {
+    LEAST_Q8 = 13,          /* of a packet: 0.05 */
+    SPREAD_NS = 9797,       /* extra target of a window of w packets: SPREAD_NS * (1 / sqrt(w) - 0.1), ... */
+    SPREAD_MAX_NS = 30000,  /* ... 30 us at 0.1 packets, none at 100 */
+    CUT_DELAY_Q16 = 52429,  /* 0.8 of what the queue is above the target, in round trips */
+    CUT_MOST_Q16 = 1 << 15, /* never more than half at once */
+    SMOOTH = 4,             /* loss fraction: 1/4 of each round's */
+    FAST_PACKETS = 4,       /* growth in a round trip while the queue is below half the target, */
+    FAST_SHIFT = 4,         /* or 1/16 of the window, if the loss fraction is below ... */
+    FAST_LOSS_Q16 = 655,    /* ... 1 % */
+    START_LOSS = 10         /* slow start ends when one byte in so many was lost */
+};
+
+/* Square root, rounded down. */
+static uint64_t root(uint64_t x)
+{
+    if (x < 2)
+        return x;
+    uint64_t r = (uint64_t)1 << ((65 - __builtin_clzll(x)) / 2);
+    for (;;) {
+        uint64_t better = (r + x / r) / 2;
+        if (better >= r)
+            return r;
+        r = better;
+    }
+}
+
+static uint32_t target_ns(const struct rnl_congest *c, const struct rnl_congest_limits *limits, uint32_t packet)
+{
+    uint64_t packets_q16 = (c->window << 8) / packet;
+    uint64_t extra = ((uint64_t)SPREAD_NS << 16) / (root(packets_q16 << 16) + 1);
+    extra = extra > SPREAD_NS / 10 ? extra - SPREAD_NS / 10 : 0;
+    return limits->target_ns + (extra < SPREAD_MAX_NS ? (uint32_t)extra : SPREAD_MAX_NS);
+}
+
+/* At most once in a round trip. */
+static void cut(struct rnl_congest *c, const struct rnl_congest_news *news, uint64_t fraction_q16)
+{
+    if (news->now_ns - c->cut_ns < news->smoothed_ns)
+        return;
+    if (fraction_q16 > CUT_MOST_Q16)
+        fraction_q16 = CUT_MOST_Q16;
+    c->window -= (c->window >> 16) * fraction_q16 + ((c->window & 0xffff) * fraction_q16 >> 16);
+    c->threshold = c->window;
+    c->cut_ns = news->now_ns;
+}
+
+static void grow(struct rnl_congest *c, const struct rnl_congest_news *news, uint32_t queue, uint32_t target)
+{
+    uint64_t packet = (uint64_t)news->packet << 8, got = (uint64_t)news->acked << 8;
+    if (c->window < c->threshold || c->window < packet) {
+        c->window += got;
+        return;
+    }
+    uint64_t step = packet;
+    if (queue < target / 2 && c->window >= FAST_PACKETS * packet) {
+        step = FAST_PACKETS * packet;
+        if (c->law.dlf.loss_q16 < FAST_LOSS_Q16 && c->window >> FAST_SHIFT > step)
+            step = c->window >> FAST_SHIFT;
+    }
+    c->window += step * news->acked / (c->window >> 8);
+}
+
+static void smooth(uint32_t *fraction_q16, uint64_t part, uint64_t whole)
+{
+    int64_t now_q16 = (int64_t)((part << 16) / whole);
+    *fraction_q16 = (uint32_t)(*fraction_q16 + (now_q16 - (int64_t)*fraction_q16) / SMOOTH);
+}
+
+static void acked(struct rnl_congest *c, const struct rnl_congest_limits *limits, const struct rnl_congest_news *news,
+                  int round)
+{
+    if (news->rtt_ns && news->base_ns) {
+        uint32_t queue = news->rtt_ns > news->base_ns ? news->rtt_ns - news->base_ns : 0;
+        uint32_t target = target_ns(c, limits, news->packet);
+        if (queue >= target)
+            cut(c, news, (uint64_t)(queue - target) * CUT_DELAY_Q16 / news->rtt_ns);
+        else if (news->limited)
+            grow(c, news, queue, target);
+    }
+    uint64_t whole = (uint64_t)c->acked + c->lost;
+    if (!round || whole == 0)
+        return;
+    smooth(&c->law.dlf.loss_q16, c->lost, whole);
+    smooth(&c->law.dlf.mark_q16, c->marked, whole);
+    uint64_t fraction = (c->lost ? c->law.dlf.loss_q16 : 0) + (uint64_t)(c->marked ? c->law.dlf.mark_q16 : 0);
+    if (fraction)
+        cut(c, news, fraction / 2);
+}
+
+static void lost(struct rnl_congest *c, const struct rnl_congest_news *news, uint64_t number)
+{
+    (void)number;
+    /* A slow start that overshot loses a good part of a round. */
+    if (c->threshold != RNL_CONGEST_NO_THRESHOLD || c->lost < 2 * news->packet ||
+        (uint64_t)c->lost * START_LOSS <= (uint64_t)c->lost + c->acked)
+        return;
+    c->window /= 2;
+    c->threshold = c->window;
+    c->cut_ns = news->now_ns;
+}
+
+static void collapse(struct rnl_congest *c, const struct rnl_congest_news *news)
+{
+    cut(c, news, CUT_MOST_Q16);
+}
+
+const struct rnl_congest_ops rnl_congest_dlf = {LEAST_Q8, acked, lost, collapse};

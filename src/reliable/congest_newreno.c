@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * congest_newreno.c - RFC 9002, 7: what others do, and what a law of ours must live beside. */
+#include "reliable/congest.h"
+
+enum { LEAST_Q8 = 2 * 256 };
+
+static void answer(struct rnl_congest *c, const struct rnl_congest_news *news, uint64_t number)
+{
+    if (number < c->law.newreno.recovery)
+        return;
+    c->law.newreno.recovery = news->next;
+    c->window /= 2;
+    c->threshold = c->window;
+    c->cut_ns = news->now_ns;
+}
+
+static void acked(struct rnl_congest *c, const struct rnl_congest_limits *limits, const struct rnl_congest_news *news,
+                  int round)
+{
+    (void)limits;
+    (void)round;
+    if (news->marked)
+        answer(c, news, news->number);
+    if (news->number < c->law.newreno.recovery || !news->limited)
+        return;
+    if (c->window < c->threshold)
+        c->window += (uint64_t)news->acked << 8;
+    else
+        c->window += ((uint64_t)news->packet << 8) * news->acked / (c->window >> 8);
+}
+
+static void collapse(struct rnl_congest *c, const struct rnl_congest_news *news)
+{
+    (void)news;
+    c->window = 0; /* the least */
+    c->law.newreno.recovery = 0;
+}
+
+const struct rnl_congest_ops rnl_congest_newreno = {LEAST_Q8, acked, answer, collapse};

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * flow.c - a flow's beginning, and what comes in. Nothing of a packet is believed before its tag was right; then its
+ * acknowledgement is noted packet by packet, and what it means is judged once, in the next output. */
+#include "reliable/flow.h"
+
+#include <string.h>
+
+#include "reliable/flow_in.h"
+
+void rnl_flow_defaults(struct rnl_flow_config *config)
+{
+    *config = (struct rnl_flow_config){
+        .granularity_ns = 10000,
+        .min_pto_ns = 100000,
+        .first_pto_ns = 1000000,
+        .max_pto_ns = 100000000,
+        .ack_delay_ns = 25000,
+        .ack_every = 16,
+        .suspect_ns = 1000000000,
+        .dead_ns = 30000000000,
+        .keepalive_ns = 0,
+        .linger_ns = 100000000,
+        .number_limit = RNL_PACKET_NUMBER_MAX - 1,
+        .wire_bytes = 66, /* UDP, IPv4, Ethernet with preamble and gap */
+        .buffer_bytes = 768,
+        .mtu = {1200, 1472, 8972},
+        .law = RNL_CONGEST_DLF,
+        .ecn = 0,
+        .congest = {.initial_packets = 10, .most_bytes = 4096 * 1538, .target_ns = 15000},
+        .pace = {.burst_ns = 8000, .burst = 64, .max_ns = 5000000},
+    };
+}
+
+void rnl_flow_init(struct rnl_flow *f, const struct rnl_flow_setup *setup, uint64_t now_ns)
+{
+    memset(f, 0, sizeof *f);
+    f->config = setup->config;
+    f->ops = setup->ops;
+    f->path = setup->path;
+    f->count = setup->count;
+    f->ctx = setup->ctx;
+    f->sealer = setup->sealer;
+    f->keys = *setup->keys;
+    f->connection = setup->connection;
+    f->peer_ack_delay_ns = setup->peer_ack_delay_ns;
+    f->window_bytes = setup->window_bytes;
+    rnl_sent_init(&f->sent);
+    rnl_received_init(&f->received);
+    rnl_loss_init(&f->loss);
+    rnl_mtu_init(&f->mtu, setup->config->mtu, setup->mtu_bytes);
+    rnl_ecn_init(&f->ecn, setup->config->ecn);
+    rnl_congest_init(&f->congest, setup->config->law, &setup->config->congest, rnl_flow_packet(f));
+    f->heard_ns = f->last_sent_ns = now_ns;
+    f->close_ns = UINT64_MAX;
+}
+
+void rnl_flow_fini(struct rnl_flow *f)
+{
+    if (f->sent.size) {
+        size_t bytes = rnl_sent_bytes(f->sent.size);
+        f->ops->free(f->ctx, f->sent.record, bytes);
+    }
+    rnl_keys_wipe(&f->keys);
+    memset(&f->sent, 0, sizeof f->sent);
+}
+
+void rnl_flow_give_back(struct rnl_flow *f, struct rnl_sent_packet *record)
+{
+    unsigned notes = record->notes;
+    record->notes = 0;
+    for (unsigned i = 0; i < notes; i++)
+        f->ops->lost(f->ctx, &record->note[i]);
+    if (notes)
+        f->wanted = 1;
+}
+
+void rnl_flow_landed(struct rnl_flow *f, const struct rnl_sent_packet *record)
+{
+    f->flight -= rnl_flow_cost(f, record->bytes);
+    f->charge -= rnl_flow_charge(f, record->bytes);
+}
+
+static void took(struct rnl_flow *f, uint64_t number, const struct rnl_ack *ack, uint64_t now_ns)
+{
+    struct rnl_sent_packet *record = rnl_sent_at(&f->sent, number);
+    rnl_sent_acked(&f->sent, number);
+    rnl_flow_landed(f, record);
+    rnl_keys_acked(&f->keys, number);
+    rnl_mtu_acked(&f->mtu, number, record->bytes);
+    if (record->told)
+        rnl_received_heard(&f->received, record->told);
+    if (number == ack->largest) {
+        f->news_rtt_ns = (uint32_t)rnl_flow_min(now_ns - record->sent_ns, RNL_RTT_MAX_NS);
+        f->news_hold_ns = ack->hold_ns;
+    }
+    f->news_acked += (uint32_t)rnl_flow_cost(f, record->bytes);
+    f->news_packets++;
+    f->news_capable += record->flags & RNL_SENT_CAPABLE;
+    if (record->flags & RNL_SENT_TIMED)
+        f->count->spurious++;
+    for (unsigned i = 0; i < record->notes; i++)
+        f->ops->acked(f->ctx, &record->note[i]);
+}
+
+/* A packet that had been judged lost is among the acknowledged ones. */
+static void was_wrong(struct rnl_flow *f, uint64_t number, uint64_t largest, uint64_t now_ns)
+{
+    struct rnl_sent_packet *record = rnl_sent_at(&f->sent, number);
+    rnl_sent_forget(&f->sent, number);
+    rnl_keys_acked(&f->keys, number);
+    f->count->spurious++;
+    rnl_loss_was_wrong(&f->loss, &f->rtt, largest - number, now_ns - record->sent_ns);
+    f->count->undone += (unsigned)rnl_congest_was_wrong(&f->congest, number, (uint32_t)rnl_flow_cost(f, record->bytes));
+}
+
+static int acknowledged(struct rnl_flow *f, const struct rnl_packet *p, uint64_t now_ns)
+{
+    const struct rnl_ack *ack = &p->ack;
+    if (ack->largest >= f->sent.next)
+        return rnl_fail(RNL_ERR_PEER_BROKEN,
+                        "acknowledged packet %llu of connection %u, but only %llu were sent: the peer is not to be "
+                        "believed, end the connection",
+                        (unsigned long long)ack->largest, f->connection, (unsigned long long)f->sent.next - 1);
+    if (!f->judge) {
+        uint64_t full = f->flight + rnl_flow_packet(f);
+        f->limited = full << 8 >= f->congest.window / 4 * 3;
+    }
+    if (ack->largest >= f->window_at) {
+        f->window_at = ack->largest;
+        f->window_bytes = ack->window_bytes;
+        f->has_counts = (p->flags & RNL_PACKET_ECN) != 0;
+        f->peer_ce = ack->ce;
+        f->peer_ect = ack->ect;
+    }
+    uint32_t before = f->news_packets;
+    uint64_t high = ack->largest, low = high - ack->run;
+    for (unsigned i = 0;; i++) {
+        for (uint64_t n = low; (n = rnl_sent_find_open(&f->sent, n, high + 1)) <= high; n++)
+            took(f, n, ack, now_ns);
+        if (f->lost_below > low)
+            for (uint64_t n = low; (n = rnl_sent_find_lost(&f->sent, n, high + 1)) <= high; n++)
+                was_wrong(f, n, ack->largest, now_ns);
+        if (i == ack->ranges || low <= f->sent.base)
+            break;
+        high = low - 1 - ack->range[i].gap;
+        low = high - (ack->range[i].length - 1u);
+    }
+    if (f->news_packets == before)
+        return 0;
+    f->judge = 1;
+    f->timeouts = 0;
+    if (ack->largest > f->loss.largest)
+        f->loss.largest = ack->largest;
+    return 0;
+}
+
+static void probed(struct rnl_flow *f, const unsigned char *at, const struct rnl_packet *p, uint64_t now_ns)
+{
+    struct rnl_probe probe;
+    if (!rnl_probe_decode(at, p, &probe))
+        return;
+    if (probe.kind == RNL_PROBE_ASK)
+        f->probe_answer = p->bytes;
+    else
+        f->count->mtu_raised += (unsigned)rnl_mtu_passed(&f->mtu, probe.bytes, now_ns);
+}
+
+int rnl_flow_input(struct rnl_flow *f, unsigned char *at, size_t bytes, unsigned ecn, uint64_t now_ns)
+{
+    struct rnl_packet p;
+    if (rnl_packet_decode(at, bytes, &p) != RNL_PACKET_GOOD || p.type == RNL_PACKET_HELLO ||
+        p.type == RNL_PACKET_UNKNOWN) {
+        f->count->refused++;
+        return RNL_FLOW_REFUSED;
+    }
+    if (!rnl_received_is_new(&f->received, p.control, p.number)) {
+        f->count->duplicates++;
+        return RNL_FLOW_OLD;
+    }
+    int opened = rnl_keys_open(&f->keys, f->sealer, at, &p, now_ns, 3 * rnl_flow_pto_ns(f));
+    if (opened <= 0) {
+        f->count->refused++;
+        return opened < 0 ? opened : RNL_FLOW_REFUSED;
+    }
+    if (f->state >= RNL_FLOW_CLOSED)
+        return RNL_FLOW_OLD;
+    f->heard_ns = now_ns;
+    if (f->state == RNL_FLOW_SUSPECT)
+        f->state = RNL_FLOW_UP;
+    f->count->received++;
+    f->count->received_bytes += p.bytes;
+    if (p.control)
+        rnl_received_control(&f->received, p.number);
+    else
+        rnl_received_data(&f->received, p.number, p.flags & RNL_PACKET_WANT, ecn, f->config->ack_every,
+                          f->config->ack_delay_ns, now_ns);
+    if (p.flags & RNL_PACKET_ACK) {
+        int status = acknowledged(f, &p, now_ns);
+        if (status < 0)
+            return status;
+    }
+    uint32_t reason;
+    if (p.type == RNL_PACKET_PROBE) {
+        probed(f, at, &p, now_ns);
+    } else if (p.type == RNL_PACKET_CLOSE && rnl_close_decode(at, &p, &reason)) {
+        rnl_flow_peer_closes(f, reason, now_ns);
+    } else if (p.type == RNL_PACKET_DATA && p.body_bytes && f->state < RNL_FLOW_DRAINING) {
+        int status = f->ops->frames(f->ctx, at + p.body, p.body_bytes, p.number);
+        if (status < 0)
+            return status;
+    }
+    return RNL_FLOW_NEW;
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * flow_out.c - what goes out. In this order: data, with whatever acknowledgement is owed; an acknowledgement alone;
+ * answers and questions about sizes; the end. */
+#include <string.h>
+
+#include "reliable/flow_in.h"
+
+/* The block that is owed, into p->ack: its bytes, 0 = none is. */
+static uint32_t owed(struct rnl_flow *f, struct rnl_packet *p, uint64_t now_ns)
+{
+    if (f->received.unsaid == 0 || !rnl_received_tell(&f->received, now_ns, &p->ack))
+        return 0;
+    uint32_t window = f->ops->window(f->ctx);
+    p->ack.window_bytes = window < RNL_ACK_WINDOW_MAX ? window : RNL_ACK_WINDOW_MAX;
+    p->flags |= RNL_PACKET_ACK;
+    if (f->received.ce | f->received.ect)
+        p->flags |= RNL_PACKET_ECN;
+    return rnl_ack_bytes(&p->ack, p->flags & RNL_PACKET_ECN);
+}
+
+/* Header around a body that is there already, and the tag. 0 = it cannot go (its number was not used). */
+static uint32_t finish(struct rnl_flow *f, unsigned char *at, uint32_t room, struct rnl_packet *p, uint32_t body)
+{
+    p->connection = f->connection;
+    p->number = p->control ? f->control + 1 : f->sent.next;
+    uint32_t from = rnl_packet_encode(at, room, p);
+    if (from == 0)
+        return 0;
+    uint32_t bytes = rnl_packet_finish(at, from + body);
+    if (rnl_keys_seal(&f->keys, f->sealer, at, bytes, from) != 0)
+        return 0;
+    if (p->control)
+        f->control++;
+    if (p->flags & RNL_PACKET_ACK)
+        rnl_received_told(&f->received);
+    f->count->sent_bytes += bytes;
+    return bytes;
+}
+
+int rnl_flow_window_open(const struct rnl_flow *f, uint64_t now_ns)
+{
+    if (!rnl_congest_open(&f->congest, f->flight, rnl_flow_packet(f)))
+        return 0;
+    if (f->flight == 0)
+        return 1; /* one packet may always be about, else a closed window would never open */
+    if (rnl_path_draining(f->path, now_ns) && f->sent.count >= RNL_FLOW_DRAIN_PACKETS)
+        return 0;
+    return f->charge + rnl_flow_charge(f, f->mtu.bytes) <= f->window_bytes;
+}
+
+/* A record to write the next packet into. */
+static int reserve(struct rnl_flow *f, uint64_t now_ns)
+{
+    uint32_t size = rnl_sent_want(&f->sent);
+    if (size == f->sent.size)
+        return size != 0;
+    if (size == 0 || now_ns < f->retry_ns)
+        return 0;
+    uint32_t old = f->sent.size;
+    void *block = f->ops->alloc(f->ctx, rnl_sent_bytes(size));
+    if (!block) {
+        f->retry_ns = now_ns + RNL_FLOW_RETRY_NS;
+        return 0;
+    }
+    block = rnl_sent_move(&f->sent, block, size);
+    if (block)
+        f->ops->free(f->ctx, block, rnl_sent_bytes(old));
+    return 1;
+}
+
+static void record(struct rnl_flow *f, const struct rnl_packet *p, uint32_t bytes, const struct rnl_flow_note *notes,
+                   unsigned count, uint64_t now_ns)
+{
+    if (f->sent.count == 0)
+        f->heard_ns = now_ns;
+    struct rnl_sent_packet *r = rnl_sent_add(&f->sent);
+    for (unsigned i = 0; i < count; i++)
+        r->note[i] = notes[i];
+    r->notes = (uint8_t)count;
+    r->bytes = (uint16_t)bytes;
+    r->sent_ns = f->last_sent_ns = now_ns;
+    r->told = p->flags & RNL_PACKET_ACK ? (uint32_t)p->ack.largest : 0;
+    r->flags = rnl_ecn_codepoint(&f->ecn) != RNL_ECN_NOT ? RNL_SENT_CAPABLE : 0;
+    f->flight += rnl_flow_cost(f, bytes);
+    f->charge += rnl_flow_charge(f, bytes);
+    f->count->sent++;
+    rnl_pace_sent(&f->pace, &f->config->pace, rnl_flow_cost(f, bytes), f->congest.window,
+                  rnl_congest_trip_ns(&f->congest, f->rtt.smoothed_ns, rnl_flow_packet(f)), now_ns);
+}
+
+static uint32_t put_data(struct rnl_flow *f, unsigned char *at, uint32_t room, uint64_t now_ns)
+{
+    struct rnl_packet p;
+    struct rnl_flow_note notes[RNL_FLOW_NOTES];
+    unsigned count = 0;
+    uint32_t used = 0;
+    int must = f->probes || f->ping;
+    if (!must && (now_ns < f->pace.release_ns || !rnl_flow_window_open(f, now_ns)))
+        return 0;
+    if (!reserve(f, now_ns) || rnl_keys_left(&f->keys) == 0)
+        return 0;
+    if (f->sent.next > f->config->number_limit) {
+        f->state = RNL_FLOW_DEAD;
+        return 0;
+    }
+    uint32_t most = f->timeouts >= RNL_FLOW_LOWER_MTU ? rnl_mtu_first(&f->mtu) : f->mtu.bytes;
+    if (room > most)
+        room = most;
+    p.type = RNL_PACKET_DATA;
+    p.flags = 0;
+    p.control = 0;
+    uint32_t from = RNL_PACKET_HEAD + owed(f, &p, now_ns);
+    if (from + RNL_PACKET_TAG > room)
+        return 0;
+    if (f->wanted) {
+        used = f->ops->fill(f->ctx, at + from, room - from - RNL_PACKET_TAG, notes, &count);
+        if (used == 0)
+            f->wanted = 0;
+    }
+    if (used == 0 && !must)
+        return 0;
+    if (used && count == 0 && !must) {
+        p.control = 1;
+        return finish(f, at, room, &p, used);
+    }
+    uint64_t flight = f->flight + rnl_flow_cost(f, from + used + RNL_PACKET_TAG);
+    if (must || !f->keys.tx_confirmed || !rnl_congest_open(&f->congest, flight, rnl_flow_packet(f)))
+        p.flags |= RNL_PACKET_WANT; /* nothing follows it soon, or its acknowledgement is waited for */
+    uint32_t bytes = finish(f, at, room, &p, used);
+    if (bytes == 0) {
+        for (unsigned i = 0; i < count; i++)
+            f->ops->lost(f->ctx, &notes[i]);
+        return 0;
+    }
+    record(f, &p, bytes, notes, count, now_ns);
+    if (f->probes)
+        f->probes--;
+    f->ping = 0;
+    if (bytes + RNL_FLOW_SPARE >= f->mtu.bytes)
+        rnl_mtu_filled(&f->mtu, now_ns);
+    return bytes;
+}
+
+static uint32_t put_ack(struct rnl_flow *f, unsigned char *at, uint32_t room, uint64_t now_ns)
+{
+    struct rnl_packet p = {.type = RNL_PACKET_DATA, .control = 1};
+    if (owed(f, &p, now_ns) == 0)
+        return 0;
+    f->count->acks_sent++;
+    return finish(f, at, room, &p, 0);
+}
+
+static uint32_t put_probe(struct rnl_flow *f, unsigned char *at, uint32_t room, enum rnl_probe_kind kind,
+                          uint32_t bytes)
+{
+    struct rnl_packet p = {.type = RNL_PACKET_PROBE, .control = 1};
+    struct rnl_probe probe = {.kind = (uint8_t)kind, .bytes = (uint16_t)bytes};
+    uint32_t used = rnl_probe_encode(at, RNL_PACKET_HEAD, room - RNL_PACKET_TAG, &probe);
+    return used ? finish(f, at, room, &p, used) : 0;
+}
+
+static uint32_t put_close(struct rnl_flow *f, unsigned char *at, uint32_t room, uint32_t reason)
+{
+    struct rnl_packet p = {.type = RNL_PACKET_CLOSE, .control = 1};
+    return finish(f, at, room, &p, rnl_close_encode(at, RNL_PACKET_HEAD, room - RNL_PACKET_TAG, reason));
+}
+
+uint32_t rnl_flow_output(struct rnl_flow *f, unsigned char *at, size_t most, uint64_t now_ns)
+{
+    uint32_t room = most < RNL_PACKET_MAX ? (uint32_t)most : RNL_PACKET_MAX, bytes, reason;
+    if (f->judge)
+        rnl_flow_judge(f, now_ns);
+    rnl_flow_timers(f, now_ns);
+    if (f->state < RNL_FLOW_DRAINING && (f->wanted || f->probes || f->ping)) {
+        bytes = put_data(f, at, room, now_ns);
+        if (bytes)
+            return bytes;
+    }
+    if (f->state >= RNL_FLOW_CLOSED)
+        return 0;
+    if (f->received.due_ns <= now_ns && (bytes = put_ack(f, at, room, now_ns)) > 0)
+        return bytes;
+    if (f->probe_answer) {
+        bytes = put_probe(f, at, room, RNL_PROBE_ANSWER, f->probe_answer);
+        f->probe_answer = 0;
+        if (bytes)
+            return bytes;
+    }
+    if (f->mtu.due_ns <= now_ns && f->timeouts == 0 && f->state < RNL_FLOW_CLOSING) {
+        uint32_t size = rnl_mtu_probe(&f->mtu, room, 3 * rnl_flow_pto_ns(f), now_ns);
+        if (size && (bytes = put_probe(f, at, room, RNL_PROBE_ASK, size)) > 0)
+            return bytes;
+    }
+    if (rnl_flow_close_due(f, now_ns, &reason)) {
+        bytes = put_close(f, at, room, reason);
+        rnl_flow_close_sent(f, now_ns);
+        return bytes;
+    }
+    return 0;
+}
+
+void rnl_flow_want(struct rnl_flow *f)
+{
+    f->wanted = 1;
+}
+
+unsigned rnl_flow_ecn(const struct rnl_flow *f)
+{
+    return rnl_ecn_codepoint(&f->ecn);
+}
+
+uint32_t rnl_flow_mtu(const struct rnl_flow *f)
+{
+    return f->mtu.bytes;
+}
+
+void rnl_flow_too_big(struct rnl_flow *f, uint32_t bytes, uint64_t now_ns)
+{
+    f->count->mtu_fell += (unsigned)rnl_mtu_refused(&f->mtu, bytes, now_ns);
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * received.c - a circular bit map over the last numbers of the data space; of the control space only the largest, since
+ * what comes late there has nothing new to say. */
+#include "reliable/received.h"
+
+#include <string.h>
+
+#include "reliable/ecn.h"
+
+void rnl_received_init(struct rnl_received *received)
+{
+    memset(received, 0, sizeof *received);
+    received->due_ns = UINT64_MAX;
+}
+
+static unsigned slot_of(uint64_t number)
+{
+    return (unsigned)(number % RNL_RECEIVED_BITS);
+}
+
+static int has(const struct rnl_received *received, uint64_t number)
+{
+    return received->word[slot_of(number) / 64] >> (number % 64) & 1;
+}
+
+int rnl_received_is_new(const struct rnl_received *received, int control, uint64_t number)
+{
+    if (control)
+        return number > received->control;
+    if (number > received->largest)
+        return 1;
+    return number > 0 && received->largest - number < RNL_RECEIVED_BITS && !has(received, number);
+}
+
+void rnl_received_control(struct rnl_received *received, uint64_t number)
+{
+    received->control = number;
+}
+
+/* Numbers largest + 1 .. number take the places of those that fall out of the window. */
+static void advance(struct rnl_received *received, uint64_t number)
+{
+    uint64_t by = number - received->largest;
+    if (by >= RNL_RECEIVED_BITS) {
+        memset(received->word, 0, sizeof received->word);
+    } else {
+        for (uint64_t n = received->largest + 1; n <= number;) {
+            unsigned low = (unsigned)(n % 64);
+            uint64_t count = 64 - low < number - n + 1 ? 64 - low : number - n + 1;
+            uint64_t mask = (count == 64 ? ~(uint64_t)0 : ((uint64_t)1 << count) - 1) << low;
+            received->word[slot_of(n) / 64] &= ~mask;
+            n += count;
+        }
+    }
+    received->largest = number;
+}
+
+void rnl_received_data(struct rnl_received *received, uint64_t number, int asked, unsigned ecn, unsigned every,
+                       uint32_t delay_ns, uint64_t now_ns)
+{
+    if (number > received->largest) {
+        if (number != received->largest + 1)
+            received->ack_now = 1;
+        advance(received, number);
+        received->largest_ns = now_ns;
+    } else {
+        received->ack_now = 1;
+        if (number < received->floor)
+            received->floor = number;
+    }
+    received->word[slot_of(number) / 64] |= (uint64_t)1 << (number % 64);
+    if (ecn == RNL_ECN_CE)
+        received->ce++;
+    else if (ecn != RNL_ECN_NOT)
+        received->ect++;
+    if (received->unsaid < UINT16_MAX)
+        received->unsaid++;
+    if (asked || received->unsaid >= every)
+        received->ack_now = 1;
+    if (received->ack_now)
+        received->due_ns = 0;
+    else if (received->due_ns == UINT64_MAX)
+        received->due_ns = now_ns + delay_ns;
+}
+
+/* How many numbers from `number` downwards to `stop` are (or are not) here. */
+static uint32_t run_down(const struct rnl_received *received, uint64_t number, uint64_t stop, int here)
+{
+    uint32_t run = 0;
+    while (number >= stop) {
+        uint64_t word = received->word[slot_of(number) / 64];
+        unsigned high = (unsigned)(number % 64);
+        uint64_t bits = (here ? ~word : word) << (63 - high);
+        unsigned same = bits ? (unsigned)__builtin_clzll(bits) : high + 1;
+        if (same > high + 1)
+            same = high + 1;
+        if (same > number - stop + 1)
+            same = (unsigned)(number - stop + 1);
+        run += same;
+        if (same <= high)
+            break;
+        number -= same;
+    }
+    return run;
+}
+
+int rnl_received_tell(const struct rnl_received *received, uint64_t now_ns, struct rnl_ack *ack)
+{
+    uint64_t n = received->largest;
+    if (n == 0)
+        return 0;
+    uint64_t stop = n >= RNL_RECEIVED_BITS ? n - RNL_RECEIVED_BITS + 1 : 1;
+    if (stop < received->floor)
+        stop = received->floor;
+    uint64_t hold = now_ns - received->largest_ns;
+    ack->largest = n;
+    ack->hold_ns = hold < RNL_ACK_HOLD_MAX_NS ? (uint32_t)hold : RNL_ACK_HOLD_MAX_NS;
+    ack->ce = received->ce;
+    ack->ect = received->ect;
+    uint32_t run = run_down(received, n, stop, 1);
+    ack->run = (uint16_t)(run - 1);
+    ack->ranges = 0;
+    n -= run;
+    while (n >= stop && ack->ranges < RNL_ACK_RANGES_MAX) {
+        uint32_t gap = run_down(received, n, stop, 0);
+        n -= gap;
+        if (n < stop)
+            break;
+        run = run_down(received, n, stop, 1);
+        n -= run;
+        ack->range[ack->ranges++] = (struct rnl_ack_range){(uint16_t)gap, (uint16_t)run};
+    }
+    return 1;
+}
+
+void rnl_received_told(struct rnl_received *received)
+{
+    received->unsaid = 0;
+    received->ack_now = 0;
+    received->due_ns = UINT64_MAX;
+}
+
+void rnl_received_heard(struct rnl_received *received, uint32_t told)
+{
+    uint64_t number = received->largest - (uint32_t)((uint32_t)received->largest - told);
+    if (number <= received->largest && number > received->floor)
+        received->floor = number;
+}

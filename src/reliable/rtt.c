@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * rtt.c - the smoothed round trip, and the least one of a class of paths.
+ *
+ * A path whose least round trip has not been seen for long may have become longer, or is never idle. So now and then
+ * all its flows drain for a few round trips; only if that has been in vain several times, the least of these is the new
+ * base: the flows of other endpoints do not drain at the same time, and what they queue is no distance. */
+#include "reliable/rtt.h"
+
+static void drained(struct rnl_path *path, uint64_t now_ns)
+{
+    path->drain_ns = 0;
+    path->seen_ns = now_ns;
+    if (path->least_ns && ++path->drains >= RNL_PATH_DRAINS) {
+        path->base_ns = path->least_ns;
+        path->least_ns = 0;
+        path->drains = 0;
+    }
+}
+
+void rnl_path_sample(struct rnl_path *path, uint64_t rtt_ns, uint64_t now_ns)
+{
+    if (path->base_ns == 0 || rtt_ns <= path->base_ns + path->base_ns / 16) {
+        if (path->base_ns == 0 || rtt_ns < path->base_ns)
+            path->base_ns = rtt_ns;
+        path->seen_ns = now_ns;
+        path->drain_ns = path->least_ns = 0;
+        path->drains = 0;
+        return;
+    }
+    if (path->drain_ns) {
+        if (path->least_ns == 0 || rtt_ns < path->least_ns)
+            path->least_ns = rtt_ns;
+        if (now_ns >= path->drain_ns)
+            drained(path, now_ns);
+    } else if (now_ns - path->seen_ns > RNL_PATH_KEEPS_S * (uint64_t)1000000000) {
+        path->drain_ns = now_ns + 8 * rtt_ns;
+    }
+}
+
+int rnl_path_draining(const struct rnl_path *path, uint64_t now_ns)
+{
+    return now_ns < path->drain_ns;
+}
+
+void rnl_rtt_sample(struct rnl_rtt *rtt, uint64_t sample_ns, uint32_t hold_ns)
+{
+    if (sample_ns > RNL_RTT_MAX_NS)
+        sample_ns = RNL_RTT_MAX_NS;
+    uint32_t sample = sample_ns ? (uint32_t)sample_ns : 1;
+    if (rtt->least_ns == 0 || sample < rtt->least_ns)
+        rtt->least_ns = sample;
+    if (sample >= rtt->least_ns && sample - rtt->least_ns >= hold_ns)
+        sample -= hold_ns;
+    rtt->latest_ns = sample;
+    if (rtt->smoothed_ns == 0) {
+        rtt->smoothed_ns = sample;
+        rtt->variance_ns = sample / 2;
+        return;
+    }
+    uint32_t away = sample > rtt->smoothed_ns ? sample - rtt->smoothed_ns : rtt->smoothed_ns - sample;
+    rtt->variance_ns = (uint32_t)(((uint64_t)3 * rtt->variance_ns + away) / 4);
+    rtt->smoothed_ns = (uint32_t)(((uint64_t)7 * rtt->smoothed_ns + sample) / 8);
+}
+
+uint64_t rnl_rtt_pto_ns(const struct rnl_rtt *rtt, uint32_t granularity_ns)
+{
+    uint64_t spread = (uint64_t)4 * rtt->variance_ns;
+    return rtt->smoothed_ns + (spread > granularity_ns ? spread : granularity_ns);
+}
