@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * test_seal.c - tags and encryption: against datagrams that another implementation sealed, each bit of them turned
+ * over, and the cache of expanded keys. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "wire/key.h"
+#include "wire/seal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/random.h"
+
+enum { SLOTS = 4 };
+
+static struct rnl_ciphers ciphers;
+static struct rnl_sealer sealer;
+static void *memory;
+static unsigned char wire[9000];
+
+static int setup(void **state)
+{
+    (void)state;
+    memory = aligned_alloc(RNL_SEALER_ALIGN, rnl_sealer_bytes(SLOTS));
+    return memory && rnl_ciphers_init(&ciphers, ~0u) == 0 ? rnl_sealer_init(&sealer, &ciphers, memory, SLOTS) : -1;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    rnl_sealer_wipe(&sealer);
+    free(memory);
+    return 0;
+}
+
+static int have(unsigned cipher)
+{
+    return ciphers.have >> cipher & 1;
+}
+
+static struct rnl_key key_of(unsigned char first)
+{
+    unsigned char secret[RNL_KEY_BYTES];
+    struct rnl_key key;
+    for (unsigned i = 0; i < sizeof secret; i++)
+        secret[i] = (unsigned char)(first + i);
+    rnl_key_set(&key, secret);
+    return key;
+}
+
+static uint32_t write_packet(struct rnl_suite suite, uint64_t number, uint32_t body_bytes, uint32_t *body)
+{
+    struct rnl_packet p = {.type = RNL_PACKET_DATA, .connection = 0x01020304, .number = number};
+    p.flags = suite.protect == RNL_PROTECT_ENCRYPT ? RNL_PACKET_ENC : 0;
+    *body = rnl_packet_encode(wire, sizeof wire, &p);
+    memcpy(wire + *body, test_pattern(number, 0), body_bytes);
+    return rnl_packet_finish(wire, *body + body_bytes);
+}
+
+/* Body and tag of a PING, number 5, with the key 0, 1 ... 15, as Python's hashlib and cryptography make them. */
+static void datagrams_are_as_another_implementation_seals_them(void **state)
+{
+    (void)state;
+    static const unsigned char expected[RNL_CIPHERS][2][24] = {
+        {{0x05, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0xae, 0x88, 0x35, 0xfb,
+          0x21, 0x95, 0xb2, 0xcf, 0xdf, 0x76, 0x23, 0x81, 0xc2, 0xaf, 0xae, 0x0e},
+         {0x55, 0x1b, 0x6f, 0x6f, 0xc8, 0xf9, 0x2e, 0xa2, 0xdf, 0xaa, 0x88, 0x7f,
+          0x4b, 0xe3, 0xc0, 0xaa, 0x35, 0x21, 0xb5, 0x93, 0x7b, 0x11, 0x5a, 0x08}},
+        {{0x05, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x5c, 0x24, 0xcf, 0xeb,
+          0x9f, 0x1a, 0x1d, 0x38, 0x10, 0xa8, 0x71, 0x34, 0x39, 0x86, 0x92, 0xa6},
+         {0xa4, 0x87, 0x1d, 0x03, 0x81, 0x8f, 0x33, 0x05, 0x45, 0x40, 0x96, 0x34,
+          0x9c, 0x38, 0x3a, 0xc9, 0xc8, 0x05, 0x4a, 0x5e, 0xee, 0x1a, 0x92, 0x3c}},
+    };
+    for (unsigned cipher = 0; cipher < RNL_CIPHERS; cipher++)
+        for (unsigned protect = 0; protect < 2 && have(cipher); protect++) {
+            struct rnl_suite suite = {(uint8_t)cipher, (uint8_t)protect};
+            struct rnl_key key = key_of(0);
+            uint32_t body, bytes = write_packet(suite, 5, 8, &body);
+            memset(wire + body, 0, 8);
+            wire[body] = 5;
+            rnl_seal(&sealer, &key, suite, wire, bytes, body);
+            assert_memory_equal(wire + body, expected[cipher][protect], 24);
+        }
+}
+
+static void every_bit_that_is_turned_over_is_noticed(void **state)
+{
+    (void)state;
+    for (unsigned cipher = 0; cipher < RNL_CIPHERS; cipher++)
+        for (unsigned protect = 0; protect < 2 && have(cipher); protect++) {
+            struct rnl_suite suite = {(uint8_t)cipher, (uint8_t)protect};
+            struct rnl_key key = key_of(1), other = key_of(2);
+            static unsigned char sealed[sizeof wire];
+            uint32_t body, bytes = write_packet(suite, 1000, 77, &body);
+            rnl_seal(&sealer, &key, suite, wire, bytes, body);
+            memcpy(sealed, wire, bytes);
+            int plain = memcmp(wire + body, test_pattern(1000, 0), 77) == 0;
+            assert_int_equal(plain, protect == RNL_PROTECT_AUTHENTICATE);
+            for (uint32_t bit = 0; bit < bytes * 8; bit++) {
+                memcpy(wire, sealed, bytes);
+                wire[bit / 8] ^= (unsigned char)(1 << bit % 8);
+                assert_false(rnl_seal_open(&sealer, &key, suite, wire, bytes, body));
+            }
+            for (uint32_t cut = RNL_PACKET_MIN; cut < bytes; cut++) {
+                memcpy(wire, sealed, bytes);
+                assert_false(rnl_seal_open(&sealer, &key, suite, wire, cut, body < cut - 16 ? body : cut - 16));
+            }
+            memcpy(wire, sealed, bytes);
+            assert_false(rnl_seal_open(&sealer, &other, suite, wire, bytes, body));
+            memcpy(wire, sealed, bytes);
+            assert_true(rnl_seal_open(&sealer, &key, suite, wire, bytes, body));
+            assert_memory_equal(wire + body, test_pattern(1000, 0), 77);
+        }
+}
+
+static void every_length_comes_back(void **state)
+{
+    (void)state;
+    for (unsigned cipher = 0; cipher < RNL_CIPHERS; cipher++)
+        for (unsigned protect = 0; protect < RNL_PROTECTS && have(cipher); protect++)
+            for (uint32_t n = 0; n < 8000; n += n < 600 ? 1 : 733) {
+                struct rnl_suite suite = {(uint8_t)cipher, (uint8_t)protect};
+                struct rnl_key key = key_of(3);
+                uint32_t body, bytes = write_packet(suite, n, n, &body);
+                wire[bytes] = 0x77; /* nothing is written behind it */
+                rnl_seal(&sealer, &key, suite, wire, bytes, body);
+                assert_true(rnl_seal_open(&sealer, &key, suite, wire, bytes, body));
+                assert_memory_equal(wire + body, test_pattern(n, 0), n);
+                assert_int_equal(wire[bytes], 0x77);
+            }
+}
+
+static void with_nothing_protected_the_tag_is_zero_and_nothing_is_noticed(void **state)
+{
+    (void)state;
+    struct rnl_suite suite = {RNL_CIPHER_CHACHA20_POLY1305, RNL_PROTECT_NOTHING_MEASURE_ONLY};
+    struct rnl_key key = key_of(4);
+    static const unsigned char zero[RNL_PACKET_TAG];
+    uint32_t body, bytes = write_packet(suite, 1, 20, &body);
+    rnl_seal(&sealer, &key, suite, wire, bytes, body);
+    assert_memory_equal(wire + bytes - RNL_PACKET_TAG, zero, RNL_PACKET_TAG);
+    wire[body] ^= 1;
+    assert_true(rnl_seal_open(&sealer, &key, suite, wire, bytes, body));
+    /* but a sealed packet is not taken for one that is not */
+    struct rnl_suite sealed = {RNL_CIPHER_CHACHA20_POLY1305, RNL_PROTECT_AUTHENTICATE};
+    rnl_seal(&sealer, &key, sealed, wire, bytes, body);
+    assert_false(rnl_seal_open(&sealer, &key, suite, wire, bytes, body));
+    assert_string_equal(rnl_protect_text(suite.protect), "UNPROTECTED");
+}
+
+static void a_small_cache_serves_many_keys(void **state)
+{
+    (void)state;
+    enum { KEYS = 40, PACKETS = 4000 };
+    static struct rnl_key tx[KEYS], rx[KEYS];
+    struct rnl_suite suite = {(uint8_t)__builtin_ctz(ciphers.have), RNL_PROTECT_ENCRYPT};
+    for (unsigned i = 0; i < KEYS; i++)
+        tx[i] = rx[i] = key_of((unsigned char)(i * 3));
+    for (unsigned i = 0; i < PACKETS; i++) {
+        struct test_random r = test_random_of(5, i);
+        unsigned a = test_random_below(&r, KEYS), b = test_random_one_in(&r, 4) ? test_random_below(&r, KEYS) : a;
+        uint32_t body, bytes = write_packet(suite, i, 100, &body);
+        rnl_seal(&sealer, &tx[a], suite, wire, bytes, body);
+        if (test_random_one_in(&r, 8))
+            rx[b] = tx[b]; /* a copy, with where its expanded form was */
+        assert_int_equal(rnl_seal_open(&sealer, &rx[b], suite, wire, bytes, body), a == b);
+    }
+    uint64_t before = sealer.expanded;
+    for (unsigned i = 0; i < PACKETS; i++) { /* as many as there are places: none is expanded again and again */
+        uint32_t body, bytes = write_packet(suite, i, 100, &body);
+        rnl_seal(&sealer, &tx[i % 2], suite, wire, bytes, body);
+        assert_true(rnl_seal_open(&sealer, &rx[i % 2], suite, wire, bytes, body));
+    }
+    assert_true(sealer.expanded - before <= SLOTS);
+}
+
+static void nothing_of_a_key_is_left_behind(void **state)
+{
+    (void)state;
+    struct rnl_suite suite = {RNL_CIPHER_CHACHA20_POLY1305, RNL_PROTECT_ENCRYPT};
+    struct rnl_key key = key_of(9);
+    uint32_t body, bytes = write_packet(suite, 1, 20, &body);
+    rnl_seal(&sealer, &key, suite, wire, bytes, body);
+    rnl_sealer_wipe(&sealer);
+    for (size_t i = 0; i < rnl_sealer_bytes(SLOTS); i++)
+        assert_int_equal(((unsigned char *)memory)[i], 0);
+    assert_int_equal(rnl_sealer_init(&sealer, &ciphers, memory, SLOTS), 0);
+}
+
+static void what_cannot_be_had_is_said(void **state)
+{
+    (void)state;
+    struct rnl_ciphers c;
+    struct rnl_sealer s;
+    assert_int_equal(rnl_ciphers_init(&c, 0), RNL_ERR_UNSUPPORTED);
+    assert_int_equal(rnl_ciphers_init(&c, 1u << RNL_CIPHER_CHACHA20_POLY1305), 0);
+    assert_int_equal(c.have, 1u << RNL_CIPHER_CHACHA20_POLY1305);
+    assert_null(c.gcm_enc);
+    assert_int_equal(rnl_sealer_init(&s, &ciphers, memory, 3), RNL_ERR_ARG);
+    assert_int_equal(rnl_sealer_init(&s, &ciphers, (char *)memory + 8, 4), RNL_ERR_ARG);
+    assert_int_equal(rnl_sealer_init(&s, &ciphers, memory, 2), RNL_ERR_ARG);
+    assert_non_null(strstr(rnl_last_error()->text, "power of two"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(datagrams_are_as_another_implementation_seals_them),
+        cmocka_unit_test(every_bit_that_is_turned_over_is_noticed),
+        cmocka_unit_test(every_length_comes_back),
+        cmocka_unit_test(with_nothing_protected_the_tag_is_zero_and_nothing_is_noticed),
+        cmocka_unit_test(a_small_cache_serves_many_keys),
+        cmocka_unit_test(nothing_of_a_key_is_left_behind),
+        cmocka_unit_test(what_cannot_be_had_is_said),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
