@@ -13,7 +13,7 @@
 
 #define MS ((uint64_t)1000000)
 
-enum { ADDRESS = 8, SAY_MOST = 40, SLOTS = 64 };
+enum { HEARD = 77, ADDRESS = 8, SAY_MOST = 40, SLOTS = 64 };
 
 static struct rnl_ciphers ciphers;
 static struct rnl_sealer sealer;
@@ -150,6 +150,8 @@ static void take_hello(struct hs_world *w, const struct hs_datagram *d)
     in_bytes = 0;
 }
 
+static void say(struct hs_world *w, unsigned me, unsigned peer);
+
 static void take_packet(struct hs_world *w, const struct hs_datagram *d)
 {
     struct hs_node *n = &w->node[d->to];
@@ -185,6 +187,8 @@ static void take_packet(struct hs_world *w, const struct hs_datagram *d)
     struct rnl_hs_step step = {.events = rnl_hs_heard(&l->peer)};
     l->heard++;
     obey(w, d->to, rank, &step);
+    if (at[p.body] != HEARD)
+        say(w, d->to, rank); /* as an acknowledgement does */
 }
 
 /* Until it has heard something, as a flow probes. Then nothing more: the connection works. */
@@ -193,13 +197,13 @@ static void say(struct hs_world *w, unsigned me, unsigned peer)
     struct hs_link *l = &w->node[me].link[peer];
     unsigned char at[HS_BYTES];
     struct rnl_packet p = {.type = RNL_PACKET_DATA, .connection = l->made.tx_connection, .number = l->number};
-    if (l->said >= SAY_MOST) {
+    if (l->said >= SAY_MOST && !l->heard) {
         drop(w, l, peer, 1);
         want_again(w, l, &w->node[me], peer);
         return;
     }
     uint32_t body = rnl_packet_encode(at, sizeof at, &p);
-    memset(at + body, 5, 20);
+    memset(at + body, l->heard ? HEARD : 0, 20);
     uint32_t bytes = rnl_packet_finish(at, body + 20);
     TEST_MUST(rnl_keys_seal(&l->keys, &sealer, at, bytes, body) == 0);
     l->number++;
@@ -269,6 +273,14 @@ int hs_world_step(struct hs_world *w, uint64_t until_ns)
 
 void hs_world_run(struct hs_world *w)
 {
+    while (hs_world_step(w, w->now_ns + 60000 * MS))
+        ;
+    for (unsigned a = 0; a < w->nodes; a++) /* a connection that nobody uses does not notice that its peer is gone */
+        for (unsigned b = 0; b < w->nodes; b++) {
+            struct hs_link *l = &w->node[a].link[b];
+            l->heard = l->said = 0;
+            l->say_ns = w->now_ns;
+        }
     while (hs_world_step(w, w->now_ns + 60000 * MS))
         ;
 }

@@ -72,7 +72,7 @@ void hs_world_restart(struct hs_world *w, unsigned node, int wants);
 void hs_world_inject(struct hs_world *w, unsigned from, unsigned to, const void *at, uint32_t bytes);
 /* One delivery or one deadline: 1, or 0 if nothing is left before until_ns. */
 int hs_world_step(struct hs_world *w, uint64_t until_ns);
-/* Until nothing moves, or for a minute of virtual time. */
+/* Until nothing moves; then everybody says something on each connection that is up, until nothing moves. */
 void hs_world_run(struct hs_world *w);
 /* Whoever wants a connection has it, both ends have the same, and packets went both ways. */
 int hs_world_settled(const struct hs_world *w);
