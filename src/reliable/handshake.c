@@ -248,7 +248,7 @@ static uint32_t take(struct rnl_handshake *hs, struct rnl_hs_peer *peer, const s
     uint32_t generation = peer ? peer->generation : hs->base;
     nonce_for(hs, h->src, generation, address, address_bytes, mine);
     int opening = peer && peer->state == RNL_HS_OPENING;
-    if (same(h->echo, mine) && h->dst_incarnation == hs->config.incarnation && (opening || wants || paired)) {
+    if (same(h->echo, mine) && h->dst_incarnation == hs->config.incarnation) {
         if (!peer) {
             step->events |= RNL_HS_NEEDS_PEER;
             return 0;

@@ -20,8 +20,8 @@
  *       IDLE                       OPENING               and again, until it gives up: FAILED. An answer to our nonce
  *         |                           |                  from another incarnation: OPENING, with another nonce
  *         +--- our nonce came back ---+         UP       heard that the peer has the same pair; until the end, or until
- *         |     (IDLE: from one that  |                  another incarnation of the peer makes a connection. The same
- *         v      wants or has one)    v                  one does not make a second: what was under way in the first
+ *         |                           |                  another incarnation of the peer makes a connection. The same
+ *         v                           v                  one does not make a second: what was under way in the first
  *       MADE ----> UP ----> end: IDLE                    would come twice or never, so it is over for us
  *
  * A HELLO is answered by at most one, of the same length, to where it came from; what neither wants a connection nor

@@ -312,6 +312,24 @@ static void the_same_process_makes_no_second_connection_while_one_is_up(void **s
     assert_int_equal(link_of(0, 1)->peer.refused, w->node[1].incarnation);
 }
 
+/* Without a word of the job: the answer of the new process tells. */
+static void a_peer_that_restarts_in_the_middle_is_found_at_once(void **state)
+{
+    (void)state;
+    hs_world_want(w, 0, 1);
+    assert_int_equal(hs_world_step(w, UINT64_MAX), 1);
+    deliver(2);
+    assert_int_equal(link_of(0, 1)->peer.state, RNL_HS_MADE);
+    hs_world_restart(w, 1, 0);
+    uint64_t began = w->now_ns;
+    while (!link_of(0, 1)->up)
+        assert_int_equal(hs_world_step(w, UINT64_MAX), 1);
+    assert_true(w->now_ns - began < 20 * MS);
+    assert_int_equal(link_of(0, 1)->failed, 0);
+    hs_world_run(w);
+    assert_true(hs_world_settled(w));
+}
+
 static void a_dropped_record_brings_no_nonce_back(void **state)
 {
     (void)state;
@@ -460,6 +478,7 @@ int main(void)
         CASE(only_the_incarnation_that_the_job_tells_is_listened_to),
         CASE(an_incarnation_that_is_over_stays_so),
         CASE(the_same_process_makes_no_second_connection_while_one_is_up),
+        CASE(a_peer_that_restarts_in_the_middle_is_found_at_once),
         CASE(a_dropped_record_brings_no_nonce_back),
         CASE(unknown_is_said_seldom_briefly_and_to_nobody_without_a_packet),
         CASE(unknown_is_believed_of_the_peer_of_that_connection_only),

@@ -136,6 +136,24 @@ static void every_length_comes_back(void **state)
             }
 }
 
+static void each_number_of_each_space_has_its_own_nonce(void **state)
+{
+    (void)state;
+    enum { NUMBERS = 130 };
+    static unsigned char seen[NUMBERS][8];
+    struct rnl_suite suite = {(uint8_t)__builtin_ctz(ciphers.have), RNL_PROTECT_ENCRYPT};
+    struct rnl_key key = key_of(3);
+    for (unsigned i = 0; i < NUMBERS; i++) { /* each bit of the number, in each space */
+        uint32_t body, bytes = write_packet(suite, i < 2 ? 0 : (uint64_t)1 << (i / 2 - 1) % 63, 8, &body);
+        memset(wire + body, 0, 8);
+        wire[15] |= i % 2 ? 0x80 : 0;
+        rnl_seal(&sealer, &key, suite, wire, bytes, body);
+        memcpy(seen[i], wire + body, 8);
+        for (unsigned k = 0; k < i && i < 128; k++)
+            assert_memory_not_equal(seen[i], seen[k], 8);
+    }
+}
+
 static void with_nothing_protected_the_tag_is_zero_and_nothing_is_noticed(void **state)
 {
     (void)state;
@@ -214,6 +232,7 @@ int main(void)
         cmocka_unit_test(datagrams_are_as_another_implementation_seals_them),
         cmocka_unit_test(every_bit_that_is_turned_over_is_noticed),
         cmocka_unit_test(every_length_comes_back),
+        cmocka_unit_test(each_number_of_each_space_has_its_own_nonce),
         cmocka_unit_test(with_nothing_protected_the_tag_is_zero_and_nothing_is_noticed),
         cmocka_unit_test(a_small_cache_serves_many_keys),
         cmocka_unit_test(nothing_of_a_key_is_left_behind),
