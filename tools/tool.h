@@ -8,5 +8,6 @@
 int rnl_tool_bench(int argc, char **argv);
 int rnl_tool_info(int argc, char **argv);
 int rnl_tool_run(int argc, char **argv);
+int rnl_tool_sim(int argc, char **argv);
 
 #endif

@@ -11,13 +11,26 @@
 #include "runnel/fm.h"
 
 struct rnl_fm rnl_fm = {.handlers = 1024, .rank = -1};
+void (*rnl_fm_says)(const char *line);
+void (*rnl_fm_exits)(int status);
 
 static void explain(int status, const char *sentence)
 {
-    char who[32] = "";
+    char who[32] = "", line[400];
     if (rnl_fm.rank >= 0)
         snprintf(who, sizeof who, "rank %lld: ", (long long)rnl_fm.rank);
-    fprintf(stderr, "runnel: %s%s (%s)\n", who, sentence, rnl_status_name(status));
+    snprintf(line, sizeof line, "runnel: %s%s (%s)\n", who, sentence, rnl_status_name(status));
+    if (rnl_fm_says)
+        rnl_fm_says(line);
+    else
+        fputs(line, stderr);
+}
+
+_Noreturn static void end(void)
+{
+    if (rnl_fm_exits)
+        rnl_fm_exits(RNL_FM_EXIT_STATUS);
+    exit(RNL_FM_EXIT_STATUS);
 }
 
 void rnl_fm_error(int status, unsigned long peer)
@@ -32,7 +45,7 @@ void rnl_fm_error(int status, unsigned long peer)
     if (!go_on || !rnl_fm.quiet)
         explain(status, sentence);
     if (!go_on)
-        exit(RNL_FM_EXIT_STATUS);
+        end();
 }
 
 /* A peer's death is told once, whoever notices it first. */
@@ -74,7 +87,7 @@ struct rnl_endpoint *rnl_fm_missing(const char *function)
     if (rnl_fm.error)
         rnl_fm.error(status, FM_ANY_ID, rnl_last_error()->text);
     explain(status, rnl_last_error()->text);
-    exit(RNL_FM_EXIT_STATUS); /* there is nothing to go on with */
+    end(); /* there is nothing to go on with */
 }
 
 static void too_late(const char *key)

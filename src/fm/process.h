@@ -21,6 +21,11 @@ struct rnl_fm {
 };
 extern struct rnl_fm rnl_fm;
 
+/* How the default error handler speaks and ends the program: NULL = standard error and exit. The simulator has many
+ * programs in one process, and keeps one struct rnl_fm for each. */
+extern void (*rnl_fm_says)(const char *line);
+extern void (*rnl_fm_exits)(int status);
+
 /* Keys of runnel/fm.h; 0 = not one of them. */
 int rnl_fm_parameter(int key, va_list args);
 void rnl_fm_initialize(void);

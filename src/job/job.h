@@ -11,6 +11,10 @@
 #include "base/env.h"
 #include "runnel/runnel.h"
 
+/* Asked before anything else, where it is not NULL: the simulator, whose ranks are copies of a program in one process.
+ */
+extern int (*rnl_job_virtual)(const struct rnl_options *opt, struct rnl_env **out);
+
 /* opt may be NULL. May block on the agent. 0 and *out, which its close operation frees; or a negative rnl_status:
  * RNL_ERR_JOB when there is a launcher and it will not have us (descriptor not open, another release, second open). */
 int rnl_job_env(const struct rnl_options *opt, struct rnl_env **out);

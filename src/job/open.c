@@ -13,6 +13,8 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+int (*rnl_job_virtual)(const struct rnl_options *opt, struct rnl_env **out);
+
 /* What RUNNEL_FD leads to: 1 and *door; 0: nothing, we run alone; RNL_ERR_JOB. Whoever has joined adds its own number
  * there: what it starts inherits the variable and no door, and is no part of the job. */
 static int door_of(const char *text, int *door)
@@ -40,6 +42,8 @@ static int door_of(const char *text, int *door)
 int rnl_job_env(const struct rnl_options *opt, struct rnl_env **out)
 {
     int door = -1;
+    if (rnl_job_virtual != NULL)
+        return rnl_job_virtual(opt, out);
     int has_hub = opt != NULL && opt->size >= offsetof(struct rnl_options, hub_rank) + sizeof opt->hub_rank;
     if (has_hub && opt->hub != NULL)
         return rnl_hub_env(opt->hub, opt->hub_rank, 0, out);

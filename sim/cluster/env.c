@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * env.c - what the library beneath a copy is told of the world (base/env.h): the time of its virtual host, chance that
+ * follows from the seed, and a launcher that is agent.c. Each question is a step at which the scenario may have the
+ * rank crash; giving way and sleeping take virtual time.
+ *
+ * Segments are between ranks of one virtual host. */
+#include "sim/cluster/inside.h"
+
+#include "base/error.h"
+#include "job/job.h"
+#include "sim/engine/random.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    NOW_NS = 20,     /* to look at the clock */
+    YIELD_NS = 2000, /* to look in vain and give way. More than wait.c takes for being alone: it soon sleeps instead */
+    WAKE_NS = 5000,  /* from ringing a bell until the sleeper runs */
+    ASK_NS = 20000   /* to ask the launcher for a segment */
+};
+
+struct rnl_venv {
+    struct rnl_env env; /* first */
+    struct rnl_guest *guest;
+    const _Atomic uint32_t *sleeps_on; /* NULL: awake */
+    struct rnl_sim_coro_ticket ticket;
+};
+
+static struct rnl_guest *guest_of(const struct rnl_env *env)
+{
+    return ((const struct rnl_venv *)(const void *)env)->guest;
+}
+
+/* It may end here. The simulator itself, which takes away what is left of a rank, takes no steps. */
+static struct rnl_guest *step(const struct rnl_env *env)
+{
+    struct rnl_guest *g = guest_of(env);
+    if (rnl_guest_now == g && ++g->steps == g->crash_step)
+        rnl_cluster_crash(g->cluster, g, g->crash_restart_ns);
+    return g;
+}
+
+static struct rnl_vagent *agent(const struct rnl_env *env)
+{
+    return guest_of(env)->cluster->agent;
+}
+
+/* ---- time and chance ---- */
+
+static uint64_t venv_now_ns(struct rnl_env *env)
+{
+    struct rnl_guest *g = step(env);
+    if (rnl_guest_now == g)
+        rnl_guest_charge(g, NOW_NS);
+    return rnl_guest_ns(g);
+}
+
+static uint64_t venv_random(struct rnl_env *env)
+{
+    struct rnl_guest *g = step(env);
+    return rnl_sim_random(g->cluster->opt.seed, RNL_STREAM_ENV, (uint64_t)g->rank << 32 | g->life, g->drawn_env++);
+}
+
+/* ---- giving way ---- */
+
+static uint64_t venv_yield(struct rnl_env *env)
+{
+    struct rnl_guest *g = step(env);
+    uint64_t ns = g->debt_ns + YIELD_NS;
+    rnl_guest_sleep(g, rnl_sim_now(g->cluster->sim) + ns * RNL_TICKS_PER_NS);
+    return ns;
+}
+
+static void venv_park(struct rnl_env *env, _Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns)
+{
+    struct rnl_venv *v = (struct rnl_venv *)(void *)env;
+    struct rnl_guest *g = step(env);
+    rnl_guest_pay(g);
+    if (atomic_load_explicit(word, memory_order_relaxed) != expected)
+        return;
+    v->sleeps_on = word;
+    v->ticket = rnl_sim_ticket(&g->coro);
+    rnl_guest_sleep(g, rnl_vhost_tick(g->host, deadline_ns));
+    v->sleeps_on = NULL;
+}
+
+void rnl_venv_rung(struct rnl_cluster *c, uint32_t rank)
+{
+    struct rnl_guest *g = &c->guest[rank];
+    const struct rnl_venv *v = g->env;
+    uint64_t debt = rnl_guest_now ? rnl_guest_now->debt_ns : 0;
+    if (v != NULL && v->sleeps_on != NULL)
+        (void)rnl_guest_wake(g, v->ticket, rnl_sim_now(c->sim) + (debt + WAKE_NS) * RNL_TICKS_PER_NS, 1);
+}
+
+static void venv_wake(struct rnl_env *env, _Atomic uint32_t *word)
+{
+    const struct rnl_cluster *c = step(env)->cluster;
+    const char *first = (const char *)rnl_vagent_bell(c->agent, 0);
+    size_t rank = (size_t)((const char *)word - first) / RNL_BELL_BYTES;
+    if (rank < c->opt.ranks)
+        rnl_venv_rung(guest_of(env)->cluster, (uint32_t)rank);
+}
+
+static int venv_heavy_fence(struct rnl_env *env)
+{
+    (void)step(env); /* one thread: all see all stores */
+    return 0;
+}
+
+static uint64_t venv_sense_load(struct rnl_env *env, const _Atomic uint64_t *word, uint64_t last, uint8_t *d)
+{
+    (void)env, (void)last, (void)d; /* everybody is near */
+    return atomic_load_explicit(word, memory_order_relaxed);
+}
+
+static void venv_sense_fence(struct rnl_env *env, uint8_t *d)
+{
+    (void)env, (void)d;
+}
+
+/* ---- memory ---- */
+
+static int venv_segment_open(struct rnl_env *env, uint32_t rank, size_t bytes, uint64_t wait_ns, int *segment)
+{
+    struct rnl_guest *g = step(env);
+    const struct rnl_cluster *c = g->cluster;
+    (void)wait_ns; /* the launcher answers at once, as time passes for who asks */
+    if (rank >= c->opt.ranks || bytes == 0)
+        return rnl_fail(RNL_ERR_RANK, "no segment of %zu bytes with rank %u in a job of %u", bytes, rank, c->opt.ranks);
+    if (c->guest[rank].host != g->host)
+        return rnl_fail(RNL_ERR_UNSUPPORTED,
+                        "rank %u is on another virtual host: memory is shared within one (runnel sim --hosts 1)", rank);
+    if (rnl_guest_now == g)
+        rnl_guest_charge(g, ASK_NS);
+    return rnl_vagent_segment_open(c->agent, g->rank, rank, bytes, segment);
+}
+
+static int venv_segment_map(struct rnl_env *env, int segment, size_t offset, size_t bytes, int writable, void **at)
+{
+    (void)writable; /* one mapping serves both sides */
+    return rnl_vagent_segment_map(step(env)->cluster->agent, segment, offset, bytes, at);
+}
+
+static void venv_segment_unmap(struct rnl_env *env, int segment, void *at, size_t bytes)
+{
+    (void)env, (void)segment, (void)at, (void)bytes; /* the other side may still read it */
+}
+
+static void venv_segment_settle(struct rnl_env *env, int segment)
+{
+    rnl_vagent_segment_settle(agent(env), env->rank, segment);
+}
+
+static void venv_segment_close(struct rnl_env *env, int segment)
+{
+    rnl_vagent_segment_close(agent(env), env->rank, segment);
+}
+
+/* ---- news ---- */
+
+static int venv_event(struct rnl_env *env, struct rnl_event *out)
+{
+    return rnl_vagent_event(step(env)->cluster->agent, env->rank, out);
+}
+
+static int venv_close_report(struct rnl_env *env, uint64_t wave, uint64_t activity)
+{
+    return rnl_vagent_report(step(env)->cluster->agent, env->rank, wave, activity);
+}
+
+static int venv_part(struct rnl_env *env, uint32_t rank)
+{
+    rnl_vagent_part(step(env)->cluster->agent, env->rank, rank);
+    return 0;
+}
+
+/* ---- event loops: the kernel's, which knows no virtual time ---- */
+
+static int venv_fd(struct rnl_env *env)
+{
+    (void)env;
+    return rnl_fail(RNL_ERR_UNSUPPORTED, "the virtual cluster has no descriptors to wait on: use rnl_wait or FM_wait");
+}
+
+static void venv_fd_drain(struct rnl_env *env)
+{
+    (void)env;
+}
+
+static void venv_fd_until(struct rnl_env *env, uint64_t ns)
+{
+    (void)env, (void)ns;
+}
+
+static void venv_fd_raise(struct rnl_env *env, uint32_t rank)
+{
+    (void)env, (void)rank;
+}
+
+/* ---- life ---- */
+
+static struct rnl_bell *venv_bell_of(struct rnl_env *env, uint32_t rank)
+{
+    return rnl_vagent_bell(agent(env), rank);
+}
+
+static void venv_close(struct rnl_env *env)
+{
+    struct rnl_guest *g = guest_of(env);
+    rnl_vagent_gone(agent(env), env->rank, RNL_DEATH_EXIT, 0);
+    g->env = NULL;
+    free(env);
+}
+
+static const struct rnl_env_ops venv_ops = {
+    .size = sizeof venv_ops,
+    .now_ns = venv_now_ns,
+    .random = venv_random,
+    .yield = venv_yield,
+    .park = venv_park,
+    .wake = venv_wake,
+    .heavy_fence = venv_heavy_fence,
+    .sense_load = venv_sense_load,
+    .sense_fence = venv_sense_fence,
+    .segment_open = venv_segment_open,
+    .segment_map = venv_segment_map,
+    .segment_unmap = venv_segment_unmap,
+    .segment_settle = venv_segment_settle,
+    .segment_close = venv_segment_close,
+    .event = venv_event,
+    .close_report = venv_close_report,
+    .part = venv_part,
+    .fd = venv_fd,
+    .fd_drain = venv_fd_drain,
+    .fd_until = venv_fd_until,
+    .fd_raise = venv_fd_raise,
+    .close = venv_close,
+};
+
+/* rnl_job_virtual: for the rank that runs. */
+int rnl_venv_open(const struct rnl_options *opt, struct rnl_env **out)
+{
+    struct rnl_guest *g = rnl_guest_now;
+    (void)opt;
+    struct rnl_venv *v = calloc(1, sizeof *v);
+    if (v == NULL)
+        return rnl_fail(RNL_ERR_NO_MEMORY, "no memory to join a job");
+    struct rnl_cluster *c = g->cluster;
+    uint64_t incarnation = 1 + g->rank + (uint64_t)(g->life - 1) * c->opt.ranks;
+    int status = rnl_vagent_join(c->agent, g->rank, incarnation);
+    if (status < 0) {
+        free(v);
+        return status;
+    }
+    v->guest = g;
+    v->env.ops = &venv_ops;
+    v->env.rank = g->rank;
+    v->env.size = c->opt.ranks;
+    v->env.incarnation = incarnation;
+    v->env.news = rnl_vagent_news(c->agent, g->rank);
+    v->env.bell = rnl_vagent_bell(c->agent, g->rank);
+    v->env.bell_of = venv_bell_of;
+    snprintf(v->env.host, sizeof v->env.host, "host%u", g->host->index);
+    v->env.facts = (struct rnl_env_facts){
+        .cpus = g->host->ranks,
+        .page_bytes = 4096,
+        .have_membarrier = 1,
+        .keep_going = c->opt.keep_going,
+        .launched = 1,
+    };
+    g->env = v;
+    *out = &v->env;
+    return 0;
+}
+
+/* The endpoint is where the native interface left it, or where FM keeps it; one that was still being made is lost. */
+void rnl_venv_drop(struct rnl_guest *g)
+{
+    struct rnl_endpoint *ep = g->ep ? g->ep : g->fm.ep;
+    g->ep = NULL;
+    rnl_vagent_gone(g->cluster->agent, g->rank, g->end == RNL_END_SIGNAL ? RNL_DEATH_SIGNAL : RNL_DEATH_EXIT,
+                    g->detail);
+    if (g->env == NULL)
+        return;
+    if (ep != NULL)
+        rnl_ep_free(ep);
+    else
+        venv_close(&g->env->env);
+}

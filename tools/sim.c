@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * sim.c - `runnel sim`: reads the options, runs the job on a virtual cluster, prints what the ranks print, and last the
+ * hash of all that happened. */
+#include "base/error.h"
+#include "job/launch.h"
+#include "sim/cluster/cluster.h"
+#include "tool.h"
+
+#include <argp.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+enum { OPT_HOSTS = 256, OPT_KEEP_GOING, OPT_TAG, OPT_TIMEOUT, OPT_NO_GUARDS };
+#define BILLION ((uint64_t)1000000000)
+
+struct plan {
+    struct rnl_cluster_options cluster;
+    int tag;
+};
+
+static const struct argp_option options[] = {
+    {"ranks", 'n', "N", 0, "N copies of the program (default: 2)", 0},
+    {"hosts", OPT_HOSTS, "H", 0, "On H virtual hosts (default: 1)", 0},
+    {"seed", 's', "S", 0, "What chance makes of this number (default: 1)", 0},
+    {"timeout", OPT_TIMEOUT, "SECONDS", 0, "End the job after this much virtual time, with status 124 (default: 1000)",
+     0},
+    {"keep-going", OPT_KEEP_GOING, NULL, 0, "Let the others go on when a process fails", 0},
+    {"tag-output", OPT_TAG, NULL, 0, "Put the rank before each line of output", 0},
+    {"verbose", 'v', NULL, 0, "Tell of crashes and restarts", 0},
+    {"no-guards", OPT_NO_GUARDS, NULL, 0, "Do not catch system calls and time-stamp reads of the program's own", 0},
+    {NULL, 0, NULL, 0, NULL, 0},
+};
+
+static uint64_t number(const char *what, const char *text, uint64_t low, uint64_t high, struct argp_state *state)
+{
+    char *end;
+    errno = 0;
+    unsigned long long n = strtoull(text, &end, 0);
+    if (end == text || *end != '\0' || text[0] == '-' || text[0] == ' ' || errno != 0 || n < low || n > high)
+        argp_error(state, "%s takes a number from %" PRIu64 " to %" PRIu64 ", not '%s'", what, low, high, text);
+    return n;
+}
+
+/* Seconds with up to nine decimals, in ns. */
+static uint64_t seconds(const char *what, const char *text, struct argp_state *state)
+{
+    uint64_t ns = 0, unit = BILLION;
+    const char *p = text;
+    for (; *p >= '0' && *p <= '9' && ns < UINT64_MAX / 100 / BILLION; p++)
+        ns = 10 * ns + (uint64_t)(*p - '0') * BILLION;
+    if (p != text && *p == '.')
+        for (p++; *p >= '0' && *p <= '9' && unit > 1; p++)
+            ns += (uint64_t)(*p - '0') * (unit /= 10);
+    if (p == text || *p != '\0' || ns == 0)
+        argp_error(state, "%s takes a number of seconds above 0, not '%s'", what, text);
+    return ns;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct plan *plan = state->input;
+    struct rnl_cluster_options *o = &plan->cluster;
+    switch (key) {
+    case 'n':
+        o->ranks = (uint32_t)number("-n", arg, 1, RNL_CLUSTER_RANKS_MAX, state);
+        return 0;
+    case OPT_HOSTS:
+        o->hosts = (uint32_t)number("--hosts", arg, 1, RNL_CLUSTER_RANKS_MAX, state);
+        return 0;
+    case 's':
+        o->seed = number("--seed", arg, 0, UINT64_MAX, state);
+        return 0;
+    case OPT_TIMEOUT:
+        o->limit_ns = seconds("--timeout", arg, state);
+        return 0;
+    case OPT_KEEP_GOING:
+        o->keep_going = 1;
+        return 0;
+    case OPT_TAG:
+        plan->tag = 1;
+        return 0;
+    case OPT_NO_GUARDS:
+        o->no_guards = 1;
+        return 0;
+    case 'v':
+        o->verbose = 1;
+        return 0;
+    case ARGP_KEY_ARG: /* the program: what follows is its own */
+        o->program = arg;
+        o->argv = &state->argv[state->next - 1];
+        o->argc = state->argc - state->next + 1;
+        state->next = state->argc;
+        return 0;
+    case ARGP_KEY_NO_ARGS:
+        argp_error(state, "name the program to run behind the options: a shared object (cc -fPIC -shared)");
+        return 0;
+    }
+    return ARGP_ERR_UNKNOWN;
+}
+
+/* ---- what is printed ---- */
+
+static void on_output(void *arg, uint32_t rank, int stream, const char *bytes, size_t n)
+{
+    const struct plan *plan = arg;
+    FILE *to = stream == 2 ? stderr : stdout;
+    if (plan->tag)
+        fprintf(to, "[%u] ", rank);
+    fwrite(bytes, 1, n, to);
+}
+
+static void on_say(void *arg, const char *line)
+{
+    (void)arg;
+    fflush(stdout);
+    fprintf(stderr, "runnel: %s\n", line);
+}
+
+/* A page of counters for each rank is a file in memory. */
+static void raise_files(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+int rnl_tool_sim(int argc, char **argv)
+{
+    static const struct argp argp = {
+        .options = options,
+        .parser = parse,
+        .args_doc = "PROGRAM.so [ARGUMENT...]",
+        .doc = "Run a job on a virtual cluster: in this one process, on virtual time, the same in each run.\v"
+               "PROGRAM.so is the program as a shared object (cc -fPIC -shared). The exit status is that of the job, "
+               "as with runnel run; the last line of output ends with a hash of all that happened. See runnel-sim(1).",
+    };
+    struct plan plan = {.cluster = {.ranks = 2, .hosts = 1, .seed = 1}};
+    struct rnl_cluster *cluster;
+    struct rnl_cluster_result result;
+    argp_err_exit_status = RNL_EXIT_USAGE;
+    int e = argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &plan);
+    if (e != 0) { /* what is wrong with the options has been said, and has ended us */
+        fprintf(stderr, "runnel: cannot read the options: %s\n", strerror(e));
+        return RNL_EXIT_SYSTEM;
+    }
+    plan.cluster.output = on_output;
+    plan.cluster.say = on_say;
+    plan.cluster.arg = &plan;
+    raise_files();
+    int status = rnl_cluster_new(&plan.cluster, &cluster);
+    if (status < 0) {
+        fprintf(stderr, "runnel: %s\n", rnl_last_error()->text);
+        return status == RNL_ERR_ARG ? RNL_EXIT_NOT_EXECUTABLE : RNL_EXIT_SYSTEM;
+    }
+    rnl_cluster_run(cluster, &result);
+    rnl_cluster_free(cluster);
+    printf("runnel: %" PRIu64 ".%06" PRIu64 " s, %" PRIu64 " events, hash %016" PRIx64 "\n", result.ns / BILLION,
+           result.ns / 1000 % 1000000, result.events, result.hash);
+    return fflush(stdout) == 0 ? result.status : RNL_EXIT_OUTPUT;
+}
