@@ -97,7 +97,8 @@ struct rnl_net_socket_config { /* 0 = the default */
     /* Something came while the socket was armed: called once for each arming, inside the network's event; it wakes
      * somebody later. */
     void (*ring)(void *arg);
-    int (*fd)(void *arg); /* what rnl_socket_ops.fd says; NULL = has none */
+    int (*fd)(void *arg);     /* what rnl_socket_ops.fd says; NULL = has none */
+    void (*drain)(void *arg); /* at each arming: not readable any more for having been rung; may be NULL */
     void *arg;
 };
 /* RNL_ERR_ARG: no such host; that port is taken, or none is free. RNL_ERR_NO_MEMORY. */

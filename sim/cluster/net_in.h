@@ -82,6 +82,7 @@ struct net_socket {
     uint8_t armed, plain;
     void (*ring)(void *arg);
     int (*fd)(void *arg);
+    void (*drain)(void *arg);
     void *arg;
 };
 

@@ -228,6 +228,8 @@ static int socket_arm(struct rnl_socket *s)
     struct net_socket *k = of(s);
     if (k->first)
         return 1;
+    if (k->drain)
+        k->drain(k->arg);
     k->armed = 1;
     return 0;
 }
@@ -302,6 +304,7 @@ int rnl_net_socket_open(struct rnl_net *net, uint32_t host, const struct rnl_net
     k->plain = config->plain;
     k->ring = config->ring;
     k->fd = config->fd;
+    k->drain = config->drain;
     k->arg = config->arg;
     k->send_bytes = config->send_bytes ? config->send_bytes : RNL_NET_SEND_BYTES;
     k->s.ops = &socket_ops;

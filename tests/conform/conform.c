@@ -90,6 +90,11 @@ void conform_flush(struct conform_case *c, struct rnl_transport *t)
     fail_msg("flush does not end");
 }
 
+unsigned conform_lanes(struct conform_case *c)
+{
+    return conform_sender(c)->caps & RNL_CAP_LANES ? 3 : 1;
+}
+
 /* ---- running ---- */
 
 static const char *missing(uint32_t caps)
@@ -101,7 +106,8 @@ static const char *missing(uint32_t caps)
                  {RNL_CAP_LANES, "lanes"},
                  {RNL_CAP_STABLE_VIEW, "stable views"},
                  {RNL_CAP_FD, "a descriptor"},
-                 {RNL_CAP_WATCHES_DEATH, "watching for deaths"}};
+                 {RNL_CAP_WATCHES_DEATH, "watching for deaths"},
+                 {RNL_CAP_ECN, "marks for congestion"}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (caps & names[i].cap)
             return names[i].what;
@@ -148,7 +154,8 @@ int conform_run(const struct conform_fixture *fixture)
 {
     static struct run runs[CASES_MAX];
     static struct CMUnitTest tests[CASES_MAX];
-    const struct conform_body *lists[] = {conform_bodies, conform_random_bodies, fixture->extra};
+    const struct conform_body *lists[] = {conform_bodies, conform_datagram_bodies, conform_random_bodies,
+                                          fixture->extra};
     const char *seed = getenv("RNL_SEED");
     size_t n = 0;
     for (size_t list = 0; list < sizeof lists / sizeof *lists; list++) {

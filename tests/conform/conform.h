@@ -75,6 +75,9 @@ struct rnl_transport *conform_receiver(struct conform_case *c);
 uint32_t conform_from(struct conform_case *c);
 uint32_t conform_to(struct conform_case *c);
 
+/* Lanes that packets may go on: datagrams have one. */
+unsigned conform_lanes(struct conform_case *c);
+
 /* Flush until all went. */
 void conform_flush(struct conform_case *c, struct rnl_transport *t);
 

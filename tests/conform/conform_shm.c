@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Shared memory in the conformance suite: conform_shm hub|threads|three|self. Besides, peers that break the protocol:
- * they must not hurt anybody but themselves. */
+ * Shared memory in the conformance suite: conform_shm hub|threads|three|self [FAULTS]. Besides, peers that break the
+ * protocol: they must not hurt anybody but themselves. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,12 +10,14 @@
 #include <cmocka.h>
 
 #include "conform/conform.h"
+#include "conform/faulty.h"
 #include "conform/pipe.h"
 #include "job/job.h"
 #include "transport/shm/pair.h"
 #include "transport/shm/shm.h"
 
 static unsigned places;
+static const char *faults;
 
 struct hub_net {
     rnl_hub *hub;
@@ -32,7 +34,7 @@ static int make(struct conform_net *net)
         if (status == 0)
             status = rnl_shm_transport_new(h.env[i], &net->t[i]);
     }
-    return status;
+    return status < 0 ? status : faulty_wrap(net, places, faults);
 }
 
 static void destroy(struct conform_net *net)
@@ -260,6 +262,9 @@ int main(int argc, char **argv)
     const char *kind = argc > 1 ? argv[1] : "hub";
     char name[64];
     struct conform_fixture f = {.name = name, .make = make, .destroy = destroy, .extra = extra};
+    faults = argc > 2 ? argv[2] : NULL;
+    if (faults)
+        f.extra = NULL; /* those look below the transport */
     snprintf(name, sizeof name, "shm-%s", kind);
     f.threads = strcmp(kind, "threads") == 0;
     f.places = places = strcmp(kind, "self") == 0 ? 1 : strcmp(kind, "three") == 0 ? 3 : 2;

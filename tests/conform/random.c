@@ -41,6 +41,12 @@ static void long_run(struct conform_case *c)
     traffic_run(c, &(struct traffic_options){.packets = CONFORM_COUNT(40000), .lanes = 7, .pause = 1});
 }
 
+static void datagrams(struct conform_case *c)
+{
+    conform_connect(c);
+    traffic_run(c, &(struct traffic_options){.packets = CONFORM_COUNT(40000), .lanes = 1, .pause = 1});
+}
+
 static void stopping(struct conform_case *c)
 {
     conform_connect(c);
@@ -81,7 +87,10 @@ static void *sleep_and_take(void *arg)
         struct rnl_view v;
         while (t->ops->poll(t, &v, 1, conform_now(t)) == 0) {
             struct pollfd p = {.fd = fd, .events = POLLIN};
-            if (t->ops->arm(t) == 0 && poll(&p, 1, SLEEP_MS) != 1)
+            uint64_t until_ns = t->ops->deadline(t), now_ns = conform_now(t);
+            int late = until_ns != UINT64_MAX; /* what it wants to do by itself is no arrival */
+            int ms = late ? until_ns > now_ns ? (int)((until_ns - now_ns) / 1000000) : 0 : SLEEP_MS;
+            if (t->ops->arm(t) == 0 && poll(&p, 1, ms) != 1 && !late)
                 atomic_store(&s->failed, 1);
             if (atomic_load(&s->failed))
                 return NULL;
@@ -98,10 +107,11 @@ static void send_number(struct rnl_transport *t, int number)
 {
     struct rnl_room room;
     const uint32_t used = sizeof number;
-    while (t->ops->reserve(t, 1, (unsigned)number / 2 % 3, used, &room, 1) == 0)
+    const unsigned lane = t->caps & RNL_CAP_LANES ? (unsigned)number / 2 % 3 : 0;
+    while (t->ops->reserve(t, 1, lane, used, &room, 1) == 0)
         ;
     memcpy(room.at, &number, sizeof number);
-    (void)t->ops->commit(t, 1, (unsigned)number / 2 % 3, &room, &used, 1, conform_now(t));
+    (void)t->ops->commit(t, 1, lane, &room, &used, 1, conform_now(t));
     while (t->ops->flush(t, conform_now(t)) > 0)
         ;
 }
@@ -138,7 +148,7 @@ const struct conform_body conform_random_bodies[] = {
     {"a long run of all lanes", RNL_CAP_RELIABLE, 0, 0, 0, 0, long_run},
     {"all sides stop and go on at random", RNL_CAP_RELIABLE, 0, 0, 0, 0, stopping},
     {"many short runs from many seeds", RNL_CAP_RELIABLE, 0, 0, 0, 0, seeds},
-    {"datagrams are unchanged and none is invented", 0, RNL_CAP_RELIABLE, 0, 0, 0, long_run},
+    {"datagrams are unchanged and none is invented", 0, RNL_CAP_RELIABLE, 0, 0, 0, datagrams},
     {"who sleeps on the descriptor is woken", RNL_CAP_FD, 0, 2, 2, 1, asleep},
     {NULL, 0, 0, 0, 0, 0, NULL},
 };
