@@ -34,10 +34,11 @@ struct udp_sender {
 
 struct udp_buffer {
     struct rnl_socket_in in;
-    uint32_t peer, cursor; /* what of it was handed out */
-    uint32_t views;        /* handed out, not released */
-    uint32_t life;         /* of views: a token of an earlier one is not taken */
-    uint8_t waits;         /* in the queue: not all handed out */
+    uint32_t peer, changes; /* who that is, when u->changes was this */
+    uint32_t cursor;        /* what of it was handed out */
+    uint32_t views;         /* handed out, not released */
+    uint32_t life;          /* of views: a token of an earlier one is not taken */
+    uint8_t waits;          /* in the queue: not all handed out */
 };
 
 struct udp_receiver {
@@ -51,9 +52,9 @@ struct udp_receiver {
 struct udp {
     struct rnl_transport t;
     struct rnl_socket *socket;
-    struct udp_peer *peer; /* by rank */
-    uint32_t *slot, slots; /* rank + 1 by address, open addressing; slots is a power of two */
-    uint32_t connected;    /* peers */
+    struct udp_peer *peer;       /* by rank */
+    uint32_t *slot, slots;       /* rank + 1 by address, open addressing; slots is a power of two */
+    uint32_t connected, changes; /* peers; how often that changed */
     struct udp_sender send;
     struct udp_receiver receive;
     struct rnl_notice notice[UDP_NOTICES]; /* in a circle */

@@ -121,6 +121,7 @@ int udp_connect(struct rnl_transport *t, uint32_t rank, const struct rnl_addr *a
     p->incarnation = incarnation;
     p->connected = 1;
     u->connected++;
+    u->changes++;
     slot_add(u, rank);
     return 0;
 }
@@ -145,6 +146,7 @@ int udp_disconnect(struct rnl_transport *t, uint32_t rank)
         slot_add(u, moved);
     }
     u->connected--;
+    u->changes++;
     return 0;
 }
 

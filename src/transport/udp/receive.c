@@ -71,7 +71,7 @@ static int fetch(struct udp *u)
         uint32_t k = r->unused[--r->unused_count];
         struct udp_buffer *b = &r->buffer[k];
         b->in = in[i];
-        b->peer = udp_who(u, &in[i].from);
+        b->changes = u->changes - 1; /* not looked up yet */
         b->cursor = 0;
         b->waits = 1;
         b->life++;
@@ -88,6 +88,10 @@ static int next_packet(struct udp *u, struct udp_buffer *b, struct rnl_view *v)
     uint32_t left = b->in.bytes - b->cursor;
     uint32_t bytes = b->in.segment && b->in.segment < left ? b->in.segment : left;
     int last = bytes == left;
+    if (b->changes != u->changes) { /* nothing is handed out as from a peer that was let go meanwhile */
+        b->changes = u->changes;
+        b->peer = udp_who(u, &b->in.from);
+    }
     v->at = (const unsigned char *)b->in.at + b->cursor;
     v->bytes = bytes;
     v->peer = b->peer;
