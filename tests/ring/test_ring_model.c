@@ -155,6 +155,10 @@ static int op_send(struct world *w, const struct test_op *op)
     unsigned len = op->arg[0] % (RNL_LINE_PAYLOAD + 1);
     for (unsigned i = 0; i <= op->arg[2]; i++) {
         uint64_t id = w->next_id;
+        /* No stream sends items before its open message ends: their line gives its unit back only when the next is
+         * begun, and that would be the one that ends the message. */
+        if (w->open && used(w) + 1 >= w->t->granted - w->t->gave)
+            break;
         if (!send_line(w, RNL_LINE_ITEMS, op->arg[1], len, test_pattern(id, 0)))
             break;
         w->next_id++;
