@@ -18,12 +18,16 @@ static const char *reason_text(const struct rnl_peer *p, char *buf, size_t n)
         snprintf(buf, n, "it was killed by signal %d (%s)", p->detail, name ? name : "unknown");
         return buf;
     case RNL_DEATH_EXIT:
+        if (p->detail < 0) /* it was below a wrapper */
+            return "it ended, or closed its connection to the launcher, without rnl_close or FM_finalize";
         snprintf(buf, n, "it exited with status %d without rnl_close or FM_finalize", p->detail);
         return buf;
     case RNL_DEATH_BROKEN:
         return "it broke the protocol";
     case RNL_DEATH_NEVER_JOINED:
         return "it ended without joining the job";
+    case RNL_DEATH_LEFT:
+        return "it replaced its program (exec), or closed its connection to the launcher";
     case RNL_DEATH_PARTED:
         return "it ended the connection, since it found that this process broke the protocol";
     default:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * agent.c - ranks' lives and news; what they ask for is in agent_give.c. */
+ * agent.c - ranks' lives and news; what they ask for is in agent_give.c, the agent's own beginning in agent_new.c. */
 #include "job/agent.h"
 
 #include "base/bell.h"
@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -19,21 +20,18 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#ifndef F_SEAL_FUTURE_WRITE
-#define F_SEAL_FUTURE_WRITE 0x0010
-#endif
-
-enum source { DOOR, SOCK, WATCH };
 enum {
     PACKETS_PER_TURN = 32,      /* of one rank before another's turn */
     EXIT_FOLLOWS_NS = 40000000, /* a process that ends closes its sockets a little before it can be waited for */
+    EXIT_ROUNDS = 25,           /* ... so often longer if it is seen to be ending */
+    ENDING = 4,                 /* a flag of the kernel's, PF_EXITING */
     RETRY_NS = 10000000         /* after the kernel refused a packet for want of memory */
 };
 static const uint64_t refused_ns_max = 3000000000; /* so long a rank may hear nothing for that reason */
 
 /* ---- watching ---- */
 
-static int watch(struct rnl_agent *a, int fd, enum source source, uint32_t rank, uint32_t events)
+int rnl_agent_watch(struct rnl_agent *a, int fd, enum rnl_agent_source source, uint32_t rank, uint32_t events)
 {
     struct epoll_event e = {.events = events, .data.u64 = (uint64_t)source << 32 | rank};
     if (epoll_ctl(a->epoll, EPOLL_CTL_MOD, fd, &e) == 0)
@@ -41,7 +39,7 @@ static int watch(struct rnl_agent *a, int fd, enum source source, uint32_t rank,
     return errno == ENOENT && epoll_ctl(a->epoll, EPOLL_CTL_ADD, fd, &e) == 0 ? 0 : -errno;
 }
 
-static void drop_fd(struct rnl_agent *a, int *fd)
+void rnl_agent_drop_fd(struct rnl_agent *a, int *fd)
 {
     if (*fd < 0)
         return;
@@ -121,7 +119,7 @@ static void flush(struct rnl_agent *a, uint32_t rank)
             fail_rank(a, rank, -e);
     }
     uint32_t interest = (r->answers > 0 ? 0u : EPOLLIN) | (e == -EAGAIN ? EPOLLOUT : 0u);
-    if (!r->hung_up && interest != r->interest && watch(a, r->sock, SOCK, rank, interest) == 0)
+    if (!r->hung_up && interest != r->interest && rnl_agent_watch(a, r->sock, RNL_AGENT_SOCK, rank, interest) == 0)
         r->interest = interest;
     if (news)
         wake(a, rank);
@@ -182,12 +180,12 @@ static void set_state(struct rnl_agent *a, uint32_t rank, enum rnl_rank_state st
     atomic_store_explicit(&a->status->rank[rank].state, state, memory_order_release); /* pairs with readers of why */
 }
 
-static void forget(struct rnl_agent *a, uint32_t rank)
+void rnl_agent_forget(struct rnl_agent *a, uint32_t rank)
 {
     struct agent_rank *r = &a->rank[rank];
-    drop_fd(a, &r->sock);
-    drop_fd(a, &r->watch);
-    drop_fd(a, &r->raise);
+    rnl_agent_drop_fd(a, &r->sock);
+    rnl_agent_drop_fd(a, &r->watch);
+    rnl_agent_drop_fd(a, &r->raise);
     while (r->first != NULL)
         pop(r);
     rnl_agent_give_gone(a, rank);
@@ -212,7 +210,7 @@ static void gone(struct rnl_agent *a, uint32_t rank, int why, int detail)
         return;
     if (a->close_done) { /* nobody owes or expects anything any more */
         set_state(a, rank, RNL_RANK_LEFT);
-        forget(a, rank);
+        rnl_agent_forget(a, rank);
         return;
     }
     r->why = why;
@@ -220,7 +218,7 @@ static void gone(struct rnl_agent *a, uint32_t rank, int why, int detail)
     atomic_store_explicit(&a->status->rank[rank].why, why, memory_order_relaxed);
     atomic_store_explicit(&a->status->rank[rank].detail, detail, memory_order_relaxed);
     set_state(a, rank, RNL_RANK_DEAD);
-    forget(a, rank);
+    rnl_agent_forget(a, rank);
     for (uint32_t i = 0; i < a->size; i++)
         tell_death(a, i, rank);
     step_waves(a, rnl_waves_gone(a->waves, rank));
@@ -266,7 +264,7 @@ static void refuse(int sock, enum rnl_refused why)
 static void admit(struct rnl_agent *a, uint32_t rank, int sock, pid_t pid)
 {
     struct agent_rank *r = &a->rank[rank];
-    if (watch(a, sock, SOCK, rank, EPOLLIN) < 0) {
+    if (rnl_agent_watch(a, sock, RNL_AGENT_SOCK, rank, EPOLLIN) < 0) {
         refuse(sock, RNL_REFUSED_NO_ROOM);
         return;
     }
@@ -275,8 +273,8 @@ static void admit(struct rnl_agent *a, uint32_t rank, int sock, pid_t pid)
     r->joined = pid;
     if (pid > 0 && pid != r->started) { /* below a wrapper; without a watch its socket tells nearly as well */
         r->watch = (int)syscall(SYS_pidfd_open, pid, 0);
-        if (r->watch >= 0 && watch(a, r->watch, WATCH, rank, EPOLLIN) < 0)
-            drop_fd(a, &r->watch);
+        if (r->watch >= 0 && rnl_agent_watch(a, r->watch, RNL_AGENT_WATCH, rank, EPOLLIN) < 0)
+            rnl_agent_drop_fd(a, &r->watch);
     }
     atomic_store_explicit(&a->status->rank[rank].pid, (uint32_t)pid, memory_order_relaxed);
     set_state(a, rank, RNL_RANK_JOINED);
@@ -317,8 +315,8 @@ static void hung_up(struct rnl_agent *a, uint32_t rank)
 static void unjoin(struct rnl_agent *a, uint32_t rank)
 {
     struct agent_rank *r = &a->rank[rank];
-    drop_fd(a, &r->sock);
-    drop_fd(a, &r->watch);
+    rnl_agent_drop_fd(a, &r->sock);
+    rnl_agent_drop_fd(a, &r->watch);
     while (r->first != NULL)
         pop(r);
     r->interest = 0;
@@ -400,7 +398,7 @@ static void hear_door(struct rnl_agent *a, uint32_t rank)
     if (e == -EAGAIN)
         return;
     if (e < 0) {
-        drop_fd(a, &r->door);
+        rnl_agent_drop_fd(a, &r->door);
         if (e != -EPIPE) /* else nobody holds the other end any more */
             fail_rank(a, rank, -e);
         return;
@@ -423,6 +421,34 @@ static void hear_door(struct rnl_agent *a, uint32_t rank)
         refuse(p.fds[0], r->state == RNL_RANK_DEAD ? RNL_REFUSED_DEAD : RNL_REFUSED_TWICE);
 }
 
+/* Its process ends, and cannot be waited for yet. Of this file the kernel asks nobody, so that it never blocks. */
+static int is_ending(const struct agent_rank *r)
+{
+    char path[32], text[512];
+    unsigned flags = 0;
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)(r->joined > 0 ? r->joined : r->started));
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    const char *after = strrchr(text, ')'); /* ") S PARENT GROUP SESSION TERMINAL ITS-GROUP FLAGS" */
+    return after != NULL && sscanf(after, ") %*c %*d %*d %*d %*d %*d %u", &flags) == 1 && (flags & ENDING);
+}
+
+/* Its socket is closed, and no exit has followed. It cannot be reached any more, and cannot reach us. */
+static void left(struct rnl_agent *a, uint32_t rank)
+{
+    struct agent_rank *r = &a->rank[rank];
+    if (r->rounds < EXIT_ROUNDS && is_ending(r)) {
+        r->rounds++;
+        r->hung_up_ns = a->now_ns;
+        wish(a, a->now_ns + EXIT_FOLLOWS_NS);
+    } else {
+        found_gone(a, rank, RNL_DEATH_LEFT, 0);
+    }
+}
+
 static void late(struct rnl_agent *a)
 {
     a->deadline_ns = UINT64_MAX;
@@ -430,8 +456,12 @@ static void late(struct rnl_agent *a)
         struct agent_rank *r = &a->rank[i];
         if (r->state != RNL_RANK_STARTING && r->state != RNL_RANK_JOINED)
             continue;
-        if (r->broken || (r->hung_up && a->now_ns >= r->hung_up_ns + EXIT_FOLLOWS_NS)) {
+        if (r->broken) {
             found_gone(a, i, RNL_DEATH_BROKEN, 0);
+            continue;
+        }
+        if (r->hung_up && a->now_ns >= r->hung_up_ns + EXIT_FOLLOWS_NS) {
+            left(a, i);
             continue;
         }
         if (r->hung_up)
@@ -451,11 +481,11 @@ void rnl_agent_step(struct rnl_agent *a, uint64_t now_ns)
     for (int i = 0; i < n; i++) {
         uint32_t rank = (uint32_t)events[i].data.u64;
         struct agent_rank *r = &a->rank[rank];
-        switch ((enum source)(events[i].data.u64 >> 32)) {
-        case DOOR:
+        switch ((enum rnl_agent_source)(events[i].data.u64 >> 32)) {
+        case RNL_AGENT_DOOR:
             hear_door(a, rank);
             break;
-        case SOCK:
+        case RNL_AGENT_SOCK:
             if (events[i].events & EPOLLOUT)
                 flush(a, rank);
             if (events[i].events & EPOLLIN)
@@ -463,9 +493,9 @@ void rnl_agent_step(struct rnl_agent *a, uint64_t now_ns)
             else if ((events[i].events & (EPOLLHUP | EPOLLERR)) && r->state == RNL_RANK_JOINED && !r->hung_up)
                 hung_up(a, rank); /* it takes in no answers any more */
             break;
-        case WATCH:
+        case RNL_AGENT_WATCH:
             found_gone(a, rank, RNL_DEATH_EXIT, -1);
-            drop_fd(a, &r->watch);
+            rnl_agent_drop_fd(a, &r->watch);
             break;
         }
     }
@@ -485,28 +515,6 @@ int rnl_agent_fd(const struct rnl_agent *a)
 
 /* ---- the launcher's side ---- */
 
-int rnl_agent_door(struct rnl_agent *a, uint32_t rank, int *childs_end)
-{
-    const int on = 1;
-    int pair[2];
-    int e = rnl_packet_pair(pair);
-    if (e == 0 && setsockopt(pair[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof on) < 0)
-        e = -errno;
-    else if (e == 0)
-        e = watch(a, pair[0], DOOR, rank, EPOLLIN);
-    else
-        return rnl_fail_errno(RNL_ERR_SYSTEM, -e,
-                              "cannot make the socket of rank %u: raise the limit of descriptors (ulimit -n)", rank);
-    if (e < 0) {
-        close(pair[0]);
-        close(pair[1]);
-        return rnl_fail_errno(RNL_ERR_SYSTEM, -e, "cannot watch the socket of rank %u: start fewer ranks", rank);
-    }
-    a->rank[rank].door = pair[0];
-    *childs_end = pair[1];
-    return 0;
-}
-
 void rnl_agent_started(struct rnl_agent *a, uint32_t rank, pid_t pid)
 {
     a->rank[rank].started = pid;
@@ -520,95 +528,5 @@ void rnl_agent_exited(struct rnl_agent *a, uint32_t rank, int signal, int status
         gone(a, rank, RNL_DEATH_SIGNAL, signal);
     else
         gone(a, rank, r->state == RNL_RANK_STARTING ? RNL_DEATH_NEVER_JOINED : RNL_DEATH_EXIT, status);
-    drop_fd(a, &r->door);
-}
-
-static int pages(struct rnl_agent *a)
-{
-    size_t status_bytes = rnl_status_bytes(a->size), bells_bytes = (size_t)a->size * RNL_BELL_BYTES;
-    int e = rnl_memfd_new("runnel-status", status_bytes, 0, &a->status_fd);
-    if (e == 0)
-        e = rnl_memfd_new("runnel-bells", bells_bytes, F_SEAL_SEAL, &a->bells_fd);
-    if (e < 0)
-        return e;
-    void *status = mmap(NULL, status_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, a->status_fd, 0);
-    a->status = status == MAP_FAILED ? NULL : status;
-    void *bells = mmap(NULL, bells_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, a->bells_fd, 0);
-    a->bells = bells == MAP_FAILED ? NULL : bells;
-    if (a->status == NULL || a->bells == NULL)
-        return -errno;
-    /* Mapped by us before: ranks can read it only. */
-    if (fcntl(a->status_fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) < 0)
-        return -errno;
-    a->status->magic = RNL_STATUS_MAGIC;
-    a->status->version = RNL_STATUS_VERSION;
-    a->status->size = a->size;
-    for (uint32_t i = 0; i < a->size; i++) {
-        struct rnl_status_rank *s = &a->status->rank[i];
-        atomic_store_explicit(&s->incarnation, a->rank[i].incarnation, memory_order_relaxed);
-        memcpy(s->host, a->host, sizeof s->host);
-    }
-    return 0;
-}
-
-int rnl_agent_new(const struct rnl_agent_options *opt, struct rnl_agent **out)
-{
-    struct rnl_agent *a = calloc(1, sizeof *a + opt->size * sizeof a->rank[0]);
-    if (a == NULL)
-        return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for a job of %u rank%s", opt->size, RNL_S(opt->size));
-    a->size = opt->size;
-    a->keep_going = opt->keep_going != 0;
-    a->deadline_ns = UINT64_MAX;
-    a->status_fd = a->bells_fd = -1;
-    memcpy(a->key, opt->key, sizeof a->key);
-    memcpy(a->host, opt->host, sizeof a->host);
-    for (uint32_t i = 0; i < a->size; i++) {
-        struct agent_rank *r = &a->rank[i];
-        r->door = r->sock = r->watch = r->raise = -1;
-        r->incarnation = i + 1;
-    }
-    int e = 0;
-    size_t bytes = rnl_status_bytes(a->size) + (size_t)a->size * RNL_BELL_BYTES;
-    a->epoll = epoll_create1(EPOLL_CLOEXEC);
-    a->had = calloc(((size_t)a->size * a->size + 7) / 8, 1);
-    a->parted = calloc(((size_t)a->size * a->size + 7) / 8, 1);
-    if (a->epoll < 0)
-        e = -errno;
-    else if (a->had == NULL || a->parted == NULL || rnl_waves_new(a->size, &a->waves) < 0)
-        e = -ENOMEM;
-    else
-        e = pages(a);
-    if (e < 0) {
-        rnl_agent_free(a);
-        return rnl_fail_errno(RNL_ERR_SYSTEM, -e, "cannot make the pages of a job of %u rank%s, %zu bytes: %s",
-                              opt->size, RNL_S(opt->size), bytes, rnl_memfd_remedy(-e));
-    }
-    *out = a;
-    return 0;
-}
-
-void rnl_agent_free(struct rnl_agent *a)
-{
-    if (a == NULL)
-        return;
-    for (uint32_t i = 0; i < a->size; i++) {
-        forget(a, i);
-        drop_fd(a, &a->rank[i].door);
-    }
-    rnl_agent_give_free(a);
-    rnl_waves_free(a->waves);
-    if (a->status != NULL)
-        munmap(a->status, rnl_status_bytes(a->size));
-    if (a->bells != NULL)
-        munmap(a->bells, (size_t)a->size * RNL_BELL_BYTES);
-    if (a->status_fd >= 0)
-        close(a->status_fd);
-    if (a->bells_fd >= 0)
-        close(a->bells_fd);
-    if (a->epoll >= 0)
-        close(a->epoll);
-    free(a->had);
-    free(a->parted);
-    explicit_bzero(a->key, sizeof a->key);
-    free(a);
+    rnl_agent_drop_fd(a, &r->door);
 }

@@ -41,7 +41,8 @@ void rnl_agent_started(struct rnl_agent *, uint32_t rank, pid_t pid);
 /* That process has ended: by a signal, or (signal 0) with an exit status. */
 void rnl_agent_exited(struct rnl_agent *, uint32_t rank, int signal, int status, uint64_t now_ns);
 
-/* The next death that the agent found by itself: a program below a wrapper ended, a rank broke the protocol, or the
+/* The next death that the agent found by itself: a program below a wrapper ended, a rank left (its process may live on)
+ * or broke the protocol, or the
  * system did not let the agent serve it. 1 or 0. `detail` is -1 where nobody could learn the exit status. */
 struct rnl_agent_death {
     uint32_t rank;

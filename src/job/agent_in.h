@@ -30,6 +30,7 @@ struct agent_rank {
     uint32_t queued, answers;
     uint32_t interest; /* EPOLL* of sock */
     uint8_t hung_up;   /* its socket is closed: the exit of its process should follow */
+    uint8_t rounds;    /* ... so often it was waited for */
     uint8_t asked;     /* it has said something since it joined */
     uint8_t broken;    /* to be declared so at the next step */
     int32_t sys_errno; /* ... since the system failed us with this; 0 = its own fault */
@@ -56,6 +57,12 @@ struct rnl_agent {
     char host[RNL_JOB_HOST_BYTES];
     struct agent_rank rank[];
 };
+
+/* agent.c. What the agent's epoll watches for `rank`: 0 or -errno. */
+enum rnl_agent_source { RNL_AGENT_DOOR, RNL_AGENT_SOCK, RNL_AGENT_WATCH };
+int rnl_agent_watch(struct rnl_agent *, int fd, enum rnl_agent_source source, uint32_t rank, uint32_t events);
+void rnl_agent_drop_fd(struct rnl_agent *, int *fd);      /* and watches it no more; -1 afterwards, fine before */
+void rnl_agent_forget(struct rnl_agent *, uint32_t rank); /* all that is kept for one that is gone, but its door */
 
 /* Queues a message and sends what can be sent. `owned` (or -1) travels along and is closed here, whatever happens. Ends
  * no rank's life. */

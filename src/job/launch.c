@@ -102,8 +102,7 @@ static void report(struct rnl_launcher *l, uint32_t rank)
     const struct rnl_proc *p = &l->proc[rank];
     const char *then = l->job->keep_going ? "the others go on" : "ending the job";
     if (p->broken && p->signal == SIGKILL) {
-        rnl_launch_say(l, "rank %u on %s closed its connection to the launcher or wrote garbage into it; %s", rank,
-                       l->host, then);
+        rnl_launch_say(l, "rank %u on %s wrote garbage into its connection to the launcher; %s", rank, l->host, then);
     } else if (p->signal != 0) {
         const char *name = sigdescr_np(p->signal);
         rnl_launch_say(l, "rank %u on %s was killed by signal %d (%s); %s", rank, l->host, p->signal,
@@ -217,8 +216,14 @@ static void hear_agent(struct rnl_launcher *l)
     struct rnl_agent_death d;
     while (rnl_agent_next_death(l->agent, &d)) {
         struct rnl_proc *p = &l->proc[d.rank];
+        if (d.why == RNL_DEATH_LEFT && !l->ending && !l->quiet)
+            rnl_launch_say(
+                l,
+                "rank %u on %s replaced its program (exec), or closed its connection to the launcher, without "
+                "rnl_close or FM_finalize; it is dead for the others",
+                d.rank, l->host);
         if (d.why != RNL_DEATH_BROKEN || !p->started || p->finished)
-            continue; /* below a wrapper: the wrapper's exit will tell */
+            continue; /* its process, or the wrapper's, will tell how it ends */
         p->broken = 1;
         if (d.sys_errno != 0 && !l->ending && !l->quiet) {
             rnl_launch_say(l,

@@ -488,11 +488,11 @@ static void a_closed_socket_waits_a_little_for_the_exit(void **state)
     rnl_agent_step(j.a, rnl_agent_deadline_ns(j.a));
     struct rnl_msg_event e = next_event(&j.rank[2]);
     assert_int_equal(e.rank, 1);
-    assert_int_equal(e.why, RNL_DEATH_BROKEN);
+    assert_int_equal(e.why, RNL_DEATH_LEFT);
     struct rnl_agent_death d;
     assert_int_equal(rnl_agent_next_death(j.a, &d), 1);
     assert_int_equal(d.rank, 1);
-    assert_int_equal(d.why, RNL_DEATH_BROKEN);
+    assert_int_equal(d.why, RNL_DEATH_LEFT);
     assert_int_equal(rnl_agent_next_death(j.a, &d), 0);
     end(&j);
 }

@@ -131,6 +131,12 @@ ok "programs below a wrapper join" is "$status" 0
 run -n 2 sh -c 'mkdir "$0" 2>/dev/null || exec "$1" all-for 600
     "$1" ready & sleep 0.3; kill -9 $!; wait; exit 0' "$dir/lock4" "$joiner"
 ok "a program that dies below its wrapper does not hold the close up" is "$status" 0
+for how in exec cut; do
+    run -n 3 "$joiner" die 1 $how
+    ok "who does $how with its place in the job is dead for the others, and lives on" \
+        is "$status $(grep -c 'that rank 1 died: why 6 ' "$dir/out") $(grep -c replaced "$dir/out")" "0 2 $([ $how = cut ] && echo 0 || echo 1)"
+    ok "... and is told of" says "$dir/err" '^runnel: rank 1 on .* replaced its program \(exec\), or closed .*dead for the others$'
+done
 run -n 3 "$joiner" garbage
 ok "garbage from a rank ends it and not the launcher" is "$status $(grep -c 'wrote garbage' "$dir/err")" "137 1"
 run -n 2 "$joiner" twice

@@ -9,7 +9,8 @@
  *   ready           join, say "rank R ready", wait to be ended
  *   stubborn        as ready, but ignores SIGINT, SIGTERM and SIGHUP
  *   die RANK HOW    everybody connects; then RANK dies (9: by that signal, e2: exits with 2);
- *                   the others say how long it took them to learn it, and close
+ *                   the others say how long it took them to learn it, and close. exec: becomes a shell that says
+ *                   "replaced" and exits with 0 a while later; cut: closes its sockets, and exits with 0 a while later
  *   late MS         joins after MS milliseconds, then closes
  *   system COMMAND  runs a shell command, then closes
  *   twice           opens a second time, says what it was told
@@ -134,6 +135,14 @@ static void die(struct joiner *j, uint32_t rank, const char *how)
         for (uint32_t i = 0; i < env->size; i++)
             if (i != rank)
                 atomic_store(half(j, i, 1), env->ops->now_ns(env));
+        if (strcmp(how, "exec") == 0)
+            execl("/bin/sh", "sh", "-c", "sleep 0.5; echo replaced", (char *)NULL);
+        if (strcmp(how, "cut") == 0) {
+            for (int fd = 3; fd < 64; fd++)
+                close(fd);
+            usleep(500000);
+            _exit(0);
+        }
         if (how[0] == 'e')
             _exit(atoi(how + 1));
         raise(atoi(how));
