@@ -85,7 +85,8 @@ FM_PUBLIC void FM_initialize(void);
  * that exits without it is dead to its peers; what it had not taken in is lost, and the error handlers are told. */
 FM_PUBLIC void FM_finalize(void);
 
-/* Our rank in the job, 0 to FM_numnodes - 1. */
+/* Our rank in the job, 0 to FM_numnodes - 1. From FM_initialize on; after FM_finalize both are those of the last job.
+ */
 FM_PUBLIC unsigned long FM_nodeid_of_endpoint(void);
 /* Ranks in the job. */
 FM_PUBLIC unsigned long FM_numnodes_of_endpoint(void);

@@ -159,10 +159,10 @@ void FM_finalize(void)
 
 unsigned long FM_nodeid_of_endpoint(void)
 {
-    return rnl_fm_endpoint("FM_nodeid")->rank;
+    return rnl_fm_nodeid();
 }
 
 unsigned long FM_numnodes_of_endpoint(void)
 {
-    return rnl_fm_endpoint("FM_numnodes")->size;
+    return rnl_fm_numnodes();
 }

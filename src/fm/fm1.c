@@ -126,10 +126,10 @@ void FM1_finalize(void)
 
 unsigned long FM1_nodeid(void)
 {
-    return rnl_fm_endpoint("FM_nodeid")->rank;
+    return rnl_fm_nodeid();
 }
 
 unsigned long FM1_numnodes(void)
 {
-    return rnl_fm_endpoint("FM_numnodes")->size;
+    return rnl_fm_numnodes();
 }

@@ -157,6 +157,7 @@ void rnl_fm_initialize(void)
         return;
     }
     rnl_fm.rank = rnl_fm.ep->rank;
+    rnl_fm.size = rnl_fm.ep->size;
     rnl_on_death(rnl_fm.ep, on_death, NULL);
 }
 
@@ -168,6 +169,20 @@ void rnl_fm_finalize(void)
         rnl_fm.ep = NULL;
     if (status < 0)
         rnl_fm_error(status, FM_ANY_ID);
+}
+
+unsigned long rnl_fm_nodeid(void)
+{
+    if (rnl_fm.rank < 0)
+        (void)rnl_fm_missing("FM_nodeid");
+    return (unsigned long)rnl_fm.rank;
+}
+
+unsigned long rnl_fm_numnodes(void)
+{
+    if (rnl_fm.rank < 0)
+        (void)rnl_fm_missing("FM_numnodes");
+    return rnl_fm.size;
 }
 
 unsigned long rnl_fm_register(unsigned long id, const struct rnl_handler *h)

@@ -16,7 +16,8 @@ struct rnl_fm {
     void (*error)(int status, unsigned long peer, const char *sentence); /* NULL = the default */
     int quiet, threads, poll_on_send;
     unsigned handlers;
-    int64_t rank; /* -1 while it is not known */
+    int64_t rank; /* of the job, or of the last one after finalize; -1 while it is not known */
+    uint32_t size;
     char name[64];
 };
 extern struct rnl_fm rnl_fm;
@@ -41,6 +42,9 @@ RNL_INLINE struct rnl_endpoint *rnl_fm_endpoint(const char *function)
     struct rnl_endpoint *ep = rnl_fm.ep;
     return RNL_LIKELY(ep != NULL) ? ep : rnl_fm_missing(function);
 }
+/* FM_nodeid and FM_numnodes: valid from the first initialize on. */
+unsigned long rnl_fm_nodeid(void);
+unsigned long rnl_fm_numnodes(void);
 unsigned long rnl_fm_register(unsigned long id, const struct rnl_handler *h);
 int rnl_fm_wait(long timeout_us);
 

@@ -1,110 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * FM 2.x as a job of one: what a process can say to itself. Programs of several processes are in tests/multi. */
-#include "runnel/fm.h"
+ * FM 2.x as a job of one: what a process can say to itself. Its errors are in test_fm_errors.c, programs of several
+ * processes in tests/multi. */
+#include "fm/sized.h"
 
 #include <poll.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include "fm/child.h"
-#include "runnel/runnel.h"
-#include "support/must.h"
-#include "support/random.h"
-
-/* ---- the error handler ---- */
-
-static struct {
-    int count, status;
-    unsigned long peer;
-    char sentence[256];
-} told;
-
-static void note_error(int status, unsigned long peer, const char *sentence)
-{
-    told.count++;
-    told.status = status;
-    told.peer = peer;
-    snprintf(told.sentence, sizeof told.sentence, "%s", sentence);
-}
-
-#define TOLD(expected, ...)                                                         \
-    do {                                                                            \
-        const char *const words[] = {__VA_ARGS__};                                  \
-        assert_int_equal(told.count, 1);                                            \
-        assert_int_equal(told.status, expected);                                    \
-        for (size_t word = 0; word < sizeof words / sizeof *words; word++)          \
-            if (!strstr(told.sentence, words[word]))                                \
-                fail_msg("\"%s\" does not say \"%s\"", told.sentence, words[word]); \
-        told.count = 0;                                                             \
-    } while (0)
-
-static int set_up(void **state)
-{
-    (void)state;
-    unsetenv("RUNNEL_FD");
-    memset(&told, 0, sizeof told);
-    FM_set_parameter(FM_ERROR_HANDLER, note_error);
-    FM_initialize();
-    return told.count;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    told.count = 0;
-    FM_finalize();
-    return told.count;
-}
 
 /* ---- messages ---- */
-
-static struct {
-    int count, started, quit;
-    size_t piece, n; /* of the last message */
-    unsigned sender;
-    unsigned char buf[1 << 20];
-} in;
-
-/* Messages begin with their length. */
-static int sized(FM_stream *s, unsigned sender)
-{
-    uint32_t n;
-    in.started++;
-    FM_receive(&n, s, 4);
-    TEST_MUST(n <= sizeof in.buf);
-    memcpy(in.buf, &n, 4);
-    for (size_t at = 4; at < n;) {
-        size_t want = in.piece && in.piece < n - at ? in.piece : n - at;
-        FM_receive(in.buf + at, s, want);
-        at += want;
-    }
-    in.n = n;
-    in.sender = sender;
-    in.count++;
-    return in.quit ? FM_QUIT : FM_CONTINUE;
-}
-
-static void send_sized(unsigned long handler, uint32_t n, size_t piece, size_t bound)
-{
-    FM_stream *s = FM_begin_message(FM_nodeid, bound, handler);
-    TEST_MUST(s != NULL);
-    FM_send_piece(s, &n, 4);
-    for (size_t at = 4; at < n; at += piece)
-        FM_send_piece(s, test_pattern(n, at), piece < n - at ? piece : n - at);
-    FM_end_message(s);
-}
-
-static void clear(void)
-{
-    in.count = in.started = in.quit = 0;
-    in.piece = 0;
-}
 
 static void a_process_is_node_0_of_1_when_alone(void **state)
 {
@@ -369,151 +272,7 @@ static void waiting_and_the_descriptor(void **state)
     assert_int_equal(told.count, 0);
 }
 
-/* ---- errors ---- */
-
-static int past_the_end(FM_stream *s, unsigned sender)
-{
-    char buf[10];
-    (void)sender;
-    memset(buf, 'x', sizeof buf);
-    in.started++;
-    FM_receive(buf, s, 10);
-    for (int i = 0; i < 10; i++)
-        TEST_MUST(buf[i] == 0);
-    in.count++;
-    return FM_CONTINUE;
-}
-
-static void receiving_past_the_end_is_told_and_gives_zeros(void **state)
-{
-    (void)state;
-    FM_register_handler(1, past_the_end);
-    for (size_t bound = 8; bound <= 2000; bound += 1992) {
-        clear();
-        FM_stream *s = FM_begin_message(0, bound, 1);
-        FM_send_piece(s, "12345678", 8);
-        if (bound > 8)
-            assert_int_equal(FM_extract(~0ul), 8);
-        FM_end_message(s);
-        assert_int_equal(FM_extract(~0ul), bound > 8 ? 0 : 8);
-        assert_int_equal(in.started, 1);
-        TOLD(RNL_ERR_PAST_END, "10 bytes");
-        assert_int_equal(told.peer, 0);
-        assert_int_equal(in.count, 1);
-    }
-    clear();
-    FM_register_handler(1, sized); /* messages behind it are fine */
-    send_sized(1, 100, 100, 100);
-    assert_int_equal(FM_extract(~0ul), 100);
-    assert_int_equal(in.count, 1);
-}
-
-static void wrong_sends_are_told(void **state)
-{
-    (void)state;
-    FM_register_handler(1, sized);
-    assert_null(FM_begin_message(1, 8, 1));
-    TOLD(RNL_ERR_RANK, "rank 1");
-    assert_int_equal(told.peer, 1);
-    assert_null(FM_begin_message(1ul << 33, 8, 1));
-    TOLD(RNL_ERR_RANK, "rank");
-    assert_null(FM_begin_message(0, 8, 65536));
-    TOLD(RNL_ERR_HANDLER, "65536");
-    FM_stream *s = FM_begin_message(0, 8, 1);
-    uint32_t n = 8;
-    FM_send_piece(s, &n, 4);
-    FM_send_piece(s, "12345", 5);
-    TOLD(RNL_ERR_PAST_END, "5 bytes");
-    FM_send_piece(s, "1234", 4);
-    FM_end_message(s);
-    clear();
-    assert_int_equal(FM_extract(~0ul), 8);
-    assert_int_equal(in.count, 1);
-    assert_null(FM_begin_message(~0ul, 8, 1)); /* a dest that no cast makes valid */
-    TOLD(RNL_ERR_RANK, "rank");
-}
-
-static void a_second_message_to_a_peer_is_told(void **state)
-{
-    (void)state;
-    FM_register_handler(1, sized);
-    for (size_t bound = 8; bound <= 2000; bound += 1992) {
-        clear();
-        uint32_t n = 8;
-        FM_stream *s = FM_begin_message(0, bound, 1);
-        FM_send_piece(s, &n, 4);
-        assert_null(FM_begin_message(0, bound, 1));
-        TOLD(RNL_BUSY, "rank 0", "open already", "end it first");
-        assert_int_equal(told.peer, 0);
-        FM_send_piece(s, "1234", 4);
-        FM_end_message(s);
-        FM_extract(~0ul);
-        FM_extract(~0ul);
-        assert_int_equal(in.count, 1);
-    }
-}
-
-static void a_stream_that_was_ended_is_told(void **state)
-{
-    (void)state;
-    FM_register_handler(1, sized);
-    for (uint32_t n = 8; n <= 2000; n += 1992) {
-        clear();
-        FM_stream *s = FM_begin_message(0, n, 1);
-        FM_send_piece(s, &n, 4);
-        FM_send_piece(s, test_pattern(n, 4), n - 4);
-        FM_end_message(s);
-        FM_send_piece(s, "x", 1);
-        TOLD(RNL_ERR_ARG, "not open for sending");
-        FM_end_message(s);
-        TOLD(RNL_ERR_ARG, "not open for sending");
-        FM_extract(~0ul);
-        assert_int_equal(in.count, 1);
-    }
-}
-
-static FM_stream *incoming;
-
-static int note_stream(FM_stream *s, unsigned sender)
-{
-    (void)sender;
-    incoming = s;
-    return FM_CONTINUE;
-}
-
-static void receiving_outside_a_handler_is_told(void **state)
-{
-    char buf[8];
-    (void)state;
-    FM_register_handler(1, note_stream);
-    FM_stream *s = FM_begin_message(0, 8, 1);
-    FM_send_piece(s, "12345678", 8);
-    FM_end_message(s);
-    assert_int_equal(FM_extract(~0ul), 8);
-    FM_receive(buf, incoming, sizeof buf);
-    TOLD(RNL_ERR_CONTEXT, "FM_receive");
-}
-
-static void parameters_are_checked(void **state)
-{
-    (void)state;
-    FM_set_parameter(FM_MAX_HANDLERS, 5);
-    TOLD(RNL_ERR_ARG, "FM_MAX_HANDLERS", "before FM_initialize");
-    FM_set_parameter(FM_THREADS, 1);
-    TOLD(RNL_ERR_ARG, "FM_THREADS");
-    FM_set_parameter(FM_KEY_NAME, "x");
-    TOLD(RNL_ERR_ARG, "FM_KEY_NAME");
-    FM_set_parameter(12345, 1);
-    TOLD(RNL_ERR_ARG, "12345");
-    FM_set_parameter(FM_GRM_NAME, "manager"); /* accepted, unused */
-    FM_set_parameter(FM_GRM_PORT, 1);
-    FM_set_parameter(FM_CM_PORT, 1);
-    FM_set_parameter(FM_QUIET, 0);
-    FM_reallocate_credit();
-    assert_int_equal(told.count, 0);
-    FM_initialize();
-    TOLD(RNL_ERR_CONTEXT, "twice");
-}
+/* ---- life ---- */
 
 static void finalize_drops_what_nobody_handles_and_tells(void **state)
 {
@@ -559,129 +318,6 @@ static void finalize_runs_handlers_and_initialize_may_follow(void **state)
     TOLD(RNL_ERR_ARG, "65537");
     FM_set_parameter(FM_MAX_HANDLERS, 1024);
     FM_set_parameter(FM_KEY_NAME, (const char *)NULL);
-}
-
-/* ---- without an error handler ---- */
-
-static void too_early(void)
-{
-    FM_set_parameter(FM_ERROR_HANDLER, (FM_error *)NULL);
-    FM_extract(~0ul);
-}
-
-static void fd_too_early(void)
-{
-    FM_set_parameter(FM_ERROR_HANDLER, (FM_error *)NULL);
-    FM_fd();
-}
-
-static void begin_too_early(void)
-{
-    FM_set_parameter(FM_ERROR_HANDLER, (FM_error *)NULL);
-    FM_begin_message(0, 8, 1);
-}
-
-static void rank_too_early(void)
-{
-    FM_set_parameter(FM_ERROR_HANDLER, (FM_error *)NULL);
-    printf("%lu", FM_nodeid);
-}
-
-static void no_such_key(void)
-{
-    FM_set_parameter(FM_ERROR_HANDLER, (FM_error *)NULL);
-    FM_set_parameter(12345, 1);
-}
-
-static void no_launcher(void)
-{
-    FM_set_parameter(FM_ERROR_HANDLER, (FM_error *)NULL);
-    setenv("RUNNEL_FD", "nowhere", 1);
-    FM_initialize();
-}
-
-/* The first of all cases: the process has had no rank so far. */
-static void the_default_names_no_rank_while_there_is_none(void **state)
-{
-    (void)state;
-    struct child_end e = in_child(no_such_key);
-    assert_int_equal(e.status, 70);
-    assert_ptr_equal(strstr(e.said, "runnel: FM_set_parameter: there is no key 12345"), e.said);
-    e = in_child(no_launcher);
-    assert_int_equal(e.status, 70);
-    assert_ptr_equal(strstr(e.said, "runnel: RUNNEL_FD is 'nowhere'"), e.said);
-}
-
-static void wrong_rank(void)
-{
-    FM_set_parameter(FM_ERROR_HANDLER, (FM_error *)NULL);
-    FM_initialize();
-    FM_register_handler(1, sized);
-    FM_begin_message(7, 8, 1);
-}
-
-static void wrong_rank_quietly(void)
-{
-    FM_set_parameter(FM_QUIET, 1);
-    wrong_rank();
-}
-
-static void wrong_inside_a_handler(void)
-{
-    FM_set_parameter(FM_ERROR_HANDLER, (FM_error *)NULL);
-    FM_initialize();
-    FM_register_handler(1, past_the_end);
-    FM_stream *s = FM_begin_message(0, 2000, 1);
-    FM_send_piece(s, "1234", 4);
-    FM_extract(~0ul);
-    FM_end_message(s);
-    FM_extract(~0ul);
-}
-
-static void after_finalize(void)
-{
-    FM_set_parameter(FM_ERROR_HANDLER, (FM_error *)NULL);
-    FM_initialize();
-    FM_finalize();
-    FM_finalize();
-}
-
-static void good(void)
-{
-    FM_set_parameter(FM_ERROR_HANDLER, (FM_error *)NULL);
-    FM_initialize();
-    FM_finalize();
-}
-
-static void the_default_explains_and_ends_with_status_70(void **state)
-{
-    (void)state;
-    struct child_end e = in_child(good);
-    assert_int_equal(e.status, 0);
-    assert_string_equal(e.said, "");
-    e = in_child(too_early);
-    assert_int_equal(e.status, 70);
-    assert_non_null(strstr(e.said, "FM_extract was called before FM_initialize"));
-    e = in_child(fd_too_early);
-    assert_non_null(strstr(e.said, "FM_fd was called before FM_initialize"));
-    e = in_child(begin_too_early);
-    assert_non_null(strstr(e.said, "FM_begin_message was called before FM_initialize"));
-    e = in_child(rank_too_early);
-    assert_non_null(strstr(e.said, "FM_nodeid was called before FM_initialize"));
-    e = in_child(wrong_rank);
-    assert_int_equal(e.status, 70);
-    assert_non_null(strstr(e.said, "rank 7"));
-    assert_non_null(strstr(e.said, "RNL_ERR_RANK"));
-    e = in_child(wrong_rank_quietly); /* FM_QUIET is for when it goes on */
-    assert_int_equal(e.status, 70);
-    assert_non_null(strstr(e.said, "rank 7"));
-    e = in_child(wrong_inside_a_handler);
-    if (e.status != 70)
-        fail_msg("status %d: %s", e.status, e.said);
-    assert_non_null(strstr(e.said, "RNL_ERR_PAST_END"));
-    e = in_child(after_finalize);
-    assert_int_equal(e.status, 70);
-    assert_non_null(strstr(e.said, "FM_finalize was called"));
 }
 
 /* ---- threads ---- */
@@ -737,7 +373,6 @@ static void with_fm_threads_any_thread_may_call(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_default_names_no_rank_while_there_is_none),
         TEST(a_process_is_node_0_of_1_when_alone),
         TEST(pieces_are_independent_on_the_two_sides_and_lengths_upper_bounds),
         TEST(handlers_are_numbered_from_1_up_and_replaced),
@@ -748,15 +383,8 @@ int main(void)
         TEST(extract_stops_at_what_was_there),
         TEST(no_extract_inside_a_handler),
         TEST(waiting_and_the_descriptor),
-        TEST(receiving_past_the_end_is_told_and_gives_zeros),
-        TEST(wrong_sends_are_told),
-        TEST(a_second_message_to_a_peer_is_told),
-        TEST(a_stream_that_was_ended_is_told),
-        TEST(receiving_outside_a_handler_is_told),
-        TEST(parameters_are_checked),
         cmocka_unit_test(finalize_drops_what_nobody_handles_and_tells),
         cmocka_unit_test(finalize_runs_handlers_and_initialize_may_follow),
-        cmocka_unit_test(the_default_explains_and_ends_with_status_70),
         cmocka_unit_test(with_fm_threads_any_thread_may_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,23 +11,10 @@
 #include <cmocka.h>
 
 #include "fm/child.h"
+#include "fm/told.h"
 #include "runnel/runnel.h"
 #include "support/must.h"
 #include "support/random.h"
-
-static struct {
-    int count, status;
-    unsigned long peer;
-    char sentence[256];
-} told;
-
-static void note_error(int status, unsigned long peer, const char *sentence)
-{
-    told.count++;
-    told.status = status;
-    told.peer = peer;
-    snprintf(told.sentence, sizeof told.sentence, "%s", sentence);
-}
 
 static struct {
     int count;
