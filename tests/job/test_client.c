@@ -6,6 +6,7 @@
 #include "job/agent.h"
 #include "job/fds.h"
 #include "job/job.h"
+#include "job/played.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -22,28 +23,6 @@
 #include <unistd.h>
 
 #include <cmocka.h>
-
-enum { MS = 1000000 };
-
-static uint64_t now = 1000;
-
-static int descriptors(void)
-{
-    int n = 0;
-    DIR *d = opendir("/proc/self/fd");
-    while (readdir(d) != NULL)
-        n++;
-    closedir(d);
-    return n;
-}
-
-static struct rnl_agent *agent_of(uint32_t size)
-{
-    struct rnl_agent_options opt = {.size = size, .host = "here", .key = "a key of thirty-two bytes......"};
-    struct rnl_agent *a;
-    assert_int_equal(rnl_agent_new(&opt, &a), 0);
-    return a;
-}
 
 /* ---- the client, in processes of its own ---- */
 

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The agent, and ranks that join twice, hang up, talk nonsense or do not listen. */
+#include "job/played.h"
+
+static void one_endpoint_a_rank_of_our_version(void **state)
+{
+    (void)state;
+    struct job j = job_of(1);
+    unsigned char bytes[RNL_MSG_BYTES_MAX];
+    struct rnl_msg hello = {.kind = RNL_MSG_HELLO}, msg;
+    int pair[2], fd;
+    assert_int_equal(rnl_packet_pair(pair), 0);
+    say(j.rank[0].door, &hello, pair[1]);
+    close(pair[1]);
+    rnl_agent_step(j.a, now);
+    assert_int_equal(hear(pair[0], &msg, &fd), 1);
+    assert_int_equal(msg.kind, RNL_MSG_REFUSED);
+    assert_int_equal(msg.u.refused.why, RNL_REFUSED_TWICE);
+    assert_int_equal(hear(pair[0], &msg, &fd), -1);
+    close(pair[0]);
+    /* another version at another door */
+    const uint32_t version = 99;
+    size_t n = rnl_msg_encode(&hello, bytes);
+    memcpy(bytes + 12, &version, sizeof version);
+    assert_int_equal(rnl_agent_door(j.a, 1, &j.rank[1].door), 0);
+    assert_int_equal(rnl_packet_pair(pair), 0);
+    assert_int_equal(rnl_packet_send(j.rank[1].door, bytes, n, &pair[1], 1, 0), 0);
+    close(pair[1]);
+    rnl_agent_step(j.a, now);
+    assert_int_equal(hear(pair[0], &msg, &fd), 1);
+    assert_int_equal(msg.u.refused.why, RNL_REFUSED_VERSION);
+    close(pair[0]);
+    close(j.rank[1].door);
+    end(&j);
+}
+
+static void a_closed_socket_waits_a_little_for_the_exit(void **state)
+{
+    (void)state;
+    struct job j = job_of(3);
+    close(j.rank[0].sock);
+    close(j.rank[1].sock);
+    j.rank[0].sock = j.rank[1].sock = dup(0);
+    j.rank[1].sock = dup(0);
+    rnl_agent_step(j.a, now);
+    hears_nothing(&j.rank[2]);
+    assert_true(rnl_agent_deadline_ns(j.a) > now);
+    assert_true(rnl_agent_deadline_ns(j.a) < now + 80 * MS);
+    rnl_agent_exited(j.a, 0, SIGSEGV, 0, now + 5 * MS);
+    assert_int_equal(next_event(&j.rank[2]).detail, SIGSEGV);
+    /* rank 1's process lives on without a socket: nobody can reach it any more */
+    rnl_agent_step(j.a, rnl_agent_deadline_ns(j.a));
+    struct rnl_msg_event e = next_event(&j.rank[2]);
+    assert_int_equal(e.rank, 1);
+    assert_int_equal(e.why, RNL_DEATH_LEFT);
+    struct rnl_agent_death d;
+    assert_int_equal(rnl_agent_next_death(j.a, &d), 1);
+    assert_int_equal(d.rank, 1);
+    assert_int_equal(d.why, RNL_DEATH_LEFT);
+    assert_int_equal(rnl_agent_next_death(j.a, &d), 0);
+    end(&j);
+}
+
+/* Whoever left without having asked for anything may come back, also where leaving and knocking are heard at once. */
+static void who_left_at_once_may_come_back(void **state)
+{
+    (void)state;
+    struct job j = job_of(2);
+    struct rnl_msg hello = {.kind = RNL_MSG_HELLO}, leave = {.kind = RNL_MSG_LEAVE}, msg;
+    int pair[2], pages[2], fd = -1;
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(rnl_packet_pair(pair), 0);
+        say(j.rank[0].sock, &leave, -1);
+        say(j.rank[0].door, &hello, pair[1]);
+        close(pair[1]);
+        close(j.rank[0].sock);
+        rnl_agent_step(j.a, now);
+        j.rank[0].sock = pair[0];
+        hear_welcome(pair[0], &msg, pages);
+        close(pages[0]);
+        close(pages[1]);
+        hears_nothing(&j.rank[1]); /* nobody died */
+    }
+    assert_int_equal(ask_segment(j.a, &j.rank[0], 1, 4096, &fd), RNL_GIVE_OK);
+    close(fd);
+    say(j.rank[0].sock, &leave, -1); /* now it would be missed */
+    rnl_agent_step(j.a, now);
+    assert_int_equal(j.rank[1].status->rank[0].state, RNL_RANK_DEAD);
+    end(&j);
+}
+
+/* A TCP socket told to linger would block whoever closes it last. */
+static void a_socket_that_lingers_blocks_nobody(void **state)
+{
+    (void)state;
+    struct job j = job_of(1);
+    struct rnl_msg msg = {.kind = RNL_MSG_LEAVE}; /* not for the door */
+    struct linger slow = {.l_onoff = 1, .l_linger = 20}, now_is;
+    socklen_t n = sizeof now_is;
+    int door, tcp = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(tcp >= 0);
+    assert_int_equal(setsockopt(tcp, SOL_SOCKET, SO_LINGER, &slow, sizeof slow), 0);
+    assert_int_equal(rnl_agent_door(j.a, 1, &door), 0);
+    say(door, &msg, tcp);
+    rnl_agent_step(j.a, now);
+    assert_int_equal(getsockopt(tcp, SOL_SOCKET, SO_LINGER, &now_is, &n), 0); /* ours is the same socket */
+    assert_int_equal(now_is.l_onoff, 1);
+    assert_int_equal(now_is.l_linger, 0);
+    close(tcp);
+    close(door);
+    end(&j);
+}
+
+static void garbage_costs_only_its_sender(void **state)
+{
+    (void)state;
+    uint64_t x = 1234567;
+    for (int round = 0; round < 400; round++) {
+        struct job j = job_of(2);
+        unsigned char bytes[300];
+        int fds[RNL_PACKET_FDS_MAX];
+        for (unsigned i = 0; i < RNL_PACKET_FDS_MAX; i++)
+            fds[i] = STDIN_FILENO;
+        for (int i = 0; i < 6; i++) { /* noise, truncated and damaged messages, strange descriptors */
+            x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+            struct rnl_msg msg = {.kind = 1 + (uint32_t)(x >> 8) % 5};
+            size_t n = rnl_msg_encode(&msg, bytes);
+            for (size_t k = 0; k < sizeof bytes; k++)
+                if (x % 3 == 0 || k >= n || (x >> (k % 50)) % 16 == 0)
+                    bytes[k] = (unsigned char)((x >> (k % 48)) * 31 + k);
+            if (x >> 60 < 4)
+                n = (size_t)(x >> 20) % sizeof bytes + 1;
+            int to = round % 2 ? j.rank[0].sock : j.rank[0].door;
+            rnl_packet_send(to, bytes, n, fds, (unsigned)(x >> 32) % (RNL_PACKET_FDS_MAX + 1), 0);
+            rnl_agent_step(j.a, now);
+        }
+        struct rnl_msg msg;
+        int fd = -1;
+        while (hear(j.rank[1].sock, &msg, &fd) == 1) /* what it learnt of rank 0 */
+            assert_int_equal(msg.kind, RNL_MSG_EVENT);
+        assert_int_equal(ask_segment(j.a, &j.rank[1], 2, 4096, &fd), RNL_GIVE_OK);
+        close(fd);
+        end(&j);
+    }
+}
+
+/* The same, but for certain broken: told to the others and to the launcher. */
+static void who_breaks_the_protocol_is_declared_dead(void **state)
+{
+    (void)state;
+    for (int how = 0; how < 6; how++) {
+        struct job j = job_of(2);
+        struct rnl_msg msg = {.kind = RNL_MSG_EVENT};
+        struct rnl_agent_death d;
+        switch (how) {
+        case 0: /* the wrong direction */
+            say(j.rank[0].sock, &msg, -1);
+            break;
+        case 1: /* a descriptor with a message that has none */
+            msg.kind = RNL_MSG_LEAVE;
+            say(j.rank[0].sock, &msg, STDIN_FILENO);
+            break;
+        case 2: /* a wave that nobody asked for */
+            report(&j.rank[0], 5, 0);
+            break;
+        case 3: /* a segment with itself */
+            msg = (struct rnl_msg){.kind = RNL_MSG_SEGMENT, .u.segment = {1, 0, 4096}};
+            say(j.rank[0].sock, &msg, -1);
+            break;
+        case 4: /* noise at the door */
+            assert_int_equal(rnl_packet_send(j.rank[0].door, "hello?", 6, NULL, 0, 0), 0);
+            break;
+        case 5: /* a greeting where none belongs */
+            msg.kind = RNL_MSG_HELLO;
+            say(j.rank[0].sock, &msg, STDIN_FILENO);
+            break;
+        }
+        rnl_agent_step(j.a, now);
+        assert_int_equal(rnl_agent_next_death(j.a, &d), 1);
+        assert_int_equal(d.rank, 0);
+        assert_int_equal(d.why, RNL_DEATH_BROKEN);
+        assert_int_equal(next_event(&j.rank[1]).why, RNL_DEATH_BROKEN);
+        end(&j);
+    }
+}
+
+/* Never reads: its answers are not queued without end, and what is said to it arrives in order once it reads. */
+static void a_deaf_rank_costs_bounded_memory(void **state)
+{
+    (void)state;
+    struct job j = job_of(2);
+    struct rnl_msg msg = {.kind = RNL_MSG_FD, .u.fd = {.ticket = 0, .rank = 1}};
+    unsigned char bytes[RNL_MSG_BYTES_MAX];
+    uint32_t sent = 0, before = (uint32_t)descriptors();
+    for (int i = 0; i < 20000; i++) {
+        msg.u.fd.ticket = sent;
+        if (rnl_packet_send(j.rank[0].sock, bytes, rnl_msg_encode(&msg, bytes), NULL, 0, 0) == 0)
+            sent++;
+        rnl_agent_step(j.a, now);
+    }
+    assert_true(sent < 2000); /* it is not listened to, so its socket is full */
+    assert_true((uint32_t)descriptors() < before + 4);
+    struct pollfd p = {.fd = rnl_agent_fd(j.a), .events = POLLIN};
+    assert_int_equal(poll(&p, 1, 0), 0); /* nor is there anything to be done about it */
+    rnl_agent_exited(j.a, 2, SIGKILL, 0, now);
+    uint32_t heard = 0, deaths = 0;
+    while (heard < sent || deaths == 0) {
+        int fd = -1, r = hear(j.rank[0].sock, &msg, &fd);
+        if (r == 0) {
+            rnl_agent_step(j.a, now);
+            continue;
+        }
+        assert_int_equal(r, 1);
+        if (msg.kind == RNL_MSG_GIVE) {
+            assert_int_equal(msg.u.give.ticket, heard);
+            heard++;
+            close(fd);
+        } else {
+            deaths++;
+        }
+    }
+    hears_nothing(&j.rank[0]);
+    end(&j);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_endpoint_a_rank_of_our_version),
+        cmocka_unit_test(a_closed_socket_waits_a_little_for_the_exit),
+        cmocka_unit_test(who_left_at_once_may_come_back),
+        cmocka_unit_test(a_socket_that_lingers_blocks_nobody),
+        cmocka_unit_test(garbage_costs_only_its_sender),
+        cmocka_unit_test(who_breaks_the_protocol_is_declared_dead),
+        cmocka_unit_test(a_deaf_rank_costs_bounded_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
