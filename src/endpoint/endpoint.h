@@ -61,6 +61,7 @@ struct rnl_stream {
     uint8_t last;            /* in: all of it is here */
     uint8_t answered;        /* in: rnl_reply was called */
     int8_t lost;             /* in: 0, or why the rest never comes: RNL_ERR_PEER_DEAD, RNL_ERR_ABORTED */
+    uint32_t expects;        /* in: what it is set up for, see stream/stream.h */
     uint16_t handler;
     uint8_t fresh;   /* out, SHORT: opens a line */
     uint8_t first;   /* out: nothing of it has been published */

@@ -230,12 +230,18 @@ RNL_INLINE uint64_t rnl_tx_line(const struct rnl_tx *t)
 
 /* ---- sending ---- */
 
+/* Is the next item of this key appended to the open line, at t->at? A key that a line has means that an item is there.
+ */
+RNL_INLINE int rnl_tx_appends(const struct rnl_tx *t, rnl_head key)
+{
+    return key == t->key && (uint32_t)(t->pos & 7) <= t->more && t->acked < t->pos;
+}
 /* Place for an item of len bytes; *fresh says that it opens a line. NULL: not allowed now (rnl_tx_refresh, then wait or
  * give up). */
 RNL_INLINE unsigned char *rnl_tx_place(const struct rnl_tx *t, rnl_head key, int *fresh)
 {
     uint64_t pos = t->pos;
-    if (t->acked < pos && key == t->key && (uint32_t)(pos & 7) - 1u < t->more) {
+    if (rnl_tx_appends(t, key)) {
         *fresh = 0;
         return t->at;
     }
@@ -261,25 +267,32 @@ RNL_INLINE struct rnl_line *rnl_line_before(unsigned char *end)
     return (struct rnl_line *)((uintptr_t)(end - 1) & ~(uintptr_t)(RNL_LINE_BYTES - 1));
 }
 /* Publish what was composed at the place rnl_tx_place gave for this key, ending at `end`; quoting our reading position
- * `ack` of lane `acklane`. Few stores: where the peer is far, the rate is bound by how many fit in the store buffer
- * while a line is fetched. */
-RNL_INLINE void rnl_tx_publish_same(struct rnl_tx *t, rnl_head key, unsigned char *end, int fresh, uint64_t ack,
-                                    unsigned acklane) /* the key of the last line */
+ * `ack` of lane `acklane`. Few stores: the rate is bound by how many fit in the store buffer while a line is fetched,
+ * most where the peer is far. `pos`: of the item before it in this line, or its start. */
+RNL_INLINE void rnl_tx_publish_at(struct rnl_tx *t, rnl_head key, unsigned char *end, uint64_t pos, uint64_t ack,
+                                  unsigned acklane)
 {
     rnl_head h = key | (rnl_head)((uint32_t)(uint16_t)ack << 16) | (rnl_head)acklane << 32;
-    uint64_t pos = t->pos;
     t->at = end;
-    if (fresh) {
-        uint32_t n = pos & 7;
-        pos = RNL_LINE_START(pos);
-        if (n >= RNL_STREAMING)
-            rnl_prefetch_write(rnl_line_of(t->ring, t->wrap, pos + RNL_PREFETCH_AHEAD * 8));
-        t->items += n;
-    }
     pos++;
     t->pos = pos;
     /* R1 pairs with A1 in rnl_rx_peek: payload before header. */
     atomic_store_explicit(&rnl_line_before(end)->head, h | (uint16_t)pos, memory_order_release);
+}
+/* A line is begun: returns its start. */
+RNL_INLINE uint64_t rnl_tx_begin_line(struct rnl_tx *t)
+{
+    uint32_t n = t->pos & 7;
+    uint64_t pos = RNL_LINE_START(t->pos);
+    if (n >= RNL_STREAMING)
+        rnl_prefetch_write(rnl_line_of(t->ring, t->wrap, pos + RNL_PREFETCH_AHEAD * 8));
+    t->items += n;
+    return pos;
+}
+RNL_INLINE void rnl_tx_publish_same(struct rnl_tx *t, rnl_head key, unsigned char *end, int fresh, uint64_t ack,
+                                    unsigned acklane) /* the key of the last line */
+{
+    rnl_tx_publish_at(t, key, end, fresh ? rnl_tx_begin_line(t) : t->pos, ack, acklane);
 }
 RNL_INLINE void rnl_tx_publish(struct rnl_tx *t, rnl_head key, unsigned char *end, int fresh, uint64_t ack,
                                unsigned acklane)

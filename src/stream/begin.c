@@ -23,6 +23,8 @@ void rnl_stream_lengthen_one(struct rnl_stream *s)
     opened(s->ep);
     s->conn->shut |= RNL_SHUT_STREAM;
     s->state = RNL_STREAM_SHORT;
+    s->fresh = (s->key & RNL_KEY_FRESH) != 0;
+    s->key &= RNL_HEAD_KEY_MASK;
     s->bound = RNL_HEAD_LEN(s->key);
     s->base = s->end - s->bound;
     s->before = 0;

@@ -169,38 +169,38 @@ static RNL_NOINLINE int64_t extract_more(struct rnl_endpoint *ep, size_t max, st
     return extract_rest(ep, max, conn, len, ending);
 }
 
-static RNL_NOINLINE int run_lone_whole(const struct rnl_handler *h, const unsigned char *at, size_t n, unsigned peer)
+/* Of another kind than the last: */
+static RNL_NOINLINE int64_t extract_unexpected(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, rnl_head h)
 {
-    unsigned char copy[RNL_LINE_PAYLOAD] __attribute__((aligned(16)));
-    rnl_copy_short(copy, at, n);
-    return h->whole(copy, n, peer, h->ctx) == RNL_QUIT ? RNL_QUIT : RNL_DONE;
+    struct rnl_stream *s = &conn->in[0];
+    if (max == 0 || s->state != RNL_STREAM_FREE || RNL_HEAD_LEN(h) > RNL_LINE_PAYLOAD || !rnl_stream_expect(ep, s, h))
+        return rnl_stream_extract_any(ep, max);
+    return rnl_stream_extract_lone(ep, max, conn, h);
 }
-
-/* Only a line of whole items that acknowledges lane 0 has all of these bits clear. */
-#define NOT_PLAIN ((rnl_head)31 << 43 | (rnl_head)3 << 32)
 
 int64_t rnl_stream_extract_lone(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, rnl_head h)
 {
     struct rnl_rx *r = &conn->pair.rx[0];
     struct rnl_stream *s = &conn->in[0];
-    unsigned len = RNL_HEAD_LEN(h), id = RNL_HEAD_HANDLER(h);
+    unsigned len = RNL_HEAD_LEN(h);
     int ending;
-    if (RNL_UNLIKELY(h & NOT_PLAIN || len > RNL_LINE_PAYLOAD || id >= ep->handlers || s->state != RNL_STREAM_FREE ||
-                     max == 0))
+    if (RNL_UNLIKELY(rnl_head_upper(h) != s->expects || max == 0))
+        return extract_unexpected(ep, max, conn, h);
+    if (RNL_UNLIKELY(rnl_tx_acked(&conn->pair.tx[0], RNL_HEAD_ACK(h)) < 0))
         return rnl_stream_extract_any(ep, max);
-    const struct rnl_handler *hd = &ep->handler[id];
-    if (RNL_UNLIKELY((!hd->stream && !hd->whole) || rnl_tx_acked(&conn->pair.tx[0], RNL_HEAD_ACK(h)) < 0))
-        return rnl_stream_extract_any(ep, max);
+    const struct rnl_handler *hd = &ep->handler[RNL_HEAD_HANDLER(h)];
     const unsigned char *at = r->next->payload;
     rnl_rx_enter(r, 1); /* before the handler: what it sends says that this message was read */
     r->seen = h;
     ep->in_handler = 1;
     if (RNL_LIKELY(hd->stream != NULL)) {
-        rnl_stream_setup(s, at, len, id, 0);
+        rnl_stream_setup_item(s, at, len);
         ending = hd->stream(s, conn->rank, hd->ctx);
         s->state = RNL_STREAM_FREE;
     } else {
-        ending = run_lone_whole(hd, at, len, conn->rank);
+        unsigned char copy[RNL_LINE_PAYLOAD] __attribute__((aligned(16)));
+        rnl_copy_short(copy, at, len);
+        ending = hd->whole(copy, len, conn->rank, hd->ctx) == RNL_QUIT ? RNL_QUIT : RNL_DONE;
     }
     ep->in_handler = 0;
     if (RNL_UNLIKELY(ep->hot_count != 1)) /* a forked child has none */

@@ -41,18 +41,29 @@ static RNL_NOINLINE int send_slow(struct rnl_endpoint *ep, unsigned peer, unsign
 /* The short path; n is known, or at most RNL_SHORT_MAX. Nothing is left for after a call: it needs no frame. */
 RNL_INLINE int send_short(struct rnl_endpoint *ep, unsigned peer, unsigned handler, const void *buf, size_t n)
 {
-    int fresh = 1;
     if (RNL_UNLIKELY(peer >= ep->reach || handler > 0xffff))
         return send_slow(ep, peer, handler, buf, n);
     struct rnl_conn *conn = ep->conn[peer];
     if (RNL_UNLIKELY(conn->shut || ep->open_short))
         return send_slow(ep, peer, handler, buf, n);
+    struct rnl_tx *t = &conn->pair.tx[0];
     rnl_head key = rnl_head_key(RNL_LINE_ITEMS, handler, (unsigned)n);
-    unsigned char *at = rnl_tx_place(&conn->pair.tx[0], key, &fresh);
-    if (RNL_UNLIKELY(!at))
-        return send_slow(ep, peer, handler, buf, n);
-    rnl_copy_short(at, buf, n);
-    return rnl_stream_publish_short(ep, conn, key, at + n, fresh);
+    uint64_t pos = t->pos;
+    unsigned char *at = t->at;
+    if (rnl_tx_appends(t, key)) { /* a copy of what follows for each case: in a burst nothing is decided twice */
+        rnl_copy_short(at, buf, n);
+    } else {
+        pos = RNL_LINE_START(pos);
+        if (RNL_UNLIKELY(pos >= t->stop))
+            return send_slow(ep, peer, handler, buf, n);
+        at = rnl_line_of(t->ring, t->wrap, pos)->payload;
+        rnl_copy_short(at, buf, n);
+        if (RNL_UNLIKELY(key != t->key))
+            return rnl_stream_publish_other(ep, conn, key, at + n);
+        pos = rnl_tx_begin_line(t);
+    }
+    rnl_tx_publish_at(t, key, at + n, pos, conn->pair.rx[0].pos, 0);
+    return rnl_ep_published(ep, conn, t);
 }
 
 static RNL_NOINLINE int send_other(struct rnl_endpoint *ep, unsigned peer, unsigned handler, const void *buf, size_t n)

@@ -153,18 +153,12 @@ RNL_INLINE int rnl_stream_publish(struct rnl_endpoint *ep, struct rnl_conn *conn
     rnl_pair_publish(&conn->pair, lane, key, end, fresh, acklane);
     return rnl_ep_published(ep, conn, t);
 }
-/* The same on lane 0 for the short path: what is rare is a call at its end, so that it needs no frame. */
+/* The same on lane 0 for the short path, where the key changes: a call at its end, so that it needs no frame. */
 RNL_NOINLINE int rnl_stream_publish_other(struct rnl_endpoint *ep, struct rnl_conn *conn, rnl_head key,
                                           unsigned char *end);
-RNL_INLINE int rnl_stream_publish_short(struct rnl_endpoint *ep, struct rnl_conn *conn, rnl_head key,
-                                        unsigned char *end, int fresh)
-{
-    struct rnl_tx *t = &conn->pair.tx[0];
-    if (RNL_UNLIKELY(key != t->key))
-        return rnl_stream_publish_other(ep, conn, key, end);
-    rnl_tx_publish_same(t, key, end, fresh, conn->pair.rx[0].pos, 0);
-    return rnl_ep_published(ep, conn, t);
-}
+/* In the key of an open short stream: its item begins a line. One store fewer than a field of its own. */
+#define RNL_KEY_FRESH    ((rnl_head)1)
+#define RNL_EXPECTS_NONE UINT32_MAX /* of no header: it has a kind that is none */
 
 /* Up to 64 bytes, with no call and no loop; TSan and ASan see them. */
 RNL_INLINE void rnl_copy_short(void *to, const void *from, size_t n)
@@ -226,16 +220,21 @@ RNL_INLINE struct rnl_stream *rnl_stream_begin_short(struct rnl_endpoint *ep, un
         return NULL;
     struct rnl_stream *s = &conn->out[0];
     struct rnl_tx *t = &conn->pair.tx[0];
-    int fresh = 1;
     rnl_head key = rnl_head_key(RNL_LINE_ITEMS, (unsigned)handler, (unsigned)bound);
-    unsigned char *at = rnl_tx_place(t, key, &fresh);
-    if (RNL_UNLIKELY(!at || RNL_LINE_START(t->pos) >= t->stop)) /* a line must be left: see try_short in send.c */
+    uint64_t start = RNL_LINE_START(t->pos);
+    if (RNL_UNLIKELY(start >= t->stop)) /* a line must be left in any case: see try_short in begin.c */
         return NULL;
+    ep->open_short = s;
+    unsigned char *at;
+    if (rnl_tx_appends(t, key)) {
+        at = t->at;
+        s->key = key;
+    } else {
+        at = rnl_line_of(t->ring, t->wrap, start)->payload;
+        s->key = key | RNL_KEY_FRESH;
+    }
     s->at = at;
     s->end = at + bound;
-    s->key = key;
-    s->fresh = (uint8_t)fresh;
-    ep->open_short = s;
     return s;
 }
 
@@ -257,8 +256,19 @@ RNL_INLINE int rnl_stream_end_short(struct rnl_stream *s)
     struct rnl_endpoint *ep = s->ep;
     if (RNL_UNLIKELY(!ep->reach || ep->open_short != s || s->at != s->end))
         return 0;
+    struct rnl_conn *conn = rnl_conn_of_out(s);
+    struct rnl_tx *t = &conn->pair.tx[0];
+    rnl_head key = s->key;
+    uint64_t pos = t->pos;
     ep->open_short = NULL;
-    (void)rnl_stream_publish_short(ep, rnl_conn_of_out(s), s->key, s->end, s->fresh);
+    if (key & RNL_KEY_FRESH) {
+        key -= RNL_KEY_FRESH;
+        if (RNL_UNLIKELY(key != t->key))
+            return rnl_stream_publish_other(ep, conn, key, s->end), 1;
+        pos = rnl_tx_begin_line(t);
+    }
+    rnl_tx_publish_at(t, key, s->end, pos, conn->pair.rx[0].pos, 0);
+    (void)rnl_ep_published(ep, conn, t);
     return 1;
 }
 
@@ -275,6 +285,23 @@ RNL_INLINE void rnl_stream_setup(struct rnl_stream *s, const unsigned char *at, 
     s->lost = 0;
     s->handler = (uint16_t)handler;
     s->answer = answer;
+    s->expects = RNL_EXPECTS_NONE;
+}
+
+/* What the items of a line have in common is set up once, and holds for the next line, too, while s->expects says so:
+ * the upper half of its header. It stands for what was checked: items, a length that fits, lane 0 acknowledged, and a
+ * handler's number. The stream is free then, or runs the handler of such an item. */
+RNL_INLINE uint32_t rnl_head_upper(rnl_head h)
+{
+    return (uint32_t)(h >> 32);
+}
+/* take.c: s, which is free, for a line of items of which one fits. 1 = it is expected from now on. */
+RNL_NOINLINE int rnl_stream_expect(struct rnl_endpoint *ep, struct rnl_stream *s, rnl_head h);
+RNL_INLINE void rnl_stream_setup_item(struct rnl_stream *s, const unsigned char *at, size_t n)
+{
+    s->at = s->base = (unsigned char *)(uintptr_t)at;
+    s->end = s->base + n;
+    s->state = RNL_STREAM_INLINE;
 }
 
 RNL_INLINE int rnl_stream_receive_short(struct rnl_stream *s, void *buf, size_t n)

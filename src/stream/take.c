@@ -92,6 +92,20 @@ static int run_item(struct rnl_endpoint *ep, struct rnl_stream *s, const struct 
 
 /* ---- lines of items ---- */
 
+/* Only a line of items that acknowledges lane 0 has all of these bits clear. */
+#define NOT_PLAIN ((rnl_head)31 << 43 | (rnl_head)3 << 32)
+
+int rnl_stream_expect(struct rnl_endpoint *ep, struct rnl_stream *s, rnl_head h)
+{
+    unsigned id = RNL_HEAD_HANDLER(h);
+    rnl_stream_setup(s, NULL, 0, id, 0);
+    s->state = RNL_STREAM_FREE;
+    if (h & NOT_PLAIN || id >= ep->handlers || (!ep->handler[id].stream && !ep->handler[id].whole))
+        return 0;
+    s->expects = rnl_head_upper(h);
+    return 1;
+}
+
 /* Takes items up to the n-th of the line. 0 = stop taking from this lane. */
 RNL_INLINE int take_items(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, rnl_head h, unsigned n,
                           struct rnl_taking *t)
@@ -111,6 +125,8 @@ RNL_INLINE int take_items(struct rnl_endpoint *ep, struct rnl_conn *conn, unsign
         return 0;
     }
     uint32_t before = rnl_ep_handler_begins(ep, lane);
+    if (RNL_UNLIKELY(s->expects != rnl_head_upper(h)))
+        (void)rnl_stream_expect(ep, s, h);
     /* An item counts as read before its handler runs: what that sends says so. */
     if (rnl_rx_begun(r, h))
         rnl_rx_enter(r, 1);
@@ -120,7 +136,7 @@ RNL_INLINE int take_items(struct rnl_endpoint *ep, struct rnl_conn *conn, unsign
         int ending;
         i++;
         if (RNL_LIKELY(hd->stream != NULL)) {
-            rnl_stream_setup(s, at, len, id, 0);
+            rnl_stream_setup_item(s, at, len);
             ending = hd->stream(s, conn->rank, hd->ctx);
         } else {
             unsigned char copy[RNL_LINE_PAYLOAD] __attribute__((aligned(16)));

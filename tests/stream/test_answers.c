@@ -199,6 +199,32 @@ static int wrong_replies(rnl_stream *s, unsigned peer, void *ctx)
     return RNL_DONE;
 }
 
+/* A line of items may find its stream set up by the line before: nothing of what came between may be left in it. */
+static void a_plain_message_has_nothing_of_the_one_before(void **state)
+{
+    struct fixture *f = *state;
+    int allowed = 0;
+    enum { MIXED = 7 };
+    assert_int_equal(rnl_handler_stream(f->b, MIXED, wrong_replies, &allowed), MIXED);
+    for (unsigned turn = 0; turn < 3; turn++) {
+        for (allowed = 0; allowed < 2; allowed++) {
+            size_t n = turn == 1 ? 500 : 8; /* in a line, and in an extent */
+            assert_int_equal(rnl_send(f->a, 1, MIXED, "12345678", 8), 0);
+            int was = allowed;
+            allowed = 0;
+            assert_int_equal(rnl_extract(f->b, SIZE_MAX), 8);
+            allowed = was;
+            assert_int_equal(ask(f->a, 1, MIXED, test_pattern(1, 0), n, n, allowed ? 100 : 0), 0);
+            drain(f->b);
+            drain(f->a);
+        }
+        allowed = 0;
+        assert_int_equal(rnl_send(f->a, 1, MIXED, "12345678", 8), 0);
+        assert_int_equal(rnl_extract(f->b, SIZE_MAX), 8);
+    }
+    assert_int_equal(f->answers.count, 3);
+}
+
 static int answer_sends(rnl_stream *s, unsigned peer, void *ctx)
 {
     struct fixture *f = ctx;
@@ -481,6 +507,7 @@ int main(void)
         TEST(an_answer_of_any_length_comes_back),
         TEST(a_suspended_handler_answers_when_it_can),
         TEST(an_answer_is_one_short_enough_and_allowed_and_sends_nothing),
+        TEST(a_plain_message_has_nothing_of_the_one_before),
         TEST(an_asker_that_does_not_listen_stops_only_itself),
         TEST(a_refused_message_comes_back),
         TEST(a_message_is_refused_from_a_suspended_handler),
