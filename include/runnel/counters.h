@@ -48,7 +48,9 @@ enum { RNL_COUNTERS_MAGIC = 0x4e525543, RNL_COUNTERS_VERSION = 1, RNL_COUNTERS_B
     X(no_memory, "messages that had to wait for memory of this process")          \
     X(waiting_since_ns, "when that wait began, CLOCK_MONOTONIC; 0 = no wait")     \
     X(missing_handler, "1 + handler number a message waits for, now; 0 = none")   \
-    X(missing_handler_rank, "1 + rank that sent this message; 0 = none")
+    X(missing_handler_rank, "1 + rank that sent this message; 0 = none")          \
+    X(cooled, "times a connection ceased to be polled, since nothing came")       \
+    X(warmed, "times such a connection was polled again")
 
 struct rnl_counters {
     uint32_t magic, version;

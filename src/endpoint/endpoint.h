@@ -106,7 +106,7 @@ struct rnl_conn {
     struct rnl_pair pair;
     struct rnl_stream in[RNL_LANES - 1], out[1]; /* lane 2 carries no streams, and lane 1 no open ones */
     uint32_t rank;
-    uint32_t hot_index; /* in ep->hot */
+    uint32_t hot_index; /* in ep->hot: from hot_count on it is cold */
     uint8_t shut;       /* enum rnl_shut: why a short send cannot go at once */
     uint8_t gone;       /* dead or broken: nothing is sent or taken in any more */
     uint8_t dying;      /* dead: what it sent is still taken in first */
@@ -120,10 +120,13 @@ struct rnl_conn {
         uint64_t odd; /* any of them: not for stream/lone.h */
     };
     uint32_t stuck_answer;                    /* RNL_STUCK_ANSWER: the room it waits for */
+    uint32_t cooled_round;                    /* cold.c: when it last became cold */
     uint64_t stuck_at[RNL_LANES];             /* 1 + position of the message that the counters know to be stuck */
     uint8_t post_sending;                     /* the open out stream is the first queued message's */
     uint8_t wants_room;                       /* something waits for a line to it that no call waits for */
     uint8_t full_count;                       /* times lane 0 was found full since it was opened */
+    uint16_t still, patience;                 /* cold.c: rounds without a message; so many before it becomes cold */
+    uint64_t still_at;                        /* cold.c: reading positions at the last round */
     uint64_t back_seen;                       /* wait.c: what the peer said at the last look */
     struct rnl_post *post_first, **post_last; /* queued messages, in order */
 };
@@ -158,14 +161,19 @@ enum rnl_open_state {
 
 struct rnl_endpoint {
     /* -- read by every call -- */
-    uint32_t open;                 /* enum rnl_open_state; this struct reads as zeros in a forked child */
-    uint32_t reach;                /* size, or 0 while the short path must not be taken: `open` is not RNL_EP_OPEN */
-    uint32_t in_handler;           /* 1 + lane of the handler that runs, RNL_IN_CALL, 0 = none */
-    uint32_t chores;               /* posts, gathering, ...: an extract has more to do than look at rings */
+    uint32_t open;  /* enum rnl_open_state; this struct reads as zeros in a forked child */
+    uint32_t reach; /* size, or 0 while the short path must not be taken: `open` is not RNL_EP_OPEN */
+    union {
+        struct {
+            uint32_t in_handler; /* 1 + lane of the handler that runs, RNL_IN_CALL, 0 = none */
+            uint32_t chores;     /* posts, gathering, ...: an extract has more to do than look at rings */
+        };
+        uint64_t busy; /* any of them */
+    };
     struct rnl_conn **conn;        /* by rank; rnl_not_connected where there is none */
     struct rnl_stream *open_short; /* the out stream that began on the short path; &rnl_streams_open: others are open;
                                       NULL */
-    struct rnl_conn **hot;         /* connections that are polled */
+    struct rnl_conn **hot;         /* connections: those that are polled, then the cold ones */
     uint32_t hot_count, turn;
     const _Atomic uint32_t *news;
     uint32_t news_seen;
@@ -173,7 +181,10 @@ struct rnl_endpoint {
     struct rnl_conn *unsettled; /* published to, and no extract found nothing since */
     struct rnl_handler *handler;
     uint32_t handlers;
-    uint32_t flags; /* RNL_SHARED, RNL_NO_RUN_IN_SEND */
+    uint32_t flags;               /* RNL_SHARED, RNL_NO_RUN_IN_SEND */
+    const _Atomic uint32_t *bell; /* the bell's word while there are cold connections, else &deaf */
+    uint32_t bell_seen;           /* it, when all cold rings were looked at after */
+    uint32_t live;                /* connections in hot[], cold ones included */
     struct rnl_counters *c;
     struct rnl_env *env;
     uint32_t rank, size;
@@ -193,11 +204,19 @@ struct rnl_endpoint {
     uint64_t tidied_ns;      /* when a wait that timed out last looked after credit */
     struct rnl_idle *asleep; /* threads that are (RNL_SHARED: more than one): armed for what any of them waits for */
     uint32_t spin;           /* polls before giving way; learnt */
-    uint8_t fd_mode;         /* rnl_fd was called */
-    uint8_t fd_armed;        /* ... and nothing was there: peers ring */
-    uint32_t fd_word;        /* the bell's word when it was armed */
-    uint64_t fd_until_ns;    /* armed: readable from then on in any case, to look */
-    uint8_t closing;         /* enum rnl_closing */
+    /* -- hot and cold: cold.c -- */
+    _Atomic uint32_t deaf;         /* == bell_seen: what ep->bell points to while the bell is not listened to */
+    uint32_t vain;                 /* times in this round that it was rung for nothing */
+    uint32_t tolds;                /* room given back: counts what a busy endpoint takes in */
+    uint32_t rounds;               /* so far */
+    uint32_t cool_next, cool_wait; /* connections are cooled in that round at the earliest; then so many later */
+    uint64_t round_ns;             /* when the last one was */
+    uint8_t due;                   /* one is */
+    uint8_t fd_mode;               /* rnl_fd was called */
+    uint8_t fd_armed;              /* ... and nothing was there: peers ring */
+    uint32_t fd_word;              /* the bell's word when it was armed */
+    uint64_t fd_until_ns;          /* armed: readable from then on in any case, to look */
+    uint8_t closing;               /* enum rnl_closing */
     uint8_t close_asked, close_done, job_gone;
     uint64_t close_wave;
     /* -- the rest -- */
@@ -227,7 +246,8 @@ extern struct rnl_conn rnl_not_connected;  /* shut, and never touched */
 /* After a change of one of them. */
 RNL_INLINE void rnl_ep_chores(struct rnl_endpoint *ep)
 {
-    ep->chores = ep->posts | ep->gathering | ep->dying | ep->aborting | ep->calls | ep->troubled | ep->fd_armed;
+    ep->chores =
+        ep->posts | ep->gathering | ep->dying | ep->aborting | ep->calls | ep->troubled | ep->fd_armed | ep->due;
 }
 
 /* in_handler while the program is told something: the rules of a handler hold. */
@@ -342,9 +362,46 @@ RNL_INLINE int rnl_ep_published(struct rnl_endpoint *ep, struct rnl_conn *conn, 
 }
 /* Tell the peer what is untold about its rings, and wake it if it waits for that. */
 void rnl_ep_tell(struct rnl_endpoint *ep, struct rnl_conn *conn);
+/* ---- hot and cold: endpoint/cold.c ----
+ *
+ * A hot connection is polled by every extract. A cold one is armed instead: whoever sends rings the bell, whose word
+ * every extract compares with what it was when the cold rings were last looked at. That is a hint; rounds, about a
+ * millisecond of polling apart, look at all of them in any case, and each sleep is preceded by such a look. */
+
+enum { RNL_TOLDS_PER_CLOCK = 16, RNL_HOT_ALWAYS = 4 /* so many are not worth arming */ };
+void rnl_ep_add_hot(struct rnl_endpoint *ep, struct rnl_conn *conn); /* which is new */
+void rnl_ep_remove_hot(struct rnl_endpoint *ep, struct rnl_conn *conn);
+/* It is polled from now on. Fine if it is already. Moves no other hot one. */
+void rnl_ep_warm(struct rnl_endpoint *ep, struct rnl_conn *conn);
+/* Arms all as they have to be now: against whoever sleeps, the cold ones in any case. Where somebody goes to sleep a
+ * heavy fence and a look have to follow. */
+void rnl_ep_arm_all(struct rnl_endpoint *ep);
+void rnl_ep_arm(struct rnl_endpoint *ep, struct rnl_conn *conn);
+/* Lines of lane 0, or answers, that an extract would try to take in. */
+int rnl_ep_has_lines(struct rnl_conn *conn);
+/* Looks at all cold rings; those with lines are hot then. Returns how many. */
+uint32_t rnl_ep_look_cold(struct rnl_endpoint *ep);
+/* Somebody rang. */
+void rnl_ep_heard_slow(struct rnl_endpoint *ep);
+RNL_INLINE int rnl_ep_rung(const struct rnl_endpoint *ep)
+{
+    return atomic_load_explicit(ep->bell, memory_order_relaxed) != ep->bell_seen; /* loaded again, with acquire */
+}
+RNL_INLINE void rnl_ep_heard(struct rnl_endpoint *ep)
+{
+    if (RNL_UNLIKELY(rnl_ep_rung(ep)))
+        rnl_ep_heard_slow(ep);
+}
+/* If it is time: looks at all cold rings, and makes cold what has been still. Only where no extract is under way. */
+void rnl_ep_round(struct rnl_endpoint *ep, uint64_t now_ns);
+/* The same for an endpoint that is too busy to look at the clock: the next extract does it, if it is time. */
+RNL_NOINLINE void rnl_ep_round_due(struct rnl_endpoint *ep);
+
 /* After telling the peer about its ring: it may sleep for want of room. */
 RNL_INLINE void rnl_ep_told(struct rnl_endpoint *ep, struct rnl_conn *conn)
 {
+    if (RNL_UNLIKELY(++ep->tolds % RNL_TOLDS_PER_CLOCK == 0))
+        rnl_ep_round_due(ep);
     if (RNL_UNLIKELY(rnl_tx_armed(&conn->pair.tx[0], RNL_ARMED_ROOM) | conn->pair.senders_fence))
         (void)rnl_ep_ring_bell(ep, conn, RNL_ARMED_ROOM);
 }
@@ -383,8 +440,10 @@ int rnl_ep_idle(struct rnl_endpoint *ep, struct rnl_idle *w);
 int rnl_ep_empty(struct rnl_endpoint *ep);
 /* After one that found something, in descriptor mode. */
 void rnl_ep_busy(struct rnl_endpoint *ep);
-/* Would an extract find something? */
+/* Would an extract find something? Cold connections with lines are hot after it. */
 int rnl_ep_look(struct rnl_endpoint *ep);
+/* A heavy fence, or what there is instead. */
+void rnl_ep_fence(struct rnl_endpoint *ep);
 int rnl_ep_fd(struct rnl_endpoint *ep);
 
 #endif

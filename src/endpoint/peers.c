@@ -102,7 +102,7 @@ void rnl_ep_grant_more(struct rnl_endpoint *ep, struct rnl_conn *conn)
 void rnl_ep_reallocate(struct rnl_endpoint *ep)
 {
     uint64_t share = first_grant(ep);
-    for (uint32_t i = 0; i < ep->hot_count; i++) {
+    for (uint32_t i = 0; i < ep->live; i++) {
         struct rnl_rx *r = &ep->hot[i]->pair.rx[0];
         if (rnl_rx_wants(r) <= r->standing) /* who wants more uses what it has */
             rnl_rx_ask_back(r, share);
@@ -111,7 +111,7 @@ void rnl_ep_reallocate(struct rnl_endpoint *ep)
 
 void rnl_ep_credit(struct rnl_endpoint *ep)
 {
-    for (uint32_t i = 0; i < ep->hot_count; i++) {
+    for (uint32_t i = 0; i < ep->live; i++) {
         rnl_tx_give_back(&ep->hot[i]->pair.tx[0]);
         ep->granted -= rnl_rx_got_back(&ep->hot[i]->pair.rx[0]) * 64;
         if (rnl_rx_wants(&ep->hot[i]->pair.rx[0]) > ep->hot[i]->pair.rx[0].standing)
@@ -173,11 +173,8 @@ static int connect_within(struct rnl_endpoint *ep, uint32_t rank, uint64_t wait_
     p->conn = conn;
     ep->conn[rank] = conn;
     p->state = RNL_PEER_UP;
-    conn->hot_index = ep->hot_count;
-    ep->hot[ep->hot_count++] = conn;
+    rnl_ep_add_hot(ep, conn);
     ep->c->connects++;
-    if (ep->fd_armed) /* this ring too announces itself */
-        rnl_pair_arm(&conn->pair, RNL_ARMED_LINES | RNL_ARMED_FD);
     rnl_ep_tell(ep, conn); /* what was granted: it may wait for that already */
     want_no_more(ep, rank);
     *out = conn;
@@ -234,16 +231,7 @@ void rnl_ep_join_wanted(struct rnl_endpoint *ep)
     }
 }
 
-/* Stops polling it. The segment stays mapped until the endpoint is freed: a handler may be looking into it. */
-static void cool(struct rnl_endpoint *ep, struct rnl_conn *conn)
-{
-    struct rnl_conn *other = ep->hot[--ep->hot_count];
-    ep->hot[conn->hot_index] = other;
-    other->hot_index = conn->hot_index;
-    if (ep->turn >= ep->hot_count)
-        ep->turn = 0;
-}
-
+/* The segment stays mapped until the endpoint is freed: a handler may be looking into it. */
 static void gone(struct rnl_endpoint *ep, struct rnl_conn *conn)
 {
     if (conn->dying)
@@ -253,7 +241,7 @@ static void gone(struct rnl_endpoint *ep, struct rnl_conn *conn)
     conn->gone = 1;
     if (ep->c->missing_handler_rank == (uint64_t)conn->rank + 1)
         ep->c->missing_handler = ep->c->missing_handler_rank = 0;
-    cool(ep, conn);
+    rnl_ep_remove_hot(ep, conn);
     ep->on_gone(ep, conn);
 }
 
@@ -293,6 +281,7 @@ static void died(struct rnl_endpoint *ep, uint32_t rank, int reason, int detail)
         conn->shut |= RNL_SHUT_DEAD;
         ep->dying++;
         rnl_ep_chores(ep);
+        rnl_ep_warm(ep, conn); /* what is left in its ring is not announced twice */
     } else {
         report(ep, rank);
     }
@@ -341,6 +330,7 @@ int rnl_ep_broken(struct rnl_endpoint *ep, struct rnl_conn *conn, const char *wh
         conn->shut |= RNL_SHUT_DEAD;
         ep->dying++;
         rnl_ep_chores(ep);
+        rnl_ep_warm(ep, conn);
         if (!conn->self)
             part(ep, conn->rank);
     }
@@ -404,8 +394,10 @@ int rnl_ep_ring_bell(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t wh
     /* The descriptor first: whoever sees the word change must find it raised, or would leave it so (rnl_ep_empty). */
     if (armed & RNL_ARMED_FD)
         ep->env->ops->fd_raise(ep->env, conn->rank);
+    /* The line before it: whoever sees the word change finds it (rnl_ep_look_cold). */
     atomic_fetch_add_explicit(&bell->word, 1, memory_order_release);
-    ep->env->ops->wake(ep->env, &bell->word);
+    if (armed & RNL_ARMED_WAKE)
+        ep->env->ops->wake(ep->env, &bell->word);
     return 0;
 }
 

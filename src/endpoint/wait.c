@@ -34,14 +34,6 @@ static void relax(const struct rnl_endpoint *ep)
         pause_once();
 }
 
-static int lane_has_news(struct rnl_conn *conn, unsigned lane)
-{
-    struct rnl_rx *r = &conn->pair.rx[lane];
-    if (conn->stuck[lane])
-        return 0;
-    return rnl_rx_peek(r) != 0;
-}
-
 static int answer_fits(struct rnl_conn *conn)
 {
     uint64_t start;
@@ -67,10 +59,12 @@ int rnl_ep_look(struct rnl_endpoint *ep)
 {
     if (ep->calls || atomic_load_explicit(ep->news, memory_order_relaxed) != ep->news_seen)
         return 1;
-    for (uint32_t i = 0; i < ep->hot_count; i++) {
+    for (uint32_t i = 0; i < ep->live; i++) {
         struct rnl_conn *conn = ep->hot[i];
-        if (lane_has_news(conn, 0) || (conn->lane1_hot && lane_has_news(conn, 1)))
+        if (rnl_ep_has_lines(conn)) {
+            rnl_ep_warm(ep, conn);
             return 1;
+        }
         if (conn->stuck[0] == RNL_STUCK_ANSWER && answer_fits(conn))
             return 1;
         if ((conn->post_first || conn->wants_room || ep->closing) && moved(conn))
@@ -92,38 +86,9 @@ static int has_room(struct rnl_idle *w)
     return w->bulk == 0 || rnl_tx_bulk_piece(t, w->bulk, w->bulk) != 0;
 }
 
-/* Somebody asleep waits for room of this peer. */
-static int room_wanted(const struct rnl_endpoint *ep, const struct rnl_conn *conn)
-{
-    const struct rnl_idle *w = ep->asleep;
-    while (w && w->room != conn)
-        w = w->next;
-    return w != NULL;
-}
-
-static void arm_all(struct rnl_endpoint *ep)
-{
-    uint32_t fd = ep->fd_armed ? RNL_ARMED_FD : 0;
-    for (uint32_t i = 0; i < ep->hot_count; i++) {
-        struct rnl_conn *conn = ep->hot[i];
-        int room = ep->closing || conn->post_first || conn->wants_room || conn->stuck[0] == RNL_STUCK_ANSWER ||
-                   room_wanted(ep, conn);
-        rnl_pair_arm(&conn->pair, RNL_ARMED_LINES | (room ? RNL_ARMED_ROOM : 0) | fd); /* F1 */
-    }
-}
-
-/* When nobody needs it: neither a program in its event loop, nor another thread that sleeps on. */
-static void disarm_all(struct rnl_endpoint *ep)
-{
-    if (ep->fd_armed || ep->asleep)
-        return;
-    for (uint32_t i = 0; i < ep->hot_count; i++)
-        rnl_pair_arm(&ep->hot[i]->pair, 0);
-}
-
 static void tell_all(struct rnl_endpoint *ep)
 {
-    for (uint32_t i = 0; i < ep->hot_count; i++)
+    for (uint32_t i = 0; i < ep->live; i++)
         rnl_ep_tell(ep, ep->hot[i]);
 }
 
@@ -133,10 +98,16 @@ static void fence_alone(struct rnl_endpoint *ep)
 {
     if (ep->env->facts.have_membarrier) {
         ep->env->facts.have_membarrier = 0;
-        for (uint32_t i = 0; i < ep->hot_count; i++)
+        for (uint32_t i = 0; i < ep->live; i++)
             atomic_store_explicit(&ep->hot[i]->pair.mine->senders_fence, 1, memory_order_relaxed);
     }
     rnl_full_fence();
+}
+
+void rnl_ep_fence(struct rnl_endpoint *ep)
+{
+    if (ep->env->ops->heavy_fence(ep->env) < 0)
+        fence_alone(ep);
 }
 
 /* Armed, fenced and looked: 1 = something is there after all. */
@@ -144,9 +115,8 @@ static int arm_and_look(struct rnl_endpoint *ep, struct rnl_idle *w)
 {
     rnl_ep_credit(ep);
     tell_all(ep);
-    arm_all(ep);
-    if (ep->env->ops->heavy_fence(ep->env) < 0)
-        fence_alone(ep);
+    rnl_ep_arm_all(ep);
+    rnl_ep_fence(ep);
     return rnl_ep_look(ep) || (w && has_room(w));
 }
 
@@ -167,6 +137,7 @@ static int sleep_until(struct rnl_endpoint *ep, struct rnl_idle *w, uint64_t now
         if (ep->flags & RNL_SHARED)
             pthread_mutex_lock(&ep->lock);
         woken = atomic_load_explicit(&env->bell->word, memory_order_relaxed) != word; /* else its time was up */
+        (void)rnl_ep_look_cold(ep);
         rnl_ep_news_slow(ep); /* the socket, not only the hint */
         rnl_ep_join_wanted(ep);
     }
@@ -174,7 +145,7 @@ static int sleep_until(struct rnl_endpoint *ep, struct rnl_idle *w, uint64_t now
     while (*at != w)
         at = &(*at)->next;
     *at = w->next;
-    disarm_all(ep);
+    rnl_ep_arm_all(ep); /* others may sleep on */
     return woken;
 }
 
@@ -226,6 +197,7 @@ int rnl_ep_idle(struct rnl_endpoint *ep, struct rnl_idle *w)
             return 0;
         w->polls = 0;
         tidy(ep);
+        rnl_ep_round(ep, now);
         if (ep->flags & RNL_SHARED)
             pthread_mutex_unlock(&ep->lock); /* other threads get their turn */
         uint64_t away = env->ops->yield(env);
@@ -239,6 +211,18 @@ int rnl_ep_idle(struct rnl_endpoint *ep, struct rnl_idle *w)
     /* Woken: a few more looks, then sleep again. Slept for nothing: one look. */
     w->yields = sleep_until(ep, w, now) ? YIELDS_BEFORE_SLEEP - 4 : PARKED;
     return 0;
+}
+
+/* So many extracts in a row have found nothing that there is time. */
+static RNL_NOINLINE void often_empty(struct rnl_endpoint *ep)
+{
+    rnl_ep_round(ep, ep->env->ops->now_ns(ep->env));
+    if (ep->empties < ep->spin)
+        return;
+    ep->empties = 0;
+    tidy(ep);
+    learn(ep, ep->env->ops->yield(ep->env));
+    rnl_ep_news_slow(ep);
 }
 
 int rnl_ep_empty(struct rnl_endpoint *ep)
@@ -263,13 +247,8 @@ int rnl_ep_empty(struct rnl_endpoint *ep)
         }
     }
     relax(ep);
-    uint32_t enough = ep->spin > EMPTIES_BEFORE_YIELD ? ep->spin : EMPTIES_BEFORE_YIELD;
-    if (++ep->empties >= enough) {
-        ep->empties = 0;
-        tidy(ep);
-        learn(ep, ep->env->ops->yield(ep->env));
-        rnl_ep_news_slow(ep);
-    }
+    if (RNL_UNLIKELY(++ep->empties % EMPTIES_BEFORE_YIELD == 0))
+        often_empty(ep);
     return 0;
 }
 
@@ -279,7 +258,7 @@ void rnl_ep_busy(struct rnl_endpoint *ep)
         return;
     ep->fd_armed = 0;
     rnl_ep_chores(ep);
-    disarm_all(ep);
+    rnl_ep_arm_all(ep);
     ep->env->ops->fd_raise(ep->env, ep->rank); /* stays readable until an extract finds nothing */
 }
 

@@ -111,8 +111,9 @@ struct rnl_side {
     struct rnl_line lane0[RNL_SMALL0], lane1[RNL_SMALL1], lane2[RNL_SMALL2];
     struct rnl_back back[RNL_LANES]; /* 3584: read by the peer when it believes a ring full */
     uint64_t zero0[7];
-    _Atomic uint32_t armed;         /* 3712: read by the peer after each publish and tell: 0, or which arming it is * 8
-                                       + enum rnl_armed. Whoever has rung for one need not ring for it again */
+    _Atomic uint32_t armed;         /* 3712: read by the peer after each publish and tell: 0, or which arming it is * 32
+                                       + enum rnl_armed. Whoever has rung for one need not ring for it again,
+                                       if it is not COLD */
     _Atomic uint32_t senders_fence; /* 1 = no heavy fence here: fence before you read armed */
     _Atomic uint32_t version;       /* 0 = not opened yet by its writer */
     uint32_t zero1;
@@ -127,12 +128,14 @@ static_assert(offsetof(struct rnl_side, lane1) == 2048 && offsetof(struct rnl_si
 static_assert(offsetof(struct rnl_side, back) == 3584 && offsetof(struct rnl_side, armed) == 3712, "side.back");
 static_assert(offsetof(struct rnl_side, asked_back) == 3728 && offsetof(struct rnl_side, most) == 3752, "side.credit");
 static_assert(sizeof(struct rnl_side) == 4096, "a side is one page");
-enum { RNL_SIDE_VERSION = 2 };
+enum { RNL_SIDE_VERSION = 3 };
 enum rnl_armed {
     RNL_ARMED_LINES = 1 /* ring my bell after publishing */,
     RNL_ARMED_ROOM = 2 /* ... after giving room back */,
     RNL_ARMED_FD = 4 /* ... and raise my descriptor */,
-    RNL_ARMED_TURN = 8
+    RNL_ARMED_WAKE = 8 /* ... and wake whoever sleeps on the bell */,
+    RNL_ARMED_COLD = 16 /* ring at each line: I look at the bell, but at this ring only when it has rung */,
+    RNL_ARMED_TURN = 32
 };
 
 #define RNL_HEAD_POS(h)     ((uint16_t)(h))

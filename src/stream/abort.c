@@ -61,7 +61,7 @@ static void aborted(struct rnl_endpoint *ep, struct rnl_stream *s)
 unsigned rnl_stream_aborts(struct rnl_endpoint *ep)
 {
     unsigned n = 0;
-    for (uint32_t i = 0; ep->aborting && i < ep->hot_count; i++) {
+    for (uint32_t i = 0; ep->aborting && i < ep->live; i++) {
         struct rnl_conn *conn = ep->hot[i];
         struct rnl_stream *s = &conn->out[0];
         if (s->state != RNL_STREAM_ABORTING || (!(conn->shut & RNL_SHUT_DEAD) && publish(ep, conn, s) == RNL_NO_ROOM))

@@ -38,7 +38,7 @@ static int idle(struct rnl_endpoint *ep)
 {
     if (ep->posts | ep->aborting | ep->calls)
         return 0;
-    for (uint32_t i = 0; i < ep->hot_count; i++) {
+    for (uint32_t i = 0; i < ep->live; i++) {
         struct rnl_conn *conn = ep->hot[i];
         for (unsigned lane = 0; lane < 2; lane++) {
             if (conn->stuck[lane] == RNL_STUCK_HANDLER)
@@ -55,7 +55,7 @@ static int idle(struct rnl_endpoint *ep)
 
 static int lacks_memory(const struct rnl_endpoint *ep)
 {
-    for (uint32_t i = 0; i < ep->hot_count; i++)
+    for (uint32_t i = 0; i < ep->live; i++)
         if (ep->hot[i]->stuck[0] == RNL_STUCK_MEMORY || ep->hot[i]->stuck[1] == RNL_STUCK_MEMORY)
             return 1;
     return 0;

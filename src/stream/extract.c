@@ -30,7 +30,7 @@ static RNL_NOINLINE void take_answers(struct rnl_endpoint *ep, struct rnl_conn *
 /* For who looks at the counters of a program that waits. */
 static void count_all(struct rnl_endpoint *ep)
 {
-    for (uint32_t i = 0; i < ep->hot_count; i++)
+    for (uint32_t i = 0; i < ep->live; i++)
         for (unsigned lane = 0; lane < 2; lane++)
             rnl_stream_count(ep, &ep->hot[i]->pair.tx[lane]);
 }
@@ -95,7 +95,10 @@ int64_t rnl_stream_extract(struct rnl_endpoint *ep, uint64_t max, unsigned *thin
     unsigned deaths = ep->deaths_seen;
     if (RNL_UNLIKELY(ep->open_short != NULL))
         rnl_stream_flush(ep);
+    if (RNL_UNLIKELY(ep->due))
+        rnl_ep_round(ep, ep->env->ops->now_ns(ep->env));
     rnl_ep_news(ep);
+    rnl_ep_heard(ep);
     extract_from(ep, ep->turn, ep->hot_count, &t);
     *things = t.things + (ep->deaths_seen - deaths);
     if (*things == 0)

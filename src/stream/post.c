@@ -71,7 +71,7 @@ static struct rnl_post *shift(struct rnl_conn *conn)
 unsigned rnl_stream_posts(struct rnl_endpoint *ep)
 {
     unsigned sent = 0;
-    for (uint32_t i = 0; ep->posts && i < ep->hot_count; i++) {
+    for (uint32_t i = 0; ep->posts && i < ep->live; i++) {
         struct rnl_conn *conn = ep->hot[i];
         while (conn->post_first && !conn->dying) {
             int status = advance(ep, conn, conn->post_first);

@@ -388,7 +388,7 @@ void rnl_stream_want_room(struct rnl_endpoint *ep, struct rnl_conn *conn, int wa
 void rnl_stream_flush(struct rnl_endpoint *ep)
 {
     rnl_stream_lengthen(ep);
-    for (uint32_t i = 0; ep->open_streams && i < ep->hot_count; i++) {
+    for (uint32_t i = 0; ep->open_streams && i < ep->live; i++) {
         struct rnl_conn *conn = ep->hot[i];
         struct rnl_stream *s = &conn->out[0];
         if (!rnl_stream_composing(s) || conn->shut & RNL_SHUT_DEAD || !s->base)

@@ -22,7 +22,7 @@ int rnl_stream_register(struct rnl_endpoint *ep, int id, const struct rnl_handle
     ep->handler[id] = *h;
     if (ep->c->missing_handler == (uint64_t)id + 1)
         ep->c->missing_handler = ep->c->missing_handler_rank = 0;
-    for (uint32_t i = 0; i < ep->hot_count; i++) /* somebody may have waited for it */
+    for (uint32_t i = 0; i < ep->live; i++) /* somebody may have waited for it */
         for (unsigned lane = 0; lane < RNL_LANES; lane++)
             if (ep->hot[i]->stuck[lane] == RNL_STUCK_HANDLER)
                 ep->hot[i]->stuck[lane] = RNL_STUCK_NOT;

@@ -256,7 +256,7 @@ static void who_wakes_leaves_the_others_armed(void **state)
     sleep_once(&w);
     assert_int_equal(two.depth, 2);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(two.armed[i], RNL_ARMED_LINES | RNL_ARMED_ROOM);
+        assert_int_equal(two.armed[i], RNL_ARMED_LINES | RNL_ARMED_ROOM | RNL_ARMED_WAKE);
     assert_int_equal(armed(), 0);
     h.ep[0]->env->ops = ops;
     assert_int_equal(test_hub_close(&h), 0);

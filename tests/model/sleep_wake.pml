@@ -1,7 +1,7 @@
 /* sleep_wake.pml - arming, the heavy fence and the bell, on x86-TSO: nobody sleeps for ever with work there.
  *
- * Mirrors src/endpoint/wait.c (arm_and_look, sleep_until, rnl_ep_empty, rnl_ep_busy), rnl_ep_ring_bell of
- * src/endpoint/peers.c, rnl_tx_armed of src/ring/ring.h, and rnl_rx_tell with its wake-up.
+ * Mirrors src/endpoint/wait.c (arm_and_look, sleep_until, rnl_ep_empty, rnl_ep_busy), src/endpoint/cold.c (cool,
+ * rnl_ep_look_cold, rnl_ep_warm, rnl_ep_heard), rnl_ep_ring_bell of src/endpoint/peers.c, rnl_tx_armed of src/ring/ring.h, and rnl_rx_tell with its wake-up.
  *
  * SENDERS processes send MSGS messages each, through a ring of ROOM lines each, to one receiver, which owns an armed
  * word per pair and one bell. Each arming has a number of its own, 0 = not armed; whoever has rung for it does not ring
@@ -17,9 +17,12 @@
  *
  * -DFD: the receiver sleeps in epoll on its eventfd instead, takes one message a call, and is armed until one comes
  * (level-triggered); besides, it must not stay readable for nothing.
+ * -DCOLD: the receiver polls only some of its rings and the bell's word; the others are cold: armed, without WAKE, so
+ * that a ring costs no system call. It cools what is still and sleeps whenever chance says so. While it is awake it
+ * polls for ever: there are no rounds, no look but those that the protocol needs.
  * -DSENDERS_FENCE: no heavy fence to be had; whoever publishes or tells fences before it reads armed.
  * -DSPOILER: a stranger that can write the bell takes a ring of it back: that does lose wake-ups, it is what the
- * time-out is for. With FD it loses none (the descriptor was raised before), but may leave it readable for nothing.
+ * time-out is for, and with COLD what the rounds are for. With FD it loses none (the descriptor was raised before), but may leave it readable for nothing.
  * Planted bugs: every BUG_ macro below; scripts/check-models wants each of them found. */
 
 #define SENDERS 2
@@ -41,6 +44,9 @@
 #endif
 #ifndef STORES
 #define STORES 2
+#endif
+#ifndef ARMS
+#define ARMS 6 /* COLD: it cools or sleeps while there were fewer armings */
 #endif
 
 /* Shared memory. */
@@ -116,6 +122,16 @@ inline light_fence()
 #endif
 }
 
+/* An arming of the receiver, COLD: its number * 4 + 1 if a system call is needed to wake it + 2 if the ring is cold.
+ * Then whoever rang rings again, without a system call: what it rang for may have been taken before the ring was
+ * cooled. */
+#define wakes(arming) ((arming & 1) && rings_first)
+#if defined(COLD) && !defined(BUG_COLD_RINGS_ONCE)
+#define again(arming, whom) (whom == R && (arming & 2))
+#else
+#define again(arming, whom) false
+#endif
+
 inline wake(whom)
 {
 #if defined(FD) && !defined(BUG_FD_RAISED_LATE)
@@ -125,7 +141,14 @@ inline wake(whom)
     fi;
 #endif
     word[whom]++;
+#ifdef COLD
+    if
+    :: whom != R || wakes(seen_armed) -> asleep[whom] = 0
+    :: else
+    fi;
+#else
     asleep[whom] = 0;
+#endif
 #if defined(FD) && defined(BUG_FD_RAISED_LATE)
     if
     :: whom == R -> readable = 1
@@ -134,17 +157,19 @@ inline wake(whom)
 #endif
 }
 
-/* Ring a bell, once for each arming. */
+/* Ring a bell, once for each arming of a sleeper. */
 inline ring(number, rang, whom)
 {
     seen_armed = number;
     if
-    :: seen_armed != 0 && seen_armed != rang ->
+    :: seen_armed != 0 && (seen_armed != rang || again(seen_armed, whom)) ->
+        rings_first = seen_armed != rang;
         rang = seen_armed;
         OWN_FENCE; /* the locked addition to the word */
         wake(whom)
     :: else
     fi;
+    rings_first = 0;
     seen_armed = 0
 }
 
@@ -164,6 +189,7 @@ end_asleep: /* the assertion at the end decides whether that was right */
 proctype sender(byte me)
 {
     byte sent, known, expected, fenced, seen_armed, rang, arms;
+    bit rings_first;
     do
     :: sent == MSGS(me) -> break
     :: sent < MSGS(me) ->
@@ -274,11 +300,116 @@ inline arm_and_look()
 }
 #define NOTHING (!HERE(0) && !HERE(1)) /* two loads in one step: only the look after the fence counts */
 
-#ifdef FD
+#ifdef COLD
+inline arm_one(i, asking)
+{
+    arms++;
+    buffer[me]!ARMED, i, arms * 4 + asking + (hot[i] -> 0 : 2)
+}
+/* As rnl_ep_arm: asking says that somebody is going to sleep. */
+inline arm_as_is(asking)
+{
+    do
+    :: s < SENDERS && (asking || !hot[s]) -> arm_one(s, asking); s++
+    :: s < SENDERS && !asking && hot[s] -> buffer[me]!ARMED, s, 0; s++
+    :: s == SENDERS -> s = 0; break
+    od
+}
+inline warm(i)
+{
+    hot[i] = 1;
+    buffer[me]!ARMED, i, 0
+}
+inline look_cold()
+{
+#ifndef BUG_SEEN_LATE
+    seen = word[R];
+#endif
+    do
+    :: s < SENDERS && !hot[s] && HERE(s) -> warm(s); s++
+    :: s < SENDERS && (hot[s] || !HERE(s)) -> s++
+    :: s == SENDERS -> s = 0; break
+    od;
+#ifdef BUG_SEEN_LATE
+    seen = word[R]
+#else
+    skip
+#endif
+}
+#define MAY_COOL (hot[0] || hot[1])
+
 proctype receiver()
 {
     byte me = R;
     byte told[SENDERS], rang[SENDERS], arms, seen_armed;
+    bit rings_first;
+    byte expected, fenced, s, seen;
+    bit hot[SENDERS], found;
+    d_step { hot[0] = 1; hot[1] = 1 }
+end_awake: /* the assertion at the end decides whether that was right */
+    do /* what is not executable here is polled in vain */
+    :: hot[0] && HERE(0) -> take(0)
+    :: hot[1] && HERE(1) -> take(1)
+    :: !(hot[0] && hot[1]) && word[R] != seen -> look_cold()
+    :: MAY_COOL && arms < ARMS -> /* some of them */
+        do
+        :: s < SENDERS && hot[s] ->
+            if
+            :: hot[s] = 0;
+                if
+                :: told[s] < taken[s] -> tell(s)
+                :: else
+                fi;
+                arm_one(s, 0)
+            :: skip
+            fi;
+            s++
+        :: s < SENDERS && !hot[s] -> s++
+        :: s == SENDERS -> s = 0; break
+        od;
+#ifndef BUG_COOL_NO_FENCE
+        heavy_fence();
+#endif
+#ifndef BUG_COOL_NO_LOOK
+        look_cold()
+#endif
+    :: arms < ARMS -> /* sleep */
+        expected = word[R];
+        tell_all();
+#ifdef BUG_COLD_SLEEPS_UNARMED
+        do
+        :: s < SENDERS && hot[s] -> arm_one(s, 1); s++
+        :: s < SENDERS && !hot[s] -> s++
+        :: s == SENDERS -> s = 0; break
+        od;
+#else
+        arm_as_is(1);
+#endif
+        heavy_fence();
+        do
+#ifdef BUG_COLD_NOT_LOOKED
+        :: s < SENDERS && hot[s] && HERE(s) -> found = 1; s = SENDERS
+        :: s < SENDERS && !(hot[s] && HERE(s)) -> s++
+#else
+        :: s < SENDERS && HERE(s) -> found = 1; hot[s] = 1; s = SENDERS
+        :: s < SENDERS && !HERE(s) -> s++
+#endif
+        :: s == SENDERS -> s = 0; break
+        od;
+        if
+        :: found -> found = 0; expected = 0
+        :: else -> futex_wait(R, expected);
+            look_cold()
+        fi;
+        arm_as_is(0)
+    od
+}
+#elif defined(FD)
+proctype receiver()
+{
+    byte me = R;
+    byte told[SENDERS], rang[SENDERS], arms, seen_armed;
+    bit rings_first;
     byte now, seen, fenced, s;
     bit found, fd_armed;
 extract:
@@ -326,6 +457,7 @@ proctype receiver()
 {
     byte me = R;
     byte told[SENDERS], rang[SENDERS], arms, seen_armed;
+    bit rings_first;
     byte expected, fenced, s;
     bit found;
     do

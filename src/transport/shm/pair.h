@@ -64,12 +64,15 @@ RNL_INLINE void rnl_pair_arm(struct rnl_pair *p, uint32_t what)
     atomic_store_explicit(&p->mine->armed, what, memory_order_relaxed);
 }
 /* After publishing or telling: how the peer is armed, if it is for any of `what` and we have not rung for that yet;
- * else 0. */
+ * else 0. To a cold peer each line is rung for, since it may have taken what was rung for before it was cold; but it is
+ * not woken twice. */
 RNL_INLINE uint32_t rnl_pair_must_ring(struct rnl_pair *p, uint32_t what)
 {
     uint32_t armed = rnl_tx_armed(&p->tx[0], UINT32_MAX);
-    if (!(armed & what) || armed == p->rung)
+    if (!(armed & what))
         return 0;
+    if (armed == p->rung)
+        return armed & RNL_ARMED_COLD;
     p->rung = armed;
     return armed;
 }
