@@ -44,6 +44,10 @@ struct rnl_congest {
     union {
         struct {
             uint32_t loss_q16, mark_q16; /* fractions, smoothed */
+            uint32_t last_ns, noise_ns;  /* the last round trip; how far they fall from one to the next, smoothed */
+            uint64_t rival_ns;           /* until then the queue is taken for a rival's; 0 = for ours */
+            uint32_t high;               /* round trips far above the target, none below it in between */
+            uint64_t recovery;           /* against rivals: losses of numbers below were answered */
         } dlf;
         struct {
             uint64_t recovery; /* losses of numbers below were answered */

@@ -5,7 +5,11 @@
  * their smoothed fraction, so that random losses cost hardly more than themselves.
  *
  * The target is higher for windows of few packets: many flows that share a queue must be allowed one that is at least a
- * few packets long, and the flow with the smaller window has to be the one that gains. */
+ * few packets long, and the flow with the smaller window has to be the one that gains. Round trips that jump (hosts
+ * that pause, a network that delays at random) are no queue: as far as they jump, they are not counted.
+ *
+ * Others fill a queue until it loses. Who keeps to a target beside them gets nothing; so when a queue stays far above
+ * it although our window is next to nothing, the flow does as they do for a while. */
 #include "reliable/congest.h"
 
 enum {
@@ -18,6 +22,12 @@ enum {
     FAST_PACKETS = 4,       /* growth in a round trip while the queue is below half the target, */
     FAST_SHIFT = 4,         /* or 1/16 of the window, if the loss fraction is below ... */
     FAST_LOSS_Q16 = 655,    /* ... 1 % */
+    NOISE_FREE_NS = 3000,   /* round trips fall so far from one to the next in a calm queue; what they fall beyond */
+    NOISE_TIMES = 4,        /* on average, so many times, is not counted as queue */
+    RIVAL_WINDOW_Q8 = 32,   /* with less than 1/8 packet, */
+    RIVAL_AFTER = 16,       /* so many round trips far above the target, */
+    RIVAL_FOR = 256,        /* and so many with the loss-driven law then */
+    SMALL_STEP = 4,         /* windows below a packet grow by a quarter of what is acknowledged */
     START_LOSS = 10         /* slow start ends when one byte in so many was lost */
 };
 
@@ -58,17 +68,53 @@ static void cut(struct rnl_congest *c, const struct rnl_congest_news *news, uint
 static void grow(struct rnl_congest *c, const struct rnl_congest_news *news, uint32_t queue, uint32_t target)
 {
     uint64_t packet = (uint64_t)news->packet << 8, got = (uint64_t)news->acked << 8;
-    if (c->window < c->threshold || c->window < packet) {
+    if (c->window < packet) {
+        c->window += got / SMALL_STEP;
+        return;
+    }
+    if (c->window < c->threshold && !c->law.dlf.rival_ns) {
         c->window += got;
         return;
     }
     uint64_t step = packet;
-    if (queue < target / 2 && c->window >= FAST_PACKETS * packet) {
+    if (queue < target / 2 && c->window >= FAST_PACKETS * packet && !c->law.dlf.rival_ns) {
         step = FAST_PACKETS * packet;
         if (c->law.dlf.loss_q16 < FAST_LOSS_Q16 && c->window >> FAST_SHIFT > step)
             step = c->window >> FAST_SHIFT;
     }
     c->window += step * news->acked / (c->window >> 8);
+}
+
+/* The queue as far as it is one: round trips that jump up and down do so for other reasons. */
+static uint32_t queue_ns(struct rnl_congest *c, const struct rnl_congest_news *news)
+{
+    uint32_t fell = c->law.dlf.last_ns > news->rtt_ns ? c->law.dlf.last_ns - news->rtt_ns : 0;
+    c->law.dlf.last_ns = news->rtt_ns;
+    c->law.dlf.noise_ns = (uint32_t)(((uint64_t)7 * c->law.dlf.noise_ns + fell) / 8);
+    uint64_t noise = 0;
+    if (c->law.dlf.noise_ns > NOISE_FREE_NS)
+        noise = (uint64_t)NOISE_TIMES * (c->law.dlf.noise_ns - NOISE_FREE_NS);
+    uint64_t base = news->base_ns + noise;
+    return news->rtt_ns > base ? (uint32_t)(news->rtt_ns - base) : 0;
+}
+
+/* A queue that stays far above the target, however small our window: somebody fills it who does not mind. To be left
+ * anything we have to do as they do, for a while; then we look again. */
+static void look_for_rival(struct rnl_congest *c, const struct rnl_congest_news *news, uint32_t queue, uint32_t target)
+{
+    if (c->law.dlf.rival_ns) {
+        if (queue >= target / 2 && news->now_ns < c->law.dlf.rival_ns)
+            return;
+        c->law.dlf.rival_ns = 0;
+        c->law.dlf.high = 0;
+        c->threshold = c->window;
+    } else if (queue < target) {
+        c->law.dlf.high = 0;
+    } else if (queue > target + target / 2 && c->window < (uint64_t)news->packet * RIVAL_WINDOW_Q8 &&
+               ++c->law.dlf.high >= RIVAL_AFTER) {
+        c->law.dlf.rival_ns = news->now_ns + RIVAL_FOR * (uint64_t)news->smoothed_ns;
+        c->law.dlf.recovery = 0;
+    }
 }
 
 static void smooth(uint32_t *fraction_q16, uint64_t part, uint64_t whole)
@@ -81,9 +127,9 @@ static void acked(struct rnl_congest *c, const struct rnl_congest_limits *limits
                   int round)
 {
     if (news->rtt_ns && news->base_ns) {
-        uint32_t queue = news->rtt_ns > news->base_ns ? news->rtt_ns - news->base_ns : 0;
-        uint32_t target = target_ns(c, limits, news->packet);
-        if (queue >= target)
+        uint32_t queue = queue_ns(c, news), target = target_ns(c, limits, news->packet);
+        look_for_rival(c, news, news->rtt_ns > news->base_ns ? news->rtt_ns - news->base_ns : 0, target);
+        if (queue >= target && !c->law.dlf.rival_ns)
             cut(c, news, (uint64_t)(queue - target) * CUT_DELAY_Q16 / news->rtt_ns);
         else if (news->limited)
             grow(c, news, queue, target);
@@ -100,7 +146,15 @@ static void acked(struct rnl_congest *c, const struct rnl_congest_limits *limits
 
 static void lost(struct rnl_congest *c, const struct rnl_congest_news *news, uint64_t number)
 {
-    (void)number;
+    if (c->law.dlf.rival_ns) {
+        if (number < c->law.dlf.recovery)
+            return;
+        c->law.dlf.recovery = news->next;
+        c->window /= 2;
+        c->threshold = c->window;
+        c->cut_ns = news->now_ns;
+        return;
+    }
     /* A slow start that overshot loses a good part of a round. */
     if (c->threshold != RNL_CONGEST_NO_THRESHOLD || c->lost < 2 * news->packet ||
         (uint64_t)c->lost * START_LOSS <= (uint64_t)c->lost + c->acked)
