@@ -45,8 +45,12 @@ static uint64_t root(uint64_t x)
     }
 }
 
-static uint32_t target_ns(const struct rnl_congest *c, const struct rnl_congest_limits *limits, uint32_t packet)
+/* For a queue so short that it is below half of any target, the least target is as good. */
+static uint32_t target_ns(const struct rnl_congest *c, const struct rnl_congest_limits *limits, uint32_t packet,
+                          uint32_t queue)
 {
+    if (queue < limits->target_ns / 2)
+        return limits->target_ns;
     uint64_t packets_q16 = (c->window << 8) / packet;
     uint64_t extra = ((uint64_t)SPREAD_NS << 16) / (root(packets_q16 << 16) + 1);
     extra = extra > SPREAD_NS / 10 ? extra - SPREAD_NS / 10 : 0;
@@ -127,8 +131,9 @@ static void acked(struct rnl_congest *c, const struct rnl_congest_limits *limits
                   int round)
 {
     if (news->rtt_ns && news->base_ns) {
-        uint32_t queue = queue_ns(c, news), target = target_ns(c, limits, news->packet);
-        look_for_rival(c, news, news->rtt_ns > news->base_ns ? news->rtt_ns - news->base_ns : 0, target);
+        uint32_t longer = news->rtt_ns > news->base_ns ? news->rtt_ns - news->base_ns : 0;
+        uint32_t queue = queue_ns(c, news), target = target_ns(c, limits, news->packet, longer);
+        look_for_rival(c, news, longer, target);
         if (queue >= target && !c->law.dlf.rival_ns)
             cut(c, news, (uint64_t)(queue - target) * CUT_DELAY_Q16 / news->rtt_ns);
         else if (news->limited)

@@ -98,7 +98,7 @@ enum rnl_flow_state {
     RNL_FLOW_CLOSING,  /* we want to end: what is under way is still delivered */
     RNL_FLOW_DRAINING, /* both sides know; answers to late packets of the peer, for 3 PTO */
     RNL_FLOW_CLOSED,   /* nothing is sent any more */
-    RNL_FLOW_DEAD      /* nor here: the peer was silent for dead_ns, or all numbers are used */
+    RNL_FLOW_DEAD      /* nor here: the peer was silent for dead_ns, or a limit of numbers or keys is reached */
 };
 
 struct rnl_flow_setup {

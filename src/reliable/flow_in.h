@@ -10,6 +10,7 @@ enum {
     RNL_FLOW_DRAIN_PACKETS = 4, /* in flight while a path drains */
     RNL_FLOW_CLOSE_TRIES = 8,
     RNL_FLOW_SPARE = 128,   /* a packet with less left over is a full one */
+    RNL_FLOW_KEY_SPARE = 8, /* packets of a key that are kept for asking whether the peer has it */
     RNL_FLOW_LOWER_MTU = 2, /* timeouts in a row, then probes are of the first size */
     RNL_FLOW_SUSPECT_TIMEOUTS = 2,
     RNL_FLOW_DEAD_TIMEOUTS = 3,
@@ -41,6 +42,8 @@ void rnl_flow_give_back(struct rnl_flow *f, struct rnl_sent_packet *record);
 void rnl_flow_landed(struct rnl_flow *f, const struct rnl_sent_packet *record);
 /* May a data packet go, as far as windows, memory and keys are concerned? */
 int rnl_flow_window_open(const struct rnl_flow *f, uint64_t now_ns);
+/* Packets that need not go now may go, as far as the key is concerned. */
+int rnl_flow_keys_open(const struct rnl_flow *f);
 /* One PTO, without the doubling. */
 uint64_t rnl_flow_pto_ns(const struct rnl_flow *f);
 /* When the peer should have answered. */

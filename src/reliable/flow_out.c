@@ -35,7 +35,15 @@ static uint32_t finish(struct rnl_flow *f, unsigned char *at, uint32_t room, str
     if (p->flags & RNL_PACKET_ACK)
         rnl_received_told(&f->received);
     f->count->sent_bytes += bytes;
+    /* A side that has nothing to say but acknowledgements learns of its key's arrival only by asking. */
+    if (!f->keys.tx_confirmed && f->keys.tx_sealed >= f->keys.limits->change_after && f->sent.count == 0)
+        f->ping = 1;
     return bytes;
+}
+
+int rnl_flow_keys_open(const struct rnl_flow *f)
+{
+    return rnl_keys_left(&f->keys) > RNL_FLOW_KEY_SPARE;
 }
 
 int rnl_flow_window_open(const struct rnl_flow *f, uint64_t now_ns)
@@ -96,7 +104,7 @@ static uint32_t put_data(struct rnl_flow *f, unsigned char *at, uint32_t room, u
     unsigned count = 0;
     uint32_t used = 0;
     int must = f->probes || f->ping;
-    if (!must && (now_ns < f->pace.release_ns || !rnl_flow_window_open(f, now_ns)))
+    if (!must && (now_ns < f->pace.release_ns || !rnl_flow_window_open(f, now_ns) || !rnl_flow_keys_open(f)))
         return 0;
     if (!reserve(f, now_ns) || rnl_keys_left(&f->keys) == 0)
         return 0;
@@ -145,7 +153,7 @@ static uint32_t put_data(struct rnl_flow *f, unsigned char *at, uint32_t room, u
 static uint32_t put_ack(struct rnl_flow *f, unsigned char *at, uint32_t room, uint64_t now_ns)
 {
     struct rnl_packet p = {.type = RNL_PACKET_DATA, .control = 1};
-    if (owed(f, &p, now_ns) == 0)
+    if (!rnl_flow_keys_open(f) || owed(f, &p, now_ns) == 0)
         return 0;
     f->count->acks_sent++;
     return finish(f, at, room, &p, 0);

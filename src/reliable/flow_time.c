@@ -154,6 +154,8 @@ void rnl_flow_timers(struct rnl_flow *f, uint64_t now_ns)
     if (f->loss.verdict_ns != UINT64_MAX || now_ns < due)
         return;
     silence(f, due, now_ns);
+    if (rnl_keys_left(&f->keys) == 0)
+        f->state = RNL_FLOW_DEAD;
     if (f->state == RNL_FLOW_DEAD)
         return;
     timed_out(f);
@@ -168,7 +170,7 @@ uint64_t rnl_flow_deadline(const struct rnl_flow *f)
         return 0;
     if (f->state == RNL_FLOW_DRAINING)
         return f->close_ns;
-    uint64_t t = rnl_flow_min(f->received.due_ns, f->loss.verdict_ns);
+    uint64_t t = rnl_flow_keys_open(f) ? rnl_flow_min(f->received.due_ns, f->loss.verdict_ns) : f->loss.verdict_ns;
     if (f->timeouts == 0 && f->state < RNL_FLOW_CLOSING)
         t = rnl_flow_min(t, f->mtu.due_ns);
     if (f->sent.count && f->loss.verdict_ns == UINT64_MAX)
@@ -184,7 +186,7 @@ uint64_t rnl_flow_deadline(const struct rnl_flow *f)
         uint64_t memory = size == f->sent.size ? 0 : f->retry_ns;
         if (f->probes || f->ping)
             t = rnl_flow_min(t, memory);
-        else if (f->wanted && rnl_flow_window_open(f, f->pace.release_ns))
+        else if (f->wanted && rnl_flow_keys_open(f) && rnl_flow_window_open(f, f->pace.release_ns))
             t = rnl_flow_min(t, memory > f->pace.release_ns ? memory : f->pace.release_ns);
     }
     return t;

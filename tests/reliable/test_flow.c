@@ -1,0 +1,547 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * test_flow.c - two flows against each other: what each rule of flow.h promises, one at a time. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "reliable/pair.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define US (uint64_t)1000
+#define MS (uint64_t)1000000
+#define S  (uint64_t)1000000000
+
+static struct pair *p;
+
+static struct pair *begin(uint32_t unit, void (*set)(struct pair *))
+{
+    p = pair_new(unit, set);
+    assert_non_null(p);
+    return p;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    if (p)
+        pair_free(p);
+    p = NULL;
+    return 0;
+}
+
+static void everything_arrives(uint64_t within_ns)
+{
+    assert_true(pair_run(p, p->now + within_ns, pair_all_done));
+    pair_check(p);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(p->side[i].taken, p->side[!i].known);
+}
+
+static void drop_one(struct pair *q, uint64_t index, unsigned from, struct pair_flight *f, struct pair_fate *fate)
+{
+    (void)f;
+    (void)from;
+    fate->drop = index == q->fate_arg[0];
+}
+
+static void drop_all_of(struct pair *q, uint64_t index, unsigned from, struct pair_flight *f, struct pair_fate *fate)
+{
+    (void)f;
+    (void)index;
+    fate->drop = q->fate_arg[0] >> from & 1;
+}
+
+/* ---- acknowledgements ---- */
+
+static void a_lone_message_is_one_packet_and_one_late_acknowledgement(void **state)
+{
+    (void)state;
+    begin(64, NULL);
+    uint64_t from = p->now;
+    upper_send(&p->side[0], 1);
+    p->side[0].flow.keys.tx_confirmed = 1; /* as after the first exchange */
+    everything_arrives(1 * MS);
+    assert_int_equal(p->side[0].count.sent, 1);
+    assert_int_equal(p->side[1].count.acks_sent, 1);
+    assert_int_equal(p->now - from, 2 * PAIR_DELAY_NS + p->config[1].ack_delay_ns);
+    pair_run(p, p->now + 10 * S, NULL);
+    assert_int_equal(p->sent, 2); /* and then silence: the acknowledgement is not acknowledged */
+}
+
+static void echo(struct upper *u, uint64_t number)
+{
+    (void)number;
+    upper_send(u, 1);
+}
+
+static void an_answer_carries_the_acknowledgement(void **state)
+{
+    (void)state;
+    begin(8, NULL);
+    p->side[1].arrived = echo;
+    p->side[0].arrived = echo;
+    upper_send(&p->side[0], 1);
+    pair_run(p, p->now + 100 * MS, NULL);
+    pair_check(p);
+    assert_true(p->side[0].done > 4900);
+    assert_int_equal(p->side[0].count.acks_sent + p->side[1].count.acks_sent, 0);
+    assert_int_equal(p->side[0].count.probes + p->side[1].count.probes, 0);
+}
+
+static void every_sixteenth_packet_is_acknowledged_and_a_gap_at_once(void **state)
+{
+    (void)state;
+    struct rnl_received r;
+    struct rnl_ack ack;
+    rnl_received_init(&r);
+    assert_int_equal(rnl_received_tell(&r, 5, &ack), 0);
+    for (uint64_t n = 1; n <= 15; n++) {
+        rnl_received_data(&r, n, 0, 0, 16, 25000, 100 + n);
+        assert_int_equal(r.due_ns, 101 + 25000);
+    }
+    rnl_received_data(&r, 16, 0, 0, 16, 25000, 200);
+    assert_int_equal(r.due_ns, 0);
+    rnl_received_told(&r);
+    assert_int_equal(r.due_ns, UINT64_MAX);
+    rnl_received_data(&r, 18, 0, 0, 16, 25000, 300);
+    assert_int_equal(r.due_ns, 0); /* 17 is missing */
+    rnl_received_told(&r);
+    rnl_received_data(&r, 17, 0, 0, 16, 25000, 300);
+    assert_int_equal(r.due_ns, 0); /* it was late */
+    rnl_received_told(&r);
+    rnl_received_data(&r, 19, 1, 0, 16, 25000, 300);
+    assert_int_equal(r.due_ns, 0); /* it asked */
+}
+
+/* ---- loss ---- */
+
+static void bulk_arrives_and_the_window_opens(void **state)
+{
+    (void)state;
+    begin(1160, NULL);
+    upper_send(&p->side[0], 5000);
+    everything_arrives(50 * MS);
+    assert_int_equal(p->side[0].count.lost, 0);
+    assert_int_equal(p->side[0].count.probes, 0);
+    assert_true(p->side[0].flow.congest.window >> 8 > 100000);
+}
+
+static void what_is_lost_in_the_middle_is_sent_again_within_a_round_trip(void **state)
+{
+    (void)state;
+    begin(1160, NULL);
+    p->side[0].units_per_packet = 1;
+    p->fate = drop_one;
+    p->fate_arg[0] = 2;
+    uint64_t from = p->now;
+    upper_send(&p->side[0], 8);
+    everything_arrives(1 * MS);
+    assert_int_equal(p->side[0].count.lost, 1);
+    assert_int_equal(p->side[0].count.sent, 9);
+    assert_int_equal(p->side[0].count.probes, 0);
+    assert_true(p->now - from < 4 * PAIR_DELAY_NS + p->config[1].ack_delay_ns + 5 * US);
+    assert_int_equal(p->side[0].count.spurious, 0);
+}
+
+static void the_last_packet_lost_is_found_by_a_probe(void **state)
+{
+    (void)state;
+    begin(64, NULL);
+    upper_send(&p->side[0], 1);
+    everything_arrives(1 * MS);
+    uint64_t window = p->side[0].flow.congest.window, from = p->now;
+    p->fate = drop_one;
+    p->fate_arg[0] = p->sent;
+    upper_send(&p->side[0], 1);
+    everything_arrives(10 * MS);
+    assert_int_equal(p->side[0].count.probes, 1);
+    assert_true(p->now - from < 200 * US);
+    assert_int_equal(p->side[1].again, 0);
+    assert_true(p->side[0].flow.congest.window >= window / 2);
+}
+
+static void a_timeout_alone_does_not_cut_the_window(void **state)
+{
+    (void)state;
+    begin(1160, NULL);
+    upper_send(&p->side[0], 100);
+    everything_arrives(10 * MS);
+    uint64_t window = p->side[0].flow.congest.window;
+    /* Nothing is lost, but the peer does not look for 30 ms. */
+    p->away_until[1] = p->now + 30 * MS;
+    upper_send(&p->side[0], 3);
+    pair_run(p, p->now + 29 * MS, NULL);
+    assert_true(p->side[0].count.probes >= 3);
+    assert_true(p->side[0].flow.congest.window >= window);
+    everything_arrives(10 * MS);
+    assert_int_equal(p->side[0].count.lost, 0);
+    assert_true(p->side[0].count.spurious >= 1);               /* they had come after all */
+    assert_true(p->side[0].flow.congest.window >= window / 2); /* so long a round trip counts as one queue */
+}
+
+static void probes_come_ever_more_seldom_up_to_a_bound(void **state)
+{
+    (void)state;
+    begin(64, NULL);
+    p->fate = drop_all_of;
+    p->fate_arg[0] = 3;
+    upper_send(&p->side[0], 1);
+    pair_run(p, p->now + 20 * S, NULL);
+    assert_in_range(p->side[0].count.probes, 200, 215); /* one each 100 ms, and a few before */
+    assert_int_equal(rnl_flow_state(&p->side[0].flow), RNL_FLOW_SUSPECT);
+    p->fate = NULL;
+    everything_arrives(200 * MS);
+    assert_int_equal(rnl_flow_state(&p->side[0].flow), RNL_FLOW_UP);
+}
+
+static void reorder(struct pair *q, uint64_t index, unsigned from, struct pair_flight *f, struct pair_fate *fate)
+{
+    (void)f;
+    (void)q;
+    if (from == 0 && index % 20 == 0)
+        fate->late_ns = 15 * US;
+}
+
+static void a_network_that_reorders_is_learnt(void **state)
+{
+    (void)state;
+    begin(1160, NULL);
+    p->fate = reorder;
+    upper_send(&p->side[0], 2000);
+    everything_arrives(100 * MS);
+    uint64_t first = p->side[0].count.lost;
+    assert_true(p->side[0].count.spurious > 0);
+    upper_send(&p->side[0], 20000);
+    everything_arrives(1000 * MS);
+    assert_true(p->side[0].count.lost - first < 20000 / 100);
+    assert_true(p->side[0].flow.loss.packets > RNL_LOSS_PACKETS);
+}
+
+static void drop_some(struct pair *q, uint64_t index, unsigned from, struct pair_flight *f, struct pair_fate *fate)
+{
+    (void)f;
+    (void)from;
+    fate->drop = index % q->fate_arg[0] == q->fate_arg[1];
+}
+
+static void notes_come_back_once_whatever_is_lost(void **state)
+{
+    (void)state;
+    for (uint64_t each = 3; each < 12; each++) {
+        begin(300, NULL);
+        p->fate = drop_some;
+        p->fate_arg[0] = each;
+        p->fate_arg[1] = each / 2;
+        upper_send(&p->side[0], 500);
+        upper_send(&p->side[1], 300);
+        everything_arrives(10 * S);
+        end(NULL);
+    }
+}
+
+/* ---- what is refused ---- */
+
+static void an_acknowledgement_of_a_packet_never_sent_is_broken(void **state)
+{
+    (void)state;
+    begin(64, NULL);
+    upper_send(&p->side[0], 3);
+    everything_arrives(1 * MS);
+    /* The other side believes that it has got a packet which was never sent. */
+    rnl_received_data(&p->side[1].flow.received, p->side[0].flow.sent.next, 1, 0, 16, 25000, p->now);
+    pair_run(p, p->now + 1 * MS, NULL);
+    assert_int_equal(p->broken, 1);
+    assert_non_null(strstr(rnl_last_error()->text, "were sent"));
+}
+
+static unsigned char kept[PAIR_DATAGRAM];
+static uint32_t kept_bytes;
+static void keep(struct pair *q, uint64_t index, unsigned from, struct pair_flight *f, struct pair_fate *fate)
+{
+    (void)fate;
+    (void)from;
+    if (index == q->fate_arg[0]) {
+        memcpy(kept, f->data, f->bytes);
+        kept_bytes = f->bytes;
+    }
+}
+
+static void a_replay_is_refused_also_much_later(void **state)
+{
+    (void)state;
+    begin(64, NULL);
+    p->fate = keep;
+    upper_send(&p->side[0], 1);
+    everything_arrives(1 * MS);
+    for (int i = 0; i < 2; i++) {
+        unsigned char again[PAIR_DATAGRAM];
+        memcpy(again, kept, kept_bytes);
+        assert_int_equal(rnl_flow_input(&p->side[1].flow, again, kept_bytes, 0, p->now), RNL_FLOW_OLD);
+        upper_send(&p->side[0], 3000);
+        everything_arrives(100 * MS);
+    }
+    assert_int_equal(p->side[1].again, 0);
+    assert_int_equal(p->side[1].count.duplicates, 2);
+}
+
+static void what_was_changed_in_any_bit_is_refused(void **state)
+{
+    (void)state;
+    begin(64, NULL);
+    p->fate = keep;
+    upper_send(&p->side[0], 1);
+    pair_run(p, p->now + 1 * US, NULL); /* under way */
+    for (uint32_t bit = 0; bit < kept_bytes * 8; bit++) {
+        unsigned char changed[PAIR_DATAGRAM];
+        memcpy(changed, kept, kept_bytes);
+        changed[bit / 8] ^= (unsigned char)(1u << bit % 8);
+        int took = rnl_flow_input(&p->side[1].flow, changed, kept_bytes, 0, p->now);
+        assert_true(took == RNL_FLOW_REFUSED || took == RNL_FLOW_OLD);
+    }
+    for (uint32_t bytes = 0; bytes < kept_bytes; bytes++)
+        assert_int_equal(rnl_flow_input(&p->side[1].flow, kept, bytes, 0, p->now), RNL_FLOW_REFUSED);
+    assert_int_equal(p->side[1].taken, 0);
+    everything_arrives(1 * MS);
+}
+
+/* ---- limits ---- */
+
+static void tiny_keys(struct pair *q)
+{
+    q->keys.limits = (struct rnl_key_limits){.change_after = 4, .never_after = 64, .forgeries = 1000};
+}
+
+static void keys_change_under_way_and_both_sides_follow(void **state)
+{
+    (void)state;
+    begin(600, tiny_keys);
+    p->fate = drop_some;
+    p->fate_arg[0] = 7;
+    upper_send(&p->side[0], 500);
+    upper_send(&p->side[1], 100);
+    everything_arrives(10 * S);
+    assert_true(p->side[0].flow.keys.tx_phase > 5);
+    assert_int_equal(p->side[0].flow.keys.tx_phase, p->side[1].flow.keys.rx_phase);
+}
+
+static void a_side_that_only_acknowledges_changes_its_keys_too(void **state)
+{
+    (void)state;
+    begin(600, tiny_keys);
+    upper_send(&p->side[0], 2000);
+    everything_arrives(10 * S);
+    assert_true(p->side[1].flow.keys.tx_phase > 5);
+}
+
+static void large_numbers(struct pair *q)
+{
+    (void)q;
+}
+
+static void numbers_may_be_large_and_end_at_their_limit(void **state)
+{
+    (void)state;
+    uint64_t from = ((uint64_t)1 << 62) - 20;
+    begin(600, large_numbers);
+    for (int i = 0; i < 2; i++) {
+        p->side[i].flow.sent.next = p->side[i].flow.sent.low = p->side[i].flow.sent.base = from;
+        p->side[!i].flow.received.largest = p->side[!i].flow.received.floor = from - 1;
+        p->side[!i].flow.received.word[(from - 1) % RNL_RECEIVED_BITS / 64] |= (uint64_t)1 << (from - 1) % 64;
+        p->side[i].flow.loss.largest = p->side[i].flow.judged = from - 1;
+    }
+    p->fate = drop_some;
+    p->fate_arg[0] = 9;
+    upper_send(&p->side[0], 400);
+    upper_send(&p->side[1], 100);
+    everything_arrives(1 * S);
+    assert_true(p->side[0].flow.sent.next > (uint64_t)1 << 62);
+    p->config[0].number_limit = p->side[0].flow.sent.next + 5;
+    upper_send(&p->side[0], 100);
+    pair_run(p, p->now + 1 * S, NULL);
+    assert_int_equal(rnl_flow_state(&p->side[0].flow), RNL_FLOW_DEAD);
+    assert_true(p->side[0].flow.sent.next <= p->config[0].number_limit + 1);
+}
+
+static void small_window(struct pair *q)
+{
+    q->side[1].window = 8000;
+}
+
+static void no_more_is_in_flight_than_the_peers_socket_holds(void **state)
+{
+    (void)state;
+    begin(1100, small_window);
+    upper_send(&p->side[0], 300);
+    for (int i = 0; i < 3000 && !pair_all_done(p); i++) {
+        pair_run(p, p->now + 1 * US, pair_all_done);
+        assert_true(p->side[0].flow.charge <= 8000);
+    }
+    everything_arrives(100 * MS);
+    p->side[1].window = 0; /* a closed window lets one packet at a time through */
+    upper_send(&p->side[0], 50);
+    everything_arrives(100 * MS);
+}
+
+static void without_memory_it_waits_and_goes_on(void **state)
+{
+    (void)state;
+    begin(600, NULL);
+    p->side[0].no_memory = 1;
+    upper_send(&p->side[0], 10);
+    pair_run(p, p->now + 5 * MS, NULL);
+    assert_int_equal(p->side[0].count.sent, 0);
+    p->side[0].no_memory = 0;
+    everything_arrives(5 * MS);
+}
+
+static void memory_is_bounded_and_given_back(void **state)
+{
+    (void)state;
+    begin(1100, NULL);
+    assert_int_equal(p->side[0].memory, 0);
+    p->fate = drop_all_of;
+    p->fate_arg[0] = 2; /* no acknowledgement comes back */
+    upper_send(&p->side[0], 20000);
+    pair_run(p, p->now + 100 * MS, NULL);
+    p->fate = NULL;
+    everything_arrives(1 * S);
+    assert_true(p->side[0].memory_most <= rnl_sent_bytes(RNL_SENT_MAX) * 3 / 2);
+    pair_run(p, p->now + 1 * S, NULL);
+    assert_int_equal(p->side[0].memory, 0);
+    assert_int_equal(rnl_flow_deadline(&p->side[0].flow), UINT64_MAX); /* an idle flow costs nothing */
+    assert_true(sizeof(struct rnl_flow) <= 800);
+}
+
+/* ---- silence ---- */
+
+static void a_program_that_does_not_call_for_a_second_loses_nothing(void **state)
+{
+    (void)state;
+    for (unsigned who = 0; who < 2; who++) {
+        begin(600, NULL);
+        upper_send(&p->side[0], 20000);
+        pair_run(p, p->now + 300 * US, NULL);
+        p->away_until[who] = p->now + 1 * S;
+        uint64_t before = p->side[!who].count.sent, full = p->side[!who].flow.congest.window / 1200 >> 8;
+        pair_run(p, p->now + 1 * S - 1, NULL);
+        assert_int_not_equal(rnl_flow_state(&p->side[!who].flow), RNL_FLOW_DEAD);
+        assert_true(p->side[!who].count.sent <= before + full + 20); /* a window and probes, no flood */
+        everything_arrives(2 * S);
+        assert_int_equal(rnl_flow_state(&p->side[0].flow), RNL_FLOW_UP);
+        end(NULL);
+    }
+}
+
+static void short_lives(struct pair *q)
+{
+    for (int i = 0; i < 2; i++) {
+        q->config[i].suspect_ns = 1 * S;
+        q->config[i].dead_ns = 5 * S;
+    }
+}
+
+static void a_peer_that_never_calls_again_is_dead_after_its_bound_and_not_before(void **state)
+{
+    (void)state;
+    begin(600, short_lives);
+    upper_send(&p->side[0], 1);
+    everything_arrives(1 * MS);
+    p->away_until[1] = UINT64_MAX;
+    pair_run(p, p->now + 60 * S, NULL);
+    assert_int_equal(rnl_flow_state(&p->side[0].flow), RNL_FLOW_UP); /* nothing is expected of it */
+    uint64_t from = p->now;
+    upper_send(&p->side[0], 1);
+    pair_run(p, from + 1 * S - 1, NULL);
+    assert_int_equal(rnl_flow_state(&p->side[0].flow), RNL_FLOW_UP);
+    pair_run(p, from + 5 * S - 1, NULL);
+    assert_int_equal(rnl_flow_state(&p->side[0].flow), RNL_FLOW_SUSPECT);
+    pair_run(p, from + 5 * S + 200 * MS, NULL);
+    assert_int_equal(rnl_flow_state(&p->side[0].flow), RNL_FLOW_DEAD);
+    assert_int_equal(rnl_flow_deadline(&p->side[0].flow), UINT64_MAX);
+}
+
+static void who_was_stopped_does_not_take_the_other_for_dead(void **state)
+{
+    (void)state;
+    begin(600, short_lives);
+    upper_send(&p->side[0], 1);
+    everything_arrives(1 * MS);
+    /* Both are stopped, with a packet under way, for longer than the bound; the sender wakes first. */
+    upper_send(&p->side[0], 1);
+    pair_run(p, p->now + 1 * US, NULL);
+    p->away_until[0] = p->now + 20 * S;
+    p->away_until[1] = p->now + 20 * S + 500 * MS;
+    pair_run(p, p->now + 20 * S + 499 * MS, NULL);
+    assert_int_not_equal(rnl_flow_state(&p->side[0].flow), RNL_FLOW_DEAD);
+    everything_arrives(1 * S);
+}
+
+static void alive(struct pair *q)
+{
+    short_lives(q);
+    q->config[0].keepalive_ns = 2 * S;
+}
+
+static void an_idle_peer_is_asked_for_a_sign_of_life_if_wanted(void **state)
+{
+    (void)state;
+    begin(600, alive);
+    pair_run(p, p->now + 60 * S, NULL);
+    assert_int_equal(rnl_flow_state(&p->side[0].flow), RNL_FLOW_UP);
+    assert_in_range(p->sent, 50, 70);
+    p->away_until[1] = UINT64_MAX;
+    pair_run(p, p->now + 8 * S, NULL);
+    assert_int_equal(rnl_flow_state(&p->side[0].flow), RNL_FLOW_DEAD);
+}
+
+static void a_partition_heals(void **state)
+{
+    (void)state;
+    begin(600, NULL);
+    upper_send(&p->side[0], 3000);
+    upper_send(&p->side[1], 3000);
+    pair_run(p, p->now + 100 * US, NULL);
+    p->fate = drop_all_of;
+    p->fate_arg[0] = 3;
+    pair_run(p, p->now + 10 * S, NULL);
+    assert_int_equal(rnl_flow_state(&p->side[0].flow), RNL_FLOW_SUSPECT);
+    p->fate = NULL;
+    everything_arrives(300 * MS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(a_lone_message_is_one_packet_and_one_late_acknowledgement, end),
+        cmocka_unit_test_teardown(an_answer_carries_the_acknowledgement, end),
+        cmocka_unit_test_teardown(every_sixteenth_packet_is_acknowledged_and_a_gap_at_once, end),
+        cmocka_unit_test_teardown(bulk_arrives_and_the_window_opens, end),
+        cmocka_unit_test_teardown(what_is_lost_in_the_middle_is_sent_again_within_a_round_trip, end),
+        cmocka_unit_test_teardown(the_last_packet_lost_is_found_by_a_probe, end),
+        cmocka_unit_test_teardown(a_timeout_alone_does_not_cut_the_window, end),
+        cmocka_unit_test_teardown(probes_come_ever_more_seldom_up_to_a_bound, end),
+        cmocka_unit_test_teardown(a_network_that_reorders_is_learnt, end),
+        cmocka_unit_test_teardown(notes_come_back_once_whatever_is_lost, end),
+        cmocka_unit_test_teardown(an_acknowledgement_of_a_packet_never_sent_is_broken, end),
+        cmocka_unit_test_teardown(a_replay_is_refused_also_much_later, end),
+        cmocka_unit_test_teardown(what_was_changed_in_any_bit_is_refused, end),
+        cmocka_unit_test_teardown(keys_change_under_way_and_both_sides_follow, end),
+        cmocka_unit_test_teardown(a_side_that_only_acknowledges_changes_its_keys_too, end),
+        cmocka_unit_test_teardown(numbers_may_be_large_and_end_at_their_limit, end),
+        cmocka_unit_test_teardown(no_more_is_in_flight_than_the_peers_socket_holds, end),
+        cmocka_unit_test_teardown(without_memory_it_waits_and_goes_on, end),
+        cmocka_unit_test_teardown(memory_is_bounded_and_given_back, end),
+        cmocka_unit_test_teardown(a_program_that_does_not_call_for_a_second_loses_nothing, end),
+        cmocka_unit_test_teardown(a_peer_that_never_calls_again_is_dead_after_its_bound_and_not_before, end),
+        cmocka_unit_test_teardown(who_was_stopped_does_not_take_the_other_for_dead, end),
+        cmocka_unit_test_teardown(an_idle_peer_is_asked_for_a_sign_of_life_if_wanted, end),
+        cmocka_unit_test_teardown(a_partition_heals, end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
