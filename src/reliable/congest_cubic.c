@@ -34,8 +34,8 @@ static void answer(struct rnl_congest *c, const struct rnl_congest_news *news, u
 static uint64_t cubic_window(const struct rnl_congest *c, uint64_t packet, uint64_t t_us)
 {
     uint64_t k_us = c->law.cubic.k_us, away = t_us > k_us ? t_us - k_us : k_us - t_us;
-    if (away > 2000000)
-        away = 2000000; /* further on it would be clamped anyway */
+    if (away > 22000000)
+        away = 22000000; /* further on it would be clamped anyway */
     uint64_t grown = away * away / 1000000 * away / 1000000 * (packet * 2 / 5) / 1000000;
     if (t_us > k_us)
         return c->law.cubic.most + grown;

@@ -114,8 +114,8 @@ static void look_for_rival(struct rnl_congest *c, const struct rnl_congest_news 
         c->threshold = c->window;
     } else if (queue < target) {
         c->law.dlf.high = 0;
-    } else if (queue > target + target / 2 && c->window < (uint64_t)news->packet * RIVAL_WINDOW_Q8 &&
-               ++c->law.dlf.high >= RIVAL_AFTER) {
+    } else if (news->now_ns - c->cut_ns >= news->smoothed_ns && queue > target + target / 2 &&
+               c->window < (uint64_t)news->packet * RIVAL_WINDOW_Q8 && ++c->law.dlf.high >= RIVAL_AFTER) {
         c->law.dlf.rival_ns = news->now_ns + RIVAL_FOR * (uint64_t)news->smoothed_ns;
         c->law.dlf.recovery = 0;
     }
