@@ -183,7 +183,8 @@ int rnl_flow_input(struct rnl_flow *f, unsigned char *at, size_t bytes, unsigned
         f->count->refused++;
         return opened < 0 ? opened : RNL_FLOW_REFUSED;
     }
-    if (f->state >= RNL_FLOW_CLOSED)
+    /* What is not delivered any more must not be acknowledged either. */
+    if (f->state >= RNL_FLOW_CLOSED || (f->state == RNL_FLOW_DRAINING && p.type != RNL_PACKET_CLOSE))
         return RNL_FLOW_OLD;
     f->heard_ns = now_ns;
     if (f->state == RNL_FLOW_SUSPECT)
@@ -205,7 +206,7 @@ int rnl_flow_input(struct rnl_flow *f, unsigned char *at, size_t bytes, unsigned
         probed(f, at, &p, now_ns);
     } else if (p.type == RNL_PACKET_CLOSE && rnl_close_decode(at, &p, &reason)) {
         rnl_flow_peer_closes(f, reason, now_ns);
-    } else if (p.type == RNL_PACKET_DATA && p.body_bytes && f->state < RNL_FLOW_DRAINING) {
+    } else if (p.type == RNL_PACKET_DATA && p.body_bytes) {
         int status = f->ops->frames(f->ctx, at + p.body, p.body_bytes, p.number);
         if (status < 0)
             return status;

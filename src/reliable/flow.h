@@ -96,7 +96,7 @@ enum rnl_flow_state {
     RNL_FLOW_UP = 0,
     RNL_FLOW_SUSPECT,  /* silent for suspect_ns; still probed, and UP again at its next packet */
     RNL_FLOW_CLOSING,  /* we want to end: what is under way is still delivered */
-    RNL_FLOW_DRAINING, /* both sides know; answers to late packets of the peer, for 3 PTO */
+    RNL_FLOW_DRAINING, /* both sides know; only CLOSE is still answered, for 3 PTO */
     RNL_FLOW_CLOSED,   /* nothing is sent any more */
     RNL_FLOW_DEAD      /* nor here: the peer was silent for dead_ns, or a limit of numbers or keys is reached */
 };

@@ -229,7 +229,7 @@ void rnl_flow_close_sent(struct rnl_flow *f, uint64_t now_ns)
         f->state = RNL_FLOW_CLOSED;
         return;
     }
-    f->close_ns = now_ns + rnl_flow_min(rnl_flow_pto_ns(f) << f->closes, f->config->max_pto_ns);
+    f->close_ns = now_ns + rnl_flow_min(rnl_flow_pto_ns(f) << f->closes / 2, f->config->max_pto_ns);
 }
 
 void rnl_flow_peer_closes(struct rnl_flow *f, uint32_t reason, uint64_t now_ns)

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * test_flow_faults.c - two flows on a bad wire: each packet of an exchange lost, doubled or late in turn, and each pair
+ * of them; sizes that stop passing; marks that mean nothing; and the end of a flow. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "reliable/pair.h"
+#include "support/random.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define US (uint64_t)1000
+#define MS (uint64_t)1000000
+#define S  (uint64_t)1000000000
+
+static struct pair *p;
+
+static void begin(uint32_t unit, void (*set)(struct pair *))
+{
+    p = pair_new(unit, set);
+    assert_non_null(p);
+}
+
+static int end(void **state)
+{
+    (void)state;
+    if (p)
+        pair_free(p);
+    p = NULL;
+    return 0;
+}
+
+static void everything_arrives(uint64_t within_ns)
+{
+    assert_true(pair_run(p, p->now + within_ns, pair_all_done));
+    pair_check(p);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(p->side[i].taken, p->side[!i].known);
+}
+
+/* ---- each packet, each pair ---- */
+
+enum { FAULTS = 4, EXCHANGE = 40 };
+
+static void do_it(unsigned fault, struct pair_fate *fate)
+{
+    fate->drop = fault == 1;
+    fate->twice = fault == 2;
+    if (fault == 3)
+        fate->late_ns = 300 * US;
+}
+
+/* fate_arg: first packet, its fault, second packet, its fault */
+static void two_faults(struct pair *q, uint64_t index, unsigned from, struct pair_flight *f, struct pair_fate *fate)
+{
+    (void)f;
+    (void)from;
+    if (index == q->fate_arg[0])
+        do_it((unsigned)q->fate_arg[1], fate);
+    else if (index == q->fate_arg[2])
+        do_it((unsigned)q->fate_arg[3], fate);
+}
+
+static void answer_each(struct upper *u, uint64_t number)
+{
+    (void)number;
+    if (u->known < 10)
+        upper_send(u, 1);
+}
+
+/* Requests and answers one after another, then a few packets each way, then the end: about EXCHANGE datagrams. */
+static void exchange(uint64_t a, unsigned fault_a, uint64_t b, unsigned fault_b)
+{
+    begin(200, NULL);
+    p->fate = two_faults;
+    p->fate_arg[0] = a;
+    p->fate_arg[1] = fault_a;
+    p->fate_arg[2] = b;
+    p->fate_arg[3] = fault_b;
+    p->side[0].units_per_packet = p->side[1].units_per_packet = 1;
+    p->side[1].arrived = p->side[0].arrived = answer_each;
+    upper_send(&p->side[0], 1);
+    everything_arrives(20 * MS);
+    p->side[1].arrived = p->side[0].arrived = NULL;
+    upper_send(&p->side[0], 6);
+    upper_send(&p->side[1], 3);
+    everything_arrives(20 * MS);
+    rnl_flow_close(&p->side[0].flow, 7, 1, p->now);
+    pair_run(p, p->now + 200 * MS, NULL);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(rnl_flow_state(&p->side[i].flow), RNL_FLOW_CLOSED);
+        assert_int_equal(p->side[i].taken, p->side[!i].known);
+    }
+    assert_int_equal(p->side[1].flow.peer_reason, 7);
+    pair_check(p);
+    end(NULL);
+}
+
+static void each_packet_in_turn_may_be_lost_doubled_or_late(void **state)
+{
+    (void)state;
+    for (uint64_t a = 0; a < EXCHANGE; a++)
+        for (unsigned fault = 1; fault < FAULTS; fault++)
+            exchange(a, fault, UINT64_MAX, 0);
+}
+
+static void each_pair_of_packets_may_be_lost_doubled_or_late(void **state)
+{
+    (void)state;
+    unsigned step = test_slowness() > 1 ? 7 : 1, n = 0;
+    for (uint64_t a = 0; a < EXCHANGE; a++)
+        for (uint64_t b = a + 1; b < EXCHANGE; b++)
+            for (unsigned faults = 0; faults < (FAULTS - 1) * (FAULTS - 1); faults++)
+                if (n++ % step == 0)
+                    exchange(a, 1 + faults % (FAULTS - 1), b, 1 + faults / (FAULTS - 1));
+}
+
+/* ---- sizes ---- */
+
+static void too_long_vanish(struct pair *q, uint64_t index, unsigned from, struct pair_flight *f,
+                            struct pair_fate *fate)
+{
+    (void)index;
+    (void)from;
+    fate->drop = f->bytes > q->fate_arg[0];
+}
+
+static void datagrams_become_as_large_as_pass(void **state)
+{
+    (void)state;
+    const uint32_t way[] = {1200, 1472, 2000, 8972};
+    const uint32_t found[] = {1200, 1472, 1472, 8972};
+    for (int i = 0; i < 4; i++) {
+        begin(280, NULL);
+        p->fate = too_long_vanish;
+        p->fate_arg[0] = way[i];
+        upper_send(&p->side[0], 20000);
+        everything_arrives(1 * S);
+        assert_int_equal(rnl_flow_mtu(&p->side[0].flow), found[i]);
+        assert_int_equal(p->side[0].count.lost, 0);             /* probes are no data */
+        assert_int_equal(rnl_flow_mtu(&p->side[1].flow), 1200); /* nobody wanted it there */
+        end(NULL);
+    }
+}
+
+static void a_way_that_becomes_narrow_without_notice_is_noticed(void **state)
+{
+    (void)state;
+    begin(1100, NULL);
+    upper_send(&p->side[0], 4000);
+    everything_arrives(1 * S);
+    assert_int_equal(rnl_flow_mtu(&p->side[0].flow), 8972);
+    p->fate = too_long_vanish;
+    p->fate_arg[0] = 1472;
+    upper_send(&p->side[0], 4000);
+    uint64_t from = p->now;
+    everything_arrives(1 * S);
+    assert_true(p->now - from < 100 * MS);
+    assert_int_equal(rnl_flow_mtu(&p->side[0].flow), 1472);
+    assert_int_equal(p->side[0].count.mtu_fell, 1);
+}
+
+static void lose_one_in_twenty(struct pair *q, uint64_t index, unsigned from, struct pair_flight *f,
+                               struct pair_fate *fate)
+{
+    (void)f;
+    (void)from;
+    struct test_random r = test_random_of(q->fate_arg[0], index);
+    fate->drop = test_random_one_in(&r, 20);
+}
+
+static void random_losses_are_no_narrow_way(void **state)
+{
+    (void)state;
+    begin(1100, NULL);
+    p->fate = lose_one_in_twenty;
+    p->fate_arg[0] = 3;
+    upper_send(&p->side[0], 60000);
+    everything_arrives(30 * S);
+    assert_int_equal(p->side[0].count.mtu_fell, 0);
+    assert_int_equal(rnl_flow_mtu(&p->side[0].flow), 8972);
+}
+
+static void what_the_own_network_refuses_is_sent_in_smaller_packets(void **state)
+{
+    (void)state;
+    begin(1100, NULL);
+    upper_send(&p->side[0], 4000);
+    everything_arrives(1 * S);
+    p->fate = too_long_vanish;
+    p->fate_arg[0] = 4000;
+    rnl_flow_too_big(&p->side[0].flow, 8972, p->now);
+    assert_int_equal(rnl_flow_mtu(&p->side[0].flow), 1200);
+    upper_send(&p->side[0], 4000);
+    everything_arrives(1 * S);
+    assert_true(rnl_flow_mtu(&p->side[0].flow) <= 4000);
+}
+
+/* ---- marks ---- */
+
+static void with_ecn(struct pair *q)
+{
+    q->config[0].ecn = q->config[1].ecn = 1;
+}
+
+static void set_marks(struct pair *q, uint64_t index, unsigned from, struct pair_flight *f, struct pair_fate *fate)
+{
+    (void)fate;
+    if (from == 0 && f->ecn != RNL_ECN_NOT && index % q->fate_arg[0] == 0)
+        f->ecn = (uint32_t)q->fate_arg[1];
+}
+
+static void marks_slow_a_flow_down(void **state)
+{
+    (void)state;
+    uint64_t window[2];
+    for (unsigned marked = 0; marked < 2; marked++) {
+        begin(1000, with_ecn);
+        p->fate = marked ? set_marks : NULL;
+        p->fate_arg[0] = 3;
+        p->fate_arg[1] = RNL_ECN_CE;
+        upper_send(&p->side[0], 20000);
+        everything_arrives(10 * S);
+        assert_int_equal(p->side[0].flow.ecn.state, RNL_ECN_BELIEVED);
+        window[marked] = p->side[0].flow.congest.window;
+        end(NULL);
+    }
+    assert_true(window[1] < window[0] / 4);
+}
+
+static void marks_that_mean_nothing_are_not_believed(void **state)
+{
+    (void)state;
+    for (unsigned how = 0; how < 2; how++) {
+        begin(1000, with_ecn);
+        p->fate = set_marks;
+        p->fate_arg[0] = 1;
+        p->fate_arg[1] = how ? RNL_ECN_CE : RNL_ECN_NOT; /* all marked; bleached */
+        upper_send(&p->side[0], 20000);
+        everything_arrives(10 * S);
+        assert_int_equal(p->side[0].flow.ecn.state, RNL_ECN_FAILED);
+        assert_int_equal(rnl_flow_ecn(&p->side[0].flow), RNL_ECN_NOT);
+        upper_send(&p->side[0], 20000);
+        everything_arrives(1 * S);
+        assert_true(p->side[0].flow.congest.window >> 8 > 100000);
+        end(NULL);
+    }
+}
+
+/* ---- the end ---- */
+
+static void closing_delivers_what_is_under_way(void **state)
+{
+    (void)state;
+    begin(600, NULL);
+    p->fate = lose_one_in_twenty;
+    p->fate_arg[0] = 5;
+    upper_send(&p->side[0], 3000);
+    upper_send(&p->side[1], 200);
+    pair_run(p, p->now + 300 * US, NULL);
+    rnl_flow_close(&p->side[0].flow, 3, 1, p->now);
+    rnl_flow_close(&p->side[1].flow, 4, 1, p->now);
+    pair_run(p, p->now + 3 * S, NULL);
+    pair_check(p);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(rnl_flow_state(&p->side[i].flow), RNL_FLOW_CLOSED);
+    assert_int_equal(p->side[0].flow.peer_reason, 4);
+    assert_int_equal(p->side[1].flow.peer_reason, 3);
+    /* Who was done first did not wait for the other's rest; but what it had itself arrived. */
+    assert_true(p->side[1].taken == 3000 || p->side[0].taken == 200);
+}
+
+static void closing_at_once_drops_the_rest_and_tells_the_peer(void **state)
+{
+    (void)state;
+    begin(600, NULL);
+    upper_send(&p->side[0], 3000);
+    pair_run(p, p->now + 50 * US, NULL);
+    rnl_flow_close(&p->side[0].flow, 9, 0, p->now);
+    pair_run(p, p->now + 15 * US, NULL);
+    assert_int_equal(rnl_flow_state(&p->side[1].flow), RNL_FLOW_DRAINING);
+    assert_int_equal(p->side[1].flow.peer_reason, 9);
+    pair_run(p, p->now + 10 * MS, NULL);
+    assert_int_equal(rnl_flow_state(&p->side[0].flow), RNL_FLOW_CLOSED);
+    assert_int_equal(rnl_flow_state(&p->side[1].flow), RNL_FLOW_CLOSED);
+    assert_true(p->side[1].taken < 3000);
+    pair_check(p);
+}
+
+static void drop_all(struct pair *q, uint64_t index, unsigned from, struct pair_flight *f, struct pair_fate *fate)
+{
+    (void)q;
+    (void)index;
+    (void)from;
+    (void)f;
+    fate->drop = 1;
+}
+
+static void closing_ends_without_an_answer(void **state)
+{
+    (void)state;
+    begin(600, NULL);
+    upper_send(&p->side[0], 1);
+    everything_arrives(1 * MS);
+    p->fate = drop_all;
+    uint64_t sent = p->sent;
+    rnl_flow_close(&p->side[0].flow, 9, 1, p->now);
+    pair_run(p, p->now + 2 * S, NULL);
+    assert_int_equal(rnl_flow_state(&p->side[0].flow), RNL_FLOW_CLOSED);
+    assert_in_range(p->sent - sent, 5, 12);
+    assert_int_equal(rnl_flow_deadline(&p->side[0].flow), UINT64_MAX);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(each_packet_in_turn_may_be_lost_doubled_or_late, end),
+        cmocka_unit_test_teardown(each_pair_of_packets_may_be_lost_doubled_or_late, end),
+        cmocka_unit_test_teardown(datagrams_become_as_large_as_pass, end),
+        cmocka_unit_test_teardown(a_way_that_becomes_narrow_without_notice_is_noticed, end),
+        cmocka_unit_test_teardown(random_losses_are_no_narrow_way, end),
+        cmocka_unit_test_teardown(what_the_own_network_refuses_is_sent_in_smaller_packets, end),
+        cmocka_unit_test_teardown(marks_slow_a_flow_down, end),
+        cmocka_unit_test_teardown(marks_that_mean_nothing_are_not_believed, end),
+        cmocka_unit_test_teardown(closing_delivers_what_is_under_way, end),
+        cmocka_unit_test_teardown(closing_at_once_drops_the_rest_and_tells_the_peer, end),
+        cmocka_unit_test_teardown(closing_ends_without_an_answer, end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
