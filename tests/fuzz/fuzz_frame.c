@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * fuzz_frame.c - the body of a packet that a member of the job sent: every frame lies inside it, with its lines, and is
+ * the same when it is written again. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "wire/frame.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static unsigned char out[65536];
+    struct rnl_frame f;
+    if (size > sizeof out)
+        return 0;
+    struct rnl_frames reader = rnl_frames_of(data, (uint32_t)size);
+    for (;;) {
+        const unsigned char *head = reader.at;
+        int status = rnl_frame_next(&reader, &f);
+        if (status <= 0) {
+            if (status != 0 && status != RNL_ERR_PEER_BROKEN)
+                abort();
+            return 0;
+        }
+        uint32_t bytes = RNL_FRAME_HEAD;
+        if (f.at != head + RNL_FRAME_HEAD || f.bytes > size || f.at + f.bytes > data + size ||
+            reader.at != f.at + f.bytes)
+            abort();
+        if (f.kind == RNL_FRAME_LINES) {
+            const unsigned char *at = f.at;
+            unsigned char *to = out + RNL_FRAME_HEAD;
+            struct rnl_frame_line line;
+            for (unsigned i = 0; i < f.count; i++) {
+                at = rnl_frame_line(at, &line);
+                if (line.bytes > RNL_LINE_PAYLOAD || at > data + size)
+                    abort();
+                to = rnl_frame_put_line(to, line.head, line.payload);
+            }
+            bytes = (uint32_t)(to - out);
+            rnl_frame_put_head(out, RNL_FRAME_LINES, f.lane, f.count, f.low);
+        } else if (f.kind == RNL_FRAME_BULK) {
+            rnl_frame_put_head(out, RNL_FRAME_BULK, f.lane, f.count, f.low);
+            memcpy(out + RNL_FRAME_HEAD, f.at, f.bytes);
+            bytes += f.bytes;
+        } else if (f.kind == RNL_FRAME_WORDS) {
+            uint64_t words[RNL_WORDS] = {0};
+            rnl_frame_words(&f, words);
+            bytes = rnl_frame_put_words(out, sizeof out, f.count, words);
+        } else {
+            bytes = rnl_frame_put_bare(out, sizeof out, f.kind);
+        }
+        if (bytes != RNL_FRAME_HEAD + f.bytes || memcmp(out, head, bytes) != 0)
+            abort();
+    }
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * fuzz_packet.c - what a process makes of any datagram before it knows whether its tag is right: header, block, bodies
+ * of the control packets. What is taken must survive being written and read again. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "wire/packet.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static unsigned char out[RNL_PACKET_MAX];
+    struct rnl_packet p, again;
+    struct rnl_probe probe;
+    uint32_t reason;
+    memset(&p, 0, sizeof p);
+    memset(&again, 0, sizeof again);
+    (void)rnl_packet_connection(data, size);
+    if (rnl_packet_decode(data, size, &p) != RNL_PACKET_GOOD)
+        return 0;
+    if (p.body < RNL_PACKET_HEAD || p.body + p.body_bytes + RNL_PACKET_TAG != size)
+        abort();
+    (void)rnl_probe_decode(data, &p, &probe);
+    (void)rnl_close_decode(data, &p, &reason);
+    if (p.type == RNL_PACKET_HELLO)
+        return 0; /* its flags are its own: fuzz_hello.c */
+    uint32_t body = rnl_packet_encode(out, sizeof out, &p);
+    if (body != p.body)
+        abort();
+    memcpy(out + body, data + body, size - body);
+    if (rnl_packet_finish(out, body + p.body_bytes) != size || memcmp(out, data, size) != 0)
+        abort();
+    if (rnl_packet_decode(out, size, &again) != RNL_PACKET_GOOD || memcmp(&p, &again, sizeof p) != 0)
+        abort();
+    return 0;
+}
