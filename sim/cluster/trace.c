@@ -118,7 +118,7 @@ static uint32_t interface_of(struct rnl_trace *t, uint32_t host)
     char name[32];
     const unsigned char nanoseconds = 9;
     size_t at = begin_block(t, PCAP_INTERFACE);
-    add16(t, PCAP_RAW_IP);
+    add16(t, PCAP_IPV4);
     add16(t, 0);
     add32(t, 0); /* packets are whole */
     snprintf(name, sizeof name, "host %u", host);

@@ -3,7 +3,7 @@
  * trace.h - what was on the virtual network, as a pcapng file that Wireshark and tcpdump open too, and as lines to
  * read.
  *
- * The file: one interface per host ("host 7"), link type 101 (raw IP), times in virtual nanoseconds from 0. Each
+ * The file: one interface per host ("host 7"), link type 228 (raw IPv4), times in virtual nanoseconds from 0. Each
  * datagram has the IPv4 and UDP headers that it would have had: addresses are 10.0.0.1 for host 0 and on, the ECN bits
  * are in the IP header, the UDP checksum is 0 (none). It stands there when it was sent (direction outbound, at the
  * sender), and again when it was delivered (inbound, at the receiver) or dropped (at the sender, with a comment that

@@ -12,7 +12,7 @@
 enum {
     PCAP_INTERFACE = 1,
     PCAP_PACKET = 6, /* the enhanced one */
-    PCAP_RAW_IP = 101,
+    PCAP_IPV4 = 228, /* not 101: libpcap refuses several interfaces whose link type it numbers otherwise itself */
     PCAP_OPTION_COMMENT = 1,
     PCAP_SECTION_PROGRAM = 4,
     PCAP_INTERFACE_NAME = 2,

@@ -50,8 +50,8 @@ static int read_interface(struct reader *r)
 {
     const unsigned char *name, *resolution;
     char text[32] = "";
-    if (r->bytes < 8 || rnl_get16(r->block) != PCAP_RAW_IP)
-        return damaged(r, "an interface that is not of raw IP packets: not a trace of runnel sim");
+    if (r->bytes < 8 || rnl_get16(r->block) != PCAP_IPV4)
+        return damaged(r, "an interface that is not of raw IPv4 packets: not a trace of runnel sim");
     int length = find_option(r, 8, PCAP_INTERFACE_NAME, &name);
     if (length > 0 && (size_t)length < sizeof text)
         memcpy(text, name, (size_t)length);
