@@ -195,6 +195,29 @@ static void a_damaged_trace_is_an_error_and_no_more(void **state)
     free(text);
 }
 
+static void a_packet_is_no_longer_than_its_block(void **state)
+{
+    (void)state;
+    char *text;
+    unsigned char *p = file.bytes;
+    make_trace(sizeof file.bytes);
+    while (get32(p) != 6)
+        p += get32(p + 4);
+    /* All three lengths of it agree: with each other, and not with the block. */
+    static const struct {
+        int at, low;
+    } lengths[] = {{20, 20}, {28 + 2, 28 + 3}, {28 + 24, 28 + 25}};
+    for (int i = 0; i < 3; i++) {
+        uint32_t length = i == 0 ? get32(p + 20) : (uint32_t)p[lengths[i].at] << 8 | p[lengths[i].low];
+        length += 400;
+        p[lengths[i].low] = (unsigned char)length;
+        p[i == 0 ? 21 : lengths[i].at] = (unsigned char)(length >> 8);
+    }
+    assert_int_equal(decode(NULL, &text), RNL_ERR_ARG);
+    assert_non_null(strstr(rnl_last_error()->text, "longer than its block"));
+    free(text);
+}
+
 static void a_trace_that_cannot_be_written_says_so(void **state)
 {
     (void)state;
@@ -225,6 +248,7 @@ int main(void)
         cmocka_unit_test(the_file_is_what_pcapng_says),
         cmocka_unit_test(a_trace_can_be_read_as_lines),
         cmocka_unit_test(a_damaged_trace_is_an_error_and_no_more),
+        cmocka_unit_test(a_packet_is_no_longer_than_its_block),
         cmocka_unit_test(a_trace_that_cannot_be_written_says_so),
         cmocka_unit_test(any_bytes_can_be_described),
     };

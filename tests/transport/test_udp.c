@@ -426,6 +426,12 @@ static void buffers_come_back_however_views_are_released(void **state)
     assert_int_equal(got, 64);
     w->t->ops->release(w->t, v + 10, 1);
     assert_int_equal(w->t->ops->poll(w->t, v + 64, 2, 0), 1);
+    /* That took the buffer of a view that was released before: releasing it again is about neither. */
+    w->t->ops->release(w->t, v + 10, 1);
+    w->k.in[0] = (struct rnl_socket_in){.at = data, .bytes = 10, .from = addr_of(2)};
+    w->k.ins = 1;
+    w->k.next = 0;
+    assert_int_equal(w->t->ops->poll(w->t, v + 65, 1, 0), 0);
 }
 
 static void an_answer_goes_where_the_packet_came_from(void **state)
@@ -496,6 +502,29 @@ static void addresses_are_found_whoever_comes_and_goes(void **state)
     }
 }
 
+static void what_came_before_a_peer_was_let_go_is_a_strangers(void **state)
+{
+    struct world *w = *state;
+    static unsigned char data[30];
+    struct rnl_socket_addr at = addr_of(2);
+    struct rnl_addr a;
+    struct rnl_view v[4];
+    rnl_udp_addr_of(&at, &a);
+    w->k.in[0] = (struct rnl_socket_in){.at = data, .bytes = 30, .segment = 10, .from = at};
+    w->k.in[1] = (struct rnl_socket_in){.at = data, .bytes = 10, .from = at};
+    w->k.ins = 2;
+    assert_int_equal(w->t->ops->poll(w->t, v, 1, 0), 1);
+    assert_int_equal(v[0].peer, 2);
+    assert_int_equal(w->t->ops->disconnect(w->t, 2), 0);
+    assert_int_equal(w->t->ops->poll(w->t, v + 1, 1, 0), 1);
+    assert_int_equal(v[1].peer, RNL_PEER_STRANGER);
+    assert_int_equal(w->t->ops->connect(w->t, 7, &a, 1), 0); /* somebody else has that address now */
+    assert_int_equal(w->t->ops->poll(w->t, v + 2, 2, 0), 2);
+    assert_int_equal(v[2].peer, 7);
+    assert_int_equal(v[3].peer, 7);
+    w->t->ops->release(w->t, v, 4);
+}
+
 static void two_ranks_have_no_address_together(void **state)
 {
     struct world *w = *state;
@@ -527,6 +556,7 @@ int main(void)
         TEST(an_answer_goes_where_the_packet_came_from),
         TEST(errors_of_the_network_name_the_peer),
         TEST(addresses_are_found_whoever_comes_and_goes),
+        TEST(what_came_before_a_peer_was_let_go_is_a_strangers),
         TEST(two_ranks_have_no_address_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
