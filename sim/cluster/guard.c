@@ -75,6 +75,7 @@ void rnl_guards_forget(struct rnl_guest *g)
     g->known_frames = 0;
 }
 
+/* at: where it stands; NULL = where it called what called us. */
 static void say_where(struct rnl_guest *g, const void *at, const char *what)
 {
     struct rnl_cluster *c = g->cluster;
@@ -83,28 +84,30 @@ static void say_where(struct rnl_guest *g, const void *at, const char *what)
     char where[DEEP + 64], chain[400] = "";
     size_t have = 0;
     know_frames(g);
-    int n = backtrace(pc, FRAMES), found = 0;
+    int n = backtrace(pc, FRAMES), found = at == NULL, told = 0;
     for (int i = 0; i < n && have < sizeof chain - 160; i++) {
-        found = found || pc[i] == at;
-        if (!found || !in_slot(g, pc[i]) || pc[i] == at)
+        int here = pc[i] == at;
+        found = found || here;
+        if (!found || (!in_slot(g, pc[i]) && !here))
             continue;
-        int more = snprintf(chain + have, sizeof chain - have, " / %s",
-                            rnl_guest_place(g, (char *)pc[i] - 1, where, sizeof where));
+        int more = snprintf(chain + have, sizeof chain - have, "%s%s", told++ ? " / " : "",
+                            rnl_guest_place(g, (char *)pc[i] - !here, where, sizeof where));
         have += more > 0 ? (size_t)more : 0;
     }
-    rnl_cluster_say(c, "rank %u %s at %s%s, at %llu.%09llu s", g->rank, what,
-                    rnl_guest_place(g, at, where, sizeof where), chain, (unsigned long long)(ns / 1000000000),
-                    (unsigned long long)(ns % 1000000000));
+    if (told == 0) /* it cannot be unwound from there */
+        rnl_guest_place(g, at, chain, sizeof chain);
+    rnl_cluster_say(c, "rank %u %s at %s, at %llu.%09llu s", g->rank, what, chain,
+                    (unsigned long long)(ns / 1000000000), (unsigned long long)(ns % 1000000000));
 }
 
-void rnl_guards_report(struct rnl_guest *g, const void *at, const char *format, ...)
+void rnl_guards_report(struct rnl_guest *g, const char *format, ...)
 {
     char what[200];
     va_list args;
     va_start(args, format);
     vsnprintf(what, sizeof what, format, args);
     va_end(args);
-    say_where(g, at, what);
+    say_where(g, NULL, what);
 }
 
 /* ---- faults ---- */

@@ -246,7 +246,7 @@ void rnl_guest_called(struct rnl_guest *g)
     uint64_t most = g->cluster->opt.spin_calls ? g->cluster->opt.spin_calls : SPIN_CALLS;
     if (++g->calls <= most)
         return;
-    rnl_guards_report(g, __builtin_return_address(0), "made %llu calls without ever waiting", (unsigned long long)most);
+    rnl_guards_report(g, "made %llu calls without ever waiting", (unsigned long long)most);
     rnl_guest_end(g, RNL_END_SIGNAL, 24);
 }
 

@@ -52,8 +52,7 @@ void rnl_venv_drop(struct rnl_guest *); /* its life has ended before it left the
 int rnl_guards_on(struct rnl_cluster *);
 void rnl_guards_off(struct rnl_cluster *);
 void rnl_guards_forget(struct rnl_guest *); /* what was made known of its code */
-/* Says what it has done, where, and who called whom. */
-void rnl_guards_report(struct rnl_guest *, const void *at, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+/* Says what the rank that runs has done, where, and who called whom. */
+void rnl_guards_report(struct rnl_guest *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -108,7 +108,7 @@ static struct head *head_of(void *p)
     if ((uintptr_t)at % HEAD == 0 && at >= g->arena + sizeof *a + HEAD && at < a->next && h->mark == BLOCK_MARK &&
         h->bin >= FIRST_BIN && h->bin < RNL_ARENA_BINS && h->back >= HEAD && h->back < (uint64_t)1 << h->bin)
         return h;
-    rnl_guards_report(g, __builtin_return_address(0),
+    rnl_guards_report(g,
                       "gave back %p, where no block of memory begins (or its header "
                       "was overwritten)",
                       p);

@@ -50,7 +50,7 @@ void rnl_guest_exit(int status)
 
 static void stand_abort(void)
 {
-    rnl_guards_report(rnl_guest_now, __builtin_return_address(0), "called abort");
+    rnl_guards_report(rnl_guest_now, "called abort");
     end(RNL_END_SIGNAL, SIGABRT);
 }
 
@@ -64,13 +64,13 @@ static void stand___assert_fail(const char *what, const char *file, unsigned lin
 
 static void stand___stack_chk_fail(void)
 {
-    rnl_guards_report(rnl_guest_now, __builtin_return_address(0), "wrote past an array on its stack");
+    rnl_guards_report(rnl_guest_now, "wrote past an array on its stack");
     end(RNL_END_SIGNAL, SIGABRT);
 }
 
 static void stand___chk_fail(void)
 {
-    rnl_guards_report(rnl_guest_now, __builtin_return_address(0), "wrote past the end of an object");
+    rnl_guards_report(rnl_guest_now, "wrote past the end of an object");
     end(RNL_END_SIGNAL, SIGABRT);
 }
 

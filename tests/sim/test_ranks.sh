@@ -1,0 +1,134 @@
+#!/usr/bin/env bash
+# Ranks of the virtual cluster: each has its own memory, errno and library state; what a program must not do ends it with
+# its place; a run does not depend on what compiled the simulator or the program.
+# Finds the build in $RUNNEL_BUILD and the command in $RUNNEL. Prints "ok - name" or "not ok - name"; exits 77 if
+# something is missing.
+set -uo pipefail
+
+source=${RUNNEL_SOURCE:-$(cd "$(dirname "$0")/../.." && pwd)}
+build=${RUNNEL_BUILD:-$source/build}
+runnel=${RUNNEL:-$build/tools/runnel}
+guests=$build/tests
+for needed in "$runnel" "$guests/guest-token.so" "$guests/guest-wrong.so" "$guests/guest-refused.so"; do
+    if [ ! -e "$needed" ]; then
+        echo "$needed is not built"
+        exit 77
+    fi
+done
+
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir" || exit 1
+failed=0
+
+ok() { # name status
+    if [ "$2" = 0 ]; then
+        echo "ok - $1"
+    else
+        echo "not ok - $1"
+        failed=1
+    fi
+}
+hash_of() { sed -n 's/^runnel: .* hash \([0-9a-f]\{16\}\)$/\1/p' "$1"; }
+
+# --- many ranks ---
+
+timeout 120 "$runnel" sim -n 1000 "$guests/guest-token.so" 10 >tokens 2>&1
+ok "1,000 ranks run" $?
+[ "$(grep -c '^rank [0-9]*: right, ' tokens)" = 1000 ]
+ok "each of 1,000 ranks has globals, heap, errno and errors of its own" $?
+awk '/^rank/ { n += $4 } END { exit n != 10000 }' tokens
+ok "every message of 1,000 ranks arrived" $?
+
+# --- what is refused ---
+
+"$runnel" sim "$guests/guest-refused.so" >/dev/null 2>said
+[ $? = 126 ] && grep -q 'no stand-in for .*socket' said && grep -q 'no stand-in for .*poll' said
+ok "names without a stand-in are refused at load, and told" $?
+"$runnel" sim ./nothing.so >/dev/null 2>said
+[ $? = 71 ] && grep -q 'nothing.so' said
+ok "a program that is not there is named" $?
+head -c 3000 "$guests/guest-token.so" >cut.so
+"$runnel" sim ./cut.so >/dev/null 2>said
+[ $? = 126 ] && grep -q 'cut.so: ' said
+ok "a file that was cut off is refused" $?
+"$runnel" sim "$runnel" >/dev/null 2>said
+[ $? = 126 ] && grep -q 'fPIC -shared' said
+ok "an executable is refused, with what to do" $?
+
+# --- what ends a rank ---
+
+wrong() { # argument, status, words...
+    local what=$1 want=$2
+    shift 2
+    timeout 60 "$runnel" sim -n 3 "$guests/guest-wrong.so" "$what" >said 2>&1
+    local status=$?
+    [ $status = "$want" ] || { echo "# $what: status $status"; return 1; }
+    for word in "$@"; do
+        grep -qF -- "$word" said || { echo "# $what: no '$word' in:"; sed 's/^/#   /' said; return 1; }
+    done
+}
+
+wrong spin 152 'rank 1 did not wait for ' ' of processor time at spin+0x' ' / middle+0x' ' / main+0x'
+ok "an endless loop is ended with its place and who called it" $?
+wrong calls 152 'calls without ever waiting at calls+0x' ' / main+0x'
+ok "an endless loop of calls is ended with its place" $?
+cp said calls.1
+wrong calls 152 && cmp -s said calls.1
+ok "... at the same moment in each run" $?
+wrong touch 139 'rank 1 was ended by signal 11' 'at touch+0x' ' / main+0x' 'at 0.00'
+ok "a fault ends the rank with its place" $?
+wrong deep 139 'has overflown its stack' 'at deep+0x'
+ok "a stack that overflows is told apart" $?
+wrong divide 136 'signal 8'
+ok "a division by zero ends the rank" $?
+wrong free 134 'no block of memory begins' 'at double_free+0x'
+ok "a block that is freed twice is found" $?
+wrong pointer 139 'rank 1 was ended by signal 11' ' / bad_pointer+0x'
+ok "a bad pointer that the library follows is the program's fault" $?
+wrong abort 134 'rank 1 called abort at ' ; ok "abort ends the rank" $?
+wrong raise 143 'rank 1 was killed by signal 15'; ok "a raised signal ends the rank" $?
+wrong exit 7 'rank 1 exited with status 7'; ok "exit ends the job with its status" $?
+wrong clock 0 'three seconds later'; ok "who waits by looking at the clock gets there" $?
+grep -qE '^runnel: [23]\.[0-9]+ s,' said; ok "... in virtual time" $?
+wrong nothing 0 done; ok "... and one that does nothing wrong ends well" $?
+timeout 60 "$runnel" sim -n 3 --timeout 0.5 "$guests/guest-wrong.so" silent >said 2>&1
+[ $? = 124 ] && grep -q 'no end after 0.500 s of virtual time' said
+ok "a job that hangs ends with its time" $?
+if [ "$(sed -n 's/^Seccomp_filters:\t//p' /proc/self/status)" ] && ! grep -q asan <(ldd "$runnel"); then
+    wrong syscall 159 'made system call 39 by itself' 'at system_call+0x'
+    ok "a system call of its own is caught" $?
+    wrong counter 139 'time-stamp counter' 'at counter+0x'
+    ok "a look at the processor's clock is caught" $?
+else
+    echo "ok - a system call of its own is caught # SKIP no filters here"
+fi
+timeout 60 "$runnel" sim -n 3 --keep-going "$guests/guest-wrong.so" touch >said 2>&1
+[ $? = 139 ] && [ "$(grep -c '^done' said)" = 2 ]
+ok "with --keep-going the others finish" $?
+
+# --- one run, whatever compiled it ---
+
+compile() { # compiler, optimisation
+    "$1" -std=c11 -D_GNU_SOURCE "-O$2" -fPIC -shared -I"$source/include" "$source/tests/sim/guest_token.c" -o "token-$1-$2.so"
+}
+for compiler in gcc clang; do
+    command -v $compiler >/dev/null || continue
+    for level in 0 2 3; do
+        compile $compiler $level || { ok "$compiler -O$level compiles it" 1; continue; }
+        for i in 1 2; do
+            "$runnel" sim -n 20 --seed 5 "./token-$compiler-$level.so" 50 >run
+            hash_of run >>hashes
+            setarch -R "$runnel" sim -n 20 --seed 5 "./token-$compiler-$level.so" 50 >run 2>/dev/null && hash_of run >>hashes
+            "$runnel" sim -n 20 --seed 5 "./token-$compiler-$level.so" 50 addresses >run
+            hash_of run >>"addresses-$compiler-$level"
+            setarch -R "$runnel" sim -n 20 --seed 5 "./token-$compiler-$level.so" 50 addresses >run 2>/dev/null &&
+                hash_of run >>"addresses-$compiler-$level"
+        done
+        [ "$(sort -u "addresses-$compiler-$level" | wc -l)" = 1 ]
+        ok "a program of $compiler -O$level has the same addresses in each run" $?
+    done
+done
+[ "$(sort -u hashes | wc -l)" = 1 ]
+ok "one hash for the program of each compiler and optimisation ($(wc -l <hashes) runs)" $?
+exit $failed
