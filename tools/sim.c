@@ -15,18 +15,33 @@
 #include <string.h>
 #include <sys/resource.h>
 
-enum { OPT_HOSTS = 256, OPT_KEEP_GOING, OPT_TAG, OPT_TIMEOUT, OPT_NO_GUARDS };
+enum {
+    OPT_HOSTS = 256,
+    OPT_LOSS,
+    OPT_FAULT,
+    OPT_SCENARIO,
+    OPT_REPLAY,
+    OPT_KEEP_GOING,
+    OPT_TAG,
+    OPT_TIMEOUT,
+    OPT_NO_GUARDS
+};
 #define BILLION ((uint64_t)1000000000)
 
 struct plan {
     struct rnl_cluster_options cluster;
     int tag;
+    char faults[256];
 };
 
 static const struct argp_option options[] = {
     {"ranks", 'n', "N", 0, "N copies of the program (default: 2)", 0},
-    {"hosts", OPT_HOSTS, "H", 0, "On H virtual hosts (default: 1)", 0},
+    {"hosts", OPT_HOSTS, "H", 0, "On H virtual hosts (default: 1, or what the scenario says)", 0},
     {"seed", 's', "S", 0, "What chance makes of this number (default: 1)", 0},
+    {"loss", OPT_LOSS, "P", 0, "Each link loses this part of its packets, like 1%", 0},
+    {"fault", OPT_FAULT, "FAULTS", 0, "What befalls packets on each link, like loss=1%,delay=1us..50us", 0},
+    {"scenario", OPT_SCENARIO, "FILE", 0, "What the network is, and what happens, stands in this file", 0},
+    {"replay", OPT_REPLAY, "S", 0, "As --seed S --verbose", 0},
     {"timeout", OPT_TIMEOUT, "SECONDS", 0, "End the job after this much virtual time, with status 124 (default: 1000)",
      0},
     {"keep-going", OPT_KEEP_GOING, NULL, 0, "Let the others go on when a process fails", 0},
@@ -61,6 +76,32 @@ static uint64_t seconds(const char *what, const char *text, struct argp_state *s
     return ns;
 }
 
+static void add_fault(struct plan *plan, const char *name, const char *text, struct argp_state *state)
+{
+    size_t have = strlen(plan->faults);
+    int n = snprintf(plan->faults + have, sizeof plan->faults - have, "%s%s%s", have ? "," : "", name, text);
+    if (n >= (int)(sizeof plan->faults - have))
+        argp_error(state, "the faults are more than %zu letters", sizeof plan->faults);
+    plan->cluster.faults = plan->faults;
+}
+
+/* The whole of it; it is not given back, since it is used until the end. */
+static const char *read_file(const char *path, struct argp_state *state)
+{
+    enum { MOST = 1 << 20 };
+    static char text[MOST + 1];
+    FILE *f = fopen(path, "re");
+    size_t n = f ? fread(text, 1, MOST + 1, f) : 0;
+    if (f == NULL || ferror(f))
+        argp_failure(state, RNL_EXIT_SYSTEM, errno, "cannot read the scenario %s", path);
+    else if (n > MOST)
+        argp_error(state, "%s is longer than a scenario can be", path);
+    if (f != NULL)
+        fclose(f);
+    text[n < MOST ? n : MOST] = '\0';
+    return text;
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct plan *plan = state->input;
@@ -74,6 +115,20 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case 's':
         o->seed = number("--seed", arg, 0, UINT64_MAX, state);
+        return 0;
+    case OPT_REPLAY:
+        o->seed = number("--replay", arg, 0, UINT64_MAX, state);
+        o->verbose = 1;
+        return 0;
+    case OPT_LOSS:
+        add_fault(plan, "loss=", arg, state);
+        return 0;
+    case OPT_FAULT:
+        add_fault(plan, "", arg, state);
+        return 0;
+    case OPT_SCENARIO:
+        o->scenario = read_file(arg, state);
+        o->scenario_name = arg;
         return 0;
     case OPT_TIMEOUT:
         o->limit_ns = seconds("--timeout", arg, state);
@@ -141,7 +196,7 @@ int rnl_tool_sim(int argc, char **argv)
                "PROGRAM.so is the program as a shared object (cc -fPIC -shared). The exit status is that of the job, "
                "as with runnel run; the last line of output ends with a hash of all that happened. See runnel-sim(1).",
     };
-    struct plan plan = {.cluster = {.ranks = 2, .hosts = 1, .seed = 1}};
+    struct plan plan = {.cluster = {.ranks = 2, .seed = 1}};
     struct rnl_cluster *cluster;
     struct rnl_cluster_result result;
     argp_err_exit_status = RNL_EXIT_USAGE;
@@ -157,7 +212,9 @@ int rnl_tool_sim(int argc, char **argv)
     int status = rnl_cluster_new(&plan.cluster, &cluster);
     if (status < 0) {
         fprintf(stderr, "runnel: %s\n", rnl_last_error()->text);
-        return status == RNL_ERR_ARG ? RNL_EXIT_NOT_EXECUTABLE : RNL_EXIT_SYSTEM;
+        return status == RNL_ERR_UNSUPPORTED ? RNL_EXIT_NOT_EXECUTABLE
+               : status == RNL_ERR_ARG       ? RNL_EXIT_USAGE
+                                             : RNL_EXIT_SYSTEM;
     }
     rnl_cluster_run(cluster, &result);
     rnl_cluster_free(cluster);

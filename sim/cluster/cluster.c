@@ -3,6 +3,8 @@
  * cluster.c - see cluster.h: lays out hosts and ranks, starts them, and ends the job as the launcher would: with the
  * first failure, unless it is to go on. */
 #include "sim/cluster/inside.h"
+#include "sim/cluster/net.h"
+#include "sim/cluster/scenario.h"
 #include "sim/cluster/stand.h"
 
 #include "base/error.h"
@@ -47,10 +49,31 @@ static int check(const struct rnl_cluster_options *opt)
     if (opt->ranks < 1 || opt->ranks > RNL_CLUSTER_RANKS_MAX)
         return rnl_fail(RNL_ERR_ARG, "a virtual job of %u ranks: it can have 1 to %d", opt->ranks,
                         RNL_CLUSTER_RANKS_MAX);
-    if (opt->hosts < 1 || opt->hosts > opt->ranks)
-        return rnl_fail(RNL_ERR_ARG, "%u virtual hosts for %u rank%s: there can be 1 to as many as ranks", opt->hosts,
-                        opt->ranks, RNL_S(opt->ranks));
     return 0;
+}
+
+/* What the options say of the network goes before what the scenario says; how many hosts there are, too. */
+static int read_scenario(struct rnl_cluster *c)
+{
+    const struct rnl_cluster_options *opt = &c->opt;
+    const char *text = opt->scenario ? opt->scenario : "", *name = opt->scenario_name ? opt->scenario_name : "scenario";
+    int status = rnl_scenario_read(text, name, &c->scenario);
+    if (status == 0 && opt->faults != NULL) {
+        char line[400];
+        if (snprintf(line, sizeof line, "fault all %s", opt->faults) >= (int)sizeof line)
+            return rnl_fail(RNL_ERR_ARG, "the faults of all links are more than %zu letters", sizeof line);
+        status = rnl_scenario_add(c->scenario, line);
+    }
+    if (status < 0)
+        return status;
+    uint32_t said = rnl_scenario_hosts(c->scenario);
+    if (opt->hosts != 0 && said != 0 && said != opt->hosts)
+        return rnl_fail(RNL_ERR_ARG, "%s is for %u hosts, and %u are asked for", name, said, opt->hosts);
+    c->opt.hosts = opt->hosts ? opt->hosts : said ? said : 1;
+    if (c->opt.hosts > opt->ranks)
+        return rnl_fail(RNL_ERR_ARG, "%u virtual hosts for %u rank%s: there can be 1 to as many as ranks", c->opt.hosts,
+                        opt->ranks, RNL_S(opt->ranks));
+    return rnl_scenario_build(c->scenario, c);
 }
 
 /* As large as there are addresses for, since only what is touched costs anything. */
@@ -98,6 +121,8 @@ int rnl_cluster_new(const struct rnl_cluster_options *opt, struct rnl_cluster **
     prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0); /* a touched page of a slot is to cost a page */
     status = rnl_sim_new(opt->seed, &c->sim);
     if (status == 0)
+        status = read_scenario(c);
+    if (status == 0)
         status = rnl_image_open(opt->program, rnl_stand_bind, &c->image);
     if (status == 0)
         status = rnl_vagent_new(opt->ranks, rung, c, &c->agent);
@@ -109,7 +134,7 @@ int rnl_cluster_new(const struct rnl_cluster_options *opt, struct rnl_cluster **
     }
     rnl_sim_set_owner(c->sim, c);
     rnl_sim_set_tie(c->sim, rnl_sim_tie_by_seed);
-    rnl_sim_note(c->sim, RNL_NOTE_JOB, opt->ranks, opt->seed, opt->hosts);
+    rnl_sim_note(c->sim, RNL_NOTE_JOB, opt->ranks, opt->seed, c->opt.hosts);
     *out = c;
     return 0;
 }
@@ -121,6 +146,8 @@ void rnl_cluster_free(struct rnl_cluster *c)
     for (uint32_t rank = 0; c->guest != NULL && rank < c->opt.ranks; rank++)
         rnl_guest_fini(&c->guest[rank]);
     rnl_vagent_free(c->agent);
+    rnl_net_free(c->net);
+    rnl_scenario_free(c->scenario);
     rnl_image_close(c->image);
     rnl_sim_free(c->sim);
     free(c->guest);
@@ -184,6 +211,17 @@ void rnl_cluster_crash(struct rnl_cluster *c, struct rnl_guest *g, uint64_t rest
     rnl_guest_end(g, RNL_END_SIGNAL, SIGNAL_KILL);
 }
 
+void rnl_cluster_stall(struct rnl_cluster *c, struct rnl_vhost *h, uint64_t ns)
+{
+    uint64_t until = rnl_sim_now(c->sim) + ns * RNL_TICKS_PER_NS;
+    rnl_sim_note(c->sim, RNL_NOTE_STALL, h->index, ns, 0);
+    if (until <= h->stalled_until)
+        return;
+    h->stalled_until = until;
+    for (uint32_t i = 0; i < h->ranks; i++)
+        rnl_sim_delay(&c->guest[h->first_rank + i].coro, until);
+}
+
 void rnl_cluster_restart(struct rnl_sim *sim, struct rnl_sim_event *event)
 {
     struct rnl_cluster *c = rnl_sim_owner(sim);
@@ -191,7 +229,8 @@ void rnl_cluster_restart(struct rnl_sim *sim, struct rnl_sim_event *event)
     c->starting--;
     if (c->opt.verbose)
         rnl_cluster_say(c, "rank %u starts again", g->rank);
-    if (rnl_guest_start(g, rnl_sim_now(sim)) < 0)
+    uint64_t now = rnl_sim_now(sim), stall = g->host->stalled_until;
+    if (rnl_guest_start(g, now > stall ? now : stall) < 0)
         end_job(c);
 }
 
@@ -212,6 +251,8 @@ void rnl_cluster_run(struct rnl_cluster *c, struct rnl_cluster_result *out)
     int status = rnl_guards_on(c);
     for (uint32_t rank = 0; rank < c->opt.ranks && status == 0; rank++)
         status = rnl_guest_start(&c->guest[rank], (uint64_t)rank * START_NS * RNL_TICKS_PER_NS);
+    if (status == 0)
+        status = rnl_scenario_start(c->scenario, c);
     if (status == 0) {
         (void)rnl_sim_run(c->sim, limit_ns * RNL_TICKS_PER_NS);
         if (!c->over) {

@@ -18,7 +18,8 @@ struct rnl_sim;
 enum { RNL_CLUSTER_RANKS_MAX = 4096 };
 
 struct rnl_cluster_options {
-    uint32_t ranks, hosts; /* rank r is on host r * hosts / ranks */
+    uint32_t ranks;
+    uint32_t hosts; /* rank r is on host r * hosts / ranks; 0 = as many as the scenario says, or 1 */
     uint64_t seed;
     uint64_t limit_ns;    /* of virtual time; 0 = 1000 s */
     const char *program;  /* path of a shared object */
@@ -31,6 +32,7 @@ struct rnl_cluster_options {
     uint32_t spin_ms;     /* ... processor time after which the run is ended; 0 = the default */
     const char *scenario; /* what its file says, NUL-terminated; NULL = nothing happens */
     const char *scenario_name;
+    const char *faults; /* of all links: transport/fault/fault.h; NULL = none */
     /* What ranks write: stream 1 or 2. NULL: thrown away. Whole lines, unless they are long. */
     void (*output)(void *arg, uint32_t rank, int stream, const char *bytes, size_t n);
     /* What there is to say about a rank or the run: one line. NULL: thrown away. */

@@ -29,6 +29,13 @@ uint64_t rnl_vhost_ns(const struct rnl_vhost *h, uint64_t tick)
     return h->offset_ns + ns + (uint64_t)drift(ns, h->drift_ppb);
 }
 
+void rnl_vhost_set_drift(struct rnl_vhost *h, int32_t ppb, uint64_t tick)
+{
+    uint64_t shown = rnl_vhost_ns(h, tick);
+    h->drift_ppb = ppb;
+    h->offset_ns += shown - rnl_vhost_ns(h, tick); /* may pass below 0 and come back */
+}
+
 uint64_t rnl_vhost_tick(const struct rnl_vhost *h, uint64_t ns)
 {
     if (ns == UINT64_MAX)

@@ -18,6 +18,8 @@ enum { RNL_DRIFT_MAX_PPB = 100000 }; /* 100 ppm, as quartz has it */
 
 /* Drift and offset as the seed has them for host `index`. */
 void rnl_vhost_init(struct rnl_vhost *, uint64_t seed, uint32_t index);
+/* From this tick on; what it shows does not jump. */
+void rnl_vhost_set_drift(struct rnl_vhost *, int32_t ppb, uint64_t tick);
 /* What its clock shows at this tick, and the first tick at which it shows at least that: RNL_SIM_NEVER for UINT64_MAX.
  */
 uint64_t rnl_vhost_ns(const struct rnl_vhost *, uint64_t tick);

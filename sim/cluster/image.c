@@ -32,7 +32,7 @@ struct dynamic { /* what PT_DYNAMIC says; addresses within the image */
 
 static int refuse(const struct rnl_image *m, const char *why)
 {
-    return rnl_fail(RNL_ERR_ARG, "%s: %s", m->path, why);
+    return rnl_fail(RNL_ERR_UNSUPPORTED, "%s: %s", m->path, why);
 }
 
 static const void *in_file(const struct rnl_image *m, uint64_t at, uint64_t bytes)
@@ -273,7 +273,7 @@ static int relocate_one(struct rnl_image *m, const Elf64_Rela *r, const struct d
         return refuse(m, "its thread-local variables are of a model that only a process can have: compile it with "
                          "-ftls-model=global-dynamic -mtls-dialect=gnu");
     default:
-        return rnl_fail(RNL_ERR_ARG,
+        return rnl_fail(RNL_ERR_UNSUPPORTED,
                         "%s: relocations of type %u are not known here (%s): compile it with -fPIC -shared", m->path,
                         (unsigned)ELF64_R_TYPE(r->r_info), name);
     }
@@ -319,8 +319,8 @@ static int relocate(struct rnl_image *m, const struct dynamic *d, rnl_image_bind
         status = relocate_one(m, &jump[i], d, bind, &refused);
     if (status < 0 || refused.n == 0)
         return status;
-    return rnl_fail(RNL_ERR_ARG, "%s: no stand-in for %s%s: a program of the virtual cluster cannot use %s", m->path,
-                    refused.names, strlen(refused.names) + 40 > NAMES_TOLD ? " ..." : "",
+    return rnl_fail(RNL_ERR_UNSUPPORTED, "%s: no stand-in for %s%s: a program of the virtual cluster cannot use %s",
+                    m->path, refused.names, strlen(refused.names) + 40 > NAMES_TOLD ? " ..." : "",
                     refused.n == 1 ? "that function" : "these functions");
 }
 

@@ -47,7 +47,7 @@ struct rnl_image {
     size_t symbols_n, names_bytes;
 };
 
-/* 0; RNL_ERR_ARG: it is no program that can be run here, the sentence says why, naming what is refused;
+/* 0; RNL_ERR_UNSUPPORTED: it is no program that can be run here, the sentence says why, naming what is refused;
  * RNL_ERR_SYSTEM, RNL_ERR_NO_MEMORY. */
 int rnl_image_open(const char *path, rnl_image_bind *bind, struct rnl_image **out);
 void rnl_image_close(struct rnl_image *);

@@ -15,9 +15,12 @@ enum rnl_cluster_note {                                    /* in the trace; enti
                         RNL_NOTE_START,                    /* a: life */
                         RNL_NOTE_END,                      /* a: enum rnl_guest_end, b: detail */
                         RNL_NOTE_OUTPUT,                   /* a: stream; bytes */
+                        RNL_NOTE_SCENARIO,                 /* a: line */
                         RNL_NOTE_CRASH,                    /* a: steps */
                         RNL_NOTE_STALL,                    /* entity: host; a: ns */
 };
+
+enum { RNL_ENTITY_SCENARIO = 0x20000000 }; /* of its events */
 
 struct rnl_cluster {
     struct rnl_cluster_options opt;
@@ -28,6 +31,7 @@ struct rnl_cluster {
     struct rnl_guest *guest; /* by rank */
     uint64_t slot_bytes;     /* of each */
     struct rnl_scenario *scenario;
+    struct rnl_net *net;
     uint32_t living, starting; /* starting: restarts that are to come */
     int status;                /* of the first failure */
     uint8_t failed, over;
@@ -39,6 +43,8 @@ void rnl_cluster_say(struct rnl_cluster *, const char *format, ...) __attribute_
 void rnl_cluster_ended(struct rnl_cluster *, struct rnl_guest *);
 /* The scenario's doing: like kill -9. restart_ns: after so much virtual time it starts again; UINT64_MAX = never. */
 void rnl_cluster_crash(struct rnl_cluster *, struct rnl_guest *, uint64_t restart_ns);
+/* No program of that host runs for so long. */
+void rnl_cluster_stall(struct rnl_cluster *, struct rnl_vhost *, uint64_t ns);
 
 rnl_sim_fn rnl_cluster_restart;
 

@@ -108,16 +108,24 @@ static void bye(void)
     printf("rank %d: %s, %d tokens\n", self, wrong ? "WRONG" : "right", seen);
 }
 
+/* A mistake that names its rank, so that the last error differs from everybody else's. */
+static void provoke(void)
+{
+    rnl_endpoint *unused;
+    const struct rnl_options options = {.size = 5000 + (uint32_t)self}; /* none is as long as that */
+    check(rnl_open(&unused, &options) == RNL_ERR_ARG, "a wrong option");
+}
+
 static void step(unsigned number)
 {
     struct token t = {.serial = (int)number, .hops = 1, .last = self};
-    const char *error = rnl_last_error()->text;
     char mine[64];
     snprintf(mine, sizeof mine, "rnl_options.size is %d;", 5000 + self);
-    check(strncmp(error, mine, strlen(mine)) == 0, "the last error");
+    provoke();
     errno = 1000 + self;
     usleep((useconds_t)(rand() % 2000)); /* others run here */
     check(errno == 1000 + self, "errno");
+    check(strncmp(rnl_last_error()->text, mine, strlen(mine)) == 0, "the last error");
     check((int)FM_nodeid == self && table[7] == self && big[5999] == (char)self, "its rank");
     send(((unsigned long)self + 1 + (unsigned long)rand() % 2) % FM_numnodes, &t);
     FM_extract(~0ul);
@@ -126,7 +134,6 @@ static void step(unsigned number)
 int main(int argc, char **argv)
 {
     int steps = argc > 1 ? atoi(argv[1]) : 10, local = 0;
-    rnl_endpoint *unused;
     fresh();
     atexit(bye);
     FM_set_parameter(FM_ERROR_HANDLER, on_error);
@@ -143,8 +150,6 @@ int main(int argc, char **argv)
         printf("rank %d: &self %p &local %p heap %p stdout %p\n", self, (void *)&self, (void *)&local, malloc(1),
                (void *)stdout);
     FM_register_handler(1, handlers[0]);
-    struct rnl_options options = {.size = 5000 + (uint32_t)self}; /* none is as long as that */
-    check(rnl_open(&unused, &options) == RNL_ERR_ARG, "a wrong option");
     for (int i = 0; i < steps; i++)
         step((unsigned)i);
     FM_finalize();

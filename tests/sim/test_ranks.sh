@@ -91,7 +91,7 @@ wrong raise 143 'rank 1 was killed by signal 15'; ok "a raised signal ends the r
 wrong exit 7 'rank 1 exited with status 7'; ok "exit ends the job with its status" $?
 wrong clock 0 'three seconds later'; ok "who waits by looking at the clock gets there" $?
 grep -qE '^runnel: [23]\.[0-9]+ s,' said; ok "... in virtual time" $?
-wrong nothing 0 done; ok "... and one that does nothing wrong ends well" $?
+wrong nothing 0 "done"; ok "... and one that does nothing wrong ends well" $?
 timeout 60 "$runnel" sim -n 3 --timeout 0.5 "$guests/guest-wrong.so" silent >said 2>&1
 [ $? = 124 ] && grep -q 'no end after 0.500 s of virtual time' said
 ok "a job that hangs ends with its time" $?
@@ -116,7 +116,7 @@ for compiler in gcc clang; do
     command -v $compiler >/dev/null || continue
     for level in 0 2 3; do
         compile $compiler $level || { ok "$compiler -O$level compiles it" 1; continue; }
-        for i in 1 2; do
+        for _ in 1 2; do
             "$runnel" sim -n 20 --seed 5 "./token-$compiler-$level.so" 50 >run
             hash_of run >>hashes
             setarch -R "$runnel" sim -n 20 --seed 5 "./token-$compiler-$level.so" 50 >run 2>/dev/null && hash_of run >>hashes

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * verbs.c - see verbs.h. */
+#include "sim/cluster/verbs.h"
+
+#include "sim/cluster/inside.h"
+#include "sim/cluster/net.h"
+#include "transport/fault/fault.h"
+
+#include "base/error.h"
+
+#include <string.h>
+
+#define BILLION ((uint64_t)1000000000)
+
+/* ---- words ---- */
+
+static int digits(const char **at, uint64_t most, uint64_t *out)
+{
+    uint64_t n = 0;
+    if (**at < '0' || **at > '9')
+        return 0;
+    for (; **at >= '0' && **at <= '9'; ++*at) {
+        n = n * 10 + (uint64_t)(**at - '0');
+        if (n > most)
+            return 0;
+    }
+    *out = n;
+    return 1;
+}
+
+int rnl_verb_number(const char *text, uint64_t most, uint64_t *out)
+{
+    uint64_t n;
+    if (!digits(&text, most, &n) || *text != '\0')
+        return 0;
+    *out = n;
+    return 1;
+}
+
+int rnl_verb_time(const char *text, uint64_t *ns)
+{
+    static const struct {
+        const char *name;
+        uint64_t ns;
+    } units[] = {{"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", BILLION}};
+    uint64_t whole, part = 0, place = BILLION;
+    if (!digits(&text, UINT64_MAX / BILLION / 100, &whole))
+        return 0;
+    if (*text == '.')
+        for (text++; *text >= '0' && *text <= '9' && place > 1; text++)
+            part += (place /= 10) * (uint64_t)(*text - '0');
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
+        if (strcmp(text, units[i].name) == 0) {
+            *ns = whole * units[i].ns + part / (BILLION / units[i].ns);
+            return 1;
+        }
+    return 0;
+}
+
+/* all, or ranks and ranges like 0-3+7, each below `limit`. */
+static int read_set(const char *what, const char *text, uint32_t limit, struct rnl_fault_ranks *out)
+{
+    const char *at = text;
+    memset(out, 0, sizeof *out);
+    if (strcmp(text, "all") == 0) {
+        out->count = 1;
+        out->range[0].last = limit - 1;
+        return 0;
+    }
+    for (;; at++) {
+        uint64_t first, last;
+        if (out->count == RNL_FAULT_RANGES || !digits(&at, limit - 1, &first))
+            break;
+        last = first;
+        if (*at == '-' && (at++, !digits(&at, limit - 1, &last)))
+            break;
+        if (last < first)
+            break;
+        out->range[out->count].first = (uint32_t)first;
+        out->range[out->count++].last = (uint32_t)last;
+        if (*at == '\0')
+            return 0;
+        if (*at != '+')
+            break;
+    }
+    return rnl_fail(RNL_ERR_ARG, "'%s' names no %s: all, or up to %d numbers and ranges up to %u, like 0-3+7", text,
+                    what, RNL_FAULT_RANGES, limit - 1);
+}
+
+/* ---- ranks ---- */
+
+/* RANKS [step N] [restart TIME] */
+static int verb_crash(struct rnl_cluster *c, int n, const char *const *a, int dry)
+{
+    struct rnl_fault_ranks ranks;
+    uint64_t step = 0, restart_ns = UINT64_MAX;
+    int status = read_set("ranks", a[0], c->opt.ranks, &ranks);
+    if (status < 0)
+        return status;
+    for (int i = 1; i < n; i += 2) {
+        if (i + 1 < n && strcmp(a[i], "step") == 0 && rnl_verb_number(a[i + 1], UINT64_MAX / 100, &step) && step > 0)
+            continue;
+        if (i + 1 < n && strcmp(a[i], "restart") == 0 && rnl_verb_time(a[i + 1], &restart_ns))
+            continue;
+        return rnl_fail(RNL_ERR_ARG, "crash: '%s', where 'step N' or 'restart TIME' can stand", a[i]);
+    }
+    for (uint32_t rank = 0; rank < c->opt.ranks && !dry; rank++) {
+        struct rnl_guest *g = &c->guest[rank];
+        if (!rnl_fault_names(&ranks, rank))
+            continue;
+        if (step > 0) {
+            g->crash_step = g->steps + step;
+            g->crash_restart_ns = restart_ns;
+        } else {
+            rnl_cluster_crash(c, g, restart_ns);
+        }
+    }
+    return 0;
+}
+
+/* ---- hosts ---- */
+
+static int verb_stall(struct rnl_cluster *c, int n, const char *const *a, int dry)
+{
+    struct rnl_fault_ranks hosts;
+    uint64_t ns;
+    int status = read_set("hosts", a[0], c->opt.hosts, &hosts);
+    (void)n;
+    if (status < 0)
+        return status;
+    if (!rnl_verb_time(a[1], &ns))
+        return rnl_fail(RNL_ERR_ARG, "stall '%s': it takes a time like 200us", a[1]);
+    for (uint32_t host = 0; host < c->opt.hosts && !dry; host++)
+        if (rnl_fault_names(&hosts, host))
+            rnl_cluster_stall(c, &c->host[host], ns);
+    return 0;
+}
+
+/* HOSTS PPM: "-40ppm" */
+static int verb_drift(struct rnl_cluster *c, int n, const char *const *a, int dry)
+{
+    struct rnl_fault_ranks hosts;
+    const char *at = a[1] + (a[1][0] == '-' || a[1][0] == '+');
+    uint64_t ppm;
+    int status = read_set("hosts", a[0], c->opt.hosts, &hosts);
+    (void)n;
+    if (status < 0)
+        return status;
+    if (!digits(&at, RNL_DRIFT_MAX_PPB / 1000, &ppm) || strcmp(at, "ppm") != 0)
+        return rnl_fail(RNL_ERR_ARG, "drift '%s': it takes up to %d parts of a million, like -40ppm", a[1],
+                        RNL_DRIFT_MAX_PPB / 1000);
+    for (uint32_t host = 0; host < c->opt.hosts && !dry; host++)
+        if (rnl_fault_names(&hosts, host))
+            rnl_vhost_set_drift(&c->host[host], (int32_t)ppm * (a[1][0] == '-' ? -1000 : 1000), rnl_sim_now(c->sim));
+    return 0;
+}
+
+const struct rnl_verb rnl_verbs[] = {
+    {"crash", "RANKS [step N] [restart TIME]",
+     "as by kill -9; at the N-th step from then that the library takes; the rank starts again later", 1, 5, verb_crash},
+    {"stall", "HOSTS TIME", "no program runs there for so long", 2, 2, verb_stall},
+    {"drift", "HOSTS PPM", "how much too fast the clock is from now on", 2, 2, verb_drift},
+    {NULL, NULL, NULL, 0, 0, NULL},
+};
+
+/* What there is, for who wrote something else. */
+static int unknown(const char *word)
+{
+    for (const struct rnl_net_verb *v = rnl_net_verbs; v->name != NULL; v++)
+        if (strcmp(v->name, word) == 0)
+            return RNL_ERR_UNSUPPORTED;
+    return rnl_fail(RNL_ERR_ARG, "there is no verb '%s': runnel-sim(1) lists them", word);
+}
+
+int rnl_verb_run(struct rnl_cluster *c, int count, const char *const *words, int dry)
+{
+    for (const struct rnl_verb *v = rnl_verbs; v->name != NULL; v++) {
+        if (strcmp(v->name, words[0]) != 0)
+            continue;
+        if (count - 1 < v->least || count - 1 > v->most)
+            return rnl_fail(RNL_ERR_ARG, "%s takes: %s", v->name, v->arguments);
+        return v->run(c, count - 1, words + 1, dry);
+    }
+    return unknown(words[0]);
+}

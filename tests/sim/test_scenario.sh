@@ -1,0 +1,96 @@
+#!/usr/bin/env bash
+# Scenarios: what a line does, what is said of one that is wrong, and that all of it is the same in each run.
+# Finds the build in $RUNNEL_BUILD and the command in $RUNNEL. Prints "ok - name" or "not ok - name"; exits 77 if
+# something is missing.
+set -uo pipefail
+
+build=${RUNNEL_BUILD:-$(cd "$(dirname "$0")/../.." && pwd)/build}
+runnel=${RUNNEL:-$build/tools/runnel}
+token=$build/tests/guest-token.so
+for needed in "$runnel" "$token"; do
+    if [ ! -e "$needed" ]; then
+        echo "$needed is not built"
+        exit 77
+    fi
+done
+
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir" || exit 1
+failed=0
+
+ok() { # name status
+    if [ "$2" = 0 ]; then
+        echo "ok - $1"
+    else
+        echo "not ok - $1"
+        failed=1
+    fi
+}
+hash_of() { sed -n 's/^runnel: .* hash \([0-9a-f]\{16\}\)$/\1/p' "$1"; }
+play() { # status, lines on standard input; arguments of runnel sim before the program
+    local want=$1
+    shift
+    cat >scenario
+    timeout 60 "$runnel" sim -n 10 --scenario scenario "$@" "$token" 20 >said 2>&1
+    local status=$?
+    [ $status = "$want" ] || { echo "# status $status:"; sed 's/^/#   /' said; return 1; }
+}
+has() { grep -qE -- "$1" said || { echo "# no '$1' in:"; sed 's/^/#   /' said; return 1; }; }
+
+play 0 <<<'# nothing' && cp said calm
+ok "an empty scenario changes nothing" $?
+
+play 0 -v --keep-going <<'END' && has 'rank 3 crashed, as the scenario wants' && has 'rank 3 starts again' &&
+at 5ms crash 3 restart 2ms   # like kill -9
+END
+    has '^a rank was started again, with everything as at first' && [ "$(grep -c ': right, ' said)" = 9 ]
+ok "a rank crashes and starts again with everything as at first; the others go on" $?
+cp said first
+cp scenario again
+play 0 -v --keep-going <again && cmp -s said first
+ok "... the same in each run" $?
+
+play 137 <<<'at 5ms crash 3' && has 'rank 3 was killed by signal 9'
+ok "a crash ends the job, as kill -9 would" $?
+play 0 --keep-going <<<'at 1ms crash 2-4+7' && [ "$(grep -c ': right, ' said)" = 6 ]
+ok "several ranks crash at once" $?
+
+differ=0
+for step in 1 2 3 4 5 6 8 10 13 16 20 24 28 32; do
+    play 0 --keep-going <<<"crash 6 step $step" && [ "$(grep -c ': right, ' said)" = 9 ] || differ=1
+    hash_of said >>steps
+done
+[ $differ = 0 ] && [ "$(sort -u steps | wc -l)" = 14 ]
+ok "a rank crashes at any step that the library takes, and the others finish" $?
+
+play 0 <<<'at 10ms stall 0 500ms' && [ "$(sed -n 's/^runnel: 0\.\([0-9]\)[0-9]* s,.*/\1/p' said)" = 5 ]
+ok "no program runs on a host that stalls" $?
+play 0 <<<'drift all +100ppm' && [ "$(hash_of said)" != "$(hash_of calm)" ]
+ok "clocks drift as they are told" $?
+
+wrong() { # line, words
+    play 64 <<<"$1" && has "^runnel: scenario:1: $2"
+    ok "'$1' is refused with its line" $?
+}
+wrong 'at 5 crash 3' "at '5': it takes a time"
+wrong 'at 5ms' "'at' stands before"
+wrong 'crash 10' "'10' names no ranks"
+wrong 'crash 1 step 0' "crash: 'step'"
+wrong 'crash 1 2 3 4 5 6' 'crash takes: '
+wrong 'stall 1 2us' "'1' names no hosts"
+wrong 'stall 0 fast' "stall 'fast'"
+wrong 'drift 0 101ppm' "drift '101ppm'"
+wrong 'explode' "there is no verb 'explode'"
+wrong 'hosts 0' 'hosts takes a number'
+wrong 'link 0 s9' "there is no node 's9'"
+wrong 'at 3ms rate all fast' "rate 'fast'"
+wrong 'fault all loss=200%' "faults: 'loss=200%'"
+play 64 < <(printf 'hosts 1\n\n# two\nat 1ms crash 1\nat 2ms crush 1\n') && has '^runnel: scenario:5: '
+ok "the line of an error is counted" $?
+play 64 --hosts 2 <<<'hosts 3' && has 'is for 3 hosts'
+ok "a scenario for another number of hosts is refused" $?
+"$runnel" sim --scenario no-such-file "$token" >said 2>&1
+[ $? = 71 ] && has 'no-such-file'
+ok "a scenario that is not there is named" $?
+exit $failed
