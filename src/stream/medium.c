@@ -79,19 +79,19 @@ int rnl_stream_end_medium(struct rnl_stream *s)
         conn->shut != RNL_SHUT_STREAM || ep->open_streams != 1)
         return 0;
     struct rnl_tx *t = &conn->pair.tx[0];
-    struct rnl_extent e = {.start = s->start,
-                           .reserved = s->reserved,
-                           .published = s->reserved,
-                           .bound = s->bound,
-                           .answer = s->answer,
-                           .flags = RNL_EXTENT_FIRST | RNL_EXTENT_LAST | RNL_EXTENT_CLOSED};
     rnl_stream_count(ep, t);
     unsigned char *at = rnl_line_of(t->ring, t->wrap, RNL_LINE_START(t->pos))->payload; /* it was free at begin */
-    memcpy(at, &e, sizeof e);
-    rnl_pair_publish(&conn->pair, 0, rnl_head_key(RNL_LINE_EXTENT, s->handler, sizeof e), at + sizeof e, 1, 0);
+    /* Field by field: composed on the stack and copied as a whole, it would be read before it is written there. */
+    struct rnl_extent *e = (struct rnl_extent *)(void *)at;
+    e->start = s->start;
+    e->reserved = e->published = s->reserved;
+    e->bound = s->bound;
+    e->answer = s->answer;
+    e->flags = RNL_EXTENT_FIRST | RNL_EXTENT_LAST | RNL_EXTENT_CLOSED;
+    rnl_pair_publish(&conn->pair, 0, rnl_head_key(RNL_LINE_EXTENT, s->handler, sizeof *e), at + sizeof *e, 1, 0);
     rnl_tx_close_other(t);
     ep->c->messages_sent++;
-    ep->c->bytes_sent += e.published;
+    ep->c->bytes_sent += s->reserved;
     s->state = RNL_STREAM_FREE;
     conn->shut = 0;
     ep->open_streams = 0;
@@ -118,6 +118,13 @@ int rnl_stream_take_medium(struct rnl_endpoint *ep, struct rnl_conn *conn, rnl_h
     r->bulk_next = end;
     rnl_stream_setup(s, r->bulk + (e->start & (RNL_BULK_BYTES - 1)), e->published, id, 0);
     s->bound = e->published;
+    rnl_head after = atomic_load_explicit(&r->next->head, memory_order_relaxed);
+    if (rnl_rx_begun(r,
+                     after)) { /* its bytes cross while this one's are copied; before it is there they are not read */
+        const unsigned char *p = r->bulk + (end & (RNL_BULK_BYTES - 1));
+        for (uint32_t i = 0; i < e->published && i < 1024; i += 64)
+            __builtin_prefetch(p + i);
+    }
     uint32_t before = rnl_ep_handler_begins(ep, 0);
     int ending = hd->stream(s, conn->rank, hd->ctx);
     if (RNL_UNLIKELY(rnl_ep_forked(ep)))
