@@ -2,7 +2,7 @@
 PREFIX ?= /usr/local
 BUILD = build
 
-.PHONY: all help demo check test check-all install format soak clean
+.PHONY: all help demo check test check-all install format figures soak clean
 
 all:
 	@scripts/setup
@@ -16,6 +16,7 @@ help:
 	@echo "make check-all   both compilers, sanitizers, models and stress too"
 	@echo "make install     builds and installs below PREFIX ($(PREFIX)), or DESTDIR before it"
 	@echo "make format      formats the C files"
+	@echo "make figures     measures, and writes README's figures and the pictures in doc/: two minutes"
 	@echo "make soak        runs everything that is drawn at random for long; SOAK_ONLY=kills: that part"
 	@echo "make clean       removes what was built"
 
@@ -36,6 +37,11 @@ install:
 format:
 	@scripts/setup check
 	@scripts/check-format --fix
+
+figures:
+	@scripts/setup demo
+	@scripts/build $(BUILD)
+	@RUNNEL_BUILD="$(abspath $(BUILD))" scripts/figures
 
 soak:
 	@scripts/setup

@@ -28,7 +28,7 @@ chmod 755 "$dir" "$dir/tree" "$dir/closed"
 cd "$dir/tree" || exit 1
 
 make help >"$dir/out" 2>&1
-for target in demo check check-all install clean; do
+for target in demo check check-all install figures clean; do
     ok "make help tells of make $target" says "^make $target  +[a-z]"
 done
 make -n test >"$dir/out" 2>&1
