@@ -219,10 +219,22 @@ int rnl_tx_bulk_never(const struct rnl_tx *t, uint32_t bytes, uint64_t *most)
     return 1;
 }
 
+/* Where little is under way, the first half of the area is used again and again: with the other direction's it stays in
+ * the cache of its core. What is skipped counts as used until the reader is past it, as at the area's end. */
+static int turns_early(struct rnl_tx *t, uint64_t offset, uint32_t bytes)
+{
+    if (offset > RNL_BULK_BYTES / 2 || offset + bytes <= RNL_BULK_BYTES / 2 || bytes > RNL_BULK_BYTES / 8)
+        return 0;
+    if (bulk_refresh(t) < 0)
+        return 0; /* found again when it matters */
+    uint64_t skipped = RNL_BULK_BYTES - offset, units = (skipped + bytes) / 64 + 2;
+    return t->bulk_head - t->bulk_read <= RNL_BULK_BYTES / 8 && tx_used(t) + units <= tx_granted(t);
+}
+
 int rnl_tx_bulk_room(struct rnl_tx *t, uint32_t bytes, uint64_t *start)
 {
     uint64_t at = t->bulk_head, offset = at & (RNL_BULK_BYTES - 1);
-    if (offset + bytes > RNL_BULK_BYTES)
+    if (offset + bytes > RNL_BULK_BYTES || turns_early(t, offset, bytes))
         at += RNL_BULK_BYTES - offset;
     uint64_t end = at + ((bytes + 63u) & ~63u);
     if (end - t->bulk_read > RNL_BULK_BYTES) {
