@@ -54,6 +54,7 @@ int main(int argc, char **argv)
         argv[1] = (char *)(uintptr_t)subcommands[i].title; /* for messages about its options */
         return subcommands[i].main(argc - 1, argv + 1);
     }
-    fprintf(stderr, "runnel: there is no subcommand '%s'; runnel --help lists them\n", name);
+    fprintf(stderr, "runnel: there is no %s '%s'; runnel --help lists what there is\n",
+            name[0] == '-' ? "option" : "subcommand", name);
     return EXIT_USAGE;
 }

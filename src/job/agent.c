@@ -366,7 +366,7 @@ static void hear_sock(struct rnl_agent *a, uint32_t rank)
     struct rnl_packet p;
     struct rnl_msg msg;
     for (int i = 0; i < PACKETS_PER_TURN && r->state == RNL_RANK_JOINED && r->answers == 0 && !r->hung_up; i++) {
-        int e = rnl_packet_receive(r->sock, bytes, sizeof bytes, &p, 0);
+        int e = rnl_packet_receive(r->sock, bytes, sizeof bytes, 0, &p, 0);
         if (e == -EAGAIN)
             return;
         if (e < 0) {
@@ -376,10 +376,7 @@ static void hear_sock(struct rnl_agent *a, uint32_t rank)
                 fail_rank(a, rank, -e);
             return;
         }
-        unsigned came = p.nfds;
-        rnl_packet_drop(&p);
-        if (p.cut || came != 0 || rnl_msg_decode(RNL_FROM_RANK, bytes, p.n, a->size, &msg) != RNL_MSG_GOOD ||
-            heard(a, rank, &msg)) {
+        if (p.cut || rnl_msg_decode(RNL_FROM_RANK, bytes, p.n, a->size, &msg) != RNL_MSG_GOOD || heard(a, rank, &msg)) {
             found_gone(a, rank, RNL_DEATH_BROKEN, 0); /* unless it left */
             return;
         }
@@ -394,7 +391,7 @@ static void hear_door(struct rnl_agent *a, uint32_t rank)
     struct rnl_msg msg;
     if (r->door < 0)
         return;
-    int e = rnl_packet_receive(r->door, bytes, sizeof bytes, &p, 0);
+    int e = rnl_packet_receive(r->door, bytes, sizeof bytes, 1, &p, 0);
     if (e == -EAGAIN)
         return;
     if (e < 0) {
@@ -406,8 +403,10 @@ static void hear_door(struct rnl_agent *a, uint32_t rank)
     enum rnl_msg_verdict verdict = rnl_msg_decode(RNL_FROM_RANK, bytes, p.n, a->size, &msg);
     if (verdict == RNL_MSG_BAD || msg.kind != RNL_MSG_HELLO || p.cut || p.nfds != 1 ||
         rnl_packet_socket_check(p.fds[0]) < 0) {
-        rnl_packet_drop(&p);
-        if (verdict == RNL_MSG_BAD || msg.kind != RNL_MSG_HELLO)
+        int stays = p.nfds == 1 && rnl_packet_refuse_fd(p.fds[0]) < 0;
+        if (stays) /* one for each rank */
+            rnl_agent_drop_fd(a, &r->door);
+        if (stays || verdict == RNL_MSG_BAD || msg.kind != RNL_MSG_HELLO)
             found_gone(a, rank, RNL_DEATH_BROKEN, 0);
         return; /* else we may have run out of descriptors: it sees its socket closed */
     }

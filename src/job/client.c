@@ -196,7 +196,7 @@ static int enter(struct client *c)
     unsigned char bytes[RNL_MSG_BYTES_MAX];
     struct rnl_packet p;
     struct rnl_msg msg;
-    int r = rnl_packet_receive(c->sock, bytes, sizeof bytes, &p, 1);
+    int r = rnl_packet_receive(c->sock, bytes, sizeof bytes, 2, &p, 1);
     if (r == -EPIPE)
         return rnl_fail(RNL_ERR_JOB, "the launcher did not let this rank in: it is gone, or out of descriptors; start "
                                      "the job again, with a higher limit of descriptors (ulimit -n)");

@@ -33,22 +33,40 @@ int rnl_client_forked(const struct client *c)
 
 /* ---- talking to the agent ---- */
 
+/* What was found out first: calls may come long after that. */
+static const char *why_gone(const struct client *c)
+{
+    if (c->garbled)
+        return "what the launcher of this job says is not understood, so that nothing can be asked of it any more; "
+               "start "
+               "the job again, with the runnel command of the release that the program is linked with";
+    if (c->lost_errno != 0)
+        return "the system let a word between this process and its launcher be lost, so that nothing can be asked of "
+               "it "
+               "any more; start the job again, with more memory or fewer ranks";
+    return "the launcher of this job is gone, or holds this rank for dead: nothing can be asked of it any more; start "
+           "the "
+           "job again";
+}
+
 int rnl_client_agent_gone(struct client *c)
 {
     if (c->gone == 0)
         c->gone = 1;
-    return rnl_fail(RNL_ERR_JOB,
-                    "the launcher of this job is gone: nothing can be asked of it any more; start the job again");
+    return rnl_fail_errno(RNL_ERR_JOB, c->lost_errno, "%s", why_gone(c));
+}
+
+static int garbled(struct client *c)
+{
+    c->garbled = !c->gone;
+    return rnl_client_agent_gone(c);
 }
 
 int rnl_client_agent_lost(struct client *c, int e)
 {
-    int status = rnl_client_agent_gone(c);
-    if (e == -EPIPE || e == -ECONNRESET || e == -ENOTCONN)
-        return status;
-    return rnl_fail_errno(status, -e,
-                          "the system let a word between this process and its launcher be lost: start the "
-                          "job again, with more memory or fewer ranks");
+    if (c->gone == 0 && e != -EPIPE && e != -ECONNRESET && e != -ENOTCONN)
+        c->lost_errno = -e;
+    return rnl_client_agent_gone(c);
 }
 
 int rnl_client_say(struct client *c, const struct rnl_msg *msg, int wait)
@@ -76,16 +94,16 @@ int rnl_client_hear(struct client *c, struct rnl_msg *msg, int *fd, uint64_t wai
     *fd = -1;
     if (c->gone)
         return rnl_client_agent_gone(c);
-    int r = rnl_packet_receive(c->sock, bytes, sizeof bytes, &p, wait_ns == UINT64_MAX);
+    int r = rnl_packet_receive(c->sock, bytes, sizeof bytes, 2, &p, wait_ns == UINT64_MAX);
     if (r == -EAGAIN && wait_ns > 0 && comes(c, wait_ns))
-        r = rnl_packet_receive(c->sock, bytes, sizeof bytes, &p, 0);
+        r = rnl_packet_receive(c->sock, bytes, sizeof bytes, 2, &p, 0);
     if (r == -EAGAIN)
         return r;
     if (r < 0)
         return rnl_client_agent_lost(c, r);
     if (rnl_msg_decode(RNL_FROM_AGENT, bytes, p.n, c->env.size, msg) != RNL_MSG_GOOD) {
         rnl_packet_drop(&p);
-        return rnl_client_agent_gone(c);
+        return garbled(c);
     }
     unsigned due = rnl_msg_fds(msg);
     if (due == 1 && p.nfds == 1) {
@@ -96,7 +114,7 @@ int rnl_client_hear(struct client *c, struct rnl_msg *msg, int *fd, uint64_t wai
     rnl_packet_drop(&p);
     if (due == 1 && came == 0) /* the kernel had no room for it in our table */
         return 0;
-    return due == came ? 0 : rnl_client_agent_gone(c);
+    return due == came ? 0 : garbled(c);
 }
 
 static int keep_event(struct client *c, const struct rnl_msg_event *event)
@@ -104,7 +122,7 @@ static int keep_event(struct client *c, const struct rnl_msg_event *event)
     if (c->waiting == c->room) {
         /* At most a few per peer, and the close. An agent that sends more is broken. */
         if (c->room > 8 * c->env.size + 64)
-            return rnl_client_agent_gone(c);
+            return garbled(c);
         uint32_t room = c->room == 0 ? 16 : 2 * c->room;
         struct rnl_msg_event *waits = malloc(room * sizeof *waits);
         if (waits == NULL)
@@ -138,7 +156,7 @@ int rnl_client_given(struct client *c, const struct rnl_msg *msg, int fd, struct
     if (g == NULL || g->state != CLIENT_ASKED) { /* an answer to nothing */
         if (fd >= 0)
             close(fd);
-        return rnl_client_agent_gone(c);
+        return garbled(c);
     }
     g->fd = fd;
     g->result = (uint8_t)give->result;
@@ -254,6 +272,8 @@ int rnl_client_segment_open(struct rnl_env *env, uint32_t rank, size_t bytes, ui
     } else {
         struct rnl_msg m = {.kind = RNL_MSG_SEGMENT, .u.segment = {.ticket = rank, .rank = rank, .bytes = bytes}};
         r = ask(c, &m, g, wait_ns);
+        if (r == RNL_ERR_JOB)
+            return rnl_fail_errno(RNL_ERR_JOB, c->lost_errno, "rank %u cannot be connected: %s", rank, why_gone(c));
         if (r < 0)
             return r;
         if (g->state == CLIENT_REFUSED)

@@ -33,6 +33,8 @@ struct client {
     pid_t owner;
     int sock;
     uint8_t gone;                 /* the agent: 1 = found out, 2 = reported */
+    uint8_t garbled;              /* ... since it said what is no message */
+    int32_t lost_errno;           /* ... since the system lost a word; 0 = it did not */
     struct client_given *segment; /* by rank */
     struct client_given *raise;   /* by rank, our own included */
     struct rnl_waitfd wait;       /* over our own descriptor to raise */

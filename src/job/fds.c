@@ -134,7 +134,7 @@ static void take_control(struct msghdr *msg, struct rnl_packet *out)
                 if (out->nfds < RNL_PACKET_FDS_MAX) {
                     out->fds[out->nfds++] = f;
                 } else {
-                    close_foreign(f);
+                    close_foreign(f); /* there is no room for so many */
                     out->cut = 1;
                 }
             }
@@ -146,15 +146,24 @@ static void take_control(struct msghdr *msg, struct rnl_packet *out)
     }
 }
 
-int rnl_packet_receive(int fd, void *bytes, size_t room, struct rnl_packet *out, int wait)
+int rnl_packet_receive(int fd, void *bytes, size_t room, unsigned most, struct rnl_packet *out, int wait)
 {
+    const size_t pid_bytes = CMSG_SPACE(sizeof(struct ucred));
     union {
         struct cmsghdr align;
         char bytes[CMSG_SPACE(RNL_PACKET_FDS_MAX * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
     } control;
     struct iovec part = {.iov_base = bytes, .iov_len = room};
-    struct msghdr msg = {
-        .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
+    struct msghdr msg = {.msg_iov = &part, .msg_iovlen = 1};
+    int passes_pid = 0;
+    socklen_t size = sizeof passes_pid;
+    /* To the byte: room that is left over would be filled with descriptors. */
+    if (getsockopt(fd, SOL_SOCKET, SO_PASSCRED, &passes_pid, &size) == 0 && passes_pid)
+        msg.msg_controllen = pid_bytes;
+    if (most > 0)
+        msg.msg_controllen += CMSG_LEN((most < RNL_PACKET_FDS_MAX ? most : RNL_PACKET_FDS_MAX) * sizeof(int));
+    if (msg.msg_controllen > 0)
+        msg.msg_control = control.bytes;
     memset(out, 0, sizeof *out);
     ssize_t n;
     do {
@@ -177,4 +186,17 @@ void rnl_packet_drop(struct rnl_packet *p)
     for (unsigned i = 0; i < p->nfds; i++)
         close_foreign(p->fds[i]);
     p->nfds = 0;
+}
+
+/* Files and folders may belong to a file system that somebody else runs; what has seals is shared memory. The kernel
+ * answers both questions by itself. */
+int rnl_packet_refuse_fd(int fd)
+{
+    struct statx st;
+    int of_memory = fcntl(fd, F_GET_SEALS) >= 0;
+    if (!of_memory && (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, 0, &st) < 0 || S_ISREG(st.stx_mode) ||
+                       S_ISDIR(st.stx_mode) || S_ISLNK(st.stx_mode)))
+        return -EBUSY;
+    close_foreign(fd);
+    return 0;
 }

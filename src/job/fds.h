@@ -33,8 +33,14 @@ struct rnl_packet {
     int cut;                     /* longer than the buffer, or descriptors were lost */
     pid_t pid; /* of the sender, as the kernel saw it; 0 = not asked for (SO_PASSCRED) or not visible */
 };
-/* Takes in one packet. 0, -EAGAIN, -EPIPE: closed by the other side, another -errno. */
-int rnl_packet_receive(int fd, void *bytes, size_t room, struct rnl_packet *out, int wait);
-void rnl_packet_drop(struct rnl_packet *); /* closes the descriptors that are left in it */
+/* Takes in one packet with at most `most` descriptors; the kernel drops others, and `cut` says so. 0, -EAGAIN, -EPIPE:
+ * closed by the other side, another -errno. Closing what a stranger sent can block for ever (a file whose file system he
+ * runs himself), dropping cannot: so take none where none belong. */
+int rnl_packet_receive(int fd, void *bytes, size_t room, unsigned most, struct rnl_packet *out, int wait);
+/* Closes the descriptors that are left in it, for whoever trusts the sender. */
+void rnl_packet_drop(struct rnl_packet *);
+/* A descriptor from a stranger that is not wanted: closed if that cannot block. Else it stays open until this process
+ * ends, so its sender is to be listened to no more: -EBUSY. */
+int rnl_packet_refuse_fd(int fd);
 
 #endif

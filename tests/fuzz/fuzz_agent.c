@@ -5,6 +5,7 @@
  * says nothing wrong, must live. (The packets one by one: fuzz_proto.c.) */
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -18,6 +19,7 @@ enum { RANKS = 3, HONEST = 2, STEPS = 60 };
 struct world {
     struct rnl_agent *a;
     int door[RANKS], sock[RANKS];
+    int stray; /* a descriptor that belongs nowhere */
     uint64_t now_ns;
     uint32_t ticket;
 };
@@ -29,7 +31,7 @@ static int listen_to(int sock)
     struct rnl_packet p;
     struct rnl_msg msg;
     int e;
-    while ((e = rnl_packet_receive(sock, bytes, sizeof bytes, &p, 0)) == 0) {
+    while ((e = rnl_packet_receive(sock, bytes, sizeof bytes, RNL_PACKET_FDS_MAX, &p, 0)) == 0) {
         unsigned fds = p.nfds;
         rnl_packet_drop(&p);
         FUZZ_MUST(rnl_msg_decode(RNL_FROM_AGENT, bytes, p.n, RANKS, &msg) == RNL_MSG_GOOD);
@@ -59,7 +61,7 @@ static void knock(struct world *w, uint32_t rank, struct fuzz_input *in)
         spoil(bytes, n, in);
     unsigned count = in && fuzz_below(in, 4) == 0 ? fuzz_below(in, 4) : 1;
     if (in && fuzz_below(in, 8) == 0)
-        fds[0] = STDERR_FILENO; /* no socket of ours */
+        fds[0] = w->stray; /* no socket of ours */
     (void)!rnl_packet_send(w->door[rank], bytes, n, fds, count, 0);
     close(pair[1]);
     if (w->sock[rank] >= 0)
@@ -73,7 +75,7 @@ static void say(struct world *w, uint32_t rank, struct fuzz_input *in)
                                      RNL_MSG_REPORT,  RNL_MSG_LEAVE, RNL_MSG_HELLO};
     unsigned char bytes[RNL_MSG_BYTES_MAX];
     struct rnl_msg msg = {.kind = kinds[fuzz_below(in, 7)]};
-    int fd = STDERR_FILENO;
+    int fd = w->stray;
     if (w->sock[rank] < 0)
         return;
     switch (msg.kind) {
@@ -146,7 +148,7 @@ static void look_after_honest(struct world *w)
     FUZZ_MUST(listen_to(w->sock[HONEST]) == 0);
     FUZZ_MUST(rnl_packet_send(w->sock[HONEST], bytes, rnl_msg_encode(&msg, bytes), NULL, 0, 0) == 0);
     rnl_agent_step(w->a, w->now_ns);
-    while (rnl_packet_receive(w->sock[HONEST], bytes, sizeof bytes, &p, 0) == 0) {
+    while (rnl_packet_receive(w->sock[HONEST], bytes, sizeof bytes, RNL_PACKET_FDS_MAX, &p, 0) == 0) {
         answered |= p.nfds == 1;
         rnl_packet_drop(&p);
     }
@@ -165,7 +167,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const struct rnl_agent_options opt = {.size = RANKS, .host = "here", .keep_going = 1};
     struct fuzz_input in = {data, data + size};
-    struct world w = {.now_ns = 1000};
+    struct world w = {.now_ns = 1000, .stray = eventfd(0, EFD_CLOEXEC)};
     unsigned before = descriptors();
     FUZZ_MUST(rnl_agent_new(&opt, &w.a) == 0);
     for (uint32_t i = 0; i < RANKS; i++) {
@@ -185,5 +187,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             close(w.sock[i]);
     }
     FUZZ_MUST(descriptors() == before);
+    close(w.stray);
     return 0;
 }

@@ -73,7 +73,7 @@ static inline int hear_any(int sock, struct rnl_msg *msg, int *fd, int pages[2])
 {
     unsigned char bytes[RNL_MSG_BYTES_MAX];
     struct rnl_packet p;
-    int r = rnl_packet_receive(sock, bytes, sizeof bytes, &p, 0);
+    int r = rnl_packet_receive(sock, bytes, sizeof bytes, RNL_PACKET_FDS_MAX, &p, 0);
     if (r < 0)
         return r == -EAGAIN ? 0 : -1;
     assert_int_not_equal(rnl_msg_decode(RNL_FROM_AGENT, bytes, p.n, RNL_JOB_RANKS_MAX, msg), RNL_MSG_BAD);

@@ -112,6 +112,57 @@ static void a_socket_that_lingers_blocks_nobody(void **state)
     end(&j);
 }
 
+static unsigned opened(const struct stat *file, int close_it)
+{
+    struct stat st;
+    unsigned n = 0;
+    for (int fd = 3; fd < 256; fd++) {
+        if (fstat(fd, &st) < 0 || st.st_ino != file->st_ino || st.st_dev != file->st_dev)
+            continue;
+        n++;
+        if (close_it)
+            close(fd);
+    }
+    return n;
+}
+
+/* Its file system may be run by its sender, who need not answer a close. The others are served on. */
+static void a_file_from_a_rank_is_not_closed_and_costs_it_its_life(void **state)
+{
+    (void)state;
+    struct rnl_msg hello = {.kind = RNL_MSG_HELLO}, leave = {.kind = RNL_MSG_LEAVE};
+    struct rnl_agent_death d;
+    struct stat st;
+    int fd = -1;
+    for (int joined = 0; joined < 2; joined++) {
+        struct job j = job_of(2);
+        int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+        assert_true(file >= 0 && fstat(file, &st) == 0);
+        if (fcntl(file, F_GET_SEALS) >= 0) {
+            puts("skip: this program lies in shared memory");
+            skip();
+        }
+        if (joined) /* the kernel drops it: it never was the agent's */
+            say(j.rank[0].sock, &leave, file);
+        else
+            say(j.rank[0].door, &hello, file);
+        say(j.rank[0].door, &hello, file);
+        close(file);
+        rnl_agent_step(j.a, now);
+        assert_int_equal(rnl_agent_next_death(j.a, &d), 1);
+        assert_int_equal(d.rank, 0);
+        assert_int_equal(d.why, RNL_DEATH_BROKEN);
+        rnl_agent_step(j.a, now);
+        assert_true(opened(&st, 0) <= 1); /* no second one: the door is closed */
+        assert_true(joined || opened(&st, 0) == 1);
+        opened(&st, 1);
+        assert_int_equal(next_event(&j.rank[1]).why, RNL_DEATH_BROKEN);
+        assert_int_equal(ask_segment(j.a, &j.rank[1], 2, 4096, &fd), RNL_GIVE_OK);
+        close(fd);
+        end(&j);
+    }
+}
+
 static void garbage_costs_only_its_sender(void **state)
 {
     (void)state;
@@ -231,6 +282,7 @@ int main(void)
         cmocka_unit_test(a_closed_socket_waits_a_little_for_the_exit),
         cmocka_unit_test(who_left_at_once_may_come_back),
         cmocka_unit_test(a_socket_that_lingers_blocks_nobody),
+        cmocka_unit_test(a_file_from_a_rank_is_not_closed_and_costs_it_its_life),
         cmocka_unit_test(garbage_costs_only_its_sender),
         cmocka_unit_test(who_breaks_the_protocol_is_declared_dead),
         cmocka_unit_test(a_deaf_rank_costs_bounded_memory),

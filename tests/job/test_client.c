@@ -308,6 +308,7 @@ static void orphan_body(int rank, int door)
     MUST(e.kind == RNL_EVENT_JOB_GONE);
     MUST(env->ops->event(env, &e) == 0); /* said once */
     MUST(env->ops->segment_open(env, 1 - env->rank, 4096, UINT64_MAX, &segment) == RNL_ERR_JOB);
+    MUST(strstr(rnl_last_error()->text, "rank 1 cannot be connected: the launcher of this job is gone"));
     MUST(env->ops->close_report(env, 0, 0) == RNL_ERR_JOB);
     env->ops->fd_raise(env, 1 - env->rank);
     env->ops->close(env);

@@ -208,6 +208,8 @@ ok "too few descriptors: says how many" is "$? $(grep -c 'ulimit -Hn' "$dir/err"
 ok "--help says that a job has one host" grep -q 'processes of one host' <("$runnel" --help)
 "$runnel" nothing >"$dir/out" 2>"$dir/err"
 ok "no such subcommand" is "$? $(grep -c "no subcommand 'nothing'" "$dir/err")" "64 1"
+"$runnel" --nothing >"$dir/out" 2>"$dir/err"
+ok "no such option of runnel itself" is "$? $(grep -c "no option '--nothing'; runnel --help lists" "$dir/err")" "64 1"
 
 # ---- options
 
