@@ -39,6 +39,7 @@ done
 # Who stops in a certain state: the others have no more to do with each other before it is killed, and then all end.
 bad='' states=0
 for state in $("$program" states); do
+    : >"$dir/out" # what is in it is waited for
     "$runnel" run --keep-going --timeout 100 -n 3 "$program" "stop-$state" $((seed + states)) 0 \
         >"$dir/out" 2>"$dir/err" </dev/null &
     launcher=$!
