@@ -34,8 +34,8 @@ struct rnl_packet {
     pid_t pid; /* of the sender, as the kernel saw it; 0 = not asked for (SO_PASSCRED) or not visible */
 };
 /* Takes in one packet with at most `most` descriptors; the kernel drops others, and `cut` says so. 0, -EAGAIN, -EPIPE:
- * closed by the other side, another -errno. Closing what a stranger sent can block for ever (a file whose file system he
- * runs himself), dropping cannot: so take none where none belong. */
+ * closed by the other side, another -errno. Closing what a stranger sent can block for ever (a file whose file system
+ * he runs himself), dropping cannot: so take none where none belong. */
 int rnl_packet_receive(int fd, void *bytes, size_t room, unsigned most, struct rnl_packet *out, int wait);
 /* Closes the descriptors that are left in it, for whoever trusts the sender. */
 void rnl_packet_drop(struct rnl_packet *);
