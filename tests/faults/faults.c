@@ -40,8 +40,9 @@ static const struct way {
     const char *how;
     int works;
 } ways[] = {{"usual", 0}, {"other", 0}, {"intr", 1}, {"short", 0}, {"usual+", 0}, {"other+", 0}};
-/* A receiver that can map nothing for a long message takes it for full: it waits for memory, for ever if none comes. */
-static const char *const waits[] = {"mmap64", "mprotect"};
+/* A receiver that can map nothing for a long message, or has no memory for the connection that its peer made, waits for
+ * memory, for ever if none comes. */
+static const char *const waits[] = {"mmap64", "mprotect", "aligned_alloc"};
 enum { LINES = sizeof lines / sizeof *lines, WAYS = sizeof ways / sizeof *ways };
 
 struct run {

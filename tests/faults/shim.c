@@ -278,14 +278,14 @@ static long failed(enum call c)
 }
 
 /* The launcher starts a rank: the place of what runs in the child until it executes the program, and of that program.
- */
+ * The first child is no rank, but the guard. */
 static long forked(void)
 {
-    shim.forks++;
+    const int number = shim.forks++ > 0 ? (int)shim.forks - 1 : 999;
     long child = real(CALL_fork)(0, 0, 0, 0, 0, 0, 0);
     if ((int)child == 0) {
-        const char digits[3] = {(char)('0' + shim.forks / 100 % 10), (char)('0' + shim.forks / 10 % 10),
-                                (char)('0' + shim.forks % 10)};
+        const char digits[3] = {(char)('0' + number / 100 % 10), (char)('0' + number / 10 % 10),
+                                (char)('0' + number % 10)};
         memcpy(shim.me, digits, sizeof digits);
         begin(1);
     }
