@@ -19,8 +19,10 @@ enum {
     OTHERS_RAN_NS = 1500, /* a yield longer than this let somebody else run */
     YIELDS_BEFORE_SLEEP = 100,
     PARKED = YIELDS_BEFORE_SLEEP + 1, /* rnl_idle.yields: the last sleep was for nothing */
-    EMPTIES_BEFORE_YIELD = 64,
-    PEERS_PER_POLL = 8, /* looked at in the time that a poll takes in any case */
+    POLLS_AS_YIELD = 64,              /* polls that bring sleep as near as a yield does */
+    EMPTIES_MIN = 2,                  /* extracts in vain before giving way, at least */
+    EMPTIES_TIDY = 64,                /* ... before looking after credit, rounds and news */
+    PEERS_PER_POLL = 8,               /* looked at in the time that a poll takes in any case */
     POLLS_PER_CLOCK = 32
 };
 #define TIDY_EVERY_NS     ((uint64_t)100 * 1000)
@@ -138,8 +140,10 @@ static int sleep_until(struct rnl_endpoint *ep, struct rnl_idle *w, uint64_t now
             pthread_mutex_lock(&ep->lock);
         woken = atomic_load_explicit(&env->bell->word, memory_order_relaxed) != word; /* else its time was up */
         (void)rnl_ep_look_cold(ep);
-        rnl_ep_news_slow(ep); /* the socket, not only the hint */
-        rnl_ep_join_wanted(ep);
+        if (!woken) {
+            rnl_ep_news_slow(ep); /* the socket, not only the hint */
+            rnl_ep_join_wanted(ep);
+        }
     }
     struct rnl_idle **at = &ep->asleep;
     while (*at != w)
@@ -157,11 +161,32 @@ static void tidy(struct rnl_endpoint *ep)
     tell_all(ep); /* a sender that must reserve much at once needs to know what is free */
 }
 
-static void learn(struct rnl_endpoint *ep, uint64_t away)
+static void spin_less(struct rnl_endpoint *ep)
+{
+    ep->spin = ep->spin > 2 ? ep->spin / 2 : 1;
+}
+
+static uint64_t received(const struct rnl_endpoint *ep)
+{
+    return ep->c->messages_received + ep->c->bytes_received;
+}
+
+/* After giving way, for so long. */
+static void gave_way(struct rnl_endpoint *ep, uint64_t away)
 {
     ep->c->yields++;
-    if (away > OTHERS_RAN_NS)
-        ep->spin = ep->spin > 2 ? ep->spin / 2 : 1;
+    ep->gave_way = away <= OTHERS_RAN_NS;
+    ep->gave_way_at = received(ep);
+    if (!ep->gave_way)
+        spin_less(ep);
+}
+
+/* At the first poll in vain after it came back soon: did it let the peer run that we wait for, or nobody? */
+static void judge(struct rnl_endpoint *ep)
+{
+    ep->gave_way = 0;
+    if (received(ep) != ep->gave_way_at)
+        spin_less(ep);
     else
         ep->spin = ep->spin < SPIN_MAX / 2 ? ep->spin * 2 : SPIN_MAX;
 }
@@ -179,32 +204,33 @@ static int polled_enough(const struct rnl_endpoint *ep, struct rnl_idle *w)
 
 int rnl_ep_idle(struct rnl_endpoint *ep, struct rnl_idle *w)
 {
+    if (RNL_UNLIKELY(ep->gave_way))
+        judge(ep);
     if (!polled_enough(ep, w)) {
         relax(ep);
         return 0;
     }
     struct rnl_env *env = ep->env;
     uint64_t now = env->ops->now_ns(env);
-    if (now >= w->deadline_ns) {
-        if (now - ep->tidied_ns >= TIDY_EVERY_NS) { /* short waits never come to it below */
-            ep->tidied_ns = now;
-            tidy(ep);
-        }
-        return RNL_TIMED_OUT;
+    if (now - ep->tidied_ns >= TIDY_EVERY_NS) {
+        ep->tidied_ns = now;
+        tidy(ep);
+        rnl_ep_round(ep, now);
     }
+    if (now >= w->deadline_ns)
+        return RNL_TIMED_OUT;
     if (w->yields != PARKED) {
         if (w->polls < ep->spin)
             return 0;
         w->polls = 0;
-        tidy(ep);
-        rnl_ep_round(ep, now);
+        w->yields += 1 + ep->spin / POLLS_AS_YIELD;
         if (ep->flags & RNL_SHARED)
             pthread_mutex_unlock(&ep->lock); /* other threads get their turn */
         uint64_t away = env->ops->yield(env);
         if (ep->flags & RNL_SHARED)
             pthread_mutex_lock(&ep->lock);
-        learn(ep, away);
-        if (++w->yields <= YIELDS_BEFORE_SLEEP)
+        gave_way(ep, away);
+        if (w->yields <= YIELDS_BEFORE_SLEEP)
             return 0;
     }
     w->polls = 0;
@@ -213,16 +239,26 @@ int rnl_ep_idle(struct rnl_endpoint *ep, struct rnl_idle *w)
     return 0;
 }
 
-/* So many extracts in a row have found nothing that there is time. */
+/* Extracts in vain, many in a row or the first after giving way. */
 static RNL_NOINLINE void often_empty(struct rnl_endpoint *ep)
 {
-    rnl_ep_round(ep, ep->env->ops->now_ns(ep->env));
-    if (ep->empties < ep->spin)
-        return;
-    ep->empties = 0;
-    tidy(ep);
-    learn(ep, ep->env->ops->yield(ep->env));
-    rnl_ep_news_slow(ep);
+    if (ep->gave_way)
+        judge(ep);
+    uint32_t enough = ep->spin > EMPTIES_MIN ? ep->spin : EMPTIES_MIN;
+    ep->untidied += ep->empties < EMPTIES_TIDY ? ep->empties : EMPTIES_TIDY;
+    if (ep->untidied >= EMPTIES_TIDY)
+        rnl_ep_round(ep, ep->env->ops->now_ns(ep->env));
+    if (ep->empties >= enough) {
+        ep->empties = 0;
+        if (ep->untidied >= EMPTIES_TIDY) {
+            ep->untidied = 0;
+            tidy(ep);
+            rnl_ep_news_slow(ep);
+        }
+        gave_way(ep, ep->env->ops->yield(ep->env));
+    }
+    uint32_t next = ep->empties + EMPTIES_TIDY;
+    ep->empties_enough = ep->gave_way ? 1 : next < enough ? next : enough;
 }
 
 int rnl_ep_empty(struct rnl_endpoint *ep)
@@ -247,7 +283,7 @@ int rnl_ep_empty(struct rnl_endpoint *ep)
         }
     }
     relax(ep);
-    if (RNL_UNLIKELY(++ep->empties % EMPTIES_BEFORE_YIELD == 0))
+    if (RNL_UNLIKELY(++ep->empties >= ep->empties_enough))
         often_empty(ep);
     return 0;
 }

@@ -135,7 +135,7 @@ int64_t rnl_stream_extract_none(struct rnl_endpoint *ep)
     if (RNL_UNLIKELY(ep->job_gone))
         return rnl_fail(RNL_ERR_JOB, "the launcher of this job is gone");
     int64_t none = rnl_ep_empty(ep);
-    if (RNL_UNLIKELY(ep->empties == 0)) /* it has given way: time enough */
+    if (RNL_UNLIKELY((ep->empties | ep->untidied) == 0)) /* it has tidied: time enough */
         count_all(ep);
     return none;
 }

@@ -142,10 +142,10 @@ static void done(void *arg, int status)
     f->done_status = status;
 }
 
-/* So many extracts that find nothing: a round at least, since the clock goes on in each. */
+/* Extracts that find nothing, for so many rounds, since the clock goes on. */
 static void look_around(rnl_endpoint *ep, unsigned rounds)
 {
-    for (unsigned i = 0; i < 64 * rounds; i++) {
+    for (uint32_t end = ep->rounds + rounds; ep->rounds != end;) {
         TEST_MUST(rnl_extract(ep, SIZE_MAX) == 0);
         valid(ep);
     }
@@ -325,7 +325,7 @@ static void a_lost_hint_is_found_by_a_round(void **state)
     unsigned extracts = 1;
     while (rnl_extract(f->a, SIZE_MAX) == 0)
         extracts++;
-    assert_in_range(extracts, 2, 65);
+    assert_in_range(extracts, 2, 130);
     assert_int_equal(f->in.count, 1);
 }
 
@@ -373,7 +373,7 @@ static void a_bell_that_rings_for_nothing_is_not_listened_to(void **state)
     unsigned extracts = 1;
     while (rnl_extract(f->a, SIZE_MAX) == 0)
         extracts++;
-    assert_in_range(extracts, 1, 65);
+    assert_in_range(extracts, 1, 130);
     assert_int_equal(f->in.count, 1);
     let_cool(f);
     assert_ptr_equal(f->a->bell, &f->a->env->bell->word); /* and again */
@@ -419,7 +419,7 @@ static void what_comes_while_it_is_cooled_is_seen(void **state)
     stir(f);
     late_sender = f->cold;
     env.ops.heavy_fence = fence_late;
-    for (unsigned i = 0; i < 64 * 20 && late_sender; i++)
+    for (unsigned i = 0; i < 64 * 64 && late_sender; i++)
         assert_int_equal(rnl_extract(f->a, SIZE_MAX), 0);
     assert_null(late_sender);
     env.step_ns = 0; /* no further round */

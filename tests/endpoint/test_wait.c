@@ -484,6 +484,28 @@ static void short_waits_look_after_credit(void **state)
     f->a->env->ops = ops;
 }
 
+/* A yield that was of use, since a message was there at once, makes it spin less; one for nothing, more. */
+static void how_long_to_spin_is_learnt(void **state)
+{
+    struct fixture *f = *state;
+    const struct rnl_env_ops *ops = f->a->env->ops;
+    idle_env(f->a);
+    f->a->spin = 64;
+    f->a->empties = f->a->empties_enough = 0;
+    for (int i = 0; i < 6; i++) {
+        for (uint64_t yields = idling.yields; idling.yields == yields;)
+            assert_int_equal(rnl_extract(f->a, SIZE_MAX), 0);
+        assert_int_equal(rnl_send(f->b, 0, NOTE, "x", 1), 0);
+        assert_int_equal(rnl_extract(f->a, SIZE_MAX), 1);
+    }
+    assert_int_equal(rnl_extract(f->a, SIZE_MAX), 0);
+    assert_int_equal(f->a->spin, 1);
+    for (int i = 0; i < 30000; i++)
+        assert_int_equal(rnl_extract(f->a, SIZE_MAX), 0);
+    assert_int_equal(f->a->spin, 4096);
+    f->a->env->ops = ops;
+}
+
 static unsigned polls_before_a_yield(unsigned size)
 {
     struct test_hub h;
@@ -606,6 +628,7 @@ int main(void)
         TEST(between_two_sleeps_is_one_look),
         TEST(a_wait_whose_time_is_up_ends_at_once),
         TEST(short_waits_look_after_credit),
+        TEST(how_long_to_spin_is_learnt),
         cmocka_unit_test(who_has_many_peers_polls_less_often),
         TEST(a_heavy_fence_that_fails_is_done_without),
         cmocka_unit_test(who_is_not_reached_by_fences_fences_itself),
