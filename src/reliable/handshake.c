@@ -247,13 +247,14 @@ static uint32_t take(struct rnl_handshake *hs, struct rnl_hs_peer *peer, const s
     }
     uint32_t generation = peer ? peer->generation : hs->base;
     nonce_for(hs, h->src, generation, address, address_bytes, mine);
-    int opening = peer && peer->state == RNL_HS_OPENING;
-    if (same(h->echo, mine) && h->dst_incarnation == hs->config.incarnation) {
+    /* The same process answers once more to what we have said since: overtaken answers, which make nothing. */
+    int another = !have || h->src_incarnation != peer->incarnation;
+    if (same(h->echo, mine) && h->dst_incarnation == hs->config.incarnation && (another || wants || paired)) {
         if (!peer) {
             step->events |= RNL_HS_NEEDS_PEER;
             return 0;
         }
-        if (peer->state == RNL_HS_UP && h->src_incarnation == peer->incarnation) {
+        if (peer->state == RNL_HS_UP && !another) {
             step->events |= RNL_HS_GONE;
             rnl_hs_end(peer, 1);
             return 0;
@@ -261,19 +262,14 @@ static uint32_t take(struct rnl_handshake *hs, struct rnl_hs_peer *peer, const s
         make(hs, peer, h, address, address_bytes, mine, now_ns, step);
         return hello_pair(hs, peer, out, room);
     }
-    if (have && peer->state == RNL_HS_MADE && same(h->echo, peer->mine) && h->src_incarnation != peer->incarnation &&
-        address_bytes == peer->address_bytes && memcmp(address, peer->address, address_bytes) == 0) {
-        /* It answers us and is another process: the one that had our pair is gone. Nothing was sent on it. (From the
-         * same process this is an answer that was overtaken: it says nothing.) */
-        step->events |= RNL_HS_GONE;
-        begin_opening(hs, peer, now_ns);
-        nonce_for(hs, h->src, peer->generation, address, address_bytes, mine);
-        opening = wants = 1;
-    }
-    if (!wants && !paired)
+    /* It answers us and is another process than the one that has our pair: that one is gone, or this is an old answer.
+     * What it says to our next nonce, which nobody has heard before, will tell. */
+    int restarted = have && peer->state == RNL_HS_MADE && another && same(h->echo, peer->mine) &&
+                    address_bytes == peer->address_bytes && memcmp(address, peer->address, address_bytes) == 0;
+    if (!wants && !paired && !restarted)
         return 0;
-    return hello(hs, h->src, h->src_incarnation, mine, h->nonce,
-                 connection_of(h->src, peer ? peer->generation : generation), opening ? RNL_HELLO_WANT : 0, out, room);
+    unsigned flags = restarted || (peer && peer->state == RNL_HS_OPENING) ? RNL_HELLO_WANT : 0;
+    return hello(hs, h->src, h->src_incarnation, mine, h->nonce, connection_of(h->src, generation), flags, out, room);
 }
 
 void rnl_hs_input(struct rnl_handshake *hs, struct rnl_hs_peer *peer, const unsigned char *at, size_t bytes,

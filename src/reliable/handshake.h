@@ -17,8 +17,8 @@
  *
  *         +----------- open ----------+         OPENING  says WANT again and again, until it gives up: FAILED
  *         |                           v         MADE     has the keys, takes packets in and sends none; says UP again
- *       IDLE                       OPENING               and again, until it gives up: FAILED. An answer to our nonce
- *         |                           |                  from another incarnation: OPENING, with another nonce
+ *       IDLE                       OPENING               and again, until it gives up: FAILED. Who answers and
+ *         |                           |                  is another incarnation is asked with our next nonce
  *         +--- our nonce came back ---+         UP       heard that the peer has the same pair; until the end, or until
  *         |                           |                  another incarnation of the peer makes a connection. The same
  *         v                           v                  one does not make a second: what was under way in the first

@@ -330,6 +330,31 @@ static void a_peer_that_restarts_in_the_middle_is_found_at_once(void **state)
     assert_true(hs_world_settled(w));
 }
 
+/* B answered, was restarted, and has a connection with A by the time its old answer comes, which A has to doubt; then
+ * what A asks the new B is answered, too. None of this ends what is there. */
+static void an_answer_of_the_process_before_ends_nothing(void **state)
+{
+    (void)state;
+    hs_world_want(w, 0, 1);
+    assert_int_equal(hs_world_step(w, UINT64_MAX), 1);
+    deliver(1);
+    struct hs_datagram old = *newest(1);
+    w->flying_count = 0;
+    hs_world_restart(w, 1, 0);
+    assert_int_equal(hs_world_step(w, UINT64_MAX), 1); /* A says it again */
+    deliver(2);
+    assert_int_equal(link_of(0, 1)->peer.state, RNL_HS_MADE);
+    hs_world_inject(w, 1, 0, old.at, old.bytes);
+    hs_world_run(w);
+    assert_true(hs_world_settled(w));
+    assert_int_equal(w->keys_count, 2);
+    assert_int_equal(link_of(0, 1)->gone_up + link_of(1, 0)->gone_up, 0);
+    hs_world_inject(w, 1, 0, old.at, old.bytes);
+    hs_world_run(w);
+    assert_true(hs_world_settled(w));
+    assert_int_equal(w->keys_count, 2);
+}
+
 static void a_dropped_record_brings_no_nonce_back(void **state)
 {
     (void)state;
@@ -479,6 +504,7 @@ int main(void)
         CASE(an_incarnation_that_is_over_stays_so),
         CASE(the_same_process_makes_no_second_connection_while_one_is_up),
         CASE(a_peer_that_restarts_in_the_middle_is_found_at_once),
+        CASE(an_answer_of_the_process_before_ends_nothing),
         CASE(a_dropped_record_brings_no_nonce_back),
         CASE(unknown_is_said_seldom_briefly_and_to_nobody_without_a_packet),
         CASE(unknown_is_believed_of_the_peer_of_that_connection_only),
