@@ -199,6 +199,10 @@ int rnl_tool_sim(int argc, char **argv)
     struct plan plan = {.cluster = {.ranks = 2, .seed = 1}};
     struct rnl_cluster *cluster;
     struct rnl_cluster_result result;
+    if (argc > 1 && strcmp(argv[1], "decode") == 0) {
+        argv[1] = (char *)(uintptr_t) "runnel sim decode"; /* for messages about its options */
+        return rnl_tool_sim_decode(argc - 1, argv + 1);
+    }
     argp_err_exit_status = RNL_EXIT_USAGE;
     int e = argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &plan);
     if (e != 0) { /* what is wrong with the options has been said, and has ended us */

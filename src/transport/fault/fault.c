@@ -550,3 +550,12 @@ int rnl_fault_transport_new(struct rnl_transport *below, const struct rnl_fault 
     *out = &m->t;
     return 0;
 }
+
+int rnl_fault_wrap(struct rnl_transport **t, const char *text, uint64_t now_ns)
+{
+    struct rnl_fault f;
+    if (text == NULL || text[0] == '\0')
+        return 0;
+    int status = rnl_fault_parse(text, &f);
+    return status < 0 ? status : rnl_fault_transport_new(*t, &f, now_ns, t);
+}

@@ -95,6 +95,9 @@ struct rnl_fault_counts {
  * for that kind of transport), RNL_ERR_NO_MEMORY. */
 int rnl_fault_transport_new(struct rnl_transport *below, const struct rnl_fault *, uint64_t now_ns,
                             struct rnl_transport **out);
+/* The same from a text, in place: *t becomes the one that wraps it. NULL or "" leaves it bare. For who reads RNL_FAULT
+ * at open. Errors as of rnl_fault_parse and above; *t is then as it was. */
+int rnl_fault_wrap(struct rnl_transport **t, const char *text, uint64_t now_ns);
 /* From now on, these; what is delayed already comes when it was to come. 0, RNL_ERR_ARG. */
 int rnl_fault_set(struct rnl_transport *, const struct rnl_fault *, uint64_t now_ns);
 const struct rnl_fault *rnl_fault_get(const struct rnl_transport *);
