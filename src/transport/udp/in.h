@@ -19,6 +19,7 @@ struct udp_peer {
     uint16_t rooms;
     uint8_t connected, ecn;
 };
+static_assert(sizeof(struct udp_peer) == 48, "one for each rank of the job");
 
 /* What is committed and has not gone: out[0 .. outs - 1], in order. Their bytes lie in one buffer, which is used from
  * its begin to its end and begins anew once nothing is in it: runs have to be contiguous, and what goes soon needs no
