@@ -38,7 +38,8 @@ struct rnl_arena {
     struct rnl_guest_file *in, *out, *err; /* its variables stdin, stdout, stderr */
     char *arg;                             /* ... optarg, optind, opterr, optopt */
     int index, tell, letter;
-    int in_word; /* getopt's place in a word of short options */
+    int in_word;            /* getopt's place in a word of short options; */
+    int passed, passed_end; /* and the arguments that it has passed and not moved yet */
     char **environment;
     char *no_environment[1];
     char *name; /* program_invocation_name */

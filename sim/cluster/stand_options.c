@@ -29,29 +29,58 @@ static void complain(const struct call *c, const char *before, const char *what,
     rnl_guest_write(rnl_guest_now, 2, text, strlen(text));
 }
 
-/* The next argument that is an option comes to a->index, what it passed moves behind it. 0 = there is none. */
-static int bring_option(const struct call *c, int arguments)
+static int is_option(const char *word)
 {
-    struct rnl_arena *a = c->a;
-    int at = a->index;
-    while (at < c->argc && (c->argv[at][0] != '-' || c->argv[at][1] == '\0')) {
-        if (c->letters[0] == '+')
-            return 0;
-        at++;
-    }
-    if (at >= c->argc)
-        return 0;
-    for (int k = 0; k < arguments && at + k < c->argc; k++) {
-        char *moved = c->argv[at + k];
-        for (int i = at + k; i > a->index + k; i--)
-            c->argv[i] = c->argv[i - 1];
-        c->argv[a->index + k] = moved;
-    }
-    return 1;
+    return word[0] == '-' && word[1] != '\0';
 }
 
-/* 1: the option there takes the next word, too. */
-static int takes_next(const struct call *c, const char *word);
+/* Arguments that are no options and were passed stand in [passed, passed_end); options behind them, up to the index,
+ * have been taken: they change places. */
+static void move_passed(const struct call *c)
+{
+    struct rnl_arena *a = c->a;
+    int taken = a->index - a->passed_end;
+    for (int k = 0; k < taken; k++) {
+        char *moved = c->argv[a->passed_end + k];
+        for (int i = a->passed_end + k; i > a->passed + k; i--)
+            c->argv[i] = c->argv[i - 1];
+        c->argv[a->passed + k] = moved;
+    }
+    a->passed += taken;
+    a->passed_end = a->index;
+}
+
+/* 1: an option stands at the index. */
+static int find_option(const struct call *c)
+{
+    struct rnl_arena *a = c->a;
+    if (a->passed_end > a->index)
+        a->passed_end = a->index;
+    if (a->passed > a->index)
+        a->passed = a->index;
+    if (c->letters[0] != '+') {
+        if (a->passed != a->passed_end && a->passed_end != a->index)
+            move_passed(c);
+        else if (a->passed_end != a->index)
+            a->passed = a->index;
+        while (a->index < c->argc && !is_option(c->argv[a->index]))
+            a->index++;
+        a->passed_end = a->index;
+    }
+    if (a->index < c->argc && strcmp(c->argv[a->index], "--") == 0) { /* all else is passed */
+        a->index++;
+        if (a->passed != a->passed_end && a->passed_end != a->index)
+            move_passed(c);
+        else if (a->passed == a->passed_end)
+            a->passed = a->index;
+        a->passed_end = a->index = c->argc;
+    }
+    if (a->index < c->argc)
+        return is_option(c->argv[a->index]);
+    if (a->passed != a->passed_end)
+        a->index = a->passed;
+    return 0;
+}
 
 static const char *letter_of(const struct call *c, char letter)
 {
@@ -59,50 +88,58 @@ static const char *letter_of(const struct call *c, char letter)
     return letter != ':' && letter != ';' ? strchr(letters, letter) : NULL;
 }
 
-/* NULL: none, or several that begin so. */
-static const struct option *long_of(const struct call *c, const char *name, size_t n)
+/* The option of that name, or the only one that begins so; NULL: none. *several: more than one, and they differ. */
+static const struct option *long_of(const struct call *c, const char *name, size_t n, int *several)
 {
     const struct option *found = NULL;
-    int several = 0;
-    for (const struct option *o = c->options; o != NULL && o->name != NULL; o++) {
+    *several = 0;
+    for (const struct option *o = c->options; o->name != NULL; o++) {
         if (strncmp(o->name, name, n) != 0)
             continue;
-        if (o->name[n] == '\0')
+        if (o->name[n] == '\0') {
+            *several = 0;
             return o;
-        several = several || (found != NULL && (found->val != o->val || found->has_arg != o->has_arg));
-        found = o;
+        }
+        *several = *several ||
+                   (found != NULL && (found->val != o->val || found->has_arg != o->has_arg || found->flag != o->flag));
+        if (found == NULL)
+            found = o;
     }
-    return several ? NULL : found;
+    return found;
 }
 
-static int takes_next(const struct call *c, const char *word)
+static int ambiguous(const struct call *c, const char *word)
 {
-    if (word[1] == '-') {
-        size_t n = strcspn(word + 2, "=");
-        const struct option *o = long_of(c, word + 2, n);
-        return word[2] != '\0' && word[2 + n] == '\0' && o != NULL && o->has_arg == required_argument;
+    char names[200] = " is ambiguous; possibilities:";
+    size_t n = strcspn(word + 2, "=");
+    for (const struct option *o = c->options; o->name != NULL; o++) {
+        size_t have = strlen(names);
+        if (strncmp(o->name, word + 2, n) == 0)
+            snprintf(names + have, sizeof names - have, " '--%s'", o->name);
     }
-    for (const char *p = word + 1; *p != '\0'; p++) {
-        const char *letter = letter_of(c, *p);
-        if (letter != NULL && letter[1] == ':')
-            return letter[2] != ':' && p[1] == '\0';
-    }
-    return 0;
+    complain(c, "option ", word, names);
+    c->a->letter = 0;
+    return '?';
 }
 
 static int take_long(const struct call *c, const char *word)
 {
     struct rnl_arena *a = c->a;
     size_t n = strcspn(word + 2, "=");
-    const struct option *o = long_of(c, word + 2, n);
+    int several;
+    const struct option *o = long_of(c, word + 2, n, &several);
+    char name[100];
     a->index++;
+    if (several)
+        return ambiguous(c, word);
     if (o == NULL) {
         complain(c, "unrecognized option ", word, "");
         a->letter = 0;
         return '?';
     }
+    snprintf(name, sizeof name, "--%s", o->name);
     if (word[2 + n] == '=' && o->has_arg == no_argument) {
-        complain(c, "option ", o->name, " doesn't allow an argument");
+        complain(c, "option ", name, " doesn't allow an argument");
         a->letter = o->val;
         return '?';
     }
@@ -110,7 +147,7 @@ static int take_long(const struct call *c, const char *word)
         a->arg = (char *)(uintptr_t)(word + 2 + n + 1);
     } else if (o->has_arg == required_argument) {
         if (a->index >= c->argc) {
-            complain(c, "option ", o->name, " requires an argument");
+            complain(c, "option ", name, " requires an argument");
             a->letter = o->val;
             return c->letters[0] == ':' ? ':' : '?';
         }
@@ -159,23 +196,16 @@ static int next_option(const struct call *c)
 {
     struct rnl_arena *a = c->a;
     a->arg = NULL;
-    if (a->index <= 0) { /* begin anew */
-        a->index = 1;
+    if (a->index <= 0 || a->passed == 0) { /* begin, or begin anew */
+        a->index = a->index <= 0 ? 1 : a->index;
+        a->passed = a->passed_end = a->index;
         a->in_word = 0;
     }
     if (a->in_word > 0 && a->index < c->argc)
         return take_short(c, c->argv[a->index]);
-    if (!bring_option(c, 0))
+    if (!find_option(c))
         return -1;
-    int at = a->index;
-    while (c->argv[at][0] != '-' || c->argv[at][1] == '\0')
-        at++;
-    bring_option(c, 1 + takes_next(c, c->argv[at]));
     char *word = c->argv[a->index];
-    if (strcmp(word, "--") == 0) {
-        a->index++;
-        return -1;
-    }
     if (word[1] == '-' && c->options != NULL)
         return take_long(c, word);
     a->in_word = 1;
