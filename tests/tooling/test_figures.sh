@@ -15,6 +15,7 @@ ok() { # TEXT COMMAND...
         status=1
     fi
 }
+# shellcheck disable=SC2317 # ok runs it
 says() { grep -qF -- "$1" "$dir/README"; }
 
 if ! command -v gnuplot >/dev/null || ! command -v cc >/dev/null; then
@@ -39,6 +40,7 @@ done
 exit "${RUNNEL_FAKE_STATUS:-0}"
 END
 chmod +x "$dir/build/tools/runnel"
+# shellcheck disable=SC2016 # the backquotes are the mark's
 printf 'before\n<!-- figures: begin; written by `make figures` -->\nold\n<!-- figures: end -->\nafter\n' >"$dir/README"
 cp "$dir/README" "$dir/was"
 export RUNNEL_BUILD=$dir/build
