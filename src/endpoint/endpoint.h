@@ -207,7 +207,7 @@ struct rnl_endpoint {
     uint32_t empties_enough; /* empties at which rnl_ep_empty does more than count */
     uint32_t untidied;       /* empties since the last tidying */
     uint8_t gave_way;        /* whether that was of use is not known yet: */
-    uint64_t gave_way_at;    /* ... what had been received then */
+    uint64_t gave_way_at;    /* ... what had been received then; UINT64_MAX = too short */
     /* -- hot and cold: cold.c -- */
     _Atomic uint32_t deaf;         /* == bell_seen: what ep->bell points to while the bell is not listened to */
     uint32_t vain;                 /* times in this round that it was rung for nothing */

@@ -17,6 +17,7 @@
 enum {
     SPIN_MAX = 4096,
     OTHERS_RAN_NS = 1500, /* a yield longer than this let somebody else run */
+    PEER_RAN_NS = 600,    /* ... this, if a message was there after it: two switches take longer, a call does not */
     YIELDS_BEFORE_SLEEP = 100,
     PARKED = YIELDS_BEFORE_SLEEP + 1, /* rnl_idle.yields: the last sleep was for nothing */
     POLLS_AS_YIELD = 64,              /* polls that bring sleep as near as a yield does */
@@ -176,7 +177,7 @@ static void gave_way(struct rnl_endpoint *ep, uint64_t away)
 {
     ep->c->yields++;
     ep->gave_way = away <= OTHERS_RAN_NS;
-    ep->gave_way_at = received(ep);
+    ep->gave_way_at = away > PEER_RAN_NS ? received(ep) : UINT64_MAX;
     if (!ep->gave_way)
         spin_less(ep);
 }
@@ -185,7 +186,7 @@ static void gave_way(struct rnl_endpoint *ep, uint64_t away)
 static void judge(struct rnl_endpoint *ep)
 {
     ep->gave_way = 0;
-    if (received(ep) != ep->gave_way_at)
+    if (ep->gave_way_at != UINT64_MAX && received(ep) != ep->gave_way_at)
         spin_less(ep);
     else
         ep->spin = ep->spin < SPIN_MAX / 2 ? ep->spin * 2 : SPIN_MAX;

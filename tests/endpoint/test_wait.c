@@ -363,7 +363,7 @@ static void an_event_loop_loses_nothing(void **state)
 
 static struct {
     struct rnl_env_ops ops;
-    uint64_t now_ns, parks, yields;
+    uint64_t now_ns, parks, yields, yield_ns;
 } idling;
 
 static uint64_t idle_now(struct rnl_env *env)
@@ -375,7 +375,7 @@ static uint64_t idle_yield(struct rnl_env *env)
 {
     (void)env;
     idling.yields++;
-    return 0;
+    return idling.yield_ns;
 }
 static void idle_park(struct rnl_env *env, _Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns)
 {
@@ -391,7 +391,7 @@ static void idle_env(rnl_endpoint *ep)
     idling.ops.yield = idle_yield;
     idling.ops.park = idle_park;
     idling.now_ns = 1;
-    idling.parks = idling.yields = 0;
+    idling.parks = idling.yields = idling.yield_ns = 0;
     ep->env->ops = &idling.ops;
 }
 
@@ -492,14 +492,20 @@ static void how_long_to_spin_is_learnt(void **state)
     idle_env(f->a);
     f->a->spin = 64;
     f->a->empties = f->a->empties_enough = 0;
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 14; i++) {
+        idling.yield_ns = i < 4 ? 300 : 1000; /* too short for the peer to have run at first */
         for (uint64_t yields = idling.yields; idling.yields == yields;)
             assert_int_equal(rnl_extract(f->a, SIZE_MAX), 0);
         assert_int_equal(rnl_send(f->b, 0, NOTE, "x", 1), 0);
         assert_int_equal(rnl_extract(f->a, SIZE_MAX), 1);
+        if (i == 3) {
+            assert_int_equal(rnl_extract(f->a, SIZE_MAX), 0);
+            assert_int_equal(f->a->spin, 1024);
+        }
     }
     assert_int_equal(rnl_extract(f->a, SIZE_MAX), 0);
     assert_int_equal(f->a->spin, 1);
+    idling.yield_ns = 1000;
     for (int i = 0; i < 30000; i++)
         assert_int_equal(rnl_extract(f->a, SIZE_MAX), 0);
     assert_int_equal(f->a->spin, 4096);
