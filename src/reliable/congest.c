@@ -45,28 +45,23 @@ int rnl_congest_acked(struct rnl_congest *c, const struct rnl_congest_limits *li
     return round;
 }
 
-/* Around whatever may cut the window: remembers what it was. */
-static void begin_episode(struct rnl_congest *c, uint64_t first, uint64_t next, uint32_t packets)
-{
-    if (c->suspects && first < c->episode_end) {
-        c->suspects += packets;
-        return;
-    }
-    c->suspects = packets;
-    c->episode = first;
-    c->episode_end = next;
-    c->old_window = c->window;
-    c->old_threshold = c->threshold;
-}
-
 void rnl_congest_lost(struct rnl_congest *c, const struct rnl_congest_limits *limits,
                       const struct rnl_congest_news *news, uint64_t first, uint64_t last, uint32_t bytes,
                       uint32_t packets)
 {
+    uint64_t window = c->window, threshold = c->threshold;
     c->lost += bytes;
-    begin_episode(c, first, news->next, packets);
     laws[c->which]->lost(c, news, last);
     clamp(c, limits, news->packet);
+    if (c->suspects && first < c->episode_end) {
+        c->suspects += packets;
+    } else if (c->window < window) {
+        c->suspects = packets;
+        c->episode = first;
+        c->episode_end = news->next;
+        c->old_window = window;
+        c->old_threshold = threshold;
+    }
 }
 
 void rnl_congest_collapse(struct rnl_congest *c, const struct rnl_congest_limits *limits,

@@ -145,7 +145,8 @@ static void what_is_lost_in_the_middle_is_sent_again_within_a_round_trip(void **
     assert_int_equal(p->side[0].count.lost, 1);
     assert_int_equal(p->side[0].count.sent, 9);
     assert_int_equal(p->side[0].count.probes, 0);
-    assert_true(p->now - from < 4 * PAIR_DELAY_NS + p->config[1].ack_delay_ns + 5 * US);
+    assert_true(p->now - from <=
+                4 * PAIR_DELAY_NS + p->config[1].ack_delay_ns + 1 * US); /* by three later ones, not by time */
     assert_int_equal(p->side[0].count.spurious, 0);
 }
 
