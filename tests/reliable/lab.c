@@ -211,10 +211,6 @@ static void at_queue(struct lab *l, struct event *e)
         free(e);
         return;
     }
-    if (vanishes(l, e)) {
-        free(e);
-        return;
-    }
     if (e->ecn != RNL_ECN_NOT) {
         if (l->c.mark_bytes && wait_ps / l->c.ps_per_byte > l->c.mark_bytes)
             e->ecn = RNL_ECN_CE;
@@ -222,6 +218,10 @@ static void at_queue(struct lab *l, struct event *e)
             e->ecn = l->c.bleach == 1 ? RNL_ECN_NOT : RNL_ECN_CE;
     }
     l->queue_free_ps = now_ps + wait_ps + wire * l->c.ps_per_byte;
+    if (vanishes(l, e)) { /* behind the queue: it has used its share of the link */
+        free(e);
+        return;
+    }
     if (chance(l, l->c.duplicate_ppm)) {
         struct event *again = new_event(ARRIVES, e->end, e->data, e->bytes);
         again->ecn = e->ecn;

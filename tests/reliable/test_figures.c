@@ -54,7 +54,7 @@ static uint64_t median(uint64_t *v, size_t n)
     return (v[(n - 1) / 2] + v[n / 2]) / 2;
 }
 
-/* Goodput in thousandths of what the link carries without headers; a lost packet has used the link up to the queue. */
+/* Goodput in thousandths of what the link carries without headers. What is lost has used its share of the link. */
 static void one_flow_at_random_loss(void **state)
 {
     (void)state;
