@@ -58,6 +58,8 @@ uint32_t rnl_net_hosts(const struct rnl_net *);
 uint32_t rnl_net_nodes(const struct rnl_net *);
 uint32_t rnl_net_links(const struct rnl_net *);
 
+/* Another number of switches, before the first link: RNL_ERR_ARG, RNL_ERR_NO_MEMORY. */
+int rnl_net_set_switches(struct rnl_net *, uint32_t switches);
 /* Both directions alike: *out (may be NULL) is the link from a to b, *out + 1 the one back. 0, RNL_ERR_ARG,
  * RNL_ERR_NO_MEMORY. */
 int rnl_net_connect(struct rnl_net *, uint32_t a, uint32_t b, const struct rnl_net_link_config *, uint32_t *out);
@@ -167,11 +169,12 @@ void rnl_net_set_tap(struct rnl_net *, rnl_net_tap *, void *arg);
 
 /* ---- words for scenarios ---- */
 
-/* LINKS: all | NODE (all of its links, both ways) | NODE:NODE (both ways) | NODE>NODE. NODE: 7 (a host) or s0 (a
- * switch). HOSTS: all, or ranks like 0-3+7. */
+/* NODE: 7 (a host) or s0 (a switch). LINKS: all | NODE (all of its links, both ways) | NODE:NODE (both ways) |
+ * NODE>NODE. HOSTS: all, or ranks like 0-3+7. */
 struct rnl_net_verb {
     const char *name, *arguments, *what;
     int least, most; /* arguments */
+    int builds;      /* 1: says what there is: before rnl_net_route */
     int (*run)(struct rnl_net *, int count, const char *const *arguments);
 };
 extern const struct rnl_net_verb rnl_net_verbs[]; /* ends with name == NULL */

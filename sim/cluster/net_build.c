@@ -33,6 +33,20 @@ int rnl_net_new(struct rnl_sim *sim, uint32_t hosts, uint32_t switches, struct r
     return 0;
 }
 
+int rnl_net_set_switches(struct rnl_net *net, uint32_t switches)
+{
+    if (net->links || switches > NODES_MOST)
+        return rnl_fail(RNL_ERR_ARG, "%u switches: at most %d, and before the first link", switches, NODES_MOST);
+    struct net_node *node = realloc(net->node, ((size_t)net->hosts + switches) * sizeof *node);
+    if (node == NULL)
+        return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for %u switches", switches);
+    net->node = node;
+    net->nodes = net->hosts + switches;
+    for (uint32_t i = net->hosts; i < net->nodes; i++)
+        node[i] = (struct net_node){.only = UINT32_MAX};
+    return 0;
+}
+
 void rnl_net_free(struct rnl_net *net)
 {
     if (net == NULL)

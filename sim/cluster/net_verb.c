@@ -57,6 +57,8 @@ static const struct unit times[] = {{"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"
 static const struct unit sizes[] = {{"", 1},         {"B", 1},         {"kB", 1000},       {"KiB", 1024},
                                     {"MB", 1000000}, {"MiB", 1048576}, {"GB", 1000000000}, {NULL, 0}};
 
+static const struct unit counts[] = {{"", 1}, {NULL, 0}};
+
 /* ---- nodes, links, hosts ---- */
 
 static int read_number(const char **at, uint32_t *out)
@@ -120,6 +122,12 @@ wrong:
                     "'%s' names no links: all, NODE, NODE:NODE or NODE>NODE, where NODE is 0 to %u for a host, "
                     "or s0 and on for one of %u switches",
                     text, net->hosts - 1, net->nodes - net->hosts);
+}
+
+static int no_node(const struct rnl_net *net, const char *text)
+{
+    return rnl_fail(RNL_ERR_ARG, "'%s' names no node: 0 to %u are hosts, s0 and on %u switches", text, net->hosts - 1,
+                    net->nodes - net->hosts);
 }
 
 static int read_hosts(const struct rnl_net *net, const char *text, struct rnl_fault_ranks *r)
@@ -281,6 +289,39 @@ static int verb_watch(struct rnl_net *net, int n, const char *const *a)
     return status;
 }
 
+/* ---- verbs that build ---- */
+
+static int verb_switches(struct rnl_net *net, int n, const char *const *a)
+{
+    uint64_t count;
+    (void)n;
+    if (!read_quantity(a[0], counts, &count) || count > UINT32_MAX)
+        return rnl_fail(RNL_ERR_ARG, "switches '%s': it takes a number", a[0]);
+    return rnl_net_set_switches(net, (uint32_t)count);
+}
+
+static int verb_link(struct rnl_net *net, int n, const char *const *a)
+{
+    uint32_t end[2];
+    (void)n;
+    for (int i = 0; i < 2; i++) {
+        const char *at = a[i];
+        if (!read_node(net, &at, &end[i]) || *at)
+            return no_node(net, a[i]);
+    }
+    return rnl_net_connect(net, end[0], end[1], &(struct rnl_net_link_config){0}, NULL);
+}
+
+static int verb_star(struct rnl_net *net, int n, const char *const *a)
+{
+    const char *at = a[0];
+    uint32_t hub;
+    (void)n;
+    if (!read_node(net, &at, &hub) || *at)
+        return no_node(net, a[0]);
+    return rnl_net_star(net, hub, &(struct rnl_net_link_config){0});
+}
+
 /* ---- verbs about hosts ---- */
 
 static int verb_partition(struct rnl_net *net, int n, const char *const *a)
@@ -358,22 +399,25 @@ static int verb_on(struct rnl_net *net, int n, const char *const *a)
 }
 
 const struct rnl_net_verb rnl_net_verbs[] = {
-    {"rate", "LINKS RATE|none", "how fast a link sends", 2, 2, verb_rate},
-    {"delay", "LINKS TIME|none", "how long its way is", 2, 2, verb_delay},
-    {"buffer", "LINKS SIZE|unbounded", "what waits at most to be sent", 2, 2, verb_buffer},
-    {"mark", "LINKS SIZE|never", "packets that find more than that waiting are marked", 2, 2, verb_mark},
-    {"mtu", "LINKS BYTES [silent]", "longer packets are dropped; silent: without a word", 2, 3, verb_mtu},
-    {"down", "LINKS", "what is on the link is lost, and what comes", 1, 1, verb_down},
-    {"up", "LINKS", "it works again", 1, 1, verb_up},
-    {"fault", "LINKS FAULTS|none", "what befalls packets there: loss=1%,delay=1us..50us ...", 2, 2, verb_fault},
-    {"watch", "LINKS", "how long packets wait there is counted from now on", 1, 1, verb_watch},
-    {"partition", "HOSTS...", "each of the sets is apart from the others and from the rest", 1, 64, verb_partition},
-    {"heal", "", "no partition and no block any more", 0, 0, verb_heal},
-    {"block", "HOSTS HOSTS", "what the first send to the second is lost", 2, 2, verb_block},
-    {"unblock", "HOSTS HOSTS", "it is not any more", 2, 2, verb_unblock},
-    {"off", "HOSTS", "hosts without power: nothing from them, nothing to them", 1, 1, verb_off},
-    {"on", "HOSTS", "they have power again", 1, 1, verb_on},
-    {NULL, NULL, NULL, 0, 0, NULL},
+    {"switches", "COUNT", "so many switches; before any link", 1, 1, 1, verb_switches},
+    {"link", "NODE NODE", "a link there and back, without rate, delay and bounds at first", 2, 2, 1, verb_link},
+    {"star", "NODE", "such a link from each host to that node", 1, 1, 1, verb_star},
+    {"rate", "LINKS RATE|none", "how fast a link sends", 2, 2, 0, verb_rate},
+    {"delay", "LINKS TIME|none", "how long its way is", 2, 2, 0, verb_delay},
+    {"buffer", "LINKS SIZE|unbounded", "what waits at most to be sent", 2, 2, 0, verb_buffer},
+    {"mark", "LINKS SIZE|never", "packets that find more than that waiting are marked", 2, 2, 0, verb_mark},
+    {"mtu", "LINKS BYTES [silent]", "longer packets are dropped; silent: without a word", 2, 3, 0, verb_mtu},
+    {"down", "LINKS", "what is on the link is lost, and what comes", 1, 1, 0, verb_down},
+    {"up", "LINKS", "it works again", 1, 1, 0, verb_up},
+    {"fault", "LINKS FAULTS|none", "what befalls packets there: loss=1%,delay=1us..50us ...", 2, 2, 0, verb_fault},
+    {"watch", "LINKS", "how long packets wait there is counted from now on", 1, 1, 0, verb_watch},
+    {"partition", "HOSTS...", "each of the sets is apart from the others and from the rest", 1, 64, 0, verb_partition},
+    {"heal", "", "no partition and no block any more", 0, 0, 0, verb_heal},
+    {"block", "HOSTS HOSTS", "what the first send to the second is lost", 2, 2, 0, verb_block},
+    {"unblock", "HOSTS HOSTS", "it is not any more", 2, 2, 0, verb_unblock},
+    {"off", "HOSTS", "hosts without power: nothing from them, nothing to them", 1, 1, 0, verb_off},
+    {"on", "HOSTS", "they have power again", 1, 1, 0, verb_on},
+    {NULL, NULL, NULL, 0, 0, 0, NULL},
 };
 
 int rnl_net_verb_run(struct rnl_net *net, int count, const char *const *words)

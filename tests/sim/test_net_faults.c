@@ -277,6 +277,35 @@ static void a_wrong_word_is_an_error_that_says_what_could_stand_there(void **sta
     net_bench_free(b);
 }
 
+static void words_build_a_network(void **state)
+{
+    (void)state;
+    struct net_bench *b = net_bench_new(1, 4, 0);
+    uint64_t number;
+    static const char *const words[][3] = {{"switches", "2"},         {"link", "0", "s0"},      {"link", "1", "s0"},
+                                           {"link", "2", "s1"},       {"link", "3", "s1"},      {"link", "s0", "s1"},
+                                           {"rate", "all", "10Gb/s"}, {"delay", "s0:s1", "3us"}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        assert_int_equal(rnl_net_verb_run(b->net, words[i][2] ? 3 : 2, words[i]), 0);
+    assert_int_equal(rnl_net_verb_run(b->net, 2, (const char *const[]){"switches", "3"}), RNL_ERR_ARG);
+    assert_int_equal(rnl_net_verb_run(b->net, 3, (const char *const[]){"link", "0", "s2"}), RNL_ERR_ARG);
+    assert_non_null(strstr(rnl_last_error()->text, "2 switches"));
+    assert_int_equal(rnl_net_verb_run(b->net, 3, (const char *const[]){"link", "0", "0"}), RNL_ERR_ARG);
+    assert_int_equal(rnl_net_links(b->net), 10);
+    net_bench_start(b, PLAIN);
+    for (uint32_t from = 0; from < 4; from++)
+        for (uint32_t to = 0; to < 4; to++)
+            assert_int_equal(net_bench_send(b, from, to, 4 * from + to, 100, 0), RNL_SOCKET_WENT);
+    net_bench_run(b, UINT64_MAX);
+    for (uint32_t to = 0; to < 4; to++)
+        for (int i = 0; i < 4; i++)
+            assert_int_equal(net_bench_recv(b, to, &number, NULL), 100);
+    struct rnl_net_link_counts c;
+    rnl_net_link_counts(b->net, 8, &c);
+    assert_int_equal(c.delivered, 4); /* 0 and 1 to 2 and 3 */
+    net_bench_free(b);
+}
+
 static void words_change_the_links_they_name(void **state)
 {
     (void)state;
@@ -316,6 +345,7 @@ int main(void)
         cmocka_unit_test(one_fault_taken_away_leaves_the_others_where_they_were),
         cmocka_unit_test(equal_seeds_give_equal_runs_whatever_compiled_them),
         cmocka_unit_test(a_wrong_word_is_an_error_that_says_what_could_stand_there),
+        cmocka_unit_test(words_build_a_network),
         cmocka_unit_test(words_change_the_links_they_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
