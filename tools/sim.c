@@ -5,6 +5,8 @@
 #include "base/error.h"
 #include "job/launch.h"
 #include "sim/cluster/cluster.h"
+#include "sim/cluster/net.h"
+#include "sim/cluster/trace.h"
 #include "tool.h"
 
 #include <argp.h>
@@ -21,6 +23,7 @@ enum {
     OPT_FAULT,
     OPT_SCENARIO,
     OPT_REPLAY,
+    OPT_TRACE,
     OPT_KEEP_GOING,
     OPT_TAG,
     OPT_TIMEOUT,
@@ -32,6 +35,7 @@ struct plan {
     struct rnl_cluster_options cluster;
     int tag;
     char faults[256];
+    const char *trace;
 };
 
 static const struct argp_option options[] = {
@@ -42,6 +46,7 @@ static const struct argp_option options[] = {
     {"fault", OPT_FAULT, "FAULTS", 0, "What befalls packets on each link, like loss=1%,delay=1us..50us", 0},
     {"scenario", OPT_SCENARIO, "FILE", 0, "What the network is, and what happens, stands in this file", 0},
     {"replay", OPT_REPLAY, "S", 0, "As --seed S --verbose", 0},
+    {"trace", OPT_TRACE, "FILE", 0, "Write the packets of the virtual network there, as pcapng", 0},
     {"timeout", OPT_TIMEOUT, "SECONDS", 0, "End the job after this much virtual time, with status 124 (default: 1000)",
      0},
     {"keep-going", OPT_KEEP_GOING, NULL, 0, "Let the others go on when a process fails", 0},
@@ -130,6 +135,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         o->scenario = read_file(arg, state);
         o->scenario_name = arg;
         return 0;
+    case OPT_TRACE:
+        plan->trace = arg;
+        return 0;
     case OPT_TIMEOUT:
         o->limit_ns = seconds("--timeout", arg, state);
         return 0;
@@ -186,6 +194,38 @@ static void raise_files(void)
     }
 }
 
+/* ---- the packets ---- */
+
+static FILE *begin_trace(struct rnl_cluster *cluster, const struct plan *plan, struct rnl_trace **trace)
+{
+    char about[200];
+    struct rnl_net *net = rnl_cluster_net(cluster);
+    FILE *file = fopen(plan->trace, "we");
+    if (file == NULL) {
+        fprintf(stderr, "runnel: cannot write %s: %s\n", plan->trace, strerror(errno));
+        return NULL;
+    }
+    snprintf(about, sizeof about, "runnel sim -n %" PRIu32 " --seed %" PRIu64 " %s", plan->cluster.ranks,
+             plan->cluster.seed, plan->cluster.program);
+    if (rnl_trace_new(net, rnl_trace_to_file, file, about, trace) < 0) {
+        fprintf(stderr, "runnel: %s\n", rnl_last_error()->text);
+        fclose(file);
+        return NULL;
+    }
+    rnl_net_set_tap(net, rnl_trace_tap, *trace);
+    return file;
+}
+
+/* 0 or the exit status. */
+static int end_trace(FILE *file, struct rnl_trace *trace, const char *path)
+{
+    int status = rnl_trace_end(trace);
+    if (fclose(file) == 0 && status == 0)
+        return 0;
+    fprintf(stderr, "runnel: %s could not be written whole\n", path);
+    return RNL_EXIT_OUTPUT;
+}
+
 int rnl_tool_sim(int argc, char **argv)
 {
     static const struct argp argp = {
@@ -197,6 +237,8 @@ int rnl_tool_sim(int argc, char **argv)
                "as with runnel run; the last line of output ends with a hash of all that happened. See runnel-sim(1).",
     };
     struct plan plan = {.cluster = {.ranks = 2, .seed = 1}};
+    FILE *file = NULL;
+    struct rnl_trace *trace = NULL;
     struct rnl_cluster *cluster;
     struct rnl_cluster_result result;
     if (argc > 1 && strcmp(argv[1], "decode") == 0) {
@@ -220,7 +262,16 @@ int rnl_tool_sim(int argc, char **argv)
                : status == RNL_ERR_ARG       ? RNL_EXIT_USAGE
                                              : RNL_EXIT_SYSTEM;
     }
+    if (plan.trace != NULL && (file = begin_trace(cluster, &plan, &trace)) == NULL) {
+        rnl_cluster_free(cluster);
+        return RNL_EXIT_OUTPUT;
+    }
     rnl_cluster_run(cluster, &result);
+    if (file != NULL) {
+        rnl_net_set_tap(rnl_cluster_net(cluster), NULL, NULL);
+        if ((status = end_trace(file, trace, plan.trace)) != 0 && result.status == 0)
+            result.status = status;
+    }
     rnl_cluster_free(cluster);
     printf("runnel: %" PRIu64 ".%06" PRIu64 " s, %" PRIu64 " events, hash %016" PRIx64 "\n", result.ns / BILLION,
            result.ns / 1000 % 1000000, result.events, result.hash);

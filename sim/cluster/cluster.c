@@ -35,6 +35,11 @@ struct rnl_sim *rnl_cluster_sim(struct rnl_cluster *c)
     return c->sim;
 }
 
+struct rnl_net *rnl_cluster_net(struct rnl_cluster *c)
+{
+    return c->net;
+}
+
 /* ---- making ---- */
 
 static void rung(void *arg, uint32_t rank)

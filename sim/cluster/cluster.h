@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 struct rnl_cluster;
+struct rnl_net;
 struct rnl_sim;
 
 enum { RNL_CLUSTER_RANKS_MAX = 4096 };
@@ -53,5 +54,6 @@ void rnl_cluster_run(struct rnl_cluster *, struct rnl_cluster_result *out);
 /* NULL is fine. */
 void rnl_cluster_free(struct rnl_cluster *);
 struct rnl_sim *rnl_cluster_sim(struct rnl_cluster *);
+struct rnl_net *rnl_cluster_net(struct rnl_cluster *);
 
 #endif
