@@ -210,7 +210,8 @@ enum rnl_death_reason {
     RNL_DEATH_BROKEN, /* it wrote what the protocol does not allow: dead for this endpoint */
     RNL_DEATH_NEVER_JOINED,
     RNL_DEATH_PARTED, /* it holds us for one that did, and has ended the connection: dead for this endpoint */
-    RNL_DEATH_LEFT    /* it replaced its program (exec), or closed its connection to the launcher; its process lives */
+    RNL_DEATH_LEFT,   /* it replaced its program (exec), or closed its connection to the launcher; its process lives */
+    RNL_DEATH_SILENT  /* on another host, and not heard for longer than the bound: dead for this endpoint */
 };
 struct rnl_peer_info {
     enum rnl_peer_state state;

@@ -14,6 +14,7 @@
 
 struct rnl_env;
 struct rnl_bell;
+struct rnl_transport;
 
 enum rnl_distance { RNL_NEAR = 0, RNL_FAR = 1 };
 
@@ -33,6 +34,13 @@ struct rnl_event {
 };
 
 enum { RNL_SEGMENT_HEAD = 8192 };
+
+struct rnl_place {        /* where a rank of another host is found */
+    uint64_t incarnation; /* 0 = not known */
+    uint32_t addr_bytes;
+    unsigned char addr[60]; /* as the transport has them (struct rnl_addr) */
+};
+enum { RNL_ENV_KEY_BYTES = 32 };
 
 struct rnl_env_ops {
     uint32_t size; /* of this table: it grows at the end */
@@ -93,6 +101,10 @@ struct rnl_env_ops {
     void (*fd_raise)(struct rnl_env *, uint32_t rank);
 
     void (*close)(struct rnl_env *); /* leaves the job; the env is freed */
+
+    /* -- peers of other hosts; only if env->datagrams -- */
+    /* 1 = rank is on another host, at *out; 0 = on this one. The answer never changes. */
+    int (*place)(struct rnl_env *, uint32_t rank, struct rnl_place *out);
 };
 
 struct rnl_env_facts {
@@ -117,6 +129,10 @@ struct rnl_env {
     struct rnl_bell *bell; /* ours */
     struct rnl_bell *(*bell_of)(struct rnl_env *, uint32_t rank);
     char host[64];
+    /* What reaches other hosts, NULL = there are none. It rings our bell when something arrives after `arm`; it is the
+     * endpoint's to close. The key is known to the processes of the job, and to nobody else. */
+    struct rnl_transport *datagrams;
+    unsigned char job_key[RNL_ENV_KEY_BYTES];
 };
 
 /* Of the real host: what hub and agent share. They need no state beyond env->facts. */

@@ -2,6 +2,7 @@
  *
  * endpoint.c - making and freeing an endpoint; the checks of every call. */
 #include "endpoint/endpoint.h"
+#include "endpoint/remote.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -102,11 +103,19 @@ int rnl_ep_new(struct rnl_env *env, const struct rnl_options *opt, struct rnl_en
         pthread_mutexattr_destroy(&a);
     }
     ep->env = env;
+    status = env->datagrams ? rnl_remote_new(ep) : 0;
+    if (status < 0)
+        goto free_counters;
+    rnl_ep_chores(ep);
     ep->open = o.flags & RNL_SHARED ? RNL_EP_SHARED : RNL_EP_OPEN;
     ep->reach = ep->open == RNL_EP_OPEN ? ep->size : 0;
     *out = ep;
     return 0;
 
+free_counters:
+    if (o.flags & RNL_SHARED)
+        pthread_mutex_destroy(&ep->lock);
+    rnl_counters_free(ep->c);
 free_pool:
     rnl_coro_pool_free(ep->coros);
 free_tables:
@@ -124,9 +133,14 @@ void rnl_ep_free(struct rnl_endpoint *ep)
     for (uint32_t i = 0; i < ep->size; i++) {
         if (!ep->peer[i].conn)
             continue;
+        if (ep->peer[i].conn->link) {
+            rnl_remote_part(ep->peer[i].conn, 0);
+            rnl_remote_unlink(ep->peer[i].conn);
+        }
         rnl_pair_close(&ep->peer[i].conn->pair);
         free(ep->peer[i].conn);
     }
+    rnl_remote_free(ep);
     if (ep->flags & RNL_SHARED)
         pthread_mutex_destroy(&ep->lock);
     rnl_coro_pool_free(ep->coros);

@@ -22,7 +22,9 @@
 
 struct rnl_conn;
 struct rnl_handler;
+struct rnl_link;
 struct rnl_post;
+struct rnl_remote;
 
 enum rnl_stream_state {
     RNL_STREAM_FREE = 0,
@@ -129,6 +131,7 @@ struct rnl_conn {
     uint64_t still_at;                        /* cold.c: reading positions at the last round */
     uint64_t back_seen;                       /* wait.c: what the peer said at the last look */
     struct rnl_post *post_first, **post_last; /* queued messages, in order */
+    struct rnl_link *link;                    /* the peer is on another host: endpoint/remote.h */
 };
 
 RNL_INLINE struct rnl_conn *rnl_conn_of_out(struct rnl_stream *s)
@@ -240,6 +243,7 @@ struct rnl_endpoint {
     void *on_refused_arg;
     void (*on_gone)(struct rnl_endpoint *, struct rnl_conn *); /* stream/: fail its open messages */
     pthread_mutex_t lock;                                      /* recursive; RNL_SHARED only */
+    struct rnl_remote *remote;                                 /* NULL: no peer is on another host */
     uint32_t deaths_seen;
     size_t map_bytes;
 };
@@ -250,8 +254,8 @@ extern struct rnl_conn rnl_not_connected;  /* shut, and never touched */
 /* After a change of one of them. */
 RNL_INLINE void rnl_ep_chores(struct rnl_endpoint *ep)
 {
-    ep->chores =
-        ep->posts | ep->gathering | ep->dying | ep->aborting | ep->calls | ep->troubled | ep->fd_armed | ep->due;
+    ep->chores = ep->posts | ep->gathering | ep->dying | ep->aborting | ep->calls | ep->troubled | ep->fd_armed |
+                 ep->due | (ep->remote != NULL);
 }
 
 /* in_handler while the program is told something: the rules of a handler hold. */
@@ -290,6 +294,10 @@ int rnl_ep_connect(struct rnl_endpoint *ep, uint32_t rank, struct rnl_conn **out
 /* The same for who must not wait: the launcher usually answers at once, and is waited for once, for 100 ms.
  * RNL_NO_ROOM: it has not yet. */
 int rnl_ep_connect_soon(struct rnl_endpoint *ep, uint32_t rank, struct rnl_conn **out);
+/* A peer of another host wants a connection, and has proved that it is one. */
+int rnl_ep_accept(struct rnl_endpoint *ep, uint32_t rank, struct rnl_conn **out);
+/* It is dead, for why and detail; what it sent before is taken in first. */
+void rnl_ep_died(struct rnl_endpoint *ep, uint32_t rank, int why, int detail);
 /* Tries again to join the connections that peers made, and to part from those that broke the protocol. */
 void rnl_ep_join_wanted(struct rnl_endpoint *ep);
 /* Take in what the watcher says, if it says anything. */

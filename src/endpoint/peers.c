@@ -2,6 +2,7 @@
  *
  * peers.c - connections, and what becomes of peers: connect, news from the watcher, death, broken peers. */
 #include "endpoint/endpoint.h"
+#include "endpoint/remote.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,6 +31,8 @@ static const char *reason_text(const struct rnl_peer *p, char *buf, size_t n)
         return "it replaced its program (exec), or closed its connection to the launcher";
     case RNL_DEATH_PARTED:
         return "it ended the connection, since it found that this process broke the protocol";
+    case RNL_DEATH_SILENT:
+        return "nothing was heard of it any more";
     default:
         return "it has left the job";
     }
@@ -132,6 +135,16 @@ static void want_no_more(struct rnl_endpoint *ep, uint32_t rank)
     }
 }
 
+static int open_pair(struct rnl_endpoint *ep, struct rnl_conn *conn, uint64_t wait_ns)
+{
+    if (!rnl_remote_away(ep, conn->rank))
+        return rnl_pair_open(&conn->pair, ep->env, conn->rank, wait_ns);
+    int status = rnl_pair_open_away(&conn->pair, ep->env, conn->rank);
+    if (status == 0 && (status = rnl_remote_link(ep, conn)) < 0)
+        rnl_pair_close(&conn->pair);
+    return status;
+}
+
 static int connect_within(struct rnl_endpoint *ep, uint32_t rank, uint64_t wait_ns, struct rnl_conn **out)
 {
     if (rank >= ep->size)
@@ -147,12 +160,12 @@ static int connect_within(struct rnl_endpoint *ep, uint32_t rank, uint64_t wait_
     if (!conn)
         return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for the connection to rank %u (%zu bytes)", rank, sizeof *conn);
     memset(conn, 0, sizeof *conn);
-    int status = rnl_pair_open(&conn->pair, ep->env, rank, wait_ns);
+    conn->rank = rank;
+    int status = open_pair(ep, conn, wait_ns);
     if (status < 0) {
         free(conn);
         return status;
     }
-    conn->rank = rank;
     conn->self = rank == ep->rank;
     conn->post_last = &conn->post_first;
     for (unsigned lane = 0; lane < 2; lane++) {
@@ -198,6 +211,11 @@ int rnl_ep_connect_soon(struct rnl_endpoint *ep, uint32_t rank, struct rnl_conn 
                : status;
 }
 
+int rnl_ep_accept(struct rnl_endpoint *ep, uint32_t rank, struct rnl_conn **out)
+{
+    return connect_within(ep, rank, 0, out);
+}
+
 /* A peer's first message waits behind this: so it is tried again until it succeeds, or can never. */
 static void join(struct rnl_endpoint *ep, uint32_t rank)
 {
@@ -216,6 +234,10 @@ static void join(struct rnl_endpoint *ep, uint32_t rank)
 static void part(struct rnl_endpoint *ep, uint32_t rank)
 {
     struct rnl_peer *p = &ep->peer[rank];
+    if (p->conn && p->conn->link) {
+        rnl_remote_part(p->conn, 1);
+        return;
+    }
     uint8_t unparted = ep->env->ops->part(ep->env, rank) == RNL_NO_ROOM;
     ep->wanted += (uint32_t)unparted - p->unparted;
     p->unparted = unparted;
@@ -242,6 +264,8 @@ static void gone(struct rnl_endpoint *ep, struct rnl_conn *conn)
     if (ep->c->missing_handler_rank == (uint64_t)conn->rank + 1)
         ep->c->missing_handler = ep->c->missing_handler_rank = 0;
     rnl_ep_remove_hot(ep, conn);
+    if (conn->link)
+        rnl_remote_part(conn, 0);
     ep->on_gone(ep, conn);
 }
 
@@ -287,6 +311,11 @@ static void died(struct rnl_endpoint *ep, uint32_t rank, int reason, int detail)
     }
 }
 
+void rnl_ep_died(struct rnl_endpoint *ep, uint32_t rank, int why, int detail)
+{
+    died(ep, rank, why, detail);
+}
+
 /* As died, but what it sent before we joined its connection is taken in first, too. */
 static void ended(struct rnl_endpoint *ep, uint32_t rank, int reason, int detail)
 {
@@ -313,7 +342,8 @@ void rnl_ep_bury_dying(struct rnl_endpoint *ep)
 {
     for (uint32_t i = 0; i < ep->hot_count;) {
         struct rnl_conn *conn = ep->hot[i];
-        if (!conn->dying || !(conn->broken || nothing_left(conn))) {
+        int all_here = !conn->link || rnl_remote_drained(ep);
+        if (!conn->dying || !(conn->broken || (all_here && nothing_left(conn)))) {
             i++;
             continue;
         }
@@ -377,6 +407,10 @@ void rnl_ep_news_slow(struct rnl_endpoint *ep)
 int rnl_ep_ring_bell(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t what)
 {
     struct rnl_pair *p = &conn->pair;
+    if (conn->link) {
+        rnl_remote_ring(ep, conn, what);
+        return 0;
+    }
     /* Its heavy fence may have ceased to work since it said that it has one. */
     int changed = !p->senders_fence && atomic_load_explicit(&p->theirs->senders_fence, memory_order_relaxed);
     if ((!p->joined || changed) && rnl_pair_joined(p) < 0) {

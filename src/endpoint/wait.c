@@ -7,6 +7,7 @@
  * sleep. A sender that published before the fence is seen by the look; one after it sees `armed` and rings.
  * tests/model/sleep_wake.pml. */
 #include "endpoint/endpoint.h"
+#include "endpoint/remote.h"
 
 #if defined(__x86_64__) || defined(__i386__)
 #define pause_once() __builtin_ia32_pause()
@@ -93,6 +94,10 @@ static void tell_all(struct rnl_endpoint *ep)
 {
     for (uint32_t i = 0; i < ep->live; i++)
         rnl_ep_tell(ep, ep->hot[i]);
+    if (ep->remote) {
+        rnl_remote_tidy(ep);
+        rnl_remote_send(ep);
+    }
 }
 
 /* There is no heavy fence, or not any more (a sandbox may have forbidden it): senders have to fence. Those that read
@@ -120,6 +125,8 @@ static int arm_and_look(struct rnl_endpoint *ep, struct rnl_idle *w)
     tell_all(ep);
     rnl_ep_arm_all(ep);
     rnl_ep_fence(ep);
+    if (ep->remote && rnl_remote_look(ep, ep->env->ops->now_ns(ep->env)))
+        return 1;
     return rnl_ep_look(ep) || (w && has_room(w));
 }
 
@@ -133,6 +140,8 @@ static int sleep_until(struct rnl_endpoint *ep, struct rnl_idle *w, uint64_t now
     int woken = arm_and_look(ep, w);
     if (!woken) {
         uint64_t until = now_ns + (env->facts.have_membarrier ? SLEEP_NS : SLEEP_UNFENCED_NS);
+        if (ep->remote && rnl_remote_deadline(ep) < until)
+            until = rnl_remote_deadline(ep);
         ep->c->sleeps++;
         if (ep->flags & RNL_SHARED)
             pthread_mutex_unlock(&ep->lock);

@@ -3,6 +3,8 @@
  * extract.c - the progress calls: extract, wait, fd; and what a blocked send calls. */
 #include "stream/lone.h"
 
+#include "endpoint/remote.h"
+
 /* Room was given back: the sender may sleep for want of it. */
 RNL_INLINE void look_after(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_rx *r)
 {
@@ -98,8 +100,12 @@ int64_t rnl_stream_extract(struct rnl_endpoint *ep, uint64_t max, unsigned *thin
     if (RNL_UNLIKELY(ep->due))
         rnl_ep_round(ep, ep->env->ops->now_ns(ep->env));
     rnl_ep_news(ep);
+    if (RNL_UNLIKELY(ep->remote != NULL))
+        rnl_remote_receive(ep);
     rnl_ep_heard(ep);
     extract_from(ep, ep->turn, ep->hot_count, &t);
+    if (RNL_UNLIKELY(ep->remote != NULL) && !rnl_ep_forked(ep))
+        rnl_remote_send(ep);
     *things = t.things + (ep->deaths_seen - deaths);
     if (*things == 0)
         settle(ep);

@@ -8,6 +8,7 @@
 #include "stream/stream.h"
 
 #include "base/copy.h"
+#include "endpoint/remote.h"
 
 /* ---- short messages ---- */
 
@@ -412,6 +413,8 @@ int rnl_flush(rnl_endpoint *ep)
     if (status < 0)
         return status;
     rnl_stream_flush(ep);
+    if (ep->remote)
+        rnl_remote_send(ep);
     rnl_ep_leave(ep);
     return 0;
 }

@@ -235,16 +235,20 @@ static void a_message_that_a_suspended_handler_sends_is_the_handlers_to_end(void
     drain(w.h.ep[1]);
     drain(w.h.ep[1]);
     assert_int_equal(rnl_get_counters(w.h.ep[1])->stacks_in_use, 1);
+    test_wires_threads(w.h.wires);
     assert_int_equal(pthread_create(&thread, NULL, close_it, w.h.ep[1]), 0); /* before the other half is sent */
     test_sleep_ms(20);
     assert_int_equal(rnl_piece(s, test_pattern(1, 300), 300), 0);
     assert_int_equal(rnl_end(s), 0);
     w.h.ep[1] = NULL;
     rnl_hub *hub = w.h.hub;
+    struct test_wires *wires = w.h.wires;
     w.h.hub = NULL; /* the thread still uses it */
+    w.h.wires = NULL;
     assert_int_equal(test_hub_close(&w.h), 0);
     pthread_join(thread, &status);
     rnl_hub_free(hub);
+    test_wires_free(wires);
     assert_int_equal((intptr_t)status, 0);
     assert_int_equal(w.in.count, 1);
     assert_int_equal(w.in.got[0].n, 600);
@@ -261,6 +265,7 @@ static void who_closes_first_serves_the_others(void **state)
     test_hub_open(&w.h, 2, NULL);
     assert_int_equal(rnl_handler_stream(w.h.ep[0], ASK, answer_long, NULL), ASK);
     assert_int_equal(rnl_handler_whole(w.h.ep[1], ANSWER, count_answer, &w, 0), ANSWER);
+    test_wires_threads(w.h.wires);
     assert_int_equal(pthread_create(&thread, NULL, close_it, w.h.ep[0]), 0);
     for (unsigned i = 0; i < 300; i++) {
         const struct rnl_begin b = {.peer = 0, .handler = ASK, .bound = 500, .answer = 30000};
@@ -275,10 +280,13 @@ static void who_closes_first_serves_the_others(void **state)
     }
     w.h.ep[0] = NULL;
     rnl_hub *hub = w.h.hub;
+    struct test_wires *wires = w.h.wires;
     w.h.hub = NULL; /* freed below, after both */
+    w.h.wires = NULL;
     assert_int_equal(test_hub_close(&w.h), 0);
     pthread_join(thread, &status);
     rnl_hub_free(hub);
+    test_wires_free(wires);
     assert_int_equal((intptr_t)status, 0);
     assert_int_equal(w.answers, 300);
 }

@@ -8,8 +8,9 @@
 
 #include "endpoint/endpoint.h"
 #include "job/job.h"
+#include "support/wires.h"
 
-static rnl_endpoint *open_one(rnl_hub *hub, unsigned rank, const struct rnl_options *opt)
+static rnl_endpoint *open_one(rnl_hub *hub, struct test_wires *wires, unsigned rank, const struct rnl_options *opt)
 {
     rnl_endpoint *ep;
     struct rnl_options o = {0};
@@ -19,6 +20,8 @@ static rnl_endpoint *open_one(rnl_hub *hub, unsigned rank, const struct rnl_opti
     o.hub = hub;
     o.hub_rank = rank;
     TEST_MUST(rnl_open(&ep, &o) == 0);
+    if (wires)
+        test_wires_attach(wires, ep);
     return ep;
 }
 
@@ -27,9 +30,11 @@ void test_hub_open(struct test_hub *h, unsigned size, const struct rnl_options *
     memset(h, 0, sizeof *h);
     TEST_MUST(size <= TEST_HUB_MAX);
     TEST_MUST(rnl_hub_new(size, &h->hub) == 0);
+    h->wires = test_wires_wanted(size);
     h->size = size;
     for (unsigned i = 0; i < size; i++)
-        h->ep[i] = open_one(h->hub, i, opt);
+        h->ep[i] = open_one(h->hub, h->wires, i, opt);
+    test_wires_connect(h->wires);
 }
 
 struct closing {
@@ -55,6 +60,7 @@ int test_hub_close(struct test_hub *h)
 {
     struct closing c[TEST_HUB_MAX];
     int worst = 0;
+    test_wires_threads(h->wires);
     for (unsigned i = 0; i < h->size; i++) {
         h->closed[i] = 0;
         c[i] = (struct closing){.ep = h->ep[i], .status = &h->closed[i]};
@@ -71,7 +77,9 @@ int test_hub_close(struct test_hub *h)
         h->ep[i] = NULL;
     }
     rnl_hub_free(h->hub);
+    test_wires_free(h->wires);
     h->hub = NULL;
+    h->wires = NULL;
     return worst;
 }
 
@@ -85,7 +93,7 @@ struct running {
 static void *run_one(void *arg)
 {
     struct running *r = arg;
-    r->t.ep = open_one(r->t.hub, r->t.rank, r->opt);
+    r->t.ep = open_one(r->t.hub, r->t.wires, r->t.rank, r->opt);
     r->body(&r->t);
     r->t.closed = rnl_close(r->t.ep);
     return NULL;
@@ -98,8 +106,10 @@ int test_hub_threads(unsigned size, const struct rnl_options *opt, void (*body)(
     int worst = 0;
     TEST_MUST(size <= TEST_HUB_MAX);
     TEST_MUST(rnl_hub_new(size, &hub) == 0);
+    struct test_wires *wires = test_wires_wanted(size);
     for (unsigned i = 0; i < size; i++) {
-        r[i] = (struct running){.t = {.rank = i, .size = size, .hub = hub, .arg = arg}, .opt = opt, .body = body};
+        r[i] = (struct running){
+            .t = {.rank = i, .size = size, .hub = hub, .wires = wires, .arg = arg}, .opt = opt, .body = body};
         TEST_MUST(pthread_create(&r[i].thread, NULL, run_one, &r[i]) == 0);
     }
     for (unsigned i = 0; i < size; i++) {
@@ -108,5 +118,6 @@ int test_hub_threads(unsigned size, const struct rnl_options *opt, void (*body)(
             worst = r[i].t.closed;
     }
     rnl_hub_free(hub);
+    test_wires_free(wires);
     return worst;
 }

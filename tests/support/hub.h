@@ -9,8 +9,10 @@
 #include "support/must.h"
 
 enum { TEST_HUB_MAX = 16 };
+struct test_wires;
 struct test_hub {
     rnl_hub *hub;
+    struct test_wires *wires; /* the ranks are on different hosts; NULL = on one */
     unsigned size;
     rnl_endpoint *ep[TEST_HUB_MAX];
     int closed[TEST_HUB_MAX]; /* what rnl_close returned */
@@ -28,6 +30,7 @@ int test_hub_close(struct test_hub *h);
 struct test_thread {
     unsigned rank, size;
     rnl_hub *hub;
+    struct test_wires *wires;
     rnl_endpoint *ep; /* open; the body must not close it */
     void *arg;
     int closed;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "endpoint/endpoint.h"
+#include "support/wires.h"
 
 enum { STACK = 256 << 10, LONG = 200000, TURN_NS = 1000, CALL_NS = 100, LONG_AWAY_NS = 5000 };
 
@@ -65,6 +66,8 @@ void lockstep_open(struct lockstep *l, unsigned size, const struct rnl_options *
     l->chance = test_random_of(seed, 77);
     TEST_MUST(rnl_hub_new(size, &l->h.hub) == 0);
     l->h.size = size;
+    l->h.wires = test_wires_wanted(size);
+    current = l; /* the clock */
     for (unsigned i = 0; i < size; i++) {
         struct rnl_options o = opt[i];
         o.size = sizeof o;
@@ -83,9 +86,10 @@ void lockstep_open(struct lockstep *l, unsigned size, const struct rnl_options *
         }
         env->ops = &l->ops;
         l->h.ep[i]->spin = 1;
+        if (l->h.wires)
+            test_wires_attach(l->h.wires, l->h.ep[i]);
     }
     TEST_MUST(rnl_coro_pool_new(size, STACK, &l->pool) == 0);
-    current = l;
 }
 
 static void program(struct rnl_coro *self, void *arg)
@@ -102,11 +106,17 @@ void lockstep_yield(struct lockstep *l)
     rnl_coro_yield(l->rank[l->running].coro);
 }
 
+/* Packets have their times. */
+static int timed(const struct lockstep *l, const struct lockstep_rank *r)
+{
+    return r->timed || (l->h.wires && r->asleep);
+}
+
 static int may_run(const struct lockstep *l, const struct lockstep_rank *r)
 {
     if (r->ended)
         return 0;
-    return !r->asleep || atomic_load(r->word) != r->expected || (r->timed && l->now_ns >= r->until_ns);
+    return !r->asleep || atomic_load(r->word) != r->expected || (timed(l, r) && l->now_ns >= r->until_ns);
 }
 
 /* Nobody can go on: the time of the first who set one comes. 0 = nobody did. */
@@ -115,7 +125,7 @@ static int pass_time(struct lockstep *l)
     uint64_t first = UINT64_MAX;
     for (unsigned i = 0; i < l->size; i++) {
         const struct lockstep_rank *r = &l->rank[i];
-        if (!r->ended && r->timed && r->until_ns < first)
+        if (!r->ended && timed(l, r) && r->until_ns < first)
             first = r->until_ns;
     }
     if (first == UINT64_MAX)
@@ -179,5 +189,6 @@ void lockstep_close(struct lockstep *l)
 {
     rnl_coro_pool_free(l->pool);
     rnl_hub_free(l->h.hub);
+    test_wires_free(l->h.wires);
     current = NULL;
 }

@@ -3,6 +3,9 @@
  * pair.c - opening, mapping and growing the segment of a pair. */
 #include "transport/shm/pair.h"
 
+#include <errno.h>
+#include <sys/mman.h>
+
 /* First headers of the rings of different pairs must not share a cache set (64 of them at page starts: 120 ns to scan,
  * coloured 24). */
 static unsigned colour_of(uint32_t a, uint32_t b)
@@ -37,6 +40,16 @@ static int map_all(struct rnl_pair *p)
     return 0;
 }
 
+static void lanes_init(struct rnl_pair *p, struct rnl_env *env, uint32_t rank)
+{
+    for (unsigned lane = 0; lane < RNL_LANES; lane++) {
+        rnl_tx_init(&p->tx[lane], p->mine, p->theirs, lane, colour_of(env->rank, rank));
+        rnl_rx_init(&p->rx[lane], p->mine, p->theirs, lane, colour_of(rank, env->rank));
+        p->tx[lane].bulk = p->far_mine + RNL_FAR_BULK(lane);
+        p->rx[lane].bulk = p->far_theirs + RNL_FAR_BULK(lane);
+    }
+}
+
 int rnl_pair_open(struct rnl_pair *p, struct rnl_env *env, uint32_t rank, uint64_t wait_ns)
 {
     memset(p, 0, sizeof *p);
@@ -54,12 +67,7 @@ int rnl_pair_open(struct rnl_pair *p, struct rnl_env *env, uint32_t rank, uint64
     }
     env->ops->segment_settle(env, p->segment);
     p->senders_fence = 1;
-    for (unsigned lane = 0; lane < RNL_LANES; lane++) {
-        rnl_tx_init(&p->tx[lane], p->mine, p->theirs, lane, colour_of(env->rank, rank));
-        rnl_rx_init(&p->rx[lane], p->mine, p->theirs, lane, colour_of(rank, env->rank));
-        p->tx[lane].bulk = p->far_mine + RNL_FAR_BULK(lane);
-        p->rx[lane].bulk = p->far_theirs + RNL_FAR_BULK(lane);
-    }
+    lanes_init(p, env, rank);
     rnl_side_init(p->mine, !env->facts.have_membarrier);
     return 0;
 
@@ -68,11 +76,43 @@ failed:
     return status;
 }
 
+int rnl_pair_open_away(struct rnl_pair *p, struct rnl_env *env, uint32_t rank)
+{
+    memset(p, 0, sizeof *p);
+    unsigned char *at =
+        mmap(NULL, RNL_PAIR_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED)
+        return rnl_fail_errno(RNL_ERR_NO_MEMORY, errno, "no %zu bytes of addresses for the connection to rank %u",
+                              (size_t)RNL_PAIR_BYTES, rank);
+    p->env = env;
+    p->rank = rank;
+    p->segment = -1;
+    p->their_index = 1;
+    p->mine = (struct rnl_side *)(void *)(at + RNL_PAIR_SIDE(0));
+    p->theirs = (struct rnl_side *)(void *)(at + RNL_PAIR_SIDE(1));
+    p->far_mine = at + RNL_PAIR_FAR(0);
+    p->far_theirs = at + RNL_PAIR_FAR(1);
+    lanes_init(p, env, rank);
+    rnl_side_init(p->mine, 0);
+    rnl_side_init(p->theirs, 0);
+    atomic_store_explicit(&p->theirs->armed, RNL_ARMED_TURN | RNL_ARMED_LINES | RNL_ARMED_ROOM, memory_order_relaxed);
+    for (unsigned lane = 0; lane < RNL_LANES; lane++)
+        p->tx[lane].armed = &p->theirs->armed;
+    p->joined = 1;
+    p->away = 1;
+    return 0;
+}
+
 void rnl_pair_close(struct rnl_pair *p)
 {
     struct rnl_env *env = p->env;
     if (!env)
         return;
+    if (p->away) {
+        munmap(p->mine, RNL_PAIR_BYTES);
+        memset(p, 0, sizeof *p);
+        return;
+    }
     if (p->my_index != p->their_index) {
         env->ops->segment_unmap(env, p->segment, p->far_theirs, RNL_FAR_BYTES);
         env->ops->segment_unmap(env, p->segment, p->theirs, sizeof(struct rnl_side));

@@ -36,6 +36,7 @@ struct rnl_pair {
     uint8_t distance;      /* env's verdict: RNL_NEAR, RNL_FAR */
     uint8_t senders_fence; /* they said so, or have not opened the segment yet */
     uint8_t joined;        /* they have */
+    uint8_t away; /* the peer is on another host: both sides are our own memory, endpoint/mirror.h fills theirs */
     uint8_t big_tx, big_rx;
     uint32_t arming; /* RNL_ARMED_TURN times how often we armed */
     uint32_t rung;   /* the peer's arming that we have rung for */
@@ -45,6 +46,10 @@ struct rnl_pair {
  * joined yet. Waits at most wait_ns for the watcher: RNL_NO_ROOM = it has been asked, try again after its event. 0 or a
  * negative rnl_status; *p is zeroed on failure, and a later call may succeed. */
 int rnl_pair_open(struct rnl_pair *p, struct rnl_env *env, uint32_t rank, uint64_t wait_ns);
+/* The same for a peer of another host: private memory, laid out as a segment; `theirs` reads as if the peer had opened
+ * it and were always armed, for lines and for room: whatever is written is announced, and can be passed on. 0 or
+ * RNL_ERR_NO_MEMORY. */
+int rnl_pair_open_away(struct rnl_pair *p, struct rnl_env *env, uint32_t rank);
 /* Unmaps everything. Fine on a zeroed pair. */
 void rnl_pair_close(struct rnl_pair *p);
 /* The peer has opened the segment, with a version we know, and said whether senders must fence: 1, 0 = not yet,

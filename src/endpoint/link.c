@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * link.c - one peer of another host: its handshake, its flow, its mirror, and their end. */
+#include "endpoint/link.h"
+
+#include <stdlib.h>
+
+enum {
+    BATCH = 16 /* rooms reserved at a time */,
+    BATCHES = 3 /* before it is another link's turn: 46 datagrams go as one */
+};
+
+/* ---- what the flow asks for ---- */
+
+static uint32_t fill(void *ctx, unsigned char *at, uint32_t room, struct rnl_flow_note *notes, unsigned *count)
+{
+    struct rnl_link *link = ctx;
+    return rnl_mirror_fill(&link->mirror, at, room, notes, count);
+}
+
+static void acked(void *ctx, const struct rnl_flow_note *note)
+{
+    struct rnl_link *link = ctx;
+    rnl_mirror_acked(&link->mirror, note);
+}
+
+static void lost(void *ctx, const struct rnl_flow_note *note)
+{
+    struct rnl_link *link = ctx;
+    rnl_mirror_lost(&link->mirror, note);
+}
+
+static int frames(void *ctx, const unsigned char *at, uint32_t bytes, uint64_t number)
+{
+    struct rnl_link *link = ctx;
+    return rnl_mirror_frames(&link->mirror, at, bytes, number);
+}
+
+static void *take_memory(void *ctx, size_t bytes)
+{
+    (void)ctx;
+    return malloc(bytes);
+}
+
+static void give_memory(void *ctx, void *at, size_t bytes)
+{
+    (void)ctx, (void)bytes;
+    free(at);
+}
+
+/* All peers may send at once. */
+static uint32_t window(void *ctx)
+{
+    const struct rnl_remote *r = ((struct rnl_link *)ctx)->remote;
+    return r->window / (r->links ? r->links : 1);
+}
+
+static const struct rnl_flow_ops flow_ops = {.fill = fill,
+                                             .acked = acked,
+                                             .lost = lost,
+                                             .frames = frames,
+                                             .alloc = take_memory,
+                                             .free = give_memory,
+                                             .window = window};
+
+/* ---- beginning and end ---- */
+
+int rnl_link_new(struct rnl_remote *r, struct rnl_conn *conn, struct rnl_link **out)
+{
+    struct rnl_link *link = calloc(1, sizeof *link);
+    if (!link)
+        return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for the link to rank %u (%zu bytes)", conn->rank, sizeof *link);
+    struct rnl_place place = {0};
+    struct rnl_addr addr = {0};
+    (void)r->ep->env->ops->place(r->ep->env, conn->rank, &place);
+    addr.len = place.addr_bytes;
+    memcpy(addr.bytes, place.addr, place.addr_bytes);
+    int status = r->t->ops->connect(r->t, conn->rank, &addr, place.incarnation);
+    if (status < 0) {
+        free(link);
+        return status;
+    }
+    link->remote = r;
+    link->conn = conn;
+    rnl_hs_peer_init(&r->hs, &link->hs, conn->rank, place.incarnation);
+    rnl_mirror_init(&link->mirror, &conn->pair);
+    r->links++;
+    *out = link;
+    return 0;
+}
+
+static void end_flow(struct rnl_link *link)
+{
+    if (link->flows)
+        rnl_flow_fini(&link->flow);
+    link->flows = link->up = 0;
+}
+
+/* The peer is gone, as far as this link can tell. */
+static void gone(struct rnl_link *link, int why)
+{
+    struct rnl_endpoint *ep = link->remote->ep;
+    if (link->over)
+        return;
+    link->over = 1;
+    rnl_hs_end(&link->hs, 1);
+    rnl_ep_died(ep, link->conn->rank, why, 0);
+}
+
+void rnl_remote_part(struct rnl_conn *conn, int broken)
+{
+    struct rnl_link *link = conn->link;
+    struct rnl_remote *r = link->remote;
+    uint64_t now = r->ep->env->ops->now_ns(r->ep->env);
+    if (link->up) {
+        rnl_flow_close(&link->flow, broken ? RNL_CLOSE_BROKEN : RNL_CLOSE_LEAVES, 0, now);
+        (void)rnl_link_output(link, now);
+    }
+    link->over = 1;
+    rnl_hs_end(&link->hs, 1);
+}
+
+static void begin_flow(struct rnl_link *link, const struct rnl_hs_made *made, uint64_t now_ns)
+{
+    struct rnl_remote *r = link->remote;
+    struct rnl_keys keys;
+    r->limits = rnl_key_limits_default(made->suite);
+    rnl_keys_init(&keys, made->suite, made->tx, made->rx, &r->limits);
+    const struct rnl_flow_setup setup = {.config = &r->config,
+                                         .ops = &flow_ops,
+                                         .path = &r->path,
+                                         .count = &r->count,
+                                         .ctx = link,
+                                         .connection = made->tx_connection,
+                                         .window_bytes = made->window_bytes,
+                                         .mtu_bytes = made->mtu_bytes,
+                                         .peer_ack_delay_ns = made->ack_delay_ns,
+                                         .sealer = &r->sealer,
+                                         .keys = &keys};
+    rnl_flow_init(&link->flow, &setup, now_ns);
+    rnl_keys_wipe(&keys);
+    link->flows = 1;
+}
+
+static void confirmed(struct rnl_link *link)
+{
+    link->up = 1;
+    if (rnl_mirror_unsaid(&link->mirror))
+        rnl_flow_want(&link->flow);
+    rnl_remote_mark(link);
+}
+
+/* What a step of the handshake has brought about. A connection on which nothing was taken in may end and come again;
+ * one that was up may not: what was on its way would be lost. */
+static void step_done(struct rnl_link *link, const struct rnl_hs_step *step, uint64_t now_ns)
+{
+    if (step->events & RNL_HS_GONE) {
+        int was_up = link->up;
+        end_flow(link);
+        if (was_up) {
+            gone(link, RNL_DEATH_SILENT);
+            return;
+        }
+    }
+    if (step->events & RNL_HS_CONNECTED)
+        begin_flow(link, &step->made, now_ns);
+    if (step->events & RNL_HS_CONFIRMED)
+        confirmed(link);
+    if (step->events & RNL_HS_FAILED)
+        gone(link, RNL_DEATH_SILENT);
+    rnl_remote_due(link, rnl_hs_deadline(&link->hs));
+}
+
+void rnl_link_want(struct rnl_link *link, uint64_t now_ns)
+{
+    if (link->flows) {
+        rnl_flow_want(&link->flow);
+    } else if (link->hs.state == RNL_HS_IDLE) {
+        struct rnl_remote *r = link->remote;
+        struct rnl_place place = {0};
+        (void)r->ep->env->ops->place(r->ep->env, link->conn->rank, &place);
+        if (rnl_hs_open(&r->hs, &link->hs, place.addr, place.addr_bytes, now_ns) < 0)
+            gone(link, RNL_DEATH_SILENT);
+    }
+}
+
+/* ---- in ---- */
+
+/* A packet came from where that rank lives, and only from there: connections do not move. */
+static int from_its_place(struct rnl_remote *r, uint32_t rank, const struct rnl_view *v, struct rnl_addr *from)
+{
+    struct rnl_place place;
+    if (r->ep->env->ops->place(r->ep->env, rank, &place) != 1 || r->t->ops->source(r->t, v, from) < 0)
+        return 0;
+    return from->len == place.addr_bytes && memcmp(from->bytes, place.addr, from->len) == 0;
+}
+
+void rnl_link_hello(struct rnl_remote *r, struct rnl_link *link, const struct rnl_view *v, uint64_t now_ns)
+{
+    unsigned char out[RNL_HELLO_BYTES];
+    struct rnl_hs_step step;
+    struct rnl_addr from;
+    uint32_t rank = rnl_hs_claims(&r->hs, v->at, v->bytes);
+    if (rank == UINT32_MAX || (link && link->over) || !from_its_place(r, rank, v, &from)) {
+        r->strays++;
+        return;
+    }
+    rnl_hs_input(&r->hs, link ? &link->hs : NULL, v->at, v->bytes, from.bytes, from.len, now_ns, out, sizeof out,
+                 &step);
+    if (step.events & RNL_HS_NEEDS_PEER) {
+        struct rnl_conn *conn;
+        if (rnl_ep_accept(r->ep, rank, &conn) < 0)
+            return; /* it asks again */
+        link = conn->link;
+        rnl_hs_input(&r->hs, &link->hs, v->at, v->bytes, from.bytes, from.len, now_ns, out, sizeof out, &step);
+    }
+    if (link)
+        step_done(link, &step, now_ns);
+    if (step.bytes)
+        rnl_remote_answer(r, v, out, step.bytes, now_ns);
+}
+
+void rnl_link_input(struct rnl_link *link, const struct rnl_view *v, uint64_t now_ns)
+{
+    struct rnl_endpoint *ep = link->remote->ep;
+    unsigned ecn = v->flags & RNL_VIEW_CE ? 3 : v->flags & RNL_VIEW_ECT ? 2 : 0;
+    int status = rnl_flow_input(&link->flow, (unsigned char *)(uintptr_t)v->at, v->bytes, ecn, now_ns);
+    if (status < 0) {
+        (void)rnl_ep_broken(ep, link->conn, "packets that cannot be, or frames");
+        return;
+    }
+    if (status == RNL_FLOW_NEW && rnl_hs_heard(&link->hs) == RNL_HS_CONFIRMED)
+        confirmed(link);
+    rnl_remote_mark(link);
+}
+
+/* ---- out ---- */
+
+static void send_hello(struct rnl_link *link, uint64_t now_ns)
+{
+    struct rnl_remote *r = link->remote;
+    struct rnl_hs_step step;
+    struct rnl_room room;
+    uint32_t used;
+    int n = r->t->ops->reserve(r->t, link->conn->rank, 0, RNL_HELLO_BYTES, &room, 1);
+    if (n != 1)
+        return; /* no room: it is due still */
+    rnl_hs_output(&r->hs, &link->hs, now_ns, room.at, room.bytes, &step);
+    used = step.bytes;
+    (void)r->t->ops->commit(r->t, link->conn->rank, 0, &room, &used, 1, now_ns);
+    step_done(link, &step, now_ns);
+}
+
+static void mark_ecn(struct rnl_link *link)
+{
+    struct rnl_transport *t = link->remote->t;
+    uint8_t ecn = rnl_flow_ecn(&link->flow) != 0;
+    if (ecn == link->ecn || !(t->caps & RNL_CAP_ECN))
+        return;
+    link->ecn = ecn;
+    (void)t->ops->mark(t, link->conn->rank, ecn);
+}
+
+/* Up to a batch. 1 = there may be more; 0 = nothing; RNL_NO_ROOM. */
+static int put_batch(struct rnl_link *link, uint64_t now_ns)
+{
+    struct rnl_transport *t = link->remote->t;
+    struct rnl_room room[BATCH];
+    uint32_t used[BATCH] = {0}, rank = link->conn->rank, bytes = rnl_flow_mtu(&link->flow);
+    if (link->flow.mtu.due_ns <= now_ns)
+        bytes = t->ops->mtu(t, rank); /* room to ask whether larger ones pass */
+    int n = t->ops->reserve(t, rank, 0, bytes, room, BATCH), k = 0;
+    if (n <= 0)
+        return RNL_NO_ROOM;
+    while (k < n && (used[k] = rnl_flow_output(&link->flow, room[k].at, room[k].bytes, now_ns)) > 0)
+        k++;
+    mark_ecn(link);
+    (void)t->ops->commit(t, rank, 0, room, used, n, now_ns);
+    return k == n;
+}
+
+static void look_at_state(struct rnl_link *link)
+{
+    switch (rnl_flow_state(&link->flow)) {
+    case RNL_FLOW_DRAINING:
+    case RNL_FLOW_CLOSED:
+        if (link->flow.peer_reason == RNL_CLOSE_BROKEN)
+            gone(link, RNL_DEATH_PARTED);
+        break;
+    case RNL_FLOW_DEAD:
+        gone(link, RNL_DEATH_SILENT);
+        break;
+    default:
+        break;
+    }
+}
+
+int rnl_link_output(struct rnl_link *link, uint64_t now_ns)
+{
+    int more = 1;
+    if (!link->over && rnl_hs_deadline(&link->hs) <= now_ns)
+        send_hello(link, now_ns);
+    if (!link->up)
+        return 0;
+    for (int i = 0; more > 0 && i < BATCHES; i++)
+        more = put_batch(link, now_ns);
+    if (!link->over)
+        look_at_state(link);
+    rnl_remote_due(link, rnl_flow_deadline(&link->flow));
+    return more != 0;
+}

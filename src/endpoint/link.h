@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * link.h - what remote.c and link.c share: the links of an endpoint. */
+#ifndef RNL_ENDPOINT_LINK_H
+#define RNL_ENDPOINT_LINK_H
+
+#include "endpoint/mirror.h"
+#include "endpoint/remote.h"
+#include "reliable/flow.h"
+#include "reliable/handshake.h"
+#include "transport/contract.h"
+
+struct rnl_link {
+    struct rnl_remote *remote;
+    struct rnl_conn *conn;
+    struct rnl_link *next; /* of those that are marked */
+    uint64_t due_ns;       /* in the heap: at or before its deadline; a later one is found out when it is due */
+    uint32_t heap;         /* 1 + its place there; 0 = none */
+    uint32_t rings;        /* since it was marked */
+    uint8_t marked;        /* it may have something to give out */
+    uint8_t flows;         /* the flow is there: the handshake came to a connection */
+    uint8_t up;            /* ... and may send */
+    uint8_t over;          /* nothing any more */
+    uint8_t ecn;           /* packets are marked as capable */
+    struct rnl_hs_peer hs;
+    struct rnl_flow flow;
+    struct rnl_mirror mirror;
+};
+
+struct rnl_remote {
+    struct rnl_endpoint *ep;
+    struct rnl_transport *t;
+    struct rnl_link *first, **last; /* marked, in the order in which they give out */
+    struct rnl_link **heap;         /* by due_ns */
+    uint32_t heap_count, links;
+    uint8_t drained; /* the last poll brought less than it could */
+    uint8_t receiving;
+    uint8_t answered; /* without state, and the transport may hold it back */
+    uint32_t window;  /* bytes that the transport keeps for us */
+    struct rnl_handshake hs;
+    struct rnl_job_keys keys;
+    struct rnl_ciphers ciphers;
+    struct rnl_sealer sealer;
+    void *sealer_memory;
+    struct rnl_key_limits limits;
+    struct rnl_flow_config config;
+    struct rnl_flow_counters count;
+    struct rnl_path path;
+    uint64_t strays; /* datagrams that belong to no link */
+};
+
+enum { RNL_CLOSE_LEAVES = 1, RNL_CLOSE_BROKEN }; /* reasons in a CLOSE */
+
+/* remote.c */
+void rnl_remote_answer(struct rnl_remote *r, const struct rnl_view *v, const void *at, uint32_t bytes, uint64_t now_ns);
+void rnl_remote_mark(struct rnl_link *link);
+/* The link wants to be looked at by then. */
+void rnl_remote_due(struct rnl_link *link, uint64_t due_ns);
+
+/* link.c */
+int rnl_link_new(struct rnl_remote *r, struct rnl_conn *conn, struct rnl_link **out);
+/* A datagram of an established connection, or a HELLO, from that peer's address. */
+void rnl_link_input(struct rnl_link *link, const struct rnl_view *v, uint64_t now_ns);
+void rnl_link_hello(struct rnl_remote *r, struct rnl_link *link, const struct rnl_view *v, uint64_t now_ns);
+/* Gives out what may go, up to a few batches. 1 = there is more, as soon as others had their turn. */
+int rnl_link_output(struct rnl_link *link, uint64_t now_ns);
+void rnl_link_want(struct rnl_link *link, uint64_t now_ns);
+
+#endif

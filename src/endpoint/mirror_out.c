@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * mirror_out.c - packing what was written into `mine`, and what got lost of it. Everything is read from our own memory:
+ * a line or a bulk byte that was shown does not change before the peer has read it. */
+#include "endpoint/mirror.h"
+
+enum { BULK_LEAST = 64 /* bytes, else the rest of a packet is left empty */ };
+
+struct packing { /* one packet */
+    unsigned char *start, *at, *end;
+    struct rnl_flow_note *notes;
+    unsigned count;
+};
+
+static struct rnl_line *slot_of(const struct rnl_mirror *m, unsigned lane, uint64_t line)
+{
+    return rnl_mirror_slot(m->pair->mine, m->pair->far_mine, lane, m->grow_sent, line);
+}
+
+/* The header of a line of ours; 0: all of it is read, and its slot has another line now. */
+static rnl_head head_of(const struct rnl_mirror *m, unsigned lane, uint64_t line)
+{
+    rnl_head h = atomic_load_explicit(&slot_of(m, lane, line)->head, memory_order_relaxed); /* we wrote it */
+    return RNL_HEAD_POS(h) >> 3 == (line & 0x1fff) && RNL_HEAD_N(h) ? h : 0;
+}
+
+void rnl_mirror_init(struct rnl_mirror *m, struct rnl_pair *pair)
+{
+    memset(m, 0, sizeof *m);
+    m->pair = pair;
+    m->grow_sent = m->grow_came = UINT64_MAX;
+    for (unsigned lane = 0; lane < RNL_LANES; lane++) {
+        const struct rnl_tx *t = &pair->tx[lane];
+        const struct rnl_rx *r = &pair->rx[lane];
+        m->out[lane].sent = t->pos & 7 ? t->pos : (rnl_tx_line(t) << 3) + (rnl_tx_line(t) != t->line0);
+        m->in[lane].shown = r->pos & 7 ? r->pos : r->pos - 8 + ((r->pos >> 3) - 1 != r->line0);
+        m->out[lane].bulk_sent = t->bulk_head;
+        m->in[lane].floor = r->bulk_next;
+    }
+}
+
+/* ---- what there is to say ---- */
+
+/* The next line to say: *line. It was said before if items were added. 0 = none. */
+static int next_line(const struct rnl_mirror *m, unsigned lane, uint64_t *line)
+{
+    const struct rnl_tx *t = &m->pair->tx[lane];
+    uint64_t sent = m->out[lane].sent, last = rnl_tx_line(t);
+    *line = sent >> 3;
+    if (*line == last)
+        return (t->pos & 7) > (sent & 7);
+    if ((sent & 7) == 0 || RNL_HEAD_N(head_of(m, lane, *line)) <= (sent & 7))
+        (*line)++;
+    return lane != 0 || *line <= m->grow_sent || m->grow_known || t->acked >> 3 > m->grow_sent;
+}
+
+static uint64_t word(const struct rnl_mirror *m, unsigned which)
+{
+    const struct rnl_side *side = m->pair->mine;
+    const _Atomic uint64_t *at;
+    if (which < RNL_WORD_ASKED_BACK) {
+        const struct rnl_back *back = &side->back[which / 3];
+        at = which % 3 == RNL_WORD_POSITION  ? &back->position
+             : which % 3 == RNL_WORD_GRANTED ? &back->granted
+                                             : &back->bulk_read;
+    } else {
+        at = which == RNL_WORD_ASKED_BACK  ? &side->asked_back
+             : which == RNL_WORD_GAVE_BACK ? &side->gave_back
+             : which == RNL_WORD_WANTS     ? &side->wants
+                                           : &side->most;
+    }
+    return atomic_load_explicit(at, memory_order_relaxed); /* ours */
+}
+
+static uint32_t unsaid_words(const struct rnl_mirror *m)
+{
+    uint32_t which = m->say_again;
+    for (unsigned i = 0; i < RNL_WORDS; i++)
+        which |= (uint32_t)(word(m, i) != m->said[i]) << i;
+    return which;
+}
+
+int rnl_mirror_unsaid(const struct rnl_mirror *m)
+{
+    uint64_t line;
+    if (m->lost_count)
+        return 1;
+    for (unsigned lane = 0; lane < RNL_LANES; lane++)
+        if (next_line(m, lane, &line))
+            return 1;
+    return unsaid_words(m) != 0;
+}
+
+uint32_t rnl_mirror_piled(const struct rnl_mirror *m, uint32_t enough)
+{
+    uint64_t bytes = 0;
+    for (unsigned lane = 0; lane < RNL_LANES && bytes < enough; lane++) {
+        const struct rnl_tx *t = &m->pair->tx[lane];
+        bytes += (rnl_tx_line(t) - (m->out[lane].sent >> 3)) * RNL_LINE_BYTES;
+        bytes += t->bulk_head - m->out[lane].bulk_sent; /* reserved, if not composed yet */
+    }
+    return bytes < enough ? (uint32_t)bytes : enough;
+}
+
+/* ---- packing ---- */
+
+/* A note for [from, to) of this kind and lane: the one before it grows if nothing lies between, or only the gap between
+ * two extents, or if its last line goes out again. 0 = no note is left. */
+static int note(struct packing *p, unsigned kind, unsigned lane, uint64_t from, uint64_t to)
+{
+    for (unsigned i = 0; i < p->count; i++) {
+        struct rnl_flow_note *n = &p->notes[i];
+        uint32_t gap = (uint32_t)from - n->to;
+        if (n->kind == kind && n->lane == lane && (kind == RNL_FRAME_BULK ? gap < 64 : gap + 1 < 2)) {
+            n->to = (uint32_t)to;
+            return 1;
+        }
+    }
+    if (p->count == RNL_FLOW_NOTES)
+        return 0;
+    p->notes[p->count++] = (struct rnl_flow_note){
+        .kind = (uint8_t)kind, .lane = (uint8_t)lane, .from = (uint32_t)from, .to = (uint32_t)to};
+    return 1;
+}
+
+static uint32_t room(const struct packing *p)
+{
+    return (uint32_t)(p->end - p->at);
+}
+
+/* As many bulk bytes of [from, to) as go into the packet, in one frame: how many. */
+static uint32_t put_bulk(struct rnl_mirror *m, struct packing *p, unsigned lane, uint64_t from, uint64_t to)
+{
+    uint64_t at = from & (RNL_BULK_BYTES - 1), n = to - from;
+    uint32_t fits = room(p) > RNL_FRAME_HEAD ? room(p) - RNL_FRAME_HEAD : 0;
+    if (n > RNL_BULK_BYTES - at)
+        n = RNL_BULK_BYTES - at;
+    if (n > UINT16_MAX)
+        n = UINT16_MAX;
+    if (n > fits)
+        n = fits < BULK_LEAST ? 0 : fits;
+    if (n == 0 || !note(p, RNL_FRAME_BULK, lane, from, from + n))
+        return 0;
+    rnl_frame_put_head(p->at, RNL_FRAME_BULK, lane, (unsigned)n, from);
+    memcpy(p->at + RNL_FRAME_HEAD, m->pair->far_mine + RNL_FAR_BULK(lane) + at, n);
+    p->at += RNL_FRAME_HEAD + n;
+    return (uint32_t)n;
+}
+
+/* The frame of lines that is being packed: its head is written at the end. */
+struct run {
+    unsigned char *head;
+    uint64_t first;
+    unsigned count;
+};
+
+static void end_run(unsigned lane, struct run *r)
+{
+    if (r->count)
+        rnl_frame_put_head(r->head, RNL_FRAME_LINES, lane, r->count, r->first);
+    r->count = 0;
+}
+
+/* 0 = no room for it. */
+static int put_line(struct rnl_mirror *m, struct packing *p, unsigned lane, struct run *r, uint64_t line, rnl_head h)
+{
+    uint32_t bytes = RNL_FRAME_LINE_HEAD + rnl_line_used(h);
+    if (r->count && r->first + r->count != line)
+        end_run(lane, r);
+    if (room(p) < bytes + (r->count ? 0 : RNL_FRAME_HEAD) || !note(p, RNL_FRAME_LINES, lane, line, line + 1))
+        return 0;
+    if (!r->count) {
+        *r = (struct run){p->at, line, 0};
+        p->at += RNL_FRAME_HEAD;
+    }
+    r->count++;
+    rnl_head before = head_of(m, lane, line - 1); /* unless it is read */
+    h |= (rnl_head)RNL_HEAD_N(before) << RNL_MIRROR_BEFORE_SHIFT;
+    p->at = rnl_frame_put_line(p->at, h, slot_of(m, lane, line)->payload);
+    return 1;
+}
+
+/* The line announces bulk bytes up to *to: what comes before *from is said already. */
+static void announced(const struct rnl_mirror_out *o, const struct rnl_line *slot, rnl_head h, uint64_t *from,
+                      uint64_t *to)
+{
+    *from = *to = o->bulk_sent;
+    if (RNL_HEAD_KIND(h) == RNL_LINE_EXTENT) {
+        struct rnl_extent e;
+        memcpy(&e, slot->payload, sizeof e);
+        if (e.start > *from)
+            *from = e.start; /* not the gap between two extents */
+        *to = e.start + e.published;
+    } else if (RNL_HEAD_KIND(h) == RNL_LINE_PREFIX) {
+        struct rnl_prefix x;
+        memcpy(&x, slot->payload, sizeof x);
+        *to = o->start + x.published;
+    }
+}
+
+static void said_line(struct rnl_mirror *m, unsigned lane, uint64_t line, const struct rnl_line *slot, rnl_head h)
+{
+    struct rnl_mirror_out *o = &m->out[lane];
+    if (RNL_HEAD_KIND(h) == RNL_LINE_EXTENT) {
+        struct rnl_extent e;
+        memcpy(&e, slot->payload, sizeof e);
+        o->start = e.start;
+    } else if (RNL_HEAD_KIND(h) == RNL_LINE_GROW) {
+        m->grow_sent = line;
+    }
+    o->sent = line * 8 + RNL_HEAD_N(h);
+}
+
+/* What is new on one lane. 0 = the packet is full. */
+static int put_new(struct rnl_mirror *m, struct packing *p, unsigned lane)
+{
+    struct rnl_mirror_out *o = &m->out[lane];
+    struct run r = {0};
+    uint64_t line, from, to;
+    int full = 0;
+    while (!full && next_line(m, lane, &line)) {
+        const struct rnl_line *slot = slot_of(m, lane, line);
+        rnl_head h = head_of(m, lane, line);
+        announced(o, slot, h, &from, &to);
+        if (from < to) {
+            end_run(lane, &r);
+            o->bulk_sent = from + put_bulk(m, p, lane, from, to);
+            full = o->bulk_sent < to && room(p) < RNL_FRAME_HEAD + BULK_LEAST;
+            if (o->bulk_sent < to && p->count == RNL_FLOW_NOTES)
+                full = 1;
+            continue;
+        }
+        full = !put_line(m, p, lane, &r, line, h);
+        if (!full)
+            said_line(m, lane, line, slot, h);
+    }
+    end_run(lane, &r);
+    return !full;
+}
+
+/* ---- what was lost ---- */
+
+static void forget(struct rnl_mirror *m, uint32_t i)
+{
+    m->lost_count--;
+    memmove(&m->lost[i], &m->lost[i + 1], (m->lost_count - i) * sizeof m->lost[0]);
+}
+
+/* Two stretches of the same kind, the nearest to each other, become one with what lies between. */
+static int join_two(struct rnl_mirror *m)
+{
+    uint64_t best = UINT64_MAX;
+    uint32_t a = 0, b = 0;
+    for (uint32_t i = 0; i < m->lost_count; i++)
+        for (uint32_t k = i + 1; k < m->lost_count; k++) {
+            const struct rnl_mirror_stretch *x = &m->lost[i], *y = &m->lost[k];
+            uint64_t low = x->from < y->from ? x->to : y->to, high = x->from < y->from ? y->from : x->from;
+            uint64_t gap = high > low ? high - low : 0;
+            if (x->kind != y->kind || x->lane != y->lane)
+                continue;
+            gap *= x->kind == RNL_FRAME_LINES ? RNL_LINE_BYTES : 1;
+            if (gap < best)
+                best = gap, a = i, b = k;
+        }
+    if (best == UINT64_MAX)
+        return 0;
+    if (m->lost[b].from < m->lost[a].from)
+        m->lost[a].from = m->lost[b].from;
+    if (m->lost[b].to > m->lost[a].to)
+        m->lost[a].to = m->lost[b].to;
+    forget(m, b);
+    return 1;
+}
+
+static void add_lost(struct rnl_mirror *m, unsigned kind, unsigned lane, uint64_t from, uint64_t to)
+{
+    for (uint32_t i = 0; i < m->lost_count; i++) {
+        struct rnl_mirror_stretch *x = &m->lost[i];
+        if (x->kind != kind || x->lane != lane || from > x->to || to < x->from)
+            continue;
+        if (from < x->from)
+            x->from = from;
+        if (to > x->to)
+            x->to = to;
+        return;
+    }
+    /* Kinds and lanes together are fewer than places: two of them can always be joined. */
+    if (m->lost_count == RNL_MIRROR_LOST && !join_two(m))
+        return;
+    m->lost[m->lost_count++] = (struct rnl_mirror_stretch){(uint8_t)kind, (uint8_t)lane, from, to};
+}
+static_assert(RNL_MIRROR_LOST > 2 * RNL_LANES, "two stretches of one kind and lane among them");
+
+/* What the peer has not read of a lost stretch. 0 = nothing. */
+static int still_wanted(const struct rnl_mirror *m, struct rnl_mirror_stretch *x)
+{
+    const struct rnl_tx *t = &m->pair->tx[x->lane];
+    uint64_t read = x->kind == RNL_FRAME_LINES ? t->acked >> 3 : t->bulk_read;
+    if (x->from < read)
+        x->from = read;
+    return x->from < x->to;
+}
+
+/* 0 = the packet is full. */
+static int put_lost_lines(struct rnl_mirror *m, struct packing *p, struct rnl_mirror_stretch *x)
+{
+    struct run r = {0};
+    for (; x->from < x->to; x->from++) {
+        rnl_head h = head_of(m, x->lane, x->from);
+        if (h && !put_line(m, p, x->lane, &r, x->from, h))
+            break;
+        if (h && x->from == m->out[x->lane].sent >> 3) /* with all its items of today */
+            m->out[x->lane].sent = x->from * 8 + RNL_HEAD_N(h);
+    }
+    end_run(x->lane, &r);
+    return x->from >= x->to;
+}
+
+static int put_lost_bulk(struct rnl_mirror *m, struct packing *p, struct rnl_mirror_stretch *x)
+{
+    while (x->from < x->to) {
+        uint32_t n = put_bulk(m, p, x->lane, x->from, x->to);
+        if (n == 0)
+            return 0;
+        x->from += n;
+    }
+    return 1;
+}
+
+static int put_lost(struct rnl_mirror *m, struct packing *p)
+{
+    while (m->lost_count) {
+        struct rnl_mirror_stretch *x = &m->lost[0];
+        if (still_wanted(m, x) && !(x->kind == RNL_FRAME_LINES ? put_lost_lines(m, p, x) : put_lost_bulk(m, p, x)))
+            return 0;
+        forget(m, 0);
+    }
+    return 1;
+}
+
+static void put_words(struct rnl_mirror *m, struct packing *p)
+{
+    uint32_t which = unsaid_words(m);
+    uint64_t words[RNL_WORDS] = {0};
+    if (which == 0 || room(p) < rnl_frame_words_bytes(which))
+        return;
+    for (uint32_t left = which; left != 0; left &= left - 1) {
+        unsigned i = (unsigned)__builtin_ctz(left);
+        words[i] = m->said[i] = word(m, i);
+    }
+    p->at += rnl_frame_put_words(p->at, room(p), which, words);
+    m->say_again = 0;
+    p->notes[p->count++] = (struct rnl_flow_note){.kind = RNL_FRAME_WORDS, .aux = (uint16_t)which};
+}
+
+uint32_t rnl_mirror_fill(struct rnl_mirror *m, unsigned char *at, uint32_t bytes, struct rnl_flow_note *notes,
+                         unsigned *count)
+{
+    struct packing p = {at, at, at + bytes, notes, 0};
+    unsigned lane = m->first_lane;
+    put_words(m, &p);
+    int more = put_lost(m, &p);
+    for (unsigned i = 0; more && i < RNL_LANES; i++, lane = lane + 1 == RNL_LANES ? 0 : lane + 1)
+        more = put_new(m, &p, lane);
+    m->first_lane = (uint8_t)(m->first_lane + 1 == RNL_LANES ? 0 : m->first_lane + 1);
+    *count = p.count;
+    return (uint32_t)(p.at - p.start);
+}
+
+/* ---- the fate of packets ---- */
+
+static uint64_t line_of(const struct rnl_mirror *m, unsigned lane, uint32_t low)
+{
+    return rnl_wire_widen(m->out[lane].sent >> 3, low);
+}
+
+void rnl_mirror_acked(struct rnl_mirror *m, const struct rnl_flow_note *note)
+{
+    if (note->kind == RNL_FRAME_LINES && note->lane == 0 && !m->grow_known && m->grow_sent != UINT64_MAX &&
+        line_of(m, 0, note->from) <= m->grow_sent && line_of(m, 0, note->to) > m->grow_sent)
+        m->grow_known = 1;
+}
+
+void rnl_mirror_lost(struct rnl_mirror *m, const struct rnl_flow_note *note)
+{
+    unsigned lane = note->lane;
+    struct rnl_mirror_stretch x = {.kind = note->kind, .lane = note->lane};
+    switch (note->kind) {
+    case RNL_FRAME_WORDS:
+        m->say_again |= note->aux;
+        return;
+    case RNL_FRAME_LINES:
+        x.from = line_of(m, lane, note->from);
+        x.to = line_of(m, lane, note->to);
+        break;
+    case RNL_FRAME_BULK:
+        x.from = rnl_wire_widen(m->out[lane].bulk_sent, note->from);
+        x.to = rnl_wire_widen(m->out[lane].bulk_sent, note->to);
+        break;
+    default:
+        return;
+    }
+    if (still_wanted(m, &x))
+        add_lost(m, x.kind, lane, x.from, x.to);
+}

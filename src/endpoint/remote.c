@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * remote.c - datagrams to links and links to datagrams: who gets what came, whose turn it is, and when. */
+#include "endpoint/link.h"
+
+#include <stdlib.h>
+
+enum {
+    POLL = 16,  /* views at a time */
+    POLLS = 4,  /* ... so often in one extract: it has to come to its handlers */
+    SLOTS = 64, /* of expanded keys */
+    PILED = 46 * 1400,
+    RINGS_PER_LOOK = 32 /* at how much has piled up */
+};
+#define HELLO_FIRST_NS   ((uint64_t)20 * 1000 * 1000)
+#define HELLO_MOST_NS    ((uint64_t)1000 * 1000 * 1000)
+#define HELLO_GIVE_UP_NS ((uint64_t)30 * 1000 * 1000 * 1000)
+
+/* ---- the heap of times ---- */
+
+static void place_at(struct rnl_remote *r, uint32_t i, struct rnl_link *link)
+{
+    r->heap[i] = link;
+    link->heap = i + 1;
+}
+
+static void sift_up(struct rnl_remote *r, uint32_t i, struct rnl_link *link)
+{
+    while (i > 0 && r->heap[(i - 1) / 2]->due_ns > link->due_ns) {
+        place_at(r, i, r->heap[(i - 1) / 2]);
+        i = (i - 1) / 2;
+    }
+    place_at(r, i, link);
+}
+
+static void sift_down(struct rnl_remote *r, uint32_t i, struct rnl_link *link)
+{
+    for (;;) {
+        uint32_t child = 2 * i + 1;
+        if (child + 1 < r->heap_count && r->heap[child + 1]->due_ns < r->heap[child]->due_ns)
+            child++;
+        if (child >= r->heap_count || r->heap[child]->due_ns >= link->due_ns)
+            break;
+        place_at(r, i, r->heap[child]);
+        i = child;
+    }
+    place_at(r, i, link);
+}
+
+static void take_out(struct rnl_remote *r, struct rnl_link *link)
+{
+    uint32_t i = link->heap - 1;
+    struct rnl_link *last = r->heap[--r->heap_count];
+    link->heap = 0;
+    if (last == link)
+        return;
+    if (i > 0 && r->heap[(i - 1) / 2]->due_ns > last->due_ns)
+        sift_up(r, i, last);
+    else
+        sift_down(r, i, last);
+}
+
+/* Times move on with every packet: a link that stands in the heap too early is only looked at once more. */
+void rnl_remote_due(struct rnl_link *link, uint64_t due_ns)
+{
+    struct rnl_remote *r = link->remote;
+    if (due_ns == UINT64_MAX)
+        return;
+    if (!link->heap) {
+        link->due_ns = due_ns;
+        sift_up(r, r->heap_count++, link); /* there is a place for each rank */
+    } else if (due_ns < link->due_ns) {
+        link->due_ns = due_ns;
+        sift_up(r, link->heap - 1, link);
+    }
+}
+
+/* ---- whose turn it is ---- */
+
+void rnl_remote_mark(struct rnl_link *link)
+{
+    struct rnl_remote *r = link->remote;
+    if (link->marked)
+        return;
+    link->marked = 1;
+    link->rings = 0;
+    link->next = NULL;
+    *r->last = link;
+    r->last = &link->next;
+}
+
+static struct rnl_link *unmark_first(struct rnl_remote *r)
+{
+    struct rnl_link *link = r->first;
+    r->first = link->next;
+    if (!r->first)
+        r->last = &r->first;
+    link->marked = 0;
+    return link;
+}
+
+static void give_out(struct rnl_link *link, uint64_t now_ns)
+{
+    if (rnl_link_output(link, now_ns))
+        rnl_remote_mark(link);
+}
+
+void rnl_remote_send(struct rnl_endpoint *ep)
+{
+    struct rnl_remote *r = ep->remote;
+    if (!r->first && !r->heap_count)
+        return;
+    uint64_t now = ep->env->ops->now_ns(ep->env);
+    while (r->heap_count && r->heap[0]->due_ns <= now) {
+        struct rnl_link *link = r->heap[0];
+        take_out(r, link);
+        rnl_remote_mark(link);
+    }
+    struct rnl_link *last = NULL; /* those that are marked again have another turn in the next call */
+    for (struct rnl_link *link = r->first; link; link = link->next)
+        last = link;
+    for (struct rnl_link *link = NULL; last && link != last;) {
+        link = unmark_first(r);
+        give_out(link, now);
+    }
+    (void)r->t->ops->flush(r->t, now);
+}
+
+static void output_now(struct rnl_link *link, uint64_t now_ns)
+{
+    struct rnl_remote *r = link->remote;
+    (void)rnl_link_output(link, now_ns); /* it stays marked */
+    (void)r->t->ops->flush(r->t, now_ns);
+}
+
+/* Nothing of it is in flight: who only sends, and never extracts, finds that out here. */
+static int is_lone(struct rnl_endpoint *ep, struct rnl_link *link)
+{
+    if (link->up && !rnl_flow_idle(&link->flow) && !ep->in_handler && !ep->remote->receiving)
+        rnl_remote_receive(ep);
+    return link->up && rnl_flow_idle(&link->flow);
+}
+
+void rnl_remote_ring(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t what)
+{
+    struct rnl_link *link = conn->link;
+    if (link->over)
+        return;
+    if (link->marked && link->flows) {
+        rnl_flow_want(&link->flow);
+        if (++link->rings % RINGS_PER_LOOK == 0 && rnl_mirror_piled(&link->mirror, PILED) >= PILED)
+            output_now(link, ep->env->ops->now_ns(ep->env));
+        return;
+    }
+    int lone = (what & RNL_ARMED_LINES) && is_lone(ep, link);
+    uint64_t now = link->flows && !lone ? 0 : ep->env->ops->now_ns(ep->env);
+    rnl_link_want(link, now);
+    rnl_remote_mark(link);
+    if (lone)
+        output_now(link, now);
+}
+
+void rnl_remote_tidy(struct rnl_endpoint *ep)
+{
+    for (uint32_t i = 0; i < ep->hot_count; i++) {
+        struct rnl_link *link = ep->hot[i]->link;
+        if (link && !link->over && rnl_mirror_unsaid(&link->mirror))
+            rnl_remote_ring(ep, ep->hot[i], RNL_ARMED_ROOM);
+    }
+}
+
+/* ---- what comes in ---- */
+
+static struct rnl_link *link_of(struct rnl_remote *r, uint32_t rank)
+{
+    struct rnl_conn *conn = rank < r->ep->size ? r->ep->peer[rank].conn : NULL;
+    return conn ? conn->link : NULL;
+}
+
+void rnl_remote_answer(struct rnl_remote *r, const struct rnl_view *v, const void *at, uint32_t bytes, uint64_t now_ns)
+{
+    (void)r->t->ops->answer(r->t, v, at, bytes, now_ns);
+    r->answered = 1;
+}
+
+/* Whose connection is not there. */
+static void stray(struct rnl_remote *r, const struct rnl_view *v, uint64_t now_ns)
+{
+    unsigned char out[RNL_UNKNOWN_BYTES];
+    struct rnl_packet p;
+    r->strays++;
+    if (v->peer == RNL_PEER_STRANGER || rnl_packet_decode(v->at, v->bytes, &p) != RNL_PACKET_GOOD)
+        return;
+    uint32_t bytes = rnl_hs_unknown(&r->hs, &p, now_ns, out, sizeof out);
+    if (bytes)
+        rnl_remote_answer(r, v, out, bytes, now_ns);
+}
+
+static void take_in(struct rnl_remote *r, const struct rnl_view *v, uint64_t now_ns)
+{
+    uint32_t number = rnl_packet_connection(v->at, v->bytes), src, dst;
+    if (rnl_hello_peek(v->at, v->bytes, &src, &dst)) {
+        rnl_link_hello(r, link_of(r, src), v, now_ns);
+        return;
+    }
+    struct rnl_link *link = link_of(r, rnl_hs_connection_rank(number));
+    if (link && link->flows && link->hs.rx_connection == number && link->conn->rank == v->peer) {
+        if (!link->over)
+            rnl_link_input(link, v, now_ns);
+        return;
+    }
+    stray(r, v, now_ns);
+}
+
+void rnl_remote_receive(struct rnl_endpoint *ep)
+{
+    struct rnl_remote *r = ep->remote;
+    struct rnl_view view[POLL];
+    uint64_t now = ep->env->ops->now_ns(ep->env);
+    int n = POLL;
+    r->receiving = 1;
+    for (int i = 0; n == POLL && i < POLLS; i++) {
+        n = r->t->ops->poll(r->t, view, POLL, now);
+        for (int k = 0; k < n; k++)
+            take_in(r, &view[k], now);
+        if (n > 0)
+            r->t->ops->release(r->t, view, n);
+    }
+    r->receiving = 0;
+    r->drained = n < POLL;
+    if (r->answered)
+        (void)r->t->ops->flush(r->t, now);
+    r->answered = 0;
+}
+
+int rnl_remote_drained(const struct rnl_endpoint *ep)
+{
+    return ep->remote->drained;
+}
+
+int rnl_remote_at_rest(const struct rnl_endpoint *ep)
+{
+    for (uint32_t i = 0; i < ep->size; i++) {
+        const struct rnl_link *link = ep->peer[i].conn ? ep->peer[i].conn->link : NULL;
+        if (!link || link->over)
+            continue;
+        if (link->up ? !rnl_flow_idle(&link->flow) || rnl_mirror_unsaid(&link->mirror) : link->hs.state != RNL_HS_IDLE)
+            return 0;
+    }
+    return 1;
+}
+
+int rnl_remote_look(struct rnl_endpoint *ep, uint64_t now_ns)
+{
+    struct rnl_remote *r = ep->remote;
+    return !r->drained || rnl_remote_deadline(ep) <= now_ns || r->t->ops->arm(r->t) != 0;
+}
+
+uint64_t rnl_remote_deadline(struct rnl_endpoint *ep)
+{
+    struct rnl_remote *r = ep->remote;
+    uint64_t due = r->heap_count ? r->heap[0]->due_ns : UINT64_MAX, theirs = r->t->ops->deadline(r->t);
+    return theirs < due ? theirs : due;
+}
+
+/* ---- beginning and end ---- */
+
+int rnl_remote_away(struct rnl_endpoint *ep, uint32_t rank)
+{
+    struct rnl_place place;
+    return ep->remote && rank != ep->rank && ep->env->ops->place(ep->env, rank, &place) == 1;
+}
+
+int rnl_remote_link(struct rnl_endpoint *ep, struct rnl_conn *conn)
+{
+    return rnl_link_new(ep->remote, conn, &conn->link);
+}
+
+void rnl_remote_unlink(struct rnl_conn *conn)
+{
+    struct rnl_link *link = conn->link;
+    struct rnl_remote *r = link->remote;
+    if (link->heap)
+        take_out(r, link);
+    for (struct rnl_link **at = &r->first; link->marked && *at; at = &(*at)->next) {
+        if (*at != link)
+            continue;
+        *at = link->next;
+        if (!link->next)
+            r->last = at;
+        break;
+    }
+    if (link->flows)
+        rnl_flow_fini(&link->flow);
+    r->links--;
+    free(link);
+    conn->link = NULL;
+}
+
+static int begin_handshakes(struct rnl_remote *r)
+{
+    struct rnl_env *env = r->ep->env;
+    struct rnl_hs_config c = {.rank = env->rank,
+                              .ranks = env->size,
+                              .incarnation = env->incarnation,
+                              .job = &r->keys,
+                              .protect = RNL_PROTECT_AUTHENTICATE,
+                              .ciphers = (uint8_t)r->ciphers.have,
+                              .ack_delay_ns = r->config.ack_delay_ns,
+                              .window_bytes = r->window,
+                              .first_ns = HELLO_FIRST_NS,
+                              .most_ns = HELLO_MOST_NS,
+                              .give_up_ns = HELLO_GIVE_UP_NS};
+    uint32_t most = 0;
+    for (unsigned i = 0; i < RNL_MTU_SIZES; i++)
+        if (r->config.mtu[i] > most)
+            most = r->config.mtu[i];
+    c.mtu_bytes = (uint16_t)most;
+    for (unsigned i = 0; i < sizeof c.secret; i += 8) {
+        uint64_t random = env->ops->random(env);
+        memcpy(c.secret + i, &random, sizeof random);
+    }
+    return rnl_hs_init(&r->hs, &c);
+}
+
+int rnl_remote_new(struct rnl_endpoint *ep)
+{
+    struct rnl_remote *r = calloc(1, sizeof *r);
+    struct rnl_link **heap = calloc(ep->size, sizeof(struct rnl_link *));
+    size_t bytes = rnl_sealer_bytes(SLOTS);
+    void *memory = aligned_alloc(RNL_SEALER_ALIGN, (bytes + RNL_SEALER_ALIGN - 1) & ~(size_t)(RNL_SEALER_ALIGN - 1));
+    int status = RNL_ERR_NO_MEMORY;
+    if (!r || !heap || !memory) {
+        rnl_fail(status, "no memory for connections to other hosts (%zu bytes)",
+                 sizeof *r + bytes + ep->size * sizeof *heap);
+        goto failed;
+    }
+    *r = (struct rnl_remote){.ep = ep, .t = ep->env->datagrams, .heap = heap, .sealer_memory = memory, .drained = 1};
+    r->last = &r->first;
+    status = rnl_ciphers_init(&r->ciphers, ~0u);
+    if (status == 0)
+        status = rnl_sealer_init(&r->sealer, &r->ciphers, memory, SLOTS);
+    if (status < 0)
+        goto failed;
+    rnl_job_keys_derive(&r->keys, ep->env->job_key);
+    rnl_flow_defaults(&r->config);
+    r->window = r->t->ops->holds(r->t, r->config.mtu[0]) * (r->config.mtu[0] + r->config.buffer_bytes);
+    status = begin_handshakes(r);
+    if (status < 0)
+        goto failed;
+    ep->remote = r;
+    return 0;
+
+failed:
+    free(r);
+    free(heap);
+    free(memory);
+    return status;
+}
+
+void rnl_remote_free(struct rnl_endpoint *ep)
+{
+    struct rnl_remote *r = ep->remote;
+    if (!r)
+        return;
+    r->t->ops->close(r->t);
+    rnl_sealer_wipe(&r->sealer);
+    memset(&r->keys, 0, sizeof r->keys);
+    free(r->sealer_memory);
+    free(r->heap);
+    free(r);
+    ep->remote = NULL;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * remote.h - peers of other hosts: between the datagrams of a transport and the mirrors of pairs (mirror.h). Each such
+ * peer has a link: handshake, flow (reliable/) and mirror. All of it is worked on in the endpoint's own calls:
+ *
+ *   an extract begins   receive: every datagram to its link; acknowledgements, frames, handshakes
+ *   ... handlers run    what they send marks their links (rnl_remote_ring)
+ *   an extract ends     send: links that are marked or due give out what may go, a batch each in turn
+ *
+ * A lone message does not wait for that: when nothing of its link is in flight it goes out in the call that ends it. So
+ * does what has piled up to a batch. Idle links cost nothing: time is kept in a heap of deadlines. */
+#ifndef RNL_ENDPOINT_REMOTE_H
+#define RNL_ENDPOINT_REMOTE_H
+
+#include "endpoint/endpoint.h"
+
+/* Takes env->datagrams into use. 0, RNL_ERR_NO_MEMORY, RNL_ERR_UNSUPPORTED, RNL_ERR_SYSTEM, RNL_ERR_ARG. */
+int rnl_remote_new(struct rnl_endpoint *ep);
+/* Tells all peers that we leave, and closes the transport. Fine without. */
+void rnl_remote_free(struct rnl_endpoint *ep);
+
+/* 1 = that rank is on another host. */
+int rnl_remote_away(struct rnl_endpoint *ep, uint32_t rank);
+/* conn, whose pair is open, gets a link; the handshake begins when there is something to say. 0 or a negative status.
+ */
+int rnl_remote_link(struct rnl_endpoint *ep, struct rnl_conn *conn);
+/* Nothing is sent to that peer any more, or taken from it; it is told that we broke with it, or that we leave. */
+void rnl_remote_part(struct rnl_conn *conn, int broken);
+void rnl_remote_unlink(struct rnl_conn *conn);
+
+/* Something was written into conn's rings (RNL_ARMED_LINES) or words (RNL_ARMED_ROOM). */
+void rnl_remote_ring(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t what);
+/* What has arrived. */
+void rnl_remote_receive(struct rnl_endpoint *ep);
+/* What is marked or due. */
+void rnl_remote_send(struct rnl_endpoint *ep);
+/* Marks links whose words have changed without a ring: before a sleep, and now and then. */
+void rnl_remote_tidy(struct rnl_endpoint *ep);
+/* All that had arrived when we last looked has been taken in. */
+int rnl_remote_drained(const struct rnl_endpoint *ep);
+/* Nothing is under way to any peer, or will be before something is written. */
+int rnl_remote_at_rest(const struct rnl_endpoint *ep);
+/* There is something to receive or to send. Otherwise the transport is armed: it rings our bell. */
+int rnl_remote_look(struct rnl_endpoint *ep, uint64_t now_ns);
+/* To send something by then; UINT64_MAX = nothing. */
+uint64_t rnl_remote_deadline(struct rnl_endpoint *ep);
+
+#endif

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * wires.c - a network in memory: a queue of datagrams for each host. Sockets of several threads may use it. */
+#include "support/wires.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "endpoint/endpoint.h"
+#include "endpoint/remote.h"
+#include "support/must.h"
+#include "transport/fault/fault.h"
+#include "transport/udp/udp.h"
+
+enum { QUEUE = 4096, DATAGRAM_MAX = 9000, PORT = 7000, SETTLE_NS = 20000000 };
+
+struct datagram {
+    struct datagram *next;
+    uint32_t bytes;
+    uint8_t ecn;
+    struct rnl_socket_addr from;
+    unsigned char at[];
+};
+struct port {
+    struct rnl_socket socket; /* first */
+    struct test_wires *w;
+    struct rnl_env *env;
+    rnl_endpoint *ep;
+    struct datagram *first, **last;
+    uint32_t count;
+    int open, armed;
+};
+struct test_wires {
+    pthread_mutex_t lock;
+    unsigned size;
+    unsigned long sent;
+    char faults[RNL_FAULT_TEXT];
+    struct rnl_env_ops *ops; /* of each rank */
+    struct port port[];
+};
+
+static struct rnl_socket_addr addr_of(unsigned rank)
+{
+    struct rnl_socket_addr a = {.ip = {[10] = 0xff, [11] = 0xff, [12] = 10}, .port = PORT};
+    a.ip[14] = (uint8_t)(rank >> 8);
+    a.ip[15] = (uint8_t)rank;
+    return a;
+}
+
+static struct port *port_of(struct test_wires *w, const struct rnl_socket_addr *a)
+{
+    unsigned rank = (unsigned)a->ip[14] << 8 | a->ip[15];
+    struct rnl_socket_addr known = addr_of(rank);
+    return rank < w->size && rnl_socket_addr_equal(&known, a) ? &w->port[rank] : NULL;
+}
+
+static void wake(const struct port *p)
+{
+    struct rnl_env *env = p->env;
+    env->ops->fd_raise(env, env->rank);
+    atomic_fetch_add_explicit(&env->bell->word, 1, memory_order_release);
+    env->ops->wake(env, &env->bell->word);
+}
+
+static void put(struct test_wires *w, struct port *to, const struct rnl_socket_addr *from, const unsigned char *at,
+                uint32_t bytes, uint8_t ecn)
+{
+    w->sent++;
+    if (!to || !to->open || to->count == QUEUE)
+        return;
+    struct datagram *d = malloc(sizeof *d + bytes);
+    TEST_MUST(d != NULL);
+    *d = (struct datagram){.bytes = bytes, .ecn = ecn, .from = *from};
+    memcpy(d->at, at, bytes);
+    *to->last = d;
+    to->last = &d->next;
+    to->count++;
+    if (to->armed)
+        wake(to);
+    to->armed = 0;
+}
+
+static int wires_send(struct rnl_socket *s, const struct rnl_socket_out *out, int n, struct rnl_socket_result *result)
+{
+    struct port *p = (struct port *)(void *)s;
+    *result = (struct rnl_socket_result){0};
+    pthread_mutex_lock(&p->w->lock);
+    for (int i = 0; i < n; i++) {
+        uint32_t step = out[i].segment ? out[i].segment : out[i].bytes;
+        for (uint32_t at = 0; at < out[i].bytes; at += step)
+            put(p->w, port_of(p->w, &out[i].to), &s->self, (const unsigned char *)out[i].at + at,
+                step < out[i].bytes - at ? step : out[i].bytes - at, out[i].ecn);
+    }
+    pthread_mutex_unlock(&p->w->lock);
+    return n;
+}
+
+static int wires_recv(struct rnl_socket *s, struct rnl_socket_in *in, int n)
+{
+    struct port *p = (struct port *)(void *)s;
+    int i = 0;
+    pthread_mutex_lock(&p->w->lock);
+    for (; i < n && p->first; i++) {
+        struct datagram *d = p->first;
+        in[i].bytes = d->bytes < in[i].room ? d->bytes : in[i].room;
+        in[i].cut = d->bytes > in[i].room;
+        in[i].segment = 0;
+        in[i].ecn = d->ecn;
+        in[i].from = d->from;
+        memcpy(in[i].at, d->at, in[i].bytes);
+        p->first = d->next;
+        if (!p->first)
+            p->last = &p->first;
+        p->count--;
+        free(d);
+    }
+    pthread_mutex_unlock(&p->w->lock);
+    return i;
+}
+
+static int wires_error(struct rnl_socket *s, struct rnl_socket_error *e)
+{
+    (void)s, (void)e;
+    return 0;
+}
+
+static int wires_arm(struct rnl_socket *s)
+{
+    struct port *p = (struct port *)(void *)s;
+    pthread_mutex_lock(&p->w->lock);
+    int there = p->first != NULL;
+    p->armed = !there;
+    pthread_mutex_unlock(&p->w->lock);
+    return there;
+}
+
+static int wires_fd(struct rnl_socket *s)
+{
+    (void)s;
+    return RNL_ERR_UNSUPPORTED;
+}
+
+static void forget(struct port *p)
+{
+    for (struct datagram *d = p->first, *next; d; d = next) {
+        next = d->next;
+        free(d);
+    }
+    p->first = NULL;
+    p->last = &p->first;
+    p->count = 0;
+}
+
+static void wires_close(struct rnl_socket *s)
+{
+    struct port *p = (struct port *)(void *)s;
+    pthread_mutex_lock(&p->w->lock);
+    p->open = p->armed = 0;
+    forget(p);
+    pthread_mutex_unlock(&p->w->lock);
+}
+
+static const struct rnl_socket_ops socket_ops = {.size = sizeof socket_ops,
+                                                 .send = wires_send,
+                                                 .recv = wires_recv,
+                                                 .error = wires_error,
+                                                 .arm = wires_arm,
+                                                 .fd = wires_fd,
+                                                 .close = wires_close};
+
+static unsigned per_host = 1;
+
+static int place(struct rnl_env *env, uint32_t rank, struct rnl_place *out)
+{
+    struct rnl_socket_addr a = addr_of(rank);
+    struct rnl_addr addr;
+    if (rank / per_host == env->rank / per_host)
+        return 0;
+    rnl_udp_addr_of(&a, &addr);
+    *out = (struct rnl_place){.addr_bytes = addr.len};
+    memcpy(out->addr, addr.bytes, addr.len);
+    return 1;
+}
+
+struct test_wires *test_wires_new(unsigned size, const char *faults, unsigned ranks_per_host)
+{
+    struct test_wires *w = calloc(1, sizeof *w + size * sizeof *w->port);
+    TEST_MUST(w != NULL && strlen(faults) < sizeof w->faults);
+    strcpy(w->faults, faults);
+    w->ops = calloc(size, sizeof *w->ops);
+    TEST_MUST(w->ops != NULL);
+    pthread_mutex_init(&w->lock, NULL);
+    w->size = size;
+    per_host = ranks_per_host ? ranks_per_host : 1;
+    for (unsigned i = 0; i < size; i++) {
+        struct port *p = &w->port[i];
+        p->w = w;
+        p->last = &p->first;
+        p->socket = (struct rnl_socket){.ops = &socket_ops,
+                                        .self = addr_of(i),
+                                        .datagram_max = DATAGRAM_MAX,
+                                        .segments_max = 16,
+                                        .segment_bytes = 60000,
+                                        .merged_bytes = DATAGRAM_MAX,
+                                        .receive_bytes = 1 << 20,
+                                        .has_ecn = 1};
+    }
+    return w;
+}
+
+struct test_wires *test_wires_wanted(unsigned size)
+{
+    const char *faults = getenv("RNL_TEST_REMOTE"), *hosts = getenv("RNL_TEST_PER_HOST");
+    return faults ? test_wires_new(size, faults, hosts ? (unsigned)atoi(hosts) : 1) : NULL;
+}
+
+void test_wires_attach(struct test_wires *w, rnl_endpoint *ep)
+{
+    struct rnl_env *env = ep->env;
+    struct port *p = &w->port[env->rank];
+    struct rnl_fault fault = {0};
+    w->ops[env->rank] = *env->ops;
+    w->ops[env->rank].place = place;
+    env->ops = &w->ops[env->rank];
+    p->env = env;
+    p->ep = ep;
+    p->open = 1;
+    TEST_MUST(rnl_udp_transport_new(env, &p->socket, NULL, &env->datagrams) == 0);
+    TEST_MUST(rnl_fault_parse(w->faults, &fault) == 0);
+    if (w->faults[0])
+        TEST_MUST(rnl_fault_transport_new(env->datagrams, &fault, env->ops->now_ns(env), &env->datagrams) == 0);
+    memset(env->job_key, 0x5a, sizeof env->job_key);
+    TEST_MUST(rnl_remote_new(ep) == 0);
+    rnl_ep_chores(ep);
+}
+
+static struct test_wires *eager; /* there is one at a time */
+
+void test_wires_settle(void)
+{
+    struct test_wires *w = eager;
+    uint64_t until = test_now_ns() + SETTLE_NS;
+    for (int rest = 0; w && !rest && test_now_ns() < until;) {
+        rest = 1;
+        for (unsigned i = 0; i < w->size; i++) {
+            struct port *p = &w->port[i];
+            if (!p->open || p->ep->open == RNL_EP_FORKED)
+                continue;
+            rnl_remote_tidy(p->ep);
+            rnl_remote_receive(p->ep);
+            rnl_remote_send(p->ep);
+            rest &= rnl_remote_at_rest(p->ep) && !p->first;
+        }
+        for (unsigned i = 0; i < w->size; i++)
+            rest &= !w->port[i].first;
+    }
+}
+
+void test_wires_connect(struct test_wires *w)
+{
+    struct rnl_conn *conn;
+    if (!w || !getenv("RNL_TEST_EAGER"))
+        return;
+    eager = w;
+    for (unsigned i = 0; i < w->size; i++)
+        for (unsigned k = 0; k < w->size; k++)
+            if (i != k)
+                TEST_MUST(rnl_ep_connect(w->port[i].ep, k, &conn) == 0);
+    test_wires_settle();
+}
+
+void test_wires_threads(struct test_wires *w)
+{
+    if (w == eager)
+        eager = NULL;
+}
+
+void test_wires_free(struct test_wires *w)
+{
+    if (!w)
+        return;
+    for (unsigned i = 0; i < w->size; i++)
+        forget(&w->port[i]);
+    pthread_mutex_destroy(&w->lock);
+    free(w->ops);
+    free(w);
+}
+
+unsigned long test_wires_sent(const struct test_wires *w)
+{
+    return w->sent;
+}

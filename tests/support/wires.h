@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * wires.h - endpoints of one hub as if each ran on a host of its own: what they send each other goes through the
+ * datagram transport, over sockets of a small network in memory. Tests of streams and interfaces run so, too:
+ *
+ *   RNL_TEST_REMOTE=""           over datagrams that all arrive, in order
+ *   RNL_TEST_REMOTE="loss=5%"    and what transport/fault/fault.h can do to them
+ *   RNL_TEST_PER_HOST=2          so many ranks share a host, and memory; else one
+ *   RNL_TEST_EAGER=1             for tests of one thread that look for what they have just sent: test_wires_settle
+ *                                lets all that is on its way arrive, and all are connected from the start */
+#ifndef RNL_TESTS_SUPPORT_WIRES_H
+#define RNL_TESTS_SUPPORT_WIRES_H
+
+#include "runnel/runnel.h"
+
+struct test_wires;
+
+/* A network for the ranks of a hub; NULL if the environment does not ask for one. */
+struct test_wires *test_wires_wanted(unsigned size);
+struct test_wires *test_wires_new(unsigned size, const char *faults, unsigned per_host);
+/* A fresh endpoint of `rank` reaches the others through the network from now on. */
+void test_wires_attach(struct test_wires *w, rnl_endpoint *ep);
+/* With RNL_TEST_EAGER: connects all. Fine with NULL. */
+void test_wires_connect(struct test_wires *w);
+/* ... and lets arrive what is on its way. */
+void test_wires_settle(void);
+/* From now on the endpoints are of different threads. Fine with NULL. */
+void test_wires_threads(struct test_wires *w);
+/* When all endpoints are freed. Fine with NULL. */
+void test_wires_free(struct test_wires *w);
+
+/* Datagrams that were handed to the network, and those that it has not delivered. */
+unsigned long test_wires_sent(const struct test_wires *w);
+
+#endif
