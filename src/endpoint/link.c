@@ -231,6 +231,9 @@ void rnl_link_input(struct rnl_link *link, const struct rnl_view *v, uint64_t no
     }
     if (status == RNL_FLOW_NEW && rnl_hs_heard(&link->hs) == RNL_HS_CONFIRMED)
         confirmed(link);
+    if (link->mirror.came & RNL_MIRROR_LINES)
+        rnl_ep_warm(ep, link->conn);
+    link->mirror.came = 0;
     rnl_remote_mark(link);
 }
 

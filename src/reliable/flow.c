@@ -191,25 +191,26 @@ int rnl_flow_input(struct rnl_flow *f, unsigned char *at, size_t bytes, unsigned
         f->state = RNL_FLOW_UP;
     f->count->received++;
     f->count->received_bytes += p.bytes;
+    int status = 0;
+    if (p.type == RNL_PACKET_DATA && p.body_bytes && f->state < RNL_FLOW_DRAINING)
+        status = f->ops->frames(f->ctx, at + p.body, p.body_bytes, p.number);
+    if (status < 0 && status != RNL_NO_ROOM)
+        return status;
     if (p.control)
         rnl_received_control(&f->received, p.number);
-    else
+    else if (status != RNL_NO_ROOM) /* else as if it had been lost */
         rnl_received_data(&f->received, p.number, p.flags & RNL_PACKET_WANT, ecn, f->config->ack_every,
                           f->config->ack_delay_ns, now_ns);
     if (p.flags & RNL_PACKET_ACK) {
-        int status = acknowledged(f, &p, now_ns);
-        if (status < 0)
-            return status;
+        int believed = acknowledged(f, &p, now_ns);
+        if (believed < 0)
+            return believed;
     }
     uint32_t reason;
     if (p.type == RNL_PACKET_PROBE) {
         probed(f, at, &p, now_ns);
     } else if (p.type == RNL_PACKET_CLOSE && rnl_close_decode(at, &p, &reason)) {
         rnl_flow_peer_closes(f, reason, now_ns);
-    } else if (p.type == RNL_PACKET_DATA && p.body_bytes) {
-        int status = f->ops->frames(f->ctx, at + p.body, p.body_bytes, p.number);
-        if (status < 0)
-            return status;
     }
     return RNL_FLOW_NEW;
 }

@@ -47,7 +47,8 @@ struct rnl_flow_ops {
     uint32_t (*fill)(void *ctx, unsigned char *at, uint32_t room, struct rnl_flow_note *notes, unsigned *count);
     void (*acked)(void *ctx, const struct rnl_flow_note *note);
     void (*lost)(void *ctx, const struct rnl_flow_note *note); /* or perhaps lost: fill packs it again */
-    /* The frames of a packet that was not seen before. Negative: the peer is broken, and input returns it. */
+    /* The frames of a packet that was not seen before. RNL_NO_ROOM: not all of it could be taken; it is not
+     * acknowledged, and comes again in another packet. Else negative: the peer is broken, and input returns it. */
     int (*frames)(void *ctx, const unsigned char *at, uint32_t bytes, uint64_t number);
     /* Records of what is in flight, 1 to 290 KiB; alloc may say NULL, then it is asked again later. */
     void *(*alloc)(void *ctx, size_t bytes);
