@@ -102,7 +102,13 @@ RNL_INLINE uint64_t rnl_stream_received(const struct rnl_stream *s)
 /* Why the head of a lane is not taken in now; such a lane counts as empty for whoever wants to sleep. */
 enum rnl_stuck { RNL_STUCK_NOT = 0, RNL_STUCK_HANDLER, RNL_STUCK_STACK, RNL_STUCK_ANSWER, RNL_STUCK_MEMORY };
 
-enum rnl_shut { RNL_SHUT_STREAM = 1, RNL_SHUT_POSTS = 2, RNL_SHUT_DEAD = 4, RNL_SHUT_NOT_CONNECTED = 8 };
+enum rnl_shut {
+    RNL_SHUT_STREAM = 1,
+    RNL_SHUT_POSTS = 2,
+    RNL_SHUT_DEAD = 4,
+    RNL_SHUT_NOT_CONNECTED = 8,
+    RNL_SHUT_RESTS = 16
+};
 
 struct rnl_conn {
     struct rnl_pair pair;
@@ -126,6 +132,7 @@ struct rnl_conn {
     uint64_t stuck_at[RNL_LANES];             /* 1 + position of the message that the counters know to be stuck */
     uint8_t post_sending;                     /* the open out stream is the first queued message's */
     uint8_t wants_room;                       /* something waits for a line to it that no call waits for */
+    uint8_t waits;                            /* calls that wait for room of it */
     uint8_t full_count;                       /* times lane 0 was found full since it was opened */
     uint16_t still, patience;                 /* cold.c: rounds without a message; so many before it becomes cold */
     uint64_t still_at;                        /* cold.c: reading positions at the last round */

@@ -15,25 +15,30 @@ enum {
 static uint32_t fill(void *ctx, unsigned char *at, uint32_t room, struct rnl_flow_note *notes, unsigned *count)
 {
     struct rnl_link *link = ctx;
-    return rnl_mirror_fill(&link->mirror, at, room, notes, count);
+    *count = 0;
+    return link->mirror ? rnl_mirror_fill(link->mirror, at, room, notes, count) : 0;
 }
 
 static void acked(void *ctx, const struct rnl_flow_note *note)
 {
     struct rnl_link *link = ctx;
-    rnl_mirror_acked(&link->mirror, note);
+    if (link->mirror)
+        rnl_mirror_acked(link->mirror, note);
 }
 
 static void lost(void *ctx, const struct rnl_flow_note *note)
 {
     struct rnl_link *link = ctx;
-    rnl_mirror_lost(&link->mirror, note);
+    if (link->mirror)
+        rnl_mirror_lost(link->mirror, note);
 }
 
 static int frames(void *ctx, const unsigned char *at, uint32_t bytes, uint64_t number)
 {
     struct rnl_link *link = ctx;
-    return rnl_mirror_frames(&link->mirror, at, bytes, number);
+    if (rnl_remote_wake(link->remote->ep, link->conn) < 0)
+        return RNL_NO_ROOM; /* it comes again; perhaps there is memory then */
+    return rnl_mirror_frames(link->mirror, at, bytes, number);
 }
 
 static void *take_memory(void *ctx, size_t bytes)
@@ -68,8 +73,13 @@ static const struct rnl_flow_ops flow_ops = {.fill = fill,
 int rnl_link_new(struct rnl_remote *r, struct rnl_conn *conn, struct rnl_link **out)
 {
     struct rnl_link *link = calloc(1, sizeof *link);
-    if (!link)
-        return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for the link to rank %u (%zu bytes)", conn->rank, sizeof *link);
+    struct rnl_mirror *mirror = malloc(sizeof *mirror);
+    if (!link || !mirror) {
+        free(link);
+        free(mirror);
+        return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for the link to rank %u (%zu bytes)", conn->rank,
+                        sizeof *link + sizeof *mirror);
+    }
     struct rnl_place place = {0};
     struct rnl_addr addr = {0};
     (void)r->ep->env->ops->place(r->ep->env, conn->rank, &place);
@@ -78,12 +88,14 @@ int rnl_link_new(struct rnl_remote *r, struct rnl_conn *conn, struct rnl_link **
     int status = r->t->ops->connect(r->t, conn->rank, &addr, place.incarnation);
     if (status < 0) {
         free(link);
+        free(mirror);
         return status;
     }
     link->remote = r;
     link->conn = conn;
     rnl_hs_peer_init(&r->hs, &link->hs, conn->rank, place.incarnation);
-    rnl_mirror_init(&link->mirror, &conn->pair);
+    link->mirror = mirror;
+    rnl_mirror_init(mirror, &conn->pair);
     r->links++;
     *out = link;
     return 0;
@@ -145,7 +157,7 @@ static void begin_flow(struct rnl_link *link, const struct rnl_hs_made *made, ui
 static void confirmed(struct rnl_link *link)
 {
     link->up = 1;
-    if (rnl_mirror_unsaid(&link->mirror))
+    if (link->mirror && rnl_mirror_unsaid(link->mirror))
         rnl_flow_want(&link->flow);
     rnl_remote_mark(link);
 }
@@ -182,6 +194,57 @@ void rnl_link_want(struct rnl_link *link, uint64_t now_ns)
         if (rnl_hs_open(&r->hs, &link->hs, place.addr, place.addr_bytes, now_ns) < 0)
             gone(link, RNL_DEATH_SILENT);
     }
+}
+
+/* ---- resting ---- */
+
+/* Nothing that an extract or a call waits for. */
+static int conn_still(const struct rnl_conn *conn)
+{
+    const struct rnl_conn lane1 = {.lane1_hot = 1};
+    return !conn->post_first && !conn->wants_room && !conn->waits && !conn->dying && !conn->gone &&
+           !(conn->odd & ~lane1.odd) && conn->out[0].state == RNL_STREAM_FREE && conn->in[0].state == RNL_STREAM_FREE &&
+           conn->in[1].state == RNL_STREAM_FREE && conn->link->remote->ep->open_short != &conn->out[0];
+}
+
+void rnl_link_rest(struct rnl_link *link, uint64_t now_ns, uint64_t still_ns)
+{
+    struct rnl_conn *conn = link->conn;
+    uint64_t at = link->flow.sent.next + link->flow.received.largest;
+    if (at != link->still_at)
+        link->still_ns = now_ns;
+    link->still_at = at;
+    if (now_ns - link->still_ns < still_ns || !link->up || link->over || link->marked || link->heap ||
+        !rnl_flow_idle(&link->flow) || rnl_flow_deadline(&link->flow) != UINT64_MAX || !conn_still(conn) ||
+        !rnl_mirror_can_rest(link->mirror, link->shown))
+        return;
+    rnl_ep_warm(link->remote->ep, conn); /* only hot ones can be taken out */
+    rnl_ep_remove_hot(link->remote->ep, conn);
+    rnl_pair_rest(&conn->pair, link->words);
+    free(link->mirror);
+    link->mirror = NULL;
+    conn->shut |= RNL_SHUT_RESTS;
+}
+
+int rnl_remote_wake(struct rnl_endpoint *ep, struct rnl_conn *conn)
+{
+    struct rnl_link *link = conn->link;
+    if (link->mirror)
+        return 0;
+    struct rnl_mirror *mirror = malloc(sizeof *mirror);
+    if (!mirror)
+        return rnl_fail(RNL_ERR_NO_MEMORY, "no memory to wake the link to rank %u (%zu bytes)", conn->rank,
+                        sizeof *mirror);
+    int status = rnl_pair_wake(&conn->pair, link->words);
+    if (status < 0) {
+        free(mirror);
+        return status;
+    }
+    link->mirror = mirror;
+    rnl_mirror_wake(mirror, &conn->pair, link->shown);
+    conn->shut &= (uint8_t)~RNL_SHUT_RESTS;
+    rnl_ep_add_hot(ep, conn);
+    return 0;
 }
 
 /* ---- in ---- */
@@ -231,9 +294,11 @@ void rnl_link_input(struct rnl_link *link, const struct rnl_view *v, uint64_t no
     }
     if (status == RNL_FLOW_NEW && rnl_hs_heard(&link->hs) == RNL_HS_CONFIRMED)
         confirmed(link);
-    if (link->mirror.came & RNL_MIRROR_LINES)
-        rnl_ep_warm(ep, link->conn);
-    link->mirror.came = 0;
+    if (link->mirror) {
+        if (link->mirror->came & RNL_MIRROR_LINES)
+            rnl_ep_warm(ep, link->conn);
+        link->mirror->came = 0;
+    }
     rnl_remote_mark(link);
 }
 

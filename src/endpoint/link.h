@@ -22,9 +22,14 @@ struct rnl_link {
     uint8_t up;            /* ... and may send */
     uint8_t over;          /* nothing any more */
     uint8_t ecn;           /* packets are marked as capable */
+    uint64_t still_at;     /* packets so far, when it was last looked at ... */
+    uint64_t still_ns;     /* ... and since when they have been so many */
     struct rnl_hs_peer hs;
     struct rnl_flow flow;
-    struct rnl_mirror mirror;
+    struct rnl_mirror *mirror; /* NULL: it rests */
+    /* what is left of pair and mirror then */
+    struct rnl_words words[2];
+    uint64_t shown[RNL_LANES];
 };
 
 struct rnl_remote {
@@ -33,7 +38,8 @@ struct rnl_remote {
     struct rnl_link *first, **last; /* marked, in the order in which they give out */
     struct rnl_link **heap;         /* by due_ns */
     uint32_t heap_count, links;
-    uint8_t drained; /* the last poll brought less than it could */
+    uint64_t rest_ns; /* when to look again for links that may rest */
+    uint8_t drained;  /* the last poll brought less than it could */
     uint8_t receiving;
     uint8_t answered; /* without state, and the transport may hold it back */
     uint32_t window;  /* bytes that the transport keeps for us */
@@ -64,6 +70,8 @@ void rnl_link_input(struct rnl_link *link, const struct rnl_view *v, uint64_t no
 void rnl_link_hello(struct rnl_remote *r, struct rnl_link *link, const struct rnl_view *v, uint64_t now_ns);
 /* Gives out what may go, up to a few batches. 1 = there is more, as soon as others had their turn. */
 int rnl_link_output(struct rnl_link *link, uint64_t now_ns);
+/* Gives its memory back if nothing has happened for so long. */
+void rnl_link_rest(struct rnl_link *link, uint64_t now_ns, uint64_t still_ns);
 void rnl_link_want(struct rnl_link *link, uint64_t now_ns);
 
 #endif

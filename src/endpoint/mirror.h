@@ -47,6 +47,7 @@ struct rnl_mirror_in { /* of one lane */
     uint64_t shown;    /* line * 8 + n: the last line that its reader can see */
     uint64_t start;    /* of the extent that it or one before announces ... */
     uint64_t floor;    /* no line to come needs bulk bytes below this */
+    uint64_t highest;  /* number of a line that has come, shown or not */
     uint32_t published;
     uint32_t count;
     struct rnl_mirror_range here[RNL_MIRROR_RANGES]; /* above the floor, ascending, apart from each other */
@@ -71,8 +72,13 @@ struct rnl_mirror {
 };
 enum { RNL_MIRROR_LINES = 1 /* a line was shown */, RNL_MIRROR_ROOM = 2 /* a word of the peer's changed */ };
 
-/* A mirror of what the pair is now: nothing is unsaid but its words, nothing is on its way. */
+/* A mirror of a new pair. */
 void rnl_mirror_init(struct rnl_mirror *m, struct rnl_pair *pair);
+/* Nothing is unsaid, unheard or unread: the pair may rest (rnl_pair_rest), and its mirror be thrown away. `shown` is
+ * all there is to remember of it. */
+int rnl_mirror_can_rest(const struct rnl_mirror *m, uint64_t shown[RNL_LANES]);
+/* A mirror of a pair that woke. */
+void rnl_mirror_wake(struct rnl_mirror *m, struct rnl_pair *pair, const uint64_t shown[RNL_LANES]);
 
 /* ---- saying ---- */
 

@@ -195,6 +195,8 @@ static int take_line(struct rnl_mirror *m, unsigned lane, uint64_t line, const s
         return append(m, lane, l);
     if (line >= read + ring_of(m, lane, line)) /* a place that it was not told to be free */
         return RNL_ERR_PEER_BROKEN;
+    if (line > in->highest)
+        in->highest = line;
     struct rnl_line *slot = slot_of(m, lane, line);
     rnl_head waits = l->head ^ RNL_MIRROR_WAITS, old = atomic_load_explicit(&slot->head, memory_order_relaxed);
     if ((uint16_t)old >> 3 == (uint16_t)waits >> 3 && RNL_HEAD_N(old) >= n)

@@ -24,36 +24,6 @@ static rnl_head head_of(const struct rnl_mirror *m, unsigned lane, uint64_t line
     return RNL_HEAD_POS(h) >> 3 == (line & 0x1fff) && RNL_HEAD_N(h) ? h : 0;
 }
 
-void rnl_mirror_init(struct rnl_mirror *m, struct rnl_pair *pair)
-{
-    memset(m, 0, sizeof *m);
-    m->pair = pair;
-    m->grow_sent = m->grow_came = UINT64_MAX;
-    for (unsigned lane = 0; lane < RNL_LANES; lane++) {
-        const struct rnl_tx *t = &pair->tx[lane];
-        const struct rnl_rx *r = &pair->rx[lane];
-        m->out[lane].sent = t->pos & 7 ? t->pos : (rnl_tx_line(t) << 3) + (rnl_tx_line(t) != t->line0);
-        m->in[lane].shown = r->pos & 7 ? r->pos : r->pos - 8 + ((r->pos >> 3) - 1 != r->line0);
-        m->out[lane].bulk_sent = t->bulk_head;
-        m->in[lane].floor = r->bulk_next;
-    }
-}
-
-/* ---- what there is to say ---- */
-
-/* The next line to say: *line. It was said before if items were added. 0 = none. */
-static int next_line(const struct rnl_mirror *m, unsigned lane, uint64_t *line)
-{
-    const struct rnl_tx *t = &m->pair->tx[lane];
-    uint64_t sent = m->out[lane].sent, last = rnl_tx_line(t);
-    *line = sent >> 3;
-    if (*line == last)
-        return (t->pos & 7) > (sent & 7);
-    if ((sent & 7) == 0 || RNL_HEAD_N(head_of(m, lane, *line)) <= (sent & 7))
-        (*line)++;
-    return lane != 0 || *line <= m->grow_sent || m->grow_known || t->acked >> 3 > m->grow_sent;
-}
-
 static uint64_t word(const struct rnl_mirror *m, unsigned which)
 {
     const struct rnl_side *side = m->pair->mine;
@@ -70,6 +40,72 @@ static uint64_t word(const struct rnl_mirror *m, unsigned which)
                                            : &side->most;
     }
     return atomic_load_explicit(at, memory_order_relaxed); /* ours */
+}
+
+void rnl_mirror_init(struct rnl_mirror *m, struct rnl_pair *pair)
+{
+    memset(m, 0, sizeof *m);
+    m->pair = pair;
+    m->grow_sent = m->grow_came = UINT64_MAX;
+    for (unsigned lane = 0; lane < RNL_LANES; lane++) {
+        m->out[lane].sent = pair->tx[lane].line0 << 3;
+        m->in[lane].shown = pair->rx[lane].line0 << 3;
+    }
+}
+
+void rnl_mirror_wake(struct rnl_mirror *m, struct rnl_pair *pair, const uint64_t shown[RNL_LANES])
+{
+    memset(m, 0, sizeof *m);
+    m->pair = pair;
+    /* All lines to come are in the rings of today. */
+    m->grow_sent = pair->big_tx ? (pair->tx[0].pos - 1) >> 3 : UINT64_MAX;
+    m->grow_came = pair->big_rx ? (pair->rx[0].pos >> 3) - 1 : UINT64_MAX;
+    m->grow_known = pair->big_tx;
+    for (unsigned lane = 0; lane < RNL_LANES; lane++) {
+        const struct rnl_tx *t = &pair->tx[lane];
+        m->out[lane].sent = t->pos & 7 ? t->pos : rnl_tx_line(t) << 3;
+        m->out[lane].bulk_sent = t->bulk_head;
+        m->in[lane].shown = shown[lane];
+        m->in[lane].highest = shown[lane] >> 3;
+        m->in[lane].floor = pair->rx[lane].bulk_next;
+    }
+    for (unsigned i = 0; i < RNL_WORDS; i++)
+        m->said[i] = word(m, i);
+}
+
+int rnl_mirror_can_rest(const struct rnl_mirror *m, uint64_t shown[RNL_LANES])
+{
+    if (rnl_mirror_unsaid(m))
+        return 0;
+    for (unsigned lane = 0; lane < RNL_LANES; lane++) {
+        struct rnl_tx *t = &m->pair->tx[lane];
+        const struct rnl_rx *r = &m->pair->rx[lane];
+        const struct rnl_mirror_in *in = &m->in[lane];
+        /* Read by the peer; what there was to read is read, and told; nothing waits; a line and its grant are free. */
+        if (rnl_tx_line(t) != t->line0 && (rnl_tx_refresh(t, NULL, NULL) < 0 || t->acked < t->pos))
+            return 0;
+        if (RNL_LINE_START(t->pos) >= t->stop || t->wanted)
+            return 0;
+        if (rnl_rx_peek(r) || rnl_rx_untold(r) || r->withheld || in->highest > in->shown >> 3 || in->count)
+            return 0;
+        shown[lane] = in->shown;
+    }
+    return 1;
+}
+
+/* ---- what there is to say ---- */
+
+/* The next line to say: *line. It was said before if items were added. 0 = none. */
+static int next_line(const struct rnl_mirror *m, unsigned lane, uint64_t *line)
+{
+    const struct rnl_tx *t = &m->pair->tx[lane];
+    uint64_t sent = m->out[lane].sent, last = rnl_tx_line(t);
+    *line = sent >> 3;
+    if (*line == last)
+        return (t->pos & 7) > (sent & 7);
+    if ((sent & 7) == 0 || RNL_HEAD_N(head_of(m, lane, *line)) <= (sent & 7))
+        (*line)++;
+    return lane != 0 || *line <= m->grow_sent || m->grow_known || t->acked >> 3 > m->grow_sent;
 }
 
 static uint32_t unsaid_words(const struct rnl_mirror *m)

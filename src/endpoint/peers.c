@@ -154,7 +154,7 @@ static int connect_within(struct rnl_endpoint *ep, uint32_t rank, uint64_t wait_
         return rnl_ep_gone(ep, rank);
     if (p->conn) {
         *out = p->conn;
-        return 0;
+        return p->conn->link ? rnl_remote_wake(ep, p->conn) : 0;
     }
     struct rnl_conn *conn = aligned_alloc(64, (sizeof *conn + 63) / 64 * 64);
     if (!conn)
@@ -300,7 +300,12 @@ static void died(struct rnl_endpoint *ep, uint32_t rank, int reason, int detail)
     struct rnl_conn *conn = ep->peer[rank].conn;
     if (!mark_dead(ep, rank, reason, detail))
         return;
-    if (conn) {
+    if (conn && conn->link && rnl_remote_wake(ep, conn) < 0) { /* it rests: nothing is under way, nobody waits */
+        conn->shut |= RNL_SHUT_DEAD;
+        conn->gone = 1;
+        rnl_remote_part(conn, 0);
+        report(ep, rank);
+    } else if (conn) {
         conn->dying = 1;
         conn->shut |= RNL_SHUT_DEAD;
         ep->dying++;

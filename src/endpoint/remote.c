@@ -12,6 +12,7 @@ enum {
     PILED = 46 * 1400,
     RINGS_PER_LOOK = 32 /* at how much has piled up */
 };
+#define REST_EVERY_NS    ((uint64_t)50 * 1000 * 1000)
 #define HELLO_FIRST_NS   ((uint64_t)20 * 1000 * 1000)
 #define HELLO_MOST_NS    ((uint64_t)1000 * 1000 * 1000)
 #define HELLO_GIVE_UP_NS ((uint64_t)30 * 1000 * 1000 * 1000)
@@ -148,7 +149,7 @@ void rnl_remote_ring(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t wh
         return;
     if (link->marked && link->flows) {
         rnl_flow_want(&link->flow);
-        if (++link->rings % RINGS_PER_LOOK == 0 && rnl_mirror_piled(&link->mirror, PILED) >= PILED)
+        if (++link->rings % RINGS_PER_LOOK == 0 && rnl_mirror_piled(link->mirror, PILED) >= PILED)
             output_now(link, ep->env->ops->now_ns(ep->env));
         return;
     }
@@ -160,13 +161,27 @@ void rnl_remote_ring(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t wh
         output_now(link, now);
 }
 
+/* Who rests leaves the list, and others take its place: one that is missed is found next time. */
+static void let_rest(struct rnl_endpoint *ep)
+{
+    struct rnl_remote *r = ep->remote;
+    uint64_t now = ep->env->ops->now_ns(ep->env);
+    if (now < r->rest_ns)
+        return;
+    r->rest_ns = now + REST_EVERY_NS;
+    for (uint32_t i = ep->live; i-- > 0;)
+        if (ep->hot[i]->link)
+            rnl_link_rest(ep->hot[i]->link, now, REST_EVERY_NS);
+}
+
 void rnl_remote_tidy(struct rnl_endpoint *ep)
 {
-    for (uint32_t i = 0; i < ep->hot_count; i++) {
+    for (uint32_t i = 0; i < ep->live; i++) {
         struct rnl_link *link = ep->hot[i]->link;
-        if (link && !link->over && rnl_mirror_unsaid(&link->mirror))
+        if (link && !link->over && rnl_mirror_unsaid(link->mirror))
             rnl_remote_ring(ep, ep->hot[i], RNL_ARMED_ROOM);
     }
+    let_rest(ep);
 }
 
 /* ---- what comes in ---- */
@@ -244,7 +259,8 @@ int rnl_remote_at_rest(const struct rnl_endpoint *ep)
         const struct rnl_link *link = ep->peer[i].conn ? ep->peer[i].conn->link : NULL;
         if (!link || link->over)
             continue;
-        if (link->up ? !rnl_flow_idle(&link->flow) || rnl_mirror_unsaid(&link->mirror) : link->hs.state != RNL_HS_IDLE)
+        if (link->up ? !rnl_flow_idle(&link->flow) || (link->mirror && rnl_mirror_unsaid(link->mirror))
+                     : link->hs.state != RNL_HS_IDLE)
             return 0;
     }
     return 1;
@@ -293,6 +309,7 @@ void rnl_remote_unlink(struct rnl_conn *conn)
     if (link->flows)
         rnl_flow_fini(&link->flow);
     r->links--;
+    free(link->mirror);
     free(link);
     conn->link = NULL;
 }

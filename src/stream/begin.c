@@ -150,6 +150,7 @@ int rnl_stream_wait_room(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_
     ep->c->waiting_for_rank = conn->rank + 1;
     uint64_t since = 0;
     int status = 0;
+    conn->waits++;
     for (;;) {
         if (conn->dying | conn->gone) {
             status = rnl_ep_gone(ep, conn->rank);
@@ -189,6 +190,7 @@ int rnl_stream_wait_room(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_
         else
             rnl_ep_idle(ep, &w);
     }
+    conn->waits--;
     ep->c->waiting_for_rank = ep->c->waiting_since_ns = 0;
     if (since)
         ep->c->no_room_wait_ns += ep->env->ops->now_ns(ep->env) - since;

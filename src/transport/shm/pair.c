@@ -76,30 +76,112 @@ failed:
     return status;
 }
 
-int rnl_pair_open_away(struct rnl_pair *p, struct rnl_env *env, uint32_t rank)
+static int map_away(struct rnl_pair *p)
 {
-    memset(p, 0, sizeof *p);
     unsigned char *at =
         mmap(NULL, RNL_PAIR_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED)
         return rnl_fail_errno(RNL_ERR_NO_MEMORY, errno, "no %zu bytes of addresses for the connection to rank %u",
-                              (size_t)RNL_PAIR_BYTES, rank);
-    p->env = env;
-    p->rank = rank;
-    p->segment = -1;
-    p->their_index = 1;
+                              (size_t)RNL_PAIR_BYTES, p->rank);
     p->mine = (struct rnl_side *)(void *)(at + RNL_PAIR_SIDE(0));
     p->theirs = (struct rnl_side *)(void *)(at + RNL_PAIR_SIDE(1));
     p->far_mine = at + RNL_PAIR_FAR(0);
     p->far_theirs = at + RNL_PAIR_FAR(1);
-    lanes_init(p, env, rank);
     rnl_side_init(p->mine, 0);
     rnl_side_init(p->theirs, 0);
     atomic_store_explicit(&p->theirs->armed, RNL_ARMED_TURN | RNL_ARMED_LINES | RNL_ARMED_ROOM, memory_order_relaxed);
+    return 0;
+}
+
+int rnl_pair_open_away(struct rnl_pair *p, struct rnl_env *env, uint32_t rank)
+{
+    memset(p, 0, sizeof *p);
+    p->rank = rank;
+    int status = map_away(p);
+    if (status < 0) {
+        memset(p, 0, sizeof *p);
+        return status;
+    }
+    p->env = env;
+    p->segment = -1;
+    p->their_index = 1;
+    lanes_init(p, env, rank);
     for (unsigned lane = 0; lane < RNL_LANES; lane++)
         p->tx[lane].armed = &p->theirs->armed;
     p->joined = 1;
     p->away = 1;
+    return 0;
+}
+
+/* Both ways by one list. */
+static void move_words(struct rnl_side *side, struct rnl_words *w, int save)
+{
+    _Atomic uint64_t *const at[] = {&side->asked_back, &side->gave_back, &side->wants, &side->most};
+    uint64_t *const word[] = {&w->asked_back, &w->gave_back, &w->wants, &w->most};
+    for (unsigned lane = 0; lane < RNL_LANES; lane++) {
+        struct rnl_back *back = &side->back[lane];
+        _Atomic uint64_t *const of_lane[] = {&back->position, &back->granted, &back->bulk_read};
+        for (unsigned i = 0; i < 3; i++)
+            if (save)
+                w->back[lane][i] = atomic_load_explicit(of_lane[i], memory_order_relaxed); /* nobody else has it */
+            else
+                atomic_store_explicit(of_lane[i], w->back[lane][i], memory_order_relaxed);
+    }
+    for (unsigned i = 0; i < 4; i++)
+        if (save)
+            *word[i] = atomic_load_explicit(at[i], memory_order_relaxed);
+        else
+            atomic_store_explicit(at[i], *word[i], memory_order_relaxed);
+}
+
+void rnl_pair_rest(struct rnl_pair *p, struct rnl_words words[2])
+{
+    move_words(p->mine, &words[0], 1);
+    move_words(p->theirs, &words[1], 1);
+    munmap(p->mine, RNL_PAIR_BYTES);
+    p->mine = p->theirs = NULL;
+    p->far_mine = p->far_theirs = NULL;
+    for (unsigned lane = 0; lane < RNL_LANES; lane++) {
+        rnl_tx_close_line(&p->tx[lane]);
+        p->tx[lane].armed = &rnl_tx_always_armed;
+    }
+}
+
+/* Where the lines of a lane are, in its first ring or the big one. */
+static struct rnl_line *ring_at(struct rnl_side *side, unsigned char *far, unsigned lane, int big)
+{
+    if (lane == 0)
+        return big ? (struct rnl_line *)(void *)far : side->lane0;
+    return lane == 1 ? side->lane1 : side->lane2;
+}
+
+int rnl_pair_wake(struct rnl_pair *p, const struct rnl_words words[2])
+{
+    struct rnl_words copy[2] = {words[0], words[1]};
+    int status = map_away(p);
+    if (status < 0)
+        return status;
+    move_words(p->mine, &copy[0], 0);
+    move_words(p->theirs, &copy[1], 0);
+    for (unsigned lane = 0; lane < RNL_LANES; lane++) {
+        struct rnl_tx *t = &p->tx[lane];
+        struct rnl_rx *r = &p->rx[lane];
+        t->ring = ring_at(p->mine, p->far_mine, lane, p->big_tx);
+        t->bulk = p->far_mine + RNL_FAR_BULK(lane);
+        t->mine = p->mine;
+        t->peer = p->theirs;
+        t->armed = &p->theirs->armed;
+        r->ring = ring_at(p->theirs, p->far_theirs, lane, p->big_rx);
+        r->bulk = p->far_theirs + RNL_FAR_BULK(lane);
+        r->mine = p->mine;
+        r->theirs = p->theirs;
+        r->next = rnl_line_of(r->ring, r->wrap, r->next_pos);
+        r->last = rnl_line_of(r->ring, r->wrap, r->next_pos - 8);
+        if (r->pos & 7)                                                           /* items may be appended to it */
+            atomic_store_explicit(&r->last->head, r->seen, memory_order_relaxed); /* nobody else has it */
+        else
+            r->seen = 0;
+    }
     return 0;
 }
 
@@ -109,7 +191,8 @@ void rnl_pair_close(struct rnl_pair *p)
     if (!env)
         return;
     if (p->away) {
-        munmap(p->mine, RNL_PAIR_BYTES);
+        if (p->mine)
+            munmap(p->mine, RNL_PAIR_BYTES);
         memset(p, 0, sizeof *p);
         return;
     }

@@ -24,6 +24,10 @@
 #define RNL_PAIR_BYTES     RNL_PAIR_FAR(2)
 static_assert(RNL_PAIR_SIDE(2) == RNL_SEGMENT_HEAD, "sides are what is mapped side by side");
 
+struct rnl_words { /* of a side: what is not in its rings */
+    uint64_t back[RNL_LANES][3], asked_back, gave_back, wants, most;
+};
+
 struct rnl_pair {
     struct rnl_tx tx[RNL_LANES];
     struct rnl_rx rx[RNL_LANES];
@@ -50,6 +54,11 @@ int rnl_pair_open(struct rnl_pair *p, struct rnl_env *env, uint32_t rank, uint64
  * it and were always armed, for lines and for room: whatever is written is announced, and can be passed on. 0 or
  * RNL_ERR_NO_MEMORY. */
 int rnl_pair_open_away(struct rnl_pair *p, struct rnl_env *env, uint32_t rank);
+/* Gives its memory back; nothing may be unread, or open in it: then its words and private positions are all there is.
+ * They are in words[0] (mine) and words[1]. */
+void rnl_pair_rest(struct rnl_pair *p, struct rnl_words words[2]);
+/* The pair is as it was. 0 or RNL_ERR_NO_MEMORY. */
+int rnl_pair_wake(struct rnl_pair *p, const struct rnl_words words[2]);
 /* Unmaps everything. Fine on a zeroed pair. */
 void rnl_pair_close(struct rnl_pair *p);
 /* The peer has opened the segment, with a version we know, and said whether senders must fence: 1, 0 = not yet,
