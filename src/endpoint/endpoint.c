@@ -103,7 +103,7 @@ int rnl_ep_new(struct rnl_env *env, const struct rnl_options *opt, struct rnl_en
         pthread_mutexattr_destroy(&a);
     }
     ep->env = env;
-    status = env->datagrams ? rnl_remote_new(ep) : 0;
+    status = env->datagrams ? rnl_remote_new(ep, NULL) : 0;
     if (status < 0)
         goto free_counters;
     rnl_ep_chores(ep);

@@ -38,8 +38,8 @@ struct rnl_remote {
     struct rnl_link *first, **last; /* marked, in the order in which they give out */
     struct rnl_link **heap;         /* by due_ns */
     uint32_t heap_count, links;
-    uint64_t rest_ns; /* when to look again for links that may rest */
-    uint8_t drained;  /* the last poll brought less than it could */
+    uint64_t rest_ns, rest_after_ns; /* when to look again for links that may rest; how long they have to be still */
+    uint8_t drained;                 /* the last poll brought less than it could */
     uint8_t receiving;
     uint8_t answered; /* without state, and the transport may hold it back */
     uint32_t window;  /* bytes that the transport keeps for us */

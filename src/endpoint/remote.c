@@ -12,7 +12,7 @@ enum {
     PILED = 46 * 1400,
     RINGS_PER_LOOK = 32 /* at how much has piled up */
 };
-#define REST_EVERY_NS    ((uint64_t)50 * 1000 * 1000)
+#define REST_NS          ((uint64_t)50 * 1000 * 1000)
 #define HELLO_FIRST_NS   ((uint64_t)20 * 1000 * 1000)
 #define HELLO_MOST_NS    ((uint64_t)1000 * 1000 * 1000)
 #define HELLO_GIVE_UP_NS ((uint64_t)30 * 1000 * 1000 * 1000)
@@ -168,10 +168,10 @@ static void let_rest(struct rnl_endpoint *ep)
     uint64_t now = ep->env->ops->now_ns(ep->env);
     if (now < r->rest_ns)
         return;
-    r->rest_ns = now + REST_EVERY_NS;
+    r->rest_ns = now + r->rest_after_ns;
     for (uint32_t i = ep->live; i-- > 0;)
         if (ep->hot[i]->link)
-            rnl_link_rest(ep->hot[i]->link, now, REST_EVERY_NS);
+            rnl_link_rest(ep->hot[i]->link, now, r->rest_after_ns);
 }
 
 void rnl_remote_tidy(struct rnl_endpoint *ep)
@@ -314,7 +314,7 @@ void rnl_remote_unlink(struct rnl_conn *conn)
     conn->link = NULL;
 }
 
-static int begin_handshakes(struct rnl_remote *r)
+static int begin_handshakes(struct rnl_remote *r, uint64_t give_up_ns)
 {
     struct rnl_env *env = r->ep->env;
     struct rnl_hs_config c = {.rank = env->rank,
@@ -327,7 +327,7 @@ static int begin_handshakes(struct rnl_remote *r)
                               .window_bytes = r->window,
                               .first_ns = HELLO_FIRST_NS,
                               .most_ns = HELLO_MOST_NS,
-                              .give_up_ns = HELLO_GIVE_UP_NS};
+                              .give_up_ns = give_up_ns ? give_up_ns : HELLO_GIVE_UP_NS};
     uint32_t most = 0;
     for (unsigned i = 0; i < RNL_MTU_SIZES; i++)
         if (r->config.mtu[i] > most)
@@ -340,8 +340,9 @@ static int begin_handshakes(struct rnl_remote *r)
     return rnl_hs_init(&r->hs, &c);
 }
 
-int rnl_remote_new(struct rnl_endpoint *ep)
+int rnl_remote_new(struct rnl_endpoint *ep, const struct rnl_remote_options *opt)
 {
+    static const struct rnl_remote_options defaults;
     struct rnl_remote *r = calloc(1, sizeof *r);
     struct rnl_link **heap = calloc(ep->size, sizeof(struct rnl_link *));
     size_t bytes = rnl_sealer_bytes(SLOTS);
@@ -360,9 +361,17 @@ int rnl_remote_new(struct rnl_endpoint *ep)
     if (status < 0)
         goto failed;
     rnl_job_keys_derive(&r->keys, ep->env->job_key);
+    opt = opt ? opt : &defaults;
     rnl_flow_defaults(&r->config);
+    if (opt->silent_ns)
+        r->config.dead_ns = opt->silent_ns;
+    if (r->config.suspect_ns > r->config.dead_ns)
+        r->config.suspect_ns = r->config.dead_ns;
+    r->rest_after_ns = opt->rest_ns ? opt->rest_ns : REST_NS;
+    if (r->config.linger_ns > r->rest_after_ns)
+        r->config.linger_ns = r->rest_after_ns;
     r->window = r->t->ops->holds(r->t, r->config.mtu[0]) * (r->config.mtu[0] + r->config.buffer_bytes);
-    status = begin_handshakes(r);
+    status = begin_handshakes(r, opt->open_ns);
     if (status < 0)
         goto failed;
     ep->remote = r;

@@ -11,15 +11,22 @@
  * does what has piled up to a batch.
  *
  * Idle links cost no time, which is kept in a heap of deadlines, and little memory: when nothing has happened for a
- * while (50 to 100 ms), and nothing is open, unread, untold or unacknowledged, a link rests. Its rings and its mirror
+ * while (rest_ns), and nothing is open, unread, untold or unacknowledged, a link rests. Its rings and its mirror
  * are given back, it is not looked at, and RNL_SHUT_RESTS sends whoever wants to write the long way, which wakes it. */
 #ifndef RNL_ENDPOINT_REMOTE_H
 #define RNL_ENDPOINT_REMOTE_H
 
 #include "endpoint/endpoint.h"
 
-/* Takes env->datagrams into use. 0, RNL_ERR_NO_MEMORY, RNL_ERR_UNSUPPORTED, RNL_ERR_SYSTEM, RNL_ERR_ARG. */
-int rnl_remote_new(struct rnl_endpoint *ep);
+struct rnl_remote_options { /* 0 = the default */
+    uint64_t silent_ns;     /* a peer that owes an answer and is not heard for so long is dead: 30 s */
+    uint64_t open_ns;       /* the same for one that does not answer from the start: 30 s */
+    uint64_t rest_ns;       /* a link on which nothing happens for so long rests: 50 ms */
+};
+
+/* Takes env->datagrams into use. opt may be NULL. 0, RNL_ERR_NO_MEMORY, RNL_ERR_UNSUPPORTED, RNL_ERR_SYSTEM,
+ * RNL_ERR_ARG. */
+int rnl_remote_new(struct rnl_endpoint *ep, const struct rnl_remote_options *opt);
 /* Tells all peers that we leave, and closes the transport. Fine without. */
 void rnl_remote_free(struct rnl_endpoint *ep);
 

@@ -13,7 +13,7 @@
 #include "transport/fault/fault.h"
 #include "transport/udp/udp.h"
 
-enum { QUEUE = 4096, DATAGRAM_MAX = 9000, PORT = 7000, SETTLE_NS = 20000000 };
+enum { QUEUE = 4096, DATAGRAM_MAX = 9000, PORT = 7000, SETTLE_NS = 1000000000 };
 
 struct datagram {
     struct datagram *next;
@@ -231,7 +231,8 @@ void test_wires_attach(struct test_wires *w, rnl_endpoint *ep)
     if (w->faults[0])
         TEST_MUST(rnl_fault_transport_new(env->datagrams, &fault, env->ops->now_ns(env), &env->datagrams) == 0);
     memset(env->job_key, 0x5a, sizeof env->job_key);
-    TEST_MUST(rnl_remote_new(ep) == 0);
+    const struct rnl_remote_options opt = {.rest_ns = w->faults[0] ? 20000 : 0};
+    TEST_MUST(rnl_remote_new(ep, &opt) == 0);
     rnl_ep_chores(ep);
 }
 
