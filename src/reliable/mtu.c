@@ -45,7 +45,7 @@ uint32_t rnl_mtu_probe(struct rnl_mtu *mtu, uint32_t room, uint64_t wait_ns, uin
     uint32_t bytes = now_ns >= mtu->due_ns ? size_at(mtu, mtu->at) : 0;
     if (bytes == 0)
         return 0;
-    if (mtu->tries >= RNL_MTU_TRIES || bytes > room) {
+    if (mtu->tries >= RNL_MTU_TRIES) {
         /* It does not pass. Larger ones will not either. */
         mtu->due_ns = NEVER;
         mtu->tries = 0;
@@ -54,7 +54,7 @@ uint32_t rnl_mtu_probe(struct rnl_mtu *mtu, uint32_t room, uint64_t wait_ns, uin
     }
     mtu->tries++;
     mtu->due_ns = now_ns + wait_ns;
-    return bytes;
+    return bytes <= room ? bytes : 0; /* perhaps there is more room next time */
 }
 
 int rnl_mtu_passed(struct rnl_mtu *mtu, uint32_t bytes, uint64_t now_ns)

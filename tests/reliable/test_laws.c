@@ -382,6 +382,20 @@ static void sizes_are_asked_about_upwards_until_one_does_not_pass(void **state)
     assert_int_equal(rnl_mtu_probe(&m, 9000, 1000, 20000 + RNL_MTU_AGAIN_S * S), 8972);
 }
 
+static void a_turn_without_room_for_a_probe_does_not_end_the_search(void **state)
+{
+    (void)state;
+    struct rnl_mtu m;
+    rnl_mtu_init(&m, sizes, 9000);
+    rnl_mtu_filled(&m, 10);
+    assert_int_equal(rnl_mtu_probe(&m, 1200, 1000, 10), 0);
+    assert_int_equal(rnl_mtu_probe(&m, 1472, 1000, 1010), 1472);
+    assert_int_equal(rnl_mtu_passed(&m, 1472, 1020), 1);
+    for (uint64_t now = 2000; now < 9000; now += 1000)
+        assert_int_equal(rnl_mtu_probe(&m, 1472, 1000, now), 0);
+    assert_int_equal(m.due_ns, UINT64_MAX); /* and who never has room is not asked for ever */
+}
+
 static void large_packets_that_vanish_make_it_fall_back_but_random_losses_do_not(void **state)
 {
     (void)state;
@@ -505,6 +519,7 @@ int main(void)
         cmocka_unit_test(below_a_packet_one_is_in_flight_at_a_time),
         cmocka_unit_test(a_window_is_spread_over_its_round_trip_in_small_bursts),
         cmocka_unit_test(sizes_are_asked_about_upwards_until_one_does_not_pass),
+        cmocka_unit_test(a_turn_without_room_for_a_probe_does_not_end_the_search),
         cmocka_unit_test(large_packets_that_vanish_make_it_fall_back_but_random_losses_do_not),
         cmocka_unit_test(what_the_own_network_refuses_is_not_tried_again),
         cmocka_unit_test(marks_are_believed_after_a_test),
