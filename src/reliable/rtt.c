@@ -4,14 +4,25 @@
  *
  * A path whose least round trip has not been seen for long may have become longer, or is never idle. So now and then
  * all its flows drain for a few round trips; only if that has been in vain several times, the least of these is the new
- * base: the flows of other endpoints do not drain at the same time, and what they queue is no distance. */
+ * base: the flows of other endpoints do not drain at the same time, and what they queue is no distance. A new path is
+ * drained soon and more than once, to see it without the queue that its own first flow has made. */
 #include "reliable/rtt.h"
+
+#define KEEPS_NS (RNL_PATH_KEEPS_S * (uint64_t)1000000000)
+
+static int is_new(const struct rnl_path *path)
+{
+    return path->keep_ns < KEEPS_NS;
+}
 
 static void drained(struct rnl_path *path, uint64_t now_ns)
 {
     path->drain_ns = 0;
     path->seen_ns = now_ns;
-    if (path->least_ns && ++path->drains >= RNL_PATH_DRAINS) {
+    if (is_new(path)) {
+        path->keep_ns = path->keep_ns * 4 < KEEPS_NS ? path->keep_ns * 4 : KEEPS_NS;
+        path->least_ns = 0;
+    } else if (path->least_ns && ++path->drains >= RNL_PATH_DRAINS) {
         path->base_ns = path->least_ns;
         path->least_ns = 0;
         path->drains = 0;
@@ -20,9 +31,13 @@ static void drained(struct rnl_path *path, uint64_t now_ns)
 
 void rnl_path_sample(struct rnl_path *path, uint64_t rtt_ns, uint64_t now_ns)
 {
-    if (path->base_ns == 0 || rtt_ns <= path->base_ns + path->base_ns / 16) {
-        if (path->base_ns == 0 || rtt_ns < path->base_ns)
-            path->base_ns = rtt_ns;
+    if (path->keep_ns == 0) {
+        path->keep_ns = path->base_ns ? KEEPS_NS : RNL_PATH_KEEPS_FIRST_US * (uint64_t)1000;
+        path->seen_ns = now_ns;
+    }
+    if (path->base_ns == 0 || rtt_ns < path->base_ns)
+        path->base_ns = rtt_ns;
+    if (rtt_ns <= path->base_ns + path->base_ns / 16 && !is_new(path)) {
         path->seen_ns = now_ns;
         path->drain_ns = path->least_ns = 0;
         path->drains = 0;
@@ -33,7 +48,7 @@ void rnl_path_sample(struct rnl_path *path, uint64_t rtt_ns, uint64_t now_ns)
             path->least_ns = rtt_ns;
         if (now_ns >= path->drain_ns)
             drained(path, now_ns);
-    } else if (now_ns - path->seen_ns > RNL_PATH_KEEPS_S * (uint64_t)1000000000) {
+    } else if (now_ns - path->seen_ns > path->keep_ns) {
         path->drain_ns = now_ns + 8 * rtt_ns;
     }
 }

@@ -8,17 +8,21 @@
 
 #include <stdint.h>
 
-/* One for each class of paths of an endpoint, e.g. the peers of one rack; zeroed memory is one that knows nothing. */
+/* One for each class of paths of an endpoint that are equally long, e.g. to the peers of one rack: whoever is further
+ * away than the nearest of his class is taken for queued. If nothing is known of distances, one for each peer. Zeroed
+ * memory is one that knows nothing. */
 struct rnl_path {
     uint64_t base_ns;  /* the least round trip; 0 = unknown. May be set from what is known beforehand */
     uint64_t seen_ns;  /* when it was last seen */
     uint64_t drain_ns; /* until then all flows keep their windows small, to see it again */
     uint64_t least_ns; /* the least one seen meanwhile; 0 = none */
+    uint64_t keep_ns;  /* it is believed so long without being seen; grows */
     uint32_t drains;   /* in vain, in a row */
 };
 enum {
-    RNL_PATH_KEEPS_S = 10, /* not seen for so long: look for it */
-    RNL_PATH_DRAINS = 3    /* looked for so often: it has become longer */
+    RNL_PATH_KEEPS_S = 10,         /* not seen for so long: look for it; ... */
+    RNL_PATH_KEEPS_FIRST_US = 500, /* ... earlier while it is new, for it may have been seen in a queue only */
+    RNL_PATH_DRAINS = 3            /* looked for so often: it has become longer */
 };
 /* A round trip of one of its flows, without what the peer held it. */
 void rnl_path_sample(struct rnl_path *path, uint64_t rtt_ns, uint64_t now_ns);

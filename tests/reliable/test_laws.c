@@ -44,7 +44,7 @@ static void round_trips_are_smoothed_as_in_rfc_9002(void **state)
 static void the_base_of_a_path_is_its_least_round_trip(void **state)
 {
     (void)state;
-    struct rnl_path p = {0};
+    struct rnl_path p = {.base_ns = 40000};
     rnl_path_sample(&p, 30000, 1 * S);
     rnl_path_sample(&p, 20000, 1 * S);
     rnl_path_sample(&p, 90000, 2 * S);
@@ -55,7 +55,7 @@ static void the_base_of_a_path_is_its_least_round_trip(void **state)
 static void a_base_not_seen_for_long_is_looked_for_and_a_queue_of_others_is_not_believed(void **state)
 {
     (void)state;
-    struct rnl_path p = {0};
+    struct rnl_path p = {.keep_ns = RNL_PATH_KEEPS_S * S}; /* of a path that is known for a while */
     rnl_path_sample(&p, 20000, 1 * S);
     rnl_path_sample(&p, 60000, 12 * S);
     assert_true(rnl_path_draining(&p, 12 * S));
@@ -66,6 +66,22 @@ static void a_base_not_seen_for_long_is_looked_for_and_a_queue_of_others_is_not_
     rnl_path_sample(&p, 60000, 30 * S);
     rnl_path_sample(&p, 60000, 31 * S);
     assert_false(rnl_path_draining(&p, 31 * S)); /* in vain, once */
+    assert_int_equal(p.base_ns, 20000);
+}
+
+static void a_new_path_is_soon_looked_at_without_its_own_queue(void **state)
+{
+    (void)state;
+    struct rnl_path p = {0};
+    unsigned drains = 0, draining = 0;
+    for (uint64_t us = 1; us < 300000; us += 10) {
+        int now = rnl_path_draining(&p, us * 1000);
+        drains += now && !draining;
+        draining = (unsigned)now;
+        /* It began in a queue of its own, which is not there while it drains. */
+        rnl_path_sample(&p, now ? 20000 : 50000, us * 1000);
+    }
+    assert_in_range(drains, 4, 6);
     assert_int_equal(p.base_ns, 20000);
 }
 
@@ -506,6 +522,7 @@ int main(void)
         cmocka_unit_test(round_trips_are_smoothed_as_in_rfc_9002),
         cmocka_unit_test(the_base_of_a_path_is_its_least_round_trip),
         cmocka_unit_test(a_base_not_seen_for_long_is_looked_for_and_a_queue_of_others_is_not_believed),
+        cmocka_unit_test(a_new_path_is_soon_looked_at_without_its_own_queue),
         cmocka_unit_test(a_path_that_has_become_longer_is_believed_after_a_while),
         cmocka_unit_test(verdicts_that_were_wrong_come_later_next_time),
         cmocka_unit_test(dlf_grows_below_its_target_and_shrinks_above),
