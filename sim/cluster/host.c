@@ -7,7 +7,7 @@
 #include "sim/engine/random.h"
 
 #define BILLION ((int64_t)1000000000)
-enum { OFFSET_BITS = 40 }; /* up to 18 minutes since it was started */
+enum { OFFSET_BITS = 40, ROUNDING = 4 }; /* the offset: up to 18 minutes since it was started */
 
 void rnl_vhost_init(struct rnl_vhost *h, uint64_t seed, uint32_t index)
 {
@@ -45,12 +45,10 @@ uint64_t rnl_vhost_tick(const struct rnl_vhost *h, uint64_t ns)
     uint64_t since = ns - h->offset_ns, most = RNL_SIM_NEVER / RNL_TICKS_PER_NS / 2;
     if (since > most)
         return RNL_SIM_NEVER;
-    uint64_t guess = since - (uint64_t)drift(since, h->drift_ppb); /* wrong by parts of 10^8 */
-    while (rnl_vhost_ns(h, guess * RNL_TICKS_PER_NS) > ns)
-        guess -= 1 + (rnl_vhost_ns(h, guess * RNL_TICKS_PER_NS) - ns) / 2;
-    while (rnl_vhost_ns(h, guess * RNL_TICKS_PER_NS) < ns)
-        guess += 1 + (ns - rnl_vhost_ns(h, guess * RNL_TICKS_PER_NS)) / 2;
-    while (guess > 0 && rnl_vhost_ns(h, (guess - 1) * RNL_TICKS_PER_NS) >= ns)
-        guess--;
+    /* Never too late: the square of the drift is missing. */
+    uint64_t guess = since - (uint64_t)drift(since, h->drift_ppb);
+    guess -= guess > ROUNDING ? ROUNDING : guess;
+    for (uint64_t shown; (shown = rnl_vhost_ns(h, guess * RNL_TICKS_PER_NS)) < ns;)
+        guess += 1 + (ns - shown) / 4; /* where a fast clock leaves a number out, a longer step could pass it */
     return guess * RNL_TICKS_PER_NS;
 }

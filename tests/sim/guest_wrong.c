@@ -70,6 +70,20 @@ KEPT static void clock_loop(void)
     puts("three seconds later");
 }
 
+KEPT static void gap(void)
+{
+    struct timespec last, now;
+    long longest = 0;
+    clock_gettime(CLOCK_MONOTONIC, &last);
+    for (int i = 0; i < 1000; i++, last = now) {
+        usleep(100);
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        long us = (now.tv_sec - last.tv_sec) * 1000000 + (now.tv_nsec - last.tv_nsec) / 1000;
+        longest = us > longest ? us : longest;
+    }
+    printf("longest sleep %ld us\n", longest);
+}
+
 KEPT static void double_free(void)
 {
     block = malloc(100);
@@ -103,6 +117,8 @@ static void do_it(const char *what)
         counter();
     else if (strcmp(what, "clock") == 0)
         clock_loop();
+    else if (strcmp(what, "gap") == 0)
+        gap();
     else if (strcmp(what, "free") == 0)
         double_free();
     else if (strcmp(what, "pointer") == 0)

@@ -268,6 +268,8 @@ static void a_wake_counts_for_its_own_wait_of_its_own_life(void **state)
     assert_int_equal(rnl_sim_wake(c, second, 100, 1), 0);
     assert_int_equal(rnl_sim_coro_start(c, 110, waits, &thread[0]), 0);
     rnl_sim_run(s, 120);
+    assert_int_equal(rnl_sim_ticket(c).wait, first.wait); /* the same wait of another life */
+    assert_int_equal(rnl_sim_wake(c, first, 125, 1), 0);
     rnl_sim_coro_kill(c);
     assert_int_equal(rnl_sim_coro_start(c, 130, waits, &thread[0]), 0);
     rnl_sim_run(s, 140);

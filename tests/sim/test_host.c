@@ -48,8 +48,9 @@ static void the_tick_of_a_moment_is_the_first_that_shows_it(void **state)
         struct rnl_vhost h = {.drift_ppb = drifts[i], .offset_ns = 123456789};
         assert_true(rnl_vhost_tick(&h, UINT64_MAX) == RNL_SIM_NEVER);
         assert_int_equal(rnl_vhost_tick(&h, 5), 0);
-        for (uint64_t k = 0; k < 20000; k++) {
-            uint64_t ns = h.offset_ns + 1 + (rnl_sim_random(1, 1, (uint64_t)i, k) >> (14 + k % 40));
+        for (uint64_t k = 0; k < 100000; k++) {
+            uint64_t far = rnl_sim_random(1, 1, (uint64_t)i, k) >> (14 + k % 40);
+            uint64_t ns = h.offset_ns + 1 + (k % 4 ? k : far);
             uint64_t tick = rnl_vhost_tick(&h, ns);
             assert_true(rnl_vhost_ns(&h, tick) >= ns);
             assert_true(tick == 0 || rnl_vhost_ns(&h, tick - RNL_TICKS_PER_NS) < ns);
