@@ -127,6 +127,7 @@ void rnl_remote_part(struct rnl_conn *conn, int broken)
     if (link->up) {
         rnl_flow_close(&link->flow, broken ? RNL_CLOSE_BROKEN : RNL_CLOSE_LEAVES, 0, now);
         (void)rnl_link_output(link, now);
+        (void)r->t->ops->flush(r->t, now);
     }
     link->over = 1;
     rnl_hs_end(&link->hs, 1);

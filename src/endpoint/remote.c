@@ -10,7 +10,7 @@ enum {
     POLLS = 4,  /* ... so often in one extract: it has to come to its handlers */
     SLOTS = 64, /* of expanded keys */
     PILED = 46 * 1400,
-    RINGS_PER_LOOK = 32 /* at how much has piled up */
+    RINGS_PER_LOOK = 16 /* at how much has piled up */
 };
 #define REST_NS          ((uint64_t)50 * 1000 * 1000)
 #define HELLO_FIRST_NS   ((uint64_t)20 * 1000 * 1000)
@@ -127,19 +127,21 @@ void rnl_remote_send(struct rnl_endpoint *ep)
     (void)r->t->ops->flush(r->t, now);
 }
 
-static void output_now(struct rnl_link *link, uint64_t now_ns)
+/* 1 = there is more. */
+static int output_now(struct rnl_link *link, uint64_t now_ns)
 {
     struct rnl_remote *r = link->remote;
-    (void)rnl_link_output(link, now_ns); /* it stays marked */
+    int more = rnl_link_output(link, now_ns);
     (void)r->t->ops->flush(r->t, now_ns);
+    return more;
 }
 
 /* Nothing of it is in flight: who only sends, and never extracts, finds that out here. */
 static int is_lone(struct rnl_endpoint *ep, struct rnl_link *link)
 {
-    if (link->up && !rnl_flow_idle(&link->flow) && !ep->in_handler && !ep->remote->receiving)
+    if (link->up && link->flow.sent.count && !ep->in_handler && !ep->remote->receiving)
         rnl_remote_receive(ep);
-    return link->up && rnl_flow_idle(&link->flow);
+    return link->up && !link->over && !link->flow.sent.count;
 }
 
 void rnl_remote_ring(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t what)
@@ -149,16 +151,16 @@ void rnl_remote_ring(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t wh
         return;
     if (link->marked && link->flows) {
         rnl_flow_want(&link->flow);
-        if (++link->rings % RINGS_PER_LOOK == 0 && rnl_mirror_piled(link->mirror, PILED) >= PILED)
-            output_now(link, ep->env->ops->now_ns(ep->env));
+        if (++link->rings % RINGS_PER_LOOK == 0 &&
+            (rnl_mirror_piled(link->mirror, PILED) >= PILED || is_lone(ep, link)))
+            (void)output_now(link, ep->env->ops->now_ns(ep->env));
         return;
     }
     int lone = (what & RNL_ARMED_LINES) && is_lone(ep, link);
     uint64_t now = link->flows && !lone ? 0 : ep->env->ops->now_ns(ep->env);
     rnl_link_want(link, now);
-    rnl_remote_mark(link);
-    if (lone)
-        output_now(link, now);
+    if (!lone || output_now(link, now))
+        rnl_remote_mark(link);
 }
 
 /* Who rests leaves the list, and others take its place: one that is missed is found next time. */

@@ -28,10 +28,11 @@ enum op_kind {
     OP_DELIVER, /* end, which, keep a copy */
     OP_DROP,    /* end, which */
     OP_FATE,    /* end, which, thought lost */
+    OP_REST,    /* end: if it may, it rests and wakes */
     OP_KINDS
 };
-static const char *const op_names[OP_KINDS] = {"items", "other", "extent", "prefix",  "grow", "read",
-                                               "tell",  "words", "fill",   "deliver", "drop", "fate"};
+static const char *const op_names[OP_KINDS] = {"items", "other", "extent",  "prefix", "grow", "read", "tell",
+                                               "words", "fill",  "deliver", "drop",   "fate", "rest"};
 
 enum { LOG = 1 << 13, PACKETS = 2048, PACKET_MAX = 9000, UNDERWAY = 64 };
 
@@ -56,7 +57,7 @@ struct end {
     struct packet *packet;                       /* by number */
     uint32_t packets, open;                      /* open: all before are settled */
     uint32_t under_way[UNDERWAY], under;         /* numbers of those in the channel */
-    int extent;                                  /* lane 0: one is open */
+    int extent, reads_extent;                    /* lane 0: one is open, at its writer, at its reader */
     uint64_t start, id;
     uint32_t reserved, published;
 };
@@ -192,11 +193,13 @@ static int take_one(struct world *w, struct end *e, struct end *from, unsigned l
         if (rnl_rx_extent(r, &x) < 0)
             return BAD("an extent where none can be");
         closed = x.flags & RNL_EXTENT_CLOSED;
+        e->reads_extent |= lane == 0 && !closed;
         r->bulk_next = x.start + (((closed ? x.published : x.reserved) + 63u) & ~63u);
     } else if (RNL_HEAD_KIND(h) == RNL_LINE_PREFIX) {
         struct rnl_prefix x;
         memcpy(&x, l->payload, sizeof x);
         closed = x.flags & RNL_EXTENT_CLOSED;
+        e->reads_extent &= !closed;
         if (closed)
             r->bulk_next = (l->from + l->bytes + 63u) & ~(uint64_t)63;
     }
@@ -294,6 +297,25 @@ static void settle(struct end *e, uint32_t which, int early)
         lost ? rnl_mirror_lost(&e->mirror, &p->note[i]) : rnl_mirror_acked(&e->mirror, &p->note[i]);
 }
 
+static int rest(struct world *w, struct end *e)
+{
+    struct rnl_words words[2];
+    uint64_t shown[RNL_LANES];
+    for (uint32_t i = e->open; i < e->packets; i++)
+        if (!e->packet[i].settled)
+            return 0; /* a flow would wait for its fate */
+    if (e->extent || e->reads_extent || !rnl_mirror_can_rest(&e->mirror, shown))
+        return 0;
+    rnl_pair_rest(&e->pair, words);
+    memset(&e->mirror, 0xdd, sizeof e->mirror);
+    if (rnl_pair_wake(&e->pair, words) < 0)
+        return BAD("it does not wake");
+    rnl_mirror_wake(&e->mirror, &e->pair, shown);
+    if (rnl_mirror_unsaid(&e->mirror))
+        return BAD("it woke with something to say");
+    return 0;
+}
+
 /* ---- runs ---- */
 
 static int check(struct world *w, const struct test_op *op)
@@ -355,6 +377,8 @@ static int apply(struct world *w, const struct test_op *op)
     case OP_DROP:
         drop(e, op->arg[1]);
         return 0;
+    case OP_REST:
+        return rest(w, e);
     default:
         settle(e, op->arg[1] % 4 ? 0 : op->arg[1], op->arg[2] % 32 == 1);
         return 0;
@@ -442,13 +466,18 @@ static size_t generate(uint64_t seed, struct test_op *ops, size_t max_ops)
 {
     struct test_random r = test_random_of(seed, 1);
     size_t n = 1 + test_random_below(&r, (uint32_t)max_ops);
-    uint32_t weight[OP_KINDS] = {12, 2, 6, 6, 1, 10, 3, 1, 25, 25, 0, 20}, all = 0;
+    uint32_t weight[OP_KINDS] = {12, 2, 6, 6, 1, 10, 3, 1, 25, 25, 0, 20, 0}, all = 0;
     static const size_t edges[] = {64, 1300, 4096, 65536};
     weight[OP_DROP] = test_random_one_in(&r, 3) ? 0 : 1 + test_random_below(&r, 12);
     if (test_random_one_in(&r, 3))
         weight[OP_EXTENT] = weight[OP_PREFIX] = 0;
     if (test_random_one_in(&r, 3))
         weight[OP_READ] = 2;
+    if (test_random_one_in(&r, 2)) { /* little is under way */
+        weight[OP_REST] = 20;
+        weight[OP_ITEMS] = weight[OP_EXTENT] = 2;
+        weight[OP_FATE] = weight[OP_TELL] = weight[OP_READ] = weight[OP_FILL] = weight[OP_DELIVER] = 40;
+    }
     uint32_t small = test_random_below(&r, 4);
     for (unsigned i = 0; i < OP_KINDS; i++)
         all += weight[i];

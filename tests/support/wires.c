@@ -36,6 +36,7 @@ struct test_wires {
     unsigned size;
     unsigned long sent;
     char faults[RNL_FAULT_TEXT];
+    struct rnl_remote_options opt;
     struct rnl_env_ops *ops; /* of each rank */
     struct port port[];
 };
@@ -192,6 +193,7 @@ struct test_wires *test_wires_new(unsigned size, const char *faults, unsigned ra
     TEST_MUST(w->ops != NULL);
     pthread_mutex_init(&w->lock, NULL);
     w->size = size;
+    w->opt.rest_ns = faults[0] ? 20000 : 0; /* rough networks: now and then in every run */
     per_host = ranks_per_host ? ranks_per_host : 1;
     for (unsigned i = 0; i < size; i++) {
         struct port *p = &w->port[i];
@@ -215,6 +217,11 @@ struct test_wires *test_wires_wanted(unsigned size)
     return faults ? test_wires_new(size, faults, hosts ? (unsigned)atoi(hosts) : 1) : NULL;
 }
 
+void test_wires_options(struct test_wires *w, const struct rnl_remote_options *opt)
+{
+    w->opt = *opt;
+}
+
 void test_wires_attach(struct test_wires *w, rnl_endpoint *ep)
 {
     struct rnl_env *env = ep->env;
@@ -231,8 +238,7 @@ void test_wires_attach(struct test_wires *w, rnl_endpoint *ep)
     if (w->faults[0])
         TEST_MUST(rnl_fault_transport_new(env->datagrams, &fault, env->ops->now_ns(env), &env->datagrams) == 0);
     memset(env->job_key, 0x5a, sizeof env->job_key);
-    const struct rnl_remote_options opt = {.rest_ns = w->faults[0] ? 20000 : 0};
-    TEST_MUST(rnl_remote_new(ep, &opt) == 0);
+    TEST_MUST(rnl_remote_new(ep, &w->opt) == 0);
     rnl_ep_chores(ep);
 }
 
@@ -261,14 +267,18 @@ void test_wires_settle(void)
 void test_wires_connect(struct test_wires *w)
 {
     struct rnl_conn *conn;
-    if (!w || !getenv("RNL_TEST_EAGER"))
-        return;
     eager = w;
     for (unsigned i = 0; i < w->size; i++)
         for (unsigned k = 0; k < w->size; k++)
             if (i != k)
                 TEST_MUST(rnl_ep_connect(w->port[i].ep, k, &conn) == 0);
     test_wires_settle();
+}
+
+void test_wires_connect_wanted(struct test_wires *w)
+{
+    if (w && getenv("RNL_TEST_EAGER"))
+        test_wires_connect(w);
 }
 
 void test_wires_threads(struct test_wires *w)

@@ -18,18 +18,22 @@ struct test_wires;
 /* A network for the ranks of a hub; NULL if the environment does not ask for one. */
 struct test_wires *test_wires_wanted(unsigned size);
 struct test_wires *test_wires_new(unsigned size, const char *faults, unsigned per_host);
+/* What links are told; else the defaults. */
+struct rnl_remote_options;
+void test_wires_options(struct test_wires *w, const struct rnl_remote_options *opt);
 /* A fresh endpoint of `rank` reaches the others through the network from now on. */
 void test_wires_attach(struct test_wires *w, rnl_endpoint *ep);
-/* With RNL_TEST_EAGER: connects all. Fine with NULL. */
+/* Connects all who are attached; then test_wires_settle lets arrive what is on its way. */
 void test_wires_connect(struct test_wires *w);
-/* ... and lets arrive what is on its way. */
+/* ... if RNL_TEST_EAGER says so. Fine with NULL. */
+void test_wires_connect_wanted(struct test_wires *w);
 void test_wires_settle(void);
 /* From now on the endpoints are of different threads. Fine with NULL. */
 void test_wires_threads(struct test_wires *w);
 /* When all endpoints are freed. Fine with NULL. */
 void test_wires_free(struct test_wires *w);
 
-/* Datagrams that were handed to the network, and those that it has not delivered. */
+/* Datagrams that were handed to the network. */
 unsigned long test_wires_sent(const struct test_wires *w);
 
 #endif

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Peers of other hosts: when datagrams go out, who is woken, what becomes of silent and of broken peers, and what idle
+ * links cost. That messages arrive, whatever the network does, is shown by the tests of streams, which run over it. */
+#include "stream/inbox.h"
+
+#include <pthread.h>
+
+#include "endpoint/link.h"
+#include "job/job.h"
+
+enum { NOTE = 1 };
+#define MS ((uint64_t)1000000)
+
+struct fixture {
+    struct test_hub h;
+    struct test_wires *wires;
+    rnl_endpoint *a, *b;
+    struct inbox in_a, in_b;
+};
+
+static void open_them(struct fixture *f, unsigned size, unsigned per_host, const struct rnl_remote_options *opt)
+{
+    memset(f, 0, sizeof *f);
+    test_hub_open(&f->h, size, NULL);
+    f->wires = test_wires_new(size, "", per_host);
+    if (opt)
+        test_wires_options(f->wires, opt);
+    for (unsigned i = 0; i < size; i++)
+        test_wires_attach(f->wires, f->h.ep[i]);
+    f->a = f->h.ep[0];
+    f->b = f->h.ep[1];
+    assert_int_equal(rnl_handler_stream(f->a, NOTE, inbox_stream, &f->in_a), NOTE);
+    assert_int_equal(rnl_handler_stream(f->b, NOTE, inbox_stream, &f->in_b), NOTE);
+}
+
+static int close_them(struct fixture *f)
+{
+    test_wires_threads(f->wires);
+    int status = test_hub_close(&f->h);
+    test_wires_free(f->wires);
+    inbox_free(&f->in_a);
+    inbox_free(&f->in_b);
+    return status;
+}
+
+static struct rnl_conn *conn_of(rnl_endpoint *ep, unsigned rank)
+{
+    return ep->peer[rank].conn;
+}
+
+/* ---- when datagrams go out ---- */
+
+static void a_lone_message_leaves_in_its_call_and_others_together(void **state)
+{
+    struct fixture f;
+    (void)state;
+    open_them(&f, 2, 1, NULL);
+    test_wires_connect(f.wires);
+    unsigned long before = test_wires_sent(f.wires);
+    assert_int_equal(rnl_send(f.a, 1, NOTE, "one", 3), 0);
+    assert_int_equal(test_wires_sent(f.wires), before + 1);
+    for (unsigned i = 0; i < 20; i++)
+        assert_int_equal(rnl_send(f.a, 1, NOTE, "others", 6), 0);
+    assert_int_equal(test_wires_sent(f.wires), before + 1); /* the first is under way still */
+    assert_int_equal(rnl_flush(f.a), 0);
+    assert_int_equal(test_wires_sent(f.wires), before + 2);
+    drain(f.b);
+    assert_int_equal(f.in_b.count, 21);
+    assert_int_equal(close_them(&f), 0);
+}
+
+static void what_piles_up_leaves_by_itself(void **state)
+{
+    static const char bytes[4000];
+    struct fixture f;
+    (void)state;
+    open_them(&f, 2, 1, NULL);
+    test_wires_connect(f.wires);
+    test_wires_threads(f.wires); /* nobody lets the sender run */
+    unsigned long before = test_wires_sent(f.wires);
+    for (unsigned i = 0; i < 25; i++)
+        assert_int_equal(post_card(f.a, 1, NOTE, bytes, sizeof bytes), 0);
+    assert_true(test_wires_sent(f.wires) >= before + 10); /* the first window */
+    test_wires_connect(f.wires);
+    drain(f.b);
+    assert_int_equal(f.in_b.count, 25);
+    assert_int_equal(close_them(&f), 0);
+}
+
+/* Acknowledgements are taken in by sends, too. */
+static void who_only_sends_need_not_extract(void **state)
+{
+    struct fixture f;
+    (void)state;
+    open_them(&f, 2, 1, NULL);
+    test_wires_connect(f.wires);
+    test_wires_threads(f.wires); /* nobody lets the sender run */
+    for (unsigned i = 0; i < 10; i++) {
+        assert_int_equal(rnl_send(f.a, 1, NOTE, "x", 1), 0);
+        uint64_t until = test_now_ns() + 1000 * MS;
+        while (f.in_b.count <= i && test_now_ns() < until)
+            assert_true(rnl_extract(f.b, SIZE_MAX) >= 0);
+        assert_int_equal(f.in_b.count, i + 1);
+        for (uint64_t rest = test_now_ns() + MS; test_now_ns() < rest;) /* its acknowledgement goes out */
+            assert_true(rnl_extract(f.b, SIZE_MAX) >= 0);
+    }
+    assert_int_equal(close_them(&f), 0);
+}
+
+static void ranks_of_one_host_use_no_network(void **state)
+{
+    struct fixture f;
+    (void)state;
+    open_them(&f, 4, 2, NULL);
+    assert_int_equal(rnl_send(f.a, 1, NOTE, "near", 4), 0);
+    assert_true(rnl_extract(f.b, SIZE_MAX) == 4);
+    assert_int_equal(test_wires_sent(f.wires), 0);
+    assert_int_equal(rnl_handler_stream(f.h.ep[2], NOTE, inbox_stream, &f.in_a), NOTE);
+    assert_int_equal(rnl_send(f.a, 2, NOTE, "far", 3), 0);
+    for (unsigned i = 0; f.in_a.count == 0 && i < 1000; i++) {
+        assert_true(rnl_extract(f.a, SIZE_MAX) >= 0);
+        assert_true(rnl_extract(f.h.ep[2], SIZE_MAX) >= 0);
+    }
+    assert_int_equal(f.in_a.count, 1);
+    assert_int_equal(close_them(&f), 0);
+}
+
+/* ---- sleeping ---- */
+
+static void *send_now_and_then(void *arg)
+{
+    struct fixture *f = arg;
+    for (unsigned i = 0; i < 20; i++) {
+        test_sleep_ms(3);
+        TEST_MUST(rnl_send(f->a, 1, NOTE, &i, sizeof i) == 0);
+        for (unsigned k = 0; k < 5; k++)
+            TEST_MUST(rnl_wait(f->a, MS / 10) == RNL_TIMED_OUT);
+    }
+    return NULL;
+}
+
+static void a_sleeper_is_woken_by_datagrams(void **state)
+{
+    struct fixture f;
+    pthread_t thread;
+    (void)state;
+    open_them(&f, 2, 1, NULL);
+    uint64_t slept = rnl_get_counters(f.b)->sleeps;
+    assert_int_equal(pthread_create(&thread, NULL, send_now_and_then, &f), 0);
+    while (f.in_b.count < 20)
+        assert_true(rnl_wait(f.b, 10000 * (int64_t)MS) >= 4);
+    pthread_join(thread, NULL);
+    assert_true(rnl_get_counters(f.b)->sleeps > slept);
+    assert_int_equal(close_them(&f), 0);
+}
+
+/* ---- ends ---- */
+
+static int wait_for_death(rnl_endpoint *ep, unsigned rank)
+{
+    struct rnl_peer_info info = {0};
+    uint64_t until = test_now_ns() + 5000 * MS;
+    while (test_now_ns() < until) {
+        (void)!rnl_wait(ep, 5 * (int64_t)MS);
+        assert_int_equal(rnl_peer(ep, rank, &info), 0);
+        if (info.state == RNL_PEER_DEAD)
+            return (int)info.reason;
+    }
+    return RNL_DEATH_NONE;
+}
+
+static void who_is_silent_is_dead_after_the_bound(void **state)
+{
+    const struct rnl_remote_options opt = {.silent_ns = 200 * MS};
+    struct fixture f;
+    (void)state;
+    open_them(&f, 2, 1, &opt);
+    test_wires_connect(f.wires);
+    for (uint64_t until = test_now_ns() + 400 * MS; test_now_ns() < until;) /* nothing is owed: no death */
+        assert_int_equal(rnl_wait(f.a, 20 * (int64_t)MS), RNL_TIMED_OUT);
+    test_wires_threads(f.wires);
+    assert_int_equal(rnl_send(f.a, 1, NOTE, "?", 1), 0);
+    assert_int_equal(wait_for_death(f.a, 1), RNL_DEATH_SILENT);
+    assert_int_equal(rnl_send(f.a, 1, NOTE, "?", 1), RNL_ERR_PEER_DEAD);
+    SAYS(RNL_ERR_PEER_DEAD, "rank 1", "heard");
+    f.h.dead[1] = 1;
+    rnl_hub_kill(f.h.hub, 1, RNL_DEATH_SIGNAL, 9);
+    assert_int_equal(close_them(&f), 0);
+}
+
+static void who_never_answers_is_dead_after_the_bound(void **state)
+{
+    const struct rnl_remote_options opt = {.open_ns = 100 * MS};
+    struct fixture f;
+    (void)state;
+    open_them(&f, 2, 1, &opt);
+    assert_int_equal(rnl_send(f.a, 1, NOTE, "?", 1), 0);
+    assert_int_equal(wait_for_death(f.a, 1), RNL_DEATH_SILENT);
+    f.h.dead[1] = 1;
+    rnl_hub_kill(f.h.hub, 1, RNL_DEATH_SIGNAL, 9);
+    assert_int_equal(close_them(&f), 0);
+}
+
+static void who_breaks_the_protocol_is_told(void **state)
+{
+    struct fixture f;
+    int fresh = 1;
+    (void)state;
+    open_them(&f, 2, 1, NULL);
+    test_wires_connect(f.wires);
+    test_wires_threads(f.wires);
+    struct rnl_conn *conn = conn_of(f.b, 0);
+    rnl_head key = rnl_head_key(RNL_LINE_KINDS, 0, 0);
+    unsigned char *at = rnl_tx_place(&conn->pair.tx[0], key, &fresh);
+    assert_non_null(at);
+    rnl_pair_publish(&conn->pair, 0, key, at, fresh, 0);
+    (void)rnl_ep_ring_bell(f.b, conn, RNL_ARMED_LINES);
+    assert_int_equal(wait_for_death(f.a, 1), RNL_DEATH_BROKEN);
+    assert_int_equal(wait_for_death(f.b, 0), RNL_DEATH_PARTED);
+    assert_int_equal(rnl_send(f.a, 1, NOTE, "?", 1), RNL_ERR_PEER_BROKEN);
+    assert_int_equal(close_them(&f), 0);
+}
+
+static void who_does_not_call_for_a_second_loses_nothing(void **state)
+{
+    static unsigned char bytes[100000];
+    struct fixture f;
+    rnl_stream *s;
+    (void)state;
+    open_them(&f, 2, 1, NULL);
+    test_wires_connect(f.wires);
+    test_wires_threads(f.wires);
+    memcpy(bytes, test_pattern(3, 0), sizeof bytes);
+    const struct rnl_begin b = {.peer = 1, .handler = NOTE, .bound = sizeof bytes};
+    assert_int_equal(rnl_begin(f.a, &b, &s), 0);
+    assert_int_equal(rnl_piece(s, bytes, sizeof bytes), 0);
+    assert_int_equal(rnl_end(s), 0);
+    for (uint64_t until = test_now_ns() + 1000 * MS; test_now_ns() < until;)
+        assert_true(rnl_extract(f.a, SIZE_MAX) >= 0);
+    for (uint64_t until = test_now_ns() + 5000 * MS; f.in_b.count == 0 && test_now_ns() < until;) {
+        assert_true(rnl_extract(f.a, SIZE_MAX) >= 0);
+        assert_true(rnl_extract(f.b, SIZE_MAX) >= 0);
+    }
+    assert_int_equal(f.in_b.count, 1);
+    assert_memory_equal(f.in_b.buf, bytes, sizeof bytes);
+    assert_int_equal(close_them(&f), 0);
+}
+
+/* ---- idle ---- */
+
+static int rests(rnl_endpoint *ep, unsigned rank)
+{
+    const struct rnl_conn *conn = conn_of(ep, rank);
+    return (conn->shut & RNL_SHUT_RESTS) && !conn->link->mirror && !conn->pair.mine;
+}
+
+static void become_idle(struct fixture *f)
+{
+    test_wires_settle();
+    for (uint64_t until = test_now_ns() + 2000 * MS; test_now_ns() < until && !(rests(f->a, 1) && rests(f->b, 0));) {
+        assert_int_equal(rnl_wait(f->a, MS), RNL_TIMED_OUT);
+        assert_int_equal(rnl_wait(f->b, MS), RNL_TIMED_OUT);
+    }
+    assert_true(rests(f->a, 1) && rests(f->b, 0));
+}
+
+static void an_idle_link_sends_nothing_and_gives_its_memory_back(void **state)
+{
+    const struct rnl_remote_options opt = {.rest_ns = 2 * MS};
+    struct fixture f;
+    (void)state;
+    open_them(&f, 2, 1, &opt);
+    test_wires_connect(f.wires);
+    become_idle(&f);
+    unsigned long before = test_wires_sent(f.wires);
+    for (unsigned i = 0; i < 20; i++) {
+        assert_int_equal(rnl_wait(f.a, 5 * (int64_t)MS), RNL_TIMED_OUT);
+        assert_int_equal(rnl_wait(f.b, 5 * (int64_t)MS), RNL_TIMED_OUT);
+    }
+    assert_int_equal(test_wires_sent(f.wires), before);
+    assert_true(sizeof(struct rnl_conn) + sizeof(struct rnl_link) <= 4000);
+    assert_int_equal(close_them(&f), 0);
+}
+
+static void who_rested_goes_on_where_it_was(void **state)
+{
+    const struct rnl_remote_options opt = {.rest_ns = 2 * MS};
+    struct fixture f;
+    unsigned sent = 0;
+    (void)state;
+    open_them(&f, 2, 1, &opt);
+    test_wires_connect(f.wires);
+    for (unsigned round = 0; round < 12; round++) {
+        unsigned count = round % 4 == 3 ? 300 : round % 4; /* the ring grows */
+        for (unsigned i = 0; i < count; i++, sent++) {
+            uint64_t v = sent;
+            unsigned char card[300] = {0};
+            memcpy(card, &v, sizeof v);
+            while (post_card(f.a, 1, NOTE, card, round % 3 ? 8 : sizeof card) == RNL_NO_ROOM)
+                drain(f.b);
+            if (test_pattern(v, 0)[0] % 2)
+                assert_int_equal(rnl_send(f.b, 0, NOTE, &v, sizeof v), 0);
+        }
+        drain(f.b);
+        drain(f.a);
+        assert_int_equal(f.in_b.count, sent);
+        become_idle(&f);
+    }
+    for (unsigned i = 0; i < sent; i++)
+        assert_int_equal(f.in_b.got[i].first, i);
+    assert_int_equal(close_them(&f), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_lone_message_leaves_in_its_call_and_others_together),
+        cmocka_unit_test(what_piles_up_leaves_by_itself),
+        cmocka_unit_test(who_only_sends_need_not_extract),
+        cmocka_unit_test(ranks_of_one_host_use_no_network),
+        cmocka_unit_test(a_sleeper_is_woken_by_datagrams),
+        cmocka_unit_test(who_is_silent_is_dead_after_the_bound),
+        cmocka_unit_test(who_never_answers_is_dead_after_the_bound),
+        cmocka_unit_test(who_breaks_the_protocol_is_told),
+        cmocka_unit_test(who_does_not_call_for_a_second_loses_nothing),
+        cmocka_unit_test(an_idle_link_sends_nothing_and_gives_its_memory_back),
+        cmocka_unit_test(who_rested_goes_on_where_it_was),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
