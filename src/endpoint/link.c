@@ -123,6 +123,8 @@ void rnl_remote_part(struct rnl_conn *conn, int broken)
 {
     struct rnl_link *link = conn->link;
     struct rnl_remote *r = link->remote;
+    if (link->over)
+        return;
     uint64_t now = r->ep->env->ops->now_ns(r->ep->env);
     if (link->up) {
         rnl_flow_close(&link->flow, broken ? RNL_CLOSE_BROKEN : RNL_CLOSE_LEAVES, 0, now);

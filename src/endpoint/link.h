@@ -13,11 +13,12 @@
 struct rnl_link {
     struct rnl_remote *remote;
     struct rnl_conn *conn;
-    struct rnl_link *next; /* of those that are marked */
+    struct rnl_link *next; /* of those that are queued */
     uint64_t due_ns;       /* in the heap: at or before its deadline; a later one is found out when it is due */
     uint32_t heap;         /* 1 + its place there; 0 = none */
     uint32_t rings;        /* since it was marked */
     uint8_t marked;        /* it may have something to give out */
+    uint8_t queued;        /* ... or had, and has its turn in any case */
     uint8_t flows;         /* the flow is there: the handshake came to a connection */
     uint8_t up;            /* ... and may send */
     uint8_t over;          /* nothing any more */
@@ -35,7 +36,7 @@ struct rnl_link {
 struct rnl_remote {
     struct rnl_endpoint *ep;
     struct rnl_transport *t;
-    struct rnl_link *first, **last; /* marked, in the order in which they give out */
+    struct rnl_link *first, **last; /* queued, in the order in which they give out */
     struct rnl_link **heap;         /* by due_ns */
     uint32_t heap_count, links;
     uint64_t rest_ns, rest_after_ns; /* when to look again for links that may rest; how long they have to be still */

@@ -56,8 +56,11 @@ static int is_here(const struct rnl_mirror_in *in, uint64_t from, uint64_t to)
     return a >= b;
 }
 
-static void raise_floor(struct rnl_mirror_in *in, uint64_t floor)
+/* An extent is announced up to `floor`; the one behind a complete one begins at a multiple of 64. */
+static void raise_floor(struct rnl_mirror_in *in, uint64_t floor, uint32_t flags)
 {
+    if (flags & RNL_EXTENT_CLOSED)
+        floor = (floor + 63) & ~(uint64_t)63;
     if (floor <= in->floor)
         return;
     uint32_t keep = 0;
@@ -117,7 +120,7 @@ static int bytes_here(struct rnl_mirror *m, unsigned lane, rnl_head h, const str
             return 0;
         in->start = e.start;
         in->published = e.published;
-        raise_floor(in, e.start + e.published);
+        raise_floor(in, e.start + e.published, e.flags);
     } else if (is_prefix(h)) {
         struct rnl_prefix p;
         memcpy(&p, slot->payload, sizeof p);
@@ -126,7 +129,7 @@ static int bytes_here(struct rnl_mirror *m, unsigned lane, rnl_head h, const str
         if (!is_here(in, in->start + in->published, in->start + p.published))
             return 0;
         in->published = p.published;
-        raise_floor(in, in->start + p.published);
+        raise_floor(in, in->start + p.published, p.flags);
     }
     return 1;
 }

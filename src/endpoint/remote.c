@@ -81,27 +81,30 @@ void rnl_remote_due(struct rnl_link *link, uint64_t due_ns)
 void rnl_remote_mark(struct rnl_link *link)
 {
     struct rnl_remote *r = link->remote;
-    if (link->marked)
-        return;
+    if (!link->marked)
+        link->rings = 0;
     link->marked = 1;
-    link->rings = 0;
+    if (link->queued)
+        return;
+    link->queued = 1;
     link->next = NULL;
     *r->last = link;
     r->last = &link->next;
 }
 
-static struct rnl_link *unmark_first(struct rnl_remote *r)
+static struct rnl_link *dequeue(struct rnl_remote *r)
 {
     struct rnl_link *link = r->first;
     r->first = link->next;
     if (!r->first)
         r->last = &r->first;
-    link->marked = 0;
+    link->queued = 0;
     return link;
 }
 
 static void give_out(struct rnl_link *link, uint64_t now_ns)
 {
+    link->marked = 0;
     if (rnl_link_output(link, now_ns))
         rnl_remote_mark(link);
 }
@@ -121,19 +124,18 @@ void rnl_remote_send(struct rnl_endpoint *ep)
     for (struct rnl_link *link = r->first; link; link = link->next)
         last = link;
     for (struct rnl_link *link = NULL; last && link != last;) {
-        link = unmark_first(r);
-        give_out(link, now);
+        link = dequeue(r);
+        if (link->marked)
+            give_out(link, now);
     }
     (void)r->t->ops->flush(r->t, now);
 }
 
-/* 1 = there is more. */
-static int output_now(struct rnl_link *link, uint64_t now_ns)
+static void output_now(struct rnl_link *link, uint64_t now_ns)
 {
     struct rnl_remote *r = link->remote;
-    int more = rnl_link_output(link, now_ns);
+    give_out(link, now_ns);
     (void)r->t->ops->flush(r->t, now_ns);
-    return more;
 }
 
 /* Nothing of it is in flight: who only sends, and never extracts, finds that out here. */
@@ -153,13 +155,15 @@ void rnl_remote_ring(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t wh
         rnl_flow_want(&link->flow);
         if (++link->rings % RINGS_PER_LOOK == 0 &&
             (rnl_mirror_piled(link->mirror, PILED) >= PILED || is_lone(ep, link)))
-            (void)output_now(link, ep->env->ops->now_ns(ep->env));
+            output_now(link, ep->env->ops->now_ns(ep->env));
         return;
     }
     int lone = (what & RNL_ARMED_LINES) && is_lone(ep, link);
     uint64_t now = link->flows && !lone ? 0 : ep->env->ops->now_ns(ep->env);
     rnl_link_want(link, now);
-    if (!lone || output_now(link, now))
+    if (lone)
+        output_now(link, now);
+    else
         rnl_remote_mark(link);
 }
 
@@ -300,7 +304,7 @@ void rnl_remote_unlink(struct rnl_conn *conn)
     struct rnl_remote *r = link->remote;
     if (link->heap)
         take_out(r, link);
-    for (struct rnl_link **at = &r->first; link->marked && *at; at = &(*at)->next) {
+    for (struct rnl_link **at = &r->first; link->queued && *at; at = &(*at)->next) {
         if (*at != link)
             continue;
         *at = link->next;

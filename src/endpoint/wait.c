@@ -206,7 +206,7 @@ static void judge(struct rnl_endpoint *ep)
 static int polled_enough(const struct rnl_endpoint *ep, struct rnl_idle *w)
 {
     uint32_t before = w->polls;
-    w->polls += 1 + ep->hot_count / PEERS_PER_POLL;
+    w->polls += 1 + ep->hot_count / PEERS_PER_POLL + (ep->remote ? POLLS_PER_RECEIVE : 0);
     if (w->yields == PARKED || w->polls >= ep->spin)
         return 1;
     return w->deadline_ns != UINT64_MAX && (before == 0 || before / POLLS_PER_CLOCK != w->polls / POLLS_PER_CLOCK);

@@ -102,8 +102,10 @@ static void who_only_sends_need_not_extract(void **state)
         while (f.in_b.count <= i && test_now_ns() < until)
             assert_true(rnl_extract(f.b, SIZE_MAX) >= 0);
         assert_int_equal(f.in_b.count, i + 1);
-        for (uint64_t rest = test_now_ns() + MS; test_now_ns() < rest;) /* its acknowledgement goes out */
+        for (unsigned k = 0; k < 20; k++) { /* its acknowledgement goes out */
+            test_sleep_ms(1);
             assert_true(rnl_extract(f.b, SIZE_MAX) >= 0);
+        }
     }
     assert_int_equal(close_them(&f), 0);
 }
@@ -131,8 +133,8 @@ static void ranks_of_one_host_use_no_network(void **state)
 static void *send_now_and_then(void *arg)
 {
     struct fixture *f = arg;
-    for (unsigned i = 0; i < 20; i++) {
-        test_sleep_ms(3);
+    for (unsigned i = 0; i < 10; i++) {
+        test_sleep_ms(30);
         TEST_MUST(rnl_send(f->a, 1, NOTE, &i, sizeof i) == 0);
         for (unsigned k = 0; k < 5; k++)
             TEST_MUST(rnl_wait(f->a, MS / 10) == RNL_TIMED_OUT);
@@ -148,7 +150,7 @@ static void a_sleeper_is_woken_by_datagrams(void **state)
     open_them(&f, 2, 1, NULL);
     uint64_t slept = rnl_get_counters(f.b)->sleeps;
     assert_int_equal(pthread_create(&thread, NULL, send_now_and_then, &f), 0);
-    while (f.in_b.count < 20)
+    while (f.in_b.count < 10)
         assert_true(rnl_wait(f.b, 10000 * (int64_t)MS) >= 4);
     pthread_join(thread, NULL);
     assert_true(rnl_get_counters(f.b)->sleeps > slept);
