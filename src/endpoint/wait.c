@@ -25,6 +25,7 @@ enum {
     EMPTIES_MIN = 2,                  /* extracts in vain before giving way, at least */
     EMPTIES_TIDY = 64,                /* ... before looking after credit, rounds and news */
     PEERS_PER_POLL = 8,               /* looked at in the time that a poll takes in any case */
+    POLLS_PER_RECEIVE = 16,           /* asking a network takes as long as so many */
     POLLS_PER_CLOCK = 32
 };
 #define TIDY_EVERY_NS     ((uint64_t)100 * 1000)

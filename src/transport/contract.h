@@ -25,7 +25,7 @@ enum rnl_transport_caps {
     RNL_CAP_WATCHES_DEATH = 16,
     RNL_CAP_ECN = 32 /* packets go out as mark says, and views tell how they came */
 };
-enum { RNL_PEER_STRANGER = UINT32_MAX }; /* datagram: the peer of a view from an address that no connected peer has */
+#define RNL_PEER_STRANGER UINT32_MAX /* datagram: the peer of a view from an address that no connected peer has */
 struct rnl_addr {
     uint32_t len;
     uint8_t bytes[60];

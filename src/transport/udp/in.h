@@ -71,43 +71,43 @@ static inline struct udp *udp_of(struct rnl_transport *t)
 /* ---- peers.c ---- */
 
 /* A connected peer, or RNL_ERR_RANK. */
-int udp_find(struct udp *u, uint32_t rank, struct udp_peer **out);
+int rnl_udp_find(struct udp *u, uint32_t rank, struct udp_peer **out);
 /* Who has that address; RNL_PEER_STRANGER. */
-uint32_t udp_who(const struct udp *u, const struct rnl_socket_addr *a);
-void udp_note(struct udp *u, struct rnl_notice n);
+uint32_t rnl_udp_who(const struct udp *u, const struct rnl_socket_addr *a);
+void rnl_udp_note(struct udp *u, struct rnl_notice n);
 
-int udp_connect(struct rnl_transport *, uint32_t peer, const struct rnl_addr *, uint64_t incarnation);
-int udp_disconnect(struct rnl_transport *, uint32_t peer);
-int udp_mark(struct rnl_transport *, uint32_t peer, int on);
-int udp_notice(struct rnl_transport *, struct rnl_notice *);
-uint32_t udp_mtu(struct rnl_transport *, uint32_t peer);
+int rnl_udp_connect(struct rnl_transport *, uint32_t peer, const struct rnl_addr *, uint64_t incarnation);
+int rnl_udp_disconnect(struct rnl_transport *, uint32_t peer);
+int rnl_udp_mark(struct rnl_transport *, uint32_t peer, int on);
+int rnl_udp_notice(struct rnl_transport *, struct rnl_notice *);
+uint32_t rnl_udp_mtu(struct rnl_transport *, uint32_t peer);
 
 /* ---- send.c ---- */
 
-int udp_send_begin(struct udp *u, uint32_t out_bytes);
-void udp_send_end(struct udp *u);
+int rnl_udp_send_begin(struct udp *u, uint32_t out_bytes);
+void rnl_udp_send_end(struct udp *u);
 /* All that is queued or reserved for a peer is given up. */
-void udp_send_forget(struct udp *u, uint32_t rank);
+void rnl_udp_send_forget(struct udp *u, uint32_t rank);
 
-int udp_reserve(struct rnl_transport *, uint32_t peer, unsigned lane, uint32_t bytes, struct rnl_room *, int n);
-int udp_commit(struct rnl_transport *, uint32_t peer, unsigned lane, const struct rnl_room *, const uint32_t *used,
-               int n, uint64_t now_ns);
-int udp_flush(struct rnl_transport *, uint64_t now_ns);
-uint64_t udp_deadline(struct rnl_transport *);
-int udp_answer(struct rnl_transport *, const struct rnl_view *, const void *at, uint32_t bytes, uint64_t now_ns);
+int rnl_udp_reserve(struct rnl_transport *, uint32_t peer, unsigned lane, uint32_t bytes, struct rnl_room *, int n);
+int rnl_udp_commit(struct rnl_transport *, uint32_t peer, unsigned lane, const struct rnl_room *, const uint32_t *used,
+                   int n, uint64_t now_ns);
+int rnl_udp_flush(struct rnl_transport *, uint64_t now_ns);
+uint64_t rnl_udp_deadline(struct rnl_transport *);
+int rnl_udp_answer(struct rnl_transport *, const struct rnl_view *, const void *at, uint32_t bytes, uint64_t now_ns);
 
 /* ---- receive.c ---- */
 
-int udp_receive_begin(struct udp *u, uint32_t buffers);
-void udp_receive_end(struct udp *u);
+int rnl_udp_receive_begin(struct udp *u, uint32_t buffers);
+void rnl_udp_receive_end(struct udp *u);
 /* The buffer of a view that is not released; NULL. */
-const struct udp_buffer *udp_view_buffer(const struct udp *u, const struct rnl_view *v);
+const struct udp_buffer *rnl_udp_view_buffer(const struct udp *u, const struct rnl_view *v);
 
-int udp_poll(struct rnl_transport *, struct rnl_view *, int n, uint64_t now_ns);
-void udp_release(struct rnl_transport *, const struct rnl_view *, int n);
-int udp_arm(struct rnl_transport *);
-int udp_fd(struct rnl_transport *);
-int udp_source(struct rnl_transport *, const struct rnl_view *, struct rnl_addr *);
-uint32_t udp_holds(struct rnl_transport *, uint32_t bytes);
+int rnl_udp_poll(struct rnl_transport *, struct rnl_view *, int n, uint64_t now_ns);
+void rnl_udp_release(struct rnl_transport *, const struct rnl_view *, int n);
+int rnl_udp_arm(struct rnl_transport *);
+int rnl_udp_fd(struct rnl_transport *);
+int rnl_udp_source(struct rnl_transport *, const struct rnl_view *, struct rnl_addr *);
+uint32_t rnl_udp_holds(struct rnl_transport *, uint32_t bytes);
 
 #endif

@@ -41,7 +41,7 @@ static uint32_t hash_of(const struct rnl_socket_addr *a)
     return (uint32_t)(h ^ h >> 32);
 }
 
-uint32_t udp_who(const struct udp *u, const struct rnl_socket_addr *a)
+uint32_t rnl_udp_who(const struct udp *u, const struct rnl_socket_addr *a)
 {
     if (u->slots == 0)
         return RNL_PEER_STRANGER;
@@ -86,7 +86,7 @@ static int slots_anew(struct udp *u, uint32_t peers)
 
 /* ---- the operations ---- */
 
-int udp_find(struct udp *u, uint32_t rank, struct udp_peer **out)
+int rnl_udp_find(struct udp *u, uint32_t rank, struct udp_peer **out)
 {
     if (rank >= u->t.env->size || !u->peer[rank].connected)
         return rnl_fail(RNL_ERR_RANK, "rank %u is not connected", rank);
@@ -94,7 +94,7 @@ int udp_find(struct udp *u, uint32_t rank, struct udp_peer **out)
     return 0;
 }
 
-int udp_connect(struct rnl_transport *t, uint32_t rank, const struct rnl_addr *addr, uint64_t incarnation)
+int rnl_udp_connect(struct rnl_transport *t, uint32_t rank, const struct rnl_addr *addr, uint64_t incarnation)
 {
     struct udp *u = udp_of(t);
     struct rnl_socket_addr a;
@@ -111,7 +111,7 @@ int udp_connect(struct rnl_transport *t, uint32_t rank, const struct rnl_addr *a
             return rnl_fail(RNL_ERR_PEER_DEAD, "rank %u was connected in an earlier life; disconnect it first", rank);
         return 0;
     }
-    uint32_t other = udp_who(u, &a);
+    uint32_t other = rnl_udp_who(u, &a);
     if (other != RNL_PEER_STRANGER)
         return rnl_fail(RNL_ERR_RANK, "rank %u has the address of rank %u, which is connected", rank, other);
     if (2 * (u->connected + 1) > u->slots && (status = slots_anew(u, u->connected + 1)) < 0)
@@ -126,14 +126,14 @@ int udp_connect(struct rnl_transport *t, uint32_t rank, const struct rnl_addr *a
     return 0;
 }
 
-int udp_disconnect(struct rnl_transport *t, uint32_t rank)
+int rnl_udp_disconnect(struct rnl_transport *t, uint32_t rank)
 {
     struct udp *u = udp_of(t);
     struct udp_peer *p = NULL;
-    int status = udp_find(u, rank, &p);
+    int status = rnl_udp_find(u, rank, &p);
     if (status < 0)
         return status;
-    udp_send_forget(u, rank);
+    rnl_udp_send_forget(u, rank);
     memset(p, 0, sizeof *p);
     /* What stands behind it in the table must not be cut off from where its search begins: move it up. */
     uint32_t mask = u->slots - 1, hole = 0;
@@ -150,10 +150,10 @@ int udp_disconnect(struct rnl_transport *t, uint32_t rank)
     return 0;
 }
 
-int udp_mark(struct rnl_transport *t, uint32_t rank, int on)
+int rnl_udp_mark(struct rnl_transport *t, uint32_t rank, int on)
 {
     struct udp_peer *p = NULL;
-    int status = udp_find(udp_of(t), rank, &p);
+    int status = rnl_udp_find(udp_of(t), rank, &p);
     if (status < 0)
         return status;
     if (on && !(t->caps & RNL_CAP_ECN))
@@ -162,13 +162,13 @@ int udp_mark(struct rnl_transport *t, uint32_t rank, int on)
     return 0;
 }
 
-uint32_t udp_mtu(struct rnl_transport *t, uint32_t rank)
+uint32_t rnl_udp_mtu(struct rnl_transport *t, uint32_t rank)
 {
     (void)rank; /* what a way takes is found by who knows what arrived */
     return udp_of(t)->socket->datagram_max;
 }
 
-void udp_note(struct udp *u, struct rnl_notice n)
+void rnl_udp_note(struct udp *u, struct rnl_notice n)
 {
     if (u->notices == UDP_NOTICES) { /* the oldest is forgotten */
         u->notice_first++;
@@ -177,7 +177,7 @@ void udp_note(struct udp *u, struct rnl_notice n)
     u->notice[(u->notice_first + u->notices++) % UDP_NOTICES] = n;
 }
 
-int udp_notice(struct rnl_transport *t, struct rnl_notice *out)
+int rnl_udp_notice(struct rnl_transport *t, struct rnl_notice *out)
 {
     static const uint8_t kind_of[] = {[RNL_SOCKET_ERROR_REFUSED] = RNL_NOTICE_REFUSED,
                                       [RNL_SOCKET_ERROR_UNREACHABLE] = RNL_NOTICE_UNREACHABLE,
@@ -186,9 +186,9 @@ int udp_notice(struct rnl_transport *t, struct rnl_notice *out)
     struct udp *u = udp_of(t);
     struct rnl_socket_error e;
     while (u->socket->ops->error(u->socket, &e) == 1) {
-        uint32_t peer = udp_who(u, &e.to);
+        uint32_t peer = rnl_udp_who(u, &e.to);
         if (peer != RNL_PEER_STRANGER && e.kind < sizeof kind_of && kind_of[e.kind])
-            udp_note(u, (struct rnl_notice){kind_of[e.kind], peer, e.value, e.sys_errno});
+            rnl_udp_note(u, (struct rnl_notice){kind_of[e.kind], peer, e.value, e.sys_errno});
     }
     if (u->notices == 0)
         return 0;

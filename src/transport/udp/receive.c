@@ -15,8 +15,8 @@ static uint32_t buffer_bytes(const struct udp *u)
     return (u->socket->merged_bytes + 63) & ~(uint32_t)63;
 }
 
-/* After a failure, too, udp_receive_end ends it. */
-int udp_receive_begin(struct udp *u, uint32_t buffers)
+/* After a failure, too, rnl_udp_receive_end ends it. */
+int rnl_udp_receive_begin(struct udp *u, uint32_t buffers)
 {
     struct udp_receiver *r = &u->receive;
     r->buffers = buffers == 0 ? IN_BUFFERS : buffers > IN_BUFFERS_MOST ? IN_BUFFERS_MOST : buffers;
@@ -34,7 +34,7 @@ int udp_receive_begin(struct udp *u, uint32_t buffers)
     return 0;
 }
 
-void udp_receive_end(struct udp *u)
+void rnl_udp_receive_end(struct udp *u)
 {
     struct udp_receiver *r = &u->receive;
     free(r->memory);
@@ -49,7 +49,7 @@ static uint64_t token_of(const struct udp_receiver *r, const struct udp_buffer *
     return (uint64_t)b->life << 32 | (uint64_t)(b - r->buffer);
 }
 
-const struct udp_buffer *udp_view_buffer(const struct udp *u, const struct rnl_view *v)
+const struct udp_buffer *rnl_udp_view_buffer(const struct udp *u, const struct rnl_view *v)
 {
     uint32_t i = (uint32_t)v->token;
     const struct udp_buffer *b = i < u->receive.buffers ? &u->receive.buffer[i] : NULL;
@@ -90,7 +90,7 @@ static int next_packet(struct udp *u, struct udp_buffer *b, struct rnl_view *v)
     int last = bytes == left;
     if (b->changes != u->changes) { /* nothing is handed out as from a peer that was let go meanwhile */
         b->changes = u->changes;
-        b->peer = udp_who(u, &b->in.from);
+        b->peer = rnl_udp_who(u, &b->in.from);
     }
     v->at = (const unsigned char *)b->in.at + b->cursor;
     v->bytes = bytes;
@@ -109,7 +109,7 @@ static int next_packet(struct udp *u, struct udp_buffer *b, struct rnl_view *v)
     return !last;
 }
 
-int udp_poll(struct rnl_transport *t, struct rnl_view *v, int n, uint64_t now_ns)
+int rnl_udp_poll(struct rnl_transport *t, struct rnl_view *v, int n, uint64_t now_ns)
 {
     struct udp *u = udp_of(t);
     struct udp_receiver *r = &u->receive;
@@ -128,12 +128,12 @@ int udp_poll(struct rnl_transport *t, struct rnl_view *v, int n, uint64_t now_ns
     return got;
 }
 
-void udp_release(struct rnl_transport *t, const struct rnl_view *v, int n)
+void rnl_udp_release(struct rnl_transport *t, const struct rnl_view *v, int n)
 {
     struct udp *u = udp_of(t);
     struct udp_receiver *r = &u->receive;
     for (int i = 0; i < n; i++) {
-        if (udp_view_buffer(u, &v[i]) == NULL)
+        if (rnl_udp_view_buffer(u, &v[i]) == NULL)
             continue; /* released before */
         struct udp_buffer *b = &r->buffer[(uint32_t)v[i].token];
         if (--b->views == 0 && !b->waits)
@@ -141,28 +141,28 @@ void udp_release(struct rnl_transport *t, const struct rnl_view *v, int n)
     }
 }
 
-int udp_arm(struct rnl_transport *t)
+int rnl_udp_arm(struct rnl_transport *t)
 {
     struct udp *u = udp_of(t);
     return u->receive.count ? 1 : u->socket->ops->arm(u->socket);
 }
 
-int udp_fd(struct rnl_transport *t)
+int rnl_udp_fd(struct rnl_transport *t)
 {
     struct udp *u = udp_of(t);
     return u->socket->ops->fd(u->socket);
 }
 
-int udp_source(struct rnl_transport *t, const struct rnl_view *v, struct rnl_addr *out)
+int rnl_udp_source(struct rnl_transport *t, const struct rnl_view *v, struct rnl_addr *out)
 {
-    const struct udp_buffer *b = udp_view_buffer(udp_of(t), v);
+    const struct udp_buffer *b = rnl_udp_view_buffer(udp_of(t), v);
     if (b == NULL)
         return rnl_fail(RNL_ERR_ARG, "the source of a packet that was released");
     rnl_udp_addr_of(&b->in.from, out);
     return 0;
 }
 
-uint32_t udp_holds(struct rnl_transport *t, uint32_t bytes)
+uint32_t rnl_udp_holds(struct rnl_transport *t, uint32_t bytes)
 {
     return udp_of(t)->socket->receive_bytes / rnl_socket_charge(bytes);
 }

@@ -13,7 +13,7 @@ static uint32_t round8(uint32_t bytes)
     return (bytes + 7) & ~(uint32_t)7;
 }
 
-int udp_send_begin(struct udp *u, uint32_t out_bytes)
+int rnl_udp_send_begin(struct udp *u, uint32_t out_bytes)
 {
     uint32_t least = round8(u->socket->datagram_max);
     if (u->socket->segments_max > 1 && u->socket->segment_bytes > least)
@@ -28,7 +28,7 @@ int udp_send_begin(struct udp *u, uint32_t out_bytes)
     return 0;
 }
 
-void udp_send_end(struct udp *u)
+void rnl_udp_send_end(struct udp *u)
 {
     free(u->send.buffer);
 }
@@ -61,7 +61,7 @@ static void refuse(struct udp *u, uint32_t from, const struct rnl_socket_result 
     if (r->stop == RNL_SOCKET_TOO_LONG && u->socket->datagram_max < longest)
         value = u->socket->datagram_max;
     uint32_t kind = r->stop < sizeof kind_of && kind_of[r->stop] ? kind_of[r->stop] : RNL_NOTICE_UNREACHABLE;
-    udp_note(u, (struct rnl_notice){kind, u->send.out_peer[from], value, r->sys_errno});
+    rnl_udp_note(u, (struct rnl_notice){kind, u->send.out_peer[from], value, r->sys_errno});
 }
 
 /* As much as the host takes. */
@@ -92,7 +92,7 @@ static void push(struct udp *u)
     settle(s);
 }
 
-int udp_flush(struct rnl_transport *t, uint64_t now_ns)
+int rnl_udp_flush(struct rnl_transport *t, uint64_t now_ns)
 {
     struct udp *u = udp_of(t);
     if (u->send.outs == 0)
@@ -103,7 +103,7 @@ int udp_flush(struct rnl_transport *t, uint64_t now_ns)
     return (int)u->send.outs;
 }
 
-uint64_t udp_deadline(struct rnl_transport *t)
+uint64_t rnl_udp_deadline(struct rnl_transport *t)
 {
     const struct udp_sender *s = &udp_of(t)->send;
     return s->outs ? s->retry_ns : UINT64_MAX;
@@ -126,12 +126,12 @@ static int make_room(struct udp *u, uint32_t bytes, int n)
     }
 }
 
-int udp_reserve(struct rnl_transport *t, uint32_t rank, unsigned lane, uint32_t bytes, struct rnl_room *room, int n)
+int rnl_udp_reserve(struct rnl_transport *t, uint32_t rank, unsigned lane, uint32_t bytes, struct rnl_room *room, int n)
 {
     struct udp *u = udp_of(t);
     struct udp_sender *s = &u->send;
     struct udp_peer *p = NULL;
-    int status = udp_find(u, rank, &p);
+    int status = rnl_udp_find(u, rank, &p);
     if (status < 0)
         return status;
     if (lane != 0 || n < 1)
@@ -188,13 +188,13 @@ static void queue(struct udp *u, uint32_t rank, const struct rnl_socket_addr *to
     s->out[s->outs++] = (struct rnl_socket_out){.to = *to, .at = at, .bytes = bytes, .ecn = ecn};
 }
 
-int udp_commit(struct rnl_transport *t, uint32_t rank, unsigned lane, const struct rnl_room *room, const uint32_t *used,
-               int n, uint64_t now_ns)
+int rnl_udp_commit(struct rnl_transport *t, uint32_t rank, unsigned lane, const struct rnl_room *room,
+                   const uint32_t *used, int n, uint64_t now_ns)
 {
     struct udp *u = udp_of(t);
     struct udp_sender *s = &u->send;
     struct udp_peer *p = NULL;
-    int status = udp_find(u, rank, &p), went = 0;
+    int status = rnl_udp_find(u, rank, &p), went = 0;
     (void)now_ns;
     if (status < 0)
         return status;
@@ -221,11 +221,11 @@ int udp_commit(struct rnl_transport *t, uint32_t rank, unsigned lane, const stru
     return went;
 }
 
-int udp_answer(struct rnl_transport *t, const struct rnl_view *v, const void *at, uint32_t bytes, uint64_t now_ns)
+int rnl_udp_answer(struct rnl_transport *t, const struct rnl_view *v, const void *at, uint32_t bytes, uint64_t now_ns)
 {
     struct udp *u = udp_of(t);
     struct udp_sender *s = &u->send;
-    const struct udp_buffer *b = udp_view_buffer(u, v);
+    const struct udp_buffer *b = rnl_udp_view_buffer(u, v);
     (void)now_ns;
     if (b == NULL)
         return rnl_fail(RNL_ERR_ARG, "an answer to a packet that was released");
@@ -239,7 +239,7 @@ int udp_answer(struct rnl_transport *t, const struct rnl_view *v, const void *at
     return 1;
 }
 
-void udp_send_forget(struct udp *u, uint32_t rank)
+void rnl_udp_send_forget(struct udp *u, uint32_t rank)
 {
     struct udp_sender *s = &u->send;
     uint32_t kept = 0;

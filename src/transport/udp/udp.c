@@ -13,8 +13,8 @@ static int udp_address(struct rnl_transport *t, struct rnl_addr *out)
 
 static void udp_free(struct udp *u)
 {
-    udp_send_end(u);
-    udp_receive_end(u);
+    rnl_udp_send_end(u);
+    rnl_udp_receive_end(u);
     free(u->peer);
     free(u->slot);
     free(u);
@@ -34,24 +34,24 @@ void rnl_udp_counts(const struct rnl_transport *t, struct rnl_udp_counts *out)
 
 static const struct rnl_transport_ops udp_ops = {
     .size = sizeof udp_ops,
-    .reserve = udp_reserve,
-    .commit = udp_commit,
-    .poll = udp_poll,
-    .release = udp_release,
-    .flush = udp_flush,
-    .arm = udp_arm,
-    .fd = udp_fd,
-    .deadline = udp_deadline,
+    .reserve = rnl_udp_reserve,
+    .commit = rnl_udp_commit,
+    .poll = rnl_udp_poll,
+    .release = rnl_udp_release,
+    .flush = rnl_udp_flush,
+    .arm = rnl_udp_arm,
+    .fd = rnl_udp_fd,
+    .deadline = rnl_udp_deadline,
     .address = udp_address,
-    .connect = udp_connect,
-    .disconnect = udp_disconnect,
-    .mtu = udp_mtu,
+    .connect = rnl_udp_connect,
+    .disconnect = rnl_udp_disconnect,
+    .mtu = rnl_udp_mtu,
     .close = udp_close,
-    .source = udp_source,
-    .answer = udp_answer,
-    .mark = udp_mark,
-    .notice = udp_notice,
-    .holds = udp_holds,
+    .source = rnl_udp_source,
+    .answer = rnl_udp_answer,
+    .mark = rnl_udp_mark,
+    .notice = rnl_udp_notice,
+    .holds = rnl_udp_holds,
 };
 
 int rnl_udp_transport_new(struct rnl_env *env, struct rnl_socket *socket, const struct rnl_udp_options *options,
@@ -68,9 +68,9 @@ int rnl_udp_transport_new(struct rnl_env *env, struct rnl_socket *socket, const 
     u->t.caps = RNL_CAP_STABLE_VIEW | (socket->has_fd ? RNL_CAP_FD : 0) | (socket->has_ecn ? RNL_CAP_ECN : 0);
     u->t.env = env;
     u->socket = socket;
-    int status = udp_send_begin(u, o->out_bytes);
+    int status = rnl_udp_send_begin(u, o->out_bytes);
     if (status == 0)
-        status = udp_receive_begin(u, o->in_buffers);
+        status = rnl_udp_receive_begin(u, o->in_buffers);
     if (status < 0) {
         udp_free(u);
         return status;
