@@ -17,11 +17,10 @@ const char *bench_placement_name(enum bench_placement p)
 
 const char *bench_test_name(enum bench_test t)
 {
-    static const char *const name[] = {"probe",           "latency",     "rate",      "bandwidth",
-                                       "bandwidth-alone", "peers",       "idle-wait", "idle-poll",
-                                       "idle-extract",    "wake-wait",   "wake-poll", "wake-unarmed",
-                                       "wake-armed",      "barrier",     "layered",   "layered-stream",
-                                       "startup-run",     "startup-job", "quit"};
+    static const char *const name[] = {
+        "probe",     "latency",        "rate",        "bandwidth",   "bandwidth-alone", "peers",      "idle-wait",
+        "idle-poll", "idle-extract",   "wake-wait",   "wake-poll",   "wake-unarmed",    "wake-armed", "barrier",
+        "layered",   "layered-stream", "startup-run", "startup-job", "memory-peer",     "memory-all", "quit"};
     _Static_assert(sizeof name / sizeof *name == BENCH_QUIT + 1, "a name for each test");
     return name[t <= BENCH_QUIT ? t : BENCH_QUIT];
 }
@@ -48,6 +47,9 @@ const char *bench_test_unit(enum bench_test t)
     case BENCH_STARTUP_RUN:
     case BENCH_STARTUP_JOB:
         return "ms";
+    case BENCH_MEMORY_PEER:
+    case BENCH_MEMORY_ALL:
+        return "kB";
     default:
         return "ns";
     }

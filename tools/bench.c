@@ -128,9 +128,10 @@ static void parse_scene(struct argp_state *state, struct asked *q, const char *n
             q->named |= 1u << i;
             return;
         }
-    argp_error(state,
-               "there is no test '%s': latency, rate, bandwidth, peers, idle, wake, barrier, layered, startup or all",
-               name);
+    argp_error(
+        state,
+        "there is no test '%s': latency, rate, bandwidth, peers, idle, wake, barrier, layered, startup, memory or all",
+        name);
 }
 
 /* Options that mean nothing to what was asked for are errors; `all` leaves out what they exclude. */
@@ -424,7 +425,7 @@ int rnl_tool_bench(int argc, char **argv)
     static const struct argp argp = {
         .options = options,
         .parser = parse,
-        .args_doc = "[latency|rate|bandwidth|peers|idle|wake|barrier|layered|startup|all]...",
+        .args_doc = "[latency|rate|bandwidth|peers|idle|wake|barrier|layered|startup|memory|all]...",
         .doc = "Measures messages between processes of this host beside the fastest that the machine allows. "
                "Without a test: latency, rate and bandwidth.\v"
                "Rows are medians; ratio is value / floor of the same round. See runnel-bench(1).",

@@ -21,7 +21,7 @@ refuses() {
     fi
 }
 
-refuses "a test that does not exist" "latency, rate, bandwidth, peers, idle, wake, barrier, layered, startup or all" speed
+refuses "a test that does not exist" "latency, rate, bandwidth, peers, idle, wake, barrier, layered, startup, memory or all" speed
 refuses "an interface that does not exist" "fm, fm1, native, raw or all" --api mpi
 refuses "an interface that does not exist, in a list" "there is no interface 'mpi'" --api fm,mpi
 refuses "a transport that does not exist" "this release has shm" --transport udp
@@ -38,7 +38,7 @@ refuses "a number of ranks for what has none" "--ranks is for barrier" layered -
 refuses "one rank at a barrier" "2 to 256 processes" barrier --ranks 1
 refuses "ranks that are no number" "2 to 256 processes" barrier --ranks some
 refuses "too many ranks" "2 to 256 processes" barrier --ranks 257
-for test in peers idle wake barrier startup; do
+for test in peers idle wake barrier startup memory; do
     refuses "$test over FM 1.1" "$test is not measured over the interfaces" $test --api fm1
 done
 refuses "layered over the native interface" "layered is not measured over the interfaces" layered --api native

@@ -23,7 +23,7 @@ import json
 import sys
 
 UNITS = {"peers": "ns", "idle": "ms/s", "wake-wait": "us", "wake-poll": "us", "wake": "ns", "barrier": "us", "layered": "MB/s",
-         "startup": "ms"}
+         "startup": "ms", "memory": "kB"}
 TAILS = ("peers", "wake-wait", "wake-poll", "barrier")
 expected = {(t, a, n, b) for t, apis, ns, sizes in eval(sys.argv[1]) for a in apis for n in ns for b in sizes}
 seen = set()
@@ -68,8 +68,9 @@ fm='["fm"], [None], [1, 100, 2 << 20]' fm1='["fm1"], [None], [1, 100]'
 rows "layered, other sizes" "[('layered', $fm), ('layered-stream', $fm), ('layered', $fm1), ('layered-stream', $fm1)]" \
     layered --size 1,100,2M
 rows startup '[("startup-run", ["native"], [1, 2, 16, 64], [0]), ("startup-job", ["native"], [1, 2, 16, 64], [0])]' startup
+rows memory '[("memory-peer", ["native"], [2, 16, 63], [0]), ("memory-all", ["native"], [2, 16, 63], [0])]' memory
 
-timeout 300 "$runnel" bench idle wake barrier layered startup --max-time 1 >"$out/table" 2>"$out/stderr"
+timeout 300 "$runnel" bench idle wake barrier layered startup memory --max-time 1 >"$out/table" 2>"$out/stderr"
 verdict "several in one table" $? "$out/stderr"
 awk 'length > 80 { print; bad = 1 } END { exit bad }' "$out/table" >"$out/said"
 verdict "which fits 80 columns" $? "$out/said"
