@@ -227,6 +227,12 @@ void rnl_cluster_stall(struct rnl_cluster *c, struct rnl_vhost *h, uint64_t ns)
         rnl_sim_delay(&c->guest[h->first_rank + i].coro, until);
 }
 
+void rnl_cluster_step(struct rnl_guest *g)
+{
+    if (rnl_guest_now == g && ++g->steps == g->crash_step)
+        rnl_cluster_crash(g->cluster, g, g->crash_restart_ns);
+}
+
 void rnl_cluster_restart(struct rnl_sim *sim, struct rnl_sim_event *event)
 {
     struct rnl_cluster *c = rnl_sim_owner(sim);

@@ -4,13 +4,17 @@
  * follows from the seed, and a launcher that is agent.c. Each question is a step at which the scenario may have the
  * rank crash; giving way and sleeping take virtual time.
  *
- * Segments are between ranks of one virtual host. */
+ * Ranks of one virtual host share segments; those of others are reached over the virtual network by transport/udp. */
 #include "sim/cluster/inside.h"
 
 #include "base/error.h"
 #include "job/job.h"
+#include "sim/cluster/socket.h"
 #include "sim/engine/random.h"
+#include "transport/contract.h"
+#include "transport/udp/udp.h"
 
+#include <endian.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +31,7 @@ struct rnl_venv {
     struct rnl_guest *guest;
     const _Atomic uint32_t *sleeps_on; /* NULL: awake */
     struct rnl_sim_coro_ticket ticket;
+    struct rnl_socket *socket; /* below env.datagrams, until that is closed; NULL: none */
 };
 
 static struct rnl_guest *guest_of(const struct rnl_env *env)
@@ -37,10 +42,8 @@ static struct rnl_guest *guest_of(const struct rnl_env *env)
 /* It may end here. The simulator itself, which takes away what is left of a rank, takes no steps. */
 static struct rnl_guest *step(const struct rnl_env *env)
 {
-    struct rnl_guest *g = guest_of(env);
-    if (rnl_guest_now == g && ++g->steps == g->crash_step)
-        rnl_cluster_crash(g->cluster, g, g->crash_restart_ns);
-    return g;
+    rnl_cluster_step(guest_of(env));
+    return guest_of(env);
 }
 
 static struct rnl_vagent *agent(const struct rnl_env *env)
@@ -132,8 +135,7 @@ static int venv_segment_open(struct rnl_env *env, uint32_t rank, size_t bytes, u
     if (rank >= c->opt.ranks || bytes == 0)
         return rnl_fail(RNL_ERR_RANK, "no segment of %zu bytes with rank %u in a job of %u", bytes, rank, c->opt.ranks);
     if (c->guest[rank].host != g->host)
-        return rnl_fail(RNL_ERR_UNSUPPORTED,
-                        "rank %u is on another virtual host: memory is shared within one (runnel sim --hosts 1)", rank);
+        return rnl_fail(RNL_ERR_UNSUPPORTED, "rank %u is on another virtual host: memory is shared within one", rank);
     if (rnl_guest_now == g)
         rnl_guest_charge(g, ASK_NS);
     return rnl_vagent_segment_open(c->agent, g->rank, rank, bytes, segment);
@@ -208,9 +210,26 @@ static struct rnl_bell *venv_bell_of(struct rnl_env *env, uint32_t rank)
     return rnl_vagent_bell(agent(env), rank);
 }
 
+/* 1 = it is on another host, and found there. */
+static int venv_place(struct rnl_env *env, uint32_t rank, struct rnl_place *out)
+{
+    const struct rnl_guest *g = guest_of(env), *other = &g->cluster->guest[rank];
+    const struct rnl_socket_addr at = rnl_vsocket_addr(other);
+    struct rnl_addr addr;
+    if (other->host == g->host)
+        return 0;
+    rnl_udp_addr_of(&at, &addr);
+    *out = (struct rnl_place){.addr_bytes = addr.len};
+    memcpy(out->addr, addr.bytes, addr.len);
+    return 1;
+}
+
 static void venv_close(struct rnl_env *env)
 {
+    struct rnl_venv *v = (struct rnl_venv *)(void *)env;
     struct rnl_guest *g = guest_of(env);
+    if (v->socket != NULL) /* no endpoint had its transport */
+        env->datagrams->ops->close(env->datagrams);
     rnl_vagent_gone(agent(env), env->rank, RNL_DEATH_EXIT, 0);
     g->env = NULL;
     free(env);
@@ -239,7 +258,25 @@ static const struct rnl_env_ops venv_ops = {
     .fd_until = venv_fd_until,
     .fd_raise = venv_fd_raise,
     .close = venv_close,
+    .place = venv_place,
 };
+
+/* The way to other hosts, and the key of the job, which nobody else knows. */
+static int open_datagrams(struct rnl_venv *v)
+{
+    struct rnl_cluster *c = v->guest->cluster;
+    int status = rnl_vsocket_open(v->guest, &v->socket);
+    if (status < 0)
+        return status;
+    status = rnl_udp_transport_new(&v->env, v->socket, NULL, &v->env.datagrams);
+    if (status < 0)
+        v->socket->ops->close(v->socket);
+    for (uint64_t i = 0; i < sizeof v->env.job_key / 8; i++) {
+        uint64_t word = htole64(rnl_sim_random(c->opt.seed, RNL_STREAM_ENV, UINT64_MAX, i));
+        memcpy(v->env.job_key + 8 * i, &word, 8);
+    }
+    return status;
+}
 
 /* rnl_job_virtual: for the rank that runs. */
 int rnl_venv_open(const struct rnl_options *opt, struct rnl_env **out)
@@ -273,8 +310,12 @@ int rnl_venv_open(const struct rnl_options *opt, struct rnl_env **out)
         .launched = 1,
     };
     g->env = v;
-    *out = &v->env;
-    return 0;
+    status = c->opt.hosts > 1 ? open_datagrams(v) : 0;
+    if (status < 0)
+        venv_close(&v->env);
+    else
+        *out = &v->env;
+    return status;
 }
 
 /* The endpoint is where the native interface left it, or where FM keeps it; one that was still being made is lost. */
@@ -286,6 +327,8 @@ void rnl_venv_drop(struct rnl_guest *g)
                     g->detail);
     if (g->env == NULL)
         return;
+    if (g->env->socket != NULL)
+        rnl_vsocket_kill(g->env->socket); /* no farewell from a process that was killed */
     if (ep != NULL)
         rnl_ep_free(ep);
     else

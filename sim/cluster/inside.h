@@ -43,6 +43,9 @@ void rnl_cluster_say(struct rnl_cluster *, const char *format, ...) __attribute_
 void rnl_cluster_ended(struct rnl_cluster *, struct rnl_guest *);
 /* The scenario's doing: like kill -9. restart_ns: after so much virtual time it starts again; UINT64_MAX = never. */
 void rnl_cluster_crash(struct rnl_cluster *, struct rnl_guest *, uint64_t restart_ns);
+/* The library asks something of its world. It may end here; the simulator itself, which takes away what is left of a
+ * rank, takes no steps. */
+void rnl_cluster_step(struct rnl_guest *);
 /* No program of that host runs for so long. */
 void rnl_cluster_stall(struct rnl_cluster *, struct rnl_vhost *, uint64_t ns);
 

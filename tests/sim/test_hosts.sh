@@ -1,0 +1,93 @@
+#!/usr/bin/env bash
+# Several virtual hosts: the same programs over the virtual network, whole or losing packets, and always the same run.
+# Finds the build in $RUNNEL_BUILD and the command in $RUNNEL. Prints "ok - name" or "not ok - name"; exits 77 if
+# something is missing.
+set -uo pipefail
+
+build=${RUNNEL_BUILD:-$(cd "$(dirname "$0")/../.." && pwd)/build}
+runnel=${RUNNEL:-$build/tools/runnel}
+guests=$build/tests
+for needed in "$runnel" "$guests/guest-token.so" "$guests/guest-hello.so" "$guests/guest-heat.so"; do
+    if [ ! -e "$needed" ]; then
+        echo "$needed is not built"
+        exit 77
+    fi
+done
+
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir" || exit 1
+failed=0
+
+ok() { # name status
+    if [ "$2" = 0 ]; then
+        echo "ok - $1"
+    else
+        echo "not ok - $1"
+        failed=1
+    fi
+}
+hash_of() { sed -n 's/^runnel: .* hash \([0-9a-f]\{16\}\)$/\1/p' "$1"; }
+tokens() { # ranks, steps, options...: everything arrives, once
+    local ranks=$1 steps=$2
+    shift 2
+    timeout 120 "$runnel" sim -n "$ranks" "$@" "$guests/guest-token.so" "$steps" >said 2>&1 ||
+        { echo "# status $?: $(tail -n 2 said | tr '\n' ' ')"; return 1; }
+    [ "$(grep -c ': right, ' said)" = "$ranks" ] && awk -v want=$((ranks * steps)) '/^rank/ { n += $4 } END { exit n != want }' said
+}
+
+tokens 8 20 --hosts 8; ok "8 hosts" $?
+cp said calm
+tokens 8 20 --hosts 8 && cmp -s said calm; ok "... the same in each run" $?
+tokens 8 20 --hosts 3; ok "hosts of several ranks" $?
+for loss in 0.1% 1% 5%; do
+    tokens 8 50 --hosts 8 --loss $loss; ok "$loss of the packets are lost, and no message" $?
+done
+rough=0
+for seed in 1 2 3 4 5 6 7 8; do
+    tokens 6 20 --hosts 6 --seed $seed --fault loss=2%,dup=2%,reorder=5%:100us,corrupt=1%,cut=1% ||
+        { rough=1; echo "# seed $seed"; }
+done
+ok "losses, doubles, wrong bytes and a wrong order, 8 seeds" $rough
+tokens 8 20 --hosts 8 --loss 5% && cp said first && tokens 8 20 --hosts 8 --loss 5% && cmp -s said first
+ok "what is lost is the same in each run" $?
+tokens 1000 10 --hosts 1000 --loss 1%; ok "1,000 hosts" $?
+
+"$runnel" sim -n 4 --hosts 4 --trace trace.pcapng "$guests/guest-hello.so" >said && "$runnel" sim decode trace.pcapng >lines &&
+    grep -q 'HELLO rank' lines && grep -q ' DATA ' lines
+ok "the packets are traced, and can be read" $?
+"$runnel" sim -n 4 --hosts 4 "$guests/guest-hello.so" >said.2 && [ "$(hash_of said)" = "$(hash_of said.2)" ]
+ok "a trace changes nothing" $?
+
+"$runnel" sim -n 1 "$guests/guest-heat.so" --make 64x48 start.pgm >/dev/null &&
+    "$runnel" sim -n 1 "$guests/guest-heat.so" start.pgm -n 100 -o one.pgm >/dev/null &&
+    timeout 120 "$runnel" sim -n 5 --hosts 5 --loss 1% "$guests/guest-heat.so" start.pgm -n 100 -o five.pgm >/dev/null &&
+    cmp -s one.pgm five.pgm
+ok "heat over five hosts is heat on one" $?
+
+cat >scenario <<'END'
+at 2ms rate all 100Mb/s
+at 4ms delay 1 500us
+at 5ms partition 0-2
+at 25ms heal
+at 30ms block 3 4
+at 40ms unblock 3 4
+at 45ms down 5
+at 55ms up 5
+at 60ms stall 2 5ms
+END
+tokens 8 60 --hosts 8 --scenario scenario && tail -n 1 said >first && tokens 8 60 --hosts 8 --scenario scenario &&
+    tail -n 1 said | cmp -s - first
+ok "a network that falls apart and heals again loses no message" $?
+
+differ=0
+for step in 1 2 4 8 16 24 32 48 64 80 96; do
+    echo "crash 3 step $step" >scenario
+    if ! timeout 60 "$runnel" sim -n 8 --hosts 8 --keep-going --scenario scenario "$guests/guest-token.so" 20 >said 2>&1 ||
+        [ "$(grep -c ': right, ' said)" != 7 ]; then
+        differ=1
+        echo "# step $step: $(tail -n 2 said)"
+    fi
+done
+ok "a rank crashes at any step, and those of other hosts finish" $differ
+exit $failed
