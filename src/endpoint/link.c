@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 enum {
+    WINDOW_LEAST = 2, /* packets */
     BATCH = 16 /* rooms reserved at a time */,
     BATCHES = 3 /* before it is another link's turn: 46 datagrams go as one */
 };
@@ -53,11 +54,15 @@ static void give_memory(void *ctx, void *at, size_t bytes)
     free(at);
 }
 
-/* All peers may send at once. */
+/* All peers that do not rest may send at once. A few packets each are let through in any case: else with very many
+ * peers nobody could send. */
 static uint32_t window(void *ctx)
 {
-    const struct rnl_remote *r = ((struct rnl_link *)ctx)->remote;
-    return r->window / (r->links ? r->links : 1);
+    const struct rnl_link *link = ctx;
+    const struct rnl_remote *r = link->remote;
+    uint32_t share = r->window / (r->awake ? r->awake : 1);
+    uint32_t least = WINDOW_LEAST * (rnl_flow_mtu(&link->flow) + r->config.buffer_bytes);
+    return share > least ? share : least;
 }
 
 static const struct rnl_flow_ops flow_ops = {.fill = fill,
@@ -96,7 +101,7 @@ int rnl_link_new(struct rnl_remote *r, struct rnl_conn *conn, struct rnl_link **
     rnl_hs_peer_init(&r->hs, &link->hs, conn->rank, place.incarnation);
     link->mirror = mirror;
     rnl_mirror_init(mirror, &conn->pair);
-    r->links++;
+    r->awake++;
     *out = link;
     return 0;
 }
@@ -226,6 +231,7 @@ void rnl_link_rest(struct rnl_link *link, uint64_t now_ns, uint64_t still_ns)
     rnl_pair_rest(&conn->pair, link->words);
     free(link->mirror);
     link->mirror = NULL;
+    link->remote->awake--;
     conn->shut |= RNL_SHUT_RESTS;
 }
 
@@ -244,6 +250,7 @@ int rnl_remote_wake(struct rnl_endpoint *ep, struct rnl_conn *conn)
         return status;
     }
     link->mirror = mirror;
+    link->remote->awake++;
     rnl_mirror_wake(mirror, &conn->pair, link->shown);
     conn->shut &= (uint8_t)~RNL_SHUT_RESTS;
     rnl_ep_add_hot(ep, conn);
@@ -303,6 +310,18 @@ void rnl_link_input(struct rnl_link *link, const struct rnl_view *v, uint64_t no
         link->mirror->came = 0;
     }
     rnl_remote_mark(link);
+}
+
+void rnl_link_unknown(struct rnl_link *link, const struct rnl_view *v, uint64_t now_ns)
+{
+    struct rnl_remote *r = link->remote;
+    uint64_t number;
+    unsigned control;
+    if (rnl_hs_unknown_said(&r->hs, &link->hs, link->flow.connection, v->at, v->bytes, now_ns, &number, &control) ==
+            1 &&
+        !control && rnl_flow_in_flight(&link->flow, number)) /* it has seen what it quotes */
+        gone(link, RNL_DEATH_SILENT);
+    rnl_remote_due(link, rnl_hs_deadline(&link->hs));
 }
 
 /* ---- out ---- */

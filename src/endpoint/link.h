@@ -38,7 +38,8 @@ struct rnl_remote {
     struct rnl_transport *t;
     struct rnl_link *first, **last; /* queued, in the order in which they give out */
     struct rnl_link **heap;         /* by due_ns */
-    uint32_t heap_count, links;
+    uint32_t heap_count;
+    uint32_t awake;                  /* links that do not rest */
     uint64_t rest_ns, rest_after_ns; /* when to look again for links that may rest; how long they have to be still */
     uint8_t drained;                 /* the last poll brought less than it could */
     uint8_t receiving;
@@ -69,6 +70,8 @@ int rnl_link_new(struct rnl_remote *r, struct rnl_conn *conn, struct rnl_link **
 /* A datagram of an established connection, or a HELLO, from that peer's address. */
 void rnl_link_input(struct rnl_link *link, const struct rnl_view *v, uint64_t now_ns);
 void rnl_link_hello(struct rnl_remote *r, struct rnl_link *link, const struct rnl_view *v, uint64_t now_ns);
+/* UNKNOWN from that address: it does not have our connection. */
+void rnl_link_unknown(struct rnl_link *link, const struct rnl_view *v, uint64_t now_ns);
 /* Gives out what may go, up to a few batches. 1 = there is more, as soon as others had their turn. */
 int rnl_link_output(struct rnl_link *link, uint64_t now_ns);
 /* Gives its memory back if nothing has happened for so long. */

@@ -224,6 +224,14 @@ static void take_in(struct rnl_remote *r, const struct rnl_view *v, uint64_t now
         rnl_link_hello(r, link_of(r, src), v, now_ns);
         return;
     }
+    struct rnl_packet p;
+    if (v->bytes == RNL_UNKNOWN_BYTES && rnl_packet_decode(v->at, v->bytes, &p) == RNL_PACKET_GOOD &&
+        p.type == RNL_PACKET_UNKNOWN) {
+        struct rnl_link *link = link_of(r, v->peer);
+        if (link && link->flows && !link->over)
+            rnl_link_unknown(link, v, now_ns);
+        return;
+    }
     struct rnl_link *link = link_of(r, rnl_hs_connection_rank(number));
     if (link && link->flows && link->hs.rx_connection == number && link->conn->rank == v->peer) {
         if (!link->over)
@@ -314,7 +322,7 @@ void rnl_remote_unlink(struct rnl_conn *conn)
     }
     if (link->flows)
         rnl_flow_fini(&link->flow);
-    r->links--;
+    r->awake -= link->mirror != NULL;
     free(link->mirror);
     free(link);
     conn->link = NULL;

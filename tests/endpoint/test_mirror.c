@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What the frames of a peer may do to the copy of its side, and what not. That honest peers agree whatever the network
+ * does is in test_mirror_model.c. */
+#include "endpoint/mirror.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "base/env.h"
+#include "support/random.h"
+
+struct fixture {
+    struct rnl_env env;
+    struct rnl_pair pair;
+    struct rnl_mirror mirror;
+    uint64_t number; /* of the next packet */
+    unsigned char at[70000];
+    uint32_t bytes;
+};
+
+static void open_it(struct fixture *f)
+{
+    memset(f, 0, sizeof *f);
+    f->env.rank = 1;
+    assert_int_equal(rnl_pair_open_away(&f->pair, &f->env, 0), 0);
+    rnl_mirror_init(&f->mirror, &f->pair);
+    f->number = 1;
+}
+
+static void close_it(struct fixture *f)
+{
+    assert_int_equal(rnl_mirror_valid(&f->mirror), 0);
+    rnl_pair_close(&f->pair);
+}
+
+static int hear(struct fixture *f)
+{
+    int status = rnl_mirror_frames(&f->mirror, f->at, f->bytes, f->number++);
+    f->bytes = 0;
+    return status;
+}
+
+static void add_line(struct fixture *f, unsigned lane, uint64_t line, unsigned n, unsigned before, rnl_head key,
+                     const void *payload)
+{
+    unsigned char *at = f->at + f->bytes;
+    rnl_head h = key | (uint16_t)(line * 8 + n) | (rnl_head)before << RNL_MIRROR_BEFORE_SHIFT;
+    rnl_frame_put_head(at, RNL_FRAME_LINES, lane, 1, line);
+    at = rnl_frame_put_line(at + RNL_FRAME_HEAD, h, payload);
+    f->bytes = (uint32_t)(at - f->at);
+}
+
+static void add_bulk(struct fixture *f, unsigned lane, uint64_t from, uint32_t bytes)
+{
+    unsigned char *at = f->at + f->bytes;
+    rnl_frame_put_head(at, RNL_FRAME_BULK, lane, bytes, from);
+    memcpy(at + RNL_FRAME_HEAD, test_pattern(7, 0), bytes);
+    f->bytes += RNL_FRAME_HEAD + bytes;
+}
+
+static void add_extent(struct fixture *f, uint64_t line, uint64_t start, uint32_t bytes)
+{
+    const struct rnl_extent e = {.start = start,
+                                 .reserved = bytes,
+                                 .published = bytes,
+                                 .bound = bytes,
+                                 .flags = RNL_EXTENT_FIRST | RNL_EXTENT_LAST | RNL_EXTENT_CLOSED};
+    add_line(f, 0, line, 1, 0, rnl_head_key(RNL_LINE_EXTENT, 1, sizeof e), &e);
+}
+
+/* Number of the first line of a lane. */
+static uint64_t first(const struct fixture *f, unsigned lane)
+{
+    return f->pair.rx[lane].line0 + 1;
+}
+
+static const unsigned char some[RNL_LINE_PAYLOAD] = {1, 2, 3, 4, 5, 6, 7, 8};
+#define ITEM rnl_head_key(RNL_LINE_ITEMS, 1, 8)
+
+static void lines_are_shown_in_order_only(void **state)
+{
+    struct fixture f;
+    (void)state;
+    open_it(&f);
+    uint64_t line = first(&f, 0);
+    add_line(&f, 0, line + 1, 1, 2, ITEM, some);
+    assert_int_equal(hear(&f), 0);
+    assert_int_equal(rnl_rx_peek(&f.pair.rx[0]), 0);
+    add_line(&f, 0, line, 1, 0, ITEM, some);
+    assert_int_equal(hear(&f), 0);
+    assert_int_equal(RNL_HEAD_N(rnl_rx_peek(&f.pair.rx[0])), 1);
+    assert_int_equal(f.mirror.in[0].shown, line * 8 + 1); /* the one behind waits for a second item */
+    add_line(&f, 0, line, 2, 0, ITEM, some);
+    assert_int_equal(hear(&f), 0);
+    assert_int_equal(f.mirror.in[0].shown, (line + 1) * 8 + 1);
+    add_line(&f, 0, line, 1, 0, ITEM, some); /* known */
+    assert_int_equal(hear(&f), 0);
+    assert_int_equal(RNL_HEAD_N(rnl_rx_peek(&f.pair.rx[0])), 2);
+    close_it(&f);
+}
+
+static void a_line_waits_for_its_bulk_bytes(void **state)
+{
+    struct fixture f;
+    (void)state;
+    open_it(&f);
+    add_extent(&f, first(&f, 0), 0, 3000);
+    assert_int_equal(hear(&f), 0);
+    add_bulk(&f, 0, 1000, 2000);
+    assert_int_equal(hear(&f), 0);
+    assert_int_equal(rnl_rx_peek(&f.pair.rx[0]), 0);
+    add_bulk(&f, 0, 0, 1001);
+    assert_int_equal(hear(&f), 0);
+    assert_true(rnl_rx_peek(&f.pair.rx[0]) != 0);
+    close_it(&f);
+}
+
+static void nothing_is_written_where_there_is_no_room(void **state)
+{
+    struct fixture f;
+    (void)state;
+    for (unsigned lane = 0; lane < RNL_LANES; lane++) {
+        static const unsigned lines[RNL_LANES] = {RNL_SMALL0, RNL_SMALL1, RNL_SMALL2};
+        open_it(&f);
+        add_line(&f, lane, first(&f, lane) + lines[lane] - 1, 1, 1, ITEM, some);
+        assert_int_equal(hear(&f), 0);
+        add_line(&f, lane, first(&f, lane) + lines[lane], 1, 1, ITEM, some);
+        assert_int_equal(hear(&f), RNL_ERR_PEER_BROKEN);
+        add_line(&f, lane, first(&f, lane) - 1, 1, 0, ITEM, some); /* before the first */
+        assert_int_equal(hear(&f), RNL_ERR_PEER_BROKEN);
+        add_bulk(&f, lane, RNL_BULK_BYTES - 10, 20); /* over the end */
+        assert_int_equal(hear(&f), RNL_ERR_PEER_BROKEN);
+        add_bulk(&f, lane, RNL_BULK_BYTES, 20); /* not read yet */
+        assert_int_equal(hear(&f), RNL_ERR_PEER_BROKEN);
+        add_bulk(&f, lane, RNL_BULK_BYTES - 20, 20);
+        assert_int_equal(hear(&f), 0);
+        close_it(&f);
+    }
+}
+
+static void a_line_that_changes_is_no_line(void **state)
+{
+    struct fixture f;
+    (void)state;
+    open_it(&f);
+    uint64_t line = first(&f, 0);
+    add_line(&f, 0, line, 1, 0, ITEM, some);
+    add_line(&f, 0, line, 2, 0, rnl_head_key(RNL_LINE_ITEMS, 2, 8), some);
+    assert_int_equal(hear(&f), RNL_ERR_PEER_BROKEN);
+    add_line(&f, 0, line, 3, 0, ITEM, some);
+    add_line(&f, 0, line + 1, 1, 2, ITEM, some); /* fewer items before it than were shown */
+    assert_int_equal(hear(&f), RNL_ERR_PEER_BROKEN);
+    close_it(&f);
+}
+
+/* More stretches than can be noted: the packet is not taken; but what the others wait for always is. */
+static void stretches_are_bounded_and_the_lowest_is_always_taken(void **state)
+{
+    struct fixture f;
+    (void)state;
+    open_it(&f);
+    for (uint32_t i = 1; i < RNL_MIRROR_RANGES; i++) {
+        add_bulk(&f, 0, i * 1000, 100);
+        assert_int_equal(hear(&f), 0);
+    }
+    add_bulk(&f, 0, 999000, 100);
+    assert_int_equal(hear(&f), RNL_NO_ROOM);
+    add_bulk(&f, 0, 500, 100); /* below all others */
+    assert_int_equal(hear(&f), 0);
+    add_bulk(&f, 0, 0, 100);
+    assert_int_equal(hear(&f), RNL_NO_ROOM); /* the place for the lowest is in use; what lies between comes first */
+    for (uint32_t at = 500; at > 0; at -= 100) {
+        add_bulk(&f, 0, at - 100, 100);
+        assert_int_equal(hear(&f), 0);
+    }
+    for (uint32_t at = 600; at < RNL_MIRROR_RANGES * 1000; at += 100) {
+        add_bulk(&f, 0, at, 100);
+        assert_int_equal(hear(&f), 0);
+    }
+    assert_int_equal(f.mirror.in[0].count, 1);
+    close_it(&f);
+}
+
+/* Whole messages that came ahead of one that is missing are one stretch, whatever their lengths. */
+static void whole_messages_are_one_stretch(void **state)
+{
+    struct fixture f;
+    uint64_t start = 4096;
+    (void)state;
+    open_it(&f);
+    for (uint32_t i = 1; i < RNL_SMALL0; i++) {
+        uint32_t bytes = 57 + 37 * i;
+        add_bulk(&f, 0, start, bytes);
+        add_extent(&f, first(&f, 0) + i, start, bytes);
+        assert_int_equal(hear(&f), 0);
+        start += (bytes + 63u) & ~63u;
+    }
+    assert_int_equal(f.mirror.in[0].count, 1);
+    add_bulk(&f, 0, 0, 4096);
+    add_extent(&f, first(&f, 0), 0, 4096);
+    assert_int_equal(hear(&f), 0);
+    assert_int_equal(f.mirror.in[0].shown >> 3, first(&f, 0) + RNL_SMALL0 - 1);
+    assert_int_equal(f.mirror.in[0].count, 0);
+    close_it(&f);
+}
+
+static void words_do_not_fall_but_wishes(void **state)
+{
+    struct fixture f;
+    uint64_t words[RNL_WORDS] = {0};
+    const uint32_t which = 1u << RNL_WORD_GRANTED | 1u << RNL_WORD_WANTS;
+    (void)state;
+    open_it(&f);
+    for (unsigned value = 9; value >= 5; value -= 2) {
+        words[RNL_WORD_GRANTED] = words[RNL_WORD_WANTS] = value;
+        f.bytes = rnl_frame_put_words(f.at, sizeof f.at, which, words);
+        assert_int_equal(hear(&f), 0);
+        assert_int_equal(atomic_load(&f.pair.theirs->back[0].granted), 9);
+        assert_int_equal(atomic_load(&f.pair.theirs->wants), value);
+    }
+    words[RNL_WORD_WANTS] = 77; /* an older packet */
+    f.bytes = rnl_frame_put_words(f.at, sizeof f.at, which, words);
+    assert_int_equal(rnl_mirror_frames(&f.mirror, f.at, f.bytes, 1), 0);
+    assert_int_equal(atomic_load(&f.pair.theirs->wants), 5);
+    close_it(&f);
+}
+
+static void whatever_a_peer_says_stays_in_its_bounds(void **state)
+{
+    static const unsigned kinds[] = {RNL_LINE_ITEMS, RNL_LINE_EXTENT, RNL_LINE_PREFIX, RNL_LINE_GROW, 9};
+    unsigned broken = 0;
+    (void)state;
+    for (uint64_t seed = 0; seed < 3000 / test_slowness(); seed++) {
+        struct test_random r = test_random_of(seed, 5);
+        struct fixture f;
+        open_it(&f);
+        for (unsigned i = 0; i < 40; i++) {
+            unsigned lane = test_random_below(&r, RNL_LANES);
+            uint64_t near = first(&f, lane) + test_random_below(&r, 40) - 2;
+            unsigned char payload[RNL_LINE_PAYLOAD];
+            const struct rnl_extent e = {.start = (uint64_t)test_random_below(&r, 3 << 20),
+                                         .published = test_random_below(&r, 2 << 20),
+                                         .reserved = test_random_below(&r, 2 << 20),
+                                         .flags = test_random_below(&r, 16)};
+            memcpy(payload, &e, sizeof e);
+            memset(payload + sizeof e, 3, sizeof payload - sizeof e);
+            unsigned kind = kinds[test_random_below(&r, 5)], n = kind ? 1 : 1 + test_random_below(&r, 7);
+            unsigned len = kind == RNL_LINE_EXTENT ? 32 : kind == RNL_LINE_GROW ? 0 : 8;
+            if (test_random_one_in(&r, 3))
+                add_bulk(&f, lane, test_random_below(&r, 2 << 20), 1 + test_random_below(&r, 60000));
+            else
+                add_line(&f, lane, near, n, test_random_below(&r, 8), rnl_head_key(kind, 1, len), payload);
+            if (test_random_one_in(&r, 8))
+                f.at[test_random_below(&r, f.bytes)] ^= (unsigned char)(1u << test_random_below(&r, 8));
+            broken += hear(&f) == RNL_ERR_PEER_BROKEN;
+        }
+        close_it(&f);
+    }
+    assert_true(broken > 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lines_are_shown_in_order_only),
+        cmocka_unit_test(a_line_waits_for_its_bulk_bytes),
+        cmocka_unit_test(nothing_is_written_where_there_is_no_room),
+        cmocka_unit_test(a_line_that_changes_is_no_line),
+        cmocka_unit_test(stretches_are_bounded_and_the_lowest_is_always_taken),
+        cmocka_unit_test(whole_messages_are_one_stretch),
+        cmocka_unit_test(words_do_not_fall_but_wishes),
+        cmocka_unit_test(whatever_a_peer_says_stays_in_its_bounds),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
