@@ -319,6 +319,141 @@ static void closing_ends_without_an_answer(void **state)
     assert_int_equal(rnl_flow_deadline(&p->side[0].flow), UINT64_MAX);
 }
 
+/* ---- a peer that has the keys and lies ---- */
+
+static uint32_t lie(struct test_random *r, struct rnl_keys *keys, uint64_t number[2], unsigned char *at)
+{
+    struct rnl_packet q = {.connection = 1};
+    uint64_t next = p->side[0].flow.sent.next;
+    uint8_t types[] = {RNL_PACKET_DATA, RNL_PACKET_DATA, RNL_PACKET_DATA, RNL_PACKET_PROBE, RNL_PACKET_CLOSE};
+    q.type = types[test_random_below(r, test_random_one_in(r, 50) ? 5 : 4)];
+    q.control = q.type != RNL_PACKET_DATA || test_random_one_in(r, 3);
+    number[q.control] += 1 + test_random_size(r, 100000, NULL, 0);
+    q.number = number[q.control];
+    if (q.type == RNL_PACKET_DATA && test_random_one_in(r, 2))
+        q.flags |= RNL_PACKET_WANT;
+    if (test_random_below(r, 4)) {
+        q.flags |= RNL_PACKET_ACK | (test_random_below(r, 2) ? RNL_PACKET_ECN : 0);
+        uint64_t back = test_random_size(r, next < 700 ? next : 700, NULL, 0);
+        q.ack.largest = test_random_one_in(r, 200) ? next + test_random_below(r, 3) : next - 1 - (back ? back - 1 : 0);
+        uint64_t left = q.ack.largest;
+        q.ack.run = (uint16_t)test_random_below(r, left < 60 ? (uint32_t)left + 1 : 60);
+        left -= q.ack.run;
+        while (q.ack.ranges < RNL_ACK_RANGES_MAX && left > 80 && test_random_below(r, 8)) {
+            struct rnl_ack_range *g = &q.ack.range[q.ack.ranges++];
+            g->gap = (uint16_t)(1 + test_random_below(r, 30));
+            g->length = (uint16_t)(1 + test_random_below(r, 30));
+            left -= (uint64_t)g->gap + g->length;
+        }
+        q.ack.hold_ns = test_random_below(r, RNL_ACK_HOLD_MAX_NS);
+        q.ack.window_bytes = test_random_below(r, 1 << test_random_below(r, 30));
+        q.ack.ce = (uint32_t)test_random_next(r);
+        q.ack.ect = (uint32_t)test_random_next(r);
+    }
+    uint32_t from = rnl_packet_encode(at, PAIR_DATAGRAM, &q), body = test_random_below(r, 300);
+    assert_true(from > 0);
+    for (uint32_t i = 0; i < body; i++)
+        at[from + i] = (unsigned char)test_random_below(r, 3);
+    struct rnl_probe probe = {.kind = RNL_PROBE_ANSWER, .bytes = (uint16_t)test_random_next(r)};
+    if (q.type == RNL_PACKET_CLOSE)
+        body = rnl_close_encode(at, from, PAIR_DATAGRAM - RNL_PACKET_TAG, (uint32_t)test_random_next(r));
+    else if (q.type == RNL_PACKET_PROBE && test_random_below(r, 2))
+        body = rnl_probe_encode(at, from, PAIR_DATAGRAM - RNL_PACKET_TAG, &probe);
+    uint32_t bytes = rnl_packet_finish(at, from + body);
+    assert_int_equal(rnl_keys_seal(keys, &p->keys.sealer, at, bytes, from), 0);
+    return bytes;
+}
+
+static uint32_t any_fill(void *ctx, unsigned char *at, uint32_t room, struct rnl_flow_note *notes, unsigned *count)
+{
+    (void)ctx;
+    memset(at, 1, room);
+    notes[0] = (struct rnl_flow_note){.kind = 1};
+    *count = 1;
+    return room;
+}
+
+static void any_note(void *ctx, const struct rnl_flow_note *note)
+{
+    ++*(uint64_t *)ctx;
+    assert_int_equal(note->kind, 1);
+}
+
+static int any_frames(void *ctx, const unsigned char *at, uint32_t bytes, uint64_t number)
+{
+    (void)ctx;
+    (void)number;
+    return at[0] == 2 && bytes > 290 ? -1 : 0;
+}
+
+static void *any_alloc(void *ctx, size_t bytes)
+{
+    (void)ctx;
+    return malloc(bytes);
+}
+
+static void any_free(void *ctx, void *at, size_t bytes)
+{
+    (void)ctx;
+    (void)bytes;
+    free(at);
+}
+
+static uint32_t any_window(void *ctx)
+{
+    (void)ctx;
+    return 100000;
+}
+
+static void a_peer_that_lies_harms_only_its_own_connection(void **state)
+{
+    (void)state;
+    static const struct rnl_flow_ops ops = {any_fill, any_note, any_note, any_frames, any_alloc, any_free, any_window};
+    uint64_t broken = 0, ended = 0, alive = 0;
+    for (uint64_t seed = 1; seed <= 300 / test_slowness(); seed++) {
+        struct test_random r = test_random_of(seed, 9);
+        unsigned char at[PAIR_DATAGRAM];
+        struct rnl_keys mine, theirs;
+        uint64_t number[2] = {0, 0}, notes = 0;
+        struct rnl_flow_counters count = {0};
+        begin(100, with_ecn);
+        rnl_flow_fini(&p->side[0].flow);
+        upper_keys_make(&p->keys, &mine, 0, 1);
+        upper_keys_make(&p->keys, &theirs, 0, 0);
+        struct rnl_flow_setup setup = {
+            .config = &p->config[0],
+            .ops = &ops,
+            .path = &p->path[0],
+            .count = &count,
+            .ctx = &notes,
+            .connection = 2,
+            .window_bytes = 1 << 20,
+            .mtu_bytes = 8972,
+            .sealer = &p->keys.sealer,
+            .keys = &mine,
+        };
+        struct rnl_flow *f = &p->side[0].flow;
+        rnl_flow_init(f, &setup, p->now);
+        int status = 0;
+        for (int i = 0; i < 400 && status >= 0 && rnl_flow_state(f) < RNL_FLOW_DRAINING; i++) {
+            p->now += test_random_size(&r, 100000000, NULL, 0);
+            rnl_flow_want(f);
+            for (int k = 0; k < 40 && rnl_flow_output(f, at, sizeof at, p->now) > 0; k++)
+                ;
+            uint32_t bytes = lie(&r, &theirs, number, at);
+            status = rnl_flow_input(f, at, bytes, test_random_below(&r, 4), p->now);
+            const char *bad = rnl_flow_valid(f);
+            if (bad)
+                fail_msg("seed %llu: %s", (unsigned long long)seed, bad);
+        }
+        *(status < 0 ? &broken : rnl_flow_state(f) >= RNL_FLOW_DRAINING ? &ended : &alive) += 1;
+        end(NULL);
+    }
+    print_message("  %llu broken, %llu ended, %llu still there\n", (unsigned long long)broken,
+                  (unsigned long long)ended, (unsigned long long)alive);
+    assert_true(broken > 0 && ended > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -333,6 +468,7 @@ int main(void)
         cmocka_unit_test_teardown(closing_delivers_what_is_under_way, end),
         cmocka_unit_test_teardown(closing_at_once_drops_the_rest_and_tells_the_peer, end),
         cmocka_unit_test_teardown(closing_ends_without_an_answer, end),
+        cmocka_unit_test_teardown(a_peer_that_lies_harms_only_its_own_connection, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
