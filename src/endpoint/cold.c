@@ -96,7 +96,8 @@ void rnl_ep_add_hot(struct rnl_endpoint *ep, struct rnl_conn *conn)
         place(ep, ep->hot[i], ep->live);
     place(ep, conn, i);
     ep->live++;
-    rnl_ep_arm(ep, conn); /* where others announce themselves, this one too */
+    rnl_ep_arm(ep, conn);
+    rnl_ep_look_again(ep); /* what it sent before that, it did not announce */
 }
 
 void rnl_ep_remove_hot(struct rnl_endpoint *ep, struct rnl_conn *conn)

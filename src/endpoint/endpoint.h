@@ -459,6 +459,9 @@ int rnl_ep_idle(struct rnl_endpoint *ep, struct rnl_idle *w);
 int rnl_ep_empty(struct rnl_endpoint *ep);
 /* After one that found something, in descriptor mode. */
 void rnl_ep_busy(struct rnl_endpoint *ep);
+/* Outside of an extract something came up that nobody is armed for: threads that sleep look again, and the descriptor
+ * is readable until an extract finds nothing. */
+RNL_COLD void rnl_ep_look_again(struct rnl_endpoint *ep);
 /* Would an extract find something? Cold connections with lines are hot after it. */
 int rnl_ep_look(struct rnl_endpoint *ep);
 /* A heavy fence, or what there is instead. */

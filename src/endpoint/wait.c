@@ -309,6 +309,16 @@ void rnl_ep_busy(struct rnl_endpoint *ep)
     ep->env->ops->fd_raise(ep->env, ep->rank); /* stays readable until an extract finds nothing */
 }
 
+void rnl_ep_look_again(struct rnl_endpoint *ep)
+{
+    struct rnl_env *env = ep->env;
+    rnl_ep_busy(ep);
+    if (ep->asleep) {
+        atomic_fetch_add_explicit(&env->bell->word, 1, memory_order_release);
+        env->ops->wake(env, &env->bell->word);
+    }
+}
+
 int rnl_ep_fd(struct rnl_endpoint *ep)
 {
     int fd = ep->env->ops->fd(ep->env);

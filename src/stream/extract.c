@@ -67,8 +67,11 @@ static void extract_from(struct rnl_endpoint *ep, uint32_t i, uint32_t left, str
             rnl_stream_take(ep, conn, 0, h, t);
             if (RNL_UNLIKELY(t->quit || t->bytes >= t->max)) {
                 ep->turn = i + 1 < count ? i + 1 : 0; /* the next call begins with the next peer */
-                if (t->quit)
+                if (t->quit) {
+                    if (!rnl_ep_forked(ep))
+                        look_after(ep, conn, r);
                     break;
+                }
             }
         }
         if (RNL_UNLIKELY(r->bulk_read != r->told_bulk))

@@ -94,6 +94,7 @@ int rnl_stream_end_medium(struct rnl_stream *s)
     ep->c->bytes_sent += s->reserved;
     s->state = RNL_STREAM_FREE;
     conn->shut = 0;
+    conn->wants_room = 0; /* a flush may have found no line for it */
     ep->open_streams = 0;
     ep->open_short = NULL;
     (void)rnl_ep_published(ep, conn, t);

@@ -133,6 +133,7 @@ static int post(struct rnl_endpoint *ep, const struct rnl_begin *b, const struct
         status = advance(ep, conn, p);
         if (status != RNL_NO_ROOM) {
             finish(ep, p, status);
+            rnl_ep_look_again(ep); /* an extract has it to tell */
             return 0;
         }
     }
@@ -140,8 +141,7 @@ static int post(struct rnl_endpoint *ep, const struct rnl_begin *b, const struct
     *conn->post_last = p;
     conn->post_last = &p->next;
     conn->shut |= RNL_SHUT_POSTS;
-    if (ep->fd_armed)
-        rnl_ep_busy(ep); /* the next extract arms for room, too */
+    rnl_ep_look_again(ep); /* whoever waits arms for room, too */
     return 0;
 }
 

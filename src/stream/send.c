@@ -258,8 +258,8 @@ void rnl_stream_closed(struct rnl_stream *s)
     s->conn->wants_room = 0;
     if (--s->ep->open_streams == 0) /* lengthened before */
         s->ep->open_short = NULL;
-    if (s->conn->post_first && s->ep->fd_armed)
-        rnl_ep_busy(s->ep); /* what was queued behind it can go */
+    if (s->conn->post_first)
+        rnl_ep_look_again(s->ep); /* what was queued behind it can go */
 }
 
 static void end_short(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_stream *s)
@@ -381,8 +381,8 @@ static void flush_short(struct rnl_endpoint *ep, struct rnl_conn *conn, struct r
 
 void rnl_stream_want_room(struct rnl_endpoint *ep, struct rnl_conn *conn, int want)
 {
-    if (want && !conn->wants_room && ep->fd_armed)
-        rnl_ep_busy(ep); /* the next extract arms for room, too */
+    if (want && !conn->wants_room)
+        rnl_ep_look_again(ep); /* whoever waits arms for room, too */
     conn->wants_room = want != 0;
 }
 

@@ -26,8 +26,7 @@ int rnl_stream_register(struct rnl_endpoint *ep, int id, const struct rnl_handle
         for (unsigned lane = 0; lane < RNL_LANES; lane++)
             if (ep->hot[i]->stuck[lane] == RNL_STUCK_HANDLER)
                 ep->hot[i]->stuck[lane] = RNL_STUCK_NOT;
-    if (ep->fd_armed)
-        rnl_ep_busy(ep); /* an extract may find something now */
+    rnl_ep_look_again(ep); /* an extract may find something now */
     return id;
 }
 
