@@ -210,6 +210,7 @@ void rnl_cluster_crash(struct rnl_cluster *c, struct rnl_guest *g, uint64_t rest
         return;
     rnl_sim_note(c->sim, RNL_NOTE_CRASH, g->rank, g->life, g->steps);
     g->injected = 1;
+    g->crash_step = 0;
     if (restart_ns != UINT64_MAX &&
         rnl_sim_at(c->sim, &g->restart, rnl_sim_now(c->sim) + restart_ns * RNL_TICKS_PER_NS) == 0)
         c->starting++;
@@ -227,10 +228,32 @@ void rnl_cluster_stall(struct rnl_cluster *c, struct rnl_vhost *h, uint64_t ns)
         rnl_sim_delay(&c->guest[h->first_rank + i].coro, until);
 }
 
+/* Neither being made nor being freed. */
+static int endpoint_is_whole(const struct rnl_guest *g)
+{
+    const struct rnl_endpoint *ep = g->ep ? g->ep : rnl_fm.ep;
+    return ep != NULL && ep->closing != RNL_CLOSED;
+}
+
 void rnl_cluster_step(struct rnl_guest *g)
 {
-    if (rnl_guest_now == g && ++g->steps == g->crash_step)
+    if (rnl_guest_now == g && ++g->steps >= g->crash_step && g->crash_step > 0 && endpoint_is_whole(g))
         rnl_cluster_crash(g->cluster, g, g->crash_restart_ns);
+}
+
+void rnl_cluster_count_step(struct rnl_guest *g)
+{
+    g->steps += rnl_guest_now == g;
+}
+
+void rnl_cluster_use(struct rnl_guest *g, uint64_t ns)
+{
+    if (rnl_guest_now != g)
+        return;
+    if (endpoint_is_whole(g))
+        rnl_guest_charge(g, ns);
+    else
+        g->debt_ns += ns;
 }
 
 void rnl_cluster_restart(struct rnl_sim *sim, struct rnl_sim_event *event)

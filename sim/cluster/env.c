@@ -39,10 +39,15 @@ static struct rnl_guest *guest_of(const struct rnl_env *env)
     return ((const struct rnl_venv *)(const void *)env)->guest;
 }
 
-/* It may end here. The simulator itself, which takes away what is left of a rank, takes no steps. */
 static struct rnl_guest *step(const struct rnl_env *env)
 {
     rnl_cluster_step(guest_of(env));
+    return guest_of(env);
+}
+
+static struct rnl_guest *count(const struct rnl_env *env)
+{
+    rnl_cluster_count_step(guest_of(env));
     return guest_of(env);
 }
 
@@ -56,8 +61,7 @@ static struct rnl_vagent *agent(const struct rnl_env *env)
 static uint64_t venv_now_ns(struct rnl_env *env)
 {
     struct rnl_guest *g = step(env);
-    if (rnl_guest_now == g)
-        rnl_guest_charge(g, NOW_NS);
+    rnl_cluster_use(g, NOW_NS);
     return rnl_guest_ns(g);
 }
 
@@ -129,7 +133,7 @@ static void venv_sense_fence(struct rnl_env *env, uint8_t *d)
 
 static int venv_segment_open(struct rnl_env *env, uint32_t rank, size_t bytes, uint64_t wait_ns, int *segment)
 {
-    struct rnl_guest *g = step(env);
+    struct rnl_guest *g = count(env);
     const struct rnl_cluster *c = g->cluster;
     (void)wait_ns; /* the launcher answers at once, as time passes for who asks */
     if (rank >= c->opt.ranks || bytes == 0)
@@ -137,14 +141,14 @@ static int venv_segment_open(struct rnl_env *env, uint32_t rank, size_t bytes, u
     if (c->guest[rank].host != g->host)
         return rnl_fail(RNL_ERR_UNSUPPORTED, "rank %u is on another virtual host: memory is shared within one", rank);
     if (rnl_guest_now == g)
-        rnl_guest_charge(g, ASK_NS);
+        g->debt_ns += ASK_NS; /* passed later: nobody knows yet of what it holds */
     return rnl_vagent_segment_open(c->agent, g->rank, rank, bytes, segment);
 }
 
 static int venv_segment_map(struct rnl_env *env, int segment, size_t offset, size_t bytes, int writable, void **at)
 {
     (void)writable; /* one mapping serves both sides */
-    return rnl_vagent_segment_map(step(env)->cluster->agent, segment, offset, bytes, at);
+    return rnl_vagent_segment_map(count(env)->cluster->agent, segment, offset, bytes, at);
 }
 
 static void venv_segment_unmap(struct rnl_env *env, int segment, void *at, size_t bytes)

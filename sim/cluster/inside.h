@@ -44,8 +44,13 @@ void rnl_cluster_ended(struct rnl_cluster *, struct rnl_guest *);
 /* The scenario's doing: like kill -9. restart_ns: after so much virtual time it starts again; UINT64_MAX = never. */
 void rnl_cluster_crash(struct rnl_cluster *, struct rnl_guest *, uint64_t restart_ns);
 /* The library asks something of its world. It may end here; the simulator itself, which takes away what is left of a
- * rank, takes no steps. */
+ * rank, takes no steps. What is left can be taken away when the endpoint is whole: until it is made, and while it is
+ * freed, a crash waits for the next step. */
 void rnl_cluster_step(struct rnl_guest *);
+/* The same where the library holds memory that only its stack knows: a crash waits. */
+void rnl_cluster_count_step(struct rnl_guest *);
+/* That took so long. A rank that can crash passes the time now, others later. */
+void rnl_cluster_use(struct rnl_guest *, uint64_t ns);
 /* No program of that host runs for so long. */
 void rnl_cluster_stall(struct rnl_cluster *, struct rnl_vhost *, uint64_t ns);
 

@@ -33,12 +33,6 @@ static void learn(struct vsocket *v)
     v->s.merged_bytes = v->inner->merged_bytes;
 }
 
-static void use(struct vsocket *v, uint64_t ns)
-{
-    if (rnl_guest_now == v->guest)
-        rnl_guest_charge(v->guest, ns);
-}
-
 static int vsocket_send(struct rnl_socket *s, const struct rnl_socket_out *out, int n, struct rnl_socket_result *result)
 {
     struct vsocket *v = of(s);
@@ -46,7 +40,7 @@ static int vsocket_send(struct rnl_socket *s, const struct rnl_socket_out *out, 
     rnl_cluster_step(v->guest);
     if (v->inner == NULL)
         return n;
-    use(v, SEND_NS);
+    rnl_cluster_use(v->guest, SEND_NS);
     int went = v->inner->ops->send(v->inner, out, n, result);
     learn(v);
     return went;
@@ -59,7 +53,7 @@ static int vsocket_recv(struct rnl_socket *s, struct rnl_socket_in *in, int n)
     int came = v->inner ? v->inner->ops->recv(v->inner, in, n) : 0;
     if (came > 0) {
         learn(v);
-        use(v, RECEIVE_NS);
+        rnl_cluster_use(v->guest, RECEIVE_NS);
     }
     return came;
 }

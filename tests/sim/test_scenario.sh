@@ -57,11 +57,11 @@ play 0 --keep-going <<<'at 1ms crash 2-4+7' && [ "$(grep -c ': right, ' said)" =
 ok "several ranks crash at once" $?
 
 differ=0
-for step in 1 2 3 4 5 6 8 10 13 16 20 24 28 32; do
+for step in $(seq 34); do
     play 0 --keep-going <<<"crash 6 step $step" && [ "$(grep -c ': right, ' said)" = 9 ] || differ=1
     hash_of said >>steps
 done
-[ $differ = 0 ] && [ "$(sort -u steps | wc -l)" = 14 ]
+[ $differ = 0 ] && [ "$(sort -u steps | wc -l)" -ge 10 ]
 ok "a rank crashes at any step that the library takes, and the others finish" $?
 
 printf 'drift all +0ppm\nat 10ms stall 0 500ms\n' >scenario
