@@ -11,6 +11,7 @@
  * The bell is a hint, since every process of the job can write it. A ring that it hid is found by the next round; and
  * one that rings for nothing is not listened to until then. */
 #include "endpoint/endpoint.h"
+#include "endpoint/remote.h"
 
 #define ROUND_NS ((uint64_t)1000 * 1000)
 enum {
@@ -232,6 +233,8 @@ void rnl_ep_round(struct rnl_endpoint *ep, uint64_t now_ns)
 
 void rnl_ep_round_due(struct rnl_endpoint *ep)
 {
+    if (ep->remote)
+        rnl_remote_soon(ep);
     if ((ep->live > RNL_HOT_ALWAYS || ep->hot_count < ep->live) &&
         ep->env->ops->now_ns(ep->env) - ep->round_ns >= ROUND_NS) {
         ep->due = 1;

@@ -106,6 +106,7 @@ int rnl_ep_new(struct rnl_env *env, const struct rnl_options *opt, struct rnl_en
     status = env->datagrams ? rnl_remote_new(ep, NULL) : 0;
     if (status < 0)
         goto free_counters;
+    ep->net_due = ep->remote != NULL;
     rnl_ep_chores(ep);
     ep->open = o.flags & RNL_SHARED ? RNL_EP_SHARED : RNL_EP_OPEN;
     ep->reach = ep->open == RNL_EP_OPEN ? ep->size : 0;

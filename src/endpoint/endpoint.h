@@ -214,6 +214,9 @@ struct rnl_endpoint {
     uint64_t tidied_ns;      /* when a wait that timed out last looked after credit */
     struct rnl_idle *asleep; /* threads that are (RNL_SHARED: more than one): armed for what any of them waits for */
     uint32_t spin;           /* polls before giving way; learnt */
+    uint32_t net_skip;       /* extracts in vain between two looks at the network ... */
+    uint32_t net_skipped;    /* ... so far */
+    uint8_t net_due;         /* the next extract looks at it, or sends */
     uint32_t empties_enough; /* empties at which rnl_ep_empty does more than count */
     uint32_t untidied;       /* empties since the last tidying */
     uint8_t gave_way;        /* whether that was of use is not known yet: */
@@ -262,7 +265,7 @@ extern struct rnl_conn rnl_not_connected;  /* shut, and never touched */
 RNL_INLINE void rnl_ep_chores(struct rnl_endpoint *ep)
 {
     ep->chores = ep->posts | ep->gathering | ep->dying | ep->aborting | ep->calls | ep->troubled | ep->fd_armed |
-                 ep->due | (ep->remote != NULL);
+                 ep->due | ep->net_due;
 }
 
 /* in_handler while the program is told something: the rules of a handler hold. */

@@ -41,6 +41,7 @@ struct rnl_remote {
     uint32_t heap_count;
     uint32_t awake;                  /* links that do not rest */
     uint64_t rest_ns, rest_after_ns; /* when to look again for links that may rest; how long they have to be still */
+    uint32_t vain;                   /* times in a row that nothing had come */
     uint8_t drained;                 /* the last poll brought less than it could */
     uint8_t receiving;
     uint8_t answered; /* without state, and the transport may hold it back */

@@ -6,9 +6,11 @@
 #include <stdlib.h>
 
 enum {
-    POLL = 16,  /* views at a time */
-    POLLS = 4,  /* ... so often in one extract: it has to come to its handlers */
-    SLOTS = 64, /* of expanded keys */
+    POLL = 16,        /* views at a time */
+    POLLS = 4,        /* ... so often in one extract: it has to come to its handlers */
+    VAIN = 64,        /* looks in vain before it is asked less often */
+    SKIP_MOST = 1023, /* extracts in vain between two looks: some 20 us */
+    SLOTS = 64,       /* of expanded keys */
     PILED = 46 * 1400,
     RINGS_PER_LOOK = 16 /* at how much has piled up */
 };
@@ -84,6 +86,7 @@ void rnl_remote_mark(struct rnl_link *link)
     if (!link->marked)
         link->rings = 0;
     link->marked = 1;
+    rnl_remote_soon(r->ep);
     if (link->queued)
         return;
     link->queued = 1;
@@ -241,21 +244,45 @@ static void take_in(struct rnl_remote *r, const struct rnl_view *v, uint64_t now
     stray(r, v, now_ns);
 }
 
+void rnl_remote_soon(struct rnl_endpoint *ep)
+{
+    if (ep->net_due)
+        return;
+    ep->net_due = 1;
+    rnl_ep_chores(ep);
+}
+
+/* How soon it is asked again. */
+static void adapt(struct rnl_endpoint *ep, int came)
+{
+    struct rnl_remote *r = ep->remote;
+    r->vain = came ? 0 : r->vain + 1;
+    if (came || ep->live == r->awake) /* nobody of this host is connected */
+        ep->net_skip = 0;
+    else if (r->vain >= VAIN && ep->net_skip < SKIP_MOST)
+        ep->net_skip = 2 * ep->net_skip + 1;
+    ep->net_skipped = 0;
+    ep->net_due = ep->net_skip == 0 || r->first != NULL;
+    rnl_ep_chores(ep);
+}
+
 void rnl_remote_receive(struct rnl_endpoint *ep)
 {
     struct rnl_remote *r = ep->remote;
     struct rnl_view view[POLL];
     uint64_t now = ep->env->ops->now_ns(ep->env);
-    int n = POLL;
+    int n = POLL, came = 0;
     r->receiving = 1;
     for (int i = 0; n == POLL && i < POLLS; i++) {
         n = r->t->ops->poll(r->t, view, POLL, now);
+        came |= n > 0;
         for (int k = 0; k < n; k++)
             take_in(r, &view[k], now);
         if (n > 0)
             r->t->ops->release(r->t, view, n);
     }
     r->receiving = 0;
+    adapt(ep, came);
     r->drained = n < POLL;
     if (r->answered)
         (void)r->t->ops->flush(r->t, now);

@@ -45,6 +45,14 @@ void rnl_remote_unlink(struct rnl_conn *conn);
 void rnl_remote_ring(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t what);
 /* What has arrived. */
 void rnl_remote_receive(struct rnl_endpoint *ep);
+/* Asking a network takes long beside looking at the rings of this host, so it is not asked in each extract where there
+ * are such and nothing came of it for a while. Called where an extract might: 1 = it is time. */
+RNL_INLINE int rnl_remote_time(struct rnl_endpoint *ep)
+{
+    return ep->net_due || ++ep->net_skipped > ep->net_skip;
+}
+/* For an extract that found nothing, or one of many that do: the next one asks. */
+void rnl_remote_soon(struct rnl_endpoint *ep);
 /* What is marked or due. */
 void rnl_remote_send(struct rnl_endpoint *ep);
 /* Marks links whose words have changed without a ring: before a sleep, and now and then. */

@@ -293,6 +293,8 @@ int rnl_ep_empty(struct rnl_endpoint *ep)
                 rnl_ep_busy(ep);
         }
     }
+    if (RNL_UNLIKELY(ep->remote != NULL) && rnl_remote_time(ep))
+        rnl_remote_soon(ep);
     relax(ep);
     if (RNL_UNLIKELY(++ep->empties >= ep->empties_enough))
         often_empty(ep);

@@ -103,11 +103,12 @@ int64_t rnl_stream_extract(struct rnl_endpoint *ep, uint64_t max, unsigned *thin
     if (RNL_UNLIKELY(ep->due))
         rnl_ep_round(ep, ep->env->ops->now_ns(ep->env));
     rnl_ep_news(ep);
-    if (RNL_UNLIKELY(ep->remote != NULL))
+    int network = RNL_UNLIKELY(ep->remote != NULL) && rnl_remote_time(ep);
+    if (network)
         rnl_remote_receive(ep);
     rnl_ep_heard(ep);
     extract_from(ep, ep->turn, ep->hot_count, &t);
-    if (RNL_UNLIKELY(ep->remote != NULL) && !rnl_ep_forked(ep))
+    if (RNL_UNLIKELY(ep->net_due | network) && !rnl_ep_forked(ep))
         rnl_remote_send(ep);
     *things = t.things + (ep->deaths_seen - deaths);
     if (*things == 0)

@@ -128,6 +128,40 @@ static void ranks_of_one_host_use_no_network(void **state)
     assert_int_equal(close_them(&f), 0);
 }
 
+/* Beside peers of this host the network is asked seldom, if nothing comes of it; and often again when something does.
+ */
+static void who_talks_to_this_host_is_not_kept_by_the_network(void **state)
+{
+    struct fixture f;
+    unsigned extracts = 0;
+    (void)state;
+    open_them(&f, 4, 2, NULL);
+    assert_int_equal(rnl_handler_stream(f.h.ep[2], NOTE, inbox_stream, &f.in_b), NOTE);
+    assert_int_equal(rnl_send(f.a, 2, NOTE, "far", 3), 0);
+    while (f.in_b.count == 0) {
+        assert_true(rnl_extract(f.a, SIZE_MAX) >= 0);
+        assert_true(rnl_extract(f.h.ep[2], SIZE_MAX) >= 0);
+    }
+    for (unsigned i = 0; i < 3000; i++) {
+        assert_int_equal(rnl_send(f.a, 1, NOTE, "near", 4), 0);
+        while (rnl_extract(f.b, SIZE_MAX) == 0)
+            ;
+        f.in_b.count = 0;
+        assert_true(rnl_extract(f.a, SIZE_MAX) >= 0);
+    }
+    unsigned long looks = test_wires_looks(f.wires);
+    for (unsigned i = 0; i < 20000; i++)
+        assert_true(rnl_extract(f.a, SIZE_MAX) >= 0);
+    assert_true(test_wires_looks(f.wires) < looks + 1000);
+    assert_int_equal(rnl_send(f.h.ep[2], 0, NOTE, "far", 3), 0);
+    for (; f.in_a.count == 0 && extracts < 10000; extracts++) {
+        assert_true(rnl_extract(f.a, SIZE_MAX) >= 0);
+        assert_true(rnl_extract(f.h.ep[2], SIZE_MAX) >= 0);
+    }
+    assert_int_equal(f.in_a.count, 1);
+    assert_int_equal(close_them(&f), 0);
+}
+
 /* ---- sleeping ---- */
 
 static void *send_now_and_then(void *arg)
@@ -221,6 +255,25 @@ static void who_breaks_the_protocol_is_told(void **state)
     assert_int_equal(wait_for_death(f.a, 1), RNL_DEATH_BROKEN);
     assert_int_equal(wait_for_death(f.b, 0), RNL_DEATH_PARTED);
     assert_int_equal(rnl_send(f.a, 1, NOTE, "?", 1), RNL_ERR_PEER_BROKEN);
+    assert_int_equal(close_them(&f), 0);
+}
+
+static void who_has_forgotten_us_is_dead(void **state)
+{
+    struct fixture f;
+    (void)state;
+    open_them(&f, 2, 1, NULL);
+    test_wires_connect(f.wires);
+    test_wires_threads(f.wires);
+    struct rnl_link *link = conn_of(f.b, 0)->link;
+    rnl_flow_fini(&link->flow);
+    link->flows = link->up = 0;
+    rnl_hs_end(&link->hs, 1);
+    assert_int_equal(rnl_send(f.a, 1, NOTE, "?", 1), 0);
+    assert_true(rnl_extract(f.b, SIZE_MAX) == 0);
+    assert_int_equal(wait_for_death(f.a, 1), RNL_DEATH_SILENT);
+    f.h.dead[1] = 1;
+    rnl_hub_kill(f.h.hub, 1, RNL_DEATH_SIGNAL, 9);
     assert_int_equal(close_them(&f), 0);
 }
 
@@ -321,10 +374,12 @@ int main(void)
         cmocka_unit_test(what_piles_up_leaves_by_itself),
         cmocka_unit_test(who_only_sends_need_not_extract),
         cmocka_unit_test(ranks_of_one_host_use_no_network),
+        cmocka_unit_test(who_talks_to_this_host_is_not_kept_by_the_network),
         cmocka_unit_test(a_sleeper_is_woken_by_datagrams),
         cmocka_unit_test(who_is_silent_is_dead_after_the_bound),
         cmocka_unit_test(who_never_answers_is_dead_after_the_bound),
         cmocka_unit_test(who_breaks_the_protocol_is_told),
+        cmocka_unit_test(who_has_forgotten_us_is_dead),
         cmocka_unit_test(who_does_not_call_for_a_second_loses_nothing),
         cmocka_unit_test(an_idle_link_sends_nothing_and_gives_its_memory_back),
         cmocka_unit_test(who_rested_goes_on_where_it_was),

@@ -34,7 +34,7 @@ struct port {
 struct test_wires {
     pthread_mutex_t lock;
     unsigned size;
-    unsigned long sent;
+    unsigned long sent, looks;
     char faults[RNL_FAULT_TEXT];
     struct rnl_remote_options opt;
     struct rnl_env_ops *ops; /* of each rank */
@@ -102,6 +102,7 @@ static int wires_recv(struct rnl_socket *s, struct rnl_socket_in *in, int n)
     struct port *p = (struct port *)(void *)s;
     int i = 0;
     pthread_mutex_lock(&p->w->lock);
+    p->w->looks++;
     for (; i < n && p->first; i++) {
         struct datagram *d = p->first;
         in[i].bytes = d->bytes < in[i].room ? d->bytes : in[i].room;
@@ -239,7 +240,7 @@ void test_wires_attach(struct test_wires *w, rnl_endpoint *ep)
         TEST_MUST(rnl_fault_transport_new(env->datagrams, &fault, env->ops->now_ns(env), &env->datagrams) == 0);
     memset(env->job_key, 0x5a, sizeof env->job_key);
     TEST_MUST(rnl_remote_new(ep, &w->opt) == 0);
-    rnl_ep_chores(ep);
+    rnl_remote_soon(ep);
 }
 
 static struct test_wires *eager; /* there is one at a time */
@@ -296,6 +297,11 @@ void test_wires_free(struct test_wires *w)
     pthread_mutex_destroy(&w->lock);
     free(w->ops);
     free(w);
+}
+
+unsigned long test_wires_looks(const struct test_wires *w)
+{
+    return w->looks;
 }
 
 unsigned long test_wires_sent(const struct test_wires *w)

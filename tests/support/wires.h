@@ -35,5 +35,7 @@ void test_wires_free(struct test_wires *w);
 
 /* Datagrams that were handed to the network. */
 unsigned long test_wires_sent(const struct test_wires *w);
+/* How often anybody asked it for some. */
+unsigned long test_wires_looks(const struct test_wires *w);
 
 #endif
