@@ -230,6 +230,25 @@ static void words_do_not_fall_but_wishes(void **state)
     close_it(&f);
 }
 
+static void who_holds_what_came_too_early_does_not_rest(void **state)
+{
+    struct fixture f;
+    struct rnl_flow_note notes[RNL_FLOW_NOTES];
+    unsigned count;
+    uint64_t shown[RNL_LANES];
+    (void)state;
+    open_it(&f);
+    for (unsigned lane = 0; lane < RNL_LANES; lane++)
+        rnl_rx_tell(&f.pair.rx[lane]);
+    assert_false(rnl_mirror_can_rest(&f.mirror, shown)); /* something is unsaid */
+    assert_true(rnl_mirror_fill(&f.mirror, f.at, sizeof f.at, notes, &count) > 0);
+    assert_true(rnl_mirror_can_rest(&f.mirror, shown));
+    add_line(&f, 0, first(&f, 0) + 1, 1, 1, ITEM, some);
+    assert_int_equal(hear(&f), 0);
+    assert_false(rnl_mirror_can_rest(&f.mirror, shown));
+    close_it(&f);
+}
+
 static void whatever_a_peer_says_stays_in_its_bounds(void **state)
 {
     static const unsigned kinds[] = {RNL_LINE_ITEMS, RNL_LINE_EXTENT, RNL_LINE_PREFIX, RNL_LINE_GROW, 9};
@@ -274,6 +293,7 @@ int main(void)
         cmocka_unit_test(stretches_are_bounded_and_the_lowest_is_always_taken),
         cmocka_unit_test(whole_messages_are_one_stretch),
         cmocka_unit_test(words_do_not_fall_but_wishes),
+        cmocka_unit_test(who_holds_what_came_too_early_does_not_rest),
         cmocka_unit_test(whatever_a_peer_says_stays_in_its_bounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
