@@ -217,6 +217,9 @@ int bench_plot(const char *dir, const struct bench_row *row, size_t n, FILE *say
         if (rounds[k] > rounds[most])
             most = k;
     for (size_t t = 0; t < sizeof tests / sizeof *tests; t++) {
+        bool drawn = false, asked = false;
+        for (size_t i = 0; i < n; i++)
+            asked |= row[i].test == tests[t];
         for (enum bench_placement k = 0; k < BENCH_PLACEMENTS; k++) {
             char base[32];
             if (!bench_plot_has(row, n, tests[t], k, -1))
@@ -228,7 +231,11 @@ int bench_plot(const char *dir, const struct bench_row *row, size_t n, FILE *say
             int e = plot_one(dir, base, row, n, tests[t], k, say, text, size);
             if (e)
                 return e;
+            drawn = true;
         }
+        if (asked && !drawn)
+            fprintf(say, "%s.png was not drawn: nothing of it was measured. Give more time with --max-time.\n",
+                    bench_test_name(tests[t]));
     }
     return 0;
 }

@@ -303,6 +303,20 @@ static void show_progress(void *arg, double seconds_left)
     }
 }
 
+/* A round can be there without one value: each repetition in it was interrupted. */
+static bool has_value(const struct bench_unit *u)
+{
+    for (size_t i = 0; i < u->rounds; i++) {
+        for (unsigned v = 0; v < BENCH_VARIANTS; v++)
+            if (!isnan(u->round[i].floor[v]))
+                return true;
+        for (unsigned a = 0; a < BENCH_APIS; a++)
+            if (!isnan(u->round[i].value[a]))
+                return true;
+    }
+    return false;
+}
+
 /* What the rows do not say. */
 static void remarks(FILE *f, const struct asked *q, const struct bench_plan *p)
 {
@@ -310,8 +324,8 @@ static void remarks(FILE *f, const struct asked *q, const struct bench_plan *p)
     for (size_t i = 0; i < p->units; i++) {
         flipped += p->unit[i].flipped;
         preempted += p->unit[i].preempted;
-        empty += p->unit[i].rounds == 0;
         const struct bench_unit *u = &p->unit[i];
+        empty += !has_value(u);
         bool with_fm1 = q->apis & 1u << BENCH_FM1 && (!u->scene || u->scene->apis & 1u << BENCH_FM1);
         no_fm1 += u->shown && u->bytes > bench_api_fm1.most_bytes && with_fm1;
     }
