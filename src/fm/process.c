@@ -83,7 +83,8 @@ int rnl_fm_send_failed(int status, unsigned long peer)
 
 struct rnl_endpoint *rnl_fm_missing(const char *function)
 {
-    int status = rnl_fail(RNL_ERR_CLOSED, "%s was called before FM_initialize or after FM_finalize", function);
+    int status = rnl_fail(RNL_ERR_CLOSED,
+                          "%s was called before FM_initialize or after FM_finalize: call it between the two", function);
     if (rnl_fm.error)
         rnl_fm.error(status, FM_ANY_ID, rnl_last_error()->text);
     explain(status, rnl_last_error()->text);

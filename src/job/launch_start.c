@@ -47,12 +47,14 @@ static int raise_descriptors(struct rnl_launcher *l, struct rlimit *before)
     setrlimit(RLIMIT_NOFILE, &limit);
     if (limit.rlim_max == RLIM_INFINITY || limit.rlim_max >= need)
         return 0;
-    rnl_launch_say(
-        l, "%u ranks need %llu descriptors, and the limit is %llu: raise it (ulimit -Hn), or start at most %llu ranks",
-        l->job->size, (unsigned long long)need, (unsigned long long)limit.rlim_max,
-        limit.rlim_max > RNL_LAUNCH_DESCRIPTORS
-            ? (unsigned long long)(limit.rlim_max - RNL_LAUNCH_DESCRIPTORS) / RNL_RANK_DESCRIPTORS
-            : 0ull);
+    unsigned long long most =
+        limit.rlim_max > RNL_LAUNCH_DESCRIPTORS ? (limit.rlim_max - RNL_LAUNCH_DESCRIPTORS) / RNL_RANK_DESCRIPTORS : 0;
+    char fewer[64] = ""; /* with too few for one rank there is only one remedy */
+    if (most > 0)
+        snprintf(fewer, sizeof fewer, ", or start at most %llu rank%s", most, most == 1 ? "" : "s");
+    rnl_launch_say(l, "%u rank%s need%s %llu descriptors, and the limit is %llu: raise it (ulimit -Hn)%s", l->job->size,
+                   l->job->size == 1 ? "" : "s", l->job->size == 1 ? "s" : "", (unsigned long long)need,
+                   (unsigned long long)limit.rlim_max, fewer);
     return -1;
 }
 

@@ -282,7 +282,7 @@ int rnl_reply(rnl_stream *s, unsigned handler, const void *buf, size_t n)
     if (ep->open == RNL_EP_FORKED)
         return rnl_ep_enter_slow(ep);
     if ((s->state != RNL_STREAM_INLINE && s->state != RNL_STREAM_RUNNING) || s->lane != 0)
-        return rnl_fail(RNL_ERR_CONTEXT, "rnl_reply belongs inside the handler of a message on lane 0");
+        return rnl_fail(RNL_ERR_CONTEXT, "rnl_reply belongs inside the handler of a message that is no answer");
     if (!s->answer)
         return rnl_fail(RNL_ERR_CONTEXT, "this message allows no answer: its sender must begin it with answer > 0");
     if (s->answered)
@@ -310,7 +310,7 @@ int rnl_keep(rnl_stream *s, rnl_kept **out)
     if (ep->open == RNL_EP_FORKED)
         return rnl_ep_enter_slow(ep);
     if ((s->state != RNL_STREAM_INLINE && s->state != RNL_STREAM_RUNNING) || s->lane != 0)
-        return rnl_fail(RNL_ERR_CONTEXT, "rnl_keep belongs inside the handler of a message on lane 0");
+        return rnl_fail(RNL_ERR_CONTEXT, "rnl_keep belongs inside the handler of a message that is no answer");
     if (s->lost)
         return rnl_stream_lost(s);
     size_t left = s->last ? (size_t)(s->end - s->at) : (size_t)(s->bound - rnl_stream_received(s));

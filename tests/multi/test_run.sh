@@ -205,6 +205,8 @@ complains "--timeout 0" 64 "number of seconds" --timeout 0 true
 complains "-x of nothing" 64 "no such variable" -x NO_SUCH_VARIABLE true
 (ulimit -n 40 && "$runnel" run -n 64 true >"$dir/out" 2>"$dir/err")
 ok "too few descriptors: says how many" is "$? $(grep -c 'ulimit -Hn' "$dir/err")" "71 1"
+(ulimit -n 20 && "$runnel" run -n 2 true >"$dir/out" 2>"$dir/err")
+ok "too few for one rank: no advice to start none" is "$? $(grep -c 'ulimit -Hn)$' "$dir/err")" "71 1"
 ok "--help says that a job has one host" grep -q 'processes of one host' <("$runnel" --help)
 "$runnel" nothing >"$dir/out" 2>"$dir/err"
 ok "no such subcommand" is "$? $(grep -c "no subcommand 'nothing'" "$dir/err")" "64 1"
