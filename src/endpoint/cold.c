@@ -148,7 +148,10 @@ uint32_t rnl_ep_look_cold(struct rnl_endpoint *ep)
 
 void rnl_ep_heard_slow(struct rnl_endpoint *ep)
 {
-    ep->vain = rnl_ep_look_cold(ep) ? 0 : ep->vain + 1;
+    uint32_t found = rnl_ep_look_cold(ep);
+    if (ep->fd_armed || ep->asleep)
+        return; /* it may have been for a hot ring: those announce themselves, too */
+    ep->vain = found ? 0 : ep->vain + 1;
     if (ep->vain >= VAIN_MAX)
         be_deaf(ep);
 }
@@ -235,6 +238,7 @@ void rnl_ep_round_due(struct rnl_endpoint *ep)
 {
     if (ep->remote)
         rnl_remote_soon(ep);
+    ep->tolds = 0;
     if ((ep->live > RNL_HOT_ALWAYS || ep->hot_count < ep->live) &&
         ep->env->ops->now_ns(ep->env) - ep->round_ns >= ROUND_NS) {
         ep->due = 1;

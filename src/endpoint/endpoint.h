@@ -224,7 +224,7 @@ struct rnl_endpoint {
     /* -- hot and cold: cold.c -- */
     _Atomic uint32_t deaf;         /* == bell_seen: what ep->bell points to while the bell is not listened to */
     uint32_t vain;                 /* times in this round that it was rung for nothing */
-    uint32_t tolds;                /* room given back: counts what a busy endpoint takes in */
+    uint32_t tolds;                /* room given back since the clock was looked at: what a busy endpoint takes in */
     uint32_t rounds;               /* so far */
     uint32_t cool_next, cool_wait; /* connections are cooled in that round at the earliest; then so many later */
     uint64_t round_ns;             /* when the last one was */
@@ -422,7 +422,8 @@ RNL_NOINLINE void rnl_ep_round_due(struct rnl_endpoint *ep);
 /* After telling the peer about its ring: it may sleep for want of room. */
 RNL_INLINE void rnl_ep_told(struct rnl_endpoint *ep, struct rnl_conn *conn)
 {
-    if (RNL_UNLIKELY(++ep->tolds % RNL_TOLDS_PER_CLOCK == 0))
+    ep->tolds += conn->pair.big_rx ? RNL_TOLDS_PER_CLOCK : 1; /* a quarter of a big ring takes long */
+    if (RNL_UNLIKELY(ep->tolds >= RNL_TOLDS_PER_CLOCK))
         rnl_ep_round_due(ep);
     if (RNL_UNLIKELY(rnl_tx_armed(&conn->pair.tx[0], RNL_ARMED_ROOM) | conn->pair.senders_fence))
         (void)rnl_ep_ring_bell(ep, conn, RNL_ARMED_ROOM);

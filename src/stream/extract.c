@@ -282,6 +282,7 @@ int64_t rnl_wait(rnl_endpoint *ep, int64_t timeout_ns)
             break;
         }
         if (things || ep->deaths_seen != deaths) {
+            ep->empties = 0;
             if (ep->fd_armed)
                 rnl_ep_busy(ep);
             break;
@@ -293,6 +294,10 @@ int64_t rnl_wait(rnl_endpoint *ep, int64_t timeout_ns)
             bytes = rnl_fail(RNL_ERR_JOB, "the launcher of this job is gone");
         else
             bytes = rnl_ep_idle(ep, &w);
+    }
+    if (bytes == RNL_TIMED_OUT && w.yields == 0) { /* too short to give way: one of many, as extracts in vain are */
+        ep->empties += w.polls;
+        (void)rnl_ep_empty(ep);
     }
     rnl_ep_leave(ep);
     return bytes;

@@ -20,7 +20,7 @@ static struct {
     rnl_endpoint *a, *b;
     struct inbox in;
     void (*meanwhile)(void);
-    unsigned parks, rung, done;
+    unsigned parks, rung, done, yields;
 } now;
 
 static void park(struct rnl_env *e, _Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns)
@@ -164,6 +164,47 @@ static void a_new_connection_makes_the_descriptor_readable(void **state)
     close_two();
 }
 
+/* ---- waits that are too short to sleep ---- */
+
+static uint64_t count_yield(struct rnl_env *e)
+{
+    (void)e;
+    now.yields++;
+    return 2000;
+}
+
+/* Whoever shares its processor with the peer that it waits for would wait for the end of its time slice. */
+static void short_waits_give_way(void **state)
+{
+    static const int64_t times[] = {0, 100};
+    (void)state;
+    for (unsigned k = 0; k < 2; k++) {
+        open_two(0);
+        acquaint(&now.h);
+        now.ops.yield = count_yield;
+        for (unsigned i = 0; i < 5000; i++)
+            assert_int_equal(rnl_wait(now.a, times[k]), RNL_TIMED_OUT);
+        assert_true(now.yields > 0);
+        close_two();
+    }
+}
+
+static void a_wait_of_no_time_quiets_the_descriptor(void **state)
+{
+    (void)state;
+    open_two(0);
+    acquaint(&now.h);
+    struct pollfd p = {.fd = rnl_fd(now.a), .events = POLLIN};
+    assert_int_equal(poll(&p, 1, 0), 1);
+    for (unsigned i = 0; i < 10 && poll(&p, 1, 0) == 1; i++)
+        assert_int_equal(rnl_wait(now.a, 0), RNL_TIMED_OUT);
+    assert_int_equal(poll(&p, 1, 0), 0);
+    assert_int_equal(rnl_send(now.b, 0, NOTE, "x", 1), 0);
+    assert_int_equal(poll(&p, 1, 0), 1);
+    assert_int_equal(rnl_wait(now.a, 0), 1);
+    close_two();
+}
+
 /* ---- room that is given back, and flags that outlive their reason ---- */
 
 /* Whoever waits for room is rung for also where a handler ends the extract. */
@@ -224,6 +265,8 @@ int main(void)
         cmocka_unit_test(a_message_that_gets_its_handler_is_taken),
         cmocka_unit_test(a_new_connection_is_looked_at),
         cmocka_unit_test(a_new_connection_makes_the_descriptor_readable),
+        cmocka_unit_test(short_waits_give_way),
+        cmocka_unit_test(a_wait_of_no_time_quiets_the_descriptor),
         cmocka_unit_test(room_is_announced_although_a_handler_quits),
         cmocka_unit_test(room_is_not_wanted_for_ever),
     };
