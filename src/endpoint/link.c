@@ -357,8 +357,13 @@ static int put_batch(struct rnl_link *link, uint64_t now_ns)
     struct rnl_transport *t = link->remote->t;
     struct rnl_room room[BATCH];
     uint32_t used[BATCH] = {0}, rank = link->conn->rank, bytes = rnl_flow_mtu(&link->flow);
+    uint32_t most = t->ops->mtu(t, rank);
+    if (bytes > most) { /* that of our own host has become smaller */
+        rnl_flow_too_big(&link->flow, bytes, now_ns);
+        bytes = rnl_flow_mtu(&link->flow);
+    }
     if (link->flow.mtu.due_ns <= now_ns)
-        bytes = t->ops->mtu(t, rank); /* room to ask whether larger ones pass */
+        bytes = most; /* room to ask whether larger ones pass */
     int n = t->ops->reserve(t, rank, 0, bytes, room, BATCH), k = 0;
     if (n <= 0)
         return RNL_NO_ROOM;

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * oracle.c - see oracle.h. */
+#include "swarm/oracle.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/chance.h"
+#include "support/must.h"
+#include "support/random.h"
+
+enum { REFUSED_BYTES = 40 };
+
+struct letters { /* from one life to one receiver */
+    struct swarm_letter *at;
+    uint32_t count, room;
+};
+struct reply {
+    uint64_t id;
+    uint32_t n;
+    uint8_t refused, reason;
+};
+struct pair { /* of a sender and a receiver */
+    struct letters sent[SWARM_LIVES];
+    uint32_t came;
+    uint8_t heard, from_life, to_life; /* heard: these two lives are the pair */
+    struct reply *reply;               /* to what `from` asked: [first, count) are on their way */
+    uint32_t first, count, room;
+};
+struct swarm_oracle {
+    unsigned ranks;
+    struct pair *pair;
+    uint8_t *ended;
+    uint8_t *told; /* [at][rank] */
+};
+
+static struct pair *of(const struct swarm_oracle *o, unsigned from, unsigned to)
+{
+    return &o->pair[from * o->ranks + to];
+}
+
+struct swarm_oracle *swarm_oracle_new(unsigned ranks)
+{
+    struct swarm_oracle *o = calloc(1, sizeof *o);
+    TEST_MUST(o != NULL);
+    o->ranks = ranks;
+    o->pair = calloc((size_t)ranks * ranks, sizeof *o->pair);
+    o->ended = calloc(ranks, 1);
+    o->told = calloc((size_t)ranks * ranks, 1);
+    TEST_MUST(o->pair && o->ended && o->told);
+    return o;
+}
+
+void swarm_oracle_free(struct swarm_oracle *o)
+{
+    for (unsigned i = 0; i < o->ranks * o->ranks; i++) {
+        for (unsigned life = 0; life < SWARM_LIVES; life++)
+            free(o->pair[i].sent[life].at);
+        free(o->pair[i].reply);
+    }
+    free(o->pair);
+    free(o->ended);
+    free(o->told);
+    free(o);
+}
+
+/* ---- messages ---- */
+
+struct swarm_letter swarm_sent(struct swarm_oracle *o, unsigned from, unsigned life, unsigned to, uint32_t n,
+                               unsigned handler, uint32_t answer)
+{
+    struct letters *l = &of(o, from, to)->sent[life];
+    if (l->count == l->room) {
+        l->room = l->room ? 2 * l->room : 16;
+        l->at = realloc(l->at, l->room * sizeof *l->at);
+        TEST_MUST(l->at != NULL);
+    }
+    uint64_t who = (uint64_t)from << 40 | (uint64_t)to << 16 | life;
+    l->at[l->count] = (struct swarm_letter){
+        .id = rnl_chance(who, 0, 0, l->count), .n = n, .answer = answer, .handler = (uint8_t)handler};
+    return l->at[l->count++];
+}
+
+void swarm_unsent(struct swarm_oracle *o, unsigned from, unsigned life, unsigned to)
+{
+    of(o, from, to)->sent[life].count--;
+}
+
+static int looks_like(const struct swarm_letter *l, unsigned handler, const void *head, size_t bytes)
+{
+    return l->handler == handler && bytes <= l->n && (bytes == 0 || memcmp(head, test_pattern(l->id, 0), bytes) == 0);
+}
+
+struct swarm_letter swarm_comes(struct swarm_oracle *o, unsigned to, unsigned life, unsigned from, unsigned handler,
+                                const void *head, size_t bytes)
+{
+    struct pair *p = of(o, from, to);
+    unsigned from_life = p->from_life;
+    if (!p->heard)
+        for (from_life = 0; from_life < SWARM_LIVES; from_life++)
+            if (p->sent[from_life].count && looks_like(&p->sent[from_life].at[0], handler, head, bytes))
+                break;
+    if (from_life == SWARM_LIVES)
+        swarm_wrong("the first message from rank %u to rank %u, of %zu bytes for handler %u, was never sent", from, to,
+                    bytes, handler);
+    if (p->heard && p->to_life != life)
+        swarm_wrong("rank %u, started anew, gets a message from rank %u, which its first life had messages of", to,
+                    from);
+    const struct letters *l = &p->sent[from_life];
+    if (p->came >= l->count)
+        swarm_wrong("rank %u gets %u messages from rank %u, of %u that were sent", to, p->came + 1, from, l->count);
+    p->heard = 1;
+    p->from_life = (uint8_t)from_life;
+    p->to_life = (uint8_t)life;
+    const struct swarm_letter *letter = &l->at[p->came++];
+    if (!looks_like(letter, handler, head, bytes))
+        swarm_wrong("message %u from rank %u to rank %u should have %u bytes for handler %u; at handler %u others come",
+                    p->came, from, to, letter->n, letter->handler, handler);
+    return *letter;
+}
+
+void swarm_bytes(const struct swarm_letter *l, size_t at, const void *bytes, size_t n)
+{
+    if (at + n > l->n)
+        swarm_wrong("a message of %u bytes has %zu", l->n, at + n);
+    if (n && memcmp(bytes, test_pattern(l->id, at), n) != 0)
+        swarm_wrong("of a message of %u bytes the %zu at %zu are not those that were sent", l->n, n, at);
+}
+
+/* ---- answers ---- */
+
+uint64_t swarm_reply_id(const struct swarm_letter *l)
+{
+    return ~l->id;
+}
+
+void swarm_replies(struct swarm_oracle *o, unsigned replier, unsigned asker, const struct swarm_letter *l, uint32_t n,
+                   int refused, unsigned reason)
+{
+    struct pair *p = of(o, asker, replier);
+    if (p->count == p->room) {
+        p->room = p->room ? 2 * p->room : 16;
+        p->reply = realloc(p->reply, p->room * sizeof *p->reply);
+        TEST_MUST(p->reply != NULL);
+    }
+    p->reply[p->count++] = (struct reply){
+        .id = refused ? l->id : swarm_reply_id(l), .n = n, .refused = (uint8_t)refused, .reason = (uint8_t)reason};
+}
+
+void swarm_reply_comes(struct swarm_oracle *o, unsigned asker, unsigned replier, const void *bytes, size_t n,
+                       int refused, unsigned reason)
+{
+    struct pair *p = of(o, asker, replier);
+    if (p->first == p->count)
+        swarm_wrong("rank %u gets an answer of rank %u that it did not give", asker, replier);
+    const struct reply *r = &p->reply[p->first++];
+    if (refused != r->refused || reason != r->reason || (refused ? n > REFUSED_BYTES || n > r->n : n != r->n))
+        swarm_wrong("rank %u gets %s of %zu bytes from rank %u, reason %u, instead of one of %u, %u", asker,
+                    refused ? "a refusal" : "an answer", n, replier, reason, r->n, r->reason);
+    if (n && memcmp(bytes, test_pattern(r->id, 0), n) != 0)
+        swarm_wrong("rank %u gets an answer of rank %u with other bytes", asker, replier);
+}
+
+/* ---- deaths, and the end ---- */
+
+void swarm_ended(struct swarm_oracle *o, unsigned rank)
+{
+    o->ended[rank] = 1;
+}
+
+void swarm_told(struct swarm_oracle *o, unsigned at, unsigned rank)
+{
+    if (!o->ended[rank])
+        swarm_wrong("rank %u is told that rank %u is dead, which lives", at, rank);
+    if (o->told[at * o->ranks + rank]++)
+        swarm_wrong("rank %u is told again that rank %u is dead", at, rank);
+}
+
+uint64_t swarm_oracle_settle(struct swarm_oracle *o)
+{
+    uint64_t came = 0;
+    for (unsigned from = 0; from < o->ranks; from++)
+        for (unsigned to = 0; to < o->ranks; to++) {
+            const struct pair *p = of(o, from, to);
+            came += p->came;
+            if (o->ended[from])
+                continue;
+            if (o->ended[to]) {
+                if (!o->told[from * o->ranks + to])
+                    swarm_wrong("rank %u was never told that rank %u is dead", from, to);
+                continue;
+            }
+            if (p->came != p->sent[0].count)
+                swarm_wrong("of %u messages from rank %u rank %u has got %u, and all is closed", p->sent[0].count, from,
+                            to, p->came);
+            if (p->first != p->count)
+                swarm_wrong("rank %u has got %u of the %u answers of rank %u, and all is closed", from, p->first,
+                            p->count, to);
+        }
+    return came;
+}

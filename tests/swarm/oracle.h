@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * oracle.h - what must be true whatever the network does. It stands outside the library: it is told what programs sent
+ * and what their handlers got, and who died, and knows nothing else.
+ *
+ *   - From each sender each receiver gets the messages in the order sent, each once, with the bytes sent, and none that
+ *     was not sent. Contents are a function of (sender, its life, receiver, ordinal).
+ *   - Of two lives of a rank a peer only ever hears one.
+ *   - Each answer, and each refusal, comes back to its asker, in order.
+ *   - Those that ended are reported to each survivor, once, and nobody else ever is.
+ *   - When all is over, what was sent between survivors has come. */
+#ifndef RNL_TESTS_SWARM_ORACLE_H
+#define RNL_TESTS_SWARM_ORACLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { SWARM_LIVES = 2 };
+
+struct swarm_letter {
+    uint64_t id; /* of its bytes: test_pattern */
+    uint32_t n, answer;
+    uint8_t handler;
+};
+struct swarm_oracle;
+struct swarm_oracle *swarm_oracle_new(unsigned ranks);
+void swarm_oracle_free(struct swarm_oracle *);
+
+/* A message has its place in the order: what it is, until the next one to that receiver. */
+struct swarm_letter swarm_sent(struct swarm_oracle *, unsigned from, unsigned life, unsigned to, uint32_t n,
+                               unsigned handler, uint32_t answer);
+/* The last message to that receiver never was: its call failed. */
+void swarm_unsent(struct swarm_oracle *, unsigned from, unsigned life, unsigned to);
+/* A handler begins; `head` are the first bytes of its message, as far as they are here. */
+struct swarm_letter swarm_comes(struct swarm_oracle *, unsigned to, unsigned life, unsigned from, unsigned handler,
+                                const void *head, size_t bytes);
+/* It has bytes [at, at + n) of it. */
+void swarm_bytes(const struct swarm_letter *, size_t at, const void *bytes, size_t n);
+
+/* The handler of `letter` answers with n bytes, or refuses; then it comes. */
+void swarm_replies(struct swarm_oracle *, unsigned replier, unsigned asker, const struct swarm_letter *letter,
+                   uint32_t n, int refused, unsigned reason);
+uint64_t swarm_reply_id(const struct swarm_letter *letter);
+void swarm_reply_comes(struct swarm_oracle *, unsigned asker, unsigned replier, const void *bytes, size_t n,
+                       int refused, unsigned reason);
+
+void swarm_ended(struct swarm_oracle *, unsigned rank);             /* its process did, before the job was closed */
+void swarm_told(struct swarm_oracle *, unsigned at, unsigned rank); /* `at` is told that `rank` is dead */
+/* All survivors have closed. Returns messages that came. */
+uint64_t swarm_oracle_settle(struct swarm_oracle *);
+
+/* Something is not as it must be: says so, with the time and the schedule, and ends this run. run.c. */
+_Noreturn void swarm_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * plan.c - see plan.h. */
+#include "swarm/plan.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define MS     ((uint64_t)1000 * 1000)
+#define US     ((uint64_t)1000)
+#define SECOND (1000 * MS)
+enum { PERCENT = RNL_CHANCE_ALWAYS / 100 };
+
+static const char *const names[] = {
+#define X(name, word) word,
+    SWARM_FAULTS(X)
+#undef X
+};
+
+const char *swarm_fault_name(unsigned fault)
+{
+    return names[fault];
+}
+
+static uint64_t of_plan(const struct swarm_plan *p, uint64_t k, uint64_t below)
+{
+    return swarm_draw(p->seed, SWARM_STREAM_PLAN, 0, k, below);
+}
+static uint64_t of(const struct swarm_plan *p, unsigned fault, uint64_t k, uint64_t below)
+{
+    return swarm_draw(p->seed, SWARM_STREAM_FAULT + fault, 0, k, below);
+}
+
+/* 0.01 to `most` percent, all magnitudes alike. */
+static uint32_t share(const struct swarm_plan *p, unsigned fault, uint64_t k, uint32_t most)
+{
+    uint32_t parts = PERCENT / 100;
+    for (uint64_t doublings = of(p, fault, k, 12); doublings > 0; doublings--)
+        parts *= 2;
+    return parts > most * (uint32_t)PERCENT ? most * (uint32_t)PERCENT : parts;
+}
+
+static struct swarm_event *add(struct swarm_plan *p, uint32_t kind, uint32_t host, uint64_t at_ns)
+{
+    struct swarm_event *e = &p->event[p->events < SWARM_EVENTS_MAX ? p->events++ : SWARM_EVENTS_MAX - 1];
+    *e = (struct swarm_event){.at_ns = at_ns, .kind = kind, .host = host};
+    return e;
+}
+
+static void packets(struct swarm_plan *p)
+{
+    struct rnl_fault *f = &p->packets;
+    f->seed = p->seed;
+    if (swarm_has(p, SWARM_LOSS))
+        f->loss = share(p, SWARM_LOSS, 0, 30);
+    if (swarm_has(p, SWARM_BURST)) {
+        f->burst_begin = share(p, SWARM_BURST, 0, 2);
+        f->burst_end = (uint32_t)(10 + of(p, SWARM_BURST, 1, 60)) * PERCENT;
+    }
+    if (swarm_has(p, SWARM_DUP))
+        f->dup = share(p, SWARM_DUP, 0, 40);
+    if (swarm_has(p, SWARM_REORDER)) {
+        f->reorder = share(p, SWARM_REORDER, 0, 30);
+        f->reorder_ns = US << of(p, SWARM_REORDER, 1, 15);
+    }
+    if (swarm_has(p, SWARM_DELAY))
+        f->delay_most_ns = US << of(p, SWARM_DELAY, 0, 13);
+    if (swarm_has(p, SWARM_CORRUPT) && !swarm_has(p, SWARM_OPEN)) /* who asks for no check gets none */
+        f->corrupt = share(p, SWARM_CORRUPT, 0, 20);
+    if (swarm_has(p, SWARM_CUT))
+        f->cut = share(p, SWARM_CUT, 0, 20);
+    if (swarm_has(p, SWARM_MARK))
+        f->ce = of(p, SWARM_MARK, 0, 4) == 0 ? RNL_CHANCE_ALWAYS : share(p, SWARM_MARK, 1, 50);
+    if (swarm_has(p, SWARM_BLEACH))
+        f->bleach = of(p, SWARM_BLEACH, 0, 2) == 0 ? RNL_CHANCE_ALWAYS : share(p, SWARM_BLEACH, 1, 50);
+}
+
+static void links(struct swarm_plan *p)
+{
+    static const uint64_t rates[] = {0, 100 * US * US, 1000 * US * US, 10000 * US * US};
+    p->link.bits_per_s = rates[of_plan(p, 10, 4)];
+    p->link.delay_ns = US << of_plan(p, 11, 11);
+    p->link.buffer_bytes = 192 * 1024;
+    if (swarm_has(p, SWARM_SHALLOW))
+        p->link.buffer_bytes = 4000 + of(p, SWARM_SHALLOW, 0, 30000);
+    if (of_plan(p, 12, 2))
+        p->link.mark_bytes = p->link.buffer_bytes / 4;
+    p->link.mtu = of_plan(p, 13, 3) == 0 ? 9000 : 1500;
+    p->link.silent = (uint8_t)of_plan(p, 14, 2);
+}
+
+static void places(struct swarm_plan *p)
+{
+    uint64_t until = p->heal_ns;
+    if (swarm_has(p, SWARM_PARTITION))
+        for (uint64_t k = 1 + of(p, SWARM_PARTITION, 0, 3); k > 0; k--)
+            for (unsigned i = 0; i < p->hosts; i++) {
+                uint64_t from = of(p, SWARM_PARTITION, 10 * k, until);
+                if (of(p, SWARM_PARTITION, 10 * k + 2 + 100 * (i + 1), 3) || p->events + 4 > SWARM_EVENTS_MAX / 2)
+                    continue;
+                add(p, SWARM_APART, i, from);
+                add(p, SWARM_JOINED, i, from + of(p, SWARM_PARTITION, 10 * k + 1, until - from));
+            }
+    if (swarm_has(p, SWARM_BLOCK))
+        for (uint64_t k = 1 + of(p, SWARM_BLOCK, 0, 4); k > 0; k--) {
+            uint32_t from = (uint32_t)of(p, SWARM_BLOCK, 10 * k, p->hosts);
+            uint32_t to = (from + 1 + (uint32_t)of(p, SWARM_BLOCK, 10 * k + 1, p->hosts - 1)) % p->hosts;
+            uint64_t at = of(p, SWARM_BLOCK, 10 * k + 2, until);
+            add(p, SWARM_BLOCKED, from, at)->other = to;
+            add(p, SWARM_FREED, from, at + of(p, SWARM_BLOCK, 10 * k + 3, until - at))->other = to;
+        }
+    if (swarm_has(p, SWARM_FLAP))
+        for (uint64_t k = 1 + of(p, SWARM_FLAP, 0, 4); k > 0; k--) {
+            uint32_t host = (uint32_t)of(p, SWARM_FLAP, 10 * k, p->hosts);
+            uint64_t at = of(p, SWARM_FLAP, 10 * k + 1, until);
+            add(p, SWARM_DOWN, host, at);
+            add(p, SWARM_UP, host, at + of(p, SWARM_FLAP, 10 * k + 2, until - at));
+        }
+    if (swarm_has(p, SWARM_STALL))
+        for (uint64_t k = 1 + of(p, SWARM_STALL, 0, 6); k > 0; k--)
+            add(p, SWARM_STALLS, (uint32_t)of(p, SWARM_STALL, 10 * k, p->hosts), of(p, SWARM_STALL, 10 * k + 1, until))
+                ->for_ns = (10 * US) << of(p, SWARM_STALL, 10 * k + 2, 17);
+    if (swarm_has(p, SWARM_MTU))
+        add(p, SWARM_NARROWS, (uint32_t)of(p, SWARM_MTU, 0, p->hosts), of(p, SWARM_MTU, 1, until))->other =
+            (uint32_t)(1280 + of(p, SWARM_MTU, 2, 2) * 220);
+}
+
+static void lives(struct swarm_plan *p)
+{
+    if (!swarm_has(p, SWARM_CRASH))
+        return;
+    for (uint64_t k = 1 + of(p, SWARM_CRASH, 0, p->hosts > 4 ? 3 : 1); k > 0; k--) {
+        uint32_t host = (uint32_t)of(p, SWARM_CRASH, 10 * k, p->hosts);
+        uint64_t at = of(p, SWARM_CRASH, 10 * k + 1, p->heal_ns / (1 + of(p, SWARM_CRASH, 10 * k + 4, 50)) + 1);
+        add(p, SWARM_DIES, host, at)->other = (uint32_t)of(p, SWARM_CRASH, 10 * k + 2, 2);
+        add(p, SWARM_TOLD, host, at + (US << of(p, SWARM_CRASH, 10 * k + 3, 22)));
+        if (swarm_has(p, SWARM_RESTART))
+            add(p, SWARM_RETURNS, host, at + (US << of(p, SWARM_RESTART, 10 * k, 20)));
+    }
+}
+
+void swarm_plan_of(uint64_t seed, uint32_t off, struct swarm_plan *p)
+{
+    *p = (struct swarm_plan){.seed = seed, .silent_ns = 20 * SECOND};
+    uint64_t often = 2 + of_plan(p, 0, 12); /* 1 in so many exists */
+    for (unsigned f = 0; f < SWARM_FAULT_COUNT; f++)
+        if (of(p, f, 1000, often) == 0)
+            p->faults |= (uint32_t)1 << f;
+    p->faults &= ~off;
+    p->hosts = 2 + (unsigned)of_plan(p, 1, 3);
+    if (of_plan(p, 2, 4) == 0)
+        p->hosts = 2 + (unsigned)of_plan(p, 3, 15);
+    if (of_plan(p, 2, 256) == 1)
+        p->hosts = 100;
+    p->pattern = (unsigned)of_plan(p, 4, SWARM_PATTERNS);
+    p->messages = 1u << of_plan(p, 5, p->hosts > 32 ? 3 : p->hosts > 6 ? 6 : 8);
+    p->longest = (size_t)1 << (6 + of_plan(p, 6, p->hosts > 32 ? 8 : 14)); /* up to 512 KiB */
+    p->total = (p->hosts > 32 ? 16 : p->hosts > 6 ? 128 : 512) << 10;
+    if (p->total < p->longest)
+        p->longest = p->total;
+    p->heal_ns = MS << of_plan(p, 7, 11);
+    p->pause_ns = of_plan(p, 8, 3) == 0 ? 0 : 2 * p->heal_ns / p->messages;
+    p->knows_lives = (uint8_t)of_plan(p, 9, 2);
+    packets(p);
+    links(p);
+    places(p);
+    lives(p);
+    add(p, SWARM_HEAL, 0, p->heal_ns);
+}
+
+void swarm_plan_print(const struct swarm_plan *p, char *to, size_t bytes)
+{
+    static const char *const patterns[] = {"ping-pong", "all to all", "all to one", "ring", "random"};
+    int n = snprintf(to, bytes, "%u hosts, %s, %u messages each, up to %zu bytes, healed at %llu us:", p->hosts,
+                     patterns[p->pattern], p->messages, p->longest, (unsigned long long)(p->heal_ns / US));
+    for (unsigned f = 0; f < SWARM_FAULT_COUNT; f++)
+        if (swarm_has(p, f) && n > 0 && (size_t)n < bytes)
+            n += snprintf(to + n, bytes - (size_t)n, " %s", names[f]);
+}

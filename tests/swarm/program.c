@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * program.c - what runs on each host: it sends what the schedule says, in all the ways there are, and closes. Its
+ * handlers read in pieces, keep, answer and refuse. All of it is told to the oracle. */
+#include <string.h>
+
+#include "endpoint/endpoint.h"
+#include "support/random.h"
+#include "swarm/world.h"
+
+enum { H_STREAM = 1, H_WHOLE, H_ANSWER, ANSWER_MAX = 3000, PIECE_MAX = 5000, GHOST_MESSAGES = 8 };
+enum way { SHORT, STREAM, POST, REQUEST, WAYS };
+
+static struct swarm_oracle *oracle(const struct swarm_host *h)
+{
+    return h->w->oracle;
+}
+
+static uint64_t draw(struct swarm_host *h, uint64_t below)
+{
+    return swarm_draw(h->w->plan.seed, SWARM_STREAM_PROGRAM, h->rank, h->drawn++, below);
+}
+
+static void note(struct swarm_host *h, unsigned from, uint64_t what, uint64_t n)
+{
+    rnl_sim_note(h->w->sim, SWARM_NOTE_MESSAGE, h->rank, (uint64_t)from << 32 | what, n);
+}
+
+static int lives(const struct swarm_host *h)
+{
+    return h->now->number == 0;
+}
+
+/* ---- handlers ---- */
+
+/* What a handler does follows from its message alone. */
+static uint64_t by(const struct swarm_host *h, const struct swarm_letter *l, uint64_t k, uint64_t below)
+{
+    return swarm_draw(h->w->plan.seed, SWARM_STREAM_HANDLER, l->id, k, below);
+}
+
+static int keeps(struct swarm_host *h, rnl_stream *s, const struct swarm_letter *l, unsigned peer, size_t at)
+{
+    rnl_kept *kept;
+    if (h->keeps >= SWARM_KEPT_MAX / 2 || h->closed)
+        return RNL_DONE;
+    int status = rnl_keep(s, &kept);
+    if (status == RNL_NO_ROOM || status == RNL_ERR_PEER_DEAD)
+        return RNL_DONE;
+    if (status < 0)
+        swarm_wrong("rank %u cannot keep a message: %s", h->rank, rnl_last_error()->text);
+    if (h->keeps == SWARM_KEPT_MAX) { /* others were suspended meanwhile */
+        rnl_kept_free(kept);
+        return RNL_KEEP;
+    }
+    h->kept[h->keeps++] = (struct swarm_kept){kept, *l, peer, at};
+    return RNL_KEEP;
+}
+
+static void free_kept(struct swarm_host *h)
+{
+    struct swarm_kept *k = &h->kept[--h->keeps];
+    size_t n;
+    unsigned peer;
+    const void *at = rnl_kept_data(k->kept, &n, &peer);
+    if (peer != k->from || n != k->letter.n - k->at)
+        swarm_wrong("rank %u kept %zu bytes from rank %u, and has %zu from rank %u", h->rank, k->letter.n - k->at,
+                    k->from, n, peer);
+    swarm_bytes(&k->letter, k->at, at, n);
+    rnl_kept_free(k->kept);
+}
+
+static void reply(struct swarm_host *h, rnl_stream *s, const struct swarm_letter *l, unsigned peer)
+{
+    uint32_t n = (uint32_t)by(h, l, 2, l->answer + 1u);
+    int status = rnl_reply(s, H_ANSWER, test_pattern(swarm_reply_id(l), 0), n);
+    if (status == RNL_ERR_PEER_DEAD)
+        return;
+    if (status < 0)
+        swarm_wrong("rank %u cannot answer rank %u: %s", h->rank, peer, rnl_last_error()->text);
+    swarm_replies(oracle(h), h->rank, peer, l, n, 0, 0);
+}
+
+static int stream_handler(rnl_stream *s, unsigned peer, void *ctx)
+{
+    const struct swarm_slot *slot = ctx;
+    struct swarm_host *h = slot->host;
+    const void *view;
+    unsigned char buf[PIECE_MAX];
+    size_t here = rnl_here(s, &view), at = 0;
+    struct swarm_letter l = swarm_comes(oracle(h), h->rank, h->now->number, peer, slot->handler, view, here);
+    unsigned ending = (unsigned)by(h, &l, 0, 8);
+    note(h, peer, 1, l.n);
+    for (uint64_t k = 10; at < l.n; k++) {
+        size_t n = 1 + by(h, &l, k, l.n - at < PIECE_MAX ? l.n - at : PIECE_MAX);
+        if (ending == 1 && by(h, &l, k + 1000, 4) == 0)
+            break;
+        if (ending == 2 && by(h, &l, k + 1000, 4) == 0 && !l.answer)
+            return keeps(h, s, &l, peer, at);
+        int status = rnl_receive(s, buf, n);
+        if (status == RNL_ERR_PEER_DEAD || status == RNL_ERR_JOB)
+            return RNL_DONE;
+        if (status < 0)
+            swarm_wrong("rank %u, %zu bytes at %zu of %u from rank %u: %s", h->rank, n, at, l.n, peer,
+                        rnl_last_error()->text);
+        swarm_bytes(&l, at, buf, n);
+        at += n;
+    }
+    h->handled++;
+    if (l.answer && ending == 3) {
+        unsigned reason = (unsigned)by(h, &l, 3, 256);
+        swarm_replies(oracle(h), h->rank, peer, &l, l.n, 1, reason);
+        return RNL_REFUSE(reason);
+    }
+    if (l.answer)
+        reply(h, s, &l, peer);
+    return RNL_DONE;
+}
+
+static int whole_handler(const void *buf, size_t n, unsigned peer, void *ctx)
+{
+    const struct swarm_slot *slot = ctx;
+    struct swarm_host *h = slot->host;
+    struct swarm_letter l = swarm_comes(oracle(h), h->rank, h->now->number, peer, slot->handler, buf, n);
+    if (l.n != n)
+        swarm_wrong("rank %u gets a whole message of %zu bytes from rank %u; it has %u", h->rank, n, peer, l.n);
+    swarm_bytes(&l, 0, buf, n);
+    note(h, peer, 2, n);
+    h->handled++;
+    return RNL_DONE;
+}
+
+static int answer_handler(const void *buf, size_t n, unsigned peer, void *ctx)
+{
+    struct swarm_host *h = ((const struct swarm_slot *)ctx)->host;
+    swarm_reply_comes(oracle(h), h->rank, peer, buf, n, 0, 0);
+    note(h, peer, 3, n);
+    h->answered++;
+    return RNL_DONE;
+}
+
+static void refusal(void *arg, unsigned peer, unsigned handler, unsigned reason, const void *buf, size_t n)
+{
+    struct swarm_host *h = arg;
+    (void)handler;
+    swarm_reply_comes(oracle(h), h->rank, peer, buf, n, 1, reason);
+    note(h, peer, 4, n);
+    h->answered++;
+}
+
+static void death(void *arg, unsigned peer, enum rnl_death_reason reason)
+{
+    struct swarm_host *h = arg;
+    note(h, peer, 5, reason);
+    if (lives(h) && !h->w->closed)
+        swarm_told(oracle(h), h->rank, peer);
+}
+
+/* ---- sending ---- */
+
+static int gone(int status)
+{
+    return status == RNL_ERR_PEER_DEAD || status == RNL_ERR_PEER_BROKEN;
+}
+
+static void must(struct swarm_host *h, int64_t status, const char *what)
+{
+    if (status < 0)
+        swarm_wrong("rank %u, %s: %s", h->rank, what, rnl_last_error()->text);
+}
+
+static uint32_t length(struct swarm_host *h, size_t *left)
+{
+    const struct swarm_plan *p = &h->w->plan;
+    uint64_t most = (uint64_t)1 << draw(h, 20), n;
+    if (most > p->longest)
+        most = p->longest;
+    n = draw(h, most + 1);
+    if (n > *left)
+        n = *left < RNL_SHORT_MAX ? *left : draw(h, RNL_SHORT_MAX + 1);
+    *left -= n;
+    return (uint32_t)n;
+}
+
+static void extracts(struct swarm_host *h)
+{
+    must(h, rnl_extract(h->ep, draw(h, 4) ? SIZE_MAX : draw(h, 5000)), "extract");
+}
+
+static void pieces(struct swarm_host *h, rnl_stream *s, const struct swarm_letter *l)
+{
+    int calls = draw(h, 4) == 0, status = 0;
+    for (size_t at = 0; at < l->n && status == 0;) {
+        size_t n = draw(h, 2) ? l->n - at : 1 + draw(h, l->n - at);
+        status = rnl_piece(s, test_pattern(l->id, at), n);
+        at += n;
+        if (calls && draw(h, 4) == 0)
+            extracts(h);
+    }
+    int ended = rnl_end(s);
+    if ((status < 0 && !gone(status)) || (ended < 0 && !gone(ended) && !(gone(status) && ended == RNL_ERR_ABORTED)))
+        swarm_wrong("rank %u, a message of %u bytes: %d, %d, %s", h->rank, l->n, status, ended, rnl_last_error()->text);
+}
+
+struct posted {
+    struct swarm_host *host;
+    unsigned to;
+};
+static void posted(void *arg, int status)
+{
+    struct swarm_host *h = arg;
+    if (status < 0 && !gone(status) && status != RNL_ERR_JOB)
+        swarm_wrong("rank %u, a post ends with %d", h->rank, status);
+}
+
+static void send_post(struct swarm_host *h, unsigned to, uint32_t n)
+{
+    const struct rnl_begin b = {.peer = to, .handler = H_STREAM, .bound = n};
+    struct swarm_letter l = swarm_sent(oracle(h), h->rank, h->now->number, to, n, H_STREAM, 0);
+    const struct rnl_piece p = {test_pattern(l.id, 0), n};
+    int status = rnl_post(h->ep, &b, &p, 1, posted, h);
+    if (status == 0)
+        return;
+    swarm_unsent(oracle(h), h->rank, h->now->number, to);
+    if (!gone(status) && status != RNL_NO_ROOM)
+        swarm_wrong("rank %u, a post of %u bytes: %s", h->rank, n, rnl_last_error()->text);
+}
+
+static void send_short(struct swarm_host *h, unsigned to, uint32_t n)
+{
+    unsigned handler = draw(h, 2) ? H_STREAM : H_WHOLE;
+    struct swarm_letter l = swarm_sent(oracle(h), h->rank, h->now->number, to, n, handler, 0);
+    int status = rnl_send(h->ep, to, handler, test_pattern(l.id, 0), n);
+    if (status == 0)
+        return;
+    swarm_unsent(oracle(h), h->rank, h->now->number, to);
+    if (!gone(status))
+        swarm_wrong("rank %u, %u bytes: %s", h->rank, n, rnl_last_error()->text);
+}
+
+static void send_stream(struct swarm_host *h, unsigned to, uint32_t n, uint32_t answer)
+{
+    unsigned handler = draw(h, 2) || answer || n > 64000 ? H_STREAM : H_WHOLE;
+    const struct rnl_begin b = {
+        .peer = to, .handler = handler, .bound = n + draw(h, 2) * draw(h, 100), .answer = answer};
+    rnl_stream *s;
+    int status = rnl_begin(h->ep, &b, &s);
+    if (gone(status))
+        return;
+    must(h, status, "begin");
+    h->asked += answer != 0;
+    struct swarm_letter l = swarm_sent(oracle(h), h->rank, h->now->number, to, n, handler, answer);
+    pieces(h, s, &l);
+}
+
+static unsigned receiver(struct swarm_host *h)
+{
+    const struct swarm_plan *p = &h->w->plan;
+    unsigned n = p->hosts, to;
+    switch (p->pattern) {
+    case SWARM_PINGPONG:
+        to = h->rank ^ 1u;
+        break;
+    case SWARM_TO_ONE:
+        to = h->rank == 0 ? 1 + (unsigned)draw(h, n - 1) : 0;
+        break;
+    case SWARM_RING:
+        to = (h->rank + 1) % n;
+        break;
+    default:
+        to = (h->rank + 1 + (unsigned)draw(h, n - 1)) % n;
+        break;
+    }
+    return to < n ? to : 0;
+}
+
+/* ---- the program ---- */
+
+static void pause(struct swarm_host *h)
+{
+    const struct swarm_plan *p = &h->w->plan;
+    uint64_t ns = draw(h, p->pause_ns + 1);
+    if (swarm_has(p, SWARM_SILENT) && draw(h, 20) == 0) {
+        swarm_host_away(h, draw(h, 1000) * 1000 * 1000);
+    } else if (draw(h, 3) == 0) {
+        swarm_host_away(h, ns / 16);
+    } else if (draw(h, 2)) {
+        int64_t status = rnl_wait(h->ep, (int64_t)ns);
+        if (status != RNL_TIMED_OUT)
+            must(h, status, "wait");
+    }
+}
+
+static int is_over(const struct swarm_host *h, unsigned peer)
+{
+    struct rnl_peer_info info;
+    return rnl_peer(h->ep, peer, &info) < 0 || info.state == RNL_PEER_DEAD;
+}
+
+static void sends(struct swarm_host *h, size_t *left)
+{
+    const struct swarm_plan *p = &h->w->plan;
+    unsigned to = receiver(h), way = (unsigned)draw(h, WAYS);
+    uint32_t n = length(h, left);
+    if (to == h->rank)
+        return;
+    if (p->pattern == SWARM_PINGPONG && draw(h, 4))
+        way = REQUEST;
+    if (way == SHORT && n <= RNL_SHORT_MAX)
+        send_short(h, to, n);
+    else if (way == POST)
+        send_post(h, to, n);
+    else
+        send_stream(h, to, n, way == REQUEST && lives(h) ? 1 + (uint32_t)draw(h, ANSWER_MAX) : 0);
+    while (p->pattern == SWARM_PINGPONG && h->asked != h->answered && !is_over(h, to)) {
+        int64_t status = rnl_wait(h->ep, -1);
+        must(h, status, "wait for an answer");
+    }
+    h->asked = p->pattern == SWARM_PINGPONG ? h->answered : h->asked;
+}
+
+/* A process that nobody has asked for: it says what it can without waiting, until its time is over. */
+static void haunts(struct swarm_host *h)
+{
+    const struct swarm_plan *p = &h->w->plan;
+    for (unsigned i = 0; i < GHOST_MESSAGES; i++) {
+        unsigned to = receiver(h);
+        if (to != h->rank)
+            send_post(h, to, (uint32_t)draw(h, 300));
+        int64_t status = rnl_wait(h->ep, (int64_t)(p->heal_ns / GHOST_MESSAGES));
+        if (status != RNL_TIMED_OUT)
+            must(h, status, "wait of one started anew");
+    }
+}
+
+static void registers(struct swarm_host *h)
+{
+    for (unsigned i = 0; i < sizeof h->slot / sizeof h->slot[0]; i++)
+        h->slot[i] = (struct swarm_slot){h, i};
+    must(h, rnl_handler_stream(h->ep, H_STREAM, stream_handler, &h->slot[H_STREAM]), "handler");
+    must(h, rnl_handler_whole(h->ep, H_WHOLE, whole_handler, &h->slot[H_WHOLE], 0), "handler");
+    must(h, rnl_handler_whole(h->ep, H_ANSWER, answer_handler, &h->slot[H_ANSWER], 0), "handler");
+    rnl_on_refused(h->ep, refusal, h);
+    rnl_on_death(h->ep, death, h);
+}
+
+void swarm_program(struct swarm_host *h)
+{
+    const struct swarm_plan *p = &h->w->plan;
+    size_t left = p->total;
+    swarm_host_open(h);
+    registers(h);
+    if (!lives(h)) {
+        haunts(h);
+        return;
+    }
+    for (unsigned i = 0; i < p->messages; i++) {
+        pause(h);
+        sends(h, &left);
+        if (draw(h, 3) == 0)
+            extracts(h);
+        if (h->keeps && draw(h, 3) == 0)
+            free_kept(h);
+    }
+    h->closed = 1; /* nothing more is kept */
+    while (h->keeps)
+        free_kept(h);
+    must(h, rnl_close(h->ep), "close");
+    swarm_host_closed(h);
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * world.h - one run: virtual hosts on a virtual network, on each of which a program uses the library. host.c: what the
+ * library is told of the world, and the life of a host; program.c: what programs do; run.c: what befalls them. */
+#ifndef RNL_TESTS_SWARM_WORLD_H
+#define RNL_TESTS_SWARM_WORLD_H
+
+#include "base/bell.h"
+#include "base/env.h"
+#include "runnel/runnel.h"
+#include "sim/cluster/agent.h"
+#include "sim/cluster/host.h"
+#include "sim/engine/coro.h"
+#include "swarm/oracle.h"
+#include "swarm/plan.h"
+
+enum { SWARM_KEPT_MAX = 8, SWARM_NOTE_MESSAGE = RNL_SIM_NOTE_FIRST + 64, SWARM_NOTE_EVENT };
+
+struct swarm_life {     /* of a process: its env outlives it */
+    struct rnl_env env; /* first */
+    struct swarm_host *host;
+    unsigned number;
+    uint64_t drawn;
+    _Atomic uint32_t news; /* of one that the job has not taken back */
+    struct rnl_bell bell;
+};
+struct swarm_kept {
+    rnl_kept *kept;
+    struct swarm_letter letter;
+    unsigned from;
+    size_t at;
+};
+struct swarm_host {
+    struct swarm_world *w;
+    unsigned rank;
+    struct rnl_vhost clock;
+    struct rnl_sim_coro coro;
+    struct rnl_sim_coro_ticket ticket;
+    const _Atomic uint32_t *sleeps_on; /* NULL: awake */
+    uint64_t debt_ns;                  /* for what it has done since it ran last */
+    struct swarm_life *life[SWARM_LIVES], *now;
+    rnl_endpoint *ep;
+    uint8_t ended, closed; /* the program has; its endpoint is */
+    /* of the program */
+    uint64_t drawn, asked, answered, handled;
+    struct swarm_kept kept[SWARM_KEPT_MAX];
+    unsigned keeps;
+    struct swarm_slot {
+        struct swarm_host *host;
+        unsigned handler;
+    } slot[8];
+};
+struct rnl_net;
+struct swarm_world {
+    struct swarm_plan plan;
+    struct rnl_sim *sim;
+    struct rnl_net *net;
+    struct rnl_vagent *agent;
+    struct swarm_oracle *oracle;
+    struct swarm_host *host;
+    unsigned running, closing; /* programs that have not ended; ... of them closed */
+    uint8_t closed;            /* somebody has left: from then on nobody's end is news */
+    struct rnl_sim_event event[SWARM_EVENTS_MAX], look;
+    unsigned char *stacks;
+};
+
+/* host.c */
+enum { SWARM_STACK = 256 << 10 };
+void swarm_host_new(struct swarm_world *w, unsigned rank);
+/* The next life begins now. */
+void swarm_host_start(struct swarm_host *h);
+/* The process ends where it stands, as by kill -9. */
+void swarm_host_kill(struct swarm_host *h);
+void swarm_host_stall(struct swarm_host *h, uint64_t ns);
+/* Something that a sleeper waits for has happened. */
+void swarm_host_ring(struct swarm_host *h);
+/* Joins the job and opens the endpoint, of the life that is now. */
+void swarm_host_open(struct swarm_host *h);
+/* Of the program: it does not call for so long. */
+void swarm_host_away(struct swarm_host *h, uint64_t ns);
+/* ... the endpoint is closed and freed. */
+void swarm_host_closed(struct swarm_host *h);
+void swarm_host_free(struct swarm_host *h);
+
+/* program.c */
+void swarm_program(struct swarm_host *h);
+
+/* run.c */
+struct swarm_result {
+    uint64_t hash, ns, packets, messages;
+    char why[600];
+};
+void swarm_run(const struct swarm_plan *plan, struct swarm_result *result);
+/* check.c: what the options of an endpoint do not reach: protection, limits of keys. */
+void swarm_adjust(struct swarm_host *h);
+/* Invariants inside the library, of one host and of pairs of them. */
+void swarm_check_host(struct swarm_host *h);
+void swarm_check_pairs(struct swarm_world *w);
+
+#endif
