@@ -83,7 +83,8 @@ void rnl_copy_out(void *to, const void *from, size_t n, uint8_t wide)
         else if (wide == RNL_COPY_AVX2)
             done = copy_turns_avx2(to, from, n);
     }
-    memcpy((char *)to + done, (const char *)from + done, n - done);
+    if (done < n)
+        memcpy((char *)to + done, (const char *)from + done, n - done);
 }
 
 #else

@@ -403,6 +403,17 @@ RNL_INLINE void rnl_rx_leave(struct rnl_rx *r)
     if (RNL_UNLIKELY(r->pos >= r->tell_pos))
         rnl_rx_tell(r);
 }
+/* The line whose header h is, which begins at `next`, is entered and left at once: all of it has been loaded. */
+RNL_INLINE void rnl_rx_pass(struct rnl_rx *r, rnl_head h)
+{
+    uint64_t pos = r->next_pos + 8;
+    r->last = r->next;
+    r->seen = h;
+    r->pos = r->next_pos = pos;
+    r->next = rnl_line_of(r->ring, r->wrap, pos);
+    if (RNL_UNLIKELY(pos >= r->tell_pos))
+        rnl_rx_tell(r);
+}
 /* Nothing more will be appended to this line: it is full, or of a kind that is never appended to. */
 RNL_INLINE int rnl_head_full(rnl_head h)
 {

@@ -150,18 +150,35 @@ int64_t rnl_stream_extract_none(struct rnl_endpoint *ep)
     return none;
 }
 
-/* The rest of an extract that has taken one message of `bytes`, conn's. */
+static int64_t go_on(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_taking *t)
+{
+    uint32_t i = conn->hot_index, count = ep->hot_count, turn = ep->turn;
+    if (t->quit || t->bytes >= t->max)
+        ep->turn = i + 1 < count ? i + 1 : 0;
+    else
+        extract_from(ep, i, i < turn ? turn - i : count - i + turn, t);
+    return rnl_ep_forked(ep) ? rnl_ep_enter_slow(ep) : (int64_t)t->bytes;
+}
+
+int64_t rnl_stream_extract_rest(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_taking *t)
+{
+    struct rnl_rx *r = &conn->pair.rx[0];
+    if (RNL_UNLIKELY(r->bulk_read != r->told_bulk) && !conn->odd)
+        rnl_rx_tell(r);
+    look_after(ep, conn, r);
+    if (RNL_LIKELY(ep->hot_count == 1 && !ep->busy && !t->quit && t->bytes < t->max && !conn->odd && !rnl_rx_peek(r)))
+        return (int64_t)t->bytes;
+    return go_on(ep, conn, t);
+}
+
+/* The same where that is one message of `bytes`. */
 static RNL_NOINLINE int64_t extract_rest(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, uint64_t bytes,
                                          int ending)
 {
     struct rnl_taking t = {.max = max, .bytes = bytes, .things = 1};
-    uint32_t i = conn->hot_index, count = ep->hot_count, turn = ep->turn;
     look_after(ep, conn, &conn->pair.rx[0]);
-    if (rnl_stream_ended(ep, &conn->in[0], ending) || bytes >= max)
-        ep->turn = i + 1 < count ? i + 1 : 0;
-    else
-        extract_from(ep, i, i < turn ? turn - i : count - i + turn, &t);
-    return rnl_ep_forked(ep) ? rnl_ep_enter_slow(ep) : (int64_t)t.bytes;
+    t.quit = rnl_stream_ended(ep, &conn->in[0], ending);
+    return go_on(ep, conn, &t);
 }
 
 static inline void taken_lone(struct rnl_endpoint *ep, struct rnl_rx *r, unsigned len)
@@ -186,6 +203,8 @@ static RNL_NOINLINE int64_t extract_more(struct rnl_endpoint *ep, size_t max, st
 static RNL_NOINLINE int64_t extract_unexpected(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, rnl_head h)
 {
     struct rnl_stream *s = &conn->in[0];
+    if (RNL_HEAD_KIND(h) == RNL_LINE_EXTENT && max > 0 && !conn->self)
+        return rnl_stream_extract_medium(ep, max, conn, h);
     if (max == 0 || s->state != RNL_STREAM_FREE || RNL_HEAD_LEN(h) > RNL_LINE_PAYLOAD || !rnl_stream_expect(ep, s, h))
         return rnl_stream_extract_any(ep, max);
     return rnl_stream_extract_lone(ep, max, conn, h);

@@ -220,7 +220,14 @@ static RNL_NOINLINE int receive_slow(struct rnl_stream *s, void *buf, size_t n)
 
 int rnl_receive(rnl_stream *s, void *buf, size_t n)
 {
-    return RNL_LIKELY(rnl_stream_receive_short(s, buf, n)) ? 0 : receive_slow(s, buf, n);
+    if (RNL_LIKELY(rnl_stream_receive_short(s, buf, n)))
+        return 0;
+    const unsigned char *at = s->at;
+    if (n <= RNL_LINE_PAYLOAD || n > (size_t)(s->end - at) || s->state != RNL_STREAM_INLINE)
+        return receive_slow(s, buf, n);
+    s->at += n;
+    rnl_copy_out(buf, at, n, s->ep->env->facts.wide_copy);
+    return 0;
 }
 
 size_t rnl_here(rnl_stream *s, const void **view)

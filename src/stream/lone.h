@@ -14,6 +14,12 @@ RNL_NOINLINE int64_t rnl_stream_extract_none(struct rnl_endpoint *ep);
 /* The first that was found is h, of a line of conn's with one item: */
 RNL_NOINLINE int64_t rnl_stream_extract_lone(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, rnl_head h);
 
+/* As rnl_stream_extract_lone, of a line that announces a message in one extent, and for those that follow it: medium.c.
+ */
+RNL_NOINLINE int64_t rnl_stream_extract_medium(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, rnl_head h);
+/* The rest of an extract that has taken t from conn. */
+int64_t rnl_stream_extract_rest(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_taking *t);
+
 /* As rnl_stream_extract_first, where answers may come too: */
 RNL_NOINLINE int64_t rnl_stream_extract_asked(struct rnl_endpoint *ep, size_t max);
 

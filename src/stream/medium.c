@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * medium.c - messages of some hundred or thousand bytes, for which everything is at hand: one extent, composed whole,
- * announced by one line. Each function does all of its step, or nothing: then the general way in begin.c, send.c and
- * take.c does it. */
+ * announced by one line. Each function does all of its step, or nothing: then the general way in begin.c, send.c,
+ * take.c and extract.c does it. */
 #include "base/copy.h"
-#include "stream/stream.h"
+#include "stream/lone.h"
 
 enum { MEMCPY_MAX = 2048 /* above, the copy that bulk data gets */ };
 
@@ -101,9 +101,24 @@ int rnl_stream_end_medium(struct rnl_stream *s)
     return 1;
 }
 
+/* ---- receiving ---- */
+
+enum { AHEAD_BYTES = 1024, AHEAD_LINE = 64 };
+
+/* The bytes of the next message cross while this one's are copied; before it is there they are not read, or the
+ * sender's core would have to fetch them back. */
+static inline void fetch_next(const struct rnl_rx *r, uint64_t at, uint32_t bytes)
+{
+    if (!rnl_rx_begun(r, atomic_load_explicit(&r->next->head, memory_order_relaxed)))
+        return;
+    const unsigned char *p = r->bulk + (at & (RNL_BULK_BYTES - 1));
+    for (uint32_t i = 0; i < bytes && i < AHEAD_BYTES; i += AHEAD_LINE)
+        __builtin_prefetch(p + i);
+}
+
 /* A message that is all here, lies in one extent, and asks for no answer: for its handler, in place. */
-int rnl_stream_take_medium(struct rnl_endpoint *ep, struct rnl_conn *conn, rnl_head h, const struct rnl_extent *e,
-                           struct rnl_taking *t)
+RNL_INLINE int take_whole(struct rnl_endpoint *ep, struct rnl_conn *conn, rnl_head h, const struct rnl_extent *e,
+                          struct rnl_taking *t)
 {
     struct rnl_rx *r = &conn->pair.rx[0];
     struct rnl_stream *s = &conn->in[0];
@@ -114,18 +129,13 @@ int rnl_stream_take_medium(struct rnl_endpoint *ep, struct rnl_conn *conn, rnl_h
     const struct rnl_handler *hd = &ep->handler[id];
     if (!hd->stream)
         return 0;
-    uint64_t end = e->start + ((e->published + 63u) & ~63u);
-    rnl_rx_read(r, h, 1); /* before the handler: what it sends says so */
+    uint32_t bytes = e->published;
+    uint64_t end = e->start + ((bytes + 63u) & ~63u);
+    rnl_rx_pass(r, h); /* before the handler: what it sends says so */
     r->bulk_next = end;
-    rnl_stream_setup(s, r->bulk + (e->start & (RNL_BULK_BYTES - 1)), e->published, id, 0);
-    s->bound = e->published;
-    rnl_head after = atomic_load_explicit(&r->next->head, memory_order_relaxed);
-    if (rnl_rx_begun(r,
-                     after)) { /* its bytes cross while this one's are copied; before it is there they are not read */
-        const unsigned char *p = r->bulk + (end & (RNL_BULK_BYTES - 1));
-        for (uint32_t i = 0; i < e->published && i < 1024; i += 64)
-            __builtin_prefetch(p + i);
-    }
+    rnl_stream_setup(s, r->bulk + (e->start & (RNL_BULK_BYTES - 1)), bytes, id, 0);
+    s->bound = bytes;
+    fetch_next(r, end, bytes);
     uint32_t before = rnl_ep_handler_begins(ep, 0);
     int ending = hd->stream(s, conn->rank, hd->ctx);
     if (RNL_UNLIKELY(rnl_ep_forked(ep)))
@@ -134,11 +144,59 @@ int rnl_stream_take_medium(struct rnl_endpoint *ep, struct rnl_conn *conn, rnl_h
     s->state = RNL_STREAM_FREE;
     ep->c->messages_received++;
     ep->c->extents_received++;
-    ep->c->bytes_received += e->published;
-    t->bytes += e->published;
-    t->quit |= rnl_stream_ended(ep, s, ending);
+    ep->c->bytes_received += bytes;
+    t->bytes += bytes;
+    if (RNL_UNLIKELY(ending != RNL_DONE))
+        t->quit |= rnl_stream_ended(ep, s, ending);
     rnl_ep_extent_taken(ep, conn);
-    rnl_rx_leave(r);
     rnl_rx_bulk_done(r, end);
     return 1;
+}
+
+int rnl_stream_take_medium(struct rnl_endpoint *ep, struct rnl_conn *conn, rnl_head h, const struct rnl_extent *e,
+                           struct rnl_taking *t)
+{
+    return take_whole(ep, conn, h, e, t);
+}
+
+/* Kind, length and acknowledged lane of the one header that such a message may have. */
+static const uint16_t medium_head = (uint16_t)(RNL_LINE_EXTENT << 11 | sizeof(struct rnl_extent) << 5);
+static_assert((rnl_head)(uint16_t)(RNL_LINE_EXTENT << 11 | sizeof(struct rnl_extent) << 5) << 32 ==
+                  ((rnl_head)sizeof(struct rnl_extent) << 37 | (rnl_head)RNL_LINE_EXTENT << 43),
+              "medium_head is part of a key");
+
+/* What is there after h, if it may be such a message, too. */
+static inline rnl_head another(const struct rnl_rx *r)
+{
+    rnl_head h = atomic_load_explicit(&r->next->head, memory_order_acquire); /* A1 */
+    return rnl_rx_begun(r, h) == 1 ? h : 0;
+}
+
+int64_t rnl_stream_extract_medium(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, rnl_head h)
+{
+    struct rnl_rx *r = &conn->pair.rx[0];
+    struct rnl_taking t = {.max = max};
+    uint64_t begin = r->pos;
+    struct rnl_extent e;
+    while (h && (uint16_t)(h >> 32) == medium_head) {
+        if (RNL_UNLIKELY(rnl_tx_acked(&conn->pair.tx[0], RNL_HEAD_ACK(h)) < 0))
+            break;
+        rnl_rx_load(&e, r->next->payload, sizeof e);
+        if (RNL_UNLIKELY(rnl_rx_extent(r, &e) < 0) || !take_whole(ep, conn, h, &e, &t))
+            break;
+        if (RNL_UNLIKELY(rnl_ep_forked(ep)))
+            return rnl_ep_enter_slow(ep);
+        t.things++;
+        if (RNL_UNLIKELY(r->told)) { /* room was given back: the sender may sleep for want of it */
+            r->told = 0;
+            rnl_ep_told(ep, conn);
+        }
+        if (RNL_UNLIKELY(t.quit || t.bytes >= max || conn->odd || r->pos - begin >= RNL_LINES(r->wrap) * 8))
+            break;
+        h = another(r);
+    }
+    if (RNL_UNLIKELY(!t.things))
+        return rnl_stream_extract_any(ep, max);
+    ep->empties = 0;
+    return rnl_stream_extract_rest(ep, conn, &t);
 }

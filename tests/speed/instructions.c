@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * instructions.c - how many instructions a lone 8-byte message costs, its caller's included, counted one by one: the
- * program single-steps a copy of itself. Times never fail a test; this does, since it is the same on every machine.
- * The limits leave 5 % to the compiler.
+ * instructions.c - how many instructions a lone message of 8 or 512 bytes costs, its caller's included, counted one by
+ * one: the program single-steps a copy of itself. Times never fail a test; this does, since it is the same on every
+ * machine. The limits leave 5 % to the compiler.
  *
  * multi-instructions [--trace NAME]: prints the address of each instruction of that row (feed them to addr2line). */
 #include <errno.h>
@@ -27,7 +27,7 @@
 #define MARK()    ((void)0)
 #endif
 
-enum { WARM = 1000, BYTES = 8, NATIVE = 1, STREAM = 2, WHOLE = 3 };
+enum { WARM = 1000, MEDIUM_BYTES = 512, STREAM = 2, WHOLE = 3, MEDIUM = 4 };
 
 static rnl_endpoint *ends[2];
 static unsigned long fm_handler;
@@ -39,6 +39,15 @@ static int on_stream(rnl_stream *s, unsigned peer, void *ctx)
     (void)peer, (void)ctx;
     if (rnl_receive(s, &v, sizeof v) == 0)
         sum += v;
+    return RNL_DONE;
+}
+
+static int on_medium(rnl_stream *s, unsigned peer, void *ctx)
+{
+    unsigned char bytes[MEDIUM_BYTES];
+    (void)peer, (void)ctx;
+    if (rnl_receive(s, bytes, sizeof bytes) == 0)
+        sum += bytes[0];
     return RNL_DONE;
 }
 
@@ -75,6 +84,21 @@ static void send_stream(void)
     struct rnl_begin b = {.peer = 1, .handler = STREAM, .bound = sizeof v};
     if (rnl_begin(ends[0], &b, &s) == 0 && rnl_piece(s, &v, sizeof v) == 0)
         (void)!rnl_end(s);
+}
+
+static void send_medium(void)
+{
+    unsigned char bytes[MEDIUM_BYTES] = {5};
+    rnl_stream *s;
+    struct rnl_begin b = {.peer = 1, .handler = MEDIUM, .bound = sizeof bytes};
+    if (rnl_begin(ends[0], &b, &s) == 0 && rnl_piece(s, bytes, sizeof bytes) == 0)
+        (void)!rnl_end(s);
+}
+
+static void send_medium_twice(void)
+{
+    send_medium();
+    send_medium();
 }
 
 static void send_fm(void)
@@ -119,6 +143,9 @@ static const struct row {
     {"extract, whole handler", send_native, extract_native, 1, 0, 188},
     {"extract, stream handler, receive", send_stream, extract_native, 1, 0, 185},
     {"FM extract, handler, receive", send_fm, extract_fm, 1, 1, 203},
+    {"512 bytes: begin, piece, end", send_medium, extract_native, 0, 0, 490},
+    {"512 bytes: extract, stream handler, receive", send_medium, extract_native, 1, 0, 563},
+    {"512 bytes, two: extract, stream handler, receive", send_medium_twice, extract_native, 1, 0, 941},
     {"extract that finds nothing", NULL, extract_native, 1, 0, 156},
 };
 enum { ROWS = sizeof rows / sizeof *rows };
@@ -160,6 +187,7 @@ static int copy(void)
             return 1;
         rnl_fm.ep = ends[i];
         if (rnl_handler_stream(ends[i], STREAM, on_stream, NULL) < 0 ||
+            rnl_handler_stream(ends[i], MEDIUM, on_medium, NULL) < 0 ||
             rnl_handler_whole(ends[i], WHOLE, on_whole, NULL, 0) < 0)
             return 1;
         fm_handler = FM_register_handler(FM_ANY_ID, on_fm);
