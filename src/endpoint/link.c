@@ -78,13 +78,8 @@ static const struct rnl_flow_ops flow_ops = {.fill = fill,
 int rnl_link_new(struct rnl_remote *r, struct rnl_conn *conn, struct rnl_link **out)
 {
     struct rnl_link *link = calloc(1, sizeof *link);
-    struct rnl_mirror *mirror = malloc(sizeof *mirror);
-    if (!link || !mirror) {
-        free(link);
-        free(mirror);
-        return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for the link to rank %u (%zu bytes)", conn->rank,
-                        sizeof *link + sizeof *mirror);
-    }
+    if (!link)
+        return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for the link to rank %u (%zu bytes)", conn->rank, sizeof *link);
     struct rnl_place place = {0};
     struct rnl_addr addr = {0};
     (void)r->ep->env->ops->place(r->ep->env, conn->rank, &place);
@@ -93,14 +88,13 @@ int rnl_link_new(struct rnl_remote *r, struct rnl_conn *conn, struct rnl_link **
     int status = r->t->ops->connect(r->t, conn->rank, &addr, place.incarnation);
     if (status < 0) {
         free(link);
-        free(mirror);
         return status;
     }
     link->remote = r;
     link->conn = conn;
     rnl_hs_peer_init(&r->hs, &link->hs, conn->rank, place.incarnation);
-    link->mirror = mirror;
-    rnl_mirror_init(mirror, &conn->pair);
+    link->mirror = conn->pair.own;
+    rnl_mirror_init(link->mirror, &conn->pair);
     r->awake++;
     *out = link;
     return 0;
@@ -229,8 +223,7 @@ void rnl_link_rest(struct rnl_link *link, uint64_t now_ns, uint64_t still_ns)
     rnl_ep_warm(link->remote->ep, conn); /* only hot ones can be taken out */
     rnl_ep_remove_hot(link->remote->ep, conn);
     rnl_pair_rest(&conn->pair, link->words);
-    free(link->mirror);
-    link->mirror = NULL;
+    link->mirror = NULL; /* it was in there */
     link->remote->awake--;
     conn->shut |= RNL_SHUT_RESTS;
 }
@@ -240,18 +233,12 @@ int rnl_remote_wake(struct rnl_endpoint *ep, struct rnl_conn *conn)
     struct rnl_link *link = conn->link;
     if (link->mirror)
         return 0;
-    struct rnl_mirror *mirror = malloc(sizeof *mirror);
-    if (!mirror)
-        return rnl_fail(RNL_ERR_NO_MEMORY, "no memory to wake the link to rank %u (%zu bytes)", conn->rank,
-                        sizeof *mirror);
     int status = rnl_pair_wake(&conn->pair, link->words);
-    if (status < 0) {
-        free(mirror);
+    if (status < 0)
         return status;
-    }
-    link->mirror = mirror;
+    link->mirror = conn->pair.own;
     link->remote->awake++;
-    rnl_mirror_wake(mirror, &conn->pair, link->shown);
+    rnl_mirror_wake(link->mirror, &conn->pair, link->shown);
     conn->shut &= (uint8_t)~RNL_SHUT_RESTS;
     rnl_ep_add_hot(ep, conn);
     return 0;

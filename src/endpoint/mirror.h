@@ -70,6 +70,7 @@ struct rnl_mirror {
     uint8_t came;       /* for the caller to clear: RNL_MIRROR_LINES, RNL_MIRROR_ROOM */
     struct rnl_mirror_stretch lost[RNL_MIRROR_LOST];
 };
+static_assert(sizeof(struct rnl_mirror) <= RNL_PAIR_OWN, "a mirror lies beside its pair");
 enum { RNL_MIRROR_LINES = 1 /* a line was shown */, RNL_MIRROR_ROOM = 2 /* a word of the peer's changed */ };
 
 /* A mirror of a new pair. */

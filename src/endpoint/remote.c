@@ -350,7 +350,6 @@ void rnl_remote_unlink(struct rnl_conn *conn)
     if (link->flows)
         rnl_flow_fini(&link->flow);
     r->awake -= link->mirror != NULL;
-    free(link->mirror);
     free(link);
     conn->link = NULL;
 }

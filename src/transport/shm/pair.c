@@ -76,13 +76,16 @@ failed:
     return status;
 }
 
+#define AWAY_BYTES (RNL_PAIR_OWN + RNL_PAIR_BYTES)
 static int map_away(struct rnl_pair *p)
 {
     unsigned char *at =
-        mmap(NULL, RNL_PAIR_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        mmap(NULL, AWAY_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED)
         return rnl_fail_errno(RNL_ERR_NO_MEMORY, errno, "no %zu bytes of addresses for the connection to rank %u",
-                              (size_t)RNL_PAIR_BYTES, p->rank);
+                              (size_t)AWAY_BYTES, p->rank);
+    p->own = at; /* with the sides in one page of page tables */
+    at += RNL_PAIR_OWN;
     p->mine = (struct rnl_side *)(void *)(at + RNL_PAIR_SIDE(0));
     p->theirs = (struct rnl_side *)(void *)(at + RNL_PAIR_SIDE(1));
     p->far_mine = at + RNL_PAIR_FAR(0);
@@ -138,7 +141,8 @@ void rnl_pair_rest(struct rnl_pair *p, struct rnl_words words[2])
 {
     move_words(p->mine, &words[0], 1);
     move_words(p->theirs, &words[1], 1);
-    munmap(p->mine, RNL_PAIR_BYTES);
+    munmap(p->own, AWAY_BYTES);
+    p->own = NULL;
     p->mine = p->theirs = NULL;
     p->far_mine = p->far_theirs = NULL;
     for (unsigned lane = 0; lane < RNL_LANES; lane++) {
@@ -191,8 +195,8 @@ void rnl_pair_close(struct rnl_pair *p)
     if (!env)
         return;
     if (p->away) {
-        if (p->mine)
-            munmap(p->mine, RNL_PAIR_BYTES);
+        if (p->own)
+            munmap(p->own, AWAY_BYTES);
         memset(p, 0, sizeof *p);
         return;
     }

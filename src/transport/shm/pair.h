@@ -22,6 +22,7 @@
 #define RNL_PAIR_SIDE(i)   ((size_t)(i)*4096)
 #define RNL_PAIR_FAR(i)    ((size_t)RNL_SEGMENT_HEAD + (size_t)(i)*RNL_FAR_BYTES)
 #define RNL_PAIR_BYTES     RNL_PAIR_FAR(2)
+enum { RNL_PAIR_OWN = 4096 };
 static_assert(RNL_PAIR_SIDE(2) == RNL_SEGMENT_HEAD, "sides are what is mapped side by side");
 
 struct rnl_words { /* of a side: what is not in its rings */
@@ -33,6 +34,7 @@ struct rnl_pair {
     struct rnl_rx rx[RNL_LANES];
     struct rnl_side *mine, *theirs;
     unsigned char *far_mine, *far_theirs;
+    void *own; /* away: RNL_PAIR_OWN bytes beside the rings, for whoever keeps the copies alike */
     struct rnl_env *env;
     uint32_t rank; /* the other's */
     int segment;
