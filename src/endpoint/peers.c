@@ -117,6 +117,8 @@ void rnl_ep_credit(struct rnl_endpoint *ep)
     for (uint32_t i = 0; i < ep->live; i++) {
         rnl_tx_give_back(&ep->hot[i]->pair.tx[0]);
         ep->granted -= rnl_rx_got_back(&ep->hot[i]->pair.rx[0]) * 64;
+        for (unsigned lane = 0; lane < 2; lane++)
+            rnl_rx_requote(&ep->hot[i]->pair.rx[lane], &ep->hot[i]->pair.tx[0]);
         if (rnl_rx_wants(&ep->hot[i]->pair.rx[0]) > ep->hot[i]->pair.rx[0].standing)
             rnl_ep_grant_more(ep, ep->hot[i]);
     }

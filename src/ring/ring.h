@@ -204,6 +204,7 @@ struct rnl_rx {            /* private to the receiver */
     uint64_t next_pos;     /* start of `next` */
     uint64_t pos;          /* read up to here: inside `last`, or next_pos once that is left */
     uint64_t tell_pos;     /* tell when a line from here on is entered */
+    uint64_t quoted;       /* the last position that a header said of the opposite ring; see rnl_tx_acked */
     uint32_t told;         /* we did, and nobody looked yet whether the sender sleeps */
     unsigned lane;
     struct rnl_side *mine; /* where our words about it go */
@@ -328,13 +329,18 @@ RNL_INLINE uint32_t rnl_tx_armed(const struct rnl_tx *t, uint32_t what)
     return atomic_load_explicit(&t->peer->armed, memory_order_relaxed) & what;
 }
 
-/* What a header of the opposite ring says about this one. */
-RNL_INLINE int rnl_tx_acked(struct rnl_tx *t, unsigned ack16)
+/* What a header of r says about the opposite ring: the low half of a position, which stands for the lowest one not
+ * before what earlier headers of r said. So however long a header lay unread, and however far the peer has come since,
+ * no more is believed than it meant. A lane's headers speak of one lane only. */
+RNL_INLINE int rnl_tx_acked(struct rnl_tx *t, struct rnl_rx *r, unsigned ack16)
 {
-    uint16_t d = (uint16_t)(ack16 - (unsigned)t->acked);
-    if (RNL_UNLIKELY(d > RNL_LINE_START(t->pos) - t->acked))
-        return d & 0x8000 ? 0 : RNL_RING_BROKEN; /* positions never go back; an older header may be seen again */
-    t->acked += d;
+    uint64_t position = r->quoted + (uint16_t)(ack16 - (unsigned)r->quoted);
+    r->quoted = position;
+    if (position > t->acked) {
+        if (RNL_UNLIKELY(position > RNL_LINE_START(t->pos)))
+            return RNL_RING_BROKEN;
+        t->acked = position;
+    }
     return 0;
 }
 
@@ -365,6 +371,13 @@ RNL_INLINE rnl_head rnl_rx_peek(const struct rnl_rx *r)
             return last;
     }
     return rnl_rx_begun(r, next) ? next : 0;
+}
+/* Now and then: with nothing left unread, headers to come say at least what is known already. A quote that is more than
+ * 2^16 behind would be of no use any more. */
+RNL_INLINE void rnl_rx_requote(struct rnl_rx *r, const struct rnl_tx *t)
+{
+    if (t->acked - r->quoted > 0x8000 && rnl_rx_peek(r) == 0)
+        r->quoted = t->acked;
 }
 /* Of a header that rnl_rx_peek returned: items of its line that have been read, and where its payload is. */
 RNL_INLINE unsigned rnl_rx_from(const struct rnl_rx *r, rnl_head h)

@@ -218,7 +218,7 @@ int64_t rnl_stream_extract_lone(struct rnl_endpoint *ep, size_t max, struct rnl_
     int ending;
     if (RNL_UNLIKELY(rnl_head_upper(h) != s->expects || max == 0))
         return extract_unexpected(ep, max, conn, h);
-    if (RNL_UNLIKELY(rnl_tx_acked(&conn->pair.tx[0], RNL_HEAD_ACK(h)) < 0))
+    if (RNL_UNLIKELY(rnl_tx_acked(&conn->pair.tx[0], r, RNL_HEAD_ACK(h)) < 0))
         return rnl_stream_extract_any(ep, max);
     const struct rnl_handler *hd = &ep->handler[RNL_HEAD_HANDLER(h)];
     const unsigned char *at = r->next->payload;

@@ -179,7 +179,7 @@ int64_t rnl_stream_extract_medium(struct rnl_endpoint *ep, size_t max, struct rn
     uint64_t begin = r->pos;
     struct rnl_extent e;
     while (h && (uint16_t)(h >> 32) == medium_head) {
-        if (RNL_UNLIKELY(rnl_tx_acked(&conn->pair.tx[0], RNL_HEAD_ACK(h)) < 0))
+        if (RNL_UNLIKELY(rnl_tx_acked(&conn->pair.tx[0], r, RNL_HEAD_ACK(h)) < 0))
             break;
         rnl_rx_load(&e, r->next->payload, sizeof e);
         if (RNL_UNLIKELY(rnl_rx_extent(r, &e) < 0) || !take_whole(ep, conn, h, &e, &t))

@@ -543,7 +543,7 @@ void rnl_stream_take(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned la
         conn->stuck[lane] = RNL_STUCK_NOT;
     do {
         unsigned acklane = RNL_HEAD_ACKLANE(h);
-        if (RNL_UNLIKELY(acklane >= RNL_LANES || rnl_tx_acked(&conn->pair.tx[acklane], RNL_HEAD_ACK(h)) < 0)) {
+        if (RNL_UNLIKELY(acklane >= RNL_LANES || rnl_tx_acked(&conn->pair.tx[acklane], r, RNL_HEAD_ACK(h)) < 0)) {
             rnl_ep_broken(ep, conn, "a reading position past what was written");
             return;
         }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * cold.h - what the tests of hot and cold connections share. The clock of the endpoint under test is the test's, so that
- * rounds are when it says. */
+ * cold.h - what the tests of hot and cold connections share. The clock of the endpoint under test is the test's, so
+ * that rounds are when it says. */
 #ifndef RNL_TESTS_ENDPOINT_COLD_H
 #define RNL_TESTS_ENDPOINT_COLD_H
 

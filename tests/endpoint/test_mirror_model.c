@@ -179,7 +179,7 @@ static int take_one(struct world *w, struct end *e, struct end *from, unsigned l
     if (l->bytes && memcmp(r->bulk + (l->from & (RNL_BULK_BYTES - 1)), test_pattern(l->id, 0), l->bytes) != 0)
         return BAD("lane %u, thing %u: %llu wrong bytes in bulk from %llu on", lane, e->read[lane] - 1,
                    (unsigned long long)l->bytes, (unsigned long long)l->from);
-    if (rnl_tx_acked(&e->pair.tx[RNL_HEAD_ACKLANE(h)], RNL_HEAD_ACK(h)) < 0)
+    if (rnl_tx_acked(&e->pair.tx[RNL_HEAD_ACKLANE(h)], r, RNL_HEAD_ACK(h)) < 0)
         return BAD("a reading position past what was written");
     rnl_rx_read(r, h, i + 1);
     if (i + 1 == RNL_HEAD_N(h) && rnl_head_full(h))

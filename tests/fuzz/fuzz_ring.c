@@ -163,7 +163,7 @@ static void take(struct ours *o, struct fuzz_input *in, unsigned lane)
     const unsigned char *ring = (const unsigned char *)r->ring, *at = rnl_rx_payload(r, h);
     FUZZ_MUST(at > ring && at + RNL_LINE_PAYLOAD <= ring + RNL_LINES(r->wrap) * RNL_LINE_BYTES);
     FUZZ_MUST(n > 0 && rnl_rx_from(r, h) < n);
-    if (acklane >= RNL_LANES || rnl_tx_acked(&o->tx[acklane], RNL_HEAD_ACK(h)) < 0 || n * len > RNL_LINE_PAYLOAD) {
+    if (acklane >= RNL_LANES || rnl_tx_acked(&o->tx[acklane], r, RNL_HEAD_ACK(h)) < 0 || n * len > RNL_LINE_PAYLOAD) {
         o->broken = 1;
         return;
     }

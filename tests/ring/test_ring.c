@@ -154,7 +154,7 @@ static void a_position_rides_back_on_every_header(void **state)
     assert_int_equal(ring_told_position(&p->b, 0), 0); /* not by the other way */
     assert_int_equal(ring_take(&p->a, 0, &h, &x), 1);
     assert_int_equal(RNL_HEAD_ACKLANE(h), 0);
-    assert_int_equal(rnl_tx_acked(&p->a.tx[0], RNL_HEAD_ACK(h)), 0);
+    assert_int_equal(rnl_tx_acked(&p->a.tx[0], &p->a.rx[0], RNL_HEAD_ACK(h)), 0);
     assert_int_equal(p->a.tx[0].acked, p->b.rx[0].pos);
     assert_int_equal(ring_put(&p->a, 0, items(1, 8), &x), 1); /* a lone message after a lone message: a fresh line */
     /* of any lane, on any lane */
@@ -340,7 +340,7 @@ static void run_round(struct ring_pair *p, uint64_t lines, unsigned burst)
         if (sent % 3 == 0) { /* now this way, now that */
             x = 0;
             if (ring_put(&p->b, 0, items(1, 0), &x) >= 0 && ring_take(&p->a, 0, &h, &x))
-                assert_int_equal(rnl_tx_acked(t, RNL_HEAD_ACK(h)), 0);
+                assert_int_equal(rnl_tx_acked(t, &p->a.rx[0], RNL_HEAD_ACK(h)), 0);
         }
         assert_true(rnl_tx_refresh(t, NULL, NULL) >= 0);
         rnl_rx_tell(&p->a.rx[0]);
@@ -382,16 +382,19 @@ static void a_header_that_claims_too_much_is_refused(void **state)
     for (unsigned i = 0; i < 4; i++)
         ring_put(&p->a, 0, items(i, 8), &x);
     uint64_t acked = t->acked, last = RNL_LINE_START(t->pos);
-    assert_int_equal(rnl_tx_acked(t, (uint16_t)(last + 1)), RNL_RING_BROKEN);
-    assert_int_equal(rnl_tx_acked(t, (uint16_t)(acked + 0x7fff)), RNL_RING_BROKEN);
+    const uint64_t past[] = {last + 1, acked + 0x7fff, acked - 8};
+    for (size_t i = 0; i < sizeof past / sizeof *past; i++) {
+        struct rnl_rx r = p->a.rx[0];
+        r.quoted = acked;
+        assert_int_equal(rnl_tx_acked(t, &r, (uint16_t)past[i]), RNL_RING_BROKEN);
+    }
     assert_int_equal(t->acked, acked);
-    assert_int_equal(rnl_tx_acked(t, (uint16_t)(acked + 8)), 0);
+    struct rnl_rx *r = &p->a.rx[0];
+    assert_int_equal(rnl_tx_acked(t, r, (uint16_t)(acked + 8)), 0);
     assert_int_equal(t->acked, acked + 8);
-    /* an older header may be seen again: ignored */
-    assert_int_equal(rnl_tx_acked(t, (uint16_t)acked), 0);
-    assert_int_equal(rnl_tx_acked(t, (uint16_t)(acked + 8 - 0x7fff)), 0);
+    assert_int_equal(rnl_tx_acked(t, r, (uint16_t)(acked + 8)), 0); /* the same header may be seen again */
     assert_int_equal(t->acked, acked + 8);
-    assert_int_equal(rnl_tx_acked(t, (uint16_t)last), 0); /* all, and the line is left */
+    assert_int_equal(rnl_tx_acked(t, r, (uint16_t)last), 0); /* all, and the line is left */
     assert_int_equal(t->acked, last);
     both_are_valid(p);
 }

@@ -363,7 +363,7 @@ static int op_answer(struct world *w, const struct test_op *op)
             break;
         if (got != w->back_read++)
             return BAD("an answer came out of order");
-        if (rnl_tx_acked(w->t, RNL_HEAD_ACK(h)) < 0)
+        if (rnl_tx_acked(w->t, &w->p.a.rx[w->lane], RNL_HEAD_ACK(h)) < 0)
             return BAD("a true position is called broken");
     }
     rnl_rx_tell(&w->p.a.rx[w->lane]);

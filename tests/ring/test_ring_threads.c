@@ -47,7 +47,7 @@ static void *sender(void *arg)
         give_way(&idle);
         while (ring_take(&d->p.a, 0, &h, &got)) {
             TEST_MUST(got == d->answers++);
-            TEST_MUST(rnl_tx_acked(t, RNL_HEAD_ACK(h)) == 0);
+            TEST_MUST(rnl_tx_acked(t, &d->p.a.rx[0], RNL_HEAD_ACK(h)) == 0);
         }
         TEST_MUST(rnl_tx_valid(t) == 0);
     }

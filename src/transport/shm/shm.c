@@ -332,13 +332,15 @@ static int poll_lane(struct shm_peer *p, unsigned lane, struct rnl_view *v, int 
     int got = 0;
     while (got < n) {
         rnl_head h = rnl_rx_peek(look);
-        if (h == 0)
+        if (h == 0) {
+            rnl_rx_requote(look, &p->pair.tx[lane]);
             break;
+        }
         int status = check_joined(p), here = 0;
         if (status < 0)
             return got;
         unsigned acklane = RNL_HEAD_ACKLANE(h);
-        if (acklane >= RNL_LANES || rnl_tx_acked(&p->pair.tx[acklane], RNL_HEAD_ACK(h)) < 0)
+        if (acklane >= RNL_LANES || rnl_tx_acked(&p->pair.tx[acklane], look, RNL_HEAD_ACK(h)) < 0)
             here = broke(p, "a reading position past what was written");
         else if (RNL_HEAD_KIND(h) == RNL_LINE_ITEMS)
             here = poll_items(p, lane, h, v + got, n - got);
