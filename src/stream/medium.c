@@ -71,6 +71,17 @@ int rnl_stream_piece_medium(struct rnl_stream *s, const void *buf, size_t n)
     return 1;
 }
 
+/* The lines that another message of this length will lie in were last read by the peer: they come back while this one
+ * is on its way, or answered, and not when the next is composed. As long as the peer is known to be done with them. */
+static inline void fetch_back(const struct rnl_tx *t, uint32_t bytes)
+{
+    uint64_t at = t->bulk_head & (RNL_BULK_BYTES - 1);
+    if (at + bytes > RNL_BULK_BYTES || t->bulk_head + bytes - t->bulk_read > RNL_BULK_BYTES)
+        return;
+    for (uint32_t i = 0; i < bytes; i += RNL_LINE_BYTES)
+        rnl_prefetch_write(t->bulk + at + i);
+}
+
 int rnl_stream_end_medium(struct rnl_stream *s)
 {
     struct rnl_endpoint *ep = s->ep;
@@ -98,12 +109,13 @@ int rnl_stream_end_medium(struct rnl_stream *s)
     ep->open_streams = 0;
     ep->open_short = NULL;
     (void)rnl_ep_published(ep, conn, t);
+    fetch_back(t, s->reserved);
     return 1;
 }
 
 /* ---- receiving ---- */
 
-enum { AHEAD_BYTES = 1024, AHEAD_LINE = 64 };
+enum { AHEAD_BYTES = 1024 };
 
 /* The bytes of the next message cross while this one's are copied; before it is there they are not read, or the
  * sender's core would have to fetch them back. */
@@ -112,7 +124,7 @@ static inline void fetch_next(const struct rnl_rx *r, uint64_t at, uint32_t byte
     if (!rnl_rx_begun(r, atomic_load_explicit(&r->next->head, memory_order_relaxed)))
         return;
     const unsigned char *p = r->bulk + (at & (RNL_BULK_BYTES - 1));
-    for (uint32_t i = 0; i < bytes && i < AHEAD_BYTES; i += AHEAD_LINE)
+    for (uint32_t i = 0; i < bytes && i < AHEAD_BYTES; i += RNL_LINE_BYTES)
         __builtin_prefetch(p + i);
 }
 
