@@ -9,8 +9,10 @@ trap 'rm -rf "$dir"' EXIT
 
 status=0
 for mode in scribble lines credit files stop; do
-    bad='' broken=0
-    for ((i = 0; i < jobs; i++)); do
+    bad='' broken=0 more=0
+    # Of these two kinds somebody must be found out: in one job of two it ends before it has said what cannot be.
+    case $mode in lines | credit) more=40 ;; esac
+    for ((i = 0; i < jobs || (broken == 0 && i < jobs + more); i++)); do
         ms=$((20 + (seed + i) % 5 * 60))
         timeout 120 "$runnel" run --keep-going --timeout 100 -n 3 "$program" "$mode" $((seed + i)) "$ms" \
             >"$dir/out" 2>"$dir/err" </dev/null
@@ -20,16 +22,12 @@ for mode in scribble lines credit files stop; do
         fi
         broken=$((broken + $(grep -c broken "$dir/out")))
     done
-    case $mode in
-    lines | credit)
-        if [ "$broken" = 0 ]; then
-            echo "# nobody was found to break the protocol"
-            bad="$bad all"
-        fi
-        ;;
-    esac
+    if [ $more != 0 ] && [ "$broken" = 0 ]; then
+        echo "# nobody was found to break the protocol"
+        bad="$bad all"
+    fi
     if [ -z "$bad" ]; then
-        echo "ok - who suffers from $mode ends well ($jobs jobs, $broken broken)"
+        echo "ok - who suffers from $mode ends well ($i jobs, $broken broken)"
     else
         echo "not ok - who suffers from $mode ends well (seeds$bad)"
         status=1
