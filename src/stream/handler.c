@@ -197,6 +197,8 @@ static int64_t wait_bytes(struct rnl_stream *s, unsigned char *buf, size_t n)
 static RNL_NOINLINE int receive_slow(struct rnl_stream *s, void *buf, size_t n)
 {
     size_t here = (size_t)(s->end - s->at);
+    if (rnl_ep_forked(s->ep))
+        return rnl_ep_enter_slow(s->ep);
     if (s->state != RNL_STREAM_INLINE && s->state != RNL_STREAM_RUNNING)
         return rnl_fail(RNL_ERR_CONTEXT, "rnl_receive and FM_receive belong inside the handler of this message");
     if (n <= here) {
@@ -223,7 +225,7 @@ int rnl_receive(rnl_stream *s, void *buf, size_t n)
     if (RNL_LIKELY(rnl_stream_receive_short(s, buf, n)))
         return 0;
     const unsigned char *at = s->at;
-    if (n <= RNL_LINE_PAYLOAD || n > (size_t)(s->end - at) || s->state != RNL_STREAM_INLINE)
+    if (n <= RNL_LINE_PAYLOAD || n > (size_t)(s->end - at) || s->state != RNL_STREAM_INLINE || rnl_ep_forked(s->ep))
         return receive_slow(s, buf, n);
     s->at += n;
     rnl_copy_out(buf, at, n, s->ep->env->facts.wide_copy);

@@ -373,12 +373,43 @@ static void nothing_is_left_for_exec_or_after_close(void **state)
     }
 }
 
+/* In the child of a handler a long message is refused like all else; it is not read through what is not there. */
+static int receive_in_a_child(rnl_stream *s, unsigned peer, void *ctx)
+{
+    int *status = ctx;
+    char bytes[512];
+    (void)peer;
+    pid_t pid = fork();
+    if (pid == 0) {
+        die_as_usual();
+        _exit(rnl_receive(s, bytes, sizeof bytes) == RNL_ERR_FORKED ? 0 : 1);
+    }
+    TEST_MUST(pid > 0 && waitpid(pid, status, 0) == pid);
+    return RNL_DONE;
+}
+
+static void a_handlers_child_receives_nothing(void **state)
+{
+    static const char bytes[512];
+    struct test_hub h;
+    int status = -1;
+    (void)state;
+    test_hub_open(&h, 2, NULL);
+    assert_int_equal(rnl_handler_stream(h.ep[0], NOTE, receive_in_a_child, &status), NOTE);
+    assert_int_equal(post_card(h.ep[1], 0, NOTE, bytes, sizeof bytes), 0);
+    while (status == -1)
+        assert_true(rnl_extract(h.ep[0], SIZE_MAX) >= 0);
+    assert_int_equal(status, 0);
+    assert_int_equal(test_hub_close(&h), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_childs_endpoint_is_closed_and_the_parents_unharmed),
         cmocka_unit_test(a_handler_may_fork),
         cmocka_unit_test(a_child_may_return_from_a_handler),
+        cmocka_unit_test(a_handlers_child_receives_nothing),
         cmocka_unit_test(nothing_is_left_for_exec_or_after_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
