@@ -81,7 +81,7 @@ static void what_piles_up_leaves_by_itself(void **state)
     unsigned long before = test_wires_sent(f.wires);
     for (unsigned i = 0; i < 25; i++)
         assert_int_equal(post_card(f.a, 1, NOTE, bytes, sizeof bytes), 0);
-    assert_true(test_wires_sent(f.wires) >= before + 10); /* the first window */
+    assert_true(test_wires_sent(f.wires) > before + 1); /* not the lone first one only */
     test_wires_connect(f.wires);
     drain(f.b);
     assert_int_equal(f.in_b.count, 25);

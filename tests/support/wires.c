@@ -231,9 +231,11 @@ void test_wires_attach(struct test_wires *w, rnl_endpoint *ep)
     w->ops[env->rank] = *env->ops;
     w->ops[env->rank].place = place;
     env->ops = &w->ops[env->rank];
+    pthread_mutex_lock(&w->lock);
     p->env = env;
     p->ep = ep;
     p->open = 1;
+    pthread_mutex_unlock(&w->lock);
     TEST_MUST(rnl_udp_transport_new(env, &p->socket, NULL, &env->datagrams) == 0);
     TEST_MUST(rnl_fault_parse(w->faults, &fault) == 0);
     if (w->faults[0])
