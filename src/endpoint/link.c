@@ -2,6 +2,7 @@
  *
  * link.c - one peer of another host: its handshake, its flow, its mirror, and their end. */
 #include "endpoint/link.h"
+#include "base/sometimes.h"
 
 #include <stdlib.h>
 
@@ -170,6 +171,8 @@ static void step_done(struct rnl_link *link, const struct rnl_hs_step *step, uin
 {
     if (step->events & RNL_HS_GONE) {
         int was_up = link->up;
+        RNL_SOMETIMES(was_up, "a connection that was up is over");
+        RNL_SOMETIMES(!was_up, "a connection that was not up is over");
         end_flow(link);
         if (was_up) {
             gone(link, RNL_DEATH_SILENT);
@@ -226,6 +229,7 @@ void rnl_link_rest(struct rnl_link *link, uint64_t now_ns, uint64_t still_ns)
     link->mirror = NULL; /* it was in there */
     link->remote->awake--;
     conn->shut |= RNL_SHUT_RESTS;
+    RNL_RARELY("a link rests");
 }
 
 int rnl_remote_wake(struct rnl_endpoint *ep, struct rnl_conn *conn)
@@ -240,6 +244,7 @@ int rnl_remote_wake(struct rnl_endpoint *ep, struct rnl_conn *conn)
     link->remote->awake++;
     rnl_mirror_wake(link->mirror, &conn->pair, link->shown);
     conn->shut &= (uint8_t)~RNL_SHUT_RESTS;
+    RNL_RARELY("a link wakes");
     rnl_ep_add_hot(ep, conn);
     return 0;
 }
@@ -346,6 +351,7 @@ static int put_batch(struct rnl_link *link, uint64_t now_ns)
     uint32_t used[BATCH] = {0}, rank = link->conn->rank, bytes = rnl_flow_mtu(&link->flow);
     uint32_t most = t->ops->mtu(t, rank);
     if (bytes > most) { /* that of our own host has become smaller */
+        RNL_RARELY("the host sends less than the flow knows");
         rnl_flow_too_big(&link->flow, bytes, now_ns);
         bytes = rnl_flow_mtu(&link->flow);
     }

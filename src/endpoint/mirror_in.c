@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * mirror_in.c - what the peer says becomes what it would have written: lines, bulk bytes, words. */
+#include "base/sometimes.h"
 #include "endpoint/mirror.h"
 
 /* ---- bulk bytes that are here ahead of others ---- */
@@ -28,6 +29,7 @@ static int note_here(struct rnl_mirror_in *in, uint64_t from, uint64_t to)
     if (i == in->count || above(in, in->here[i].from) > b) { /* touches none */
         if (in->count == RNL_MIRROR_RANGES || (in->count == RNL_MIRROR_RANGES - 1 && i > 0))
             return 0;
+        RNL_SOMETIMES(i < in->count, "bytes come behind others that are missing");
         memmove(&in->here[i + 1], &in->here[i], (in->count - i) * sizeof in->here[0]);
         in->here[i] = (struct rnl_mirror_range){(uint32_t)from, (uint32_t)to};
         in->count++;
@@ -40,6 +42,7 @@ static int note_here(struct rnl_mirror_in *in, uint64_t from, uint64_t to)
     while (i + 1 < in->count && above(in, in->here[i + 1].from) <= above(in, in->here[i].to)) {
         if (above(in, in->here[i + 1].to) > above(in, in->here[i].to))
             in->here[i].to = in->here[i + 1].to;
+        RNL_RARELY("what comes closes a gap between bytes");
         remove_range(in, i + 1);
     }
     return 1;
@@ -116,6 +119,7 @@ static int bytes_here(struct rnl_mirror *m, unsigned lane, rnl_head h, const str
         memcpy(&e, slot->payload, sizeof e);
         if (impossible(m, lane, e.start, e.published))
             return 1;
+        RNL_SOMETIMES(!is_here(in, e.start, e.start + e.published), "an extent waits for its bytes");
         if (!is_here(in, e.start, e.start + e.published))
             return 0;
         in->start = e.start;
@@ -148,6 +152,7 @@ static int show(struct rnl_mirror *m, unsigned lane)
             return 0;
         if (before && before < here)
             return RNL_ERR_PEER_BROKEN;
+        RNL_SOMETIMES(before && before > here, "a line waits for an item of the one before");
         if ((before && before > here) || !bytes_here(m, lane, h, slot))
             return 0;
         in->shown = line * 8 + n;
@@ -167,6 +172,7 @@ static int append(struct rnl_mirror *m, unsigned lane, const struct rnl_frame_li
     memcpy(slot->payload, l->payload, l->bytes);
     in->shown = (in->shown & ~(uint64_t)7) + RNL_HEAD_N(l->head);
     m->came |= RNL_MIRROR_LINES;
+    RNL_RARELY("a line that is shown gets more items");
     atomic_store_explicit(&slot->head, l->head & ~RNL_MIRROR_BEFORE, memory_order_release); /* R1 */
     return 0;
 }
@@ -192,6 +198,8 @@ static int take_line(struct rnl_mirror *m, unsigned lane, uint64_t line, const s
     struct rnl_mirror_in *in = &m->in[lane];
     uint64_t shown = in->shown >> 3, read = m->pair->rx[lane].pos >> 3;
     unsigned n = RNL_HEAD_N(l->head);
+    RNL_SOMETIMES(line < shown, "a line comes again");
+    RNL_SOMETIMES(line > shown + 1, "a line comes ahead of others");
     if (line < shown || (line == shown && n <= (in->shown & 7)))
         return 0; /* known */
     if (line == shown)
@@ -204,6 +212,7 @@ static int take_line(struct rnl_mirror *m, unsigned lane, uint64_t line, const s
     rnl_head waits = l->head ^ RNL_MIRROR_WAITS, old = atomic_load_explicit(&slot->head, memory_order_relaxed);
     if ((uint16_t)old >> 3 == (uint16_t)waits >> 3 && RNL_HEAD_N(old) >= n)
         return 0; /* it waits already */
+    RNL_SOMETIMES((uint16_t)old >> 3 == (uint16_t)waits >> 3, "a line that waits gets more items");
     memcpy(slot->payload, l->payload, l->bytes);
     atomic_store_explicit(&slot->head, waits, memory_order_relaxed); /* for ourselves */
     if (lane == 0 && RNL_HEAD_KIND(l->head) == RNL_LINE_GROW && m->grow_came == UINT64_MAX)
@@ -230,11 +239,13 @@ static int take_bulk(struct rnl_mirror *m, const struct rnl_frame *f)
     struct rnl_mirror_in *in = &m->in[f->lane];
     uint64_t from = rnl_wire_widen(in->floor, f->low), to = from + f->bytes, at = from & (RNL_BULK_BYTES - 1);
     const unsigned char *bytes = f->at;
+    RNL_SOMETIMES(to <= in->floor, "bytes come again");
     if (to <= in->floor)
         return 0; /* known */
     if (at + f->bytes > RNL_BULK_BYTES || to > m->pair->rx[f->lane].bulk_read + RNL_BULK_BYTES)
         return RNL_ERR_PEER_BROKEN; /* over the end of the area, or where it was not told that there is room */
     if (from < in->floor) {
+        RNL_RARELY("bytes come again, and new ones behind them");
         bytes += in->floor - from;
         from = in->floor;
     }
@@ -275,6 +286,8 @@ static void take_words(struct rnl_mirror *m, const struct rnl_frame *f, uint64_t
         _Atomic uint64_t *word = word_of(m->pair->theirs, i);
         uint64_t old = atomic_load_explicit(word, memory_order_relaxed); /* we wrote it */
         uint64_t *newest = i == RNL_WORD_WANTS ? &m->wants_from : i == RNL_WORD_MOST ? &m->most_from : NULL;
+        RNL_SOMETIMES(newest && number < *newest, "a wish comes behind a later one");
+        RNL_SOMETIMES(!newest && words[i] < old, "a word comes behind a later one");
         if (newest && number < *newest)
             continue; /* a later packet has said it */
         if (newest)

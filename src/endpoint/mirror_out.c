@@ -2,6 +2,7 @@
  *
  * mirror_out.c - packing what was written into `mine`, and what got lost of it. Everything is read from our own memory:
  * a line or a bulk byte that was shown does not change before the peer has read it. */
+#include "base/sometimes.h"
 #include "endpoint/mirror.h"
 
 enum { BULK_LEAST = 64 /* bytes, else the rest of a packet is left empty */ };
@@ -152,6 +153,7 @@ static int note(struct packing *p, unsigned kind, unsigned lane, uint64_t from, 
             return 1;
         }
     }
+    RNL_SOMETIMES(p->count == RNL_FLOW_NOTES, "a packet has no note left");
     if (p->count == RNL_FLOW_NOTES)
         return 0;
     p->notes[p->count++] = (struct rnl_flow_note){
@@ -171,6 +173,7 @@ static uint32_t put_bulk(struct rnl_mirror *m, struct packing *p, unsigned lane,
     uint32_t fits = room(p) > RNL_FRAME_HEAD ? room(p) - RNL_FRAME_HEAD : 0;
     if (n > RNL_BULK_BYTES - at)
         n = RNL_BULK_BYTES - at;
+    RNL_SOMETIMES(n < to - from, "bytes go over the end of their area");
     if (n > UINT16_MAX)
         n = UINT16_MAX;
     if (n > fits)
@@ -305,6 +308,7 @@ static int join_two(struct rnl_mirror *m)
     if (m->lost[b].to > m->lost[a].to)
         m->lost[a].to = m->lost[b].to;
     forget(m, b);
+    RNL_RARELY("two lost stretches become one for want of places");
     return 1;
 }
 
@@ -345,6 +349,7 @@ static int put_lost_lines(struct rnl_mirror *m, struct packing *p, struct rnl_mi
         rnl_head h = head_of(m, x->lane, x->from);
         if (h && !put_line(m, p, x->lane, &r, x->from, h))
             break;
+        RNL_SOMETIMES(!h, "a lost line has been read meanwhile");
         if (h && x->from == m->out[x->lane].sent >> 3) /* with all its items of today */
             m->out[x->lane].sent = x->from * 8 + RNL_HEAD_N(h);
     }
@@ -423,6 +428,7 @@ void rnl_mirror_lost(struct rnl_mirror *m, const struct rnl_flow_note *note)
     struct rnl_mirror_stretch x = {.kind = note->kind, .lane = note->lane};
     switch (note->kind) {
     case RNL_FRAME_WORDS:
+        RNL_RARELY("words got lost");
         m->say_again |= note->aux;
         return;
     case RNL_FRAME_LINES:
@@ -436,6 +442,7 @@ void rnl_mirror_lost(struct rnl_mirror *m, const struct rnl_flow_note *note)
     default:
         return;
     }
+    RNL_SOMETIMES(note->kind == RNL_FRAME_LINES && !still_wanted(m, &x), "what got lost has been read");
     if (still_wanted(m, &x))
         add_lost(m, x.kind, lane, x.from, x.to);
 }

@@ -3,6 +3,7 @@
  * flow.c - a flow's beginning, and what comes in. Nothing of a packet is believed before its tag was right; then its
  * acknowledgement is noted packet by packet, and what it means is judged once, in the next output. */
 #include "reliable/flow.h"
+#include "base/sometimes.h"
 
 #include <string.h>
 
@@ -110,6 +111,7 @@ static void was_wrong(struct rnl_flow *f, uint64_t number, uint64_t largest, uin
     rnl_sent_forget(&f->sent, number);
     rnl_keys_acked(&f->keys, number);
     f->count->spurious++;
+    RNL_RARELY("a packet judged lost had come");
     rnl_loss_was_wrong(&f->loss, &f->rtt, largest - number, now_ns - record->sent_ns);
     f->count->undone += (unsigned)rnl_congest_was_wrong(&f->congest, number, (uint32_t)rnl_flow_cost(f, record->bytes));
 }
@@ -176,6 +178,7 @@ int rnl_flow_input(struct rnl_flow *f, unsigned char *at, size_t bytes, unsigned
     }
     if (!rnl_received_is_new(&f->received, p.control, p.number)) {
         f->count->duplicates++;
+        RNL_RARELY("a packet comes again");
         return RNL_FLOW_OLD;
     }
     int opened = rnl_keys_open(&f->keys, f->sealer, at, &p, now_ns, 3 * rnl_flow_pto_ns(f));
@@ -189,6 +192,7 @@ int rnl_flow_input(struct rnl_flow *f, unsigned char *at, size_t bytes, unsigned
     f->heard_ns = now_ns;
     if (f->state == RNL_FLOW_SUSPECT)
         f->state = RNL_FLOW_UP;
+    RNL_SOMETIMES(p.number < f->received.largest && !p.control, "a packet comes behind later ones");
     f->count->received++;
     f->count->received_bytes += p.bytes;
     int status = 0;

@@ -4,6 +4,7 @@
  * answers and questions about sizes; the end. */
 #include <string.h>
 
+#include "base/sometimes.h"
 #include "reliable/flow_in.h"
 
 /* The block that is owed, into p->ack: its bytes, 0 = none is. */
@@ -50,6 +51,8 @@ int rnl_flow_window_open(const struct rnl_flow *f, uint64_t now_ns)
 {
     if (!rnl_congest_open(&f->congest, f->flight, rnl_flow_packet(f)))
         return 0;
+    RNL_SOMETIMES(f->flight == 0 && f->charge + rnl_flow_charge(f, f->mtu.bytes) > f->window_bytes,
+                  "one packet goes to a socket that is full");
     if (f->flight == 0)
         return 1; /* one packet may always be about, else a closed window would never open */
     if (rnl_path_draining(f->path, now_ns) && f->sent.count >= RNL_FLOW_DRAIN_PACKETS)

@@ -3,6 +3,7 @@
  * flow_time.c - what acknowledgements and time mean: verdicts, timeouts, silence, the next deadline, the end. */
 #include <stddef.h>
 
+#include "base/sometimes.h"
 #include "reliable/flow_in.h"
 
 uint64_t rnl_flow_pto_ns(const struct rnl_flow *f)
@@ -74,6 +75,8 @@ static void find_losses(struct rnl_flow *f, uint64_t now_ns)
     rnl_ecn_lost(&f->ecn, capable);
     struct rnl_congest_news news = news_of(f, now_ns);
     rnl_congest_lost(&f->congest, &f->config->congest, &news, first, last, bytes, packets);
+    RNL_SOMETIMES(ended - began > RNL_FLOW_COLLAPSE * rnl_flow_pto_ns(f) && first > f->judged,
+                  "nothing came through for long: the window collapses");
     if (ended - began > RNL_FLOW_COLLAPSE * rnl_flow_pto_ns(f) && first > f->judged)
         rnl_congest_collapse(&f->congest, &f->config->congest, &news);
 }
@@ -111,6 +114,7 @@ static void timed_out(struct rnl_flow *f)
 {
     uint64_t n = f->sent.low;
     f->count->probes++;
+    RNL_SOMETIMES(f->timeouts > 3, "a probe after several");
     if (f->timeouts < UINT8_MAX)
         f->timeouts++;
     f->probes = 1;
@@ -128,6 +132,7 @@ static void timed_out(struct rnl_flow *f)
 static void silence(struct rnl_flow *f, uint64_t due_ns, uint64_t now_ns)
 {
     uint64_t bound = f->config->suspect_ns / 8;
+    RNL_SOMETIMES(now_ns - due_ns > bound, "a turn comes late");
     if (now_ns - due_ns > bound)
         f->heard_ns = rnl_flow_min(f->heard_ns + (now_ns - due_ns - bound), now_ns);
     uint64_t silent = now_ns - f->heard_ns;
@@ -135,6 +140,7 @@ static void silence(struct rnl_flow *f, uint64_t due_ns, uint64_t now_ns)
         f->state = RNL_FLOW_DEAD;
     else if (f->state == RNL_FLOW_UP && silent >= f->config->suspect_ns && f->timeouts >= RNL_FLOW_SUSPECT_TIMEOUTS)
         f->state = RNL_FLOW_SUSPECT;
+    RNL_SOMETIMES(f->state == RNL_FLOW_SUSPECT, "a peer is suspect");
 }
 
 static void give_memory_back(struct rnl_flow *f)

@@ -2,6 +2,7 @@
  *
  * key.c - derivation, and the phases of a connection's keys. */
 #include "wire/key.h"
+#include "base/sometimes.h"
 
 #include <assert.h>
 #include <sodium.h>
@@ -87,6 +88,7 @@ RNL_NOINLINE static void next_tx(struct rnl_keys *k)
     rnl_next_key(k->tx.secret, k->tx.secret);
     k->tx.stamp = 0;
     k->tx_phase++;
+    RNL_RARELY("a key is changed");
     k->tx_sealed = 0;
     k->tx_first = k->tx_next[0];
     k->tx_confirmed = 0;
@@ -125,6 +127,7 @@ RNL_NOINLINE static void next_rx(struct rnl_keys *k, uint64_t now_ns, uint64_t k
     rnl_next_key(k->rx_next.secret, k->rx.secret);
     k->rx_next.stamp = 0;
     k->rx_phase++;
+    RNL_RARELY("the peer's key is changed");
     k->rx_forged = 0;
 }
 

@@ -20,7 +20,7 @@ enum {
     NOW_NS = 20,
     YIELD_NS = 2000,
     RING_NS = 3000,
-    SOCKET_TINY = 16 << 10,
+    SOCKET_TINY = 4 << 10,
     REST_NS = 10000,
     BUDGET_LEAST = 2 * RNL_GRANT_MIN * 64
 };
@@ -303,7 +303,7 @@ void swarm_host_open(struct swarm_host *h)
     if (swarm_has(p, SWARM_STACKS))
         opt.stacks = 1;
     if (swarm_has(p, SWARM_SOCKET))
-        c.receive_bytes = SOCKET_TINY;
+        c.receive_bytes = SOCKET_TINY << swarm_draw(p->seed, SWARM_STREAM_FAULT + SWARM_SOCKET, h->rank, 0, 4);
     if (swarm_has(p, SWARM_REST))
         links.rest_ns = REST_NS;
     TEST_MUST(rnl_ep_new(env, &opt, &h->ep) == 0);

@@ -135,7 +135,7 @@ static void lives(struct swarm_plan *p)
         add(p, SWARM_DIES, host, at)->other = (uint32_t)of(p, SWARM_CRASH, 10 * k + 2, 2);
         add(p, SWARM_TOLD, host, at + (US << of(p, SWARM_CRASH, 10 * k + 3, 22)));
         if (swarm_has(p, SWARM_RESTART))
-            add(p, SWARM_RETURNS, host, at + (US << of(p, SWARM_RESTART, 10 * k, 20)));
+            add(p, SWARM_RETURNS, host, at + (US << of(p, SWARM_RESTART, 10 * k, 15)));
     }
 }
 
@@ -146,6 +146,8 @@ void swarm_plan_of(uint64_t seed, uint32_t off, struct swarm_plan *p)
     for (unsigned f = 0; f < SWARM_FAULT_COUNT; f++)
         if (of(p, f, 1000, often) == 0)
             p->faults |= (uint32_t)1 << f;
+    if (swarm_has(p, SWARM_RESTART) || of(p, SWARM_RESTART, 1001, 2))
+        p->faults |= swarm_has(p, SWARM_CRASH) ? (uint32_t)1 << SWARM_RESTART : 0;
     p->faults &= ~off;
     p->hosts = 2 + (unsigned)of_plan(p, 1, 3);
     if (of_plan(p, 2, 4) == 0)
@@ -156,6 +158,11 @@ void swarm_plan_of(uint64_t seed, uint32_t off, struct swarm_plan *p)
     p->messages = 1u << of_plan(p, 5, p->hosts > 32 ? 3 : p->hosts > 6 ? 6 : 8);
     p->longest = (size_t)1 << (6 + of_plan(p, 6, p->hosts > 32 ? 8 : 14)); /* up to 512 KiB */
     p->total = (p->hosts > 32 ? 16 : p->hosts > 6 ? 128 : 512) << 10;
+    if (of_plan(p, 15, 12) == 0 && p->hosts < 5) { /* rounds through all rings and areas */
+        p->total = 8 << 20;
+        p->messages = 256;
+        p->longest = (size_t)1 << (12 + of_plan(p, 16, 8));
+    }
     if (p->total < p->longest)
         p->longest = p->total;
     p->heal_ns = MS << of_plan(p, 7, 11);

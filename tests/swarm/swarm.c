@@ -5,7 +5,9 @@
  *
  *   swarm-seeds COUNT [FROM]            so many seeds
  *   swarm-seeds one SEED [FAULT,...]    one, without these faults, and what it was
- *   swarm-seeds here SEED [FAULT,...]   the same in this process, for a debugger */
+ *   swarm-seeds here SEED [FAULT,...]   the same in this process, for a debugger
+ *
+ * SWARM_MARKS=1: how often each mark in the library was reached (base/sometimes.h). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,13 +15,47 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/sometimes.h"
 #include "support/must.h"
 #include "support/random.h"
 #include "swarm/world.h"
 
-enum { SECONDS_MAX = 60, FAILURES_MAX = 3 };
+enum { SECONDS_MAX = 20, FAILURES_MAX = 1, MARKS_FROM = 500 /* schedules that have to reach all marks */ };
 
 static struct swarm_result *result;
+
+/* ---- marks (base/sometimes.h), summed over the processes ---- */
+
+extern struct rnl_mark __start_rnl_marks[], __stop_rnl_marks[]; /* the linker's */
+static uint64_t *reached;
+
+static size_t marks(void)
+{
+    return (size_t)(__stop_rnl_marks - __start_rnl_marks);
+}
+
+static void sum_marks(void)
+{
+    for (size_t i = 0; i < marks(); i++)
+        reached[i] += __start_rnl_marks[i].reached;
+}
+
+/* How many are not reached; `all`: says how often each was. */
+static unsigned print_marks(int all)
+{
+    unsigned missing = 0;
+    for (size_t i = 0; i < marks(); i++) {
+        const struct rnl_mark *m = &__start_rnl_marks[i];
+        const char *file = strstr(m->file, "src/");
+        missing += !reached[i];
+        if (all || !reached[i])
+            printf("%8llu %s:%llu %s\n", (unsigned long long)reached[i], file ? file : m->file,
+                   (unsigned long long)m->line, m->what);
+    }
+    return missing;
+}
+
+/* ---- one schedule ---- */
 
 /* 1 = it failed, and result->why says how. */
 static int fails(uint64_t seed, uint32_t off)
@@ -34,6 +70,7 @@ static int fails(uint64_t seed, uint32_t off)
     if (child == 0) {
         alarm(SECONDS_MAX); /* an endless loop */
         swarm_run(&plan, result);
+        sum_marks();
         _exit(0);
     }
     TEST_MUST(waitpid(child, &status, 0) == child);
@@ -134,7 +171,11 @@ static int many(const char *self, uint64_t count, uint64_t from)
            (unsigned long long)i, (unsigned long long)from, (unsigned long long)messages, (unsigned long long)packets,
            (unsigned long long)hash);
     printf("%s - every message, once and in order\n", failed ? "not ok" : "ok");
-    return failed != 0;
+    if (failed || count < MARKS_FROM)
+        return failed != 0;
+    unsigned missing = print_marks(getenv("SWARM_MARKS") != NULL);
+    printf("%s - all of %zu marks in the library were reached\n", missing ? "not ok" : "ok", marks());
+    return missing != 0;
 }
 
 int main(int argc, char **argv)
@@ -142,6 +183,8 @@ int main(int argc, char **argv)
     uint32_t off = 0;
     result = mmap(NULL, sizeof *result, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     TEST_MUST(result != MAP_FAILED);
+    reached = mmap(NULL, marks() * sizeof *reached, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    TEST_MUST(reached != MAP_FAILED);
     (void)test_pattern(0, 0); /* made once, for all children */
     if (argc >= 3 && (strcmp(argv[1], "one") == 0 || strcmp(argv[1], "here") == 0) &&
         (argc == 3 || parse_off(argv[3], &off)))
