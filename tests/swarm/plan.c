@@ -131,9 +131,10 @@ static void lives(struct swarm_plan *p)
         return;
     for (uint64_t k = 1 + of(p, SWARM_CRASH, 0, p->hosts > 4 ? 3 : 1); k > 0; k--) {
         uint32_t host = (uint32_t)of(p, SWARM_CRASH, 10 * k, p->hosts);
-        uint64_t at = of(p, SWARM_CRASH, 10 * k + 1, p->heal_ns / (1 + of(p, SWARM_CRASH, 10 * k + 4, 50)) + 1);
+        uint64_t at = (10 * US) << of(p, SWARM_CRASH, 10 * k + 1, 15);
+        at += of(p, SWARM_CRASH, 10 * k + 4, at);
         add(p, SWARM_DIES, host, at)->other = (uint32_t)of(p, SWARM_CRASH, 10 * k + 2, 2);
-        add(p, SWARM_TOLD, host, at + (US << of(p, SWARM_CRASH, 10 * k + 3, 22)));
+        add(p, SWARM_TOLD, host, at + ((64 * US) << of(p, SWARM_CRASH, 10 * k + 3, 16)));
         if (swarm_has(p, SWARM_RESTART))
             add(p, SWARM_RETURNS, host, at + (US << of(p, SWARM_RESTART, 10 * k, 15)));
     }
@@ -146,8 +147,10 @@ void swarm_plan_of(uint64_t seed, uint32_t off, struct swarm_plan *p)
     for (unsigned f = 0; f < SWARM_FAULT_COUNT; f++)
         if (of(p, f, 1000, often) == 0)
             p->faults |= (uint32_t)1 << f;
-    if (swarm_has(p, SWARM_RESTART) || of(p, SWARM_RESTART, 1001, 2))
-        p->faults |= swarm_has(p, SWARM_CRASH) ? (uint32_t)1 << SWARM_RESTART : 0;
+    if (of(p, SWARM_CRASH, 1001, 5) == 0) /* only in some of these it comes when something is under way */
+        p->faults |= (uint32_t)1 << SWARM_CRASH;
+    if (swarm_has(p, SWARM_CRASH) && of(p, SWARM_RESTART, 1001, 2))
+        p->faults |= (uint32_t)1 << SWARM_RESTART;
     p->faults &= ~off;
     p->hosts = 2 + (unsigned)of_plan(p, 1, 3);
     if (of_plan(p, 2, 4) == 0)
