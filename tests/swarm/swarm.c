@@ -20,7 +20,7 @@
 #include "support/random.h"
 #include "swarm/world.h"
 
-enum { SECONDS_MAX = 20, FAILURES_MAX = 1, MARKS_FROM = 500 /* schedules that have to reach all marks */ };
+enum { SECONDS_MAX = 20, FAILURES_MAX = 1, MARKS_FROM = 2000 /* schedules that have to reach all marks */ };
 
 static struct swarm_result *result;
 
