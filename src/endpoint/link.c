@@ -171,8 +171,6 @@ static void step_done(struct rnl_link *link, const struct rnl_hs_step *step, uin
 {
     if (step->events & RNL_HS_GONE) {
         int was_up = link->up;
-        RNL_SOMETIMES(was_up, "a connection that was up is over");
-        RNL_SOMETIMES(!was_up, "a connection that was not up is over");
         end_flow(link);
         if (was_up) {
             gone(link, RNL_DEATH_SILENT);

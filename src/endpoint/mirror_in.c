@@ -212,7 +212,6 @@ static int take_line(struct rnl_mirror *m, unsigned lane, uint64_t line, const s
     rnl_head waits = l->head ^ RNL_MIRROR_WAITS, old = atomic_load_explicit(&slot->head, memory_order_relaxed);
     if ((uint16_t)old >> 3 == (uint16_t)waits >> 3 && RNL_HEAD_N(old) >= n)
         return 0; /* it waits already */
-    RNL_SOMETIMES((uint16_t)old >> 3 == (uint16_t)waits >> 3, "a line that waits gets more items");
     memcpy(slot->payload, l->payload, l->bytes);
     atomic_store_explicit(&slot->head, waits, memory_order_relaxed); /* for ourselves */
     if (lane == 0 && RNL_HEAD_KIND(l->head) == RNL_LINE_GROW && m->grow_came == UINT64_MAX)

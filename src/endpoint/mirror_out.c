@@ -173,7 +173,6 @@ static uint32_t put_bulk(struct rnl_mirror *m, struct packing *p, unsigned lane,
     uint32_t fits = room(p) > RNL_FRAME_HEAD ? room(p) - RNL_FRAME_HEAD : 0;
     if (n > RNL_BULK_BYTES - at)
         n = RNL_BULK_BYTES - at;
-    RNL_SOMETIMES(n < to - from, "bytes go over the end of their area");
     if (n > UINT16_MAX)
         n = UINT16_MAX;
     if (n > fits)
@@ -308,7 +307,6 @@ static int join_two(struct rnl_mirror *m)
     if (m->lost[b].to > m->lost[a].to)
         m->lost[a].to = m->lost[b].to;
     forget(m, b);
-    RNL_RARELY("two lost stretches become one for want of places");
     return 1;
 }
 
@@ -349,7 +347,6 @@ static int put_lost_lines(struct rnl_mirror *m, struct packing *p, struct rnl_mi
         rnl_head h = head_of(m, x->lane, x->from);
         if (h && !put_line(m, p, x->lane, &r, x->from, h))
             break;
-        RNL_SOMETIMES(!h, "a lost line has been read meanwhile");
         if (h && x->from == m->out[x->lane].sent >> 3) /* with all its items of today */
             m->out[x->lane].sent = x->from * 8 + RNL_HEAD_N(h);
     }

@@ -131,12 +131,12 @@ static void lives(struct swarm_plan *p)
         return;
     for (uint64_t k = 1 + of(p, SWARM_CRASH, 0, p->hosts > 4 ? 3 : 1); k > 0; k--) {
         uint32_t host = (uint32_t)of(p, SWARM_CRASH, 10 * k, p->hosts);
-        uint64_t at = (10 * US) << of(p, SWARM_CRASH, 10 * k + 1, 15);
+        uint64_t at = (10 * US) << of(p, SWARM_CRASH, 10 * k + 1, 10);
         at += of(p, SWARM_CRASH, 10 * k + 4, at);
         add(p, SWARM_DIES, host, at)->other = (uint32_t)of(p, SWARM_CRASH, 10 * k + 2, 2);
-        add(p, SWARM_TOLD, host, at + ((64 * US) << of(p, SWARM_CRASH, 10 * k + 3, 16)));
+        add(p, SWARM_TOLD, host, at + ((64 * US) << of(p, SWARM_CRASH, 10 * k + 3, 18)));
         if (swarm_has(p, SWARM_RESTART))
-            add(p, SWARM_RETURNS, host, at + (US << of(p, SWARM_RESTART, 10 * k, 15)));
+            add(p, SWARM_RETURNS, host, at + (US << of(p, SWARM_RESTART, 10 * k, 12)));
     }
 }
 

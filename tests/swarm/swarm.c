@@ -20,7 +20,14 @@
 #include "support/random.h"
 #include "swarm/world.h"
 
-enum { SECONDS_MAX = 20, FAILURES_MAX = 1, MARKS_FROM = 2000 /* schedules that have to reach all marks */ };
+enum {
+    SECONDS_MAX = 20,
+    FAILURES_MAX = 1,
+    TWICE = 25 /* one in so many runs again, and must be the same */,
+    MARKS_FROM = 2000 /* schedules that have to reach all marks */
+};
+
+#define SHRINK_NS ((uint64_t)30 * 1000 * 1000 * 1000)
 
 static struct swarm_result *result;
 
@@ -88,7 +95,8 @@ static int fails(uint64_t seed, uint32_t off)
 static uint32_t shrunk(uint64_t seed, uint32_t off)
 {
     struct swarm_plan plan;
-    for (unsigned f = 0; f < SWARM_FAULT_COUNT; f++) {
+    uint64_t until = test_now_ns() + SHRINK_NS;
+    for (unsigned f = 0; f < SWARM_FAULT_COUNT && test_now_ns() < until; f++) {
         swarm_plan_of(seed, off, &plan);
         if (swarm_has(&plan, f) && fails(seed, off | (uint32_t)1 << f))
             off |= (uint32_t)1 << f;
@@ -163,7 +171,12 @@ static int many(const char *self, uint64_t count, uint64_t from)
             fflush(stdout);
             continue;
         }
-        hash = rnl_chance_mix(hash ^ result->hash);
+        uint64_t once = result->hash;
+        if (i % TWICE == 0 && (fails(from + i, 0) || result->hash != once)) {
+            printf("not ok - seed %llu is not the same a second time\n", (unsigned long long)(from + i));
+            return 1;
+        }
+        hash = rnl_chance_mix(hash ^ once);
         messages += result->messages;
         packets += result->packets;
     }
