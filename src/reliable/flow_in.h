@@ -57,6 +57,11 @@ void rnl_flow_peer_closes(struct rnl_flow *f, uint32_t reason, uint64_t now_ns);
 /* A CLOSE is to be sent now: its reason goes to *reason. */
 int rnl_flow_close_due(const struct rnl_flow *f, uint64_t now_ns, uint32_t *reason);
 void rnl_flow_close_sent(struct rnl_flow *f, uint64_t now_ns);
+/* Data may go: not once it is over, nor when it is to end at once. */
+RNL_INLINE int rnl_flow_delivers(const struct rnl_flow *f)
+{
+    return f->state < RNL_FLOW_CLOSING || (f->state == RNL_FLOW_CLOSING && f->drain);
+}
 /* All that was to be delivered before the end has been. */
 int rnl_flow_drained(const struct rnl_flow *f);
 

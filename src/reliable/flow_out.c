@@ -188,7 +188,7 @@ uint32_t rnl_flow_output(struct rnl_flow *f, unsigned char *at, size_t most, uin
     if (f->judge)
         rnl_flow_judge(f, now_ns);
     rnl_flow_timers(f, now_ns);
-    if (f->state < RNL_FLOW_DRAINING && (f->wanted || f->probes || f->ping)) {
+    if (rnl_flow_delivers(f) && (f->wanted || f->probes || f->ping)) {
         bytes = put_data(f, at, room, now_ns);
         if (bytes)
             return bytes;

@@ -153,7 +153,7 @@ void rnl_flow_timers(struct rnl_flow *f, uint64_t now_ns)
 {
     if (f->state == RNL_FLOW_DRAINING && now_ns >= f->close_ns)
         f->state = RNL_FLOW_CLOSED;
-    if (f->state >= RNL_FLOW_DRAINING)
+    if (!rnl_flow_delivers(f))
         return;
     if (f->loss.verdict_ns <= now_ns)
         find_losses(f, now_ns);
@@ -184,6 +184,8 @@ uint64_t rnl_flow_deadline(const struct rnl_flow *f)
         return 0;
     if (f->state == RNL_FLOW_DRAINING)
         return f->close_ns;
+    if (!rnl_flow_delivers(f)) /* CLOSING, and what is in flight is nobody's any more */
+        return rnl_flow_keys_open(f) ? rnl_flow_min(f->received.due_ns, f->close_ns) : f->close_ns;
     uint64_t t = rnl_flow_keys_open(f) ? rnl_flow_min(f->received.due_ns, f->loss.verdict_ns) : f->loss.verdict_ns;
     if (f->timeouts == 0 && f->state < RNL_FLOW_CLOSING)
         t = rnl_flow_min(t, f->mtu.due_ns);

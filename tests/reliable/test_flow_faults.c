@@ -454,6 +454,27 @@ static void a_peer_that_lies_harms_only_its_own_connection(void **state)
     assert_true(broken > 0 && ended > 0);
 }
 
+/* What is to end at once says so before anything else, and what was in flight is not sent again. */
+static void a_close_that_does_not_wait_goes_first(void **state)
+{
+    (void)state;
+    static unsigned char at[PAIR_DATAGRAM];
+    struct rnl_flow *f = &(p = pair_new(600, NULL))->side[0].flow;
+    upper_send(&p->side[0], 500);
+    assert_true(rnl_flow_output(f, at, sizeof at, p->now) > 0);
+    rnl_flow_close(f, 9, 0, p->now);
+    uint64_t sent = p->side[0].count.sent;
+    assert_true(rnl_flow_output(f, at, sizeof at, p->now) > 0);
+    assert_int_equal(at[0] >> 4, RNL_PACKET_CLOSE);
+    for (int i = 0; f->state != RNL_FLOW_CLOSED; i++) { /* nobody answers */
+        assert_true(i < 100 && rnl_flow_deadline(f) > p->now);
+        p->now = rnl_flow_deadline(f);
+        while (rnl_flow_output(f, at, sizeof at, p->now) > 0)
+            assert_int_equal(at[0] >> 4, RNL_PACKET_CLOSE);
+    }
+    assert_int_equal(p->side[0].count.sent, sent);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -469,6 +490,7 @@ int main(void)
         cmocka_unit_test_teardown(closing_at_once_drops_the_rest_and_tells_the_peer, end),
         cmocka_unit_test_teardown(closing_ends_without_an_answer, end),
         cmocka_unit_test_teardown(a_peer_that_lies_harms_only_its_own_connection, end),
+        cmocka_unit_test_teardown(a_close_that_does_not_wait_goes_first, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
