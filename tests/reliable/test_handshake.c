@@ -155,6 +155,30 @@ static void nobody_there_is_said_after_the_time_given(void **state)
     assert_in_range(w->sent, 20, 40); /* 10 ms apart at first, 80 ms later */
 }
 
+static void who_does_not_call_for_long_has_not_waited(void **state)
+{
+    (void)state;
+    unsigned char out[RNL_HELLO_BYTES];
+    struct rnl_hs_step step;
+    struct rnl_hs_peer *peer = &link_of(0, 1)->peer;
+    hs_world_want(w, 0, 1);
+    /* The program asked for a connection, and computed for a minute. */
+    uint64_t now = w->now_ns + 60000 * MS;
+    rnl_hs_output(&w->node[0].hs, peer, now, out, sizeof out, &step);
+    assert_int_equal(step.events, 0);
+    assert_int_equal(step.bytes, RNL_HELLO_BYTES);
+    /* And once more, after the first HELLO. */
+    now += 60000 * MS;
+    rnl_hs_output(&w->node[0].hs, peer, now, out, sizeof out, &step);
+    assert_int_equal(step.events, 0);
+    assert_int_equal(step.bytes, RNL_HELLO_BYTES);
+    for (uint64_t until = now + 2000 * MS; step.events == 0; now = rnl_hs_deadline(peer)) {
+        assert_true(now <= until);
+        rnl_hs_output(&w->node[0].hs, peer, now, out, sizeof out, &step);
+    }
+    assert_int_equal(step.events, RNL_HS_FAILED);
+}
+
 static void another_job_is_told_from_silence(void **state)
 {
     (void)state;
@@ -496,6 +520,7 @@ int main(void)
         CASE(an_echo_proves_only_the_address_that_it_was_sent_to),
         CASE(both_may_begin_at_once),
         CASE(nobody_there_is_said_after_the_time_given),
+        CASE(who_does_not_call_for_long_has_not_waited),
         CASE(another_job_is_told_from_silence),
         CASE(both_sides_say_that_their_settings_differ),
         CASE(ciphers_are_agreed_on_or_it_is_said),
