@@ -219,7 +219,7 @@ void rnl_link_rest(struct rnl_link *link, uint64_t now_ns, uint64_t still_ns)
     link->still_at = at;
     if (now_ns - link->still_ns < still_ns || !link->up || link->over || link->marked || link->heap ||
         !rnl_flow_idle(&link->flow) || rnl_flow_deadline(&link->flow) != UINT64_MAX || !conn_still(conn) ||
-        !rnl_mirror_can_rest(link->mirror, link->shown))
+        !rnl_mirror_can_rest(link->mirror, &link->rest))
         return;
     rnl_ep_warm(link->remote->ep, conn); /* only hot ones can be taken out */
     rnl_ep_remove_hot(link->remote->ep, conn);
@@ -240,7 +240,7 @@ int rnl_remote_wake(struct rnl_endpoint *ep, struct rnl_conn *conn)
         return status;
     link->mirror = conn->pair.own;
     link->remote->awake++;
-    rnl_mirror_wake(link->mirror, &conn->pair, link->shown);
+    rnl_mirror_wake(link->mirror, &conn->pair, &link->rest);
     conn->shut &= (uint8_t)~RNL_SHUT_RESTS;
     RNL_RARELY("a link wakes");
     rnl_ep_add_hot(ep, conn);

@@ -30,7 +30,7 @@ struct rnl_link {
     struct rnl_mirror *mirror; /* NULL: it rests */
     /* what is left of pair and mirror then */
     struct rnl_words words[2];
-    uint64_t shown[RNL_LANES];
+    struct rnl_mirror_rest rest;
 };
 
 struct rnl_remote {

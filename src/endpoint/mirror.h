@@ -75,11 +75,15 @@ enum { RNL_MIRROR_LINES = 1 /* a line was shown */, RNL_MIRROR_ROOM = 2 /* a wor
 
 /* A mirror of a new pair. */
 void rnl_mirror_init(struct rnl_mirror *m, struct rnl_pair *pair);
-/* Nothing is unsaid, unheard or unread: the pair may rest (rnl_pair_rest), and its mirror be thrown away. `shown` is
+struct rnl_mirror_rest { /* what is left of a mirror that rests */
+    uint64_t shown[RNL_LANES];
+    uint64_t wants_from, most_from; /* else a packet that was very late would bring back what they were */
+};
+/* Nothing is unsaid, unheard or unread: the pair may rest (rnl_pair_rest), and its mirror be thrown away. `rest` is
  * all there is to remember of it. */
-int rnl_mirror_can_rest(const struct rnl_mirror *m, uint64_t shown[RNL_LANES]);
+int rnl_mirror_can_rest(const struct rnl_mirror *m, struct rnl_mirror_rest *rest);
 /* A mirror of a pair that woke. */
-void rnl_mirror_wake(struct rnl_mirror *m, struct rnl_pair *pair, const uint64_t shown[RNL_LANES]);
+void rnl_mirror_wake(struct rnl_mirror *m, struct rnl_pair *pair, const struct rnl_mirror_rest *rest);
 
 /* ---- saying ---- */
 

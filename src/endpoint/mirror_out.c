@@ -54,7 +54,7 @@ void rnl_mirror_init(struct rnl_mirror *m, struct rnl_pair *pair)
     }
 }
 
-void rnl_mirror_wake(struct rnl_mirror *m, struct rnl_pair *pair, const uint64_t shown[RNL_LANES])
+void rnl_mirror_wake(struct rnl_mirror *m, struct rnl_pair *pair, const struct rnl_mirror_rest *rest)
 {
     memset(m, 0, sizeof *m);
     m->pair = pair;
@@ -62,19 +62,21 @@ void rnl_mirror_wake(struct rnl_mirror *m, struct rnl_pair *pair, const uint64_t
     m->grow_sent = pair->big_tx ? (pair->tx[0].pos - 1) >> 3 : UINT64_MAX;
     m->grow_came = pair->big_rx ? (pair->rx[0].pos >> 3) - 1 : UINT64_MAX;
     m->grow_known = pair->big_tx;
+    m->wants_from = rest->wants_from;
+    m->most_from = rest->most_from;
     for (unsigned lane = 0; lane < RNL_LANES; lane++) {
         const struct rnl_tx *t = &pair->tx[lane];
         m->out[lane].sent = t->pos & 7 ? t->pos : rnl_tx_line(t) << 3;
         m->out[lane].bulk_sent = t->bulk_head;
-        m->in[lane].shown = shown[lane];
-        m->in[lane].highest = shown[lane] >> 3;
+        m->in[lane].shown = rest->shown[lane];
+        m->in[lane].highest = rest->shown[lane] >> 3;
         m->in[lane].floor = pair->rx[lane].bulk_next;
     }
     for (unsigned i = 0; i < RNL_WORDS; i++)
         m->said[i] = word(m, i);
 }
 
-int rnl_mirror_can_rest(const struct rnl_mirror *m, uint64_t shown[RNL_LANES])
+int rnl_mirror_can_rest(const struct rnl_mirror *m, struct rnl_mirror_rest *rest)
 {
     if (rnl_mirror_unsaid(m))
         return 0;
@@ -89,8 +91,10 @@ int rnl_mirror_can_rest(const struct rnl_mirror *m, uint64_t shown[RNL_LANES])
             return 0;
         if (rnl_rx_peek(r) || rnl_rx_untold(r) || r->withheld || in->highest > in->shown >> 3 || in->count)
             return 0;
-        shown[lane] = in->shown;
+        rest->shown[lane] = in->shown;
     }
+    rest->wants_from = m->wants_from;
+    rest->most_from = m->most_from;
     return 1;
 }
 

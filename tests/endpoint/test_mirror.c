@@ -235,17 +235,47 @@ static void who_holds_what_came_too_early_does_not_rest(void **state)
     struct fixture f;
     struct rnl_flow_note notes[RNL_FLOW_NOTES];
     unsigned count;
-    uint64_t shown[RNL_LANES];
+    struct rnl_mirror_rest rest;
     (void)state;
     open_it(&f);
     for (unsigned lane = 0; lane < RNL_LANES; lane++)
         rnl_rx_tell(&f.pair.rx[lane]);
-    assert_false(rnl_mirror_can_rest(&f.mirror, shown)); /* something is unsaid */
+    assert_false(rnl_mirror_can_rest(&f.mirror, &rest)); /* something is unsaid */
     assert_true(rnl_mirror_fill(&f.mirror, f.at, sizeof f.at, notes, &count) > 0);
-    assert_true(rnl_mirror_can_rest(&f.mirror, shown));
+    assert_true(rnl_mirror_can_rest(&f.mirror, &rest));
     add_line(&f, 0, first(&f, 0) + 1, 1, 1, ITEM, some);
     assert_int_equal(hear(&f), 0);
-    assert_false(rnl_mirror_can_rest(&f.mirror, shown));
+    assert_false(rnl_mirror_can_rest(&f.mirror, &rest));
+    close_it(&f);
+}
+
+/* A packet that was very late must not bring back what the peer wished before the pair rested. */
+static void wishes_of_before_a_rest_stay_old(void **state)
+{
+    struct fixture f;
+    struct rnl_flow_note notes[RNL_FLOW_NOTES];
+    unsigned count;
+    struct rnl_words kept[2];
+    struct rnl_mirror_rest rest;
+    uint64_t words[RNL_WORDS] = {0};
+    (void)state;
+    open_it(&f);
+    for (unsigned lane = 0; lane < RNL_LANES; lane++)
+        rnl_rx_tell(&f.pair.rx[lane]);
+    assert_true(rnl_mirror_fill(&f.mirror, f.at, sizeof f.at, notes, &count) > 0);
+    f.number = 12;
+    words[RNL_WORD_WANTS] = words[RNL_WORD_MOST] = 3;
+    f.bytes = rnl_frame_put_words(f.at, sizeof f.at, 1u << RNL_WORD_WANTS | 1u << RNL_WORD_MOST, words);
+    assert_int_equal(hear(&f), 0);
+    assert_int_equal(rnl_mirror_can_rest(&f.mirror, &rest), 1);
+    rnl_pair_rest(&f.pair, kept);
+    assert_int_equal(rnl_pair_wake(&f.pair, kept), 0);
+    rnl_mirror_wake(&f.mirror, &f.pair, &rest);
+    words[RNL_WORD_WANTS] = words[RNL_WORD_MOST] = 77;
+    f.bytes = rnl_frame_put_words(f.at, sizeof f.at, 1u << RNL_WORD_WANTS | 1u << RNL_WORD_MOST, words);
+    assert_int_equal(rnl_mirror_frames(&f.mirror, f.at, f.bytes, 10), 0);
+    assert_int_equal(atomic_load(&f.pair.theirs->wants), 3);
+    assert_int_equal(atomic_load(&f.pair.theirs->most), 3);
     close_it(&f);
 }
 
@@ -294,6 +324,7 @@ int main(void)
         cmocka_unit_test(whole_messages_are_one_stretch),
         cmocka_unit_test(words_do_not_fall_but_wishes),
         cmocka_unit_test(who_holds_what_came_too_early_does_not_rest),
+        cmocka_unit_test(wishes_of_before_a_rest_stay_old),
         cmocka_unit_test(whatever_a_peer_says_stays_in_its_bounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -300,17 +300,17 @@ static void settle(struct end *e, uint32_t which, int early)
 static int rest(struct world *w, struct end *e)
 {
     struct rnl_words words[2];
-    uint64_t shown[RNL_LANES];
+    struct rnl_mirror_rest rest_of;
     for (uint32_t i = e->open; i < e->packets; i++)
         if (!e->packet[i].settled)
             return 0; /* a flow would wait for its fate */
-    if (e->extent || e->reads_extent || !rnl_mirror_can_rest(&e->mirror, shown))
+    if (e->extent || e->reads_extent || !rnl_mirror_can_rest(&e->mirror, &rest_of))
         return 0;
     rnl_pair_rest(&e->pair, words);
     memset(&e->mirror, 0xdd, sizeof e->mirror);
     if (rnl_pair_wake(&e->pair, words) < 0)
         return BAD("it does not wake");
-    rnl_mirror_wake(&e->mirror, &e->pair, shown);
+    rnl_mirror_wake(&e->mirror, &e->pair, &rest_of);
     if (rnl_mirror_unsaid(&e->mirror))
         return BAD("it woke with something to say");
     return 0;
