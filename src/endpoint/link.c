@@ -151,6 +151,7 @@ static void begin_flow(struct rnl_link *link, const struct rnl_hs_made *made, ui
                                          .mtu_bytes = made->mtu_bytes,
                                          .peer_ack_delay_ns = made->ack_delay_ns,
                                          .sealer = &r->sealer,
+                                         .first_number = made->first_number,
                                          .keys = &keys};
     rnl_flow_init(&link->flow, &setup, now_ns);
     rnl_keys_wipe(&keys);

@@ -46,7 +46,7 @@ void rnl_flow_init(struct rnl_flow *f, const struct rnl_flow_setup *setup, uint6
     f->connection = setup->connection;
     f->peer_ack_delay_ns = setup->peer_ack_delay_ns;
     f->window_bytes = setup->window_bytes;
-    rnl_sent_init(&f->sent);
+    rnl_sent_init(&f->sent, setup->first_number ? setup->first_number : 1);
     rnl_received_init(&f->received);
     rnl_loss_init(&f->loss);
     rnl_mtu_init(&f->mtu, setup->config->mtu, setup->mtu_bytes);

@@ -217,6 +217,11 @@ static void make(struct rnl_handshake *hs, struct rnl_hs_peer *peer, const struc
     memcpy(d.src_nonce, h->nonce, RNL_NONCE_BYTES);
     memcpy(d.dst_nonce, mine, RNL_NONCE_BYTES);
     rnl_direction_key(made->rx, c->job, &d);
+    /* UNKNOWN quotes a number. If all connections began with 1, a stranger could have it said of packets to come,
+     * before the peer has our connection, and repeat it when they are under way. */
+    unsigned char first[16];
+    rnl_keyed_hash(first, hs->config.secret, "runnel first", mine, RNL_NONCE_BYTES);
+    made->first_number = 1 + (rnl_get32(first) & 0x7fffffff);
     made->suite = d.suite;
     made->tx_connection = h->connection;
     made->rx_connection = peer->rx_connection;

@@ -5,10 +5,10 @@
 
 #include <string.h>
 
-void rnl_sent_init(struct rnl_sent *sent)
+void rnl_sent_init(struct rnl_sent *sent, uint64_t first)
 {
     memset(sent, 0, sizeof *sent);
-    sent->next = sent->low = sent->base = 1;
+    sent->next = sent->low = sent->base = first;
 }
 
 static uint32_t words(uint32_t size)

@@ -39,14 +39,14 @@ enum { RNL_SENT_MIN = 16, RNL_SENT_MAX = 4096 };
 struct rnl_sent {
     struct rnl_sent_packet *record;
     uint64_t *open, *lost; /* behind the records, in the same block */
-    uint64_t next;         /* the number of the next packet; the first is 1 */
+    uint64_t next;         /* the number of the next packet */
     uint64_t low;          /* nothing below is open; == next if nothing is */
     uint64_t base;         /* nothing below is known any more */
     uint32_t size;         /* slots, a power of two; 0 = no memory held */
     uint32_t count;        /* open ones */
 };
 
-void rnl_sent_init(struct rnl_sent *sent);
+void rnl_sent_init(struct rnl_sent *sent, uint64_t first);
 /* Bytes of a block of `size` slots. */
 size_t rnl_sent_bytes(uint32_t size);
 /* Slots that are needed to send one more: the present size, a larger one, or 0 = no more than RNL_SENT_MAX. */

@@ -238,6 +238,51 @@ static void who_never_answers_is_dead_after_the_bound(void **state)
     assert_int_equal(close_them(&f), 0);
 }
 
+/* A stranger can have UNKNOWN said of packets that are not sent yet, by sending such ones himself before the connection
+ * is there, and repeat it when it is. */
+static void unknown_of_before_a_connection_does_not_end_it(void **state)
+{
+    struct fixture f;
+    unsigned char said[16][RNL_UNKNOWN_BYTES];
+    (void)state;
+    open_them(&f, 2, 1, NULL);
+    struct rnl_conn *conn;
+    assert_int_equal(rnl_ep_connect(f.a, 1, &conn), 0);
+    assert_int_equal(rnl_ep_connect(f.b, 0, &conn), 0);
+    struct rnl_handshake *hs = &f.b->remote->hs;
+    struct rnl_packet p = {.type = RNL_PACKET_DATA, .bytes = RNL_UNKNOWN_BYTES};
+    uint32_t few = conn->link->hs.generation % 4095 + 1; /* it stands in every answer of b's */
+    p.connection = few << 20;
+    for (unsigned i = 0; i < 16; i++) {
+        p.number = i + 1;
+        assert_int_equal(rnl_hs_unknown(hs, &p, test_now_ns(), said[i], sizeof said[i]), RNL_UNKNOWN_BYTES);
+    }
+    test_wires_connect(f.wires);
+    test_wires_threads(f.wires);
+    struct rnl_link *link = conn_of(f.a, 1)->link;
+    assert_int_equal(link->flow.connection, p.connection);
+    for (unsigned i = 0; i < 16; i++) {
+        assert_int_equal(rnl_send(f.a, 1, NOTE, "x", 1), 0);
+        assert_int_equal(rnl_flush(f.a), 0);
+        for (unsigned k = 0; k < 16; k++) {
+            const struct rnl_view v = {.at = said[k], .bytes = RNL_UNKNOWN_BYTES, .peer = 1};
+            rnl_link_unknown(link, &v, test_now_ns());
+        }
+    }
+    assert_false(link->over);
+    /* What it has said of a packet that is under way is believed. */
+    unsigned char fresh[RNL_UNKNOWN_BYTES];
+    p.number = link->flow.sent.next - 1;
+    assert_true(rnl_flow_in_flight(&link->flow, p.number));
+    assert_int_equal(rnl_hs_unknown(hs, &p, test_now_ns() + 100 * MS, fresh, sizeof fresh), RNL_UNKNOWN_BYTES);
+    const struct rnl_view v = {.at = fresh, .bytes = sizeof fresh, .peer = 1};
+    rnl_link_unknown(link, &v, test_now_ns());
+    assert_true(link->over);
+    rnl_hub_kill(f.h.hub, 1, RNL_DEATH_SIGNAL, 9);
+    f.h.dead[1] = 1;
+    assert_int_equal(close_them(&f), 0);
+}
+
 static void who_breaks_the_protocol_is_told(void **state)
 {
     struct fixture f;
@@ -378,6 +423,7 @@ int main(void)
         cmocka_unit_test(a_sleeper_is_woken_by_datagrams),
         cmocka_unit_test(who_is_silent_is_dead_after_the_bound),
         cmocka_unit_test(who_never_answers_is_dead_after_the_bound),
+        cmocka_unit_test(unknown_of_before_a_connection_does_not_end_it),
         cmocka_unit_test(who_breaks_the_protocol_is_told),
         cmocka_unit_test(who_has_forgotten_us_is_dead),
         cmocka_unit_test(who_does_not_call_for_a_second_loses_nothing),

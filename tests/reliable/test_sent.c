@@ -37,7 +37,7 @@ static void records_are_what_was_put_there_at_any_size(void **state)
         struct rnl_sent s;
         uint32_t most = 1u << (2 + test_random_below(&r, 10));
         memset(model, 0, sizeof model);
-        rnl_sent_init(&s);
+        rnl_sent_init(&s, 1);
         while (s.next < NUMBERS) {
             if (s.count < most && rnl_sent_want(&s) && test_random_below(&r, 2)) {
                 grow(&s);
@@ -95,7 +95,7 @@ static void what_is_open_never_spans_more_than_the_most(void **state)
 {
     (void)state;
     struct rnl_sent s;
-    rnl_sent_init(&s);
+    rnl_sent_init(&s, 1);
     for (int i = 0; i < RNL_SENT_MAX; i++) {
         grow(&s);
         rnl_sent_add(&s);
