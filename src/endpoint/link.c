@@ -5,6 +5,7 @@
 #include "base/sometimes.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     WINDOW_LEAST = 2, /* packets */
@@ -119,6 +120,19 @@ static void gone(struct rnl_link *link, int why)
     rnl_ep_died(ep, link->conn->rank, why, 0);
 }
 
+/* No connection came about: whoever asks for the peer is told what rnl_last_error says now. */
+static void failed(struct rnl_link *link)
+{
+    if (!link->why)
+        link->why = strdup(rnl_last_error()->text); /* without memory a general sentence is all there is */
+    gone(link, RNL_DEATH_SILENT);
+}
+
+const char *rnl_remote_why(const struct rnl_conn *conn)
+{
+    return conn && conn->link ? conn->link->why : NULL;
+}
+
 void rnl_remote_part(struct rnl_conn *conn, int broken)
 {
     struct rnl_link *link = conn->link;
@@ -143,7 +157,7 @@ static void begin_flow(struct rnl_link *link, const struct rnl_hs_made *made, ui
     rnl_keys_init(&keys, made->suite, made->tx, made->rx, &r->limits);
     const struct rnl_flow_setup setup = {.config = &r->config,
                                          .ops = &flow_ops,
-                                         .path = &r->path,
+                                         .path = &link->path,
                                          .count = &r->count,
                                          .ctx = link,
                                          .connection = made->tx_connection,
@@ -183,7 +197,7 @@ static void step_done(struct rnl_link *link, const struct rnl_hs_step *step, uin
     if (step->events & RNL_HS_CONFIRMED)
         confirmed(link);
     if (step->events & RNL_HS_FAILED)
-        gone(link, RNL_DEATH_SILENT);
+        failed(link);
     rnl_remote_due(link, rnl_hs_deadline(&link->hs));
 }
 
@@ -196,7 +210,7 @@ void rnl_link_want(struct rnl_link *link, uint64_t now_ns)
         struct rnl_place place = {0};
         (void)r->ep->env->ops->place(r->ep->env, link->conn->rank, &place);
         if (rnl_hs_open(&r->hs, &link->hs, place.addr, place.addr_bytes, now_ns) < 0)
-            gone(link, RNL_DEATH_SILENT);
+            failed(link);
     }
 }
 
@@ -280,7 +294,8 @@ void rnl_link_hello(struct rnl_remote *r, struct rnl_link *link, const struct rn
     }
     if (link)
         step_done(link, &step, now_ns);
-    if (step.bytes)
+    /* Another process of that rank, when the one before it is dead for us: it is not told that it has a connection. */
+    if (step.bytes && !(link && link->over && step.events & RNL_HS_GONE))
         rnl_remote_answer(r, v, out, step.bytes, now_ns);
 }
 

@@ -27,6 +27,8 @@ struct rnl_link {
     uint64_t still_ns;     /* ... and since when they have been so many */
     struct rnl_hs_peer hs;
     struct rnl_flow flow;
+    struct rnl_path path;      /* of this peer alone: nobody has told which are equally far */
+    char *why;                 /* a sentence: why no connection came about; NULL = none is known */
     struct rnl_mirror *mirror; /* NULL: it rests */
     /* what is left of pair and mirror then */
     struct rnl_words words[2];
@@ -54,7 +56,6 @@ struct rnl_remote {
     struct rnl_key_limits limits;
     struct rnl_flow_config config;
     struct rnl_flow_counters count;
-    struct rnl_path path;
     uint64_t strays; /* datagrams that belong to no link */
 };
 

@@ -32,6 +32,8 @@ static const char *reason_text(const struct rnl_peer *p, char *buf, size_t n)
     case RNL_DEATH_PARTED:
         return "it ended the connection, since it found that this process broke the protocol";
     case RNL_DEATH_SILENT:
+        if (rnl_remote_why(p->conn))
+            return rnl_remote_why(p->conn);
         return "nothing was heard of it for too long, or it does not know the connection any more";
     default:
         return "it has left the job";

@@ -350,6 +350,7 @@ void rnl_remote_unlink(struct rnl_conn *conn)
     if (link->flows)
         rnl_flow_fini(&link->flow);
     r->awake -= link->mirror != NULL;
+    free(link->why);
     free(link);
     conn->link = NULL;
 }

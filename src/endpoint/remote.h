@@ -40,6 +40,8 @@ int rnl_remote_wake(struct rnl_endpoint *ep, struct rnl_conn *conn);
 /* Nothing is sent to that peer any more, or taken from it; it is told that we broke with it, or that we leave. */
 void rnl_remote_part(struct rnl_conn *conn, int broken);
 void rnl_remote_unlink(struct rnl_conn *conn);
+/* Why no connection to it came about, as a sentence; NULL = it is on this host, or there was one. conn may be NULL. */
+const char *rnl_remote_why(const struct rnl_conn *conn);
 
 /* Something was written into conn's rings (RNL_ARMED_LINES) or words (RNL_ARMED_ROOM). */
 void rnl_remote_ring(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t what);

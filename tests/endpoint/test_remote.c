@@ -238,6 +238,58 @@ static void who_never_answers_is_dead_after_the_bound(void **state)
     assert_int_equal(close_them(&f), 0);
 }
 
+/* Whoever asks for the peer learns what the handshake found out. */
+static void why_no_connection_came_about_is_said(void **state)
+{
+    const struct rnl_remote_options opt = {.open_ns = 100 * MS};
+    struct fixture f;
+    (void)state;
+    open_them(&f, 2, 1, &opt);
+    f.b->remote->hs.config.protect = RNL_PROTECT_ENCRYPT;
+    assert_int_equal(rnl_send(f.a, 1, NOTE, "?", 1), 0);
+    for (unsigned i = 0; i < 100 && f.a->peer[1].state != RNL_PEER_DEAD; i++) {
+        assert_true(rnl_extract(f.a, SIZE_MAX) >= 0);
+        assert_true(rnl_extract(f.b, SIZE_MAX) >= 0);
+    }
+    assert_int_equal(rnl_send(f.a, 1, NOTE, "?", 1), RNL_ERR_PEER_DEAD);
+    SAYS(RNL_ERR_PEER_DEAD, "rank 1 was set to have its packets encrypted", "same setting");
+    f.h.dead[1] = 1;
+    rnl_hub_kill(f.h.hub, 1, RNL_DEATH_SIGNAL, 9);
+    assert_int_equal(close_them(&f), 0);
+}
+
+/* Who was declared dead is not told that he has a connection, when he begins anew. */
+static void the_next_process_of_a_dead_rank_gets_no_answer(void **state)
+{
+    struct fixture f;
+    (void)state;
+    open_them(&f, 2, 1, NULL);
+    test_wires_connect(f.wires);
+    test_wires_threads(f.wires);
+    /* b is another process from now on, with a secret and an incarnation of its own, and wants a connection. */
+    struct rnl_link *link = conn_of(f.b, 0)->link;
+    f.b->remote->hs.config.incarnation += 1000;
+    f.b->remote->hs.config.secret[0] ^= 1;
+    rnl_flow_fini(&link->flow);
+    link->flows = link->up = 0;
+    rnl_hs_peer_init(&f.b->remote->hs, &link->hs, 0, 0);
+    rnl_link_want(link, test_now_ns());
+    rnl_remote_due(link, 0);
+    for (unsigned i = 0; i < 100 && f.a->peer[1].state != RNL_PEER_DEAD; i++) {
+        (void)!rnl_extract(f.b, SIZE_MAX);
+        (void)!rnl_extract(f.a, SIZE_MAX);
+    }
+    for (unsigned i = 0; i < 20; i++) {
+        (void)!rnl_extract(f.a, SIZE_MAX);
+        (void)!rnl_extract(f.b, SIZE_MAX);
+    }
+    assert_int_equal(f.a->peer[1].state, RNL_PEER_DEAD);
+    assert_false(link->up);
+    rnl_hub_kill(f.h.hub, 1, RNL_DEATH_SIGNAL, 9);
+    f.h.dead[1] = 1;
+    assert_int_equal(close_them(&f), 0);
+}
+
 /* A stranger can have UNKNOWN said of packets that are not sent yet, by sending such ones himself before the connection
  * is there, and repeat it when it is. */
 static void unknown_of_before_a_connection_does_not_end_it(void **state)
@@ -280,6 +332,18 @@ static void unknown_of_before_a_connection_does_not_end_it(void **state)
     assert_true(link->over);
     rnl_hub_kill(f.h.hub, 1, RNL_DEATH_SIGNAL, 9);
     f.h.dead[1] = 1;
+    assert_int_equal(close_them(&f), 0);
+}
+
+/* The round trip to one peer says nothing of the way to another. */
+static void near_and_far_peers_have_paths_of_their_own(void **state)
+{
+    struct fixture f;
+    (void)state;
+    open_them(&f, 3, 1, NULL);
+    test_wires_connect(f.wires);
+    struct rnl_link *near = conn_of(f.a, 1)->link, *far = conn_of(f.a, 2)->link;
+    assert_true(near->flow.path != far->flow.path);
     assert_int_equal(close_them(&f), 0);
 }
 
@@ -423,7 +487,10 @@ int main(void)
         cmocka_unit_test(a_sleeper_is_woken_by_datagrams),
         cmocka_unit_test(who_is_silent_is_dead_after_the_bound),
         cmocka_unit_test(who_never_answers_is_dead_after_the_bound),
+        cmocka_unit_test(why_no_connection_came_about_is_said),
+        cmocka_unit_test(the_next_process_of_a_dead_rank_gets_no_answer),
         cmocka_unit_test(unknown_of_before_a_connection_does_not_end_it),
+        cmocka_unit_test(near_and_far_peers_have_paths_of_their_own),
         cmocka_unit_test(who_breaks_the_protocol_is_told),
         cmocka_unit_test(who_has_forgotten_us_is_dead),
         cmocka_unit_test(who_does_not_call_for_a_second_loses_nothing),
