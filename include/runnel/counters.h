@@ -50,7 +50,8 @@ enum { RNL_COUNTERS_MAGIC = 0x4e525543, RNL_COUNTERS_VERSION = 1, RNL_COUNTERS_B
     X(missing_handler, "1 + handler number a message waits for, now; 0 = none")   \
     X(missing_handler_rank, "1 + rank that sent this message; 0 = none")          \
     X(cooled, "times a connection ceased to be polled, since nothing came")       \
-    X(warmed, "times such a connection was polled again")
+    X(warmed, "times such a connection was polled again")                         \
+    X(protection, "packets to hosts: 1 authenticated, 2 encrypted, 3 NOT; 0 none")
 
 struct rnl_counters {
     uint32_t magic, version;

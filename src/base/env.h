@@ -133,6 +133,7 @@ struct rnl_env {
      * endpoint's to close. The key is known to the processes of the job, and to nobody else. */
     struct rnl_transport *datagrams;
     unsigned char job_key[RNL_ENV_KEY_BYTES];
+    uint8_t protect; /* what the job wants of its datagrams, the same in all of it: enum rnl_protect */
 };
 
 /* Of the real host: what hub and agent share. They need no state beyond env->facts. */

@@ -362,7 +362,7 @@ static int begin_handshakes(struct rnl_remote *r, uint64_t give_up_ns)
                               .ranks = env->size,
                               .incarnation = env->incarnation,
                               .job = &r->keys,
-                              .protect = RNL_PROTECT_AUTHENTICATE,
+                              .protect = env->protect,
                               .ciphers = (uint8_t)r->ciphers.have,
                               .ack_delay_ns = r->config.ack_delay_ns,
                               .window_bytes = r->window,
@@ -416,6 +416,7 @@ int rnl_remote_new(struct rnl_endpoint *ep, const struct rnl_remote_options *opt
     if (status < 0)
         goto failed;
     ep->remote = r;
+    ep->c->protection = (uint64_t)ep->env->protect + 1;
     return 0;
 
 failed:

@@ -5,6 +5,7 @@
 #include "job/fds.h"
 #include "job/job.h"
 #include "stream/stream.h"
+#include "wire/seal.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -80,12 +81,16 @@ int rnl_job_env(const struct rnl_options *opt, struct rnl_env **out)
 int rnl_open(rnl_endpoint **out, const struct rnl_options *opt)
 {
     struct rnl_env *env;
+    uint8_t protect;
     int status = rnl_ep_check(opt, opt && opt->hub ? rnl_hub_size(opt->hub)
                                                    : 0); /* a mistake must not cost the place in the job */
+    if (status == 0)
+        status = rnl_protect_read(getenv("RNL_PROTECT"), &protect);
     if (status == 0)
         status = rnl_job_env(opt, &env);
     if (status < 0)
         return status;
+    env->protect = protect;
     status = rnl_ep_new(env, opt, out);
     if (status < 0) {
         env->ops->close(env);

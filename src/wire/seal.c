@@ -33,6 +33,19 @@ const char *rnl_protect_text(unsigned protect)
     return protect < RNL_PROTECTS ? text[protect] : "of an unknown kind";
 }
 
+int rnl_protect_read(const char *text, uint8_t *out)
+{
+    static const char *const name[RNL_PROTECTS] = {"authenticate", "encrypt", "nothing-measure-only"};
+    *out = RNL_PROTECT_AUTHENTICATE;
+    if (text == NULL || text[0] == '\0')
+        return 0;
+    for (; *out < RNL_PROTECTS; ++*out)
+        if (strcmp(text, name[*out]) == 0)
+            return 0;
+    return rnl_fail(RNL_ERR_ARG, "RNL_PROTECT is '%.40s': set it to %s (the default), %s or %s, for all of the job",
+                    text, name[0], name[1], name[2]);
+}
+
 const char *rnl_cipher_text(unsigned cipher)
 {
     static const char *const text[RNL_CIPHERS] = {"AES-128-GCM", "ChaCha20-Poly1305"};

@@ -26,6 +26,9 @@ enum rnl_protect {
 };
 const char *rnl_protect_text(unsigned protect); /* "authenticated", "encrypted", "UNPROTECTED" */
 const char *rnl_cipher_text(unsigned cipher);
+/* The setting that RNL_PROTECT has: "authenticate" (so also NULL and ""), "encrypt", "nothing-measure-only". 0,
+ * RNL_ERR_ARG. */
+RNL_CHECK int rnl_protect_read(const char *text, uint8_t *out);
 
 struct rnl_suite {
     uint8_t cipher, protect;

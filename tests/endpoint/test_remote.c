@@ -245,7 +245,7 @@ static void why_no_connection_came_about_is_said(void **state)
     struct fixture f;
     (void)state;
     open_them(&f, 2, 1, &opt);
-    f.b->remote->hs.config.protect = RNL_PROTECT_ENCRYPT;
+    f.b->remote->hs.config.protect = RNL_PROTECT_ENCRYPT; /* as RNL_PROTECT says there */
     assert_int_equal(rnl_send(f.a, 1, NOTE, "?", 1), 0);
     for (unsigned i = 0; i < 100 && f.a->peer[1].state != RNL_PEER_DEAD; i++) {
         assert_true(rnl_extract(f.a, SIZE_MAX) >= 0);
@@ -256,6 +256,31 @@ static void why_no_connection_came_about_is_said(void **state)
     f.h.dead[1] = 1;
     rnl_hub_kill(f.h.hub, 1, RNL_DEATH_SIGNAL, 9);
     assert_int_equal(close_them(&f), 0);
+}
+
+static void the_environment_says_how_packets_are_protected(void **state)
+{
+    static const char *const name[] = {"authenticate", "encrypt", "nothing-measure-only"};
+    (void)state;
+    for (unsigned i = 0; i < 3; i++) {
+        struct fixture f;
+        setenv("RNL_PROTECT", name[i], 1);
+        open_them(&f, 2, 1, NULL);
+        unsetenv("RNL_PROTECT");
+        test_wires_connect(f.wires);
+        assert_int_equal(conn_of(f.a, 1)->link->flow.keys.suite.protect, i);
+        assert_int_equal(conn_of(f.b, 0)->link->flow.keys.suite.protect, i);
+        assert_int_equal(rnl_get_counters(f.a)->protection, i + 1);
+        assert_int_equal(rnl_send(f.a, 1, NOTE, "one", 3), 0);
+        drain(f.b);
+        assert_int_equal(f.in_b.count, 1);
+        assert_int_equal(close_them(&f), 0);
+    }
+    rnl_endpoint *ep;
+    setenv("RNL_PROTECT", "none", 1);
+    assert_int_equal(rnl_open(&ep, NULL), RNL_ERR_ARG);
+    unsetenv("RNL_PROTECT");
+    SAYS(RNL_ERR_ARG, "'none'", "nothing-measure-only");
 }
 
 /* Who was declared dead is not told that he has a connection, when he begins anew. */
@@ -488,6 +513,7 @@ int main(void)
         cmocka_unit_test(who_is_silent_is_dead_after_the_bound),
         cmocka_unit_test(who_never_answers_is_dead_after_the_bound),
         cmocka_unit_test(why_no_connection_came_about_is_said),
+        cmocka_unit_test(the_environment_says_how_packets_are_protected),
         cmocka_unit_test(the_next_process_of_a_dead_rank_gets_no_answer),
         cmocka_unit_test(unknown_of_before_a_connection_does_not_end_it),
         cmocka_unit_test(near_and_far_peers_have_paths_of_their_own),
