@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * kernel.c - see kernel.h: addresses, the options of a socket, its beginning and end. */
+#include "transport/udp/kernel_in.h"
+
+#include <errno.h>
+#include <netinet/udp.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum {
+    RECEIVE_BYTES = 4 << 20,
+    IP_BYTES = 65535,
+    LOOPBACK_MTU = 65536, /* no interface has a larger one by itself */
+    RUN_SEGMENTS = 64,    /* older kernels take no more */
+    MERGED_BYTES = 65536
+};
+
+/* ---- addresses ---- */
+
+static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff}, unspecified[16];
+
+int rnl_kernel_is_ipv4(const struct rnl_socket_addr *a)
+{
+    return memcmp(a->ip, mapped, sizeof mapped) == 0;
+}
+
+socklen_t rnl_kernel_name_of(int family, const struct rnl_socket_addr *a, union kernel_name *out)
+{
+    if (family == AF_INET6) {
+        memset(&out->in6, 0, sizeof out->in6);
+        out->in6.sin6_family = AF_INET6;
+        out->in6.sin6_port = htons(a->port);
+        out->in6.sin6_scope_id = a->scope;
+        memcpy(&out->in6.sin6_addr, a->ip, sizeof a->ip);
+        return sizeof out->in6;
+    }
+    if (!rnl_kernel_is_ipv4(a))
+        return 0;
+    memset(&out->in, 0, sizeof out->in);
+    out->in.sin_family = AF_INET;
+    out->in.sin_port = htons(a->port);
+    memcpy(&out->in.sin_addr, a->ip + sizeof mapped, sizeof out->in.sin_addr);
+    return sizeof out->in;
+}
+
+void rnl_kernel_addr_of(const union kernel_name *name, struct rnl_socket_addr *out)
+{
+    memset(out, 0, sizeof *out);
+    if (name->sa.sa_family == AF_INET6) {
+        memcpy(out->ip, &name->in6.sin6_addr, sizeof out->ip);
+        out->scope = IN6_IS_ADDR_LINKLOCAL(&name->in6.sin6_addr) ? name->in6.sin6_scope_id : 0;
+        out->port = ntohs(name->in6.sin6_port);
+    } else if (name->sa.sa_family == AF_INET) {
+        memcpy(out->ip, mapped, sizeof mapped);
+        memcpy(out->ip + sizeof mapped, &name->in.sin_addr, sizeof name->in.sin_addr);
+        out->port = ntohs(name->in.sin_port);
+    }
+}
+
+/* ---- options ---- */
+
+static int set(const struct kernel_socket *k, int level, int option, int value)
+{
+    return setsockopt(k->fd, level, option, &value, sizeof value);
+}
+
+/* The same option of the families that this socket speaks; v6 only on a socket of IPv6. 0 = all of them took it. */
+static int set_ip(const struct kernel_socket *k, int v4, int value4, int v6, int value6)
+{
+    int failed = 0;
+    if (k->facts.features & RNL_KERNEL_IPV4)
+        failed |= set(k, IPPROTO_IP, v4, value4);
+    if (k->facts.features & RNL_KERNEL_IPV6)
+        failed |= set(k, IPPROTO_IPV6, v6, value6);
+    return failed;
+}
+
+/* What this kernel has of what is wanted. */
+static void find_features(struct kernel_socket *k, uint32_t without)
+{
+    uint32_t have = 0;
+    if (!(without & RNL_KERNEL_SEGMENT) && set(k, IPPROTO_UDP, UDP_SEGMENT, 0) == 0)
+        have |= RNL_KERNEL_SEGMENT;
+    if (!(without & RNL_KERNEL_MERGE) && set(k, IPPROTO_UDP, UDP_GRO, 1) == 0)
+        have |= RNL_KERNEL_MERGE;
+    if (!(without & RNL_KERNEL_ECN) && set_ip(k, IP_RECVTOS, 1, IPV6_RECVTCLASS, 1) == 0)
+        have |= RNL_KERNEL_ECN;
+    if (!(without & RNL_KERNEL_ERRORS) && set_ip(k, IP_RECVERR, 1, IPV6_RECVERR, 1) == 0)
+        have |= RNL_KERNEL_ERRORS;
+    if (!(without & RNL_KERNEL_PROBE) &&
+        set_ip(k, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE) == 0)
+        have |= RNL_KERNEL_PROBE;
+    k->facts.features |= have;
+}
+
+/* More than the host's limit is not given, and that is fine: what came of it is read back. */
+static int make_room(struct kernel_socket *k, uint32_t bytes)
+{
+    int got = 0;
+    socklen_t len = sizeof got;
+    k->facts.receive_asked = bytes ? bytes : RECEIVE_BYTES;
+    (void)set(k, SOL_SOCKET, SO_RCVBUF, (int)(k->facts.receive_asked > INT32_MAX ? INT32_MAX : k->facts.receive_asked));
+    if (getsockopt(k->fd, SOL_SOCKET, SO_RCVBUF, &got, &len) < 0)
+        return rnl_fail_errno(RNL_ERR_SYSTEM, errno, "how much a UDP socket keeps cannot be read");
+    k->facts.receive_bytes = (uint32_t)got;
+    return 0;
+}
+
+static void set_limits(struct kernel_socket *k)
+{
+    uint32_t f = k->facts.features, most = IP_BYTES - IPV4_HEAD - UDP_HEAD;
+    if (f & RNL_KERNEL_IPV6 && LOOPBACK_MTU - IPV6_HEAD - UDP_HEAD < most)
+        most = LOOPBACK_MTU - IPV6_HEAD - UDP_HEAD;
+    k->s.datagram_max = most;
+    k->s.segments_max = f & RNL_KERNEL_SEGMENT ? RUN_SEGMENTS : 1;
+    k->s.segment_bytes = most;
+    k->s.merged_bytes = f & RNL_KERNEL_MERGE ? MERGED_BYTES : most;
+    k->s.receive_bytes = k->facts.receive_bytes;
+    k->s.has_ecn = !!(f & RNL_KERNEL_ECN);
+    k->s.has_fd = 1;
+}
+
+/* ---- waiting ---- */
+
+static int kernel_fd(struct rnl_socket *s)
+{
+    return kernel_of(s)->fd;
+}
+
+/* The descriptor is readable while something is here, and also while an error waits, which nobody need ever ask for:
+ * those are taken out, and told as something that came, once. */
+static int kernel_arm(struct rnl_socket *s)
+{
+    struct kernel_socket *k = kernel_of(s);
+    struct pollfd p = {.fd = k->fd, .events = POLLIN};
+    int errors = 0;
+    if (poll(&p, 1, 0) > 0 && p.revents & POLLERR) {
+        int pending = 0;
+        socklen_t len = sizeof pending;
+        errors = rnl_kernel_take_errors(k);
+        (void)getsockopt(k->fd, SOL_SOCKET, SO_ERROR, &pending, &len);
+    }
+    return p.revents & POLLIN || errors > 0;
+}
+
+/* ---- the beginning and the end ---- */
+
+static void kernel_close(struct rnl_socket *s)
+{
+    close(kernel_of(s)->fd);
+    free(s);
+}
+
+static const struct rnl_socket_ops kernel_ops = {
+    .size = sizeof kernel_ops,
+    .send = rnl_kernel_send,
+    .recv = rnl_kernel_recv,
+    .error = rnl_kernel_error,
+    .arm = kernel_arm,
+    .fd = kernel_fd,
+    .close = kernel_close,
+};
+
+static int open_family(struct kernel_socket *k, int family, uint32_t speaks)
+{
+    k->family = family;
+    k->facts.features = speaks;
+    k->fd = socket(family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    return k->fd;
+}
+
+/* k->fd, or negative. */
+static int open_for(struct kernel_socket *k, const struct rnl_socket_addr *addr)
+{
+    if (rnl_kernel_is_ipv4(addr))
+        return open_family(k, AF_INET, RNL_KERNEL_IPV4);
+    if (memcmp(addr->ip, unspecified, sizeof unspecified) != 0)
+        return open_family(k, AF_INET6, RNL_KERNEL_IPV6);
+    if (open_family(k, AF_INET6, RNL_KERNEL_IPV4 | RNL_KERNEL_IPV6) >= 0) {
+        if (set(k, IPPROTO_IPV6, IPV6_V6ONLY, 0) == 0)
+            return k->fd;
+        close(k->fd);
+    } else if (errno != EAFNOSUPPORT) {
+        return -1;
+    }
+    return open_family(k, AF_INET, RNL_KERNEL_IPV4);
+}
+
+static int bind_to(struct kernel_socket *k, const struct rnl_socket_addr *addr)
+{
+    union kernel_name name;
+    struct rnl_socket_addr a = *addr;
+    if (k->family == AF_INET && !rnl_kernel_is_ipv4(&a)) /* :: where there is no IPv6 */
+        memcpy(a.ip, mapped, sizeof mapped);
+    socklen_t len = rnl_kernel_name_of(k->family, &a, &name);
+    if (bind(k->fd, &name.sa, len) < 0) {
+        int ours = errno == EADDRNOTAVAIL || errno == EADDRINUSE || errno == EINVAL;
+        return rnl_fail_errno(ours ? RNL_ERR_ARG : RNL_ERR_SYSTEM, errno,
+                              "a UDP socket cannot be bound to port %u of that address; port 0 takes a free one",
+                              addr->port);
+    }
+    len = sizeof name;
+    if (getsockname(k->fd, &name.sa, &len) < 0)
+        return rnl_fail_errno(RNL_ERR_SYSTEM, errno, "the address of a UDP socket cannot be read");
+    rnl_kernel_addr_of(&name, &k->s.self);
+    return 0;
+}
+
+int rnl_kernel_socket_open(const struct rnl_socket_addr *addr, const struct rnl_kernel_options *options,
+                           struct rnl_socket **out)
+{
+    static const struct rnl_kernel_options none;
+    const struct rnl_kernel_options *o = options ? options : &none;
+    struct kernel_socket *k = calloc(1, sizeof *k);
+    if (k == NULL)
+        return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for a UDP socket");
+    if (open_for(k, addr) < 0) {
+        int status = rnl_fail_errno(RNL_ERR_SYSTEM, errno, "no UDP socket to be had");
+        free(k);
+        return status;
+    }
+    k->s.ops = &kernel_ops;
+    find_features(k, o->without);
+    int status = make_room(k, o->receive_bytes);
+    if (status == 0)
+        status = bind_to(k, addr);
+    if (status < 0) {
+        kernel_close(&k->s);
+        return status;
+    }
+    set_limits(k);
+    *out = &k->s;
+    return 0;
+}
+
+void rnl_kernel_socket_facts(const struct rnl_socket *s, struct rnl_kernel_facts *out)
+{
+    *out = ((const struct kernel_socket *)(const void *)s)->facts;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * kernel.h - transport/socket.h over UDP sockets of Linux. What this kernel lacks is done without; rnl_kernel_facts
+ * says what is in use.
+ *
+ * One descriptor, of the family of its address: an IPv4 socket for an IPv4 address, an IPv6 one for another. The
+ * unspecified address :: takes both, IPv4 in its mapped form, where there is IPv6; else IPv4 alone. Two sockets for the
+ * two families would be two calls to find that nothing has come.
+ *
+ * Beyond the table: what the network says about earlier datagrams is looked for once a send, a recv or an arm has met
+ * a sign of it, so `error` costs nothing else. */
+#ifndef RNL_TRANSPORT_UDP_KERNEL_H
+#define RNL_TRANSPORT_UDP_KERNEL_H
+
+#include "transport/socket.h"
+
+enum rnl_kernel_feature {
+    RNL_KERNEL_SEGMENT = 1, /* UDP_SEGMENT: runs go out in one call */
+    RNL_KERNEL_MERGE = 2,   /* UDP_GRO: runs come in merged */
+    RNL_KERNEL_ECN = 4,     /* the two bits of arrivals can be read, those of what goes out set */
+    RNL_KERNEL_ERRORS = 8,  /* IP_RECVERR: whom an error is about, and who says so */
+    RNL_KERNEL_PROBE = 16,  /* IP_PMTUDISC_PROBE: datagrams are never fragmented on their way, whatever it takes */
+    RNL_KERNEL_IPV4 = 32,
+    RNL_KERNEL_IPV6 = 64
+};
+
+struct rnl_kernel_options { /* 0 = the default */
+    uint32_t receive_bytes; /* to ask for, 4 MiB */
+    uint32_t without;       /* RNL_KERNEL_SEGMENT .. PROBE: not to be used, though they are there */
+};
+
+struct rnl_kernel_facts {
+    uint32_t features;                     /* RNL_KERNEL_*: what is in use */
+    uint32_t receive_asked, receive_bytes; /* of its receive buffer; as the kernel counts, which is about twice that */
+};
+
+/* A socket bound to `addr`; its port may be 0 here: any. options may be NULL. 0, RNL_ERR_ARG (not an address of this
+ * host, or its port is taken), RNL_ERR_NO_MEMORY, RNL_ERR_SYSTEM. */
+int rnl_kernel_socket_open(const struct rnl_socket_addr *addr, const struct rnl_kernel_options *options,
+                           struct rnl_socket **out);
+void rnl_kernel_socket_facts(const struct rnl_socket *, struct rnl_kernel_facts *out);
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * kernel_in.h - what the parts of the kernel's sockets share: kernel.c opens, arms and closes, kernel_move.c moves
+ * datagrams, kernel_error.c reads what the network says about them. */
+#ifndef RNL_TRANSPORT_UDP_KERNEL_IN_H
+#define RNL_TRANSPORT_UDP_KERNEL_IN_H
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "base/error.h"
+#include "transport/udp/kernel.h"
+
+enum {
+    KERNEL_BATCH = 16, /* datagrams or runs of one recvmmsg */
+    KERNEL_ERRORS = 16,
+    KERNEL_TRIES = 4, /* of a call that returns what an earlier datagram caused */
+    UDP_HEAD = 8,
+    IPV4_HEAD = 20,
+    IPV6_HEAD = 40
+};
+
+union kernel_name {
+    struct sockaddr sa;
+    struct sockaddr_in in;
+    struct sockaddr_in6 in6;
+};
+
+struct kernel_socket {
+    struct rnl_socket s; /* first */
+    int fd;
+    int family; /* AF_INET, AF_INET6 */
+    struct rnl_kernel_facts facts;
+    uint8_t told;                 /* a call met an error of an earlier datagram: the queue has something */
+    uint32_t error_first, errors; /* in a circle: taken from the queue, not asked for yet */
+    struct rnl_socket_error error[KERNEL_ERRORS];
+};
+
+static inline struct kernel_socket *kernel_of(struct rnl_socket *s)
+{
+    return (struct kernel_socket *)(void *)s;
+}
+
+/* ---- kernel.c ---- */
+
+int rnl_kernel_is_ipv4(const struct rnl_socket_addr *a);
+/* Its length, or 0: a socket of that family does not reach such an address. */
+socklen_t rnl_kernel_name_of(int family, const struct rnl_socket_addr *a, union kernel_name *out);
+void rnl_kernel_addr_of(const union kernel_name *name, struct rnl_socket_addr *out);
+
+/* ---- kernel_move.c ---- */
+
+int rnl_kernel_send(struct rnl_socket *, const struct rnl_socket_out *, int n, struct rnl_socket_result *);
+int rnl_kernel_recv(struct rnl_socket *, struct rnl_socket_in *, int n);
+
+/* ---- kernel_error.c ---- */
+
+int rnl_kernel_error(struct rnl_socket *, struct rnl_socket_error *);
+/* Takes all from the error queue, so that it no longer makes the descriptor readable: how many came. */
+int rnl_kernel_take_errors(struct kernel_socket *);
+
+#endif

@@ -1,0 +1,558 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * test_kernel.c - the kernel's sockets behind transport/socket.h, on loopback: what they carry, what they say when
+ * something is wrong, and a kernel that lacks what it may lack, which a filter on system calls makes of this one. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "runnel/runnel.h"
+#include "support/must.h"
+#include "transport/udp/kernel.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { BIG = 65536, INS = 64, WAIT_MS = 2000 };
+
+static struct rnl_socket_addr loopback(int family, uint16_t port)
+{
+    struct rnl_socket_addr a = {.port = port};
+    if (family == 4)
+        memcpy(a.ip, (const uint8_t[16]){[10] = 0xff, 0xff, 127, 0, 0, 1}, sizeof a.ip);
+    else
+        a.ip[15] = 1;
+    return a;
+}
+
+static struct rnl_socket *open_with(struct rnl_socket_addr a, const struct rnl_kernel_options *o)
+{
+    struct rnl_socket *s = NULL;
+    assert_int_equal(rnl_kernel_socket_open(&a, o, &s), 0);
+    return s;
+}
+
+static struct rnl_socket *open_at(int family)
+{
+    return open_with(loopback(family, 0), NULL);
+}
+
+static int have_ipv6(void)
+{
+    struct rnl_socket *s;
+    struct rnl_socket_addr a = loopback(6, 0);
+    if (rnl_kernel_socket_open(&a, NULL, &s) < 0)
+        return 0;
+    s->ops->close(s);
+    return 1;
+}
+
+static struct rnl_kernel_facts facts_of(const struct rnl_socket *s)
+{
+    struct rnl_kernel_facts f;
+    rnl_kernel_socket_facts(s, &f);
+    return f;
+}
+
+static void skip_without(const struct rnl_socket *s, uint32_t feature, const char *what)
+{
+    if (facts_of(s).features & feature)
+        return;
+    print_message("skip: this kernel has no %s\n", what);
+    skip();
+}
+
+static unsigned char data[BIG], room[INS][BIG];
+
+static void fill_data(void)
+{
+    for (size_t i = 0; i < sizeof data; i++)
+        data[i] = (unsigned char)(i * 7 + (i >> 8));
+}
+
+static struct rnl_socket_result put(struct rnl_socket *s, const struct rnl_socket *to, uint32_t bytes, uint32_t segment,
+                                    uint8_t ecn)
+{
+    struct rnl_socket_result r;
+    struct rnl_socket_out o = {.to = to->self, .at = data, .bytes = bytes, .segment = (uint16_t)segment, .ecn = ecn};
+    int went = s->ops->send(s, &o, 1, &r);
+    assert_int_equal(went, r.stop == RNL_SOCKET_WENT);
+    return r;
+}
+
+/* The next n that come; each into `bytes` of room. */
+static int get(struct rnl_socket *s, struct rnl_socket_in *in, int n, uint32_t bytes)
+{
+    int got = 0;
+    for (int i = 0; i < n; i++)
+        in[i] = (struct rnl_socket_in){.at = room[i], .room = bytes, .segment = 9, .ecn = 9, .cut = 9};
+    for (int tries = 0; got < n && tries < WAIT_MS; tries++) {
+        int more = s->ops->recv(s, in + got, n - got);
+        assert_true(more >= 0);
+        got += more;
+        if (more == 0 && got < n)
+            test_sleep_ms(1);
+    }
+    return got;
+}
+
+/* ---- what is carried ---- */
+
+static void lengths_of(int family, const struct rnl_kernel_options *o)
+{
+    struct rnl_socket *a = open_with(loopback(family, 0), o), *b = open_with(loopback(family, 0), o);
+    const uint32_t lengths[] = {0, 1, 1400, 8900, b->datagram_max};
+    struct rnl_socket_in in;
+    assert_true(a->self.port != 0);
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(put(a, b, lengths[i], 0, 0).stop, RNL_SOCKET_WENT);
+        assert_int_equal(get(b, &in, 1, b->merged_bytes), 1);
+        assert_int_equal(in.bytes, lengths[i]);
+        assert_int_equal(in.segment, 0);
+        assert_int_equal(in.cut, 0);
+        assert_true(rnl_socket_addr_equal(&in.from, &a->self));
+        assert_memory_equal(in.at, data, lengths[i]);
+    }
+    assert_int_equal(b->ops->recv(b, &in, 1), 0);
+    assert_int_equal(put(a, b, a->datagram_max + 100, 0, 0).stop, RNL_SOCKET_TOO_LONG);
+    a->ops->close(a);
+    b->ops->close(b);
+}
+
+static void every_length_passes(void **state)
+{
+    const struct rnl_kernel_options plain = {.without = ~0u};
+    (void)state;
+    lengths_of(4, NULL);
+    lengths_of(4, &plain);
+}
+
+static void ipv6_carries_the_same(void **state)
+{
+    (void)state;
+    if (!have_ipv6()) {
+        print_message("skip: no IPv6 loopback here\n");
+        skip();
+    }
+    lengths_of(6, NULL);
+}
+
+static void all_addresses_are_one_socket_of_both_families(void **state)
+{
+    struct rnl_socket *all = open_with((struct rnl_socket_addr){.port = 0}, NULL), *to = calloc(1, sizeof *to);
+    struct rnl_socket_in in;
+    (void)state;
+    for (int family = 4; family <= (have_ipv6() ? 6 : 4); family += 2) {
+        struct rnl_socket *a = open_at(family);
+        *to = *all;
+        to->self = loopback(family, all->self.port);
+        assert_int_equal(put(a, to, 100, 0, RNL_ECN_ECT0).stop, RNL_SOCKET_WENT);
+        assert_int_equal(get(all, &in, 1, BIG), 1);
+        assert_true(rnl_socket_addr_equal(&in.from, &a->self));
+        assert_int_equal(in.ecn, all->has_ecn ? RNL_ECN_ECT0 : 0);
+        assert_int_equal(put(all, a, 200, 0, RNL_ECN_ECT1).stop, RNL_SOCKET_WENT);
+        assert_int_equal(get(a, &in, 1, BIG), 1);
+        assert_true(rnl_socket_addr_equal(&in.from, &to->self));
+        assert_int_equal(in.ecn, a->has_ecn ? RNL_ECN_ECT1 : 0);
+        a->ops->close(a);
+    }
+    free(to);
+    all->ops->close(all);
+}
+
+static void a_socket_of_one_family_does_not_reach_the_other(void **state)
+{
+    struct rnl_socket *a = open_at(4), to = {.self = loopback(6, 9)};
+    (void)state;
+    struct rnl_socket_result r = put(a, &to, 10, 0, 0);
+    assert_int_equal(r.stop, RNL_SOCKET_UNREACHABLE);
+    assert_int_equal(r.sys_errno, EAFNOSUPPORT);
+    a->ops->close(a);
+}
+
+/* All packets of what came, by their lengths. */
+static int packets_in(const struct rnl_socket_in *in, int n, uint32_t segment, uint32_t bytes)
+{
+    uint32_t at = 0, packets = 0;
+    for (int i = 0; i < n; i++) {
+        assert_int_equal(in[i].cut, 0);
+        assert_memory_equal(in[i].at, data + at, in[i].bytes);
+        if (in[i].segment)
+            assert_int_equal(in[i].segment, segment);
+        else
+            assert_int_equal(in[i].bytes, at + segment < bytes ? segment : bytes - at);
+        packets += in[i].segment ? (in[i].bytes + segment - 1) / segment : 1;
+        at += in[i].bytes;
+    }
+    assert_int_equal(at, bytes);
+    return (int)packets;
+}
+
+static void runs_between(uint32_t without_a, uint32_t without_b)
+{
+    const struct rnl_kernel_options oa = {.without = without_a}, ob = {.without = without_b};
+    struct rnl_socket *a = open_with(loopback(4, 0), &oa), *b = open_with(loopback(4, 0), &ob);
+    struct rnl_socket_in in[INS];
+    static const struct {
+        uint32_t segment, bytes;
+    } runs[] = {{1400, 46 * 1400}, {1400, 3 * 1400 + 1}, {100, 64 * 100}, {1400, 1400}, {1400, 700}};
+    for (int i = 0; i < 5; i++) {
+        uint32_t want = (runs[i].bytes + runs[i].segment - 1) / runs[i].segment, at = 0;
+        int n = 0;
+        assert_int_equal(put(a, b, runs[i].bytes, runs[i].segment, RNL_ECN_ECT0).stop, RNL_SOCKET_WENT);
+        for (; at < runs[i].bytes; at += in[n++].bytes) {
+            in[n] = (struct rnl_socket_in){.at = room[n], .room = BIG};
+            assert_int_equal(b->ops->recv(b, &in[n], 1), 1);
+            assert_int_equal(in[n].ecn, b->has_ecn && a->has_ecn ? RNL_ECN_ECT0 : 0);
+        }
+        assert_int_equal(packets_in(in, n, runs[i].segment, runs[i].bytes), want);
+        if (a->segments_max > 1 && b->merged_bytes > b->datagram_max)
+            assert_int_equal(n, 1);
+        else
+            assert_int_equal(n, want);
+    }
+    a->ops->close(a);
+    b->ops->close(b);
+}
+
+static void runs_are_cut_and_merged(void **state)
+{
+    (void)state;
+    runs_between(0, 0);
+    runs_between(0, RNL_KERNEL_MERGE);
+    runs_between(RNL_KERNEL_SEGMENT, 0);
+    runs_between(~0u, ~0u);
+}
+
+static void all_bits_of_ecn_pass(void **state)
+{
+    struct rnl_socket_in in;
+    (void)state;
+    for (int family = 4; family <= (have_ipv6() ? 6 : 4); family += 2) {
+        struct rnl_socket *a = open_at(family), *b = open_at(family);
+        skip_without(a, RNL_KERNEL_ECN, "way to read the bits of ECN");
+        for (int ecn = 0; ecn < 4; ecn++) {
+            assert_int_equal(put(a, b, 50, 0, (uint8_t)ecn).stop, RNL_SOCKET_WENT);
+            assert_int_equal(get(b, &in, 1, BIG), 1);
+            assert_int_equal(in.ecn, ecn);
+        }
+        a->ops->close(a);
+        b->ops->close(b);
+    }
+}
+
+static void what_is_longer_than_its_room_is_cut_and_says_so(void **state)
+{
+    struct rnl_socket *a = open_at(4), *b = open_at(4);
+    struct rnl_socket_in in;
+    (void)state;
+    assert_int_equal(put(a, b, 1000, 0, 0).stop, RNL_SOCKET_WENT);
+    assert_int_equal(put(a, b, 10, 0, 0).stop, RNL_SOCKET_WENT);
+    assert_int_equal(get(b, &in, 1, 999), 1);
+    assert_int_equal(in.cut, 1);
+    assert_int_equal(in.bytes, 999);
+    assert_int_equal(get(b, &in, 1, 10), 1);
+    assert_int_equal(in.cut, 0);
+    a->ops->close(a);
+    b->ops->close(b);
+}
+
+static void what_the_buffer_does_not_hold_is_lost_and_nothing_else(void **state)
+{
+    const struct rnl_kernel_options small = {.receive_bytes = 20000, .without = RNL_KERNEL_MERGE};
+    struct rnl_socket *a = open_at(4), *b = open_with(loopback(4, 0), &small);
+    struct rnl_socket_in in[INS];
+    int kept = 0, more;
+    (void)state;
+    assert_in_range(b->receive_bytes, 20000, 40000);
+    for (int i = 0; i < 1000; i++)
+        assert_int_equal(put(a, b, 1400, 0, 0).stop, RNL_SOCKET_WENT);
+    for (int i = 0; i < INS; i++)
+        in[i] = (struct rnl_socket_in){.at = room[i], .room = BIG};
+    while ((more = b->ops->recv(b, in, INS)) > 0)
+        kept += more;
+    assert_in_range(kept, b->receive_bytes / rnl_socket_charge(1400) / 2, 999);
+    assert_int_equal(put(a, b, 77, 0, 0).stop, RNL_SOCKET_WENT);
+    assert_int_equal(get(b, in, 1, BIG), 1);
+    assert_int_equal(in[0].bytes, 77);
+    a->ops->close(a);
+    b->ops->close(b);
+}
+
+/* ---- errors ---- */
+
+static void a_closed_port_is_refused_and_disturbs_nobody_else(void **state)
+{
+    struct rnl_socket_in in;
+    (void)state;
+    for (int family = 4; family <= (have_ipv6() ? 6 : 4); family += 2) {
+        struct rnl_socket *a = open_at(family), *b = open_at(family), *gone = open_at(family), closed = *gone;
+        struct rnl_socket_error e;
+        skip_without(a, RNL_KERNEL_ERRORS, "error queue of a UDP socket");
+        gone->ops->close(gone);
+        assert_int_equal(a->ops->error(a, &e), 0);
+        /* The error of the first is pending when the others go, and when what came is asked for. */
+        assert_int_equal(put(a, &closed, 10, 0, 0).stop, RNL_SOCKET_WENT);
+        assert_int_equal(put(a, b, 10, 0, 0).stop, RNL_SOCKET_WENT);
+        assert_int_equal(put(a, &closed, 10, 0, 0).stop, RNL_SOCKET_WENT);
+        assert_int_equal(put(b, a, 10, 0, 0).stop, RNL_SOCKET_WENT);
+        assert_int_equal(get(b, &in, 1, BIG), 1);
+        assert_int_equal(get(a, &in, 1, BIG), 1);
+        for (int i = 0; i < 2; i++) {
+            assert_int_equal(a->ops->error(a, &e), 1);
+            assert_int_equal(e.kind, RNL_SOCKET_ERROR_REFUSED);
+            assert_int_equal(e.sys_errno, ECONNREFUSED);
+            assert_int_equal(e.from_us, 1);
+            assert_true(rnl_socket_addr_equal(&e.to, &closed.self));
+        }
+        assert_int_equal(a->ops->error(a, &e), 0);
+        a->ops->close(a);
+        b->ops->close(b);
+    }
+}
+
+static void the_descriptor_tells_of_arrivals_and_errors_do_not_keep_it_readable(void **state)
+{
+    struct rnl_socket *a = open_at(4), *b = open_at(4), *gone = open_at(4), closed = *gone;
+    struct rnl_socket_in in;
+    struct rnl_socket_error e;
+    struct pollfd p = {.fd = b->ops->fd(b), .events = POLLIN};
+    (void)state;
+    gone->ops->close(gone);
+    assert_true(fcntl(p.fd, F_GETFD) & FD_CLOEXEC);
+    assert_true(fcntl(p.fd, F_GETFL) & O_NONBLOCK);
+    assert_int_equal(b->ops->arm(b), 0);
+    assert_int_equal(poll(&p, 1, 0), 0);
+    assert_int_equal(put(a, b, 10, 0, 0).stop, RNL_SOCKET_WENT);
+    assert_int_equal(poll(&p, 1, WAIT_MS), 1);
+    assert_int_equal(b->ops->arm(b), 1);
+    assert_int_equal(get(b, &in, 1, BIG), 1);
+    assert_int_equal(b->ops->arm(b), 0);
+    for (int i = 0; i < 100; i++) /* more than are kept */
+        assert_int_equal(put(b, &closed, 10, 0, 0).stop, RNL_SOCKET_WENT);
+    for (int i = 0; i < 10 && b->ops->arm(b); i++)
+        assert_true(i < 9);
+    assert_int_equal(poll(&p, 1, 0), 0);
+    if (facts_of(b).features & RNL_KERNEL_ERRORS)
+        assert_int_equal(b->ops->error(b, &e), 1);
+    a->ops->close(a);
+    b->ops->close(b);
+}
+
+static void what_is_longer_than_the_way_takes_is_told(void **state)
+{
+    /* More than an IPv4 packet holds, and a run whose segments are. */
+    struct rnl_socket *a = open_at(4), *b = open_at(4);
+    struct rnl_socket_result r = put(a, b, 65535, 0, 0);
+    (void)state;
+    assert_int_equal(r.stop, RNL_SOCKET_TOO_LONG);
+    assert_int_equal(r.sys_errno, EMSGSIZE);
+    assert_int_equal(put(a, b, 65536, 65520, 0).stop, RNL_SOCKET_TOO_LONG);
+    assert_int_equal(put(a, b, 100, 0, 0).stop, RNL_SOCKET_WENT);
+    a->ops->close(a);
+    b->ops->close(b);
+}
+
+static void from_loopback_there_is_no_way_out(void **state)
+{
+    struct rnl_socket *a = open_at(4), to = {.self = loopback(4, 9)};
+    (void)state;
+    memcpy(to.self.ip + 12, (const uint8_t[4]){192, 0, 2, 1}, 4); /* for documentation: nobody's */
+    struct rnl_socket_result r = put(a, &to, 10, 0, 0);
+    assert_int_equal(r.stop, RNL_SOCKET_UNREACHABLE); /* no packet leaves the host with that source */
+    a->ops->close(a);
+}
+
+static void an_address_that_is_not_ours_or_taken_is_an_error(void **state)
+{
+    struct rnl_socket *a = open_at(4), *s = NULL;
+    struct rnl_socket_addr other = loopback(4, 0);
+    (void)state;
+    assert_int_equal(rnl_kernel_socket_open(&a->self, NULL, &s), RNL_ERR_ARG);
+    memcpy(other.ip + 12, (const uint8_t[4]){192, 0, 2, 1}, 4);
+    assert_int_equal(rnl_kernel_socket_open(&other, NULL, &s), RNL_ERR_ARG);
+    assert_null(s);
+    a->ops->close(a);
+}
+
+/* ---- a kernel that lacks something ---- */
+
+/* From now on each such call, with that option if it is not negative, fails. 0 = done. */
+static int let_fail(long call, int level, int option, int error)
+{
+    struct sock_filter f[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)call, 0, 5),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)level, 0, option < 0 ? 2 : 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)option, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (uint32_t)error),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    if (option < 0) /* whatever its arguments are */
+        f[1] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)call, 4, 5);
+    struct sock_fprog program = {sizeof f / sizeof *f, f};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
+static int lowest_free_fd(void)
+{
+    int fd = dup(0);
+    close(fd);
+    return fd;
+}
+
+enum { CHILD_NO_FILTER = 100, CHILD_LEAKS, CHILD_TRAFFIC };
+
+/* Opens there: what open returned, as 1 + -status, or 0 and it carries a run; *features is what is in use then. */
+static int open_in_child(long call, int level, int option, int error, struct rnl_socket_addr at, uint32_t *features)
+{
+    int pipes[2], status;
+    assert_int_equal(pipe(pipes), 0);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        struct rnl_socket *s, to;
+        struct rnl_socket_in in[8];
+        struct rnl_socket_result r;
+        int before = lowest_free_fd(), packets = 0;
+        if (let_fail(call, level, option, error))
+            _exit(CHILD_NO_FILTER);
+        int opened = rnl_kernel_socket_open(&at, NULL, &s);
+        if (opened < 0)
+            _exit(lowest_free_fd() != before ? CHILD_LEAKS : 1 - opened);
+        to = *s;
+        if (memcmp(&at, &(struct rnl_socket_addr){.port = 0}, sizeof at) == 0)
+            to.self = loopback(4, s->self.port);
+        struct rnl_socket_out o = {.to = to.self, .at = data, .bytes = 2500, .segment = 1000};
+        if (s->ops->send(s, &o, 1, &r) != 1)
+            _exit(CHILD_TRAFFIC);
+        for (int i = 0; i < 8; i++)
+            in[i] = (struct rnl_socket_in){.at = room[i], .room = BIG};
+        int n = s->ops->recv(s, in, 8);
+        for (int i = 0; i < n; i++)
+            packets += (int)(in[i].segment ? (in[i].bytes + 999) / 1000 : 1);
+        uint32_t f = facts_of(s).features;
+        if (packets != 3 || write(pipes[1], &f, sizeof f) != sizeof f)
+            _exit(CHILD_TRAFFIC);
+        s->ops->close(s);
+        _exit(lowest_free_fd() != before ? CHILD_LEAKS : 0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 0)
+        assert_int_equal(read(pipes[0], features, sizeof *features), sizeof *features);
+    close(pipes[0]);
+    close(pipes[1]);
+    if (WEXITSTATUS(status) == CHILD_NO_FILTER) {
+        print_message("skip: no filters on system calls here\n");
+        skip();
+    }
+    return WEXITSTATUS(status);
+}
+
+static void what_the_kernel_lacks_is_done_without(void **state)
+{
+    static const struct {
+        int level, option;
+        uint32_t feature;
+    } lacks[] = {
+        {IPPROTO_UDP, UDP_SEGMENT, RNL_KERNEL_SEGMENT},  {IPPROTO_UDP, UDP_GRO, RNL_KERNEL_MERGE},
+        {IPPROTO_IP, IP_RECVTOS, RNL_KERNEL_ECN},        {IPPROTO_IP, IP_RECVERR, RNL_KERNEL_ERRORS},
+        {IPPROTO_IP, IP_MTU_DISCOVER, RNL_KERNEL_PROBE}, {SOL_SOCKET, SO_RCVBUF, 0},
+    };
+    struct rnl_socket *s = open_at(4);
+    uint32_t all = facts_of(s).features, f = 0;
+    (void)state;
+    s->ops->close(s);
+    for (size_t i = 0; i < sizeof lacks / sizeof *lacks; i++) {
+        int status = open_in_child(SYS_setsockopt, lacks[i].level, lacks[i].option, ENOPROTOOPT, loopback(4, 0), &f);
+        assert_int_equal(status, 0);
+        assert_int_equal(f, all & ~lacks[i].feature);
+    }
+    /* No IPv6 at all. */
+    int status =
+        open_in_child(SYS_setsockopt, IPPROTO_IPV6, IPV6_V6ONLY, ENOPROTOOPT, (struct rnl_socket_addr){.port = 0}, &f);
+    assert_int_equal(status, 0);
+    assert_int_equal(f, all);
+}
+
+static void a_call_that_fails_leaves_nothing(void **state)
+{
+    static const struct {
+        long call;
+        int error, status;
+    } calls[] = {{SYS_socket, EMFILE, RNL_ERR_SYSTEM},
+                 {SYS_bind, EADDRINUSE, RNL_ERR_ARG},
+                 {SYS_bind, EACCES, RNL_ERR_SYSTEM},
+                 {SYS_getsockname, ENOBUFS, RNL_ERR_SYSTEM},
+                 {SYS_getsockopt, ENOBUFS, RNL_ERR_SYSTEM}};
+    uint32_t f;
+    (void)state;
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        assert_int_equal(open_in_child(calls[i].call, 0, -1, calls[i].error, loopback(4, 0), &f), 1 - calls[i].status);
+}
+
+static void a_filter_of_this_host_says_forbidden(void **state)
+{
+    struct rnl_socket *a = open_at(4);
+    int status;
+    (void)state;
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        if (let_fail(SYS_sendto, 0, -1, EPERM))
+            _exit(CHILD_NO_FILTER);
+        struct rnl_socket_result r;
+        struct rnl_socket_out o = {.to = a->self, .at = data, .bytes = 10};
+        _exit(a->ops->send(a, &o, 1, &r) == 0 && r.stop == RNL_SOCKET_FORBIDDEN && r.sys_errno == EPERM ? 0 : 1);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    a->ops->close(a);
+    if (WEXITSTATUS(status) == CHILD_NO_FILTER) {
+        print_message("skip: no filters on system calls here\n");
+        skip();
+    }
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_length_passes),
+        cmocka_unit_test(ipv6_carries_the_same),
+        cmocka_unit_test(all_addresses_are_one_socket_of_both_families),
+        cmocka_unit_test(a_socket_of_one_family_does_not_reach_the_other),
+        cmocka_unit_test(runs_are_cut_and_merged),
+        cmocka_unit_test(all_bits_of_ecn_pass),
+        cmocka_unit_test(what_is_longer_than_its_room_is_cut_and_says_so),
+        cmocka_unit_test(what_the_buffer_does_not_hold_is_lost_and_nothing_else),
+        cmocka_unit_test(a_closed_port_is_refused_and_disturbs_nobody_else),
+        cmocka_unit_test(the_descriptor_tells_of_arrivals_and_errors_do_not_keep_it_readable),
+        cmocka_unit_test(what_is_longer_than_the_way_takes_is_told),
+        cmocka_unit_test(from_loopback_there_is_no_way_out),
+        cmocka_unit_test(an_address_that_is_not_ours_or_taken_is_an_error),
+        cmocka_unit_test(what_the_kernel_lacks_is_done_without),
+        cmocka_unit_test(a_call_that_fails_leaves_nothing),
+        cmocka_unit_test(a_filter_of_this_host_says_forbidden),
+    };
+    fill_data();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
