@@ -191,8 +191,10 @@ static enum outcome judge(const struct world *w, const struct line *l)
         return UNSEEN;
     if (acklane >= RNL_LANES)
         return BROKEN;
-    uint16_t ahead = (uint16_t)(RNL_HEAD_ACK(l->head) - p->tx[acklane].acked);
-    if (ahead < 0x8000 && ahead > RNL_LINE_START(p->tx[acklane].pos) - p->tx[acklane].acked)
+    uint64_t said = p->rx[l->lane].quoted;
+    while ((uint16_t)said != RNL_HEAD_ACK(l->head))
+        said++; /* positions never go back */
+    if (said > p->tx[acklane].acked && said > RNL_LINE_START(p->tx[acklane].pos))
         return BROKEN;
     int open = w->open && l->lane == 0;
     switch (RNL_HEAD_KIND(l->head)) {
