@@ -109,9 +109,21 @@ void rnl_flow_judge(struct rnl_flow *f, uint64_t now_ns)
     f->judged = f->loss.largest;
 }
 
+/* All records are in use, and none would be left for the probe: the oldest is taken for lost. */
+static void make_place(struct rnl_flow *f)
+{
+    struct rnl_sent_packet *record = rnl_sent_at(&f->sent, f->sent.low);
+    rnl_flow_give_back(f, record);
+    rnl_sent_lose(&f->sent, f->sent.low);
+    rnl_flow_landed(f, record);
+    f->count->lost++;
+}
+
 /* Nothing came for a PTO: say the oldest again, and ask. */
 static void timed_out(struct rnl_flow *f)
 {
+    if (rnl_sent_want(&f->sent) == 0)
+        make_place(f);
     uint64_t n = f->sent.low;
     f->count->probes++;
     RNL_SOMETIMES(f->timeouts > 3, "a probe after several");

@@ -475,6 +475,30 @@ static void a_close_that_does_not_wait_goes_first(void **state)
     assert_int_equal(p->side[0].count.sent, sent);
 }
 
+static void many_small_packets(struct pair *q)
+{
+    for (int i = 0; i < 2; i++) {
+        q->config[i].congest.initial_packets = 4096;
+        q->side[i].window = 1 << 26;
+        q->side[i].units_per_packet = 1;
+    }
+}
+
+/* As many packets are in flight as there can be records, and nothing of them is heard: there must be one for the probe.
+ */
+static void with_all_records_in_use_it_still_probes(void **state)
+{
+    (void)state;
+    begin(64, many_small_packets);
+    p->fate = drop_all;
+    upper_send(&p->side[0], 3 * RNL_SENT_MAX);
+    pair_run(p, p->now + 500 * MS, NULL);
+    assert_in_range(p->side[0].flow.sent.count, RNL_SENT_MAX - 1000, RNL_SENT_MAX);
+    assert_true(p->side[0].flow.sent.next - p->side[0].flow.sent.low >= RNL_SENT_MAX - 1);
+    p->fate = NULL;
+    everything_arrives(20 * S);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -490,6 +514,7 @@ int main(void)
         cmocka_unit_test_teardown(closing_at_once_drops_the_rest_and_tells_the_peer, end),
         cmocka_unit_test_teardown(closing_ends_without_an_answer, end),
         cmocka_unit_test_teardown(a_peer_that_lies_harms_only_its_own_connection, end),
+        cmocka_unit_test_teardown(with_all_records_in_use_it_still_probes, end),
         cmocka_unit_test_teardown(a_close_that_does_not_wait_goes_first, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
