@@ -117,6 +117,8 @@ static void gone(struct rnl_link *link, int why)
         return;
     link->over = 1;
     rnl_hs_end(&link->hs, 1);
+    if (why == RNL_DEATH_SILENT)
+        end_flow(link); /* nothing is sent to it any more; what it sends is answered as of a connection unknown */
     rnl_ep_died(ep, link->conn->rank, why, 0);
 }
 
@@ -408,6 +410,8 @@ int rnl_link_output(struct rnl_link *link, uint64_t now_ns)
         more = put_batch(link, now_ns);
     if (!link->over)
         look_at_state(link);
+    if (!link->flows)
+        return 0;
     rnl_remote_due(link, rnl_flow_deadline(&link->flow));
     return more != 0;
 }

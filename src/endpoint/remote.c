@@ -162,6 +162,8 @@ void rnl_remote_ring(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t wh
         return;
     }
     int lone = (what & RNL_ARMED_LINES) && is_lone(ep, link);
+    if (link->over) /* as was found out just now */
+        return;
     uint64_t now = link->flows && !lone ? 0 : ep->env->ops->now_ns(ep->env);
     rnl_link_want(link, now);
     if (lone)

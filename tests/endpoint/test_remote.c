@@ -355,6 +355,10 @@ static void unknown_of_before_a_connection_does_not_end_it(void **state)
     const struct rnl_view v = {.at = fresh, .bytes = sizeof fresh, .peer = 1};
     rnl_link_unknown(link, &v, test_now_ns());
     assert_true(link->over);
+    unsigned long before = test_wires_sent(f.wires);
+    for (uint64_t until = test_now_ns() + 50 * MS; test_now_ns() < until;)
+        assert_true(rnl_extract(f.a, SIZE_MAX) >= 0);
+    assert_int_equal(test_wires_sent(f.wires), before); /* and no more is sent there */
     rnl_hub_kill(f.h.hub, 1, RNL_DEATH_SIGNAL, 9);
     f.h.dead[1] = 1;
     assert_int_equal(close_them(&f), 0);
