@@ -299,6 +299,7 @@ void rnl_link_hello(struct rnl_remote *r, struct rnl_link *link, const struct rn
     /* Another process of that rank, when the one before it is dead for us: it is not told that it has a connection. */
     if (step.bytes && !(link && link->over && step.events & RNL_HS_GONE))
         rnl_remote_answer(r, v, out, step.bytes, now_ns);
+    rnl_wipe(&step.made, sizeof step.made); /* keys */
 }
 
 void rnl_link_input(struct rnl_link *link, const struct rnl_view *v, uint64_t now_ns)

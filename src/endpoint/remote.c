@@ -435,9 +435,9 @@ void rnl_remote_free(struct rnl_endpoint *ep)
         return;
     r->t->ops->close(r->t);
     rnl_sealer_wipe(&r->sealer);
-    memset(&r->keys, 0, sizeof r->keys);
     free(r->sealer_memory);
     free(r->heap);
+    rnl_wipe(r, sizeof *r); /* the keys of the job, and our secret */
     free(r);
     ep->remote = NULL;
 }

@@ -83,6 +83,11 @@ void rnl_keys_wipe(struct rnl_keys *k)
     sodium_memzero(k, sizeof *k);
 }
 
+void rnl_wipe(void *at, size_t bytes)
+{
+    sodium_memzero(at, bytes);
+}
+
 RNL_NOINLINE static void next_tx(struct rnl_keys *k)
 {
     rnl_next_key(k->tx.secret, k->tx.secret);

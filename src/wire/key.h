@@ -101,5 +101,7 @@ RNL_INLINE uint64_t rnl_keys_left(const struct rnl_keys *k)
 RNL_CHECK int rnl_keys_open(struct rnl_keys *k, struct rnl_sealer *s, unsigned char *at, const struct rnl_packet *p,
                             uint64_t now_ns, uint64_t keep_ns);
 void rnl_keys_wipe(struct rnl_keys *k);
+/* Zeros that stay, whatever the compiler knows of what comes after. */
+void rnl_wipe(void *at, size_t bytes);
 
 #endif
