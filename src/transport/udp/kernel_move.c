@@ -195,11 +195,11 @@ static int recv_batch(struct kernel_socket *k, struct rnl_socket_in *in, int n)
     return got;
 }
 
-int rnl_kernel_recv(struct rnl_socket *s, struct rnl_socket_in *in, int n)
+/* Up to a batch. */
+static int recv_some(struct kernel_socket *k, struct rnl_socket_in *in, int n)
 {
-    struct kernel_socket *k = kernel_of(s);
     for (int tries = 0; tries < KERNEL_TRIES; tries++) {
-        int got = recv_batch(k, in, n < KERNEL_BATCH ? n : KERNEL_BATCH);
+        int got = recv_batch(k, in, n);
         if (got >= 0)
             return got;
         switch (-got) {
@@ -219,4 +219,19 @@ int rnl_kernel_recv(struct rnl_socket *s, struct rnl_socket_in *in, int n)
         }
     }
     return 0;
+}
+
+int rnl_kernel_recv(struct rnl_socket *s, struct rnl_socket_in *in, int n)
+{
+    int got = 0;
+    while (got < n) {
+        int want = n - got < KERNEL_BATCH ? n - got : KERNEL_BATCH;
+        int more = recv_some(kernel_of(s), in + got, want);
+        if (more < 0)
+            return got ? got : more;
+        got += more;
+        if (more < want)
+            break;
+    }
+    return got;
 }

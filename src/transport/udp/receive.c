@@ -56,8 +56,9 @@ const struct udp_buffer *rnl_udp_view_buffer(const struct udp *u, const struct r
     return b && b->views && b->life == (uint32_t)(v->token >> 32) ? b : NULL;
 }
 
-/* More from the socket, as far as there are buffers: how many buffers came. */
-static int fetch(struct udp *u)
+/* More from the socket, as far as there are buffers: how many buffers came. *empty: it has no more for now, which need
+ * not be asked again at once. */
+static int fetch(struct udp *u, int *empty)
 {
     struct udp_receiver *r = &u->receive;
     struct rnl_socket_in in[UDP_IN_BATCH];
@@ -67,6 +68,7 @@ static int fetch(struct udp *u)
     for (int i = 0; i < n; i++)
         in[i] = r->buffer[r->unused[r->unused_count - 1 - (uint32_t)i]].in;
     int got = u->socket->ops->recv(u->socket, in, n);
+    *empty = got < n;
     for (int i = 0; i < got; i++) {
         uint32_t k = r->unused[--r->unused_count];
         struct udp_buffer *b = &r->buffer[k];
@@ -113,10 +115,10 @@ int rnl_udp_poll(struct rnl_transport *t, struct rnl_view *v, int n, uint64_t no
 {
     struct udp *u = udp_of(t);
     struct udp_receiver *r = &u->receive;
-    int got = 0;
+    int got = 0, empty = 0;
     (void)now_ns;
     while (got < n) {
-        if (r->count == 0 && fetch(u) <= 0)
+        if (r->count == 0 && (empty || fetch(u, &empty) <= 0))
             break;
         struct udp_buffer *b = &r->buffer[r->queue[r->first]];
         if (!next_packet(u, b, &v[got++])) {
