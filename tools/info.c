@@ -351,6 +351,7 @@ static const struct setting {
 } settings[] = {
     {"RUNNEL_FD", "a job of one", "set by runnel run for its ranks: the descriptor that leads to it"},
     {"RUNNEL_TERMINAL", "no terminal", "set by runnel run to 1 if its standard error is a terminal: show progress"},
+    {"RNL_PROTECT", "authenticate", "how packets to other hosts are protected: authenticate or encrypt"},
     {"PATH", "/bin:/usr/bin", "where runnel run looks for the program, runnel bench for gnuplot and compilers"},
     {"TMPDIR", "/tmp", "where runnel bench --peer works, in folders that it removes"},
 };
