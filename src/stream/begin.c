@@ -105,6 +105,12 @@ static int too_long(size_t bound)
                     bound, RNL_RESERVE_MAX);
 }
 
+/* It is one item of a line, and needs nothing of the bulk area. */
+static int is_short(const struct rnl_begin *b)
+{
+    return b->bound <= (b->answer ? RNL_ASK_MAX : RNL_LINE_PAYLOAD);
+}
+
 int rnl_stream_try_begin(struct rnl_endpoint *ep, struct rnl_conn *conn, const struct rnl_begin *b, int no_wait,
                          struct rnl_stream **out)
 {
@@ -117,7 +123,7 @@ int rnl_stream_try_begin(struct rnl_endpoint *ep, struct rnl_conn *conn, const s
     s->first = 1;
     s->owner = ep->running;
     s->spoilt = 0;
-    if (b->bound <= RNL_LINE_PAYLOAD && (!b->answer || b->bound <= RNL_ASK_MAX)) {
+    if (is_short(b)) {
         status = try_short(ep, conn, s, b);
     } else if (b->bound <= RNL_EXTENT_BOUND || no_wait) {
         if (b->bound > RNL_RESERVE_MAX)
@@ -251,9 +257,7 @@ int rnl_stream_begin(struct rnl_endpoint *ep, const struct rnl_begin *b, struct 
         status = queued(conn) ? RNL_NO_ROOM : rnl_stream_try_begin(ep, conn, b, no_wait, out);
         if (status != RNL_NO_ROOM || no_wait)
             break;
-        uint32_t bulk = b->bound <= RNL_LINE_PAYLOAD ? 0
-                        : b->bound < RNL_PIECE_MIN   ? (uint32_t)b->bound
-                                                     : RNL_PIECE_MIN;
+        uint32_t bulk = is_short(b) ? 0 : b->bound < RNL_PIECE_MIN ? (uint32_t)b->bound : RNL_PIECE_MIN;
         if (queued(conn)) {
             struct rnl_idle w = {.deadline_ns = UINT64_MAX};
             while (queued(conn) && !(conn->dying | conn->gone) && !ep->job_gone && !rnl_ep_forked(ep))
