@@ -9,7 +9,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#ifdef __clang__ /* knows no noclone, and does not clone */
+#define KEPT __attribute__((noinline))
+#else
 #define KEPT __attribute__((noinline, noclone))
+#endif
 
 static volatile int sink, zero;
 static void *volatile block;
