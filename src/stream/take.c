@@ -97,8 +97,9 @@ static int run_item(struct rnl_endpoint *ep, struct rnl_stream *s, const struct 
 
 int rnl_stream_expect(struct rnl_endpoint *ep, struct rnl_stream *s, rnl_head h)
 {
+    static const unsigned char nothing[1];
     unsigned id = RNL_HEAD_HANDLER(h);
-    rnl_stream_setup(s, NULL, 0, id, 0);
+    rnl_stream_setup(s, nothing, 0, id, 0);
     s->state = RNL_STREAM_FREE;
     if (h & NOT_PLAIN || id >= ep->handlers || (!ep->handler[id].stream && !ep->handler[id].whole))
         return 0;

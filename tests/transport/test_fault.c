@@ -32,6 +32,7 @@ static void a_text_comes_back_as_it_was(void **state)
         "delay=50us,corrupt=0.5%,cut=12.5%,mtu=1200",
         "ce=1%,bleach=2%,in=0,out=1-3,part=0-3+7+9-11,noroom=5%",
         "after=1s,for=250ms",
+        "delay=50221022100us", /* more whole units than fit when each is counted in 10^-9 */
     };
     for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
         struct rnl_fault f;

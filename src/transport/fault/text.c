@@ -66,31 +66,33 @@ static int read_number(const char **at, const char *end, uint64_t *out)
     return 1;
 }
 
-/* digits [. digits], in units of 10^-9. */
-static int read_decimal(const char **at, const char *end, uint64_t *out)
+enum { BILLION = 1000000000 };
+
+/* digits [. digits], the part in units of 10^-9. */
+static int read_decimal(const char **at, const char *end, uint64_t *whole, uint64_t *part)
 {
-    uint64_t whole, part = 0;
-    if (!read_number(at, end, &whole) || whole > UINT64_MAX / 1000000000u - 1)
+    *part = 0;
+    if (!read_number(at, end, whole))
         return 0;
     if (*at < end && **at == '.') {
         ++*at;
         if (!digit(*at, end))
             return 0;
-        for (uint64_t place = 100000000; digit(*at, end); ++*at, place /= 10) {
+        for (uint64_t place = BILLION / 10; digit(*at, end); ++*at, place /= 10) {
             if (place == 0)
                 return 0; /* finer than we can keep */
-            part += place * (uint64_t)(**at - '0');
+            *part += place * (uint64_t)(**at - '0');
         }
     }
-    *out = whole * 1000000000u + part;
     return 1;
 }
 
 static int read_chance(const char **at, const char *end, uint32_t *out)
 {
-    uint64_t n;
-    if (!read_decimal(at, end, &n))
+    uint64_t whole, n;
+    if (!read_decimal(at, end, &whole, &n) || whole > 100)
         return 0;
+    n += whole * BILLION;
     if (*at < end && **at == '%') {
         ++*at;
         if (n % 100)
@@ -108,20 +110,19 @@ static int read_time(const char **at, const char *end, uint64_t *out)
     static const struct {
         const char *name;
         uint64_t ns;
-    } units[] = {{"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", 1000000000}};
-    uint64_t n;
-    if (!read_decimal(at, end, &n))
+    } units[] = {{"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", BILLION}};
+    uint64_t whole, part;
+    if (!read_decimal(at, end, &whole, &part))
         return 0;
     for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
         size_t len = strlen(units[i].name);
         if ((size_t)(end - *at) < len || memcmp(*at, units[i].name, len) != 0)
             continue;
-        /* n is in 10^-9 units: whole ns only. */
-        uint64_t per = 1000000000u / units[i].ns;
-        if (n % per)
+        uint64_t ns = units[i].ns;
+        if (part % (BILLION / ns) || whole > (UINT64_MAX - BILLION) / ns) /* whole ns only, and that fit */
             return 0;
         *at += len;
-        *out = n / per;
+        *out = whole * ns + part / (BILLION / ns);
         return 1;
     }
     return 0;
