@@ -51,6 +51,22 @@ static const void *in_image(const struct rnl_image *m, uint64_t at, uint64_t byt
     return NULL;
 }
 
+/* A table of one of ELF's structures: all of them hold words of 8 bytes, and lie where those may. */
+static const void *table(const void *at)
+{
+    return (uintptr_t)at % 8 == 0 ? at : NULL;
+}
+
+static const void *table_in_file(const struct rnl_image *m, uint64_t at, uint64_t bytes)
+{
+    return table(in_file(m, at, bytes));
+}
+
+static const void *table_in_image(const struct rnl_image *m, uint64_t at, uint64_t bytes)
+{
+    return table(in_image(m, at, bytes));
+}
+
 /* A word of 8 bytes there is a copy's own. */
 static int writable(const struct rnl_image *m, uint64_t at)
 {
@@ -96,7 +112,7 @@ static const struct {
 
 static int read_dynamic(const struct rnl_image *m, const Elf64_Phdr *h, struct dynamic *d)
 {
-    const Elf64_Dyn *e = in_file(m, h->p_offset, h->p_filesz);
+    const Elf64_Dyn *e = table_in_file(m, h->p_offset, h->p_filesz);
     if (e == NULL)
         return refuse(m, "its dynamic section is damaged");
     memset(d, 0, sizeof *d);
@@ -112,11 +128,11 @@ static int read_dynamic(const struct rnl_image *m, const Elf64_Phdr *h, struct d
 
 static int read_headers(struct rnl_image *m, struct dynamic *d)
 {
-    const Elf64_Ehdr *e = in_file(m, 0, sizeof *e);
+    const Elf64_Ehdr *e = table_in_file(m, 0, sizeof *e);
     if (e == NULL || memcmp(e->e_ident, ELFMAG, SELFMAG) != 0 || e->e_ident[EI_CLASS] != ELFCLASS64 ||
         e->e_machine != EM_X86_64 || e->e_type != ET_DYN || e->e_phentsize != sizeof(Elf64_Phdr))
         return refuse(m, "it is no shared object for x86-64: compile the program with -fPIC -shared");
-    const Elf64_Phdr *h = in_file(m, e->e_phoff, (uint64_t)e->e_phnum * sizeof *h);
+    const Elf64_Phdr *h = table_in_file(m, e->e_phoff, (uint64_t)e->e_phnum * sizeof *h);
     const Elf64_Phdr *dynamic = NULL;
     int status = 0;
     if (h == NULL)
@@ -155,14 +171,14 @@ static int read_headers(struct rnl_image *m, struct dynamic *d)
 static void read_symbols(struct rnl_image *m)
 {
     const Elf64_Ehdr *e = (const void *)m->file;
-    const Elf64_Shdr *s = in_file(m, e->e_shoff, (uint64_t)e->e_shnum * sizeof *s);
+    const Elf64_Shdr *s = table_in_file(m, e->e_shoff, (uint64_t)e->e_shnum * sizeof *s);
     for (unsigned i = 0; s != NULL && e->e_shentsize == sizeof *s && i < e->e_shnum; i++) {
         if ((s[i].sh_type != SHT_SYMTAB && s[i].sh_type != SHT_DYNSYM) || s[i].sh_link >= e->e_shnum ||
             (m->symbols != NULL && s[i].sh_type == SHT_DYNSYM))
             continue;
         const Elf64_Shdr *t = &s[s[i].sh_link];
         const char *names = in_file(m, t->sh_offset, t->sh_size);
-        const void *symbols = in_file(m, s[i].sh_offset, s[i].sh_size);
+        const void *symbols = table_in_file(m, s[i].sh_offset, s[i].sh_size);
         if (names == NULL || symbols == NULL || t->sh_size == 0 || names[t->sh_size - 1] != '\0')
             continue;
         m->symbols = symbols;
@@ -246,7 +262,7 @@ static int relocate_one(struct rnl_image *m, const Elf64_Rela *r, const struct d
                         struct refused *refused)
 {
     uint64_t index = ELF64_R_SYM(r->r_info);
-    const Elf64_Sym *s = in_image(m, d->symtab + index * sizeof *s, sizeof *s);
+    const Elf64_Sym *s = table_in_image(m, d->symtab + index * sizeof *s, sizeof *s);
     const char *names = in_image(m, d->strtab, d->strsz);
     if (s == NULL || names == NULL || d->strsz == 0 || names[d->strsz - 1] != '\0' || s->st_name >= d->strsz)
         return refuse(m, "its symbols are damaged");
@@ -302,8 +318,8 @@ static int relocate_packed(struct rnl_image *m, const uint64_t *packed, size_t n
 static int relocate(struct rnl_image *m, const struct dynamic *d, rnl_image_bind *bind)
 {
     size_t rela_n = d->relasz / sizeof(Elf64_Rela), jump_n = d->pltrelsz / sizeof(Elf64_Rela), packed_n = d->relrsz / 8;
-    const Elf64_Rela *rela = in_image(m, d->rela, d->relasz), *jump = in_image(m, d->jmprel, d->pltrelsz);
-    const uint64_t *packed = in_image(m, d->relr, d->relrsz);
+    const Elf64_Rela *rela = table_in_image(m, d->rela, d->relasz), *jump = table_in_image(m, d->jmprel, d->pltrelsz);
+    const uint64_t *packed = table_in_image(m, d->relr, d->relrsz);
     struct refused refused = {.n = 0};
     int status = 0;
     if ((rela_n && !rela) || (jump_n && !jump) || (packed_n && !packed))
@@ -326,7 +342,7 @@ static int relocate(struct rnl_image *m, const struct dynamic *d, rnl_image_bind
 
 static int tables(struct rnl_image *m, const struct dynamic *d)
 {
-    if ((d->initsz && !in_image(m, d->init, d->initsz)) || (d->finisz && !in_image(m, d->fini, d->finisz)))
+    if ((d->initsz && !table_in_image(m, d->init, d->initsz)) || (d->finisz && !table_in_image(m, d->fini, d->finisz)))
         return refuse(m, "its tables of constructors are damaged");
     m->init = d->init;
     m->inits = d->initsz / 8;
