@@ -14,12 +14,14 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OPT_BIND = 256, OPT_TAG, OPT_TIMEOUT, OPT_KEEP_GOING, OPT_HOSTS };
+enum { OPT_BIND = 256, OPT_TAG, OPT_TIMEOUT, OPT_KEEP_GOING, OPT_HOSTS, OPT_TRANSPORT };
 static const double longest_timeout_s = 1e9;
 
 static const struct argp_option options[] = {
     {"ranks", 'n', "N", 0, "Start N processes (default: as many as there are cores to run on)", 0},
     {"bind", OPT_BIND, "WHERE", 0, "core: bind each process to one core; none: leave it to the system (default)", 0},
+    {"transport", OPT_TRANSPORT, "WHAT", 0,
+     "auto: shared memory between processes of one host (default); udp: datagrams between all of them", 0},
     {"tag-output", OPT_TAG, NULL, 0, "Put the rank before each line of output", 0},
     {"timeout", OPT_TIMEOUT, "SECONDS", 0, "End the job after this time, with status 124", 0},
     {"keep-going", OPT_KEEP_GOING, NULL, 0, "Let the others go on when a process fails", 0},
@@ -84,6 +86,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         if (strcmp(arg, "core") != 0 && strcmp(arg, "none") != 0)
             argp_error(state, "--bind takes core or none, not '%s'", arg);
         job->bind_core = strcmp(arg, "core") == 0;
+        return 0;
+    case OPT_TRANSPORT:
+        if (strcmp(arg, "auto") != 0 && strcmp(arg, "udp") != 0)
+            argp_error(state, "--transport takes auto or udp, not '%s'", arg);
+        job->datagrams = strcmp(arg, "udp") == 0;
         return 0;
     case OPT_TAG:
         job->tag = 1;

@@ -434,6 +434,7 @@ void rnl_remote_free(struct rnl_endpoint *ep)
     if (!r)
         return;
     r->t->ops->close(r->t);
+    ep->env->datagrams = NULL;
     rnl_sealer_wipe(&r->sealer);
     free(r->sealer_memory);
     free(r->heap);

@@ -99,9 +99,9 @@ static void flush(struct rnl_agent *a, uint32_t rank)
         return;
     while (r->first != NULL && e == 0) {
         const struct agent_out *o = r->first;
-        const int pages[2] = {a->status_fd, a->bells_fd};
+        const int pages[4] = {a->status_fd, a->bells_fd, a->places_fd, r->net};
         if (o->is_welcome)
-            e = rnl_packet_send(r->sock, o->bytes, o->n, pages, 2, 0);
+            e = rnl_packet_send(r->sock, o->bytes, o->n, pages, a->places_fd < 0 ? 2 : 4, 0);
         else
             e = rnl_packet_send(r->sock, o->bytes, o->n, &o->owned, o->owned >= 0, 0);
         if (e == 0) {
@@ -186,6 +186,7 @@ void rnl_agent_forget(struct rnl_agent *a, uint32_t rank)
     rnl_agent_drop_fd(a, &r->sock);
     rnl_agent_drop_fd(a, &r->watch);
     rnl_agent_drop_fd(a, &r->raise);
+    rnl_agent_drop_fd(a, &r->net);
     while (r->first != NULL)
         pop(r);
     rnl_agent_give_gone(a, rank);
@@ -284,7 +285,7 @@ static void admit(struct rnl_agent *a, uint32_t rank, int sock, pid_t pid)
     w->rank = rank;
     w->size = a->size;
     w->incarnation = r->incarnation;
-    w->flags = a->keep_going ? RNL_WELCOME_KEEP_GOING : 0;
+    w->flags = (a->keep_going ? RNL_WELCOME_KEEP_GOING : 0u) | (a->places_fd < 0 ? 0u : RNL_WELCOME_NETWORK);
     memcpy(w->key, a->key, sizeof w->key);
     memcpy(w->host, a->host, sizeof w->host);
     rnl_agent_tell(a, rank, &msg, -1);

@@ -9,6 +9,7 @@
 #ifndef RNL_JOB_AGENT_H
 #define RNL_JOB_AGENT_H
 
+#include "job/places.h"
 #include "job/proto.h"
 
 #include <stdint.h>
@@ -21,6 +22,9 @@ struct rnl_agent_options {
     int keep_going;
     char host[RNL_JOB_HOST_BYTES];
     unsigned char key[RNL_JOB_KEY_BYTES];
+    /* -- with a network: both or none -- */
+    const struct rnl_place_rank *places; /* of all ranks */
+    const int *sockets;                  /* UDP, one for each rank of this host, the agent's from success on */
 };
 
 /* 0, RNL_ERR_NO_MEMORY, RNL_ERR_SYSTEM. */

@@ -132,6 +132,8 @@ int rnl_agent_give_segment(struct rnl_agent *a, uint32_t rank, const struct rnl_
     unsigned char mask;
     if (q->rank == rank)
         return rnl_fail(RNL_ERR_JOB, "rank %u asked for a segment with itself", rank);
+    if (a->rank[q->rank].host != a->rank[rank].host)
+        return rnl_fail(RNL_ERR_JOB, "rank %u asked for a segment with rank %u of another host", rank, q->rank);
     if (*had_bit(a, rank, q->rank, &mask) & mask) {
         answer(a, rank, q->ticket, RNL_GIVE_TWICE, 0, -1);
         return 0;

@@ -20,10 +20,12 @@ struct agent_out { /* a packet that waits for room in a rank's socket */
 
 struct agent_rank {
     enum rnl_rank_state state;
-    int door;  /* our end of what its processes inherit */
-    int sock;  /* our end of what it made when it joined */
-    int watch; /* pidfd of the process that joined, if that is not the one that was started */
-    int raise; /* eventfd to wake it from an event loop, once somebody asked for it */
+    int door;      /* our end of what its processes inherit */
+    int sock;      /* our end of what it made when it joined */
+    int watch;     /* pidfd of the process that joined, if that is not the one that was started */
+    int net;       /* its UDP socket: a rank whose open failed may come again */
+    int raise;     /* eventfd to wake it from an event loop, once somebody asked for it */
+    uint32_t host; /* ranks of different hosts share no memory */
     pid_t started, joined;
     uint64_t incarnation, hung_up_ns;
     struct agent_out *first, *last;
@@ -45,7 +47,7 @@ struct agent_pair;
 struct rnl_agent {
     uint32_t size, found;
     uint8_t keep_going, close_done;
-    int epoll, status_fd, bells_fd;
+    int epoll, status_fd, bells_fd, places_fd;
     uint64_t now_ns, deadline_ns;
     struct rnl_status_page *status;
     struct rnl_bell *bells;

@@ -43,12 +43,14 @@ int rnl_agent_door(struct rnl_agent *a, uint32_t rank, int *childs_end)
     return 0;
 }
 
-static int pages(struct rnl_agent *a)
+static int pages(struct rnl_agent *a, const struct rnl_agent_options *opt)
 {
     size_t status_bytes = rnl_status_bytes(a->size), bells_bytes = (size_t)a->size * RNL_BELL_BYTES;
     int e = rnl_memfd_new("runnel-status", status_bytes, 0, &a->status_fd);
     if (e == 0)
         e = rnl_memfd_new("runnel-bells", bells_bytes, F_SEAL_SEAL, &a->bells_fd);
+    if (e == 0 && opt->places != NULL)
+        e = rnl_places_new(a->size, opt->places, &a->places_fd);
     if (e < 0)
         return e;
     void *status = mmap(NULL, status_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, a->status_fd, 0);
@@ -79,12 +81,12 @@ int rnl_agent_new(const struct rnl_agent_options *opt, struct rnl_agent **out)
     a->size = opt->size;
     a->keep_going = opt->keep_going != 0;
     a->deadline_ns = UINT64_MAX;
-    a->status_fd = a->bells_fd = -1;
+    a->status_fd = a->bells_fd = a->places_fd = -1;
     memcpy(a->key, opt->key, sizeof a->key);
     memcpy(a->host, opt->host, sizeof a->host);
     for (uint32_t i = 0; i < a->size; i++) {
         struct agent_rank *r = &a->rank[i];
-        r->door = r->sock = r->watch = r->raise = -1;
+        r->door = r->sock = r->watch = r->raise = r->net = -1;
         r->incarnation = i + 1;
     }
     int e = 0;
@@ -97,11 +99,15 @@ int rnl_agent_new(const struct rnl_agent_options *opt, struct rnl_agent **out)
     else if (a->had == NULL || a->parted == NULL || rnl_waves_new(a->size, &a->waves) < 0)
         e = -ENOMEM;
     else
-        e = pages(a);
+        e = pages(a, opt);
     if (e < 0) {
         rnl_agent_free(a);
         return rnl_fail_errno(RNL_ERR_SYSTEM, -e, "cannot make the pages of a job of %u rank%s, %zu bytes: %s",
                               opt->size, RNL_S(opt->size), bytes, rnl_memfd_remedy(-e));
+    }
+    for (uint32_t i = 0; opt->places != NULL && i < a->size; i++) {
+        a->rank[i].host = opt->places[i].host;
+        a->rank[i].net = opt->sockets[i];
     }
     *out = a;
     return 0;
@@ -125,6 +131,8 @@ void rnl_agent_free(struct rnl_agent *a)
         close(a->status_fd);
     if (a->bells_fd >= 0)
         close(a->bells_fd);
+    if (a->places_fd >= 0)
+        close(a->places_fd);
     if (a->epoll >= 0)
         close(a->epoll);
     free(a->had);

@@ -9,6 +9,8 @@
 #include "job/client_in.h"
 #include "job/fds.h"
 #include "job/job.h"
+#include "transport/udp/kernel.h"
+#include "transport/udp/udp.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -81,6 +83,49 @@ static int client_part(struct rnl_env *env, uint32_t rank)
     return r < 0 ? r : rnl_client_say(c, &m, 0);
 }
 
+/* ---- other hosts ---- */
+
+static int client_place(struct rnl_env *env, uint32_t rank, struct rnl_place *out)
+{
+    const struct rnl_places *p = rnl_client_of(env)->places;
+    struct rnl_addr addr;
+    if (p == NULL || p->rank[rank].host == p->rank[env->rank].host)
+        return 0;
+    rnl_udp_addr_of(&p->rank[rank].at, &addr);
+    *out = (struct rnl_place){.incarnation = p->rank[rank].incarnation, .addr_bytes = addr.len};
+    static_assert(sizeof out->addr == sizeof addr.bytes, "an address is an address");
+    memcpy(out->addr, addr.bytes, addr.len);
+    return 1;
+}
+
+/* The table of places, and our socket, which becomes the env's way to other hosts. */
+static int connect_net(struct client *c, const struct rnl_packet *p)
+{
+    struct rnl_socket *socket;
+    int r = rnl_places_map(p->fds[2], c->env.size, &c->places);
+    if (r == -EINVAL)
+        return rnl_fail(RNL_ERR_JOB,
+                        "the launcher's table of places is not sealed, or not that of a job of %u rank%s: "
+                        "use `runnel run` and the library of one release",
+                        c->env.size, RNL_S(c->env.size));
+    if (r < 0)
+        return rnl_fail_errno(RNL_ERR_NO_MEMORY, -r, "cannot map the launcher's table of places for a job of %u rank%s",
+                              c->env.size, RNL_S(c->env.size));
+    int fd = fcntl(p->fds[3], F_DUPFD_CLOEXEC, 0); /* the packet's own are dropped */
+    if (fd < 0)
+        return rnl_fail_errno(RNL_ERR_SYSTEM, errno,
+                              "this process has no free descriptor to join its job: raise their limit (ulimit -n)");
+    r = rnl_kernel_socket_adopt(fd, NULL, &socket);
+    if (r < 0) {
+        close(fd);
+        return r;
+    }
+    r = rnl_udp_transport_new(&c->env, socket, NULL, &c->env.datagrams);
+    if (r < 0)
+        socket->ops->close(socket);
+    return r;
+}
+
 /* ---- life ---- */
 
 static struct rnl_bell *client_bell_of(struct rnl_env *env, uint32_t rank)
@@ -92,12 +137,17 @@ static void client_free(struct client *c)
 {
     if (c->sock >= 0)
         close(c->sock);
+    if (c->env.datagrams != NULL) /* no endpoint had it */
+        c->env.datagrams->ops->close(c->env.datagrams);
     rnl_client_forget(c);
+    if (c->places != NULL)
+        rnl_places_unmap(c->places, c->env.size);
     if (c->status != NULL)
         munmap((void *)(uintptr_t)c->status, c->status_bytes);
     if (c->bells != NULL)
         munmap(c->bells, c->bells_bytes);
     explicit_bzero(c->key, sizeof c->key);
+    explicit_bzero(c->env.job_key, sizeof c->env.job_key);
     free(c->waits);
     free(c);
 }
@@ -139,6 +189,7 @@ static const struct rnl_env_ops client_ops = {
     .fd_until = rnl_client_fd_until,
     .fd_raise = rnl_client_fd_raise,
     .close = client_close,
+    .place = client_place,
 };
 
 /* HELLO through the door, with one end of our own pair of sockets. */
@@ -196,7 +247,7 @@ static int enter(struct client *c)
     unsigned char bytes[RNL_MSG_BYTES_MAX];
     struct rnl_packet p;
     struct rnl_msg msg;
-    int r = rnl_packet_receive(c->sock, bytes, sizeof bytes, 2, &p, 1);
+    int r = rnl_packet_receive(c->sock, bytes, sizeof bytes, RNL_PACKET_FDS_MAX, &p, 1);
     if (r == -EPIPE)
         return rnl_fail(RNL_ERR_JOB, "the launcher did not let this rank in: it is gone, or out of descriptors; start "
                                      "the job again, with a higher limit of descriptors (ulimit -n)");
@@ -212,7 +263,7 @@ static int enter(struct client *c)
         return rnl_fail(RNL_ERR_JOB, "what answers at RUNNEL_FD is no launcher: start the program with `runnel run`, "
                                      "or unset RUNNEL_FD to run alone");
     }
-    if (p.nfds != 2) {
+    if (p.nfds != rnl_msg_fds(&msg)) {
         rnl_packet_drop(&p);
         return rnl_fail(RNL_ERR_SYSTEM,
                         "this process has no free descriptors to join its job: raise their limit (ulimit -n)");
@@ -224,6 +275,8 @@ static int enter(struct client *c)
     c->env.facts.keep_going = (w->flags & RNL_WELCOME_KEEP_GOING) != 0;
     memcpy(c->env.host, w->host, sizeof c->env.host);
     memcpy(c->key, w->key, sizeof c->key);
+    memcpy(c->env.job_key, w->key, sizeof c->env.job_key);
+    static_assert(sizeof c->env.job_key == sizeof w->key, "one key");
     explicit_bzero(bytes, sizeof bytes);
     c->status_bytes = rnl_status_bytes(w->size);
     c->segment = calloc(w->size, sizeof *c->segment);
@@ -257,7 +310,7 @@ static int enter(struct client *c)
     }
     c->env.news = &c->status->rank[w->rank].news;
     c->env.bell = &c->bells[w->rank];
-    r = 0;
+    r = w->flags & RNL_WELCOME_NETWORK ? connect_net(c, &p) : 0;
 out:
     rnl_packet_drop(&p);
     return r;

@@ -5,6 +5,7 @@
 #define RNL_JOB_CLIENT_IN_H
 
 #include "base/env.h"
+#include "job/places.h"
 #include "job/proto.h"
 #include "job/status.h"
 #include "job/waitfd.h"
@@ -41,6 +42,7 @@ struct client {
     char *heads;                  /* RNL_SEGMENT_HEAD bytes of address space a rank; NULL until the first is mapped */
     unsigned char key[RNL_JOB_KEY_BYTES];
     const struct rnl_status_page *status;
+    const struct rnl_places *places; /* NULL: all ranks are on this host */
     size_t status_bytes, bells_bytes;
     struct rnl_bell *bells;
     /* events that came in while an answer was awaited: [first, first + waiting) of room, a ring */

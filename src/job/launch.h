@@ -17,6 +17,7 @@
 struct rnl_launch {
     uint32_t size;
     int bind_core;
+    int datagrams; /* between ranks of one host, too: as if each were on a host of its own */
     int tag;
     int keep_going;
     uint64_t timeout_ns;      /* 0 = none */
@@ -36,7 +37,7 @@ enum { /* exit statuses of the launcher's own, besides those of the ranks */
 
 enum { /* descriptors that the launcher needs */
        RNL_LAUNCH_DESCRIPTORS = 32,
-       RNL_RANK_DESCRIPTORS = 7 /* more for each rank: door, socket, eventfd, two pidfds, two pipes */
+       RNL_RANK_DESCRIPTORS = 8 /* more for each rank: door, two sockets, eventfd, two pidfds, two pipes */
 };
 
 /* Runs the job to its end and returns its exit status. Once a process. */

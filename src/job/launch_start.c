@@ -5,6 +5,7 @@
 
 #include "base/env.h"
 #include "job/fds.h"
+#include "job/net.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -74,6 +75,50 @@ static void take_signals(struct rnl_launcher *l, struct rnl_spawn *how)
     l->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
+/* Each rank with a socket on the loopback interface, and a host number of its own. 0 or -1. */
+static int open_net(struct rnl_launcher *l, struct rnl_place_rank *places, int *sockets)
+{
+    struct rnl_socket_addr *at = calloc(l->job->size, sizeof *at);
+    int e = at == NULL ? -ENOMEM : rnl_net_open(RNL_NET_LOOPBACK, l->job->size, sockets, at);
+    if (e < 0)
+        rnl_launch_say(l, "cannot open %u UDP socket%s for the ranks: %s; %s", l->job->size, RNL_S(l->job->size),
+                       strerror(-e), rnl_net_remedy(-e));
+    for (uint32_t i = 0; e == 0 && i < l->job->size; i++)
+        places[i] = (struct rnl_place_rank){.host = i, .incarnation = i + 1, .at = at[i]};
+    free(at);
+    return e < 0 ? -1 : 0;
+}
+
+/* 0 or a negative status, which has been said. */
+static int make_agent(struct rnl_launcher *l, struct rnl_agent_options *opt)
+{
+    const uint32_t size = l->job->size;
+    struct rnl_place_rank *places = NULL;
+    int *sockets = NULL, r = 0;
+    if (l->job->datagrams) {
+        places = calloc(size, sizeof *places);
+        sockets = calloc(size, sizeof *sockets);
+        if (places == NULL || sockets == NULL)
+            r = RNL_ERR_NO_MEMORY;
+        if (r < 0)
+            rnl_launch_say(l, "no memory for the places of %u ranks", size);
+        else
+            r = open_net(l, places, sockets);
+        opt->places = places;
+        opt->sockets = sockets;
+    }
+    if (r == 0) {
+        r = rnl_agent_new(opt, &l->agent);
+        if (r < 0)
+            rnl_launch_say(l, "%s", rnl_last_error()->text);
+        if (r < 0 && sockets != NULL)
+            rnl_net_close(size, sockets);
+    }
+    free(places);
+    free(sockets);
+    return r;
+}
+
 static int set_up(struct rnl_launcher *l, struct rnl_spawn *how)
 {
     struct rnl_agent_options opt = {.size = l->job->size, .keep_going = l->job->keep_going};
@@ -84,12 +129,10 @@ static int set_up(struct rnl_launcher *l, struct rnl_spawn *how)
         rnl_launch_say(l, "the system gave no random key for the job: %s", strerror(errno));
         return -1;
     }
-    int r = rnl_agent_new(&opt, &l->agent);
+    int r = make_agent(l, &opt);
     explicit_bzero(&opt, sizeof opt);
-    if (r < 0) {
-        rnl_launch_say(l, "%s", rnl_last_error()->text);
+    if (r < 0)
         return -1;
-    }
     take_signals(l, how);
     r = rnl_guard_start(&l->guard);
     if (r < 0) {

@@ -65,7 +65,7 @@ unsigned rnl_msg_fds(const struct rnl_msg *msg)
     case RNL_MSG_HELLO:
         return 1;
     case RNL_MSG_WELCOME:
-        return 2;
+        return msg->u.welcome.flags & RNL_WELCOME_NETWORK ? 4 : 2;
     case RNL_MSG_GIVE:
         return msg->u.give.result == RNL_GIVE_OK;
     }
@@ -102,7 +102,7 @@ static int good_welcome(const struct rnl_msg_welcome *w)
             return 0;
     return w->magic == RNL_PROTO_MAGIC && w->version == RNL_PROTO_VERSION && w->size >= 1 &&
            w->size <= RNL_JOB_RANKS_MAX && w->rank < w->size && w->incarnation != 0 && w->zero == 0 &&
-           (w->flags & ~(uint32_t)RNL_WELCOME_KEEP_GOING) == 0;
+           (w->flags & ~(uint32_t)(RNL_WELCOME_KEEP_GOING | RNL_WELCOME_NETWORK)) == 0;
 }
 
 static int good_event(const struct rnl_msg_event *e, uint32_t ranks)

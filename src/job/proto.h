@@ -9,8 +9,8 @@
  * two that knock at one door can never read each other's answers.
  *
  *   0      2      4             8                   descriptors travel with: HELLO (its socket),
- *   +------+------+-------------+--- body, by kind   WELCOME (status, bells), GIVE (if its result is OK)
- *   | kind | 0    | bytes, all  |
+ *   +------+------+-------------+--- body, by kind   WELCOME (status, bells; with NETWORK also places and a UDP
+ * socket), | kind | 0    | bytes, all  |                    GIVE (if its result is OK)
  *   +------+------+-------------+
  *   rank to agent
  *   HELLO   | magic 4 | version 4 |
@@ -37,7 +37,7 @@
 
 enum {
     RNL_PROTO_MAGIC = 0x4a4c4e52, /* "RNLJ" */
-    RNL_PROTO_VERSION = 3,
+    RNL_PROTO_VERSION = 4,
     RNL_JOB_RANKS_MAX = 1024,
     RNL_JOB_KEY_BYTES = 32,
     RNL_JOB_HOST_BYTES = 64,
@@ -58,7 +58,10 @@ enum rnl_msg_kind {
     RNL_MSG_EVENT
 };
 
-enum { RNL_WELCOME_KEEP_GOING = 1 };
+enum rnl_welcome_flags {
+    RNL_WELCOME_KEEP_GOING = 1,
+    RNL_WELCOME_NETWORK = 2 /* there are ranks that only datagrams reach: job/places.h */
+};
 enum rnl_refused { RNL_REFUSED_VERSION = 1, RNL_REFUSED_TWICE, RNL_REFUSED_DEAD, RNL_REFUSED_NO_ROOM };
 enum rnl_give {
     RNL_GIVE_OK = 0,

@@ -37,6 +37,9 @@ static const struct {
       .u.event = {.kind = RNL_EVENT_DEATH, .rank = 2, .incarnation = 3, .why = RNL_DEATH_SIGNAL, .detail = 9}}},
     {RNL_FROM_AGENT, {.kind = RNL_MSG_EVENT, .u.event = {.kind = RNL_EVENT_CLOSE_ASK, .wave = 4}}},
     {RNL_FROM_AGENT, {.kind = RNL_MSG_EVENT, .u.event = {.kind = RNL_EVENT_CLOSE_DONE, .wave = 4}}},
+    {RNL_FROM_AGENT,
+     {.kind = RNL_MSG_WELCOME,
+      .u.welcome = {.size = JOB, .incarnation = 9, .flags = RNL_WELCOME_NETWORK, .host = "elsewhere"}}},
 };
 enum { SAMPLES = sizeof samples / sizeof samples[0] };
 
@@ -117,7 +120,7 @@ static void wrong_fields_are_refused(void **state)
     m.u.welcome.incarnation = 0;
     assert_false(decodes(&m, RNL_FROM_AGENT));
     m = welcome;
-    m.u.welcome.flags = 2;
+    m.u.welcome.flags = 4;
     assert_false(decodes(&m, RNL_FROM_AGENT));
     m = welcome;
     m.u.welcome.zero = 1;

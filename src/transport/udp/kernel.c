@@ -4,6 +4,7 @@
 #include "transport/udp/kernel_in.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/udp.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -188,6 +189,16 @@ static int open_for(struct kernel_socket *k, const struct rnl_socket_addr *addr)
     return open_family(k, AF_INET, RNL_KERNEL_IPV4);
 }
 
+static int read_self(struct kernel_socket *k)
+{
+    union kernel_name name;
+    socklen_t len = sizeof name;
+    if (getsockname(k->fd, &name.sa, &len) < 0)
+        return rnl_fail_errno(RNL_ERR_SYSTEM, errno, "the address of a UDP socket cannot be read");
+    rnl_kernel_addr_of(&name, &k->s.self);
+    return 0;
+}
+
 static int bind_to(struct kernel_socket *k, const struct rnl_socket_addr *addr)
 {
     union kernel_name name;
@@ -201,11 +212,7 @@ static int bind_to(struct kernel_socket *k, const struct rnl_socket_addr *addr)
                               "a UDP socket cannot be bound to port %u of that address; port 0 takes a free one",
                               addr->port);
     }
-    len = sizeof name;
-    if (getsockname(k->fd, &name.sa, &len) < 0)
-        return rnl_fail_errno(RNL_ERR_SYSTEM, errno, "the address of a UDP socket cannot be read");
-    rnl_kernel_addr_of(&name, &k->s.self);
-    return 0;
+    return read_self(k);
 }
 
 int rnl_kernel_socket_open(const struct rnl_socket_addr *addr, const struct rnl_kernel_options *options,
@@ -228,6 +235,56 @@ int rnl_kernel_socket_open(const struct rnl_socket_addr *addr, const struct rnl_
         status = bind_to(k, addr);
     if (status < 0) {
         kernel_close(&k->s);
+        return status;
+    }
+    set_limits(k);
+    *out = &k->s;
+    return 0;
+}
+
+static int option_of(int fd, int level, int option)
+{
+    int value = -1;
+    socklen_t len = sizeof value;
+    return getsockopt(fd, level, option, &value, &len) < 0 ? -1 : value;
+}
+
+/* The families that it speaks; 0: it is no socket of UDP. */
+static uint32_t speaks(int fd, int *family)
+{
+    *family = option_of(fd, SOL_SOCKET, SO_DOMAIN);
+    if (option_of(fd, SOL_SOCKET, SO_TYPE) != SOCK_DGRAM || option_of(fd, SOL_SOCKET, SO_PROTOCOL) != IPPROTO_UDP)
+        return 0;
+    if (*family == AF_INET)
+        return RNL_KERNEL_IPV4;
+    return *family != AF_INET6 ? 0 : RNL_KERNEL_IPV6 | (option_of(fd, IPPROTO_IPV6, IPV6_V6ONLY) ? 0 : RNL_KERNEL_IPV4);
+}
+
+int rnl_kernel_socket_adopt(int fd, const struct rnl_kernel_options *options, struct rnl_socket **out)
+{
+    static const struct rnl_kernel_options none;
+    const struct rnl_kernel_options *o = options ? options : &none;
+    int family, flags = fcntl(fd, F_GETFL);
+    uint32_t families = speaks(fd, &family);
+    if (families == 0 || flags < 0)
+        return rnl_fail(RNL_ERR_ARG, "descriptor %d is not a UDP socket", fd);
+    struct kernel_socket *k = calloc(1, sizeof *k);
+    if (k == NULL)
+        return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for a UDP socket");
+    k->fd = fd;
+    k->family = family;
+    k->facts.features = families;
+    k->s.ops = &kernel_ops;
+    find_features(k, o->without);
+    int status = make_room(k, o->receive_bytes);
+    if (status == 0)
+        status = read_self(k);
+    if (status == 0 && k->s.self.port == 0)
+        status = rnl_fail(RNL_ERR_ARG, "descriptor %d is a UDP socket that is not bound", fd);
+    if (status == 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
+        status = rnl_fail_errno(RNL_ERR_SYSTEM, errno, "a UDP socket cannot be made non-blocking");
+    if (status < 0) {
+        free(k);
         return status;
     }
     set_limits(k);

@@ -38,6 +38,9 @@ struct rnl_kernel_facts {
  * host, or its port is taken), RNL_ERR_NO_MEMORY, RNL_ERR_SYSTEM. */
 int rnl_kernel_socket_open(const struct rnl_socket_addr *addr, const struct rnl_kernel_options *options,
                            struct rnl_socket **out);
+/* The same of a socket that was bound before, by somebody who gave it to us; fd is the socket's from success on. 0,
+ * RNL_ERR_ARG (no UDP socket, or one that is not bound), RNL_ERR_NO_MEMORY, RNL_ERR_SYSTEM. */
+int rnl_kernel_socket_adopt(int fd, const struct rnl_kernel_options *options, struct rnl_socket **out);
 void rnl_kernel_socket_facts(const struct rnl_socket *, struct rnl_kernel_facts *out);
 
 #endif

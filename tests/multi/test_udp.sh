@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# runnel run --transport udp: programs unchanged, with datagrams between all of their processes. Prints "ok - name" or
+# "not ok - name". Finds the build in $RUNNEL_BUILD and the command in $RUNNEL; exits 77 if something is missing.
+set -u
+build=${RUNNEL_BUILD:?the build directory}
+runnel=${RUNNEL:?the runnel command}
+for needed in perl sort cmp; do
+    if ! command -v $needed >/dev/null; then
+        echo "$needed is not installed"
+        exit 77
+    fi
+done
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir" || exit 1
+failed=0
+
+ok() { # name status
+    if [ "$2" = 0 ]; then
+        echo "ok - $1"
+    else
+        echo "not ok - $1"
+        sed 's/^/# /' said 2>/dev/null | cut -c1-300 | head -n 20
+        failed=1
+    fi
+}
+udp() { # ranks program...
+    local ranks=$1
+    shift
+    timeout -k 5 100 "$runnel" run --timeout 80 --transport udp -n "$ranks" "$@" </dev/null
+}
+run() { # NAME RANKS PROGRAM ARGUMENT...
+    local name=$1 ranks=$2 program=$3
+    shift 3
+    udp "$ranks" "$build/tests/multi-$program" "$@" >said 2>&1
+    ok "$name" $?
+}
+datagrams() { # that this namespace has taken in
+    awk '$1 == "Udp:" && $2 != "InDatagrams" { print $2; exit }' /proc/net/snmp
+}
+
+before=$(datagrams)
+run 'all to all of three' 3 fm_alltoall 1 20
+went=$(($(datagrams) - before))
+echo "# $went datagrams" >said
+[ $went -ge 60 ]
+ok 'by datagrams' $?
+run 'half a message is answered while others flow' 3 fm_semantics half
+run 'who does not extract blocks its senders and loses nothing' 3 fm_semantics stall
+run 'FM 1.1, mixed traffic' 3 fm_old
+
+if [ -x "$build/examples/sort" ]; then
+    perl -e 'srand 7; print int(rand 1e9), "\n" for 1 .. 20000' >numbers
+    LC_ALL=C sort numbers >expected
+    udp 3 "$build/examples/sort" numbers -o sorted >said 2>&1 && [ ! -s said ] && cmp sorted expected >said 2>&1
+    ok 'sorts' $?
+fi
+if [ -x "$build/examples/heat" ]; then
+    "$build/examples/heat" --make 40x30 start.pgm 2>said &&
+        timeout 60 "$runnel" run -n 1 "$build/examples/heat" start.pgm -n 300 -o alone.pgm >said 2>&1 </dev/null &&
+        udp 3 "$build/examples/heat" start.pgm -n 300 -o together.pgm >said 2>&1 && cmp alone.pgm together.pgm >said 2>&1
+    ok 'heat: the same picture as alone' $?
+fi
+
+# The others are told of a death by the launcher: they need not wait until they miss an answer.
+timeout 60 "$runnel" run --timeout 40 --transport udp --keep-going -n 3 "$build/tests/multi-kill_rank" wait 1 2 \
+    >said 2>&1 </dev/null &
+job=$!
+for ((i = 0; i < 200; i++)); do # the process of the last rank sleeps in FM_wait once it has joined
+    launcher=$(pgrep -P $job -x runnel)
+    victim=$(pgrep -P "${launcher:-0}" -x multi-kill_rank | tail -n 1)
+    [ "$(pgrep -P "${launcher:-0}" -x multi-kill_rank | wc -l)" = 3 ] && break
+    sleep 0.05
+done
+sleep 0.7
+kill -KILL "$victim"
+wait $job
+status=$?
+[ $status = 137 ] && [ "$(grep -c '^dead [01] 2 ' said)" = 2 ] && [ "$(grep -c '^done [01] ' said)" = 2 ]
+ok 'who was killed is dead for the others, and they go on' $?
+exit $failed
