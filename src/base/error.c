@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * error.c - the per-thread record of the last failure, and names for statuses. The record is written whole by
- * rnl_fail(); success leaves it alone. Neither function changes errno. Back-pressure (RNL_NO_ROOM, RNL_BUSY,
- * RNL_TIMED_OUT) need not be recorded. */
+ * rnl_fail(); success leaves it alone. Neither function changes errno. Back-pressure (RNL_NO_ROOM, RNL_BUSY) need not
+ * be recorded. */
 #include "base/error.h"
 
 #include <errno.h>
@@ -11,6 +11,9 @@
 #include <string.h>
 
 static _Thread_local struct rnl_error last_error = {RNL_OK, 0, "no error"};
+/* The last thing that failed is a wait whose time passed: programs wait for nothing all day, so its sentence is written
+ * only when somebody asks. */
+static _Thread_local unsigned char timed_out;
 
 static const char *errno_text(int sys_errno)
 {
@@ -32,6 +35,7 @@ RNL_PRINTF(3, 0) static int record(int status, int sys_errno, const char *format
         text[n = 0] = '\0';
     if (sys_errno != 0 && (size_t)n < sizeof text)
         snprintf(text + n, sizeof text - (size_t)n, ": %s", errno_text(sys_errno));
+    timed_out = 0;
     last_error.status = status;
     last_error.sys_errno = sys_errno;
     memcpy(last_error.text, text, sizeof text);
@@ -57,8 +61,16 @@ int rnl_fail_errno(int status, int sys_errno, const char *format, ...)
     return status;
 }
 
+int rnl_timed_out(void)
+{
+    timed_out = 1;
+    return RNL_TIMED_OUT;
+}
+
 const struct rnl_error *rnl_last_error(void)
 {
+    if (timed_out)
+        rnl_fail(RNL_TIMED_OUT, "nothing came within the time given; give more, or wait again");
     return &last_error;
 }
 

@@ -28,7 +28,9 @@
 
 /* Records and returns `status`. The sentence: what was asked, the limit, what to change. */
 RNL_COLD int rnl_fail(int status, const char *format, ...) RNL_PRINTF(2, 3);
-/* The same with errno, whose text is appended. */
+/* The same for a wait whose time has passed, at the price of a store: the sentence is written when it is read. */
+int rnl_timed_out(void);
+/* The same as rnl_fail with errno, whose text is appended. */
 RNL_COLD int rnl_fail_errno(int status, int sys_errno, const char *format, ...) RNL_PRINTF(3, 4);
 
 #endif

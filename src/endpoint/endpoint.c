@@ -27,8 +27,8 @@ int rnl_ep_check(const struct rnl_options *opt, uint32_t size)
         return rnl_fail(RNL_ERR_ARG, "unknown bits 0x%x in rnl_options.flags", opt->flags);
     uint64_t least = (uint64_t)size * RNL_GRANT_MIN * 64;
     if (opt->receive_budget && opt->receive_budget < least)
-        return rnl_fail(RNL_ERR_ARG, "a receive budget of %zu bytes is too small for %u peers; set at least %llu",
-                        opt->receive_budget, size, (unsigned long long)least);
+        return rnl_fail(RNL_ERR_ARG, "a receive budget of %zu bytes is too small for %u peer%s; set at least %llu",
+                        opt->receive_budget, size, RNL_S(size), (unsigned long long)least);
     return 0;
 }
 

@@ -107,6 +107,12 @@ static void report(struct rnl_launcher *l, uint32_t rank)
         const char *name = sigdescr_np(p->signal);
         rnl_launch_say(l, "rank %u on %s was killed by signal %d (%s); %s", rank, l->host, p->signal,
                        name != NULL ? name : "unknown", then);
+    } else if (p->status == RNL_EXIT_NOT_FOUND) { /* it was found: that failure is reported elsewhere */
+        rnl_launch_say(
+            l,
+            "rank %u on %s exited with status %d, as a program does that lacks a shared library, or a script "
+            "that lacks a command; %s",
+            rank, l->host, p->status, then);
     } else {
         rnl_launch_say(l, "rank %u on %s exited with status %d; %s", rank, l->host, p->status, then);
     }
@@ -154,7 +160,7 @@ static void hear_exit(struct rnl_launcher *l, uint32_t rank, uint64_t now)
 {
     struct rnl_proc *p = &l->proc[rank];
     siginfo_t info = {.si_pid = 0};
-    /* Left unreaped for now: so its process group cannot become somebody else's. */
+    /* finish() reaps it: until then nobody else's process group can have its number. */
     if (p->exited || waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid == 0)
         return;
     epoll_ctl(l->epoll, EPOLL_CTL_DEL, p->pidfd, NULL);

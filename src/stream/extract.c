@@ -314,9 +314,12 @@ int64_t rnl_wait(rnl_endpoint *ep, int64_t timeout_ns)
         else
             bytes = rnl_ep_idle(ep, &w);
     }
-    if (bytes == RNL_TIMED_OUT && w.yields == 0) { /* too short to give way: one of many, as extracts in vain are */
-        ep->empties += w.polls;
-        (void)rnl_ep_empty(ep);
+    if (bytes == RNL_TIMED_OUT) {
+        bytes = rnl_timed_out();
+        if (w.yields == 0) { /* too short to give way: one of many, as extracts in vain are */
+            ep->empties += w.polls;
+            (void)rnl_ep_empty(ep);
+        }
     }
     rnl_ep_leave(ep);
     return bytes;

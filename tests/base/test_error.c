@@ -72,6 +72,23 @@ static void a_long_sentence_is_cut_and_ends(void **state)
     assert_string_equal(rnl_last_error()->text + 249, "a: No ");
 }
 
+/* Whose sentence is written late: neither an old one shows, nor does it hide what failed after it. */
+static void a_wait_in_vain_has_its_own_sentence(void **state)
+{
+    (void)state;
+    rnl_fail_errno(RNL_ERR_SYSTEM, ENOENT, "older");
+    errno = EDOM;
+    assert_int_equal(rnl_timed_out(), RNL_TIMED_OUT);
+    assert_int_equal(rnl_last_error()->status, RNL_TIMED_OUT);
+    assert_int_equal(rnl_last_error()->sys_errno, 0);
+    assert_int_equal(errno, EDOM);
+    assert_non_null(strstr(rnl_last_error()->text, "within the time given"));
+    rnl_timed_out();
+    rnl_fail(RNL_ERR_ARG, "newer");
+    assert_int_equal(rnl_last_error()->status, RNL_ERR_ARG);
+    assert_string_equal(rnl_last_error()->text, "newer");
+}
+
 static void the_old_sentence_may_be_part_of_the_new(void **state)
 {
     (void)state;
@@ -134,6 +151,7 @@ int main(void)
         cmocka_unit_test(fail_errno_appends_the_systems_words),
         cmocka_unit_test(a_sentence_that_cannot_be_built_is_empty),
         cmocka_unit_test(a_long_sentence_is_cut_and_ends),
+        cmocka_unit_test(a_wait_in_vain_has_its_own_sentence),
         cmocka_unit_test(the_old_sentence_may_be_part_of_the_new),
         cmocka_unit_test(each_thread_has_its_own_record),
         cmocka_unit_test(every_status_has_its_name),

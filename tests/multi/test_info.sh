@@ -47,6 +47,10 @@ says() { # FILE REGEX: its only line matches
 info
 ok "it prints and succeeds, with no complaint" is "$status$(cat "$dir/err")" 0
 ok "the version is that of the command" is "runnel $(value version)" "$("$runnel" --version)"
+for how in version -V; do
+    ok "runnel $how" is "$("$runnel" $how)" "$("$runnel" --version)"
+done
+ok "runnel -h is its help" is "$("$runnel" -h)" "$("$runnel" --help)"
 ok "the shared memory transport is usable" is "$(value shm)" yes
 ok "it says what shm needs and what of it is here" grep -qE '^  shm needs +sealed memory files: yes; ' "$dir/out"
 ok "processors as nproc counts them" is "$(value 'processors allowed')" "$(nproc)"

@@ -154,6 +154,7 @@ complains() { # NAME STATUS TEXT ARGUMENTS...
     ok "$name" is "$status $(grep -cE "$text" "$dir/err") $(grep -c '^runnel' "$dir/err")" "$want 1 1"
 }
 complains "program not found" 127 "no program 'no-such-program' in PATH" -n 3 no-such-program
+complains "found, but its loader fails" 127 "lacks a shared library" -n 1 sh -c 'exit 127'
 complains "path not found" 127 "no program '/no/such/program'" -n 3 /no/such/program
 complains "a directory" 126 "is a directory" -n 3 "$dir"
 echo x >"$dir/plain"
