@@ -3,19 +3,20 @@
  * ecn.c - the check of what the peer counted against what was sent. */
 #include "reliable/ecn.h"
 
-void rnl_ecn_init(struct rnl_ecn *ecn, int use)
+void rnl_ecn_init(struct rnl_ecn_trust *ecn, int use)
 {
-    *ecn = (struct rnl_ecn){.state = use ? RNL_ECN_TESTING : RNL_ECN_OFF};
+    *ecn = (struct rnl_ecn_trust){.state = use ? RNL_ECN_TESTING : RNL_ECN_OFF};
 }
 
-unsigned rnl_ecn_codepoint(const struct rnl_ecn *ecn)
+unsigned rnl_ecn_codepoint(const struct rnl_ecn_trust *ecn)
 {
-    return ecn->state == RNL_ECN_TESTING || ecn->state == RNL_ECN_BELIEVED ? RNL_ECN_ECT0 : RNL_ECN_NOT;
+    return ecn->state == RNL_ECN_TESTING || ecn->state == RNL_ECN_BELIEVED ? RNL_ECT_0 : RNL_ECT_NOT;
 }
 
-uint32_t rnl_ecn_acked(struct rnl_ecn *ecn, uint32_t capable, int has_counts, uint32_t ce, uint32_t ect, int queue)
+uint32_t rnl_ecn_acked(struct rnl_ecn_trust *ecn, uint32_t capable, int has_counts, uint32_t ce, uint32_t ect,
+                       int queue)
 {
-    if (rnl_ecn_codepoint(ecn) == RNL_ECN_NOT || capable == 0)
+    if (rnl_ecn_codepoint(ecn) == RNL_ECT_NOT || capable == 0)
         return 0;
     uint32_t marked = ce - ecn->ce, plain = ect - ecn->ect;
     /* Bleached on the way; or a count that fell. */
@@ -43,7 +44,7 @@ uint32_t rnl_ecn_acked(struct rnl_ecn *ecn, uint32_t capable, int has_counts, ui
     return marked;
 }
 
-void rnl_ecn_lost(struct rnl_ecn *ecn, uint32_t capable)
+void rnl_ecn_lost(struct rnl_ecn_trust *ecn, uint32_t capable)
 {
     if (ecn->state != RNL_ECN_TESTING || ecn->good)
         return;

@@ -8,26 +8,27 @@
 
 #include <stdint.h>
 
-enum { RNL_ECN_NOT = 0, RNL_ECN_ECT1 = 1, RNL_ECN_ECT0 = 2, RNL_ECN_CE = 3 }; /* in the IP header */
+enum { RNL_ECT_NOT = 0, RNL_ECT_1 = 1, RNL_ECT_0 = 2, RNL_ECT_CE = 3 }; /* in the IP header */
 
 enum rnl_ecn_state { RNL_ECN_OFF = 0, RNL_ECN_TESTING, RNL_ECN_BELIEVED, RNL_ECN_FAILED };
 enum {
     RNL_ECN_TEST = 10,   /* packets that must come through before marks are believed */
     RNL_ECN_ALWAYS = 256 /* this many in a row marked, and no queue: the network marks everything */
 };
-struct rnl_ecn {
+struct rnl_ecn_trust {
     uint32_t ce, ect; /* the peer's last counts */
     uint32_t sent;    /* capable ones sent, low half */
     uint16_t row;     /* marked ones in a row */
     uint8_t state;    /* enum rnl_ecn_state */
     uint8_t good;     /* that came through, of RNL_ECN_TEST */
 };
-void rnl_ecn_init(struct rnl_ecn *ecn, int use);
-unsigned rnl_ecn_codepoint(const struct rnl_ecn *ecn);
+void rnl_ecn_init(struct rnl_ecn_trust *ecn, int use);
+unsigned rnl_ecn_codepoint(const struct rnl_ecn_trust *ecn);
 /* `capable` of the newly acknowledged packets went out so; the peer's counts, if its block had any; was there a queue?
  * Returns how many marks are to be believed. */
-uint32_t rnl_ecn_acked(struct rnl_ecn *ecn, uint32_t capable, int has_counts, uint32_t ce, uint32_t ect, int queue);
+uint32_t rnl_ecn_acked(struct rnl_ecn_trust *ecn, uint32_t capable, int has_counts, uint32_t ce, uint32_t ect,
+                       int queue);
 /* Capable packets were lost: if that happens to all of the first, then perhaps because they were capable. */
-void rnl_ecn_lost(struct rnl_ecn *ecn, uint32_t capable);
+void rnl_ecn_lost(struct rnl_ecn_trust *ecn, uint32_t capable);
 
 #endif

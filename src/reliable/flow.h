@@ -166,7 +166,7 @@ struct rnl_flow {
     struct rnl_congest congest;
     struct rnl_pace pace;
     struct rnl_mtu mtu;
-    struct rnl_ecn ecn;
+    struct rnl_ecn_trust ecn;
 
     uint64_t control;      /* number of the last packet of the control space */
     uint64_t flight;       /* bytes on the wire, of open packets */

@@ -92,7 +92,7 @@ static void record(struct rnl_flow *f, const struct rnl_packet *p, uint32_t byte
     r->bytes = (uint16_t)bytes;
     r->sent_ns = f->last_sent_ns = now_ns;
     r->told = p->flags & RNL_PACKET_ACK ? (uint32_t)p->ack.largest : 0;
-    r->flags = rnl_ecn_codepoint(&f->ecn) != RNL_ECN_NOT ? RNL_SENT_CAPABLE : 0;
+    r->flags = rnl_ecn_codepoint(&f->ecn) != RNL_ECT_NOT ? RNL_SENT_CAPABLE : 0;
     f->flight += rnl_flow_cost(f, bytes);
     f->charge += rnl_flow_charge(f, bytes);
     f->count->sent++;

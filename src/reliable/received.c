@@ -70,9 +70,9 @@ void rnl_received_data(struct rnl_received *received, uint64_t number, int asked
             received->floor = number;
     }
     received->word[slot_of(number) / 64] |= (uint64_t)1 << (number % 64);
-    if (ecn == RNL_ECN_CE)
+    if (ecn == RNL_ECT_CE)
         received->ce++;
-    else if (ecn != RNL_ECN_NOT)
+    else if (ecn != RNL_ECT_NOT)
         received->ect++;
     if (received->unsaid < UINT16_MAX)
         received->unsaid++;

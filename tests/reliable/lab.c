@@ -211,11 +211,11 @@ static void at_queue(struct lab *l, struct event *e)
         free(e);
         return;
     }
-    if (e->ecn != RNL_ECN_NOT) {
+    if (e->ecn != RNL_ECT_NOT) {
         if (l->c.mark_bytes && wait_ps / l->c.ps_per_byte > l->c.mark_bytes)
-            e->ecn = RNL_ECN_CE;
+            e->ecn = RNL_ECT_CE;
         if (l->c.bleach)
-            e->ecn = l->c.bleach == 1 ? RNL_ECN_NOT : RNL_ECN_CE;
+            e->ecn = l->c.bleach == 1 ? RNL_ECT_NOT : RNL_ECT_CE;
     }
     l->queue_free_ps = now_ps + wait_ps + wire * l->c.ps_per_byte;
     if (vanishes(l, e)) { /* behind the queue: it has used its share of the link */

@@ -212,7 +212,7 @@ static void with_ecn(struct pair *q)
 static void set_marks(struct pair *q, uint64_t index, unsigned from, struct pair_flight *f, struct pair_fate *fate)
 {
     (void)fate;
-    if (from == 0 && f->ecn != RNL_ECN_NOT && index % q->fate_arg[0] == 0)
+    if (from == 0 && f->ecn != RNL_ECT_NOT && index % q->fate_arg[0] == 0)
         f->ecn = (uint32_t)q->fate_arg[1];
 }
 
@@ -224,7 +224,7 @@ static void marks_slow_a_flow_down(void **state)
         begin(1000, with_ecn);
         p->fate = marked ? set_marks : NULL;
         p->fate_arg[0] = 3;
-        p->fate_arg[1] = RNL_ECN_CE;
+        p->fate_arg[1] = RNL_ECT_CE;
         upper_send(&p->side[0], 20000);
         everything_arrives(10 * S);
         assert_int_equal(p->side[0].flow.ecn.state, RNL_ECN_BELIEVED);
@@ -241,11 +241,11 @@ static void marks_that_mean_nothing_are_not_believed(void **state)
         begin(1000, with_ecn);
         p->fate = set_marks;
         p->fate_arg[0] = 1;
-        p->fate_arg[1] = how ? RNL_ECN_CE : RNL_ECN_NOT; /* all marked; bleached */
+        p->fate_arg[1] = how ? RNL_ECT_CE : RNL_ECT_NOT; /* all marked; bleached */
         upper_send(&p->side[0], 20000);
         everything_arrives(10 * S);
         assert_int_equal(p->side[0].flow.ecn.state, RNL_ECN_FAILED);
-        assert_int_equal(rnl_flow_ecn(&p->side[0].flow), RNL_ECN_NOT);
+        assert_int_equal(rnl_flow_ecn(&p->side[0].flow), RNL_ECT_NOT);
         upper_send(&p->side[0], 20000);
         everything_arrives(1 * S);
         assert_true(p->side[0].flow.congest.window >> 8 > 100000);

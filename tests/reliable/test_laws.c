@@ -455,25 +455,25 @@ static void what_the_own_network_refuses_is_not_tried_again(void **state)
 static void marks_are_believed_after_a_test(void **state)
 {
     (void)state;
-    struct rnl_ecn e;
+    struct rnl_ecn_trust e;
     rnl_ecn_init(&e, 1);
-    assert_int_equal(rnl_ecn_codepoint(&e), RNL_ECN_ECT0);
+    assert_int_equal(rnl_ecn_codepoint(&e), RNL_ECT_0);
     assert_int_equal(rnl_ecn_acked(&e, 5, 1, 2, 3, 0), 0);
     assert_int_equal(rnl_ecn_acked(&e, 5, 1, 2, 8, 0), 0);
     assert_int_equal(e.state, RNL_ECN_BELIEVED);
     assert_int_equal(rnl_ecn_acked(&e, 10, 1, 6, 14, 0), 4);
     rnl_ecn_init(&e, 0);
-    assert_int_equal(rnl_ecn_codepoint(&e), RNL_ECN_NOT);
+    assert_int_equal(rnl_ecn_codepoint(&e), RNL_ECT_NOT);
 }
 
 static void bleached_marks_and_falling_counts_end_it(void **state)
 {
     (void)state;
-    struct rnl_ecn e;
+    struct rnl_ecn_trust e;
     rnl_ecn_init(&e, 1);
     rnl_ecn_acked(&e, 5, 0, 0, 0, 0);
     assert_int_equal(e.state, RNL_ECN_FAILED);
-    assert_int_equal(rnl_ecn_codepoint(&e), RNL_ECN_NOT);
+    assert_int_equal(rnl_ecn_codepoint(&e), RNL_ECT_NOT);
     rnl_ecn_init(&e, 1);
     rnl_ecn_acked(&e, 20, 1, 0, 20, 0);
     rnl_ecn_acked(&e, 5, 1, 0, 24, 0); /* one came unmarked */
@@ -490,7 +490,7 @@ static void bleached_marks_and_falling_counts_end_it(void **state)
 static void marks_on_everything_without_a_queue_end_it(void **state)
 {
     (void)state;
-    struct rnl_ecn e;
+    struct rnl_ecn_trust e;
     rnl_ecn_init(&e, 1);
     uint32_t ce = 0;
     for (unsigned i = 0; i < RNL_ECN_ALWAYS - 1; i++)
@@ -507,7 +507,7 @@ static void marks_on_everything_without_a_queue_end_it(void **state)
 static void counts_wrap_around(void **state)
 {
     (void)state;
-    struct rnl_ecn e;
+    struct rnl_ecn_trust e;
     rnl_ecn_init(&e, 1);
     e.state = RNL_ECN_BELIEVED;
     e.ce = UINT32_MAX - 1;

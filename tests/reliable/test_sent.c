@@ -207,10 +207,10 @@ static void marks_are_counted(void **state)
     struct rnl_received w;
     struct rnl_ack ack;
     rnl_received_init(&w);
-    rnl_received_data(&w, 1, 0, RNL_ECN_CE, 16, 1, 1);
-    rnl_received_data(&w, 2, 0, RNL_ECN_ECT0, 16, 1, 1);
-    rnl_received_data(&w, 3, 0, RNL_ECN_NOT, 16, 1, 1);
-    rnl_received_data(&w, 4, 0, RNL_ECN_CE, 16, 1, 1);
+    rnl_received_data(&w, 1, 0, RNL_ECT_CE, 16, 1, 1);
+    rnl_received_data(&w, 2, 0, RNL_ECT_0, 16, 1, 1);
+    rnl_received_data(&w, 3, 0, RNL_ECT_NOT, 16, 1, 1);
+    rnl_received_data(&w, 4, 0, RNL_ECT_CE, 16, 1, 1);
     rnl_received_tell(&w, 1, &ack);
     assert_int_equal(ack.ce, 2);
     assert_int_equal(ack.ect, 1);
