@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * udp.c - messages between two processes over UDP on loopback, each figure beside that of raw sockets in the same
+ * round: udp [all|trip|wait|rate|bulk] [rounds] [protection]. Fails only if something does not arrive. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/udp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "endpoint/link.h"
+#include "support/loop.h"
+#include "support/must.h"
+#include "transport/udp/udp.h"
+#include "wire/seal.h"
+
+enum { ECHO = 1, COUNT, BULK, TRIPS = 20000, WAITS = 3000, RATE_MS = 200, BULKS = 600, MIB = 1 << 20 };
+enum { AT_PORT = 0, AT_STOP = 2, AT_SEEN, AT_RESULT };
+
+struct want {
+    const char *what;
+    unsigned rounds, slow;
+};
+
+static int raw = -1;
+static unsigned got;
+static uint64_t got_bytes;
+
+static int on_count(const void *buf, size_t n, unsigned peer, void *ctx)
+{
+    (void)buf, (void)peer, (void)ctx;
+    got++;
+    got_bytes += n;
+    return RNL_DONE;
+}
+
+static int on_bulk(rnl_stream *s, unsigned peer, void *ctx)
+{
+    static unsigned char into[MIB];
+    (void)peer, (void)ctx;
+    TEST_MUST(rnl_receive(s, into, sizeof into) >= 0);
+    got++;
+    return RNL_DONE;
+}
+
+/* ---- raw sockets ---- */
+
+static void raw_open(struct test_loop_side *s)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof a;
+    int bytes = 4 << 20, one = 1;
+    raw = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    TEST_MUST(raw >= 0 && bind(raw, (struct sockaddr *)&a, sizeof a) == 0);
+    TEST_MUST(getsockname(raw, (struct sockaddr *)&a, &len) == 0);
+    (void)setsockopt(raw, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
+    (void)setsockopt(raw, IPPROTO_UDP, UDP_GRO, &one, sizeof one);
+    atomic_store_explicit(&s->run->word[AT_PORT + s->rank], a.sin_port, memory_order_relaxed);
+    test_loop_meet(s);
+    a.sin_port = (in_port_t)atomic_load_explicit(&s->run->word[AT_PORT + !s->rank], memory_order_relaxed);
+    TEST_MUST(connect(raw, (struct sockaddr *)&a, sizeof a) == 0);
+}
+
+static void raw_hear(int flags)
+{
+    uint64_t what;
+    while (recv(raw, &what, sizeof what, flags) != sizeof what)
+        TEST_MUST(errno == EAGAIN || errno == EINTR);
+}
+
+static void raw_trips(struct test_loop_side *s, unsigned times, int flags)
+{
+    uint64_t what = 0;
+    for (unsigned i = 0; i < times; i++) {
+        if (s->rank == 0)
+            TEST_MUST(send(raw, &what, sizeof what, 0) == sizeof what);
+        raw_hear(flags);
+        if (s->rank == 1)
+            TEST_MUST(send(raw, &what, sizeof what, 0) == sizeof what);
+    }
+}
+
+/* Runs with a window of 1 MiB that the receiver opens. */
+static void raw_bulk(struct test_loop_side *s, unsigned datagram, uint64_t total)
+{
+    static unsigned char buf[65536], into[65536];
+    unsigned segments = 65507 / datagram < 46 ? 65507 / datagram : 46, run = segments * datagram;
+    _Atomic uint64_t *seen = &s->run->word[AT_SEEN];
+    uint64_t done = 0;
+    if (s->rank == 0) {
+        uint16_t segment = (uint16_t)datagram;
+        _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof segment)] = {0};
+        struct iovec part = {buf, run};
+        struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+        struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+        c->cmsg_level = IPPROTO_UDP;
+        c->cmsg_type = UDP_SEGMENT;
+        c->cmsg_len = CMSG_LEN(sizeof segment);
+        memcpy(CMSG_DATA(c), &segment, sizeof segment);
+        while (done < total) {
+            while (done - atomic_load_explicit(seen, memory_order_relaxed) > MIB)
+                ;
+            if (sendmsg(raw, &m, 0) > 0)
+                done += run;
+        }
+        while (atomic_load_explicit(seen, memory_order_relaxed) < total)
+            ;
+        return;
+    }
+    while (done < total) {
+        ssize_t n = recv(raw, into, sizeof into, MSG_DONTWAIT);
+        if (n > 0) {
+            done += (uint64_t)n;
+            atomic_store_explicit(seen, done, memory_order_relaxed);
+        }
+    }
+}
+
+/* ---- messages ---- */
+
+static void trips(struct test_loop_side *s, unsigned times, int waits)
+{
+    uint64_t what = 0;
+    for (unsigned i = 0; i < times; i++) {
+        unsigned before = got;
+        if (s->rank == 0)
+            TEST_MUST(rnl_send(s->ep, 1, COUNT, &what, sizeof what) == 0);
+        while (got == before)
+            TEST_MUST((waits ? rnl_wait(s->ep, -1) : rnl_extract(s->ep, SIZE_MAX)) >= 0);
+        if (s->rank == 1)
+            TEST_MUST(rnl_send(s->ep, 0, COUNT, &what, sizeof what) == 0);
+    }
+}
+
+static double timed(struct test_loop_side *s, unsigned times, int what)
+{
+    test_loop_meet(s);
+    uint64_t began = test_now_ns();
+    switch (what) {
+    case 0:
+        raw_trips(s, times, MSG_DONTWAIT);
+        break;
+    case 1:
+        trips(s, times, 0);
+        break;
+    case 2:
+        raw_trips(s, times, 0);
+        break;
+    default:
+        trips(s, times, 1);
+    }
+    uint64_t took = test_now_ns() - began;
+    test_loop_meet(s);
+    return (double)took / times / 1000;
+}
+
+static double rate(struct test_loop_side *s, unsigned ms)
+{
+    _Atomic uint64_t *stop = &s->run->word[AT_STOP], *result = &s->run->word[AT_RESULT];
+    uint64_t what = 0, sent = 0;
+    atomic_store_explicit(stop, 0, memory_order_relaxed);
+    got = 0;
+    test_loop_meet(s);
+    uint64_t began = test_now_ns(), end = began + (uint64_t)ms * 1000000;
+    if (s->rank == 0) {
+        for (; test_now_ns() < end;)
+            for (int i = 0; i < 1000; i++, sent++)
+                TEST_MUST(rnl_send(s->ep, 1, COUNT, &what, sizeof what) == 0);
+        atomic_store_explicit(stop, sent, memory_order_release);
+        while (atomic_load_explicit(result, memory_order_acquire) == 0)
+            TEST_MUST(rnl_extract(s->ep, SIZE_MAX) >= 0);
+    } else {
+        uint64_t all = 0;
+        while (all == 0 || got < all) {
+            TEST_MUST(rnl_extract(s->ep, SIZE_MAX) >= 0);
+            all = atomic_load_explicit(stop, memory_order_acquire);
+        }
+        atomic_store_explicit(result, (uint64_t)got * 1000000 / (test_now_ns() - began), memory_order_release);
+    }
+    test_loop_meet(s);
+    double value = (double)atomic_load_explicit(result, memory_order_acquire) / 1000;
+    test_loop_meet(s);
+    atomic_store_explicit(result, 0, memory_order_relaxed);
+    return value;
+}
+
+static double bulk(struct test_loop_side *s, unsigned times)
+{
+    static unsigned char buf[MIB];
+    test_loop_meet(s);
+    got = 0;
+    uint64_t began = test_now_ns();
+    if (s->rank == 0) {
+        for (unsigned i = 0; i < times; i++) {
+            const struct rnl_begin b = {.peer = 1, .handler = BULK, .bound = MIB};
+            rnl_stream *out;
+            TEST_MUST(rnl_begin(s->ep, &b, &out) == 0);
+            TEST_MUST(rnl_piece(out, buf, sizeof buf) == 0);
+            TEST_MUST(rnl_end(out) == 0);
+        }
+        TEST_MUST(rnl_flush(s->ep) == 0);
+    }
+    while (s->rank == 1 && got < times)
+        TEST_MUST(rnl_extract(s->ep, SIZE_MAX) >= 0);
+    test_loop_meet(s);
+    return (double)times * MIB / (double)(test_now_ns() - began);
+}
+
+static double bulk_raw(struct test_loop_side *s, unsigned times)
+{
+    uint64_t total = (uint64_t)times * MIB;
+    atomic_store_explicit(&s->run->word[AT_SEEN], 0, memory_order_relaxed);
+    test_loop_meet(s);
+    uint64_t began = test_now_ns();
+    raw_bulk(s, 1472, total);
+    double took = (double)(test_now_ns() - began);
+    test_loop_meet(s);
+    return (double)total / took;
+}
+
+/* What the rounds took: packets, runs, verdicts. */
+static void told(struct test_loop_side *s)
+{
+    const struct rnl_flow_counters *c = &s->ep->remote->count;
+    struct rnl_udp_counts u;
+    rnl_udp_counts(s->ep->remote->t, &u);
+    printf("rank %u: %llu packets of %llu bytes each, %llu acks, %llu lost (%llu not), %llu probes; %llu packets in "
+           "%llu runs out, %llu in, host full %llu times\n",
+           s->rank, (unsigned long long)c->sent, (unsigned long long)(c->sent_bytes / (c->sent ? c->sent : 1)),
+           (unsigned long long)c->acks_sent, (unsigned long long)c->lost, (unsigned long long)c->spurious,
+           (unsigned long long)c->probes, (unsigned long long)u.sent, (unsigned long long)u.calls,
+           (unsigned long long)u.received, (unsigned long long)u.full);
+}
+
+static int wanted(const struct want *w, const char *what)
+{
+    return strcmp(w->what, what) == 0 || strcmp(w->what, "all") == 0;
+}
+
+static void body(struct test_loop_side *s)
+{
+    const struct want *w = s->arg;
+    test_loop_pin(s->rank);
+    TEST_MUST(rnl_handler_whole(s->ep, COUNT, on_count, NULL, 0) == COUNT);
+    TEST_MUST(rnl_handler_stream(s->ep, BULK, on_bulk, NULL) == BULK);
+    raw_open(s);
+    test_loop_meet(s);
+    trips(s, 100, 0);
+    for (unsigned round = 0; round < w->rounds; round++) {
+        double a, b;
+        if (wanted(w, "trip")) {
+            a = timed(s, TRIPS / w->slow, 0), b = timed(s, TRIPS / w->slow, 1);
+            if (s->rank == 0)
+                printf("8 B there and back, polling: raw %.2f us, messages %.2f us: x %.2f\n", a, b, b / a);
+        }
+        if (wanted(w, "wait")) {
+            a = timed(s, WAITS / w->slow, 2), b = timed(s, WAITS / w->slow, 3);
+            if (s->rank == 0)
+                printf("8 B there and back, waiting: raw %.2f us, messages %.2f us: x %.2f\n", a, b, b / a);
+        }
+        if (wanted(w, "rate")) {
+            a = rate(s, RATE_MS / w->slow);
+            if (s->rank == 0)
+                printf("8 B one way: %.1f million a second\n", a);
+        }
+        if (wanted(w, "bulk")) {
+            a = bulk_raw(s, BULKS / w->slow), b = bulk(s, BULKS / w->slow);
+            if (s->rank == 0)
+                printf("1 MiB one way: raw %.2f GB/s, messages %.2f GB/s: x %.2f\n", a, b, b / a);
+        }
+    }
+    test_loop_meet(s);
+    told(s);
+    if (s->rank == 0)
+        printf("ok - all of it arrived\n");
+    fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+    struct want w = {.what = argc > 1 ? argv[1] : "all", .rounds = argc > 2 ? (unsigned)atoi(argv[2]) : 1, .slow = 1};
+    struct test_loop opt = {0};
+    if (argc > 3 && rnl_protect_read(argv[3], &opt.protect) < 0)
+        return 2;
+    if (argc <= 1)
+        w.slow = 10;
+    return test_loop_run(2, &opt, body, &w);
+}
