@@ -11,6 +11,7 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
+#include <poll.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/random.h>
@@ -189,6 +190,14 @@ void rnl_host_wake(struct rnl_env *env, _Atomic uint32_t *word)
 {
     (void)env;
     syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+int rnl_host_park_on(struct rnl_env *env, int fd, uint64_t deadline_ns)
+{
+    struct pollfd p[2] = {{.fd = fd, .events = POLLIN}, {.fd = env->ops->fd(env), .events = POLLIN}};
+    uint64_t now = clock_ns(), ns = deadline_ns > now ? deadline_ns - now : 0;
+    struct timespec left = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+    return ppoll(p, 2, deadline_ns == UINT64_MAX ? NULL : &left, NULL) > 0;
 }
 
 /* Leaves no error record: where it is not to be had, every sleep asks in vain. */

@@ -59,7 +59,8 @@ static int needs_room(const struct rnl_endpoint *ep, const struct rnl_conn *conn
 
 void rnl_ep_arm(struct rnl_endpoint *ep, struct rnl_conn *conn)
 {
-    uint32_t how = (ep->fd_armed ? RNL_ARMED_FD : 0) | (ep->asleep ? RNL_ARMED_WAKE : 0);
+    uint32_t how = ep->fd_armed || (ep->asleep && ep->by_fd) ? RNL_ARMED_FD : 0;
+    how |= ep->asleep && !ep->by_fd ? RNL_ARMED_WAKE : 0;
     if (how)
         how |= RNL_ARMED_LINES | (needs_room(ep, conn) ? RNL_ARMED_ROOM : 0);
     if (cold(ep, conn))

@@ -217,6 +217,7 @@ struct rnl_endpoint {
     uint32_t net_skip;       /* extracts in vain between two looks at the network ... */
     uint32_t net_skipped;    /* ... so far */
     uint8_t net_due;         /* the next extract looks at it, or sends */
+    uint8_t by_fd;           /* nobody rings for datagrams: it sleeps on descriptors, its own among them */
     uint32_t empties_enough; /* empties at which rnl_ep_empty does more than count */
     uint32_t untidied;       /* empties since the last tidying */
     uint8_t gave_way;        /* whether that was of use is not known yet: */

@@ -259,7 +259,7 @@ static void adapt(struct rnl_endpoint *ep, int came)
 {
     struct rnl_remote *r = ep->remote;
     r->vain = came ? 0 : r->vain + 1;
-    if (came || ep->live == r->awake) /* nobody of this host is connected */
+    if (came || ep->fd_mode || rnl_remote_all_away(ep)) /* nobody of this host is connected */
         ep->net_skip = 0;
     else if (r->vain >= VAIN && ep->net_skip < SKIP_MOST)
         ep->net_skip = 2 * ep->net_skip + 1;
@@ -312,7 +312,20 @@ int rnl_remote_at_rest(const struct rnl_endpoint *ep)
 int rnl_remote_look(struct rnl_endpoint *ep, uint64_t now_ns)
 {
     struct rnl_remote *r = ep->remote;
-    return !r->drained || rnl_remote_deadline(ep) <= now_ns || r->t->ops->arm(r->t) != 0;
+    if (r->drained && rnl_remote_deadline(ep) > now_ns && r->t->ops->arm(r->t) == 0)
+        return 0;
+    rnl_remote_soon(ep);
+    return 1;
+}
+
+int rnl_remote_fd(const struct rnl_endpoint *ep)
+{
+    return ep->remote->t->ops->fd(ep->remote->t);
+}
+
+int rnl_remote_all_away(const struct rnl_endpoint *ep)
+{
+    return ep->remote && ep->live == ep->remote->awake;
 }
 
 uint64_t rnl_remote_deadline(struct rnl_endpoint *ep)
@@ -413,6 +426,11 @@ int rnl_remote_new(struct rnl_endpoint *ep, const struct rnl_remote_options *opt
     r->rest_after_ns = opt->rest_ns ? opt->rest_ns : REST_NS;
     if (r->config.linger_ns > r->rest_after_ns)
         r->config.linger_ns = r->rest_after_ns;
+    /* Who sleeps does so on our own descriptor, too. */
+    ep->by_fd = r->t->caps & RNL_CAP_FD && ep->env->ops->park_on;
+    status = ep->by_fd ? ep->env->ops->fd(ep->env) : 0;
+    if (status < 0)
+        goto failed;
     r->window = r->t->ops->holds(r->t, r->config.mtu[0]) * (r->config.mtu[0] + r->config.buffer_bytes);
     status = begin_handshakes(r, opt->open_ns);
     if (status < 0)

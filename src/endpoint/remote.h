@@ -65,6 +65,10 @@ int rnl_remote_drained(const struct rnl_endpoint *ep);
 int rnl_remote_at_rest(const struct rnl_endpoint *ep);
 /* There is something to receive or to send. Otherwise the transport is armed: it rings our bell. */
 int rnl_remote_look(struct rnl_endpoint *ep, uint64_t now_ns);
+/* Of the transport, where nobody rings for it (ep->by_fd). */
+int rnl_remote_fd(const struct rnl_endpoint *ep);
+/* Every peer that there is a connection to is on another host. */
+int rnl_remote_all_away(const struct rnl_endpoint *ep);
 /* To send something by then; UINT64_MAX = nothing. */
 uint64_t rnl_remote_deadline(struct rnl_endpoint *ep);
 

@@ -5,7 +5,11 @@
  *
  * Sleeping is a handshake with senders that use no fence: arm every ring, a heavy fence, look at everything once more,
  * sleep. A sender that published before the fence is seen by the look; one after it sees `armed` and rings.
- * tests/model/sleep_wake.pml. */
+ * tests/model/sleep_wake.pml.
+ *
+ * With a socket that rings no bell (by_fd), one sleeps on descriptors instead of the bell's word: the socket's, and our
+ * own, which peers of this host raise as they do for event loops. It is drained before the look, so what had raised it
+ * is seen by the look. */
 #include "endpoint/endpoint.h"
 #include "endpoint/remote.h"
 
@@ -125,16 +129,32 @@ static int arm_and_look(struct rnl_endpoint *ep, struct rnl_idle *w)
     rnl_ep_credit(ep);
     tell_all(ep);
     rnl_ep_arm_all(ep);
-    rnl_ep_fence(ep);
+    if (!rnl_remote_all_away(ep)) /* who is on another host does not write here */
+        rnl_ep_fence(ep);
     if (ep->remote && rnl_remote_look(ep, ep->env->ops->now_ns(ep->env)))
         return 1;
     return rnl_ep_look(ep) || (w && has_room(w));
+}
+
+/* 1 = a descriptor is readable. */
+static int park(struct rnl_endpoint *ep, uint32_t word, uint64_t until_ns)
+{
+    struct rnl_env *env = ep->env;
+    if (!ep->by_fd) {
+        env->ops->park(env, &env->bell->word, word, until_ns);
+        return 0;
+    }
+    if (ep->fd_mode && ep->fd_until_ns < until_ns) /* or our own would be readable before */
+        env->ops->fd_until(env, ep->fd_until_ns = until_ns);
+    return env->ops->park_on(env, rnl_remote_fd(ep), until_ns);
 }
 
 /* 1 = something is there, or somebody rang. */
 static int sleep_until(struct rnl_endpoint *ep, struct rnl_idle *w, uint64_t now_ns)
 {
     struct rnl_env *env = ep->env;
+    if (ep->by_fd)
+        env->ops->fd_drain(env);
     uint32_t word = atomic_load_explicit(&env->bell->word, memory_order_acquire);
     w->next = ep->asleep;
     ep->asleep = w;
@@ -146,10 +166,12 @@ static int sleep_until(struct rnl_endpoint *ep, struct rnl_idle *w, uint64_t now
         ep->c->sleeps++;
         if (ep->flags & RNL_SHARED)
             pthread_mutex_unlock(&ep->lock);
-        env->ops->park(env, &env->bell->word, word, until < w->deadline_ns ? until : w->deadline_ns);
+        woken = park(ep, word, until < w->deadline_ns ? until : w->deadline_ns);
         if (ep->flags & RNL_SHARED)
             pthread_mutex_lock(&ep->lock);
-        woken = atomic_load_explicit(&env->bell->word, memory_order_relaxed) != word; /* else its time was up */
+        woken |= atomic_load_explicit(&env->bell->word, memory_order_relaxed) != word; /* else its time was up */
+        if (ep->by_fd)
+            rnl_remote_soon(ep);
         (void)rnl_ep_look_cold(ep);
         if (!woken) {
             rnl_ep_news_slow(ep); /* the socket, not only the hint */
@@ -272,27 +294,44 @@ static RNL_NOINLINE void often_empty(struct rnl_endpoint *ep)
     ep->empties_enough = ep->gave_way ? 1 : next < enough ? next : enough;
 }
 
+/* The descriptor has to be readable by then. */
+static void readable_by(struct rnl_endpoint *ep, uint64_t ns)
+{
+    ep->fd_until_ns = ns;
+    ep->env->ops->fd_until(ep->env, ns);
+}
+
+static RNL_NOINLINE void arm_fd(struct rnl_endpoint *ep)
+{
+    /* Armed already, and nobody rang since: the descriptor is as it should be. */
+    uint32_t word = atomic_load_explicit(&ep->env->bell->word, memory_order_acquire);
+    uint64_t now = ep->env->ops->now_ns(ep->env);
+    if (!ep->fd_armed || word != ep->fd_word || now >= ep->fd_until_ns) {
+        if (ep->fd_armed && now >= ep->fd_until_ns) { /* what a lost hint hid, if there was one */
+            rnl_ep_news_slow(ep);
+            rnl_ep_join_wanted(ep);
+        }
+        readable_by(ep, now + (ep->env->facts.have_membarrier ? SLEEP_NS : SLEEP_UNFENCED_NS));
+        ep->env->ops->fd_drain(ep->env);
+        ep->fd_word = word; /* from before the look: a ring meanwhile raises the descriptor again */
+        ep->fd_armed = 1;
+        rnl_ep_chores(ep);
+        if (arm_and_look(ep, NULL))
+            rnl_ep_busy(ep);
+    }
+    if (ep->fd_armed && ep->by_fd) { /* what came moves times, too */
+        uint64_t due = rnl_remote_deadline(ep);
+        if (!rnl_remote_drained(ep))
+            rnl_ep_busy(ep);
+        else if (due < ep->fd_until_ns)
+            readable_by(ep, due);
+    }
+}
+
 int rnl_ep_empty(struct rnl_endpoint *ep)
 {
-    if (ep->fd_mode) {
-        /* Armed already, and nobody rang since: the descriptor is as it should be. */
-        uint32_t word = atomic_load_explicit(&ep->env->bell->word, memory_order_acquire);
-        uint64_t now = ep->env->ops->now_ns(ep->env);
-        if (!ep->fd_armed || word != ep->fd_word || now >= ep->fd_until_ns) {
-            if (ep->fd_armed && now >= ep->fd_until_ns) { /* what a lost hint hid, if there was one */
-                rnl_ep_news_slow(ep);
-                rnl_ep_join_wanted(ep);
-            }
-            ep->fd_until_ns = now + (ep->env->facts.have_membarrier ? SLEEP_NS : SLEEP_UNFENCED_NS);
-            ep->env->ops->fd_until(ep->env, ep->fd_until_ns);
-            ep->env->ops->fd_drain(ep->env);
-            ep->fd_word = word; /* from before the look: a ring meanwhile raises the descriptor again */
-            ep->fd_armed = 1;
-            rnl_ep_chores(ep);
-            if (arm_and_look(ep, NULL))
-                rnl_ep_busy(ep);
-        }
-    }
+    if (ep->fd_mode)
+        arm_fd(ep);
     if (RNL_UNLIKELY(ep->remote != NULL) && rnl_remote_time(ep))
         rnl_remote_soon(ep);
     relax(ep);
@@ -318,6 +357,8 @@ void rnl_ep_look_again(struct rnl_endpoint *ep)
     if (ep->asleep) {
         atomic_fetch_add_explicit(&env->bell->word, 1, memory_order_release);
         env->ops->wake(env, &env->bell->word);
+        if (ep->by_fd)
+            env->ops->fd_raise(env, ep->rank);
     }
 }
 
@@ -326,6 +367,11 @@ int rnl_ep_fd(struct rnl_endpoint *ep)
     int fd = ep->env->ops->fd(ep->env);
     if (fd < 0 || ep->fd_mode)
         return fd;
+    if (ep->by_fd) {
+        int status = ep->env->ops->fd_watch(ep->env, rnl_remote_fd(ep));
+        if (status < 0)
+            return status;
+    }
     ep->fd_mode = 1;
     ep->fd_armed = 0;
     rnl_ep_chores(ep);

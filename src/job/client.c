@@ -190,6 +190,8 @@ static const struct rnl_env_ops client_ops = {
     .fd_raise = rnl_client_fd_raise,
     .close = client_close,
     .place = client_place,
+    .park_on = rnl_host_park_on,
+    .fd_watch = rnl_client_fd_watch,
 };
 
 /* HELLO through the door, with one end of our own pair of sockets. */

@@ -386,6 +386,12 @@ void rnl_client_fd_until(struct rnl_env *env, uint64_t ns)
     rnl_waitfd_until(&rnl_client_of(env)->wait, ns);
 }
 
+int rnl_client_fd_watch(struct rnl_env *env, int fd)
+{
+    int e = -rnl_waitfd_watch(&rnl_client_of(env)->wait, fd);
+    return e ? rnl_fail_errno(RNL_ERR_SYSTEM, e, "the descriptor to wait on takes no other one in") : 0;
+}
+
 void rnl_client_fd_drain(struct rnl_env *env)
 {
     const struct client_given *g = &rnl_client_of(env)->raise[env->rank];

@@ -77,6 +77,7 @@ void rnl_client_segment_close(struct rnl_env *env, int segment);
 int rnl_client_fd(struct rnl_env *env);
 void rnl_client_fd_drain(struct rnl_env *env);
 void rnl_client_fd_until(struct rnl_env *env, uint64_t ns);
+int rnl_client_fd_watch(struct rnl_env *env, int fd);
 void rnl_client_fd_raise(struct rnl_env *env, uint32_t rank);
 
 #endif

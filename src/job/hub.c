@@ -314,6 +314,12 @@ static int hub_fd(struct rnl_env *env)
                                                "cannot make a descriptor to wait on: raise their limit (ulimit -n)");
 }
 
+static int hub_fd_watch(struct rnl_env *env, int fd)
+{
+    int e = -rnl_waitfd_watch(&hub_of(env)->rank[env->rank].wait, fd);
+    return e ? rnl_fail_errno(RNL_ERR_SYSTEM, e, "the descriptor to wait on takes no other one in") : 0;
+}
+
 static void hub_fd_drain(struct rnl_env *env)
 {
     uint64_t count;
@@ -382,6 +388,8 @@ static const struct rnl_env_ops hub_ops = {
     .fd_until = hub_fd_until,
     .fd_raise = hub_fd_raise,
     .close = hub_close,
+    .park_on = rnl_host_park_on,
+    .fd_watch = hub_fd_watch,
 };
 
 int rnl_hub_env(struct rnl_hub *hub, uint32_t rank, int owns_hub, struct rnl_env **out)

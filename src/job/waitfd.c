@@ -24,6 +24,12 @@ int rnl_waitfd_new(int raise, struct rnl_waitfd *out)
     return 0;
 }
 
+int rnl_waitfd_watch(const struct rnl_waitfd *w, int fd)
+{
+    struct epoll_event e = {.events = EPOLLIN};
+    return epoll_ctl(w->epoll, EPOLL_CTL_ADD, fd, &e) < 0 && errno != EEXIST ? -errno : 0;
+}
+
 void rnl_waitfd_until(const struct rnl_waitfd *w, uint64_t ns)
 {
     struct itimerspec t = {.it_value = {0, 0}}; /* zero disarms */

@@ -16,6 +16,8 @@ struct rnl_waitfd {
 
 /* `raise` stays the caller's. 0 or -errno. */
 int rnl_waitfd_new(int raise, struct rnl_waitfd *out);
+/* From now on readable when fd is, too; 0 or -errno. fd stays the caller's, who closes it not before it is done. */
+int rnl_waitfd_watch(const struct rnl_waitfd *w, int fd);
 /* The timer runs out at this time of CLOCK_MONOTONIC, UINT64_MAX = never; until then it is not what makes it readable.
  */
 void rnl_waitfd_until(const struct rnl_waitfd *w, uint64_t ns);

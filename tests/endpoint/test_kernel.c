@@ -19,55 +19,17 @@
 #include <unistd.h>
 
 #include "endpoint/endpoint.h"
-#include "endpoint/remote.h"
 #include "support/hub.h"
-#include "transport/udp/kernel.h"
-#include "transport/udp/udp.h"
+#include "support/loop.h"
 
-enum { ECHO = 1, NOTE, TRIPS = 3000, ROUNDS = 3, LONGEST = 1 << 20, PARK_NS = 200000 };
-
-static struct rnl_env_ops ops[2];
-static struct rnl_addr address[2];
-
-static int place(struct rnl_env *env, uint32_t rank, struct rnl_place *out)
-{
-    if (rank == env->rank)
-        return 0;
-    *out = (struct rnl_place){.addr_bytes = address[rank].len};
-    memcpy(out->addr, address[rank].bytes, address[rank].len);
-    return 1;
-}
-
-/* Nobody rings here when a datagram comes: sleeps are short, which parking allows at any time. */
-static void park(struct rnl_env *env, _Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns)
-{
-    uint64_t soon = rnl_host_now_ns(env) + PARK_NS;
-    rnl_host_park(env, word, expected, deadline_ns < soon ? deadline_ns : soon);
-}
-
-static void attach(rnl_endpoint *ep)
-{
-    const struct rnl_socket_addr any = {.ip = {[10] = 0xff, 0xff, 127, 0, 0, 1}};
-    struct rnl_env *env = ep->env;
-    struct rnl_socket *s;
-    assert_int_equal(rnl_kernel_socket_open(&any, NULL, &s), 0);
-    rnl_udp_addr_of(&s->self, &address[env->rank]);
-    ops[env->rank] = *env->ops;
-    ops[env->rank].place = place;
-    ops[env->rank].park = park;
-    env->ops = &ops[env->rank];
-    assert_int_equal(rnl_udp_transport_new(env, s, NULL, &env->datagrams), 0);
-    memset(env->job_key, 0x33, sizeof env->job_key);
-    assert_int_equal(rnl_remote_new(ep, NULL), 0);
-    rnl_ep_chores(ep);
-}
+enum { ECHO = 1, NOTE, TRIPS = 3000, ROUNDS = 3, LONGEST = 1 << 20 };
 
 static void open_two(struct test_hub *h)
 {
     unsetenv("RNL_TEST_REMOTE"); /* a network of this test's own */
     test_hub_open(h, 2, NULL);
-    attach(h->ep[0]);
-    attach(h->ep[1]);
+    test_loop_attach(h->ep[0], NULL);
+    test_loop_attach(h->ep[1], NULL);
 }
 
 /* ---- messages ---- */

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * test_net_wait.c - who waits for a datagram sleeps, and is woken by it, by a peer of its own host and by the times of
+ * its flows; the same for a program's event loop. Every sleep that a rank goes into is noted. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "endpoint/link.h"
+#include "support/hub.h"
+#include "support/loop.h"
+
+enum { NOTE = 1, TIMES = 20, PAUSE_MS = 3, LONG_MS = 20000 };
+#define LONG_NS ((uint64_t)LONG_MS * 1000000)
+
+static int (*host_park_on)(struct rnl_env *, int, uint64_t);
+static struct {
+    unsigned parks, woken, late; /* late: nothing woke it for LONG_NS */
+    uint64_t shortest_ns;
+    int no_deadlines;
+} seen;
+
+static int park_on(struct rnl_env *env, int fd, uint64_t deadline_ns)
+{
+    uint64_t now = rnl_host_now_ns(env);
+    if (env->rank != 0)
+        return host_park_on(env, fd, deadline_ns);
+    seen.parks++;
+    uint64_t left = deadline_ns > now ? deadline_ns - now : 0;
+    if (left < seen.shortest_ns)
+        seen.shortest_ns = left;
+    int woken = host_park_on(env, fd, seen.no_deadlines ? now + LONG_NS : deadline_ns);
+    seen.woken += woken > 0;
+    seen.late += seen.no_deadlines && !woken && rnl_host_now_ns(env) >= now + LONG_NS;
+    return woken;
+}
+
+static void watch_parks(rnl_endpoint *ep, int no_deadlines)
+{
+    struct rnl_env_ops *ops = (struct rnl_env_ops *)(uintptr_t)ep->env->ops; /* test_loop_attach's copy */
+    host_park_on = ops->park_on;
+    ops->park_on = park_on;
+    memset(&seen, 0, sizeof seen);
+    seen.shortest_ns = UINT64_MAX;
+    seen.no_deadlines = no_deadlines;
+}
+
+/* Rank 0 waits; 1 reaches it by datagrams, 2 by memory. */
+static void open_three(struct test_hub *h)
+{
+    const struct test_loop opt = {.local = 1 << 0 | 1 << 2};
+    unsetenv("RNL_TEST_REMOTE");
+    test_hub_open(h, 3, NULL);
+    for (unsigned i = 0; i < 3; i++)
+        test_loop_attach(h->ep[i], &opt);
+}
+
+static int on_note(const void *buf, size_t n, unsigned peer, void *ctx)
+{
+    (void)buf, (void)n;
+    ((unsigned *)ctx)[peer]++;
+    return RNL_DONE;
+}
+
+struct sender {
+    rnl_endpoint *ep;
+    _Atomic unsigned heard; /* of its messages: it sends the next one then */
+    _Atomic int stop;
+};
+
+static void *send_now_and_then(void *arg)
+{
+    struct sender *s = arg;
+    for (unsigned i = 0; i < TIMES; i++) {
+        TEST_MUST(rnl_send(s->ep, 0, NOTE, &i, sizeof i) == 0);
+        while (atomic_load_explicit(&s->heard, memory_order_relaxed) <= i)
+            TEST_MUST(rnl_extract(s->ep, SIZE_MAX) >= 0);
+        test_sleep_ms(PAUSE_MS);
+    }
+    while (!atomic_load_explicit(&s->stop, memory_order_relaxed))
+        TEST_MUST(rnl_extract(s->ep, SIZE_MAX) >= 0);
+    return NULL;
+}
+
+typedef void waits(rnl_endpoint *ep);
+
+static void by_wait(rnl_endpoint *ep)
+{
+    int64_t status = rnl_wait(ep, -1);
+    TEST_MUST(status >= 0);
+}
+
+static unsigned polls, silent_polls;
+
+static void by_poll(rnl_endpoint *ep)
+{
+    struct pollfd p = {.fd = rnl_fd(ep), .events = POLLIN};
+    TEST_MUST(p.fd >= 0 && rnl_extract(ep, SIZE_MAX) >= 0);
+    polls++;
+    silent_polls += poll(&p, 1, LONG_MS) == 0;
+}
+
+static void hear_both(struct test_hub *h, waits *wait)
+{
+    struct sender s[3] = {{0}};
+    pthread_t thread[3];
+    unsigned heard[3] = {0};
+    assert_int_equal(rnl_handler_whole(h->ep[0], NOTE, on_note, heard, 0), NOTE);
+    for (int i = 1; i < 3; i++) {
+        s[i].ep = h->ep[i];
+        assert_int_equal(pthread_create(&thread[i], NULL, send_now_and_then, &s[i]), 0);
+    }
+    while (heard[1] + heard[2] < 2 * TIMES) {
+        wait(h->ep[0]);
+        for (int i = 1; i < 3; i++)
+            atomic_store_explicit(&s[i].heard, heard[i], memory_order_relaxed);
+    }
+    for (int i = 1; i < 3; i++) {
+        atomic_store_explicit(&s[i].stop, 1, memory_order_relaxed);
+        assert_int_equal(pthread_join(thread[i], NULL), 0);
+    }
+}
+
+static void a_sleeper_is_woken_by_datagrams_and_by_peers_of_its_host(void **state)
+{
+    struct test_hub h;
+    (void)state;
+    open_three(&h);
+    watch_parks(h.ep[0], 1);
+    hear_both(&h, by_wait);
+    print_message("%u sleeps, %u woken\n", seen.parks, seen.woken);
+    assert_true(seen.parks > 0);
+    assert_int_equal(seen.late, 0);
+    seen.no_deadlines = 0;
+    assert_int_equal(test_hub_close(&h), 0);
+}
+
+static void an_event_loop_is_woken_by_them_too(void **state)
+{
+    struct test_hub h;
+    (void)state;
+    open_three(&h);
+    polls = silent_polls = 0;
+    hear_both(&h, by_poll);
+    assert_int_equal(silent_polls, 0);
+    /* And it does not turn for nothing: all is told and acknowledged, the descriptor is quiet but for a look each tenth
+     * of a second. */
+    polls = 0;
+    for (uint64_t until = test_now_ns() + 400000000; test_now_ns() < until;)
+        by_poll(h.ep[0]);
+    print_message("%u turns of an idle event loop in 0.4 s\n", polls);
+    assert_true(polls < 60);
+    assert_int_equal(test_hub_close(&h), 0);
+}
+
+static void a_sleep_ends_when_a_flow_is_due(void **state)
+{
+    struct test_hub h;
+    unsigned heard[3] = {0};
+    uint32_t what = 1;
+    (void)state;
+    open_three(&h);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(rnl_handler_whole(h.ep[i], NOTE, on_note, heard, 0), NOTE);
+    assert_int_equal(rnl_send(h.ep[0], 1, NOTE, &what, sizeof what), 0);
+    while (heard[0] == 0)
+        for (int i = 0; i < 2; i++)
+            assert_true(rnl_extract(h.ep[i], SIZE_MAX) >= 0);
+    watch_parks(h.ep[0], 0);
+    uint64_t probes = h.ep[0]->remote->count.probes;
+    assert_int_equal(rnl_send(h.ep[0], 1, NOTE, &what, sizeof what), 0); /* nobody takes it in: probes */
+    while (h.ep[0]->remote->count.probes < probes + 6)
+        assert_true(rnl_wait(h.ep[0], 10000000) == RNL_TIMED_OUT);
+    while (seen.parks == 0) /* the wait above may have been all spinning */
+        assert_true(rnl_wait(h.ep[0], 10000000) == RNL_TIMED_OUT);
+    memset(&seen, 0, sizeof seen);
+    seen.shortest_ns = UINT64_MAX;
+    while (seen.parks < 3)
+        assert_true(rnl_wait(h.ep[0], 1000000000) == RNL_TIMED_OUT);
+    print_message("the shortest of three sleeps was to last %llu us\n", (unsigned long long)seen.shortest_ns / 1000);
+    assert_true(seen.shortest_ns < 99000000); /* a sleep that nothing is due in lasts 100 ms */
+    assert_int_equal(test_hub_close(&h), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_sleeper_is_woken_by_datagrams_and_by_peers_of_its_host),
+        cmocka_unit_test(an_event_loop_is_woken_by_them_too),
+        cmocka_unit_test(a_sleep_ends_when_a_flow_is_due),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
