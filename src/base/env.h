@@ -105,8 +105,8 @@ struct rnl_env_ops {
     /* -- peers of other hosts; only if env->datagrams -- */
     /* 1 = rank is on another host, at *out; 0 = on this one. The answer never changes. */
     int (*place)(struct rnl_env *, uint32_t rank, struct rnl_place *out);
-    /* Sleep until `fd` or our own descriptor is readable, a signal handler ran, or deadline_ns. 1 = one is readable; may
-     * return 0 for no reason. NULL: whatever `datagrams` reads from rings our bell. */
+    /* Sleep until `fd` or our own descriptor is readable, a signal handler ran, or deadline_ns. 1 = one is readable;
+     * may return 0 for no reason. NULL: whatever `datagrams` reads from rings our bell. */
     int (*park_on)(struct rnl_env *, int fd, uint64_t deadline_ns);
     /* Our own descriptor is readable when `fd` is, too, from now on. 0, RNL_ERR_SYSTEM. */
     int (*fd_watch)(struct rnl_env *, int fd);
@@ -134,9 +134,9 @@ struct rnl_env {
     struct rnl_bell *bell; /* ours */
     struct rnl_bell *(*bell_of)(struct rnl_env *, uint32_t rank);
     char host[64];
-    /* What reaches other hosts, NULL = there are none. When something arrives after `arm` its descriptor is readable or,
-     * where it has none, it rings our bell; it is the endpoint's to close. The key is known to the processes of the job,
-     * and to nobody else. */
+    /* What reaches other hosts, NULL = there are none. When something arrives after `arm` its descriptor is readable
+     * or, where it has none, it rings our bell; it is the endpoint's to close. The key is known to the processes of the
+     * job, and to nobody else. */
     struct rnl_transport *datagrams;
     unsigned char job_key[RNL_ENV_KEY_BYTES];
     uint8_t protect; /* what the job wants of its datagrams, the same in all of it: enum rnl_protect */

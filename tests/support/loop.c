@@ -126,8 +126,7 @@ int test_loop_run(unsigned size, const struct test_loop *opt, void (*body)(struc
 {
     pid_t child[TEST_LOOP_MAX], parent = getpid();
     int failed = 0, status;
-    struct test_loop_run *run =
-        mmap(NULL, sizeof *run, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct test_loop_run *run = mmap(NULL, sizeof *run, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     TEST_MUST(run != MAP_FAILED && size <= TEST_LOOP_MAX);
     unsetenv("RNL_TEST_REMOTE"); /* a network of its own */
     for (unsigned i = 0; i < size; i++) {

@@ -19,8 +19,8 @@ struct test_loop { /* 0 = the default */
     struct rnl_remote_options remote;
     uint8_t protect; /* enum rnl_protect */
     uint8_t ipv6;
-    uint8_t local;   /* bits: ranks that are reached by shared memory, if they are in one process */
-    uint8_t key;     /* of the job */
+    uint8_t local; /* bits: ranks that are reached by shared memory, if they are in one process */
+    uint8_t key;   /* of the job */
 };
 /* ep, of a hub, gets a socket; all of a job have to have theirs before one of them sends. opt may be NULL. */
 void test_loop_attach(rnl_endpoint *ep, const struct test_loop *opt);
@@ -29,7 +29,7 @@ struct rnl_socket_addr test_loop_addr(unsigned rank);
 /* The socket of one of this process. */
 struct rnl_socket *test_loop_socket(unsigned rank);
 
-struct test_loop_run { /* what the processes of a run share */
+struct test_loop_run {                  /* what the processes of a run share */
     _Atomic uint32_t at[TEST_LOOP_MAX]; /* steps of each: test_loop_meet */
     struct rnl_addr address[TEST_LOOP_MAX];
     _Atomic uint64_t word[64]; /* the test's own */
@@ -40,8 +40,8 @@ struct test_loop_side {
     struct test_loop_run *run;
     void *arg;
 };
-/* `size` processes with an endpoint each run body; none of them is ours. It returns when all are through. An endpoint is
- * not closed, the process ends with it. 0 = all ended well. */
+/* `size` processes with an endpoint each run body; none of them is ours. It returns when all are through. An endpoint
+ * is not closed, the process ends with it. 0 = all ended well. */
 int test_loop_run(unsigned size, const struct test_loop *opt, void (*body)(struct test_loop_side *), void *arg);
 /* All have come so far. Messages are taken in meanwhile. */
 void test_loop_meet(struct test_loop_side *s);
