@@ -186,8 +186,8 @@ static uint64_t next_count(const struct bench_run *r, enum bench_test test, uint
         [BENCH_LATENCY] = 20000, [BENCH_RATE] = 1000000, [BENCH_BANDWIDTH] = 64, [BENCH_BANDWIDTH_ALONE] = 1000};
     double wanted = elapsed_ns > 0 ? r->plan->calm * target_ns[test] * (double)count / elapsed_ns : 0;
     double least = low[test];
-    if (test == BENCH_RATE && least * (double)bytes > 8 << 20) /* a stream of long messages need not be as many */
-        least = 8.0 * (1 << 20) / (double)bytes + 16;
+    if (least > 3 && least * (double)bytes > 8 << 20) /* long messages need not be as many */
+        least = 8.0 * (1 << 20) / (double)bytes + 3;
     return (uint64_t)(wanted < least ? least : wanted > high[test] ? high[test] : wanted);
 }
 
@@ -211,7 +211,7 @@ int bench_repeat(struct bench_run *r, struct bench_unit *u, enum bench_test as, 
         s->count = next_count(r, as, u->bytes, o.count, a->elapsed_ns);
         if (preempted)
             u->preempted++;
-        else if (!sizing) {
+        else if (!sizing || s->count <= o.count) { /* the size that was tried is right where messages are long */
             const struct bench_answer *both = r->area->pair[pair].answer;
             *value = a->value;
             *cpu_ns = both[0].cpu_ns + both[1].cpu_ns;
@@ -229,11 +229,18 @@ int bench_take_tail(const struct bench_run *r, unsigned pair, struct rnl_hist **
     return 0;
 }
 
-static unsigned variants_of(const struct bench_area *a, enum bench_test test)
+static unsigned variants_of(const struct bench_area *a, const struct bench_unit *u)
 {
-    if (test == BENCH_LATENCY)
-        return a->one_core ? 1 : BENCH_WAITS;
-    return test == BENCH_RATE ? 1 : floor_copies_in();
+    enum { LONG = 4096, WAITS_OF_LONG = 3 }; /* how to poll is of no account beside the copying */
+    if (u->test == BENCH_LATENCY)
+        return a->one_core ? 1 : u->bytes > LONG ? WAITS_OF_LONG : BENCH_WAITS;
+    return u->test == BENCH_RATE ? 1 : floor_copies_in();
+}
+
+/* Each unit has one whole round, if it is begun at all; another one is broken off. */
+static bool too_late(const struct bench_run *r, const struct bench_unit *u)
+{
+    return u->rounds > 0 && bench_now_ns() >= r->end_ns;
 }
 
 /* A variant that has been far behind the best of its placement for some rounds is left out: time for what matters. */
@@ -320,23 +327,24 @@ static int run_round(struct bench_run *r, struct bench_unit *u)
     double before = 0, after = 0;
     bench_round_begin(&round);
     int e = bench_probe(r, &before);
-    for (unsigned v = 0; v < variants_of(r->area, u->test) && e == 0; v++) {
+    for (unsigned v = 0; v < variants_of(r->area, u) && e == 0 && !too_late(r, u); v++) {
         if (!still_worth(u, v))
             continue;
         e = bench_repeat(r, u, u->test, BENCH_RAW, v, &u->floor[v], &round.floor[v], &round.floor_cpu_ns[v]);
         if (e == 0 && tails)
             e = bench_take_tail(r, BENCH_RAW, &floor_hist[v]);
     }
-    for (unsigned a = BENCH_RAW + 1; a < BENCH_APIS && e == 0; a++) {
+    for (unsigned a = BENCH_RAW + 1; a < BENCH_APIS && e == 0 && !too_late(r, u); a++) {
         if (!(u->apis & 1u << a) || r->plan->lost[a][0])
             continue;
         e = bench_repeat(r, u, u->test, a, 0, &u->api[a], &round.value[a], &round.cpu_ns[a]);
         if (e == 0 && tails)
             e = bench_take_tail(r, a, &api_hist[a]);
     }
-    if (e == 0)
+    bool whole = !too_late(r, u);
+    if (e == 0 && whole)
         e = bench_probe(r, &after);
-    if (e == 0)
+    if (e == 0 && whole)
         e = bench_round_end(r, u, &round, before, after, floor_hist, api_hist);
     if (e == -ENOMEM)
         snprintf(r->plan->text, sizeof r->plan->text, "no memory for the measurements");

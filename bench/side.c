@@ -121,7 +121,7 @@ static int run_rate(struct bench_side *s, const struct bench_api *api, const str
                     struct bench_answer *a)
 {
     for (int timed = 0; timed < 2; timed++) {
-        uint64_t n = timed ? o->count : o->count / 32 + (s->bytes > 4096 ? 10 : 100);
+        uint64_t n = timed ? o->count : o->count / 32 + (s->bytes > 1 << 20 ? 2 : s->bytes > 4096 ? 10 : 100);
         s->got = s->sum = 0;
         meet(s);
         uint64_t cpu0 = bench_cpu_ns(), t0 = bench_now_ns();

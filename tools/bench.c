@@ -317,8 +317,8 @@ static bool has_value(const struct bench_unit *u)
     return false;
 }
 
-/* What the rows do not say. */
-static void remarks(FILE *f, const struct asked *q, const struct bench_plan *p)
+/* What the rows do not say. False if there is nothing else to say: nothing was measured. */
+static bool remarks(FILE *f, const struct asked *q, const struct bench_plan *p)
 {
     unsigned flipped = 0, preempted = 0, empty = 0, no_fm1 = 0;
     for (size_t i = 0; i < p->units; i++) {
@@ -338,6 +338,7 @@ static void remarks(FILE *f, const struct asked *q, const struct bench_plan *p)
                 p->units, q->seconds);
     if (no_fm1)
         fprintf(f, "FM 1.1 was left out above 1M, its longest message.\n");
+    return empty < p->units;
 }
 
 static int show(const struct asked *q, const struct bench_plan *p, bool one_core, const char *machine)
@@ -355,8 +356,11 @@ static int show(const struct asked *q, const struct bench_plan *p, bool one_core
         fputc('\n', stdout);
     }
     bench_report_peers(q->json ? stderr : stdout, p);
-    remarks(q->json ? stderr : stdout, q, p);
     int status = 0;
+    if (!remarks(q->json ? stderr : stdout, q, p)) {
+        complain("nothing was measured: other programs got in between each time. Give a longer --max-time, or stop them");
+        status = EX_TEMPFAIL;
+    }
     if (q->plot && bench_plot(q->plot, row, n, q->json ? stderr : stdout, text, sizeof text))
         status = complain(text);
     if (fflush(stdout) || ferror(stdout))

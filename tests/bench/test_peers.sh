@@ -24,6 +24,9 @@ verdict() { # NAME CODE [FILES TO SHOW]
     fi
 }
 
+# 75: the machine left no repetition undisturbed, and bench said so. Everything but the figures must be there even then.
+well() { [ "$1" = 0 ] || { [ "$1" = 75 ] && grep -q 'nothing was measured' "$out/stderr"; }; }
+
 # says NAME CODE TEXT ARGUMENTS...: at once, on standard error
 says() {
     local name=$1 want=$2 text=$3 code
@@ -85,7 +88,8 @@ nothing_left() { # NAME: folders of keepers; processes are looked at below
     verdict "$1 leaves no file" $?
 }
 
-timeout 100 "$runnel" bench --peer openmpi --peer-prefix openmpi="$out/good" --api fm --max-time 3 --json >"$out/rows" 2>"$out/stderr"
+timeout 100 "$runnel" bench --peer openmpi --peer-prefix openmpi="$out/good" --api fm --max-time 2 --json >"$out/rows" 2>"$out/stderr"
+well $?
 verdict "bench with a stand-in ends well" $? "$out/stderr"
 cat >"$out/check.py" <<'EOF'
 import json
@@ -104,23 +108,23 @@ for row in peers:
     assert row["peer"].startswith('Fake MPI "1.0", '), row
     assert "error" not in row, row
     assert row["rounds"] == 0 or row["value"] > 0, row
-assert any(row["rounds"] for row in peers), peers
+assert any(row["rounds"] for row in peers) or not any(row["rounds"] for row in rows if row["api"] == "raw"), peers
 assert not any("peer" in row or "error" in row for row in rows if row not in peers)
 EOF
 python3 "$out/check.py" <"$out/rows" >"$out/said" 2>&1
 verdict "its rows stand beside ours" $? "$out/said" "$out/stderr"
 nothing_left "a good run"
 
-# fails NAME PREFIX TEXT ARGUMENTS...
+# fails NAME PREFIX TEXT ARGUMENTS...: of one row of that peer; the others are measured, as far as the machine lets them
 fails() {
     local name=$1 prefix=$2 text=$3 code
     shift 3
-    timeout 100 "$runnel" bench --peer openmpi --peer-prefix openmpi="$out/$prefix" --api native --max-time 1 --peer-timeout 20 "$@" \
+    timeout 100 "$runnel" bench --peer ompi-ucx --peer-prefix openmpi="$out/$prefix" --api native --max-time 1 --peer-timeout 20 "$@" \
         >"$out/table" 2>"$out/stderr"
     code=$?
-    tr '\n' ' ' <"$out/table" | tr -s ' ' | grep -qF -- "$text" && [ $code = 0 ] &&
-        grep -qE '^[a-z-]* *raw .* [0-9]*$|rounds were thrown away|not seen undisturbed' "$out/table" &&
-        grep -q '^openmpi failed: ' "$out/table" && ! awk 'length > 80 { bad = 1 } END { exit !bad }' "$out/table"
+    tr '\n' ' ' <"$out/table" | tr -s ' ' | grep -qF -- "$text" && well $code &&
+        { [ $code != 0 ] || grep -qE '^[a-z-]* *(raw|native|fm) .* [0-9]+$' "$out/table"; } &&
+        grep -q '^ompi-ucx failed: ' "$out/table" && ! awk 'length > 80 { bad = 1 } END { exit !bad }' "$out/table"
     verdict "$name" $? "$out/table" "$out/stderr"
     nothing_left "it"
 }
@@ -129,15 +133,16 @@ fails "a launcher that refuses" nolaunch "ended with status 1: There are not eno
 fails "a launcher that starts two jobs of one" alone "jobs of 1 instead of one of 2" latency
 fails "a peer that dies while it is measured" dies "ended with status 3: Fake MPI: the sky fell down" latency
 fails "a peer that delivers wrong bytes" lies "bytes of a message of 65536 bytes differ from what was sent" bandwidth --size 64K
-fails "a peer that hangs while it is measured" hangs "it gave no answer within 10 s" latency --peer-timeout 10
-fails "a launcher that hangs and will not end" stubborn "it did not start within 4 s" latency --peer-timeout 4
+fails "a peer that hangs while it is measured" hangs "it gave no answer within 6 s" latency --peer-timeout 6
+fails "a launcher that hangs and will not end" stubborn "it did not start within 2 s" latency --peer-timeout 2
 
 # the pairs of that test have the numbers of peers
 fails "a peer that failed leaves the tests of more than a pair alone" nocompiler "the compiler ended with status 1" latency peers --api fm
 
 if command -v gnuplot >/dev/null; then
-    timeout 100 "$runnel" bench bandwidth --size 64,4K --peer openmpi --peer-prefix openmpi="$out/good" --api raw --max-time 2 \
+    timeout 100 "$runnel" bench bandwidth --size 64,4K --peer openmpi --peer-prefix openmpi="$out/good" --api raw --max-time 1 \
         --plot "$out/plots" >"$out/table" 2>"$out/stderr"
+    well $?
     verdict "--plot with peers ends well" $? "$out/table" "$out/stderr"
     if grep -q '^bandwidth *openmpi' "$out/table"; then
         grep -q "title 'Open MPI'" "$out/plots/bandwidth.gp"
@@ -180,7 +185,7 @@ interrupted() {
         sleep 0.1
         n=$((n + 1))
     done
-    sleep 2
+    sleep 1
     # shellcheck disable=SC2046,SC2207
     family=($(children $pid))
     folder=$(for n in "${family[@]}"; do tr '\0' '\n' <"/proc/$n/environ"; done 2>/dev/null | sed -n 's/^UCX_POSIX_DIR=//p' | sort -u)
