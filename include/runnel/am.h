@@ -132,7 +132,7 @@ RNL_PUBLIC int rnl_am_reply_xfer(void *token, uintptr_t dest_offset, handler_t h
 
 /* ---- tokens: in a handler, until it returns ---- */
 
-/* Who sent the message; for handler 0, who could not take it (generation 0 where no such endpoint was reached). */
+/* Who sent the message; for handler 0, who was to take it. */
 #define AM_GetSourceEndpoint rnl_am_get_source_endpoint
 RNL_PUBLIC int rnl_am_get_source_endpoint(void *token, en_t *name);
 /* The endpoint whose handler this is. */

@@ -52,6 +52,15 @@ static int complete(const struct rnl_options *opt, uint32_t size, struct rnl_opt
     return 0;
 }
 
+static void lock_new(struct rnl_endpoint *ep)
+{
+    pthread_mutexattr_t a;
+    pthread_mutexattr_init(&a);
+    pthread_mutexattr_settype(&a, PTHREAD_MUTEX_RECURSIVE); /* handlers call back in */
+    pthread_mutex_init(&ep->lock, &a);
+    pthread_mutexattr_destroy(&a);
+}
+
 int rnl_ep_new(struct rnl_env *env, const struct rnl_options *opt, struct rnl_endpoint **out)
 {
     struct rnl_options o;
@@ -95,13 +104,8 @@ int rnl_ep_new(struct rnl_env *env, const struct rnl_options *opt, struct rnl_en
     if (status < 0)
         goto free_pool;
     ep->c->receive_budget_bytes = ep->budget;
-    if (o.flags & RNL_SHARED) {
-        pthread_mutexattr_t a;
-        pthread_mutexattr_init(&a);
-        pthread_mutexattr_settype(&a, PTHREAD_MUTEX_RECURSIVE); /* handlers call back in */
-        pthread_mutex_init(&ep->lock, &a);
-        pthread_mutexattr_destroy(&a);
-    }
+    if (o.flags & RNL_SHARED)
+        lock_new(ep);
     ep->env = env;
     status = env->datagrams ? rnl_remote_new(ep, NULL) : 0;
     if (status < 0)
@@ -128,6 +132,12 @@ free_tables:
     return status;
 }
 
+void rnl_ep_guard(struct rnl_endpoint *ep)
+{
+    lock_new(ep);
+    ep->flags |= RNL_EP_GUARDED;
+}
+
 void rnl_ep_free(struct rnl_endpoint *ep)
 {
     struct rnl_env *env = ep->env;
@@ -142,7 +152,7 @@ void rnl_ep_free(struct rnl_endpoint *ep)
         free(ep->peer[i].conn);
     }
     rnl_remote_free(ep);
-    if (ep->flags & RNL_SHARED)
+    if (ep->flags & (RNL_SHARED | RNL_EP_GUARDED))
         pthread_mutex_destroy(&ep->lock);
     rnl_coro_pool_free(ep->coros);
     rnl_counters_free(ep->c);

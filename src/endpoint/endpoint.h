@@ -191,7 +191,7 @@ struct rnl_endpoint {
     struct rnl_conn *unsettled; /* published to, and no extract found nothing since */
     struct rnl_handler *handler;
     uint32_t handlers;
-    uint32_t flags;               /* RNL_SHARED, RNL_NO_RUN_IN_SEND */
+    uint32_t flags;               /* RNL_SHARED, RNL_NO_RUN_IN_SEND, RNL_EP_GUARDED */
     const _Atomic uint32_t *bell; /* the bell's word while there are cold connections, else &deaf */
     uint32_t bell_seen;           /* it, when all cold rings were looked at after */
     uint32_t live;                /* connections in hot[], cold ones included */
@@ -253,7 +253,7 @@ struct rnl_endpoint {
     rnl_refused *on_refused;
     void *on_refused_arg;
     void (*on_gone)(struct rnl_endpoint *, struct rnl_conn *); /* stream/: fail its open messages */
-    pthread_mutex_t lock;                                      /* recursive; RNL_SHARED only */
+    pthread_mutex_t lock;                                      /* recursive; RNL_SHARED, RNL_EP_GUARDED only */
     struct rnl_remote *remote;                                 /* NULL: no peer is on another host */
     uint32_t deaths_seen;
     size_t map_bytes;
@@ -277,6 +277,10 @@ enum { RNL_POST_BUDGET = 16 << 20, RNL_STACK_BYTES = 64 << 10, RNL_ANSWER_MAX = 
 int rnl_ep_check(const struct rnl_options *opt, uint32_t size);
 /* env is the endpoint's from success on. */
 int rnl_ep_new(struct rnl_env *env, const struct rnl_options *opt, struct rnl_endpoint **out);
+/* From now on an interface above takes ep->lock around all its calls, so that what these use, the short path included,
+ * need not; only waiting lets it go. */
+enum { RNL_EP_GUARDED = 1 << 16 };
+void rnl_ep_guard(struct rnl_endpoint *ep);
 void rnl_ep_free(struct rnl_endpoint *ep);
 
 /* Checks at the start of a public call; takes the lock of shared ones. 0, RNL_ERR_FORKED. Whoever sends also refuses

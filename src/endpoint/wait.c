@@ -164,10 +164,10 @@ static int sleep_until(struct rnl_endpoint *ep, struct rnl_idle *w, uint64_t now
         if (ep->remote && rnl_remote_deadline(ep) < until)
             until = rnl_remote_deadline(ep);
         ep->c->sleeps++;
-        if (ep->flags & RNL_SHARED)
+        if (ep->flags & (RNL_SHARED | RNL_EP_GUARDED))
             pthread_mutex_unlock(&ep->lock);
         woken = park(ep, word, until < w->deadline_ns ? until : w->deadline_ns);
-        if (ep->flags & RNL_SHARED)
+        if (ep->flags & (RNL_SHARED | RNL_EP_GUARDED))
             pthread_mutex_lock(&ep->lock);
         woken |= atomic_load_explicit(&env->bell->word, memory_order_relaxed) != word; /* else its time was up */
         if (ep->by_fd)
@@ -257,10 +257,10 @@ int rnl_ep_idle(struct rnl_endpoint *ep, struct rnl_idle *w)
             return 0;
         w->polls = 0;
         w->yields += 1 + ep->spin / POLLS_AS_YIELD;
-        if (ep->flags & RNL_SHARED)
+        if (ep->flags & (RNL_SHARED | RNL_EP_GUARDED))
             pthread_mutex_unlock(&ep->lock); /* other threads get their turn */
         uint64_t away = env->ops->yield(env);
-        if (ep->flags & RNL_SHARED)
+        if (ep->flags & (RNL_SHARED | RNL_EP_GUARDED))
             pthread_mutex_lock(&ep->lock);
         gave_way(ep, away);
         if (w->yields <= YIELDS_BEFORE_SLEEP)

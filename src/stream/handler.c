@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/copy.h"
+#include "stream/ask.h"
 #include "stream/kept.h"
 
 enum { KEEP_FLOOR = RNL_GRANT_MIN / 2 /* units that kept messages never take from a peer */ };
@@ -255,16 +256,21 @@ int rnl_stream_answer_fits(struct rnl_conn *conn, uint32_t answer)
     return rnl_tx_bulk_room(t, answer, &start);
 }
 
-static void send_answer(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned handler, const void *buf, size_t n)
+/* Of two pieces. */
+static void send_answer(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned handler, const void *head,
+                        size_t head_bytes, const void *buf, size_t n_buf)
 {
     struct rnl_tx *t = &conn->pair.tx[1];
+    size_t n = head_bytes + n_buf;
     int fresh = 1;
     if (n <= RNL_LINE_PAYLOAD) {
         rnl_head key = rnl_head_key(RNL_LINE_ITEMS, handler, (unsigned)n);
         unsigned char *at = rnl_tx_place(t, key, &fresh);
         if (!at)
             return; /* cannot be: set aside */
-        rnl_copy_short(at, buf, n);
+        rnl_copy_short(at, head, head_bytes);
+        if (n_buf)
+            rnl_copy_short(at + head_bytes, buf, n_buf);
         rnl_stream_publish(ep, conn, 1, key, at + n, fresh, 0);
         return;
     }
@@ -274,7 +280,10 @@ static void send_answer(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned
                            .flags = RNL_EXTENT_FIRST | RNL_EXTENT_LAST | RNL_EXTENT_CLOSED};
     if (rnl_tx_bulk_room(t, (uint32_t)n, &e.start) <= 0)
         return; /* cannot be: set aside */
-    rnl_copy_in(t->bulk + (e.start & (RNL_BULK_BYTES - 1)), buf, n);
+    unsigned char *to = t->bulk + (e.start & (RNL_BULK_BYTES - 1));
+    rnl_copy_in(to, head, head_bytes);
+    if (n_buf)
+        rnl_copy_in(to + head_bytes, buf, n_buf);
     rnl_tx_bulk_take(t, e.start + ((n + 63) & ~(size_t)63));
     rnl_head key = rnl_head_key(RNL_LINE_EXTENT, handler, sizeof e);
     unsigned char *at = rnl_tx_place(t, key, &fresh);
@@ -285,9 +294,11 @@ static void send_answer(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned
     rnl_tx_close_other(t);
 }
 
-int rnl_reply(rnl_stream *s, unsigned handler, const void *buf, size_t n)
+int rnl_stream_reply(struct rnl_stream *s, unsigned handler, const void *head, size_t head_bytes, const void *buf,
+                     size_t n_buf)
 {
     struct rnl_endpoint *ep = s->ep;
+    size_t n = head_bytes + n_buf;
     if (ep->open == RNL_EP_FORKED)
         return rnl_ep_enter_slow(ep);
     if ((s->state != RNL_STREAM_INLINE && s->state != RNL_STREAM_RUNNING) || s->lane != 0)
@@ -307,8 +318,13 @@ int rnl_reply(rnl_stream *s, unsigned handler, const void *buf, size_t n)
         return rnl_ep_gone(ep, s->conn->rank);
     s->answered = 1;
     ep->c->replies_sent++;
-    send_answer(ep, s->conn, handler, buf, n);
+    send_answer(ep, s->conn, handler, head, head_bytes, buf, n_buf);
     return 0;
+}
+
+int rnl_reply(rnl_stream *s, unsigned handler, const void *buf, size_t n)
+{
+    return rnl_stream_reply(s, handler, buf, n, NULL, 0);
 }
 
 /* ---- keeping ---- */

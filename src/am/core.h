@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * core.h - AM-2 inside. A *port* is what all bundles on one runnel endpoint share: it numbers their endpoints, takes in
+ * what comes, and keeps what has to come back. A message is one message of the core: a request on lane 0 with room for
+ * the largest reply set aside; replies and returned requests are its answer, on lane 1. A reply that cannot be
+ * delivered is noted by the handler that finds it so, which must not send, and goes back on lane 0 in a later call.
+ *
+ * request.c sends requests, reply.c replies, take.c takes in both, returned.c has what comes back, session.c ports and
+ * bundles, endpoint.c endpoints, table.c translations and handlers, call.c the calls of handlers. */
+#ifndef RNL_AM_CORE_H
+#define RNL_AM_CORE_H
+
+#include "runnel/am.h"
+#include "stream/stream.h"
+
+enum { RNL_AM_ID_REQUEST = RNL_AM_ID_FIRST, RNL_AM_ID_ANSWER, RNL_AM_ID_REJECTED };
+static_assert((int)RNL_AM_ID_REJECTED == (int)RNL_AM_ID_LAST, "handler numbers");
+
+/* ---- on the wire ----
+ *
+ *   byte 0           1         2         4         6         8            12           16         24
+ *   +----------------+---------+---------+---------+---------+------------+------------+----------+
+ *   | op | args << 3 | handler | to      | from    | 0       | generation | generation | tag      |  request
+ *   |                |         | number  | number  |         | of to      | of from    |          |
+ *   +----------------+---------+---------+---------+----+----+------------+------------+----------+
+ *   | op | args << 3 | handler | to      | from    | st | op | generation | generation |             answer: st is why
+ * a |                |         | number  | number  |    |    | of to      | of from    |             message comes back
+ *   +----------------+---------+---------+---------+----+----+------------+------------+             and op what it was
+ *   then by op: nothing; nbytes; dest_offset, nbytes; source_offset, dest_offset, nbytes (8 bytes each); then the
+ *   arguments (4 bytes each), then nbytes of payload, which a get and what comes back do not have. */
+enum rnl_am_op { RNL_AM_OP_SHORT, RNL_AM_OP_MEDIUM, RNL_AM_OP_XFER, RNL_AM_OP_GET, RNL_AM_OP_BACK };
+struct rnl_am_head {
+    uint8_t op_args, handler;
+    uint16_t to, from;
+    uint8_t status, was;
+    uint32_t to_generation, from_generation;
+};
+struct rnl_am_request_head {
+    struct rnl_am_head h;
+    uint64_t tag;
+};
+static_assert(sizeof(struct rnl_am_head) == 16 && offsetof(struct rnl_am_head, to_generation) == 8, "answer's head");
+static_assert(sizeof(struct rnl_am_request_head) == 24, "request's head");
+enum {
+    RNL_AM_EXT_MAX = 24,
+    RNL_AM_HEAD_MAX = 24 + RNL_AM_EXT_MAX + 4 * RNL_AM_SHORT,
+    RNL_AM_ANSWER = RNL_ANSWER_MAX /* what each request asks for: nobody knows how its handler will reply */
+};
+static_assert(RNL_AM_MEDIUM + 16 + RNL_AM_EXT_MAX + 4 * RNL_AM_SHORT <= RNL_AM_ANSWER, "the largest reply");
+static_assert(sizeof(en_t) == 16, "name");
+
+/* What a message says, from whichever side. */
+struct rnl_am_message {
+    uint8_t op, numargs, handler;
+    uint8_t status; /* why it comes back; 0 */
+    uint8_t was;    /* ... and whether it was a request */
+    uint16_t to, from;
+    uint32_t to_generation, from_generation;
+    uint64_t tag, source_offset, dest_offset, nbytes;
+    int32_t args[RNL_AM_SHORT];
+};
+
+struct rnl_am_translation {
+    en_t name;
+    tag_t tag;
+    uint8_t used;
+};
+
+struct rnl_am_token;
+struct rnl_am_port;
+
+struct rnl_am_endpoint {
+    struct rnl_am_port *port;
+    struct rnl_am_bundle *bundle;
+    struct rnl_am_translation *translation;
+    uint32_t translations;
+    uint32_t generation;
+    uint16_t number;
+    uint8_t hooked;
+    uint32_t busy; /* handlers that wait for the rest of a message for it */
+    tag_t tag;
+    unsigned char *seg;
+    uintptr_t seg_bytes;
+    uint64_t congestion_ns;
+    struct rnl_am_hooks hooks;
+    rnl_am_fn handler[RNL_AM_HANDLERS];
+};
+
+struct rnl_am_bundle {
+    struct rnl_am_port *port;
+    struct rnl_am_bundle *next;
+    int type, mask;
+    uint32_t waiting;      /* threads in AM_WaitSema */
+    uint64_t events, seen; /* messages handled; when the last poll or wait began */
+};
+
+/* A request that its receiver has not said to have read: comes back should that die. */
+struct rnl_am_record {
+    uint64_t line; /* that ended it */
+    struct rnl_am_message m;
+    uint32_t index;
+};
+struct rnl_am_peer {
+    struct rnl_am_record *record; /* a ring of `room`, a power of two */
+    uint32_t first, count, room;
+    uint8_t dead;
+};
+/* A reply that could not be delivered, on its way back. */
+struct rnl_am_rejected {
+    struct rnl_am_rejected *next;
+    uint32_t rank;
+    uint8_t ours; /* it is our own, to a rank that is dead */
+    struct rnl_am_message m;
+};
+enum { RNL_AM_REJECTED_MAX = 1024 /* requests wait while more are on their way back */ };
+enum { RNL_AM_BUFFERS_KEPT = 4 };
+
+struct rnl_am_port {
+    struct rnl_endpoint *ep;
+    struct rnl_am_token *running;      /* of the handler that runs */
+    struct rnl_am_endpoint **endpoint; /* by number */
+    uint32_t endpoints;                /* room of it; a power of two, or 0 */
+    uint32_t generation;               /* the last given */
+    uint32_t deaths;                   /* of ep->deaths_seen that were looked at */
+    uint32_t ranks;
+    uint8_t guarded; /* calls lock */
+    uint8_t own;     /* the session opened ep */
+    uint8_t untold;  /* a message came back to an endpoint without a handler 0 */
+    struct rnl_am_bundle *bundle;
+    struct rnl_am_peer *peer; /* by rank */
+    struct rnl_am_rejected *rejected, **rejected_last;
+    uint32_t rejections;
+    void *buffer[RNL_AM_BUFFERS_KEPT]; /* for payload of medium messages, RNL_AM_MEDIUM bytes each */
+    uint32_t buffers;
+};
+
+/* Valid in one handler, by the thread that runs it. */
+struct rnl_am_token {
+    const struct rnl_am_token *self; /* NULL once the handler has returned: most that are used too late are found */
+    struct rnl_am_port *port;
+    struct rnl_am_endpoint *ep;
+    rnl_stream *s; /* of a request, else NULL */
+    const struct rnl_am_message *m;
+    uint32_t rank; /* of its sender */
+    int index;
+    tag_t tag;
+    uint8_t replied;
+};
+
+/* The only state of AM that hangs from no endpoint: AM_AllocateBundle has no other way to know its session. The
+ * simulator keeps one for each program. */
+struct rnl_am {
+    unsigned sessions;
+    struct rnl_am_port *port; /* of this process's rank; NULL before the first bundle */
+};
+extern struct rnl_am rnl_am;
+
+/* ---- entering ---- */
+
+/* Takes the lock of a port that is shared. Handlers may call in again. AM_OK, AM_ERR_NOT_INIT. */
+RNL_COLD int rnl_am_enter_slow(struct rnl_am_port *port);
+RNL_INLINE int rnl_am_enter(struct rnl_am_port *port)
+{
+    if (RNL_UNLIKELY(port->ep->open == RNL_EP_FORKED))
+        return rnl_am_enter_slow(port);
+    if (port->guarded)
+        pthread_mutex_lock(&port->ep->lock);
+    return AM_OK;
+}
+RNL_INLINE int rnl_am_leave(struct rnl_am_port *port, int status)
+{
+    if (port->guarded && port->ep->open != RNL_EP_FORKED)
+        pthread_mutex_unlock(&port->ep->lock);
+    return status;
+}
+/* status with a sentence for rnl_last_error(). */
+RNL_COLD int rnl_am_fail(int status, const char *sentence, ...) __attribute__((format(printf, 2, 3)));
+/* The AM status for one of the core's, whose sentence stands. */
+RNL_COLD int rnl_am_status(int status);
+/* Requests, polls and the like are not for handlers: AM_OK or AM_ERR_RESOURCE. */
+RNL_COLD int rnl_am_in_handler(const char *what);
+RNL_INLINE int rnl_am_outside(const struct rnl_am_port *port, const char *what)
+{
+    return RNL_LIKELY(!port->running && !port->ep->in_handler) ? AM_OK : rnl_am_in_handler(what);
+}
+
+/* ---- parts ---- */
+
+/* Writes the head of a message, extension and arguments included; returns its bytes, at most RNL_AM_HEAD_MAX. */
+size_t rnl_am_write_request(unsigned char *to, const struct rnl_am_message *m);
+size_t rnl_am_write_answer(unsigned char *to, const struct rnl_am_message *m);
+RNL_INLINE struct rnl_am_endpoint *rnl_am_find(const struct rnl_am_port *port, unsigned number, uint32_t generation)
+{
+    struct rnl_am_endpoint *ep = number < port->endpoints ? port->endpoint[number] : NULL;
+    return ep && (generation == ep->generation || generation == 0) ? ep : NULL;
+}
+/* Why nbytes at offset do not lie in the segment, or 0. */
+int rnl_am_segment(const struct rnl_am_endpoint *ep, uint64_t offset, uint64_t nbytes);
+/* Calls a handler with its arguments; buf is given to those that have `payload`. */
+void rnl_am_apply(rnl_am_fn fn, void *token, int payload, void *buf, size_t nbytes, unsigned numargs,
+                  const int32_t *args);
+/* Runs a handler with all around it. */
+void rnl_am_run(struct rnl_am_token *t, rnl_am_fn fn, void *buf);
+/* Opcode of a message, as programs see it. */
+op_t rnl_am_opcode(const struct rnl_am_message *m, int is_request);
+
+/* returned.c: m, which came from `rank` or would have, comes back to ep: runs handler 0. `to` of m is ep. */
+void rnl_am_come_back(struct rnl_am_endpoint *ep, uint32_t rank, struct rnl_am_message *m, int status, int was_request,
+                      int index);
+/* m as seen from its receiver. */
+RNL_INLINE void rnl_am_turn(struct rnl_am_message *m)
+{
+    uint16_t number = m->to;
+    uint32_t generation = m->to_generation;
+    m->to = m->from;
+    m->to_generation = m->from_generation;
+    m->from = number;
+    m->from_generation = generation;
+}
+/* A record for m, which is on its way; 0 = no memory. */
+int rnl_am_record_room(struct rnl_am_port *port, uint32_t rank);
+void rnl_am_record(struct rnl_am_port *port, uint32_t rank, const struct rnl_am_message *m, uint32_t index);
+/* In a handler: the answer m from rank cannot be delivered. */
+void rnl_am_reject(struct rnl_am_port *port, uint32_t rank, const struct rnl_am_message *m);
+/* In a handler: the reply m to rank cannot go, for rank is dead: it comes back later. */
+void rnl_am_unreached(struct rnl_am_port *port, uint32_t rank, const struct rnl_am_message *m);
+/* Outside handlers, after the core took in something: deaths, rejected replies. */
+void rnl_am_chores(struct rnl_am_port *port);
+RNL_INLINE int rnl_am_has_chores(const struct rnl_am_port *port)
+{
+    return port->rejected != NULL || port->deaths != port->ep->deaths_seen || port->untold;
+}
+/* AM_OK, or once AM_ERR_NOT_SENT. */
+int rnl_am_tell_untold(struct rnl_am_port *port);
+/* Polls, outside handlers; the lock is held. */
+int rnl_am_progress(struct rnl_am_port *port);
+/* A handler ran for an endpoint of b: whoever waits for that looks. */
+RNL_COLD void rnl_am_wake(struct rnl_am_bundle *b);
+
+/* take.c */
+int rnl_am_register(struct rnl_am_port *port);
+/* From now on all that comes goes back: there is no endpoint. */
+void rnl_am_unregister(struct rnl_endpoint *rank);
+/* NULL: there is none on that rank. */
+struct rnl_am_port *rnl_am_port_of(const struct rnl_endpoint *rank);
+/* endpoint.c; the lock is held. */
+void rnl_am_free_endpoint_now(struct rnl_am_endpoint *ep);
+
+#endif

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * request.c - requests and gets: composed, sent, noted for the case that their receiver dies; then a poll. */
+#include "stream/ask.h"
+
+#include "am/core.h"
+
+/* ---- arguments ---- */
+
+static RNL_NOINLINE int bad(const struct rnl_am_endpoint *ep, int index, const struct rnl_am_message *m, int numargs,
+                            uint64_t most)
+{
+    if (!ep)
+        return rnl_am_fail(AM_ERR_BAD_ARG, "a request needs an endpoint to be sent from");
+    if (numargs < 0 || numargs > RNL_AM_SHORT)
+        return rnl_am_fail(AM_ERR_BAD_ARG, "%d arguments: a message has 0 to %d", numargs, RNL_AM_SHORT);
+    if (m->nbytes > most)
+        return rnl_am_fail(AM_ERR_BAD_ARG, "%llu bytes: such a message has up to %llu; send it in parts",
+                           (unsigned long long)m->nbytes, (unsigned long long)most);
+    if (index < 0 || (uint32_t)index >= ep->translations)
+        return rnl_am_fail(AM_ERR_BAD_ARG, "there is no translation %d: the table has 0 to %u", index,
+                           ep->translations - 1);
+    return rnl_am_fail(AM_ERR_BAD_ARG, "bytes are to be sent, but from no address");
+}
+
+/* ---- sending ---- */
+
+enum { SENT = 0, WAITS = 1 /* would have to wait */ };
+
+/* With its stream open. */
+static int compose(rnl_stream *s, const unsigned char *head, size_t head_bytes, const void *src, size_t nbytes)
+{
+    int status = rnl_piece(s, head, head_bytes);
+    if (status == 0 && nbytes)
+        status = rnl_piece(s, src, nbytes);
+    if (status < 0) {
+        rnl_abort(s);
+        return status;
+    }
+    return rnl_end(s);
+}
+
+/* Other threads' messages, and ours, go on meanwhile. deadline_ns 0: does not wait. */
+static int begin(struct rnl_am_port *port, struct rnl_begin *b, uint64_t deadline_ns, rnl_stream **out)
+{
+    struct rnl_endpoint *ep = port->ep;
+    struct rnl_idle w = {.deadline_ns = deadline_ns};
+    int patient = deadline_ns == UINT64_MAX || b->bound > RNL_AM_ASYNC + RNL_AM_HEAD_MAX;
+    for (;;) {
+        b->flags = patient && deadline_ns ? 0 : RNL_NO_WAIT;
+        int status = rnl_begin(ep, b, out);
+        if (status != RNL_NO_ROOM && status != RNL_BUSY)
+            return status;
+        if (deadline_ns == 0)
+            return WAITS;
+        if (!rnl_stream_progress(ep) && !rnl_ep_forked(ep)) {
+            w.room = ep->conn[b->peer] != &rnl_not_connected ? ep->conn[b->peer] : NULL;
+            if (rnl_ep_idle(ep, &w) == RNL_TIMED_OUT)
+                return WAITS;
+        }
+        if (rnl_ep_forked(ep))
+            return RNL_ERR_FORKED;
+    }
+}
+
+static RNL_NOINLINE int send_long(struct rnl_am_endpoint *from, uint32_t rank, const unsigned char *head, size_t n,
+                                  const void *src, size_t nbytes, int async)
+{
+    struct rnl_am_port *port = from->port;
+    struct rnl_env *env = port->ep->env;
+    struct rnl_begin b = {.peer = rank, .handler = RNL_AM_ID_REQUEST, .bound = n + nbytes, .answer = RNL_AM_ANSWER};
+    rnl_stream *s;
+    uint64_t deadline = async ? 0 : UINT64_MAX;
+    if (!async && from->congestion_ns)
+        deadline = env->ops->now_ns(env) + from->congestion_ns;
+    int status = begin(port, &b, deadline, &s);
+    return status == 0 ? compose(s, head, n, src, nbytes) : status;
+}
+
+/* What is on its way back goes first, when it is much: each such reply was caused by a request. */
+static RNL_NOINLINE int drain(struct rnl_am_port *port)
+{
+    struct rnl_idle w = {.deadline_ns = UINT64_MAX};
+    while (port->rejections > RNL_AM_REJECTED_MAX) {
+        if (rnl_stream_progress(port->ep))
+            w.polls = w.yields = 0;
+        else if (!rnl_ep_forked(port->ep))
+            rnl_ep_idle(port->ep, &w);
+        if (rnl_ep_forked(port->ep))
+            return rnl_am_enter_slow(port);
+        rnl_am_chores(port);
+    }
+    return AM_OK;
+}
+
+static RNL_NOINLINE int come_back(struct rnl_am_endpoint *from, uint32_t rank, struct rnl_am_message *m, int why,
+                                  int index)
+{
+    rnl_am_turn(m);
+    rnl_am_come_back(from, rank, m, why, 1, index);
+    return rnl_am_tell_untold(from->port);
+}
+
+/* m is complete but for what the translation says. With the lock held; polls unless async. */
+static int send(struct rnl_am_endpoint *from, int index, struct rnl_am_message *m, const void *src, size_t nbytes,
+                int async)
+{
+    struct rnl_am_port *port = from->port;
+    unsigned char head[RNL_AM_HEAD_MAX];
+    int status = rnl_am_outside(port, "sending a request");
+    if (RNL_UNLIKELY(status != AM_OK))
+        return status;
+    if (RNL_UNLIKELY((uint32_t)index >= from->translations))
+        return bad(from, index, m, 0, UINT64_MAX);
+    const struct rnl_am_translation *t = &from->translation[index];
+    uint32_t rank = t->name.rank;
+    m->to = t->name.number;
+    m->to_generation = t->name.generation;
+    m->from = from->number;
+    m->from_generation = from->generation;
+    m->tag = t->tag;
+    if (RNL_UNLIKELY(!t->used))
+        return come_back(from, port->ep->rank, m, AM_EBADENTRY, index);
+    if (RNL_UNLIKELY(port->rejections > RNL_AM_REJECTED_MAX)) {
+        if (async)
+            return rnl_am_fail(AM_ERR_NOT_SENT, "too many replies are on their way back: poll, then try again");
+        status = drain(port);
+        if (status != AM_OK)
+            return status;
+    }
+    if (RNL_UNLIKELY(!rnl_am_record_room(port, rank)))
+        return rnl_am_fail(AM_ERR_RESOURCE, "no memory to note a request to rank %u", rank);
+    size_t n = rnl_am_write_request(head, m);
+    if (RNL_UNLIKELY(nbytes || !rnl_stream_ask_short(port->ep, rank, RNL_AM_ID_REQUEST, RNL_AM_ANSWER, head, n))) {
+        status = send_long(from, rank, head, n, src, nbytes, async);
+        if (status == WAITS && async)
+            return rnl_am_fail(AM_ERR_NOT_SENT, "no room for %zu bytes to rank %u now: poll, then try again",
+                               n + nbytes, rank);
+        if (status == WAITS)
+            return come_back(from, rank, m, AM_ECONGESTION, index);
+        if (status == RNL_ERR_PEER_DEAD || status == RNL_ERR_PEER_BROKEN)
+            return come_back(from, rank, m, AM_EUNREACHABLE, index);
+        if (status < 0)
+            return rnl_am_status(status);
+    }
+    rnl_am_record(port, rank, m, (uint32_t)index);
+    return async ? AM_OK : rnl_am_progress(port);
+}
+
+/* What every request has. */
+RNL_INLINE int request(ep_t ep, int index, struct rnl_am_message *m, const void *src, uint64_t most, int async,
+                       int numargs, const int32_t *args)
+{
+    size_t nbytes = m->op == RNL_AM_OP_GET ? 0 : (size_t)m->nbytes;
+    if (RNL_UNLIKELY(!ep || index < 0 || (unsigned)numargs > RNL_AM_SHORT || m->nbytes > most || (nbytes && !src)))
+        return bad(ep, index, m, numargs, most);
+    m->numargs = (uint8_t)numargs;
+    m->status = m->was = 0;
+    if (numargs)
+        memcpy(m->args, args, (size_t)numargs * 4);
+    int status = rnl_am_enter(ep->port);
+    if (RNL_UNLIKELY(status != AM_OK))
+        return status;
+    return rnl_am_leave(ep->port, send(ep, index, m, src, nbytes, async));
+}
+
+int rnl_am_request(ep_t ep, int index, handler_t handler, int numargs, const int32_t *args)
+{
+    struct rnl_am_message m;
+    m.op = RNL_AM_OP_SHORT;
+    m.handler = handler;
+    m.source_offset = m.dest_offset = m.nbytes = 0;
+    return request(ep, index, &m, NULL, 0, 0, numargs, args);
+}
+
+int rnl_am_request_i(ep_t ep, int index, handler_t handler, const void *src, size_t nbytes, int numargs,
+                     const int32_t *args)
+{
+    struct rnl_am_message m;
+    m.op = RNL_AM_OP_MEDIUM;
+    m.handler = handler;
+    m.source_offset = m.dest_offset = 0;
+    m.nbytes = nbytes;
+    return request(ep, index, &m, src, RNL_AM_MEDIUM, 0, numargs, args);
+}
+
+int rnl_am_request_xfer(ep_t ep, int index, uintptr_t dest_offset, handler_t handler, const void *src, size_t nbytes,
+                        int async, int numargs, const int32_t *args)
+{
+    struct rnl_am_message m;
+    if (async && nbytes > RNL_AM_ASYNC)
+        return rnl_am_fail(AM_ERR_RESOURCE,
+                           "%zu bytes can never be sent without waiting: at most %d; send it in parts, "
+                           "or let it wait",
+                           nbytes, RNL_AM_ASYNC);
+    m.op = RNL_AM_OP_XFER;
+    m.handler = handler;
+    m.source_offset = 0;
+    m.dest_offset = dest_offset;
+    m.nbytes = nbytes;
+    return request(ep, index, &m, src, RNL_AM_LONG, async, numargs, args);
+}
+
+int rnl_am_get_xfer(ep_t ep, int index, uintptr_t source_offset, handler_t handler, uintptr_t dest_offset,
+                    size_t nbytes, int async, int numargs, const int32_t *args)
+{
+    struct rnl_am_message m;
+    m.op = RNL_AM_OP_GET;
+    m.handler = handler;
+    m.source_offset = source_offset;
+    m.dest_offset = dest_offset;
+    m.nbytes = nbytes;
+    return request(ep, index, &m, NULL, RNL_AM_MEDIUM, async, numargs, args);
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * returned.c - messages that could not be delivered: handler 0, requests whose receiver died, replies on their way
+ * back. */
+#include "am/core.h"
+
+#include <stdlib.h>
+
+/* ---- handler 0 ---- */
+
+static int index_of(const struct rnl_am_endpoint *ep, uint32_t rank, const struct rnl_am_message *m)
+{
+    for (uint32_t i = 0; i < ep->translations; i++) {
+        const struct rnl_am_translation *t = &ep->translation[i];
+        if (t->used && t->name.rank == rank && t->name.number == m->from && t->name.generation == m->from_generation)
+            return (int)i;
+    }
+    return -1;
+}
+
+void rnl_am_come_back(struct rnl_am_endpoint *ep, uint32_t rank, struct rnl_am_message *m, int status, int was_request,
+                      int index)
+{
+    struct rnl_am_port *port = ep->port;
+    AM_returned *fn = (AM_returned *)ep->handler[0];
+    m->status = (uint8_t)status;
+    m->was = (uint8_t)was_request;
+    if (!fn) {
+        port->untold = 1;
+        return;
+    }
+    struct rnl_am_token t = {.port = port, .ep = ep, .m = m, .rank = rank, .tag = ep->tag};
+    t.index = was_request && index < 0 ? index_of(ep, rank, m) : index;
+    t.self = &t;
+    port->running = &t;
+    fn(status, rnl_am_opcode(m, was_request), &t);
+    t.self = NULL;
+    port->running = NULL;
+    if (rnl_ep_forked(port->ep))
+        return;
+    ep->bundle->events++;
+    if (ep->bundle->waiting)
+        rnl_am_wake(ep->bundle);
+}
+
+int rnl_am_tell_untold(struct rnl_am_port *port)
+{
+    if (RNL_LIKELY(!port->untold))
+        return AM_OK;
+    port->untold = 0;
+    return rnl_am_fail(AM_ERR_NOT_SENT, "a message could not be delivered and came back to an endpoint that has no "
+                                        "handler 0: set one (AM_returned) to learn which, and why");
+}
+
+/* ---- requests under way ---- */
+
+static struct rnl_tx *tx_to(const struct rnl_am_port *port, uint32_t rank)
+{
+    return &port->ep->conn[rank]->pair.tx[0];
+}
+
+/* Forgets those that their receiver has said to have read. */
+static void forget(struct rnl_am_peer *p, uint64_t acked)
+{
+    while (p->count && p->record[p->first].line * 8 < acked) {
+        p->first = (p->first + 1) & (p->room - 1);
+        p->count--;
+    }
+}
+
+int rnl_am_record_room(struct rnl_am_port *port, uint32_t rank)
+{
+    enum { FIRST = 16 };
+    struct rnl_am_peer *p = &port->peer[rank];
+    if (RNL_LIKELY(p->count < p->room))
+        return 1;
+    struct rnl_conn *conn = port->ep->conn[rank];
+    if (p->room && conn != &rnl_not_connected) {
+        forget(p, conn->pair.tx[0].acked);
+        if (p->count < p->room / 2) /* else every request would look again */
+            return 1;
+        (void)rnl_ep_unread(port->ep, rank); /* reads what it says */
+        forget(p, conn->pair.tx[0].acked);
+        if (p->count <= p->room / 2)
+            return 1;
+    }
+    uint32_t room = p->room ? p->room * 2 : FIRST;
+    struct rnl_am_record *more = malloc(room * sizeof *more);
+    if (!more)
+        return p->count < p->room;
+    for (uint32_t i = 0; i < p->count; i++)
+        more[i] = p->record[(p->first + i) & (p->room - 1)];
+    free(p->record);
+    p->record = more;
+    p->first = 0;
+    p->room = room;
+    return 1;
+}
+
+void rnl_am_record(struct rnl_am_port *port, uint32_t rank, const struct rnl_am_message *m, uint32_t index)
+{
+    struct rnl_am_peer *p = &port->peer[rank];
+    struct rnl_am_record *r = &p->record[(p->first + p->count++) & (p->room - 1)];
+    r->line = rnl_tx_line(tx_to(port, rank));
+    r->index = index;
+    memcpy(&r->m, m, offsetof(struct rnl_am_message, args) + (size_t)m->numargs * 4);
+}
+
+/* rank is dead: what it has not said to have read comes back. */
+static void unreached(struct rnl_am_port *port, uint32_t rank)
+{
+    struct rnl_am_peer *p = &port->peer[rank];
+    p->dead = 1;
+    if (!p->count)
+        return;
+    (void)rnl_ep_unread(port->ep, rank);
+    forget(p, tx_to(port, rank)->acked);
+    while (p->count && !rnl_ep_forked(port->ep)) {
+        struct rnl_am_record r = p->record[p->first];
+        p->first = (p->first + 1) & (p->room - 1);
+        p->count--;
+        struct rnl_am_endpoint *ep = rnl_am_find(port, r.m.from, r.m.from_generation);
+        rnl_am_turn(&r.m);
+        if (ep)
+            rnl_am_come_back(ep, rank, &r.m, AM_EUNREACHABLE, 1, (int)r.index);
+    }
+}
+
+static void look_at_deaths(struct rnl_am_port *port)
+{
+    struct rnl_endpoint *ep = port->ep;
+    uint32_t seen = ep->deaths_seen, left = 0;
+    for (uint32_t rank = 0; rank < ep->size && !rnl_ep_forked(ep); rank++) {
+        if (ep->peer[rank].state != RNL_PEER_DEAD || port->peer[rank].dead)
+            continue;
+        struct rnl_conn *conn = ep->peer[rank].conn;
+        if (conn && conn->dying && !conn->gone)
+            left = 1; /* what it sent is still taken in */
+        else
+            unreached(port, rank);
+    }
+    if (!left)
+        port->deaths = seen;
+}
+
+/* ---- replies on their way back ---- */
+
+static void add(struct rnl_am_port *port, uint32_t rank, const struct rnl_am_message *m, int status, int ours)
+{
+    struct rnl_am_rejected *r = malloc(sizeof *r);
+    if (!r) {
+        port->untold = 1;
+        return;
+    }
+    r->next = NULL;
+    r->rank = rank;
+    r->ours = (uint8_t)ours;
+    memcpy(&r->m, m, offsetof(struct rnl_am_message, args) + (size_t)m->numargs * 4);
+    r->m.status = (uint8_t)status;
+    *port->rejected_last = r;
+    port->rejected_last = &r->next;
+    port->rejections++;
+}
+
+void rnl_am_reject(struct rnl_am_port *port, uint32_t rank, const struct rnl_am_message *m)
+{
+    struct rnl_am_message back = *m;
+    rnl_am_turn(&back);
+    add(port, rank, &back, AM_EREPLYREJECTED, 0);
+}
+
+void rnl_am_unreached(struct rnl_am_port *port, uint32_t rank, const struct rnl_am_message *m)
+{
+    add(port, rank, m, AM_EUNREACHABLE, 1);
+}
+
+/* 0 = there is no room for it now. */
+static int send_back(struct rnl_am_port *port, const struct rnl_am_rejected *r)
+{
+    unsigned char head[RNL_AM_HEAD_MAX];
+    size_t n = rnl_am_write_answer(head, &r->m);
+    struct rnl_begin b = {.peer = r->rank, .handler = RNL_AM_ID_REJECTED, .bound = n, .flags = RNL_NO_WAIT};
+    rnl_stream *s;
+    int status = rnl_begin(port->ep, &b, &s);
+    if (status == RNL_NO_ROOM || status == RNL_BUSY)
+        return 0;
+    if (status == 0) {
+        (void)!rnl_piece(s, head, n);
+        (void)!rnl_end(s);
+    }
+    return 1; /* or its sender is dead, and misses nothing */
+}
+
+static void send_rejected(struct rnl_am_port *port)
+{
+    struct rnl_am_rejected *r, **at = &port->rejected;
+    while ((r = *at) != NULL && !rnl_ep_forked(port->ep)) {
+        if (!r->ours && !send_back(port, r)) {
+            at = &r->next;
+            continue;
+        }
+        *at = r->next;
+        if (!r->next)
+            port->rejected_last = at;
+        port->rejections--;
+        struct rnl_am_endpoint *ep = r->ours ? rnl_am_find(port, r->m.to, r->m.to_generation) : NULL;
+        if (ep)
+            rnl_am_come_back(ep, r->rank, &r->m, r->m.status, 0, -1);
+        free(r);
+    }
+}
+
+void rnl_am_chores(struct rnl_am_port *port)
+{
+    if (port->deaths != port->ep->deaths_seen)
+        look_at_deaths(port);
+    if (port->rejected && !rnl_ep_forked(port->ep))
+        send_rejected(port);
+}

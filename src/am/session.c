@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * session.c - sessions, ports and bundles; polling and waiting. */
+#include "stream/lone.h"
+
+#include "am/core.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct rnl_am rnl_am;
+
+/* ---- errors ---- */
+
+int rnl_am_fail(int status, const char *sentence, ...)
+{
+    static const int core[] = {0, RNL_ERR_CLOSED, RNL_ERR_ARG, RNL_ERR_CONTEXT, RNL_NO_ROOM, RNL_BUSY};
+    char text[200];
+    va_list args;
+    va_start(args, sentence);
+    vsnprintf(text, sizeof text, sentence, args);
+    va_end(args);
+    (void)rnl_fail(core[status], "%s", text);
+    return status;
+}
+
+int rnl_am_status(int status)
+{
+    if (status == RNL_ERR_FORKED || status == RNL_ERR_CLOSED)
+        return AM_ERR_NOT_INIT;
+    if (status == RNL_ERR_ARG || status == RNL_ERR_RANK)
+        return AM_ERR_BAD_ARG;
+    return status < 0 ? AM_ERR_RESOURCE : AM_OK;
+}
+
+int rnl_am_in_handler(const char *what)
+{
+    return rnl_am_fail(AM_ERR_RESOURCE,
+                       "%s is not allowed in a handler, which may reply and look at its token: note it, and do it "
+                       "when the handler has returned",
+                       what);
+}
+
+int rnl_am_enter_slow(struct rnl_am_port *port)
+{
+    return rnl_am_status(rnl_ep_enter_slow(port->ep));
+}
+
+static int null(const char *function)
+{
+    return rnl_am_fail(AM_ERR_BAD_ARG, "%s needs a bundle, and a place for its result", function);
+}
+
+/* ---- sessions ---- */
+
+static void forget_rejected(struct rnl_am_port *port)
+{
+    while (port->rejected) {
+        struct rnl_am_rejected *r = port->rejected;
+        port->rejected = r->next;
+        free(r);
+    }
+}
+
+static void port_free(struct rnl_am_port *port)
+{
+    forget_rejected(port);
+    for (uint32_t i = 0; i < port->ranks; i++)
+        free(port->peer[i].record);
+    for (uint32_t i = 0; i < port->buffers; i++)
+        free(port->buffer[i]);
+    free(port->peer);
+    free(port->endpoint);
+    free(port);
+}
+
+static int port_new(rnl_endpoint *rank, struct rnl_am_port **out)
+{
+    struct rnl_am_port *port = aligned_alloc(64, (sizeof *port + 63) & ~(size_t)63);
+    if (!port)
+        return rnl_am_fail(AM_ERR_RESOURCE, "no memory for a bundle");
+    memset(port, 0, sizeof *port);
+    port->ep = rank;
+    port->ranks = rank->size;
+    port->rejected_last = &port->rejected;
+    port->generation = (uint32_t)rank->env->ops->random(rank->env); /* another process's names are not taken for ours */
+    port->deaths = rank->deaths_seen;
+    port->peer = calloc(rank->size, sizeof *port->peer);
+    if (!port->peer) {
+        free(port);
+        return rnl_am_fail(AM_ERR_RESOURCE, "no memory for a table of %u ranks", rank->size);
+    }
+    int status = rnl_am_register(port);
+    if (status < 0) {
+        port_free(port);
+        return rnl_am_status(status);
+    }
+    *out = port;
+    return AM_OK;
+}
+
+int rnl_am_init(void)
+{
+    rnl_am.sessions++;
+    return AM_OK;
+}
+
+static int not_init(const char *function)
+{
+    return rnl_am_fail(AM_ERR_NOT_INIT, "%s was called before AM_Init or after AM_Terminate", function);
+}
+
+int rnl_am_terminate(void)
+{
+    if (rnl_am.sessions == 0)
+        return not_init("AM_Terminate");
+    struct rnl_am_port *port = rnl_am.port;
+    if (rnl_am.sessions > 1 || !port) {
+        rnl_am.sessions--;
+        return AM_OK;
+    }
+    if (port->ep->open == RNL_EP_FORKED)
+        return rnl_am_enter_slow(port);
+    int status = rnl_am_outside(port, "AM_Terminate");
+    if (status != AM_OK)
+        return status;
+    while (port->rejected && !port->ep->job_gone) { /* nobody else sends these back */
+        struct rnl_idle w = {.deadline_ns = UINT64_MAX};
+        if (!rnl_stream_progress(port->ep))
+            rnl_ep_idle(port->ep, &w);
+        rnl_am_chores(port);
+    }
+    /* The endpoints are there to the end: what is under way is for them. */
+    int closed = rnl_close(port->ep);
+    if (closed == RNL_ERR_CONTEXT || closed == RNL_ERR_FORKED)
+        return rnl_am_status(closed);
+    rnl_am = (struct rnl_am){0};
+    port->ep = NULL;
+    for (uint32_t i = 0; i < port->endpoints; i++)
+        if (port->endpoint[i])
+            rnl_am_free_endpoint_now(port->endpoint[i]);
+    while (port->bundle) {
+        struct rnl_am_bundle *b = port->bundle;
+        port->bundle = b->next;
+        free(b);
+    }
+    port_free(port);
+    return rnl_am_status(closed);
+}
+
+/* ---- bundles ---- */
+
+static int bundle_new(struct rnl_am_port *port, int type, eb_t *out)
+{
+    struct rnl_am_bundle *b = aligned_alloc(64, (sizeof *b + 63) & ~(size_t)63);
+    if (!b)
+        return rnl_am_fail(AM_ERR_RESOURCE, "no memory for a bundle");
+    memset(b, 0, sizeof *b);
+    b->port = port;
+    b->type = type;
+    if (!port->guarded && (type == AM_PAR || port->bundle)) {
+        rnl_ep_guard(port->ep);
+        port->guarded = 1;
+    }
+    if (port->guarded)
+        pthread_mutex_lock(&port->ep->lock);
+    b->next = port->bundle;
+    port->bundle = b;
+    (void)rnl_am_leave(port, AM_OK);
+    *out = b;
+    return AM_OK;
+}
+
+static int check_bundle(int type, const eb_t *out)
+{
+    if (rnl_am.sessions == 0)
+        return not_init("AM_AllocateBundle");
+    if ((type != AM_SEQ && type != AM_PAR) || !out)
+        return rnl_am_fail(AM_ERR_BAD_ARG, "a bundle is AM_SEQ or AM_PAR, not %d", type);
+    return AM_OK;
+}
+
+int rnl_am_allocate_bundle(int type, eb_t *bundle)
+{
+    int status = check_bundle(type, bundle);
+    if (status != AM_OK)
+        return status;
+    if (!rnl_am.port) {
+        rnl_endpoint *ep;
+        struct rnl_options opt = {.size = sizeof opt};
+        int opened = rnl_open(&ep, &opt);
+        if (opened < 0)
+            return rnl_am_status(opened);
+        status = port_new(ep, &rnl_am.port);
+        if (status != AM_OK) {
+            (void)!rnl_close(ep);
+            return status;
+        }
+        rnl_am.port->own = 1;
+    }
+    return bundle_new(rnl_am.port, type, bundle);
+}
+
+int rnl_am_allocate_bundle_on(rnl_endpoint *rank, int type, eb_t *bundle)
+{
+    int status = check_bundle(type, bundle);
+    if (status != AM_OK)
+        return status;
+    if (!rank || rank->flags & RNL_SHARED)
+        return rnl_am_fail(AM_ERR_BAD_ARG, "a bundle stands on an endpoint that is not RNL_SHARED: AM_PAR locks by "
+                                           "itself");
+    if (rank->open == RNL_EP_FORKED)
+        return rnl_am_status(rnl_ep_enter_slow(rank));
+    struct rnl_am_port *port = rnl_am_port_of(rank);
+    if (!port) {
+        status = port_new(rank, &port);
+        if (status != AM_OK)
+            return status;
+    }
+    return bundle_new(port, type, bundle);
+}
+
+int rnl_am_free_bundle(eb_t bundle)
+{
+    if (!bundle)
+        return null("AM_FreeBundle");
+    struct rnl_am_port *port = bundle->port;
+    int status = rnl_am_enter(port);
+    if (status != AM_OK)
+        return status;
+    status = rnl_am_outside(port, "AM_FreeBundle");
+    if (status != AM_OK)
+        return rnl_am_leave(port, status);
+    for (uint32_t i = 0; i < port->endpoints; i++)
+        if (port->endpoint[i] && port->endpoint[i]->bundle == bundle)
+            (void)rnl_am_free_endpoint(port->endpoint[i]);
+    struct rnl_am_bundle **at = &port->bundle;
+    while (*at != bundle)
+        at = &(*at)->next;
+    *at = bundle->next;
+    free(bundle);
+    (void)rnl_am_leave(port, AM_OK);
+    if (!port->bundle && !port->own) {
+        rnl_am_unregister(port->ep);
+        port_free(port);
+    }
+    return AM_OK;
+}
+
+/* ---- polling ---- */
+
+int rnl_am_progress(struct rnl_am_port *port)
+{
+    int64_t bytes = rnl_stream_extract_first(port->ep, SIZE_MAX);
+    if (RNL_UNLIKELY(rnl_ep_forked(port->ep)))
+        return rnl_am_enter_slow(port);
+    if (RNL_UNLIKELY(rnl_am_has_chores(port))) {
+        rnl_am_chores(port);
+        return bytes < 0 ? rnl_am_status((int)bytes) : rnl_am_tell_untold(port);
+    }
+    return RNL_UNLIKELY(bytes < 0) ? rnl_am_status((int)bytes) : AM_OK;
+}
+
+int rnl_am_poll(eb_t bundle)
+{
+    if (RNL_UNLIKELY(!bundle))
+        return null("AM_Poll");
+    struct rnl_am_port *port = bundle->port;
+    int status = rnl_am_enter(port);
+    if (RNL_UNLIKELY(status != AM_OK))
+        return status;
+    status = rnl_am_outside(port, "AM_Poll");
+    if (RNL_LIKELY(status == AM_OK)) {
+        bundle->seen = bundle->events;
+        status = rnl_am_progress(port);
+    }
+    return rnl_am_leave(port, status);
+}
+
+/* ---- waiting ---- */
+
+void rnl_am_wake(struct rnl_am_bundle *b)
+{
+    if (b->port->guarded)
+        rnl_ep_look_again(b->port->ep);
+}
+
+static int wait(struct rnl_am_bundle *b, int64_t timeout_ns)
+{
+    struct rnl_am_port *port = b->port;
+    struct rnl_endpoint *ep = port->ep;
+    struct rnl_idle w = {.deadline_ns = UINT64_MAX};
+    if (timeout_ns >= 0)
+        w.deadline_ns = ep->env->ops->now_ns(ep->env) + (uint64_t)timeout_ns;
+    while (b->events == b->seen) {
+        unsigned things;
+        (void)rnl_stream_extract(ep, UINT64_MAX, &things);
+        if (rnl_ep_forked(ep))
+            return rnl_am_enter_slow(port);
+        if (RNL_UNLIKELY(rnl_am_has_chores(port))) {
+            rnl_am_chores(port);
+            int status = rnl_am_tell_untold(port);
+            if (status != AM_OK)
+                return status;
+        }
+        if (RNL_UNLIKELY(ep->troubled | ep->job_gone)) {
+            int64_t trouble = rnl_stream_extract_any(ep, SIZE_MAX); /* says which */
+            if (trouble < 0)
+                return rnl_am_status((int)trouble);
+        }
+        if (things)
+            w.polls = w.yields = 0;
+        else if (rnl_ep_idle(ep, &w) == RNL_TIMED_OUT)
+            return rnl_am_fail(AM_ERR_NOT_SENT, "nothing came within the time given");
+    }
+    b->seen = b->events;
+    return AM_OK;
+}
+
+int rnl_am_wait_sema_for(eb_t bundle, int64_t timeout_ns)
+{
+    if (!bundle)
+        return null("AM_WaitSema");
+    struct rnl_am_port *port = bundle->port;
+    int status = rnl_am_enter(port);
+    if (status != AM_OK)
+        return status;
+    status = rnl_am_outside(port, "AM_WaitSema");
+    if (status == AM_OK && bundle->mask == AM_NOEVENTS)
+        status = rnl_am_fail(AM_ERR_BAD_ARG, "AM_WaitSema would sleep for ever: set the event mask to AM_NOTEMPTY");
+    if (status == AM_OK) {
+        bundle->waiting++;
+        status = wait(bundle, timeout_ns);
+        if (!rnl_ep_forked(port->ep))
+            bundle->waiting--;
+    }
+    return rnl_am_leave(port, status);
+}
+
+int rnl_am_wait_sema(eb_t bundle)
+{
+    return rnl_am_wait_sema_for(bundle, -1);
+}
+
+int rnl_am_set_event_mask(eb_t bundle, int mask)
+{
+    if (!bundle)
+        return null("AM_SetEventMask");
+    if (mask != AM_NOEVENTS && mask != AM_NOTEMPTY)
+        return rnl_am_fail(AM_ERR_BAD_ARG, "an event mask is AM_NOEVENTS or AM_NOTEMPTY, not %d", mask);
+    int status = rnl_am_enter(bundle->port);
+    if (status != AM_OK)
+        return status;
+    bundle->mask = mask;
+    return rnl_am_leave(bundle->port, AM_OK);
+}
+
+int rnl_am_get_event_mask(eb_t bundle, int *mask)
+{
+    if (!bundle || !mask)
+        return null("AM_GetEventMask");
+    int status = rnl_am_enter(bundle->port);
+    if (status != AM_OK)
+        return status;
+    *mask = bundle->mask;
+    return rnl_am_leave(bundle->port, AM_OK);
+}
+
+rnl_endpoint *rnl_am_get_rank(eb_t bundle)
+{
+    return bundle ? bundle->port->ep : NULL;
+}

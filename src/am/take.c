@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * take.c - what arrives: requests, answers, replies that come back. What a peer says is loaded once and checked before
+ * anything is written or called; what cannot be delivered goes back. Bytes of bulk messages go straight into the
+ * segment as they come; a handler of the core waits for them meanwhile, and what it needs of the endpoint is looked up
+ * again afterwards. */
+#include "am/core.h"
+
+#include <stdlib.h>
+
+#include "stream/ask.h"
+
+enum { SMALL = 512 /* bytes of a medium message that are taken in without a buffer of the port */ };
+/* Beside the reasons, which are positive: its sender died or gave it up. */
+enum { LOST = -1 };
+
+RNL_INLINE int take(rnl_stream *s, void *to, size_t n)
+{
+    if (RNL_LIKELY(rnl_stream_receive_short(s, to, n)))
+        return 0;
+    int status = rnl_receive(s, to, n);
+    return status == 0 ? 0 : status == RNL_ERR_PAST_END ? AM_EBADARGS : LOST;
+}
+
+/* What the message begins with, of either side. */
+static void read_head(struct rnl_am_message *m, const struct rnl_am_head *h)
+{
+    m->op = h->op_args & 7;
+    m->numargs = h->op_args >> 3;
+    m->handler = h->handler;
+    m->status = m->was = 0;
+    m->to = h->to;
+    m->from = h->from;
+    m->to_generation = h->to_generation;
+    m->from_generation = h->from_generation;
+    m->nbytes = m->dest_offset = m->source_offset = 0;
+}
+
+/* The extension and the arguments. 0, AM_EBADARGS (then there are none), LOST. */
+static int take_rest(rnl_stream *s, struct rnl_am_message *m)
+{
+    uint64_t ext[8] = {0};                               /* of three words */
+    size_t words = m->op, args = (size_t)m->numargs * 4; /* as many words as the number of the op */
+    int why = m->op > RNL_AM_OP_GET || m->numargs > RNL_AM_SHORT ? AM_EBADARGS : 0;
+    if (!why && words) {
+        why = take(s, ext, words * 8);
+        if (!why) {
+            m->nbytes = ext[words - 1];
+            m->dest_offset = words > 1 ? ext[words - 2] : 0;
+            m->source_offset = words > 2 ? ext[0] : 0;
+        }
+    }
+    if (!why && args)
+        why = take(s, m->args, args);
+    if (RNL_UNLIKELY(why))
+        m->numargs = 0;
+    return why;
+}
+
+static rnl_am_fn handler_of(const struct rnl_am_endpoint *ep, const struct rnl_am_message *m)
+{
+    return m->handler ? ep->handler[m->handler] : NULL; /* 0 is not for asking */
+}
+
+/* ---- payload ---- */
+
+static void *buffer_get(struct rnl_am_port *port)
+{
+    return port->buffers ? port->buffer[--port->buffers] : malloc(RNL_AM_MEDIUM);
+}
+
+static void buffer_put(struct rnl_am_port *port, void *buffer)
+{
+    if (port->buffers < RNL_AM_BUFFERS_KEPT)
+        port->buffer[port->buffers++] = buffer;
+    else
+        free(buffer);
+}
+
+/* t's handler with payload, of a message whose bytes s still has. */
+static int run_payload(struct rnl_am_token *t, rnl_stream *s, void *buf)
+{
+    struct rnl_am_endpoint *ep = t->ep;
+    const struct rnl_am_message *m = t->m;
+    ep->busy++; /* while we wait nobody frees it, or its segment */
+    int why = m->nbytes ? take(s, buf, (size_t)m->nbytes) : 0;
+    if (rnl_ep_forked(t->port->ep))
+        return LOST;
+    ep->busy--;
+    rnl_am_fn fn = handler_of(ep, m);
+    if (!why && !fn)
+        why = AM_EBADHANDLER;
+    if (!why)
+        rnl_am_run(t, fn, buf);
+    return why;
+}
+
+static RNL_NOINLINE int run_small(struct rnl_am_token *t, rnl_stream *s)
+{
+    unsigned char bytes[SMALL] __attribute__((aligned(16)));
+    return run_payload(t, s, bytes);
+}
+
+static int run_medium(struct rnl_am_token *t, rnl_stream *s)
+{
+    struct rnl_am_port *port = t->port;
+    if (t->m->nbytes > RNL_AM_MEDIUM)
+        return AM_EBADLENGTH;
+    if (t->m->nbytes <= SMALL)
+        return run_small(t, s);
+    void *buffer = buffer_get(port);
+    if (!buffer)
+        return AM_ECONGESTION;
+    int why = run_payload(t, s, buffer);
+    if (!rnl_ep_forked(port->ep))
+        buffer_put(port, buffer);
+    return why;
+}
+
+static int run_xfer(struct rnl_am_token *t, rnl_stream *s)
+{
+    const struct rnl_am_message *m = t->m;
+    int why = rnl_am_segment(t->ep, m->dest_offset, m->nbytes);
+    return why ? why : run_payload(t, s, t->ep->seg + m->dest_offset);
+}
+
+static int send_got(struct rnl_am_token *t)
+{
+    const struct rnl_am_message *m = t->m;
+    unsigned char head[RNL_AM_HEAD_MAX];
+    struct rnl_am_message answer = *m;
+    int why = rnl_am_segment(t->ep, m->source_offset, m->nbytes);
+    if (!why && m->nbytes > RNL_AM_MEDIUM)
+        why = AM_EBADLENGTH;
+    if (why)
+        return why;
+    rnl_am_turn(&answer);
+    answer.from_generation = t->ep->generation;
+    size_t n = rnl_am_write_answer(head, &answer);
+    (void)rnl_stream_reply(t->s, RNL_AM_ID_ANSWER, head, n, t->ep->seg + m->source_offset, (size_t)m->nbytes);
+    return 0; /* one that is dead by now misses nothing */
+}
+
+/* ---- requests ---- */
+
+/* 0, LOST, or why it goes back. */
+static int deliver(struct rnl_am_port *port, rnl_stream *s, unsigned peer, const struct rnl_am_message *m)
+{
+    struct rnl_am_endpoint *ep = rnl_am_find(port, m->to, m->to_generation);
+    if (RNL_UNLIKELY(!ep))
+        return AM_EBADENDPOINT;
+    if (RNL_UNLIKELY(ep->tag != m->tag && ep->tag != AM_ALL) || RNL_UNLIKELY(ep->tag == AM_NONE))
+        return AM_EBADTAG;
+    struct rnl_am_token t = {.port = port, .ep = ep, .s = s, .m = m, .rank = peer, .index = -1, .tag = m->tag};
+    if (m->op == RNL_AM_OP_GET)
+        return send_got(&t);
+    rnl_am_fn fn = handler_of(ep, m);
+    if (RNL_UNLIKELY(!fn))
+        return AM_EBADHANDLER;
+    if (RNL_LIKELY(m->op == RNL_AM_OP_SHORT))
+        rnl_am_run(&t, fn, NULL);
+    else
+        return m->op == RNL_AM_OP_MEDIUM ? run_medium(&t, s) : run_xfer(&t, s);
+    return 0;
+}
+
+static RNL_NOINLINE void send_back(rnl_stream *s, struct rnl_am_message *m, int why)
+{
+    unsigned char head[RNL_AM_HEAD_MAX];
+    rnl_am_turn(m);
+    m->status = (uint8_t)why;
+    size_t n = rnl_am_write_answer(head, m);
+    (void)rnl_stream_reply(s, RNL_AM_ID_ANSWER, head, n, NULL, 0);
+}
+
+static int on_request(rnl_stream *s, unsigned peer, void *ctx)
+{
+    struct rnl_am_port *port = ctx;
+    struct rnl_endpoint *ep = s->ep;
+    struct rnl_am_request_head h;
+    struct rnl_am_message m;
+    int why = take(s, &h, sizeof h);
+    if (RNL_UNLIKELY(why)) /* not even who sent it: the core returns what there is */
+        return why == LOST ? RNL_DONE : RNL_REFUSE(why);
+    read_head(&m, &h.h);
+    m.tag = h.tag;
+    if (m.op != RNL_AM_OP_SHORT || m.numargs)
+        why = take_rest(s, &m);
+    if (RNL_LIKELY(!why))
+        why = port ? deliver(port, s, peer, &m) : AM_EBADENDPOINT;
+    if (RNL_UNLIKELY(why > 0) && !rnl_ep_forked(ep))
+        send_back(s, &m, why);
+    return RNL_DONE;
+}
+
+/* ---- answers ---- */
+
+static int deliver_answer(struct rnl_am_port *port, rnl_stream *s, unsigned peer, const struct rnl_am_message *m)
+{
+    struct rnl_am_endpoint *ep = rnl_am_find(port, m->to, m->to_generation);
+    rnl_am_fn fn = ep ? handler_of(ep, m) : NULL;
+    if (RNL_UNLIKELY(!fn))
+        return AM_EBADHANDLER;
+    struct rnl_am_token t = {.port = port, .ep = ep, .m = m, .rank = peer, .index = -1, .tag = ep->tag};
+    if (RNL_LIKELY(m->op == RNL_AM_OP_SHORT)) {
+        rnl_am_run(&t, fn, NULL);
+        return 0;
+    }
+    return m->op == RNL_AM_OP_MEDIUM ? run_medium(&t, s) : run_xfer(&t, s);
+}
+
+/* A message that comes back: h says which, and the rest follows. */
+static int take_back(struct rnl_am_port *port, rnl_stream *s, unsigned peer, const struct rnl_am_head *h,
+                     int was_request)
+{
+    struct rnl_am_message m;
+    read_head(&m, h);
+    m.op = h->was;
+    int why = take_rest(s, &m);
+    struct rnl_am_endpoint *ep = why == LOST ? NULL : rnl_am_find(port, m.to, m.to_generation);
+    if (ep && h->status >= AM_EBADARGS && h->status <= AM_EREPLYREJECTED)
+        rnl_am_come_back(ep, peer, &m, h->status, was_request, -1);
+    return RNL_DONE; /* of an endpoint that is freed: nobody misses it */
+}
+
+/* An answer cannot be delivered. That of a get is for who did it. */
+static RNL_NOINLINE void undelivered(struct rnl_am_port *port, unsigned peer, struct rnl_am_message *m, int why)
+{
+    struct rnl_am_endpoint *ep = rnl_am_find(port, m->to, m->to_generation);
+    if (m->op != RNL_AM_OP_GET)
+        rnl_am_reject(port, peer, m);
+    else if (ep)
+        rnl_am_come_back(ep, peer, m, why, 1, -1);
+}
+
+static int on_answer(rnl_stream *s, unsigned peer, void *ctx)
+{
+    struct rnl_am_port *port = ctx;
+    struct rnl_am_head h;
+    struct rnl_am_message m;
+    int why = take(s, &h, sizeof h);
+    if (why || !port)
+        return RNL_DONE; /* no AM-2 */
+    if (RNL_UNLIKELY((h.op_args & 7) == RNL_AM_OP_BACK))
+        return take_back(port, s, peer, &h, 1);
+    read_head(&m, &h);
+    if (m.op != RNL_AM_OP_SHORT || m.numargs)
+        why = take_rest(s, &m);
+    if (!why)
+        why = deliver_answer(port, s, peer, &m);
+    if (RNL_UNLIKELY(why > 0) && !rnl_ep_forked(port->ep))
+        undelivered(port, peer, &m, why);
+    return RNL_DONE;
+}
+
+static int on_rejected(rnl_stream *s, unsigned peer, void *ctx)
+{
+    struct rnl_am_port *port = ctx;
+    struct rnl_am_head h;
+    return take(s, &h, sizeof h) || !port ? RNL_DONE : take_back(port, s, peer, &h, 0);
+}
+
+/* ---- registering ---- */
+
+static const struct {
+    int id;
+    rnl_stream_handler *f;
+} takers[] = {{RNL_AM_ID_REQUEST, on_request}, {RNL_AM_ID_ANSWER, on_answer}, {RNL_AM_ID_REJECTED, on_rejected}};
+
+static int register_all(struct rnl_endpoint *rank, void *ctx)
+{
+    int status = 0;
+    for (unsigned i = 0; i < sizeof takers / sizeof takers[0] && status >= 0; i++) {
+        struct rnl_handler h = {.stream = takers[i].f, .ctx = ctx};
+        status = rnl_stream_register(rank, takers[i].id, &h);
+    }
+    return status;
+}
+
+int rnl_am_register(struct rnl_am_port *port)
+{
+    return register_all(port->ep, port);
+}
+
+void rnl_am_unregister(struct rnl_endpoint *rank)
+{
+    (void)register_all(rank, NULL);
+}
+
+struct rnl_am_port *rnl_am_port_of(const struct rnl_endpoint *rank)
+{
+    if (rank->handlers <= RNL_AM_ID_REQUEST || rank->handler[RNL_AM_ID_REQUEST].stream != on_request)
+        return NULL;
+    return rank->handler[RNL_AM_ID_REQUEST].ctx;
+}
