@@ -204,7 +204,11 @@ RNL_PUBLIC int rnl_am_get_num_translations(ep_t ep, int *entries);
  * would go. */
 #define AM_SetNumTranslations rnl_am_set_num_translations
 RNL_PUBLIC int rnl_am_set_num_translations(ep_t ep, int entries);
-#define AM_MaxNumTranslations(entries) (*(entries) = RNL_AM_TRANSLATIONS_MAX, (int)AM_OK)
+static inline int AM_MaxNumTranslations(int *entries)
+{
+    *entries = RNL_AM_TRANSLATIONS_MAX;
+    return AM_OK;
+}
 /* A hint of how many endpoints and outstanding requests there will be: memory is made ready. Any time, any number of
  * times. AM_ERR_BAD_ARG: below 1. */
 #define AM_SetExpectedResources rnl_am_set_expected_resources
@@ -221,9 +225,18 @@ RNL_PUBLIC int rnl_am_set_handler_any(ep_t ep, handler_t *handler, rnl_am_fn fn)
 /* NULL: none. An extension. */
 #define AM_GetHandler rnl_am_get_handler
 RNL_PUBLIC int rnl_am_get_handler(ep_t ep, handler_t handler, rnl_am_fn *fn);
-#define AM_GetNumHandlers(ep, entries) ((void)(ep), *(entries) = RNL_AM_HANDLERS, (int)AM_OK)
-#define AM_SetNumHandlers(ep, entries) ((void)(ep), (int)((entries) == RNL_AM_HANDLERS ? AM_OK : AM_ERR_RESOURCE))
-#define AM_MaxNumHandlers()            RNL_AM_HANDLERS
+static inline int AM_GetNumHandlers(ep_t ep, int *entries)
+{
+    (void)ep;
+    *entries = RNL_AM_HANDLERS;
+    return AM_OK;
+}
+static inline int AM_SetNumHandlers(ep_t ep, int entries)
+{
+    (void)ep;
+    return entries == RNL_AM_HANDLERS ? AM_OK : AM_ERR_RESOURCE;
+}
+#define AM_MaxNumHandlers() RNL_AM_HANDLERS
 /* What is called around each handler of ep, by the thread that runs it; either may be NULL. For measuring and for
  * libraries above: they must not send. buf is NULL where a message has none. An extension. */
 struct rnl_am_hooks {
@@ -252,7 +265,11 @@ RNL_PUBLIC int rnl_am_set_seg(ep_t ep, void *addr, uintptr_t nbytes);
 #define AM_GetSeg rnl_am_get_seg
 RNL_PUBLIC int rnl_am_get_seg(ep_t ep, void **addr, uintptr_t *nbytes);
 /* Any memory of the process will do. */
-#define AM_MaxSegLength(nbytes) (*(nbytes) = UINTPTR_MAX, (int)AM_OK)
+static inline int AM_MaxSegLength(uintptr_t *nbytes)
+{
+    *nbytes = UINTPTR_MAX;
+    return AM_OK;
+}
 
 /* ---- life: not in handlers ---- */
 
