@@ -94,15 +94,18 @@ struct rnl_am_bundle {
     uint64_t events, seen; /* messages handled; when the last poll or wait began */
 };
 
-/* A request that its receiver has not said to have read: comes back should that die. */
+/* A request or reply that its receiver has not said to have read: comes back should that die. */
 struct rnl_am_record {
     uint64_t line; /* that ended it */
-    struct rnl_am_message m;
     uint32_t index;
+    struct rnl_am_message m;
+};
+struct rnl_am_records { /* a ring of `room`, a power of two */
+    struct rnl_am_record *record;
+    uint32_t first, count, room;
 };
 struct rnl_am_peer {
-    struct rnl_am_record *record; /* a ring of `room`, a power of two */
-    uint32_t first, count, room;
+    struct rnl_am_records of[2]; /* by lane */
     uint8_t dead;
 };
 /* A reply that could not be delivered, on its way back. */
@@ -217,9 +220,22 @@ RNL_INLINE void rnl_am_turn(struct rnl_am_message *m)
     m->from = number;
     m->from_generation = generation;
 }
-/* A record for m, which is on its way; 0 = no memory. */
-int rnl_am_record_room(struct rnl_am_port *port, uint32_t rank);
-void rnl_am_record(struct rnl_am_port *port, uint32_t rank, const struct rnl_am_message *m, uint32_t index);
+/* Room to note a message to rank on that lane: 1, or 0 = no memory. Then, when it is on its way, the note. */
+RNL_NOINLINE int rnl_am_record_grow(struct rnl_am_port *port, uint32_t rank, unsigned lane);
+RNL_INLINE int rnl_am_record_room(struct rnl_am_port *port, uint32_t rank, unsigned lane)
+{
+    const struct rnl_am_records *p = &port->peer[rank].of[lane];
+    return RNL_LIKELY(p->count < p->room) || rnl_am_record_grow(port, rank, lane);
+}
+RNL_INLINE void rnl_am_record(struct rnl_am_port *port, uint32_t rank, unsigned lane, const struct rnl_am_message *m,
+                              uint32_t index)
+{
+    struct rnl_am_records *p = &port->peer[rank].of[lane];
+    struct rnl_am_record *r = &p->record[(p->first + p->count++) & (p->room - 1)];
+    r->line = rnl_tx_line(&port->ep->conn[rank]->pair.tx[lane]);
+    r->index = index;
+    memcpy(&r->m, m, offsetof(struct rnl_am_message, args) + (size_t)m->numargs * 4);
+}
 /* In a handler: the answer m from rank cannot be delivered. */
 void rnl_am_reject(struct rnl_am_port *port, uint32_t rank, const struct rnl_am_message *m);
 /* In a handler: the reply m to rank cannot go, for rank is dead: it comes back later. */

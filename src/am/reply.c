@@ -77,13 +77,17 @@ static int reply(void *token, struct rnl_am_message *m, const void *src, size_t 
     m->nbytes = nbytes;
     if (numargs)
         memcpy(m->args, args, (size_t)numargs * 4);
+    if (RNL_UNLIKELY(!rnl_am_record_room(t->port, t->rank, 1)))
+        return rnl_am_fail(AM_ERR_RESOURCE, "no memory to note a reply to rank %u", t->rank);
     size_t n = rnl_am_write_answer(head, m);
-    int status = rnl_stream_reply(t->s, RNL_AM_ID_ANSWER, head, n, src, nbytes);
+    int status = t->s->conn->dying ? RNL_ERR_PEER_DEAD : rnl_stream_reply(t->s, RNL_AM_ID_ANSWER, head, n, src, nbytes);
     if (RNL_UNLIKELY(status < 0)) {
         if (status != RNL_ERR_PEER_DEAD && status != RNL_ERR_PEER_BROKEN && status != RNL_ERR_ABORTED)
             return rnl_am_status(status);
         rnl_am_turn(m);
         rnl_am_unreached(t->port, t->rank, m);
+    } else {
+        rnl_am_record(t->port, t->rank, 1, m, (uint32_t)-1);
     }
     t->replied = 1;
     return AM_OK;

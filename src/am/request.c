@@ -128,7 +128,7 @@ static int send(struct rnl_am_endpoint *from, int index, struct rnl_am_message *
         if (status != AM_OK)
             return status;
     }
-    if (RNL_UNLIKELY(!rnl_am_record_room(port, rank)))
+    if (RNL_UNLIKELY(!rnl_am_record_room(port, rank, 0)))
         return rnl_am_fail(AM_ERR_RESOURCE, "no memory to note a request to rank %u", rank);
     size_t n = rnl_am_write_request(head, m);
     if (RNL_UNLIKELY(nbytes || !rnl_stream_ask_short(port->ep, rank, RNL_AM_ID_REQUEST, RNL_AM_ANSWER, head, n))) {
@@ -143,7 +143,7 @@ static int send(struct rnl_am_endpoint *from, int index, struct rnl_am_message *
         if (status < 0)
             return rnl_am_status(status);
     }
-    rnl_am_record(port, rank, m, (uint32_t)index);
+    rnl_am_record(port, rank, 0, m, (uint32_t)index);
     return async ? AM_OK : rnl_am_progress(port);
 }
 

@@ -52,15 +52,10 @@ int rnl_am_tell_untold(struct rnl_am_port *port)
                                         "handler 0: set one (AM_returned) to learn which, and why");
 }
 
-/* ---- requests under way ---- */
-
-static struct rnl_tx *tx_to(const struct rnl_am_port *port, uint32_t rank)
-{
-    return &port->ep->conn[rank]->pair.tx[0];
-}
+/* ---- messages under way ---- */
 
 /* Forgets those that their receiver has said to have read. */
-static void forget(struct rnl_am_peer *p, uint64_t acked)
+static void forget(struct rnl_am_records *p, uint64_t acked)
 {
     while (p->count && p->record[p->first].line * 8 < acked) {
         p->first = (p->first + 1) & (p->room - 1);
@@ -68,19 +63,18 @@ static void forget(struct rnl_am_peer *p, uint64_t acked)
     }
 }
 
-int rnl_am_record_room(struct rnl_am_port *port, uint32_t rank)
+int rnl_am_record_grow(struct rnl_am_port *port, uint32_t rank, unsigned lane)
 {
     enum { FIRST = 16 };
-    struct rnl_am_peer *p = &port->peer[rank];
-    if (RNL_LIKELY(p->count < p->room))
-        return 1;
+    struct rnl_am_records *p = &port->peer[rank].of[lane];
     struct rnl_conn *conn = port->ep->conn[rank];
     if (p->room && conn != &rnl_not_connected) {
-        forget(p, conn->pair.tx[0].acked);
-        if (p->count < p->room / 2) /* else every request would look again */
-            return 1;
-        (void)rnl_ep_unread(port->ep, rank); /* reads what it says */
-        forget(p, conn->pair.tx[0].acked);
+        struct rnl_tx *t = &conn->pair.tx[lane];
+        forget(p, t->acked);
+        if (p->count > p->room / 2) { /* else every message would look again */
+            (void)!rnl_tx_refresh(t, NULL, NULL);
+            forget(p, t->acked);
+        }
         if (p->count <= p->room / 2)
             return 1;
     }
@@ -97,24 +91,15 @@ int rnl_am_record_room(struct rnl_am_port *port, uint32_t rank)
     return 1;
 }
 
-void rnl_am_record(struct rnl_am_port *port, uint32_t rank, const struct rnl_am_message *m, uint32_t index)
-{
-    struct rnl_am_peer *p = &port->peer[rank];
-    struct rnl_am_record *r = &p->record[(p->first + p->count++) & (p->room - 1)];
-    r->line = rnl_tx_line(tx_to(port, rank));
-    r->index = index;
-    memcpy(&r->m, m, offsetof(struct rnl_am_message, args) + (size_t)m->numargs * 4);
-}
-
 /* rank is dead: what it has not said to have read comes back. */
-static void unreached(struct rnl_am_port *port, uint32_t rank)
+static void unreached(struct rnl_am_port *port, uint32_t rank, unsigned lane)
 {
-    struct rnl_am_peer *p = &port->peer[rank];
-    p->dead = 1;
+    struct rnl_am_records *p = &port->peer[rank].of[lane];
     if (!p->count)
         return;
-    (void)rnl_ep_unread(port->ep, rank);
-    forget(p, tx_to(port, rank)->acked);
+    struct rnl_tx *t = &port->ep->conn[rank]->pair.tx[lane];
+    (void)!rnl_tx_refresh(t, NULL, NULL);
+    forget(p, t->acked);
     while (p->count && !rnl_ep_forked(port->ep)) {
         struct rnl_am_record r = p->record[p->first];
         p->first = (p->first + 1) & (p->room - 1);
@@ -122,7 +107,7 @@ static void unreached(struct rnl_am_port *port, uint32_t rank)
         struct rnl_am_endpoint *ep = rnl_am_find(port, r.m.from, r.m.from_generation);
         rnl_am_turn(&r.m);
         if (ep)
-            rnl_am_come_back(ep, rank, &r.m, AM_EUNREACHABLE, 1, (int)r.index);
+            rnl_am_come_back(ep, rank, &r.m, AM_EUNREACHABLE, lane == 0, (int)r.index);
     }
 }
 
@@ -134,10 +119,14 @@ static void look_at_deaths(struct rnl_am_port *port)
         if (ep->peer[rank].state != RNL_PEER_DEAD || port->peer[rank].dead)
             continue;
         struct rnl_conn *conn = ep->peer[rank].conn;
-        if (conn && conn->dying && !conn->gone)
+        if (conn && conn->dying && !conn->gone) {
             left = 1; /* what it sent is still taken in */
-        else
-            unreached(port, rank);
+            continue;
+        }
+        port->peer[rank].dead = 1;
+        unreached(port, rank, 0);
+        if (!rnl_ep_forked(ep))
+            unreached(port, rank, 1);
     }
     if (!left)
         port->deaths = seen;

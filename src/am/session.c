@@ -67,7 +67,8 @@ static void port_free(struct rnl_am_port *port)
 {
     forget_rejected(port);
     for (uint32_t i = 0; i < port->ranks; i++)
-        free(port->peer[i].record);
+        for (unsigned lane = 0; lane < 2; lane++)
+            free(port->peer[i].of[lane].record);
     for (uint32_t i = 0; i < port->buffers; i++)
         free(port->buffer[i]);
     free(port->peer);
