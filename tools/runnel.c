@@ -17,6 +17,7 @@ static const struct subcommand {
     {"run", "runnel run", "start the processes of a job", rnl_tool_run},
     {"bench", "runnel bench", "measure messages beside what the machine allows", rnl_tool_bench},
     {"sim", "runnel sim", "run a job on a virtual cluster, the same in each run", rnl_tool_sim},
+    {"paper", "runnel paper", "the papers' measurements, on the papers' machine", rnl_tool_paper},
     {"info", "runnel info", "what this machine has for messages, and what is in force", rnl_tool_info},
 };
 enum { SUBCOMMANDS = sizeof subcommands / sizeof subcommands[0] };

@@ -7,6 +7,7 @@
 
 int rnl_tool_bench(int argc, char **argv);
 int rnl_tool_info(int argc, char **argv);
+int rnl_tool_paper(int argc, char **argv);
 int rnl_tool_run(int argc, char **argv);
 int rnl_tool_sim(int argc, char **argv);
 int rnl_tool_sim_decode(int argc, char **argv); /* of rnl_tool_sim */

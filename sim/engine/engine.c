@@ -158,6 +158,11 @@ uint64_t rnl_sim_when(const struct rnl_sim *s, const struct rnl_sim_event *event
 
 /* ---- running ---- */
 
+uint64_t rnl_sim_next(const struct rnl_sim *s)
+{
+    return s->waiting > 0 ? s->heap[0].at : RNL_SIM_NEVER;
+}
+
 size_t rnl_sim_run(struct rnl_sim *s, uint64_t until)
 {
     s->stopped = 0;

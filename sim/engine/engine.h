@@ -65,6 +65,8 @@ uint64_t rnl_sim_when(const struct rnl_sim *, const struct rnl_sim_event *e);
  * the clock stands at the last event, or at `until` if nothing but time was left. Returns how many events wait. */
 size_t rnl_sim_run(struct rnl_sim *, uint64_t until);
 void rnl_sim_stop(struct rnl_sim *);
+/* The tick of the first event that waits, or RNL_SIM_NEVER: how far something that is no event may run ahead. */
+uint64_t rnl_sim_next(const struct rnl_sim *);
 uint64_t rnl_sim_events(const struct rnl_sim *); /* that have run */
 
 /* ---- the trace ---- */

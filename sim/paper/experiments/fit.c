@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * fit.c - each fitted value by itself: the point of its grid where the mean square of the relative misses of its rows
+ * is smallest; a coarse walk over the whole range, then a fine one around the best. Values are on a grid, and ties go
+ * to the smaller, so the answer is one number and not a matter of rounding. */
+#include "sim/paper/experiments/fit.h"
+
+#include "base/error.h"
+
+#include <math.h>
+#include <string.h>
+
+static const struct rnl_fit fits[] = {
+    {"set-up of a host DMA, from blocks as a host sees them", RNL_M_dma_setup, "21a 21b", "H-P H-PP", 0, 4, 0.05, 0, 0,
+     0},
+    {"factor on the time of the card's processor", RNL_M_ni_time, "24", "H-P H-PP", 1, 1.25, 0.01, 0, 0, 0},
+    {"cycles of an instruction of LANai 2.3", RNL_M_ni_instruction, "7a 34", "H-A H-S", 2, 8, 0.05, 0, 0, 0},
+};
+
+static int names_has(const char *names, const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *p = names; *p; p += strcspn(p, " "), p += *p == ' ')
+        if (strcspn(p, " ") == n && strncmp(p, name, n) == 0)
+            return 1;
+    return 0;
+}
+
+struct tried {
+    const struct rnl_fit *all;
+    int n; /* of these are in place, the last one being tried */
+    double value;
+};
+
+static int with_tried(void *arg, struct rnl_machine *m)
+{
+    const struct tried *t = arg;
+    for (int i = 0; i < t->n; i++)
+        if (names_has(t->all[i].machines, m->name))
+            m->v[t->all[i].value] = i + 1 == t->n ? t->value : t->all[i].found;
+    return 0;
+}
+
+static int misfit(const struct rnl_row *rows, int n, struct tried *t, double *out)
+{
+    const struct rnl_fit *f = &t->all[t->n - 1];
+    double sum = 0;
+    int used = 0;
+    for (int i = 0; i < n; i++) {
+        struct rnl_answer a;
+        if (!names_has(f->rows, rows[i].field[RNL_ROW_ID]))
+            continue;
+        if (strcmp(rows[i].field[RNL_ROW_CLASS], "fit") != 0)
+            return rnl_fail(RNL_ERR_ARG, "row %s is of class %s: only rows of class fit may be fitted",
+                            rows[i].field[RNL_ROW_ID], rows[i].field[RNL_ROW_CLASS]);
+        int rc = rnl_row_answer(&rows[i], with_tried, t, &a);
+        if (rc < 0)
+            return rc;
+        if (!a.answered)
+            return rnl_fail(RNL_ERR_ARG, "row %s has no experiment", rows[i].field[RNL_ROW_ID]);
+        sum += a.off * a.off;
+        used++;
+    }
+    *out = used ? sum / used : 0;
+    return 0;
+}
+
+/* Grid points first, first + by, ... last: the best of them. */
+static int walk(const struct rnl_row *rows, int n, struct tried *t, struct rnl_fit *f, long first, long last, long by,
+                long *best)
+{
+    double least = INFINITY;
+    for (long k = first; k <= last; k += by) {
+        double miss;
+        t->value = (double)k * f->step;
+        int rc = misfit(rows, n, t, &miss);
+        if (rc < 0)
+            return rc;
+        if (miss < least) {
+            least = miss;
+            *best = k;
+        }
+    }
+    f->misfit = least;
+    return 0;
+}
+
+int rnl_fit_all(struct rnl_fit *out, int most)
+{
+    static const int count = sizeof fits / sizeof fits[0];
+    struct rnl_row rows[RNL_ROWS];
+    int n = rnl_rows_builtin(rows, RNL_ROWS), done = 0;
+    if (n < 0)
+        return n;
+    for (; done < count && done < most; done++) {
+        struct rnl_fit *f = &out[done];
+        struct tried t = {out, done + 1, 0};
+        struct rnl_machine m;
+        char first_machine[RNL_MACHINE_NAME] = {0};
+        *f = fits[done];
+        long low = lround(f->least / f->step), high = lround(f->most / f->step), best = low, coarse = (high - low) / 10;
+        if (coarse < 1)
+            coarse = 1;
+        int rc = walk(rows, n, &t, f, low, high, coarse, &best);
+        long from = best - coarse + 1 < low ? low : best - coarse + 1,
+             to = best + coarse - 1 > high ? high : best + coarse - 1;
+        rc = rc < 0 ? rc : walk(rows, n, &t, f, from, to, 1, &best);
+        memcpy(first_machine, f->machines, strcspn(f->machines, " "));
+        rc = rc < 0 ? rc : rnl_machine_builtin(first_machine, &m);
+        if (rc < 0)
+            return rc;
+        f->found = (double)best * f->step;
+        f->is = m.v[f->value];
+    }
+    return done;
+}

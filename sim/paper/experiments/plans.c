@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * plans.c - the experiments behind the published figures. Sizes that a paper leaves open are those of its figure's
+ * axis: peaks are the largest of a sweep, half-power sizes lie on the curve of that sweep. */
+#include "sim/paper/experiments/plans.h"
+
+#include "base/error.h"
+
+#include <math.h>
+#include <string.h>
+
+struct context {
+    const struct rnl_row *row;
+    struct rnl_machine machine;
+    const struct rnl_system *system;
+};
+
+static int measure(const struct context *c, const char *system, enum rnl_measure m, uint32_t bytes, uint32_t packet,
+                   double *out)
+{
+    struct rnl_experiment x;
+    struct rnl_outcome o;
+    rnl_experiment_init(&x, system ? rnl_system_find(system) : c->system, &c->machine, m, bytes);
+    x.packet = packet;
+    int rc = rnl_experiment_run(&x, &o);
+    if (rc == 0)
+        *out = o.value;
+    return rc;
+}
+
+/* The largest rate over powers of two, and the size where half of it is reached, between two sizes on a line. */
+static int sweep(const struct context *c, enum rnl_measure m, uint32_t least, uint32_t most, double *peak, double *half)
+{
+    enum { MOST = 24 };
+    double rate[MOST] = {0}, size[MOST] = {0};
+    int n = 0, rc = 0;
+    *peak = 0;
+    for (uint32_t bytes = least; bytes <= most && n < MOST && rc == 0; bytes *= 2, n++) {
+        rc = measure(c, NULL, m, bytes, 0, &rate[n]);
+        size[n] = bytes;
+        if (rc == 0 && rate[n] > *peak)
+            *peak = rate[n];
+    }
+    if (rc < 0)
+        return rc;
+    *half = size[0];
+    for (int i = 1; i < n; i++)
+        if (rate[i - 1] < *peak / 2 && rate[i] >= *peak / 2) {
+            *half = size[i - 1] + (size[i] - size[i - 1]) * (*peak / 2 - rate[i - 1]) / (rate[i] - rate[i - 1]);
+            break;
+        }
+    return 0;
+}
+
+/* ---- shapes ---- */
+
+/* 27b: the cost of a synchronous send grows slowly up to 128 bytes, and jumps behind them. */
+static int slow_then_jump(struct context *c, int *truth)
+{
+    double at4 = 0, at128 = 0, at132 = 0;
+    int rc = measure(c, NULL, RNL_SEND_COST, 4, 0, &at4);
+    rc = rc < 0 ? rc : measure(c, NULL, RNL_SEND_COST, 128, 0, &at128);
+    rc = rc < 0 ? rc : measure(c, NULL, RNL_SEND_COST, 132, 0, &at132);
+    if (rc == 0) /* the step of one word is larger than that of any word before */
+        *truth = at128 > at4 && at132 - at128 > 4 * (at128 - at4) / 31;
+    return rc;
+}
+
+/* 27c: posting a long message costs slightly less than sending a short one. */
+static int long_posts_cheaper(struct context *c, int *truth)
+{
+    double at128 = 0, at4096 = 0;
+    int rc = measure(c, NULL, RNL_POST_COST, 128, 0, &at128);
+    rc = rc < 0 ? rc : measure(c, NULL, RNL_POST_COST, 4096, 0, &at4096);
+    if (rc == 0)
+        *truth = at4096 < at128;
+    return rc;
+}
+
+/* 54b, 54c: one of two ways to the card is faster at every size of the figure. */
+static int always_above(struct context *c, enum rnl_measure above, enum rnl_measure below, uint32_t least, int *truth)
+{
+    *truth = 1;
+    for (uint32_t bytes = least; bytes <= 65536; bytes *= 2) {
+        double a = 0, b = 0;
+        int rc = measure(c, "probe", above, bytes, 0, &a);
+        rc = rc < 0 ? rc : measure(c, "probe", below, bytes, 0, &b);
+        if (rc < 0)
+            return rc;
+        *truth &= a > b;
+    }
+    return 0;
+}
+
+/* 54a: the size at which DMA overtakes stores. */
+static int crossing(struct context *c, double *out)
+{
+    double before = 0, before_at = 0;
+    *out = NAN;
+    for (uint32_t bytes = 64; bytes <= 65536; bytes *= 2) {
+        double dma = 0, store = 0;
+        int rc = measure(c, "probe", RNL_LOCAL_RATE, bytes, 0, &dma);
+        rc = rc < 0 ? rc : measure(c, "probe", RNL_STORE_RATE, bytes, 0, &store);
+        if (rc < 0)
+            return rc;
+        double ahead = dma - store;
+        if (before < 0 && ahead >= 0) {
+            *out = before_at + (bytes - before_at) * -before / (ahead - before);
+            return 0;
+        }
+        before = ahead;
+        before_at = bytes;
+    }
+    return 0;
+}
+
+/* ---- the table ---- */
+
+enum plan_kind { MEASURE, PEAK, HALF, CROSSING, SLOW_JUMP, LONG_CHEAPER, WC_ABOVE_COPY, DMA_ABOVE_PIN };
+
+static const struct plan {
+    const char *id;
+    enum plan_kind kind;
+    enum rnl_measure measure;
+    uint32_t bytes, packet; /* PEAK, HALF: the largest size */
+    const char *system;     /* if it is not the row's own */
+} plans[] = {
+    {"7a", MEASURE, RNL_ONE_WAY, 16, 0, NULL},
+    {"7b", PEAK, RNL_STREAM_RATE, 4096, 0, NULL},
+    {"7c", HALF, RNL_STREAM_RATE, 4096, 0, NULL},
+    {"7d", MEASURE, RNL_STREAM_RATE, 128, 0, NULL},
+    {"9a", MEASURE, RNL_ONE_WAY, 16, 0, NULL},
+    {"9b", PEAK, RNL_STREAM_RATE, 65536, 0, NULL},
+    {"9c", HALF, RNL_STREAM_RATE, 65536, 0, NULL},
+    {"21a", MEASURE, RNL_LOCAL_RATE, 4096, 0, "probe"},
+    {"21b", MEASURE, RNL_LOCAL_RATE, 65536, 0, "probe"},
+    {"24", MEASURE, RNL_ONE_WAY, 4, 0, NULL},
+    {"25", PEAK, RNL_PING_RATE, 1 << 20, 0, NULL},
+    {"26", MEASURE, RNL_BOTH_RATE, 1 << 18, 0, NULL},
+    {"27a", MEASURE, RNL_SEND_COST, 4, 0, NULL},
+    {"27b", SLOW_JUMP, 0, 0, 0, NULL},
+    {"27c", LONG_CHEAPER, 0, 0, 0, NULL},
+    {"31a", MEASURE, RNL_ONE_WAY, 8, 0, NULL},
+    {"31b", MEASURE, RNL_PING_RATE, 8192, 0, NULL},
+    {"32a", MEASURE, RNL_ONE_WAY, 8, 0, NULL},
+    {"32b", MEASURE, RNL_STREAM_RATE, 8192, 0, NULL},
+    {"32c", MEASURE, RNL_STREAM_RATE, 4096, 4096, NULL},
+    {"34", MEASURE, RNL_ROUND_TRIP, 16, 0, NULL},
+    {"38a", MEASURE, RNL_ROUND_TRIP, 64, 0, NULL},
+    {"38b", MEASURE, RNL_ROUND_TRIP, 248, 0, NULL},
+    {"38c", MEASURE, RNL_STREAM_RATE, 16384, 0, NULL},
+    {"52a", MEASURE, RNL_ONE_WAY, 4, 0, NULL},
+    {"52b", MEASURE, RNL_STREAM_RATE, 256, 256, NULL},
+    {"52c", MEASURE, RNL_STREAM_RATE, 1024, 1024, NULL},
+    {"53a", MEASURE, RNL_ONE_WAY, 4, 0, NULL},
+    {"53b", PEAK, RNL_PING_RATE, 1 << 20, 0, NULL},
+    {"53c", MEASURE, RNL_PING_RATE, 4096, 0, NULL},
+    {"54a", CROSSING, 0, 0, 0, "probe"},
+    {"54b", WC_ABOVE_COPY, 0, 0, 0, "probe"},
+    {"54c", DMA_ABOVE_PIN, 0, 0, 0, "probe"},
+    {"60a", MEASURE, RNL_STREAM_RATE, 8192, 0, "pm-cached"},
+    {"60b", MEASURE, RNL_STREAM_RATE, 8192, 0, "pm-uncached"},
+};
+
+static void null_of(const struct plan *p, struct context *c, struct rnl_answer *a)
+{
+    const char *system =
+        p->system && c->row->field[RNL_ROW_SYSTEM][0] != 'p' ? "machine" : c->row->field[RNL_ROW_SYSTEM];
+    if (p->kind == MEASURE && p->measure == RNL_ONE_WAY)
+        a->null = rnl_null_latency(system, &c->machine, p->bytes);
+    else if (p->kind == MEASURE && p->measure == RNL_ROUND_TRIP)
+        a->null = 2 * rnl_null_latency(system, &c->machine, p->bytes);
+    else if (p->kind == MEASURE && p->measure == RNL_SEND_COST)
+        a->null = 4 * c->machine.v[RNL_M_store];
+    else if (p->kind == PEAK || (p->kind == MEASURE && rnl_measure_unit(p->measure)[0] == 'M'))
+        a->null = rnl_null_rate(system, &c->machine, p->bytes);
+    if (p->kind == HALF) { /* where a constant time per message and the peak meet */
+        double peak = rnl_null_rate(system, &c->machine, p->bytes);
+        a->null = rnl_null_latency(system, &c->machine, 4) * peak;
+    }
+}
+
+int rnl_plan_answer(const struct rnl_row *r, rnl_row_machine *change, void *arg, struct rnl_answer *a)
+{
+    struct context c = {.row = r};
+    const struct plan *p = NULL;
+    for (size_t i = 0; i < sizeof plans / sizeof plans[0]; i++)
+        if (strcmp(plans[i].id, r->field[RNL_ROW_ID]) == 0)
+            p = &plans[i];
+    if (!p || !(c.system = rnl_system_find(p->system ? p->system : r->field[RNL_ROW_SYSTEM])))
+        return 0;
+    int rc = rnl_machine_builtin(r->field[RNL_ROW_MACHINE], &c.machine);
+    if (rc == 0 && change)
+        rc = change(arg, &c.machine);
+    if (rc < 0)
+        return rc;
+    double peak = 0, half = 0;
+    switch (p->kind) {
+    case MEASURE:
+        rc = measure(&c, NULL, p->measure, p->bytes, p->packet, &a->ours);
+        break;
+    case PEAK:
+    case HALF:
+        rc = sweep(&c, p->measure, p->kind == HALF ? 16 : 128, p->bytes, &peak, &half);
+        a->ours = p->kind == PEAK ? peak : half;
+        break;
+    case CROSSING:
+        rc = crossing(&c, &a->ours);
+        break;
+    case SLOW_JUMP:
+        rc = slow_then_jump(&c, &a->truth);
+        break;
+    case LONG_CHEAPER:
+        rc = long_posts_cheaper(&c, &a->truth);
+        break;
+    case WC_ABOVE_COPY:
+        rc = always_above(&c, RNL_STORE_RATE, RNL_COPY_RATE, 64, &a->truth);
+        break;
+    case DMA_ABOVE_PIN:
+        rc = always_above(&c, RNL_LOCAL_RATE, RNL_PIN_RATE, 64, &a->truth);
+        break;
+    }
+    if (rc < 0)
+        return rc;
+    null_of(p, &c, a);
+    a->answered = 1;
+    return 0;
+}

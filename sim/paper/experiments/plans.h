@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * plans.h - which experiment answers a published figure. */
+#ifndef RNL_PAPER_PLANS_H
+#define RNL_PAPER_PLANS_H
+
+#include "sim/paper/experiments/rows.h"
+
+/* Fills answered, and truth or ours and null. A figure without a plan is left unanswered. */
+int rnl_plan_answer(const struct rnl_row *, rnl_row_machine *change, void *arg, struct rnl_answer *);
+
+#endif

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * rows.c - reads rows.csv, and compares an answer with what was published. */
+#include "sim/paper/experiments/rows.h"
+
+#include "base/error.h"
+#include "sim/paper/data.h"
+#include "sim/paper/experiments/plans.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One field: quotes around it protect commas. */
+static const char *take_field(const char *p, const char *end, char *out, size_t room)
+{
+    size_t k = 0;
+    int quoted = 0;
+    for (; p < end && (quoted || *p != ','); p++) {
+        if (*p == '"') {
+            quoted = !quoted;
+        } else {
+            if (k + 1 >= room)
+                return NULL;
+            out[k++] = *p;
+        }
+    }
+    out[k] = 0;
+    return p;
+}
+
+int rnl_rows_read(const char *text, size_t n, struct rnl_row *rows, int most)
+{
+    int count = 0, line = 1;
+    for (const char *p = text, *all = text + n; p < all; line++) {
+        const char *end = memchr(p, '\n', (size_t)(all - p));
+        end = end ? end : all;
+        if (line > 1 && end > p) {
+            if (count == most)
+                return rnl_fail(RNL_ERR_ARG, "more than %d published figures", most);
+            for (int f = 0; f < RNL_ROW_FIELDS; f++) {
+                p = take_field(p, end, rows[count].field[f], RNL_ROW_TEXT);
+                if (!p || (p < end) != (f + 1 < RNL_ROW_FIELDS))
+                    return rnl_fail(RNL_ERR_ARG,
+                                    "line %d of the published figures has not %d fields of up to %d letters", line,
+                                    RNL_ROW_FIELDS, RNL_ROW_TEXT - 1);
+                p += p < end;
+            }
+            count++;
+        }
+        p = end + 1;
+    }
+    return count;
+}
+
+int rnl_rows_builtin(struct rnl_row *rows, int most)
+{
+    const struct rnl_data *d = rnl_data_find("rows.csv");
+    return rnl_rows_read((const char *)d->bytes, d->n, rows, most);
+}
+
+static int inside(const struct rnl_row *r, const struct rnl_answer *a, double low, double high)
+{
+    const char *value = r->field[RNL_ROW_VALUE];
+    if (value[0] == '<')
+        return value[1] == '=' ? a->ours <= low : a->ours < low;
+    if (value[0] == '>')
+        return value[1] == '=' ? a->ours >= low : a->ours > low;
+    double room = strcmp(r->field[RNL_ROW_UNIT], "MB/s") == 0 ? 0.10 : 0.15;
+    return a->ours >= low * (1 - room) && a->ours <= high * (1 + room);
+}
+
+int rnl_row_answer(const struct rnl_row *r, rnl_row_machine *change, void *arg, struct rnl_answer *out)
+{
+    struct rnl_answer a = {0};
+    a.published = a.off = a.null = a.null_off = NAN;
+    int rc = rnl_plan_answer(r, change, arg, &a);
+    if (rc < 0)
+        return rc;
+    const char *value = r->field[RNL_ROW_VALUE];
+    value += strspn(value, "<>=");
+    if (!rnl_row_is_shape(r) && value[0]) {
+        char *end;
+        double low = strtod(value, &end), high = end[0] == '.' && end[1] == '.' ? strtod(end + 2, &end) : low;
+        a.published = (low + high) / 2;
+        if (r->field[RNL_ROW_VALUE] == value) {
+            a.off = a.ours / a.published - 1;
+            a.null_off = a.null / a.published - 1;
+        }
+        a.inside = a.answered && inside(r, &a, low, high);
+    } else {
+        a.inside = a.truth;
+    }
+    *out = a;
+    return 0;
+}

@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * run.c - builds the machine for an experiment, runs its tasks, and checks every message that arrives: its last word
+ * counts, the rest of it is a pattern of its sender's. Checking takes no time on the machine. */
+#include "sim/paper/experiments/run.h"
+
+#include "base/error.h"
+#include "sim/engine/random.h"
+#include "sim/paper/data.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SIDES = RNL_HW_NODES, STREAM_JITTER = 0x4a49, IDLE_US = 2000, SLOTS = 64 };
+
+struct run {
+    const struct rnl_experiment *x;
+    struct rnl_outcome *out;
+    struct rnl_hw *hw;
+    struct rnl_side side[SIDES];
+    uint32_t sides, receiver, sending; /* GOODPUT: senders that have not finished */
+    uint64_t jitter_spent_ps, begin_ps, end_ps, busy_ps, jitters;
+    uint32_t seen[SIDES]; /* last word of the last message of that sender */
+};
+
+static const char *const names[RNL_MEASURES][2] = {
+    {"one-way", "us"},     {"round-trip", "us"},   {"ping-rate", "MB/s"},  {"stream-rate", "MB/s"},
+    {"both-rate", "MB/s"}, {"send-cost", "us"},    {"post-cost", "us"},    {"local-rate", "MB/s"},
+    {"copy-rate", "MB/s"}, {"store-rate", "MB/s"}, {"plain-rate", "MB/s"}, {"pin-rate", "MB/s"},
+    {"goodput", "MB/s"},
+};
+
+const char *rnl_measure_name(enum rnl_measure m)
+{
+    return names[m][0];
+}
+
+const char *rnl_measure_unit(enum rnl_measure m)
+{
+    return names[m][1];
+}
+
+/* ---- what both ends do ---- */
+
+static void jitter(struct run *r, struct rnl_side *s)
+{
+    uint64_t random = rnl_sim_random(rnl_sim_seed(r->hw->sim), STREAM_JITTER, s->node, r->jitters++);
+    uint64_t ps = rnl_sim_below(random, (uint64_t)(r->x->jitter_us * 1e6) + 1);
+    rnl_task_spend(s->task, ps, "jitter");
+    r->jitter_spent_ps += ps;
+}
+
+static uint32_t pattern(uint32_t node, uint32_t k)
+{
+    return 0x9e3779b9u * (k + 1) ^ node << 24;
+}
+
+static void fill(struct rnl_side *s, uint32_t bytes)
+{
+    for (uint32_t k = 0; k + 1 < bytes / 4; k++)
+        rnl_host_set_word(s->host, s->out + 4 * k, pattern(s->node, k));
+}
+
+static void send_next(struct run *r, struct rnl_side *s, uint32_t to, int post)
+{
+    uint32_t n = r->x->bytes;
+    r->out->sent++;
+    rnl_host_set_word(s->host, s->out + n - 4, ++r->seen[s->node] | s->node << 24);
+    if (post && s->system->post)
+        s->system->post(s, to, n);
+    else
+        s->system->send(s, to, n);
+}
+
+static int receive_next(struct run *r, struct rnl_side *s, uint64_t until)
+{
+    uint32_t n = s->system->receive(s, r->x->bytes, until);
+    if (n == 0)
+        return 0;
+    r->out->received++;
+    if (n != r->x->bytes) {
+        r->out->wrong++;
+        return 1;
+    }
+    uint32_t last = rnl_host_word(s->host, s->got + n - 4), node = last >> 24;
+    int right = node < r->sides && (last & 0xffffff) <= r->seen[node] && (last & 0xffffff) > 0;
+    for (uint32_t k = 0; right && k + 1 < n / 4; k++)
+        right = rnl_host_word(s->host, s->got + 4 * k) == pattern(node, k);
+    r->out->wrong += !right;
+    return 1;
+}
+
+static struct rnl_side *side_of(struct run *r, struct rnl_task *t)
+{
+    for (uint32_t i = 0; i < r->sides; i++)
+        if (r->side[i].task == t)
+            return &r->side[i];
+    return NULL;
+}
+
+static void finish(struct rnl_side *s)
+{
+    if (s->system->finish)
+        s->system->finish(s);
+}
+
+/* ---- the tasks ---- */
+
+static void ping_pong(struct rnl_task *t, void *arg)
+{
+    struct run *r = arg;
+    struct rnl_side *s = side_of(r, t);
+    uint32_t first = s->node == 0;
+    if (first)
+        r->begin_ps = rnl_hw_now(r->hw);
+    for (uint32_t i = 0; i < r->x->count; i++) {
+        if (first) {
+            jitter(r, s);
+            send_next(r, s, 1, 0);
+        }
+        if (!receive_next(r, s, RNL_SIM_NEVER))
+            return;
+        if (!first) {
+            jitter(r, s);
+            send_next(r, s, 0, 0);
+        }
+    }
+    if (first)
+        r->end_ps = rnl_hw_now(r->hw);
+    finish(s);
+}
+
+static void one_way_stream(struct rnl_task *t, void *arg)
+{
+    struct run *r = arg;
+    struct rnl_side *s = side_of(r, t);
+    if (s->node != r->receiver) {
+        rnl_task_spend(t, 1000000 * (uint64_t)s->node, "stagger");
+        for (uint32_t i = 0; i < r->x->count; i++)
+            send_next(r, s, r->receiver, 0);
+        r->sending--;
+        finish(s);
+        return;
+    }
+    uint32_t all = r->x->count * (r->sides - 1), got = 0;
+    while (got < all) {
+        uint64_t until =
+            s->system->lossy || r->x->bad_per_2_32 ? rnl_hw_now(r->hw) + (uint64_t)IDLE_US * 1000000 : RNL_SIM_NEVER;
+        if (!receive_next(r, s, until)) {
+            if (r->sending == 0 || r->hw->fault[0])
+                break;
+            continue;
+        }
+        if (got++ == 0)
+            r->begin_ps = rnl_hw_now(r->hw);
+        r->end_ps = rnl_hw_now(r->hw);
+        if (r->x->slow_us > 0)
+            rnl_task_spend(t, (uint64_t)(r->x->slow_us * 1e6), "compute");
+    }
+    finish(s);
+}
+
+static void both_ways(struct rnl_task *t, void *arg)
+{
+    struct run *r = arg;
+    struct rnl_side *s = side_of(r, t);
+    if (s->node == 0)
+        r->begin_ps = rnl_hw_now(r->hw);
+    for (uint32_t i = 0; i < r->x->count; i++) {
+        send_next(r, s, !s->node, 0);
+        if (!receive_next(r, s, RNL_SIM_NEVER))
+            return;
+    }
+    if (rnl_hw_now(r->hw) > r->end_ps)
+        r->end_ps = rnl_hw_now(r->hw);
+    finish(s);
+}
+
+static void cost_of_send(struct rnl_task *t, void *arg)
+{
+    struct run *r = arg;
+    struct rnl_side *s = side_of(r, t);
+    for (uint32_t i = 0; i < r->x->count; i++) {
+        if (s->node == 0) {
+            rnl_task_spend(t, 200000000 + (uint64_t)r->x->bytes * 20000, "pause"); /* the one before is over */
+            jitter(r, s);
+            uint64_t from = rnl_hw_now(r->hw);
+            send_next(r, s, 1, r->x->measure == RNL_POST_COST);
+            r->busy_ps += rnl_hw_now(r->hw) - from;
+        } else if (!receive_next(r, s, RNL_SIM_NEVER)) {
+            return;
+        }
+    }
+    finish(s);
+}
+
+/* To the own card, in the ways that the survey's figure 2 compares. */
+static void local(struct rnl_task *t, void *arg)
+{
+    struct run *r = arg;
+    struct rnl_side *s = side_of(r, t);
+    uint32_t n = r->x->bytes, area = s->out + ((n + RNL_HW_PAGE - 1) & ~(RNL_HW_PAGE - 1u));
+    uint32_t words[1024] = {0}, sram = rnl_card_symbol(r->hw, "card") + 64;
+    r->begin_ps = rnl_hw_now(r->hw);
+    for (uint32_t i = 0; i < r->x->count; i++) {
+        switch (r->x->measure) {
+        case RNL_STORE_RATE:
+        case RNL_PLAIN_RATE:
+            for (uint32_t at = 0; at < n; at += sizeof words) {
+                uint32_t k = (n - at < sizeof words ? n - at : (uint32_t)sizeof words) / 4;
+                if (r->x->measure == RNL_STORE_RATE)
+                    rnl_task_combine(t, sram + at, words, k);
+                else
+                    rnl_task_store_words(t, sram + at, words, k);
+            }
+            break;
+        case RNL_COPY_RATE:
+            rnl_task_copy(t, s->out, area, n);
+            s->system->send(s, 0, n);
+            break;
+        case RNL_PIN_RATE:
+            rnl_task_spend(t,
+                           rnl_machine_us(&r->hw->machine, RNL_M_system_call) +
+                               (n + RNL_HW_PAGE - 1) / RNL_HW_PAGE * rnl_machine_us(&r->hw->machine, RNL_M_pin_page),
+                           "pin");
+            s->system->send(s, 0, n);
+            break;
+        default:
+            s->system->send(s, 0, n);
+        }
+    }
+    r->end_ps = rnl_hw_now(r->hw);
+}
+
+/* ---- the frame ---- */
+
+static void value_of(struct run *r)
+{
+    const struct rnl_experiment *x = r->x;
+    double span = (double)(r->end_ps - r->begin_ps) / 1e6, jittered = (double)r->jitter_spent_ps / 1e6;
+    double n = x->count, bytes = x->bytes;
+    switch (x->measure) {
+    case RNL_ONE_WAY:
+        r->out->value = (span - jittered) / (2 * n);
+        break;
+    case RNL_ROUND_TRIP:
+        r->out->value = (span - jittered) / n;
+        break;
+    case RNL_PING_RATE:
+        r->out->value = bytes * 2 * n / (span - jittered);
+        break;
+    case RNL_BOTH_RATE:
+        r->out->value = 2 * n * bytes / span;
+        break;
+    case RNL_STREAM_RATE:
+    case RNL_GOODPUT:
+        r->out->value = r->out->received > 1 ? bytes * (r->out->received - 1) / span : 0;
+        break;
+    case RNL_SEND_COST:
+    case RNL_POST_COST:
+        r->out->value = (double)r->busy_ps / 1e6 / n;
+        break;
+    default:
+        r->out->value = bytes * n / span;
+    }
+}
+
+static void (*task_of(enum rnl_measure m))(struct rnl_task *, void *)
+{
+    switch (m) {
+    case RNL_ONE_WAY:
+    case RNL_ROUND_TRIP:
+    case RNL_PING_RATE:
+        return ping_pong;
+    case RNL_STREAM_RATE:
+    case RNL_GOODPUT:
+        return one_way_stream;
+    case RNL_BOTH_RATE:
+        return both_ways;
+    case RNL_SEND_COST:
+    case RNL_POST_COST:
+        return cost_of_send;
+    default:
+        return local;
+    }
+}
+
+static int open_sides(struct run *r)
+{
+    const struct rnl_experiment *x = r->x;
+    for (uint32_t i = 0; i < r->sides; i++) {
+        struct rnl_side *s = &r->side[i];
+        s->system = x->system;
+        s->hw = r->hw;
+        s->host = &r->hw->host[i];
+        s->card = &r->hw->card[i];
+        s->node = i;
+        s->nodes = r->sides;
+        s->processes = x->processes ? x->processes : 1;
+        s->packet = x->packet;
+        s->largest = x->bytes;
+        s->state = calloc(1, x->system->state_bytes);
+        if (!s->state)
+            return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for a side");
+        s->out = rnl_host_take(s->host, 2 * x->bytes + 2 * RNL_HW_PAGE, 0);
+        if (r->hw->fault[0] || x->system->open(s) < 0)
+            return rnl_fail(RNL_ERR_ARG, "%s: %s", x->system->name, r->hw->fault);
+        fill(s, x->bytes);
+        s->task = rnl_hw_task(r->hw, i, task_of(x->measure), r);
+    }
+    if (x->system->joined)
+        x->system->joined(r->side, r->sides);
+    return 0;
+}
+
+static int check(const struct rnl_experiment *x)
+{
+    if (x->bytes < 4 || x->bytes % 4 || x->bytes > x->system->most)
+        return rnl_fail(RNL_ERR_ARG, "a message of %u bytes: %s takes whole words, 4 to %u bytes", x->bytes,
+                        x->system->name, x->system->most);
+    if (x->count == 0 || x->count > 10000000)
+        return rnl_fail(RNL_ERR_ARG, "%u messages: an experiment has 1 to 10 million", x->count);
+    if (x->senders >= SIDES)
+        return rnl_fail(RNL_ERR_ARG, "%u senders: there can be up to %d", x->senders, SIDES - 1);
+    if (x->measure < RNL_LOCAL_RATE || x->measure == RNL_GOODPUT ? !x->system->receive : x->system->receive != NULL)
+        return rnl_fail(RNL_ERR_ARG, "%s of %s cannot be measured", rnl_measure_name(x->measure), x->system->name);
+    return 0;
+}
+
+static int run(struct run *r)
+{
+    const struct rnl_experiment *x = r->x;
+    const struct rnl_data *object = NULL;
+    char name[80];
+    snprintf(name, sizeof name, "%s.hex", x->system->object);
+    if (!x->object && !(object = rnl_data_find(name)))
+        return rnl_fail(RNL_ERR_ARG, "there is no firmware %s", name);
+    r->sides = x->measure == RNL_GOODPUT ? (x->senders ? x->senders : 1) + 1 : x->system->receive ? 2 : 1;
+    r->receiver = r->sides - 1;
+    r->sending = r->sides - 1;
+    int rc = rnl_hw_new(&x->machine, r->sides, x->seed, x->object ? x->object : (const void *)object->bytes,
+                        x->object ? x->object_bytes : object->n, &r->hw);
+    if (rc < 0)
+        return rc;
+    r->hw->no_skip = x->no_skip;
+    r->hw->bad_per_2_32 = x->bad_per_2_32;
+    r->hw->tracer = x->tracer;
+    r->hw->tracer_arg = x->tracer_arg;
+    /* Nothing takes a millisecond a message, and two seconds beside. */
+    r->hw->horizon_ps = (uint64_t)x->count * r->sides * (1000000000u + (uint64_t)x->bytes * 1000000) + 2000000000000u;
+    rc = open_sides(r);
+    if (rc == 0)
+        rc = rnl_hw_power(r->hw);
+    if (rc == 0)
+        rc = rnl_hw_run(r->hw);
+    if (rc < 0)
+        return rc;
+    value_of(r);
+    r->out->count = r->hw->count;
+    r->out->events = rnl_sim_events(r->hw->sim);
+    r->out->end_ps = rnl_hw_now(r->hw);
+    for (uint32_t i = 0; i < r->sides; i++) {
+        r->out->instructions += r->hw->card[i].cpu.instructions;
+        r->out->skipped += r->hw->card[i].skipped;
+    }
+    if (x->inspect)
+        x->inspect(x->inspect_arg, r->hw, r->side);
+    return 0;
+}
+
+int rnl_experiment_run(const struct rnl_experiment *x, struct rnl_outcome *out)
+{
+    int rc = check(x);
+    if (rc < 0)
+        return rc;
+    struct run *r = calloc(1, sizeof *r);
+    if (!r)
+        return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for an experiment");
+    struct rnl_outcome outcome = {0};
+    r->x = x;
+    r->out = &outcome;
+    rc = run(r);
+    for (uint32_t i = 0; i < r->sides; i++)
+        free(r->side[i].state);
+    rnl_hw_free(r->hw);
+    free(r);
+    if (rc == 0)
+        *out = outcome;
+    return rc;
+}
+
+void rnl_experiment_init(struct rnl_experiment *x, const struct rnl_system *system, const struct rnl_machine *machine,
+                         enum rnl_measure measure, uint32_t bytes)
+{
+    memset(x, 0, sizeof *x);
+    x->system = system;
+    x->machine = *machine;
+    x->measure = measure;
+    x->bytes = bytes;
+    x->count = bytes >= 65536 ? 20 : bytes >= 4096 ? 100 : 500;
+    x->jitter_us = 16;
+    x->seed = 1;
+}
+
+int rnl_machine_builtin(const char *name, struct rnl_machine *out)
+{
+    char path[64];
+    snprintf(path, sizeof path, "machines/%s.machine", name);
+    const struct rnl_data *d = rnl_data_find(path);
+    if (!d)
+        return rnl_fail(RNL_ERR_ARG, "there is no machine '%s'; runnel paper list names them", name);
+    return rnl_machine_parse((const char *)d->bytes, d->n, out);
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * bus.c - the I/O bus of a host: stores and loads of its processor, and the DMA engine of its card, one at a time.
+ * A transfer runs in bursts. Whoever comes while one runs waits for its end, then goes first, and the transfer ends
+ * that much later; before its first burst a transfer waits for whoever is on the bus. */
+#include "sim/paper/hw/hw.h"
+
+#include <string.h>
+
+/* From when on the processor has the bus for this long. */
+static uint64_t take_bus(struct rnl_host *h, uint64_t now, uint64_t ps)
+{
+    struct rnl_card *c = &h->hw->card[h->id];
+    uint64_t at = now > h->bus_free_ps ? now : h->bus_free_ps;
+    if (rnl_sim_scheduled(&c->dma.done) && at < c->dma.to_ps) {
+        uint64_t late = 0;
+        if (at >= c->dma.from_ps) {
+            uint64_t bursts = (at - c->dma.from_ps + h->hw->t.burst - 1) / h->hw->t.burst;
+            at = c->dma.from_ps + bursts * h->hw->t.burst;
+            if (at > c->dma.to_ps)
+                at = c->dma.to_ps;
+            else
+                late = ps;
+        } else if (at + ps > c->dma.from_ps) {
+            late = at + ps - c->dma.from_ps;
+            c->dma.from_ps += late;
+        }
+        c->dma.to_ps += late;
+        if (late)
+            rnl_sim_at(h->hw->sim, &c->dma.done, c->dma.to_ps);
+    }
+    h->bus_free_ps = at + ps;
+    return at;
+}
+
+static void wait_until(struct rnl_task *t, uint64_t at)
+{
+    while (rnl_hw_now(t->host->hw) < at)
+        rnl_sim_park_until(&t->coro, at);
+}
+
+static int allowed(struct rnl_task *t, uint32_t at, uint32_t words)
+{
+    if (!(at & 3) && at >= t->map_from && at < t->map_to && words <= (t->map_to - at) / 4)
+        return 1;
+    t->host->hw->count.refused++;
+    return 0;
+}
+
+static void arrive(struct rnl_task *t, uint32_t at, const uint32_t *words, uint32_t n)
+{
+    struct rnl_card *c = &t->host->hw->card[t->host->id];
+    rnl_card_wake(c, rnl_hw_now(t->host->hw));
+    for (uint32_t i = 0; i < n; i++)
+        c->cpu.sram[(at >> 2) + i] = words[i];
+}
+
+static int put_words(struct rnl_task *t, uint32_t at, const uint32_t *words, uint32_t n, uint32_t group, uint64_t each)
+{
+    struct rnl_hw *hw = t->host->hw;
+    uint64_t from = rnl_hw_now(hw);
+    if (!allowed(t, at, n))
+        return -1;
+    for (uint32_t i = 0; i < n; i += group) {
+        uint32_t k = n - i < group ? n - i : group;
+        wait_until(t, take_bus(t->host, rnl_hw_now(hw), each) + each);
+        arrive(t, at + 4 * i, words + i, k);
+        hw->count.stores++;
+    }
+    rnl_hw_trace(hw, t->host->id, RNL_LANE_HOST, from, rnl_hw_now(hw), "store", 4 * n);
+    return 0;
+}
+
+int rnl_task_store_words(struct rnl_task *t, uint32_t at, const uint32_t *words, uint32_t n)
+{
+    uint32_t group = (uint32_t)t->host->hw->machine.v[RNL_M_store_bytes] / 4;
+    return put_words(t, at, words, n, group, t->host->hw->t.store);
+}
+
+int rnl_task_store(struct rnl_task *t, uint32_t at, uint32_t value)
+{
+    return put_words(t, at, &value, 1, 1, t->host->hw->t.store);
+}
+
+int rnl_task_combine(struct rnl_task *t, uint32_t at, const uint32_t *words, uint32_t n)
+{
+    enum { LINE = 32 / 4 };
+    if (t->host->hw->t.combined == 0)
+        return rnl_task_store_words(t, at, words, n);
+    return put_words(t, at, words, n, LINE, t->host->hw->t.combined);
+}
+
+int rnl_task_load(struct rnl_task *t, uint32_t at, uint32_t *out)
+{
+    struct rnl_hw *hw = t->host->hw;
+    uint64_t from = rnl_hw_now(hw);
+    if (!allowed(t, at, 1))
+        return -1;
+    wait_until(t, take_bus(t->host, from, hw->t.load) + hw->t.load);
+    rnl_card_wake(&hw->card[t->host->id], rnl_hw_now(hw));
+    *out = rnl_card_peek(&hw->card[t->host->id], at);
+    hw->count.loads++;
+    rnl_hw_trace(hw, t->host->id, RNL_LANE_HOST, from, rnl_hw_now(hw), "load", 4);
+    return 0;
+}
+
+/* ---- the card's engine ---- */
+
+static void dma_done(struct rnl_sim *sim, struct rnl_sim_event *e)
+{
+    struct rnl_hw *hw = rnl_sim_owner(sim);
+    struct rnl_card *c = &hw->card[e->entity];
+    struct rnl_host *h = &hw->host[e->entity];
+    uint64_t now = rnl_sim_now(sim);
+    uint32_t n = c->dma.n;
+    rnl_card_wake(c, now);
+    for (uint32_t i = 0; i < n; i++) {
+        uint8_t is =
+            c->dma.direction == TO_HOST ? rnl_lanai_byte(&c->cpu, c->dma.sram + i) : h->memory[c->dma.host + i];
+        if (is != c->dma.snapshot[i]) {
+            rnl_hw_fault(hw, "node %u: byte %u of %u changed in its buffer while it crossed the I/O bus", c->id, i, n);
+            return;
+        }
+    }
+    if (c->dma.direction == TO_HOST) {
+        memcpy(h->memory + c->dma.host, c->dma.snapshot, n);
+        hw->count.dma_to_host += n;
+    } else {
+        for (uint32_t i = 0; i < n; i++)
+            rnl_lanai_set_byte(&c->cpu, c->dma.sram + i, c->dma.snapshot[i]);
+        hw->count.dma_from_host += n;
+    }
+    c->status |= HDONE;
+    rnl_card_share(c);
+    rnl_hw_trace(hw, c->id, RNL_LANE_DMA, c->dma.from_ps, now, c->dma.direction == TO_HOST ? "to host" : "from host",
+                 n);
+    if (c->dma.direction == TO_HOST)
+        rnl_host_written(h, c->dma.host, n);
+}
+
+int rnl_bus_dma(struct rnl_card *c, uint64_t at)
+{
+    struct rnl_hw *hw = c->hw;
+    struct rnl_host *h = &hw->host[c->id];
+    uint32_t host = c->reg[EAR], sram = c->reg[LAR], n = c->reg[CTR];
+    if (!(c->status & HDONE)) {
+        rnl_hw_fault(hw, "node %u starts its host DMA engine while it works", c->id);
+        return -1;
+    }
+    if (n == 0 || n > RNL_LANAI_SRAM || sram < c->cpu.code_end || sram > RNL_LANAI_SRAM - n ||
+        (uint64_t)host + n > (uint64_t)RNL_HW_PAGES * RNL_HW_PAGE) {
+        rnl_hw_fault(hw, "node %u: a DMA of %u bytes between host address %u and SRAM address %u leaves one of them",
+                     c->id, n, host, sram);
+        return -1;
+    }
+    for (uint32_t page = host / RNL_HW_PAGE; page <= (host + n - 1) / RNL_HW_PAGE; page++)
+        if (!h->pins[page]) {
+            rnl_hw_fault(hw, "node %u: a DMA of %u bytes %s host address %u; its page %u is not pinned", c->id, n,
+                         c->reg[DIR] == TO_HOST ? "to" : "from", host, page);
+            return -1;
+        }
+    c->dma.host = host;
+    c->dma.sram = sram;
+    c->dma.n = n;
+    c->dma.direction = c->reg[DIR];
+    for (uint32_t i = 0; i < n; i++)
+        c->dma.snapshot[i] = c->dma.direction == TO_HOST ? rnl_lanai_byte(&c->cpu, sram + i) : h->memory[host + i];
+    rnl_sim_event_init(&c->dma.done, dma_done, c->id);
+    at += hw->t.dma_start;
+    c->dma.from_ps = (at > h->bus_free_ps ? at : h->bus_free_ps) + hw->t.dma_setup;
+    c->dma.to_ps = c->dma.from_ps + rnl_machine_bytes(&hw->machine, RNL_M_dma_rate, n);
+    rnl_sim_at(hw->sim, &c->dma.done, c->dma.to_ps);
+    return 0;
+}

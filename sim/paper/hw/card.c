@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * card.c - the registers of the card, the sharing of its SRAM, and its idle loop.
+ *
+ * Idle turns. A program that waits reads the status again and again. If at two reads in a row all registers and flags
+ * of the processor are equal, nothing was stored in between and no event reached the card, then the turn between them
+ * repeats until an event does: whole turns are added up instead of executed. tests/paper compares both to the bit. */
+#include "sim/paper/hw/hw.h"
+
+#include "base/error.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void look_again(struct rnl_card *c)
+{
+    c->turn.valid = 0;
+    if (c->idle) {
+        struct rnl_hw *hw = c->hw;
+        c->idle = 0;
+        c->busy_from_ps = c->cpu.now_ps;
+        if (!rnl_sim_scheduled(&hw->processors) || rnl_sim_when(hw->sim, &hw->processors) > c->cpu.now_ps)
+            rnl_sim_at(hw->sim, &hw->processors, c->cpu.now_ps);
+    }
+}
+
+/* The engines take what they need, the processor the rest, and never less than a quarter of an access per cycle (the
+ * floor is an assumption; the order of who goes first is not documented for this card either). */
+void rnl_card_share(struct rnl_card *c)
+{
+    const double *v = c->hw->machine.v;
+    double all = v[RNL_M_sram_accesses], one_rate = 4 * v[RNL_M_ni_clock]; /* MB/s of one access per cycle */
+    double cycle = 1e6 / v[RNL_M_ni_clock] * v[RNL_M_ni_time] * v[RNL_M_ni_instruction], one = cycle, two = cycle;
+    if (all > 0) {
+        double left = all;
+        if (!(c->status & HDONE))
+            left -= v[RNL_M_dma_rate] / one_rate;
+        if (!(c->status & SDONE))
+            left -= v[RNL_M_link_rate] / one_rate;
+        if (c->port.flowing)
+            left -= v[RNL_M_link_rate] / one_rate;
+        if (left < 0.25)
+            left = 0.25;
+        /* an instruction of several cycles spreads its accesses over them */
+        double per_cycle = left * v[RNL_M_ni_instruction];
+        if (per_cycle < 1)
+            one = cycle / per_cycle;
+        if (per_cycle < 2)
+            two = 2 * cycle / per_cycle;
+    }
+    c->cpu.step1_ps = (uint32_t)(one + 0.5);
+    c->cpu.step2_ps = (uint32_t)(two + 0.5);
+}
+
+static uint32_t flags_of(const struct rnl_lanai *m)
+{
+    return m->zero | m->negative << 1 | m->overflow << 2 | m->carry << 3 | m->delay << 4;
+}
+
+static void at_status(struct rnl_card *c)
+{
+    struct rnl_lanai *m = &c->cpu;
+    if (c->idle) /* being brought up to an event: rnl_card_wake */
+        return;
+    if (c->turn.valid && c->turn.status == c->status && c->turn.flags == flags_of(m) && c->turn.stores == m->stores &&
+        c->turn.waited == m->waited && memcmp(c->turn.r, m->r, sizeof m->r) == 0) {
+        if (!c->hw->no_skip) {
+            c->idle = 1;
+            c->period.ps = m->now_ps - c->turn.at_ps;
+            c->period.instructions = m->instructions - c->turn.instructions;
+            c->period.stalls = m->stalls - c->turn.stalls;
+            c->period.accesses = m->accesses - c->turn.accesses;
+            rnl_hw_trace(c->hw, c->id, RNL_LANE_FIRMWARE, c->busy_from_ps, c->turn.at_ps, "firmware", 0);
+            m->stop = 1;
+            return;
+        }
+    }
+    c->turn.valid = 1;
+    c->turn.status = c->status;
+    c->turn.flags = flags_of(m);
+    memcpy(c->turn.r, m->r, sizeof m->r);
+    c->turn.stores = m->stores;
+    c->turn.waited = m->waited;
+    c->turn.instructions = m->instructions;
+    c->turn.stalls = m->stalls;
+    c->turn.accesses = m->accesses;
+    c->turn.at_ps = m->now_ps;
+}
+
+void rnl_card_wake(struct rnl_card *c, uint64_t at)
+{
+    struct rnl_lanai *m = &c->cpu;
+    if (c->idle && m->now_ps < at) {
+        uint64_t turns = (at - m->now_ps) / c->period.ps;
+        m->now_ps += turns * c->period.ps;
+        m->instructions += turns * c->period.instructions;
+        m->stalls += turns * c->period.stalls;
+        m->accesses += turns * c->period.accesses;
+        c->skipped += turns * c->period.instructions;
+        if (rnl_lanai_run(m, at) < 0)
+            rnl_hw_fault(c->hw, "the firmware of node %u: %s, at address %u", c->id, m->fault, m->fault_at);
+    }
+    look_again(c);
+}
+
+/* ---- registers ---- */
+
+static uint32_t load(struct rnl_lanai *m, uint32_t reg)
+{
+    struct rnl_card *c = (struct rnl_card *)m;
+    switch (reg) {
+    case ISR:
+        at_status(c);
+        return c->status;
+    case CLK:
+        m->stores++; /* what it reads differs each time: this turn is none that repeats */
+        return (uint32_t)(m->now_ps / 500000);
+    case NODE:
+        return c->id;
+    default:
+        return reg < NIC_REGISTERS ? c->reg[reg] : 0;
+    }
+}
+
+static void start_send(struct rnl_card *c, uint64_t at)
+{
+    uint32_t from = c->reg[SMP], n = c->reg[SMLT] - from;
+    struct rnl_hw *hw = c->hw;
+    if (!(c->status & SDONE)) {
+        rnl_hw_fault(hw, "node %u starts its send engine while it works", c->id);
+        return;
+    }
+    if (n == 0 || n > RNL_HW_PACKET || from >= RNL_LANAI_SRAM || n > RNL_LANAI_SRAM - from) {
+        rnl_hw_fault(hw, "node %u sends %u bytes from SRAM address %u: 1 to %d bytes within SRAM can be sent", c->id, n,
+                     from, RNL_HW_PACKET);
+        return;
+    }
+    uint32_t to = c->reg[SRT] & 0xffff;
+    if (!(c->reg[SRT] & ROUTE_VALID) || to >= hw->nodes || to == c->id) {
+        rnl_hw_fault(hw, "node %u sends along a route %08x, which leads nowhere", c->id, c->reg[SRT]);
+        return;
+    }
+    struct rnl_hw_packet *p = hw->free_packets;
+    if (p)
+        hw->free_packets = p->next;
+    else if ((p = malloc(sizeof *p)) != NULL) {
+        p->chain = hw->all_packets;
+        hw->all_packets = p;
+    } else {
+        rnl_hw_fault(hw, "no memory for a packet");
+        return;
+    }
+    p->hw = hw;
+    p->next = NULL;
+    p->from = c->id;
+    p->to = to;
+    p->n = n;
+    p->bad = p->held = 0;
+    for (uint32_t i = 0; i < n; i++)
+        p->bytes[i] = c->send.snapshot[i] = rnl_lanai_byte(&c->cpu, from + i);
+    c->send.packet = p;
+    c->send.at = from;
+    c->send.n = n;
+    c->send.from_ps = at;
+    c->status &= ~(uint32_t)SDONE;
+    rnl_card_share(c);
+    rnl_sim_at(hw->sim, &c->send.enter, at + hw->t.send_start);
+}
+
+static void store(struct rnl_lanai *m, uint32_t reg, uint32_t value)
+{
+    struct rnl_card *c = (struct rnl_card *)m;
+    uint64_t at = m->now_ps + m->step1_ps;
+    if (reg >= NIC_REGISTERS) {
+        rnl_hw_fault(c->hw, "node %u stores to register %u; there are %d", c->id, reg, NIC_REGISTERS);
+        return;
+    }
+    c->reg[reg] = value;
+    switch (reg) {
+    case CTR:
+        if (rnl_bus_dma(c, at) == 0) {
+            c->status &= ~(uint32_t)HDONE;
+            rnl_card_share(c);
+        }
+        break;
+    case SMLT:
+        start_send(c, at);
+        break;
+    case RML:
+        if (c->port.flowing)
+            rnl_hw_fault(c->hw, "node %u moves its room for a packet while one comes in", c->id);
+        c->status &= ~(uint32_t)(RECV | CRCERR);
+        c->port.open = 0; /* from the event on */
+        rnl_sim_at(c->hw->sim, &c->port.arm, at);
+        break;
+    case HIRQ:
+        rnl_host_interrupt(&c->hw->host[c->id], at, value);
+        break;
+    default:
+        return;
+    }
+    m->stop = 1; /* the next event may be nearer now */
+}
+
+int rnl_card_init(struct rnl_card *c, struct rnl_hw *hw, uint32_t id, const void *object, size_t bytes)
+{
+    int rc = rnl_lanai_load(&c->cpu, object, bytes);
+    if (rc < 0)
+        return rc;
+    c->hw = hw;
+    c->id = id;
+    c->status = HDONE | SDONE;
+    c->cpu.load = load;
+    c->cpu.store = store;
+    c->dma.snapshot = malloc(RNL_LANAI_SRAM);
+    c->send.snapshot = malloc(RNL_HW_PACKET);
+    if (!c->dma.snapshot || !c->send.snapshot)
+        return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for the engines of a card");
+    rnl_card_share(c);
+    rnl_net_init(c);
+    return 0;
+}
+
+void rnl_card_fini(struct rnl_card *c)
+{
+    rnl_lanai_fini(&c->cpu);
+    free(c->dma.snapshot);
+    free(c->send.snapshot);
+}
+
+void rnl_card_poke(struct rnl_card *c, uint32_t at, uint32_t value)
+{
+    c->cpu.sram[at >> 2] = value;
+}
+
+uint32_t rnl_card_peek(const struct rnl_card *c, uint32_t at)
+{
+    return c->cpu.sram[at >> 2];
+}
+
+void rnl_card_poke_byte(struct rnl_card *c, uint32_t at, uint8_t value)
+{
+    rnl_lanai_set_byte(&c->cpu, at, value);
+}

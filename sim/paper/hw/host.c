@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * host.c - memory, pages and their pins, tasks and what their work costs, interrupts. Tasks of one host have a
+ * processor each; only interrupts take time from them. */
+#include "sim/paper/hw/hw.h"
+
+#include "base/error.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { STACK = 64 << 10 };
+
+uint32_t rnl_host_take(struct rnl_host *h, uint32_t bytes, int pinned)
+{
+    uint32_t pages = (bytes + RNL_HW_PAGE - 1) / RNL_HW_PAGE, first = h->taken;
+    if (pages > RNL_HW_PAGES - h->taken) {
+        rnl_hw_fault(h->hw, "host %u: %u pages of memory are asked for, %u of %d are left", h->id, pages,
+                     RNL_HW_PAGES - h->taken, RNL_HW_PAGES);
+        return RNL_HW_NO_WATCH;
+    }
+    h->taken += pages;
+    memset(h->pins + first, pinned ? 1 : 0, pages);
+    return first * RNL_HW_PAGE;
+}
+
+uint32_t rnl_host_word(const struct rnl_host *h, uint32_t at)
+{
+    const uint8_t *p = h->memory + at;
+    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
+void rnl_host_set_word(struct rnl_host *h, uint32_t at, uint32_t v)
+{
+    uint8_t *p = h->memory + at;
+    p[0] = (uint8_t)(v >> 24);
+    p[1] = (uint8_t)(v >> 16);
+    p[2] = (uint8_t)(v >> 8);
+    p[3] = (uint8_t)v;
+}
+
+/* ---- tasks ---- */
+
+void rnl_task_spend(struct rnl_task *t, uint64_t ps, const char *what)
+{
+    struct rnl_hw *hw = t->host->hw;
+    uint64_t from = rnl_hw_now(hw), until = from + ps;
+    while (rnl_hw_now(hw) < until || t->host->stolen_ps) {
+        until += t->host->stolen_ps;
+        t->host->stolen_ps = 0;
+        if (rnl_hw_now(hw) < until)
+            rnl_sim_park_until(&t->coro, until);
+    }
+    rnl_hw_trace(hw, t->host->id, RNL_LANE_HOST, from, until, what, 0);
+}
+
+void rnl_task_operate(struct rnl_task *t, uint32_t operations, const char *what)
+{
+    rnl_task_spend(t, operations * t->host->hw->t.operation, what);
+}
+
+void rnl_task_copy(struct rnl_task *t, uint32_t to, uint32_t from, uint32_t bytes)
+{
+    struct rnl_host *h = t->host;
+    if ((uint64_t)to + bytes > (uint64_t)RNL_HW_PAGES * RNL_HW_PAGE ||
+        (uint64_t)from + bytes > (uint64_t)RNL_HW_PAGES * RNL_HW_PAGE) {
+        rnl_hw_fault(h->hw, "host %u copies %u bytes outside its memory", h->id, bytes);
+        return;
+    }
+    rnl_task_spend(t, rnl_machine_bytes(&h->hw->machine, RNL_M_copy_rate, bytes), "copy");
+    memmove(h->memory + to, h->memory + from, bytes);
+}
+
+uint32_t rnl_task_look(struct rnl_task *t, uint32_t at)
+{
+    rnl_task_spend(t, t->host->hw->t.poll, "poll");
+    return rnl_host_word(t->host, at);
+}
+
+uint32_t rnl_task_poll(struct rnl_task *t, uint32_t at, uint32_t old, uint64_t until)
+{
+    struct rnl_hw *hw = t->host->hw;
+    uint64_t from = rnl_hw_now(hw);
+    while (rnl_host_word(t->host, at) == old) {
+        if (rnl_hw_now(hw) >= until || hw->fault[0])
+            return old;
+        t->watch = at;
+        if (until == RNL_SIM_NEVER)
+            rnl_sim_park(&t->coro);
+        else
+            rnl_sim_park_until(&t->coro, until);
+        t->watch = RNL_HW_NO_WATCH;
+    }
+    rnl_hw_trace(hw, t->host->id, RNL_LANE_HOST, from, rnl_hw_now(hw), "wait", 0);
+    rnl_task_spend(t, hw->t.miss, "miss"); /* the line that the card has written is not in the cache any more */
+    return rnl_host_word(t->host, at);
+}
+
+void rnl_host_written(struct rnl_host *h, uint32_t at, uint32_t n)
+{
+    for (uint32_t i = 0; i < h->tasks; i++) {
+        struct rnl_task *t = h->task[i];
+        if (t->watch != RNL_HW_NO_WATCH && t->watch + 4 > at && t->watch < at + n)
+            rnl_sim_wake(&t->coro, rnl_sim_ticket(&t->coro), rnl_hw_now(h->hw), 1);
+    }
+}
+
+static void task_main(struct rnl_sim_coro *coro, void *arg)
+{
+    struct rnl_task *t = arg;
+    struct rnl_hw *hw = t->host->hw;
+    (void)coro;
+    t->fn(t, t->arg);
+    t->ended = 1;
+    if (--hw->tasks_left == 0)
+        rnl_sim_stop(hw->sim);
+}
+
+struct rnl_task *rnl_hw_task(struct rnl_hw *hw, uint32_t node, void (*fn)(struct rnl_task *, void *), void *arg)
+{
+    struct rnl_host *h = &hw->host[node];
+    struct rnl_task *t = h->tasks < RNL_HW_TASKS ? calloc(1, sizeof *t) : NULL;
+    if (!t || !(t->stack = malloc(STACK))) {
+        free(t);
+        rnl_hw_fault(hw, "host %u: no room for a task more than %u", node, h->tasks);
+        return NULL;
+    }
+    t->host = h;
+    t->fn = fn;
+    t->arg = arg;
+    t->map_to = RNL_LANAI_SRAM;
+    t->watch = RNL_HW_NO_WATCH;
+    h->task[h->tasks++] = t;
+    rnl_sim_coro_init(&t->coro, hw->sim, RNL_HW_NODES + node, t->stack, STACK);
+    if (rnl_sim_coro_start(&t->coro, 0, task_main, t) < 0)
+        rnl_hw_fault(hw, "no memory for a task");
+    else
+        hw->tasks_left++;
+    return t;
+}
+
+/* ---- interrupts ---- */
+
+static void interrupted(struct rnl_sim *sim, struct rnl_sim_event *e)
+{
+    struct rnl_hw *hw = rnl_sim_owner(sim);
+    struct rnl_host *h = &hw->host[e->entity];
+    if (!h->interrupt_served) {
+        uint64_t cost = h->driver_cost ? h->driver_cost(h, h->interrupt_value) : 0;
+        h->interrupt_served = 1;
+        h->stolen_ps += hw->t.interrupt + cost;
+        rnl_sim_at(sim, e, rnl_sim_now(sim) + cost);
+        return;
+    }
+    h->interrupt_served = 0;
+    hw->count.interrupts++;
+    if (h->driver)
+        h->driver(h, h->interrupt_value);
+    h->interrupt_value = h->interrupt_waits;
+    h->interrupt_waits = 0;
+    if (h->interrupt_value)
+        rnl_sim_at(sim, e, rnl_sim_now(sim) + hw->t.interrupt);
+}
+
+void rnl_host_interrupt(struct rnl_host *h, uint64_t at, uint32_t value)
+{
+    if (rnl_sim_scheduled(&h->interrupt)) {
+        h->interrupt_waits |= value;
+        return;
+    }
+    h->interrupt_value = value;
+    rnl_sim_at(h->hw->sim, &h->interrupt, at + h->hw->t.interrupt);
+}
+
+int rnl_host_init(struct rnl_host *h, struct rnl_hw *hw, uint32_t id)
+{
+    h->hw = hw;
+    h->id = id;
+    h->taken = 1; /* page 0 is nobody's: a zero address is none */
+    h->memory = calloc(RNL_HW_PAGES, RNL_HW_PAGE);
+    if (!h->memory)
+        return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for the %d pages of a host", RNL_HW_PAGES);
+    rnl_sim_event_init(&h->interrupt, interrupted, id);
+    return 0;
+}
+
+void rnl_host_fini(struct rnl_host *h)
+{
+    for (uint32_t i = 0; i < h->tasks; i++) {
+        rnl_sim_coro_kill(&h->task[i]->coro);
+        free(h->task[i]->stack);
+        free(h->task[i]);
+    }
+    free(h->memory);
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * hw.c - the machine as a whole: its nodes, and the order in which their processors run.
+ *
+ * A processor executes thousands of instructions between two events, so it is no event itself. One event stands for all
+ * that are busy: it runs the one that is furthest behind, up to the next event, or a head's time beyond the second
+ * furthest: nothing that one of them does can reach another sooner. The limit is looked up again after each instruction
+ * that schedules something. So each event finds every busy processor at its tick, or within the instruction there. */
+#include "sim/paper/hw/hw.h"
+
+#include "base/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void rnl_hw_fault(struct rnl_hw *hw, const char *format, ...)
+{
+    if (!hw->fault[0]) {
+        va_list args;
+        va_start(args, format);
+        int n = vsnprintf(hw->fault, sizeof hw->fault, format, args);
+        va_end(args);
+        if (n > 0 && (size_t)n < sizeof hw->fault)
+            snprintf(hw->fault + n, sizeof hw->fault - (size_t)n, " (at %.3f us)", (double)rnl_hw_now(hw) / 1e6);
+    }
+    rnl_sim_stop(hw->sim);
+}
+
+uint64_t rnl_hw_now(const struct rnl_hw *hw)
+{
+    return rnl_sim_now(hw->sim);
+}
+
+void rnl_hw_trace(struct rnl_hw *hw, uint32_t node, enum rnl_hw_lane lane, uint64_t from, uint64_t to, const char *what,
+                  uint64_t amount)
+{
+    if (hw->tracer && to > from)
+        hw->tracer(hw->tracer_arg, node, lane, from, to, what, amount);
+}
+
+static void on_processors(struct rnl_sim *sim, struct rnl_sim_event *e)
+{
+    struct rnl_hw *hw = rnl_sim_owner(sim);
+    while (!hw->fault[0]) {
+        struct rnl_card *behind = NULL, *second = NULL;
+        for (uint32_t i = 0; i < hw->nodes; i++) {
+            struct rnl_card *c = &hw->card[i];
+            if (c->idle)
+                continue;
+            if (!behind || c->cpu.now_ps < behind->cpu.now_ps) {
+                second = behind;
+                behind = c;
+            } else if (!second || c->cpu.now_ps < second->cpu.now_ps) {
+                second = c;
+            }
+        }
+        if (!behind)
+            return; /* until an event wakes one */
+        uint64_t next = rnl_sim_next(sim), limit = next;
+        if (behind->cpu.now_ps >= next || behind->cpu.now_ps > hw->horizon_ps) {
+            rnl_sim_at(sim, e, behind->cpu.now_ps);
+            return;
+        }
+        if (second && second->cpu.now_ps + hw->t.head < limit)
+            limit = second->cpu.now_ps + hw->t.head;
+        if (hw->horizon_ps < limit)
+            limit = hw->horizon_ps + 1;
+        if (rnl_lanai_run(&behind->cpu, limit) < 0)
+            rnl_hw_fault(hw, "the firmware of node %u: %s, at address %u", behind->id, behind->cpu.fault,
+                         behind->cpu.fault_at);
+    }
+}
+
+uint32_t rnl_card_symbol(struct rnl_hw *hw, const char *name)
+{
+    const struct rnl_lanai_symbol *s = rnl_lanai_find(&hw->card[0].cpu, name);
+    if (s)
+        return s->at;
+    rnl_hw_fault(hw, "the firmware has no symbol '%s'", name);
+    return 0;
+}
+
+static void in_ticks(struct rnl_hw *hw)
+{
+    const struct rnl_machine *m = &hw->machine;
+    hw->t.head = rnl_machine_us(m, RNL_M_head_latency);
+    hw->t.send_start = rnl_machine_cycles(m, RNL_M_send_start);
+    hw->t.receive_start = rnl_machine_cycles(m, RNL_M_receive_start);
+    hw->t.dma_start = rnl_machine_cycles(m, RNL_M_dma_start);
+    hw->t.dma_setup = rnl_machine_us(m, RNL_M_dma_setup);
+    hw->t.burst = rnl_machine_bytes(m, RNL_M_dma_rate, (uint64_t)m->v[RNL_M_bus_burst]);
+    hw->t.store = rnl_machine_us(m, RNL_M_store);
+    hw->t.combined = rnl_machine_bytes(m, RNL_M_combined_rate, 32);
+    hw->t.load = rnl_machine_us(m, RNL_M_load);
+    hw->t.poll = rnl_machine_ns(m, RNL_M_poll);
+    hw->t.miss = rnl_machine_ns(m, RNL_M_miss);
+    hw->t.operation = rnl_machine_ns(m, RNL_M_host_operation);
+    hw->t.interrupt = rnl_machine_us(m, RNL_M_interrupt);
+}
+
+int rnl_hw_new(const struct rnl_machine *machine, uint32_t nodes, uint64_t seed, const void *object, size_t bytes,
+               struct rnl_hw **out)
+{
+    if (nodes < 1 || nodes > RNL_HW_NODES)
+        return rnl_fail(RNL_ERR_ARG, "%u nodes are asked for; there can be 1 to %d", nodes, RNL_HW_NODES);
+    struct rnl_hw *hw = calloc(1, sizeof *hw);
+    if (!hw)
+        return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for a machine");
+    hw->machine = *machine;
+    in_ticks(hw);
+    hw->horizon_ps = RNL_SIM_NEVER - 1;
+    int rc = rnl_sim_new(seed, &hw->sim);
+    hw->card = calloc(nodes, sizeof *hw->card);
+    hw->host = calloc(nodes, sizeof *hw->host);
+    if (rc == 0 && (!hw->card || !hw->host))
+        rc = rnl_fail(RNL_ERR_NO_MEMORY, "no memory for %u nodes", nodes);
+    for (; rc == 0 && hw->nodes < nodes; hw->nodes++) {
+        rc = rnl_card_init(&hw->card[hw->nodes], hw, hw->nodes, object, bytes);
+        if (rc == 0)
+            rc = rnl_host_init(&hw->host[hw->nodes], hw, hw->nodes);
+    }
+    if (rc < 0) {
+        rnl_hw_free(hw);
+        return rc;
+    }
+    rnl_sim_set_owner(hw->sim, hw);
+    rnl_sim_event_init(&hw->processors, on_processors, 2 * RNL_HW_NODES);
+    *out = hw;
+    return 0;
+}
+
+int rnl_hw_power(struct rnl_hw *hw)
+{
+    const struct rnl_lanai_symbol *entry = rnl_lanai_find(&hw->card[0].cpu, "fw_main");
+    if (!entry)
+        return rnl_fail(RNL_ERR_ARG, "the firmware has no function fw_main to start with");
+    for (uint32_t i = 0; i < hw->nodes; i++)
+        rnl_lanai_start(&hw->card[i].cpu, entry->at);
+    return rnl_sim_at(hw->sim, &hw->processors, 0);
+}
+
+int rnl_hw_run(struct rnl_hw *hw)
+{
+    if (!hw->fault[0])
+        rnl_sim_run(hw->sim, hw->horizon_ps);
+    if (hw->fault[0])
+        return rnl_fail(RNL_ERR_ARG, "%s", hw->fault);
+    if (hw->tasks_left)
+        return rnl_fail(RNL_ERR_ABORTED, "%u tasks wait, and nothing more happens that could wake them (at %.3f us)",
+                        hw->tasks_left, (double)rnl_hw_now(hw) / 1e6);
+    return 0;
+}
+
+void rnl_hw_free(struct rnl_hw *hw)
+{
+    if (!hw)
+        return;
+    for (uint32_t i = 0; hw->host && i < hw->nodes; i++)
+        rnl_host_fini(&hw->host[i]);
+    for (uint32_t i = 0; hw->card && i < hw->nodes; i++)
+        rnl_card_fini(&hw->card[i]);
+    while (hw->all_packets) {
+        struct rnl_hw_packet *p = hw->all_packets;
+        hw->all_packets = p->chain;
+        free(p);
+    }
+    rnl_sim_free(hw->sim);
+    free(hw->card);
+    free(hw->host);
+    free(hw);
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * hw.h - hosts, I/O buses, cards and the Myrinet between them, on the virtual time of sim/engine: one tick is a
+ * picosecond. Protocols are not known here: the card runs whatever firmware it is loaded with, tasks run host code.
+ *
+ * Caught and reported, never simulated on: a DMA to or from a page that is not pinned, an engine that is started while
+ * it works, a buffer that changes while it is on the wire or on the bus, a packet longer than the room for it. The
+ * first such fault stops the run; rnl_hw_run fails with what happened, where and when.
+ *
+ * Processors of cards run ahead of the events, as far as nothing can reach them: up to the next event, and up to a
+ * packet's way through the network beyond the slowest other processor (hw.c). */
+#ifndef RNL_PAPER_HW_H
+#define RNL_PAPER_HW_H
+
+#include "sim/engine/coro.h"
+#include "sim/engine/engine.h"
+#include "sim/paper/hw/lanai.h"
+#include "sim/paper/hw/machine.h"
+#include "sim/paper/hw/nic.h"
+
+enum { RNL_HW_NODES = 32, RNL_HW_TASKS = 8, RNL_HW_PAGE = 4096, RNL_HW_PAGES = 4096, RNL_HW_PACKET = 16 << 10 };
+
+enum rnl_hw_lane { RNL_LANE_HOST, RNL_LANE_FIRMWARE, RNL_LANE_DMA, RNL_LANE_SEND, RNL_LANE_RECEIVE, RNL_LANES };
+/* What something did from one tick to another; `what` is a literal. */
+typedef void rnl_hw_tracer(void *arg, uint32_t node, enum rnl_hw_lane, uint64_t from, uint64_t to, const char *what,
+                           uint64_t amount);
+
+struct rnl_hw_packet {
+    struct rnl_sim_event event;
+    struct rnl_hw *hw;
+    struct rnl_hw_packet *chain; /* of all there are */
+    struct rnl_hw_packet *next;  /* at the port of its destination, or free */
+    uint32_t from, to, n, held;  /* held: its sender's engine waits for it */
+    uint64_t duration_ps, entered_ps;
+    int bad; /* its CRC will not be right */
+    uint8_t bytes[RNL_HW_PACKET];
+};
+
+/* The card: processor, SRAM, and three engines. */
+struct rnl_card {
+    struct rnl_lanai cpu; /* first */
+    struct rnl_hw *hw;
+    uint32_t id, status, reg[NIC_REGISTERS];
+    int idle; /* its program waits for an event: proved, not guessed (card.c) */
+    uint64_t busy_from_ps;
+    struct {
+        uint64_t ps, instructions, stalls, accesses;
+    } period; /* of an idle turn */
+    struct {
+        int valid;
+        uint32_t status, flags, waited, r[32];
+        uint64_t stores, instructions, stalls, accesses, at_ps;
+    } turn; /* what the processor was like at its last look at the status */
+    struct {
+        struct rnl_sim_event done;
+        uint64_t from_ps, to_ps; /* on the bus */
+        uint32_t host, sram, n, direction;
+        uint8_t *snapshot;
+    } dma;
+    struct {
+        struct rnl_sim_event enter, done;
+        struct rnl_hw_packet *packet;
+        uint32_t at, n;
+        uint64_t from_ps;
+        uint8_t *snapshot;
+    } send;
+    struct {
+        struct rnl_sim_event arm, done;
+        struct rnl_hw_packet *first, *last; /* at its port, in order; the first may be on its way in */
+        int open, flowing;
+        uint64_t from_ps;
+    } port;
+    uint64_t slack_used; /* bytes of its packets that the network holds */
+    uint64_t ordinal;    /* of packets sent */
+    uint64_t skipped;    /* instructions of idle turns that were added up */
+};
+
+struct rnl_hw_count {
+    uint64_t packets_sent, packets_received, packets_bad, bytes_sent, bytes_received;
+    uint64_t dma_to_host, dma_from_host, stores, loads, interrupts, refused; /* refused: tasks outside their map */
+};
+
+struct rnl_host {
+    struct rnl_hw *hw;
+    uint32_t id;
+    uint8_t *memory;
+    uint8_t pins[RNL_HW_PAGES];
+    uint32_t taken; /* pages */
+    uint64_t bus_free_ps;
+    struct rnl_sim_event interrupt;
+    uint32_t interrupt_value, interrupt_waits; /* bits; being served, and come meanwhile */
+    int interrupt_served;
+    /* The driver: how long an interrupt takes the processor, and what it has done at the end of that. */
+    uint64_t (*driver_cost)(struct rnl_host *, uint32_t value);
+    void (*driver)(struct rnl_host *, uint32_t value);
+    void *driver_arg;
+    uint64_t stolen_ps; /* by interrupts, not yet paid by the tasks */
+    uint32_t tasks;
+    struct rnl_task *task[RNL_HW_TASKS];
+};
+
+/* A process on a host, with a processor of its own. */
+struct rnl_task {
+    struct rnl_sim_coro coro;
+    struct rnl_host *host;
+    void (*fn)(struct rnl_task *, void *arg);
+    void *arg;
+    unsigned char *stack;
+    uint32_t map_from, map_to; /* the SRAM that it may store to and load from */
+    uint32_t watch;            /* the host address it polls, or RNL_HW_NO_WATCH */
+    int ended;
+};
+#define RNL_HW_NO_WATCH 0xffffffffu
+
+struct rnl_hw {
+    struct rnl_sim *sim;
+    struct rnl_machine machine;
+    uint32_t nodes;
+    struct rnl_card *card;
+    struct rnl_host *host;
+    struct rnl_sim_event processors;
+    struct rnl_hw_packet *free_packets, *all_packets;
+    uint32_t tasks_left;
+    uint64_t horizon_ps; /* the run is stopped with a fault beyond this */
+    int no_skip;         /* execute idle turns instead of adding them up: the same, slower */
+    uint64_t bad_per_2_32;
+    struct rnl_hw_count count;
+    rnl_hw_tracer *tracer;
+    void *tracer_arg;
+    char fault[256];
+    struct { /* machine values, in ticks */
+        uint64_t head, send_start, receive_start, dma_start, dma_setup, burst, store, combined, load, poll, miss,
+            operation, interrupt;
+    } t;
+};
+
+/* All nodes run the same firmware on the same machine. 0, RNL_ERR_ARG, RNL_ERR_NO_MEMORY. */
+int rnl_hw_new(const struct rnl_machine *, uint32_t nodes, uint64_t seed, const void *object, size_t bytes,
+               struct rnl_hw **out);
+void rnl_hw_free(struct rnl_hw *);
+/* The host code has prepared its cards: starts their processors. RNL_ERR_ARG without fw_main in the object. */
+int rnl_hw_power(struct rnl_hw *);
+/* Until all tasks have ended. RNL_ERR_ARG with the fault; RNL_ERR_ABORTED: nothing more happens, tasks wait. */
+int rnl_hw_run(struct rnl_hw *);
+void rnl_hw_fault(struct rnl_hw *, const char *format, ...) __attribute__((format(printf, 2, 3)));
+uint64_t rnl_hw_now(const struct rnl_hw *);
+
+/* -- set-up, without time: what the driver and the daemons have done before -- */
+
+struct rnl_task *rnl_hw_task(struct rnl_hw *, uint32_t node, void (*fn)(struct rnl_task *, void *), void *arg);
+/* Whole pages, physically in a row, zero; pinned or not. The address, or RNL_HW_NO_WATCH when memory is full. */
+uint32_t rnl_host_take(struct rnl_host *, uint32_t bytes, int pinned);
+uint32_t rnl_card_symbol(struct rnl_hw *, const char *name);
+void rnl_card_poke(struct rnl_card *, uint32_t at, uint32_t value);
+uint32_t rnl_card_peek(const struct rnl_card *, uint32_t at);
+void rnl_card_poke_byte(struct rnl_card *, uint32_t at, uint8_t value);
+
+/* -- inside a task; each call takes the time that the machine takes for it -- */
+
+void rnl_task_spend(struct rnl_task *, uint64_t ps, const char *what);
+void rnl_task_operate(struct rnl_task *, uint32_t operations, const char *what);
+/* Over the bus, in order. Outside the task's map they do nothing, are counted, and return -1. */
+int rnl_task_store(struct rnl_task *, uint32_t sram, uint32_t value);
+int rnl_task_store_words(struct rnl_task *, uint32_t sram, const uint32_t *, uint32_t words);
+/* The same through write-combining buffers, in lines of 32 bytes; plain stores where the machine has none. */
+int rnl_task_combine(struct rnl_task *, uint32_t sram, const uint32_t *, uint32_t words);
+int rnl_task_load(struct rnl_task *, uint32_t sram, uint32_t *out);
+/* In host memory. Copying costs the copy rate; word and set_word are for what is in the cache, and cost nothing. */
+void rnl_task_copy(struct rnl_task *, uint32_t to, uint32_t from, uint32_t bytes);
+uint32_t rnl_host_word(const struct rnl_host *, uint32_t at);
+void rnl_host_set_word(struct rnl_host *, uint32_t at, uint32_t v);
+/* Polls a cached word until it is not `old`, or until the tick: the word as it is then. */
+uint32_t rnl_task_poll(struct rnl_task *, uint32_t at, uint32_t old, uint64_t until);
+/* One look. */
+uint32_t rnl_task_look(struct rnl_task *, uint32_t at);
+
+/* -- among the files of hw/ -- */
+
+int rnl_card_init(struct rnl_card *, struct rnl_hw *, uint32_t id, const void *object, size_t bytes);
+void rnl_card_fini(struct rnl_card *);
+/* An event reaches the card at this tick: it is brought up to it, and looks again. */
+void rnl_card_wake(struct rnl_card *, uint64_t at);
+void rnl_card_share(struct rnl_card *); /* the SRAM, among processor and engines */
+void rnl_net_init(struct rnl_card *);
+void rnl_net_enter(struct rnl_sim *, struct rnl_sim_event *);
+void rnl_net_arm(struct rnl_sim *, struct rnl_sim_event *);
+int rnl_bus_dma(struct rnl_card *, uint64_t at); /* the engine's registers are set */
+void rnl_hw_trace(struct rnl_hw *, uint32_t node, enum rnl_hw_lane, uint64_t from, uint64_t to, const char *what,
+                  uint64_t amount);
+void rnl_host_written(struct rnl_host *, uint32_t at, uint32_t n);
+void rnl_host_interrupt(struct rnl_host *, uint64_t at, uint32_t value);
+int rnl_host_init(struct rnl_host *, struct rnl_hw *, uint32_t id);
+void rnl_host_fini(struct rnl_host *);
+
+#endif

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * net.c - Myrinet with one crossbar: packets are cut through, hold their path from head to tail, and wait in the
+ * network when their destination is not open. A packet's way:
+ *
+ *   sender      |start|<-------------- duration ------------>| done
+ *   network           |<- head ->|
+ *   receiver                     |<-------------- duration ------------>| in SRAM
+ *
+ * If the port is taken or the card not open, the packet waits there, its sender's engine with it (back-pressure), save
+ * that the network's slack holds a few short packets. From the restart on, the receiver needs the whole duration, and
+ * its sender is free a head's time earlier, but not before the signal to go on has come back. */
+#include "sim/engine/random.h"
+#include "sim/paper/hw/hw.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { OVERHEAD_BYTES = 6, STREAM_CRC = 0x4352 }; /* route, type, CRC and the gap between packets */
+
+static void free_packet(struct rnl_hw_packet *p)
+{
+    p->next = p->hw->free_packets;
+    p->hw->free_packets = p;
+}
+
+static void sent(struct rnl_sim *sim, struct rnl_sim_event *e)
+{
+    struct rnl_hw *hw = rnl_sim_owner(sim);
+    struct rnl_card *c = &hw->card[e->entity];
+    uint64_t now = rnl_sim_now(sim);
+    rnl_card_wake(c, now);
+    for (uint32_t i = 0; i < c->send.n; i++)
+        if (rnl_lanai_byte(&c->cpu, c->send.at + i) != c->send.snapshot[i]) {
+            rnl_hw_fault(hw, "node %u: byte %u of a packet changed in its buffer while it was on the wire", c->id, i);
+            return;
+        }
+    c->status |= SDONE;
+    rnl_card_share(c);
+    rnl_hw_trace(hw, c->id, RNL_LANE_SEND, c->send.from_ps, now, "send", c->send.n);
+}
+
+static void flow(struct rnl_card *c, uint64_t now)
+{
+    struct rnl_hw *hw = c->hw;
+    struct rnl_hw_packet *p = c->port.first;
+    rnl_card_wake(c, now);
+    if (p->n > c->reg[RML] - c->reg[RMP] || c->reg[RMP] < c->cpu.code_end || c->reg[RML] > RNL_LANAI_SRAM) {
+        rnl_hw_fault(hw, "node %u has room for %u bytes, a packet of %u comes from node %u", c->id,
+                     c->reg[RML] - c->reg[RMP], p->n, p->from);
+        return;
+    }
+    c->port.flowing = 1;
+    c->port.from_ps = now;
+    rnl_card_share(c);
+    rnl_sim_at(hw->sim, &c->port.done, now + hw->t.receive_start + p->duration_ps);
+    struct rnl_card *from = &hw->card[p->from];
+    if (p->held) {
+        uint64_t stalled = now > p->entered_ps + hw->t.head, leave = now + p->duration_ps - hw->t.head;
+        if (stalled && leave < now + hw->t.head)
+            leave = now + hw->t.head;
+        rnl_sim_at(hw->sim, &from->send.done, leave);
+    } else {
+        from->slack_used -= p->n;
+    }
+}
+
+static void arrived(struct rnl_sim *sim, struct rnl_sim_event *e)
+{
+    struct rnl_hw *hw = rnl_sim_owner(sim);
+    struct rnl_card *c = &hw->card[e->entity];
+    struct rnl_hw_packet *p = c->port.first;
+    uint64_t now = rnl_sim_now(sim);
+    rnl_card_wake(c, now);
+    for (uint32_t i = 0; i < p->n; i++)
+        rnl_lanai_set_byte(&c->cpu, c->reg[RMP] + i, p->bytes[i]);
+    c->reg[RLEN] = p->n;
+    c->status |= RECV | (p->bad ? CRCERR : 0u);
+    c->port.open = c->port.flowing = 0;
+    rnl_card_share(c);
+    hw->count.packets_received++;
+    hw->count.packets_bad += (uint64_t)p->bad;
+    hw->count.bytes_received += p->n;
+    rnl_hw_trace(hw, c->id, RNL_LANE_RECEIVE, c->port.from_ps, now, "receive", p->n);
+    c->port.first = p->next;
+    if (!c->port.first)
+        c->port.last = NULL;
+    free_packet(p);
+}
+
+void rnl_net_arm(struct rnl_sim *sim, struct rnl_sim_event *e)
+{
+    struct rnl_hw *hw = rnl_sim_owner(sim);
+    struct rnl_card *c = &hw->card[e->entity];
+    c->port.open = 1;
+    if (c->port.first && !c->port.flowing)
+        flow(c, rnl_sim_now(sim));
+}
+
+static void head_arrived(struct rnl_sim *sim, struct rnl_sim_event *e)
+{
+    struct rnl_hw_packet *p = (struct rnl_hw_packet *)((char *)e - offsetof(struct rnl_hw_packet, event));
+    struct rnl_card *c = &p->hw->card[p->to];
+    if (c->port.last)
+        c->port.last->next = p;
+    else
+        c->port.first = p;
+    c->port.last = p;
+    if (c->port.first == p && c->port.open && !c->port.flowing)
+        flow(c, rnl_sim_now(sim));
+}
+
+void rnl_net_enter(struct rnl_sim *sim, struct rnl_sim_event *e)
+{
+    struct rnl_hw *hw = rnl_sim_owner(sim);
+    struct rnl_card *c = &hw->card[e->entity];
+    struct rnl_hw_packet *p = c->send.packet;
+    uint64_t now = rnl_sim_now(sim), chance = rnl_sim_random(rnl_sim_seed(sim), STREAM_CRC, c->id, c->ordinal++);
+    c->send.packet = NULL;
+    p->duration_ps = rnl_machine_bytes(&hw->machine, RNL_M_link_rate, p->n + OVERHEAD_BYTES);
+    p->entered_ps = now;
+    if (rnl_sim_chance(chance, hw->bad_per_2_32)) { /* one bit, which the CRC always finds */
+        uint32_t bit = (uint32_t)rnl_sim_below(chance << 32, (uint64_t)p->n * 8);
+        p->bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        p->bad = 1;
+    }
+    hw->count.packets_sent++;
+    hw->count.bytes_sent += p->n;
+    if (c->slack_used + p->n <= (uint64_t)hw->machine.v[RNL_M_slack]) {
+        c->slack_used += p->n;
+        rnl_sim_at(sim, &c->send.done, now + p->duration_ps);
+    } else {
+        p->held = 1;
+    }
+    rnl_sim_event_init(&p->event, head_arrived, p->to);
+    rnl_sim_at(sim, &p->event, now + hw->t.head);
+}
+
+void rnl_net_init(struct rnl_card *c)
+{
+    rnl_sim_event_init(&c->send.enter, rnl_net_enter, c->id);
+    rnl_sim_event_init(&c->send.done, sent, c->id);
+    rnl_sim_event_init(&c->port.arm, rnl_net_arm, c->id);
+    rnl_sim_event_init(&c->port.done, arrived, c->id);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * system.h - a communication system on the papers' machine: its firmware, and what experiments do with its host
+ * library. Each folder here has one; its host.h is the library's own interface, as its paper has it, for programs of
+ * tasks.
+ *
+ * A side is one process. Experiments write a message into `out`, the last word of it counting up, and look for it where
+ * `receive` says that it is. What a system needs beside (posting, exporting) its functions here do. */
+#ifndef RNL_PAPER_SYSTEM_H
+#define RNL_PAPER_SYSTEM_H
+
+#include "sim/paper/hw/hw.h"
+
+struct rnl_side {
+    const struct rnl_system *system;
+    struct rnl_hw *hw;
+    struct rnl_host *host;
+    struct rnl_card *card;
+    struct rnl_task *task;
+    uint32_t node, nodes, process, processes; /* process: of those on this node that use the card */
+    uint32_t packet;                          /* bytes, where a system lets one choose; 0 = its own */
+    uint32_t largest;                         /* message of this run */
+    uint32_t out, got;                        /* host addresses; got: where the last message is */
+    uint32_t from;                            /* who sent it */
+    void *state;                              /* the system's, state_bytes, zero at first */
+};
+
+struct rnl_system {
+    const char *name, *title, *source; /* source: paper and place */
+    const char *object;                /* name in data.h, without .hex */
+    const char *machines;              /* where its paper measured it: names with blanks between */
+    size_t state_bytes;
+    uint32_t most; /* bytes of a message */
+    int lossy;     /* its own protocol may drop messages */
+    /* Without time: what daemons, drivers and initialisation have done. Called for each side, then `joined`. */
+    int (*open)(struct rnl_side *);
+    void (*joined)(struct rnl_side *side, uint32_t n); /* all n of them; or NULL */
+    /* Inside the side's task. The buffer `out` may be used again when `send` returns; `post` may leave it in use. */
+    void (*send)(struct rnl_side *, uint32_t to, uint32_t bytes);
+    void (*post)(struct rnl_side *, uint32_t to, uint32_t bytes); /* or NULL: send */
+    /* The next message, of `bytes` at most: its length, or 0 when none has come by the tick. */
+    uint32_t (*receive)(struct rnl_side *, uint32_t bytes, uint64_t until);
+    void (*finish)(struct rnl_side *); /* before the task ends: what it owes others; or NULL */
+};
+
+extern const struct rnl_system *const rnl_systems[]; /* ends with NULL */
+const struct rnl_system *rnl_system_find(const char *name);
+
+#endif

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * paper.c - `runnel paper`: the papers' machine. A table of its own commands; each has its options and its usage. */
+#include "tool.h"
+
+#include "paper.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct command {
+    const char *name, *takes, *what;
+    int (*main)(struct paper_options *);
+} commands[] = {
+    {"list", "", "what there is: systems, machines, measures", paper_list},
+    {"run", "SYSTEM", "one experiment", paper_run},
+    {"table", "all|PAPER|SYSTEM|ROW", "published figures beside ours", paper_table},
+    {"fit", "", "finds the fitted values again, from rows of class fit", paper_fit},
+    {"machine", "[NAME]", "a machine: each value with its unit, class and source", paper_machine},
+};
+enum { COMMANDS = sizeof commands / sizeof commands[0], USAGE = 64 };
+
+static void usage(FILE *to)
+{
+    fputs("Usage: runnel paper COMMAND [ARGUMENT] [OPTION...]\n"
+          "The papers' systems on the papers' machine, simulated; the same to the bit in each run.\n\n",
+          to);
+    for (unsigned i = 0; i < COMMANDS; i++)
+        fprintf(to, "  %-8s %-22s %s\n", commands[i].name, commands[i].takes, commands[i].what);
+    fputs("\nOptions, of those that they concern:\n"
+          "  --machine NAME     this one, instead of the one its paper used\n"
+          "  --machine-file F   this one, from a file\n"
+          "  --set VALUE=N      change one value of the machine; may be repeated\n"
+          "  --size BYTES       of a message\n"
+          "  --count N          of messages\n"
+          "  --measure M        what is measured (runnel paper list)\n"
+          "  --packet BYTES     where a system lets one choose\n"
+          "  --seed N           of the hosts' jitter and of errors\n"
+          "  --senders N        that send to one more node (goodput)\n"
+          "  --processes N      that have each card attached\n"
+          "  --slow US          what the receiver computes after each message (goodput)\n"
+          "  --bad P            part of the packets with a wrong CRC, like 0.01\n"
+          "  --plot DIR         also draw it there, with gnuplot\n"
+          "  --json             JSON instead of a table\n",
+          to);
+}
+
+int paper_wrong(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fputs("runnel paper: ", stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+    return USAGE;
+}
+
+int paper_failed(void)
+{
+    fprintf(stderr, "runnel paper: %s\n", rnl_last_error()->text);
+    return 1;
+}
+
+static int number(const char *name, const char *text, double least, double most, double *out)
+{
+    char *end;
+    double v = strtod(text, &end);
+    if (*end || end == text || !(v >= least && v <= most))
+        return paper_wrong("%s takes a number from %.10g to %.10g, not '%s'", name, least, most, text);
+    *out = v;
+    return 0;
+}
+
+static int whole(const char *name, const char *text, double most, uint32_t *out)
+{
+    double v = 0;
+    int rc = number(name, text, 1, most, &v);
+    *out = (uint32_t)v;
+    return rc;
+}
+
+static int take_option(struct paper_options *o, const char *name, const char *v)
+{
+    if (strcmp(name, "--machine") == 0)
+        o->machine = v;
+    else if (strcmp(name, "--machine-file") == 0)
+        o->machine_file = v;
+    else if (strcmp(name, "--measure") == 0)
+        o->measure = v;
+    else if (strcmp(name, "--plot") == 0)
+        o->plot = v;
+    else if (strcmp(name, "--set") == 0 && o->sets < PAPER_SETS)
+        o->set[o->sets++] = v;
+    else if (strcmp(name, "--size") == 0)
+        return whole(name, v, 1e9, &o->bytes);
+    else if (strcmp(name, "--count") == 0)
+        return whole(name, v, 1e7, &o->count);
+    else if (strcmp(name, "--packet") == 0)
+        return whole(name, v, 65536, &o->packet);
+    else if (strcmp(name, "--seed") == 0)
+        return whole(name, v, 4e9, &o->seed);
+    else if (strcmp(name, "--senders") == 0)
+        return whole(name, v, 31, &o->senders);
+    else if (strcmp(name, "--processes") == 0)
+        return whole(name, v, 8, &o->processes);
+    else if (strcmp(name, "--slow") == 0)
+        return number(name, v, 0, 1e6, &o->slow_us);
+    else if (strcmp(name, "--bad") == 0)
+        return number(name, v, 0, 1, &o->bad);
+    else
+        return paper_wrong("there is no option %s, or it is there too often; --help lists them", name);
+    return 0;
+}
+
+int rnl_tool_paper(int argc, char **argv)
+{
+    struct paper_options o = {.seed = 1};
+    const struct command *command = NULL;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-?") == 0) {
+            usage(stdout);
+            return fflush(stdout) == 0 ? 0 : 1;
+        }
+        if (strcmp(argv[i], "--json") == 0) {
+            o.json = 1;
+        } else if (strncmp(argv[i], "--", 2) == 0) {
+            char name[32];
+            const char *eq = strchr(argv[i], '='), *value = eq ? eq + 1 : i + 1 < argc ? argv[i + 1] : NULL;
+            snprintf(name, sizeof name, "%.*s", eq ? (int)(eq - argv[i]) : 31, argv[i]);
+            if (!value)
+                return paper_wrong("%s takes a value", name);
+            i += eq ? 0 : 1;
+            int rc = take_option(&o, name, value);
+            if (rc)
+                return rc;
+        } else if (!command) {
+            for (unsigned k = 0; k < COMMANDS; k++)
+                if (strcmp(argv[i], commands[k].name) == 0)
+                    command = &commands[k];
+            if (!command)
+                return paper_wrong("there is no command '%s'; runnel paper --help lists what there is", argv[i]);
+        } else if (!o.what) {
+            o.what = argv[i];
+        } else {
+            return paper_wrong("'%s' is one argument too many", argv[i]);
+        }
+    }
+    if (!command) {
+        usage(stderr);
+        return USAGE;
+    }
+    int rc = command->main(&o);
+    return fflush(stdout) == 0 ? rc : 1;
+}
+
+/* ---- what the commands share ---- */
+
+int paper_system(const struct paper_options *o, const struct rnl_system **out)
+{
+    *out = o->what ? rnl_system_find(o->what) : NULL;
+    return *out ? 0 : paper_wrong("name a system; runnel paper list has them");
+}
+
+static int read_machine(const char *path, struct rnl_machine *out)
+{
+    static char text[RNL_MACHINE_FILE + 1];
+    FILE *f = fopen(path, "r");
+    if (!f)
+        return paper_wrong("cannot read %s", path);
+    size_t n = fread(text, 1, sizeof text, f);
+    fclose(f);
+    return rnl_machine_parse(text, n, out) < 0 ? paper_failed() : 0;
+}
+
+int paper_machine_for(const struct paper_options *o, const char *by_default, struct rnl_machine *out)
+{
+    char name[RNL_MACHINE_NAME];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(by_default, " "), by_default);
+    int rc = 0;
+    if (o->machine_file)
+        rc = read_machine(o->machine_file, out);
+    else if (rnl_machine_builtin(o->machine ? o->machine : name, out) < 0)
+        rc = paper_failed();
+    for (int i = 0; rc == 0 && i < o->sets; i++)
+        if (rnl_machine_set(out, o->set[i]) < 0)
+            rc = paper_failed();
+    return rc;
+}
+
+void paper_prepare(const struct paper_options *o, struct rnl_experiment *x)
+{
+    if (o->count)
+        x->count = o->count;
+    x->packet = o->packet;
+    x->seed = o->seed;
+    x->senders = o->senders;
+    x->processes = o->processes;
+    x->slow_us = o->slow_us;
+    x->bad_per_2_32 = (uint64_t)(o->bad * 4294967296.0);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * paper.h - what the files of `runnel paper` share. */
+#ifndef RNL_TOOLS_PAPER_H
+#define RNL_TOOLS_PAPER_H
+
+#include "runnel/runnel.h"
+#include "sim/paper/experiments/run.h"
+
+enum { PAPER_SETS = 32 };
+struct paper_options {
+    const char *what, *machine, *machine_file, *measure, *plot, *set[PAPER_SETS];
+    int sets, json;
+    uint32_t bytes, count, packet, senders, processes, seed;
+    double slow_us, bad;
+};
+
+/* Each prints, and returns the exit status. */
+int paper_fit(struct paper_options *);
+int paper_list(struct paper_options *);
+int paper_run(struct paper_options *);
+int paper_table(struct paper_options *);
+int paper_machine(struct paper_options *);
+
+/* Say what is wrong, and return the status for it. */
+int paper_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
+int paper_failed(void);
+/* 0, or the exit status, said. */
+int paper_system(const struct paper_options *, const struct rnl_system **out);
+int paper_machine_for(const struct paper_options *, const char *by_default, struct rnl_machine *out);
+void paper_prepare(const struct paper_options *, struct rnl_experiment *);
+
+#endif
