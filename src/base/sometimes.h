@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * sometimes.h - marks on branches that are seldom taken. In the library they are nothing. Where RNL_RECORD is defined
- * (tests/swarm builds the sources so) each counts how often it was reached, and a set of schedules that never reaches
- * one fails: what no run goes through, no run tests.
+ * sometimes.h - what is seldom, made likely. In the library all of this is nothing. Where RNL_RECORD is defined
+ * (tests/swarm builds the sources so) there are marks: places that schedules have to reach. What no run goes through,
+ * no run tests, so a set of schedules that misses one fails.
  *
- *   RNL_SOMETIMES(condition, "what") at least one run comes here with the condition true
- *   RNL_RARELY("what")               the same, for a branch of its own
+ *   RNL_SOMETIMES(condition, "what")    at least one run comes here with the condition true
+ *   if (... || RNL_RARELY("what"))      something that may happen here at any time, and hardly ever does, by the seed's
+ *                                       will: only what is legal, whatever the state is. In the library it is 0
  *
  * The marks of a program are the section rnl_marks, which the linker bounds by two symbols. */
 #ifndef RNL_BASE_SOMETIMES_H
@@ -16,19 +17,31 @@
 struct rnl_mark {
     const char *what, *file;
     uint64_t line, reached;
+    uint64_t asked;     /* of RNL_RARELY: how often */
+    uint64_t parts;     /* ... and how likely it is in this run */
+    uint64_t can, zero; /* ... it is one of these */
 };
 
 #ifdef RNL_RECORD
-#define RNL_SOMETIMES(condition, text)                                                                \
-    do {                                                                                              \
-        static struct rnl_mark rnl_mark_here                                                          \
-            __attribute__((section("rnl_marks"), used, aligned(32))) = {text, __FILE__, __LINE__, 0}; \
-        if (condition)                                                                                \
-            rnl_mark_here.reached++;                                                                  \
+#define RNL_MARK(text, rarely)           \
+    static struct rnl_mark rnl_mark_here \
+        __attribute__((section("rnl_marks"), used, aligned(64))) = {text, __FILE__, __LINE__, 0, 0, 0, rarely, 0}
+#define RNL_SOMETIMES(condition, text) \
+    do {                               \
+        RNL_MARK(text, 0);             \
+        if (condition)                 \
+            rnl_mark_here.reached++;   \
     } while (0)
+/* Who runs the schedules says whether it happens now. */
+int rnl_rarely(struct rnl_mark *mark);
+#define RNL_RARELY(text)            \
+    (__extension__({                \
+        RNL_MARK(text, 1);          \
+        rnl_rarely(&rnl_mark_here); \
+    }))
 #else
 #define RNL_SOMETIMES(condition, text) ((void)0)
+#define RNL_RARELY(text)               0
 #endif
-#define RNL_RARELY(text) RNL_SOMETIMES(1, text)
 
 #endif

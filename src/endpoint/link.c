@@ -39,7 +39,7 @@ static void lost(void *ctx, const struct rnl_flow_note *note)
 static int frames(void *ctx, const unsigned char *at, uint32_t bytes, uint64_t number)
 {
     struct rnl_link *link = ctx;
-    if (rnl_remote_wake(link->remote->ep, link->conn) < 0)
+    if (RNL_RARELY("no memory for a packet") || rnl_remote_wake(link->remote->ep, link->conn) < 0)
         return RNL_NO_ROOM; /* it comes again; perhaps there is memory then */
     return rnl_mirror_frames(link->mirror, at, bytes, number);
 }
@@ -244,7 +244,7 @@ void rnl_link_rest(struct rnl_link *link, uint64_t now_ns, uint64_t still_ns)
     link->mirror = NULL; /* it was in there */
     link->remote->awake--;
     conn->shut |= RNL_SHUT_RESTS;
-    RNL_RARELY("a link rests");
+    RNL_SOMETIMES(1, "a link rests");
 }
 
 int rnl_remote_wake(struct rnl_endpoint *ep, struct rnl_conn *conn)
@@ -259,7 +259,7 @@ int rnl_remote_wake(struct rnl_endpoint *ep, struct rnl_conn *conn)
     link->remote->awake++;
     rnl_mirror_wake(link->mirror, &conn->pair, &link->rest);
     conn->shut &= (uint8_t)~RNL_SHUT_RESTS;
-    RNL_RARELY("a link wakes");
+    RNL_SOMETIMES(1, "a link wakes");
     rnl_ep_add_hot(ep, conn);
     return 0;
 }
@@ -368,13 +368,13 @@ static int put_batch(struct rnl_link *link, uint64_t now_ns)
     uint32_t used[BATCH] = {0}, rank = link->conn->rank, bytes = rnl_flow_mtu(&link->flow);
     uint32_t most = t->ops->mtu(t, rank);
     if (bytes > most) { /* that of our own host has become smaller */
-        RNL_RARELY("the host sends less than the flow knows");
+        RNL_SOMETIMES(1, "the host sends less than the flow knows");
         rnl_flow_too_big(&link->flow, bytes, now_ns);
         bytes = rnl_flow_mtu(&link->flow);
     }
     if (link->flow.mtu.due_ns <= now_ns)
         bytes = most; /* room to ask whether larger ones pass */
-    int n = t->ops->reserve(t, rank, 0, bytes, room, BATCH), k = 0;
+    int n = t->ops->reserve(t, rank, 0, bytes, room, RNL_RARELY("a batch of one") ? 1 : BATCH), k = 0;
     if (n <= 0)
         return RNL_NO_ROOM;
     while (k < n && (used[k] = rnl_flow_output(&link->flow, room[k].at, room[k].bytes, now_ns)) > 0)

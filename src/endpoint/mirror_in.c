@@ -42,7 +42,7 @@ static int note_here(struct rnl_mirror_in *in, uint64_t from, uint64_t to)
     while (i + 1 < in->count && above(in, in->here[i + 1].from) <= above(in, in->here[i].to)) {
         if (above(in, in->here[i + 1].to) > above(in, in->here[i].to))
             in->here[i].to = in->here[i + 1].to;
-        RNL_RARELY("what comes closes a gap between bytes");
+        RNL_SOMETIMES(1, "what comes closes a gap between bytes");
         remove_range(in, i + 1);
     }
     return 1;
@@ -172,7 +172,7 @@ static int append(struct rnl_mirror *m, unsigned lane, const struct rnl_frame_li
     memcpy(slot->payload, l->payload, l->bytes);
     in->shown = (in->shown & ~(uint64_t)7) + RNL_HEAD_N(l->head);
     m->came |= RNL_MIRROR_LINES;
-    RNL_RARELY("a line that is shown gets more items");
+    RNL_SOMETIMES(1, "a line that is shown gets more items");
     atomic_store_explicit(&slot->head, l->head & ~RNL_MIRROR_BEFORE, memory_order_release); /* R1 */
     return 0;
 }
@@ -244,11 +244,11 @@ static int take_bulk(struct rnl_mirror *m, const struct rnl_frame *f)
     if (at + f->bytes > RNL_BULK_BYTES || to > m->pair->rx[f->lane].bulk_read + RNL_BULK_BYTES)
         return RNL_ERR_PEER_BROKEN; /* over the end of the area, or where it was not told that there is room */
     if (from < in->floor) {
-        RNL_RARELY("bytes come again, and new ones behind them");
+        RNL_SOMETIMES(1, "bytes come again, and new ones behind them");
         bytes += in->floor - from;
         from = in->floor;
     }
-    if (!note_here(in, from, to))
+    if (RNL_RARELY("no place to note what is here") || !note_here(in, from, to))
         return RNL_NO_ROOM;
     memcpy(m->pair->far_theirs + RNL_FAR_BULK(f->lane) + (from & (RNL_BULK_BYTES - 1)), bytes, to - from);
     return show(m, f->lane);

@@ -5,7 +5,10 @@
 #include "base/sometimes.h"
 #include "endpoint/mirror.h"
 
-enum { BULK_LEAST = 64 /* bytes, else the rest of a packet is left empty */ };
+enum {
+    BULK_LEAST = 64, /* bytes, else the rest of a packet is left empty */
+    FEW_BYTES = 250  /* all words, or some lines */
+};
 
 struct packing { /* one packet */
     unsigned char *start, *at, *end;
@@ -326,6 +329,8 @@ static void add_lost(struct rnl_mirror *m, unsigned kind, unsigned lane, uint64_
             x->to = to;
         return;
     }
+    if (m->lost_count > 1 && RNL_RARELY("stretches are joined although there are places"))
+        (void)join_two(m);
     /* Kinds and lanes together are fewer than places: two of them can always be joined. */
     if (m->lost_count == RNL_MIRROR_LOST && !join_two(m))
         return;
@@ -398,6 +403,8 @@ static void put_words(struct rnl_mirror *m, struct packing *p)
 uint32_t rnl_mirror_fill(struct rnl_mirror *m, unsigned char *at, uint32_t bytes, struct rnl_flow_note *notes,
                          unsigned *count)
 {
+    if (bytes > FEW_BYTES && RNL_RARELY("little goes into a packet"))
+        bytes = FEW_BYTES;
     struct packing p = {at, at, at + bytes, notes, 0};
     unsigned lane = m->first_lane;
     put_words(m, &p);
@@ -429,7 +436,7 @@ void rnl_mirror_lost(struct rnl_mirror *m, const struct rnl_flow_note *note)
     struct rnl_mirror_stretch x = {.kind = note->kind, .lane = note->lane};
     switch (note->kind) {
     case RNL_FRAME_WORDS:
-        RNL_RARELY("words got lost");
+        RNL_SOMETIMES(1, "words got lost");
         m->say_again |= note->aux;
         return;
     case RNL_FRAME_LINES:

@@ -111,7 +111,7 @@ static void was_wrong(struct rnl_flow *f, uint64_t number, uint64_t largest, uin
     rnl_sent_forget(&f->sent, number);
     rnl_keys_acked(&f->keys, number);
     f->count->spurious++;
-    RNL_RARELY("a packet judged lost had come");
+    RNL_SOMETIMES(1, "a packet judged lost had come");
     rnl_loss_was_wrong(&f->loss, &f->rtt, largest - number, now_ns - record->sent_ns);
     f->count->undone += (unsigned)rnl_congest_was_wrong(&f->congest, number, (uint32_t)rnl_flow_cost(f, record->bytes));
 }
@@ -178,7 +178,7 @@ int rnl_flow_input(struct rnl_flow *f, unsigned char *at, size_t bytes, unsigned
     }
     if (!rnl_received_is_new(&f->received, p.control, p.number)) {
         f->count->duplicates++;
-        RNL_RARELY("a packet comes again");
+        RNL_SOMETIMES(1, "a packet comes again");
         return RNL_FLOW_OLD;
     }
     int opened = rnl_keys_open(&f->keys, f->sealer, at, &p, now_ns, 3 * rnl_flow_pto_ns(f));
@@ -193,16 +193,18 @@ int rnl_flow_input(struct rnl_flow *f, unsigned char *at, size_t bytes, unsigned
     if (f->state == RNL_FLOW_SUSPECT)
         f->state = RNL_FLOW_UP;
     RNL_SOMETIMES(p.number < f->received.largest && !p.control, "a packet comes behind later ones");
-    f->count->received++;
-    f->count->received_bytes += p.bytes;
     int status = 0;
     if (p.type == RNL_PACKET_DATA && p.body_bytes && f->state < RNL_FLOW_DRAINING)
         status = f->ops->frames(f->ctx, at + p.body, p.body_bytes, p.number);
     if (status < 0 && status != RNL_NO_ROOM)
         return status;
+    if (status != RNL_NO_ROOM) { /* else it is as if it had been lost */
+        f->count->received++;
+        f->count->received_bytes += p.bytes;
+    }
     if (p.control)
         rnl_received_control(&f->received, p.number);
-    else if (status != RNL_NO_ROOM) /* else as if it had been lost */
+    else if (status != RNL_NO_ROOM)
         rnl_received_data(&f->received, p.number, p.flags & RNL_PACKET_WANT, ecn, f->config->ack_every,
                           f->config->ack_delay_ns, now_ns);
     if (p.flags & RNL_PACKET_ACK) {

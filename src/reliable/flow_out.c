@@ -69,7 +69,7 @@ static int reserve(struct rnl_flow *f, uint64_t now_ns)
     if (size == 0 || now_ns < f->retry_ns)
         return 0;
     uint32_t old = f->sent.size;
-    void *block = f->ops->alloc(f->ctx, rnl_sent_bytes(size));
+    void *block = RNL_RARELY("no memory for records") ? NULL : f->ops->alloc(f->ctx, rnl_sent_bytes(size));
     if (!block) {
         f->retry_ns = now_ns + RNL_FLOW_RETRY_NS;
         return 0;

@@ -177,7 +177,11 @@ void rnl_flow_timers(struct rnl_flow *f, uint64_t now_ns)
         return;
     }
     uint64_t due = rnl_flow_timeout_at(f);
-    if (f->loss.verdict_ns != UINT64_MAX || now_ns < due)
+    if (f->loss.verdict_ns != UINT64_MAX)
+        return;
+    if (now_ns < due && due - now_ns < now_ns - f->last_sent_ns && RNL_RARELY("a timeout comes before its time"))
+        due = now_ns;
+    if (now_ns < due)
         return;
     silence(f, due, now_ns);
     if (rnl_keys_left(&f->keys) == 0)

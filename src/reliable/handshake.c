@@ -7,6 +7,7 @@
 #include <sodium.h>
 #include <string.h>
 
+#include "base/sometimes.h"
 #include "wire/bytes.h"
 
 enum { GENERATION_BITS = 12, UNKNOWN_BURST = 16 };
@@ -222,6 +223,8 @@ static void make(struct rnl_handshake *hs, struct rnl_hs_peer *peer, const struc
     unsigned char first[16];
     rnl_keyed_hash(first, hs->config.secret, "runnel first", mine, RNL_NONCE_BYTES);
     made->first_number = 1 + (rnl_get32(first) & 0x7fffffff);
+    if (RNL_RARELY("packet numbers begin near the end of 32 bits"))
+        made->first_number = UINT32_MAX - (first[0] & 0x7f);
     made->suite = d.suite;
     made->tx_connection = h->connection;
     made->rx_connection = peer->rx_connection;

@@ -84,7 +84,7 @@ static int fall(struct rnl_mtu *mtu, uint64_t now_ns)
     if (mtu->bytes <= first)
         return 0;
     mtu->bytes = (uint16_t)first;
-    RNL_RARELY("packets have to become smaller");
+    RNL_SOMETIMES(1, "packets have to become smaller");
     mtu->at = 1;
     mtu->vanished = 0;
     search(mtu, now_ns);

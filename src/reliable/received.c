@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "base/sometimes.h"
 #include "reliable/ecn.h"
 
 void rnl_received_init(struct rnl_received *received)
@@ -76,7 +77,7 @@ void rnl_received_data(struct rnl_received *received, uint64_t number, int asked
         received->ect++;
     if (received->unsaid < UINT16_MAX)
         received->unsaid++;
-    if (asked || received->unsaid >= every)
+    if (asked || received->unsaid >= every || RNL_RARELY("an acknowledgement is not kept for company"))
         received->ack_now = 1;
     if (received->ack_now)
         received->due_ns = 0;
@@ -122,7 +123,7 @@ int rnl_received_tell(const struct rnl_received *received, uint64_t now_ns, stru
     ack->run = (uint16_t)(run - 1);
     ack->ranges = 0;
     n -= run;
-    while (n >= stop && ack->ranges < RNL_ACK_RANGES_MAX) {
+    while (n >= stop && ack->ranges < RNL_ACK_RANGES_MAX && !RNL_RARELY("an acknowledgement does not tell all")) {
         uint32_t gap = run_down(received, n, stop, 0);
         n -= gap;
         if (n < stop)

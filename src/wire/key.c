@@ -93,7 +93,7 @@ RNL_NOINLINE static void next_tx(struct rnl_keys *k)
     rnl_next_key(k->tx.secret, k->tx.secret);
     k->tx.stamp = 0;
     k->tx_phase++;
-    RNL_RARELY("a key is changed");
+    RNL_SOMETIMES(1, "a key is changed");
     k->tx_sealed = 0;
     k->tx_first = k->tx_next[0];
     k->tx_confirmed = 0;
@@ -108,6 +108,8 @@ int rnl_keys_seal(struct rnl_keys *k, struct rnl_sealer *s, unsigned char *at, u
                         "packet number %llu was to be sealed, and the lowest that was not used with this key is %llu: "
                         "what is sent again gets a new number",
                         (unsigned long long)number, (unsigned long long)k->tx_next[space]);
+    if (k->tx_confirmed && RNL_RARELY("a key is changed before its time"))
+        next_tx(k);
     if (RNL_UNLIKELY(k->tx_sealed >= k->limits->change_after)) {
         if (k->tx_confirmed)
             next_tx(k);
@@ -132,7 +134,7 @@ RNL_NOINLINE static void next_rx(struct rnl_keys *k, uint64_t now_ns, uint64_t k
     rnl_next_key(k->rx_next.secret, k->rx.secret);
     k->rx_next.stamp = 0;
     k->rx_phase++;
-    RNL_RARELY("the peer's key is changed");
+    RNL_SOMETIMES(1, "the peer's key is changed");
     k->rx_forged = 0;
 }
 

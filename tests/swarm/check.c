@@ -3,9 +3,54 @@
  * check.c - what must hold inside the library between any two calls; and what only its inside can be told. */
 #include "endpoint/link.h"
 #include "ring/ring.h"
+#include "support/must.h"
 #include "swarm/world.h"
 
-enum { PACKETS_OF_A_KEY = 40 };
+enum { PACKETS_OF_A_KEY = 40, WRAP_HOSTS = 16 };
+
+static void say(struct rnl_back *back, uint64_t granted, uint64_t bulk)
+{
+    atomic_store_explicit(&back->granted, granted, memory_order_relaxed); /* nobody looks yet */
+    atomic_store_explicit(&back->bulk_read, bulk, memory_order_relaxed);
+}
+
+/* A connection that is still empty, as if so many lines and bulk bytes had gone each way. */
+static void begin_at(struct swarm_host *h, unsigned peer, uint64_t line, uint64_t bulk)
+{
+    struct rnl_conn *conn;
+    TEST_MUST(rnl_ep_connect(h->ep, peer, &conn) == 0);
+    struct rnl_pair *p = &conn->pair;
+    struct rnl_mirror *m = conn->link->mirror;
+    uint64_t units = line + bulk / 64;
+    for (unsigned lane = 0; lane < RNL_LANES; lane++) {
+        struct rnl_tx *t = &p->tx[lane];
+        struct rnl_rx *r = &p->rx[lane];
+        t->pos += 8 * line;
+        t->acked += 8 * line;
+        t->stop += 8 * line;
+        t->bulk_head = t->bulk_read = bulk;
+        t->granted += units;
+        r->pos += 8 * line;
+        r->next_pos += 8 * line;
+        r->tell_pos += 8 * line;
+        r->next = rnl_line_of(r->ring, r->wrap, r->pos);
+        r->last = rnl_line_of(r->ring, r->wrap, r->pos - 8);
+        r->quoted = 8 * line;
+        r->bulk_next = r->bulk_read = r->told_bulk = bulk;
+        r->told_grant += units;
+        say(&p->mine->back[lane], r->told_grant, bulk);
+        say(&p->theirs->back[lane], r->told_grant, bulk);
+    }
+    for (unsigned lane = 0; lane < RNL_LANES; lane++) {
+        m->out[lane].sent = rnl_tx_line(&p->tx[lane]) << 3;
+        m->in[lane].shown = ((p->rx[lane].pos >> 3) - 1) << 3;
+        m->in[lane].highest = m->in[lane].shown >> 3;
+        m->out[lane].bulk_sent = m->out[lane].start = bulk;
+        m->in[lane].floor = m->in[lane].start = bulk;
+        m->said[3 * lane + RNL_WORD_GRANTED] = p->rx[lane].told_grant;
+        m->said[3 * lane + RNL_WORD_BULK_READ] = bulk;
+    }
+}
 
 void swarm_adjust(struct swarm_host *h)
 {
@@ -15,6 +60,12 @@ void swarm_adjust(struct swarm_host *h)
         r->hs.config.protect = RNL_PROTECT_ENCRYPT;
     else if (swarm_has(p, SWARM_OPEN))
         r->hs.config.protect = RNL_PROTECT_NOTHING_MEASURE_ONLY;
+    r->config.ecn = p->ecn;
+    r->config.keepalive_ns = p->asks_ns;
+    if (p->line && p->hosts <= WRAP_HOSTS)
+        for (unsigned i = 0; i < p->hosts; i++)
+            if (i != h->rank)
+                begin_at(h, i, p->line, p->bulk);
 }
 
 static void check_link(const struct swarm_host *h, const struct rnl_link *link)
@@ -49,6 +100,7 @@ void swarm_check_host(struct swarm_host *h)
     if (swarm_has(&h->w->plan, SWARM_KEYS)) /* all keys of an endpoint share them */
         ep->remote->limits = (struct rnl_key_limits){
             .change_after = PACKETS_OF_A_KEY, .never_after = 2 * PACKETS_OF_A_KEY, .forgeries = UINT64_MAX};
+    swarm_tap_taken(h, ep->remote->count.received);
     if (ep->granted > ep->budget && ep->granted > (uint64_t)ep->size * 3 * RNL_GRANT_MIN * 64)
         swarm_wrong("rank %u has granted %llu bytes of a budget of %llu", h->rank, (unsigned long long)ep->granted,
                     (unsigned long long)ep->budget);

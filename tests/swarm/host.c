@@ -281,6 +281,7 @@ void swarm_host_start(struct swarm_host *h)
     h->keeps = 0;
     h->asked = h->answered = 0;
     h->ended = h->closed = 0;
+    h->sending = 0;
     w->running++;
     TEST_MUST(rnl_sim_coro_start(&h->coro, rnl_sim_now(w->sim), body, h) == 0);
 }
@@ -295,7 +296,7 @@ void swarm_host_open(struct swarm_host *h)
     const struct swarm_plan *p = &h->w->plan;
     struct rnl_env *env = &h->now->env;
     struct rnl_socket *socket;
-    struct rnl_net_socket_config c = {.port = PORT, .ring = ring, .arg = h};
+    struct rnl_net_socket_config c = {.port = PORT, .plain = p->plain, .ring = ring, .arg = h};
     struct rnl_options opt = {.size = sizeof opt};
     struct rnl_remote_options links = {.silent_ns = p->silent_ns, .open_ns = p->silent_ns};
     if (swarm_has(p, SWARM_BUDGET))
@@ -338,6 +339,7 @@ void swarm_host_kill(struct swarm_host *h)
     h->ended = 1;
     h->sleeps_on = NULL;
     if (h->ep) {
+        swarm_check_host(h);
         rnl_net_host_up(h->w->net, h->rank, 0); /* what it would say when it leaves in order is not said */
         rnl_ep_free(h->ep);
         rnl_net_host_up(h->w->net, h->rank, 1);

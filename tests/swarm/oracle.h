@@ -7,7 +7,10 @@
  *     was not sent. Contents are a function of (sender, its life, receiver, ordinal).
  *   - Of two lives of a rank a peer only ever hears one.
  *   - Each answer, and each refusal, comes back to its asker, in order.
- *   - Those that ended are reported to each survivor, once, and nobody else ever is.
+ *   - A message that its sender gave up comes in part or not at all, and its handler is told; the others keep their
+ * order.
+ *   - Those that ended are reported to each survivor, once. Nobody else ever is but who was not heard for the bound, or
+ *     has given us up himself.
  *   - When all is over, what was sent between survivors has come. */
 #ifndef RNL_TESTS_SWARM_ORACLE_H
 #define RNL_TESTS_SWARM_ORACLE_H
@@ -21,9 +24,11 @@ struct swarm_letter {
     uint64_t id; /* of its bytes: test_pattern */
     uint32_t n, answer;
     uint8_t handler;
+    uint8_t given_up; /* ... after n bytes: there are more to come, and they never do */
 };
 struct swarm_oracle;
-struct swarm_oracle *swarm_oracle_new(unsigned ranks);
+/* silent_ns: who is not heard for so long is dead. */
+struct swarm_oracle *swarm_oracle_new(unsigned ranks, uint64_t silent_ns);
 void swarm_oracle_free(struct swarm_oracle *);
 
 /* A message has its place in the order: what it is, until the next one to that receiver. */
@@ -34,6 +39,11 @@ void swarm_unsent(struct swarm_oracle *, unsigned from, unsigned life, unsigned 
 /* A handler begins; `head` are the first bytes of its message, as far as they are here. */
 struct swarm_letter swarm_comes(struct swarm_oracle *, unsigned to, unsigned life, unsigned from, unsigned handler,
                                 const void *head, size_t bytes);
+/* The last message to that receiver is going to be given up: it has a handler of its own. */
+void swarm_gives_up(struct swarm_oracle *, unsigned from, unsigned life, unsigned to);
+/* Its handler has its first bytes. Before that nobody can tell which it is. */
+struct swarm_letter swarm_part_comes(struct swarm_oracle *, unsigned to, unsigned life, unsigned from, const void *head,
+                                     size_t bytes);
 /* It has bytes [at, at + n) of it. */
 void swarm_bytes(const struct swarm_letter *, size_t at, const void *bytes, size_t n);
 
@@ -44,8 +54,11 @@ uint64_t swarm_reply_id(const struct swarm_letter *letter);
 void swarm_reply_comes(struct swarm_oracle *, unsigned asker, unsigned replier, const void *bytes, size_t n,
                        int refused, unsigned reason);
 
-void swarm_ended(struct swarm_oracle *, unsigned rank);             /* its process did, before the job was closed */
-void swarm_told(struct swarm_oracle *, unsigned at, unsigned rank); /* `at` is told that `rank` is dead */
+void swarm_ended(struct swarm_oracle *, unsigned rank); /* its process did, before the job was closed */
+/* From then on, for so long, nobody hears `rank`; deaf: nor does it hear anybody. */
+void swarm_is_silent(struct swarm_oracle *, unsigned rank, uint64_t since_ns, uint64_t for_ns, int deaf);
+/* `at` is told that `rank` is dead. news: nobody has closed yet. */
+void swarm_told(struct swarm_oracle *, unsigned at, unsigned rank, uint64_t now_ns, int news);
 /* All survivors have closed. Returns messages that came. */
 uint64_t swarm_oracle_settle(struct swarm_oracle *);
 

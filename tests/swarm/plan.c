@@ -22,6 +22,14 @@ const char *swarm_fault_name(unsigned fault)
     return names[fault];
 }
 
+const char *swarm_event_name(unsigned kind)
+{
+    static const char *const name[] = {"",          "heals all", "apart",  "joined", "blocked to",   "freed to",
+                                       "link down", "link up",   "stalls", "dies",   "is told dead", "returns",
+                                       "narrows",   "leaves",    "freezes"};
+    return name[kind];
+}
+
 static uint64_t of_plan(const struct swarm_plan *p, uint64_t k, uint64_t below)
 {
     return swarm_draw(p->seed, SWARM_STREAM_PLAN, 0, k, below);
@@ -140,7 +148,48 @@ static void lives(struct swarm_plan *p)
     }
 }
 
-void swarm_plan_of(uint64_t seed, uint32_t off, struct swarm_plan *p)
+/* Some host is not heard for about as long as the others wait for it, or for ever. */
+static void silences(struct swarm_plan *p)
+{
+    if (!swarm_has(p, SWARM_GONE))
+        return;
+    p->silent_ns = (4 + of(p, SWARM_GONE, 0, 5)) * SECOND;
+    p->asks_ns = SECOND;
+    uint32_t host = (uint32_t)of(p, SWARM_GONE, 1, p->hosts);
+    uint64_t from = of(p, SWARM_GONE, 2, p->heal_ns), length = of(p, SWARM_GONE, 3, 2 * p->silent_ns);
+    uint64_t kind = of(p, SWARM_GONE, 4, 4);
+    add(p, kind == 0 ? SWARM_FREEZES : SWARM_LEAVES, host, from)->for_ns = kind == 1 ? 0 : length + 1;
+}
+
+/* Fields of 16 and of 32 bits. */
+static void beginnings(struct swarm_plan *p)
+{
+    if (!swarm_has(p, SWARM_WRAP))
+        return;
+    uint64_t near = 1 + of(p, SWARM_WRAP, 0, (uint64_t)1 << (2 + of(p, SWARM_WRAP, 1, 9)));
+    p->line = ((of(p, SWARM_WRAP, 2, 2) ? (uint64_t)1 << 32 : (uint64_t)1 << 13) << of(p, SWARM_WRAP, 3, 3)) - near;
+    p->bulk = ((uint64_t)1 << (32 + of(p, SWARM_WRAP, 4, 3))) - 64 * of(p, SWARM_WRAP, 5, 2048);
+}
+
+static void less_of(const struct swarm_less *less, struct swarm_plan *p)
+{
+    unsigned kept = 0;
+    if (less->hosts && less->hosts < p->hosts)
+        p->hosts = less->hosts;
+    for (unsigned i = 0; i < p->events; i++)
+        if (p->event[i].host < p->hosts &&
+            ((p->event[i].kind != SWARM_BLOCKED && p->event[i].kind != SWARM_FREED) || p->event[i].other < p->hosts))
+            p->event[kept++] = p->event[i];
+    p->events = kept;
+    if (less->messages && less->messages < p->messages)
+        p->messages = less->messages;
+    if (less->longest && less->longest < p->longest)
+        p->longest = less->longest;
+    if (less->total && less->total < p->total)
+        p->total = less->total;
+}
+
+void swarm_plan_of(uint64_t seed, const struct swarm_less *less, struct swarm_plan *p)
 {
     *p = (struct swarm_plan){.seed = seed, .silent_ns = 20 * SECOND};
     uint64_t often = 2 + of_plan(p, 0, 12); /* 1 in so many exists */
@@ -151,7 +200,7 @@ void swarm_plan_of(uint64_t seed, uint32_t off, struct swarm_plan *p)
         p->faults |= (uint32_t)1 << SWARM_CRASH;
     if (swarm_has(p, SWARM_CRASH) && of(p, SWARM_RESTART, 1001, 2))
         p->faults |= (uint32_t)1 << SWARM_RESTART;
-    p->faults &= ~off;
+    p->faults &= ~less->off;
     p->hosts = 2 + (unsigned)of_plan(p, 1, 3);
     if (of_plan(p, 2, 4) == 0)
         p->hosts = 2 + (unsigned)of_plan(p, 3, 15);
@@ -175,7 +224,12 @@ void swarm_plan_of(uint64_t seed, uint32_t off, struct swarm_plan *p)
     links(p);
     places(p);
     lives(p);
+    silences(p);
+    beginnings(p);
+    p->ecn = (uint8_t)of_plan(p, 17, 2);
+    p->plain = (uint8_t)(of_plan(p, 18, 8) == 0);
     add(p, SWARM_HEAL, 0, p->heal_ns);
+    less_of(less, p);
 }
 
 void swarm_plan_print(const struct swarm_plan *p, char *to, size_t bytes)

@@ -35,7 +35,12 @@
     X(OPEN, "open")           /* packets are neither encrypted nor authenticated */          \
     X(SILENT, "silent")       /* programs do not call for up to a second */                  \
     X(REST, "rest")           /* links rest at once */                                       \
-    X(STACKS, "stacks")       /* few stacks for handlers */
+    X(STACKS, "stacks")       /* few stacks for handlers */                                  \
+    X(GONE, "gone")           /* a host is silent for about as long as others stand it */    \
+    X(WRAP, "wrap")           /* counters begin shortly before their fields wrap around */   \
+    X(ABORT, "abort")         /* senders give messages up */                                 \
+    X(SENDS, "sends")         /* handlers send */                                            \
+    X(RARE, "rare")           /* the library does what it hardly ever does */
 
 enum swarm_fault {
 #define X(name, word) SWARM_##name,
@@ -60,8 +65,11 @@ enum swarm_event_kind {
     SWARM_DIES,   /* host; other: its power goes, too */
     SWARM_TOLD,   /* host: the others hear of it */
     SWARM_RETURNS,
-    SWARM_NARROWS /* the links of host: MTU other */
+    SWARM_NARROWS, /* the links of host: MTU other */
+    SWARM_LEAVES,  /* host: nobody reaches it for for_ns, 0 = for ever, whatever heals meanwhile */
+    SWARM_FREEZES  /* host: stands still for for_ns, which may be longer than others wait */
 };
+const char *swarm_event_name(unsigned kind);
 struct swarm_event {
     uint64_t at_ns, for_ns;
     uint32_t kind, host, other;
@@ -83,11 +91,21 @@ struct swarm_plan {
     uint64_t heal_ns;    /* nothing of the network is broken from then on */
     uint64_t pause_ns;   /* between messages, at most */
     uint64_t silent_ns;  /* bound of links */
+    uint64_t asks_ns;    /* idle peers are asked for a sign of life; 0 = never */
+    uint64_t line, bulk; /* WRAP: where lines and bulk bytes of all lanes begin */
     uint8_t knows_lives; /* the job tells which incarnation of a rank lives */
+    uint8_t ecn;         /* packets are capable of it */
+    uint8_t plain;       /* sockets neither send runs nor get merged ones */
 };
 
-/* `off`: bits of faults that are taken away. */
-void swarm_plan_of(uint64_t seed, uint32_t off, struct swarm_plan *out);
+/* What is left of a schedule that is being made smaller: 0 = all of it. */
+struct swarm_less {
+    uint32_t off; /* bits of faults that are taken away */
+    unsigned hosts, messages;
+    size_t longest, total;
+};
+
+void swarm_plan_of(uint64_t seed, const struct swarm_less *less, struct swarm_plan *out);
 static inline int swarm_has(const struct swarm_plan *p, unsigned fault)
 {
     return (int)(p->faults >> fault & 1);
@@ -96,7 +114,13 @@ static inline int swarm_has(const struct swarm_plan *p, unsigned fault)
 void swarm_plan_print(const struct swarm_plan *p, char *to, size_t bytes);
 
 /* The k-th number of something that is drawn about `entity`. */
-enum swarm_stream { SWARM_STREAM_PLAN = 1, SWARM_STREAM_PROGRAM, SWARM_STREAM_HANDLER, SWARM_STREAM_FAULT = 64 };
+enum swarm_stream {
+    SWARM_STREAM_PLAN = 1,
+    SWARM_STREAM_PROGRAM,
+    SWARM_STREAM_HANDLER,
+    SWARM_STREAM_RARE,
+    SWARM_STREAM_FAULT = 64
+};
 static inline uint64_t swarm_draw(uint64_t seed, uint32_t stream, uint64_t entity, uint64_t k, uint64_t below)
 {
     return rnl_chance_below(rnl_chance(seed, 0x5a000000u + stream, entity, k), below);

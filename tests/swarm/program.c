@@ -1,14 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * program.c - what runs on each host: it sends what the schedule says, in all the ways there are, and closes. Its
- * handlers read in pieces, keep, answer and refuse. All of it is told to the oracle. */
+ * handlers read in pieces, keep, answer, refuse and send. All of it is told to the oracle. */
 #include <string.h>
 
 #include "endpoint/endpoint.h"
 #include "support/random.h"
 #include "swarm/world.h"
 
-enum { H_STREAM = 1, H_WHOLE, H_ANSWER, ANSWER_MAX = 3000, PIECE_MAX = 5000, GHOST_MESSAGES = 8 };
+enum {
+    H_STREAM = 1,
+    H_WHOLE,
+    H_ANSWER,
+    H_GIVEN_UP,
+    H_HOP, /* what a handler sent: its own handler sends nothing */
+    ANSWER_MAX = 3000,
+    PIECE_MAX = 5000,
+    HOP_MAX = 2000,
+    GHOST_MESSAGES = 8
+};
 enum way { SHORT, STREAM, POST, REQUEST, WAYS };
 
 static struct swarm_oracle *oracle(const struct swarm_host *h)
@@ -29,6 +39,11 @@ static void note(struct swarm_host *h, unsigned from, uint64_t what, uint64_t n)
 static int lives(const struct swarm_host *h)
 {
     return h->now->number == 0;
+}
+
+static int gone(int status)
+{
+    return status == RNL_ERR_PEER_DEAD || status == RNL_ERR_PEER_BROKEN;
 }
 
 /* ---- handlers ---- */
@@ -81,6 +96,62 @@ static void reply(struct swarm_host *h, rnl_stream *s, const struct swarm_letter
     swarm_replies(oracle(h), h->rank, peer, l, n, 0, 0);
 }
 
+/* In a handler: nothing waits there, and no room is fine. */
+static int hop(struct swarm_host *h, unsigned to, const struct swarm_letter *out, int whole)
+{
+    if (whole)
+        return rnl_send(h->ep, to, H_HOP, test_pattern(out->id, 0), out->n);
+    const struct rnl_begin b = {.peer = to, .handler = H_HOP, .bound = out->n};
+    rnl_stream *s;
+    int status = rnl_begin(h->ep, &b, &s);
+    if (status != 0)
+        return status;
+    status = rnl_piece(s, test_pattern(out->id, 0), out->n);
+    int ended = rnl_end(s);
+    if ((status < 0 && !gone(status)) || (ended < 0 && !gone(ended) && !gone(status)))
+        swarm_wrong("rank %u, %u bytes sent in a handler: %d, %d, %s", h->rank, out->n, status, ended,
+                    rnl_last_error()->text);
+    return 0;
+}
+
+static void sends_on(struct swarm_host *h, const struct swarm_letter *l)
+{
+    const struct swarm_plan *p = &h->w->plan;
+    unsigned to = (unsigned)by(h, l, 4, p->hosts);
+    if (!swarm_has(p, SWARM_SENDS) || !lives(h) || to == h->rank || to + 1 == h->sending || by(h, l, 5, 3))
+        return;
+    int whole = by(h, l, 6, 2) == 0;
+    uint32_t n = (uint32_t)by(h, l, 7, whole ? RNL_SHORT_MAX + 1 : HOP_MAX);
+    struct swarm_letter out = swarm_sent(oracle(h), h->rank, h->now->number, to, n, H_HOP, 0);
+    int status = hop(h, to, &out, whole);
+    if (status == 0)
+        return;
+    swarm_unsent(oracle(h), h->rank, h->now->number, to);
+    if (!gone(status) && status != RNL_NO_ROOM && status != RNL_BUSY)
+        swarm_wrong("rank %u, %u bytes to rank %u in a handler: %s", h->rank, n, to, rnl_last_error()->text);
+}
+
+/* Of a message that its sender gives up: whatever there is of it, and then the news. */
+static int part_handler(rnl_stream *s, unsigned peer, void *ctx)
+{
+    struct swarm_host *h = ((const struct swarm_slot *)ctx)->host;
+    struct swarm_letter l = {0};
+    unsigned char buf[PIECE_MAX];
+    int status;
+    size_t at = 0, n = 1;
+    while ((status = rnl_receive(s, buf, n)) == 0) {
+        if (at == 0)
+            l = swarm_part_comes(oracle(h), h->rank, h->now->number, peer, buf, n);
+        swarm_bytes(&l, at, buf, n);
+        at += n;
+        n = 1 + by(h, &l, 10 + at, PIECE_MAX);
+    }
+    if (status != RNL_ERR_ABORTED && status != RNL_ERR_PEER_DEAD && status != RNL_ERR_JOB)
+        swarm_wrong("rank %u, a message from rank %u that was given up: %s", h->rank, peer, rnl_last_error()->text);
+    note(h, peer, 6, at);
+    return RNL_DONE;
+}
+
 static int stream_handler(rnl_stream *s, unsigned peer, void *ctx)
 {
     const struct swarm_slot *slot = ctx;
@@ -114,6 +185,8 @@ static int stream_handler(rnl_stream *s, unsigned peer, void *ctx)
     }
     if (l.answer)
         reply(h, s, &l, peer);
+    if (slot->handler == H_STREAM)
+        sends_on(h, &l);
     return RNL_DONE;
 }
 
@@ -127,6 +200,7 @@ static int whole_handler(const void *buf, size_t n, unsigned peer, void *ctx)
     swarm_bytes(&l, 0, buf, n);
     note(h, peer, 2, n);
     h->handled++;
+    sends_on(h, &l);
     return RNL_DONE;
 }
 
@@ -152,16 +226,11 @@ static void death(void *arg, unsigned peer, enum rnl_death_reason reason)
 {
     struct swarm_host *h = arg;
     note(h, peer, 5, reason);
-    if (lives(h) && !h->w->closed)
-        swarm_told(oracle(h), h->rank, peer);
+    if (lives(h))
+        swarm_told(oracle(h), h->rank, peer, rnl_sim_now(h->w->sim) / RNL_TICKS_PER_NS, !h->w->closed);
 }
 
 /* ---- sending ---- */
-
-static int gone(int status)
-{
-    return status == RNL_ERR_PEER_DEAD || status == RNL_ERR_PEER_BROKEN;
-}
 
 static void must(struct swarm_host *h, int64_t status, const char *what)
 {
@@ -230,7 +299,9 @@ static void send_short(struct swarm_host *h, unsigned to, uint32_t n)
 {
     unsigned handler = draw(h, 2) ? H_STREAM : H_WHOLE;
     struct swarm_letter l = swarm_sent(oracle(h), h->rank, h->now->number, to, n, handler, 0);
+    h->sending = to + 1;
     int status = rnl_send(h->ep, to, handler, test_pattern(l.id, 0), n);
+    h->sending = 0;
     if (status == 0)
         return;
     swarm_unsent(oracle(h), h->rank, h->now->number, to);
@@ -251,6 +322,29 @@ static void send_stream(struct swarm_host *h, unsigned to, uint32_t n, uint32_t 
     h->asked += answer != 0;
     struct swarm_letter l = swarm_sent(oracle(h), h->rank, h->now->number, to, n, handler, answer);
     pieces(h, s, &l);
+}
+
+/* Some of a message; then it is given up. */
+static void send_part(struct swarm_host *h, unsigned to, uint32_t n)
+{
+    const struct rnl_begin b = {.peer = to, .handler = H_GIVEN_UP, .bound = (size_t)n + PIECE_MAX};
+    rnl_stream *s;
+    int status = rnl_begin(h->ep, &b, &s);
+    if (gone(status))
+        return;
+    must(h, status, "begin");
+    struct swarm_letter l = swarm_sent(oracle(h), h->rank, h->now->number, to, n, H_GIVEN_UP, 0);
+    swarm_gives_up(oracle(h), h->rank, h->now->number, to);
+    for (size_t at = 0; at < l.n && status == 0;) {
+        size_t piece = 1 + draw(h, l.n - at);
+        status = rnl_piece(s, test_pattern(l.id, at), piece);
+        at += piece;
+        if (draw(h, 3) == 0)
+            extracts(h);
+    }
+    if (status < 0 && !gone(status))
+        swarm_wrong("rank %u, part of a message: %s", h->rank, rnl_last_error()->text);
+    must(h, rnl_abort(s), "abort");
 }
 
 static unsigned receiver(struct swarm_host *h)
@@ -306,7 +400,9 @@ static void sends(struct swarm_host *h, size_t *left)
         return;
     if (p->pattern == SWARM_PINGPONG && draw(h, 4))
         way = REQUEST;
-    if (way == SHORT && n <= RNL_SHORT_MAX)
+    if (swarm_has(p, SWARM_ABORT) && draw(h, 3) == 0)
+        send_part(h, to, n);
+    else if (way == SHORT && n <= RNL_SHORT_MAX)
         send_short(h, to, n);
     else if (way == POST)
         send_post(h, to, n);
@@ -340,6 +436,8 @@ static void registers(struct swarm_host *h)
     must(h, rnl_handler_stream(h->ep, H_STREAM, stream_handler, &h->slot[H_STREAM]), "handler");
     must(h, rnl_handler_whole(h->ep, H_WHOLE, whole_handler, &h->slot[H_WHOLE], 0), "handler");
     must(h, rnl_handler_whole(h->ep, H_ANSWER, answer_handler, &h->slot[H_ANSWER], 0), "handler");
+    must(h, rnl_handler_stream(h->ep, H_GIVEN_UP, part_handler, &h->slot[H_GIVEN_UP]), "handler");
+    must(h, rnl_handler_stream(h->ep, H_HOP, stream_handler, &h->slot[H_HOP]), "handler");
     rnl_on_refused(h->ep, refusal, h);
     rnl_on_death(h->ep, death, h);
 }

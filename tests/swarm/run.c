@@ -13,10 +13,11 @@
 #include "support/must.h"
 #include "swarm/world.h"
 
-enum { LOOK_NS = 1000 * 1000, EVENT_ENTITY = 0x20000000 };
+enum { LOOK_NS = 1000 * 1000, EVENT_ENTITY = 0x20000000, GROUP_AWAY = 2 };
 #define SECOND_NS ((uint64_t)1000 * 1000 * 1000)
 /* After the network has healed. Probes to a silent peer get further apart, and programs may be silent themselves. */
-#define BOUND_NS (60 * SECOND_NS)
+#define BOUND_NS  (60 * SECOND_NS)
+#define OTHERS_NS (5 * SECOND_NS / 2)
 
 static struct swarm_world *world; /* one at a time in a process */
 static struct swarm_result *result_of;
@@ -70,7 +71,7 @@ static void heal(struct swarm_world *w)
     const struct swarm_plan *p = &w->plan;
     set_faults(w, &none);
     for (unsigned i = 0; i < p->hosts; i++) {
-        rnl_net_host_group(w->net, i, 0);
+        rnl_net_host_group(w->net, i, w->host[i].away ? GROUP_AWAY + i : 0);
         link_up(w, i, 1);
     }
     for (unsigned i = 0; i < p->events; i++)
@@ -97,6 +98,19 @@ static void returns(struct swarm_world *w, struct swarm_host *h)
     swarm_host_start(h);
 }
 
+/* Twice for each: it leaves, and comes back. */
+static void leaves(struct swarm_world *w, const struct swarm_event *e, struct rnl_sim_event *event)
+{
+    struct swarm_host *h = &w->host[e->host];
+    h->away = !h->away;
+    rnl_net_host_group(w->net, h->rank, h->away ? GROUP_AWAY + h->rank : 0);
+    if (!h->away)
+        return;
+    swarm_is_silent(w->oracle, h->rank, e->at_ns, e->for_ns ? e->for_ns : UINT64_MAX, 1);
+    if (e->for_ns)
+        TEST_MUST(rnl_sim_at(w->sim, event, (e->at_ns + e->for_ns) * RNL_TICKS_PER_NS) == 0);
+}
+
 static void happens(struct rnl_sim *sim, struct rnl_sim_event *event)
 {
     struct swarm_world *w = rnl_sim_owner(sim);
@@ -110,7 +124,15 @@ static void happens(struct rnl_sim *sim, struct rnl_sim_event *event)
         break;
     case SWARM_APART:
     case SWARM_JOINED:
-        rnl_net_host_group(w->net, e->host, e->kind == SWARM_APART && !over);
+        if (!h->away)
+            rnl_net_host_group(w->net, e->host, e->kind == SWARM_APART && !over);
+        break;
+    case SWARM_LEAVES:
+        leaves(w, e, event);
+        break;
+    case SWARM_FREEZES:
+        swarm_is_silent(w->oracle, h->rank, e->at_ns, e->for_ns, 0);
+        swarm_host_stall(h, e->for_ns);
         break;
     case SWARM_BLOCKED:
     case SWARM_FREED:
@@ -168,6 +190,9 @@ static void build(struct swarm_world *w)
                                              .mark_bytes = p->link.mark_bytes,
                                              .mtu = p->link.mtu,
                                              .silent = p->link.silent};
+    /* Who was silent for these reasons when somebody left was silent before that. */
+    const uint32_t others = 1u << SWARM_SILENT | 1u << SWARM_STALL | 1u << SWARM_PARTITION | 1u << SWARM_BLOCK |
+                            1u << SWARM_FLAP | 1u << SWARM_LOSS | 1u << SWARM_BURST;
     TEST_MUST(rnl_sim_new(p->seed, &w->sim) == 0);
     rnl_sim_set_owner(w->sim, w);
     rnl_sim_set_tie(w->sim, rnl_sim_tie_by_seed);
@@ -175,7 +200,9 @@ static void build(struct swarm_world *w)
     TEST_MUST(rnl_net_star(w->net, p->hosts, &link) == 0 && rnl_net_route(w->net) == 0);
     set_faults(w, &p->packets);
     TEST_MUST(rnl_vagent_new(p->hosts, notify, w, &w->agent) == 0);
-    w->oracle = swarm_oracle_new(p->hosts);
+    w->oracle = swarm_oracle_new(p->hosts, p->silent_ns - (p->faults & others ? OTHERS_NS : 0));
+    swarm_tap_new(w);
+    swarm_rarely(p);
     w->host = calloc(p->hosts, sizeof *w->host);
     w->stacks = mmap(NULL, (size_t)p->hosts * SWARM_STACK, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -225,6 +252,7 @@ void swarm_run(const struct swarm_plan *plan, struct swarm_result *result)
         swarm_host_free(&w->host[i]);
     rnl_net_free(w->net);
     rnl_vagent_free(w->agent);
+    swarm_tap_free(w);
     swarm_oracle_free(w->oracle);
     rnl_sim_free(w->sim);
     munmap(w->stacks, (size_t)plan->hosts * SWARM_STACK);

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * swarm.c - runs schedules, each in a process of its own. One that fails is run again with one fault after the other
- * taken away, as long as it still fails; then the command that repeats it is printed.
+ * taken away, and then with fewer hosts and less to say, as long as it still fails; then the command that repeats it is
+ * printed.
  *
- *   swarm-seeds COUNT [FROM]            so many seeds
- *   swarm-seeds one SEED [FAULT,...]    one, without these faults, and what it was
- *   swarm-seeds here SEED [FAULT,...]   the same in this process, for a debugger
+ *   swarm-seeds COUNT [FROM]           so many seeds
+ *   swarm-seeds one SEED [LESS,...]    one, and what it was. LESS: a fault that is left out, or hosts=N, messages=N,
+ *                                      longest=N, total=N: at most so many
+ *   swarm-seeds here SEED [LESS,...]   the same in this process, for a debugger
+ *   swarm-seeds find COUNT [FROM]      how many it takes until one fails, as it is (tests/mutants/run --swarm)
  *
  * SWARM_MARKS=1: how often each mark in the library was reached (base/sometimes.h). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,7 +25,7 @@
 #include "swarm/world.h"
 
 enum {
-    SECONDS_MAX = 20,
+    SECONDS_MAX = 10,
     FAILURES_MAX = 1,
     TWICE = 25 /* one in so many runs again, and must be the same */,
     MARKS_FROM = 2000 /* schedules that have to reach all marks */
@@ -30,6 +34,7 @@ enum {
 #define SHRINK_NS ((uint64_t)30 * 1000 * 1000 * 1000)
 
 static struct swarm_result *result;
+static const struct swarm_less whole; /* nothing is taken away */
 
 /* ---- marks (base/sometimes.h), summed over the processes ---- */
 
@@ -65,17 +70,18 @@ static unsigned print_marks(int all)
 /* ---- one schedule ---- */
 
 /* 1 = it failed, and result->why says how. */
-static int fails(uint64_t seed, uint32_t off)
+static int fails(uint64_t seed, const struct swarm_less *less)
 {
     struct swarm_plan plan;
     int status;
-    swarm_plan_of(seed, off, &plan);
+    swarm_plan_of(seed, less, &plan);
     memset(result, 0, sizeof *result);
     fflush(stdout);
     pid_t child = fork();
     TEST_MUST(child >= 0);
     if (child == 0) {
-        alarm(SECONDS_MAX); /* an endless loop */
+        const struct itimerval most = {.it_value.tv_sec = SECONDS_MAX}; /* of processor time: an endless loop */
+        TEST_MUST(setitimer(ITIMER_PROF, &most, NULL) == 0);
         swarm_run(&plan, result);
         sum_marks();
         _exit(0);
@@ -91,67 +97,137 @@ static int fails(uint64_t seed, uint32_t off)
     return 1;
 }
 
-/* Takes away what is not needed for it to fail. */
-static uint32_t shrunk(uint64_t seed, uint32_t off)
+/* Of all that a schedule has: does it still fail with that much? */
+static int still(uint64_t seed, struct swarm_less *less, const struct swarm_less *tried)
 {
-    struct swarm_plan plan;
-    uint64_t until = test_now_ns() + SHRINK_NS;
-    for (unsigned f = 0; f < SWARM_FAULT_COUNT && test_now_ns() < until; f++) {
-        swarm_plan_of(seed, off, &plan);
-        if (swarm_has(&plan, f) && fails(seed, off | (uint32_t)1 << f))
-            off |= (uint32_t)1 << f;
-    }
-    return off;
+    if (!fails(seed, tried))
+        return 0;
+    *less = *tried;
+    return 1;
 }
 
-static void names(uint32_t off, char *to, size_t bytes)
+/* Half of it, as long as it fails so. */
+#define SHRINK(field, least)                                                         \
+    for (size_t n = plan.field / 2; n >= (least) && test_now_ns() < until; n /= 2) { \
+        tried = *less;                                                               \
+        tried.field = (unsigned)n;                                                   \
+        if (!still(seed, less, &tried))                                              \
+            break;                                                                   \
+    }
+
+/* Takes away what is not needed for it to fail: faults, one after the other, and then half of all sizes, and half of
+ * what is left. */
+static void shrink(uint64_t seed, struct swarm_less *less)
+{
+    struct swarm_plan plan;
+    struct swarm_less tried;
+    uint64_t until = test_now_ns() + SHRINK_NS;
+    for (unsigned f = 0; f < SWARM_FAULT_COUNT && test_now_ns() < until; f++) {
+        swarm_plan_of(seed, less, &plan);
+        tried = *less;
+        tried.off |= (uint32_t)1 << f;
+        if (swarm_has(&plan, f))
+            (void)still(seed, less, &tried);
+    }
+    swarm_plan_of(seed, less, &plan);
+    for (unsigned n = 2; n < plan.hosts && test_now_ns() < until; n++) {
+        tried = *less;
+        tried.hosts = n;
+        if (still(seed, less, &tried))
+            break;
+    }
+    SHRINK(messages, 1)
+    SHRINK(longest, 8)
+    SHRINK(total, 64)
+}
+
+/* As it is given on the command line. */
+static void print_less(const struct swarm_less *less, char *to, size_t bytes)
 {
     size_t at = 0;
+    const struct {
+        const char *name;
+        size_t n;
+    } size[] = {
+        {"hosts", less->hosts}, {"messages", less->messages}, {"longest", less->longest}, {"total", less->total}};
     to[0] = 0;
     for (unsigned f = 0; f < SWARM_FAULT_COUNT; f++)
-        if (off >> f & 1 && at < bytes)
+        if (less->off >> f & 1 && at < bytes)
             at += (size_t)snprintf(to + at, bytes - at, "%s%s", at ? "," : "", swarm_fault_name(f));
+    for (unsigned i = 0; i < sizeof size / sizeof size[0]; i++)
+        if (size[i].n && at < bytes)
+            at += (size_t)snprintf(to + at, bytes - at, "%s%s=%zu", at ? "," : "", size[i].name, size[i].n);
 }
 
 static void report(const char *self, uint64_t seed)
 {
     struct swarm_plan plan;
-    char what[500], off_names[300];
-    uint32_t off = shrunk(seed, 0);
-    (void)fails(seed, off);
-    swarm_plan_of(seed, off, &plan);
+    struct swarm_less less = {0};
+    char what[500], text[400];
+    shrink(seed, &less);
+    (void)fails(seed, &less);
+    swarm_plan_of(seed, &less, &plan);
     swarm_plan_print(&plan, what, sizeof what);
-    names(off, off_names, sizeof off_names);
+    print_less(&less, text, sizeof text);
     printf("seed %llu fails: %s\n  %s\n  repeat with: %s one %llu %s\n", (unsigned long long)seed, result->why, what,
-           self, (unsigned long long)seed, off_names);
+           self, (unsigned long long)seed, text);
 }
 
-static int parse_off(char *text, uint32_t *off)
+static int parse_size(const char *word, struct swarm_less *less)
+{
+    unsigned long n;
+    int end = 0;
+    if (sscanf(word, "hosts=%lu%n", &n, &end) == 1 && n > 1)
+        less->hosts = (unsigned)n;
+    else if (sscanf(word, "messages=%lu%n", &n, &end) == 1 && n > 0)
+        less->messages = (unsigned)n;
+    else if (sscanf(word, "longest=%lu%n", &n, &end) == 1 && n > 0)
+        less->longest = n;
+    else if (sscanf(word, "total=%lu%n", &n, &end) == 1 && n > 0)
+        less->total = n;
+    return end > 0 && word[end] == 0;
+}
+
+static int parse_less(char *text, struct swarm_less *less)
 {
     for (char *save, *word = strtok_r(text, ",", &save); word; word = strtok_r(NULL, ",", &save)) {
         unsigned f = 0;
         while (f < SWARM_FAULT_COUNT && strcmp(word, swarm_fault_name(f)) != 0)
             f++;
-        if (f == SWARM_FAULT_COUNT)
+        if (f < SWARM_FAULT_COUNT)
+            less->off |= (uint32_t)1 << f;
+        else if (!parse_size(word, less))
             return 0;
-        *off |= (uint32_t)1 << f;
     }
     return 1;
 }
 
-static int one(uint64_t seed, uint32_t off, int here)
+static void print_events(const struct swarm_plan *plan)
+{
+    for (unsigned i = 0; i < plan->events; i++) {
+        const struct swarm_event *e = &plan->event[i];
+        printf("  %10llu us: host %u %s", (unsigned long long)(e->at_ns / 1000), e->host, swarm_event_name(e->kind));
+        if (e->for_ns)
+            printf(" for %llu us", (unsigned long long)(e->for_ns / 1000));
+        printf(e->other ? " (%u)\n" : "\n", e->other);
+    }
+    printf("  silent for %llu us is dead\n", (unsigned long long)(plan->silent_ns / 1000));
+}
+
+static int one(uint64_t seed, const struct swarm_less *less, int here)
 {
     struct swarm_plan plan;
     char what[500];
     int failed = 0;
-    swarm_plan_of(seed, off, &plan);
+    swarm_plan_of(seed, less, &plan);
     swarm_plan_print(&plan, what, sizeof what);
     printf("%s\n", what);
+    print_events(&plan);
     fflush(stdout);
     if (here)
         swarm_run(&plan, result);
     else
-        failed = fails(seed, off);
+        failed = fails(seed, less);
     if (failed)
         printf("fails: %s\n", result->why);
     printf("%llu messages, %llu packets, %llu us, trace hash %016llx\n", (unsigned long long)result->messages,
@@ -164,7 +240,7 @@ static int many(const char *self, uint64_t count, uint64_t from)
 {
     uint64_t failed = 0, hash = 0, messages = 0, packets = 0, i;
     for (i = 0; i < count && failed < FAILURES_MAX; i++) {
-        if (fails(from + i, 0)) {
+        if (fails(from + i, &whole)) {
             failed++;
             printf("after %llu schedules: ", (unsigned long long)i + 1);
             report(self, from + i);
@@ -172,7 +248,7 @@ static int many(const char *self, uint64_t count, uint64_t from)
             continue;
         }
         uint64_t once = result->hash;
-        if (i % TWICE == 0 && (fails(from + i, 0) || result->hash != once)) {
+        if (i % TWICE == 0 && (fails(from + i, &whole) || result->hash != once)) {
             printf("not ok - seed %llu is not the same a second time\n", (unsigned long long)(from + i));
             return 1;
         }
@@ -191,19 +267,34 @@ static int many(const char *self, uint64_t count, uint64_t from)
     return missing != 0;
 }
 
+/* 0 = one was found. */
+static int find(uint64_t count, uint64_t from)
+{
+    for (uint64_t i = 0; i < count; i++)
+        if (fails(from + i, &whole)) {
+            printf("after %llu schedules: %s\n", (unsigned long long)i + 1, result->why);
+            return 0;
+        }
+    printf("none of %llu schedules fails\n", (unsigned long long)count);
+    return 1;
+}
+
 int main(int argc, char **argv)
 {
-    uint32_t off = 0;
+    struct swarm_less less = {0};
     result = mmap(NULL, sizeof *result, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     TEST_MUST(result != MAP_FAILED);
     reached = mmap(NULL, marks() * sizeof *reached, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     TEST_MUST(reached != MAP_FAILED);
     (void)test_pattern(0, 0); /* made once, for all children */
     if (argc >= 3 && (strcmp(argv[1], "one") == 0 || strcmp(argv[1], "here") == 0) &&
-        (argc == 3 || parse_off(argv[3], &off)))
-        return one(strtoull(argv[2], NULL, 0), off, argv[1][0] == 'h');
+        (argc == 3 || parse_less(argv[3], &less)))
+        return one(strtoull(argv[2], NULL, 0), &less, argv[1][0] == 'h');
+    if (argc >= 3 && argc <= 4 && strcmp(argv[1], "find") == 0)
+        return find(strtoull(argv[2], NULL, 0), argc > 3 ? strtoull(argv[3], NULL, 0) : 1);
     if (argc >= 2 && argc <= 3 && strtoull(argv[1], NULL, 0) > 0)
         return many(argv[0], strtoull(argv[1], NULL, 0), argc > 2 ? strtoull(argv[2], NULL, 0) : 1);
-    fprintf(stderr, "usage: %s COUNT [FROM] | one SEED [FAULT,...] | here SEED [FAULT,...]\n", argv[0]);
+    fprintf(stderr, "usage: %s COUNT [FROM] | one SEED [LESS,...] | here SEED [LESS,...] | find COUNT [FROM]\n",
+            argv[0]);
     return 64;
 }

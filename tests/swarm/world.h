@@ -43,6 +43,8 @@ struct swarm_host {
     uint8_t ended, closed; /* the program has; its endpoint is */
     /* of the program */
     uint64_t drawn, asked, answered, handled;
+    unsigned sending; /* 1 + who a message goes to in a call that is going on */
+    uint8_t away;     /* out of reach */
     struct swarm_kept kept[SWARM_KEPT_MAX];
     unsigned keeps;
     struct swarm_slot {
@@ -62,6 +64,7 @@ struct swarm_world {
     uint8_t closed;            /* somebody has left: from then on nobody's end is news */
     struct rnl_sim_event event[SWARM_EVENTS_MAX], look;
     unsigned char *stacks;
+    struct swarm_tap *tap;
 };
 
 /* host.c */
@@ -91,10 +94,19 @@ struct swarm_result {
     char why[600];
 };
 void swarm_run(const struct swarm_plan *plan, struct swarm_result *result);
-/* check.c: what the options of an endpoint do not reach: protection, limits of keys. */
+/* check.c: what the options of an endpoint do not reach: protection, limits of keys, where counters begin. */
 void swarm_adjust(struct swarm_host *h);
 /* Invariants inside the library, of one host and of pairs of them. */
 void swarm_check_host(struct swarm_host *h);
 void swarm_check_pairs(struct swarm_world *w);
+/* tap.c: what is on the wires. No number is used twice with the same key, and no more packets are taken in than came.
+ */
+void swarm_tap_new(struct swarm_world *w);
+void swarm_tap_free(struct swarm_world *w);
+/* An endpoint has taken in so many packets. */
+void swarm_tap_taken(struct swarm_host *h, uint64_t packets);
+
+/* rarely.c: from now on rare things of the library happen as this plan says. */
+void swarm_rarely(const struct swarm_plan *plan);
 
 #endif

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * tap.c - what is on the wires, seen from outside: headers only. Between two processes each connection has keys of its
+ * own, and with one key no number is used twice: so numbers only rise, in both spaces, and a connection that another
+ * one has followed does not come again. And an endpoint does not take in more packets than different ones have come. */
+#include <stdlib.h>
+
+#include "sim/cluster/net.h"
+#include "support/must.h"
+#include "swarm/world.h"
+#include "wire/packet.h"
+
+enum { OLD = 8 };
+
+struct way { /* from one process to a host */
+    uint32_t connection, old[OLD];
+    unsigned olds;
+    uint64_t number[2]; /* of each space: the last */
+};
+struct swarm_tap {
+    unsigned hosts;
+    struct way *way; /* [from][life][to] */
+    uint64_t *came;  /* set of different packets that were delivered: keys, 0 = free */
+    uint64_t room, count;
+    uint64_t *fresh; /* of each host and life: how many */
+};
+
+static struct way *way_of(struct swarm_tap *t, unsigned from, unsigned life, unsigned to)
+{
+    return &t->way[(from * SWARM_LIVES + life) * t->hosts + to];
+}
+
+static void check_sent(struct swarm_world *w, unsigned from, unsigned to, const struct rnl_packet *p)
+{
+    unsigned life = w->host[from].life[1] != NULL;
+    struct way *v = way_of(w->tap, from, life, to);
+    if (v->connection != p->connection) {
+        if (v->connection && v->olds < OLD)
+            v->old[v->olds++] = v->connection;
+        for (unsigned i = 0; i < v->olds && !w->host[to].life[1]; i++)
+            if (v->old[i] == p->connection)
+                swarm_wrong("rank %u sends on connection %08x to rank %u, which it had left", from, p->connection, to);
+        v->connection = p->connection;
+        v->number[0] = v->number[1] = 0;
+    }
+    if (p->number <= v->number[p->control])
+        swarm_wrong("rank %u uses number %llu of connection %08x to rank %u, and had used %llu", from,
+                    (unsigned long long)p->number, p->connection, to, (unsigned long long)v->number[p->control]);
+    v->number[p->control] = p->number;
+}
+
+/* 1 = it is new. */
+static int put(uint64_t *set, uint64_t room, uint64_t key)
+{
+    uint64_t i = key & (room - 1);
+    for (; set[i]; i = (i + 1) & (room - 1))
+        if (set[i] == key)
+            return 0;
+    set[i] = key;
+    return 1;
+}
+
+static void grow(struct swarm_tap *t)
+{
+    uint64_t *old = t->came, was = t->room;
+    t->room = was ? 2 * was : 1024;
+    t->came = calloc(t->room, sizeof *t->came);
+    TEST_MUST(t->came != NULL);
+    for (uint64_t i = 0; i < was; i++)
+        if (old[i])
+            (void)put(t->came, t->room, old[i]);
+    free(old);
+}
+
+static void delivered(struct swarm_world *w, unsigned from, unsigned to, const struct rnl_packet *p)
+{
+    struct swarm_tap *t = w->tap;
+    unsigned life = w->host[to].life[1] != NULL;
+    if (2 * t->count >= t->room)
+        grow(t);
+    uint64_t who = (uint64_t)from << 32 | (uint64_t)to << 16 | life << 8 | p->control;
+    if (!put(t->came, t->room, rnl_chance(who, 1, p->connection, p->number) | 1))
+        return;
+    t->count++;
+    t->fresh[to * SWARM_LIVES + life]++;
+}
+
+static void look(void *arg, const struct rnl_net_tap_packet *k)
+{
+    struct swarm_world *w = arg;
+    uint32_t from = rnl_net_host_of(w->net, &k->from), to = rnl_net_host_of(w->net, &k->to);
+    struct rnl_packet p;
+    if (k->what == RNL_NET_TAP_DROPPED || from >= w->plan.hosts || to >= w->plan.hosts ||
+        rnl_packet_decode(k->at, k->bytes, &p) != RNL_PACKET_GOOD || p.type == RNL_PACKET_HELLO ||
+        p.type == RNL_PACKET_UNKNOWN)
+        return;
+    if (k->what == RNL_NET_TAP_SENT)
+        check_sent(w, from, to, &p);
+    else
+        delivered(w, from, to, &p);
+}
+
+void swarm_tap_taken(struct swarm_host *h, uint64_t packets)
+{
+    uint64_t fresh = h->w->tap->fresh[h->rank * SWARM_LIVES + (h->life[1] != NULL)];
+    if (packets > fresh)
+        swarm_wrong("rank %u has taken in %llu packets, and %llu different ones have come", h->rank,
+                    (unsigned long long)packets, (unsigned long long)fresh);
+}
+
+void swarm_tap_new(struct swarm_world *w)
+{
+    struct swarm_tap *t = calloc(1, sizeof *t);
+    TEST_MUST(t != NULL);
+    t->hosts = w->plan.hosts;
+    t->way = calloc((size_t)t->hosts * t->hosts * SWARM_LIVES, sizeof *t->way);
+    t->fresh = calloc((size_t)t->hosts * SWARM_LIVES, sizeof *t->fresh);
+    TEST_MUST(t->way && t->fresh);
+    w->tap = t;
+    rnl_net_set_tap(w->net, look, w);
+}
+
+void swarm_tap_free(struct swarm_world *w)
+{
+    free(w->tap->way);
+    free(w->tap->came);
+    free(w->tap->fresh);
+    free(w->tap);
+}
