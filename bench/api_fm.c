@@ -70,6 +70,12 @@ static int fm_poll(struct bench_side *s)
     return s->status;
 }
 
+static int fm_sleep(struct bench_side *s)
+{
+    (void)FM_wait(-1);
+    return s->status;
+}
+
 static int fm_ping(struct bench_side *s, uint64_t n, struct rnl_hist *h)
 {
     uint64_t target = s->got;
@@ -79,7 +85,7 @@ static int fm_ping(struct bench_side *s, uint64_t n, struct rnl_hist *h)
         if (s->side == 0 && put(s, s->pool, s->bytes))
             return -1;
         while (s->got < target)
-            if (fm_poll(s))
+            if (s->asleep ? fm_sleep(s) : fm_poll(s))
                 return -1;
         if (s->side == 1 && put(s, s->pool, s->bytes))
             return -1;
@@ -107,6 +113,7 @@ static int fm_stream(struct bench_side *s, uint64_t n)
 
 const struct bench_api bench_api_fm = {
     .name = "fm",
+    .moves_when_called = true,
     .open = fm_open,
     .close = fm_close,
     .ping = fm_ping,

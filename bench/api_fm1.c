@@ -113,6 +113,7 @@ static int fm1_stream(struct bench_side *s, uint64_t n)
 
 const struct bench_api bench_api_fm1 = {
     .name = "fm1",
+    .moves_when_called = true,
     .most_bytes = FM1_MAX,
     .open = fm1_open,
     .close = fm1_close,

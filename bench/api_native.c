@@ -86,6 +86,11 @@ static int native_poll(struct bench_side *s)
     return rnl_extract(self.ep, SIZE_MAX) < 0 ? failed(s) : s->status;
 }
 
+static int native_sleep(struct bench_side *s)
+{
+    return rnl_wait(self.ep, -1) < 0 ? failed(s) : s->status;
+}
+
 static int native_ping(struct bench_side *s, uint64_t n, struct rnl_hist *h)
 {
     uint64_t target = s->got;
@@ -95,7 +100,7 @@ static int native_ping(struct bench_side *s, uint64_t n, struct rnl_hist *h)
         if (s->side == 0 && put(s->pool, s->bytes))
             return failed(s);
         while (s->got < target)
-            if (native_poll(s))
+            if (s->asleep ? native_sleep(s) : native_poll(s))
                 return -1;
         if (s->side == 1 && put(s->pool, s->bytes))
             return failed(s);
@@ -123,6 +128,7 @@ static int native_stream(struct bench_side *s, uint64_t n)
 
 const struct bench_api bench_api_native = {
     .name = "native",
+    .moves_when_called = true,
     .open = native_open,
     .close = native_close,
     .ping = native_ping,

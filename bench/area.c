@@ -158,12 +158,22 @@ void bench_pair_rest(struct bench_pair *p)
         bench_futex_wait(&p->over, 0, 10000);
 }
 
-void bench_meet(struct bench_pair *p, uint64_t *count, bool one_core)
+void bench_meet_begin(struct bench_pair *p, uint64_t *count)
 {
     *count += bench_pair_sides(p);
-    /* acq_rel with the acquire below: what either side wrote before is seen by the other after */
+    /* acq_rel with the acquire in bench_met: what either side wrote before is seen by the other after */
     atomic_fetch_add_explicit(&p->meet, 1, memory_order_acq_rel);
-    for (unsigned spins = 0; atomic_load_explicit(&p->meet, memory_order_acquire) < *count; spins++) {
+}
+
+bool bench_met(const struct bench_pair *p, uint64_t count)
+{
+    return atomic_load_explicit(&p->meet, memory_order_acquire) >= count;
+}
+
+void bench_meet(struct bench_pair *p, uint64_t *count, bool one_core)
+{
+    bench_meet_begin(p, count);
+    for (unsigned spins = 0; !bench_met(p, *count); spins++) {
         if (one_core || spins > 100000)
             sched_yield();
         else

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "base/hist.h"
+#include "net.h"
 #include "raw.h"
 
 enum bench_test {
@@ -25,6 +26,7 @@ enum bench_test {
     BENCH_RATE,
     BENCH_BANDWIDTH,       /* a window of messages */
     BENCH_BANDWIDTH_ALONE, /* one message at a time */
+    BENCH_WAITING,         /* latency, of two that sleep while they wait; over datagrams only */
     /* The scenes' (scene.h). */
     BENCH_PEERS,
     BENCH_IDLE_WAIT,
@@ -87,6 +89,7 @@ struct bench_area {
     uint32_t one_core; /* both sides on one processor: yield instead of spinning */
     double ns_per_tick;
     uint64_t most_bytes; /* longest message of the plan */
+    struct bench_net net;
     struct bench_pair pair[BENCH_MAX_PAIRS];
     _Alignas(4096) struct raw_direction direction[2]; /* the floors' rings: direction[i] is written by side i */
 };
@@ -116,6 +119,9 @@ void bench_pair_fail(struct bench_pair *, unsigned side, const char *sentence);
 
 /* Worker: all sides of a pair arrive before any leaves. *count is private to the side and starts at 0. */
 void bench_meet(struct bench_pair *, uint64_t *count, bool one_core);
+/* The same in two steps, for who has something to do meanwhile: arrives; are all here? */
+void bench_meet_begin(struct bench_pair *, uint64_t *count);
+bool bench_met(const struct bench_pair *, uint64_t count);
 
 static inline uint32_t bench_pair_sides(const struct bench_pair *p)
 {

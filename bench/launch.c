@@ -40,7 +40,9 @@ pid_t bench_launch(const char *const argv[])
 pid_t bench_launch_pair(const struct bench_area *area, const char *area_path, unsigned pair)
 {
     static char self[4096]; /* for the ranks: what /proc/self/exe is to the launcher is this program too */
-    char ranks[16], part[16];
+    char ranks[16], part[16], hosts[80];
+    const char *argv[24];
+    unsigned n_argv = 0;
     const struct bench_pair *p = &area->pair[pair];
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     if (n <= 0)
@@ -48,7 +50,19 @@ pid_t bench_launch_pair(const struct bench_area *area, const char *area_path, un
     self[n] = 0;
     snprintf(ranks, sizeof ranks, "%u", bench_pair_sides(p) + p->resting);
     snprintf(part, sizeof part, "%u", pair);
-    const char *const argv[] = {self,    "run",     "-n",      ranks,    "--bind", "none", self,
-                                "bench", "--child", area_path, "--part", part,     NULL};
+    for (const char *const *w = (const char *const[]){self, "run", "-n", ranks, "--bind", "none", NULL}; *w; w++)
+        argv[n_argv++] = *w;
+    if (area->net.udp && !*area->net.space[0]) {
+        argv[n_argv++] = "--transport";
+        argv[n_argv++] = "udp";
+    } else if (area->net.udp) {
+        snprintf(hosts, sizeof hosts, "%s,%s", area->net.space[0], area->net.space[1]);
+        for (const char *const *w = (const char *const[]){"--launcher", "netns", "--hosts", hosts, NULL}; *w; w++)
+            argv[n_argv++] = *w;
+    }
+    for (const char *const *w = (const char *const[]){self, "bench", "--child", area_path, "--part", part, NULL}; *w;
+         w++)
+        argv[n_argv++] = *w;
+    argv[n_argv] = NULL;
     return bench_launch(argv);
 }

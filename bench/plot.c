@@ -99,14 +99,15 @@ void bench_plot_where(FILE *f, const struct bench_row *row, size_t n, enum bench
 static void write_script(FILE *f, const char *picture, const struct bench_row *row, size_t n, enum bench_test test,
                          enum bench_placement placement)
 {
-    static const char *const title[BENCH_APIS] = {"raw ring (floor)", "native",          "FM 2.x", "FM 1.1",
-                                                  "Open MPI",         "Open MPI on UCX", "MPICH",  "UCX, AM",
-                                                  "UCX, tagged",      "libfabric shm"};
+    static const char *const title[BENCH_APIS] = {"raw (floor)", "native",      "FM 2.x",          "FM 1.1",
+                                                  "TCP",         "Open MPI",    "Open MPI on UCX", "MPICH",
+                                                  "UCX, AM",     "UCX, tagged", "libfabric shm"};
     /* peers are thinner, and their colours paler */
     static const char *const style[BENCH_APIS] = {"lw 2 lc rgb '" BENCH_PLOT_COLOUR_FLOOR "' dt 2 pt 2",
                                                   "lw 2 lc rgb '" BENCH_PLOT_COLOUR_NATIVE "' pt 7",
                                                   "lw 2 lc rgb '" BENCH_PLOT_COLOUR_FM "' pt 5",
                                                   "lw 2 lc rgb '" BENCH_PLOT_COLOUR_FM1 "' pt 9",
+                                                  "lw 2 lc rgb '#c9a227' dt 2 pt 12",
                                                   "lw 1 lc rgb '#e08e45' pt 4",
                                                   "lw 1 lc rgb '#b5651d' pt 6",
                                                   "lw 1 lc rgb '#7d5ba6' pt 8",
@@ -125,9 +126,10 @@ static void write_script(FILE *f, const char *picture, const struct bench_row *r
     }
     fprintf(f, "set terminal pngcairo size 900,560 font 'sans,12'\nset output '%s'\n", picture);
     if (test == BENCH_LATENCY)
-        fputs("set title 'One-way latency over shared memory ", f);
+        fprintf(f, "set title 'One-way latency over %s ", row->udp ? "datagrams" : "shared memory");
     else
-        fputs("set title 'Bandwidth over shared memory, fresh data copied in and out ", f);
+        fprintf(f, "set title 'Bandwidth over %s, fresh data copied in and out ",
+                row->udp ? "datagrams" : "shared memory");
     bench_plot_where(f, row, n, placement);
     fputs("'\nset xlabel 'message size, bytes'\nset logscale x 2\nset grid xtics ytics lt 1 lw 1 lc rgb '#cccccc'\n"
           "set border 3\nset tics nomirror\n",

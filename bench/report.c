@@ -56,15 +56,15 @@ static void json_text(FILE *f, const char *name, const char *text)
 /* The tests whose single times are recorded. */
 static bool has_tail(enum bench_test test)
 {
-    return test == BENCH_LATENCY || test == BENCH_PEERS || test == BENCH_WAKE_WAIT || test == BENCH_WAKE_POLL ||
+    return bench_is_latency(test) || test == BENCH_PEERS || test == BENCH_WAKE_WAIT || test == BENCH_WAKE_POLL ||
            test == BENCH_BARRIER;
 }
 
 void bench_report_json(FILE *f, const struct bench_row *row, size_t n)
 {
     for (const struct bench_row *r = row; r < row + n; r++) {
-        fprintf(f, "{\"test\":\"%s\",\"api\":\"%s\",\"transport\":\"shm\",\"bytes\":%llu", bench_test_name(r->test),
-                bench_api_name(r->api), (unsigned long long)r->bytes);
+        fprintf(f, "{\"test\":\"%s\",\"api\":\"%s\",\"transport\":\"%s\",\"bytes\":%llu", bench_test_name(r->test),
+                bench_api_name(r->api), r->udp ? "udp" : "shm", (unsigned long long)r->bytes);
         json_number(f, "value", r->value);
         fprintf(f, ",\"unit\":\"%s\"", bench_test_unit(r->test));
         json_number(f, "floor", r->floor);
@@ -77,7 +77,7 @@ void bench_report_json(FILE *f, const struct bench_row *row, size_t n)
             json_number(f, "p50", r->p50);
             json_number(f, "p999", r->p999);
         }
-        if (r->test == BENCH_LATENCY || r->test == BENCH_RATE)
+        if (bench_is_latency(r->test) || r->test == BENCH_RATE)
             json_number(f, "cpu_ns", r->cpu_ns);
         json_text(f, "peer", r->about);
         json_text(f, "error", r->lost);

@@ -178,12 +178,21 @@ int bench_probe(struct bench_run *r, double *ns)
 static uint64_t next_count(const struct bench_run *r, enum bench_test test, uint64_t bytes, uint64_t count,
                            double elapsed_ns)
 {
-    static const double target_ns[] = {
-        [BENCH_LATENCY] = 3e6, [BENCH_RATE] = 30e6, [BENCH_BANDWIDTH] = 6e6, [BENCH_BANDWIDTH_ALONE] = 6e6};
-    static const double low[] = {
-        [BENCH_LATENCY] = 10, [BENCH_RATE] = 2000, [BENCH_BANDWIDTH] = 1, [BENCH_BANDWIDTH_ALONE] = 3};
-    static const double high[] = {
-        [BENCH_LATENCY] = 20000, [BENCH_RATE] = 1000000, [BENCH_BANDWIDTH] = 64, [BENCH_BANDWIDTH_ALONE] = 1000};
+    static const double target_ns[] = {[BENCH_LATENCY] = 3e6,
+                                       [BENCH_RATE] = 30e6,
+                                       [BENCH_BANDWIDTH] = 6e6,
+                                       [BENCH_BANDWIDTH_ALONE] = 6e6,
+                                       [BENCH_WAITING] = 20e6};
+    static const double low[] = {[BENCH_LATENCY] = 10,
+                                 [BENCH_RATE] = 2000,
+                                 [BENCH_BANDWIDTH] = 1,
+                                 [BENCH_BANDWIDTH_ALONE] = 3,
+                                 [BENCH_WAITING] = 10};
+    static const double high[] = {[BENCH_LATENCY] = 20000,
+                                  [BENCH_RATE] = 1000000,
+                                  [BENCH_BANDWIDTH] = 64,
+                                  [BENCH_BANDWIDTH_ALONE] = 1000,
+                                  [BENCH_WAITING] = 20000};
     double wanted = elapsed_ns > 0 ? r->plan->calm * target_ns[test] * (double)count / elapsed_ns : 0;
     double least = low[test];
     if (least > 3 && least * (double)bytes > 8 << 20) /* long messages need not be as many */
@@ -232,6 +241,8 @@ int bench_take_tail(const struct bench_run *r, unsigned pair, struct rnl_hist **
 static unsigned variants_of(const struct bench_area *a, const struct bench_unit *u)
 {
     enum { LONG = 4096, WAITS_OF_LONG = 3 }; /* how to poll is of no account beside the copying */
+    if (a->net.udp)                          /* sizes of the window */
+        return u->test == BENCH_BANDWIDTH ? 2 : 1;
     if (u->test == BENCH_LATENCY)
         return a->one_core ? 1 : u->bytes > LONG ? WAITS_OF_LONG : BENCH_WAITS;
     return u->test == BENCH_RATE ? 1 : floor_copies_in();
@@ -323,7 +334,7 @@ static int run_round(struct bench_run *r, struct bench_unit *u)
 {
     struct bench_round round;
     struct rnl_hist *floor_hist[BENCH_VARIANTS] = {0}, *api_hist[BENCH_APIS] = {0};
-    bool tails = u->test == BENCH_LATENCY;
+    bool tails = bench_is_latency(u->test);
     double before = 0, after = 0;
     bench_round_begin(&round);
     int e = bench_probe(r, &before);

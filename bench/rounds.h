@@ -16,6 +16,7 @@ enum {
     BENCH_NATIVE,
     BENCH_FM,
     BENCH_FM1,
+    BENCH_TCP, /* bare, beside datagrams */
     BENCH_OWN,
     BENCH_OPENMPI = BENCH_OWN,
     BENCH_OPENMPI_UCX,
@@ -73,6 +74,7 @@ struct bench_unit {
 struct bench_plan {
     struct bench_unit *unit;
     size_t units;
+    bool udp;    /* what carries the messages: datagrams, or shared memory */
     double calm; /* 1; smaller while repetitions get preempted: shorter ones slip between interruptions */
     char about[BENCH_APIS][160]; /* of a peer that attached: what it says of itself */
     char lost[BENCH_APIS][256];  /* why a peer takes no part any more; empty = it does */
@@ -119,6 +121,12 @@ bool bench_run_over(const struct bench_run *);
 /* Waits until a pair has attached. As bench_run. A peer that does not is lost: 0 and plan->lost. */
 int bench_attached(struct bench_run *, unsigned pair, unsigned timeout_ms);
 
+/* Which of its tests time round trips: the less the better, and each has single times. */
+static inline bool bench_is_latency(enum bench_test test)
+{
+    return test == BENCH_LATENCY || test == BENCH_WAITING;
+}
+
 /* One line of the result. */
 struct bench_row {
     enum bench_test test;
@@ -127,6 +135,7 @@ struct bench_row {
     unsigned n;
     enum bench_placement placement;
     bool shown;
+    bool udp;
     size_t rounds; /* 0: not seen; the figures below are then NAN */
     double value, floor, ratio, probe_ns;
     double p50, p999;         /* where there are single times, in the unit of value; else NAN */

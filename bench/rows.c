@@ -18,9 +18,10 @@ const char *bench_placement_name(enum bench_placement p)
 const char *bench_test_name(enum bench_test t)
 {
     static const char *const name[] = {
-        "probe",     "latency",        "rate",        "bandwidth",   "bandwidth-alone", "peers",      "idle-wait",
-        "idle-poll", "idle-extract",   "wake-wait",   "wake-poll",   "wake-unarmed",    "wake-armed", "barrier",
-        "layered",   "layered-stream", "startup-run", "startup-job", "memory-peer",     "memory-all", "quit"};
+        "probe",        "latency",     "rate",       "bandwidth",    "bandwidth-alone", "waiting",
+        "peers",        "idle-wait",   "idle-poll",  "idle-extract", "wake-wait",       "wake-poll",
+        "wake-unarmed", "wake-armed",  "barrier",    "layered",      "layered-stream",  "startup-run",
+        "startup-job",  "memory-peer", "memory-all", "quit"};
     _Static_assert(sizeof name / sizeof *name == BENCH_QUIT + 1, "a name for each test");
     return name[t <= BENCH_QUIT ? t : BENCH_QUIT];
 }
@@ -57,7 +58,7 @@ const char *bench_test_unit(enum bench_test t)
 
 const char *bench_api_name(unsigned api)
 {
-    static const char *const name[BENCH_APIS] = {"raw",      "native", "fm",     "fm1",     "openmpi",
+    static const char *const name[BENCH_APIS] = {"raw",      "native", "fm",     "fm1",     "tcp",      "openmpi",
                                                  "ompi-ucx", "mpich",  "ucx-am", "ucx-tag", "libfabric"};
     return api < BENCH_APIS ? name[api] : "?";
 }
@@ -69,7 +70,7 @@ const char *bench_pair_name(const struct bench_area *a, unsigned pair)
 
 static bool better(enum bench_test test, double a, double b)
 {
-    return test == BENCH_LATENCY ? a < b : a > b;
+    return bench_is_latency(test) ? a < b : a > b;
 }
 
 /* The median over the rounds of one placement of what `get` says, NANs left out. */
@@ -160,7 +161,7 @@ static void unit_rows(const struct bench_unit *u, enum bench_placement placement
                                   .p50 = NAN,
                                   .p999 = NAN,
                                   .cpu_ns = NAN};
-        bool cpu = u->test == BENCH_LATENCY || u->test == BENCH_RATE;
+        bool cpu = bench_is_latency(u->test) || u->test == BENCH_RATE;
         if (a == BENCH_RAW) {
             row->value = floor;
             row->rounds = floors;
@@ -199,6 +200,7 @@ int bench_rows(const struct bench_plan *p, bool one_core, struct bench_row **row
                 unit_rows(&p->unit[i], k, room, out, n);
     for (size_t i = 0; i < *n; i++) {
         unsigned a = out[i].api;
+        out[i].udp = p->udp;
         out[i].about = p->about[a][0] ? p->about[a] : NULL;
         out[i].lost = p->lost[a][0] ? p->lost[a] : NULL;
     }

@@ -60,9 +60,19 @@ uint64_t bench_cpu_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static void meet(struct bench_side *s)
+/* Datagrams of a library move, and are acknowledged, only while it is called: what the other side waits for may need
+ * calls of this one to the last. */
+static void meet(struct bench_side *s, const struct bench_api *api)
 {
-    bench_meet(s->pair, &s->meet_count, s->one_core);
+    if (!s->area->net.udp || !api->moves_when_called || s->status) {
+        bench_meet(s->pair, &s->meet_count, s->one_core);
+        return;
+    }
+    bench_meet_begin(s->pair, &s->meet_count);
+    while (!bench_met(s->pair, s->meet_count) && api->poll(s) == 0)
+        bench_relax(s);
+    while (!bench_met(s->pair, s->meet_count)) /* after a failure: whoever waits for this pair ends it */
+        sched_yield();
 }
 
 static uint64_t preemptions(void)
@@ -72,7 +82,7 @@ static uint64_t preemptions(void)
 }
 
 /* Raw spin on one line: one way, ns, median of rounds that start together. */
-static void run_probe(struct bench_side *s, struct bench_answer *a)
+static void run_probe(struct bench_side *s, const struct bench_api *api, struct bench_answer *a)
 {
     double round[PROBE_ROUNDS];
     _Atomic uint64_t *ball = &s->pair->ball;
@@ -80,7 +90,7 @@ static void run_probe(struct bench_side *s, struct bench_answer *a)
     for (int r = 0; r < PROBE_ROUNDS; r++) {
         if (s->side == 0)
             atomic_store_explicit(ball, 0, memory_order_relaxed);
-        meet(s);
+        meet(s, api);
         uint64_t t0 = bench_now_ns();
         for (uint64_t i = 0; i < trips; i++) {
             uint64_t mine = 2 * i + 1 + s->side, wait_for = s->side == 0 ? 2 * i + 2 : 2 * i + 1;
@@ -93,7 +103,7 @@ static void run_probe(struct bench_side *s, struct bench_answer *a)
                 atomic_store_explicit(ball, mine, memory_order_release);
         }
         round[r] = (double)(bench_now_ns() - t0) / (double)trips / 2;
-        meet(s);
+        meet(s, api);
     }
     a->value = bench_median(round, PROBE_ROUNDS);
 }
@@ -123,7 +133,7 @@ static int run_rate(struct bench_side *s, const struct bench_api *api, const str
     for (int timed = 0; timed < 2; timed++) {
         uint64_t n = timed ? o->count : o->count / 32 + (s->bytes > 1 << 20 ? 2 : s->bytes > 4096 ? 10 : 100);
         s->got = s->sum = 0;
-        meet(s);
+        meet(s, api);
         uint64_t cpu0 = bench_cpu_ns(), t0 = bench_now_ns();
         if (api->stream(s, n))
             return -1;
@@ -133,7 +143,7 @@ static int run_rate(struct bench_side *s, const struct bench_api *api, const str
             return bench_side_fail(s, "%llu messages of %llu bytes arrived with sum %llu instead of %llu with sum %llu",
                                    (unsigned long long)s->got, (unsigned long long)s->bytes, (unsigned long long)s->sum,
                                    (unsigned long long)n, (unsigned long long)(n * (n - 1) / 2));
-        meet(s);
+        meet(s, api);
     }
     return 0;
 }
@@ -168,7 +178,7 @@ static int run_bandwidth(struct bench_side *s, const struct bench_api *api, cons
             if (api->expect && api->expect(s))
                 return -1;
             bench_fill(s->pool + at, window * s->bytes, turn);
-            meet(s);
+            meet(s, api);
             uint64_t t0 = bench_now_ns();
             for (uint64_t i = 0; i < window; i++)
                 if (api->put(s, s->pool + at + i * s->bytes, s->bytes))
@@ -186,7 +196,7 @@ static int run_bandwidth(struct bench_side *s, const struct bench_api *api, cons
             s->to = s->spare + at;
             if (api->expect && api->expect(s))
                 return -1;
-            meet(s);
+            meet(s, api);
             while (s->got < target)
                 if (api->poll(s))
                     return -1;
@@ -206,6 +216,7 @@ static void run_order(struct bench_side *s, const struct bench_api *api, const s
     struct bench_answer a = {0};
     s->bytes = o->bytes;
     s->slots = 1;
+    s->asleep = o->test == BENCH_WAITING;
     s->to = s->spare;
     s->got = s->sum = 0;
     atomic_store_explicit(&s->pair->ack, 0, memory_order_relaxed);
@@ -215,14 +226,15 @@ static void run_order(struct bench_side *s, const struct bench_api *api, const s
                             (unsigned long long)o->bytes);
     else if (api->prepare)
         e = api->prepare(s, o);
-    meet(s);
+    meet(s, api);
     if (e == 0) {
         uint64_t before = preemptions(), t0 = bench_now_ns();
         switch (o->test) {
         case BENCH_PROBE:
-            run_probe(s, &a);
+            run_probe(s, api, &a);
             break;
         case BENCH_LATENCY:
+        case BENCH_WAITING:
             run_latency(s, api, o, &a);
             break;
         case BENCH_RATE:
@@ -278,7 +290,7 @@ static void serve_orders(struct bench_side *s, const struct bench_api *api)
         run_order(s, api, &order);
         if (s->status)
             break; /* another side may hang in the middle of the order: whoever waits for this pair ends it */
-        meet(s);
+        meet(s, api);
         bench_pair_done(s->pair);
     }
 }

@@ -19,6 +19,7 @@ struct bench_side {
     /* Bulk messages go to slot got % slots of `to`; round trips use slot 0 of one. */
     unsigned char *to;
     uint64_t slots, bytes;
+    bool asleep;                 /* round trips: wait in the kernel */
     unsigned char *pool, *spare; /* pool_bytes each: composed from, received into */
     size_t pool_bytes;
     void *own; /* of the interface */
@@ -31,7 +32,8 @@ struct bench_side {
  * negative after bench_side_fail. Neither side runs another's loops meanwhile. */
 struct bench_api {
     const char *name;
-    size_t most_bytes; /* longest message; 0 = no limit */
+    bool moves_when_called; /* what it has sent over datagrams may need its calls until it is there; poll does */
+    size_t most_bytes;      /* longest message; 0 = no limit */
     /* Joins; sets side->side. May take its time: nothing is measured yet. */
     int (*open)(struct bench_side *);
     void (*close)(struct bench_side *);
@@ -54,6 +56,8 @@ struct bench_api {
 };
 
 extern const struct bench_api bench_api_raw, bench_api_native, bench_api_fm, bench_api_fm1;
+/* Bare sockets: the floor over datagrams, and TCP beside it. */
+extern const struct bench_api bench_api_udp, bench_api_tcp;
 
 /* Records the sentence that ends this side; returns -1. */
 int bench_side_fail(struct bench_side *, const char *format, ...) __attribute__((format(printf, 2, 3), cold));

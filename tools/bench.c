@@ -32,10 +32,14 @@ enum {
     OPTION_PEER,
     OPTION_PEER_PREFIX,
     OPTION_PEER_TIMEOUT,
+    OPTION_NETNS,
+    OPTION_MTU,
+    OPTION_PROTECT,
     OPTION_CHILD,
     OPTION_PART
 };
 enum { PAIR_TESTS = 1u << BENCH_LATENCY | 1u << BENCH_RATE | 1u << BENCH_BANDWIDTH | 1u << BENCH_BANDWIDTH_ALONE };
+enum { MOST_WAITING = 1024 }; /* one datagram */
 enum { PAIR_SHARE = 5, RANKS = 16, MOST_RANKS = 256 };
 static const uint64_t MOST_BYTES = 16 << 20;
 
@@ -43,6 +47,7 @@ struct asked {
     unsigned tests;  /* of the pairs: bit per enum bench_test */
     unsigned scenes; /* bit per place in bench_scenes: asked for by name, or by `all` */
     unsigned named;
+    bool all;                 /* the word */
     unsigned apis, peer_apis; /* our own; of peers, in the tests of the pairs alone */
     uint64_t size[MAX_SIZES];
     unsigned sizes;
@@ -53,12 +58,18 @@ struct asked {
     unsigned part;
     struct bench_peers peers;
     double peer_seconds;
+    struct bench_net net;
+    bool netns;
 };
 
 static const struct argp_option options[] = {
-    {"transport", OPTION_TRANSPORT, "NAME", 0, "what carries the messages: shm, between processes of this host", 0},
+    {"transport", OPTION_TRANSPORT, "NAME", 0,
+     "what carries the messages: shm, shared memory (default), or udp, datagrams over loopback", 0},
+    {"netns", OPTION_NETNS, NULL, 0, "udp between two network namespaces that are made for it (takes root)", 0},
+    {"mtu", OPTION_MTU, "BYTES", 0, "of the interfaces between the namespaces (default 1500)", 0},
+    {"protect", OPTION_PROTECT, "HOW", 0, "how our packets are protected: off, auth (default) or encrypt", 0},
     {"api", OPTION_API, "NAME[,NAME...]", 0,
-     "fm (FM 2.x), fm1 (FM 1.1), native, all (default), or raw: the floors alone", 0},
+     "fm (FM 2.x), fm1 (FM 1.1), native, tcp (bare, with udp), all (default), or raw: the floors alone", 0},
     {"size", OPTION_SIZE, "N[,N...]", 0,
      "message sizes in bytes, K and M understood, at most 16M (default: 8 for latency, rate and peers, 64K,1M for "
      "bandwidth, 16,1K,64K for layered)",
@@ -101,7 +112,7 @@ static void parse_apis(struct argp_state *state, struct asked *q, const char *li
         else if (a < BENCH_OWN)
             q->apis |= 1u << a;
         else
-            argp_error(state, "there is no interface '%s': --api takes fm, fm1, native, raw or all", word);
+            argp_error(state, "there is no interface '%s': --api takes fm, fm1, native, tcp, raw or all", word);
     }
 }
 
@@ -128,18 +139,33 @@ static void parse_scene(struct argp_state *state, struct asked *q, const char *n
             q->named |= 1u << i;
             return;
         }
-    argp_error(
-        state,
-        "there is no test '%s': latency, rate, bandwidth, peers, idle, wake, barrier, layered, startup, memory or all",
-        name);
+    argp_error(state,
+               "there is no test '%s': latency, waiting, rate, bandwidth, peers, idle, wake, barrier, layered, "
+               "startup, memory "
+               "or all",
+               name);
 }
 
 /* Options that mean nothing to what was asked for are errors; `all` leaves out what they exclude. */
 static void check(struct argp_state *state, struct asked *q)
 {
     bool plots = false, sizes = false, ranks = false;
+    if ((q->net.mtu || *q->net.protect) && !q->net.udp)
+        argp_error(state, "--mtu and --protect are for datagrams: give --transport udp or --netns too");
+    if (q->net.mtu && !q->netns)
+        argp_error(state, "--mtu is for the interfaces that --netns makes: give that too");
+    if (!q->net.mtu)
+        q->net.mtu = q->netns ? BENCH_NET_ETHERNET_MTU : BENCH_NET_LOOPBACK_MTU;
+    if (!q->net.udp) {
+        if (q->tests & 1u << BENCH_WAITING && !q->all)
+            argp_error(state, "waiting is for --transport udp; over shared memory wake times sleepers");
+        if (q->apis == 1u << BENCH_TCP)
+            argp_error(state, "--api tcp is for --transport udp");
+        q->tests &= ~(1u << BENCH_WAITING);
+        q->apis &= ~(1u << BENCH_TCP);
+    }
     if (!q->tests && !q->scenes)
-        q->tests = PAIR_TESTS;
+        q->tests = q->net.udp ? PAIR_TESTS | 1u << BENCH_WAITING : PAIR_TESTS;
     for (unsigned i = 0; bench_scenes[i]; i++) {
         const struct bench_scene *scene = bench_scenes[i];
         if (!(q->scenes & 1u << i))
@@ -185,14 +211,38 @@ static void parse_peer(struct argp_state *state, struct asked *q, int key, const
         argp_error(state, "%s", text);
 }
 
+static void parse_protect(struct argp_state *state, struct asked *q, const char *arg)
+{
+    static const char *const word[][2] = {
+        {"off", "nothing-measure-only"}, {"auth", "authenticate"}, {"encrypt", "encrypt"}};
+    for (size_t i = 0; i < sizeof word / sizeof *word; i++)
+        if (!strcmp(arg, word[i][0])) {
+            snprintf(q->net.protect, sizeof q->net.protect, "%s", word[i][1]);
+            return;
+        }
+    argp_error(state, "--protect %s: off, auth or encrypt", arg);
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct asked *q = state->input;
     char *end;
     switch (key) {
     case OPTION_TRANSPORT:
-        if (strcmp(arg, "shm"))
-            argp_error(state, "there is no transport '%s': this release has shm", arg);
+        if (strcmp(arg, "shm") && strcmp(arg, "udp"))
+            argp_error(state, "there is no transport '%s': this release has shm and udp", arg);
+        q->net.udp = !strcmp(arg, "udp");
+        break;
+    case OPTION_NETNS:
+        q->net.udp = q->netns = true;
+        break;
+    case OPTION_MTU:
+        q->net.mtu = (uint32_t)strtoul(arg, &end, 10);
+        if (*arg < '0' || *arg > '9' || *end || q->net.mtu < BENCH_NET_LEAST_MTU || q->net.mtu > 65535)
+            argp_error(state, "--mtu %s: give bytes from %d to 65535", arg, BENCH_NET_LEAST_MTU);
+        break;
+    case OPTION_PROTECT:
+        parse_protect(state, q, arg);
         break;
     case OPTION_API:
         parse_apis(state, q, arg);
@@ -236,8 +286,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
             q->tests |= 1u << BENCH_RATE;
         else if (!strcmp(arg, "bandwidth"))
             q->tests |= 1u << BENCH_BANDWIDTH | 1u << BENCH_BANDWIDTH_ALONE;
+        else if (!strcmp(arg, "waiting"))
+            q->tests |= 1u << BENCH_WAITING;
         else if (!strcmp(arg, "all"))
-            q->tests = PAIR_TESTS, q->scenes = ~0u;
+            q->tests = PAIR_TESTS | 1u << BENCH_WAITING, q->scenes = ~0u, q->all = true;
         else
             parse_scene(state, q, arg);
         break;
@@ -256,17 +308,21 @@ static int complain(const char *text)
     return 1;
 }
 
-static unsigned apis_for(const struct asked *q, uint64_t bytes)
+static unsigned apis_for(const struct asked *q, enum bench_test test, uint64_t bytes)
 {
     unsigned apis = q->apis | q->peer_apis;
+    if (test == BENCH_WAITING)
+        apis &= 1u << BENCH_NATIVE | 1u << BENCH_FM | 1u << BENCH_TCP;
     return bytes > bench_api_fm1.most_bytes ? apis & ~(1u << BENCH_FM1) : apis;
 }
 
 static int make_plan(const struct asked *q, const struct bench_wish *w, struct bench_plan *p)
 {
     static const uint64_t small[] = {8}, large[] = {64 << 10, 1 << 20};
-    static const enum bench_test tests[] = {BENCH_LATENCY, BENCH_RATE, BENCH_BANDWIDTH, BENCH_BANDWIDTH_ALONE};
+    static const enum bench_test tests[] = {BENCH_LATENCY, BENCH_RATE, BENCH_BANDWIDTH, BENCH_BANDWIDTH_ALONE,
+                                            BENCH_WAITING};
     int e = 0;
+    p->udp = q->net.udp;
     for (unsigned t = 0; t < sizeof tests / sizeof *tests; t++) {
         bool bulk = tests[t] == BENCH_BANDWIDTH || tests[t] == BENCH_BANDWIDTH_ALONE;
         const uint64_t *size = q->sizes ? q->size : bulk ? large : small;
@@ -274,15 +330,16 @@ static int make_plan(const struct asked *q, const struct bench_wish *w, struct b
         if (!(q->tests & 1u << tests[t]))
             continue;
         for (unsigned i = 0; i < sizes && e == 0; i++)
-            e = bench_plan_add(p, tests[t], size[i], apis_for(q, size[i]), true);
+            if (tests[t] != BENCH_WAITING || size[i] <= MOST_WAITING)
+                e = bench_plan_add(p, tests[t], size[i], apis_for(q, tests[t], size[i]), true);
         if (!q->plot || q->sizes)
             continue;
         if (tests[t] == BENCH_LATENCY)
             for (uint64_t bytes = 8; bytes <= 64 << 10 && e == 0; bytes *= 2)
-                e = bench_plan_add(p, tests[t], bytes, apis_for(q, bytes), false);
+                e = bench_plan_add(p, tests[t], bytes, apis_for(q, tests[t], bytes), false);
         if (tests[t] == BENCH_BANDWIDTH)
             for (uint64_t bytes = 64; bytes <= 4 << 20 && e == 0; bytes *= 2)
-                e = bench_plan_add(p, tests[t], bytes, apis_for(q, bytes), false);
+                e = bench_plan_add(p, tests[t], bytes, apis_for(q, tests[t], bytes), false);
     }
     for (unsigned i = 0; bench_scenes[i] && e == 0; i++)
         if (q->scenes & 1u << i)
@@ -358,7 +415,8 @@ static int show(const struct asked *q, const struct bench_plan *p, bool one_core
     bench_report_peers(q->json ? stderr : stdout, p);
     int status = 0;
     if (!remarks(q->json ? stderr : stdout, q, p)) {
-        complain("nothing was measured: other programs got in between each time. Give a longer --max-time, or stop them");
+        complain(
+            "nothing was measured: other programs got in between each time. Give a longer --max-time, or stop them");
         status = EX_TEMPFAIL;
     }
     if (q->plot && bench_plot(q->plot, row, n, q->json ? stderr : stdout, text, sizeof text))
@@ -382,17 +440,19 @@ static int measure(struct asked *q, const struct bench_wish *w, struct bench_pla
     }
     *one_core = bench_choose_cpus(a->cpu) < 2;
     a->one_core = *one_core;
+    a->net = q->net;
     a->ns_per_tick = bench_ns_per_tick();
     for (size_t i = 0; i < p->units; i++)
         if (p->unit[i].bytes > a->most_bytes)
             a->most_bytes = p->unit[i].bytes;
-    for (unsigned api = BENCH_RAW + 1; api < BENCH_OWN && !scene; api++)
+    for (unsigned api = BENCH_RAW + 1; api < BENCH_TCP && !scene; api++)
         if (q->apis & 1u << api)
             bench_cast(a, api, bench_api_name(api), 2, 0);
     if (scene && scene->cast)
         scene->cast(a, w);
     unsigned peer_apis = scene ? 0 : q->peer_apis;
-    e = bench_jobs_start(&jobs, a, fd, p->text, sizeof p->text);
+    unsigned bare = scene ? 0 : (q->apis & 1u << BENCH_TCP) | 1u << BENCH_RAW;
+    e = bench_jobs_start(&jobs, a, fd, bare, p->text, sizeof p->text);
     if (e == 0)
         e = bench_peers_start(&q->peers, a, fd, peer_apis, p->text, sizeof p->text);
     struct bench_run run = {.area = a,
@@ -408,7 +468,7 @@ static int measure(struct asked *q, const struct bench_wish *w, struct bench_pla
     if (terminal)
         run.progress = show_progress;
     for (unsigned pair = 0; pair < BENCH_MAX_PAIRS && e == 0; pair++)
-        if (pair == BENCH_RAW || a->pair[pair].role[0])
+        if (pair == BENCH_RAW || a->pair[pair].role[0] || bare & 1u << pair)
             e = bench_attached(&run, pair, ATTACH_MS);
         else if (peer_apis & 1u << pair)
             e = bench_attached(&run, pair, run.peer_ms);
@@ -443,7 +503,7 @@ int rnl_tool_bench(int argc, char **argv)
     static const struct argp argp = {
         .options = options,
         .parser = parse,
-        .args_doc = "[latency|rate|bandwidth|peers|idle|wake|barrier|layered|startup|memory|all]...",
+        .args_doc = "[latency|waiting|rate|bandwidth|peers|idle|wake|barrier|layered|startup|memory|all]...",
         .doc = "Measures messages between processes of this host beside the fastest that the machine allows. "
                "Without a test: latency, rate and bandwidth.\v"
                "Rows are medians; ratio is value / floor of the same round. See runnel-bench(1).",
@@ -467,9 +527,19 @@ int rnl_tool_bench(int argc, char **argv)
     const struct bench_wish wish = {
         .apis = q.apis, .size = q.size, .sizes = q.sizes, .ranks = q.ranks, .plot = q.plot != NULL};
     bool one_core = false;
+    struct bench_wires *wires = NULL;
     if (make_plan(&q, &wish, &plan))
         return complain("no memory for the plan");
+    for (unsigned i = 0; i < 2; i++)
+        snprintf(q.net.address[i], sizeof q.net.address[i], "127.0.0.1");
+    if (*q.net.protect)
+        setenv("RNL_PROTECT", q.net.protect, 1); /* for the launchers, which hand it on */
+    if (q.netns && bench_net_plug(&q.net, &wires, text, sizeof text)) {
+        bench_plan_free(&plan);
+        return complain(text);
+    }
     int status = measure_all(&q, &wish, &plan, &one_core);
+    bench_net_unplug(wires);
     if (status == 0)
         status = show(&q, &plan, one_core, machine);
     bench_plan_free(&plan);

@@ -33,18 +33,20 @@ static int add(struct bench_jobs *j, pid_t pid, unsigned pair)
     return 0;
 }
 
-static pid_t start_floor(struct bench_jobs *j, unsigned side)
+/* The floors' processes: scenes have floors of their own, and need the probe. */
+static pid_t start_bare(struct bench_jobs *j, unsigned pair, const struct bench_api *api, unsigned side)
 {
     pid_t parent = getpid(), pid = fork();
     if (pid == 0) {
         bench_end_with(parent, SIGKILL);
-        _exit(bench_side_run(j->area, BENCH_RAW, &bench_api_raw, side));
+        _exit(bench_side_run(j->area, pair, api, side));
     }
     return pid;
 }
 
-int bench_jobs_start(struct bench_jobs *j, struct bench_area *area, int area_fd, char *text, size_t size)
+int bench_jobs_start(struct bench_jobs *j, struct bench_area *area, int area_fd, unsigned apis, char *text, size_t size)
 {
+    const struct bench_api *floor = apis && area->net.udp ? &bench_api_udp : &bench_api_raw;
     memset(j, 0, sizeof *j);
     j->area = area;
     j->text = text;
@@ -53,7 +55,9 @@ int bench_jobs_start(struct bench_jobs *j, struct bench_area *area, int area_fd,
     fflush(NULL); /* or the forked ones would write it again */
     int e = 0;
     for (unsigned side = 0; side < 2 && e == 0; side++)
-        e = add(j, start_floor(j, side), BENCH_RAW);
+        e = add(j, start_bare(j, BENCH_RAW, floor, side), BENCH_RAW);
+    for (unsigned side = 0; side < 2 && e == 0 && apis & 1u << BENCH_TCP; side++)
+        e = add(j, start_bare(j, BENCH_TCP, &bench_api_tcp, side), BENCH_TCP);
     for (unsigned i = BENCH_RAW + 1; i < BENCH_MAX_PAIRS && e == 0; i++)
         if (area->pair[i].role[0])
             e = add(j, bench_launch_pair(area, j->area_path, i), i);

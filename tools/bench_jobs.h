@@ -8,20 +8,21 @@
 
 #include "rounds.h"
 
-enum { BENCH_JOBS = BENCH_MAX_PAIRS + 1 };
+enum { BENCH_JOBS = BENCH_MAX_PAIRS + 2 };
 
 struct bench_jobs {
     struct bench_area *area;
     char area_path[64];    /* how the others find the area */
-    pid_t pid[BENCH_JOBS]; /* the floors' two processes, then the launchers; 0 = none */
+    pid_t pid[BENCH_JOBS]; /* the bare processes, then the launchers; 0 = none */
     unsigned pair[BENCH_JOBS];
     char *text; /* where the sentence goes when one ends too early */
     size_t text_size;
 };
 
-/* Starts the floors, and a job for each pair that has a role. 0, or negative with a sentence in *text. Whatever was
+/* Starts the floors, and a job for each pair that has a role. apis: of the pairs (bit BENCH_RAW set), or 0 for a scene,
+ * which has floors of its own. 0, or negative with a sentence in *text. Whatever was
  * started is ended by bench_jobs_end, also after a failure, and by the kernel if this process dies. */
-int bench_jobs_start(struct bench_jobs *, struct bench_area *, int area_fd, char *text, size_t size);
+int bench_jobs_start(struct bench_jobs *, struct bench_area *, int area_fd, unsigned apis, char *text, size_t size);
 /* For bench_run: 0 while all of them live. */
 int bench_jobs_alive(void *jobs);
 /* failed: without asking. */

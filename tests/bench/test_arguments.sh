@@ -42,6 +42,13 @@ for test in peers idle wake barrier startup memory; do
     refuses "$test over FM 1.1" "$test is not measured over the interfaces" $test --api fm1
 done
 refuses "layered over the native interface" "layered is not measured over the interfaces" layered --api native
+refuses "a transport that does not exist" "this release has shm and udp" --transport pigeon
+refuses "an MTU over shared memory" "--mtu and --protect are for datagrams" --mtu 9000
+refuses "an MTU of the loopback interface" "for the interfaces that --netns makes" --transport udp --mtu 9000
+refuses "an MTU that is too small" "bytes from 1280 to 65535" --netns --mtu 576
+refuses "a protection that does not exist" "off, auth or encrypt" --transport udp --protect some
+refuses "TCP over shared memory" "--api tcp is for --transport udp" --api tcp
+refuses "sleepers over shared memory" "waiting is for --transport udp" waiting
 refuses "an option that does not exist" "--help" --fast
 
 if timeout 20 "$runnel" bench --help | grep -q -- --max-time; then

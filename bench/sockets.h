@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * sockets.h - a pair's bare sockets, connected to each other: UDP as fast as it goes without a protocol, and TCP. Bytes
+ * in order, non-blocking; the rest (what a message is) is api_sockets.c.
+ *
+ * Datagrams carry payload and nothing else. Those in flight are held to a window that the receiver's buffer has room
+ * for, by counts that come back on a second socket: so over loopback and virtual Ethernet none is lost, and one that is
+ * nevertheless ends the measurement. */
+#ifndef RNL_BENCH_SOCKETS_H
+#define RNL_BENCH_SOCKETS_H
+
+#include "net.h"
+#include "side.h"
+
+enum { SOCKETS_RUN = 65504 }; /* the most bytes that one call sends: a run of datagrams, cut by the kernel */
+
+struct sockets {
+    bool tcp;
+    int bulk;             /* runs of datagrams, or the TCP connection */
+    int single;           /* UDP: lone datagrams, and counts of bytes taken in */
+    uint32_t segment;     /* payload of a full datagram, a multiple of 8 */
+    uint32_t run;         /* bytes of a full run */
+    uint64_t window;      /* bytes in flight, at most */
+    uint64_t sent, heard; /* bulk bytes; how many of them the peer has said that it took */
+    uint64_t taken, told; /* the same of the other direction */
+    uint64_t since_ns;    /* waiting for room */
+};
+
+/* Both sides; meets. 0, or bench_side_fail. */
+int sockets_open(struct bench_side *, struct sockets *, bool tcp);
+void sockets_close(struct sockets *);
+/* Before an order, between two meetings: forgets what is left of the last one. */
+int sockets_reset(struct bench_side *, struct sockets *, uint64_t window);
+
+/* As many of n bytes as may go now, in one call: how many, perhaps 0, or -1 after bench_side_fail. */
+ssize_t sockets_send(struct bench_side *, struct sockets *, const void *from, size_t n);
+/* What is there, in one call. UDP: `room` has to hold the whole run. */
+ssize_t sockets_receive(struct bench_side *, struct sockets *, void *to, size_t room);
+
+/* A lone datagram, or 8 bytes and more of a TCP stream, whole; `asleep` waits in the kernel instead of polling. */
+int sockets_give(struct bench_side *, struct sockets *, const void *from, size_t n);
+int sockets_take(struct bench_side *, struct sockets *, void *to, size_t n, bool asleep);
+
+#endif

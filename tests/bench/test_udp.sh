@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# `runnel bench` over datagrams: the rows that runnel-bench(1) says it has, over loopback and between two network
+# namespaces, which are gone afterwards however it ends. Times are never judged. Prints "ok - name" or "not ok - name".
+set -u
+runnel=${RUNNEL:?}
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+status=0
+
+verdict() { # NAME CODE [FILE TO SHOW]
+    if [ "$2" = 0 ]; then
+        echo "ok - $1"
+    else
+        echo "not ok - $1"
+        [ $# -lt 3 ] || head -c 4000 "$3"
+        status=1
+    fi
+}
+# 75: the machine left no repetition undisturbed, and bench said so. Everything but the figures must be there even then.
+well() { [ "$1" = 0 ] || { [ "$1" = 75 ] && grep -q 'nothing was measured' "$out/stderr"; }; }
+
+cat >"$out/check.py" <<'PY'
+# Rows on standard input; as an argument, what is expected: a list of (test, interfaces, sizes).
+import json
+import sys
+
+UNITS = {"latency": "ns", "waiting": "ns", "rate": "M/s", "bandwidth": "GB/s", "bandwidth-alone": "GB/s"}
+expected = {(t, a, n) for t, apis, sizes in eval(sys.argv[1]) for a in apis for n in sizes}
+seen = set()
+for line in sys.stdin:
+    row = json.loads(line)
+    assert row["transport"] == "udp" and row["unit"] == UNITS[row["test"]], row
+    assert row["value"] > 0 if row["rounds"] else row["value"] is None, row
+    if row["test"] in ("latency", "waiting") and row["rounds"]:
+        assert 0 < row["p50"] <= row["p999"] and row["cpu_ns"] > 0, row
+    seen.add((row["test"], row["api"], row["bytes"]))
+assert seen == expected, seen ^ expected
+PY
+
+# rows NAME EXPECTED ARGUMENTS...
+rows() {
+    local name=$1 expected=$2 code
+    shift 2
+    timeout 100 "$runnel" bench "$@" --json --max-time 0.5 >"$out/rows" 2>"$out/stderr"
+    well $?
+    code=$?
+    [ $code != 0 ] || python3 "$out/check.py" "$expected" <"$out/rows" >"$out/stderr" 2>&1 || code=1
+    verdict "$name: the rows that the manual page says" $code "$out/stderr"
+}
+
+bare='["raw", "tcp"]'
+large='[65536, 1 << 20]'
+every="[('latency', $bare, [8]), ('waiting', $bare, [8]), ('rate', $bare, [8]), ('bandwidth', $bare, $large), \
+    ('bandwidth-alone', $bare, $large)]"
+rows "bare sockets over loopback" "$every" --transport udp --api tcp
+rows "odd lengths" "[(t, $bare, [1, 1400, 70000]) for t in ('latency', 'rate', 'bandwidth', 'bandwidth-alone')]" \
+    --transport udp --api tcp --size 1,1400,70000 latency rate bandwidth
+rows "the library over loopback" '[("latency", ["raw", "native", "fm", "fm1"], [8]), ("rate", ["raw", "native", "fm", "fm1"], [8])]' \
+    --transport udp --api native,fm,fm1 latency rate
+rows "encrypted" '[("bandwidth", ["raw", "fm"], [65536]), ("bandwidth-alone", ["raw", "fm"], [65536])]' \
+    --transport udp --api fm --protect encrypt bandwidth --size 64K
+
+spaces() { ip netns list 2>/dev/null | grep -c '^runnel-bench-'; }
+if ! ip netns add "runnel-test-$$" 2>/dev/null; then
+    echo "ok - between namespaces # SKIP they cannot be made here: it takes root and ip(8)"
+    exit $status
+fi
+ip netns delete "runnel-test-$$"
+before=$(spaces)
+rows "bare sockets between namespaces" "[('latency', $bare, [8]), ('rate', $bare, [8])]" --netns --api tcp latency rate
+rows "large frames" "[('bandwidth', ['raw'], [70000]), ('bandwidth-alone', ['raw'], [70000])]" \
+    --netns --mtu 9000 --api raw bandwidth --size 70000
+[ "$(spaces)" = "$before" ]
+verdict "no namespace is left behind" $?
+"$runnel" bench --netns --api raw --max-time 60 >"$out/table" 2>"$out/stderr" &
+pid=$!
+for _ in $(seq 100); do
+    [ "$(spaces)" -lt $((before + 2)) ] || break
+    sleep 0.1
+done
+[ "$(spaces)" = $((before + 2)) ]
+code=$?
+kill -9 $pid
+{ wait $pid; } 2>/dev/null
+for _ in $(seq 100); do
+    [ "$(spaces)" -gt "$before" ] || break
+    sleep 0.1
+done
+[ $code = 0 ] && [ "$(spaces)" = "$before" ]
+verdict "nor when it is killed" $? "$out/stderr"
+exit $status
