@@ -21,10 +21,9 @@ refuses() {
     fi
 }
 
-refuses "a test that does not exist" "latency, rate, bandwidth, peers, idle, wake, barrier, layered, startup, memory or all" speed
-refuses "an interface that does not exist" "fm, fm1, native, raw or all" --api mpi
+refuses "a test that does not exist" "latency, waiting, rate, bandwidth, peers, idle, wake, barrier, layered, startup, memory or all" speed
+refuses "an interface that does not exist" "fm, fm1, native, tcp, raw or all" --api mpi
 refuses "an interface that does not exist, in a list" "there is no interface 'mpi'" --api fm,mpi
-refuses "a transport that does not exist" "this release has shm" --transport udp
 refuses "a size that is no number" "whole bytes from 1 to 16M" --size big
 refuses "a size of nothing" "whole bytes from 1 to 16M" --size 0
 refuses "a size that is too large" "whole bytes from 1 to 16M" --size 8,17M
