@@ -293,7 +293,8 @@ void rnl_remote_receive(struct rnl_endpoint *ep)
 
 int rnl_remote_drained(const struct rnl_endpoint *ep)
 {
-    return ep->remote->drained;
+    const struct rnl_remote *r = ep->remote;
+    return r->drained && r->t->ops->arm(r->t) == 0;
 }
 
 int rnl_remote_at_rest(const struct rnl_endpoint *ep)

@@ -228,6 +228,10 @@ static void told(struct test_loop_side *s)
     const struct rnl_flow_counters *c = &s->ep->remote->count;
     struct rnl_udp_counts u;
     rnl_udp_counts(s->ep->remote->t, &u);
+    const struct rnl_flow *f = &s->ep->peer[!s->rank].conn->link->flow;
+    printf("rank %u: window %llu bytes, round trip %u ns, least %llu, datagrams of %u\n", s->rank,
+           (unsigned long long)f->congest.window >> 8, f->rtt.smoothed_ns, (unsigned long long)f->path->base_ns,
+           f->mtu.bytes);
     printf("rank %u: %llu packets of %llu bytes each, %llu acks, %llu lost (%llu not), %llu probes; %llu packets in "
            "%llu runs out, %llu in, host full %llu times\n",
            s->rank, (unsigned long long)c->sent, (unsigned long long)(c->sent_bytes / (c->sent ? c->sent : 1)),

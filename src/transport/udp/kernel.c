@@ -8,6 +8,7 @@
 #include <netinet/udp.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 enum {
@@ -62,20 +63,30 @@ void rnl_kernel_addr_of(const union kernel_name *name, struct rnl_socket_addr *o
 
 /* ---- options ---- */
 
+static int set_at(int fd, int level, int option, int value)
+{
+    return setsockopt(fd, level, option, &value, sizeof value);
+}
+
 static int set(const struct kernel_socket *k, int level, int option, int value)
 {
-    return setsockopt(k->fd, level, option, &value, sizeof value);
+    return set_at(k->fd, level, option, value);
 }
 
 /* The same option of the families that this socket speaks; v6 only on a socket of IPv6. 0 = all of them took it. */
-static int set_ip(const struct kernel_socket *k, int v4, int value4, int v6, int value6)
+static int set_ip_at(const struct kernel_socket *k, int fd, int v4, int value4, int v6, int value6)
 {
     int failed = 0;
     if (k->facts.features & RNL_KERNEL_IPV4)
-        failed |= set(k, IPPROTO_IP, v4, value4);
+        failed |= set_at(fd, IPPROTO_IP, v4, value4);
     if (k->facts.features & RNL_KERNEL_IPV6)
-        failed |= set(k, IPPROTO_IPV6, v6, value6);
+        failed |= set_at(fd, IPPROTO_IPV6, v6, value6);
     return failed;
+}
+
+static int set_ip(const struct kernel_socket *k, int v4, int value4, int v6, int value6)
+{
+    return set_ip_at(k, k->fd, v4, value4, v6, value6);
 }
 
 /* What this kernel has of what is wanted. */
@@ -93,7 +104,28 @@ static void find_features(struct kernel_socket *k, uint32_t without)
     if (!(without & RNL_KERNEL_PROBE) &&
         set_ip(k, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE) == 0)
         have |= RNL_KERNEL_PROBE;
+    k->epoll = without & RNL_KERNEL_CONNECT ? -1 : epoll_create1(EPOLL_CLOEXEC);
+    if (k->epoll >= 0 && rnl_kernel_watch(k, k->fd) == 0)
+        have |= RNL_KERNEL_CONNECT;
     k->facts.features |= have;
+}
+
+int rnl_kernel_same_options(const struct kernel_socket *k, int fd)
+{
+    uint32_t f = k->facts.features;
+    int failed = 0;
+    if (k->family == AF_INET6 && f & RNL_KERNEL_IPV4)
+        failed |= set_at(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
+    if (f & RNL_KERNEL_MERGE)
+        failed |= set_at(fd, IPPROTO_UDP, UDP_GRO, 1);
+    if (f & RNL_KERNEL_ECN)
+        failed |= set_ip_at(k, fd, IP_RECVTOS, 1, IPV6_RECVTCLASS, 1);
+    if (f & RNL_KERNEL_ERRORS)
+        failed |= set_ip_at(k, fd, IP_RECVERR, 1, IPV6_RECVERR, 1);
+    if (f & RNL_KERNEL_PROBE)
+        failed |= set_ip_at(k, fd, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE);
+    (void)set_at(fd, SOL_SOCKET, SO_RCVBUF, (int)(k->facts.receive_asked > INT32_MAX ? INT32_MAX : k->facts.receive_asked));
+    return failed;
 }
 
 /* More than the host's limit is not given, and that is fine: what came of it is read back. */
@@ -127,7 +159,22 @@ static void set_limits(struct kernel_socket *k)
 
 static int kernel_fd(struct rnl_socket *s)
 {
-    return kernel_of(s)->fd;
+    struct kernel_socket *k = kernel_of(s);
+    return k->facts.features & RNL_KERNEL_CONNECT || k->hots ? k->epoll : k->fd;
+}
+
+/* What waits there to be read: 1, or 0 = nothing. Errors are taken out. */
+static int look_at(struct kernel_socket *k, int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    int errors = 0;
+    if (poll(&p, 1, 0) > 0 && p.revents & POLLERR) {
+        int pending = 0;
+        socklen_t len = sizeof pending;
+        errors = rnl_kernel_take_errors_of(k, fd);
+        (void)getsockopt(fd, SOL_SOCKET, SO_ERROR, &pending, &len);
+    }
+    return p.revents & POLLIN || errors > 0;
 }
 
 /* The descriptor is readable while something is here, and also while an error waits, which nobody need ever ask for:
@@ -135,21 +182,22 @@ static int kernel_fd(struct rnl_socket *s)
 static int kernel_arm(struct rnl_socket *s)
 {
     struct kernel_socket *k = kernel_of(s);
-    struct pollfd p = {.fd = k->fd, .events = POLLIN};
-    int errors = 0;
-    if (poll(&p, 1, 0) > 0 && p.revents & POLLERR) {
-        int pending = 0;
-        socklen_t len = sizeof pending;
-        errors = rnl_kernel_take_errors(k);
-        (void)getsockopt(k->fd, SOL_SOCKET, SO_ERROR, &pending, &len);
-    }
-    return p.revents & POLLIN || errors > 0;
+    struct pollfd any = {.fd = kernel_fd(s), .events = POLLIN};
+    int here = 0;
+    if (poll(&any, 1, 0) == 0)
+        return 0;
+    for (uint32_t i = 0; i < k->hots; i++)
+        here |= look_at(k, k->hot[i].fd);
+    here |= look_at(k, k->fd);
+    k->streak |= (uint8_t)here; /* the next recv looks at all of them */
+    return here;
 }
 
 /* ---- the beginning and the end ---- */
 
 static void kernel_close(struct rnl_socket *s)
 {
+    rnl_kernel_pool_end(kernel_of(s));
     close(kernel_of(s)->fd);
     free(s);
 }
@@ -284,6 +332,7 @@ int rnl_kernel_socket_adopt(int fd, const struct rnl_kernel_options *options, st
     if (status == 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
         status = rnl_fail_errno(RNL_ERR_SYSTEM, errno, "a UDP socket cannot be made non-blocking");
     if (status < 0) {
+        rnl_kernel_pool_end(k);
         free(k);
         return status;
     }

@@ -21,17 +21,19 @@ enum rnl_kernel_feature {
     RNL_KERNEL_ERRORS = 8,  /* IP_RECVERR: whom an error is about, and who says so */
     RNL_KERNEL_PROBE = 16,  /* IP_PMTUDISC_PROBE: datagrams are never fragmented on their way, whatever it takes */
     RNL_KERNEL_IPV4 = 32,
-    RNL_KERNEL_IPV6 = 64
+    RNL_KERNEL_IPV6 = 64,
+    RNL_KERNEL_CONNECT = 128 /* peers that are sent to often have connected sockets on the same port */
 };
 
 struct rnl_kernel_options { /* 0 = the default */
     uint32_t receive_bytes; /* to ask for, 4 MiB */
-    uint32_t without;       /* RNL_KERNEL_SEGMENT .. PROBE: not to be used, though they are there */
+    uint32_t without;       /* RNL_KERNEL_SEGMENT .. PROBE, CONNECT: not to be used, though they are there */
 };
 
 struct rnl_kernel_facts {
     uint32_t features;                     /* RNL_KERNEL_*: what is in use */
     uint32_t receive_asked, receive_bytes; /* of its receive buffer; as the kernel counts, which is about twice that */
+    uint32_t connects;                     /* how often a socket was connected to a peer */
 };
 
 /* A socket bound to `addr`; its port may be 0 here: any. options may be NULL. 0, RNL_ERR_ARG (not an address of this

@@ -78,10 +78,9 @@ static void take(struct kernel_socket *k, const struct sock_extended_err *e, con
     keep(k, &out);
 }
 
-int rnl_kernel_take_errors(struct kernel_socket *k)
+int rnl_kernel_take_errors_of(struct kernel_socket *k, int fd)
 {
     int taken = 0;
-    k->told = 0;
     for (int i = 0; i < READ_MOST; i++) {
         _Alignas(struct cmsghdr) char control[512];
         union kernel_name to = {.sa = {.sa_family = AF_UNSPEC}};
@@ -92,7 +91,7 @@ int rnl_kernel_take_errors(struct kernel_socket *k)
                            .msg_iovlen = 1,
                            .msg_control = control,
                            .msg_controllen = sizeof control};
-        if (recvmsg(k->fd, &m, MSG_ERRQUEUE | MSG_DONTWAIT) < 0)
+        if (recvmsg(fd, &m, MSG_ERRQUEUE | MSG_DONTWAIT) < 0)
             return taken;
         for (struct cmsghdr *c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c)) {
             const struct sock_extended_err *e = (const void *)CMSG_DATA(c);
@@ -109,10 +108,19 @@ int rnl_kernel_take_errors(struct kernel_socket *k)
     return taken;
 }
 
+static int take_errors(struct kernel_socket *k)
+{
+    k->told = 0;
+    int taken = rnl_kernel_take_errors_of(k, k->fd);
+    for (uint32_t i = 0; i < k->hots; i++)
+        taken += rnl_kernel_take_errors_of(k, k->hot[i].fd);
+    return taken;
+}
+
 int rnl_kernel_error(struct rnl_socket *s, struct rnl_socket_error *out)
 {
     struct kernel_socket *k = kernel_of(s);
-    if (k->errors == 0 && k->told && rnl_kernel_take_errors(k) == 0)
+    if (k->errors == 0 && k->told && take_errors(k) == 0)
         return 0;
     if (k->errors == 0)
         return 0;

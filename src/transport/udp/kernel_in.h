@@ -17,7 +17,9 @@ enum {
     KERNEL_TRIES = 4, /* of a call that returns what an earlier datagram caused */
     UDP_HEAD = 8,
     IPV4_HEAD = 20,
-    IPV6_HEAD = 40
+    IPV6_HEAD = 40,
+    KERNEL_HOT = 4,   /* connected sockets: each is a call to find that nothing has come */
+    KERNEL_KNOWN = 32 /* addresses whose calls are counted */
 };
 
 union kernel_name {
@@ -26,9 +28,23 @@ union kernel_name {
     struct sockaddr_in6 in6;
 };
 
+struct kernel_hot {
+    int fd;
+    uint32_t used, vain; /* when it was last sent by, in calls; looks in vain since something came */
+};
+struct kernel_known {
+    struct rnl_socket_addr addr;
+    uint8_t score, hot; /* hot: 1 + its place there; 0 = none */
+};
+
 struct kernel_socket {
     struct rnl_socket s; /* first */
-    int fd;
+    int fd, epoll;       /* epoll: of it and of the connected ones */
+    struct kernel_hot hot[KERNEL_HOT];
+    struct kernel_known known[KERNEL_KNOWN];
+    uint32_t hots, calls;
+    uint32_t looks, vain; /* at the connected ones since the last at the first; at that in vain */
+    uint8_t streak;       /* the last look brought more than one: as many may lie behind them */
     int family; /* AF_INET, AF_INET6 */
     struct rnl_kernel_facts facts;
     uint8_t told;                 /* a call met an error of an earlier datagram: the queue has something */
@@ -48,6 +64,17 @@ int rnl_kernel_is_ipv4(const struct rnl_socket_addr *a);
 socklen_t rnl_kernel_name_of(int family, const struct rnl_socket_addr *a, union kernel_name *out);
 void rnl_kernel_addr_of(const union kernel_name *name, struct rnl_socket_addr *out);
 
+/* A further socket gets the options of the first. 0 or negative. */
+int rnl_kernel_same_options(const struct kernel_socket *k, int fd);
+
+/* ---- kernel_pool.c ---- */
+
+/* The descriptor of a socket that is connected there, negative = none; called once for each call that sends. */
+int rnl_kernel_way(struct kernel_socket *k, const struct rnl_socket_addr *to);
+/* It makes k->epoll readable, too. 0 or -1. */
+int rnl_kernel_watch(struct kernel_socket *k, int fd);
+void rnl_kernel_pool_end(struct kernel_socket *k);
+
 /* ---- kernel_move.c ---- */
 
 int rnl_kernel_send(struct rnl_socket *, const struct rnl_socket_out *, int n, struct rnl_socket_result *);
@@ -56,7 +83,7 @@ int rnl_kernel_recv(struct rnl_socket *, struct rnl_socket_in *, int n);
 /* ---- kernel_error.c ---- */
 
 int rnl_kernel_error(struct rnl_socket *, struct rnl_socket_error *);
-/* Takes all from the error queue, so that it no longer makes the descriptor readable: how many came. */
-int rnl_kernel_take_errors(struct kernel_socket *);
+/* Takes all from the error queue of one socket, so that it no longer makes the descriptor readable: how many came. */
+int rnl_kernel_take_errors_of(struct kernel_socket *, int fd);
 
 #endif

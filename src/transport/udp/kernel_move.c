@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * kernel_move.c - datagrams to and from the kernel. Sending is a call for each run: sendmmsg saves too little of what
- * one costs. Receiving is one call for a batch: that nothing more is there is then found out inside of it. */
+ * one costs. So is receiving, as long as one comes at a time; a batch is asked for when they follow each other. */
 #include "transport/udp/kernel_in.h"
 
 #include <errno.h>
 #include <netinet/udp.h>
+
+enum {
+    VAIN = 64,      /* looks that brought nothing, and a socket is cold */
+    COLD_EVERY = 16 /* looks at the others to one at it */
+};
 
 /* ---- sending ---- */
 
@@ -23,16 +28,24 @@ static void add(struct msghdr *m, int level, int type, const void *value, size_t
     m->msg_controllen += CMSG_SPACE(bytes);
 }
 
+struct way { /* where one goes: by which socket, and to which name; none on one that is connected there */
+    int fd;
+    socklen_t len;
+    union kernel_name name;
+};
+
 /* 0 or errno. */
-static int send_once(const struct kernel_socket *k, const struct rnl_socket_out *o, union kernel_name *name,
-                     socklen_t name_len)
+static int send_once(const struct kernel_socket *k, const struct rnl_socket_out *o, struct way *w)
 {
     struct control_out control;
     struct iovec part = {(void *)(uintptr_t)o->at, o->bytes};
-    struct msghdr m = {.msg_name = name, .msg_namelen = name_len, .msg_iov = &part, .msg_iovlen = 1};
+    struct msghdr m = {
+        .msg_name = w->len ? &w->name : NULL, .msg_namelen = w->len, .msg_iov = &part, .msg_iovlen = 1};
     int ecn = k->s.has_ecn ? o->ecn & 3 : 0, runs = o->segment && o->segment < o->bytes;
     if (!ecn && !runs)
-        return sendto(k->fd, o->at, o->bytes, MSG_DONTWAIT | MSG_NOSIGNAL, &name->sa, name_len) < 0 ? errno : 0;
+        return sendto(w->fd, o->at, o->bytes, MSG_DONTWAIT | MSG_NOSIGNAL, w->len ? &w->name.sa : NULL, w->len) < 0
+                   ? errno
+                   : 0;
     memset(&control, 0, sizeof control);
     m.msg_control = &control;
     if (runs)
@@ -41,7 +54,7 @@ static int send_once(const struct kernel_socket *k, const struct rnl_socket_out 
         add(&m, IPPROTO_IP, IP_TOS, &ecn, sizeof ecn);
     else if (ecn)
         add(&m, IPPROTO_IPV6, IPV6_TCLASS, &ecn, sizeof ecn);
-    return sendmsg(k->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? errno : 0;
+    return sendmsg(w->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? errno : 0;
 }
 
 /* Can it be the error of a datagram before? */
@@ -52,11 +65,11 @@ static int may_be_old(int error)
 }
 
 /* The error of this one: 0 or errno. A pending one is returned once and is gone then. */
-static int send_one(struct kernel_socket *k, const struct rnl_socket_out *o, union kernel_name *name, socklen_t len)
+static int send_one(struct kernel_socket *k, const struct rnl_socket_out *o, struct way *w)
 {
     int error = 0;
     for (int tries = 0; tries < KERNEL_TRIES; tries++) {
-        error = send_once(k, o, name, len);
+        error = send_once(k, o, w);
         if (!may_be_old(error) || error == 0)
             break;
         k->told |= error != EINTR;
@@ -65,14 +78,14 @@ static int send_one(struct kernel_socket *k, const struct rnl_socket_out *o, uni
 }
 
 /* Datagram by datagram. Once the first has gone the run has: what the host drops of the rest is lost. */
-static int send_apart(struct kernel_socket *k, const struct rnl_socket_out *o, union kernel_name *name, socklen_t len)
+static int send_apart(struct kernel_socket *k, const struct rnl_socket_out *o, struct way *w)
 {
     struct rnl_socket_out one = *o;
     one.segment = 0;
     for (uint32_t at = 0; at < o->bytes; at += o->segment) {
         one.at = (const char *)o->at + at;
         one.bytes = o->bytes - at < o->segment ? o->bytes - at : o->segment;
-        int error = send_one(k, &one, name, len);
+        int error = send_one(k, &one, w);
         if (error)
             return at ? 0 : error;
     }
@@ -114,23 +127,28 @@ int rnl_kernel_send(struct rnl_socket *s, const struct rnl_socket_out *out, int 
     *result = (struct rnl_socket_result){RNL_SOCKET_WENT, 0};
     for (int i = 0; i < n; i++) {
         const struct rnl_socket_out *o = &out[i];
-        union kernel_name name;
-        socklen_t len = rnl_kernel_name_of(k->family, &o->to, &name);
+        struct way w = {.fd = rnl_kernel_way(k, &o->to)};
+        int reached = w.fd >= 0;
+        if (!reached) {
+            w.fd = k->fd;
+            w.len = rnl_kernel_name_of(k->family, &o->to, &w.name);
+            reached = w.len != 0;
+        }
         uint32_t packets = o->segment ? (o->bytes + o->segment - 1) / o->segment : 1;
         int error = 0;
-        if (len == 0)
+        if (!reached)
             error = EAFNOSUPPORT;
         else if (packets > 1 && s->segments_max < 2)
-            error = send_apart(k, o, &name, len);
+            error = send_apart(k, o, &w);
         else
-            error = send_one(k, o, &name, len);
+            error = send_one(k, o, &w);
         if (packets > 1 && s->segments_max > 1 && (error == EIO || error == EINVAL)) {
             /* The interface cannot (EIO), or something about this run is not right, which its first datagram tells. */
             if (error == EIO) {
                 s->segments_max = 1;
                 k->facts.features &= ~(uint32_t)RNL_KERNEL_SEGMENT;
             }
-            error = send_apart(k, o, &name, len);
+            error = send_apart(k, o, &w);
         }
         if (error) {
             *result = (struct rnl_socket_result){stop_of(error), error};
@@ -163,43 +181,64 @@ static void read_control(struct msghdr *m, struct rnl_socket_in *in)
     }
 }
 
-/* How many, or -errno. */
-static int recv_batch(struct kernel_socket *k, struct rnl_socket_in *in, int n)
+/* What one receive call needs of each. */
+struct arrival {
+    struct iovec part;
+    union kernel_name name;
+    struct control_in control;
+};
+
+static void expect(const struct kernel_socket *k, struct msghdr *m, struct arrival *a, const struct rnl_socket_in *in)
+{
+    int controls = k->facts.features & (RNL_KERNEL_ECN | RNL_KERNEL_MERGE);
+    a->part = (struct iovec){in->at, in->room};
+    *m = (struct msghdr){.msg_name = &a->name,
+                         .msg_namelen = sizeof a->name,
+                         .msg_iov = &a->part,
+                         .msg_iovlen = 1,
+                         .msg_control = controls ? &a->control : NULL,
+                         .msg_controllen = controls ? sizeof a->control : 0};
+}
+
+static void came(struct msghdr *m, const struct arrival *a, size_t bytes, struct rnl_socket_in *in)
+{
+    in->bytes = (uint32_t)bytes;
+    in->segment = 0;
+    in->ecn = RNL_ECN_NOT;
+    in->cut = !!(m->msg_flags & MSG_TRUNC);
+    rnl_kernel_addr_of(&a->name, &in->from);
+    if (m->msg_controllen)
+        read_control(m, in);
+}
+
+/* How many, or -errno. One alone is asked for with less ado. */
+static int recv_once(struct kernel_socket *k, int fd, struct rnl_socket_in *in, int n)
 {
     struct mmsghdr m[KERNEL_BATCH];
-    struct iovec part[KERNEL_BATCH];
-    union kernel_name name[KERNEL_BATCH];
-    struct control_in control[KERNEL_BATCH];
-    int controls = k->facts.features & (RNL_KERNEL_ECN | RNL_KERNEL_MERGE);
-    for (int i = 0; i < n; i++) {
-        part[i] = (struct iovec){in[i].at, in[i].room};
-        m[i].msg_hdr = (struct msghdr){.msg_name = &name[i],
-                                       .msg_namelen = sizeof name[i],
-                                       .msg_iov = &part[i],
-                                       .msg_iovlen = 1,
-                                       .msg_control = controls ? &control[i] : NULL,
-                                       .msg_controllen = controls ? sizeof control[i] : 0};
+    struct arrival a[KERNEL_BATCH];
+    if (n == 1) {
+        expect(k, &m[0].msg_hdr, &a[0], in);
+        ssize_t bytes = recvmsg(fd, &m[0].msg_hdr, MSG_DONTWAIT);
+        if (bytes < 0)
+            return -errno;
+        came(&m[0].msg_hdr, &a[0], (size_t)bytes, in);
+        return 1;
     }
-    int got = recvmmsg(k->fd, m, (unsigned)n, MSG_DONTWAIT, NULL);
+    for (int i = 0; i < n; i++)
+        expect(k, &m[i].msg_hdr, &a[i], &in[i]);
+    int got = recvmmsg(fd, m, (unsigned)n, MSG_DONTWAIT, NULL);
     if (got < 0)
         return -errno;
-    for (int i = 0; i < got; i++) {
-        in[i].bytes = m[i].msg_len;
-        in[i].segment = 0;
-        in[i].ecn = RNL_ECN_NOT;
-        in[i].cut = !!(m[i].msg_hdr.msg_flags & MSG_TRUNC);
-        rnl_kernel_addr_of(&name[i], &in[i].from);
-        if (controls)
-            read_control(&m[i].msg_hdr, &in[i]);
-    }
+    for (int i = 0; i < got; i++)
+        came(&m[i].msg_hdr, &a[i], m[i].msg_len, &in[i]);
     return got;
 }
 
 /* Up to a batch. */
-static int recv_some(struct kernel_socket *k, struct rnl_socket_in *in, int n)
+static int recv_some(struct kernel_socket *k, int fd, struct rnl_socket_in *in, int n)
 {
     for (int tries = 0; tries < KERNEL_TRIES; tries++) {
-        int got = recv_batch(k, in, n);
+        int got = recv_once(k, fd, in, n);
         if (got >= 0)
             return got;
         switch (-got) {
@@ -221,17 +260,46 @@ static int recv_some(struct kernel_socket *k, struct rnl_socket_in *in, int n)
     return 0;
 }
 
-int rnl_kernel_recv(struct rnl_socket *s, struct rnl_socket_in *in, int n)
+/* One datagram or merged run, or all there are. */
+static int recv_by(struct kernel_socket *k, int fd, int all, struct rnl_socket_in *in, int n)
 {
-    int got = 0;
-    while (got < n) {
-        int want = n - got < KERNEL_BATCH ? n - got : KERNEL_BATCH;
-        int more = recv_some(kernel_of(s), in + got, want);
-        if (more < 0)
-            return got ? got : more;
-        got += more;
+    int got = n > 0 ? recv_some(k, fd, in, 1) : 0;
+    while (all && got > 0 && got < n) {
+        int want = n - got < KERNEL_BATCH ? n - got : KERNEL_BATCH, more = recv_some(k, fd, in + got, want);
+        got += more > 0 ? more : 0;
         if (more < want)
             break;
     }
+    return got;
+}
+
+/* To find that nothing has come costs a call for each socket. So those that brought nothing for a while are looked at
+ * now and then only, unless `arm` has seen something: in between their datagrams wait for so many calls. */
+int rnl_kernel_recv(struct rnl_socket *s, struct rnl_socket_in *in, int n)
+{
+    struct kernel_socket *k = kernel_of(s);
+    int got = 0, all = k->streak;
+    uint32_t warm = 0;
+    k->looks++;
+    for (uint32_t i = 0; i < k->hots; i++) {
+        struct kernel_hot *h = &k->hot[i];
+        int is_warm = h->vain < VAIN;
+        warm += (uint32_t)is_warm;
+        if (!is_warm && !all && (k->looks + i) % COLD_EVERY)
+            continue;
+        int more = recv_by(k, h->fd, all, in + got, n - got);
+        if (more < 0)
+            return got ? got : more;
+        h->vain = more ? 0 : h->vain + (n > got);
+        got += more;
+    }
+    if (warm == 0 || k->vain < VAIN || all || k->looks % COLD_EVERY == 0) {
+        int more = recv_by(k, k->fd, all, in + got, n - got);
+        if (more < 0)
+            return got ? got : more;
+        k->vain = more ? 0 : k->vain + (n > got);
+        got += more;
+    }
+    k->streak = got > 1 || (got == 1 && in->segment); /* who sends runs sends more than one */
     return got;
 }

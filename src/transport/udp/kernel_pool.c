@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * kernel_pool.c - sockets that are connected to the peers we send to most: the kernel then need not look up the way for
+ * each datagram, neither out nor in. They share the port of the first socket, and the kernel gives what a peer sends to
+ * the one that is connected to it.
+ *
+ * Such a socket is never closed before the end: what comes between the last look and the close would be lost. It is
+ * connected to the next peer instead. Between its bind and its connect, and for what it had queued before, it may bring
+ * datagrams of others: who one is from is read from the datagram, never from the socket. */
+#include "transport/udp/kernel_in.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+enum {
+    HOT_SCORE = 64, /* calls to one address, less those to others of its place in the table */
+    IDLE_CALLS = 4096 /* a socket not sent by for so many is free for another peer */
+};
+
+static uint32_t place_of(const struct rnl_socket_addr *a)
+{
+    uint64_t word[3];
+    memcpy(word, a, sizeof word);
+    return (uint32_t)((word[0] ^ word[1] ^ word[2]) * 0x9e3779b97f4a7c15u >> 59);
+}
+static_assert(KERNEL_KNOWN == 1 << (64 - 59), "the table has a place for each hash");
+
+int rnl_kernel_watch(struct kernel_socket *k, int fd)
+{
+    struct epoll_event e = {.events = EPOLLIN};
+    return epoll_ctl(k->epoll, EPOLL_CTL_ADD, fd, &e);
+}
+
+/* While it is bound both have to allow the second; others are not to. */
+static int share_port(const struct kernel_socket *k, int fd, const union kernel_name *self, socklen_t len)
+{
+    const int on = 1, off = 0;
+    if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) < 0 ||
+        setsockopt(k->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) < 0)
+        return -1;
+    int bound = bind(fd, &self->sa, len);
+    (void)setsockopt(k->fd, SOL_SOCKET, SO_REUSEADDR, &off, sizeof off);
+    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &off, sizeof off);
+    return bound;
+}
+
+/* One more socket: its place in hot[], or negative. What fails once is not tried again: it is a gain, not a need. */
+static int open_hot(struct kernel_socket *k)
+{
+    union kernel_name self;
+    socklen_t len = sizeof self;
+    int fd = socket(k->family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0 || getsockname(k->fd, &self.sa, &len) < 0 || rnl_kernel_same_options(k, fd) < 0 ||
+        share_port(k, fd, &self, len) < 0 || rnl_kernel_watch(k, fd) < 0) {
+        if (fd >= 0)
+            close(fd);
+        k->facts.features &= ~(uint32_t)RNL_KERNEL_CONNECT;
+        return -1;
+    }
+    k->hot[k->hots].fd = fd;
+    return (int)k->hots++;
+}
+
+/* The one that was not used for longest, if that is long; negative. */
+static int idle_one(const struct kernel_socket *k)
+{
+    uint32_t oldest = 0;
+    for (uint32_t i = 1; i < k->hots; i++)
+        if (k->calls - k->hot[i].used > k->calls - k->hot[oldest].used)
+            oldest = i;
+    return k->calls - k->hot[oldest].used > IDLE_CALLS ? (int)oldest : -1;
+}
+
+static void make_hot(struct kernel_socket *k, struct kernel_known *known)
+{
+    union kernel_name name;
+    socklen_t len = rnl_kernel_name_of(k->family, &known->addr, &name);
+    int i = k->hots < KERNEL_HOT ? open_hot(k) : idle_one(k);
+    known->score = 0;
+    if (i < 0 || len == 0)
+        return;
+    struct kernel_hot *h = &k->hot[i];
+    if (connect(h->fd, &name.sa, len) < 0)
+        return; /* it is what it was; who is sent to has no way today */
+    for (int n = 0; n < KERNEL_KNOWN; n++)
+        if (k->known[n].hot == i + 1)
+            k->known[n].hot = 0;
+    known->hot = (uint8_t)(i + 1);
+    h->used = k->calls;
+    h->vain = 0;
+    k->facts.connects++;
+}
+
+int rnl_kernel_way(struct kernel_socket *k, const struct rnl_socket_addr *to)
+{
+    if (!(k->facts.features & RNL_KERNEL_CONNECT))
+        return -1;
+    struct kernel_known *known = &k->known[place_of(to)];
+    k->calls++;
+    if (!rnl_socket_addr_equal(&known->addr, to)) {
+        if (known->score > 0) {
+            known->score--;
+        } else if (!known->hot || k->calls - k->hot[known->hot - 1].used > IDLE_CALLS) {
+            known->addr = *to;
+            known->hot = 0; /* the socket goes on to receive, until it is needed */
+        }
+        return -1;
+    }
+    if (!known->hot && ++known->score >= HOT_SCORE)
+        make_hot(k, known);
+    if (!known->hot)
+        return -1;
+    struct kernel_hot *h = &k->hot[known->hot - 1];
+    h->used = k->calls;
+    return h->fd;
+}
+
+void rnl_kernel_pool_end(struct kernel_socket *k)
+{
+    for (uint32_t i = 0; i < k->hots; i++)
+        close(k->hot[i].fd);
+    if (k->epoll >= 0)
+        close(k->epoll);
+}
