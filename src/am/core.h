@@ -234,7 +234,8 @@ RNL_INLINE void rnl_am_record(struct rnl_am_port *port, uint32_t rank, unsigned 
     struct rnl_am_record *r = &p->record[(p->first + p->count++) & (p->room - 1)];
     r->line = rnl_tx_line(&port->ep->conn[rank]->pair.tx[lane]);
     r->index = index;
-    memcpy(&r->m, m, offsetof(struct rnl_am_message, args) + (size_t)m->numargs * 4);
+    memcpy(&r->m, m, offsetof(struct rnl_am_message, args));
+    rnl_copy_short(r->m.args, m->args, (size_t)m->numargs * 4);
 }
 /* In a handler: the answer m from rank cannot be delivered. */
 void rnl_am_reject(struct rnl_am_port *port, uint32_t rank, const struct rnl_am_message *m);

@@ -10,9 +10,11 @@
 static size_t write_rest(unsigned char *to, const struct rnl_am_message *m)
 {
     size_t words = m->op, args = (size_t)m->numargs * 4; /* as many words as the number of the op: see take_rest */
-    const uint64_t all[3] = {m->source_offset, m->dest_offset, m->nbytes};
-    memcpy(to, all + (3 - words), words * 8);
-    memcpy(to + words * 8, m->args, args);
+    if (RNL_UNLIKELY(words)) {
+        const uint64_t all[3] = {m->source_offset, m->dest_offset, m->nbytes};
+        memcpy(to, all + (3 - words), words * 8);
+    }
+    rnl_copy_short(to + words * 8, m->args, args);
     return words * 8 + args;
 }
 
@@ -75,8 +77,7 @@ static int reply(void *token, struct rnl_am_message *m, const void *src, size_t 
     m->from = t->ep->number;
     m->from_generation = t->ep->generation;
     m->nbytes = nbytes;
-    if (numargs)
-        memcpy(m->args, args, (size_t)numargs * 4);
+    rnl_copy_short(m->args, args, (size_t)numargs * 4);
     if (RNL_UNLIKELY(!rnl_am_record_room(t->port, t->rank, 1)))
         return rnl_am_fail(AM_ERR_RESOURCE, "no memory to note a reply to rank %u", t->rank);
     size_t n = rnl_am_write_answer(head, m);

@@ -156,8 +156,7 @@ RNL_INLINE int request(ep_t ep, int index, struct rnl_am_message *m, const void 
         return bad(ep, index, m, numargs, most);
     m->numargs = (uint8_t)numargs;
     m->status = m->was = 0;
-    if (numargs)
-        memcpy(m->args, args, (size_t)numargs * 4);
+    rnl_copy_short(m->args, args, (size_t)numargs * 4);
     int status = rnl_am_enter(ep->port);
     if (RNL_UNLIKELY(status != AM_OK))
         return status;

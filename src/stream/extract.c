@@ -160,6 +160,40 @@ static int64_t go_on(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_
     return rnl_ep_forked(ep) ? rnl_ep_enter_slow(ep) : (int64_t)t->bytes;
 }
 
+/* All that could be there has been looked at. */
+static int only(const struct rnl_endpoint *ep, const struct rnl_conn *conn, const struct rnl_taking *t)
+{
+    return ep->hot_count == 1 && !ep->busy && !t->quit && t->bytes < t->max && !rnl_stream_odd(conn, 1) &&
+           !rnl_rx_peek(&conn->pair.rx[0]) && !(conn->odd && rnl_rx_peek(&conn->pair.rx[1]));
+}
+
+int64_t rnl_stream_extract_answer(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, rnl_head h)
+{
+    struct rnl_taking t = {.max = max};
+    struct rnl_taking answers = {.max = UINT64_MAX};
+    rnl_stream_take(ep, conn, 1, h, &answers);
+    if (rnl_ep_forked(ep))
+        return rnl_ep_enter_slow(ep);
+    look_after(ep, conn, &conn->pair.rx[1]);
+    ep->empties = 0;
+    if (RNL_LIKELY(only(ep, conn, &t)))
+        return 0;
+    return go_on(ep, conn, &t);
+}
+
+int64_t rnl_stream_extract_ask(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, rnl_head h)
+{
+    struct rnl_taking t = {.max = max};
+    rnl_stream_take(ep, conn, 0, h, &t);
+    if (rnl_ep_forked(ep))
+        return rnl_ep_enter_slow(ep);
+    look_after(ep, conn, &conn->pair.rx[0]);
+    ep->empties = 0;
+    if (RNL_LIKELY(only(ep, conn, &t)))
+        return (int64_t)t.bytes;
+    return go_on(ep, conn, &t);
+}
+
 int64_t rnl_stream_extract_rest(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_taking *t)
 {
     struct rnl_rx *r = &conn->pair.rx[0];
@@ -205,6 +239,8 @@ static RNL_NOINLINE int64_t extract_unexpected(struct rnl_endpoint *ep, size_t m
     struct rnl_stream *s = &conn->in[0];
     if (RNL_HEAD_KIND(h) == RNL_LINE_EXTENT && max > 0 && !conn->self)
         return rnl_stream_extract_medium(ep, max, conn, h);
+    if (RNL_HEAD_KIND(h) == RNL_LINE_ASK && max > 0 && !conn->self)
+        return rnl_stream_extract_ask(ep, max, conn, h);
     if (max == 0 || s->state != RNL_STREAM_FREE || RNL_HEAD_LEN(h) > RNL_LINE_PAYLOAD || !rnl_stream_expect(ep, s, h))
         return rnl_stream_extract_any(ep, max);
     return rnl_stream_extract_lone(ep, max, conn, h);

@@ -23,10 +23,16 @@ int64_t rnl_stream_extract_rest(struct rnl_endpoint *ep, struct rnl_conn *conn, 
 /* As rnl_stream_extract_first, where answers may come too: */
 RNL_NOINLINE int64_t rnl_stream_extract_asked(struct rnl_endpoint *ep, size_t max);
 
+/* The first that was found is h, of the answers of conn, or of its requests with room for an answer (h is the line's, of
+ * which nothing was read): */
+RNL_NOINLINE int64_t rnl_stream_extract_answer(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, rnl_head h);
+RNL_NOINLINE int64_t rnl_stream_extract_ask(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, rnl_head h);
+
+/* More than that answers may come from it. */
 RNL_INLINE int rnl_stream_odd(const struct rnl_conn *conn, int asked)
 {
     const struct rnl_conn lane1 = {.lane1_hot = 1};
-    return conn->odd && (!asked || conn->odd != lane1.odd || rnl_rx_peek(&conn->pair.rx[1]));
+    return conn->odd && (!asked || conn->odd != lane1.odd);
 }
 
 /* asked, a constant: are answers looked for? */
@@ -41,6 +47,11 @@ RNL_INLINE int64_t rnl_stream_search(struct rnl_endpoint *ep, size_t max, int as
         unsigned n = (uint16_t)((unsigned)h - (unsigned)r->next_pos);
         if (RNL_UNLIKELY(rnl_stream_odd(conn, asked)))
             return asked ? rnl_stream_extract_any(ep, max) : rnl_stream_extract_asked(ep, max);
+        if (asked && conn->odd) {
+            rnl_head answer = rnl_rx_peek(&conn->pair.rx[1]);
+            if (answer)
+                return rnl_stream_extract_answer(ep, max, conn, answer);
+        }
         if (RNL_UNLIKELY(last != r->seen))
             return rnl_stream_extract_any(ep, max);
         if (n == 1)
