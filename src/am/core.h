@@ -18,29 +18,39 @@ static_assert((int)RNL_AM_ID_REJECTED == (int)RNL_AM_ID_LAST, "handler numbers")
 
 /* ---- on the wire ----
  *
- *   byte 0           1         2         4         6         8            12           16         24
- *   +----------------+---------+---------+---------+---------+------------+------------+----------+
- *   | op | args << 3 | handler | to      | from    | 0       | generation | generation | tag      |  request
- *   |                |         | number  | number  |         | of to      | of from    |          |
- *   +----------------+---------+---------+---------+----+----+------------+------------+----------+
- *   | op | args << 3 | handler | to      | from    | st | op | generation | generation |             answer: st is why
- * a |                |         | number  | number  |    |    | of to      | of from    |             message comes back
- *   +----------------+---------+---------+---------+----+----+------------+------------+             and op what it was
- *   then by op: nothing; nbytes; dest_offset, nbytes; source_offset, dest_offset, nbytes (8 bytes each); then the
- *   arguments (4 bytes each), then nbytes of payload, which a get and what comes back do not have. */
+ *   bit 0    3      8         16        32        48       56      64           96           128      192
+ *   +--------+------+---------+---------+---------+--------+-------+------------+------------+--------+
+ *   | op     | args | handler | to:     | from:   | 0      | 0     | generation | generation | tag    |  request
+ *   |        |      |         | number  | number  |        |       | of to      | of from    |        |
+ *   +--------+------+---------+---------+---------+--------+-------+------------+------------+--------+
+ *   | op     | args | handler | to      | from    | status | op    | generation | generation |           answer: status
+ *   +--------+------+---------+---------+---------+--------+-------+------------+------------+  is why a message comes
+ *   back, which had that other op. Then by op: nothing; nbytes; dest_offset, nbytes; source_offset, dest_offset, nbytes
+ *   (8 bytes each); then the arguments (4 bytes each), then nbytes of payload, which a get and what comes back do not
+ *   have. Words, since they are composed in registers: bytes that were just stored one by one are slow to load. */
 enum rnl_am_op { RNL_AM_OP_SHORT, RNL_AM_OP_MEDIUM, RNL_AM_OP_XFER, RNL_AM_OP_GET, RNL_AM_OP_BACK };
 struct rnl_am_head {
-    uint8_t op_args, handler;
-    uint16_t to, from;
-    uint8_t status, was;
-    uint32_t to_generation, from_generation;
+    uint64_t what, who;
 };
 struct rnl_am_request_head {
     struct rnl_am_head h;
     uint64_t tag;
 };
-static_assert(sizeof(struct rnl_am_head) == 16 && offsetof(struct rnl_am_head, to_generation) == 8, "answer's head");
-static_assert(sizeof(struct rnl_am_request_head) == 24, "request's head");
+static_assert(sizeof(struct rnl_am_head) == 16, "answer's head");
+static_assert(sizeof(struct rnl_am_request_head) == 24 && offsetof(struct rnl_am_request_head, tag) == 16,
+              "request's head");
+RNL_INLINE uint64_t rnl_am_what(unsigned op, unsigned numargs, unsigned handler, unsigned to, unsigned from)
+{
+    return op | numargs << 3 | handler << 8 | (uint64_t)to << 16 | (uint64_t)from << 32;
+}
+RNL_INLINE uint64_t rnl_am_who(uint32_t to_generation, uint32_t from_generation)
+{
+    return to_generation | (uint64_t)from_generation << 32;
+}
+#define RNL_AM_OP(what)      ((unsigned)(what)&7)
+#define RNL_AM_NUMARGS(what) ((unsigned)((what) >> 3) & 31)
+#define RNL_AM_STATUS(what)  ((unsigned)((what) >> 48) & 255)
+#define RNL_AM_WAS(what)     ((unsigned)((what) >> 56) & 7)
 enum {
     RNL_AM_EXT_MAX = 24,
     RNL_AM_HEAD_MAX = 24 + RNL_AM_EXT_MAX + 4 * RNL_AM_SHORT,
@@ -97,8 +107,8 @@ struct rnl_am_bundle {
 /* A request or reply that its receiver has not said to have read: comes back should that die. */
 struct rnl_am_record {
     uint64_t line; /* that ended it */
-    uint32_t index;
-    struct rnl_am_message m;
+    uint32_t index, bytes;
+    uint64_t head[RNL_AM_HEAD_MAX / 8]; /* as it was sent */
 };
 struct rnl_am_records { /* a ring of `room`, a power of two */
     struct rnl_am_record *record;
@@ -189,6 +199,16 @@ RNL_INLINE int rnl_am_outside(const struct rnl_am_port *port, const char *what)
 
 /* ---- parts ---- */
 
+/* What a head says; and of what is noted, the rest, too. */
+void rnl_am_read_head(struct rnl_am_message *m, const struct rnl_am_head *h);
+void rnl_am_read_record(struct rnl_am_message *m, const struct rnl_am_record *r, unsigned lane);
+/* A word or two at a time: what the caller stored just now one by one. */
+RNL_INLINE void rnl_am_copy_args(void *to, const int32_t *args, unsigned n)
+{
+    unsigned char *t = to;
+    for (unsigned i = 0; i < n; i++)
+        memcpy(t + i * 4, &args[i], 4);
+}
 /* Writes the head of a message, extension and arguments included; returns its bytes, at most RNL_AM_HEAD_MAX. */
 size_t rnl_am_write_request(unsigned char *to, const struct rnl_am_message *m);
 size_t rnl_am_write_answer(unsigned char *to, const struct rnl_am_message *m);
@@ -227,15 +247,15 @@ RNL_INLINE int rnl_am_record_room(struct rnl_am_port *port, uint32_t rank, unsig
     const struct rnl_am_records *p = &port->peer[rank].of[lane];
     return RNL_LIKELY(p->count < p->room) || rnl_am_record_grow(port, rank, lane);
 }
-RNL_INLINE void rnl_am_record(struct rnl_am_port *port, uint32_t rank, unsigned lane, const struct rnl_am_message *m,
-                              uint32_t index)
+RNL_INLINE struct rnl_am_record *rnl_am_record(struct rnl_am_port *port, uint32_t rank, unsigned lane, uint32_t index,
+                                               size_t bytes)
 {
     struct rnl_am_records *p = &port->peer[rank].of[lane];
     struct rnl_am_record *r = &p->record[(p->first + p->count++) & (p->room - 1)];
     r->line = rnl_tx_line(&port->ep->conn[rank]->pair.tx[lane]);
     r->index = index;
-    memcpy(&r->m, m, offsetof(struct rnl_am_message, args));
-    rnl_copy_short(r->m.args, m->args, (size_t)m->numargs * 4);
+    r->bytes = (uint32_t)bytes;
+    return r;
 }
 /* In a handler: the answer m from rank cannot be delivered. */
 void rnl_am_reject(struct rnl_am_port *port, uint32_t rank, const struct rnl_am_message *m);

@@ -9,26 +9,19 @@
 
 static size_t write_rest(unsigned char *to, const struct rnl_am_message *m)
 {
-    size_t words = m->op, args = (size_t)m->numargs * 4; /* as many words as the number of the op: see take_rest */
-    if (RNL_UNLIKELY(words)) {
-        const uint64_t all[3] = {m->source_offset, m->dest_offset, m->nbytes};
-        memcpy(to, all + (3 - words), words * 8);
-    }
-    rnl_copy_short(to + words * 8, m->args, args);
-    return words * 8 + args;
+    size_t words = m->op; /* as many as the number of the op: see take_rest */
+    const uint64_t all[3] = {m->source_offset, m->dest_offset, m->nbytes};
+    memcpy(to, all + (3 - words), words * 8);
+    rnl_am_copy_args(to + words * 8, m->args, m->numargs);
+    return words * 8 + (size_t)m->numargs * 4;
 }
 
 static struct rnl_am_head head_of(const struct rnl_am_message *m)
 {
-    unsigned op = m->status ? (unsigned)RNL_AM_OP_BACK : m->op;
-    return (struct rnl_am_head){.op_args = (uint8_t)(op | (unsigned)m->numargs << 3),
-                                .handler = m->handler,
-                                .to = m->to,
-                                .from = m->from,
-                                .status = m->status,
-                                .was = m->status ? m->op : 0,
-                                .to_generation = m->to_generation,
-                                .from_generation = m->from_generation};
+    unsigned op = m->status ? (unsigned)RNL_AM_OP_BACK : m->op, was = m->status ? m->op : 0;
+    return (struct rnl_am_head){.what = rnl_am_what(op, m->numargs, m->handler, m->to, m->from) |
+                                        (uint64_t)m->status << 48 | (uint64_t)was << 56,
+                                .who = rnl_am_who(m->to_generation, m->from_generation)};
 }
 
 size_t rnl_am_write_request(unsigned char *to, const struct rnl_am_message *m)
@@ -43,6 +36,34 @@ size_t rnl_am_write_answer(unsigned char *to, const struct rnl_am_message *m)
     struct rnl_am_head h = head_of(m);
     memcpy(to, &h, sizeof h);
     return sizeof h + write_rest(to + sizeof h, m);
+}
+
+void rnl_am_read_head(struct rnl_am_message *m, const struct rnl_am_head *h)
+{
+    m->op = (uint8_t)RNL_AM_OP(h->what);
+    m->numargs = (uint8_t)RNL_AM_NUMARGS(h->what);
+    m->handler = (uint8_t)(h->what >> 8);
+    m->status = m->was = 0;
+    m->to = (uint16_t)(h->what >> 16);
+    m->from = (uint16_t)(h->what >> 32);
+    m->to_generation = (uint32_t)h->who;
+    m->from_generation = (uint32_t)(h->who >> 32);
+    m->nbytes = m->dest_offset = m->source_offset = 0;
+}
+
+void rnl_am_read_record(struct rnl_am_message *m, const struct rnl_am_record *r, unsigned lane)
+{
+    struct rnl_am_head h = {r->head[0], r->head[1]};
+    rnl_am_read_head(m, &h);
+    const uint64_t *rest = r->head + (lane ? 2 : 3);
+    m->tag = lane ? 0 : r->head[2];
+    if (m->op > 0)
+        m->nbytes = rest[m->op - 1];
+    if (m->op > 1)
+        m->dest_offset = rest[m->op - 2];
+    if (m->op > 2)
+        m->source_offset = rest[0];
+    memcpy(m->args, rest + m->op, (size_t)m->numargs * 4);
 }
 
 /* ---- replies ---- */
@@ -77,7 +98,7 @@ static int reply(void *token, struct rnl_am_message *m, const void *src, size_t 
     m->from = t->ep->number;
     m->from_generation = t->ep->generation;
     m->nbytes = nbytes;
-    rnl_copy_short(m->args, args, (size_t)numargs * 4);
+    rnl_am_copy_args(m->args, args, (unsigned)numargs);
     if (RNL_UNLIKELY(!rnl_am_record_room(t->port, t->rank, 1)))
         return rnl_am_fail(AM_ERR_RESOURCE, "no memory to note a reply to rank %u", t->rank);
     size_t n = rnl_am_write_answer(head, m);
@@ -88,19 +109,44 @@ static int reply(void *token, struct rnl_am_message *m, const void *src, size_t 
         rnl_am_turn(m);
         rnl_am_unreached(t->port, t->rank, m);
     } else {
-        rnl_am_record(t->port, t->rank, 1, m, (uint32_t)-1);
+        memcpy(rnl_am_record(t->port, t->rank, 1, (uint32_t)-1, n)->head, head, n);
     }
     t->replied = 1;
     return AM_OK;
 }
 
-int rnl_am_reply(void *token, handler_t handler, int numargs, const int32_t *args)
+static RNL_NOINLINE int reply_short(void *token, handler_t handler, int numargs, const int32_t *args)
 {
     struct rnl_am_message m;
     m.op = RNL_AM_OP_SHORT;
     m.handler = handler;
     m.dest_offset = m.source_offset = 0;
     return reply(token, &m, NULL, 0, numargs, args);
+}
+
+/* All of it in one line, where nothing is unusual. */
+int rnl_am_reply(void *token, handler_t handler, int numargs, const int32_t *args)
+{
+    struct rnl_am_token *t = token;
+    size_t n = sizeof(struct rnl_am_head) + (size_t)(unsigned)numargs * 4;
+    struct rnl_stream_place place;
+    if (RNL_UNLIKELY(!t || t->self != t || !t->s || t->m->status || t->replied || n > RNL_LINE_PAYLOAD ||
+                     !rnl_am_record_room(t->port, t->rank, 1) ||
+                     !rnl_stream_reply_place(t->s, RNL_AM_ID_ANSWER, n, &place)))
+        return reply_short(token, handler, numargs, args);
+    const struct rnl_am_message *m = t->m;
+    uint64_t what = rnl_am_what(RNL_AM_OP_SHORT, (unsigned)numargs, handler, m->from, t->ep->number);
+    uint64_t who = rnl_am_who(m->from_generation, t->ep->generation);
+    memcpy(place.at, &what, 8);
+    memcpy(place.at + 8, &who, 8);
+    rnl_am_copy_args(place.at + 16, args, (unsigned)numargs);
+    rnl_stream_reply_publish(t->s, &place, n);
+    struct rnl_am_record *r = rnl_am_record(t->port, t->rank, 1, (uint32_t)-1, n);
+    r->head[0] = what;
+    r->head[1] = who;
+    rnl_am_copy_args(r->head + 2, args, (unsigned)numargs);
+    t->replied = 1;
+    return AM_OK;
 }
 
 int rnl_am_reply_i(void *token, handler_t handler, const void *src, size_t nbytes, int numargs, const int32_t *args)

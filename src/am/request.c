@@ -131,7 +131,10 @@ static int send(struct rnl_am_endpoint *from, int index, struct rnl_am_message *
     if (RNL_UNLIKELY(!rnl_am_record_room(port, rank, 0)))
         return rnl_am_fail(AM_ERR_RESOURCE, "no memory to note a request to rank %u", rank);
     size_t n = rnl_am_write_request(head, m);
-    if (RNL_UNLIKELY(nbytes || !rnl_stream_ask_short(port->ep, rank, RNL_AM_ID_REQUEST, RNL_AM_ANSWER, head, n))) {
+    if (n <= RNL_ASK_MAX && !nbytes &&
+        rnl_stream_ask_short(port->ep, rank, RNL_AM_ID_REQUEST, RNL_AM_ANSWER, head, n)) {
+        status = AM_OK;
+    } else {
         status = send_long(from, rank, head, n, src, nbytes, async);
         if (status == WAITS && async)
             return rnl_am_fail(AM_ERR_NOT_SENT, "no room for %zu bytes to rank %u now: poll, then try again",
@@ -143,7 +146,7 @@ static int send(struct rnl_am_endpoint *from, int index, struct rnl_am_message *
         if (status < 0)
             return rnl_am_status(status);
     }
-    rnl_am_record(port, rank, 0, m, (uint32_t)index);
+    memcpy(rnl_am_record(port, rank, 0, (uint32_t)index, n)->head, head, n);
     return async ? AM_OK : rnl_am_progress(port);
 }
 
@@ -156,20 +159,52 @@ RNL_INLINE int request(ep_t ep, int index, struct rnl_am_message *m, const void 
         return bad(ep, index, m, numargs, most);
     m->numargs = (uint8_t)numargs;
     m->status = m->was = 0;
-    rnl_copy_short(m->args, args, (size_t)numargs * 4);
+    rnl_am_copy_args(m->args, args, (unsigned)numargs);
     int status = rnl_am_enter(ep->port);
     if (RNL_UNLIKELY(status != AM_OK))
         return status;
     return rnl_am_leave(ep->port, send(ep, index, m, src, nbytes, async));
 }
 
-int rnl_am_request(ep_t ep, int index, handler_t handler, int numargs, const int32_t *args)
+static RNL_NOINLINE int request_short(ep_t ep, int index, handler_t handler, int numargs, const int32_t *args)
 {
     struct rnl_am_message m;
     m.op = RNL_AM_OP_SHORT;
     m.handler = handler;
     m.source_offset = m.dest_offset = m.nbytes = 0;
     return request(ep, index, &m, NULL, 0, 0, numargs, args);
+}
+
+/* All of it in one line, where nothing is unusual. */
+int rnl_am_request(ep_t ep, int index, handler_t handler, int numargs, const int32_t *args)
+{
+    size_t n = sizeof(struct rnl_am_request_head) + (size_t)(unsigned)numargs * 4;
+    struct rnl_stream_place place;
+    if (RNL_UNLIKELY(!ep || n > RNL_ASK_MAX))
+        return request_short(ep, index, handler, numargs, args);
+    struct rnl_am_port *port = ep->port;
+    int status = rnl_am_enter(port);
+    if (RNL_UNLIKELY(status != AM_OK))
+        return status;
+    const struct rnl_am_translation *t = &ep->translation[index];
+    uint32_t rank;
+    if (RNL_UNLIKELY((uint32_t)index >= ep->translations || !t->used || port->running ||
+                     port->rejections > RNL_AM_REJECTED_MAX || !rnl_am_record_room(port, rank = t->name.rank, 0) ||
+                     !rnl_stream_ask_place(port->ep, rank, RNL_AM_ID_REQUEST, RNL_AM_ANSWER, n, &place)))
+        return rnl_am_leave(port, request_short(ep, index, handler, numargs, args)); /* the lock is recursive */
+    uint64_t what = rnl_am_what(RNL_AM_OP_SHORT, (unsigned)numargs, handler, t->name.number, ep->number);
+    uint64_t who = rnl_am_who(t->name.generation, ep->generation), tag = t->tag;
+    memcpy(place.at, &what, 8);
+    memcpy(place.at + 8, &who, 8);
+    memcpy(place.at + 16, &tag, 8);
+    rnl_am_copy_args(place.at + 24, args, (unsigned)numargs);
+    rnl_stream_ask_publish(port->ep, &place, n);
+    struct rnl_am_record *r = rnl_am_record(port, rank, 0, (uint32_t)index, n);
+    r->head[0] = what;
+    r->head[1] = who;
+    r->head[2] = tag;
+    rnl_am_copy_args(r->head + 3, args, (unsigned)numargs);
+    return rnl_am_leave(port, rnl_am_progress(port));
 }
 
 int rnl_am_request_i(ep_t ep, int index, handler_t handler, const void *src, size_t nbytes, int numargs,

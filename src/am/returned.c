@@ -104,10 +104,12 @@ static void unreached(struct rnl_am_port *port, uint32_t rank, unsigned lane)
         struct rnl_am_record r = p->record[p->first];
         p->first = (p->first + 1) & (p->room - 1);
         p->count--;
-        struct rnl_am_endpoint *ep = rnl_am_find(port, r.m.from, r.m.from_generation);
-        rnl_am_turn(&r.m);
+        struct rnl_am_message m;
+        rnl_am_read_record(&m, &r, lane);
+        rnl_am_turn(&m);
+        struct rnl_am_endpoint *ep = rnl_am_find(port, m.to, m.to_generation);
         if (ep)
-            rnl_am_come_back(ep, rank, &r.m, AM_EUNREACHABLE, lane == 0, (int)r.index);
+            rnl_am_come_back(ep, rank, &m, AM_EUNREACHABLE, lane == 0, (int)r.index);
     }
 }
 

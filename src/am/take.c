@@ -22,18 +22,14 @@ RNL_INLINE int take(rnl_stream *s, void *to, size_t n)
     return status == 0 ? 0 : status == RNL_ERR_PAST_END ? AM_EBADARGS : LOST;
 }
 
-/* What the message begins with, of either side. */
-static void read_head(struct rnl_am_message *m, const struct rnl_am_head *h)
+/* The words of a head. */
+RNL_INLINE int take_words(rnl_stream *s, uint64_t *words, size_t n)
 {
-    m->op = h->op_args & 7;
-    m->numargs = h->op_args >> 3;
-    m->handler = h->handler;
-    m->status = m->was = 0;
-    m->to = h->to;
-    m->from = h->from;
-    m->to_generation = h->to_generation;
-    m->from_generation = h->from_generation;
-    m->nbytes = m->dest_offset = m->source_offset = 0;
+    if (RNL_UNLIKELY((size_t)(s->end - s->at) < n * 8 || s->state != RNL_STREAM_INLINE))
+        return take(s, words, n * 8);
+    rnl_rx_load(words, s->at, n * 8);
+    s->at += n * 8;
+    return 0;
 }
 
 /* The extension and the arguments. 0, AM_EBADARGS (then there are none), LOST. */
@@ -179,10 +175,10 @@ static int on_request(rnl_stream *s, unsigned peer, void *ctx)
     struct rnl_endpoint *ep = s->ep;
     struct rnl_am_request_head h;
     struct rnl_am_message m;
-    int why = take(s, &h, sizeof h);
+    int why = take_words(s, &h.h.what, sizeof h / 8);
     if (RNL_UNLIKELY(why)) /* not even who sent it: the core returns what there is */
         return why == LOST ? RNL_DONE : RNL_REFUSE(why);
-    read_head(&m, &h.h);
+    rnl_am_read_head(&m, &h.h);
     m.tag = h.tag;
     if (m.op != RNL_AM_OP_SHORT || m.numargs)
         why = take_rest(s, &m);
@@ -214,12 +210,13 @@ static int take_back(struct rnl_am_port *port, rnl_stream *s, unsigned peer, con
                      int was_request)
 {
     struct rnl_am_message m;
-    read_head(&m, h);
-    m.op = h->was;
+    rnl_am_read_head(&m, h);
+    unsigned status = RNL_AM_STATUS(h->what);
+    m.op = (uint8_t)RNL_AM_WAS(h->what);
     int why = take_rest(s, &m);
     struct rnl_am_endpoint *ep = why == LOST ? NULL : rnl_am_find(port, m.to, m.to_generation);
-    if (ep && h->status >= AM_EBADARGS && h->status <= AM_EREPLYREJECTED)
-        rnl_am_come_back(ep, peer, &m, h->status, was_request, -1);
+    if (ep && status >= AM_EBADARGS && status <= AM_EREPLYREJECTED)
+        rnl_am_come_back(ep, peer, &m, (int)status, was_request, -1);
     return RNL_DONE; /* of an endpoint that is freed: nobody misses it */
 }
 
@@ -238,12 +235,12 @@ static int on_answer(rnl_stream *s, unsigned peer, void *ctx)
     struct rnl_am_port *port = ctx;
     struct rnl_am_head h;
     struct rnl_am_message m;
-    int why = take(s, &h, sizeof h);
+    int why = take_words(s, &h.what, sizeof h / 8);
     if (why || !port)
         return RNL_DONE; /* no AM-2 */
-    if (RNL_UNLIKELY((h.op_args & 7) == RNL_AM_OP_BACK))
+    if (RNL_UNLIKELY(RNL_AM_OP(h.what) == RNL_AM_OP_BACK))
         return take_back(port, s, peer, &h, 1);
-    read_head(&m, &h);
+    rnl_am_read_head(&m, &h);
     if (m.op != RNL_AM_OP_SHORT || m.numargs)
         why = take_rest(s, &m);
     if (!why)
