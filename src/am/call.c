@@ -48,7 +48,8 @@ typedef int32_t A;
             ((void (*)(void *TYPES##n))fn)(token WORDS##n);                               \
         break;
 
-void rnl_am_apply(rnl_am_fn fn, void *token, int payload, void *buf, size_t nbytes, unsigned numargs, const int32_t *a)
+RNL_INLINE void apply(rnl_am_fn fn, void *token, int payload, void *buf, size_t nbytes, unsigned numargs,
+                      const int32_t *a)
 {
     switch (numargs) {
         CASE(0)
@@ -87,7 +88,7 @@ static RNL_NOINLINE void run_hooked(struct rnl_am_token *t, rnl_am_fn fn, void *
     (void)rnl_am_get_token_info(t, &info);
     if (hooks.before)
         hooks.before(hooks.arg, t, &info, buf);
-    rnl_am_apply(fn, t, t->m->op != RNL_AM_OP_SHORT, buf, t->m->nbytes, t->m->numargs, t->m->args);
+    apply(fn, t, t->m->op != RNL_AM_OP_SHORT, buf, t->m->nbytes, t->m->numargs, t->m->args);
     if (hooks.after && !rnl_ep_forked(t->port->ep))
         hooks.after(hooks.arg, t, &info, buf);
 }
@@ -101,7 +102,7 @@ void rnl_am_run(struct rnl_am_token *t, rnl_am_fn fn, void *buf)
     if (RNL_UNLIKELY(t->ep->hooked))
         run_hooked(t, fn, buf);
     else
-        rnl_am_apply(fn, t, m->op != RNL_AM_OP_SHORT, buf, m->nbytes, m->numargs, m->args);
+        apply(fn, t, m->op != RNL_AM_OP_SHORT, buf, m->nbytes, m->numargs, m->args);
     t->self = NULL;
     port->running = NULL;
     if (RNL_UNLIKELY(rnl_ep_forked(port->ep)))

@@ -219,9 +219,6 @@ RNL_INLINE struct rnl_am_endpoint *rnl_am_find(const struct rnl_am_port *port, u
 }
 /* Why nbytes at offset do not lie in the segment, or 0. */
 int rnl_am_segment(const struct rnl_am_endpoint *ep, uint64_t offset, uint64_t nbytes);
-/* Calls a handler with its arguments; buf is given to those that have `payload`. */
-void rnl_am_apply(rnl_am_fn fn, void *token, int payload, void *buf, size_t nbytes, unsigned numargs,
-                  const int32_t *args);
 /* Runs a handler with all around it. */
 void rnl_am_run(struct rnl_am_token *t, rnl_am_fn fn, void *buf);
 /* Opcode of a message, as programs see it. */

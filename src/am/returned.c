@@ -65,17 +65,17 @@ static void forget(struct rnl_am_records *p, uint64_t acked)
 
 int rnl_am_record_grow(struct rnl_am_port *port, uint32_t rank, unsigned lane)
 {
-    enum { FIRST = 16 };
+    enum { FIRST = 64 }; /* more than the answers that fit: the ring itself reads how far they have come */
     struct rnl_am_records *p = &port->peer[rank].of[lane];
     struct rnl_conn *conn = port->ep->conn[rank];
     if (p->room && conn != &rnl_not_connected) {
         struct rnl_tx *t = &conn->pair.tx[lane];
         forget(p, t->acked);
-        if (p->count > p->room / 2) { /* else every message would look again */
+        if (p->count == p->room) {
             (void)!rnl_tx_refresh(t, NULL, NULL);
             forget(p, t->acked);
         }
-        if (p->count <= p->room / 2)
+        if (p->count <= p->room / 2) /* else every message would look again */
             return 1;
     }
     uint32_t room = p->room ? p->room * 2 : FIRST;

@@ -46,8 +46,14 @@ static int take_rest(rnl_stream *s, struct rnl_am_message *m)
             m->source_offset = words > 2 ? ext[0] : 0;
         }
     }
-    if (!why && args)
-        why = take(s, m->args, args);
+    if (!why && args) {
+        if (RNL_LIKELY((size_t)(s->end - s->at) >= args && s->state == RNL_STREAM_INLINE)) {
+            rnl_am_copy_args(m->args, (const int32_t *)(const void *)s->at, m->numargs);
+            s->at += args;
+        } else {
+            why = take(s, m->args, args);
+        }
+    }
     if (RNL_UNLIKELY(why))
         m->numargs = 0;
     return why;

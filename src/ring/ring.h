@@ -309,6 +309,15 @@ RNL_INLINE void rnl_tx_publish(struct rnl_tx *t, rnl_head key, unsigned char *en
     }
     rnl_tx_publish_same(t, key, end, fresh, ack, acklane);
 }
+/* Is there a line, and room for `bytes` in the bulk area, as far as is known without looking at the peer's words? */
+RNL_INLINE int rnl_tx_surely(const struct rnl_tx *t, uint32_t bytes)
+{
+    uint64_t used = rnl_tx_line(t) - t->line0 + t->bulk_head / 64, end = t->bulk_head + bytes;
+    return bytes <= RNL_BULK_BYTES / 8 && RNL_LINE_START(t->pos) < t->stop &&
+           end - t->bulk_read <= RNL_BULK_BYTES / 2 &&
+           (t->bulk_head & (RNL_BULK_BYTES - 1)) + bytes <= RNL_BULK_BYTES &&
+           used + 2 + bytes / 64 <= t->granted - t->gave;
+}
 /* Nothing is appended to the open line any more. Its items still count. */
 RNL_INLINE void rnl_tx_close_line(struct rnl_tx *t)
 {

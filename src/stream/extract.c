@@ -167,31 +167,94 @@ static int only(const struct rnl_endpoint *ep, const struct rnl_conn *conn, cons
            !rnl_rx_peek(&conn->pair.rx[0]) && !(conn->odd && rnl_rx_peek(&conn->pair.rx[1]));
 }
 
-int64_t rnl_stream_extract_answer(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, rnl_head h)
+static RNL_NOINLINE int64_t extract_lane(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, unsigned lane,
+                                         rnl_head h)
 {
-    struct rnl_taking t = {.max = max};
-    struct rnl_taking answers = {.max = UINT64_MAX};
-    rnl_stream_take(ep, conn, 1, h, &answers);
+    struct rnl_taking t = {.max = max}, answers = {.max = UINT64_MAX};
+    rnl_stream_take(ep, conn, lane, h, lane ? &answers : &t);
     if (rnl_ep_forked(ep))
         return rnl_ep_enter_slow(ep);
-    look_after(ep, conn, &conn->pair.rx[1]);
+    look_after(ep, conn, &conn->pair.rx[lane]);
     ep->empties = 0;
-    if (RNL_LIKELY(only(ep, conn, &t)))
-        return 0;
+    return only(ep, conn, &t) ? (int64_t)t.bytes : go_on(ep, conn, &t);
+}
+
+/* After a handler that was run here. */
+static RNL_NOINLINE int64_t extract_lane_rest(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, unsigned lane,
+                                              uint64_t bytes, int quit)
+{
+    struct rnl_taking t = {.max = max, .bytes = bytes, .things = 1, .quit = quit};
+    look_after(ep, conn, &conn->pair.rx[lane]);
     return go_on(ep, conn, &t);
 }
 
-int64_t rnl_stream_extract_ask(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, rnl_head h)
+/* One item of a line of items, in a handler of streams; anything else goes the general way. */
+int64_t rnl_stream_extract_answer(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, rnl_head h)
 {
-    struct rnl_taking t = {.max = max};
-    rnl_stream_take(ep, conn, 0, h, &t);
+    struct rnl_rx *r = &conn->pair.rx[1];
+    struct rnl_stream *s = &conn->in[1];
+    unsigned len = RNL_HEAD_LEN(h), n = RNL_HEAD_N(h), from = rnl_rx_from(r, h), id = RNL_HEAD_HANDLER(h);
+    if (RNL_UNLIKELY(RNL_HEAD_KIND(h) != RNL_LINE_ITEMS || RNL_HEAD_ACKLANE(h) != 0 || n != from + 1 || conn->self ||
+                     n * len > RNL_LINE_PAYLOAD || s->state != RNL_STREAM_FREE || id >= ep->handlers ||
+                     !ep->handler[id].stream || rnl_tx_acked(&conn->pair.tx[0], r, RNL_HEAD_ACK(h)) < 0))
+        return extract_lane(ep, max, conn, 1, h);
+    const struct rnl_handler *hd = &ep->handler[id];
+    rnl_stream_setup(s, rnl_rx_payload(r, h) + from * len, len, id, 0);
+    if (rnl_rx_begun(r, h))
+        rnl_rx_enter(r, 1);
+    else
+        r->pos++;
+    uint32_t before = rnl_ep_handler_begins(ep, 1);
+    (void)hd->stream(s, conn->rank, hd->ctx);
+    rnl_ep_handler_ends(ep, 1, before);
     if (rnl_ep_forked(ep))
         return rnl_ep_enter_slow(ep);
-    look_after(ep, conn, &conn->pair.rx[0]);
+    s->state = RNL_STREAM_FREE;
+    rnl_stream_handled(ep, 1, 1);
+    ep->c->bytes_received += len;
     ep->empties = 0;
-    if (RNL_LIKELY(only(ep, conn, &t)))
-        return (int64_t)t.bytes;
-    return go_on(ep, conn, &t);
+    r->seen = h;
+    if (rnl_head_full(h))
+        rnl_rx_leave(r);
+    const struct rnl_taking t = {.max = max};
+    if (RNL_LIKELY(!r->told && only(ep, conn, &t)))
+        return 0;
+    return extract_lane_rest(ep, max, conn, 1, 0, 0);
+}
+
+/* In a line of its own, for a handler of streams, and with room for the answer as far as is known here already. */
+int64_t rnl_stream_extract_ask(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, rnl_head h)
+{
+    struct rnl_rx *r = &conn->pair.rx[0];
+    struct rnl_stream *s = &conn->in[0];
+    unsigned len = RNL_HEAD_LEN(h), id = RNL_HEAD_HANDLER(h);
+    const unsigned char *at = rnl_rx_payload(r, h);
+    struct rnl_ask ask;
+    rnl_rx_load(&ask, at, sizeof ask);
+    if (RNL_UNLIKELY(RNL_HEAD_ACKLANE(h) != 0 || RNL_HEAD_N(h) != 1 || len < sizeof ask || len > RNL_LINE_PAYLOAD ||
+                     s->state != RNL_STREAM_FREE || id >= ep->handlers || !ep->handler[id].stream ||
+                     !rnl_tx_surely(&conn->pair.tx[1], ask.answer) ||
+                     rnl_tx_acked(&conn->pair.tx[0], r, RNL_HEAD_ACK(h)) < 0))
+        return extract_lane(ep, max, conn, 0, h);
+    const struct rnl_handler *hd = &ep->handler[id];
+    len -= (unsigned)sizeof ask;
+    rnl_rx_read(r, h, 1);
+    rnl_stream_setup(s, at + sizeof ask, len, id, ask.answer);
+    ep->in_handler = 1;
+    int ending = hd->stream(s, conn->rank, hd->ctx);
+    if (rnl_ep_forked(ep))
+        return rnl_ep_enter_slow(ep);
+    ep->in_handler = 0;
+    rnl_stream_handled(ep, 0, 1);
+    ep->c->bytes_received += len;
+    ep->empties = 0;
+    int quit = RNL_UNLIKELY(ending != RNL_DONE) && rnl_stream_ended(ep, s, ending);
+    s->state = RNL_STREAM_FREE;
+    rnl_rx_leave(r);
+    const struct rnl_taking t = {.max = max, .bytes = len, .quit = quit};
+    if (RNL_LIKELY(!r->told && only(ep, conn, &t)))
+        return len;
+    return extract_lane_rest(ep, max, conn, 0, len, quit);
 }
 
 int64_t rnl_stream_extract_rest(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_taking *t)

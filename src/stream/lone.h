@@ -23,8 +23,8 @@ int64_t rnl_stream_extract_rest(struct rnl_endpoint *ep, struct rnl_conn *conn, 
 /* As rnl_stream_extract_first, where answers may come too: */
 RNL_NOINLINE int64_t rnl_stream_extract_asked(struct rnl_endpoint *ep, size_t max);
 
-/* The first that was found is h, of the answers of conn, or of its requests with room for an answer (h is the line's, of
- * which nothing was read): */
+/* The first that was found is h, of the answers of conn, or of its requests with room for an answer (h is the line's,
+ * of which nothing was read): */
 RNL_NOINLINE int64_t rnl_stream_extract_answer(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, rnl_head h);
 RNL_NOINLINE int64_t rnl_stream_extract_ask(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, rnl_head h);
 
