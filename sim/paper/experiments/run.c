@@ -299,6 +299,7 @@ static int open_sides(struct run *r)
         s->nodes = r->sides;
         s->processes = x->processes ? x->processes : 1;
         s->packet = x->packet;
+        s->cold = x->cold;
         s->largest = x->bytes;
         s->state = calloc(1, x->system->state_bytes);
         if (!s->state)

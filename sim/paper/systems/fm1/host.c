@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * host.c - FM 1.1's library; see host.h. */
+#include "sim/paper/systems/fm1/host.h"
+
+#include <stddef.h>
+
+enum { LIBRARY = 35, FRAME = 15, HANDLER = 12, CREDIT_HANDLER = 255 }; /* host operations: of a call, of a frame */
+
+#define IN_CARD(f, field) ((f)->card + (uint32_t)offsetof(struct fm1_card, field))
+
+static void take_frame(struct fm1 *f);
+
+/* A slot of the queue on the card, asked for only when as many have been used as were known to be free. */
+static void want_slot(struct fm1 *f)
+{
+    while (f->posted - f->known_sent >= FM1_QUEUE)
+        if (rnl_task_load(f->side->task, IN_CARD(f, sent), &f->known_sent) < 0)
+            return;
+}
+
+/* Only the words that are used are stored; the card sends the frame as it is. */
+static void put_frame(struct fm1 *f, uint32_t to, uint32_t handler, uint32_t from, uint32_t bytes, uint32_t whole,
+                      uint32_t position)
+{
+    struct rnl_task *t = f->side->task;
+    uint32_t words[FM1_DATA / 4], n = (bytes + 3) / 4;
+    want_slot(f);
+    uint32_t slot = IN_CARD(f, queue) + (f->posted & (FM1_QUEUE - 1)) * (uint32_t)sizeof(struct fm1_slot);
+    for (uint32_t i = 0; i < n; i++)
+        words[i] = rnl_host_word(f->side->host, from + 4 * i);
+    const uint32_t end[3] = {whole << 16 | f->owed[to],
+                             FM1_VALID | f->side->node << 24 | handler << 16 | position, ROUTE_VALID | to};
+    f->owed[to] = 0;
+    rnl_task_operate(t, FRAME, "frame");
+    if (n)
+        rnl_task_store_words(t, slot, words, n);
+    rnl_task_store_words(t, slot + FM1_DATA, end, 3);
+    rnl_task_store(t, IN_CARD(f, posted), ++f->posted);
+}
+
+static void want_credit(struct fm1 *f, uint32_t to)
+{
+    while (f->credit[to] == 0 && !f->side->hw->fault[0]) {
+        rnl_task_poll(f->side->task, f->ring + f->next * FM1_FRAME + FM1_FRAME - 4, 0, RNL_SIM_NEVER);
+        take_frame(f);
+    }
+    f->credit[to]--;
+}
+
+void fm1_send(struct fm1 *f, uint32_t to, uint32_t handler, uint32_t from, uint32_t bytes)
+{
+    rnl_task_operate(f->side->task, LIBRARY, "library");
+    for (uint32_t at = 0; at < bytes; at += FM1_DATA) {
+        want_credit(f, to);
+        put_frame(f, to, handler, from + at, bytes - at < FM1_DATA ? bytes - at : FM1_DATA, bytes, at / FM1_DATA);
+    }
+}
+
+void fm1_send_4(struct fm1 *f, uint32_t to, uint32_t handler, const uint32_t words[4])
+{
+    for (uint32_t i = 0; i < 4; i++) /* registers, on the real machine */
+        rnl_host_set_word(f->side->host, f->ring + FM1_RING * FM1_FRAME + 4 * i, words[i]);
+    fm1_send(f, to, handler, f->ring + FM1_RING * FM1_FRAME, 16);
+}
+
+/* ---- receiving ---- */
+
+/* The place of one frame in this ring is free again; half of a peer's share is told by itself. */
+static void give_credit(struct fm1 *f, uint32_t to)
+{
+    if (++f->owed[to] >= f->share / 2)
+        put_frame(f, to, CREDIT_HANDLER, f->ring, 0, 0, 0);
+}
+
+static void take_frame(struct fm1 *f)
+{
+    struct rnl_task *t = f->side->task;
+    struct rnl_host *h = f->side->host;
+    uint32_t at = f->ring + f->next * FM1_FRAME, last = rnl_host_word(h, at + FM1_FRAME - 4);
+    uint32_t lengths = rnl_host_word(h, at + FM1_DATA), whole = lengths >> 16, from = last >> 24 & 0x7f;
+    uint32_t handler = last >> 16 & 0xff, position = last & 0xffff;
+    if (from >= f->side->nodes)
+        return;
+    rnl_task_operate(t, FRAME, "frame");
+    f->credit[from] += lengths & 0xffff;
+    if (handler != CREDIT_HANDLER) {
+        if (whole <= FM1_DATA) {
+            rnl_task_operate(t, HANDLER, "handler");
+            f->messages++;
+            f->handler[handler](f, from, at, whole);
+        } else {
+            uint32_t begin = position * FM1_DATA, n = whole - begin < FM1_DATA ? whole - begin : FM1_DATA;
+            rnl_task_copy(t, f->partial[from].at + begin, at, n);
+            if (begin + n == whole) {
+                rnl_task_operate(t, HANDLER, "handler");
+                f->messages++;
+                f->handler[handler](f, from, f->partial[from].at, whole);
+            }
+        }
+    }
+    rnl_host_set_word(h, at + FM1_FRAME - 4, 0);
+    f->next = f->next + 1 == FM1_RING ? 0 : f->next + 1;
+    if (handler != CREDIT_HANDLER)
+        give_credit(f, from);
+}
+
+uint32_t fm1_extract(struct fm1 *f)
+{
+    uint32_t before = f->messages;
+    while (rnl_task_look(f->side->task, f->ring + f->next * FM1_FRAME + FM1_FRAME - 4) != 0 && !f->side->hw->fault[0])
+        take_frame(f);
+    return f->messages - before;
+}
+
+int fm1_initialize(struct fm1 *f, struct rnl_side *side)
+{
+    f->side = side;
+    f->card = rnl_card_symbol(side->hw, "card");
+    f->ring = rnl_host_take(side->host, FM1_RING * FM1_FRAME + RNL_HW_PAGE, 1);
+    f->share = FM1_RING / (side->nodes > 1 ? side->nodes - 1 : 1);
+    for (uint32_t i = 0; i < side->nodes; i++) {
+        f->credit[i] = f->share - 1; /* one is for a frame that only gives credit back */
+        f->partial[i].at = side->largest > FM1_DATA ? rnl_host_take(side->host, side->largest, 0) : 0;
+    }
+    if (side->hw->fault[0])
+        return -1;
+    rnl_card_poke(side->card, IN_CARD(f, ring_at), f->ring);
+    return 0;
+}
+
+/* ---- experiments ---- */
+
+struct state {
+    struct fm1 fm;
+    uint32_t got, length;
+};
+
+static void on_message(struct fm1 *f, uint32_t from, uint32_t at, uint32_t bytes)
+{
+    struct state *st = f->owner;
+    f->side->from = from;
+    f->side->got = at;
+    st->got++;
+    st->length = bytes;
+}
+
+static int open_side(struct rnl_side *side)
+{
+    struct state *st = side->state;
+    st->fm.owner = st;
+    st->fm.handler[1] = on_message;
+    return fm1_initialize(&st->fm, side);
+}
+
+static void send_message(struct rnl_side *side, uint32_t to, uint32_t bytes)
+{
+    struct state *st = side->state;
+    fm1_send(&st->fm, to, 1, side->out, bytes);
+}
+
+/* One message at a time, so that the experiment sees each where it lies. */
+static uint32_t receive_message(struct rnl_side *side, uint32_t bytes, uint64_t until)
+{
+    struct state *st = side->state;
+    (void)bytes;
+    st->got = 0;
+    while (!st->got) {
+        uint32_t flag = st->fm.ring + st->fm.next * FM1_FRAME + FM1_FRAME - 4;
+        if (!rnl_task_poll(side->task, flag, 0, until))
+            return 0;
+        take_frame(&st->fm);
+    }
+    return st->length;
+}
+
+const struct rnl_system rnl_system_fm1 = {
+    .name = "fm1",
+    .title = "Fast Messages 1.1",
+    .source = "papers 000, section 3, and 003, section 3",
+    .object = "systems/fm1/firmware",
+    .machines = "H-A H-S",
+    .state_bytes = sizeof(struct state),
+    .most = 32768,
+    .open = open_side,
+    .send = send_message,
+    .receive = receive_message,
+};

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * host.c - VMMC's library, its driver and what its daemons set up; see host.h. */
+#include "sim/paper/systems/vmmc/host.h"
+
+#include <stddef.h>
+
+enum { LIBRARY = 35 }; /* host operations of a call */
+
+static uint32_t at_process(const struct vmmc *v, size_t field)
+{
+    return v->card + (uint32_t)(offsetof(struct vmmc_card, process) + v->process * sizeof(struct vmmc_process) + field);
+}
+
+#define IN_PROCESS(v, field) at_process(v, offsetof(struct vmmc_process, field))
+#define IN_CARD(v, field)    ((v)->card + (uint32_t)offsetof(struct vmmc_card, field))
+
+/* ---- driver ---- */
+
+static void put_translation(struct rnl_card *c, uint32_t process_at, uint32_t page)
+{
+    uint32_t set = page & (VMMC_SETS - 1), tags = process_at + (uint32_t)offsetof(struct vmmc_process, tag) + 8 * set;
+    uint32_t physical = process_at + (uint32_t)offsetof(struct vmmc_process, physical) + 8 * set;
+    uint32_t way = rnl_card_peek(c, tags) == page || rnl_card_peek(c, tags) == 0 ? 0 : 4;
+    rnl_card_poke(c, physical + way, page * VMMC_PAGE);
+    rnl_card_poke(c, tags + way, page);
+}
+
+static uint64_t driver_cost(struct rnl_host *h, uint32_t value)
+{
+    return value & VMMC_INTERRUPT_MISS ? VMMC_MISSES * rnl_machine_us(&h->hw->machine, RNL_M_pin_page) : 0;
+}
+
+/* Translations for the page that is missing and those behind it, which are pinned for good. */
+static void driver(struct rnl_host *h, uint32_t value)
+{
+    struct rnl_card *c = &h->hw->card[h->id];
+    uint32_t card = rnl_card_symbol(h->hw, "card");
+    if (!(value & VMMC_INTERRUPT_MISS))
+        return;
+    uint32_t page = rnl_card_peek(c, card + (uint32_t)offsetof(struct vmmc_card, missed)) / VMMC_PAGE;
+    uint32_t process = rnl_card_peek(c, card + (uint32_t)offsetof(struct vmmc_card, missing_process));
+    uint32_t at = card + (uint32_t)(offsetof(struct vmmc_card, process) + process * sizeof(struct vmmc_process));
+    rnl_card_wake(c, rnl_hw_now(h->hw));
+    for (uint32_t k = 0; k < VMMC_MISSES && page + k < RNL_HW_PAGES; k++) {
+        h->pins[page + k] = 1;
+        put_translation(c, at, page + k);
+    }
+}
+
+/* ---- daemons ---- */
+
+int vmmc_attach(struct vmmc *v, struct rnl_hw *hw, uint32_t node, uint32_t process)
+{
+    v->hw = hw;
+    v->host = &hw->host[node];
+    v->card_of = &hw->card[node];
+    v->process = process;
+    v->known_free = VMMC_QUEUE;
+    v->card = rnl_card_symbol(hw, "card");
+    v->status = rnl_host_take(v->host, RNL_HW_PAGE, 1);
+    v->imported = 1; /* proxy page 0 is none */
+    if (hw->fault[0] || process >= VMMC_PROCESSES)
+        return -1;
+    v->host->driver = driver;
+    v->host->driver_cost = driver_cost;
+    rnl_card_poke(v->card_of, IN_PROCESS(v, status_at), v->status);
+    if (rnl_card_peek(v->card_of, IN_CARD(v, processes)) <= process)
+        rnl_card_poke(v->card_of, IN_CARD(v, processes), process + 1);
+    for (uint32_t i = 0; i < hw->nodes; i++)
+        rnl_card_poke(v->card_of, IN_CARD(v, route) + 4 * i, ROUTE_VALID | i);
+    return 0;
+}
+
+static void set_incoming(struct vmmc *v, uint32_t at, uint32_t bytes, uint8_t what)
+{
+    for (uint32_t page = at / VMMC_PAGE; bytes && page <= (at + bytes - 1) / VMMC_PAGE; page++) {
+        v->host->pins[page] = what != 0;
+        rnl_card_poke_byte(v->card_of, IN_CARD(v, incoming) + page, what);
+    }
+}
+
+void vmmc_export(struct vmmc *v, uint32_t at, uint32_t bytes, int notify)
+{
+    set_incoming(v, at, bytes, (uint8_t)(VMMC_MAY_WRITE | (notify ? VMMC_NOTIFY : 0)));
+}
+
+void vmmc_unexport(struct vmmc *v, uint32_t at, uint32_t bytes)
+{
+    set_incoming(v, at, bytes, 0);
+}
+
+uint32_t vmmc_import(struct vmmc *v, const struct vmmc *exporter, uint32_t at, uint32_t bytes)
+{
+    uint32_t first = v->imported, pages = (at % VMMC_PAGE + bytes + VMMC_PAGE - 1) / VMMC_PAGE;
+    if (pages > VMMC_PAGES - first)
+        return 0;
+    for (uint32_t k = 0; k < pages; k++)
+        rnl_card_poke(v->card_of, IN_PROCESS(v, outgoing) + 4 * (first + k),
+                      VMMC_VALID | exporter->host->id << 20 | (at / VMMC_PAGE + k));
+    v->imported += pages;
+    return first * VMMC_PAGE + at % VMMC_PAGE;
+}
+
+void vmmc_translate(struct vmmc *v, uint32_t address, uint32_t pages)
+{
+    for (uint32_t page = address / VMMC_PAGE; pages; page++, pages--) {
+        v->host->pins[page] = 1;
+        put_translation(v->card_of, at_process(v, 0), page);
+    }
+}
+
+/* ---- library ---- */
+
+static void want_entry(struct vmmc *v)
+{
+    while (v->known_free == 0) {
+        uint32_t bytes = 1, ahead = (v->posted + VMMC_QUEUE / 2 - 1) & (VMMC_QUEUE - 1);
+        if (rnl_task_load(v->task, IN_PROCESS(v, queue) + ahead * (uint32_t)sizeof(struct vmmc_request), &bytes) < 0)
+            return;
+        if (bytes == 0)
+            v->known_free = VMMC_QUEUE / 2;
+    }
+    v->known_free--;
+}
+
+void vmmc_post(struct vmmc *v, uint32_t from, uint32_t proxy, uint32_t bytes)
+{
+    uint32_t entry = IN_PROCESS(v, queue) + (v->posted & (VMMC_QUEUE - 1)) * (uint32_t)sizeof(struct vmmc_request);
+    rnl_task_operate(v->task, LIBRARY, "library");
+    want_entry(v);
+    if (bytes <= VMMC_SHORT) {
+        uint32_t words[3 + VMMC_SHORT / 4] = {proxy, 0, VMMC_IS_SHORT}, n = (bytes + 3) / 4;
+        for (uint32_t i = 0; i < n; i++)
+            words[3 + i] = rnl_host_word(v->host, from + 4 * i);
+        rnl_task_store(v->task, entry + 4, words[0]); /* a short request has no address */
+        rnl_task_store_words(v->task, entry + 12, words + 2, 1 + n);
+    } else {
+        const uint32_t words[3] = {proxy, from, VMMC_IS_LONG};
+        rnl_task_store_words(v->task, entry + 4, words, 3);
+        v->longs++;
+    }
+    rnl_task_store(v->task, entry, bytes);
+    v->posted++;
+}
+
+void vmmc_wait(struct vmmc *v)
+{
+    for (;;) {
+        uint32_t done = rnl_host_word(v->host, v->status);
+        if (done == v->longs)
+            return;
+        rnl_task_poll(v->task, v->status, done, RNL_SIM_NEVER);
+        if (v->hw->fault[0])
+            return;
+    }
+}
+
+void vmmc_send(struct vmmc *v, uint32_t from, uint32_t proxy, uint32_t bytes)
+{
+    vmmc_post(v, from, proxy, bytes);
+    if (bytes > VMMC_SHORT)
+        vmmc_wait(v);
+}
+
+/* ---- experiments ---- */
+
+struct state {
+    struct vmmc vmmc;
+    struct rnl_side *sides;
+    uint32_t in[RNL_HW_NODES];    /* what each peer writes into */
+    uint32_t proxy[RNL_HW_NODES]; /* of what this side writes into, at that peer */
+    uint32_t last[RNL_HW_NODES];  /* word seen there */
+};
+
+static int open_side(struct rnl_side *side)
+{
+    struct state *st = side->state;
+    if (vmmc_attach(&st->vmmc, side->hw, side->node, 0) < 0)
+        return -1;
+    if (side->processes <= VMMC_PROCESSES)
+        rnl_card_poke(side->card, IN_CARD(&st->vmmc, processes), side->processes);
+    for (uint32_t peer = 0; peer < side->nodes; peer++) {
+        if (peer == side->node)
+            continue;
+        st->in[peer] = rnl_host_take(side->host, side->largest, 0);
+        if (side->hw->fault[0])
+            return -1;
+        vmmc_export(&st->vmmc, st->in[peer], side->largest, 0);
+    }
+    if (!side->cold)
+        vmmc_translate(&st->vmmc, side->out, (side->largest + VMMC_PAGE - 1) / VMMC_PAGE + 1);
+    return 0;
+}
+
+static void joined(struct rnl_side *sides, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        struct state *st = sides[i].state;
+        st->vmmc.task = sides[i].task;
+        for (uint32_t peer = 0; peer < n; peer++) {
+            const struct state *other = sides[peer].state;
+            if (peer != i)
+                st->proxy[peer] = vmmc_import(&st->vmmc, &other->vmmc, other->in[i], sides[i].largest);
+        }
+        sides[i].task->map_from = IN_PROCESS(&st->vmmc, queue);
+        sides[i].task->map_to = IN_PROCESS(&st->vmmc, outgoing);
+    }
+}
+
+static void send_message(struct rnl_side *side, uint32_t to, uint32_t bytes)
+{
+    struct state *st = side->state;
+    vmmc_send(&st->vmmc, side->out, st->proxy[to], bytes);
+}
+
+static void post_message(struct rnl_side *side, uint32_t to, uint32_t bytes)
+{
+    struct state *st = side->state;
+    vmmc_post(&st->vmmc, side->out, st->proxy[to], bytes);
+}
+
+/* Looks at the last word of what the first peer writes: there is one peer in each experiment that receives. */
+static uint32_t receive_message(struct rnl_side *side, uint32_t bytes, uint64_t until)
+{
+    struct state *st = side->state;
+    uint32_t peer = side->node == 0 ? 1 : 0, at = st->in[peer] + bytes - 4;
+    uint32_t word = rnl_task_poll(side->task, at, st->last[peer], until);
+    if (word == st->last[peer])
+        return 0;
+    rnl_task_operate(side->task, 12, "handler");
+    st->last[peer] = word;
+    side->got = st->in[peer];
+    side->from = peer;
+    return bytes;
+}
+
+const struct rnl_system rnl_system_vmmc = {
+    .name = "vmmc",
+    .title = "VMMC, virtual memory-mapped communication",
+    .source = "paper 002",
+    .object = "systems/vmmc/firmware",
+    .machines = "H-P",
+    .state_bytes = sizeof(struct state),
+    .most = 1 << 20,
+    .open = open_side,
+    .joined = joined,
+    .send = send_message,
+    .post = post_message,
+    .receive = receive_message,
+};
