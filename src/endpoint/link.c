@@ -405,8 +405,11 @@ int rnl_link_output(struct rnl_link *link, uint64_t now_ns)
     int more = 1;
     if (!link->over && rnl_hs_deadline(&link->hs) <= now_ns)
         send_hello(link, now_ns);
-    if (!link->up)
+    if (!link->up) {
+        if (!link->over) /* who has its turn is in no heap any more */
+            rnl_remote_due(link, rnl_hs_deadline(&link->hs));
         return 0;
+    }
     for (int i = 0; more > 0 && i < BATCHES; i++)
         more = put_batch(link, now_ns);
     if (!link->over)

@@ -6,7 +6,7 @@
 #include "support/must.h"
 #include "swarm/world.h"
 
-enum { PACKETS_OF_A_KEY = 40, WRAP_HOSTS = 16 };
+enum { WRAP_HOSTS = 16 };
 
 static void say(struct rnl_back *back, uint64_t granted, uint64_t bulk)
 {
@@ -99,7 +99,7 @@ void swarm_check_host(struct swarm_host *h)
         return;
     if (swarm_has(&h->w->plan, SWARM_KEYS)) /* all keys of an endpoint share them */
         ep->remote->limits = (struct rnl_key_limits){
-            .change_after = PACKETS_OF_A_KEY, .never_after = 2 * PACKETS_OF_A_KEY, .forgeries = UINT64_MAX};
+            .change_after = h->w->plan.key_packets, .never_after = h->w->plan.key_most, .forgeries = UINT64_MAX};
     swarm_tap_taken(h, ep->remote->count.received);
     if (ep->granted > ep->budget && ep->granted > (uint64_t)ep->size * 3 * RNL_GRANT_MIN * 64)
         swarm_wrong("rank %u has granted %llu bytes of a budget of %llu", h->rank, (unsigned long long)ep->granted,

@@ -310,6 +310,8 @@ void swarm_host_open(struct swarm_host *h)
     TEST_MUST(rnl_ep_new(env, &opt, &h->ep) == 0);
     rnl_stream_attach(h->ep);
     TEST_MUST(rnl_net_socket_open(h->w->net, h->rank, &c, &socket) == 0);
+    if (p->picks || p->again)
+        socket = swarm_pick_over(h, socket);
     TEST_MUST(rnl_udp_transport_new(env, socket, NULL, &env->datagrams) == 0);
     memset(env->job_key, 0x5a, sizeof env->job_key);
     TEST_MUST(rnl_remote_new(h->ep, &links) == 0);

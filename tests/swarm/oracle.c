@@ -38,6 +38,7 @@ struct silence {
 struct swarm_oracle {
     unsigned ranks;
     uint64_t silent_ns;
+    int knows_lives;
     struct pair *pair;
     uint8_t *ended;
     uint8_t *told; /* [at][rank] */
@@ -50,12 +51,13 @@ static struct pair *of(const struct swarm_oracle *o, unsigned from, unsigned to)
     return &o->pair[from * o->ranks + to];
 }
 
-struct swarm_oracle *swarm_oracle_new(unsigned ranks, uint64_t silent_ns)
+struct swarm_oracle *swarm_oracle_new(unsigned ranks, uint64_t silent_ns, int knows_lives)
 {
     struct swarm_oracle *o = calloc(1, sizeof *o);
     TEST_MUST(o != NULL);
     o->ranks = ranks;
     o->silent_ns = silent_ns;
+    o->knows_lives = knows_lives;
     o->pair = calloc((size_t)ranks * ranks, sizeof *o->pair);
     o->ended = calloc(ranks, 1);
     o->told = calloc((size_t)ranks * ranks, 1);
@@ -132,6 +134,9 @@ struct swarm_letter swarm_comes(struct swarm_oracle *o, unsigned to, unsigned li
     if (from_life == SWARM_LIVES)
         swarm_wrong("the first message from rank %u to rank %u, of %zu bytes for handler %u, was never sent", from, to,
                     bytes, handler);
+    if (o->knows_lives && (from_life | life))
+        swarm_wrong("rank %u gets a message from rank %u, and the job does not know the process of one of them", to,
+                    from);
     if (p->heard && p->to_life != life)
         swarm_wrong("rank %u, started anew, gets a message from rank %u, which its first life had messages of", to,
                     from);

@@ -27,8 +27,10 @@ struct swarm_letter {
     uint8_t given_up; /* ... after n bytes: there are more to come, and they never do */
 };
 struct swarm_oracle;
-/* silent_ns: who is not heard for so long is dead. */
-struct swarm_oracle *swarm_oracle_new(unsigned ranks, uint64_t silent_ns);
+/* silent_ns: who is not heard for so long is dead. knows_lives: nobody hears, or is heard by, another life than the
+ * first.
+ */
+struct swarm_oracle *swarm_oracle_new(unsigned ranks, uint64_t silent_ns, int knows_lives);
 void swarm_oracle_free(struct swarm_oracle *);
 
 /* A message has its place in the order: what it is, until the next one to that receiver. */

@@ -228,6 +228,15 @@ void swarm_plan_of(uint64_t seed, const struct swarm_less *less, struct swarm_pl
     beginnings(p);
     p->ecn = (uint8_t)of_plan(p, 17, 2);
     p->plain = (uint8_t)(of_plan(p, 18, 8) == 0);
+    if (swarm_has(p, SWARM_REPLAY)) {
+        p->again = share(p, SWARM_REPLAY, 0, 10);
+        p->again_ns = US << of(p, SWARM_REPLAY, 1, 21);
+        p->plain = 1;
+    }
+    p->key_packets = 2 + (uint32_t)of(p, SWARM_KEYS, 0, 40);
+    p->key_most = p->key_packets + 40 + (uint32_t)of(p, SWARM_KEYS, 1, 40);
+    if (swarm_has(p, SWARM_GONE)) /* probes to the silent need some, too */
+        p->key_most += 400;
     add(p, SWARM_HEAL, 0, p->heal_ns);
     less_of(less, p);
 }

@@ -40,6 +40,7 @@
     X(WRAP, "wrap")           /* counters begin shortly before their fields wrap around */   \
     X(ABORT, "abort")         /* senders give messages up */                                 \
     X(SENDS, "sends")         /* handlers send */                                            \
+    X(REPLAY, "replay")       /* somebody says packets again, much later */                  \
     X(RARE, "rare")           /* the library does what it hardly ever does */
 
 enum swarm_fault {
@@ -73,6 +74,15 @@ const char *swarm_event_name(unsigned kind);
 struct swarm_event {
     uint64_t at_ns, for_ns;
     uint32_t kind, host, other;
+    uint8_t picked; /* at_ns is counted from when a picked packet is sent */
+};
+
+/* What befalls one datagram, the n-th that any host sends, counted from 1. For tests of their own (toys.c). */
+enum swarm_pick_what { SWARM_PICK_NONE, SWARM_PICK_DROP, SWARM_PICK_TWICE, SWARM_PICK_LATE, SWARM_PICK_EVENTS };
+enum { SWARM_PICKS_MAX = 2 };
+struct swarm_pick {
+    uint64_t number;
+    uint32_t what;
 };
 
 struct swarm_plan {
@@ -96,6 +106,15 @@ struct swarm_plan {
     uint8_t knows_lives; /* the job tells which incarnation of a rank lives */
     uint8_t ecn;         /* packets are capable of it */
     uint8_t plain;       /* sockets neither send runs nor get merged ones */
+    uint8_t picks;       /* datagrams are counted, and those in pick[] picked */
+    uint32_t again;      /* REPLAY: likelihood of a datagram, of RNL_CHANCE_ALWAYS; hellos have ten times that */
+    uint64_t again_ns;   /* ... so much later at most */
+    uint32_t key_packets, key_most; /* KEYS: of one key, before the next and at all */
+    struct swarm_pick pick[SWARM_PICKS_MAX];
+    uint64_t late_ns;
+    uint32_t away_host; /* whose program does not call for away_ns once it has sent so many messages */
+    unsigned away_after;
+    uint64_t away_ns;
 };
 
 /* What is left of a schedule that is being made smaller: 0 = all of it. */
@@ -119,6 +138,7 @@ enum swarm_stream {
     SWARM_STREAM_PROGRAM,
     SWARM_STREAM_HANDLER,
     SWARM_STREAM_RARE,
+    SWARM_STREAM_AGAIN,
     SWARM_STREAM_FAULT = 64
 };
 static inline uint64_t swarm_draw(uint64_t seed, uint32_t stream, uint64_t entity, uint64_t k, uint64_t below)

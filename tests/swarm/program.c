@@ -226,6 +226,8 @@ static void death(void *arg, unsigned peer, enum rnl_death_reason reason)
 {
     struct swarm_host *h = arg;
     note(h, peer, 5, reason);
+    if (h->w->deaths++ == 0)
+        h->w->first_death_ns = rnl_sim_now(h->w->sim) / RNL_TICKS_PER_NS;
     if (lives(h))
         swarm_told(oracle(h), h->rank, peer, rnl_sim_now(h->w->sim) / RNL_TICKS_PER_NS, !h->w->closed);
 }
@@ -453,6 +455,8 @@ void swarm_program(struct swarm_host *h)
         return;
     }
     for (unsigned i = 0; i < p->messages; i++) {
+        if (p->away_ns && p->away_host == h->rank && p->away_after == i)
+            swarm_host_away(h, p->away_ns);
         pause(h);
         sends(h, &left);
         if (draw(h, 3) == 0)

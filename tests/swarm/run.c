@@ -161,6 +161,14 @@ static void happens(struct rnl_sim *sim, struct rnl_sim_event *event)
     }
 }
 
+void swarm_picked(struct swarm_world *w)
+{
+    uint64_t now = rnl_sim_now(w->sim);
+    for (unsigned i = 0; i < w->plan.events; i++)
+        if (w->plan.event[i].picked)
+            TEST_MUST(rnl_sim_at(w->sim, &w->event[i], now + w->plan.event[i].at_ns * RNL_TICKS_PER_NS) == 0);
+}
+
 static void look(struct rnl_sim *sim, struct rnl_sim_event *event)
 {
     struct swarm_world *w = rnl_sim_owner(sim);
@@ -200,7 +208,7 @@ static void build(struct swarm_world *w)
     TEST_MUST(rnl_net_star(w->net, p->hosts, &link) == 0 && rnl_net_route(w->net) == 0);
     set_faults(w, &p->packets);
     TEST_MUST(rnl_vagent_new(p->hosts, notify, w, &w->agent) == 0);
-    w->oracle = swarm_oracle_new(p->hosts, p->silent_ns - (p->faults & others ? OTHERS_NS : 0));
+    w->oracle = swarm_oracle_new(p->hosts, p->silent_ns - (p->faults & others ? OTHERS_NS : 0), p->knows_lives);
     swarm_tap_new(w);
     swarm_rarely(p);
     w->host = calloc(p->hosts, sizeof *w->host);
@@ -213,6 +221,8 @@ static void build(struct swarm_world *w)
         swarm_host_start(&w->host[i]);
     for (unsigned i = 0; i < p->events; i++) {
         rnl_sim_event_init(&w->event[i], happens, EVENT_ENTITY + i);
+        if (p->event[i].picked)
+            continue;
         TEST_MUST(rnl_sim_at(w->sim, &w->event[i], p->event[i].at_ns * RNL_TICKS_PER_NS) == 0);
     }
     rnl_sim_event_init(&w->look, look, EVENT_ENTITY + SWARM_EVENTS_MAX);
@@ -248,9 +258,19 @@ void swarm_run(const struct swarm_plan *plan, struct swarm_result *result)
     result->packets = counts.sent;
     result->ns = rnl_sim_now(w->sim) / RNL_TICKS_PER_NS;
     result->hash = rnl_sim_hash(w->sim);
+    result->deaths = w->deaths;
+    result->first_death_ns = w->first_death_ns;
+    result->picked = w->picked;
+    result->first_ns = UINT64_MAX;
+    for (unsigned i = 0; i < plan->hosts; i++) {
+        uint64_t first = w->host[i].first_ns;
+        result->first_ns = first < result->first_ns ? first : result->first_ns;
+        result->last_ns = first > result->last_ns ? first : result->last_ns;
+    }
     for (unsigned i = 0; i < plan->hosts; i++)
         swarm_host_free(&w->host[i]);
     rnl_net_free(w->net);
+    swarm_pick_free(w);
     rnl_vagent_free(w->agent);
     swarm_tap_free(w);
     swarm_oracle_free(w->oracle);

@@ -3,22 +3,26 @@
  * tap.c - what is on the wires, seen from outside: headers only. Between two processes each connection has keys of its
  * own, and with one key no number is used twice: so numbers only rise, in both spaces, and a connection that another
  * one has followed does not come again. And an endpoint does not take in more packets than different ones have come. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "sim/cluster/net.h"
 #include "support/must.h"
 #include "swarm/world.h"
+#include "wire/hello.h"
 #include "wire/packet.h"
 
-enum { OLD = 8 };
+enum { OLD = 8, HELLOS_MAX = 1000 };
 
 struct way { /* from one process to a host */
     uint32_t connection, old[OLD];
     unsigned olds;
     uint64_t number[2]; /* of each space: the last */
+    unsigned hellos;    /* of both lives */
 };
 struct swarm_tap {
     unsigned hosts;
+    int talks;
     struct way *way; /* [from][life][to] */
     uint64_t *came;  /* set of different packets that were delivered: keys, 0 = free */
     uint64_t room, count;
@@ -47,6 +51,14 @@ static void check_sent(struct swarm_world *w, unsigned from, unsigned to, const 
         swarm_wrong("rank %u uses number %llu of connection %08x to rank %u, and had used %llu", from,
                     (unsigned long long)p->number, p->connection, to, (unsigned long long)v->number[p->control]);
     v->number[p->control] = p->number;
+}
+
+/* Answers are not answered for ever. */
+static void check_hello(struct swarm_world *w, unsigned from, unsigned to, const struct rnl_net_tap_packet *k)
+{
+    uint32_t src, dst;
+    if (rnl_hello_peek(k->at, k->bytes, &src, &dst) && ++way_of(w->tap, from, 0, to)->hellos > HELLOS_MAX)
+        swarm_wrong("rank %u has sent rank %u more than %d hellos", from, to, HELLOS_MAX);
 }
 
 /* 1 = it is new. */
@@ -85,16 +97,36 @@ static void delivered(struct swarm_world *w, unsigned from, unsigned to, const s
     t->fresh[to * SWARM_LIVES + life]++;
 }
 
+/* SWARM_TALK=1: a line for each datagram. */
+static void say(const struct swarm_world *w, const struct rnl_net_tap_packet *k, uint32_t from, uint32_t to)
+{
+    static const char *const what[] = {"", "sends", "gets  ", "loses "};
+    static const char *const type[] = {"DATA", "HELLO", "UNKNOWN", "PROBE", "CLOSE"};
+    struct rnl_packet p;
+    printf("%12.3f us %u>%u %s %5u bytes", (double)rnl_sim_now(w->sim) / (1e3 * RNL_TICKS_PER_NS), from, to,
+           what[k->what], k->bytes);
+    if (rnl_packet_decode(k->at, k->bytes, &p) == RNL_PACKET_GOOD)
+        printf(" %s %s%llu%s", type[p.type], p.control ? "C" : "", (unsigned long long)p.number,
+               p.flags & RNL_PACKET_ACK ? " ack" : "");
+    if (k->what == RNL_NET_TAP_DROPPED)
+        printf(" (%s)", rnl_net_drop_name(k->drop));
+    putchar('\n');
+}
+
 static void look(void *arg, const struct rnl_net_tap_packet *k)
 {
     struct swarm_world *w = arg;
     uint32_t from = rnl_net_host_of(w->net, &k->from), to = rnl_net_host_of(w->net, &k->to);
     struct rnl_packet p;
+    if (w->tap->talks)
+        say(w, k, from, to);
+    if (k->what == RNL_NET_TAP_SENT && !w->replays && from < w->plan.hosts && to < w->plan.hosts)
+        check_hello(w, from, to, k);
     if (k->what == RNL_NET_TAP_DROPPED || from >= w->plan.hosts || to >= w->plan.hosts ||
         rnl_packet_decode(k->at, k->bytes, &p) != RNL_PACKET_GOOD || p.type == RNL_PACKET_HELLO ||
         p.type == RNL_PACKET_UNKNOWN)
         return;
-    if (k->what == RNL_NET_TAP_SENT)
+    if (k->what == RNL_NET_TAP_SENT && !w->plan.picks && !w->replays) /* else they come twice and late here */
         check_sent(w, from, to, &p);
     else
         delivered(w, from, to, &p);
@@ -113,6 +145,7 @@ void swarm_tap_new(struct swarm_world *w)
     struct swarm_tap *t = calloc(1, sizeof *t);
     TEST_MUST(t != NULL);
     t->hosts = w->plan.hosts;
+    t->talks = getenv("SWARM_TALK") != NULL;
     t->way = calloc((size_t)t->hosts * t->hosts * SWARM_LIVES, sizeof *t->way);
     t->fresh = calloc((size_t)t->hosts * SWARM_LIVES, sizeof *t->fresh);
     TEST_MUST(t->way && t->fresh);

@@ -43,8 +43,9 @@ struct swarm_host {
     uint8_t ended, closed; /* the program has; its endpoint is */
     /* of the program */
     uint64_t drawn, asked, answered, handled;
-    unsigned sending; /* 1 + who a message goes to in a call that is going on */
-    uint8_t away;     /* out of reach */
+    uint64_t first_ns; /* when it sent its first datagram; 0 = has not */
+    unsigned sending;  /* 1 + who a message goes to in a call that is going on */
+    uint8_t away;      /* out of reach */
     struct swarm_kept kept[SWARM_KEPT_MAX];
     unsigned keeps;
     struct swarm_slot {
@@ -65,6 +66,10 @@ struct swarm_world {
     struct rnl_sim_event event[SWARM_EVENTS_MAX], look;
     unsigned char *stacks;
     struct swarm_tap *tap;
+    struct swarm_picker *picker; /* all that there are */
+    uint64_t picked, deaths, first_death_ns;
+    uint64_t agains; /* datagrams that are to be said again */
+    uint8_t replays; /* one is, now: not by its sender */
 };
 
 /* host.c */
@@ -91,6 +96,9 @@ void swarm_program(struct swarm_host *h);
 /* run.c */
 struct swarm_result {
     uint64_t hash, ns, packets, messages;
+    uint64_t deaths, first_death_ns; /* of which programs were told */
+    uint64_t picked;                 /* datagrams that were counted */
+    uint64_t first_ns, last_ns;      /* when the first host began to send, and the last one */
     char why[600];
 };
 void swarm_run(const struct swarm_plan *plan, struct swarm_result *result);
@@ -105,6 +113,13 @@ void swarm_tap_new(struct swarm_world *w);
 void swarm_tap_free(struct swarm_world *w);
 /* An endpoint has taken in so many packets. */
 void swarm_tap_taken(struct swarm_host *h, uint64_t packets);
+
+/* pick.c: a socket over another one, where datagrams are counted and picked out. */
+struct rnl_socket;
+struct rnl_socket *swarm_pick_over(struct swarm_host *h, struct rnl_socket *under);
+void swarm_pick_free(struct swarm_world *w);
+/* run.c: the events that wait for a picked packet. */
+void swarm_picked(struct swarm_world *w);
 
 /* rarely.c: from now on rare things of the library happen as this plan says. */
 void swarm_rarely(const struct swarm_plan *plan);

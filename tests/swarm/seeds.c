@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * swarm.c - runs schedules, each in a process of its own. One that fails is run again with one fault after the other
+ * seeds.c - runs schedules, each in a process of its own. One that fails is run again with one fault after the other
  * taken away, and then with fewer hosts and less to say, as long as it still fails; then the command that repeats it is
  * printed.
  *
@@ -15,17 +15,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/time.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/sometimes.h"
 #include "support/must.h"
 #include "support/random.h"
-#include "swarm/world.h"
+#include "swarm/try.h"
 
 enum {
-    SECONDS_MAX = 10,
     FAILURES_MAX = 1,
     TWICE = 25 /* one in so many runs again, and must be the same */,
     MARKS_FROM = 2000 /* schedules that have to reach all marks */
@@ -73,28 +69,8 @@ static unsigned print_marks(int all)
 static int fails(uint64_t seed, const struct swarm_less *less)
 {
     struct swarm_plan plan;
-    int status;
     swarm_plan_of(seed, less, &plan);
-    memset(result, 0, sizeof *result);
-    fflush(stdout);
-    pid_t child = fork();
-    TEST_MUST(child >= 0);
-    if (child == 0) {
-        const struct itimerval most = {.it_value.tv_sec = SECONDS_MAX}; /* of processor time: an endless loop */
-        TEST_MUST(setitimer(ITIMER_PROF, &most, NULL) == 0);
-        swarm_run(&plan, result);
-        sum_marks();
-        _exit(0);
-    }
-    TEST_MUST(waitpid(child, &status, 0) == child);
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-        return 0;
-    if (!result->why[0] && WIFSIGNALED(status))
-        snprintf(result->why, sizeof result->why, "ended by signal %d (%s)", WTERMSIG(status),
-                 strsignal(WTERMSIG(status)));
-    else if (!result->why[0])
-        snprintf(result->why, sizeof result->why, "ended with status %d", WEXITSTATUS(status));
-    return 1;
+    return swarm_try(&plan, sum_marks);
 }
 
 /* Of all that a schedule has: does it still fail with that much? */
@@ -282,11 +258,9 @@ static int find(uint64_t count, uint64_t from)
 int main(int argc, char **argv)
 {
     struct swarm_less less = {0};
-    result = mmap(NULL, sizeof *result, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    TEST_MUST(result != MAP_FAILED);
+    result = swarm_try_new();
     reached = mmap(NULL, marks() * sizeof *reached, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     TEST_MUST(reached != MAP_FAILED);
-    (void)test_pattern(0, 0); /* made once, for all children */
     if (argc >= 3 && (strcmp(argv[1], "one") == 0 || strcmp(argv[1], "here") == 0) &&
         (argc == 3 || parse_less(argv[3], &less)))
         return one(strtoull(argv[2], NULL, 0), &less, argv[1][0] == 'h');
