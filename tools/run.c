@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * run.c - `runnel run`: reads the options, hands over to job/launch.c. */
+#include "job/hosts.h"
 #include "job/launch.h"
 #include "job/proto.h"
 #include "job/spawn.h"
@@ -14,7 +15,17 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OPT_BIND = 256, OPT_TAG, OPT_TIMEOUT, OPT_KEEP_GOING, OPT_HOSTS, OPT_TRANSPORT };
+enum {
+    OPT_BIND = 256,
+    OPT_TAG,
+    OPT_TIMEOUT,
+    OPT_KEEP_GOING,
+    OPT_HOSTS,
+    OPT_HOSTFILE,
+    OPT_LAUNCHER,
+    OPT_AGENT,
+    OPT_TRANSPORT
+};
 static const double longest_timeout_s = 1e9;
 
 static const struct argp_option options[] = {
@@ -26,11 +37,19 @@ static const struct argp_option options[] = {
     {"timeout", OPT_TIMEOUT, "SECONDS", 0, "End the job after this time, with status 124", 0},
     {"keep-going", OPT_KEEP_GOING, NULL, 0, "Let the others go on when a process fails", 0},
     {"env", 'x', "NAME[=VALUE]", 0, "Pass this variable of the environment (give it this value first)", 0},
-    {"hosts", OPT_HOSTS, "HOSTS", OPTION_HIDDEN, NULL, 0},
+    {"hosts", OPT_HOSTS, "HOST[:N],...", 0, "Start the processes on these hosts, N each, in this order", 0},
     {"host", 'H', "HOSTS", OPTION_HIDDEN, NULL, 0},
-    {"hostfile", OPT_HOSTS, "FILE", OPTION_HIDDEN, NULL, 0},
+    {"hostfile", OPT_HOSTFILE, "FILE", 0, "The same from a file, a host a line", 0},
+    {"launcher", OPT_LAUNCHER, "HOW", 0,
+     "ssh: reach hosts over ssh (default); netns: hosts are network namespaces of this machine", 0},
+    {"agent", OPT_AGENT, "PATH", 0, "Where the runnel command is on the hosts (default: where it is here)", 0},
     {"np", 'n', "N", OPTION_HIDDEN, NULL, 0},
     {NULL, 0, NULL, 0, NULL, 0},
+};
+
+struct options {
+    struct rnl_launch job;
+    struct rnl_hosts hosts;
 };
 
 static void number_of_ranks(struct rnl_launch *job, const char *text, struct argp_state *state)
@@ -77,7 +96,9 @@ static void variable(const char *text, struct argp_state *state)
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-    struct rnl_launch *job = state->input;
+    struct options *all = state->input;
+    struct rnl_launch *job = &all->job;
+    char sentence[400];
     switch (key) {
     case 'n':
         number_of_ranks(job, arg, state);
@@ -103,7 +124,22 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case OPT_HOSTS:
     case 'H':
-        argp_error(state, "this release starts processes on this host only: leave out the hosts, and start it there");
+        if (rnl_hosts_read(&all->hosts, arg, sentence, sizeof sentence) < 0)
+            argp_error(state, "--hosts: %s", sentence);
+        return 0;
+    case OPT_HOSTFILE:
+        if (rnl_hosts_file(&all->hosts, arg, sentence, sizeof sentence) < 0)
+            argp_error(state, "--hostfile: %s", sentence);
+        return 0;
+    case OPT_LAUNCHER:
+        if (strcmp(arg, "ssh") != 0 && strcmp(arg, "netns") != 0)
+            argp_error(state, "--launcher takes ssh or netns, not '%s'", arg);
+        job->reach = strcmp(arg, "ssh") == 0 ? RNL_REACH_SSH : RNL_REACH_NETNS;
+        return 0;
+    case OPT_AGENT:
+        if (arg[0] != '/')
+            argp_error(state, "--agent takes a path from the root, not '%s'", arg);
+        job->agent = arg;
         return 0;
     case 'x':
         variable(arg, state);
@@ -119,24 +155,67 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     return ARGP_ERR_UNKNOWN;
 }
 
+/* The hosts of the job, and their ranks. 0, or -1: it has been said why. */
+static int deal(const struct options *all, struct rnl_launch *job, struct rnl_host *at, char *self, size_t room)
+{
+    ssize_t n = readlink("/proc/self/exe", self, room - 1);
+    if (job->size == 0)
+        job->size = rnl_hosts_slots(&all->hosts);
+    if (job->size > RNL_JOB_RANKS_MAX) {
+        fprintf(stderr, "runnel: %u processes on %u hosts: a job has at most %d\n", job->size, all->hosts.n,
+                RNL_JOB_RANKS_MAX);
+        return -1;
+    }
+    if (job->agent == NULL && n < 0) {
+        fprintf(stderr, "runnel: cannot learn where this command is: %s; say where it is on the hosts with --agent\n",
+                strerror(errno));
+        return -1;
+    }
+    if (job->agent == NULL) {
+        self[n] = '\0';
+        job->agent = self;
+    }
+    memset(at, 0, RNL_HOSTS_MAX * sizeof *at);
+    job->hosts = rnl_hosts_deal(&all->hosts, job->size, at);
+    job->at = at;
+    const char *ssh = getenv("RUNNEL_SSH");
+    job->ssh = ssh != NULL && ssh[0] != '\0' ? ssh : "ssh";
+    return 0;
+}
+
+int rnl_tool_agent(int argc, char **argv)
+{
+    if (argc > 1) {
+        fprintf(stderr, "runnel: `runnel agent` takes no argument such as '%s': `runnel run` starts it\n", argv[1]);
+        return RNL_EXIT_USAGE;
+    }
+    return rnl_launch_agent();
+}
+
 int rnl_tool_run(int argc, char **argv)
 {
     static const struct argp argp = {
         .options = options,
         .parser = parse,
         .args_doc = "PROGRAM [ARGUMENT...]",
-        .doc = "Start the processes of a job on this host, and end them together.\v"
+        .doc = "Start the processes of a job, on this host or on several, and end them together.\v"
                "The exit status is 0 if every process ended with 0, else that of the first failure (128 + S for signal "
                "S). "
                "See runnel-run(1).",
     };
-    struct rnl_launch job = {.size = 0};
+    struct options all = {.job = {.size = 0}};
+    struct rnl_launch job;
+    struct rnl_host at[RNL_HOSTS_MAX];
+    char self[4096];
     argp_err_exit_status = RNL_EXIT_USAGE;
-    int e = argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &job);
+    int e = argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &all);
     if (e != 0) { /* what is wrong with the options has been said, and has ended us */
         fprintf(stderr, "runnel: cannot read the options: %s\n", strerror(e));
         return RNL_EXIT_SYSTEM;
     }
+    job = all.job;
+    if (all.hosts.n > 0 && deal(&all, &job, at, self, sizeof self) < 0)
+        return RNL_EXIT_SYSTEM;
     if (job.size == 0) {
         int cores = rnl_bind_count();
         job.size = cores < RNL_JOB_RANKS_MAX ? (uint32_t)cores : RNL_JOB_RANKS_MAX;

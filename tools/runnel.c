@@ -15,6 +15,7 @@ static const struct subcommand {
     int (*main)(int argc, char **argv);
 } subcommands[] = {
     {"run", "runnel run", "start the processes of a job", rnl_tool_run},
+    {"agent", "runnel agent", NULL, rnl_tool_agent},
     {"bench", "runnel bench", "measure messages beside what the machine allows", rnl_tool_bench},
     {"sim", "runnel sim", "run a job on a virtual cluster, the same in each run", rnl_tool_sim},
     {"paper", "runnel paper", "the papers' measurements, on the papers' machine", rnl_tool_paper},
@@ -28,7 +29,8 @@ static void usage(FILE *to)
           "User-level messaging between the processes of one host.\n\n",
           to);
     for (unsigned i = 0; i < SUBCOMMANDS; i++)
-        fprintf(to, "  %-8s %s\n", subcommands[i].name, subcommands[i].what);
+        if (subcommands[i].what != NULL) /* else it is for us, not for people */
+            fprintf(to, "  %-8s %s\n", subcommands[i].name, subcommands[i].what);
     fputs("\n  runnel SUBCOMMAND --help   what it takes\n"
           "  runnel --version           which release this is\n",
           to);

@@ -5,6 +5,7 @@
 #ifndef RNL_TOOLS_TOOL_H
 #define RNL_TOOLS_TOOL_H
 
+int rnl_tool_agent(int argc, char **argv);
 int rnl_tool_bench(int argc, char **argv);
 int rnl_tool_info(int argc, char **argv);
 int rnl_tool_paper(int argc, char **argv);

@@ -29,6 +29,12 @@ enum {
 };
 static const uint64_t refused_ns_max = 3000000000; /* so long a rank may hear nothing for that reason */
 
+void rnl_agent_spread(struct rnl_agent *a, const struct rnl_word *word)
+{
+    if (a->tell != NULL)
+        a->tell(a->tell_arg, word);
+}
+
 /* ---- watching ---- */
 
 int rnl_agent_watch(struct rnl_agent *a, int fd, enum rnl_agent_source source, uint32_t rank, uint32_t events)
@@ -128,7 +134,7 @@ static void flush(struct rnl_agent *a, uint32_t rank)
 void rnl_agent_tell(struct rnl_agent *a, uint32_t rank, const struct rnl_msg *msg, int owned)
 {
     struct agent_rank *r = &a->rank[rank];
-    if (r->state != RNL_RANK_JOINED) {
+    if (r->state != RNL_RANK_JOINED || r->away) {
         if (owned >= 0)
             close(owned);
         return;
@@ -156,22 +162,26 @@ void rnl_agent_tell(struct rnl_agent *a, uint32_t rank, const struct rnl_msg *ms
     flush(a, rank);
 }
 
-static void step_waves(struct rnl_agent *a, enum rnl_waves_step step)
+static void tell_wave(struct rnl_agent *a, enum rnl_word_kind kind, uint64_t wave)
 {
     struct rnl_msg msg = {.kind = RNL_MSG_EVENT};
-    msg.u.event.kind = RNL_EVENT_CLOSE_ASK;
-    msg.u.event.wave = rnl_waves_now(a->waves);
-    if (step == RNL_WAVES_DONE) {
-        msg.u.event.kind = RNL_EVENT_CLOSE_DONE;
-        a->close_done = 1;
-    } else if (step != RNL_WAVES_ASK) {
-        return;
-    }
+    msg.u.event.kind = kind == RNL_WORD_DONE ? RNL_EVENT_CLOSE_DONE : RNL_EVENT_CLOSE_ASK;
+    msg.u.event.wave = wave;
+    a->close_done |= kind == RNL_WORD_DONE;
     for (uint32_t i = 0; i < a->size; i++)
         if (a->rank[i].state == RNL_RANK_JOINED)
             rnl_agent_tell(a, i, &msg, -1);
 }
 
+static void step_waves(struct rnl_agent *a, enum rnl_waves_step step)
+{
+    if (step != RNL_WAVES_DONE && step != RNL_WAVES_ASK)
+        return;
+    const struct rnl_word word = {.kind = step == RNL_WAVES_DONE ? RNL_WORD_DONE : RNL_WORD_ASK,
+                                  .wave = rnl_waves_now(a->waves)};
+    rnl_agent_spread(a, &word);
+    tell_wave(a, word.kind, word.wave);
+}
 /* ---- life and death ---- */
 
 static void set_state(struct rnl_agent *a, uint32_t rank, enum rnl_rank_state state)
@@ -222,7 +232,13 @@ static void gone(struct rnl_agent *a, uint32_t rank, int why, int detail)
     rnl_agent_forget(a, rank);
     for (uint32_t i = 0; i < a->size; i++)
         tell_death(a, i, rank);
-    step_waves(a, rnl_waves_gone(a->waves, rank));
+    if (!a->leads && r->away) /* the leader told us */
+        return;
+    const struct rnl_word word = {
+        .kind = a->leads ? RNL_WORD_DEATH : RNL_WORD_GONE, .rank = rank, .why = why, .detail = detail};
+    rnl_agent_spread(a, &word);
+    if (a->leads)
+        step_waves(a, rnl_waves_gone(a->waves, rank));
 }
 
 static void found_gone(struct rnl_agent *a, uint32_t rank, int why, int detail)
@@ -253,6 +269,43 @@ int rnl_agent_next_death(struct rnl_agent *a, struct rnl_agent_death *out)
     return 0;
 }
 
+static void joins(struct rnl_agent *a, uint32_t rank)
+{
+    const struct rnl_word word = {.kind = RNL_WORD_JOINED, .rank = rank};
+    set_state(a, rank, RNL_RANK_JOINED);
+    if (a->leads)
+        rnl_waves_join(a->waves, rank);
+    else
+        rnl_agent_spread(a, &word);
+}
+
+static void unjoins(struct rnl_agent *a, uint32_t rank)
+{
+    const struct rnl_word word = {.kind = RNL_WORD_UNJOINED, .rank = rank};
+    set_state(a, rank, RNL_RANK_STARTING);
+    if (a->leads)
+        rnl_waves_unjoin(a->waves, rank);
+    else
+        rnl_agent_spread(a, &word);
+}
+
+/* 0, -1: it was not asked for that. */
+static int reports(struct rnl_agent *a, uint32_t rank, uint64_t wave, uint64_t activity)
+{
+    const struct rnl_word word = {.kind = RNL_WORD_REPORT, .rank = rank, .wave = wave, .activity = activity};
+    if (!a->leads) {
+        if (wave > a->wave)
+            return -1;
+        rnl_agent_spread(a, &word);
+        return 0;
+    }
+    enum rnl_waves_step step = rnl_waves_report(a->waves, rank, wave, activity);
+    if (step == RNL_WAVES_WRONG)
+        return -1;
+    step_waves(a, step);
+    return 0;
+}
+
 static void refuse(int sock, enum rnl_refused why)
 {
     unsigned char bytes[RNL_MSG_BYTES_MAX];
@@ -278,8 +331,7 @@ static void admit(struct rnl_agent *a, uint32_t rank, int sock, pid_t pid)
             rnl_agent_drop_fd(a, &r->watch);
     }
     atomic_store_explicit(&a->status->rank[rank].pid, (uint32_t)pid, memory_order_relaxed);
-    set_state(a, rank, RNL_RANK_JOINED);
-    rnl_waves_join(a->waves, rank);
+    joins(a, rank);
     struct rnl_msg msg = {.kind = RNL_MSG_WELCOME};
     struct rnl_msg_welcome *w = &msg.u.welcome;
     w->rank = rank;
@@ -322,8 +374,7 @@ static void unjoin(struct rnl_agent *a, uint32_t rank)
         pop(r);
     r->interest = 0;
     r->joined = 0;
-    set_state(a, rank, RNL_RANK_STARTING);
-    rnl_waves_unjoin(a->waves, rank);
+    unjoins(a, rank);
 }
 
 /* 0 = go on, 1 = the rank left, died or broke the protocol. */
@@ -341,13 +392,8 @@ static int heard(struct rnl_agent *a, uint32_t rank, const struct rnl_msg *msg)
     case RNL_MSG_FD:
         rnl_agent_give_fd(a, rank, &msg->u.fd);
         return 0;
-    case RNL_MSG_REPORT: {
-        enum rnl_waves_step step = rnl_waves_report(a->waves, rank, msg->u.report.wave, msg->u.report.activity);
-        if (step == RNL_WAVES_WRONG)
-            return 1;
-        step_waves(a, step);
-        return 0;
-    }
+    case RNL_MSG_REPORT:
+        return reports(a, rank, msg->u.report.wave, msg->u.report.activity) < 0;
     case RNL_MSG_LEAVE:
         if (!asked) {
             a->rank[rank].asked = 0;
@@ -511,6 +557,66 @@ uint64_t rnl_agent_deadline_ns(const struct rnl_agent *a)
 int rnl_agent_fd(const struct rnl_agent *a)
 {
     return a->epoll;
+}
+
+/* ---- other agents ---- */
+
+static int hear_leader(struct rnl_agent *a, const struct rnl_word *w)
+{
+    switch (w->kind) {
+    case RNL_WORD_DEATH:
+        if (a->rank[w->rank].away)
+            gone(a, w->rank, w->why, w->detail);
+        return 0;
+    case RNL_WORD_ASK:
+    case RNL_WORD_DONE:
+        a->wave = w->wave;
+        tell_wave(a, w->kind, w->wave);
+        return 0;
+    case RNL_WORD_PART:
+        rnl_agent_tell_part(a, w->rank, w->other);
+        return 0;
+    }
+    return -1;
+}
+
+static int hear_follower(struct rnl_agent *a, const struct rnl_word *w)
+{
+    enum rnl_rank_state state = a->rank[w->rank].state;
+    switch (w->kind) {
+    case RNL_WORD_JOINED:
+        if (state == RNL_RANK_STARTING)
+            joins(a, w->rank);
+        return 0;
+    case RNL_WORD_UNJOINED:
+        if (state == RNL_RANK_JOINED)
+            unjoins(a, w->rank);
+        return 0;
+    case RNL_WORD_REPORT:
+        return reports(a, w->rank, w->wave, w->activity) < 0 && state == RNL_RANK_JOINED ? -1 : 0;
+    case RNL_WORD_GONE:
+        gone(a, w->rank, w->why, w->detail);
+        return 0;
+    case RNL_WORD_PART:
+        rnl_agent_spread(a, w);
+        return 0;
+    }
+    return -1;
+}
+
+int rnl_agent_word(struct rnl_agent *a, const struct rnl_word *w, uint64_t now_ns)
+{
+    a->now_ns = now_ns;
+    int bad = w->rank >= a->size || w->other >= a->size || (w->why < 0 || w->why > RNL_DEATH_SILENT);
+    if (!bad)
+        bad = (a->leads ? hear_follower(a, w) : hear_leader(a, w)) < 0;
+    return bad ? rnl_fail(RNL_ERR_JOB, "an agent said something about rank %u that is not understood", w->rank) : 0;
+}
+
+void rnl_agent_lost(struct rnl_agent *a, uint32_t rank, uint64_t now_ns)
+{
+    a->now_ns = now_ns;
+    gone(a, rank, RNL_DEATH_SILENT, 0);
 }
 
 /* ---- the launcher's side ---- */

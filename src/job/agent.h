@@ -17,14 +17,40 @@
 
 struct rnl_agent;
 
+/* What the agents of a job over several hosts tell each other. Of the leader's, which runs no ranks, everybody hears;
+ * the others tell the leader. */
+enum rnl_word_kind {
+    /* to the leader */
+    RNL_WORD_JOINED = 1, /* rank */
+    RNL_WORD_UNJOINED,   /* rank: its open failed, it may join again */
+    RNL_WORD_REPORT,     /* rank, wave, activity */
+    RNL_WORD_GONE,       /* rank, why, detail */
+    /* both */
+    RNL_WORD_PART, /* rank parts from `other` */
+    /* from the leader */
+    RNL_WORD_DEATH, /* as GONE */
+    RNL_WORD_ASK,   /* wave */
+    RNL_WORD_DONE   /* wave */
+};
+struct rnl_word {
+    uint32_t kind, rank, other;
+    int32_t why, detail;
+    uint64_t wave, activity;
+};
+
 struct rnl_agent_options {
-    uint32_t size; /* ranks, 1 .. RNL_JOB_RANKS_MAX, all on this host */
+    uint32_t size; /* ranks, 1 .. RNL_JOB_RANKS_MAX */
     int keep_going;
     char host[RNL_JOB_HOST_BYTES];
     unsigned char key[RNL_JOB_KEY_BYTES];
     /* -- with a network: both or none -- */
     const struct rnl_place_rank *places; /* of all ranks */
     const int *sockets;                  /* UDP, one for each rank of this host, the agent's from success on */
+    /* -- with several hosts: `tell` is called within the agent's calls, and calls nothing of it. NULL: all ranks are
+     * on this host -- */
+    void (*tell)(void *arg, const struct rnl_word *);
+    void *arg;
+    uint32_t first, count; /* the ranks of this host; 0 of them: this is the leader */
 };
 
 /* 0, RNL_ERR_NO_MEMORY, RNL_ERR_SYSTEM. */
@@ -44,6 +70,11 @@ int rnl_agent_door(struct rnl_agent *, uint32_t rank, int *childs_end);
 void rnl_agent_started(struct rnl_agent *, uint32_t rank, pid_t pid);
 /* That process has ended: by a signal, or (signal 0) with an exit status. */
 void rnl_agent_exited(struct rnl_agent *, uint32_t rank, int signal, int status, uint64_t now_ns);
+
+/* What another agent said. 0 or RNL_ERR_JOB: an agent of this release does not say that. */
+int rnl_agent_word(struct rnl_agent *, const struct rnl_word *, uint64_t now_ns);
+/* The leader's: the host of that rank is not heard any more. */
+void rnl_agent_lost(struct rnl_agent *, uint32_t rank, uint64_t now_ns);
 
 /* The next death that the agent found by itself: a program below a wrapper ended, a rank left (its process may live on)
  * or broke the protocol, or the

@@ -202,18 +202,27 @@ int rnl_agent_part(struct rnl_agent *a, uint32_t rank, uint32_t other)
 {
     size_t bit = (size_t)rank * a->size + other;
     unsigned char mask = (unsigned char)(1u << bit % 8);
-    struct rnl_msg msg = {.kind = RNL_MSG_EVENT};
+    const struct rnl_word word = {.kind = RNL_WORD_PART, .rank = rank, .other = other};
     if (other == rank)
         return rnl_fail(RNL_ERR_JOB, "rank %u parts from itself", rank);
     if (a->parted[bit / 8] & mask) /* once: what is queued for it stays bounded */
         return 0;
     a->parted[bit / 8] |= mask;
+    if (a->rank[other].away)
+        rnl_agent_spread(a, &word);
+    else
+        rnl_agent_tell_part(a, rank, other);
+    return 0;
+}
+
+void rnl_agent_tell_part(struct rnl_agent *a, uint32_t rank, uint32_t other)
+{
+    struct rnl_msg msg = {.kind = RNL_MSG_EVENT};
     msg.u.event.kind = RNL_EVENT_DEATH;
     msg.u.event.rank = rank;
     msg.u.event.incarnation = a->rank[rank].incarnation;
     msg.u.event.why = RNL_DEATH_PARTED;
     rnl_agent_tell(a, other, &msg, -1);
-    return 0;
 }
 
 /* Drops the segments that only this rank could still ask for. */

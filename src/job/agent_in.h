@@ -4,6 +4,7 @@
 #ifndef RNL_JOB_AGENT_IN_H
 #define RNL_JOB_AGENT_IN_H
 
+#include "job/agent.h"
 #include "job/proto.h"
 #include "job/status.h"
 #include "job/waves.h"
@@ -36,6 +37,7 @@ struct agent_rank {
     uint8_t asked;     /* it has said something since it joined */
     uint8_t broken;    /* to be declared so at the next step */
     int32_t sys_errno; /* ... since the system failed us with this; 0 = its own fault */
+    uint8_t away;      /* on another host */
     uint8_t retry;
     uint64_t refused_ns; /* since when the kernel has taken no packet for it; 0 = it does */
     uint8_t found;       /* its death is to be reported to the launcher */
@@ -47,6 +49,10 @@ struct agent_pair;
 struct rnl_agent {
     uint32_t size, found;
     uint8_t keep_going, close_done;
+    uint8_t leads; /* decides on waves */
+    void (*tell)(void *arg, const struct rnl_word *);
+    void *tell_arg;
+    uint64_t wave; /* the last one that the leader asked for */
     int epoll, status_fd, bells_fd, places_fd;
     uint64_t now_ns, deadline_ns;
     struct rnl_status_page *status;
@@ -60,7 +66,9 @@ struct rnl_agent {
     struct agent_rank rank[];
 };
 
-/* agent.c. What the agent's epoll watches for `rank`: 0 or -errno. */
+/* agent.c. Tells the other agents, where there are some. */
+void rnl_agent_spread(struct rnl_agent *, const struct rnl_word *);
+/* What the agent's epoll watches for `rank`: 0 or -errno. */
 enum rnl_agent_source { RNL_AGENT_DOOR, RNL_AGENT_SOCK, RNL_AGENT_WATCH };
 int rnl_agent_watch(struct rnl_agent *, int fd, enum rnl_agent_source source, uint32_t rank, uint32_t events);
 void rnl_agent_drop_fd(struct rnl_agent *, int *fd);      /* and watches it no more; -1 afterwards, fine before */
@@ -74,6 +82,8 @@ void rnl_agent_tell(struct rnl_agent *, uint32_t rank, const struct rnl_msg *msg
 int rnl_agent_give_segment(struct rnl_agent *, uint32_t rank, const struct rnl_msg_segment *question);
 int rnl_agent_give_had(struct rnl_agent *, uint32_t rank, uint32_t other);
 int rnl_agent_part(struct rnl_agent *, uint32_t rank, uint32_t other);
+/* `other`, if it is here, hears that rank parts from it. */
+void rnl_agent_tell_part(struct rnl_agent *, uint32_t rank, uint32_t other);
 void rnl_agent_give_fd(struct rnl_agent *, uint32_t rank, const struct rnl_msg_fd *question);
 void rnl_agent_give_connects(struct rnl_agent *, uint32_t rank); /* tells who has made a segment for it already */
 void rnl_agent_give_gone(struct rnl_agent *, uint32_t rank);

@@ -81,6 +81,9 @@ int rnl_agent_new(const struct rnl_agent_options *opt, struct rnl_agent **out)
     a->size = opt->size;
     a->keep_going = opt->keep_going != 0;
     a->deadline_ns = UINT64_MAX;
+    a->leads = opt->tell == NULL || opt->count == 0;
+    a->tell = opt->tell;
+    a->tell_arg = opt->arg;
     a->status_fd = a->bells_fd = a->places_fd = -1;
     memcpy(a->key, opt->key, sizeof a->key);
     memcpy(a->host, opt->host, sizeof a->host);
@@ -88,6 +91,7 @@ int rnl_agent_new(const struct rnl_agent_options *opt, struct rnl_agent **out)
         struct agent_rank *r = &a->rank[i];
         r->door = r->sock = r->watch = r->raise = r->net = -1;
         r->incarnation = i + 1;
+        r->away = opt->tell != NULL && i - opt->first >= opt->count;
     }
     int e = 0;
     size_t bytes = rnl_status_bytes(a->size) + (size_t)a->size * RNL_BELL_BYTES;
@@ -107,7 +111,8 @@ int rnl_agent_new(const struct rnl_agent_options *opt, struct rnl_agent **out)
     }
     for (uint32_t i = 0; opt->places != NULL && i < a->size; i++) {
         a->rank[i].host = opt->places[i].host;
-        a->rank[i].net = opt->sockets[i];
+        if (!a->rank[i].away)
+            a->rank[i].net = opt->sockets[opt->tell != NULL ? i - opt->first : i];
     }
     *out = a;
     return 0;

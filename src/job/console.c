@@ -36,7 +36,10 @@ struct stream {
 
 struct sink {
     int fd;
-    enum { PLAIN, NON_BLOCKING, SOCKET, MAY_BLOCK } how;
+    enum { PLAIN, NON_BLOCKING, SOCKET, MAY_BLOCK, ELSEWHERE } how;
+    rnl_console_put *put; /* ELSEWHERE */
+    void *put_arg;
+    int which;
     uint8_t ours, terminal, blocked;
     int error;
     char *data;
@@ -90,6 +93,11 @@ static void open_sink(struct sink *s, int fd)
 static ssize_t sink_write(struct sink *s, const char *data, size_t n)
 {
     struct pollfd p = {.fd = s->fd, .events = POLLOUT};
+    if (s->how == ELSEWHERE) {
+        ssize_t went = s->put(s->put_arg, s->which, data, n);
+        errno = went < 0 ? EPIPE : EAGAIN;
+        return went == 0 ? -1 : went;
+    }
     if (s->how == SOCKET)
         return send(s->fd, data, n, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (s->how == MAY_BLOCK) {
@@ -116,7 +124,8 @@ static void sink_flush(struct rnl_console *c, struct sink *s)
         if (n >= 0) {
             s->start += (size_t)n;
         } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-            if (!s->blocked && rnl_source_add(c->epoll, s->fd, RNL_SOURCE_SINK, 0, EPOLLOUT) < 0) {
+            if (!s->blocked && s->how != ELSEWHERE &&
+                rnl_source_add(c->epoll, s->fd, RNL_SOURCE_SINK, 0, EPOLLOUT) < 0) {
                 sink_fail(s, EIO); /* cannot be waited for, and yet does not take it */
                 return;
             }
@@ -124,16 +133,16 @@ static void sink_flush(struct rnl_console *c, struct sink *s)
             return;
         } else if (errno != EINTR) {
             int e = errno;
-            epoll_ctl(c->epoll, EPOLL_CTL_DEL, s->fd, NULL);
+            if (s->blocked && s->how != ELSEWHERE)
+                epoll_ctl(c->epoll, EPOLL_CTL_DEL, s->fd, NULL);
             sink_fail(s, e);
             return;
         }
     }
     s->start = s->end = 0;
-    if (s->blocked) {
+    if (s->blocked && s->how != ELSEWHERE)
         epoll_ctl(c->epoll, EPOLL_CTL_DEL, s->fd, NULL);
-        s->blocked = 0;
-    }
+    s->blocked = 0;
 }
 
 static void sink_put(struct sink *s, const char *data, size_t n)
@@ -208,11 +217,11 @@ static void drop_part(struct stream *t)
 
 static void end_stream(struct rnl_console *c, struct stream *t)
 {
-    if (t->fd < 0)
-        return;
-    emit(c, t, t->part, t->bytes);
+    if (t->sink != NULL)
+        emit(c, t, t->part, t->bytes);
     drop_part(t);
-    close(t->fd);
+    if (t->fd >= 0)
+        close(t->fd);
     t->fd = -1;
 }
 
@@ -270,6 +279,37 @@ static int read_some(struct rnl_console *c, struct stream *t)
     }
     feed(c, t, c->buffer, (size_t)n);
     return 1;
+}
+
+void rnl_console_redirect(struct rnl_console *c, rnl_console_put *put, void *arg, int out_terminal, int err_terminal)
+{
+    c->sinks = 2;
+    for (int i = 0; i < 2; i++) {
+        if (c->sink[i].ours)
+            close(c->sink[i].fd);
+        c->sink[i] = (struct sink){.fd = -1,
+                                   .how = ELSEWHERE,
+                                   .put = put,
+                                   .put_arg = arg,
+                                   .which = i + 1,
+                                   .terminal = (uint8_t)(i == 0 ? out_terminal : err_terminal),
+                                   .last_char = '\n'};
+    }
+}
+
+void rnl_console_feed(struct rnl_console *c, uint32_t rank, int which, const char *data, size_t n)
+{
+    struct stream *t = &c->stream[2 * rank + (which == 2)];
+    t->rank = rank;
+    t->sink = &c->sink[which == 2 ? c->sinks - 1 : 0];
+    feed(c, t, data, n);
+    sink_flush(c, t->sink);
+}
+
+int rnl_console_room(const struct rnl_console *c, int which)
+{
+    const struct sink *s = &c->sink[which == 2 ? c->sinks - 1 : 0];
+    return s->error != 0 ? -1 : s->end - s->start < SINK_BYTES;
 }
 
 static void enqueue(struct stream *t)

@@ -11,6 +11,7 @@
 #define RNL_JOB_CONSOLE_H
 
 #include <stdint.h>
+#include <sys/types.h>
 
 struct rnl_console;
 
@@ -21,6 +22,15 @@ void rnl_console_free(struct rnl_console *);
 /* The reading end of the pipe that is rank's standard output (which 1) or error (2); the console's from now on. 0 or
  * -errno. */
 int rnl_console_add(struct rnl_console *, uint32_t rank, int which, int fd);
+/* An agent's: what would go to its standard output (which 1) and error (2) goes there. `put` takes all or a part of it
+ * (the rest comes again when there is work), or nothing: 0; -1 = whoever would read it is gone. */
+typedef ssize_t rnl_console_put(void *arg, int which, const char *data, size_t n);
+void rnl_console_redirect(struct rnl_console *, rnl_console_put *put, void *arg, int out_terminal, int err_terminal);
+/* The launcher's: what a host's ranks have written, in whole lines but for an end, as the stream of a rank. */
+void rnl_console_feed(struct rnl_console *, uint32_t rank, int which, const char *data, size_t n);
+/* Whether more may be fed to that one's sink: 1, 0 = later, -1 = nobody reads it any more. */
+int rnl_console_room(const struct rnl_console *, int which);
+
 /* RNL_SOURCE_STREAM. */
 void rnl_console_event(struct rnl_console *, uint32_t index);
 /* Moves what can be moved. 1 = there is more to do right away. */

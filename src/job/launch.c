@@ -47,7 +47,9 @@ void rnl_launch_say(struct rnl_launcher *l, const char *format, ...)
     va_start(args, format);
     vsnprintf(line + n, sizeof line - n, format, args);
     va_end(args);
-    if (l->console != NULL)
+    if (l->site != NULL)
+        rnl_site_say(l, line + n);
+    else if (l->console != NULL)
         rnl_console_say(l->console, line);
     else
         fprintf(stderr, "%s\n", line);
@@ -55,16 +57,18 @@ void rnl_launch_say(struct rnl_launcher *l, const char *format, ...)
 
 /* ---- ends ---- */
 
-static void signal_all(struct rnl_launcher *l, int signal)
+void rnl_launch_signal(struct rnl_launcher *l, int signal)
 {
-    for (uint32_t i = 0; i < l->job->size; i++)
+    for (uint32_t i = l->first; i < l->first + l->count; i++)
         if (l->proc[i].started && !l->proc[i].finished)
             kill(-l->proc[i].pid, signal);
+    if (l->head != NULL)
+        rnl_head_signal(l, signal);
 }
 
 void rnl_launch_kill_all(struct rnl_launcher *l, uint64_t now)
 {
-    signal_all(l, SIGKILL);
+    rnl_launch_signal(l, SIGKILL);
     l->kill_at = UINT64_MAX;
     if (l->interrupted != 0 || l->status == RNL_EXIT_TIMEOUT)
         l->abandon_at = now + abandon_ns;
@@ -75,8 +79,8 @@ void rnl_launch_end_job(struct rnl_launcher *l, uint64_t now)
     if (l->ending)
         return;
     l->ending = 1;
-    signal_all(l, SIGTERM);
-    signal_all(l, SIGCONT);
+    rnl_launch_signal(l, SIGTERM);
+    rnl_launch_signal(l, SIGCONT);
     if (now + term_ns < l->kill_at)
         l->kill_at = now + term_ns;
 }
@@ -85,7 +89,7 @@ void rnl_launch_end_job(struct rnl_launcher *l, uint64_t now)
 static void judge(struct rnl_launcher *l, uint32_t rank, uint64_t now)
 {
     struct rnl_proc *p = &l->proc[rank];
-    if (p->signal == 0 && p->status == 0)
+    if (l->site != NULL || (p->signal == 0 && p->status == 0)) /* an agent judges nobody */
         return;
     if (!l->failed && !l->ending)
         l->status = p->signal == 0 ? p->status : RNL_EXIT_SIGNAL + (l->interrupted != 0 ? l->interrupted : p->signal);
@@ -101,11 +105,12 @@ static void report(struct rnl_launcher *l, uint32_t rank)
 {
     const struct rnl_proc *p = &l->proc[rank];
     const char *then = l->job->keep_going ? "the others go on" : "ending the job";
+    const char *host = l->head != NULL ? rnl_head_host(l, rank) : l->host;
     if (p->broken && p->signal == SIGKILL) {
-        rnl_launch_say(l, "rank %u on %s wrote garbage into its connection to the launcher; %s", rank, l->host, then);
+        rnl_launch_say(l, "rank %u on %s wrote garbage into its connection to the launcher; %s", rank, host, then);
     } else if (p->signal != 0) {
         const char *name = sigdescr_np(p->signal);
-        rnl_launch_say(l, "rank %u on %s was killed by signal %d (%s); %s", rank, l->host, p->signal,
+        rnl_launch_say(l, "rank %u on %s was killed by signal %d (%s); %s", rank, host, p->signal,
                        name != NULL ? name : "unknown", then);
     } else if (p->status == RNL_EXIT_NOT_FOUND) { /* it was found: that failure is reported elsewhere */
         rnl_launch_say(
@@ -114,7 +119,7 @@ static void report(struct rnl_launcher *l, uint32_t rank)
             "that lacks a command; %s",
             rank, l->host, p->status, then);
     } else {
-        rnl_launch_say(l, "rank %u on %s exited with status %d; %s", rank, l->host, p->status, then);
+        rnl_launch_say(l, "rank %u on %s exited with status %d; %s", rank, host, p->status, then);
     }
 }
 
@@ -148,6 +153,8 @@ static void hear_exec_failed(struct rnl_launcher *l, uint64_t now)
                                                  : RNL_EXIT_NOT_EXECUTABLE;
         l->quiet = l->ending = l->failed = 1; /* once, not for every rank */
         rnl_launch_kill_all(l, now);
+        if (l->site != NULL)
+            rnl_site_fail(l, l->status);
     }
     if (n == 0 || l->quiet) { /* everybody is on its way */
         epoll_ctl(l->epoll, EPOLL_CTL_DEL, l->exec_failed, NULL);
@@ -175,7 +182,37 @@ static void hear_exit(struct rnl_launcher *l, uint32_t rank, uint64_t now)
         p->signal = info.si_status;
     rnl_agent_exited(l->agent, rank, p->signal, p->status, now); /* first of all: peers wait for the news */
     hear_exec_failed(l, now);
+    if (l->site != NULL)
+        rnl_site_exited(l, rank);
     judge(l, rank, now);
+}
+
+void rnl_launch_exited(struct rnl_launcher *l, uint32_t rank, int signal, int status, unsigned flags, uint64_t now)
+{
+    struct rnl_proc *p = &l->proc[rank];
+    if (p->exited || !p->started)
+        return;
+    p->exited = 1;
+    p->signal = signal;
+    p->status = status;
+    p->broken = (flags & RNL_EXIT_BROKEN) != 0;
+    p->unserved = (flags & (RNL_EXIT_UNSERVED | RNL_EXIT_LOST)) != 0;
+    if (p->unserved && !l->failed && !l->ending) {
+        l->status = RNL_EXIT_SYSTEM;
+        l->failed = 1;
+    }
+    judge(l, rank, now);
+}
+
+void rnl_launch_finished(struct rnl_launcher *l, uint32_t rank)
+{
+    struct rnl_proc *p = &l->proc[rank];
+    if (!p->exited || p->finished)
+        return;
+    p->finished = 1;
+    l->running--;
+    if (p->report)
+        report(l, rank);
 }
 
 static void finish(struct rnl_launcher *l, uint32_t rank)
@@ -198,7 +235,7 @@ static void finish(struct rnl_launcher *l, uint32_t rank)
 /* Ranks that exited: finished once their output has ended. What they left running gets a while to end it. */
 static void finish_exited(struct rnl_launcher *l, uint64_t now)
 {
-    for (uint32_t i = 0; l->exited > 0 && i < l->job->size; i++) {
+    for (uint32_t i = l->first; l->exited > 0 && i < l->first + l->count; i++) {
         struct rnl_proc *p = &l->proc[i];
         int unread;
         if (!p->exited || p->finished)
@@ -220,7 +257,7 @@ static void finish_exited(struct rnl_launcher *l, uint64_t now)
 static void hear_agent(struct rnl_launcher *l)
 {
     struct rnl_agent_death d;
-    while (rnl_agent_next_death(l->agent, &d)) {
+    while (l->agent != NULL && rnl_agent_next_death(l->agent, &d)) {
         struct rnl_proc *p = &l->proc[d.rank];
         if (d.why == RNL_DEATH_LEFT && !l->ending && !l->quiet)
             rnl_launch_say(
@@ -257,8 +294,8 @@ static void interrupt(struct rnl_launcher *l, int signal, uint64_t now)
     const char *name = sigdescr_np(signal);
     l->interrupted = signal;
     rnl_launch_say(l, "got signal %d (%s), passed on; ending the job", signal, name != NULL ? name : "unknown");
-    signal_all(l, signal);
-    signal_all(l, SIGCONT);
+    rnl_launch_signal(l, signal);
+    rnl_launch_signal(l, SIGCONT);
     l->kill_at = now + interrupt_ns;
 }
 
@@ -269,14 +306,14 @@ static void hear_signals(struct rnl_launcher *l, uint64_t now)
         switch (s.ssi_signo) {
         case SIGUSR1:
         case SIGUSR2:
-            signal_all(l, (int)s.ssi_signo);
+            rnl_launch_signal(l, (int)s.ssi_signo);
             break;
         case SIGTSTP: /* the shell wants all of us to stop, and then sees us stopped */
-            signal_all(l, SIGTSTP);
+            rnl_launch_signal(l, SIGTSTP);
             kill(getpid(), SIGSTOP);
             break;
         case SIGCONT:
-            signal_all(l, SIGCONT);
+            rnl_launch_signal(l, SIGCONT);
             rnl_input_work(&l->input, now); /* perhaps to the foreground */
             break;
         default:
@@ -294,9 +331,15 @@ static uint64_t earliest(uint64_t a, uint64_t b)
 
 static uint64_t next_deadline(const struct rnl_launcher *l)
 {
-    uint64_t at = earliest(rnl_agent_deadline_ns(l->agent), l->abandon_at);
+    uint64_t at = l->abandon_at;
+    if (l->agent != NULL)
+        at = earliest(at, rnl_agent_deadline_ns(l->agent));
+    if (l->head != NULL)
+        at = earliest(at, rnl_head_deadline_ns(l));
+    if (l->site != NULL)
+        at = earliest(at, rnl_site_deadline_ns(l));
     at = earliest(at, earliest(l->timeout_at, earliest(l->kill_at, l->input.again_ns)));
-    for (uint32_t i = 0; l->exited > 0 && i < l->job->size; i++) {
+    for (uint32_t i = l->first; l->exited > 0 && i < l->first + l->count; i++) {
         const struct rnl_proc *p = &l->proc[i];
         if (p->exited && !p->finished)
             at = earliest(at, p->exited_ns + (p->swept ? killed_ns : linger_ns));
@@ -306,7 +349,7 @@ static uint64_t next_deadline(const struct rnl_launcher *l)
 
 static void keep_time(struct rnl_launcher *l, uint64_t now)
 {
-    if (now >= rnl_agent_deadline_ns(l->agent))
+    if (l->agent != NULL && now >= rnl_agent_deadline_ns(l->agent))
         rnl_agent_step(l->agent, now);
     if (now >= l->input.again_ns)
         rnl_input_work(&l->input, now);
@@ -350,7 +393,23 @@ static void dispatch(struct rnl_launcher *l, const struct epoll_event *e, uint64
     case RNL_SOURCE_INPUT_ROOM:
         rnl_input_work(&l->input, now);
         break;
+    case RNL_SOURCE_TRUNK:
+    case RNL_SOURCE_TRUNK_ROOM:
+    case RNL_SOURCE_TRUNK_ERROR:
+    case RNL_SOURCE_PROBE:
+        if (l->head != NULL)
+            rnl_head_event(l, e->data.u64 >> 32, index, now);
+        else
+            rnl_site_event(l, e->data.u64 >> 32, now);
+        break;
     }
+}
+
+/* Something is to come. */
+static int is_busy(const struct rnl_launcher *l)
+{
+    return l->running > 0 || rnl_console_waiting(l->console) || (l->head != NULL && rnl_head_busy(l->head)) ||
+           (l->site != NULL && rnl_site_busy(l));
 }
 
 void rnl_launch_turn(struct rnl_launcher *l, int wait)
@@ -361,7 +420,7 @@ void rnl_launch_turn(struct rnl_launcher *l, int wait)
     finish_exited(l, now);
     uint64_t at = next_deadline(l);
     int ms = 0;
-    if (wait && !more && l->running + (uint32_t)rnl_console_waiting(l->console) > 0 && at > now)
+    if (wait && !more && is_busy(l) && at > now)
         ms = at == UINT64_MAX ? -1 : at - now > 60 * SECOND_NS ? 60000 : (int)((at - now + 999999) / 1000000);
     int n = epoll_wait(l->epoll, events, 128, ms);
     now = now_ns();
@@ -369,11 +428,31 @@ void rnl_launch_turn(struct rnl_launcher *l, int wait)
         dispatch(l, &events[i], now);
     hear_agent(l);
     keep_time(l, now);
+    if (l->head != NULL)
+        rnl_head_work(l, now);
+    if (l->site != NULL)
+        rnl_site_work(l, now);
 }
 
-static void tear_down(struct rnl_launcher *l)
+struct rnl_launcher *rnl_launch_new(const struct rnl_launch *job)
+{
+    struct rnl_launcher *l = calloc(1, sizeof *l + job->size * sizeof l->proc[0]);
+    if (l == NULL)
+        return NULL;
+    l->job = job;
+    l->count = job->hosts > 0 ? 0 : job->size;
+    l->epoll = l->signals = l->exec_failed = l->input.pipe = -1;
+    l->guard = RNL_GUARD_NONE;
+    l->timeout_at = l->kill_at = l->abandon_at = l->input.again_ns = UINT64_MAX;
+    if (gethostname(l->host, sizeof l->host - 1) < 0)
+        memcpy(l->host, "localhost", sizeof "localhost");
+    return l;
+}
+
+void rnl_launch_free(struct rnl_launcher *l)
 {
     rnl_input_end(&l->input);
+    rnl_head_free(l->head);
     rnl_guard_end(&l->guard);
     rnl_console_free(l->console);
     rnl_agent_free(l->agent);
@@ -383,47 +462,50 @@ static void tear_down(struct rnl_launcher *l)
         close(l->signals);
     if (l->epoll >= 0)
         close(l->epoll);
+    explicit_bzero(l->key, sizeof l->key);
     free(l);
+}
+
+static void check_output(struct rnl_launcher *l)
+{
+    int e = rnl_console_error(l->console);
+    if (e == 0)
+        return;
+    fprintf(stderr, "runnel: cannot %s the ranks' output: %s\n", rnl_console_lost(l->console) ? "read" : "write",
+            e == EBADF ? "standard output is closed; redirect it to /dev/null if it is not wanted" : strerror(e));
+    if (l->status == 0)
+        l->status = RNL_EXIT_OUTPUT;
 }
 
 int rnl_launch(const struct rnl_launch *job)
 {
     char sentence[512], *path = NULL;
     struct rnl_spawn how = {.argv = job->argv, .in = STDIN_FILENO};
-    struct rnl_launcher *l = calloc(1, sizeof *l + job->size * sizeof l->proc[0]);
+    struct rnl_launcher *l = rnl_launch_new(job);
     if (l == NULL) {
         fprintf(stderr, "runnel: no memory for a job of %u rank%s\n", job->size, RNL_S(job->size));
         return RNL_EXIT_SYSTEM;
     }
-    l->job = job;
-    l->epoll = l->signals = l->exec_failed = l->input.pipe = -1;
-    l->guard = RNL_GUARD_NONE;
-    l->timeout_at = l->kill_at = l->abandon_at = l->input.again_ns = UINT64_MAX;
-    l->status = rnl_spawn_find(job->argv[0], &path, sentence, sizeof sentence);
+    if (job->hosts == 0)
+        l->status = rnl_spawn_find(job->argv[0], &path, sentence, sizeof sentence);
     if (l->status != 0)
         rnl_launch_say(l, "%s", sentence);
-    if (gethostname(l->host, sizeof l->host - 1) < 0)
-        memcpy(l->host, "localhost", sizeof "localhost");
     how.path = path;
     if (l->status == 0 && rnl_launch_set_up(l, &how) == 0) {
         if (job->timeout_ns != 0)
             l->timeout_at = now_ns() + job->timeout_ns;
-        rnl_launch_start(l, &how);
-        while ((l->running > 0 || rnl_console_waiting(l->console)) && !l->gave_up)
+        if (l->head == NULL)
+            rnl_launch_start(l, &how);
+        while (is_busy(l) && !l->gave_up)
             rnl_launch_turn(l, 1);
         if (l->gave_up)
-            signal_all(l, SIGKILL);
-        int e = rnl_console_error(l->console);
-        if (e != 0) {
-            fprintf(
-                stderr, "runnel: cannot %s the ranks' output: %s\n", rnl_console_lost(l->console) ? "read" : "write",
-                e == EBADF ? "standard output is closed; redirect it to /dev/null if it is not wanted" : strerror(e));
-            if (l->status == 0)
-                l->status = RNL_EXIT_OUTPUT;
-        }
+            rnl_launch_signal(l, SIGKILL);
+        if (l->head != NULL)
+            rnl_head_end(l);
+        check_output(l);
     }
     int status = l->status;
     free(path);
-    tear_down(l);
+    rnl_launch_free(l);
     return status;
 }

@@ -8,11 +8,20 @@
  *   spawn.c         from a name to a running process
  *   console.c       the ranks' output: whole lines, back-pressure
  *   input.c         a terminal's input for rank 0
- *   bind.c          which core for which rank */
+ *   bind.c          which core for which rank
+ *   head.c          of a job on several hosts: the launcher's part
+ *   reach.c         from the name of a host to a running agent
+ *   site.c          the agent's part
+ *   trunk.c, brief.c, search.c   what they say to each other, and how hosts find each other */
 #ifndef RNL_JOB_LAUNCH_H
 #define RNL_JOB_LAUNCH_H
 
 #include <stdint.h>
+
+struct rnl_host;
+
+/* How agents come to their hosts. */
+enum rnl_reach { RNL_REACH_SSH, RNL_REACH_NETNS };
 
 struct rnl_launch {
     uint32_t size;
@@ -23,6 +32,12 @@ struct rnl_launch {
     uint64_t timeout_ns;      /* 0 = none */
     const char *timeout_text; /* as it was given */
     char **argv;              /* the program and its arguments, NULL at the end */
+    /* -- several hosts: hosts > 0 -- */
+    const struct rnl_host *at; /* job/brief.h */
+    uint32_t hosts;
+    enum rnl_reach reach;
+    const char *ssh;   /* the command that is it */
+    const char *agent; /* path of the runnel command on the hosts */
 };
 
 enum { /* exit statuses of the launcher's own, besides those of the ranks */
@@ -42,6 +57,8 @@ enum { /* descriptors that the launcher needs */
 
 /* Runs the job to its end and returns its exit status. Once a process. */
 int rnl_launch(const struct rnl_launch *job);
+/* `runnel agent`: does on this host what the launcher at its standard input says. Once a process. */
+int rnl_launch_agent(void);
 
 /* What an epoll event of the launcher is about: the high half of its data; the low half is a rank, a sink or a stream.
  */
@@ -53,7 +70,11 @@ enum rnl_source {
     RNL_SOURCE_STREAM,
     RNL_SOURCE_SINK,
     RNL_SOURCE_INPUT,
-    RNL_SOURCE_INPUT_ROOM
+    RNL_SOURCE_INPUT_ROOM,
+    RNL_SOURCE_TRUNK, /* what a host's agent says; or, to an agent, the launcher */
+    RNL_SOURCE_TRUNK_ROOM,
+    RNL_SOURCE_TRUNK_ERROR, /* ... on its standard error */
+    RNL_SOURCE_PROBE
 };
 /* 0 or -errno. */
 int rnl_source_add(int epoll, int fd, enum rnl_source source, uint32_t index, uint32_t events);

@@ -38,7 +38,7 @@ static void open_standard(void)
 static int raise_descriptors(struct rnl_launcher *l, struct rlimit *before)
 {
     struct rlimit limit;
-    rlim_t need = RNL_LAUNCH_DESCRIPTORS + (rlim_t)l->job->size * RNL_RANK_DESCRIPTORS;
+    rlim_t need = RNL_LAUNCH_DESCRIPTORS + (rlim_t)(l->count > 0 ? l->count : l->job->hosts) * RNL_RANK_DESCRIPTORS;
     if (getrlimit(RLIMIT_NOFILE, before) < 0) {
         memset(before, 0, sizeof *before);
         return 0;
@@ -90,12 +90,12 @@ static int open_net(struct rnl_launcher *l, struct rnl_place_rank *places, int *
 }
 
 /* 0 or a negative status, which has been said. */
-static int make_agent(struct rnl_launcher *l, struct rnl_agent_options *opt)
+int rnl_launch_make_agent(struct rnl_launcher *l, struct rnl_agent_options *opt)
 {
     const uint32_t size = l->job->size;
     struct rnl_place_rank *places = NULL;
     int *sockets = NULL, r = 0;
-    if (l->job->datagrams) {
+    if (l->job->datagrams && opt->places == NULL && opt->tell == NULL) {
         places = calloc(size, sizeof *places);
         sockets = calloc(size, sizeof *sockets);
         if (places == NULL || sockets == NULL)
@@ -122,6 +122,10 @@ static int make_agent(struct rnl_launcher *l, struct rnl_agent_options *opt)
 static int set_up(struct rnl_launcher *l, struct rnl_spawn *how)
 {
     struct rnl_agent_options opt = {.size = l->job->size, .keep_going = l->job->keep_going};
+    if (l->job->hosts > 0) {
+        opt.tell = rnl_head_tell;
+        opt.arg = l;
+    }
     const char *what = "the queues and pipes";
     int ends[2];
     memcpy(opt.host, l->host, sizeof opt.host);
@@ -129,12 +133,16 @@ static int set_up(struct rnl_launcher *l, struct rnl_spawn *how)
         rnl_launch_say(l, "the system gave no random key for the job: %s", strerror(errno));
         return -1;
     }
-    int r = make_agent(l, &opt);
+    int r = 0;
+    if (l->site == NULL) {
+        memcpy(l->key, opt.key, sizeof l->key);
+        r = rnl_launch_make_agent(l, &opt);
+    }
     explicit_bzero(&opt, sizeof opt);
     if (r < 0)
         return -1;
     take_signals(l, how);
-    r = rnl_guard_start(&l->guard);
+    r = l->job->hosts > 0 ? 0 : rnl_guard_start(&l->guard);
     if (r < 0) {
         rnl_launch_say(l, "cannot start the process that guards the job: %s; raise the limit of processes (ulimit -u)",
                        strerror(-r));
@@ -148,14 +156,19 @@ static int set_up(struct rnl_launcher *l, struct rnl_spawn *how)
     if (fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0 ||
         rnl_source_add(l->epoll, l->signals, RNL_SOURCE_SIGNALS, 0, EPOLLIN) < 0 ||
         rnl_source_add(l->epoll, ends[0], RNL_SOURCE_EXEC, 0, EPOLLIN) < 0 ||
-        rnl_source_add(l->epoll, rnl_agent_fd(l->agent), RNL_SOURCE_AGENT, 0, EPOLLIN) < 0)
+        (l->agent != NULL && rnl_source_add(l->epoll, rnl_agent_fd(l->agent), RNL_SOURCE_AGENT, 0, EPOLLIN) < 0))
         goto system;
     what = "the buffers for the output";
-    r = rnl_console_new(l->epoll, l->job->size, l->job->tag, &l->console);
+    r = rnl_console_new(l->epoll, l->job->hosts > 0 ? l->job->hosts : l->job->size, l->job->hosts == 0 && l->job->tag,
+                        &l->console);
+    if (r == 0 && l->site != NULL)
+        return 0;
     if (r == 0)
         what = "the pipe for the input";
     if (r == 0)
         r = rnl_input_new(&l->input, l->epoll, rnl_host_now_ns(NULL), &how->in);
+    if (r == 0 && l->job->hosts > 0)
+        return rnl_head_new(l, how);
     if (r == 0)
         return 0;
     errno = -r;
@@ -220,13 +233,15 @@ static int start_rank(struct rnl_launcher *l, struct rnl_spawn *how, uint32_t ra
 static int place_ranks(struct rnl_launcher *l)
 {
     int cpus[RNL_JOB_RANKS_MAX], n = 0;
-    if (l->job->bind_core && (n = rnl_bind_cores(cpus, RNL_JOB_RANKS_MAX)) < 0) {
+    if (l->job->bind_core && l->count > 0 && (n = rnl_bind_cores(cpus, RNL_JOB_RANKS_MAX)) < 0) {
         rnl_launch_say(l, "cannot learn which cores there are: %s; leave out --bind core", strerror(-n));
         return -1;
     }
     for (uint32_t i = 0; i < l->job->size; i++) {
-        l->proc[i].cpu = n > 0 ? cpus[i % (uint32_t)n] : -1;
+        uint32_t k = l->shares_cores ? i : i - l->first;
+        l->proc[i].cpu = n > 0 ? cpus[k % (uint32_t)n] : -1;
         l->proc[i].pidfd = -1;
+        l->proc[i].away = i - l->first >= l->count;
     }
     return 0;
 }
@@ -256,13 +271,13 @@ int rnl_launch_start(struct rnl_launcher *l, struct rnl_spawn *how)
     if (e < 0)
         rnl_launch_say(l, "cannot open /dev/null: %s", strerror(errno));
     uint32_t started = 0;
-    while (e == 0 && started < l->job->size && !l->ending && l->interrupted == 0) {
-        how->in = started == 0 ? first_in : null;
-        e = start_rank(l, how, started++);
+    while (e == 0 && started < l->count && !l->ending && l->interrupted == 0) {
+        how->in = l->first + started == 0 ? first_in : null;
+        e = start_rank(l, how, l->first + started++);
         if (started % TURN_EVERY == 0)
             rnl_launch_turn(l, 0);
     }
-    if (e == 0 && started < l->job->size && !l->ending) { /* interrupted: who was not started did not get the signal */
+    if (e == 0 && started < l->count && !l->ending) { /* interrupted: who was not started did not get the signal */
         l->failed = 1;
         l->status = RNL_EXIT_SIGNAL + l->interrupted;
         rnl_launch_end_job(l, rnl_host_now_ns(NULL));

@@ -1,0 +1,649 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * head.c - the launcher of a job on several hosts: starts an agent on each, has them find each other, and is what the
+ * agents have in common from then on: the leader (job/agent.h), the judge, the terminal. */
+#include "job/head.h"
+
+#include "base/env.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { INPUT_BYTES = 16384 };
+#define MS ((uint64_t)1000 * 1000)
+static const uint64_t greet_ns = 40000 * MS; /* for the agent's first word; ssh gives up after 20 s */
+static const uint64_t tell_ns = 15000 * MS;  /* for all that is to be said before the ranks start */
+static const uint64_t ping_ns = 2000 * MS;
+static const uint64_t silent_ns = 20000 * MS; /* an agent that says nothing for so long is gone */
+static const uint64_t reap_ns = 300 * MS;     /* from the end of what it says to how it ended */
+static const uint64_t leave_ns = 2000 * MS;   /* for agents to end */
+
+static uint64_t earliest(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+const char *rnl_head_host(const struct rnl_launcher *l, uint32_t rank)
+{
+    uint32_t h = 0;
+    while (h + 1 < l->job->hosts && rank >= l->job->at[h + 1].first)
+        h++;
+    return l->job->at[h].name;
+}
+
+int rnl_head_busy(const struct rnl_head *h)
+{
+    return h->phase == RNL_HEAD_GATHERS || h->phase == RNL_HEAD_PROBES;
+}
+
+/* Nothing will come of this job. */
+static void give_up(struct rnl_launcher *l, int status)
+{
+    l->head->phase = RNL_HEAD_OVER;
+    if (!l->failed)
+        l->status = status;
+    l->failed = l->ending = l->quiet = 1;
+}
+
+/* ---- to all ---- */
+
+static void broadcast(struct rnl_launcher *l, enum rnl_frame_kind kind, const struct rnl_pack *body)
+{
+    for (uint32_t i = 0; i < l->job->hosts; i++)
+        if (l->head->at[i].state >= RNL_CHILD_GREETED)
+            rnl_trunk_send_pack(&l->head->at[i].trunk, kind, body);
+}
+
+void rnl_head_signal(struct rnl_launcher *l, int signal)
+{
+    struct rnl_pack p = {.at = NULL};
+    rnl_pack_32(&p, (uint32_t)signal);
+    broadcast(l, RNL_FRAME_SIGNAL, &p);
+    rnl_pack_free(&p);
+}
+
+void rnl_head_tell(void *arg, const struct rnl_word *w)
+{
+    struct rnl_launcher *l = arg;
+    struct rnl_pack p = {.at = NULL};
+    if (l->head == NULL)
+        return;
+    rnl_word_pack(&p, w);
+    broadcast(l, RNL_FRAME_WORD, &p);
+    rnl_pack_free(&p);
+}
+
+/* ---- the beginning, in phases ---- */
+
+static void begin_probes(struct rnl_launcher *l)
+{
+    struct rnl_head *h = l->head;
+    struct rnl_pack p = {.at = NULL};
+    for (uint32_t i = 0; i < l->job->hosts; i++)
+        rnl_pack_bytes(&p, h->at[i].here.at, h->at[i].here.bytes);
+    h->phase = RNL_HEAD_PROBES;
+    h->phase_ends = rnl_host_now_ns(NULL) + tell_ns;
+    broadcast(l, RNL_FRAME_HOSTS, &p);
+    rnl_pack_free(&p);
+}
+
+static void go(struct rnl_launcher *l)
+{
+    struct rnl_head *h = l->head;
+    const struct rnl_pack nothing = {.at = NULL};
+    if (h->vains > 0) {
+        rnl_head_troubles(l);
+        give_up(l, RNL_EXIT_SYSTEM);
+        return;
+    }
+    h->phase = RNL_HEAD_RUNS;
+    h->phase_ends = UINT64_MAX;
+    l->running = l->job->size;
+    for (uint32_t i = 0; i < l->job->size; i++)
+        l->proc[i].started = 1;
+    broadcast(l, RNL_FRAME_GO, &nothing);
+}
+
+static void hear_here(struct rnl_launcher *l, uint32_t host, const struct rnl_frame *f)
+{
+    struct rnl_head *h = l->head;
+    struct rnl_child *c = &h->at[host];
+    struct rnl_unpack u = {.at = f->body, .left = f->bytes};
+    struct rnl_here here;
+    int bad = h->phase != RNL_HEAD_GATHERS || c->state != RNL_CHILD_GREETED ||
+              rnl_here_unpack(&u, l->job->hosts, l->job->at, &here) < 0;
+    if (!bad) {
+        bad = here.host != host || u.left != 0;
+        c->ways = here.ways;
+        memcpy(c->way, here.way, sizeof c->way);
+        rnl_here_free(&here);
+    }
+    if (bad) {
+        c->garbled = 1;
+        return;
+    }
+    rnl_pack_bytes(&c->here, f->body, f->bytes);
+    c->state = RNL_CHILD_HERE;
+    if (++h->here == l->job->hosts)
+        begin_probes(l);
+}
+
+static void hear_probed(struct rnl_launcher *l, uint32_t host, const struct rnl_frame *f)
+{
+    struct rnl_head *h = l->head;
+    struct rnl_child *c = &h->at[host];
+    struct rnl_unpack u = {.at = f->body, .left = f->bytes};
+    uint32_t n = rnl_unpack_32(&u);
+    if (h->phase != RNL_HEAD_PROBES || c->state != RNL_CHILD_HERE || n >= l->job->hosts) {
+        c->garbled = 1;
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        struct rnl_head_vain *more = realloc(h->vain, (h->vains + 1) * sizeof *more);
+        if (more == NULL || rnl_vain_unpack(&u, l->job->hosts, &more[h->vains].what) < 0) {
+            h->vain = more != NULL ? more : h->vain;
+            c->garbled = 1;
+            return;
+        }
+        h->vain = more;
+        more[h->vains++].host = host;
+    }
+    c->state = RNL_CHILD_PROBED;
+    if (++h->probed == l->job->hosts)
+        go(l);
+}
+
+/* ---- what agents say ---- */
+
+static int rank_of(const struct rnl_launcher *l, uint32_t host, struct rnl_unpack *u, uint32_t *rank)
+{
+    *rank = rnl_unpack_32(u);
+    return !u->bad && *rank - l->job->at[host].first < l->job->at[host].count ? 0 : -1;
+}
+
+static void hear_say(struct rnl_launcher *l, uint32_t host, const struct rnl_frame *f)
+{
+    if (!l->quiet)
+        rnl_launch_say(l, "host %s: %.*s", l->job->at[host].name, (int)(f->bytes < 440 ? f->bytes : 440),
+                       (const char *)f->body);
+}
+
+static int hear_output(struct rnl_launcher *l, uint32_t host, const struct rnl_frame *f)
+{
+    struct rnl_unpack u = {.at = f->body, .left = f->bytes};
+    uint32_t which = rnl_unpack_32(&u);
+    if (u.bad || which < 1 || which > 2)
+        return -1;
+    rnl_console_feed(l->console, host, (int)which, (const char *)u.at, u.left);
+    l->head->at[host].owed[which - 1] += u.left;
+    return 0;
+}
+
+static int hear_taken(struct rnl_launcher *l, struct rnl_unpack *u)
+{
+    struct rnl_head *h = l->head;
+    uint64_t n = rnl_unpack_64(u);
+    if (u->bad)
+        return -1;
+    h->input_room += n;
+    if (n == 0)
+        h->input_over = 1;
+    return 0;
+}
+
+static int hear(struct rnl_launcher *l, uint32_t host, const struct rnl_frame *f, uint64_t now)
+{
+    struct rnl_unpack u = {.at = f->body, .left = f->bytes};
+    struct rnl_child *c = &l->head->at[host];
+    struct rnl_word w;
+    uint32_t rank, signal, status, flags;
+    switch (f->kind) {
+    case RNL_FRAME_HERE:
+        hear_here(l, host, f);
+        return c->garbled ? -1 : 0;
+    case RNL_FRAME_PROBED:
+        hear_probed(l, host, f);
+        return c->garbled ? -1 : 0;
+    case RNL_FRAME_WORD:
+        rnl_word_unpack(&u, &w);
+        if (u.bad || w.rank - l->job->at[host].first >= l->job->at[host].count)
+            return -1;
+        return rnl_agent_word(l->agent, &w, now) < 0 ? -1 : 0;
+    case RNL_FRAME_EXITED:
+        if (rank_of(l, host, &u, &rank) < 0)
+            return -1;
+        signal = rnl_unpack_32(&u);
+        status = rnl_unpack_32(&u);
+        flags = rnl_unpack_32(&u);
+        if (u.bad || signal > 127 || status > 255)
+            return -1;
+        rnl_launch_exited(l, rank, (int)signal, (int)status, flags & (RNL_EXIT_BROKEN | RNL_EXIT_UNSERVED), now);
+        return 0;
+    case RNL_FRAME_FINISHED:
+        if (rank_of(l, host, &u, &rank) < 0)
+            return -1;
+        rnl_launch_finished(l, rank);
+        return 0;
+    case RNL_FRAME_SAY:
+        hear_say(l, host, f);
+        return 0;
+    case RNL_FRAME_FAIL:
+        status = rnl_unpack_32(&u);
+        if (l->head->phase != RNL_HEAD_RUNS)
+            give_up(l, (int)(status & 255));
+        else if (!l->quiet) {
+            l->status = (int)(status & 255);
+            l->quiet = l->ending = l->failed = 1;
+            rnl_launch_kill_all(l, now);
+        }
+        return 0;
+    case RNL_FRAME_OUTPUT:
+        return hear_output(l, host, f);
+    case RNL_FRAME_TAKEN:
+        return host == 0 ? hear_taken(l, &u) : -1;
+    case RNL_FRAME_DONE:
+        c->state = RNL_CHILD_DONE;
+        rnl_console_end(l->console, host);
+        return 0;
+    case RNL_FRAME_PONG:
+        return 0;
+    }
+    return -1;
+}
+
+/* ---- an agent's end ---- */
+
+static void hear_error(struct rnl_launcher *l, struct rnl_child *c)
+{
+    char text[512];
+    ssize_t n;
+    while (c->err >= 0 && (n = read(c->err, text, sizeof text)) != 0) {
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return;
+        for (ssize_t i = 0; i < n; i++) { /* the last line that says something */
+            if (text[i] == '\n') {
+                c->said_ended = 1;
+            } else if (text[i] >= ' ' || text[i] < 0) {
+                if (c->said_ended)
+                    c->said_bytes = c->said_ended = 0;
+                if (c->said_bytes < sizeof c->said - 1)
+                    c->said[c->said_bytes++] = text[i];
+            }
+        }
+        c->said[c->said_bytes] = '\0';
+    }
+    if (c->err >= 0) {
+        epoll_ctl(l->epoll, EPOLL_CTL_DEL, c->err, NULL);
+        close(c->err);
+        c->err = -1;
+    }
+}
+
+static void close_child(struct rnl_launcher *l, struct rnl_child *c)
+{
+    if (c->trunk.in >= 0)
+        epoll_ctl(l->epoll, EPOLL_CTL_DEL, c->trunk.in, NULL);
+    if (c->trunk.out >= 0)
+        epoll_ctl(l->epoll, EPOLL_CTL_DEL, c->trunk.out, NULL);
+    rnl_trunk_close(&c->trunk);
+}
+
+/* Why it never ran, or runs no more. */
+static void explain(struct rnl_launcher *l, uint32_t host, char *why, size_t room)
+{
+    const struct rnl_child *c = &l->head->at[host];
+    const struct rnl_launch *job = l->job;
+    const char *said = c->said_bytes > 0 ? c->said : c->noise;
+    int code = c->reaped && WIFEXITED(c->how) ? WEXITSTATUS(c->how) : -1;
+    int over_ssh = job->reach == RNL_REACH_SSH;
+    if (c->release[0] != '\0')
+        snprintf(why, room, "%s is of release and protocol %s, this command of %d %s: install one release everywhere",
+                 job->agent, c->release, RNL_TRUNK_VERSION, RNL_VERSION);
+    else if (c->garbled)
+        snprintf(why, room, "what its agent says is not understood: install one release everywhere");
+    else if (c->silent && c->state < RNL_CHILD_GREETED)
+        snprintf(why, room, "%s has not answered in time%s%s", job->agent, *said ? ": " : "", said);
+    else if (c->silent)
+        snprintf(why, room, "nothing was heard of its agent for %d s", (int)(silent_ns / (1000 * MS)));
+    else if (c->state >= RNL_CHILD_GREETED && c->reaped && WIFSIGNALED(c->how))
+        snprintf(why, room, "its agent was killed by signal %d", WTERMSIG(c->how));
+    else if (c->state >= RNL_CHILD_GREETED)
+        snprintf(why, room, "its agent has ended%s%s", *said ? ": " : "", said);
+    else if (code == 127)
+        snprintf(why, room,
+                 "there is no %s on it%s%s%s: install the same release there, or say where it is with --agent",
+                 job->agent, *said ? " (" : "", said, *said ? ")" : "");
+    else if (code == 126)
+        snprintf(why, room, "%s cannot be executed on it%s%s", job->agent, *said ? ": " : "", said);
+    else if (over_ssh && code == 255)
+        snprintf(why, room, "%s cannot reach it%s%s; `%s %s true` has to work without a password", job->ssh,
+                 *said ? ": " : "", said, job->ssh, job->at[host].name);
+    else
+        snprintf(why, room, "%s", *said ? said : "its agent could not be started");
+}
+
+static void lose_ranks(struct rnl_launcher *l, uint32_t host, const char *why, uint64_t now)
+{
+    const struct rnl_host *at = &l->job->at[host];
+    uint32_t left = 0;
+    for (uint32_t r = at->first; r < at->first + at->count; r++)
+        left += !l->proc[r].finished;
+    if (left == 0)
+        return;
+    if (!l->quiet && !(l->ending && l->interrupted != 0))
+        rnl_launch_say(l, "host %s, with rank%s %u to %u, is lost: %s; %s", at->name, RNL_S(at->count), at->first,
+                       at->first + at->count - 1, why, l->job->keep_going ? "the others go on" : "ending the job");
+    rnl_console_end(l->console, host);
+    for (uint32_t r = at->first; r < at->first + at->count; r++) {
+        rnl_agent_lost(l->agent, r, now);
+        rnl_launch_exited(l, r, 0, RNL_EXIT_SYSTEM, RNL_EXIT_LOST, now);
+        rnl_launch_finished(l, r);
+    }
+}
+
+static void lose(struct rnl_launcher *l, uint32_t host, uint64_t now)
+{
+    struct rnl_child *c = &l->head->at[host];
+    char why[400];
+    hear_error(l, c);
+    explain(l, host, why, sizeof why);
+    if (rnl_head_busy(l->head)) {
+        rnl_launch_say(l, "host %s: %s", l->job->at[host].name, why);
+        give_up(l, RNL_EXIT_SYSTEM);
+    }
+    if (host == 0)
+        l->head->input_over = 1;
+    c->state = RNL_CHILD_LOST;
+    if (l->head->phase == RNL_HEAD_RUNS)
+        lose_ranks(l, host, why, now);
+    close_child(l, c);
+    if (!c->reaped && c->pid > 0)
+        kill(c->pid, SIGKILL);
+}
+
+static int reap(struct rnl_child *c)
+{
+    if (!c->reaped && c->pid > 0 && waitpid(c->pid, &c->how, WNOHANG) == c->pid)
+        c->reaped = 1;
+    return c->reaped;
+}
+
+static void look_after(struct rnl_launcher *l, uint32_t host, uint64_t now)
+{
+    struct rnl_child *c = &l->head->at[host];
+    if (c->state == RNL_CHILD_LOST || c->state == RNL_CHILD_DONE)
+        return;
+    if (c->garbled) {
+        lose(l, host, now);
+    } else if (c->trunk.ended) {
+        if (c->ended_ns == 0)
+            c->ended_ns = now;
+        if (reap(c) || now >= c->ended_ns + reap_ns)
+            lose(l, host, now);
+    } else if (now >= c->heard_ns + (c->state < RNL_CHILD_GREETED ? greet_ns : silent_ns)) {
+        c->silent = 1;
+        lose(l, host, now);
+    }
+}
+
+/* ---- the loop's parts ---- */
+
+static void greeted(struct rnl_launcher *l, uint32_t host)
+{
+    struct rnl_child *c = &l->head->at[host];
+    struct rnl_brief brief = l->head->brief;
+    struct rnl_pack p = {.at = NULL};
+    brief.host = host;
+    rnl_brief_pack(&p, &brief);
+    c->state = RNL_CHILD_GREETED;
+    rnl_trunk_send_pack(&c->trunk, RNL_FRAME_JOB, &p);
+    rnl_pack_free(&p);
+}
+
+static void read_trunk(struct rnl_launcher *l, uint32_t host, uint64_t now)
+{
+    struct rnl_child *c = &l->head->at[host];
+    struct rnl_frame f;
+    if (c->state == RNL_CHILD_LOST)
+        return;
+    rnl_trunk_read(&c->trunk);
+    c->heard_ns = now;
+    if (c->state < RNL_CHILD_GREETED) {
+        char release[sizeof c->release];
+        int r = rnl_trunk_greeting(&c->trunk, release, sizeof release, c->noise, sizeof c->noise);
+        if (r > 0) {
+            greeted(l, host);
+        } else if (r < 0) {
+            memcpy(c->release, release, sizeof release);
+            c->garbled = 1;
+        }
+    }
+    while (c->state >= RNL_CHILD_GREETED && !c->garbled && rnl_trunk_next(&c->trunk, &f))
+        if (hear(l, host, &f, now) < 0)
+            c->garbled = 1;
+    if (c->trunk.ended)
+        epoll_ctl(l->epoll, EPOLL_CTL_DEL, c->trunk.in, NULL);
+}
+
+void rnl_head_event(struct rnl_launcher *l, enum rnl_source source, uint32_t index, uint64_t now)
+{
+    if (index >= l->job->hosts) /* our input: the work follows */
+        return;
+    struct rnl_child *c = &l->head->at[index];
+    if (source == RNL_SOURCE_TRUNK)
+        read_trunk(l, index, now);
+    else if (source == RNL_SOURCE_TRUNK_ROOM)
+        rnl_trunk_flush(&c->trunk);
+    else
+        hear_error(l, c);
+}
+
+static void pass_output_room(struct rnl_launcher *l, struct rnl_child *c)
+{
+    for (uint32_t w = 1; w <= 2; w++) {
+        uint64_t *owed = &c->owed[w - 1];
+        int room = rnl_console_room(l->console, (int)w);
+        if ((room > 0 && *owed > 0) || (room < 0 && !c->told_gone[w - 1])) {
+            struct rnl_pack p = {.at = NULL};
+            rnl_pack_32(&p, w);
+            rnl_pack_64(&p, room < 0 ? 0 : *owed);
+            rnl_trunk_send_pack(&c->trunk, RNL_FRAME_ROOM, &p);
+            rnl_pack_free(&p);
+            c->told_gone[w - 1] = room < 0;
+            *owed = 0;
+        }
+    }
+}
+
+static void watch_input(struct rnl_launcher *l, int yes)
+{
+    struct rnl_head *h = l->head;
+    if (yes && !h->input_watched)
+        h->input_watched = rnl_source_add(l->epoll, h->input, RNL_SOURCE_TRUNK, l->job->hosts, EPOLLIN) == 0;
+    else if (!yes && h->input_watched)
+        h->input_watched = epoll_ctl(l->epoll, EPOLL_CTL_DEL, h->input, NULL) != 0;
+}
+
+static void pass_input(struct rnl_launcher *l)
+{
+    struct rnl_head *h = l->head;
+    char data[INPUT_BYTES];
+    while (h->phase == RNL_HEAD_RUNS && !h->input_over && h->input_room > 0) {
+        struct pollfd p = {.fd = h->input, .events = POLLIN};
+        if (poll(&p, 1, 0) <= 0) {
+            watch_input(l, 1);
+            return;
+        }
+        ssize_t n = read(h->input, data, h->input_room < sizeof data ? (size_t)h->input_room : sizeof data);
+        if (n < 0 && (errno == EINTR || errno == EAGAIN))
+            return;
+        rnl_trunk_send(&h->at[0].trunk, RNL_FRAME_INPUT, data, n > 0 ? (size_t)n : 0);
+        h->input_room -= n > 0 ? (uint64_t)n : 0;
+        h->input_over = n <= 0;
+    }
+    watch_input(l, 0);
+}
+
+void rnl_head_work(struct rnl_launcher *l, uint64_t now)
+{
+    struct rnl_head *h = l->head;
+    const struct rnl_pack nothing = {.at = NULL};
+    if (now > h->worked_ns + silent_ns / 4) /* we were stopped: nobody was listened to */
+        for (uint32_t i = 0; i < l->job->hosts; i++)
+            h->at[i].heard_ns = now;
+    h->worked_ns = now;
+    if (rnl_head_busy(h) && (l->ending || l->interrupted != 0))
+        give_up(l, l->interrupted != 0 ? RNL_EXIT_SIGNAL + l->interrupted : l->status);
+    for (uint32_t i = 0; i < l->job->hosts; i++) {
+        pass_output_room(l, &h->at[i]);
+        look_after(l, i, now);
+    }
+    if (now >= h->phase_ends && rnl_head_busy(h)) {
+        for (uint32_t i = 0; i < l->job->hosts; i++)
+            if (h->at[i].state < RNL_CHILD_PROBED && !l->quiet)
+                rnl_launch_say(l, "host %s: its agent has not answered in time; is the host overloaded?",
+                               l->job->at[i].name);
+        give_up(l, RNL_EXIT_SYSTEM);
+    }
+    if (now >= h->ping_at) {
+        broadcast(l, RNL_FRAME_PING, &nothing);
+        h->ping_at = now + ping_ns;
+    }
+    pass_input(l);
+}
+
+uint64_t rnl_head_deadline_ns(const struct rnl_launcher *l)
+{
+    const struct rnl_head *h = l->head;
+    uint64_t at = earliest(h->ping_at, h->phase_ends);
+    for (uint32_t i = 0; i < l->job->hosts; i++) {
+        const struct rnl_child *c = &h->at[i];
+        if (c->state != RNL_CHILD_LOST && c->state != RNL_CHILD_DONE && c->trunk.ended)
+            at = earliest(at, h->worked_ns + 5 * MS); /* how it ended is to be known soon */
+    }
+    return at;
+}
+
+/* ---- beginning and end ---- */
+
+static int start(struct rnl_launcher *l, uint32_t host, const struct rnl_spawn *how)
+{
+    struct rnl_child *c = &l->head->at[host];
+    int pipes[3], e = rnl_reach_start(l->job, host, how, pipes, &c->pid);
+    if (e < 0) {
+        rnl_launch_say(l, "cannot start the agent of host %s: %s; name fewer hosts, or raise the limits (ulimit -a)",
+                       l->job->at[host].name, strerror(-e));
+        return e;
+    }
+    c->err = pipes[2];
+    e = rnl_trunk_open(&c->trunk, pipes[1], pipes[0]);
+    c->heard_ns = rnl_host_now_ns(NULL);
+    if (e == 0 && fcntl(c->err, F_SETFL, O_NONBLOCK) < 0)
+        e = -errno;
+    if (e == 0)
+        e = rnl_source_add(l->epoll, c->trunk.in, RNL_SOURCE_TRUNK, host, EPOLLIN);
+    if (e == 0)
+        e = rnl_source_add(l->epoll, c->trunk.out, RNL_SOURCE_TRUNK_ROOM, host, EPOLLOUT | EPOLLET);
+    if (e == 0)
+        e = rnl_source_add(l->epoll, c->err, RNL_SOURCE_TRUNK_ERROR, host, EPOLLIN);
+    if (e < 0)
+        rnl_launch_say(l, "cannot watch the agent of host %s: %s", l->job->at[host].name, strerror(-e));
+    return e;
+}
+
+static char *working_folder(void)
+{
+    char *folder = getcwd(NULL, 0);
+    return folder;
+}
+
+int rnl_head_new(struct rnl_launcher *l, const struct rnl_spawn *how)
+{
+    const struct rnl_launch *job = l->job;
+    struct rnl_head *h = calloc(1, sizeof *h + job->hosts * sizeof h->at[0]);
+    char *folder = working_folder();
+    if (h == NULL || folder == NULL) {
+        rnl_launch_say(l, "cannot learn the working directory, or have no memory: %s", strerror(errno));
+        free(folder);
+        free(h);
+        return -1;
+    }
+    l->head = h;
+    h->input = how->in;
+    h->input_room = RNL_INPUT_ROOM;
+    h->folder = folder;
+    h->ping_at = h->worked_ns = rnl_host_now_ns(NULL);
+    h->phase_ends = UINT64_MAX;
+    h->brief = (struct rnl_brief){
+        .size = job->size,
+        .hosts = job->hosts,
+        .flags = (job->keep_going ? RNL_BRIEF_KEEP_GOING : 0u) | (job->tag ? RNL_BRIEF_TAG : 0u) |
+                 (job->bind_core ? RNL_BRIEF_BIND : 0u) | (job->datagrams ? RNL_BRIEF_DATAGRAMS : 0u) |
+                 (job->reach == RNL_REACH_NETNS ? RNL_BRIEF_ONE_MACHINE : 0u) |
+                 (isatty(STDOUT_FILENO) ? RNL_BRIEF_OUT_TERMINAL : 0u) |
+                 (isatty(STDERR_FILENO) ? RNL_BRIEF_ERR_TERMINAL : 0u),
+        .at = (struct rnl_host *)(uintptr_t)job->at,
+        .folder = folder,
+        .argv = job->argv,
+        .environment = environ,
+    };
+    memcpy(h->brief.key, l->key, sizeof h->brief.key);
+    for (uint32_t i = 0; i < job->hosts; i++) {
+        h->at[i].err = h->at[i].trunk.in = h->at[i].trunk.out = -1;
+        h->at[i].pid = -1;
+    }
+    for (uint32_t i = 0; i < job->hosts; i++)
+        if (start(l, i, how) < 0)
+            return -1;
+    return 0;
+}
+
+/* Agents end when they are told so, or find nobody there. */
+void rnl_head_end(struct rnl_launcher *l)
+{
+    const struct rnl_pack nothing = {.at = NULL};
+    uint64_t end = rnl_host_now_ns(NULL) + leave_ns;
+    uint32_t left = l->job->hosts;
+    l->head->phase = RNL_HEAD_OVER;
+    broadcast(l, RNL_FRAME_END, &nothing);
+    for (uint32_t i = 0; i < l->job->hosts; i++)
+        close_child(l, &l->head->at[i]);
+    for (int ms = 1; left > 0 && rnl_host_now_ns(NULL) < end; ms = ms < 20 ? 2 * ms : ms) {
+        left = 0;
+        for (uint32_t i = 0; i < l->job->hosts; i++)
+            left += l->head->at[i].pid > 0 && !reap(&l->head->at[i]);
+        if (left > 0)
+            poll(NULL, 0, ms);
+    }
+}
+
+void rnl_head_free(struct rnl_head *h)
+{
+    if (h == NULL)
+        return;
+    for (uint32_t i = 0; i < h->brief.hosts; i++) {
+        struct rnl_child *c = &h->at[i];
+        if (c->pid > 0 && !c->reaped) {
+            kill(c->pid, SIGKILL);
+            while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
+                ;
+        }
+        rnl_trunk_close(&c->trunk);
+        if (c->err >= 0)
+            close(c->err);
+        rnl_pack_free(&c->here);
+    }
+    free(h->vain);
+    free(h->folder);
+    explicit_bzero(&h->brief, sizeof h->brief);
+    free(h);
+}

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * search.c - see search.h. */
+#include "job/search.h"
+
+#include "base/error.h"
+#include "wire/key.h"
+
+#include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ASK = 1, ANSWER, CHOSEN, AGREED, AT_TAG = 32, BATCH = 16, DATAGRAM_MOST = 2048 };
+#define MS ((uint64_t)1000 * 1000)
+static const uint64_t first_ns = 15 * MS, most_ns = 400 * MS, give_up_ns = 9000 * MS;
+static const unsigned char magic[4] = {'R', 'N', 'L', 'Q'};
+
+struct way { /* an address of a peer */
+    struct rnl_vain_way vain;
+};
+struct peer {
+    uint8_t found;   /* ip is where it is */
+    uint8_t settled; /* and it knows where we are */
+    uint8_t heard;
+    uint8_t ip[16];
+    uint32_t chosen; /* the way, if we ask */
+    struct way *way;
+};
+struct rnl_search {
+    uint32_t host, hosts;
+    const struct rnl_here *here;
+    struct rnl_socket *socket;
+    unsigned char key[RNL_JOB_SECRET];
+    uint64_t nonce, give_up_at, again_at, gap;
+    uint8_t gave_up;
+    unsigned char in[BATCH][DATAGRAM_MOST];
+    struct peer peer[];
+};
+
+static int is_ours_to_ask(const struct rnl_search *p, uint32_t other)
+{
+    return p->host < other;
+}
+
+static uint32_t get32(const unsigned char *at)
+{
+    return at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
+}
+
+static void put32(unsigned char *at, uint32_t v)
+{
+    for (int i = 0; i < 4; i++)
+        at[i] = (unsigned char)(v >> 8 * i);
+}
+
+static void sign(const struct rnl_search *p, unsigned char *at, uint32_t bytes, unsigned char tag[16])
+{
+    memset(at + AT_TAG, 0, 16);
+    rnl_keyed_hash(tag, p->key, "probe", at, bytes);
+}
+
+/* ---- what the kernel says ---- */
+
+static struct way *way_to(struct rnl_search *p, const struct rnl_socket_addr *to)
+{
+    for (uint32_t h = 0; h < p->hosts; h++)
+        for (uint32_t k = 0; p->here[h].probe_port == to->port && k < p->here[h].ways; k++)
+            if (p->peer[h].way != NULL && memcmp(p->here[h].way[k].ip, to->ip, sizeof to->ip) == 0)
+                return &p->peer[h].way[k];
+    return NULL;
+}
+
+static void hear_errors(struct rnl_search *p)
+{
+    struct rnl_socket_error e;
+    while (p->socket->ops->error(p->socket, &e) == 1) {
+        struct way *w = way_to(p, &e.to);
+        if (w == NULL)
+            continue;
+        w->vain.sys_errno = e.sys_errno;
+        w->vain.from_us = e.from_us;
+    }
+}
+
+static void say(struct rnl_search *p, const struct rnl_socket_addr *to, uint32_t kind, uint32_t other, uint32_t which,
+                uint64_t nonce, uint32_t bytes)
+{
+    unsigned char at[RNL_SEARCH_LONG] = {0}, tag[16];
+    memcpy(at, magic, sizeof magic);
+    put32(at + 4, kind);
+    put32(at + 8, p->host);
+    put32(at + 12, other);
+    put32(at + 16, which);
+    put32(at + 24, (uint32_t)nonce);
+    put32(at + 28, (uint32_t)(nonce >> 32));
+    sign(p, at, bytes, tag);
+    memcpy(at + AT_TAG, tag, sizeof tag);
+    const struct rnl_socket_out out = {.to = *to, .at = at, .bytes = bytes};
+    struct rnl_socket_result result = {.stop = RNL_SOCKET_WENT};
+    struct way *w = way_to(p, to);
+    if (p->socket->ops->send(p->socket, &out, 1, &result) == 1 || w == NULL || result.stop == RNL_SOCKET_FULL)
+        return;
+    w->vain.sys_errno = result.sys_errno;
+    w->vain.from_us = 1;
+}
+
+static struct rnl_socket_addr addr_of(const struct rnl_search *p, uint32_t host, uint32_t way)
+{
+    struct rnl_socket_addr a = {.port = p->here[host].probe_port};
+    memcpy(a.ip, p->here[host].way[way].ip, sizeof a.ip);
+    return a;
+}
+
+/* ---- asking ---- */
+
+static void ask(struct rnl_search *p, uint32_t other)
+{
+    struct peer *q = &p->peer[other];
+    for (uint32_t k = 0; !q->found && k < p->here[other].ways; k++) {
+        const struct rnl_socket_addr to = addr_of(p, other, k);
+        say(p, &to, ASK, other, k, p->nonce, RNL_SEARCH_SHORT);
+        say(p, &to, ASK, other, k, p->nonce, RNL_SEARCH_LONG);
+    }
+    if (q->found) {
+        const struct rnl_socket_addr to = addr_of(p, other, q->chosen);
+        say(p, &to, CHOSEN, other, q->chosen, p->nonce, RNL_SEARCH_SHORT);
+    }
+}
+
+static void hear_answer(struct rnl_search *p, uint32_t other, const unsigned char *at, const struct rnl_socket_in *in)
+{
+    struct peer *q = &p->peer[other];
+    uint32_t k = get32(at + 16);
+    if (k >= p->here[other].ways || q->found)
+        return;
+    struct way *w = &q->way[k];
+    const struct rnl_socket_addr asked = addr_of(p, other, k);
+    if (!rnl_socket_addr_equal(&asked, &in->from)) {
+        w->vain.crooked = 1;
+        return;
+    }
+    if (in->bytes < RNL_SEARCH_LONG) {
+        w->vain.small = 1;
+        return;
+    }
+    q->found = 1;
+    q->chosen = k;
+    memcpy(q->ip, asked.ip, sizeof q->ip);
+    say(p, &in->from, CHOSEN, other, k, p->nonce, RNL_SEARCH_SHORT);
+}
+
+/* ---- what comes ---- */
+
+static void take_in(struct rnl_search *p, unsigned char *at, const struct rnl_socket_in *in)
+{
+    unsigned char had[16], tag[16];
+    if (in->cut || (in->bytes != RNL_SEARCH_SHORT && in->bytes != RNL_SEARCH_LONG) ||
+        memcmp(at, magic, sizeof magic) != 0)
+        return;
+    memcpy(had, at + AT_TAG, sizeof had);
+    sign(p, at, in->bytes, tag);
+    uint32_t kind = get32(at + 4), other = get32(at + 8);
+    uint64_t nonce = get32(at + 24) | (uint64_t)get32(at + 28) << 32;
+    if (sodium_memcmp(had, tag, sizeof tag) != 0 || get32(at + 12) != p->host || other >= p->hosts || other == p->host)
+        return;
+    struct peer *q = &p->peer[other];
+    q->heard = 1;
+    if (!is_ours_to_ask(p, other)) {
+        if (kind == ASK)
+            say(p, &in->from, ANSWER, other, get32(at + 16), nonce, in->bytes);
+        if (kind != CHOSEN)
+            return;
+        memcpy(q->ip, in->from.ip, sizeof q->ip);
+        q->found = q->settled = 1;
+        say(p, &in->from, AGREED, other, get32(at + 16), nonce, RNL_SEARCH_SHORT);
+        return;
+    }
+    if (nonce != p->nonce) /* an answer from another time */
+        return;
+    if (kind == ANSWER)
+        hear_answer(p, other, at, in);
+    else if (kind == AGREED && q->found)
+        q->settled = 1;
+}
+
+static void hear(struct rnl_search *p)
+{
+    struct rnl_socket_in in[BATCH];
+    for (int n = BATCH; n == BATCH;) {
+        for (int i = 0; i < BATCH; i++)
+            in[i] = (struct rnl_socket_in){.at = p->in[i], .room = DATAGRAM_MOST};
+        n = p->socket->ops->recv(p->socket, in, BATCH);
+        for (int i = 0; i < n; i++)
+            if (in[i].segment == 0 || in[i].segment >= in[i].bytes) /* the socket was opened without merging */
+                take_in(p, p->in[i], &in[i]);
+    }
+    hear_errors(p);
+}
+
+static int is_open(const struct rnl_search *p)
+{
+    for (uint32_t h = 0; h < p->hosts; h++)
+        if (h != p->host && !p->peer[h].settled)
+            return 1;
+    return 0;
+}
+
+void rnl_search_step(struct rnl_search *p, uint64_t now_ns)
+{
+    hear(p);
+    if (now_ns >= p->give_up_at)
+        p->gave_up = 1;
+    if (now_ns >= p->again_at && !rnl_search_done(p)) {
+        for (uint32_t h = p->host + 1; h < p->hosts; h++)
+            if (!p->peer[h].settled)
+                ask(p, h);
+        p->again_at = now_ns + p->gap;
+        p->gap = 2 * p->gap < most_ns ? 2 * p->gap : most_ns;
+    }
+    (void)p->socket->ops->arm(p->socket);
+    hear_errors(p); /* arming may have found some */
+}
+
+uint64_t rnl_search_deadline_ns(const struct rnl_search *p)
+{
+    if (rnl_search_done(p))
+        return UINT64_MAX;
+    return p->again_at < p->give_up_at ? p->again_at : p->give_up_at;
+}
+
+int rnl_search_done(const struct rnl_search *p)
+{
+    return p->gave_up || !is_open(p);
+}
+
+int rnl_search_way(const struct rnl_search *p, uint32_t other, uint8_t ip[16])
+{
+    memcpy(ip, p->peer[other].ip, 16);
+    return p->peer[other].found;
+}
+
+int rnl_search_vain(const struct rnl_search *p, uint32_t other, struct rnl_vain *out)
+{
+    const struct peer *q = &p->peer[other];
+    if (other == p->host || q->settled)
+        return 0;
+    *out = (struct rnl_vain){
+        .other = other, .heard = q->heard, .asked = (uint32_t)is_ours_to_ask(p, other), .ways = p->here[other].ways};
+    for (uint32_t k = 0; k < out->ways; k++)
+        out->way[k] = q->way[k].vain;
+    return 1;
+}
+
+/* ---- beginning and end ---- */
+
+int rnl_search_new(uint32_t host, uint32_t hosts, const struct rnl_here *here,
+                   const unsigned char key[RNL_JOB_KEY_BYTES], uint64_t nonce, struct rnl_socket *socket,
+                   uint64_t now_ns, struct rnl_search **out)
+{
+    struct rnl_search *p = calloc(1, sizeof *p + hosts * sizeof p->peer[0]);
+    if (p == NULL)
+        goto no_memory;
+    p->host = host;
+    p->hosts = hosts;
+    p->here = here;
+    p->socket = socket;
+    memcpy(p->key, key, sizeof p->key);
+    p->nonce = nonce;
+    p->again_at = now_ns;
+    p->gap = first_ns;
+    p->give_up_at = now_ns + give_up_ns;
+    for (uint32_t h = 0; h < hosts; h++) {
+        p->peer[h].way = calloc(here[h].ways + 1, sizeof *p->peer[h].way);
+        if (p->peer[h].way == NULL)
+            goto no_memory;
+        for (uint32_t k = 0; k < here[h].ways; k++) {
+            memcpy(p->peer[h].way[k].vain.ip, here[h].way[k].ip, sizeof here[h].way[k].ip);
+            p->peer[h].way[k].vain.port = here[h].probe_port;
+        }
+    }
+    *out = p;
+    return 0;
+no_memory:
+    if (p != NULL)
+        p->socket = NULL; /* it stays the caller's */
+    rnl_search_free(p);
+    return rnl_fail(RNL_ERR_NO_MEMORY, "no memory to look for %u hosts", hosts);
+}
+
+void rnl_search_free(struct rnl_search *p)
+{
+    if (p == NULL)
+        return;
+    for (uint32_t h = 0; h < p->hosts; h++)
+        free(p->peer[h].way);
+    if (p->socket != NULL)
+        p->socket->ops->close(p->socket);
+    explicit_bzero(p->key, sizeof p->key);
+    free(p);
+}
+
+/* ---- our own addresses ---- */
+
+static int usable(const struct ifaddrs *i, uint8_t ip[16])
+{
+    if (i->ifa_addr == NULL || !(i->ifa_flags & IFF_UP))
+        return 0;
+    if (i->ifa_addr->sa_family == AF_INET) {
+        struct sockaddr_in in;
+        memcpy(&in, i->ifa_addr, sizeof in);
+        memset(ip, 0, 10);
+        ip[10] = ip[11] = 0xff;
+        memcpy(ip + 12, &in.sin_addr, 4);
+        return 1;
+    }
+    if (i->ifa_addr->sa_family != AF_INET6)
+        return 0;
+    struct sockaddr_in6 in6;
+    memcpy(&in6, i->ifa_addr, sizeof in6);
+    memcpy(ip, &in6.sin6_addr, 16);
+    return !IN6_IS_ADDR_LINKLOCAL(&in6.sin6_addr); /* means nothing on another host */
+}
+
+int rnl_search_ways(struct rnl_here *here)
+{
+    struct ifaddrs *all;
+    here->ways = 0;
+    if (getifaddrs(&all) < 0)
+        return -errno;
+    for (unsigned loopback = 0; loopback < 2; loopback++)
+        for (const struct ifaddrs *i = all; i != NULL && here->ways < RNL_HOST_WAYS_MAX; i = i->ifa_next) {
+            uint8_t ip[16];
+            if (!!(i->ifa_flags & IFF_LOOPBACK) != loopback || !usable(i, ip))
+                continue;
+            memcpy(here->way[here->ways].ip, ip, sizeof ip);
+            strncpy(here->way[here->ways].interface, i->ifa_name, sizeof here->way[0].interface - 1);
+            here->ways++;
+        }
+    freeifaddrs(all);
+    return 0;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * search.h - finds, before the ranks start, by which addresses the hosts of a job reach each other. Of each pair the
+ * host with the lower number asks, at every address that the other has, all at once; what leads nowhere does not
+ * answer.
+ *
+ *   ASK      a short and a long datagram to each address
+ *   ANSWER   back to where it came from, as long as the question
+ *   CHOSEN   the first address for which the long ANSWER came from the address that was asked: both ways work, and for
+ *            both sides the other is where its datagrams come from
+ *   AGREED   the other will use the address that CHOSEN came from
+ *
+ * Datagrams, little-endian; all that is not proved by the key of the job is dropped:
+ *
+ *   0      4      8      12     16      20    24      32      48
+ *   +------+------+------+------+-------+-----+-------+-------+-----------------------+
+ *   | RNLQ | kind | from | to   | which | 0   | nonce | tag   | zeros up to its length|
+ *   +------+------+------+------+-------+-----+-------+-------+-----------------------+
+ *
+ * Time is an argument. */
+#ifndef RNL_JOB_SEARCH_H
+#define RNL_JOB_SEARCH_H
+
+#include "job/brief.h"
+#include "transport/socket.h"
+
+enum {
+    RNL_SEARCH_SHORT = 64,
+    RNL_SEARCH_LONG = 1200 /* what flows begin with (reliable/flow.c) */
+};
+
+struct rnl_search;
+
+/* `here` (one for each host, the caller's for as long as this lives) says whom to ask where; `socket` is the probe's
+ * from success on. 0, RNL_ERR_NO_MEMORY. */
+int rnl_search_new(uint32_t host, uint32_t hosts, const struct rnl_here *here,
+                   const unsigned char key[RNL_JOB_KEY_BYTES], uint64_t nonce, struct rnl_socket *socket,
+                   uint64_t now_ns, struct rnl_search **out);
+void rnl_search_free(struct rnl_search *);
+/* When its socket is readable, and at its deadline. */
+void rnl_search_step(struct rnl_search *, uint64_t now_ns);
+uint64_t rnl_search_deadline_ns(const struct rnl_search *); /* UINT64_MAX = none */
+/* 1 = every pair with this host has an address, or it has been tried for long enough. Steps answer others still. */
+int rnl_search_done(const struct rnl_search *);
+/* Where `other` is: 1 and its IP address, or 0. */
+int rnl_search_way(const struct rnl_search *, uint32_t other, uint8_t ip[16]);
+/* What was tried in vain: 1, or 0 = there is a way. */
+int rnl_search_vain(const struct rnl_search *, uint32_t other, struct rnl_vain *out);
+
+/* The addresses of this host that others may reach it by, the loopback's last. `here`: way and ways are set. 0 or
+ * -errno. */
+int rnl_search_ways(struct rnl_here *here);
+
+#endif

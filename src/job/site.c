@@ -1,0 +1,633 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * site.c - the agent of one host of a job on several: a launcher (launch.c) that decides nothing. It starts the ranks
+ * of this host, serves them, and says everything to the launcher at its standard input and output; when that is gone,
+ * it kills them and ends. */
+#include "job/head.h"
+#include "job/net.h"
+#include "job/search.h"
+
+#include "base/env.h"
+#include "transport/udp/kernel.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+enum { OUTPUT_BYTES = 32768 };
+#define MS ((uint64_t)1000 * 1000)
+static const uint64_t brief_ms = 60000;
+static const uint64_t silent_ns = 600000 * MS; /* a launcher that says nothing for so long is gone */
+
+struct rnl_site {
+    struct rnl_trunk trunk;
+    struct rnl_brief brief;
+    struct rnl_launch job;
+    struct rnl_spawn how;
+    char *path;
+    struct rnl_here *here; /* of each host; ways of our own first */
+    int *sockets;          /* of our ranks, until the agent has them */
+    struct rnl_search *probe;
+    int probe_fd;
+    uint64_t heard_ns, room[2];
+    int input;             /* our end of rank 0's standard input */
+    struct rnl_pack given; /* what it has not taken yet, from `passed` on */
+    size_t passed;
+    uint32_t told; /* ranks whose end has been said */
+    uint8_t nobody[2], input_ends, input_waits, probed, go, running, done, over, stopped;
+    uint8_t said_end[RNL_JOB_RANKS_MAX];
+};
+
+/* ---- saying ---- */
+
+void rnl_site_say(struct rnl_launcher *l, const char *line)
+{
+    rnl_trunk_send(&l->site->trunk, RNL_FRAME_SAY, line, strlen(line));
+}
+
+void rnl_site_fail(struct rnl_launcher *l, int status)
+{
+    struct rnl_pack p = {.at = NULL};
+    rnl_pack_32(&p, (uint32_t)status);
+    rnl_trunk_send_pack(&l->site->trunk, RNL_FRAME_FAIL, &p);
+    rnl_pack_free(&p);
+}
+
+void rnl_site_exited(struct rnl_launcher *l, uint32_t rank)
+{
+    const struct rnl_proc *p = &l->proc[rank];
+    struct rnl_pack pack = {.at = NULL};
+    rnl_pack_32(&pack, rank);
+    rnl_pack_32(&pack, (uint32_t)p->signal);
+    rnl_pack_32(&pack, (uint32_t)p->status);
+    rnl_pack_32(&pack, (p->broken ? RNL_EXIT_BROKEN : 0u) | (p->unserved ? RNL_EXIT_UNSERVED : 0u));
+    rnl_trunk_send_pack(&l->site->trunk, RNL_FRAME_EXITED, &pack);
+    rnl_pack_free(&pack);
+}
+
+static void tell(void *arg, const struct rnl_word *w)
+{
+    struct rnl_launcher *l = arg;
+    struct rnl_pack p = {.at = NULL};
+    rnl_word_pack(&p, w);
+    rnl_trunk_send_pack(&l->site->trunk, RNL_FRAME_WORD, &p);
+    rnl_pack_free(&p);
+}
+
+static ssize_t put_output(void *arg, int which, const char *data, size_t n)
+{
+    struct rnl_site *s = arg;
+    uint64_t *room = &s->room[which - 1];
+    struct rnl_pack p = {.at = NULL};
+    if (s->nobody[which - 1])
+        return -1;
+    if (n > OUTPUT_BYTES)
+        n = OUTPUT_BYTES;
+    if (n > *room)
+        n = (size_t)*room;
+    if (n == 0)
+        return 0;
+    rnl_pack_32(&p, (uint32_t)which);
+    rnl_pack_bytes(&p, data, n);
+    rnl_trunk_send_pack(&s->trunk, RNL_FRAME_OUTPUT, &p);
+    rnl_pack_free(&p);
+    *room -= n;
+    return (ssize_t)n;
+}
+
+/* ---- rank 0's input ---- */
+
+static void say_taken(struct rnl_site *s, uint64_t n)
+{
+    struct rnl_pack p = {.at = NULL};
+    rnl_pack_64(&p, n);
+    rnl_trunk_send_pack(&s->trunk, RNL_FRAME_TAKEN, &p);
+    rnl_pack_free(&p);
+}
+
+static void end_input(struct rnl_launcher *l)
+{
+    struct rnl_site *s = l->site;
+    if (s->input < 0)
+        return;
+    epoll_ctl(l->epoll, EPOLL_CTL_DEL, s->input, NULL);
+    close(s->input);
+    s->input = -1;
+    rnl_pack_free(&s->given);
+    if (!s->input_ends)
+        say_taken(s, 0);
+}
+
+static void pass_input(struct rnl_launcher *l)
+{
+    struct rnl_site *s = l->site;
+    size_t before = s->passed;
+    if (s->input < 0)
+        return;
+    if (l->proc[0].finished) {
+        end_input(l);
+        return;
+    }
+    while (s->passed < s->given.bytes) {
+        ssize_t n = write(s->input, s->given.at + s->passed, s->given.bytes - s->passed);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EAGAIN)
+            break;
+        if (n < 0) {
+            end_input(l);
+            return;
+        }
+        s->passed += (size_t)n;
+    }
+    if (s->passed > before && !s->input_ends)
+        say_taken(s, s->passed - before);
+    if (s->passed == s->given.bytes) {
+        s->passed = s->given.bytes = 0;
+        if (s->input_ends)
+            end_input(l);
+    }
+}
+
+static void hear_input(struct rnl_launcher *l, const struct rnl_frame *f)
+{
+    struct rnl_site *s = l->site;
+    if (l->first != 0 || (s->running && s->input < 0)) /* before the ranks run, it is kept */
+        return;
+    if (f->bytes == 0)
+        s->input_ends = 1;
+    rnl_pack_bytes(&s->given, f->body, f->bytes);
+    pass_input(l);
+}
+
+/* ---- the other hosts ---- */
+
+static int hear_hosts(struct rnl_launcher *l, const struct rnl_frame *f)
+{
+    struct rnl_site *s = l->site;
+    const struct rnl_kernel_options options = {.without = RNL_KERNEL_SEGMENT | RNL_KERNEL_MERGE | RNL_KERNEL_ECN};
+    struct rnl_unpack u = {.at = f->body, .left = f->bytes};
+    struct rnl_socket *socket;
+    uint64_t nonce = rnl_host_random(NULL);
+    if (s->probe != NULL)
+        return -1;
+    rnl_here_free(&s->here[s->brief.host]);
+    for (uint32_t i = 0; i < s->brief.hosts; i++)
+        if (rnl_here_unpack(&u, s->brief.hosts, s->brief.at, &s->here[i]) < 0 || s->here[i].host != i)
+            return -1;
+    int r = rnl_kernel_socket_adopt(s->probe_fd, &options, &socket);
+    if (r == 0) {
+        r = rnl_search_new(s->brief.host, s->brief.hosts, s->here, s->brief.key, nonce, socket, rnl_host_now_ns(NULL),
+                           &s->probe);
+        if (r < 0)
+            socket->ops->close(socket);
+    }
+    if (r == 0 && rnl_source_add(l->epoll, s->probe_fd, RNL_SOURCE_PROBE, 0, EPOLLIN) < 0)
+        r = rnl_fail_errno(RNL_ERR_SYSTEM, errno, "a socket cannot be watched");
+    if (r < 0) {
+        rnl_launch_say(l, "%s", rnl_last_error()->text);
+        rnl_site_fail(l, RNL_EXIT_SYSTEM);
+    }
+    return 0;
+}
+
+static void look_at_probe(struct rnl_launcher *l, uint64_t now)
+{
+    struct rnl_site *s = l->site;
+    struct rnl_pack p = {.at = NULL}, all = {.at = NULL};
+    struct rnl_vain vain;
+    uint32_t n = 0;
+    if (s->probe == NULL)
+        return;
+    rnl_search_step(s->probe, now);
+    if (s->probed || !rnl_search_done(s->probe))
+        return;
+    s->probed = 1;
+    for (uint32_t i = 0; i < s->brief.hosts; i++)
+        if (rnl_search_vain(s->probe, i, &vain)) {
+            rnl_vain_pack(&p, &vain);
+            n++;
+        }
+    rnl_pack_32(&all, n);
+    rnl_pack_bytes(&all, p.at, p.bytes);
+    all.failed |= p.failed;
+    rnl_trunk_send_pack(&s->trunk, RNL_FRAME_PROBED, &all);
+    rnl_pack_free(&p);
+    rnl_pack_free(&all);
+}
+
+/* ---- the ranks ---- */
+
+/* Where datagrams between ranks of this host go, if they are to be exchanged. */
+static void own_way(const struct rnl_site *s, uint8_t ip[16])
+{
+    const struct rnl_here *here = &s->here[s->brief.host];
+    memset(ip, 0, 16);
+    if (here->ways > 0)
+        memcpy(ip, here->way[here->ways - 1].ip, 16); /* the loopback's, if there is one */
+}
+
+static void make_places(const struct rnl_site *s, struct rnl_place_rank *places)
+{
+    for (uint32_t h = 0; h < s->brief.hosts; h++) {
+        const struct rnl_host *at = &s->brief.at[h];
+        uint8_t ip[16];
+        if (h == s->brief.host)
+            own_way(s, ip);
+        else
+            (void)rnl_search_way(s->probe, h, ip);
+        for (uint32_t i = 0; i < at->count; i++) {
+            struct rnl_place_rank *p = &places[at->first + i];
+            memset(p, 0, sizeof *p);
+            p->host = s->job.datagrams ? at->first + i : h;
+            p->incarnation = at->first + i + 1;
+            if (h == s->brief.host && !s->job.datagrams)
+                continue;
+            memcpy(p->at.ip, ip, sizeof ip);
+            p->at.port = s->here[h].port[i];
+        }
+    }
+}
+
+static int make_input(struct rnl_launcher *l)
+{
+    struct rnl_site *s = l->site;
+    int ends[2];
+    if (l->first != 0)
+        return 0;
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return -errno;
+    s->how.in = ends[0];
+    s->input = ends[1];
+    if (fcntl(ends[1], F_SETFL, O_NONBLOCK) < 0)
+        return -errno;
+    return rnl_source_add(l->epoll, ends[1], RNL_SOURCE_INPUT_ROOM, 0, EPOLLOUT | EPOLLET);
+}
+
+static void go(struct rnl_launcher *l)
+{
+    struct rnl_site *s = l->site;
+    struct rnl_agent_options opt = {.size = l->job->size,
+                                    .keep_going = l->job->keep_going,
+                                    .tell = tell,
+                                    .arg = l,
+                                    .first = l->first,
+                                    .count = l->count,
+                                    .sockets = s->sockets};
+    struct rnl_place_rank *places = calloc(l->job->size, sizeof *places);
+    int e = places == NULL ? -ENOMEM : make_input(l);
+    s->running = 1;
+    memcpy(opt.host, l->host, sizeof opt.host);
+    memcpy(opt.key, s->brief.key, sizeof opt.key);
+    if (e == 0) {
+        make_places(s, places);
+        opt.places = places;
+        if (rnl_launch_make_agent(l, &opt) < 0) {
+            e = -ENOMEM;
+        } else {
+            for (uint32_t i = 0; i < l->count; i++)
+                s->sockets[i] = -1;
+            e = rnl_source_add(l->epoll, rnl_agent_fd(l->agent), RNL_SOURCE_AGENT, 0, EPOLLIN);
+        }
+    }
+    free(places);
+    explicit_bzero(&opt, sizeof opt);
+    if (e < 0) {
+        rnl_launch_say(l, "cannot start its ranks: %s", strerror(-e));
+        rnl_site_fail(l, RNL_EXIT_SYSTEM);
+        return;
+    }
+    if (rnl_launch_start(l, &s->how) < 0)
+        rnl_site_fail(l, RNL_EXIT_SYSTEM);
+}
+
+/* Ranks of which all has been said but that they have ended: their output goes first. */
+static void say_ends(struct rnl_launcher *l)
+{
+    struct rnl_site *s = l->site;
+    if (!s->running || s->done || rnl_console_waiting(l->console))
+        return;
+    for (uint32_t i = 0; i < l->count; i++) {
+        uint32_t rank = l->first + i;
+        if (!l->proc[rank].finished || s->said_end[i])
+            continue;
+        struct rnl_pack p = {.at = NULL};
+        rnl_pack_32(&p, rank);
+        rnl_trunk_send_pack(&s->trunk, RNL_FRAME_FINISHED, &p);
+        rnl_pack_free(&p);
+        s->said_end[i] = 1;
+        s->told++;
+    }
+    if (s->told == l->count) {
+        struct rnl_pack p = {.at = NULL};
+        rnl_pack_32(&p, s->brief.host);
+        rnl_trunk_send_pack(&s->trunk, RNL_FRAME_DONE, &p);
+        rnl_pack_free(&p);
+        s->done = 1;
+    }
+}
+
+/* ---- what the launcher says ---- */
+
+static void hear_signal(struct rnl_launcher *l, int signal)
+{
+    l->site->stopped = signal == SIGTSTP || (l->site->stopped && signal != SIGCONT);
+    if (signal == SIGKILL)
+        l->ending = 1; /* what they leave behind is not waited for */
+    rnl_launch_signal(l, signal);
+}
+
+static int hear(struct rnl_launcher *l, const struct rnl_frame *f, uint64_t now)
+{
+    struct rnl_site *s = l->site;
+    struct rnl_unpack u = {.at = f->body, .left = f->bytes};
+    struct rnl_word w;
+    uint32_t n;
+    uint64_t bytes;
+    switch (f->kind) {
+    case RNL_FRAME_HOSTS:
+        return hear_hosts(l, f);
+    case RNL_FRAME_GO:
+        if (s->probe == NULL || !s->probed || s->go)
+            return -1;
+        s->go = 1; /* in its own time: starting ranks takes turns of the loop that we are called from */
+        return 0;
+    case RNL_FRAME_SIGNAL:
+        n = rnl_unpack_32(&u);
+        if (u.bad || n < 1 || n > 64)
+            return -1;
+        hear_signal(l, (int)n);
+        return 0;
+    case RNL_FRAME_WORD:
+        rnl_word_unpack(&u, &w);
+        if (u.bad)
+            return -1;
+        return l->agent == NULL ? 0 : rnl_agent_word(l->agent, &w, now);
+    case RNL_FRAME_INPUT:
+        hear_input(l, f);
+        return 0;
+    case RNL_FRAME_ROOM:
+        n = rnl_unpack_32(&u);
+        bytes = rnl_unpack_64(&u);
+        if (u.bad || n < 1 || n > 2)
+            return -1;
+        s->room[n - 1] += bytes;
+        s->nobody[n - 1] |= bytes == 0;
+        return 0;
+    case RNL_FRAME_PING:
+        rnl_trunk_send(&s->trunk, RNL_FRAME_PONG, NULL, 0);
+        return 0;
+    case RNL_FRAME_END:
+        s->over = 1;
+        return 0;
+    }
+    return -1;
+}
+
+void rnl_site_event(struct rnl_launcher *l, enum rnl_source source, uint64_t now)
+{
+    struct rnl_site *s = l->site;
+    struct rnl_frame f;
+    if (source == RNL_SOURCE_TRUNK_ROOM)
+        rnl_trunk_flush(&s->trunk);
+    if (source != RNL_SOURCE_TRUNK)
+        return;
+    rnl_trunk_read(&s->trunk);
+    s->heard_ns = now;
+    while (!s->over && rnl_trunk_next(&s->trunk, &f))
+        if (hear(l, &f, now) < 0)
+            s->over = 1;
+    if (s->trunk.ended)
+        s->over = 1;
+}
+
+void rnl_site_work(struct rnl_launcher *l, uint64_t now)
+{
+    struct rnl_site *s = l->site;
+    if (s->go && !s->running)
+        go(l);
+    if (!s->running)
+        look_at_probe(l, now);
+    pass_input(l);
+    say_ends(l);
+    if (s->trunk.ended || (now >= s->heard_ns + silent_ns && !s->stopped))
+        s->over = 1;
+}
+
+uint64_t rnl_site_deadline_ns(const struct rnl_launcher *l)
+{
+    const struct rnl_site *s = l->site;
+    uint64_t at = s->heard_ns + silent_ns,
+             probe = s->probe == NULL || s->running ? UINT64_MAX : rnl_search_deadline_ns(s->probe);
+    return probe < at ? probe : at;
+}
+
+int rnl_site_busy(const struct rnl_launcher *l)
+{
+    return !l->site->over;
+}
+
+/* ---- beginning and end ---- */
+
+/* The pipes out of the way of what the ranks, and libraries that print, take for 0, 1 and 2. */
+static int take_trunk(struct rnl_trunk *t)
+{
+    int in = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3), out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (in < 0 || out < 0 || null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0)
+        return -errno;
+    if (null > 2)
+        close(null);
+    return rnl_trunk_open(t, in, out);
+}
+
+/* The launcher's first frame. 0 or -1. */
+static int take_brief(struct rnl_site *s)
+{
+    struct rnl_frame f;
+    uint64_t end = rnl_host_now_ns(NULL) + brief_ms * MS;
+    rnl_trunk_greet(&s->trunk);
+    while (!rnl_trunk_next(&s->trunk, &f)) {
+        uint64_t now = rnl_host_now_ns(NULL);
+        struct pollfd p = {.fd = s->trunk.in, .events = POLLIN};
+        if (s->trunk.ended || now >= end)
+            return -1;
+        (void)poll(&p, 1, (int)((end - now) / MS) + 1);
+        rnl_trunk_read(&s->trunk);
+    }
+    return f.kind == RNL_FRAME_JOB && rnl_brief_unpack(f.body, f.bytes, &s->brief) == 0 ? 0 : -1;
+}
+
+static int set_environment(char **environment)
+{
+    if (clearenv() != 0)
+        return -ENOMEM;
+    for (char **e = environment; *e != NULL; e++)
+        if (strchr(*e, '=') != NULL && strncmp(*e, "RUNNEL_FD=", sizeof "RUNNEL_FD=" - 1) != 0 && putenv(*e) != 0)
+            return -ENOMEM;
+    return 0;
+}
+
+/* 0, or an exit status and a sentence. */
+static int prepare(struct rnl_site *s, char *sentence, size_t room)
+{
+    const struct rnl_brief *b = &s->brief;
+    s->job = (struct rnl_launch){.size = b->size,
+                                 .bind_core = (b->flags & RNL_BRIEF_BIND) != 0,
+                                 .datagrams = (b->flags & RNL_BRIEF_DATAGRAMS) != 0,
+                                 .tag = (b->flags & RNL_BRIEF_TAG) != 0,
+                                 .keep_going = (b->flags & RNL_BRIEF_KEEP_GOING) != 0,
+                                 .argv = b->argv};
+    if (set_environment(b->environment) < 0) {
+        snprintf(sentence, room, "no memory for the environment");
+        return RNL_EXIT_SYSTEM;
+    }
+    if (chdir(b->folder) < 0) {
+        snprintf(sentence, room,
+                 "cannot enter the working directory '%.200s': %s; start the job in one that is there on "
+                 "all hosts",
+                 b->folder, strerror(errno));
+        return RNL_EXIT_SYSTEM;
+    }
+    return rnl_spawn_find(b->argv[0], &s->path, sentence, room);
+}
+
+static int open_sockets(struct rnl_launcher *l)
+{
+    struct rnl_site *s = l->site;
+    struct rnl_here *here = &s->here[s->brief.host];
+    struct rnl_socket_addr at, *of = calloc(l->count, sizeof *of);
+    s->sockets = calloc(l->count, sizeof *s->sockets);
+    here->port = calloc(l->count, sizeof *here->port);
+    int e = of == NULL || s->sockets == NULL || here->port == NULL ? -ENOMEM : 0;
+    if (e == 0)
+        e = rnl_net_open(RNL_NET_ANY, l->count, s->sockets, of);
+    if (e < 0 && s->sockets != NULL)
+        for (uint32_t i = 0; i < l->count; i++)
+            s->sockets[i] = -1;
+    if (e == 0)
+        e = rnl_net_open(RNL_NET_ANY, 1, &s->probe_fd, &at);
+    if (e == 0)
+        e = rnl_search_ways(here);
+    if (e == 0) {
+        here->host = s->brief.host;
+        here->ranks = l->count;
+        here->probe_port = at.port;
+        for (uint32_t i = 0; i < l->count; i++)
+            here->port[i] = of[i].port;
+    }
+    free(of);
+    if (e < 0)
+        rnl_launch_say(l, "cannot open the UDP sockets of %u rank%s: %s; %s", l->count, RNL_S(l->count), strerror(-e),
+                       rnl_net_remedy(-e));
+    return e;
+}
+
+static int begin(struct rnl_launcher *l)
+{
+    struct rnl_site *s = l->site;
+    const struct rnl_host *at = &s->brief.at[s->brief.host];
+    struct rnl_pack p = {.at = NULL};
+    l->first = at->first;
+    l->count = at->count;
+    l->shares_cores = (s->brief.flags & RNL_BRIEF_ONE_MACHINE) != 0;
+    memcpy(l->host, at->name, sizeof l->host);
+    s->how.path = s->path;
+    if (rnl_launch_set_up(l, &s->how) < 0 || open_sockets(l) < 0)
+        return -1;
+    rnl_console_redirect(l->console, put_output, s, (s->brief.flags & RNL_BRIEF_OUT_TERMINAL) != 0,
+                         (s->brief.flags & RNL_BRIEF_ERR_TERMINAL) != 0);
+    if (rnl_source_add(l->epoll, s->trunk.in, RNL_SOURCE_TRUNK, 0, EPOLLIN) < 0 ||
+        rnl_source_add(l->epoll, s->trunk.out, RNL_SOURCE_TRUNK_ROOM, 0, EPOLLOUT | EPOLLET) < 0) {
+        rnl_launch_say(l, "cannot watch the pipe to the launcher: %s", strerror(errno));
+        return -1;
+    }
+    rnl_here_pack(&p, &s->here[s->brief.host]);
+    rnl_trunk_send_pack(&s->trunk, RNL_FRAME_HERE, &p);
+    rnl_pack_free(&p);
+    return 0;
+}
+
+static void serve(struct rnl_launcher *l)
+{
+    while (!l->site->over)
+        rnl_launch_turn(l, 1);
+    rnl_launch_signal(l, SIGKILL);
+}
+
+static void free_site(struct rnl_site *s)
+{
+    for (uint32_t i = 0; s->here != NULL && i < s->brief.hosts; i++)
+        rnl_here_free(&s->here[i]);
+    if (s->sockets != NULL)
+        rnl_net_close(s->brief.at[s->brief.host].count, s->sockets);
+    if (s->probe != NULL)
+        rnl_search_free(s->probe);
+    else if (s->probe_fd >= 0)
+        close(s->probe_fd);
+    if (s->input >= 0)
+        close(s->input);
+    rnl_pack_free(&s->given);
+    rnl_trunk_close(&s->trunk);
+    free(s->here);
+    free(s->sockets);
+    free(s->path);
+    clearenv(); /* it points into the brief */
+    rnl_brief_free(&s->brief);
+    free(s);
+}
+
+int rnl_launch_agent(void)
+{
+    char sentence[512] = "no memory";
+    struct rnl_site *s = calloc(1, sizeof *s);
+    struct rnl_launcher *l = NULL;
+    if (s == NULL)
+        return RNL_EXIT_SYSTEM;
+    s->probe_fd = s->input = -1;
+    s->trunk.in = s->trunk.out = -1;
+    s->room[0] = s->room[1] = RNL_OUTPUT_ROOM;
+    s->heard_ns = rnl_host_now_ns(NULL);
+    signal(SIGPIPE, SIG_IGN);
+    if (take_trunk(&s->trunk) < 0 || take_brief(s) < 0) {
+        fprintf(stderr,
+                "runnel: `runnel agent` is started by `runnel run`, and what is at its input is no such thing\n");
+        free_site(s);
+        return RNL_EXIT_USAGE;
+    }
+    signal(SIGPIPE, SIG_DFL); /* as the ranks are to find it; the launcher's own handling comes with its set-up */
+    int status = prepare(s, sentence, sizeof sentence);
+    s->how.argv = s->brief.argv;
+    s->how.in = STDIN_FILENO;
+    s->here = calloc(s->brief.hosts, sizeof *s->here);
+    if (status == 0)
+        l = rnl_launch_new(&s->job);
+    if (status == 0 && (l == NULL || s->here == NULL))
+        status = RNL_EXIT_SYSTEM;
+    if (status == 0) {
+        l->site = s;
+        memcpy(l->key, s->brief.key, sizeof l->key);
+        if (begin(l) < 0) {
+            rnl_site_fail(l, RNL_EXIT_SYSTEM);
+            l->site->over = 0; /* the launcher is to have heard it */
+        }
+        serve(l);
+    } else {
+        struct rnl_pack p = {.at = NULL};
+        rnl_trunk_send(&s->trunk, RNL_FRAME_SAY, sentence, strlen(sentence));
+        rnl_pack_32(&p, (uint32_t)status);
+        rnl_trunk_send_pack(&s->trunk, RNL_FRAME_FAIL, &p);
+        rnl_pack_free(&p);
+        struct pollfd wait = {.fd = s->trunk.in, .events = POLLIN};
+        (void)poll(&wait, 1, 5000); /* the launcher says END, or goes */
+    }
+    if (l != NULL)
+        rnl_launch_free(l);
+    free_site(s);
+    return status;
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * trunk.h - what the launcher and the agents of a job's hosts say to each other, over the two pipes that lead to a
+ * process (its standard input and output), with ssh between them or not. It stands on bytes alone, so nothing listens
+ * anywhere and nothing can be connected to. Part of the `runnel` command.
+ *
+ * An agent greets with a line of text, whatever a login shell may have said before it:
+ *
+ *   runnel-agent PROTOCOL RELEASE\n
+ *
+ * and both sides speak in frames from then on. Numbers are little-endian.
+ *
+ *   0      2      4             8
+ *   +------+------+-------------+--- body
+ *   | kind | 0    | bytes, body |
+ *   +------+------+-------------+
+ *   down: to an agent; those marked with * go on to all agents below it
+ *   JOB       what is to be done: job/brief.h
+ *   HOSTS  *  where every host is (job/brief.h); each tries each (job/search.h)
+ *   GO     *  start the ranks
+ *   SIGNAL *  signal 4
+ *   WORD   *  kind 4, rank 4, other 4, why 4, detail 4, wave 8, activity 8 (job/agent.h)
+ *   INPUT     bytes for rank 0; none: the end
+ *   ROOM      which 4, bytes 8: so much more output may come; 0 = its reader is gone
+ *   PING   *
+ *   END    *  all is done
+ *   up: from an agent, of itself or of one below it
+ *   HERE      where this host is: job/brief.h
+ *   PROBED    what came of it: job/brief.h
+ *   WORD
+ *   EXITED    rank 4, signal 4, status 4, flags 4
+ *   FINISHED  rank 4: and its output has been passed on
+ *   SAY       text: a line for standard error
+ *   FAIL      host 4, exit status 4, text: this host cannot go on
+ *   OUTPUT    which 4, host 4, bytes
+ *   TAKEN     bytes 8: so much more input may come; 0 = rank 0 reads no more
+ *   DONE      host 4: no rank of it is left, and all its output has been passed on
+ *   PONG      host 4 */
+#ifndef RNL_JOB_TRUNK_H
+#define RNL_JOB_TRUNK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    RNL_TRUNK_VERSION = 1,
+    RNL_FRAME_HEAD = 8,
+    RNL_FRAME_MAX = 16 << 20, /* JOB carries an environment */
+    RNL_NOISE_MAX = 1 << 16   /* before the greeting */
+};
+
+enum rnl_frame_kind {
+    RNL_FRAME_JOB = 1,
+    RNL_FRAME_HOSTS,
+    RNL_FRAME_GO,
+    RNL_FRAME_SIGNAL,
+    RNL_FRAME_WORD,
+    RNL_FRAME_INPUT,
+    RNL_FRAME_ROOM,
+    RNL_FRAME_PING,
+    RNL_FRAME_END,
+    RNL_FRAME_HERE = 32,
+    RNL_FRAME_PROBED,
+    RNL_FRAME_EXITED,
+    RNL_FRAME_FINISHED,
+    RNL_FRAME_SAY,
+    RNL_FRAME_FAIL,
+    RNL_FRAME_OUTPUT,
+    RNL_FRAME_TAKEN,
+    RNL_FRAME_DONE,
+    RNL_FRAME_PONG
+};
+
+/* ---- bodies ---- */
+
+struct rnl_pack { /* grows; `failed`: there was no memory, and what is in it is of no use */
+    unsigned char *at;
+    size_t bytes, room;
+    int failed;
+};
+void rnl_pack_bytes(struct rnl_pack *, const void *at, size_t n);
+void rnl_pack_32(struct rnl_pack *, uint32_t value);
+void rnl_pack_64(struct rnl_pack *, uint64_t value);
+void rnl_pack_text(struct rnl_pack *, const char *text); /* its length 4, and it without its 0 */
+void rnl_pack_free(struct rnl_pack *); /* fine when empty; empty afterwards; what was in it is wiped */
+
+struct rnl_unpack { /* `bad`: it held less than was asked for; what is read from then on is 0 */
+    const unsigned char *at;
+    size_t left;
+    int bad;
+};
+uint32_t rnl_unpack_32(struct rnl_unpack *);
+uint64_t rnl_unpack_64(struct rnl_unpack *);
+void rnl_unpack_bytes(struct rnl_unpack *, void *at, size_t n);
+/* Malloced, the caller's, without a 0 in it; NULL: bad, or no memory (which is bad, too). */
+char *rnl_unpack_text(struct rnl_unpack *);
+
+/* ---- the stream ---- */
+
+struct rnl_trunk {
+    int in, out; /* non-blocking; -1 = closed */
+    unsigned char *read, *wait;
+    size_t got, read_room, taken; /* [taken, got) of read is not looked at yet */
+    size_t start, end, wait_room; /* [start, end) of wait is to be written */
+    uint8_t greeted;              /* what arrives are frames */
+    uint8_t ended;                /* nothing more can arrive */
+    int error;                    /* errno of what ended it; EPROTO: what came is no frame; ENOMEM */
+};
+/* Takes both over, which are the same perhaps, and makes them non-blocking. 0 or -errno. */
+int rnl_trunk_open(struct rnl_trunk *, int in, int out);
+void rnl_trunk_close(struct rnl_trunk *);
+
+/* Queues a frame and writes what can be written. Nothing is said when that fails: the other side's end shows itself
+ * to who reads. */
+void rnl_trunk_send(struct rnl_trunk *, enum rnl_frame_kind kind, const void *body, size_t bytes);
+void rnl_trunk_send_pack(struct rnl_trunk *, enum rnl_frame_kind kind, const struct rnl_pack *);
+void rnl_trunk_flush(struct rnl_trunk *);
+int rnl_trunk_waits(const struct rnl_trunk *); /* for room to write */
+
+/* Reads what is there. */
+void rnl_trunk_read(struct rnl_trunk *);
+struct rnl_frame {
+    uint32_t kind;
+    size_t bytes;
+    const unsigned char *body; /* until the next call */
+};
+/* 1 = *out is the next one, 0 = none is whole. */
+int rnl_trunk_next(struct rnl_trunk *, struct rnl_frame *out);
+
+/* The agent's first word. */
+void rnl_trunk_greet(struct rnl_trunk *);
+/* Looks for it. 1 = it has come; 0 = not yet; -1: another release's, which is in `release`. What came before it is
+ * left out, but for its last line, which is in `noise`. */
+int rnl_trunk_greeting(struct rnl_trunk *, char *release, size_t room, char *noise, size_t noise_room);
+
+#endif
