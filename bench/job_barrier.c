@@ -107,7 +107,13 @@ static int run(struct bench_side *s, const struct bench_order *o, struct bench_a
     return 0;
 }
 
-const struct bench_api bench_role_barrier = {.name = "barrier", .open = open_job, .close = close_job, .run = run};
+static int look(struct bench_side *s)
+{
+    return rnl_extract(ep, SIZE_MAX) < 0 ? failed(s) : s->status;
+}
+
+const struct bench_api bench_role_barrier = {
+    .name = "barrier", .moves_when_called = true, .open = open_job, .close = close_job, .poll = look, .run = run};
 
 /* ---- the scene ---- */
 

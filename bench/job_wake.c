@@ -6,9 +6,11 @@
  * or armed, beside one to a receiver that never asked.
  *
  * Two jobs of two, since asking for a descriptor cannot be undone. The sender of each forks the sleeper of its floor,
- * which runs where the receiver does; whoever is not measured sleeps. */
+ * which runs where the receiver does; whoever is not measured sleeps. Over datagrams the floors sleep on a bare socket
+ * instead, in recv and in poll, and a sender that is awake has nothing to tell anybody. */
 #include "role.h"
 #include "scene.h"
+#include "sockets.h"
 #include "stats.h"
 
 #include "runnel/runnel.h"
@@ -21,6 +23,7 @@
 #include <stdio.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -33,6 +36,7 @@ struct board {
     _Atomic uint64_t taken; /* by a sleeper: wake-ups and messages, all told */
     _Atomic uint64_t stamp_ns;
     _Atomic int32_t pid;                 /* of the receiver */
+    _Atomic uint32_t port;               /* of the floor's socket; 0 = not there yet */
     _Alignas(64) _Atomic uint32_t word;  /* the floor's futex */
     _Atomic uint32_t resting;            /* the receiver sleeps here while the floor is measured; futex */
     _Alignas(64) _Atomic uint64_t sent;  /* bursts */
@@ -43,7 +47,8 @@ _Static_assert(sizeof(struct board) <= sizeof((struct bench_pair *)0)->board, "f
 static struct {
     rnl_endpoint *ep;
     int fd;      /* of the receiver: rnl_fd, or -1 */
-    int eventfd; /* of the floor, or -1: it is a futex */
+    int eventfd; /* of the floor, or -1: it is a futex, or a socket */
+    int socket;  /* to the floor's, or -1 */
     pid_t floor; /* the sender's child */
 } my;
 
@@ -76,7 +81,25 @@ static int on_message(const void *buf, size_t n, unsigned peer, void *ctx)
     return RNL_DONE;
 }
 
-static _Noreturn void sleep_for_floor(const struct bench_side *s, pid_t parent)
+/* On a bare socket, where the receiver is. */
+static _Noreturn void sleep_on_socket(struct bench_side *s, bool polls)
+{
+    struct board *b = board_of(s);
+    uint16_t port = 0;
+    uint64_t word;
+    int fd = bench_net_enter(&s->area->net, 1) ? -1 : sockets_bind(s, 1, &port);
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    atomic_store_explicit(&b->port, port, memory_order_release);
+    while (fd >= 0) {
+        if (polls && poll(&p, 1, -1) == 1)
+            taken(b);
+        if (recv(fd, &word, sizeof word, 0) == sizeof word && !polls)
+            taken(b);
+    }
+    _exit(1);
+}
+
+static _Noreturn void sleep_for_floor(struct bench_side *s, pid_t parent, bool polls)
 {
     struct board *b = board_of(s);
     struct pollfd p = {.fd = my.eventfd, .events = POLLIN};
@@ -84,6 +107,8 @@ static _Noreturn void sleep_for_floor(const struct bench_side *s, pid_t parent)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent || bench_pin(s->area->cpu[1]))
         _exit(1);
+    if (s->area->net.udp)
+        sleep_on_socket(s, polls);
     for (uint32_t seen = 0;;) {
         if (my.eventfd < 0) {
             while (atomic_load_explicit(&b->word, memory_order_acquire) == seen)
@@ -100,7 +125,7 @@ static _Noreturn void sleep_for_floor(const struct bench_side *s, pid_t parent)
 
 static int open_job(struct bench_side *s, bool with_fd)
 {
-    my.fd = my.eventfd = -1;
+    my.fd = my.eventfd = my.socket = -1;
     if (rnl_open(&my.ep, NULL))
         return failed(s);
     s->side = rnl_rank(my.ep);
@@ -114,12 +139,12 @@ static int open_job(struct bench_side *s, bool with_fd)
             return failed(s);
         return 0;
     }
-    if (with_fd && (my.eventfd = eventfd(0, EFD_CLOEXEC)) < 0)
+    if (with_fd && !s->area->net.udp && (my.eventfd = eventfd(0, EFD_CLOEXEC)) < 0)
         return bench_side_fail(s, "no eventfd: %s", strerror(errno));
     pid_t parent = getpid();
     my.floor = fork();
     if (my.floor == 0)
-        sleep_for_floor(s, parent);
+        sleep_for_floor(s, parent, with_fd);
     return my.floor < 0 ? bench_side_fail(s, "could not fork: %s", strerror(errno)) : 0;
 }
 
@@ -162,11 +187,25 @@ static int wait_asleep(struct bench_side *s, int stat, uint64_t end_ns)
     return 0;
 }
 
+static int wake_socket(struct bench_side *s)
+{
+    const uint64_t one = 1;
+    uint16_t port;
+    uint32_t other;
+    while ((other = atomic_load_explicit(&board_of(s)->port, memory_order_acquire)) == 0) /* it has just been forked */
+        sched_yield();
+    if (my.socket < 0 && (my.socket = sockets_bind(s, 0, &port)) >= 0 && sockets_join(s, my.socket, 1, (uint16_t)other))
+        return -1;
+    return send(my.socket, &one, sizeof one, 0) == sizeof one ? 0 : bench_side_fail(s, "a bare socket could not send");
+}
+
 static int wake(struct bench_side *s, bool floor)
 {
     const uint64_t one = 1;
     if (!floor)
         return rnl_send(my.ep, 1, MESSAGE, &one, sizeof one) ? failed(s) : 0;
+    if (s->area->net.udp)
+        return wake_socket(s);
     if (my.eventfd >= 0)
         return write(my.eventfd, &one, sizeof one) == sizeof one ? 0 : bench_side_fail(s, "could not write an eventfd");
     struct board *b = board_of(s);
@@ -186,6 +225,8 @@ static int wake_once(struct bench_side *s, bool floor, int stat, double *us)
         return -1;
     while (atomic_load_explicit(&b->taken, memory_order_acquire) == before) {
         bench_relax(s);
+        if (!floor && s->area->net.udp && rnl_extract(my.ep, SIZE_MAX) < 0) /* datagrams move when it is called */
+            return failed(s);
         if (bench_now_ns() > end)
             return bench_side_fail(s, "the receiver did not wake up");
     }
@@ -276,6 +317,11 @@ static int take_bursts(struct bench_side *s, const struct bench_order *o)
     return 0;
 }
 
+static int look(struct bench_side *s)
+{
+    return rnl_extract(my.ep, SIZE_MAX) < 0 ? failed(s) : s->status;
+}
+
 static int run(struct bench_side *s, const struct bench_order *o, struct bench_answer *a)
 {
     bool waking = o->test == BENCH_WAKE_WAIT || o->test == BENCH_WAKE_POLL;
@@ -292,10 +338,20 @@ static int prepare(struct bench_side *s, const struct bench_order *o)
     return 0;
 }
 
-const struct bench_api bench_role_wake = {
-    .name = "wake", .open = open_wait, .close = close_job, .prepare = prepare, .run = run};
-const struct bench_api bench_role_wake_fd = {
-    .name = "wake-fd", .open = open_fd, .close = close_job, .prepare = prepare, .run = run};
+const struct bench_api bench_role_wake = {.name = "wake",
+                                          .moves_when_called = true,
+                                          .open = open_wait,
+                                          .close = close_job,
+                                          .prepare = prepare,
+                                          .poll = look,
+                                          .run = run};
+const struct bench_api bench_role_wake_fd = {.name = "wake-fd",
+                                             .moves_when_called = true,
+                                             .open = open_fd,
+                                             .close = close_job,
+                                             .prepare = prepare,
+                                             .poll = look,
+                                             .run = run};
 
 /* ---- the scene ---- */
 
@@ -306,10 +362,9 @@ static int plan(struct bench_plan *p, const struct bench_wish *w)
     static const enum bench_test waking[] = {BENCH_WAKE_WAIT, BENCH_WAKE_POLL};
     static const enum bench_test sending[] = {BENCH_WAKE_UNARMED, BENCH_WAKE_ARMED};
     int e = 0;
-    (void)w;
     for (unsigned t = 0; t < 2 && e == 0; t++) {
         e = bench_scene_add(p, &bench_scene_wake, waking[t], BENCH_NATIVE, 0, 8, t, true);
-        for (unsigned k = 0; k < 2 && e == 0; k++)
+        for (unsigned k = 0; k < 2 && e == 0 && !w->udp; k++)
             e = bench_scene_add(p, &bench_scene_wake, sending[t], BENCH_NATIVE, bursts[k], 8, 2 + t, true);
     }
     return e;

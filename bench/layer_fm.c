@@ -90,9 +90,11 @@ static void layered_close(struct bench_side *s)
 
 const struct bench_api bench_role_layer_fm = {
     .name = "layer-fm",
+    .moves_when_called = true,
     .open = layered_open,
     .close = layered_close,
     .prepare = layered_prepare,
     .ping = layered_ping,
     .stream = layered_stream,
+    .poll = look,
 };

@@ -163,10 +163,12 @@ static void layered_close(struct bench_side *s)
 
 const struct bench_api bench_role_layer_fm1 = {
     .name = "layer-fm1",
+    .moves_when_called = true,
     .most_bytes = FM1_MAX - sizeof(struct layer_header),
     .open = layered_open,
     .close = layered_close,
     .prepare = layered_prepare,
     .ping = layered_ping,
     .stream = layered_stream,
+    .poll = look,
 };

@@ -18,6 +18,7 @@ struct bench_wish {
     unsigned sizes; /* 0: the scene's own */
     unsigned ranks; /* of the barrier */
     bool plot;
+    bool udp;
 };
 
 struct bench_scene {

@@ -38,9 +38,9 @@ static struct sockaddr_in address(const struct bench_side *s, unsigned side, uin
     return a;
 }
 
-static int bound(struct bench_side *s, int type, uint16_t *port)
+static int bound(struct bench_side *s, int type, unsigned side, uint16_t *port)
 {
-    struct sockaddr_in a = address(s, s->side, 0);
+    struct sockaddr_in a = address(s, side, 0);
     socklen_t n = sizeof a;
     int fd = socket(AF_INET, type | SOCK_CLOEXEC, 0), one = 1, bytes = BUFFER;
     if (fd < 0)
@@ -61,9 +61,14 @@ static int bound(struct bench_side *s, int type, uint16_t *port)
     return fd;
 }
 
-static int join(struct bench_side *s, int fd, uint16_t port)
+int sockets_bind(struct bench_side *s, unsigned side, uint16_t *port)
 {
-    struct sockaddr_in a = address(s, !s->side, port);
+    return bound(s, SOCK_DGRAM, side, port);
+}
+
+int sockets_join(struct bench_side *s, int fd, unsigned other, uint16_t port)
+{
+    struct sockaddr_in a = address(s, other, port);
     return connect(fd, (void *)&a, sizeof a) ? failed(s, "could not connect a socket") : 0;
 }
 
@@ -88,7 +93,7 @@ static int join_tcp(struct bench_side *s, struct sockets *k, const struct board 
         return 0;
     }
     meet(s);
-    return join(s, k->bulk, b->bulk[1]);
+    return sockets_join(s, k->bulk, 1, b->bulk[1]);
 }
 
 int sockets_open(struct bench_side *s, struct sockets *k, bool tcp)
@@ -102,14 +107,15 @@ int sockets_open(struct bench_side *s, struct sockets *k, bool tcp)
     k->run = payload * (segments < MOST_SEGMENTS ? segments : MOST_SEGMENTS);
     if (e)
         return bench_side_fail(s, "cannot enter the network namespace %s: %s", net->space[s->side], strerror(-e));
-    if ((k->bulk = bound(s, tcp ? SOCK_STREAM : SOCK_DGRAM, &b->bulk[s->side])) < 0)
+    if ((k->bulk = bound(s, tcp ? SOCK_STREAM : SOCK_DGRAM, s->side, &b->bulk[s->side])) < 0)
         return -1;
     if (tcp)
         return join_tcp(s, k, b);
-    if ((k->single = bound(s, SOCK_DGRAM, &b->single[s->side])) < 0)
+    if ((k->single = bound(s, SOCK_DGRAM, s->side, &b->single[s->side])) < 0)
         return -1;
     meet(s);
-    if (join(s, k->bulk, b->bulk[!s->side]) || join(s, k->single, b->single[!s->side]))
+    if (sockets_join(s, k->bulk, !s->side, b->bulk[!s->side]) ||
+        sockets_join(s, k->single, !s->side, b->single[!s->side]))
         return -1;
     if (setsockopt(k->bulk, IPPROTO_UDP, UDP_GRO, &one, sizeof one))
         return failed(s, "the kernel does not merge datagrams (UDP_GRO)");

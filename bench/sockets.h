@@ -32,6 +32,11 @@ void sockets_close(struct sockets *);
 /* Before an order, between two meetings: forgets what is left of the last one. */
 int sockets_reset(struct bench_side *, struct sockets *, uint64_t window);
 
+/* One lone UDP socket: bound to an address of the side, of this thread's namespace; its port, as the kernel keeps it. A
+ * descriptor, or -1 after bench_side_fail. And it is connected to a port of the other side. */
+int sockets_bind(struct bench_side *, unsigned side, uint16_t *port);
+int sockets_join(struct bench_side *, int fd, unsigned other, uint16_t port);
+
 /* As many of n bytes as may go now, in one call: how many, perhaps 0, or -1 after bench_side_fail. */
 ssize_t sockets_send(struct bench_side *, struct sockets *, const void *from, size_t n);
 /* What is there, in one call. UDP: `room` has to hold the whole run. */

@@ -525,7 +525,7 @@ int rnl_tool_bench(int argc, char **argv)
         return complain(plan.text);
     bench_machine_line(machine, sizeof machine);
     const struct bench_wish wish = {
-        .apis = q.apis, .size = q.size, .sizes = q.sizes, .ranks = q.ranks, .plot = q.plot != NULL};
+        .apis = q.apis, .size = q.size, .sizes = q.sizes, .ranks = q.ranks, .plot = q.plot != NULL, .udp = q.net.udp};
     bool one_core = false;
     struct bench_wires *wires = NULL;
     if (make_plan(&q, &wish, &plan))

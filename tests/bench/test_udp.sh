@@ -24,7 +24,8 @@ cat >"$out/check.py" <<'PY'
 import json
 import sys
 
-UNITS = {"latency": "ns", "waiting": "ns", "rate": "M/s", "bandwidth": "GB/s", "bandwidth-alone": "GB/s"}
+UNITS = {"wake-wait": "us", "wake-poll": "us", "barrier": "us", "idle-wait": "ms/s", "idle-poll": "ms/s", "idle-extract": "ms/s",
+         "layered": "MB/s", "layered-stream": "MB/s", "latency": "ns", "waiting": "ns", "rate": "M/s", "bandwidth": "GB/s", "bandwidth-alone": "GB/s"}
 expected = {(t, a, n) for t, apis, sizes in eval(sys.argv[1]) for a in apis for n in sizes}
 seen = set()
 for line in sys.stdin:
@@ -59,6 +60,10 @@ rows "the library over loopback" '[("latency", ["raw", "native", "fm", "fm1"], [
     --transport udp --api native,fm,fm1 latency rate
 rows "encrypted" '[("bandwidth", ["raw", "fm"], [65536]), ("bandwidth-alone", ["raw", "fm"], [65536])]' \
     --transport udp --api fm --protect encrypt bandwidth --size 64K
+
+rows "sleepers" '[("wake-wait", ["native"], [8]), ("wake-poll", ["native"], [8])]' --transport udp wake
+rows "a layer" '[("layered", ["fm", "fm1"], [1024]), ("layered-stream", ["fm", "fm1"], [1024])]' --transport udp layered --size 1K
+rows "a barrier" '[("barrier", ["native"], [8])]' --transport udp barrier --ranks 3
 
 spaces() { ip netns list 2>/dev/null | grep -c '^runnel-bench-'; }
 if ! ip netns add "runnel-test-$$" 2>/dev/null; then
