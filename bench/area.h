@@ -43,6 +43,8 @@ enum bench_test {
     BENCH_STARTUP_JOB,
     BENCH_MEMORY_PEER,
     BENCH_MEMORY_ALL,
+    BENCH_LOSS_STREAM,
+    BENCH_LOSS_TRIP,
     BENCH_QUIT
 };
 

@@ -57,7 +57,7 @@ static void json_text(FILE *f, const char *name, const char *text)
 static bool has_tail(enum bench_test test)
 {
     return bench_is_latency(test) || test == BENCH_PEERS || test == BENCH_WAKE_WAIT || test == BENCH_WAKE_POLL ||
-           test == BENCH_BARRIER;
+           test == BENCH_BARRIER || test == BENCH_LOSS_TRIP;
 }
 
 void bench_report_json(FILE *f, const struct bench_row *row, size_t n)

@@ -5,8 +5,9 @@
 #include "scene.h"
 
 const struct bench_scene *const bench_scenes[] = {
-    &bench_scene_peers,   &bench_scene_idle,    &bench_scene_wake,   &bench_scene_barrier,
-    &bench_scene_layered, &bench_scene_startup, &bench_scene_memory, NULL,
+    &bench_scene_peers,   &bench_scene_idle,    &bench_scene_wake,
+    &bench_scene_barrier, &bench_scene_layered, &bench_scene_startup,
+    &bench_scene_memory,  &bench_scene_loss,    NULL,
 };
 
 const struct bench_api *bench_role(const char *name)

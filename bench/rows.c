@@ -17,11 +17,11 @@ const char *bench_placement_name(enum bench_placement p)
 
 const char *bench_test_name(enum bench_test t)
 {
-    static const char *const name[] = {
-        "probe",        "latency",     "rate",       "bandwidth",    "bandwidth-alone", "waiting",
-        "peers",        "idle-wait",   "idle-poll",  "idle-extract", "wake-wait",       "wake-poll",
-        "wake-unarmed", "wake-armed",  "barrier",    "layered",      "layered-stream",  "startup-run",
-        "startup-job",  "memory-peer", "memory-all", "quit"};
+    static const char *const name[] = {"probe",      "latency",        "rate",         "bandwidth",   "bandwidth-alone",
+                                       "waiting",    "peers",          "idle-wait",    "idle-poll",   "idle-extract",
+                                       "wake-wait",  "wake-poll",      "wake-unarmed", "wake-armed",  "barrier",
+                                       "layered",    "layered-stream", "startup-run",  "startup-job", "memory-peer",
+                                       "memory-all", "loss-stream",    "loss-trip",    "quit"};
     _Static_assert(sizeof name / sizeof *name == BENCH_QUIT + 1, "a name for each test");
     return name[t <= BENCH_QUIT ? t : BENCH_QUIT];
 }
@@ -33,6 +33,7 @@ const char *bench_test_unit(enum bench_test t)
         return "M/s";
     case BENCH_BANDWIDTH:
     case BENCH_BANDWIDTH_ALONE:
+    case BENCH_LOSS_STREAM:
         return "GB/s";
     case BENCH_LAYERED:
     case BENCH_LAYERED_STREAM:

@@ -26,6 +26,7 @@ struct bench_scene {
     double share;             /* of the time, against the shares of others */
     unsigned apis;            /* that it is measured over; 0 = it has nothing to do with them */
     bool sizes, ranks, plots; /* --size, --ranks, --plot mean something */
+    bool netns;               /* it is between namespaces only */
     /* Adds its units, with their steps. 0 or -ENOMEM. */
     int (*plan)(struct bench_plan *, const struct bench_wish *);
     /* Fills in role, sides and resting of the pairs it needs, from number 1 up. NULL: none. */
@@ -36,7 +37,7 @@ struct bench_scene {
 };
 
 extern const struct bench_scene bench_scene_peers, bench_scene_idle, bench_scene_wake, bench_scene_barrier,
-    bench_scene_layered, bench_scene_startup, bench_scene_memory;
+    bench_scene_layered, bench_scene_startup, bench_scene_memory, bench_scene_loss;
 /* All of them, in the order of their rows, up to NULL. */
 extern const struct bench_scene *const bench_scenes[];
 

@@ -141,8 +141,7 @@ static void parse_scene(struct argp_state *state, struct asked *q, const char *n
         }
     argp_error(state,
                "there is no test '%s': latency, waiting, rate, bandwidth, peers, idle, wake, barrier, layered, "
-               "startup, memory "
-               "or all",
+               "startup, memory, loss or all",
                name);
 }
 
@@ -175,6 +174,12 @@ static void check(struct argp_state *state, struct asked *q)
                 argp_error(state,
                            "%s is not measured over the interfaces that --api names; runnel-bench(1) says over which",
                            scene->name);
+            q->scenes &= ~(1u << i);
+            continue;
+        }
+        if (scene->netns && !q->netns) {
+            if (q->named & 1u << i)
+                argp_error(state, "%s is measured between namespaces: give --netns too", scene->name);
             q->scenes &= ~(1u << i);
             continue;
         }
@@ -503,7 +508,7 @@ int rnl_tool_bench(int argc, char **argv)
     static const struct argp argp = {
         .options = options,
         .parser = parse,
-        .args_doc = "[latency|waiting|rate|bandwidth|peers|idle|wake|barrier|layered|startup|memory|all]...",
+        .args_doc = "[latency|waiting|rate|bandwidth|peers|idle|wake|barrier|layered|startup|memory|loss|all]...",
         .doc = "Measures messages between processes of this host beside the fastest that the machine allows. "
                "Without a test: latency, rate and bandwidth.\v"
                "Rows are medians; ratio is value / floor of the same round. See runnel-bench(1).",

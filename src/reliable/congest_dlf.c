@@ -134,7 +134,8 @@ static void acked(struct rnl_congest *c, const struct rnl_congest_limits *limits
         uint32_t longer = news->rtt_ns > news->base_ns ? news->rtt_ns - news->base_ns : 0;
         uint32_t queue = queue_ns(c, news), target = target_ns(c, limits, news->packet, longer);
         look_for_rival(c, news, longer, target);
-        /* Who does not use its window makes no queue: what such round trips tell of is a host that was busy elsewhere. */
+        /* Who does not use its window makes no queue: what such round trips tell of is a host that was busy elsewhere.
+         */
         uint64_t spared = (uint64_t)limits->initial_packets * news->packet << 8;
         if (queue >= target && !c->law.dlf.rival_ns && (news->limited || c->window > spared))
             cut(c, news, (uint64_t)(queue - target) * CUT_DELAY_Q16 / news->rtt_ns);

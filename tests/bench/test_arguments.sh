@@ -21,7 +21,7 @@ refuses() {
     fi
 }
 
-refuses "a test that does not exist" "latency, waiting, rate, bandwidth, peers, idle, wake, barrier, layered, startup, memory or all" speed
+refuses "a test that does not exist" "latency, waiting, rate, bandwidth, peers, idle, wake, barrier, layered, startup, memory, loss or all" speed
 refuses "an interface that does not exist" "fm, fm1, native, tcp, raw or all" --api mpi
 refuses "an interface that does not exist, in a list" "there is no interface 'mpi'" --api fm,mpi
 refuses "a size that is no number" "whole bytes from 1 to 16M" --size big
@@ -48,6 +48,7 @@ refuses "an MTU that is too small" "bytes from 1280 to 65535" --netns --mtu 576
 refuses "a protection that does not exist" "off, auth or encrypt" --transport udp --protect some
 refuses "TCP over shared memory" "--api tcp is for --transport udp" --api tcp
 refuses "sleepers over shared memory" "waiting is for --transport udp" waiting
+refuses "lost datagrams over shared memory" "loss is measured between namespaces" loss
 refuses "an option that does not exist" "--help" --fast
 
 if timeout 20 "$runnel" bench --help | grep -q -- --max-time; then

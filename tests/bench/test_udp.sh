@@ -24,7 +24,7 @@ cat >"$out/check.py" <<'PY'
 import json
 import sys
 
-UNITS = {"wake-wait": "us", "wake-poll": "us", "barrier": "us", "idle-wait": "ms/s", "idle-poll": "ms/s", "idle-extract": "ms/s",
+UNITS = {"loss-stream": "GB/s", "loss-trip": "ns", "wake-wait": "us", "wake-poll": "us", "barrier": "us", "idle-wait": "ms/s", "idle-poll": "ms/s", "idle-extract": "ms/s",
          "layered": "MB/s", "layered-stream": "MB/s", "latency": "ns", "waiting": "ns", "rate": "M/s", "bandwidth": "GB/s", "bandwidth-alone": "GB/s"}
 expected = {(t, a, n) for t, apis, sizes in eval(sys.argv[1]) for a in apis for n in sizes}
 seen = set()
@@ -75,6 +75,9 @@ before=$(spaces)
 rows "bare sockets between namespaces" "[('latency', $bare, [8]), ('rate', $bare, [8])]" --netns --api tcp latency rate
 rows "large frames" "[('bandwidth', ['raw'], [70000]), ('bandwidth-alone', ['raw'], [70000])]" \
     --netns --mtu 9000 --api raw bandwidth --size 70000
+rows "the library between namespaces" '[("latency", ["raw", "native"], [8]), ("waiting", ["raw", "native"], [8])]' \
+    --netns --api native latency waiting
+rows "lost datagrams" '[("loss-stream", ["fm"], [65536]), ("loss-trip", ["fm"], [8])]' --netns --api fm loss
 [ "$(spaces)" = "$before" ]
 verdict "no namespace is left behind" $?
 "$runnel" bench --netns --api raw --max-time 60 >"$out/table" 2>"$out/stderr" &

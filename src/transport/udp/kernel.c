@@ -124,7 +124,8 @@ int rnl_kernel_same_options(const struct kernel_socket *k, int fd)
         failed |= set_ip_at(k, fd, IP_RECVERR, 1, IPV6_RECVERR, 1);
     if (f & RNL_KERNEL_PROBE)
         failed |= set_ip_at(k, fd, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE);
-    (void)set_at(fd, SOL_SOCKET, SO_RCVBUF, (int)(k->facts.receive_asked > INT32_MAX ? INT32_MAX : k->facts.receive_asked));
+    (void)set_at(fd, SOL_SOCKET, SO_RCVBUF,
+                 (int)(k->facts.receive_asked > INT32_MAX ? INT32_MAX : k->facts.receive_asked));
     return failed;
 }
 

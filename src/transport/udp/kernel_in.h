@@ -45,7 +45,7 @@ struct kernel_socket {
     uint32_t hots, calls;
     uint32_t looks, vain; /* at the connected ones since the last at the first; at that in vain */
     uint8_t streak;       /* the last look brought more than one: as many may lie behind them */
-    int family; /* AF_INET, AF_INET6 */
+    int family;           /* AF_INET, AF_INET6 */
     struct rnl_kernel_facts facts;
     uint8_t told;                 /* a call met an error of an earlier datagram: the queue has something */
     uint32_t error_first, errors; /* in a circle: taken from the queue, not asked for yet */

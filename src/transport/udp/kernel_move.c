@@ -39,8 +39,7 @@ static int send_once(const struct kernel_socket *k, const struct rnl_socket_out 
 {
     struct control_out control;
     struct iovec part = {(void *)(uintptr_t)o->at, o->bytes};
-    struct msghdr m = {
-        .msg_name = w->len ? &w->name : NULL, .msg_namelen = w->len, .msg_iov = &part, .msg_iovlen = 1};
+    struct msghdr m = {.msg_name = w->len ? &w->name : NULL, .msg_namelen = w->len, .msg_iov = &part, .msg_iovlen = 1};
     int ecn = k->s.has_ecn ? o->ecn & 3 : 0, runs = o->segment && o->segment < o->bytes;
     if (!ecn && !runs)
         return sendto(w->fd, o->at, o->bytes, MSG_DONTWAIT | MSG_NOSIGNAL, w->len ? &w->name.sa : NULL, w->len) < 0

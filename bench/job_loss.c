@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * job_loss.c - what lost datagrams cost: a stream of long messages, and 8-byte round trips, between two namespaces
+ * whose interfaces drop 1, 10 or 50 of a thousand packets, data and acknowledgements alike. The floor of each row is
+ * the same pair in the same step, with the filter in place and nothing dropped. */
+#include "net_drop.h"
+#include "scene.h"
+
+#include <math.h>
+
+static const unsigned losses[] = {1, 10, 50}; /* of a thousand */
+enum { LOSSES = sizeof losses / sizeof *losses, STREAM_BYTES = 64 << 10, TRIP_BYTES = 8 };
+static const unsigned over[] = {BENCH_NATIVE, BENCH_FM};
+static struct bench_drop filter = {{-1, -1}};
+
+static int plan(struct bench_plan *p, const struct bench_wish *w)
+{
+    unsigned step = 0;
+    int e = 0;
+    for (unsigned a = 0; a < 2; a++)
+        for (unsigned k = 0; k < LOSSES && w->apis & 1u << over[a]; k++, step++) {
+            if (e == 0)
+                e = bench_scene_add(p, &bench_scene_loss, BENCH_LOSS_STREAM, over[a], losses[k], STREAM_BYTES, step,
+                                    true);
+            if (e == 0)
+                e = bench_scene_add(p, &bench_scene_loss, BENCH_LOSS_TRIP, over[a], losses[k], TRIP_BYTES, step, true);
+        }
+    return e;
+}
+
+static void cast(struct bench_area *area, const struct bench_wish *w)
+{
+    for (unsigned a = 0; a < 2; a++)
+        if (w->apis & 1u << over[a])
+            bench_cast(area, over[a], bench_api_name(over[a]), 2, 0);
+}
+
+static int lose(struct bench_run *r, unsigned per_mille)
+{
+    return bench_net_drop(&filter, &r->area->net, per_mille, r->plan->text, sizeof r->plan->text);
+}
+
+static int measure(struct bench_run *r, struct bench_unit *u, unsigned per_mille, struct bench_series *s, double *value)
+{
+    unsigned api = bench_unit_api(u);
+    enum bench_test as = u->test == BENCH_LOSS_TRIP ? BENCH_LATENCY : BENCH_RATE;
+    double cpu_ns;
+    int e = lose(r, per_mille);
+    if (e == 0)
+        e = bench_repeat(r, u, as, api, 0, s, value, &cpu_ns);
+    if (e == 0 && as == BENCH_RATE)
+        *value *= (double)u->bytes / 1e3; /* messages in GB/s */
+    return e;
+}
+
+static int step(struct bench_run *r, struct bench_unit *first, size_t n)
+{
+    static const enum bench_test tests[] = {BENCH_LOSS_STREAM, BENCH_LOSS_TRIP};
+    int e = 0;
+    for (unsigned t = 0; t < 2 && e == 0; t++) {
+        struct bench_unit *u = bench_find(first, n, tests[t], bench_unit_api(first), first->n);
+        double floor = NAN, value = NAN;
+        e = measure(r, u, 0, &u->floor[0], &floor);
+        if (e == 0)
+            e = measure(r, u, u->n, &u->api[bench_unit_api(u)], &value);
+        if (e == 0 && u->test == BENCH_LOSS_TRIP && !isnan(value))
+            e = bench_take_tail(r, bench_unit_api(u), &u->now_tail);
+        bench_put(u, value, floor);
+    }
+    int end = lose(r, 0); /* whoever is asleep now finds its peer again */
+    return e ? e : end;
+}
+
+const struct bench_scene bench_scene_loss = {
+    .name = "loss",
+    .share = 3,
+    .apis = 1u << BENCH_NATIVE | 1u << BENCH_FM,
+    .netns = true,
+    .plan = plan,
+    .cast = cast,
+    .step = step,
+};
