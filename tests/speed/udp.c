@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * udp.c - messages between two processes over UDP on loopback, each figure beside that of raw sockets in the same
- * round: udp [all|trip|wait|rate|bulk] [rounds] [protection]. Fails only if something does not arrive. */
+ * round; and what an idle network costs those who share memory:
+ * udp [all|trip|wait|rate|bulk|local] [rounds] [protection]. Fails only if something does not arrive. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/udp.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,12 +15,13 @@
 #include <unistd.h>
 
 #include "endpoint/link.h"
+#include "support/hub.h"
 #include "support/loop.h"
 #include "support/must.h"
 #include "transport/udp/udp.h"
 #include "wire/seal.h"
 
-enum { ECHO = 1, COUNT, BULK, TRIPS = 20000, WAITS = 3000, RATE_MS = 200, BULKS = 600, MIB = 1 << 20 };
+enum { ECHO = 1, COUNT, BULK, TRIPS = 20000, WAITS = 3000, RATE_MS = 200, BULKS = 600, LOCALS = 300000, MIB = 1 << 20 };
 enum { AT_PORT = 0, AT_STOP = 2, AT_SEEN, AT_RESULT };
 
 struct want {
@@ -284,6 +287,81 @@ static void body(struct test_loop_side *s)
     fflush(stdout);
 }
 
+/* ---- two threads that share memory, and a third rank on another host, which is silent ---- */
+
+struct local {
+    rnl_endpoint *ep;
+    pthread_barrier_t *together;
+    unsigned rank, times, heard;
+    double ns;
+};
+
+static int on_local(const void *buf, size_t n, unsigned peer, void *ctx)
+{
+    (void)buf, (void)n, (void)peer;
+    ((struct local *)ctx)->heard++;
+    return RNL_DONE;
+}
+
+static void *local_trips(void *arg)
+{
+    struct local *l = arg;
+    uint64_t what = 0;
+    test_loop_pin(l->rank);
+    TEST_MUST(rnl_handler_whole(l->ep, COUNT, on_local, l, 0) == COUNT);
+    pthread_barrier_wait(l->together);
+    uint64_t began = test_now_ns();
+    for (unsigned i = 0; i < l->times; i++) {
+        if (l->rank == 0)
+            TEST_MUST(rnl_send(l->ep, 1, COUNT, &what, sizeof what) == 0);
+        while (l->heard == i)
+            TEST_MUST(rnl_extract(l->ep, SIZE_MAX) >= 0);
+        if (l->rank == 1)
+            TEST_MUST(rnl_send(l->ep, 0, COUNT, &what, sizeof what) == 0);
+    }
+    l->ns = (double)(test_now_ns() - began) / l->times;
+    pthread_barrier_wait(l->together);
+    return NULL;
+}
+
+static double local_round(unsigned times, int network)
+{
+    const struct test_loop opt = {.local = 1 << 0 | 1 << 1};
+    struct test_hub h;
+    struct local l[3] = {{0}};
+    pthread_t thread[2];
+    pthread_barrier_t together;
+    uint64_t what = 0;
+    pthread_barrier_init(&together, NULL, 2);
+    unsetenv("RNL_TEST_REMOTE");
+    test_hub_open(&h, 3, NULL);
+    for (unsigned i = 0; network && i < 3; i++)
+        test_loop_attach(h.ep[i], &opt);
+    TEST_MUST(rnl_handler_whole(h.ep[2], COUNT, on_local, &l[2], 0) == COUNT);
+    for (unsigned i = 0; i < 2; i++)
+        TEST_MUST(rnl_send(h.ep[i], 2, COUNT, &what, sizeof what) == 0);
+    while (l[2].heard < 2)
+        for (unsigned i = 0; i < 3; i++)
+            TEST_MUST(rnl_extract(h.ep[i], SIZE_MAX) >= 0);
+    for (unsigned i = 0; i < 2; i++) {
+        l[i] = (struct local){.ep = h.ep[i], .rank = i, .times = times, .together = &together};
+        TEST_MUST(pthread_create(&thread[i], NULL, local_trips, &l[i]) == 0);
+    }
+    for (unsigned i = 0; i < 2; i++)
+        TEST_MUST(pthread_join(thread[i], NULL) == 0);
+    pthread_barrier_destroy(&together);
+    TEST_MUST(test_hub_close(&h) == 0);
+    return l[0].ns;
+}
+
+static void local(const struct want *w)
+{
+    for (unsigned round = 0; round < w->rounds; round++) {
+        double without = local_round(LOCALS / w->slow, 0), with = local_round(LOCALS / w->slow, 1);
+        printf("8 B there and back in memory: %.0f ns, with a network %.0f ns: x %.2f\n", without, with, with / without);
+    }
+}
+
 int main(int argc, char **argv)
 {
     struct want w = {.what = argc > 1 ? argv[1] : "all", .rounds = argc > 2 ? (unsigned)atoi(argv[2]) : 1, .slow = 1};
@@ -292,5 +370,7 @@ int main(int argc, char **argv)
         return 2;
     if (argc <= 1)
         w.slow = 10;
+    if (wanted(&w, "local"))
+        local(&w);
     return test_loop_run(2, &opt, body, &w);
 }

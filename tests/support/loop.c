@@ -49,8 +49,10 @@ void test_loop_attach(rnl_endpoint *ep, const struct test_loop *opt)
     ops[env->rank].place = place;
     env->ops = &ops[env->rank];
     env->protect = opt->protect;
+    if (opt->wrap)
+        *s = opt->wrap(*s, env->rank);
     TEST_MUST(rnl_udp_transport_new(env, *s, NULL, &env->datagrams) == 0);
-    memset(env->job_key, 0x33 + opt->key, sizeof env->job_key);
+    memset(env->job_key, opt->strangers >> env->rank & 1 ? 0x44 : 0x33, sizeof env->job_key);
     TEST_MUST(rnl_remote_new(ep, &opt->remote) == 0);
     rnl_ep_chores(ep);
 }

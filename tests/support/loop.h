@@ -20,7 +20,8 @@ struct test_loop { /* 0 = the default */
     uint8_t protect; /* enum rnl_protect */
     uint8_t ipv6;
     uint8_t local; /* bits: ranks that are reached by shared memory, if they are in one process */
-    uint8_t key;   /* of the job */
+    uint8_t strangers; /* bits: ranks with another key, which the rest knows by their addresses only */
+    struct rnl_socket *(*wrap)(struct rnl_socket *, unsigned rank); /* something between transport and kernel */
 };
 /* ep, of a hub, gets a socket; all of a job have to have theirs before one of them sends. opt may be NULL. */
 void test_loop_attach(rnl_endpoint *ep, const struct test_loop *opt);
