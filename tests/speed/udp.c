@@ -372,5 +372,6 @@ int main(int argc, char **argv)
         w.slow = 10;
     if (wanted(&w, "local"))
         local(&w);
+    fflush(stdout); /* once, not by each process */
     return test_loop_run(2, &opt, body, &w);
 }

@@ -32,16 +32,20 @@ int rnl_kernel_watch(struct kernel_socket *k, int fd)
     return epoll_ctl(k->epoll, EPOLL_CTL_ADD, fd, &e);
 }
 
-/* While it is bound both have to allow the second; others are not to. */
+static int allow_others(const struct kernel_socket *k, int fd, int yes)
+{
+    int failed = setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) |
+                 setsockopt(k->fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    for (uint32_t i = 0; i < k->hots; i++)
+        failed |= setsockopt(k->hot[i].fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    return failed;
+}
+
+/* All that have the port have to allow one more while it is bound; nobody else is to have it. */
 static int share_port(const struct kernel_socket *k, int fd, const union kernel_name *self, socklen_t len)
 {
-    const int on = 1, off = 0;
-    if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) < 0 ||
-        setsockopt(k->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) < 0)
-        return -1;
-    int bound = bind(fd, &self->sa, len);
-    (void)setsockopt(k->fd, SOL_SOCKET, SO_REUSEADDR, &off, sizeof off);
-    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &off, sizeof off);
+    int bound = allow_others(k, fd, 1) ? -1 : bind(fd, &self->sa, len);
+    (void)allow_others(k, fd, 0);
     return bound;
 }
 
