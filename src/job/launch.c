@@ -418,6 +418,10 @@ void rnl_launch_turn(struct rnl_launcher *l, int wait)
     int more = rnl_console_work(l->console);
     uint64_t now = now_ns();
     finish_exited(l, now);
+    if (l->head != NULL) /* what came of the last round is to be said before we sleep */
+        rnl_head_work(l, now);
+    if (l->site != NULL)
+        rnl_site_work(l, now);
     uint64_t at = next_deadline(l);
     int ms = 0;
     if (wait && !more && is_busy(l) && at > now)
@@ -428,10 +432,6 @@ void rnl_launch_turn(struct rnl_launcher *l, int wait)
         dispatch(l, &events[i], now);
     hear_agent(l);
     keep_time(l, now);
-    if (l->head != NULL)
-        rnl_head_work(l, now);
-    if (l->site != NULL)
-        rnl_site_work(l, now);
 }
 
 struct rnl_launcher *rnl_launch_new(const struct rnl_launch *job)

@@ -16,7 +16,7 @@
 
 enum { ASK = 1, ANSWER, CHOSEN, AGREED, AT_TAG = 32, BATCH = 16, DATAGRAM_MOST = 2048 };
 #define MS ((uint64_t)1000 * 1000)
-static const uint64_t first_ns = 15 * MS, most_ns = 400 * MS, give_up_ns = 9000 * MS;
+static const uint64_t first_ns = 15 * MS, most_ns = 400 * MS, give_up_ns = 7000 * MS;
 static const unsigned char magic[4] = {'R', 'N', 'L', 'Q'};
 
 struct way { /* an address of a peer */

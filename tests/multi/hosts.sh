@@ -1,0 +1,86 @@
+# shellcheck shell=bash
+# For the tests of jobs on several hosts, which are network namespaces: sourced by them. Needs root and ip(8); names
+# are unique to the test, and all of it goes when the test ends.
+set -u
+build=${RUNNEL_BUILD:?the build directory}
+runnel=${RUNNEL:?the runnel command}
+dir=$(mktemp -d)
+hosts=()
+failed=0
+name=rt$$
+
+clean_up() {
+    local h
+    for h in "${hosts[@]}"; do
+        ip netns del "$h" 2>/dev/null
+    done
+    rm -rf "$dir"
+}
+trap clean_up EXIT
+trap 'exit 130' INT TERM HUP
+cd "$dir" || exit 1
+
+if ! command -v ip >/dev/null; then
+    echo 'ip is not installed (iproute2)'
+    exit 77
+fi
+if ! ip netns add "${name}z" 2>said; then
+    echo "network namespaces cannot be made here: $(head -n 1 said)"
+    exit 77
+fi
+ip netns del "${name}z"
+
+ok() { # name status
+    if [ "$2" = 0 ]; then
+        echo "ok - $1"
+    else
+        echo "not ok - $1"
+        sed 's/^/# /' said 2>/dev/null | cut -c1-400 | head -n 20
+        failed=1
+    fi
+}
+# hosts_up N [MTU]: namespaces $name-1 .. on one bridge in $name-0, with 10.77.0.K and fd77::K on eth0. $list names them.
+hosts_up() {
+    local n=$1 mtu=${2:-1500} k h
+    hosts=("${name}-0")
+    ip netns add "${name}-0"
+    ip -n "${name}-0" link add br0 type bridge
+    ip -n "${name}-0" link set br0 up
+    list=
+    for ((k = 1; k <= n; k++)); do
+        h="${name}-$k"
+        hosts+=("$h")
+        ip netns add "$h"
+        ip -n "$h" link add eth0 mtu "$mtu" type veth peer name "p$k" mtu "$mtu" netns "${name}-0"
+        ip -n "${name}-0" link set "p$k" master br0 up
+        ip -n "$h" link set lo up
+        ip -n "$h" addr add "10.77.0.$k/24" dev eth0
+        ip -n "$h" addr add "fd77::$k/64" dev eth0 nodad
+        ip -n "$h" link set eth0 up
+        list=${list:+$list,}$h
+    done
+}
+hosts_down() {
+    local h
+    for h in "${hosts[@]}"; do
+        ip netns del "$h" 2>/dev/null
+    done
+    hosts=()
+}
+on_hosts() { # OPTION... PROGRAM ARGUMENT...
+    timeout -k 5 100 "$runnel" run --timeout 80 --launcher netns --hosts "$list" "$@"
+}
+# What of a job still runs in the namespaces, for at most two seconds.
+left_over() {
+    local i h n
+    for ((i = 0; i < 40; i++)); do
+        n=
+        for h in "${hosts[@]}"; do
+            n+=$(ip netns pids "$h" 2>/dev/null)
+        done
+        [ -z "$n" ] && return 1
+        sleep 0.05
+    done
+    echo "left over: $n" >>said
+    return 0
+}

@@ -1,0 +1,177 @@
+#!/usr/bin/env bash
+# Jobs on several hosts, which are network namespaces: everything as on one host, and nothing left behind.
+# shellcheck source=tests/multi/hosts.sh
+. "$(dirname "$0")/hosts.sh"
+hosts_up 3
+two=$name-1,$name-2
+
+# ---- as on one host ----
+
+on_hosts -n 6 --tag-output sh -c 'echo here' >out 2>said </dev/null && [ ! -s said ] &&
+    [ "$(sort out | tr '\n' ' ')" = '[0] here [1] here [2] here [3] here [4] here [5] here ' ]
+ok 'starts a program on every host' $?
+
+list=$name-1:1,$name-2:3 on_hosts -n 4 --tag-output sh -c 'ip -o -4 addr show eth0 | grep -o "10[.]77[.]0[.][0-9]"' \
+    >out 2>said </dev/null
+[ "$(sort out | tr '\n' ' ')" = '[0] 10.77.0.1 [1] 10.77.0.2 [2] 10.77.0.2 [3] 10.77.0.2 ' ]
+ok 'deals ranks in blocks, as many as a host has slots' $?
+
+printf '# hosts\n%s slots=2\n\n%s:1\n' "$name-3" "$name-1" >file
+timeout 30 "$runnel" run --launcher netns --hostfile file --tag-output \
+    sh -c 'ip -o -4 addr show eth0 | grep -o "10[.]77[.]0[.][0-9]"' >out 2>said </dev/null
+[ "$(sort out | tr '\n' ' ')" = '[0] 10.77.0.3 [1] 10.77.0.3 [2] 10.77.0.1 ' ]
+ok 'reads hosts and slots from a file' $?
+
+mkdir 'a folder' && cd 'a folder' || exit 1
+# shellcheck disable=SC2016 # the ranks' shell is to see it
+(cd . && list=$two ODD=$'two\nlines' on_hosts -n 2 -x GIVEN=yes \
+    sh -c 'printf "%s|" "$PWD" "$ODD" "$GIVEN" "$@"; echo' x 'a b' '' "it's" '$HOME' '*' >../out 2>../said </dev/null)
+cd .. || exit 1
+printf '%s|' "$dir/a folder" $'two\nlines' yes 'a b' '' "it's" "\$HOME" '*' >want
+echo >>want
+cat want want | cmp - out >said 2>&1
+ok 'folder, environment and arguments arrive as they are' $?
+
+head -c 3000000 /dev/urandom | base64 >long
+list=$two on_hosts -n 3 cat <long >out 2>said && cmp long out >said 2>&1
+ok 'rank 0 reads all of the input, and all output arrives' $?
+
+list=$two on_hosts -n 4 sh -c 'head -c 1 >/dev/null; exit 0' <long >said 2>&1
+ok 'input that nobody wants does not stop the job' $?
+
+list=$two on_hosts -n 4 sh -c 'for i in $(seq 2000); do echo 0123456789012345678901234567890123456789 $i; done' \
+    2>said </dev/null | (sleep 0.5 && cat) >out
+[ "$(wc -l <out)" = 8000 ] && ! grep -vxE '[0-9]{40} [0-9]+' out >said
+ok 'lines of different hosts are not mixed, with a slow reader' $?
+
+list=$two on_hosts -n 4 sh -c 'while echo y; do :; done' 2>said </dev/null | head -n 1 >out
+[ "$(cat out)" = y ] && ! left_over
+ok 'ends when nobody reads the output' $?
+
+list=$two on_hosts -n "$(nproc)" --bind core sh -c 'grep Cpus_allowed_list /proc/self/status' >out 2>said </dev/null
+[ "$(sort -u out | wc -l)" = "$(nproc)" ]
+ok '--bind core gives distinct cores to ranks of different hosts' $?
+
+# ---- ends ----
+
+list=$two on_hosts -n 4 sh -c 'exit 7' >said 2>&1 </dev/null
+[ $? = 7 ] && grep -qE "^runnel: rank [0-3] on $name-[12] exited with status 7; ending the job" said && ! left_over
+ok 'the exit status of a rank on another host, with its host' $?
+
+list=$two on_hosts -n 4 sh -c 'kill -SEGV $$' >said 2>&1 </dev/null
+[ $? = 139 ] && grep -qE 'was killed by signal 11' said && ! left_over
+ok 'a signal that kills a rank' $?
+
+list=$two on_hosts -n 4 --timeout 1 sleep 50 >said 2>&1 </dev/null
+[ $? = 124 ] && ! left_over
+ok '--timeout' $?
+
+list=$two on_hosts -n 2 ./none >said 2>&1 </dev/null
+[ $? = 127 ] && [ "$(grep -c "^runnel: host $name-[12]: there is no program './none'" said)" = 1 ] && ! left_over
+ok 'a program that is not there: once, with the host' $?
+
+list=$name-1,$name-9 on_hosts -n 2 true >said 2>&1 </dev/null
+[ $? = 71 ] && grep -q "host $name-9: there is no network namespace" said && ! left_over
+ok 'a host that is not there' $?
+
+started() { # until a line of the ranks is there
+    local i
+    for ((i = 0; i < 200; i++)); do
+        [ "$(grep -c "$1" said)" -ge "$2" ] && return 0
+        sleep 0.05
+    done
+    return 1
+}
+# In the background of a script SIGINT is ignored, for the ranks, too.
+for signal in TERM HUP KILL; do
+    "$runnel" run --launcher netns --hosts "$two" -n 4 \
+        sh -c 'trap "echo heard; exit 3" TERM; echo ready; sleep 60 & wait' >said 2>&1 </dev/null &
+    job=$!
+    started ready 4
+    kill -$signal $job
+    wait $job 2>/dev/null
+    status=$?
+    case $signal in
+    TERM) [ $status = 3 ] && [ "$(grep -c heard said)" = 4 ] ;;
+    HUP) [ $status = 129 ] ;;
+    KILL) [ $status = 137 ] ;;
+    esac && ! left_over
+    ok "the launcher gets SIG$signal: the ranks get it too, and nothing is left" $?
+done
+
+# ---- messages ----
+
+run() { # NAME RANKS PROGRAM ARGUMENT...
+    local name=$1 ranks=$2 program=$3
+    shift 3
+    on_hosts -n "$ranks" "$build/tests/multi-$program" "$@" >said 2>&1 </dev/null
+    ok "$name" $?
+}
+run 'all to all of 6 on three hosts' 6 fm_alltoall 1 10
+run 'half a message is answered while others flow' 3 fm_semantics half
+run 'FM 1.1, mixed traffic' 4 fm_old
+list=$two on_hosts -n 4 "$build/tests/multi-fm_idle" barrier >said 2>&1 </dev/null
+ok 'a barrier of 4 on two hosts' $?
+
+if [ -x "$build/examples/sort" ] && [ -x "$build/examples/heat" ]; then
+    awk 'BEGIN { srand(7); for (i = 0; i < 20000; i++) print int(rand() * 1e9) }' >numbers
+    LC_ALL=C sort numbers >expected
+    for n in 2 3; do
+        on_hosts -n $n "$build/examples/sort" numbers -o sorted >said 2>&1 </dev/null && cmp sorted expected >said 2>&1
+        ok "sorts on $n hosts" $?
+    done
+    "$build/examples/heat" --make 40x30 start.pgm 2>said &&
+        "$build/examples/heat" start.pgm -n 200 -o alone.pgm >said 2>&1 &&
+        on_hosts -n 6 "$build/examples/heat" start.pgm -n 200 -o together.pgm >said 2>&1 </dev/null &&
+        cmp alone.pgm together.pgm >said 2>&1
+    ok 'heat on three hosts: the same picture as alone' $?
+fi
+
+# Ranks of one host share memory, those of different hosts do not: the segment of a pair has both numbers in its name.
+list=$two on_hosts --keep-going -n 4 "$build/tests/multi-kill_rank" wait 1 3 >said 2>&1 </dev/null &
+job=$!
+for ((i = 0; i < 200; i++)); do
+    mapfile -t pids < <(ip netns pids "$name-1" | while read -r p; do
+        [ "$(cat "/proc/$p/comm" 2>/dev/null)" = multi-kill_rank ] && echo "$p"
+    done)
+    mapfile -t victims < <(ip netns pids "$name-2" | while read -r p; do
+        [ "$(cat "/proc/$p/comm" 2>/dev/null)" = multi-kill_rank ] && echo "$p"
+    done)
+    [ ${#pids[@]} = 2 ] && [ ${#victims[@]} = 2 ] && break
+    sleep 0.05
+done
+sleep 1
+shared=$(cat "/proc/${pids[0]}/maps" "/proc/${pids[1]}/maps" "/proc/${victims[0]}/maps" "/proc/${victims[1]}/maps" |
+    grep -oE 'runnel-[0-9]+-[0-9]+' | sort -u | grep -vE 'runnel-(0-1|2-3)')
+kill -KILL "${victims[1]}"
+wait $job
+status=$?
+echo "shared: $shared, status $status" >>said
+[ -z "$shared" ]
+ok 'ranks of different hosts share no memory' $?
+[ $status = 137 ] && [ "$(grep -c '^dead [012] 3 ' said)" = 3 ] && [ "$(grep -c '^done [012] ' said)" = 3 ] && ! left_over
+ok 'a rank that is killed is dead for those of all hosts, and they go on' $?
+
+# ---- the agents ----
+
+agents_of() {
+    ip netns pids "$1" | while read -r p; do
+        tr '\0' ' ' <"/proc/$p/cmdline" 2>/dev/null | grep -q 'runnel agent $' && echo "$p"
+    done
+}
+list=$two on_hosts --keep-going -n 4 sh -c 'echo ready; sleep 1; echo over' >said 2>&1 </dev/null &
+job=$!
+started ready 4
+agents_of "$name-2" | head -n 1 | xargs -r kill -KILL
+wait $job
+status=$?
+[ $status = 71 ] && grep -q "host $name-2, with ranks 2 to 3, is lost: its agent was killed by signal 9" said &&
+    [ "$(grep -c over said)" = 2 ] && ! left_over
+ok 'an agent is killed: its ranks are, the others go on' $?
+
+start=$(date +%s%N)
+list=$two on_hosts -n 16 "$build/tests/multi-fm_wrong" took >said 2>&1 </dev/null
+status=$?
+echo "# 16 processes on 2 hosts, joined and closed: $((($(date +%s%N) - start) / 1000000)) ms"
+ok '16 processes on two hosts' $status
+exit $failed

@@ -1,0 +1,115 @@
+#!/usr/bin/env bash
+# How hosts find each other before the ranks start, and what is said when they cannot. Hosts are network namespaces.
+# shellcheck source=tests/multi/hosts.sh
+. "$(dirname "$0")/hosts.sh"
+
+if ! command -v nft >/dev/null; then
+    echo 'nft is not installed (nftables)'
+    exit 77
+fi
+hosts_up 2
+a=$name-1 b=$name-2
+if ! ip netns exec "$a" nft add table inet t 2>said; then
+    echo "nft cannot be used here: $(head -n 1 said)"
+    exit 77
+fi
+ip netns exec "$a" nft delete table inet t
+said=(on_hosts -n 2 --timeout 30)
+
+rules() { # HOST RULE...: in its input chain, or output if a rule says so
+    local host=$1 rule
+    shift
+    ip netns exec "$host" nft -f - <<END
+table inet t {
+    chain input { type filter hook input priority 0; }
+    chain output { type filter hook output priority 0; }
+}
+END
+    for rule in "$@"; do
+        # shellcheck disable=SC2086 # words
+        ip netns exec "$host" nft add rule inet t $rule
+    done
+}
+no_rules() {
+    ip netns exec "$1" nft delete table inet t
+}
+ends() { # NAME: with status 71 within 15 s, and nothing left
+    local status=$1
+    shift
+    [ "$status" = 71 ] && [ $SECONDS -le 15 ] && ! left_over
+}
+# troubles NAME PATTERN: no job comes about, and a line says this, naming hosts, address, interface and port
+troubles() {
+    SECONDS=0
+    "${said[@]}" true >said 2>&1 </dev/null
+    ends $? && grep -qE "^runnel: host $a does not reach host $b at [0-9a-f.:]+ \\(eth0\\), UDP port [0-9]+: .*$2" said &&
+        [ "$(grep -c '^runnel' said)" -le 2 ]
+    ok "$1" $?
+}
+talks() { # NAME
+    SECONDS=0
+    on_hosts -n 4 "$build/tests/multi-fm_alltoall" 1 3 >said 2>&1 </dev/null
+    ok "$1" $?
+}
+# Those that wait until all has been tried do so at the same time: it is the hosts that wait, not the processor.
+
+rules "$b" 'input meta l4proto udp drop'
+troubles 'UDP is dropped' "no answer; a firewall drops UDP from $a to $b"
+no_rules "$b"
+
+rules "$b" 'input meta l4proto udp reject'
+troubles 'UDP is rejected' 'refused [(]Connection refused[)]'
+no_rules "$b"
+
+rules "$a" 'input ip protocol udp drop' 'input meta nfproto ipv6 meta l4proto udp drop'
+troubles 'UDP is dropped one way' "$b hears $a, but its answers do not arrive; a firewall drops UDP from $b to $a"
+no_rules "$a"
+
+rules "$a" 'output meta l4proto udp reject'
+troubles 'UDP may not leave' "the kernel of $a says: .*; "
+no_rules "$a"
+
+rules "$b" 'input meta l4proto udp meta length > 1000 drop'
+troubles 'long datagrams do not pass' 'datagrams of 64 bytes pass and those of 1200 do not'
+no_rules "$b"
+
+rules "$b" 'input meta nfproto ipv6 meta l4proto udp drop'
+talks 'IPv6 leads nowhere: IPv4 is used'
+no_rules "$b"
+
+rules "$b" 'input ip protocol udp drop'
+talks 'IPv4 leads nowhere: IPv6 is used'
+no_rules "$b"
+
+# A bridge as container software makes them: the same address on each host, and nobody behind it.
+for h in "$a" "$b"; do
+    ip -n "$h" link add br9 type bridge
+    ip -n "$h" addr add 172.17.0.1/16 dev br9
+    ip -n "$h" link set br9 up
+done
+talks 'an interface that leads nowhere drops out'
+for h in "$a" "$b"; do
+    ip -n "$h" link del br9
+done
+
+for h in "$a" "$b"; do
+    ip -n "$h" -4 addr flush dev eth0
+done
+talks 'IPv6 alone'
+
+# The MTU of one end is smaller than that of the other: what is longer is lost on its way without a word.
+ip -n "$b" addr add 10.77.0.2/24 dev eth0
+ip -n "$a" addr add 10.77.0.1/24 dev eth0
+for h in "$a" "$b"; do
+    ip -n "$h" -6 addr flush dev eth0
+done
+ip -n "$b" link set eth0 mtu 600
+troubles 'an MTU that is too small' '1200 do not'
+ip -n "$b" link set eth0 mtu 1500
+
+ip -n "$b" link set eth0 down
+SECONDS=0
+"${said[@]}" true >said 2>&1 </dev/null
+ends $? && grep -qE "^runnel: host $b has no address that host $a could reach|$a does not reach host $b at 10.77.0.2" said
+ok 'no interface is up' $?
+exit $failed
