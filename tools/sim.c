@@ -66,12 +66,12 @@ static uint64_t number(const char *what, const char *text, uint64_t low, uint64_
     return n;
 }
 
-/* Seconds with up to nine decimals, in ns. */
+/* Seconds with up to nine decimals, in ns; few enough that a clock of picoseconds has them. */
 static uint64_t seconds(const char *what, const char *text, struct argp_state *state)
 {
     uint64_t ns = 0, unit = BILLION;
     const char *p = text;
-    for (; *p >= '0' && *p <= '9' && ns < UINT64_MAX / 100 / BILLION; p++)
+    for (; *p >= '0' && *p <= '9' && ns < UINT64_MAX / 100000; p++)
         ns = 10 * ns + (uint64_t)(*p - '0') * BILLION;
     if (p != text && *p == '.')
         for (p++; *p >= '0' && *p <= '9' && unit > 1; p++)

@@ -201,7 +201,8 @@ enum rnl_peer_state {
     RNL_PEER_UP,
     RNL_PEER_SUSPECT,
     RNL_PEER_DEAD,
-    RNL_PEER_FINISHED
+    RNL_PEER_FINISHED,
+    RNL_PEER_RETURNED /* dead, and the job has started another process of that rank: rnl_readmit */
 };
 enum rnl_death_reason {
     RNL_DEATH_NONE,
@@ -209,7 +210,8 @@ enum rnl_death_reason {
     RNL_DEATH_EXIT,
     RNL_DEATH_BROKEN, /* it wrote what the protocol does not allow: dead for this endpoint */
     RNL_DEATH_NEVER_JOINED,
-    RNL_DEATH_PARTED, /* it holds us for one that did, and has ended the connection: dead for this endpoint */
+    RNL_DEATH_PARTED, /* it holds us for one that did, or for dead, and has ended the connection: dead for this endpoint
+                       */
     RNL_DEATH_LEFT,   /* it replaced its program (exec), or closed its connection to the launcher; its process lives */
     RNL_DEATH_SILENT  /* on another host, and not heard for longer than the bound: dead for this endpoint */
 };
@@ -227,6 +229,12 @@ typedef void rnl_death(void *arg, unsigned peer, enum rnl_death_reason reason);
 /* f(arg, peer, reason) is called once per peer that dies, from progress calls, under the rules of rnl_post's done. NULL
  * = nobody. */
 RNL_PUBLIC void rnl_on_death(rnl_endpoint *ep, rnl_death *f, void *arg);
+/* Takes a dead peer back: its death is forgotten, and the next message either way makes a new connection, with nothing
+ * of the old one. Until then it stays dead, whatever comes of it. Allowed in on_death's function and in handlers; does
+ * not wait, runs no handlers. 0 (also if it is not dead); RNL_BUSY: its death is not over yet, or a message to it is
+ * open; RNL_ERR_PEER_DEAD: its process is gone and the job has not started another (rnl_peer tells when it has, and a
+ * wait ends then); RNL_ERR_UNSUPPORTED: the same process, on this host; RNL_ERR_RANK, _CLOSED, _FORKED. */
+RNL_PUBLIC RNL_CHECK int rnl_readmit(rnl_endpoint *ep, unsigned peer);
 /* See rnl_on_refused. */
 typedef void rnl_refused(void *arg, unsigned peer, unsigned handler, unsigned reason, const void *buf, size_t n);
 /* f is called when a message with answer > 0 comes back refused: its handler, the reason and its first n bytes, at
@@ -260,7 +268,8 @@ struct rnl_options {
 enum {
     RNL_SHARED = 1, /* any thread may call: one lock per call */
     RNL_NO_RUN_IN_SEND =
-        2 /* a send that waits takes in answers and credit only, it runs no handlers (FM 1 purists: can deadlock) */
+        2, /* a send that waits takes in answers and credit only, it runs no handlers (FM 1 purists: can deadlock) */
+    RNL_RESTARTED = 4 /* join also if a process of this rank died before: peers have to rnl_readmit this one */
 };
 /* Join the job that started this process, else become a job of one. opt may be NULL. One endpoint per process in a
  * launched job. Blocks until the launcher has answered. RNL_ERR_ARG, _NO_MEMORY, _SYSTEM, _JOB. */

@@ -16,6 +16,12 @@ void rnl_vagent_free(struct rnl_vagent *);
 
 /* 0; RNL_ERR_JOB: it has been in the job before. */
 int rnl_vagent_join(struct rnl_vagent *, uint32_t rank, uint64_t incarnation);
+/* Another process of a rank that died; the others are told, and hear of it after the death. 0; RNL_ERR_JOB: the rank
+ * lives, or the job has closed; RNL_ERR_NO_MEMORY. */
+int rnl_vagent_rejoin(struct rnl_vagent *, uint32_t rank, uint64_t incarnation);
+/* Which incarnation of `rank` is the one that `self` has been told of last; 0 = it has not joined. Of one that is no
+ * more, never 0 and never that of the process that lives. */
+uint64_t rnl_vagent_incarnation(const struct rnl_vagent *, uint32_t self, uint32_t rank);
 /* It has ended, or left: the others are told, unless the job has closed. Again: nothing. */
 void rnl_vagent_gone(struct rnl_vagent *, uint32_t rank, int why, int detail);
 int rnl_vagent_event(struct rnl_vagent *, uint32_t rank, struct rnl_event *out);

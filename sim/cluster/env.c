@@ -223,7 +223,8 @@ static int venv_place(struct rnl_env *env, uint32_t rank, struct rnl_place *out)
     if (other->host == g->host)
         return 0;
     rnl_udp_addr_of(&at, &addr);
-    *out = (struct rnl_place){.addr_bytes = addr.len};
+    *out = (struct rnl_place){.incarnation = rnl_vagent_incarnation(g->cluster->agent, g->rank, rank),
+                              .addr_bytes = addr.len};
     memcpy(out->addr, addr.bytes, addr.len);
     return 1;
 }
@@ -286,13 +287,14 @@ static int open_datagrams(struct rnl_venv *v)
 int rnl_venv_open(const struct rnl_options *opt, struct rnl_env **out)
 {
     struct rnl_guest *g = rnl_guest_now;
-    (void)opt;
     struct rnl_venv *v = calloc(1, sizeof *v);
     if (v == NULL)
         return rnl_fail(RNL_ERR_NO_MEMORY, "no memory to join a job");
     struct rnl_cluster *c = g->cluster;
     uint64_t incarnation = 1 + g->rank + (uint64_t)(g->life - 1) * c->opt.ranks;
-    int status = rnl_vagent_join(c->agent, g->rank, incarnation);
+    int again = opt != NULL && (opt->flags & RNL_RESTARTED) != 0;
+    int status =
+        again ? rnl_vagent_rejoin(c->agent, g->rank, incarnation) : rnl_vagent_join(c->agent, g->rank, incarnation);
     if (status < 0) {
         free(v);
         return status;

@@ -80,6 +80,7 @@ const struct rnl_stand rnl_stand_runnel[] = {
     LIBRARY(rnl_piece),
     LIBRARY(rnl_post),
     LIBRARY(rnl_rank),
+    LIBRARY(rnl_readmit),
     LIBRARY(rnl_receive),
     LIBRARY(rnl_reply),
     LIBRARY(rnl_send),

@@ -24,7 +24,8 @@ enum rnl_event_kind {
     RNL_EVENT_DEATH,       /* peer `rank` is gone, for us at least; why, detail as enum rnl_death_reason */
     RNL_EVENT_CLOSE_ASK,   /* close: report when idle, quoting `wave` */
     RNL_EVENT_CLOSE_DONE,  /* close: every live rank has been idle twice with nothing in between */
-    RNL_EVENT_JOB_GONE     /* the watcher itself is gone */
+    RNL_EVENT_JOB_GONE,    /* the watcher itself is gone */
+    RNL_EVENT_RETURN       /* after its DEATH: another process, `incarnation`, is peer `rank` now */
 };
 struct rnl_event {
     uint32_t kind, rank;
@@ -103,7 +104,7 @@ struct rnl_env_ops {
     void (*close)(struct rnl_env *); /* leaves the job; the env is freed */
 
     /* -- peers of other hosts; only if env->datagrams -- */
-    /* 1 = rank is on another host, at *out; 0 = on this one. The answer never changes. */
+    /* 1 = rank is on another host, at *out; 0 = on this one. Only RETURN changes the answer. */
     int (*place)(struct rnl_env *, uint32_t rank, struct rnl_place *out);
     /* Sleep until `fd` or our own descriptor is readable, a signal handler ran, or deadline_ns. 1 = one is readable;
      * may return 0 for no reason. NULL: whatever `datagrams` reads from rings our bell. */

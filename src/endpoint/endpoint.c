@@ -23,7 +23,7 @@ int rnl_ep_check(const struct rnl_options *opt, uint32_t size)
     if (opt->handlers > MAX_HANDLERS)
         return rnl_fail(RNL_ERR_ARG, "%u handlers asked for; at most %d fit in a message header", opt->handlers,
                         MAX_HANDLERS);
-    if (opt->flags & ~(uint32_t)(RNL_SHARED | RNL_NO_RUN_IN_SEND))
+    if (opt->flags & ~(uint32_t)(RNL_SHARED | RNL_NO_RUN_IN_SEND | RNL_RESTARTED))
         return rnl_fail(RNL_ERR_ARG, "unknown bits 0x%x in rnl_options.flags", opt->flags);
     uint64_t least = (uint64_t)size * RNL_GRANT_MIN * 64;
     if (opt->receive_budget && opt->receive_budget < least)
@@ -150,6 +150,10 @@ void rnl_ep_free(struct rnl_endpoint *ep)
         }
         rnl_pair_close(&ep->peer[i].conn->pair);
         free(ep->peer[i].conn);
+    }
+    for (struct rnl_conn *conn = ep->buried, *next; conn; conn = next) {
+        next = conn->next_buried;
+        free(conn);
     }
     rnl_remote_free(ep);
     if (ep->flags & (RNL_SHARED | RNL_EP_GUARDED))

@@ -139,6 +139,7 @@ struct rnl_conn {
     uint64_t back_seen;                       /* wait.c: what the peer said at the last look */
     struct rnl_post *post_first, **post_last; /* queued messages, in order */
     struct rnl_link *link;                    /* the peer is on another host: endpoint/remote.h */
+    struct rnl_conn *next_buried;             /* readmit.c */
 };
 
 RNL_INLINE struct rnl_conn *rnl_conn_of_out(struct rnl_stream *s)
@@ -157,7 +158,12 @@ struct rnl_peer { /* of every rank, connected or not */
     uint8_t ended;    /* ... and it has died since: so `reason` and `detail` say */
     uint8_t unparted; /* it broke the protocol, and the watcher could not be told yet */
     uint8_t untold;   /* rnl_on_death's function has not been called yet */
+    uint8_t left;     /* the job said that its process is gone, and named no other since */
+    uint8_t returned; /* dead for us, and the job named another process */
+    uint8_t knocked;  /* ... which has made a connection */
+    uint8_t again;    /* it was dead before, and taken back */
     int32_t detail;
+    uint64_t buried; /* the last incarnation of which the job said that it is gone; 0 = none */
 };
 
 enum rnl_closing { RNL_CLOSING = 1, RNL_CLOSED /* and nothing new is accepted */ };
@@ -255,6 +261,7 @@ struct rnl_endpoint {
     void (*on_gone)(struct rnl_endpoint *, struct rnl_conn *); /* stream/: fail its open messages */
     pthread_mutex_t lock;                                      /* recursive; RNL_SHARED, RNL_EP_GUARDED only */
     struct rnl_remote *remote;                                 /* NULL: no peer is on another host */
+    struct rnl_conn *buried; /* of earlier lives of peers: messages of theirs are kept */
     uint32_t deaths_seen;
     size_t map_bytes;
 };
@@ -315,6 +322,10 @@ int rnl_ep_accept(struct rnl_endpoint *ep, uint32_t rank, struct rnl_conn **out)
 void rnl_ep_died(struct rnl_endpoint *ep, uint32_t rank, int why, int detail);
 /* Tries again to join the connections that peers made, and to part from those that broke the protocol. */
 void rnl_ep_join_wanted(struct rnl_endpoint *ep);
+/* It has made a connection: to be joined, now or as soon as that can be. */
+void rnl_ep_want(struct rnl_endpoint *ep, uint32_t rank);
+/* A message of it was kept, and is not any more: if it is of an earlier life of its peer that may be the end of it. */
+void rnl_ep_unbury(struct rnl_endpoint *ep, struct rnl_conn *conn);
 /* Take in what the watcher says, if it says anything. */
 void rnl_ep_news_slow(struct rnl_endpoint *ep);
 RNL_INLINE void rnl_ep_news(struct rnl_endpoint *ep)

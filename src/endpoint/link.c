@@ -95,6 +95,7 @@ int rnl_link_new(struct rnl_remote *r, struct rnl_conn *conn, struct rnl_link **
     link->remote = r;
     link->conn = conn;
     rnl_hs_peer_init(&r->hs, &link->hs, conn->rank, place.incarnation);
+    link->hs.refused = r->ep->peer[conn->rank].buried;
     link->mirror = conn->pair.own;
     rnl_mirror_init(link->mirror, &conn->pair);
     r->awake++;
@@ -384,6 +385,31 @@ static int put_batch(struct rnl_link *link, uint64_t now_ns)
     return k == n;
 }
 
+/* Something that we sent has not been read. */
+static int unread(struct rnl_conn *conn)
+{
+    for (unsigned lane = 0; lane < RNL_LANES; lane++) {
+        struct rnl_tx *t = &conn->pair.tx[lane];
+        if (t->acked < t->pos)
+            (void)!rnl_tx_refresh(t, NULL, NULL);
+        if (t->acked < t->pos)
+            return 1;
+    }
+    return 0;
+}
+
+/* It has ended the connection. Where all leave together, and it has read everything, that is what was agreed. */
+static void left(struct rnl_link *link)
+{
+    struct rnl_endpoint *ep = link->remote->ep;
+    if (ep->closing && (!link->mirror || !unread(link->conn)))
+        return;
+    RNL_RARELY("a peer that lives ends the connection");
+    if (!link->why)
+        link->why = strdup("it has ended the connection: it took this process for dead, or left without the others");
+    gone(link, RNL_DEATH_PARTED);
+}
+
 static void look_at_state(struct rnl_link *link)
 {
     switch (rnl_flow_state(&link->flow)) {
@@ -391,6 +417,8 @@ static void look_at_state(struct rnl_link *link)
     case RNL_FLOW_CLOSED:
         if (link->flow.peer_reason == RNL_CLOSE_BROKEN)
             gone(link, RNL_DEATH_PARTED);
+        else
+            left(link);
         break;
     case RNL_FLOW_DEAD:
         gone(link, RNL_DEATH_SILENT);

@@ -30,6 +30,8 @@ static const char *reason_text(const struct rnl_peer *p, char *buf, size_t n)
     case RNL_DEATH_LEFT:
         return "it replaced its program (exec), or closed its connection to the launcher";
     case RNL_DEATH_PARTED:
+        if (rnl_remote_why(p->conn))
+            return rnl_remote_why(p->conn);
         return "it ended the connection, since it found that this process broke the protocol";
     case RNL_DEATH_SILENT:
         if (rnl_remote_why(p->conn))
@@ -247,6 +249,13 @@ static void part(struct rnl_endpoint *ep, uint32_t rank)
     p->unparted = unparted;
 }
 
+void rnl_ep_want(struct rnl_endpoint *ep, uint32_t rank)
+{
+    ep->wanted += !ep->peer[rank].wanted;
+    ep->peer[rank].wanted = 1;
+    join(ep, rank);
+}
+
 void rnl_ep_join_wanted(struct rnl_endpoint *ep)
 {
     for (uint32_t i = 0; ep->wanted && i < ep->size; i++) {
@@ -377,25 +386,67 @@ int rnl_ep_broken(struct rnl_endpoint *ep, struct rnl_conn *conn, const char *wh
     return rnl_fail(RNL_ERR_PEER_BROKEN, "rank %u broke the protocol: %s; it is treated as dead", conn->rank, what);
 }
 
+/* ---- news ---- */
+
+static void connect_came(struct rnl_endpoint *ep, const struct rnl_event *e)
+{
+    struct rnl_peer *p = &ep->peer[e->rank];
+    p->incarnation = e->incarnation;
+    if (p->state == RNL_PEER_DEAD)
+        p->knocked = p->returned;
+    else if (!p->conn)
+        rnl_ep_want(ep, e->rank);
+}
+
+static void death_came(struct rnl_endpoint *ep, const struct rnl_event *e)
+{
+    struct rnl_peer *p = &ep->peer[e->rank];
+    if (e->why != RNL_DEATH_PARTED) { /* the process itself is gone */
+        p->buried = e->incarnation;
+        if (p->again && p->conn && p->conn->link && !rnl_remote_may_be(p->conn, e->incarnation))
+            return; /* one that we had given up before: the connection is with the next */
+        p->left = 1;
+        p->returned = p->knocked = 0;
+    }
+    p->incarnation = e->incarnation;
+    if (e->rank != ep->rank)
+        ended(ep, e->rank, e->why, e->detail);
+}
+
+/* For the program that waits for it to come back a wait ends, as with a death. */
+static void return_came(struct rnl_endpoint *ep, const struct rnl_event *e)
+{
+    struct rnl_peer *p = &ep->peer[e->rank];
+    if (e->rank == ep->rank)
+        return;
+    p->incarnation = e->incarnation;
+    p->left = 0;
+    p->returned = 1;
+    p->knocked = 0;
+    ep->deaths_seen++;
+    if (ep->fd_armed)
+        rnl_ep_busy(ep);
+}
+
 void rnl_ep_news_slow(struct rnl_endpoint *ep)
 {
     struct rnl_event e;
     ep->news_seen = atomic_load_explicit(
         ep->news, memory_order_relaxed); /* before the events: one that comes meanwhile is seen next time */
     while (ep->env->ops->event(ep->env, &e) == 1) {
-        if ((e.kind == RNL_EVENT_CONNECT || e.kind == RNL_EVENT_DEATH) && e.rank < ep->size)
-            ep->peer[e.rank].incarnation = e.incarnation;
+        int known = e.rank < ep->size;
         switch (e.kind) {
         case RNL_EVENT_CONNECT:
-            if (e.rank < ep->size && !ep->peer[e.rank].conn && ep->peer[e.rank].state != RNL_PEER_DEAD) {
-                ep->wanted += !ep->peer[e.rank].wanted;
-                ep->peer[e.rank].wanted = 1;
-                join(ep, e.rank);
-            }
+            if (known)
+                connect_came(ep, &e);
             break;
         case RNL_EVENT_DEATH:
-            if (e.rank < ep->size && e.rank != ep->rank)
-                ended(ep, e.rank, e.why, e.detail);
+            if (known)
+                death_came(ep, &e);
+            break;
+        case RNL_EVENT_RETURN:
+            if (known)
+                return_came(ep, &e);
             break;
         case RNL_EVENT_CLOSE_ASK:
             ep->close_wave = e.wave;

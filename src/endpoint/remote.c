@@ -371,6 +371,20 @@ void rnl_remote_unlink(struct rnl_conn *conn)
     conn->link = NULL;
 }
 
+void rnl_remote_forget(struct rnl_conn *conn)
+{
+    struct rnl_remote *r = conn->link->remote;
+    rnl_hs_peer_drop(&r->hs, &conn->link->hs);
+    rnl_remote_unlink(conn);
+    (void)r->t->ops->disconnect(r->t, conn->rank); /* it was connected: nothing to fail */
+}
+
+int rnl_remote_may_be(const struct rnl_conn *conn, uint64_t incarnation)
+{
+    const struct rnl_hs_peer *hs = &conn->link->hs;
+    return !conn->link->flows || hs->incarnation == incarnation;
+}
+
 static int begin_handshakes(struct rnl_remote *r, uint64_t give_up_ns)
 {
     struct rnl_env *env = r->ep->env;

@@ -40,6 +40,10 @@ int rnl_remote_wake(struct rnl_endpoint *ep, struct rnl_conn *conn);
 /* Nothing is sent to that peer any more, or taken from it; it is told that we broke with it, or that we leave. */
 void rnl_remote_part(struct rnl_conn *conn, int broken);
 void rnl_remote_unlink(struct rnl_conn *conn);
+/* The same, and the peer's address and nonces are forgotten: another connection may follow. */
+void rnl_remote_forget(struct rnl_conn *conn);
+/* 0 = its connection is with another incarnation of the peer. */
+int rnl_remote_may_be(const struct rnl_conn *conn, uint64_t incarnation);
 /* Why no connection to it came about, as a sentence; NULL = it is on this host, or there was one. conn may be NULL. */
 const char *rnl_remote_why(const struct rnl_conn *conn);
 

@@ -45,10 +45,13 @@ uint64_t rnl_waves_now(const struct rnl_waves *w)
 
 void rnl_waves_join(struct rnl_waves *w, uint32_t rank)
 {
-    if (rank >= w->size || w->rank[rank].state != ABSENT)
+    if (rank >= w->size || w->rank[rank].state == HERE || w->done)
         return;
+    if (w->rank[rank].state == ABSENT)
+        w->absent--;
+    else
+        w->inconclusive = 1;
     w->rank[rank].state = HERE;
-    w->absent--;
     w->here++;
 }
 

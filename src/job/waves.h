@@ -28,6 +28,7 @@ enum rnl_waves_step {
 int rnl_waves_new(uint32_t size, struct rnl_waves **out);
 void rnl_waves_free(struct rnl_waves *);
 
+/* One that is gone is here again, in another process, which makes the wave of today inconclusive. */
 void rnl_waves_join(struct rnl_waves *, uint32_t rank);
 /* It is here and has reported nothing: as if it had not come yet. */
 void rnl_waves_unjoin(struct rnl_waves *, uint32_t rank);

@@ -49,8 +49,8 @@ void rnl_hs_peer_init(const struct rnl_handshake *hs, struct rnl_hs_peer *peer, 
 
 void rnl_hs_peer_drop(struct rnl_handshake *hs, struct rnl_hs_peer *peer)
 {
-    if (peer->generation > hs->base)
-        hs->base = peer->generation;
+    if (peer->generation >= hs->base) /* the nonce of today may be on its way */
+        hs->base = peer->generation + 1;
     memset(peer, 0, sizeof *peer);
 }
 

@@ -399,6 +399,8 @@ void rnl_kept_free(rnl_kept *kept)
     if (!conn->gone) {
         rnl_rx_tell(&conn->pair.rx[0]);
         rnl_ep_told(ep, conn);
+    } else if (ep->buried) {
+        rnl_ep_unbury(ep, conn);
     }
     rnl_ep_leave(ep);
     free(kept);

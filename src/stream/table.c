@@ -68,10 +68,10 @@ int rnl_peer(rnl_endpoint *ep, unsigned peer, struct rnl_peer_info *out)
         const struct rnl_peer *p = &ep->peer[peer];
         rnl_ep_news(ep);
         memset(out, 0, sizeof *out);
-        out->state = (enum rnl_peer_state)p->state;
+        out->state = p->state == RNL_PEER_DEAD && p->returned ? RNL_PEER_RETURNED : (enum rnl_peer_state)p->state;
         out->reason = (enum rnl_death_reason)p->reason;
         out->detail = p->detail;
-        out->incarnation = p->incarnation;
+        out->incarnation = peer == ep->rank ? ep->env->incarnation : p->incarnation;
         memcpy(out->host, ep->env->host, sizeof out->host);
     }
     rnl_ep_leave(ep);

@@ -96,6 +96,8 @@ static void a_death_is_told_once_and_explained(void **state)
     assert_int_equal(rnl_begin(f->b, &b, &s), RNL_ERR_PEER_DEAD);
     assert_int_equal(rnl_post(f->b, &b, NULL, 0, done, f), RNL_ERR_PEER_DEAD);
     assert_int_equal(f->done, 0);
+    assert_int_equal(rnl_readmit(f->b, 0), RNL_ERR_PEER_DEAD);
+    SAYS(RNL_ERR_PEER_DEAD, "rank 0", "not started another");
     assert_int_equal(rnl_get_counters(f->b)->deaths, 1);
     assert_int_equal(rnl_send(f->b, 2, NOTE, "x", 1), 0); /* the others carry on */
     drain(f->c);

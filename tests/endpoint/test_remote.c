@@ -225,6 +225,64 @@ static void who_is_silent_is_dead_after_the_bound(void **state)
     assert_int_equal(close_them(&f), 0);
 }
 
+/* Both have to: the one that was silent learns that it was taken for dead. */
+static void who_was_silent_can_be_taken_back_with_a_new_connection(void **state)
+{
+    const struct rnl_remote_options opt = {.silent_ns = 100 * MS};
+    struct rnl_begin half = {.peer = 1, .handler = NOTE, .bound = 1000};
+    struct fixture f;
+    rnl_stream *s;
+    (void)state;
+    open_them(&f, 2, 1, &opt);
+    test_wires_connect(f.wires);
+    assert_int_equal(rnl_readmit(f.a, 1), 0); /* it is not dead */
+    assert_int_equal(rnl_readmit(f.a, 2), RNL_ERR_RANK);
+    struct rnl_conn *old = conn_of(f.a, 1);
+    assert_int_equal(rnl_send(f.a, 1, NOTE, "?", 1), 0);
+    assert_int_equal(rnl_begin(f.a, &half, &s), 0);
+    assert_int_equal(wait_for_death(f.a, 1), RNL_DEATH_SILENT);
+    assert_true(rnl_extract(f.a, SIZE_MAX) >= 0); /* it is told */
+    assert_int_equal(rnl_readmit(f.a, 1), RNL_BUSY);
+    SAYS(RNL_BUSY, "rank 1", "open");
+    assert_int_equal(rnl_end(s), RNL_ERR_PEER_DEAD);
+    uint64_t granted = f.a->granted;
+    assert_ptr_equal(conn_of(f.a, 1), old);
+    assert_int_equal(rnl_readmit(f.a, 1), 0);
+    assert_int_equal(f.a->granted, granted); /* not twice */
+    assert_int_equal(rnl_send(f.a, 1, NOTE, "new", 3), 0);
+    for (unsigned i = 0; i < 1000 && f.b->peer[0].state != RNL_PEER_DEAD; i++) {
+        assert_true(rnl_extract(f.a, SIZE_MAX) >= 0);
+        assert_true(rnl_extract(f.b, SIZE_MAX) >= 0);
+    }
+    assert_int_equal(f.b->peer[0].state, RNL_PEER_DEAD);
+    while (rnl_readmit(f.b, 0) == RNL_BUSY)
+        assert_true(rnl_extract(f.b, SIZE_MAX) >= 0);
+    for (uint64_t until = test_now_ns() + 5000 * MS; f.in_b.count < 2 && test_now_ns() < until;) {
+        assert_true(rnl_extract(f.a, SIZE_MAX) >= 0);
+        assert_true(rnl_extract(f.b, SIZE_MAX) >= 0);
+    }
+    assert_int_equal(f.in_b.count, 2);
+    assert_memory_equal(f.in_b.buf, "new", 3);
+    assert_int_equal(f.a->granted, granted);
+    assert_int_equal(rnl_get_counters(f.a)->readmitted, 1);
+    assert_int_equal(close_them(&f), 0);
+}
+
+/* One that left alone, or took us for dead, says so. */
+static void who_ends_the_connection_is_dead_for_its_peer(void **state)
+{
+    struct fixture f;
+    (void)state;
+    open_them(&f, 2, 1, NULL);
+    test_wires_connect(f.wires);
+    rnl_remote_part(conn_of(f.a, 1), 0);
+    f.a->peer[1].state = RNL_PEER_DEAD;
+    assert_int_equal(wait_for_death(f.b, 0), RNL_DEATH_PARTED);
+    assert_int_equal(rnl_send(f.b, 0, NOTE, "?", 1), RNL_ERR_PEER_DEAD);
+    SAYS(RNL_ERR_PEER_DEAD, "rank 0", "took this process for dead");
+    assert_int_equal(close_them(&f), 0);
+}
+
 static void who_never_answers_is_dead_after_the_bound(void **state)
 {
     const struct rnl_remote_options opt = {.open_ns = 100 * MS};
@@ -515,6 +573,8 @@ int main(void)
         cmocka_unit_test(who_talks_to_this_host_is_not_kept_by_the_network),
         cmocka_unit_test(a_sleeper_is_woken_by_datagrams),
         cmocka_unit_test(who_is_silent_is_dead_after_the_bound),
+        cmocka_unit_test(who_was_silent_can_be_taken_back_with_a_new_connection),
+        cmocka_unit_test(who_ends_the_connection_is_dead_for_its_peer),
         cmocka_unit_test(who_never_answers_is_dead_after_the_bound),
         cmocka_unit_test(why_no_connection_came_about_is_said),
         cmocka_unit_test(the_environment_says_how_packets_are_protected),

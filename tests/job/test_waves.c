@@ -125,6 +125,20 @@ static void one_rank_closes_alone(void **state)
     rnl_waves_free(w);
 }
 
+static void a_rank_that_comes_back_is_waited_for_again(void **state)
+{
+    (void)state;
+    struct rnl_waves *w = fresh(2, 2);
+    rnl_waves_report(w, 0, 0, 3);
+    assert_int_equal(rnl_waves_gone(w, 1), RNL_WAVES_ASK);
+    rnl_waves_join(w, 1);
+    assert_int_equal(rnl_waves_report(w, 0, 1, 3), RNL_WAVES_WAIT);
+    assert_int_equal(rnl_waves_report(w, 1, 1, 0), RNL_WAVES_ASK); /* it may have sent something meanwhile */
+    assert_int_equal(rnl_waves_report(w, 0, 2, 3), RNL_WAVES_WAIT);
+    assert_int_equal(rnl_waves_report(w, 1, 2, 0), RNL_WAVES_DONE);
+    rnl_waves_free(w);
+}
+
 static void wrong_reports_are_told_from_late_ones(void **state)
 {
     (void)state;
@@ -304,6 +318,7 @@ int main(void)
         cmocka_unit_test(a_death_makes_its_wave_inconclusive),
         cmocka_unit_test(the_report_of_the_dead_does_not_stand_for_the_living),
         cmocka_unit_test(one_rank_closes_alone),
+        cmocka_unit_test(a_rank_that_comes_back_is_waited_for_again),
         cmocka_unit_test(wrong_reports_are_told_from_late_ones),
         cmocka_unit_test(random_jobs_close_when_and_only_when_nothing_is_left),
         cmocka_unit_test(random_deaths_neither_hang_the_close_nor_hasten_it),

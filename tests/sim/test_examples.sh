@@ -1,33 +1,8 @@
 #!/usr/bin/env bash
 # The examples, unchanged, on the virtual cluster: they do what they do on real processes, and each run is the same.
-# Finds the build in $RUNNEL_BUILD and the command in $RUNNEL. Prints "ok - name" or "not ok - name"; exits 77 if
-# something is missing.
-set -uo pipefail
-
-build=${RUNNEL_BUILD:-$(cd "$(dirname "$0")/../.." && pwd)/build}
-runnel=${RUNNEL:-$build/tools/runnel}
-guests=$build/tests
-for needed in "$runnel" "$guests/guest-hello.so" "$guests/guest-sort.so" "$guests/guest-heat.so"; do
-    if [ ! -e "$needed" ]; then
-        echo "$needed is not built"
-        exit 77
-    fi
-done
-
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-cd "$dir" || exit 1
-failed=0
-
-ok() { # name status
-    if [ "$2" = 0 ]; then
-        echo "ok - $1"
-    else
-        echo "not ok - $1"
-        failed=1
-    fi
-}
-hash_of() { sed -n 's/^runnel: .* hash \([0-9a-f]\{16\}\)$/\1/p' "$1"; }
+# shellcheck source=tests/sim/head.sh
+. "$(dirname "${BASH_SOURCE[0]}")/head.sh"
+needs "$guests/guest-hello.so" "$guests/guest-sort.so" "$guests/guest-heat.so"
 
 "$runnel" sim -n 4 "$guests/guest-hello.so" >hello.1
 ok "hello ends with status 0" $?

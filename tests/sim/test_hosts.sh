@@ -1,33 +1,9 @@
 #!/usr/bin/env bash
 # Several virtual hosts: the same programs over the virtual network, whole or losing packets, and always the same run.
-# Finds the build in $RUNNEL_BUILD and the command in $RUNNEL. Prints "ok - name" or "not ok - name"; exits 77 if
-# something is missing.
-set -uo pipefail
+# shellcheck source=tests/sim/head.sh
+. "$(dirname "${BASH_SOURCE[0]}")/head.sh"
+needs "$guests/guest-token.so" "$guests/guest-hello.so" "$guests/guest-heat.so" "$guests/guest-sort.so"
 
-build=${RUNNEL_BUILD:-$(cd "$(dirname "$0")/../.." && pwd)/build}
-runnel=${RUNNEL:-$build/tools/runnel}
-guests=$build/tests
-for needed in "$runnel" "$guests/guest-token.so" "$guests/guest-hello.so" "$guests/guest-heat.so"; do
-    if [ ! -e "$needed" ]; then
-        echo "$needed is not built"
-        exit 77
-    fi
-done
-
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-cd "$dir" || exit 1
-failed=0
-
-ok() { # name status
-    if [ "$2" = 0 ]; then
-        echo "ok - $1"
-    else
-        echo "not ok - $1"
-        failed=1
-    fi
-}
-hash_of() { sed -n 's/^runnel: .* hash \([0-9a-f]\{16\}\)$/\1/p' "$1"; }
 tokens() { # ranks, steps, options...: everything arrives, once
     local ranks=$1 steps=$2
     shift 2

@@ -1,24 +1,10 @@
 #!/usr/bin/env bash
 # What the virtual cluster's C library does is what the real one does: one program, run both ways, says the same.
-# Finds the build in $RUNNEL_BUILD and the command in $RUNNEL. Prints "ok - name" or "not ok - name"; exits 77 if
-# something is missing.
-set -uo pipefail
-
-build=${RUNNEL_BUILD:-$(cd "$(dirname "$0")/../.." && pwd)/build}
-runnel=${RUNNEL:-$build/tools/runnel}
-process=$build/tests/libc-process
-guest=$build/tests/guest-libc.so
-for needed in "$runnel" "$process" "$guest"; do
-    if [ ! -e "$needed" ]; then
-        echo "$needed is not built"
-        exit 77
-    fi
-done
-
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-cd "$dir" || exit 1
-failed=0
+# shellcheck source=tests/sim/head.sh
+. "$(dirname "${BASH_SOURCE[0]}")/head.sh"
+process=$guests/libc-process
+guest=$guests/guest-libc.so
+needs "$process" "$guest"
 
 both() { # arguments...: the same as a process and as a rank
     printf 'from standard input\n' | (exec -a prog "$process" "$@") >one 2>one.err

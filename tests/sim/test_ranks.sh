@@ -1,35 +1,9 @@
 #!/usr/bin/env bash
 # Ranks of the virtual cluster: each has its own memory, errno and library state; what a program must not do ends it with
 # its place; a run does not depend on what compiled the simulator or the program.
-# Finds the build in $RUNNEL_BUILD and the command in $RUNNEL. Prints "ok - name" or "not ok - name"; exits 77 if
-# something is missing.
-set -uo pipefail
-
-source=${RUNNEL_SOURCE:-$(cd "$(dirname "$0")/../.." && pwd)}
-build=${RUNNEL_BUILD:-$source/build}
-runnel=${RUNNEL:-$build/tools/runnel}
-guests=$build/tests
-for needed in "$runnel" "$guests/guest-token.so" "$guests/guest-wrong.so" "$guests/guest-refused.so"; do
-    if [ ! -e "$needed" ]; then
-        echo "$needed is not built"
-        exit 77
-    fi
-done
-
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-cd "$dir" || exit 1
-failed=0
-
-ok() { # name status
-    if [ "$2" = 0 ]; then
-        echo "ok - $1"
-    else
-        echo "not ok - $1"
-        failed=1
-    fi
-}
-hash_of() { sed -n 's/^runnel: .* hash \([0-9a-f]\{16\}\)$/\1/p' "$1"; }
+# shellcheck source=tests/sim/head.sh
+. "$(dirname "${BASH_SOURCE[0]}")/head.sh"
+needs "$guests/guest-token.so" "$guests/guest-wrong.so" "$guests/guest-refused.so"
 
 # --- many ranks ---
 

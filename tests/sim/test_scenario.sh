@@ -1,33 +1,10 @@
 #!/usr/bin/env bash
 # Scenarios: what a line does, what is said of one that is wrong, and that all of it is the same in each run.
-# Finds the build in $RUNNEL_BUILD and the command in $RUNNEL. Prints "ok - name" or "not ok - name"; exits 77 if
-# something is missing.
-set -uo pipefail
+# shellcheck source=tests/sim/head.sh
+. "$(dirname "${BASH_SOURCE[0]}")/head.sh"
+token=$guests/guest-token.so
+needs "$guests/guest-token.so" "$guests/guest-wrong.so"
 
-build=${RUNNEL_BUILD:-$(cd "$(dirname "$0")/../.." && pwd)/build}
-runnel=${RUNNEL:-$build/tools/runnel}
-token=$build/tests/guest-token.so
-for needed in "$runnel" "$token"; do
-    if [ ! -e "$needed" ]; then
-        echo "$needed is not built"
-        exit 77
-    fi
-done
-
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-cd "$dir" || exit 1
-failed=0
-
-ok() { # name status
-    if [ "$2" = 0 ]; then
-        echo "ok - $1"
-    else
-        echo "not ok - $1"
-        failed=1
-    fi
-}
-hash_of() { sed -n 's/^runnel: .* hash \([0-9a-f]\{16\}\)$/\1/p' "$1"; }
 play() { # status, lines on standard input; arguments of runnel sim before the program
     local want=$1
     shift
@@ -65,7 +42,7 @@ done
 ok "a rank crashes at any step that the library takes, and the others finish" $?
 
 printf 'drift all +0ppm\nat 10ms stall 0 500ms\n' >scenario
-"$runnel" sim -n 2 --scenario scenario "$build/tests/guest-wrong.so" gap >said
+"$runnel" sim -n 2 --scenario scenario "$guests/guest-wrong.so" gap >said
 [ "$(sed -n 's/^longest sleep \([0-9]*\) us$/\1/p' said)" -ge 500000 ]
 ok "no program runs on a host that stalls" $?
 play 0 <<<'drift all +100ppm' && [ "$(hash_of said)" != "$(hash_of calm)" ]
