@@ -350,6 +350,7 @@ static const struct setting {
     const char *name, *unset, *what;
 } settings[] = {
     {"RUNNEL_FD", "a job of one", "set by runnel run for its ranks: the descriptor that leads to it"},
+    {"RUNNEL_RANK", "no rank", "set by runnel run to the rank: for wrappers, which have not joined the job"},
     {"RUNNEL_TERMINAL", "no terminal", "set by runnel run to 1 if its standard error is a terminal: show progress"},
     {"RNL_PROTECT", "authenticate", "how packets to other hosts are protected: authenticate or encrypt"},
     {"PATH", "/bin:/usr/bin", "where runnel run looks for the program, runnel bench for gnuplot and compilers"},

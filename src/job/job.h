@@ -15,6 +15,9 @@
  */
 extern int (*rnl_job_virtual)(const struct rnl_options *opt, struct rnl_env **out);
 
+/* 1 = what started this process may end before it, and somebody else sees to it that it ends with the job. */
+extern int rnl_job_apart;
+
 /* opt may be NULL. May block on the agent. 0 and *out, which its close operation frees; or a negative rnl_status:
  * RNL_ERR_JOB when there is a launcher and it will not have us (descriptor not open, another release, second open). */
 int rnl_job_env(const struct rnl_options *opt, struct rnl_env **out);

@@ -14,6 +14,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+int rnl_job_apart;
 int (*rnl_job_virtual)(const struct rnl_options *opt, struct rnl_env **out);
 
 /* What RUNNEL_FD leads to: 1 and *door; 0: nothing, we run alone; RNL_ERR_JOB. Whoever has joined adds its own number
@@ -68,6 +69,8 @@ int rnl_job_env(const struct rnl_options *opt, struct rnl_env **out)
     snprintf(joined, sizeof joined, "%d,%d", door, (int)getpid());
     setenv("RUNNEL_FD", joined, 1);
     fcntl(door, F_SETFD, FD_CLOEXEC);
+    if (rnl_job_apart)
+        return 0;
     /* Below a wrapper the launcher's own arrangement does not reach us: die with the wrapper. */
     pid_t parent = getppid();
     prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -164,12 +164,13 @@ static void execute(const struct rnl_spawn *how)
 
 static void become(const struct rnl_spawn *how, uint32_t rank, pid_t launcher)
 {
-    char door[16];
+    char door[16], number[16];
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != launcher) /* it died before we could say so */
         _exit(RNL_EXIT_SYSTEM);
     snprintf(door, sizeof door, "%d", how->door);
+    snprintf(number, sizeof number, "%u", rank);
     if (how->descriptors.rlim_max != 0)
         setrlimit(RLIMIT_NOFILE, &how->descriptors);
     sigaction(SIGPIPE, &how->on_pipe, NULL);
@@ -186,7 +187,8 @@ static void become(const struct rnl_spawn *how, uint32_t rank, pid_t launcher)
         CPU_FREE(set);
     }
     if ((how->in != STDIN_FILENO && dup2(how->in, STDIN_FILENO) < 0) || dup2(how->out, STDOUT_FILENO) < 0 ||
-        dup2(how->err, STDERR_FILENO) < 0 || fcntl(how->door, F_SETFD, 0) < 0 || setenv("RUNNEL_FD", door, 1) < 0)
+        dup2(how->err, STDERR_FILENO) < 0 || fcntl(how->door, F_SETFD, 0) < 0 || setenv("RUNNEL_FD", door, 1) < 0 ||
+        setenv("RUNNEL_RANK", number, 1) < 0)
         give_up(how, rank, RNL_SPAWN_PREPARE);
     sigprocmask(SIG_SETMASK, &how->mask, NULL);
     execute(how);

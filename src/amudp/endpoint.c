@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * endpoint.c - bundles and endpoints: AMUDP's, each beside the core's one that does the work. */
+#include "amudp/amudp_in.h"
+#include "amudp/coexist.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#define WRONG(code, ...) rnl_amudp_wrong(code, __func__, __VA_ARGS__)
+
+/* The values that both interfaces have are the same, so they pass through unchanged. */
+static_assert((int)RNL_AM_SEQ == (int)AM_SEQ && (int)RNL_AM_PAR == (int)AM_PAR, "");
+static_assert((int)RNL_AM_NOEVENTS == (int)AM_NOEVENTS && (int)RNL_AM_NOTEMPTY == (int)AM_NOTEMPTY, "");
+static_assert(AM_EBADARGS == EBADARGS && AM_EBADENTRY == EBADENTRY && AM_EBADTAG == EBADTAG, "");
+static_assert(AM_EBADHANDLER == EBADHANDLER && AM_EBADSEGOFF == EBADSEGOFF && AM_EBADLENGTH == EBADLENGTH, "");
+static_assert(AM_EBADENDPOINT == EBADENDPOINT && AM_ECONGESTION == ECONGESTION, "");
+static_assert(AM_EUNREACHABLE == EUNREACHABLE && AM_EREPLYREJECTED == EREPLYREJECTED, "");
+static_assert(AMUDP_MAX_MEDIUM == RNL_AM_MEDIUM && AMUDP_MAX_SHORT == RNL_AM_SHORT, "");
+static_assert(AMUDP_MAX_NUMTRANSLATIONS == RNL_AM_TRANSLATIONS_MAX, "");
+static_assert(AMUDP_INIT_NUMTRANSLATIONS == RNL_AM_TRANSLATIONS, "");
+static_assert(sizeof(amudp_stats_t) == 320 && sizeof(amudp_spawnfn_desc_t) == 24, "programs have them compiled in");
+
+struct amudp_eb *rnl_amudp_bundles;
+static int sessions;
+
+AMUDP_PUBLIC int AM_Init_AMUDP_DEBUG(void);
+
+int AM_Init(void)
+{
+    int r = rnl_am_init();
+    if (r == AM_OK)
+        sessions++;
+    return rnl_amudp_result(r, "AM_Init");
+}
+
+int AM_Init_AMUDP_DEBUG(void)
+{
+    return AM_Init();
+}
+
+static void drop_endpoint(struct amudp_ep *ep)
+{
+    rnl_amudp_fault_free(ep);
+    free(ep->table);
+    free(ep);
+}
+
+static void drop_bundle(struct amudp_eb *eb)
+{
+    for (struct amudp_eb **at = &rnl_amudp_bundles; *at != NULL; at = &(*at)->next) {
+        if (*at == eb) {
+            *at = eb->next;
+            break;
+        }
+    }
+    while (eb->first != NULL) {
+        struct amudp_ep *ep = eb->first;
+        eb->first = ep->next;
+        drop_endpoint(ep);
+    }
+    free(eb);
+}
+
+int AM_Terminate(void)
+{
+    if (sessions == 0)
+        return WRONG(AM_ERR_NOT_INIT, "AM_Terminate was called more often than AM_Init");
+    for (struct amudp_eb *eb = rnl_amudp_bundles; sessions == 1 && eb != NULL; eb = eb->next)
+        for (struct amudp_ep *ep = eb->first; ep != NULL; ep = ep->next)
+            rnl_amudp_fault_free(ep); /* what it held goes out */
+    int r = rnl_am_terminate();
+    if (--sessions == 0) /* handlers ran in there, so the callbacks' endpoints had to live */
+        while (rnl_amudp_bundles != NULL)
+            drop_bundle(rnl_amudp_bundles);
+    return rnl_amudp_result(r, __func__);
+}
+
+int AM_AllocateBundle(int type, eb_t *bundle)
+{
+    unsigned count = 0;
+    if (bundle == NULL || type < AM_SEQ || type >= AM_NUM_BUNDLE_MODES)
+        return WRONG(AM_ERR_BAD_ARG, "a bundle is AM_SEQ or AM_PAR, not %d, and needs a place to be returned", type);
+    for (struct amudp_eb *eb = rnl_amudp_bundles; eb != NULL; eb = eb->next)
+        count++;
+    if (count >= AMUDP_MAX_BUNDLES)
+        return WRONG(AM_ERR_RESOURCE, "there are %u bundles already, which is the most: free one", count);
+    struct amudp_eb *eb = calloc(1, sizeof *eb);
+    if (eb == NULL)
+        return WRONG(AM_ERR_RESOURCE, "no memory for a bundle");
+    int r = rnl_am_allocate_bundle(type, &eb->core);
+    if (r != AM_OK) {
+        free(eb);
+        return rnl_amudp_result(r, __func__);
+    }
+    eb->next = rnl_amudp_bundles;
+    rnl_amudp_bundles = eb;
+    *bundle = eb;
+    return AM_OK;
+}
+
+int AM_FreeBundle(eb_t bundle)
+{
+    if (bundle == NULL)
+        return WRONG(AM_ERR_BAD_ARG, "there is no bundle");
+    for (struct amudp_ep *ep = bundle->first; ep != NULL; ep = ep->next)
+        rnl_amudp_fault_free(ep);
+    int r = rnl_am_free_bundle(bundle->core);
+    if (r != AM_OK)
+        return rnl_amudp_result(r, __func__);
+    drop_bundle(bundle);
+    return AM_OK;
+}
+
+int AM_AllocateEndpoint(eb_t bundle, ep_t *out, en_t *name)
+{
+    rnl_am_en core = {.rank = 0};
+    if (bundle == NULL || out == NULL)
+        return WRONG(AM_ERR_BAD_ARG, "there is no bundle, or no place for the endpoint");
+    struct amudp_ep *ep = calloc(1, sizeof *ep);
+    if (ep != NULL)
+        ep->table = calloc(AMUDP_INIT_NUMTRANSLATIONS, sizeof *ep->table);
+    if (ep == NULL || ep->table == NULL) {
+        free(ep);
+        return WRONG(AM_ERR_RESOURCE, "no memory for an endpoint");
+    }
+    int r = rnl_am_allocate_endpoint(bundle->core, &ep->core, &core);
+    if (r != AM_OK)
+        goto no_endpoint;
+    ep->entries = AMUDP_INIT_NUMTRANSLATIONS;
+    ep->stats = AMUDP_initial_stats;
+    ep->bundle = bundle;
+    r = rnl_amudp_watch(ep);
+    if (r == AM_OK)
+        r = rnl_amudp_fault_new(ep);
+    if (r != AM_OK)
+        goto not_ready;
+    ep->next = bundle->first;
+    bundle->first = ep;
+    *out = ep;
+    if (name != NULL)
+        *name = rnl_amudp_name(core, rnl_size(rnl_am_get_rank(bundle->core)));
+    return AM_OK;
+not_ready:
+    (void)rnl_am_free_endpoint(ep->core);
+no_endpoint:
+    free(ep->table);
+    free(ep);
+    return rnl_amudp_result(r, __func__);
+}
+
+static int unlink_endpoint(struct amudp_ep *ep)
+{
+    for (struct amudp_ep **at = &ep->bundle->first; *at != NULL; at = &(*at)->next) {
+        if (*at == ep) {
+            *at = ep->next;
+            return 1;
+        }
+    }
+    return 0;
+}
+
+int AM_FreeEndpoint(ep_t ep)
+{
+    if (ep == NULL)
+        return WRONG(AM_ERR_BAD_ARG, "there is no endpoint");
+    rnl_amudp_fault_free(ep);
+    int r = rnl_am_free_endpoint(ep->core);
+    if (r != AM_OK)
+        return rnl_amudp_result(r, __func__);
+    (void)unlink_endpoint(ep);
+    drop_endpoint(ep);
+    return AM_OK;
+}
+
+int AM_MoveEndpoint(ep_t ep, eb_t from, eb_t to)
+{
+    if (ep == NULL || from == NULL || to == NULL)
+        return WRONG(AM_ERR_BAD_ARG, "there is no endpoint, or no bundle");
+    int r = rnl_am_move_endpoint(ep->core, from->core, to->core);
+    if (r != AM_OK)
+        return rnl_amudp_result(r, __func__);
+    (void)unlink_endpoint(ep);
+    ep->bundle = to;
+    ep->next = to->first;
+    to->first = ep;
+    return AM_OK;
+}
+
+int AM_GetTag(ep_t ep, tag_t *tag)
+{
+    if (ep == NULL)
+        return WRONG(AM_ERR_BAD_ARG, "there is no endpoint");
+    return rnl_amudp_result(rnl_am_get_tag(ep->core, tag), __func__);
+}
+
+int AM_SetTag(ep_t ep, tag_t tag)
+{
+    if (ep == NULL)
+        return WRONG(AM_ERR_BAD_ARG, "there is no endpoint");
+    return rnl_amudp_result(rnl_am_set_tag(ep->core, tag), __func__);
+}
+
+int AM_GetSeg(ep_t ep, void **at, uintptr_t *nbytes)
+{
+    if (ep == NULL)
+        return WRONG(AM_ERR_BAD_ARG, "there is no endpoint");
+    return rnl_amudp_result(rnl_am_get_seg(ep->core, at, nbytes), __func__);
+}
+
+int AM_SetSeg(ep_t ep, void *at, uintptr_t nbytes)
+{
+    if (ep == NULL)
+        return WRONG(AM_ERR_BAD_ARG, "there is no endpoint");
+    return rnl_amudp_result(rnl_am_set_seg(ep->core, at, nbytes), __func__);
+}
+
+int AM_MaxSegLength(uintptr_t *nbytes)
+{
+    if (nbytes == NULL)
+        return WRONG(AM_ERR_BAD_ARG, "there is no place for the length");
+    *nbytes = AMUDP_MAX_SEGLENGTH;
+    return AM_OK;
+}
+
+int AM_GetEventMask(eb_t bundle, int *mask)
+{
+    if (bundle == NULL)
+        return WRONG(AM_ERR_BAD_ARG, "there is no bundle");
+    return rnl_amudp_result(rnl_am_get_event_mask(bundle->core, mask), __func__);
+}
+
+int AM_SetEventMask(eb_t bundle, int mask)
+{
+    if (bundle == NULL)
+        return WRONG(AM_ERR_BAD_ARG, "there is no bundle");
+    return rnl_amudp_result(rnl_am_set_event_mask(bundle->core, mask), __func__);
+}
+
+AMUDP_ALSO(AM_Terminate, AMUDP_Terminate);
+AMUDP_ALSO(AM_AllocateBundle, AMUDP_AllocateBundle);
+AMUDP_ALSO(AM_AllocateEndpoint, AMUDP_AllocateEndpoint);
+AMUDP_ALSO(AM_FreeBundle, AMUDP_FreeBundle);
+AMUDP_ALSO(AM_FreeEndpoint, AMUDP_FreeEndpoint);
+AMUDP_ALSO(AM_MoveEndpoint, AMUDP_MoveEndpoint);
+AMUDP_ALSO(AM_GetSeg, AMUDP_GetSeg);
+AMUDP_ALSO(AM_SetSeg, AMUDP_SetSeg);
+AMUDP_ALSO(AM_MaxSegLength, AMUDP_MaxSegLength);
+AMUDP_ALSO(AM_GetTag, AMUDP_GetTag);
+AMUDP_ALSO(AM_SetTag, AMUDP_SetTag);
+AMUDP_ALSO(AM_GetEventMask, AMUDP_GetEventMask);
+AMUDP_ALSO(AM_SetEventMask, AMUDP_SetEventMask);

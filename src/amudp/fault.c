@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * fault.c - messages that are lost on purpose (fault.h). Held back ones lie in a list by the time they are due; each
+ * has a copy of what it brings, so the caller's memory is free again as it always is. */
+#include "amudp/fault.h"
+
+#include "base/chance.h"
+#include "endpoint/endpoint.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define US_NS 1000ull
+
+struct held {
+    struct held *next;
+    uint64_t due_ns, wait_ns; /* wait: what the next loss of it costs */
+    struct rnl_amudp_request q;
+    int32_t args[AMUDP_MAX_SHORT];
+    char bytes[];
+};
+struct rnl_amudp_fault {
+    double share; /* of requests that a loss on their way, or on their reply's, befalls */
+    uint64_t first_ns, most_ns;
+    long backoff;
+    struct held *first;
+};
+
+static struct rnl_env *env_of(const struct amudp_ep *ep)
+{
+    return rnl_am_get_rank(ep->bundle->core)->env;
+}
+
+static uint64_t now_ns(const struct amudp_ep *ep)
+{
+    struct rnl_env *env = env_of(ep);
+    return env->ops->now_ns(env);
+}
+
+static int chosen(const struct amudp_ep *ep)
+{
+    struct rnl_env *env = env_of(ep);
+    return (double)(env->ops->random(env) >> 11) / 9007199254740992.0 < ep->fault->share; /* 53 bits */
+}
+
+int rnl_amudp_fault_new(struct amudp_ep *ep)
+{
+    static int said;
+    double rate = rnl_amudp_share("FAULT_RATE");
+    if (rate <= 0)
+        return AM_OK;
+    struct rnl_amudp_fault *f = calloc(1, sizeof *f);
+    if (f == NULL)
+        return rnl_amudp_wrong(AM_ERR_RESOURCE, "AM_AllocateEndpoint", "no memory for what FAULT_RATE asks for");
+    f->share = rate + (1 - rate) * rate;
+    f->first_ns = (uint64_t)rnl_amudp_setting("REQUESTTIMEOUT_INITIAL", 1, 1000000000, 100000) * US_NS;
+    f->most_ns = (uint64_t)rnl_amudp_setting("REQUESTTIMEOUT_MAX", 1, 1000000000, 30000000) * US_NS;
+    f->backoff = rnl_amudp_setting("REQUESTTIMEOUT_BACKOFF", 1, 100, 2);
+    ep->fault = f;
+    if (!said)
+        rnl_amudp_tell("FAULT_RATE loses %g of the messages on purpose", rate);
+    said = 1;
+    return AM_OK;
+}
+
+static void later(struct amudp_ep *ep, struct held *h, uint64_t now)
+{
+    struct held **at = &ep->fault->first;
+    h->due_ns = now + h->wait_ns;
+    h->wait_ns *= (uint64_t)ep->fault->backoff;
+    if (h->wait_ns > ep->fault->most_ns)
+        h->wait_ns = ep->fault->most_ns;
+    while (*at != NULL && (*at)->due_ns <= h->due_ns)
+        at = &(*at)->next;
+    h->next = *at;
+    *at = h;
+}
+
+int rnl_amudp_fault_send(struct amudp_ep *ep, const struct rnl_amudp_request *q, const int32_t *args)
+{
+    if (!chosen(ep))
+        return rnl_amudp_send(ep, q, args);
+    struct held *h = malloc(sizeof *h + q->nbytes);
+    if (h == NULL) /* none is lost then */
+        return rnl_amudp_send(ep, q, args);
+    h->q = *q;
+    h->q.async = 0;
+    h->wait_ns = ep->fault->first_ns;
+    if (q->numargs > 0)
+        memcpy(h->args, args, sizeof *args * (size_t)q->numargs);
+    if (q->nbytes > 0)
+        memcpy(h->bytes, q->from, q->nbytes);
+    h->q.from = h->bytes;
+    later(ep, h, now_ns(ep));
+    return rnl_am_poll(ep->bundle->core); /* as every request */
+}
+
+/* The first one that is due, sent, or taken for lost again. `all`: whatever it is due. 0 = there is none. */
+static int send_one(struct amudp_ep *ep, int all)
+{
+    struct held *h = ep->fault->first;
+    if (h == NULL)
+        return 0;
+    uint64_t now = now_ns(ep);
+    if (!all && h->due_ns > now)
+        return 0;
+    ep->fault->first = h->next;
+    ep->stats.RequestsRetransmitted[h->q.category]++;
+    if (!all && chosen(ep)) {
+        later(ep, h, now);
+        return 1;
+    }
+    (void)rnl_amudp_send(ep, &h->q, h->args); /* what is wrong with it comes back to handler 0 */
+    free(h);
+    return 1;
+}
+
+void rnl_amudp_fault_free(struct amudp_ep *ep)
+{
+    if (ep->fault == NULL)
+        return;
+    while (send_one(ep, 1))
+        ;
+    free(ep->fault);
+    ep->fault = NULL;
+}
+
+int64_t rnl_amudp_fault_poll(struct amudp_eb *bundle)
+{
+    int64_t least = -1;
+    for (struct amudp_ep *ep = bundle->first; ep != NULL; ep = ep->next) {
+        if (RNL_LIKELY(ep->fault == NULL))
+            continue;
+        while (send_one(ep, 0))
+            ;
+        if (ep->fault->first != NULL) {
+            uint64_t now = now_ns(ep);
+            int64_t left = ep->fault->first->due_ns > now ? (int64_t)(ep->fault->first->due_ns - now) : 0;
+            if (least < 0 || left < least)
+                least = left;
+        }
+    }
+    return least;
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * spmd.c - a worker's start: it joins the job, makes its endpoint, learns those of the others, and is told who it is.
+ */
+#include "amudp/amudp_in.h"
+
+#include "endpoint/endpoint.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct rnl_amudp_spmd rnl_amudp_spmd = {.rank = -1, .size = -1, .wanted = -1};
+
+struct card { /* what each worker tells the others of itself */
+    en_t name;
+    tag_t tag;
+    uint64_t job; /* that of rank 0 is the job's */
+};
+
+#define STARTUP "AMUDP_SPMDStartup"
+
+/* The door of job/open.c, this process's own: "number", or "number,process" once it has joined. */
+static int has_door(void)
+{
+    const char *text = getenv("RUNNEL_FD"), *comma = text != NULL ? strchr(text, ',') : NULL;
+    return text != NULL && (comma == NULL || strtol(comma + 1, NULL, 10) == getpid());
+}
+
+int AMUDP_SPMDIsWorker(char **argv)
+{
+    (void)argv;
+    return rnl_amudp_spmd.started || has_door() || getenv(RNL_AMUDP_STAND_IN) != NULL;
+}
+
+int AMUDP_SPMDNumProcs(void)
+{
+    if (!rnl_amudp_spmd.started)
+        (void)rnl_amudp_wrong(AM_ERR_NOT_INIT, __func__, "there is no job: " STARTUP " has not made one");
+    return rnl_amudp_spmd.size;
+}
+
+int AMUDP_SPMDMyProc(void)
+{
+    if (!rnl_amudp_spmd.started)
+        (void)rnl_amudp_wrong(AM_ERR_NOT_INIT, __func__, "there is no job: " STARTUP " has not made one");
+    return rnl_amudp_spmd.rank;
+}
+
+int AMUDP_SPMDSetProc(int rank)
+{
+    if (rank < 0 || (uint32_t)rank >= AMUDP_MAX_SPMDPROCS)
+        return rnl_amudp_wrong(AM_ERR_BAD_ARG, __func__, "%d is no rank", rank);
+    if (rnl_amudp_spmd.started)
+        return rnl_amudp_wrong(AM_ERR_RESOURCE, __func__, "the ranks are given: call it before " STARTUP);
+    rnl_amudp_spmd.wanted = rank;
+    return AM_OK;
+}
+
+int AMUDP_SPMDBarrier(void)
+{
+    if (!rnl_amudp_spmd.started)
+        return rnl_amudp_wrong(AM_ERR_NOT_INIT, __func__, "there is no job: " STARTUP " has not made one");
+    return rnl_amudp_gather(NULL, NULL, 0);
+}
+
+int AMUDP_SPMDAllGather(void *from, void *to, size_t len)
+{
+    if (!rnl_amudp_spmd.started)
+        return rnl_amudp_wrong(AM_ERR_NOT_INIT, __func__, "there is no job: " STARTUP " has not made one");
+    if (len > 0 && (from == NULL || to == NULL))
+        return rnl_amudp_wrong(AM_ERR_BAD_ARG, __func__, "there is nothing to gather, or no place for it");
+    return rnl_amudp_gather(from, to, len);
+}
+
+static uint64_t draw(void)
+{
+    struct rnl_env *env = rnl_am_get_rank(rnl_amudp_spmd.bundle->core)->env;
+    uint64_t n;
+    do /* a tag that nobody can guess, and that is neither AM_NONE nor AM_ALL */
+        n = env->ops->random(env);
+    while (n <= AM_ALL);
+    return n;
+}
+
+/* Everybody's endpoint into our table, at its rank. */
+static int introduce(struct amudp_ep *ep, const struct card *mine)
+{
+    int size = rnl_amudp_spmd.size;
+    struct card *all = malloc(sizeof *all * (size_t)size);
+    if (all == NULL)
+        return rnl_amudp_wrong(AM_ERR_RESOURCE, STARTUP, "no memory for the names of %d workers", size);
+    int r = rnl_amudp_gather(mine, all, sizeof *all);
+    if (r == AM_OK && size > (int)ep->entries)
+        r = AM_SetNumTranslations(ep, size);
+    for (int i = 0; r == AM_OK && i < size; i++)
+        r = AM_Map(ep, i, all[i].name, all[i].tag);
+    if (r == AM_OK)
+        rnl_amudp_spmd.job = all[0].job;
+    free(all);
+    return r;
+}
+
+/* The master's depth comes with the environment; it is a hint, as everywhere. */
+static int depth_of(void)
+{
+    const char *text = getenv(RNL_AMUDP_WORKER);
+    long depth = text != NULL ? strtol(text, NULL, 10) : 0;
+    if (depth >= 1 && depth <= AMUDP_MAX_NETWORKDEPTH)
+        return (int)depth;
+    return (int)rnl_amudp_setting("NETWORKDEPTH", 1, AMUDP_MAX_NETWORKDEPTH, 128);
+}
+
+static int join(eb_t *bundle, ep_t *ep)
+{
+    struct card mine;
+    eb_t eb;
+    ep_t mine_ep;
+    memset(&mine, 0, sizeof mine);
+    int r = AM_Init();
+    if (r == AM_OK)
+        r = AM_AllocateBundle(AM_SEQ, &eb);
+    if (r != AM_OK)
+        return r;
+    rnl_endpoint *rank = rnl_am_get_rank(eb->core);
+    rnl_amudp_spmd.bundle = eb;
+    rnl_amudp_spmd.rank = (int)rnl_rank(rank);
+    rnl_amudp_spmd.size = (int)rnl_size(rank);
+    r = AM_AllocateEndpoint(eb, &mine_ep, &mine.name);
+    if (r == AM_OK)
+        r = rnl_amudp_tree_new(eb);
+    mine.tag = draw();
+    mine.job = draw();
+    if (r == AM_OK)
+        r = AM_SetTag(mine_ep, mine.tag);
+    if (r == AM_OK)
+        r = introduce(mine_ep, &mine);
+    if (r == AM_OK)
+        r = AM_SetExpectedResources(mine_ep, rnl_amudp_spmd.size, depth_of());
+    rnl_amudp_spmd.ep = mine_ep;
+    *bundle = eb;
+    *ep = mine_ep;
+    return r;
+}
+
+static void wait_for_debugger(void)
+{
+    if (getenv("AMUDP_FREEZE") == NULL)
+        return;
+    fprintf(stderr, "AMUDP: process %d stops for a debugger (AMUDP_FREEZE): kill -CONT %d lets it go on\n",
+            (int)getpid(), (int)getpid());
+    raise(SIGSTOP);
+}
+
+AMUDP_PUBLIC int AMUDP_SPMDStartup_AMUDP_DEBUG(int *argc, char ***argv, int nproc, int depth, amudp_spawnfn_t spawn,
+                                               uint64_t *job, eb_t *bundle, ep_t *ep);
+
+int AMUDP_SPMDStartup(int *argc, char ***argv, int nproc, int depth, amudp_spawnfn_t spawn, uint64_t *job, eb_t *bundle,
+                      ep_t *ep)
+{
+    if (rnl_amudp_spmd.started)
+        return rnl_amudp_wrong(AM_ERR_RESOURCE, STARTUP, "this process is a worker already");
+    if (rnl_amudp_setting("LINEBUFFERSZ", 0, 1 << 20, 1024) > 0) {
+        setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
+        setvbuf(stderr, NULL, _IOLBF, BUFSIZ);
+    }
+    if (!AMUDP_SPMDIsWorker(argv != NULL ? *argv : NULL))
+        return rnl_amudp_master(argc, argv, nproc, depth, spawn);
+    if (bundle == NULL || ep == NULL)
+        return rnl_amudp_wrong(AM_ERR_BAD_ARG, STARTUP, "there is no place for the bundle, or for the endpoint");
+    wait_for_debugger();
+    AMX_SilentMode = AMUDP_getenv_prefixed("VERBOSEENV") == NULL;
+    int r = rnl_amudp_keep_environment(NULL, 0) == 0
+                ? AM_OK
+                : rnl_amudp_wrong(AM_ERR_RESOURCE, STARTUP, "no memory for a copy of the environment");
+    if (r == AM_OK)
+        r = rnl_amudp_take_place();
+    if (r == AM_OK)
+        r = join(bundle, ep);
+    if (r != AM_OK)
+        return r;
+    rnl_amudp_spmd.started = 1;
+    if (job != NULL)
+        *job = rnl_amudp_spmd.job;
+    return AM_OK;
+}
+
+int AMUDP_SPMDStartup_AMUDP_DEBUG(int *argc, char ***argv, int nproc, int depth, amudp_spawnfn_t spawn, uint64_t *job,
+                                  eb_t *bundle, ep_t *ep)
+{
+    return AMUDP_SPMDStartup(argc, argv, nproc, depth, spawn, job, bundle, ep);
+}

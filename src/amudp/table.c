@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * table.c - translations: an endpoint's table is the core's, and beside it the names as the program gave them, with the
+ * addresses in them. It may be changed at any time. */
+#include "amudp/amudp_in.h"
+#include "amudp/coexist.h"
+
+#include <limits.h>
+#include <stdlib.h>
+
+#define WRONG(code, ...) rnl_amudp_wrong(code, __func__, __VA_ARGS__)
+
+static int in_use(const struct amudp_ep *ep, int index)
+{
+    return ep != NULL && index >= 0 && (uint32_t)index < ep->entries && ep->table[index].used;
+}
+
+int rnl_amudp_index_of(const struct amudp_ep *ep, rnl_am_en from)
+{
+    rnl_am_en name;
+    /* A job's table has rank r at index r. */
+    for (uint32_t pass = 0; pass < 2; pass++)
+        for (uint32_t i = pass == 0 ? from.rank : 0; i < (pass == 0 ? from.rank + 1 : ep->entries); i++)
+            if (i < ep->entries && ep->table[i].used && rnl_amudp_core_name(ep->table[i].name, &name) == 0 &&
+                rnl_am_name_equal(name, from))
+                return (int)i;
+    return -1;
+}
+
+static void note(struct amudp_ep *ep, int index, en_t name, tag_t tag)
+{
+    ep->table[index] = (struct amudp_entry){.name = name, .tag = tag, .used = 1};
+}
+
+int AM_Map(ep_t ep, int index, en_t name, tag_t tag)
+{
+    rnl_am_en core;
+    if (ep == NULL)
+        return WRONG(AM_ERR_BAD_ARG, "there is no endpoint");
+    if (rnl_amudp_core_name(name, &core) < 0)
+        return WRONG(AM_ERR_BAD_ARG, "this is no name of an endpoint: copy the whole of it, sin_zero included");
+    int r = rnl_am_map(ep->core, index, core, tag);
+    if (r == AM_OK)
+        note(ep, index, name, tag);
+    return r == AM_ERR_IN_USE ? rnl_amudp_error(AM_ERR_RESOURCE, __func__) : rnl_amudp_result(r, __func__);
+}
+
+int AM_MapAny(ep_t ep, int *index, en_t name, tag_t tag)
+{
+    rnl_am_en core;
+    if (ep == NULL || index == NULL)
+        return WRONG(AM_ERR_BAD_ARG, "there is no endpoint, or no place for the index");
+    if (rnl_amudp_core_name(name, &core) < 0)
+        return WRONG(AM_ERR_BAD_ARG, "this is no name of an endpoint: copy the whole of it, sin_zero included");
+    int r = rnl_am_map_any(ep->core, index, core, tag);
+    if (r == AM_OK)
+        note(ep, *index, name, tag);
+    return rnl_amudp_result(r, __func__);
+}
+
+int AM_UnMap(ep_t ep, int index)
+{
+    if (ep == NULL)
+        return WRONG(AM_ERR_BAD_ARG, "there is no endpoint");
+    int r = rnl_am_unmap(ep->core, index);
+    if (r == AM_OK)
+        ep->table[index].used = 0;
+    return rnl_amudp_result(r, __func__);
+}
+
+int AM_GetTranslationInuse(ep_t ep, int index)
+{
+    return in_use(ep, index) ? AM_OK : AM_ERR_RESOURCE;
+}
+
+int AM_GetTranslationTag(ep_t ep, int index, tag_t *tag)
+{
+    if (!in_use(ep, index) || tag == NULL)
+        return WRONG(AM_ERR_BAD_ARG, "entry %d of the table is not in use", index);
+    *tag = ep->table[index].tag;
+    return AM_OK;
+}
+
+int AMUDP_SetTranslationTag(ep_t ep, int index, tag_t tag)
+{
+    if (!in_use(ep, index))
+        return WRONG(AM_ERR_BAD_ARG, "entry %d of the table is not in use", index);
+    int r = rnl_am_set_translation_tag(ep->core, index, tag);
+    if (r == AM_OK)
+        ep->table[index].tag = tag;
+    return rnl_amudp_result(r, __func__);
+}
+
+int AM_GetTranslationName(ep_t ep, int index, en_t *name)
+{
+    if (!in_use(ep, index) || name == NULL)
+        return WRONG(AM_ERR_BAD_ARG, "entry %d of the table is not in use", index);
+    *name = ep->table[index].name;
+    return AM_OK;
+}
+
+int AM_GetNumTranslations(ep_t ep, int *n)
+{
+    if (ep == NULL || n == NULL)
+        return WRONG(AM_ERR_BAD_ARG, "there is no endpoint, or no place for the number");
+    *n = (int)ep->entries;
+    return AM_OK;
+}
+
+int AM_SetNumTranslations(ep_t ep, int n)
+{
+    if (ep == NULL || n < 1)
+        return WRONG(AM_ERR_BAD_ARG, "a table has 1 entry or more, not %d", n);
+    for (uint32_t i = (uint32_t)n; i < ep->entries; i++)
+        if (ep->table[i].used)
+            return WRONG(AM_ERR_RESOURCE, "entry %u is in use: unmap it before the table shrinks to %d", i, n);
+    if ((uint32_t)n > AMUDP_MAX_NUMTRANSLATIONS)
+        return WRONG(AM_ERR_RESOURCE, "a table has at most %u entries, not %d", AMUDP_MAX_NUMTRANSLATIONS, n);
+    struct amudp_entry *more = calloc((size_t)n, sizeof *more);
+    if (more == NULL)
+        return WRONG(AM_ERR_RESOURCE, "no memory for a table of %d entries", n);
+    int r = rnl_am_set_num_translations(ep->core, n);
+    if (r != AM_OK) {
+        free(more);
+        return rnl_amudp_result(r, __func__);
+    }
+    for (uint32_t i = 0; i < ep->entries && i < (uint32_t)n; i++)
+        more[i] = ep->table[i];
+    free(ep->table);
+    ep->table = more;
+    ep->entries = (uint32_t)n;
+    return AM_OK;
+}
+
+int AM_SetExpectedResources(ep_t ep, int n_endpoints, int n_outstanding)
+{
+    if (ep == NULL || n_endpoints < 0)
+        return WRONG(AM_ERR_BAD_ARG, "there is no endpoint, or less than none to talk to");
+    if (n_outstanding < 1 || n_outstanding > AMUDP_MAX_NETWORKDEPTH)
+        return WRONG(AM_ERR_BAD_ARG, "1 to %d requests can be outstanding, not %d", AMUDP_MAX_NETWORKDEPTH,
+                     n_outstanding);
+    return rnl_amudp_result(rnl_am_set_expected_resources(ep->core, n_endpoints > 0 ? n_endpoints : 1, n_outstanding),
+                            __func__);
+}
+
+int AMUDP_GetSourceId(void *token, int *source)
+{
+    rnl_am_en from;
+    rnl_am_ep core;
+    if (token == NULL || source == NULL)
+        return WRONG(AM_ERR_BAD_ARG, "there is no token, or no place for the index");
+    int r = rnl_am_get_source_endpoint(token, &from);
+    if (r == AM_OK)
+        r = rnl_am_get_dest_endpoint(token, &core);
+    if (r != AM_OK)
+        return rnl_amudp_result(r, __func__);
+    const struct amudp_ep *ep = rnl_amudp_endpoint(core);
+    int index = ep != NULL ? rnl_amudp_index_of(ep, from) : -1;
+    if (index < 0)
+        return WRONG(AM_ERR_BAD_ARG, "the sender is in no entry of the table: map it first");
+    *source = index;
+    return AM_OK;
+}
+
+AMUDP_ALSO(AM_Map, AMUDP_Map);
+AMUDP_ALSO(AM_MapAny, AMUDP_MapAny);
+AMUDP_ALSO(AM_UnMap, AMUDP_UnMap);
+AMUDP_ALSO(AM_GetNumTranslations, AMUDP_GetNumTranslations);
+AMUDP_ALSO(AM_SetNumTranslations, AMUDP_SetNumTranslations);
+AMUDP_ALSO(AM_GetTranslationInuse, AMUDP_GetTranslationInuse);
+AMUDP_ALSO(AM_GetTranslationTag, AMUDP_GetTranslationTag);
+AMUDP_ALSO(AM_GetTranslationName, AMUDP_GetTranslationName);
+AMUDP_ALSO(AM_SetExpectedResources, AMUDP_SetExpectedResources);

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * tree.c - barrier and all-gather of a job's workers, over an endpoint of their own, number 1 in each process: no
+ * master has a part in it. In step k each rank sends the 2^k blocks it has (its own and those of the ranks behind it)
+ * to the rank 2^k before it, so after log2(ranks) steps, and as many messages, each has all. A barrier is a gather of
+ * blocks of no bytes: the last step's message can only come when everybody has come.
+ *
+ *   arguments of a message   which gather | step | part | parts        data: up to 65,000 bytes of the blocks
+ *
+ * A rank can be one gather ahead of another, and no more, since it cannot end one that the other has not begun. What
+ * comes ahead of its gather waits in a list. */
+#include "amudp/amudp_in.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { STEPS = 20, PART = AMUDP_MAX_MEDIUM };
+#define PATIENCE_NS 100000000ll /* between two looks at who is dead */
+
+struct early {
+    struct early *next;
+    size_t n;
+    int32_t step, part, parts;
+    char bytes[];
+};
+
+static struct {
+    int32_t number; /* of the gather that runs, or of the last one */
+    int running;
+    int wrong;    /* a message that does not fit this gather: the workers do not agree on its length */
+    char *blocks; /* ours, then those of the next ranks */
+    size_t bytes; /* of all of them */
+    size_t len;
+    int32_t got[STEPS], parts[STEPS];
+    struct early *early; /* of the next gather */
+} g;
+
+static void take(int32_t step, int32_t part, int32_t parts, const void *bytes, size_t n)
+{
+    size_t at = step < STEPS ? ((size_t)1 << step) * g.len + (size_t)part * PART : 0;
+    if (step < 0 || step >= STEPS || part < 0 || part >= parts || at > g.bytes || n > g.bytes - at) {
+        g.wrong = 1;
+        return;
+    }
+    if (n > 0)
+        memcpy(g.blocks + at, bytes, n);
+    g.parts[step] = parts;
+    g.got[step]++;
+}
+
+static void on_gather(void *token, void *buf, size_t n, int32_t number, int32_t step, int32_t part, int32_t parts)
+{
+    (void)token;
+    if (g.running && number == g.number) {
+        take(step, part, parts, buf, n);
+        return;
+    }
+    struct early *e = number == g.number + 1 ? malloc(sizeof *e + n) : NULL;
+    if (e == NULL) { /* no memory, or no gather that can be: the wait for it says so */
+        g.wrong = 1;
+        return;
+    }
+    *e = (struct early){.next = g.early, .n = n, .step = step, .part = part, .parts = parts};
+    if (n > 0)
+        memcpy(e->bytes, buf, n);
+    g.early = e;
+}
+
+/* Nothing of ours is expected back but what a dead peer could not take, and the wait finds that one dead. */
+static void on_returned(int status, op_t opcode, void *token)
+{
+    struct rnl_am_token_info info;
+    (void)status;
+    (void)opcode;
+    if (rnl_am_get_token_info(token, &info) == AM_OK)
+        rnl_amudp_exit_returned(info.handler);
+}
+
+int rnl_amudp_tree_new(struct amudp_eb *bundle)
+{
+    en_t name;
+    tag_t all = AM_ALL; /* who can send here is in the job, which packets prove */
+    struct amudp_ep *ep;
+    int r = AM_AllocateEndpoint(bundle, &ep, &name);
+    if (r != AM_OK)
+        return r;
+    rnl_amudp_fault_free(ep);
+    rnl_amudp_spmd.tree = ep;
+    r = AM_SetHandler(ep, 0, on_returned);
+    if (r == AM_OK)
+        r = AM_SetHandler(ep, RNL_AMUDP_GATHER, on_gather);
+    if (r == AM_OK)
+        r = rnl_amudp_exit_handlers(ep);
+    if (r == AM_OK)
+        r = rnl_am_set_num_translations(ep->core, rnl_amudp_spmd.size);
+    for (int i = 0; r == AM_OK && i < rnl_amudp_spmd.size; i++)
+        r = rnl_am_map(ep->core, i, AM_NameOf((unsigned)i, 1), all);
+    return r == AM_OK ? AM_SetTag(ep, all) : rnl_amudp_result(r, "AMUDP_SPMDStartup");
+}
+
+static int send_blocks(int to, int32_t step, size_t n)
+{
+    int32_t parts = n == 0 ? 1 : (int32_t)((n + PART - 1) / PART);
+    for (int32_t part = 0; part < parts; part++) {
+        size_t at = (size_t)part * PART, m = n - at < PART ? n - at : PART;
+        int32_t args[] = {g.number, step, part, parts};
+        int r =
+            rnl_am_request_i(rnl_amudp_spmd.tree->core, to, RNL_AMUDP_GATHER, m > 0 ? g.blocks + at : NULL, m, 4, args);
+        if (r != AM_OK)
+            return rnl_amudp_result(r, "AMUDP_SPMDAllGather");
+    }
+    return AM_OK;
+}
+
+static int await(int from, int32_t step)
+{
+    rnl_am_eb core = rnl_amudp_spmd.bundle->core;
+    while (g.parts[step] == 0 || g.got[step] < g.parts[step]) {
+        struct rnl_peer_info peer;
+        if (g.wrong)
+            return rnl_amudp_wrong(AM_ERR_RESOURCE, "AMUDP_SPMDAllGather",
+                                   "no memory, or the workers gather blocks of different lengths");
+        int r = rnl_am_wait_sema_for(core, PATIENCE_NS);
+        rnl_amudp_ended();
+        if (r != AM_OK && r != AM_ERR_NOT_SENT)
+            return rnl_amudp_result(r, "AMUDP_SPMDAllGather");
+        if (r == AM_ERR_NOT_SENT && rnl_peer(rnl_am_get_rank(core), (unsigned)from, &peer) == 0 &&
+            peer.state == RNL_PEER_DEAD && (g.parts[step] == 0 || g.got[step] < g.parts[step]))
+            return rnl_amudp_wrong(AM_ERR_RESOURCE, "AMUDP_SPMDAllGather",
+                                   "rank %d is dead, and all workers have to take part", from);
+    }
+    return AM_OK;
+}
+
+static void begin(const void *from, size_t len)
+{
+    struct early *early = g.early;
+    g.number++;
+    g.running = 1;
+    g.len = len;
+    memset(g.got, 0, sizeof g.got);
+    memset(g.parts, 0, sizeof g.parts);
+    if (len > 0)
+        memcpy(g.blocks, from, len);
+    g.early = NULL;
+    while (early != NULL) {
+        struct early *next = early->next;
+        take(early->step, early->part, early->parts, early->bytes, early->n);
+        free(early);
+        early = next;
+    }
+}
+
+int rnl_amudp_gather(const void *from, void *to, size_t len)
+{
+    int size = rnl_amudp_spmd.size, rank = rnl_amudp_spmd.rank, mask = AM_NOEVENTS, r = AM_OK;
+    rnl_am_eb core = rnl_amudp_spmd.bundle->core;
+    char *blocks = NULL;
+    if (g.running)
+        return rnl_amudp_wrong(AM_ERR_RESOURCE, "AMUDP_SPMDAllGather", "not from within a handler");
+    if (len > SIZE_MAX / (size_t)size || (len > 0 && (blocks = malloc(len * (size_t)size)) == NULL))
+        return rnl_amudp_wrong(AM_ERR_RESOURCE, "AMUDP_SPMDAllGather", "no memory for %d blocks of %zu bytes", size,
+                               len);
+    g.blocks = blocks;
+    g.bytes = len * (size_t)size;
+    begin(from, len);
+    (void)rnl_am_get_event_mask(core, &mask);
+    (void)rnl_am_set_event_mask(core, RNL_AM_NOTEMPTY);
+    for (int32_t step = 0; r == AM_OK && 1 << step < size; step++) {
+        int far = 1 << step, count = far < size - far ? far : size - far;
+        r = send_blocks((rank - far + size) % size, step, (size_t)count * len);
+        if (r == AM_OK)
+            r = await((rank + far) % size, step);
+    }
+    (void)rnl_am_set_event_mask(core, mask);
+    g.running = 0;
+    for (int i = 0; r == AM_OK && len > 0 && i < size; i++)
+        memcpy((char *)to + (size_t)((rank + i) % size) * len, blocks + (size_t)i * len, len);
+    g.blocks = NULL;
+    free(blocks);
+    return r;
+}

@@ -1,0 +1,189 @@
+#!/usr/bin/env bash
+# Programs written for AMUDP as jobs: each way to start them, output, exit codes, environment, collectives; and the known faults
+# of AMUDP that show only between processes (w1 ...). Each case has a deadline.
+set -u
+build=${RUNNEL_BUILD:?the build directory}
+runnel=${RUNNEL:?the runnel command}
+program=$build/tests/amudp-spmd
+dir=$(mktemp -d)
+export TMPDIR=$dir
+trap 'rm -rf "$dir"' EXIT
+export PATH=$build/tools:$PATH
+unset XDG_RUNTIME_DIR
+for name in SPAWNFN NETWORKDEPTH FAULT_RATE CSPAWN_CMD; do unset "$name" "AMUDP_$name" "GASNET_$name"; done
+failed=0
+limit=60
+grep -qE '__(asan|tsan)_init' "$program" && limit=240
+
+ok() { # NAME COMMAND...
+    local name=$1
+    shift
+    if "$@"; then
+        echo "ok - $name"
+    else
+        echo "not ok - $name"
+        sed 's/^/    /' "$dir/out" "$dir/err" 2>/dev/null | cut -c1-300 | head -n 20
+        failed=1
+    fi
+}
+status=0
+run() { # COMMAND...: leaves out, err and $status
+    status=0
+    timeout -k 5 $limit "$@" >"$dir/out" 2>"$dir/err" </dev/null || status=$?
+}
+is() { [ "$status" = "$1" ]; }
+says() { grep -qxF -- "$1" "$dir/out"; }
+lines() { [ "$(grep -cE -- "$2" "$dir/$1")" = "$3" ]; }
+
+# ---- starting ----
+for n in 1 2 5; do
+    run "$program" "$n" L messages
+    ok "$n workers, each kind of message, as its own master" is 0
+done
+run "$program" 4 l gathers
+ok "gathers of up to 100,000 bytes, 4 workers" is 0
+run "$program" 7 L gathers
+ok "... 7 workers" is 0
+run "$program" 6 L barrier "$dir/barrier"
+ok "nobody leaves a barrier before all have come" is 0
+WHAT_THE_MASTER_HAS="a b" run "$program" 3 L print
+ok "output and errors of all workers come out at the master" lines out '^rank [012] of 3 has a b and 2 arguments$' 3
+ok "... each on its own" lines err '^errors of rank [012]$' 3
+AMUDP_SPAWNFN=L run "$program" 2 print
+ok "the environment says how to spawn" lines out '^rank [01] of 2 has nothing and 2 arguments$' 2
+GASNET_SPAWNFN=L AMUDP_SPAWNFN=X run "$program" 2 print
+ok "... GASNet's prefix before AMUDP's" is 0
+run "$runnel" run -n 3 "$program" print
+ok "the same program under runnel run" lines out '^rank [012] of 3 has nothing and 2 arguments$' 3
+run amudprun -np 2 "$program" print
+ok "amudprun starts it" lines out '^rank [01] of 2 has nothing and 2 arguments$' 2
+run amudprun -np 2 -spawn L -depth 5 "$program" messages
+ok "... with options" is 0
+run "$program"
+ok "without a number of workers it says how to start it" grep -q '^usage: .* WORKERS' "$dir/err"
+ok "... and fails" is 1
+run "$program" 2 S print
+ok "ssh without hosts is an error that names the setting" grep -q 'SSH_SERVERS' "$dir/err"
+
+# ---- ends ----
+run "$program" 3 L exit 5
+ok "the exit code of the worker that ends the job is the master's" is 5
+ok "... and each worker's exit callback is called" lines out 'the job ends with 5$' 3
+run "$program" 3 L exit 0
+ok "a job can be ended with code 0" is 0
+ok "... and each worker hears of it" lines out 'the job ends with 0$' 3
+run "$program" 4 L control 0
+ok "also where it only looks for that" lines out 'the job ends with 0$' 4
+run "$program" 3 L return
+ok "a worker that returns from main gives its status" is 7
+run "$program" 3 L killed
+ok "a worker that is killed ends the job" is 134
+
+# ---- custom spawning ----
+export CSPAWN_CMD='for i in $(seq %N); do %C & done; wait'
+run "$program" 3 C messages
+ok "custom: workers by a command" is 0
+CSPAWN_ROUTE_OUTPUT=1 WHAT_THE_MASTER_HAS=there run "$program" 3 C print
+ok "custom: output goes to the master if it is to" lines out '^rank [012] of 3 has there and 2 arguments$' 3
+CSPAWN_ROUTE_OUTPUT=1 CSPAWN_CMD="for i in \$(seq %N); do env -i PATH=\$PATH %C & done; wait" WHAT_THE_MASTER_HAS=there \
+    run "$program" 2 C print
+ok "custom: the master's environment is known where the worker's is empty" lines out 'has there' 2
+run "$program" 3 C exit 6
+ok "custom: exit codes" is 6
+run "$program" 3 C killed
+ok "custom: a worker that is killed ends the job" is 1
+CSPAWN_CMD='for i in $(seq 0 2); do MY_RANK=$i %C & done' run "$program" 3 C setproc
+ok "custom: a worker chooses its rank; its parent may be gone" is 0
+CSPAWN_CMD='exit 3' run "$program" 3 C print
+ok "custom: a command that fails ends the job" grep -q 'status 3' "$dir/err"
+ok "custom: no key is left behind" test -z "$(find "$dir" -name 'amudp-key*')"
+
+# ---- what AMUDP does wrong ----
+# w8: its environment goes to whoever connects first, its tags can be guessed.
+touch "$dir/talks"
+cat >"$dir/look.sh" <<EOF
+sleep 0.5
+tr '\0' '\n' </proc/\$1/environ >$dir/environ
+tr '\0' '\n' </proc/\$1/cmdline >$dir/cmdline
+for p in \$(pgrep -f "$dir/talks"); do tr '\0' '\n' </proc/\$p/environ >>$dir/environ; done
+cp $dir/amudp-key* $dir/key
+stat -c %a $dir/amudp-key* >$dir/mode
+rm $dir/talks
+EOF
+CSPAWN_CMD='for i in $(seq %N); do %C & done; sh '"$dir"'/look.sh $PPID; wait' run "$program" 2 C talk "$dir/talks"
+if [ -s "$dir/key" ]; then
+    ok "w8: the key's file is nobody else's" grep -qx 600 "$dir/mode"
+    ok "w8: no secret in the environment or the arguments" python3 - "$dir" <<'PYTHON'
+import sys
+d = sys.argv[1]
+key = open(d + "/key", "rb").read()
+for name in ("environ", "cmdline"):
+    text = open(d + "/" + name, "rb").read()
+    sys.exit("in " + name) if key[:8] in text or key[:8].hex().encode() in text else None
+PYTHON
+else
+    ok "w8: the key's file is seen while the job runs" false
+fi
+cat >"$dir/stranger.py" <<'PYTHON'
+import os, socket, sys, time
+# Connects to the stand-ins that there are, with a wrong proof, with garbage, and with silence: nothing comes but a nonce.
+name, got = None, b""
+until = time.time() + 20
+while name is None and time.time() < until:
+    for line in open("/proc/net/unix"):
+        at = line.split()[-1]
+        if at.startswith("@amudp-") and at.endswith(".0"):
+            name = at[1:-2]
+    time.sleep(0.01)
+silent = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+try:
+    silent.connect("\0" + name + ".1")
+except OSError:
+    pass
+for attempt in range(20):
+    for say in (b"p" + os.urandom(64), b"p" + os.urandom(3), os.urandom(65), b"x\0\0\0\0"):
+        s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        s.settimeout(5)
+        try:
+            s.connect("\0" + name + ".0")
+            first = s.recv(65536)
+            assert len(first) == 33, len(first)
+            s.send(say)
+            got += s.recv(65536)
+        except (ConnectionError, socket.timeout):
+            pass
+open(sys.argv[1] + "/stranger", "wb").write(got + b"done")
+PYTHON
+CSPAWN_CMD='python3 '"$dir"'/stranger.py '"$dir"'; for i in $(seq %N); do %C & done; wait' run "$program" 2 C messages
+ok "w8: a stranger without the key is told nothing" grep -qx done "$dir/stranger"
+ok "w8: ... and the workers find their places all the same" is 0
+run "$program" 3 L w8
+ok "w8: each worker has a tag of its own that nobody can guess" lines out '^tag [0-9a-f]{16}$' 3
+sort "$dir/out" >"$dir/tags"
+run "$program" 3 L w8
+ok "... others in the next job" test "$(sort "$dir/out" "$dir/tags" | uniq -d | wc -l)" = 0
+
+run "$program" 4 L w4
+kb=$(sed -nE 's/^(-?[0-9]+) kB a peer$/\1/p' "$dir/out")
+echo "# $kb kB a peer"
+if [ "$limit" = 60 ]; then
+    ok "w4: 128 replies of 65,000 bytes take less than 2 MB a peer (AMUDP: 8.2)" test "${kb:-9999}" -lt 2048
+fi
+run taskset -c 0 "$program" 2 L w5
+sed 's/^/# /' "$dir/out"
+ok "w5: two that poll on one core give way to each other" is 0
+cat >"$dir/many.py" <<'PYTHON'
+import os, resource, sys
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
+for i in range(1100):
+    os.set_inheritable(os.open("/dev/null", os.O_RDONLY), True)
+os.execv(sys.argv[1], sys.argv[1:])
+PYTHON
+run python3 "$dir/many.py" "$program" 2 L messages
+ok "w14: descriptors beyond 1,024 are no different from others" is 0
+run "$program" 40 L gathers
+ok "w14: barrier and gather of 40 workers go by no master" is 0
+run "$runnel" run --keep-going -n 4 "$program" w15
+ok "w15: the others go on when a worker dies" lines out '^rank [023] goes on$' 3
+exit $failed

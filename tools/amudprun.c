@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * amudprun.c - `amudprun [-np N] [-spawn S|L|C] [-depth D] [-v] PROGRAM ARGUMENT...`: starts a program that was written
+ * for AMUDP, as its master. And, `amudprun --stand-in FILE NAME`, the stand-in of src/amudp/place.h. */
+#include "amudp/place.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { USAGE = 64, SYSTEM = 71 };
+
+_Noreturn static void usage(const char *wrong)
+{
+    fprintf(stderr,
+            "amudprun: %s\n"
+            "usage: amudprun [-np N] [-spawn S|L|C] [-depth D] [-v] PROGRAM [ARGUMENT...]\n"
+            "See amudprun(1).\n",
+            wrong);
+    exit(USAGE);
+}
+
+static int number(const char *text, int most, const char *wrong)
+{
+    char *end;
+    long n = strtol(text != NULL ? text : "", &end, 10);
+    if (text == NULL || end == text || *end != '\0' || n < 1 || n > most)
+        usage(wrong);
+    return (int)n;
+}
+
+int main(int argc, char **argv)
+{
+    int nproc = 1, depth = 0, verbose = 0, i = 1;
+    const char *letter = AMUDP_getenv_prefixed("SPAWNFN");
+    if (argc == 4 && strcmp(argv[1], "--stand-in") == 0)
+        return rnl_amudp_stand_in(argv[2], argv[3]);
+    for (; i < argc && argv[i][0] == '-'; i++) {
+        const char *option = argv[i] + 1 + (argv[i][1] == '-');
+        if (strcmp(option, "np") == 0 || strcmp(option, "n") == 0)
+            nproc = number(argv[++i], 1 << 20, "-np takes the number of workers");
+        else if (strcmp(option, "depth") == 0)
+            depth = number(argv[++i], AMUDP_MAX_NETWORKDEPTH, "-depth takes 1 to 1024");
+        else if (strcmp(option, "spawn") == 0)
+            letter = argv[++i];
+        else if (strcmp(option, "v") == 0)
+            verbose = 1;
+        else
+            usage("there is no such option");
+    }
+    if (i >= argc)
+        usage("name the program to start behind the options");
+    amudp_spawnfn_t spawn = rnl_amudp_spawn_named(letter != NULL ? letter : "L");
+    if (spawn == NULL)
+        usage("-spawn takes S, L or C");
+    argc -= i;
+    argv += i;
+    AMX_VerboseErrors = 1;
+    if (verbose) {
+        setenv("AMUDP_VERBOSEENV", "1", 1);
+        setenv("AMUDP_SPAWN_VERBOSE", "1", 1);
+    }
+    (void)rnl_amudp_master(&argc, &argv, nproc, depth, spawn);
+    return SYSTEM;
+}
