@@ -20,6 +20,7 @@
 #define AM_PAR      RNL_AM_PAR
 #define AM_NOEVENTS RNL_AM_NOEVENTS
 #define AM_NOTEMPTY RNL_AM_NOTEMPTY
+#define AM_MaxSegLength rnl_am_max_seg_length
 
 #include "runnel/am.h"
 

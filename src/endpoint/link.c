@@ -404,7 +404,7 @@ static void left(struct rnl_link *link)
     struct rnl_endpoint *ep = link->remote->ep;
     if (ep->closing && (!link->mirror || !unread(link->conn)))
         return;
-    RNL_RARELY("a peer that lives ends the connection");
+    RNL_SOMETIMES(1, "a peer that lives ends the connection");
     if (!link->why)
         link->why = strdup("it has ended the connection: it took this process for dead, or left without the others");
     gone(link, RNL_DEATH_PARTED);
