@@ -110,6 +110,7 @@ struct rnl_am_record {
     uint32_t index, bytes;
     uint64_t head[RNL_AM_HEAD_MAX / 8]; /* as it was sent */
 };
+static_assert(sizeof(struct rnl_am_record) % 64 == 0, "whole cache lines");
 struct rnl_am_records { /* a ring of `room`, a power of two */
     struct rnl_am_record *record;
     uint32_t first, count, room;

@@ -79,7 +79,7 @@ int rnl_am_record_grow(struct rnl_am_port *port, uint32_t rank, unsigned lane)
             return 1;
     }
     uint32_t room = p->room ? p->room * 2 : FIRST;
-    struct rnl_am_record *more = malloc(room * sizeof *more);
+    struct rnl_am_record *more = aligned_alloc(64, room * sizeof *more);
     if (!more)
         return p->count < p->room;
     for (uint32_t i = 0; i < p->count; i++)

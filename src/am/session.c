@@ -87,7 +87,10 @@ static int port_new(rnl_endpoint *rank, struct rnl_am_port **out)
     port->rejected_last = &port->rejected;
     port->generation = (uint32_t)rank->env->ops->random(rank->env); /* another process's names are not taken for ours */
     port->deaths = rank->deaths_seen;
-    port->peer = calloc(rank->size, sizeof *port->peer);
+    size_t bytes = (rank->size * sizeof *port->peer + 63) & ~(size_t)63;
+    port->peer = aligned_alloc(64, bytes); /* written with each message: no cache line of another thread's */
+    if (port->peer)
+        memset(port->peer, 0, bytes);
     if (!port->peer) {
         free(port);
         return rnl_am_fail(AM_ERR_RESOURCE, "no memory for a table of %u ranks", rank->size);
