@@ -158,8 +158,8 @@ static const struct plan {
     {"54a", CROSSING, 0, 0, 0, "probe"},
     {"54b", WC_ABOVE_COPY, 0, 0, 0, "probe"},
     {"54c", DMA_ABOVE_PIN, 0, 0, 0, "probe"},
-    {"60a", MEASURE, RNL_STREAM_RATE, 8192, 0, "pm-cached"},
-    {"60b", MEASURE, RNL_STREAM_RATE, 8192, 0, "pm-uncached"},
+    {"60a", MEASURE, RNL_STREAM_RATE, 1 << 20, 0, "pm-cached"},
+    {"60b", MEASURE, RNL_STREAM_RATE, 1 << 20, 0, "pm-uncached"},
 };
 
 static void null_of(const struct plan *p, struct context *c, struct rnl_answer *a)

@@ -19,7 +19,7 @@ struct rnl_side {
     struct rnl_task *task;
     uint32_t node, nodes, process, processes; /* process: of those on this node that use the card */
     uint32_t packet;                          /* bytes, where a system lets one choose; 0 = its own */
-    int cold;         /* caches of translations are empty at first */
+    int cold;                                 /* caches of translations are empty at first */
     uint32_t largest;                         /* message of this run */
     uint32_t out, got;                        /* host addresses; got: where the last message is */
     uint32_t from;                            /* who sent it */

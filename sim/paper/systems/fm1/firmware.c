@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * FM 1.x on the card: frames of the queue go out as they are; arrived ones go to the host's ring, all that wait in a row
- * by one DMA. Credits are the hosts' business. Queues are walked by pointer, as there is no multiplication. */
+ * FM 1.x on the card: frames of the queue go out as they are; arrived ones go to the host's ring, all that wait in a
+ * row by one DMA. Credits are the hosts' business. Queues are walked by pointer, as there is no multiplication. */
 #include "sim/paper/hw/nic.h"
 #include "sim/paper/systems/fm1/layout.h"
 

@@ -29,8 +29,8 @@ static void put_frame(struct fm1 *f, uint32_t to, uint32_t handler, uint32_t fro
     uint32_t slot = IN_CARD(f, queue) + (f->posted & (FM1_QUEUE - 1)) * (uint32_t)sizeof(struct fm1_slot);
     for (uint32_t i = 0; i < n; i++)
         words[i] = rnl_host_word(f->side->host, from + 4 * i);
-    const uint32_t end[3] = {whole << 16 | f->owed[to],
-                             FM1_VALID | f->side->node << 24 | handler << 16 | position, ROUTE_VALID | to};
+    const uint32_t end[3] = {whole << 16 | f->owed[to], FM1_VALID | f->side->node << 24 | handler << 16 | position,
+                             ROUTE_VALID | to};
     f->owed[to] = 0;
     rnl_task_operate(t, FRAME, "frame");
     if (n)

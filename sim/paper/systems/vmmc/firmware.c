@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * VMMC on the card (paper 002, section 4.5). Two packet buffers each way. The host DMA engine is shared by the chunks of
- * a long send, arrived packets, and completion words; an arrived packet goes first, so that the network drains. While
- * nothing arrives, a long send stays in its tight loop. */
+ * VMMC on the card (paper 002, section 4.5). Two packet buffers each way. The host DMA engine is shared by the chunks
+ * of a long send, arrived packets, and completion words; an arrived packet goes first, so that the network drains.
+ * While nothing arrives, a long send stays in its tight loop. */
 #include "sim/paper/hw/nic.h"
 #include "sim/paper/systems/vmmc/layout.h"
 

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * host.c - BIP's library: blocking send and receive of words, as its manual has them; see host.h. */
+#include "sim/paper/systems/bip/host.h"
+
+#include <stddef.h>
+
+enum { LIBRARY = 35, HANDLER = 12 }; /* host operations of a call */
+
+#define IN_CARD(b, field) ((b)->card + (uint32_t)offsetof(struct bip_card, field))
+
+/* Bytes of a packet of a message of so many: short ones so that fetching, sending and delivering overlap, long ones so
+ * that starting the engines does not matter. The manual says that sizes adapt, from 256 bytes to 4 KB; the rule is
+ * ours. */
+static uint32_t packet_for(const struct bip *b, uint32_t bytes)
+{
+    if (b->packet)
+        return b->packet;
+    return bytes <= 4096 ? 1024 : bytes <= 32768 ? 2048 : BIP_PACKET;
+}
+
+static void send_short(struct bip *b, uint32_t to, uint32_t from, uint32_t words)
+{
+    struct rnl_task *t = b->side->task;
+    uint32_t packet[BIP_SMALL + 3] = {BIP_SHORT << 16 | b->side->node, words}, k = b->shorts & 1;
+    for (uint32_t busy = 1; b->known_free == 0; b->known_free = busy ? 0 : 1)
+        if (rnl_task_load(t, IN_CARD(b, go) + 8 * k + 4, &busy) < 0)
+            return;
+    b->known_free--;
+    for (uint32_t i = 0; i < words; i++)
+        packet[2 + i] = rnl_host_word(b->side->host, from + 4 * i);
+    packet[2 + words] = BIP_MARK | b->side->node << 16 | words;
+    rnl_task_combine(t, IN_CARD(b, small) + k * (uint32_t)sizeof(uint32_t) * (BIP_SMALL + 3), packet, words + 3);
+    const uint32_t go[2] = {to, words * 4 + 12};
+    rnl_task_store_words(t, IN_CARD(b, go) + 8 * k, go, 2);
+    b->shorts++;
+}
+
+static void wait_status(struct bip *b, uint32_t at, uint32_t count)
+{
+    uint32_t now;
+    while ((now = rnl_host_word(b->side->host, at)) != count && !b->side->hw->fault[0])
+        rnl_task_poll(b->side->task, at, now, RNL_SIM_NEVER);
+}
+
+/* The module of the kernel has translated and pinned these pages before: it keeps what it has done. */
+static void pinned(struct bip *b, uint32_t at, uint32_t bytes)
+{
+    for (uint32_t page = at / BIP_PAGE; page <= (at + bytes - 1) / BIP_PAGE; page++)
+        b->side->host->pins[page] = 1;
+}
+
+void bip_send(struct bip *b, uint32_t to, uint32_t from, uint32_t words)
+{
+    rnl_task_operate(b->side->task, LIBRARY, "library");
+    if (words <= BIP_SMALL) {
+        send_short(b, to, from, words);
+        return;
+    }
+    pinned(b, from, 4 * words);
+    const uint32_t what[5] = {to, from, packet_for(b, 4 * words), b->status, 4 * words};
+    rnl_task_store_words(b->side->task, IN_CARD(b, send), what, 5);
+    b->sent++;
+    wait_status(b, b->status, b->sent);
+}
+
+uint32_t bip_recv(struct bip *b, uint32_t from, uint32_t to, uint32_t words, uint64_t until)
+{
+    struct rnl_task *t = b->side->task;
+    if (words <= BIP_SMALL) {
+        uint32_t end = b->ring + b->next * BIP_SLOT + BIP_SLOT - 4, mark = rnl_task_poll(t, end, 0, until);
+        if (!mark)
+            return 0;
+        uint32_t n = mark & 0xffff;
+        rnl_task_operate(t, HANDLER, "handler");
+        rnl_task_copy(t, to, end - 4 * n, 4 * n);
+        rnl_host_set_word(b->side->host, end, 0);
+        b->next = (b->next + 1) % BIP_RING;
+        return n;
+    }
+    pinned(b, to, 4 * words);
+    rnl_task_operate(t, LIBRARY, "library");
+    const uint32_t what[4] = {from, to, b->status + 64, 4 * words};
+    rnl_task_store_words(t, IN_CARD(b, receive), what, 4);
+    b->received++;
+    wait_status(b, b->status + 64, b->received);
+    return words;
+}
+
+int bip_init(struct bip *b, struct rnl_side *side)
+{
+    b->side = side;
+    b->card = rnl_card_symbol(side->hw, "card");
+    b->packet = side->packet > BIP_PACKET ? BIP_PACKET : side->packet;
+    b->known_free = 2;
+    b->ring = rnl_host_take(side->host, BIP_RING * BIP_SLOT, 1);
+    b->status = rnl_host_take(side->host, RNL_HW_PAGE, 1);
+    if (side->hw->fault[0])
+        return -1;
+    rnl_card_poke(side->card, IN_CARD(b, ring_at), b->ring);
+    for (uint32_t i = 0; i < side->nodes; i++)
+        rnl_card_poke(side->card, IN_CARD(b, route) + 4 * i, ROUTE_VALID | i);
+    return 0;
+}
+
+/* ---- experiments ---- */
+
+struct state {
+    struct bip bip;
+    uint32_t in;
+};
+
+static int open_side(struct rnl_side *side)
+{
+    struct state *st = side->state;
+    st->in = rnl_host_take(side->host, side->largest, 0);
+    return bip_init(&st->bip, side);
+}
+
+static void send_message(struct rnl_side *side, uint32_t to, uint32_t bytes)
+{
+    struct state *st = side->state;
+    bip_send(&st->bip, to, side->out, bytes / 4);
+}
+
+static uint32_t receive_message(struct rnl_side *side, uint32_t bytes, uint64_t until)
+{
+    struct state *st = side->state;
+    side->got = st->in;
+    return 4 * bip_recv(&st->bip, !side->node, st->in, bytes / 4, until);
+}
+
+const struct rnl_system rnl_system_bip = {
+    .name = "bip",
+    .title = "BIP, Basic Interface for Parallelism",
+    .source = "paper 004, text, and BIP's manual",
+    .object = "systems/bip/firmware",
+    .machines = "H-PP",
+    .state_bytes = sizeof(struct state),
+    .most = 1 << 20,
+    .open = open_side,
+    .send = send_message,
+    .receive = receive_message,
+};

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * host.h - Fast Messages 2.x (paper 000, table 2): a message is a stream of pieces; its handler starts with the first
+ * packet and takes the bytes in pieces of its own choosing; extract says how much it is willing to take. Reliable and
+ * in order by credits. Handlers run on the caller's stack: one that waits for bytes lets those of other senders run,
+ * and goes on when they have returned. */
+#ifndef RNL_PAPER_FM2_HOST_H
+#define RNL_PAPER_FM2_HOST_H
+
+#include "sim/paper/systems/fm2/layout.h"
+#include "sim/paper/systems/system.h"
+
+struct fm2;
+struct fm2_stream {
+    struct fm2 *fm;
+    uint32_t peer, handler;
+    uint32_t filled, first;        /* sending: bytes in the packet that is composed */
+    uint32_t at, left, last, skip; /* receiving: what is left of the packet in the ring */
+    uint32_t words[FM2_DATA / 4];
+};
+typedef void fm2_handler(struct fm2_stream *, uint32_t from);
+
+struct fm2 {
+    struct rnl_side *side;
+    void *owner;
+    uint32_t card, ring, next, packet, posted, known_sent, share;
+    fm2_handler *handler[256];
+    uint32_t credit[RNL_HW_NODES], owed[RNL_HW_NODES];
+    struct fm2_stream out, in;
+    int receiving;
+};
+
+int fm2_initialize(struct fm2 *, struct rnl_side *);
+/* One message at a time. */
+struct fm2_stream *fm2_begin_message(struct fm2 *, uint32_t to, uint32_t handler);
+void fm2_send_piece(struct fm2_stream *, uint32_t from, uint32_t bytes);
+void fm2_end_message(struct fm2_stream *);
+/* Takes packets in until so many bytes have been handled (rounded up to a message) or nothing is here; waits for the
+ * first one until the tick. How many bytes. */
+uint32_t fm2_extract(struct fm2 *, uint32_t bytes, uint64_t until);
+/* Inside a handler: copies the next bytes of its message, waiting for them; fewer when it has no more. */
+uint32_t fm2_receive(uint32_t to, struct fm2_stream *, uint32_t bytes);
+
+#endif

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * host.c - PM's library, with and without its pin-down cache; see host.h. */
+#include "sim/paper/systems/pm/host.h"
+
+#include <stddef.h>
+
+enum { LIBRARY = 35, HANDLER = 12 }; /* host operations of a call */
+
+#define IN_CARD(m, field) ((m)->card + (uint32_t)offsetof(struct pm_card, field))
+
+int pm_open(struct pm *m, struct rnl_side *side)
+{
+    m->side = side;
+    m->card = rnl_card_symbol(side->hw, "card");
+    m->known_free = PM_RING;
+    m->out = rnl_host_take(side->host, PM_RING * PM_BUFFER, 1);
+    m->in = rnl_host_take(side->host, PM_RING * PM_SLOT, 1);
+    (void)rnl_host_take(side->host, side->largest, 0); /* behind them: where experiments put pieces together */
+    if (side->hw->fault[0])
+        return -1;
+    for (uint32_t i = 0; i < PM_RING; i++)
+        rnl_card_poke(side->card, IN_CARD(m, receive) + 4 * i, m->in + i * PM_SLOT);
+    for (uint32_t i = 0; i < side->nodes; i++)
+        rnl_card_poke(side->card, IN_CARD(m, route) + 4 * i, ROUTE_VALID | i);
+    return 0;
+}
+
+uint32_t pm_get_send_buffer(struct pm *m)
+{
+    while (m->known_free == 0) {
+        uint32_t state, ahead = (m->sent + PM_RING / 2 - 1) & (PM_RING - 1), nearest = m->sent & (PM_RING - 1);
+        if (rnl_task_load(m->side->task, IN_CARD(m, send) + 16 * ahead, &state) < 0)
+            break;
+        if (state == PM_FREE) {
+            m->known_free = PM_RING / 2; /* slots are used in turn, and there is one receiver at a time */
+            break;
+        }
+        if (rnl_task_load(m->side->task, IN_CARD(m, send) + 16 * nearest, &state) < 0)
+            break;
+        if (state == PM_FREE)
+            m->known_free = 1;
+    }
+    return m->out + (m->sent & (PM_RING - 1)) * PM_BUFFER;
+}
+
+void pm_send(struct pm *m, uint32_t to, uint32_t at, uint32_t bytes)
+{
+    uint32_t slot = IN_CARD(m, send) + 16 * (m->sent & (PM_RING - 1));
+    const uint32_t what[3] = {to, bytes, at};
+    rnl_task_operate(m->side->task, LIBRARY, "library");
+    (void)pm_get_send_buffer(m);
+    m->known_free--;
+    rnl_task_store_words(m->side->task, slot + 4, what, 3);
+    rnl_task_store(m->side->task, slot, PM_POSTED);
+    m->sent++;
+}
+
+int pm_send_done(struct pm *m)
+{
+    uint32_t left = 1;
+    rnl_task_load(m->side->task, IN_CARD(m, outstanding), &left);
+    return left == 0;
+}
+
+int pm_receive(struct pm *m, uint64_t until)
+{
+    uint32_t end = m->in + m->next * PM_SLOT + PM_BUFFER, mark = rnl_task_poll(m->side->task, end, 0, until);
+    if (!mark)
+        return 0;
+    rnl_task_operate(m->side->task, HANDLER, "handler");
+    m->got_bytes = mark & 0xffff;
+    m->got_from = mark >> 16 & 0x7fff;
+    m->got_at = end - ((m->got_bytes + 3) & ~3u);
+    return 1;
+}
+
+void pm_put_receive_buffer(struct pm *m)
+{
+    rnl_host_set_word(m->side->host, m->in + m->next * PM_SLOT + PM_BUFFER, 0);
+    rnl_task_store(m->side->task, IN_CARD(m, receive) + 4 * m->next, m->in + m->next * PM_SLOT);
+    m->next = (m->next + 1) % PM_RING;
+}
+
+int pm_switch(struct pm *m)
+{
+    enum { STATE = (sizeof(struct pm_descriptor) + 4) * PM_RING / 4 + 2 * PM_NODES };
+    if (!pm_send_done(m))
+        return -1;
+    for (uint32_t i = 0; i < STATE; i++) { /* out to memory, and the next job's in */
+        uint32_t word;
+        if (rnl_task_load(m->side->task, m->card + 4 * i, &word) < 0 ||
+            rnl_task_store(m->side->task, m->card + 4 * i, word) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* ---- experiments ---- */
+
+struct state {
+    struct pm pm;
+    int pinning; /* 0: sends from its buffers; 1: from user pages that are all in the cache; 2: none is */
+    uint32_t held;
+};
+
+static int open_with(struct rnl_side *side, int pinning)
+{
+    struct state *st = side->state;
+    st->pinning = pinning;
+    for (uint32_t at = 0; pinning == 1 && at < side->largest + RNL_HW_PAGE; at += RNL_HW_PAGE)
+        side->host->pins[(side->out + at) / RNL_HW_PAGE] = 1;
+    return pm_open(&st->pm, side);
+}
+
+static int open_side(struct rnl_side *side)
+{
+    return open_with(side, 0);
+}
+
+static int open_cached(struct rnl_side *side)
+{
+    return open_with(side, 1);
+}
+
+static int open_uncached(struct rnl_side *side)
+{
+    return open_with(side, 2);
+}
+
+/* A message that lies in user memory in whole pages: each is a unit, as pages are not in a row physically. */
+static void send_pages(struct rnl_side *side, uint32_t to, uint32_t bytes)
+{
+    struct state *st = side->state;
+    struct rnl_host *h = side->host;
+    for (uint32_t at = 0; at < bytes; at += RNL_HW_PAGE) {
+        uint32_t n = bytes - at < RNL_HW_PAGE ? bytes - at : RNL_HW_PAGE;
+        if (st->pinning == 2) { /* pinned for this message, and the one before released */
+            rnl_task_spend(side->task, rnl_machine_us(&side->hw->machine, RNL_M_pin_page), "pin");
+            h->pins[(side->out + at) / RNL_HW_PAGE] = 1;
+        }
+        pm_send(&st->pm, to, side->out + at, n);
+    }
+    while (!pm_send_done(&st->pm) && !side->hw->fault[0])
+        ;
+}
+
+/* In place: what the experiment writes into a buffer is there when the buffer is taken. */
+static void send_message(struct rnl_side *side, uint32_t to, uint32_t bytes)
+{
+    struct state *st = side->state;
+    uint32_t unit = side->packet && side->packet < PM_BUFFER ? side->packet : PM_BUFFER;
+    if (st->pinning) {
+        send_pages(side, to, bytes);
+        return;
+    }
+    for (uint32_t at = 0; at < bytes; at += unit) {
+        uint32_t n = bytes - at < unit ? bytes - at : unit, buffer = pm_get_send_buffer(&st->pm);
+        for (uint32_t k = 0; k < n; k += 4)
+            rnl_host_set_word(side->host, buffer + k, rnl_host_word(side->host, side->out + at + k));
+        pm_send(&st->pm, to, buffer, n);
+    }
+}
+
+static uint32_t receive_message(struct rnl_side *side, uint32_t bytes, uint64_t until)
+{
+    struct state *st = side->state;
+    uint32_t got = 0;
+    if (st->held) {
+        pm_put_receive_buffer(&st->pm);
+        st->held = 0;
+    }
+    while (got < bytes) {
+        if (!pm_receive(&st->pm, until))
+            return 0;
+        side->got = st->pm.got_at;
+        side->from = st->pm.got_from;
+        got += st->pm.got_bytes;
+        if (got < bytes) { /* used where it is; the pieces are put together without time, for checking */
+            for (uint32_t k = 0; k < st->pm.got_bytes; k += 4)
+                rnl_host_set_word(side->host, st->pm.in + PM_RING * PM_SLOT + got - st->pm.got_bytes + k,
+                                  rnl_host_word(side->host, st->pm.got_at + k));
+            pm_put_receive_buffer(&st->pm);
+        }
+    }
+    if (got > st->pm.got_bytes) {
+        uint32_t whole = st->pm.in + PM_RING * PM_SLOT;
+        for (uint32_t k = 0; k < st->pm.got_bytes; k += 4)
+            rnl_host_set_word(side->host, whole + got - st->pm.got_bytes + k,
+                              rnl_host_word(side->host, st->pm.got_at + k));
+        side->got = whole;
+    }
+    st->held = 1;
+    return got;
+}
+
+static void finish(struct rnl_side *side)
+{
+    struct state *st = side->state;
+    if (st->held)
+        pm_put_receive_buffer(&st->pm);
+    st->held = 0;
+}
+
+#define PM_SYSTEM(called, words, opener, largest)                                                                      \
+    {                                                                                                                  \
+        .name = called, .title = words, .source = "papers 002, section 7, and 004; PM's own",                          \
+        .object = "systems/pm/firmware", .machines = "H-P H-PP", .state_bytes = sizeof(struct state), .most = largest, \
+        .open = opener, .send = send_message, .receive = receive_message, .finish = finish                             \
+    }
+const struct rnl_system rnl_system_pm = PM_SYSTEM("pm", "PM, from its pinned buffers", open_side, 65536);
+const struct rnl_system rnl_system_pm_cached =
+    PM_SYSTEM("pm-cached", "PM, from user pages that are all in its pin-down cache", open_cached, 1 << 20);
+const struct rnl_system rnl_system_pm_uncached =
+    PM_SYSTEM("pm-uncached", "PM, from user pages that are pinned for each message", open_uncached, 1 << 20);

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * host.h - PM's library: send buffers are taken, filled in place and sent; received ones are used in place and given
+ * back. The running job owns the card (gang scheduling), so nothing on it is protected from it; a context switch waits
+ * until the network holds nothing of the job's, and saves what the card keeps of it. */
+#ifndef RNL_PAPER_PM_HOST_H
+#define RNL_PAPER_PM_HOST_H
+
+#include "sim/paper/systems/pm/layout.h"
+#include "sim/paper/systems/system.h"
+
+enum { PM_SLOT = PM_BUFFER + RNL_HW_PAGE }; /* a buffer, and the page that begins with its mark */
+
+struct pm {
+    struct rnl_side *side;
+    uint32_t card, out, in; /* SRAM; host: PM_RING buffers each */
+    uint32_t sent, known_free, next;
+    uint32_t got_at, got_bytes, got_from;
+};
+
+int pm_open(struct pm *, struct rnl_side *);
+/* Where the next message is to be composed: waits while all buffers are on their way. */
+uint32_t pm_get_send_buffer(struct pm *);
+/* From the send buffer, or from any pinned memory; `at` stays as it is until the message has its ACK. */
+void pm_send(struct pm *, uint32_t to, uint32_t at, uint32_t bytes);
+int pm_send_done(struct pm *); /* all have their ACKs */
+/* 1, and got_at, got_bytes, got_from; 0 by the tick. */
+int pm_receive(struct pm *, uint64_t until);
+void pm_put_receive_buffer(struct pm *);
+/* The time of saving one job's channel and restoring another's, when nothing is outstanding; -1 while something is. */
+int pm_switch(struct pm *);
+
+#endif
