@@ -15,15 +15,19 @@ static uint64_t take_bus(struct rnl_host *h, uint64_t now, uint64_t ps)
     if (rnl_sim_scheduled(&c->dma.done) && at < c->dma.to_ps) {
         uint64_t late = 0;
         if (at >= c->dma.from_ps) {
-            uint64_t bursts = (at - c->dma.from_ps + h->hw->t.burst - 1) / h->hw->t.burst;
-            at = c->dma.from_ps + bursts * h->hw->t.burst;
-            if (at > c->dma.to_ps)
+            uint64_t since = at > c->dma.burst_ps ? at - c->dma.burst_ps : 0;
+            uint64_t bursts = (since + h->hw->t.burst - 1) / h->hw->t.burst;
+            at = c->dma.burst_ps + (bursts ? bursts : 1) * h->hw->t.burst; /* one at least between two of ours */
+            if (at >= c->dma.to_ps) {
                 at = c->dma.to_ps;
-            else
+            } else {
                 late = ps;
+                c->dma.burst_ps = at + ps;
+            }
         } else if (at + ps > c->dma.from_ps) {
             late = at + ps - c->dma.from_ps;
             c->dma.from_ps += late;
+            c->dma.burst_ps = c->dma.from_ps;
         }
         c->dma.to_ps += late;
         if (late)
@@ -104,6 +108,21 @@ int rnl_task_load(struct rnl_task *t, uint32_t at, uint32_t *out)
     return 0;
 }
 
+int rnl_task_await(struct rnl_task *t, uint32_t at, uint32_t wanted, int counter, uint32_t *out)
+{
+    enum { PAUSE_US = 5 };
+    for (;;) {
+        uint32_t is = 0;
+        if (t->host->hw->fault[0] || rnl_task_load(t, at, &is) < 0)
+            return -1;
+        if (counter ? (int32_t)(is - wanted) >= 0 : is == wanted) {
+            *out = is;
+            return 0;
+        }
+        rnl_task_spend(t, PAUSE_US * (uint64_t)1000000, "pause");
+    }
+}
+
 /* ---- the card's engine ---- */
 
 static void dma_done(struct rnl_sim *sim, struct rnl_sim_event *e)
@@ -168,6 +187,7 @@ int rnl_bus_dma(struct rnl_card *c, uint64_t at)
     rnl_sim_event_init(&c->dma.done, dma_done, c->id);
     at += hw->t.dma_start;
     c->dma.from_ps = (at > h->bus_free_ps ? at : h->bus_free_ps) + hw->t.dma_setup;
+    c->dma.burst_ps = c->dma.from_ps;
     c->dma.to_ps = c->dma.from_ps + rnl_machine_bytes(&hw->machine, RNL_M_dma_rate, n);
     rnl_sim_at(hw->sim, &c->dma.done, c->dma.to_ps);
     return 0;

@@ -54,6 +54,7 @@ struct rnl_card {
     struct {
         struct rnl_sim_event done;
         uint64_t from_ps, to_ps; /* on the bus */
+        uint64_t burst_ps;       /* since when in one burst behind the other */
         uint32_t host, sram, n, direction;
         uint8_t *snapshot;
     } dma;
@@ -165,6 +166,9 @@ int rnl_task_store_words(struct rnl_task *, uint32_t sram, const uint32_t *, uin
 /* The same through write-combining buffers, in lines of 32 bytes; plain stores where the machine has none. */
 int rnl_task_combine(struct rnl_task *, uint32_t sram, const uint32_t *, uint32_t words);
 int rnl_task_load(struct rnl_task *, uint32_t sram, uint32_t *out);
+/* Loads until the word is `wanted`, or no longer less than it (counters), with a pause between two looks: who looks all
+ * the time slows his own card's transfers down to half. 0, or -1: not in the map, or the machine has a fault. */
+int rnl_task_await(struct rnl_task *, uint32_t sram, uint32_t wanted, int counter, uint32_t *out);
 /* In host memory. Copying costs the copy rate; word and set_word are for what is in the cache, and cost nothing. */
 void rnl_task_copy(struct rnl_task *, uint32_t to, uint32_t from, uint32_t bytes);
 uint32_t rnl_host_word(const struct rnl_host *, uint32_t at);

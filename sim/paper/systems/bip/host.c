@@ -23,9 +23,12 @@ static void send_short(struct bip *b, uint32_t to, uint32_t from, uint32_t words
 {
     struct rnl_task *t = b->side->task;
     uint32_t packet[BIP_SMALL + 3] = {BIP_SHORT << 16 | b->side->node, words}, k = b->shorts & 1;
-    for (uint32_t busy = 1; b->known_free == 0; b->known_free = busy ? 0 : 1)
-        if (rnl_task_load(t, IN_CARD(b, go) + 8 * k + 4, &busy) < 0)
+    if (b->known_free == 0) {
+        uint32_t busy;
+        if (rnl_task_await(t, IN_CARD(b, go) + 8 * k + 4, 0, 0, &busy) < 0)
             return;
+        b->known_free = 1;
+    }
     b->known_free--;
     for (uint32_t i = 0; i < words; i++)
         packet[2 + i] = rnl_host_word(b->side->host, from + 4 * i);

@@ -14,9 +14,8 @@ static void take_frame(struct fm1 *f);
 /* A slot of the queue on the card, asked for only when as many have been used as were known to be free. */
 static void want_slot(struct fm1 *f)
 {
-    while (f->posted - f->known_sent >= FM1_QUEUE)
-        if (rnl_task_load(f->side->task, IN_CARD(f, sent), &f->known_sent) < 0)
-            return;
+    if (f->posted - f->known_sent >= FM1_QUEUE)
+        (void)rnl_task_await(f->side->task, IN_CARD(f, sent), f->posted - FM1_QUEUE + 1, 1, &f->known_sent);
 }
 
 /* Only the words that are used are stored; the card sends the frame as it is. */

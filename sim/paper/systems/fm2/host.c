@@ -26,9 +26,9 @@ static void post(struct fm2 *f, uint32_t to, uint32_t handler, const uint32_t *w
 {
     struct rnl_task *t = f->side->task;
     uint32_t n = (bytes + 3) / 4, packet[2 + FM2_DATA / 4 + 2];
-    while (f->posted - f->known_sent >= FM2_QUEUE)
-        if (rnl_task_load(t, IN_CARD(f, sent), &f->known_sent) < 0)
-            return;
+    if (f->posted - f->known_sent >= FM2_QUEUE &&
+        rnl_task_await(t, IN_CARD(f, sent), f->posted - FM2_QUEUE + 1, 1, &f->known_sent) < 0)
+        return;
     packet[0] = ROUTE_VALID | to;
     packet[1] = 4 * n + FM2_TRAILER;
     for (uint32_t i = 0; i < n; i++)

@@ -28,17 +28,9 @@ int pm_open(struct pm *m, struct rnl_side *side)
 
 uint32_t pm_get_send_buffer(struct pm *m)
 {
-    while (m->known_free == 0) {
-        uint32_t state, ahead = (m->sent + PM_RING / 2 - 1) & (PM_RING - 1), nearest = m->sent & (PM_RING - 1);
-        if (rnl_task_load(m->side->task, IN_CARD(m, send) + 16 * ahead, &state) < 0)
-            break;
-        if (state == PM_FREE) {
-            m->known_free = PM_RING / 2; /* slots are used in turn, and there is one receiver at a time */
-            break;
-        }
-        if (rnl_task_load(m->side->task, IN_CARD(m, send) + 16 * nearest, &state) < 0)
-            break;
-        if (state == PM_FREE)
+    if (m->known_free == 0) { /* slots are used in turn */
+        uint32_t state;
+        if (rnl_task_await(m->side->task, IN_CARD(m, send) + 16 * (m->sent & (PM_RING - 1)), PM_FREE, 0, &state) == 0)
             m->known_free = 1;
     }
     return m->out + (m->sent & (PM_RING - 1)) * PM_BUFFER;
@@ -141,8 +133,8 @@ static void send_pages(struct rnl_side *side, uint32_t to, uint32_t bytes)
         }
         pm_send(&st->pm, to, side->out + at, n);
     }
-    while (!pm_send_done(&st->pm) && !side->hw->fault[0])
-        ;
+    uint32_t left;
+    (void)rnl_task_await(side->task, IN_CARD(&st->pm, outstanding), 0, 0, &left);
 }
 
 /* In place: what the experiment writes into a buffer is there when the buffer is taken. */

@@ -13,12 +13,11 @@ enum { SLOT = SIMPLE_MAX, BUFFER = SIMPLE_MAX + 64, LIBRARY = 35, HANDLER = 12 }
 /* Looks whether half of the ring is free again: descriptors are freed in order. */
 static void want_descriptor(struct sni *s)
 {
-    while (s->known_free == 0) {
+    if (s->known_free == 0) {
         uint32_t flag, ahead = (s->sent + SIMPLE_RING / 2 - 1) & (SIMPLE_RING - 1);
-        if (rnl_task_load(s->side->task, AT(send) + ahead * 16, &flag) < 0)
+        if (rnl_task_await(s->side->task, AT(send) + ahead * 16, SIMPLE_FREE, 0, &flag) < 0)
             return;
-        if (flag == SIMPLE_FREE)
-            s->known_free = SIMPLE_RING / 2;
+        s->known_free = SIMPLE_RING / 2;
     }
     s->known_free--;
 }

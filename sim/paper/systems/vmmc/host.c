@@ -114,12 +114,12 @@ void vmmc_translate(struct vmmc *v, uint32_t address, uint32_t pages)
 
 static void want_entry(struct vmmc *v)
 {
-    while (v->known_free == 0) {
-        uint32_t bytes = 1, ahead = (v->posted + VMMC_QUEUE / 2 - 1) & (VMMC_QUEUE - 1);
-        if (rnl_task_load(v->task, IN_PROCESS(v, queue) + ahead * (uint32_t)sizeof(struct vmmc_request), &bytes) < 0)
+    if (v->known_free == 0) {
+        uint32_t bytes, ahead = (v->posted + VMMC_QUEUE / 2 - 1) & (VMMC_QUEUE - 1);
+        uint32_t at = IN_PROCESS(v, queue) + ahead * (uint32_t)sizeof(struct vmmc_request);
+        if (rnl_task_await(v->task, at, 0, 0, &bytes) < 0)
             return;
-        if (bytes == 0)
-            v->known_free = VMMC_QUEUE / 2;
+        v->known_free = VMMC_QUEUE / 2;
     }
     v->known_free--;
 }
