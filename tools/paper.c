@@ -17,6 +17,11 @@ static const struct command {
     {"list", "", "what there is: systems, machines, measures", paper_list},
     {"run", "SYSTEM", "one experiment", paper_run},
     {"table", "all|PAPER|SYSTEM|ROW", "published figures beside ours", paper_table},
+    {"figure", "[NAME|all]", "curves of the papers, and what-ifs", paper_figure},
+    {"trace", "SYSTEM", "where the time of one message goes", paper_trace},
+    {"profile", "SYSTEM", "the cycles of each line of its firmware", paper_profile},
+    {"matrix", "", "all systems on one machine", paper_matrix},
+    {"sweep", "SYSTEM", "one measure over one value", paper_sweep},
     {"fit", "", "finds the fitted values again, from rows of class fit", paper_fit},
     {"machine", "[NAME]", "a machine: each value with its unit, class and source", paper_machine},
 };
@@ -29,22 +34,25 @@ static void usage(FILE *to)
           to);
     for (unsigned i = 0; i < COMMANDS; i++)
         fprintf(to, "  %-8s %-22s %s\n", commands[i].name, commands[i].takes, commands[i].what);
-    fputs("\nOptions, of those that they concern:\n"
-          "  --machine NAME     this one, instead of the one its paper used\n"
-          "  --machine-file F   this one, from a file\n"
-          "  --set VALUE=N      change one value of the machine; may be repeated\n"
-          "  --size BYTES       of a message\n"
-          "  --count N          of messages\n"
-          "  --measure M        what is measured (runnel paper list)\n"
-          "  --packet BYTES     where a system lets one choose\n"
-          "  --seed N           of the hosts' jitter and of errors\n"
-          "  --senders N        that send to one more node (goodput)\n"
-          "  --processes N      that have each card attached\n"
-          "  --slow US          what the receiver computes after each message (goodput)\n"
-          "  --bad P            part of the packets with a wrong CRC, like 0.01\n"
-          "  --plot DIR         also draw it there, with gnuplot\n"
-          "  --json             JSON instead of a table\n",
-          to);
+    fputs(
+        "\nOptions, of those that they concern:\n"
+        "  --machine NAME     this one, instead of the one its paper used\n"
+        "  --machine-file F   this one, from a file\n"
+        "  --set VALUE=N      change one value of the machine; may be repeated\n"
+        "  --size BYTES       of a message\n"
+        "  --count N          of messages\n"
+        "  --measure M        what is measured (runnel paper list)\n"
+        "  --packet BYTES     where a system lets one choose\n"
+        "  --over VALUE=A,B   what a sweep varies: size, packet, senders, processes, slow, or a value of the machine\n"
+        "  --cold             caches of translations are empty at first\n"
+        "  --seed N           of the hosts' jitter and of errors\n"
+        "  --senders N        that send to one more node (goodput)\n"
+        "  --processes N      that have each card attached\n"
+        "  --slow US          what the receiver computes after each message (goodput)\n"
+        "  --bad P            part of the packets with a wrong CRC, like 0.01\n"
+        "  --plot DIR         also draw it there, with gnuplot\n"
+        "  --json             JSON instead of a table\n",
+        to);
 }
 
 int paper_wrong(const char *format, ...)
@@ -92,6 +100,8 @@ static int take_option(struct paper_options *o, const char *name, const char *v)
         o->measure = v;
     else if (strcmp(name, "--plot") == 0)
         o->plot = v;
+    else if (strcmp(name, "--over") == 0)
+        o->over = v;
     else if (strcmp(name, "--set") == 0 && o->sets < PAPER_SETS)
         o->set[o->sets++] = v;
     else if (strcmp(name, "--size") == 0)
@@ -126,6 +136,8 @@ int rnl_tool_paper(int argc, char **argv)
         }
         if (strcmp(argv[i], "--json") == 0) {
             o.json = 1;
+        } else if (strcmp(argv[i], "--cold") == 0) {
+            o.cold = 1;
         } else if (strncmp(argv[i], "--", 2) == 0) {
             char name[32];
             const char *eq = strchr(argv[i], '='), *value = eq ? eq + 1 : i + 1 < argc ? argv[i + 1] : NULL;
@@ -196,6 +208,7 @@ void paper_prepare(const struct paper_options *o, struct rnl_experiment *x)
         x->count = o->count;
     x->packet = o->packet;
     x->seed = o->seed;
+    x->cold = o->cold;
     x->senders = o->senders;
     x->processes = o->processes;
     x->slow_us = o->slow_us;

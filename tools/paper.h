@@ -9,17 +9,22 @@
 
 enum { PAPER_SETS = 32 };
 struct paper_options {
-    const char *what, *machine, *machine_file, *measure, *plot, *set[PAPER_SETS];
-    int sets, json;
+    const char *what, *machine, *machine_file, *measure, *plot, *over, *set[PAPER_SETS];
+    int sets, json, cold;
     uint32_t bytes, count, packet, senders, processes, seed;
     double slow_us, bad;
 };
 
 /* Each prints, and returns the exit status. */
+int paper_figure(struct paper_options *);
 int paper_fit(struct paper_options *);
 int paper_list(struct paper_options *);
 int paper_run(struct paper_options *);
+int paper_matrix(struct paper_options *);
+int paper_profile(struct paper_options *);
+int paper_sweep(struct paper_options *);
 int paper_table(struct paper_options *);
+int paper_trace(struct paper_options *);
 int paper_machine(struct paper_options *);
 
 /* Say what is wrong, and return the status for it. */

@@ -350,7 +350,10 @@ static int run(struct run *r)
     r->hw->tracer_arg = x->tracer_arg;
     /* Nothing takes a millisecond a message, and two seconds beside. */
     r->hw->horizon_ps = (uint64_t)x->count * r->sides * (1000000000u + (uint64_t)x->bytes * 1000000) + 2000000000000u;
-    rc = open_sides(r);
+    for (uint32_t i = 0; x->profile && rc == 0 && i < r->sides; i++)
+        rc = rnl_lanai_profile(&r->hw->card[i].cpu);
+    if (rc == 0)
+        rc = open_sides(r);
     if (rc == 0)
         rc = rnl_hw_power(r->hw);
     if (rc == 0)

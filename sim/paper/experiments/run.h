@@ -36,7 +36,7 @@ struct rnl_experiment {
     double jitter_us;   /* hosts wait up to this before each message, so that no phase is preferred; < 0: 16 */
     double slow_us;     /* GOODPUT: the receiver computes this long after each message */
     uint64_t bad_per_2_32, seed;
-    int no_skip, cold;
+    int no_skip, cold, profile; /* profile: cards count each instruction, for inspect */
     const void *object; /* another firmware than the system's own, or NULL */
     size_t object_bytes;
     rnl_hw_tracer *tracer;

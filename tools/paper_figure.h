@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * paper_figure.h - a figure: curves over one thing that is varied. */
+#ifndef RNL_TOOLS_PAPER_FIGURE_H
+#define RNL_TOOLS_PAPER_FIGURE_H
+
+#include "paper.h"
+
+enum { PAPER_CURVES = 8, PAPER_POINTS = 24 };
+struct paper_curve {
+    const char *label, *system, *machine;
+    enum rnl_measure measure;
+    const char *set; /* a value of the machine, or NULL */
+    uint32_t bytes;  /* where the size is not what varies */
+    int given;       /* no experiment: y of a closed form, paper_given() */
+    double slow_us;  /* of the receiver */
+    uint32_t packet;
+    int cold; /* one message, with empty caches of translations */
+};
+struct paper_mark { /* what survives of the printed curve */
+    double x, y;
+    const char *label;
+};
+struct paper_figure {
+    const char *name, *title, *over,
+        *unit; /* over: size, packet, senders, processes, slow, or a value of the machine */
+    const char *y;
+    int validated; /* rows of the papers lie on it; else it is a what-if */
+    struct paper_curve curve[PAPER_CURVES];
+    double x[PAPER_POINTS];
+    struct paper_mark mark[PAPER_CURVES];
+};
+extern const struct paper_figure paper_figures[]; /* ends with a NULL name */
+
+/* One point. 0, or the exit status, said. */
+int paper_point(const struct paper_options *, const struct paper_figure *, const struct paper_curve *, double x,
+                double *y);
+/* Prints it, and draws it if the options say so. */
+int paper_draw(const struct paper_options *, const struct paper_figure *);
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * paper_matrix.c - `runnel paper matrix`: the survey's six issues, and what they come to when all systems run on one
+ * machine. */
+#include "paper_figure.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct issues {
+    const char *system, *transfer, *translation, *protection, *control, *reliability, *multicast;
+} issues[] = {
+    {"simple", "DMA from a staging area", "offset in the area", "none", "poll", "none: drops", "no"},
+    {"fm1", "stores", "none to send", "none", "poll", "host credits", "no"},
+    {"fm2", "stores, combined", "none to send", "none", "poll", "host credits", "no"},
+    {"vmmc", "stores <= 128 B, DMA", "TLB on the card", "yes", "poll, interrupt", "back-pressure", "no"},
+    {"bip", "stores <= 1 KB, DMA", "user translates", "none", "poll", "rendezvous", "no"},
+    {"pm", "DMA from own buffers", "none to send", "gang scheduling", "poll", "card ACK/NACK", "multi-send"},
+};
+
+static double one(const struct paper_options *o, const char *system, enum rnl_measure m, uint32_t bytes, double slow)
+{
+    const struct paper_figure f = {.over = "size"};
+    struct paper_curve c = {
+        .label = system, .system = system, .machine = o->machine ? o->machine : "H-PP", .measure = m};
+    double y = NAN;
+    c.slow_us = slow;
+    if (paper_point(o, &f, &c, bytes, &y) != 0)
+        return NAN;
+    return y;
+}
+
+int paper_matrix(struct paper_options *o)
+{
+    if (o->json)
+        putchar('[');
+    else
+        printf("on %s; us: one way of 4 bytes, a send of 4 bytes at its host; MB/s: ping-pong of 1 KB and 64 KB, four\n"
+               "senders of 128 bytes to a receiver that computes 20 us for each\n\n"
+               "%-7s %-23s %-19s %-15s %-15s %-14s %-10s %7s %7s %7s %7s %8s\n",
+               o->machine ? o->machine : "H-PP", "system", "host to card", "translation", "protection", "control",
+               "reliability", "multicast", "one-way", "send", "1 KB", "64 KB", "overload");
+    for (size_t i = 0; i < sizeof issues / sizeof issues[0]; i++) {
+        const struct issues *s = &issues[i];
+        double longest = strcmp(s->system, "fm1") == 0 ? 32768 : 65536;
+        double v[5] = {
+            one(o, s->system, RNL_ONE_WAY, 4, 0), one(o, s->system, RNL_SEND_COST, 4, 0),
+            one(o, s->system, RNL_PING_RATE, 1024, 0), one(o, s->system, RNL_PING_RATE, (uint32_t)longest, 0),
+            /* neither VMMC's nor BIP's receivers have one place to look at for several senders */
+            strcmp(s->system, "vmmc") == 0 || strcmp(s->system, "bip") == 0 ? NAN
+                                                                            : one(o, s->system, RNL_GOODPUT, 128, 20)};
+        if (o->json) {
+            printf("%s\n  {\"system\": \"%s\", \"one_way_us\": %.4g, \"send_us\": %.4g, \"rate_1k\": %.4g, "
+                   "\"rate_long\": %.4g",
+                   i ? "," : "", s->system, v[0], v[1], v[2], v[3]);
+            if (!isnan(v[4]))
+                printf(", \"overload\": %.4g", v[4]);
+            putchar('}');
+            continue;
+        }
+        printf("%-7s %-23s %-19s %-15s %-15s %-14s %-10s %7.2f %7.2f %7.1f %7.1f ", s->system, s->transfer,
+               s->translation, s->protection, s->control, s->reliability, s->multicast, v[0], v[1], v[2], v[3]);
+        if (isnan(v[4]))
+            printf("%8s\n", "-");
+        else
+            printf("%8.2f\n", v[4]);
+    }
+    if (o->json)
+        puts("\n]");
+    return 0;
+}

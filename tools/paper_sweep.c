@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * paper_sweep.c - `runnel paper figure` and `sweep`: tables of points, and their pictures by gnuplot. */
+#include "paper_figure.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+int paper_point(const struct paper_options *o, const struct paper_figure *f, const struct paper_curve *c, double x,
+                double *y)
+{
+    struct paper_options mine = *o;
+    struct rnl_experiment e;
+    struct rnl_machine machine;
+    struct rnl_outcome out;
+    const struct rnl_system *system;
+    uint32_t whole = (uint32_t)x, bytes = c->bytes;
+    if (c->given) { /* a closed form: bytes over the overhead and the wire, c->given MB/s */
+        *y = x / (125 + x / c->given);
+        return 0;
+    }
+    mine.what = c->system;
+    if (!mine.machine)
+        mine.machine = c->machine;
+    int rc = paper_system(&mine, &system);
+    rc = rc ? rc : paper_machine_for(&mine, system->machines, &machine);
+    if (rc)
+        return rc;
+    if (c->set && rnl_machine_set(&machine, c->set) < 0)
+        return paper_failed();
+    mine.packet = c->packet ? c->packet : o->packet;
+    mine.slow_us = c->slow_us > 0 ? c->slow_us : o->slow_us;
+    if (strcmp(f->over, "size") == 0)
+        bytes = whole;
+    else if (strcmp(f->over, "packet") == 0)
+        mine.packet = whole;
+    else if (strcmp(f->over, "senders") == 0)
+        mine.senders = whole;
+    else if (strcmp(f->over, "processes") == 0)
+        mine.processes = whole;
+    else if (strcmp(f->over, "slow") == 0)
+        mine.slow_us = x;
+    else {
+        char set[64];
+        snprintf(set, sizeof set, "%s=%.10g", f->over, x);
+        if (rnl_machine_set(&machine, set) < 0)
+            return paper_failed();
+    }
+    *y = NAN;
+    if (bytes > system->most)
+        return 0;
+    rnl_experiment_init(&e, system, &machine, c->measure, bytes);
+    paper_prepare(&mine, &e);
+    if (c->cold) {
+        e.cold = 1;
+        e.count = 1;
+    }
+    if (c->measure == RNL_GOODPUT && !e.senders)
+        e.senders = 4;
+    if (c->measure == RNL_GOODPUT && !o->count)
+        e.count = 100;
+    if (rnl_experiment_run(&e, &out) < 0) {
+        fprintf(stderr, "%s at %g: ", c->label, x);
+        return paper_failed();
+    }
+    *y = out.value;
+    return 0;
+}
+
+static int points_of(const struct paper_figure *f)
+{
+    int n = 0;
+    while (n < PAPER_POINTS && (f->x[n] > 0 || (n == 0 && f->x[1] > 0)))
+        n++;
+    return n;
+}
+
+static int curves_of(const struct paper_figure *f)
+{
+    int n = 0;
+    while (n < PAPER_CURVES && f->curve[n].label)
+        n++;
+    return n;
+}
+
+static void print_figure(const struct paper_options *o, const struct paper_figure *f, double (*y)[PAPER_POINTS])
+{
+    int n = points_of(f), curves = curves_of(f);
+    if (o->json) {
+        printf("{\"figure\": \"%s\", \"over\": \"%s\", \"y\": \"%s\", \"validated\": %s, \"curves\": [", f->name,
+               f->over, f->y, f->validated ? "true" : "false");
+        for (int c = 0; c < curves; c++) {
+            printf("%s\n  {\"label\": \"%s\", \"points\": [", c ? "," : "", f->curve[c].label);
+            for (int k = 0, some = 0; k < n; k++)
+                if (!isnan(y[c][k]))
+                    printf("%s[%g, %.6g]", some++ ? ", " : "", f->x[k], y[c][k]);
+            fputs("]}", stdout);
+        }
+        puts("\n]}");
+        return;
+    }
+    printf("%s\n%s\n%10s", f->title, f->validated ? "" : "(a what-if: no published figure validates it)\n", f->over);
+    for (int c = 0; c < curves; c++)
+        printf("  %20.20s", f->curve[c].label);
+    printf("  [%s]\n", f->y);
+    for (int k = 0; k < n; k++) {
+        printf("%10g", f->x[k]);
+        for (int c = 0; c < curves; c++)
+            if (isnan(y[c][k]))
+                printf("  %20s", "-");
+            else
+                printf("  %20.4g", y[c][k]);
+        putchar('\n');
+    }
+    for (int k = 0; k < PAPER_CURVES && f->mark[k].label; k++)
+        printf("published: %s\n", f->mark[k].label);
+}
+
+static int gnuplot(const char *script)
+{
+    pid_t child = fork();
+    int status = 0;
+    if (child == 0) {
+        execlp("gnuplot", "gnuplot", script, (char *)NULL);
+        _exit(127);
+    }
+    if (child < 0 || waitpid(child, &status, 0) < 0)
+        return paper_wrong("cannot start gnuplot: %s", strerror(errno));
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+        return paper_wrong(WIFEXITED(status) && WEXITSTATUS(status) == 127
+                               ? "gnuplot is not installed (scripts/setup demo)"
+                               : "gnuplot failed");
+    return 0;
+}
+
+static int plot_figure(const struct paper_options *o, const struct paper_figure *f, double (*y)[PAPER_POINTS])
+{
+    char path[512];
+    int n = points_of(f), curves = curves_of(f), marks = 0;
+    if (mkdir(o->plot, 0777) < 0 && errno != EEXIST)
+        return paper_wrong("cannot make %s: %s", o->plot, strerror(errno));
+    snprintf(path, sizeof path, "%s/%s.gp", o->plot, f->name);
+    FILE *out = fopen(path, "w");
+    if (!out)
+        return paper_wrong("cannot write %s: %s", path, strerror(errno));
+    fprintf(out, "set terminal svg size 800,500 background 'white' font 'sans,13'\nset output '%s/%s.svg'\n", o->plot,
+            f->name);
+    fprintf(out, "set title \"%s%s\"\nset key left top\nset grid\nset ylabel '%s'\nset xlabel '%s%s%s'\n", f->title,
+            f->validated ? "" : "\\n(not validated by any published figure)", f->y, f->over, f->unit[0] ? ", " : "",
+            f->unit);
+    fputs(strcmp(f->over, "size") == 0 ? "set logscale x 2\n" : "", out);
+    fputs("set yrange [0:*]\nset offsets graph 0.05, graph 0.15, graph 0.15, 0\n", out);
+    while (marks < PAPER_CURVES && f->mark[marks].label)
+        marks++;
+    fputs("plot ", out);
+    for (int c = 0; c < curves; c++)
+        fprintf(out, "%s'-' with linespoints lw 2 pt 7 ps 0.5 title '%s'", c ? ", " : "", f->curve[c].label);
+    if (marks)
+        fputs(", '-' using 1:2:3 with labels point pt 2 ps 1.5 lw 2 lc 'black' offset 0,1 right title 'published'",
+              out);
+    fputc('\n', out);
+    for (int c = 0; c < curves; c++) {
+        for (int k = 0; k < n; k++)
+            if (!isnan(y[c][k]))
+                fprintf(out, "%g %.6g\n", f->x[k], y[c][k]);
+        fputs("e\n", out);
+    }
+    for (int k = 0; k < marks; k++)
+        fprintf(out, "%g %g \"%s\"\n", f->mark[k].x, f->mark[k].y, f->mark[k].label);
+    fputs(marks ? "e\n" : "", out);
+    if (fclose(out) != 0)
+        return paper_wrong("cannot write %s: %s", path, strerror(errno));
+    int rc = gnuplot(path);
+    if (rc == 0 && !o->json)
+        printf("drawn: %s/%s.svg\n", o->plot, f->name);
+    return rc;
+}
+
+int paper_draw(const struct paper_options *o, const struct paper_figure *f)
+{
+    double y[PAPER_CURVES][PAPER_POINTS];
+    for (int c = 0; c < curves_of(f); c++)
+        for (int k = 0; k < points_of(f); k++) {
+            int rc = paper_point(o, f, &f->curve[c], f->x[k], &y[c][k]);
+            if (rc)
+                return rc;
+        }
+    print_figure(o, f, y);
+    return o->plot ? plot_figure(o, f, y) : 0;
+}
+
+int paper_figure(struct paper_options *o)
+{
+    int found = 0;
+    for (const struct paper_figure *f = paper_figures; f->name; f++) {
+        if (!o->what) {
+            printf("%-11s %s%s\n", f->name, f->title, f->validated ? "" : " (what-if)");
+            continue;
+        }
+        if (strcmp(o->what, "all") != 0 && strcmp(o->what, f->name) != 0)
+            continue;
+        int rc = paper_draw(o, f);
+        if (rc)
+            return rc;
+        found = 1;
+        if (!o->json)
+            putchar('\n');
+    }
+    return found || !o->what ? 0 : paper_wrong("there is no figure '%s'; runnel paper figure lists them", o->what);
+}
+
+/* --over NAME=X,X,... of one system. */
+int paper_sweep(struct paper_options *o)
+{
+    const struct rnl_system *system;
+    struct paper_figure f = {.name = "sweep", .unit = "", .validated = 0};
+    static char over[32], title[160];
+    int rc = paper_system(o, &system), measure = 0, n = 0;
+    if (rc)
+        return rc;
+    const char *eq = o->over ? strchr(o->over, '=') : NULL;
+    if (!eq || (size_t)(eq - o->over) >= sizeof over)
+        return paper_wrong(
+            "say over what: --over VALUE=A,B,C; size, packet, senders, processes, slow, or a value of the "
+            "machine");
+    memcpy(over, o->over, (size_t)(eq - o->over));
+    for (const char *p = eq + 1; *p && n < PAPER_POINTS; n++) {
+        char *end;
+        f.x[n] = strtod(p, &end);
+        if (end == p || (*end && *end != ',') || !(f.x[n] > 0))
+            return paper_wrong("'%s' are no numbers above 0 with commas between them", eq + 1);
+        p = end + (*end == ',');
+    }
+    measure = system->receive ? RNL_ONE_WAY : RNL_LOCAL_RATE;
+    for (int m = 0; o->measure && m <= RNL_MEASURES; m++) {
+        if (m == RNL_MEASURES)
+            return paper_wrong("there is no measure '%s'; runnel paper list has them", o->measure);
+        measure = m;
+        if (strcmp(o->measure, rnl_measure_name((enum rnl_measure)m)) == 0)
+            break;
+    }
+    snprintf(title, sizeof title, "%s: %s over %s", system->title, rnl_measure_name((enum rnl_measure)measure), over);
+    f.title = title;
+    f.over = over;
+    f.y = rnl_measure_unit((enum rnl_measure)measure);
+    f.curve[0].label = f.curve[0].system = system->name;
+    f.curve[0].measure = (enum rnl_measure)measure;
+    f.curve[0].bytes = o->bytes ? o->bytes : 4;
+    return paper_draw(o, &f);
+}

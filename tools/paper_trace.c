@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * paper_trace.c - `runnel paper trace`: where the time of one message goes; `profile`: which lines of firmware take it.
+ */
+#include "paper.h"
+#include "sim/paper/data.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { SPANS = 4096 };
+static const char *const lanes[RNL_LANES] = {"host", "firmware", "host DMA", "send", "receive"};
+
+struct span {
+    uint64_t from, to, amount;
+    uint32_t node;
+    enum rnl_hw_lane lane;
+    const char *what;
+};
+struct spans {
+    struct span span[SPANS];
+    int n, lost;
+};
+
+static void collect(void *arg, uint32_t node, enum rnl_hw_lane lane, uint64_t from, uint64_t to, const char *what,
+                    uint64_t amount)
+{
+    struct spans *s = arg;
+    if (s->n == SPANS)
+        s->lost++;
+    else
+        s->span[s->n++] = (struct span){from, to, amount, node, lane, what};
+}
+
+static int by_begin(const void *a, const void *b)
+{
+    const struct span *x = a, *y = b;
+    if (x->from != y->from)
+        return x->from < y->from ? -1 : 1;
+    return x->to < y->to ? -1 : x->to > y->to;
+}
+
+static FILE *open_in(const char *dir, const char *name, const char *end)
+{
+    char path[512];
+    FILE *f = NULL;
+    if (mkdir(dir, 0777) == 0 || errno == EEXIST) {
+        snprintf(path, sizeof path, "%s/%s.%s", dir, name, end);
+        f = fopen(path, "w");
+    }
+    if (!f)
+        paper_wrong("cannot write into %s: %s", dir, strerror(errno));
+    else
+        printf("written: %s\n", path);
+    return f;
+}
+
+/* What viewers of Chrome's trace events read; their unit is a microsecond. */
+static int write_events(const struct spans *s, const char *dir, const char *name)
+{
+    FILE *f = open_in(dir, name, "trace.json");
+    if (!f)
+        return 1;
+    fputs("{\"traceEvents\": [", f);
+    for (int i = 0; i < s->n; i++) {
+        const struct span *p = &s->span[i];
+        fprintf(f,
+                "%s\n{\"name\": \"%s\", \"ph\": \"X\", \"pid\": %u, \"tid\": \"%s\", \"ts\": %.6f, \"dur\": %.6f, "
+                "\"args\": {\"bytes\": %" PRIu64 "}}",
+                i ? "," : "", p->what, p->node, lanes[p->lane], (double)p->from / 1e6, (double)(p->to - p->from) / 1e6,
+                p->amount);
+    }
+    fputs("\n]}\n", f);
+    return fclose(f) == 0 ? 0 : 1;
+}
+
+static int write_svg(const struct spans *s, const char *dir, const char *name, uint64_t end)
+{
+    enum { LEFT = 110, WIDTH = 820, ROW = 34 };
+    static const char *const colour[RNL_LANES] = {"#4878a8", "#c05840", "#60a060", "#a070b0", "#c09030"};
+    FILE *f = open_in(dir, name, "svg");
+    if (!f)
+        return 1;
+    fprintf(f,
+            "<svg xmlns='http://www.w3.org/2000/svg' width='%d' height='%d' font-family='sans-serif' font-size='11'>\n"
+            "<rect width='100%%' height='100%%' fill='white'/>\n",
+            LEFT + WIDTH + 20, ROW * 2 * RNL_LANES + 60);
+    for (int row = 0; row < 2 * RNL_LANES; row++)
+        fprintf(f, "<text x='4' y='%d'>node %d %s</text><line x1='%d' x2='%d' y1='%d' y2='%d' stroke='#ddd'/>\n",
+                30 + row * ROW, row / RNL_LANES, lanes[row % RNL_LANES], LEFT, LEFT + WIDTH, 40 + row * ROW,
+                40 + row * ROW);
+    double scale = (double)WIDTH / (double)(end ? end : 1);
+    for (int i = 0; i < s->n; i++) {
+        const struct span *p = &s->span[i];
+        double x = LEFT + (double)p->from * scale, w = (double)(p->to - p->from) * scale;
+        int y = 14 + (int)(p->node * RNL_LANES + p->lane) * ROW;
+        if (p->node > 1 || strcmp(p->what, "wait") == 0)
+            continue;
+        fprintf(f,
+                "<rect x='%.2f' y='%d' width='%.2f' height='22' fill='%s' stroke='white' stroke-width='0.5'>"
+                "<title>%s, %.3f us</title></rect>\n",
+                x, y, w < 0.5 ? 0.5 : w, colour[p->lane], p->what, (double)(p->to - p->from) / 1e6);
+        if (w > 6.5 * (double)strlen(p->what))
+            fprintf(f, "<text x='%.2f' y='%d' fill='white'>%s</text>\n", x + 3, y + 15, p->what);
+    }
+    for (int k = 0; k <= 10; k++)
+        fprintf(f, "<text x='%d' y='%d' text-anchor='middle'>%.2f us</text>\n", LEFT + WIDTH * k / 10,
+                ROW * 2 * RNL_LANES + 40, (double)end * k / 1e7);
+    fputs("</svg>\n", f);
+    return fclose(f) == 0 ? 0 : 1;
+}
+
+static int prepare(struct paper_options *o, struct rnl_experiment *x, enum rnl_measure m)
+{
+    const struct rnl_system *system;
+    struct rnl_machine machine;
+    int rc = paper_system(o, &system);
+    rc = rc ? rc : paper_machine_for(o, system->machines, &machine);
+    if (rc)
+        return rc;
+    rnl_experiment_init(x, system, &machine, system->receive ? m : RNL_LOCAL_RATE, o->bytes ? o->bytes : 4);
+    paper_prepare(o, x);
+    return 0;
+}
+
+int paper_trace(struct paper_options *o)
+{
+    struct rnl_experiment x;
+    struct rnl_outcome out;
+    static struct spans s;
+    int rc = prepare(o, &x, RNL_STREAM_RATE);
+    if (rc)
+        return rc;
+    x.count = o->count ? o->count : 1;
+    x.tracer = collect;
+    x.tracer_arg = &s;
+    s.n = s.lost = 0;
+    if (rnl_experiment_run(&x, &out) < 0)
+        return paper_failed();
+    qsort(s.span, (size_t)s.n, sizeof s.span[0], by_begin);
+    printf("%s on %s, %u message%s of %u bytes: %.3f us\n\n%9s %9s %9s  %-5s %-9s %s\n", x.system->title,
+           x.machine.name, x.count, x.count == 1 ? "" : "s", x.bytes, (double)out.end_ps / 1e6, "from us", "to us",
+           "us", "node", "where", "what");
+    for (int i = 0; i < s.n; i++) {
+        const struct span *p = &s.span[i];
+        printf("%9.3f %9.3f %9.3f  %-5u %-9s %s", (double)p->from / 1e6, (double)p->to / 1e6,
+               (double)(p->to - p->from) / 1e6, p->node, lanes[p->lane], p->what);
+        printf(p->amount ? ", %" PRIu64 " bytes\n" : "\n", p->amount);
+    }
+    if (s.lost)
+        printf("... and %d more\n", s.lost);
+    if (o->plot)
+        rc = write_events(&s, o->plot, x.system->name) | write_svg(&s, o->plot, x.system->name, out.end_ps);
+    return rc;
+}
+
+/* ---- profile ---- */
+
+struct profile {
+    uint64_t ps[1000], executed[1000], all_ps;
+    const char *lines;
+};
+
+static void add_up(void *arg, const struct rnl_hw *hw, const struct rnl_side *sides)
+{
+    struct profile *p = arg;
+    unsigned long at, line, next_at, next_line = 0;
+    const char *t = p->lines;
+    char *end;
+    (void)sides;
+    at = strtoul(t, &end, 16);
+    line = strtoul(end, &end, 10);
+    for (t = end; line; at = next_at, line = next_line, t = end) {
+        next_at = strtoul(t, &end, 16);
+        next_line = end == t ? 0 : strtoul(end, &end, 10);
+        if (!next_line)
+            next_at = hw->card[0].cpu.code_end;
+        for (uint32_t i = 0; i < hw->nodes; i++)
+            for (unsigned long a = at; a < next_at && line < 1000; a += 4) {
+                p->ps[line] += hw->card[i].cpu.took_ps[a / 4];
+                p->executed[line] += hw->card[i].cpu.executed[a / 4];
+                p->all_ps += hw->card[i].cpu.took_ps[a / 4];
+            }
+    }
+}
+
+int paper_profile(struct paper_options *o)
+{
+    struct rnl_experiment x;
+    struct rnl_outcome out;
+    static struct profile p;
+    char name[80];
+    int rc = prepare(o, &x, RNL_ONE_WAY);
+    if (rc)
+        return rc;
+    snprintf(name, sizeof name, "%s.lines", x.system->object);
+    const struct rnl_data *lines = rnl_data_find(name);
+    if (!lines)
+        return paper_wrong("there are no lines of %s", x.system->object);
+    memset(&p, 0, sizeof p);
+    p.lines = (const char *)lines->bytes;
+    x.profile = 1;
+    x.inspect = add_up;
+    x.inspect_arg = &p;
+    if (rnl_experiment_run(&x, &out) < 0)
+        return paper_failed();
+    double cycle_ps = 1e6 / x.machine.v[RNL_M_ni_clock];
+    printf(
+        "sim/paper/%s.c: cycles per message of %u bytes, idle turns that were added up left out\n\n%6s %12s %12s %6s\n",
+        x.system->object, x.bytes, "line", "instructions", "cycles", "share");
+    for (int line = 0; line < 1000; line++)
+        if (p.executed[line])
+            printf("%6d %12.1f %12.1f %5.1f%%\n", line, (double)p.executed[line] / out.sent,
+                   (double)p.ps[line] / cycle_ps / out.sent, 100 * (double)p.ps[line] / (double)p.all_ps);
+    return 0;
+}
