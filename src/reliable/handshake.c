@@ -262,6 +262,7 @@ static uint32_t take(struct rnl_handshake *hs, struct rnl_hs_peer *peer, const s
             step->events |= RNL_HS_NEEDS_PEER;
             return 0;
         }
+        RNL_SOMETIMES(peer->state == RNL_HS_UP && another, "a process takes the place of one that was connected");
         if (peer->state == RNL_HS_UP && !another) {
             step->events |= RNL_HS_GONE;
             rnl_hs_end(peer, 1);
@@ -274,6 +275,8 @@ static uint32_t take(struct rnl_handshake *hs, struct rnl_hs_peer *peer, const s
      * What it says to our next nonce, which nobody has heard before, will tell. */
     int restarted = have && peer->state == RNL_HS_MADE && another && same(h->echo, peer->mine) &&
                     address_bytes == peer->address_bytes && memcmp(address, peer->address, address_bytes) == 0;
+    RNL_SOMETIMES(!wants && !paired && !restarted, "an answer comes that needs none");
+    RNL_SOMETIMES(restarted, "another process answers than the one that the connection is with");
     if (!wants && !paired && !restarted)
         return 0;
     unsigned flags = restarted || (peer && peer->state == RNL_HS_OPENING) ? RNL_HELLO_WANT : 0;
@@ -314,6 +317,7 @@ void rnl_hs_input(struct rnl_handshake *hs, struct rnl_hs_peer *peer, const unsi
     int version = verdict == RNL_HELLO_VERSION;
     if (!version && ((peer && ((peer->expected != 0 && h.src_incarnation != peer->expected) ||
                                h.src_incarnation == peer->refused)))) {
+        RNL_SOMETIMES(h.src_incarnation != peer->refused, "a process says hello that the job does not know");
         hs->count.stale++;
         if (opening && peer->trouble < STALE)
             peer->trouble = STALE;

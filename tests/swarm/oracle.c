@@ -119,10 +119,20 @@ static int looks_like(const struct swarm_letter *l, unsigned handler, const void
     return l->handler == handler && bytes <= l->n && (bytes == 0 || memcmp(head, test_pattern(l->id, 0), bytes) == 0);
 }
 
+/* Both of a pair have ended, and those in their places meet. Of the first life of the sender nothing may come. */
+static void anew(struct pair *p)
+{
+    p->heard = 0;
+    p->came = 0;
+    p->sent[0].count = 0;
+}
+
 struct swarm_letter swarm_comes(struct swarm_oracle *o, unsigned to, unsigned life, unsigned from, unsigned handler,
                                 const void *head, size_t bytes)
 {
     struct pair *p = of(o, from, to);
+    if (p->heard && p->to_life == 0 && p->from_life == 0 && life == 1)
+        anew(p); /* if the other one is new, too: below */
     unsigned from_life = p->from_life;
     if (!p->heard)
         for (from_life = 0; from_life < SWARM_LIVES; from_life++) {

@@ -13,11 +13,14 @@ enum {
     H_WHOLE,
     H_ANSWER,
     H_GIVEN_UP,
-    H_HOP, /* what a handler sent: its own handler sends nothing */
+    H_ANEW, /* what one started anew sends */
+    H_HOP,  /* what a handler sent: its own handler sends nothing */
     ANSWER_MAX = 3000,
     PIECE_MAX = 5000,
     HOP_MAX = 2000,
-    GHOST_MESSAGES = 8
+    GHOST_MESSAGES = 8,
+    GHOST_NS = 200000000,
+    WAITS_MAX = 100
 };
 enum way { SHORT, STREAM, POST, REQUEST, WAYS };
 
@@ -286,8 +289,9 @@ static void posted(void *arg, int status)
 
 static void send_post(struct swarm_host *h, unsigned to, uint32_t n)
 {
-    const struct rnl_begin b = {.peer = to, .handler = H_STREAM, .bound = n};
-    struct swarm_letter l = swarm_sent(oracle(h), h->rank, h->now->number, to, n, H_STREAM, 0);
+    unsigned handler = lives(h) ? H_STREAM : H_ANEW;
+    const struct rnl_begin b = {.peer = to, .handler = handler, .bound = n};
+    struct swarm_letter l = swarm_sent(oracle(h), h->rank, h->now->number, to, n, handler, 0);
     const struct rnl_piece p = {test_pattern(l.id, 0), n};
     int status = rnl_post(h->ep, &b, &p, 1, posted, h);
     if (status == 0)
@@ -421,13 +425,17 @@ static void sends(struct swarm_host *h, size_t *left)
 static void haunts(struct swarm_host *h)
 {
     const struct swarm_plan *p = &h->w->plan;
+    uint64_t most = p->heal_ns > GHOST_NS ? p->heal_ns : GHOST_NS; /* some round trips, whatever the way is */
     for (unsigned i = 0; i < GHOST_MESSAGES; i++) {
         unsigned to = receiver(h);
         if (to != h->rank)
             send_post(h, to, (uint32_t)draw(h, 300));
-        int64_t status = rnl_wait(h->ep, (int64_t)(p->heal_ns / GHOST_MESSAGES));
-        if (status != RNL_TIMED_OUT)
-            must(h, status, "wait of one started anew");
+        int64_t status = 0;
+        for (unsigned k = 0; k < WAITS_MAX && status != RNL_TIMED_OUT; k++) { /* it returns when anything happens */
+            status = rnl_wait(h->ep, (int64_t)(most / GHOST_MESSAGES));
+            if (status != RNL_TIMED_OUT)
+                must(h, status, "wait of one started anew");
+        }
     }
 }
 
@@ -439,6 +447,7 @@ static void registers(struct swarm_host *h)
     must(h, rnl_handler_whole(h->ep, H_WHOLE, whole_handler, &h->slot[H_WHOLE], 0), "handler");
     must(h, rnl_handler_whole(h->ep, H_ANSWER, answer_handler, &h->slot[H_ANSWER], 0), "handler");
     must(h, rnl_handler_stream(h->ep, H_GIVEN_UP, part_handler, &h->slot[H_GIVEN_UP]), "handler");
+    must(h, rnl_handler_stream(h->ep, H_ANEW, stream_handler, &h->slot[H_ANEW]), "handler");
     must(h, rnl_handler_stream(h->ep, H_HOP, stream_handler, &h->slot[H_HOP]), "handler");
     rnl_on_refused(h->ep, refusal, h);
     rnl_on_death(h->ep, death, h);
