@@ -43,6 +43,15 @@ int rnl_head_busy(const struct rnl_head *h)
     return h->phase == RNL_HEAD_GATHERS || h->phase == RNL_HEAD_PROBES;
 }
 
+/* An agent has something to say yet, if only the end of a line. */
+int rnl_head_waits(const struct rnl_head *h)
+{
+    for (uint32_t i = 0; i < h->brief.hosts; i++)
+        if (h->phase == RNL_HEAD_RUNS && h->at[i].state != RNL_CHILD_DONE && h->at[i].state != RNL_CHILD_LOST)
+            return 1;
+    return 0;
+}
+
 /* Nothing will come of this job. */
 static void give_up(struct rnl_launcher *l, int status)
 {
@@ -382,6 +391,7 @@ static void look_after(struct rnl_launcher *l, uint32_t host, uint64_t now)
     struct rnl_child *c = &l->head->at[host];
     if (c->state == RNL_CHILD_LOST || c->state == RNL_CHILD_DONE)
         return;
+    c->garbled |= c->trunk.ended && c->trunk.error == EPROTO;
     if (c->garbled) {
         lose(l, host, now);
     } else if (c->trunk.ended) {

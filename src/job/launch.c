@@ -408,7 +408,8 @@ static void dispatch(struct rnl_launcher *l, const struct epoll_event *e, uint64
 /* Something is to come. */
 static int is_busy(const struct rnl_launcher *l)
 {
-    return l->running > 0 || rnl_console_waiting(l->console) || (l->head != NULL && rnl_head_busy(l->head)) ||
+    return l->running > 0 || rnl_console_waiting(l->console) ||
+           (l->head != NULL && (rnl_head_busy(l->head) || rnl_head_waits(l->head))) ||
            (l->site != NULL && rnl_site_busy(l));
 }
 

@@ -69,6 +69,7 @@ void rnl_head_event(struct rnl_launcher *, enum rnl_source, uint32_t index, uint
 void rnl_head_work(struct rnl_launcher *, uint64_t now_ns); /* in each turn */
 uint64_t rnl_head_deadline_ns(const struct rnl_launcher *);
 int rnl_head_busy(const struct rnl_head *); /* before the ranks run */
+int rnl_head_waits(const struct rnl_head *);
 void rnl_head_signal(struct rnl_launcher *, int signal);
 const char *rnl_head_host(const struct rnl_launcher *, uint32_t rank);
 void rnl_head_tell(void *launcher, const struct rnl_word *);

@@ -279,12 +279,17 @@ int rnl_trunk_greeting(struct rnl_trunk *t, char *release, size_t room, char *no
     while (t->taken < t->got) {
         const unsigned char *line = t->read + t->taken, *end = memchr(line, '\n', t->got - t->taken);
         if (end == NULL) {
-            if (t->got - t->taken > RNL_NOISE_MAX)
+            if (t->noise + t->got - t->taken > RNL_NOISE_MAX)
                 fail(t, EPROTO);
             return 0;
         }
         size_t bytes = (size_t)(end - line), skip = sizeof greeting - 1;
         t->taken += bytes + 1;
+        t->noise += bytes + 1;
+        if (t->noise > RNL_NOISE_MAX) {
+            fail(t, EPROTO);
+            return 0;
+        }
         if (bytes > skip && memcmp(line, greeting, skip) == 0) {
             line += skip;
             bytes -= skip;

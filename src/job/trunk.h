@@ -102,6 +102,7 @@ struct rnl_trunk {
     unsigned char *read, *wait;
     size_t got, read_room, taken; /* [taken, got) of read is not looked at yet */
     size_t start, end, wait_room; /* [start, end) of wait is to be written */
+    size_t noise;                 /* bytes of what came before the greeting */
     uint8_t greeted;              /* what arrives are frames */
     uint8_t ended;                /* nothing more can arrive */
     int error;                    /* errno of what ended it; EPROTO: what came is no frame; ENOMEM */
