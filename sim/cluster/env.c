@@ -310,6 +310,7 @@ int rnl_venv_open(const struct rnl_options *opt, struct rnl_env **out)
     snprintf(v->env.host, sizeof v->env.host, "host%u", g->host->index);
     v->env.facts = (struct rnl_env_facts){
         .cpus = g->host->ranks,
+        .crowd = c->opt.ranks,
         .page_bytes = 4096,
         .have_membarrier = 1,
         .keep_going = c->opt.keep_going,

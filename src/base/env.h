@@ -119,6 +119,7 @@ struct rnl_env_facts {
     uint8_t wide_copy;       /* enum rnl_copy_wide, base/copy.h */
     uint8_t keep_going;      /* the job goes on after a death */
     uint8_t launched;        /* by the launcher, else hub or job of one */
+    uint32_t crowd;          /* endpoints that share this process's memory, and use it alike; 0 = not known, few */
     uint8_t pauses_near,
         pauses_far;     /* between two empty polls; what is best differs by processor (DESIGN.md, waiting) */
     uint8_t fence_near; /* 1 = also a near peer gets our stores sooner with a fence before the first poll */

@@ -98,7 +98,9 @@ int rnl_link_new(struct rnl_remote *r, struct rnl_conn *conn, struct rnl_link **
     link->hs.refused = r->ep->peer[conn->rank].buried;
     link->mirror = conn->pair.own;
     rnl_mirror_init(link->mirror, &conn->pair);
+    link->awake = 1;
     r->awake++;
+    r->woke++;
     *out = link;
     return 0;
 }
@@ -235,15 +237,18 @@ void rnl_link_rest(struct rnl_link *link, uint64_t now_ns, uint64_t still_ns)
     if (at != link->still_at)
         link->still_ns = now_ns;
     link->still_at = at;
-    if (now_ns - link->still_ns < still_ns || !link->up || link->over || link->marked || link->heap ||
-        !rnl_flow_idle(&link->flow) || rnl_flow_deadline(&link->flow) != UINT64_MAX || !conn_still(conn) ||
-        !rnl_mirror_can_rest(link->mirror, &link->rest))
+    if (now_ns - link->still_ns < still_ns || !link->up || link->over || link->marked || !rnl_flow_idle(&link->flow) ||
+        !conn_still(conn) || !rnl_mirror_can_rest(link->mirror, &link->rest))
         return;
+    rnl_flow_relax(&link->flow);
+    if (rnl_flow_deadline(&link->flow) != UINT64_MAX)
+        return;
+    rnl_remote_not_due(link);
     rnl_ep_warm(link->remote->ep, conn); /* only hot ones can be taken out */
     rnl_ep_remove_hot(link->remote->ep, conn);
     rnl_pair_rest(&conn->pair, link->words);
     link->mirror = NULL; /* it was in there */
-    link->remote->awake--;
+    rnl_remote_sleeps(conn);
     conn->shut |= RNL_SHUT_RESTS;
     RNL_SOMETIMES(1, "a link rests");
 }
@@ -257,7 +262,9 @@ int rnl_remote_wake(struct rnl_endpoint *ep, struct rnl_conn *conn)
     if (status < 0)
         return status;
     link->mirror = conn->pair.own;
+    link->awake = 1;
     link->remote->awake++;
+    link->remote->woke++;
     rnl_mirror_wake(link->mirror, &conn->pair, &link->rest);
     conn->shut &= (uint8_t)~RNL_SHUT_RESTS;
     RNL_SOMETIMES(1, "a link wakes");

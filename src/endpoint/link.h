@@ -23,6 +23,7 @@ struct rnl_link {
     uint8_t up;            /* ... and may send */
     uint8_t over;          /* nothing any more */
     uint8_t ecn;           /* packets are marked as capable */
+    uint8_t awake;         /* it does not rest */
     uint64_t still_at;     /* packets so far, when it was last looked at ... */
     uint64_t still_ns;     /* ... and since when they have been so many */
     struct rnl_hs_peer hs;
@@ -41,8 +42,10 @@ struct rnl_remote {
     struct rnl_link *first, **last; /* queued, in the order in which they give out */
     struct rnl_link **heap;         /* by due_ns */
     uint32_t heap_count;
-    uint32_t awake;                  /* links that do not rest */
+    uint32_t awake;                  /* links that do not rest, of peers that are not gone */
     uint64_t rest_ns, rest_after_ns; /* when to look again for links that may rest; how long they have to be still */
+    uint32_t few;                    /* so many may be awake that long */
+    uint32_t woke;                   /* since we looked last */
     uint32_t vain;                   /* times in a row that nothing had come */
     uint8_t drained;                 /* the last poll brought less than it could */
     uint8_t receiving;
@@ -66,6 +69,7 @@ void rnl_remote_answer(struct rnl_remote *r, const struct rnl_view *v, const voi
 void rnl_remote_mark(struct rnl_link *link);
 /* The link wants to be looked at by then. */
 void rnl_remote_due(struct rnl_link *link, uint64_t due_ns);
+void rnl_remote_not_due(struct rnl_link *link); /* ever */
 
 /* link.c */
 int rnl_link_new(struct rnl_remote *r, struct rnl_conn *conn, struct rnl_link **out);

@@ -277,8 +277,10 @@ static void gone(struct rnl_endpoint *ep, struct rnl_conn *conn)
     if (ep->c->missing_handler_rank == (uint64_t)conn->rank + 1)
         ep->c->missing_handler = ep->c->missing_handler_rank = 0;
     rnl_ep_remove_hot(ep, conn);
-    if (conn->link)
+    if (conn->link) {
         rnl_remote_part(conn, 0);
+        rnl_remote_sleeps(conn);
+    }
     ep->on_gone(ep, conn);
 }
 

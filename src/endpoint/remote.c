@@ -12,9 +12,12 @@ enum {
     SKIP_MOST = 1023, /* extracts in vain between two looks: some 20 us */
     SLOTS = 64,       /* of expanded keys */
     PILED = 46 * 1400,
-    RINGS_PER_LOOK = 16 /* at how much has piled up */
+    RINGS_PER_LOOK = 16, /* at how much has piled up */
+    AWAKE_FEW = 256,     /* links, some 17 KB each */
+    AWAKE_LEAST = 8      /* ... where many endpoints share a process's memory */
 };
 #define REST_NS          ((uint64_t)50 * 1000 * 1000)
+#define STILL_LEAST_NS   ((uint64_t)100 * 1000)
 #define HELLO_FIRST_NS   ((uint64_t)20 * 1000 * 1000)
 #define HELLO_MOST_NS    ((uint64_t)1000 * 1000 * 1000)
 #define HELLO_GIVE_UP_NS ((uint64_t)30 * 1000 * 1000 * 1000)
@@ -61,6 +64,12 @@ static void take_out(struct rnl_remote *r, struct rnl_link *link)
         sift_up(r, i, last);
     else
         sift_down(r, i, last);
+}
+
+void rnl_remote_not_due(struct rnl_link *link)
+{
+    if (link->heap)
+        take_out(link->remote, link);
 }
 
 /* Times move on with every packet: a link that stands in the heap too early is only looked at once more. */
@@ -112,6 +121,30 @@ static void give_out(struct rnl_link *link, uint64_t now_ns)
         rnl_remote_mark(link);
 }
 
+/* The more are awake, the sooner they rest: so their memory is bounded, whatever connects. What rests costs a few us
+ * when it is used again. */
+static uint64_t still_enough(const struct rnl_remote *r)
+{
+    uint64_t over = (uint64_t)r->awake * 16 / r->few, still = r->rest_after_ns;
+    if (over > 16)
+        still = still * 256 / (over * over);
+    return still > STILL_LEAST_NS ? still : STILL_LEAST_NS;
+}
+
+/* Who rests leaves the list, and others take its place: one that is missed is found next time. */
+static void let_rest(struct rnl_endpoint *ep, uint64_t now)
+{
+    struct rnl_remote *r = ep->remote;
+    uint64_t still = still_enough(r);
+    if (now < r->rest_ns && r->rest_ns - now <= still)
+        return;
+    r->rest_ns = now + still;
+    r->woke = 0;
+    for (uint32_t i = ep->live; i-- > 0;)
+        if (ep->hot[i]->link)
+            rnl_link_rest(ep->hot[i]->link, now, still);
+}
+
 void rnl_remote_send(struct rnl_endpoint *ep)
 {
     struct rnl_remote *r = ep->remote;
@@ -132,6 +165,8 @@ void rnl_remote_send(struct rnl_endpoint *ep)
             give_out(link, now);
     }
     (void)r->t->ops->flush(r->t, now);
+    if (r->awake > r->few && r->woke > r->few / 4)
+        let_rest(ep, now);
 }
 
 static void output_now(struct rnl_link *link, uint64_t now_ns)
@@ -172,19 +207,6 @@ void rnl_remote_ring(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t wh
         rnl_remote_mark(link);
 }
 
-/* Who rests leaves the list, and others take its place: one that is missed is found next time. */
-static void let_rest(struct rnl_endpoint *ep)
-{
-    struct rnl_remote *r = ep->remote;
-    uint64_t now = ep->env->ops->now_ns(ep->env);
-    if (now < r->rest_ns)
-        return;
-    r->rest_ns = now + r->rest_after_ns;
-    for (uint32_t i = ep->live; i-- > 0;)
-        if (ep->hot[i]->link)
-            rnl_link_rest(ep->hot[i]->link, now, r->rest_after_ns);
-}
-
 void rnl_remote_tidy(struct rnl_endpoint *ep)
 {
     for (uint32_t i = 0; i < ep->live; i++) {
@@ -192,7 +214,7 @@ void rnl_remote_tidy(struct rnl_endpoint *ep)
         if (link && !link->over && rnl_mirror_unsaid(link->mirror))
             rnl_remote_ring(ep, ep->hot[i], RNL_ARMED_ROOM);
     }
-    let_rest(ep);
+    let_rest(ep, ep->env->ops->now_ns(ep->env));
 }
 
 /* ---- what comes in ---- */
@@ -349,12 +371,18 @@ int rnl_remote_link(struct rnl_endpoint *ep, struct rnl_conn *conn)
     return rnl_link_new(ep->remote, conn, &conn->link);
 }
 
+void rnl_remote_sleeps(struct rnl_conn *conn)
+{
+    struct rnl_link *link = conn->link;
+    link->remote->awake -= link->awake;
+    link->awake = 0;
+}
+
 void rnl_remote_unlink(struct rnl_conn *conn)
 {
     struct rnl_link *link = conn->link;
     struct rnl_remote *r = link->remote;
-    if (link->heap)
-        take_out(r, link);
+    rnl_remote_not_due(link);
     for (struct rnl_link **at = &r->first; link->queued && *at; at = &(*at)->next) {
         if (*at != link)
             continue;
@@ -365,7 +393,7 @@ void rnl_remote_unlink(struct rnl_conn *conn)
     }
     if (link->flows)
         rnl_flow_fini(&link->flow);
-    r->awake -= link->mirror != NULL;
+    rnl_remote_sleeps(conn);
     free(link->why);
     free(link);
     conn->link = NULL;
@@ -441,6 +469,9 @@ int rnl_remote_new(struct rnl_endpoint *ep, const struct rnl_remote_options *opt
     r->rest_after_ns = opt->rest_ns ? opt->rest_ns : REST_NS;
     if (r->config.linger_ns > r->rest_after_ns)
         r->config.linger_ns = r->rest_after_ns;
+    r->few = AWAKE_FEW;
+    if (ep->env->facts.crowd > 1)
+        r->few = AWAKE_FEW / ep->env->facts.crowd > AWAKE_LEAST ? AWAKE_FEW / ep->env->facts.crowd : AWAKE_LEAST;
     /* Who sleeps does so on our own descriptor, too. */
     ep->by_fd = r->t->caps & RNL_CAP_FD && ep->env->ops->park_on;
     status = ep->by_fd ? ep->env->ops->fd(ep->env) : 0;

@@ -44,6 +44,8 @@ void rnl_remote_unlink(struct rnl_conn *conn);
 void rnl_remote_forget(struct rnl_conn *conn);
 /* 0 = its connection is with another incarnation of the peer. */
 int rnl_remote_may_be(const struct rnl_conn *conn, uint64_t incarnation);
+/* It is not looked at any more: it rests, or the peer is gone. */
+void rnl_remote_sleeps(struct rnl_conn *conn);
 /* Why no connection to it came about, as a sentence; NULL = it is on this host, or there was one. conn may be NULL. */
 const char *rnl_remote_why(const struct rnl_conn *conn);
 

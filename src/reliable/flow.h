@@ -145,6 +145,8 @@ void rnl_flow_close(struct rnl_flow *flow, uint32_t reason, int drain, uint64_t 
 enum rnl_flow_state rnl_flow_state(const struct rnl_flow *flow);
 /* Nothing in flight, nothing wanted. */
 int rnl_flow_idle(const struct rnl_flow *flow);
+/* The records of what was in flight are given back before linger_ns have passed, if nothing is. */
+void rnl_flow_relax(struct rnl_flow *f);
 /* Is that one of our data packets whose fate is open? (Who quotes it has seen it.) */
 int rnl_flow_in_flight(const struct rnl_flow *flow, uint64_t number);
 /* Invariants, for tests and the simulator: NULL, or what is wrong. Walks over everything. */

@@ -161,6 +161,12 @@ static void give_memory_back(struct rnl_flow *f)
     f->ops->free(f->ctx, rnl_sent_move(&f->sent, NULL, 0), bytes);
 }
 
+void rnl_flow_relax(struct rnl_flow *f)
+{
+    if (f->sent.count == 0 && f->sent.size)
+        give_memory_back(f);
+}
+
 void rnl_flow_timers(struct rnl_flow *f, uint64_t now_ns)
 {
     if (f->state == RNL_FLOW_DRAINING && now_ns >= f->close_ns)

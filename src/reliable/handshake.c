@@ -10,7 +10,7 @@
 #include "base/sometimes.h"
 #include "wire/bytes.h"
 
-enum { GENERATION_BITS = 12, UNKNOWN_BURST = 16 };
+enum { GENERATION_BITS = 12, UNKNOWN_BURST = 16, UNKNOWN_BURST_MOST = 1024 };
 #define UNKNOWN_EVERY_NS \
     ((uint64_t)1000000) /* each costs two hashes: 1,000 a second are below a thousandth of a core */
 static_assert(RNL_HS_RANKS_MAX == 1 << (32 - GENERATION_BITS), "a connection number is a rank and a generation");
@@ -421,7 +421,10 @@ uint32_t rnl_hs_unknown(struct rnl_handshake *hs, const struct rnl_packet *p, ui
                         size_t room)
 {
     struct rnl_unknown u = {p->connection, p->number, p->control, hs->config.incarnation};
-    uint64_t burst = UNKNOWN_BURST * UNKNOWN_EVERY_NS;
+    uint64_t ranks = hs->config.ranks; /* all may have a connection with the process that was here before us */
+    uint64_t burst = UNKNOWN_EVERY_NS * (ranks < UNKNOWN_BURST        ? UNKNOWN_BURST
+                                         : ranks < UNKNOWN_BURST_MOST ? ranks
+                                                                      : UNKNOWN_BURST_MOST);
     if (p->type == RNL_PACKET_HELLO || p->type == RNL_PACKET_UNKNOWN || p->bytes < RNL_UNKNOWN_BYTES)
         return 0;
     if (hs->unknown_ns > now_ns + burst)

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * guest_all.c - everybody sends everybody else a few small messages, and counts what comes.
+ *
+ *     runnel sim -n N --hosts N guest-all.so [MESSAGES] */
+#include <runnel/fm.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { RANKS_MAX = 4096 };
+
+struct note {
+    unsigned from, serial, to, zero;
+};
+static unsigned came[RANKS_MAX], total, wrong;
+
+static int on_note(FM_stream *s, unsigned from)
+{
+    struct note n;
+    FM_receive(&n, s, sizeof n);
+    wrong += n.from != from || n.to != FM_nodeid || n.serial != came[from];
+    came[from]++;
+    total++;
+    return FM_CONTINUE;
+}
+
+int main(int argc, char **argv)
+{
+    unsigned messages = argc > 1 ? (unsigned)atoi(argv[1]) : 1;
+    FM_initialize();
+    FM_register_handler(1, on_note);
+    unsigned self = (unsigned)FM_nodeid, size = (unsigned)FM_numnodes;
+    for (unsigned k = 1; k < size; k++) {
+        unsigned to = (self + k) % size;
+        for (unsigned i = 0; i < messages; i++) {
+            struct note n = {self, i, to, 0};
+            FM_stream *s = FM_begin_message(to, sizeof n, 1);
+            FM_send_piece(s, &n, sizeof n);
+            FM_end_message(s);
+        }
+        FM_extract(~0ul);
+    }
+    while (total < messages * (size - 1))
+        FM_wait(-1);
+    if (wrong || total != messages * (size - 1))
+        printf("rank %u: WRONG: %u of %u messages, %u wrong\n", self, total, messages * (size - 1), wrong);
+    FM_finalize();
+    return wrong != 0;
+}
