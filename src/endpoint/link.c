@@ -368,6 +368,16 @@ static void mark_ecn(struct rnl_link *link)
     (void)t->ops->mark(t, link->conn->rank, ecn);
 }
 
+/* One more than what there is to say takes, so that it is seen to be all. */
+static int rooms_for(const struct rnl_link *link, uint32_t bytes)
+{
+    if (RNL_RARELY("a batch of one"))
+        return 1;
+    if (!link->mirror || link->mirror->lost_count)
+        return BATCH;
+    return 2 + (int)(rnl_mirror_piled(link->mirror, (BATCH - 2) * bytes) / bytes);
+}
+
 /* Up to a batch. 1 = there may be more; 0 = nothing; RNL_NO_ROOM. */
 static int put_batch(struct rnl_link *link, uint64_t now_ns)
 {
@@ -382,7 +392,7 @@ static int put_batch(struct rnl_link *link, uint64_t now_ns)
     }
     if (link->flow.mtu.due_ns <= now_ns)
         bytes = most; /* room to ask whether larger ones pass */
-    int n = t->ops->reserve(t, rank, 0, bytes, room, RNL_RARELY("a batch of one") ? 1 : BATCH), k = 0;
+    int n = t->ops->reserve(t, rank, 0, bytes, room, rooms_for(link, bytes)), k = 0;
     if (n <= 0)
         return RNL_NO_ROOM;
     while (k < n && (used[k] = rnl_flow_output(&link->flow, room[k].at, room[k].bytes, now_ns)) > 0)
@@ -445,6 +455,8 @@ int rnl_link_output(struct rnl_link *link, uint64_t now_ns)
             rnl_remote_due(link, rnl_hs_deadline(&link->hs));
         return 0;
     }
+    if (!rnl_flow_has_output(&link->flow, now_ns))
+        more = 0;
     for (int i = 0; more > 0 && i < BATCHES; i++)
         more = put_batch(link, now_ns);
     if (!link->over)

@@ -91,6 +91,11 @@ void rnl_mirror_wake(struct rnl_mirror *m, struct rnl_pair *pair, const struct r
 int rnl_mirror_unsaid(const struct rnl_mirror *m);
 /* Bytes of it, about, up to `enough`: more than that need not be counted. */
 uint32_t rnl_mirror_piled(const struct rnl_mirror *m, uint32_t enough);
+/* Of the bulk area of lane 0. */
+RNL_INLINE uint64_t rnl_mirror_bulk_piled(const struct rnl_mirror *m)
+{
+    return m->pair->tx[0].bulk_head - m->out[0].bulk_sent;
+}
 /* Frames into at[0..room): bytes used, 0 = nothing to say, or no room for it. At most RNL_FLOW_NOTES notes: kind is
  * that of the frames; from and to are low halves, of LINES numbers, of BULK positions; aux says which WORDS. */
 uint32_t rnl_mirror_fill(struct rnl_mirror *m, unsigned char *at, uint32_t room, struct rnl_flow_note *notes,

@@ -7,7 +7,8 @@
 
 enum {
     POLL = 16,        /* views at a time */
-    POLLS = 4,        /* ... so often in one extract: it has to come to its handlers */
+    POLLS = 4,        /* ... so often in one extract: it has to come to its handlers, */
+    TAKEN = 64 << 10, /* ... or as long as this has not come: it is to be read while it is in the cache */
     VAIN = 64,        /* looks in vain before it is asked less often */
     SKIP_MOST = 1023, /* extracts in vain between two looks: some 20 us */
     SLOTS = 64,       /* of expanded keys */
@@ -184,6 +185,16 @@ static int is_lone(struct rnl_endpoint *ep, struct rnl_link *link)
     return link->up && !link->over && !link->flow.sent.count;
 }
 
+/* Who sends much extracts seldom: what opens the window again is looked for here. */
+static void output_piled(struct rnl_endpoint *ep, struct rnl_link *link)
+{
+    uint64_t now = ep->env->ops->now_ns(ep->env);
+    if (link->up && !rnl_flow_may_send(&link->flow, now) && !ep->in_handler && !ep->remote->receiving)
+        rnl_remote_receive(ep);
+    if (!link->over && link->flows && (!link->up || rnl_flow_may_send(&link->flow, now)))
+        output_now(link, now);
+}
+
 void rnl_remote_ring(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t what)
 {
     struct rnl_link *link = conn->link;
@@ -191,9 +202,10 @@ void rnl_remote_ring(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t wh
         return;
     if (link->marked && link->flows) {
         rnl_flow_want(&link->flow);
-        if (++link->rings % RINGS_PER_LOOK == 0 &&
-            (rnl_mirror_piled(link->mirror, PILED) >= PILED || is_lone(ep, link)))
-            output_now(link, ep->env->ops->now_ns(ep->env));
+        if (rnl_mirror_bulk_piled(link->mirror) >= PILED ||
+            (++link->rings % RINGS_PER_LOOK == 0 &&
+             (rnl_mirror_piled(link->mirror, PILED) >= PILED || is_lone(ep, link))))
+            output_piled(ep, link);
         return;
     }
     int lone = (what & RNL_ARMED_LINES) && is_lone(ep, link);
@@ -296,8 +308,9 @@ void rnl_remote_receive(struct rnl_endpoint *ep)
     struct rnl_view view[POLL];
     uint64_t now = ep->env->ops->now_ns(ep->env);
     int n = POLL, came = 0;
+    uint64_t enough = r->count.received_bytes + TAKEN;
     r->receiving = 1;
-    for (int i = 0; n == POLL && i < POLLS; i++) {
+    for (int i = 0; n == POLL && i < POLLS && r->count.received_bytes < enough; i++) {
         n = r->t->ops->poll(r->t, view, POLL, now);
         came |= n > 0;
         for (int k = 0; k < n; k++)

@@ -128,6 +128,10 @@ int rnl_flow_input(struct rnl_flow *flow, unsigned char *datagram, size_t bytes,
 /* The next datagram, sealed: its bytes, 0 = nothing may go now. room >= rnl_flow_mtu, and more for probes of the MTU:
  * room of the largest size in config->mtu lets all be tried. */
 uint32_t rnl_flow_output(struct rnl_flow *flow, unsigned char *at, size_t room, uint64_t now_ns);
+/* Could it give out data now, if there is any? Else not before something came, or its deadline. */
+int rnl_flow_may_send(const struct rnl_flow *flow, uint64_t now_ns);
+/* Takes in what came since the last output: is there anything to give out now? If not, output need not be called. */
+int rnl_flow_has_output(struct rnl_flow *flow, uint64_t now_ns);
 /* The upper side has something to fill. */
 void rnl_flow_want(struct rnl_flow *flow);
 /* Call output by then; 0 = now, UINT64_MAX = not before something comes or is wanted. */

@@ -216,6 +216,19 @@ uint32_t rnl_flow_output(struct rnl_flow *f, unsigned char *at, size_t most, uin
     return 0;
 }
 
+int rnl_flow_may_send(const struct rnl_flow *f, uint64_t now_ns)
+{
+    return f->judge || f->probes || f->ping ||
+           (rnl_flow_delivers(f) && now_ns >= f->pace.release_ns && rnl_flow_window_open(f, now_ns));
+}
+
+int rnl_flow_has_output(struct rnl_flow *f, uint64_t now_ns)
+{
+    if (f->judge)
+        rnl_flow_judge(f, now_ns);
+    return f->wanted || f->probes || f->ping || rnl_flow_deadline(f) <= now_ns;
+}
+
 void rnl_flow_want(struct rnl_flow *f)
 {
     f->wanted = 1;

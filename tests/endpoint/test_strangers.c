@@ -41,7 +41,7 @@ enum { AT_FLOOD_ENDS, AT_GENUINE, AT_EVIL };
 
 /* ---- on their way ---- */
 
-struct evil { /* between the transport and the kernel's socket */
+struct evil {            /* between the transport and the kernel's socket */
     struct rnl_socket s; /* first */
     struct rnl_socket *in;
     struct test_random random;
@@ -156,7 +156,8 @@ static struct rnl_socket *make_evil(struct rnl_socket *in, unsigned rank)
 
 /* ---- the two ---- */
 
-struct friend {
+struct friend
+{
     unsigned heard, sent;
     uint64_t bytes;
 };

@@ -2,7 +2,7 @@
  *
  * udp.c - messages between two processes over UDP on loopback, each figure beside that of raw sockets in the same
  * round; and what an idle network costs those who share memory:
- * udp [all|trip|wait|rate|bulk|local] [rounds] [protection]. Fails only if something does not arrive. */
+ * udp [all|trip|wait|rate|bulk|long|local] [rounds] [protection]. Fails only if something does not arrive. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/udp.h>
@@ -274,6 +274,8 @@ static void body(struct test_loop_side *s)
             if (s->rank == 0)
                 printf("8 B one way: %.1f million a second\n", a);
         }
+        if (strcmp(w->what, "long") == 0) /* for a profile */
+            (void)bulk(s, BULKS / w->slow);
         if (wanted(w, "bulk")) {
             a = bulk_raw(s, BULKS / w->slow), b = bulk(s, BULKS / w->slow);
             if (s->rank == 0)
@@ -358,7 +360,8 @@ static void local(const struct want *w)
 {
     for (unsigned round = 0; round < w->rounds; round++) {
         double without = local_round(LOCALS / w->slow, 0), with = local_round(LOCALS / w->slow, 1);
-        printf("8 B there and back in memory: %.0f ns, with a network %.0f ns: x %.2f\n", without, with, with / without);
+        printf("8 B there and back in memory: %.0f ns, with a network %.0f ns: x %.2f\n", without, with,
+               with / without);
     }
 }
 
