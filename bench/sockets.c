@@ -20,7 +20,7 @@
 #define UDP_GRO 104
 #endif
 
-enum { IP_UDP_BYTES = 28, MOST_SEGMENTS = 64, BUFFER = 4 << 20, PATIENCE_MS = 5000 };
+enum { IP_UDP_BYTES = 28, MOST_SEGMENTS = 64, BUFFER = 4 << 20, PATIENCE_MS = 5000, SPIN_MS = 100 };
 
 struct board { /* of the pair: the sides' ports */
     uint16_t single[2], bulk[2];
@@ -148,6 +148,8 @@ static int waits(struct bench_side *s, struct sockets *k)
         k->since_ns = now;
     else if (now - k->since_ns > (uint64_t)PATIENCE_MS * 1000000u)
         return bench_side_fail(s, "bare sockets moved nothing for %d s: was a datagram dropped?", PATIENCE_MS / 1000);
+    else if (now - k->since_ns > (uint64_t)SPIN_MS * 1000000u)
+        usleep(1000); /* whoever is to send has no processor */
     if (s->one_core)
         sched_yield();
     return 0;

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * test_pairs.c - how `runnel bench` steers a pair of processes, without a launcher: the floors measure, over shared
+ * memory and over sockets; wrong bytes, wrong counts and a pair that dies are noticed. Never judges a time. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "../../bench/machine.h"
+#include "../../bench/rounds.h"
+#include "../../bench/side.h"
+
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct pair {
+    struct bench_area *area;
+    int fd;
+    pid_t pid[2];
+    struct bench_plan plan;
+    struct bench_run run;
+};
+
+static int both_live(void *arg)
+{
+    struct pair *p = arg;
+    for (int i = 0; i < 2; i++)
+        if (p->pid[i] && waitpid(p->pid[i], NULL, WNOHANG) == p->pid[i]) {
+            p->pid[i] = 0;
+            return -ECHILD;
+        }
+    return 0;
+}
+
+static void start_over(struct pair *p, const struct bench_api *api, double seconds, bool udp)
+{
+    memset(p, 0, sizeof *p);
+    p->plan.calm = 1;
+    assert_int_equal(bench_area_create(&p->area, &p->fd), 0);
+    p->area->one_core = bench_choose_cpus(p->area->cpu) < 2;
+    p->area->ns_per_tick = bench_ns_per_tick();
+    p->area->most_bytes = 1 << 20;
+    p->area->net = (struct bench_net){.udp = udp, .mtu = 1500, .address = {"127.0.0.1", "127.0.0.1"}};
+    p->run = (struct bench_run){.area = p->area, .plan = &p->plan, .alive = both_live, .arg = p};
+    p->run.end_ns = bench_now_ns() + (uint64_t)(seconds * 1e9);
+    fflush(NULL);
+    for (unsigned side = 0; side < 2; side++) {
+        p->pid[side] = fork();
+        assert_true(p->pid[side] >= 0);
+        if (p->pid[side] == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            _exit(bench_side_run(p->area, 0, api, side));
+        }
+    }
+    assert_int_equal(bench_attached(&p->run, 0, 20000), 0);
+}
+
+static void start(struct pair *p, const struct bench_api *api, double seconds)
+{
+    start_over(p, api, seconds, false);
+}
+
+static void finish(struct pair *p, bool ask)
+{
+    const struct bench_order quit = {.test = BENCH_QUIT};
+    if (ask)
+        bench_pair_order(&p->area->pair[0], &quit);
+    for (int i = 0; i < 2; i++) {
+        int status = 0;
+        if (!p->pid[i])
+            continue;
+        if (!ask)
+            kill(p->pid[i], SIGKILL);
+        assert_int_equal(waitpid(p->pid[i], &status, 0), p->pid[i]);
+        if (ask)
+            assert_int_equal(status, 0);
+    }
+    bench_plan_free(&p->plan);
+    close(p->fd);
+}
+
+/* Over datagrams of 1500 bytes: one, a run that is no multiple of them, and more than one run. */
+static void measure_every_test(const struct bench_api *api, bool udp)
+{
+    static const uint64_t sizes[] = {8, 1, 5000, 1 << 20};
+    struct pair p;
+    struct bench_row *row;
+    size_t n, units = 0;
+    start_over(&p, api, 0.3, udp);
+    for (enum bench_test t = BENCH_LATENCY; t <= (udp ? BENCH_WAITING : BENCH_BANDWIDTH_ALONE); t++)
+        for (size_t i = 0; i < (t == BENCH_WAITING ? 1 : sizeof sizes / sizeof *sizes); i++, units++)
+            assert_int_equal(bench_plan_add(&p.plan, t, sizes[i], 0, true), 0);
+    int e = bench_run(&p.run);
+    if (e)
+        print_message("%s\n", p.plan.text);
+    assert_int_equal(e, 0);
+    assert_int_equal(bench_rows(&p.plan, p.area->one_core, &row, &n), 0);
+    size_t placements = p.area->one_core ? 1 : 2;
+    assert_int_equal(n, placements * units);
+    for (size_t i = 0; i < n; i++)
+        if (row[i].rounds)
+            assert_true(row[i].value > 0 && isfinite(row[i].value) && row[i].floor == row[i].value &&
+                        row[i].probe_ns > 0);
+    free(row);
+    finish(&p, true);
+}
+
+static void floors_measure_every_test(void **state)
+{
+    (void)state;
+    measure_every_test(&bench_api_raw, false);
+}
+
+static void bare_sockets_measure_every_test(void **state)
+{
+    (void)state;
+    measure_every_test(&bench_api_udp, true);
+    measure_every_test(&bench_api_tcp, true);
+}
+
+/* Not waited for in vain: the end says that it was a datagram. */
+static int give_one_less(struct bench_side *s, uint64_t n)
+{
+    if (s->side == 1)
+        return bench_api_udp.stream(s, n);
+    if (bench_api_udp.stream(s, n - 1) == 0)
+        pause(); /* until the other side has found out, and this one is killed */
+    return -1;
+}
+
+static void a_lost_datagram_ends_the_measurement(void **state)
+{
+    struct bench_api api = bench_api_udp;
+    struct pair p;
+    (void)state;
+    api.stream = give_one_less;
+    start_over(&p, &api, 1, true);
+    assert_int_equal(bench_plan_add(&p.plan, BENCH_RATE, 5000, 0, true), 0);
+    assert_int_equal(bench_run(&p.run), -EPROTO);
+    assert_non_null(strstr(p.plan.text, "was a datagram dropped?"));
+    finish(&p, false);
+}
+
+static int put_wrong(struct bench_side *s, const void *from, size_t n)
+{
+    static unsigned char copy[4096];
+    assert_true(n <= sizeof copy);
+    memcpy(copy, from, n);
+    copy[n - 1] ^= 1;
+    return bench_api_raw.put(s, copy, n);
+}
+
+static int stream_one_twice(struct bench_side *s, uint64_t n)
+{
+    uint64_t first = 0;
+    if (s->side == 0 && bench_api_raw.put(s, &first, 8))
+        return -1;
+    return s->side == 0 ? bench_api_raw.stream(s, n - 1) : bench_api_raw.stream(s, n);
+}
+
+static void expect_failure(const struct bench_api *api, enum bench_test test, const char *text)
+{
+    struct pair p;
+    start(&p, api, 1);
+    assert_int_equal(bench_plan_add(&p.plan, test, 8, 0, true), 0);
+    assert_int_equal(bench_run(&p.run), -EPROTO);
+    if (!strstr(p.plan.text, text))
+        print_message("said: %s\n", p.plan.text);
+    assert_non_null(strstr(p.plan.text, text));
+    finish(&p, false);
+}
+
+static void wrong_bytes_are_an_error(void **state)
+{
+    struct bench_api api = bench_api_raw;
+    (void)state;
+    api.put = put_wrong;
+    expect_failure(&api, BENCH_BANDWIDTH, "differ from what was sent");
+    expect_failure(&api, BENCH_BANDWIDTH_ALONE, "bytes of a message of 8 bytes differ");
+}
+
+static void a_lost_or_doubled_message_is_an_error(void **state)
+{
+    struct bench_api api = bench_api_raw;
+    (void)state;
+    api.stream = stream_one_twice;
+    expect_failure(&api, BENCH_RATE, "arrived with sum");
+}
+
+static int stream_to_a_late_reader(struct bench_side *s, uint64_t n)
+{
+    if (s->side == 1)
+        usleep(20000);
+    return bench_api_raw.stream(s, n);
+}
+
+static void a_full_ring_makes_the_sender_wait(void **state)
+{
+    struct bench_api api = bench_api_raw;
+    struct pair p;
+    (void)state;
+    api.stream = stream_to_a_late_reader;
+    start(&p, &api, 1);
+    for (uint64_t bytes = 8; bytes <= 800; bytes *= 10) {
+        bench_pair_order(&p.area->pair[0], &(struct bench_order){.test = BENCH_RATE, .bytes = bytes, .count = 300000});
+        assert_int_equal(bench_pair_wait(&p.area->pair[0], 20000, both_live, &p), 0);
+    }
+    finish(&p, true);
+}
+
+static void a_pair_that_dies_ends_the_run(void **state)
+{
+    struct pair p;
+    (void)state;
+    start(&p, &bench_api_raw, 60);
+    assert_int_equal(bench_plan_add(&p.plan, BENCH_LATENCY, 8, 0, true), 0);
+    assert_int_equal(kill(p.pid[1], SIGKILL), 0);
+    assert_int_equal(bench_run(&p.run), -ECHILD);
+    assert_string_equal(p.plan.text, "the processes for raw ended");
+    finish(&p, false);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(floors_measure_every_test),
+        cmocka_unit_test(bare_sockets_measure_every_test),
+        cmocka_unit_test(a_lost_datagram_ends_the_measurement),
+        cmocka_unit_test(wrong_bytes_are_an_error),
+        cmocka_unit_test(a_lost_or_doubled_message_is_an_error),
+        cmocka_unit_test(a_full_ring_makes_the_sender_wait),
+        cmocka_unit_test(a_pair_that_dies_ends_the_run),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
