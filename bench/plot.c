@@ -58,6 +58,22 @@ bool bench_plot_has(const struct bench_row *row, size_t n, enum bench_test test,
     return points > 0;
 }
 
+bool bench_plot_lone(const struct bench_row *row, size_t n, enum bench_test test, enum bench_placement placement,
+                     int api)
+{
+    for (size_t i = 0; i < n; i++)
+        if (row[i].test == test && row[i].placement == placement && row[i].api == (unsigned)api && row[i].rounds == 1 &&
+            !isnan(row[i].value))
+            return true;
+    return false;
+}
+
+void bench_plot_mark(FILE *f, const char *data, unsigned value, unsigned rounds, bool named)
+{
+    fprintf(f, ", \\\n    %s using 1:($%u == 1 ? $%u : NaN) with points pt 6 ps 2 lc rgb '#444444' %s", data, rounds,
+            value, named ? "notitle" : "title 'ringed: one round only'");
+}
+
 /* Rows come in order of size. */
 void bench_plot_ticks(FILE *f, const struct bench_row *row, size_t n, enum bench_test test,
                       enum bench_placement placement, unsigned api)
@@ -121,7 +137,7 @@ static void write_script(FILE *f, const char *picture, const struct bench_row *r
         for (size_t i = 0; i < n; i++)
             if (row[i].test == test && row[i].placement == placement && row[i].api == (unsigned)api &&
                 !isnan(row[i].value))
-                fprintf(f, "%llu %.6g\n", (unsigned long long)row[i].bytes, row[i].value);
+                fprintf(f, "%llu %.6g %zu\n", (unsigned long long)row[i].bytes, row[i].value, row[i].rounds);
         fputs("END\n", f);
     }
     fprintf(f, "set terminal pngcairo size 900,560 font 'sans,12'\nset output '%s'\n", picture);
@@ -131,20 +147,31 @@ static void write_script(FILE *f, const char *picture, const struct bench_row *r
         fprintf(f, "set title 'Bandwidth over %s, fresh data copied in and out ",
                 row->udp ? "datagrams" : "shared memory");
     bench_plot_where(f, row, n, placement);
-    fputs("'\nset xlabel 'message size, bytes'\nset logscale x 2\nset grid xtics ytics lt 1 lw 1 lc rgb '#cccccc'\n"
+    fputs("'\nset xlabel 'message size, bytes' offset 0,0.7\nset logscale x 2\nset grid xtics ytics lt 1 lw 1 lc rgb "
+          "'#cccccc'\n"
           "set border 3\nset tics nomirror\n",
           f);
     bench_plot_ticks(f, row, n, test, placement, BENCH_RAW);
     if (test == BENCH_LATENCY)
-        fputs("set ylabel 'ns'\nset logscale y 10\nset key top left\n", f);
+        fputs("set ylabel 'ns'\nset logscale y 10\n", f);
     else
-        fputs("set ylabel 'GB/s'\nset yrange [0:*]\nset key bottom right\n", f);
+        fputs("set ylabel 'GB/s'\nset yrange [0:*]\n", f);
+    fputs("set key below horizontal\n", f); /* where no curve is */
     const char *sep = "plot ";
     for (int api = 0; api < BENCH_APIS; api++) {
         if (!bench_plot_has(row, n, test, placement, api))
             continue;
         fprintf(f, "%s$api%d using 1:2 with linespoints ps 0.8 %s title '%s'", sep, api, style[api], title[api]);
         sep = ", \\\n    ";
+    }
+    bool lone = false;
+    for (int api = 0; api < BENCH_APIS; api++) {
+        char name[16];
+        snprintf(name, sizeof name, "$api%d", api);
+        if (bench_plot_lone(row, n, test, placement, api)) {
+            bench_plot_mark(f, name, 2, 3, lone);
+            lone = true;
+        }
     }
     fputc('\n', f);
 }

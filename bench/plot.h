@@ -19,6 +19,11 @@ void bench_plot_ticks(FILE *, const struct bench_row *, size_t n, enum bench_tes
 /* "(cores near: 26 ns a line)" */
 void bench_plot_where(FILE *, const struct bench_row *, size_t n, enum bench_placement);
 
+/* Has a curve a point that one round alone gave? It is marked: more of the plot command, for data whose columns hold
+ * the value and the rounds. The mark is explained once a picture. */
+bool bench_plot_lone(const struct bench_row *, size_t n, enum bench_test, enum bench_placement, int api);
+void bench_plot_mark(FILE *, const char *data, unsigned value, unsigned rounds, bool named);
+
 /* The script for layered.png. */
 void bench_plot_layered(FILE *, const char *picture, const struct bench_row *, size_t n, enum bench_placement);
 

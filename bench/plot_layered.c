@@ -18,23 +18,37 @@ static const struct {
               {BENCH_LAYERED, "pingpong", "one message at a time (ping-pong)"}};
 enum { CURVES = sizeof curves / sizeof *curves, PANELS = sizeof panels / sizeof *panels };
 
-/* Size, layered and bare MB/s, efficiency in percent. */
+/* Size, layered and bare MB/s, efficiency in percent, rounds. */
 static void data(FILE *f, const struct bench_row *row, size_t n, enum bench_placement placement, unsigned p, unsigned c)
 {
     fprintf(f, "$%s_%s << END\n", panels[p].name, bench_api_name(curves[c].api));
     for (const struct bench_row *r = row; r < row + n; r++)
         if (r->test == panels[p].test && r->placement == placement && r->api == curves[c].api && !isnan(r->value) &&
             !isnan(r->ratio))
-            fprintf(f, "%llu %.6g %.6g %.4g\n", (unsigned long long)r->bytes, r->value, r->floor, 100 * r->ratio);
+            fprintf(f, "%llu %.6g %.6g %.4g %zu\n", (unsigned long long)r->bytes, r->value, r->floor, 100 * r->ratio,
+                    r->rounds);
     fputs("END\n", f);
 }
 
-static void absolute(FILE *f, unsigned p, const bool has[CURVES])
+/* The points of the curves of a panel that one round alone gave. */
+static void marks(FILE *f, unsigned p, unsigned column, const bool lone[CURVES])
+{
+    bool named = false;
+    for (unsigned c = 0; c < CURVES; c++) {
+        char name[32];
+        snprintf(name, sizeof name, "$%s_%s", panels[p].name, bench_api_name(curves[c].api));
+        if (lone[c])
+            bench_plot_mark(f, name, column, 5, named);
+        named |= lone[c];
+    }
+}
+
+static void absolute(FILE *f, unsigned p, const bool has[CURVES], const bool lone[CURVES])
 {
     const char *sep = "plot ";
     fprintf(f,
             "set title '%s: payload'\nset ylabel 'MB/s'\nset logscale y 10\nset yrange [*:*]\nset format y '%%.0s%%c'\n"
-            "set key bottom right\n",
+            "set key below horizontal maxcols 2\n",
             panels[p].title);
     for (unsigned c = 0; c < CURVES; c++) {
         if (!has[c])
@@ -47,6 +61,7 @@ static void absolute(FILE *f, unsigned p, const bool has[CURVES])
                 curves[c].colour, curves[c].name);
         sep = ", \\\n    ";
     }
+    marks(f, p, 2, lone);
     fputc('\n', f);
 }
 
@@ -59,14 +74,14 @@ static void band(FILE *f, unsigned number, unsigned c, unsigned low, unsigned hi
             number, low, high, curves[c].colour, number, text, high - 4, curves[c].colour);
 }
 
-static void efficiency(FILE *f, unsigned p, const bool has[CURVES])
+static void efficiency(FILE *f, unsigned p, const bool has[CURVES], const bool lone[CURVES])
 {
     const char *sep = "plot ";
     fprintf(
         f,
         "set title '%s: percent of bare'\nset ylabel '%%'\nunset logscale y\nset yrange [0:100<*<125]\nset format y "
         "'%%.0f'\n"
-        "set key bottom right\n",
+        "set key below horizontal maxcols 2\n",
         panels[p].title);
     if (panels[p].test == BENCH_LAYERED_STREAM) {
         band(f, 1, 0, 70, 90, "MPI-FM on FM 2.x, 1998");
@@ -79,6 +94,7 @@ static void efficiency(FILE *f, unsigned p, const bool has[CURVES])
                 panels[p].name, bench_api_name(curves[c].api), c ? 9u : 5u, curves[c].colour, curves[c].name);
         sep = ", \\\n    ";
     }
+    marks(f, p, 4, lone);
     fputs("\nunset object\nunset label\n", f);
 }
 
@@ -96,12 +112,13 @@ static bool has_point(const struct bench_row *row, size_t n, enum bench_test tes
 void bench_plot_layered(FILE *f, const char *picture, const struct bench_row *row, size_t n,
                         enum bench_placement placement)
 {
-    bool has[PANELS][CURVES];
+    bool has[PANELS][CURVES], lone[PANELS][CURVES];
     unsigned drawn = 0;
     for (unsigned p = 0; p < PANELS; p++) {
         bool any = false;
         for (unsigned c = 0; c < CURVES; c++) {
             any |= has[p][c] = has_point(row, n, panels[p].test, placement, curves[c].api);
+            lone[p][c] = has[p][c] && bench_plot_lone(row, n, panels[p].test, placement, (int)curves[c].api);
             if (has[p][c])
                 data(f, row, n, placement, p, c);
         }
@@ -110,18 +127,18 @@ void bench_plot_layered(FILE *f, const char *picture, const struct bench_row *ro
     fprintf(f,
             "set terminal pngcairo size 1100,%u font 'sans,11'\nset output '%s'\n"
             "set multiplot layout %u,2 title 'A matching layer with a 24-byte header on Fast Messages ",
-            drawn > 1 ? 860 : 460, picture, drawn);
+            drawn > 1 ? 940 : 500, picture, drawn);
     bench_plot_where(f, row, n, placement);
-    fputs(
-        "' font ',13'\nset xlabel 'payload, bytes'\nset logscale x 2\nset grid xtics ytics lt 1 lw 1 lc rgb '#cccccc'\n"
-        "set border 3\nset tics nomirror\n",
-        f);
+    fputs("' font ',13'\nset xlabel 'payload, bytes' offset 0,0.7\nset logscale x 2\nset grid xtics ytics lt 1 lw 1 lc "
+          "rgb '#cccccc'\n"
+          "set border 3\nset tics nomirror\n",
+          f);
     for (unsigned p = 0; p < PANELS; p++) {
         if (!has[p][0] && !has[p][1])
             continue;
         bench_plot_ticks(f, row, n, panels[p].test, placement, curves[has[p][0] ? 0 : 1].api);
-        absolute(f, p, has[p]);
-        efficiency(f, p, has[p]);
+        absolute(f, p, has[p], lone[p]);
+        efficiency(f, p, has[p], lone[p]);
     }
     fputs("unset multiplot\n", f);
 }
