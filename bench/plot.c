@@ -147,7 +147,7 @@ static void write_script(FILE *f, const char *picture, const struct bench_row *r
         fprintf(f, "set title 'Bandwidth over %s, fresh data copied in and out ",
                 row->udp ? "datagrams" : "shared memory");
     bench_plot_where(f, row, n, placement);
-    fputs("'\nset xlabel 'message size, bytes' offset 0,0.7\nset logscale x 2\nset grid xtics ytics lt 1 lw 1 lc rgb "
+    fputs("'\nset xlabel 'message size, bytes'\nset logscale x 2\nset grid xtics ytics lt 1 lw 1 lc rgb "
           "'#cccccc'\n"
           "set border 3\nset tics nomirror\n",
           f);
@@ -156,7 +156,7 @@ static void write_script(FILE *f, const char *picture, const struct bench_row *r
         fputs("set ylabel 'ns'\nset logscale y 10\n", f);
     else
         fputs("set ylabel 'GB/s'\nset yrange [0:*]\n", f);
-    fputs("set key below horizontal\n", f); /* where no curve is */
+    fputs("set key below horizontal height 1.5\n", f); /* where no curve is */
     const char *sep = "plot ";
     for (int api = 0; api < BENCH_APIS; api++) {
         if (!bench_plot_has(row, n, test, placement, api))

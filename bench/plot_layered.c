@@ -48,7 +48,7 @@ static void absolute(FILE *f, unsigned p, const bool has[CURVES], const bool lon
     const char *sep = "plot ";
     fprintf(f,
             "set title '%s: payload'\nset ylabel 'MB/s'\nset logscale y 10\nset yrange [*:*]\nset format y '%%.0s%%c'\n"
-            "set key below horizontal maxcols 2\n",
+            "set key below horizontal maxcols 2 height 1.5\n",
             panels[p].title);
     for (unsigned c = 0; c < CURVES; c++) {
         if (!has[c])
@@ -81,7 +81,7 @@ static void efficiency(FILE *f, unsigned p, const bool has[CURVES], const bool l
         f,
         "set title '%s: percent of bare'\nset ylabel '%%'\nunset logscale y\nset yrange [0:100<*<125]\nset format y "
         "'%%.0f'\n"
-        "set key below horizontal maxcols 2\n",
+        "set key below horizontal maxcols 2 height 1.5\n",
         panels[p].title);
     if (panels[p].test == BENCH_LAYERED_STREAM) {
         band(f, 1, 0, 70, 90, "MPI-FM on FM 2.x, 1998");
@@ -129,7 +129,7 @@ void bench_plot_layered(FILE *f, const char *picture, const struct bench_row *ro
             "set multiplot layout %u,2 title 'A matching layer with a 24-byte header on Fast Messages ",
             drawn > 1 ? 940 : 500, picture, drawn);
     bench_plot_where(f, row, n, placement);
-    fputs("' font ',13'\nset xlabel 'payload, bytes' offset 0,0.7\nset logscale x 2\nset grid xtics ytics lt 1 lw 1 lc "
+    fputs("' font ',13'\nset xlabel 'payload, bytes'\nset logscale x 2\nset grid xtics ytics lt 1 lw 1 lc "
           "rgb '#cccccc'\n"
           "set border 3\nset tics nomirror\n",
           f);
