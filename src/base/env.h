@@ -106,6 +106,9 @@ struct rnl_env_ops {
     /* -- peers of other hosts; only if env->datagrams -- */
     /* 1 = rank is on another host, at *out; 0 = on this one. Only RETURN changes the answer. */
     int (*place)(struct rnl_env *, uint32_t rank, struct rnl_place *out);
+    /* When somebody who knows last said that rank's process lives, runs, and can be reached both ways: as now_ns, 0 =
+     * never. Who only computes is not declared dead for its silence. NULL = nobody knows. */
+    uint64_t (*vouched)(struct rnl_env *, uint32_t rank);
     /* Sleep until `fd` or our own descriptor is readable, a signal handler ran, or deadline_ns. 1 = one is readable;
      * may return 0 for no reason. NULL: whatever `datagrams` reads from rings our bell. */
     int (*park_on)(struct rnl_env *, int fd, uint64_t deadline_ns);

@@ -467,6 +467,30 @@ static void hear_door(struct rnl_agent *a, uint32_t rank)
         refuse(p.fds[0], r->state == RNL_RANK_DEAD ? RNL_REFUSED_DEAD : RNL_REFUSED_TWICE);
 }
 
+int rnl_agent_alive(const struct rnl_agent *a, uint32_t rank)
+{
+    const struct agent_rank *r = &a->rank[rank];
+    char path[32], text[128];
+    pid_t pid = r->joined > 0 ? r->joined : r->started;
+    if (r->away || pid <= 0 || (r->state != RNL_RANK_JOINED && r->state != RNL_RANK_STARTING))
+        return 0;
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (fd >= 0)
+        close(fd);
+    if (n <= 0) /* no /proc here: its end would be told */
+        return 1;
+    text[n] = '\0';
+    const char *name = strrchr(text, ')'); /* stopped, traced and stopped, or dead */
+    return name == NULL || name[1] == '\0' || strchr("TtZX", name[2]) == NULL;
+}
+
+void rnl_agent_vouch(struct rnl_agent *a, uint32_t rank, uint64_t now_ns)
+{
+    atomic_store_explicit(&a->status->rank[rank].vouched_ns, now_ns, memory_order_relaxed); /* a time, and no more */
+}
+
 /* Its process ends, and cannot be waited for yet. Of this file the kernel asks nobody, so that it never blocks. */
 static int is_ending(const struct agent_rank *r)
 {

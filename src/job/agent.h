@@ -71,6 +71,11 @@ void rnl_agent_started(struct rnl_agent *, uint32_t rank, pid_t pid);
 /* That process has ended: by a signal, or (signal 0) with an exit status. */
 void rnl_agent_exited(struct rnl_agent *, uint32_t rank, int signal, int status, uint64_t now_ns);
 
+/* Whether rank's process, one of ours, lives and is not stopped. */
+int rnl_agent_alive(const struct rnl_agent *, uint32_t rank);
+/* It is known that this rank lives, runs, and can be reached: its peers here need not take it for dead. */
+void rnl_agent_vouch(struct rnl_agent *, uint32_t rank, uint64_t now_ns);
+
 /* What another agent said. 0 or RNL_ERR_JOB: an agent of this release does not say that. */
 int rnl_agent_word(struct rnl_agent *, const struct rnl_word *, uint64_t now_ns);
 /* The leader's: the host of that rank is not heard any more. */

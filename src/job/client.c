@@ -98,6 +98,11 @@ static int client_place(struct rnl_env *env, uint32_t rank, struct rnl_place *ou
     return 1;
 }
 
+static uint64_t client_vouched(struct rnl_env *env, uint32_t rank)
+{
+    return atomic_load_explicit(&rnl_client_of(env)->status->rank[rank].vouched_ns, memory_order_relaxed);
+}
+
 /* The table of places, and our socket, which becomes the env's way to other hosts. */
 static int connect_net(struct client *c, const struct rnl_packet *p)
 {
@@ -190,6 +195,7 @@ static const struct rnl_env_ops client_ops = {
     .fd_raise = rnl_client_fd_raise,
     .close = client_close,
     .place = client_place,
+    .vouched = client_vouched,
     .park_on = rnl_host_park_on,
     .fd_watch = rnl_client_fd_watch,
 };

@@ -14,7 +14,7 @@ static int is_name(const char *name, size_t n)
     if (n == 0 || n >= RNL_JOB_HOST_BYTES || name[0] == '-' || name[0] == '.')
         return 0;
     for (size_t i = 0; i < n; i++)
-        if (name[i] <= ' ' || name[i] == 127 || strchr("/\\'\"`$;&|<>(){}*?!", name[i]) != NULL)
+        if (name[i] <= ' ' || name[i] == 127 || strchr("/\\'\"`$;&|<>(){}[]*?!", name[i]) != NULL)
             return 0;
     return 1;
 }

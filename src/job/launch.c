@@ -25,6 +25,7 @@ static const uint64_t term_ns = 2 * SECOND_NS;      /* from SIGTERM to SIGKILL *
 static const uint64_t interrupt_ns = 5 * SECOND_NS; /* from a signal passed on to SIGKILL */
 static const uint64_t abandon_ns =
     SECOND_NS; /* from SIGKILL to the end of an interrupted job, whatever is still unwritten */
+static const uint64_t vouch_ns = 7 * SECOND_NS;  /* much less than the silence after which a rank is dead */
 static const uint64_t linger_ns = SECOND_NS;     /* for what an exited rank left running with its output open */
 static const uint64_t killed_ns = SECOND_NS / 5; /* the same, once that is killed */
 
@@ -338,6 +339,7 @@ static uint64_t next_deadline(const struct rnl_launcher *l)
         at = earliest(at, rnl_head_deadline_ns(l));
     if (l->site != NULL)
         at = earliest(at, rnl_site_deadline_ns(l));
+    at = earliest(at, l->vouch_at);
     at = earliest(at, earliest(l->timeout_at, earliest(l->kill_at, l->input.again_ns)));
     for (uint32_t i = l->first; l->exited > 0 && i < l->first + l->count; i++) {
         const struct rnl_proc *p = &l->proc[i];
@@ -347,10 +349,21 @@ static uint64_t next_deadline(const struct rnl_launcher *l)
     return at;
 }
 
+/* Ranks that exchange datagrams on this host: who only computes is not to be taken for dead. */
+static void vouch(struct rnl_launcher *l, uint64_t now)
+{
+    l->vouch_at = now + vouch_ns;
+    for (uint32_t i = l->first; l->site == NULL && l->agent != NULL && i < l->first + l->count; i++)
+        if (rnl_agent_alive(l->agent, i))
+            rnl_agent_vouch(l->agent, i, now);
+}
+
 static void keep_time(struct rnl_launcher *l, uint64_t now)
 {
     if (l->agent != NULL && now >= rnl_agent_deadline_ns(l->agent))
         rnl_agent_step(l->agent, now);
+    if (now >= l->vouch_at)
+        vouch(l, now);
     if (now >= l->input.again_ns)
         rnl_input_work(&l->input, now);
     if (now >= l->timeout_at) {
@@ -445,6 +458,7 @@ struct rnl_launcher *rnl_launch_new(const struct rnl_launch *job)
     l->epoll = l->signals = l->exec_failed = l->input.pipe = -1;
     l->guard = RNL_GUARD_NONE;
     l->timeout_at = l->kill_at = l->abandon_at = l->input.again_ns = UINT64_MAX;
+    l->vouch_at = job->datagrams && l->count > 0 ? 0 : UINT64_MAX;
     if (gethostname(l->host, sizeof l->host - 1) < 0)
         memcpy(l->host, "localhost", sizeof "localhost");
     return l;

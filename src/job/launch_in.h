@@ -43,7 +43,7 @@ struct rnl_launcher {
     uint8_t shares_cores; /* with the other hosts */
     uint8_t ending, failed, quiet, gave_up;
     int interrupted; /* the signal that did */
-    uint64_t timeout_at, kill_at, abandon_at;
+    uint64_t timeout_at, kill_at, abandon_at, vouch_at;
     struct rnl_proc proc[];
 };
 

@@ -14,9 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ASK = 1, ANSWER, CHOSEN, AGREED, AT_TAG = 32, BATCH = 16, DATAGRAM_MOST = 2048 };
+enum { ASK = 1, ANSWER, CHOSEN, AGREED, ALIVE, AT_TAG = 32, AT_BITS = 48, BATCH = 16, DATAGRAM_MOST = 2048 };
+enum { BITS_MOST = RNL_JOB_RANKS_MAX / 8 };
 #define MS ((uint64_t)1000 * 1000)
 static const uint64_t first_ns = 15 * MS, most_ns = 400 * MS, give_up_ns = 7000 * MS;
+static const uint64_t fresh_ns = 3000 * MS * RNL_SEARCH_ALIVE_EVERY_S;
 static const unsigned char magic[4] = {'R', 'N', 'L', 'Q'};
 
 struct way { /* an address of a peer */
@@ -26,6 +28,9 @@ struct peer {
     uint8_t found;   /* ip is where it is */
     uint8_t settled; /* and it knows where we are */
     uint8_t heard;
+    uint8_t news; /* its bits have not been asked for */
+    uint64_t alive_ns, alive_count;
+    unsigned char bits[BITS_MOST];
     uint8_t ip[16];
     uint32_t chosen; /* the way, if we ask */
     struct way *way;
@@ -35,7 +40,7 @@ struct rnl_search {
     const struct rnl_here *here;
     struct rnl_socket *socket;
     unsigned char key[RNL_JOB_SECRET];
-    uint64_t nonce, give_up_at, again_at, gap;
+    uint64_t nonce, give_up_at, again_at, gap, now_ns, alive_count;
     uint8_t gave_up;
     unsigned char in[BATCH][DATAGRAM_MOST];
     struct peer peer[];
@@ -86,8 +91,8 @@ static void hear_errors(struct rnl_search *p)
     }
 }
 
-static void say(struct rnl_search *p, const struct rnl_socket_addr *to, uint32_t kind, uint32_t other, uint32_t which,
-                uint64_t nonce, uint32_t bytes)
+static void say_bits(struct rnl_search *p, const struct rnl_socket_addr *to, uint32_t kind, uint32_t other,
+                     uint32_t which, uint64_t nonce, const unsigned char *bits, size_t n, uint32_t bytes)
 {
     unsigned char at[RNL_SEARCH_LONG] = {0}, tag[16];
     memcpy(at, magic, sizeof magic);
@@ -97,6 +102,8 @@ static void say(struct rnl_search *p, const struct rnl_socket_addr *to, uint32_t
     put32(at + 16, which);
     put32(at + 24, (uint32_t)nonce);
     put32(at + 28, (uint32_t)(nonce >> 32));
+    if (n > 0)
+        memcpy(at + AT_BITS, bits, n);
     sign(p, at, bytes, tag);
     memcpy(at + AT_TAG, tag, sizeof tag);
     const struct rnl_socket_out out = {.to = *to, .at = at, .bytes = bytes};
@@ -106,6 +113,12 @@ static void say(struct rnl_search *p, const struct rnl_socket_addr *to, uint32_t
         return;
     w->vain.sys_errno = result.sys_errno;
     w->vain.from_us = 1;
+}
+
+static void say(struct rnl_search *p, const struct rnl_socket_addr *to, uint32_t kind, uint32_t other, uint32_t which,
+                uint64_t nonce, uint32_t bytes)
+{
+    say_bits(p, to, kind, other, which, nonce, NULL, 0, bytes);
 }
 
 static struct rnl_socket_addr addr_of(const struct rnl_search *p, uint32_t host, uint32_t way)
@@ -153,6 +166,49 @@ static void hear_answer(struct rnl_search *p, uint32_t other, const unsigned cha
     say(p, &in->from, CHOSEN, other, k, p->nonce, RNL_SEARCH_SHORT);
 }
 
+/* ---- who lives ---- */
+
+void rnl_search_alive(struct rnl_search *p, const unsigned char *bits, size_t bytes, uint64_t now_ns)
+{
+    p->alive_count++;
+    for (uint32_t h = 0; h < p->hosts; h++) {
+        const struct peer *q = &p->peer[h];
+        struct rnl_socket_addr to = {.port = p->here[h].probe_port};
+        if (h == p->host || !q->found)
+            continue;
+        memcpy(to.ip, q->ip, sizeof to.ip);
+        say_bits(p, &to, ALIVE, h, q->alive_ns != 0 && now_ns - q->alive_ns < fresh_ns, p->alive_count, bits,
+                 bytes < BITS_MOST ? bytes : BITS_MOST,
+                 bytes > RNL_SEARCH_SHORT - AT_BITS ? RNL_SEARCH_LONG : RNL_SEARCH_SHORT);
+    }
+}
+
+/* The count tells what is older than what has come, so that nothing can be played back. */
+static void hear_alive(struct rnl_search *p, struct peer *q, const unsigned char *at, uint64_t count, uint32_t bytes)
+{
+    if (count <= q->alive_count)
+        return;
+    q->alive_count = count;
+    q->alive_ns = p->now_ns;
+    if (!get32(at + 16))
+        return;
+    memset(q->bits, 0, sizeof q->bits);
+    memcpy(q->bits, at + AT_BITS, bytes - AT_BITS < BITS_MOST ? bytes - AT_BITS : BITS_MOST);
+    q->news = 1;
+}
+
+int rnl_search_vouched(struct rnl_search *p, uint32_t *host, unsigned char *bits, size_t bytes)
+{
+    for (uint32_t h = 0; h < p->hosts; h++)
+        if (p->peer[h].news) {
+            p->peer[h].news = 0;
+            *host = h;
+            memcpy(bits, p->peer[h].bits, bytes < BITS_MOST ? bytes : BITS_MOST);
+            return 1;
+        }
+    return 0;
+}
+
 /* ---- what comes ---- */
 
 static void take_in(struct rnl_search *p, unsigned char *at, const struct rnl_socket_in *in)
@@ -169,6 +225,10 @@ static void take_in(struct rnl_search *p, unsigned char *at, const struct rnl_so
         return;
     struct peer *q = &p->peer[other];
     q->heard = 1;
+    if (kind == ALIVE) {
+        hear_alive(p, q, at, nonce, in->bytes);
+        return;
+    }
     if (!is_ours_to_ask(p, other)) {
         if (kind == ASK)
             say(p, &in->from, ANSWER, other, get32(at + 16), nonce, in->bytes);
@@ -211,6 +271,7 @@ static int is_open(const struct rnl_search *p)
 
 void rnl_search_step(struct rnl_search *p, uint64_t now_ns)
 {
+    p->now_ns = now_ns;
     hear(p);
     if (now_ns >= p->give_up_at)
         p->gave_up = 1;

@@ -9,13 +9,15 @@
  *   CHOSEN   the first address for which the long ANSWER came from the address that was asked: both ways work, and for
  *            both sides the other is where its datagrams come from
  *   AGREED   the other will use the address that CHOSEN came from
+ *   ALIVE    later, now and then: a bit for each rank of the sender's host that lives and is not stopped. `which` is 1
+ *            if the other's last ALIVE is not long ago, so that the way back works, too; `nonce` counts them
  *
  * Datagrams, little-endian; all that is not proved by the key of the job is dropped:
  *
  *   0      4      8      12     16      20    24      32      48
- *   +------+------+------+------+-------+-----+-------+-------+-----------------------+
- *   | RNLQ | kind | from | to   | which | 0   | nonce | tag   | zeros up to its length|
- *   +------+------+------+------+-------+-----+-------+-------+-----------------------+
+ *   +------+------+------+------+-------+-----+-------+-------+------------------------------+
+ *   | RNLQ | kind | from | to   | which | 0   | nonce | tag   | bits; zeros up to its length |
+ *   +------+------+------+------+-------+-----+-------+-------+------------------------------+
  *
  * Time is an argument. */
 #ifndef RNL_JOB_SEARCH_H
@@ -26,6 +28,7 @@
 
 enum {
     RNL_SEARCH_SHORT = 64,
+    RNL_SEARCH_ALIVE_EVERY_S = 7,
     RNL_SEARCH_LONG = 1200 /* what flows begin with (reliable/flow.c) */
 };
 
@@ -46,6 +49,11 @@ int rnl_search_done(const struct rnl_search *);
 int rnl_search_way(const struct rnl_search *, uint32_t other, uint8_t ip[16]);
 /* What was tried in vain: 1, or 0 = there is a way. */
 int rnl_search_vain(const struct rnl_search *, uint32_t other, struct rnl_vain *out);
+
+/* Tells all others which of this host's ranks live, `bits` being of `bytes`. */
+void rnl_search_alive(struct rnl_search *, const unsigned char *bits, size_t bytes, uint64_t now_ns);
+/* What came of that from others: 1, the host, and bits of its ranks; 0 = nothing (more). */
+int rnl_search_vouched(struct rnl_search *, uint32_t *host, unsigned char *bits, size_t bytes);
 
 /* The addresses of this host that others may reach it by, the loopback's last. `here`: way and ways are set. 0 or
  * -errno. */

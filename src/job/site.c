@@ -34,12 +34,12 @@ struct rnl_site {
     int *sockets;          /* of our ranks, until the agent has them */
     struct rnl_search *probe;
     int probe_fd;
-    uint64_t heard_ns, room[2];
+    uint64_t heard_ns, alive_at, room[2];
     int input;             /* our end of rank 0's standard input */
     struct rnl_pack given; /* what it has not taken yet, from `passed` on */
     size_t passed;
     uint32_t told; /* ranks whose end has been said */
-    uint8_t nobody[2], input_ends, input_waits, probed, go, running, done, over, stopped;
+    uint8_t nobody[2], input_ends, input_waits, probed, go, running, done, over, stopped, datagram;
     uint8_t said_end[RNL_JOB_RANKS_MAX];
 };
 
@@ -306,6 +306,32 @@ static void go(struct rnl_launcher *l)
         rnl_site_fail(l, RNL_EXIT_SYSTEM);
 }
 
+/* Tells the other hosts which ranks live, and passes on to ours what others told. */
+static void vouch(struct rnl_launcher *l, uint64_t now)
+{
+    struct rnl_site *s = l->site;
+    unsigned char bits[RNL_JOB_RANKS_MAX / 8];
+    uint32_t host;
+    if (s->datagram) {
+        s->datagram = 0;
+        rnl_search_step(s->probe, now);
+        while (rnl_search_vouched(s->probe, &host, bits, sizeof bits))
+            for (uint32_t i = 0; i < s->brief.at[host].count; i++)
+                if (bits[i / 8] >> i % 8 & 1)
+                    rnl_agent_vouch(l->agent, s->brief.at[host].first + i, now);
+    }
+    if (now < s->alive_at)
+        return;
+    s->alive_at = now + RNL_SEARCH_ALIVE_EVERY_S * 1000 * MS;
+    memset(bits, 0, sizeof bits);
+    for (uint32_t i = 0; i < l->count; i++)
+        if (rnl_agent_alive(l->agent, l->first + i)) {
+            bits[i / 8] |= (unsigned char)(1u << i % 8);
+            rnl_agent_vouch(l->agent, l->first + i, now); /* they may exchange datagrams, too */
+        }
+    rnl_search_alive(s->probe, bits, (l->count + 7) / 8, now);
+}
+
 /* Ranks of which all has been said but that they have ended: their output goes first. */
 static void say_ends(struct rnl_launcher *l)
 {
@@ -393,6 +419,7 @@ void rnl_site_event(struct rnl_launcher *l, enum rnl_source source, uint64_t now
 {
     struct rnl_site *s = l->site;
     struct rnl_frame f;
+    s->datagram |= source == RNL_SOURCE_PROBE;
     if (source == RNL_SOURCE_TRUNK_ROOM)
         rnl_trunk_flush(&s->trunk);
     if (source != RNL_SOURCE_TRUNK)
@@ -413,6 +440,8 @@ void rnl_site_work(struct rnl_launcher *l, uint64_t now)
         go(l);
     if (!s->running)
         look_at_probe(l, now);
+    else if (l->agent != NULL)
+        vouch(l, now);
     pass_input(l);
     say_ends(l);
     if (s->trunk.ended || (now >= s->heard_ns + silent_ns && !s->stopped))
@@ -424,6 +453,8 @@ uint64_t rnl_site_deadline_ns(const struct rnl_launcher *l)
     const struct rnl_site *s = l->site;
     uint64_t at = s->heard_ns + silent_ns,
              probe = s->probe == NULL || s->running ? UINT64_MAX : rnl_search_deadline_ns(s->probe);
+    if (s->running && s->alive_at < at)
+        at = s->alive_at;
     return probe < at ? probe : at;
 }
 

@@ -7,7 +7,8 @@
  *   +-------+---------+------+-----------+---------------------+
  *   | magic | version | size | 0         | 0                   |
  *   +-------+---------+------+-----------+---------------------+
- *   record of 128: | news 4 | state 4 | incarnation 8 | why 4 | detail 4 | pid 4 | 0 36 | host 64 | */
+ *   record of 128: | news 4 | state 4 | incarnation 8 | why 4 | detail 4 | pid 4 | 0 4 | vouched 8 | 0 24 | host 64 |
+ */
 #ifndef RNL_JOB_STATUS_H
 #define RNL_JOB_STATUS_H
 
@@ -16,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { RNL_STATUS_MAGIC = 0x534c4e52 /* "RNLS" */, RNL_STATUS_VERSION = 1 };
+enum { RNL_STATUS_MAGIC = 0x534c4e52 /* "RNLS" */, RNL_STATUS_VERSION = 2 };
 
 enum rnl_rank_state {
     RNL_RANK_STARTING = 0, /* its process lives and has not joined */
@@ -31,7 +32,9 @@ struct rnl_status_rank {
     _Atomic uint64_t incarnation;
     _Atomic int32_t why, detail; /* valid once state is DEAD */
     _Atomic uint32_t pid;        /* that joined; 0 = none, or in another namespace */
-    unsigned char zero[36];
+    uint32_t zero;
+    _Atomic uint64_t vouched_ns; /* it lives, runs, and could be reached then; of others than ours */
+    unsigned char zeros[24];
     char host[64];
 };
 struct rnl_status_page {
@@ -40,6 +43,7 @@ struct rnl_status_page {
     struct rnl_status_rank rank[];
 };
 static_assert(sizeof(struct rnl_status_rank) == 128, "status record");
+static_assert(offsetof(struct rnl_status_rank, vouched_ns) == 32, "status.vouched");
 static_assert(offsetof(struct rnl_status_rank, host) == 64, "status.host");
 static_assert(offsetof(struct rnl_status_page, rank) == 128, "status.rank");
 

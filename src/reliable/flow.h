@@ -140,6 +140,9 @@ uint64_t rnl_flow_deadline(const struct rnl_flow *flow);
 unsigned rnl_flow_ecn(const struct rnl_flow *flow);
 /* The largest datagram with data today. */
 uint32_t rnl_flow_mtu(const struct rnl_flow *flow);
+/* Somebody who knows said at that time that the peer lives and can be reached: it is not DEAD for its silence before
+ * dead_ns from then on. */
+void rnl_flow_vouch(struct rnl_flow *flow, uint64_t when_ns);
 /* The network refused a datagram of that size (EMSGSIZE): it is not sent again in that size. */
 void rnl_flow_too_big(struct rnl_flow *flow, uint32_t bytes, uint64_t now_ns);
 
@@ -178,6 +181,7 @@ struct rnl_flow {
     uint64_t flight;       /* bytes on the wire, of open packets */
     uint64_t charge;       /* what they take in the peer's socket */
     uint64_t last_sent_ns; /* a packet that is to be acknowledged, or its timeout */
+    uint64_t vouched_ns;   /* somebody else did, 0 = never */
     uint64_t heard_ns;     /* of the peer; or when it was first expected to answer */
     uint64_t retry_ns;     /* no memory before */
     uint64_t lost_below;   /* no packet from here on was judged lost */
