@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # For the tests of jobs on several hosts, which are network namespaces: sourced by them. Needs root and ip(8); names
 # are unique to the test, and all of it goes when the test ends.
+# shellcheck disable=SC2034 # what it sets is for them
 set -u
 build=${RUNNEL_BUILD:?the build directory}
 runnel=${RUNNEL:?the runnel command}

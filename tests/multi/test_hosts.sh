@@ -58,6 +58,7 @@ list=$two on_hosts -n 4 sh -c 'exit 7' >said 2>&1 </dev/null
 [ $? = 7 ] && grep -qE "^runnel: rank [0-3] on $name-[12] exited with status 7; ending the job" said && ! left_over
 ok 'the exit status of a rank on another host, with its host' $?
 
+# shellcheck disable=SC2016 # the ranks' shell is to see it
 list=$two on_hosts -n 4 sh -c 'kill -SEGV $$' >said 2>&1 </dev/null
 [ $? = 139 ] && grep -qE 'was killed by signal 11' said && ! left_over
 ok 'a signal that kills a rank' $?

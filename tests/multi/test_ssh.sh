@@ -8,6 +8,7 @@ runnel=${RUNNEL:?the runnel command}
 dir=$(mktemp -d)
 daemon=
 failed=0
+# shellcheck disable=SC2317 # the trap calls it
 clean_up() {
     [ -n "$daemon" ] && kill "$daemon" 2>/dev/null
     rm -rf "$dir"
@@ -54,7 +55,7 @@ same() { # TITLE HOSTS: what every way to start agents has to do
     local title=$1 hosts=$2
     RUNNEL_SSH=$ssh job --hosts "$hosts" -n 4 --tag-output "$build/examples/hello" >out 2>said </dev/null
     ok "$title: starts a program" $?
-    # shellcheck disable=SC2016 # the ranks' shell is to see it
+    # shellcheck disable=SC2016,SC1003 # the ranks' shell is to see it
     mkdir -p "it's a \$HOME; folder" && (cd "it's a \$HOME; folder" && RUNNEL_SSH=$ssh ODD=$'two\nlines' \
         job --hosts "$hosts" -n 1 sh -c 'printf "%s|" "$PWD" "$ODD" "$@"' x 'a b' '' "it's" '$(id)' '*' '"' '\' ';' \
         >../out 2>../said </dev/null)
@@ -128,7 +129,7 @@ if [ -x /usr/sbin/sshd ] && command -v ssh >/dev/null && command -v ssh-keygen >
     ssh-keygen -q -t ed25519 -N '' -f host_key && ssh-keygen -q -t ed25519 -N '' -f key && cp key.pub keys
     port=
     mkdir -p /run/sshd 2>/dev/null # a root's sshd wants it, empty
-    for try in 1 2 3 4 5; do
+    for _ in 1 2 3 4 5; do
         port=$((20000 + RANDOM % 10000))
         cat >sshd_config <<END
 Port $port
