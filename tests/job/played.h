@@ -77,10 +77,12 @@ static inline int hear_any(int sock, struct rnl_msg *msg, int *fd, int pages[2])
     if (r < 0)
         return r == -EAGAIN ? 0 : -1;
     assert_int_not_equal(rnl_msg_decode(RNL_FROM_AGENT, bytes, p.n, RNL_JOB_RANKS_MAX, msg), RNL_MSG_BAD);
-    assert_int_equal(p.nfds, msg->kind == RNL_MSG_WELCOME ? 2 : rnl_msg_fds(msg));
+    assert_int_equal(p.nfds, rnl_msg_fds(msg));
     if (msg->kind == RNL_MSG_WELCOME) {
         assert_non_null(pages);
         memcpy(pages, p.fds, 2 * sizeof *pages);
+        for (unsigned i = 2; i < p.nfds; i++) /* places, socket */
+            close(p.fds[i]);
     } else if (p.nfds == 1) {
         assert_non_null(fd);
         *fd = p.fds[0];

@@ -37,17 +37,20 @@ cp away.hosts said
 grep -q '^dead 2' said && grep -q '^status 137' said && ! grep -q 'rank 1' said && ! left_over
 ok 'on three hosts: who computes lives, who is stopped is dead' $?
 
-# A host whose network is gone for good, while its agent lives: who needs it is told that it is dead, the rest go on.
+# A host whose network is gone for good, while its agent lives: whoever waits for it is told that it is dead. It is a
+# member of the job, which ends together, until its process ends.
 timeout -k 5 100 "$runnel" run --timeout 90 --keep-going --launcher netns --hosts "$name-1,$name-2,$name-3" -n 3 \
     "$build/tests/multi-kill_rank" stuck 1 2 >said 2>&1 </dev/null &
 job=$!
 sleep 1
 ip -n "$name-3" link del eth0
-for ((i = 0; i < 800; i++)); do # the third lives, and is not told that it is alone
-    [ "$(grep -c '^done [01] ' said)" = 2 ] && break
+for ((i = 0; i < 800; i++)); do
+    [ "$(grep -c '^dead [01] 2 ' said)" = 2 ] && break
     sleep 0.1
 done
-kill $job
+ip netns pids "$name-3" | while read -r p; do
+    [ "$(cat "/proc/$p/comm")" = multi-kill_rank ] && kill -KILL "$p"
+done
 wait $job
 [ "$(grep -c '^dead [01] 2 ' said)" = 2 ] && [ "$(grep -c '^done [01] ' said)" = 2 ] && ! left_over
 ok 'a host whose network vanishes' $?

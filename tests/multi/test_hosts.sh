@@ -39,6 +39,7 @@ ok 'rank 0 reads all of the input, and all output arrives' $?
 list=$two on_hosts -n 4 sh -c 'head -c 1 >/dev/null; exit 0' <long >said 2>&1
 ok 'input that nobody wants does not stop the job' $?
 
+# shellcheck disable=SC2016 # the ranks' shell is to see it
 list=$two on_hosts -n 4 sh -c 'for i in $(seq 2000); do echo 0123456789012345678901234567890123456789 $i; done' \
     2>said </dev/null | (sleep 0.5 && cat) >out
 [ "$(wc -l <out)" = 8000 ] && ! grep -vxE '[0-9]{40} [0-9]+' out >said

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * test_agent_hosts.c - three agents of one job: a leader without ranks, and two hosts of two ranks each. What they tell
+ * each other goes through queues of ours, so it can be late, lost and made up. */
+#include "job/net.h"
+#include "job/played.h"
+
+enum { WORDS = 64 };
+
+struct queue {
+    struct rnl_word word[WORDS];
+    unsigned first, end;
+};
+struct hosts {
+    struct rnl_agent *leader, *at[2];
+    struct queue up[2], down[2];
+    struct played rank[4];
+    int before;
+};
+
+static void keep(struct queue *q, const struct rnl_word *w)
+{
+    assert_true(q->end < WORDS);
+    q->word[q->end++] = *w;
+}
+
+static struct hosts *now_testing;
+
+static void from_leader(void *arg, const struct rnl_word *w)
+{
+    (void)arg;
+    keep(&now_testing->down[0], w);
+    keep(&now_testing->down[1], w);
+}
+
+static void from_host(void *arg, const struct rnl_word *w)
+{
+    keep(&now_testing->up[(size_t)(uintptr_t)arg], w);
+}
+
+static void deliver(struct hosts *h)
+{
+    int more = 1;
+    while (more) {
+        more = 0;
+        for (int i = 0; i < 2; i++) {
+            for (struct queue *q = &h->up[i]; q->first < q->end; more = 1)
+                assert_int_equal(rnl_agent_word(h->leader, &q->word[q->first++], now), 0);
+            for (struct queue *q = &h->down[i]; q->first < q->end; more = 1)
+                assert_int_equal(rnl_agent_word(h->at[i], &q->word[q->first++], now), 0);
+        }
+    }
+}
+
+static struct rnl_agent *agent_on(struct rnl_agent_options *opt)
+{
+    struct rnl_agent *a;
+    opt->size = 4;
+    strcpy(opt->host, "somewhere");
+    assert_int_equal(rnl_agent_new(opt, &a), 0);
+    return a;
+}
+
+static void open_hosts(struct hosts *h)
+{
+    struct rnl_place_rank places[4];
+    struct rnl_socket_addr at[2];
+    memset(h, 0, sizeof *h);
+    memset(places, 0, sizeof places);
+    now_testing = h;
+    h->before = descriptors();
+    h->leader = agent_on(&(struct rnl_agent_options){.tell = from_leader});
+    for (uint32_t i = 0; i < 4; i++)
+        places[i] = (struct rnl_place_rank){.host = i / 2, .incarnation = i + 1};
+    for (uint32_t i = 0; i < 2; i++) {
+        int sockets[2];
+        assert_int_equal(rnl_net_open(RNL_NET_LOOPBACK, 2, sockets, at), 0);
+        h->at[i] = agent_on(&(struct rnl_agent_options){.tell = from_host,
+                                                        .arg = (void *)(uintptr_t)i,
+                                                        .first = 2 * i,
+                                                        .count = 2,
+                                                        .places = places,
+                                                        .sockets = sockets});
+    }
+}
+
+static void enter_all(struct hosts *h)
+{
+    for (uint32_t i = 0; i < 4; i++)
+        enter(h->at[i / 2], &h->rank[i], i);
+    deliver(h);
+}
+
+static void close_hosts(struct hosts *h)
+{
+    for (int i = 0; i < 4; i++)
+        quit(&h->rank[i]);
+    rnl_agent_free(h->at[0]);
+    rnl_agent_free(h->at[1]);
+    rnl_agent_free(h->leader);
+    assert_int_equal(descriptors(), h->before);
+}
+
+static void hears_death(const struct played *p, uint32_t rank, int why, int detail)
+{
+    struct rnl_msg_event e = next_event(p);
+    assert_int_equal(e.kind, RNL_EVENT_DEATH);
+    assert_int_equal(e.rank, rank);
+    assert_int_equal(e.why, why);
+    assert_int_equal(e.detail, detail);
+    hears_nothing(p);
+}
+
+static void a_death_is_told_on_all_hosts_once(void **state)
+{
+    struct hosts h;
+    (void)state;
+    open_hosts(&h);
+    enter_all(&h);
+    assert_int_equal(h.rank[0].welcome.flags & RNL_WELCOME_NETWORK, RNL_WELCOME_NETWORK);
+    rnl_agent_exited(h.at[1], 3, SIGKILL, 0, now);
+    hears_death(&h.rank[2], 3, RNL_DEATH_SIGNAL, SIGKILL); /* before the leader says anything */
+    hears_nothing(&h.rank[0]);
+    deliver(&h);
+    hears_death(&h.rank[0], 3, RNL_DEATH_SIGNAL, SIGKILL);
+    hears_death(&h.rank[1], 3, RNL_DEATH_SIGNAL, SIGKILL);
+    hears_nothing(&h.rank[2]);
+    rnl_agent_lost(h.leader, 2, now); /* its host is gone */
+    deliver(&h);
+    hears_death(&h.rank[0], 2, RNL_DEATH_SILENT, 0);
+    close_hosts(&h);
+}
+
+static void who_comes_late_hears_of_the_dead(void **state)
+{
+    struct hosts h;
+    (void)state;
+    open_hosts(&h);
+    enter(h.at[0], &h.rank[0], 0);
+    rnl_agent_exited(h.at[0], 0, 0, 5, now);
+    deliver(&h);
+    enter(h.at[1], &h.rank[2], 2);
+    hears_death(&h.rank[2], 0, RNL_DEATH_EXIT, 5);
+    close_hosts(&h);
+}
+
+static void hears_close(const struct played *p, enum rnl_event_kind kind, uint64_t wave)
+{
+    struct rnl_msg_event e = next_event(p);
+    assert_int_equal(e.kind, kind);
+    if (kind == RNL_EVENT_CLOSE_ASK)
+        assert_int_equal(e.wave, wave);
+}
+
+static void report_all(struct hosts *h, uint64_t wave)
+{
+    for (int i = 0; i < 4; i++)
+        report(&h->rank[i], wave, 7);
+    rnl_agent_step(h->at[0], now);
+    rnl_agent_step(h->at[1], now);
+    deliver(h);
+}
+
+static void hosts_close_together(void **state)
+{
+    struct hosts h;
+    (void)state;
+    open_hosts(&h);
+    enter_all(&h);
+    report_all(&h, 0);
+    for (int i = 0; i < 4; i++)
+        hears_close(&h.rank[i], RNL_EVENT_CLOSE_ASK, 1);
+    report_all(&h, 1);
+    for (int i = 0; i < 4; i++) /* the second wave brought the same */
+        hears_close(&h.rank[i], RNL_EVENT_CLOSE_DONE, 0);
+    const struct rnl_msg leave = {.kind = RNL_MSG_LEAVE};
+    say(h.rank[0].sock, &leave, -1);
+    rnl_agent_step(h.at[0], now);
+    deliver(&h);
+    hears_nothing(&h.rank[1]); /* no death */
+    hears_nothing(&h.rank[2]);
+    close_hosts(&h);
+}
+
+static void a_wave_that_nobody_asked_for_is_a_lie(void **state)
+{
+    struct hosts h;
+    struct rnl_agent_death d;
+    (void)state;
+    open_hosts(&h);
+    enter_all(&h);
+    report(&h.rank[1], 9, 7);
+    rnl_agent_step(h.at[0], now);
+    assert_int_equal(rnl_agent_next_death(h.at[0], &d), 1);
+    assert_int_equal(d.rank, 1);
+    assert_int_equal(d.why, RNL_DEATH_BROKEN);
+    deliver(&h);
+    hears_death(&h.rank[3], 1, RNL_DEATH_BROKEN, 0);
+    close_hosts(&h);
+}
+
+static void no_memory_is_shared_between_hosts(void **state)
+{
+    struct hosts h;
+    struct rnl_agent_death d;
+    int fd = -1;
+    struct rnl_msg ask = {.kind = RNL_MSG_SEGMENT, .u.segment = {1, 2, 4096}};
+    (void)state;
+    open_hosts(&h);
+    enter_all(&h);
+    assert_int_equal(ask_segment(h.at[0], &h.rank[0], 1, 4096, &fd), RNL_GIVE_OK);
+    close(fd);
+    say(h.rank[1].sock, &ask, -1);
+    rnl_agent_step(h.at[0], now);
+    assert_int_equal(rnl_agent_next_death(h.at[0], &d), 1);
+    assert_int_equal(d.rank, 1);
+    assert_int_equal(d.why, RNL_DEATH_BROKEN);
+    close_hosts(&h);
+}
+
+static void who_parts_tells_the_other_host(void **state)
+{
+    struct hosts h;
+    struct rnl_msg part = {.kind = RNL_MSG_PART, .u.peer = {.rank = 3}};
+    (void)state;
+    open_hosts(&h);
+    enter_all(&h);
+    for (int i = 0; i < 3; i++) {
+        say(h.rank[0].sock, &part, -1);
+        rnl_agent_step(h.at[0], now);
+    }
+    deliver(&h);
+    hears_death(&h.rank[3], 0, RNL_DEATH_PARTED, 0);
+    hears_nothing(&h.rank[1]);
+    hears_nothing(&h.rank[2]);
+    close_hosts(&h);
+}
+
+static void words_that_cannot_be_are_refused(void **state)
+{
+    struct hosts h;
+    static const struct rnl_word to_leader[] = {{.kind = 0},
+                                                {.kind = RNL_WORD_DEATH},
+                                                {.kind = RNL_WORD_ASK},
+                                                {.kind = RNL_WORD_JOINED, .rank = 4},
+                                                {.kind = RNL_WORD_PART, .other = 4},
+                                                {.kind = RNL_WORD_GONE, .why = RNL_DEATH_SILENT + 1},
+                                                {.kind = RNL_WORD_REPORT, .wave = 77}};
+    static const struct rnl_word to_host[] = {{.kind = RNL_WORD_JOINED},
+                                              {.kind = RNL_WORD_REPORT},
+                                              {.kind = RNL_WORD_GONE},
+                                              {.kind = RNL_WORD_DEATH, .rank = 9}};
+    (void)state;
+    open_hosts(&h);
+    enter_all(&h);
+    for (size_t i = 0; i < sizeof to_leader / sizeof to_leader[0]; i++)
+        assert_true(rnl_agent_word(h.leader, &to_leader[i], now) < 0);
+    for (size_t i = 0; i < sizeof to_host / sizeof to_host[0]; i++)
+        assert_true(rnl_agent_word(h.at[0], &to_host[i], now) < 0);
+    for (int i = 0; i < 4; i++)
+        hears_nothing(&h.rank[i]);
+    const struct rnl_word own = {.kind = RNL_WORD_DEATH, .rank = 0, .why = RNL_DEATH_EXIT};
+    assert_int_equal(rnl_agent_word(h.at[0], &own, now), 0); /* of a rank that is ours we know better */
+    assert_int_equal(h.rank[1].status->rank[0].state, RNL_RANK_JOINED);
+    close_hosts(&h);
+}
+
+static void who_lives_is_vouched_for(void **state)
+{
+    struct hosts h;
+    (void)state;
+    open_hosts(&h);
+    enter_all(&h);
+    assert_int_equal(rnl_agent_alive(h.at[0], 0), 1); /* this process */
+    assert_int_equal(rnl_agent_alive(h.at[0], 2), 0); /* another host's */
+    quit(&h.rank[1]);
+    memset(&h.rank[1], 0, sizeof h.rank[1]);
+    rnl_agent_exited(h.at[0], 1, SIGKILL, 0, now);
+    assert_int_equal(rnl_agent_alive(h.at[0], 1), 0);
+    rnl_agent_vouch(h.at[0], 3, 12345);
+    assert_int_equal(h.rank[0].status->rank[3].vouched_ns, 12345);
+    close_hosts(&h);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_death_is_told_on_all_hosts_once),
+        cmocka_unit_test(who_comes_late_hears_of_the_dead),
+        cmocka_unit_test(hosts_close_together),
+        cmocka_unit_test(a_wave_that_nobody_asked_for_is_a_lie),
+        cmocka_unit_test(no_memory_is_shared_between_hosts),
+        cmocka_unit_test(who_parts_tells_the_other_host),
+        cmocka_unit_test(words_that_cannot_be_are_refused),
+        cmocka_unit_test(who_lives_is_vouched_for),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
