@@ -46,6 +46,8 @@ static void ranks_are_dealt_in_blocks(void **state)
     assert_int_equal(at[1].first, 1);
     assert_int_equal(at[1].count, 4);
     assert_int_equal(dealt("a:2,b:4,c", 3, at), 2); /* the last gets none */
+    assert_string_equal(at[0].name, "a");
+    assert_int_equal(at[0].count, 2);
     assert_int_equal(at[1].count, 1);
     assert_int_equal(dealt("a,b", 16, at), 2); /* more than slots: in proportion */
     assert_int_equal(at[0].count, 8);
