@@ -280,6 +280,10 @@ AMUDP_PUBLIC int AMUDP_SetUDPInterface(uint32_t address);
 /* What asks other processes to end the job (amudp_spmd.h) is looked at; *serviced, if not NULL, says how many did. */
 AMUDP_PUBLIC int AMUDP_SPMDHandleControlTraffic(int *serviced);
 
+#define amx_category_t            amudp_category_t
+#define amx_Short                 amudp_Short
+#define amx_Medium                amudp_Medium
+#define amx_Long                  amudp_Long
 #define AMX_SetTranslationTag     AMUDP_SetTranslationTag
 #define AMX_GetEndpointStatistics AMUDP_GetEndpointStatistics
 #define AMX_DumpStatistics        AMUDP_DumpStatistics

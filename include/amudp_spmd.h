@@ -38,9 +38,9 @@ AMUDP_PUBLIC int AMUDP_SPMDIsWorker(char **argv);
 AMUDP_PUBLIC int AMUDP_SPMDNumProcs(void);
 /* Our rank; -1 before AMUDP_SPMDStartup. */
 AMUDP_PUBLIC int AMUDP_SPMDMyProc(void);
-/* In a worker whose rank its spawner chose, before AMUDP_SPMDStartup: 0 to nproc - 1. AM_ERR_RESOURCE: too late, or
- * what started this process has given it another rank. */
-AMUDP_PUBLIC int AMUDP_SPMDSetProc(int rank);
+/* In a worker that a custom spawner started, before AMUDP_SPMDStartup: its rank, 0 to nproc - 1, another in each
+ * worker. Comes before the setting WORKER_RANK. */
+AMUDP_PUBLIC void AMUDP_SPMDSetProc(int rank);
 /* Returns when all workers are in it; polls meanwhile. Goes by a tree: log2(workers) messages for each. */
 AMUDP_PUBLIC int AMUDP_SPMDBarrier(void);
 /* to gets len bytes of each worker, in the order of their ranks; polls meanwhile. The same number of messages. */

@@ -10,17 +10,20 @@
 #error "core.h includes both headers itself"
 #endif
 
-#define eb_t        rnl_am_eb
-#define ep_t        rnl_am_ep
-#define tag_t       rnl_am_tag
-#define handler_t   rnl_am_handler
-#define op_t        rnl_am_op
-#define en_t        rnl_am_en
-#define AM_SEQ      RNL_AM_SEQ
-#define AM_PAR      RNL_AM_PAR
-#define AM_NOEVENTS RNL_AM_NOEVENTS
-#define AM_NOTEMPTY RNL_AM_NOTEMPTY
-#define AM_MaxSegLength rnl_am_max_seg_length
+#define eb_t                  rnl_am_eb
+#define ep_t                  rnl_am_ep
+#define tag_t                 rnl_am_tag
+#define handler_t             rnl_am_handler
+#define op_t                  rnl_am_op
+#define en_t                  rnl_am_en
+#define AM_SEQ                RNL_AM_SEQ
+#define AM_PAR                RNL_AM_PAR
+#define AM_NOEVENTS           RNL_AM_NOEVENTS
+#define AM_NOTEMPTY           RNL_AM_NOTEMPTY
+#define AM_MaxNumTranslations rnl_am_max_num_translations
+#define AM_GetNumHandlers     rnl_am_get_num_handlers
+#define AM_SetNumHandlers     rnl_am_set_num_handlers
+#define AM_MaxSegLength       rnl_am_max_seg_length
 
 #include "runnel/am.h"
 
@@ -58,20 +61,16 @@
 #undef AM_SetTranslationTag
 #undef AM_GetNumTranslations
 #undef AM_SetNumTranslations
-#undef AM_MaxNumTranslations
 #undef AM_SetExpectedResources
 #undef AM_SetHandler
 #undef AM_SetHandlerAny
 #undef AM_GetHandler
-#undef AM_GetNumHandlers
-#undef AM_SetNumHandlers
 #undef AM_MaxNumHandlers
 #undef AM_SetHooks
 #undef AM_SetTag
 #undef AM_GetTag
 #undef AM_SetSeg
 #undef AM_GetSeg
-#undef AM_MaxSegLength
 #undef AM_AllocateEndpoint
 #undef AM_FreeEndpoint
 #undef AM_MoveEndpoint
@@ -85,6 +84,10 @@
 #undef AM_GetBundle
 #undef AM_GetRank
 #undef AM_SetCongestionLimit
+#undef AM_MaxNumTranslations
+#undef AM_GetNumHandlers
+#undef AM_SetNumHandlers
+#undef AM_MaxSegLength
 
 #include "amudp.h"
 #include "amudp_spmd.h"

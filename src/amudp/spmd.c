@@ -49,14 +49,14 @@ int AMUDP_SPMDMyProc(void)
     return rnl_amudp_spmd.rank;
 }
 
-int AMUDP_SPMDSetProc(int rank)
+void AMUDP_SPMDSetProc(int rank)
 {
     if (rank < 0 || (uint32_t)rank >= AMUDP_MAX_SPMDPROCS)
-        return rnl_amudp_wrong(AM_ERR_BAD_ARG, __func__, "%d is no rank", rank);
-    if (rnl_amudp_spmd.started)
-        return rnl_amudp_wrong(AM_ERR_RESOURCE, __func__, "the ranks are given: call it before " STARTUP);
-    rnl_amudp_spmd.wanted = rank;
-    return AM_OK;
+        (void)rnl_amudp_wrong(AM_ERR_BAD_ARG, __func__, "%d is no rank", rank);
+    else if (rnl_amudp_spmd.started)
+        (void)rnl_amudp_wrong(AM_ERR_RESOURCE, __func__, "the ranks are given: call it before " STARTUP);
+    else
+        rnl_amudp_spmd.wanted = rank;
 }
 
 int AMUDP_SPMDBarrier(void)

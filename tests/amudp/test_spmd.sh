@@ -163,6 +163,64 @@ sort "$dir/out" >"$dir/tags"
 run "$program" 3 L w8
 ok "... others in the next job" test "$(sort "$dir/out" "$dir/tags" | uniq -d | wc -l)" = 0
 
+# w1: a datagram of no bytes stops AMUDP for good; w2: one that is longer than any message ends its job at once.
+cat >"$dir/strange.py" <<'PYTHON'
+import os, random, socket, sys, time
+# Datagrams of all sorts to each UDP port of the processes that execute this program with this argument.
+def ports():
+    found, inodes = set(), set()
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if sys.argv[1].encode() not in open("/proc/%s/cmdline" % pid, "rb").read() or int(pid) == os.getpid():
+                continue
+            for fd in os.listdir("/proc/%s/fd" % pid):
+                at = os.readlink("/proc/%s/fd/%s" % (pid, fd))
+                if at.startswith("socket:["):
+                    inodes.add(at[8:-1])
+        except OSError:
+            continue
+    for table in ("udp", "udp6"):
+        for line in open("/proc/net/" + table).readlines()[1:]:
+            words = line.split()
+            if words[9] in inodes:
+                found.add((table, int(words[1].split(":")[1], 16)))
+    return found
+until, sent, all_ports = time.time() + 20, 0, set()
+while not all_ports and time.time() < until:
+    all_ports = ports()
+    time.sleep(0.02)
+time.sleep(0.2)
+all_ports |= ports()
+random.seed(5)
+for turn in range(40):
+    for table, port in all_ports:
+        s = socket.socket(socket.AF_INET if table == "udp" else socket.AF_INET6, socket.SOCK_DGRAM)
+        for n in (0, 0, 1, 24, 65100, 65507, random.randrange(2000)):
+            try:
+                s.sendto(os.urandom(n), ("127.0.0.1" if table == "udp" else "::ffff:127.0.0.1", port))
+                sent += 1
+            except OSError:
+                pass
+        s.close()
+time.sleep(0.2)
+os.unlink(sys.argv[1])
+print("sent %d to %d ports" % (sent, len(all_ports)))
+PYTHON
+touch "$dir/talks"
+python3 "$dir/strange.py" "$dir/talks" >"$dir/strange" &
+stranger=$!
+run "$runnel" run --transport udp -n 2 "$program" talk "$dir/talks"
+wait "$stranger"
+sed 's/^/# /' "$dir/strange"
+ok "w1, w2: datagrams of 0 to 65,507 bytes from strangers change nothing" is 0
+ok "... and reached the ports of the job" grep -qE '^sent [0-9]{3,} to [1-9]' "$dir/strange"
+run "$runnel" run --transport udp -n 3 "$program" messages
+ok "each kind of message between hosts" is 0
+AMUDP_FAULT_RATE=0.2 REQUESTTIMEOUT_INITIAL=1000 run "$program" 2 L messages
+ok "FAULT_RATE over shared memory" is 0
+AMUDP_FAULT_RATE=0.2 REQUESTTIMEOUT_INITIAL=1000 run "$runnel" run --transport udp -n 2 "$program" messages
+ok "... and over datagrams" is 0
+
 run "$program" 4 L w4
 kb=$(sed -nE 's/^(-?[0-9]+) kB a peer$/\1/p' "$dir/out")
 echo "# $kb kB a peer"
