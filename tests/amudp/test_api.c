@@ -249,14 +249,14 @@ static void w15_translations_change_at_any_time(void **state)
     poll_until(&answered, 2);
 }
 
-static int befores, afters, before_bytes;
+static int calls_before, calls_after, before_bytes;
 static uint32_t before_arg;
 
 static void before(amudp_category_t category, int is_request, int handler, void *token, void *buf, size_t nbytes,
                    int numargs, uint32_t *args)
 {
     (void)token;
-    befores++;
+    calls_before++;
     before_bytes = (int)nbytes;
     before_arg = numargs > 0 ? args[0] : 0;
     TEST_MUST(category == (buf != NULL ? amudp_Medium : amudp_Short) && numargs == 1);
@@ -267,7 +267,7 @@ static void after(amudp_category_t category, int is_request)
 {
     (void)category;
     (void)is_request;
-    afters++;
+    calls_after++;
 }
 
 static void callbacks_and_counters_see_each_message(void **state)
@@ -278,12 +278,12 @@ static void callbacks_and_counters_see_each_message(void **state)
     assert_int_equal(AMUDP_SetHandlerCallbacks(b, before, after), AM_OK);
     assert_int_equal(AM_Request1(a, 1, ASK, 9), AM_OK);
     poll_until(&answered, 1);
-    assert_int_equal(befores, 1);
-    assert_int_equal(afters, 1);
+    assert_int_equal(calls_before, 1);
+    assert_int_equal(calls_after, 1);
     assert_int_equal(before_arg, 9);
     assert_int_equal(AM_RequestI1(a, 1, DATA, bytes, sizeof bytes, 9), AM_OK);
     poll_until(&answered, 2);
-    assert_int_equal(befores, 2);
+    assert_int_equal(calls_before, 2);
     assert_int_equal(before_bytes, 1000);
     assert_int_equal(AMUDP_SetHandlerCallbacks(b, NULL, NULL), AM_OK);
     assert_int_equal(AMUDP_GetEndpointStatistics(a, &s), AM_OK);
