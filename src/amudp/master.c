@@ -206,6 +206,9 @@ static int over_ssh(int nproc, char **argv)
     const char *servers = AMUDP_getenv_prefixed("SSH_SERVERS");
     if (servers == NULL || *servers == '\0')
         return rnl_amudp_wrong(AM_ERR_RESOURCE, STARTUP, "SSH_SERVERS names no hosts: set it, or spawn with L");
+    const char *ssh = AMUDP_getenv_prefixed("SSH_CMD");
+    if (ssh != NULL && *ssh != '\0')
+        setenv("RUNNEL_SSH", ssh, 1);
     commas(list, sizeof list, servers);
     char *options[] = {hosts, list, NULL};
     (void)rnl_amudp_launch(nproc, options, argv, 0);

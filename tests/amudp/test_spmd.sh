@@ -65,6 +65,21 @@ ok "... and fails" is 1
 run "$program" 2 S print
 ok "ssh without hosts is an error that names the setting" grep -q 'SSH_SERVERS' "$dir/err"
 
+cat >"$dir/ssh" <<'EOF'
+#!/usr/bin/env bash
+# In the place of ssh: options, a host, a command, which it executes here.
+while [ "${1#-}" != "$1" ]; do shift; done
+echo "$1" >>"$0.hosts"
+shift
+exec sh -c "$*"
+EOF
+chmod +x "$dir/ssh"
+WHAT_THE_MASTER_HAS="a b" SSH_SERVERS="one; two" SSH_CMD="$dir/ssh" run "$program" 4 S print
+ok "ssh: workers on each host of the list" lines out '^rank [0123] of 4 has a b and 2 arguments$' 4
+ok "ssh: ... by the command that is given" test "$(sort "$dir/ssh.hosts" | tr '\n' ' ')" = "one two "
+SSH_SERVERS="one two" SSH_CMD="$dir/ssh" run "$program" 2 S exit 3
+ok "ssh: exit codes" is 3
+
 # ---- ends ----
 run "$program" 3 L exit 5
 ok "the exit code of the worker that ends the job is the master's" is 5
