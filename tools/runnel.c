@@ -26,7 +26,7 @@ enum { SUBCOMMANDS = sizeof subcommands / sizeof subcommands[0] };
 static void usage(FILE *to)
 {
     fputs("Usage: runnel SUBCOMMAND [ARGUMENT...]\n"
-          "User-level messaging between the processes of one host.\n\n",
+          "User-level messaging between processes, of one host and of several.\n\n",
           to);
     for (unsigned i = 0; i < SUBCOMMANDS; i++)
         if (subcommands[i].what != NULL) /* else it is for us, not for people */
