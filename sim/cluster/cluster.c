@@ -231,7 +231,7 @@ void rnl_cluster_stall(struct rnl_cluster *c, struct rnl_vhost *h, uint64_t ns)
 /* Neither being made nor being freed. */
 static int endpoint_is_whole(const struct rnl_guest *g)
 {
-    const struct rnl_endpoint *ep = g->ep ? g->ep : rnl_fm.ep;
+    const struct rnl_endpoint *ep = g->ep ? g->ep : rnl_fm.ep ? rnl_fm.ep : rnl_am_rank(&rnl_am);
     return ep != NULL && ep->closing != RNL_CLOSED;
 }
 

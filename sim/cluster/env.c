@@ -328,7 +328,10 @@ int rnl_venv_open(const struct rnl_options *opt, struct rnl_env **out)
 /* The endpoint is where the native interface left it, or where FM keeps it; one that was still being made is lost. */
 void rnl_venv_drop(struct rnl_guest *g)
 {
-    struct rnl_endpoint *ep = g->ep ? g->ep : g->fm.ep;
+    struct rnl_endpoint *ep = g->ep ? g->ep : g->fm.ep ? g->fm.ep : rnl_am_rank(&g->am);
+    if (ep != NULL)
+        rnl_am_drop(ep);
+    g->am = (struct rnl_am){0};
     g->ep = NULL;
     rnl_vagent_gone(g->cluster->agent, g->rank, g->end == RNL_END_SIGNAL ? RNL_DEATH_SIGNAL : RNL_DEATH_EXIT,
                     g->detail);

@@ -87,6 +87,7 @@ static void enter(struct rnl_sim_coro *coro)
 {
     struct rnl_guest *g = (struct rnl_guest *)(void *)coro;
     rnl_fm = g->fm;
+    rnl_am = g->am;
     *(struct rnl_error *)(uintptr_t)rnl_last_error() = g->error; /* our thread's record: programs hold its address */
     rnl_guest_now = g;
     g->cluster->switches++;
@@ -100,6 +101,7 @@ static void leave(struct rnl_sim_coro *coro)
     struct rnl_guest *g = (struct rnl_guest *)(void *)coro;
     g->sys_errno = errno;
     g->fm = rnl_fm;
+    g->am = rnl_am;
     g->error = *rnl_last_error();
     rnl_guest_now = NULL;
     if (g->ending)
@@ -160,6 +162,7 @@ int rnl_guest_start(struct rnl_guest *g, uint64_t at)
     g->ending = g->injected = 0;
     g->sys_errno = 0;
     g->fm = (struct rnl_fm){.handlers = 1024, .rank = -1};
+    g->am = (struct rnl_am){0};
     g->error = (struct rnl_error){.status = RNL_OK, .text = "no error"};
     g->debt_ns = g->calls = g->clock_reads = g->drawn = g->drawn_env = 0;
     g->rand_seed = 1;

@@ -16,6 +16,7 @@
 
 #include "runnel/runnel.h"
 
+#include "am/process.h"
 #include "fm/process.h"
 #include "sim/cluster/image.h"
 #include "sim/engine/coro.h"
@@ -51,6 +52,7 @@ struct rnl_guest {
     /* -- what a process has for itself, while another runs -- */
     int sys_errno;
     struct rnl_fm fm;
+    struct rnl_am am;
     struct rnl_error error;
     /* -- time -- */
     uint64_t debt_ns;           /* of host time that it has used and not yet passed */

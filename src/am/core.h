@@ -10,6 +10,7 @@
 #ifndef RNL_AM_CORE_H
 #define RNL_AM_CORE_H
 
+#include "am/process.h"
 #include "runnel/am.h"
 #include "stream/stream.h"
 
@@ -161,25 +162,16 @@ struct rnl_am_token {
     uint8_t replied;
 };
 
-/* The only state of AM that hangs from no endpoint: AM_AllocateBundle has no other way to know its session. The
- * simulator keeps one for each program. */
-struct rnl_am {
-    unsigned sessions;
-    struct rnl_am_port *port; /* of this process's rank; NULL before the first bundle */
-};
-extern struct rnl_am rnl_am;
-
 /* ---- entering ---- */
 
-/* Takes the lock of a port that is shared. Handlers may call in again. AM_OK, AM_ERR_NOT_INIT. */
+/* Takes the lock of a port that is shared. Handlers may call in again. AM_OK, else AM_ERR_NOT_INIT and nothing is
+ * locked. */
 RNL_COLD int rnl_am_enter_slow(struct rnl_am_port *port);
 RNL_INLINE int rnl_am_enter(struct rnl_am_port *port)
 {
-    if (RNL_UNLIKELY(port->ep->open == RNL_EP_FORKED))
-        return rnl_am_enter_slow(port);
     if (port->guarded)
-        pthread_mutex_lock(&port->ep->lock);
-    return AM_OK;
+        pthread_mutex_lock(&port->ep->lock); /* in a forked child it reads as zeros, a mutex that is free */
+    return RNL_LIKELY(port->ep->open != RNL_EP_FORKED) ? AM_OK : rnl_am_enter_slow(port);
 }
 RNL_INLINE int rnl_am_leave(struct rnl_am_port *port, int status)
 {

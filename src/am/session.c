@@ -76,6 +76,31 @@ static void port_free(struct rnl_am_port *port)
     free(port);
 }
 
+static void drop(struct rnl_am_port *port)
+{
+    for (uint32_t i = 0; i < port->endpoints; i++)
+        if (port->endpoint[i])
+            rnl_am_free_endpoint_now(port->endpoint[i]);
+    while (port->bundle) {
+        struct rnl_am_bundle *b = port->bundle;
+        port->bundle = b->next;
+        free(b);
+    }
+    port_free(port);
+}
+
+rnl_endpoint *rnl_am_rank(const struct rnl_am *am)
+{
+    return am->port ? am->port->ep : NULL;
+}
+
+void rnl_am_drop(rnl_endpoint *rank)
+{
+    struct rnl_am_port *port = rnl_am_port_of(rank);
+    if (port)
+        drop(port);
+}
+
 static int port_new(rnl_endpoint *rank, struct rnl_am_port **out)
 {
     struct rnl_am_port *port = aligned_alloc(64, (sizeof *port + 63) & ~(size_t)63);
@@ -136,20 +161,13 @@ int rnl_am_terminate(void)
         rnl_am_chores(port);
     }
     /* The endpoints are there to the end: what is under way is for them. */
+    if (port->guarded)
+        rnl_ep_unguard(port->ep);
     int closed = rnl_close(port->ep);
     if (closed == RNL_ERR_CONTEXT || closed == RNL_ERR_FORKED)
         return rnl_am_status(closed);
     rnl_am = (struct rnl_am){0};
-    port->ep = NULL;
-    for (uint32_t i = 0; i < port->endpoints; i++)
-        if (port->endpoint[i])
-            rnl_am_free_endpoint_now(port->endpoint[i]);
-    while (port->bundle) {
-        struct rnl_am_bundle *b = port->bundle;
-        port->bundle = b->next;
-        free(b);
-    }
-    port_free(port);
+    drop(port);
     return rnl_am_status(closed);
 }
 
@@ -246,6 +264,8 @@ int rnl_am_free_bundle(eb_t bundle)
     free(bundle);
     (void)rnl_am_leave(port, AM_OK);
     if (!port->bundle && !port->own) {
+        if (port->guarded)
+            rnl_ep_unguard(port->ep);
         rnl_am_unregister(port->ep);
         port_free(port);
     }
@@ -297,7 +317,8 @@ static int wait(struct rnl_am_bundle *b, int64_t timeout_ns)
     struct rnl_idle w = {.deadline_ns = UINT64_MAX};
     if (timeout_ns >= 0)
         w.deadline_ns = ep->env->ops->now_ns(ep->env) + (uint64_t)timeout_ns;
-    while (b->events == b->seen) {
+    uint64_t seen = b->seen; /* other threads' polls begin meanwhile */
+    while (b->events == seen) {
         unsigned things;
         (void)rnl_stream_extract(ep, UINT64_MAX, &things);
         if (rnl_ep_forked(ep))

@@ -138,6 +138,12 @@ void rnl_ep_guard(struct rnl_endpoint *ep)
     ep->flags |= RNL_EP_GUARDED;
 }
 
+void rnl_ep_unguard(struct rnl_endpoint *ep)
+{
+    ep->flags &= ~(uint32_t)RNL_EP_GUARDED;
+    pthread_mutex_destroy(&ep->lock);
+}
+
 void rnl_ep_free(struct rnl_endpoint *ep)
 {
     struct rnl_env *env = ep->env;

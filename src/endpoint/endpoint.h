@@ -288,6 +288,7 @@ int rnl_ep_new(struct rnl_env *env, const struct rnl_options *opt, struct rnl_en
  * need not; only waiting lets it go. */
 enum { RNL_EP_GUARDED = 1 << 16 };
 void rnl_ep_guard(struct rnl_endpoint *ep);
+void rnl_ep_unguard(struct rnl_endpoint *ep);
 void rnl_ep_free(struct rnl_endpoint *ep);
 
 /* Checks at the start of a public call; takes the lock of shared ones. 0, RNL_ERR_FORKED. Whoever sends also refuses

@@ -43,6 +43,12 @@ static void relax(const struct rnl_endpoint *ep)
         pause_once();
 }
 
+/* The lock of an endpoint that threads share; 0 = it has none, or a call of its rank's own holds none. */
+static int let_go(struct rnl_endpoint *ep)
+{
+    return ep->flags & (RNL_SHARED | RNL_EP_GUARDED) && pthread_mutex_unlock(&ep->lock) == 0;
+}
+
 static int answer_fits(struct rnl_conn *conn)
 {
     uint64_t start;
@@ -164,10 +170,9 @@ static int sleep_until(struct rnl_endpoint *ep, struct rnl_idle *w, uint64_t now
         if (ep->remote && rnl_remote_deadline(ep) < until)
             until = rnl_remote_deadline(ep);
         ep->c->sleeps++;
-        if (ep->flags & (RNL_SHARED | RNL_EP_GUARDED))
-            pthread_mutex_unlock(&ep->lock);
+        int locked = let_go(ep);
         woken = park(ep, word, until < w->deadline_ns ? until : w->deadline_ns);
-        if (ep->flags & (RNL_SHARED | RNL_EP_GUARDED))
+        if (locked)
             pthread_mutex_lock(&ep->lock);
         woken |= atomic_load_explicit(&env->bell->word, memory_order_relaxed) != word; /* else its time was up */
         if (ep->by_fd)
@@ -257,10 +262,9 @@ int rnl_ep_idle(struct rnl_endpoint *ep, struct rnl_idle *w)
             return 0;
         w->polls = 0;
         w->yields += 1 + ep->spin / POLLS_AS_YIELD;
-        if (ep->flags & (RNL_SHARED | RNL_EP_GUARDED))
-            pthread_mutex_unlock(&ep->lock); /* other threads get their turn */
+        int locked = let_go(ep); /* other threads get their turn */
         uint64_t away = env->ops->yield(env);
-        if (ep->flags & (RNL_SHARED | RNL_EP_GUARDED))
+        if (locked)
             pthread_mutex_lock(&ep->lock);
         gave_way(ep, away);
         if (w->yields <= YIELDS_BEFORE_SLEEP)
@@ -288,7 +292,11 @@ static RNL_NOINLINE void often_empty(struct rnl_endpoint *ep)
             tidy(ep);
             rnl_ep_news_slow(ep);
         }
-        gave_way(ep, ep->env->ops->yield(ep->env));
+        int locked = let_go(ep); /* else the threads that give way is for cannot go on */
+        uint64_t away = ep->env->ops->yield(ep->env);
+        if (locked)
+            pthread_mutex_lock(&ep->lock);
+        gave_way(ep, away);
     }
     uint32_t next = ep->empties + EMPTIES_TIDY;
     ep->empties_enough = ep->gave_way ? 1 : next < enough ? next : enough;

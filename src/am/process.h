@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * process.h - the only state of AM that hangs from no endpoint: AM_AllocateBundle has no other way to know its session.
+ * The simulator keeps one for each program. */
+#ifndef RNL_AM_PROCESS_H
+#define RNL_AM_PROCESS_H
+
+#include "runnel/runnel.h"
+
+struct rnl_am_port;
+struct rnl_am {
+    unsigned sessions;
+    struct rnl_am_port *port; /* of this process's rank; NULL before the first bundle */
+};
+extern struct rnl_am rnl_am;
+
+/* The endpoint that the session opened; NULL. */
+rnl_endpoint *rnl_am_rank(const struct rnl_am *am);
+/* Frees all that AM has on this rank and tells nobody: its program is no more. */
+void rnl_am_drop(rnl_endpoint *rank);
+
+#endif
