@@ -70,36 +70,39 @@ static int in_segment(const struct place *p, uint64_t offset, size_t nbytes)
     return offset > p->seg ? AM_EBADSEGOFF : offset + nbytes > p->seg ? AM_EBADLENGTH : 0;
 }
 
-/* What would happen to it where it is going, now. */
-static int there(const struct message *m)
+/* What could happen to it where it is going, now: a bit for each. What takes long to arrive may have passed one check
+ * before, and not pass another. */
+static uint32_t there(const struct message *m)
 {
     const struct place *p = &place[m->to];
+    uint32_t why = 0;
     if (!same(p->name, m->to_name))
-        return AM_EBADENDPOINT;
-    if (m->op <= AM_REQUEST_XFER_M || m->op == AM_GET_XFER_M) {
-        if (p->tag == AM_NONE || (p->tag != AM_ALL && p->tag != m->tag))
-            return AM_EBADTAG;
-        if (m->op == AM_GET_XFER_M)
-            return in_segment(p, (uint64_t)m->from * REGION, m->nbytes);
-    }
+        return 1u << AM_EBADENDPOINT;
+    if ((m->op <= AM_REQUEST_XFER_M || m->op == AM_GET_XFER_M) &&
+        (p->tag == AM_NONE || (p->tag != AM_ALL && p->tag != m->tag)))
+        why |= 1u << AM_EBADTAG;
+    if (m->op == AM_GET_XFER_M)
+        return why | 1u << in_segment(p, (uint64_t)m->from * REGION, m->nbytes);
     if (!p->set[m->handler])
-        return AM_EBADHANDLER;
-    return m->op == AM_REQUEST_XFER_M || m->op == AM_REPLY_XFER_M ? in_segment(p, m->offset, m->nbytes) : 0;
+        why |= 1u << AM_EBADHANDLER;
+    if (m->op == AM_REQUEST_XFER_M || m->op == AM_REPLY_XFER_M)
+        why |= 1u << in_segment(p, m->offset, m->nbytes) & ~1u;
+    return why ? why : 1;
 }
 
 static void consider(struct message *m)
 {
     const struct place *from = &place[m->from];
-    int why = there(m);
-    if (why && m->op >= AM_REPLY_M && m->op <= AM_REPLY_XFER_M)
-        why = AM_EREPLYREJECTED;
-    m->possible |= 1u << why;
-    if (!same(from->name, m->from_name))
-        m->possible |= 1u << VANISHED; /* nobody is there to learn of it */
-    else if (m->op == AM_GET_XFER_M && !from->set[m->handler])
-        m->possible |= 1u << AM_EBADHANDLER;
-    else if (m->op == AM_GET_XFER_M && (why = in_segment(from, m->offset, m->nbytes)) != 0)
-        m->possible |= 1u << why;
+    uint32_t why = there(m);
+    if (m->op >= AM_REPLY_M && m->op <= AM_REPLY_XFER_M)
+        why = why == 1 ? 1 : 1u << AM_EREPLYREJECTED;
+    if (!same(from->name, m->from_name)) {
+        why |= 1u << VANISHED; /* nobody is there to learn of it */
+    } else if (m->op == AM_GET_XFER_M) {
+        why |= from->set[m->handler] ? 0 : 1u << AM_EBADHANDLER;
+        why |= 1u << in_segment(from, m->offset, m->nbytes);
+    }
+    m->possible |= why;
 }
 
 static void changed(void)
