@@ -162,7 +162,7 @@ static int plot_figure(const struct paper_options *o, const struct paper_figure 
     for (int c = 0; c < curves; c++)
         fprintf(out, "%s'-' with linespoints lw 2 pt 7 ps 0.5 title '%s'", c ? ", " : "", f->curve[c].label);
     if (marks)
-        fputs(", '-' using 1:2:3 with labels point pt 2 ps 1.5 lw 2 lc 'black' offset 0,1 right title 'published'",
+        fputs(", '-' using 1:2:3 with labels point pt 2 ps 1.5 lw 2 lc 'black' offset 0,1 center title 'published'",
               out);
     fputc('\n', out);
     for (int c = 0; c < curves; c++) {

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { SPANS = 4096 };
+enum { SPANS = 4096, LINES = 1000 };
 static const char *const lanes[RNL_LANES] = {"host", "firmware", "host DMA", "send", "receive"};
 
 struct span {
@@ -161,26 +161,27 @@ int paper_trace(struct paper_options *o)
 /* ---- profile ---- */
 
 struct profile {
-    uint64_t ps[1000], executed[1000], all_ps;
+    uint64_t ps[LINES], executed[LINES], all_ps;
     const char *lines;
 };
 
 static void add_up(void *arg, const struct rnl_hw *hw, const struct rnl_side *sides)
 {
     struct profile *p = arg;
-    unsigned long at, line, next_at, next_line = 0;
+    unsigned long at = 0, line = 0, next_at, next_line = 0;
     const char *t = p->lines;
     char *end;
+    int more = 1;
     (void)sides;
-    at = strtoul(t, &end, 16);
-    line = strtoul(end, &end, 10);
-    for (t = end; line; at = next_at, line = next_line, t = end) {
+    for (; more; at = next_at, line = next_line, t = end) { /* line 0 is the compiler's own */
         next_at = strtoul(t, &end, 16);
-        next_line = end == t ? 0 : strtoul(end, &end, 10);
-        if (!next_line)
+        more = end != t;
+        if (more)
+            next_line = strtoul(end, &end, 10);
+        else
             next_at = hw->card[0].cpu.code_end;
         for (uint32_t i = 0; i < hw->nodes; i++)
-            for (unsigned long a = at; a < next_at && line < 1000; a += 4) {
+            for (unsigned long a = at; a < next_at && line < LINES; a += 4) {
                 p->ps[line] += hw->card[i].cpu.took_ps[a / 4];
                 p->executed[line] += hw->card[i].cpu.executed[a / 4];
                 p->all_ps += hw->card[i].cpu.took_ps[a / 4];
@@ -212,7 +213,7 @@ int paper_profile(struct paper_options *o)
     printf(
         "sim/paper/%s.c: cycles per message of %u bytes, idle turns that were added up left out\n\n%6s %12s %12s %6s\n",
         x.system->object, x.bytes, "line", "instructions", "cycles", "share");
-    for (int line = 0; line < 1000; line++)
+    for (int line = 0; line < LINES; line++)
         if (p.executed[line])
             printf("%6d %12.1f %12.1f %5.1f%%\n", line, (double)p.executed[line] / out.sent,
                    (double)p.ps[line] / cycle_ps / out.sent, 100 * (double)p.ps[line] / (double)p.all_ps);

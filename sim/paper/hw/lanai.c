@@ -294,11 +294,13 @@ int rnl_lanai_run(struct rnl_lanai *m, uint64_t until_ps)
             m->executed[at >> 2]++;
             m->took_ps[at >> 2] += c;
         }
+        if (jump && m->delay) {
+            fault(m, "a jump in a delay slot", at);
+            break;
+        }
         if (m->delay && --m->delay == 0)
             m->pc = m->target;
         if (jump) {
-            if (m->delay)
-                fault(m, "a jump in a delay slot", at);
             m->delay = jump; /* one slot, two after a load into the address */
             m->target = to;
         }

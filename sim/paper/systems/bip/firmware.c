@@ -28,8 +28,11 @@ FIRMWARE void receive(uint32_t status)
         card.errors++;
     } else if (kind == BIP_SHORT) {
         uint32_t size = n * 4 + 12;
-        if (n > BIP_SMALL)
+        if (n > BIP_SMALL) {
+            card.errors++;
+            open_for_packet();
             return;
+        }
         nic_dma(ring_at - size, SRAM_AT(p), TO_HOST, size);
         engine = DELIVER;
         ring_at += BIP_SLOT;
@@ -41,7 +44,7 @@ FIRMWARE void receive(uint32_t status)
         ready_from[p[0] & (BIP_NODES - 1)]++;
         open_for_packet();
         return;
-    } else if (n <= expected) {
+    } else if (n && n <= expected) {
         uint32_t fits = BIP_PAGE - (to_at & (BIP_PAGE - 1));
         if (n <= fits) {
             nic_dma(to_at, SRAM_AT(p + 2), TO_HOST, n);

@@ -64,6 +64,11 @@ FIRMWARE void receive(uint32_t status)
         return;
     }
     uint32_t slot = first >> 24 & (PM_RING - 1);
+    if (card.send[slot].state != PM_FLYING) { /* an answer to nothing */
+        card.errors++;
+        open_for_packet();
+        return;
+    }
     card.outstanding--;
     if (kind == PM_ACK) {
         card.send[slot].state = PM_FREE;

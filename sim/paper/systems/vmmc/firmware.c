@@ -242,6 +242,10 @@ FIRMWARE void look_for_request(uint32_t status)
         e->bytes = 0;
         head[i] = after(p, e);
         turn = i + 1 < attached ? i + 1 : 0;
+    } else if (e->address & 3) { /* words only: an odd one would look like a translation that never comes */
+        card.errors++;
+        e->bytes = 0;
+        head[i] = after(p, e);
     } else {
         turn = i + 1 < attached ? i + 1 : 0;
         sender_index = i;

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * native.h - a system's firmware, the same C, compiled for this machine against registers that do what chance
+ * says: engines finish whenever they like, packets bring any bytes, the host's words in SRAM change to anything.
+ * Whatever happens, it must start no engine that works, keep within SRAM, and do nothing undefined (sanitizers look at
+ * that).
+ *
+ * The file that includes this has included the firmware, named it (SYSTEM), and says what the host fills before and
+ * writes meanwhile. Of systems without protection that has to make sense: that it need not would be protection. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint32_t regs[NIC_REGISTERS], status = HDONE | SDONE, armed;
+static uint64_t seed, sends, dmas, packets, interrupts;
+
+static uint32_t chance(uint32_t below)
+{
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)((seed >> 33) % below);
+}
+
+static void host_fills(void);
+static void host_writes(void);
+
+static void must(int holds, const char *what)
+{
+    if (!holds) {
+        printf("not ok - %s: %s (seed %llu)\n", SYSTEM, what, (unsigned long long)seed);
+        exit(1);
+    }
+}
+
+static void arrive(void)
+{
+    uint32_t fits = regs[RML] - regs[RMP], words = 1 + chance(12), n;
+    unsigned char *to = (unsigned char *)(uintptr_t)&card + regs[RMP];
+    if (words * 4 > fits)
+        return;
+    for (uint32_t i = 0; i < words; i++) {
+        uint32_t w = chance(4) ? chance(9) | chance(4) << 28 | chance(4) << 16 : (uint32_t)(seed >> 17);
+        memcpy(to + 4 * i, &w, 4);
+    }
+    n = words * 4;
+    regs[RLEN] = n;
+    status |= RECV | (chance(8) ? 0u : CRCERR);
+    armed = 0;
+    packets++;
+}
+
+static void happen(void)
+{
+    if (!(status & HDONE) && chance(3) == 0)
+        status |= HDONE;
+    if (!(status & SDONE) && chance(3) == 0)
+        status |= SDONE;
+    if (armed && !(status & RECV) && chance(4) == 0)
+        arrive();
+    if (chance(6) == 0)
+        host_writes();
+}
+
+uint32_t nic_read(unsigned r)
+{
+    must(r < NIC_REGISTERS, "a register that is not there is read");
+    if (r == ISR) {
+        happen();
+        return status;
+    }
+    return r == NODE ? 0 : regs[r];
+}
+
+void nic_write(unsigned r, uint32_t v)
+{
+    must(r < NIC_REGISTERS, "a register that is not there is written");
+    regs[r] = v;
+    switch (r) {
+    case CTR:
+        must(status & HDONE, "the host DMA engine is started while it works");
+        must(regs[LAR] < sizeof card && v <= sizeof card - regs[LAR] && v > 0, "a DMA outside the card");
+        status &= ~(uint32_t)HDONE;
+        dmas++;
+        break;
+    case SMLT:
+        must(status & SDONE, "the send engine is started while it works");
+        must(regs[SMP] < v && v <= sizeof card, "a packet outside the card");
+        status &= ~(uint32_t)SDONE;
+        sends++;
+        break;
+    case RML:
+        must(regs[RMP] < v && v <= sizeof card, "room outside the card");
+        status &= ~(uint32_t)(RECV | CRCERR);
+        armed = 1;
+        break;
+    case HIRQ:
+        interrupts++;
+        break;
+    default:
+        break;
+    }
+}
+
+int main(int argc, char **argv)
+{
+    uint32_t turns = argc > 1 ? (uint32_t)atoi(argv[1]) : 200000;
+    seed = argc > 2 ? (uint64_t)atoi(argv[2]) : 1;
+    host_fills();
+    fw_init();
+    for (uint32_t i = 0; i < turns; i++)
+        fw_step();
+    if (argc > 3)
+        printf("%llu %llu %llu\n", (unsigned long long)sends, (unsigned long long)dmas, (unsigned long long)packets);
+    must(sends > turns / 1000 && dmas > turns / 1000 && packets > turns / 1000, "hardly anything happens");
+    printf("ok - %s: %llu sends, %llu transfers, %llu packets, %llu interrupts\n", SYSTEM, (unsigned long long)sends,
+           (unsigned long long)dmas, (unsigned long long)packets, (unsigned long long)interrupts);
+    return 0;
+}

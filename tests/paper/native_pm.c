@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * native_pm.c - see native.h. */
+#include "sim/paper/systems/pm/firmware.c"
+
+#define SYSTEM "pm"
+#include "paper/native.h"
+
+static void host_fills(void)
+{
+    for (uint32_t i = 0; i < PM_NODES; i++)
+        card.route[i] = ROUTE_VALID | i;
+}
+
+static void host_writes(void)
+{
+    static uint32_t next, back;
+    volatile struct pm_descriptor *d = &card.send[next];
+    if (chance(2) && d->state == PM_FREE) {
+        d->to = (uint32_t)chance(0xffffffff);
+        d->bytes = 1 + chance(PM_BUFFER);
+        d->at = 4096;
+        d->state = PM_POSTED;
+        next = (next + 1) & (PM_RING - 1);
+    }
+    card.receive[back] = 65536;
+    back = (back + 1) & (PM_RING - 1);
+}

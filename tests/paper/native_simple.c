@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * native_simple.c - see native.h. */
+#include "sim/paper/systems/simple/firmware.c"
+
+#define SYSTEM "simple"
+#include "paper/native.h"
+
+static void host_fills(void)
+{
+    card.area = 4096;
+    for (uint32_t i = 0; i < SIMPLE_RING; i++)
+        card.receive[i] = 65536 * (i + 1);
+}
+
+static void host_writes(void)
+{
+    static uint32_t next;
+    volatile struct simple_descriptor *d = &card.send[next];
+    if (d->flag == SIMPLE_FREE) {
+        d->to = (uint32_t)chance(0xffffffff);
+        d->bytes = 1 + chance(SIMPLE_MAX);
+        d->offset = chance(65536);
+        d->flag = SIMPLE_POSTED;
+        next = (next + 1) & (SIMPLE_RING - 1);
+    }
+    if (chance(2))
+        card.receive[chance(SIMPLE_RING)] = 65536;
+}

@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * test_hw.c - pieces of hardware against closed forms, conservation of bytes, and what is caught. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "runnel/runnel.h"
+#include "sim/paper/data.h"
+#include "sim/paper/experiments/run.h"
+#include "sim/paper/systems/bip/layout.h"
+#include "sim/paper/systems/probe/layout.h"
+#include "sim/paper/systems/vmmc/host.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static struct rnl_machine machine(const char *name)
+{
+    struct rnl_machine m;
+    assert_int_equal(rnl_machine_builtin(name, &m), 0);
+    return m;
+}
+
+static struct rnl_experiment experiment(const char *system, const char *on, enum rnl_measure what, uint32_t bytes)
+{
+    struct rnl_experiment x;
+    struct rnl_machine m = machine(on);
+    rnl_experiment_init(&x, rnl_system_find(system), &m, what, bytes);
+    return x;
+}
+
+static struct rnl_hw *new_hw(const char *on, const char *firmware)
+{
+    struct rnl_machine m = machine(on);
+    struct rnl_hw *hw;
+    const struct rnl_data *d = rnl_data_find(firmware);
+    assert_non_null(d);
+    assert_int_equal(rnl_hw_new(&m, 2, 1, d->bytes, d->n, &hw), 0);
+    return hw;
+}
+
+/* ---- closed forms ---- */
+
+static void task_of_stores(struct rnl_task *t, void *arg)
+{
+    uint64_t *took = arg, from = rnl_hw_now(t->host->hw);
+    uint32_t words[64] = {0}, at = rnl_card_symbol(t->host->hw, "card") + 1024, word;
+    rnl_task_store_words(t, at, words, 64);
+    took[0] = rnl_hw_now(t->host->hw) - from;
+    from = rnl_hw_now(t->host->hw);
+    rnl_task_combine(t, at, words, 64);
+    took[1] = rnl_hw_now(t->host->hw) - from;
+    from = rnl_hw_now(t->host->hw);
+    rnl_task_load(t, at, &word);
+    took[2] = rnl_hw_now(t->host->hw) - from;
+    from = rnl_hw_now(t->host->hw);
+    rnl_task_copy(t, 8192, 4096, 4000);
+    took[3] = rnl_hw_now(t->host->hw) - from;
+}
+
+static void stores_loads_and_copies_cost_what_the_machine_says(void **state)
+{
+    (void)state;
+    uint64_t took[4];
+    struct rnl_hw *hw = new_hw("H-PP", "systems/probe/firmware.hex");
+    rnl_hw_task(hw, 0, task_of_stores, took);
+    assert_int_equal(rnl_hw_power(hw), 0);
+    assert_int_equal(rnl_hw_run(hw), 0);
+    assert_int_equal(took[0], 64 * 121000);
+    assert_int_equal(took[1], 8 * ((uint64_t)(32 / 77.0 * 1e6 + 0.5)));
+    assert_int_equal(took[2], 500000);
+    assert_int_equal(took[3], (uint64_t)(4000 / 48.0 * 1e6 + 0.5));
+    rnl_hw_free(hw);
+}
+
+struct dma {
+    uint64_t from, to, n;
+};
+
+static void note_dma(void *arg, uint32_t node, enum rnl_hw_lane lane, uint64_t from, uint64_t to, const char *what,
+                     uint64_t amount)
+{
+    struct dma *d = arg;
+    (void)node;
+    (void)what;
+    if (lane == RNL_LANE_DMA && amount > 4)
+        *d = (struct dma){from, to, amount};
+}
+
+static void a_dma_alone_on_the_bus_takes_its_bytes_at_the_bus_rate(void **state)
+{
+    (void)state;
+    for (uint32_t bytes = 64; bytes <= 65536; bytes *= 4) {
+        struct dma d = {0};
+        struct rnl_outcome out;
+        struct rnl_experiment x = experiment("probe", "H-P", RNL_LOCAL_RATE, bytes);
+        x.count = 3;
+        x.tracer = note_dma;
+        x.tracer_arg = &d;
+        assert_int_equal(rnl_experiment_run(&x, &out), 0);
+        assert_int_equal(d.n, bytes);
+        assert_int_equal(d.to - d.from, (uint64_t)(bytes * 1e6 / 129.4 + 0.5));
+        assert_int_equal(out.count.dma_from_host, 3 * bytes);
+        assert_int_equal(out.count.dma_to_host, 3 * 4);
+    }
+}
+
+static void note_wire(void *arg, uint32_t node, enum rnl_hw_lane lane, uint64_t from, uint64_t to, const char *what,
+                      uint64_t amount)
+{
+    struct dma *d = arg;
+    (void)node;
+    (void)what;
+    if (lane == RNL_LANE_SEND)
+        d[0] = (struct dma){from, to, amount};
+    if (lane == RNL_LANE_RECEIVE)
+        d[1] = (struct dma){from, to, amount};
+}
+
+static void a_packet_is_cut_through(void **state)
+{
+    (void)state;
+    struct dma d[2];
+    struct rnl_outcome out;
+    struct rnl_experiment x = experiment("vmmc", "H-P", RNL_STREAM_RATE, 4096);
+    x.count = 1;
+    x.tracer = note_wire;
+    x.tracer_arg = d;
+    assert_int_equal(rnl_experiment_run(&x, &out), 0);
+    uint64_t start = 151515, receive = 121212,
+             wire = (uint64_t)((4096 + 12 + 6) * 1e6 / 160 + 0.5); /* 5 and 4 cycles */
+    assert_int_equal(d[0].n, 4108);
+    assert_int_equal(d[0].to - d[0].from, start + wire);
+    assert_int_equal(d[1].from - d[0].from, start + 300000);
+    assert_int_equal(d[1].to - d[1].from, wire + receive);
+}
+
+/* ---- conservation, and the idle loop ---- */
+
+static const char *const systems[][2] = {{"simple", "H-PP"}, {"fm1", "H-A"}, {"fm2", "H-FM2"},       {"vmmc", "H-P"},
+                                         {"bip", "H-PP"},    {"pm", "H-P"},  {"pm-uncached", "H-PP"}};
+enum { SYSTEMS = sizeof systems / sizeof systems[0] };
+
+static void every_system_delivers_every_byte_at_every_size(void **state)
+{
+    (void)state;
+    static const uint32_t sizes[] = {4, 8, 60, 124, 128, 132, 248, 256, 1020, 1024, 1028, 4096, 4100, 12288};
+    for (int s = 0; s < SYSTEMS; s++)
+        for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++)
+            for (int stream = 0; stream < 2; stream++) {
+                struct rnl_outcome out;
+                struct rnl_experiment x =
+                    experiment(systems[s][0], systems[s][1], stream ? RNL_STREAM_RATE : RNL_ONE_WAY, sizes[k]);
+                if (stream && (strcmp(systems[s][0], "vmmc") == 0 || strcmp(systems[s][0], "bip") == 0))
+                    continue; /* their receivers have one place for a message */
+                x.count = 12;
+                if (rnl_experiment_run(&x, &out) < 0)
+                    fail_msg("%s, %u bytes: %s", systems[s][0], sizes[k], rnl_last_error()->text);
+                assert_int_equal(out.received, out.sent);
+                assert_int_equal(out.wrong, 0);
+                assert_int_equal(out.count.packets_sent, out.count.packets_received);
+                assert_int_equal(out.count.bytes_sent, out.count.bytes_received);
+            }
+}
+
+static void idle_turns_added_up_are_idle_turns_executed(void **state)
+{
+    (void)state;
+    for (int s = 0; s < SYSTEMS; s++)
+        for (uint32_t bytes = 4; bytes <= 16384; bytes *= 64) {
+            struct rnl_outcome fast, slow;
+            struct rnl_experiment x = experiment(systems[s][0], systems[s][1], RNL_ONE_WAY, bytes);
+            x.count = 20;
+            assert_int_equal(rnl_experiment_run(&x, &fast), 0);
+            x.no_skip = 1;
+            assert_int_equal(rnl_experiment_run(&x, &slow), 0);
+            assert_true(fast.value == slow.value);
+            assert_int_equal(fast.end_ps, slow.end_ps);
+            assert_int_equal(slow.skipped, 0);
+        }
+}
+
+/* ---- overload, errors ---- */
+
+static void slow_receivers_lose_nothing_where_a_protocol_says_so(void **state)
+{
+    (void)state;
+    static const char *const kept[] = {"fm1", "fm2", "pm"};
+    for (int s = 0; s < 3; s++) {
+        struct rnl_outcome out;
+        struct rnl_experiment x = experiment(kept[s], "H-PP", RNL_GOODPUT, 128);
+        x.senders = 4;
+        x.count = 60;
+        x.slow_us = 40;
+        if (rnl_experiment_run(&x, &out) < 0)
+            fail_msg("%s: %s", kept[s], rnl_last_error()->text);
+        assert_int_equal(out.sent, 240);
+        assert_int_equal(out.received, 240);
+        assert_int_equal(out.wrong, 0);
+    }
+}
+
+static void the_simple_protocol_drops_under_overload_and_nothing_else(void **state)
+{
+    (void)state;
+    struct rnl_outcome out;
+    struct rnl_experiment x = experiment("simple", "H-PP", RNL_GOODPUT, 128);
+    x.senders = 4;
+    x.count = 60;
+    x.slow_us = 40;
+    assert_int_equal(rnl_experiment_run(&x, &out), 0);
+    assert_true(out.received < out.sent && out.received > 16);
+    assert_int_equal(out.wrong, 0);
+    assert_int_equal(out.count.packets_sent, out.count.packets_received);
+}
+
+static void packets_with_a_wrong_crc_never_reach_a_program(void **state)
+{
+    (void)state;
+    struct rnl_outcome out;
+    struct rnl_experiment x = experiment("simple", "H-PP", RNL_STREAM_RATE, 128);
+    x.count = 400;
+    x.bad_per_2_32 = (uint64_t)1 << 27; /* 1 in 32 */
+    assert_int_equal(rnl_experiment_run(&x, &out), 0);
+    assert_true(out.count.packets_bad > 0);
+    assert_int_equal(out.received, out.sent - out.count.packets_bad);
+    assert_int_equal(out.wrong, 0);
+}
+
+/* ---- protection and faults ---- */
+
+struct vmmc_pair {
+    struct vmmc a, b, other; /* other: a second process on a's node */
+    uint32_t from, to, secret, proxy;
+    int stage;
+};
+
+static uint32_t counter(struct rnl_hw *hw, uint32_t node, size_t field)
+{
+    return rnl_card_peek(&hw->card[node], rnl_card_symbol(hw, "card") + (uint32_t)field);
+}
+
+static void attacker(struct rnl_task *t, void *arg)
+{
+    struct vmmc_pair *p = arg;
+    struct rnl_hw *hw = t->host->hw;
+    uint32_t word, outgoing = p->a.card +
+                              (uint32_t)(offsetof(struct vmmc_card, process) + offsetof(struct vmmc_process, outgoing));
+    p->a.task = t;
+    /* its own table, another process's queue, the card's program: not in its map */
+    assert_int_equal(rnl_task_store(t, outgoing, 0x80100001), -1);
+    assert_int_equal(rnl_task_store(t, outgoing + (uint32_t)sizeof(struct vmmc_process), 1), -1);
+    assert_int_equal(rnl_task_store(t, 0, 0), -1);
+    assert_int_equal(rnl_task_load(t, outgoing, &word), -1);
+    assert_int_equal(hw->count.refused, 4);
+    /* proxy pages that were never imported, and beyond the table */
+    vmmc_post(&p->a, p->from, p->proxy + 5 * VMMC_PAGE, 4);
+    vmmc_post(&p->a, p->from, VMMC_PAGES * VMMC_PAGE, 4);
+    vmmc_post(&p->a, p->from, 0xfffff000u, 64);
+    /* across the end of what was imported */
+    vmmc_post(&p->a, p->from, p->proxy + VMMC_PAGE - 4, 8);
+    rnl_task_spend(t, 100000000, "wait");
+    assert_int_equal(counter(hw, 0, offsetof(struct vmmc_card, errors)), 4);
+    /* what its owner has taken back since: the other card refuses */
+    vmmc_unexport(&p->b, p->to, VMMC_PAGE);
+    vmmc_post(&p->a, p->from, p->proxy, 4);
+    rnl_task_spend(t, 100000000, "wait");
+    assert_int_equal(counter(hw, 1, offsetof(struct vmmc_card, refused)), 1);
+    /* and what is allowed still works */
+    vmmc_export(&p->b, p->to, VMMC_PAGE, 0);
+    rnl_host_set_word(t->host, p->from, 77);
+    vmmc_send(&p->a, p->from, p->proxy, 4);
+    rnl_task_spend(t, 100000000, "wait");
+    assert_int_equal(rnl_host_word(&hw->host[1], p->to), 77);
+    assert_int_equal(rnl_host_word(&hw->host[1], p->secret), 0);
+}
+
+static void vmmc_protects_processes_from_each_other(void **state)
+{
+    (void)state;
+    struct vmmc_pair p = {0};
+    struct rnl_hw *hw = new_hw("H-P", "systems/vmmc/firmware.hex");
+    assert_int_equal(vmmc_attach(&p.a, hw, 0, 0), 0);
+    assert_int_equal(vmmc_attach(&p.other, hw, 0, 1), 0);
+    assert_int_equal(vmmc_attach(&p.b, hw, 1, 0), 0);
+    p.from = rnl_host_take(&hw->host[0], VMMC_PAGE, 0);
+    p.to = rnl_host_take(&hw->host[1], VMMC_PAGE, 0);
+    p.secret = rnl_host_take(&hw->host[1], VMMC_PAGE, 1);
+    vmmc_export(&p.b, p.to, VMMC_PAGE, 0);
+    p.proxy = vmmc_import(&p.a, &p.b, p.to, VMMC_PAGE);
+    struct rnl_task *t = rnl_hw_task(hw, 0, attacker, &p);
+    t->map_from = p.a.card + (uint32_t)offsetof(struct vmmc_card, process);
+    t->map_to = t->map_from + (uint32_t)sizeof(struct vmmc_request) * VMMC_QUEUE;
+    assert_int_equal(rnl_hw_power(hw), 0);
+    if (rnl_hw_run(hw) < 0)
+        fail_msg("%s", rnl_last_error()->text);
+    rnl_hw_free(hw);
+}
+
+static void long_sender(struct rnl_task *t, void *arg)
+{
+    struct vmmc_pair *p = arg;
+    p->a.task = t;
+    for (uint32_t k = 0; k < 3000; k++)
+        rnl_host_set_word(t->host, p->from + 4 * k, k);
+    vmmc_send(&p->a, p->from + 100, p->proxy + 2000, 10000);
+    rnl_task_spend(t, 1000000000, "wait");
+}
+
+static void a_miss_is_one_interrupt_and_pieces_land_across_pages(void **state)
+{
+    (void)state;
+    struct vmmc_pair p = {0};
+    struct rnl_hw *hw = new_hw("H-P", "systems/vmmc/firmware.hex");
+    assert_int_equal(vmmc_attach(&p.a, hw, 0, 0), 0);
+    assert_int_equal(vmmc_attach(&p.b, hw, 1, 0), 0);
+    p.from = rnl_host_take(&hw->host[0], 12288, 0);
+    p.to = rnl_host_take(&hw->host[1], 12288, 0);
+    vmmc_export(&p.b, p.to, 12288, 1);
+    p.proxy = vmmc_import(&p.a, &p.b, p.to, 12288);
+    rnl_hw_task(hw, 0, long_sender, &p);
+    assert_int_equal(rnl_hw_power(hw), 0);
+    if (rnl_hw_run(hw) < 0)
+        fail_msg("%s", rnl_last_error()->text);
+    for (uint32_t k = 0; k < 2500; k++)
+        assert_int_equal(rnl_host_word(&hw->host[1], p.to + 2000 + 4 * k), 25 + k);
+    assert_int_equal(counter(hw, 0, offsetof(struct vmmc_card, misses)), 1);
+    assert_true(hw->count.interrupts >= 2); /* the miss, and notifications: those that come together are one */
+    rnl_hw_free(hw);
+}
+
+static void bad_bip(struct rnl_task *t, void *arg)
+{
+    uint32_t card = rnl_card_symbol(t->host->hw, "card");
+    (void)arg;
+    const uint32_t what[4] = {1, 0x300000, 0x301000, 4096}; /* from, at, status at, bytes: nothing there is pinned */
+    rnl_task_store_words(t, card + (uint32_t)offsetof(struct bip_card, receive), what, 4);
+    rnl_task_spend(t, 500000000, "wait");
+}
+
+static void bip_from(struct rnl_task *t, void *arg)
+{
+    uint32_t card = rnl_card_symbol(t->host->hw, "card");
+    (void)arg;
+    uint32_t page = rnl_host_take(t->host, 8192, 1);
+    const uint32_t what[5] = {0, page, 4096, page + 4096, 4096};
+    rnl_task_store_words(t, card + (uint32_t)offsetof(struct bip_card, send), what, 5);
+    rnl_task_spend(t, 500000000, "wait");
+}
+
+static void a_dma_to_a_page_that_is_not_pinned_is_reported(void **state)
+{
+    (void)state;
+    struct rnl_hw *hw = new_hw("H-PP", "systems/bip/firmware.hex");
+    uint32_t card = rnl_card_symbol(hw, "card");
+    for (uint32_t i = 0; i < 2; i++)
+        rnl_card_poke(&hw->card[i], card + 4 * !i, ROUTE_VALID | !i);
+    rnl_hw_task(hw, 0, bad_bip, NULL);
+    rnl_hw_task(hw, 1, bip_from, NULL);
+    assert_int_equal(rnl_hw_power(hw), 0);
+    assert_int_equal(rnl_hw_run(hw), RNL_ERR_ARG);
+    assert_non_null(strstr(rnl_last_error()->text, "is not pinned"));
+    rnl_hw_free(hw);
+}
+
+static void changer(struct rnl_task *t, void *arg)
+{
+    uint32_t card = rnl_card_symbol(t->host->hw, "card"), page = *(uint32_t *)arg;
+    const uint32_t what[4] = {page, 4096, page + 4096, 1};
+    rnl_task_store_words(t, card + (uint32_t)offsetof(struct probe_card, host), what, 4);
+    rnl_task_spend(t, 15000000, "compute");
+    rnl_host_set_word(t->host, page + 4000, 1);
+    rnl_task_spend(t, 100000000, "wait");
+}
+
+static void a_buffer_that_is_used_again_too_early_is_reported(void **state)
+{
+    (void)state;
+    struct rnl_hw *hw = new_hw("H-P", "systems/probe/firmware.hex");
+    uint32_t page = rnl_host_take(&hw->host[0], 8192, 1);
+    rnl_hw_task(hw, 0, changer, &page);
+    assert_int_equal(rnl_hw_power(hw), 0);
+    assert_int_equal(rnl_hw_run(hw), RNL_ERR_ARG);
+    assert_non_null(strstr(rnl_last_error()->text, "changed in its buffer while it crossed the I/O bus"));
+    rnl_hw_free(hw);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(stores_loads_and_copies_cost_what_the_machine_says),
+        cmocka_unit_test(a_dma_alone_on_the_bus_takes_its_bytes_at_the_bus_rate),
+        cmocka_unit_test(a_packet_is_cut_through),
+        cmocka_unit_test(every_system_delivers_every_byte_at_every_size),
+        cmocka_unit_test(idle_turns_added_up_are_idle_turns_executed),
+        cmocka_unit_test(slow_receivers_lose_nothing_where_a_protocol_says_so),
+        cmocka_unit_test(the_simple_protocol_drops_under_overload_and_nothing_else),
+        cmocka_unit_test(packets_with_a_wrong_crc_never_reach_a_program),
+        cmocka_unit_test(vmmc_protects_processes_from_each_other),
+        cmocka_unit_test(a_miss_is_one_interrupt_and_pieces_land_across_pages),
+        cmocka_unit_test(a_dma_to_a_page_that_is_not_pinned_is_reported),
+        cmocka_unit_test(a_buffer_that_is_used_again_too_early_is_reported),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

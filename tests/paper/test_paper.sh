@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# runnel paper: its commands, what they print, and what they refuse; fitted values are found again; the same output by
+# every compiler.
+set -u
+: "${RUNNEL:?}" "${RUNNEL_SOURCE:?}"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+check() { # NAME COMMAND...
+    local name=$1
+    shift
+    if "$@" >"$work/out" 2>"$work/err"; then
+        echo "ok - $name"
+    else
+        echo "not ok - $name"
+        head -n 5 "$work/out" "$work/err"
+        failed=1
+    fi
+}
+refuses() { # NAME WORDS COMMAND...
+    local name=$1 words=$2
+    shift 2
+    if ! "$@" >"$work/out" 2>"$work/err" && grep -q -e "$words" "$work/err"; then
+        echo "ok - $name"
+    else
+        echo "not ok - $name"
+        head -n 5 "$work/out" "$work/err"
+        failed=1
+    fi
+}
+paper() { "$RUNNEL" paper "$@"; }
+
+check "fitted values are found again, from rows of class fit" paper fit
+# shellcheck disable=SC2016 # a program of Python's
+check "the table is JSON with a figure or a truth for each row that has an experiment" bash -c '
+    "$0" paper table all --json >"$1" && python3 - "$1" "$2" <<END
+import csv, json, sys
+rows = {r["row"]: r for r in json.load(open(sys.argv[1]))}
+want = {r["id"] for r in csv.DictReader(open(sys.argv[2])) if r["class"] in ("held", "fit")}
+assert want <= set(rows), want - set(rows)
+assert all(isinstance(r["ours"], (bool, int, float)) for r in rows.values())
+assert all((r["class"] != "held") or r["row"] in want for r in rows.values())
+END' "$RUNNEL" "$work/table.json" "$RUNNEL_SOURCE/sim/paper/rows.csv"
+check "it is the same in each run" bash -c '"$0" paper table all --json | cmp - "$1"' "$RUNNEL" "$work/table.json"
+check "it is the one that was committed" cmp "$work/table.json" "$RUNNEL_SOURCE/doc/results/table.json"
+check "a figure has its curves" bash -c '"$0" paper figure survey-2 | grep -q "DMA after a copy"' "$RUNNEL"
+check "a sweep" bash -c '"$0" paper sweep bip --over ni_clock=33,66 --count 20 | grep -c "^ *[36]" | grep -qx 2' "$RUNNEL"
+check "a trace shows both nodes" bash -c '"$0" paper trace vmmc | grep -q "1     host DMA  to host"' "$RUNNEL"
+check "a profile adds up" bash -c '"$0" paper profile simple --count 20 | awk "/%/ { s += \$4 } END { exit !(s > 98 && s < 101) }"' "$RUNNEL"
+check "the matrix has all six systems" bash -c '"$0" paper matrix --json | python3 -c "import json, sys; assert len(json.load(sys.stdin)) == 6"' "$RUNNEL"
+check "a machine is printed as a file that can be read back" bash -c '"$0" paper machine H-PP >"$1" && "$0" paper run bip --machine-file "$1" --count 10' "$RUNNEL" "$work/m"
+check "a value is changed without building anew" bash -c '
+    a=$("$0" paper run vmmc --json --count 20) && b=$("$0" paper run vmmc --json --count 20 --set dma_setup=5) && [ "$a" != "$b" ]' "$RUNNEL"
+
+sed '/^load /d' "$work/m" >"$work/less"
+refuses "a machine without a value" "load is missing" paper run bip --machine-file "$work/less"
+sed 's/^load .*/load 0.5 ns given x/' "$work/m" >"$work/unit"
+refuses "a value in another unit" "is kept in us" paper run bip --machine-file "$work/unit"
+sed 's/^load .*/load nan us given x/' "$work/m" >"$work/nan"
+refuses "a value that is no number" "has to be from" paper run bip --machine-file "$work/nan"
+refuses "a system that is not there" "name a system" paper run amoeba
+refuses "a message too long" "takes whole words" paper run fm1 --size 1000000
+refuses "a row that is not there" "no published figure" paper table 99z
+# Files at random: refused, or run; never a crash.
+check "machine files with changed bytes" bash -c '
+    python3 - "$1" "$2" "$0" <<END
+import random, subprocess, sys
+text = open(sys.argv[1], "rb").read()
+r = random.Random(5)
+for i in range(60):
+    t = bytearray(text)
+    for k in range(1 + i % 4):
+        at = r.randrange(len(t))
+        how = r.randrange(4)
+        if how == 0: t[at] = r.randrange(256)
+        elif how == 1: del t[at:at + r.randrange(40)]
+        elif how == 2: t[at:at] = b"9" * r.randrange(30)
+        else: t[at] = ord(r.choice("0123456789.-\\n "))
+    open(sys.argv[2], "wb").write(t)
+    p = subprocess.run([sys.argv[3], "paper", "run", "bip", "--count", "3", "--machine-file", sys.argv[2]],
+                       stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=60)
+    assert p.returncode in (0, 1, 64), (i, p.returncode)
+    assert p.returncode == 0 or p.stderr.startswith(b"runnel paper: "), p.stderr
+END' "$RUNNEL" "$work/m" "$work/fuzzed"
+exit $failed
