@@ -20,6 +20,13 @@ static int unfitted(void *arg, struct rnl_machine *m)
     return 0;
 }
 
+/* On the time of the card's processor, of the row's machine as it is built in. */
+static double factor_of(const struct rnl_row *r)
+{
+    struct rnl_machine m;
+    return rnl_machine_builtin(r->field[RNL_ROW_MACHINE], &m) < 0 ? 1 : m.v[RNL_M_ni_time];
+}
+
 static int changed(void *arg, struct rnl_machine *m)
 {
     const struct paper_options *o = arg;
@@ -122,10 +129,14 @@ int paper_table(struct paper_options *o)
         if (!wanted(&rows[i], o->what))
             continue;
         found++;
-        if (rnl_row_answer(&rows[i], changed, o, &a) < 0 || rnl_row_answer(&rows[i], unfitted, NULL, &plain) < 0) {
+        int same = !o->sets && factor_of(&rows[i]) == 1; /* the fit found no factor: there is nothing to leave out */
+        if (rnl_row_answer(&rows[i], changed, o, &a) < 0 ||
+            (!same && rnl_row_answer(&rows[i], unfitted, NULL, &plain) < 0)) {
             fprintf(stderr, "row %s: ", rows[i].field[RNL_ROW_ID]);
             return paper_failed();
         }
+        if (same)
+            plain = a;
         add(&sums, &rows[i], &a);
         if (!o->json)
             print_row(&rows[i], &a, &plain);

@@ -3,7 +3,8 @@
  * native_vmmc.c - see native.h. */
 #include "sim/paper/systems/vmmc/firmware.c"
 
-#define SYSTEM "vmmc"
+#define SYSTEM        "vmmc"
+#define FIRST_WORD(n) ((n)-VMMC_HEADER)
 #include "paper/native.h"
 
 static void host_fills(void)

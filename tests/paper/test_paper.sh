@@ -41,8 +41,7 @@ assert want <= set(rows), want - set(rows)
 assert all(isinstance(r["ours"], (bool, int, float)) for r in rows.values())
 assert all((r["class"] != "held") or r["row"] in want for r in rows.values())
 END' "$RUNNEL" "$work/table.json" "$RUNNEL_SOURCE/sim/paper/rows.csv"
-check "it is the same in each run" bash -c '"$0" paper table all --json | cmp - "$1"' "$RUNNEL" "$work/table.json"
-check "it is the one that was committed" cmp "$work/table.json" "$RUNNEL_SOURCE/doc/results/table.json"
+check "it is the one that was committed, to the bit" cmp "$work/table.json" "$RUNNEL_SOURCE/doc/results/table.json"
 check "a figure has its curves" bash -c '"$0" paper figure survey-2 | grep -q "DMA after a copy"' "$RUNNEL"
 check "a sweep" bash -c '"$0" paper sweep bip --over ni_clock=33,66 --count 20 | grep -c "^ *[36]" | grep -qx 2' "$RUNNEL"
 check "a trace shows both nodes" bash -c '"$0" paper trace vmmc | grep -q "1     host DMA  to host"' "$RUNNEL"
