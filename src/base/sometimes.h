@@ -12,23 +12,25 @@
 #ifndef RNL_BASE_SOMETIMES_H
 #define RNL_BASE_SOMETIMES_H
 
+#include <assert.h>
 #include <stdint.h>
 
 struct rnl_mark {
     const char *what, *file;
     uint64_t line, reached;
-    uint64_t asked;     /* of RNL_RARELY: how often */
-    uint64_t parts;     /* ... and how likely it is in this run */
-    uint64_t can, zero; /* ... it is one of these */
+    uint64_t asked, parts; /* of RNL_RARELY: how often, and how likely it is in this run */
+    uint64_t zero[2];      /* as large as the linker lays them apart */
 };
 
+static_assert(sizeof(struct rnl_mark) == 64, "an array of them");
+
 #ifdef RNL_RECORD
-#define RNL_MARK(text, rarely)           \
+#define RNL_MARK(text)                   \
     static struct rnl_mark rnl_mark_here \
-        __attribute__((section("rnl_marks"), used, aligned(64))) = {text, __FILE__, __LINE__, 0, 0, 0, rarely, 0}
+        __attribute__((section("rnl_marks"), used, aligned(64))) = {text, __FILE__, __LINE__, 0, 0, 0, {0, 0}}
 #define RNL_SOMETIMES(condition, text) \
     do {                               \
-        RNL_MARK(text, 0);             \
+        RNL_MARK(text);                \
         if (condition)                 \
             rnl_mark_here.reached++;   \
     } while (0)
@@ -36,7 +38,7 @@ struct rnl_mark {
 int rnl_rarely(struct rnl_mark *mark);
 #define RNL_RARELY(text)            \
     (__extension__({                \
-        RNL_MARK(text, 1);          \
+        RNL_MARK(text);             \
         rnl_rarely(&rnl_mark_here); \
     }))
 #else
