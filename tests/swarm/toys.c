@@ -199,6 +199,20 @@ static int partition(void)
     return good;
 }
 
+/* Longer than the bound, and nobody asks for a sign of life: both learn of it all the same, by what they say next. */
+static int long_silences(void)
+{
+    int good = 1;
+    for (unsigned i = 0; i < 24; i++) {
+        struct swarm_plan p = exchange(MESSAGES);
+        p.silent_ns = 2 * SECOND;
+        p.heal_ns = SECOND;
+        event(&p, i % 2 ? SWARM_FREEZES : SWARM_LEAVES, 1, i / 2 * 20 * US)->for_ns = 10 * SECOND;
+        good &= passes(&p, 15 * SECOND, 2, "a silence longer than the bound");
+    }
+    return good;
+}
+
 /* ---- the handshake ---- */
 
 static int simultaneous_open(void)
@@ -321,6 +335,7 @@ int main(int argc, char **argv)
     failed += tell("a program that does not call for a second", caller_silent());
     failed += tell("a stopped process is not dead before its bound", stopped());
     failed += tell("a partition of 10 s, and healing", partition());
+    failed += tell("a silence longer than the bound, of a way and of a host", long_silences());
     failed += tell("both open at once", simultaneous_open());
     failed += tell("a restart in every state of the handshake", restarts());
     failed += tell("the MTU falls without a word", mtu_falls());
