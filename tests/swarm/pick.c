@@ -62,7 +62,7 @@ static void hold(struct swarm_picker *p, const struct rnl_socket_out *out, uint6
     *c = (struct copy){.next = p->copies, .picker = p, .out = *out};
     p->copies = c;
     c->out.at = memcpy(c->at, out->at, out->bytes);
-    rnl_sim_event_init(&c->event, goes, COPY_ENTITY + (uint32_t)w->agains++);
+    rnl_sim_event_init(&c->event, goes, COPY_ENTITY + (uint32_t)w->copies++);
     TEST_MUST(rnl_sim_at(w->sim, &c->event, rnl_sim_now(w->sim) + later_ns * RNL_TICKS_PER_NS) == 0);
 }
 
@@ -75,7 +75,7 @@ static void again(struct swarm_picker *p, const struct rnl_socket_out *out)
     uint32_t src, dst, parts = plan->again;
     if (rnl_hello_peek(out->at, out->bytes, &src, &dst))
         parts = parts > RNL_CHANCE_ALWAYS / 10 ? RNL_CHANCE_ALWAYS : 10 * parts;
-    if (parts && w->agains < COPIES_MAX && rnl_chance_is(of_it, parts))
+    if (parts && w->copies < COPIES_MAX && rnl_chance_is(of_it, parts))
         hold(p, out, 1 + rnl_chance_below(rnl_chance_mix(of_it), plan->again_ns));
 }
 

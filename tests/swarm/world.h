@@ -68,7 +68,7 @@ struct swarm_world {
     struct swarm_tap *tap;
     struct swarm_picker *picker; /* all that there are */
     uint64_t picked, deaths, first_death_ns;
-    uint64_t agains; /* datagrams that are to be said again */
+    uint64_t copies; /* datagrams that are to be said again */
     uint8_t replays; /* one is, now: not by its sender */
 };
 
