@@ -122,6 +122,7 @@ struct rnl_env_facts {
     uint8_t wide_copy;       /* enum rnl_copy_wide, base/copy.h */
     uint8_t keep_going;      /* the job goes on after a death */
     uint8_t launched;        /* by the launcher, else hub or job of one */
+    uint8_t guessable;       /* the system gives no random numbers: those of `random` differ, and are no secret */
     uint32_t crowd;          /* endpoints that share this process's memory, and use it alike; 0 = not known, few */
     uint8_t pauses_near,
         pauses_far;     /* between two empty polls; what is best differs by processor (DESIGN.md, waiting) */

@@ -121,6 +121,8 @@ static void poll_facts(struct rnl_env_facts *facts)
 
 void rnl_host_facts(struct rnl_env_facts *facts)
 {
+    uint64_t random;
+    facts->guessable = getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random;
     /* Of the host, not of our affinity mask: a bound rank would see one and believe the host crowded. */
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     facts->cpus = cpus > 0 ? (uint32_t)cpus : 1;

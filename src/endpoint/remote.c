@@ -455,6 +455,10 @@ static int begin_handshakes(struct rnl_remote *r, uint64_t give_up_ns)
 int rnl_remote_new(struct rnl_endpoint *ep, const struct rnl_remote_options *opt)
 {
     static const struct rnl_remote_options defaults;
+    if (ep->env->facts.guessable)
+        return rnl_fail(RNL_ERR_UNSUPPORTED,
+                        "packets to other hosts need secret random numbers, and getrandom does not give "
+                        "any: let the filter of this process allow it");
     struct rnl_remote *r = calloc(1, sizeof *r);
     struct rnl_link **heap = calloc(ep->size, sizeof(struct rnl_link *));
     size_t bytes = rnl_sealer_bytes(SLOTS);

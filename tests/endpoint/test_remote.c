@@ -342,6 +342,19 @@ static void the_environment_says_how_packets_are_protected(void **state)
 }
 
 /* Who was declared dead is not told that he has a connection, when he begins anew. */
+/* Keys from numbers that can be guessed would protect nothing. */
+static void without_random_numbers_no_packets_are_sent(void **state)
+{
+    struct test_hub h;
+    (void)state;
+    test_hub_open(&h, 1, NULL);
+    assert_int_equal(h.ep[0]->env->facts.guessable, 0);
+    h.ep[0]->env->facts.guessable = 1; /* as where a filter forbids getrandom */
+    assert_int_equal(rnl_remote_new(h.ep[0], NULL), RNL_ERR_UNSUPPORTED);
+    SAYS(RNL_ERR_UNSUPPORTED, "getrandom", "filter");
+    assert_int_equal(test_hub_close(&h), 0);
+}
+
 static void the_next_process_of_a_dead_rank_gets_no_answer(void **state)
 {
     struct fixture f;
@@ -578,6 +591,7 @@ int main(void)
         cmocka_unit_test(who_never_answers_is_dead_after_the_bound),
         cmocka_unit_test(why_no_connection_came_about_is_said),
         cmocka_unit_test(the_environment_says_how_packets_are_protected),
+        cmocka_unit_test(without_random_numbers_no_packets_are_sent),
         cmocka_unit_test(the_next_process_of_a_dead_rank_gets_no_answer),
         cmocka_unit_test(unknown_of_before_a_connection_does_not_end_it),
         cmocka_unit_test(near_and_far_peers_have_paths_of_their_own),
