@@ -2,7 +2,7 @@
 PREFIX ?= /usr/local
 BUILD = build
 
-.PHONY: all help demo check test check-all install format figures soak clean
+.PHONY: all help demo check test check-all install format figures figures-flow soak clean
 
 all:
 	@scripts/setup
@@ -17,6 +17,7 @@ help:
 	@echo "make install     builds and installs below PREFIX ($(PREFIX)), or DESTDIR before it"
 	@echo "make format      formats the C files"
 	@echo "make figures     measures, and writes README's figures and the pictures in doc/: two minutes"
+	@echo "make figures-flow  prints the figures of doc/flow.md for whole endpoints, on virtual hosts"
 	@echo "make soak        runs everything that is drawn at random for long; SOAK_ONLY=kills: that part"
 	@echo "make clean       removes what was built"
 
@@ -42,6 +43,11 @@ figures:
 	@scripts/setup demo
 	@scripts/build $(BUILD)
 	@RUNNEL_BUILD="$(abspath $(BUILD))" scripts/figures
+
+figures-flow:
+	@scripts/setup
+	@scripts/build $(BUILD)
+	@scripts/figures-flow $(BUILD)
 
 soak:
 	@scripts/setup
