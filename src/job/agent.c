@@ -486,6 +486,14 @@ int rnl_agent_alive(const struct rnl_agent *a, uint32_t rank)
     return name == NULL || name[1] == '\0' || strchr("TtZX", name[2]) == NULL;
 }
 
+uint32_t rnl_agent_here(const struct rnl_agent *a)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < a->size; i++) /* who closed keeps its door open for a second open, and cannot use it */
+        n += a->rank[i].state == RNL_RANK_JOINED || (a->rank[i].state == RNL_RANK_STARTING && a->rank[i].door >= 0);
+    return n;
+}
+
 void rnl_agent_vouch(struct rnl_agent *a, uint32_t rank, uint64_t now_ns)
 {
     atomic_store_explicit(&a->status->rank[rank].vouched_ns, now_ns, memory_order_relaxed); /* a time, and no more */

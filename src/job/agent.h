@@ -76,6 +76,9 @@ int rnl_agent_alive(const struct rnl_agent *, uint32_t rank);
 /* It is known that this rank lives, runs, and can be reached: its peers here need not take it for dead. */
 void rnl_agent_vouch(struct rnl_agent *, uint32_t rank, uint64_t now_ns);
 
+/* How many ranks of this host have a process that can still join, or has joined and is not gone. */
+uint32_t rnl_agent_here(const struct rnl_agent *);
+
 /* What another agent said. 0 or RNL_ERR_JOB: an agent of this release does not say that. */
 int rnl_agent_word(struct rnl_agent *, const struct rnl_word *, uint64_t now_ns);
 /* The leader's: the host of that rank is not heard any more. */

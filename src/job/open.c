@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "job/fds.h"
 #include "job/job.h"
+#include "job/pmix.h"
 #include "stream/stream.h"
 #include "wire/seal.h"
 
@@ -49,7 +50,10 @@ int rnl_job_env(const struct rnl_options *opt, struct rnl_env **out)
     int has_hub = opt != NULL && opt->size >= offsetof(struct rnl_options, hub_rank) + sizeof opt->hub_rank;
     if (has_hub && opt->hub != NULL)
         return rnl_hub_env(opt->hub, opt->hub_rank, 0, out);
-    int r = door_of(getenv("RUNNEL_FD"), &door);
+    const char *text = getenv("RUNNEL_FD");
+    int pmix = 0, r = door_of(text, &door);
+    if (text == NULL && r == 0) /* else this process belongs to a rank, and is none itself */
+        r = pmix = rnl_pmix_door(&door);
     if (r == 0) {
         struct rnl_hub *hub;
         r = rnl_hub_new(1, &hub);
@@ -62,6 +66,8 @@ int rnl_job_env(const struct rnl_options *opt, struct rnl_env **out)
     }
     if (r > 0)
         r = rnl_client_env(door, out);
+    if (r < 0 && pmix > 0)
+        close(door);
     if (r < 0)
         return r;
     /* The door stays open, so that a second open is told why, but not into what this process executes. */
@@ -69,7 +75,7 @@ int rnl_job_env(const struct rnl_options *opt, struct rnl_env **out)
     snprintf(joined, sizeof joined, "%d,%d", door, (int)getpid());
     setenv("RUNNEL_FD", joined, 1);
     fcntl(door, F_SETFD, FD_CLOEXEC);
-    if (rnl_job_apart)
+    if (rnl_job_apart || pmix) /* whoever started us looks after us */
         return 0;
     /* Below a wrapper the launcher's own arrangement does not reach us: die with the wrapper. */
     pid_t parent = getppid();
