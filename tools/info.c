@@ -401,6 +401,7 @@ static int show_machine(int json)
     struct info_page p = {.json = json};
     show_build(&p);
     show_features(&p);
+    info_network(&p);
     show_topology(&p);
     show_limits(&p);
     show_settings(&p);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * info.h - the parts of `runnel info`: how facts are shown (info_page.c), and what is read from other processes
- * (info_process.c). */
+ * info.h - the parts of `runnel info`: how facts are shown (info_page.c), what the network is (info_net.c), and what
+ * is read from other processes (info_process.c). */
 #ifndef RNL_TOOLS_INFO_H
 #define RNL_TOOLS_INFO_H
 
@@ -31,6 +31,8 @@ void info_put_json(const char *s);
 /* One line of a file in a folder; 0 = there is none. */
 int info_read_line(const char *dir, const char *name, char *text, unsigned room);
 
+/* The section of the network (info_net.c). */
+void info_network(struct info_page *p);
 /* A section of the processes that have an endpoint. */
 void info_running(struct info_page *p);
 /* The counters of one process. The exit status. */

@@ -58,7 +58,7 @@ ok "descriptors as ulimit has them" is "$(value descriptors)" "$(ulimit -Sn | se
 for name in membarrier pidfd 'sealed memory files' 'copies out' 'rep movsb' 'processor time' 'memory of the cgroup'; do
     ok "it has a row for $name" test -n "$(value "$name")"
 done
-for section in Runnel Transports Features Topology Limits Settings 'Endpoint defaults' Running; do
+for section in Runnel Transports Features Network Topology Limits Settings 'Endpoint defaults' Running; do
     ok "it has the section $section" grep -qx "$section" "$dir/out"
 done
 ok "no line ends in blanks" is "$(grep -c ' $' "$dir/out")" 0
@@ -171,8 +171,9 @@ if command -v python3 >/dev/null; then
     ok "--json is one object with these sections" python3 -c '
 import json, sys
 d = json.load(open(sys.argv[1]))
-assert list(d) == ["runnel", "transports", "features", "topology", "limits", "settings", "endpoint_defaults", "running"], list(d)
+assert list(d) == ["runnel", "transports", "features", "network", "topology", "limits", "settings", "endpoint_defaults", "running"], list(d)
 assert d["transports"]["shm"] is True and isinstance(d["limits"]["ranks_of_a_job"], int)
+assert isinstance(d["network"]["segmentation_offload"], bool) and d["network"]["interfaces_and_mtu"] and d["network"]["ciphers"]
 assert d["settings"]["RUNNEL_FD"] == {"value": "a job of one", "from": "default"}
 assert d["running"][sys.argv[2]]["size"] == 2 and d["running"][sys.argv[2]]["job"] == int(sys.argv[3])
 ' "$dir/out" "$pid" "$launcher"

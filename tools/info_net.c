@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * info_net.c - the section of the network: what a socket of this kernel has, how datagrams are protected, and what the
+ * interfaces take. */
+#include "info.h"
+
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "transport/udp/kernel.h"
+#include "wire/seal.h"
+
+/* "lo 65536, eth0 1500": the interfaces that are up, each once. */
+static void name_interfaces(char *text, size_t room)
+{
+    struct ifaddrs *all = NULL;
+    size_t used = 0;
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    snprintf(text, room, "none");
+    if (fd < 0 || getifaddrs(&all) < 0)
+        all = NULL;
+    for (const struct ifaddrs *a = all; a && used < room; a = a->ifa_next) {
+        struct ifreq r = {0};
+        int seen = 0;
+        for (const struct ifaddrs *b = all; b != a && !seen; b = b->ifa_next)
+            seen = strcmp(b->ifa_name, a->ifa_name) == 0;
+        if (seen || !(a->ifa_flags & IFF_UP))
+            continue;
+        snprintf(r.ifr_name, sizeof r.ifr_name, "%s", a->ifa_name);
+        if (ioctl(fd, SIOCGIFMTU, &r) < 0)
+            continue;
+        int n = snprintf(text + used, room - used, "%s%s %d", used ? ", " : "", a->ifa_name, r.ifr_mtu);
+        used += n > 0 ? (size_t)n : 0;
+    }
+    freeifaddrs(all);
+    if (fd >= 0)
+        close(fd);
+}
+
+static void show_protection(struct info_page *p)
+{
+    struct rnl_ciphers c;
+    char text[256] = "";
+    if (rnl_ciphers_init(&c, ~0u) < 0) {
+        info_row(p, "ciphers", "none", rnl_last_error()->text);
+        return;
+    }
+    for (unsigned i = 0, used = 0; i < RNL_CIPHERS && used < sizeof text; i++)
+        if (c.have >> i & 1)
+            used += (unsigned)snprintf(text + used, sizeof text - used, "%s%s", used ? ", " : "", rnl_cipher_text(i));
+    info_row(p, "ciphers", text, NULL);
+}
+
+void info_network(struct info_page *p)
+{
+    const struct rnl_socket_addr any = {.port = 0};
+    struct rnl_kernel_facts f = {0};
+    struct rnl_socket *s = NULL;
+    char text[512];
+    int is_open = rnl_kernel_socket_open(&any, NULL, &s) == 0;
+    info_section(p, "network");
+    info_flag(p, "udp", is_open, is_open ? "between hosts; needs no privilege" : rnl_last_error()->text);
+    if (!is_open)
+        return;
+    rnl_kernel_socket_facts(s, &f);
+    info_flag(p, "ipv4", !!(f.features & RNL_KERNEL_IPV4), "");
+    info_flag(p, "ipv6", !!(f.features & RNL_KERNEL_IPV6), "one socket speaks both");
+    info_flag(p, "segmentation offload", !!(f.features & RNL_KERNEL_SEGMENT), "UDP_SEGMENT: runs of datagrams in one call");
+    info_flag(p, "receive coalescing", !!(f.features & RNL_KERNEL_MERGE), "UDP_GRO: they come in one, too");
+    info_flag(p, "connected sockets", !!(f.features & RNL_KERNEL_CONNECT), "for the peers that are sent to most");
+    info_flag(p, "congestion marks", !!(f.features & RNL_KERNEL_ECN), "ECN can be set and read");
+    info_flag(p, "error queue", !!(f.features & RNL_KERNEL_ERRORS), "IP_RECVERR: whom an error is about");
+    info_flag(p, "path mtu probing", !!(f.features & RNL_KERNEL_PROBE), "datagrams are never cut up on their way");
+    info_number(p, "datagram bytes at most", s->datagram_max, "that this host sends in one");
+    info_number(p, "receive buffer bytes", f.receive_bytes, "as the kernel counts; net.core.rmem_max limits it");
+    s->ops->close(s);
+    name_interfaces(text, sizeof text);
+    info_row(p, "interfaces and mtu", text, NULL);
+    show_protection(p);
+}
