@@ -18,13 +18,13 @@ static const struct {
     [BENCH_PEER_LIBFABRIC] = {"libfabric", "libfabric-dev", "libfabric.c", "rdma/fabric.h", "-lfabric"},
 };
 
-/* The word that the program of an interface is given, see bench/peers. */
-static const char *const way_of[BENCH_APIS] = {[BENCH_OPENMPI] = "ob1 over vader",
-                                               [BENCH_OPENMPI_UCX] = "UCX below",
-                                               [BENCH_MPICH] = "default device",
-                                               [BENCH_UCX_AM] = "am",
-                                               [BENCH_UCX_TAG] = "tag",
-                                               [BENCH_LIBFABRIC] = "shm"};
+/* The word that the program of an interface is given, see bench/peers: over shared memory, and over the network. */
+static const char *const way_of[BENCH_APIS][2] = {[BENCH_OPENMPI] = {"ob1 over vader", "ob1 over TCP"},
+                                                  [BENCH_OPENMPI_UCX] = {"UCX below", "UCX over TCP below"},
+                                                  [BENCH_MPICH] = {"default device", "libfabric over TCP below"},
+                                                  [BENCH_UCX_AM] = {"am", "am"},
+                                                  [BENCH_UCX_TAG] = {"tag", "tag"},
+                                                  [BENCH_LIBFABRIC] = {"shm", "tcp;ofi_rxm"}};
 
 struct setting {
     const char *name, *value; /* %w the folder for files, %s the folder in memory */
@@ -57,6 +57,19 @@ static const struct setting ways[][5] = {
     [BENCH_UCX_AM] = {{"UCX_TLS", "self,shm"}},
     [BENCH_UCX_TAG] = {{"UCX_TLS", "self,shm"}},
     [BENCH_LIBFABRIC] = {{"FI_PROVIDER", "shm"}},
+};
+
+/* The same over the loopback interface. Libfabric's datagrams (udp;ofi_rxd) are slower by far than its TCP. */
+static const struct setting ways_tcp[][5] = {
+    [BENCH_OPENMPI] = {{"OMPI_MCA_pml", "ob1"}, {"OMPI_MCA_btl", "self,tcp"}, {"OMPI_MCA_btl_tcp_if_include", "lo"}},
+    [BENCH_OPENMPI_UCX] = {{"OMPI_MCA_pml", "ucx"},
+                           {"OMPI_MCA_opal_common_ucx_tls", "any"},
+                           {"OMPI_MCA_opal_common_ucx_devices", "any"},
+                           {"UCX_TLS", "self,tcp"}},
+    [BENCH_MPICH] = {{"MPIR_CVAR_NOLOCAL", "1"}, {"FI_PROVIDER", "tcp"}, {"FI_TCP_IFACE", "lo"}},
+    [BENCH_UCX_AM] = {{"UCX_TLS", "self,tcp"}, {"UCX_NET_DEVICES", "lo"}},
+    [BENCH_UCX_TAG] = {{"UCX_TLS", "self,tcp"}, {"UCX_NET_DEVICES", "lo"}},
+    [BENCH_LIBFABRIC] = {{"FI_PROVIDER", "tcp;ofi_rxm"}, {"FI_TCP_IFACE", "lo"}},
 };
 
 void bench_words_add(struct bench_words *w, const char *format, ...)
@@ -181,7 +194,7 @@ int bench_peer_command(const struct bench_peers *p, unsigned api, unsigned side,
     bench_words_add(w, "%s", program);
     bench_words_add(w, "%s", p->area_path);
     bench_words_add(w, "%u", api);
-    bench_words_add(w, "%s", way_of[api]);
+    bench_words_add(w, "%s", way_of[api][p->area->net.udp]);
     bench_words_add(w, "%u", side);
     return is_mpi(f) ? 1 : 2;
 }
@@ -206,6 +219,6 @@ void bench_peer_environment(const struct bench_peers *p, unsigned api, const cha
         if (p->area->one_core)
             setenv("OMPI_MCA_mpi_yield_when_idle", "1", 1);
     }
-    for (const struct setting *s = ways[api]; s->name; s++)
+    for (const struct setting *s = p->area->net.udp ? ways_tcp[api] : ways[api]; s->name; s++)
         set(s, work, shm);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * libfabric.c - libfabric's shm provider under measurement, with tagged messages between reliable-datagram endpoints,
- * as the tagged ping-pong and bandwidth programs of its fabtests use it: short ones injected, receives posted ahead, up
- * to 64 of either in flight, completion queues polled. */
-#include "common.h"
+ * libfabric.c - a provider of libfabric (shm, or TCP) under measurement, with tagged messages between reliable-datagram
+ * endpoints, as the tagged ping-pong and bandwidth programs of its fabtests use it: short ones injected, receives
+ * posted ahead, up to 64 of either in flight, completion queues polled. */
+#include "posted.h"
 
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
@@ -21,6 +21,7 @@ struct place { /* of a receive */
 };
 
 struct fabric {
+    const char *provider;
     struct fi_info *info;
     struct fid_fabric *fabric;
     struct fid_domain *domain;
@@ -28,11 +29,10 @@ struct fabric {
     struct fid_ep *ep;
     struct fid_cq *sent, *received;
     fi_addr_t peer;
-    unsigned sending;
+    struct peer_posted p;
     uint64_t begun; /* sends */
     struct fi_context2 send[PEER_DEPTH];
     struct place place[PEER_DEPTH];
-    uint64_t posted, wanted; /* receives, counted as s->got */
 };
 static struct fabric fab;
 
@@ -59,32 +59,23 @@ static int progress(struct bench_side *s)
         const struct place *p = entry[i].op_context;
         bench_count(s, p->to, s->bytes);
     }
-    if (fab.sending) {
+    if (fab.p.sending) {
         ssize_t m = fi_cq_read(fab.sent, entry, BATCH);
         if (m < 0 && m != -FI_EAGAIN)
             return m == -FI_EAVAIL ? failed_later(s, fab.sent, "a send") : failed(s, "fi_cq_read", m);
         if (m > 0)
-            fab.sending -= (unsigned)m;
+            fab.p.sending -= (unsigned)m;
     }
     if (n <= 0 && s->one_core)
         sched_yield();
     return 0;
 }
 
-static int finish_sends(struct bench_side *s, uint64_t most)
-{
-    while (fab.sending > most)
-        if (progress(s))
-            return -1;
-    return 0;
-}
+static int give(struct bench_side *s, const void *from, size_t n);
+static int post(struct bench_side *s, unsigned char *to, uint64_t slots);
+static const struct peer_ways ways = {.give = give, .post = post, .progress = progress};
 
-static int settle(struct bench_side *s)
-{
-    return finish_sends(s, 0) ? -1 : peer_settle(s, progress);
-}
-
-static inline int give(struct bench_side *s, const void *from, size_t n)
+static int give(struct bench_side *s, const void *from, size_t n)
 {
     bool inject = n <= fab.info->tx_attr->inject_size;
     for (;;) {
@@ -100,19 +91,19 @@ static inline int give(struct bench_side *s, const void *from, size_t n)
     if (inject)
         return 0;
     fab.begun++;
-    fab.sending++;
-    return finish_sends(s, PEER_DEPTH - 1);
+    fab.p.sending++;
+    return peer_finish(s, &fab.p, &ways, PEER_DEPTH - 1);
 }
 
 static int post(struct bench_side *s, unsigned char *to, uint64_t slots)
 {
     uint64_t most = slots < PEER_DEPTH ? slots : PEER_DEPTH;
-    while (fab.posted < fab.wanted && fab.posted - s->got < most) {
-        struct place *p = &fab.place[fab.posted % PEER_DEPTH];
-        p->to = to + fab.posted % slots * s->bytes;
+    while (fab.p.posted < fab.p.wanted && fab.p.posted - s->got < most) {
+        struct place *p = &fab.place[fab.p.posted % PEER_DEPTH];
+        p->to = to + fab.p.posted % slots * s->bytes;
         ssize_t e = fi_trecv(fab.ep, p->to, s->bytes, NULL, fab.peer, TAG, 0, &p->context);
         if (e == 0)
-            fab.posted++;
+            fab.p.posted++;
         else if (e == -FI_EAGAIN)
             return progress(s);
         else
@@ -126,77 +117,27 @@ static int post(struct bench_side *s, unsigned char *to, uint64_t slots)
 static int fabric_prepare(struct bench_side *s, const struct bench_order *o)
 {
     (void)o;
-    fab.posted = fab.wanted = 0;
-    return settle(s);
-}
-
-static int take_one(struct bench_side *s)
-{
-    uint64_t target = s->got + 1;
-    fab.wanted = target;
-    while (s->got < target)
-        if (post(s, s->to, 1) || progress(s))
-            return -1;
-    return 0;
+    return peer_prepare(s, &fab.p, &ways);
 }
 
 static int fabric_ping(struct bench_side *s, uint64_t n, struct rnl_hist *h)
 {
-    fab.posted = s->got;
-    for (uint64_t i = 0; i < n; i++) {
-        uint64_t t0 = h ? bench_ticks() : 0;
-        if ((s->side == 0 && give(s, s->pool, s->bytes)) || take_one(s) || (s->side == 1 && give(s, s->pool, s->bytes)))
-            return -1;
-        if (h)
-            bench_lap(s, h, t0);
-    }
-    return settle(s);
+    return peer_ping(s, &fab.p, &ways, n, h);
 }
 
 static int fabric_stream(struct bench_side *s, uint64_t n)
 {
-    uint64_t depth = peer_depth(s);
-    if (s->side == 0) {
-        for (uint64_t i = 0; i < n; i++) {
-            unsigned char *at = s->pool + i % depth * s->bytes;
-            if (finish_sends(s, depth - 1))
-                return -1;
-            memcpy(at, &i, s->bytes < 8 ? s->bytes : 8);
-            if (give(s, at, s->bytes))
-                return -1;
-        }
-        return settle(s);
-    }
-    fab.posted = s->got;
-    fab.wanted = n;
-    while (s->got < n)
-        if (post(s, s->spare, depth) || progress(s))
-            return -1;
-    return settle(s);
+    return peer_stream(s, &fab.p, &ways, n);
 }
 
 static int fabric_expect(struct bench_side *s)
 {
-    if (settle(s))
-        return -1;
-    fab.posted = s->got;
-    fab.wanted = s->got + s->slots;
-    return s->side == 1 ? post(s, s->to, s->slots) : 0;
-}
-
-static int fabric_put(struct bench_side *s, const void *from, size_t n)
-{
-    return give(s, from, n);
+    return peer_expect(s, &fab.p, &ways);
 }
 
 static int fabric_poll(struct bench_side *s)
 {
-    unsigned pushes = 0;
-    do {
-        if (progress(s))
-            return -1;
-    } while (s->side == 0 && fab.sending && ++pushes < PEER_PUSHES);
-    return s->side == 1 ? post(s, s->to, s->slots) : 0;
+    return peer_poll(s, &fab.p, &ways);
 }
 
 /* ---- start and end ---- */
@@ -249,11 +190,11 @@ static int fabric_open(struct bench_side *s)
     hints->ep_attr->type = FI_EP_RDM;
     hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
     hints->domain_attr->threading = FI_THREAD_DOMAIN;
-    hints->fabric_attr->prov_name = strdup("shm");
+    hints->fabric_attr->prov_name = strdup(fab.provider);
     int e = fi_getinfo(FI_VERSION(1, 14), NULL, NULL, 0, hints, &fab.info);
     fi_freeinfo(hints);
     if (e)
-        return failed(s, "fi_getinfo for the provider shm", e);
+        return failed(s, "fi_getinfo for the provider", e);
     uint32_t v = fi_version();
     peer_about(s, "libfabric %u.%u, provider %s, tagged messages, process_vm_readv %s", FI_MAJOR(v), FI_MINOR(v),
                fab.info->fabric_attr->prov_name, may ? "allowed" : "refused");
@@ -262,7 +203,7 @@ static int fabric_open(struct bench_side *s)
 
 static void fabric_close(struct bench_side *s)
 {
-    settle(s);
+    peer_finish_all(s, &fab.p, &ways);
     struct fid *const all[] = {&fab.ep->fid, &fab.sent->fid,   &fab.received->fid,
                                &fab.av->fid, &fab.domain->fid, &fab.fabric->fid};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
@@ -277,7 +218,7 @@ static const struct bench_api api = {
     .prepare = fabric_prepare,
     .ping = fabric_ping,
     .stream = fabric_stream,
-    .put = fabric_put,
+    .put = give,
     .poll = fabric_poll,
     .expect = fabric_expect,
 };
@@ -285,5 +226,6 @@ static const struct bench_api api = {
 int main(int argc, char **argv)
 {
     struct peer_args a = peer_start(argc, argv);
+    fab.provider = a.way;
     return bench_side_run(a.area, a.pair, &api, a.side);
 }

@@ -3,7 +3,7 @@
  * ucx.c - UCX under measurement, over its protocol layer (UCP), in two ways: active messages, whose handler copies the
  * bytes out, and tagged messages into posted receives. Loops as in ucx_perftest: up to 64 sends in flight, no answers;
  * unlike there, active messages are copied out and the data is fresh. */
-#include "common.h"
+#include "posted.h"
 
 #include <stdlib.h>
 #include <ucp/api/ucp.h>
@@ -15,9 +15,7 @@ struct ucx {
     ucp_worker_h worker;
     ucp_ep_h ep;
     bool tagged;
-    unsigned sending; /* not complete */
-    /* tagged: receives posted and wanted; active messages: arrived. Counted as s->got. */
-    uint64_t posted, wanted;
+    struct peer_posted p; /* active messages are not posted */
 };
 static struct ucx ucx;
 static struct bench_side *self; /* the handler of a send has no argument for it */
@@ -27,7 +25,7 @@ static void on_sent(void *request, ucs_status_t status, void *unused)
     (void)unused;
     if (status != UCS_OK)
         bench_side_fail(self, "a send failed: %s", ucs_status_string(status));
-    ucx.sending--;
+    ucx.p.sending--;
     ucp_request_free(request);
 }
 
@@ -38,20 +36,11 @@ static int progress(struct bench_side *s)
     return s->status;
 }
 
-static int finish_sends(struct bench_side *s, unsigned most)
-{
-    while (ucx.sending > most)
-        if (progress(s))
-            return -1;
-    return 0;
-}
+static int give(struct bench_side *s, const void *from, size_t n);
+static int post(struct bench_side *s, unsigned char *to, uint64_t slots);
+static const struct peer_ways ways = {.give = give, .post = post, .progress = progress};
 
-static int settle(struct bench_side *s)
-{
-    return finish_sends(s, 0) ? -1 : peer_settle(s, progress);
-}
-
-static inline int give(struct bench_side *s, const void *from, size_t n)
+static int give(struct bench_side *s, const void *from, size_t n)
 {
     static const ucp_request_param_t how = {.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK, .cb.send = on_sent};
     ucs_status_ptr_t p =
@@ -60,8 +49,8 @@ static inline int give(struct bench_side *s, const void *from, size_t n)
         return 0;
     if (UCS_PTR_IS_ERR(p))
         return bench_side_fail(s, "a send failed: %s", ucs_status_string(UCS_PTR_STATUS(p)));
-    ucx.sending++;
-    return finish_sends(s, PEER_DEPTH - 1);
+    ucx.p.sending++;
+    return peer_finish(s, &ucx.p, &ways, PEER_DEPTH - 1);
 }
 
 /* ---- active messages ---- */
@@ -78,10 +67,10 @@ static ucs_status_t on_message(void *arg, const void *header, size_t header_byte
                                const ucp_am_recv_param_t *about)
 {
     struct bench_side *s = arg;
-    unsigned char *to = s->to + (s->slots > 1 ? ucx.posted % s->slots * s->bytes : 0);
+    unsigned char *to = s->to + (s->slots > 1 ? ucx.p.posted % s->slots * s->bytes : 0);
     (void)header;
     (void)header_bytes;
-    ucx.posted++;
+    ucx.p.posted++;
     if (n != s->bytes) {
         bench_side_fail(s, "a message of %zu bytes came instead of %zu", n, (size_t)s->bytes);
         return UCS_OK;
@@ -114,9 +103,9 @@ static void on_received(void *request, ucs_status_t status, const ucp_tag_recv_i
 
 static int post(struct bench_side *s, unsigned char *to, uint64_t slots)
 {
-    uint64_t most = slots < PEER_DEPTH ? slots : PEER_DEPTH;
-    while (ucx.posted < ucx.wanted && ucx.posted - s->got < most) {
-        unsigned char *at = to + ucx.posted++ % slots * s->bytes;
+    uint64_t most = !ucx.tagged ? 0 : slots < PEER_DEPTH ? slots : PEER_DEPTH;
+    while (ucx.p.posted < ucx.p.wanted && ucx.p.posted - s->got < most) {
+        unsigned char *at = to + ucx.p.posted++ % slots * s->bytes;
         const ucp_request_param_t how = {.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA,
                                          .cb.recv = on_received,
                                          .user_data = at};
@@ -134,77 +123,27 @@ static int post(struct bench_side *s, unsigned char *to, uint64_t slots)
 static int ucx_prepare(struct bench_side *s, const struct bench_order *o)
 {
     (void)o;
-    ucx.posted = ucx.wanted = 0;
-    return settle(s);
-}
-
-static int take_one(struct bench_side *s)
-{
-    uint64_t target = s->got + 1;
-    ucx.wanted = ucx.posted + 1;
-    if (ucx.tagged && post(s, s->to, 1))
-        return -1;
-    while (s->got < target)
-        if (progress(s))
-            return -1;
-    return 0;
+    return peer_prepare(s, &ucx.p, &ways);
 }
 
 static int ucx_ping(struct bench_side *s, uint64_t n, struct rnl_hist *h)
 {
-    ucx.posted = s->got;
-    for (uint64_t i = 0; i < n; i++) {
-        uint64_t t0 = h ? bench_ticks() : 0;
-        if ((s->side == 0 && give(s, s->pool, s->bytes)) || take_one(s) || (s->side == 1 && give(s, s->pool, s->bytes)))
-            return -1;
-        if (h)
-            bench_lap(s, h, t0);
-    }
-    return settle(s);
+    return peer_ping(s, &ucx.p, &ways, n, h);
 }
 
 static int ucx_stream(struct bench_side *s, uint64_t n)
 {
-    uint64_t depth = peer_depth(s);
-    if (s->side == 0) {
-        for (uint64_t i = 0; i < n; i++) {
-            unsigned char *at = s->pool + i % depth * s->bytes;
-            memcpy(at, &i, s->bytes < 8 ? s->bytes : 8);
-            if (give(s, at, s->bytes) || (ucx.sending >= depth && finish_sends(s, (unsigned)depth - 1)))
-                return -1;
-        }
-        return settle(s);
-    }
-    ucx.posted = s->got;
-    ucx.wanted = n;
-    while (s->got < n)
-        if ((ucx.tagged && post(s, s->spare, depth)) || progress(s))
-            return -1;
-    return settle(s);
+    return peer_stream(s, &ucx.p, &ways, n);
 }
 
 static int ucx_expect(struct bench_side *s)
 {
-    if (settle(s))
-        return -1;
-    ucx.posted = s->got;
-    ucx.wanted = s->got + s->slots;
-    return ucx.tagged && s->side == 1 ? post(s, s->to, s->slots) : 0;
-}
-
-static int ucx_put(struct bench_side *s, const void *from, size_t n)
-{
-    return give(s, from, n);
+    return peer_expect(s, &ucx.p, &ways);
 }
 
 static int ucx_poll(struct bench_side *s)
 {
-    unsigned pushes = 0;
-    do {
-        if (progress(s))
-            return -1;
-    } while (s->side == 0 && ucx.sending && ++pushes < PEER_PUSHES);
-    return ucx.tagged && s->side == 1 ? post(s, s->to, s->slots) : 0;
+    return peer_poll(s, &ucx.p, &ways);
 }
 
 /* ---- start and end ---- */
@@ -274,7 +213,7 @@ static int ucx_open(struct bench_side *s)
 
 static void ucx_close(struct bench_side *s)
 {
-    settle(s);
+    peer_finish_all(s, &ucx.p, &ways);
     static const ucp_request_param_t gently = {0};
     ucs_status_ptr_t p = ucp_ep_close_nbx(ucx.ep, &gently);
     if (UCS_PTR_IS_PTR(p)) {
@@ -294,7 +233,7 @@ static const struct bench_api api = {
     .prepare = ucx_prepare,
     .ping = ucx_ping,
     .stream = ucx_stream,
-    .put = ucx_put,
+    .put = give,
     .poll = ucx_poll,
     .expect = ucx_expect,
 };

@@ -43,6 +43,7 @@ says "a prefix without a folder" 64 "such as openmpi=/" --peer-prefix openmpi
 says "a prefix of nothing" 64 "such as openmpi=/" --peer-prefix smoke=/opt
 says "a peer's time that is none" 64 "seconds from 0.1 to 3600" --peer-timeout 0
 says "peers for what has none" 64 "--peer is for latency, rate and bandwidth" idle wake --peer openmpi
+says "peers between namespaces" 64 "--peer goes over loopback" --netns --peer ucx
 says "a prefix that is not there" 1 "/nowhere/bin/mpicc, which is not there: is the folder" \
     --peer openmpi --peer-prefix openmpi=/nowhere
 mkdir "$out/empty"
