@@ -45,6 +45,9 @@ enum bench_test {
     BENCH_MEMORY_ALL,
     BENCH_LOSS_STREAM,
     BENCH_LOSS_TRIP,
+    BENCH_AM_TRIP,
+    BENCH_AM_RATE,
+    BENCH_AM_BULK,
     BENCH_QUIT
 };
 

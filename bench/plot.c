@@ -115,15 +115,16 @@ void bench_plot_where(FILE *f, const struct bench_row *row, size_t n, enum bench
 static void write_script(FILE *f, const char *picture, const struct bench_row *row, size_t n, enum bench_test test,
                          enum bench_placement placement)
 {
-    static const char *const title[BENCH_APIS] = {"raw (floor)", "native",      "FM 2.x",          "FM 1.1",
-                                                  "TCP",         "Open MPI",    "Open MPI on UCX", "MPICH",
-                                                  "UCX, AM",     "UCX, tagged", "libfabric shm"};
+    static const char *const title[BENCH_APIS] = {"raw (floor)", "native",  "FM 2.x",      "FM 1.1",
+                                                  "TCP",         "AM-2",    "Open MPI",    "Open MPI on UCX",
+                                                  "MPICH",       "UCX, AM", "UCX, tagged", "libfabric shm"};
     /* peers are thinner, and their colours paler */
     static const char *const style[BENCH_APIS] = {"lw 2 lc rgb '" BENCH_PLOT_COLOUR_FLOOR "' dt 2 pt 2",
                                                   "lw 2 lc rgb '" BENCH_PLOT_COLOUR_NATIVE "' pt 7",
                                                   "lw 2 lc rgb '" BENCH_PLOT_COLOUR_FM "' pt 5",
                                                   "lw 2 lc rgb '" BENCH_PLOT_COLOUR_FM1 "' pt 9",
                                                   "lw 2 lc rgb '#c9a227' dt 2 pt 12",
+                                                  "lw 2 lc rgb '#7a3e9d' pt 11",
                                                   "lw 1 lc rgb '#e08e45' pt 4",
                                                   "lw 1 lc rgb '#b5651d' pt 6",
                                                   "lw 1 lc rgb '#7d5ba6' pt 8",
@@ -222,6 +223,8 @@ static int plot_one(const char *dir, const char *base, const struct bench_row *r
     }
     if (test == BENCH_LAYERED)
         bench_plot_layered(f, picture, row, n, placement);
+    else if (test == BENCH_AM_RATE)
+        bench_plot_am(f, picture, row, n, placement);
     else
         write_script(f, picture, row, n, test, placement);
     bool bad = ferror(f);
@@ -237,7 +240,7 @@ static int plot_one(const char *dir, const char *base, const struct bench_row *r
 
 int bench_plot(const char *dir, const struct bench_row *row, size_t n, FILE *say, char *text, size_t size)
 {
-    static const enum bench_test tests[] = {BENCH_LATENCY, BENCH_BANDWIDTH, BENCH_LAYERED};
+    static const enum bench_test tests[] = {BENCH_LATENCY, BENCH_BANDWIDTH, BENCH_LAYERED, BENCH_AM_RATE};
     size_t rounds[BENCH_PLACEMENTS] = {0};
     enum bench_placement most = 0;
     for (size_t i = 0; i < n; i++)

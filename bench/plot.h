@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * plot.h - what the pictures have in common: plot.c draws one curve an interface, plot_layered.c the four panels of a
- * layer's efficiency. */
+ * layer's efficiency, plot_am.c throughput against depth. */
 #ifndef RNL_BENCH_PLOT_H
 #define RNL_BENCH_PLOT_H
 
@@ -26,5 +26,8 @@ void bench_plot_mark(FILE *, const char *data, unsigned value, unsigned rounds, 
 
 /* The script for layered.png. */
 void bench_plot_layered(FILE *, const char *picture, const struct bench_row *, size_t n, enum bench_placement);
+
+/* The script for am-rate.png. */
+void bench_plot_am(FILE *, const char *picture, const struct bench_row *, size_t n, enum bench_placement);
 
 #endif

@@ -17,6 +17,7 @@ enum {
     BENCH_FM,
     BENCH_FM1,
     BENCH_TCP, /* bare, beside datagrams */
+    BENCH_AM,  /* in tests of its own only */
     BENCH_OWN,
     BENCH_OPENMPI = BENCH_OWN,
     BENCH_OPENMPI_UCX,

@@ -37,7 +37,7 @@ struct bench_scene {
 };
 
 extern const struct bench_scene bench_scene_peers, bench_scene_idle, bench_scene_wake, bench_scene_barrier,
-    bench_scene_layered, bench_scene_startup, bench_scene_memory, bench_scene_loss;
+    bench_scene_layered, bench_scene_startup, bench_scene_memory, bench_scene_loss, bench_scene_am;
 /* All of them, in the order of their rows, up to NULL. */
 extern const struct bench_scene *const bench_scenes[];
 

@@ -69,14 +69,15 @@ static const struct argp_option options[] = {
     {"mtu", OPTION_MTU, "BYTES", 0, "of the interfaces between the namespaces (default 1500)", 0},
     {"protect", OPTION_PROTECT, "HOW", 0, "how our packets are protected: off, auth (default) or encrypt", 0},
     {"api", OPTION_API, "NAME[,NAME...]", 0,
-     "fm (FM 2.x), fm1 (FM 1.1), native, tcp (bare, with udp), all (default), or raw: the floors alone", 0},
+     "fm (FM 2.x), fm1 (FM 1.1), native, am (AM-2), tcp (bare, with udp), all (default), or raw: the floors alone", 0},
     {"size", OPTION_SIZE, "N[,N...]", 0,
      "message sizes in bytes, K and M understood, at most 16M (default: 8 for latency, rate and peers, 64K,1M for "
      "bandwidth, 16,1K,64K for layered)",
      0},
     {"json", OPTION_JSON, NULL, 0, "one JSON object a row on standard output", 0},
     {"max-time", OPTION_MAX_TIME, "SECONDS", 0, "measure for about that long (default 20)", 0},
-    {"plot", OPTION_PLOT, "DIR", 0, "also write latency.png, bandwidth.png and layered.png to DIR (needs gnuplot)", 0},
+    {"plot", OPTION_PLOT, "DIR", 0,
+     "also write latency.png, bandwidth.png, layered.png and am-rate.png to DIR (needs gnuplot)", 0},
     {"ranks", OPTION_RANKS, "N", 0, "processes at the barrier (default 16)", 0},
     {"peer", OPTION_PEER, "NAME[,NAME...]", 0,
      "measure these beside, in the same rounds: openmpi, mpich, ucx, libfabric (scripts/setup peers installs them)", 0},
@@ -112,7 +113,7 @@ static void parse_apis(struct argp_state *state, struct asked *q, const char *li
         else if (a < BENCH_OWN)
             q->apis |= 1u << a;
         else
-            argp_error(state, "there is no interface '%s': --api takes fm, fm1, native, tcp, raw or all", word);
+            argp_error(state, "there is no interface '%s': --api takes am, fm, fm1, native, tcp, raw or all", word);
     }
 }
 
@@ -141,7 +142,7 @@ static void parse_scene(struct argp_state *state, struct asked *q, const char *n
         }
     argp_error(state,
                "there is no test '%s': latency, waiting, rate, bandwidth, peers, idle, wake, barrier, layered, "
-               "startup, memory, loss or all",
+               "startup, memory, loss, am or all",
                name);
 }
 
@@ -163,6 +164,8 @@ static void check(struct argp_state *state, struct asked *q)
         q->tests &= ~(1u << BENCH_WAITING);
         q->apis &= ~(1u << BENCH_TCP);
     }
+    if (q->apis == 1u << BENCH_AM && q->tests)
+        argp_error(state, "--api am is for the test am, which has figures of its own");
     if (!q->tests && !q->scenes)
         q->tests = q->net.udp ? PAIR_TESTS | 1u << BENCH_WAITING : PAIR_TESTS;
     for (unsigned i = 0; bench_scenes[i]; i++) {
@@ -188,7 +191,7 @@ static void check(struct argp_state *state, struct asked *q)
         sizes |= scene->sizes;
     }
     if (q->plot && !plots && !(q->tests & (1u << BENCH_LATENCY | 1u << BENCH_BANDWIDTH)))
-        argp_error(state, "--plot draws latency, bandwidth and layered: ask for one of them too");
+        argp_error(state, "--plot draws latency, bandwidth, layered and am: ask for one of them too");
     if (q->sizes && !sizes && !q->tests)
         argp_error(state, "--size is for latency, rate, bandwidth, peers and layered: ask for one of them too");
     if (q->ranks && !ranks)
@@ -317,7 +320,7 @@ static int complain(const char *text)
 
 static unsigned apis_for(const struct asked *q, enum bench_test test, uint64_t bytes)
 {
-    unsigned apis = q->apis | q->peer_apis;
+    unsigned apis = (q->apis | q->peer_apis) & ~(1u << BENCH_AM);
     if (test == BENCH_WAITING)
         apis &= 1u << BENCH_NATIVE | 1u << BENCH_FM | 1u << BENCH_TCP;
     return bytes > bench_api_fm1.most_bytes ? apis & ~(1u << BENCH_FM1) : apis;
@@ -510,7 +513,7 @@ int rnl_tool_bench(int argc, char **argv)
     static const struct argp argp = {
         .options = options,
         .parser = parse,
-        .args_doc = "[latency|waiting|rate|bandwidth|peers|idle|wake|barrier|layered|startup|memory|loss|all]...",
+        .args_doc = "[latency|waiting|rate|bandwidth|peers|idle|wake|barrier|layered|startup|memory|loss|am|all]...",
         .doc = "Measures messages between processes of this host beside the fastest that the machine allows. "
                "Without a test: latency, rate and bandwidth.\v"
                "Rows are medians; ratio is value / floor of the same round. See runnel-bench(1).",

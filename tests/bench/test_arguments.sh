@@ -21,7 +21,7 @@ refuses() {
     fi
 }
 
-refuses "a test that does not exist" "latency, waiting, rate, bandwidth, peers, idle, wake, barrier, layered, startup, memory, loss or all" speed
+refuses "a test that does not exist" "latency, waiting, rate, bandwidth, peers, idle, wake, barrier, layered, startup, memory, loss, am or all" speed
 refuses "an interface that does not exist" "fm, fm1, native, tcp, raw or all" --api mpi
 refuses "an interface that does not exist, in a list" "there is no interface 'mpi'" --api fm,mpi
 refuses "a size that is no number" "whole bytes from 1 to 16M" --size big

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * job_am.c - the experiments of the AMUDP paper (section 5) with runnel/am.h: a short request and its short reply, and
+ * against the depth, which is how many requests may be unanswered: short requests a second, and bytes a second of a
+ * window of eight bulk requests of 128 KiB. Each request is answered, as in the paper. The floors are the bare ring's,
+ * in the same step: there and back, 8-byte messages a second, messages of 128 KiB. Over shared memory. */
+#include "role.h"
+#include "scene.h"
+
+#include "runnel/am.h"
+
+#include <math.h>
+
+enum { ASK = 1, ANSWERED, BULK };
+enum { PAIR = 1, BULK_BYTES = 128 << 10, WINDOW = 8 };
+static const unsigned rate_depths[] = {1, 4, 16, 64, 128, 512}, bulk_depths[] = {1, 2, 4, 8};
+#define DEPTHS(a) (sizeof(a) / sizeof *(a))
+
+static eb_t bundle;
+static ep_t ep;
+static uint64_t asked, answered;
+static unsigned char segment[WINDOW][BULK_BYTES], source[WINDOW][BULK_BYTES];
+
+static void on_ask(void *token, int32_t x)
+{
+    asked++;
+    (void)AM_Reply1(token, ANSWERED, x);
+}
+
+static void on_bulk(void *token, void *buf, size_t n, int32_t x)
+{
+    (void)buf;
+    asked += n == BULK_BYTES;
+    (void)AM_Reply1(token, ANSWERED, x);
+}
+
+static void on_answered(void *token, int32_t x)
+{
+    (void)token;
+    (void)x;
+    answered++;
+}
+
+static int failed(struct bench_side *s)
+{
+    return bench_side_fail(s, "%s", rnl_last_error()->text);
+}
+
+static int open_am(struct bench_side *s)
+{
+    en_t name;
+    if (AM_Init() != AM_OK || AM_AllocateBundle(AM_SEQ, &bundle) != AM_OK)
+        return failed(s);
+    bench_fill(source, sizeof source, 1);
+    s->side = rnl_rank(AM_GetRank(bundle));
+    if (bench_side_check_size(s, rnl_size(AM_GetRank(bundle))))
+        return -1;
+    if (AM_AllocateEndpoint(bundle, &ep, &name) != AM_OK || AM_SetTag(ep, AM_ALL) != AM_OK ||
+        AM_SetSeg(ep, segment, sizeof segment) != AM_OK || AM_SetHandler(ep, ASK, on_ask) != AM_OK ||
+        AM_SetHandler(ep, BULK, on_bulk) != AM_OK || AM_SetHandler(ep, ANSWERED, on_answered) != AM_OK ||
+        AM_Map(ep, 0, AM_NameOf(1 - s->side, 0), AM_ALL) != AM_OK)
+        return failed(s);
+    return 0;
+}
+
+static void close_am(struct bench_side *s)
+{
+    if (AM_Terminate() != AM_OK)
+        failed(s);
+}
+
+static int look(struct bench_side *s)
+{
+    return AM_Poll(bundle) != AM_OK ? failed(s) : s->status;
+}
+
+/* Messages of an order. */
+static uint64_t messages(const struct bench_order *o)
+{
+    return o->test == BENCH_AM_BULK ? o->count * WINDOW : o->count;
+}
+
+static int ask(struct bench_side *s, const struct bench_order *o)
+{
+    uint64_t n = messages(o), from = answered, depth = o->variant;
+    for (uint64_t i = 0; i < n; i++) {
+        int r = o->test == BENCH_AM_BULK
+                    ? AM_RequestXfer1(ep, 0, i % WINDOW * BULK_BYTES, BULK, source[i % WINDOW], BULK_BYTES, (int32_t)i)
+                    : AM_Request1(ep, 0, ASK, (int32_t)i);
+        if (r != AM_OK)
+            return failed(s);
+        while (i + 1 - (answered - from) >= depth)
+            if (look(s))
+                return -1;
+    }
+    while (answered - from < n)
+        if (look(s))
+            return -1;
+    return 0;
+}
+
+static int run(struct bench_side *s, const struct bench_order *o, struct bench_answer *a)
+{
+    uint64_t n = messages(o), until = asked + n;
+    if (s->side == 1) {
+        while (asked < until)
+            if (look(s))
+                return -1;
+        return 0;
+    }
+    uint64_t t0 = bench_now_ns();
+    if (ask(s, o))
+        return -1;
+    double ns = (double)(bench_now_ns() - t0);
+    if (o->test == BENCH_AM_TRIP)
+        a->value = ns / (double)n;
+    else if (o->test == BENCH_AM_RATE)
+        a->value = (double)n * 1e3 / ns;
+    else
+        a->value = (double)n * BULK_BYTES / ns;
+    return 0;
+}
+
+const struct bench_api bench_role_am = {
+    .name = "am", .moves_when_called = true, .open = open_am, .close = close_am, .poll = look, .run = run};
+
+/* ---- the scene ---- */
+
+static int plan(struct bench_plan *p, const struct bench_wish *w)
+{
+    unsigned step = 0;
+    int e = w->udp ? 0 : bench_scene_add(p, &bench_scene_am, BENCH_AM_TRIP, BENCH_AM, 0, 8, step++, true);
+    for (unsigned i = 0; i < DEPTHS(rate_depths) && e == 0 && !w->udp; i++)
+        e = bench_scene_add(p, &bench_scene_am, BENCH_AM_RATE, BENCH_AM, rate_depths[i], 8, step++, true);
+    for (unsigned i = 0; i < DEPTHS(bulk_depths) && e == 0 && !w->udp; i++)
+        e = bench_scene_add(p, &bench_scene_am, BENCH_AM_BULK, BENCH_AM, bulk_depths[i], BULK_BYTES, step++, true);
+    return e;
+}
+
+static void cast(struct bench_area *area, const struct bench_wish *w)
+{
+    (void)w;
+    bench_cast(area, PAIR, "am", 2, 0);
+}
+
+static int step(struct bench_run *r, struct bench_unit *u, size_t n)
+{
+    static const enum bench_test floors[] = {BENCH_LATENCY, BENCH_RATE, BENCH_BANDWIDTH};
+    unsigned kind = u->test - BENCH_AM_TRIP;
+    double value = NAN, floor = NAN, cpu_ns;
+    (void)n;
+    int e = bench_repeat(r, u, floors[kind], BENCH_RAW, 0, &u->floor[0], &floor, &cpu_ns);
+    if (e == 0)
+        e = bench_repeat(r, u, u->test, PAIR, u->n ? u->n : 1, &u->api[BENCH_AM], &value, &cpu_ns);
+    if (e == 0)
+        bench_put(u, value, kind == 0 ? 2 * floor : floor);
+    return e;
+}
+
+const struct bench_scene bench_scene_am = {
+    .name = "am",
+    .share = 2,
+    .apis = 1u << BENCH_AM,
+    .plots = true,
+    .plan = plan,
+    .cast = cast,
+    .step = step,
+};
