@@ -203,9 +203,9 @@ int rnl_tool_run(int argc, char **argv)
                "S). "
                "See runnel-run(1).",
     };
-    struct options all = {.job = {.size = 0}};
+    static struct options all; /* large for a stack */
     struct rnl_launch job;
-    struct rnl_host at[RNL_HOSTS_MAX];
+    static struct rnl_host at[RNL_HOSTS_MAX];
     char self[4096];
     argp_err_exit_status = RNL_EXIT_USAGE;
     int e = argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &all);
