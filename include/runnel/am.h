@@ -113,8 +113,8 @@ RNL_PUBLIC int rnl_am_get_xfer(ep_t ep, int index, uintptr_t source_offset, hand
 /* Runs handlers of what has arrived, for all bundles of the rank. Never blocks. AM_ERR_RESOURCE: in a handler, or no
  * memory for a message, which waits; AM_ERR_NOT_SENT: a message came back to an endpoint whose handler 0 is not set;
  * said once for each, and nothing else is lost. */
-#define AM_Poll rnl_am_poll
 RNL_PUBLIC int rnl_am_poll(eb_t bundle);
+#define AM_Poll rnl_am_poll
 
 /* ---- replies: in the handler of a request, once, by the thread that runs it ----
  *
@@ -133,15 +133,15 @@ RNL_PUBLIC int rnl_am_reply_xfer(void *token, uintptr_t dest_offset, handler_t h
 /* ---- tokens: in a handler, until it returns ---- */
 
 /* Who sent the message; for handler 0, who was to take it. */
-#define AM_GetSourceEndpoint rnl_am_get_source_endpoint
 RNL_PUBLIC int rnl_am_get_source_endpoint(void *token, en_t *name);
+#define AM_GetSourceEndpoint rnl_am_get_source_endpoint
 /* The endpoint whose handler this is. */
-#define AM_GetDestEndpoint rnl_am_get_dest_endpoint
 RNL_PUBLIC int rnl_am_get_dest_endpoint(void *token, ep_t *ep);
+#define AM_GetDestEndpoint rnl_am_get_dest_endpoint
 /* The tag that let the message in; of a reply or a returned message, the endpoint's own: having been asked lets a reply
  * in. */
-#define AM_GetMsgTag rnl_am_get_msg_tag
 RNL_PUBLIC int rnl_am_get_msg_tag(void *token, tag_t *tag);
+#define AM_GetMsgTag rnl_am_get_msg_tag
 struct rnl_am_token_info {
     op_t opcode; /* AM_REQUEST_M ...; of a get's answer AM_GET_XFER_M */
     int status;  /* handler 0: the reason; else 0 */
@@ -153,57 +153,57 @@ struct rnl_am_token_info {
     int32_t args[RNL_AM_SHORT];
 };
 /* All that a token knows. */
-#define AM_GetTokenInfo rnl_am_get_token_info
 RNL_PUBLIC int rnl_am_get_token_info(void *token, struct rnl_am_token_info *info);
+#define AM_GetTokenInfo rnl_am_get_token_info
 
 /* ---- events ---- */
 
 /* Sleeps until a message for one of the bundle's endpoints has been handled since its last AM_Poll or AM_WaitSema
  * began, here or by another thread, if the mask has AM_NOTEMPTY, which stays set; runs the handlers of what comes.
  * Not in handlers. AM_ERR_BAD_ARG with AM_NOEVENTS: it would sleep for ever. Else as AM_Poll. */
-#define AM_WaitSema rnl_am_wait_sema
 RNL_PUBLIC int rnl_am_wait_sema(eb_t bundle);
+#define AM_WaitSema rnl_am_wait_sema
 /* The same for at most timeout_ns (negative: for ever). AM_ERR_NOT_SENT: nothing came. */
-#define AM_WaitSemaFor rnl_am_wait_sema_for
 RNL_PUBLIC int rnl_am_wait_sema_for(eb_t bundle, int64_t timeout_ns);
+#define AM_WaitSemaFor rnl_am_wait_sema_for
 /* AM_NOEVENTS, as at first, or AM_NOTEMPTY. */
-#define AM_SetEventMask rnl_am_set_event_mask
 RNL_PUBLIC int rnl_am_set_event_mask(eb_t bundle, int mask);
+#define AM_SetEventMask rnl_am_set_event_mask
 /* Reads it. */
-#define AM_GetEventMask rnl_am_get_event_mask
 RNL_PUBLIC int rnl_am_get_event_mask(eb_t bundle, int *mask);
+#define AM_GetEventMask rnl_am_get_event_mask
 
 /* ---- translations ---- */
 
 /* Entry index names `name`, and requests by it bring `tag`. At any time. AM_ERR_IN_USE: it is in use; unmap it first.
  * AM_ERR_BAD_ARG: outside the table, or no name of this job. */
-#define AM_Map rnl_am_map
 RNL_PUBLIC int rnl_am_map(ep_t ep, int index, en_t name, tag_t tag);
+#define AM_Map rnl_am_map
 /* The same for the lowest free entry. AM_ERR_RESOURCE: the table is full; AM_SetNumTranslations grows it. */
-#define AM_MapAny rnl_am_map_any
 RNL_PUBLIC int rnl_am_map_any(ep_t ep, int *index, en_t name, tag_t tag);
+#define AM_MapAny rnl_am_map_any
 /* Frees an entry. What was sent by it goes on. AM_ERR_BAD_ARG: it was not in use. */
-#define AM_UnMap rnl_am_unmap
 RNL_PUBLIC int rnl_am_unmap(ep_t ep, int index);
+#define AM_UnMap rnl_am_unmap
 /* AM_OK: the entry is in use; AM_ERR_RESOURCE: it is not. */
-#define AM_GetTranslationInuse rnl_am_get_translation_inuse
 RNL_PUBLIC int rnl_am_get_translation_inuse(ep_t ep, int index);
+#define AM_GetTranslationInuse rnl_am_get_translation_inuse
 /* Of an entry in use, else AM_ERR_BAD_ARG. */
-#define AM_GetTranslationTag rnl_am_get_translation_tag
 RNL_PUBLIC int rnl_am_get_translation_tag(ep_t ep, int index, tag_t *tag);
+#define AM_GetTranslationTag rnl_am_get_translation_tag
 /* The same. */
-#define AM_GetTranslationName rnl_am_get_translation_name
 RNL_PUBLIC int rnl_am_get_translation_name(ep_t ep, int index, en_t *name);
+#define AM_GetTranslationName rnl_am_get_translation_name
 /* Another tag for an entry in use. An extension. */
-#define AM_SetTranslationTag rnl_am_set_translation_tag
 RNL_PUBLIC int rnl_am_set_translation_tag(ep_t ep, int index, tag_t tag);
+#define AM_SetTranslationTag rnl_am_set_translation_tag
 /* Entries of the table: 256 at first. */
-#define AM_GetNumTranslations rnl_am_get_num_translations
 RNL_PUBLIC int rnl_am_get_num_translations(ep_t ep, int *entries);
+#define AM_GetNumTranslations rnl_am_get_num_translations
 /* Grows or shrinks it. AM_ERR_RESOURCE: above RNL_AM_TRANSLATIONS_MAX, or no memory; AM_ERR_IN_USE: an entry in use
  * would go. */
-#define AM_SetNumTranslations rnl_am_set_num_translations
 RNL_PUBLIC int rnl_am_set_num_translations(ep_t ep, int entries);
+#define AM_SetNumTranslations rnl_am_set_num_translations
 static inline int AM_MaxNumTranslations(int *entries)
 {
     *entries = RNL_AM_TRANSLATIONS_MAX;
@@ -211,20 +211,20 @@ static inline int AM_MaxNumTranslations(int *entries)
 }
 /* A hint of how many endpoints and outstanding requests there will be: memory is made ready. Any time, any number of
  * times. AM_ERR_BAD_ARG: below 1. */
-#define AM_SetExpectedResources rnl_am_set_expected_resources
 RNL_PUBLIC int rnl_am_set_expected_resources(ep_t ep, int n_endpoints, int n_outstanding);
+#define AM_SetExpectedResources rnl_am_set_expected_resources
 
 /* ---- handlers ---- */
 
 /* Sets or replaces a handler, at any time; NULL takes it away. 0 is for returned messages: AM_returned. */
-#define AM_SetHandler(ep, handler, fn) rnl_am_set_handler(ep, handler, (rnl_am_fn)(fn))
 RNL_PUBLIC int rnl_am_set_handler(ep_t ep, handler_t handler, rnl_am_fn fn);
+#define AM_SetHandler(ep, handler, fn) rnl_am_set_handler(ep, handler, (rnl_am_fn)(fn))
 /* The lowest number from 1 up that has none. AM_ERR_RESOURCE: all have. */
-#define AM_SetHandlerAny(ep, handler, fn) rnl_am_set_handler_any(ep, handler, (rnl_am_fn)(fn))
 RNL_PUBLIC int rnl_am_set_handler_any(ep_t ep, handler_t *handler, rnl_am_fn fn);
+#define AM_SetHandlerAny(ep, handler, fn) rnl_am_set_handler_any(ep, handler, (rnl_am_fn)(fn))
 /* NULL: none. An extension. */
-#define AM_GetHandler rnl_am_get_handler
 RNL_PUBLIC int rnl_am_get_handler(ep_t ep, handler_t handler, rnl_am_fn *fn);
+#define AM_GetHandler rnl_am_get_handler
 static inline int AM_GetNumHandlers(ep_t ep, int *entries)
 {
     (void)ep;
@@ -245,25 +245,25 @@ struct rnl_am_hooks {
     void *arg;
 };
 /* hooks is copied; NULL = none. */
-#define AM_SetHooks rnl_am_set_hooks
 RNL_PUBLIC int rnl_am_set_hooks(ep_t ep, const struct rnl_am_hooks *hooks);
+#define AM_SetHooks rnl_am_set_hooks
 
 /* ---- tags, segments ---- */
 
 /* The tag that a request must bring; AM_NONE at first. Holds for what is taken in from now on. */
-#define AM_SetTag rnl_am_set_tag
 RNL_PUBLIC int rnl_am_set_tag(ep_t ep, tag_t tag);
+#define AM_SetTag rnl_am_set_tag
 /* Reads it. */
-#define AM_GetTag rnl_am_get_tag
 RNL_PUBLIC int rnl_am_get_tag(ep_t ep, tag_t *tag);
+#define AM_GetTag rnl_am_get_tag
 /* The memory that bulk messages write to and gets read from; none at first. addr NULL with a length: offsets are
  * addresses. May wait, running handlers, for bulk messages that are being written into the old one; AM_ERR_IN_USE: the
  * same in a handler. */
-#define AM_SetSeg rnl_am_set_seg
 RNL_PUBLIC int rnl_am_set_seg(ep_t ep, void *addr, uintptr_t nbytes);
+#define AM_SetSeg rnl_am_set_seg
 /* Reads it. */
-#define AM_GetSeg rnl_am_get_seg
 RNL_PUBLIC int rnl_am_get_seg(ep_t ep, void **addr, uintptr_t *nbytes);
+#define AM_GetSeg rnl_am_get_seg
 /* Any memory of the process will do. */
 static inline int AM_MaxSegLength(uintptr_t *nbytes)
 {
@@ -274,41 +274,41 @@ static inline int AM_MaxSegLength(uintptr_t *nbytes)
 /* ---- life: not in handlers ---- */
 
 /* A new endpoint of the bundle and its name: tag AM_NONE, no segment, no handlers, no translations. AM_ERR_RESOURCE. */
-#define AM_AllocateEndpoint rnl_am_allocate_endpoint
 RNL_PUBLIC int rnl_am_allocate_endpoint(eb_t bundle, ep_t *ep, en_t *name);
+#define AM_AllocateEndpoint rnl_am_allocate_endpoint
 /* What is on its way to it comes back to who sent it. May wait as AM_SetSeg. */
-#define AM_FreeEndpoint rnl_am_free_endpoint
 RNL_PUBLIC int rnl_am_free_endpoint(ep_t ep);
+#define AM_FreeEndpoint rnl_am_free_endpoint
 /* The endpoint goes on in another bundle of the same rank, with its name. AM_ERR_BAD_ARG: it is not in `from`;
  * AM_ERR_RESOURCE: the two have different ranks. */
-#define AM_MoveEndpoint rnl_am_move_endpoint
 RNL_PUBLIC int rnl_am_move_endpoint(ep_t ep, eb_t from, eb_t to);
+#define AM_MoveEndpoint rnl_am_move_endpoint
 /* AM_SEQ or AM_PAR, on the rank of this process in the job that started it; alone, in a job of one. Joins the job if
  * need be, which blocks. AM_ERR_RESOURCE: it could not (rnl_last_error() says why). */
-#define AM_AllocateBundle rnl_am_allocate_bundle
 RNL_PUBLIC int rnl_am_allocate_bundle(int type, eb_t *bundle);
+#define AM_AllocateBundle rnl_am_allocate_bundle
 /* The same on a rank that the program opened: an endpoint of a hub for each thread, or one that it also uses for other
  * messages, in whose calls handlers may then run. Not RNL_SHARED: the bundle does the locking. Handlers RNL_AM_ID_FIRST
  * to RNL_AM_ID_LAST of it are taken. Freed before rnl_close. An extension. */
-#define AM_AllocateBundleOn rnl_am_allocate_bundle_on
 RNL_PUBLIC int rnl_am_allocate_bundle_on(rnl_endpoint *rank, int type, eb_t *bundle);
+#define AM_AllocateBundleOn rnl_am_allocate_bundle_on
 enum { RNL_AM_ID_FIRST = 1000, RNL_AM_ID_LAST = 1002 };
 /* Frees its endpoints, too. */
-#define AM_FreeBundle rnl_am_free_bundle
 RNL_PUBLIC int rnl_am_free_bundle(eb_t bundle);
+#define AM_FreeBundle rnl_am_free_bundle
 /* Begins a session of this process; they nest. */
-#define AM_Init rnl_am_init
 RNL_PUBLIC int rnl_am_init(void);
+#define AM_Init rnl_am_init
 /* Ends one. The last frees all bundles, takes in what is under way and leaves the job: as rnl_close it waits for the
  * other ranks to do the same. */
-#define AM_Terminate rnl_am_terminate
 RNL_PUBLIC int rnl_am_terminate(void);
+#define AM_Terminate rnl_am_terminate
 
 /* ---- names, ranks: extensions ---- */
 
 /* 1: two names of one endpoint. A generation of 0 equals any. */
-#define AM_NameEqual rnl_am_name_equal
 RNL_PUBLIC int rnl_am_name_equal(en_t a, en_t b);
+#define AM_NameEqual rnl_am_name_equal
 /* The name of whoever has that number in that rank when a message arrives: how SPMD programs begin. */
 static inline en_t AM_NameOf(unsigned rank, unsigned number)
 {
@@ -316,18 +316,18 @@ static inline en_t AM_NameOf(unsigned rank, unsigned number)
     return name;
 }
 /* The name of an endpoint of one's own. */
-#define AM_GetName rnl_am_get_name
 RNL_PUBLIC int rnl_am_get_name(ep_t ep, en_t *name);
+#define AM_GetName rnl_am_get_name
 /* Its bundle. */
-#define AM_GetBundle rnl_am_get_bundle
 RNL_PUBLIC int rnl_am_get_bundle(ep_t ep, eb_t *bundle);
+#define AM_GetBundle rnl_am_get_bundle
 /* The runnel endpoint a bundle stands on: for rnl_rank, rnl_size, rnl_peer, rnl_get_counters. */
-#define AM_GetRank rnl_am_get_rank
 RNL_PUBLIC rnl_endpoint *rnl_am_get_rank(eb_t bundle);
+#define AM_GetRank rnl_am_get_rank
 /* How long a request may wait for room before it comes back with AM_ECONGESTION; 0 = for ever, as at first: a peer that
  * lives makes room at last. */
-#define AM_SetCongestionLimit rnl_am_set_congestion_limit
 RNL_PUBLIC int rnl_am_set_congestion_limit(ep_t ep, uint64_t limit_ns);
+#define AM_SetCongestionLimit rnl_am_set_congestion_limit
 
 /* ---- the calls by number of arguments ---- */
 
