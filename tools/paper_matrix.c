@@ -11,12 +11,12 @@
 static const struct issues {
     const char *system, *transfer, *translation, *protection, *control, *reliability, *multicast;
 } issues[] = {
-    {"simple", "DMA from a staging area", "offset in the area", "none", "poll", "none: drops", "no"},
+    {"simple", "DMA, staging area", "offset in area", "none", "poll", "none: drops", "no"},
     {"fm1", "stores", "none to send", "none", "poll", "host credits", "no"},
     {"fm2", "stores, combined", "none to send", "none", "poll", "host credits", "no"},
-    {"vmmc", "stores <= 128 B, DMA", "TLB on the card", "yes", "poll, interrupt", "back-pressure", "no"},
-    {"bip", "stores <= 1 KB, DMA", "user translates", "none", "poll", "rendezvous", "no"},
-    {"pm", "DMA from own buffers", "none to send", "gang scheduling", "poll", "card ACK/NACK", "multi-send"},
+    {"vmmc", "stores to 128 B, DMA", "TLB on card", "yes", "both", "back-pressure", "no"},
+    {"bip", "stores to 1 KB, DMA", "user does", "none", "poll", "rendezvous", "no"},
+    {"pm", "DMA, own buffers", "none to send", "gang", "poll", "card ACK/NACK", "yes"},
 };
 
 static double one(const struct paper_options *o, const char *system, enum rnl_measure m, uint32_t bytes, double slow)
@@ -38,9 +38,9 @@ int paper_matrix(struct paper_options *o)
     else
         printf("on %s; us: one way of 4 bytes, a send of 4 bytes at its host; MB/s: ping-pong of 1 KB and 64 KB, four\n"
                "senders of 128 bytes to a receiver that computes 20 us for each\n\n"
-               "%-7s %-23s %-19s %-15s %-15s %-14s %-10s %7s %7s %7s %7s %8s\n",
+               "%-7s %-20s %-14s %-10s %-7s %-13s %-8s %7s %5s %5s %5s %8s\n",
                o->machine ? o->machine : "H-PP", "system", "host to card", "translation", "protection", "control",
-               "reliability", "multicast", "one-way", "send", "1 KB", "64 KB", "overload");
+               "reliability", "to many", "one-way", "send", "1 KB", "64 KB", "overload");
     for (size_t i = 0; i < sizeof issues / sizeof issues[0]; i++) {
         const struct issues *s = &issues[i];
         double longest = strcmp(s->system, "fm1") == 0 ? 32768 : 65536;
@@ -59,7 +59,7 @@ int paper_matrix(struct paper_options *o)
             putchar('}');
             continue;
         }
-        printf("%-7s %-23s %-19s %-15s %-15s %-14s %-10s %7.2f %7.2f %7.1f %7.1f ", s->system, s->transfer,
+        printf("%-7s %-20s %-14s %-10s %-7s %-13s %-8s %7.2f %5.2f %5.1f %5.1f ", s->system, s->transfer,
                s->translation, s->protection, s->control, s->reliability, s->multicast, v[0], v[1], v[2], v[3]);
         if (isnan(v[4]))
             printf("%8s\n", "-");
