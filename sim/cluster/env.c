@@ -31,6 +31,9 @@ struct rnl_venv {
     struct rnl_guest *guest;
     const _Atomic uint32_t *sleeps_on; /* NULL: awake */
     struct rnl_sim_coro_ticket ticket;
+    int fd;                    /* the guest's number of its descriptor; -1 = nobody has asked for it */
+    uint8_t raised, polls;     /* it is readable; the guest sleeps until it is */
+    uint64_t fd_until_ns;      /* it is from then on in any case */
     struct rnl_socket *socket; /* below env.datagrams, until that is closed; NULL: none */
 };
 
@@ -97,9 +100,12 @@ static void venv_park(struct rnl_env *env, _Atomic uint32_t *word, uint32_t expe
 void rnl_venv_rung(struct rnl_cluster *c, uint32_t rank)
 {
     struct rnl_guest *g = &c->guest[rank];
-    const struct rnl_venv *v = g->env;
+    struct rnl_venv *v = g->env;
     uint64_t debt = rnl_guest_now ? rnl_guest_now->debt_ns : 0;
-    if (v != NULL && v->sleeps_on != NULL)
+    if (v == NULL)
+        return;
+    v->raised = 1;
+    if (v->sleeps_on != NULL || v->polls)
         (void)rnl_guest_wake(g, v->ticket, rnl_sim_now(c->sim) + (debt + WAKE_NS) * RNL_TICKS_PER_NS, 1);
 }
 
@@ -184,27 +190,59 @@ static int venv_part(struct rnl_env *env, uint32_t rank)
     return 0;
 }
 
-/* ---- event loops: the kernel's, which knows no virtual time ---- */
+/* ---- event loops: stand_poll.c ---- */
 
 static int venv_fd(struct rnl_env *env)
 {
-    (void)env;
-    return rnl_fail(RNL_ERR_UNSUPPORTED, "the virtual cluster has no descriptors to wait on: use rnl_wait or FM_wait");
+    struct rnl_venv *v = (struct rnl_venv *)(void *)env;
+    struct rnl_guest *g = step(env);
+    for (int fd = 3; v->fd < 0 && fd < RNL_GUEST_FDS; fd++) {
+        if (g->fds[fd] != -1)
+            continue;
+        g->fds[fd] = RNL_GUEST_FD_ENDPOINT;
+        v->fd = fd;
+    }
+    return v->fd >= 0 ? v->fd
+                      : rnl_fail(RNL_ERR_SYSTEM, "all %d descriptors of rank %u are taken: close some", RNL_GUEST_FDS,
+                                 env->rank);
 }
 
 static void venv_fd_drain(struct rnl_env *env)
 {
-    (void)env;
+    ((struct rnl_venv *)(void *)step(env)->env)->raised = 0;
 }
 
 static void venv_fd_until(struct rnl_env *env, uint64_t ns)
 {
-    (void)env, (void)ns;
+    ((struct rnl_venv *)(void *)step(env)->env)->fd_until_ns = ns;
 }
 
 static void venv_fd_raise(struct rnl_env *env, uint32_t rank)
 {
-    (void)env, (void)rank;
+    struct rnl_cluster *c = step(env)->cluster;
+    if (rank < c->opt.ranks)
+        rnl_venv_rung(c, rank);
+}
+
+int rnl_venv_readable(const struct rnl_guest *g)
+{
+    return g->env == NULL || g->env->raised || rnl_guest_ns(g) >= g->env->fd_until_ns;
+}
+
+void rnl_venv_poll(struct rnl_guest *g, uint64_t until_ns)
+{
+    struct rnl_venv *v = g->env;
+    rnl_guest_pay(g);
+    if (v != NULL && v->fd >= 0 && rnl_venv_readable(g))
+        return;
+    if (v != NULL) {
+        until_ns = v->fd >= 0 && v->fd_until_ns < until_ns ? v->fd_until_ns : until_ns;
+        v->polls = 1;
+        v->ticket = rnl_sim_ticket(&g->coro);
+    }
+    rnl_guest_sleep(g, rnl_vhost_tick(g->host, until_ns));
+    if (g->env != NULL)
+        g->env->polls = 0;
 }
 
 /* ---- life ---- */
@@ -236,6 +274,8 @@ static void venv_close(struct rnl_env *env)
     if (v->socket != NULL) /* no endpoint had its transport */
         env->datagrams->ops->close(env->datagrams);
     rnl_vagent_gone(agent(env), env->rank, RNL_DEATH_EXIT, 0);
+    if (v->fd >= 0)
+        g->fds[v->fd] = -1;
     g->env = NULL;
     free(env);
 }
@@ -300,6 +340,8 @@ int rnl_venv_open(const struct rnl_options *opt, struct rnl_env **out)
         return status;
     }
     v->guest = g;
+    v->fd = -1;
+    v->fd_until_ns = UINT64_MAX;
     v->env.ops = &venv_ops;
     v->env.rank = g->rank;
     v->env.size = c->opt.ranks;

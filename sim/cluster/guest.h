@@ -30,7 +30,8 @@ enum {
     RNL_GUEST_MAIN = 4 << 10, /* main is entered so far below the top, whatever compiled us */
     RNL_GUEST_FDS = 64,
     RNL_GUEST_LINE = 1024,
-    RNL_GUEST_PID = 1000
+    RNL_GUEST_PID = 1000,
+    RNL_GUEST_FD_ENDPOINT = -2 /* nobody's of ours: its endpoint's */
 };
 
 enum rnl_guest_state { RNL_GUEST_NEW = 0, RNL_GUEST_LIVES, RNL_GUEST_OVER };
@@ -65,7 +66,7 @@ struct rnl_guest {
     struct rnl_endpoint *ep;   /* ... and has an endpoint, of the native interface */
     uint64_t drawn, drawn_env; /* ordinals of its streams of chance */
     uint64_t rand_seed;
-    int fds[RNL_GUEST_FDS]; /* ours behind its numbers; -1 */
+    int fds[RNL_GUEST_FDS]; /* ours behind its numbers; -1, RNL_GUEST_FD_ENDPOINT */
     struct rnl_guest_line {
         char text[RNL_GUEST_LINE];
         size_t n;

@@ -60,6 +60,10 @@ rnl_sim_fn rnl_cluster_restart;
 int rnl_venv_open(const struct rnl_options *opt, struct rnl_env **out);
 /* Its bell has been rung. */
 void rnl_venv_rung(struct rnl_cluster *, uint32_t rank);
+/* Its endpoint's descriptor would be readable. */
+int rnl_venv_readable(const struct rnl_guest *);
+/* Sleeps until it is, or until then on its host's clock; may return earlier. */
+void rnl_venv_poll(struct rnl_guest *, uint64_t until_ns);
 void rnl_venv_drop(struct rnl_guest *); /* its life has ended before it left the job */
 
 /* guard.c */

@@ -249,8 +249,8 @@ static const struct {
 struct rnl_binding rnl_stand_bind(const char *name)
 {
     static const struct rnl_stand *const tables[] = {
-        rnl_stand_memory, rnl_stand_time,  rnl_stand_process, rnl_stand_options, rnl_stand_print,
-        rnl_stand_stdio,  rnl_stand_files, rnl_stand_sort,    rnl_stand_runnel,  rnl_stand_pure,
+        rnl_stand_memory, rnl_stand_time, rnl_stand_process, rnl_stand_options, rnl_stand_print, rnl_stand_stdio,
+        rnl_stand_files,  rnl_stand_sort, rnl_stand_poll,    rnl_stand_runnel,  rnl_stand_pure,
     };
     for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++)
         if (strcmp(variables[i].name, name) == 0)

@@ -26,7 +26,8 @@ struct rnl_stand {
     }
 
 extern const struct rnl_stand rnl_stand_memory[], rnl_stand_time[], rnl_stand_process[], rnl_stand_options[],
-    rnl_stand_print[], rnl_stand_stdio[], rnl_stand_files[], rnl_stand_sort[], rnl_stand_pure[], rnl_stand_runnel[];
+    rnl_stand_print[], rnl_stand_stdio[], rnl_stand_files[], rnl_stand_sort[], rnl_stand_poll[], rnl_stand_pure[],
+    rnl_stand_runnel[];
 
 rnl_image_bind rnl_stand_bind;
 

@@ -37,7 +37,7 @@ static int number(int ours)
     if (ours < 0)
         return -1;
     for (int fd = 3; fd < RNL_GUEST_FDS; fd++) {
-        if (g->fds[fd] >= 0)
+        if (g->fds[fd] != -1)
             continue;
         g->fds[fd] = ours;
         return fd;

@@ -2,7 +2,7 @@
 # Several virtual hosts: the same programs over the virtual network, whole or losing packets, and always the same run.
 # shellcheck source=tests/sim/head.sh
 . "$(dirname "${BASH_SOURCE[0]}")/head.sh"
-needs "$guests/guest-token.so" "$guests/guest-hello.so" "$guests/guest-heat.so" "$guests/guest-sort.so"
+needs "$guests/guest-token.so" "$guests/guest-hello.so" "$guests/guest-heat.so" "$guests/guest-poll.so"
 
 tokens() { # ranks, steps, options...: everything arrives, once
     local ranks=$1 steps=$2
@@ -29,6 +29,11 @@ tokens 8 20 --hosts 8 --loss 5% && cp said first && tokens 8 20 --hosts 8 --loss
 ok "what is lost is the same in each run" $?
 tokens 1000 10 --hosts 1000 --loss 1%; ok "1,000 hosts" $?
 
+for hosts in 1 2; do
+    timeout 60 "$runnel" sim -n 2 --hosts $hosts "$guests/guest-poll.so" >said 2>&1 && grep -qx '20 notes, woken for them' said &&
+        grep -qx 'rank 0 slept' said && ! grep -q WRONG said
+    ok "an event loop sleeps in poll, and is woken by what comes from $([ $hosts = 1 ] && echo its host || echo another host)" $?
+done
 "$runnel" sim -n 4 --hosts 4 --trace trace.pcapng "$guests/guest-hello.so" >said && "$runnel" sim decode trace.pcapng >lines &&
     grep -q 'HELLO rank' lines && grep -q ' DATA ' lines
 ok "the packets are traced, and can be read" $?

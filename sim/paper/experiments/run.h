@@ -37,7 +37,7 @@ struct rnl_experiment {
     double slow_us;     /* GOODPUT: the receiver computes this long after each message */
     uint64_t bad_per_2_32, seed;
     int no_skip, cold, profile; /* profile: cards count each instruction, for inspect */
-    const void *object; /* another firmware than the system's own, or NULL */
+    const void *object;         /* another firmware than the system's own, or NULL */
     size_t object_bytes;
     rnl_hw_tracer *tracer;
     void *tracer_arg;
