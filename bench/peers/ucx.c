@@ -16,6 +16,7 @@ struct ucx {
     ucp_ep_h ep;
     bool tagged;
     struct peer_posted p; /* active messages are not posted */
+    uint64_t places;      /* for active messages that arrive at the same time; 0 = one a slot */
 };
 static struct ucx ucx;
 static struct bench_side *self; /* the handler of a send has no argument for it */
@@ -67,7 +68,7 @@ static ucs_status_t on_message(void *arg, const void *header, size_t header_byte
                                const ucp_am_recv_param_t *about)
 {
     struct bench_side *s = arg;
-    unsigned char *to = s->to + (s->slots > 1 ? ucx.p.posted % s->slots * s->bytes : 0);
+    unsigned char *to = s->to + ucx.p.posted % (ucx.places ? ucx.places : s->slots) * s->bytes;
     (void)header;
     (void)header_bytes;
     ucx.p.posted++;
@@ -133,7 +134,10 @@ static int ucx_ping(struct bench_side *s, uint64_t n, struct rnl_hist *h)
 
 static int ucx_stream(struct bench_side *s, uint64_t n)
 {
-    return peer_stream(s, &ucx.p, &ways, n);
+    ucx.places = peer_depth(s);
+    int e = peer_stream(s, &ucx.p, &ways, n);
+    ucx.places = 0;
+    return e;
 }
 
 static int ucx_expect(struct bench_side *s)
