@@ -1,49 +1,16 @@
 #!/usr/bin/env bash
 # examples/heat against a plain serial computation in Perl: pictures of many shapes and forms on 1 to 8 ranks, byte for
 # byte; and what it says and leaves behind when it cannot go on.
-# Finds the build in $RUNNEL_BUILD and the command in $RUNNEL. Prints "ok - name" or "not ok - name"; exits 77 if
-# something is missing.
+# Prints "ok - name" or "not ok - name"; exits 77 if something is missing.
 # shellcheck disable=SC2016 # Perl programs in single quotes
 set -uo pipefail
 
-build=${RUNNEL_BUILD:-$(cd "$(dirname "$0")/../.." && pwd)/build}
-runnel=${RUNNEL:-$build/tools/runnel}
-program=$build/examples/heat
-for needed in "$runnel" "$program"; do
-    if [ ! -x "$needed" ]; then
-        echo "$needed is not built"
-        exit 77
-    fi
-done
-for needed in perl cmp; do
-    if ! command -v $needed >/dev/null; then
-        echo "$needed is not installed"
-        exit 77
-    fi
-done
-
+# shellcheck source=tests/multi/example.sh
+source "$(dirname "$0")/example.sh"
 # A sanitizer would end the program where malloc has to say that there is no memory.
 export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}allocator_may_return_null=1
 export TSAN_OPTIONS=${TSAN_OPTIONS:+$TSAN_OPTIONS:}allocator_may_return_null=1
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-cd "$dir" || exit 1
-failed=0
-
-ok() { # name status
-    if [ "$2" = 0 ]; then
-        echo "ok - $1"
-    else
-        echo "not ok - $1"
-        failed=1
-    fi
-}
-
-run() { # ranks arguments...
-    local ranks=$1
-    shift
-    timeout 60 "$runnel" run -n "$ranks" "$program" "$@"
-}
+example heat 60 perl cmp
 
 # reference FILE ITERATIONS EPSILON [KEPT-GREY...]: the picture after that, on standard output; the iterations that were
 # made go to the file "made". The order of the sum is the program's, so that the last bits are the same.

@@ -1,46 +1,13 @@
 #!/usr/bin/env bash
 # examples/sort against sort(1): inputs of many shapes on 1 to 8 ranks, and what it says and leaves behind when it
 # cannot sort.
-# Finds the build in $RUNNEL_BUILD and the command in $RUNNEL. Prints "ok - name" or "not ok - name"; exits 77 if
-# something is missing.
+# Prints "ok - name" or "not ok - name"; exits 77 if something is missing.
 # shellcheck disable=SC2016 # Perl programs in single quotes
 set -uo pipefail
 
-build=${RUNNEL_BUILD:-$(cd "$(dirname "$0")/../.." && pwd)/build}
-runnel=${RUNNEL:-$build/tools/runnel}
-program=$build/examples/sort
-for needed in "$runnel" "$program"; do
-    if [ ! -x "$needed" ]; then
-        echo "$needed is not built"
-        exit 77
-    fi
-done
-for needed in perl sort cmp; do
-    if ! command -v $needed >/dev/null; then
-        echo "$needed is not installed"
-        exit 77
-    fi
-done
-
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-cd "$dir" || exit 1
-failed=0
-
-ok() { # name status
-    if [ "$2" = 0 ]; then
-        echo "ok - $1"
-    else
-        echo "not ok - $1"
-        failed=1
-    fi
-}
-
-run() { # ranks arguments...
-    local ranks=$1
-    shift
-    timeout 30 "$runnel" run -n "$ranks" "$program" "$@"
-}
+# shellcheck source=tests/multi/example.sh
+source "$(dirname "$0")/example.sh"
+example sort 30 perl sort cmp
 
 # shape NAME "RANKS..." FILE...: the output equals that of sort(1), and nothing is said.
 shape() {
