@@ -143,7 +143,7 @@ RNL_PUBLIC int rnl_am_get_dest_endpoint(void *token, ep_t *ep);
 RNL_PUBLIC int rnl_am_get_msg_tag(void *token, tag_t *tag);
 #define AM_GetMsgTag rnl_am_get_msg_tag
 struct rnl_am_token_info {
-    op_t opcode; /* AM_REQUEST_M ...; of a get's answer AM_GET_XFER_M */
+    op_t opcode; /* AM_REQUEST_M ...; of the answer to a get AM_GET_XFER_M */
     int status;  /* handler 0: the reason; else 0 */
     int index;   /* handler 0 of a request: the translation it was sent by; else -1 */
     int numargs;
