@@ -110,7 +110,6 @@ run() { # NAME RANKS PROGRAM ARGUMENT...
     ok "$name" $?
 }
 run 'all to all of 6 on three hosts' 6 fm_alltoall 1 10
-run 'half a message is answered while others flow' 3 fm_semantics half
 run 'FM 1.1, mixed traffic' 4 fm_old
 list=$two run 'who does not extract blocks its senders and loses nothing' 4 fm_semantics stall
 
