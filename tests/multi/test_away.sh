@@ -2,7 +2,7 @@
 # What takes its time on several hosts: a rank that calls nothing for longer than a silence may last is answered for by
 # its agent, one that is stopped is dead in a bounded time; a link that is down for 5 s costs those 5 s; a network
 # namespace that loses its interface is a host that is gone. About a minute, of sleep.
-# shellcheck source=tests/multi/hosts.sh
+# shellcheck disable=SC1091,SC2154 # hosts.sh sets them
 . "$(dirname "$0")/hosts.sh"
 hosts_up 3
 two=$name-1,$name-2
@@ -54,4 +54,4 @@ done
 wait $job
 [ "$(grep -c '^dead [01] 2 ' said)" = 2 ] && [ "$(grep -c '^done [01] ' said)" = 2 ] && ! left_over
 ok 'a host whose network vanishes' $?
-exit $failed
+exit "$failed"

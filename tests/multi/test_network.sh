@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # How hosts find each other before the ranks start, and what is said when they cannot. Hosts are network namespaces.
-# shellcheck source=tests/multi/hosts.sh
+# shellcheck disable=SC1091,SC2154 # hosts.sh sets them
 . "$(dirname "$0")/hosts.sh"
 
 if ! command -v nft >/dev/null; then
@@ -42,7 +42,7 @@ ends() { # NAME: with status 71 within 15 s, and nothing left
 troubles() {
     SECONDS=0
     "${said[@]}" true >said 2>&1 </dev/null
-    ends $? && grep -qE "^runnel: host $a does not reach host $b at [0-9a-f.:]+ \\(eth0\\), UDP port [0-9]+: .*$2" said &&
+    ends "$?" && grep -qE "^runnel: host $a does not reach host $b at [0-9a-f.:]+ \\(eth0\\), UDP port [0-9]+: .*$2" said &&
         [ "$(grep -c '^runnel' said)" -le 2 ]
     ok "$1" $?
 }
@@ -112,4 +112,4 @@ SECONDS=0
 "${said[@]}" true >said 2>&1 </dev/null
 ends $? && grep -qE "^runnel: host $b has no address that host $a could reach|$a does not reach host $b at 10.77.0.2" said
 ok 'no interface is up' $?
-exit $failed
+exit "$failed"
