@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # runnel paper: its commands, what they print, and what they refuse; fitted values are found again; the same output by
 # every compiler.
+# shellcheck disable=SC2016,SC2317 # programs for bash -c; functions that others call
 set -u
 : "${RUNNEL:?}" "${RUNNEL_SOURCE:?}"
 work=$(mktemp -d)
@@ -31,7 +32,6 @@ refuses() { # NAME WORDS COMMAND...
 paper() { "$RUNNEL" paper "$@"; }
 
 check "fitted values are found again, from rows of class fit" paper fit
-# shellcheck disable=SC2016 # a program of Python's
 check "the table is JSON with a figure or a truth for each row that has an experiment" bash -c '
     "$0" paper table all --json >"$1" && python3 - "$1" "$2" <<END
 import csv, json, sys
