@@ -51,7 +51,7 @@ static void load_words(const uint32_t *words, uint32_t n)
 }
 
 #define NOP             0x00000001u /* add nothing to r0 */
-#define MOV(rd, c)      (0xf0020000u | (uint32_t)(rd) << 23 | (((uint32_t)(c) >> 16) & 31) << 18 | ((uint32_t)(c)&0xffff))
+#define MOV(rd, c)      (0xf0020000u | (uint32_t)(rd) << 23 | ((uint32_t)(c) >> 16 & 31) << 18 | ((uint32_t)(c)&0xffff))
 #define LD(rd, rs, off) (0x80020000u | (uint32_t)(rd) << 23 | (uint32_t)(rs) << 18 | ((uint32_t)(off)&0xffff))
 #define ST(rd, rs, off) (0x90020000u | (uint32_t)(rd) << 23 | (uint32_t)(rs) << 18 | ((uint32_t)(off)&0xffff))
 #define ADDI(rd, rs, c) ((uint32_t)(rd) << 23 | (uint32_t)(rs) << 18 | (uint32_t)(c))

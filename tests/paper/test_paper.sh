@@ -43,13 +43,18 @@ assert all((r["class"] != "held") or r["row"] in want for r in rows.values())
 END' "$RUNNEL" "$work/table.json" "$RUNNEL_SOURCE/sim/paper/rows.csv"
 check "it is the one that was committed, to the bit" cmp "$work/table.json" "$RUNNEL_SOURCE/doc/results/table.json"
 check "a figure has its curves" bash -c '"$0" paper figure survey-2 | grep -q "DMA after a copy"' "$RUNNEL"
-check "a sweep" bash -c '"$0" paper sweep bip --over ni_clock=33,66 --count 20 | grep -c "^ *[36]" | grep -qx 2' "$RUNNEL"
+check "a sweep" bash -c '
+    "$0" paper sweep bip --over ni_clock=33,66 --count 20 | grep -c "^ *[36]" | grep -qx 2' "$RUNNEL"
 check "a trace shows both nodes" bash -c '"$0" paper trace vmmc | grep -q "1     host DMA  to host"' "$RUNNEL"
-check "a profile adds up" bash -c '"$0" paper profile simple --count 20 | awk "/%/ { s += \$4 } END { exit !(s > 98 && s < 101) }"' "$RUNNEL"
-check "the matrix has all six systems" bash -c '"$0" paper matrix --json | python3 -c "import json, sys; assert len(json.load(sys.stdin)) == 6"' "$RUNNEL"
-check "a machine is printed as a file that can be read back" bash -c '"$0" paper machine H-PP >"$1" && "$0" paper run bip --machine-file "$1" --count 10' "$RUNNEL" "$work/m"
+check "a profile adds up" bash -c '"$0" paper profile simple --count 20 |
+    awk "/%/ { s += \$4 } END { exit !(s > 98 && s < 101) }"' "$RUNNEL"
+check "the matrix has all six systems" bash -c '
+    "$0" paper matrix --json | python3 -c "import json, sys; assert len(json.load(sys.stdin)) == 6"' "$RUNNEL"
+check "a machine is printed as a file that can be read back" bash -c '
+    "$0" paper machine H-PP >"$1" && "$0" paper run bip --machine-file "$1" --count 10' "$RUNNEL" "$work/m"
 check "a value is changed without building anew" bash -c '
-    a=$("$0" paper run vmmc --json --count 20) && b=$("$0" paper run vmmc --json --count 20 --set dma_setup=5) && [ "$a" != "$b" ]' "$RUNNEL"
+    a=$("$0" paper run vmmc --json --count 20) &&
+    b=$("$0" paper run vmmc --json --count 20 --set dma_setup=5) && [ "$a" != "$b" ]' "$RUNNEL"
 
 sed '/^load /d' "$work/m" >"$work/less"
 refuses "a machine without a value" "load is missing" paper run bip --machine-file "$work/less"
