@@ -54,8 +54,10 @@ static int take_rest(rnl_stream *s, struct rnl_am_message *m)
             why = take(s, m->args, args);
         }
     }
-    if (RNL_UNLIKELY(why))
+    if (RNL_UNLIKELY(why)) { /* what comes back has no more than its head */
         m->numargs = 0;
+        m->op = RNL_AM_OP_SHORT;
+    }
     return why;
 }
 

@@ -20,13 +20,11 @@ static_assert(crypto_auth_BYTES == RNL_PLACE_PROOF && crypto_auth_KEYBYTES == RN
 
 int rnl_amudp_place_new(struct rnl_amudp_place *out)
 {
-    const char *folder = getenv("XDG_RUNTIME_DIR");
+    const char *folder = getenv("TMPDIR");
     unsigned char key[RNL_PLACE_KEY], name[12];
     char text[2 * sizeof name + 1];
     if (sodium_init() < 0)
         return WRONG("there are no random numbers here");
-    if (folder == NULL || access(folder, W_OK) < 0)
-        folder = getenv("TMPDIR");
     if (folder == NULL || access(folder, W_OK) < 0)
         folder = "/tmp";
     randombytes_buf(key, sizeof key);

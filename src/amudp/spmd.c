@@ -147,7 +147,7 @@ static int join(eb_t *bundle, ep_t *ep)
 
 static void wait_for_debugger(void)
 {
-    if (getenv("AMUDP_FREEZE") == NULL)
+    if (AMUDP_getenv_prefixed("FREEZE") == NULL)
         return;
     fprintf(stderr, "AMUDP: process %d stops for a debugger (AMUDP_FREEZE): kill -CONT %d lets it go on\n",
             (int)getpid(), (int)getpid());

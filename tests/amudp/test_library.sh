@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# libamudp as a stranger sees it: its symbols, and programs that are compiled with the plain command line of amudp.h, as C and C++,
-# in each configuration, against the shared and the static library alone.
+# libamudp as a stranger sees it: its symbols, and programs that are compiled with the plain command line of amudp.h, as
+# C and C++, in each configuration, against the shared and the static library alone.
 set -u
 build=${RUNNEL_BUILD:?the build directory}
 source=${RUNNEL_SOURCE:?the source tree}
@@ -26,13 +26,15 @@ includes=(-I"$source/include" -DAMUDP)
 cc=${CC:-gcc}
 cxx=${CXX:-g++}
 
-nm -D --defined-only "$build/src/libamudp.so" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort -u >"$dir/exported"
+nm -D --defined-only "$build/src/libamudp.so" |
+    awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort -u >"$dir/exported"
 sed -nE '/global:/,/local:/s/^ *([A-Za-z0-9_]+);.*/\1/p' "$source/src/amudp/amudp.map" | sort -u >"$dir/mapped"
 grep -v '^#' "$here/symbols" | sort -u >"$dir/wanted"
 check "the library exports what its map names" same "$dir/mapped" "$dir/exported"
 comm -23 "$dir/wanted" "$dir/exported" >"$dir/missing"
 check "each symbol that programs for AMUDP look for is there" test ! -s "$dir/missing"
-sed -nE 's/^#define +[A-Za-z_]+ +(AMUDP_[A-Za-z]+)$/\1/p' "$source/include/amudp.h" | grep -v 'AMX_\|_t$' | sort -u >"$dir/coexist"
+sed -nE 's/^#define +[A-Za-z_]+ +(AMUDP_[A-Za-z]+)$/\1/p' "$source/include/amudp.h" |
+    grep -v 'AMX_\|_t$' | sort -u >"$dir/coexist"
 comm -23 "$dir/coexist" "$dir/exported" >"$dir/missing"
 check "... and the second names of AMUDP_COEXIST_WITH_AM" test ! -s "$dir/missing"
 cat "$dir/wanted" "$dir/coexist" | sort -u >"$dir/allowed"
@@ -67,8 +69,8 @@ check "a program with the shared library" $cc "${includes[@]}" -DAMUDP_NDEBUG=1 
     -L"$build/src" -lamudp
 check "... runs" run "$dir/shared" 2 L messages
 # shellcheck disable=SC2086 # words
-check "a program with the static library alone" $cc "${includes[@]}" -DAMUDP_NDEBUG=1 -O2 "$here/spmd.c" -o "$dir/static" \
-    "$build/src/libamudp.a" $privates
+check "a program with the static library alone" $cc "${includes[@]}" -DAMUDP_NDEBUG=1 -O2 "$here/spmd.c" \
+    -o "$dir/static" "$build/src/libamudp.a" $privates
 check "... runs" run "$dir/static" 2 L messages
 check "a program in the debug configuration" $cc "${includes[@]}" -DAMUDP_DEBUG=1 -O0 "$here/spmd.c" -o "$dir/debug" \
     -L"$build/src" -lamudp

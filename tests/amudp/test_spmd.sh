@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Programs written for AMUDP as jobs: each way to start them, output, exit codes, environment, collectives; and the known faults
-# of AMUDP that show only between processes (w1 ...). Each case has a deadline.
+# Programs written for AMUDP as jobs: each way to start them, output, exit codes, environment, collectives; and the known
+# faults of AMUDP that show only between processes (w1 ...). Each case has a deadline.
 set -u
 build=${RUNNEL_BUILD:?the build directory}
 runnel=${RUNNEL:?the runnel command}
@@ -9,7 +9,6 @@ dir=$(mktemp -d)
 export TMPDIR=$dir
 trap 'rm -rf "$dir"' EXIT
 export PATH=$build/tools:$PATH
-unset XDG_RUNTIME_DIR
 for name in SPAWNFN NETWORKDEPTH FAULT_RATE CSPAWN_CMD; do unset "$name" "AMUDP_$name" "GASNET_$name"; done
 failed=0
 limit=60
