@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Programs written for AMUDP as jobs: each way to start them, output, exit codes, environment, collectives; and the known
+# Programs written for AMUDP as jobs: each way to start them, output, exit codes, environment, collectives; and known
 # faults of AMUDP that show only between processes (w1 ...). Each case has a deadline.
 set -u
 build=${RUNNEL_BUILD:?the build directory}
@@ -99,8 +99,8 @@ run "$program" 3 C messages
 ok "custom: workers by a command" is 0
 CSPAWN_ROUTE_OUTPUT=1 WHAT_THE_MASTER_HAS=there run "$program" 3 C print
 ok "custom: output goes to the master if it is to" lines out '^rank [012] of 3 has there and 2 arguments$' 3
-CSPAWN_ROUTE_OUTPUT=1 CSPAWN_CMD="for i in \$(seq %N); do env -i PATH=\$PATH %C & done; wait" WHAT_THE_MASTER_HAS=there \
-    run "$program" 2 C print
+CSPAWN_ROUTE_OUTPUT=1 CSPAWN_CMD="for i in \$(seq %N); do env -i PATH=\$PATH %C & done; wait" \
+    WHAT_THE_MASTER_HAS=there run "$program" 2 C print
 ok "custom: the master's environment is known where the worker's is empty" lines out 'has there' 2
 run "$program" 3 C exit 6
 ok "custom: exit codes" is 6
@@ -140,7 +140,7 @@ else
 fi
 cat >"$dir/stranger.py" <<'PYTHON'
 import os, socket, sys, time
-# Connects to the stand-ins that there are, with a wrong proof, with garbage, and with silence: nothing comes but a nonce.
+# Connects to the stand-ins with a wrong proof, with garbage, and with silence: nothing comes but a nonce.
 name, got = None, b""
 until = time.time() + 20
 while name is None and time.time() < until:
