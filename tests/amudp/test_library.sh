@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # libamudp as a stranger sees it: its symbols, and programs that are compiled with the plain command line of amudp.h, as
 # C and C++, in each configuration, against the shared and the static library alone.
+# shellcheck disable=SC2317 # functions that are arguments
 set -u
 build=${RUNNEL_BUILD:?the build directory}
 source=${RUNNEL_SOURCE:?the source tree}
@@ -43,16 +44,16 @@ check "nothing else is exported" test ! -s "$dir/more"
 # w13: AMUDP needs a C++ compiler and its run-time.
 check "w13: it needs no C++ run-time, and no other library of ours" \
     sh -c "! readelf -d '$build/src/libamudp.so' | grep -E 'NEEDED.*(stdc|librunnel)'"
-check "the table of constants, as C" $cc -std=c11 "${includes[@]}" -DAMUDP_NDEBUG=1 -Wall -Wextra -Wpedantic -Werror \
+check "the table of constants, as C" "$cc" -std=c11 "${includes[@]}" -DAMUDP_NDEBUG=1 -Wall -Wextra -Wpedantic -Werror \
     -c -o "$dir/constants.o" "$here/constants.c"
-check "the table of constants, as C++" $cxx -std=c++11 "${includes[@]}" -DAMUDP_NDEBUG=1 -Wall -Wextra -Werror -x c++ \
+check "the table of constants, as C++" "$cxx" -std=c++11 "${includes[@]}" -DAMUDP_NDEBUG=1 -Wall -Wextra -Werror -x c++ \
     -c -o "$dir/constants++.o" "$here/constants.c"
 if command -v clang >/dev/null; then
     check "the table of constants, with clang" clang -std=c11 "${includes[@]}" -DAMUDP_NDEBUG=1 -Wall -Wextra -Werror \
         -fsyntax-only "$here/constants.c"
 fi
 printf '#include <amudp_const.h>\n#ifdef AM_Request0\n#error\n#endif\nint x = AM_OK;\n' >"$dir/const.c"
-check "amudp_const.h alone brings no calls" $cc "${includes[@]}" -DAMUDP_NDEBUG=1 -c -o "$dir/const.o" "$dir/const.c"
+check "amudp_const.h alone brings no calls" "$cc" "${includes[@]}" -DAMUDP_NDEBUG=1 -c -o "$dir/const.o" "$dir/const.c"
 printf '#include <amudp.h>\n' >"$dir/both.c"
 check "both configurations at once are refused" \
     sh -c "! $cc -I'$source/include' -DAMUDP_DEBUG=1 -DAMUDP_NDEBUG=1 -c -o '$dir/both.o' '$dir/both.c'"
@@ -65,17 +66,17 @@ export PATH=$build/tools:$PATH LD_LIBRARY_PATH=$build/src
 unset AMUDP_SPAWNFN GASNET_SPAWNFN SPAWNFN
 privates=$(sed -nE 's/^Libs.private: *//p' "$build/meson-private/amudp.pc")
 run() { timeout -k 5 60 "$@"; }
-check "a program with the shared library" $cc "${includes[@]}" -DAMUDP_NDEBUG=1 -O2 "$here/spmd.c" -o "$dir/shared" \
+check "a program with the shared library" "$cc" "${includes[@]}" -DAMUDP_NDEBUG=1 -O2 "$here/spmd.c" -o "$dir/shared" \
     -L"$build/src" -lamudp
 check "... runs" run "$dir/shared" 2 L messages
 # shellcheck disable=SC2086 # words
-check "a program with the static library alone" $cc "${includes[@]}" -DAMUDP_NDEBUG=1 -O2 "$here/spmd.c" \
+check "a program with the static library alone" "$cc" "${includes[@]}" -DAMUDP_NDEBUG=1 -O2 "$here/spmd.c" \
     -o "$dir/static" "$build/src/libamudp.a" $privates
 check "... runs" run "$dir/static" 2 L messages
-check "a program in the debug configuration" $cc "${includes[@]}" -DAMUDP_DEBUG=1 -O0 "$here/spmd.c" -o "$dir/debug" \
+check "a program in the debug configuration" "$cc" "${includes[@]}" -DAMUDP_DEBUG=1 -O0 "$here/spmd.c" -o "$dir/debug" \
     -L"$build/src" -lamudp
 check "... runs" run "$dir/debug" 2 L messages
-check "a program that leaves AM's names to others" $cc "${includes[@]}" -DAMUDP_COEXIST_WITH_AM -DAMUDP_NDEBUG=1 -O2 \
+check "a program that leaves AM's names to others" "$cc" "${includes[@]}" -DAMUDP_COEXIST_WITH_AM -DAMUDP_NDEBUG=1 -O2 \
     "$here/spmd.c" -o "$dir/coexist-program" -L"$build/src" -lamudp
 check "... runs" run "$dir/coexist-program" 2 L messages
 check "... and has none of them" sh -c "! nm -u '$dir/coexist-program' | grep -E ' (AM_(Poll|Map|SetTag)|_AM_)'"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Programs written for AMUDP as jobs: each way to start them, output, exit codes, environment, collectives; and known
 # faults of AMUDP that show only between processes (w1 ...). Each case has a deadline.
+# shellcheck disable=SC2016,SC2317 # commands for the workers' shell; functions that are arguments
 set -u
 build=${RUNNEL_BUILD:?the build directory}
 runnel=${RUNNEL:?the runnel command}
@@ -169,7 +170,7 @@ for attempt in range(20):
 open(sys.argv[1] + "/stranger", "wb").write(got + b"done")
 PYTHON
 CSPAWN_CMD='python3 '"$dir"'/stranger.py '"$dir"'; for i in $(seq %N); do %C & done; wait' run "$program" 2 C messages
-ok "w8: a stranger without the key is told nothing" grep -qx done "$dir/stranger"
+ok "w8: a stranger without the key is told nothing" grep -qx 'done' "$dir/stranger"
 ok "w8: ... and the workers find their places all the same" is 0
 run "$program" 3 L w8
 ok "w8: each worker has a tag of its own that nobody can guess" lines out '^tag [0-9a-f]{16}$' 3
