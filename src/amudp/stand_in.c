@@ -162,6 +162,8 @@ int rnl_amudp_take_place(void)
     for (int waited = 0; connection < 0 && waited < RNL_PLACE_SEARCH_MS; waited += 10) {
         for (int i = 0; connection < 0 && i < nproc; i++)
             connection = try_rank(name, wanted >= 0 ? wanted : (int)((i + getpid()) % nproc), key, routed);
+        if (connection < 0 && access(file, F_OK) < 0)
+            break; /* the job is over: the master has removed it */
         if (connection < 0)
             nanosleep(&pause, NULL);
     }
