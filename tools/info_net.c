@@ -72,7 +72,8 @@ void info_network(struct info_page *p)
     rnl_kernel_socket_facts(s, &f);
     info_flag(p, "ipv4", !!(f.features & RNL_KERNEL_IPV4), "");
     info_flag(p, "ipv6", !!(f.features & RNL_KERNEL_IPV6), "one socket speaks both");
-    info_flag(p, "segmentation offload", !!(f.features & RNL_KERNEL_SEGMENT), "UDP_SEGMENT: runs of datagrams in one call");
+    info_flag(p, "segmentation offload", !!(f.features & RNL_KERNEL_SEGMENT),
+              "UDP_SEGMENT: runs of datagrams in one call");
     info_flag(p, "receive coalescing", !!(f.features & RNL_KERNEL_MERGE), "UDP_GRO: they come in one, too");
     info_flag(p, "connected sockets", !!(f.features & RNL_KERNEL_CONNECT), "for the peers that are sent to most");
     info_flag(p, "congestion marks", !!(f.features & RNL_KERNEL_ECN), "ECN can be set and read");

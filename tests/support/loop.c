@@ -141,9 +141,18 @@ int test_loop_run(unsigned size, const struct test_loop *opt, void (*body)(struc
             run_one(run, i, size, opt, body, arg);
         _exit(0);
     }
-    for (unsigned i = 0; i < size; i++) {
-        while (waitpid(child[i], &status, 0) < 0 && errno == EINTR)
-            ;
+    for (unsigned left = size; left > 0;) {
+        pid_t pid = waitpid(-1, &status, 0);
+        if (pid < 0 && errno == EINTR)
+            continue;
+        TEST_MUST(pid > 0);
+        left--;
+        for (unsigned i = 0; i < size; i++) {
+            if (child[i] == pid)
+                child[i] = 0;
+            else if (status != 0 && child[i]) /* they would wait for it */
+                kill(child[i], SIGKILL);
+        }
         failed |= status != 0;
     }
     munmap(run, sizeof *run);
