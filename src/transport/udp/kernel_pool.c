@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 enum {
-    HOT_SCORE = 64,   /* calls to one address, less those to others of its place in the table */
+    HOT_SCORE = 8,    /* calls to one address, less those to others of its place in the table */
     IDLE_CALLS = 4096 /* a socket not sent by for so many is free for another peer */
 };
 
