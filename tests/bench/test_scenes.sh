@@ -31,7 +31,7 @@ for line in sys.stdin:
     row = json.loads(line)
     name = row["test"]
     assert row["transport"] == "shm" and row["placement"] in ("near", "far", "one-core"), row
-    assert row["unit"] == UNITS.get(name, UNITS[name.split("-")[0]]), row
+    assert row["unit"] == UNITS[name if name in UNITS else name.split("-")[0]], row
     assert set(row) >= {"value", "floor", "ratio", "rounds", "probe_ns"} and "cpu_ns" not in row, row
     assert ("p50" in row and "p999" in row) == (name in TAILS), row
     if row["rounds"]:
