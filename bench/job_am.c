@@ -10,16 +10,17 @@
 #include "runnel/am.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 enum { ASK = 1, ANSWERED, BULK };
-enum { PAIR = 1, BULK_BYTES = 128 << 10, WINDOW = 8 };
+enum { PAIR = 1, BULK_BYTES = 128 << 10, WINDOW = 8, PAGE = 4096 };
 static const unsigned rate_depths[] = {1, 4, 16, 64, 128, 512}, bulk_depths[] = {1, 2, 4, 8};
 #define DEPTHS(a) (sizeof(a) / sizeof *(a))
 
 static eb_t bundle;
 static ep_t ep;
 static uint64_t asked, answered;
-static unsigned char segment[WINDOW][BULK_BYTES], source[WINDOW][BULK_BYTES];
+static unsigned char *segment, *source; /* WINDOW * BULK_BYTES each */
 
 static void on_ask(void *token, int32_t x)
 {
@@ -51,12 +52,16 @@ static int open_am(struct bench_side *s)
     en_t name;
     if (AM_Init() != AM_OK || AM_AllocateBundle(AM_SEQ, &bundle) != AM_OK)
         return failed(s);
-    bench_fill(source, sizeof source, 1);
+    segment = aligned_alloc(PAGE, (size_t)WINDOW * BULK_BYTES);
+    source = aligned_alloc(PAGE, (size_t)WINDOW * BULK_BYTES);
+    if (segment == NULL || source == NULL)
+        return bench_side_fail(s, "no memory for two windows of %d bytes", WINDOW * BULK_BYTES);
+    bench_fill(source, (size_t)WINDOW * BULK_BYTES, 1);
     s->side = rnl_rank(AM_GetRank(bundle));
     if (bench_side_check_size(s, rnl_size(AM_GetRank(bundle))))
         return -1;
     if (AM_AllocateEndpoint(bundle, &ep, &name) != AM_OK || AM_SetTag(ep, AM_ALL) != AM_OK ||
-        AM_SetSeg(ep, segment, sizeof segment) != AM_OK || AM_SetHandler(ep, ASK, on_ask) != AM_OK ||
+        AM_SetSeg(ep, segment, (size_t)WINDOW * BULK_BYTES) != AM_OK || AM_SetHandler(ep, ASK, on_ask) != AM_OK ||
         AM_SetHandler(ep, BULK, on_bulk) != AM_OK || AM_SetHandler(ep, ANSWERED, on_answered) != AM_OK ||
         AM_Map(ep, 0, AM_NameOf(1 - s->side, 0), AM_ALL) != AM_OK)
         return failed(s);
@@ -67,6 +72,8 @@ static void close_am(struct bench_side *s)
 {
     if (AM_Terminate() != AM_OK)
         failed(s);
+    free(segment);
+    free(source);
 }
 
 static int look(struct bench_side *s)
@@ -84,9 +91,9 @@ static int ask(struct bench_side *s, const struct bench_order *o)
 {
     uint64_t n = messages(o), from = answered, depth = o->variant;
     for (uint64_t i = 0; i < n; i++) {
-        int r = o->test == BENCH_AM_BULK
-                    ? AM_RequestXfer1(ep, 0, i % WINDOW * BULK_BYTES, BULK, source[i % WINDOW], BULK_BYTES, (int32_t)i)
-                    : AM_Request1(ep, 0, ASK, (int32_t)i);
+        size_t at = i % WINDOW * BULK_BYTES;
+        int r = o->test == BENCH_AM_BULK ? AM_RequestXfer1(ep, 0, at, BULK, source + at, BULK_BYTES, (int32_t)i)
+                                         : AM_Request1(ep, 0, ASK, (int32_t)i);
         if (r != AM_OK)
             return failed(s);
         while (i + 1 - (answered - from) >= depth)

@@ -39,7 +39,7 @@ pid_t bench_launch(const char *const argv[])
 
 pid_t bench_launch_pair(const struct bench_area *area, const char *area_path, unsigned pair)
 {
-    static char self[4096]; /* for the ranks: what /proc/self/exe is to the launcher is this program too */
+    char self[4096]; /* for the ranks: what /proc/self/exe is to the launcher is this program too */
     char ranks[16], part[16], hosts[80];
     const char *argv[24];
     unsigned n_argv = 0;

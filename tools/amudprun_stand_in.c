@@ -50,7 +50,7 @@ static int hear(int fd, unsigned char *bytes, size_t room, struct rnl_packet *p)
 
 static int say_environment(int fd)
 {
-    static unsigned char bytes[RNL_PLACE_PACKET];
+    unsigned char bytes[RNL_PLACE_PACKET];
     size_t n = 1;
     bytes[0] = 'v';
     for (char **e = environ; *e != NULL; e++) {

@@ -284,8 +284,8 @@ static void show_hwloc(struct info_page *p)
 /* "0-3,8" */
 static void list_cpus(char *text, size_t room)
 {
-    static int cpu[CPU_SETSIZE];
-    static unsigned char have[CPU_SETSIZE + 1];
+    int cpu[CPU_SETSIZE];
+    unsigned char have[CPU_SETSIZE + 1] = {0};
     size_t used = 0;
     int n = rnl_bind_cores(cpu, CPU_SETSIZE);
     for (int i = 0; i < n; i++)

@@ -75,7 +75,7 @@ static int launcher_of(int pid)
 
 void info_running(struct info_page *p)
 {
-    static struct rnl_counters c[1];
+    struct rnl_counters c[1];
     const struct dirent *e;
     unsigned found = 0;
     char command[64], rank[48], what[160];
@@ -218,12 +218,15 @@ static void counters_json(const struct rnl_counters *c, const char *command)
 
 int info_process(int pid, int json)
 {
-    static struct rnl_counters c[ENDPOINTS_MAX];
+    struct rnl_counters *c = calloc(ENDPOINTS_MAX, sizeof *c);
     char command[64];
-    int n = rnl_counters_read(pid, c, ENDPOINTS_MAX);
+    int n = c ? rnl_counters_read(pid, c, ENDPOINTS_MAX)
+              : rnl_fail(RNL_ERR_NO_MEMORY, "no memory for the counters of %d endpoints", ENDPOINTS_MAX);
     const char *state = state_of(pid);
-    if (n <= 0)
+    if (n <= 0) {
+        free(c);
         return complain(pid, n);
+    }
     command_of(pid, command, sizeof command);
     if (json)
         printf("{\"pid\":%d,\"state\":\"%s\",\"endpoints\":[", pid, state);
@@ -237,5 +240,6 @@ int info_process(int pid, int json)
     }
     if (json)
         puts("]}");
+    free(c);
     return 0;
 }

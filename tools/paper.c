@@ -66,6 +66,12 @@ int paper_wrong(const char *format, ...)
     return USAGE;
 }
 
+int paper_no_memory(size_t bytes)
+{
+    fprintf(stderr, "runnel paper: no memory for %zu bytes; raise ulimit -v, or free memory\n", bytes);
+    return 1;
+}
+
 int paper_failed(void)
 {
     fprintf(stderr, "runnel paper: %s\n", rnl_last_error()->text);
@@ -178,13 +184,16 @@ int paper_system(const struct paper_options *o, const struct rnl_system **out)
 
 static int read_machine(const char *path, struct rnl_machine *out)
 {
-    static char text[RNL_MACHINE_FILE + 1];
+    const size_t room = RNL_MACHINE_FILE + 1;
     FILE *f = fopen(path, "r");
     if (!f)
         return paper_wrong("cannot read %s", path);
-    size_t n = fread(text, 1, sizeof text, f);
+    char *text = malloc(room);
+    size_t n = text ? fread(text, 1, room, f) : 0;
+    int rc = !text ? paper_no_memory(room) : rnl_machine_parse(text, n, out) < 0 ? paper_failed() : 0;
     fclose(f);
-    return rnl_machine_parse(text, n, out) < 0 ? paper_failed() : 0;
+    free(text);
+    return rc;
 }
 
 int paper_machine_for(const struct paper_options *o, const char *by_default, struct rnl_machine *out)

@@ -30,6 +30,7 @@ int paper_machine(struct paper_options *);
 /* Say what is wrong, and return the status for it. */
 int paper_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int paper_failed(void);
+int paper_no_memory(size_t bytes);
 /* 0, or the exit status, said. */
 int paper_system(const struct paper_options *, const struct rnl_system **out);
 int paper_machine_for(const struct paper_options *, const char *by_default, struct rnl_machine *out);

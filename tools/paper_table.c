@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct sums {
@@ -112,9 +113,8 @@ static void add(struct sums *s, const struct rnl_row *r, const struct rnl_answer
     }
 }
 
-int paper_table(struct paper_options *o)
+static int table(struct paper_options *o, struct rnl_row *rows)
 {
-    static struct rnl_row rows[RNL_ROWS];
     struct sums sums = {0};
     int n = rnl_rows_builtin(rows, RNL_ROWS), some = 0, found = 0;
     if (n < 0)
@@ -152,4 +152,12 @@ int paper_table(struct paper_options *o)
             sums.inside, sums.answered, 100 * sums.off / (sums.figures ? sums.figures : 1),
             100 * sums.null_off / (sums.nulls ? sums.nulls : 1));
     return found ? 0 : paper_wrong("no published figure is called '%s', nor its paper, system or class", o->what);
+}
+
+int paper_table(struct paper_options *o)
+{
+    struct rnl_row *rows = calloc(RNL_ROWS, sizeof *rows);
+    int rc = rows ? table(o, rows) : paper_no_memory(RNL_ROWS * sizeof *rows);
+    free(rows);
+    return rc;
 }

@@ -127,34 +127,40 @@ static int prepare(struct paper_options *o, struct rnl_experiment *x, enum rnl_m
     return 0;
 }
 
-int paper_trace(struct paper_options *o)
+static int trace(struct paper_options *o, struct spans *s)
 {
     struct rnl_experiment x;
     struct rnl_outcome out;
-    static struct spans s;
     int rc = prepare(o, &x, RNL_STREAM_RATE);
     if (rc)
         return rc;
     x.count = o->count ? o->count : 1;
     x.tracer = collect;
-    x.tracer_arg = &s;
-    s.n = s.lost = 0;
+    x.tracer_arg = s;
     if (rnl_experiment_run(&x, &out) < 0)
         return paper_failed();
-    qsort(s.span, (size_t)s.n, sizeof s.span[0], by_begin);
+    qsort(s->span, (size_t)s->n, sizeof s->span[0], by_begin);
     printf("%s on %s, %u message%s of %u bytes: %.3f us\n\n%9s %9s %9s  %-5s %-9s %s\n", x.system->title,
            x.machine.name, x.count, x.count == 1 ? "" : "s", x.bytes, (double)out.end_ps / 1e6, "from us", "to us",
            "us", "node", "where", "what");
-    for (int i = 0; i < s.n; i++) {
-        const struct span *p = &s.span[i];
+    for (int i = 0; i < s->n; i++) {
+        const struct span *p = &s->span[i];
         printf("%9.3f %9.3f %9.3f  %-5u %-9s %s", (double)p->from / 1e6, (double)p->to / 1e6,
                (double)(p->to - p->from) / 1e6, p->node, lanes[p->lane], p->what);
         printf(p->amount ? ", %" PRIu64 " bytes\n" : "\n", p->amount);
     }
-    if (s.lost)
-        printf("... and %d more\n", s.lost);
+    if (s->lost)
+        printf("... and %d more\n", s->lost);
     if (o->plot)
-        rc = write_events(&s, o->plot, x.system->name) | write_svg(&s, o->plot, x.system->name, out.end_ps);
+        rc = write_events(s, o->plot, x.system->name) | write_svg(s, o->plot, x.system->name, out.end_ps);
+    return rc;
+}
+
+int paper_trace(struct paper_options *o)
+{
+    struct spans *s = calloc(1, sizeof *s);
+    int rc = s ? trace(o, s) : paper_no_memory(sizeof *s);
+    free(s);
     return rc;
 }
 
@@ -189,11 +195,10 @@ static void add_up(void *arg, const struct rnl_hw *hw, const struct rnl_side *si
     }
 }
 
-int paper_profile(struct paper_options *o)
+static int profile(struct paper_options *o, struct profile *p)
 {
     struct rnl_experiment x;
     struct rnl_outcome out;
-    static struct profile p;
     char name[80];
     int rc = prepare(o, &x, RNL_ONE_WAY);
     if (rc)
@@ -202,11 +207,10 @@ int paper_profile(struct paper_options *o)
     const struct rnl_data *lines = rnl_data_find(name);
     if (!lines)
         return paper_wrong("there are no lines of %s", x.system->object);
-    memset(&p, 0, sizeof p);
-    p.lines = (const char *)lines->bytes;
+    p->lines = (const char *)lines->bytes;
     x.profile = 1;
     x.inspect = add_up;
-    x.inspect_arg = &p;
+    x.inspect_arg = p;
     if (rnl_experiment_run(&x, &out) < 0)
         return paper_failed();
     double cycle_ps = 1e6 / x.machine.v[RNL_M_ni_clock];
@@ -214,8 +218,16 @@ int paper_profile(struct paper_options *o)
         "sim/paper/%s.c: cycles per message of %u bytes, idle turns that were added up left out\n\n%6s %12s %12s %6s\n",
         x.system->object, x.bytes, "line", "instructions", "cycles", "share");
     for (int line = 0; line < LINES; line++)
-        if (p.executed[line])
-            printf("%6d %12.1f %12.1f %5.1f%%\n", line, (double)p.executed[line] / out.sent,
-                   (double)p.ps[line] / cycle_ps / out.sent, 100 * (double)p.ps[line] / (double)p.all_ps);
+        if (p->executed[line])
+            printf("%6d %12.1f %12.1f %5.1f%%\n", line, (double)p->executed[line] / out.sent,
+                   (double)p->ps[line] / cycle_ps / out.sent, 100 * (double)p->ps[line] / (double)p->all_ps);
     return 0;
+}
+
+int paper_profile(struct paper_options *o)
+{
+    struct profile *p = calloc(1, sizeof *p);
+    int rc = p ? profile(o, p) : paper_no_memory(sizeof *p);
+    free(p);
+    return rc;
 }

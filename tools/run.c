@@ -192,29 +192,18 @@ int rnl_tool_agent(int argc, char **argv)
     return rnl_launch_agent();
 }
 
-int rnl_tool_run(int argc, char **argv)
-{
-    static const struct argp argp = {
-        .options = options,
-        .parser = parse,
-        .args_doc = "PROGRAM [ARGUMENT...]",
-        .doc = "Start the processes of a job, on this host or on several, and end them together.\v"
-               "The exit status is 0 if every process ended with 0, else that of the first failure (128 + S for signal "
-               "S). "
-               "See runnel-run(1).",
-    };
-    static struct options all; /* large for a stack */
-    struct rnl_launch job;
-    static struct rnl_host at[RNL_HOSTS_MAX];
+/* What is large for a stack. */
+struct room {
+    struct options all;
+    struct rnl_host at[RNL_HOSTS_MAX];
     char self[4096];
-    argp_err_exit_status = RNL_EXIT_USAGE;
-    int e = argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &all);
-    if (e != 0) { /* what is wrong with the options has been said, and has ended us */
-        fprintf(stderr, "runnel: cannot read the options: %s\n", strerror(e));
-        return RNL_EXIT_SYSTEM;
-    }
-    job = all.job;
-    if (all.hosts.n > 0 && deal(&all, &job, at, self, sizeof self) < 0)
+};
+
+static int launch(struct room *room)
+{
+    const struct options *all = &room->all;
+    struct rnl_launch job = all->job;
+    if (all->hosts.n > 0 && deal(all, &job, room->at, room->self, sizeof room->self) < 0)
         return RNL_EXIT_SYSTEM;
     if (job.size == 0) {
         int cores = rnl_bind_count();
@@ -226,4 +215,32 @@ int rnl_tool_run(int argc, char **argv)
     else
         unsetenv("RUNNEL_TERMINAL");
     return rnl_launch(&job);
+}
+
+int rnl_tool_run(int argc, char **argv)
+{
+    static const struct argp argp = {
+        .options = options,
+        .parser = parse,
+        .args_doc = "PROGRAM [ARGUMENT...]",
+        .doc = "Start the processes of a job, on this host or on several, and end them together.\v"
+               "The exit status is 0 if every process ended with 0, else that of the first failure (128 + S for signal "
+               "S). "
+               "See runnel-run(1).",
+    };
+    struct room *room = calloc(1, sizeof *room);
+    if (room == NULL) {
+        fprintf(stderr, "runnel: no memory for %zu bytes of options; raise ulimit -v, or free memory\n", sizeof *room);
+        return RNL_EXIT_SYSTEM;
+    }
+    argp_err_exit_status = RNL_EXIT_USAGE;
+    int e = argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &room->all);
+    if (e != 0) { /* what is wrong with the options has been said, and has ended us */
+        fprintf(stderr, "runnel: cannot read the options: %s\n", strerror(e));
+        free(room);
+        return RNL_EXIT_SYSTEM;
+    }
+    int status = launch(room);
+    free(room);
+    return status;
 }

@@ -36,6 +36,7 @@ struct plan {
     int tag;
     char faults[256];
     const char *trace;
+    char *scenario; /* the text, ours to free */
 };
 
 static const struct argp_option options[] = {
@@ -90,12 +91,12 @@ static void add_fault(struct plan *plan, const char *name, const char *text, str
     plan->cluster.faults = plan->faults;
 }
 
-/* The whole of it; it is not given back, since it is used until the end. */
-static const char *read_file(const char *path, struct argp_state *state)
+/* The whole of it, to be freed. */
+static char *read_file(const char *path, struct argp_state *state)
 {
     enum { MOST = 1 << 20 };
-    static char text[MOST + 1];
-    FILE *f = fopen(path, "re");
+    char *text = malloc(MOST + 1);
+    FILE *f = text ? fopen(path, "re") : NULL;
     size_t n = f ? fread(text, 1, MOST + 1, f) : 0;
     if (f == NULL || ferror(f))
         argp_failure(state, RNL_EXIT_SYSTEM, errno, "cannot read the scenario %s", path);
@@ -103,7 +104,8 @@ static const char *read_file(const char *path, struct argp_state *state)
         argp_error(state, "%s is longer than a scenario can be", path);
     if (f != NULL)
         fclose(f);
-    text[n < MOST ? n : MOST] = '\0';
+    if (text != NULL)
+        text[n < MOST ? n : MOST] = '\0';
     return text;
 }
 
@@ -132,7 +134,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         add_fault(plan, "", arg, state);
         return 0;
     case OPT_SCENARIO:
-        o->scenario = read_file(arg, state);
+        free(plan->scenario); /* the last one counts */
+        o->scenario = plan->scenario = read_file(arg, state);
         o->scenario_name = arg;
         return 0;
     case OPT_TRACE:
@@ -226,6 +229,39 @@ static int end_trace(FILE *file, struct rnl_trace *trace, const char *path)
     return RNL_EXIT_OUTPUT;
 }
 
+static int run(struct plan *plan)
+{
+    FILE *file = NULL;
+    struct rnl_trace *trace = NULL;
+    struct rnl_cluster *cluster;
+    struct rnl_cluster_result result;
+    plan->cluster.output = on_output;
+    plan->cluster.say = on_say;
+    plan->cluster.arg = plan;
+    raise_files();
+    int status = rnl_cluster_new(&plan->cluster, &cluster);
+    if (status < 0) {
+        fprintf(stderr, "runnel: %s\n", rnl_last_error()->text);
+        return status == RNL_ERR_UNSUPPORTED ? RNL_EXIT_NOT_EXECUTABLE
+               : status == RNL_ERR_ARG       ? RNL_EXIT_USAGE
+                                             : RNL_EXIT_SYSTEM;
+    }
+    if (plan->trace != NULL && (file = begin_trace(cluster, plan, &trace)) == NULL) {
+        rnl_cluster_free(cluster);
+        return RNL_EXIT_OUTPUT;
+    }
+    rnl_cluster_run(cluster, &result);
+    if (file != NULL) {
+        rnl_net_set_tap(rnl_cluster_net(cluster), NULL, NULL);
+        if ((status = end_trace(file, trace, plan->trace)) != 0 && result.status == 0)
+            result.status = status;
+    }
+    rnl_cluster_free(cluster);
+    printf("runnel: %" PRIu64 ".%06" PRIu64 " s, %" PRIu64 " events, hash %016" PRIx64 "\n", result.ns / BILLION,
+           result.ns / 1000 % 1000000, result.events, result.hash);
+    return fflush(stdout) == 0 ? result.status : RNL_EXIT_OUTPUT;
+}
+
 int rnl_tool_sim(int argc, char **argv)
 {
     static const struct argp argp = {
@@ -237,10 +273,6 @@ int rnl_tool_sim(int argc, char **argv)
                "as with runnel run; the last line of output ends with a hash of all that happened. See runnel-sim(1).",
     };
     struct plan plan = {.cluster = {.ranks = 2, .seed = 1}};
-    FILE *file = NULL;
-    struct rnl_trace *trace = NULL;
-    struct rnl_cluster *cluster;
-    struct rnl_cluster_result result;
     if (argc > 1 && strcmp(argv[1], "decode") == 0) {
         argv[1] = (char *)(uintptr_t) "runnel sim decode"; /* for messages about its options */
         return rnl_tool_sim_decode(argc - 1, argv + 1);
@@ -251,29 +283,7 @@ int rnl_tool_sim(int argc, char **argv)
         fprintf(stderr, "runnel: cannot read the options: %s\n", strerror(e));
         return RNL_EXIT_SYSTEM;
     }
-    plan.cluster.output = on_output;
-    plan.cluster.say = on_say;
-    plan.cluster.arg = &plan;
-    raise_files();
-    int status = rnl_cluster_new(&plan.cluster, &cluster);
-    if (status < 0) {
-        fprintf(stderr, "runnel: %s\n", rnl_last_error()->text);
-        return status == RNL_ERR_UNSUPPORTED ? RNL_EXIT_NOT_EXECUTABLE
-               : status == RNL_ERR_ARG       ? RNL_EXIT_USAGE
-                                             : RNL_EXIT_SYSTEM;
-    }
-    if (plan.trace != NULL && (file = begin_trace(cluster, &plan, &trace)) == NULL) {
-        rnl_cluster_free(cluster);
-        return RNL_EXIT_OUTPUT;
-    }
-    rnl_cluster_run(cluster, &result);
-    if (file != NULL) {
-        rnl_net_set_tap(rnl_cluster_net(cluster), NULL, NULL);
-        if ((status = end_trace(file, trace, plan.trace)) != 0 && result.status == 0)
-            result.status = status;
-    }
-    rnl_cluster_free(cluster);
-    printf("runnel: %" PRIu64 ".%06" PRIu64 " s, %" PRIu64 " events, hash %016" PRIx64 "\n", result.ns / BILLION,
-           result.ns / 1000 % 1000000, result.events, result.hash);
-    return fflush(stdout) == 0 ? result.status : RNL_EXIT_OUTPUT;
+    int status = run(&plan);
+    free(plan.scenario);
+    return status;
 }
