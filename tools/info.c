@@ -354,12 +354,10 @@ static const struct setting {
     {"RUNNEL_TERMINAL", "no terminal", "set by runnel run to 1 if its standard error is a terminal: show progress"},
     {"RNL_PROTECT", "authenticate", "how packets to other hosts are protected: authenticate or encrypt"},
     {"RUNNEL_SSH", "ssh", "the command by which runnel run and amudprun reach hosts"},
-    {"AMUDP_FREEZE", "no stop", "AMUDP's workers stop at their start, for a debugger"},
     {"PMIX_NAMESPACE", "no such job", "set by a launcher that serves PMIx: the job that a process finds itself in"},
     {"PMIX_RANK", "no such job", "... and its rank there"},
     {"PATH", "/bin:/usr/bin", "where runnel run looks for the program, runnel bench for gnuplot and compilers"},
     {"TMPDIR", "/tmp", "where runnel bench --peer works, in folders that it removes"},
-    {"XDG_RUNTIME_DIR", "none", "where AMUDP's master keeps the key of a job: a folder of this user alone"},
 };
 
 static void show_settings(struct info_page *p)
