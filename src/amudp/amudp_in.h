@@ -99,7 +99,7 @@ extern struct rnl_amudp_spmd {
     struct amudp_eb *bundle;
     struct amudp_ep *ep;   /* the program's */
     struct amudp_ep *tree; /* ours, for collectives and the end: number 1 in its process */
-    int ends, code, ender; /* somebody ends the job, and who it is */
+    int ends, code;        /* somebody ends the job */
     amudp_exitcallback_t callback;
     uint64_t job;
 } rnl_amudp_spmd;

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * exit.c - the end of a job. The worker that calls AMUDP_SPMDExit tells two others (ENDS), those tell two more, and so
- * on. Each that polls calls its exit callback, and says so when those behind it have (DONE). Then the word to go is
- * passed on in the same way (GO): the launcher ends all workers when the first leaves with a code that is not 0, and by
- * then nobody has anything left to do. Every wait has a bound, for workers that do not poll: those the launcher ends,
- * or with code 0 they go on until they have done what they do. */
+ * exit.c - the end of a job. The workers are a tree, rank p above 2 p + 1 and 2 p + 2, and word of the end goes along
+ * its edges: a worker that calls AMUDP_SPMDExit tells its neighbours (ENDS), each that hears of it for the first time
+ * tells its others. So all are told, each by one message or two, however many end the job at once, and one that was
+ * told has always told on. Who has been told calls its exit callback, and says so to its teller when those behind it
+ * have (DONE). Then the word to go is passed on in the same way (GO): the launcher ends all workers when the first
+ * leaves with a code that is not 0, and by then nobody has anything left to do. Where the words of two that end it
+ * meet, neither side waits for the other. Every wait has a bound, for workers that do not poll: those the launcher
+ * ends, or with code 0 they go on until they have done what they do. */
 #include "amudp/amudp_in.h"
 
 #include "endpoint/endpoint.h"
@@ -16,24 +19,37 @@
 #define HEARD_NS 1000000000ull /* the longest wait for the others, each time */
 
 void (*AMUDP_SPMDkillmyprocess)(int) = _exit;
-static int told, done, sent_on, heard,
-    go; /* children: told of the end, done, sent on, that heard it; our parent's word */
+enum { NEIGHBOURS = 3 };
+static int teller = -1;                  /* who told us; -1: we end it */
+static int told, done, go;               /* neighbours told; of these done; our teller's word */
+static int sent_on, heard;               /* neighbours that were sent GO; of these heard it */
+static unsigned char behind[NEIGHBOURS]; /* done because they were told by us */
+
+/* The i-th neighbour; -1 = there is none. */
+static int neighbour(int i)
+{
+    int rank = rnl_amudp_spmd.rank, other = i == 0 ? (rank + 1) / 2 - 1 : 2 * rank + i;
+    return other < rnl_amudp_spmd.size ? other : -1;
+}
 
 static void on_ends(void *token, int32_t code, int32_t from)
 {
-    if (rnl_amudp_spmd.ends) { /* several end it at once: nobody waits for anybody else's */
-        (void)AMUDP_Reply(token, RNL_AMUDP_DONE, 0);
+    if (rnl_amudp_spmd.ends) { /* has come to us from elsewhere: nobody waits for anybody else's */
+        (void)AMUDP_Reply(token, RNL_AMUDP_DONE, 1, -1);
         return;
     }
     rnl_amudp_spmd.ends = 1;
     rnl_amudp_spmd.code = code;
-    rnl_amudp_spmd.ender = from;
+    teller = from;
 }
 
-static void on_done(void *token)
+static void on_done(void *token, int32_t from)
 {
     (void)token;
     done++;
+    for (int i = 0; i < NEIGHBOURS; i++)
+        if (from >= 0 && neighbour(i) == from)
+            behind[i] = 1;
 }
 
 static void on_go(void *token)
@@ -48,10 +64,11 @@ static void on_heard(void *token)
     heard++;
 }
 
-/* A child that is dead has done what it will do. */
+/* A neighbour that is dead has done what it will do. */
 void rnl_amudp_exit_returned(int handler)
 {
     done += handler == RNL_AMUDP_ENDS;
+    go |= handler == RNL_AMUDP_DONE;
     heard += handler == RNL_AMUDP_GO;
 }
 
@@ -80,27 +97,24 @@ static void await(const int *count, const int *least)
             break; /* inside a handler nothing can be waited for */
 }
 
-/* Ranks seen from the one that ends the job: place p has the children 2 p + 1 and 2 p + 2. Returns how many were told.
- */
-static int tell_children(handler_t what, int code, int from)
+static int tell(int rank, handler_t what, int n, const int32_t *args)
 {
-    int size = rnl_amudp_spmd.size, place = (rnl_amudp_spmd.rank - from + size) % size, n = 0;
-    int32_t args[] = {code, from};
-    for (int child = 2 * place + 1; child <= 2 * place + 2 && child < size; child++)
-        n += rnl_am_request(rnl_amudp_spmd.tree->core, (child + from) % size, what, 2, args) == AM_OK;
-    return n;
+    return rnl_am_request(rnl_amudp_spmd.tree->core, rank, what, n, args) == AM_OK;
 }
 
-static void pass_on(int code, int from)
+static void pass_on(int code)
 {
     static const int one = 1;
-    int size = rnl_amudp_spmd.size, place = (rnl_amudp_spmd.rank - from + size) % size;
-    told = tell_children(RNL_AMUDP_ENDS, code, from);
+    int32_t ends[] = {code, rnl_amudp_spmd.rank}, ours[] = {rnl_amudp_spmd.rank};
+    for (int i = 0; i < NEIGHBOURS; i++)
+        if (neighbour(i) >= 0 && neighbour(i) != teller)
+            told += tell(neighbour(i), RNL_AMUDP_ENDS, 2, ends);
     await(&done, &told);
-    if (place != 0 &&
-        rnl_am_request(rnl_amudp_spmd.tree->core, ((place - 1) / 2 + from) % size, RNL_AMUDP_DONE, 0, NULL) == AM_OK)
+    if (teller >= 0 && tell(teller, RNL_AMUDP_DONE, 1, ours))
         await(&go, &one);
-    sent_on = tell_children(RNL_AMUDP_GO, code, from);
+    for (int i = 0; i < NEIGHBOURS; i++)
+        if (behind[i])
+            sent_on += tell(neighbour(i), RNL_AMUDP_GO, 0, NULL);
     await(&heard, &sent_on);
 }
 
@@ -120,7 +134,7 @@ void rnl_amudp_ended(void)
     leaving = 1;
     if (rnl_amudp_spmd.callback != NULL)
         rnl_amudp_spmd.callback(rnl_amudp_spmd.code);
-    pass_on(rnl_amudp_spmd.code, rnl_amudp_spmd.ender);
+    pass_on(rnl_amudp_spmd.code);
     leave(rnl_amudp_spmd.code);
 }
 
@@ -131,10 +145,9 @@ int AMUDP_SPMDExit(int code)
     if (!rnl_amudp_spmd.ends) {
         rnl_amudp_spmd.ends = 1;
         rnl_amudp_spmd.code = code;
-        rnl_amudp_spmd.ender = rnl_amudp_spmd.rank;
         if (rnl_amudp_spmd.callback != NULL)
             rnl_amudp_spmd.callback(code);
-        pass_on(code, rnl_amudp_spmd.rank);
+        pass_on(code);
     }
     leave(rnl_amudp_spmd.code);
 }
