@@ -21,6 +21,10 @@
  * before: how many items the line before has, in bits that a header in memory has as 0 (34 to 36); 0 where they are
  * known to have been read. Without it the reader would go on to a line while an item of the one before is missing.
  *
+ * In memory, who sees a word sees all lines that were written before it. Here he does not: words go with the next
+ * packet, lines wait for their turn, for what got lost and for their bytes. So nothing about lines follows from a word
+ * (requote in peers.c).
+ *
  * What a peer can do with frames is what it could do with shared memory: fill its own ring and area with anything. Here
  * is checked that it stays inside what it was told that it may write. */
 #ifndef RNL_ENDPOINT_MIRROR_H

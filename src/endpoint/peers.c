@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * peers.c - connections, and what becomes of peers: connect, news from the watcher, death, broken peers. */
+#include "base/sometimes.h"
 #include "endpoint/endpoint.h"
 #include "endpoint/remote.h"
 
@@ -116,13 +117,24 @@ void rnl_ep_reallocate(struct rnl_endpoint *ep)
     }
 }
 
+/* Not to another host: its words come with the next packet, its lines when it is their turn, or again after they were
+ * lost. What they quote may be older than all that is known, by any number of ringfuls. There quotes may stay behind by
+ * a multiple of 2^16: they say less than they mean, and its words say the rest. */
+static void requote(struct rnl_pair *p)
+{
+    uint64_t behind = RNL_RARELY("quotes are brought up to date early") ? 0 : RNL_QUOTE_BEHIND;
+    if (p->away)
+        return;
+    for (unsigned lane = 0; lane < 2; lane++)
+        rnl_rx_requote(&p->rx[lane], &p->tx[0], behind);
+}
+
 void rnl_ep_credit(struct rnl_endpoint *ep)
 {
     for (uint32_t i = 0; i < ep->live; i++) {
         rnl_tx_give_back(&ep->hot[i]->pair.tx[0]);
         ep->granted -= rnl_rx_got_back(&ep->hot[i]->pair.rx[0]) * 64;
-        for (unsigned lane = 0; lane < 2; lane++)
-            rnl_rx_requote(&ep->hot[i]->pair.rx[lane], &ep->hot[i]->pair.tx[0]);
+        requote(&ep->hot[i]->pair);
         if (rnl_rx_wants(&ep->hot[i]->pair.rx[0]) > ep->hot[i]->pair.rx[0].standing)
             rnl_ep_grant_more(ep, ep->hot[i]);
     }

@@ -381,11 +381,13 @@ RNL_INLINE rnl_head rnl_rx_peek(const struct rnl_rx *r)
     }
     return rnl_rx_begun(r, next) ? next : 0;
 }
-/* Now and then: with nothing left unread, headers to come say at least what is known already. A quote that is more than
- * 2^16 behind would be of no use any more. */
-RNL_INLINE void rnl_rx_requote(struct rnl_rx *r, const struct rnl_tx *t)
+/* Now and then, to a peer of this host: with nothing left unread, headers to come say at least what is known already,
+ * for what it said before it is seen before it. A quote that is more than 2^16 behind would be of no use any more:
+ * `behind` says at how much it is brought up. */
+enum { RNL_QUOTE_BEHIND = 0x8000 };
+RNL_INLINE void rnl_rx_requote(struct rnl_rx *r, const struct rnl_tx *t, uint64_t behind)
 {
-    if (t->acked - r->quoted > 0x8000 && rnl_rx_peek(r) == 0)
+    if (t->acked > r->quoted + behind && rnl_rx_peek(r) == 0)
         r->quoted = t->acked;
 }
 /* Of a header that rnl_rx_peek returned: items of its line that have been read, and where its payload is. */

@@ -333,7 +333,7 @@ static int poll_lane(struct shm_peer *p, unsigned lane, struct rnl_view *v, int 
     while (got < n) {
         rnl_head h = rnl_rx_peek(look);
         if (h == 0) {
-            rnl_rx_requote(look, &p->pair.tx[lane]);
+            rnl_rx_requote(look, &p->pair.tx[lane], RNL_QUOTE_BEHIND);
             break;
         }
         int status = check_joined(p), here = 0;
