@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # How hosts find each other before the ranks start, and what is said when they cannot. Hosts are network namespaces.
 # shellcheck disable=SC1091,SC2154 # hosts.sh sets them
+# shellcheck disable=SC2030,SC2031,SC2034,SC2317 # cases in the background, each with variables of its own
 . "$(dirname "$0")/hosts.sh"
 
 if ! command -v nft >/dev/null; then
@@ -36,7 +37,7 @@ no_rules() {
 ends() { # NAME: with status 71 within 15 s, and nothing left
     local status=$1
     shift
-    [ "$status" = 71 ] && [ $SECONDS -le 15 ] && ! left_over
+    [ "$status" = 71 ] && [ "$SECONDS" -le 15 ] && ! left_over
 }
 # troubles NAME PATTERN: no job comes about, and a line says this, naming hosts, address, interface and port
 troubles() {
@@ -51,27 +52,64 @@ talks() { # NAME
     on_hosts -n 4 "$build/tests/multi-fm_alltoall" 1 3 >said 2>&1 </dev/null
     ok "$1" $?
 }
-# Those that wait until all has been tried do so at the same time: it is the hosts that wait, not the processor.
-
-rules "$b" 'input meta l4proto udp drop'
-troubles 'UDP is dropped' "no answer; a firewall drops UDP from $a to $b"
-no_rules "$b"
-
-rules "$b" 'input meta l4proto udp reject'
-troubles 'UDP is rejected' 'refused [(]Connection refused[)]'
-no_rules "$b"
-
-rules "$a" 'input ip protocol udp drop' 'input meta nfproto ipv6 meta l4proto udp drop'
-troubles 'UDP is dropped one way' "$b hears $a, but its answers do not arrive; a firewall drops UDP from $b to $a"
-no_rules "$a"
-
-rules "$a" 'output meta l4proto udp reject'
-troubles 'UDP may not leave' "the kernel of $a says: .*; "
-no_rules "$a"
-
-rules "$b" 'input meta l4proto udp meta length > 1000 drop'
-troubles 'long datagrams do not pass' 'datagrams of 64 bytes pass and those of 1200 do not'
-no_rules "$b"
+# beside CASE: in the background, on two hosts of its own: it is the hosts that wait until all has been tried, and not the
+# processor, so the cases wait at the same time
+logs=()
+running=()
+beside() {
+    (
+        trap clean_up EXIT
+        name=$name$1 dir=$dir/$1 hosts=()
+        mkdir "$dir" && cd "$dir" || exit 1
+        hosts_up 2
+        a=$name-1 b=$name-2
+        "$1"
+        exit "$failed"
+    ) >"$dir/$1.log" 2>&1 &
+    running+=($!)
+    logs+=("$dir/$1.log")
+}
+dropped() {
+    rules "$b" 'input meta l4proto udp drop'
+    troubles 'UDP is dropped' "no answer; a firewall drops UDP from $a to $b"
+}
+rejected() {
+    rules "$b" 'input meta l4proto udp reject'
+    troubles 'UDP is rejected' 'refused [(]Connection refused[)]'
+}
+one_way() {
+    rules "$a" 'input ip protocol udp drop' 'input meta nfproto ipv6 meta l4proto udp drop'
+    troubles 'UDP is dropped one way' "$b hears $a, but its answers do not arrive; a firewall drops UDP from $b to $a"
+}
+kept_in() {
+    rules "$a" 'output meta l4proto udp reject'
+    troubles 'UDP may not leave' "the kernel of $a says: .*; "
+}
+long_dropped() {
+    rules "$b" 'input meta l4proto udp meta length > 1000 drop'
+    troubles 'long datagrams do not pass' 'datagrams of 64 bytes pass and those of 1200 do not'
+}
+# The MTU of one end is smaller than that of the other: what is longer is lost on its way without a word.
+small_mtu() {
+    for h in "$a" "$b"; do
+        ip -n "$h" -6 addr flush dev eth0
+    done
+    ip -n "$b" link set eth0 mtu 600
+    troubles 'an MTU that is too small' '1200 do not'
+}
+down() {
+    for h in "$a" "$b"; do
+        ip -n "$h" -6 addr flush dev eth0
+    done
+    ip -n "$b" link set eth0 down
+    SECONDS=0
+    "${said[@]}" true >said 2>&1 </dev/null
+    ends $? && grep -qE "^runnel: host $b has no address that host $a could reach|$a does not reach host $b at 10.77.0.2" said
+    ok 'no interface is up' $?
+}
+for one in dropped rejected one_way kept_in long_dropped small_mtu down; do
+    beside "$one"
+done
 
 rules "$b" 'input meta nfproto ipv6 meta l4proto udp drop'
 talks 'IPv6 leads nowhere: IPv4 is used'
@@ -97,19 +135,8 @@ for h in "$a" "$b"; do
 done
 talks 'IPv6 alone'
 
-# The MTU of one end is smaller than that of the other: what is longer is lost on its way without a word.
-ip -n "$b" addr add 10.77.0.2/24 dev eth0
-ip -n "$a" addr add 10.77.0.1/24 dev eth0
-for h in "$a" "$b"; do
-    ip -n "$h" -6 addr flush dev eth0
+for pid in "${running[@]}"; do
+    wait "$pid" || failed=1
 done
-ip -n "$b" link set eth0 mtu 600
-troubles 'an MTU that is too small' '1200 do not'
-ip -n "$b" link set eth0 mtu 1500
-
-ip -n "$b" link set eth0 down
-SECONDS=0
-"${said[@]}" true >said 2>&1 </dev/null
-ends $? && grep -qE "^runnel: host $b has no address that host $a could reach|$a does not reach host $b at 10.77.0.2" said
-ok 'no interface is up' $?
+cat "${logs[@]}"
 exit "$failed"
