@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # `runnel run`: exit statuses, output, input, signals, deaths, and that nothing is left behind.
 # Bounds in time are generous, for machines that are busy with other things; measured times are printed, not judged.
+# test_run.sh [KILLS]: so many ranks are killed at random at its end.
 # shellcheck disable=SC2016,SC2317 # scripts for other shells in single quotes; functions called through ok
 set -u
 runnel=${RUNNEL:?the runnel command}
@@ -442,7 +443,7 @@ from=$(now_ms)
 run -n 64 "$joiner" all
 ok "64 connect all to all: $(($(now_ms) - from)) ms" is $status 0
 
-kills=${RUNNEL_TEST_KILLS:-100}
+kills=${1:-30}
 bad=0 slow=0
 for ((i = 0; i < kills; i++)); do
     ranks=$((2 + RANDOM % 4)) keep=
