@@ -481,8 +481,8 @@ int rnl_remote_new(struct rnl_endpoint *ep, const struct rnl_remote_options *opt
     rnl_flow_defaults(&r->config);
     if (opt->silent_ns)
         r->config.dead_ns = opt->silent_ns;
-    if (r->config.suspect_ns > r->config.dead_ns)
-        r->config.suspect_ns = r->config.dead_ns;
+    if (r->config.suspect_ns > r->config.dead_ns / 2) /* who is suspect is asked about before it is taken for dead */
+        r->config.suspect_ns = r->config.dead_ns / 2;
     r->rest_after_ns = opt->rest_ns ? opt->rest_ns : REST_NS;
     if (r->config.linger_ns > r->rest_after_ns)
         r->config.linger_ns = r->rest_after_ns;
