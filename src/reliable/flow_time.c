@@ -148,9 +148,7 @@ static void silence(struct rnl_flow *f, uint64_t due_ns, uint64_t now_ns)
     if (now_ns - due_ns > bound)
         f->heard_ns = rnl_flow_min(f->heard_ns + (now_ns - due_ns - bound), now_ns);
     uint64_t silent = now_ns - f->heard_ns;
-    uint64_t unsure = silent; /* who vouches may look at the clock after us */
-    if (f->vouched_ns > f->heard_ns)
-        unsure = f->vouched_ns < now_ns ? now_ns - f->vouched_ns : 0;
+    uint64_t unsure = f->vouched_ns > f->heard_ns && f->vouched_ns <= now_ns ? now_ns - f->vouched_ns : silent;
     if (f->config->dead_ns && unsure >= f->config->dead_ns && f->timeouts >= RNL_FLOW_DEAD_TIMEOUTS)
         f->state = RNL_FLOW_DEAD;
     else if (f->state == RNL_FLOW_UP && silent >= f->config->suspect_ns && f->timeouts >= RNL_FLOW_SUSPECT_TIMEOUTS)
