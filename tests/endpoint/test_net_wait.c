@@ -237,7 +237,7 @@ static void who_only_computes_is_answered_for_by_its_watcher(void **state)
     for (uint64_t until = test_now_ns() + 700000000; test_now_ns() < until;)
         assert_true(rnl_wait(h.ep[0], 20000000) >= RNL_TIMED_OUT);
     assert_int_not_equal(state_of(h.ep[0], 1), RNL_PEER_DEAD); /* suspect it may be: it is silent */
-    while (heard[0] < 2) /* it comes back: nothing is lost */
+    while (heard[0] < 2)                                       /* it comes back: nothing is lost */
         for (int i = 0; i < 2; i++)
             assert_true(rnl_extract(h.ep[i], SIZE_MAX) >= 0);
     watcher_says = 0; /* nobody knows it any more */
