@@ -220,7 +220,7 @@ int paper_sweep(struct paper_options *o)
 {
     const struct rnl_system *system;
     struct paper_figure f = {.name = "sweep", .unit = "", .validated = 0};
-    char over[32], title[160];
+    char over[32] = "", title[160];
     int rc = paper_system(o, &system), measure = 0, n = 0;
     if (rc)
         return rc;
