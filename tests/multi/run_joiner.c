@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_run_joiner.c - a rank for the tests of the launcher: joins the job and does as its arguments say. Without
+ * run_joiner.c - a rank for the tests of the launcher: joins the job and does as its arguments say. Without
  * arguments: closes.
  *
  *   close           join, close with everybody, leave
