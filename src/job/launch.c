@@ -80,7 +80,8 @@ void rnl_launch_end_job(struct rnl_launcher *l, uint64_t now)
     if (l->ending)
         return;
     l->ending = 1;
-    rnl_launch_signal(l, SIGTERM);
+    if (l->interrupted != SIGTERM) /* else they have had it, and may be handling it */
+        rnl_launch_signal(l, SIGTERM);
     rnl_launch_signal(l, SIGCONT);
     if (now + term_ns < l->kill_at)
         l->kill_at = now + term_ns;

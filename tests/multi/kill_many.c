@@ -100,11 +100,12 @@ static const struct kill_shot *shot_of(int rank)
     return NULL;
 }
 
+/* But for those of a sanitizer that was killed while it looked for leaks: ==PROCESS==... */
 static int lines(const char *text)
 {
     int n = 0;
-    for (; *text; text++)
-        n += *text == '\n';
+    for (const char *end; (end = strchr(text, '\n')) != NULL; text = end + 1)
+        n += strncmp(text, "==", 2) != 0;
     return n;
 }
 
