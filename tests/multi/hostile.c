@@ -96,6 +96,8 @@ static void send_honest(void)
     sent++;
 }
 
+static unsigned bothers;
+
 /* Whatever comes of it, it must come soon. */
 static void bother_hostile(void)
 {
@@ -109,6 +111,7 @@ static void bother_hostile(void)
     if (rnl_begin(ep, &b, &s) == 0) {
         (void)!rnl_piece(s, buf, b.bound);
         (void)!rnl_end(s);
+        bothers++;
     }
 }
 
@@ -130,6 +133,10 @@ static void be_honest(void)
             check_fail("extract: %s", rnl_last_error()->text);
         if (sent == MESSAGES)
             wait_a_little(20);
+    }
+    for (unsigned i = 0; hostile_stops && bothers < 20 && i < 100; i++) { /* one that starts late needs some, too */
+        bother_hostile();
+        wait_a_little(2);
     }
     if (hostile_stops)
         CHECK(!hostile_dead && dprintf(STDOUT_FILENO, "exchanged %u\n", me) > 0);
