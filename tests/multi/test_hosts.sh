@@ -86,6 +86,7 @@ started() { # until a line of the ranks is there
 }
 # In the background of a script SIGINT is ignored, for the ranks, too.
 for signal in TERM HUP KILL; do
+    : >said # what the last ones said is not what is waited for
     "$runnel" run --launcher netns --hosts "$two" -n 4 \
         sh -c 'trap "echo heard; exit 3" TERM; echo ready; sleep 60 & wait' >said 2>&1 </dev/null &
     job=$!
@@ -159,6 +160,7 @@ agents_of() {
         tr '\0' ' ' <"/proc/$p/cmdline" 2>/dev/null | grep -q 'runnel agent $' && echo "$p"
     done
 }
+: >said
 list=$two on_hosts --keep-going -n 4 sh -c 'echo ready; sleep 1; echo over' >said 2>&1 </dev/null &
 job=$!
 started ready 4

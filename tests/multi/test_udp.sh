@@ -66,10 +66,13 @@ fi
 timeout 60 "$runnel" run --timeout 40 --transport udp --keep-going -n 3 "$build/tests/multi-kill_rank" wait 1 2 \
     >said 2>&1 </dev/null &
 job=$!
-for ((i = 0; i < 200; i++)); do # the process of the last rank sleeps in FM_wait once it has joined
+for ((i = 0; i < 500; i++)); do # the process of the last rank sleeps in FM_wait once it has joined
     launcher=$(pgrep -P $job -x runnel)
-    victim=$(pgrep -P "${launcher:-0}" -x multi-kill_rank | tail -n 1)
-    [ "$(pgrep -P "${launcher:-0}" -x multi-kill_rank | wc -l)" = 3 ] && break
+    victim=
+    for pid in $(pgrep -P "${launcher:-0}" -x multi-kill_rank); do
+        if tr '\0' '\n' 2>/dev/null <"/proc/$pid/environ" | grep -qx RUNNEL_RANK=2; then victim=$pid; fi
+    done
+    [ -n "$victim" ] && [ "$(pgrep -P "${launcher:-0}" -x multi-kill_rank | wc -l)" = 3 ] && break
     sleep 0.05
 done
 sleep 0.7
