@@ -126,16 +126,28 @@ _Noreturn static void leave(int code)
         AMUDP_SPMDkillmyprocess(code);
 }
 
+/* Word of the end may have come unseen, with the last message of a gather say: who then ends the job itself passes it
+ * on all the same. A callback that ends the job again comes here a second time. */
+static enum { STAYS, CALLED_BACK, PASSES_ON } stage;
+
+_Noreturn static void end(void)
+{
+    if (stage == STAYS) {
+        stage = CALLED_BACK;
+        if (rnl_amudp_spmd.callback != NULL)
+            rnl_amudp_spmd.callback(rnl_amudp_spmd.code);
+    }
+    if (stage == CALLED_BACK) {
+        stage = PASSES_ON;
+        pass_on(rnl_amudp_spmd.code);
+    }
+    leave(rnl_amudp_spmd.code);
+}
+
 void rnl_amudp_ended(void)
 {
-    static int leaving;
-    if (RNL_LIKELY(!rnl_amudp_spmd.ends) || leaving)
-        return;
-    leaving = 1;
-    if (rnl_amudp_spmd.callback != NULL)
-        rnl_amudp_spmd.callback(rnl_amudp_spmd.code);
-    pass_on(rnl_amudp_spmd.code);
-    leave(rnl_amudp_spmd.code);
+    if (RNL_UNLIKELY(rnl_amudp_spmd.ends) && stage == STAYS)
+        end();
 }
 
 int AMUDP_SPMDExit(int code)
@@ -145,11 +157,8 @@ int AMUDP_SPMDExit(int code)
     if (!rnl_amudp_spmd.ends) {
         rnl_amudp_spmd.ends = 1;
         rnl_amudp_spmd.code = code;
-        if (rnl_amudp_spmd.callback != NULL)
-            rnl_amudp_spmd.callback(code);
-        pass_on(code);
     }
-    leave(rnl_amudp_spmd.code);
+    end();
 }
 
 int AMUDP_SPMDHandleControlTraffic(int *serviced)

@@ -258,6 +258,8 @@ run python3 "$dir/many.py" "$program" 2 L messages
 ok "w14: descriptors beyond 1,024 are no different from others" is 0
 run "$program" 40 L gathers
 ok "w14: barrier and gather of 40 workers go by no master" is 0
+run "$build/tests/amudp-told-late" 5 L
+ok "word of the end goes on by way of a worker that ends the job itself meanwhile" is 0
 run "$runnel" run --keep-going -n 4 "$program" w15
 ok "w15: the others go on when a worker dies" lines out '^rank [023] goes on$' 3
 exit $failed
