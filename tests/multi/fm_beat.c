@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * fm_beat.c - a steady exchange over a network that changes: runnel run -n N multi-fm_beat COUNT EVERY_MS. Everybody
+ * sends everybody else COUNT numbered messages, one each EVERY_MS, and takes in what comes: each once, in order, with
+ * the right bytes, all of whoever lives. Who is told that a peer is dead goes on with the others. Says at its end
+ *
+ *   beat RANK gap MS [dead R]...
+ *
+ * gap: the longest time in which one of those that live was not heard. Without arguments: a job of one joins and
+ * leaves. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "multi/fm_check.h"
+#include "runnel/fm.h"
+#include "runnel/runnel.h"
+
+enum { BEAT = 1, RANKS_MAX = 64, BYTES_MAX = 3000 };
+#define MS 1000000ull
+
+static unsigned long me, ranks;
+static uint64_t got[RANKS_MAX], heard_ns[RANKS_MAX], gap_ns[RANKS_MAX];
+static int dead[RANKS_MAX];
+
+static void on_error(int status, unsigned long peer, const char *sentence)
+{
+    if (status != RNL_ERR_PEER_DEAD || peer >= ranks || dead[peer])
+        check_fail("the error handler was told %d about %lu: %s", status, peer, sentence);
+    dead[peer] = 1;
+}
+
+static uint64_t size_of(uint64_t key)
+{
+    return 8 + check_mix(key) % (BYTES_MAX - 8);
+}
+
+static void heard(unsigned long from)
+{
+    uint64_t now = check_now_ns();
+    if (now - heard_ns[from] > gap_ns[from])
+        gap_ns[from] = now - heard_ns[from];
+    heard_ns[from] = now;
+}
+
+static int on_beat(FM_stream *s, unsigned from)
+{
+    unsigned char bytes[BYTES_MAX];
+    uint64_t number, key = check_key(BEAT, from, me, got[from]), size = size_of(key);
+    FM_receive(&number, s, sizeof number);
+    if (number != got[from])
+        check_fail("message %llu of %u is said to be %llu", (unsigned long long)got[from], from,
+                   (unsigned long long)number);
+    FM_receive(bytes, s, size - sizeof number);
+    check_bytes(key, 0, bytes, size - sizeof number, "a beat");
+    got[from]++;
+    heard(from);
+    return FM_CONTINUE;
+}
+
+static void send_beat(unsigned long to, uint64_t k)
+{
+    unsigned char bytes[BYTES_MAX];
+    uint64_t key = check_key(BEAT, me, to, k), size = size_of(key);
+    FM_stream *s = dead[to] ? NULL : FM_begin_message(to, size, BEAT);
+    if (s == NULL)
+        return; /* it is dead, of which the error handler was told */
+    check_fill(key, 0, bytes, size - sizeof k);
+    FM_send_piece(s, &k, sizeof k);
+    FM_send_piece(s, bytes, size - sizeof k);
+    FM_end_message(s);
+}
+
+static int all_here(uint64_t count)
+{
+    for (unsigned long r = 0; r < ranks; r++)
+        if (r != me && !dead[r] && got[r] < count)
+            return 0;
+    return 1;
+}
+
+static void say(void)
+{
+    char line[40 + RANKS_MAX * 10];
+    uint64_t gap = 0;
+    for (unsigned long r = 0; r < ranks; r++)
+        if (r != me && !dead[r] && gap_ns[r] > gap)
+            gap = gap_ns[r];
+    int n = snprintf(line, sizeof line, "beat %lu gap %llu", me, (unsigned long long)(gap / MS));
+    for (unsigned long r = 0; r < ranks; r++)
+        if (dead[r])
+            n += snprintf(line + n, sizeof line - (size_t)n, " dead %lu", r);
+    CHECK(dprintf(STDOUT_FILENO, "%s\n", line) > 0);
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t count = argc > 1 ? strtoull(argv[1], NULL, 0) : 0, every_ns = argc > 2 ? strtoull(argv[2], NULL, 0) * MS : 0;
+    FM_set_parameter(FM_ERROR_HANDLER, on_error);
+    FM_initialize();
+    me = check_rank = FM_nodeid;
+    ranks = FM_numnodes;
+    CHECK(ranks <= RANKS_MAX);
+    FM_register_handler(BEAT, on_beat);
+    uint64_t next_ns = check_now_ns();
+    for (unsigned long r = 0; r < ranks; r++)
+        heard_ns[r] = next_ns;
+    for (uint64_t k = 0; k < count; k++) {
+        for (unsigned long i = 1; i < ranks; i++)
+            send_beat((me + i) % ranks, k);
+        next_ns += every_ns;
+        for (uint64_t now; (now = check_now_ns()) < next_ns;)
+            (void)FM_wait((long)((next_ns - now) / 1000));
+    }
+    while (!all_here(count))
+        (void)FM_wait(-1);
+    FM_finalize();
+    for (unsigned long r = 0; r < ranks; r++)
+        if (r != me && (got[r] > count || (got[r] < count && !dead[r])))
+            check_fail("%llu messages of %lu came", (unsigned long long)got[r], r);
+    say();
+    return 0;
+}
