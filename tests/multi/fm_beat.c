@@ -96,7 +96,8 @@ static void say(void)
 
 int main(int argc, char **argv)
 {
-    uint64_t count = argc > 1 ? strtoull(argv[1], NULL, 0) : 0, every_ns = argc > 2 ? strtoull(argv[2], NULL, 0) * MS : 0;
+    uint64_t count = argc > 1 ? strtoull(argv[1], NULL, 0) : 0,
+             every_ns = argc > 2 ? strtoull(argv[2], NULL, 0) * MS : 0;
     FM_set_parameter(FM_ERROR_HANDLER, on_error);
     FM_initialize();
     me = check_rank = FM_nodeid;
