@@ -19,7 +19,12 @@ static uint32_t fill(void *ctx, unsigned char *at, uint32_t room, struct rnl_flo
 {
     struct rnl_link *link = ctx;
     *count = 0;
-    return link->mirror ? rnl_mirror_fill(link->mirror, at, room, notes, count) : 0;
+    if (!link->mirror)
+        return 0;
+    uint32_t used = rnl_mirror_fill(link->mirror, at, room, notes, count);
+    if (link->mirror->said_all)
+        rnl_flow_sated(&link->flow);
+    return used;
 }
 
 static void acked(void *ctx, const struct rnl_flow_note *note)

@@ -71,6 +71,7 @@ struct rnl_mirror {
     uint32_t lost_count;
     uint8_t grow_known; /* the peer has the GROW line: what lies in the big ring may be said */
     uint8_t first_lane; /* of the next packet */
+    uint8_t said_all;   /* the last fill left nothing */
     uint8_t came;       /* for the caller to clear: RNL_MIRROR_LINES, RNL_MIRROR_ROOM */
     struct rnl_mirror_stretch lost[RNL_MIRROR_LOST];
 };

@@ -28,23 +28,21 @@ static rnl_head head_of(const struct rnl_mirror *m, unsigned lane, uint64_t line
     return RNL_HEAD_POS(h) >> 3 == (line & 0x1fff) && RNL_HEAD_N(h) ? h : 0;
 }
 
-static uint64_t word(const struct rnl_mirror *m, unsigned which)
+/* Words stand in a side in the order of their numbers, in two stretches. */
+RNL_INLINE uint64_t word(const struct rnl_mirror *m, unsigned which)
 {
-    const struct rnl_side *side = m->pair->mine;
-    const _Atomic uint64_t *at;
-    if (which < RNL_WORD_ASKED_BACK) {
-        const struct rnl_back *back = &side->back[which / 3];
-        at = which % 3 == RNL_WORD_POSITION  ? &back->position
-             : which % 3 == RNL_WORD_GRANTED ? &back->granted
-                                             : &back->bulk_read;
-    } else {
-        at = which == RNL_WORD_ASKED_BACK  ? &side->asked_back
-             : which == RNL_WORD_GAVE_BACK ? &side->gave_back
-             : which == RNL_WORD_WANTS     ? &side->wants
-                                           : &side->most;
-    }
-    return atomic_load_explicit(at, memory_order_relaxed); /* ours */
+    const char *at = (const char *)m->pair->mine;
+    at += which < RNL_WORD_ASKED_BACK ? offsetof(struct rnl_side, back) + 8 * which
+                                      : offsetof(struct rnl_side, asked_back) + 8 * (which - RNL_WORD_ASKED_BACK);
+    return atomic_load_explicit((const _Atomic uint64_t *)(const void *)at, memory_order_relaxed); /* ours */
 }
+static_assert(sizeof(struct rnl_back) == 8 * 3 && offsetof(struct rnl_back, granted) == 8 * RNL_WORD_GRANTED &&
+                  offsetof(struct rnl_back, bulk_read) == 8 * RNL_WORD_BULK_READ,
+              "the first stretch");
+static_assert(offsetof(struct rnl_side, gave_back) == offsetof(struct rnl_side, asked_back) + 8 &&
+                  offsetof(struct rnl_side, wants) == offsetof(struct rnl_side, asked_back) + 16 &&
+                  offsetof(struct rnl_side, most) == offsetof(struct rnl_side, asked_back) + 24,
+              "the second");
 
 void rnl_mirror_init(struct rnl_mirror *m, struct rnl_pair *pair)
 {
@@ -119,7 +117,10 @@ static int next_line(const struct rnl_mirror *m, unsigned lane, uint64_t *line)
 static uint32_t unsaid_words(const struct rnl_mirror *m)
 {
     uint32_t which = m->say_again;
+    uint64_t differs = 0;
     for (unsigned i = 0; i < RNL_WORDS; i++)
+        differs |= word(m, i) ^ m->said[i];
+    for (unsigned i = 0; differs && i < RNL_WORDS; i++)
         which |= (uint32_t)(word(m, i) != m->said[i]) << i;
     return which;
 }
@@ -385,12 +386,15 @@ static int put_lost(struct rnl_mirror *m, struct packing *p)
     return 1;
 }
 
-static void put_words(struct rnl_mirror *m, struct packing *p)
+/* 0 = no room for them. */
+static int put_words(struct rnl_mirror *m, struct packing *p)
 {
     uint32_t which = unsaid_words(m);
+    if (which == 0)
+        return 1;
+    if (room(p) < rnl_frame_words_bytes(which))
+        return 0;
     uint64_t words[RNL_WORDS] = {0};
-    if (which == 0 || room(p) < rnl_frame_words_bytes(which))
-        return;
     for (uint32_t left = which; left != 0; left &= left - 1) {
         unsigned i = (unsigned)__builtin_ctz(left);
         words[i] = m->said[i] = word(m, i);
@@ -398,6 +402,7 @@ static void put_words(struct rnl_mirror *m, struct packing *p)
     p->at += rnl_frame_put_words(p->at, room(p), which, words);
     m->say_again = 0;
     p->notes[p->count++] = (struct rnl_flow_note){.kind = RNL_FRAME_WORDS, .aux = (uint16_t)which};
+    return 1;
 }
 
 uint32_t rnl_mirror_fill(struct rnl_mirror *m, unsigned char *at, uint32_t bytes, struct rnl_flow_note *notes,
@@ -407,11 +412,11 @@ uint32_t rnl_mirror_fill(struct rnl_mirror *m, unsigned char *at, uint32_t bytes
         bytes = FEW_BYTES;
     struct packing p = {at, at, at + bytes, notes, 0};
     unsigned lane = m->first_lane;
-    put_words(m, &p);
-    int more = put_lost(m, &p);
+    int words = put_words(m, &p), more = put_lost(m, &p);
     for (unsigned i = 0; more && i < RNL_LANES; i++, lane = lane + 1 == RNL_LANES ? 0 : lane + 1)
         more = put_new(m, &p, lane);
     m->first_lane = (uint8_t)(m->first_lane + 1 == RNL_LANES ? 0 : m->first_lane + 1);
+    m->said_all = (uint8_t)(words && more);
     *count = p.count;
     return (uint32_t)(p.at - p.start);
 }

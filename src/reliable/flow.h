@@ -39,7 +39,8 @@
 
 struct rnl_flow;
 
-/* The upper side. Called from input and output only; may call rnl_flow_want, nothing else of the flow. */
+/* The upper side. Called from input and output only; may call rnl_flow_want and, in fill, rnl_flow_sated, nothing else
+ * of the flow. */
 struct rnl_flow_ops {
     /* Compose frames into at[0..room) and up to RNL_FLOW_NOTES notes of them. Returns the bytes used, 0 = nothing to
      * send now (then rnl_flow_want says when there is). With no note the packet need not arrive: it is neither
@@ -134,6 +135,8 @@ int rnl_flow_may_send(const struct rnl_flow *flow, uint64_t now_ns);
 int rnl_flow_has_output(struct rnl_flow *flow, uint64_t now_ns);
 /* The upper side has something to fill. */
 void rnl_flow_want(struct rnl_flow *flow);
+/* This fill gives all there is: it need not be called once more to hear that. */
+void rnl_flow_sated(struct rnl_flow *flow);
 /* Call output by then; 0 = now, UINT64_MAX = not before something comes or is wanted. */
 uint64_t rnl_flow_deadline(const struct rnl_flow *flow);
 /* The two ECN bits for the datagram that output has just given. */

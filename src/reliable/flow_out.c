@@ -142,6 +142,7 @@ static uint32_t put_data(struct rnl_flow *f, unsigned char *at, uint32_t room, u
     if (bytes == 0) {
         for (unsigned i = 0; i < count; i++)
             f->ops->lost(f->ctx, &notes[i]);
+        f->wanted = 1;
         return 0;
     }
     record(f, &p, bytes, notes, count, now_ns);
@@ -232,6 +233,11 @@ int rnl_flow_has_output(struct rnl_flow *f, uint64_t now_ns)
 void rnl_flow_want(struct rnl_flow *f)
 {
     f->wanted = 1;
+}
+
+void rnl_flow_sated(struct rnl_flow *f)
+{
+    f->wanted = 0;
 }
 
 unsigned rnl_flow_ecn(const struct rnl_flow *f)

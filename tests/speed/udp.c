@@ -2,7 +2,7 @@
  *
  * udp.c - messages between two processes over UDP on loopback, each figure beside that of raw sockets in the same
  * round; and what an idle network costs those who share memory:
- * udp [all|trip|wait|rate|bulk|long|local] [rounds] [protection]. Fails only if something does not arrive. */
+ * udp [all|trip|way|wait|rate|bulk|long|local] [rounds] [protection]. Fails only if something does not arrive. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/udp.h>
@@ -365,6 +365,67 @@ static void local(const struct want *w)
     }
 }
 
+/* ---- there and back in one thread, where nobody waits for anybody: the way alone ---- */
+
+static double way_raw(unsigned times)
+{
+    int fd[2];
+    struct sockaddr_in a[2];
+    socklen_t len = sizeof a[0];
+    uint64_t what = 0;
+    for (unsigned i = 0; i < 2; i++) {
+        a[i] = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+        fd[i] = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+        TEST_MUST(fd[i] >= 0 && bind(fd[i], (struct sockaddr *)&a[i], sizeof a[i]) == 0);
+        TEST_MUST(getsockname(fd[i], (struct sockaddr *)&a[i], &len) == 0);
+    }
+    for (unsigned i = 0; i < 2; i++)
+        TEST_MUST(connect(fd[i], (struct sockaddr *)&a[!i], sizeof a[i]) == 0);
+    uint64_t began = test_now_ns();
+    for (unsigned i = 0; i < 2 * times; i++) {
+        TEST_MUST(send(fd[i & 1], &what, sizeof what, 0) == sizeof what);
+        TEST_MUST(recv(fd[!(i & 1)], &what, sizeof what, MSG_DONTWAIT) == sizeof what);
+    }
+    double ns = (double)(test_now_ns() - began) / times;
+    close(fd[0]);
+    close(fd[1]);
+    return ns;
+}
+
+static double way_round(unsigned times, const struct test_loop *opt)
+{
+    struct test_hub h;
+    uint64_t what = 0, began = 0;
+    unsetenv("RNL_TEST_REMOTE");
+    test_hub_open(&h, 2, NULL);
+    for (unsigned i = 0; i < 2; i++) {
+        test_loop_attach(h.ep[i], opt);
+        TEST_MUST(rnl_handler_whole(h.ep[i], COUNT, on_count, NULL, 0) == COUNT);
+    }
+    for (unsigned i = 0; i < 2 * (times + WAITS); i++) {
+        unsigned before = got;
+        if (i == 2 * WAITS)
+            began = test_now_ns();
+        TEST_MUST(rnl_send(h.ep[i & 1], !(i & 1), COUNT, &what, sizeof what) == 0);
+        while (got == before) {
+            TEST_MUST(rnl_extract(h.ep[!(i & 1)], SIZE_MAX) >= 0);
+            if (got == before) /* its handshake is not over */
+                TEST_MUST(rnl_extract(h.ep[i & 1], SIZE_MAX) >= 0);
+        }
+    }
+    double ns = (double)(test_now_ns() - began) / times;
+    TEST_MUST(test_hub_close(&h) == 0);
+    return ns;
+}
+
+static void way(const struct want *w, const struct test_loop *opt)
+{
+    for (unsigned round = 0; round < w->rounds; round++) {
+        double raw_ns = way_raw(TRIPS / w->slow), ns = way_round(TRIPS / w->slow, opt);
+        printf("8 B there and back in one thread: raw %.0f ns, messages %.0f ns: x %.2f\n", raw_ns, ns, ns / raw_ns);
+    }
+}
+
 int main(int argc, char **argv)
 {
     struct want w = {.what = argc > 1 ? argv[1] : "all", .rounds = argc > 2 ? (unsigned)atoi(argv[2]) : 1, .slow = 1};
@@ -375,6 +436,8 @@ int main(int argc, char **argv)
         w.slow = 10;
     if (wanted(&w, "local"))
         local(&w);
+    if (wanted(&w, "way"))
+        way(&w, &opt);
     fflush(stdout); /* once, not by each process */
     return test_loop_run(2, &opt, body, &w);
 }

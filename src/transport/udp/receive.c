@@ -56,23 +56,45 @@ const struct udp_buffer *rnl_udp_view_buffer(const struct udp *u, const struct r
     return b && b->views && b->life == (uint32_t)(v->token >> 32) ? b : NULL;
 }
 
+static void offer(struct udp_receiver *r, uint32_t at, uint32_t k)
+{
+    r->offered[at] = k;
+    r->in[at] = r->buffer[k].in;
+}
+
+/* Others take the place of those that were taken, as far as there are any. */
+static void offer_others(struct udp_receiver *r)
+{
+    for (; r->taken; r->taken--) {
+        uint32_t i = r->taken - 1;
+        if (r->unused_count)
+            offer(r, i, r->unused[--r->unused_count]);
+        else if (i < --r->offers)
+            offer(r, i, r->offered[r->offers]);
+    }
+    while (r->offers < UDP_IN_BATCH && r->unused_count)
+        offer(r, r->offers++, r->unused[--r->unused_count]);
+}
+
 /* More from the socket, as far as there are buffers: how many buffers came. *empty: it has no more for now, which need
  * not be asked again at once. */
 static int fetch(struct udp *u, int *empty)
 {
     struct udp_receiver *r = &u->receive;
-    struct rnl_socket_in in[UDP_IN_BATCH];
-    int n = r->unused_count < UDP_IN_BATCH ? (int)r->unused_count : UDP_IN_BATCH;
+    if (r->taken || r->offers < UDP_IN_BATCH)
+        offer_others(r);
+    int n = (int)r->offers;
     if (n == 0)
         return 0;
-    for (int i = 0; i < n; i++)
-        in[i] = r->buffer[r->unused[r->unused_count - 1 - (uint32_t)i]].in;
-    int got = u->socket->ops->recv(u->socket, in, n);
+    int got = u->socket->ops->recv(u->socket, r->in, n);
     *empty = got < n;
+    if (got <= 0)
+        return got;
+    r->taken = (uint32_t)got;
     for (int i = 0; i < got; i++) {
-        uint32_t k = r->unused[--r->unused_count];
+        uint32_t k = r->offered[i];
         struct udp_buffer *b = &r->buffer[k];
-        b->in = in[i];
+        b->in = r->in[i];
         b->changes = u->changes - 1; /* not looked up yet */
         b->cursor = 0;
         b->waits = 1;
