@@ -11,8 +11,8 @@
 enum { DEFAULT_HANDLERS = 1024, MAX_HANDLERS = 65536, DEFAULT_STACKS = 64, SPIN_START = 1024 };
 #define DEFAULT_BUDGET ((uint64_t)64 << 20)
 
-struct rnl_stream rnl_streams_open;
-struct rnl_conn rnl_not_connected = {.shut = RNL_SHUT_NOT_CONNECTED};
+struct rnl_conn rnl_not_connected = {.shut = RNL_SHUT_NOT_CONNECTED,
+                                     .pair.tx[0] = {.quick_handler = UINT64_MAX, .quick_bytes = UINT64_MAX}};
 
 int rnl_ep_check(const struct rnl_options *opt, uint32_t size)
 {
@@ -113,7 +113,7 @@ int rnl_ep_new(struct rnl_env *env, const struct rnl_options *opt, struct rnl_en
     ep->net_due = ep->remote != NULL;
     rnl_ep_chores(ep);
     ep->open = o.flags & RNL_SHARED ? RNL_EP_SHARED : RNL_EP_OPEN;
-    ep->reach = ep->open == RNL_EP_OPEN ? ep->size : 0;
+    rnl_ep_set_reach(ep);
     *out = ep;
     return 0;
 

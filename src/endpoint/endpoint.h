@@ -77,8 +77,11 @@ struct rnl_stream {
     struct rnl_conn *conn;
     uint64_t bound; /* bytes announced; in: not set for items of a line */
     rnl_head key;   /* out, SHORT */
-    /* extents */
-    uint64_t start;    /* position in the bulk area */
+    union {
+        uint64_t start; /* extents: position in the bulk area */
+        uint64_t pos;   /* out, on the short path: position of the item before this in its line, or the line's start;
+                           RNL_POS_OTHER */
+    };
     uint64_t bulk_was; /* out: how far that was used before */
     uint32_t reserved, published;
     /* in, suspended */
@@ -142,6 +145,13 @@ struct rnl_conn {
     struct rnl_conn *next_buried;             /* readmit.c */
 };
 
+/* A short send to it cannot go at once any more. When `shut` is 0 again the first that goes the long way sees that. */
+RNL_INLINE void rnl_conn_shut(struct rnl_conn *conn, enum rnl_shut why)
+{
+    conn->shut |= (uint8_t)why;
+    rnl_tx_slow(&conn->pair.tx[0]);
+}
+
 RNL_INLINE struct rnl_conn *rnl_conn_of_out(struct rnl_stream *s)
 {
     return (struct rnl_conn *)(void *)((char *)s - offsetof(struct rnl_conn, out));
@@ -178,7 +188,7 @@ enum rnl_open_state {
 struct rnl_endpoint {
     /* -- read by every call -- */
     uint32_t open;  /* enum rnl_open_state; this struct reads as zeros in a forked child */
-    uint32_t reach; /* size, or 0 while the short path must not be taken: `open` is not RNL_EP_OPEN */
+    uint32_t reach; /* size, or 0 while the short path must not be taken, see rnl_ep_set_reach */
     union {
         struct {
             uint32_t in_handler; /* 1 + lane of the handler that runs, RNL_IN_CALL, 0 = none */
@@ -187,8 +197,7 @@ struct rnl_endpoint {
         uint64_t busy; /* any of them */
     };
     struct rnl_conn **conn;        /* by rank; rnl_not_connected where there is none */
-    struct rnl_stream *open_short; /* the out stream that began on the short path; &rnl_streams_open: others are open;
-                                      NULL */
+    struct rnl_stream *open_short; /* the out stream that began on the short path, NULL; written nowhere else */
     struct rnl_conn **hot;         /* connections: those that are polled, then the cold ones */
     uint32_t hot_count, turn;
     const _Atomic uint32_t *news;
@@ -266,7 +275,6 @@ struct rnl_endpoint {
     size_t map_bytes;
 };
 
-extern struct rnl_stream rnl_streams_open; /* never touched: its address is a mark */
 extern struct rnl_conn rnl_not_connected;  /* shut, and never touched */
 
 /* After a change of one of them. */
@@ -274,6 +282,14 @@ RNL_INLINE void rnl_ep_chores(struct rnl_endpoint *ep)
 {
     ep->chores = ep->posts | ep->gathering | ep->dying | ep->aborting | ep->calls | ep->troubled | ep->fd_armed |
                  ep->due | ep->net_due;
+}
+
+/* After a change of `open` or `open_streams`: the short path is for a message alone. */
+RNL_INLINE void rnl_ep_set_reach(struct rnl_endpoint *ep)
+{
+    uint32_t reach = ep->open == RNL_EP_OPEN && ep->open_streams == 0 ? ep->size : 0;
+    if (ep->reach != reach) /* where several threads send it is 0, read with no lock and never written */
+        ep->reach = reach;
 }
 
 /* in_handler while the program is told something: the rules of a handler hold. */
@@ -370,7 +386,7 @@ RNL_INLINE uint32_t rnl_ep_handler_begins(struct rnl_endpoint *ep, unsigned lane
     ep->in_handler = 1u + lane;
     if (RNL_UNLIKELY(lane == 1) && ep->open == RNL_EP_OPEN) {
         ep->open = RNL_EP_ANSWER;
-        ep->reach = 0;
+        rnl_ep_set_reach(ep);
     }
     return before;
 }
@@ -379,7 +395,7 @@ RNL_INLINE void rnl_ep_handler_ends(struct rnl_endpoint *ep, unsigned lane, uint
     ep->in_handler = before;
     if (RNL_UNLIKELY(lane == 1) && ep->open == RNL_EP_ANSWER) {
         ep->open = RNL_EP_OPEN;
-        ep->reach = ep->size;
+        rnl_ep_set_reach(ep);
     }
 }
 RNL_INLINE int rnl_ep_in_answer(const struct rnl_endpoint *ep)

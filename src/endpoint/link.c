@@ -254,7 +254,7 @@ void rnl_link_rest(struct rnl_link *link, uint64_t now_ns, uint64_t still_ns)
     rnl_pair_rest(&conn->pair, link->words);
     link->mirror = NULL; /* it was in there */
     rnl_remote_sleeps(conn);
-    conn->shut |= RNL_SHUT_RESTS;
+    rnl_conn_shut(conn, RNL_SHUT_RESTS);
     RNL_SOMETIMES(1, "a link rests");
 }
 

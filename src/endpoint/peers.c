@@ -328,13 +328,13 @@ static void died(struct rnl_endpoint *ep, uint32_t rank, int reason, int detail)
     if (!mark_dead(ep, rank, reason, detail))
         return;
     if (conn && conn->link && rnl_remote_wake(ep, conn) < 0) { /* it rests: nothing is under way, nobody waits */
-        conn->shut |= RNL_SHUT_DEAD;
+        rnl_conn_shut(conn, RNL_SHUT_DEAD);
         conn->gone = 1;
         rnl_remote_part(conn, 0);
         report(ep, rank);
     } else if (conn) {
         conn->dying = 1;
-        conn->shut |= RNL_SHUT_DEAD;
+        rnl_conn_shut(conn, RNL_SHUT_DEAD);
         ep->dying++;
         rnl_ep_chores(ep);
         rnl_ep_warm(ep, conn); /* what is left in its ring is not announced twice */
@@ -389,7 +389,7 @@ int rnl_ep_broken(struct rnl_endpoint *ep, struct rnl_conn *conn, const char *wh
     if (mark_dead(ep, conn->rank, RNL_DEATH_BROKEN, 0)) {
         ep->c->broken++;
         conn->dying = 1;
-        conn->shut |= RNL_SHUT_DEAD;
+        rnl_conn_shut(conn, RNL_SHUT_DEAD);
         ep->dying++;
         rnl_ep_chores(ep);
         rnl_ep_warm(ep, conn);

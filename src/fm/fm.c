@@ -31,8 +31,10 @@ static RNL_NOINLINE FM_stream *begin_slow(unsigned long dest, unsigned long leng
     struct rnl_begin b = {.peer = dest > UINT_MAX ? UINT_MAX : (unsigned)dest,
                           .handler = handler > UINT_MAX ? UINT_MAX : (unsigned)handler,
                           .bound = length};
-    rnl_stream *s;
     struct rnl_endpoint *ep = rnl_fm_endpoint("FM_begin_message");
+    rnl_stream *s = rnl_stream_begin_other(ep, dest, handler, length);
+    if (s)
+        return (FM_stream *)s;
     int status = rnl_begin(ep, &b, &s);
     if (status == 0)
         return (FM_stream *)s;

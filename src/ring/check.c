@@ -8,7 +8,8 @@
  *   1  pointers are set, the lane exists
  *   2  the ring is the lane's first one, or lane 0's big one
  *   3  lines begin inside the first ring
- *   4  the items of the open line fit, its header says just that, and no more are counted
+ *   4  the items of the open line fit, its header says just that, no more are counted, and the short way is for
+ *      messages of its kind or for none
  *   5  the peer has read from the first line on, and nothing past the last
  *   6  at most a ringful is unread
  *   7  stop is past the last line, at most a ringful past what is read
@@ -40,7 +41,12 @@ static int wrap_valid(uint64_t wrap, unsigned lane)
 static int open_line_valid(const struct rnl_tx *t)
 {
     uint64_t n = t->pos & 7;
-    if (t->counted > t->items + n)
+    if ((int32_t)(rnl_tx_items(t) - t->counted) < 0)
+        return 0;
+    if (t->quick_stop && (t->quick_stop != t->stop - 7 || n == 0 || RNL_HEAD_KIND(t->key) != RNL_LINE_ITEMS ||
+                          t->quick_handler != RNL_HEAD_HANDLER(t->key) || t->quick_bytes != RNL_HEAD_LEN(t->key)))
+        return 0;
+    if (!t->quick_stop && (t->quick_handler & t->quick_bytes) != UINT64_MAX)
         return 0;
     if (t->key == RNL_HEAD_KEY_NONE || n == 0)
         return 1;
@@ -48,8 +54,7 @@ static int open_line_valid(const struct rnl_tx *t)
         return 0;
     const struct rnl_line *line = rnl_line_of(t->ring, t->wrap, t->pos);
     rnl_head h = atomic_load_explicit(&line->head, memory_order_relaxed); /* we wrote it */
-    return RNL_HEAD_POS(h) == (uint16_t)t->pos && (h & RNL_HEAD_KEY_MASK) == t->key &&
-           t->at == line->payload + n * RNL_HEAD_LEN(t->key);
+    return RNL_HEAD_POS(h) == (uint16_t)t->pos && (h & RNL_HEAD_KEY_MASK) == t->key;
 }
 
 static uint64_t tx_used(const struct rnl_tx *t)

@@ -32,7 +32,8 @@ void rnl_tx_init(struct rnl_tx *t, struct rnl_side *mine, const struct rnl_side 
     t->armed = &rnl_tx_always_armed;
     t->line0 = colour & (RNL_LINES(t->wrap) - 1);
     t->acked = t->pos = (t->line0 + 1) * 8;
-    t->key = RNL_HEAD_KEY_NONE;
+    rnl_tx_close_line(t);
+    t->counted = rnl_tx_items(t);
     t->granted = RNL_GRANT_MIN;
     t->stop = t->pos + RNL_LINES(t->wrap) * 8;
 }
@@ -80,7 +81,7 @@ static void tx_set_stop(struct rnl_tx *t)
     uint64_t used = tx_used(t), granted = tx_granted(t);
     uint64_t by_grant = rnl_tx_line(t) + 1 + (granted > used ? granted - used : 0);
     uint64_t by_room = (t->acked >> 3) + RNL_LINES(t->wrap);
-    t->stop = (by_grant < by_room ? by_grant : by_room) * 8;
+    rnl_tx_set_stop(t, (by_grant < by_room ? by_grant : by_room) * 8);
 }
 
 int rnl_tx_refresh(struct rnl_tx *t, struct rnl_env *env, uint8_t *distance)

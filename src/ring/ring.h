@@ -172,18 +172,20 @@ RNL_INLINE void rnl_prefetch_write(const void *p)
 
 struct rnl_tx { /* private to the sender */
     struct rnl_line *ring;
-    uint64_t wrap;                 /* ring bytes - 64 */
-    uint64_t pos;                  /* after the last item: line * 8 + n, or the next line's start if nothing is to be
-                                      appended and the reader leaves such lines at once */
-    uint64_t stop;                 /* start of the first line that position and grant do not allow */
-    uint64_t acked;                /* peer's position */
-    rnl_head key;                  /* of the open line; RNL_HEAD_KEY_NONE = none is open */
-    unsigned char *at;             /* where the next item goes */
-    uint32_t more;                 /* items that fit in a line of this key, less 1 */
-    uint32_t counted;              /* ... of `items` and the open line's the counters know */
-    uint64_t items;                /* in earlier lines, since the key last changed */
-    const _Atomic uint32_t *armed; /* the peer's word, or one that is never 0 while senders must fence */
-    const struct rnl_side *peer;   /* their words about this ring */
+    uint64_t wrap; /* ring bytes - 64 */
+    uint64_t pos;  /* after the last item: line * 8 + n, or the next line's start if nothing is to be appended and the
+                      reader leaves such lines at once */
+    uint64_t acked;                      /* peer's position */
+    rnl_head key;                        /* of the open line; RNL_HEAD_KEY_NONE = none is open */
+    uint64_t quick_handler, quick_bytes; /* what key says, while rnl_tx_quick holds: a message of this kind may be sent
+                                            with nothing else looked at ... */
+    uint64_t quick_stop;                 /* ... at positions before this: stop - 7. Else none can, and it is 0 */
+    const _Atomic uint32_t *armed;       /* the peer's word, or one that is never 0 while senders must fence */
+    uint32_t more;                       /* items that fit in a line of this key, less 1 */
+    uint32_t counted;                    /* items that the counters know, see rnl_tx_items */
+    uint32_t items;                      /* items of the lines before the open one, less 1 each */
+    uint64_t stop;                       /* start of the first line that position and grant do not allow */
+    const struct rnl_side *peer;         /* their words about this ring */
     /* colder */
     uint64_t line0;
     uint64_t bulk_head, bulk_read; /* reserved up to here; read by the peer up to here */
@@ -234,11 +236,46 @@ RNL_INLINE uint64_t rnl_tx_line(const struct rnl_tx *t)
 
 /* ---- sending ---- */
 
-/* Is the next item of this key appended to the open line, at t->at? A key that a line has means that an item is there.
- */
+/* Items so far, from some number on. All but the first of a line cost a look at `items` when the next line is begun;
+ * most lines have one. */
+RNL_INLINE uint32_t rnl_tx_items(const struct rnl_tx *t)
+{
+    return t->items + (uint32_t)rnl_tx_line(t) + (uint32_t)(t->pos & 7);
+}
+
+/* Messages like those of the open line may go the short way, whose stream/ says that nothing is against it ... */
+RNL_INLINE void rnl_tx_quick(struct rnl_tx *t)
+{
+    t->quick_handler = RNL_HEAD_HANDLER(t->key);
+    t->quick_bytes = RNL_HEAD_LEN(t->key);
+    t->quick_stop = t->stop - 7;
+}
+/* ... and no more: something is, or no line is open. */
+RNL_INLINE void rnl_tx_slow(struct rnl_tx *t)
+{
+    t->quick_handler = t->quick_bytes = UINT64_MAX;
+    t->quick_stop = 0;
+}
+RNL_INLINE void rnl_tx_set_stop(struct rnl_tx *t, uint64_t stop)
+{
+    t->stop = stop;
+    if (t->quick_stop)
+        t->quick_stop = stop - 7;
+}
+
+/* Is the next item of this key appended to the open line? A key that a line has means that an item is there. */
+RNL_INLINE int rnl_tx_room_in_line(const struct rnl_tx *t)
+{
+    return t->acked < t->pos && (uint32_t)(t->pos & 7) <= t->more;
+}
 RNL_INLINE int rnl_tx_appends(const struct rnl_tx *t, rnl_head key)
 {
-    return key == t->key && (uint32_t)(t->pos & 7) <= t->more && t->acked < t->pos;
+    return key == t->key && rnl_tx_room_in_line(t);
+}
+/* Where an item of `bytes` is appended. */
+RNL_INLINE unsigned char *rnl_tx_append_at(const struct rnl_tx *t, size_t bytes)
+{
+    return rnl_line_of(t->ring, t->wrap, t->pos)->payload + (t->pos & 7) * bytes;
 }
 /* Place for an item of len bytes; *fresh says that it opens a line. NULL: not allowed now (rnl_tx_refresh, then wait or
  * give up). */
@@ -247,7 +284,7 @@ RNL_INLINE unsigned char *rnl_tx_place(const struct rnl_tx *t, rnl_head key, int
     uint64_t pos = t->pos;
     if (rnl_tx_appends(t, key)) {
         *fresh = 0;
-        return t->at;
+        return rnl_tx_append_at(t, RNL_HEAD_LEN(key));
     }
     pos = RNL_LINE_START(pos);
     if (RNL_UNLIKELY(pos >= t->stop))
@@ -270,28 +307,41 @@ RNL_INLINE struct rnl_line *rnl_line_before(unsigned char *end)
 {
     return (struct rnl_line *)((uintptr_t)(end - 1) & ~(uintptr_t)(RNL_LINE_BYTES - 1));
 }
-/* Publish what was composed at the place rnl_tx_place gave for this key, ending at `end`; quoting our reading position
- * `ack` of lane `acklane`. Few stores: the rate is bound by how many fit in the store buffer while a line is fetched,
- * most where the peer is far. `pos`: of the item before it in this line, or its start. */
-RNL_INLINE void rnl_tx_publish_at(struct rnl_tx *t, rnl_head key, unsigned char *end, uint64_t pos, uint64_t ack,
+/* Publish what was composed in `line` at the place rnl_tx_place gave for this key; quoting our reading position `ack` of
+ * lane `acklane`. Few stores: the rate is bound by how many fit in the store buffer while a line is fetched, most where
+ * the peer is far. `pos`: of the item before it in this line, or its start. */
+RNL_INLINE void rnl_tx_publish_in(struct rnl_tx *t, rnl_head key, struct rnl_line *line, uint64_t pos, uint64_t ack,
                                   unsigned acklane)
 {
     rnl_head h = key | (rnl_head)((uint32_t)(uint16_t)ack << 16) | (rnl_head)acklane << 32;
-    t->at = end;
     pos++;
     t->pos = pos;
     /* R1 pairs with A1 in rnl_rx_peek: payload before header. */
-    atomic_store_explicit(&rnl_line_before(end)->head, h | (uint16_t)pos, memory_order_release);
+    atomic_store_explicit(&line->head, h | (uint16_t)pos, memory_order_release);
+}
+/* ... and ends at `end`. */
+RNL_INLINE void rnl_tx_publish_at(struct rnl_tx *t, rnl_head key, unsigned char *end, uint64_t pos, uint64_t ack,
+                                  unsigned acklane)
+{
+    rnl_tx_publish_in(t, key, rnl_line_before(end), pos, ack, acklane);
 }
 /* A line is begun: returns its start. */
 RNL_INLINE uint64_t rnl_tx_begin_line(struct rnl_tx *t)
 {
-    uint32_t n = t->pos & 7;
-    uint64_t pos = RNL_LINE_START(t->pos);
-    if (n >= RNL_STREAMING)
-        rnl_prefetch_write(rnl_line_of(t->ring, t->wrap, pos + RNL_PREFETCH_AHEAD * 8));
-    t->items += n;
+    uint64_t pos = t->pos + 7;
+    if (pos & 7) { /* not after one item */
+        uint32_t n = t->pos & 7;
+        pos &= ~(uint64_t)7;
+        if (n >= RNL_STREAMING)
+            rnl_prefetch_write(rnl_line_of(t->ring, t->wrap, pos + RNL_PREFETCH_AHEAD * 8));
+        t->items += n - 1;
+    }
     return pos;
+}
+/* It was not: nothing was published in it. */
+RNL_INLINE void rnl_tx_unbegin_line(struct rnl_tx *t)
+{
+    t->items -= (uint32_t)(t->pos & 7) - 1;
 }
 RNL_INLINE void rnl_tx_publish_same(struct rnl_tx *t, rnl_head key, unsigned char *end, int fresh, uint64_t ack,
                                     unsigned acklane) /* the key of the last line */
@@ -302,8 +352,8 @@ RNL_INLINE void rnl_tx_publish(struct rnl_tx *t, rnl_head key, unsigned char *en
                                unsigned acklane)
 {
     if (RNL_UNLIKELY(key != t->key)) { /* then the line is a fresh one; stream/ has counted the earlier items */
-        t->items = (uint64_t)0 - (t->pos & 7);
-        t->counted = 0;
+        rnl_tx_slow(t);
+        t->counted = rnl_tx_items(t);
         t->key = key;
         t->more = rnl_tx_more(RNL_HEAD_LEN(key));
     }
@@ -322,12 +372,13 @@ RNL_INLINE int rnl_tx_surely(const struct rnl_tx *t, uint32_t bytes)
 RNL_INLINE void rnl_tx_close_line(struct rnl_tx *t)
 {
     t->key = RNL_HEAD_KEY_NONE;
+    rnl_tx_slow(t);
 }
 /* The line just published is of a kind that the reader leaves at once. */
 RNL_INLINE void rnl_tx_close_other(struct rnl_tx *t)
 {
     t->pos = RNL_LINE_START(t->pos);
-    t->key = RNL_HEAD_KEY_NONE;
+    rnl_tx_close_line(t);
 }
 
 /* F1: not 0 = the peer does not look by itself: ring its bell. After each publish (what = RNL_ARMED_LINES) or tell

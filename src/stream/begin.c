@@ -12,19 +12,25 @@ enum { FULL_BEFORE_GROW = 2 };
 static void opened(struct rnl_endpoint *ep)
 {
     ep->open_streams++;
-    ep->open_short = &rnl_streams_open;
+    rnl_ep_set_reach(ep);
 }
 
 /* A stream of the short path becomes one like any other. */
 void rnl_stream_lengthen_one(struct rnl_stream *s)
 {
+    struct rnl_tx *t = &s->conn->pair.tx[0];
     if (s->ep->open_short != s)
         return;
+    s->ep->open_short = NULL;
     opened(s->ep);
-    s->conn->shut |= RNL_SHUT_STREAM;
+    s->fresh = (s->pos & 7) == 0;
+    if (!(s->pos & RNL_POS_OTHER)) {
+        s->key = t->key;
+        if (s->fresh)
+            rnl_tx_unbegin_line(t);
+    }
+    rnl_conn_shut(s->conn, RNL_SHUT_STREAM);
     s->state = RNL_STREAM_SHORT;
-    s->fresh = (s->key & RNL_KEY_FRESH) != 0;
-    s->key &= RNL_HEAD_KEY_MASK;
     s->bound = RNL_HEAD_LEN(s->key);
     s->base = s->end - s->bound;
     s->before = 0;
@@ -33,6 +39,29 @@ void rnl_stream_lengthen_one(struct rnl_stream *s)
     s->first = 1;
     s->spoilt = 0;
     s->owner = s->ep->running; /* a handler that suspends lengthens its stream before */
+}
+
+struct rnl_stream *rnl_stream_begin_other(struct rnl_endpoint *ep, unsigned long peer, unsigned long handler,
+                                          size_t bound)
+{
+    if (bound > RNL_LINE_PAYLOAD || handler > 0xffff || peer >= ep->reach || ep->open_short)
+        return NULL;
+    struct rnl_conn *conn = ep->conn[peer];
+    struct rnl_tx *t = &conn->pair.tx[0];
+    struct rnl_stream *s = &conn->out[0];
+    uint64_t start = RNL_LINE_START(t->pos);
+    if (conn->shut || start >= t->stop)
+        return NULL;
+    s->key = rnl_head_key(RNL_LINE_ITEMS, (unsigned)handler, (unsigned)bound);
+    if (s->key == t->key && t->pos & 7) {
+        rnl_tx_quick(t);
+        return rnl_stream_begin_short(ep, peer, handler, bound);
+    }
+    ep->open_short = s;
+    s->pos = start | RNL_POS_OTHER;
+    s->at = rnl_line_of(t->ring, t->wrap, start)->payload;
+    s->end = s->at + bound;
+    return s;
 }
 
 static int try_short(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_stream *s, const struct rnl_begin *b)
@@ -140,7 +169,7 @@ int rnl_stream_try_begin(struct rnl_endpoint *ep, struct rnl_conn *conn, const s
     }
     if (status < 0)
         return status;
-    conn->shut |= RNL_SHUT_STREAM;
+    rnl_conn_shut(conn, RNL_SHUT_STREAM);
     if (b->answer && !conn->lane1_hot)
         conn->lane1_hot = 1;
     opened(ep);
@@ -220,7 +249,7 @@ int rnl_stream_check_begin(struct rnl_endpoint *ep, const struct rnl_begin *b)
 
 void rnl_stream_lengthen(struct rnl_endpoint *ep)
 {
-    if (ep->open_short && ep->open_short != &rnl_streams_open)
+    if (ep->open_short)
         rnl_stream_lengthen_one(ep->open_short);
 }
 
@@ -293,9 +322,15 @@ int rnl_stream_begin(struct rnl_endpoint *ep, const struct rnl_begin *b, struct 
 /* Apart from rnl_begin, which needs no frame then. */
 static RNL_NOINLINE int begin_slow(struct rnl_endpoint *ep, const struct rnl_begin *b, struct rnl_stream **out)
 {
-    if (!b->answer && !(b->flags & ~(unsigned)RNL_NO_WAIT) && b->bound > RNL_LINE_PAYLOAD &&
-        (*out = rnl_stream_begin_medium(ep, b->peer, b->handler, b->bound)) != NULL)
-        return 0;
+    if (!b->answer && !(b->flags & ~(unsigned)RNL_NO_WAIT)) {
+        struct rnl_stream *s = b->bound > RNL_LINE_PAYLOAD
+                                   ? rnl_stream_begin_medium(ep, b->peer, b->handler, b->bound)
+                                   : rnl_stream_begin_other(ep, b->peer, b->handler, b->bound);
+        if (s) {
+            *out = s;
+            return 0;
+        }
+    }
     int status = rnl_ep_enter(ep);
     if (status < 0)
         return status;

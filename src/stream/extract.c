@@ -98,7 +98,7 @@ int64_t rnl_stream_extract(struct rnl_endpoint *ep, uint64_t max, unsigned *thin
 {
     struct rnl_taking t = {.max = max};
     unsigned deaths = ep->deaths_seen;
-    if (RNL_UNLIKELY(ep->open_short != NULL))
+    if (RNL_UNLIKELY(ep->open_short != NULL || ep->open_streams))
         rnl_stream_flush(ep);
     if (RNL_UNLIKELY(ep->due))
         rnl_ep_round(ep, ep->env->ops->now_ns(ep->env));

@@ -64,7 +64,7 @@ RNL_INLINE int64_t rnl_stream_search(struct rnl_endpoint *ep, size_t max, int as
 
 RNL_INLINE int64_t rnl_stream_extract_first(struct rnl_endpoint *ep, size_t max)
 {
-    if (RNL_UNLIKELY(ep->open != RNL_EP_OPEN || ep->busy || ep->open_short ||
+    if (RNL_UNLIKELY(!ep->reach || ep->busy || ep->open_short ||
                      atomic_load_explicit(ep->news, memory_order_relaxed) != ep->news_seen || rnl_ep_rung(ep)))
         return rnl_stream_extract_any(ep, max);
     return rnl_stream_search(ep, max, 0);

@@ -21,7 +21,7 @@ static void take_room(struct rnl_tx *t, uint64_t end)
     uint64_t line = rnl_tx_line(t), used = line - t->line0 + end / 64;
     uint64_t by_grant = line + 1 + (t->granted - t->gave - used), by_room = (t->acked >> 3) + RNL_LINES(t->wrap);
     t->bulk_head = end;
-    t->stop = (by_grant < by_room ? by_grant : by_room) * 8;
+    rnl_tx_set_stop(t, (by_grant < by_room ? by_grant : by_room) * 8);
 }
 
 struct rnl_stream *rnl_stream_begin_medium(struct rnl_endpoint *ep, unsigned long peer, unsigned long handler,
@@ -51,16 +51,16 @@ struct rnl_stream *rnl_stream_begin_medium(struct rnl_endpoint *ep, unsigned lon
     s->reserved = (uint32_t)bound;
     s->published = 0;
     s->owner = ep->running;
-    conn->shut = RNL_SHUT_STREAM;
-    ep->open_streams++;
-    ep->open_short = &rnl_streams_open;
+    rnl_conn_shut(conn, RNL_SHUT_STREAM);
+    ep->open_streams = 1;
+    ep->reach = 0;
     ep->c->extents_sent++;
     return s;
 }
 
 int rnl_stream_piece_medium(struct rnl_stream *s, const void *buf, size_t n)
 {
-    if (!s->ep->reach || s->state != RNL_STREAM_EXTENT || n > (size_t)(s->end - s->at) || s->bound > RNL_MEDIUM ||
+    if (s->ep->open != RNL_EP_OPEN || s->state != RNL_STREAM_EXTENT || n > (size_t)(s->end - s->at) || s->bound > RNL_MEDIUM ||
         s->conn->shut != RNL_SHUT_STREAM)
         return 0;
     if (n > MEMCPY_MAX)
@@ -86,7 +86,7 @@ int rnl_stream_end_medium(struct rnl_stream *s)
 {
     struct rnl_endpoint *ep = s->ep;
     struct rnl_conn *conn = s->conn;
-    if (!ep->reach || s->state != RNL_STREAM_EXTENT || s->published || !s->first || s->spoilt || s->at != s->end ||
+    if (ep->open != RNL_EP_OPEN || s->state != RNL_STREAM_EXTENT || s->published || !s->first || s->spoilt || s->at != s->end ||
         conn->shut != RNL_SHUT_STREAM || ep->open_streams != 1)
         return 0;
     struct rnl_tx *t = &conn->pair.tx[0];
@@ -107,7 +107,7 @@ int rnl_stream_end_medium(struct rnl_stream *s)
     conn->shut = 0;
     conn->wants_room = 0; /* a flush may have found no line for it */
     ep->open_streams = 0;
-    ep->open_short = NULL;
+    ep->reach = ep->size;
     (void)rnl_ep_published(ep, conn, t);
     fetch_back(t, s->reserved);
     return 1;

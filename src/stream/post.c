@@ -140,7 +140,7 @@ static int post(struct rnl_endpoint *ep, const struct rnl_begin *b, const struct
     ep->c->posts_queued++;
     *conn->post_last = p;
     conn->post_last = &p->next;
-    conn->shut |= RNL_SHUT_POSTS;
+    rnl_conn_shut(conn, RNL_SHUT_POSTS);
     rnl_ep_look_again(ep); /* whoever waits arms for room, too */
     return 0;
 }

@@ -14,7 +14,15 @@
 
 int rnl_stream_publish_other(struct rnl_endpoint *ep, struct rnl_conn *conn, rnl_head key, unsigned char *end)
 {
-    return rnl_stream_publish(ep, conn, 0, key, end, 1, 0); /* another key: a fresh line */
+    int status = rnl_stream_publish(ep, conn, 0, key, end, 1, 0); /* another key: a fresh line */
+    if (!conn->shut)
+        rnl_tx_quick(&conn->pair.tx[0]);
+    return status;
+}
+
+void rnl_stream_end_other(struct rnl_stream *s)
+{
+    (void)rnl_stream_publish_other(s->ep, s->conn, s->key, s->end);
 }
 
 static RNL_NOINLINE int send_slow(struct rnl_endpoint *ep, unsigned peer, unsigned handler, const void *buf, size_t n)
@@ -39,43 +47,63 @@ static RNL_NOINLINE int send_slow(struct rnl_endpoint *ep, unsigned peer, unsign
     return status;
 }
 
-/* The short path; n is known, or at most RNL_SHORT_MAX. Nothing is left for after a call: it needs no frame. */
-RNL_INLINE int send_short(struct rnl_endpoint *ep, unsigned peer, unsigned handler, const void *buf, size_t n)
+/* The short path, of the kind that conn's line says. Nothing is left for after a call: it needs no frame. */
+RNL_INLINE int send_short(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned peer, unsigned handler,
+                          const void *buf, size_t n)
 {
-    if (RNL_UNLIKELY(peer >= ep->reach || handler > 0xffff))
-        return send_slow(ep, peer, handler, buf, n);
-    struct rnl_conn *conn = ep->conn[peer];
-    if (RNL_UNLIKELY(conn->shut || ep->open_short))
-        return send_slow(ep, peer, handler, buf, n);
     struct rnl_tx *t = &conn->pair.tx[0];
-    rnl_head key = rnl_head_key(RNL_LINE_ITEMS, handler, (unsigned)n);
     uint64_t pos = t->pos;
-    unsigned char *at = t->at;
-    if (rnl_tx_appends(t, key)) { /* a copy of what follows for each case: in a burst nothing is decided twice */
-        rnl_copy_short(at, buf, n);
-    } else {
-        pos = RNL_LINE_START(pos);
-        if (RNL_UNLIKELY(pos >= t->stop))
-            return send_slow(ep, peer, handler, buf, n);
-        at = rnl_line_of(t->ring, t->wrap, pos)->payload;
-        rnl_copy_short(at, buf, n);
-        if (RNL_UNLIKELY(key != t->key))
-            return rnl_stream_publish_other(ep, conn, key, at + n);
-        pos = rnl_tx_begin_line(t);
+    if (rnl_tx_room_in_line(t)) { /* a copy of what follows for each case: in a burst nothing is decided twice */
+        struct rnl_line *line = rnl_line_of(t->ring, t->wrap, pos);
+        rnl_copy_short(line->payload + (pos & 7) * n, buf, n);
+        rnl_tx_publish_in(t, t->key, line, pos, conn->pair.rx[0].pos, 0);
+        return rnl_ep_published(ep, conn, t);
     }
-    rnl_tx_publish_at(t, key, at + n, pos, conn->pair.rx[0].pos, 0);
+    if (RNL_UNLIKELY(pos >= t->quick_stop))
+        return send_slow(ep, peer, handler, buf, n);
+    pos = rnl_tx_begin_line(t);
+    struct rnl_line *line = rnl_line_of(t->ring, t->wrap, pos);
+    rnl_copy_short(line->payload, buf, n);
+    rnl_tx_publish_in(t, t->key, line, pos, conn->pair.rx[0].pos, 0);
     return rnl_ep_published(ep, conn, t);
 }
 
+/* Of another kind than the last to its peer, or the first after something was against it. */
 static RNL_NOINLINE int send_other(struct rnl_endpoint *ep, unsigned peer, unsigned handler, const void *buf, size_t n)
 {
-    return RNL_LIKELY(n <= RNL_SHORT_MAX) ? send_short(ep, peer, handler, buf, n)
-                                          : send_slow(ep, peer, handler, buf, n);
+    struct rnl_conn *conn = ep->conn[peer];
+    struct rnl_tx *t = &conn->pair.tx[0];
+    rnl_head key = rnl_head_key(RNL_LINE_ITEMS, handler, (unsigned)n);
+    uint64_t start = RNL_LINE_START(t->pos);
+    if (n > RNL_SHORT_MAX || handler > 0xffff || conn->shut || start >= t->stop)
+        return send_slow(ep, peer, handler, buf, n);
+    if (key == t->key && t->pos & 7) {
+        rnl_tx_quick(t);
+        return send_short(ep, conn, peer, handler, buf, n);
+    }
+    unsigned char *at = rnl_line_of(t->ring, t->wrap, start)->payload;
+    rnl_copy_short(at, buf, n);
+    return rnl_stream_publish_other(ep, conn, key, at + n);
+}
+
+static RNL_NOINLINE int send_n(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned peer, unsigned handler,
+                               const void *buf, size_t n)
+{
+    const struct rnl_tx *t = &conn->pair.tx[0];
+    if (RNL_UNLIKELY(handler != t->quick_handler || n != t->quick_bytes || n > RNL_SHORT_MAX))
+        return send_other(ep, peer, handler, buf, n);
+    return send_short(ep, conn, peer, handler, buf, n);
 }
 
 int rnl_send(rnl_endpoint *ep, unsigned peer, unsigned handler, const void *buf, size_t n)
 {
-    return RNL_LIKELY(n == 8) ? send_short(ep, peer, handler, buf, 8) : send_other(ep, peer, handler, buf, n);
+    if (RNL_UNLIKELY(peer >= ep->reach || ep->open_short))
+        return send_slow(ep, peer, handler, buf, n);
+    struct rnl_conn *conn = ep->conn[peer];
+    const struct rnl_tx *t = &conn->pair.tx[0];
+    if (RNL_LIKELY(n == 8 && t->quick_bytes == 8 && handler == (uint32_t)t->quick_handler))
+        return send_short(ep, conn, peer, handler, buf, 8);
+    return send_n(ep, conn, peer, handler, buf, n);
 }
 
 /* ---- pieces ---- */
@@ -256,8 +284,8 @@ void rnl_stream_closed(struct rnl_stream *s)
     s->state = RNL_STREAM_FREE;
     s->conn->shut &= (uint8_t)~RNL_SHUT_STREAM;
     s->conn->wants_room = 0;
-    if (--s->ep->open_streams == 0) /* lengthened before */
-        s->ep->open_short = NULL;
+    s->ep->open_streams--; /* lengthened before */
+    rnl_ep_set_reach(s->ep);
     if (s->conn->post_first)
         rnl_ep_look_again(s->ep); /* what was queued behind it can go */
 }

@@ -131,7 +131,7 @@ void rnl_stream_posts_fail(struct rnl_endpoint *ep, struct rnl_conn *conn, int s
 /* Items that the counters do not know yet: counted when the key changes and now and then, not per message. */
 RNL_INLINE void rnl_stream_count(struct rnl_endpoint *ep, struct rnl_tx *t)
 {
-    uint32_t all = (uint32_t)t->items + (uint32_t)(t->pos & 7), items = all - t->counted;
+    uint32_t all = rnl_tx_items(t), items = all - t->counted;
     ep->c->messages_sent += items;
     ep->c->bytes_sent += (uint64_t)items * RNL_HEAD_LEN(t->key);
     t->counted = all;
@@ -153,11 +153,13 @@ RNL_INLINE int rnl_stream_publish(struct rnl_endpoint *ep, struct rnl_conn *conn
     rnl_pair_publish(&conn->pair, lane, key, end, fresh, acklane);
     return rnl_ep_published(ep, conn, t);
 }
-/* The same on lane 0 for the short path, where the key changes: a call at its end, so that it needs no frame. */
+/* send.c: the same on lane 0 for the short path, where the kind changes: it is the quick one from now on. A call at its
+ * end, so that it needs no frame. */
 RNL_NOINLINE int rnl_stream_publish_other(struct rnl_endpoint *ep, struct rnl_conn *conn, rnl_head key,
                                           unsigned char *end);
-/* In the key of an open short stream: its item begins a line. One store fewer than a field of its own. */
-#define RNL_KEY_FRESH    ((rnl_head)1)
+/* In the position of an open short stream: it is of another kind than what is in the open line, and begins a line; its
+ * `key` says which. */
+#define RNL_POS_OTHER    ((uint64_t)1 << 63)
 #define RNL_EXPECTS_NONE UINT32_MAX /* of no header: it has a kind that is none */
 
 /* Up to 64 bytes, with no call and no loop; TSan and ASan see them. */
@@ -210,29 +212,35 @@ RNL_INLINE void rnl_copy_short(void *to, const void *from, size_t n)
  * rnl_stream_lengthen() fills in the rest before anything else touches it, and before anything can change what begin
  * checked: so while `open_short` is still s, the rest need not be checked again. */
 
+/* begin.c: the same for another kind than the last to its peer, or the first after something was against it. Apart, and
+ * for who got NULL: then the short path needs no frame. */
+RNL_NOINLINE struct rnl_stream *rnl_stream_begin_other(struct rnl_endpoint *ep, unsigned long peer,
+                                                       unsigned long handler, size_t bound);
+/* send.c: its end. */
+RNL_NOINLINE void rnl_stream_end_other(struct rnl_stream *s);
+
 RNL_INLINE struct rnl_stream *rnl_stream_begin_short(struct rnl_endpoint *ep, unsigned long peer, unsigned long handler,
                                                      size_t bound)
 {
-    if (RNL_UNLIKELY(peer >= ep->reach || bound > RNL_LINE_PAYLOAD || handler > 0xffff || ep->open_short))
+    if (RNL_UNLIKELY(peer >= ep->reach || ep->open_short))
         return NULL;
     struct rnl_conn *conn = ep->conn[peer];
-    if (RNL_UNLIKELY(conn->shut))
-        return NULL;
     struct rnl_stream *s = &conn->out[0];
     struct rnl_tx *t = &conn->pair.tx[0];
-    rnl_head key = rnl_head_key(RNL_LINE_ITEMS, (unsigned)handler, (unsigned)bound);
-    uint64_t start = RNL_LINE_START(t->pos);
-    if (RNL_UNLIKELY(start >= t->stop)) /* a line must be left in any case: see try_short in begin.c */
+    uint64_t pos = t->pos;
+    if (RNL_UNLIKELY(handler != t->quick_handler || bound != t->quick_bytes))
+        return NULL;
+    if (RNL_UNLIKELY(pos >= t->quick_stop)) /* a line must be left in any case: see try_short in begin.c */
         return NULL;
     ep->open_short = s;
     unsigned char *at;
-    if (rnl_tx_appends(t, key)) {
-        at = t->at;
-        s->key = key;
+    if (rnl_tx_room_in_line(t)) {
+        at = rnl_tx_append_at(t, bound);
     } else {
-        at = rnl_line_of(t->ring, t->wrap, start)->payload;
-        s->key = key | RNL_KEY_FRESH;
+        pos = rnl_tx_begin_line(t);
+        at = rnl_line_of(t->ring, t->wrap, pos)->payload;
     }
+    s->pos = pos;
     s->at = at;
     s->end = at + bound;
     return s;
@@ -240,8 +248,7 @@ RNL_INLINE struct rnl_stream *rnl_stream_begin_short(struct rnl_endpoint *ep, un
 
 RNL_INLINE int rnl_stream_piece_short(struct rnl_stream *s, const void *buf, size_t n)
 {
-    /* reach first: it is 0 in a shared endpoint, where the rest is not to be read without its lock */
-    if (RNL_UNLIKELY(!s->ep->reach || s->ep->open_short != s))
+    if (RNL_UNLIKELY(s->ep->open_short != s))
         return 0;
     unsigned char *at = s->at;
     if (RNL_UNLIKELY(n > (size_t)(s->end - at)))
@@ -254,20 +261,16 @@ RNL_INLINE int rnl_stream_piece_short(struct rnl_stream *s, const void *buf, siz
 RNL_INLINE int rnl_stream_end_short(struct rnl_stream *s)
 {
     struct rnl_endpoint *ep = s->ep;
-    if (RNL_UNLIKELY(!ep->reach || ep->open_short != s || s->at != s->end))
+    unsigned char *end = s->end;
+    if (RNL_UNLIKELY(ep->open_short != s || s->at != end))
         return 0;
     struct rnl_conn *conn = rnl_conn_of_out(s);
     struct rnl_tx *t = &conn->pair.tx[0];
-    rnl_head key = s->key;
-    uint64_t pos = t->pos;
+    uint64_t pos = s->pos;
     ep->open_short = NULL;
-    if (key & RNL_KEY_FRESH) {
-        key -= RNL_KEY_FRESH;
-        if (RNL_UNLIKELY(key != t->key))
-            return rnl_stream_publish_other(ep, conn, key, s->end), 1;
-        pos = rnl_tx_begin_line(t);
-    }
-    rnl_tx_publish_at(t, key, s->end, pos, conn->pair.rx[0].pos, 0);
+    if (RNL_UNLIKELY(pos & RNL_POS_OTHER))
+        return rnl_stream_end_other(s), 1;
+    rnl_tx_publish_at(t, t->key, end, pos, conn->pair.rx[0].pos, 0);
     (void)rnl_ep_published(ep, conn, t);
     return 1;
 }

@@ -67,8 +67,9 @@ static void each_invariant_of_a_sender_is_checked(void **state)
     BREAK_TX(3, t->line0 = RNL_SMALL0);
     BREAK_TX(3, t->pos = t->line0 * 8);
     BREAK_TX(4, t->more = 0);
-    BREAK_TX(4, t->counted = 100);
-    BREAK_TX(4, t->at++);
+    BREAK_TX(4, t->counted = rnl_tx_items(t) + 1);
+    BREAK_TX(4, rnl_tx_quick(t); t->quick_bytes++);
+    BREAK_TX(4, t->quick_handler = 3);
     BREAK_TX(4, t->pos--);
     BREAK_TX(4, t->key ^= (rnl_head)1 << 48);
     BREAK_TX(4, t->key |= 1);

@@ -137,9 +137,9 @@ static const struct row {
     int counts_extract, fm;
     long limit;
 } rows[] = {
-    {"native send", send_native, extract_native, 0, 0, 84},
-    {"native begin, piece, end", send_stream, extract_native, 0, 0, 148},
-    {"FM begin, piece, end", send_fm, extract_fm, 0, 1, 130},
+    {"native send", send_native, extract_native, 0, 0, 60},
+    {"native begin, piece, end", send_stream, extract_native, 0, 0, 118},
+    {"FM begin, piece, end", send_fm, extract_fm, 0, 1, 100},
     {"extract, whole handler", send_native, extract_native, 1, 0, 188},
     {"extract, stream handler, receive", send_stream, extract_native, 1, 0, 185},
     {"FM extract, handler, receive", send_fm, extract_fm, 1, 1, 203},

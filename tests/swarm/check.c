@@ -26,6 +26,7 @@ static void begin_at(struct swarm_host *h, unsigned peer, uint64_t line, uint64_
         struct rnl_tx *t = &p->tx[lane];
         struct rnl_rx *r = &p->rx[lane];
         t->pos += 8 * line;
+        t->counted = rnl_tx_items(t);
         t->acked += 8 * line;
         t->stop += 8 * line;
         t->bulk_head = t->bulk_read = bulk;
