@@ -27,13 +27,14 @@ enum {
     OPT_KEEP_GOING,
     OPT_TAG,
     OPT_TIMEOUT,
-    OPT_NO_GUARDS
+    OPT_NO_GUARDS,
+    OPT_SPEED
 };
 #define BILLION ((uint64_t)1000000000)
 
 struct plan {
     struct rnl_cluster_options cluster;
-    int tag;
+    int tag, speed;
     char faults[256];
     const char *trace;
     char *scenario; /* the text, ours to free */
@@ -54,6 +55,7 @@ static const struct argp_option options[] = {
     {"tag-output", OPT_TAG, NULL, 0, "Put the rank before each line of output", 0},
     {"verbose", 'v', NULL, 0, "Tell of crashes and restarts", 0},
     {"no-guards", OPT_NO_GUARDS, NULL, 0, "Do not catch system calls and time-stamp reads of the program's own", 0},
+    {"speed", OPT_SPEED, NULL, 0, "Tell how fast the run was, and what memory it took", 0},
     {NULL, 0, NULL, 0, NULL, 0},
 };
 
@@ -153,6 +155,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case OPT_NO_GUARDS:
         o->no_guards = 1;
         return 0;
+    case OPT_SPEED:
+        plan->speed = 1;
+        return 0;
     case 'v':
         o->verbose = 1;
         return 0;
@@ -229,6 +234,30 @@ static int end_trace(FILE *file, struct rnl_trace *trace, const char *path)
     return RNL_EXIT_OUTPUT;
 }
 
+/* ---- how fast it was ---- */
+
+static double cpu_seconds(void)
+{
+    struct rusage use = {0};
+    getrusage(RUSAGE_SELF, &use);
+    return (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) +
+           (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) / 1e6;
+}
+
+/* A packet's events: it is sent, and it arrives at each node of its way. */
+static void say_speed(const struct rnl_net *net, const struct rnl_cluster_result *result, double seconds)
+{
+    struct rnl_net_counts c;
+    struct rusage use = {0};
+    rnl_net_counts(net, &c);
+    getrusage(RUSAGE_SELF, &use);
+    fprintf(stderr,
+            "runnel: %.2f s of processor time: %" PRIu64 " packets, %" PRIu64 " packet events, %.3f M a second; %" PRIu64
+            " events, %" PRIu64 " switches; %.1f MB at most\n",
+            seconds, c.sent, c.sent + c.hops, seconds > 0 ? (double)(c.sent + c.hops) / seconds / 1e6 : 0.0,
+            result->events, result->switches, (double)use.ru_maxrss * 1024 / 1e6);
+}
+
 static int run(struct plan *plan)
 {
     FILE *file = NULL;
@@ -250,7 +279,10 @@ static int run(struct plan *plan)
         rnl_cluster_free(cluster);
         return RNL_EXIT_OUTPUT;
     }
+    double began = cpu_seconds();
     rnl_cluster_run(cluster, &result);
+    if (plan->speed)
+        say_speed(rnl_cluster_net(cluster), &result, cpu_seconds() - began);
     if (file != NULL) {
         rnl_net_set_tap(rnl_cluster_net(cluster), NULL, NULL);
         if ((status = end_trace(file, trace, plan->trace)) != 0 && result.status == 0)

@@ -8,6 +8,12 @@
  * ring for a line that was taken before the fence. bell_seen is read before each look at all cold rings, never after.
  * tests/model/sleep_wake.pml, COLD.
  *
+ * Connections to other hosts need none of this: what comes for them comes through our own hands (link.c), and makes
+ * them hot. Where there are many, those that an extract has emptied are quiet: nobody looks at them at all.
+ *
+ *     hot[]   0 ... hot_count   ... cold_end        ... live
+ *             hot               cold: armed         quiet: of other hosts
+ *
  * The bell is a hint, since every process of the job can write it. A ring that it hid is found by the next round; and
  * one that rings for nothing is not listened to until then. */
 #include "endpoint/endpoint.h"
@@ -31,6 +37,13 @@ static void place(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t i)
 {
     ep->hot[i] = conn;
     conn->hot_index = i;
+}
+
+/* hot[from] is to lie at `to`, behind it, whose place is free. */
+static void move(struct rnl_endpoint *ep, uint32_t from, uint32_t to)
+{
+    if (from != to)
+        place(ep, ep->hot[from], to);
 }
 
 static void swap(struct rnl_endpoint *ep, uint32_t i, uint32_t k)
@@ -70,7 +83,7 @@ void rnl_ep_arm(struct rnl_endpoint *ep, struct rnl_conn *conn)
 
 void rnl_ep_arm_all(struct rnl_endpoint *ep)
 {
-    for (uint32_t i = 0; i < ep->live; i++)
+    for (uint32_t i = 0; i < ep->cold_end; i++)
         rnl_ep_arm(ep, ep->hot[i]);
 }
 
@@ -92,22 +105,22 @@ static void be_deaf(struct rnl_endpoint *ep)
 
 void rnl_ep_add_hot(struct rnl_endpoint *ep, struct rnl_conn *conn)
 {
-    uint32_t i = ep->hot_count++;
+    uint32_t i = ep->hot_count++, end = ep->cold_end++;
     conn->patience = PATIENCE_MIN;
-    if (i < ep->live)
-        place(ep, ep->hot[i], ep->live);
+    move(ep, end, ep->live++);
+    move(ep, i, end);
     place(ep, conn, i);
-    ep->live++;
     rnl_ep_arm(ep, conn);
     rnl_ep_look_again(ep); /* what it sent before that, it did not announce */
 }
 
 void rnl_ep_remove_hot(struct rnl_endpoint *ep, struct rnl_conn *conn)
 {
-    uint32_t hole = --ep->hot_count, last = --ep->live;
+    ep->moved += rnl_ep_positions(conn);
+    uint32_t hole = --ep->hot_count, end = --ep->cold_end;
     place(ep, ep->hot[hole], conn->hot_index);
-    if (hole != last)
-        place(ep, ep->hot[last], hole);
+    move(ep, end, hole);
+    move(ep, --ep->live, end);
     if (ep->turn >= ep->hot_count)
         ep->turn = 0;
 }
@@ -116,6 +129,11 @@ void rnl_ep_warm(struct rnl_endpoint *ep, struct rnl_conn *conn)
 {
     if (!cold(ep, conn))
         return;
+    if (conn->hot_index >= ep->cold_end) { /* it was quiet */
+        swap(ep, conn->hot_index, ep->cold_end++);
+        swap(ep, conn->hot_index, ep->hot_count++);
+        return;
+    }
     swap(ep, conn->hot_index, ep->hot_count++);
     ep->c->warmed++;
     conn->still = 0;
@@ -124,7 +142,7 @@ void rnl_ep_warm(struct rnl_endpoint *ep, struct rnl_conn *conn)
     else if (conn->patience < PATIENCE_MAX)
         conn->patience *= 2;
     rnl_ep_arm(ep, conn);
-    if (ep->hot_count == ep->live)
+    if (ep->hot_count == ep->cold_end)
         be_deaf(ep);
 }
 
@@ -138,10 +156,10 @@ int rnl_ep_has_lines(struct rnl_conn *conn)
 uint32_t rnl_ep_look_cold(struct rnl_endpoint *ep)
 {
     uint32_t before = ep->hot_count;
-    if (before == ep->live)
+    if (before == ep->cold_end)
         return 0;
     listen(ep);
-    for (uint32_t i = before; i < ep->live; i++)
+    for (uint32_t i = before; i < ep->cold_end; i++)
         if (rnl_ep_has_lines(ep->hot[i]))
             rnl_ep_warm(ep, ep->hot[i]); /* whoever takes its place has been looked at */
     return ep->hot_count - before;
@@ -159,13 +177,32 @@ void rnl_ep_heard_slow(struct rnl_endpoint *ep)
 
 /* ---- rounds ---- */
 
-/* Nothing has come, and nothing is under way that an extract has to look after. */
-static int may_cool(const struct rnl_conn *conn)
+/* Nothing is under way that an extract has to look after. */
+static int needs_no_look(const struct rnl_conn *conn)
 {
     const struct rnl_conn lane1 = {.lane1_hot = 1};
-    if (conn->still < conn->patience || conn->dying || conn->post_first || conn->wants_room)
-        return 0;
-    return !(conn->odd & ~lane1.odd) && conn->in[0].state == RNL_STREAM_FREE && conn->in[1].state == RNL_STREAM_FREE;
+    return !(conn->odd & ~lane1.odd) && !conn->dying && conn->in[0].state == RNL_STREAM_FREE &&
+           conn->in[1].state == RNL_STREAM_FREE;
+}
+
+/* ... and nothing has come. */
+static int may_cool(const struct rnl_conn *conn)
+{
+    return conn->still >= conn->patience && !conn->link && !conn->post_first && !conn->wants_room &&
+           needs_no_look(conn);
+}
+
+void rnl_ep_quieten(struct rnl_endpoint *ep)
+{
+    for (uint32_t i = ep->hot_count; i-- > 0;) {
+        struct rnl_conn *conn = ep->hot[i];
+        if (!conn->link || !needs_no_look(conn) || rnl_rx_peek(&conn->pair.rx[0]) || rnl_rx_peek(&conn->pair.rx[1]))
+            continue;
+        swap(ep, i, --ep->hot_count); /* who takes its place has been looked at */
+        swap(ep, ep->hot_count, --ep->cold_end);
+    }
+    if (ep->turn >= ep->hot_count)
+        ep->turn = 0;
 }
 
 static void note_still(struct rnl_endpoint *ep)
@@ -222,7 +259,7 @@ void rnl_ep_round(struct rnl_endpoint *ep, uint64_t now_ns)
         ep->due = 0;
         rnl_ep_chores(ep);
     }
-    if (ep->live <= RNL_HOT_ALWAYS && ep->hot_count == ep->live)
+    if (ep->cold_end <= RNL_HOT_ALWAYS && ep->hot_count == ep->cold_end)
         return;
     if (now_ns - ep->round_ns < ROUND_NS)
         return;
@@ -240,7 +277,7 @@ void rnl_ep_round_due(struct rnl_endpoint *ep)
     if (ep->remote)
         rnl_remote_soon(ep);
     ep->tolds = 0;
-    if ((ep->live > RNL_HOT_ALWAYS || ep->hot_count < ep->live) &&
+    if ((ep->cold_end > RNL_HOT_ALWAYS || ep->hot_count < ep->cold_end) &&
         ep->env->ops->now_ns(ep->env) - ep->round_ns >= ROUND_NS) {
         ep->due = 1;
         rnl_ep_chores(ep);

@@ -117,7 +117,7 @@ struct rnl_conn {
     struct rnl_pair pair;
     struct rnl_stream in[RNL_LANES - 1], out[1]; /* lane 2 carries no streams, and lane 1 no open ones */
     uint32_t rank;
-    uint32_t hot_index; /* in ep->hot: from hot_count on it is cold */
+    uint32_t hot_index; /* in ep->hot: from hot_count on it is cold, from cold_end on quiet */
     uint8_t shut;       /* enum rnl_shut: why a short send cannot go at once */
     uint8_t gone;       /* dead or broken: nothing is sent or taken in any more */
     uint8_t dying;      /* dead: what it sent is still taken in first */
@@ -198,7 +198,7 @@ struct rnl_endpoint {
     };
     struct rnl_conn **conn;        /* by rank; rnl_not_connected where there is none */
     struct rnl_stream *open_short; /* the out stream that began on the short path, NULL; written nowhere else */
-    struct rnl_conn **hot;         /* connections: those that are polled, then the cold ones */
+    struct rnl_conn **hot;         /* connections: those that are polled, then the cold ones, then the quiet ones */
     uint32_t hot_count, turn;
     const _Atomic uint32_t *news;
     uint32_t news_seen;
@@ -209,7 +209,9 @@ struct rnl_endpoint {
     uint32_t flags;               /* RNL_SHARED, RNL_NO_RUN_IN_SEND, RNL_EP_GUARDED */
     const _Atomic uint32_t *bell; /* the bell's word while there are cold connections, else &deaf */
     uint32_t bell_seen;           /* it, when all cold rings were looked at after */
-    uint32_t live;                /* connections in hot[], cold ones included */
+    uint32_t live;                /* connections in hot[], cold and quiet ones included */
+    uint32_t cold_end;            /* where the quiet ones begin */
+    uint64_t moved;               /* positions of those that left hot[], as often as they did */
     struct rnl_counters *c;
     struct rnl_env *env;
     uint32_t rank, size;
@@ -426,6 +428,17 @@ void rnl_ep_tell(struct rnl_endpoint *ep, struct rnl_conn *conn);
 enum { RNL_TOLDS_PER_CLOCK = 16, RNL_HOT_ALWAYS = 4 /* so many are not worth arming */ };
 void rnl_ep_add_hot(struct rnl_endpoint *ep, struct rnl_conn *conn); /* which is new */
 void rnl_ep_remove_hot(struct rnl_endpoint *ep, struct rnl_conn *conn);
+/* Lines that it sent and read so far, as positions: not the same again once one has moved. */
+RNL_INLINE uint64_t rnl_ep_positions(const struct rnl_conn *conn)
+{
+    uint64_t sum = 0;
+    for (unsigned lane = 0; lane < RNL_LANES; lane++)
+        sum += conn->pair.tx[lane].pos + conn->pair.rx[lane].pos;
+    return sum;
+}
+/* Hot ones of other hosts from which an extract has nothing to expect are looked at no more before something comes. Not
+ * while hot[] is walked. */
+void rnl_ep_quieten(struct rnl_endpoint *ep);
 /* It is polled from now on. Fine if it is already. Moves no other hot one. */
 void rnl_ep_warm(struct rnl_endpoint *ep, struct rnl_conn *conn);
 /* Arms all as they have to be now: against whoever sleeps, the cold ones in any case. Where somebody goes to sleep a

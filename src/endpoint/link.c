@@ -238,12 +238,8 @@ static int conn_still(const struct rnl_conn *conn)
 void rnl_link_rest(struct rnl_link *link, uint64_t now_ns, uint64_t still_ns)
 {
     struct rnl_conn *conn = link->conn;
-    uint64_t at = link->flow.sent.next + link->flow.received.largest;
-    if (at != link->still_at)
-        link->still_ns = now_ns;
-    link->still_at = at;
-    if (now_ns - link->still_ns < still_ns || !link->up || link->over || link->marked || !rnl_flow_idle(&link->flow) ||
-        !conn_still(conn) || !rnl_mirror_can_rest(link->mirror, &link->rest))
+    if (!link->up || link->over || link->marked || now_ns - rnl_flow_moved_ns(&link->flow) < still_ns ||
+        !rnl_flow_idle(&link->flow) || !conn_still(conn) || !rnl_mirror_can_rest(link->mirror, &link->rest))
         return;
     rnl_flow_relax(&link->flow);
     if (rnl_flow_deadline(&link->flow) != UINT64_MAX)

@@ -24,8 +24,6 @@ struct rnl_link {
     uint8_t over;          /* nothing any more */
     uint8_t ecn;           /* packets are marked as capable */
     uint8_t awake;         /* it does not rest */
-    uint64_t still_at;     /* packets so far, when it was last looked at ... */
-    uint64_t still_ns;     /* ... and since when they have been so many */
     struct rnl_hs_peer hs;
     struct rnl_flow flow;
     struct rnl_path path;      /* of this peer alone: nobody has told which are equally far */

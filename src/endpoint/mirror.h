@@ -54,7 +54,7 @@ struct rnl_mirror_in { /* of one lane */
     uint64_t highest;  /* number of a line that has come, shown or not */
     uint32_t published;
     uint32_t count;
-    struct rnl_mirror_range here[RNL_MIRROR_RANGES]; /* above the floor, ascending, apart from each other */
+    struct rnl_mirror_range *here; /* above the floor, ascending, apart from each other; NULL: no bulk area yet */
 };
 struct rnl_mirror_stretch {
     uint8_t kind, lane; /* LINES, BULK */
@@ -76,6 +76,7 @@ struct rnl_mirror {
     struct rnl_mirror_stretch lost[RNL_MIRROR_LOST];
 };
 static_assert(sizeof(struct rnl_mirror) <= RNL_PAIR_OWN, "a mirror lies beside its pair");
+static_assert(sizeof(struct rnl_mirror_range[RNL_LANES][RNL_MIRROR_RANGES]) <= RNL_PAIR_BESIDE, "and what is here");
 enum { RNL_MIRROR_LINES = 1 /* a line was shown */, RNL_MIRROR_ROOM = 2 /* a word of the peer's changed */ };
 
 /* A mirror of a new pair. */

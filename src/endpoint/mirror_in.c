@@ -4,6 +4,19 @@
 #include "base/sometimes.h"
 #include "endpoint/mirror.h"
 
+/* The big ring and the bulk areas, and a place to note what is in them. 0 = no memory. */
+static int reach(struct rnl_mirror *m)
+{
+    if (m->in[0].here)
+        return 1;
+    if (RNL_RARELY("no memory for bulk areas") || rnl_pair_reach_theirs(m->pair) < 0)
+        return 0;
+    for (unsigned lane = 0; lane < RNL_LANES; lane++)
+        m->in[lane].here =
+            (struct rnl_mirror_range *)(void *)(m->pair->far_theirs + RNL_FAR_BYTES) + lane * RNL_MIRROR_RANGES;
+    return 1;
+}
+
 /* ---- bulk bytes that are here ahead of others ---- */
 
 /* Positions as signed distances from the floor, which is less than 2^31 away from all of them. */
@@ -193,6 +206,12 @@ static void join_next(struct rnl_mirror *m, unsigned lane, const struct rnl_fram
     (void)note_here(in, end, (end + 63) & ~(uint64_t)63); /* touches what is here */
 }
 
+static int speaks_of_far(rnl_head h)
+{
+    unsigned kind = RNL_HEAD_KIND(h);
+    return kind == RNL_LINE_EXTENT || kind == RNL_LINE_PREFIX || kind == RNL_LINE_GROW;
+}
+
 static int take_line(struct rnl_mirror *m, unsigned lane, uint64_t line, const struct rnl_frame_line *l)
 {
     struct rnl_mirror_in *in = &m->in[lane];
@@ -206,6 +225,8 @@ static int take_line(struct rnl_mirror *m, unsigned lane, uint64_t line, const s
         return append(m, lane, l);
     if (line >= read + ring_of(m, lane, line)) /* a place that it was not told to be free */
         return RNL_ERR_PEER_BROKEN;
+    if (speaks_of_far(l->head) && !reach(m))
+        return RNL_NO_ROOM;
     if (line > in->highest)
         in->highest = line;
     struct rnl_line *slot = slot_of(m, lane, line);
@@ -225,12 +246,17 @@ static int take_lines(struct rnl_mirror *m, const struct rnl_frame *f)
     uint64_t line = rnl_wire_widen(m->in[f->lane].shown >> 3, f->low);
     const unsigned char *at = f->at;
     struct rnl_frame_line l;
+    int all = 0;
     for (unsigned i = 0; i < f->count; i++, line++) {
         at = rnl_frame_line(at, &l);
-        if (take_line(m, f->lane, line, &l) < 0)
+        int status = take_line(m, f->lane, line, &l);
+        if (status == RNL_NO_ROOM)
+            all = RNL_NO_ROOM;
+        else if (status < 0)
             return RNL_ERR_PEER_BROKEN;
     }
-    return show(m, f->lane);
+    int status = show(m, f->lane);
+    return status < 0 ? status : all;
 }
 
 static int take_bulk(struct rnl_mirror *m, const struct rnl_frame *f)
@@ -248,7 +274,7 @@ static int take_bulk(struct rnl_mirror *m, const struct rnl_frame *f)
         bytes += in->floor - from;
         from = in->floor;
     }
-    if (RNL_RARELY("no place to note what is here") || !note_here(in, from, to))
+    if (!reach(m) || RNL_RARELY("no place to note what is here") || !note_here(in, from, to))
         return RNL_NO_ROOM;
     memcpy(m->pair->far_theirs + RNL_FAR_BULK(f->lane) + (from & (RNL_BULK_BYTES - 1)), bytes, to - from);
     return show(m, f->lane);

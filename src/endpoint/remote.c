@@ -141,9 +141,14 @@ static void let_rest(struct rnl_endpoint *ep, uint64_t now)
         return;
     r->rest_ns = now + still;
     r->woke = 0;
-    for (uint32_t i = ep->live; i-- > 0;)
-        if (ep->hot[i]->link)
-            rnl_link_rest(ep->hot[i]->link, now, still);
+    for (uint32_t i = ep->live; i-- > 0;) {
+        struct rnl_conn *conn = ep->hot[i];
+        if (!conn->link)
+            continue;
+        if (r->awake > r->few) /* else its peer keeps what has been read, and neither side can rest */
+            rnl_ep_tell(ep, conn);
+        rnl_link_rest(conn->link, now, still);
+    }
 }
 
 void rnl_remote_send(struct rnl_endpoint *ep)

@@ -155,6 +155,8 @@ void rnl_flow_close(struct rnl_flow *flow, uint32_t reason, int drain, uint64_t 
 enum rnl_flow_state rnl_flow_state(const struct rnl_flow *flow);
 /* Nothing in flight, nothing wanted. */
 int rnl_flow_idle(const struct rnl_flow *flow);
+/* When data last came or went; when the flow began, if never. Never later than the `now_ns` of the last call. */
+uint64_t rnl_flow_moved_ns(const struct rnl_flow *flow);
 /* The records of what was in flight are given back before linger_ns have passed, if nothing is. */
 void rnl_flow_relax(struct rnl_flow *f);
 /* Is that one of our data packets whose fate is open? (Who quotes it has seen it.) */

@@ -162,6 +162,11 @@ static void give_memory_back(struct rnl_flow *f)
     f->ops->free(f->ctx, rnl_sent_move(&f->sent, NULL, 0), bytes);
 }
 
+uint64_t rnl_flow_moved_ns(const struct rnl_flow *f)
+{
+    return f->last_sent_ns > f->received.largest_ns ? f->last_sent_ns : f->received.largest_ns;
+}
+
 void rnl_flow_relax(struct rnl_flow *f)
 {
     if (f->sent.count == 0 && f->sent.size)

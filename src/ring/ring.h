@@ -189,7 +189,7 @@ struct rnl_tx { /* private to the sender */
     /* colder */
     uint64_t line0;
     uint64_t bulk_head, bulk_read; /* reserved up to here; read by the peer up to here */
-    unsigned char *bulk;
+    unsigned char *bulk;   /* NULL: not there yet */
     uint64_t granted;      /* the most the peer ever granted: what it takes back by itself does not count */
     uint64_t gave;         /* units given back (lane 0) */
     uint64_t wanted;       /* what we say in wants (lane 0) */
@@ -363,7 +363,7 @@ RNL_INLINE void rnl_tx_publish(struct rnl_tx *t, rnl_head key, unsigned char *en
 RNL_INLINE int rnl_tx_surely(const struct rnl_tx *t, uint32_t bytes)
 {
     uint64_t used = rnl_tx_line(t) - t->line0 + t->bulk_head / 64, end = t->bulk_head + bytes;
-    return bytes <= RNL_BULK_BYTES / 8 && RNL_LINE_START(t->pos) < t->stop &&
+    return (t->bulk || bytes <= RNL_LINE_PAYLOAD) && bytes <= RNL_BULK_BYTES / 8 && RNL_LINE_START(t->pos) < t->stop &&
            end - t->bulk_read <= RNL_BULK_BYTES / 2 &&
            (t->bulk_head & (RNL_BULK_BYTES - 1)) + bytes <= RNL_BULK_BYTES &&
            used + 2 + bytes / 64 <= t->granted - t->gave;

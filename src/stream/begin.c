@@ -100,6 +100,8 @@ int rnl_stream_open_extent(struct rnl_endpoint *ep, struct rnl_conn *conn, struc
         if (status <= 0)
             return status < 0 ? rnl_ep_broken(ep, conn, "a reading position past what was written") : RNL_NO_ROOM;
     }
+    if (RNL_UNLIKELY(!t->bulk) && (status = rnl_pair_reach_mine(&conn->pair)) < 0)
+        return status;
     status = rnl_tx_bulk_room(t, bytes, &start);
     if (status <= 0)
         return status < 0 ? rnl_ep_broken(ep, conn, "a bulk position past what was written") : RNL_NO_ROOM;

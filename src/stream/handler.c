@@ -253,6 +253,8 @@ int rnl_stream_answer_fits(struct rnl_conn *conn, uint32_t answer)
     }
     if (answer <= RNL_LINE_PAYLOAD)
         return 1;
+    if (RNL_UNLIKELY(!t->bulk) && rnl_pair_reach_mine(&conn->pair) < 0)
+        return 0; /* tried again with the next look for room */
     return rnl_tx_bulk_room(t, answer, &start);
 }
 

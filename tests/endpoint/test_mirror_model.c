@@ -110,7 +110,8 @@ static void extent(struct world *w, struct end *e, unsigned lane, uint32_t reser
 {
     struct rnl_tx *t = &e->pair.tx[lane];
     uint64_t start;
-    if ((lane == 0 && e->extent) || rnl_tx_refresh(t, NULL, NULL) <= 0 || rnl_tx_bulk_room(t, reserved, &start) <= 0)
+    if ((lane == 0 && e->extent) || rnl_tx_refresh(t, NULL, NULL) <= 0 || rnl_pair_reach_mine(&e->pair) < 0 ||
+        rnl_tx_bulk_room(t, reserved, &start) <= 0)
         return;
     if (lane != 0 || published > reserved)
         published = reserved;

@@ -4,6 +4,7 @@
 #include "transport/shm/pair.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 
 /* First headers of the rings of different pairs must not share a cache set (64 of them at page starts: 120 ns to scan,
@@ -45,8 +46,10 @@ static void lanes_init(struct rnl_pair *p, struct rnl_env *env, uint32_t rank)
     for (unsigned lane = 0; lane < RNL_LANES; lane++) {
         rnl_tx_init(&p->tx[lane], p->mine, p->theirs, lane, colour_of(env->rank, rank));
         rnl_rx_init(&p->rx[lane], p->mine, p->theirs, lane, colour_of(rank, env->rank));
-        p->tx[lane].bulk = p->far_mine + RNL_FAR_BULK(lane);
-        p->rx[lane].bulk = p->far_theirs + RNL_FAR_BULK(lane);
+        if (p->far_mine) {
+            p->tx[lane].bulk = p->far_mine + RNL_FAR_BULK(lane);
+            p->rx[lane].bulk = p->far_theirs + RNL_FAR_BULK(lane);
+        }
     }
 }
 
@@ -76,31 +79,74 @@ failed:
     return status;
 }
 
-#define AWAY_BYTES (RNL_PAIR_OWN + RNL_PAIR_BYTES)
-static int map_away(struct rnl_pair *p)
+/* ---- away ---- */
+
+/* Lines begin cache lines. Not with aligned_alloc, which takes more and gives the rest back each time. */
+static_assert(RNL_PAIR_OWN % RNL_LINE_BYTES == 0, "the sides behind it begin cache lines, too");
+#define AWAY_BYTES (RNL_PAIR_OWN + RNL_LINE_BYTES + 2 * sizeof(struct rnl_side))
+
+static int take_sides(struct rnl_pair *p)
 {
-    unsigned char *at =
-        mmap(NULL, AWAY_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (at == MAP_FAILED)
-        return rnl_fail_errno(RNL_ERR_NO_MEMORY, errno, "no %zu bytes of addresses for the connection to rank %u",
-                              (size_t)AWAY_BYTES, p->rank);
-    p->own = at; /* with the sides in one page of page tables */
-    at += RNL_PAIR_OWN;
-    p->mine = (struct rnl_side *)(void *)(at + RNL_PAIR_SIDE(0));
-    p->theirs = (struct rnl_side *)(void *)(at + RNL_PAIR_SIDE(1));
-    p->far_mine = at + RNL_PAIR_FAR(0);
-    p->far_theirs = at + RNL_PAIR_FAR(1);
+    unsigned char *at = calloc(1, AWAY_BYTES);
+    if (!at)
+        return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for the connection to rank %u (%zu bytes)", p->rank, AWAY_BYTES);
+    p->own = at;
+    at += RNL_PAIR_OWN + (-(uintptr_t)at & (RNL_LINE_BYTES - 1));
+    p->mine = (struct rnl_side *)(void *)at;
+    p->theirs = p->mine + 1;
     rnl_side_init(p->mine, 0);
     rnl_side_init(p->theirs, 0);
     atomic_store_explicit(&p->theirs->armed, RNL_ARMED_TURN | RNL_ARMED_LINES | RNL_ARMED_ROOM, memory_order_relaxed);
     return 0;
 }
 
+static int reach(struct rnl_pair *p, size_t bytes, unsigned char **out)
+{
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED)
+        return rnl_fail_errno(RNL_ERR_NO_MEMORY, errno, "no %zu bytes of addresses for the connection to rank %u",
+                              bytes, p->rank);
+    *out = at;
+    return 0;
+}
+
+int rnl_pair_reach_mine(struct rnl_pair *p)
+{
+    int status = p->far_mine ? 0 : reach(p, RNL_FAR_BYTES, &p->far_mine);
+    for (unsigned lane = 0; lane < RNL_LANES && status == 0; lane++)
+        p->tx[lane].bulk = p->far_mine + RNL_FAR_BULK(lane);
+    return status;
+}
+
+int rnl_pair_reach_theirs(struct rnl_pair *p)
+{
+    int status = p->far_theirs ? 0 : reach(p, RNL_FAR_BYTES + RNL_PAIR_BESIDE, &p->far_theirs);
+    for (unsigned lane = 0; lane < RNL_LANES && status == 0; lane++)
+        p->rx[lane].bulk = p->far_theirs + RNL_FAR_BULK(lane);
+    return status;
+}
+
+static void give_away(struct rnl_pair *p)
+{
+    free(p->own);
+    if (p->far_mine)
+        munmap(p->far_mine, RNL_FAR_BYTES);
+    if (p->far_theirs)
+        munmap(p->far_theirs, RNL_FAR_BYTES + RNL_PAIR_BESIDE);
+    p->own = NULL;
+    p->mine = p->theirs = NULL;
+    p->far_mine = p->far_theirs = NULL;
+    for (unsigned lane = 0; lane < RNL_LANES; lane++) {
+        p->tx[lane].bulk = NULL;
+        p->rx[lane].bulk = NULL;
+    }
+}
+
 int rnl_pair_open_away(struct rnl_pair *p, struct rnl_env *env, uint32_t rank)
 {
     memset(p, 0, sizeof *p);
     p->rank = rank;
-    int status = map_away(p);
+    int status = take_sides(p);
     if (status < 0) {
         memset(p, 0, sizeof *p);
         return status;
@@ -141,10 +187,7 @@ void rnl_pair_rest(struct rnl_pair *p, struct rnl_words words[2])
 {
     move_words(p->mine, &words[0], 1);
     move_words(p->theirs, &words[1], 1);
-    munmap(p->own, AWAY_BYTES);
-    p->own = NULL;
-    p->mine = p->theirs = NULL;
-    p->far_mine = p->far_theirs = NULL;
+    give_away(p);
     for (unsigned lane = 0; lane < RNL_LANES; lane++) {
         rnl_tx_close_line(&p->tx[lane]);
         p->tx[lane].armed = &rnl_tx_always_armed;
@@ -162,21 +205,25 @@ static struct rnl_line *ring_at(struct rnl_side *side, unsigned char *far, unsig
 int rnl_pair_wake(struct rnl_pair *p, const struct rnl_words words[2])
 {
     struct rnl_words copy[2] = {words[0], words[1]};
-    int status = map_away(p);
-    if (status < 0)
+    int status = take_sides(p);
+    if (status == 0 && p->big_tx)
+        status = rnl_pair_reach_mine(p);
+    if (status == 0 && p->big_rx)
+        status = rnl_pair_reach_theirs(p);
+    if (status < 0) {
+        give_away(p);
         return status;
+    }
     move_words(p->mine, &copy[0], 0);
     move_words(p->theirs, &copy[1], 0);
     for (unsigned lane = 0; lane < RNL_LANES; lane++) {
         struct rnl_tx *t = &p->tx[lane];
         struct rnl_rx *r = &p->rx[lane];
         t->ring = ring_at(p->mine, p->far_mine, lane, p->big_tx);
-        t->bulk = p->far_mine + RNL_FAR_BULK(lane);
         t->mine = p->mine;
         t->peer = p->theirs;
         t->armed = &p->theirs->armed;
         r->ring = ring_at(p->theirs, p->far_theirs, lane, p->big_rx);
-        r->bulk = p->far_theirs + RNL_FAR_BULK(lane);
         r->mine = p->mine;
         r->theirs = p->theirs;
         r->next = rnl_line_of(r->ring, r->wrap, r->next_pos);
@@ -195,8 +242,7 @@ void rnl_pair_close(struct rnl_pair *p)
     if (!env)
         return;
     if (p->away) {
-        if (p->own)
-            munmap(p->own, AWAY_BYTES);
+        give_away(p);
         memset(p, 0, sizeof *p);
         return;
     }
@@ -231,6 +277,8 @@ int rnl_pair_grow_tx(struct rnl_pair *p)
     struct rnl_tx *t = &p->tx[0];
     int fresh = 1;
     if (p->big_tx || RNL_LINE_START(t->pos) >= t->stop)
+        return RNL_NO_ROOM;
+    if (p->away && rnl_pair_reach_mine(p) < 0)
         return RNL_NO_ROOM;
     rnl_head key = rnl_head_key(RNL_LINE_GROW, 0, 0);
     unsigned char *place = rnl_tx_place(t, key, &fresh);

@@ -22,7 +22,10 @@
 #define RNL_PAIR_SIDE(i)   ((size_t)(i)*4096)
 #define RNL_PAIR_FAR(i)    ((size_t)RNL_SEGMENT_HEAD + (size_t)(i)*RNL_FAR_BYTES)
 #define RNL_PAIR_BYTES     RNL_PAIR_FAR(2)
-enum { RNL_PAIR_OWN = 4096 };
+enum {
+    RNL_PAIR_OWN = 768,     /* away: for whoever keeps the copies alike, beside the sides ... */
+    RNL_PAIR_BESIDE = 4096, /* ... and behind far_theirs */
+};
 static_assert(RNL_PAIR_SIDE(2) == RNL_SEGMENT_HEAD, "sides are what is mapped side by side");
 
 struct rnl_words { /* of a side: what is not in its rings */
@@ -34,7 +37,7 @@ struct rnl_pair {
     struct rnl_rx rx[RNL_LANES];
     struct rnl_side *mine, *theirs;
     unsigned char *far_mine, *far_theirs;
-    void *own; /* away: RNL_PAIR_OWN bytes beside the rings, for whoever keeps the copies alike */
+    void *own; /* away: RNL_PAIR_OWN bytes */
     struct rnl_env *env;
     uint32_t rank; /* the other's */
     int segment;
@@ -52,10 +55,15 @@ struct rnl_pair {
  * joined yet. Waits at most wait_ns for the watcher: RNL_NO_ROOM = it has been asked, try again after its event. 0 or a
  * negative rnl_status; *p is zeroed on failure, and a later call may succeed. */
 int rnl_pair_open(struct rnl_pair *p, struct rnl_env *env, uint32_t rank, uint64_t wait_ns);
-/* The same for a peer of another host: private memory, laid out as a segment; `theirs` reads as if the peer had opened
- * it and were always armed, for lines and for room: whatever is written is announced, and can be passed on. 0 or
- * RNL_ERR_NO_MEMORY. */
+/* The same for a peer of another host: private memory, of which `theirs` reads as if the peer had opened it and were
+ * always armed, for lines and for room: whatever is written is announced, and can be passed on. The sides lie on the
+ * heap, so that many such pairs share pages; what is far is not there (NULL, bulk areas too) before it is asked for. 0
+ * or RNL_ERR_NO_MEMORY. */
 int rnl_pair_open_away(struct rnl_pair *p, struct rnl_env *env, uint32_t rank);
+/* What is far is there from now on, far_theirs with RNL_PAIR_BESIDE bytes behind it that read as zeros. 0 or
+ * RNL_ERR_NO_MEMORY. */
+int rnl_pair_reach_mine(struct rnl_pair *p);
+int rnl_pair_reach_theirs(struct rnl_pair *p);
 /* Gives its memory back; nothing may be unread, or open in it: then its words and private positions are all there is.
  * They are in words[0] (mine) and words[1]. */
 void rnl_pair_rest(struct rnl_pair *p, struct rnl_words words[2]);
