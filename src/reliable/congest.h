@@ -30,6 +30,7 @@ struct rnl_congest_news {
     uint32_t smoothed_ns;
     uint32_t packet; /* bytes of a full one */
     uint8_t limited; /* the window, not the upper side, was the limit */
+    uint8_t credited; /* ... or what the peer's socket holds: a window that does not grow for it, but makes a queue */
 };
 
 struct rnl_congest {

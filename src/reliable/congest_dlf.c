@@ -137,7 +137,7 @@ static void acked(struct rnl_congest *c, const struct rnl_congest_limits *limits
         /* Who does not use its window makes no queue: what such round trips tell of is a host that was busy elsewhere.
          */
         uint64_t spared = (uint64_t)limits->initial_packets * news->packet << 8;
-        if (queue >= target && !c->law.dlf.rival_ns && (news->limited || c->window > spared))
+        if (queue >= target && !c->law.dlf.rival_ns && (news->limited || news->credited || c->window > spared))
             cut(c, news, (uint64_t)(queue - target) * CUT_DELAY_Q16 / news->rtt_ns);
         else if (news->limited)
             grow(c, news, queue, target);

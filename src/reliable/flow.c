@@ -127,6 +127,7 @@ static int acknowledged(struct rnl_flow *f, const struct rnl_packet *p, uint64_t
     if (!f->judge) {
         uint64_t full = f->flight + rnl_flow_packet(f);
         f->limited = full << 8 >= f->congest.window / 4 * 3;
+        f->credited = f->charge + rnl_flow_charge(f, f->mtu.bytes) > f->window_bytes;
     }
     if (ack->largest >= f->window_at) {
         f->window_at = ack->largest;

@@ -194,11 +194,12 @@ struct rnl_flow {
     uint64_t window_at;    /* what the peer had received when it said that its socket holds ... */
     uint32_t window_bytes; /* ... so much */
     uint32_t connection, peer_ack_delay_ns;
+    uint32_t unasked; /* bytes sent since a packet that is to be acknowledged at once */
 
     /* What came since the last output, to be judged there. */
     uint32_t news_acked, news_packets, news_capable, news_rtt_ns, news_hold_ns;
     uint32_t peer_ce, peer_ect;
-    uint8_t judge, limited, has_counts;
+    uint8_t judge, limited, credited, has_counts;
 
     uint8_t state;         /* enum rnl_flow_state */
     uint8_t wanted;        /* the upper side may have something */

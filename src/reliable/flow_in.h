@@ -7,7 +7,6 @@
 #include "reliable/flow.h"
 
 enum {
-    RNL_FLOW_DRAIN_PACKETS = 4, /* in flight while a path drains */
     RNL_FLOW_CLOSE_TRIES = 8,
     RNL_FLOW_SPARE = 128,   /* a packet with less left over is a full one */
     RNL_FLOW_KEY_SPARE = 8, /* packets of a key that are kept for asking whether the peer has it */

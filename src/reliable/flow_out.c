@@ -7,6 +7,8 @@
 #include "base/sometimes.h"
 #include "reliable/flow_in.h"
 
+enum { ASK_PACKETS = 6 /* at least, between two whose acknowledgement is asked for although more could go */ };
+
 /* The block that is owed, into p->ack: its bytes, 0 = none is. */
 static uint32_t owed(struct rnl_flow *f, struct rnl_packet *p, uint64_t now_ns)
 {
@@ -47,17 +49,41 @@ int rnl_flow_keys_open(const struct rnl_flow *f)
     return rnl_keys_left(&f->keys) > RNL_FLOW_KEY_SPARE;
 }
 
+/* While a path drains: half of what the flow has on the way when there is no queue. So its queue vanishes, however many
+ * share it, if they drain together; and a flow that is alone goes on at half its rate. */
+static int drain_open(const struct rnl_flow *f, uint64_t flight)
+{
+    uint64_t trip = f->rtt.smoothed_ns > f->path->base_ns ? f->rtt.smoothed_ns : f->path->base_ns;
+    return flight + rnl_flow_packet(f) <= (f->congest.window >> 8) * f->path->base_ns / trip / 2;
+}
+
+/* With so many bytes in flight that take so much of the peer's socket. */
+static int open_with(const struct rnl_flow *f, uint64_t flight, uint64_t charge, uint64_t now_ns)
+{
+    if (!rnl_congest_open(&f->congest, flight, rnl_flow_packet(f)))
+        return 0;
+    if (flight == 0)
+        return 1; /* one packet may always be about, else a closed window would never open */
+    if (rnl_path_draining(f->path, now_ns) && !drain_open(f, flight))
+        return 0;
+    return charge + rnl_flow_charge(f, f->mtu.bytes) <= f->window_bytes;
+}
+
 int rnl_flow_window_open(const struct rnl_flow *f, uint64_t now_ns)
 {
-    if (!rnl_congest_open(&f->congest, f->flight, rnl_flow_packet(f)))
-        return 0;
     RNL_SOMETIMES(f->flight == 0 && f->charge + rnl_flow_charge(f, f->mtu.bytes) > f->window_bytes,
                   "one packet goes to a socket that is full");
-    if (f->flight == 0)
-        return 1; /* one packet may always be about, else a closed window would never open */
-    if (rnl_path_draining(f->path, now_ns) && f->sent.count >= RNL_FLOW_DRAIN_PACKETS)
-        return 0;
-    return f->charge + rnl_flow_charge(f, f->mtu.bytes) <= f->window_bytes;
+    return open_with(f, f->flight, f->charge, now_ns);
+}
+
+/* Is the next packet, of so many bytes, to be acknowledged at once? What waits for its acknowledgement says so, and one
+ * in each quarter of a window: a receiver keeps sixteen for company, and of a short window that is most. */
+static int wants_ack(const struct rnl_flow *f, uint32_t bytes, uint64_t now_ns)
+{
+    uint64_t flight = f->flight + rnl_flow_cost(f, bytes);
+    uint64_t asked = f->congest.window >> 10, least = ASK_PACKETS * (uint64_t)rnl_flow_packet(f);
+    return !f->keys.tx_confirmed || f->unasked + rnl_flow_cost(f, bytes) >= (asked > least ? asked : least) ||
+           !open_with(f, flight, f->charge + rnl_flow_charge(f, bytes), now_ns);
 }
 
 /* A record to write the next packet into. */
@@ -93,11 +119,13 @@ static void record(struct rnl_flow *f, const struct rnl_packet *p, uint32_t byte
     r->sent_ns = f->last_sent_ns = now_ns;
     r->told = p->flags & RNL_PACKET_ACK ? (uint32_t)p->ack.largest : 0;
     r->flags = rnl_ecn_codepoint(&f->ecn) != RNL_ECT_NOT ? RNL_SENT_CAPABLE : 0;
+    f->unasked = p->flags & RNL_PACKET_WANT ? 0 : f->unasked + (uint32_t)rnl_flow_cost(f, bytes);
     f->flight += rnl_flow_cost(f, bytes);
     f->charge += rnl_flow_charge(f, bytes);
     f->count->sent++;
-    rnl_pace_sent(&f->pace, &f->config->pace, rnl_flow_cost(f, bytes), f->congest.window,
-                  rnl_congest_trip_ns(&f->congest, f->rtt.smoothed_ns, rnl_flow_packet(f)), now_ns);
+    uint64_t trip = rnl_path_draining(f->path, now_ns) ? 2 * (uint64_t)f->rtt.smoothed_ns
+                                                       : rnl_congest_trip_ns(&f->congest, f->rtt.smoothed_ns, rnl_flow_packet(f));
+    rnl_pace_sent(&f->pace, &f->config->pace, rnl_flow_cost(f, bytes), f->congest.window, trip, now_ns);
 }
 
 static uint32_t put_data(struct rnl_flow *f, unsigned char *at, uint32_t room, uint64_t now_ns)
@@ -135,9 +163,8 @@ static uint32_t put_data(struct rnl_flow *f, unsigned char *at, uint32_t room, u
         p.control = 1;
         return finish(f, at, room, &p, used);
     }
-    uint64_t flight = f->flight + rnl_flow_cost(f, from + used + RNL_PACKET_TAG);
-    if (must || !f->keys.tx_confirmed || !rnl_congest_open(&f->congest, flight, rnl_flow_packet(f)))
-        p.flags |= RNL_PACKET_WANT; /* nothing follows it soon, or its acknowledgement is waited for */
+    if (must || wants_ack(f, from + used + RNL_PACKET_TAG, now_ns))
+        p.flags |= RNL_PACKET_WANT;
     uint32_t bytes = finish(f, at, room, &p, used);
     if (bytes == 0) {
         for (unsigned i = 0; i < count; i++)

@@ -97,6 +97,7 @@ void rnl_flow_judge(struct rnl_flow *f, uint64_t now_ns)
     if (f->news_packets) {
         news.acked = f->news_acked;
         news.limited = f->limited;
+        news.credited = f->credited;
         int queue = news.rtt_ns > news.base_ns + f->config->congest.target_ns / 2;
         uint32_t marks = rnl_ecn_acked(&f->ecn, f->news_capable, f->has_counts, f->peer_ce, f->peer_ect, queue);
         news.marked = marks ? (uint32_t)((uint64_t)f->news_acked * marks / f->news_packets) : 0;
@@ -104,7 +105,7 @@ void rnl_flow_judge(struct rnl_flow *f, uint64_t now_ns)
             rnl_loss_round(&f->loss);
     }
     f->news_acked = f->news_packets = f->news_capable = f->news_rtt_ns = 0;
-    f->limited = 0;
+    f->limited = f->credited = 0;
     find_losses(f, now_ns);
     f->judged = f->loss.largest;
 }
