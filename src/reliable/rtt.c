@@ -9,6 +9,8 @@
 #include "reliable/rtt.h"
 
 #define KEEPS_NS (RNL_PATH_KEEPS_S * (uint64_t)1000000000)
+/* At half its rate a queue is gone in twice its length; then others have to see that as well. */
+enum { DRAIN_TRIPS = 4 };
 
 static int is_new(const struct rnl_path *path)
 {
@@ -49,7 +51,7 @@ void rnl_path_sample(struct rnl_path *path, uint64_t rtt_ns, uint64_t now_ns)
         if (now_ns >= path->drain_ns)
             drained(path, now_ns);
     } else if (now_ns - path->seen_ns > path->keep_ns) {
-        path->drain_ns = now_ns + 8 * rtt_ns;
+        path->drain_ns = now_ns + 2 * (rtt_ns - path->base_ns) + DRAIN_TRIPS * path->base_ns;
     }
 }
 
