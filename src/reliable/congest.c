@@ -88,9 +88,9 @@ int rnl_congest_open(const struct rnl_congest *c, uint64_t in_flight, uint32_t p
     return c->window < (uint64_t)packet << 8 ? in_flight == 0 : (in_flight + packet) << 8 <= c->window;
 }
 
-uint64_t rnl_congest_trip_ns(const struct rnl_congest *c, uint32_t smoothed_ns, uint32_t packet)
+uint64_t rnl_congest_trip_ns(const struct rnl_congest *c, uint32_t smoothed_ns, uint32_t latest_ns, uint32_t packet)
 {
     if (c->window < (uint64_t)packet << 8)
-        return smoothed_ns;
+        return latest_ns;
     return c->window < c->threshold ? smoothed_ns / 2 : (uint64_t)smoothed_ns * 4 / 5;
 }

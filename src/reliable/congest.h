@@ -87,6 +87,7 @@ int rnl_congest_was_wrong(struct rnl_congest *congest, uint64_t number, uint32_t
 /* May a packet go, with so much in flight? */
 int rnl_congest_open(const struct rnl_congest *congest, uint64_t in_flight, uint32_t packet);
 /* The time over which a window is spread; 0 = it is not. */
-uint64_t rnl_congest_trip_ns(const struct rnl_congest *congest, uint32_t smoothed_ns, uint32_t packet);
+uint64_t rnl_congest_trip_ns(const struct rnl_congest *congest, uint32_t smoothed_ns, uint32_t latest_ns,
+                             uint32_t packet);
 
 #endif

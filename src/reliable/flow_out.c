@@ -124,7 +124,7 @@ static void record(struct rnl_flow *f, const struct rnl_packet *p, uint32_t byte
     f->charge += rnl_flow_charge(f, bytes);
     f->count->sent++;
     uint64_t trip = rnl_path_draining(f->path, now_ns) ? 2 * (uint64_t)f->rtt.smoothed_ns
-                                                       : rnl_congest_trip_ns(&f->congest, f->rtt.smoothed_ns, rnl_flow_packet(f));
+                                                       : rnl_congest_trip_ns(&f->congest, f->rtt.smoothed_ns, f->rtt.latest_ns, rnl_flow_packet(f));
     rnl_pace_sent(&f->pace, &f->config->pace, rnl_flow_cost(f, bytes), f->congest.window, trip, now_ns);
 }
 

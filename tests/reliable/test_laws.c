@@ -323,12 +323,12 @@ static void below_a_packet_one_is_in_flight_at_a_time(void **state)
     c.window = PACKET * 256 / 4;
     assert_true(rnl_congest_open(&c, 0, PACKET));
     assert_false(rnl_congest_open(&c, 100, PACKET));
-    assert_int_equal(rnl_congest_trip_ns(&c, 20000, PACKET), 20000);
+    assert_int_equal(rnl_congest_trip_ns(&c, 20000, 30000, PACKET), 30000);
     c.window = PACKET * 256 * 4;
     assert_true(rnl_congest_open(&c, 3 * PACKET, PACKET));
     assert_false(rnl_congest_open(&c, 3 * PACKET + 1, PACKET));
     c.threshold = c.window;
-    assert_int_equal(rnl_congest_trip_ns(&c, 20000, PACKET), 16000);
+    assert_int_equal(rnl_congest_trip_ns(&c, 20000, 30000, PACKET), 16000);
 }
 
 /* ---- pacing ---- */
