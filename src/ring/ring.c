@@ -235,7 +235,7 @@ static int turns_early(struct rnl_tx *t, uint64_t offset, uint32_t bytes)
 int rnl_tx_bulk_room(struct rnl_tx *t, uint32_t bytes, uint64_t *start)
 {
     uint64_t at = t->bulk_head, offset = at & (RNL_BULK_BYTES - 1);
-    if (offset + bytes > RNL_BULK_BYTES || turns_early(t, offset, bytes))
+    if (offset + bytes > rnl_bulk_area(t->lane, bytes) || turns_early(t, offset, bytes))
         at += RNL_BULK_BYTES - offset;
     uint64_t end = at + ((bytes + 63u) & ~63u);
     if (end - t->bulk_read > RNL_BULK_BYTES) {
@@ -300,7 +300,7 @@ void rnl_rx_bulk_done(struct rnl_rx *r, uint64_t to)
 {
     if (to > r->bulk_read)
         r->bulk_read = to;
-    uint64_t eighth = RNL_BULK_BYTES / 8, grant = r->standing * 64 / 4;
+    uint64_t eighth = (r->lane == 1 ? RNL_BULK_ANSWERS : RNL_BULK_BYTES) / 8, grant = r->standing * 64 / 4;
     if (r->bulk_read - r->told_bulk >= (grant < eighth ? grant : eighth))
         rnl_rx_tell(r);
 }

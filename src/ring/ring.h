@@ -52,6 +52,8 @@ enum {
     RNL_SMALL2 = 8,
     RNL_BIG = 1024,
     RNL_BULK_BYTES = 1 << 20,
+    RNL_BULK_ANSWERS = 160 << 10, /* of lane 1, while its messages are of at most: */
+    RNL_BULK_ANSWER = 64 << 10,
     RNL_GRANT_MIN = 128, /* units */
     RNL_RING_BROKEN = RNL_ERR_PEER_BROKEN
 };
@@ -359,13 +361,21 @@ RNL_INLINE void rnl_tx_publish(struct rnl_tx *t, rnl_head key, unsigned char *en
     }
     rnl_tx_publish_same(t, key, end, fresh, ack, acklane);
 }
+/* How much of a lane's bulk area is used before it turns. Answers are at most 64 KiB, and come of requests that are
+ * under way: more memory for them makes nothing faster, and it is what each peer that answers at length costs. What is
+ * skipped has to fit beside what follows, and beside what the reader has not said yet that it has read. */
+static_assert(2 * RNL_BULK_ANSWER + RNL_BULK_ANSWERS / 8 <= RNL_BULK_ANSWERS, "turning never waits for ever");
+RNL_INLINE uint32_t rnl_bulk_area(unsigned lane, uint32_t bytes)
+{
+    return lane == 1 && bytes <= RNL_BULK_ANSWER ? RNL_BULK_ANSWERS : RNL_BULK_BYTES;
+}
 /* Is there a line, and room for `bytes` in the bulk area, as far as is known without looking at the peer's words? */
 RNL_INLINE int rnl_tx_surely(const struct rnl_tx *t, uint32_t bytes)
 {
     uint64_t used = rnl_tx_line(t) - t->line0 + t->bulk_head / 64, end = t->bulk_head + bytes;
     return (t->bulk || bytes <= RNL_LINE_PAYLOAD) && bytes <= RNL_BULK_BYTES / 8 && RNL_LINE_START(t->pos) < t->stop &&
            end - t->bulk_read <= RNL_BULK_BYTES / 2 &&
-           (t->bulk_head & (RNL_BULK_BYTES - 1)) + bytes <= RNL_BULK_BYTES &&
+           (t->bulk_head & (RNL_BULK_BYTES - 1)) + bytes <= rnl_bulk_area(t->lane, bytes) &&
            used + 2 + bytes / 64 <= t->granted - t->gave;
 }
 /* Nothing is appended to the open line any more. Its items still count. */

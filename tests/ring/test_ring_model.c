@@ -211,7 +211,8 @@ static int op_reserve(struct world *w, const struct test_op *op)
     uint64_t over = RNL_BULK_BYTES - offset, half = RNL_BULK_BYTES / 2, eighth = RNL_BULK_BYTES / 8;
     int early = offset <= half && offset + bytes > half && bytes <= eighth && head - read <= eighth &&
                 used(w) + (over + bytes) / 64 + 2 <= granted;
-    uint64_t at = offset + bytes > RNL_BULK_BYTES || early ? head + over : head, end = at + (bytes + 63u) / 64 * 64;
+    uint64_t area = w->lane == 1 && bytes <= RNL_BULK_ANSWER ? RNL_BULK_ANSWERS : RNL_BULK_BYTES;
+    uint64_t at = offset + bytes > area || early ? head + over : head, end = at + (bytes + 63u) / 64 * 64;
     int room = end - read <= RNL_BULK_BYTES && used(w) + 1 + (end - head) / 64 <= granted;
     if (status != room)
         return BAD("%u bytes of bulk area: found room %d, should be %d", bytes, status, room);
