@@ -9,12 +9,14 @@
 static void host_fills(void)
 {
     card.ring_at = 65536;
+    for (uint32_t i = 0; i < FM1_NODES; i++)
+        card.route[i] = ROUTE_VALID | i;
 }
 
 static void host_writes(void)
 {
     if (card.posted - card.sent < FM1_QUEUE) {
-        card.queue[card.posted % FM1_QUEUE].route = ROUTE_VALID | chance(64);
+        card.queue[card.posted % FM1_QUEUE][FM1_WORDS - 2] = chance(FM1_DATA + 1) << 24 | chance(1 << 24);
         card.posted++;
     }
 }

@@ -145,10 +145,10 @@ static const struct plan {
     {"32a", MEASURE, RNL_ONE_WAY, 8, 0, NULL},
     {"32b", MEASURE, RNL_STREAM_RATE, 8192, 0, NULL},
     {"32c", MEASURE, RNL_STREAM_RATE, 4096, 4096, NULL},
-    {"34", MEASURE, RNL_ROUND_TRIP, 16, 0, NULL},
-    {"38a", MEASURE, RNL_ROUND_TRIP, 64, 0, NULL},
-    {"38b", MEASURE, RNL_ROUND_TRIP, 248, 0, NULL},
-    {"38c", MEASURE, RNL_STREAM_RATE, 16384, 0, NULL},
+    {"34", MEASURE, RNL_ROUND_TRIP, 16, 0, "fm1-polls"},
+    {"38a", MEASURE, RNL_ROUND_TRIP, 64, 0, "fm1-polls"},
+    {"38b", MEASURE, RNL_ROUND_TRIP, 248, 0, "fm1-polls"},
+    {"38c", MEASURE, RNL_STREAM_RATE, 16384, 0, "fm1-polls"},
     {"52a", MEASURE, RNL_ONE_WAY, 4, 0, NULL},
     {"52b", MEASURE, RNL_STREAM_RATE, 256, 256, NULL},
     {"52c", MEASURE, RNL_STREAM_RATE, 1024, 1024, NULL},
@@ -165,7 +165,7 @@ static const struct plan {
 static void null_of(const struct plan *p, struct context *c, struct rnl_answer *a)
 {
     const char *system =
-        p->system && c->row->field[RNL_ROW_SYSTEM][0] != 'p' ? "machine" : c->row->field[RNL_ROW_SYSTEM];
+        p->system && strcmp(p->system, "probe") == 0 ? "machine" : c->row->field[RNL_ROW_SYSTEM];
     if (p->kind == MEASURE && p->measure == RNL_ONE_WAY)
         a->null = rnl_null_latency(system, &c->machine, p->bytes);
     else if (p->kind == MEASURE && p->measure == RNL_ROUND_TRIP)

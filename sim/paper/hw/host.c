@@ -96,6 +96,15 @@ uint32_t rnl_task_poll(struct rnl_task *t, uint32_t at, uint32_t old, uint64_t u
     return rnl_host_word(t->host, at);
 }
 
+uint32_t rnl_task_poll_by_call(struct rnl_task *t, uint32_t at, uint32_t old, uint64_t until, uint32_t operations)
+{
+    uint64_t from = rnl_hw_now(t->host->hw), call = operations * t->host->hw->t.operation;
+    uint32_t word = rnl_task_poll(t, at, old, until);
+    if (word != old && call) /* calls follow one another; the one that is on when the word comes has looked before */
+        rnl_task_spend(t, call - (rnl_hw_now(t->host->hw) - from) % call, "extract");
+    return word;
+}
+
 void rnl_host_written(struct rnl_host *h, uint32_t at, uint32_t n)
 {
     for (uint32_t i = 0; i < h->tasks; i++) {

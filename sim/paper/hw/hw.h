@@ -175,6 +175,9 @@ uint32_t rnl_host_word(const struct rnl_host *, uint32_t at);
 void rnl_host_set_word(struct rnl_host *, uint32_t at, uint32_t v);
 /* Polls a cached word until it is not `old`, or until the tick: the word as it is then. */
 uint32_t rnl_task_poll(struct rnl_task *, uint32_t at, uint32_t old, uint64_t until);
+/* The same for a program that looks by calling a library: each call takes so many operations, and the word is seen in
+ * the first that begins after it has come. */
+uint32_t rnl_task_poll_by_call(struct rnl_task *, uint32_t at, uint32_t old, uint64_t until, uint32_t operations);
 /* One look. */
 uint32_t rnl_task_look(struct rnl_task *, uint32_t at);
 

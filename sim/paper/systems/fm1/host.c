@@ -11,30 +11,29 @@ enum { LIBRARY = 35, FRAME = 15, HANDLER = 12, CREDIT_HANDLER = 255 }; /* host o
 
 static void take_frame(struct fm1 *f);
 
-/* A slot of the queue on the card, asked for only when as many have been used as were known to be free. */
+/* A slot of the queue on the card, asked for only when as many have been used as were known to be free, and then until
+ * a quarter of them is: a look across the bus costs two frames' stores, so it has to bring more than one. */
 static void want_slot(struct fm1 *f)
 {
+    enum { SOME = FM1_QUEUE / 4 };
     if (f->posted - f->known_sent >= FM1_QUEUE)
-        (void)rnl_task_await(f->side->task, IN_CARD(f, sent), f->posted - FM1_QUEUE + 1, 1, &f->known_sent);
+        (void)rnl_task_await(f->side->task, IN_CARD(f, sent), f->posted - FM1_QUEUE + SOME, 1, &f->known_sent);
 }
 
 /* Only the words that are used are stored; the card sends the frame as it is. */
-static void put_frame(struct fm1 *f, uint32_t to, uint32_t handler, uint32_t from, uint32_t bytes, uint32_t whole,
-                      uint32_t position)
+static void put_frame(struct fm1 *f, uint32_t to, uint32_t handler, uint32_t from, uint32_t bytes, uint32_t last)
 {
     struct rnl_task *t = f->side->task;
-    uint32_t words[FM1_DATA / 4], n = (bytes + 3) / 4;
+    uint32_t words[FM1_WORDS], n = (bytes + 3) / 4;
     want_slot(f);
-    uint32_t slot = IN_CARD(f, queue) + (f->posted & (FM1_QUEUE - 1)) * (uint32_t)sizeof(struct fm1_slot);
+    uint32_t end = IN_CARD(f, queue) + ((f->posted & (FM1_QUEUE - 1)) + 1) * FM1_FRAME;
     for (uint32_t i = 0; i < n; i++)
         words[i] = rnl_host_word(f->side->host, from + 4 * i);
-    const uint32_t end[3] = {whole << 16 | f->owed[to], FM1_VALID | f->side->node << 24 | handler << 16 | position,
-                             ROUTE_VALID | to};
+    words[n] = bytes << 24 | to << 16 | f->owed[to];
+    words[n + 1] = FM1_VALID | f->side->node << 24 | handler << 16 | last;
     f->owed[to] = 0;
     rnl_task_operate(t, FRAME, "frame");
-    if (n)
-        rnl_task_store_words(t, slot, words, n);
-    rnl_task_store_words(t, slot + FM1_DATA, end, 3);
+    rnl_task_store_words(t, end - FM1_HEADER - 4 * n, words, n + 2);
     rnl_task_store(t, IN_CARD(f, posted), ++f->posted);
 }
 
@@ -50,9 +49,14 @@ static void want_credit(struct fm1 *f, uint32_t to)
 void fm1_send(struct fm1 *f, uint32_t to, uint32_t handler, uint32_t from, uint32_t bytes)
 {
     rnl_task_operate(f->side->task, LIBRARY, "library");
+    if (f->polls) {
+        rnl_task_operate(f->side->task, LIBRARY, "extract");
+        (void)fm1_extract(f);
+    }
     for (uint32_t at = 0; at < bytes; at += FM1_DATA) {
+        uint32_t n = bytes - at < FM1_DATA ? bytes - at : FM1_DATA;
         want_credit(f, to);
-        put_frame(f, to, handler, from + at, bytes - at < FM1_DATA ? bytes - at : FM1_DATA, bytes, at / FM1_DATA);
+        put_frame(f, to, handler, from + at, n, at + n == bytes ? FM1_LAST : 0);
     }
 }
 
@@ -69,36 +73,43 @@ void fm1_send_4(struct fm1 *f, uint32_t to, uint32_t handler, const uint32_t wor
 static void give_credit(struct fm1 *f, uint32_t to)
 {
     if (++f->owed[to] >= f->share / 2)
-        put_frame(f, to, CREDIT_HANDLER, f->ring, 0, 0, 0);
+        put_frame(f, to, CREDIT_HANDLER, f->ring, 0, FM1_LAST);
+}
+
+static void deliver(struct fm1 *f, uint32_t from, uint32_t handler, uint32_t at, uint32_t bytes)
+{
+    rnl_task_operate(f->side->task, HANDLER, "handler");
+    f->messages++;
+    f->handler[handler](f, from, at, bytes);
 }
 
 static void take_frame(struct fm1 *f)
 {
     struct rnl_task *t = f->side->task;
     struct rnl_host *h = f->side->host;
-    uint32_t at = f->ring + f->next * FM1_FRAME, last = rnl_host_word(h, at + FM1_FRAME - 4);
-    uint32_t lengths = rnl_host_word(h, at + FM1_DATA), whole = lengths >> 16, from = last >> 24 & 0x7f;
-    uint32_t handler = last >> 16 & 0xff, position = last & 0xffff;
-    if (from >= f->side->nodes)
+    uint32_t end = f->ring + (f->next + 1) * FM1_FRAME, last = rnl_host_word(h, end - 4);
+    uint32_t first = rnl_host_word(h, end - 8), bytes = first >> 24, at = end - FM1_HEADER - ((bytes + 3) & ~3u);
+    uint32_t from = last >> 24 & 0x7f, handler = last >> 16 & 0xff;
+    if (from >= f->side->nodes || bytes > FM1_DATA)
         return;
     rnl_task_operate(t, FRAME, "frame");
-    f->credit[from] += lengths & 0xffff;
+    f->credit[from] += first & 0xffff;
     if (handler != CREDIT_HANDLER) {
-        if (whole <= FM1_DATA) {
-            rnl_task_operate(t, HANDLER, "handler");
-            f->messages++;
-            f->handler[handler](f, from, at, whole);
-        } else {
-            uint32_t begin = position * FM1_DATA, n = whole - begin < FM1_DATA ? whole - begin : FM1_DATA;
-            rnl_task_copy(t, f->partial[from].at + begin, at, n);
-            if (begin + n == whole) {
-                rnl_task_operate(t, HANDLER, "handler");
-                f->messages++;
-                f->handler[handler](f, from, f->partial[from].at, whole);
+        uint32_t filled = f->partial[from].filled;
+        if (filled || !(last & FM1_LAST)) { /* one of several: put together by a copy */
+            if (filled + bytes > f->side->largest) {
+                rnl_hw_fault(f->side->hw, "node %u: a message of more than %u bytes comes", f->side->node, filled);
+                return;
             }
+            rnl_task_copy(t, f->partial[from].at + filled, at, bytes);
+            at = f->partial[from].at;
+            bytes += filled;
+            f->partial[from].filled = last & FM1_LAST ? 0 : bytes;
         }
+        if (last & FM1_LAST)
+            deliver(f, from, handler, at, bytes);
     }
-    rnl_host_set_word(h, at + FM1_FRAME - 4, 0);
+    rnl_host_set_word(h, end - 4, 0);
     f->next = f->next + 1 == FM1_RING ? 0 : f->next + 1;
     if (handler != CREDIT_HANDLER)
         give_credit(f, from);
@@ -125,6 +136,8 @@ int fm1_initialize(struct fm1 *f, struct rnl_side *side)
     if (side->hw->fault[0])
         return -1;
     rnl_card_poke(side->card, IN_CARD(f, ring_at), f->ring);
+    for (uint32_t i = 0; i < side->nodes; i++)
+        rnl_card_poke(side->card, IN_CARD(f, route) + 4 * i, ROUTE_VALID | i);
     return 0;
 }
 
@@ -152,6 +165,13 @@ static int open_side(struct rnl_side *side)
     return fm1_initialize(&st->fm, side);
 }
 
+static int open_polling(struct rnl_side *side)
+{
+    struct state *st = side->state;
+    st->fm.polls = 1;
+    return open_side(side);
+}
+
 static void send_message(struct rnl_side *side, uint32_t to, uint32_t bytes)
 {
     struct state *st = side->state;
@@ -166,22 +186,21 @@ static uint32_t receive_message(struct rnl_side *side, uint32_t bytes, uint64_t 
     st->got = 0;
     while (!st->got) {
         uint32_t flag = st->fm.ring + st->fm.next * FM1_FRAME + FM1_FRAME - 4;
-        if (!rnl_task_poll(side->task, flag, 0, until))
+        if (!rnl_task_poll_by_call(side->task, flag, 0, until, LIBRARY))
             return 0;
         take_frame(&st->fm);
     }
     return st->length;
 }
 
-const struct rnl_system rnl_system_fm1 = {
-    .name = "fm1",
-    .title = "Fast Messages 1.1",
-    .source = "papers 000, section 3, and 003, section 3",
-    .object = "systems/fm1/firmware",
-    .machines = "H-A H-S",
-    .state_bytes = sizeof(struct state),
-    .most = 32768,
-    .open = open_side,
-    .send = send_message,
-    .receive = receive_message,
-};
+#define FM1_SYSTEM(called, words, where, machine_names, opener)                                                         \
+    {                                                                                                                  \
+        .name = called, .title = words, .source = where, .object = "systems/fm1/firmware", .machines = machine_names,  \
+        .state_bytes = sizeof(struct state), .most = 32768, .open = opener, .send = send_message,                      \
+        .receive = receive_message                                                                                     \
+    }
+const struct rnl_system rnl_system_fm1 =
+    FM1_SYSTEM("fm1", "Fast Messages 1.1", "paper 000, section 3", "H-S H-A", open_side);
+const struct rnl_system rnl_system_fm1_polls =
+    FM1_SYSTEM("fm1-polls", "Fast Messages 1.1, whose sends take messages in", "paper 003, sections 2.2 and 3",
+               "H-A", open_polling);

@@ -2,7 +2,8 @@
  *
  * host.h - Fast Messages 1.1 (paper 000, table 1; paper 003, section 3): messages of any length with a handler each,
  * reliable and in order, by credits that hosts keep for frames in each other's rings. One process per card. A send that
- * has no credit takes frames in until it has one; other sends do not look for messages. */
+ * has no credit takes frames in until it has one. Other sends do not look for messages, says paper 000 (3.1); the
+ * library that paper 003 ran did (its section 2.2): `polls`. */
 #ifndef RNL_PAPER_FM1_HOST_H
 #define RNL_PAPER_FM1_HOST_H
 
@@ -25,6 +26,7 @@ struct fm1 {
         uint32_t at, filled; /* where a message of several frames is put together */
     } partial[RNL_HW_NODES];
     uint32_t messages;
+    int polls;
 };
 
 int fm1_initialize(struct fm1 *, struct rnl_side *);

@@ -6,69 +6,67 @@
 #include "sim/paper/systems/fm2/layout.h"
 
 volatile struct fm2_card card;
+#define QUEUE_END (card.queue[0] + FM2_QUEUE * FM2_WORDS)
 
-static uint32_t sent, room, slot_end, slots_left;
-static volatile struct fm2_slot *next;
+struct loop {
+    uint32_t sent, place_end, ring_end; /* host addresses: of the next place, of the last one */
+    volatile uint32_t *next_end;        /* of the next frame of the queue */
+    uint32_t open, both;                /* buffer for what comes in; its address and the other one's, in one */
+};
 
-FIRMWARE void open_for_packet(void)
+FIRMWARE void arrived(struct loop *l)
 {
-    nic_arm(SRAM_AT(card.in[room]), sizeof card.in[0]);
+    uint32_t bytes = nic_read(RLEN), here = l->open;
+    nic_write(LAR, here);
+    nic_write(EAR, l->place_end - bytes);
+    nic_write(CTR, bytes);
+    l->open = here ^ l->both;
+    nic_arm(l->open, sizeof card.in[0]);
+    if (l->place_end == l->ring_end)
+        l->place_end -= FM2_RING * FM2_SLOT;
+    l->place_end += FM2_SLOT;
 }
 
-FIRMWARE void arrived(uint32_t status)
+FIRMWARE void send(struct loop *l)
 {
-    uint32_t bytes = nic_read(RLEN);
-    if (status & CRCERR) {
-        card.errors++;
-    } else {
-        nic_dma(slot_end - bytes, SRAM_AT(card.in[room]), TO_HOST, bytes);
-        room ^= 1;
-        slot_end += FM2_SLOT;
-        if (--slots_left == 0) {
-            slots_left = FM2_RING;
-            slot_end -= FM2_RING * FM2_SLOT;
+    volatile uint32_t *end = l->next_end;
+    uint32_t first = end[-2], bytes = ((first >> 16) + FM2_TRAILER + 3) & ~3u;
+    nic_write(SRT, card.route[first >> 8 & (FM2_NODES - 1)]);
+    nic_write(SMP, SRAM_AT(end) - bytes);
+    nic_write(SMLT, SRAM_AT(end));
+    card.sent = l->sent++; /* those before it have left; this one's place may not be written yet */
+    if (end == QUEUE_END)
+        end = card.queue[0];
+    l->next_end = end + FM2_WORDS;
+}
+
+FIRMWARE void step(struct loop *l)
+{
+    uint32_t status = nic_read(ISR), posted = card.posted;
+    if (RARELY((status & (RECV | HDONE)) == (RECV | HDONE))) {
+        if (RARELY(status & CRCERR)) { /* the network is taken to be reliable: paper 000, 3.1 */
+            card.errors++;
+            nic_arm(l->open, sizeof card.in[0]);
+        } else {
+            arrived(l);
         }
     }
-    open_for_packet();
+    if (RARELY(posted != l->sent)) {
+        if (status & SDONE)
+            send(l);
+    }
 }
 
-FIRMWARE void send(void)
+FIRMWARE void init(struct loop *l)
 {
-    volatile struct fm2_slot *slot = next;
-    nic_send(slot->route, SRAM_AT(slot->word), slot->bytes);
-    card.sent = sent++; /* those before it have left; this one's slot may not be written yet */
-    slot++;
-    next = slot == card.queue + FM2_QUEUE ? card.queue : slot;
+    l->sent = 0;
+    l->place_end = card.ring_at + FM2_SLOT;
+    l->ring_end = card.ring_at + FM2_RING * FM2_SLOT;
+    l->next_end = card.queue[0] + FM2_WORDS;
+    l->open = SRAM_AT(card.in[0]);
+    l->both = l->open ^ SRAM_AT(card.in[1]);
+    nic_write(DIR, TO_HOST);
+    nic_arm(l->open, sizeof card.in[0]);
 }
 
-FIRMWARE void step(void)
-{
-    uint32_t status = nic_read(ISR);
-    if ((status & (RECV | HDONE)) == (RECV | HDONE))
-        arrived(status);
-    if (card.posted != sent && (status & SDONE))
-        send();
-}
-
-void fw_init(void);
-void fw_init(void)
-{
-    slot_end = card.ring_at + FM2_SLOT;
-    slots_left = FM2_RING;
-    next = card.queue;
-    open_for_packet();
-}
-
-void fw_step(void);
-void fw_step(void)
-{
-    step();
-}
-
-void fw_main(void);
-void fw_main(void)
-{
-    fw_init();
-    for (;;)
-        step();
-}
+LOOP_OF_CARD(struct loop)

@@ -25,19 +25,18 @@ static void release_slot(struct fm2 *f)
 static void post(struct fm2 *f, uint32_t to, uint32_t handler, const uint32_t *words, uint32_t bytes, uint32_t flags)
 {
     struct rnl_task *t = f->side->task;
-    uint32_t n = (bytes + 3) / 4, packet[2 + FM2_DATA / 4 + 2];
+    uint32_t n = (bytes + 3) / 4, packet[FM2_WORDS];
     if (f->posted - f->known_sent >= FM2_QUEUE &&
-        rnl_task_await(t, IN_CARD(f, sent), f->posted - FM2_QUEUE + 1, 1, &f->known_sent) < 0)
+        rnl_task_await(t, IN_CARD(f, sent), f->posted - FM2_QUEUE * 3 / 4, 1, &f->known_sent) < 0)
         return;
-    packet[0] = ROUTE_VALID | to;
-    packet[1] = 4 * n + FM2_TRAILER;
+    uint32_t end = IN_CARD(f, queue) + (f->posted % FM2_QUEUE + 1) * 4 * FM2_WORDS;
     for (uint32_t i = 0; i < n; i++)
-        packet[2 + i] = words[i];
-    packet[2 + n] = bytes << 16 | f->owed[to];
-    packet[3 + n] = FM2_VALID | f->side->node << 24 | handler << 16 | flags;
+        packet[i] = words[i];
+    packet[n] = bytes << 16 | to << 8 | f->owed[to];
+    packet[n + 1] = FM2_VALID | f->side->node << 24 | handler << 16 | flags;
     f->owed[to] = 0;
     rnl_task_operate(t, PACKET, "packet");
-    rnl_task_combine(t, IN_CARD(f, queue) + f->posted % FM2_QUEUE * (uint32_t)sizeof(struct fm2_slot), packet, n + 4);
+    rnl_task_combine(t, end - FM2_TRAILER - 4 * n, packet, n + 2);
     rnl_task_store(t, IN_CARD(f, posted), ++f->posted);
 }
 
@@ -46,14 +45,14 @@ static void post(struct fm2 *f, uint32_t to, uint32_t handler, const uint32_t *w
 static uint32_t next_packet(struct fm2 *f, uint64_t until, const uint32_t *credit)
 {
     while (!credit || *credit == 0) {
-        uint32_t mark = rnl_task_poll(f->side->task, mark_at(f), 0, until), lengths;
+        uint32_t mark = rnl_task_poll_by_call(f->side->task, mark_at(f), 0, until, f->receiving ? 0 : LIBRARY), lengths;
         uint32_t from = mark >> 24 & 0x7f;
         if (!mark || from >= f->side->nodes)
             return 0;
         rnl_task_operate(f->side->task, PACKET, "packet");
         lengths = rnl_host_word(f->side->host, mark_at(f) - 4);
-        f->credit[from] += lengths & 0xffff;
-        rnl_host_set_word(f->side->host, mark_at(f) - 4, lengths & 0xffff0000u); /* taken once */
+        f->credit[from] += lengths & 0xff;
+        rnl_host_set_word(f->side->host, mark_at(f) - 4, lengths & 0xffffff00u); /* taken once */
         if ((mark >> 16 & 0xff) != CREDIT_HANDLER)
             return mark;
         release_slot(f);
@@ -195,6 +194,8 @@ int fm2_initialize(struct fm2 *f, struct rnl_side *side)
     if (side->hw->fault[0])
         return -1;
     rnl_card_poke(side->card, IN_CARD(f, ring_at), f->ring);
+    for (uint32_t i = 0; i < side->nodes; i++)
+        rnl_card_poke(side->card, IN_CARD(f, route) + 4 * i, ROUTE_VALID | i);
     return 0;
 }
 

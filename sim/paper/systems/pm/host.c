@@ -57,7 +57,7 @@ int pm_send_done(struct pm *m)
 
 int pm_receive(struct pm *m, uint64_t until)
 {
-    uint32_t end = m->in + m->next * PM_SLOT + PM_BUFFER, mark = rnl_task_poll(m->side->task, end, 0, until);
+    uint32_t end = m->in + m->next * PM_SLOT + PM_BUFFER, mark = rnl_task_poll_by_call(m->side->task, end, 0, until, LIBRARY);
     if (!mark)
         return 0;
     rnl_task_operate(m->side->task, HANDLER, "handler");
