@@ -10,8 +10,8 @@
 #include <string.h>
 
 struct sums {
-    int answered, inside, figures, nulls;
-    double off, null_off;
+    int answered, inside, tuned_inside, figures, nulls;
+    double off, tuned_off, null_off;
 };
 
 static int unfitted(void *arg, struct rnl_machine *m)
@@ -62,7 +62,7 @@ static void percent(char *out, size_t room, double v, int decimals)
 
 static void print_row(const struct rnl_row *r, const struct rnl_answer *a, const struct rnl_answer *plain)
 {
-    char ours[24], off[24], bare[24], null[24], null_off[24];
+    char ours[24], off[24], bare[24], null[24], null_off[24], tuned[24];
     if (rnl_row_is_shape(r)) {
         snprintf(ours, sizeof ours, "%s", a->answered ? a->truth ? "true" : "false" : "-");
         snprintf(bare, sizeof bare, "%s", plain->answered ? plain->truth ? "true" : "false" : "-");
@@ -74,10 +74,11 @@ static void print_row(const struct rnl_row *r, const struct rnl_answer *a, const
     }
     figure(null, sizeof null, a->null, 3);
     percent(null_off, sizeof null_off, a->null_off, 0);
+    figure(tuned, sizeof tuned, a->tuned, 4);
     const char *verdict = !a->answered ? "not modelled" : a->inside ? "inside" : "MISS";
-    printf("%-4s %-8s %-7s %-6s %-46.46s %9s %-4s %8s %7s %8s %7s %6s  %s\n", r->field[RNL_ROW_ID],
+    printf("%-4s %-8s %-7s %-6s %-46.46s %9s %-4s %8s %7s %8s %7s %8s %6s  %s\n", r->field[RNL_ROW_ID],
            r->field[RNL_ROW_SYSTEM], r->field[RNL_ROW_MACHINE], r->field[RNL_ROW_CLASS], r->field[RNL_ROW_METRIC],
-           r->field[RNL_ROW_VALUE], r->field[RNL_ROW_UNIT], ours, off, bare, null, null_off, verdict);
+           r->field[RNL_ROW_VALUE], r->field[RNL_ROW_UNIT], ours, off, bare, tuned, null, null_off, verdict);
 }
 
 static void print_json(const struct rnl_row *r, const struct rnl_answer *a, const struct rnl_answer *plain, int *some)
@@ -92,6 +93,8 @@ static void print_json(const struct rnl_row *r, const struct rnl_answer *a, cons
                plain->ours);
         if (!isnan(a->null))
             printf(", \"null\": %.6g", a->null);
+        if (!isnan(a->tuned))
+            printf(", \"tuned\": %.6g, \"tuned_inside\": %s", a->tuned, a->tuned_inside ? "true" : "false");
     }
     printf(", \"inside\": %s}", a->inside ? "true" : "false");
     *some = 1;
@@ -103,9 +106,11 @@ static void add(struct sums *s, const struct rnl_row *r, const struct rnl_answer
         return;
     s->answered++;
     s->inside += a->inside;
+    s->tuned_inside += a->tuned_inside;
     if (!isnan(a->off)) {
         s->figures++;
         s->off += fabs(a->off);
+        s->tuned_off += fabs(isnan(a->tuned) ? a->off : a->tuned / a->published - 1);
         if (!isnan(a->null_off)) {
             s->nulls++;
             s->null_off += fabs(a->null_off);
@@ -122,8 +127,8 @@ static int table(struct paper_options *o, struct rnl_row *rows)
     if (o->json)
         putchar('[');
     else
-        printf("%-4s %-8s %-7s %-6s %-46s %9s %-4s %8s %7s %8s %7s %6s\n", "row", "system", "machine", "class",
-               "metric", "published", "unit", "ours", "off", "unfitted", "null", "off");
+        printf("%-4s %-8s %-7s %-6s %-46s %9s %-4s %8s %7s %8s %7s %8s %6s\n", "row", "system", "machine", "class",
+               "metric", "published", "unit", "ours", "off", "unfitted", "tuned", "null", "off");
     for (int i = 0; i < n; i++) {
         struct rnl_answer a, plain;
         if (!wanted(&rows[i], o->what))
@@ -148,9 +153,10 @@ static int table(struct paper_options *o, struct rnl_row *rows)
     else if (sums.answered)
         printf(
             "\nheld rows: %d of %d inside (15 %% of latencies and sizes, 10 %% of rates); off by %.1f %% in the mean, "
-            "the null model by %.1f %%\n",
+            "the null model by %.1f %%; with tuned firmware %d inside, %.1f %%\n",
             sums.inside, sums.answered, 100 * sums.off / (sums.figures ? sums.figures : 1),
-            100 * sums.null_off / (sums.nulls ? sums.nulls : 1));
+            100 * sums.null_off / (sums.nulls ? sums.nulls : 1), sums.tuned_inside,
+            100 * sums.tuned_off / (sums.figures ? sums.figures : 1));
     return found ? 0 : paper_wrong("no published figure is called '%s', nor its paper, system or class", o->what);
 }
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * native_bip.c - see native.h. */
-#include "sim/paper/systems/bip/firmware.c"
-
+#ifndef SYSTEM /* native_bip_tuned.c has another */
 #define SYSTEM "bip"
+#include "sim/paper/systems/bip/firmware.c"
+#endif
+
 #include "paper/native.h"
 
 static void host_fills(void)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * native_pm.c - see native.h. */
-#include "sim/paper/systems/pm/firmware.c"
-
+#ifndef SYSTEM /* native_pm_tuned.c has another */
 #define SYSTEM "pm"
+#include "sim/paper/systems/pm/firmware.c"
+#endif
+
 #include "paper/native.h"
 
 static void host_fills(void)

@@ -7,6 +7,7 @@
 #include "base/error.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 struct context {
@@ -164,8 +165,7 @@ static const struct plan {
 
 static void null_of(const struct plan *p, struct context *c, struct rnl_answer *a)
 {
-    const char *system =
-        p->system && strcmp(p->system, "probe") == 0 ? "machine" : c->row->field[RNL_ROW_SYSTEM];
+    const char *system = p->system && strcmp(p->system, "probe") == 0 ? "machine" : c->row->field[RNL_ROW_SYSTEM];
     if (p->kind == MEASURE && p->measure == RNL_ONE_WAY)
         a->null = rnl_null_latency(system, &c->machine, p->bytes);
     else if (p->kind == MEASURE && p->measure == RNL_ROUND_TRIP)
@@ -180,14 +180,28 @@ static void null_of(const struct plan *p, struct context *c, struct rnl_answer *
     }
 }
 
-int rnl_plan_answer(const struct rnl_row *r, rnl_row_machine *change, void *arg, struct rnl_answer *a)
+/* The row's own, the plan's, or with `tuned` the one whose name has -tuned behind the system's. */
+static const struct rnl_system *system_of(const struct rnl_row *r, const struct plan *p, int tuned)
+{
+    const char *name = p->system ? p->system : r->field[RNL_ROW_SYSTEM];
+    size_t n = strlen(r->field[RNL_ROW_SYSTEM]);
+    char second[2 * RNL_ROW_TEXT];
+    if (!tuned)
+        return rnl_system_find(name);
+    if (strncmp(name, r->field[RNL_ROW_SYSTEM], n) != 0)
+        return NULL;
+    snprintf(second, sizeof second, "%.*s-tuned%s", (int)n, name, name + n);
+    return rnl_system_find(second);
+}
+
+int rnl_plan_answer(const struct rnl_row *r, int tuned, rnl_row_machine *change, void *arg, struct rnl_answer *a)
 {
     struct context c = {.row = r};
     const struct plan *p = NULL;
     for (size_t i = 0; i < sizeof plans / sizeof plans[0]; i++)
         if (strcmp(plans[i].id, r->field[RNL_ROW_ID]) == 0)
             p = &plans[i];
-    if (!p || !(c.system = rnl_system_find(p->system ? p->system : r->field[RNL_ROW_SYSTEM])))
+    if (!p || !(c.system = system_of(r, p, tuned)))
         return 0;
     int rc = rnl_machine_builtin(r->field[RNL_ROW_MACHINE], &c.machine);
     if (rc == 0 && change)

@@ -6,7 +6,8 @@
 
 #include "sim/paper/experiments/rows.h"
 
-/* Fills answered, and truth or ours and null. A figure without a plan is left unanswered. */
-int rnl_plan_answer(const struct rnl_row *, rnl_row_machine *change, void *arg, struct rnl_answer *);
+/* Fills answered, and truth or ours and null. A figure without a plan is left unanswered, as is with `tuned` one of a
+ * system that has no second firmware. */
+int rnl_plan_answer(const struct rnl_row *, int tuned, rnl_row_machine *change, void *arg, struct rnl_answer *);
 
 #endif

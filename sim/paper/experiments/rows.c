@@ -60,24 +60,27 @@ int rnl_rows_builtin(struct rnl_row *rows, int most)
     return rnl_rows_read((const char *)d->bytes, d->n, rows, most);
 }
 
-static int inside(const struct rnl_row *r, const struct rnl_answer *a, double low, double high)
+static int inside(const struct rnl_row *r, double ours, double low, double high)
 {
     const char *value = r->field[RNL_ROW_VALUE];
     if (value[0] == '<')
-        return value[1] == '=' ? a->ours <= low : a->ours < low;
+        return value[1] == '=' ? ours <= low : ours < low;
     if (value[0] == '>')
-        return value[1] == '=' ? a->ours >= low : a->ours > low;
+        return value[1] == '=' ? ours >= low : ours > low;
     double room = strcmp(r->field[RNL_ROW_UNIT], "MB/s") == 0 ? 0.10 : 0.15;
-    return a->ours >= low * (1 - room) && a->ours <= high * (1 + room);
+    return ours >= low * (1 - room) && ours <= high * (1 + room);
 }
 
 int rnl_row_answer(const struct rnl_row *r, rnl_row_machine *change, void *arg, struct rnl_answer *out)
 {
-    struct rnl_answer a = {0};
-    a.published = a.off = a.null = a.null_off = NAN;
-    int rc = rnl_plan_answer(r, change, arg, &a);
+    struct rnl_answer a = {0}, tuned = {0};
+    a.published = a.off = a.null = a.null_off = a.tuned = NAN;
+    int rc = rnl_plan_answer(r, 0, change, arg, &a);
+    rc = rc < 0 ? rc : rnl_plan_answer(r, 1, change, arg, &tuned);
     if (rc < 0)
         return rc;
+    if (tuned.answered)
+        a.tuned = tuned.ours;
     const char *value = r->field[RNL_ROW_VALUE];
     value += strspn(value, "<>=");
     if (!rnl_row_is_shape(r) && value[0]) {
@@ -88,9 +91,10 @@ int rnl_row_answer(const struct rnl_row *r, rnl_row_machine *change, void *arg, 
             a.off = a.ours / a.published - 1;
             a.null_off = a.null / a.published - 1;
         }
-        a.inside = a.answered && inside(r, &a, low, high);
+        a.inside = a.answered && inside(r, a.ours, low, high);
+        a.tuned_inside = tuned.answered ? inside(r, a.tuned, low, high) : a.inside;
     } else {
-        a.inside = a.truth;
+        a.inside = a.tuned_inside = a.truth;
     }
     *out = a;
     return 0;

@@ -39,7 +39,9 @@ struct rnl_answer {
     double published; /* or the bound; NAN: a shape */
     double off;       /* ours / published - 1; NAN of bounds and shapes */
     double null_off;
-    int inside; /* 15 % of latencies and sizes, 10 % of rates, bounds and shapes exactly */
+    int inside;   /* 15 % of latencies and sizes, 10 % of rates, bounds and shapes exactly */
+    double tuned; /* the same with the system's firmware that was written for speed alone; NAN: it has none */
+    int tuned_inside;
 };
 
 /* Reads rows.csv; returns how many, or RNL_ERR_ARG with the line that is wrong. */

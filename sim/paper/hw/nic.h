@@ -35,33 +35,33 @@ uint32_t nic_read(unsigned r);
 void nic_write(unsigned r, uint32_t v);
 #define SRAM_AT(p) ((uint32_t)((const volatile char *)(p) - (const volatile char *)&card))
 #endif
-#define FIRMWARE static inline __attribute__((always_inline))
+#define FIRMWARE  static inline __attribute__((always_inline))
 #define RARELY(x) __builtin_expect(!!(x), 0) /* keeps what happens now and then out of the loop's straight way */
 
 /* For firmware whose state is a local variable of its endless loop, and so mostly in registers: init(struct loop *) and
  * step(struct loop *) of its own, and the entries that the card, or a native test, calls. */
 #ifdef __lanai__
-#define LOOP_OF_CARD(type)                                                                                             \
-    void fw_main(void);                                                                                                \
-    void fw_main(void)                                                                                                 \
-    {                                                                                                                  \
-        type loop;                                                                                                     \
-        init(&loop);                                                                                                   \
-        for (;;)                                                                                                       \
-            step(&loop);                                                                                               \
+#define LOOP_OF_CARD(type) \
+    void fw_main(void);    \
+    void fw_main(void)     \
+    {                      \
+        type loop;         \
+        init(&loop);       \
+        for (;;)           \
+            step(&loop);   \
     }
 #else
-#define LOOP_OF_CARD(type)                                                                                             \
-    static type native_loop;                                                                                           \
-    void fw_init(void);                                                                                                \
-    void fw_init(void)                                                                                                 \
-    {                                                                                                                  \
-        init(&native_loop);                                                                                            \
-    }                                                                                                                  \
-    void fw_step(void);                                                                                                \
-    void fw_step(void)                                                                                                 \
-    {                                                                                                                  \
-        step(&native_loop);                                                                                            \
+#define LOOP_OF_CARD(type)   \
+    static type native_loop; \
+    void fw_init(void);      \
+    void fw_init(void)       \
+    {                        \
+        init(&native_loop);  \
+    }                        \
+    void fw_step(void);      \
+    void fw_step(void)       \
+    {                        \
+        step(&native_loop);  \
     }
 #endif
 

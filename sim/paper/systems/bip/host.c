@@ -133,15 +133,12 @@ static uint32_t receive_message(struct rnl_side *side, uint32_t bytes, uint64_t 
     return 4 * bip_recv(&st->bip, !side->node, st->in, bytes / 4, until);
 }
 
-const struct rnl_system rnl_system_bip = {
-    .name = "bip",
-    .title = "BIP, Basic Interface for Parallelism",
-    .source = "paper 004, text, and BIP's manual",
-    .object = "systems/bip/firmware",
-    .machines = "H-PP",
-    .state_bytes = sizeof(struct state),
-    .most = 1 << 20,
-    .open = open_side,
-    .send = send_message,
-    .receive = receive_message,
-};
+#define BIP_SYSTEM(called, words, firmware)                                                                          \
+    {                                                                                                                \
+        .name = called, .title = words, .source = "paper 004, text, and BIP's manual",                               \
+        .object = "systems/bip/" firmware, .machines = "H-PP", .state_bytes = sizeof(struct state), .most = 1 << 20, \
+        .open = open_side, .send = send_message, .receive = receive_message                                          \
+    }
+const struct rnl_system rnl_system_bip = BIP_SYSTEM("bip", "BIP, Basic Interface for Parallelism", "firmware");
+const struct rnl_system rnl_system_bip_tuned =
+    BIP_SYSTEM("bip-tuned", "BIP with firmware written for speed alone", "firmware-tuned");

@@ -193,14 +193,14 @@ static uint32_t receive_message(struct rnl_side *side, uint32_t bytes, uint64_t 
     return st->length;
 }
 
-#define FM1_SYSTEM(called, words, where, machine_names, opener)                                                         \
-    {                                                                                                                  \
-        .name = called, .title = words, .source = where, .object = "systems/fm1/firmware", .machines = machine_names,  \
-        .state_bytes = sizeof(struct state), .most = 32768, .open = opener, .send = send_message,                      \
-        .receive = receive_message                                                                                     \
+#define FM1_SYSTEM(called, words, where, machine_names, opener)                                                       \
+    {                                                                                                                 \
+        .name = called, .title = words, .source = where, .object = "systems/fm1/firmware", .machines = machine_names, \
+        .state_bytes = sizeof(struct state), .most = 32768, .open = opener, .send = send_message,                     \
+        .receive = receive_message                                                                                    \
     }
 const struct rnl_system rnl_system_fm1 =
     FM1_SYSTEM("fm1", "Fast Messages 1.1", "paper 000, section 3", "H-S H-A", open_side);
 const struct rnl_system rnl_system_fm1_polls =
-    FM1_SYSTEM("fm1-polls", "Fast Messages 1.1, whose sends take messages in", "paper 003, sections 2.2 and 3",
-               "H-A", open_polling);
+    FM1_SYSTEM("fm1-polls", "Fast Messages 1.1, whose sends take messages in", "paper 003, sections 2.2 and 3", "H-A",
+               open_polling);

@@ -4,6 +4,7 @@
 #include "sim/paper/systems/pm/host.h"
 
 #include <stddef.h>
+#include <string.h>
 
 enum { LIBRARY = 35, HANDLER = 12 }; /* host operations of a call */
 
@@ -50,14 +51,15 @@ void pm_send(struct pm *m, uint32_t to, uint32_t at, uint32_t bytes)
 
 int pm_send_done(struct pm *m)
 {
-    uint32_t left = 1;
-    rnl_task_load(m->side->task, IN_CARD(m, outstanding), &left);
-    return left == 0;
+    uint32_t done = m->sent - 1;
+    rnl_task_load(m->side->task, IN_CARD(m, done), &done);
+    return done == m->sent;
 }
 
 int pm_receive(struct pm *m, uint64_t until)
 {
-    uint32_t end = m->in + m->next * PM_SLOT + PM_BUFFER, mark = rnl_task_poll_by_call(m->side->task, end, 0, until, LIBRARY);
+    uint32_t end = m->in + m->next * PM_SLOT + PM_BUFFER,
+             mark = rnl_task_poll_by_call(m->side->task, end, 0, until, LIBRARY);
     if (!mark)
         return 0;
     rnl_task_operate(m->side->task, HANDLER, "handler");
@@ -120,21 +122,21 @@ static int open_uncached(struct rnl_side *side)
     return open_with(side, 2);
 }
 
-/* A message that lies in user memory in whole pages: each is a unit, as pages are not in a row physically. */
+/* A message that lies in user memory in whole pages: each is a unit, as pages are not in a row physically. All are
+ * pinned before the first one is sent, and those of the message before released. */
 static void send_pages(struct rnl_side *side, uint32_t to, uint32_t bytes)
 {
     struct state *st = side->state;
     struct rnl_host *h = side->host;
-    for (uint32_t at = 0; at < bytes; at += RNL_HW_PAGE) {
-        uint32_t n = bytes - at < RNL_HW_PAGE ? bytes - at : RNL_HW_PAGE;
-        if (st->pinning == 2) { /* pinned for this message, and the one before released */
-            rnl_task_spend(side->task, rnl_machine_us(&side->hw->machine, RNL_M_pin_page), "pin");
-            h->pins[(side->out + at) / RNL_HW_PAGE] = 1;
-        }
-        pm_send(&st->pm, to, side->out + at, n);
+    uint32_t pages = (bytes + RNL_HW_PAGE - 1) / RNL_HW_PAGE;
+    if (st->pinning == 2) {
+        rnl_task_spend(side->task, pages * rnl_machine_us(&side->hw->machine, RNL_M_pin_page), "pin");
+        memset(h->pins + side->out / RNL_HW_PAGE, 1, pages);
     }
-    uint32_t left;
-    (void)rnl_task_await(side->task, IN_CARD(&st->pm, outstanding), 0, 0, &left);
+    for (uint32_t at = 0; at < bytes; at += RNL_HW_PAGE)
+        pm_send(&st->pm, to, side->out + at, bytes - at < RNL_HW_PAGE ? bytes - at : RNL_HW_PAGE);
+    uint32_t done;
+    (void)rnl_task_await(side->task, IN_CARD(&st->pm, done), st->pm.sent, 0, &done);
 }
 
 /* In place: what the experiment writes into a buffer is there when the buffer is taken. */
@@ -194,14 +196,22 @@ static void finish(struct rnl_side *side)
     st->held = 0;
 }
 
-#define PM_SYSTEM(called, words, opener, largest)                                                                      \
-    {                                                                                                                  \
-        .name = called, .title = words, .source = "papers 002, section 7, and 004; PM's own",                          \
-        .object = "systems/pm/firmware", .machines = "H-P H-PP", .state_bytes = sizeof(struct state), .most = largest, \
-        .open = opener, .send = send_message, .receive = receive_message, .finish = finish                             \
+#define PM_SYSTEM(called, words, firmware, opener, largest)                                                 \
+    {                                                                                                       \
+        .name = called, .title = words, .source = "papers 002, section 7, and 004; PM's own",               \
+        .object = "systems/pm/" firmware, .machines = "H-P H-PP", .state_bytes = sizeof(struct state),      \
+        .most = largest, .open = opener, .send = send_message, .receive = receive_message, .finish = finish \
     }
-const struct rnl_system rnl_system_pm = PM_SYSTEM("pm", "PM, from its pinned buffers", open_side, 65536);
+const struct rnl_system rnl_system_pm = PM_SYSTEM("pm", "PM, from its pinned buffers", "firmware", open_side, 65536);
 const struct rnl_system rnl_system_pm_cached =
-    PM_SYSTEM("pm-cached", "PM, from user pages that are all in its pin-down cache", open_cached, 1 << 20);
-const struct rnl_system rnl_system_pm_uncached =
-    PM_SYSTEM("pm-uncached", "PM, from user pages that are pinned for each message", open_uncached, 1 << 20);
+    PM_SYSTEM("pm-cached", "PM, from user pages that are all in its pin-down cache", "firmware", open_cached, 1 << 20);
+const struct rnl_system rnl_system_pm_uncached = PM_SYSTEM(
+    "pm-uncached", "PM, from user pages that are pinned for each message", "firmware", open_uncached, 1 << 20);
+const struct rnl_system rnl_system_pm_tuned =
+    PM_SYSTEM("pm-tuned", "PM with firmware written for speed alone", "firmware-tuned", open_side, 65536);
+const struct rnl_system rnl_system_pm_tuned_cached =
+    PM_SYSTEM("pm-tuned-cached", "PM-tuned, from user pages that are all in its pin-down cache", "firmware-tuned",
+              open_cached, 1 << 20);
+const struct rnl_system rnl_system_pm_tuned_uncached =
+    PM_SYSTEM("pm-tuned-uncached", "PM-tuned, from user pages that are pinned for each message", "firmware-tuned",
+              open_uncached, 1 << 20);

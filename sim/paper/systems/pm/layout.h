@@ -23,7 +23,7 @@ struct pm_card {
     struct pm_descriptor send[PM_RING];
     uint32_t receive[PM_RING]; /* host addresses of free buffers; 0 = none */
     uint32_t route[PM_NODES];
-    uint32_t outstanding; /* messages without their ACK: 0 = the network holds nothing of this node's */
+    uint32_t done; /* messages that have their ACK, ever: when it is all, the network holds nothing of this node's */
     uint32_t resent, refused, errors;
     /* one more word behind the data: a mark for the receiving host, so that one DMA brings both */
     uint32_t out[2][PM_HEADER / 4 + PM_BUFFER / 4], in[2][PM_HEADER / 4 + PM_BUFFER / 4 + 1], answer[2][PM_HEADER / 4];

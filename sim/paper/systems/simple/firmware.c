@@ -7,119 +7,112 @@
 
 volatile struct simple_card card;
 
-static uint32_t engine; /* who has the host DMA engine: nobody, FETCH or DELIVER */
 enum { NOBODY, FETCH, DELIVER };
-static uint32_t node, area;
-static uint32_t fetch_at, release_at, first, full, sending, out_bytes[2], out_route[2];
-static uint32_t deliver_at, filled, filling, leaving, in_bytes[2];
+static uint32_t out_bytes[2], out_route[2];
+static uint32_t in_bytes[2];
 
-FIRMWARE void open_for_packet(void)
+struct loop {
+    uint32_t engine; /* who has the host DMA engine: nobody, FETCH or DELIVER */
+    uint32_t node, area;
+    uint32_t fetch_at, release_at, first, full, sending;
+    uint32_t deliver_at, filled, filling, leaving;
+};
+
+FIRMWARE void open_for_packet(struct loop *l)
 {
-    nic_arm(SRAM_AT(card.in[filling]), sizeof card.in[0]);
+    nic_arm(SRAM_AT(card.in[l->filling]), sizeof card.in[0]);
 }
 
-FIRMWARE void receive(uint32_t status)
+FIRMWARE void receive(struct loop *l, uint32_t status)
 {
     if (!(status & RECV))
         return;
     if (status & CRCERR) {
         card.errors++;
-        open_for_packet();
-    } else if (filled < 2) {
-        in_bytes[filling] = nic_read(RLEN);
-        filled++;
-        filling ^= 1;
-        if (filled < 2)
-            open_for_packet();
+        open_for_packet(l);
+    } else if (l->filled < 2) {
+        in_bytes[l->filling] = nic_read(RLEN);
+        l->filled++;
+        l->filling ^= 1;
+        if (l->filled < 2)
+            open_for_packet(l);
     }
 }
 
 /* The buffer that was leaving is free. */
-FIRMWARE void release_buffer(void)
+FIRMWARE void release_buffer(struct loop *l)
 {
-    leaving ^= 1;
-    if (filled-- == 2)
-        open_for_packet();
+    l->leaving ^= 1;
+    if (l->filled-- == 2)
+        open_for_packet(l);
 }
 
-FIRMWARE void deliver(void)
+FIRMWARE void deliver(struct loop *l)
 {
-    uint32_t to = card.receive[deliver_at], bytes = in_bytes[leaving];
+    uint32_t to = card.receive[l->deliver_at], bytes = in_bytes[l->leaving];
     if (to) {
-        card.receive[deliver_at] = 0; /* before the transfer: who has seen its end gives the entry a buffer again */
-        deliver_at = (deliver_at + 1) & (SIMPLE_RING - 1);
+        card.receive[l->deliver_at] = 0; /* before the transfer: who has seen its end gives the entry a buffer again */
+        l->deliver_at = (l->deliver_at + 1) & (SIMPLE_RING - 1);
         /* the payload ends where the flag begins, at the same place of each buffer */
-        nic_dma(to + SIMPLE_MAX - (bytes - 4), SRAM_AT(card.in[leaving]), TO_HOST, bytes);
-        engine = DELIVER;
+        nic_dma(to + SIMPLE_MAX - (bytes - 4), SRAM_AT(card.in[l->leaving]), TO_HOST, bytes);
+        l->engine = DELIVER;
     } else {
         card.dropped++;
-        release_buffer();
+        release_buffer(l);
     }
 }
 
-FIRMWARE void fetch(void)
+FIRMWARE void fetch(struct loop *l)
 {
-    volatile struct simple_descriptor *d = &card.send[fetch_at];
+    volatile struct simple_descriptor *d = &card.send[l->fetch_at];
     if (d->flag != SIMPLE_POSTED)
         return;
-    uint32_t bytes = (d->bytes + 3) & ~3u, buffer = first ^ (full & 1);
-    nic_dma(area + d->offset, SRAM_AT(card.out[buffer]), FROM_HOST, bytes);
-    engine = FETCH;
+    uint32_t bytes = (d->bytes + 3) & ~3u, buffer = l->first ^ (l->full & 1);
+    nic_dma(l->area + d->offset, SRAM_AT(card.out[buffer]), FROM_HOST, bytes);
+    l->engine = FETCH;
     d->flag = SIMPLE_TAKEN;
-    fetch_at = (fetch_at + 1) & (SIMPLE_RING - 1);
+    l->fetch_at = (l->fetch_at + 1) & (SIMPLE_RING - 1);
     out_bytes[buffer] = bytes + 4;
     out_route[buffer] = card.route[d->to & (SIMPLE_NODES - 1)];
-    card.out[buffer][bytes >> 2] = SIMPLE_MARK | node << 16 | d->bytes;
+    card.out[buffer][bytes >> 2] = SIMPLE_MARK | l->node << 16 | d->bytes;
 }
 
-FIRMWARE void step(void)
+FIRMWARE void step(struct loop *l)
 {
     uint32_t status = nic_read(ISR);
-    receive(status);
-    if (engine && (status & HDONE)) {
-        if (engine == DELIVER)
-            release_buffer();
+    receive(l, status);
+    if (l->engine && (status & HDONE)) {
+        if (l->engine == DELIVER)
+            release_buffer(l);
         else
-            full++;
-        engine = NOBODY;
+            l->full++;
+        l->engine = NOBODY;
     }
-    if (sending && (status & SDONE)) { /* it has left: its descriptor is free */
-        card.send[release_at].flag = SIMPLE_FREE;
-        release_at = (release_at + 1) & (SIMPLE_RING - 1);
-        sending = 0;
-        full--;
-        first ^= 1;
+    if (l->sending && (status & SDONE)) { /* it has left: its descriptor is free */
+        card.send[l->release_at].flag = SIMPLE_FREE;
+        l->release_at = (l->release_at + 1) & (SIMPLE_RING - 1);
+        l->sending = 0;
+        l->full--;
+        l->first ^= 1;
     }
-    if (full && !sending) {
-        nic_send(out_route[first], SRAM_AT(card.out[first]), out_bytes[first]);
-        sending = 1;
+    if (l->full && !l->sending) {
+        nic_send(out_route[l->first], SRAM_AT(card.out[l->first]), out_bytes[l->first]);
+        l->sending = 1;
     }
-    if (!engine) {
-        if (filled)
-            deliver();
-        else if (full < 2)
-            fetch();
+    if (!l->engine) {
+        if (l->filled)
+            deliver(l);
+        else if (l->full < 2)
+            fetch(l);
     }
 }
 
-void fw_init(void);
-void fw_init(void)
+FIRMWARE void init(struct loop *l)
 {
-    node = nic_read(NODE);
-    area = card.area;
-    open_for_packet();
+    *l = (struct loop){0};
+    l->node = nic_read(NODE);
+    l->area = card.area;
+    open_for_packet(l);
 }
 
-void fw_step(void);
-void fw_step(void)
-{
-    step();
-}
-
-void fw_main(void);
-void fw_main(void)
-{
-    fw_init();
-    for (;;)
-        step();
-}
+LOOP_OF_CARD(struct loop)

@@ -9,21 +9,22 @@
 volatile struct vmmc_card card;
 
 enum { IDLE, FETCHING, DELIVERING, REPORTING };
-static uint32_t engine;
 
 static volatile struct vmmc_request *head[VMMC_PROCESSES]; /* of each queue */
-static uint32_t turn;                                      /* whose queue is looked at first */
-static uint32_t fill;                                      /* the outgoing buffer that is filled next */
 
-static volatile struct vmmc_request *request; /* the long send at work, or 0 */
-static volatile struct vmmc_process *sender;
-static uint32_t sender_index, left, address, proxy, fetched, chunk, chunk_route, waits_for_tlb;
+struct loop {
+    uint32_t engine;
+    uint32_t turn;                         /* whose queue is looked at first */
+    uint32_t fill;                         /* the outgoing buffer that is filled next */
+    volatile struct vmmc_request *request; /* the long send at work, or 0 */
+    volatile struct vmmc_process *sender;
+    uint32_t sender_index, left, address, proxy, fetched, chunk, chunk_route, waits_for_tlb;
+    uint32_t room, second_at, second_bytes, notify; /* room: the incoming buffer that is open */
+};
 
-static uint32_t room, second_at, second_bytes, notify; /* room: the incoming buffer that is open */
-
-FIRMWARE void open_for_packet(void)
+FIRMWARE void open_for_packet(struct loop *l)
 {
-    nic_arm(SRAM_AT(card.in[room]), sizeof card.in[0]);
+    nic_arm(SRAM_AT(card.in[l->room]), sizeof card.in[0]);
 }
 
 FIRMWARE volatile struct vmmc_request *after(volatile struct vmmc_process *p, volatile struct vmmc_request *e)
@@ -67,9 +68,9 @@ FIRMWARE uint32_t translate(volatile struct vmmc_process *p, uint32_t virtual)
 
 /* ---- arrivals ---- */
 
-FIRMWARE void receive(uint32_t status)
+FIRMWARE void receive(struct loop *l, uint32_t status)
 {
-    volatile uint32_t *h = card.in[room];
+    volatile uint32_t *h = card.in[l->room];
     uint32_t bytes = h[0], to = h[1], frame = to >> 12, fits = VMMC_PAGE - (to & (VMMC_PAGE - 1)), first = bytes;
     if (status & CRCERR) { /* detected, not recovered: section 4.2 */
         card.errors++;
@@ -77,132 +78,132 @@ FIRMWARE void receive(uint32_t status)
     }
     if (frame >= VMMC_FRAMES)
         goto refuse;
-    notify = card.incoming[frame];
-    if (!(notify & VMMC_MAY_WRITE) || bytes > VMMC_PAGE || !bytes || bytes + VMMC_HEADER != nic_read(RLEN))
+    l->notify = card.incoming[frame];
+    if (!(l->notify & VMMC_MAY_WRITE) || bytes > VMMC_PAGE || !bytes || bytes + VMMC_HEADER != nic_read(RLEN))
         goto refuse;
-    second_bytes = 0;
+    l->second_bytes = 0;
     if (bytes > fits) {
-        second_at = h[2];
-        uint32_t next = second_at >> 12;
-        if (!second_at || next >= VMMC_FRAMES || !(card.incoming[next] & VMMC_MAY_WRITE))
+        l->second_at = h[2];
+        uint32_t next = l->second_at >> 12;
+        if (!l->second_at || next >= VMMC_FRAMES || !(card.incoming[next] & VMMC_MAY_WRITE))
             goto refuse;
         first = fits;
-        second_bytes = bytes - fits;
+        l->second_bytes = bytes - fits;
     }
     nic_dma(to, SRAM_AT(h + VMMC_HEADER / 4), TO_HOST, first);
-    engine = DELIVERING;
-    if (notify & VMMC_NOTIFY)
+    l->engine = DELIVERING;
+    if (l->notify & VMMC_NOTIFY)
         card.notified = frame;
-    room ^= 1;
-    open_for_packet();
+    l->room ^= 1;
+    open_for_packet(l);
     return;
 refuse:
     card.refused++;
 drop:
-    open_for_packet();
+    open_for_packet(l);
 }
 
-FIRMWARE void delivered(void)
+FIRMWARE void delivered(struct loop *l)
 {
-    if (second_bytes) {
-        volatile uint32_t *h = card.in[room ^ 1];
-        nic_dma(second_at, SRAM_AT(h + VMMC_HEADER / 4) + (h[0] - second_bytes), TO_HOST, second_bytes);
-        second_bytes = 0;
+    if (l->second_bytes) {
+        volatile uint32_t *h = card.in[l->room ^ 1];
+        nic_dma(l->second_at, SRAM_AT(h + VMMC_HEADER / 4) + (h[0] - l->second_bytes), TO_HOST, l->second_bytes);
+        l->second_bytes = 0;
         return;
     }
-    engine = IDLE;
-    if (notify & VMMC_NOTIFY)
+    l->engine = IDLE;
+    if (l->notify & VMMC_NOTIFY)
         nic_write(HIRQ, VMMC_INTERRUPT_NOTIFY);
 }
 
 /* ---- long sends ---- */
 
-FIRMWARE void end_request(void)
+FIRMWARE void end_request(struct loop *l)
 {
-    request->bytes = 0;
-    head[sender_index] = after(sender, request);
-    request = 0;
+    l->request->bytes = 0;
+    head[l->sender_index] = after(l->sender, l->request);
+    l->request = 0;
 }
 
 /* Starts to fetch the next chunk, and makes its header meanwhile. */
-FIRMWARE void fetch(void)
+FIRMWARE void fetch(struct loop *l)
 {
-    uint32_t physical = translate(sender, address), fits = VMMC_PAGE - (address & (VMMC_PAGE - 1));
-    volatile uint32_t *h = card.out[fill];
+    uint32_t physical = translate(l->sender, l->address), fits = VMMC_PAGE - (l->address & (VMMC_PAGE - 1));
+    volatile uint32_t *h = card.out[l->fill];
     if (physical & 1) {
-        if (!waits_for_tlb) {
-            card.missed = address;
-            card.missing_process = sender_index;
+        if (!l->waits_for_tlb) {
+            card.missed = l->address;
+            card.missing_process = l->sender_index;
             card.misses++;
-            waits_for_tlb = 1;
+            l->waits_for_tlb = 1;
             nic_write(HIRQ, VMMC_INTERRUPT_MISS);
         }
         return;
     }
-    waits_for_tlb = 0;
-    chunk = left < fits ? left : fits;
-    nic_dma(physical, SRAM_AT(h + VMMC_HEADER / 4), FROM_HOST, chunk);
-    engine = FETCHING;
-    chunk_route = header(sender, h, proxy, chunk);
-    address += chunk;
-    proxy += chunk;
-    left -= chunk;
+    l->waits_for_tlb = 0;
+    l->chunk = l->left < fits ? l->left : fits;
+    nic_dma(physical, SRAM_AT(h + VMMC_HEADER / 4), FROM_HOST, l->chunk);
+    l->engine = FETCHING;
+    l->chunk_route = header(l->sender, h, l->proxy, l->chunk);
+    l->address += l->chunk;
+    l->proxy += l->chunk;
+    l->left -= l->chunk;
 }
 
 /* A chunk is here and the wire is free: the next fetch first, then this one leaves. */
-FIRMWARE void launch(void)
+FIRMWARE void launch(struct loop *l)
 {
-    volatile uint32_t *h = card.out[fill];
-    uint32_t bytes = chunk, route = chunk_route;
-    fetched = 0;
+    volatile uint32_t *h = card.out[l->fill];
+    uint32_t bytes = l->chunk, route = l->chunk_route;
+    l->fetched = 0;
     if (!route) { /* not imported: nothing more of it is sent */
         card.errors++;
-        left = 0;
+        l->left = 0;
     } else {
-        fill ^= 1;
+        l->fill ^= 1;
     }
-    if (engine == IDLE) {
-        if (left) {
-            fetch();
+    if (l->engine == IDLE) {
+        if (l->left) {
+            fetch(l);
         } else {
-            sender->done++;
-            nic_dma(sender->status_at, SRAM_AT(&sender->done), TO_HOST, 4);
-            engine = REPORTING;
+            l->sender->done++;
+            nic_dma(l->sender->status_at, SRAM_AT(&l->sender->done), TO_HOST, 4);
+            l->engine = REPORTING;
         }
     }
     if (route)
         nic_send(route, SRAM_AT(h), VMMC_HEADER + bytes);
-    if (engine == REPORTING)
-        end_request();
+    if (l->engine == REPORTING)
+        end_request(l);
 }
 
-FIRMWARE void report(void)
+FIRMWARE void report(struct loop *l)
 {
-    sender->done++;
-    nic_dma(sender->status_at, SRAM_AT(&sender->done), TO_HOST, 4);
-    engine = REPORTING;
-    end_request();
+    l->sender->done++;
+    nic_dma(l->sender->status_at, SRAM_AT(&l->sender->done), TO_HOST, 4);
+    l->engine = REPORTING;
+    end_request(l);
 }
 
 /* The tight loop: nothing but this send, until something arrives. */
-static void long_send(uint32_t status)
+FIRMWARE void long_send(struct loop *l, uint32_t status)
 {
     do {
-        if (engine != IDLE && engine != DELIVERING && (status & HDONE)) {
-            if (engine == FETCHING)
-                fetched = 1;
-            engine = IDLE;
+        if (l->engine != IDLE && l->engine != DELIVERING && (status & HDONE)) {
+            if (l->engine == FETCHING)
+                l->fetched = 1;
+            l->engine = IDLE;
         }
-        if (fetched) {
+        if (l->fetched) {
             if (status & SDONE)
-                launch();
-        } else if (engine == IDLE) {
-            if (left)
-                fetch();
+                launch(l);
+        } else if (l->engine == IDLE) {
+            if (l->left)
+                fetch(l);
             else
-                report();
+                report(l);
         }
-        if (!request || engine == DELIVERING)
+        if (!l->request || l->engine == DELIVERING)
             return;
         status = nic_read(ISR);
     } while (!(status & RECV));
@@ -210,9 +211,9 @@ static void long_send(uint32_t status)
 
 /* ---- requests ---- */
 
-FIRMWARE void look_for_request(uint32_t status)
+FIRMWARE void look_for_request(struct loop *l, uint32_t status)
 {
-    uint32_t i = turn, attached = card.processes, bytes = 0;
+    uint32_t i = l->turn, attached = card.processes, bytes = 0;
     for (uint32_t k = attached; k; k--) { /* every attached process, from the next in turn */
         bytes = head[i]->bytes;
         if (bytes)
@@ -221,12 +222,12 @@ FIRMWARE void look_for_request(uint32_t status)
         if (i >= attached)
             i = 0;
     }
-    if (!bytes)
+    if (!RARELY(bytes))
         return;
     volatile struct vmmc_process *p = &card.process[i];
     volatile struct vmmc_request *e = head[i];
     if (e->kind == VMMC_IS_SHORT) {
-        volatile uint32_t *h = card.out[fill];
+        volatile uint32_t *h = card.out[l->fill];
         if (!(status & SDONE))
             return;
         uint32_t route = bytes <= VMMC_SHORT ? header(p, h, e->proxy, bytes) : 0;
@@ -235,70 +236,58 @@ FIRMWARE void look_for_request(uint32_t status)
             for (uint32_t k = 0; k < words; k++)
                 h[VMMC_HEADER / 4 + k] = e->data[k];
             nic_send(route, SRAM_AT(h), VMMC_HEADER + bytes);
-            fill ^= 1;
+            l->fill ^= 1;
         } else {
             card.errors++;
         }
         e->bytes = 0;
         head[i] = after(p, e);
-        turn = i + 1 < attached ? i + 1 : 0;
+        l->turn = i + 1 < attached ? i + 1 : 0;
     } else if (e->address & 3) { /* words only: an odd one would look like a translation that never comes */
         card.errors++;
         e->bytes = 0;
         head[i] = after(p, e);
     } else {
-        turn = i + 1 < attached ? i + 1 : 0;
-        sender_index = i;
-        sender = p;
-        request = e;
-        address = e->address;
-        proxy = e->proxy;
-        left = bytes;
-        fetched = waits_for_tlb = 0;
-        long_send(status);
+        l->turn = i + 1 < attached ? i + 1 : 0;
+        l->sender_index = i;
+        l->sender = p;
+        l->request = e;
+        l->address = e->address;
+        l->proxy = e->proxy;
+        l->left = bytes;
+        l->fetched = l->waits_for_tlb = 0;
+        long_send(l, status);
     }
 }
 
-FIRMWARE void step(void)
+FIRMWARE void step(struct loop *l)
 {
     uint32_t status = nic_read(ISR);
-    if (engine != IDLE && (status & HDONE)) {
-        if (engine == DELIVERING)
-            delivered();
+    if (RARELY(l->engine != IDLE) && (status & HDONE)) {
+        if (l->engine == DELIVERING)
+            delivered(l);
         else {
-            if (engine == FETCHING)
-                fetched = 1;
-            engine = IDLE;
+            if (l->engine == FETCHING)
+                l->fetched = 1;
+            l->engine = IDLE;
         }
     }
-    if ((status & RECV) && engine == IDLE) {
-        receive(status);
+    if (RARELY(status & RECV) && l->engine == IDLE) {
+        receive(l, status);
         return;
     }
-    if (request)
-        long_send(status);
+    if (RARELY(l->request))
+        long_send(l, status);
     else
-        look_for_request(status);
+        look_for_request(l, status);
 }
 
-void fw_init(void);
-void fw_init(void)
+FIRMWARE void init(struct loop *l)
 {
+    *l = (struct loop){0};
     for (uint32_t i = 0; i < VMMC_PROCESSES; i++)
         head[i] = card.process[i].queue;
-    open_for_packet();
+    open_for_packet(l);
 }
 
-void fw_step(void);
-void fw_step(void)
-{
-    step();
-}
-
-void fw_main(void);
-void fw_main(void)
-{
-    fw_init();
-    for (;;)
-        step();
-}
+LOOP_OF_CARD(struct loop)
