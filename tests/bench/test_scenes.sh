@@ -1,21 +1,8 @@
 #!/usr/bin/env bash
 # The tests of `runnel bench` that are more than a pair of processes: each prints the rows that runnel-bench(1) says it has, and nothing is left
 # behind, whether it ends well, a process of it dies, or Ctrl-C comes. Times are never judged.
-set -u
-runnel=${RUNNEL:?}
-out=$(mktemp -d)
-trap 'rm -rf "$out"' EXIT
-status=0
-
-verdict() { # NAME CODE [FILE TO SHOW]
-    if [ "$2" = 0 ]; then
-        echo "ok - $1"
-    else
-        echo "not ok - $1"
-        [ $# -lt 3 ] || head -c 4000 "$3"
-        status=1
-    fi
-}
+# shellcheck source=tests/bench/head.sh
+. "$(dirname "${BASH_SOURCE[0]}")/head.sh"
 
 cat >"$out/check.py" <<'EOF'
 # Rows on standard input; as an argument, what is expected: a list of (test, interfaces, n or None, sizes).
@@ -43,9 +30,6 @@ for line in sys.stdin:
     seen.add((name, row["api"], row.get("n"), row["bytes"]))
 assert seen == expected, seen ^ expected
 EOF
-
-# 75: the machine left no repetition undisturbed, and bench said so. Everything but the figures must be there even then.
-well() { [ "$1" = 0 ] || { [ "$1" = 75 ] && grep -q 'nothing was measured' "$out/stderr"; }; }
 
 # rows NAME EXPECTED ARGUMENTS...
 rows() {

@@ -1,24 +1,8 @@
 #!/usr/bin/env bash
 # `runnel bench` runs all its tests over all its interfaces: each row is JSON as runnel-bench(1) describes it, none is missing, and nothing is
 # left behind. Times are never judged: on a busy machine a row may be without a value.
-set -u
-runnel=${RUNNEL:?}
-out=$(mktemp -d)
-trap 'rm -rf "$out"' EXIT
-status=0
-
-verdict() { # NAME CODE [FILE TO SHOW]
-    if [ "$2" = 0 ]; then
-        echo "ok - $1"
-    else
-        echo "not ok - $1"
-        [ $# -lt 3 ] || head -c 4000 "$3"
-        status=1
-    fi
-}
-
-# 75: the machine left no repetition undisturbed, and bench said so. Everything but the figures must be there even then.
-well() { [ "$1" = 0 ] || { [ "$1" = 75 ] && grep -q 'nothing was measured' "$out/stderr"; }; }
+# shellcheck source=tests/bench/head.sh
+. "$(dirname "${BASH_SOURCE[0]}")/head.sh"
 
 # sanitized builds take longer to start and to finish a round
 timeout 150 "$runnel" bench --max-time 2 --json >"$out/rows" 2>"$out/stderr"

@@ -1,23 +1,8 @@
 #!/usr/bin/env bash
 # `runnel bench` over datagrams: the rows that runnel-bench(1) says it has, over loopback and between two network
 # namespaces, which are gone afterwards however it ends. Times are never judged. Prints "ok - name" or "not ok - name".
-set -u
-runnel=${RUNNEL:?}
-out=$(mktemp -d)
-trap 'rm -rf "$out"' EXIT
-status=0
-
-verdict() { # NAME CODE [FILE TO SHOW]
-    if [ "$2" = 0 ]; then
-        echo "ok - $1"
-    else
-        echo "not ok - $1"
-        [ $# -lt 3 ] || head -c 4000 "$3"
-        status=1
-    fi
-}
-# 75: the machine left no repetition undisturbed, and bench said so. Everything but the figures must be there even then.
-well() { [ "$1" = 0 ] || { [ "$1" = 75 ] && grep -q 'nothing was measured' "$out/stderr"; }; }
+# shellcheck source=tests/bench/head.sh
+. "$(dirname "${BASH_SOURCE[0]}")/head.sh"
 
 cat >"$out/check.py" <<'PY'
 # Rows on standard input; as an argument, what is expected: a list of (test, interfaces, sizes).
