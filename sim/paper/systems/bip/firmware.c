@@ -101,25 +101,25 @@ FIRMWARE void go_on(struct loop *l, uint32_t status)
 FIRMWARE void step(struct loop *l)
 {
     uint32_t status = nic_read(ISR), n = card.go[l->small].bytes;
-    if (n && (status & SDONE)) {
+    if (RARELY(n) && (status & SDONE)) {
         nic_send(card.route[card.go[l->small].to & (BIP_NODES - 1)], SRAM_AT(card.small[l->small]), n);
         card.go[l->small].bytes = 0;
         l->small ^= 1;
         return;
     }
-    if (l->engine && (status & HDONE)) {
+    if (RARELY(l->engine) && (status & HDONE)) {
         l->fetched = l->engine == FETCH;
         l->engine = IDLE;
     }
-    if ((status & RECV) && !l->engine) {
+    if (RARELY(status & RECV) && !l->engine) {
         receive(l, status);
         return;
     }
-    if (l->fetched) {
+    if (RARELY(l->fetched)) {
         go_on(l, status);
         return;
     }
-    if (l->going) {
+    if (RARELY(l->going)) {
         if (!l->engine) {
             if (l->left) {
                 fetch(l);
@@ -131,7 +131,7 @@ FIRMWARE void step(struct loop *l)
         }
         return;
     }
-    if (l->asked && !l->expected) {
+    if (RARELY(l->asked && !l->expected)) {
         if (!l->engine) {
             l->asked = 0;
             report(l, card.receive.status_at, &card.received);

@@ -115,20 +115,22 @@ FIRMWARE void fetch(struct loop *l)
 FIRMWARE void step(struct loop *l)
 {
     uint32_t status = nic_read(ISR);
-    if (l->engine && (status & HDONE)) {
+    if (RARELY(l->engine) && (status & HDONE)) {
         if (l->engine == FETCH)
             l->ready = 1;
         l->engine = IDLE;
     }
-    if (l->answer_route && (status & SDONE)) { /* before anything else is let out or in */
+    if (RARELY(l->answer_route) && (status & SDONE)) { /* before anything else is let out or in */
         send_answer(l);
         return;
     }
-    if ((status & RECV) && !l->engine && !l->answer_route) {
-        receive(l, status);
-        return;
+    if (RARELY(status & RECV) && !l->answer_route) {
+        if (!l->engine || card.in[l->room][0] >> 28 != PM_DATA) { /* an answer needs no engine */
+            receive(l, status);
+            return;
+        }
     }
-    if (l->ready && (status & SDONE) && !l->answer_route) {
+    if (RARELY(l->ready) && (status & SDONE) && !l->answer_route) {
         nic_send(l->ready_route, SRAM_AT(card.out[l->fill]), PM_HEADER + l->ready_bytes);
         l->fill ^= 1;
         l->ready = 0;

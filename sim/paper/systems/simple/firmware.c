@@ -81,21 +81,21 @@ FIRMWARE void step(struct loop *l)
 {
     uint32_t status = nic_read(ISR);
     receive(l, status);
-    if (l->engine && (status & HDONE)) {
+    if (RARELY(l->engine) && (status & HDONE)) {
         if (l->engine == DELIVER)
             release_buffer(l);
         else
             l->full++;
         l->engine = NOBODY;
     }
-    if (l->sending && (status & SDONE)) { /* it has left: its descriptor is free */
+    if (RARELY(l->sending) && (status & SDONE)) { /* it has left: its descriptor is free */
         card.send[l->release_at].flag = SIMPLE_FREE;
         l->release_at = (l->release_at + 1) & (SIMPLE_RING - 1);
         l->sending = 0;
         l->full--;
         l->first ^= 1;
     }
-    if (l->full && !l->sending) {
+    if (RARELY(l->full) && !l->sending) {
         nic_send(out_route[l->first], SRAM_AT(card.out[l->first]), out_bytes[l->first]);
         l->sending = 1;
     }
