@@ -28,6 +28,7 @@ static uint64_t take_bus(struct rnl_host *h, uint64_t now, uint64_t ps)
             late = at + ps - c->dma.from_ps;
             c->dma.from_ps += late;
             c->dma.burst_ps = c->dma.from_ps;
+            rnl_sim_at(h->hw->sim, &c->dma.begin, c->dma.from_ps);
         }
         c->dma.to_ps += late;
         if (late)
@@ -125,6 +126,15 @@ int rnl_task_await(struct rnl_task *t, uint32_t at, uint32_t wanted, int counter
 
 /* ---- the card's engine ---- */
 
+static void dma_begins(struct rnl_sim *sim, struct rnl_sim_event *e)
+{
+    struct rnl_hw *hw = rnl_sim_owner(sim);
+    struct rnl_card *c = &hw->card[e->entity];
+    rnl_card_wake(c, rnl_sim_now(sim));
+    c->dma.moving = 1;
+    rnl_card_share(c);
+}
+
 static void dma_done(struct rnl_sim *sim, struct rnl_sim_event *e)
 {
     struct rnl_hw *hw = rnl_sim_owner(sim);
@@ -150,6 +160,7 @@ static void dma_done(struct rnl_sim *sim, struct rnl_sim_event *e)
         hw->count.dma_from_host += n;
     }
     c->status |= HDONE;
+    c->dma.moving = 0;
     rnl_card_share(c);
     rnl_hw_trace(hw, c->id, RNL_LANE_DMA, c->dma.from_ps, now, c->dma.direction == TO_HOST ? "to host" : "from host",
                  n);
@@ -184,11 +195,13 @@ int rnl_bus_dma(struct rnl_card *c, uint64_t at)
     c->dma.direction = c->reg[DIR];
     for (uint32_t i = 0; i < n; i++)
         c->dma.snapshot[i] = c->dma.direction == TO_HOST ? rnl_lanai_byte(&c->cpu, sram + i) : h->memory[host + i];
+    rnl_sim_event_init(&c->dma.begin, dma_begins, c->id);
     rnl_sim_event_init(&c->dma.done, dma_done, c->id);
     at += hw->t.dma_start;
     c->dma.from_ps = (at > h->bus_free_ps ? at : h->bus_free_ps) + hw->t.dma_setup;
     c->dma.burst_ps = c->dma.from_ps;
     c->dma.to_ps = c->dma.from_ps + rnl_machine_bytes(&hw->machine, RNL_M_dma_rate, n);
+    rnl_sim_at(hw->sim, &c->dma.begin, c->dma.from_ps);
     rnl_sim_at(hw->sim, &c->dma.done, c->dma.to_ps);
     return 0;
 }

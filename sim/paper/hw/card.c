@@ -24,23 +24,27 @@ static void look_again(struct rnl_card *c)
     }
 }
 
-/* The engines take what they need, the processor the rest, and never less than a quarter of an access per cycle (the
- * floor is an assumption; the order of who goes first is not documented for this card either). */
+/* The SRAM has so many accesses in a cycle. The host DMA engine takes what the bus brings, packets that leave and come
+ * share the rest alike, and the processor has what is left, never less than a quarter of an access per cycle (which is
+ * not taken from the engines). That quarter, and who goes first, are assumptions: no paper says it of this card. */
 void rnl_card_share(struct rnl_card *c)
 {
     const double *v = c->hw->machine.v;
     double all = v[RNL_M_sram_accesses], one_rate = 4 * v[RNL_M_ni_clock]; /* MB/s of one access per cycle */
     double cycle = 1e6 / v[RNL_M_ni_clock] * v[RNL_M_ni_time] * v[RNL_M_ni_instruction], one = cycle, two = cycle;
+    uint64_t speed = 1000000;
     if (all > 0) {
-        double left = all;
-        if (!(c->status & HDONE))
-            left -= v[RNL_M_dma_rate] / one_rate;
-        if (!(c->status & SDONE))
-            left -= v[RNL_M_link_rate] / one_rate;
-        if (c->port.flowing)
-            left -= v[RNL_M_link_rate] / one_rate;
-        if (left < 0.25)
-            left = 0.25;
+        const double kept = 0.25;
+        double left = all - (c->dma.moving ? v[RNL_M_dma_rate] / one_rate : 0), link = v[RNL_M_link_rate] / one_rate;
+        int packets = c->send.moving + c->port.flowing;
+        double each = packets ? left / packets : link;
+        if (each < link)
+            speed = each > 0 ? (uint64_t)(1e6 * each / link) : 0;
+        if (speed < 10000) /* a fast bus alone may take everything: packets crawl, but do not stop */
+            speed = 10000;
+        left -= packets * (each < link ? each : link);
+        if (left < kept)
+            left = kept;
         /* an instruction of several cycles spreads its accesses over them */
         double per_cycle = left * v[RNL_M_ni_instruction];
         if (per_cycle < 1)
@@ -50,6 +54,8 @@ void rnl_card_share(struct rnl_card *c)
     }
     c->cpu.step1_ps = (uint32_t)(one + 0.5);
     c->cpu.step2_ps = (uint32_t)(two + 0.5);
+    c->net_speed = speed;
+    rnl_net_pace(c);
 }
 
 static uint32_t flags_of(const struct rnl_lanai *m)
@@ -163,7 +169,6 @@ static void start_send(struct rnl_card *c, uint64_t at)
     c->send.n = n;
     c->send.from_ps = at;
     c->status &= ~(uint32_t)SDONE;
-    rnl_card_share(c);
     rnl_sim_at(hw->sim, &c->send.enter, at + hw->t.send_start);
 }
 
@@ -178,10 +183,8 @@ static void store(struct rnl_lanai *m, uint32_t reg, uint32_t value)
     c->reg[reg] = value;
     switch (reg) {
     case CTR:
-        if (rnl_bus_dma(c, at) == 0) {
+        if (rnl_bus_dma(c, at) == 0)
             c->status &= ~(uint32_t)HDONE;
-            rnl_card_share(c);
-        }
         break;
     case SMLT:
         start_send(c, at);
@@ -216,8 +219,8 @@ int rnl_card_init(struct rnl_card *c, struct rnl_hw *hw, uint32_t id, const void
     c->send.snapshot = malloc(RNL_HW_PACKET);
     if (!c->dma.snapshot || !c->send.snapshot)
         return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for the engines of a card");
-    rnl_card_share(c);
     rnl_net_init(c);
+    rnl_card_share(c);
     return 0;
 }
 

@@ -31,7 +31,7 @@ struct rnl_hw_packet {
     struct rnl_hw_packet *chain; /* of all there are */
     struct rnl_hw_packet *next;  /* at the port of its destination, or free */
     uint32_t from, to, n, held;  /* held: its sender's engine waits for it */
-    uint64_t duration_ps, entered_ps;
+    uint64_t duration_ps, entered_ps, leave_ps; /* leave: the sender has it no sooner out of its SRAM */
     int bad; /* its CRC will not be right */
     uint8_t bytes[RNL_HW_PACKET];
 };
@@ -52,7 +52,8 @@ struct rnl_card {
         uint64_t stores, instructions, stalls, accesses, at_ps;
     } turn; /* what the processor was like at its last look at the status */
     struct {
-        struct rnl_sim_event done;
+        struct rnl_sim_event begin, done;
+        int moving;              /* bytes, between these two: it takes SRAM's rate */
         uint64_t from_ps, to_ps; /* on the bus */
         uint64_t burst_ps;       /* since when in one burst behind the other */
         uint32_t host, sram, n, direction;
@@ -60,8 +61,9 @@ struct rnl_card {
     } dma;
     struct {
         struct rnl_sim_event enter, done;
+        int moving; /* bytes onto the wire: it may also wait for its start, or for the network */
         struct rnl_hw_packet *packet;
-        uint32_t at, n;
+        uint32_t at, n, to;
         uint64_t from_ps;
         uint8_t *snapshot;
     } send;
@@ -70,7 +72,9 @@ struct rnl_card {
         struct rnl_hw_packet *first, *last; /* at its port, in order; the first may be on its way in */
         int open, flowing;
         uint64_t from_ps;
+        uint64_t left_ps, paced_ps, speed; /* of the packet that flows: at full speed; since when; in millionths */
     } port;
+    uint64_t net_speed;  /* that its SRAM leaves to each packet that leaves it or comes, in millionths of the link's */
     uint64_t slack_used; /* bytes of its packets that the network holds */
     uint64_t ordinal;    /* of packets sent */
     uint64_t skipped;    /* instructions of idle turns that were added up */
@@ -187,7 +191,8 @@ int rnl_card_init(struct rnl_card *, struct rnl_hw *, uint32_t id, const void *o
 void rnl_card_fini(struct rnl_card *);
 /* An event reaches the card at this tick: it is brought up to it, and looks again. */
 void rnl_card_wake(struct rnl_card *, uint64_t at);
-void rnl_card_share(struct rnl_card *); /* the SRAM, among processor and engines */
+void rnl_card_share(struct rnl_card *); /* the SRAM, among processor and engines; in events only */
+void rnl_net_pace(struct rnl_card *);   /* its share has changed, and so when the packets that leave it or come end */
 void rnl_net_init(struct rnl_card *);
 void rnl_net_enter(struct rnl_sim *, struct rnl_sim_event *);
 void rnl_net_arm(struct rnl_sim *, struct rnl_sim_event *);

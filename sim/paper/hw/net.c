@@ -36,14 +36,55 @@ static void sent(struct rnl_sim *sim, struct rnl_sim_event *e)
             return;
         }
     c->status |= SDONE;
+    c->send.moving = 0;
     rnl_card_share(c);
     rnl_hw_trace(hw, c->id, RNL_LANE_SEND, c->send.from_ps, now, "send", c->send.n);
+}
+
+/* The packet that flows into this card has so much left: when its end is here, and when it has left its sender. */
+static void set_end(struct rnl_card *c, uint64_t now)
+{
+    struct rnl_hw *hw = c->hw;
+    struct rnl_hw_packet *p = c->port.first;
+    struct rnl_card *from = &hw->card[p->from];
+    uint64_t end = now + c->port.left_ps * 1000000 / c->port.speed;
+    rnl_sim_at(hw->sim, &c->port.done, end + hw->t.receive_start);
+    if (p->held && from->send.moving) {
+        uint64_t leave = end > now + hw->t.head ? end - hw->t.head : now;
+        rnl_sim_at(hw->sim, &from->send.done, leave > p->leave_ps ? leave : p->leave_ps);
+    }
+}
+
+/* No faster than its sender reads it from its SRAM, nor than this card writes it into its own. */
+static void pace(struct rnl_card *c)
+{
+    struct rnl_hw_packet *p = c->port.first;
+    struct rnl_card *from = &c->hw->card[p->from];
+    uint64_t now = rnl_hw_now(c->hw), speed = c->net_speed;
+    if (p->held && from->send.moving && from->net_speed < speed)
+        speed = from->net_speed;
+    if (speed == c->port.speed)
+        return;
+    uint64_t went = (now - c->port.paced_ps) * c->port.speed / 1000000;
+    c->port.left_ps -= went < c->port.left_ps ? went : c->port.left_ps;
+    c->port.paced_ps = now;
+    c->port.speed = speed;
+    set_end(c, now);
+}
+
+void rnl_net_pace(struct rnl_card *c)
+{
+    if (c->port.flowing)
+        pace(c);
+    if (c->send.moving && c->hw->card[c->send.to].port.flowing && c->hw->card[c->send.to].port.first->from == c->id)
+        pace(&c->hw->card[c->send.to]);
 }
 
 static void flow(struct rnl_card *c, uint64_t now)
 {
     struct rnl_hw *hw = c->hw;
     struct rnl_hw_packet *p = c->port.first;
+    struct rnl_card *from = &hw->card[p->from];
     rnl_card_wake(c, now);
     if (p->n > c->reg[RML] - c->reg[RMP] || c->reg[RMP] < c->cpu.code_end || c->reg[RML] > RNL_LANAI_SRAM) {
         rnl_hw_fault(hw, "node %u has room for %u bytes, a packet of %u comes from node %u", c->id,
@@ -51,18 +92,21 @@ static void flow(struct rnl_card *c, uint64_t now)
         return;
     }
     c->port.flowing = 1;
-    c->port.from_ps = now;
-    rnl_card_share(c);
-    rnl_sim_at(hw->sim, &c->port.done, now + hw->t.receive_start + p->duration_ps);
-    struct rnl_card *from = &hw->card[p->from];
+    c->port.from_ps = c->port.paced_ps = now;
+    c->port.left_ps = p->duration_ps;
+    c->port.speed = 1000000;
     if (p->held) {
-        uint64_t stalled = now > p->entered_ps + hw->t.head, leave = now + p->duration_ps - hw->t.head;
-        if (stalled && leave < now + hw->t.head)
-            leave = now + hw->t.head;
-        rnl_sim_at(hw->sim, &from->send.done, leave);
+        /* one that was stopped goes on when the signal to do so has come back to its sender */
+        p->leave_ps = now > p->entered_ps + hw->t.head ? now + hw->t.head : now;
+        rnl_card_wake(from, now);
+        from->send.moving = 1;
     } else {
         from->slack_used -= p->n;
     }
+    set_end(c, now);
+    rnl_card_share(c);
+    if (p->held)
+        rnl_card_share(from);
 }
 
 static void arrived(struct rnl_sim *sim, struct rnl_sim_event *e)
@@ -117,6 +161,7 @@ void rnl_net_enter(struct rnl_sim *sim, struct rnl_sim_event *e)
     struct rnl_hw_packet *p = c->send.packet;
     uint64_t now = rnl_sim_now(sim), chance = rnl_sim_random(rnl_sim_seed(sim), STREAM_CRC, c->id, c->ordinal++);
     c->send.packet = NULL;
+    c->send.to = p->to;
     p->duration_ps = rnl_machine_bytes(&hw->machine, RNL_M_link_rate, p->n + OVERHEAD_BYTES);
     p->entered_ps = now;
     if (rnl_sim_chance(chance, hw->bad_per_2_32)) { /* one bit, which the CRC always finds */
@@ -128,6 +173,9 @@ void rnl_net_enter(struct rnl_sim *sim, struct rnl_sim_event *e)
     hw->count.bytes_sent += p->n;
     if (c->slack_used + p->n <= (uint64_t)hw->machine.v[RNL_M_slack]) {
         c->slack_used += p->n;
+        rnl_card_wake(c, now);
+        c->send.moving = 1;
+        rnl_card_share(c);
         rnl_sim_at(sim, &c->send.done, now + p->duration_ps);
     } else {
         p->held = 1;

@@ -98,7 +98,7 @@ static void take_frame(struct fm1 *f)
         uint32_t filled = f->partial[from].filled;
         if (filled || !(last & FM1_LAST)) { /* one of several: put together by a copy, in a buffer of FM's pool */
             if (!filled || (last & FM1_LAST))
-                rnl_task_operate(t, LIBRARY, "pool"); /* 003, 4.4: FM manages buffers of its own */
+                rnl_task_operate(t, LIBRARY, "pool"); /* 003, 4.3: FM manages buffers of its own */
             if (filled + bytes > f->side->largest) {
                 rnl_hw_fault(f->side->hw, "node %u: a message of more than %u bytes comes", f->side->node, filled);
                 return;
