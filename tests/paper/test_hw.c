@@ -15,6 +15,7 @@
 #include "sim/paper/systems/probe/layout.h"
 #include "sim/paper/systems/vmmc/host.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -128,6 +129,7 @@ static void a_packet_is_cut_through(void **state)
     struct rnl_outcome out;
     struct rnl_experiment x = experiment("vmmc", "H-P", RNL_STREAM_RATE, 4096);
     x.count = 1;
+    x.machine.v[RNL_M_sram_accesses] = 8; /* more than all engines take */
     x.tracer = note_wire;
     x.tracer_arg = d;
     assert_int_equal(rnl_experiment_run(&x, &out), 0);
@@ -137,6 +139,41 @@ static void a_packet_is_cut_through(void **state)
     assert_int_equal(d[0].to - d[0].from, start + wire);
     assert_int_equal(d[1].from - d[0].from, start + 300000);
     assert_int_equal(d[1].to - d[1].from, wire + receive);
+}
+
+struct overlap {
+    struct dma send, fetch[2];
+    int sends, fetches;
+};
+
+static void note_overlap(void *arg, uint32_t node, enum rnl_hw_lane lane, uint64_t from, uint64_t to, const char *what,
+                         uint64_t amount)
+{
+    struct overlap *o = arg;
+    if (node == 0 && lane == RNL_LANE_SEND && o->sends++ == 0)
+        o->send = (struct dma){from, to, amount};
+    if (node == 0 && lane == RNL_LANE_DMA && strcmp(what, "from host") == 0 && o->fetches < 2)
+        o->fetch[o->fetches++] = (struct dma){from, to, amount};
+}
+
+/* While the second chunk crosses the bus into the SRAM, the first one leaves it with what that leaves of its rate. */
+static void a_packet_leaves_more_slowly_while_a_transfer_takes_the_sram(void **state)
+{
+    (void)state;
+    struct overlap o = {0};
+    struct rnl_outcome out;
+    struct rnl_experiment x = experiment("vmmc", "H-P", RNL_STREAM_RATE, 8192);
+    x.count = 1;
+    x.tracer = note_overlap;
+    x.tracer_arg = &o;
+    assert_int_equal(rnl_experiment_run(&x, &out), 0);
+    double begin = (double)o.send.from + 151515 + 300000, end = (double)o.send.to; /* flows when its head is there */
+    double from = (double)o.fetch[1].from, to = (double)o.fetch[1].to;
+    double both = (to < end ? to : end) - (from > begin ? from : begin);
+    double share = (2 - 129.4 / 132) / (160 / 132.0), whole = (4096 + 12 + 6) * 1e6 / 160;
+    assert_true(both > 0.7 * whole && share < 0.9);
+    double moved = end - begin - both + both * share;
+    assert_true(fabs(moved - (whole - 300000 * share)) < 50000); /* its tail is a head's time under way */
 }
 
 /* ---- conservation, and the idle loop ---- */
@@ -397,6 +434,7 @@ int main(void)
         cmocka_unit_test(stores_loads_and_copies_cost_what_the_machine_says),
         cmocka_unit_test(a_dma_alone_on_the_bus_takes_its_bytes_at_the_bus_rate),
         cmocka_unit_test(a_packet_is_cut_through),
+        cmocka_unit_test(a_packet_leaves_more_slowly_while_a_transfer_takes_the_sram),
         cmocka_unit_test(every_system_delivers_every_byte_at_every_size),
         cmocka_unit_test(idle_turns_added_up_are_idle_turns_executed),
         cmocka_unit_test(slow_receivers_lose_nothing_where_a_protocol_says_so),
