@@ -93,7 +93,9 @@ enum {
  * AM_RequestM(ep, index, handler, a0 ... aM-1) and the others, M = 0 to 16, are inline functions at the end of this
  * file; these take the arguments as an array. `index` names the receiver in ep's translations. They send, then poll
  * (so handlers may run), and wait for room, running handlers meanwhile, sleeping if it takes long. Memory is the
- * caller's again on return. AM_OK means: the handler runs there once, or handler 0 here (it may have already).
+ * caller's again on return. To another host, requests that follow one that is not acknowledged yet leave together: with
+ * the next poll, each 32nd request, or what fills a datagram; who then does something else for long polls once. AM_OK
+ * means: the handler runs there once, or handler 0 here (it may have already).
  * AM_ERR_BAD_ARG: an index outside the table, too many arguments, too many bytes; AM_ERR_RESOURCE, AM_ERR_NOT_INIT. */
 
 /* Short: arguments only. */

@@ -141,6 +141,7 @@ struct rnl_am_port {
     uint8_t guarded; /* calls lock */
     uint8_t own;     /* the session opened ep */
     uint8_t untold;  /* a message came back to an endpoint without a handler 0 */
+    uint32_t sent_away; /* requests to other hosts */
     struct rnl_am_bundle *bundle;
     struct rnl_am_peer *peer; /* by rank */
     struct rnl_am_rejected *rejected, **rejected_last;
@@ -261,6 +262,15 @@ RNL_INLINE int rnl_am_has_chores(const struct rnl_am_port *port)
 int rnl_am_tell_untold(struct rnl_am_port *port);
 /* Polls, outside handlers; the lock is held. */
 int rnl_am_progress(struct rnl_am_port *port);
+/* The same after a request to rank. To another host not after each: a poll sends what is there to send, and requests
+ * that follow each other are to share datagrams. */
+enum { RNL_AM_SENT_PER_POLL = 32 };
+RNL_INLINE int rnl_am_progress_after(struct rnl_am_port *port, uint32_t rank)
+{
+    if (port->ep->remote && port->ep->conn[rank]->pair.away && ++port->sent_away % RNL_AM_SENT_PER_POLL)
+        return AM_OK;
+    return rnl_am_progress(port);
+}
 /* A handler ran for an endpoint of b: whoever waits for that looks. */
 RNL_COLD void rnl_am_wake(struct rnl_am_bundle *b);
 

@@ -147,7 +147,7 @@ static int send(struct rnl_am_endpoint *from, int index, struct rnl_am_message *
             return rnl_am_status(status);
     }
     memcpy(rnl_am_record(port, rank, 0, (uint32_t)index, n)->head, head, n);
-    return async ? AM_OK : rnl_am_progress(port);
+    return async ? AM_OK : rnl_am_progress_after(port, rank);
 }
 
 /* What every request has. */
@@ -204,7 +204,7 @@ int rnl_am_request(ep_t ep, int index, handler_t handler, int numargs, const int
     r->head[1] = who;
     r->head[2] = tag;
     rnl_am_copy_args(r->head + 3, args, (unsigned)numargs);
-    return rnl_am_leave(port, rnl_am_progress(port));
+    return rnl_am_leave(port, rnl_am_progress_after(port, rank));
 }
 
 int rnl_am_request_i(ep_t ep, int index, handler_t handler, const void *src, size_t nbytes, int numargs,

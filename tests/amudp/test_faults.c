@@ -96,7 +96,7 @@ static void w11_messages_share_datagrams(void **state)
     (void)state;
     unsigned long sent = datagrams("");
     print_message("%lu datagrams for %d messages\n", sent, 2 * FLOOD);
-    assert_true(sent < 2 * FLOOD);
+    assert_true(sent < FLOOD);
 }
 
 /* At 1 % of loss AMUDP's rate falls to a fiftieth: each loss stands for 100 ms, and stalls others. A loss here costs
