@@ -7,8 +7,8 @@
  * A sample sort. Each rank samples its share of the input; from all samples rank 0 picks splitters, which cut the
  * output into as many parts of about the same cost as there are ranks. Then each rank reads its share and sends every
  * line to the rank whose part it belongs to, sorts what it received, and writes it to its place in the output. The
- * lines must fit in the memory of all ranks together, with 16 bytes for each; all ranks must run on one host, since
- * they write one file. */
+ * lines must fit in the memory of all ranks together, with 16 bytes for each. On several hosts all must see the INPUT
+ * files under their names; what the ranks of other hosts have sorted goes through rank 0 into the output. */
 #include "sort.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { WRITE_BYTES = 256 << 10, AHEAD = 12 };
+enum { WRITE_BYTES = 256 << 10, AHEAD = 12, HOST_BYTES = 72 };
 
 static const char usage[] =
     "usage: runnel run -n RANKS sort [--verbose] INPUT... -o OUTPUT\n"
@@ -119,8 +119,16 @@ static void end_phase(struct report *report, enum phase phase)
 struct plan {
     pid_t pid;
     int output;
+    char host[HOST_BYTES];
     uint64_t files;
 };
+
+static void name_host(char name[HOST_BYTES])
+{
+    memset(name, 0, HOST_BYTES);
+    if (gethostname(name, HOST_BYTES - 1) != 0)
+        die("this host has no name: %s", strerror(errno));
+}
 
 static void make_plan(struct input *input, const char *output_path)
 {
@@ -129,7 +137,8 @@ static void make_plan(struct input *input, const char *output_path)
     output_create(output_path);
 
     struct plan *plan = allocate(head_bytes);
-    *plan = (struct plan){getpid(), output_descriptor(), input->n};
+    *plan = (struct plan){.pid = getpid(), .output = output_descriptor(), .files = input->n};
+    name_host(plan->host);
     uint64_t *sizes = (uint64_t *)(plan + 1);
     for (size_t i = 0; i < input->n; i++) {
         sizes[i] = input->files[i].bytes;
@@ -150,9 +159,12 @@ static void follow_plan(struct input *input)
     const struct plan *plan = heard.head;
     const uint64_t *sizes = (const uint64_t *)(plan + 1);
     const char *name = (const char *)heard.body;
+    char host[HOST_BYTES];
     for (uint64_t i = 0; i < plan->files; i++, name += strlen(name) + 1)
         input_add(input, name, sizes[i]);
-    output_open(plan->pid, plan->output);
+    name_host(host);
+    if (memcmp(host, plan->host, HOST_BYTES) == 0)
+        output_open(plan->pid, plan->output);
     free(heard.head);
 }
 

@@ -58,8 +58,8 @@ void reader_open(struct reader *, const struct input *, uint64_t begin, uint64_t
 bool reader_next(struct reader *, struct lines *); /* false = no more */
 void reader_close(struct reader *);
 
-/* sort_files.c: output. Rank 0 creates a file without a name beside the output, all ranks write to it, rank 0 gives it
- * the name. */
+/* sort_files.c: output. Rank 0 creates a file without a name beside the output, all ranks of its host open it and write
+ * to it, those of other hosts have rank 0 write for them, and rank 0 gives it the name. */
 void output_create(const char *path);
 int output_descriptor(void);
 void output_open(pid_t creator, int descriptor);
@@ -77,6 +77,8 @@ struct heard {
 void exchange_start(void); /* after FM_initialize */
 void tell(unsigned rank, enum note, const void *head, size_t head_bytes, const void *body, size_t body_bytes);
 struct heard hear(enum note, unsigned rank);
+/* Rank 0 writes it into the output, at the latest when it hears the next note of this rank. */
+void pass_to_writer(const void *bytes, size_t size, uint64_t offset);
 
 /* sort_exchange.c: samples of this rank's share go to rank 0, which answers with the splitters: rank r is to get what
  * lies from splitters[r - 1] to splitters[r]. Lines that are equal are told apart by position, so that many of them are

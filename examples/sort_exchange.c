@@ -12,6 +12,7 @@
 enum {
     HANDLE_NOTE = 1,
     HANDLE_LINES,
+    HANDLE_OUTPUT,
     BLOCK_BYTES = 64 << 10, /* lines of one message; a longer line has a message of its own */
     AREA_BYTES = 64 << 20,  /* the receive area grows by this much, of which only what is used takes memory */
     PIECES = 128,           /* a large share is looked at in this many places for samples... */
@@ -63,6 +64,38 @@ struct heard hear(enum note note, unsigned rank)
     struct heard heard = *slot;
     slot->head = NULL;
     return heard;
+}
+
+/* --- output of ranks of other hosts --- */
+
+struct output_header {
+    uint64_t offset, bytes;
+};
+
+static int on_output(FM_stream *stream, unsigned sender)
+{
+    struct output_header header;
+    (void)sender;
+    FM_receive(&header, stream, sizeof header);
+    unsigned char *place = allocate(header.bytes); /* of this message: those of other ranks come meanwhile */
+    FM_receive(place, stream, header.bytes);
+    output_write(place, header.bytes, header.offset);
+    free(place);
+    return FM_CONTINUE;
+}
+
+void pass_to_writer(const void *bytes, size_t size, uint64_t offset)
+{
+    for (const unsigned char *p = bytes; size > 0;) {
+        struct output_header header = {offset, size < BLOCK_BYTES ? size : BLOCK_BYTES};
+        FM_stream *stream = FM_begin_message(0, sizeof header + header.bytes, HANDLE_OUTPUT);
+        FM_send_piece(stream, &header, sizeof header);
+        FM_send_piece(stream, p, header.bytes);
+        FM_end_message(stream);
+        p += header.bytes;
+        offset += header.bytes;
+        size -= header.bytes;
+    }
 }
 
 /* --- samples and splitters --- */
@@ -366,4 +399,5 @@ void exchange_start(void)
     memset(inbox, 0, N_NOTES * ranks * sizeof *inbox);
     FM_register_handler(HANDLE_NOTE, on_note);
     FM_register_handler(HANDLE_LINES, on_lines);
+    FM_register_handler(HANDLE_OUTPUT, on_output);
 }

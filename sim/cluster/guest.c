@@ -83,12 +83,19 @@ void rnl_guest_fini(struct rnl_guest *g)
 
 /* ---- what is swapped ---- */
 
+/* As much of it as there is: at each switch. */
+static void copy_error(struct rnl_error *to, const struct rnl_error *from)
+{
+    memcpy(to, from, offsetof(struct rnl_error, text) + strlen(from->text) + 1);
+}
+
 static void enter(struct rnl_sim_coro *coro)
 {
     struct rnl_guest *g = (struct rnl_guest *)(void *)coro;
     rnl_fm = g->fm;
     rnl_am = g->am;
-    *(struct rnl_error *)(uintptr_t)rnl_last_error() = g->error; /* our thread's record: programs hold its address */
+    /* Our thread's record: programs hold its address. */
+    copy_error((struct rnl_error *)(uintptr_t)rnl_last_error(), &g->error);
     rnl_guest_now = g;
     g->cluster->switches++;
     errno = g->sys_errno;
@@ -102,7 +109,7 @@ static void leave(struct rnl_sim_coro *coro)
     g->sys_errno = errno;
     g->fm = rnl_fm;
     g->am = rnl_am;
-    g->error = *rnl_last_error();
+    copy_error(&g->error, rnl_last_error());
     rnl_guest_now = NULL;
     if (g->ending)
         bury(g);

@@ -155,11 +155,11 @@ void rnl_ep_free(struct rnl_endpoint *ep)
             rnl_remote_unlink(ep->peer[i].conn);
         }
         rnl_pair_close(&ep->peer[i].conn->pair);
-        free(ep->peer[i].conn);
+        rnl_conn_free(ep->peer[i].conn);
     }
     for (struct rnl_conn *conn = ep->buried, *next; conn; conn = next) {
         next = conn->next_buried;
-        free(conn);
+        rnl_conn_free(conn);
     }
     rnl_remote_free(ep);
     if (ep->flags & (RNL_SHARED | RNL_EP_GUARDED))

@@ -143,6 +143,7 @@ struct rnl_conn {
     struct rnl_post *post_first, **post_last; /* queued messages, in order */
     struct rnl_link *link;                    /* the peer is on another host: endpoint/remote.h */
     struct rnl_conn *next_buried;             /* readmit.c */
+    void *memory;                             /* it lies in */
 };
 
 /* A short send to it cannot go at once any more. When `shut` is 0 again the first that goes the long way sees that. */
@@ -253,6 +254,7 @@ struct rnl_endpoint {
     uint64_t fd_until_ns;          /* armed: readable from then on in any case, to look */
     uint8_t closing;               /* enum rnl_closing */
     uint8_t close_asked, close_done, job_gone;
+    uint32_t close_at; /* in hot[]: who was not ready for the end when we last looked */
     uint64_t close_wave;
     /* -- the rest -- */
     struct rnl_coro_pool *coros;
@@ -328,6 +330,10 @@ RNL_INLINE int rnl_ep_forked(const struct rnl_endpoint *ep)
 {
     return RNL_UNLIKELY(ep->open == RNL_EP_FORKED);
 }
+
+/* Zeros, at the start of a cache line; NULL: no memory. */
+struct rnl_conn *rnl_conn_new(void);
+void rnl_conn_free(struct rnl_conn *conn);
 
 /* The connection to rank, made now if need be. 0, RNL_ERR_RANK, RNL_ERR_PEER_DEAD, RNL_ERR_PEER_BROKEN, _SYSTEM,
  * _NO_MEMORY, _JOB. What fails may succeed later. */

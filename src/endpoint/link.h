@@ -14,7 +14,6 @@ struct rnl_link {
     struct rnl_remote *remote;
     struct rnl_conn *conn;
     struct rnl_link *next; /* of those that are queued */
-    uint64_t due_ns;       /* in the heap: at or before its deadline; a later one is found out when it is due */
     uint32_t heap;         /* 1 + its place there; 0 = none */
     uint32_t rings;        /* since it was marked */
     uint8_t marked;        /* it may have something to give out */
@@ -34,11 +33,16 @@ struct rnl_link {
     struct rnl_mirror_rest rest;
 };
 
+struct rnl_link_due {
+    uint64_t due_ns; /* at or before its deadline; a later one is found out when it is due */
+    struct rnl_link *link;
+};
+
 struct rnl_remote {
     struct rnl_endpoint *ep;
     struct rnl_transport *t;
     struct rnl_link *first, **last; /* queued, in the order in which they give out */
-    struct rnl_link **heap;         /* by due_ns */
+    struct rnl_link_due *heap;      /* by due_ns */
     uint32_t heap_count;
     uint32_t awake;                  /* links that do not rest, of peers that are not gone */
     uint64_t rest_ns, rest_after_ns; /* when to look again for links that may rest; how long they have to be still */

@@ -163,6 +163,23 @@ static int open_pair(struct rnl_endpoint *ep, struct rnl_conn *conn, uint64_t wa
     return status;
 }
 
+/* aligned_alloc would take more, and leave pieces that every later malloc looks at. */
+struct rnl_conn *rnl_conn_new(void)
+{
+    unsigned char *memory = calloc(1, sizeof(struct rnl_conn) + RNL_LINE_BYTES);
+    if (!memory)
+        return NULL;
+    struct rnl_conn *conn = (struct rnl_conn *)(void *)(memory + (-(uintptr_t)memory & (RNL_LINE_BYTES - 1)));
+    conn->memory = memory;
+    return conn;
+}
+
+void rnl_conn_free(struct rnl_conn *conn)
+{
+    if (conn)
+        free(conn->memory);
+}
+
 static int connect_within(struct rnl_endpoint *ep, uint32_t rank, uint64_t wait_ns, struct rnl_conn **out)
 {
     if (rank >= ep->size)
@@ -174,14 +191,13 @@ static int connect_within(struct rnl_endpoint *ep, uint32_t rank, uint64_t wait_
         *out = p->conn;
         return p->conn->link ? rnl_remote_wake(ep, p->conn) : 0;
     }
-    struct rnl_conn *conn = aligned_alloc(64, (sizeof *conn + 63) / 64 * 64);
+    struct rnl_conn *conn = rnl_conn_new();
     if (!conn)
         return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for the connection to rank %u (%zu bytes)", rank, sizeof *conn);
-    memset(conn, 0, sizeof *conn);
     conn->rank = rank;
     int status = open_pair(ep, conn, wait_ns);
     if (status < 0) {
-        free(conn);
+        rnl_conn_free(conn);
         return status;
     }
     conn->self = rank == ep->rank;

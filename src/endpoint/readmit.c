@@ -59,7 +59,7 @@ static void bury(struct rnl_endpoint *ep, struct rnl_conn *conn)
         rnl_remote_forget(conn);
     rnl_pair_close(&conn->pair); /* zeroes it */
     if (!withheld) {
-        free(conn);
+        rnl_conn_free(conn);
         return;
     }
     r->withheld = withheld;
@@ -115,5 +115,5 @@ void rnl_ep_unbury(struct rnl_endpoint *ep, struct rnl_conn *conn)
     if (!*at || conn->pair.rx[0].withheld)
         return;
     *at = conn->next_buried;
-    free(conn);
+    rnl_conn_free(conn);
 }

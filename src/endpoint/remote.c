@@ -25,43 +25,43 @@ enum {
 
 /* ---- the heap of times ---- */
 
-static void place_at(struct rnl_remote *r, uint32_t i, struct rnl_link *link)
+static void place_at(struct rnl_remote *r, uint32_t i, struct rnl_link_due due)
 {
-    r->heap[i] = link;
-    link->heap = i + 1;
+    r->heap[i] = due;
+    due.link->heap = i + 1;
 }
 
-static void sift_up(struct rnl_remote *r, uint32_t i, struct rnl_link *link)
+static void sift_up(struct rnl_remote *r, uint32_t i, struct rnl_link_due due)
 {
-    while (i > 0 && r->heap[(i - 1) / 2]->due_ns > link->due_ns) {
+    while (i > 0 && r->heap[(i - 1) / 2].due_ns > due.due_ns) {
         place_at(r, i, r->heap[(i - 1) / 2]);
         i = (i - 1) / 2;
     }
-    place_at(r, i, link);
+    place_at(r, i, due);
 }
 
-static void sift_down(struct rnl_remote *r, uint32_t i, struct rnl_link *link)
+static void sift_down(struct rnl_remote *r, uint32_t i, struct rnl_link_due due)
 {
     for (;;) {
         uint32_t child = 2 * i + 1;
-        if (child + 1 < r->heap_count && r->heap[child + 1]->due_ns < r->heap[child]->due_ns)
+        if (child + 1 < r->heap_count && r->heap[child + 1].due_ns < r->heap[child].due_ns)
             child++;
-        if (child >= r->heap_count || r->heap[child]->due_ns >= link->due_ns)
+        if (child >= r->heap_count || r->heap[child].due_ns >= due.due_ns)
             break;
         place_at(r, i, r->heap[child]);
         i = child;
     }
-    place_at(r, i, link);
+    place_at(r, i, due);
 }
 
 static void take_out(struct rnl_remote *r, struct rnl_link *link)
 {
     uint32_t i = link->heap - 1;
-    struct rnl_link *last = r->heap[--r->heap_count];
+    struct rnl_link_due last = r->heap[--r->heap_count];
     link->heap = 0;
-    if (last == link)
+    if (last.link == link)
         return;
-    if (i > 0 && r->heap[(i - 1) / 2]->due_ns > last->due_ns)
+    if (i > 0 && r->heap[(i - 1) / 2].due_ns > last.due_ns)
         sift_up(r, i, last);
     else
         sift_down(r, i, last);
@@ -77,15 +77,13 @@ void rnl_remote_not_due(struct rnl_link *link)
 void rnl_remote_due(struct rnl_link *link, uint64_t due_ns)
 {
     struct rnl_remote *r = link->remote;
+    const struct rnl_link_due due = {due_ns, link};
     if (due_ns == UINT64_MAX)
         return;
-    if (!link->heap) {
-        link->due_ns = due_ns;
-        sift_up(r, r->heap_count++, link); /* there is a place for each rank */
-    } else if (due_ns < link->due_ns) {
-        link->due_ns = due_ns;
-        sift_up(r, link->heap - 1, link);
-    }
+    if (!link->heap)
+        sift_up(r, r->heap_count++, due); /* there is a place for each rank */
+    else if (due_ns < r->heap[link->heap - 1].due_ns)
+        sift_up(r, link->heap - 1, due);
 }
 
 /* ---- whose turn it is ---- */
@@ -157,8 +155,8 @@ void rnl_remote_send(struct rnl_endpoint *ep)
     if (!r->first && !r->heap_count)
         return;
     uint64_t now = ep->env->ops->now_ns(ep->env);
-    while (r->heap_count && r->heap[0]->due_ns <= now) {
-        struct rnl_link *link = r->heap[0];
+    while (r->heap_count && r->heap[0].due_ns <= now) {
+        struct rnl_link *link = r->heap[0].link;
         take_out(r, link);
         rnl_remote_mark(link);
     }
@@ -372,7 +370,7 @@ int rnl_remote_all_away(const struct rnl_endpoint *ep)
 uint64_t rnl_remote_deadline(struct rnl_endpoint *ep)
 {
     struct rnl_remote *r = ep->remote;
-    uint64_t due = r->heap_count ? r->heap[0]->due_ns : UINT64_MAX, theirs = r->t->ops->deadline(r->t);
+    uint64_t due = r->heap_count ? r->heap[0].due_ns : UINT64_MAX, theirs = r->t->ops->deadline(r->t);
     return theirs < due ? theirs : due;
 }
 
@@ -465,7 +463,7 @@ int rnl_remote_new(struct rnl_endpoint *ep, const struct rnl_remote_options *opt
                         "packets to other hosts need secret random numbers, and getrandom does not give "
                         "any: let the filter of this process allow it");
     struct rnl_remote *r = calloc(1, sizeof *r);
-    struct rnl_link **heap = calloc(ep->size, sizeof(struct rnl_link *));
+    struct rnl_link_due *heap = calloc(ep->size, sizeof *heap);
     size_t bytes = rnl_sealer_bytes(SLOTS);
     void *memory = aligned_alloc(RNL_SEALER_ALIGN, (bytes + RNL_SEALER_ALIGN - 1) & ~(size_t)(RNL_SEALER_ALIGN - 1));
     int status = RNL_ERR_NO_MEMORY;

@@ -51,7 +51,7 @@ struct rnl_flow_ops {
     /* The frames of a packet that was not seen before. RNL_NO_ROOM: not all of it could be taken; it is not
      * acknowledged, and comes again in another packet. Else negative: the peer is broken, and input returns it. */
     int (*frames)(void *ctx, const unsigned char *at, uint32_t bytes, uint64_t number);
-    /* Records of what is in flight, 1 to 290 KiB; alloc may say NULL, then it is asked again later. */
+    /* Records of what is in flight, half a KiB to 290 KiB; alloc may say NULL, then it is asked again later. */
     void *(*alloc)(void *ctx, size_t bytes);
     void (*free)(void *ctx, void *at, size_t bytes);
     /* What our socket's buffer can hold of this peer's datagrams. */

@@ -34,7 +34,7 @@ struct rnl_sent_packet {
 };
 static_assert(sizeof(struct rnl_sent_packet) == 64, "one cache line");
 
-enum { RNL_SENT_MIN = 16, RNL_SENT_MAX = 4096 };
+enum { RNL_SENT_MIN = 8, RNL_SENT_MAX = 4096 };
 
 struct rnl_sent {
     struct rnl_sent_packet *record;

@@ -36,7 +36,10 @@ static int idle(struct rnl_endpoint *ep)
 {
     if (ep->posts | ep->aborting | ep->calls)
         return 0;
-    for (uint32_t i = 0; i < ep->live; i++) {
+    /* Who was not ready when we last looked is asked first: with many peers there is always one that is not. */
+    for (uint32_t left = ep->live, i = ep->close_at; left > 0; left--, i++) {
+        i = i < ep->live ? i : 0;
+        ep->close_at = i;
         struct rnl_conn *conn = ep->hot[i];
         for (unsigned lane = 0; lane < 2; lane++) {
             if (conn->stuck[lane] == RNL_STUCK_HANDLER)

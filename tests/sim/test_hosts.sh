@@ -2,7 +2,8 @@
 # Several virtual hosts: the same programs over the virtual network, whole or losing packets, and always the same run.
 # shellcheck source=tests/sim/head.sh
 . "$(dirname "${BASH_SOURCE[0]}")/head.sh"
-needs "$guests/guest-token.so" "$guests/guest-hello.so" "$guests/guest-heat.so" "$guests/guest-poll.so"
+needs "$guests/guest-token.so" "$guests/guest-hello.so" "$guests/guest-heat.so" "$guests/guest-poll.so" \
+    "$guests/guest-sort.so" "$guests/guest-all.so"
 
 tokens() { # ranks, steps, options...: everything arrives, once
     local ranks=$1 steps=$2
@@ -29,6 +30,16 @@ tokens 8 20 --hosts 8 --loss 5% && cp said first && tokens 8 20 --hosts 8 --loss
 ok "what is lost is the same in each run" $?
 tokens 1000 10 --hosts 1000 --loss 1%; ok "1,000 hosts" $?
 
+everybody() { # hosts, options...: each sends each a few messages; guest_all.c says what came, if it is not that
+    local hosts=$1
+    shift
+    timeout 300 "$runnel" sim -n "$hosts" --hosts "$hosts" --speed "$@" "$guests/guest-all.so" 2 >said 2>speed &&
+        [ "$(wc -l <said)" = 1 ] || { echo "# $(head -n 2 said)"; return 1; }
+    sed -n 's/^runnel: /# /p' speed
+}
+everybody 64; ok "64 hosts, each to each" $?
+everybody 48 --loss 1%; ok "48 hosts, each to each, losing packets" $?
+
 for hosts in 1 2; do
     timeout 60 "$runnel" sim -n 2 --hosts $hosts "$guests/guest-poll.so" >said 2>&1 && grep -qx '20 notes, woken for them' said &&
         grep -qx 'rank 0 slept' said && ! grep -q WRONG said
@@ -45,6 +56,15 @@ ok "a trace changes nothing" $?
     timeout 120 "$runnel" sim -n 5 --hosts 5 --loss 1% "$guests/guest-heat.so" start.pgm -n 100 -o five.pgm >/dev/null &&
     cmp -s one.pgm five.pgm
 ok "heat over five hosts is heat on one" $?
+
+awk 'BEGIN { x = 1; for (i = 0; i < 20000; i++) { x = (x * 16807) % 2147483647; print x, i % 7 } }' >input
+LC_ALL=C sort input >expected
+for hosts in 2 5; do
+    rm -f output
+    timeout 120 "$runnel" sim -n 5 --hosts $hosts --loss 2% "$guests/guest-sort.so" input -o output >/dev/null &&
+        cmp -s output expected
+    ok "sort sorts on 5 ranks of $hosts hosts" $?
+done
 
 cat >scenario <<'END'
 at 2ms rate all 100Mb/s
