@@ -34,6 +34,7 @@ enum {
     RNL_NET_OVERHEAD = 66,            /* those, and what Ethernet adds: 8 preamble, 14 header, 4 check, 12 gap */
     RNL_NET_ENTITY = (int)0x40000000, /* of link 0 in the engine's trace */
     RNL_NET_RECEIVE_BYTES = 212992,   /* as a socket has them on Linux if nobody asks for more */
+    RNL_NET_RECEIVE_MAX = 212992,     /* net.core.rmem_max: what asks for more gets twice that, as Linux counts */
     RNL_NET_SEND_BYTES = 212992
 };
 
@@ -86,6 +87,8 @@ void rnl_net_host_up(struct rnl_net *, uint32_t host, int up);
 /* Hosts of different groups cannot reach each other; at first all are in group 0. What is under way between them is
  * lost. */
 void rnl_net_host_group(struct rnl_net *, uint32_t host, uint32_t group);
+/* What a socket of that host that is opened from now on may ask for: net.core.rmem_max. */
+void rnl_net_host_receive_max(struct rnl_net *, uint32_t host, uint32_t bytes);
 /* One way: what `from` sends never reaches `to`. 0, RNL_ERR_NO_MEMORY. */
 int rnl_net_block(struct rnl_net *, uint32_t from, uint32_t to, int on);
 
@@ -96,6 +99,7 @@ struct rnl_net_socket_config { /* 0 = the default */
     uint8_t plain;             /* neither sends runs nor receives merged ones */
     uint8_t blind;             /* knows no ECN */
     uint32_t receive_bytes, send_bytes;
+    uint32_t receive_asked; /* by setsockopt, in place of receive_bytes: twice that, or twice what the host allows */
     /* Something came while the socket was armed: called once for each arming, inside the network's event; it wakes
      * somebody later. */
     void (*ring)(void *arg);

@@ -64,6 +64,7 @@ struct net_node {
 struct net_host {
     struct net_socket *sockets;
     uint32_t group, first_link; /* UINT32_MAX: none */
+    uint32_t receive_max;       /* 0 = RNL_NET_RECEIVE_MAX */
     uint16_t next_port;
     uint8_t down;
 };

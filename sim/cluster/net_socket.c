@@ -285,6 +285,19 @@ static int free_port(struct rnl_net *net, uint32_t host)
     return 0;
 }
 
+void rnl_net_host_receive_max(struct rnl_net *net, uint32_t host, uint32_t bytes)
+{
+    net->host[host].receive_max = bytes;
+}
+
+static uint32_t receive_bytes(const struct net_host *h, const struct rnl_net_socket_config *config)
+{
+    uint32_t most = h->receive_max ? h->receive_max : RNL_NET_RECEIVE_MAX;
+    if (config->receive_asked)
+        return 2 * (config->receive_asked < most ? config->receive_asked : most);
+    return config->receive_bytes ? config->receive_bytes : RNL_NET_RECEIVE_BYTES;
+}
+
 int rnl_net_socket_open(struct rnl_net *net, uint32_t host, const struct rnl_net_socket_config *config,
                         struct rnl_socket **out)
 {
@@ -313,7 +326,7 @@ int rnl_net_socket_open(struct rnl_net *net, uint32_t host, const struct rnl_net
     k->s.segments_max = config->plain ? 1 : RUN_SEGMENTS;
     k->s.segment_bytes = config->plain ? k->s.datagram_max : RUN_BYTES;
     k->s.merged_bytes = config->plain ? k->s.datagram_max : RUN_BYTES;
-    k->s.receive_bytes = config->receive_bytes ? config->receive_bytes : RNL_NET_RECEIVE_BYTES;
+    k->s.receive_bytes = receive_bytes(&net->host[host], config);
     k->s.has_ecn = !config->blind;
     k->s.has_fd = config->fd != NULL;
     k->next = net->host[host].sockets;

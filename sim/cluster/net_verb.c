@@ -398,6 +398,20 @@ static int verb_on(struct rnl_net *net, int n, const char *const *a)
     return set_power(net, a[0], 1);
 }
 
+static int verb_rmem_max(struct rnl_net *net, int n, const char *const *a)
+{
+    struct rnl_fault_ranks r;
+    uint64_t bytes;
+    int status = read_hosts(net, a[0], &r);
+    (void)n;
+    if (status == 0 && (!read_quantity(a[1], sizes, &bytes) || bytes < 2304 || bytes > INT32_MAX / 2))
+        return rnl_fail(RNL_ERR_ARG, "rmem_max '%s': it takes a size from 2304 B to 1 GB, like 4194304", a[1]);
+    for (uint32_t host = 0; host < net->hosts && status == 0; host++)
+        if (rnl_fault_names(&r, host))
+            rnl_net_host_receive_max(net, host, (uint32_t)bytes);
+    return status;
+}
+
 const struct rnl_net_verb rnl_net_verbs[] = {
     {"switches", "COUNT", "so many switches; before any link", 1, 1, 1, verb_switches},
     {"link", "NODE NODE", "a link there and back, without rate, delay and bounds at first", 2, 2, 1, verb_link},
@@ -411,6 +425,8 @@ const struct rnl_net_verb rnl_net_verbs[] = {
     {"up", "LINKS", "it works again", 1, 1, 0, verb_up},
     {"fault", "LINKS FAULTS|none", "what befalls packets there: loss=1%,delay=1us..50us ...", 2, 2, 0, verb_fault},
     {"watch", "LINKS", "how long packets wait there is counted from now on", 1, 1, 0, verb_watch},
+    {"rmem_max", "HOSTS SIZE", "what a socket that is opened may ask for, as net.core.rmem_max", 2, 2, 0,
+     verb_rmem_max},
     {"partition", "HOSTS...", "each of the sets is apart from the others and from the rest", 1, 64, 0, verb_partition},
     {"heal", "", "no partition and no block any more", 0, 0, 0, verb_heal},
     {"block", "HOSTS HOSTS", "what the first send to the second is lost", 2, 2, 0, verb_block},

@@ -7,6 +7,7 @@
 #include "sim/cluster/net.h"
 
 #include "base/error.h"
+#include "transport/udp/kernel.h"
 
 #include <stdlib.h>
 
@@ -113,7 +114,8 @@ struct rnl_socket_addr rnl_vsocket_addr(const struct rnl_guest *g)
 int rnl_vsocket_open(struct rnl_guest *g, struct rnl_socket **out)
 {
     struct vsocket *v = calloc(1, sizeof *v);
-    const struct rnl_net_socket_config config = {.port = rnl_vsocket_addr(g).port, .ring = ring, .arg = g};
+    const struct rnl_net_socket_config config = {
+        .port = rnl_vsocket_addr(g).port, .ring = ring, .arg = g, .receive_asked = RNL_KERNEL_RECEIVE_BYTES};
     if (v == NULL)
         return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for a socket");
     int status = rnl_net_socket_open(g->cluster->net, g->host->index, &config, &v->inner);

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 enum {
-    RECEIVE_BYTES = 4 << 20,
     IP_BYTES = 65535,
     LOOPBACK_MTU = 65536, /* no interface has a larger one by itself */
     RUN_SEGMENTS = 64,    /* older kernels take no more */
@@ -134,7 +133,7 @@ static int make_room(struct kernel_socket *k, uint32_t bytes)
 {
     int got = 0;
     socklen_t len = sizeof got;
-    k->facts.receive_asked = bytes ? bytes : RECEIVE_BYTES;
+    k->facts.receive_asked = bytes ? bytes : RNL_KERNEL_RECEIVE_BYTES;
     (void)set(k, SOL_SOCKET, SO_RCVBUF, (int)(k->facts.receive_asked > INT32_MAX ? INT32_MAX : k->facts.receive_asked));
     if (getsockopt(k->fd, SOL_SOCKET, SO_RCVBUF, &got, &len) < 0)
         return rnl_fail_errno(RNL_ERR_SYSTEM, errno, "how much a UDP socket keeps cannot be read");

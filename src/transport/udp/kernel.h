@@ -25,8 +25,10 @@ enum rnl_kernel_feature {
     RNL_KERNEL_CONNECT = 128 /* peers that are sent to often have connected sockets on the same port */
 };
 
+enum { RNL_KERNEL_RECEIVE_BYTES = 4 << 20 }; /* is asked for; the host gives what it allows */
+
 struct rnl_kernel_options { /* 0 = the default */
-    uint32_t receive_bytes; /* to ask for, 4 MiB */
+    uint32_t receive_bytes; /* to ask for, RNL_KERNEL_RECEIVE_BYTES */
     uint32_t without;       /* RNL_KERNEL_SEGMENT .. PROBE, CONNECT: not to be used, though they are there */
 };
 
