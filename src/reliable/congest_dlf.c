@@ -28,6 +28,7 @@ enum {
     RIVAL_AFTER = 16,       /* so many round trips far above the target, */
     RIVAL_FOR = 256,        /* and so many with the loss-driven law then */
     SMALL_STEP = 4,         /* windows below a packet grow by a quarter of what is acknowledged */
+    START_QUEUE = 8,        /* slow start goes on with a queue of less than this part of the way */
     START_LOSS = 10         /* slow start ends when one byte in so many was lost */
 };
 
@@ -137,6 +138,9 @@ static void acked(struct rnl_congest *c, const struct rnl_congest_limits *limits
         /* Who does not use its window makes no queue: what such round trips tell of is a host that was busy elsewhere.
          */
         uint64_t spared = (uint64_t)limits->initial_packets * news->packet << 8;
+        /* On a long way a host that wakes late makes more than the target: slow start ends by what is much of the way. */
+        if (c->threshold == RNL_CONGEST_NO_THRESHOLD && target < news->base_ns / START_QUEUE)
+            target = news->base_ns / START_QUEUE;
         if (queue >= target && !c->law.dlf.rival_ns && (news->limited || news->credited || c->window > spared))
             cut(c, news, (uint64_t)(queue - target) * CUT_DELAY_Q16 / news->rtt_ns);
         else if (news->limited)
