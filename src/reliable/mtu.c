@@ -53,6 +53,11 @@ uint32_t rnl_mtu_probe(struct rnl_mtu *mtu, uint32_t room, uint64_t wait_ns, uin
         mtu->again_ns = now_ns + RNL_MTU_AGAIN_S * (uint64_t)1000000000;
         return 0;
     }
+    if (bytes > room && !mtu->cramped) { /* this room was made for data: the next one is for the question */
+        mtu->cramped = 1;
+        return 0;
+    }
+    mtu->cramped = 0;
     mtu->tries++;
     mtu->due_ns = now_ns + wait_ns;
     return bytes <= room ? bytes : 0; /* perhaps there is more room next time */

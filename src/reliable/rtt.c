@@ -10,7 +10,7 @@
 
 #define KEEPS_NS (RNL_PATH_KEEPS_S * (uint64_t)1000000000)
 /* At half its rate a queue is gone in twice its length; then others have to see that as well. */
-enum { DRAIN_TRIPS = 4 };
+enum { DRAIN_TRIPS = 2 };
 
 static int is_new(const struct rnl_path *path)
 {
