@@ -187,7 +187,7 @@ static void confirmed(struct rnl_link *link)
     link->up = 1;
     if (link->mirror && rnl_mirror_unsaid(link->mirror))
         rnl_flow_want(&link->flow);
-    rnl_remote_mark(link);
+    rnl_remote_mark(link, RNL_LINK_PRESSES);
 }
 
 /* What a step of the handshake has brought about. A connection on which nothing was taken in may end and come again;
@@ -327,7 +327,7 @@ void rnl_link_input(struct rnl_link *link, const struct rnl_view *v, uint64_t no
             rnl_ep_warm(ep, link->conn);
         link->mirror->came = 0;
     }
-    rnl_remote_mark(link);
+    rnl_remote_mark(link, rnl_flow_presses(&link->flow) ? RNL_LINK_PRESSES : RNL_LINK_CAN_WAIT);
 }
 
 void rnl_link_unknown(struct rnl_link *link, const struct rnl_view *v, uint64_t now_ns)
@@ -396,11 +396,14 @@ static int put_batch(struct rnl_link *link, uint64_t now_ns)
     int n = t->ops->reserve(t, rank, 0, bytes, room, rooms_for(link, bytes)), k = 0;
     if (n <= 0)
         return RNL_NO_ROOM;
-    while (k < n && (used[k] = rnl_flow_output(&link->flow, room[k].at, room[k].bytes, now_ns)) > 0)
+    int more = 1;
+    while (more && k < n && (used[k] = rnl_flow_output(&link->flow, room[k].at, room[k].bytes, now_ns)) > 0) {
         k++;
+        more = rnl_flow_has_more(&link->flow, now_ns);
+    }
     mark_ecn(link);
     (void)t->ops->commit(t, rank, 0, room, used, n, now_ns);
-    return k == n;
+    return more && k == n;
 }
 
 /* Something that we sent has not been read. */
@@ -476,8 +479,12 @@ int rnl_link_output(struct rnl_link *link, uint64_t now_ns)
     }
     if (!rnl_flow_has_output(&link->flow, now_ns))
         more = 0;
-    for (int i = 0; more > 0 && i < BATCHES; i++)
-        more = put_batch(link, now_ns);
+    if (more) {
+        for (int i = 0; more > 0 && i < BATCHES; i++)
+            more = put_batch(link, now_ns);
+        (void)link->remote->t->ops->flush(link->remote->t, now_ns); /* first of all, then our own affairs */
+        (void)rnl_flow_has_output(&link->flow, now_ns);
+    }
     if (!link->over)
         look_at_state(link);
     if (!link->flows)

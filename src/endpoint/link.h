@@ -10,13 +10,17 @@
 #include "reliable/handshake.h"
 #include "transport/contract.h"
 
+/* What can wait goes with what the program may answer to what it has just been given, or when the next extract begins.
+ */
+enum rnl_link_mark { RNL_LINK_CAN_WAIT = 1, RNL_LINK_PRESSES };
+
 struct rnl_link {
     struct rnl_remote *remote;
     struct rnl_conn *conn;
     struct rnl_link *next; /* of those that are queued */
     uint32_t heap;         /* 1 + its place there; 0 = none */
     uint32_t rings;        /* since it was marked */
-    uint8_t marked;        /* it may have something to give out */
+    uint8_t marked;        /* it may have something to give out: enum rnl_link_mark */
     uint8_t queued;        /* ... or had, and has its turn in any case */
     uint8_t flows;         /* the flow is there: the handshake came to a connection */
     uint8_t up;            /* ... and may send */
@@ -49,9 +53,12 @@ struct rnl_remote {
     uint32_t few;                    /* so many may be awake that long */
     uint32_t woke;                   /* since we looked last */
     uint32_t vain;                   /* times in a row that nothing had come */
+    uint64_t received_ns;            /* when we looked last */
     uint8_t drained;                 /* the last poll brought less than it could */
     uint8_t receiving;
     uint8_t answered; /* without state, and the transport may hold it back */
+    uint8_t presses;  /* one of the links that are queued does, ... */
+    uint8_t left;     /* ... or did not, and the last extract has left it */
     uint32_t window;  /* bytes that the transport keeps for us */
     struct rnl_handshake hs;
     struct rnl_job_keys keys;
@@ -68,7 +75,7 @@ enum { RNL_CLOSE_LEAVES = 1, RNL_CLOSE_BROKEN }; /* reasons in a CLOSE */
 
 /* remote.c */
 void rnl_remote_answer(struct rnl_remote *r, const struct rnl_view *v, const void *at, uint32_t bytes, uint64_t now_ns);
-void rnl_remote_mark(struct rnl_link *link);
+void rnl_remote_mark(struct rnl_link *link, enum rnl_link_mark how);
 /* The link wants to be looked at by then. */
 void rnl_remote_due(struct rnl_link *link, uint64_t due_ns);
 void rnl_remote_not_due(struct rnl_link *link); /* ever */

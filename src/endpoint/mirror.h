@@ -95,6 +95,8 @@ void rnl_mirror_wake(struct rnl_mirror *m, struct rnl_pair *pair, const struct r
 
 /* There is something to say. */
 int rnl_mirror_unsaid(const struct rnl_mirror *m);
+/* Words among it that a peer may wait for; that it may write on into a ring, of which it knew most, is not one. */
+int rnl_mirror_presses(const struct rnl_mirror *m);
 /* Bytes of it, about, up to `enough`: more than that need not be counted. */
 uint32_t rnl_mirror_piled(const struct rnl_mirror *m, uint32_t enough);
 /* Of the bulk area of lane 0. */

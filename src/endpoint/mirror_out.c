@@ -136,6 +136,14 @@ int rnl_mirror_unsaid(const struct rnl_mirror *m)
     return unsaid_words(m) != 0;
 }
 
+int rnl_mirror_presses(const struct rnl_mirror *m)
+{
+    const uint32_t of_lane = 1u << RNL_WORD_POSITION | 1u << RNL_WORD_GRANTED;
+    const uint32_t rings = of_lane | of_lane << 3 | of_lane << 6;
+    return m == NULL || (unsaid_words(m) & ~rings) != 0;
+}
+static_assert(RNL_LANES == 3, "their words");
+
 uint32_t rnl_mirror_piled(const struct rnl_mirror *m, uint32_t enough)
 {
     uint64_t bytes = 0;

@@ -88,12 +88,14 @@ void rnl_remote_due(struct rnl_link *link, uint64_t due_ns)
 
 /* ---- whose turn it is ---- */
 
-void rnl_remote_mark(struct rnl_link *link)
+void rnl_remote_mark(struct rnl_link *link, enum rnl_link_mark how)
 {
     struct rnl_remote *r = link->remote;
     if (!link->marked)
         link->rings = 0;
-    link->marked = 1;
+    if (link->marked < how)
+        link->marked = (uint8_t)how;
+    r->presses |= how == RNL_LINK_PRESSES;
     rnl_remote_soon(r->ep);
     if (link->queued)
         return;
@@ -117,7 +119,7 @@ static void give_out(struct rnl_link *link, uint64_t now_ns)
 {
     link->marked = 0;
     if (rnl_link_output(link, now_ns))
-        rnl_remote_mark(link);
+        rnl_remote_mark(link, RNL_LINK_PRESSES);
 }
 
 /* The more are awake, the sooner they rest: so their memory is bounded, whatever connects. What rests costs a few us
@@ -149,16 +151,14 @@ static void let_rest(struct rnl_endpoint *ep, uint64_t now)
     }
 }
 
-void rnl_remote_send(struct rnl_endpoint *ep)
+static void send_at(struct rnl_endpoint *ep, uint64_t now)
 {
     struct rnl_remote *r = ep->remote;
-    if (!r->first && !r->heap_count)
-        return;
-    uint64_t now = ep->env->ops->now_ns(ep->env);
+    r->left = r->presses = 0;
     while (r->heap_count && r->heap[0].due_ns <= now) {
         struct rnl_link *link = r->heap[0].link;
         take_out(r, link);
-        rnl_remote_mark(link);
+        rnl_remote_mark(link, RNL_LINK_PRESSES);
     }
     struct rnl_link *last = NULL; /* those that are marked again have another turn in the next call */
     for (struct rnl_link *link = r->first; link; link = link->next)
@@ -171,6 +171,31 @@ void rnl_remote_send(struct rnl_endpoint *ep)
     (void)r->t->ops->flush(r->t, now);
     if (r->awake > r->few && r->woke > r->few / 4)
         let_rest(ep, now);
+}
+
+void rnl_remote_send(struct rnl_endpoint *ep)
+{
+    const struct rnl_remote *r = ep->remote;
+    if (r->first || r->heap_count)
+        send_at(ep, ep->env->ops->now_ns(ep->env));
+}
+
+void rnl_remote_send_after(struct rnl_endpoint *ep)
+{
+    const struct rnl_remote *r = ep->remote;
+    if (r->first || (r->heap_count && r->heap[0].due_ns <= r->received_ns) || r->awake > r->few)
+        send_at(ep, r->received_ns);
+    else if (r->t->ops->deadline(r->t) <= r->received_ns)
+        (void)r->t->ops->flush(r->t, r->received_ns);
+}
+
+void rnl_remote_leave(struct rnl_endpoint *ep)
+{
+    struct rnl_remote *r = ep->remote;
+    if (r->presses)
+        rnl_remote_send(ep);
+    else
+        r->left = r->first != NULL;
 }
 
 static void output_now(struct rnl_link *link, uint64_t now_ns)
@@ -203,7 +228,7 @@ void rnl_remote_ring(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t wh
     struct rnl_link *link = conn->link;
     if (link->over)
         return;
-    if (link->marked && link->flows) {
+    if (link->marked == RNL_LINK_PRESSES && link->flows) {
         rnl_flow_want(&link->flow);
         if (rnl_mirror_bulk_piled(link->mirror) >= PILED ||
             (++link->rings % RINGS_PER_LOOK == 0 &&
@@ -219,7 +244,8 @@ void rnl_remote_ring(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t wh
     if (lone)
         output_now(link, now);
     else
-        rnl_remote_mark(link);
+        rnl_remote_mark(link, what & RNL_ARMED_LINES || rnl_mirror_presses(link->mirror) ? RNL_LINK_PRESSES
+                                                                                         : RNL_LINK_CAN_WAIT);
 }
 
 void rnl_remote_tidy(struct rnl_endpoint *ep)
@@ -309,9 +335,12 @@ void rnl_remote_receive(struct rnl_endpoint *ep)
 {
     struct rnl_remote *r = ep->remote;
     struct rnl_view view[POLL];
+    if (r->left && !r->receiving)
+        rnl_remote_send(ep);
     uint64_t now = ep->env->ops->now_ns(ep->env);
     int n = POLL, came = 0;
     uint64_t enough = r->count.received_bytes + TAKEN;
+    r->received_ns = now;
     r->receiving = 1;
     for (int i = 0; n == POLL && i < POLLS && r->count.received_bytes < enough; i++) {
         n = r->t->ops->poll(r->t, view, POLL, now);

@@ -5,7 +5,8 @@
  *
  *   an extract begins   receive: every datagram to its link; acknowledgements, frames, handshakes
  *   ... handlers run    what they send marks their links (rnl_remote_ring)
- *   an extract ends     send: links that are marked or due give out what may go, a batch each in turn
+ *   an extract ends     send: links that are marked or due give out what may go, a batch each in turn; if it took
+ *                       messages in, only if one of them presses
  *
  * A lone message does not wait for that: when nothing of its link is in flight it goes out in the call that ends it. So
  * does what has piled up to a batch.
@@ -63,6 +64,11 @@ RNL_INLINE int rnl_remote_time(struct rnl_endpoint *ep)
 void rnl_remote_soon(struct rnl_endpoint *ep);
 /* What is marked or due. */
 void rnl_remote_send(struct rnl_endpoint *ep);
+/* The same where nothing has run since rnl_remote_receive, whose time will do. */
+void rnl_remote_send_after(struct rnl_endpoint *ep);
+/* The same after an extract that took something in, which the program may be about to answer: what does not press is
+ * left until then, or until the next extract begins. */
+void rnl_remote_leave(struct rnl_endpoint *ep);
 /* Marks links whose words have changed without a ring: before a sleep, and now and then. */
 void rnl_remote_tidy(struct rnl_endpoint *ep);
 /* All that had arrived when we last looked has been taken in. */

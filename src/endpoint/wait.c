@@ -341,8 +341,9 @@ int rnl_ep_empty(struct rnl_endpoint *ep)
     if (ep->fd_mode)
         arm_fd(ep);
     if (RNL_UNLIKELY(ep->remote != NULL) && rnl_remote_time(ep))
-        rnl_remote_soon(ep);
-    relax(ep);
+        rnl_remote_soon(ep); /* to ask the network is a gap, too */
+    else
+        relax(ep);
     if (RNL_UNLIKELY(++ep->empties >= ep->empties_enough))
         often_empty(ep);
     return 0;

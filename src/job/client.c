@@ -11,6 +11,7 @@
 #include "job/job.h"
 #include "transport/udp/kernel.h"
 #include "transport/udp/udp.h"
+#include "wire/bytes.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -120,7 +121,8 @@ static int connect_net(struct client *c, const struct rnl_packet *p)
     if (fd < 0)
         return rnl_fail_errno(RNL_ERR_SYSTEM, errno,
                               "this process has no free descriptor to join its job: raise their limit (ulimit -n)");
-    r = rnl_kernel_socket_adopt(fd, NULL, &socket);
+    const struct rnl_kernel_options options = {.claims = rnl_wire_claims};
+    r = rnl_kernel_socket_adopt(fd, &options, &socket);
     if (r < 0) {
         close(fd);
         return r;

@@ -131,8 +131,13 @@ int rnl_flow_input(struct rnl_flow *flow, unsigned char *datagram, size_t bytes,
 uint32_t rnl_flow_output(struct rnl_flow *flow, unsigned char *at, size_t room, uint64_t now_ns);
 /* Could it give out data now, if there is any? Else not before something came, or its deadline. */
 int rnl_flow_may_send(const struct rnl_flow *flow, uint64_t now_ns);
-/* Takes in what came since the last output: is there anything to give out now? If not, output need not be called. */
+/* Takes in what came since the last output, unless that can wait: is there anything to give out now? If not, output
+ * need not be called. */
 int rnl_flow_has_output(struct rnl_flow *flow, uint64_t now_ns);
+/* After an output that gave something, at the same time: may another one give more? 0 = surely not. */
+int rnl_flow_has_more(const struct rnl_flow *flow, uint64_t now_ns);
+/* Something that came, or that is wanted, should not wait for company. */
+int rnl_flow_presses(const struct rnl_flow *flow);
 /* The upper side has something to fill. */
 void rnl_flow_want(struct rnl_flow *flow);
 /* This fill gives all there is: it need not be called once more to hear that. */

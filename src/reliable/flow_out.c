@@ -213,14 +213,20 @@ static uint32_t put_close(struct rnl_flow *f, unsigned char *at, uint32_t room, 
 uint32_t rnl_flow_output(struct rnl_flow *f, unsigned char *at, size_t most, uint64_t now_ns)
 {
     uint32_t room = most < RNL_PACKET_MAX ? (uint32_t)most : RNL_PACKET_MAX, bytes, reason;
-    if (f->judge)
+    /* With nothing open nothing can be lost, and the judgement can wait until an answer has gone. */
+    if (f->judge && f->sent.count)
         rnl_flow_judge(f, now_ns);
     rnl_flow_timers(f, now_ns);
-    if (rnl_flow_delivers(f) && (f->wanted || f->probes || f->ping)) {
+    for (int last = 0; !last && rnl_flow_delivers(f) && (f->wanted || f->probes || f->ping);) {
         bytes = put_data(f, at, room, now_ns);
         if (bytes)
             return bytes;
+        last = !f->judge;
+        if (f->judge)
+            rnl_flow_judge(f, now_ns);
     }
+    if (f->judge)
+        rnl_flow_judge(f, now_ns);
     if (f->state >= RNL_FLOW_CLOSED)
         return 0;
     if (f->received.due_ns <= now_ns && (bytes = put_ack(f, at, room, now_ns)) > 0)
@@ -252,9 +258,23 @@ int rnl_flow_may_send(const struct rnl_flow *f, uint64_t now_ns)
 
 int rnl_flow_has_output(struct rnl_flow *f, uint64_t now_ns)
 {
+    if (f->wanted || f->probes || f->ping)
+        return 1;
     if (f->judge)
         rnl_flow_judge(f, now_ns);
     return f->wanted || f->probes || f->ping || rnl_flow_deadline(f) <= now_ns;
+}
+
+int rnl_flow_has_more(const struct rnl_flow *f, uint64_t now_ns)
+{
+    return f->wanted || f->probes || f->ping || f->probe_answer || f->answer_close || f->state != RNL_FLOW_UP ||
+           f->received.due_ns <= now_ns || f->mtu.due_ns <= now_ns;
+}
+
+int rnl_flow_presses(const struct rnl_flow *f)
+{
+    return f->wanted || f->probes || f->ping || f->probe_answer || f->answer_close || f->state != RNL_FLOW_UP ||
+           f->received.due_ns == 0 || f->sent.count;
 }
 
 void rnl_flow_want(struct rnl_flow *f)

@@ -108,12 +108,18 @@ int64_t rnl_stream_extract(struct rnl_endpoint *ep, uint64_t max, unsigned *thin
         rnl_remote_receive(ep);
     rnl_ep_heard(ep);
     extract_from(ep, ep->turn, ep->hot_count, &t);
+    *things = t.things + (ep->deaths_seen - deaths);
     if (RNL_UNLIKELY(ep->net_due | network) && !rnl_ep_forked(ep)) {
         if (ep->hot_count > RNL_HOT_ALWAYS)
             rnl_ep_quieten(ep);
-        rnl_remote_send(ep);
+        if (*things)
+            rnl_remote_leave(ep);
+        else if (network)
+            rnl_remote_send_after(ep);
+        else
+            rnl_remote_send(ep);
+        *things = t.things + (ep->deaths_seen - deaths);
     }
-    *things = t.things + (ep->deaths_seen - deaths);
     if (*things == 0)
         settle(ep);
     return (int64_t)t.bytes;

@@ -44,4 +44,10 @@ RNL_INLINE void rnl_put64(unsigned char *at, uint64_t v)
     memcpy(at, &v, sizeof v);
 }
 
+/* The bytes that a datagram of ours, of whatever version, says it has (packet.h); 0 = it is too short to say so. */
+RNL_INLINE uint32_t rnl_wire_claims(const void *at, uint32_t bytes)
+{
+    return bytes < 4 ? 0 : rnl_get16((const unsigned char *)at + 2);
+}
+
 #endif

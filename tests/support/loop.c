@@ -17,6 +17,7 @@
 #include "endpoint/endpoint.h"
 #include "support/must.h"
 #include "transport/udp/udp.h"
+#include "wire/bytes.h"
 
 #define MEET_NS ((uint64_t)60 * 1000 * 1000 * 1000)
 
@@ -43,7 +44,9 @@ void test_loop_attach(rnl_endpoint *ep, const struct test_loop *opt)
     TEST_MUST(env->rank < TEST_LOOP_MAX);
     local = opt->local;
     struct rnl_socket **s = &socket_of[env->rank];
-    TEST_MUST(rnl_kernel_socket_open(opt->ipv6 ? &ipv6 : &ipv4, &opt->kernel, s) == 0);
+    struct rnl_kernel_options kernel = opt->kernel;
+    kernel.claims = rnl_wire_claims;
+    TEST_MUST(rnl_kernel_socket_open(opt->ipv6 ? &ipv6 : &ipv4, &kernel, s) == 0);
     rnl_udp_addr_of(&(*s)->self, &address[env->rank]);
     ops[env->rank] = *env->ops;
     ops[env->rank].place = place;

@@ -256,6 +256,65 @@ static void all_bits_of_ecn_pass(void **state)
     }
 }
 
+static uint32_t claims(const void *at, uint32_t bytes)
+{
+    uint16_t n = 0;
+    if (bytes >= sizeof n)
+        memcpy(&n, at, sizeof n);
+    return n;
+}
+
+/* Some that claim their length, one by one: after them control data is not asked for. */
+static void ones(struct rnl_socket *a, struct rnl_socket *b, int n)
+{
+    struct rnl_socket_in in;
+    for (int i = 0; i < n; i++) {
+        const uint16_t bytes = (uint16_t)(100 + i);
+        memcpy(data, &bytes, sizeof bytes);
+        assert_int_equal(put(a, b, bytes, 0, 0).stop, RNL_SOCKET_WENT);
+        assert_int_equal(get(b, &in, 1, BIG), 1);
+        assert_int_equal(in.bytes, bytes);
+        assert_int_equal(in.segment, 0);
+        assert_int_equal(in.cut, 0);
+        assert_int_equal(in.ecn, 0);
+        assert_true(rnl_socket_addr_equal(&in.from, &a->self));
+    }
+}
+
+static void what_comes_one_by_one_and_says_its_length_is_read_as_well(void **state)
+{
+    enum { ONES = 40, SEEN = 100, SEGMENT = 500 };
+    const struct rnl_kernel_options o = {.claims = claims};
+    const uint16_t segment = SEGMENT;
+    (void)state;
+    for (int family = 4; family <= (have_ipv6() ? 6 : 4); family += 2) {
+        struct rnl_socket *a = open_at(family), *b = open_with(loopback(family, 0), &o);
+        struct rnl_socket_in in[INS];
+        int tries = 0, n = 0;
+        ones(a, b, ONES);
+        for (uint32_t at = 0; at < 3 * SEGMENT; at += SEGMENT)
+            memcpy(data + at, &segment, sizeof segment);
+        assert_int_equal(put(a, b, 2 * SEGMENT + 7, SEGMENT, 0).stop, RNL_SOCKET_WENT);
+        for (uint32_t at = 0; at < 2 * SEGMENT + 7; at += in[n++].bytes)
+            assert_int_equal(get(b, &in[n], 1, BIG), 1);
+        assert_int_equal(packets_in(in, n, SEGMENT, 2 * SEGMENT + 7), 3);
+        ones(a, b, ONES);
+        assert_int_equal(put(a, b, SEGMENT, 0, 0).stop, RNL_SOCKET_WENT);
+        assert_int_equal(get(b, in, 1, SEGMENT - 1), 1);
+        assert_int_equal(in[0].cut, 1);
+        assert_int_equal(in[0].bytes, SEGMENT - 1);
+        ones(a, b, ONES);
+        do { /* the bits are missed for a while, and no longer */
+            assert_int_equal(put(a, b, SEGMENT, 0, RNL_ECN_CE).stop, RNL_SOCKET_WENT);
+            assert_int_equal(get(b, in, 1, BIG), 1);
+        } while (in[0].ecn != RNL_ECN_CE && ++tries < SEEN);
+        assert_true(tries < SEEN || !a->has_ecn || !b->has_ecn);
+        a->ops->close(a);
+        b->ops->close(b);
+    }
+    fill_data();
+}
+
 static void what_is_longer_than_its_room_is_cut_and_says_so(void **state)
 {
     struct rnl_socket *a = open_at(4), *b = open_at(4);
@@ -425,6 +484,32 @@ static void peers_become_hot_and_cold_and_nothing_is_lost(void **state)
     for (uint32_t i = 1; i < PEERS; i++)
         peer[i]->ops->close(peer[i]);
     hub->ops->close(hub);
+}
+
+/* Who was asleep looks at every socket, however long they have brought nothing. */
+static void what_comes_after_arming_is_found_at_once(void **state)
+{
+    enum { MANY = 200, TURNS = 20 };
+    struct rnl_socket_in in = {.at = room[0], .room = BIG};
+    (void)state;
+    for (int family = 4; family <= (have_ipv6() ? 6 : 4); family += 2) {
+        struct rnl_socket *a = open_at(family), *b = open_at(family);
+        skip_without(a, RNL_KERNEL_CONNECT, "epoll");
+        for (uint32_t i = 0; i < MANY; i++)
+            say(a, b, 0, i);
+        assert_int_equal(facts_of(a).connects, 1);
+        for (uint32_t turn = 0; turn < TURNS; turn++) {
+            for (uint32_t i = 0; i < MANY + turn; i++) /* any place in the order of looks */
+                assert_int_equal(a->ops->recv(a, &in, 1), 0);
+            assert_int_equal(a->ops->arm(a), 0);
+            say(b, a, 1, turn);
+            struct pollfd p = {.fd = a->ops->fd(a), .events = POLLIN};
+            assert_int_equal(poll(&p, 1, WAIT_MS), 1);
+            assert_int_equal(a->ops->recv(a, &in, 1), 1);
+        }
+        a->ops->close(a);
+        b->ops->close(b);
+    }
 }
 
 static void what_is_longer_than_the_way_takes_is_told(void **state)
@@ -615,11 +700,13 @@ int main(void)
         cmocka_unit_test(a_socket_of_one_family_does_not_reach_the_other),
         cmocka_unit_test(runs_are_cut_and_merged),
         cmocka_unit_test(all_bits_of_ecn_pass),
+        cmocka_unit_test(what_comes_one_by_one_and_says_its_length_is_read_as_well),
         cmocka_unit_test(what_is_longer_than_its_room_is_cut_and_says_so),
         cmocka_unit_test(what_the_buffer_does_not_hold_is_lost_and_nothing_else),
         cmocka_unit_test(a_closed_port_is_refused_and_disturbs_nobody_else),
         cmocka_unit_test(the_descriptor_tells_of_arrivals_and_errors_do_not_keep_it_readable),
         cmocka_unit_test(peers_become_hot_and_cold_and_nothing_is_lost),
+        cmocka_unit_test(what_comes_after_arming_is_found_at_once),
         cmocka_unit_test(what_is_longer_than_the_way_takes_is_told),
         cmocka_unit_test(from_loopback_there_is_no_way_out),
         cmocka_unit_test(an_address_that_is_not_ours_or_taken_is_an_error),

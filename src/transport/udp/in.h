@@ -59,6 +59,8 @@ struct udp {
     struct udp_peer *peer;       /* by rank */
     uint32_t *slot, slots;       /* rank + 1 by address, open addressing; slots is a power of two */
     uint32_t connected, changes; /* peers; how often that changed */
+    struct rnl_socket_addr last; /* address that was looked up */
+    uint32_t last_peer, last_at; /* ... whose it was, when `changes` was this */
     struct udp_sender send;
     struct udp_receiver receive;
     struct rnl_notice notice[UDP_NOTICES]; /* in a circle */

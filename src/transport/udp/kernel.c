@@ -184,6 +184,7 @@ static int kernel_arm(struct rnl_socket *s)
     struct kernel_socket *k = kernel_of(s);
     struct pollfd any = {.fd = kernel_fd(s), .events = POLLIN};
     int here = 0;
+    k->armed = 1;
     if (poll(&any, 1, 0) == 0)
         return 0;
     for (uint32_t i = 0; i < k->hots; i++)
@@ -277,6 +278,7 @@ int rnl_kernel_socket_open(const struct rnl_socket_addr *addr, const struct rnl_
         return status;
     }
     k->s.ops = &kernel_ops;
+    k->claims = o->claims;
     find_features(k, o->without);
     int status = make_room(k, o->receive_bytes);
     if (status == 0)
@@ -323,6 +325,7 @@ int rnl_kernel_socket_adopt(int fd, const struct rnl_kernel_options *options, st
     k->family = family;
     k->facts.features = families;
     k->s.ops = &kernel_ops;
+    k->claims = o->claims;
     find_features(k, o->without);
     int status = make_room(k, o->receive_bytes);
     if (status == 0)

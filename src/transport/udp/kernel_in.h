@@ -45,6 +45,9 @@ struct kernel_socket {
     uint32_t hots, calls;
     uint32_t looks, vain; /* at the connected ones since the last at the first; at that in vain */
     uint8_t streak;       /* the last look brought more than one: as many may lie behind them */
+    uint8_t armed;        /* what comes next ends somebody's sleep: it is looked for everywhere */
+    uint32_t lone;        /* datagrams without anything beside them since one had it, or since a look for that */
+    uint32_t (*claims)(const void *at, uint32_t bytes);
     int family;           /* AF_INET, AF_INET6 */
     struct rnl_kernel_facts facts;
     uint8_t told;                 /* a call met an error of an earlier datagram: the queue has something */

@@ -8,8 +8,10 @@
 #include <netinet/udp.h>
 
 enum {
-    VAIN = 64,      /* looks that brought nothing, and a socket is cold */
-    COLD_EVERY = 16 /* looks at the others to one at it */
+    VAIN = 64,       /* looks that brought nothing, and a socket is cold */
+    COLD_EVERY = 16, /* looks at the others to one at it */
+    LONE = 16,       /* datagrams one by one, and control data is not asked for any more, ... */
+    LONE_MOST = 80   /* ... but now and then */
 };
 
 /* ---- sending ---- */
@@ -210,6 +212,28 @@ static void came(struct msghdr *m, const struct arrival *a, size_t bytes, struct
         read_control(m, in);
 }
 
+/* One or -errno, and nothing of how it came. */
+static int recv_lone(struct kernel_socket *k, int fd, struct rnl_socket_in *in)
+{
+    union kernel_name name;
+    socklen_t len = sizeof name;
+    ssize_t bytes = recvfrom(fd, in->at, in->room, MSG_DONTWAIT | MSG_TRUNC, &name.sa, &len);
+    if (bytes < 0)
+        return -errno;
+    in->cut = (size_t)bytes > in->room;
+    in->bytes = in->cut ? in->room : (uint32_t)bytes;
+    in->segment = 0;
+    in->ecn = RNL_ECN_NOT;
+    rnl_kernel_addr_of(&name, &in->from);
+    uint32_t first = k->claims(in->at, in->bytes);
+    k->lone++;
+    if (first && first < in->bytes && first < UINT16_MAX) {
+        in->segment = (uint16_t)first;
+        k->lone = 0;
+    }
+    return 1;
+}
+
 /* How many, or -errno. One alone is asked for with less ado. */
 static int recv_once(struct kernel_socket *k, int fd, struct rnl_socket_in *in, int n)
 {
@@ -221,8 +245,10 @@ static int recv_once(struct kernel_socket *k, int fd, struct rnl_socket_in *in, 
         if (bytes < 0)
             return -errno;
         came(&m[0].msg_hdr, &a[0], (size_t)bytes, in);
+        k->lone = in->segment || in->ecn != RNL_ECN_NOT ? 0 : k->lone < LONE ? k->lone + 1 : LONE;
         return 1;
     }
+    k->lone = 0;
     for (int i = 0; i < n; i++)
         expect(k, &m[i].msg_hdr, &a[i], &in[i]);
     int got = recvmmsg(fd, m, (unsigned)n, MSG_DONTWAIT, NULL);
@@ -237,7 +263,8 @@ static int recv_once(struct kernel_socket *k, int fd, struct rnl_socket_in *in, 
 static int recv_some(struct kernel_socket *k, int fd, struct rnl_socket_in *in, int n)
 {
     for (int tries = 0; tries < KERNEL_TRIES; tries++) {
-        int got = recv_once(k, fd, in, n);
+        int got = n == 1 && k->claims && k->lone >= LONE && k->lone < LONE_MOST ? recv_lone(k, fd, in)
+                                                                                 : recv_once(k, fd, in, n);
         if (got >= 0)
             return got;
         switch (-got) {
@@ -273,18 +300,19 @@ static int recv_by(struct kernel_socket *k, int fd, int all, struct rnl_socket_i
 }
 
 /* To find that nothing has come costs a call for each socket. So those that brought nothing for a while are looked at
- * now and then only, unless `arm` has seen something: in between their datagrams wait for so many calls. */
+ * now and then only, unless `arm` has seen something, or was the last that was called: in between their datagrams wait
+ * for so many calls. */
 int rnl_kernel_recv(struct rnl_socket *s, struct rnl_socket_in *in, int n)
 {
     struct kernel_socket *k = kernel_of(s);
-    int got = 0, all = k->streak;
+    int got = 0, all = k->streak, everywhere = all || k->armed;
     uint32_t warm = 0;
     k->looks++;
     for (uint32_t i = 0; i < k->hots; i++) {
         struct kernel_hot *h = &k->hot[i];
         int is_warm = h->vain < VAIN;
         warm += (uint32_t)is_warm;
-        if (!is_warm && !all && (k->looks + i) % COLD_EVERY)
+        if (!is_warm && !everywhere && (k->looks + i) % COLD_EVERY)
             continue;
         int more = recv_by(k, h->fd, all, in + got, n - got);
         if (more < 0)
@@ -292,13 +320,14 @@ int rnl_kernel_recv(struct rnl_socket *s, struct rnl_socket_in *in, int n)
         h->vain = more ? 0 : h->vain + (n > got);
         got += more;
     }
-    if (warm == 0 || k->vain < VAIN || all || k->looks % COLD_EVERY == 0) {
+    if (warm == 0 || k->vain < VAIN || everywhere || k->looks % COLD_EVERY == 0) {
         int more = recv_by(k, k->fd, all, in + got, n - got);
         if (more < 0)
             return got ? got : more;
         k->vain = more ? 0 : k->vain + (n > got);
         got += more;
     }
+    k->armed = 0;
     k->streak = got > 1 || (got == 1 && in->segment); /* who sends runs sends more than one */
     return got;
 }

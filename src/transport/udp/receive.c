@@ -114,7 +114,12 @@ static int next_packet(struct udp *u, struct udp_buffer *b, struct rnl_view *v)
     int last = bytes == left;
     if (b->changes != u->changes) { /* nothing is handed out as from a peer that was let go meanwhile */
         b->changes = u->changes;
-        b->peer = rnl_udp_who(u, &b->in.from);
+        if (u->last_at != u->changes || !rnl_socket_addr_equal(&u->last, &b->in.from)) {
+            u->last = b->in.from;
+            u->last_at = u->changes;
+            u->last_peer = rnl_udp_who(u, &u->last);
+        }
+        b->peer = u->last_peer;
     }
     v->at = (const unsigned char *)b->in.at + b->cursor;
     v->bytes = bytes;
