@@ -477,6 +477,11 @@ int rnl_link_output(struct rnl_link *link, uint64_t now_ns)
             rnl_remote_due(link, rnl_hs_deadline(&link->hs));
         return 0;
     }
+    uint64_t owes_ns = rnl_flow_owes_ns(&link->flow);
+    if (link->untold && (owes_ns <= now_ns || owes_ns == UINT64_MAX)) {
+        link->untold = 0;
+        rnl_flow_want(&link->flow);
+    }
     if (!rnl_flow_has_output(&link->flow, now_ns))
         more = 0;
     if (more) {

@@ -27,6 +27,7 @@ struct rnl_link {
     uint8_t over;          /* nothing any more */
     uint8_t ecn;           /* packets are marked as capable */
     uint8_t awake;         /* it does not rest */
+    uint8_t untold;        /* words that go with the next acknowledgement */
     struct rnl_hs_peer hs;
     struct rnl_flow flow;
     struct rnl_path path;      /* of this peer alone: nobody has told which are equally far */

@@ -7,7 +7,8 @@
 
 enum {
     BULK_LEAST = 64, /* bytes, else the rest of a packet is left empty */
-    FEW_BYTES = 250  /* all words, or some lines */
+    FEW_BYTES = 250, /* all words, or some lines */
+    PRESSING = 8     /* this part of ring, grant or area, and its sender is told at once that it is free */
 };
 
 struct packing { /* one packet */
@@ -123,6 +124,17 @@ static uint32_t unsaid_words(const struct rnl_mirror *m)
     for (unsigned i = 0; differs && i < RNL_WORDS; i++)
         which |= (uint32_t)(word(m, i) != m->said[i]) << i;
     return which;
+}
+
+int rnl_mirror_presses(const struct rnl_mirror *m)
+{
+    const struct rnl_rx *r = &m->pair->rx[0];
+    const uint32_t counts = 1u << RNL_WORD_POSITION | 1u << RNL_WORD_GRANTED | 1u << RNL_WORD_BULK_READ;
+    if (unsaid_words(m) & ~counts) /* other lanes, wishes, what got lost */
+        return 1;
+    return (word(m, RNL_WORD_POSITION) - m->said[RNL_WORD_POSITION]) / 8 >= RNL_LINES(r->wrap) / PRESSING ||
+           (word(m, RNL_WORD_GRANTED) - m->said[RNL_WORD_GRANTED]) >= r->standing / PRESSING ||
+           word(m, RNL_WORD_BULK_READ) - m->said[RNL_WORD_BULK_READ] >= RNL_BULK_BYTES / PRESSING;
 }
 
 int rnl_mirror_unsaid(const struct rnl_mirror *m)

@@ -223,7 +223,7 @@ static void output_piled(struct rnl_endpoint *ep, struct rnl_link *link)
         output_now(link, now);
 }
 
-void rnl_remote_ring(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t what)
+static void ring(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t what)
 {
     struct rnl_link *link = conn->link;
     if (link->over)
@@ -248,12 +248,24 @@ void rnl_remote_ring(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t wh
                                                                                          : RNL_LINK_CAN_WAIT);
 }
 
+/* What has been read makes room at a peer that seldom waits for it. An acknowledgement of the same goes soon in any
+ * case: one packet for both. Whoever closes does wait for it. */
+void rnl_remote_ring(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t what)
+{
+    struct rnl_link *link = conn->link;
+    if (what == RNL_ARMED_ROOM && link->up && !link->over && !ep->closing &&
+        rnl_flow_owes_ns(&link->flow) != UINT64_MAX && !rnl_mirror_presses(link->mirror))
+        link->untold = 1;
+    else
+        ring(ep, conn, what);
+}
+
 void rnl_remote_tidy(struct rnl_endpoint *ep)
 {
     for (uint32_t i = 0; i < ep->live; i++) {
         struct rnl_link *link = ep->hot[i]->link;
         if (link && !link->over && rnl_mirror_unsaid(link->mirror))
-            rnl_remote_ring(ep, ep->hot[i], RNL_ARMED_ROOM);
+            ring(ep, ep->hot[i], RNL_ARMED_ROOM); /* whoever sleeps next wakes for nothing that can go now */
     }
     let_rest(ep, ep->env->ops->now_ns(ep->env));
 }

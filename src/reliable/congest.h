@@ -10,6 +10,7 @@
 #ifndef RNL_RELIABLE_CONGEST_H
 #define RNL_RELIABLE_CONGEST_H
 
+#include "base/error.h"
 #include "reliable/rtt.h"
 
 enum rnl_congest_law { RNL_CONGEST_DLF = 0, RNL_CONGEST_NEWRENO, RNL_CONGEST_CUBIC, RNL_CONGEST_LAWS };
@@ -18,6 +19,9 @@ struct rnl_congest_limits {
     uint32_t initial_packets;
     uint32_t most_bytes; /* of a window */
     uint32_t target_ns;  /* DLF: the queue that is aimed at */
+    /* No network card answers so soon: both ends are on one machine, and the queue is memory of theirs. */
+    uint32_t near_ns;        /* least round trips below; 0 = none is */
+    uint32_t near_target_ns; /* DLF, there */
 };
 
 /* What came back since the last time. */
@@ -28,8 +32,8 @@ struct rnl_congest_news {
     uint32_t rtt_ns;        /* of the last one, without what the host held it; 0 = no sample */
     uint32_t base_ns;       /* the least that the path is known to have */
     uint32_t smoothed_ns;
-    uint32_t packet; /* bytes of a full one */
-    uint8_t limited; /* the window, not the upper side, was the limit */
+    uint32_t packet;  /* bytes of a full one */
+    uint8_t limited;  /* the window, not the upper side, was the limit */
     uint8_t credited; /* ... or what the peer's socket holds: a window that does not grow for it, but makes a queue */
 };
 
@@ -89,5 +93,9 @@ int rnl_congest_open(const struct rnl_congest *congest, uint64_t in_flight, uint
 /* The time over which a window is spread; 0 = it is not. */
 uint64_t rnl_congest_trip_ns(const struct rnl_congest *congest, uint32_t smoothed_ns, uint32_t latest_ns,
                              uint32_t packet);
+RNL_INLINE int rnl_congest_near(const struct rnl_congest_limits *limits, uint64_t base_ns)
+{
+    return base_ns != 0 && base_ns < limits->near_ns;
+}
 
 #endif

@@ -47,12 +47,14 @@ static uint64_t root(uint64_t x)
 }
 
 /* For a queue so short that it is below half of any target, the least target is as good. */
-static uint32_t target_ns(const struct rnl_congest *c, const struct rnl_congest_limits *limits, uint32_t packet,
-                          uint32_t queue)
+static uint32_t target_ns(const struct rnl_congest *c, const struct rnl_congest_limits *limits,
+                          const struct rnl_congest_news *news, uint32_t queue)
 {
+    if (rnl_congest_near(limits, news->base_ns))
+        return limits->near_target_ns;
     if (queue < limits->target_ns / 2)
         return limits->target_ns;
-    uint64_t packets_q16 = (c->window << 8) / packet;
+    uint64_t packets_q16 = (c->window << 8) / news->packet;
     uint64_t extra = ((uint64_t)SPREAD_NS << 16) / (root(packets_q16 << 16) + 1);
     extra = extra > SPREAD_NS / 10 ? extra - SPREAD_NS / 10 : 0;
     return limits->target_ns + (extra < SPREAD_MAX_NS ? (uint32_t)extra : SPREAD_MAX_NS);
@@ -133,7 +135,7 @@ static void acked(struct rnl_congest *c, const struct rnl_congest_limits *limits
 {
     if (news->rtt_ns && news->base_ns) {
         uint32_t longer = news->rtt_ns > news->base_ns ? news->rtt_ns - news->base_ns : 0;
-        uint32_t queue = queue_ns(c, news), target = target_ns(c, limits, news->packet, longer);
+        uint32_t queue = queue_ns(c, news), target = target_ns(c, limits, news, longer);
         look_for_rival(c, news, longer, target);
         /* Who does not use its window makes no queue: what such round trips tell of is a host that was busy elsewhere.
          */

@@ -28,7 +28,11 @@ void rnl_flow_defaults(struct rnl_flow_config *config)
         .mtu = {1200, 1472, 8972},
         .law = RNL_CONGEST_DLF,
         .ecn = 0,
-        .congest = {.initial_packets = 10, .most_bytes = 4096 * 1538, .target_ns = 15000},
+        .congest = {.initial_packets = 10,
+                    .most_bytes = 4096 * 1538,
+                    .target_ns = 15000,
+                    .near_ns = 8000,
+                    .near_target_ns = 100000},
         .pace = {.burst_ns = 8000, .burst = 64, .max_ns = 5000000},
     };
 }

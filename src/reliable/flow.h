@@ -142,6 +142,8 @@ int rnl_flow_presses(const struct rnl_flow *flow);
 void rnl_flow_want(struct rnl_flow *flow);
 /* This fill gives all there is: it need not be called once more to hear that. */
 void rnl_flow_sated(struct rnl_flow *flow);
+/* When an acknowledgement goes in any case, and could take something along; UINT64_MAX = none is owed. */
+uint64_t rnl_flow_owes_ns(const struct rnl_flow *flow);
 /* Call output by then; 0 = now, UINT64_MAX = not before something comes or is wanted. */
 uint64_t rnl_flow_deadline(const struct rnl_flow *flow);
 /* The two ECN bits for the datagram that output has just given. */

@@ -106,6 +106,17 @@ static int reserve(struct rnl_flow *f, uint64_t now_ns)
     return 1;
 }
 
+/* What is spread keeps the queues of a network short, and is sent in small runs. Between processes of one machine there
+ * is no such queue, and large runs are all that counts. */
+static uint64_t trip_ns(const struct rnl_flow *f, uint64_t now_ns)
+{
+    if (rnl_path_draining(f->path, now_ns))
+        return 2 * (uint64_t)f->rtt.smoothed_ns;
+    if (rnl_congest_near(&f->config->congest, f->path->base_ns) && f->congest.window >> 8 >= rnl_flow_packet(f))
+        return 0;
+    return rnl_congest_trip_ns(&f->congest, f->rtt.smoothed_ns, f->rtt.latest_ns, rnl_flow_packet(f));
+}
+
 static void record(struct rnl_flow *f, const struct rnl_packet *p, uint32_t bytes, const struct rnl_flow_note *notes,
                    unsigned count, uint64_t now_ns)
 {
@@ -123,9 +134,7 @@ static void record(struct rnl_flow *f, const struct rnl_packet *p, uint32_t byte
     f->flight += rnl_flow_cost(f, bytes);
     f->charge += rnl_flow_charge(f, bytes);
     f->count->sent++;
-    uint64_t trip = rnl_path_draining(f->path, now_ns) ? 2 * (uint64_t)f->rtt.smoothed_ns
-                                                       : rnl_congest_trip_ns(&f->congest, f->rtt.smoothed_ns, f->rtt.latest_ns, rnl_flow_packet(f));
-    rnl_pace_sent(&f->pace, &f->config->pace, rnl_flow_cost(f, bytes), f->congest.window, trip, now_ns);
+    rnl_pace_sent(&f->pace, &f->config->pace, rnl_flow_cost(f, bytes), f->congest.window, trip_ns(f, now_ns), now_ns);
 }
 
 static uint32_t put_data(struct rnl_flow *f, unsigned char *at, uint32_t room, uint64_t now_ns)
@@ -285,6 +294,11 @@ void rnl_flow_want(struct rnl_flow *f)
 void rnl_flow_sated(struct rnl_flow *f)
 {
     f->wanted = 0;
+}
+
+uint64_t rnl_flow_owes_ns(const struct rnl_flow *f)
+{
+    return f->received.due_ns;
 }
 
 unsigned rnl_flow_ecn(const struct rnl_flow *f)

@@ -145,12 +145,21 @@ static void resume(struct rnl_endpoint *ep, struct rnl_stream *s)
 
 /* ---- taking bytes ---- */
 
+/* What came from another host was written by this core: to write whole lines is what counts then. */
+static void copy_out(const struct rnl_stream *s, void *to, const void *from, size_t n)
+{
+    if (s->conn->link)
+        rnl_copy_in(to, from, n);
+    else
+        rnl_copy_out(to, from, n, s->ep->env->facts.wide_copy);
+}
+
 static void take_bytes(struct rnl_stream *s, void *to, size_t n)
 {
     if (n <= RNL_LINE_PAYLOAD)
         rnl_copy_short(to, s->at, n);
     else
-        rnl_copy_out(to, s->at, n, s->ep->env->facts.wide_copy);
+        copy_out(s, to, s->at, n);
     s->at += n;
 }
 
@@ -229,7 +238,7 @@ int rnl_receive(rnl_stream *s, void *buf, size_t n)
     if (n <= RNL_LINE_PAYLOAD || n > (size_t)(s->end - at) || s->state != RNL_STREAM_INLINE || rnl_ep_forked(s->ep))
         return receive_slow(s, buf, n);
     s->at += n;
-    rnl_copy_out(buf, at, n, s->ep->env->facts.wide_copy);
+    copy_out(s, buf, at, n);
     return 0;
 }
 

@@ -137,6 +137,56 @@ static void who_only_sends_need_not_extract(void **state)
     assert_int_equal(close_them(&f), 0);
 }
 
+static uint64_t frozen_ns;
+
+static uint64_t frozen_now(struct rnl_env *env)
+{
+    (void)env;
+    return frozen_ns;
+}
+
+/* Its sender does not wait for that room, and is told of it by the acknowledgement, which goes a little later. */
+static void what_has_been_read_is_said_with_its_acknowledgement(void **state)
+{
+    static const char bytes[100];
+    struct fixture f;
+    (void)state;
+    open_them(&f, 2, 1, NULL);
+    test_wires_connect(f.wires);
+    const struct rnl_env_ops *real[2] = {f.a->env->ops, f.b->env->ops};
+    struct rnl_env_ops ops[2] = {*real[0], *real[1]};
+    frozen_ns = real[1]->now_ns(f.b->env);
+    ops[0].now_ns = ops[1].now_ns = frozen_now;
+    f.a->env->ops = &ops[0];
+    f.b->env->ops = &ops[1];
+    for (unsigned i = 0; i < 4; i++, frozen_ns += 30000) { /* the first packets of a key ask for acknowledgements */
+        assert_int_equal(rnl_send(f.a, 1, NOTE, "x", 1), 0);
+        assert_true(rnl_extract(f.b, SIZE_MAX) >= 0);
+        assert_true(rnl_extract(f.a, SIZE_MAX) >= 0);
+    }
+    const struct rnl_conn *conn = conn_of(f.a, 1);
+    const _Atomic uint64_t *read = &conn->pair.theirs->back[0].bulk_read;
+    const struct rnl_begin begin = {.peer = 1, .handler = NOTE, .bound = sizeof bytes};
+    rnl_stream *s;
+    assert_int_equal(rnl_begin(f.a, &begin, &s), 0);
+    assert_int_equal(rnl_piece(s, bytes, sizeof bytes), 0);
+    assert_int_equal(rnl_end(s), 0);
+    assert_int_equal(rnl_flush(f.a), 0);
+    unsigned long before = test_wires_sent(f.wires);
+    assert_true(rnl_extract(f.b, SIZE_MAX) >= 0);
+    assert_int_equal(f.in_b.count, 5);
+    assert_int_equal(test_wires_sent(f.wires), before);
+    frozen_ns += 30000;
+    assert_true(rnl_extract(f.b, SIZE_MAX) >= 0);
+    assert_int_equal(test_wires_sent(f.wires), before + 1);
+    assert_true(rnl_extract(f.a, SIZE_MAX) >= 0);
+    assert_int_equal(conn->link->flow.sent.count, 0);
+    assert_true(atomic_load_explicit(read, memory_order_relaxed) >= sizeof bytes);
+    f.a->env->ops = real[0];
+    f.b->env->ops = real[1];
+    assert_int_equal(close_them(&f), 0);
+}
+
 static void ranks_of_one_host_use_no_network(void **state)
 {
     struct fixture f;
@@ -610,6 +660,7 @@ int main(void)
         cmocka_unit_test(who_takes_a_message_in_sends_nothing_before_its_answer),
         cmocka_unit_test(what_piles_up_leaves_by_itself),
         cmocka_unit_test(who_only_sends_need_not_extract),
+        cmocka_unit_test(what_has_been_read_is_said_with_its_acknowledgement),
         cmocka_unit_test(ranks_of_one_host_use_no_network),
         cmocka_unit_test(who_talks_to_this_host_is_not_kept_by_the_network),
         cmocka_unit_test(a_sleeper_is_woken_by_datagrams),

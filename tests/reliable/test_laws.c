@@ -186,6 +186,32 @@ static void dlf_grows_below_its_target_and_shrinks_above(void **state)
     assert_int_equal(c.window >> 8, limits.most_bytes);
 }
 
+static void between_processes_of_one_machine_dlf_aims_at_a_longer_queue(void **state)
+{
+    static const struct rnl_congest_limits near = {
+        .initial_packets = 10, .most_bytes = 1000000, .target_ns = 15000, .near_ns = 8000, .near_target_ns = 100000};
+    (void)state;
+    for (unsigned is_near = 0; is_near < 2; is_near++) {
+        struct rnl_congest c;
+        rnl_congest_init(&c, RNL_CONGEST_DLF, &near, PACKET);
+        for (uint64_t n = 100; n < 120; n++) {
+            struct rnl_congest_news news = news_at(n * 2000, n, 60000);
+            news.base_ns = is_near ? 7999 : 8000;
+            rnl_congest_acked(&c, &near, &news);
+        }
+        if (is_near)
+            assert_true(packets_q8(&c) > 20 * 256);
+        else
+            assert_true(packets_q8(&c) < 10 * 256);
+        for (uint64_t n = 120; n < 200; n++) {
+            struct rnl_congest_news news = news_at(n * 2000, n, 300000);
+            news.base_ns = is_near ? 7999 : 8000;
+            rnl_congest_acked(&c, &near, &news);
+        }
+        assert_true(packets_q8(&c) < 10 * 256);
+    }
+}
+
 static void dlf_does_not_grow_what_is_not_used(void **state)
 {
     (void)state;
@@ -526,6 +552,7 @@ int main(void)
         cmocka_unit_test(a_path_that_has_become_longer_is_believed_after_a_while),
         cmocka_unit_test(verdicts_that_were_wrong_come_later_next_time),
         cmocka_unit_test(dlf_grows_below_its_target_and_shrinks_above),
+        cmocka_unit_test(between_processes_of_one_machine_dlf_aims_at_a_longer_queue),
         cmocka_unit_test(dlf_does_not_grow_what_is_not_used),
         cmocka_unit_test(dlf_cuts_by_the_fraction_that_is_lost),
         cmocka_unit_test(dlf_answers_marks_as_losses),
