@@ -126,7 +126,7 @@ static uint32_t unsaid_words(const struct rnl_mirror *m)
     return which;
 }
 
-int rnl_mirror_presses(const struct rnl_mirror *m)
+int rnl_mirror_much_read(const struct rnl_mirror *m)
 {
     const struct rnl_rx *r = &m->pair->rx[0];
     const uint32_t counts = 1u << RNL_WORD_POSITION | 1u << RNL_WORD_GRANTED | 1u << RNL_WORD_BULK_READ;

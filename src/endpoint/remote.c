@@ -253,8 +253,8 @@ static void ring(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t what)
 void rnl_remote_ring(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t what)
 {
     struct rnl_link *link = conn->link;
-    if (what == RNL_ARMED_ROOM && link->up && !link->over && !ep->closing &&
-        rnl_flow_owes_ns(&link->flow) != UINT64_MAX && !rnl_mirror_presses(link->mirror))
+    if (what == RNL_ARMED_ROOM && link->up && !link->over && !ep->closing && link->mirror &&
+        rnl_flow_owes_ns(&link->flow) != UINT64_MAX && !rnl_mirror_much_read(link->mirror))
         link->untold = 1;
     else
         ring(ep, conn, what);
