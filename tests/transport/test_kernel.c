@@ -299,11 +299,13 @@ static void what_comes_one_by_one_and_says_its_length_is_read_as_well(void **sta
             assert_int_equal(get(b, &in[n], 1, BIG), 1);
         assert_int_equal(packets_in(in, n, SEGMENT, 2 * SEGMENT + 7), 3);
         ones(a, b, ONES);
+        memcpy(data, &segment, sizeof segment);
         assert_int_equal(put(a, b, SEGMENT, 0, 0).stop, RNL_SOCKET_WENT);
         assert_int_equal(get(b, in, 1, SEGMENT - 1), 1);
         assert_int_equal(in[0].cut, 1);
         assert_int_equal(in[0].bytes, SEGMENT - 1);
         ones(a, b, ONES);
+        memcpy(data, &segment, sizeof segment);
         do { /* the bits are missed for a while, and no longer */
             assert_int_equal(put(a, b, SEGMENT, 0, RNL_ECN_CE).stop, RNL_SOCKET_WENT);
             assert_int_equal(get(b, in, 1, BIG), 1);
