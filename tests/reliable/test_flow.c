@@ -132,6 +132,33 @@ static void bulk_arrives_and_the_window_opens(void **state)
     assert_true(p->side[0].flow.congest.window >> 8 > 100000);
 }
 
+static void near_ones(struct pair *q)
+{
+    q->config[0].congest.near_ns = 2 * PAIR_DELAY_NS + 10 * US;
+}
+
+/* How much of the window goes at once when there is much to send, in per cent. */
+static uint64_t at_once(void (*set)(struct pair *))
+{
+    begin(1160, set);
+    upper_send(&p->side[0], 3000);
+    everything_arrives(50 * MS);
+    const struct rnl_flow *f = &p->side[0].flow;
+    upper_send(&p->side[0], 3000);
+    pair_run(p, p->now + 1, NULL);
+    uint64_t part = f->flight * 100 / (f->congest.window >> 8);
+    everything_arrives(50 * MS);
+    end(NULL);
+    return part;
+}
+
+static void between_processes_of_one_machine_nothing_is_spread_over_a_round_trip(void **state)
+{
+    (void)state;
+    assert_in_range(at_once(near_ones), 95, 100);
+    assert_in_range(at_once(NULL), 1, 60);
+}
+
 static void what_is_lost_in_the_middle_is_sent_again_within_a_round_trip(void **state)
 {
     (void)state;
@@ -523,6 +550,7 @@ int main(void)
         cmocka_unit_test_teardown(an_answer_carries_the_acknowledgement, end),
         cmocka_unit_test_teardown(every_sixteenth_packet_is_acknowledged_and_a_gap_at_once, end),
         cmocka_unit_test_teardown(bulk_arrives_and_the_window_opens, end),
+        cmocka_unit_test_teardown(between_processes_of_one_machine_nothing_is_spread_over_a_round_trip, end),
         cmocka_unit_test_teardown(what_is_lost_in_the_middle_is_sent_again_within_a_round_trip, end),
         cmocka_unit_test_teardown(the_last_packet_lost_is_found_by_a_probe, end),
         cmocka_unit_test_teardown(a_timeout_alone_does_not_cut_the_window, end),
