@@ -192,6 +192,27 @@ static int look(struct bench_side *s)
     return 0;
 }
 
+/* The floor of AM-2's requests: a datagram each, and one each to answer it, so many unanswered. */
+static int flood(struct bench_side *s, const struct bench_order *o, struct bench_answer *a)
+{
+    uint64_t sent = 0, got = 0, word = 0, t0 = bench_now_ns();
+    if (o->test != BENCH_AM_RATE)
+        return bench_side_fail(s, "an order names test %u, which has no floor here", o->test);
+    while (got < o->count) {
+        while (s->side == 0 && sent < o->count && sent - got < o->variant) {
+            if (sockets_give(s, &raw.k, &sent, sizeof sent))
+                return -1;
+            sent++;
+        }
+        if (sockets_take(s, &raw.k, &word, sizeof word, false) ||
+            (s->side == 1 && sockets_give(s, &raw.k, &word, sizeof word)))
+            return -1;
+        got++;
+    }
+    a->value = (double)o->count * 1e3 / (double)(bench_now_ns() - t0);
+    return 0;
+}
+
 const struct bench_api bench_api_udp = {
     .name = "raw",
     .open = open_udp,
@@ -201,6 +222,7 @@ const struct bench_api bench_api_udp = {
     .stream = stream,
     .put = put,
     .poll = look,
+    .run = flood,
 };
 
 const struct bench_api bench_api_tcp = {

@@ -48,6 +48,10 @@ enum bench_test {
     BENCH_AM_TRIP,
     BENCH_AM_RATE,
     BENCH_AM_BULK,
+    BENCH_AM_WAITING,
+    BENCH_AM_LOSS_TRIP,
+    BENCH_AM_LOSS_RATE,
+    BENCH_AM_LOSS_BULK,
     BENCH_QUIT
 };
 

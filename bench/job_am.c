@@ -3,7 +3,10 @@
  * job_am.c - the experiments of the AMUDP paper (section 5) with runnel/am.h: a short request and its short reply, and
  * against the depth, which is how many requests may be unanswered: short requests a second, and bytes a second of a
  * window of eight bulk requests of 128 KiB. Each request is answered, as in the paper. The floors are the bare ring's,
- * in the same step: there and back, 8-byte messages a second, messages of 128 KiB. Over shared memory. */
+ * in the same step: there and back, 8-byte messages a second, messages of 128 KiB. Over datagrams they are bare
+ * sockets': there and back, polled and asleep; requests of one datagram each, and so their answers, at the same depth;
+ * runs of datagrams. Between namespaces also what lost packets cost, where the floor is the same pair, none lost. */
+#include "net_drop.h"
 #include "role.h"
 #include "scene.h"
 
@@ -14,6 +17,8 @@
 
 enum { ASK = 1, ANSWERED, BULK };
 enum { PAIR = 1, BULK_BYTES = 128 << 10, WINDOW = 8, PAGE = 4096 };
+static const unsigned losses[] = {10, 50, 100, 150, 200, 250, 300}; /* of a thousand; all three for the first */
+static struct bench_drop filter = {{-1, -1}};
 static const unsigned rate_depths[] = {1, 4, 16, 64, 128, 512}, bulk_depths[] = {1, 2, 4, 8};
 #define DEPTHS(a) (sizeof(a) / sizeof *(a))
 
@@ -62,8 +67,8 @@ static int open_am(struct bench_side *s)
         return -1;
     if (AM_AllocateEndpoint(bundle, &ep, &name) != AM_OK || AM_SetTag(ep, AM_ALL) != AM_OK ||
         AM_SetSeg(ep, segment, (size_t)WINDOW * BULK_BYTES) != AM_OK || AM_SetHandler(ep, ASK, on_ask) != AM_OK ||
-        AM_SetHandler(ep, BULK, on_bulk) != AM_OK || AM_SetHandler(ep, ANSWERED, on_answered) != AM_OK ||
-        AM_Map(ep, 0, AM_NameOf(1 - s->side, 0), AM_ALL) != AM_OK)
+        AM_SetHandler(ep, BULK, on_bulk) != AM_OK || AM_SetEventMask(bundle, AM_NOTEMPTY) != AM_OK ||
+        AM_SetHandler(ep, ANSWERED, on_answered) != AM_OK || AM_Map(ep, 0, AM_NameOf(1 - s->side, 0), AM_ALL) != AM_OK)
         return failed(s);
     return 0;
 }
@@ -81,27 +86,52 @@ static int look(struct bench_side *s)
     return AM_Poll(bundle) != AM_OK ? failed(s) : s->status;
 }
 
+/* What is timed, by whatever test. */
+enum kind { TRIP, RATE, BULKS, WAITING };
+static enum kind kind_of(uint32_t test)
+{
+    switch (test) {
+    case BENCH_AM_RATE:
+    case BENCH_AM_LOSS_RATE:
+        return RATE;
+    case BENCH_AM_BULK:
+    case BENCH_AM_LOSS_BULK:
+        return BULKS;
+    default:
+        return test == BENCH_AM_WAITING ? WAITING : TRIP;
+    }
+}
+
+/* One look, or a sleep. */
+static int await(struct bench_side *s, enum kind kind)
+{
+    if (kind != WAITING)
+        return look(s);
+    return AM_WaitSemaFor(bundle, 1000000000) == AM_OK ? s->status : look(s);
+}
+
 /* Messages of an order. */
 static uint64_t messages(const struct bench_order *o)
 {
-    return o->test == BENCH_AM_BULK ? o->count * WINDOW : o->count;
+    return kind_of(o->test) == BULKS ? o->count * WINDOW : o->count;
 }
 
 static int ask(struct bench_side *s, const struct bench_order *o)
 {
     uint64_t n = messages(o), from = answered, depth = o->variant;
+    enum kind kind = kind_of(o->test);
     for (uint64_t i = 0; i < n; i++) {
         size_t at = i % WINDOW * BULK_BYTES;
-        int r = o->test == BENCH_AM_BULK ? AM_RequestXfer1(ep, 0, at, BULK, source + at, BULK_BYTES, (int32_t)i)
-                                         : AM_Request1(ep, 0, ASK, (int32_t)i);
+        int r = kind == BULKS ? AM_RequestXfer1(ep, 0, at, BULK, source + at, BULK_BYTES, (int32_t)i)
+                              : AM_Request1(ep, 0, ASK, (int32_t)i);
         if (r != AM_OK)
             return failed(s);
         while (i + 1 - (answered - from) >= depth)
-            if (look(s))
+            if (await(s, kind))
                 return -1;
     }
     while (answered - from < n)
-        if (look(s))
+        if (await(s, kind))
             return -1;
     return 0;
 }
@@ -109,9 +139,10 @@ static int ask(struct bench_side *s, const struct bench_order *o)
 static int run(struct bench_side *s, const struct bench_order *o, struct bench_answer *a)
 {
     uint64_t n = messages(o), until = asked + n;
+    enum kind kind = kind_of(o->test);
     if (s->side == 1) {
         while (asked < until)
-            if (look(s))
+            if (await(s, kind))
                 return -1;
         return 0;
     }
@@ -119,9 +150,9 @@ static int run(struct bench_side *s, const struct bench_order *o, struct bench_a
     if (ask(s, o))
         return -1;
     double ns = (double)(bench_now_ns() - t0);
-    if (o->test == BENCH_AM_TRIP)
+    if (kind == TRIP || kind == WAITING)
         a->value = ns / (double)n;
-    else if (o->test == BENCH_AM_RATE)
+    else if (kind == RATE)
         a->value = (double)n * 1e3 / ns;
     else
         a->value = (double)n * BULK_BYTES / ns;
@@ -136,11 +167,20 @@ const struct bench_api bench_role_am = {
 static int plan(struct bench_plan *p, const struct bench_wish *w)
 {
     unsigned step = 0;
-    int e = w->udp ? 0 : bench_scene_add(p, &bench_scene_am, BENCH_AM_TRIP, BENCH_AM, 0, 8, step++, true);
-    for (unsigned i = 0; i < DEPTHS(rate_depths) && e == 0 && !w->udp; i++)
-        e = bench_scene_add(p, &bench_scene_am, BENCH_AM_RATE, BENCH_AM, rate_depths[i], 8, step++, true);
-    for (unsigned i = 0; i < DEPTHS(bulk_depths) && e == 0 && !w->udp; i++)
-        e = bench_scene_add(p, &bench_scene_am, BENCH_AM_BULK, BENCH_AM, bulk_depths[i], BULK_BYTES, step++, true);
+    const struct bench_scene *am = &bench_scene_am;
+    int e = bench_scene_add(p, am, BENCH_AM_TRIP, BENCH_AM, 0, 8, step++, true);
+    if (e == 0 && w->udp)
+        e = bench_scene_add(p, am, BENCH_AM_WAITING, BENCH_AM, 0, 8, step++, true);
+    for (unsigned i = 0; i < DEPTHS(rate_depths) && e == 0; i++)
+        e = bench_scene_add(p, am, BENCH_AM_RATE, BENCH_AM, rate_depths[i], 8, step++, true);
+    for (unsigned i = 0; i < DEPTHS(bulk_depths) && e == 0; i++)
+        e = bench_scene_add(p, am, BENCH_AM_BULK, BENCH_AM, bulk_depths[i], BULK_BYTES, step++, true);
+    for (unsigned i = 0; i < DEPTHS(losses) && e == 0 && w->netns; i++)
+        e = bench_scene_add(p, am, BENCH_AM_LOSS_TRIP, BENCH_AM, losses[i], 8, step++, true);
+    if (e == 0 && w->netns)
+        e = bench_scene_add(p, am, BENCH_AM_LOSS_RATE, BENCH_AM, losses[0], 8, step++, true);
+    if (e == 0 && w->netns)
+        e = bench_scene_add(p, am, BENCH_AM_LOSS_BULK, BENCH_AM, losses[0], BULK_BYTES, step++, true);
     return e;
 }
 
@@ -150,25 +190,53 @@ static void cast(struct bench_area *area, const struct bench_wish *w)
     bench_cast(area, PAIR, "am", 2, 0);
 }
 
+static int lose(struct bench_run *r, unsigned per_mille)
+{
+    return bench_net_drop(&filter, &r->area->net, per_mille, r->plan->text, sizeof r->plan->text);
+}
+
+static int step_of_loss(struct bench_run *r, struct bench_unit *u)
+{
+    static const unsigned depth[] = {1, 128, WINDOW};
+    unsigned variant = depth[kind_of(u->test)];
+    double value = NAN, floor = NAN, cpu_ns;
+    int e = lose(r, 0);
+    if (e == 0)
+        e = bench_repeat(r, u, u->test, PAIR, variant, &u->floor[0], &floor, &cpu_ns);
+    if (e == 0)
+        e = lose(r, u->n);
+    if (e == 0)
+        e = bench_repeat(r, u, u->test, PAIR, variant, &u->api[BENCH_AM], &value, &cpu_ns);
+    if (e == 0)
+        bench_put(u, value, floor);
+    bench_net_drop_end(&filter); /* the other steps have no filter in their way */
+    return e;
+}
+
 static int step(struct bench_run *r, struct bench_unit *u, size_t n)
 {
-    static const enum bench_test floors[] = {BENCH_LATENCY, BENCH_RATE, BENCH_BANDWIDTH};
-    unsigned kind = u->test - BENCH_AM_TRIP;
+    static const enum bench_test floors[] = {BENCH_LATENCY, BENCH_RATE, BENCH_BANDWIDTH, BENCH_WAITING};
+    enum kind kind = kind_of(u->test);
+    enum bench_test as = kind == RATE && r->plan->udp ? BENCH_AM_RATE : floors[kind];
+    unsigned depth = u->n ? u->n : 1;
     double value = NAN, floor = NAN, cpu_ns;
     (void)n;
-    int e = bench_repeat(r, u, floors[kind], BENCH_RAW, 0, &u->floor[0], &floor, &cpu_ns);
+    if (u->test >= BENCH_AM_LOSS_TRIP && u->test <= BENCH_AM_LOSS_BULK)
+        return step_of_loss(r, u);
+    int e = bench_repeat(r, u, as, BENCH_RAW, as == BENCH_AM_RATE ? depth : 0, &u->floor[0], &floor, &cpu_ns);
     if (e == 0)
-        e = bench_repeat(r, u, u->test, PAIR, u->n ? u->n : 1, &u->api[BENCH_AM], &value, &cpu_ns);
+        e = bench_repeat(r, u, u->test, PAIR, depth, &u->api[BENCH_AM], &value, &cpu_ns);
     if (e == 0)
-        bench_put(u, value, kind == 0 ? 2 * floor : floor);
+        bench_put(u, value, kind == TRIP || kind == WAITING ? 2 * floor : floor);
     return e;
 }
 
 const struct bench_scene bench_scene_am = {
     .name = "am",
-    .share = 2,
+    .share = 3,
     .apis = 1u << BENCH_AM,
     .plots = true,
+    .sockets = true,
     .plan = plan,
     .cast = cast,
     .step = step,

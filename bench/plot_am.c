@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * plot_am.c - see plot.h: the AMUDP paper's figures of throughput against depth, once more: left short requests a
- * second, right bulk bytes a second, each beside its floor. */
+ * plot_am.c - see plot.h: the AMUDP paper's figures, once more: short requests a second and bulk bytes a second against
+ * depth, each beside its floor, and the mean round trip against the share of packets that are dropped. */
 #include "plot.h"
 
 #include <math.h>
 
 static const struct {
     enum bench_test test;
-    const char *name, *title, *unit;
-} panels[] = {{BENCH_AM_RATE, "rate", "short requests, each answered", "million a second"},
-              {BENCH_AM_BULK, "bulk", "windows of 8 requests of 128 KiB", "GB/s"}};
+    const char *name, *title, *unit, *across;
+    double every; /* n of a row is so many of what is across */
+    double scale;
+} panels[] = {
+    {BENCH_AM_RATE, "rate", "short requests, each answered", "million a second", "requests that may be unanswered", 1,
+     1},
+    {BENCH_AM_BULK, "bulk", "windows of 8 requests of 128 KiB", "GB/s", "requests that may be unanswered", 1, 1},
+    {BENCH_AM_LOSS_TRIP, "loss", "short round trip, mean", "us", "packets dropped each way, %", 10, 1e-3}};
 enum { PANELS = sizeof panels / sizeof *panels };
 
 void bench_plot_am(FILE *f, const char *picture, const struct bench_row *row, size_t n, enum bench_placement placement)
@@ -23,28 +28,37 @@ void bench_plot_am(FILE *f, const char *picture, const struct bench_row *row, si
         fprintf(f, "$%s << END\n", panels[p].name);
         for (const struct bench_row *r = row; r < row + n; r++)
             if (r->test == panels[p].test && r->placement == placement && !isnan(r->value))
-                fprintf(f, "%u %.6g %.6g\n", r->n, r->value, r->floor);
+                fprintf(f, "%g %.6g %.6g\n", r->n / panels[p].every, r->value * panels[p].scale,
+                        r->floor * panels[p].scale);
         fputs("END\n", f);
     }
     fprintf(f,
             "set terminal pngcairo size %u,460 font 'sans,11'\nset output '%s'\n"
-            "set multiplot layout 1,%u title 'AM-2 against depth ",
-            drawn > 1 ? 1100 : 600, picture, drawn);
+            "set multiplot layout 1,%u title 'AM-2 ",
+            drawn > 2   ? 1500
+            : drawn > 1 ? 1100
+                        : 600,
+            picture, drawn);
     bench_plot_where(f, row, n, placement);
-    fputs("' font ',13'\nset xlabel 'requests that may be unanswered'\nset logscale x 2\nset yrange [0:*]\n"
-          "set grid xtics ytics lt 1 lw 1 lc rgb '#cccccc'\nset border 3\nset tics nomirror\nset key bottom right\n",
+    fputs("' font ',13'\nset yrange [0:*]\n"
+          "set grid xtics ytics lt 1 lw 1 lc rgb '#cccccc'\nset border 3\nset tics nomirror\n\n",
           f);
     for (unsigned p = 0; p < PANELS; p++) {
         if (!has[p])
             continue;
-        fprintf(f,
-                "set title '%s'\nset ylabel '%s'\n"
-                "plot $%s using 1:2 with linespoints lw 2 ps 0.8 pt 11 lc rgb '#7a3e9d' title 'AM-2'",
-                panels[p].title, panels[p].unit, panels[p].name);
+        int loss = panels[p].test == BENCH_AM_LOSS_TRIP;
+        fprintf(f, "%s\nset key %s\nset title '%s'\nset xlabel '%s'\nset ylabel '%s'\n",
+                loss ? "unset logscale x\nset xrange [0:*]" : "set logscale x 2", loss ? "top left" : "bottom right",
+                panels[p].title, panels[p].across, panels[p].unit);
+        fprintf(f, "plot $%s using 1:2 with linespoints lw 2 ps 0.8 pt 11 lc rgb '#7a3e9d' title 'AM-2'",
+                panels[p].name);
         /* One-way messages that share cache lines are another scale than answered requests. */
-        if (panels[p].test == BENCH_AM_BULK)
-            fprintf(f, ", $%s using 1:3 with lines lw 2 dt 2 lc rgb '" BENCH_PLOT_COLOUR_FLOOR "' title 'bare ring'",
-                    panels[p].name);
+        if (panels[p].test != BENCH_AM_RATE || row[0].udp)
+            fprintf(f, ", $%s using 1:3 with lines lw 2 dt 2 lc rgb '" BENCH_PLOT_COLOUR_FLOOR "' title '%s'",
+                    panels[p].name,
+                    loss         ? "none dropped"
+                    : row[0].udp ? "bare sockets"
+                                 : "bare ring");
         fputc('\n', f);
     }
     fputs("unset multiplot\n", f);

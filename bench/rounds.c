@@ -178,20 +178,25 @@ int bench_probe(struct bench_run *r, double *ns)
 static uint64_t next_count(const struct bench_run *r, enum bench_test test, uint64_t bytes, uint64_t count,
                            double elapsed_ns)
 {
-    static const double target_ns[] = {
-        [BENCH_LATENCY] = 3e6,  [BENCH_RATE] = 30e6,   [BENCH_BANDWIDTH] = 6e6, [BENCH_BANDWIDTH_ALONE] = 6e6,
-        [BENCH_WAITING] = 20e6, [BENCH_AM_TRIP] = 3e6, [BENCH_AM_RATE] = 6e6,   [BENCH_AM_BULK] = 6e6};
-    static const double low[] = {
-        [BENCH_LATENCY] = 10, [BENCH_RATE] = 2000,  [BENCH_BANDWIDTH] = 1, [BENCH_BANDWIDTH_ALONE] = 3,
-        [BENCH_WAITING] = 10, [BENCH_AM_TRIP] = 10, [BENCH_AM_RATE] = 600, [BENCH_AM_BULK] = 1};
-    static const double high[] = {
-        [BENCH_LATENCY] = 20000, [BENCH_RATE] = 1000000,  [BENCH_BANDWIDTH] = 64,   [BENCH_BANDWIDTH_ALONE] = 1000,
-        [BENCH_WAITING] = 20000, [BENCH_AM_TRIP] = 20000, [BENCH_AM_RATE] = 200000, [BENCH_AM_BULK] = 64};
-    double wanted = elapsed_ns > 0 ? r->plan->calm * target_ns[test] * (double)count / elapsed_ns : 0;
-    double least = low[test];
+    static const struct {
+        double target_ns, low, high;
+    } counts[BENCH_QUIT] = {[BENCH_LATENCY] = {3e6, 10, 20000},
+                            [BENCH_RATE] = {30e6, 2000, 1000000},
+                            [BENCH_BANDWIDTH] = {6e6, 1, 64},
+                            [BENCH_BANDWIDTH_ALONE] = {6e6, 3, 1000},
+                            [BENCH_WAITING] = {20e6, 10, 20000},
+                            [BENCH_AM_TRIP] = {3e6, 10, 20000},
+                            [BENCH_AM_RATE] = {6e6, 600, 200000},
+                            [BENCH_AM_BULK] = {6e6, 1, 64},
+                            [BENCH_AM_WAITING] = {20e6, 10, 20000},
+                            [BENCH_AM_LOSS_TRIP] = {60e6, 50, 20000},
+                            [BENCH_AM_LOSS_RATE] = {60e6, 2000, 1000000},
+                            [BENCH_AM_LOSS_BULK] = {60e6, 5, 500}};
+    double wanted = elapsed_ns > 0 ? r->plan->calm * counts[test].target_ns * (double)count / elapsed_ns : 0;
+    double least = counts[test].low;
     if (least > 3 && least * (double)bytes > 8 << 20) /* long messages need not be as many */
         least = 8.0 * (1 << 20) / (double)bytes + 3;
-    return (uint64_t)(wanted < least ? least : wanted > high[test] ? high[test] : wanted);
+    return (uint64_t)(wanted < least ? least : wanted > counts[test].high ? counts[test].high : wanted);
 }
 
 int bench_repeat(struct bench_run *r, struct bench_unit *u, enum bench_test as, unsigned pair, unsigned variant,

@@ -18,10 +18,12 @@ const char *bench_placement_name(enum bench_placement p)
 const char *bench_test_name(enum bench_test t)
 {
     static const char *const name[] = {
-        "probe",       "latency",   "rate",           "bandwidth",   "bandwidth-alone", "waiting",      "peers",
-        "idle-wait",   "idle-poll", "idle-extract",   "wake-wait",   "wake-poll",       "wake-unarmed", "wake-armed",
-        "barrier",     "layered",   "layered-stream", "startup-run", "startup-job",     "memory-peer",  "memory-all",
-        "loss-stream", "loss-trip", "am-trip",        "am-rate",     "am-bulk",         "quit"};
+        "probe",        "latency",     "rate",       "bandwidth",    "bandwidth-alone", "waiting",
+        "peers",        "idle-wait",   "idle-poll",  "idle-extract", "wake-wait",       "wake-poll",
+        "wake-unarmed", "wake-armed",  "barrier",    "layered",      "layered-stream",  "startup-run",
+        "startup-job",  "memory-peer", "memory-all", "loss-stream",  "loss-trip",       "am-trip",
+        "am-rate",      "am-bulk",     "am-waiting", "am-loss-trip", "am-loss-rate",    "am-loss-bulk",
+        "quit"};
     _Static_assert(sizeof name / sizeof *name == BENCH_QUIT + 1, "a name for each test");
     return name[t <= BENCH_QUIT ? t : BENCH_QUIT];
 }
@@ -31,11 +33,13 @@ const char *bench_test_unit(enum bench_test t)
     switch (t) {
     case BENCH_RATE:
     case BENCH_AM_RATE:
+    case BENCH_AM_LOSS_RATE:
         return "M/s";
     case BENCH_BANDWIDTH:
     case BENCH_BANDWIDTH_ALONE:
     case BENCH_LOSS_STREAM:
     case BENCH_AM_BULK:
+    case BENCH_AM_LOSS_BULK:
         return "GB/s";
     case BENCH_LAYERED:
     case BENCH_LAYERED_STREAM:

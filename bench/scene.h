@@ -18,7 +18,7 @@ struct bench_wish {
     unsigned sizes; /* 0: the scene's own */
     unsigned ranks; /* of the barrier */
     bool plot;
-    bool udp;
+    bool udp, netns;
 };
 
 struct bench_scene {
@@ -27,6 +27,7 @@ struct bench_scene {
     unsigned apis;            /* that it is measured over; 0 = it has nothing to do with them */
     bool sizes, ranks, plots; /* --size, --ranks, --plot mean something */
     bool netns;               /* it is between namespaces only */
+    bool sockets;             /* its floors are the pair's; over datagrams bare sockets */
     /* Adds its units, with their steps. 0 or -ENOMEM. */
     int (*plan)(struct bench_plan *, const struct bench_wish *);
     /* Fills in role, sides and resting of the pairs it needs, from number 1 up. NULL: none. */

@@ -461,7 +461,7 @@ static int measure(struct asked *q, const struct bench_wish *w, struct bench_pla
     if (scene && scene->cast)
         scene->cast(a, w);
     unsigned peer_apis = scene ? 0 : q->peer_apis;
-    unsigned bare = scene ? 0 : (q->apis & 1u << BENCH_TCP) | 1u << BENCH_RAW;
+    unsigned bare = scene ? (scene->sockets ? 1u << BENCH_RAW : 0) : (q->apis & 1u << BENCH_TCP) | 1u << BENCH_RAW;
     e = bench_jobs_start(&jobs, a, fd, bare, p->text, sizeof p->text);
     if (e == 0)
         e = bench_peers_start(&q->peers, a, fd, peer_apis, p->text, sizeof p->text);
@@ -534,8 +534,13 @@ int rnl_tool_bench(int argc, char **argv)
     if (q.plot && bench_plot_folder(q.plot, plan.text, sizeof plan.text))
         return complain(plan.text);
     bench_machine_line(machine, sizeof machine);
-    const struct bench_wish wish = {
-        .apis = q.apis, .size = q.size, .sizes = q.sizes, .ranks = q.ranks, .plot = q.plot != NULL, .udp = q.net.udp};
+    const struct bench_wish wish = {.apis = q.apis,
+                                    .size = q.size,
+                                    .sizes = q.sizes,
+                                    .ranks = q.ranks,
+                                    .plot = q.plot != NULL,
+                                    .udp = q.net.udp,
+                                    .netns = q.netns};
     bool one_core = false;
     struct bench_wires *wires = NULL;
     if (make_plan(&q, &wish, &plan))

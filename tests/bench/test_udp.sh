@@ -10,7 +10,8 @@ import json
 import sys
 
 UNITS = {"loss-stream": "GB/s", "loss-trip": "ns", "wake-wait": "us", "wake-poll": "us", "barrier": "us", "idle-wait": "ms/s", "idle-poll": "ms/s", "idle-extract": "ms/s",
-         "layered": "MB/s", "layered-stream": "MB/s", "latency": "ns", "waiting": "ns", "rate": "M/s", "bandwidth": "GB/s", "bandwidth-alone": "GB/s"}
+         "layered": "MB/s", "layered-stream": "MB/s", "am-trip": "ns", "am-waiting": "ns", "am-rate": "M/s", "am-bulk": "GB/s", "am-loss-trip": "ns",
+         "am-loss-rate": "M/s", "am-loss-bulk": "GB/s", "latency": "ns", "waiting": "ns", "rate": "M/s", "bandwidth": "GB/s", "bandwidth-alone": "GB/s"}
 expected = {(t, a, n) for t, apis, sizes in eval(sys.argv[1]) for a in apis for n in sizes}
 seen = set()
 for line in sys.stdin:
@@ -49,7 +50,6 @@ rows "encrypted" '[("bandwidth", ["raw", "fm"], [65536]), ("bandwidth-alone", ["
 rows "sleepers" '[("wake-wait", ["native"], [8]), ("wake-poll", ["native"], [8])]' --transport udp wake
 rows "a layer" '[("layered", ["fm", "fm1"], [1024]), ("layered-stream", ["fm", "fm1"], [1024])]' --transport udp layered --size 1K
 rows "a barrier" '[("barrier", ["native"], [8])]' --transport udp barrier --ranks 3
-
 spaces() { ip netns list 2>/dev/null | grep -c '^runnel-bench-'; }
 if ! ip netns add "runnel-test-$$" 2>/dev/null; then
     echo "ok - between namespaces # SKIP they cannot be made here: it takes root and ip(8)"
@@ -63,6 +63,9 @@ rows "large frames" "[('bandwidth', ['raw'], [70000]), ('bandwidth-alone', ['raw
 rows "the library between namespaces" '[("latency", ["raw", "native"], [8]), ("waiting", ["raw", "native"], [8])]' \
     --netns --api native latency waiting
 rows "lost datagrams" '[("loss-stream", ["fm"], [65536]), ("loss-trip", ["fm"], [8])]' --netns --api fm loss
+am='("am-trip", ["am"], [8]), ("am-waiting", ["am"], [8]), ("am-rate", ["am"], [8]), ("am-bulk", ["am"], [131072])'
+rows "AM-2, and what lost datagrams cost it" \
+    "[$am, ('am-loss-trip', ['am'], [8]), ('am-loss-rate', ['am'], [8]), ('am-loss-bulk', ['am'], [131072])]" --netns am
 [ "$(spaces)" = "$before" ]
 verdict "no namespace is left behind" $?
 "$runnel" bench --netns --api raw --max-time 60 >"$out/table" 2>"$out/stderr" &
