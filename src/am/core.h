@@ -138,9 +138,9 @@ struct rnl_am_port {
     uint32_t generation;               /* the last given */
     uint32_t deaths;                   /* of ep->deaths_seen that were looked at */
     uint32_t ranks;
-    uint8_t guarded; /* calls lock */
-    uint8_t own;     /* the session opened ep */
-    uint8_t untold;  /* a message came back to an endpoint without a handler 0 */
+    uint8_t guarded;    /* calls lock */
+    uint8_t own;        /* the session opened ep */
+    uint8_t untold;     /* a message came back to an endpoint without a handler 0 */
     uint32_t sent_away; /* requests to other hosts */
     struct rnl_am_bundle *bundle;
     struct rnl_am_peer *peer; /* by rank */

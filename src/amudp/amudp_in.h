@@ -90,6 +90,8 @@ int rnl_amudp_keep_environment(const char *text, size_t bytes);
 struct rnl_amudp_fault;
 int rnl_amudp_fault_new(struct amudp_ep *ep);
 void rnl_amudp_fault_free(struct amudp_ep *ep);
+/* The rank is closed. */
+void rnl_amudp_fault_end(void);
 
 /* ---- spmd.c ---- */
 extern struct rnl_amudp_spmd {

@@ -70,9 +70,11 @@ int AM_Terminate(void)
         for (struct amudp_ep *ep = eb->first; ep != NULL; ep = ep->next)
             rnl_amudp_fault_free(ep); /* what it held goes out */
     int r = rnl_am_terminate();
-    if (--sessions == 0) /* handlers ran in there, so the callbacks' endpoints had to live */
+    if (--sessions == 0) { /* handlers ran in there, so the callbacks' endpoints had to live */
         while (rnl_amudp_bundles != NULL)
             drop_bundle(rnl_amudp_bundles);
+        rnl_amudp_fault_end();
+    }
     return rnl_amudp_result(r, __func__);
 }
 

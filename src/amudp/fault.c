@@ -6,7 +6,10 @@
 
 #include "base/chance.h"
 #include "endpoint/endpoint.h"
+#include "endpoint/link.h"
+#include "transport/fault/fault.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,12 +46,45 @@ static int chosen(const struct amudp_ep *ep)
     return (double)(env->ops->random(env) >> 11) / 9007199254740992.0 < ep->fault->share; /* 53 bits */
 }
 
+static const struct rnl_transport *lossy; /* the rank's, once it is */
+
+void rnl_amudp_fault_end(void)
+{
+    lossy = NULL;
+}
+
+/* From now on the rank's datagrams are lost, those that it sends: its peers see to the others. */
+static int lose_datagrams(struct rnl_endpoint *rank, double rate)
+{
+    struct rnl_remote *r = rank->remote;
+    char text[32];
+    if (r == NULL || r->t == lossy)
+        return AM_OK;
+    snprintf(text, sizeof text, "loss=%.4f%%", rate * 100);
+    if (rnl_fault_wrap(&r->t, text, rank->env->ops->now_ns(rank->env)) < 0)
+        return rnl_amudp_error(AM_ERR_RESOURCE, "AM_AllocateEndpoint");
+    lossy = rank->env->datagrams = r->t;
+    return AM_OK;
+}
+
+/* Its messages are datagrams. */
+static int is_away(const struct amudp_ep *ep, int index)
+{
+    struct rnl_endpoint *rank = rnl_am_get_rank(ep->bundle->core);
+    rnl_am_en name;
+    return rank->remote != NULL && rnl_am_get_translation_name(ep->core, index, &name) == AM_OK &&
+           name.rank < rank->size && rnl_remote_away(rank, name.rank);
+}
+
 int rnl_amudp_fault_new(struct amudp_ep *ep)
 {
     static int said;
     double rate = rnl_amudp_share("FAULT_RATE");
     if (rate <= 0)
         return AM_OK;
+    int r = lose_datagrams(rnl_am_get_rank(ep->bundle->core), rate);
+    if (r != AM_OK)
+        return r;
     struct rnl_amudp_fault *f = calloc(1, sizeof *f);
     if (f == NULL)
         return rnl_amudp_wrong(AM_ERR_RESOURCE, "AM_AllocateEndpoint", "no memory for what FAULT_RATE asks for");
@@ -58,7 +94,7 @@ int rnl_amudp_fault_new(struct amudp_ep *ep)
     f->backoff = rnl_amudp_setting("REQUESTTIMEOUT_BACKOFF", 1, 100, 2);
     ep->fault = f;
     if (!said)
-        rnl_amudp_tell("FAULT_RATE loses %g of the messages on purpose", rate);
+        rnl_amudp_tell("FAULT_RATE loses %g of the packets on purpose", rate);
     said = 1;
     return AM_OK;
 }
@@ -78,7 +114,7 @@ static void later(struct amudp_ep *ep, struct held *h, uint64_t now)
 
 int rnl_amudp_fault_send(struct amudp_ep *ep, const struct rnl_amudp_request *q, const int32_t *args)
 {
-    if (!chosen(ep))
+    if (is_away(ep, q->dest) || !chosen(ep))
         return rnl_amudp_send(ep, q, args);
     struct held *h = malloc(sizeof *h + q->nbytes);
     if (h == NULL) /* none is lost then */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * fault.h - AMUDP's fault injection, FAULT_RATE: that share of the messages is lost and has to be sent again. It does
- * not depend on a network: a request that is chosen is held back for as long as AMUDP would have waited before it sent
+ * fault.h - AMUDP's fault injection, FAULT_RATE: that share of what goes to others is lost and has to be sent again.
+ * Between ranks that exchange datagrams it is these that are lost, below all that sends them again; the master starts a
+ * job with FAULT_RATE so that all do. What goes through shared memory all the same, and to oneself, has no packets to
+ * lose: a request that is chosen is held back for as long as AMUDP would have waited before it sent
  * it again (REQUESTTIMEOUT_INITIAL, _BACKOFF, _MAX), and may then be chosen again. The loss of a reply looks the same
  * to who asked, so it is drawn with its request. */
 #ifndef RNL_AMUDP_FAULT_H

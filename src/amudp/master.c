@@ -67,7 +67,7 @@ int rnl_amudp_find_tool(const char *name, char *path, size_t room)
 
 static char **words(int nproc, char **options, char **program, char *count, size_t room)
 {
-    size_t n = 5;
+    size_t n = 7;
     for (char **o = options; o != NULL && *o != NULL; o++)
         n++;
     for (char **p = program; *p != NULL; p++)
@@ -75,12 +75,16 @@ static char **words(int nproc, char **options, char **program, char *count, size
     char **argv = calloc(n, sizeof *argv), **at = argv;
     if (argv == NULL)
         return NULL;
-    static char runnel[] = "runnel", run[] = "run", dash_n[] = "-n";
+    static char runnel[] = "runnel", run[] = "run", dash_n[] = "-n", transport[] = "--transport", udp[] = "udp";
     snprintf(count, room, "%d", nproc);
     *at++ = runnel;
     *at++ = run;
     *at++ = dash_n;
     *at++ = count;
+    if (rnl_amudp_share("FAULT_RATE") > 0) { /* there have to be packets to lose */
+        *at++ = transport;
+        *at++ = udp;
+    }
     for (char **o = options; o != NULL && *o != NULL; o++)
         *at++ = *o;
     for (char **p = program; *p != NULL; p++)

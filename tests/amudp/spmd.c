@@ -199,8 +199,8 @@ static void ask_longest(void *token)
     OK(AM_ReplyI1(token, MEDIUM_BACK, longest, sizeof longest, 0));
 }
 
-/* What rank 0's memory grows by while each peer answers 128 requests with replies of 65,000 bytes. AMUDP keeps them all,
- * 8.2 MB a peer. `both`: the requests have 65,000 bytes, too. */
+/* What rank 0's memory grows by while each peer answers 128 requests with replies of 65,000 bytes. AMUDP keeps them
+ * all, 8.2 MB a peer. `both`: the requests have 65,000 bytes, too. */
 static void w4(int both)
 {
     enum { ASK_LONGEST = 100 };

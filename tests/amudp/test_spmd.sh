@@ -233,7 +233,11 @@ ok "... and reached the ports of the job" grep -qE '^sent [0-9]{3,} to [1-9]' "$
 run "$runnel" run --transport udp -n 3 "$program" messages
 ok "each kind of message between hosts" is 0
 AMUDP_FAULT_RATE=0.2 REQUESTTIMEOUT_INITIAL=1000 run "$program" 2 L messages
-ok "FAULT_RATE over shared memory" is 0
+ok "FAULT_RATE between workers of one host" is 0
+AMUDP_FAULT_RATE=0.9999 limit=2 run "$program" 2 L messages
+ok "... it is packets that are lost: with nearly all of them nothing gets through" is 124
+AMUDP_FAULT_RATE=0.2 REQUESTTIMEOUT_INITIAL=1000 run "$runnel" run -n 2 "$program" messages
+ok "... over shared memory" is 0
 AMUDP_FAULT_RATE=0.2 REQUESTTIMEOUT_INITIAL=1000 run "$runnel" run --transport udp -n 2 "$program" messages
 ok "... and over datagrams" is 0
 
