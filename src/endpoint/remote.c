@@ -15,6 +15,7 @@ enum {
     PILED = 46 * 1400,
     RINGS_PER_LOOK = 16, /* at how much has piled up */
     AWAKE_FEW = 256,     /* links, some 17 KB each */
+    FETCHED = 32,        /* links awake: more are not in the caches */
     AWAKE_LEAST = 8      /* ... where many endpoints share a process's memory */
 };
 #define REST_NS          ((uint64_t)50 * 1000 * 1000)
@@ -278,6 +279,21 @@ static struct rnl_link *link_of(struct rnl_remote *r, uint32_t rank)
     return conn ? conn->link : NULL;
 }
 
+/* With many peers all of a link has left the caches when its next packet comes: it is fetched at once, not a line after
+ * the other when each is needed. */
+static void fetch(const struct rnl_remote *r, const struct rnl_link *link)
+{
+    const struct {
+        const void *at;
+        size_t bytes;
+    } part[] = {{link, sizeof *link}, {link->conn, sizeof link->conn->pair}, {link->mirror, sizeof *link->mirror}};
+    if (r->awake < FETCHED)
+        return;
+    for (unsigned i = 0; i < sizeof part / sizeof part[0]; i++)
+        for (size_t at = 0; part[i].at && at < part[i].bytes; at += RNL_LINE_BYTES)
+            __builtin_prefetch((const char *)part[i].at + at);
+}
+
 void rnl_remote_answer(struct rnl_remote *r, const struct rnl_view *v, const void *at, uint32_t bytes, uint64_t now_ns)
 {
     (void)r->t->ops->answer(r->t, v, at, bytes, now_ns);
@@ -314,6 +330,7 @@ static void take_in(struct rnl_remote *r, const struct rnl_view *v, uint64_t now
     }
     struct rnl_link *link = link_of(r, rnl_hs_connection_rank(number));
     if (link && link->flows && link->hs.rx_connection == number && link->conn->rank == v->peer) {
+        fetch(r, link);
         if (!link->over)
             rnl_link_input(link, v, now_ns);
         return;

@@ -66,6 +66,7 @@ static int quiesce(struct rnl_endpoint *ep)
 {
     struct rnl_idle w = {.deadline_ns = UINT64_MAX};
     uint64_t told = 0, wave = UINT64_MAX, lacking_ns = 0;
+    int reported = 0; /* and nothing was taken in since: all is as it was */
     while (!ep->close_done && !ep->job_gone) {
         unsigned things;
         (void)rnl_stream_extract(ep, UINT64_MAX, &things);
@@ -73,11 +74,13 @@ static int quiesce(struct rnl_endpoint *ep)
             return rnl_ep_enter_slow(ep);
         if (things) {
             w.polls = w.yields = 0;
+            reported = 0;
             continue;
         }
         if (ep->close_done || ep->job_gone)
             break;
-        if (idle(ep)) {
+        if ((!reported || ep->close_asked) && idle(ep)) {
+            reported = 1;
             uint64_t now = activity(ep);
             if (ep->close_asked || wave == UINT64_MAX || now != told) {
                 ep->close_asked = 0;
