@@ -168,7 +168,7 @@ int rnl_guest_start(struct rnl_guest *g, uint64_t at)
     g->state = RNL_GUEST_LIVES;
     g->ending = g->injected = 0;
     g->sys_errno = 0;
-    g->fm = (struct rnl_fm){.handlers = 1024, .rank = -1};
+    g->fm = (struct rnl_fm)RNL_FM_NEW;
     g->am = (struct rnl_am){0};
     g->error = (struct rnl_error){.status = RNL_OK, .text = "no error"};
     g->debt_ns = g->calls = g->clock_reads = g->drawn = g->drawn_env = 0;

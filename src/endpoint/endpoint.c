@@ -111,9 +111,9 @@ int rnl_ep_new(struct rnl_env *env, const struct rnl_options *opt, struct rnl_en
     if (status < 0)
         goto free_counters;
     ep->net_due = ep->remote != NULL;
-    rnl_ep_chores(ep);
     ep->open = o.flags & RNL_SHARED ? RNL_EP_SHARED : RNL_EP_OPEN;
     rnl_ep_set_reach(ep);
+    rnl_ep_chores(ep);
     *out = ep;
     return 0;
 

@@ -47,11 +47,16 @@ struct rnl_handler {
     rnl_stream_handler *stream; /* NULL: whole, or none */
     rnl_whole_handler *whole;
     void *ctx;
-    uint32_t flags; /* RNL_IN_PLACE, RNL_HANDLER_DROP */
+    uint32_t flags; /* RNL_IN_PLACE, RNL_HANDLER_... */
 };
-enum { RNL_HANDLER_DROP = 1 << 16 /* a suspended one is dropped when its peer dies, not resumed */ };
+enum {
+    RNL_HANDLER_DROP = 1 << 16, /* a suspended one is dropped when its peer dies, not resumed */
+    RNL_HANDLER_FM = 1 << 17    /* `stream` calls ctx, which fm/ may do itself */
+};
 
 enum { RNL_REFUSED_BYTES = 40 };
+
+enum rnl_ready { RNL_READY_NOT = 0, RNL_READY_STREAM, RNL_READY_FM, RNL_READY_WHOLE };
 
 /* The open message of one (peer, lane) and direction. stream/ alone works on it; it lives here so that a connection is
  * one object. */
@@ -63,7 +68,7 @@ struct rnl_stream {
     uint8_t last;            /* in: all of it is here */
     uint8_t answered;        /* in: rnl_reply was called */
     int8_t lost;             /* in: 0, or why the rest never comes: RNL_ERR_PEER_DEAD, RNL_ERR_ABORTED */
-    uint32_t expects;        /* in: what it is set up for, see stream/stream.h */
+    uint32_t item;           /* in: bytes of each item while `ready` */
     uint16_t handler;
     uint8_t fresh;   /* out, SHORT: opens a line */
     uint8_t first;   /* out: nothing of it has been published */
@@ -73,6 +78,7 @@ struct rnl_stream {
     uint8_t drop;     /* in: when the peer dies the handler is dropped, not resumed (FM) */
     uint8_t too_long; /* in, GATHER: above whole_max; only counted */
     uint8_t spoilt;   /* out: a piece of it failed when a part of that had been taken */
+    uint8_t ready;    /* in: enum rnl_ready: it is set up for what rx.expect says */
     struct rnl_endpoint *ep;
     struct rnl_conn *conn;
     uint64_t bound; /* bytes announced; in: not set for items of a line */
@@ -199,6 +205,7 @@ struct rnl_endpoint {
     };
     struct rnl_conn **conn;        /* by rank; rnl_not_connected where there is none */
     struct rnl_stream *open_short; /* the out stream that began on the short path, NULL; written nowhere else */
+    struct rnl_conn *only;         /* the connection that is polled, if there is one and no other */
     struct rnl_conn **hot;         /* connections: those that are polled, then the cold ones, then the quiet ones */
     uint32_t hot_count, turn;
     const _Atomic uint32_t *news;
@@ -279,13 +286,15 @@ struct rnl_endpoint {
     size_t map_bytes;
 };
 
-extern struct rnl_conn rnl_not_connected;  /* shut, and never touched */
+extern struct rnl_conn rnl_not_connected; /* shut, and never touched */
 
-/* After a change of one of them. */
+/* After a change of one of them. Where messages are open an extract makes visible what they hold; RNL_CHORE_OPEN is
+ * more than any count is. */
+#define RNL_CHORE_OPEN (1u << 31)
 RNL_INLINE void rnl_ep_chores(struct rnl_endpoint *ep)
 {
     ep->chores = ep->posts | ep->gathering | ep->dying | ep->aborting | ep->calls | ep->troubled | ep->fd_armed |
-                 ep->due | ep->net_due;
+                 ep->due | ep->net_due | (ep->open == RNL_EP_SHARED || ep->open_streams ? RNL_CHORE_OPEN : 0);
 }
 
 /* After a change of `open` or `open_streams`: the short path is for a message alone. */
@@ -294,6 +303,10 @@ RNL_INLINE void rnl_ep_set_reach(struct rnl_endpoint *ep)
     uint32_t reach = ep->open == RNL_EP_OPEN && ep->open_streams == 0 ? ep->size : 0;
     if (ep->reach != reach) /* where several threads send it is 0, read with no lock and never written */
         ep->reach = reach;
+    if (ep->open_streams || ep->open == RNL_EP_SHARED)
+        ep->chores |= RNL_CHORE_OPEN;
+    else
+        ep->chores &= ~RNL_CHORE_OPEN;
 }
 
 /* in_handler while the program is told something: the rules of a handler hold. */
@@ -475,7 +488,7 @@ RNL_NOINLINE void rnl_ep_round_due(struct rnl_endpoint *ep);
 RNL_INLINE void rnl_ep_told(struct rnl_endpoint *ep, struct rnl_conn *conn)
 {
     ep->tolds += conn->pair.big_rx ? RNL_TOLDS_PER_CLOCK : 1; /* a quarter of a big ring takes long */
-    if (RNL_UNLIKELY(ep->tolds >= RNL_TOLDS_PER_CLOCK))
+    if (RNL_UNLIKELY(ep->tolds >= RNL_TOLDS_PER_CLOCK)) /* so often what stream/lone.h leaves out is done in any case */
         rnl_ep_round_due(ep);
     if (RNL_UNLIKELY(rnl_tx_armed(&conn->pair.tx[0], RNL_ARMED_ROOM) | conn->pair.senders_fence))
         (void)rnl_ep_ring_bell(ep, conn, RNL_ARMED_ROOM);

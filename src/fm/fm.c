@@ -10,8 +10,7 @@
 #include "stream/lone.h"
 
 /* Where messages to the dead go; its endpoint has nothing open, so the short path is never taken. */
-static struct rnl_endpoint nowhere;
-static struct rnl_stream swallow = {.state = RNL_STREAM_SWALLOW, .ep = &nowhere};
+static struct rnl_stream swallow = {.state = RNL_STREAM_SWALLOW, .ep = &rnl_fm_nowhere};
 
 static int run(rnl_stream *s, unsigned peer, void *ctx)
 {
@@ -45,7 +44,7 @@ static RNL_NOINLINE FM_stream *begin_slow(unsigned long dest, unsigned long leng
 
 FM_stream *FM_begin_message(unsigned long dest, unsigned long length, unsigned long handler)
 {
-    struct rnl_stream *s = rnl_fm.ep ? rnl_stream_begin_short(rnl_fm.ep, dest, handler, length) : NULL;
+    struct rnl_stream *s = rnl_stream_begin_short(rnl_fm.here, dest, handler, length);
     return RNL_LIKELY(s != NULL) ? (FM_stream *)s : begin_slow(dest, length, handler);
 }
 
@@ -89,13 +88,73 @@ static RNL_NOINLINE int extracted_odd(int64_t bytes)
     return 0;
 }
 
-int FM_extract(unsigned long maxbytes)
+/* Of every way but the shortest. */
+static int64_t extracted(int64_t bytes)
 {
-    int64_t bytes = rnl_stream_extract_first(rnl_fm_endpoint("FM_extract"), maxbytes);
-    return RNL_UNLIKELY((uint64_t)bytes > INT_MAX) ? extracted_odd(bytes) : (int)bytes;
+    return RNL_UNLIKELY((uint64_t)bytes > INT_MAX) ? extracted_odd(bytes) : bytes;
 }
 
-static RNL_NOINLINE void receive_slow(void *buffer, rnl_stream *s, unsigned long bytes)
+static RNL_NOINLINE int64_t extract_any(struct rnl_endpoint *ep, size_t max)
+{
+    return extracted(rnl_stream_extract_any(ep, max));
+}
+
+static RNL_NOINLINE int64_t extract_search(struct rnl_endpoint *ep, size_t max)
+{
+    (void)ep; /* rnl_fm_nowhere? */
+    return extracted(rnl_stream_extract_search(rnl_fm_endpoint("FM_extract"), max));
+}
+
+static RNL_NOINLINE int64_t extract_told(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn)
+{
+    return extracted(rnl_stream_extract_told(ep, max, conn));
+}
+
+static RNL_NOINLINE int64_t extract_other(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, rnl_head h)
+{
+    return extracted(rnl_stream_extract_one(ep, max, conn, h));
+}
+
+static RNL_NOINLINE int64_t extract_more(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, int quits)
+{
+    return extracted(rnl_stream_extract_more(ep, max, conn, quits ? RNL_QUIT : RNL_DONE));
+}
+
+static RNL_NOINLINE int64_t extract_again(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn)
+{
+    return extracted(rnl_stream_extract_again(ep, max, conn));
+}
+
+RNL_INLINE int64_t extract_lone(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, rnl_head h, unsigned ack);
+static const struct rnl_stream_ways ways = {
+    .lone = extract_lone,
+    .told = extract_told,
+    .any = extract_any,
+    .search = extract_search,
+    .more = extract_more,
+    .again = extract_again,
+};
+
+/* What `run` does. */
+RNL_INLINE int call_fm(struct rnl_stream *s, unsigned peer)
+{
+    FM_handler *h = (FM_handler *)(uintptr_t)s->h.ctx;
+    return h((FM_stream *)s, peer) == FM_QUIT;
+}
+
+RNL_INLINE int64_t extract_lone(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, rnl_head h, unsigned ack)
+{
+    if (RNL_UNLIKELY(conn->in[0].ready != RNL_READY_FM || max == 0))
+        return extract_other(ep, max, conn, h);
+    return rnl_stream_take_one(ep, max, conn, h, ack, call_fm, &ways);
+}
+
+int FM_extract(unsigned long maxbytes)
+{
+    return (int)rnl_stream_extract_first(rnl_fm.here, maxbytes, &ways);
+}
+
+static RNL_NOINLINE void receive_other(void *buffer, rnl_stream *s, unsigned long bytes)
 {
     int status = rnl_receive(s, buffer, bytes);
     if (status < 0) {
@@ -107,13 +166,13 @@ static RNL_NOINLINE void receive_slow(void *buffer, rnl_stream *s, unsigned long
 void FM_receive(void *buffer, FM_stream *stream, unsigned long bytes)
 {
     rnl_stream *s = (rnl_stream *)stream;
-    if (RNL_UNLIKELY(!rnl_stream_receive_short(s, buffer, bytes)))
-        receive_slow(buffer, s, bytes);
+    if (RNL_UNLIKELY(bytes != 8 || !rnl_stream_receive_8(s, buffer)))
+        receive_other(buffer, s, bytes);
 }
 
 unsigned long FM_register_handler(unsigned long id, FM_handler *h)
 {
-    struct rnl_handler entry = {.stream = run, .ctx = (void *)(uintptr_t)h, .flags = RNL_HANDLER_DROP};
+    struct rnl_handler entry = {.stream = run, .ctx = (void *)(uintptr_t)h, .flags = RNL_HANDLER_DROP | RNL_HANDLER_FM};
     return rnl_fm_register(id, &entry);
 }
 

@@ -10,7 +10,8 @@
 
 #include "runnel/fm.h"
 
-struct rnl_fm rnl_fm = {.handlers = 1024, .rank = -1};
+struct rnl_endpoint rnl_fm_nowhere;
+struct rnl_fm rnl_fm = RNL_FM_NEW;
 void (*rnl_fm_says)(const char *line);
 void (*rnl_fm_exits)(int status);
 
@@ -151,12 +152,13 @@ void rnl_fm_initialize(void)
         rnl_fm_error(rnl_fail(RNL_ERR_CONTEXT, "FM_initialize was called twice"), FM_ANY_ID);
         return;
     }
-    int status = rnl_open(&rnl_fm.ep, &opt);
+    struct rnl_endpoint *ep;
+    int status = rnl_open(&ep, &opt);
     if (status < 0) {
-        rnl_fm.ep = NULL;
         rnl_fm_error(status, FM_ANY_ID);
         return;
     }
+    rnl_fm_be(ep);
     rnl_fm.rank = rnl_fm.ep->rank;
     rnl_fm.size = rnl_fm.ep->size;
     rnl_on_death(rnl_fm.ep, on_death, NULL);
@@ -167,7 +169,7 @@ void rnl_fm_finalize(void)
     struct rnl_endpoint *ep = rnl_fm_endpoint("FM_finalize");
     int status = rnl_close(ep);
     if (status != RNL_ERR_CONTEXT && status != RNL_ERR_FORKED)
-        rnl_fm.ep = NULL;
+        rnl_fm_be(NULL);
     if (status < 0)
         rnl_fm_error(status, FM_ANY_ID);
 }

@@ -13,6 +13,7 @@ enum { RNL_FM_EXIT_STATUS = 70 };
 
 struct rnl_fm {
     struct rnl_endpoint *ep;                                             /* NULL before initialize and after finalize */
+    struct rnl_endpoint *here;                                           /* it, or rnl_fm_nowhere */
     void (*error)(int status, unsigned long peer, const char *sentence); /* NULL = the default */
     int quiet, threads, poll_on_send;
     unsigned handlers;
@@ -20,7 +21,19 @@ struct rnl_fm {
     uint32_t size;
     char name[64];
 };
-extern struct rnl_fm rnl_fm;
+extern struct rnl_fm rnl_fm __attribute__((visibility("hidden"))); /* found with no table of offsets */
+
+extern struct rnl_endpoint rnl_fm_nowhere; /* reaches nobody: for who does not ask whether there is one */
+#define RNL_FM_NEW                                            \
+    {                                                         \
+        .handlers = 1024, .rank = -1, .here = &rnl_fm_nowhere \
+    }
+/* NULL: none. */
+RNL_INLINE void rnl_fm_be(struct rnl_endpoint *ep)
+{
+    rnl_fm.ep = ep;
+    rnl_fm.here = ep ? ep : &rnl_fm_nowhere;
+}
 
 /* How the default error handler speaks and ends the program: NULL = standard error and exit. The simulator has many
  * programs in one process, and keeps one struct rnl_fm for each. */

@@ -17,7 +17,7 @@
  *   9  no more is used than is granted and not given back
  * and of a receiver:
  *   1 to 3 as above
- *   4  the line to begin next is the one after what is read
+ *   4  the line to begin next, and what is expected there, come after what is read
  *   5  the next tell is at most a quarter ring away
  *   6  the bulk bytes done with had been announced
  *   7  what is told of the bulk area is at most an eighth of it behind
@@ -108,7 +108,8 @@ int rnl_rx_valid(const struct rnl_rx *r)
         return 2;
     if (r->line0 >= first_ring(r->lane) || r->pos >> 3 <= r->line0)
         return 3;
-    if (r->next_pos != RNL_LINE_START(r->pos) || r->next != rnl_line_of(r->ring, r->wrap, r->next_pos))
+    if (r->next_pos != RNL_LINE_START(r->pos) || r->next != rnl_line_of(r->ring, r->wrap, r->next_pos) ||
+        r->expect >> 48 != (uint16_t)(r->next_pos + 1) || r->expect & UINT16_MAX)
         return 4;
     quarter = RNL_LINES(r->wrap) / 4;
     if (r->tell_pos / 8 > (r->pos >> 3) + quarter || (r->tell_pos / 8 <= r->pos >> 3 && r->standing >= 4))

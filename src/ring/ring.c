@@ -53,6 +53,7 @@ void rnl_rx_init(struct rnl_rx *r, struct rnl_side *mine, struct rnl_side *their
     r->lane = lane;
     r->line0 = colour & (RNL_LINES(r->wrap) - 1);
     r->pos = r->next_pos = (r->line0 + 1) * 8;
+    r->expect = RNL_TURNED_POS(r->next_pos + 1);
     r->next = rnl_line_of(r->ring, r->wrap, r->pos);
     r->last = rnl_line_of(r->ring, r->wrap, r->pos - 8); /* what it says is not believed before a line was entered */
     r->told_position = 0;                                /* nothing was said */

@@ -174,11 +174,11 @@ RNL_INLINE void rnl_prefetch_write(const void *p)
 
 struct rnl_tx { /* private to the sender */
     struct rnl_line *ring;
-    uint64_t wrap; /* ring bytes - 64 */
-    uint64_t pos;  /* after the last item: line * 8 + n, or the next line's start if nothing is to be appended and the
-                      reader leaves such lines at once */
-    uint64_t acked;                      /* peer's position */
-    rnl_head key;                        /* of the open line; RNL_HEAD_KEY_NONE = none is open */
+    uint64_t wrap;  /* ring bytes - 64 */
+    uint64_t pos;   /* after the last item: line * 8 + n, or the next line's start if nothing is to be appended and the
+                       reader leaves such lines at once */
+    uint64_t acked; /* peer's position */
+    rnl_head key;   /* of the open line; RNL_HEAD_KEY_NONE = none is open */
     uint64_t quick_handler, quick_bytes; /* what key says, while rnl_tx_quick holds: a message of this kind may be sent
                                             with nothing else looked at ... */
     uint64_t quick_stop;                 /* ... at positions before this: stop - 7. Else none can, and it is 0 */
@@ -203,8 +203,9 @@ extern const _Atomic uint32_t rnl_tx_always_armed;
 
 struct rnl_rx {            /* private to the receiver */
     struct rnl_line *next; /* the line where something new begins */
-    struct rnl_line *last; /* the one before it: items may be appended there */
     rnl_head seen;         /* last's header when all its items had been read: the same again means nothing new */
+    struct rnl_line *last; /* the one before `next`: items may be appended there */
+    rnl_head expect;       /* turned: `next` with one item of the kind that stream/ set here, see rnl_rx_expected */
     uint64_t next_pos;     /* start of `next` */
     uint64_t pos;          /* read up to here: inside `last`, or next_pos once that is left */
     uint64_t tell_pos;     /* tell when a line from here on is entered */
@@ -309,9 +310,9 @@ RNL_INLINE struct rnl_line *rnl_line_before(unsigned char *end)
 {
     return (struct rnl_line *)((uintptr_t)(end - 1) & ~(uintptr_t)(RNL_LINE_BYTES - 1));
 }
-/* Publish what was composed in `line` at the place rnl_tx_place gave for this key; quoting our reading position `ack` of
- * lane `acklane`. Few stores: the rate is bound by how many fit in the store buffer while a line is fetched, most where
- * the peer is far. `pos`: of the item before it in this line, or its start. */
+/* Publish what was composed in `line` at the place rnl_tx_place gave for this key; quoting our reading position `ack`
+ * of lane `acklane`. Few stores: the rate is bound by how many fit in the store buffer while a line is fetched, most
+ * where the peer is far. `pos`: of the item before it in this line, or its start. */
 RNL_INLINE void rnl_tx_publish_in(struct rnl_tx *t, rnl_head key, struct rnl_line *line, uint64_t pos, uint64_t ack,
                                   unsigned acklane)
 {
@@ -406,8 +407,8 @@ RNL_INLINE int rnl_tx_acked(struct rnl_tx *t, struct rnl_rx *r, unsigned ack16)
 {
     uint64_t position = r->quoted + (uint16_t)(ack16 - (unsigned)r->quoted);
     r->quoted = position;
-    if (position > t->acked) {
-        if (RNL_UNLIKELY(position > RNL_LINE_START(t->pos)))
+    if (RNL_LIKELY(position > t->acked)) {
+        if (position > t->pos && position > RNL_LINE_START(t->pos)) /* most often the first says it */
             return RNL_RING_BROKEN;
         t->acked = position;
     }
@@ -428,6 +429,23 @@ RNL_INLINE unsigned rnl_rx_begun(const struct rnl_rx *r, rnl_head h)
 {
     unsigned n = (uint16_t)((unsigned)h - (unsigned)r->next_pos);
     return n < 8 ? n : 0;
+}
+/* A header with its position on top, where it may be added to, and its ack at the bottom. */
+RNL_INLINE rnl_head rnl_head_turned(rnl_head h)
+{
+    return h >> 16 | h << 48;
+}
+#define RNL_TURNED_POS(pos) ((rnl_head)(pos) << 48)
+enum { RNL_NOT_EXPECTED = 0x10000 };
+/* Is h, of `next`, a line with one item of the kind that is expected? Its ack; else more than that can be. */
+RNL_INLINE uint64_t rnl_rx_expected(const struct rnl_rx *r, rnl_head h)
+{
+    return rnl_head_turned(h) ^ r->expect;
+}
+/* Lines like h's are from now on. */
+RNL_INLINE void rnl_rx_expect(struct rnl_rx *r, rnl_head h)
+{
+    r->expect = RNL_TURNED_POS(r->next_pos + 1) | (rnl_head_turned(h) & (rnl_head)UINT32_MAX << 16);
 }
 /* A header that holds items not yet read, else 0. What is in `last` goes first; that is looked at after `next`, since
  * an append precedes the move to the next line. */
@@ -460,15 +478,21 @@ RNL_INLINE const unsigned char *rnl_rx_payload(const struct rnl_rx *r, rnl_head 
 {
     return rnl_rx_begun(r, h) ? r->next->payload : r->last->payload;
 }
-/* `next` is entered: n of its items are read. */
-RNL_INLINE void rnl_rx_enter(struct rnl_rx *r, unsigned n)
+/* `next` is entered: n of its items are read; the sender may have to be told. Where it began. */
+RNL_INLINE uint64_t rnl_rx_step(struct rnl_rx *r, unsigned n)
 {
     uint64_t start = r->next_pos;
     r->last = r->next;
     r->pos = start + n;
     r->next_pos = start + 8;
+    r->expect += RNL_TURNED_POS(8);
     r->next = rnl_line_of(r->ring, r->wrap, start + 8);
-    if (RNL_UNLIKELY(start >= r->tell_pos))
+    return start;
+}
+/* ... and is told. */
+RNL_INLINE void rnl_rx_enter(struct rnl_rx *r, unsigned n)
+{
+    if (RNL_UNLIKELY(rnl_rx_step(r, n) >= r->tell_pos))
         rnl_rx_tell(r);
 }
 /* The items up to the n-th of h's line are read, as far as the sender may know; the payload is not done with. */
@@ -495,6 +519,7 @@ RNL_INLINE void rnl_rx_pass(struct rnl_rx *r, rnl_head h)
     r->last = r->next;
     r->seen = h;
     r->pos = r->next_pos = pos;
+    r->expect += RNL_TURNED_POS(8);
     r->next = rnl_line_of(r->ring, r->wrap, pos);
     if (RNL_UNLIKELY(pos >= r->tell_pos))
         rnl_rx_tell(r);

@@ -325,9 +325,8 @@ int rnl_stream_begin(struct rnl_endpoint *ep, const struct rnl_begin *b, struct 
 static RNL_NOINLINE int begin_slow(struct rnl_endpoint *ep, const struct rnl_begin *b, struct rnl_stream **out)
 {
     if (!b->answer && !(b->flags & ~(unsigned)RNL_NO_WAIT)) {
-        struct rnl_stream *s = b->bound > RNL_LINE_PAYLOAD
-                                   ? rnl_stream_begin_medium(ep, b->peer, b->handler, b->bound)
-                                   : rnl_stream_begin_other(ep, b->peer, b->handler, b->bound);
+        struct rnl_stream *s = b->bound > RNL_LINE_PAYLOAD ? rnl_stream_begin_medium(ep, b->peer, b->handler, b->bound)
+                                                           : rnl_stream_begin_other(ep, b->peer, b->handler, b->bound);
         if (s) {
             *out = s;
             return 0;

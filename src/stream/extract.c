@@ -277,78 +277,92 @@ int64_t rnl_stream_extract_rest(struct rnl_endpoint *ep, struct rnl_conn *conn, 
     return go_on(ep, conn, t);
 }
 
-/* The same where that is one message of `bytes`. */
-static RNL_NOINLINE int64_t extract_rest(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, uint64_t bytes,
-                                         int ending)
+/* The same where that is one item of len bytes. */
+static int64_t extract_rest(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, unsigned len, int ending)
 {
-    struct rnl_taking t = {.max = max, .bytes = bytes, .things = 1};
+    struct rnl_taking t = {.max = max, .bytes = len, .things = 1};
+    if (len > RNL_LINE_PAYLOAD / 2) /* a full line */
+        rnl_rx_leave(&conn->pair.rx[0]);
     look_after(ep, conn, &conn->pair.rx[0]);
     t.quit = rnl_stream_ended(ep, &conn->in[0], ending);
     return go_on(ep, conn, &t);
 }
 
-static inline void taken_lone(struct rnl_endpoint *ep, struct rnl_rx *r, unsigned len)
+int64_t rnl_stream_extract_more(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, int ending)
 {
+    unsigned len = conn->in[0].item;
+    if (rnl_ep_forked(ep))
+        return rnl_ep_enter_slow(ep);
     ep->c->messages_received++;
     ep->c->bytes_received += len;
     ep->empties = 0;
-    if (RNL_UNLIKELY(len > RNL_LINE_PAYLOAD / 2)) /* a full line */
-        rnl_rx_leave(r);
+    return extract_rest(ep, max, conn, len, ending);
 }
 
-static RNL_NOINLINE int64_t extract_more(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, unsigned len,
-                                         int ending)
+int64_t rnl_stream_extract_again(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn)
 {
-    if (rnl_ep_forked(ep))
-        return rnl_ep_enter_slow(ep);
-    taken_lone(ep, &conn->pair.rx[0], len);
-    return extract_rest(ep, max, conn, len, ending);
+    return extract_rest(ep, max, conn, conn->in[0].item, RNL_DONE);
+}
+
+/* ---- one item, of whatever handler ---- */
+
+RNL_INLINE int call_stream(struct rnl_stream *s, unsigned peer)
+{
+    return s->h.stream(s, peer, s->h.ctx);
+}
+
+RNL_INLINE int call_whole(struct rnl_stream *s, unsigned peer)
+{
+    unsigned len = s->item;
+    unsigned char copy[RNL_LINE_PAYLOAD] __attribute__((aligned(16)));
+    rnl_copy_short(copy, s->at, len);
+    return s->h.whole(copy, len, peer, s->h.ctx) == RNL_QUIT ? RNL_QUIT : RNL_DONE;
+}
+
+static RNL_NOINLINE int64_t extract_whole(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, rnl_head h,
+                                          unsigned ack)
+{
+    return rnl_stream_take_one(ep, max, conn, h, ack, call_whole, &rnl_stream_native);
+}
+
+int64_t rnl_stream_extract_told(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn)
+{
+    rnl_rx_tell(&conn->pair.rx[0]);
+    if (conn->in[0].ready == RNL_READY_WHOLE)
+        return rnl_stream_run_one(ep, max, conn, call_whole, &rnl_stream_native, 1);
+    return rnl_stream_run_one(ep, max, conn, call_stream, &rnl_stream_native, 1);
+}
+
+int64_t rnl_stream_extract_lone(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, rnl_head h, unsigned ack)
+{
+    if (RNL_UNLIKELY(max == 0))
+        return rnl_stream_extract_any(ep, max);
+    if (RNL_UNLIKELY(conn->in[0].ready == RNL_READY_WHOLE))
+        return extract_whole(ep, max, conn, h, ack);
+    if (RNL_UNLIKELY(conn->in[0].ready == RNL_READY_NOT))
+        return rnl_stream_extract_one(ep, max, conn, h);
+    return rnl_stream_take_one(ep, max, conn, h, ack, call_stream, &rnl_stream_native);
 }
 
 /* Of another kind than the last: */
 static RNL_NOINLINE int64_t extract_unexpected(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, rnl_head h)
 {
-    struct rnl_stream *s = &conn->in[0];
+    const struct rnl_stream *s = &conn->in[0];
     if (RNL_HEAD_KIND(h) == RNL_LINE_EXTENT && max > 0 && !conn->self)
         return rnl_stream_extract_medium(ep, max, conn, h);
     if (RNL_HEAD_KIND(h) == RNL_LINE_ASK && max > 0 && !conn->self)
         return rnl_stream_extract_ask(ep, max, conn, h);
-    if (max == 0 || s->state != RNL_STREAM_FREE || RNL_HEAD_LEN(h) > RNL_LINE_PAYLOAD || !rnl_stream_expect(ep, s, h))
+    if (max == 0 || s->state != RNL_STREAM_FREE || !rnl_stream_expect(ep, conn, 0, h))
         return rnl_stream_extract_any(ep, max);
-    return rnl_stream_extract_lone(ep, max, conn, h);
+    return rnl_stream_extract_lone(ep, max, conn, h, RNL_HEAD_ACK(h));
 }
 
-int64_t rnl_stream_extract_lone(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, rnl_head h)
+int64_t rnl_stream_extract_one(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, rnl_head h)
 {
-    struct rnl_rx *r = &conn->pair.rx[0];
-    struct rnl_stream *s = &conn->in[0];
-    unsigned len = RNL_HEAD_LEN(h);
-    int ending;
-    if (RNL_UNLIKELY(rnl_head_upper(h) != s->expects || max == 0))
+    uint64_t ack = rnl_rx_expected(&conn->pair.rx[0], h);
+    if (RNL_UNLIKELY(ack >= RNL_NOT_EXPECTED || !conn->in[0].ready))
         return extract_unexpected(ep, max, conn, h);
-    if (RNL_UNLIKELY(rnl_tx_acked(&conn->pair.tx[0], r, RNL_HEAD_ACK(h)) < 0))
-        return rnl_stream_extract_any(ep, max);
-    const struct rnl_handler *hd = &ep->handler[RNL_HEAD_HANDLER(h)];
-    const unsigned char *at = r->next->payload;
-    rnl_rx_enter(r, 1); /* before the handler: what it sends says that this message was read */
-    r->seen = h;
-    ep->in_handler = 1;
-    if (RNL_LIKELY(hd->stream != NULL)) {
-        rnl_stream_setup_item(s, at, len);
-        ending = hd->stream(s, conn->rank, hd->ctx);
-        s->state = RNL_STREAM_FREE;
-    } else {
-        unsigned char copy[RNL_LINE_PAYLOAD] __attribute__((aligned(16)));
-        rnl_copy_short(copy, at, len);
-        ending = hd->whole(copy, len, conn->rank, hd->ctx) == RNL_QUIT ? RNL_QUIT : RNL_DONE;
-    }
-    ep->in_handler = 0;
-    if (RNL_UNLIKELY(ep->hot_count != 1)) /* a forked child has none */
-        return extract_more(ep, max, conn, len, ending);
-    taken_lone(ep, r, len);
-    if (RNL_UNLIKELY(ending != RNL_DONE || r->told || rnl_rx_peek(r)))
-        return extract_rest(ep, max, conn, len, ending);
-    return len;
+    return rnl_stream_extract_lone(ep, max, conn, h, (unsigned)ack);
 }
 
 int64_t rnl_stream_extract_any(struct rnl_endpoint *ep, size_t max)
@@ -384,9 +398,17 @@ int64_t rnl_stream_extract_asked(struct rnl_endpoint *ep, size_t max)
     return rnl_stream_search(ep, max, 1);
 }
 
+int64_t rnl_stream_extract_search(struct rnl_endpoint *ep, size_t max)
+{
+    if (RNL_UNLIKELY(!ep->open || atomic_load_explicit(ep->news, memory_order_relaxed) != ep->news_seen ||
+                     rnl_ep_rung(ep)))
+        return rnl_stream_extract_any(ep, max);
+    return rnl_stream_search(ep, max, 0);
+}
+
 int64_t rnl_extract(rnl_endpoint *ep, size_t max_bytes)
 {
-    return rnl_stream_extract_first(ep, max_bytes);
+    return rnl_stream_extract_quick(ep, max_bytes);
 }
 
 int64_t rnl_wait(rnl_endpoint *ep, int64_t timeout_ns)

@@ -230,16 +230,21 @@ static RNL_NOINLINE int receive_slow(struct rnl_stream *s, void *buf, size_t n)
     return 0;
 }
 
-int rnl_receive(rnl_stream *s, void *buf, size_t n)
+static RNL_NOINLINE int receive_other(struct rnl_stream *s, void *buf, size_t n)
 {
-    if (RNL_LIKELY(rnl_stream_receive_short(s, buf, n)))
-        return 0;
     const unsigned char *at = s->at;
+    if (rnl_stream_receive_short(s, buf, n))
+        return 0;
     if (n <= RNL_LINE_PAYLOAD || n > (size_t)(s->end - at) || s->state != RNL_STREAM_INLINE || rnl_ep_forked(s->ep))
         return receive_slow(s, buf, n);
     s->at += n;
     copy_out(s, buf, at, n);
     return 0;
+}
+
+int rnl_receive(rnl_stream *s, void *buf, size_t n)
+{
+    return RNL_LIKELY(n == 8 && rnl_stream_receive_8(s, buf)) ? 0 : receive_other(s, buf, n);
 }
 
 size_t rnl_here(rnl_stream *s, const void **view)

@@ -12,9 +12,20 @@ RNL_NOINLINE int64_t rnl_stream_extract_any(struct rnl_endpoint *ep, size_t max)
 /* Nothing was found: */
 RNL_NOINLINE int64_t rnl_stream_extract_none(struct rnl_endpoint *ep);
 /* The first that was found is h, of a line of conn's with one item: */
-RNL_NOINLINE int64_t rnl_stream_extract_lone(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, rnl_head h);
+RNL_NOINLINE int64_t rnl_stream_extract_one(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, rnl_head h);
+/* ... one that was expected, and acknowledges `ack`: */
+RNL_NOINLINE int64_t rnl_stream_extract_lone(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, rnl_head h,
+                                             unsigned ack);
+/* ... which was entered, and its sender is to be told: */
+RNL_NOINLINE int64_t rnl_stream_extract_told(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn);
+/* None like that was found in the likeliest place: */
+RNL_NOINLINE int64_t rnl_stream_extract_search(struct rnl_endpoint *ep, size_t max);
+/* One of conn was taken whose handler returned `ending`; it is to be counted, and may not be all: */
+RNL_NOINLINE int64_t rnl_stream_extract_more(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, int ending);
+/* ... it is counted, and returned RNL_DONE: */
+RNL_NOINLINE int64_t rnl_stream_extract_again(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn);
 
-/* As rnl_stream_extract_lone, of a line that announces a message in one extent, and for those that follow it: medium.c.
+/* As rnl_stream_extract_one, of a line that announces a message in one extent, and for those that follow it: medium.c.
  */
 RNL_NOINLINE int64_t rnl_stream_extract_medium(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, rnl_head h);
 /* The rest of an extract that has taken t from conn. */
@@ -55,19 +66,97 @@ RNL_INLINE int64_t rnl_stream_search(struct rnl_endpoint *ep, size_t max, int as
         if (RNL_UNLIKELY(last != r->seen))
             return rnl_stream_extract_any(ep, max);
         if (n == 1)
-            return rnl_stream_extract_lone(ep, max, conn, h);
+            return rnl_stream_extract_one(ep, max, conn, h);
         if (RNL_UNLIKELY(n - 1 < RNL_ITEMS_MAX))
             return rnl_stream_extract_any(ep, max);
     }
     return rnl_stream_extract_none(ep);
 }
 
-RNL_INLINE int64_t rnl_stream_extract_first(struct rnl_endpoint *ep, size_t max)
+/* ---- one message of the kind that came before ---- */
+
+/* What is done otherwise, as tail calls: how these differ is what an interface makes of their results. */
+struct rnl_stream_ways {
+    int64_t (*lone)(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, rnl_head h, unsigned ack);
+    int64_t (*told)(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn);
+    int64_t (*any)(struct rnl_endpoint *ep, size_t max);
+    int64_t (*search)(struct rnl_endpoint *ep, size_t max);
+    int64_t (*more)(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, int ending);
+    int64_t (*again)(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn);
+};
+
+/* The one item of the line that was entered last, which conn->in[0] is ready for; `call` calls its handler, and 0 is
+ * RNL_DONE. told: the sender is to be looked after. All constants but the first three. */
+RNL_INLINE int64_t rnl_stream_run_one(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn,
+                                      int (*call)(struct rnl_stream *s, unsigned peer),
+                                      const struct rnl_stream_ways *ways, int told)
 {
-    if (RNL_UNLIKELY(!ep->reach || ep->busy || ep->open_short ||
-                     atomic_load_explicit(ep->news, memory_order_relaxed) != ep->news_seen || rnl_ep_rung(ep)))
-        return rnl_stream_extract_any(ep, max);
-    return rnl_stream_search(ep, max, 0);
+    const struct rnl_rx *r = &conn->pair.rx[0];
+    struct rnl_stream *s = &conn->in[0];
+    ep->in_handler = 1;
+    rnl_stream_setup_item(s, r->last->payload, s->item);
+    int ending = call(s, conn->rank);
+    s->state = RNL_STREAM_FREE;
+    ep->in_handler = 0;
+    if (RNL_UNLIKELY(ending != RNL_DONE || ep->only != conn)) /* others are looked at, too; a forked child has none */
+        return ways->more(ep, max, conn, ending);
+    unsigned len = s->item;
+    ep->c->messages_received++;
+    ep->c->bytes_received += len;
+    ep->empties = 0;
+    /* A burst shares lines: one more look at this one says whether it is one. */
+    rnl_head last = atomic_load_explicit(&r->last->head, memory_order_acquire); /* A1 */
+    if (RNL_UNLIKELY(last != r->seen || told || len > RNL_LINE_PAYLOAD / 2))
+        return ways->again(ep, max, conn);
+    return len;
+}
+
+/* h is the expected line's, and conn->in[0] is ready. */
+RNL_INLINE int64_t rnl_stream_take_one(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, rnl_head h,
+                                       unsigned ack, int (*call)(struct rnl_stream *s, unsigned peer),
+                                       const struct rnl_stream_ways *ways)
+{
+    struct rnl_rx *r = &conn->pair.rx[0];
+    if (RNL_UNLIKELY(rnl_tx_acked(&conn->pair.tx[0], r, ack) < 0))
+        return ways->any(ep, max);
+    r->seen = h;
+    /* Before the handler: what it sends says that this message was read. */
+    if (RNL_UNLIKELY(rnl_rx_step(r, 1) >= r->tell_pos))
+        return ways->told(ep, max, conn);
+    return rnl_stream_run_one(ep, max, conn, call, ways, 0);
+}
+
+/* Where one peer is polled it is looked at with nothing else done; news and the bell wait until nothing is there, or
+ * room is given back (rnl_ep_told). */
+RNL_INLINE int64_t rnl_stream_extract_first(struct rnl_endpoint *ep, size_t max, const struct rnl_stream_ways *ways)
+{
+    struct rnl_conn *conn = ep->only;
+    if (RNL_UNLIKELY(ep->busy | (uint64_t)(uintptr_t)ep->open_short))
+        return ways->any(ep, max);
+    if (RNL_LIKELY(conn != NULL)) {
+        const struct rnl_rx *r = &conn->pair.rx[0];
+        rnl_head h = atomic_load_explicit(&r->next->head, memory_order_acquire);    /* A1 */
+        rnl_head last = atomic_load_explicit(&r->last->head, memory_order_acquire); /* A1; after next: see peek */
+        uint64_t ack = rnl_rx_expected(r, h);
+        if (RNL_LIKELY(ack < RNL_NOT_EXPECTED && last == r->seen && !conn->odd))
+            return ways->lone(ep, max, conn, h, (unsigned)ack);
+    }
+    return ways->search(ep, max);
+}
+
+static const struct rnl_stream_ways rnl_stream_native = {
+    .lone = rnl_stream_extract_lone,
+    .told = rnl_stream_extract_told,
+    .any = rnl_stream_extract_any,
+    .search = rnl_stream_extract_search,
+    .more = rnl_stream_extract_more,
+    .again = rnl_stream_extract_again,
+};
+
+/* rnl_extract, inlined. */
+RNL_INLINE int64_t rnl_stream_extract_quick(struct rnl_endpoint *ep, size_t max)
+{
+    return rnl_stream_extract_first(ep, max, &rnl_stream_native);
 }
 
 #endif

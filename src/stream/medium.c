@@ -54,14 +54,15 @@ struct rnl_stream *rnl_stream_begin_medium(struct rnl_endpoint *ep, unsigned lon
     rnl_conn_shut(conn, RNL_SHUT_STREAM);
     ep->open_streams = 1;
     ep->reach = 0;
+    ep->chores |= RNL_CHORE_OPEN;
     ep->c->extents_sent++;
     return s;
 }
 
 int rnl_stream_piece_medium(struct rnl_stream *s, const void *buf, size_t n)
 {
-    if (s->ep->open != RNL_EP_OPEN || s->state != RNL_STREAM_EXTENT || n > (size_t)(s->end - s->at) || s->bound > RNL_MEDIUM ||
-        s->conn->shut != RNL_SHUT_STREAM)
+    if (s->ep->open != RNL_EP_OPEN || s->state != RNL_STREAM_EXTENT || n > (size_t)(s->end - s->at) ||
+        s->bound > RNL_MEDIUM || s->conn->shut != RNL_SHUT_STREAM)
         return 0;
     if (n > MEMCPY_MAX)
         rnl_copy_in(s->at, buf, n);
@@ -86,8 +87,8 @@ int rnl_stream_end_medium(struct rnl_stream *s)
 {
     struct rnl_endpoint *ep = s->ep;
     struct rnl_conn *conn = s->conn;
-    if (ep->open != RNL_EP_OPEN || s->state != RNL_STREAM_EXTENT || s->published || !s->first || s->spoilt || s->at != s->end ||
-        conn->shut != RNL_SHUT_STREAM || ep->open_streams != 1)
+    if (ep->open != RNL_EP_OPEN || s->state != RNL_STREAM_EXTENT || s->published || !s->first || s->spoilt ||
+        s->at != s->end || conn->shut != RNL_SHUT_STREAM || ep->open_streams != 1)
         return 0;
     struct rnl_tx *t = &conn->pair.tx[0];
     rnl_stream_count(ep, t);
@@ -108,6 +109,7 @@ int rnl_stream_end_medium(struct rnl_stream *s)
     conn->wants_room = 0; /* a flush may have found no line for it */
     ep->open_streams = 0;
     ep->reach = ep->size;
+    ep->chores &= ~RNL_CHORE_OPEN;
     (void)rnl_ep_published(ep, conn, t);
     fetch_back(t, s->reserved);
     return 1;

@@ -159,8 +159,7 @@ RNL_NOINLINE int rnl_stream_publish_other(struct rnl_endpoint *ep, struct rnl_co
                                           unsigned char *end);
 /* In the position of an open short stream: it is of another kind than what is in the open line, and begins a line; its
  * `key` says which. */
-#define RNL_POS_OTHER    ((uint64_t)1 << 63)
-#define RNL_EXPECTS_NONE UINT32_MAX /* of no header: it has a kind that is none */
+#define RNL_POS_OTHER ((uint64_t)1 << 63)
 
 /* Up to 64 bytes, with no call and no loop; TSan and ASan see them. */
 RNL_INLINE void rnl_copy_short(void *to, const void *from, size_t n)
@@ -251,6 +250,13 @@ RNL_INLINE int rnl_stream_piece_short(struct rnl_stream *s, const void *buf, siz
     if (RNL_UNLIKELY(s->ep->open_short != s))
         return 0;
     unsigned char *at = s->at;
+    if (RNL_LIKELY(n == 8)) {
+        if (RNL_UNLIKELY(at + 8 > s->end))
+            return 0;
+        memcpy(at, buf, 8);
+        s->at = at + 8;
+        return 1;
+    }
     if (RNL_UNLIKELY(n > (size_t)(s->end - at)))
         return 0;
     rnl_copy_short(at, buf, n);
@@ -288,18 +294,19 @@ RNL_INLINE void rnl_stream_setup(struct rnl_stream *s, const unsigned char *at, 
     s->lost = 0;
     s->handler = (uint16_t)handler;
     s->answer = answer;
-    s->expects = RNL_EXPECTS_NONE;
+    s->ready = RNL_READY_NOT;
 }
 
-/* What the items of a line have in common is set up once, and holds for the next line, too, while s->expects says so:
- * the upper half of its header. It stands for what was checked: items, a length that fits, lane 0 acknowledged, and a
- * handler's number. The stream is free then, or runs the handler of such an item. */
-RNL_INLINE uint32_t rnl_head_upper(rnl_head h)
+/* What the items of a line have in common is set up once, and holds for the next line, too, while that has the same
+ * upper half of a header and s is `ready`. It stands for what was checked: items, of a length that fits, lane 0
+ * acknowledged, and a handler that is there, of which s->h is a copy. The stream is free then, or runs the handler of
+ * such an item. */
+RNL_INLINE int rnl_stream_is_ready(const struct rnl_stream *s, const struct rnl_rx *r, rnl_head h)
 {
-    return (uint32_t)(h >> 32);
+    return s->ready && (rnl_head_turned(h) ^ r->expect) << 16 >> 32 == 0;
 }
-/* take.c: s, which is free, for a line of items of which one fits. 1 = it is expected from now on. */
-RNL_NOINLINE int rnl_stream_expect(struct rnl_endpoint *ep, struct rnl_stream *s, rnl_head h);
+/* take.c: s, which is free, for items like h's. 1 = they are expected from now on. */
+RNL_NOINLINE int rnl_stream_expect(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, rnl_head h);
 RNL_INLINE void rnl_stream_setup_item(struct rnl_stream *s, const unsigned char *at, size_t n)
 {
     s->at = s->base = (unsigned char *)(uintptr_t)at;
@@ -307,17 +314,22 @@ RNL_INLINE void rnl_stream_setup_item(struct rnl_stream *s, const unsigned char 
     s->state = RNL_STREAM_INLINE;
 }
 
+/* Eight bytes are what is asked for most. */
+RNL_INLINE int rnl_stream_receive_8(struct rnl_stream *s, void *buf)
+{
+    unsigned char *at = s->at, *next = at + 8;
+    if (RNL_UNLIKELY(next > s->end || s->state != RNL_STREAM_INLINE))
+        return 0;
+    memcpy(buf, at, 8);
+    s->at = next;
+    return 1;
+}
 RNL_INLINE int rnl_stream_receive_short(struct rnl_stream *s, void *buf, size_t n)
 {
     unsigned char *at = s->at;
-    if (RNL_UNLIKELY(n > (size_t)(s->end - at) || s->state != RNL_STREAM_INLINE))
+    if (RNL_UNLIKELY(n > (size_t)(s->end - at) || s->state != RNL_STREAM_INLINE || n > RNL_LINE_PAYLOAD))
         return 0;
-    if (RNL_LIKELY(n == 8))
-        memcpy(buf, at, 8);
-    else if (n <= RNL_LINE_PAYLOAD)
-        rnl_copy_short(buf, at, n);
-    else
-        return 0;
+    rnl_copy_short(buf, at, n);
     s->at = at + n;
     return 1;
 }

@@ -22,10 +22,12 @@ int rnl_stream_register(struct rnl_endpoint *ep, int id, const struct rnl_handle
     ep->handler[id] = *h;
     if (ep->c->missing_handler == (uint64_t)id + 1)
         ep->c->missing_handler = ep->c->missing_handler_rank = 0;
-    for (uint32_t i = 0; i < ep->live; i++) /* somebody may have waited for it */
-        for (unsigned lane = 0; lane < RNL_LANES; lane++)
+    for (uint32_t i = 0; i < ep->live; i++) {
+        for (unsigned lane = 0; lane < RNL_LANES; lane++) /* somebody may have waited for it */
             if (ep->hot[i]->stuck[lane] == RNL_STUCK_HANDLER)
                 ep->hot[i]->stuck[lane] = RNL_STUCK_NOT;
+        ep->hot[i]->in[0].ready = ep->hot[i]->in[1].ready = RNL_READY_NOT; /* it may have another's copy */
+    }
     rnl_ep_look_again(ep); /* an extract may find something now */
     return id;
 }

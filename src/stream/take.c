@@ -95,15 +95,20 @@ static int run_item(struct rnl_endpoint *ep, struct rnl_stream *s, const struct 
 /* Only a line of items that acknowledges lane 0 has all of these bits clear. */
 #define NOT_PLAIN ((rnl_head)31 << 43 | (rnl_head)3 << 32)
 
-int rnl_stream_expect(struct rnl_endpoint *ep, struct rnl_stream *s, rnl_head h)
+int rnl_stream_expect(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, rnl_head h)
 {
     static const unsigned char nothing[1];
-    unsigned id = RNL_HEAD_HANDLER(h);
+    struct rnl_stream *s = &conn->in[lane];
+    unsigned id = RNL_HEAD_HANDLER(h), len = RNL_HEAD_LEN(h);
     rnl_stream_setup(s, nothing, 0, id, 0);
     s->state = RNL_STREAM_FREE;
-    if (h & NOT_PLAIN || id >= ep->handlers || (!ep->handler[id].stream && !ep->handler[id].whole))
+    if (h & NOT_PLAIN || len > RNL_LINE_PAYLOAD || id >= ep->handlers ||
+        (!ep->handler[id].stream && !ep->handler[id].whole))
         return 0;
-    s->expects = rnl_head_upper(h);
+    s->h = ep->handler[id];
+    s->item = len;
+    s->ready = !s->h.stream ? RNL_READY_WHOLE : s->h.flags & RNL_HANDLER_FM ? RNL_READY_FM : RNL_READY_STREAM;
+    rnl_rx_expect(&conn->pair.rx[lane], h);
     return 1;
 }
 
@@ -126,8 +131,8 @@ RNL_INLINE int take_items(struct rnl_endpoint *ep, struct rnl_conn *conn, unsign
         return 0;
     }
     uint32_t before = rnl_ep_handler_begins(ep, lane);
-    if (RNL_UNLIKELY(s->expects != rnl_head_upper(h)))
-        (void)rnl_stream_expect(ep, s, h);
+    if (RNL_UNLIKELY(!rnl_stream_is_ready(s, r, h)))
+        (void)rnl_stream_expect(ep, conn, lane, h);
     /* An item counts as read before its handler runs: what that sends says so. */
     if (rnl_rx_begun(r, h))
         rnl_rx_enter(r, 1);

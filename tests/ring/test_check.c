@@ -68,8 +68,14 @@ static void each_invariant_of_a_sender_is_checked(void **state)
     BREAK_TX(3, t->pos = t->line0 * 8);
     BREAK_TX(4, t->more = 0);
     BREAK_TX(4, t->counted = rnl_tx_items(t) + 1);
-    BREAK_TX(4, rnl_tx_quick(t); t->quick_bytes++);
-    BREAK_TX(4, t->quick_handler = 3);
+    rnl_tx_quick(t);
+    rnl_tx_set_stop(t, t->stop - 8);
+    assert_int_equal(rnl_tx_valid(t), 0);
+    rnl_tx_set_stop(t, t->stop + 8);
+    BREAK_TX(4, t->quick_bytes++);
+    BREAK_TX(4, t->quick_handler++);
+    rnl_tx_slow(t);
+    BREAK_TX(4, t->quick_stop = t->stop - 7);
     BREAK_TX(4, t->pos--);
     BREAK_TX(4, t->key ^= (rnl_head)1 << 48);
     BREAK_TX(4, t->key |= 1);
@@ -106,6 +112,7 @@ static void each_invariant_of_a_receiver_is_checked(void **state)
     BREAK_RX(3, r->pos = r->line0 * 8);
     BREAK_RX(4, r->next_pos += 8);
     BREAK_RX(4, r->next++);
+    BREAK_RX(4, r->expect += RNL_TURNED_POS(1));
     BREAK_RX(5, r->tell_pos = r->pos);
     BREAK_RX(5, r->tell_pos = ((r->pos >> 3) + RNL_SMALL0 / 4 + 1) * 8);
     BREAK_RX(6, r->bulk_next = r->bulk_read - 64);

@@ -140,9 +140,9 @@ static const struct row {
     {"native send", send_native, extract_native, 0, 0, 60},
     {"native begin, piece, end", send_stream, extract_native, 0, 0, 118},
     {"FM begin, piece, end", send_fm, extract_fm, 0, 1, 100},
-    {"extract, whole handler", send_native, extract_native, 1, 0, 188},
-    {"extract, stream handler, receive", send_stream, extract_native, 1, 0, 185},
-    {"FM extract, handler, receive", send_fm, extract_fm, 1, 1, 203},
+    {"extract, whole handler", send_native, extract_native, 1, 0, 136},
+    {"extract, stream handler, receive", send_stream, extract_native, 1, 0, 128},
+    {"FM extract, handler, receive", send_fm, extract_fm, 1, 1, 119},
     {"512 bytes: begin, piece, end", send_medium, extract_native, 0, 0, 553},
     {"512 bytes: extract, stream handler, receive", send_medium, extract_native, 1, 0, 563},
     {"512 bytes, two: extract, stream handler, receive", send_medium_twice, extract_native, 1, 0, 941},
@@ -154,7 +154,7 @@ enum { ROWS = sizeof rows / sizeof *rows };
 
 static void once(const struct row *r, int marked)
 {
-    rnl_fm.ep = ends[0];
+    rnl_fm_be(ends[0]);
     if (r->send) {
         if (marked && !r->counts_extract) {
             MARK();
@@ -164,7 +164,7 @@ static void once(const struct row *r, int marked)
             r->send();
         }
     }
-    rnl_fm.ep = ends[1];
+    rnl_fm_be(ends[1]);
     if (marked && r->counts_extract) {
         MARK();
         r->extract();
@@ -185,7 +185,7 @@ static int copy(void)
         struct rnl_options o = {.size = sizeof o, .hub = hub, .hub_rank = i};
         if (rnl_open(&ends[i], &o) < 0)
             return 1;
-        rnl_fm.ep = ends[i];
+        rnl_fm_be(ends[i]);
         if (rnl_handler_stream(ends[i], STREAM, on_stream, NULL) < 0 ||
             rnl_handler_stream(ends[i], MEDIUM, on_medium, NULL) < 0 ||
             rnl_handler_whole(ends[i], WHOLE, on_whole, NULL, 0) < 0)

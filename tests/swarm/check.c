@@ -33,6 +33,7 @@ static void begin_at(struct swarm_host *h, unsigned peer, uint64_t line, uint64_
         t->granted += units;
         r->pos += 8 * line;
         r->next_pos += 8 * line;
+        r->expect += RNL_TURNED_POS(8 * line);
         r->tell_pos += 8 * line;
         r->next = rnl_line_of(r->ring, r->wrap, r->pos);
         r->last = rnl_line_of(r->ring, r->wrap, r->pos - 8);
