@@ -24,9 +24,11 @@ enum {
     OPT_HOSTFILE,
     OPT_LAUNCHER,
     OPT_AGENT,
+    OPT_FAN_OUT,
     OPT_TRANSPORT
 };
 static const double longest_timeout_s = 1e9;
+enum { FAN_OUT = 16 };
 
 static const struct argp_option options[] = {
     {"ranks", 'n', "N", 0, "Start N processes (default: as many as there are cores to run on)", 0},
@@ -43,6 +45,8 @@ static const struct argp_option options[] = {
     {"launcher", OPT_LAUNCHER, "HOW", 0,
      "ssh: reach hosts over ssh (default); netns: hosts are network namespaces of this machine", 0},
     {"agent", OPT_AGENT, "PATH", 0, "Where the runnel command is on the hosts (default: where it is here)", 0},
+    {"fan-out", OPT_FAN_OUT, "N", 0,
+     "So many hosts are reached from here, and by each of them; the others are reached through those (default: 16)", 0},
     {"np", 'n', "N", OPTION_HIDDEN, NULL, 0},
     {NULL, 0, NULL, 0, NULL, 0},
 };
@@ -65,6 +69,17 @@ static void number_of_ranks(struct rnl_launch *job, const char *text, struct arg
         argp_error(state, "-n %s: a job has 1 to %d processes on a host", text, RNL_JOB_RANKS_MAX);
     else
         job->size = (uint32_t)n;
+}
+
+static void fan_out(struct rnl_launch *job, const char *text, struct argp_state *state)
+{
+    char *end;
+    errno = 0;
+    long n = strtol(text, &end, 10);
+    if (end == text || *end != '\0' || errno != 0 || n < 1 || n > RNL_HOSTS_MAX)
+        argp_error(state, "--fan-out takes a number of hosts, 1 to %d, not '%s'", RNL_HOSTS_MAX, text);
+    else
+        job->fan = (uint32_t)n;
 }
 
 static void timeout(struct rnl_launch *job, const char *text, struct argp_state *state)
@@ -141,6 +156,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
             argp_error(state, "--agent takes a path from the root, not '%s'", arg);
         job->agent = arg;
         return 0;
+    case OPT_FAN_OUT:
+        fan_out(job, arg, state);
+        return 0;
     case 'x':
         variable(arg, state);
         return 0;
@@ -178,6 +196,8 @@ static int deal(const struct options *all, struct rnl_launch *job, struct rnl_ho
     memset(at, 0, RNL_HOSTS_MAX * sizeof *at);
     job->hosts = rnl_hosts_deal(&all->hosts, job->size, at);
     job->at = at;
+    if (job->fan == 0)
+        job->fan = FAN_OUT;
     const char *ssh = getenv("RUNNEL_SSH");
     job->ssh = ssh != NULL && ssh[0] != '\0' ? ssh : "ssh";
     return 0;

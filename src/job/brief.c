@@ -56,6 +56,8 @@ void rnl_brief_pack(struct rnl_pack *p, const struct rnl_brief *b)
     rnl_pack_32(p, b->host);
     rnl_pack_32(p, b->hosts);
     rnl_pack_32(p, b->flags);
+    rnl_pack_32(p, b->reach);
+    rnl_pack_32(p, b->fan);
     rnl_pack_bytes(p, b->key, sizeof b->key);
     for (uint32_t i = 0; i < b->hosts; i++) {
         rnl_pack_text(p, b->at[i].name);
@@ -63,6 +65,8 @@ void rnl_brief_pack(struct rnl_pack *p, const struct rnl_brief *b)
         rnl_pack_32(p, b->at[i].count);
     }
     rnl_pack_text(p, b->folder);
+    rnl_pack_text(p, b->ssh);
+    rnl_pack_text(p, b->agent);
     pack_texts(p, b->argv);
     pack_texts(p, b->environment);
 }
@@ -93,9 +97,12 @@ int rnl_brief_unpack(const void *body, size_t bytes, struct rnl_brief *out)
     out->host = rnl_unpack_32(&u);
     out->hosts = rnl_unpack_32(&u);
     out->flags = rnl_unpack_32(&u);
+    out->reach = rnl_unpack_32(&u);
+    out->fan = rnl_unpack_32(&u);
     rnl_unpack_bytes(&u, out->key, sizeof out->key);
     if (u.bad || out->size == 0 || out->size > RNL_JOB_RANKS_MAX || out->hosts == 0 || out->hosts > RNL_HOSTS_MAX ||
-        out->host >= out->hosts || (out->flags & ~(uint32_t)RNL_BRIEF_FLAGS) != 0)
+        out->host >= out->hosts || (out->flags & ~(uint32_t)RNL_BRIEF_FLAGS) != 0 || out->reach > 1 || out->fan == 0 ||
+        out->fan > RNL_HOSTS_MAX)
         return garbled("a job");
     out->at = calloc(out->hosts, sizeof *out->at);
     if (out->at == NULL)
@@ -103,6 +110,10 @@ int rnl_brief_unpack(const void *body, size_t bytes, struct rnl_brief *out)
     unpack_hosts(&u, out);
     if (!u.bad)
         out->folder = rnl_unpack_text(&u);
+    if (!u.bad)
+        out->ssh = rnl_unpack_text(&u);
+    if (!u.bad)
+        out->agent = rnl_unpack_text(&u);
     if (!u.bad)
         out->argv = unpack_texts(&u);
     if (!u.bad)
@@ -117,6 +128,8 @@ void rnl_brief_free(struct rnl_brief *b)
 {
     free(b->at);
     free(b->folder);
+    free(b->ssh);
+    free(b->agent);
     free_texts(b->argv);
     free_texts(b->environment);
     explicit_bzero(b, sizeof *b);

@@ -32,9 +32,10 @@ enum rnl_brief_flags {
 
 struct rnl_brief { /* JOB */
     uint32_t size, host, hosts, flags;
+    uint32_t reach, fan; /* how the agents behind this one are started: job/launch.h */
     unsigned char key[RNL_JOB_KEY_BYTES];
     struct rnl_host *at; /* all of them */
-    char *folder, **argv, **environment;
+    char *folder, *ssh, *agent, **argv, **environment;
 };
 void rnl_brief_pack(struct rnl_pack *, const struct rnl_brief *);
 /* 0, RNL_ERR_JOB, RNL_ERR_NO_MEMORY. */

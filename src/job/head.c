@@ -7,23 +7,18 @@
 #include "base/env.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 enum { INPUT_BYTES = 16384 };
 #define MS ((uint64_t)1000 * 1000)
-static const uint64_t greet_ns = 40000 * MS; /* for the agent's first word; ssh gives up after 20 s */
-static const uint64_t tell_ns = 15000 * MS;  /* for all that is to be said before the ranks start */
+static const uint64_t tell_ns = 15000 * MS; /* for all that is to be said before the ranks start */
 static const uint64_t ping_ns = 2000 * MS;
 static const uint64_t silent_ns = 20000 * MS; /* an agent that says nothing for so long is gone */
-static const uint64_t reap_ns = 300 * MS;     /* from the end of what it says to how it ended */
-static const uint64_t leave_ns = 2000 * MS;   /* for agents to end */
 
 static uint64_t earliest(uint64_t a, uint64_t b)
 {
@@ -65,9 +60,8 @@ static void give_up(struct rnl_launcher *l, int status)
 
 static void broadcast(struct rnl_launcher *l, enum rnl_frame_kind kind, const struct rnl_pack *body)
 {
-    for (uint32_t i = 0; i < l->job->hosts; i++)
-        if (l->head->at[i].state >= RNL_CHILD_GREETED)
-            rnl_trunk_send_pack(&l->head->at[i].trunk, kind, body);
+    if (!body->failed)
+        rnl_branches_send(l->head->branch, l->head->branches, kind, body->at, body->bytes);
 }
 
 void rnl_head_signal(struct rnl_launcher *l, int signal)
@@ -87,6 +81,11 @@ void rnl_head_tell(void *arg, const struct rnl_word *w)
     rnl_word_pack(&p, w);
     broadcast(l, RNL_FRAME_WORD, &p);
     rnl_pack_free(&p);
+}
+
+static void send_to(struct rnl_launcher *l, uint32_t host, enum rnl_frame_kind kind, const struct rnl_pack *body)
+{
+    rnl_branches_send_to(l->head->branch, l->head->branches, host, kind, body);
 }
 
 /* ---- the beginning, in phases ---- */
@@ -120,46 +119,41 @@ static void go(struct rnl_launcher *l)
     broadcast(l, RNL_FRAME_GO, &nothing);
 }
 
-static void hear_here(struct rnl_launcher *l, uint32_t host, const struct rnl_frame *f)
+static int hear_here(struct rnl_launcher *l, uint32_t host, const struct rnl_frame *f)
 {
     struct rnl_head *h = l->head;
     struct rnl_child *c = &h->at[host];
     struct rnl_unpack u = {.at = f->body, .left = f->bytes};
     struct rnl_here here;
-    int bad = h->phase != RNL_HEAD_GATHERS || c->state != RNL_CHILD_GREETED ||
-              rnl_here_unpack(&u, l->job->hosts, l->job->at, &here) < 0;
-    if (!bad) {
-        bad = here.host != host || u.left != 0;
-        c->ways = here.ways;
-        memcpy(c->way, here.way, sizeof c->way);
-        rnl_here_free(&here);
-    }
-    if (bad) {
-        c->garbled = 1;
-        return;
-    }
+    if (h->phase != RNL_HEAD_GATHERS || c->state != RNL_CHILD_STARTS ||
+        rnl_here_unpack(&u, l->job->hosts, l->job->at, &here) < 0)
+        return -1;
+    int bad = here.host != host || u.left != 0;
+    c->ways = here.ways;
+    memcpy(c->way, here.way, sizeof c->way);
+    rnl_here_free(&here);
+    if (bad)
+        return -1;
     rnl_pack_bytes(&c->here, f->body, f->bytes);
     c->state = RNL_CHILD_HERE;
     if (++h->here == l->job->hosts)
         begin_probes(l);
+    return 0;
 }
 
-static void hear_probed(struct rnl_launcher *l, uint32_t host, const struct rnl_frame *f)
+static int hear_probed(struct rnl_launcher *l, uint32_t host, const struct rnl_frame *f)
 {
     struct rnl_head *h = l->head;
     struct rnl_child *c = &h->at[host];
     struct rnl_unpack u = {.at = f->body, .left = f->bytes};
     uint32_t n = rnl_unpack_32(&u);
-    if (h->phase != RNL_HEAD_PROBES || c->state != RNL_CHILD_HERE || n >= l->job->hosts) {
-        c->garbled = 1;
-        return;
-    }
+    if (h->phase != RNL_HEAD_PROBES || c->state != RNL_CHILD_HERE || n >= l->job->hosts)
+        return -1;
     for (uint32_t i = 0; i < n; i++) {
         struct rnl_head_vain *more = realloc(h->vain, (h->vains + 1) * sizeof *more);
         if (more == NULL || rnl_vain_unpack(&u, l->job->hosts, &more[h->vains].what) < 0) {
             h->vain = more != NULL ? more : h->vain;
-            c->garbled = 1;
-            return;
+            return -1;
         }
         h->vain = more;
         more[h->vains++].host = host;
@@ -167,6 +161,101 @@ static void hear_probed(struct rnl_launcher *l, uint32_t host, const struct rnl_
     c->state = RNL_CHILD_PROBED;
     if (++h->probed == l->job->hosts)
         go(l);
+    return 0;
+}
+
+/* ---- an agent's end ---- */
+
+static void lose_ranks(struct rnl_launcher *l, uint32_t host, const char *why, uint64_t now)
+{
+    const struct rnl_host *at = &l->job->at[host];
+    uint32_t left = 0;
+    for (uint32_t r = at->first; r < at->first + at->count; r++)
+        left += !l->proc[r].finished;
+    if (left == 0)
+        return;
+    if (!l->quiet && !(l->ending && l->interrupted != 0))
+        rnl_launch_say(l, "host %s, with rank%s %u to %u, is lost: %s; %s", at->name, RNL_S(at->count), at->first,
+                       at->first + at->count - 1, why, l->job->keep_going ? "the others go on" : "ending the job");
+    rnl_console_end(l->console, host);
+    for (uint32_t r = at->first; r < at->first + at->count; r++) {
+        rnl_agent_lost(l->agent, r, now);
+        rnl_launch_exited(l, r, 0, RNL_EXIT_SYSTEM, RNL_EXIT_LOST, now);
+        rnl_launch_finished(l, r);
+    }
+}
+
+static void lose(struct rnl_launcher *l, uint32_t host, const char *why, uint64_t now)
+{
+    struct rnl_child *c = &l->head->at[host];
+    if (c->state == RNL_CHILD_LOST)
+        return;
+    if (rnl_head_busy(l->head)) {
+        rnl_launch_say(l, "host %s: %s", l->job->at[host].name, why);
+        give_up(l, RNL_EXIT_SYSTEM);
+    }
+    if (host == 0)
+        l->head->input_over = 1;
+    c->state = RNL_CHILD_LOST;
+    if (l->head->phase == RNL_HEAD_RUNS)
+        lose_ranks(l, host, why, now);
+}
+
+/* With those that are reached through it. */
+static void lose_all(struct rnl_launcher *l, uint32_t host, uint32_t end, const char *why, uint64_t now)
+{
+    char through[RNL_JOB_HOST_BYTES + 80];
+    snprintf(through, sizeof through, "the agent of host %s, which had started its agent, is gone",
+             l->job->at[host].name);
+    for (uint32_t i = host; i < end; i++)
+        lose(l, i, i == host ? why : through, now);
+}
+
+static int hear_lost(struct rnl_launcher *l, uint32_t host, const struct rnl_frame *f, uint64_t now)
+{
+    char why[400];
+    uint32_t parent, end = rnl_tree_end(l->job->hosts, l->job->fan, host, &parent);
+    if (parent == UINT32_MAX)
+        return -1; /* we have started it */
+    snprintf(why, sizeof why, "%.*s (seen from host %s)", (int)(f->bytes < 330 ? f->bytes : 330), (const char *)f->body,
+             l->job->at[parent].name);
+    lose_all(l, host, end, why, now);
+    return 0;
+}
+
+/* It is connected to by who started it, and says nothing. */
+static void give_up_silent(struct rnl_launcher *l, uint32_t host, uint64_t now)
+{
+    char why[80];
+    struct rnl_pack p = {.at = NULL};
+    uint32_t parent, end = rnl_tree_end(l->job->hosts, l->job->fan, host, &parent);
+    snprintf(why, sizeof why, "nothing was heard of its agent for %d s", (int)(silent_ns / (1000 * MS)));
+    lose_all(l, host, end, why, now);
+    if (parent == UINT32_MAX) {
+        rnl_branch_lose(l, rnl_branch_of(l->head->branch, l->head->branches, host));
+        return;
+    }
+    rnl_pack_32(&p, host);
+    send_to(l, parent, RNL_FRAME_DROP, &p);
+    rnl_pack_free(&p);
+}
+
+static void look_after(struct rnl_launcher *l, uint64_t now)
+{
+    struct rnl_head *h = l->head;
+    char why[400];
+    for (uint32_t i = 0; i < l->job->hosts; i++) /* parents come first, and take those behind them along */
+        if ((h->at[i].state == RNL_CHILD_HERE || h->at[i].state == RNL_CHILD_PROBED) &&
+            now >= h->at[i].heard_ns + silent_ns)
+            give_up_silent(l, i, now);
+    for (uint32_t k = 0; k < h->branches; k++) {
+        struct rnl_branch *b = &h->branch[k];
+        uint32_t waits = 0;
+        for (uint32_t i = b->host; i < b->end; i++)
+            waits += h->at[i].state != RNL_CHILD_DONE && h->at[i].state != RNL_CHILD_LOST;
+        if (waits > 0 && rnl_branch_gone(l, b, now, why, sizeof why))
+            lose_all(l, b->host, b->end, why, now);
+    }
 }
 
 /* ---- what agents say ---- */
@@ -215,11 +304,9 @@ static int hear(struct rnl_launcher *l, uint32_t host, const struct rnl_frame *f
     uint32_t rank, signal, status, flags;
     switch (f->kind) {
     case RNL_FRAME_HERE:
-        hear_here(l, host, f);
-        return c->garbled ? -1 : 0;
+        return hear_here(l, host, f);
     case RNL_FRAME_PROBED:
-        hear_probed(l, host, f);
-        return c->garbled ? -1 : 0;
+        return hear_probed(l, host, f);
     case RNL_FRAME_WORD:
         rnl_word_unpack(&u, &w);
         if (u.bad || w.rank - l->job->at[host].first >= l->job->at[host].count)
@@ -253,6 +340,8 @@ static int hear(struct rnl_launcher *l, uint32_t host, const struct rnl_frame *f
             rnl_launch_kill_all(l, now);
         }
         return 0;
+    case RNL_FRAME_LOST:
+        return hear_lost(l, host, f, now);
     case RNL_FRAME_OUTPUT:
         return hear_output(l, host, f);
     case RNL_FRAME_TAKEN:
@@ -267,198 +356,43 @@ static int hear(struct rnl_launcher *l, uint32_t host, const struct rnl_frame *f
     return -1;
 }
 
-/* ---- an agent's end ---- */
-
-static void hear_error(struct rnl_launcher *l, struct rnl_child *c)
-{
-    char text[512];
-    ssize_t n;
-    while (c->err >= 0 && (n = read(c->err, text, sizeof text)) != 0) {
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return;
-        for (ssize_t i = 0; i < n; i++) { /* the last line that says something */
-            if (text[i] == '\n') {
-                c->said_ended = 1;
-            } else if (text[i] >= ' ' || text[i] < 0) {
-                if (c->said_ended)
-                    c->said_bytes = c->said_ended = 0;
-                if (c->said_bytes < sizeof c->said - 1)
-                    c->said[c->said_bytes++] = text[i];
-            }
-        }
-        c->said[c->said_bytes] = '\0';
-    }
-    if (c->err >= 0) {
-        epoll_ctl(l->epoll, EPOLL_CTL_DEL, c->err, NULL);
-        close(c->err);
-        c->err = -1;
-    }
-}
-
-static void close_child(struct rnl_launcher *l, struct rnl_child *c)
-{
-    if (c->trunk.in >= 0)
-        epoll_ctl(l->epoll, EPOLL_CTL_DEL, c->trunk.in, NULL);
-    if (c->trunk.out >= 0)
-        epoll_ctl(l->epoll, EPOLL_CTL_DEL, c->trunk.out, NULL);
-    rnl_trunk_close(&c->trunk);
-}
-
-/* Why it never ran, or runs no more. */
-static void explain(struct rnl_launcher *l, uint32_t host, char *why, size_t room)
-{
-    const struct rnl_child *c = &l->head->at[host];
-    const struct rnl_launch *job = l->job;
-    const char *said = c->said_bytes > 0 ? c->said : c->noise;
-    int code = c->reaped && WIFEXITED(c->how) ? WEXITSTATUS(c->how) : -1;
-    int over_ssh = job->reach == RNL_REACH_SSH;
-    if (c->release[0] != '\0')
-        snprintf(why, room, "%s is of release and protocol %s, this command of %d %s: install one release everywhere",
-                 job->agent, c->release, RNL_TRUNK_VERSION, RNL_VERSION);
-    else if (c->garbled)
-        snprintf(why, room, "what its agent says is not understood: install one release everywhere");
-    else if (c->silent && c->state < RNL_CHILD_GREETED)
-        snprintf(why, room, "%s has not answered in time%s%s", job->agent, *said ? ": " : "", said);
-    else if (c->silent)
-        snprintf(why, room, "nothing was heard of its agent for %d s", (int)(silent_ns / (1000 * MS)));
-    else if (c->state >= RNL_CHILD_GREETED && c->reaped && WIFSIGNALED(c->how))
-        snprintf(why, room, "its agent was killed by signal %d", WTERMSIG(c->how));
-    else if (c->state >= RNL_CHILD_GREETED)
-        snprintf(why, room, "its agent has ended%s%s", *said ? ": " : "", said);
-    else if (code == 127)
-        snprintf(why, room,
-                 "there is no %s on it%s%s%s: install the same release there, or say where it is with --agent",
-                 job->agent, *said ? " (" : "", said, *said ? ")" : "");
-    else if (code == 126)
-        snprintf(why, room, "%s cannot be executed on it%s%s", job->agent, *said ? ": " : "", said);
-    else if (over_ssh && code == 255)
-        snprintf(why, room, "%s cannot reach it%s%s; `%s %s true` has to work without a password", job->ssh,
-                 *said ? ": " : "", said, job->ssh, job->at[host].name);
-    else
-        snprintf(why, room, "%s", *said ? said : "its agent could not be started");
-}
-
-static void lose_ranks(struct rnl_launcher *l, uint32_t host, const char *why, uint64_t now)
-{
-    const struct rnl_host *at = &l->job->at[host];
-    uint32_t left = 0;
-    for (uint32_t r = at->first; r < at->first + at->count; r++)
-        left += !l->proc[r].finished;
-    if (left == 0)
-        return;
-    if (!l->quiet && !(l->ending && l->interrupted != 0))
-        rnl_launch_say(l, "host %s, with rank%s %u to %u, is lost: %s; %s", at->name, RNL_S(at->count), at->first,
-                       at->first + at->count - 1, why, l->job->keep_going ? "the others go on" : "ending the job");
-    rnl_console_end(l->console, host);
-    for (uint32_t r = at->first; r < at->first + at->count; r++) {
-        rnl_agent_lost(l->agent, r, now);
-        rnl_launch_exited(l, r, 0, RNL_EXIT_SYSTEM, RNL_EXIT_LOST, now);
-        rnl_launch_finished(l, r);
-    }
-}
-
-static void lose(struct rnl_launcher *l, uint32_t host, uint64_t now)
-{
-    struct rnl_child *c = &l->head->at[host];
-    char why[400];
-    hear_error(l, c);
-    explain(l, host, why, sizeof why);
-    if (rnl_head_busy(l->head)) {
-        rnl_launch_say(l, "host %s: %s", l->job->at[host].name, why);
-        give_up(l, RNL_EXIT_SYSTEM);
-    }
-    if (host == 0)
-        l->head->input_over = 1;
-    c->state = RNL_CHILD_LOST;
-    if (l->head->phase == RNL_HEAD_RUNS)
-        lose_ranks(l, host, why, now);
-    close_child(l, c);
-    if (!c->reaped && c->pid > 0)
-        kill(c->pid, SIGKILL);
-}
-
-static int reap(struct rnl_child *c)
-{
-    if (!c->reaped && c->pid > 0 && waitpid(c->pid, &c->how, WNOHANG) == c->pid)
-        c->reaped = 1;
-    return c->reaped;
-}
-
-static void look_after(struct rnl_launcher *l, uint32_t host, uint64_t now)
-{
-    struct rnl_child *c = &l->head->at[host];
-    if (c->state == RNL_CHILD_LOST || c->state == RNL_CHILD_DONE)
-        return;
-    c->garbled |= c->trunk.ended && c->trunk.error == EPROTO;
-    if (c->garbled) {
-        lose(l, host, now);
-    } else if (c->trunk.ended) {
-        if (c->ended_ns == 0)
-            c->ended_ns = now;
-        if (reap(c) || now >= c->ended_ns + reap_ns)
-            lose(l, host, now);
-    } else if (now >= c->heard_ns + (c->state < RNL_CHILD_GREETED ? greet_ns : silent_ns)) {
-        c->silent = 1;
-        lose(l, host, now);
-    }
-}
-
 /* ---- the loop's parts ---- */
 
-static void greeted(struct rnl_launcher *l, uint32_t host)
+static void read_branch(struct rnl_launcher *l, struct rnl_branch *b, uint64_t now)
 {
-    struct rnl_child *c = &l->head->at[host];
-    struct rnl_brief brief = l->head->brief;
-    struct rnl_pack p = {.at = NULL};
-    brief.host = host;
-    rnl_brief_pack(&p, &brief);
-    c->state = RNL_CHILD_GREETED;
-    rnl_trunk_send_pack(&c->trunk, RNL_FRAME_JOB, &p);
-    rnl_pack_free(&p);
-}
-
-static void read_trunk(struct rnl_launcher *l, uint32_t host, uint64_t now)
-{
-    struct rnl_child *c = &l->head->at[host];
     struct rnl_frame f;
-    if (c->state == RNL_CHILD_LOST)
-        return;
-    rnl_trunk_read(&c->trunk);
-    c->heard_ns = now;
-    if (c->state < RNL_CHILD_GREETED) {
-        char release[sizeof c->release];
-        int r = rnl_trunk_greeting(&c->trunk, release, sizeof release, c->noise, sizeof c->noise);
-        if (r > 0) {
-            greeted(l, host);
-        } else if (r < 0) {
-            memcpy(c->release, release, sizeof release);
-            c->garbled = 1;
-        }
+    if (rnl_branch_read(l, b, now)) {
+        struct rnl_brief brief = l->head->brief;
+        struct rnl_pack p = {.at = NULL};
+        brief.host = b->host;
+        rnl_brief_pack(&p, &brief);
+        send_to(l, b->host, RNL_FRAME_JOB, &p);
+        rnl_pack_free(&p);
     }
-    while (c->state >= RNL_CHILD_GREETED && !c->garbled && rnl_trunk_next(&c->trunk, &f))
-        if (hear(l, host, &f, now) < 0)
-            c->garbled = 1;
-    if (c->trunk.ended)
-        epoll_ctl(l->epoll, EPOLL_CTL_DEL, c->trunk.in, NULL);
+    while (rnl_branch_next(b, &f)) {
+        struct rnl_child *c = &l->head->at[f.host];
+        c->heard_ns = now;
+        if (c->state != RNL_CHILD_LOST && hear(l, f.host, &f, now) < 0)
+            b->garbled = 1;
+    }
 }
 
 void rnl_head_event(struct rnl_launcher *l, enum rnl_source source, uint32_t index, uint64_t now)
 {
-    if (index >= l->job->hosts) /* our input: the work follows */
+    if (index >= l->head->branches) /* our input: the work follows */
         return;
-    struct rnl_child *c = &l->head->at[index];
-    if (source == RNL_SOURCE_TRUNK)
-        read_trunk(l, index, now);
-    else if (source == RNL_SOURCE_TRUNK_ROOM)
-        rnl_trunk_flush(&c->trunk);
+    struct rnl_branch *b = &l->head->branch[index];
+    if (source == RNL_SOURCE_BRANCH)
+        read_branch(l, b, now);
+    else if (source == RNL_SOURCE_BRANCH_ROOM)
+        rnl_trunk_flush(&b->trunk);
     else
-        hear_error(l, c);
+        rnl_branch_hear_error(l, b);
 }
 
-static void pass_output_room(struct rnl_launcher *l, struct rnl_child *c)
+static void pass_output_room(struct rnl_launcher *l, uint32_t host)
 {
+    struct rnl_child *c = &l->head->at[host];
     for (uint32_t w = 1; w <= 2; w++) {
         uint64_t *owed = &c->owed[w - 1];
         int room = rnl_console_room(l->console, (int)w);
@@ -466,7 +400,7 @@ static void pass_output_room(struct rnl_launcher *l, struct rnl_child *c)
             struct rnl_pack p = {.at = NULL};
             rnl_pack_32(&p, w);
             rnl_pack_64(&p, room < 0 ? 0 : *owed);
-            rnl_trunk_send_pack(&c->trunk, RNL_FRAME_ROOM, &p);
+            send_to(l, host, RNL_FRAME_ROOM, &p);
             rnl_pack_free(&p);
             c->told_gone[w - 1] = room < 0;
             *owed = 0;
@@ -478,7 +412,7 @@ static void watch_input(struct rnl_launcher *l, int yes)
 {
     struct rnl_head *h = l->head;
     if (yes && !h->input_watched)
-        h->input_watched = rnl_source_add(l->epoll, h->input, RNL_SOURCE_TRUNK, l->job->hosts, EPOLLIN) == 0;
+        h->input_watched = rnl_source_add(l->epoll, h->input, RNL_SOURCE_BRANCH, h->branches, EPOLLIN) == 0;
     else if (!yes && h->input_watched)
         h->input_watched = epoll_ctl(l->epoll, EPOLL_CTL_DEL, h->input, NULL) != 0;
 }
@@ -496,7 +430,8 @@ static void pass_input(struct rnl_launcher *l)
         ssize_t n = read(h->input, data, h->input_room < sizeof data ? (size_t)h->input_room : sizeof data);
         if (n < 0 && (errno == EINTR || errno == EAGAIN))
             return;
-        rnl_trunk_send(&h->at[0].trunk, RNL_FRAME_INPUT, data, n > 0 ? (size_t)n : 0);
+        const struct rnl_pack given = {.at = (unsigned char *)data, .bytes = n > 0 ? (size_t)n : 0};
+        send_to(l, 0, RNL_FRAME_INPUT, &given);
         h->input_room -= n > 0 ? (uint64_t)n : 0;
         h->input_over = n <= 0;
     }
@@ -513,10 +448,9 @@ void rnl_head_work(struct rnl_launcher *l, uint64_t now)
     h->worked_ns = now;
     if (rnl_head_busy(h) && (l->ending || l->interrupted != 0))
         give_up(l, l->interrupted != 0 ? RNL_EXIT_SIGNAL + l->interrupted : l->status);
-    for (uint32_t i = 0; i < l->job->hosts; i++) {
-        pass_output_room(l, &h->at[i]);
-        look_after(l, i, now);
-    }
+    for (uint32_t i = 0; i < l->job->hosts; i++)
+        pass_output_room(l, i);
+    look_after(l, now);
     if (now >= h->phase_ends && rnl_head_busy(h)) {
         for (uint32_t i = 0; i < l->job->hosts; i++)
             if (h->at[i].state < RNL_CHILD_PROBED && !l->quiet)
@@ -535,40 +469,12 @@ uint64_t rnl_head_deadline_ns(const struct rnl_launcher *l)
 {
     const struct rnl_head *h = l->head;
     uint64_t at = earliest(h->ping_at, h->phase_ends);
-    for (uint32_t i = 0; i < l->job->hosts; i++) {
-        const struct rnl_child *c = &h->at[i];
-        if (c->state != RNL_CHILD_LOST && c->state != RNL_CHILD_DONE && c->trunk.ended)
-            at = earliest(at, h->worked_ns + 5 * MS); /* how it ended is to be known soon */
-    }
+    if (rnl_branches_ending(h->branch, h->branches))
+        at = earliest(at, h->worked_ns + 5 * MS); /* how it ended is to be known soon */
     return at;
 }
 
 /* ---- beginning and end ---- */
-
-static int start(struct rnl_launcher *l, uint32_t host, const struct rnl_spawn *how)
-{
-    struct rnl_child *c = &l->head->at[host];
-    int pipes[3], e = rnl_reach_start(l->job, host, how, pipes, &c->pid);
-    if (e < 0) {
-        rnl_launch_say(l, "cannot start the agent of host %s: %s; name fewer hosts, or raise the limits (ulimit -a)",
-                       l->job->at[host].name, strerror(-e));
-        return e;
-    }
-    c->err = pipes[2];
-    e = rnl_trunk_open(&c->trunk, pipes[1], pipes[0]);
-    c->heard_ns = rnl_host_now_ns(NULL);
-    if (e == 0 && fcntl(c->err, F_SETFL, O_NONBLOCK) < 0)
-        e = -errno;
-    if (e == 0)
-        e = rnl_source_add(l->epoll, c->trunk.in, RNL_SOURCE_TRUNK, host, EPOLLIN);
-    if (e == 0)
-        e = rnl_source_add(l->epoll, c->trunk.out, RNL_SOURCE_TRUNK_ROOM, host, EPOLLOUT | EPOLLET);
-    if (e == 0)
-        e = rnl_source_add(l->epoll, c->err, RNL_SOURCE_TRUNK_ERROR, host, EPOLLIN);
-    if (e < 0)
-        rnl_launch_say(l, "cannot watch the agent of host %s: %s", l->job->at[host].name, strerror(-e));
-    return e;
-}
 
 static char *working_folder(void)
 {
@@ -602,56 +508,31 @@ int rnl_head_new(struct rnl_launcher *l, const struct rnl_spawn *how)
                  (isatty(STDOUT_FILENO) ? RNL_BRIEF_OUT_TERMINAL : 0u) |
                  (isatty(STDERR_FILENO) ? RNL_BRIEF_ERR_TERMINAL : 0u),
         .at = (struct rnl_host *)(uintptr_t)job->at,
+        .reach = job->reach,
+        .fan = job->fan,
+        .ssh = (char *)(uintptr_t)job->ssh,
+        .agent = (char *)(uintptr_t)job->agent,
         .folder = folder,
         .argv = job->argv,
         .environment = environ,
     };
     memcpy(h->brief.key, l->key, sizeof h->brief.key);
-    for (uint32_t i = 0; i < job->hosts; i++) {
-        h->at[i].err = h->at[i].trunk.in = h->at[i].trunk.out = -1;
-        h->at[i].pid = -1;
-    }
-    for (uint32_t i = 0; i < job->hosts; i++)
-        if (start(l, i, how) < 0)
-            return -1;
-    return 0;
+    return rnl_branches_start(l, l->below, l->below_end, how, &h->branch, &h->branches);
 }
 
-/* Agents end when they are told so, or find nobody there. */
 void rnl_head_end(struct rnl_launcher *l)
 {
-    const struct rnl_pack nothing = {.at = NULL};
-    uint64_t end = rnl_host_now_ns(NULL) + leave_ns;
-    uint32_t left = l->job->hosts;
     l->head->phase = RNL_HEAD_OVER;
-    broadcast(l, RNL_FRAME_END, &nothing);
-    for (uint32_t i = 0; i < l->job->hosts; i++)
-        close_child(l, &l->head->at[i]);
-    for (int ms = 1; left > 0 && rnl_host_now_ns(NULL) < end; ms = ms < 20 ? 2 * ms : ms) {
-        left = 0;
-        for (uint32_t i = 0; i < l->job->hosts; i++)
-            left += l->head->at[i].pid > 0 && !reap(&l->head->at[i]);
-        if (left > 0)
-            poll(NULL, 0, ms);
-    }
+    rnl_branches_end(l, l->head->branch, l->head->branches);
 }
 
 void rnl_head_free(struct rnl_head *h)
 {
     if (h == NULL)
         return;
-    for (uint32_t i = 0; i < h->brief.hosts; i++) {
-        struct rnl_child *c = &h->at[i];
-        if (c->pid > 0 && !c->reaped) {
-            kill(c->pid, SIGKILL);
-            while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
-                ;
-        }
-        rnl_trunk_close(&c->trunk);
-        if (c->err >= 0)
-            close(c->err);
-        rnl_pack_free(&c->here);
-    }
+    for (uint32_t i = 0; i < h->brief.hosts; i++)
+        rnl_pack_free(&h->at[i].here);
+    rnl_branches_free(h->branch, h->branches);
     free(h->vain);
     free(h->folder);
     explicit_bzero(&h->brief, sizeof h->brief);

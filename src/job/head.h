@@ -4,30 +4,21 @@
 #ifndef RNL_JOB_HEAD_H
 #define RNL_JOB_HEAD_H
 
-#include "job/launch_in.h"
-#include "job/trunk.h"
-
-enum { RNL_INPUT_ROOM = 65536, RNL_OUTPUT_ROOM = 1 << 18 /* that an agent has from the beginning */ };
+#include "job/branch.h"
 
 enum rnl_child_state {
     RNL_CHILD_STARTS,
     RNL_CHILD_LOST, /* it ended, or is not to be listened to any more */
-    RNL_CHILD_GREETED,
     RNL_CHILD_HERE,
     RNL_CHILD_PROBED,
     RNL_CHILD_DONE
 };
-struct rnl_child {
-    struct rnl_trunk trunk;
-    pid_t pid;
-    int err, how; /* its standard error; how it ended, once it is reaped */
-    uint8_t state, reaped, garbled, silent, said_ended, told_gone[2];
+struct rnl_child { /* the agent of a host, whoever started it */
+    uint8_t state, told_gone[2];
     uint32_t ways;
     struct rnl_here_way way[RNL_HOST_WAYS_MAX];
     struct rnl_pack here; /* as it came, to be passed on */
-    uint64_t heard_ns, ended_ns, owed[2];
-    size_t said_bytes;
-    char said[240], noise[160], release[64];
+    uint64_t heard_ns, owed[2];
 };
 
 struct rnl_head_vain {
@@ -45,6 +36,8 @@ struct rnl_head {
     int input; /* what rank 0 is to read */
     uint64_t input_room;
     uint8_t input_over, input_watched;
+    uint32_t branches;
+    struct rnl_branch *branch;
     struct rnl_child at[];
 };
 

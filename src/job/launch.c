@@ -409,12 +409,14 @@ static void dispatch(struct rnl_launcher *l, const struct epoll_event *e, uint64
         break;
     case RNL_SOURCE_TRUNK:
     case RNL_SOURCE_TRUNK_ROOM:
-    case RNL_SOURCE_TRUNK_ERROR:
+    case RNL_SOURCE_BRANCH:
+    case RNL_SOURCE_BRANCH_ROOM:
+    case RNL_SOURCE_BRANCH_ERROR:
     case RNL_SOURCE_PROBE:
         if (l->head != NULL)
             rnl_head_event(l, e->data.u64 >> 32, index, now);
         else
-            rnl_site_event(l, e->data.u64 >> 32, now);
+            rnl_site_event(l, e->data.u64 >> 32, index, now);
         break;
     }
 }
@@ -456,6 +458,7 @@ struct rnl_launcher *rnl_launch_new(const struct rnl_launch *job)
         return NULL;
     l->job = job;
     l->count = job->hosts > 0 ? 0 : job->size;
+    l->below_end = job->hosts;
     l->epoll = l->signals = l->exec_failed = l->input.pipe = -1;
     l->guard = RNL_GUARD_NONE;
     l->timeout_at = l->kill_at = l->abandon_at = l->input.again_ns = UINT64_MAX;

@@ -12,6 +12,7 @@
  *   head.c          of a job on several hosts: the launcher's part
  *   reach.c         from the name of a host to a running agent
  *   site.c          the agent's part
+ *   branch.c        the agents that the launcher, or an agent, has started
  *   trunk.c, brief.c, search.c   what they say to each other, and how hosts find each other */
 #ifndef RNL_JOB_LAUNCH_H
 #define RNL_JOB_LAUNCH_H
@@ -36,6 +37,7 @@ struct rnl_launch {
     const struct rnl_host *at; /* job/brief.h */
     uint32_t hosts;
     enum rnl_reach reach;
+    uint32_t fan;      /* so many agents are started by one process; those start the others */
     const char *ssh;   /* the command that is it */
     const char *agent; /* path of the runnel command on the hosts */
 };
@@ -71,9 +73,11 @@ enum rnl_source {
     RNL_SOURCE_SINK,
     RNL_SOURCE_INPUT,
     RNL_SOURCE_INPUT_ROOM,
-    RNL_SOURCE_TRUNK, /* what a host's agent says; or, to an agent, the launcher */
+    RNL_SOURCE_TRUNK, /* what the launcher says to an agent */
     RNL_SOURCE_TRUNK_ROOM,
-    RNL_SOURCE_TRUNK_ERROR, /* ... on its standard error */
+    RNL_SOURCE_BRANCH, /* what an agent says that was started from here */
+    RNL_SOURCE_BRANCH_ROOM,
+    RNL_SOURCE_BRANCH_ERROR, /* ... on its standard error */
     RNL_SOURCE_PROBE
 };
 /* 0 or -errno. */

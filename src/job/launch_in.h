@@ -27,9 +27,10 @@ struct rnl_proc {
 
 struct rnl_launcher {
     const struct rnl_launch *job;
-    uint32_t first, count; /* the ranks that are processes of ours */
-    struct rnl_head *head; /* the launcher of a job on several hosts */
-    struct rnl_site *site; /* an agent */
+    uint32_t first, count;     /* the ranks that are processes of ours */
+    uint32_t below, below_end; /* the hosts that are reached from here: job/branch.h */
+    struct rnl_head *head;     /* the launcher of a job on several hosts */
+    struct rnl_site *site;     /* an agent */
     char host[RNL_JOB_HOST_BYTES];
     int epoll, signals, exec_failed;
     struct rnl_agent *agent;
@@ -79,7 +80,7 @@ void rnl_head_end(struct rnl_launcher *); /* says so, and waits for the agents, 
 int rnl_reach_start(const struct rnl_launch *, uint32_t host, const struct rnl_spawn *how, int pipes[3], pid_t *pid);
 
 /* site.c */
-void rnl_site_event(struct rnl_launcher *, enum rnl_source, uint64_t now_ns);
+void rnl_site_event(struct rnl_launcher *, enum rnl_source, uint32_t index, uint64_t now_ns);
 void rnl_site_work(struct rnl_launcher *, uint64_t now_ns);
 uint64_t rnl_site_deadline_ns(const struct rnl_launcher *);
 int rnl_site_busy(const struct rnl_launcher *);

@@ -4,6 +4,7 @@
 #include "job/launch_in.h"
 
 #include "base/env.h"
+#include "job/branch.h"
 #include "job/fds.h"
 #include "job/net.h"
 
@@ -38,7 +39,8 @@ static void open_standard(void)
 static int raise_descriptors(struct rnl_launcher *l, struct rlimit *before)
 {
     struct rlimit limit;
-    rlim_t need = RNL_LAUNCH_DESCRIPTORS + (rlim_t)(l->count > 0 ? l->count : l->job->hosts) * RNL_RANK_DESCRIPTORS;
+    rlim_t each = l->count + (l->below_end > l->below ? rnl_tree_branches(l->below, l->below_end, l->job->fan) : 0);
+    rlim_t need = RNL_LAUNCH_DESCRIPTORS + each * RNL_RANK_DESCRIPTORS;
     if (getrlimit(RLIMIT_NOFILE, before) < 0) {
         memset(before, 0, sizeof *before);
         return 0;

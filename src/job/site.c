@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * site.c - the agent of one host of a job on several: a launcher (launch.c) that decides nothing. It starts the ranks
- * of this host, serves them, and says everything to the launcher at its standard input and output; when that is gone,
- * it kills them and ends. */
-#include "job/head.h"
-#include "job/net.h"
-#include "job/search.h"
+ * site.c - the agent of one host of a job on several, at work: a launcher (launch.c) that decides nothing. It starts
+ * the ranks of this host, serves them, and says everything to who started it, at its standard input and output; when
+ * that is gone, it kills them and ends. What is for or from hosts behind it (branch.h) it passes on. How it begins and
+ * ends is in site_start.c. */
+#include "job/site_in.h"
 
 #include "base/env.h"
 #include "transport/udp/kernel.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -21,27 +18,7 @@
 
 enum { OUTPUT_BYTES = 32768 };
 #define MS ((uint64_t)1000 * 1000)
-static const uint64_t brief_ms = 60000;
 static const uint64_t silent_ns = 600000 * MS; /* a launcher that says nothing for so long is gone */
-
-struct rnl_site {
-    struct rnl_trunk trunk;
-    struct rnl_brief brief;
-    struct rnl_launch job;
-    struct rnl_spawn how;
-    char *path;
-    struct rnl_here *here; /* of each host; ways of our own first */
-    int *sockets;          /* of our ranks, until the agent has them */
-    struct rnl_search *probe;
-    int probe_fd;
-    uint64_t heard_ns, alive_at, room[2];
-    int input;             /* our end of rank 0's standard input */
-    struct rnl_pack given; /* what it has not taken yet, from `passed` on */
-    size_t passed;
-    uint32_t told; /* ranks whose end has been said */
-    uint8_t nobody[2], input_ends, input_waits, probed, go, running, done, over, stopped, datagram;
-    uint8_t said_end[RNL_JOB_RANKS_MAX];
-};
 
 /* ---- saying ---- */
 
@@ -79,7 +56,7 @@ static void tell(void *arg, const struct rnl_word *w)
     rnl_pack_free(&p);
 }
 
-static ssize_t put_output(void *arg, int which, const char *data, size_t n)
+ssize_t rnl_site_output(void *arg, int which, const char *data, size_t n)
 {
     struct rnl_site *s = arg;
     uint64_t *room = &s->room[which - 1];
@@ -368,6 +345,13 @@ static void hear_signal(struct rnl_launcher *l, int signal)
     rnl_launch_signal(l, signal);
 }
 
+static void drop(struct rnl_launcher *l, uint32_t host)
+{
+    struct rnl_branch *b = rnl_branch_of(l->site->branch, l->site->branches, host);
+    if (b != NULL && b->host == host)
+        rnl_branch_lose(l, b);
+}
+
 static int hear(struct rnl_launcher *l, const struct rnl_frame *f, uint64_t now)
 {
     struct rnl_site *s = l->site;
@@ -408,6 +392,9 @@ static int hear(struct rnl_launcher *l, const struct rnl_frame *f, uint64_t now)
     case RNL_FRAME_PING:
         rnl_trunk_send(&s->trunk, RNL_FRAME_PONG, NULL, 0);
         return 0;
+    case RNL_FRAME_DROP:
+        drop(l, rnl_unpack_32(&u));
+        return u.bad ? -1 : 0;
     case RNL_FRAME_END:
         s->over = 1;
         return 0;
@@ -415,10 +402,61 @@ static int hear(struct rnl_launcher *l, const struct rnl_frame *f, uint64_t now)
     return -1;
 }
 
-void rnl_site_event(struct rnl_launcher *l, enum rnl_source source, uint64_t now)
+/* For us, for all, or for a host behind us. */
+static int take(struct rnl_launcher *l, const struct rnl_frame *f, uint64_t now)
+{
+    struct rnl_site *s = l->site;
+    if (f->host == RNL_FRAME_TO_ALL)
+        rnl_branches_send(s->branch, s->branches, (enum rnl_frame_kind)f->kind, f->body, f->bytes);
+    if (f->host == RNL_FRAME_TO_ALL || f->host == s->brief.host)
+        return hear(l, f, now);
+    struct rnl_pack p = {.at = (unsigned char *)(uintptr_t)f->body, .bytes = f->bytes};
+    if (rnl_branch_of(s->branch, s->branches, f->host) == NULL)
+        return -1;
+    rnl_branches_send_to(s->branch, s->branches, f->host, (enum rnl_frame_kind)f->kind, &p);
+    return 0;
+}
+
+/* ---- those behind us ---- */
+
+static void read_branch(struct rnl_launcher *l, struct rnl_branch *b, uint64_t now)
 {
     struct rnl_site *s = l->site;
     struct rnl_frame f;
+    if (rnl_branch_read(l, b, now)) {
+        struct rnl_brief brief = s->brief;
+        struct rnl_pack p = {.at = NULL};
+        brief.host = b->host;
+        rnl_brief_pack(&p, &brief);
+        rnl_branches_send_to(b, 1, b->host, RNL_FRAME_JOB, &p);
+        rnl_pack_free(&p);
+        explicit_bzero(&brief, sizeof brief);
+    }
+    while (rnl_branch_next(b, &f))
+        rnl_trunk_send_to(&s->trunk, (enum rnl_frame_kind)f.kind, f.host, f.body, f.bytes);
+}
+
+static void look_after_branches(struct rnl_launcher *l, uint64_t now)
+{
+    struct rnl_site *s = l->site;
+    char why[400];
+    for (uint32_t k = 0; k < s->branches; k++)
+        if (rnl_branch_gone(l, &s->branch[k], now, why, sizeof why))
+            rnl_trunk_send_to(&s->trunk, RNL_FRAME_LOST, s->branch[k].host, why, strlen(why));
+}
+
+/* ---- the loop's parts ---- */
+
+void rnl_site_event(struct rnl_launcher *l, enum rnl_source source, uint32_t index, uint64_t now)
+{
+    struct rnl_site *s = l->site;
+    struct rnl_frame f;
+    if (source == RNL_SOURCE_BRANCH)
+        read_branch(l, &s->branch[index], now);
+    else if (source == RNL_SOURCE_BRANCH_ROOM)
+        rnl_trunk_flush(&s->branch[index].trunk);
+    else if (source == RNL_SOURCE_BRANCH_ERROR)
+        rnl_branch_hear_error(l, &s->branch[index]);
     s->datagram |= source == RNL_SOURCE_PROBE;
     if (source == RNL_SOURCE_TRUNK_ROOM)
         rnl_trunk_flush(&s->trunk);
@@ -427,7 +465,7 @@ void rnl_site_event(struct rnl_launcher *l, enum rnl_source source, uint64_t now
     rnl_trunk_read(&s->trunk);
     s->heard_ns = now;
     while (!s->over && rnl_trunk_next(&s->trunk, &f))
-        if (hear(l, &f, now) < 0)
+        if (take(l, &f, now) < 0)
             s->over = 1;
     if (s->trunk.ended)
         s->over = 1;
@@ -444,6 +482,8 @@ void rnl_site_work(struct rnl_launcher *l, uint64_t now)
         vouch(l, now);
     pass_input(l);
     say_ends(l);
+    look_after_branches(l, now);
+    s->worked_ns = now;
     if (s->trunk.ended || (now >= s->heard_ns + silent_ns && !s->stopped))
         s->over = 1;
 }
@@ -455,210 +495,12 @@ uint64_t rnl_site_deadline_ns(const struct rnl_launcher *l)
              probe = s->probe == NULL || s->running ? UINT64_MAX : rnl_search_deadline_ns(s->probe);
     if (s->running && s->alive_at < at)
         at = s->alive_at;
+    if (rnl_branches_ending(s->branch, s->branches) && s->worked_ns + 5 * MS < at)
+        at = s->worked_ns + 5 * MS; /* how it ended is to be known soon */
     return probe < at ? probe : at;
 }
 
 int rnl_site_busy(const struct rnl_launcher *l)
 {
     return !l->site->over;
-}
-
-/* ---- beginning and end ---- */
-
-/* The pipes out of the way of what the ranks, and libraries that print, take for 0, 1 and 2. */
-static int take_trunk(struct rnl_trunk *t)
-{
-    int in = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3), out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
-    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (in < 0 || out < 0 || null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0)
-        return -errno;
-    if (null > 2)
-        close(null);
-    return rnl_trunk_open(t, in, out);
-}
-
-/* The launcher's first frame. 0 or -1. */
-static int take_brief(struct rnl_site *s)
-{
-    struct rnl_frame f;
-    uint64_t end = rnl_host_now_ns(NULL) + brief_ms * MS;
-    rnl_trunk_greet(&s->trunk);
-    while (!rnl_trunk_next(&s->trunk, &f)) {
-        uint64_t now = rnl_host_now_ns(NULL);
-        struct pollfd p = {.fd = s->trunk.in, .events = POLLIN};
-        if (s->trunk.ended || now >= end)
-            return -1;
-        (void)poll(&p, 1, (int)((end - now) / MS) + 1);
-        rnl_trunk_read(&s->trunk);
-    }
-    return f.kind == RNL_FRAME_JOB && rnl_brief_unpack(f.body, f.bytes, &s->brief) == 0 ? 0 : -1;
-}
-
-static int set_environment(char **environment)
-{
-    if (clearenv() != 0)
-        return -ENOMEM;
-    for (char **e = environment; *e != NULL; e++)
-        if (strchr(*e, '=') != NULL && strncmp(*e, "RUNNEL_FD=", sizeof "RUNNEL_FD=" - 1) != 0 && putenv(*e) != 0)
-            return -ENOMEM;
-    return 0;
-}
-
-/* 0, or an exit status and a sentence. */
-static int prepare(struct rnl_site *s, char *sentence, size_t room)
-{
-    const struct rnl_brief *b = &s->brief;
-    s->job = (struct rnl_launch){.size = b->size,
-                                 .bind_core = (b->flags & RNL_BRIEF_BIND) != 0,
-                                 .datagrams = (b->flags & RNL_BRIEF_DATAGRAMS) != 0,
-                                 .tag = (b->flags & RNL_BRIEF_TAG) != 0,
-                                 .keep_going = (b->flags & RNL_BRIEF_KEEP_GOING) != 0,
-                                 .argv = b->argv};
-    if (set_environment(b->environment) < 0) {
-        snprintf(sentence, room, "no memory for the environment");
-        return RNL_EXIT_SYSTEM;
-    }
-    if (chdir(b->folder) < 0) {
-        snprintf(sentence, room,
-                 "cannot enter the working directory '%.200s': %s; start the job in one that is there on "
-                 "all hosts",
-                 b->folder, strerror(errno));
-        return RNL_EXIT_SYSTEM;
-    }
-    return rnl_spawn_find(b->argv[0], &s->path, sentence, room);
-}
-
-static int open_sockets(struct rnl_launcher *l)
-{
-    struct rnl_site *s = l->site;
-    struct rnl_here *here = &s->here[s->brief.host];
-    struct rnl_socket_addr at, *of = calloc(l->count, sizeof *of);
-    s->sockets = calloc(l->count, sizeof *s->sockets);
-    here->port = calloc(l->count, sizeof *here->port);
-    int e = of == NULL || s->sockets == NULL || here->port == NULL ? -ENOMEM : 0;
-    if (e == 0)
-        e = rnl_net_open(RNL_NET_ANY, l->count, s->sockets, of);
-    if (e < 0 && s->sockets != NULL)
-        for (uint32_t i = 0; i < l->count; i++)
-            s->sockets[i] = -1;
-    if (e == 0)
-        e = rnl_net_open(RNL_NET_ANY, 1, &s->probe_fd, &at);
-    if (e == 0)
-        e = rnl_search_ways(here);
-    if (e == 0) {
-        here->host = s->brief.host;
-        here->ranks = l->count;
-        here->probe_port = at.port;
-        for (uint32_t i = 0; i < l->count; i++)
-            here->port[i] = of[i].port;
-    }
-    free(of);
-    if (e < 0)
-        rnl_launch_say(l, "cannot open the UDP sockets of %u rank%s: %s; %s", l->count, RNL_S(l->count), strerror(-e),
-                       rnl_net_remedy(-e));
-    return e;
-}
-
-static int begin(struct rnl_launcher *l)
-{
-    struct rnl_site *s = l->site;
-    const struct rnl_host *at = &s->brief.at[s->brief.host];
-    struct rnl_pack p = {.at = NULL};
-    l->first = at->first;
-    l->count = at->count;
-    l->shares_cores = (s->brief.flags & RNL_BRIEF_ONE_MACHINE) != 0;
-    memcpy(l->host, at->name, sizeof l->host);
-    s->how.path = s->path;
-    if (rnl_launch_set_up(l, &s->how) < 0 || open_sockets(l) < 0)
-        return -1;
-    rnl_console_redirect(l->console, put_output, s, (s->brief.flags & RNL_BRIEF_OUT_TERMINAL) != 0,
-                         (s->brief.flags & RNL_BRIEF_ERR_TERMINAL) != 0);
-    if (rnl_source_add(l->epoll, s->trunk.in, RNL_SOURCE_TRUNK, 0, EPOLLIN) < 0 ||
-        rnl_source_add(l->epoll, s->trunk.out, RNL_SOURCE_TRUNK_ROOM, 0, EPOLLOUT | EPOLLET) < 0) {
-        rnl_launch_say(l, "cannot watch the pipe to the launcher: %s", strerror(errno));
-        return -1;
-    }
-    rnl_here_pack(&p, &s->here[s->brief.host]);
-    rnl_trunk_send_pack(&s->trunk, RNL_FRAME_HERE, &p);
-    rnl_pack_free(&p);
-    return 0;
-}
-
-static void serve(struct rnl_launcher *l)
-{
-    while (!l->site->over)
-        rnl_launch_turn(l, 1);
-    rnl_launch_signal(l, SIGKILL);
-}
-
-static void free_site(struct rnl_site *s)
-{
-    for (uint32_t i = 0; s->here != NULL && i < s->brief.hosts; i++)
-        rnl_here_free(&s->here[i]);
-    if (s->sockets != NULL)
-        rnl_net_close(s->brief.at[s->brief.host].count, s->sockets);
-    if (s->probe != NULL)
-        rnl_search_free(s->probe);
-    else if (s->probe_fd >= 0)
-        close(s->probe_fd);
-    if (s->input >= 0)
-        close(s->input);
-    rnl_pack_free(&s->given);
-    rnl_trunk_close(&s->trunk);
-    free(s->here);
-    free(s->sockets);
-    free(s->path);
-    clearenv(); /* it points into the brief */
-    rnl_brief_free(&s->brief);
-    free(s);
-}
-
-int rnl_launch_agent(void)
-{
-    char sentence[512] = "no memory";
-    struct rnl_site *s = calloc(1, sizeof *s);
-    struct rnl_launcher *l = NULL;
-    if (s == NULL)
-        return RNL_EXIT_SYSTEM;
-    s->probe_fd = s->input = -1;
-    s->trunk.in = s->trunk.out = -1;
-    s->room[0] = s->room[1] = RNL_OUTPUT_ROOM;
-    s->heard_ns = rnl_host_now_ns(NULL);
-    signal(SIGPIPE, SIG_IGN);
-    if (take_trunk(&s->trunk) < 0 || take_brief(s) < 0) {
-        fprintf(stderr,
-                "runnel: `runnel agent` is started by `runnel run`, and what is at its input is no such thing\n");
-        free_site(s);
-        return RNL_EXIT_USAGE;
-    }
-    signal(SIGPIPE, SIG_DFL); /* as the ranks are to find it; the launcher's own handling comes with its set-up */
-    int status = prepare(s, sentence, sizeof sentence);
-    s->how.argv = s->brief.argv;
-    s->how.in = STDIN_FILENO;
-    s->here = calloc(s->brief.hosts, sizeof *s->here);
-    if (status == 0)
-        l = rnl_launch_new(&s->job);
-    if (status == 0 && (l == NULL || s->here == NULL))
-        status = RNL_EXIT_SYSTEM;
-    if (status == 0) {
-        l->site = s;
-        memcpy(l->key, s->brief.key, sizeof l->key);
-        if (begin(l) < 0) {
-            rnl_site_fail(l, RNL_EXIT_SYSTEM);
-            l->site->over = 0; /* the launcher is to have heard it */
-        }
-        serve(l);
-    } else {
-        struct rnl_pack p = {.at = NULL};
-        rnl_trunk_send(&s->trunk, RNL_FRAME_SAY, sentence, strlen(sentence));
-        rnl_pack_32(&p, (uint32_t)status);
-        rnl_trunk_send_pack(&s->trunk, RNL_FRAME_FAIL, &p);
-        rnl_pack_free(&p);
-        struct pollfd wait = {.fd = s->trunk.in, .events = POLLIN};
-        (void)poll(&wait, 1, 5000); /* the launcher says END, or goes */
-    }
-    if (l != NULL)
-        rnl_launch_free(l);
-    free_site(s);
-    return status;
 }

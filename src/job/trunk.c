@@ -178,16 +178,12 @@ static void put(struct rnl_trunk *t, const void *at, size_t n)
     t->end += n;
 }
 
-void rnl_trunk_send(struct rnl_trunk *t, enum rnl_frame_kind kind, const void *body, size_t bytes)
+void rnl_trunk_send_to(struct rnl_trunk *t, enum rnl_frame_kind kind, uint32_t host, const void *body, size_t bytes)
 {
-    const unsigned char head[RNL_FRAME_HEAD] = {(unsigned char)kind,
-                                                0,
-                                                0,
-                                                0,
-                                                (unsigned char)bytes,
-                                                (unsigned char)(bytes >> 8),
-                                                (unsigned char)(bytes >> 16),
-                                                (unsigned char)(bytes >> 24)};
+    const unsigned char head[RNL_FRAME_HEAD] = {(unsigned char)kind,          0,
+                                                (unsigned char)host,          (unsigned char)(host >> 8),
+                                                (unsigned char)bytes,         (unsigned char)(bytes >> 8),
+                                                (unsigned char)(bytes >> 16), (unsigned char)(bytes >> 24)};
     if (t->out < 0 || t->ended)
         return;
     if (bytes > RNL_FRAME_MAX) {
@@ -197,6 +193,11 @@ void rnl_trunk_send(struct rnl_trunk *t, enum rnl_frame_kind kind, const void *b
     put(t, head, sizeof head);
     put(t, body, bytes);
     rnl_trunk_flush(t);
+}
+
+void rnl_trunk_send(struct rnl_trunk *t, enum rnl_frame_kind kind, const void *body, size_t bytes)
+{
+    rnl_trunk_send_to(t, kind, t->host, body, bytes);
 }
 
 void rnl_trunk_send_pack(struct rnl_trunk *t, enum rnl_frame_kind kind, const struct rnl_pack *p)
@@ -240,8 +241,8 @@ int rnl_trunk_next(struct rnl_trunk *t, struct rnl_frame *out)
     struct rnl_unpack u = {.at = t->read + t->taken, .left = t->got - t->taken};
     if (u.left < RNL_FRAME_HEAD)
         return 0;
-    uint32_t kind = rnl_unpack_32(&u), bytes = rnl_unpack_32(&u);
-    if (kind > UINT16_MAX || bytes > RNL_FRAME_MAX) {
+    uint32_t first = rnl_unpack_32(&u), kind = first & 0xffff, host = first >> 16, bytes = rnl_unpack_32(&u);
+    if (kind > UINT8_MAX || bytes > RNL_FRAME_MAX) {
         t->taken = t->got;
         t->ended = 1;
         t->error = EPROTO;
@@ -249,7 +250,7 @@ int rnl_trunk_next(struct rnl_trunk *t, struct rnl_frame *out)
     }
     if (u.left < bytes)
         return 0;
-    *out = (struct rnl_frame){.kind = kind, .bytes = bytes, .body = u.at};
+    *out = (struct rnl_frame){.kind = kind, .host = host, .bytes = bytes, .body = u.at};
     t->taken += RNL_FRAME_HEAD + bytes;
     return 1;
 }

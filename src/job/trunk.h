@@ -12,9 +12,11 @@
  *
  *   0      2      4             8
  *   +------+------+-------------+--- body
- *   | kind | 0    | bytes, body |
+ *   | kind | host | bytes, body |
  *   +------+------+-------------+
- *   down: to an agent; those marked with * go on to all agents below it
+ *   host: down, the host that it is for, which may be behind the one that reads it, or 65535: that one and all behind
+ *   it. Up, the host that says it. An agent passes on what is for or from those behind it, as it is (job/branch.h).
+ *   down: those marked with * are for all
  *   JOB       what is to be done: job/brief.h
  *   HOSTS  *  where every host is (job/brief.h); each tries each (job/search.h)
  *   GO     *  start the ranks
@@ -23,19 +25,21 @@
  *   INPUT     bytes for rank 0; none: the end
  *   ROOM      which 4, bytes 8: so much more output may come; 0 = its reader is gone
  *   PING   *
+ *   DROP      host 4: end what you have started there, it is not heard any more
  *   END    *  all is done
- *   up: from an agent, of itself or of one below it
+ *   up
  *   HERE      where this host is: job/brief.h
  *   PROBED    what came of it: job/brief.h
  *   WORD
  *   EXITED    rank 4, signal 4, status 4, flags 4
  *   FINISHED  rank 4: and its output has been passed on
  *   SAY       text: a line for standard error
- *   FAIL      host 4, exit status 4, text: this host cannot go on
- *   OUTPUT    which 4, host 4, bytes
+ *   FAIL      exit status 4: this host cannot go on
+ *   LOST      text: said for it by who started its agent, which is gone, and why
+ *   OUTPUT    which 4, bytes
  *   TAKEN     bytes 8: so much more input may come; 0 = rank 0 reads no more
- *   DONE      host 4: no rank of it is left, and all its output has been passed on
- *   PONG      host 4 */
+ *   DONE      no rank of it is left, and all its output has been passed on
+ *   PONG */
 #ifndef RNL_JOB_TRUNK_H
 #define RNL_JOB_TRUNK_H
 
@@ -43,10 +47,13 @@
 #include <stdint.h>
 
 enum {
-    RNL_TRUNK_VERSION = 1,
+    RNL_TRUNK_VERSION = 2,
     RNL_FRAME_HEAD = 8,
     RNL_FRAME_MAX = 16 << 20, /* JOB carries an environment */
-    RNL_NOISE_MAX = 1 << 16   /* before the greeting */
+    RNL_NOISE_MAX = 1 << 16,  /* before the greeting */
+    RNL_INPUT_ROOM = 65536,   /* what may be sent from the beginning */
+    RNL_OUTPUT_ROOM = 1 << 18,
+    RNL_FRAME_TO_ALL = UINT16_MAX
 };
 
 enum rnl_frame_kind {
@@ -58,6 +65,7 @@ enum rnl_frame_kind {
     RNL_FRAME_INPUT,
     RNL_FRAME_ROOM,
     RNL_FRAME_PING,
+    RNL_FRAME_DROP,
     RNL_FRAME_END,
     RNL_FRAME_HERE = 32,
     RNL_FRAME_PROBED,
@@ -65,6 +73,7 @@ enum rnl_frame_kind {
     RNL_FRAME_FINISHED,
     RNL_FRAME_SAY,
     RNL_FRAME_FAIL,
+    RNL_FRAME_LOST,
     RNL_FRAME_OUTPUT,
     RNL_FRAME_TAKEN,
     RNL_FRAME_DONE,
@@ -98,7 +107,8 @@ char *rnl_unpack_text(struct rnl_unpack *);
 /* ---- the stream ---- */
 
 struct rnl_trunk {
-    int in, out; /* non-blocking; -1 = closed */
+    int in, out;   /* non-blocking; -1 = closed */
+    uint32_t host; /* who speaks, in what is sent up */
     unsigned char *read, *wait;
     size_t got, read_room, taken; /* [taken, got) of read is not looked at yet */
     size_t start, end, wait_room; /* [start, end) of wait is to be written */
@@ -112,7 +122,8 @@ int rnl_trunk_open(struct rnl_trunk *, int in, int out);
 void rnl_trunk_close(struct rnl_trunk *);
 
 /* Queues a frame and writes what can be written. Nothing is said when that fails: the other side's end shows itself
- * to who reads. */
+ * to who reads. `host`: see above; else it is the trunk's. */
+void rnl_trunk_send_to(struct rnl_trunk *, enum rnl_frame_kind kind, uint32_t host, const void *body, size_t bytes);
 void rnl_trunk_send(struct rnl_trunk *, enum rnl_frame_kind kind, const void *body, size_t bytes);
 void rnl_trunk_send_pack(struct rnl_trunk *, enum rnl_frame_kind kind, const struct rnl_pack *);
 void rnl_trunk_flush(struct rnl_trunk *);
@@ -121,7 +132,7 @@ int rnl_trunk_waits(const struct rnl_trunk *); /* for room to write */
 /* Reads what is there. */
 void rnl_trunk_read(struct rnl_trunk *);
 struct rnl_frame {
-    uint32_t kind;
+    uint32_t kind, host;
     size_t bytes;
     const unsigned char *body; /* until the next call */
 };

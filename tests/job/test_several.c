@@ -7,6 +7,7 @@
 #include "job/hosts.h"
 #include "job/net.h"
 #include "job/search.h"
+#include "job/tree.h"
 #include "job/trunk.h"
 
 #include "base/env.h"
@@ -79,6 +80,43 @@ static void names_that_are_none_are_refused(void **state)
     }
 }
 
+/* ---- who starts whom ---- */
+
+static void every_host_is_started_once_and_by_one_who_knows_it(void **state)
+{
+    (void)state;
+    for (uint32_t hosts = 1; hosts <= 70; hosts++) {
+        for (uint32_t fan = 1; fan <= 20; fan++) {
+            uint32_t children[71] = {0}, depth[70], deepest = 0, reach = 0;
+            for (uint32_t h = 0; h < hosts; h++) {
+                uint32_t parent, end = rnl_tree_end(hosts, fan, h, &parent), grand;
+                assert_true(end > h && end <= hosts);
+                if (parent != UINT32_MAX) { /* and is behind it, with all that is behind itself */
+                    assert_true(parent < h);
+                    assert_true(end <= rnl_tree_end(hosts, fan, parent, &grand));
+                }
+                depth[h] = parent == UINT32_MAX ? 0 : depth[parent] + 1;
+                deepest = depth[h] > deepest ? depth[h] : deepest;
+                children[parent == UINT32_MAX ? hosts : parent]++;
+                uint32_t found = 0, host, block_end; /* its parent's blocks say the same */
+                uint32_t first = parent == UINT32_MAX ? 0 : parent + 1;
+                uint32_t last = parent == UINT32_MAX ? hosts : rnl_tree_end(hosts, fan, parent, &grand);
+                for (uint32_t k = 0; k < rnl_tree_branches(first, last, fan); k++) {
+                    rnl_tree_block(first, last, fan, k, &host, &block_end);
+                    found += host == h && block_end == end;
+                }
+                assert_int_equal(found, 1);
+            }
+            for (uint32_t h = 0; h <= hosts; h++)
+                assert_true(children[h] <= fan);
+            for (uint64_t level = fan, d = 0; d <= deepest; d++, level *= fan) /* no deeper than it must be */
+                if (d < deepest)
+                    reach += (uint32_t)level;
+            assert_true(deepest == 0 || reach < hosts);
+        }
+    }
+}
+
 /* ---- bodies ---- */
 
 static uint64_t seed = 42;
@@ -98,7 +136,10 @@ static void a_job_survives_and_a_bent_one_is_refused_or_sound(void **state)
                           .hosts = 2,
                           .flags = RNL_BRIEF_TAG,
                           .at = at,
+                          .fan = 1,
                           .folder = (char[]){"/"},
+                          .ssh = (char[]){"ssh"},
+                          .agent = (char[]){"/a"},
                           .argv = argv,
                           .environment = environment,
                           .key = {1, 2, 3}},
@@ -397,6 +438,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranks_are_dealt_in_blocks),
         cmocka_unit_test(names_that_are_none_are_refused),
+        cmocka_unit_test(every_host_is_started_once_and_by_one_who_knows_it),
         cmocka_unit_test(a_job_survives_and_a_bent_one_is_refused_or_sound),
         cmocka_unit_test(addresses_and_failures_survive),
         cmocka_unit_test(frames_survive_in_pieces),
