@@ -191,12 +191,12 @@ struct rnl_tx { /* private to the sender */
     /* colder */
     uint64_t line0;
     uint64_t bulk_head, bulk_read; /* reserved up to here; read by the peer up to here */
-    unsigned char *bulk;   /* NULL: not there yet */
-    uint64_t granted;      /* the most the peer ever granted: what it takes back by itself does not count */
-    uint64_t gave;         /* units given back (lane 0) */
-    uint64_t wanted;       /* what we say in wants (lane 0) */
-    uint32_t patience;     /* ... for so many more looks at what is asked back */
-    struct rnl_side *mine; /* where we say so */
+    unsigned char *bulk;           /* NULL: not there yet */
+    uint64_t granted;              /* the most the peer ever granted: what it takes back by itself does not count */
+    uint64_t gave;                 /* units given back (lane 0) */
+    uint64_t wanted;               /* what we say in wants (lane 0) */
+    uint32_t patience;             /* ... for so many more looks at what is asked back */
+    struct rnl_side *mine;         /* where we say so */
     unsigned lane;
 };
 extern const _Atomic uint32_t rnl_tx_always_armed;
