@@ -99,8 +99,8 @@ int rnl_mirror_unsaid(const struct rnl_mirror *m);
 int rnl_mirror_presses(const struct rnl_mirror *m);
 /* Bytes of it, about, up to `enough`: more than that need not be counted. */
 uint32_t rnl_mirror_piled(const struct rnl_mirror *m, uint32_t enough);
-/* What it may write on into, of rings, grants and area, is so much that it may soon wait for the rest; else that can wait
- * for a packet that goes in any case. */
+/* What it may write on into, of rings, grants and area, is so much that it may soon wait for the rest; else that can
+ * wait for a packet that goes in any case. */
 int rnl_mirror_much_read(const struct rnl_mirror *m);
 /* Of the bulk area of lane 0. */
 RNL_INLINE uint64_t rnl_mirror_bulk_piled(const struct rnl_mirror *m)
