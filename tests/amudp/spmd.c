@@ -179,8 +179,8 @@ static void barrier(const char *file)
 /* ---- faults of AMUDP that are none here: the case is called as the test in test_spmd.sh ---- */
 
 /* Memory of this process that it shares with nobody, and half of what it shares with one. But not the buffers that
- * datagrams are received into, a mapping of malloc's of 4 MiB: there is one for all peers, and how many of them a run of
- * datagrams fills is chance. */
+ * datagrams are received into, a mapping of malloc's of 4 MiB: there is one for all peers, and how many of them a run
+ * of datagrams fills is chance. */
 static long private_kb(void)
 {
     enum { BUFFERS_KB = 4 << 10 };
