@@ -33,8 +33,11 @@ tokens 1000 10 --hosts 1000 --loss 1%; ok "1,000 hosts" $?
 everybody() { # hosts, options...: each sends each a few messages; guest_all.c says what came, if it is not that
     local hosts=$1
     shift
-    timeout 300 "$runnel" sim -n "$hosts" --hosts "$hosts" --speed "$@" "$guests/guest-all.so" 2 >said 2>speed &&
-        [ "$(wc -l <said)" = 1 ] || { echo "# $(head -n 2 said)"; return 1; }
+    if ! timeout 300 "$runnel" sim -n "$hosts" --hosts "$hosts" --speed "$@" "$guests/guest-all.so" 2 >said 2>speed ||
+        [ "$(wc -l <said)" != 1 ]; then
+        echo "# $(head -n 2 said)"
+        return 1
+    fi
     sed -n 's/^runnel: /# /p' speed
 }
 everybody 64; ok "64 hosts, each to each" $?
