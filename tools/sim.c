@@ -252,8 +252,8 @@ static void say_speed(const struct rnl_net *net, const struct rnl_cluster_result
     rnl_net_counts(net, &c);
     getrusage(RUSAGE_SELF, &use);
     fprintf(stderr,
-            "runnel: %.2f s of processor time: %" PRIu64 " packets, %" PRIu64 " packet events, %.3f M a second; %" PRIu64
-            " events, %" PRIu64 " switches; %.1f MB at most\n",
+            "runnel: %.2f s of processor time: %" PRIu64 " packets, %" PRIu64
+            " packet events, %.3f M a second; %" PRIu64 " events, %" PRIu64 " switches; %.1f MB at most\n",
             seconds, c.sent, c.sent + c.hops, seconds > 0 ? (double)(c.sent + c.hops) / seconds / 1e6 : 0.0,
             result->events, result->switches, (double)use.ru_maxrss * 1024 / 1e6);
 }

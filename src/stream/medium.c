@@ -34,8 +34,8 @@ struct rnl_stream *rnl_stream_begin_medium(struct rnl_endpoint *ep, unsigned lon
         return NULL;
     struct rnl_tx *t = &conn->pair.tx[0];
     uint64_t start = t->bulk_head, at = start & (RNL_BULK_BYTES - 1), end = start + ((bound + 63) & ~(size_t)63);
-    if ((at ^ (at + bound)) & (RNL_BULK_BYTES / 2) || !t->bulk ||
-        !has_room(t, end)) /* at half the area it may turn: ring.c */
+    /* At half the area it may turn: ring.c. */
+    if ((at ^ (at + bound)) & (RNL_BULK_BYTES / 2) || !t->bulk || !has_room(t, end))
         return NULL;
     take_room(t, end);
     struct rnl_stream *s = &conn->out[0];
