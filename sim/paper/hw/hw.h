@@ -28,11 +28,11 @@ typedef void rnl_hw_tracer(void *arg, uint32_t node, enum rnl_hw_lane, uint64_t 
 struct rnl_hw_packet {
     struct rnl_sim_event event;
     struct rnl_hw *hw;
-    struct rnl_hw_packet *chain; /* of all there are */
-    struct rnl_hw_packet *next;  /* at the port of its destination, or free */
-    uint32_t from, to, n, held;  /* held: its sender's engine waits for it */
+    struct rnl_hw_packet *chain;                /* of all there are */
+    struct rnl_hw_packet *next;                 /* at the port of its destination, or free */
+    uint32_t from, to, n, held;                 /* held: its sender's engine waits for it */
     uint64_t duration_ps, entered_ps, leave_ps; /* leave: the sender has it no sooner out of its SRAM */
-    int bad; /* its CRC will not be right */
+    int bad;                                    /* its CRC will not be right */
     uint8_t bytes[RNL_HW_PACKET];
 };
 
@@ -60,8 +60,9 @@ struct rnl_card {
         uint8_t *snapshot;
     } dma;
     struct {
-        struct rnl_sim_event enter, done;
-        int moving; /* bytes onto the wire: it may also wait for its start, or for the network */
+        struct rnl_sim_event enter, go, done;
+        int flowing; /* its packet flows into another card: sooner than it sees that, by the signal's way back */
+        int moving;  /* bytes onto the wire: it may also wait for its start, or for the network */
         struct rnl_hw_packet *packet;
         uint32_t at, n, to;
         uint64_t from_ps;

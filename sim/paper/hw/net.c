@@ -24,6 +24,15 @@ static void free_packet(struct rnl_hw_packet *p)
     p->hw->free_packets = p;
 }
 
+static void going(struct rnl_sim *sim, struct rnl_sim_event *e)
+{
+    struct rnl_hw *hw = rnl_sim_owner(sim);
+    struct rnl_card *c = &hw->card[e->entity];
+    rnl_card_wake(c, rnl_sim_now(sim));
+    c->send.moving = c->send.flowing; /* it may have been so short that it is gone */
+    rnl_card_share(c);
+}
+
 static void sent(struct rnl_sim *sim, struct rnl_sim_event *e)
 {
     struct rnl_hw *hw = rnl_sim_owner(sim);
@@ -36,7 +45,7 @@ static void sent(struct rnl_sim *sim, struct rnl_sim_event *e)
             return;
         }
     c->status |= SDONE;
-    c->send.moving = 0;
+    c->send.moving = c->send.flowing = 0;
     rnl_card_share(c);
     rnl_hw_trace(hw, c->id, RNL_LANE_SEND, c->send.from_ps, now, "send", c->send.n);
 }
@@ -49,7 +58,7 @@ static void set_end(struct rnl_card *c, uint64_t now)
     struct rnl_card *from = &hw->card[p->from];
     uint64_t end = now + c->port.left_ps * 1000000 / c->port.speed;
     rnl_sim_at(hw->sim, &c->port.done, end + hw->t.receive_start);
-    if (p->held && from->send.moving) {
+    if (p->held && from->send.flowing) {
         uint64_t leave = end > now + hw->t.head ? end - hw->t.head : now;
         rnl_sim_at(hw->sim, &from->send.done, leave > p->leave_ps ? leave : p->leave_ps);
     }
@@ -76,7 +85,7 @@ void rnl_net_pace(struct rnl_card *c)
 {
     if (c->port.flowing)
         pace(c);
-    if (c->send.moving && c->hw->card[c->send.to].port.flowing && c->hw->card[c->send.to].port.first->from == c->id)
+    if (c->send.flowing)
         pace(&c->hw->card[c->send.to]);
 }
 
@@ -96,17 +105,17 @@ static void flow(struct rnl_card *c, uint64_t now)
     c->port.left_ps = p->duration_ps;
     c->port.speed = 1000000;
     if (p->held) {
-        /* one that was stopped goes on when the signal to do so has come back to its sender */
-        p->leave_ps = now > p->entered_ps + hw->t.head ? now + hw->t.head : now;
-        rnl_card_wake(from, now);
-        from->send.moving = 1;
+        /* One that was stopped goes on when the signal to do so has come back to its sender, whose processor may be
+         * that far ahead. */
+        int stopped = now > p->entered_ps + hw->t.head;
+        p->leave_ps = stopped ? now + hw->t.head : now;
+        from->send.flowing = 1;
+        rnl_sim_at(hw->sim, &from->send.go, p->leave_ps);
     } else {
         from->slack_used -= p->n;
     }
     set_end(c, now);
     rnl_card_share(c);
-    if (p->held)
-        rnl_card_share(from);
 }
 
 static void arrived(struct rnl_sim *sim, struct rnl_sim_event *e)
@@ -187,6 +196,7 @@ void rnl_net_enter(struct rnl_sim *sim, struct rnl_sim_event *e)
 void rnl_net_init(struct rnl_card *c)
 {
     rnl_sim_event_init(&c->send.enter, rnl_net_enter, c->id);
+    rnl_sim_event_init(&c->send.go, going, c->id);
     rnl_sim_event_init(&c->send.done, sent, c->id);
     rnl_sim_event_init(&c->port.arm, rnl_net_arm, c->id);
     rnl_sim_event_init(&c->port.done, arrived, c->id);

@@ -104,8 +104,6 @@ FIRMWARE void go_on(struct loop *l)
 
 FIRMWARE void long_messages(struct loop *l, uint32_t status)
 {
-    if (!(status & HDONE))
-        return;
     if (l->engine == FETCH) {
         if (status & SDONE)
             go_on(l);
@@ -142,7 +140,9 @@ FIRMWARE void step(struct loop *l)
         l->go = WORDS_AT(SRAM_AT(l->go) ^ l->go_both);
         return;
     }
-    if (RARELY(status & RECV) && (status & HDONE) && l->engine != FETCH) {
+    if (RARELY(!(status & HDONE))) /* all that follows waits for the engine: look again soon */
+        return;
+    if (RARELY(status & RECV) && l->engine != FETCH) {
         receive(l, status);
         return;
     }

@@ -107,11 +107,14 @@ FIRMWARE void step(struct loop *l)
         l->small ^= 1;
         return;
     }
-    if (RARELY(l->engine) && (status & HDONE)) {
-        l->fetched = l->engine == FETCH;
+    if (RARELY(l->engine)) {
+        if (!(status & HDONE)) /* all that follows waits for the engine: look again soon */
+            return;
+        if (l->engine == FETCH) /* a chunk may have waited for the wire while what came in had the engine */
+            l->fetched = 1;
         l->engine = IDLE;
     }
-    if (RARELY(status & RECV) && !l->engine) {
+    if (RARELY(status & RECV)) {
         receive(l, status);
         return;
     }
@@ -119,39 +122,34 @@ FIRMWARE void step(struct loop *l)
         go_on(l, status);
         return;
     }
-    if (RARELY(l->going)) {
-        if (!l->engine) {
-            if (l->left) {
-                fetch(l);
-            } else {
-                l->going = 0;
-                report(l, card.send.status_at, &card.sent);
-                card.send.bytes = 0;
-            }
-        }
-        return;
-    }
     if (RARELY(l->asked && !l->expected)) {
-        if (!l->engine) {
-            l->asked = 0;
-            report(l, card.receive.status_at, &card.received);
-            card.receive.bytes = 0;
+        l->asked = 0;
+        report(l, card.receive.status_at, &card.received);
+        card.receive.bytes = 0;
+        return;
+    }
+    if (RARELY(card.send.bytes) && !l->going && ready_from[card.send.to & (BIP_NODES - 1)]) {
+        ready_from[card.send.to & (BIP_NODES - 1)]--;
+        l->from_at = card.send.at;
+        l->left = card.send.bytes;
+        l->going = 1;
+    }
+    if (RARELY(l->going)) {
+        if (l->left) {
+            fetch(l);
+        } else {
+            l->going = 0;
+            report(l, card.send.status_at, &card.sent);
+            card.send.bytes = 0;
         }
         return;
     }
-    if (card.receive.bytes && !l->asked && (status & SDONE)) {
+    if (RARELY(card.receive.bytes) && !l->asked && (status & SDONE)) {
         l->to_at = card.receive.at;
         l->expected = card.receive.bytes;
         l->asked = 1;
         card.ready[0] = BIP_READY << 16 | l->node;
         nic_send(card.route[card.receive.from & (BIP_NODES - 1)], SRAM_AT(card.ready), 4);
-        return;
-    }
-    if (card.send.bytes && ready_from[card.send.to & (BIP_NODES - 1)]) {
-        ready_from[card.send.to & (BIP_NODES - 1)]--;
-        l->from_at = card.send.at;
-        l->left = card.send.bytes;
-        l->going = 1;
     }
 }
 

@@ -14,6 +14,7 @@ static uint32_t expected[PM_NODES];                            /* of what comes 
 
 struct loop {
     uint32_t engine, node;
+    uint32_t after;                /* of the send ring: the one behind what has been fetched last */
     uint32_t look, oldest, newest; /* of the send ring, counting on: to look at, without its ACK, never sent yet */
     uint32_t fill, ready, ready_bytes, ready_route; /* the outgoing packet that is here */
     uint32_t room, buffer;                          /* incoming; entry of the receive ring */
@@ -85,7 +86,7 @@ FIRMWARE void receive(struct loop *l, uint32_t status)
     open_for_packet(l);
 }
 
-FIRMWARE void fetch(struct loop *l)
+FIRMWARE void fetch(struct loop *l, uint32_t status)
 {
     uint32_t slot = l->look & (PM_RING - 1);
     volatile struct pm_descriptor *d = &card.send[slot];
@@ -95,10 +96,17 @@ FIRMWARE void fetch(struct loop *l)
         return;
     }
     uint32_t bytes = d->bytes, to = d->to & (PM_NODES - 1);
+    if (RARELY(d->to & PM_SAME) && l->look == l->after) { /* what the buffer that left last still holds */
+        if (!(status & SDONE))
+            return;
+        l->fill ^= 1;
+        l->ready = 1;
+    } else {
+        l->ready_bytes = (bytes + 3) & ~3u;
+        nic_dma(d->at, SRAM_AT(card.out[l->fill] + PM_HEADER / 4), FROM_HOST, l->ready_bytes);
+        l->engine = FETCH;
+    }
     volatile uint32_t *p = card.out[l->fill];
-    l->ready_bytes = (bytes + 3) & ~3u;
-    nic_dma(d->at, SRAM_AT(p + PM_HEADER / 4), FROM_HOST, l->ready_bytes);
-    l->engine = FETCH;
     d->state = PM_FLYING;
     l->ready_route = card.route[to];
     if (l->look == l->newest) {
@@ -110,6 +118,7 @@ FIRMWARE void fetch(struct loop *l)
     p[1] = l->node;
     p[2] = bytes;
     l->look++;
+    l->after = l->look;
 }
 
 FIRMWARE void step(struct loop *l)
@@ -134,9 +143,10 @@ FIRMWARE void step(struct loop *l)
         nic_send(l->ready_route, SRAM_AT(card.out[l->fill]), PM_HEADER + l->ready_bytes);
         l->fill ^= 1;
         l->ready = 0;
+        status &= ~(uint32_t)SDONE;
     }
     if (!l->engine && !l->ready)
-        fetch(l);
+        fetch(l, status);
 }
 
 FIRMWARE void init(struct loop *l)

@@ -37,16 +37,28 @@ uint32_t pm_get_send_buffer(struct pm *m)
     return m->out + (m->sent & (PM_RING - 1)) * PM_BUFFER;
 }
 
-void pm_send(struct pm *m, uint32_t to, uint32_t at, uint32_t bytes)
+static void post(struct pm *m, uint32_t to, uint32_t at, uint32_t bytes)
 {
     uint32_t slot = IN_CARD(m, send) + 16 * (m->sent & (PM_RING - 1));
     const uint32_t what[3] = {to, bytes, at};
-    rnl_task_operate(m->side->task, LIBRARY, "library");
     (void)pm_get_send_buffer(m);
     m->known_free--;
     rnl_task_store_words(m->side->task, slot + 4, what, 3);
     rnl_task_store(m->side->task, slot, PM_POSTED);
     m->sent++;
+}
+
+void pm_send(struct pm *m, uint32_t to, uint32_t at, uint32_t bytes)
+{
+    rnl_task_operate(m->side->task, LIBRARY, "library");
+    post(m, to, at, bytes);
+}
+
+void pm_send_many(struct pm *m, const uint32_t *to, uint32_t n, uint32_t at, uint32_t bytes)
+{
+    rnl_task_operate(m->side->task, LIBRARY, "library");
+    for (uint32_t i = 0; i < n; i++)
+        post(m, to[i] | (i ? PM_SAME : 0), at, bytes);
 }
 
 int pm_send_done(struct pm *m)

@@ -16,6 +16,9 @@ enum { PM_RING = 8, PM_BUFFER = 8192, PM_NODES = 64, PM_HEADER = 12, PM_SEQUENCE
 enum { PM_DATA = 1, PM_ACK, PM_NACK };
 enum { PM_FREE, PM_POSTED, PM_FLYING };
 
+/* With `to`: the data are those of the descriptor before, which the card may still have (multi-send). */
+#define PM_SAME 0x80000000u
+
 struct pm_descriptor {
     uint32_t state, to, bytes, at; /* state: the host writes POSTED last, the card FREE */
 };

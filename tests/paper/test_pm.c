@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * test_pm.c - PM's own calls: the same to many nodes by one upload, also where receivers refuse; a context switch only
+ * when the network holds nothing of this node's. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "runnel/runnel.h"
+#include "sim/paper/data.h"
+#include "sim/paper/experiments/run.h"
+#include "sim/paper/systems/pm/host.h"
+
+enum { NODES = 4 };
+
+struct job {
+    struct rnl_hw *hw;
+    struct rnl_side side[NODES];
+    struct pm pm[NODES];
+    uint32_t messages, bytes;
+    uint64_t sleep_ps; /* of receivers, before they look */
+    uint32_t got[NODES];
+    int switches;
+};
+
+static void new_job(struct job *j, void (*task)(struct rnl_task *, void *))
+{
+    struct rnl_machine m;
+    const struct rnl_data *object = rnl_data_find("systems/pm/firmware.hex");
+    assert_int_equal(rnl_machine_builtin("H-PP", &m), 0);
+    assert_int_equal(rnl_hw_new(&m, NODES, 1, object->bytes, object->n, &j->hw), 0);
+    j->hw->horizon_ps = 1000000000000u; /* a second */
+    for (uint32_t i = 0; i < NODES; i++) {
+        j->side[i] = (struct rnl_side){.hw = j->hw,
+                                       .host = &j->hw->host[i],
+                                       .card = &j->hw->card[i],
+                                       .node = i,
+                                       .nodes = NODES,
+                                       .largest = PM_BUFFER};
+        assert_int_equal(pm_open(&j->pm[i], &j->side[i]), 0);
+        j->side[i].task = rnl_hw_task(j->hw, i, task, j);
+    }
+    assert_int_equal(rnl_hw_power(j->hw), 0);
+}
+
+static void run(struct job *j)
+{
+    if (rnl_hw_run(j->hw) < 0)
+        fail_msg("%s", rnl_last_error()->text);
+}
+
+static uint32_t field(const struct job *j, uint32_t node, size_t offset)
+{
+    return rnl_card_peek(&j->hw->card[node], rnl_card_symbol(j->hw, "card") + (uint32_t)offset);
+}
+
+static uint32_t node_of(const struct job *j, const struct rnl_task *t)
+{
+    for (uint32_t i = 0; i < NODES; i++)
+        if (j->side[i].task == t)
+            return i;
+    return NODES;
+}
+
+/* Node 0 says the same to all others; they take `messages` of it, in order. */
+static void to_all(struct rnl_task *t, void *arg)
+{
+    struct job *j = arg;
+    uint32_t node = node_of(j, t);
+    struct pm *m = &j->pm[node];
+    if (node == 0) {
+        static const uint32_t others[] = {1, 2, 3};
+        for (uint32_t k = 0; k < j->messages; k++) {
+            uint32_t at = pm_get_send_buffer(m);
+            for (uint32_t w = 0; w < j->bytes / 4; w++)
+                rnl_host_set_word(t->host, at + 4 * w, k << 16 | w);
+            pm_send_many(m, others, 3, at, j->bytes);
+            while (!pm_send_done(m)) /* the buffer may be composed in again */
+                rnl_task_spend(t, 5000000, "wait");
+        }
+        return;
+    }
+    rnl_task_spend(t, j->sleep_ps, "sleep");
+    for (; j->got[node] < j->messages; j->got[node]++) {
+        assert_int_equal(pm_receive(m, RNL_SIM_NEVER), 1);
+        assert_int_equal(m->got_bytes, j->bytes);
+        assert_int_equal(m->got_from, 0);
+        for (uint32_t w = 0; w < j->bytes / 4; w++)
+            assert_int_equal(rnl_host_word(t->host, m->got_at + 4 * w), j->got[node] << 16 | w);
+        pm_put_receive_buffer(m);
+    }
+}
+
+static void one_upload_serves_all_receivers(void **state)
+{
+    (void)state;
+    static const uint32_t sizes[] = {4, 100, 4096, 8192};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        struct job j = {.messages = 5, .bytes = sizes[i]};
+        new_job(&j, to_all);
+        run(&j);
+        assert_int_equal(j.hw->count.dma_from_host, 5 * j.bytes);
+        assert_int_equal(j.hw->count.packets_sent, 5 * 3 * 2); /* and their ACKs */
+        rnl_hw_free(j.hw);
+    }
+}
+
+/* Receivers that sleep until their buffers are full and more is refused: it is sent again, and comes in order. */
+static void refused_copies_come_again(void **state)
+{
+    (void)state;
+    struct job j = {.messages = PM_RING + 4, .bytes = 1024, .sleep_ps = 2000000000u};
+    new_job(&j, to_all);
+    run(&j);
+    assert_true(field(&j, 1, offsetof(struct pm_card, refused)) > 3); /* the copies behind it wait for this one */
+    assert_true(field(&j, 0, offsetof(struct pm_card, resent)) > 3);
+    assert_int_equal(field(&j, 0, offsetof(struct pm_card, done)), 3 * j.messages);
+    rnl_hw_free(j.hw);
+}
+
+static void switches(struct rnl_task *t, void *arg)
+{
+    struct job *j = arg;
+    uint32_t node = node_of(j, t);
+    struct pm *m = &j->pm[node];
+    if (node == 0) {
+        pm_send(m, 1, pm_get_send_buffer(m), 1024);
+        assert_int_equal(pm_switch(m), -1); /* it is still under way */
+        while (!pm_send_done(m))
+            rnl_task_spend(t, 1000000, "wait");
+        uint64_t from = rnl_hw_now(j->hw);
+        assert_int_equal(pm_switch(m), 0);
+        assert_true(rnl_hw_now(j->hw) - from > 100 * (500000 + 121000)); /* a load and a store for each word kept */
+        pm_send(m, 1, pm_get_send_buffer(m), 2048);                      /* and its channel is as it was */
+        while (!pm_send_done(m))
+            rnl_task_spend(t, 1000000, "wait");
+        j->switches = 1;
+    } else if (node == 1) {
+        for (uint32_t bytes = 1024; bytes <= 2048; bytes *= 2) {
+            assert_int_equal(pm_receive(m, RNL_SIM_NEVER), 1);
+            assert_int_equal(m->got_bytes, bytes);
+            pm_put_receive_buffer(m);
+        }
+    }
+}
+
+static void a_switch_waits_until_nothing_is_under_way(void **state)
+{
+    (void)state;
+    struct job j = {0};
+    new_job(&j, switches);
+    run(&j);
+    assert_int_equal(j.switches, 1);
+    rnl_hw_free(j.hw);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_upload_serves_all_receivers),
+        cmocka_unit_test(refused_copies_come_again),
+        cmocka_unit_test(a_switch_waits_until_nothing_is_under_way),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
