@@ -447,10 +447,19 @@ static void look_after_branches(struct rnl_launcher *l, uint64_t now)
 
 /* ---- the loop's parts ---- */
 
-void rnl_site_event(struct rnl_launcher *l, enum rnl_source source, uint32_t index, uint64_t now)
+/* What comes between GO and the start of the ranks waits for that: a death that is told meanwhile is for them. */
+static void take_all(struct rnl_launcher *l, uint64_t now)
 {
     struct rnl_site *s = l->site;
     struct rnl_frame f;
+    while (!s->over && s->go == s->running && rnl_trunk_next(&s->trunk, &f))
+        if (take(l, &f, now) < 0)
+            s->over = 1;
+}
+
+void rnl_site_event(struct rnl_launcher *l, enum rnl_source source, uint32_t index, uint64_t now)
+{
+    struct rnl_site *s = l->site;
     if (source == RNL_SOURCE_BRANCH)
         read_branch(l, &s->branch[index], now);
     else if (source == RNL_SOURCE_BRANCH_ROOM)
@@ -464,9 +473,7 @@ void rnl_site_event(struct rnl_launcher *l, enum rnl_source source, uint32_t ind
         return;
     rnl_trunk_read(&s->trunk);
     s->heard_ns = now;
-    while (!s->over && rnl_trunk_next(&s->trunk, &f))
-        if (take(l, &f, now) < 0)
-            s->over = 1;
+    take_all(l, now);
     if (s->trunk.ended)
         s->over = 1;
 }
@@ -474,8 +481,10 @@ void rnl_site_event(struct rnl_launcher *l, enum rnl_source source, uint32_t ind
 void rnl_site_work(struct rnl_launcher *l, uint64_t now)
 {
     struct rnl_site *s = l->site;
-    if (s->go && !s->running)
+    if (s->go && !s->running) {
         go(l);
+        take_all(l, now);
+    }
     if (!s->running)
         look_at_probe(l, now);
     else if (l->agent != NULL)

@@ -140,7 +140,8 @@ static void acked(struct rnl_congest *c, const struct rnl_congest_limits *limits
         /* Who does not use its window makes no queue: what such round trips tell of is a host that was busy elsewhere.
          */
         uint64_t spared = (uint64_t)limits->initial_packets * news->packet << 8;
-        /* On a long way a host that wakes late makes more than the target: slow start ends by what is much of the way. */
+        /* On a long way a host that wakes late makes more than the target: slow start ends by what is much of the way.
+         */
         if (c->threshold == RNL_CONGEST_NO_THRESHOLD && target < news->base_ns / START_QUEUE)
             target = news->base_ns / START_QUEUE;
         if (queue >= target && !c->law.dlf.rival_ns && (news->limited || news->credited || c->window > spared))

@@ -28,8 +28,8 @@ struct rnl_mtu {
 void rnl_mtu_init(struct rnl_mtu *mtu, const uint16_t *table, uint32_t limit);
 /* Data filled a packet of the present size. */
 void rnl_mtu_filled(struct rnl_mtu *mtu, uint64_t now_ns);
-/* The size to ask about, at most `room`; 0 = none. It counts as asked, and is asked about again after wait_ns. If there is
- * less room, it is due as before, once: a larger one may follow. */
+/* The size to ask about, at most `room`; 0 = none. It counts as asked, and is asked about again after wait_ns. If there
+ * is less room, it is due as before, once: a larger one may follow. */
 uint32_t rnl_mtu_probe(struct rnl_mtu *mtu, uint32_t room, uint64_t wait_ns, uint64_t now_ns);
 /* The peer has got a probe of that size. 1 = datagrams become larger. */
 int rnl_mtu_passed(struct rnl_mtu *mtu, uint32_t bytes, uint64_t now_ns);

@@ -63,19 +63,76 @@ static int seen(const struct watch *w, long pid)
     return 0;
 }
 
+/* What the system lists; 0 = nothing. */
+static int children_of(pid_t pid, char *text, size_t room)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)pid, (int)pid);
+    int list = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = list < 0 ? -1 : read(list, text, room - 1);
+    if (list >= 0)
+        close(list);
+    text[n > 0 ? n : 0] = '\0';
+    return n > 0;
+}
+
+/* The rank of a process, by what its launcher has told it, once it is a program of the job; -1 = not yet, or none. */
+static int rank_of(long pid)
+{
+    char path[64], text[1 << 15];
+    snprintf(path, sizeof path, "/proc/%ld/environ", pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    for (const char *at = text; at < text + n; at += strlen(at) + 1)
+        if (strncmp(at, "RUNNEL_RANK=", 12) == 0)
+            return atoi(at + 12);
+    return -1;
+}
+
+/* On several hosts: children of the launcher's children, in any order. */
+static void find_far_ranks(struct watch *w)
+{
+    char agents[4096], text[4096], *end, *end2;
+    if (!children_of(w->launcher, agents, sizeof agents))
+        return;
+    for (char *at = agents;; at = end) {
+        long agent = strtol(at, &end, 10);
+        if (end == at)
+            return;
+        if (!children_of((pid_t)agent, text, sizeof text))
+            continue;
+        for (char *in = text;; in = end2) {
+            long pid = strtol(in, &end2, 10);
+            if (end2 == in)
+                break;
+            int rank = rank_of(pid);
+            if (rank < 0 || rank >= (int)w->job->ranks || w->rank_pid[rank] != 0)
+                continue;
+            int fd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
+            if (fd >= 0 && (parent_of((pid_t)pid) != agent || rank_of(pid) != rank)) { /* another's number by now */
+                close(fd);
+                continue;
+            }
+            w->rank_fd[rank] = fd;
+            w->rank_pid[rank] = (pid_t)pid;
+            w->known++;
+        }
+    }
+}
+
 /* The launcher's children are listed in the order of their start: the guard, then the ranks in their order. */
 static void find_ranks(struct watch *w)
 {
-    char path[64], text[4096];
-    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)w->launcher, (int)w->launcher);
-    int list = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = list < 0 ? -1 : read(list, text, sizeof text - 1);
-    if (list >= 0)
-        close(list);
-    if (n <= 0)
+    char text[4096], *end;
+    if (w->job->hosts > 0) {
+        find_far_ranks(w);
         return;
-    text[n] = '\0';
-    char *end;
+    }
+    if (!children_of(w->launcher, text, sizeof text))
+        return;
     for (char *at = text; w->known < w->job->ranks; at = end) {
         long pid = strtol(at, &end, 10);
         if (end == at)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * kill_many.c - kills random ranks of many jobs at random moments, and looks at what the survivors say: multi-kill_many
- * [KILLS [SECONDS [SEED]]], by default as many as fit in a short test. Half-way of the start, in the middle of traffic,
- * after SIGSTOP, with the others blocked, asleep or holding half a message.
+ * [KILLS [SECONDS [SEED [MODE]]]], by default as many as fit in a short test. Half-way of the start, in the middle of
+ * traffic, after SIGSTOP, with the others blocked, asleep or holding half a message. With RNL_TEST_HOSTS=A,B the ranks
+ * are on these hosts, which are network namespaces (test_kill_hosts.sh).
  *
  * With --keep-going every survivor must be told, finish its checked traffic with the other survivors, and end well.
  * Without it the job ends with one line that names rank and signal. Whatever is killed, the launcher too, nothing may
@@ -32,7 +33,7 @@ struct times {
     unsigned n;
 };
 
-static char runnel[4096], worker[4096], tmp[64];
+static char runnel[4096], worker[4096], tmp[64], hosts[512];
 static struct kill_job job;
 static uint64_t random_state, typical_ns[RANKS_MOST + 1];
 static struct times told[MODES], ended, orphans;
@@ -216,7 +217,7 @@ static void run_job(unsigned ranks, enum mode mode, int keep_going, int shoot)
     if (shoot)
         plan(mode, keep_going);
     snprintf(victim, sizeof victim, "%d", shoot ? job.shot[0].rank : 0);
-    char *argv[16];
+    char *argv[20];
     int argc = 0;
     argv[argc++] = runnel;
     argv[argc++] = (char *)(uintptr_t) "run";
@@ -224,6 +225,12 @@ static void run_job(unsigned ranks, enum mode mode, int keep_going, int shoot)
         argv[argc++] = (char *)(uintptr_t) "--keep-going";
     argv[argc++] = (char *)(uintptr_t) "--timeout";
     argv[argc++] = limit;
+    if (hosts[0]) {
+        argv[argc++] = (char *)(uintptr_t) "--launcher";
+        argv[argc++] = (char *)(uintptr_t) "netns";
+        argv[argc++] = (char *)(uintptr_t) "--hosts";
+        argv[argc++] = hosts;
+    }
     argv[argc++] = (char *)(uintptr_t) "-n";
     argv[argc++] = n;
     argv[argc++] = worker;
@@ -321,6 +328,9 @@ static void find_programs(void)
         printf("%s or %s is not built\n", runnel, worker);
         exit(77);
     }
+    const char *list = getenv("RNL_TEST_HOSTS");
+    snprintf(hosts, sizeof hosts, "%s", list != NULL ? list : "");
+    job.hosts = hosts[0] != '\0';
     snprintf(tmp, sizeof tmp, "/tmp/kill-XXXXXX");
     if (mkdtemp(tmp) == NULL || setenv("TMPDIR", tmp, 1) < 0)
         exit(1);

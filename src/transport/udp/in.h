@@ -45,11 +45,11 @@ struct udp_buffer {
 struct udp_receiver {
     unsigned char *memory;
     struct udp_buffer *buffer;
-    uint32_t *unused, unused_count; /* a stack: the one used last is warm */
+    uint32_t *unused, unused_count;        /* a stack: the one used last is warm */
     struct rnl_socket_in in[UDP_IN_BATCH]; /* offered to the socket, the first `taken` of them with success */
     uint32_t offered[UDP_IN_BATCH];        /* ... these */
     uint32_t offers, taken;
-    uint32_t *queue, first, count;  /* in a circle: arrived, not all handed out */
+    uint32_t *queue, first, count; /* in a circle: arrived, not all handed out */
     uint32_t buffers;
 };
 

@@ -48,7 +48,7 @@ struct kernel_socket {
     uint8_t armed;        /* what comes next ends somebody's sleep: it is looked for everywhere */
     uint32_t lone;        /* datagrams without anything beside them since one had it, or since a look for that */
     uint32_t (*claims)(const void *at, uint32_t bytes);
-    int family;           /* AF_INET, AF_INET6 */
+    int family; /* AF_INET, AF_INET6 */
     struct rnl_kernel_facts facts;
     uint8_t told;                 /* a call met an error of an earlier datagram: the queue has something */
     uint32_t error_first, errors; /* in a circle: taken from the queue, not asked for yet */

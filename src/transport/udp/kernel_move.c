@@ -264,7 +264,7 @@ static int recv_some(struct kernel_socket *k, int fd, struct rnl_socket_in *in, 
 {
     for (int tries = 0; tries < KERNEL_TRIES; tries++) {
         int got = n == 1 && k->claims && k->lone >= LONE && k->lone < LONE_MOST ? recv_lone(k, fd, in)
-                                                                                 : recv_once(k, fd, in, n);
+                                                                                : recv_once(k, fd, in, n);
         if (got >= 0)
             return got;
         switch (-got) {
