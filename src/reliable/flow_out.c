@@ -222,8 +222,8 @@ static uint32_t put_close(struct rnl_flow *f, unsigned char *at, uint32_t room, 
 uint32_t rnl_flow_output(struct rnl_flow *f, unsigned char *at, size_t most, uint64_t now_ns)
 {
     uint32_t room = most < RNL_PACKET_MAX ? (uint32_t)most : RNL_PACKET_MAX, bytes, reason;
-    /* With nothing open nothing can be lost, and the judgement can wait until an answer has gone. But the pace of a window
-     * below a packet is all that it has. */
+    /* With nothing open nothing can be lost, and the judgement can wait until an answer has gone. But the pace of a
+     * window below a packet is all that it has. */
     if (f->judge && (f->sent.count || f->congest.window >> 8 < rnl_flow_packet(f)))
         rnl_flow_judge(f, now_ns);
     rnl_flow_timers(f, now_ns);

@@ -159,6 +159,26 @@ static void between_processes_of_one_machine_nothing_is_spread_over_a_round_trip
     assert_in_range(at_once(NULL), 1, 60);
 }
 
+static void look_at_unasked(struct pair *q, uint64_t index, unsigned from, struct pair_flight *f,
+                            struct pair_fate *fate)
+{
+    const struct rnl_flow *flow = &q->side[0].flow;
+    uint64_t quarter = flow->congest.window >> 10, few = 6 * (uint64_t)(flow->mtu.bytes + flow->config->wire_bytes);
+    (void)index, (void)f, (void)fate;
+    if (from == 0 && flow->unasked > (quarter > few ? quarter : few))
+        q->fate_arg[0]++;
+}
+
+static void each_quarter_of_a_window_is_to_be_acknowledged_at_once(void **state)
+{
+    (void)state;
+    begin(1000, NULL);
+    p->fate = look_at_unasked;
+    upper_send(&p->side[0], 5000);
+    everything_arrives(1 * S);
+    assert_int_equal(p->fate_arg[0], 0);
+}
+
 static void what_is_lost_in_the_middle_is_sent_again_within_a_round_trip(void **state)
 {
     (void)state;
@@ -551,6 +571,7 @@ int main(void)
         cmocka_unit_test_teardown(every_sixteenth_packet_is_acknowledged_and_a_gap_at_once, end),
         cmocka_unit_test_teardown(bulk_arrives_and_the_window_opens, end),
         cmocka_unit_test_teardown(between_processes_of_one_machine_nothing_is_spread_over_a_round_trip, end),
+        cmocka_unit_test_teardown(each_quarter_of_a_window_is_to_be_acknowledged_at_once, end),
         cmocka_unit_test_teardown(what_is_lost_in_the_middle_is_sent_again_within_a_round_trip, end),
         cmocka_unit_test_teardown(the_last_packet_lost_is_found_by_a_probe, end),
         cmocka_unit_test_teardown(a_timeout_alone_does_not_cut_the_window, end),

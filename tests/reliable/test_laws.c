@@ -212,6 +212,40 @@ static void between_processes_of_one_machine_dlf_aims_at_a_longer_queue(void **s
     }
 }
 
+static void who_is_held_back_by_the_peers_socket_makes_a_queue_too(void **state)
+{
+    (void)state;
+    for (unsigned credited = 0; credited < 2; credited++) {
+        struct rnl_congest c;
+        rnl_congest_init(&c, RNL_CONGEST_DLF, &limits, PACKET);
+        for (uint64_t n = 100; n < 140; n++) {
+            struct rnl_congest_news news = news_at(n * 2000, n, 100000);
+            news.limited = 0;
+            news.credited = (uint8_t)credited;
+            rnl_congest_acked(&c, &limits, &news);
+        }
+        if (credited)
+            assert_true(packets_q8(&c) < 5 * 256);
+        else
+            assert_int_equal(packets_q8(&c), 10 * 256);
+    }
+}
+
+static void slow_start_over_a_long_way_goes_on_past_a_host_that_wakes_late(void **state)
+{
+    (void)state;
+    struct rnl_congest c;
+    rnl_congest_init(&c, RNL_CONGEST_DLF, &limits, PACKET);
+    for (uint64_t n = 100; n < 200; n++) {
+        struct rnl_congest_news news = news_at(n * 200000, n, n < 160 ? 1100000 : 1400000);
+        news.base_ns = news.smoothed_ns = 1000000;
+        if (n == 160)
+            assert_int_equal(packets_q8(&c), 70 * 256);
+        rnl_congest_acked(&c, &limits, &news);
+    }
+    assert_true(packets_q8(&c) < 60 * 256);
+}
+
 static void dlf_does_not_grow_what_is_not_used(void **state)
 {
     (void)state;
@@ -438,6 +472,16 @@ static void a_turn_without_room_for_a_probe_does_not_end_the_search(void **state
     assert_int_equal(m.due_ns, UINT64_MAX); /* and who never has room is not asked for ever */
 }
 
+static void the_first_question_waits_only_for_room(void **state)
+{
+    (void)state;
+    struct rnl_mtu m;
+    rnl_mtu_init(&m, sizes, 9000);
+    rnl_mtu_filled(&m, 10);
+    assert_int_equal(rnl_mtu_probe(&m, 1200, 1000, 10), 0);
+    assert_int_equal(rnl_mtu_probe(&m, 9000, 1000, 10), 1472);
+}
+
 static void large_packets_that_vanish_make_it_fall_back_but_random_losses_do_not(void **state)
 {
     (void)state;
@@ -553,6 +597,8 @@ int main(void)
         cmocka_unit_test(verdicts_that_were_wrong_come_later_next_time),
         cmocka_unit_test(dlf_grows_below_its_target_and_shrinks_above),
         cmocka_unit_test(between_processes_of_one_machine_dlf_aims_at_a_longer_queue),
+        cmocka_unit_test(who_is_held_back_by_the_peers_socket_makes_a_queue_too),
+        cmocka_unit_test(slow_start_over_a_long_way_goes_on_past_a_host_that_wakes_late),
         cmocka_unit_test(dlf_does_not_grow_what_is_not_used),
         cmocka_unit_test(dlf_cuts_by_the_fraction_that_is_lost),
         cmocka_unit_test(dlf_answers_marks_as_losses),
@@ -563,6 +609,7 @@ int main(void)
         cmocka_unit_test(below_a_packet_one_is_in_flight_at_a_time),
         cmocka_unit_test(a_window_is_spread_over_its_round_trip_in_small_bursts),
         cmocka_unit_test(sizes_are_asked_about_upwards_until_one_does_not_pass),
+        cmocka_unit_test(the_first_question_waits_only_for_room),
         cmocka_unit_test(a_turn_without_room_for_a_probe_does_not_end_the_search),
         cmocka_unit_test(large_packets_that_vanish_make_it_fall_back_but_random_losses_do_not),
         cmocka_unit_test(what_the_own_network_refuses_is_not_tried_again),
