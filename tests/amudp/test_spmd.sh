@@ -29,7 +29,7 @@ ok() { # NAME COMMAND...
 status=0
 run() { # COMMAND...: leaves out, err and $status
     status=0
-    timeout -k 5 $limit "$@" >"$dir/out" 2>"$dir/err" </dev/null || status=$?
+    timeout -k 5 "$limit" "$@" >"$dir/out" 2>"$dir/err" </dev/null || status=$?
 }
 is() { [ "$status" = "$1" ]; }
 says() { grep -qxF -- "$1" "$dir/out"; }
