@@ -149,7 +149,11 @@ static int env_event(struct rnl_env *env, struct rnl_event *out)
 }
 static int env_close_report(struct rnl_env *env, uint64_t wave, uint64_t activity)
 {
-    return in_job(env) ? rnl_vagent_report(host_of(env)->w->agent, env->rank, wave, activity) : 0;
+    struct swarm_host *h = host_of(env);
+    if (!in_job(env))
+        return 0;
+    h->wave = wave;
+    return rnl_vagent_report(h->w->agent, env->rank, wave, activity);
 }
 static int env_part(struct rnl_env *env, uint32_t rank)
 {
@@ -331,6 +335,7 @@ void swarm_host_closed(struct swarm_host *h)
     if (h->now->number != 0)
         return;
     h->w->closed = 1;
+    h->w->wave = h->wave;
     rnl_vagent_gone(h->w->agent, h->rank, RNL_DEATH_EXIT, 0);
 }
 

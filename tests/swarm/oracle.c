@@ -241,6 +241,14 @@ void swarm_is_silent(struct swarm_oracle *o, unsigned rank, uint64_t since_ns, u
         rank, deaf, since_ns, for_ns < UINT64_MAX - since_ns - LATE_NS ? since_ns + for_ns : UINT64_MAX - LATE_NS};
 }
 
+void swarm_agreed(struct swarm_oracle *o, unsigned rank)
+{
+    for (unsigned at = 0; at < o->ranks; at++)
+        if (o->told[at * o->ranks + rank])
+            return; /* found out in another way */
+    o->ended[rank] = 0;
+}
+
 /* Nobody heard `rank` for the bound, or `at` heard nobody. Clocks may be a little fast. */
 static int was_silent(const struct swarm_oracle *o, unsigned at, unsigned rank, uint64_t now_ns)
 {

@@ -57,6 +57,8 @@ void swarm_reply_comes(struct swarm_oracle *, unsigned asker, unsigned replier, 
                        int refused, unsigned reason);
 
 void swarm_ended(struct swarm_oracle *, unsigned rank); /* its process did, before the job was closed */
+/* It had agreed to the end before: all that it sent, and that was sent to it, has to be there as with the living. */
+void swarm_agreed(struct swarm_oracle *, unsigned rank);
 /* From then on, for so long, nobody hears `rank`; deaf: nor does it hear anybody. */
 void swarm_is_silent(struct swarm_oracle *, unsigned rank, uint64_t since_ns, uint64_t for_ns, int deaf);
 /* `at` is told that `rank` is dead. news: nobody has closed yet. */

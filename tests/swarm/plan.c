@@ -235,8 +235,11 @@ void swarm_plan_of(uint64_t seed, const struct swarm_less *less, struct swarm_pl
     }
     p->key_packets = 2 + (uint32_t)of(p, SWARM_KEYS, 0, 40);
     p->key_most = p->key_packets + 40 + (uint32_t)of(p, SWARM_KEYS, 1, 40);
-    if (swarm_has(p, SWARM_GONE)) /* probes to the silent need some, too */
+    /* Probes to the silent need some, too: of these the real limits hold millions. */
+    if (swarm_has(p, SWARM_GONE))
         p->key_most += 400;
+    else if (p->faults & (1u << SWARM_SILENT | 1u << SWARM_PARTITION | 1u << SWARM_BLOCK | 1u << SWARM_FLAP))
+        p->key_most += 100;
     add(p, SWARM_HEAL, 0, p->heal_ns);
     less_of(less, p);
 }

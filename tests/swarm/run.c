@@ -149,8 +149,10 @@ static void happens(struct rnl_sim *sim, struct rnl_sim_event *event)
         dies(w, e);
         break;
     case SWARM_TOLD:
-        if (h->life[0] != NULL && h->now != h->life[0] && !w->closed)
+        if (h->life[0] != NULL && h->now != h->life[0] && !w->closed) {
+            h->known_dead = 1;
             rnl_vagent_gone(w->agent, h->rank, RNL_DEATH_SIGNAL, 9);
+        }
         break;
     case SWARM_RETURNS:
         returns(w, h);
@@ -229,6 +231,16 @@ static void build(struct swarm_world *w)
     TEST_MUST(rnl_sim_at(w->sim, &w->look, LOOK_NS * RNL_TICKS_PER_NS) == 0);
 }
 
+/* Who died after its word for the last wave, before the job knew: all was over by then, and nobody has to be told. */
+static void agreements(struct swarm_world *w)
+{
+    for (unsigned i = 0; i < w->plan.hosts; i++) {
+        const struct swarm_host *h = &w->host[i];
+        if (w->closed && w->wave > 0 && h->wave == w->wave && !h->known_dead)
+            swarm_agreed(w->oracle, i);
+    }
+}
+
 /* Who has not ended, and where it stands. */
 static void hangs(const struct swarm_world *w)
 {
@@ -253,6 +265,7 @@ void swarm_run(const struct swarm_plan *plan, struct swarm_result *result)
     if (w->running)
         hangs(w);
     look(w->sim, &w->look);
+    agreements(w);
     result->messages = swarm_oracle_settle(w->oracle);
     rnl_net_counts(w->net, &counts);
     result->packets = counts.sent;

@@ -41,6 +41,8 @@ struct swarm_host {
     struct swarm_life *life[SWARM_LIVES], *now;
     rnl_endpoint *ep;
     uint8_t ended, closed; /* the program has; its endpoint is */
+    uint8_t known_dead;    /* to the job */
+    uint64_t wave;         /* of closing: the last one that it has reported */
     /* of the program */
     uint64_t drawn, asked, answered, handled;
     uint64_t first_ns; /* when it sent its first datagram; 0 = has not */
@@ -63,6 +65,7 @@ struct swarm_world {
     struct swarm_host *host;
     unsigned running, closing; /* programs that have not ended; ... of them closed */
     uint8_t closed;            /* somebody has left: from then on nobody's end is news */
+    uint64_t wave;             /* ... after this one, which was the last */
     struct rnl_sim_event event[SWARM_EVENTS_MAX], look;
     unsigned char *stacks;
     struct swarm_tap *tap;
