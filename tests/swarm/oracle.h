@@ -46,6 +46,9 @@ void swarm_gives_up(struct swarm_oracle *, unsigned from, unsigned life, unsigne
 /* Its handler has its first bytes. Before that nobody can tell which it is. */
 struct swarm_letter swarm_part_comes(struct swarm_oracle *, unsigned to, unsigned life, unsigned from, const void *head,
                                      size_t bytes);
+/* More of it, as swarm_bytes. Where its first bytes were those of several, *letter becomes the one that it is. */
+void swarm_part_goes_on(struct swarm_oracle *, unsigned to, unsigned from, struct swarm_letter *letter, size_t at,
+                        const void *bytes, size_t n);
 /* It has bytes [at, at + n) of it. */
 void swarm_bytes(const struct swarm_letter *, size_t at, const void *bytes, size_t n);
 

@@ -145,7 +145,7 @@ static int part_handler(rnl_stream *s, unsigned peer, void *ctx)
     while ((status = rnl_receive(s, buf, n)) == 0) {
         if (at == 0)
             l = swarm_part_comes(oracle(h), h->rank, h->now->number, peer, buf, n);
-        swarm_bytes(&l, at, buf, n);
+        swarm_part_goes_on(oracle(h), h->rank, peer, &l, at, buf, n);
         at += n;
         n = 1 + by(h, &l, 10 + at, PIECE_MAX);
     }

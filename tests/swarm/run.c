@@ -202,7 +202,8 @@ static void build(struct swarm_world *w)
                                              .silent = p->link.silent};
     /* Who was silent for these reasons when somebody left was silent before that. */
     const uint32_t others = 1u << SWARM_SILENT | 1u << SWARM_STALL | 1u << SWARM_PARTITION | 1u << SWARM_BLOCK |
-                            1u << SWARM_FLAP | 1u << SWARM_LOSS | 1u << SWARM_BURST;
+                            1u << SWARM_FLAP | 1u << SWARM_LOSS | 1u << SWARM_BURST | 1u << SWARM_CORRUPT |
+                            1u << SWARM_CUT | 1u << SWARM_SHALLOW | 1u << SWARM_SOCKET | 1u << SWARM_MTU;
     TEST_MUST(rnl_sim_new(p->seed, &w->sim) == 0);
     rnl_sim_set_owner(w->sim, w);
     rnl_sim_set_tie(w->sim, rnl_sim_tie_by_seed);
