@@ -193,10 +193,11 @@ void rnl_remote_send_after(struct rnl_endpoint *ep)
 void rnl_remote_leave(struct rnl_endpoint *ep)
 {
     struct rnl_remote *r = ep->remote;
+    r->left = r->first != NULL;
     if (r->presses)
         rnl_remote_send(ep);
-    else
-        r->left = r->first != NULL;
+    else if ((r->heap_count && r->heap[0].due_ns <= r->received_ns) || r->t->ops->deadline(r->t) <= r->received_ns)
+        rnl_remote_send_after(ep); /* peers of this host may keep it busy for ever */
 }
 
 static void output_now(struct rnl_link *link, uint64_t now_ns)

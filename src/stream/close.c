@@ -34,7 +34,7 @@ static int all_read(struct rnl_endpoint *ep, struct rnl_conn *conn)
 
 static int idle(struct rnl_endpoint *ep)
 {
-    if (ep->posts | ep->aborting | ep->calls)
+    if (ep->posts | ep->aborting | ep->calls | ep->dying) /* who leaves has been told of all deaths it knows of */
         return 0;
     /* Who was not ready when we last looked is asked first: with many peers there is always one that is not. */
     for (uint32_t left = ep->live, i = ep->close_at; left > 0; left--, i++) {

@@ -258,6 +258,32 @@ static int restarts(void)
     return good;
 }
 
+/* Host 0 keeps the others waiting while they close, and host 1 dies meanwhile, of which the job hears a second later.
+ * Where host 1 had given its word for the last wave, the others leave as soon as host 0 goes on. */
+static int dies_in_close(void)
+{
+    int good = 1;
+    unsigned left = 0, waited = 0;
+    for (uint64_t at = 60 * US; at < 160 * US; at += US) {
+        struct swarm_plan p = flood(3, SWARM_ALL, 2000);
+        p.messages = 1;
+        p.heal_ns = SECOND;
+        event(&p, SWARM_STALLS, 0, at)->for_ns = 2 * MS;
+        event(&p, SWARM_DIES, 1, at + MS);
+        event(&p, SWARM_TOLD, 1, at + SECOND);
+        runs++;
+        if (swarm_try(&p, NULL)) {
+            printf("host 0 stands still from %" PRIu64 " us: %s\n", at / US, result->why);
+            good = 0;
+        }
+        left += result->deaths == 0 && result->ns > at + MS && result->ns < SECOND;
+        waited += result->deaths > 0;
+    }
+    if (left == 0 || waited == 0)
+        printf("%u times the others left at once, and %u times they waited for the job\n", left, waited);
+    return good && left > 0 && waited > 0;
+}
+
 /* ---- ways ---- */
 
 static int mtu_falls(void)
@@ -338,6 +364,7 @@ int main(int argc, char **argv)
     failed += tell("a silence longer than the bound, of a way and of a host", long_silences());
     failed += tell("both open at once", simultaneous_open());
     failed += tell("a restart in every state of the handshake", restarts());
+    failed += tell("a death between the last word for closing and its end", dies_in_close());
     failed += tell("the MTU falls without a word", mtu_falls());
     failed += tell("marks taken off, and on everything", marks());
     failed += tell("100 senders into one", incast());
