@@ -78,7 +78,8 @@ static int fm_sleep(struct bench_side *s)
 
 static int fm_ping(struct bench_side *s, uint64_t n, struct rnl_hist *h)
 {
-    uint64_t target = s->got;
+    uint64_t target = s->due;
+    s->due += n;
     for (uint64_t i = 0; i < n; i++) {
         uint64_t t0 = h ? bench_ticks() : 0;
         target++;

@@ -100,7 +100,8 @@ static inline void put(struct raw_end *e, const void *from, size_t n)
 static inline __attribute__((always_inline)) void ping(struct bench_side *s, struct raw_end *e, uint64_t n,
                                                        struct rnl_hist *h, bool eight)
 {
-    uint64_t target = s->got;
+    uint64_t target = s->due;
+    s->due += n;
     for (uint64_t i = 0; i < n; i++) {
         uint64_t t0 = h ? bench_ticks() : 0;
         target++;

@@ -25,6 +25,7 @@ static const unsigned rate_depths[] = {1, 4, 16, 64, 128, 512}, bulk_depths[] = 
 static eb_t bundle;
 static ep_t ep;
 static uint64_t asked, answered;
+static uint64_t due; /* requests of all orders so far; the first of an order may come while both meet, before run */
 static unsigned char *segment, *source; /* WINDOW * BULK_BYTES each */
 
 static void on_ask(void *token, int32_t x)
@@ -138,10 +139,11 @@ static int ask(struct bench_side *s, const struct bench_order *o)
 
 static int run(struct bench_side *s, const struct bench_order *o, struct bench_answer *a)
 {
-    uint64_t n = messages(o), until = asked + n;
+    uint64_t n = messages(o);
     enum kind kind = kind_of(o->test);
     if (s->side == 1) {
-        while (asked < until)
+        due += n;
+        while (asked < due)
             if (await(s, kind))
                 return -1;
         return 0;

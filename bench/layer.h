@@ -83,7 +83,8 @@ typedef int layer_call(struct bench_side *);
 static inline __attribute__((always_inline)) int layer_ping(struct bench_side *s, uint64_t n, struct rnl_hist *h,
                                                             layer_call *send, layer_call *post, layer_call *poll)
 {
-    uint64_t target = s->got;
+    uint64_t target = s->due;
+    s->due += n;
     for (uint64_t i = 0; i < n; i++) {
         uint64_t t0 = h ? bench_ticks() : 0;
         target++;

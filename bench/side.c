@@ -136,7 +136,6 @@ static int run_latency(struct bench_side *s, const struct bench_api *api, const 
     /* At least so many that code and predictors are warm, where a busy machine leaves time for few. */
     if (api->ping(s, o->count / 8 + (s->bytes > 4096 ? 2 : 100), NULL))
         return -1;
-    s->got = s->sum = 0;
     uint64_t cpu0 = bench_cpu_ns(), t0 = bench_now_ns();
     if (api->ping(s, o->count, NULL))
         return -1;
@@ -144,7 +143,6 @@ static int run_latency(struct bench_side *s, const struct bench_api *api, const 
     a->cpu_ns = (double)(bench_cpu_ns() - cpu0) / (double)o->count / 2;
     if (s->side == 0)
         memset(&s->pair->hist, 0, sizeof s->pair->hist);
-    s->got = s->sum = 0;
     return api->ping(s, o->count, s->side == 0 ? &s->pair->hist : NULL);
 }
 
@@ -239,7 +237,7 @@ static void run_order(struct bench_side *s, const struct bench_api *api, const s
     s->slots = 1;
     s->asleep = o->test == BENCH_WAITING;
     s->to = s->spare;
-    s->got = s->sum = 0;
+    s->got = s->sum = s->due = 0;
     atomic_store_explicit(&s->pair->ack, 0, memory_order_relaxed);
     int e = 0;
     if (api->ping && o->bytes > s->pool_bytes)

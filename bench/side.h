@@ -16,6 +16,7 @@ struct bench_side {
     uint64_t meet_count;
     /* Handlers count here. */
     uint64_t got, sum; /* messages, and the sum of their first 8 bytes */
+    uint64_t due;      /* how many of them the round trips so far took; more may have come already, while both met */
     /* Bulk messages go to slot got % slots of `to`; round trips use slot 0 of one. */
     unsigned char *to;
     uint64_t slots, bytes;
@@ -40,7 +41,7 @@ struct bench_api {
     /* Before every order. variant: which of the floor's ways. May be NULL. */
     int (*prepare)(struct bench_side *, const struct bench_order *);
     /* n round trips of side->bytes: side 0 sends, side 1 answers from its program once its handler has received the
-     * bytes. If h is not NULL each round trip goes into it (bench_lap). */
+     * bytes. Counts from `due`, to which it adds n. If h is not NULL each round trip goes into it (bench_lap). */
     int (*ping)(struct bench_side *, uint64_t n, struct rnl_hist *h);
     /* Side 0 sends n messages of side->bytes whose first 8 bytes count from 0; side 1 returns once side->got has
      * reached n. */

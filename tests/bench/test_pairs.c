@@ -238,6 +238,45 @@ static void a_full_ring_makes_the_sender_wait(void **state)
     finish(&p, true);
 }
 
+/* Side 0 comes last, so that side 1 is looking already when both have met. */
+static int prepare_late(struct bench_side *s, const struct bench_order *o)
+{
+    static bool prepared; /* what the other side has sent must not be taken away again */
+    if (!prepared && bench_api_raw.prepare(s, o))
+        return -1;
+    prepared = true;
+    usleep(s->side == 0 ? 20000 : 0);
+    return 0;
+}
+
+/* Side 1 does not get to run between the end of the meeting and the first ping, which it takes in where it meets. */
+static int look_late(struct bench_side *s)
+{
+    for (int ms = 0; s->side == 1 && s->got == s->due && ms < 100; ms++) {
+        usleep(1000);
+        if (bench_api_raw.poll(s))
+            return -1;
+    }
+    return s->side == 1 ? 0 : bench_api_raw.poll(s);
+}
+
+static void a_ping_that_comes_while_both_meet_is_answered(void **state)
+{
+    const struct bench_order o = {.test = BENCH_LATENCY, .bytes = 8, .count = 3};
+    struct bench_api api = bench_api_raw;
+    struct pair p;
+    (void)state;
+    api.moves_when_called = true;
+    api.prepare = prepare_late;
+    api.poll = look_late;
+    start_over(&p, &api, 60, true);
+    for (int twice = 0; twice < 2; twice++) {
+        bench_pair_order(&p.area->pair[0], &o);
+        assert_int_equal(bench_pair_wait(&p.area->pair[0], 20000, both_live, &p), 0);
+    }
+    finish(&p, true);
+}
+
 static void a_pair_that_dies_ends_the_run(void **state)
 {
     struct pair p;
@@ -259,6 +298,7 @@ int main(void)
         cmocka_unit_test(wrong_bytes_are_an_error),
         cmocka_unit_test(a_lost_or_doubled_message_is_an_error),
         cmocka_unit_test(a_full_ring_makes_the_sender_wait),
+        cmocka_unit_test(a_ping_that_comes_while_both_meet_is_answered),
         cmocka_unit_test(a_pair_that_dies_ends_the_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
