@@ -71,7 +71,8 @@ static void put(struct test_wires *w, struct port *to, const struct rnl_socket_a
     if (!to || !to->open || to->count == QUEUE)
         return;
     struct datagram *d = malloc(sizeof *d + bytes);
-    TEST_MUST(d != NULL);
+    if (!d)
+        return; /* lost, as where a host has no memory: there are tests that take it away */
     *d = (struct datagram){.bytes = bytes, .ecn = ecn, .from = *from};
     memcpy(d->at, at, bytes);
     *to->last = d;
