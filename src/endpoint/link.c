@@ -152,7 +152,7 @@ void rnl_remote_part(struct rnl_conn *conn, int broken)
     uint64_t now = r->ep->env->ops->now_ns(r->ep->env);
     if (link->up) {
         rnl_flow_close(&link->flow, broken ? RNL_CLOSE_BROKEN : RNL_CLOSE_LEAVES, 0, now);
-        (void)rnl_link_output(link, now);
+        (void)rnl_link_output(link, now, 1);
         (void)r->t->ops->flush(r->t, now);
     }
     link->over = 1;
@@ -465,7 +465,7 @@ static void ask_others(struct rnl_link *link, uint64_t now_ns)
         link->hs.give_up_ns = when + r->hs.config.give_up_ns;
 }
 
-int rnl_link_output(struct rnl_link *link, uint64_t now_ns)
+int rnl_link_output(struct rnl_link *link, uint64_t now_ns, int last)
 {
     int more = 1;
     if (!link->up || rnl_flow_state(&link->flow) == RNL_FLOW_SUSPECT)
@@ -487,7 +487,8 @@ int rnl_link_output(struct rnl_link *link, uint64_t now_ns)
     if (more) {
         for (int i = 0; more > 0 && i < BATCHES; i++)
             more = put_batch(link, now_ns);
-        (void)link->remote->t->ops->flush(link->remote->t, now_ns); /* first of all, then our own affairs */
+        if (last)
+            (void)link->remote->t->ops->flush(link->remote->t, now_ns); /* first of all, then our own affairs */
         (void)rnl_flow_has_output(&link->flow, now_ns);
     }
     if (!link->over)

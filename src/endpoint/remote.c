@@ -116,10 +116,10 @@ static struct rnl_link *dequeue(struct rnl_remote *r)
     return link;
 }
 
-static void give_out(struct rnl_link *link, uint64_t now_ns)
+static void give_out(struct rnl_link *link, uint64_t now_ns, int last)
 {
     link->marked = 0;
-    if (rnl_link_output(link, now_ns))
+    if (rnl_link_output(link, now_ns, last))
         rnl_remote_mark(link, RNL_LINK_PRESSES);
 }
 
@@ -167,7 +167,7 @@ static void send_at(struct rnl_endpoint *ep, uint64_t now)
     for (struct rnl_link *link = NULL; last && link != last;) {
         link = dequeue(r);
         if (link->marked)
-            give_out(link, now);
+            give_out(link, now, link == last);
     }
     (void)r->t->ops->flush(r->t, now);
     if (r->awake > r->few && r->woke > r->few / 4)
@@ -203,7 +203,7 @@ void rnl_remote_leave(struct rnl_endpoint *ep)
 static void output_now(struct rnl_link *link, uint64_t now_ns)
 {
     struct rnl_remote *r = link->remote;
-    give_out(link, now_ns);
+    give_out(link, now_ns, 1);
     (void)r->t->ops->flush(r->t, now_ns);
 }
 

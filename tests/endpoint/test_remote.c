@@ -70,6 +70,29 @@ static void a_lone_message_leaves_in_its_call_and_others_together(void **state)
     assert_int_equal(close_them(&f), 0);
 }
 
+/* To each host one packet, to the network one call. */
+static void what_goes_to_many_hosts_leaves_in_one_call(void **state)
+{
+    enum { HOSTS = 8 };
+    struct fixture f;
+    (void)state;
+    open_them(&f, HOSTS, 1, NULL);
+    test_wires_connect(f.wires);
+    for (unsigned to = 1; to < HOSTS; to++)
+        for (int i = 0; i < 2; i++) /* the first does not wait for the others */
+            assert_int_equal(rnl_send(f.a, to, NOTE, "one", 3), 0);
+    unsigned long sent = test_wires_sent(f.wires), calls = test_wires_calls(f.wires);
+    assert_int_equal(rnl_flush(f.a), 0);
+    assert_int_equal(test_wires_sent(f.wires), sent + HOSTS - 1);
+    assert_int_equal(test_wires_calls(f.wires), calls + 1);
+    for (unsigned to = 2; to < HOSTS; to++)
+        assert_int_equal(rnl_handler_stream(f.h.ep[to], NOTE, inbox_stream, &f.in_b), NOTE);
+    for (unsigned to = 1; to < HOSTS; to++)
+        drain(f.h.ep[to]);
+    assert_int_equal(f.in_b.count, 2 * (HOSTS - 1));
+    assert_int_equal(close_them(&f), 0);
+}
+
 /* What it has to say after that, room in its ring, goes with the answer, or when it looks again. */
 static void who_takes_a_message_in_says_its_room_with_the_answer(void **state)
 {
@@ -659,6 +682,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_lone_message_leaves_in_its_call_and_others_together),
+        cmocka_unit_test(what_goes_to_many_hosts_leaves_in_one_call),
         cmocka_unit_test(who_takes_a_message_in_says_its_room_with_the_answer),
         cmocka_unit_test(what_piles_up_leaves_by_itself),
         cmocka_unit_test(who_only_sends_need_not_extract),

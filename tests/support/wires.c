@@ -34,7 +34,7 @@ struct port {
 struct test_wires {
     pthread_mutex_t lock;
     unsigned size;
-    unsigned long sent, looks;
+    unsigned long sent, calls, looks;
     char faults[RNL_FAULT_TEXT];
     struct rnl_remote_options opt;
     struct rnl_env_ops *ops; /* of each rank */
@@ -88,6 +88,7 @@ static int wires_send(struct rnl_socket *s, const struct rnl_socket_out *out, in
     struct port *p = (struct port *)(void *)s;
     *result = (struct rnl_socket_result){0};
     pthread_mutex_lock(&p->w->lock);
+    p->w->calls++;
     for (int i = 0; i < n; i++) {
         uint32_t step = out[i].segment ? out[i].segment : out[i].bytes;
         for (uint32_t at = 0; at < out[i].bytes; at += step)
@@ -305,6 +306,11 @@ void test_wires_free(struct test_wires *w)
 unsigned long test_wires_looks(const struct test_wires *w)
 {
     return w->looks;
+}
+
+unsigned long test_wires_calls(const struct test_wires *w)
+{
+    return w->calls;
 }
 
 unsigned long test_wires_sent(const struct test_wires *w)

@@ -35,6 +35,8 @@ void test_wires_free(struct test_wires *w);
 
 /* Datagrams that were handed to the network. */
 unsigned long test_wires_sent(const struct test_wires *w);
+/* How often anybody handed it some. */
+unsigned long test_wires_calls(const struct test_wires *w);
 /* How often anybody asked it for some. */
 unsigned long test_wires_looks(const struct test_wires *w);
 
