@@ -9,8 +9,10 @@
 
 enum {
     WINDOW_LEAST = 2, /* packets */
-    BATCH = 16 /* rooms reserved at a time */,
-    BATCHES = 3 /* before it is another link's turn: 46 datagrams go as one */
+    BATCH = 16,        /* rooms reserved at a time */
+    RUN_BYTES = 65507, /* datagrams that go as one run, the last of them perhaps shorter ... */
+    RUN_MOST = 46,     /* ... and how many */
+    TURN_RUNS = 4      /* before it is another link's turn, or as many datagrams as a run has at most */
 };
 
 /* ---- what the flow asks for ---- */
@@ -152,7 +154,7 @@ void rnl_remote_part(struct rnl_conn *conn, int broken)
     uint64_t now = r->ep->env->ops->now_ns(r->ep->env);
     if (link->up) {
         rnl_flow_close(&link->flow, broken ? RNL_CLOSE_BROKEN : RNL_CLOSE_LEAVES, 0, now);
-        (void)rnl_link_output(link, now, 1);
+        (void)rnl_link_output(link, 0, now, 1);
         (void)r->t->ops->flush(r->t, now);
     }
     link->over = 1;
@@ -379,8 +381,23 @@ static int rooms_for(const struct rnl_link *link, uint32_t bytes)
     return 2 + (int)(rnl_mirror_piled(link->mirror, (BATCH - 2) * bytes) / bytes);
 }
 
-/* Up to a batch. 1 = there may be more; 0 = nothing; RNL_NO_ROOM. */
-static int put_batch(struct rnl_link *link, uint64_t now_ns)
+/* How many datagrams it may give out in one turn. They are full runs, for each run costs both sides the way through the
+ * kernel; and while more is being composed, what would make a short one waits for it. */
+static int turn_of(const struct rnl_link *link, uint64_t piled)
+{
+    uint32_t bytes = rnl_flow_mtu(&link->flow), run = RUN_BYTES / bytes;
+    if (run > RUN_MOST)
+        run = RUN_MOST;
+    uint64_t runs = RUN_MOST / run, full = piled / (bytes * run);
+    if (runs > TURN_RUNS)
+        runs = TURN_RUNS;
+    if (full > 0 && full < runs)
+        runs = full;
+    return (int)(runs * run);
+}
+
+/* Up to a batch, of most_packets: how many into *put. 1 = there may be more; 0 = nothing; RNL_NO_ROOM. */
+static int put_batch(struct rnl_link *link, int most_packets, int *put, uint64_t now_ns)
 {
     struct rnl_transport *t = link->remote->t;
     struct rnl_room room[BATCH];
@@ -393,7 +410,11 @@ static int put_batch(struct rnl_link *link, uint64_t now_ns)
     }
     if (link->flow.mtu.due_ns <= now_ns)
         bytes = most; /* room to ask whether larger ones pass */
-    int n = t->ops->reserve(t, rank, 0, bytes, room, rooms_for(link, bytes)), k = 0;
+    else
+        bytes &= ~7u; /* rooms begin at multiples of 8: full packets lie behind one another, and none is moved */
+    int rooms = rooms_for(link, bytes), k = 0;
+    *put = 0;
+    int n = t->ops->reserve(t, rank, 0, bytes, room, rooms < most_packets ? rooms : most_packets);
     if (n <= 0)
         return RNL_NO_ROOM;
     int more = 1;
@@ -403,6 +424,7 @@ static int put_batch(struct rnl_link *link, uint64_t now_ns)
     }
     mark_ecn(link);
     (void)t->ops->commit(t, rank, 0, room, used, n, now_ns);
+    *put = k;
     return more && k == n;
 }
 
@@ -465,7 +487,7 @@ static void ask_others(struct rnl_link *link, uint64_t now_ns)
         link->hs.give_up_ns = when + r->hs.config.give_up_ns;
 }
 
-int rnl_link_output(struct rnl_link *link, uint64_t now_ns, int last)
+int rnl_link_output(struct rnl_link *link, uint64_t piled, uint64_t now_ns, int last)
 {
     int more = 1;
     if (!link->up || rnl_flow_state(&link->flow) == RNL_FLOW_SUSPECT)
@@ -485,8 +507,8 @@ int rnl_link_output(struct rnl_link *link, uint64_t now_ns, int last)
     if (!rnl_flow_has_output(&link->flow, now_ns))
         more = 0;
     if (more) {
-        for (int i = 0; more > 0 && i < BATCHES; i++)
-            more = put_batch(link, now_ns);
+        for (int left = turn_of(link, piled), put; more > 0 && left > 0; left -= put)
+            more = put_batch(link, left, &put, now_ns);
         if (last)
             (void)link->remote->t->ops->flush(link->remote->t, now_ns); /* first of all, then our own affairs */
         (void)rnl_flow_has_output(&link->flow, now_ns);

@@ -12,7 +12,7 @@ enum {
     VAIN = 64,        /* looks in vain before it is asked less often */
     SKIP_MOST = 1023, /* extracts in vain between two looks: some 20 us */
     SLOTS = 64,       /* of expanded keys */
-    PILED = 46 * 1400,
+    PILED = 64 << 10, /* bytes: a full run of datagrams, whatever their size */
     RINGS_PER_LOOK = 16, /* at how much has piled up */
     AWAKE_FEW = 256,     /* links, some 17 KB each */
     FETCHED = 32,        /* links awake: more are not in the caches */
@@ -116,10 +116,10 @@ static struct rnl_link *dequeue(struct rnl_remote *r)
     return link;
 }
 
-static void give_out(struct rnl_link *link, uint64_t now_ns, int last)
+static void give_out(struct rnl_link *link, uint64_t piled, uint64_t now_ns, int last)
 {
     link->marked = 0;
-    if (rnl_link_output(link, now_ns, last))
+    if (rnl_link_output(link, piled, now_ns, last))
         rnl_remote_mark(link, RNL_LINK_PRESSES);
 }
 
@@ -167,7 +167,7 @@ static void send_at(struct rnl_endpoint *ep, uint64_t now)
     for (struct rnl_link *link = NULL; last && link != last;) {
         link = dequeue(r);
         if (link->marked)
-            give_out(link, now, link == last);
+            give_out(link, 0, now, link == last);
     }
     (void)r->t->ops->flush(r->t, now);
     if (r->awake > r->few && r->woke > r->few / 4)
@@ -200,10 +200,10 @@ void rnl_remote_leave(struct rnl_endpoint *ep)
         rnl_remote_send_after(ep); /* peers of this host may keep it busy for ever */
 }
 
-static void output_now(struct rnl_link *link, uint64_t now_ns)
+static void output_now(struct rnl_link *link, uint64_t piled, uint64_t now_ns)
 {
     struct rnl_remote *r = link->remote;
-    give_out(link, now_ns, 1);
+    give_out(link, piled, now_ns, 1);
     (void)r->t->ops->flush(r->t, now_ns);
 }
 
@@ -216,13 +216,23 @@ static int is_lone(struct rnl_endpoint *ep, struct rnl_link *link)
 }
 
 /* Who sends much extracts seldom: what opens the window again is looked for here. */
-static void output_piled(struct rnl_endpoint *ep, struct rnl_link *link)
+static void output_piled(struct rnl_endpoint *ep, struct rnl_link *link, uint64_t piled)
 {
     uint64_t now = ep->env->ops->now_ns(ep->env);
     if (link->up && !rnl_flow_may_send(&link->flow, now) && !ep->in_handler && !ep->remote->receiving)
         rnl_remote_receive(ep);
     if (!link->over && link->flows && (!link->up || rnl_flow_may_send(&link->flow, now)))
-        output_now(link, now);
+        output_now(link, piled, now);
+}
+
+/* Bulk bytes that wait for packets, without those that are only reserved. */
+static uint64_t composed(const struct rnl_conn *conn)
+{
+    const struct rnl_stream *s = &conn->out[0];
+    uint64_t piled = rnl_mirror_bulk_piled(conn->link->mirror);
+    int reserves = (s->state == RNL_STREAM_EXTENT || s->state == RNL_STREAM_CHUNKS) && s->base;
+    uint64_t open = reserves ? s->reserved - (uint64_t)(s->at - s->base) : 0;
+    return piled > open ? piled - open : 0;
 }
 
 static void ring(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t what)
@@ -232,10 +242,12 @@ static void ring(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t what)
         return;
     if (link->marked == RNL_LINK_PRESSES && link->flows) {
         rnl_flow_want(&link->flow);
-        if (rnl_mirror_bulk_piled(link->mirror) >= PILED ||
-            (++link->rings % RINGS_PER_LOOK == 0 &&
-             (rnl_mirror_piled(link->mirror, PILED) >= PILED || is_lone(ep, link))))
-            output_piled(ep, link);
+        uint64_t piled = composed(conn);
+        if (piled >= PILED)
+            output_piled(ep, link, piled);
+        else if (++link->rings % RINGS_PER_LOOK == 0 &&
+                 (rnl_mirror_piled(link->mirror, PILED) >= PILED || is_lone(ep, link)))
+            output_piled(ep, link, 0);
         return;
     }
     int lone = (what & RNL_ARMED_LINES) && is_lone(ep, link);
@@ -244,7 +256,7 @@ static void ring(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t what)
     uint64_t now = link->flows && !lone ? 0 : ep->env->ops->now_ns(ep->env);
     rnl_link_want(link, now);
     if (lone)
-        output_now(link, now);
+        output_now(link, 0, now);
     else
         rnl_remote_mark(link, what & RNL_ARMED_LINES || rnl_mirror_presses(link->mirror) ? RNL_LINK_PRESSES
                                                                                          : RNL_LINK_CAN_WAIT);
