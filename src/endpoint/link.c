@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum {
-    WINDOW_LEAST = 2, /* packets */
+    WINDOW_LEAST = 2,  /* packets */
     BATCH = 16,        /* rooms reserved at a time */
     RUN_BYTES = 65507, /* datagrams that go as one run, the last of them perhaps shorter ... */
     RUN_MOST = 46,     /* ... and how many */

@@ -6,13 +6,13 @@
 #include <stdlib.h>
 
 enum {
-    POLL = 16,        /* views at a time */
-    POLLS = 4,        /* ... so often in one extract: it has to come to its handlers, */
-    TAKEN = 64 << 10, /* ... or as long as this has not come: it is to be read while it is in the cache */
-    VAIN = 64,        /* looks in vain before it is asked less often */
-    SKIP_MOST = 1023, /* extracts in vain between two looks: some 20 us */
-    SLOTS = 64,       /* of expanded keys */
-    PILED = 64 << 10, /* bytes: a full run of datagrams, whatever their size */
+    POLL = 16,           /* views at a time */
+    POLLS = 4,           /* ... so often in one extract: it has to come to its handlers, */
+    TAKEN = 64 << 10,    /* ... or as long as this has not come: it is to be read while it is in the cache */
+    VAIN = 64,           /* looks in vain before it is asked less often */
+    SKIP_MOST = 1023,    /* extracts in vain between two looks: some 20 us */
+    SLOTS = 64,          /* of expanded keys */
+    PILED = 64 << 10,    /* bytes: a full run of datagrams, whatever their size */
     RINGS_PER_LOOK = 16, /* at how much has piled up */
     AWAKE_FEW = 256,     /* links, some 17 KB each */
     FETCHED = 32,        /* links awake: more are not in the caches */

@@ -18,11 +18,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "endpoint/endpoint.h"
+#include "endpoint/link.h"
+#include "stream/stream.h"
 #include "support/hub.h"
 #include "support/loop.h"
+#include "transport/udp/udp.h"
 
-enum { ECHO = 1, NOTE, TRIPS = 3000, ROUNDS = 3, LONGEST = 1 << 20 };
+enum { ECHO = 1, NOTE, BULK, TRIPS = 3000, BULKS = 40, ROUNDS = 3, LONGEST = 1 << 20 };
 
 static void open_two(struct test_hub *h)
 {
@@ -187,10 +189,75 @@ static void a_round_trip_beside_that_of_bare_sockets(void **state)
     close(fd[1]);
 }
 
+/* ---- runs ---- */
+
+static int on_bulk(rnl_stream *s, unsigned peer, void *ctx)
+{
+    static unsigned char into[LONGEST];
+    (void)peer;
+    TEST_MUST(rnl_receive(s, into, sizeof into) >= 0);
+    ++*(unsigned *)ctx;
+    return RNL_DONE;
+}
+
+/* As much as is taken without waiting; the two take turns whenever no more is. */
+static void bulk_message(struct test_hub *h, unsigned *got)
+{
+    static unsigned char buf[LONGEST];
+    const struct rnl_begin b = {.peer = 1, .handler = BULK, .bound = LONGEST};
+    unsigned before = *got, ended = 0;
+    size_t put = 0;
+    rnl_stream *s;
+    assert_int_equal(rnl_begin(h->ep[0], &b, &s), 0);
+    while (*got == before) {
+        while (put < LONGEST) {
+            int64_t n = rnl_stream_put(s, buf + put, LONGEST - put);
+            assert_true(n >= 0);
+            put += (size_t)n;
+            if (n == 0)
+                break;
+        }
+        if (put == LONGEST && !ended++)
+            assert_int_equal(rnl_end(s), 0);
+        for (unsigned i = 0; i < 3; i++)
+            assert_true(rnl_extract(h->ep[i == 0 ? 0 : 1], SIZE_MAX) >= 0);
+    }
+}
+
+/* What piles up in one call leaves as full datagrams in full runs, whatever the pieces are. */
+static void bulk_goes_in_full_runs(void **state)
+{
+    struct test_hub h;
+    struct rnl_udp_counts from, to;
+    unsigned got = 0;
+    (void)state;
+    open_two(&h);
+    assert_int_equal(rnl_handler_stream(h.ep[1], BULK, on_bulk, &got), BULK);
+    for (unsigned i = 0; i < BULKS; i++)
+        bulk_message(&h, &got);
+    rnl_udp_counts(h.ep[0]->remote->t, &from);
+    uint64_t probes = h.ep[0]->remote->count.probes;
+    for (unsigned i = 0; i < BULKS; i++)
+        bulk_message(&h, &got);
+    rnl_udp_counts(h.ep[0]->remote->t, &to);
+    probes = h.ep[0]->remote->count.probes - probes;
+    const struct rnl_flow *f = &h.ep[0]->peer[1].conn->link->flow;
+    uint64_t runs = to.calls - from.calls, packets = to.sent - from.sent;
+    print_message("a MiB goes as %.1f packets in %.1f runs; datagrams of %u, least round trip %llu ns, window %llu\n",
+                  (double)packets / BULKS, (double)runs / BULKS, f->mtu.bytes, (unsigned long long)f->path->base_ns,
+                  (unsigned long long)f->congest.window >> 8);
+    /* What is paced is cut by its times, and a probe may be short; of 118 packets one is. */
+    int by_times = !rnl_congest_near(&f->config->congest, f->path->base_ns);
+    if (!by_times && runs < packets) /* the host does send runs */
+        assert_true((packets - probes) * f->mtu.bytes < BULKS * (uint64_t)LONGEST * 41 / 40);
+    assert_int_equal(test_hub_close(&h), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_of_any_length_cross_both_ways_at_once),
+        cmocka_unit_test(bulk_goes_in_full_runs),
         cmocka_unit_test(a_round_trip_beside_that_of_bare_sockets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
