@@ -15,7 +15,9 @@ struct paper_curve {
     int given;       /* no experiment: y of a closed form, paper_given() */
     double slow_us;  /* of the receiver */
     uint32_t packet;
-    int cold; /* one message, with empty caches of translations */
+    int cold;        /* one message, with empty caches of translations */
+    const char *of;  /* y is the part of this system's, in per cent; or NULL */
+    const double *y; /* no experiment: these are printed in the paper; or NULL */
 };
 struct paper_mark { /* what survives of the printed curve */
     double x, y;

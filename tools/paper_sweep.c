@@ -12,6 +12,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+static int share(const struct paper_options *o, const struct paper_figure *f, const struct paper_curve *c, double x,
+                 double *y)
+{
+    struct paper_curve mine = *c, whole = *c;
+    double part = NAN, all = NAN;
+    mine.of = whole.of = NULL;
+    whole.system = c->of;
+    int rc = paper_point(o, f, &mine, x, &part);
+    rc = rc ? rc : paper_point(o, f, &whole, x, &all);
+    *y = 100 * part / all;
+    return rc;
+}
+
 int paper_point(const struct paper_options *o, const struct paper_figure *f, const struct paper_curve *c, double x,
                 double *y)
 {
@@ -25,6 +38,12 @@ int paper_point(const struct paper_options *o, const struct paper_figure *f, con
         *y = x / (125 + x / c->given);
         return 0;
     }
+    if (c->y) {
+        *y = c->y[whole - 1];
+        return 0;
+    }
+    if (c->of)
+        return share(o, f, c, x, y);
     mine.what = c->system;
     if (!mine.machine)
         mine.machine = c->machine;

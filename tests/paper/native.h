@@ -113,7 +113,12 @@ int main(int argc, char **argv)
     fw_init();
     for (uint32_t i = 0; i < turns; i++)
         fw_step();
-    must(sends > turns / 1000 && dmas > turns / 1000 && packets > turns / 1000, "hardly anything happens");
+#ifdef STAYS_ON_CARD
+    int right_transfers = dmas == 0;
+#else
+    int right_transfers = dmas > turns / 1000;
+#endif
+    must(sends > turns / 1000 && right_transfers && packets > turns / 1000, "hardly anything happens");
     printf("ok - %s: %llu sends, %llu transfers, %llu packets, %llu interrupts\n", SYSTEM, (unsigned long long)sends,
            (unsigned long long)dmas, (unsigned long long)packets, (unsigned long long)interrupts);
     return 0;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * native_fm1.c - see native.h. */
-#include "sim/paper/systems/fm1/firmware.c"
-
+#ifndef SYSTEM
 #define SYSTEM "fm1"
+#include "sim/paper/systems/fm1/firmware.c"
+#endif
 #include "paper/native.h"
 
 static void host_fills(void)

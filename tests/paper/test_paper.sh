@@ -43,6 +43,18 @@ assert all((r["class"] != "held") or r["row"] in want for r in rows.values())
 END' "$RUNNEL" "$work/table.json" "$RUNNEL_SOURCE/sim/paper/rows.csv"
 check "it is the one that was committed, to the bit" cmp "$work/table.json" "$RUNNEL_SOURCE/doc/results/table.json"
 check "a figure has its curves" bash -c '"$0" paper figure survey-2 | grep -q "DMA after a copy"' "$RUNNEL"
+check "figure 3a: what is added takes, and flow control takes less than the bus" bash -c '
+    "$0" paper figure fm-3a --count 100 | awk "/^ +[0-9]/ {
+            n++; bad += !(\$2 >= \$3 && \$3 >= \$4 && \$3 - \$4 < 0.2); saved += \$2 - \$3 }
+        END { exit !(n == 9 && !bad && saved > 1) }"' "$RUNNEL"
+check "MPI loses less on FM 2.x than on FM 1.1, at the sizes where both have copies to save" bash -c '
+    one=$("$0" paper run mpi-fm1 --size 2048 --measure stream-rate --count 60 --json) &&
+    two=$("$0" paper run mpi-fm2 --size 2048 --measure stream-rate --count 60 --json) &&
+    grep -q "\"received\":60,\"wrong\":0" <<<"$one" && grep -q "\"received\":60,\"wrong\":0" <<<"$two" &&
+    "$0" paper figure fm-4b --count 60 | awk "\$1 == 2048 { exit !(\$2 < 85) }" &&
+    "$0" paper figure fm-6b --count 60 | awk "\$1 == 2048 { exit !(\$2 > 90) }"' "$RUNNEL"
+refuses "a pool that FM 1.1 fills" "pool of 1024 messages is full" \
+    "$RUNNEL" paper run mpi-fm1 --size 2048 --measure stream-rate --count 1200 --set copy_rate=5
 check "a sweep" bash -c '
     "$0" paper sweep bip --over ni_clock=33,66 --count 20 | grep -c "^ *[36]" | grep -qx 2' "$RUNNEL"
 check "a trace shows both nodes" bash -c '"$0" paper trace vmmc | grep -q "1     host DMA  to host"' "$RUNNEL"

@@ -39,6 +39,8 @@ static void put_frame(struct fm1 *f, uint32_t to, uint32_t handler, uint32_t fro
 
 static void want_credit(struct fm1 *f, uint32_t to)
 {
+    if (f->unlimited)
+        return;
     while (f->credit[to] == 0 && !f->side->hw->fault[0]) {
         rnl_task_poll(f->side->task, f->ring + f->next * FM1_FRAME + FM1_FRAME - 4, 0, RNL_SIM_NEVER);
         take_frame(f);
@@ -72,7 +74,7 @@ void fm1_send_4(struct fm1 *f, uint32_t to, uint32_t handler, const uint32_t wor
 /* The place of one frame in this ring is free again; half of a peer's share is told by itself. */
 static void give_credit(struct fm1 *f, uint32_t to)
 {
-    if (++f->owed[to] >= f->share / 2)
+    if (!f->unlimited && ++f->owed[to] >= f->share / 2)
         put_frame(f, to, CREDIT_HANDLER, f->ring, 0, FM1_LAST);
 }
 
@@ -174,6 +176,13 @@ static int open_polling(struct rnl_side *side)
     return open_side(side);
 }
 
+static int open_unlimited(struct rnl_side *side)
+{
+    struct state *st = side->state;
+    st->fm.unlimited = 1;
+    return open_side(side);
+}
+
 static void send_message(struct rnl_side *side, uint32_t to, uint32_t bytes)
 {
     struct state *st = side->state;
@@ -206,3 +215,5 @@ const struct rnl_system rnl_system_fm1 =
 const struct rnl_system rnl_system_fm1_polls =
     FM1_SYSTEM("fm1-polls", "Fast Messages 1.1, whose sends take messages in", "paper 003, sections 2.2 and 3", "H-A",
                open_polling);
+const struct rnl_system rnl_system_fm1_bus =
+    FM1_SYSTEM("fm1-bus", "Fast Messages 1.1 without flow control", "paper 000, figure 3a", "H-S", open_unlimited);

@@ -27,6 +27,7 @@ struct fm1 {
     } partial[RNL_HW_NODES];
     uint32_t messages;
     int polls;
+    int unlimited; /* no flow control: for figure 3a alone */
 };
 
 int fm1_initialize(struct fm1 *, struct rnl_side *);
