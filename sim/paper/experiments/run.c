@@ -8,6 +8,7 @@
 #include "sim/engine/random.h"
 #include "sim/paper/data.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -329,6 +330,21 @@ static int check(const struct rnl_experiment *x)
     return 0;
 }
 
+/* A system that takes the network to be reliable has lost a message or a credit for good: whatever the run came to,
+ * that is its end, and why. */
+static int lost_by_crc(const struct run *r, int rc)
+{
+    const struct rnl_hw *hw = r->hw;
+    if (hw->count.packets_bad == 0 || !r->x->system->on_crc || (rc == 0 && r->x->system->lossy))
+        return rc;
+    return rnl_fail(RNL_ERR_ABORTED,
+                    "%s does not recover from a wrong CRC: %s; packets lost: %" PRIu64
+                    ", the first, of %u bytes, from node %u to node %u at %.3f us, and so %u of %u messages",
+                    r->x->system->name, r->x->system->on_crc, hw->count.packets_bad, hw->first_bad.bytes,
+                    hw->first_bad.from, hw->first_bad.to, (double)hw->first_bad.at_ps / 1e6,
+                    r->out->sent - r->out->received, r->out->sent);
+}
+
 static int run(struct run *r)
 {
     const struct rnl_experiment *x = r->x;
@@ -357,7 +373,7 @@ static int run(struct run *r)
     if (rc == 0)
         rc = rnl_hw_power(r->hw);
     if (rc == 0)
-        rc = rnl_hw_run(r->hw);
+        rc = lost_by_crc(r, rnl_hw_run(r->hw));
     if (rc < 0)
         return rc;
     value_of(r);

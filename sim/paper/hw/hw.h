@@ -131,6 +131,10 @@ struct rnl_hw {
     int no_skip;         /* execute idle turns instead of adding them up: the same, slower */
     uint64_t bad_per_2_32;
     struct rnl_hw_count count;
+    struct {
+        uint64_t at_ps;
+        uint32_t from, to, bytes;
+    } first_bad; /* packet whose CRC was wrong, if count.packets_bad is not 0 */
     rnl_hw_tracer *tracer;
     void *tracer_arg;
     char fault[256];

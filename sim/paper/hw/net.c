@@ -131,6 +131,12 @@ static void arrived(struct rnl_sim *sim, struct rnl_sim_event *e)
     c->status |= RECV | (p->bad ? CRCERR : 0u);
     c->port.open = c->port.flowing = 0;
     rnl_card_share(c);
+    if (p->bad && hw->count.packets_bad == 0) {
+        hw->first_bad.at_ps = now;
+        hw->first_bad.from = p->from;
+        hw->first_bad.to = c->id;
+        hw->first_bad.bytes = p->n;
+    }
     hw->count.packets_received++;
     hw->count.packets_bad += (uint64_t)p->bad;
     hw->count.bytes_received += p->n;

@@ -31,8 +31,9 @@ struct rnl_system {
     const char *object;                /* name in data.h, without .hex */
     const char *machines;              /* where its paper measured it: names with blanks between */
     size_t state_bytes;
-    uint32_t most; /* bytes of a message */
-    int lossy;     /* its own protocol may drop messages */
+    uint32_t most;      /* bytes of a message */
+    int lossy;          /* its own protocol may drop messages */
+    const char *on_crc; /* why it does not recover from a wrong CRC, and who says so; NULL where no packets go */
     /* Without time: what daemons, drivers and initialisation have done. Called for each side, then `joined`. */
     int (*open)(struct rnl_side *);
     void (*joined)(struct rnl_side *side, uint32_t n); /* all n of them; or NULL */

@@ -207,8 +207,8 @@ static uint32_t receive_message(struct rnl_side *side, uint32_t bytes, uint64_t 
 #define FM1_SYSTEM(called, words, where, machine_names, opener)                                                       \
     {                                                                                                                 \
         .name = called, .title = words, .source = where, .object = "systems/fm1/firmware", .machines = machine_names, \
-        .state_bytes = sizeof(struct state), .most = 32768, .open = opener, .send = send_message,                     \
-        .receive = receive_message                                                                                    \
+        .state_bytes = sizeof(struct state), .most = 32768, .on_crc = FM1_ON_CRC, .open = opener,                     \
+        .send = send_message, .receive = receive_message                                                              \
     }
 const struct rnl_system rnl_system_fm1 =
     FM1_SYSTEM("fm1", "Fast Messages 1.1", "paper 000, section 3", "H-S H-A", open_side);

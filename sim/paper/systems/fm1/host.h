@@ -10,6 +10,8 @@
 #include "sim/paper/systems/fm1/layout.h"
 #include "sim/paper/systems/system.h"
 
+#define FM1_ON_CRC "FM takes Myrinet to be reliable (paper 000, section 3.1)"
+
 struct fm1;
 /* `at` is valid until the handler returns. Handlers may not send. */
 typedef void fm1_handler(struct fm1 *, uint32_t from, uint32_t at, uint32_t bytes);

@@ -250,6 +250,7 @@ const struct rnl_system rnl_system_fm2 = {
     .machines = "H-FM2 H-P",
     .state_bytes = sizeof(struct state),
     .most = 65536,
+    .on_crc = FM2_ON_CRC,
     .open = open_side,
     .send = send_message,
     .receive = receive_message,

@@ -10,6 +10,8 @@
 #include "sim/paper/systems/fm2/layout.h"
 #include "sim/paper/systems/system.h"
 
+#define FM2_ON_CRC "FM takes Myrinet to be reliable (paper 000, section 3.1)"
+
 struct fm2;
 struct fm2_stream {
     struct fm2 *fm;

@@ -208,11 +208,12 @@ static void finish(struct rnl_side *side)
     st->held = 0;
 }
 
-#define PM_SYSTEM(called, words, firmware, opener, largest)                                                 \
-    {                                                                                                       \
-        .name = called, .title = words, .source = "papers 002, section 7, and 004; PM's own",               \
-        .object = "systems/pm/" firmware, .machines = "H-P H-PP", .state_bytes = sizeof(struct state),      \
-        .most = largest, .open = opener, .send = send_message, .receive = receive_message, .finish = finish \
+#define PM_SYSTEM(called, words, firmware, opener, largest)                                                  \
+    {                                                                                                        \
+        .name = called, .title = words, .source = "papers 002, section 7, and 004; PM's own",                \
+        .object = "systems/pm/" firmware, .machines = "H-P H-PP", .state_bytes = sizeof(struct state),       \
+        .most = largest, .open = opener, .send = send_message, .receive = receive_message, .finish = finish, \
+        .on_crc = "PM takes the hardware to be reliable, so it has no time-outs (paper 004)"                 \
     }
 const struct rnl_system rnl_system_pm = PM_SYSTEM("pm", "PM, from its pinned buffers", "firmware", open_side, 65536);
 const struct rnl_system rnl_system_pm_cached =

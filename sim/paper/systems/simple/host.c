@@ -125,6 +125,7 @@ const struct rnl_system rnl_system_simple = {
     .state_bytes = sizeof(struct state),
     .most = 1 << 20,
     .lossy = 1,
+    .on_crc = "the protocol itself is unreliable (paper 004)",
     .open = open_side,
     .send = send_message,
     .receive = receive_message,

@@ -248,4 +248,5 @@ const struct rnl_system rnl_system_vmmc = {
     .send = send_message,
     .post = post_message,
     .receive = receive_message,
+    .on_crc = "VMMC checks for it, and does no more (paper 002, section 4.2)",
 };
