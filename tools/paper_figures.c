@@ -42,7 +42,7 @@ const struct paper_figure paper_figures[] = {
                {.label = "and I/O bus", .system = "fm1-bus", .machine = "H-S", .measure = RNL_STREAM_RATE},
                {.label = "and flow control", .system = "fm1", .machine = "H-S", .measure = RNL_STREAM_RATE}},
      .x = {8, 16, 32, 48, 64, 80, 96, 112, 128},
-     .mark = {{128, 17.5, "17.5 MB/s at 128 B"}, {54, 8.8, "half of the peak at 54 B"}}},
+     .mark = {{128, 17.5, "all of FM: 17.5 at 128 B"}, {54, 8.8, "all of FM: half at 54 B"}}},
     {"fm-3",
      "FM 1.x (paper 000, figure 3b)",
      "size",

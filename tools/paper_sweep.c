@@ -174,12 +174,14 @@ static int plot_figure(const struct paper_options *o, const struct paper_figure 
             f->validated ? "" : "\\n(not validated by any published figure)", f->y, f->over, f->unit[0] ? ", " : "",
             f->unit);
     fputs(strcmp(f->over, "size") == 0 ? "set logscale x 2\n" : "", out);
+    fputs(f->curve[0].y ? "set boxwidth 0.6\nset key right top\nset xtics 1\n" : "", out);
     fputs("set yrange [0:*]\nset offsets graph 0.05, graph 0.15, graph 0.15, 0\n", out);
     while (marks < PAPER_CURVES && f->mark[marks].label)
         marks++;
     fputs("plot ", out);
     for (int c = 0; c < curves; c++)
-        fprintf(out, "%s'-' with linespoints lw 2 pt 7 ps 0.5 title '%s'", c ? ", " : "", f->curve[c].label);
+        fprintf(out, "%s'-' with %s title '%s'", c ? ", " : "",
+                f->curve[c].y ? "boxes fill solid 0.4" : "linespoints lw 2 pt 7 ps 0.5", f->curve[c].label);
     if (marks)
         fputs(", '-' using 1:2:3 with labels point pt 2 ps 1.5 lw 2 lc 'black' offset 0,1 center title 'published'",
               out);
