@@ -66,7 +66,8 @@ static int quiesce(struct rnl_endpoint *ep)
 {
     struct rnl_idle w = {.deadline_ns = UINT64_MAX};
     uint64_t told = 0, wave = UINT64_MAX, lacking_ns = 0;
-    int reported = 0; /* and nothing was taken in since: all is as it was */
+    uint64_t stuck = 0;
+    int reported = 0; /* and nothing came since: all is as it was */
     while (!ep->close_done && !ep->job_gone) {
         unsigned things;
         (void)rnl_stream_extract(ep, UINT64_MAX, &things);
@@ -79,8 +80,11 @@ static int quiesce(struct rnl_endpoint *ep)
         }
         if (ep->close_done || ep->job_gone)
             break;
+        if (ep->c->no_handler != stuck)
+            reported = 0; /* what came waits for a handler */
         if ((!reported || ep->close_asked) && idle(ep)) {
             reported = 1;
+            stuck = ep->c->no_handler;
             uint64_t now = activity(ep);
             if (ep->close_asked || wave == UINT64_MAX || now != told) {
                 ep->close_asked = 0;
