@@ -90,8 +90,8 @@ void rnl_link_hello(struct rnl_remote *r, struct rnl_link *link, const struct rn
 void rnl_link_unknown(struct rnl_link *link, const struct rnl_view *v, uint64_t now_ns);
 /* Gives out what may go, up to a few runs of datagrams; of so many bytes that have piled up while more is composed only
  * what makes full ones (0 = no more is). 1 = there is more, as soon as others had their turn. It is flushed by the last
- * of a round, before anything else: a call into the network for each of hundreds of peers costs more than all that these
- * do. Who has called flushes in any case. */
+ * of a round, before anything else: a call into the network for each of hundreds of peers costs more than all that
+ * these do. Who has called flushes in any case. */
 int rnl_link_output(struct rnl_link *link, uint64_t piled, uint64_t now_ns, int last);
 /* Gives its memory back if nothing has happened for so long. */
 void rnl_link_rest(struct rnl_link *link, uint64_t now_ns, uint64_t still_ns);
