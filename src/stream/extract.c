@@ -400,8 +400,7 @@ int64_t rnl_stream_extract_asked(struct rnl_endpoint *ep, size_t max)
 
 int64_t rnl_stream_extract_search(struct rnl_endpoint *ep, size_t max)
 {
-    if (RNL_UNLIKELY(!ep->open || atomic_load_explicit(ep->news, memory_order_relaxed) != ep->news_seen ||
-                     rnl_ep_rung(ep)))
+    if (RNL_UNLIKELY(atomic_load_explicit(ep->news, memory_order_relaxed) != ep->news_seen || rnl_ep_rung(ep)))
         return rnl_stream_extract_any(ep, max);
     return rnl_stream_search(ep, max, 0);
 }

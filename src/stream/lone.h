@@ -130,9 +130,10 @@ RNL_INLINE int64_t rnl_stream_take_one(struct rnl_endpoint *ep, size_t max, stru
  * room is given back (rnl_ep_told). */
 RNL_INLINE int64_t rnl_stream_extract_first(struct rnl_endpoint *ep, size_t max, const struct rnl_stream_ways *ways)
 {
-    struct rnl_conn *conn = ep->only;
-    if (RNL_UNLIKELY(ep->busy | (uint64_t)(uintptr_t)ep->open_short))
+    /* First `open`, which never changes where threads share the endpoint: the others then need its lock. */
+    if (RNL_UNLIKELY(ep->open != RNL_EP_OPEN) || RNL_UNLIKELY(ep->busy | (uint64_t)(uintptr_t)ep->open_short))
         return ways->any(ep, max);
+    struct rnl_conn *conn = ep->only;
     if (RNL_LIKELY(conn != NULL)) {
         const struct rnl_rx *r = &conn->pair.rx[0];
         rnl_head h = atomic_load_explicit(&r->next->head, memory_order_acquire);    /* A1 */

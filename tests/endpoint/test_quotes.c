@@ -9,7 +9,7 @@
 
 #include "endpoint/link.h"
 
-enum { LONG = 1, SHORT, LONG_BYTES = 5000, SHORT_BYTES = 40, AT_ONCE = 600, WINDOW = 3000, APART = 0x10000 };
+enum { LONG = 1, SHORT, LONG_BYTES = 5000, SHORT_BYTES = 40, AT_ONCE = 600, WINDOW = 700, APART = 0x10000 };
 
 struct talker {
     rnl_endpoint *ep;

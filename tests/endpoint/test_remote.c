@@ -96,8 +96,9 @@ static void what_goes_to_many_hosts_leaves_in_one_call(void **state)
 /* What it has to say after that, room in its ring, goes with the answer, or when it looks again. */
 static void who_takes_a_message_in_says_its_room_with_the_answer(void **state)
 {
+    enum { QUICK_NS = 5000 };
     struct fixture f;
-    unsigned kept = 0;
+    unsigned kept = 0, quick = 0;
     (void)state;
     open_them(&f, 2, 1, NULL);
     test_wires_connect(f.wires);
@@ -106,8 +107,10 @@ static void who_takes_a_message_in_says_its_room_with_the_answer(void **state)
     for (unsigned i = 0; i < 4 * RNL_SMALL0; i++) {
         const struct rnl_mirror *of_b = conn_of(f.b, 0)->link->mirror;
         assert_int_equal(rnl_send(f.a, 1, NOTE, "ask", 3), 0);
-        while (f.in_b.count == i && test_now_ns() < until)
+        uint64_t then = until;
+        while (f.in_b.count == i && (then = test_now_ns()) < until)
             assert_true((rnl_extract(f.a, SIZE_MAX) | rnl_extract(f.b, SIZE_MAX)) >= 0);
+        quick += test_now_ns() - then < QUICK_NS; /* else an acknowledgement is due by then, and says it */
         kept += rnl_mirror_unsaid(of_b) != 0;
         if (i % 2 == 0)
             assert_int_equal(rnl_send(f.b, 0, NOTE, "answer", 6), 0);
@@ -118,7 +121,7 @@ static void who_takes_a_message_in_says_its_room_with_the_answer(void **state)
             assert_true((rnl_extract(f.b, SIZE_MAX) | rnl_extract(f.a, SIZE_MAX)) >= 0);
         assert_int_equal(f.in_a.count, (i + 2) / 2);
     }
-    assert_true(kept > 0);
+    assert_true(kept > 0 || quick == 0);
     assert_int_equal(close_them(&f), 0);
 }
 
