@@ -96,13 +96,13 @@ static int64_t extracted(int64_t bytes)
 
 static RNL_NOINLINE int64_t extract_any(struct rnl_endpoint *ep, size_t max)
 {
-    return extracted(rnl_stream_extract_any(ep, max));
+    (void)ep; /* rnl_fm_nowhere? */
+    return extracted(rnl_stream_extract_any(rnl_fm_endpoint("FM_extract"), max));
 }
 
 static RNL_NOINLINE int64_t extract_search(struct rnl_endpoint *ep, size_t max)
 {
-    (void)ep; /* rnl_fm_nowhere? */
-    return extracted(rnl_stream_extract_search(rnl_fm_endpoint("FM_extract"), max));
+    return extracted(rnl_stream_extract_search(ep, max));
 }
 
 static RNL_NOINLINE int64_t extract_told(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn)

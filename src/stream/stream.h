@@ -267,8 +267,10 @@ RNL_INLINE int rnl_stream_piece_short(struct rnl_stream *s, const void *buf, siz
 RNL_INLINE int rnl_stream_end_short(struct rnl_stream *s)
 {
     struct rnl_endpoint *ep = s->ep;
+    if (RNL_UNLIKELY(ep->open_short != s)) /* first: else s is read under the lock of shared endpoints */
+        return 0;
     unsigned char *end = s->end;
-    if (RNL_UNLIKELY(ep->open_short != s || s->at != end))
+    if (RNL_UNLIKELY(s->at != end))
         return 0;
     struct rnl_conn *conn = rnl_conn_of_out(s);
     struct rnl_tx *t = &conn->pair.tx[0];
