@@ -526,6 +526,8 @@ int rnl_ep_idle(struct rnl_endpoint *ep, struct rnl_idle *w);
 /* After an extract that found nothing, by a program that does not wait: gives way now and then, arms the descriptor if
  * there is one. Returns 0, for the extract to end with. */
 int rnl_ep_empty(struct rnl_endpoint *ep);
+/* A gap between two polls: a tight loop takes the line away while it is being written. */
+void rnl_ep_relax(const struct rnl_endpoint *ep);
 /* After one that found something, in descriptor mode. */
 void rnl_ep_busy(struct rnl_endpoint *ep);
 /* Outside of an extract something came up that nobody is armed for: threads that sleep look again, and the descriptor

@@ -36,8 +36,7 @@ enum {
 #define SLEEP_NS          ((uint64_t)100 * 1000 * 1000) /* a lost hint costs at most this */
 #define SLEEP_UNFENCED_NS ((uint64_t)1000 * 1000)       /* no heavy fence here: a lost wake-up costs at most this */
 
-/* A gap between two polls: a tight loop takes the line away while it is being written. */
-static void relax(const struct rnl_endpoint *ep)
+void rnl_ep_relax(const struct rnl_endpoint *ep)
 {
     for (unsigned i = ep->pauses; i > 0; i--)
         pause_once();
@@ -245,7 +244,7 @@ int rnl_ep_idle(struct rnl_endpoint *ep, struct rnl_idle *w)
     if (RNL_UNLIKELY(ep->gave_way))
         judge(ep);
     if (!polled_enough(ep, w)) {
-        relax(ep);
+        rnl_ep_relax(ep);
         return 0;
     }
     struct rnl_env *env = ep->env;
@@ -343,7 +342,7 @@ int rnl_ep_empty(struct rnl_endpoint *ep)
     if (RNL_UNLIKELY(ep->remote != NULL) && rnl_remote_time(ep))
         rnl_remote_soon(ep); /* to ask the network is a gap, too */
     else
-        relax(ep);
+        rnl_ep_relax(ep);
     if (RNL_UNLIKELY(++ep->empties >= ep->empties_enough))
         often_empty(ep);
     return 0;

@@ -123,6 +123,19 @@ void rnl_rx_tell(struct rnl_rx *r)
     }
 }
 
+int rnl_rx_ahead(const struct rnl_rx *r)
+{
+    if (RNL_LINES(r->wrap) < 8 * RNL_AHEAD)
+        return 1;
+    uint64_t pos = r->next_pos + RNL_AHEAD * 8;
+    rnl_head h = atomic_load_explicit(&rnl_line_of(r->ring, r->wrap, pos)->head, memory_order_relaxed);
+    if ((uint16_t)((unsigned)h - (unsigned)pos) >= 8)
+        return 0;
+    for (unsigned i = 0; i < RNL_AHEAD; i++)
+        __builtin_prefetch(rnl_line_of(r->ring, r->wrap, r->next_pos + 8 * i));
+    return 1;
+}
+
 void rnl_rx_grant(struct rnl_rx *r, uint64_t standing)
 {
     if (standing <= r->standing)

@@ -541,12 +541,23 @@ static RNL_NOINLINE unsigned take_other(struct rnl_endpoint *ep, struct rnl_conn
     }
 }
 
+enum { AWAY = 4 }; /* gaps at most: what a sender of such lines needs to get ahead */
+
+/* Right behind the sender each line of several items crosses three times: it comes here, goes back for its next item,
+ * and comes again. So let it get ahead. */
+static RNL_NOINLINE void keep_away(const struct rnl_endpoint *ep, const struct rnl_rx *r)
+{
+    for (int k = 0; k < AWAY && !rnl_rx_ahead(r); k++)
+        rnl_ep_relax(ep);
+}
+
 void rnl_stream_take(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, rnl_head h, struct rnl_taking *t)
 {
     struct rnl_rx *r = &conn->pair.rx[lane];
     uint64_t begin = r->pos, sent = conn->self ? conn->pair.tx[lane].pos : UINT64_MAX;
     if (RNL_UNLIKELY(conn->stuck[lane]))
         conn->stuck[lane] = RNL_STUCK_NOT;
+    unsigned shared = 0; /* lines of three items or more */
     do {
         unsigned acklane = RNL_HEAD_ACKLANE(h);
         if (RNL_UNLIKELY(acklane >= RNL_LANES || rnl_tx_acked(&conn->pair.tx[acklane], r, RNL_HEAD_ACK(h)) < 0)) {
@@ -560,6 +571,8 @@ void rnl_stream_take(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned la
                 n = (unsigned)(sent - start);
             if (!take_items(ep, conn, lane, h, n, t))
                 return;
+            if (n > 2 && ++shared % RNL_AHEAD == 0)
+                keep_away(ep, r);
         } else {
             t->things += take_other(ep, conn, lane, h, t);
             if (rnl_ep_forked(ep))
