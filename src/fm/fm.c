@@ -154,13 +154,19 @@ int FM_extract(unsigned long maxbytes)
     return (int)rnl_stream_extract_first(rnl_fm.here, maxbytes, &ways);
 }
 
-static RNL_NOINLINE void receive_other(void *buffer, rnl_stream *s, unsigned long bytes)
+static RNL_NOINLINE void receive_slow(void *buffer, rnl_stream *s, unsigned long bytes)
 {
     int status = rnl_receive(s, buffer, bytes);
     if (status < 0) {
         rnl_fm_error(status, s->conn->rank);
         memset(buffer, 0, bytes);
     }
+}
+
+static RNL_NOINLINE void receive_other(void *buffer, rnl_stream *s, unsigned long bytes)
+{
+    if (RNL_UNLIKELY(!rnl_stream_receive_short(s, buffer, bytes)))
+        receive_slow(buffer, s, bytes);
 }
 
 void FM_receive(void *buffer, FM_stream *stream, unsigned long bytes)
