@@ -433,7 +433,8 @@ static void death_came(struct rnl_endpoint *ep, const struct rnl_event *e)
     struct rnl_peer *p = &ep->peer[e->rank];
     if (e->why != RNL_DEATH_PARTED) { /* the process itself is gone */
         p->buried = e->incarnation;
-        if (p->again && p->conn && p->conn->link && !rnl_remote_may_be(p->conn, e->incarnation))
+        if (p->again && p->state != RNL_PEER_DEAD && p->conn && p->conn->link &&
+            !rnl_remote_may_be(p->conn, e->incarnation))
             return; /* one that we had given up before: the connection is with the next */
         p->left = 1;
         p->returned = p->knocked = 0;

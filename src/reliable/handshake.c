@@ -271,12 +271,14 @@ static uint32_t take(struct rnl_handshake *hs, struct rnl_hs_peer *peer, const s
         make(hs, peer, h, address, address_bytes, mine, now_ns, step);
         return hello_pair(hs, peer, out, room);
     }
-    /* It answers us and is another process than the one that has our pair: that one is gone, or this is an old answer.
-     * What it says to our next nonce, which nobody has heard before, will tell. */
-    int restarted = have && peer->state == RNL_HS_MADE && another && same(h->echo, peer->mine) &&
+    /* It answers us and does not have our pair: it is another process, or took another rank's record away meanwhile and
+     * has other nonces since; or this is an old answer. What it says to our next nonce, which nobody has heard before,
+     * will tell. */
+    int restarted = have && peer->state == RNL_HS_MADE && (another || !paired) && same(h->echo, peer->mine) &&
                     address_bytes == peer->address_bytes && memcmp(address, peer->address, address_bytes) == 0;
     RNL_SOMETIMES(!wants && !paired && !restarted, "an answer comes that needs none");
-    RNL_SOMETIMES(restarted, "another process answers than the one that the connection is with");
+    RNL_SOMETIMES(restarted && another, "another process answers than the one that the connection is with");
+    RNL_SOMETIMES(restarted && !another, "the same process answers with another nonce than the one of our pair");
     if (!wants && !paired && !restarted)
         return 0;
     unsigned flags = restarted || (peer && peer->state == RNL_HS_OPENING) ? RNL_HELLO_WANT : 0;

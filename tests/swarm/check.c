@@ -125,10 +125,19 @@ static uint64_t load(const _Atomic uint64_t *word)
     return atomic_load_explicit(word, memory_order_relaxed);
 }
 
+static int one_connection(const struct rnl_conn *ours, const struct rnl_conn *theirs)
+{
+    const struct rnl_link *a = ours ? ours->link : NULL, *b = theirs ? theirs->link : NULL;
+    return a && b && a->up && b->up && a->flow.connection == b->hs.rx_connection &&
+           b->flow.connection == a->hs.rx_connection;
+}
+
 /* What one knows of the other is never ahead of what the other has said, nor what it has read of what was sent. */
 static void check_pair(const struct swarm_host *a, const struct swarm_host *b)
 {
     const struct rnl_conn *ours = conn_of(a, b->rank), *theirs = conn_of(b, a->rank);
+    if (swarm_has(&a->w->plan, SWARM_READMIT) && !one_connection(ours, theirs))
+        return;
     if (!ours || !theirs || !ours->link || !theirs->link || ours->link->over || theirs->link->over ||
         !ours->link->mirror || !theirs->link->mirror)
         return;
@@ -153,7 +162,6 @@ void swarm_check_pairs(struct swarm_world *w)
 {
     for (unsigned i = 0; i < w->plan.hosts; i++)
         for (unsigned k = 0; k < w->plan.hosts; k++)
-            if (i != k && w->host[i].now && w->host[k].now && w->host[i].now->number == 0 &&
-                w->host[k].now->number == 0)
+            if (i != k && swarm_host_in_job(&w->host[i]) && swarm_host_in_job(&w->host[k]))
                 check_pair(&w->host[i], &w->host[k]);
 }

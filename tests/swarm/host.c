@@ -33,10 +33,19 @@ static struct swarm_host *host_of(struct rnl_env *env)
 {
     return life_of(env)->host;
 }
-/* The job knows one life of a rank. */
+
+/* Where nobody is taken back the job knows one life of a rank. */
+static int knows(const struct swarm_world *w, unsigned life)
+{
+    return life == 0 || swarm_has(&w->plan, SWARM_READMIT);
+}
 static int in_job(struct rnl_env *env)
 {
-    return life_of(env)->number == 0;
+    return knows(host_of(env)->w, life_of(env)->number);
+}
+int swarm_host_in_job(const struct swarm_host *h)
+{
+    return h->now && knows(h->w, h->now->number);
 }
 
 /* ---- time ---- */
@@ -198,8 +207,11 @@ static int env_place(struct rnl_env *env, uint32_t rank, struct rnl_place *out)
     if (rank == env->rank)
         return 0;
     rnl_udp_addr_of(&a, &addr);
-    *out = (struct rnl_place){.incarnation = w->plan.knows_lives ? incarnation(&w->host[rank], 0) : 0,
-                              .addr_bytes = addr.len};
+    *out = (struct rnl_place){.addr_bytes = addr.len};
+    if (swarm_has(&w->plan, SWARM_READMIT))
+        out->incarnation = rnl_vagent_incarnation(w->agent, env->rank, rank);
+    else if (w->plan.knows_lives)
+        out->incarnation = incarnation(&w->host[rank], 0);
     memcpy(out->addr, addr.bytes, addr.len);
     return 1;
 }
@@ -256,11 +268,22 @@ void swarm_host_new(struct swarm_world *w, unsigned rank)
     rnl_sim_coro_init(&h->coro, w->sim, rank, w->stacks + (size_t)rank * SWARM_STACK, SWARM_STACK);
 }
 
-void swarm_host_start(struct swarm_host *h)
+unsigned swarm_host_life(const struct swarm_host *h)
+{
+    unsigned lives = 0;
+    while (lives < SWARM_LIVES && h->life[lives])
+        lives++;
+    return lives ? lives - 1 : 0;
+}
+
+int swarm_host_start(struct swarm_host *h)
 {
     struct swarm_world *w = h->w;
-    unsigned number = h->life[0] ? 1 : 0;
-    TEST_MUST(!h->life[number]);
+    unsigned number = h->life[0] ? swarm_host_life(h) + 1 : 0;
+    TEST_MUST(number < SWARM_LIVES);
+    int known = knows(w, number);
+    if (known && rnl_vagent_rejoin(w->agent, h->rank, incarnation(h, number)) < 0)
+        return 0;
     struct swarm_life *l =
         aligned_alloc(RNL_BELL_BYTES, (sizeof *l + RNL_BELL_BYTES - 1) & ~(size_t)(RNL_BELL_BYTES - 1));
     TEST_MUST(l != NULL);
@@ -271,15 +294,15 @@ void swarm_host_start(struct swarm_host *h)
                               .rank = h->rank,
                               .size = w->plan.hosts,
                               .incarnation = incarnation(h, number),
-                              .news = number ? &l->news : rnl_vagent_news(w->agent, h->rank),
-                              .bell = number ? &l->bell : rnl_vagent_bell(w->agent, h->rank),
+                              .news = known ? rnl_vagent_news(w->agent, h->rank) : &l->news,
+                              .bell = known ? rnl_vagent_bell(w->agent, h->rank) : &l->bell,
                               .bell_of = env_bell_of};
     snprintf(l->env.host, sizeof l->env.host, "host%u", h->rank);
     l->env.facts =
         (struct rnl_env_facts){.cpus = 1, .page_bytes = 4096, .have_membarrier = 1, .keep_going = 1, .launched = 1};
-    if (number == 0)
-        TEST_MUST(rnl_vagent_join(w->agent, h->rank, l->env.incarnation) == 0);
     h->life[number] = h->now = l;
+    h->known_dead = 0;
+    swarm_begins(w->oracle, h->rank, number, known);
     h->debt_ns = 0;
     h->sleeps_on = NULL;
     h->keeps = 0;
@@ -288,6 +311,7 @@ void swarm_host_start(struct swarm_host *h)
     h->sending = 0;
     w->running++;
     TEST_MUST(rnl_sim_coro_start(&h->coro, rnl_sim_now(w->sim), body, h) == 0);
+    return 1;
 }
 
 static void ring(void *arg)
@@ -332,7 +356,7 @@ void swarm_host_closed(struct swarm_host *h)
 {
     h->ep = NULL;
     h->closed = 1;
-    if (h->now->number != 0)
+    if (!swarm_host_in_job(h))
         return;
     h->w->closed = 1;
     h->w->wave = h->wave;

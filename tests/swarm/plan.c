@@ -2,13 +2,15 @@
  *
  * plan.c - see plan.h. */
 #include "swarm/plan.h"
+#include "swarm/oracle.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define MS     ((uint64_t)1000 * 1000)
-#define US     ((uint64_t)1000)
-#define SECOND (1000 * MS)
+#define MS      ((uint64_t)1000 * 1000)
+#define US      ((uint64_t)1000)
+#define SECOND  (1000 * MS)
+#define BACK_NS (200 * MS) /* from when somebody is there again: more than a hello takes to be said again */
 enum { PERCENT = RNL_CHANCE_ALWAYS / 100 };
 
 static const char *const names[] = {
@@ -133,6 +135,26 @@ static void places(struct swarm_plan *p)
             (uint32_t)(1280 + of(p, SWARM_MTU, 2, 2) * 220);
 }
 
+static void stays(struct swarm_plan *p, uint64_t ns)
+{
+    p->back_ns = ns > p->back_ns ? ns : p->back_ns;
+}
+
+/* ... and perhaps dies again, soon: in a handshake, or while it is taken back. */
+static void comes_back(struct swarm_plan *p, uint64_t k, uint32_t host, uint64_t died_ns)
+{
+    for (unsigned life = 1; life < SWARM_LIVES; life++) {
+        uint64_t at = died_ns + (US << of(p, SWARM_READMIT, 100 * k + 10 * life, 16));
+        add(p, SWARM_RETURNS, host, at);
+        stays(p, at + BACK_NS);
+        if (of(p, SWARM_READMIT, 100 * k + 10 * life + 1, 3))
+            return;
+        died_ns = at + ((10 * US) << of(p, SWARM_READMIT, 100 * k + 10 * life + 2, 12));
+        add(p, SWARM_DIES, host, died_ns)->other = (uint32_t)of(p, SWARM_READMIT, 100 * k + 10 * life + 3, 2);
+        add(p, SWARM_TOLD, host, died_ns + ((64 * US) << of(p, SWARM_READMIT, 100 * k + 10 * life + 4, 14)));
+    }
+}
+
 static void lives(struct swarm_plan *p)
 {
     if (!swarm_has(p, SWARM_CRASH))
@@ -143,7 +165,9 @@ static void lives(struct swarm_plan *p)
         at += of(p, SWARM_CRASH, 10 * k + 4, at);
         add(p, SWARM_DIES, host, at)->other = (uint32_t)of(p, SWARM_CRASH, 10 * k + 2, 2);
         add(p, SWARM_TOLD, host, at + ((64 * US) << of(p, SWARM_CRASH, 10 * k + 3, 18)));
-        if (swarm_has(p, SWARM_RESTART))
+        if (swarm_has(p, SWARM_READMIT))
+            comes_back(p, k, host, at);
+        else if (swarm_has(p, SWARM_RESTART))
             add(p, SWARM_RETURNS, host, at + (US << of(p, SWARM_RESTART, 10 * k, 12)));
     }
 }
@@ -159,6 +183,8 @@ static void silences(struct swarm_plan *p)
     uint64_t from = of(p, SWARM_GONE, 2, p->heal_ns), length = of(p, SWARM_GONE, 3, 2 * p->silent_ns);
     uint64_t kind = of(p, SWARM_GONE, 4, 4);
     add(p, kind == 0 ? SWARM_FREEZES : SWARM_LEAVES, host, from)->for_ns = kind == 1 ? 0 : length + 1;
+    if (swarm_has(p, SWARM_READMIT)) /* for ever: it is tried in vain, once or twice */
+        stays(p, from + (kind == 1 ? 2 * p->silent_ns : length) + BACK_NS);
 }
 
 /* Fields of 16 and of 32 bits. */
@@ -200,7 +226,13 @@ void swarm_plan_of(uint64_t seed, const struct swarm_less *less, struct swarm_pl
         p->faults |= (uint32_t)1 << SWARM_CRASH;
     if (swarm_has(p, SWARM_CRASH) && of(p, SWARM_RESTART, 1001, 2))
         p->faults |= (uint32_t)1 << SWARM_RESTART;
+    if ((swarm_has(p, SWARM_CRASH) || swarm_has(p, SWARM_GONE)) && of(p, SWARM_READMIT, 1001, 2))
+        p->faults |= (uint32_t)1 << SWARM_READMIT;
     p->faults &= ~less->off;
+    /* Of messages that are given up nobody can tell the era by their first byte; and what is taken back counts from 0.
+     */
+    if (swarm_has(p, SWARM_READMIT))
+        p->faults &= ~((uint32_t)1 << SWARM_ABORT | (uint32_t)1 << SWARM_WRAP);
     p->hosts = 2 + (unsigned)of_plan(p, 1, 3);
     if (of_plan(p, 2, 4) == 0)
         p->hosts = 2 + (unsigned)of_plan(p, 3, 15);
@@ -219,7 +251,7 @@ void swarm_plan_of(uint64_t seed, const struct swarm_less *less, struct swarm_pl
         p->longest = p->total;
     p->heal_ns = MS << of_plan(p, 7, 11);
     p->pause_ns = of_plan(p, 8, 3) == 0 ? 0 : 2 * p->heal_ns / p->messages;
-    p->knows_lives = (uint8_t)of_plan(p, 9, 2);
+    p->knows_lives = (uint8_t)(of_plan(p, 9, 2) && !swarm_has(p, SWARM_READMIT)); /* then it knows all of them */
     packets(p);
     links(p);
     places(p);

@@ -41,7 +41,8 @@
     X(ABORT, "abort")         /* senders give messages up */                                 \
     X(SENDS, "sends")         /* handlers send */                                            \
     X(REPLAY, "replay")       /* somebody says packets again, much later */                  \
-    X(RARE, "rare")           /* the library does what it hardly ever does */
+    X(RARE, "rare")           /* the library does what it hardly ever does */                \
+    X(READMIT, "readmit")     /* who died is started anew, and taken back; and who was only not heard */
 
 enum swarm_fault {
 #define X(name, word) SWARM_##name,
@@ -112,6 +113,7 @@ struct swarm_plan {
     uint32_t key_packets, key_most; /* KEYS: of one key, before the next and at all */
     struct swarm_pick pick[SWARM_PICKS_MAX];
     uint64_t late_ns;
+    uint64_t back_ns;   /* READMIT: programs stay, and take back, until then */
     uint32_t away_host; /* whose program does not call for away_ns once it has sent so many messages */
     unsigned away_after;
     uint64_t away_ns;

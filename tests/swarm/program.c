@@ -20,7 +20,10 @@ enum {
     HOP_MAX = 2000,
     GHOST_MESSAGES = 8,
     GHOST_NS = 200000000,
-    WAITS_MAX = 100
+    WAITS_MAX = 100,
+    TELLING = 8,   /* bytes: no two messages begin alike */
+    GREETINGS = 3, /* to who was taken back, at most */
+    LOOK_NS = 20 * 1000 * 1000
 };
 enum way { SHORT, STREAM, POST, REQUEST, WAYS };
 
@@ -41,12 +44,23 @@ static void note(struct swarm_host *h, unsigned from, uint64_t what, uint64_t n)
 
 static int lives(const struct swarm_host *h)
 {
-    return h->now->number == 0;
+    return swarm_host_in_job(h);
+}
+
+static int taken_back(const struct swarm_host *h)
+{
+    return swarm_has(&h->w->plan, SWARM_READMIT);
 }
 
 static int gone(int status)
 {
     return status == RNL_ERR_PEER_DEAD || status == RNL_ERR_PEER_BROKEN;
+}
+
+/* So long that its bytes tell which era it is of. */
+static uint32_t least(const struct swarm_host *h, uint32_t n)
+{
+    return taken_back(h) && n < TELLING ? TELLING : n;
 }
 
 /* ---- handlers ---- */
@@ -124,12 +138,12 @@ static void sends_on(struct swarm_host *h, const struct swarm_letter *l)
     if (!swarm_has(p, SWARM_SENDS) || !lives(h) || to == h->rank || to + 1 == h->sending || by(h, l, 5, 3))
         return;
     int whole = by(h, l, 6, 2) == 0;
-    uint32_t n = (uint32_t)by(h, l, 7, whole ? RNL_SHORT_MAX + 1 : HOP_MAX);
-    struct swarm_letter out = swarm_sent(oracle(h), h->rank, h->now->number, to, n, H_HOP, 0);
+    uint32_t n = least(h, (uint32_t)by(h, l, 7, whole ? RNL_SHORT_MAX + 1 : HOP_MAX));
+    struct swarm_letter out = swarm_sent(oracle(h), h->rank, to, n, H_HOP, 0);
     int status = hop(h, to, &out, whole);
     if (status == 0)
         return;
-    swarm_unsent(oracle(h), h->rank, h->now->number, to);
+    swarm_unsent(oracle(h), h->rank, to, &out);
     if (!gone(status) && status != RNL_NO_ROOM && status != RNL_BUSY)
         swarm_wrong("rank %u, %u bytes to rank %u in a handler: %s", h->rank, n, to, rnl_last_error()->text);
 }
@@ -144,7 +158,7 @@ static int part_handler(rnl_stream *s, unsigned peer, void *ctx)
     size_t at = 0, n = 1;
     while ((status = rnl_receive(s, buf, n)) == 0) {
         if (at == 0)
-            l = swarm_part_comes(oracle(h), h->rank, h->now->number, peer, buf, n);
+            l = swarm_part_comes(oracle(h), h->rank, peer, buf, n);
         swarm_part_goes_on(oracle(h), h->rank, peer, &l, at, buf, n);
         at += n;
         n = 1 + by(h, &l, 10 + at, PIECE_MAX);
@@ -162,7 +176,16 @@ static int stream_handler(rnl_stream *s, unsigned peer, void *ctx)
     const void *view;
     unsigned char buf[PIECE_MAX];
     size_t here = rnl_here(s, &view), at = 0;
-    struct swarm_letter l = swarm_comes(oracle(h), h->rank, h->now->number, peer, slot->handler, view, here);
+    if (taken_back(h) && here < TELLING) {
+        int status = rnl_receive(s, buf, TELLING);
+        if (status == RNL_ERR_PEER_DEAD || status == RNL_ERR_JOB)
+            return RNL_DONE;
+        if (status < 0)
+            swarm_wrong("rank %u, the first bytes from rank %u: %s", h->rank, peer, rnl_last_error()->text);
+        view = buf;
+        here = at = TELLING;
+    }
+    struct swarm_letter l = swarm_comes(oracle(h), h->rank, peer, slot->handler, view, here);
     unsigned ending = (unsigned)by(h, &l, 0, 8);
     note(h, peer, 1, l.n);
     for (uint64_t k = 10; at < l.n; k++) {
@@ -197,7 +220,7 @@ static int whole_handler(const void *buf, size_t n, unsigned peer, void *ctx)
 {
     const struct swarm_slot *slot = ctx;
     struct swarm_host *h = slot->host;
-    struct swarm_letter l = swarm_comes(oracle(h), h->rank, h->now->number, peer, slot->handler, buf, n);
+    struct swarm_letter l = swarm_comes(oracle(h), h->rank, peer, slot->handler, buf, n);
     if (l.n != n)
         swarm_wrong("rank %u gets a whole message of %zu bytes from rank %u; it has %u", h->rank, n, peer, l.n);
     swarm_bytes(&l, 0, buf, n);
@@ -225,6 +248,38 @@ static void refusal(void *arg, unsigned peer, unsigned handler, unsigned reason,
     h->answered++;
 }
 
+/* Of programs some never take anybody back, some at once, where they are told, and some later. */
+static int at_once(const struct swarm_host *h)
+{
+    return swarm_draw(h->w->plan.seed, SWARM_STREAM_FAULT + SWARM_READMIT, h->rank, 1, 8) < 3;
+}
+static int never(const struct swarm_host *h)
+{
+    return swarm_draw(h->w->plan.seed, SWARM_STREAM_FAULT + SWARM_READMIT, h->rank, 1, 8) == 7;
+}
+
+static int is_over(const struct swarm_host *h, unsigned peer)
+{
+    struct rnl_peer_info info;
+    return rnl_peer(h->ep, peer, &info) < 0 || info.state == RNL_PEER_DEAD || info.state == RNL_PEER_RETURNED;
+}
+
+/* 1 = it has. */
+static int takes_back(struct swarm_host *h, unsigned peer)
+{
+    if (h->closed || rnl_sim_now(h->w->sim) / RNL_TICKS_PER_NS > h->w->plan.back_ns || !is_over(h, peer))
+        return 0;
+    int status = rnl_readmit(h->ep, peer);
+    if (status == RNL_BUSY || status == RNL_ERR_PEER_DEAD)
+        return 0;
+    if (status < 0)
+        swarm_wrong("rank %u cannot take rank %u back: %s", h->rank, peer, rnl_last_error()->text);
+    swarm_takes_back(oracle(h), h->rank, peer);
+    note(h, peer, 7, 0);
+    h->taken_back++;
+    return 1;
+}
+
 static void death(void *arg, unsigned peer, enum rnl_death_reason reason)
 {
     struct swarm_host *h = arg;
@@ -233,6 +288,8 @@ static void death(void *arg, unsigned peer, enum rnl_death_reason reason)
         h->w->first_death_ns = rnl_sim_now(h->w->sim) / RNL_TICKS_PER_NS;
     if (lives(h))
         swarm_told(oracle(h), h->rank, peer, rnl_sim_now(h->w->sim) / RNL_TICKS_PER_NS, !h->w->closed);
+    if (taken_back(h) && at_once(h) && !h->sending)
+        (void)takes_back(h, peer);
 }
 
 /* ---- sending ---- */
@@ -266,6 +323,8 @@ static void pieces(struct swarm_host *h, rnl_stream *s, const struct swarm_lette
     int calls = draw(h, 4) == 0, status = 0;
     for (size_t at = 0; at < l->n && status == 0;) {
         size_t n = draw(h, 2) ? l->n - at : 1 + draw(h, l->n - at);
+        if (taken_back(h) && at == 0 && n < TELLING)
+            n = TELLING;
         status = rnl_piece(s, test_pattern(l->id, at), n);
         at += n;
         if (calls && draw(h, 4) == 0)
@@ -291,12 +350,12 @@ static void send_post(struct swarm_host *h, unsigned to, uint32_t n)
 {
     unsigned handler = lives(h) ? H_STREAM : H_ANEW;
     const struct rnl_begin b = {.peer = to, .handler = handler, .bound = n};
-    struct swarm_letter l = swarm_sent(oracle(h), h->rank, h->now->number, to, n, handler, 0);
+    struct swarm_letter l = swarm_sent(oracle(h), h->rank, to, n, handler, 0);
     const struct rnl_piece p = {test_pattern(l.id, 0), n};
     int status = rnl_post(h->ep, &b, &p, 1, posted, h);
     if (status == 0)
         return;
-    swarm_unsent(oracle(h), h->rank, h->now->number, to);
+    swarm_unsent(oracle(h), h->rank, to, &l);
     if (!gone(status) && status != RNL_NO_ROOM)
         swarm_wrong("rank %u, a post of %u bytes: %s", h->rank, n, rnl_last_error()->text);
 }
@@ -304,13 +363,13 @@ static void send_post(struct swarm_host *h, unsigned to, uint32_t n)
 static void send_short(struct swarm_host *h, unsigned to, uint32_t n)
 {
     unsigned handler = draw(h, 2) ? H_STREAM : H_WHOLE;
-    struct swarm_letter l = swarm_sent(oracle(h), h->rank, h->now->number, to, n, handler, 0);
+    struct swarm_letter l = swarm_sent(oracle(h), h->rank, to, n, handler, 0);
     h->sending = to + 1;
     int status = rnl_send(h->ep, to, handler, test_pattern(l.id, 0), n);
     h->sending = 0;
     if (status == 0)
         return;
-    swarm_unsent(oracle(h), h->rank, h->now->number, to);
+    swarm_unsent(oracle(h), h->rank, to, &l);
     if (!gone(status))
         swarm_wrong("rank %u, %u bytes: %s", h->rank, n, rnl_last_error()->text);
 }
@@ -326,7 +385,7 @@ static void send_stream(struct swarm_host *h, unsigned to, uint32_t n, uint32_t 
         return;
     must(h, status, "begin");
     h->asked += answer != 0;
-    struct swarm_letter l = swarm_sent(oracle(h), h->rank, h->now->number, to, n, handler, answer);
+    struct swarm_letter l = swarm_sent(oracle(h), h->rank, to, n, handler, answer);
     pieces(h, s, &l);
 }
 
@@ -339,8 +398,8 @@ static void send_part(struct swarm_host *h, unsigned to, uint32_t n)
     if (gone(status))
         return;
     must(h, status, "begin");
-    struct swarm_letter l = swarm_sent(oracle(h), h->rank, h->now->number, to, n, H_GIVEN_UP, 0);
-    swarm_gives_up(oracle(h), h->rank, h->now->number, to);
+    struct swarm_letter l = swarm_sent(oracle(h), h->rank, to, n, H_GIVEN_UP, 0);
+    swarm_gives_up(oracle(h), h->rank, to);
     for (size_t at = 0; at < l.n && status == 0;) {
         size_t piece = 1 + draw(h, l.n - at);
         status = rnl_piece(s, test_pattern(l.id, at), piece);
@@ -391,17 +450,11 @@ static void pause(struct swarm_host *h)
     }
 }
 
-static int is_over(const struct swarm_host *h, unsigned peer)
-{
-    struct rnl_peer_info info;
-    return rnl_peer(h->ep, peer, &info) < 0 || info.state == RNL_PEER_DEAD;
-}
-
-static void sends(struct swarm_host *h, size_t *left)
+static void sends_to(struct swarm_host *h, unsigned to, size_t *left)
 {
     const struct swarm_plan *p = &h->w->plan;
-    unsigned to = receiver(h), way = (unsigned)draw(h, WAYS);
-    uint32_t n = length(h, left);
+    unsigned way = (unsigned)draw(h, WAYS);
+    uint32_t n = least(h, length(h, left));
     if (to == h->rank)
         return;
     if (p->pattern == SWARM_PINGPONG && draw(h, 4))
@@ -414,11 +467,42 @@ static void sends(struct swarm_host *h, size_t *left)
         send_post(h, to, n);
     else
         send_stream(h, to, n, way == REQUEST && lives(h) ? 1 + (uint32_t)draw(h, ANSWER_MAX) : 0);
-    while (p->pattern == SWARM_PINGPONG && h->asked != h->answered && !is_over(h, to)) {
+}
+
+static void sends(struct swarm_host *h, size_t *left)
+{
+    const struct swarm_plan *p = &h->w->plan;
+    unsigned to = receiver(h);
+    uint64_t taken = h->taken_back;
+    if (p->pattern == SWARM_PINGPONG)
+        h->asked = h->answered; /* what those did not answer who died is not waited for */
+    sends_to(h, to, left);
+    if (to == h->rank)
+        return;
+    while (p->pattern == SWARM_PINGPONG && h->answered < h->asked && !is_over(h, to) && h->taken_back == taken) {
         int64_t status = rnl_wait(h->ep, -1);
         must(h, status, "wait for an answer");
     }
-    h->asked = p->pattern == SWARM_PINGPONG ? h->answered : h->asked;
+}
+
+/* READMIT: who is dead comes back, sooner or later, and is told so. */
+static void looks_for_the_dead(struct swarm_host *h, size_t *left)
+{
+    for (unsigned i = 0; i < h->w->plan.hosts && !never(h); i++)
+        if (i != h->rank && is_over(h, i) && draw(h, 2) && takes_back(h, i))
+            for (uint64_t k = draw(h, GREETINGS + 1); k > 0; k--)
+                sends_to(h, i, left);
+}
+
+static void stays(struct swarm_host *h, size_t *left)
+{
+    const struct swarm_world *w = h->w;
+    while (rnl_sim_now(w->sim) / RNL_TICKS_PER_NS < w->plan.back_ns) {
+        looks_for_the_dead(h, left);
+        int64_t status = rnl_wait(h->ep, LOOK_NS);
+        if (status != RNL_TIMED_OUT)
+            must(h, status, "wait for who comes back");
+    }
 }
 
 /* A process that nobody has asked for: it says what it can without waiting, until its time is over. */
@@ -468,11 +552,14 @@ void swarm_program(struct swarm_host *h)
             swarm_host_away(h, p->away_ns);
         pause(h);
         sends(h, &left);
+        if (taken_back(h))
+            looks_for_the_dead(h, &left);
         if (draw(h, 3) == 0)
             extracts(h);
         if (h->keeps && draw(h, 3) == 0)
             free_kept(h);
     }
+    stays(h, &left);
     h->closed = 1; /* nothing more is kept */
     while (h->keeps)
         free_kept(h);

@@ -82,7 +82,7 @@ static void heal(struct swarm_world *w)
 static void dies(struct swarm_world *w, const struct swarm_event *e)
 {
     struct swarm_host *h = &w->host[e->host];
-    if (w->closed || h->ended || h->life[1])
+    if (w->closed || h->ended || !swarm_host_in_job(h))
         return;
     swarm_ended(w->oracle, h->rank);
     swarm_host_kill(h);
@@ -90,12 +90,24 @@ static void dies(struct swarm_world *w, const struct swarm_event *e)
         rnl_net_host_up(w->net, h->rank, 0);
 }
 
+static void told(struct swarm_world *w, struct swarm_host *h)
+{
+    if (h->known_dead || w->closed || !h->life[0] || swarm_host_in_job(h))
+        return;
+    h->known_dead = 1;
+    swarm_job_tells(w->oracle, h->rank);
+    rnl_vagent_gone(w->agent, h->rank, RNL_DEATH_SIGNAL, 9);
+}
+
 static void returns(struct swarm_world *w, struct swarm_host *h)
 {
-    if (h->life[1] || !h->life[0] || h->now)
+    int taken = swarm_has(&w->plan, SWARM_READMIT);
+    if (h->now || !h->life[0] || swarm_host_life(h) + 1 == (taken ? SWARM_LIVES : 2) || (taken && w->closed))
         return;
-    rnl_net_host_up(w->net, h->rank, 1);
-    swarm_host_start(h);
+    if (taken)
+        told(w, h); /* who starts it again knows */
+    if (swarm_host_start(h))
+        rnl_net_host_up(w->net, h->rank, 1);
 }
 
 /* Twice for each: it leaves, and comes back. */
@@ -149,10 +161,7 @@ static void happens(struct rnl_sim *sim, struct rnl_sim_event *event)
         dies(w, e);
         break;
     case SWARM_TOLD:
-        if (h->life[0] != NULL && h->now != h->life[0] && !w->closed) {
-            h->known_dead = 1;
-            rnl_vagent_gone(w->agent, h->rank, RNL_DEATH_SIGNAL, 9);
-        }
+        told(w, h);
         break;
     case SWARM_RETURNS:
         returns(w, h);
@@ -185,7 +194,7 @@ static void look(struct rnl_sim *sim, struct rnl_sim_event *event)
 static void notify(void *arg, uint32_t rank)
 {
     struct swarm_world *w = arg;
-    if (w->host[rank].now && w->host[rank].now->number == 0)
+    if (swarm_host_in_job(&w->host[rank]))
         swarm_host_ring(&w->host[rank]);
 }
 
@@ -221,7 +230,7 @@ static void build(struct swarm_world *w)
     for (unsigned i = 0; i < p->hosts; i++)
         swarm_host_new(w, i);
     for (unsigned i = 0; i < p->hosts; i++)
-        swarm_host_start(&w->host[i]);
+        TEST_MUST(swarm_host_start(&w->host[i]));
     for (unsigned i = 0; i < p->events; i++) {
         rnl_sim_event_init(&w->event[i], happens, EVENT_ENTITY + i);
         if (p->event[i].picked)

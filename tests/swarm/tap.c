@@ -36,12 +36,12 @@ static struct way *way_of(struct swarm_tap *t, unsigned from, unsigned life, uns
 
 static void check_sent(struct swarm_world *w, unsigned from, unsigned to, const struct rnl_packet *p)
 {
-    unsigned life = w->host[from].life[1] != NULL;
+    unsigned life = swarm_host_life(&w->host[from]);
     struct way *v = way_of(w->tap, from, life, to);
     if (v->connection != p->connection) {
         if (v->connection && v->olds < OLD)
             v->old[v->olds++] = v->connection;
-        for (unsigned i = 0; i < v->olds && !w->host[to].life[1]; i++)
+        for (unsigned i = 0; i < v->olds && swarm_host_life(&w->host[to]) == 0; i++)
             if (v->old[i] == p->connection)
                 swarm_wrong("rank %u sends on connection %08x to rank %u, which it had left", from, p->connection, to);
         v->connection = p->connection;
@@ -87,7 +87,7 @@ static void grow(struct swarm_tap *t)
 static void delivered(struct swarm_world *w, unsigned from, unsigned to, const struct rnl_packet *p)
 {
     struct swarm_tap *t = w->tap;
-    unsigned life = w->host[to].life[1] != NULL;
+    unsigned life = swarm_host_life(&w->host[to]);
     if (2 * t->count >= t->room)
         grow(t);
     uint64_t who = (uint64_t)from << 32 | (uint64_t)to << 16 | life << 8 | p->control;
@@ -134,7 +134,7 @@ static void look(void *arg, const struct rnl_net_tap_packet *k)
 
 void swarm_tap_taken(struct swarm_host *h, uint64_t packets)
 {
-    uint64_t fresh = h->w->tap->fresh[h->rank * SWARM_LIVES + (h->life[1] != NULL)];
+    uint64_t fresh = h->w->tap->fresh[h->rank * SWARM_LIVES + swarm_host_life(h)];
     if (packets > fresh)
         swarm_wrong("rank %u has taken in %llu packets, and %llu different ones have come", h->rank,
                     (unsigned long long)packets, (unsigned long long)fresh);

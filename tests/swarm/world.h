@@ -45,9 +45,10 @@ struct swarm_host {
     uint64_t wave;         /* of closing: the last one that it has reported */
     /* of the program */
     uint64_t drawn, asked, answered, handled;
-    uint64_t first_ns; /* when it sent its first datagram; 0 = has not */
-    unsigned sending;  /* 1 + who a message goes to in a call that is going on */
-    uint8_t away;      /* out of reach */
+    uint64_t taken_back; /* how often it has taken somebody back */
+    uint64_t first_ns;   /* when it sent its first datagram; 0 = has not */
+    unsigned sending;    /* 1 + who a message goes to in a call that is going on */
+    uint8_t away;        /* out of reach */
     struct swarm_kept kept[SWARM_KEPT_MAX];
     unsigned keeps;
     struct swarm_slot {
@@ -78,8 +79,12 @@ struct swarm_world {
 /* host.c */
 enum { SWARM_STACK = 256 << 10 };
 void swarm_host_new(struct swarm_world *w, unsigned rank);
-/* The next life begins now. */
-void swarm_host_start(struct swarm_host *h);
+/* The next life begins now. 1; 0: the job does not take it back any more. */
+int swarm_host_start(struct swarm_host *h);
+/* The life that is now, or was last. */
+unsigned swarm_host_life(const struct swarm_host *h);
+/* The job knows the process that is there now. */
+int swarm_host_in_job(const struct swarm_host *h);
 /* The process ends where it stands, as by kill -9. */
 void swarm_host_kill(struct swarm_host *h);
 void swarm_host_stall(struct swarm_host *h, uint64_t ns);
