@@ -349,6 +349,7 @@ int rnl_venv_open(const struct rnl_options *opt, struct rnl_env **out)
     v->env.news = rnl_vagent_news(c->agent, g->rank);
     v->env.bell = rnl_vagent_bell(c->agent, g->rank);
     v->env.bell_of = venv_bell_of;
+    v->env.law = g->host->law;
     snprintf(v->env.host, sizeof v->env.host, "host%u", g->host->index);
     v->env.facts = (struct rnl_env_facts){
         .cpus = g->host->ranks,

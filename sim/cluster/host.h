@@ -12,6 +12,7 @@ struct rnl_vhost {
     uint64_t offset_ns;         /* what its clock showed at tick 0 */
     uint64_t stalled_until;     /* no program on it runs before this tick */
     uint32_t first_rank, ranks; /* of its own */
+    uint8_t law;                /* enum rnl_congest_law: of endpoints that are opened there */
 };
 
 enum { RNL_DRIFT_MAX_PPB = 100000 }; /* 100 ppm, as quartz has it */

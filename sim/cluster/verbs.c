@@ -8,6 +8,7 @@
 #include "transport/fault/fault.h"
 
 #include "base/error.h"
+#include "reliable/congest.h"
 
 #include <string.h>
 
@@ -156,11 +157,33 @@ static int verb_drift(struct rnl_cluster *c, int n, const char *const *a, int dr
     return 0;
 }
 
+static int verb_law(struct rnl_cluster *c, int n, const char *const *a, int dry)
+{
+    static const char *const names[RNL_CONGEST_LAWS] = {
+        [RNL_CONGEST_DLF] = "dlf", [RNL_CONGEST_NEWRENO] = "newreno", [RNL_CONGEST_CUBIC] = "cubic"};
+    struct rnl_fault_ranks hosts;
+    uint8_t law = 0;
+    int status = read_set("hosts", a[0], c->opt.hosts, &hosts);
+    (void)n;
+    if (status < 0)
+        return status;
+    while (law < RNL_CONGEST_LAWS && strcmp(a[1], names[law]) != 0)
+        law++;
+    if (law == RNL_CONGEST_LAWS)
+        return rnl_fail(RNL_ERR_ARG, "law '%s': it is dlf, which is the one in use, newreno or cubic", a[1]);
+    for (uint32_t host = 0; host < c->opt.hosts && !dry; host++)
+        if (rnl_fault_names(&hosts, host))
+            c->host[host].law = law;
+    return 0;
+}
+
 const struct rnl_verb rnl_verbs[] = {
     {"crash", "RANKS [step N] [restart TIME]",
      "as by kill -9; at the N-th step from then that the library takes; the rank starts again later", 1, 5, verb_crash},
     {"stall", "HOSTS TIME", "no program runs there for so long", 2, 2, verb_stall},
     {"drift", "HOSTS PPM", "how much too fast the clock is from now on", 2, 2, verb_drift},
+    {"law", "HOSTS dlf|newreno|cubic", "how endpoints that are opened there from now on share a link with others", 2, 2,
+     verb_law},
     {NULL, NULL, NULL, 0, 0, NULL},
 };
 

@@ -146,6 +146,7 @@ struct rnl_env {
     struct rnl_transport *datagrams;
     unsigned char job_key[RNL_ENV_KEY_BYTES];
     uint8_t protect; /* what the job wants of its datagrams, the same in all of it: enum rnl_protect */
+    uint8_t law;     /* of congestion: enum rnl_congest_law. 0 is what is used; the others are compared with it */
 };
 
 /* Of the real host: what hub and agent share. They need no state beyond env->facts. */

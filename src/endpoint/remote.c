@@ -553,6 +553,7 @@ int rnl_remote_new(struct rnl_endpoint *ep, const struct rnl_remote_options *opt
     rnl_job_keys_derive(&r->keys, ep->env->job_key);
     opt = opt ? opt : &defaults;
     rnl_flow_defaults(&r->config);
+    r->config.law = ep->env->law;
     if (opt->silent_ns)
         r->config.dead_ns = opt->silent_ns;
     if (r->config.suspect_ns > r->config.dead_ns / 2) /* who is suspect is asked about before it is taken for dead */

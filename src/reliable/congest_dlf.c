@@ -25,8 +25,8 @@ enum {
     NOISE_FREE_NS = 3000,   /* round trips fall so far from one to the next in a calm queue; what they fall beyond */
     NOISE_TIMES = 4,        /* on average, so many times, is not counted as queue */
     RIVAL_WINDOW_Q8 = 32,   /* with less than 1/8 packet, */
-    RIVAL_AFTER = 16,       /* so many round trips far above the target, */
-    RIVAL_FOR = 256,        /* and so many with the loss-driven law then */
+    RIVAL_AFTER = 16,       /* so many round trips above the target by an eighth, */
+    RIVAL_FOR = 512,        /* and so many with the loss-driven law then */
     SMALL_STEP = 4,         /* windows below a packet grow by a quarter of what is acknowledged */
     START_QUEUE = 8,        /* slow start goes on with a queue of less than this part of the way */
     START_LOSS = 10         /* slow start ends when one byte in so many was lost */
@@ -117,7 +117,7 @@ static void look_for_rival(struct rnl_congest *c, const struct rnl_congest_news 
         c->threshold = c->window;
     } else if (queue < target) {
         c->law.dlf.high = 0;
-    } else if (news->now_ns - c->cut_ns >= news->smoothed_ns && queue > target + target / 2 &&
+    } else if (news->now_ns - c->cut_ns >= news->smoothed_ns && queue > target + target / 8 &&
                c->window < (uint64_t)news->packet * RIVAL_WINDOW_Q8 && ++c->law.dlf.high >= RIVAL_AFTER) {
         c->law.dlf.rival_ns = news->now_ns + RIVAL_FOR * (uint64_t)news->smoothed_ns;
         c->law.dlf.recovery = 0;

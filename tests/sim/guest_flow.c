@@ -16,7 +16,7 @@ enum { DATA = 1, PING = 2, READY = 3, MESSAGE = 64 << 10, RANKS_MAX = 256 };
 
 static rnl_endpoint *ep;
 static unsigned char bytes[MESSAGE];
-static uint64_t came[RANKS_MAX], ended_ns[RANKS_MAX];
+static uint64_t came[RANKS_MAX], ended_ns[RANKS_MAX], by_then[RANKS_MAX]; /* by_then: when the first had all */
 static unsigned pings, ready;
 
 static uint64_t now_ns(void)
@@ -58,6 +58,14 @@ static void send(unsigned to, unsigned handler, size_t n)
     must(rnl_end(s));
 }
 
+static int first_is_done(uint64_t total)
+{
+    for (unsigned i = 0; i + 1 < rnl_size(ep); i++)
+        if (came[i] >= total)
+            return 1;
+    return 0;
+}
+
 static void stream(uint64_t total)
 {
     unsigned self = rnl_rank(ep), last = rnl_size(ep) - 1;
@@ -76,14 +84,17 @@ static void stream(uint64_t total)
     for (unsigned i = 0; i < last; i++)
         send(i, READY, 8);
     while (done < total * last) {
+        int before = first_is_done(total);
         must(rnl_wait(ep, -1));
+        if (!before && first_is_done(total))
+            memcpy(by_then, came, sizeof by_then);
         done = 0;
         for (unsigned i = 0; i < last; i++)
             done += came[i];
     }
     for (unsigned i = 0; i < last; i++)
-        printf("rank %u: %llu bytes in %llu ns\n", i, (unsigned long long)came[i],
-               (unsigned long long)(ended_ns[i] - began));
+        printf("rank %u: %llu bytes in %llu ns, %llu when the first had all\n", i, (unsigned long long)came[i],
+               (unsigned long long)(ended_ns[i] - began), (unsigned long long)by_then[i]);
 }
 
 static int by_size(const void *a, const void *b)

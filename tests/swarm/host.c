@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "endpoint/remote.h"
+#include "reliable/congest.h"
 #include "sim/cluster/net.h"
 #include "sim/engine/random.h"
 #include "stream/stream.h"
@@ -298,6 +299,8 @@ int swarm_host_start(struct swarm_host *h)
                               .bell = known ? rnl_vagent_bell(w->agent, h->rank) : &l->bell,
                               .bell_of = env_bell_of};
     snprintf(l->env.host, sizeof l->env.host, "host%u", h->rank);
+    if (w->plan.newreno == SWARM_LAW_NEWRENO || (w->plan.newreno == SWARM_LAW_EVERY_SECOND && h->rank % 2))
+        l->env.law = RNL_CONGEST_NEWRENO;
     l->env.facts =
         (struct rnl_env_facts){.cpus = 1, .page_bytes = 4096, .have_membarrier = 1, .keep_going = 1, .launched = 1};
     h->life[number] = h->now = l;

@@ -260,6 +260,8 @@ void swarm_plan_of(uint64_t seed, const struct swarm_less *less, struct swarm_pl
     beginnings(p);
     p->ecn = (uint8_t)of_plan(p, 17, 2);
     p->plain = (uint8_t)(of_plan(p, 18, 8) == 0);
+    uint64_t law = of_plan(p, 19, 16);
+    p->newreno = (uint8_t)(law < 3 ? law : SWARM_LAW_OURS);
     if (swarm_has(p, SWARM_REPLAY)) {
         p->again = share(p, SWARM_REPLAY, 0, 10);
         p->again_ns = US << of(p, SWARM_REPLAY, 1, 21);
@@ -281,6 +283,9 @@ void swarm_plan_print(const struct swarm_plan *p, char *to, size_t bytes)
     static const char *const patterns[] = {"ping-pong", "all to all", "all to one", "ring", "random"};
     int n = snprintf(to, bytes, "%u hosts, %s, %u messages each, up to %zu bytes, healed at %llu us:", p->hosts,
                      patterns[p->pattern], p->messages, p->longest, (unsigned long long)(p->heal_ns / US));
+    static const char *const laws[] = {"", " every second host NewReno", " NewReno"};
+    if (n > 0 && (size_t)n < bytes)
+        n += snprintf(to + n, bytes - (size_t)n, "%s", laws[p->newreno]);
     for (unsigned f = 0; f < SWARM_FAULT_COUNT; f++)
         if (swarm_has(p, f) && n > 0 && (size_t)n < bytes)
             n += snprintf(to + n, bytes - (size_t)n, " %s", names[f]);

@@ -53,6 +53,7 @@ enum swarm_fault {
 const char *swarm_fault_name(unsigned fault);
 
 enum swarm_pattern { SWARM_PINGPONG, SWARM_ALL, SWARM_TO_ONE, SWARM_RING, SWARM_RANDOM, SWARM_PATTERNS };
+enum { SWARM_LAW_OURS, SWARM_LAW_EVERY_SECOND, SWARM_LAW_NEWRENO };
 enum { SWARM_HOSTS_MAX = 128, SWARM_EVENTS_MAX = 64 };
 
 enum swarm_event_kind {
@@ -107,6 +108,7 @@ struct swarm_plan {
     uint8_t knows_lives; /* the job tells which incarnation of a rank lives */
     uint8_t ecn;         /* packets are capable of it */
     uint8_t plain;       /* sockets neither send runs nor get merged ones */
+    uint8_t newreno;     /* hosts obey that law of congestion: SWARM_LAW_* */
     uint8_t picks;       /* datagrams are counted, and those in pick[] picked */
     uint32_t again;      /* REPLAY: likelihood of a datagram, of RNL_CHANCE_ALWAYS; hellos have ten times that */
     uint64_t again_ns;   /* ... so much later at most */
