@@ -13,7 +13,7 @@ static int reach(struct rnl_mirror *m)
         return 0;
     for (unsigned lane = 0; lane < RNL_LANES; lane++)
         m->in[lane].here =
-            (struct rnl_mirror_range *)(void *)(m->pair->far_theirs + RNL_FAR_BYTES) + lane * RNL_MIRROR_RANGES;
+            (struct rnl_mirror_range *)(void *)(m->pair->far_theirs + RNL_AWAY_BYTES) + lane * RNL_MIRROR_RANGES;
     return 1;
 }
 
@@ -119,7 +119,7 @@ static int is_prefix(rnl_head h)
 /* An extent that no honest peer announces: stream/ shall see it. */
 static int impossible(const struct rnl_mirror *m, unsigned lane, uint64_t start, uint64_t published)
 {
-    uint64_t end = m->pair->rx[lane].bulk_read + RNL_BULK_BYTES;
+    uint64_t end = m->pair->rx[lane].bulk_read + m->pair->rx[lane].bulk_mask + 1;
     return start > end || published > end - start;
 }
 
@@ -262,12 +262,13 @@ static int take_lines(struct rnl_mirror *m, const struct rnl_frame *f)
 static int take_bulk(struct rnl_mirror *m, const struct rnl_frame *f)
 {
     struct rnl_mirror_in *in = &m->in[f->lane];
-    uint64_t from = rnl_wire_widen(in->floor, f->low), to = from + f->bytes, at = from & (RNL_BULK_BYTES - 1);
+    const struct rnl_rx *r = &m->pair->rx[f->lane];
+    uint64_t from = rnl_wire_widen(in->floor, f->low), to = from + f->bytes, area = r->bulk_mask + 1;
     const unsigned char *bytes = f->at;
     RNL_SOMETIMES(to <= in->floor, "bytes come again");
     if (to <= in->floor)
         return 0; /* known */
-    if (at + f->bytes > RNL_BULK_BYTES || to > m->pair->rx[f->lane].bulk_read + RNL_BULK_BYTES)
+    if ((from & r->bulk_mask) + f->bytes > area || to > r->bulk_read + area)
         return RNL_ERR_PEER_BROKEN; /* over the end of the area, or where it was not told that there is room */
     if (from < in->floor) {
         RNL_SOMETIMES(1, "bytes come again, and new ones behind them");
@@ -276,7 +277,7 @@ static int take_bulk(struct rnl_mirror *m, const struct rnl_frame *f)
     }
     if (!reach(m) || RNL_RARELY("no place to note what is here") || !note_here(in, from, to))
         return RNL_NO_ROOM;
-    memcpy(m->pair->far_theirs + RNL_FAR_BULK(f->lane) + (from & (RNL_BULK_BYTES - 1)), bytes, to - from);
+    memcpy(m->pair->far_theirs + RNL_AWAY_BULK(f->lane) + (from & r->bulk_mask), bytes, to - from);
     return show(m, f->lane);
 }
 

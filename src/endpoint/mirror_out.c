@@ -197,10 +197,11 @@ static uint32_t room(const struct packing *p)
 /* As many bulk bytes of [from, to) as go into the packet, in one frame: how many. */
 static uint32_t put_bulk(struct rnl_mirror *m, struct packing *p, unsigned lane, uint64_t from, uint64_t to)
 {
-    uint64_t at = from & (RNL_BULK_BYTES - 1), n = to - from;
+    const struct rnl_tx *t = &m->pair->tx[lane];
+    uint64_t at = from & t->bulk_mask, left = t->bulk_mask + 1 - at, n = to - from;
     uint32_t fits = room(p) > RNL_FRAME_HEAD ? room(p) - RNL_FRAME_HEAD : 0;
-    if (n > RNL_BULK_BYTES - at)
-        n = RNL_BULK_BYTES - at;
+    if (n > left)
+        n = left;
     if (n > UINT16_MAX)
         n = UINT16_MAX;
     if (n > fits)
@@ -208,7 +209,7 @@ static uint32_t put_bulk(struct rnl_mirror *m, struct packing *p, unsigned lane,
     if (n == 0 || !note(p, RNL_FRAME_BULK, lane, from, from + n))
         return 0;
     rnl_frame_put_head(p->at, RNL_FRAME_BULK, lane, (unsigned)n, from);
-    memcpy(p->at + RNL_FRAME_HEAD, m->pair->far_mine + RNL_FAR_BULK(lane) + at, n);
+    memcpy(p->at + RNL_FRAME_HEAD, t->bulk + at, n);
     p->at += RNL_FRAME_HEAD + n;
     return (uint32_t)n;
 }

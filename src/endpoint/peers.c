@@ -103,7 +103,7 @@ void rnl_ep_grant_more(struct rnl_endpoint *ep, struct rnl_conn *conn)
 {
     struct rnl_rx *r = &conn->pair.rx[0];
     uint64_t wants = rnl_rx_wants(r);
-    if (!grant(ep, r, RNL_GRANT_FULL) && !grant(ep, r, wants))
+    if (!grant(ep, r, rnl_grant_full(r->bulk_mask)) && !grant(ep, r, wants))
         rnl_ep_reallocate(ep); /* what others have and do not use comes back in their calls */
 }
 

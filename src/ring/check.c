@@ -78,7 +78,7 @@ int rnl_tx_valid(const struct rnl_tx *t)
         return 6;
     if (t->stop & 7 || t->stop / 8 <= rnl_tx_line(t) || t->stop / 8 > (t->acked >> 3) + RNL_LINES(t->wrap))
         return 7;
-    if (t->bulk_head & 63 || t->bulk_read > t->bulk_head || t->bulk_head - t->bulk_read > RNL_BULK_BYTES)
+    if (t->bulk_head & 63 || t->bulk_read > t->bulk_head || t->bulk_head - t->bulk_read > t->bulk_mask + 1)
         return 8;
     if (t->granted < RNL_GRANT_MIN || t->gave > t->granted || tx_used(t) > t->granted - t->gave)
         return 9;

@@ -7,7 +7,7 @@ enum { PATIENCE = 64 };
 
 const _Atomic uint32_t rnl_tx_always_armed = 1;
 
-enum { UNITS_MAX = 2 * (RNL_BIG + RNL_BULK_BYTES / 64) /* more than a lane can hold */ };
+enum { UNITS_MAX = 2 * (RNL_BIG + RNL_BULK_AWAY / 64) /* more than a lane can hold */ };
 
 static struct rnl_line *lane_of(struct rnl_side *side, unsigned lane, uint64_t *wrap)
 {
@@ -35,6 +35,7 @@ void rnl_tx_init(struct rnl_tx *t, struct rnl_side *mine, const struct rnl_side 
     rnl_tx_close_line(t);
     t->counted = rnl_tx_items(t);
     t->granted = RNL_GRANT_MIN;
+    t->bulk_mask = RNL_BULK_BYTES - 1;
     t->stop = t->pos + RNL_LINES(t->wrap) * 8;
 }
 
@@ -58,6 +59,7 @@ void rnl_rx_init(struct rnl_rx *r, struct rnl_side *mine, struct rnl_side *their
     r->last = rnl_line_of(r->ring, r->wrap, r->pos - 8); /* what it says is not believed before a line was entered */
     r->told_position = 0;                                /* nothing was said */
     r->standing = r->told_grant = RNL_GRANT_MIN;
+    r->bulk_mask = RNL_BULK_BYTES - 1;
     set_tell_pos(r);
 }
 
@@ -205,8 +207,7 @@ static int bulk_refresh(struct rnl_tx *t)
 /* An extent at bulk_head, the gap before it included, its line, that of its end and one to spare. */
 static uint64_t units_for(const struct rnl_tx *t, uint32_t bytes)
 {
-    uint64_t offset = t->bulk_head & (RNL_BULK_BYTES - 1),
-             gap = offset + bytes > RNL_BULK_BYTES ? RNL_BULK_BYTES - offset : 0;
+    uint64_t offset = t->bulk_head & t->bulk_mask, left = t->bulk_mask + 1 - offset, gap = bytes > left ? left : 0;
     return (gap + bytes + 63) / 64 + 3;
 }
 
@@ -217,8 +218,8 @@ static void want(struct rnl_tx *t, uint64_t units)
     if (t->lane != 0)
         return;
     t->patience = PATIENCE;
-    if (units > RNL_GRANT_FULL)
-        units = RNL_GRANT_FULL;
+    if (units > rnl_grant_full(t->bulk_mask))
+        units = rnl_grant_full(t->bulk_mask);
     if (units <= t->wanted)
         return;
     t->wanted = units;
@@ -234,28 +235,38 @@ int rnl_tx_bulk_never(const struct rnl_tx *t, uint32_t bytes, uint64_t *most)
     return 1;
 }
 
-/* Where little is under way, the first half of the area is used again and again: with the other direction's it stays in
- * the cache of its core. What is skipped counts as used until the reader is past it, as at the area's end. */
+/* An extent at `offset` would cross it. */
+static int crosses(uint64_t offset, uint32_t bytes, uint64_t border)
+{
+    return offset <= border && offset + bytes > border;
+}
+
+/* Where little is under way, the first half MiB of the area is used again and again: with the other direction's it
+ * stays in the cache of its core. Where not much is, the first MiB of a larger one. What is skipped counts as used
+ * until the reader is past it, as at the area's end. */
 static int turns_early(struct rnl_tx *t, uint64_t offset, uint32_t bytes)
 {
-    if (offset > RNL_BULK_BYTES / 2 || offset + bytes <= RNL_BULK_BYTES / 2 || bytes > RNL_BULK_BYTES / 8)
-        return 0;
-    if (bulk_refresh(t) < 0)
-        return 0; /* found again when it matters */
-    uint64_t skipped = RNL_BULK_BYTES - offset, units = (skipped + bytes) / 64 + 2;
-    return t->bulk_head - t->bulk_read <= RNL_BULK_BYTES / 8 && tx_used(t) + units <= tx_granted(t);
+    uint64_t most = 0; /* under way */
+    if (crosses(offset, bytes, RNL_BULK_BYTES / 2) && bytes <= RNL_BULK_BYTES / 8)
+        most = RNL_BULK_BYTES / 8;
+    else if (crosses(offset, bytes, RNL_BULK_BYTES) && bytes <= RNL_BULK_BYTES / 2)
+        most = RNL_BULK_BYTES / 2; /* of the MiB that follows half is free */
+    if (most == 0 || bulk_refresh(t) < 0)
+        return 0; /* what cannot be is found again when it matters */
+    uint64_t skipped = t->bulk_mask + 1 - offset, units = (skipped + bytes) / 64 + 2;
+    return t->bulk_head - t->bulk_read <= most && tx_used(t) + units <= tx_granted(t);
 }
 
 int rnl_tx_bulk_room(struct rnl_tx *t, uint32_t bytes, uint64_t *start)
 {
-    uint64_t at = t->bulk_head, offset = at & (RNL_BULK_BYTES - 1);
-    if (offset + bytes > rnl_bulk_area(t->lane, bytes) || turns_early(t, offset, bytes))
-        at += RNL_BULK_BYTES - offset;
+    uint64_t at = t->bulk_head, offset = at & t->bulk_mask, area = t->bulk_mask + 1;
+    if (offset + bytes > rnl_bulk_area(t, bytes) || turns_early(t, offset, bytes))
+        at += area - offset;
     uint64_t end = at + ((bytes + 63u) & ~63u);
-    if (end - t->bulk_read > RNL_BULK_BYTES) {
+    if (end - t->bulk_read > area) {
         if (bulk_refresh(t) < 0)
             return RNL_RING_BROKEN;
-        if (end - t->bulk_read > RNL_BULK_BYTES)
+        if (end - t->bulk_read > area)
             return 0;
     }
     /* The line that announces it is a unit too. */
@@ -272,12 +283,13 @@ int rnl_tx_bulk_room(struct rnl_tx *t, uint32_t bytes, uint64_t *start)
 
 int64_t rnl_tx_bulk_piece(struct rnl_tx *t, uint32_t bytes, uint32_t least)
 {
-    uint64_t to_end = RNL_BULK_BYTES - (t->bulk_head & (RNL_BULK_BYTES - 1)), fits = bytes < to_end ? bytes : to_end;
-    uint64_t room = RNL_BULK_BYTES - (t->bulk_head - t->bulk_read), used = tx_used(t) + 1, granted = tx_granted(t);
+    uint64_t area = t->bulk_mask + 1, to_end = area - (t->bulk_head & t->bulk_mask),
+             fits = bytes < to_end ? bytes : to_end;
+    uint64_t room = area - (t->bulk_head - t->bulk_read), used = tx_used(t) + 1, granted = tx_granted(t);
     if (room < fits) {
         if (bulk_refresh(t) < 0)
             return RNL_RING_BROKEN;
-        room = RNL_BULK_BYTES - (t->bulk_head - t->bulk_read);
+        room = area - (t->bulk_head - t->bulk_read);
     }
     if (room < fits)
         fits = room;
@@ -300,10 +312,10 @@ void rnl_tx_bulk_take(struct rnl_tx *t, uint64_t end)
 
 int rnl_rx_extent(struct rnl_rx *r, const struct rnl_extent *e)
 {
-    uint64_t offset = e->start & (RNL_BULK_BYTES - 1);
-    if (e->start < r->bulk_next || e->start - r->bulk_next >= RNL_BULK_BYTES || e->start & 63)
+    uint64_t offset = e->start & r->bulk_mask, area = r->bulk_mask + 1;
+    if (e->start < r->bulk_next || e->start - r->bulk_next >= area || e->start & 63)
         return RNL_RING_BROKEN;
-    if (e->reserved > RNL_BULK_BYTES || offset + e->reserved > RNL_BULK_BYTES || e->published > e->reserved)
+    if (e->reserved > area || offset + e->reserved > area || e->published > e->reserved)
         return RNL_RING_BROKEN;
     if (e->flags & ~(uint32_t)RNL_EXTENT_FLAGS)
         return RNL_RING_BROKEN;

@@ -52,6 +52,7 @@ enum {
     RNL_SMALL2 = 8,
     RNL_BIG = 1024,
     RNL_BULK_BYTES = 1 << 20,
+    RNL_BULK_AWAY = 2 << 20,      /* of lane 0 to a peer of another host: what got lost is waited for in it */
     RNL_BULK_ANSWERS = 160 << 10, /* of lane 1, while its messages are of at most: */
     RNL_BULK_ANSWER = 64 << 10,
     RNL_GRANT_MIN = 128, /* units */
@@ -193,6 +194,7 @@ struct rnl_tx { /* private to the sender */
     uint64_t line0;
     uint64_t bulk_head, bulk_read; /* reserved up to here; read by the peer up to here */
     unsigned char *bulk;           /* NULL: not there yet */
+    uint64_t bulk_mask;            /* bytes of the area, less 1 */
     uint64_t granted;              /* the most the peer ever granted: what it takes back by itself does not count */
     uint64_t gave;                 /* units given back (lane 0) */
     uint64_t wanted;               /* what we say in wants (lane 0) */
@@ -226,6 +228,7 @@ struct rnl_rx {            /* private to the receiver */
     uint64_t bulk_read, told_bulk; /* done with up to here; what we last said */
     uint64_t told_position;        /* position we last said */
     const unsigned char *bulk;
+    uint64_t bulk_mask; /* bytes of the area, less 1 */
 };
 
 RNL_INLINE struct rnl_line *rnl_line_of(struct rnl_line *ring, uint64_t wrap, uint64_t pos)
@@ -367,9 +370,9 @@ RNL_INLINE void rnl_tx_publish(struct rnl_tx *t, rnl_head key, unsigned char *en
  * under way: more memory for them makes nothing faster, and it is what each peer that answers at length costs. What is
  * skipped has to fit beside what follows, and beside what the reader has not said yet that it has read. */
 static_assert(2 * RNL_BULK_ANSWER + RNL_BULK_ANSWERS / 8 <= RNL_BULK_ANSWERS, "turning never waits for ever");
-RNL_INLINE uint32_t rnl_bulk_area(unsigned lane, uint32_t bytes)
+RNL_INLINE uint64_t rnl_bulk_area(const struct rnl_tx *t, uint32_t bytes)
 {
-    return lane == 1 && bytes <= RNL_BULK_ANSWER ? RNL_BULK_ANSWERS : RNL_BULK_BYTES;
+    return t->lane == 1 && bytes <= RNL_BULK_ANSWER ? RNL_BULK_ANSWERS : t->bulk_mask + 1;
 }
 /* Is there a line, and room for `bytes` in the bulk area, as far as is known without looking at the peer's words? */
 RNL_INLINE int rnl_tx_surely(const struct rnl_tx *t, uint32_t bytes)
@@ -377,7 +380,7 @@ RNL_INLINE int rnl_tx_surely(const struct rnl_tx *t, uint32_t bytes)
     uint64_t used = rnl_tx_line(t) - t->line0 + t->bulk_head / 64, end = t->bulk_head + bytes;
     return (t->bulk || bytes <= RNL_LINE_PAYLOAD) && bytes <= RNL_BULK_BYTES / 8 && RNL_LINE_START(t->pos) < t->stop &&
            end - t->bulk_read <= RNL_BULK_BYTES / 2 &&
-           (t->bulk_head & (RNL_BULK_BYTES - 1)) + bytes <= rnl_bulk_area(t->lane, bytes) &&
+           (t->bulk_head & t->bulk_mask) + bytes <= rnl_bulk_area(t, bytes) &&
            used + 2 + bytes / 64 <= t->granted - t->gave;
 }
 /* Nothing is appended to the open line any more. Its items still count. */
@@ -565,12 +568,18 @@ void rnl_rx_ask_back(struct rnl_rx *r, uint64_t standing);
 void rnl_tx_give_back(struct rnl_tx *t);
 uint64_t rnl_rx_got_back(struct rnl_rx *r);
 
-/* Units that the sender would like to have outstanding, at most what ring and bulk area hold (lane 0). */
+/* What ring and bulk area hold: units. */
 enum { RNL_GRANT_FULL = RNL_BIG + RNL_BULK_BYTES / 64 + RNL_GRANT_MIN };
+RNL_INLINE uint64_t rnl_grant_full(uint64_t bulk_mask)
+{
+    return RNL_BIG + (bulk_mask + 1) / 64 + RNL_GRANT_MIN;
+}
+/* Units that the sender would like to have outstanding, at most what ring and bulk area hold (lane 0). */
 RNL_INLINE uint64_t rnl_rx_wants(const struct rnl_rx *r)
 {
     uint64_t units = r->lane == 0 ? atomic_load_explicit(&r->theirs->wants, memory_order_relaxed) : 0;
-    return units < RNL_GRANT_FULL ? units : RNL_GRANT_FULL;
+    uint64_t full = rnl_grant_full(r->bulk_mask);
+    return units < full ? units : full;
 }
 /* No grant of the receiver will ever do for `bytes` at once, as things lie in the bulk area now; *most, if it has said
  * so: bytes that would do. */
@@ -585,6 +594,11 @@ int rnl_tx_bulk_room(struct rnl_tx *t, uint32_t bytes, uint64_t *start);
 int64_t rnl_tx_bulk_piece(struct rnl_tx *t, uint32_t bytes, uint32_t least);
 /* The area is used up to `end` now (reserve, or trim). */
 void rnl_tx_bulk_take(struct rnl_tx *t, uint64_t end);
+/* Where the bytes of a position lie. */
+RNL_INLINE const unsigned char *rnl_rx_bulk_at(const struct rnl_rx *r, uint64_t position)
+{
+    return r->bulk + (position & r->bulk_mask);
+}
 /* Checks an EXTENT's place. 0 or RNL_RING_BROKEN. */
 int rnl_rx_extent(struct rnl_rx *r, const struct rnl_extent *e);
 /* We are done with the bulk area up to `to`. */

@@ -6,7 +6,7 @@
  * rule c: a send that must wait outside handlers makes progress meanwhile. */
 #include "stream/stream.h"
 
-enum { FULL_BEFORE_GROW = 2 };
+enum { FULL_BEFORE_GROW = 16, FULL_OF_LINES = 8, FULL_OF_BULK = 1 };
 
 /* One more open stream that is not of the short path. */
 static void opened(struct rnl_endpoint *ep)
@@ -110,7 +110,7 @@ int rnl_stream_open_extent(struct rnl_endpoint *ep, struct rnl_conn *conn, struc
     s->start = start;
     s->reserved = bytes;
     s->published = 0;
-    s->base = s->at = t->bulk + (start & (RNL_BULK_BYTES - 1));
+    s->base = s->at = t->bulk + (start & t->bulk_mask);
     s->end = s->base + bytes;
     ep->c->extents_sent++;
     return 0;
@@ -187,6 +187,7 @@ int rnl_stream_wait_room(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_
     ep->c->waiting_for_rank = conn->rank + 1;
     uint64_t since = 0;
     int status = 0;
+    int full = bulk ? 0 : FULL_OF_LINES;
     conn->waits++;
     for (;;) {
         if (conn->dying | conn->gone) {
@@ -198,6 +199,8 @@ int rnl_stream_wait_room(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_
             break;
         }
         int room = rnl_tx_refresh(t, ep->env, &conn->pair.distance);
+        if (room == 0 && bulk && conn->pair.away)
+            full = FULL_OF_BULK;
         if (room > 0 && bulk)
             room = rnl_tx_bulk_piece(t, bulk, bulk) != 0;
         if (room < 0) {
@@ -206,9 +209,11 @@ int rnl_stream_wait_room(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_
         }
         if (room > 0) {
             /* Found full again and again: traffic asks for the big ring. Needs one line; the next send needs none of
-             * the small ring. Not while somebody else, a handler or a thread, composes in that line. */
-            if (!conn->pair.big_tx && !bulk && conn->out[0].state != RNL_STREAM_SHORT &&
-                ++conn->full_count >= FULL_BEFORE_GROW) {
+             * the small ring. To other hosts the lines of long messages fill it, too: on a long way a small ring would
+             * bound what is under way before the bulk area does. Not while somebody else, a handler or a thread,
+             * composes in that line. */
+            if (!conn->pair.big_tx && full && conn->out[0].state != RNL_STREAM_SHORT &&
+                (conn->full_count = (uint8_t)(conn->full_count + full)) >= FULL_BEFORE_GROW) {
                 rnl_stream_count(ep, t);
                 if (rnl_pair_grow_tx(&conn->pair) == 0) {
                     ep->c->rings_grown++;

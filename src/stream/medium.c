@@ -12,7 +12,7 @@ enum { MEMCPY_MAX = 2048 /* above, the copy that bulk data gets */ };
 static int has_room(const struct rnl_tx *t, uint64_t end)
 {
     uint64_t line = rnl_tx_line(t), used = line - t->line0 + t->bulk_head / 64;
-    return end - t->bulk_read <= RNL_BULK_BYTES && RNL_LINE_START(t->pos) < t->stop &&
+    return end - t->bulk_read <= t->bulk_mask && RNL_LINE_START(t->pos) < t->stop &&
            used + 1 + (end - t->bulk_head) / 64 <= t->granted - t->gave;
 }
 
@@ -33,7 +33,7 @@ struct rnl_stream *rnl_stream_begin_medium(struct rnl_endpoint *ep, unsigned lon
     if (conn->shut)
         return NULL;
     struct rnl_tx *t = &conn->pair.tx[0];
-    uint64_t start = t->bulk_head, at = start & (RNL_BULK_BYTES - 1), end = start + ((bound + 63) & ~(size_t)63);
+    uint64_t start = t->bulk_head, at = start & t->bulk_mask, end = start + ((bound + 63) & ~(size_t)63);
     /* At half the area it may turn: ring.c. */
     if ((at ^ (at + bound)) & (RNL_BULK_BYTES / 2) || !t->bulk || !has_room(t, end))
         return NULL;
@@ -77,8 +77,8 @@ int rnl_stream_piece_medium(struct rnl_stream *s, const void *buf, size_t n)
  * is on its way, or answered, and not when the next is composed. As long as the peer is known to be done with them. */
 static inline void fetch_back(const struct rnl_tx *t, uint32_t bytes)
 {
-    uint64_t at = t->bulk_head & (RNL_BULK_BYTES - 1);
-    if (at + bytes > RNL_BULK_BYTES || t->bulk_head + bytes - t->bulk_read > RNL_BULK_BYTES)
+    uint64_t at = t->bulk_head & t->bulk_mask;
+    if (at + bytes > t->bulk_mask || t->bulk_head + bytes - t->bulk_read > t->bulk_mask)
         return;
     for (uint32_t i = 0; i < bytes; i += RNL_LINE_BYTES)
         rnl_prefetch_write(t->bulk + at + i);
@@ -126,7 +126,7 @@ static inline void fetch_next(const struct rnl_rx *r, uint64_t at, uint32_t byte
 {
     if (!rnl_rx_begun(r, atomic_load_explicit(&r->next->head, memory_order_relaxed)))
         return;
-    const unsigned char *p = r->bulk + (at & (RNL_BULK_BYTES - 1));
+    const unsigned char *p = rnl_rx_bulk_at(r, at);
     for (uint32_t i = 0; i < bytes && i < AHEAD_BYTES; i += RNL_LINE_BYTES)
         __builtin_prefetch(p + i);
 }
@@ -148,7 +148,7 @@ RNL_INLINE int take_whole(struct rnl_endpoint *ep, struct rnl_conn *conn, rnl_he
     uint64_t end = e->start + ((bytes + 63u) & ~63u);
     rnl_rx_pass(r, h); /* before the handler: what it sends says so */
     r->bulk_next = end;
-    rnl_stream_setup(s, r->bulk + (e->start & (RNL_BULK_BYTES - 1)), bytes, id, 0);
+    rnl_stream_setup(s, rnl_rx_bulk_at(r, e->start), bytes, id, 0);
     s->bound = bytes;
     fetch_next(r, end, bytes);
     uint32_t before = rnl_ep_handler_begins(ep, 0);

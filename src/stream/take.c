@@ -314,7 +314,7 @@ static int open_message(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned
     int ready = answer_ready(ep, conn, lane, e->answer);
     if (ready <= 0)
         return ready;
-    rnl_stream_setup(s, conn->pair.rx[lane].bulk + (e->start & (RNL_BULK_BYTES - 1)), e->published, id, e->answer);
+    rnl_stream_setup(s, rnl_rx_bulk_at(&conn->pair.rx[lane], e->start), e->published, id, e->answer);
     s->start = e->start;
     s->reserved = e->reserved;
     s->published = e->published;
@@ -453,7 +453,7 @@ static unsigned take_extent(struct rnl_endpoint *ep, struct rnl_conn *conn, unsi
         s->start = e.start;
         s->reserved = e.reserved;
         s->published = e.published;
-        s->at = s->base = (unsigned char *)(uintptr_t)(r->bulk + (e.start & (RNL_BULK_BYTES - 1)));
+        s->at = s->base = (unsigned char *)(uintptr_t)rnl_rx_bulk_at(r, e.start);
         s->end = s->at + e.published;
         s->closed = (e.flags & RNL_EXTENT_CLOSED) != 0;
         s->last = (e.flags & RNL_EXTENT_LAST) != 0;

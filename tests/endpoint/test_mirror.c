@@ -133,11 +133,12 @@ static void nothing_is_written_where_there_is_no_room(void **state)
         assert_int_equal(hear(&f), RNL_ERR_PEER_BROKEN);
         add_line(&f, lane, first(&f, lane) - 1, 1, 0, ITEM, some); /* before the first */
         assert_int_equal(hear(&f), RNL_ERR_PEER_BROKEN);
-        add_bulk(&f, lane, RNL_BULK_BYTES - 10, 20); /* over the end */
+        uint32_t area = lane == 0 ? RNL_BULK_AWAY : RNL_BULK_BYTES;
+        add_bulk(&f, lane, area - 10, 20); /* over the end */
         assert_int_equal(hear(&f), RNL_ERR_PEER_BROKEN);
-        add_bulk(&f, lane, RNL_BULK_BYTES, 20); /* not read yet */
+        add_bulk(&f, lane, area, 20); /* not read yet */
         assert_int_equal(hear(&f), RNL_ERR_PEER_BROKEN);
-        add_bulk(&f, lane, RNL_BULK_BYTES - 20, 20);
+        add_bulk(&f, lane, area - 20, 20);
         assert_int_equal(hear(&f), 0);
         close_it(&f);
     }

@@ -70,7 +70,7 @@ struct world {
 
 static unsigned char *bulk_at(struct end *e, unsigned lane, uint64_t at)
 {
-    return e->pair.far_mine + RNL_FAR_BULK(lane) + (at & (RNL_BULK_BYTES - 1));
+    return e->pair.tx[lane].bulk + (at & e->pair.tx[lane].bulk_mask);
 }
 
 /* ---- writing ---- */
@@ -177,7 +177,7 @@ static int take_one(struct world *w, struct end *e, struct end *from, unsigned l
                    (unsigned long long)l->key);
     if (memcmp(rnl_rx_payload(r, h) + i * len, l->payload, len) != 0)
         return BAD("lane %u, thing %u: wrong bytes in its line", lane, e->read[lane] - 1);
-    if (l->bytes && memcmp(r->bulk + (l->from & (RNL_BULK_BYTES - 1)), test_pattern(l->id, 0), l->bytes) != 0)
+    if (l->bytes && memcmp(rnl_rx_bulk_at(r, l->from), test_pattern(l->id, 0), l->bytes) != 0)
         return BAD("lane %u, thing %u: %llu wrong bytes in bulk from %llu on", lane, e->read[lane] - 1,
                    (unsigned long long)l->bytes, (unsigned long long)l->from);
     if (rnl_tx_acked(&e->pair.tx[RNL_HEAD_ACKLANE(h)], r, RNL_HEAD_ACK(h)) < 0)

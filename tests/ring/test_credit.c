@@ -287,7 +287,7 @@ static int64_t reserve(struct ring_pair *p, uint32_t bytes)
     }
     assert_int_equal(t->bulk_head, before.bulk_head); /* not yet committed */
     assert_int_equal(start % UNIT, 0);
-    assert_true(start % AREA + bytes <= AREA); /* contiguous */
+    assert_true((start & t->bulk_mask) + bytes <= t->bulk_mask + 1); /* contiguous */
     assert_true(start >= before.bulk_head);
     rnl_tx_bulk_take(t, start + (bytes + 63) / 64 * 64);
     assert_int_equal(rnl_tx_valid(t), 0);
@@ -336,6 +336,36 @@ static void an_extent_that_would_wrap_starts_at_the_beginning(void **state)
     assert_int_equal(reserve(p, AREA / 2), 2 * AREA + AREA / 2); /* exactly to the end: nothing is skipped */
     assert_int_equal(reserve(p, AREA / 2), 3 * AREA);
     assert_int_equal(reserve(p, 64), -1);
+    both_are_valid(p);
+}
+
+static void a_larger_area_turns_early_where_little_is_under_way(void **state)
+{
+    struct ring_pair *p = *state;
+    const uint32_t piece = AREA / 8, large = RNL_BULK_AWAY;
+    uint64_t at = 0;
+    p->a.tx[0].bulk_mask = p->b.rx[0].bulk_mask = large - 1;
+    rnl_rx_grant(&p->b.rx[0], rnl_grant_full(large - 1));
+    for (; at < AREA;
+         at += piece) { /* more than an eighth of a MiB is under way at half a MiB, half a one at its end */
+        assert_int_equal(reserve(p, piece), at);
+        if (at >= AREA / 2)
+            done(p, at - AREA / 2 + piece);
+        rnl_rx_tell(&p->b.rx[0]);
+    }
+    assert_int_equal(reserve(p, piece), large); /* the MiB again */
+    done(p, large + piece);
+    rnl_rx_tell(&p->b.rx[0]);
+    for (at = large + piece; at < large + AREA; at += piece) {
+        assert_int_equal(reserve(p, piece), at);
+        if (at >= large + AREA / 2)
+            done(p, at - AREA / 2);
+        rnl_rx_tell(&p->b.rx[0]);
+    }
+    assert_int_equal(reserve(p, piece), at); /* more is: on into the rest of it */
+    for (at += piece; at < 2 * large; at += piece)
+        assert_int_equal(reserve(p, piece), at);
+    assert_int_equal(reserve(p, piece), at); /* what was read of its first half */
     both_are_valid(p);
 }
 
@@ -491,6 +521,7 @@ int main(void)
         TEST(extents_lie_behind_one_another_in_whole_units),
         TEST(an_extent_that_would_wrap_starts_at_the_beginning),
         TEST(trimming_gives_room_and_units_back),
+        TEST(a_larger_area_turns_early_where_little_is_under_way),
         TEST(bulk_units_are_granted_again_when_they_are_read),
         TEST(an_eighth_of_the_area_is_told),
         TEST(a_piece_is_as_large_as_room_and_grant_allow),

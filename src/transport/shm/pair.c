@@ -112,17 +112,17 @@ static int reach(struct rnl_pair *p, size_t bytes, unsigned char **out)
 
 int rnl_pair_reach_mine(struct rnl_pair *p)
 {
-    int status = p->far_mine ? 0 : reach(p, RNL_FAR_BYTES, &p->far_mine);
+    int status = p->far_mine ? 0 : reach(p, RNL_AWAY_BYTES, &p->far_mine);
     for (unsigned lane = 0; lane < RNL_LANES && status == 0; lane++)
-        p->tx[lane].bulk = p->far_mine + RNL_FAR_BULK(lane);
+        p->tx[lane].bulk = p->far_mine + RNL_AWAY_BULK(lane);
     return status;
 }
 
 int rnl_pair_reach_theirs(struct rnl_pair *p)
 {
-    int status = p->far_theirs ? 0 : reach(p, RNL_FAR_BYTES + RNL_PAIR_BESIDE, &p->far_theirs);
+    int status = p->far_theirs ? 0 : reach(p, RNL_AWAY_BYTES + RNL_PAIR_BESIDE, &p->far_theirs);
     for (unsigned lane = 0; lane < RNL_LANES && status == 0; lane++)
-        p->rx[lane].bulk = p->far_theirs + RNL_FAR_BULK(lane);
+        p->rx[lane].bulk = p->far_theirs + RNL_AWAY_BULK(lane);
     return status;
 }
 
@@ -130,9 +130,9 @@ static void give_away(struct rnl_pair *p)
 {
     free(p->own);
     if (p->far_mine)
-        munmap(p->far_mine, RNL_FAR_BYTES);
+        munmap(p->far_mine, RNL_AWAY_BYTES);
     if (p->far_theirs)
-        munmap(p->far_theirs, RNL_FAR_BYTES + RNL_PAIR_BESIDE);
+        munmap(p->far_theirs, RNL_AWAY_BYTES + RNL_PAIR_BESIDE);
     p->own = NULL;
     p->mine = p->theirs = NULL;
     p->far_mine = p->far_theirs = NULL;
@@ -157,6 +157,7 @@ int rnl_pair_open_away(struct rnl_pair *p, struct rnl_env *env, uint32_t rank)
     lanes_init(p, env, rank);
     for (unsigned lane = 0; lane < RNL_LANES; lane++)
         p->tx[lane].armed = &p->theirs->armed;
+    p->tx[0].bulk_mask = p->rx[0].bulk_mask = RNL_BULK_AWAY - 1;
     p->joined = 1;
     p->away = 1;
     return 0;

@@ -22,6 +22,9 @@
 #define RNL_PAIR_SIDE(i)   ((size_t)(i)*4096)
 #define RNL_PAIR_FAR(i)    ((size_t)RNL_SEGMENT_HEAD + (size_t)(i)*RNL_FAR_BYTES)
 #define RNL_PAIR_BYTES     RNL_PAIR_FAR(2)
+/* Away, the larger area of lane 0 lies behind all others. */
+#define RNL_AWAY_BULK(lane) ((lane) == 0 ? RNL_FAR_BYTES : RNL_FAR_BULK(lane))
+#define RNL_AWAY_BYTES      (RNL_FAR_BYTES + RNL_BULK_AWAY)
 enum {
     RNL_PAIR_OWN = 768,     /* away: for whoever keeps the copies alike, beside the sides ... */
     RNL_PAIR_BESIDE = 4096, /* ... and behind far_theirs */
