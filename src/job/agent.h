@@ -17,7 +17,7 @@
 
 struct rnl_agent;
 
-/* What the agents of a job over several hosts tell each other. Of the leader's, which runs no ranks, everybody hears;
+/* What the agents of a job over several hosts tell each other. Of the leader's everybody hears;
  * the others tell the leader. */
 enum rnl_word_kind {
     /* to the leader */
@@ -50,7 +50,10 @@ struct rnl_agent_options {
      * on this host -- */
     void (*tell)(void *arg, const struct rnl_word *);
     void *arg;
-    uint32_t first, count; /* the ranks of this host; 0 of them: this is the leader */
+    uint32_t first, count;   /* the ranks of this host; 0 of them: this is the leader */
+    const uint32_t *host_of; /* or those of which this says `own`, which may lead, too */
+    uint32_t own;
+    int leads;
 };
 
 /* 0, RNL_ERR_NO_MEMORY, RNL_ERR_SYSTEM. */

@@ -81,7 +81,7 @@ int rnl_agent_new(const struct rnl_agent_options *opt, struct rnl_agent **out)
     a->size = opt->size;
     a->keep_going = opt->keep_going != 0;
     a->deadline_ns = UINT64_MAX;
-    a->leads = opt->tell == NULL || opt->count == 0;
+    a->leads = opt->tell == NULL || (opt->host_of != NULL ? opt->leads != 0 : opt->count == 0);
     a->tell = opt->tell;
     a->tell_arg = opt->arg;
     a->status_fd = a->bells_fd = a->places_fd = -1;
@@ -91,7 +91,8 @@ int rnl_agent_new(const struct rnl_agent_options *opt, struct rnl_agent **out)
         struct agent_rank *r = &a->rank[i];
         r->door = r->sock = r->watch = r->raise = r->net = -1;
         r->incarnation = i + 1;
-        r->away = opt->tell != NULL && i - opt->first >= opt->count;
+        r->away =
+            opt->tell != NULL && (opt->host_of != NULL ? opt->host_of[i] != opt->own : i - opt->first >= opt->count);
     }
     int e = 0;
     size_t bytes = rnl_status_bytes(a->size) + (size_t)a->size * RNL_BELL_BYTES;
@@ -109,10 +110,10 @@ int rnl_agent_new(const struct rnl_agent_options *opt, struct rnl_agent **out)
         return rnl_fail_errno(RNL_ERR_SYSTEM, -e, "cannot make the pages of a job of %u rank%s, %zu bytes: %s",
                               opt->size, RNL_S(opt->size), bytes, rnl_memfd_remedy(-e));
     }
-    for (uint32_t i = 0; opt->places != NULL && i < a->size; i++) {
+    for (uint32_t i = 0, next = 0; opt->places != NULL && i < a->size; i++) {
         a->rank[i].host = opt->places[i].host;
         if (!a->rank[i].away)
-            a->rank[i].net = opt->sockets[opt->tell != NULL ? i - opt->first : i];
+            a->rank[i].net = opt->sockets[next++];
     }
     *out = a;
     return 0;

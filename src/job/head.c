@@ -150,7 +150,7 @@ static int hear_probed(struct rnl_launcher *l, uint32_t host, const struct rnl_f
     if (h->phase != RNL_HEAD_PROBES || c->state != RNL_CHILD_HERE || n >= l->job->hosts)
         return -1;
     for (uint32_t i = 0; i < n; i++) {
-        struct rnl_head_vain *more = realloc(h->vain, (h->vains + 1) * sizeof *more);
+        struct rnl_trouble *more = realloc(h->vain, (h->vains + 1) * sizeof *more);
         if (more == NULL || rnl_vain_unpack(&u, l->job->hosts, &more[h->vains].what) < 0) {
             h->vain = more != NULL ? more : h->vain;
             return -1;

@@ -5,6 +5,7 @@
 #define RNL_JOB_HEAD_H
 
 #include "job/branch.h"
+#include "job/troubles.h"
 
 enum rnl_child_state {
     RNL_CHILD_STARTS,
@@ -21,16 +22,11 @@ struct rnl_child { /* the agent of a host, whoever started it */
     uint64_t heard_ns, owed[2];
 };
 
-struct rnl_head_vain {
-    uint32_t host;
-    struct rnl_vain what;
-};
-
 struct rnl_head {
     enum { RNL_HEAD_GATHERS, RNL_HEAD_PROBES, RNL_HEAD_RUNS, RNL_HEAD_OVER } phase;
     uint64_t phase_ends, ping_at, worked_ns;
     uint32_t here, probed, vains;
-    struct rnl_head_vain *vain;
+    struct rnl_trouble *vain;
     struct rnl_brief brief;
     char *folder;
     int input; /* what rank 0 is to read */

@@ -1,109 +1,31 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * head_say.c - which hosts cannot talk to each other, what was tried, and what is the likely cause. */
+ * head_say.c - which hosts cannot talk to each other, as the agents told. */
 #include "job/head.h"
 
-#include <arpa/inet.h>
-#include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
-enum { LINES_MOST = 20 };
-
-static int is_ipv4(const uint8_t ip[16])
+static const char *interface_of(void *launcher, uint32_t host, const uint8_t ip[16])
 {
-    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
-    return memcmp(ip, mapped, sizeof mapped) == 0;
-}
-
-static int is_loopback(const uint8_t ip[16])
-{
-    return is_ipv4(ip) ? ip[12] == 127 : memcmp(ip, &in6addr_loopback, 16) == 0;
-}
-
-static void show(const uint8_t ip[16], char *out, size_t room)
-{
-    if (is_ipv4(ip))
-        inet_ntop(AF_INET, ip + 12, out, (socklen_t)room);
-    else
-        inet_ntop(AF_INET6, ip, out, (socklen_t)room);
-}
-
-/* What was seen, and what is likely behind it. `heard`: the other has heard of the asker. */
-static void cause(const struct rnl_vain_way *w, int heard, const char *asker, const char *other, char *out, size_t room)
-{
-    if (w->small)
-        snprintf(out, room,
-                 "datagrams of 64 bytes pass and those of 1200 do not; the MTU on the way is too small, or "
-                 "differs between its two ends: it has to be 1280 at least");
-    else if (w->crooked)
-        snprintf(out, room,
-                 "the answer comes from another address than was asked; routes of the two directions differ, "
-                 "or addresses are translated: correct the routes of %s",
-                 other);
-    else if (w->sys_errno != 0 && w->from_us)
-        snprintf(out, room, "the kernel of %s says: %s; %s", asker, strerror(w->sys_errno),
-                 w->sys_errno == EPERM || w->sys_errno == EACCES ? "its firewall forbids UDP to there"
-                 : w->sys_errno == EMSGSIZE                      ? "the MTU of its interface is below 1280"
-                                                                 : "it has no route to there");
-    else if (w->sys_errno == ECONNREFUSED)
-        snprintf(out, room,
-                 "refused (%s); a firewall of %s or on the way rejects UDP, or the address is another host's",
-                 strerror(w->sys_errno), other);
-    else if (w->sys_errno != 0)
-        snprintf(out, room, "a host on the way says: %s", strerror(w->sys_errno));
-    else if (heard)
-        snprintf(out, room, "%s hears %s, but its answers do not arrive; a firewall drops UDP from %s to %s", other,
-                 asker, other, asker);
-    else
-        snprintf(out, room, "no answer; a firewall drops UDP from %s to %s, or nothing leads there", asker, other);
-}
-
-static int was_heard(const struct rnl_head *h, uint32_t by, uint32_t of)
-{
-    for (uint32_t i = 0; i < h->vains; i++)
-        if (h->vain[i].host == by && h->vain[i].what.other == of)
-            return h->vain[i].what.heard != 0;
-    return 1; /* it has no trouble with that one */
-}
-
-static const char *interface_of(const struct rnl_child *c, const uint8_t ip[16])
-{
+    const struct rnl_launcher *l = launcher;
+    const struct rnl_child *c = &l->head->at[host];
     for (uint32_t k = 0; k < c->ways; k++)
         if (memcmp(c->way[k].ip, ip, 16) == 0)
             return c->way[k].interface;
-    return "?";
+    return NULL;
 }
 
-static unsigned pair(struct rnl_launcher *l, const struct rnl_head_vain *v, unsigned lines)
+static void say(void *launcher, const char *line)
 {
-    const char *asker = l->job->at[v->host].name, *other = l->job->at[v->what.other].name;
-    unsigned said = 0;
-    char why[400], at[INET6_ADDRSTRLEN];
-    int heard = was_heard(l->head, v->what.other, v->host);
-    for (uint32_t k = 0; k < v->what.ways; k++) {
-        const struct rnl_vain_way *w = &v->what.way[k];
-        if (is_loopback(w->ip))
-            continue;
-        cause(w, heard, asker, other, why, sizeof why);
-        show(w->ip, at, sizeof at);
-        if (lines + said < LINES_MOST)
-            rnl_launch_say(l, "host %s does not reach host %s at %s (%s), UDP port %u: %s", asker, other, at,
-                           interface_of(&l->head->at[v->what.other], w->ip), w->port, why);
-        said++;
-    }
-    if (said == 0 && lines < LINES_MOST)
-        rnl_launch_say(l, "host %s has no address that host %s could reach: no interface of it but the loopback is up",
-                       other, asker);
-    return said > 0 ? said : 1;
+    rnl_launch_say(launcher, "%s", line);
 }
 
 void rnl_head_troubles(struct rnl_launcher *l)
 {
-    unsigned lines = 0;
-    for (uint32_t i = 0; i < l->head->vains; i++)
-        if (l->head->vain[i].what.asked)
-            lines += pair(l, &l->head->vain[i], lines);
-    if (lines > LINES_MOST)
-        rnl_launch_say(l, "... and %u more of that kind", lines - LINES_MOST);
+    rnl_troubles_say(&(struct rnl_troubles){.at = l->head->vain,
+                                            .n = l->head->vains,
+                                            .hosts = l->job->at,
+                                            .interface = interface_of,
+                                            .say = say,
+                                            .arg = l});
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * pmix.c - see pmix.h. The job has no launcher of ours, so rank 0 leaves an agent behind: a process that serves all
- * ranks as a launcher would, and ends with the last of them. PMIx says how many ranks there are, and carries where the
- * agent listens and a secret that proves who may come in; what comes then is what always comes, so nothing above knows.
+ * pmix.c - see pmix.h. The job has no launcher of ours, so the first rank of each host leaves an agent behind, which
+ * serves the others as a launcher would (job/keeper.h). PMIx says how many ranks there are and which are here, and
+ * carries what each host says of itself: which ranks it has, where its agent listens and what proves who may come in,
+ * where its datagrams go; and from host 0 the key of the job. So it is as secret as PMIx keeps it. On several hosts a
+ * second exchange tells everybody what the hosts could not reach, and all or none go on.
  *
  * The library of PMIx is loaded when it is wanted: programs that `runnel run` starts need none of it. */
 #include "job/pmix.h"
@@ -16,30 +18,18 @@
 
 #if RNL_HAVE_PMIX
 #include "base/env.h"
-#include "job/agent.h"
-#include "job/fds.h"
+#include "job/keeper.h"
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <pmix.h>
-#include <poll.h>
-#include <signal.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/random.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-enum { SECRET = 16, NAME = 32, GUESTS = 16 };
-static const char where_key[] = "runnel.agent";
-static const uint64_t come_ns = 60000000000; /* for all ranks to come in; they all are in rnl_open */
+static const char host_key[] = "runnel.host", vain_key[] = "runnel.vain";
 
 struct calls {
     pmix_status_t (*init)(pmix_proc_t *, pmix_info_t *, size_t);
@@ -51,14 +41,18 @@ struct calls {
     const char *(*text)(pmix_status_t);
 };
 
-struct where { /* as it travels */
-    unsigned char secret[SECRET];
-    char name[NAME]; /* of an abstract socket, `bytes` of it */
-    uint32_t bytes;
-};
-struct knock {
-    unsigned char secret[SECRET];
-    uint32_t rank;
+struct job {
+    const struct calls *call;
+    pmix_proc_t me;
+    uint32_t size, local;
+    uint32_t *mine; /* the `local` ranks of this host, the first of which leads it */
+    /* -- what the hosts said of themselves -- */
+    uint32_t hosts, host; /* this is `host` */
+    uint32_t *host_of, *lead;
+    struct rnl_host *at;
+    struct rnl_here *here;
+    struct rnl_keeper_where where; /* of this host's agent */
+    unsigned char key[RNL_JOB_KEY_BYTES];
 };
 
 static int load(struct calls *c)
@@ -85,274 +79,380 @@ static int load(struct calls *c)
     return 0; /* it stays loaded: it has threads */
 }
 
-/* ---- the agent ---- */
-
-struct host {
-    struct rnl_agent *agent;
-    int listener, guest[GUESTS];
-    struct where where;
-    uint32_t size, came, gone;
-    unsigned char had[RNL_JOB_RANKS_MAX]; /* the rank has its door */
-};
-
-/* Who knows the secret gets the door of its rank; anybody else, the end of the connection. */
-static void serve_guest(struct host *h, int slot)
-{
-    struct knock k;
-    struct rnl_packet p;
-    int door, fd = h->guest[slot];
-    int e = rnl_packet_receive(fd, &k, sizeof k, 0, &p, 0);
-    if (e == -EAGAIN)
-        return;
-    unsigned char different = 0;
-    for (size_t i = 0; e == 0 && i < SECRET; i++)
-        different |= k.secret[i] ^ h->where.secret[i];
-    if (e == 0 && p.n == sizeof k && !p.cut && different == 0 && k.rank < h->size && !h->had[k.rank] &&
-        rnl_agent_door(h->agent, k.rank, &door) == 0) {
-        rnl_packet_send(fd, "R", 1, &door, 1, 0);
-        close(door);
-        h->had[k.rank] = 1;
-        h->came++;
-    }
-    close(fd);
-    h->guest[slot] = -1;
-}
-
-static void accept_guest(struct host *h)
-{
-    int fd = accept4(h->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    struct ucred who = {.uid = (uid_t)-1};
-    socklen_t n = sizeof who;
-    int slot = 0;
-    if (fd < 0)
-        return;
-    while (slot < GUESTS && h->guest[slot] >= 0)
-        slot++;
-    if (slot == GUESTS) { /* those who are here first have said nothing: the oldest goes */
-        slot = 0;
-        close(h->guest[0]);
-        memmove(h->guest, h->guest + 1, (GUESTS - 1) * sizeof h->guest[0]);
-        slot = GUESTS - 1;
-    }
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n) < 0 || who.uid != geteuid()) {
-        close(fd);
-        fd = -1;
-    }
-    h->guest[slot] = fd;
-}
-
-static int wait_ms(const struct rnl_agent *a, uint64_t now, uint64_t until)
-{
-    uint64_t at = rnl_agent_deadline_ns(a);
-    at = at < until ? at : until;
-    return at == UINT64_MAX ? -1 : at <= now ? 0 : (int)((at - now) / 1000000 % 60000) + 1;
-}
-
-/* Until the last rank is gone: its door has no other end then. */
-static void serve(struct host *h)
-{
-    uint64_t now = rnl_host_now_ns(NULL), until = now + come_ns;
-    struct rnl_agent_death d;
-    while (rnl_agent_here(h->agent) > 0 || h->listener >= 0) {
-        struct pollfd p[GUESTS + 2] = {{.fd = rnl_agent_fd(h->agent), .events = POLLIN},
-                                       {.fd = h->listener, .events = POLLIN}};
-        for (int i = 0; i < GUESTS; i++)
-            p[i + 2] = (struct pollfd){.fd = h->guest[i], .events = POLLIN};
-        (void)poll(p, GUESTS + 2, wait_ms(h->agent, now, h->listener >= 0 ? until : UINT64_MAX));
-        now = rnl_host_now_ns(NULL);
-        for (int i = 0; i < GUESTS; i++)
-            if (h->guest[i] >= 0 && p[i + 2].revents)
-                serve_guest(h, i);
-        if (h->listener >= 0 && p[1].revents)
-            accept_guest(h);
-        rnl_agent_step(h->agent, now);
-        while (rnl_agent_next_death(h->agent, &d))
-            ;
-        if (h->listener >= 0 && (h->came == h->size || now >= until)) {
-            close(h->listener);
-            h->listener = -1;
-        }
-    }
-}
-
-static _Noreturn void be_agent(struct host *h, int hold)
-{
-    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    setsid();
-    signal(SIGPIPE, SIG_IGN);
-    prctl(PR_SET_NAME, "runnel-agent");
-    for (int fd = 0; fd < 3 && null >= 0; fd++)
-        dup2(null, fd);
-    if (hold != 3) {
-        dup3(hold, 3, O_CLOEXEC);
-        close(hold);
-    }
-    h->listener = 3;
-    syscall(SYS_close_range, 4u, UINT32_MAX, 0u); /* what the program had open is not ours to keep open */
-    struct rnl_agent_options opt = {.size = h->size};
-    if (gethostname(opt.host, sizeof opt.host - 1) < 0)
-        memcpy(opt.host, "localhost", sizeof "localhost");
-    if (getrandom(opt.key, sizeof opt.key, 0) != (ssize_t)sizeof opt.key || rnl_agent_new(&opt, &h->agent) < 0)
-        _exit(1);
-    for (int i = 0; i < GUESTS; i++)
-        h->guest[i] = -1;
-    serve(h);
-    _exit(0);
-}
-
-/* In a process that is nobody's child, so that no wait of the program finds it. 0 or -errno. */
-static int start_agent(uint32_t size, struct where *where)
-{
-    struct sockaddr_un name = {.sun_family = AF_UNIX};
-    socklen_t n = sizeof name;
-    struct host *h = calloc(1, sizeof *h);
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), e = 0;
-    memset(where, 0, sizeof *where);
-    /* An abstract name that the kernel chooses: nothing is left in a file system. */
-    if (h == NULL || fd < 0 || bind(fd, (struct sockaddr *)&name, sizeof name.sun_family) < 0 || listen(fd, 64) < 0 ||
-        getsockname(fd, (struct sockaddr *)&name, &n) < 0 ||
-        getrandom(where->secret, sizeof where->secret, 0) != (ssize_t)sizeof where->secret)
-        e = h == NULL ? -ENOMEM : -errno;
-    if (e == 0 && n - offsetof(struct sockaddr_un, sun_path) > sizeof where->name)
-        e = -ENAMETOOLONG;
-    if (e == 0) {
-        where->bytes = (uint32_t)(n - offsetof(struct sockaddr_un, sun_path));
-        memcpy(where->name, name.sun_path, where->bytes);
-        h->size = size;
-        h->where = *where;
-        pid_t child = fork();
-        if (child == 0) {
-            if (fork() == 0)
-                be_agent(h, fd);
-            _exit(0);
-        }
-        if (child < 0)
-            e = -errno;
-        while (child > 0 && waitpid(child, NULL, 0) < 0 && errno == EINTR)
-            ;
-    }
-    if (fd >= 0)
-        close(fd);
-    free(h);
-    return e;
-}
-
-/* ---- the rank ---- */
-
 static int refused(const char *what, const struct calls *c, pmix_status_t s)
 {
     return rnl_fail(RNL_ERR_JOB, "the PMIx server of this job does not %s: %s; start the job with `runnel run`", what,
                     c->text(s));
 }
 
-static int get_number(const struct calls *c, const pmix_proc_t *job, const char *key, uint32_t *out)
+static int no_memory(const struct job *j)
 {
+    return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for the places of %u ranks", j->size);
+}
+
+/* ---- what PMIx says ---- */
+
+static int get_number(const struct job *j, const char *key, uint32_t *out)
+{
+    pmix_proc_t all = j->me;
     pmix_value_t *v = NULL;
-    pmix_status_t s = c->get(job, key, NULL, 0, &v);
+    all.rank = PMIX_RANK_WILDCARD;
+    pmix_status_t s = j->call->get(&all, key, NULL, 0, &v);
     if (s != PMIX_SUCCESS || v->type != PMIX_UINT32)
-        return refused("say how large the job is", c, s);
+        return refused("say how large the job is", j->call, s);
     *out = v->data.uint32;
     free(v);
     return 0;
 }
 
-static int exchange(const struct calls *c, const pmix_proc_t *me, uint32_t size, struct where *where)
+/* "0,1,5". 0, or -1: that is no such list, of `local` ranks with this one. */
+static int parse_peers(struct job *j, const char *text)
 {
-    pmix_proc_t first = *me;
-    pmix_value_t value = {.type = PMIX_BYTE_OBJECT}, *got = NULL;
-    pmix_info_t info;
-    pmix_status_t s = PMIX_SUCCESS;
-    first.rank = 0;
-    if (me->rank == 0) {
-        int e = start_agent(size, where);
-        if (e < 0)
-            return rnl_fail_errno(RNL_ERR_SYSTEM, -e,
-                                  "the agent of the job cannot be started: raise the limits of "
-                                  "processes and descriptors (ulimit -u, ulimit -n)");
-        value.data.bo.bytes = (char *)where;
-        value.data.bo.size = sizeof *where;
-        s = c->put(PMIX_GLOBAL, where_key, &value);
-        if (s == PMIX_SUCCESS)
-            s = c->commit();
+    int with_me = 0;
+    for (uint32_t n = 0; n < j->local; n++) {
+        char *end;
+        unsigned long rank = strtoul(text, &end, 10);
+        if (end == text || rank >= j->size || (*end != (n + 1 < j->local ? ',' : '\0')) ||
+            (n > 0 && rank <= j->mine[n - 1]))
+            return -1;
+        j->mine[n] = (uint32_t)rank;
+        with_me |= rank == j->me.rank;
+        text = end + 1;
     }
+    return with_me ? 0 : -1;
+}
+
+/* Not by the names of hosts: two of one name may be two. */
+static int learn_peers(struct job *j)
+{
+    pmix_proc_t all = j->me;
+    pmix_value_t *v = NULL;
+    all.rank = PMIX_RANK_WILDCARD;
+    j->mine = calloc(j->local, sizeof *j->mine);
+    if (j->mine == NULL)
+        return no_memory(j);
+    for (uint32_t i = 0; i < j->local; i++)
+        j->mine[i] = i;
+    if (j->local == j->size)
+        return 0;
+    pmix_status_t s = j->call->get(&all, PMIX_LOCAL_PEERS, NULL, 0, &v);
+    int bad = s != PMIX_SUCCESS || v->type != PMIX_STRING || parse_peers(j, v->data.string) < 0;
+    if (s == PMIX_SUCCESS && v->type == PMIX_STRING)
+        free(v->data.string);
+    free(v);
+    return bad ? refused("say which ranks are on this host", j->call, s) : 0;
+}
+
+/* ---- what ranks tell each other ---- */
+
+static int put(const struct job *j, const char *key, struct rnl_pack *p)
+{
+    pmix_value_t value = {.type = PMIX_BYTE_OBJECT};
+    value.data.bo.bytes = (char *)p->at;
+    value.data.bo.size = p->bytes;
+    if (p->failed)
+        return no_memory(j);
+    pmix_status_t s = j->call->put(PMIX_GLOBAL, key, &value);
+    if (s == PMIX_SUCCESS)
+        s = j->call->commit();
+    return s == PMIX_SUCCESS ? 0 : refused("take what this rank says of its host", j->call, s);
+}
+
+static int fence(const struct job *j)
+{
+    pmix_info_t info;
     memset(&info, 0, sizeof info);
     memcpy(info.key, PMIX_COLLECT_DATA, sizeof PMIX_COLLECT_DATA);
     info.value.type = PMIX_BOOL;
     info.value.data.flag = true;
-    if (s == PMIX_SUCCESS)
-        s = c->fence(NULL, 0, &info, 1);
-    if (s == PMIX_SUCCESS && me->rank != 0) {
-        s = c->get(&first, where_key, NULL, 0, &got);
-        if (s == PMIX_SUCCESS && (got->type != PMIX_BYTE_OBJECT || got->data.bo.size != sizeof *where))
-            s = PMIX_ERR_BAD_PARAM;
-        if (s == PMIX_SUCCESS) {
-            memcpy(where, got->data.bo.bytes, sizeof *where);
-            free(got->data.bo.bytes);
-            free(got);
-        }
-    }
-    return s == PMIX_SUCCESS ? 0 : refused("carry where the agent of the job is", c, s);
+    pmix_status_t s = j->call->fence(NULL, 0, &info, 1);
+    return s == PMIX_SUCCESS ? 0 : refused("carry what its hosts say of themselves", j->call, s);
 }
 
-static int fetch_door(const struct where *where, uint32_t rank, int *door)
+/* Malloced, the caller's. */
+static int get(const struct job *j, uint32_t rank, const char *key, unsigned char **at, size_t *bytes)
 {
-    struct sockaddr_un name = {.sun_family = AF_UNIX};
-    struct knock k = {.rank = rank};
-    struct rnl_packet p = {.nfds = 0};
-    char answer[4];
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), e = fd < 0 ? -errno : 0;
-    if (e == 0 && where->bytes > sizeof where->name)
-        e = -EINVAL;
-    if (e == 0) {
-        memcpy(name.sun_path, where->name, where->bytes);
-        memcpy(k.secret, where->secret, sizeof k.secret);
-        if (connect(fd, (struct sockaddr *)&name, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + where->bytes)) <
-            0)
-            e = -errno;
-    }
-    if (e == 0)
-        e = rnl_packet_send(fd, &k, sizeof k, NULL, 0, 1);
-    if (e == 0)
-        e = rnl_packet_receive(fd, answer, sizeof answer, 1, &p, 1);
-    if (e == 0 && p.nfds != 1)
-        e = -EPROTO;
-    if (fd >= 0)
-        close(fd);
-    explicit_bzero(&k, sizeof k);
+    pmix_proc_t who = j->me;
+    pmix_value_t *v = NULL;
+    pmix_info_t info;
+    who.rank = rank;
+    memset(&info, 0, sizeof info); /* after the fence it is here or nowhere: do not ask the other host for it */
+    memcpy(info.key, PMIX_IMMEDIATE, sizeof PMIX_IMMEDIATE);
+    info.value.type = PMIX_BOOL;
+    info.value.data.flag = true;
+    pmix_status_t s = j->call->get(&who, key, &info, 1, &v);
+    if (s == PMIX_SUCCESS && v->type != PMIX_BYTE_OBJECT)
+        s = PMIX_ERR_BAD_PARAM;
+    if (s != PMIX_SUCCESS)
+        return refused("carry what its hosts say of themselves", j->call, s);
+    *at = (unsigned char *)v->data.bo.bytes;
+    *bytes = v->data.bo.size;
+    free(v);
+    return 0;
+}
+
+/* ---- what a host says of itself: release, name, ranks, agent, key (of host 0), and where it is ---- */
+
+static int say_host(struct job *j, struct rnl_keeper *k)
+{
+    struct rnl_pack p = {.at = NULL};
+    struct rnl_here here = {.host = 0};
+    char name[RNL_JOB_HOST_BYTES] = "";
+    int several = j->local != j->size;
+    if (gethostname(name, sizeof name - 1) < 0)
+        memcpy(name, "localhost", sizeof "localhost");
+    int r = 0, e = rnl_keeper_open(k, j->local, several, &here);
+    if (e == 0 && j->me.rank == 0 && getrandom(k->key, sizeof k->key, 0) != (ssize_t)sizeof k->key)
+        e = -errno;
     if (e < 0)
-        return rnl_fail_errno(RNL_ERR_JOB, -e,
-                              "the agent that rank 0 started does not let this rank in: are all ranks "
-                              "on one host, and in one network namespace?");
-    *door = p.fds[0];
-    return 1;
+        r = rnl_fail_errno(RNL_ERR_SYSTEM, -e,
+                           "the sockets of the %u rank%s of this host cannot be opened: raise the limit of descriptors "
+                           "(ulimit -n), and allow sockets of UDP in the sandbox that this runs in",
+                           j->local, RNL_S(j->local));
+    rnl_pack_text(&p, RNL_VERSION);
+    rnl_pack_text(&p, name);
+    rnl_pack_32(&p, j->local);
+    for (uint32_t i = 0; i < j->local; i++)
+        rnl_pack_32(&p, j->mine[i]);
+    rnl_pack_bytes(&p, &k->where, sizeof k->where);
+    rnl_pack_bytes(&p, k->key, sizeof k->key);
+    if (r == 0 && several)
+        rnl_here_pack(&p, &here);
+    if (r == 0)
+        r = put(j, host_key, &p);
+    rnl_here_free(&here);
+    rnl_pack_free(&p);
+    return r;
 }
 
-static int join(const struct calls *c, int *door)
+/* Of the host that `rank` leads, which is the next one. */
+static int unpack_host(struct job *j, uint32_t rank, const unsigned char *at, size_t bytes)
 {
-    pmix_proc_t me, job;
-    struct where where;
-    uint32_t size = 0, local = 0;
-    pmix_status_t s = c->init(&me, NULL, 0);
+    struct rnl_unpack u = {.at = at, .left = bytes};
+    struct rnl_keeper_where where;
+    unsigned char key[RNL_JOB_KEY_BYTES];
+    uint32_t h = j->hosts;
+    char *release = rnl_unpack_text(&u), *name = rnl_unpack_text(&u);
+    int r = 0;
+    if (u.bad || strlen(name) >= sizeof j->at[h].name)
+        r = rnl_here_garbled("what PMIx carried");
+    else if (strcmp(release, RNL_VERSION) != 0)
+        r = rnl_fail(RNL_ERR_JOB,
+                     "host %s has runnel %.40s and this one %s: install one release on all hosts of the job", name,
+                     release, RNL_VERSION);
+    if (r == 0) {
+        memcpy(j->at[h].name, name, strlen(name) + 1);
+        j->at[h].count = rnl_unpack_32(&u);
+        for (uint32_t i = 0; i < j->at[h].count && !u.bad; i++) {
+            uint32_t its = rnl_unpack_32(&u);
+            u.bad |= its >= j->size || j->host_of[its] != UINT32_MAX || (i == 0 && its != rank);
+            if (!u.bad)
+                j->host_of[its] = h;
+            if (!u.bad && its == j->me.rank)
+                j->host = h;
+        }
+        rnl_unpack_bytes(&u, &where, sizeof where);
+        rnl_unpack_bytes(&u, key, sizeof key);
+        if (u.bad || j->at[h].count == 0)
+            r = rnl_here_garbled("what PMIx carried");
+    }
+    if (r == 0 && j->local != j->size)
+        r = rnl_here_unpack(&u, 1, &j->at[h], &j->here[h]);
+    if (r == 0) {
+        j->here[h].host = h;
+        j->lead[h] = rank;
+        j->hosts++;
+        if (j->host_of[j->me.rank] == h)
+            j->where = where;
+        if (h == 0)
+            memcpy(j->key, key, sizeof j->key);
+    }
+    explicit_bzero(key, sizeof key);
+    free(release);
+    free(name);
+    return r;
+}
+
+static int hear_hosts(struct job *j)
+{
+    j->host_of = malloc(j->size * sizeof *j->host_of);
+    j->lead = calloc(j->size, sizeof *j->lead);
+    j->at = calloc(j->size, sizeof *j->at);
+    j->here = calloc(j->size, sizeof *j->here);
+    if (j->host_of == NULL || j->lead == NULL || j->at == NULL || j->here == NULL)
+        return no_memory(j);
+    memset(j->host_of, 0xff, j->size * sizeof *j->host_of);
+    int r = 0;
+    for (uint32_t rank = 0; rank < j->size && r == 0; rank++) {
+        unsigned char *at = NULL;
+        size_t bytes = 0;
+        if (j->host_of[rank] != UINT32_MAX)
+            continue;
+        if (j->hosts == RNL_HOSTS_MAX)
+            return rnl_fail(RNL_ERR_JOB, "the ranks of this job are on more than %d hosts: start it on fewer",
+                            RNL_HOSTS_MAX);
+        r = get(j, rank, host_key, &at, &bytes);
+        if (r == 0)
+            r = unpack_host(j, rank, at, bytes);
+        if (at != NULL)
+            explicit_bzero(at, bytes);
+        free(at);
+    }
+    return r;
+}
+
+/* ---- what the hosts cannot reach ---- */
+
+static const char *interface_of(const struct job *j, uint32_t host, const uint8_t ip[16])
+{
+    for (uint32_t k = 0; k < j->here[host].ways; k++)
+        if (memcmp(j->here[host].way[k].ip, ip, 16) == 0)
+            return j->here[host].way[k].interface;
+    return NULL;
+}
+
+struct first_line {
+    struct job *job;
+    uint32_t more;
+    char text[640];
+};
+
+static const char *line_interface(void *arg, uint32_t host, const uint8_t ip[16])
+{
+    return interface_of(((struct first_line *)arg)->job, host, ip);
+}
+
+static void keep_first(void *arg, const char *line)
+{
+    struct first_line *f = arg;
+    if (f->text[0] == '\0')
+        memcpy(f->text, line, strlen(line) + 1);
+    else
+        f->more++;
+}
+
+static int trouble(struct job *j, const struct rnl_trouble *t, uint32_t n)
+{
+    struct first_line f = {.job = j};
+    rnl_troubles_say(&(struct rnl_troubles){
+        .at = t, .n = n, .hosts = j->at, .interface = line_interface, .say = keep_first, .arg = &f});
+    return f.more > 0 ? rnl_fail(RNL_ERR_JOB, "%s (and %u more of that kind)", f.text, f.more)
+                      : rnl_fail(RNL_ERR_JOB, "%s", f.text);
+}
+
+/* `own`: what this host tried in vain, if this rank leads it. 0, or RNL_ERR_JOB for all ranks of the job. */
+static int share_troubles(struct job *j, const struct rnl_vain *own, uint32_t n)
+{
+    struct rnl_trouble *all = NULL;
+    struct rnl_pack p = {.at = NULL};
+    uint32_t total = 0;
+    int r = 0;
+    if (j->lead[j->host] == j->me.rank) {
+        rnl_pack_32(&p, n);
+        for (uint32_t i = 0; i < n; i++)
+            rnl_vain_pack(&p, &own[i]);
+        r = put(j, vain_key, &p);
+        rnl_pack_free(&p);
+    }
+    if (r == 0)
+        r = fence(j);
+    for (uint32_t h = 0; h < j->hosts && r == 0; h++) {
+        unsigned char *at = NULL;
+        size_t bytes = 0;
+        r = get(j, j->lead[h], vain_key, &at, &bytes);
+        struct rnl_unpack u = {.at = at, .left = bytes};
+        uint32_t count = r == 0 ? rnl_unpack_32(&u) : 0;
+        struct rnl_trouble *more =
+            count > RNL_KEEPER_TROUBLES || u.bad ? NULL : realloc(all, (total + count + 1) * sizeof *all);
+        if (r == 0 && more == NULL)
+            r = rnl_here_garbled("what became of the tries of a host");
+        all = more != NULL ? more : all;
+        for (uint32_t i = 0; i < count && r == 0; i++) {
+            r = rnl_vain_unpack(&u, j->hosts, &all[total].what);
+            all[total++].host = h;
+        }
+        free(at);
+    }
+    if (r == 0 && total > 0)
+        r = trouble(j, all, total);
+    free(all);
+    return r;
+}
+
+/* ---- joining ---- */
+
+static int start_keeper(struct job *j, struct rnl_keeper *k)
+{
+    k->size = j->size;
+    k->hosts = j->hosts;
+    k->host = j->host;
+    k->host_of = j->host_of;
+    k->at = j->at;
+    k->here = j->here;
+    memcpy(k->key, j->key, sizeof k->key);
+    int e = rnl_keeper_start(k);
+    return e == 0 ? 0
+                  : rnl_fail_errno(RNL_ERR_SYSTEM, -e,
+                                   "the agent of this host cannot be started: raise the limits of processes and "
+                                   "descriptors (ulimit -u, ulimit -n)");
+}
+
+static int enter(struct job *j, int *door)
+{
+    struct rnl_vain *vain = calloc(RNL_KEEPER_TROUBLES, sizeof *vain);
+    uint32_t n = 0;
+    int r = vain == NULL ? no_memory(j) : rnl_keeper_enter(&j->where, j->me.rank, j->hosts, door, vain, &n);
+    if (r >= 0 && j->hosts > 1) {
+        int entered = r == 1;
+        r = share_troubles(j, vain, n);
+        if (r < 0 && entered)
+            close(*door);
+        r = r == 0 ? 1 : r;
+    }
+    free(vain);
+    return r;
+}
+
+static int join(struct job *j, int *door)
+{
+    struct rnl_keeper k = {.listener = -1, .probe = -1};
+    int r = get_number(j, PMIX_JOB_SIZE, &j->size);
+    if (r == 0)
+        r = get_number(j, PMIX_LOCAL_SIZE, &j->local);
+    if (r == 0 &&
+        (j->size < 1 || j->size > RNL_JOB_RANKS_MAX || j->me.rank >= j->size || j->local < 1 || j->local > j->size))
+        r = rnl_fail(RNL_ERR_JOB, "the PMIx server of this job says that it has %u ranks: there can be 1 to %d",
+                     j->size, RNL_JOB_RANKS_MAX);
+    if (r == 0)
+        r = learn_peers(j);
+    int leads = r == 0 && j->mine[0] == j->me.rank;
+    if (leads)
+        r = say_host(j, &k);
+    if (r == 0)
+        r = fence(j);
+    if (r == 0)
+        r = hear_hosts(j);
+    if (r == 0 && leads)
+        r = start_keeper(j, &k);
+    rnl_keeper_close(&k);
+    return r == 0 ? enter(j, door) : r;
+}
+
+static int join_and_leave(const struct calls *c, int *door)
+{
+    struct job j = {.call = c};
+    pmix_status_t s = c->init(&j.me, NULL, 0);
     if (s != PMIX_SUCCESS)
         return refused("let this process in", c, s);
-    job = me;
-    job.rank = PMIX_RANK_WILDCARD;
-    int r = get_number(c, &job, PMIX_JOB_SIZE, &size);
-    if (r == 0)
-        r = get_number(c, &job, PMIX_LOCAL_SIZE, &local);
-    if (r == 0 && (size < 1 || size > RNL_JOB_RANKS_MAX || me.rank >= size))
-        r = rnl_fail(RNL_ERR_JOB, "the PMIx server of this job says that it has %u ranks: there can be 1 to %d", size,
-                     RNL_JOB_RANKS_MAX);
-    if (r == 0 && local != size)
-        r = rnl_fail(RNL_ERR_UNSUPPORTED,
-                     "%u of the %u ranks of this job are on this host: a job on several hosts is started with `runnel "
-                     "run --hosts`; one on one host also with mpirun",
-                     local, size);
-    if (r == 0)
-        r = exchange(c, &me, size, &where);
-    if (r == 0)
-        r = fetch_door(&where, me.rank, door);
-    explicit_bzero(&where, sizeof where);
+    int r = join(&j, door);
+    for (uint32_t h = 0; h < j.hosts; h++)
+        rnl_here_free(&j.here[h]);
+    free(j.mine);
+    free(j.host_of);
+    free(j.lead);
+    free(j.at);
+    free(j.here);
+    explicit_bzero(&j, sizeof j);
     c->finalize(NULL, 0); /* all is said; a server takes a process that ends without this for one that failed */
     return r;
 }
@@ -363,7 +463,7 @@ int rnl_pmix_door(int *door)
     if (getenv("PMIX_NAMESPACE") == NULL || getenv("PMIX_RANK") == NULL)
         return 0;
     int r = load(&c);
-    return r < 0 ? r : join(&c, door);
+    return r < 0 ? r : join_and_leave(&c, door);
 }
 #else
 int rnl_pmix_door(int *door)

@@ -4,6 +4,7 @@
 #include "job/search.h"
 
 #include "base/error.h"
+#include "transport/udp/kernel.h"
 #include "wire/key.h"
 
 #include <errno.h>
@@ -14,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ASK = 1, ANSWER, CHOSEN, AGREED, ALIVE, AT_TAG = 32, AT_BITS = 48, BATCH = 16, DATAGRAM_MOST = 2048 };
+enum { ASK = 1, ANSWER, CHOSEN, AGREED, ALIVE, WORDS, AT_TAG = 32, AT_BITS = 48, BATCH = 16, DATAGRAM_MOST = 2048 };
 enum { BITS_MOST = RNL_JOB_RANKS_MAX / 8 };
 #define MS ((uint64_t)1000 * 1000)
 static const uint64_t first_ns = 15 * MS, most_ns = 400 * MS, give_up_ns = 7000 * MS;
@@ -29,7 +30,7 @@ struct peer {
     uint8_t settled; /* and it knows where we are */
     uint8_t heard;
     uint8_t news; /* its bits have not been asked for */
-    uint64_t alive_ns, alive_count;
+    uint64_t alive_ns, alive_count, heard_ns;
     unsigned char bits[BITS_MOST];
     uint8_t ip[16];
     uint32_t chosen; /* the way, if we ask */
@@ -42,6 +43,8 @@ struct rnl_search {
     unsigned char key[RNL_JOB_SECRET];
     uint64_t nonce, give_up_at, again_at, gap, now_ns, alive_count;
     uint8_t gave_up;
+    void (*on_words)(void *arg, uint32_t other, const unsigned char *at);
+    void *words_arg;
     unsigned char in[BATCH][DATAGRAM_MOST];
     struct peer peer[];
 };
@@ -189,7 +192,7 @@ static void hear_alive(struct rnl_search *p, struct peer *q, const unsigned char
     if (count <= q->alive_count)
         return;
     q->alive_count = count;
-    q->alive_ns = p->now_ns;
+    q->alive_ns = q->heard_ns = p->now_ns;
     if (!get32(at + 16))
         return;
     memset(q->bits, 0, sizeof q->bits);
@@ -207,6 +210,28 @@ int rnl_search_vouched(struct rnl_search *p, uint32_t *host, unsigned char *bits
             return 1;
         }
     return 0;
+}
+
+uint64_t rnl_search_heard_ns(const struct rnl_search *p, uint32_t other)
+{
+    return p->peer[other].heard_ns;
+}
+
+/* ---- words ---- */
+
+void rnl_search_say_words(struct rnl_search *p, uint32_t other, const unsigned char *at, size_t bytes)
+{
+    struct rnl_socket_addr to = {.port = p->here[other].probe_port};
+    memcpy(to.ip, p->peer[other].ip, sizeof to.ip);
+    if (p->peer[other].found && bytes <= RNL_SEARCH_WORDS)
+        say_bits(p, &to, WORDS, other, 0, 0, at, bytes, RNL_SEARCH_LONG);
+}
+
+void rnl_search_on_words(struct rnl_search *p, void (*hear)(void *arg, uint32_t other, const unsigned char *at),
+                         void *arg)
+{
+    p->on_words = hear;
+    p->words_arg = arg;
 }
 
 /* ---- what comes ---- */
@@ -227,6 +252,11 @@ static void take_in(struct rnl_search *p, unsigned char *at, const struct rnl_so
     q->heard = 1;
     if (kind == ALIVE) {
         hear_alive(p, q, at, nonce, in->bytes);
+        return;
+    }
+    if (kind == WORDS) {
+        if (in->bytes == RNL_SEARCH_LONG && p->on_words != NULL)
+            p->on_words(p->words_arg, other, at + AT_BITS);
         return;
     }
     if (!is_ours_to_ask(p, other)) {
@@ -317,6 +347,14 @@ int rnl_search_vain(const struct rnl_search *p, uint32_t other, struct rnl_vain 
 }
 
 /* ---- beginning and end ---- */
+
+int rnl_search_adopt(int fd, struct rnl_socket **out)
+{
+    /* No connected sockets beside it: what came for them would wake nobody who waits at `fd`. */
+    const struct rnl_kernel_options options = {.without = RNL_KERNEL_SEGMENT | RNL_KERNEL_MERGE | RNL_KERNEL_ECN |
+                                                          RNL_KERNEL_CONNECT};
+    return rnl_kernel_socket_adopt(fd, &options, out);
+}
 
 int rnl_search_new(uint32_t host, uint32_t hosts, const struct rnl_here *here,
                    const unsigned char key[RNL_JOB_KEY_BYTES], uint64_t nonce, struct rnl_socket *socket,

@@ -11,6 +11,7 @@
  *   AGREED   the other will use the address that CHOSEN came from
  *   ALIVE    later, now and then: a bit for each rank of the sender's host that lives and is not stopped. `which` is 1
  *            if the other's last ALIVE is not long ago, so that the way back works, too; `nonce` counts them
+ *   WORDS    what agents without pipes between them say to each other (job/words.h)
  *
  * Datagrams, little-endian; all that is not proved by the key of the job is dropped:
  *
@@ -23,17 +24,21 @@
 #ifndef RNL_JOB_SEARCH_H
 #define RNL_JOB_SEARCH_H
 
-#include "job/brief.h"
+#include "job/here.h"
 #include "transport/socket.h"
 
 enum {
     RNL_SEARCH_SHORT = 64,
     RNL_SEARCH_ALIVE_EVERY_S = 7,
-    RNL_SEARCH_LONG = 1200 /* what flows begin with (reliable/flow.c) */
+    RNL_SEARCH_LONG = 1200,                 /* what flows begin with (reliable/flow.c) */
+    RNL_SEARCH_WORDS = RNL_SEARCH_LONG - 48 /* behind the tag */
 };
 
 struct rnl_search;
 
+/* The socket of a probe: all that comes can be waited for at `fd`, which is its own from success on. As
+ * rnl_kernel_socket_adopt. */
+int rnl_search_adopt(int fd, struct rnl_socket **out);
 /* `here` (one for each host, the caller's for as long as this lives) says whom to ask where; `socket` is the probe's
  * from success on. 0, RNL_ERR_NO_MEMORY. */
 int rnl_search_new(uint32_t host, uint32_t hosts, const struct rnl_here *here,
@@ -54,6 +59,15 @@ int rnl_search_vain(const struct rnl_search *, uint32_t other, struct rnl_vain *
 void rnl_search_alive(struct rnl_search *, const unsigned char *bits, size_t bytes, uint64_t now_ns);
 /* What came of that from others: 1, the host, and bits of its ranks; 0 = nothing (more). */
 int rnl_search_vouched(struct rnl_search *, uint32_t *host, unsigned char *bits, size_t bytes);
+
+/* When something of `other` came last, by the times of steps; 0 = never. */
+uint64_t rnl_search_heard_ns(const struct rnl_search *, uint32_t other);
+
+/* WORDS: sent as they are, at most RNL_SEARCH_WORDS bytes, to a host that was found; what comes of them is told in a
+ * step, with zeros behind it up to that length. */
+void rnl_search_say_words(struct rnl_search *, uint32_t other, const unsigned char *at, size_t bytes);
+void rnl_search_on_words(struct rnl_search *, void (*hear)(void *arg, uint32_t other, const unsigned char *at),
+                         void *arg);
 
 /* The addresses of this host that others may reach it by, the loopback's last. `here`: way and ways are set. 0 or
  * -errno. */

@@ -7,7 +7,6 @@
 #include "job/site_in.h"
 
 #include "base/env.h"
-#include "transport/udp/kernel.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -147,7 +146,6 @@ static void hear_input(struct rnl_launcher *l, const struct rnl_frame *f)
 static int hear_hosts(struct rnl_launcher *l, const struct rnl_frame *f)
 {
     struct rnl_site *s = l->site;
-    const struct rnl_kernel_options options = {.without = RNL_KERNEL_SEGMENT | RNL_KERNEL_MERGE | RNL_KERNEL_ECN};
     struct rnl_unpack u = {.at = f->body, .left = f->bytes};
     struct rnl_socket *socket;
     uint64_t nonce = rnl_host_random(NULL);
@@ -157,7 +155,7 @@ static int hear_hosts(struct rnl_launcher *l, const struct rnl_frame *f)
     for (uint32_t i = 0; i < s->brief.hosts; i++)
         if (rnl_here_unpack(&u, s->brief.hosts, s->brief.at, &s->here[i]) < 0 || s->here[i].host != i)
             return -1;
-    int r = rnl_kernel_socket_adopt(s->probe_fd, &options, &socket);
+    int r = rnl_search_adopt(s->probe_fd, &socket);
     if (r == 0) {
         r = rnl_search_new(s->brief.host, s->brief.hosts, s->here, s->brief.key, nonce, socket, rnl_host_now_ns(NULL),
                            &s->probe);

@@ -13,101 +13,6 @@
 enum { READ_BYTES = 65536 };
 static const char greeting[] = "runnel-agent ";
 
-/* ---- bodies ---- */
-
-static int more(unsigned char **at, size_t *room, size_t need)
-{
-    size_t n = *room == 0 ? 256 : *room;
-    if (need <= *room)
-        return 0;
-    while (n < need)
-        n *= 2;
-    unsigned char *grown = realloc(*at, n);
-    if (grown == NULL)
-        return -1;
-    *at = grown;
-    *room = n;
-    return 0;
-}
-
-void rnl_pack_bytes(struct rnl_pack *p, const void *at, size_t n)
-{
-    if (p->failed || more(&p->at, &p->room, p->bytes + n) < 0) {
-        p->failed = 1;
-        return;
-    }
-    if (n > 0)
-        memcpy(p->at + p->bytes, at, n);
-    p->bytes += n;
-}
-
-void rnl_pack_32(struct rnl_pack *p, uint32_t value)
-{
-    const unsigned char b[4] = {(unsigned char)value, (unsigned char)(value >> 8), (unsigned char)(value >> 16),
-                                (unsigned char)(value >> 24)};
-    rnl_pack_bytes(p, b, sizeof b);
-}
-
-void rnl_pack_64(struct rnl_pack *p, uint64_t value)
-{
-    rnl_pack_32(p, (uint32_t)value);
-    rnl_pack_32(p, (uint32_t)(value >> 32));
-}
-
-void rnl_pack_text(struct rnl_pack *p, const char *text)
-{
-    size_t n = strlen(text);
-    rnl_pack_32(p, (uint32_t)n);
-    rnl_pack_bytes(p, text, n);
-}
-
-void rnl_pack_free(struct rnl_pack *p)
-{
-    if (p->at != NULL)
-        explicit_bzero(p->at, p->room);
-    free(p->at);
-    *p = (struct rnl_pack){.at = NULL};
-}
-
-void rnl_unpack_bytes(struct rnl_unpack *u, void *at, size_t n)
-{
-    if (u->bad || n > u->left) {
-        u->bad = 1;
-        memset(at, 0, n);
-        return;
-    }
-    memcpy(at, u->at, n);
-    u->at += n;
-    u->left -= n;
-}
-
-uint32_t rnl_unpack_32(struct rnl_unpack *u)
-{
-    unsigned char b[4];
-    rnl_unpack_bytes(u, b, sizeof b);
-    return b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
-}
-
-uint64_t rnl_unpack_64(struct rnl_unpack *u)
-{
-    uint64_t low = rnl_unpack_32(u);
-    return low | (uint64_t)rnl_unpack_32(u) << 32;
-}
-
-char *rnl_unpack_text(struct rnl_unpack *u)
-{
-    uint32_t n = rnl_unpack_32(u);
-    if (u->bad || n > u->left || memchr(u->at, '\0', n) != NULL) {
-        u->bad = 1;
-        return NULL;
-    }
-    char *text = strndup((const char *)u->at, n);
-    u->at += n;
-    u->left -= n;
-    u->bad = text == NULL;
-    return text;
-}
-
 /* ---- the stream ---- */
 
 int rnl_trunk_open(struct rnl_trunk *t, int in, int out)
@@ -169,7 +74,7 @@ static void put(struct rnl_trunk *t, const void *at, size_t n)
         t->end -= t->start;
         t->start = 0;
     }
-    if (t->end + n > t->wait_room && more(&t->wait, &t->wait_room, t->end + n) < 0) {
+    if (t->end + n > t->wait_room && rnl_pack_room(&t->wait, &t->wait_room, t->end + n) < 0) {
         fail(t, ENOMEM);
         return;
     }
@@ -218,7 +123,7 @@ void rnl_trunk_read(struct rnl_trunk *t)
         }
         if (t->got >= (size_t)2 * RNL_FRAME_MAX)
             return; /* frames are waiting to be taken */
-        if (more(&t->read, &t->read_room, t->got + READ_BYTES) < 0) {
+        if (rnl_pack_room(&t->read, &t->read_room, t->got + READ_BYTES) < 0) {
             fail(t, ENOMEM);
             return;
         }

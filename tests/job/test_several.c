@@ -15,6 +15,7 @@
 #include "transport/udp/kernel.h"
 
 #include <netinet/in.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -299,6 +300,7 @@ enum { HOSTS = 3 };
 struct net {
     struct rnl_here here[HOSTS];
     struct rnl_search *search[HOSTS];
+    int fd[HOSTS];
     uint64_t now;
 };
 
@@ -311,16 +313,16 @@ static void open_net(struct net *n, const unsigned char key[HOSTS], int bogus)
     for (uint32_t i = 0; i < HOSTS; i++) {
         struct rnl_here *h = &n->here[i];
         h->host = i;
+        n->fd[i] = fd[i];
         h->probe_port = at[i].port;
         if (bogus) /* an address of documentation: it leads nowhere, or is refused at once */
             memcpy(h->way[h->ways++].ip, (const uint8_t[16]){[10] = 0xff, [11] = 0xff, [12] = 192, 0, 2, 1}, 16);
         memcpy(h->way[h->ways++].ip, at[i].ip, 16);
     }
     for (uint32_t i = 0; i < HOSTS; i++) {
-        const struct rnl_kernel_options o = {.without = RNL_KERNEL_SEGMENT | RNL_KERNEL_MERGE};
         const unsigned char secret[RNL_JOB_KEY_BYTES] = {key[i]};
         struct rnl_socket *socket;
-        assert_int_equal(rnl_kernel_socket_adopt(fd[i], &o, &socket), 0);
+        assert_int_equal(rnl_search_adopt(fd[i], &socket), 0);
         assert_int_equal(rnl_search_new(i, HOSTS, n->here, secret, 100 + i, socket, n->now, &n->search[i]), 0);
     }
 }
@@ -433,6 +435,52 @@ static void who_lives_is_told_when_both_ways_work(void **state)
     close_net(&n);
 }
 
+struct heard {
+    unsigned times;
+    unsigned char first, last;
+};
+
+static void hear_words(void *arg, uint32_t other, const unsigned char *at)
+{
+    struct heard *h = arg;
+    assert_int_equal(other, 0);
+    h->times++;
+    h->first = at[0];
+    h->last = at[RNL_SEARCH_WORDS - 1];
+}
+
+/* An agent sleeps at one descriptor for as long as the job runs. */
+static void all_that_comes_wakes_who_waits_at_the_probe(void **state)
+{
+    static struct net n;
+    unsigned char words[RNL_SEARCH_WORDS];
+    struct heard heard = {.times = 0};
+    const unsigned char bits[1] = {1};
+    uint32_t host;
+    unsigned char got[1];
+    (void)state;
+    open_net(&n, (const unsigned char[]){7, 7, 7}, 0);
+    for (int i = 0; i < 400 && !all_done(&n); i++)
+        step(&n, 1000000);
+    rnl_search_on_words(n.search[1], hear_words, &heard);
+    for (unsigned i = 0; i < 60; i++) {
+        struct pollfd p[2] = {{.fd = n.fd[0], .events = POLLIN}, {.fd = n.fd[1], .events = POLLIN}};
+        memset(words, (int)i, sizeof words);
+        rnl_search_alive(n.search[1], bits, 1, n.now); /* as often the other way */
+        rnl_search_say_words(n.search[0], 1, words, sizeof words);
+        assert_int_equal(poll(&p[0], 1, 2000), 1);
+        assert_int_equal(poll(&p[1], 1, 2000), 1);
+        step(&n, 1000000);
+        assert_int_equal(heard.times, i + 1);
+        assert_int_equal(heard.first, i);
+        assert_int_equal(heard.last, i);
+        while (rnl_search_vouched(n.search[0], &host, got, 1))
+            ;
+    }
+    assert_true(rnl_search_heard_ns(n.search[0], 1) == n.now);
+    close_net(&n);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -446,6 +494,7 @@ int main(void)
         cmocka_unit_test(hosts_find_each_other_past_strangers),
         cmocka_unit_test(another_key_is_nobody),
         cmocka_unit_test(who_lives_is_told_when_both_ways_work),
+        cmocka_unit_test(all_that_comes_wakes_who_waits_at_the_probe),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
