@@ -11,10 +11,16 @@
 
 #include <cmocka.h>
 
+#include "endpoint/endpoint.h"
+#include "endpoint/link.h"
 #include "runnel/am.h"
 #include "support/hub.h"
 #include "support/random.h"
 #include "support/wires.h"
+#include "transport/socket.h"
+
+#include <time.h>
+#include <unistd.h>
 
 enum { ASK = 1, ANSWER, FLOOD = 2000, DEPTH = 128 };
 
@@ -44,6 +50,35 @@ static void on_returned(int status, op_t opcode, void *token)
 
 static _Atomic int through;
 
+/* Sleeps of this program: these are called instead of the C library's. */
+static _Atomic unsigned long naps;
+unsigned sleep(unsigned s)
+{
+    naps++;
+    return s;
+}
+int usleep(useconds_t us)
+{
+    naps++;
+    return us ? 0 : -1;
+}
+int nanosleep(const struct timespec *for_, struct timespec *left)
+{
+    naps++;
+    return for_ != left ? 0 : -1;
+}
+int clock_nanosleep(clockid_t id, int flags, const struct timespec *for_, struct timespec *left)
+{
+    naps++;
+    return id < 0 || flags || for_ != left ? 0 : -1;
+}
+
+/* What a flood did, and how the host treats what rank 0 and 1 send. */
+struct weather {
+    unsigned refuse_every, refuse_why;
+    unsigned long sent, refused, lost;
+};
+
 static void flood(struct test_thread *t)
 {
     eb_t eb;
@@ -57,7 +92,9 @@ static void flood(struct test_thread *t)
     TEST_MUST(AM_SetHandler(ep, ANSWER, on_answer) == AM_OK);
     for (unsigned i = 0; i < t->size; i++)
         TEST_MUST(AM_Map(ep, (int)i, AM_NameOf(i, 0), AM_ALL) == AM_OK);
+    struct weather *w = t->arg;
     if (t->rank == 0) {
+        test_wires_refuse(t->wires, w->refuse_every, w->refuse_why);
         for (int i = 0; i < FLOOD; i++) {
             TEST_MUST(AM_Request1(ep, 1, ASK, i) == AM_OK);
             while (i + 1 - answered >= DEPTH)
@@ -65,8 +102,10 @@ static void flood(struct test_thread *t)
         }
         while (answered < FLOOD)
             TEST_MUST(AM_Poll(eb) == AM_OK);
-        if (t->arg)
-            *(unsigned long *)t->arg = test_wires_sent(t->wires);
+        w->sent = test_wires_sent(t->wires);
+        w->refused = test_wires_refused(t->wires);
+        const struct rnl_flow_counters *c = &t->ep->remote->count;
+        w->lost = c->lost > c->spurious ? c->lost - c->spurious : 0;
         through = 1;
     }
     while (!through)
@@ -74,20 +113,25 @@ static void flood(struct test_thread *t)
     TEST_MUST(AM_FreeBundle(eb) == AM_OK);
 }
 
-/* Datagrams that a flood of short requests and their replies took. */
-static unsigned long datagrams(const char *network)
+static void through_weather(const char *network, struct weather *w)
 {
-    unsigned long sent = 0;
     setenv("RNL_TEST_REMOTE", network, 1);
     asked = answered = 0;
     through = 0;
     assert_int_equal(AM_Init(), AM_OK);
-    assert_int_equal(test_hub_threads(2, NULL, flood, &sent), 0);
+    assert_int_equal(test_hub_threads(2, NULL, flood, w), 0);
     assert_int_equal(AM_Terminate(), AM_OK);
     unsetenv("RNL_TEST_REMOTE");
     assert_int_equal(asked, FLOOD);
     assert_int_equal(answered, FLOOD);
-    return sent;
+}
+
+/* Datagrams that a flood of short requests and their replies took. */
+static unsigned long datagrams(const char *network)
+{
+    struct weather w = {0};
+    through_weather(network, &w);
+    return w.sent;
 }
 
 /* AMUDP sends one datagram for each message, and asks twice for each that comes. */
@@ -107,6 +151,31 @@ static void w3_loss_costs_what_was_lost(void **state)
     unsigned long calm = datagrams(""), one = datagrams("loss=1%"), thirty = datagrams("loss=30%");
     print_message("datagrams: %lu, %lu at 1 %% loss, %lu at 30 %%\n", calm, one, thirty);
     assert_true(one < 4 * calm + 1000);
+}
+
+/* Where the host refuses a datagram (EPERM: a filter), AMUDP sleeps up to 5 s inside the call; where its queue is full
+ * (ENOBUFS), it takes the datagram for lost, which costs 100 ms. Here nobody sleeps; what was refused is sent again as
+ * what was lost is, and what found the queue full goes as soon as there is room, and never was lost. */
+static void w10_a_host_that_refuses_stops_nobody(void **state)
+{
+    static const unsigned forbids[] = {RNL_SOCKET_FORBIDDEN, RNL_SOCKET_UNREACHABLE, RNL_SOCKET_FAILED};
+    static const unsigned is_full[] = {RNL_SOCKET_NO_BUFFERS, RNL_SOCKET_FULL};
+    (void)state;
+    naps = 0;
+    for (unsigned i = 0; i < sizeof forbids / sizeof *forbids; i++) {
+        struct weather w = {.refuse_every = 5, .refuse_why = forbids[i]};
+        through_weather("", &w);
+        print_message("refused %lu times, lost %lu packets\n", w.refused, w.lost);
+        assert_true(w.refused > 0);
+    }
+    for (unsigned i = 0; i < sizeof is_full / sizeof *is_full; i++) {
+        struct weather w = {.refuse_every = 3, .refuse_why = is_full[i]};
+        through_weather("", &w);
+        print_message("full %lu times, lost %lu packets\n", w.refused, w.lost);
+        assert_true(w.refused > 0);
+        assert_true(w.lost < w.refused / 8); /* none but what a thread that waits long for its processor asks for */
+    }
+    assert_int_equal(naps, 0);
 }
 
 /* A message whose lengths and counts are not true is refused or ends its sender's connection, and is read no further
@@ -173,6 +242,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(w3_loss_costs_what_was_lost),
         cmocka_unit_test(w7_lengths_are_checked),
+        cmocka_unit_test(w10_a_host_that_refuses_stops_nobody),
         cmocka_unit_test(w11_messages_share_datagrams),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

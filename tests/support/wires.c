@@ -34,7 +34,8 @@ struct port {
 struct test_wires {
     pthread_mutex_t lock;
     unsigned size;
-    unsigned long sent, calls, looks;
+    unsigned long sent, calls, looks, refused;
+    unsigned refuse_every, refuse_why;
     char faults[RNL_FAULT_TEXT];
     struct rnl_remote_options opt;
     struct rnl_env_ops *ops; /* of each rank */
@@ -89,6 +90,11 @@ static int wires_send(struct rnl_socket *s, const struct rnl_socket_out *out, in
     *result = (struct rnl_socket_result){0};
     pthread_mutex_lock(&p->w->lock);
     p->w->calls++;
+    if (p->w->refuse_every && p->w->calls % p->w->refuse_every == 0) {
+        *result = (struct rnl_socket_result){p->w->refuse_why, 0};
+        p->w->refused++;
+        n = 0;
+    }
     for (int i = 0; i < n; i++) {
         uint32_t step = out[i].segment ? out[i].segment : out[i].bytes;
         for (uint32_t at = 0; at < out[i].bytes; at += step)
@@ -301,6 +307,19 @@ void test_wires_free(struct test_wires *w)
     pthread_mutex_destroy(&w->lock);
     free(w->ops);
     free(w);
+}
+
+void test_wires_refuse(struct test_wires *w, unsigned every, unsigned why)
+{
+    pthread_mutex_lock(&w->lock);
+    w->refuse_every = every;
+    w->refuse_why = why;
+    pthread_mutex_unlock(&w->lock);
+}
+
+unsigned long test_wires_refused(const struct test_wires *w)
+{
+    return w->refused;
 }
 
 unsigned long test_wires_looks(const struct test_wires *w)

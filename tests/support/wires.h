@@ -33,6 +33,11 @@ void test_wires_threads(struct test_wires *w);
 /* When all endpoints are freed. Fine with NULL. */
 void test_wires_free(struct test_wires *w);
 
+/* From now on the host takes no more of each every-th call that hands it datagrams: it says `why` (enum
+ * rnl_socket_stop). 0 = it takes all. */
+void test_wires_refuse(struct test_wires *w, unsigned every, unsigned why);
+/* How often it did. */
+unsigned long test_wires_refused(const struct test_wires *w);
 /* Datagrams that were handed to the network. */
 unsigned long test_wires_sent(const struct test_wires *w);
 /* How often anybody handed it some. */
