@@ -25,7 +25,8 @@ typedef int (*amudp_spawnfn_t)(int nproc, int argc, char **argv, char **extra_en
  * then send. AM_ERR_BAD_ARG, AM_ERR_RESOURCE. */
 AMUDP_PUBLIC int AMUDP_SPMDStartup(int *argc, char ***argv, int nproc, int depth, amudp_spawnfn_t spawn, uint64_t *job,
                                    eb_t *bundle, ep_t *ep);
-/* Ends the job, and this process, with this exit code. */
+/* Ends the job, and this process, with this exit code; returns only before AMUDP_SPMDStartup (AM_ERR_NOT_INIT). In a
+ * handler, too: that is left by longjmp, so what it holds (a lock that the exit callback wants) it keeps. */
 AMUDP_PUBLIC int AMUDP_SPMDExit(int code);
 typedef void (*amudp_exitcallback_t)(int);
 /* Called in each worker that polls when one ends the job; NULL = nothing. */

@@ -85,12 +85,23 @@ static RNL_NOINLINE void run_hooked(struct rnl_am_token *t, rnl_am_fn fn, void *
 {
     struct rnl_am_token_info info;
     struct rnl_am_hooks hooks = t->ep->hooks; /* the handler may change or free them */
+    jmp_buf leave;
     (void)rnl_am_get_token_info(t, &info);
+    t->leave = &leave;
+    if (_setjmp(leave))
+        return;
     if (hooks.before)
         hooks.before(hooks.arg, t, &info, buf);
     apply(fn, t, t->m->op != RNL_AM_OP_SHORT, buf, t->m->nbytes, t->m->numargs, t->m->args);
     if (hooks.after && !rnl_ep_forked(t->port->ep))
         hooks.after(hooks.arg, t, &info, buf);
+}
+
+void rnl_am_leave_handler(const struct rnl_am_bundle *b)
+{
+    const struct rnl_am_token *t = b->port->running;
+    if (t && t->leave)
+        _longjmp(*t->leave, 1);
 }
 
 void rnl_am_run(struct rnl_am_token *t, rnl_am_fn fn, void *buf)

@@ -10,6 +10,8 @@
 #ifndef RNL_AM_CORE_H
 #define RNL_AM_CORE_H
 
+#include <setjmp.h>
+
 #include "am/process.h"
 #include "runnel/am.h"
 #include "stream/stream.h"
@@ -161,6 +163,7 @@ struct rnl_am_token {
     int index;
     tag_t tag;
     uint8_t replied;
+    jmp_buf *leave; /* NULL = this handler can only return */
 };
 
 /* ---- entering ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * process.h - the only state of AM that hangs from no endpoint: AM_AllocateBundle has no other way to know its session.
- * The simulator keeps one for each program. */
+ * process.h - what concerns the process: the only state of AM that hangs from no endpoint, since AM_AllocateBundle has
+ * no other way to know its session (the simulator keeps one for each program), and its end. */
 #ifndef RNL_AM_PROCESS_H
 #define RNL_AM_PROCESS_H
 
@@ -18,5 +18,9 @@ extern struct rnl_am rnl_am;
 rnl_endpoint *rnl_am_rank(const struct rnl_am *am);
 /* Frees all that AM has on this rank and tells nobody: its program is no more. */
 void rnl_am_drop(rnl_endpoint *rank);
+/* The handler that runs, of an endpoint with hooks or a handler 0, ends here, as if it returned; what it has done stays
+ * done. Returns only if there is none. For whoever ends the process. */
+struct rnl_am_bundle;
+void rnl_am_leave_handler(const struct rnl_am_bundle *b);
 
 #endif

@@ -31,9 +31,12 @@ void rnl_am_come_back(struct rnl_am_endpoint *ep, uint32_t rank, struct rnl_am_m
     }
     struct rnl_am_token t = {.port = port, .ep = ep, .m = m, .rank = rank, .tag = ep->tag};
     t.index = was_request && index < 0 ? index_of(ep, rank, m) : index;
+    jmp_buf leave;
     t.self = &t;
+    t.leave = &leave;
     port->running = &t;
-    fn(status, rnl_am_opcode(m, was_request), &t);
+    if (!_setjmp(leave))
+        fn(status, rnl_am_opcode(m, was_request), &t);
     t.self = NULL;
     port->running = NULL;
     if (rnl_ep_forked(port->ep))

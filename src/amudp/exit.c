@@ -7,9 +7,13 @@
  * have (DONE). Then the word to go is passed on in the same way (GO): the launcher ends all workers when the first
  * leaves with a code that is not 0, and by then nobody has anything left to do. Where the words of two that end it
  * meet, neither side waits for the other. Every wait has a bound, for workers that do not poll: those the launcher
- * ends, or with code 0 they go on until they have done what they do. */
+ * ends, or with code 0 they go on until they have done what they do.
+ *
+ * A handler that ends the job can neither send nor wait. It is left instead, and the end begins where the call into the
+ * library returns that ran it. */
 #include "amudp/amudp_in.h"
 
+#include "am/process.h"
 #include "endpoint/endpoint.h"
 
 #include <stdio.h>
@@ -94,7 +98,7 @@ static void await(const int *count, const int *least)
     uint64_t until = env->ops->now_ns(env) + HEARD_NS;
     while (*count < *least && env->ops->now_ns(env) < until)
         if (rnl_am_poll(rnl_amudp_spmd.bundle->core) != AM_OK)
-            break; /* inside a handler nothing can be waited for */
+            break;
 }
 
 static int tell(int rank, handler_t what, int n, const int32_t *args)
@@ -158,6 +162,7 @@ int AMUDP_SPMDExit(int code)
         rnl_amudp_spmd.ends = 1;
         rnl_amudp_spmd.code = code;
     }
+    rnl_am_leave_handler(rnl_amudp_spmd.bundle->core);
     end();
 }
 

@@ -66,10 +66,10 @@ static int request(struct amudp_ep *ep, amudp_node_t dest, struct rnl_amudp_requ
         return rnl_amudp_wrong(AM_ERR_BAD_ARG, function, "%u is no index of a table", dest);
     q->dest = (int)dest;
     int r = RNL_UNLIKELY(ep->fault != NULL) ? rnl_amudp_fault_send(ep, q, args) : rnl_amudp_send(ep, q, args);
+    rnl_amudp_ended();
     if (RNL_UNLIKELY(r != AM_OK))
         return rnl_amudp_result(r, function);
     count_sent(&ep->stats, 1, q->category, q->nbytes, q->numargs);
-    rnl_amudp_ended();
     return AM_OK;
 }
 
@@ -379,10 +379,10 @@ int AM_Poll(eb_t bundle)
     if (bundle == NULL)
         return WRONG(AM_ERR_BAD_ARG, "there is no bundle");
     int r = rnl_am_poll(bundle->core);
+    rnl_amudp_ended();
     if (RNL_UNLIKELY(r != AM_OK))
         return rnl_amudp_result(r, __func__);
     rnl_amudp_fault_poll(bundle);
-    rnl_amudp_ended();
     return AM_OK;
 }
 

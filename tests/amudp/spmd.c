@@ -25,7 +25,7 @@ static char segment[4 * AMUDP_MAX_LONG];
     } while (0)
 #define OK(call) MUST((call) == AM_OK)
 
-enum { PING = 1, PONG, MEDIUM, MEDIUM_BACK, LONG, LONG_BACK, MANY, MANY_BACK };
+enum { PING = 1, PONG, MEDIUM, MEDIUM_BACK, LONG, LONG_BACK, MANY, MANY_BACK, END_IT, END_IT_BY_DATA, ASK_FOR_END };
 static int pongs, mediums, longs, manys;
 
 static void ping(void *token, int32_t a, int32_t b)
@@ -324,6 +324,35 @@ static void w15(void)
     _exit(0);
 }
 
+/* Ends the job from where nothing can be sent, and comes back from nowhere. */
+static void end_it(void *token, int32_t code)
+{
+    (void)token;
+    AMUDP_SPMDExit(code);
+    fprintf(stderr, "rank %d: the end of the job returned\n", rank);
+    _exit(98);
+}
+
+static int code_of_return;
+static void end_in_returned(int status, op_t opcode, void *token)
+{
+    (void)opcode;
+    MUST(status == EBADHANDLER);
+    end_it(token, code_of_return);
+}
+
+static void end_it_by_data(void *token, void *buf, size_t n, int32_t code)
+{
+    (void)buf;
+    MUST(n == sizeof segment / 5);
+    end_it(token, code);
+}
+
+static void ask_for_end(void *token, int32_t code)
+{
+    OK(AM_Reply1(token, END_IT, code));
+}
+
 static void callback(int code)
 {
     printf("rank %d: the job ends with %d\n", rank, code);
@@ -368,6 +397,27 @@ int main(int argc, char **argv)
         OK(AMUDP_SPMDBarrier());
         if (rank == size - 1)
             AMUDP_SPMDExit(atoi(argv[2]));
+        for (;;)
+            OK(AM_Poll(eb));
+    } else if (strcmp(what, "exit-in") == 0) { /* ... a handler */
+        char how = argv[2][0];
+        int code = atoi(argv[3]), last = size - 1;
+        OK(AM_SetHandler(ep, END_IT, end_it));
+        OK(AM_SetHandler(ep, END_IT_BY_DATA, end_it_by_data));
+        OK(AM_SetHandler(ep, ASK_FOR_END, ask_for_end));
+        OK(AMUDP_SPMDSetExitCallback(callback));
+        OK(AMUDP_SPMDBarrier());
+        if (rank == 0 && how == 's')
+            OK(AM_Request1(ep, last, END_IT, code));
+        else if (rank == 0 && how == 'l')
+            OK(AM_RequestI1(ep, last, END_IT_BY_DATA, segment, sizeof segment / 5, code));
+        else if (rank == last && how == 'r')
+            OK(AM_Request1(ep, 0, ASK_FOR_END, code));
+        else if (rank == last && how == '0') {
+            OK(AM_SetHandler(ep, 0, end_in_returned));
+            code_of_return = code;
+            OK(AM_Request0(ep, 0, 99));
+        }
         for (;;)
             OK(AM_Poll(eb));
     } else if (strcmp(what, "control") == 0) { /* ... by way of the call that only looks for that */

@@ -89,6 +89,13 @@ ok "a job can be ended with code 0" is 0
 ok "... and each worker hears of it" lines out 'the job ends with 0$' 3
 run "$program" 4 L control 0
 ok "also where it only looks for that" lines out 'the job ends with 0$' 4
+for how in short long reply 0; do
+    for code in 0 6; do
+        run "$program" 5 L exit-in "$how" "$code"
+        ok "a handler ($how) can end the job with $code" is "$code"
+        ok "... and each worker hears of it" lines out "the job ends with $code\$" 5
+    done
+done
 # It leaves without closing anything: no place to look for leaks.
 ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 run "$program" 3 L return
 ok "a worker that returns from main gives its status" is 7
