@@ -52,6 +52,7 @@ enum bench_test {
     BENCH_AM_LOSS_TRIP,
     BENCH_AM_LOSS_RATE,
     BENCH_AM_LOSS_BULK,
+    BENCH_AM_CALL,
     BENCH_QUIT
 };
 

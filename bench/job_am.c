@@ -5,7 +5,9 @@
  * window of eight bulk requests of 128 KiB. Each request is answered, as in the paper. The floors are the bare ring's,
  * in the same step: there and back, 8-byte messages a second, messages of 128 KiB. Over datagrams they are bare
  * sockets': there and back, polled and asleep; requests of one datagram each, and so their answers, at the same depth;
- * runs of datagrams. Between namespaces also what lost packets cost, where the floor is the same pair, none lost. */
+ * runs of datagrams. Between namespaces also what lost packets cost, where the floor is the same pair, none lost. And
+ * what a call costs that any thread may make (AM_PAR) while no other does: an AM_Poll that finds nothing, where the
+ * floor is that of AM_SEQ. */
 #include "net_drop.h"
 #include "role.h"
 #include "scene.h"
@@ -16,7 +18,7 @@
 #include <stdlib.h>
 
 enum { ASK = 1, ANSWERED, BULK };
-enum { PAIR = 1, BULK_BYTES = 128 << 10, WINDOW = 8, PAGE = 4096 };
+enum { PAIR = 1, PAR, BULK_BYTES = 128 << 10, WINDOW = 8, PAGE = 4096 };
 static const unsigned losses[] = {10, 50, 100, 150, 200, 250, 300}; /* of a thousand; all three for the first */
 static struct bench_drop filter = {{-1, -1}};
 static const unsigned rate_depths[] = {1, 4, 16, 64, 128, 512}, bulk_depths[] = {1, 2, 4, 8};
@@ -53,10 +55,10 @@ static int failed(struct bench_side *s)
     return bench_side_fail(s, "%s", rnl_last_error()->text);
 }
 
-static int open_am(struct bench_side *s)
+static int open_typed(struct bench_side *s, int type)
 {
     en_t name;
-    if (AM_Init() != AM_OK || AM_AllocateBundle(AM_SEQ, &bundle) != AM_OK)
+    if (AM_Init() != AM_OK || AM_AllocateBundle(type, &bundle) != AM_OK)
         return failed(s);
     segment = aligned_alloc(PAGE, (size_t)WINDOW * BULK_BYTES);
     source = aligned_alloc(PAGE, (size_t)WINDOW * BULK_BYTES);
@@ -74,6 +76,16 @@ static int open_am(struct bench_side *s)
     return 0;
 }
 
+static int open_am(struct bench_side *s)
+{
+    return open_typed(s, AM_SEQ);
+}
+
+static int open_par(struct bench_side *s)
+{
+    return open_typed(s, AM_PAR);
+}
+
 static void close_am(struct bench_side *s)
 {
     if (AM_Terminate() != AM_OK)
@@ -88,7 +100,7 @@ static int look(struct bench_side *s)
 }
 
 /* What is timed, by whatever test. */
-enum kind { TRIP, RATE, BULKS, WAITING };
+enum kind { TRIP, RATE, BULKS, WAITING, CALL };
 static enum kind kind_of(uint32_t test)
 {
     switch (test) {
@@ -98,6 +110,8 @@ static enum kind kind_of(uint32_t test)
     case BENCH_AM_BULK:
     case BENCH_AM_LOSS_BULK:
         return BULKS;
+    case BENCH_AM_CALL:
+        return CALL;
     default:
         return test == BENCH_AM_WAITING ? WAITING : TRIP;
     }
@@ -114,7 +128,8 @@ static int await(struct bench_side *s, enum kind kind)
 /* Messages of an order. */
 static uint64_t messages(const struct bench_order *o)
 {
-    return kind_of(o->test) == BULKS ? o->count * WINDOW : o->count;
+    enum kind kind = kind_of(o->test);
+    return kind == CALL ? 0 : kind == BULKS ? o->count * WINDOW : o->count;
 }
 
 static int ask(struct bench_side *s, const struct bench_order *o)
@@ -137,6 +152,14 @@ static int ask(struct bench_side *s, const struct bench_order *o)
     return 0;
 }
 
+static int call(struct bench_side *s, uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++)
+        if (AM_Poll(bundle) != AM_OK)
+            return failed(s);
+    return 0;
+}
+
 static int run(struct bench_side *s, const struct bench_order *o, struct bench_answer *a)
 {
     uint64_t n = messages(o);
@@ -149,10 +172,12 @@ static int run(struct bench_side *s, const struct bench_order *o, struct bench_a
         return 0;
     }
     uint64_t t0 = bench_now_ns();
-    if (ask(s, o))
+    if (kind == CALL ? call(s, o->count) : ask(s, o))
         return -1;
     double ns = (double)(bench_now_ns() - t0);
-    if (kind == TRIP || kind == WAITING)
+    if (kind == CALL)
+        a->value = ns / (double)o->count;
+    else if (kind == TRIP || kind == WAITING)
         a->value = ns / (double)n;
     else if (kind == RATE)
         a->value = (double)n * 1e3 / ns;
@@ -163,6 +188,8 @@ static int run(struct bench_side *s, const struct bench_order *o, struct bench_a
 
 const struct bench_api bench_role_am = {
     .name = "am", .moves_when_called = true, .open = open_am, .close = close_am, .poll = look, .run = run};
+const struct bench_api bench_role_am_par = {
+    .name = "am-par", .moves_when_called = true, .open = open_par, .close = close_am, .poll = look, .run = run};
 
 /* ---- the scene ---- */
 
@@ -177,6 +204,8 @@ static int plan(struct bench_plan *p, const struct bench_wish *w)
         e = bench_scene_add(p, am, BENCH_AM_RATE, BENCH_AM, rate_depths[i], 8, step++, true);
     for (unsigned i = 0; i < DEPTHS(bulk_depths) && e == 0; i++)
         e = bench_scene_add(p, am, BENCH_AM_BULK, BENCH_AM, bulk_depths[i], BULK_BYTES, step++, true);
+    if (e == 0 && !w->udp)
+        e = bench_scene_add(p, am, BENCH_AM_CALL, BENCH_AM, 0, 0, step++, true);
     for (unsigned i = 0; i < DEPTHS(losses) && e == 0 && w->netns; i++)
         e = bench_scene_add(p, am, BENCH_AM_LOSS_TRIP, BENCH_AM, losses[i], 8, step++, true);
     if (e == 0 && w->netns)
@@ -188,8 +217,9 @@ static int plan(struct bench_plan *p, const struct bench_wish *w)
 
 static void cast(struct bench_area *area, const struct bench_wish *w)
 {
-    (void)w;
     bench_cast(area, PAIR, "am", 2, 0);
+    if (!w->udp)
+        bench_cast(area, PAR, "am-par", 2, 0);
 }
 
 static int lose(struct bench_run *r, unsigned per_mille)
@@ -215,6 +245,17 @@ static int step_of_loss(struct bench_run *r, struct bench_unit *u)
     return e;
 }
 
+static int step_of_call(struct bench_run *r, struct bench_unit *u)
+{
+    double value = NAN, floor = NAN, cpu_ns;
+    int e = bench_repeat(r, u, u->test, PAIR, 0, &u->floor[0], &floor, &cpu_ns);
+    if (e == 0)
+        e = bench_repeat(r, u, u->test, PAR, 0, &u->api[BENCH_AM], &value, &cpu_ns);
+    if (e == 0)
+        bench_put(u, value, floor);
+    return e;
+}
+
 static int step(struct bench_run *r, struct bench_unit *u, size_t n)
 {
     static const enum bench_test floors[] = {BENCH_LATENCY, BENCH_RATE, BENCH_BANDWIDTH, BENCH_WAITING};
@@ -225,6 +266,8 @@ static int step(struct bench_run *r, struct bench_unit *u, size_t n)
     (void)n;
     if (u->test >= BENCH_AM_LOSS_TRIP && u->test <= BENCH_AM_LOSS_BULK)
         return step_of_loss(r, u);
+    if (u->test == BENCH_AM_CALL)
+        return step_of_call(r, u);
     int e = bench_repeat(r, u, as, BENCH_RAW, as == BENCH_AM_RATE ? depth : 0, &u->floor[0], &floor, &cpu_ns);
     if (e == 0)
         e = bench_repeat(r, u, u->test, PAIR, depth, &u->api[BENCH_AM], &value, &cpu_ns);

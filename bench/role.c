@@ -14,7 +14,7 @@ const struct bench_api *bench_role(const char *name)
     static const struct bench_api *const role[] = {
         &bench_api_native,   &bench_api_fm,       &bench_api_fm1,      &bench_role_idle_native, &bench_role_idle_fm,
         &bench_role_wake,    &bench_role_wake_fd, &bench_role_barrier, &bench_role_layer_fm,    &bench_role_layer_fm1,
-        &bench_role_startup, &bench_role_memory,  &bench_role_am,
+        &bench_role_startup, &bench_role_memory,  &bench_role_am,      &bench_role_am_par,
     };
     for (size_t i = 0; i < sizeof role / sizeof *role; i++)
         if (!strcmp(role[i]->name, name))

@@ -191,7 +191,8 @@ static uint64_t next_count(const struct bench_run *r, enum bench_test test, uint
                             [BENCH_AM_WAITING] = {20e6, 10, 20000},
                             [BENCH_AM_LOSS_TRIP] = {60e6, 50, 20000},
                             [BENCH_AM_LOSS_RATE] = {60e6, 2000, 1000000},
-                            [BENCH_AM_LOSS_BULK] = {60e6, 5, 500}};
+                            [BENCH_AM_LOSS_BULK] = {60e6, 5, 500},
+                            [BENCH_AM_CALL] = {3e6, 1000, 1000000}};
     double wanted = elapsed_ns > 0 ? r->plan->calm * counts[test].target_ns * (double)count / elapsed_ns : 0;
     double least = counts[test].low;
     if (least > 3 && least * (double)bytes > 8 << 20) /* long messages need not be as many */

@@ -23,7 +23,7 @@ const char *bench_test_name(enum bench_test t)
         "wake-unarmed", "wake-armed",  "barrier",    "layered",      "layered-stream",  "startup-run",
         "startup-job",  "memory-peer", "memory-all", "loss-stream",  "loss-trip",       "am-trip",
         "am-rate",      "am-bulk",     "am-waiting", "am-loss-trip", "am-loss-rate",    "am-loss-bulk",
-        "quit"};
+        "am-par",       "quit"};
     _Static_assert(sizeof name / sizeof *name == BENCH_QUIT + 1, "a name for each test");
     return name[t <= BENCH_QUIT ? t : BENCH_QUIT];
 }

@@ -10,7 +10,7 @@ import json
 import sys
 
 UNITS = {"peers": "ns", "idle": "ms/s", "wake-wait": "us", "wake-poll": "us", "wake": "ns", "barrier": "us", "layered": "MB/s",
-         "startup": "ms", "memory": "kB", "am-trip": "ns", "am-rate": "M/s", "am-bulk": "GB/s"}
+         "startup": "ms", "memory": "kB", "am-trip": "ns", "am-rate": "M/s", "am-bulk": "GB/s", "am-par": "ns"}
 TAILS = ("peers", "wake-wait", "wake-poll", "barrier")
 expected = {(t, a, n, b) for t, apis, ns, sizes in eval(sys.argv[1]) for a in apis for n in ns for b in sizes}
 seen = set()
@@ -57,7 +57,7 @@ rows "layered, other sizes" "[('layered', $fm), ('layered-stream', $fm), ('layer
     layered --size 1,100,2M
 rows startup '[("startup-run", ["native"], [1, 2, 16, 64], [0]), ("startup-job", ["native"], [1, 2, 16, 64], [0])]' startup
 rows am '[("am-trip", ["am"], [None], [8]), ("am-rate", ["am"], [1, 4, 16, 64, 128, 512], [8]),
-    ("am-bulk", ["am"], [1, 2, 4, 8], [131072])]' am
+    ("am-bulk", ["am"], [1, 2, 4, 8], [131072]), ("am-par", ["am"], [None], [0])]' am
 rows memory '[("memory-peer", ["native"], [2, 16, 63], [0]), ("memory-all", ["native"], [2, 16, 63], [0])]' memory
 
 timeout 300 "$runnel" bench idle wake barrier layered startup memory --max-time 1 >"$out/table" 2>"$out/stderr"
