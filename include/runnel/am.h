@@ -330,6 +330,13 @@ RNL_PUBLIC rnl_endpoint *rnl_am_get_rank(eb_t bundle);
  * lives makes room at last. */
 RNL_PUBLIC int rnl_am_set_congestion_limit(ep_t ep, uint64_t limit_ns);
 #define AM_SetCongestionLimit rnl_am_set_congestion_limit
+/* Takes back a rank of which the job has started another process after it died (rnl_peer: RNL_PEER_RETURNED), or that
+ * was only not heard. What was sent to the one before has come back then. Its names lead nowhere any more
+ * (AM_EBADENDPOINT), AM_NameOf's to the new one. In the place of rnl_readmit, which would not ask AM. Not in handlers.
+ * AM_ERR_NOT_SENT: its death is not over yet: poll, and try again; AM_ERR_RESOURCE: there is no such process, or not
+ * yet; AM_ERR_BAD_ARG. An extension. */
+RNL_PUBLIC int rnl_am_readmit(eb_t bundle, unsigned rank);
+#define AM_Readmit rnl_am_readmit
 
 /* ---- the calls by number of arguments ---- */
 

@@ -139,6 +139,7 @@ const struct rnl_stand rnl_stand_runnel[] = {
     LIBRARY(rnl_am_move_endpoint),
     LIBRARY(rnl_am_name_equal),
     LIBRARY(rnl_am_poll),
+    LIBRARY(rnl_am_readmit),
     LIBRARY(rnl_am_reply),
     LIBRARY(rnl_am_reply_i),
     LIBRARY(rnl_am_reply_xfer),

@@ -392,6 +392,40 @@ int rnl_am_get_event_mask(eb_t bundle, int *mask)
     return rnl_am_leave(bundle->port, AM_OK);
 }
 
+/* ---- coming back ---- */
+
+static int readmit(struct rnl_am_port *port, unsigned rank)
+{
+    if (rank >= port->ranks)
+        return rnl_am_fail(AM_ERR_BAD_ARG, "there is no rank %u: the job has ranks 0 to %u", rank, port->ranks - 1);
+    int status = rnl_am_outside(port, "AM_Readmit");
+    if (status != AM_OK)
+        return status;
+    if (rnl_am_has_chores(port)) /* what was under way comes back before its connection goes */
+        rnl_am_chores(port);
+    if (rnl_ep_forked(port->ep))
+        return rnl_am_enter_slow(port);
+    if (port->ep->peer[rank].state == RNL_PEER_DEAD && !port->peer[rank].dead)
+        return rnl_am_fail(AM_ERR_NOT_SENT,
+                           "rank %u cannot be taken back yet: what it had sent is still being taken "
+                           "in; poll, and try again",
+                           rank);
+    int core = rnl_readmit(port->ep, rank);
+    if (core == RNL_BUSY)
+        return AM_ERR_NOT_SENT;
+    if (core == 0)
+        port->peer[rank].dead = 0;
+    return rnl_am_status(core);
+}
+
+int rnl_am_readmit(eb_t bundle, unsigned rank)
+{
+    if (!bundle)
+        return null("AM_Readmit");
+    int status = rnl_am_enter(bundle->port);
+    return status != AM_OK ? status : rnl_am_leave(bundle->port, readmit(bundle->port, rank));
+}
+
 rnl_endpoint *rnl_am_get_rank(eb_t bundle)
 {
     return bundle ? bundle->port->ep : NULL;

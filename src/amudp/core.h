@@ -84,6 +84,7 @@
 #undef AM_GetBundle
 #undef AM_GetRank
 #undef AM_SetCongestionLimit
+#undef AM_Readmit
 #undef AM_MaxNumTranslations
 #undef AM_GetNumHandlers
 #undef AM_SetNumHandlers
