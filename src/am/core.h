@@ -23,14 +23,17 @@ static_assert((int)RNL_AM_ID_REJECTED == (int)RNL_AM_ID_LAST, "handler numbers")
  *
  *   bit 0    3      8         16        32        48       56      64           96           128      192
  *   +--------+------+---------+---------+---------+--------+-------+------------+------------+--------+
- *   | op     | args | handler | to:     | from:   | 0      | 0     | generation | generation | tag    |  request
- *   |        |      |         | number  | number  |        |       | of to      | of from    |        |
+ *   | op     | args | handler | to:     | from:   | serial         | generation | generation | tag    |  request
+ *   |        |      |         | number  | number  |                | of to      | of from    |        |
  *   +--------+------+---------+---------+---------+--------+-------+------------+------------+--------+
- *   | op     | args | handler | to      | from    | status | op    | generation | generation |           answer: status
- *   +--------+------+---------+---------+---------+--------+-------+------------+------------+  is why a message comes
- *   back, which had that other op. Then by op: nothing; nbytes; dest_offset, nbytes; source_offset, dest_offset, nbytes
- *   (8 bytes each); then the arguments (4 bytes each), then nbytes of payload, which a get and what comes back do not
- *   have. Words, since they are composed in registers: bytes that were just stored one by one are slow to load. */
+ *   | op     | args | handler | to      | from    | serial, or     | generation | generation |           answer: status
+ *   |        |      |         |         |         | status | op    |            |            |  is why a message comes
+ *   +--------+------+---------+---------+---------+--------+-------+------------+------------+  back, which had that
+ *   other op. The serial number is that of the request, among those to that rank: so is known, should its receiver die,
+ *   what it has answered. Then by op: nothing; nbytes; dest_offset, nbytes; source_offset, dest_offset, nbytes (8 bytes
+ *   each); then the arguments (4 bytes each), then nbytes of payload, which a get and what comes back do not have, and
+ *   behind a request that comes back its serial number (2 bytes). Words, since they are composed in registers: bytes
+ *   that were just stored one by one are slow to load. */
 enum rnl_am_op { RNL_AM_OP_SHORT, RNL_AM_OP_MEDIUM, RNL_AM_OP_XFER, RNL_AM_OP_GET, RNL_AM_OP_BACK };
 struct rnl_am_head {
     uint64_t what, who;
@@ -52,6 +55,7 @@ RNL_INLINE uint64_t rnl_am_who(uint32_t to_generation, uint32_t from_generation)
 }
 #define RNL_AM_OP(what)      ((unsigned)(what)&7)
 #define RNL_AM_NUMARGS(what) ((unsigned)((what) >> 3) & 31)
+#define RNL_AM_SERIAL(what)  ((uint16_t)((what) >> 48))
 #define RNL_AM_STATUS(what)  ((unsigned)((what) >> 48) & 255)
 #define RNL_AM_WAS(what)     ((unsigned)((what) >> 56) & 7)
 enum {
@@ -67,7 +71,7 @@ struct rnl_am_message {
     uint8_t op, numargs, handler;
     uint8_t status; /* why it comes back; 0 */
     uint8_t was;    /* ... and whether it was a request */
-    uint16_t to, from;
+    uint16_t to, from, serial;
     uint32_t to_generation, from_generation;
     uint64_t tag, source_offset, dest_offset, nbytes;
     int32_t args[RNL_AM_SHORT];
@@ -120,8 +124,14 @@ struct rnl_am_records { /* a ring of `room`, a power of two */
 };
 struct rnl_am_peer {
     struct rnl_am_records of[2]; /* by lane */
+    uint64_t asked, answered;    /* requests; the last of them that was answered */
     uint8_t dead;
 };
+/* Fewer requests than serials are under way to a rank: a ring holds no more. */
+RNL_INLINE void rnl_am_answered(struct rnl_am_peer *p, uint16_t serial)
+{
+    p->answered = p->asked - (uint16_t)((uint16_t)p->asked - serial);
+}
 /* A reply that could not be delivered, on its way back. */
 struct rnl_am_rejected {
     struct rnl_am_rejected *next;

@@ -19,9 +19,10 @@ static size_t write_rest(unsigned char *to, const struct rnl_am_message *m)
 static struct rnl_am_head head_of(const struct rnl_am_message *m)
 {
     unsigned op = m->status ? (unsigned)RNL_AM_OP_BACK : m->op, was = m->status ? m->op : 0;
-    return (struct rnl_am_head){.what = rnl_am_what(op, m->numargs, m->handler, m->to, m->from) |
-                                        (uint64_t)m->status << 48 | (uint64_t)was << 56,
-                                .who = rnl_am_who(m->to_generation, m->from_generation)};
+    return (struct rnl_am_head){
+        .what = rnl_am_what(op, m->numargs, m->handler, m->to, m->from) |
+                (m->status ? (uint64_t)m->status << 48 | (uint64_t)was << 56 : (uint64_t)m->serial << 48),
+        .who = rnl_am_who(m->to_generation, m->from_generation)};
 }
 
 size_t rnl_am_write_request(unsigned char *to, const struct rnl_am_message *m)
@@ -46,6 +47,7 @@ void rnl_am_read_head(struct rnl_am_message *m, const struct rnl_am_head *h)
     m->status = m->was = 0;
     m->to = (uint16_t)(h->what >> 16);
     m->from = (uint16_t)(h->what >> 32);
+    m->serial = RNL_AM_SERIAL(h->what);
     m->to_generation = (uint32_t)h->who;
     m->from_generation = (uint32_t)(h->who >> 32);
     m->nbytes = m->dest_offset = m->source_offset = 0;
@@ -93,6 +95,7 @@ static int reply(void *token, struct rnl_am_message *m, const void *src, size_t 
         return no_reply(t, numargs, nbytes);
     m->numargs = (uint8_t)numargs;
     m->status = 0;
+    m->serial = t->m->serial;
     m->to = t->m->from;
     m->to_generation = t->m->from_generation;
     m->from = t->ep->number;
@@ -135,7 +138,8 @@ int rnl_am_reply(void *token, handler_t handler, int numargs, const int32_t *arg
                      !rnl_stream_reply_place(t->s, RNL_AM_ID_ANSWER, n, &place)))
         return reply_short(token, handler, numargs, args);
     const struct rnl_am_message *m = t->m;
-    uint64_t what = rnl_am_what(RNL_AM_OP_SHORT, (unsigned)numargs, handler, m->from, t->ep->number);
+    uint64_t what =
+        rnl_am_what(RNL_AM_OP_SHORT, (unsigned)numargs, handler, m->from, t->ep->number) | (uint64_t)m->serial << 48;
     uint64_t who = rnl_am_who(m->from_generation, t->ep->generation);
     memcpy(place.at, &what, 8);
     memcpy(place.at + 8, &who, 8);

@@ -130,6 +130,7 @@ static int send(struct rnl_am_endpoint *from, int index, struct rnl_am_message *
     }
     if (RNL_UNLIKELY(!rnl_am_record_room(port, rank, 0)))
         return rnl_am_fail(AM_ERR_RESOURCE, "no memory to note a request to rank %u", rank);
+    m->serial = (uint16_t)(port->peer[rank].asked + 1);
     size_t n = rnl_am_write_request(head, m);
     if (n <= RNL_ASK_MAX && !nbytes &&
         rnl_stream_ask_short(port->ep, rank, RNL_AM_ID_REQUEST, RNL_AM_ANSWER, head, n)) {
@@ -146,6 +147,7 @@ static int send(struct rnl_am_endpoint *from, int index, struct rnl_am_message *
         if (status < 0)
             return rnl_am_status(status);
     }
+    port->peer[rank].asked++;
     memcpy(rnl_am_record(port, rank, 0, (uint32_t)index, n)->head, head, n);
     return async ? AM_OK : rnl_am_progress_after(port, rank);
 }
@@ -192,7 +194,8 @@ int rnl_am_request(ep_t ep, int index, handler_t handler, int numargs, const int
                      port->rejections > RNL_AM_REJECTED_MAX || !rnl_am_record_room(port, rank = t->name.rank, 0) ||
                      !rnl_stream_ask_place(port->ep, rank, RNL_AM_ID_REQUEST, RNL_AM_ANSWER, n, &place)))
         return rnl_am_leave(port, request_short(ep, index, handler, numargs, args)); /* the lock is recursive */
-    uint64_t what = rnl_am_what(RNL_AM_OP_SHORT, (unsigned)numargs, handler, t->name.number, ep->number);
+    uint64_t what = rnl_am_what(RNL_AM_OP_SHORT, (unsigned)numargs, handler, t->name.number, ep->number) |
+                    (uint64_t)(uint16_t)++port->peer[rank].asked << 48;
     uint64_t who = rnl_am_who(t->name.generation, ep->generation), tag = t->tag;
     memcpy(place.at, &what, 8);
     memcpy(place.at + 8, &who, 8);

@@ -103,6 +103,8 @@ static void unreached(struct rnl_am_port *port, uint32_t rank, unsigned lane)
     struct rnl_tx *t = &port->ep->conn[rank]->pair.tx[lane];
     (void)!rnl_tx_refresh(t, NULL, NULL);
     forget(p, t->acked);
+    for (uint64_t later = port->peer[rank].asked - port->peer[rank].answered; lane == 0 && p->count > later; p->count--)
+        p->first = (p->first + 1) & (p->room - 1); /* answered, and it died before it said what it had read */
     while (p->count && !rnl_ep_forked(port->ep)) {
         struct rnl_am_record r = p->record[p->first];
         p->first = (p->first + 1) & (p->room - 1);

@@ -414,7 +414,7 @@ static int readmit(struct rnl_am_port *port, unsigned rank)
     if (core == RNL_BUSY)
         return AM_ERR_NOT_SENT;
     if (core == 0)
-        port->peer[rank].dead = 0;
+        port->peer[rank].dead = 0; /* serial numbers go on */
     return rnl_am_status(core);
 }
 

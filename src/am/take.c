@@ -174,7 +174,8 @@ static RNL_NOINLINE void send_back(rnl_stream *s, struct rnl_am_message *m, int 
     rnl_am_turn(m);
     m->status = (uint8_t)why;
     size_t n = rnl_am_write_answer(head, m);
-    (void)rnl_stream_reply(s, RNL_AM_ID_ANSWER, head, n, NULL, 0);
+    memcpy(head + n, &m->serial, sizeof m->serial);
+    (void)rnl_stream_reply(s, RNL_AM_ID_ANSWER, head, n + sizeof m->serial, NULL, 0);
 }
 
 static int on_request(rnl_stream *s, unsigned peer, void *ctx)
@@ -202,6 +203,8 @@ static int on_request(rnl_stream *s, unsigned peer, void *ctx)
 static int deliver_answer(struct rnl_am_port *port, rnl_stream *s, unsigned peer, const struct rnl_am_message *m)
 {
     struct rnl_am_endpoint *ep = rnl_am_find(port, m->to, m->to_generation);
+    if (RNL_LIKELY(ep))
+        rnl_am_answered(&port->peer[peer], m->serial);
     rnl_am_fn fn = ep ? handler_of(ep, m) : NULL;
     if (RNL_UNLIKELY(!fn))
         return AM_EBADHANDLER;
@@ -223,6 +226,8 @@ static int take_back(struct rnl_am_port *port, rnl_stream *s, unsigned peer, con
     m.op = (uint8_t)RNL_AM_WAS(h->what);
     int why = take_rest(s, &m);
     struct rnl_am_endpoint *ep = why == LOST ? NULL : rnl_am_find(port, m.to, m.to_generation);
+    if (ep && was_request && take(s, &m.serial, sizeof m.serial) == 0)
+        rnl_am_answered(&port->peer[peer], m.serial);
     if (ep && status >= AM_EBADARGS && status <= AM_EREPLYREJECTED)
         rnl_am_come_back(ep, peer, &m, (int)status, was_request, -1);
     return RNL_DONE; /* of an endpoint that is freed: nobody misses it */
