@@ -135,6 +135,21 @@ static void dma_begins(struct rnl_sim *sim, struct rnl_sim_event *e)
     rnl_card_share(c);
 }
 
+/* Before a transfer to the host: does it end a place of the host's ring that has not been taken yet? */
+static int overruns(struct rnl_host *h, uint32_t host, uint32_t n)
+{
+    uint32_t place = host + n - 4 - h->ring.flag;
+    if (n < 4 || host + n - 4 < h->ring.flag || place % h->ring.stride || place / h->ring.stride >= h->ring.count ||
+        rnl_host_word(h, host + n - 4) == 0)
+        return 0;
+    rnl_hw_fault(
+        h->hw,
+        "node %u: its ring is overrun: a packet comes to place %u of %u, where the last one has not been taken; "
+        "send fewer without an answer (--count)",
+        h->id, place / h->ring.stride, h->ring.count);
+    return 1;
+}
+
 static void dma_done(struct rnl_sim *sim, struct rnl_sim_event *e)
 {
     struct rnl_hw *hw = rnl_sim_owner(sim);
@@ -152,6 +167,8 @@ static void dma_done(struct rnl_sim *sim, struct rnl_sim_event *e)
         }
     }
     if (c->dma.direction == TO_HOST) {
+        if (h->ring.count && overruns(h, c->dma.host, n))
+            return;
         memcpy(h->memory + c->dma.host, c->dma.snapshot, n);
         hw->count.dma_to_host += n;
     } else {

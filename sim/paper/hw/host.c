@@ -24,6 +24,13 @@ uint32_t rnl_host_take(struct rnl_host *h, uint32_t bytes, int pinned)
     return first * RNL_HW_PAGE;
 }
 
+void rnl_host_ring(struct rnl_host *h, uint32_t at, uint32_t stride, uint32_t count)
+{
+    h->ring.flag = at + stride - 4;
+    h->ring.stride = stride;
+    h->ring.count = count;
+}
+
 uint32_t rnl_host_word(const struct rnl_host *h, uint32_t at)
 {
     const uint8_t *p = h->memory + at;

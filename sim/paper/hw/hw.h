@@ -4,8 +4,9 @@
  * picosecond. Protocols are not known here: the card runs whatever firmware it is loaded with, tasks run host code.
  *
  * Caught and reported, never simulated on: a DMA to or from a page that is not pinned, an engine that is started while
- * it works, a buffer that changes while it is on the wire or on the bus, a packet longer than the room for it. The
- * first such fault stops the run; rnl_hw_run fails with what happened, where and when.
+ * it works, a buffer that changes while it is on the wire or on the bus, a packet longer than the room for it, a place
+ * of a host's ring that is written again before the program has taken what is there. The first such fault stops the
+ * run; rnl_hw_run fails with what happened, where and when.
  *
  * Processors of cards run ahead of the events, as far as nothing can reach them: up to the next event, and up to a
  * packet's way through the network beyond the slowest other processor (hw.c). */
@@ -92,6 +93,9 @@ struct rnl_host {
     uint8_t *memory;
     uint8_t pins[RNL_HW_PAGES];
     uint32_t taken; /* pages */
+    struct {
+        uint32_t flag, stride, count; /* host address of the first place's last word; bytes; places, 0 = no ring */
+    } ring;
     uint64_t bus_free_ps;
     struct rnl_sim_event interrupt;
     uint32_t interrupt_value, interrupt_waits; /* bits; being served, and come meanwhile */
@@ -160,6 +164,9 @@ uint64_t rnl_hw_now(const struct rnl_hw *);
 struct rnl_task *rnl_hw_task(struct rnl_hw *, uint32_t node, void (*fn)(struct rnl_task *, void *), void *arg);
 /* Whole pages, physically in a row, zero; pinned or not. The address, or RNL_HW_NO_WATCH when memory is full. */
 uint32_t rnl_host_take(struct rnl_host *, uint32_t bytes, int pinned);
+/* The library has a ring of `count` places there, each of which ends with a word that the card writes last and the
+ * program clears: a place that is written again before that is a fault. */
+void rnl_host_ring(struct rnl_host *, uint32_t at, uint32_t stride, uint32_t count);
 uint32_t rnl_card_symbol(struct rnl_hw *, const char *name);
 void rnl_card_poke(struct rnl_card *, uint32_t at, uint32_t value);
 uint32_t rnl_card_peek(const struct rnl_card *, uint32_t at);

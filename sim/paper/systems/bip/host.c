@@ -23,9 +23,9 @@ static void send_short(struct bip *b, uint32_t to, uint32_t from, uint32_t words
 {
     struct rnl_task *t = b->side->task;
     uint32_t packet[BIP_SMALL + 3] = {BIP_SHORT << 16 | b->side->node, words}, k = b->shorts & 1;
-    if (b->known_free == 0) {
+    if (b->known_free == 0) { /* this one has left the card when the one behind it has been started, no sooner */
         uint32_t busy;
-        if (rnl_task_await(t, IN_CARD(b, go) + 8 * k + 4, 0, 0, &busy) < 0)
+        if (rnl_task_await(t, IN_CARD(b, go) + 8 * !k + 4, 0, 0, &busy) < 0)
             return;
         b->known_free = 1;
     }
@@ -100,6 +100,7 @@ int bip_init(struct bip *b, struct rnl_side *side)
     b->status = rnl_host_take(side->host, RNL_HW_PAGE, 1);
     if (side->hw->fault[0])
         return -1;
+    rnl_host_ring(side->host, b->ring, BIP_SLOT, BIP_RING);
     rnl_card_poke(side->card, IN_CARD(b, ring_at), b->ring);
     for (uint32_t i = 0; i < side->nodes; i++)
         rnl_card_poke(side->card, IN_CARD(b, route) + 4 * i, ROUTE_VALID | i);

@@ -2,7 +2,7 @@
  *
  * host.h - BIP's blocking calls. Lengths are in words; user buffers lie anywhere. Nothing protects one user from
  * another, and there are no credits: whoever sends more short messages than the ring holds before the receiver takes
- * them overwrites some (the manual leaves that to its users). */
+ * them overwrites some (the manual leaves that to its users); the machine reports it. */
 #ifndef RNL_PAPER_BIP_HOST_H
 #define RNL_PAPER_BIP_HOST_H
 

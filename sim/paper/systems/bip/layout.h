@@ -17,7 +17,7 @@ enum { BIP_SHORT = 1, BIP_READY, BIP_DATA };
 struct bip_card {
     uint32_t route[BIP_NODES];
     struct {
-        uint32_t to, bytes; /* bytes of the packet; not 0: send it. The host writes it last, the card clears it */
+        uint32_t to, bytes; /* bytes of the packet; not 0: send it. The host writes it last, the card clears it when it starts */
     } go[2];
     uint32_t small[2][BIP_SMALL + 3];
     uint32_t ring_at; /* host address of the ring for short messages */

@@ -139,6 +139,7 @@ int fm1_initialize(struct fm1 *f, struct rnl_side *side)
     }
     if (side->hw->fault[0])
         return -1;
+    rnl_host_ring(side->host, f->ring, FM1_FRAME, FM1_RING);
     rnl_card_poke(side->card, IN_CARD(f, ring_at), f->ring);
     for (uint32_t i = 0; i < side->nodes; i++)
         rnl_card_poke(side->card, IN_CARD(f, route) + 4 * i, ROUTE_VALID | i);

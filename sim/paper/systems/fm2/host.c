@@ -193,6 +193,7 @@ int fm2_initialize(struct fm2 *f, struct rnl_side *side)
         f->credit[i] = f->share - 1; /* one is for a packet that only gives credit back */
     if (side->hw->fault[0])
         return -1;
+    rnl_host_ring(side->host, f->ring, FM2_SLOT, FM2_RING);
     rnl_card_poke(side->card, IN_CARD(f, ring_at), f->ring);
     for (uint32_t i = 0; i < side->nodes; i++)
         rnl_card_poke(side->card, IN_CARD(f, route) + 4 * i, ROUTE_VALID | i);
