@@ -43,12 +43,15 @@ static void usage(FILE *to)
         "  --count N          of messages\n"
         "  --measure M        what is measured (runnel paper list)\n"
         "  --packet BYTES     where a system lets one choose\n"
-        "  --over VALUE=A,B   what a sweep varies: size, packet, senders, processes, slow, or a value of the machine\n"
+        "  --buffers N        for what arrives, where a system lets one choose\n"
+        "  --over VALUE=A,B   what a sweep varies: size, packet, buffers, senders, processes, slow, or a value of the\n"
+        "                     machine\n"
         "  --cold             caches of translations are empty at first\n"
         "  --seed N           of the hosts' jitter and of errors\n"
         "  --senders N        that send to one more node (goodput)\n"
         "  --processes N      that have each card attached\n"
-        "  --slow US          what the receiver computes after each message (goodput)\n"
+        "  --slow US          what the receiver computes after each message (goodput), or before each look (answer)\n"
+        "  --attention HOW    how a host that computes sees what comes (answer): polls, interrupts, or a processor\n"
         "  --bad P            part of the packets with a wrong CRC, like 0.01\n"
         "  --plot DIR         also draw it there, with gnuplot\n"
         "  --json             JSON instead of a table\n",
@@ -96,6 +99,17 @@ static int whole(const char *name, const char *text, double most, uint32_t *out)
     return rc;
 }
 
+static int attention(const char *text, enum rnl_attention *out)
+{
+    static const char *const names[] = {"polls", "interrupts", "processor"};
+    for (int i = 0; i < 3; i++)
+        if (strcmp(text, names[i]) == 0) {
+            *out = (enum rnl_attention)i;
+            return 0;
+        }
+    return paper_wrong("--attention takes polls, interrupts or processor, not '%s'", text);
+}
+
 static int take_option(struct paper_options *o, const char *name, const char *v)
 {
     if (strcmp(name, "--machine") == 0)
@@ -116,6 +130,10 @@ static int take_option(struct paper_options *o, const char *name, const char *v)
         return whole(name, v, 1e7, &o->count);
     else if (strcmp(name, "--packet") == 0)
         return whole(name, v, 65536, &o->packet);
+    else if (strcmp(name, "--buffers") == 0)
+        return whole(name, v, 65536, &o->buffers);
+    else if (strcmp(name, "--attention") == 0)
+        return attention(v, &o->attention);
     else if (strcmp(name, "--seed") == 0)
         return whole(name, v, 4e9, &o->seed);
     else if (strcmp(name, "--senders") == 0)
@@ -216,10 +234,14 @@ void paper_prepare(const struct paper_options *o, struct rnl_experiment *x)
     if (o->count)
         x->count = o->count;
     x->packet = o->packet;
+    x->buffers = o->buffers;
+    x->attention = o->attention;
     x->seed = o->seed;
     x->cold = o->cold;
     x->senders = o->senders;
     x->processes = o->processes;
     x->slow_us = o->slow_us;
+    if (o->slow_us <= 0 && (x->measure == RNL_ANSWER || x->measure == RNL_ANSWER_COST))
+        x->slow_us = 20;
     x->bad_per_2_32 = (uint64_t)(o->bad * 4294967296.0);
 }

@@ -11,7 +11,8 @@ enum { PAPER_SETS = 32 };
 struct paper_options {
     const char *what, *machine, *machine_file, *measure, *plot, *over, *set[PAPER_SETS];
     int sets, json, cold;
-    uint32_t bytes, count, packet, senders, processes, seed;
+    uint32_t bytes, count, packet, buffers, senders, processes, seed;
+    enum rnl_attention attention;
     double slow_us, bad;
 };
 

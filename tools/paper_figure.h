@@ -18,6 +18,7 @@ struct paper_curve {
     int cold;        /* one message, with empty caches of translations */
     const char *of;  /* y is the part of this system's, in per cent; or NULL */
     const double *y; /* no experiment: these are printed in the paper; or NULL */
+    enum rnl_attention attention;
 };
 struct paper_mark { /* what survives of the printed curve */
     double x, y;
@@ -25,14 +26,15 @@ struct paper_mark { /* what survives of the printed curve */
 };
 struct paper_figure {
     const char *name, *title, *over,
-        *unit; /* over: size, packet, senders, processes, slow, or a value of the machine */
+        *unit; /* over: size, packet, buffers, senders, processes, slow, or a value of the machine */
     const char *y;
     int validated; /* rows of the papers lie on it; else it is a what-if */
     struct paper_curve curve[PAPER_CURVES];
     double x[PAPER_POINTS];
     struct paper_mark mark[PAPER_CURVES];
 };
-extern const struct paper_figure paper_figures[]; /* ends with a NULL name */
+extern const struct paper_figure paper_printed[], paper_what_if[]; /* each ends with a NULL name */
+#define SIZES_BLOCKS 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536
 
 /* One point. 0, or the exit status, said. */
 int paper_point(const struct paper_options *, const struct paper_figure *, const struct paper_curve *, double x,

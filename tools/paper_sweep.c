@@ -59,6 +59,8 @@ int paper_point(const struct paper_options *o, const struct paper_figure *f, con
         bytes = whole;
     else if (strcmp(f->over, "packet") == 0)
         mine.packet = whole;
+    else if (strcmp(f->over, "buffers") == 0)
+        mine.buffers = whole;
     else if (strcmp(f->over, "senders") == 0)
         mine.senders = whole;
     else if (strcmp(f->over, "processes") == 0)
@@ -71,8 +73,12 @@ int paper_point(const struct paper_options *o, const struct paper_figure *f, con
         if (rnl_machine_set(&machine, set) < 0)
             return paper_failed();
     }
+    if (c->attention)
+        mine.attention = c->attention;
     *y = NAN;
     if (bytes > system->most)
+        return 0;
+    if (strcmp(f->over, "buffers") == 0 && (whole < 2 * system->buffers_least || whole > system->buffers_most))
         return 0;
     rnl_experiment_init(&e, system, &machine, c->measure, bytes);
     paper_prepare(&mine, &e);
@@ -170,11 +176,12 @@ static int plot_figure(const struct paper_options *o, const struct paper_figure 
         return paper_wrong("cannot write %s: %s", path, strerror(errno));
     fprintf(out, "set terminal svg size 800,500 background 'white' font 'sans,13'\nset output '%s/%s.svg'\n", o->plot,
             f->name);
-    fprintf(out, "set title \"%s%s\"\nset key left top\nset grid\nset ylabel '%s'\nset xlabel '%s%s%s'\n", f->title,
+    fprintf(out, "set title \"%s%s\"\nset key below\nset grid\nset ylabel '%s'\nset xlabel '%s%s%s'\n", f->title,
             f->validated ? "" : "\\n(not validated by any published figure)", f->y, f->over, f->unit[0] ? ", " : "",
             f->unit);
-    fputs(strcmp(f->over, "size") == 0 ? "set logscale x 2\n" : "", out);
-    fputs(f->curve[0].y ? "set boxwidth 0.6\nset key right top\nset xtics 1\n" : "", out);
+    if (strcmp(f->over, "size") == 0 || strcmp(f->over, "page") == 0 || strcmp(f->over, "buffers") == 0)
+        fputs("set logscale x 2\n", out);
+    fputs(f->curve[0].y ? "set boxwidth 0.6\nset xtics 1\n" : "", out);
     fputs("set yrange [0:*]\nset offsets graph 0.05, graph 0.15, graph 0.15, 0\n", out);
     while (marks < PAPER_CURVES && f->mark[marks].label)
         marks++;
@@ -216,24 +223,35 @@ int paper_draw(const struct paper_options *o, const struct paper_figure *f)
     return o->plot ? plot_figure(o, f, y) : 0;
 }
 
-int paper_figure(struct paper_options *o)
+/* 1, 0: none of these was asked for, or < 0: minus the exit status. */
+static int figures(struct paper_options *o, const struct paper_figure *f)
 {
     int found = 0;
-    for (const struct paper_figure *f = paper_figures; f->name; f++) {
+    for (; f->name; f++) {
         if (!o->what) {
-            printf("%-11s %s%s\n", f->name, f->title, f->validated ? "" : " (what-if)");
+            printf("%-14s %s%s\n", f->name, f->title, f->validated ? "" : " (what-if)");
             continue;
         }
         if (strcmp(o->what, "all") != 0 && strcmp(o->what, f->name) != 0)
             continue;
         int rc = paper_draw(o, f);
         if (rc)
-            return rc;
+            return -rc;
         found = 1;
         if (!o->json)
             putchar('\n');
     }
-    return found || !o->what ? 0 : paper_wrong("there is no figure '%s'; runnel paper figure lists them", o->what);
+    return found;
+}
+
+int paper_figure(struct paper_options *o)
+{
+    int printed = figures(o, paper_printed), what_if = printed < 0 ? 0 : figures(o, paper_what_if);
+    if (printed < 0 || what_if < 0)
+        return printed < 0 ? -printed : -what_if;
+    return printed || what_if || !o->what
+               ? 0
+               : paper_wrong("there is no figure '%s'; runnel paper figure lists them", o->what);
 }
 
 /* --over NAME=X,X,... of one system. */
@@ -248,8 +266,8 @@ int paper_sweep(struct paper_options *o)
     const char *eq = o->over ? strchr(o->over, '=') : NULL;
     if (!eq || (size_t)(eq - o->over) >= sizeof over)
         return paper_wrong(
-            "say over what: --over VALUE=A,B,C; size, packet, senders, processes, slow, or a value of the "
-            "machine");
+            "say over what: --over VALUE=A,B,C; size, packet, buffers, senders, processes, slow, or a value of "
+            "the machine");
     memcpy(over, o->over, (size_t)(eq - o->over));
     for (const char *p = eq + 1; *p && n < PAPER_POINTS; n++) {
         char *end;

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 
 enum { SPANS = 4096, LINES = 1000 };
-static const char *const lanes[RNL_LANES] = {"host", "firmware", "host DMA", "send", "receive"};
+static const char *const lanes[RNL_LANES] = {"host", "bus", "firmware", "host DMA", "send", "receive"};
 
 struct span {
     uint64_t from, to, amount;
@@ -81,7 +81,7 @@ static int write_events(const struct spans *s, const char *dir, const char *name
 static int write_svg(const struct spans *s, const char *dir, const char *name, uint64_t end)
 {
     enum { LEFT = 110, WIDTH = 820, ROW = 34 };
-    static const char *const colour[RNL_LANES] = {"#4878a8", "#c05840", "#60a060", "#a070b0", "#c09030"};
+    static const char *const colour[RNL_LANES] = {"#4878a8", "#708090", "#c05840", "#60a060", "#a070b0", "#c09030"};
     FILE *f = open_in(dir, name, "svg");
     if (!f)
         return 1;
@@ -108,8 +108,8 @@ static int write_svg(const struct spans *s, const char *dir, const char *name, u
             fprintf(f, "<text x='%.2f' y='%d' fill='white'>%s</text>\n", x + 3, y + 15, p->what);
     }
     for (int k = 0; k <= 10; k++)
-        fprintf(f, "<text x='%d' y='%d' text-anchor='middle'>%.2f us</text>\n", LEFT + WIDTH * k / 10,
-                ROW * 2 * RNL_LANES + 40, (double)end * k / 1e7);
+        fprintf(f, "<text x='%d' text-anchor='%s' y='%d'>%.2f us</text>\n", LEFT + WIDTH * k / 10,
+                k < 10 ? "middle" : "end", ROW * 2 * RNL_LANES + 40, (double)end * k / 1e7);
     fputs("</svg>\n", f);
     return fclose(f) == 0 ? 0 : 1;
 }
@@ -166,33 +166,65 @@ int paper_trace(struct paper_options *o)
 
 /* ---- profile ---- */
 
-struct profile {
-    uint64_t ps[LINES], executed[LINES], all_ps;
-    const char *lines;
+struct line {
+    char file[32];
+    unsigned long number; /* 0: the compiler's own */
+    uint64_t ps, executed;
 };
+struct profile {
+    struct line line[LINES];
+    int lines;
+    uint64_t all_ps;
+    const char *table; /* of "ADDRESS LINE FILE", ascending */
+};
+
+static struct line *line_of(struct profile *p, const char *file, size_t length, unsigned long number)
+{
+    for (int i = 0; i < p->lines; i++)
+        if (p->line[i].number == number && strlen(p->line[i].file) == length &&
+            strncmp(p->line[i].file, file, length) == 0)
+            return &p->line[i];
+    struct line *l = &p->line[p->lines < LINES ? p->lines++ : LINES - 1];
+    snprintf(l->file, sizeof l->file, "%.*s", (int)length, file);
+    l->number = number;
+    return l;
+}
 
 static void add_up(void *arg, const struct rnl_hw *hw, const struct rnl_side *sides)
 {
     struct profile *p = arg;
-    unsigned long at = 0, line = 0, next_at, next_line = 0;
-    const char *t = p->lines;
+    struct line *l = line_of(p, "", 0, 0);
+    unsigned long at = 0, next_at;
+    const char *t = p->table;
     char *end;
     int more = 1;
     (void)sides;
-    for (; more; at = next_at, line = next_line, t = end) { /* line 0 is the compiler's own */
+    while (more) {
         next_at = strtoul(t, &end, 16);
         more = end != t;
-        if (more)
-            next_line = strtoul(end, &end, 10);
-        else
+        if (!more)
             next_at = hw->card[0].cpu.code_end;
         for (uint32_t i = 0; i < hw->nodes; i++)
-            for (unsigned long a = at; a < next_at && line < LINES; a += 4) {
-                p->ps[line] += hw->card[i].cpu.took_ps[a / 4];
-                p->executed[line] += hw->card[i].cpu.executed[a / 4];
+            for (unsigned long a = at; a < next_at; a += 4) {
+                l->ps += hw->card[i].cpu.took_ps[a / 4];
+                l->executed += hw->card[i].cpu.executed[a / 4];
                 p->all_ps += hw->card[i].cpu.took_ps[a / 4];
             }
+        if (!more)
+            break;
+        unsigned long number = strtoul(end, &end, 10);
+        const char *file = end + strspn(end, " ");
+        l = line_of(p, file, strcspn(file, "\n"), number);
+        t = file + strcspn(file, "\n");
+        at = next_at;
     }
+}
+
+static int by_line(const void *a, const void *b)
+{
+    const struct line *x = a, *y = b;
+    int order = strcmp(x->file, y->file);
+    return order ? order : x->number < y->number ? -1 : x->number > y->number;
 }
 
 static int profile(struct paper_options *o, struct profile *p)
@@ -207,7 +239,7 @@ static int profile(struct paper_options *o, struct profile *p)
     const struct rnl_data *lines = rnl_data_find(name);
     if (!lines)
         return paper_wrong("there are no lines of %s", x.system->object);
-    p->lines = (const char *)lines->bytes;
+    p->table = (const char *)lines->bytes;
     x.profile = 1;
     x.inspect = add_up;
     x.inspect_arg = p;
@@ -215,12 +247,14 @@ static int profile(struct paper_options *o, struct profile *p)
         return paper_failed();
     double cycle_ps = 1e6 / x.machine.v[RNL_M_ni_clock];
     printf(
-        "sim/paper/%s.c: cycles per message of %u bytes, idle turns that were added up left out\n\n%6s %12s %12s %6s\n",
-        x.system->object, x.bytes, "line", "instructions", "cycles", "share");
-    for (int line = 0; line < LINES; line++)
-        if (p->executed[line])
-            printf("%6d %12.1f %12.1f %5.1f%%\n", line, (double)p->executed[line] / out.sent,
-                   (double)p->ps[line] / cycle_ps / out.sent, 100 * (double)p->ps[line] / (double)p->all_ps);
+        "sim/paper/%s.c: cycles per message of %u bytes, idle turns that were added up left out\n\n%-14s %5s %12s %12s "
+        "%6s\n",
+        x.system->object, x.bytes, "file", "line", "instructions", "cycles", "share");
+    qsort(p->line, (size_t)p->lines, sizeof p->line[0], by_line);
+    for (const struct line *l = p->line; l < p->line + p->lines; l++)
+        if (l->executed)
+            printf("%-14s %5lu %12.1f %12.1f %5.1f%%\n", l->file, l->number, (double)l->executed / out.sent,
+                   (double)l->ps / cycle_ps / out.sent, 100 * (double)l->ps / (double)p->all_ps);
     return 0;
 }
 

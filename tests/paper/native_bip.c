@@ -11,6 +11,7 @@
 static void host_fills(void)
 {
     card.ring_at = 65536;
+    card.page = 4096;
     for (uint32_t i = 0; i < BIP_NODES; i++)
         card.route[i] = ROUTE_VALID | i;
 }

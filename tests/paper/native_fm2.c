@@ -9,6 +9,7 @@
 static void host_fills(void)
 {
     card.ring_at = 65536;
+    card.frame = 128 + FM2_TRAILER;
     for (uint32_t i = 0; i < FM2_NODES; i++)
         card.route[i] = ROUTE_VALID | i;
 }

@@ -19,6 +19,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { PAGE = 4096 };
+
 static struct rnl_machine machine(const char *name)
 {
     struct rnl_machine m;
@@ -248,6 +250,126 @@ static void idle_turns_added_up_are_idle_turns_executed(void **state)
         }
 }
 
+static void pages_of_every_size_carry_every_byte(void **state)
+{
+    (void)state;
+    static const char *const paged[][2] = {{"vmmc", "H-P"},       {"bip", "H-PP"},         {"bip-tuned", "H-PP"},
+                                           {"pm-cached", "H-PP"}, {"pm-uncached", "H-PP"}, {"simple", "H-PP"}};
+    for (int s = 0; s < 6; s++)
+        for (uint32_t page = 1024; page <= 16384; page *= 2) {
+            struct rnl_outcome out;
+            struct rnl_experiment x = experiment(paged[s][0], paged[s][1], RNL_ONE_WAY, 20480);
+            x.machine.v[RNL_M_page] = page;
+            x.count = 6;
+            x.cold = 1;
+            if (rnl_experiment_run(&x, &out) < 0)
+                fail_msg("%s, pages of %u: %s", paged[s][0], page, rnl_last_error()->text);
+            assert_int_equal(out.received, 12);
+            assert_int_equal(out.wrong, 0);
+            if (s == 0 || s == 3) /* a chunk is a page, or what a buffer holds of one */
+                assert_true(out.count.packets_sent >= 12 * (20480 / (s ? page < 8192 ? page : 8192 : page)));
+        }
+    struct rnl_machine m = machine("H-P");
+    assert_int_equal(rnl_machine_set(&m, "page=3000"), RNL_ERR_ARG);
+    assert_non_null(strstr(rnl_last_error()->text, "a power of two"));
+    assert_int_equal(rnl_machine_set(&m, "page=512"), RNL_ERR_ARG);
+}
+
+static void fewer_receive_buffers_hold_senders_back_and_lose_nothing(void **state)
+{
+    (void)state;
+    static const char *const systems_with[] = {"fm1", "fm2", "pm"};
+    for (int s = 0; s < 3; s++) {
+        double rate[2];
+        for (int many = 0; many < 2; many++) {
+            struct rnl_outcome out;
+            struct rnl_experiment x = experiment(systems_with[s], "H-PP", RNL_STREAM_RATE, 8192);
+            x.count = 20;
+            x.buffers = s == 2 ? (many ? 8 : 1) : many ? 64 : 4;
+            x.slow_us = s == 2 ? 60 : 0; /* PM's hosts give a buffer back at once, if they do nothing else */
+            if (rnl_experiment_run(&x, &out) < 0)
+                fail_msg("%s, %u buffers: %s", systems_with[s], x.buffers, rnl_last_error()->text);
+            assert_int_equal(out.received, 20);
+            assert_int_equal(out.wrong, 0);
+            rate[many] = out.value;
+        }
+        assert_true(rate[1] > 1.05 * rate[0]);
+    }
+    struct rnl_outcome out;
+    struct rnl_experiment x = experiment("fm2", "H-PP", RNL_GOODPUT, 128);
+    x.senders = 4;
+    x.buffers = 9;
+    assert_int_equal(rnl_experiment_run(&x, &out), RNL_ERR_ARG);
+    assert_non_null(strstr(rnl_last_error()->text, "fm2 can have 10 to 256, with 5 nodes"));
+}
+
+static void frames_are_whole_where_their_paper_says_so(void **state)
+{
+    (void)state;
+    struct rnl_outcome out;
+    struct rnl_experiment x = experiment("fm1-polls", "H-A", RNL_ONE_WAY, 16);
+    x.count = 10;
+    assert_int_equal(rnl_experiment_run(&x, &out), 0);
+    assert_int_equal(out.count.bytes_sent, 20 * 136);
+    x = experiment("fm1", "H-S", RNL_ONE_WAY, 16);
+    x.count = 10;
+    assert_int_equal(rnl_experiment_run(&x, &out), 0);
+    assert_int_equal(out.count.bytes_sent, 20 * 24);
+    x = experiment("fm2", "H-P", RNL_ONE_WAY, 16);
+    x.count = 10;
+    assert_int_equal(rnl_experiment_run(&x, &out), 0);
+    assert_int_equal(out.count.bytes_sent, 20 * 136);
+}
+
+static void handlers_of_several_senders_wait_for_their_bytes_at_once(void **state)
+{
+    (void)state;
+    static const char *const streams[] = {"fm2", "mpi-fm2"};
+    for (int s = 0; s < 2; s++)
+        for (uint32_t bytes = 600; bytes <= 4096; bytes += 1748) {
+            struct rnl_outcome out;
+            struct rnl_experiment x = experiment(streams[s], "H-PP", RNL_GOODPUT, bytes);
+            x.senders = 4;
+            x.count = 20;
+            if (rnl_experiment_run(&x, &out) < 0)
+                fail_msg("%s, %u bytes: %s", streams[s], bytes, rnl_last_error()->text);
+            assert_int_equal(out.received, 80);
+            assert_int_equal(out.wrong, 0);
+        }
+}
+
+static double asked(enum rnl_measure what, enum rnl_attention how, double slow)
+{
+    struct rnl_outcome out;
+    struct rnl_experiment x = experiment("vmmc", "H-P", what, 4);
+    x.count = 100;
+    x.slow_us = slow;
+    x.attention = how;
+    if (rnl_experiment_run(&x, &out) < 0)
+        fail_msg("%s", rnl_last_error()->text);
+    assert_int_equal(out.wrong, 0);
+    return out.value;
+}
+
+static void who_computes_pays_for_polls_and_interrupts_and_not_for_another_processor(void **state)
+{
+    (void)state;
+    double at_once = asked(RNL_ANSWER, RNL_BY_PROCESSOR, 20), interrupt = machine("H-P").v[RNL_M_interrupt];
+    double often = asked(RNL_ANSWER, RNL_BY_POLLS, 10), seldom = asked(RNL_ANSWER, RNL_BY_POLLS, 90);
+    double interrupted = asked(RNL_ANSWER, RNL_BY_INTERRUPTS, 20);
+    assert_true(seldom - often > 30 && seldom - often < 50); /* half of what lies between two looks, in the mean */
+    assert_true(interrupted > at_once + interrupt && interrupted < at_once + interrupt + 3);
+    assert_true(asked(RNL_ANSWER_COST, RNL_BY_PROCESSOR, 20) == 0);
+    double cost = asked(RNL_ANSWER_COST, RNL_BY_INTERRUPTS, 20);
+    assert_true(cost > interrupt + 0.5 && cost < interrupt + 3); /* the handler's work too */
+    assert_true(asked(RNL_ANSWER_COST, RNL_BY_POLLS, 1) > asked(RNL_ANSWER_COST, RNL_BY_POLLS, 20));
+    struct rnl_outcome out;
+    struct rnl_experiment x = experiment("fm1", "H-P", RNL_ANSWER, 4);
+    x.slow_us = 20;
+    x.attention = RNL_BY_INTERRUPTS;
+    assert_int_equal(rnl_experiment_run(&x, &out), RNL_ERR_ARG);
+}
+
 /* ---- overload, errors ---- */
 
 static void slow_receivers_lose_nothing_where_a_protocol_says_so(void **state)
@@ -322,20 +444,20 @@ static void attacker(struct rnl_task *t, void *arg)
     assert_int_equal(rnl_task_load(t, outgoing, &word), -1);
     assert_int_equal(hw->count.refused, 4);
     /* proxy pages that were never imported, and beyond the table */
-    vmmc_post(&p->a, p->from, p->proxy + 5 * VMMC_PAGE, 4);
-    vmmc_post(&p->a, p->from, VMMC_PAGES * VMMC_PAGE, 4);
+    vmmc_post(&p->a, p->from, p->proxy + 5 * PAGE, 4);
+    vmmc_post(&p->a, p->from, VMMC_PAGES * PAGE, 4);
     vmmc_post(&p->a, p->from, 0xfffff000u, 64);
     /* across the end of what was imported */
-    vmmc_post(&p->a, p->from, p->proxy + VMMC_PAGE - 4, 8);
+    vmmc_post(&p->a, p->from, p->proxy + PAGE - 4, 8);
     rnl_task_spend(t, 100000000, "wait");
     assert_int_equal(counter(hw, 0, offsetof(struct vmmc_card, errors)), 4);
     /* what its owner has taken back since: the other card refuses */
-    vmmc_unexport(&p->b, p->to, VMMC_PAGE);
+    vmmc_unexport(&p->b, p->to, PAGE);
     vmmc_post(&p->a, p->from, p->proxy, 4);
     rnl_task_spend(t, 100000000, "wait");
     assert_int_equal(counter(hw, 1, offsetof(struct vmmc_card, refused)), 1);
     /* and what is allowed still works */
-    vmmc_export(&p->b, p->to, VMMC_PAGE, 0);
+    vmmc_export(&p->b, p->to, PAGE, 0);
     rnl_host_set_word(t->host, p->from, 77);
     vmmc_send(&p->a, p->from, p->proxy, 4);
     rnl_task_spend(t, 100000000, "wait");
@@ -351,11 +473,11 @@ static void vmmc_protects_processes_from_each_other(void **state)
     assert_int_equal(vmmc_attach(&p.a, hw, 0, 0), 0);
     assert_int_equal(vmmc_attach(&p.other, hw, 0, 1), 0);
     assert_int_equal(vmmc_attach(&p.b, hw, 1, 0), 0);
-    p.from = rnl_host_take(&hw->host[0], VMMC_PAGE, 0);
-    p.to = rnl_host_take(&hw->host[1], VMMC_PAGE, 0);
-    p.secret = rnl_host_take(&hw->host[1], VMMC_PAGE, 1);
-    vmmc_export(&p.b, p.to, VMMC_PAGE, 0);
-    p.proxy = vmmc_import(&p.a, &p.b, p.to, VMMC_PAGE);
+    p.from = rnl_host_take(&hw->host[0], PAGE, 0);
+    p.to = rnl_host_take(&hw->host[1], PAGE, 0);
+    p.secret = rnl_host_take(&hw->host[1], PAGE, 1);
+    vmmc_export(&p.b, p.to, PAGE, 0);
+    p.proxy = vmmc_import(&p.a, &p.b, p.to, PAGE);
     struct rnl_task *t = rnl_hw_task(hw, 0, attacker, &p);
     t->map_from = p.a.card + (uint32_t)offsetof(struct vmmc_card, process);
     t->map_to = t->map_from + (uint32_t)sizeof(struct vmmc_request) * VMMC_QUEUE;
@@ -464,6 +586,11 @@ int main(void)
         cmocka_unit_test(short_messages_of_bip_wait_for_their_buffers_on_the_card),
         cmocka_unit_test(a_ring_that_is_overrun_is_reported),
         cmocka_unit_test(idle_turns_added_up_are_idle_turns_executed),
+        cmocka_unit_test(pages_of_every_size_carry_every_byte),
+        cmocka_unit_test(fewer_receive_buffers_hold_senders_back_and_lose_nothing),
+        cmocka_unit_test(frames_are_whole_where_their_paper_says_so),
+        cmocka_unit_test(handlers_of_several_senders_wait_for_their_bytes_at_once),
+        cmocka_unit_test(who_computes_pays_for_polls_and_interrupts_and_not_for_another_processor),
         cmocka_unit_test(slow_receivers_lose_nothing_where_a_protocol_says_so),
         cmocka_unit_test(the_simple_protocol_drops_under_overload_and_nothing_else),
         cmocka_unit_test(packets_with_a_wrong_crc_never_reach_a_program),

@@ -22,14 +22,16 @@ struct run {
     struct rnl_side side[SIDES];
     uint32_t sides, receiver, sending; /* GOODPUT: senders that have not finished */
     uint64_t jitter_spent_ps, begin_ps, end_ps, busy_ps, jitters;
-    uint32_t seen[SIDES]; /* last word of the last message of that sender */
+    uint32_t answered;                  /* ANSWER: questions */
+    uint64_t computed_ps, computing_ps; /* what the computing came to, and how long it took */
+    uint32_t seen[SIDES];               /* last word of the last message of that sender */
 };
 
 static const char *const names[RNL_MEASURES][2] = {
     {"one-way", "us"},     {"round-trip", "us"},   {"ping-rate", "MB/s"},  {"stream-rate", "MB/s"},
     {"both-rate", "MB/s"}, {"send-cost", "us"},    {"post-cost", "us"},    {"local-rate", "MB/s"},
     {"copy-rate", "MB/s"}, {"store-rate", "MB/s"}, {"plain-rate", "MB/s"}, {"pin-rate", "MB/s"},
-    {"goodput", "MB/s"},
+    {"goodput", "MB/s"},   {"answer", "us"},       {"answer-cost", "us"},
 };
 
 const char *rnl_measure_name(enum rnl_measure m)
@@ -196,12 +198,80 @@ static void cost_of_send(struct rnl_task *t, void *arg)
     finish(s);
 }
 
+/* Node 0 asks now and then, node 1 computes, and answers in one of three ways. */
+static void asker(struct rnl_task *t, void *arg)
+{
+    enum { PAUSE_US = 200 };
+    struct run *r = arg;
+    struct rnl_side *s = side_of(r, t);
+    uint64_t spread = (uint64_t)((PAUSE_US + 2 * r->x->slow_us) * 1e6); /* more than there is between two looks */
+    for (uint32_t i = 0; i < r->x->count; i++) {
+        uint64_t random = rnl_sim_random(rnl_sim_seed(r->hw->sim), STREAM_JITTER, s->node, r->jitters++);
+        rnl_task_spend(t, PAUSE_US / 2 * (uint64_t)1000000 + rnl_sim_below(random, spread), "pause");
+        uint64_t from = rnl_hw_now(r->hw);
+        send_next(r, s, 1, 0);
+        if (!receive_next(r, s, RNL_SIM_NEVER))
+            return;
+        r->busy_ps += rnl_hw_now(r->hw) - from;
+    }
+    finish(s);
+}
+
+static int answer_next(struct run *r, struct rnl_side *s, uint64_t until)
+{
+    if (!receive_next(r, s, until))
+        return 0;
+    send_next(r, s, 0, 0);
+    r->answered++;
+    return 1;
+}
+
+static void computer(struct rnl_task *t, void *arg)
+{
+    struct run *r = arg;
+    struct rnl_side *s = side_of(r, t); /* NULL: somebody else looks for messages */
+    uint64_t from = rnl_hw_now(r->hw), slow = (uint64_t)(r->x->slow_us * 1e6);
+    while (r->answered < r->x->count && !r->hw->fault[0]) {
+        rnl_task_spend(t, slow, "compute");
+        r->computed_ps += slow;
+        if (!s || answer_next(r, s, rnl_hw_now(r->hw)))
+            continue;
+        if (s->system->look)
+            rnl_task_operate(t, s->system->look, "look");
+        else
+            rnl_task_spend(t, rnl_machine_ns(&r->hw->machine, RNL_M_poll), "poll");
+    }
+    r->computing_ps = rnl_hw_now(r->hw) - from;
+    if (s)
+        finish(s);
+}
+
+static void answerer(struct rnl_task *t, void *arg)
+{
+    struct run *r = arg;
+    struct rnl_side *s = side_of(r, t);
+    uint64_t seen = 0;
+    while (r->answered < r->x->count && !r->hw->fault[0]) {
+        if (!t->serves) {
+            if (!answer_next(r, s, RNL_SIM_NEVER))
+                return;
+            continue;
+        }
+        seen = rnl_task_await_interrupt(t, seen);
+        uint64_t from = rnl_hw_now(r->hw);
+        while (answer_next(r, s, rnl_hw_now(r->hw)))
+            ;
+        t->host->stolen_ps += rnl_hw_now(r->hw) - from; /* from who computes */
+    }
+    finish(s);
+}
+
 /* To the own card, in the ways that the survey's figure 2 compares. */
 static void local(struct rnl_task *t, void *arg)
 {
     struct run *r = arg;
     struct rnl_side *s = side_of(r, t);
-    uint32_t n = r->x->bytes, area = s->out + ((n + RNL_HW_PAGE - 1) & ~(RNL_HW_PAGE - 1u));
+    uint32_t n = r->x->bytes, page = r->hw->page, area = s->out + ((n + page - 1) & ~(page - 1));
     uint32_t words[1024] = {0}, sram = rnl_card_symbol(r->hw, "card") + 64;
     r->begin_ps = rnl_hw_now(r->hw);
     for (uint32_t i = 0; i < r->x->count; i++) {
@@ -223,7 +293,7 @@ static void local(struct rnl_task *t, void *arg)
         case RNL_PIN_RATE:
             rnl_task_spend(t,
                            rnl_machine_us(&r->hw->machine, RNL_M_system_call) +
-                               (n + RNL_HW_PAGE - 1) / RNL_HW_PAGE * rnl_machine_us(&r->hw->machine, RNL_M_pin_page),
+                               (n + page - 1) / page * rnl_machine_us(&r->hw->machine, RNL_M_pin_page),
                            "pin");
             s->system->send(s, 0, n);
             break;
@@ -235,6 +305,11 @@ static void local(struct rnl_task *t, void *arg)
 }
 
 /* ---- the frame ---- */
+
+static int asks(const struct rnl_experiment *x)
+{
+    return x->measure == RNL_ANSWER || x->measure == RNL_ANSWER_COST;
+}
 
 static void value_of(struct run *r)
 {
@@ -260,16 +335,20 @@ static void value_of(struct run *r)
         break;
     case RNL_SEND_COST:
     case RNL_POST_COST:
+    case RNL_ANSWER:
         r->out->value = (double)r->busy_ps / 1e6 / n;
+        break;
+    case RNL_ANSWER_COST:
+        r->out->value = (double)(r->computing_ps - r->computed_ps) / 1e6 / n;
         break;
     default:
         r->out->value = bytes * n / span;
     }
 }
 
-static void (*task_of(enum rnl_measure m))(struct rnl_task *, void *)
+static void (*task_of(const struct rnl_experiment *x, uint32_t node))(struct rnl_task *, void *)
 {
-    switch (m) {
+    switch (x->measure) {
     case RNL_ONE_WAY:
     case RNL_ROUND_TRIP:
     case RNL_PING_RATE:
@@ -282,6 +361,9 @@ static void (*task_of(enum rnl_measure m))(struct rnl_task *, void *)
     case RNL_SEND_COST:
     case RNL_POST_COST:
         return cost_of_send;
+    case RNL_ANSWER:
+    case RNL_ANSWER_COST:
+        return node == 0 ? asker : x->attention == RNL_BY_POLLS ? computer : answerer;
     default:
         return local;
     }
@@ -300,17 +382,23 @@ static int open_sides(struct run *r)
         s->nodes = r->sides;
         s->processes = x->processes ? x->processes : 1;
         s->packet = x->packet;
+        s->buffers = x->buffers;
         s->cold = x->cold;
+        s->notify = i == 1 && asks(x) && x->attention == RNL_BY_INTERRUPTS;
         s->largest = x->bytes;
         s->state = calloc(1, x->system->state_bytes);
         if (!s->state)
             return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for a side");
-        s->out = rnl_host_take(s->host, 2 * x->bytes + 2 * RNL_HW_PAGE, 0);
+        s->out = rnl_host_take(s->host, 2 * x->bytes + 2 * r->hw->page, 0);
         if (r->hw->fault[0] || x->system->open(s) < 0)
             return rnl_fail(RNL_ERR_ARG, "%s: %s", x->system->name, r->hw->fault);
         fill(s, x->bytes);
-        s->task = rnl_hw_task(r->hw, i, task_of(x->measure), r);
+        s->task = rnl_hw_task(r->hw, i, task_of(x, i), r);
+        if (s->task)
+            s->task->serves = s->notify;
     }
+    if (asks(x) && x->attention != RNL_BY_POLLS)
+        (void)rnl_hw_task(r->hw, 1, computer, r);
     if (x->system->joined)
         x->system->joined(r->side, r->sides);
     return 0;
@@ -318,14 +406,24 @@ static int open_sides(struct run *r)
 
 static int check(const struct rnl_experiment *x)
 {
+    if (asks(x) && x->attention == RNL_BY_INTERRUPTS && !x->system->notifies)
+        return rnl_fail(RNL_ERR_ARG, "messages of %s do not interrupt; those of vmmc can", x->system->name);
+    if (asks(x) && !(x->slow_us >= 0.01))
+        return rnl_fail(RNL_ERR_ARG, "a host that computes 0 us before each look: 0.01 us at least (--slow)");
+
     if (x->bytes < 4 || x->bytes % 4 || x->bytes > x->system->most)
         return rnl_fail(RNL_ERR_ARG, "a message of %u bytes: %s takes whole words, 4 to %u bytes", x->bytes,
                         x->system->name, x->system->most);
     if (x->count == 0 || x->count > 10000000)
         return rnl_fail(RNL_ERR_ARG, "%u messages: an experiment has 1 to 10 million", x->count);
+    uint32_t nodes = x->measure == RNL_GOODPUT ? x->senders + 1 + !x->senders : 2;
+    if (x->buffers && (x->buffers < nodes * x->system->buffers_least || x->buffers > x->system->buffers_most))
+        return rnl_fail(RNL_ERR_ARG, "%u receive buffers: %s can have %u to %u, with %u nodes", x->buffers,
+                        x->system->name, nodes * x->system->buffers_least, x->system->buffers_most, nodes);
     if (x->senders >= SIDES)
         return rnl_fail(RNL_ERR_ARG, "%u senders: there can be up to %d", x->senders, SIDES - 1);
-    if (x->measure < RNL_LOCAL_RATE || x->measure == RNL_GOODPUT ? !x->system->receive : x->system->receive != NULL)
+    int two = x->measure < RNL_LOCAL_RATE || x->measure == RNL_GOODPUT || asks(x);
+    if (two ? !x->system->receive : x->system->receive != NULL)
         return rnl_fail(RNL_ERR_ARG, "%s of %s cannot be measured", rnl_measure_name(x->measure), x->system->name);
     return 0;
 }
@@ -401,8 +499,11 @@ int rnl_experiment_run(const struct rnl_experiment *x, struct rnl_outcome *out)
     r->x = x;
     r->out = &outcome;
     rc = run(r);
-    for (uint32_t i = 0; i < r->sides; i++)
+    for (uint32_t i = 0; i < r->sides; i++) {
+        if (r->side[i].state && x->system->close)
+            x->system->close(&r->side[i]);
         free(r->side[i].state);
+    }
     rnl_hw_free(r->hw);
     free(r);
     if (rc == 0)

@@ -21,7 +21,15 @@ enum rnl_measure {
     RNL_PLAIN_RATE,  /* MB/s: without write combining */
     RNL_PIN_RATE,    /* MB/s: a system call and pinning before each transfer */
     RNL_GOODPUT,     /* MB/s: as STREAM_RATE, of several senders, of what arrived; receivers may be slow */
+    RNL_ANSWER,      /* us: of a question to a host that computes, until the answer is there */
+    RNL_ANSWER_COST, /* us of computing that each question costs that host, its polls included */
     RNL_MEASURES
+};
+/* ANSWER: who sees to what comes to a host that computes. */
+enum rnl_attention {
+    RNL_BY_POLLS,      /* the program itself, after each `slow_us` */
+    RNL_BY_INTERRUPTS, /* a handler that each message starts */
+    RNL_BY_PROCESSOR   /* another processor, which does nothing else than to poll */
 };
 const char *rnl_measure_name(enum rnl_measure);
 const char *rnl_measure_unit(enum rnl_measure);
@@ -31,10 +39,12 @@ struct rnl_experiment {
     struct rnl_machine machine;
     enum rnl_measure measure;
     uint32_t bytes, count, packet;
+    uint32_t buffers;   /* for what arrives, where a system lets one choose; 0 = its own */
     uint32_t senders;   /* GOODPUT: nodes that send to one more; 0 = 1 */
     uint32_t processes; /* that have the card of each node attached; 0 = 1 */
     double jitter_us;   /* hosts wait up to this before each message, so that no phase is preferred; < 0: 16 */
-    double slow_us;     /* GOODPUT: the receiver computes this long after each message */
+    double slow_us;     /* GOODPUT: the receiver computes this long after each message. ANSWER: before each poll */
+    enum rnl_attention attention;
     uint64_t bad_per_2_32, seed;
     int no_skip, cold, profile; /* profile: cards count each instruction, for inspect */
     const void *object;         /* another firmware than the system's own, or NULL */

@@ -7,6 +7,12 @@
 
 #include <string.h>
 
+static void show_bursts(struct rnl_card *c, uint64_t to)
+{
+    uint64_t from = c->dma.shown_ps > c->dma.from_ps ? c->dma.shown_ps : c->dma.from_ps;
+    rnl_hw_trace(c->hw, c->id, RNL_LANE_BUS, from, to, c->dma.direction == TO_HOST ? "to host" : "from host", 0);
+}
+
 /* From when on the processor has the bus for this long. */
 static uint64_t take_bus(struct rnl_host *h, uint64_t now, uint64_t ps)
 {
@@ -23,6 +29,8 @@ static uint64_t take_bus(struct rnl_host *h, uint64_t now, uint64_t ps)
             } else {
                 late = ps;
                 c->dma.burst_ps = at + ps;
+                show_bursts(c, at);
+                c->dma.shown_ps = at + ps;
             }
         } else if (at + ps > c->dma.from_ps) {
             late = at + ps - c->dma.from_ps;
@@ -68,7 +76,9 @@ static int put_words(struct rnl_task *t, uint32_t at, const uint32_t *words, uin
         return -1;
     for (uint32_t i = 0; i < n; i += group) {
         uint32_t k = n - i < group ? n - i : group;
-        wait_until(t, take_bus(t->host, rnl_hw_now(hw), each) + each);
+        uint64_t at_bus = take_bus(t->host, rnl_hw_now(hw), each);
+        rnl_hw_trace(hw, t->host->id, RNL_LANE_BUS, at_bus, at_bus + each, "store", 4 * k);
+        wait_until(t, at_bus + each);
         arrive(t, at + 4 * i, words + i, k);
         hw->count.stores++;
     }
@@ -101,7 +111,9 @@ int rnl_task_load(struct rnl_task *t, uint32_t at, uint32_t *out)
     uint64_t from = rnl_hw_now(hw);
     if (!allowed(t, at, 1))
         return -1;
-    wait_until(t, take_bus(t->host, from, hw->t.load) + hw->t.load);
+    uint64_t at_bus = take_bus(t->host, from, hw->t.load);
+    rnl_hw_trace(hw, t->host->id, RNL_LANE_BUS, at_bus, at_bus + hw->t.load, "load", 4);
+    wait_until(t, at_bus + hw->t.load);
     rnl_card_wake(&hw->card[t->host->id], rnl_hw_now(hw));
     *out = rnl_card_peek(&hw->card[t->host->id], at);
     hw->count.loads++;
@@ -179,6 +191,9 @@ static void dma_done(struct rnl_sim *sim, struct rnl_sim_event *e)
     c->status |= HDONE;
     c->dma.moving = 0;
     rnl_card_share(c);
+    show_bursts(c, now);
+    c->dma.shown_ps = now;
+    rnl_hw_trace(hw, c->id, RNL_LANE_DMA, c->dma.asked_ps, c->dma.from_ps, "set-up", 0);
     rnl_hw_trace(hw, c->id, RNL_LANE_DMA, c->dma.from_ps, now, c->dma.direction == TO_HOST ? "to host" : "from host",
                  n);
     if (c->dma.direction == TO_HOST)
@@ -195,12 +210,12 @@ int rnl_bus_dma(struct rnl_card *c, uint64_t at)
         return -1;
     }
     if (n == 0 || n > RNL_LANAI_SRAM || sram < c->cpu.code_end || sram > RNL_LANAI_SRAM - n ||
-        (uint64_t)host + n > (uint64_t)RNL_HW_PAGES * RNL_HW_PAGE) {
+        (uint64_t)host + n > RNL_HW_MEMORY) {
         rnl_hw_fault(hw, "node %u: a DMA of %u bytes between host address %u and SRAM address %u leaves one of them",
                      c->id, n, host, sram);
         return -1;
     }
-    for (uint32_t page = host / RNL_HW_PAGE; page <= (host + n - 1) / RNL_HW_PAGE; page++)
+    for (uint32_t page = host / hw->page; page <= (host + n - 1) / hw->page; page++)
         if (!h->pins[page]) {
             rnl_hw_fault(hw, "node %u: a DMA of %u bytes %s host address %u; its page %u is not pinned", c->id, n,
                          c->reg[DIR] == TO_HOST ? "to" : "from", host, page);
@@ -214,6 +229,7 @@ int rnl_bus_dma(struct rnl_card *c, uint64_t at)
         c->dma.snapshot[i] = c->dma.direction == TO_HOST ? rnl_lanai_byte(&c->cpu, sram + i) : h->memory[host + i];
     rnl_sim_event_init(&c->dma.begin, dma_begins, c->id);
     rnl_sim_event_init(&c->dma.done, dma_done, c->id);
+    c->dma.asked_ps = at;
     at += hw->t.dma_start;
     c->dma.from_ps = (at > h->bus_free_ps ? at : h->bus_free_ps) + hw->t.dma_setup;
     c->dma.burst_ps = c->dma.from_ps;

@@ -13,15 +13,15 @@ enum { STACK = 64 << 10 };
 
 uint32_t rnl_host_take(struct rnl_host *h, uint32_t bytes, int pinned)
 {
-    uint32_t pages = (bytes + RNL_HW_PAGE - 1) / RNL_HW_PAGE, first = h->taken;
-    if (pages > RNL_HW_PAGES - h->taken) {
-        rnl_hw_fault(h->hw, "host %u: %u pages of memory are asked for, %u of %d are left", h->id, pages,
-                     RNL_HW_PAGES - h->taken, RNL_HW_PAGES);
+    uint32_t page = h->hw->page, pages = (bytes + page - 1) / page, first = h->taken;
+    if (pages > h->hw->pages - h->taken) {
+        rnl_hw_fault(h->hw, "host %u: %u pages of memory are asked for, %u of %u are left", h->id, pages,
+                     h->hw->pages - h->taken, h->hw->pages);
         return RNL_HW_NO_WATCH;
     }
     h->taken += pages;
     memset(h->pins + first, pinned ? 1 : 0, pages);
-    return first * RNL_HW_PAGE;
+    return first * page;
 }
 
 void rnl_host_ring(struct rnl_host *h, uint32_t at, uint32_t stride, uint32_t count)
@@ -52,9 +52,11 @@ void rnl_task_spend(struct rnl_task *t, uint64_t ps, const char *what)
 {
     struct rnl_hw *hw = t->host->hw;
     uint64_t from = rnl_hw_now(hw), until = from + ps;
-    while (rnl_hw_now(hw) < until || t->host->stolen_ps) {
-        until += t->host->stolen_ps;
-        t->host->stolen_ps = 0;
+    while (rnl_hw_now(hw) < until || (t->host->stolen_ps && !t->serves)) {
+        if (!t->serves) {
+            until += t->host->stolen_ps;
+            t->host->stolen_ps = 0;
+        }
         if (rnl_hw_now(hw) < until)
             rnl_sim_park_until(&t->coro, until);
     }
@@ -69,8 +71,7 @@ void rnl_task_operate(struct rnl_task *t, uint32_t operations, const char *what)
 void rnl_task_copy(struct rnl_task *t, uint32_t to, uint32_t from, uint32_t bytes)
 {
     struct rnl_host *h = t->host;
-    if ((uint64_t)to + bytes > (uint64_t)RNL_HW_PAGES * RNL_HW_PAGE ||
-        (uint64_t)from + bytes > (uint64_t)RNL_HW_PAGES * RNL_HW_PAGE) {
+    if ((uint64_t)to + bytes > RNL_HW_MEMORY || (uint64_t)from + bytes > RNL_HW_MEMORY) {
         rnl_hw_fault(h->hw, "host %u copies %u bytes outside its memory", h->id, bytes);
         return;
     }
@@ -157,6 +158,13 @@ struct rnl_task *rnl_hw_task(struct rnl_hw *hw, uint32_t node, void (*fn)(struct
 
 /* ---- interrupts ---- */
 
+uint64_t rnl_task_await_interrupt(struct rnl_task *t, uint64_t seen)
+{
+    while (t->host->interrupts == seen && !t->host->hw->fault[0])
+        rnl_sim_park(&t->coro);
+    return t->host->interrupts;
+}
+
 static void interrupted(struct rnl_sim *sim, struct rnl_sim_event *e)
 {
     struct rnl_hw *hw = rnl_sim_owner(sim);
@@ -170,8 +178,12 @@ static void interrupted(struct rnl_sim *sim, struct rnl_sim_event *e)
     }
     h->interrupt_served = 0;
     hw->count.interrupts++;
+    h->interrupts++;
     if (h->driver)
         h->driver(h, h->interrupt_value);
+    for (uint32_t i = 0; i < h->tasks; i++)
+        if (h->task[i]->serves)
+            rnl_sim_wake(&h->task[i]->coro, rnl_sim_ticket(&h->task[i]->coro), rnl_sim_now(sim), 1);
     h->interrupt_value = h->interrupt_waits;
     h->interrupt_waits = 0;
     if (h->interrupt_value)
@@ -193,9 +205,9 @@ int rnl_host_init(struct rnl_host *h, struct rnl_hw *hw, uint32_t id)
     h->hw = hw;
     h->id = id;
     h->taken = 1; /* page 0 is nobody's: a zero address is none */
-    h->memory = calloc(RNL_HW_PAGES, RNL_HW_PAGE);
+    h->memory = calloc(1, RNL_HW_MEMORY);
     if (!h->memory)
-        return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for the %d pages of a host", RNL_HW_PAGES);
+        return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for the %d bytes of a host", RNL_HW_MEMORY);
     rnl_sim_event_init(&h->interrupt, interrupted, id);
     return 0;
 }

@@ -109,6 +109,8 @@ int rnl_hw_new(const struct rnl_machine *machine, uint32_t nodes, uint64_t seed,
     if (!hw)
         return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for a machine");
     hw->machine = *machine;
+    hw->page = (uint32_t)machine->v[RNL_M_page];
+    hw->pages = RNL_HW_MEMORY / hw->page;
     in_ticks(hw);
     hw->horizon_ps = RNL_SIM_NEVER - 1;
     int rc = rnl_sim_new(seed, &hw->sim);
@@ -145,6 +147,9 @@ int rnl_hw_run(struct rnl_hw *hw)
 {
     if (!hw->fault[0])
         rnl_sim_run(hw->sim, hw->horizon_ps);
+    for (uint32_t i = 0; i < hw->nodes; i++)
+        if (!hw->card[i].idle) /* what it was at when the run ended */
+            rnl_hw_trace(hw, i, RNL_LANE_FIRMWARE, hw->card[i].busy_from_ps, rnl_hw_now(hw), "firmware", 0);
     if (hw->fault[0])
         return rnl_fail(RNL_ERR_ARG, "%s", hw->fault);
     if (hw->tasks_left)

@@ -19,9 +19,23 @@
 #include "sim/paper/hw/machine.h"
 #include "sim/paper/hw/nic.h"
 
-enum { RNL_HW_NODES = 32, RNL_HW_TASKS = 8, RNL_HW_PAGE = 4096, RNL_HW_PAGES = 4096, RNL_HW_PACKET = 16 << 10 };
+enum {
+    RNL_HW_NODES = 32,
+    RNL_HW_TASKS = 8,
+    RNL_HW_MEMORY = 16 << 20, /* bytes of each host */
+    RNL_HW_PAGE_LEAST = 1024, /* as machine.h has it */
+    RNL_HW_PACKET = 20 << 10
+};
 
-enum rnl_hw_lane { RNL_LANE_HOST, RNL_LANE_FIRMWARE, RNL_LANE_DMA, RNL_LANE_SEND, RNL_LANE_RECEIVE, RNL_LANES };
+enum rnl_hw_lane {
+    RNL_LANE_HOST,
+    RNL_LANE_BUS,
+    RNL_LANE_FIRMWARE,
+    RNL_LANE_DMA,
+    RNL_LANE_SEND,
+    RNL_LANE_RECEIVE,
+    RNL_LANES
+};
 /* What something did from one tick to another; `what` is a literal. */
 typedef void rnl_hw_tracer(void *arg, uint32_t node, enum rnl_hw_lane, uint64_t from, uint64_t to, const char *what,
                            uint64_t amount);
@@ -55,8 +69,10 @@ struct rnl_card {
     struct {
         struct rnl_sim_event begin, done;
         int moving;              /* bytes, between these two: it takes SRAM's rate */
+        uint64_t asked_ps;       /* when the firmware started it */
         uint64_t from_ps, to_ps; /* on the bus */
         uint64_t burst_ps;       /* since when in one burst behind the other */
+        uint64_t shown_ps;       /* up to when its bursts have been traced */
         uint32_t host, sram, n, direction;
         uint8_t *snapshot;
     } dma;
@@ -91,8 +107,8 @@ struct rnl_host {
     struct rnl_hw *hw;
     uint32_t id;
     uint8_t *memory;
-    uint8_t pins[RNL_HW_PAGES];
-    uint32_t taken; /* pages */
+    uint8_t pins[RNL_HW_MEMORY / RNL_HW_PAGE_LEAST]; /* a page each */
+    uint32_t taken;                                  /* pages */
     struct {
         uint32_t flag, stride, count; /* host address of the first place's last word; bytes; places, 0 = no ring */
     } ring;
@@ -104,7 +120,8 @@ struct rnl_host {
     uint64_t (*driver_cost)(struct rnl_host *, uint32_t value);
     void (*driver)(struct rnl_host *, uint32_t value);
     void *driver_arg;
-    uint64_t stolen_ps; /* by interrupts, not yet paid by the tasks */
+    uint64_t stolen_ps;  /* by interrupts, not yet paid by the tasks */
+    uint64_t interrupts; /* served, ever */
     uint32_t tasks;
     struct rnl_task *task[RNL_HW_TASKS];
 };
@@ -118,6 +135,7 @@ struct rnl_task {
     unsigned char *stack;
     uint32_t map_from, map_to; /* the SRAM that it may store to and load from */
     uint32_t watch;            /* the host address it polls, or RNL_HW_NO_WATCH */
+    int serves;                /* what it does is the handling of interrupts: they take no time from it */
     int ended;
 };
 #define RNL_HW_NO_WATCH 0xffffffffu
@@ -125,7 +143,7 @@ struct rnl_task {
 struct rnl_hw {
     struct rnl_sim *sim;
     struct rnl_machine machine;
-    uint32_t nodes;
+    uint32_t nodes, page, pages; /* page: bytes; pages of each host */
     struct rnl_card *card;
     struct rnl_host *host;
     struct rnl_sim_event processors;
@@ -194,6 +212,8 @@ uint32_t rnl_task_poll(struct rnl_task *, uint32_t at, uint32_t old, uint64_t un
 /* The same for a program that looks by calling a library: each call takes so many operations, and the word is seen in
  * the first that begins after it has come. */
 uint32_t rnl_task_poll_by_call(struct rnl_task *, uint32_t at, uint32_t old, uint64_t until, uint32_t operations);
+/* Until the host has served more than `seen` interrupts; how many it has. */
+uint64_t rnl_task_await_interrupt(struct rnl_task *, uint64_t seen);
 /* One look. */
 uint32_t rnl_task_look(struct rnl_task *, uint32_t at);
 

@@ -44,6 +44,8 @@ static int put(struct rnl_machine *m, int k, double v, const char *where)
     if (!isfinite(v) || (v != 0 && v < values[k].least) || v > values[k].most || (v == 0 && values[k].least > 0))
         return rnl_fail(RNL_ERR_ARG, "%s: %s is %g; it has to be from %g to %g %s", where, values[k].name, v,
                         values[k].least, values[k].most, values[k].unit);
+    if (k == RNL_M_page && (v != (uint32_t)v || ((uint32_t)v & ((uint32_t)v - 1))))
+        return rnl_fail(RNL_ERR_ARG, "%s: page is %g; it has to be a power of two", where, v);
     m->v[k] = v;
     return 0;
 }

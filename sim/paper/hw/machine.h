@@ -41,7 +41,8 @@
     V(host_operation, "ns", 0.1, 1e4)    \
     V(interrupt, "us", 0, 1e4)           \
     V(system_call, "us", 0, 1e4)         \
-    V(pin_page, "us", 0, 1e4)
+    V(pin_page, "us", 0, 1e4)            \
+    V(page, "bytes", 1024, 16384)
 
 #define RNL_MACHINE_ENUM(name, unit, least, most) RNL_M_##name,
 enum rnl_machine_value { RNL_MACHINE_VALUES(RNL_MACHINE_ENUM) RNL_M_COUNT };

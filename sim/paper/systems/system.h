@@ -19,6 +19,8 @@ struct rnl_side {
     struct rnl_task *task;
     uint32_t node, nodes, process, processes; /* process: of those on this node that use the card */
     uint32_t packet;                          /* bytes, where a system lets one choose; 0 = its own */
+    uint32_t buffers;                         /* for what arrives, where a system lets one choose; 0 = its own */
+    int notify;                               /* what arrives interrupts this host */
     int cold;                                 /* caches of translations are empty at first */
     uint32_t largest;                         /* message of this run */
     uint32_t out, got;                        /* host addresses; got: where the last message is */
@@ -31,8 +33,11 @@ struct rnl_system {
     const char *object;                /* name in data.h, without .hex */
     const char *machines;              /* where its paper measured it: names with blanks between */
     size_t state_bytes;
-    uint32_t most;      /* bytes of a message */
-    int lossy;          /* its own protocol may drop messages */
+    uint32_t most;                        /* bytes of a message */
+    uint32_t buffers_least, buffers_most; /* for what arrives; least: for each node that there is; 0: no choice */
+    int lossy;                            /* its own protocol may drop messages */
+    int notifies;                         /* a message can interrupt its receiver's host: side.notify */
+    uint32_t look;                        /* host operations of a look that finds nothing; 0: a cached word is polled */
     const char *on_crc; /* why it does not recover from a wrong CRC, and who says so; NULL where no packets go */
     /* Without time: what daemons, drivers and initialisation have done. Called for each side, then `joined`. */
     int (*open)(struct rnl_side *);
@@ -43,6 +48,7 @@ struct rnl_system {
     /* The next message, of `bytes` at most: its length, or 0 when none has come by the tick. */
     uint32_t (*receive)(struct rnl_side *, uint32_t bytes, uint64_t until);
     void (*finish)(struct rnl_side *); /* before the task ends: what it owes others; or NULL */
+    void (*close)(struct rnl_side *); /* after all, also of a side that failed to open: what the state holds; or NULL */
 };
 
 extern const struct rnl_system *const rnl_systems[]; /* ends with NULL */

@@ -10,7 +10,7 @@ volatile struct bip_card card;
 
 enum { IDLE, FETCH, DELIVER, REPORT };
 static uint32_t ready_from[BIP_NODES]; /* receivers that have posted */
-static uint32_t node;
+static uint32_t node, page;
 
 struct loop {
     uint32_t engine;
@@ -48,8 +48,7 @@ FIRMWARE void receive(struct loop *l, uint32_t status)
         return;
     }
     uint32_t n = WORDS_AT(l->in)[1];
-    if (!(status & CRCERR) && first >> 16 == BIP_DATA && n && n <= l->expected &&
-        n <= BIP_PAGE - (l->to_at & (BIP_PAGE - 1))) {
+    if (!(status & CRCERR) && first >> 16 == BIP_DATA && n && n <= l->expected && n <= page - (l->to_at & (page - 1))) {
         dma(l, l->to_at, l->in + 8, TO_HOST, n, DELIVER);
         open_other(l);
         l->to_at += n;
@@ -67,7 +66,7 @@ FIRMWARE void receive(struct loop *l, uint32_t status)
 
 FIRMWARE void fetch(struct loop *l)
 {
-    uint32_t fits = BIP_PAGE - (l->from_at & (BIP_PAGE - 1)), n = card.send.packet;
+    uint32_t fits = page - (l->from_at & (page - 1)), n = card.send.packet;
     if (n > l->left)
         n = l->left;
     if (n > fits)
@@ -154,6 +153,7 @@ FIRMWARE void init(struct loop *l)
 {
     *l = (struct loop){0};
     node = nic_read(NODE);
+    page = card.page;
     l->ring_at = card.ring_at + BIP_SLOT;
     l->ring_end = card.ring_at + BIP_RING * BIP_SLOT;
     l->small = SRAM_AT(card.small[0]);

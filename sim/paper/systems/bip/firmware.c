@@ -11,7 +11,7 @@ enum { IDLE, FETCH, DELIVER, REPORT };
 static uint32_t ready_from[BIP_NODES]; /* receivers that have posted */
 
 struct loop {
-    uint32_t engine, node;
+    uint32_t engine, node, page;
     uint32_t small;                                      /* the next of the two short buffers */
     uint32_t ring_at, ring_left;                         /* end of the next slot */
     uint32_t from_at, left, fill, fetched, bytes, going; /* the long message that goes out */
@@ -48,7 +48,7 @@ FIRMWARE void receive(struct loop *l, uint32_t status)
         open_for_packet(l);
         return;
     } else if (n && n <= l->expected) {
-        uint32_t fits = BIP_PAGE - (l->to_at & (BIP_PAGE - 1));
+        uint32_t fits = l->page - (l->to_at & (l->page - 1));
         if (n <= fits) {
             nic_dma(l->to_at, SRAM_AT(p + 2), TO_HOST, n);
             l->engine = DELIVER;
@@ -64,7 +64,7 @@ FIRMWARE void receive(struct loop *l, uint32_t status)
 
 FIRMWARE void fetch(struct loop *l)
 {
-    uint32_t fits = BIP_PAGE - (l->from_at & (BIP_PAGE - 1)), n = card.send.packet;
+    uint32_t fits = l->page - (l->from_at & (l->page - 1)), n = card.send.packet;
     if (n > l->left)
         n = l->left;
     if (n > fits)
@@ -157,6 +157,7 @@ FIRMWARE void init(struct loop *l)
 {
     *l = (struct loop){0};
     l->node = nic_read(NODE);
+    l->page = card.page;
     l->ring_at = card.ring_at + BIP_SLOT;
     l->ring_left = BIP_RING;
     open_for_packet(l);

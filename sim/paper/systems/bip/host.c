@@ -49,7 +49,7 @@ static void wait_status(struct bip *b, uint32_t at, uint32_t count)
 /* The module of the kernel has translated and pinned these pages before: it keeps what it has done. */
 static void pinned(struct bip *b, uint32_t at, uint32_t bytes)
 {
-    for (uint32_t page = at / BIP_PAGE; page <= (at + bytes - 1) / BIP_PAGE; page++)
+    for (uint32_t page = at / b->side->hw->page; page <= (at + bytes - 1) / b->side->hw->page; page++)
         b->side->host->pins[page] = 1;
 }
 
@@ -97,11 +97,12 @@ int bip_init(struct bip *b, struct rnl_side *side)
     b->packet = side->packet > BIP_PACKET ? BIP_PACKET : side->packet;
     b->known_free = 2;
     b->ring = rnl_host_take(side->host, BIP_RING * BIP_SLOT, 1);
-    b->status = rnl_host_take(side->host, RNL_HW_PAGE, 1);
+    b->status = rnl_host_take(side->host, side->hw->page, 1);
     if (side->hw->fault[0])
         return -1;
     rnl_host_ring(side->host, b->ring, BIP_SLOT, BIP_RING);
     rnl_card_poke(side->card, IN_CARD(b, ring_at), b->ring);
+    rnl_card_poke(side->card, IN_CARD(b, page), side->hw->page);
     for (uint32_t i = 0; i < side->nodes; i++)
         rnl_card_poke(side->card, IN_CARD(b, route) + 4 * i, ROUTE_VALID | i);
     return 0;

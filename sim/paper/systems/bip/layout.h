@@ -10,17 +10,19 @@
 
 #include <stdint.h>
 
-enum { BIP_SMALL = 256, BIP_RING = 16, BIP_SLOT = 2048, BIP_NODES = 64, BIP_PACKET = 4096, BIP_PAGE = 4096 };
+enum { BIP_SMALL = 256, BIP_RING = 16, BIP_SLOT = 2048, BIP_NODES = 64, BIP_PACKET = 4096 };
 enum { BIP_SHORT = 1, BIP_READY, BIP_DATA };
 #define BIP_MARK 0x80000000u
 
 struct bip_card {
     uint32_t route[BIP_NODES];
     struct {
-        uint32_t to, bytes; /* bytes of the packet; not 0: send it. The host writes it last, the card clears it when it starts */
+        uint32_t to,
+            bytes; /* bytes of the packet; not 0: send it. The host writes it last, the card clears it when it starts */
     } go[2];
     uint32_t small[2][BIP_SMALL + 3];
     uint32_t ring_at; /* host address of the ring for short messages */
+    uint32_t page;    /* bytes of the host's pages: none is followed by the next one */
     struct {
         uint32_t to, at, packet, status_at, bytes; /* bytes last */
     } send;

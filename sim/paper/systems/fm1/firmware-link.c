@@ -7,26 +7,16 @@
 
 volatile struct fm1_card card;
 volatile uint32_t came; /* frames, ever */
-#define QUEUE_END (card.queue[0] + FM1_QUEUE * FM1_WORDS)
+enum { QUEUE = FM1_QUEUE, WORDS = FM1_WORDS, FRAME = FM1_FRAME };
+#define ROUTE_OF(word)    card.route[(word) >> 16 & (FM1_NODES - 1)]
+#define BYTES_OF(q, word) ((((word) >> 24) + FM1_HEADER + 3) & ~3u)
+#include "sim/paper/systems/fm1/queue.h"
 
 struct loop {
-    uint32_t sent, came;
-    volatile uint32_t *next_end; /* of the next frame of the queue */
-    uint32_t open, both;         /* buffer for what comes in; its address and the other one's, in one */
+    struct queue queue;
+    uint32_t came;
+    uint32_t open, both; /* buffer for what comes in; its address and the other one's, in one */
 };
-
-FIRMWARE void send(struct loop *l)
-{
-    volatile uint32_t *end = l->next_end;
-    uint32_t first = end[-2], bytes = ((first >> 24) + FM1_HEADER + 3) & ~3u;
-    nic_write(SRT, card.route[first >> 16 & (FM1_NODES - 1)]);
-    nic_write(SMP, SRAM_AT(end) - bytes);
-    nic_write(SMLT, SRAM_AT(end));
-    card.sent = l->sent++;
-    if (end == QUEUE_END)
-        end = card.queue[0];
-    l->next_end = end + FM1_WORDS;
-}
 
 FIRMWARE void step(struct loop *l)
 {
@@ -39,16 +29,16 @@ FIRMWARE void step(struct loop *l)
         l->open ^= l->both;
         nic_arm(l->open, FM1_FRAME);
     }
-    if (RARELY(posted != l->sent)) {
+    if (RARELY(posted != l->queue.sent)) {
         if (status & SDONE)
-            send(l);
+            send_frame(&l->queue);
     }
 }
 
 FIRMWARE void init(struct loop *l)
 {
-    l->sent = l->came = 0;
-    l->next_end = card.queue[0] + FM1_WORDS;
+    init_queue(&l->queue);
+    l->came = 0;
     l->open = SRAM_AT(card.in[0]);
     l->both = l->open ^ SRAM_AT(card.in[1]);
     nic_arm(l->open, FM1_FRAME);

@@ -131,8 +131,9 @@ int fm1_initialize(struct fm1 *f, struct rnl_side *side)
 {
     f->side = side;
     f->card = rnl_card_symbol(side->hw, "card");
-    f->ring = rnl_host_take(side->host, FM1_RING * FM1_FRAME + RNL_HW_PAGE, 1);
-    f->share = FM1_RING / (side->nodes > 1 ? side->nodes - 1 : 1);
+    uint32_t buffers = side->buffers ? side->buffers : FM1_RING;
+    f->ring = rnl_host_take(side->host, FM1_RING * FM1_FRAME + side->hw->page, 1);
+    f->share = buffers / (side->nodes > 1 ? side->nodes - 1 : 1);
     for (uint32_t i = 0; i < side->nodes; i++) {
         f->credit[i] = f->share - 1; /* one is for a frame that only gives credit back */
         f->partial[i].at = side->largest > FM1_DATA ? rnl_host_take(side->host, side->largest, 0) : 0;
@@ -205,16 +206,17 @@ static uint32_t receive_message(struct rnl_side *side, uint32_t bytes, uint64_t 
     return st->length;
 }
 
-#define FM1_SYSTEM(called, words, where, machine_names, opener)                                                       \
-    {                                                                                                                 \
-        .name = called, .title = words, .source = where, .object = "systems/fm1/firmware", .machines = machine_names, \
-        .state_bytes = sizeof(struct state), .most = 32768, .on_crc = FM1_ON_CRC, .open = opener,                     \
-        .send = send_message, .receive = receive_message                                                              \
+#define FM1_SYSTEM(called, words, where, firmware, machine_names, opener)                                              \
+    {                                                                                                                  \
+        .name = called, .title = words, .source = where, .object = "systems/fm1/" firmware, .machines = machine_names, \
+        .state_bytes = sizeof(struct state), .most = 32768, .look = LIBRARY, .buffers_least = 2,                       \
+        .buffers_most = FM1_RING, .on_crc = FM1_ON_CRC, .open = opener, .send = send_message,                          \
+        .receive = receive_message                                                                                     \
     }
 const struct rnl_system rnl_system_fm1 =
-    FM1_SYSTEM("fm1", "Fast Messages 1.1", "paper 000, section 3", "H-S H-A", open_side);
+    FM1_SYSTEM("fm1", "Fast Messages 1.1", "paper 000, section 3", "firmware", "H-S H-A", open_side);
 const struct rnl_system rnl_system_fm1_polls =
-    FM1_SYSTEM("fm1-polls", "Fast Messages 1.1, whose sends take messages in", "paper 003, sections 2.2 and 3", "H-A",
-               open_polling);
-const struct rnl_system rnl_system_fm1_bus =
-    FM1_SYSTEM("fm1-bus", "Fast Messages 1.1 without flow control", "paper 000, figure 3a", "H-S", open_unlimited);
+    FM1_SYSTEM("fm1-polls", "Fast Messages 1.1, whose sends take messages in", "paper 003, sections 2.2, 3 and 5.1.1",
+               "firmware-whole", "H-A", open_polling);
+const struct rnl_system rnl_system_fm1_bus = FM1_SYSTEM("fm1-bus", "Fast Messages 1.1 without flow control",
+                                                        "paper 000, figure 3a", "firmware", "H-S", open_unlimited);

@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * host.c - FM 2.x's library; see host.h. One message is taken in at a time: packets of other senders wait in the ring
- * behind it, as they came, for there is one order on the wire into a card and no two messages of one pair interleave.
- */
+ * host.c - FM 2.x's library; see host.h. Messages of one sender follow one another, those of several interleave by
+ * packets.
+ *
+ * Beside what all libraries here are charged, FM 2.x is thread safe (002, section 7), and each message has a thread of
+ * its own, FM_receive being executed in FM's (000, 4.1): so a handler costs two switches, and each FM_receive two more.
+ * Locks: 003 (5.1.1) has 7 us a round trip for them, of operations of 101 ns. A switch saves and loads registers. */
 #include "sim/paper/systems/fm2/host.h"
+
+#include "base/coro.h"
 
 #include <stddef.h>
 
-enum { LIBRARY = 35, PACKET = 15, HANDLER = 12, CREDIT_HANDLER = 255 }; /* host operations: of a call, of a packet */
+/* Host operations: of a call, of a packet, ... LOCKS: of one message, half of them at each end. */
+enum { LIBRARY = 35, PACKET = 15, HANDLER = 12, LOCKS = 35, SWITCH = 20 };
+enum { CREDIT_HANDLER = 255, STACK = 64 << 10 };
 
 #define IN_CARD(f, field) ((f)->card + (uint32_t)offsetof(struct fm2_card, field))
 
@@ -42,10 +49,10 @@ static void post(struct fm2 *f, uint32_t to, uint32_t handler, const uint32_t *w
 
 /* The packet in the next slot: one that only gives credit back is done with here. Returns its mark, or 0: nothing by
  * the tick, or, if `credit` is given, there is some now. */
-static uint32_t next_packet(struct fm2 *f, uint64_t until, const uint32_t *credit)
+static uint32_t next_packet(struct fm2 *f, uint64_t until, const uint32_t *credit, uint32_t call)
 {
     while (!credit || *credit == 0) {
-        uint32_t mark = rnl_task_poll_by_call(f->side->task, mark_at(f), 0, until, f->receiving ? 0 : LIBRARY), lengths;
+        uint32_t mark = rnl_task_poll_by_call(f->side->task, mark_at(f), 0, until, call), lengths;
         uint32_t from = mark >> 24 & 0x7f;
         if (!mark || from >= f->side->nodes)
             return 0;
@@ -67,20 +74,20 @@ static void done_with_packet(struct fm2 *f, uint32_t from)
         post(f, from, CREDIT_HANDLER, NULL, 0, 0);
 }
 
-static void handle_one(struct fm2 *f, uint32_t mark);
+static uint32_t take_packet(struct fm2 *f, uint32_t mark);
 
 static void flush(struct fm2_stream *s, uint32_t flags)
 {
     struct fm2 *f = s->fm;
     uint32_t *credit = &f->credit[s->peer], mark;
     while (*credit == 0 && !f->side->hw->fault[0]) { /* only what comes in can bring some */
-        mark = next_packet(f, RNL_SIM_NEVER, credit);
-        if (mark && f->receiving) {
+        if (f->handling) {
             rnl_hw_fault(f->side->hw, "node %u: a handler sends without credit", f->side->node);
             return;
         }
+        mark = next_packet(f, RNL_SIM_NEVER, credit, LIBRARY);
         if (mark)
-            handle_one(f, mark);
+            (void)take_packet(f, mark);
     }
     (*credit)--;
     post(f, s->peer, s->handler, s->words, s->filled, flags | (s->first ? FM2_FIRST : 0));
@@ -89,7 +96,7 @@ static void flush(struct fm2_stream *s, uint32_t flags)
 
 struct fm2_stream *fm2_begin_message(struct fm2 *f, uint32_t to, uint32_t handler)
 {
-    rnl_task_operate(f->side->task, LIBRARY, "library");
+    rnl_task_operate(f->side->task, LIBRARY + LOCKS / 2, "library");
     f->out.fm = f;
     f->out.peer = to;
     f->out.handler = handler;
@@ -100,6 +107,7 @@ struct fm2_stream *fm2_begin_message(struct fm2 *f, uint32_t to, uint32_t handle
 
 void fm2_send_piece(struct fm2_stream *s, uint32_t from, uint32_t bytes)
 {
+    rnl_task_operate(s->fm->side->task, LIBRARY, "library");
     for (uint32_t at = 0; at < bytes; at += 4) {
         if (s->filled == s->fm->packet)
             flush(s, 0);
@@ -110,6 +118,7 @@ void fm2_send_piece(struct fm2_stream *s, uint32_t from, uint32_t bytes)
 
 void fm2_end_message(struct fm2_stream *s)
 {
+    rnl_task_operate(s->fm->side->task, LIBRARY, "library");
     flush(s, FM2_LAST);
 }
 
@@ -128,54 +137,63 @@ uint32_t fm2_receive(uint32_t to, struct fm2_stream *s, uint32_t bytes)
 {
     struct fm2 *f = s->fm;
     uint32_t got = 0;
-    while (got < bytes && !f->side->hw->fault[0]) {
+    rnl_task_operate(f->side->task, SWITCH + LIBRARY, "receive");
+    while (!f->side->hw->fault[0]) {
         uint32_t n = bytes - got < s->left ? bytes - got : s->left;
         rnl_task_copy(f->side->task, to + got, s->at, n);
         got += n;
         s->at += n;
         s->left -= n;
-        if (s->left || got == bytes || s->last)
+        if (got == bytes || s->last)
             break;
-        done_with_packet(f, s->peer);
-        uint32_t mark = next_packet(f, RNL_SIM_NEVER, NULL);
-        if (!mark)
-            return got;
-        enter_packet(s, mark);
+        rnl_coro_yield(s->on); /* until take_packet has the next one */
     }
+    rnl_task_operate(f->side->task, SWITCH, "receive");
     return got;
 }
 
-static void handle_one(struct fm2 *f, uint32_t mark)
+static void run_handler(struct rnl_coro *self, void *arg)
 {
-    struct fm2_stream *s = &f->in;
-    s->fm = f;
-    s->peer = mark >> 24 & 0x7f;
-    s->handler = mark >> 16 & 0xff;
-    f->receiving = 1;
+    struct fm2_stream *s = arg;
+    s->on = self;
+    s->fm->handler[s->handler](s, s->peer);
+}
+
+/* Starts the handler of a message, or lets it go on; what it does not take of a packet is dropped. The bytes. */
+static uint32_t take_packet(struct fm2 *f, uint32_t mark)
+{
+    uint32_t from = mark >> 24 & 0x7f, bytes;
+    struct fm2_stream *s = &f->in[from];
     enter_packet(s, mark);
-    rnl_task_operate(f->side->task, HANDLER, "handler");
-    f->handler[s->handler](s, s->peer);
-    while (!s->last) { /* what the handler did not take */
-        done_with_packet(f, s->peer);
-        mark = next_packet(f, RNL_SIM_NEVER, NULL);
-        if (!mark)
-            return;
-        enter_packet(s, mark);
+    bytes = s->left;
+    f->handling = 1;
+    if (mark & FM2_FIRST) {
+        s->peer = from;
+        s->handler = mark >> 16 & 0xff;
+        rnl_task_operate(f->side->task, SWITCH + HANDLER, "handler");
+        if (rnl_coro_start(f->stacks, run_handler, s, &s->waiting) < 0)
+            rnl_hw_fault(f->side->hw, "node %u: no stack for a handler", f->side->node);
+        rnl_task_operate(f->side->task, SWITCH, "handler");
+    } else if (s->waiting && !rnl_coro_resume(s->waiting)) { /* FM_receive pays for the switches of its own */
+        s->waiting = NULL;
+        rnl_task_operate(f->side->task, SWITCH, "handler");
     }
-    done_with_packet(f, s->peer);
-    f->receiving = 0;
+    f->handling = 0;
+    done_with_packet(f, from);
+    return bytes;
 }
 
 uint32_t fm2_extract(struct fm2 *f, uint32_t bytes, uint64_t until)
 {
-    uint32_t handled = 0;
+    uint32_t handled = 0, call = LIBRARY;
     do {
-        uint32_t mark = next_packet(f, until, NULL);
+        uint32_t mark = next_packet(f, until, NULL, call);
         if (!mark)
             break;
-        handled += rnl_host_word(f->side->host, mark_at(f) - 4) >> 16;
-        handle_one(f, mark);
-        until = 0; /* only what is here */
+        if (call)
+            rnl_task_operate(f->side->task, LOCKS - LOCKS / 2, "lock");
+        handled += take_packet(f, mark);
+        until = call = 0; /* of the same call, only what is here */
     } while (handled < bytes);
     return handled;
 }
@@ -184,44 +202,64 @@ int fm2_initialize(struct fm2 *f, struct rnl_side *side)
 {
     f->side = side;
     f->card = rnl_card_symbol(side->hw, "card");
-    f->packet = side->packet ? side->packet & ~3u : side->hw->machine.v[RNL_M_combined_rate] > 0 ? FM2_DATA : 128;
+    f->packet = side->packet ? side->packet & ~3u : side->hw->machine.v[RNL_M_combined_rate] > 0 ? FM2_COMBINED : 128;
     if (f->packet > FM2_DATA || f->packet < 16)
         f->packet = FM2_DATA;
+    uint32_t buffers = side->buffers ? side->buffers : FM2_BUFFERS;
     f->ring = rnl_host_take(side->host, FM2_RING * FM2_SLOT, 1);
-    f->share = FM2_RING / (side->nodes > 1 ? side->nodes - 1 : 1);
+    f->share = buffers / (side->nodes > 1 ? side->nodes - 1 : 1);
     for (uint32_t i = 0; i < side->nodes; i++)
         f->credit[i] = f->share - 1; /* one is for a packet that only gives credit back */
+    for (uint32_t i = 0; i < RNL_HW_NODES; i++)
+        f->in[i].fm = f;
+    if (!f->stacks && rnl_coro_pool_new(RNL_HW_NODES, STACK, &f->stacks) < 0)
+        rnl_hw_fault(side->hw, "no memory for handlers' stacks");
     if (side->hw->fault[0])
         return -1;
     rnl_host_ring(side->host, f->ring, FM2_SLOT, FM2_RING);
     rnl_card_poke(side->card, IN_CARD(f, ring_at), f->ring);
+    rnl_card_poke(side->card, IN_CARD(f, frame), f->packet + FM2_TRAILER);
     for (uint32_t i = 0; i < side->nodes; i++)
         rnl_card_poke(side->card, IN_CARD(f, route) + 4 * i, ROUTE_VALID | i);
     return 0;
+}
+
+void fm2_finalize(struct fm2 *f)
+{
+    rnl_coro_pool_free(f->stacks);
+    f->stacks = NULL;
 }
 
 /* ---- experiments ---- */
 
 struct state {
     struct fm2 fm;
-    uint32_t in, got, length;
+    uint32_t in[RNL_HW_NODES], got, length; /* in: what comes from each node */
 };
 
 static void on_message(struct fm2_stream *s, uint32_t from)
 {
     struct state *st = s->fm->owner;
+    st->length = fm2_receive(st->in[from], s, s->fm->side->largest);
+    s->fm->side->got = st->in[from];
     s->fm->side->from = from;
-    st->length = fm2_receive(st->in, s, s->fm->side->largest);
     st->got++;
 }
 
 static int open_side(struct rnl_side *side)
 {
     struct state *st = side->state;
-    st->in = rnl_host_take(side->host, side->largest, 0);
+    for (uint32_t i = 0; i < side->nodes; i++)
+        st->in[i] = i == side->node ? 0 : rnl_host_take(side->host, side->largest, 0);
     st->fm.owner = st;
     st->fm.handler[1] = on_message;
     return fm2_initialize(&st->fm, side);
+}
+
+static void close_side(struct rnl_side *side)
+{
+    struct state *st = side->state;
+    fm2_finalize(&st->fm);
 }
 
 static void send_message(struct rnl_side *side, uint32_t to, uint32_t bytes)
@@ -239,7 +277,6 @@ static uint32_t receive_message(struct rnl_side *side, uint32_t bytes, uint64_t 
     while (!st->got)
         if (fm2_extract(&st->fm, bytes ? 1 : 0, until) == 0)
             return 0;
-    side->got = st->in;
     return st->length;
 }
 
@@ -251,8 +288,12 @@ const struct rnl_system rnl_system_fm2 = {
     .machines = "H-FM2 H-P",
     .state_bytes = sizeof(struct state),
     .most = 65536,
+    .look = LIBRARY,
+    .buffers_least = 2,
+    .buffers_most = FM2_RING,
     .on_crc = FM2_ON_CRC,
     .open = open_side,
     .send = send_message,
     .receive = receive_message,
+    .close = close_side,
 };

@@ -100,6 +100,9 @@ const struct rnl_system rnl_system_mpi_fm1 = {
     .machines = "H-S",
     .state_bytes = sizeof(struct on_fm1),
     .most = 32768,
+    .look = LIBRARY,
+    .buffers_least = 2,
+    .buffers_most = FM1_RING,
     .on_crc = FM1_ON_CRC,
     .open = fm1_open,
     .send = fm1_send_message,
@@ -110,30 +113,38 @@ const struct rnl_system rnl_system_mpi_fm1 = {
 
 struct on_fm2 {
     struct fm2 fm;
-    uint32_t header_out, header_in, in, got, length;
+    uint32_t header_out, header_in, in[RNL_HW_NODES], got, length; /* in: what comes from each node */
 };
 
 static void fm2_message(struct fm2_stream *s, uint32_t from)
 {
     struct on_fm2 *st = s->fm->owner;
     struct rnl_side *side = s->fm->side;
-    side->from = from;
-    if (fm2_receive(st->header_in, s, HEADER) != HEADER)
+    if (fm2_receive(st->header_in + from * HEADER, s, HEADER) != HEADER)
         return;
     rnl_task_operate(side->task, MATCH, "match");
-    st->length = fm2_receive(st->in, s, side->largest);
+    st->length = fm2_receive(st->in[from], s, side->largest);
+    side->got = st->in[from];
+    side->from = from;
     st->got++;
 }
 
 static int fm2_open(struct rnl_side *side)
 {
     struct on_fm2 *st = side->state;
-    st->in = rnl_host_take(side->host, side->largest, 0);
-    st->header_out = rnl_host_take(side->host, 2 * HEADER, 0);
+    for (uint32_t i = 0; i < side->nodes; i++)
+        st->in[i] = i == side->node ? 0 : rnl_host_take(side->host, side->largest, 0);
+    st->header_out = rnl_host_take(side->host, (1 + side->nodes) * HEADER, 0);
     st->header_in = st->header_out + HEADER;
     st->fm.owner = st;
     st->fm.handler[FOR_MPI] = fm2_message;
     return fm2_initialize(&st->fm, side);
+}
+
+static void fm2_close(struct rnl_side *side)
+{
+    struct on_fm2 *st = side->state;
+    fm2_finalize(&st->fm);
 }
 
 static void fm2_send_message(struct rnl_side *side, uint32_t to, uint32_t bytes)
@@ -156,7 +167,6 @@ static uint32_t fm2_receive_message(struct rnl_side *side, uint32_t bytes, uint6
     while (!st->got)
         if (fm2_extract(&st->fm, 1, until) == 0)
             return 0;
-    side->got = st->in;
     return st->length;
 }
 
@@ -168,8 +178,12 @@ const struct rnl_system rnl_system_mpi_fm2 = {
     .machines = "H-FM2",
     .state_bytes = sizeof(struct on_fm2),
     .most = 65536,
+    .look = LIBRARY,
+    .buffers_least = 2,
+    .buffers_most = FM2_RING,
     .on_crc = FM2_ON_CRC,
     .open = fm2_open,
     .send = fm2_send_message,
     .receive = fm2_receive_message,
+    .close = fm2_close,
 };

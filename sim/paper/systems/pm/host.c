@@ -16,11 +16,13 @@ int pm_open(struct pm *m, struct rnl_side *side)
     m->card = rnl_card_symbol(side->hw, "card");
     m->known_free = PM_RING;
     m->out = rnl_host_take(side->host, PM_RING * PM_BUFFER, 1);
-    m->in = rnl_host_take(side->host, PM_RING * PM_SLOT, 1);
+    m->buffers = side->buffers ? side->buffers : PM_RING;
+    m->given = m->buffers;
+    m->in = rnl_host_take(side->host, m->buffers * PM_SLOT, 1);
     (void)rnl_host_take(side->host, side->largest, 0); /* behind them: where experiments put pieces together */
     if (side->hw->fault[0])
         return -1;
-    for (uint32_t i = 0; i < PM_RING; i++)
+    for (uint32_t i = 0; i < m->buffers; i++)
         rnl_card_poke(side->card, IN_CARD(m, receive) + 4 * i, m->in + i * PM_SLOT);
     for (uint32_t i = 0; i < side->nodes; i++)
         rnl_card_poke(side->card, IN_CARD(m, route) + 4 * i, ROUTE_VALID | i);
@@ -84,16 +86,16 @@ int pm_receive(struct pm *m, uint64_t until)
 void pm_put_receive_buffer(struct pm *m)
 {
     rnl_host_set_word(m->side->host, m->in + m->next * PM_SLOT + PM_BUFFER, 0);
-    rnl_task_store(m->side->task, IN_CARD(m, receive) + 4 * m->next, m->in + m->next * PM_SLOT);
-    m->next = (m->next + 1) % PM_RING;
+    rnl_task_store(m->side->task, IN_CARD(m, receive) + 4 * (m->given++ % PM_RING), m->in + m->next * PM_SLOT);
+    m->next = (m->next + 1) % m->buffers;
 }
 
 int pm_switch(struct pm *m)
 {
-    enum { STATE = (sizeof(struct pm_descriptor) + 4) * PM_RING / 4 + 2 * PM_NODES };
+    enum { SENDING = sizeof(struct pm_descriptor) * PM_RING / 4 };
     if (!pm_send_done(m))
         return -1;
-    for (uint32_t i = 0; i < STATE; i++) { /* out to memory, and the next job's in */
+    for (uint32_t i = 0; i < SENDING + m->buffers + 2 * PM_NODES; i++) { /* out to memory, and the next job's in */
         uint32_t word;
         if (rnl_task_load(m->side->task, m->card + 4 * i, &word) < 0 ||
             rnl_task_store(m->side->task, m->card + 4 * i, word) < 0)
@@ -114,8 +116,8 @@ static int open_with(struct rnl_side *side, int pinning)
 {
     struct state *st = side->state;
     st->pinning = pinning;
-    for (uint32_t at = 0; pinning == 1 && at < side->largest + RNL_HW_PAGE; at += RNL_HW_PAGE)
-        side->host->pins[(side->out + at) / RNL_HW_PAGE] = 1;
+    for (uint32_t at = 0; pinning == 1 && at < side->largest + side->hw->page; at += side->hw->page)
+        side->host->pins[(side->out + at) / side->hw->page] = 1;
     return pm_open(&st->pm, side);
 }
 
@@ -140,13 +142,13 @@ static void send_pages(struct rnl_side *side, uint32_t to, uint32_t bytes)
 {
     struct state *st = side->state;
     struct rnl_host *h = side->host;
-    uint32_t pages = (bytes + RNL_HW_PAGE - 1) / RNL_HW_PAGE;
+    uint32_t page = side->hw->page, pages = (bytes + page - 1) / page, unit = page < PM_BUFFER ? page : PM_BUFFER;
     if (st->pinning == 2) {
         rnl_task_spend(side->task, pages * rnl_machine_us(&side->hw->machine, RNL_M_pin_page), "pin");
-        memset(h->pins + side->out / RNL_HW_PAGE, 1, pages);
+        memset(h->pins + side->out / page, 1, pages);
     }
-    for (uint32_t at = 0; at < bytes; at += RNL_HW_PAGE)
-        pm_send(&st->pm, to, side->out + at, bytes - at < RNL_HW_PAGE ? bytes - at : RNL_HW_PAGE);
+    for (uint32_t at = 0; at < bytes; at += unit)
+        pm_send(&st->pm, to, side->out + at, bytes - at < unit ? bytes - at : unit);
     uint32_t done;
     (void)rnl_task_await(side->task, IN_CARD(&st->pm, done), st->pm.sent, 0, &done);
 }
@@ -184,13 +186,13 @@ static uint32_t receive_message(struct rnl_side *side, uint32_t bytes, uint64_t 
         got += st->pm.got_bytes;
         if (got < bytes) { /* used where it is; the pieces are put together without time, for checking */
             for (uint32_t k = 0; k < st->pm.got_bytes; k += 4)
-                rnl_host_set_word(side->host, st->pm.in + PM_RING * PM_SLOT + got - st->pm.got_bytes + k,
+                rnl_host_set_word(side->host, st->pm.in + st->pm.buffers * PM_SLOT + got - st->pm.got_bytes + k,
                                   rnl_host_word(side->host, st->pm.got_at + k));
             pm_put_receive_buffer(&st->pm);
         }
     }
     if (got > st->pm.got_bytes) {
-        uint32_t whole = st->pm.in + PM_RING * PM_SLOT;
+        uint32_t whole = st->pm.in + st->pm.buffers * PM_SLOT;
         for (uint32_t k = 0; k < st->pm.got_bytes; k += 4)
             rnl_host_set_word(side->host, whole + got - st->pm.got_bytes + k,
                               rnl_host_word(side->host, st->pm.got_at + k));
@@ -208,12 +210,13 @@ static void finish(struct rnl_side *side)
     st->held = 0;
 }
 
-#define PM_SYSTEM(called, words, firmware, opener, largest)                                                  \
-    {                                                                                                        \
-        .name = called, .title = words, .source = "papers 002, section 7, and 004; PM's own",                \
-        .object = "systems/pm/" firmware, .machines = "H-P H-PP", .state_bytes = sizeof(struct state),       \
-        .most = largest, .open = opener, .send = send_message, .receive = receive_message, .finish = finish, \
-        .on_crc = "PM takes the hardware to be reliable, so it has no time-outs (paper 004)"                 \
+#define PM_SYSTEM(called, words, firmware, opener, largest)                                              \
+    {                                                                                                    \
+        .name = called, .title = words, .source = "papers 002, section 7, and 004; PM's own",            \
+        .object = "systems/pm/" firmware, .machines = "H-P H-PP", .state_bytes = sizeof(struct state),   \
+        .most = largest, .look = LIBRARY, .buffers_most = PM_RING, .open = opener, .send = send_message, \
+        .receive = receive_message, .finish = finish,                                                    \
+        .on_crc = "PM takes the hardware to be reliable, so it has no time-outs (paper 004)"             \
     }
 const struct rnl_system rnl_system_pm = PM_SYSTEM("pm", "PM, from its pinned buffers", "firmware", open_side, 65536);
 const struct rnl_system rnl_system_pm_cached =

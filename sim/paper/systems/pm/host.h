@@ -9,11 +9,12 @@
 #include "sim/paper/systems/pm/layout.h"
 #include "sim/paper/systems/system.h"
 
-enum { PM_SLOT = PM_BUFFER + RNL_HW_PAGE }; /* a buffer, and the page that begins with its mark */
+enum { PM_SLOT = PM_BUFFER + 4096 }; /* a buffer, and behind it its mark */
 
 struct pm {
     struct rnl_side *side;
-    uint32_t card, out, in; /* SRAM; host: PM_RING buffers each */
+    uint32_t card, out, in;  /* SRAM; host: PM_RING buffers, and `buffers` */
+    uint32_t buffers, given; /* given to the card, ever */
     uint32_t sent, known_free, next;
     uint32_t got_at, got_bytes, got_from;
 };

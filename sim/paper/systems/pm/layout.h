@@ -24,7 +24,7 @@ struct pm_descriptor {
 };
 struct pm_card {
     struct pm_descriptor send[PM_RING];
-    uint32_t receive[PM_RING]; /* host addresses of free buffers; 0 = none */
+    uint32_t receive[PM_RING]; /* in turn, host addresses of free buffers; 0 = none */
     uint32_t route[PM_NODES];
     uint32_t done; /* messages that have their ACK, ever: when it is all, the network holds nothing of this node's */
     uint32_t resent, refused, errors;

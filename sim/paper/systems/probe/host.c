@@ -15,10 +15,10 @@ static int open_side(struct rnl_side *side)
 {
     struct state *st = side->state;
     st->card = rnl_card_symbol(side->hw, "card");
-    st->status = rnl_host_take(side->host, RNL_HW_PAGE, 1);
+    st->status = rnl_host_take(side->host, side->hw->page, 1);
     rnl_card_poke(side->card, st->card + (uint32_t)offsetof(struct probe_card, status_at), st->status);
-    for (uint32_t page = 0; page <= side->largest / RNL_HW_PAGE; page++)
-        side->host->pins[side->out / RNL_HW_PAGE + page] = 1;
+    for (uint32_t page = 0; page <= side->largest / side->hw->page; page++)
+        side->host->pins[side->out / side->hw->page + page] = 1;
     return side->hw->fault[0] ? -1 : 0;
 }
 

@@ -85,7 +85,7 @@ static int open_side(struct rnl_side *side)
     s->known_free = SIMPLE_RING;
     s->area = rnl_host_take(side->host, SIMPLE_RING * SLOT, 1);
     s->buffers = rnl_host_take(side->host, SIMPLE_RING * BUFFER, 1);
-    st->in = rnl_host_take(side->host, side->largest + RNL_HW_PAGE, 0);
+    st->in = rnl_host_take(side->host, side->largest + side->hw->page, 0);
     s->handler = on_packet;
     s->arg = side;
     if (side->hw->fault[0])

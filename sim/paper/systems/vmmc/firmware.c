@@ -14,6 +14,7 @@ static volatile struct vmmc_request *head[VMMC_PROCESSES]; /* of each queue */
 
 struct loop {
     uint32_t engine;
+    uint32_t shift, page;                  /* of the host's pages: bytes, and their logarithm */
     uint32_t turn;                         /* whose queue is looked at first */
     uint32_t fill;                         /* the outgoing buffer that is filled next */
     volatile struct vmmc_request *request; /* the long send at work, or 0 */
@@ -33,36 +34,37 @@ FIRMWARE volatile struct vmmc_request *after(volatile struct vmmc_process *p, vo
 }
 
 /* Proxy address to header and route; 0 when it is not imported. */
-FIRMWARE uint32_t header(volatile struct vmmc_process *p, volatile uint32_t *h, uint32_t to, uint32_t bytes)
+FIRMWARE uint32_t header(const struct loop *l, volatile struct vmmc_process *p, volatile uint32_t *h, uint32_t to,
+                         uint32_t bytes)
 {
-    uint32_t page = to >> 12, offset = to & (VMMC_PAGE - 1), second = 0;
+    uint32_t page = to >> l->shift, offset = to & (l->page - 1), second = 0;
     if (page >= VMMC_PAGES)
         return 0;
     uint32_t entry = p->outgoing[page];
     if (!(entry & VMMC_VALID))
         return 0;
-    if (offset + bytes > VMMC_PAGE) {
+    if (offset + bytes > l->page) {
         if (page + 1 >= VMMC_PAGES)
             return 0;
         uint32_t next = p->outgoing[page + 1];
-        if ((next ^ entry) >> 20) /* not valid, or on another node */
+        if ((next ^ entry) & VMMC_LOW) /* not valid, or on another node */
             return 0;
-        second = next << 12;
+        second = next & ~VMMC_LOW;
     }
     h[0] = bytes;
-    h[1] = entry << 12 | offset;
+    h[1] = (entry & ~VMMC_LOW) | offset;
     h[2] = second;
-    return card.route[entry >> 20 & (VMMC_NODES - 1)];
+    return card.route[entry & (VMMC_NODES - 1)];
 }
 
 /* 1: the translation is not there. */
-FIRMWARE uint32_t translate(volatile struct vmmc_process *p, uint32_t virtual)
+FIRMWARE uint32_t translate(const struct loop *l, volatile struct vmmc_process *p, uint32_t virtual)
 {
-    uint32_t page = virtual >> 12, set = page & (VMMC_SETS - 1);
+    uint32_t page = virtual >> l->shift, set = page & (VMMC_SETS - 1);
     if (p->tag[set][0] == page)
-        return p->physical[set][0] | (virtual & (VMMC_PAGE - 1));
+        return p->physical[set][0] | (virtual & (l->page - 1));
     if (p->tag[set][1] == page)
-        return p->physical[set][1] | (virtual & (VMMC_PAGE - 1));
+        return p->physical[set][1] | (virtual & (l->page - 1));
     return 1;
 }
 
@@ -71,7 +73,7 @@ FIRMWARE uint32_t translate(volatile struct vmmc_process *p, uint32_t virtual)
 FIRMWARE void receive(struct loop *l, uint32_t status)
 {
     volatile uint32_t *h = card.in[l->room];
-    uint32_t bytes = h[0], to = h[1], frame = to >> 12, fits = VMMC_PAGE - (to & (VMMC_PAGE - 1)), first = bytes;
+    uint32_t bytes = h[0], to = h[1], frame = to >> l->shift, fits = l->page - (to & (l->page - 1)), first = bytes;
     if (status & CRCERR) { /* detected, not recovered: section 4.2 */
         card.errors++;
         goto drop;
@@ -79,12 +81,12 @@ FIRMWARE void receive(struct loop *l, uint32_t status)
     if (frame >= VMMC_FRAMES)
         goto refuse;
     l->notify = card.incoming[frame];
-    if (!(l->notify & VMMC_MAY_WRITE) || bytes > VMMC_PAGE || !bytes || bytes + VMMC_HEADER != nic_read(RLEN))
+    if (!(l->notify & VMMC_MAY_WRITE) || bytes > l->page || !bytes || bytes + VMMC_HEADER != nic_read(RLEN))
         goto refuse;
     l->second_bytes = 0;
     if (bytes > fits) {
         l->second_at = h[2];
-        uint32_t next = l->second_at >> 12;
+        uint32_t next = l->second_at >> l->shift;
         if (!l->second_at || next >= VMMC_FRAMES || !(card.incoming[next] & VMMC_MAY_WRITE))
             goto refuse;
         first = fits;
@@ -128,7 +130,7 @@ FIRMWARE void end_request(struct loop *l)
 /* Starts to fetch the next chunk, and makes its header meanwhile. */
 FIRMWARE void fetch(struct loop *l)
 {
-    uint32_t physical = translate(l->sender, l->address), fits = VMMC_PAGE - (l->address & (VMMC_PAGE - 1));
+    uint32_t physical = translate(l, l->sender, l->address), fits = l->page - (l->address & (l->page - 1));
     volatile uint32_t *h = card.out[l->fill];
     if (physical & 1) {
         if (!l->waits_for_tlb) {
@@ -144,7 +146,7 @@ FIRMWARE void fetch(struct loop *l)
     l->chunk = l->left < fits ? l->left : fits;
     nic_dma(physical, SRAM_AT(h + VMMC_HEADER / 4), FROM_HOST, l->chunk);
     l->engine = FETCHING;
-    l->chunk_route = header(l->sender, h, l->proxy, l->chunk);
+    l->chunk_route = header(l, l->sender, h, l->proxy, l->chunk);
     l->address += l->chunk;
     l->proxy += l->chunk;
     l->left -= l->chunk;
@@ -230,7 +232,7 @@ FIRMWARE void look_for_request(struct loop *l, uint32_t status)
         volatile uint32_t *h = card.out[l->fill];
         if (!(status & SDONE))
             return;
-        uint32_t route = bytes <= VMMC_SHORT ? header(p, h, e->proxy, bytes) : 0;
+        uint32_t route = bytes <= VMMC_SHORT ? header(l, p, h, e->proxy, bytes) : 0;
         if (route) {
             uint32_t words = (bytes + 3) >> 2;
             for (uint32_t k = 0; k < words; k++)
@@ -285,6 +287,8 @@ FIRMWARE void step(struct loop *l)
 FIRMWARE void init(struct loop *l)
 {
     *l = (struct loop){0};
+    l->shift = card.page_shift;
+    l->page = 1u << l->shift;
     for (uint32_t i = 0; i < VMMC_PROCESSES; i++)
         head[i] = card.process[i].queue;
     open_for_packet(l);

@@ -22,7 +22,7 @@ static void put_translation(struct rnl_card *c, uint32_t process_at, uint32_t pa
     uint32_t set = page & (VMMC_SETS - 1), tags = process_at + (uint32_t)offsetof(struct vmmc_process, tag) + 8 * set;
     uint32_t physical = process_at + (uint32_t)offsetof(struct vmmc_process, physical) + 8 * set;
     uint32_t way = rnl_card_peek(c, tags) == page || rnl_card_peek(c, tags) == 0 ? 0 : 4;
-    rnl_card_poke(c, physical + way, page * VMMC_PAGE);
+    rnl_card_poke(c, physical + way, page * c->hw->page);
     rnl_card_poke(c, tags + way, page);
 }
 
@@ -38,11 +38,11 @@ static void driver(struct rnl_host *h, uint32_t value)
     uint32_t card = rnl_card_symbol(h->hw, "card");
     if (!(value & VMMC_INTERRUPT_MISS))
         return;
-    uint32_t page = rnl_card_peek(c, card + (uint32_t)offsetof(struct vmmc_card, missed)) / VMMC_PAGE;
+    uint32_t page = rnl_card_peek(c, card + (uint32_t)offsetof(struct vmmc_card, missed)) / h->hw->page;
     uint32_t process = rnl_card_peek(c, card + (uint32_t)offsetof(struct vmmc_card, missing_process));
     uint32_t at = card + (uint32_t)(offsetof(struct vmmc_card, process) + process * sizeof(struct vmmc_process));
     rnl_card_wake(c, rnl_hw_now(h->hw));
-    for (uint32_t k = 0; k < VMMC_MISSES && page + k < RNL_HW_PAGES; k++) {
+    for (uint32_t k = 0; k < VMMC_MISSES && page + k < h->hw->pages; k++) {
         h->pins[page + k] = 1;
         put_translation(c, at, page + k);
     }
@@ -58,12 +58,16 @@ int vmmc_attach(struct vmmc *v, struct rnl_hw *hw, uint32_t node, uint32_t proce
     v->process = process;
     v->known_free = VMMC_QUEUE;
     v->card = rnl_card_symbol(hw, "card");
-    v->status = rnl_host_take(v->host, RNL_HW_PAGE, 1);
+    v->status = rnl_host_take(v->host, hw->page, 1);
     v->imported = 1; /* proxy page 0 is none */
     if (hw->fault[0] || process >= VMMC_PROCESSES)
         return -1;
     v->host->driver = driver;
     v->host->driver_cost = driver_cost;
+    uint32_t shift = 0;
+    while (1u << shift < hw->page)
+        shift++;
+    rnl_card_poke(v->card_of, IN_CARD(v, page_shift), shift);
     rnl_card_poke(v->card_of, IN_PROCESS(v, status_at), v->status);
     if (rnl_card_peek(v->card_of, IN_CARD(v, processes)) <= process)
         rnl_card_poke(v->card_of, IN_CARD(v, processes), process + 1);
@@ -74,7 +78,8 @@ int vmmc_attach(struct vmmc *v, struct rnl_hw *hw, uint32_t node, uint32_t proce
 
 static void set_incoming(struct vmmc *v, uint32_t at, uint32_t bytes, uint8_t what)
 {
-    for (uint32_t page = at / VMMC_PAGE; bytes && page <= (at + bytes - 1) / VMMC_PAGE; page++) {
+    uint32_t size = v->hw->page;
+    for (uint32_t page = at / size; bytes && page <= (at + bytes - 1) / size; page++) {
         v->host->pins[page] = what != 0;
         rnl_card_poke_byte(v->card_of, IN_CARD(v, incoming) + page, what);
     }
@@ -92,19 +97,19 @@ void vmmc_unexport(struct vmmc *v, uint32_t at, uint32_t bytes)
 
 uint32_t vmmc_import(struct vmmc *v, const struct vmmc *exporter, uint32_t at, uint32_t bytes)
 {
-    uint32_t first = v->imported, pages = (at % VMMC_PAGE + bytes + VMMC_PAGE - 1) / VMMC_PAGE;
+    uint32_t size = v->hw->page, first = v->imported, pages = (at % size + bytes + size - 1) / size;
     if (pages > VMMC_PAGES - first)
         return 0;
     for (uint32_t k = 0; k < pages; k++)
         rnl_card_poke(v->card_of, IN_PROCESS(v, outgoing) + 4 * (first + k),
-                      VMMC_VALID | exporter->host->id << 20 | (at / VMMC_PAGE + k));
+                      (at / size + k) * size | VMMC_VALID | exporter->host->id);
     v->imported += pages;
-    return first * VMMC_PAGE + at % VMMC_PAGE;
+    return first * size + at % size;
 }
 
 void vmmc_translate(struct vmmc *v, uint32_t address, uint32_t pages)
 {
-    for (uint32_t page = address / VMMC_PAGE; pages; page++, pages--) {
+    for (uint32_t page = address / v->hw->page; pages; page++, pages--) {
         v->host->pins[page] = 1;
         put_translation(v->card_of, at_process(v, 0), page);
     }
@@ -186,10 +191,10 @@ static int open_side(struct rnl_side *side)
         st->in[peer] = rnl_host_take(side->host, side->largest, 0);
         if (side->hw->fault[0])
             return -1;
-        vmmc_export(&st->vmmc, st->in[peer], side->largest, 0);
+        vmmc_export(&st->vmmc, st->in[peer], side->largest, side->notify);
     }
     if (!side->cold)
-        vmmc_translate(&st->vmmc, side->out, (side->largest + VMMC_PAGE - 1) / VMMC_PAGE + 1);
+        vmmc_translate(&st->vmmc, side->out, side->largest / side->hw->page + 2);
     return 0;
 }
 
@@ -243,6 +248,7 @@ const struct rnl_system rnl_system_vmmc = {
     .machines = "H-P",
     .state_bytes = sizeof(struct state),
     .most = 1 << 20,
+    .notifies = 1,
     .open = open_side,
     .joined = joined,
     .send = send_message,
