@@ -488,6 +488,53 @@ static void peers_become_hot_and_cold_and_nothing_is_lost(void **state)
     hub->ops->close(hub);
 }
 
+static int is_readable(struct rnl_socket *s)
+{
+    struct pollfd p = {.fd = s->ops->fd(s), .events = POLLIN};
+    return poll(&p, 1, 0) == 1;
+}
+
+/* While all is found by looking the descriptor has nothing to do, and the next arm puts that right: for the first
+ * socket and for one that is connected, for what was here before and for what comes. */
+static void the_descriptor_works_again_after_much_was_looked_for(void **state)
+{
+    enum { MANY = 300 };
+    struct rnl_socket_in in = {.at = room[0], .room = BIG};
+    struct rnl_socket *a = open_at(4), *b = open_at(4), *c = open_at(4);
+    (void)state;
+    skip_without(a, RNL_KERNEL_CONNECT, "epoll");
+    for (uint32_t turn = 0; turn < 2; turn++) {
+        for (uint32_t i = 0; i < MANY; i++) {
+            say(a, b, 0, i);
+            say(b, a, 0, i);
+            assert_int_equal(a->ops->recv(a, &in, 1), 1);
+        }
+        assert_int_equal(facts_of(a).connects, 1);
+        assert_int_equal(a->ops->arm(a), 0);
+        assert_false(is_readable(a));
+        struct rnl_socket *const from[] = {b, c}; /* b by the socket that is connected, c by the first */
+        for (uint32_t k = 0; k < 2; k++) {
+            say(from[k], a, 0, 0);
+            assert_true(is_readable(a));
+            assert_int_equal(a->ops->arm(a), 1);
+            assert_int_equal(a->ops->recv(a, &in, 1), 1);
+            assert_int_equal(a->ops->arm(a), 0);
+            assert_false(is_readable(a));
+        }
+        for (uint32_t i = 0; i < MANY; i++) {
+            say(b, a, 0, i);
+            assert_int_equal(a->ops->recv(a, &in, 1), 1);
+        }
+        say(b, a, 0, MANY);
+        assert_int_equal(a->ops->arm(a), 1); /* it is here */
+        assert_true(is_readable(a));
+        assert_int_equal(a->ops->recv(a, &in, 1), 1);
+    }
+    c->ops->close(c);
+    b->ops->close(b);
+    a->ops->close(a);
+}
+
 /* Who was asleep looks at every socket, however long they have brought nothing. */
 static void what_comes_after_arming_is_found_at_once(void **state)
 {
@@ -708,6 +755,7 @@ int main(void)
         cmocka_unit_test(a_closed_port_is_refused_and_disturbs_nobody_else),
         cmocka_unit_test(the_descriptor_tells_of_arrivals_and_errors_do_not_keep_it_readable),
         cmocka_unit_test(peers_become_hot_and_cold_and_nothing_is_lost),
+        cmocka_unit_test(the_descriptor_works_again_after_much_was_looked_for),
         cmocka_unit_test(what_comes_after_arming_is_found_at_once),
         cmocka_unit_test(what_is_longer_than_the_way_takes_is_told),
         cmocka_unit_test(from_loopback_there_is_no_way_out),

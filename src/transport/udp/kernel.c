@@ -104,7 +104,7 @@ static void find_features(struct kernel_socket *k, uint32_t without)
         set_ip(k, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE) == 0)
         have |= RNL_KERNEL_PROBE;
     k->epoll = without & RNL_KERNEL_CONNECT ? -1 : epoll_create1(EPOLL_CLOEXEC);
-    if (k->epoll >= 0 && rnl_kernel_watch(k, k->fd) == 0)
+    if (k->epoll >= 0 && rnl_kernel_watch(k, 1) == 0)
         have |= RNL_KERNEL_CONNECT;
     k->facts.features |= have;
 }
@@ -185,6 +185,9 @@ static int kernel_arm(struct rnl_socket *s)
     struct pollfd any = {.fd = kernel_fd(s), .events = POLLIN};
     int here = 0;
     k->armed = 1;
+    k->unarmed = 0;
+    if (k->epoll >= 0 && !k->watched && rnl_kernel_watch(k, 1) < 0)
+        return 1; /* nothing would end a sleep */
     if (poll(&any, 1, 0) == 0)
         return 0;
     for (uint32_t i = 0; i < k->hots; i++)

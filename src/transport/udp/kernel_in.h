@@ -46,6 +46,8 @@ struct kernel_socket {
     uint32_t looks, vain; /* at the connected ones since the last at the first; at that in vain */
     uint8_t streak;       /* the last look brought more than one: as many may lie behind them */
     uint8_t armed;        /* what comes next ends somebody's sleep: it is looked for everywhere */
+    uint8_t watched;      /* all sockets make k->epoll readable */
+    uint32_t unarmed;     /* looks that brought something since the last arm */
     uint32_t lone;        /* datagrams without anything beside them since one had it, or since a look for that */
     uint32_t (*claims)(const void *at, uint32_t bytes);
     int family; /* AF_INET, AF_INET6 */
@@ -74,8 +76,9 @@ int rnl_kernel_same_options(const struct kernel_socket *k, int fd);
 
 /* The descriptor of a socket that is connected there, negative = none; called once for each call that sends. */
 int rnl_kernel_way(struct kernel_socket *k, const struct rnl_socket_addr *to);
-/* It makes k->epoll readable, too. 0 or -1. */
-int rnl_kernel_watch(struct kernel_socket *k, int fd);
+/* Do all sockets make k->epoll readable, or none of them? That costs each datagram 100 ns, on its sender's core, so
+ * they do from an arm on, until much has come without another. 0 or -1: they do not. */
+int rnl_kernel_watch(struct kernel_socket *k, int on);
 void rnl_kernel_pool_end(struct kernel_socket *k);
 
 /* ---- kernel_move.c ---- */

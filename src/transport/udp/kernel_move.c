@@ -10,6 +10,7 @@
 enum {
     VAIN = 64,       /* looks that brought nothing, and a socket is cold */
     COLD_EVERY = 16, /* looks at the others to one at it */
+    UNWATCHED = 256, /* looks that bring something without an arm, and the sockets are taken from the descriptor */
     LONE = 16,       /* datagrams one by one, and control data is not asked for any more, ... */
     LONE_MOST = 80   /* ... but now and then */
 };
@@ -328,6 +329,8 @@ int rnl_kernel_recv(struct rnl_socket *s, struct rnl_socket_in *in, int n)
         got += more;
     }
     k->armed = 0;
+    if (got > 0 && k->watched && ++k->unarmed >= UNWATCHED)
+        (void)rnl_kernel_watch(k, 0);
     k->streak = got > 1 || (got == 1 && in->segment); /* who sends runs sends more than one */
     return got;
 }

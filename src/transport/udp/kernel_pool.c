@@ -26,10 +26,24 @@ static uint32_t place_of(const struct rnl_socket_addr *a)
 }
 static_assert(KERNEL_KNOWN == 1 << (64 - 59), "the table has a place for each hash");
 
-int rnl_kernel_watch(struct kernel_socket *k, int fd)
+static int watch_one(const struct kernel_socket *k, int fd, int on)
 {
     struct epoll_event e = {.events = EPOLLIN};
-    return epoll_ctl(k->epoll, EPOLL_CTL_ADD, fd, &e);
+    return epoll_ctl(k->epoll, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, fd, &e);
+}
+
+int rnl_kernel_watch(struct kernel_socket *k, int on)
+{
+    int status = watch_one(k, k->fd, on);
+    for (uint32_t i = 0; i < k->hots && status == 0; i++)
+        status = watch_one(k, k->hot[i].fd, on);
+    k->watched = on && status == 0;
+    if (on && status < 0) { /* the next try adds all */
+        (void)watch_one(k, k->fd, 0);
+        for (uint32_t i = 0; i < k->hots; i++)
+            (void)watch_one(k, k->hot[i].fd, 0);
+    }
+    return status;
 }
 
 static int allow_others(const struct kernel_socket *k, int fd, int yes)
@@ -56,7 +70,7 @@ static int open_hot(struct kernel_socket *k)
     socklen_t len = sizeof self;
     int fd = socket(k->family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0 || getsockname(k->fd, &self.sa, &len) < 0 || rnl_kernel_same_options(k, fd) < 0 ||
-        share_port(k, fd, &self, len) < 0 || rnl_kernel_watch(k, fd) < 0) {
+        share_port(k, fd, &self, len) < 0 || (k->watched && watch_one(k, fd, 1) < 0)) {
         if (fd >= 0)
             close(fd);
         k->facts.features &= ~(uint32_t)RNL_KERNEL_CONNECT;
