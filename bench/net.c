@@ -20,14 +20,15 @@ struct bench_wires {
 
 /* $1 and $2 are the namespaces, $3 the MTU, $4 and $5 the addresses. Removing a namespace removes its interface, and
  * with that the other end. */
-static const char make_script[] = "set -e\n"
-                                  "ip netns add \"$1\"; ip netns add \"$2\"\n"
-                                  "ip -n \"$1\" link add rnl0 type veth peer name rnl0 netns \"$2\"\n"
-                                  "for n in \"$1 $4\" \"$2 $5\"; do\n"
-                                  "    ip -n \"${n% *}\" link set lo up\n"
-                                  "    ip -n \"${n% *}\" address add \"${n#* }/30\" dev rnl0\n"
-                                  "    ip -n \"${n% *}\" link set rnl0 mtu \"$3\" up\n"
-                                  "done\n";
+static const char make_script[] =
+    "set -e\n"
+    "ip netns add \"$1\"; ip netns add \"$2\"\n"
+    "ip -n \"$1\" link add " BENCH_NET_INTERFACE " type veth peer name " BENCH_NET_INTERFACE " netns \"$2\"\n"
+    "for n in \"$1 $4\" \"$2 $5\"; do\n"
+    "    ip -n \"${n% *}\" link set lo up\n"
+    "    ip -n \"${n% *}\" address add \"${n#* }/30\" dev " BENCH_NET_INTERFACE "\n"
+    "    ip -n \"${n% *}\" link set " BENCH_NET_INTERFACE " mtu \"$3\" up\n"
+    "done\n";
 static const char remove_script[] = "for n in \"$1\" \"$2\"; do ip netns delete \"$n\"; done 2>/dev/null; true\n";
 
 /* Its words go to `said`, or nowhere. */

@@ -19,6 +19,8 @@ struct bench_net {
     char protect[24];    /* how packets of the library are protected, for the reader; "" = as it is by default */
 };
 
+#define BENCH_NET_INTERFACE "rnl0" /* of both namespaces */
+
 struct bench_wires; /* of who made the namespaces */
 
 /* Makes two namespaces with interfaces of net->mtu, names them in *net. They are removed when bench_net_unplug is

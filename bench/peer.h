@@ -67,8 +67,10 @@ const char *bench_peer_packages(enum bench_peer_family);
 void bench_peer_needs(const struct bench_peers *, enum bench_peer_family, struct bench_words *what);
 /* The command that makes `program`. */
 void bench_peer_compile(const struct bench_peers *, unsigned api, const char *program, struct bench_words *);
+/* Between namespaces: writes the script by which a launcher gets to the second. 0 or -1. */
+int bench_peer_reach(const struct bench_net *, const char *path);
 /* The command that starts it; once for both sides (returns 1) or once a side (returns 2). */
-int bench_peer_command(const struct bench_peers *, unsigned api, unsigned side, const char *program,
+int bench_peer_command(const struct bench_peers *, unsigned api, unsigned side, const char *program, const char *reach,
                        struct bench_words *);
 /* In the process that will run it: its settings. work and shm are folders of its own, the latter in memory if that can
  * be. */

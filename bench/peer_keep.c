@@ -207,7 +207,7 @@ static void redirect(const struct keeper *k)
 
 static void compile_and_run(struct keeper *k)
 {
-    char program[80];
+    char program[80], reach[80];
     struct bench_words w = {0};
     snprintf(program, sizeof program, "%s/peer", k->work);
     bench_peer_compile(k->peers, k->api, program, &w);
@@ -220,9 +220,14 @@ static void compile_and_run(struct keeper *k)
         return;
     }
     int sides = 1;
+    snprintf(reach, sizeof reach, "%s/reach", k->work);
+    if (*k->peers->area->net.space[0] && bench_peer_reach(&k->peers->area->net, reach)) {
+        give_up(k, "the script that leads to the other namespace cannot be written");
+        return;
+    }
     for (int i = 0; i < sides; i++) {
         memset(&w, 0, sizeof w);
-        sides = bench_peer_command(k->peers, k->api, (unsigned)i, program, &w);
+        sides = bench_peer_command(k->peers, k->api, (unsigned)i, program, reach, &w);
         start(k, i, w.word);
     }
     watch(k);

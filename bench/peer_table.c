@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static const struct {
     const char *name, *packages, *source, *header, *libs; /* header, libs: of what has no compiler of its own */
@@ -21,13 +22,13 @@ static const struct {
 /* The word that the program of an interface is given, see bench/peers: over shared memory, and over the network. */
 static const char *const way_of[BENCH_APIS][2] = {[BENCH_OPENMPI] = {"ob1 over vader", "ob1 over TCP"},
                                                   [BENCH_OPENMPI_UCX] = {"UCX below", "UCX over TCP below"},
-                                                  [BENCH_MPICH] = {"default device", "libfabric over TCP below"},
+                                                  [BENCH_MPICH] = {"default device", "over TCP"},
                                                   [BENCH_UCX_AM] = {"am", "am"},
                                                   [BENCH_UCX_TAG] = {"tag", "tag"},
                                                   [BENCH_LIBFABRIC] = {"shm", "tcp;ofi_rxm"}};
 
 struct setting {
-    const char *name, *value; /* %w the folder for files, %s the folder in memory */
+    const char *name, *value; /* %w the folder for files, %s the folder in memory, %i the interface */
 };
 
 static const struct setting for_all[] = {
@@ -47,7 +48,7 @@ static const struct setting openmpi[] = {
     {NULL, NULL},
 };
 
-static const struct setting ways[][5] = {
+static const struct setting ways[][6] = {
     [BENCH_OPENMPI] = {{"OMPI_MCA_pml", "ob1"}, {"OMPI_MCA_btl", "self,vader"}},
     [BENCH_OPENMPI_UCX] = {{"OMPI_MCA_pml", "ucx"},
                            {"OMPI_MCA_opal_common_ucx_tls", "any"},
@@ -59,17 +60,22 @@ static const struct setting ways[][5] = {
     [BENCH_LIBFABRIC] = {{"FI_PROVIDER", "shm"}},
 };
 
-/* The same over the loopback interface. Libfabric's datagrams (udp;ofi_rxd) are slower by far than its TCP. */
-static const struct setting ways_tcp[][5] = {
-    [BENCH_OPENMPI] = {{"OMPI_MCA_pml", "ob1"}, {"OMPI_MCA_btl", "self,tcp"}, {"OMPI_MCA_btl_tcp_if_include", "lo"}},
+/* The same over a network. Libfabric's datagrams (udp;ofi_rxd) are slower by far than its TCP. */
+static const struct setting ways_tcp[][6] = {
+    [BENCH_OPENMPI] = {{"OMPI_MCA_pml", "ob1"}, {"OMPI_MCA_btl", "self,tcp"}, {"OMPI_MCA_btl_tcp_if_include", "%i"}},
     [BENCH_OPENMPI_UCX] = {{"OMPI_MCA_pml", "ucx"},
                            {"OMPI_MCA_opal_common_ucx_tls", "any"},
                            {"OMPI_MCA_opal_common_ucx_devices", "any"},
                            {"UCX_TLS", "self,tcp"}},
-    [BENCH_MPICH] = {{"MPIR_CVAR_NOLOCAL", "1"}, {"FI_PROVIDER", "tcp"}, {"FI_TCP_IFACE", "lo"}},
-    [BENCH_UCX_AM] = {{"UCX_TLS", "self,tcp"}, {"UCX_NET_DEVICES", "lo"}},
-    [BENCH_UCX_TAG] = {{"UCX_TLS", "self,tcp"}, {"UCX_NET_DEVICES", "lo"}},
-    [BENCH_LIBFABRIC] = {{"FI_PROVIDER", "tcp;ofi_rxm"}, {"FI_TCP_IFACE", "lo"}},
+    /* with UCX below, as Debian builds it, or with libfabric; MPIR_CVAR_NOLOCAL does not reach below */
+    [BENCH_MPICH] = {{"MPIR_CVAR_NOLOCAL", "1"},
+                     {"UCX_TLS", "self,tcp"},
+                     {"UCX_NET_DEVICES", "%i"},
+                     {"FI_PROVIDER", "tcp"},
+                     {"FI_TCP_IFACE", "%i"}},
+    [BENCH_UCX_AM] = {{"UCX_TLS", "self,tcp"}, {"UCX_NET_DEVICES", "%i"}},
+    [BENCH_UCX_TAG] = {{"UCX_TLS", "self,tcp"}, {"UCX_NET_DEVICES", "%i"}},
+    [BENCH_LIBFABRIC] = {{"FI_PROVIDER", "tcp;ofi_rxm"}, {"FI_TCP_IFACE", "%i"}},
 };
 
 void bench_words_add(struct bench_words *w, const char *format, ...)
@@ -176,12 +182,58 @@ void bench_peer_compile(const struct bench_peers *p, unsigned api, const char *p
     }
 }
 
-int bench_peer_command(const struct bench_peers *p, unsigned api, unsigned side, const char *program,
+/* What the launchers of MPIs call as they would call ssh, [OPTION ...] HOST COMMAND ...: the other host is the second
+ * namespace, and has a name of its own, since they tell hosts apart by that, too. */
+int bench_peer_reach(const struct bench_net *net, const char *path)
+{
+    FILE *f = fopen(path, "wxe");
+    if (!f)
+        return -1;
+    fprintf(f,
+            "#!/bin/sh\nwhile [ \"${1#-}\" != \"$1\" ]; do shift; done\nshift\n"
+            "exec ip netns exec %s unshare -u sh -c 'hostname \"$0\" && exec sh -c \"$*\"' %s \"$@\"\n",
+            net->space[1], net->space[1]);
+    int failed = fchmod(fileno(f), 0700) != 0;
+    return fclose(f) || failed ? -1 : 0;
+}
+
+/* Each rank on a host of its own. */
+static void add_hosts(const struct bench_net *net, enum bench_peer_family f, const char *reach, struct bench_words *w)
+{
+    const char *const openmpi_words[] = {"--mca",
+                                         "plm",
+                                         "rsh",
+                                         "--mca",
+                                         "plm_rsh_agent",
+                                         reach,
+                                         "--mca",
+                                         "oob_tcp_if_include",
+                                         BENCH_NET_INTERFACE,
+                                         "--mca",
+                                         "orte_keep_fqdn_hostnames",
+                                         "1",
+                                         "--host",
+                                         NULL};
+    const char *const mpich_words[] = {"-launcher", "ssh", "-launcher-exec", reach, "-iface", BENCH_NET_INTERFACE,
+                                       "-ppn",      "1",   "-hosts",         NULL};
+    for (const char *const *o = f == BENCH_PEER_OPENMPI ? openmpi_words : mpich_words; *o; o++)
+        bench_words_add(w, "%s", *o);
+    bench_words_add(w, "%s,%s", net->address[0], net->address[1]);
+}
+
+int bench_peer_command(const struct bench_peers *p, unsigned api, unsigned side, const char *program, const char *reach,
                        struct bench_words *w)
 {
     enum bench_peer_family f = bench_peer_family(api);
+    if (*p->area->net.space[0]) { /* by ip(8), which mounts its /sys, too: UCX looks there for interfaces */
+        for (const char *const *o = (const char *const[]){"ip", "netns", "exec", NULL}; *o; o++)
+            bench_words_add(w, "%s", *o);
+        bench_words_add(w, "%s", p->area->net.space[is_mpi(f) ? 0 : side]);
+    }
     if (is_mpi(f))
         add_mpi_tool(p, f, launcher(f), w);
+    if (is_mpi(f) && *p->area->net.space[0])
+        add_hosts(&p->area->net, f, reach, w);
     if (f == BENCH_PEER_OPENMPI)
         bench_words_add(w, "--oversubscribe"); /* it may count fewer slots than there are processors */
     if (is_mpi(f)) {
@@ -199,12 +251,14 @@ int bench_peer_command(const struct bench_peers *p, unsigned api, unsigned side,
     return is_mpi(f) ? 1 : 2;
 }
 
-static void set(const struct setting *s, const char *work, const char *shm)
+static void set(const struct bench_peers *p, const struct setting *s, const char *work, const char *shm)
 {
     if (!strcmp(s->value, "%w"))
         setenv(s->name, work, 1);
     else if (!strcmp(s->value, "%s"))
         setenv(s->name, shm, 1);
+    else if (!strcmp(s->value, "%i"))
+        setenv(s->name, *p->area->net.space[0] ? BENCH_NET_INTERFACE : "lo", 1);
     else
         setenv(s->name, s->value, 1);
 }
@@ -212,13 +266,13 @@ static void set(const struct setting *s, const char *work, const char *shm)
 void bench_peer_environment(const struct bench_peers *p, unsigned api, const char *work, const char *shm)
 {
     for (const struct setting *s = for_all; s->name; s++)
-        set(s, work, shm);
+        set(p, s, work, shm);
     if (bench_peer_family(api) == BENCH_PEER_OPENMPI) {
         for (const struct setting *s = openmpi; s->name; s++)
-            set(s, work, shm);
+            set(p, s, work, shm);
         if (p->area->one_core)
             setenv("OMPI_MCA_mpi_yield_when_idle", "1", 1);
     }
     for (const struct setting *s = p->area->net.udp ? ways_tcp[api] : ways[api]; s->name; s++)
-        set(s, work, shm);
+        set(p, s, work, shm);
 }

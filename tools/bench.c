@@ -198,8 +198,6 @@ static void check(struct argp_state *state, struct asked *q)
         argp_error(state, "--ranks is for barrier: ask for it too");
     if (!q->ranks)
         q->ranks = RANKS;
-    if (q->peer_apis && q->netns)
-        argp_error(state, "--peer goes over loopback or shared memory: leave --netns out");
     if (q->peer_apis && !q->tests)
         argp_error(state, "--peer is for latency, rate and bandwidth: ask for one of them too");
 }
