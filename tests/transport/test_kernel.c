@@ -446,14 +446,13 @@ static void say(struct rnl_socket *s, const struct rnl_socket *to, uint32_t who,
 
 /* More peers than there are sockets for, each hot for a while, then the next: nothing is lost, nothing comes twice, and
  * who connects in between is heard, too. */
-static void peers_become_hot_and_cold_and_nothing_is_lost(void **state)
+static void become_hot_and_cold(int family)
 {
-    struct rnl_socket *hub = open_at(4), *peer[PEERS];
+    struct rnl_socket *hub = open_at(family), *peer[PEERS];
     uint32_t next[PEERS] = {0}, said[PEERS] = {0}, heard = 0, all = 0, back[PEERS] = {0};
-    (void)state;
     skip_without(hub, RNL_KERNEL_CONNECT, "epoll");
     for (uint32_t i = 0; i < PEERS; i++)
-        peer[i] = open_at(4);
+        peer[i] = open_at(family);
     for (uint32_t round = 0; round < 2 * PEERS; round++) {
         uint32_t hot = round % PEERS;
         for (uint32_t i = 0; i < CALLS; i++) {
@@ -486,6 +485,20 @@ static void peers_become_hot_and_cold_and_nothing_is_lost(void **state)
     for (uint32_t i = 1; i < PEERS; i++)
         peer[i]->ops->close(peer[i]);
     hub->ops->close(hub);
+}
+
+static void peers_become_hot_and_cold_and_nothing_is_lost(void **state)
+{
+    (void)state;
+    become_hot_and_cold(4);
+}
+
+static void peers_of_ipv6_become_hot_and_cold_and_nothing_is_lost(void **state)
+{
+    (void)state;
+    if (!have_ipv6())
+        skip();
+    become_hot_and_cold(6);
 }
 
 static int is_readable(struct rnl_socket *s)
@@ -756,6 +769,7 @@ int main(void)
         cmocka_unit_test(the_descriptor_tells_of_arrivals_and_errors_do_not_keep_it_readable),
         cmocka_unit_test(peers_become_hot_and_cold_and_nothing_is_lost),
         cmocka_unit_test(the_descriptor_works_again_after_much_was_looked_for),
+        cmocka_unit_test(peers_of_ipv6_become_hot_and_cold_and_nothing_is_lost),
         cmocka_unit_test(what_comes_after_arming_is_found_at_once),
         cmocka_unit_test(what_is_longer_than_the_way_takes_is_told),
         cmocka_unit_test(from_loopback_there_is_no_way_out),
