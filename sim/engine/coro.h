@@ -10,6 +10,7 @@
 #ifndef RNL_SIM_CORO_H
 #define RNL_SIM_CORO_H
 
+#include "base/context.h"
 #include "sim/engine/engine.h"
 
 typedef void rnl_sim_coro_fn(struct rnl_sim_coro *, void *arg);
@@ -38,11 +39,7 @@ struct rnl_sim_coro {
     rnl_sim_coro_fn *fn;
     void *arg;
     uint64_t value; /* it is woken with */
-    void *context;
-    void *fiber, *fiber_now;   /* thread sanitizer's: its own, and the one it parked on */
-    void *fake_stack;          /* address sanitizer's, */
-    const void *parked_bottom; /* and the stack it parked on */
-    size_t parked_bytes;
+    struct rnl_context context;
 };
 
 /* A coroutine without a life yet. Fields that are the owner's (enter, leave, owner) are left alone later. */

@@ -27,12 +27,6 @@ struct rnl_sim {
     rnl_sim_watcher *watcher;
     void *watcher_arg;
     XXH64_state_t hash;
-    struct rnl_sim_host_stack { /* where run() is called, while a coroutine runs */
-        void *context;          /* Boost.Context's, or a ucontext_t */
-        void *fiber;            /* thread sanitizer's */
-        const void *bottom;     /* address sanitizer's */
-        size_t bytes;
-    } host;
 };
 
 void rnl_sim_hash_note(struct rnl_sim *, uint32_t kind, uint32_t entity, uint64_t a, uint64_t b);

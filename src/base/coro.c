@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * coro.c - coroutines on pooled stacks. A stack is mapped on first use and kept; between two uses its coroutine rests
- * in the loop of coro_main, so that starting costs no more than resuming. The one used last is used next.
+ * in the loop of body(), so that starting costs no more than resuming. The one used last is used next.
  *
  *   base                                          top
  *   +------------+---------------------------------+----------+------------------+
@@ -14,37 +14,23 @@
  *
  * Leaves out: unwinding of what is dropped, and giving back pages that one deep call has touched. */
 #include "base/coro.h"
+#include "base/context.h"
 #include "base/error.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#if !defined(RNL_HAVE_FCONTEXT)
-#define RNL_HAVE_FCONTEXT 0
-#endif
-
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
 #define CORO_ASAN 1
-#endif
-#if __has_feature(thread_sanitizer)
-#define CORO_TSAN 1
 #endif
 #endif
 #if defined(__SANITIZE_ADDRESS__)
 #define CORO_ASAN 1
 #endif
-#if defined(__SANITIZE_THREAD__)
-#define CORO_TSAN 1
-#endif
 #if defined(CORO_ASAN)
-#include <sanitizer/asan_interface.h>
-#include <sanitizer/common_interface_defs.h>
 #include <sanitizer/lsan_interface.h>
-#endif
-#if defined(CORO_TSAN)
-#include <sanitizer/tsan_interface.h>
 #endif
 #if defined(__has_include)
 #if __has_include(<valgrind/valgrind.h>)
@@ -52,51 +38,18 @@
 #endif
 #endif
 
-#if RNL_HAVE_FCONTEXT
-/* The C interface of Boost.Context, declared here because its headers are C++. */
-typedef void *fcontext_t;
-struct transfer {
-    fcontext_t from;
-    void *data;
-};
-extern fcontext_t make_fcontext(void *stack_top, size_t size, void (*entry)(struct transfer));
-extern struct transfer jump_fcontext(fcontext_t to, void *data);
-#else
-#include <ucontext.h>
-#endif
-#if RNL_HAVE_FCONTEXT && defined(__x86_64__)
-#include <immintrin.h>
-#define CARRY_FLAGS 1
-#endif
-
 /* Stacks are mapped at like addresses: without colours the hot lines of all would share a few cache sets. */
 enum { GUARD_BYTES = 256 << 10, COLOURS = 8, COLOUR_BYTES = 256, COLOURS_BYTES = COLOURS * COLOUR_BYTES };
 
 struct rnl_coro {
-#if RNL_HAVE_FCONTEXT
-    fcontext_t context; /* where it stands while it does not run */
-    fcontext_t resumer; /* where its resumer stands while it runs */
-#else
-    ucontext_t context, resumer;
-#endif
+    struct rnl_context context;
     rnl_coro_fn *fn;
     void *arg;
-    int returned; /* fn did; rests in coro_main */
+    int returned; /* fn did; rests in body() */
     int fresh;    /* context must be made: never run, or dropped */
-#if defined(CARRY_FLAGS)
-    int carry_flags; /* the layout of a saved context is as carry_flags() knows it */
-#endif
     struct rnl_coro_pool *pool;
     struct rnl_coro *next_free, *next_mapped;
     char *base, *top;
-#if defined(CORO_ASAN)
-    void *fake_stack;
-    const void *resumer_bottom;
-    size_t resumer_bytes;
-#endif
-#if defined(CORO_TSAN)
-    void *fiber, *resumer_fiber;
-#endif
 #if defined(VALGRIND_STACK_REGISTER)
     unsigned valgrind_id;
 #endif
@@ -108,137 +61,14 @@ struct rnl_coro_pool {
     struct rnl_coro *free, *all;
 };
 
-/* ---- switching ---- */
-
-static size_t stack_bytes(const struct rnl_coro *c)
+static void body(void *self)
 {
-    return (size_t)(c->top - c->base) - c->pool->guard_bytes;
-}
-
-#if defined(CORO_ASAN)
-static const void *stack_bottom(const struct rnl_coro *c)
-{
-    return c->base + c->pool->guard_bytes;
-}
-#endif
-
-#if defined(CARRY_FLAGS)
-/* A saved context begins with MXCSR. Its exception flags (bits 0..5) are sticky and soon differ from ours, and loading
- * a differing value costs 50 ns on recent Intel cores. As with any call, flags raised before are still raised after: so
- * add ours to the saved ones. */
-enum { MXCSR_FLAGS = 0x3f };
-
-static inline void carry_flags(const struct rnl_coro *c, fcontext_t to)
-{
-    uint32_t *saved = to, mine = _mm_getcsr() & MXCSR_FLAGS;
-    if (c->carry_flags && (*saved & MXCSR_FLAGS) != mine)
-        *saved |= mine;
-}
-#endif
-
-/* Just arrived on the coroutine's stack: learn whose stack we left, which may be another thread's each time. */
-static inline void arrived(struct rnl_coro *c, void *fake_stack)
-{
-    (void)c, (void)fake_stack;
-#if defined(CORO_ASAN)
-    __sanitizer_finish_switch_fiber(fake_stack, &c->resumer_bottom, &c->resumer_bytes);
-#endif
-}
-
-/* From the coroutine to its resumer. */
-static inline void switch_out(struct rnl_coro *c)
-{
-#if defined(CORO_ASAN)
-    __sanitizer_start_switch_fiber(&c->fake_stack, c->resumer_bottom, c->resumer_bytes);
-#endif
-#if defined(CORO_TSAN)
-    __tsan_switch_to_fiber(c->resumer_fiber, 0);
-#endif
-#if defined(CARRY_FLAGS)
-    carry_flags(c, c->resumer);
-#endif
-#if RNL_HAVE_FCONTEXT
-    c->resumer = jump_fcontext(c->resumer, NULL).from;
-#else
-    swapcontext(&c->context, &c->resumer);
-#endif
-#if defined(CORO_ASAN)
-    arrived(c, c->fake_stack);
-#endif
-}
-
-static void coro_main(struct rnl_coro *c)
-{
+    struct rnl_coro *c = self;
     for (;;) {
         c->fn(c, c->arg);
         c->returned = 1;
-        switch_out(c);
+        rnl_context_leave(&c->context, 0);
     }
-}
-
-#if RNL_HAVE_FCONTEXT
-static void coro_entry(struct transfer t)
-{
-    struct rnl_coro *c = t.data;
-    c->resumer = t.from;
-    arrived(c, NULL);
-    coro_main(c);
-}
-
-static void make_context(struct rnl_coro *c)
-{
-    c->context = make_fcontext(c->top, stack_bytes(c), coro_entry);
-#if defined(CARRY_FLAGS)
-    const uint32_t *saved = c->context;
-    uint16_t control;
-    __asm__("fnstcw %0" : "=m"(control));
-    c->carry_flags = saved[0] == _mm_getcsr() && (saved[1] & 0xffff) == control;
-#endif
-}
-#else
-/* makecontext passes ints only. */
-static void coro_entry(unsigned high, unsigned low)
-{
-    struct rnl_coro *c = (struct rnl_coro *)(uintptr_t)((uint64_t)high << 32 | low);
-    arrived(c, NULL);
-    coro_main(c);
-}
-
-static void make_context(struct rnl_coro *c)
-{
-    uint64_t p = (uint64_t)(uintptr_t)c;
-    getcontext(&c->context);
-    c->context.uc_stack.ss_sp = c->base + c->pool->guard_bytes;
-    c->context.uc_stack.ss_size = stack_bytes(c);
-    c->context.uc_link = NULL;
-    makecontext(&c->context, (void (*)(void))coro_entry, 2, (unsigned)(p >> 32), (unsigned)p);
-}
-#endif
-
-/* From the resumer to the coroutine; back when it yields or returns. */
-static inline void switch_in(struct rnl_coro *c)
-{
-#if defined(CORO_ASAN)
-    void *fake_stack;
-    __sanitizer_start_switch_fiber(&fake_stack, stack_bottom(c), stack_bytes(c));
-#endif
-#if defined(CORO_TSAN)
-    if (c->fiber == NULL)
-        c->fiber = __tsan_create_fiber(0);
-    c->resumer_fiber = __tsan_get_current_fiber();
-    __tsan_switch_to_fiber(c->fiber, 0);
-#endif
-#if defined(CARRY_FLAGS)
-    carry_flags(c, c->context);
-#endif
-#if RNL_HAVE_FCONTEXT
-    c->context = jump_fcontext(c->context, c).from;
-#else
-    swapcontext(&c->resumer, &c->context);
-#endif
-#if defined(CORO_ASAN)
-    __sanitizer_finish_switch_fiber(fake_stack, NULL, NULL);
-#endif
 }
 
 /* ---- the pool ---- */
@@ -289,14 +119,7 @@ static struct rnl_coro *map_stack(struct rnl_coro_pool *pool)
 static void forget(struct rnl_coro *c)
 {
     c->fresh = 1;
-#if defined(CORO_ASAN)
-    __asan_unpoison_memory_region(stack_bottom(c), stack_bytes(c));
-#endif
-#if defined(CORO_TSAN)
-    if (c->fiber != NULL)
-        __tsan_destroy_fiber(c->fiber);
-    c->fiber = NULL;
-#endif
+    rnl_context_forget(&c->context);
 }
 
 static void put_back(struct rnl_coro *c)
@@ -354,7 +177,8 @@ int rnl_coro_start(struct rnl_coro_pool *pool, rnl_coro_fn *fn, void *arg, struc
     c->arg = arg;
     if (c->fresh) {
         c->fresh = 0;
-        make_context(c);
+        char *stack = c->base + pool->guard_bytes;
+        rnl_context_make(&c->context, stack, (size_t)(c->top - stack), body, c);
     }
     *out = rnl_coro_resume(c) ? c : NULL;
     return 0;
@@ -363,7 +187,7 @@ int rnl_coro_start(struct rnl_coro_pool *pool, rnl_coro_fn *fn, void *arg, struc
 int rnl_coro_resume(struct rnl_coro *c)
 {
     c->returned = 0;
-    switch_in(c);
+    rnl_context_enter(&c->context);
     if (!c->returned)
         return 1;
     put_back(c);
@@ -372,7 +196,7 @@ int rnl_coro_resume(struct rnl_coro *c)
 
 void rnl_coro_yield(struct rnl_coro *self)
 {
-    switch_out(self);
+    rnl_context_leave(&self->context, 0);
 }
 
 void rnl_coro_drop(struct rnl_coro *c)
