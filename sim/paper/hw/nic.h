@@ -35,8 +35,10 @@ uint32_t nic_read(unsigned r);
 void nic_write(unsigned r, uint32_t v);
 #define SRAM_AT(p) ((uint32_t)((const volatile char *)(p) - (const volatile char *)&card))
 #endif
-#define FIRMWARE  static inline __attribute__((always_inline))
-#define RARELY(x) __builtin_expect(!!(x), 0) /* keeps what happens now and then out of the loop's straight way */
+/* The words there: SRAM_AT the other way round. */
+#define WORDS_AT(sram) ((volatile uint32_t *)((volatile char *)&card + ((sram)-SRAM_AT(&card))))
+#define FIRMWARE       static inline __attribute__((always_inline))
+#define RARELY(x)      __builtin_expect(!!(x), 0) /* keeps what happens now and then out of the loop's straight way */
 
 /* For firmware whose state is a local variable of its endless loop, and so mostly in registers: init(struct loop *) and
  * step(struct loop *) of its own, and the entries that the card, or a native test, calls. */

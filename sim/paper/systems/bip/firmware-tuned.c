@@ -9,7 +9,7 @@
 volatile struct bip_card card;
 
 enum { IDLE, FETCH, DELIVER, REPORT };
-static uint32_t ready_from[BIP_NODES]; /* receivers that have posted */
+#include "sim/paper/systems/bip/chunk.h"
 static uint32_t node, page;
 
 struct loop {
@@ -22,7 +22,6 @@ struct loop {
     uint32_t out, out_both, bytes;       /* its buffer, what is being fetched into it */
     uint32_t asked, to_at, expected;     /* the one that comes in */
 };
-#define WORDS_AT(sram) ((volatile uint32_t *)((volatile char *)&card + ((sram)-SRAM_AT(&card))))
 
 FIRMWARE void dma(struct loop *l, uint32_t host, uint32_t at, uint32_t direction, uint32_t bytes, uint32_t what)
 {
@@ -66,11 +65,7 @@ FIRMWARE void receive(struct loop *l, uint32_t status)
 
 FIRMWARE void fetch(struct loop *l)
 {
-    uint32_t fits = page - (l->from_at & (page - 1)), n = card.send.packet;
-    if (n > l->left)
-        n = l->left;
-    if (n > fits)
-        n = fits;
+    uint32_t n = chunk(l->from_at, l->left, page);
     dma(l, l->from_at, l->out + 8, FROM_HOST, n, FETCH);
     l->bytes = n;
     l->from_at += n;

@@ -8,7 +8,7 @@
 volatile struct bip_card card;
 
 enum { IDLE, FETCH, DELIVER, REPORT };
-static uint32_t ready_from[BIP_NODES]; /* receivers that have posted */
+#include "sim/paper/systems/bip/chunk.h"
 
 struct loop {
     uint32_t engine, node, page;
@@ -64,11 +64,7 @@ FIRMWARE void receive(struct loop *l, uint32_t status)
 
 FIRMWARE void fetch(struct loop *l)
 {
-    uint32_t fits = l->page - (l->from_at & (l->page - 1)), n = card.send.packet;
-    if (n > l->left)
-        n = l->left;
-    if (n > fits)
-        n = fits;
+    uint32_t n = chunk(l->from_at, l->left, l->page);
     nic_dma(l->from_at, SRAM_AT(card.out[l->fill] + 2), FROM_HOST, n);
     l->engine = FETCH;
     l->bytes = n;

@@ -10,8 +10,7 @@ volatile struct pm_card card;
 
 enum { IDLE, FETCH, READY, DELIVER };
 static uint32_t node;
-static uint32_t sequence_of[PM_RING], next_sequence[PM_NODES]; /* of what is sent */
-static uint32_t expected[PM_NODES];                            /* of what comes */
+#include "sim/paper/systems/pm/numbers.h"
 
 struct loop {
     uint32_t engine; /* READY: what it has fetched waits for the wire */
@@ -24,7 +23,6 @@ struct loop {
     uint32_t in, in_both;
     uint32_t answer, answer_both, answer_route; /* answer_route: one waits for the wire */
 };
-#define WORDS_AT(sram) ((volatile uint32_t *)((volatile char *)&card + ((sram)-SRAM_AT(&card))))
 
 FIRMWARE void open_again(struct loop *l)
 {
@@ -107,8 +105,7 @@ FIRMWARE void fetch(struct loop *l)
     l->out_route = card.route[to];
     if (l->looked == l->newest) {
         l->newest++;
-        sequence_of[slot] = next_sequence[to];
-        next_sequence[to] = (next_sequence[to] + 1) & PM_SEQUENCE;
+        number(slot, to);
     }
     l->out[0] = PM_DATA << 28 | slot << 24 | sequence_of[slot];
     l->out[1] = node;

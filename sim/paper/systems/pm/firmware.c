@@ -9,8 +9,7 @@
 volatile struct pm_card card;
 
 enum { IDLE, FETCH, DELIVER };
-static uint32_t sequence_of[PM_RING], next_sequence[PM_NODES]; /* of what is sent */
-static uint32_t expected[PM_NODES];                            /* of what comes */
+#include "sim/paper/systems/pm/numbers.h"
 
 struct loop {
     uint32_t engine, node;
@@ -111,8 +110,7 @@ FIRMWARE void fetch(struct loop *l, uint32_t status)
     l->ready_route = card.route[to];
     if (l->look == l->newest) {
         l->newest++;
-        sequence_of[slot] = next_sequence[to];
-        next_sequence[to] = (next_sequence[to] + 1) & PM_SEQUENCE;
+        number(slot, to);
     }
     p[0] = PM_DATA << 28 | slot << 24 | sequence_of[slot];
     p[1] = l->node;
