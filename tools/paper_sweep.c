@@ -179,7 +179,8 @@ static int plot_figure(const struct paper_options *o, const struct paper_figure 
     fprintf(out, "set title \"%s%s\"\nset key below\nset grid\nset ylabel '%s'\nset xlabel '%s%s%s'\n", f->title,
             f->validated ? "" : "\\n(not validated by any published figure)", f->y, f->over, f->unit[0] ? ", " : "",
             f->unit);
-    if (strcmp(f->over, "size") == 0 || strcmp(f->over, "page") == 0 || strcmp(f->over, "buffers") == 0)
+    if (strcmp(f->over, "size") == 0 || strcmp(f->over, "page") == 0 || strcmp(f->over, "buffers") == 0 ||
+        (strcmp(f->over, "slow") == 0 && f->x[0] > 0))
         fputs("set logscale x 2\n", out);
     fputs(f->curve[0].y ? "set boxwidth 0.6\nset xtics 1\n" : "", out);
     fputs("set yrange [0:*]\nset offsets graph 0.05, graph 0.15, graph 0.15, 0\n", out);
