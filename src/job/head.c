@@ -266,11 +266,28 @@ static int rank_of(const struct rnl_launcher *l, uint32_t host, struct rnl_unpac
     return !u->bad && *rank - l->job->at[host].first < l->job->at[host].count ? 0 : -1;
 }
 
-static void hear_say(struct rnl_launcher *l, uint32_t host, const struct rnl_frame *f)
+static void hear_say(struct rnl_launcher *l, uint32_t host, const void *text, size_t bytes)
 {
     if (!l->quiet)
-        rnl_launch_say(l, "host %s: %.*s", l->job->at[host].name, (int)(f->bytes < 440 ? f->bytes : 440),
-                       (const char *)f->body);
+        rnl_launch_say(l, "host %s: %.*s", l->job->at[host].name, (int)(bytes < 440 ? bytes : 440), (const char *)text);
+}
+
+/* The first that says so, and why, is the one that counts. */
+static int hear_fail(struct rnl_launcher *l, uint32_t host, struct rnl_unpack *u, uint64_t now)
+{
+    int status = (int)(rnl_unpack_32(u) & 255);
+    if (u->bad)
+        return -1;
+    if (u->left > 0)
+        hear_say(l, host, u->at, u->left);
+    if (l->head->phase != RNL_HEAD_RUNS) {
+        give_up(l, status);
+    } else if (!l->quiet) {
+        l->status = status;
+        l->quiet = l->ending = l->failed = 1;
+        rnl_launch_kill_all(l, now);
+    }
+    return 0;
 }
 
 static int hear_output(struct rnl_launcher *l, uint32_t host, const struct rnl_frame *f)
@@ -328,18 +345,10 @@ static int hear(struct rnl_launcher *l, uint32_t host, const struct rnl_frame *f
         rnl_launch_finished(l, rank);
         return 0;
     case RNL_FRAME_SAY:
-        hear_say(l, host, f);
+        hear_say(l, host, f->body, f->bytes);
         return 0;
     case RNL_FRAME_FAIL:
-        status = rnl_unpack_32(&u);
-        if (l->head->phase != RNL_HEAD_RUNS)
-            give_up(l, (int)(status & 255));
-        else if (!l->quiet) {
-            l->status = (int)(status & 255);
-            l->quiet = l->ending = l->failed = 1;
-            rnl_launch_kill_all(l, now);
-        }
-        return 0;
+        return hear_fail(l, host, &u, now);
     case RNL_FRAME_LOST:
         return hear_lost(l, host, f, now);
     case RNL_FRAME_OUTPUT:

@@ -156,7 +156,7 @@ static void hear_exec_failed(struct rnl_launcher *l, uint64_t now)
         l->quiet = l->ending = l->failed = 1; /* once, not for every rank */
         rnl_launch_kill_all(l, now);
         if (l->site != NULL)
-            rnl_site_fail(l, l->status);
+            rnl_site_fail(l->site, l->status);
     }
     if (n == 0 || l->quiet) { /* everybody is on its way */
         epoll_ctl(l->epoll, EPOLL_CTL_DEL, l->exec_failed, NULL);

@@ -85,7 +85,7 @@ void rnl_site_work(struct rnl_launcher *, uint64_t now_ns);
 uint64_t rnl_site_deadline_ns(const struct rnl_launcher *);
 int rnl_site_busy(const struct rnl_launcher *);
 void rnl_site_say(struct rnl_launcher *, const char *line);
-void rnl_site_fail(struct rnl_launcher *, int status);
+void rnl_site_fail(struct rnl_site *, int status); /* what was said last is why */
 void rnl_site_exited(struct rnl_launcher *, uint32_t rank);
 
 /* launch_start.c. Negative: the job cannot be; it has been said why, `status` is set, and what was started of it is

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -21,17 +22,29 @@ static const uint64_t silent_ns = 600000 * MS; /* a launcher that says nothing f
 
 /* ---- saying ---- */
 
-void rnl_site_say(struct rnl_launcher *l, const char *line)
+static void speak(struct rnl_site *s)
 {
-    rnl_trunk_send(&l->site->trunk, RNL_FRAME_SAY, line, strlen(line));
+    if (s->said[0] != '\0')
+        rnl_trunk_send(&s->trunk, RNL_FRAME_SAY, s->said, strlen(s->said));
+    s->said[0] = '\0';
 }
 
-void rnl_site_fail(struct rnl_launcher *l, int status)
+/* Kept for the rest of this turn of the loop: it may be why this host cannot go on. */
+void rnl_site_say(struct rnl_launcher *l, const char *line)
+{
+    struct rnl_site *s = l->site;
+    speak(s);
+    snprintf(s->said, sizeof s->said, "%s", line);
+}
+
+void rnl_site_fail(struct rnl_site *s, int status)
 {
     struct rnl_pack p = {.at = NULL};
     rnl_pack_32(&p, (uint32_t)status);
-    rnl_trunk_send_pack(&l->site->trunk, RNL_FRAME_FAIL, &p);
+    rnl_pack_bytes(&p, s->said, strlen(s->said));
+    rnl_trunk_send_pack(&s->trunk, RNL_FRAME_FAIL, &p);
     rnl_pack_free(&p);
+    s->said[0] = '\0';
 }
 
 void rnl_site_exited(struct rnl_launcher *l, uint32_t rank)
@@ -166,7 +179,7 @@ static int hear_hosts(struct rnl_launcher *l, const struct rnl_frame *f)
         r = rnl_fail_errno(RNL_ERR_SYSTEM, errno, "a socket cannot be watched");
     if (r < 0) {
         rnl_launch_say(l, "%s", rnl_last_error()->text);
-        rnl_site_fail(l, RNL_EXIT_SYSTEM);
+        rnl_site_fail(s, RNL_EXIT_SYSTEM);
     }
     return 0;
 }
@@ -274,11 +287,11 @@ static void go(struct rnl_launcher *l)
     explicit_bzero(&opt, sizeof opt);
     if (e < 0) {
         rnl_launch_say(l, "cannot start its ranks: %s", strerror(-e));
-        rnl_site_fail(l, RNL_EXIT_SYSTEM);
+        rnl_site_fail(s, RNL_EXIT_SYSTEM);
         return;
     }
     if (rnl_launch_start(l, &s->how) < 0)
-        rnl_site_fail(l, RNL_EXIT_SYSTEM);
+        rnl_site_fail(s, RNL_EXIT_SYSTEM);
 }
 
 /* Tells the other hosts which ranks live, and passes on to ours what others told. */
@@ -479,6 +492,7 @@ void rnl_site_event(struct rnl_launcher *l, enum rnl_source source, uint32_t ind
 void rnl_site_work(struct rnl_launcher *l, uint64_t now)
 {
     struct rnl_site *s = l->site;
+    speak(s);
     if (s->go && !s->running) {
         go(l);
         take_all(l, now);

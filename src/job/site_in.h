@@ -26,6 +26,7 @@ struct rnl_site {
     uint32_t told; /* ranks whose end has been said */
     uint8_t nobody[2], input_ends, input_waits, probed, go, running, done, over, stopped, datagram;
     uint8_t said_end[RNL_JOB_RANKS_MAX];
+    char said[512]; /* a line that is yet to be sent, as why this host cannot go on or by itself */
 };
 
 /* Input and output of the ranks: site.c. */

@@ -210,16 +210,13 @@ int rnl_launch_agent(void)
         l->site = s;
         memcpy(l->key, s->brief.key, sizeof l->key);
         if (begin(l) < 0) {
-            rnl_site_fail(l, RNL_EXIT_SYSTEM);
+            rnl_site_fail(s, RNL_EXIT_SYSTEM);
             l->site->over = 0; /* the launcher is to have heard it */
         }
         serve(l);
     } else {
-        struct rnl_pack p = {.at = NULL};
-        rnl_trunk_send(&s->trunk, RNL_FRAME_SAY, sentence, strlen(sentence));
-        rnl_pack_32(&p, (uint32_t)status);
-        rnl_trunk_send_pack(&s->trunk, RNL_FRAME_FAIL, &p);
-        rnl_pack_free(&p);
+        memcpy(s->said, sentence, sizeof s->said);
+        rnl_site_fail(s, status);
         struct pollfd wait = {.fd = s->trunk.in, .events = POLLIN};
         (void)poll(&wait, 1, 5000); /* the launcher says END, or goes */
     }

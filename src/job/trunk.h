@@ -34,7 +34,8 @@
  *   EXITED    rank 4, signal 4, status 4, flags 4
  *   FINISHED  rank 4: and its output has been passed on
  *   SAY       text: a line for standard error
- *   FAIL      exit status 4: this host cannot go on
+ *   FAIL      exit status 4, text: this host cannot go on, and why, in one frame: of all hosts' the first ends the job,
+ *             and is all that is said
  *   LOST      text: said for it by who started its agent, which is gone, and why
  *   OUTPUT    which 4, bytes
  *   TAKEN     bytes 8: so much more input may come; 0 = rank 0 reads no more
@@ -49,7 +50,7 @@
 #include <stdint.h>
 
 enum {
-    RNL_TRUNK_VERSION = 2,
+    RNL_TRUNK_VERSION = 3,
     RNL_FRAME_HEAD = 8,
     RNL_FRAME_MAX = 16 << 20, /* JOB carries an environment */
     RNL_NOISE_MAX = 1 << 16,  /* before the greeting */

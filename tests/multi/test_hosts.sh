@@ -72,6 +72,28 @@ list=$two on_hosts -n 2 ./none >said 2>&1 </dev/null
 [ $? = 127 ] && [ "$(grep -c "^runnel: host $name-[12]: there is no program './none'" said)" = 1 ] && ! left_over
 ok 'a program that is not there: once, with the host' $?
 
+# Both hosts have said it before either has said that it cannot go on: what an agent says ends late.
+cat >late <<END
+#!/bin/sh
+"$runnel" "\$@" | exec python3 -c '
+import os, time
+while True:
+    said = os.read(0, 65536)
+    if not said:
+        break
+    os.write(1, said[:-12])
+    time.sleep(0.3)
+    os.write(1, said[-12:])'
+END
+printf '#!/no/interpreter\n' >mute
+chmod +x late mute
+list=$two on_hosts --agent "$PWD/late" -n 2 ./none >said 2>&1 </dev/null
+[ $? = 127 ] && [ "$(grep -c "^runnel: host $name-[12]: there is no program './none'" said)" = 1 ] && ! left_over
+ok 'a program that is not there: once, when both hosts say so at a time' $?
+list=$two on_hosts --agent "$PWD/late" -n 2 ./mute >said 2>&1 </dev/null
+[ $? = 127 ] && [ "$(grep -c "^runnel: host $name-[12]: cannot start './mute'" said)" = 1 ] && ! left_over
+ok 'a program that cannot start: once, when both hosts say so at a time' $?
+
 list=$name-1,$name-9 on_hosts -n 2 true >said 2>&1 </dev/null
 [ $? = 71 ] && grep -q "host $name-9: there is no network namespace" said && ! left_over
 ok 'a host that is not there' $?
