@@ -19,6 +19,12 @@ static uint64_t virtual_now_ns(struct rnl_env *env)
     return current->now_ns += CALL_NS;
 }
 
+static uint64_t virtual_random(struct rnl_env *env)
+{
+    (void)env;
+    return test_random_next(&current->secrets);
+}
+
 static uint64_t virtual_yield(struct rnl_env *env)
 {
     (void)env;
@@ -64,6 +70,7 @@ void lockstep_open(struct lockstep *l, unsigned size, const struct rnl_options *
     l->size = size;
     l->now_ns = 1000000;
     l->chance = test_random_of(seed, 77);
+    l->secrets = test_random_of(seed, 78);
     TEST_MUST(rnl_hub_new(size, &l->h.hub) == 0);
     l->h.size = size;
     l->h.wires = test_wires_wanted(size);
@@ -78,6 +85,7 @@ void lockstep_open(struct lockstep *l, unsigned size, const struct rnl_options *
         if (i == 0) {
             l->ops = *env->ops;
             l->ops.now_ns = virtual_now_ns;
+            l->ops.random = virtual_random;
             l->ops.yield = virtual_yield;
             l->ops.park = virtual_park;
             l->ops.heavy_fence = no_fence;

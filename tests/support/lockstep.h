@@ -34,7 +34,7 @@ struct lockstep {
     struct test_hub h;
     unsigned size, running; /* running: rank whose program is */
     uint64_t now_ns, steps;
-    struct test_random chance;
+    struct test_random chance, secrets;
     struct rnl_coro_pool *pool;
     struct rnl_env_ops ops;
     struct lockstep_rank rank[LOCKSTEP_MAX];

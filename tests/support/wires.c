@@ -317,22 +317,30 @@ void test_wires_refuse(struct test_wires *w, unsigned every, unsigned why)
     pthread_mutex_unlock(&w->lock);
 }
 
-unsigned long test_wires_refused(const struct test_wires *w)
+static unsigned long value(struct test_wires *w, const unsigned long *of)
 {
-    return w->refused;
+    pthread_mutex_lock(&w->lock);
+    unsigned long n = *of;
+    pthread_mutex_unlock(&w->lock);
+    return n;
 }
 
-unsigned long test_wires_looks(const struct test_wires *w)
+unsigned long test_wires_refused(struct test_wires *w)
 {
-    return w->looks;
+    return value(w, &w->refused);
 }
 
-unsigned long test_wires_calls(const struct test_wires *w)
+unsigned long test_wires_looks(struct test_wires *w)
 {
-    return w->calls;
+    return value(w, &w->looks);
 }
 
-unsigned long test_wires_sent(const struct test_wires *w)
+unsigned long test_wires_calls(struct test_wires *w)
 {
-    return w->sent;
+    return value(w, &w->calls);
+}
+
+unsigned long test_wires_sent(struct test_wires *w)
+{
+    return value(w, &w->sent);
 }
