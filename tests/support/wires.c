@@ -3,7 +3,10 @@
  * wires.c - a network in memory: a queue of datagrams for each host. Sockets of several threads may use it. */
 #include "support/wires.h"
 
+#include <limits.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +16,15 @@
 #include "transport/fault/fault.h"
 #include "transport/udp/udp.h"
 
-enum { QUEUE = 4096, DATAGRAM_MAX = 9000, PORT = 7000, SETTLE_NS = 1000000000 };
+enum {
+    QUEUE = 4096,
+    DATAGRAM_MAX = 9000,
+    PORT = 7000,
+    SETTLE_NS = 1000000000,
+    SETTLE_ROUNDS = 50,
+    TICK_NS = 100,
+    NAP_NS = 50000
+};
 
 struct datagram {
     struct datagram *next;
@@ -36,6 +47,8 @@ struct test_wires {
     unsigned size;
     unsigned long sent, calls, looks, refused;
     unsigned refuse_every, refuse_why;
+    _Atomic uint64_t clock_ns; /* 0 = the real one */
+    _Atomic int stopped;
     char faults[RNL_FAULT_TEXT];
     struct rnl_remote_options opt;
     struct rnl_env_ops *ops; /* of each rank */
@@ -179,6 +192,49 @@ static const struct rnl_socket_ops socket_ops = {.size = sizeof socket_ops,
                                                  .fd = wires_fd,
                                                  .close = wires_close};
 
+/* ---- a clock of their own ---- */
+
+static struct test_wires *ticking; /* there is one at a time */
+
+static uint64_t tick(struct rnl_env *env)
+{
+    (void)env;
+    return test_wires_now_ns(ticking);
+}
+
+static void nap(struct rnl_env *env, _Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns)
+{
+    uint64_t now = tick(env), left = deadline_ns > now ? deadline_ns - now : 0;
+    if (atomic_load_explicit(word, memory_order_acquire) != expected)
+        return;
+    test_wires_pass(ticking, left < NAP_NS ? left : NAP_NS);
+    sched_yield();
+}
+
+void test_wires_ticks(struct test_wires *w)
+{
+    ticking = w;
+    atomic_store(&w->clock_ns, test_now_ns());
+}
+
+uint64_t test_wires_now_ns(struct test_wires *w)
+{
+    uint64_t step = atomic_load(&w->stopped) ? 0 : TICK_NS;
+    return atomic_fetch_add(&w->clock_ns, step) + step;
+}
+
+void test_wires_stop(struct test_wires *w, int yes)
+{
+    atomic_store(&w->stopped, yes);
+}
+
+void test_wires_pass(struct test_wires *w, uint64_t ns)
+{
+    atomic_fetch_add(&w->clock_ns, ns);
+}
+
+/* ---- endpoints ---- */
+
 static unsigned per_host = 1;
 
 static int place(struct rnl_env *env, uint32_t rank, struct rnl_place *out)
@@ -238,6 +294,10 @@ void test_wires_attach(struct test_wires *w, rnl_endpoint *ep)
     struct rnl_fault fault = {0};
     w->ops[env->rank] = *env->ops;
     w->ops[env->rank].place = place;
+    if (atomic_load(&w->clock_ns)) {
+        w->ops[env->rank].now_ns = tick;
+        w->ops[env->rank].park = nap;
+    }
     env->ops = &w->ops[env->rank];
     pthread_mutex_lock(&w->lock);
     p->env = env;
@@ -255,11 +315,17 @@ void test_wires_attach(struct test_wires *w, rnl_endpoint *ep)
 
 static struct test_wires *eager; /* there is one at a time */
 
+static uint64_t now_ns(struct test_wires *w)
+{
+    return w && atomic_load(&w->clock_ns) ? test_wires_now_ns(w) : test_now_ns();
+}
+
 void test_wires_settle(void)
 {
     struct test_wires *w = eager;
-    uint64_t until = test_now_ns() + SETTLE_NS;
-    for (int rest = 0; w && !rest && test_now_ns() < until;) {
+    uint64_t until = now_ns(w) + SETTLE_NS;
+    unsigned left = w && atomic_load(&w->stopped) ? SETTLE_ROUNDS : UINT_MAX; /* what is due later stays */
+    for (int rest = 0; w && !rest && left-- && now_ns(w) < until;) {
         rest = 1;
         for (unsigned i = 0; i < w->size; i++) {
             struct port *p = &w->port[i];

@@ -21,6 +21,14 @@ struct test_wires *test_wires_new(unsigned size, const char *faults, unsigned pe
 /* What links are told; else the defaults. */
 struct rnl_remote_options;
 void test_wires_options(struct test_wires *w, const struct rnl_remote_options *opt);
+/* Who is attached from now on has a clock that goes on by a little whenever it is looked at, and in sleeps, which are
+ * short: one thread sees the same on every machine, however slow. */
+void test_wires_ticks(struct test_wires *w);
+/* What that clock shows, and so much later. */
+uint64_t test_wires_now_ns(struct test_wires *w);
+void test_wires_pass(struct test_wires *w, uint64_t ns);
+/* It stands still, but for that. */
+void test_wires_stop(struct test_wires *w, int yes);
 /* A fresh endpoint of `rank` reaches the others through the network from now on. */
 void test_wires_attach(struct test_wires *w, rnl_endpoint *ep);
 /* Connects all who are attached; then test_wires_settle lets arrive what is on its way. */
