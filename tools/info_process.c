@@ -19,7 +19,6 @@
 
 enum {
     ENDPOINTS_MAX = RNL_JOB_RANKS_MAX, /* of one process */
-    LISTED_MAX = 64,                   /* processes */
     ANCESTORS_MAX = 64
 };
 
@@ -77,11 +76,11 @@ void info_running(struct info_page *p)
 {
     struct rnl_counters c[1];
     const struct dirent *e;
-    unsigned found = 0;
+    int found = 0;
     char command[64], rank[48], what[160];
     info_section(p, "running");
     DIR *proc = opendir("/proc");
-    while (proc && found < LISTED_MAX && (e = readdir(proc)) != NULL) {
+    while (proc && (e = readdir(proc)) != NULL) {
         int pid = atoi(e->d_name);
         if (pid <= 0 || pid == getpid() || rnl_counters_read(pid, c, 1) <= 0)
             continue;
@@ -98,7 +97,7 @@ void info_running(struct info_page *p)
             snprintf(what, sizeof what, job ? "%s, job %d" : "%s", program_of(c, command), job);
             info_row(p, e->d_name, rank, what);
         }
-        found++;
+        found = 1;
     }
     if (proc)
         closedir(proc);
