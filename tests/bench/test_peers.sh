@@ -141,9 +141,9 @@ children() {
         echo "$p" $(children $(cat /proc/"$p"/task/*/children 2>/dev/null))
     done
 }
-ended() { # PIDS: within 15 s
+ended() { # PIDS: within 60 s
     local p left
-    for _ in $(seq 150); do
+    for _ in $(seq 600); do
         left=
         for p in "$@"; do
             if [ -e "/proc/$p" ] && ! grep -q '^State:.Z' "/proc/$p/status" 2>/dev/null; then left="$left $p"; fi
@@ -163,13 +163,16 @@ interrupted() {
         "$runnel" bench --max-time 60 latency "$@" >"$out/table" 2>"$out/stderr" &
     pid=$!
     n=0
-    while [ "$(find "$out/tmp" -name peer -perm -u+x 2>/dev/null | wc -l)" -lt 1 ] && [ $n -lt 200 ]; do
+    while [ "$(find "$out/tmp" -name peer -perm -u+x 2>/dev/null | wc -l)" -lt 1 ] && [ $n -lt 600 ]; do
         sleep 0.1
         n=$((n + 1))
     done
-    sleep 1
-    # shellcheck disable=SC2046,SC2207
-    family=($(children $pid))
+    for n in $(seq 300); do
+        # shellcheck disable=SC2046,SC2207
+        family=($(children $pid))
+        [ "${#family[@]}" -lt 8 ] || break
+        sleep 0.1
+    done
     folder=$(for n in "${family[@]}"; do tr '\0' '\n' <"/proc/$n/environ"; done 2>/dev/null | sed -n 's/^UCX_POSIX_DIR=//p' | sort -u)
     kill "-$signal" $pid
     wait $pid 2>/dev/null
@@ -177,7 +180,7 @@ interrupted() {
     [ "${#family[@]}" -ge 8 ] && ended "${family[@]}"
     verdict "$signal ends all processes of a peer" $? "$out/said" "$out/stderr"
     n=0
-    while [ -n "$(ls -A "$out/tmp")" ] && [ $n -lt 50 ]; do
+    while [ -n "$(ls -A "$out/tmp")" ] && [ $n -lt 300 ]; do
         sleep 0.1
         n=$((n + 1))
     done

@@ -106,7 +106,7 @@ started() {
 # all_gone NAME LEAST
 all_gone() {
     local left code=1 p
-    for _ in $(seq 150); do
+    for _ in $(seq 600); do
         left=0
         for p in "${family[@]}"; do
             if [ -e "/proc/$p" ] && ! grep -q '^State:.Z' "/proc/$p/status" 2>/dev/null; then

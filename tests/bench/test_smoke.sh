@@ -69,7 +69,6 @@ fi
 # killed in the middle: the processes it started end too
 "$runnel" bench --max-time 30 --api fm >"$out/table" 2>"$out/stderr" &
 pid=$!
-sleep 1
 children() {
     local p
     for p in "$@"; do
@@ -77,12 +76,16 @@ children() {
         echo "$p" $(children $(cat /proc/"$p"/task/*/children 2>/dev/null))
     done
 }
-# shellcheck disable=SC2046,SC2207
-family=($(children $pid))
+for _ in $(seq 300); do
+    # shellcheck disable=SC2046,SC2207
+    family=($(children $pid))
+    [ "${#family[@]}" -lt 3 ] || break
+    sleep 0.1
+done
 kill -9 $pid
 wait $pid 2>/dev/null
 code=1
-for _ in $(seq 100); do
+for _ in $(seq 300); do
     left=0
     for p in "${family[@]}"; do
         if [ -e "/proc/$p" ] && ! grep -q '^State:.Z' "/proc/$p/status" 2>/dev/null; then

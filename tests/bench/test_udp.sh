@@ -28,7 +28,7 @@ PY
 rows() {
     local name=$1 expected=$2 code
     shift 2
-    timeout 100 "$runnel" bench "$@" --json --max-time 0.5 >"$out/rows" 2>"$out/stderr"
+    timeout 300 "$runnel" bench "$@" --json --max-time 0.5 >"$out/rows" 2>"$out/stderr"
     well $?
     code=$?
     [ $code != 0 ] || python3 "$out/check.py" "$expected" <"$out/rows" >"$out/stderr" 2>&1 || code=1
@@ -70,7 +70,7 @@ rows "AM-2, and what lost datagrams cost it" \
 verdict "no namespace is left behind" $?
 "$runnel" bench --netns --api raw --max-time 60 >"$out/table" 2>"$out/stderr" &
 pid=$!
-for _ in $(seq 100); do
+for _ in $(seq 300); do
     [ "$(spaces)" -lt $((before + 2)) ] || break
     sleep 0.1
 done
@@ -78,7 +78,7 @@ done
 code=$?
 kill -9 $pid
 { wait $pid; } 2>/dev/null
-for _ in $(seq 100); do
+for _ in $(seq 300); do
     [ "$(spaces)" -gt "$before" ] || break
     sleep 0.1
 done

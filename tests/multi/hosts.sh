@@ -71,10 +71,10 @@ hosts_down() {
 on_hosts() { # OPTION... PROGRAM ARGUMENT...
     timeout -k 5 100 "$runnel" run --timeout 80 --launcher netns --hosts "$list" "$@"
 }
-# What of a job still runs in the namespaces, for at most two seconds.
+# What of a job still runs in the namespaces, for at most 20 s.
 left_over() {
     local i h n
-    for ((i = 0; i < 40; i++)); do
+    for ((i = 0; i < 400; i++)); do
         n=
         for h in "${hosts[@]}"; do
             n+=$(ip netns pids "$h" 2>/dev/null)

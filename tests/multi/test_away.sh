@@ -29,7 +29,7 @@ scene() {
 }
 rank_of_host() { # HOST PROGRAM: the process of it
     local i p
-    for ((i = 0; i < 200; i++)); do
+    for ((i = 0; i < 1200; i++)); do
         for p in $(ip netns pids "$1"); do
             [ "$(cat "/proc/$p/comm" 2>/dev/null)" = "$2" ] && echo "$p" && return 0
         done

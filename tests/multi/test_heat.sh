@@ -304,9 +304,9 @@ ok 'leaves nothing behind when a rank is killed' $bad
 
 # With --keep-going nobody ends the others: they find out.
 mkdir here && cp byte here/old
-(cd here && timeout 20 "$runnel" run --keep-going -n 4 "$program" ../many -o old -n 1000000 -e 0) >said 2>&1 &
+(cd here && timeout 100 "$runnel" run --keep-going -n 4 "$program" ../many -o old -n 1000000 -e 0) >said 2>&1 &
 job=$!
-for ((i = 0; i < 100; i++)); do
+for ((i = 0; i < 300; i++)); do
     sleep 0.1
     mapfile -t running < <(ranks)
     [ ${#running[@]} -lt 4 ] || break

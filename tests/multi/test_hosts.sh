@@ -100,7 +100,7 @@ ok 'a host that is not there' $?
 
 started() { # until a line of the ranks is there
     local i
-    for ((i = 0; i < 200; i++)); do
+    for ((i = 0; i < 1200; i++)); do
         [ "$(grep -c "$1" said)" -ge "$2" ] && return 0
         sleep 0.05
     done
@@ -153,7 +153,7 @@ fi
 # Ranks of one host share memory, those of different hosts do not: the segment of a pair has both numbers in its name.
 list=$two on_hosts --keep-going -n 4 "$build/tests/multi-kill_rank" wait 1 3 >said 2>&1 </dev/null &
 job=$!
-for ((i = 0; i < 200; i++)); do
+for ((i = 0; i < 1200; i++)); do
     mapfile -t pids < <(ip netns pids "$name-1" | while read -r p; do
         [ "$(cat "/proc/$p/comm" 2>/dev/null)" = multi-kill_rank ] && echo "$p"
     done)
@@ -183,10 +183,12 @@ agents_of() {
     done
 }
 : >said
-list=$two on_hosts --keep-going -n 4 sh -c 'echo ready; sleep 1; echo over' >said 2>&1 </dev/null &
+list=$two on_hosts --keep-going -n 4 sh -c 'echo ready; while [ ! -e go ]; do sleep 0.05; done; echo over' >said 2>&1 </dev/null &
 job=$!
 started ready 4
 agents_of "$name-2" | head -n 1 | xargs -r kill -KILL
+started 'is lost' 1 # the others are still there then
+touch go
 wait $job
 status=$?
 [ $status = 71 ] && grep -q "host $name-2, with ranks 2 to 3, is lost: its agent was killed by signal 9" said &&

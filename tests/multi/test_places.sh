@@ -53,9 +53,9 @@ explains() { # it works, or somebody says why not; nobody is killed by a fault o
     [ "$status" -eq 0 ] || { [ "$status" -lt 128 ] && [ -s "$dir/err" ]; }
 }
 now_ms() { echo $(($(date +%s%N) / 1000000)); }
-none_left() { # within 3 s
+none_left() { # within 30 s
     local i
-    for ((i = 0; i < 30; i++)); do
+    for ((i = 0; i < 300; i++)); do
         grep -lszxF "RUNNEL_TEST_MARK=$RUNNEL_TEST_MARK" /proc/[0-9]*/environ 2>/dev/null | while IFS=/ read -r _ _ pid _; do
             case $(readlink "/proc/$pid/exe" 2>/dev/null) in
             "$dir"/* | "$runnel") echo "$pid" ;;

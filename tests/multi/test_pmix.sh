@@ -42,7 +42,7 @@ job() { # ranks program...
 # The agents of jobs of this test: they have its directory in their environment.
 agents_left() {
     local i p n
-    for ((i = 0; i < 60; i++)); do
+    for ((i = 0; i < 400; i++)); do
         n=
         for p in $(pgrep -x runnel-agent); do
             { tr '\0' '\n' <"/proc/$p/environ"; } 2>/dev/null | grep -qx "TMPDIR=$dir" && n+=" $p"
@@ -69,7 +69,7 @@ ok 'one that comes late' $?
 # mpirun ends a job in which a process is killed; what is left to us is that nothing stays.
 timeout -k 5 60 mpirun -np 3 "$build/tests/multi-kill_rank" stuck 1 2 >said 2>&1 </dev/null &
 mpirun=$!
-for ((i = 0; i < 200; i++)); do
+for ((i = 0; i < 1200; i++)); do
     mapfile -t ranks < <(pgrep -P "$(pgrep -P $mpirun || echo 1)" -x multi-kill_rank)
     [ ${#ranks[@]} = 3 ] && break
     sleep 0.05

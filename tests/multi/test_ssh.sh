@@ -102,14 +102,19 @@ RUNNEL_SSH=/nowhere/ssh job --hosts a,b true >said 2>&1 </dev/null
 ok 'no ssh here' $?
 
 # Hosts that go while the ranks run.
-RUNNEL_SSH=$ssh "$runnel" run --timeout 30 --keep-going --hosts here,there -n 2 sh -c 'echo ready; sleep 1; echo over' \
+RUNNEL_SSH=$ssh "$runnel" run --timeout 100 --keep-going --hosts here,there -n 2 sh -c 'echo ready; while [ ! -e go ]; do sleep 0.05; done; echo over' \
     >said 2>&1 </dev/null &
 job=$!
-for ((i = 0; i < 100; i++)); do
+for ((i = 0; i < 600; i++)); do
     [ "$(grep -c ready said)" = 2 ] && break
     sleep 0.05
 done
 pgrep -P $job | tail -n 1 | xargs -r kill -KILL
+for ((i = 0; i < 600; i++)); do
+    grep -q 'is lost' said && break
+    sleep 0.05
+done
+touch go # the other is still there then
 wait $job
 [ $? = 71 ] && [ "$(grep -c over said)" = 1 ] && grep -q '^runnel: host there, with rank 1 to 1, is lost: its agent was' said
 ok 'the way to a host breaks: its ranks are killed, the others go on' $?
@@ -144,7 +149,7 @@ KbdInteractiveAuthentication no
 END
         /usr/sbin/sshd -D -e -f "$dir/sshd_config" 2>sshd_said &
         daemon=$!
-        for ((i = 0; i < 40; i++)); do
+        for ((i = 0; i < 400; i++)); do
             [ -s pid ] && break 2
             kill -0 $daemon 2>/dev/null || break
             sleep 0.05
@@ -161,18 +166,18 @@ END
         RUNNEL_SSH=$ssh job --hosts 127.0.0.1,localhost -n 4 "$build/tests/multi-fm_alltoall" 1 3 >said 2>&1 </dev/null
         ok 'sshd: messages' $?
         RUNNEL_SSH=$ssh "$runnel" run --hosts 127.0.0.1,localhost -n 2 sh -c 'echo $$; exec sleep 60' >said 2>&1 </dev/null &
-        for ((i = 0; i < 100; i++)); do
+        for ((i = 0; i < 600; i++)); do
             [ "$(grep -c . said)" = 2 ] && break
             sleep 0.05
         done
         kill -KILL $!
         wait $! 2>/dev/null
-        for ((i = 0; i < 100; i++)); do
+        for ((i = 0; i < 600; i++)); do
             # shellcheck disable=SC2046 # numbers
             kill -0 $(grep -xE '[0-9]+' said) 2>/dev/null || break
             sleep 0.05
         done
-        [ $i -lt 100 ]
+        [ $i -lt 600 ]
         ok 'sshd: the launcher is killed, and nothing is left' $?
     fi
 else

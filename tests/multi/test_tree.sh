@@ -10,14 +10,15 @@ agent_of() { # HOST: the process of its agent
     done
 }
 parent_of() { sed 's/.*) //' "/proc/$1/stat" | cut -d' ' -f2; }
-started() { # N: until so many lines of the ranks are there
+told() { # TEXT N: until it is in so many lines
     local i
-    for ((i = 0; i < 200; i++)); do
-        [ "$(grep -c ready said)" -ge "$1" ] && return 0
+    for ((i = 0; i < 1200; i++)); do
+        [ "$(grep -c "$1" said)" -ge "$2" ] && return 0
         sleep 0.05
     done
     return 1
 }
+started() { told ready "$1"; } # N: so many ranks
 
 # ---- as without a tree ----
 
@@ -70,10 +71,14 @@ ok 'a host that cannot be reached: from where' $?
 
 # cut FAN VICTIM LOST OVER: the agent of that host is killed; so many ranks are with it, so many go on
 cut() {
-    on_hosts --keep-going --fan-out "$1" -n 5 sh -c 'echo ready; sleep 1; echo over' >said 2>&1 </dev/null &
+    rm -f go
+    : >said
+    on_hosts --keep-going --fan-out "$1" -n 5 sh -c 'echo ready; while [ ! -e go ]; do sleep 0.05; done; echo over' >said 2>&1 </dev/null &
     job=$!
     started 5
     kill -KILL "$(agent_of "$(h "$2")")"
+    told 'is lost' "$3" # the others are still there then
+    touch go
     wait $job
     status=$?
     grep -q "host $(h "$2"), with rank.*, is lost: its agent was killed by signal 9" said && [ $status = 71 ] &&
@@ -89,7 +94,7 @@ ok 'an agent behind another is killed: its ranks are, the others go on' $?
 # The others' messages do not go through agents.
 on_hosts --keep-going --fan-out 2 -n 5 "$build/tests/multi-fm_beat" 100 20 >said 2>&1 </dev/null &
 job=$!
-for ((i = 0; i < 200; i++)); do
+for ((i = 0; i < 1200; i++)); do
     [ "$(for k in 1 2 3 4 5; do ip netns pids "$(h $k)"; done | while read -r p; do
         cat "/proc/$p/comm" 2>/dev/null
     done | grep -c multi-fm_beat)" = 5 ] && break
