@@ -145,7 +145,7 @@ static struct cost cost_of(const char *network)
     sums = (struct cost){0};
     for (unsigned seed = 1; seed <= SEEDS; seed++) {
         const struct rnl_options opt[2] = {{0}};
-        snprintf(faults, sizeof faults, *network ? "%s,seed=%u" : "", network, seed);
+        snprintf(faults, *network ? sizeof faults : 1, "%s,seed=%u", network, seed);
         setenv("RNL_TEST_REMOTE", faults, 1);
         asked = answered = through = 0;
         lockstep_open(&l, 2, opt, seed);
