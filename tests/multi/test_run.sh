@@ -97,7 +97,7 @@ await_exit() { # PID SECONDS: leaves status, ms
     status=$?
 }
 litter() {
-    find /dev/shm /tmp -maxdepth 1 \( -iname '*runnel*' -o -iname '*rnl*' \) ! -name 'runnel-docs-*' 2>/dev/null # a check's
+    find /dev/shm /tmp -maxdepth 1 \( -name '*runnel*' -o -name 'rnl*' \) ! -name 'runnel-docs-*' 2>/dev/null # a check's; a compiler's: ccRNl
     find "$TMPDIR" -mindepth 1 ! -name 'tsan.*' # the thread sanitizer's own, of the killed
 }
 
