@@ -46,8 +46,10 @@ static void lost(void *ctx, const struct rnl_flow_note *note)
 static int frames(void *ctx, const unsigned char *at, uint32_t bytes, uint64_t number)
 {
     struct rnl_link *link = ctx;
-    if (RNL_RARELY("no memory for a packet") || rnl_remote_wake(link->remote->ep, link->conn) < 0)
+    if (RNL_RARELY("no memory for a packet") || rnl_remote_wake(link->remote->ep, link->conn) < 0) {
+        link->remote->ep->c->connects_failed++;
         return RNL_NO_ROOM; /* it comes again; perhaps there is memory then */
+    }
     return rnl_mirror_frames(link->mirror, at, bytes, number);
 }
 

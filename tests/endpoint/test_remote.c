@@ -4,6 +4,7 @@
  * links cost. That messages arrive, whatever the network does, is shown by the tests of streams, which run over it. */
 #include "stream/inbox.h"
 
+#include <errno.h>
 #include <pthread.h>
 
 #include "endpoint/link.h"
@@ -621,6 +622,32 @@ static int rests(rnl_endpoint *ep, unsigned rank)
     return (conn->shut & RNL_SHUT_RESTS) && !conn->link->mirror && !conn->pair.mine;
 }
 
+/* Memory fails where the test wants it: an allocator of a sanitizer is left alone. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define CAN_FAIL 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define CAN_FAIL 0
+#endif
+#endif
+#if !defined(CAN_FAIL) && defined(__GLIBC__)
+#define CAN_FAIL 1
+#elif !defined(CAN_FAIL)
+#define CAN_FAIL 0
+#endif
+static int memory_fails;
+#if CAN_FAIL
+void *__libc_calloc(size_t n, size_t each);
+void *calloc(size_t n, size_t each)
+{
+    if (memory_fails && n * each > 2000) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    return __libc_calloc(n, each);
+}
+#endif
+
 static void become_idle(struct fixture *f)
 {
     test_wires_settle();
@@ -678,6 +705,41 @@ static void who_rested_goes_on_where_it_was(void **state)
     assert_int_equal(close_them(&f), 0);
 }
 
+/* What comes for a connection that rests, while there is no memory to wake it: it is counted, and comes again. */
+static void who_cannot_wake_a_connection_counts_it_and_loses_nothing(void **state)
+{
+    const struct rnl_remote_options opt = {.rest_ns = 2 * MS};
+    struct fixture f;
+    uint64_t v = 7;
+    (void)state;
+    if (!CAN_FAIL)
+        skip();
+    open_them(&f, 2, 1, &opt);
+    test_wires_connect(f.wires);
+    become_idle(&f);
+    memory_fails = 1;
+    assert_int_equal(rnl_send(f.a, 1, NOTE, &v, sizeof v), RNL_ERR_NO_MEMORY);
+    assert_non_null(strstr(rnl_last_error()->text, "no memory for the connection to rank 1"));
+    memory_fails = 0;
+    assert_int_equal(rnl_send(f.a, 1, NOTE, &v, sizeof v), 0);
+    memory_fails = 1; /* a is awake */
+    int bad = 0;
+    for (uint64_t until = test_now_ns() + 100 * MS; test_now_ns() < until;)
+        bad |= rnl_extract(f.a, SIZE_MAX) < 0 || rnl_extract(f.b, SIZE_MAX) < 0;
+    memory_fails = 0;
+    assert_false(bad);
+    assert_int_equal(f.in_b.count, 0);
+    assert_true(f.b->c->connects_failed > 0);
+    assert_non_null(strstr(rnl_last_error()->text, "no memory for the connection to rank 0"));
+    for (uint64_t until = test_now_ns() + 5000 * MS; f.in_b.count == 0 && test_now_ns() < until;) {
+        assert_true(rnl_extract(f.a, SIZE_MAX) >= 0);
+        assert_true(rnl_extract(f.b, SIZE_MAX) >= 0);
+    }
+    assert_int_equal(f.in_b.count, 1);
+    assert_int_equal(f.in_b.got[0].first, 7);
+    assert_int_equal(close_them(&f), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -705,6 +767,7 @@ int main(void)
         cmocka_unit_test(who_does_not_call_for_a_second_loses_nothing),
         cmocka_unit_test(an_idle_link_sends_nothing_and_gives_its_memory_back),
         cmocka_unit_test(who_rested_goes_on_where_it_was),
+        cmocka_unit_test(who_cannot_wake_a_connection_counts_it_and_loses_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
