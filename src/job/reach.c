@@ -58,8 +58,12 @@ static _Noreturn void into_namespace(const struct rnl_launch *job, const char *h
     char path[512];
     snprintf(path, sizeof path, "%s/%s", namespaces, host);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT) {
+        fprintf(stderr, "there is no network namespace %s: `ip netns list` says which there are\n", path);
+        _exit(RNL_EXIT_SYSTEM);
+    }
     if (fd < 0)
-        give_up("there is no network namespace", path);
+        give_up("cannot open the network namespace", path);
     if (setns(fd, CLONE_NEWNET) < 0)
         give_up("cannot enter the network namespace", path);
     execl(job->agent, job->agent, "agent", (char *)NULL);

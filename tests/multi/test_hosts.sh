@@ -95,7 +95,7 @@ list=$two on_hosts --agent "$PWD/late" -n 2 ./mute >said 2>&1 </dev/null
 ok 'a program that cannot start: once, when both hosts say so at a time' $?
 
 list=$name-1,$name-9 on_hosts -n 2 true >said 2>&1 </dev/null
-[ $? = 71 ] && grep -q "host $name-9: there is no network namespace" said && ! left_over
+[ $? = 71 ] && grep -q "host $name-9: there is no network namespace .*: .ip netns list. says which there are" said && ! left_over
 ok 'a host that is not there' $?
 
 started() { # until a line of the ranks is there

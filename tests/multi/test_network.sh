@@ -97,6 +97,11 @@ small_mtu() {
     ip -n "$b" link set eth0 mtu 600
     troubles 'an MTU that is too small' '1200 do not'
 }
+other_kind() {
+    ip -n "$a" -6 addr flush dev eth0
+    ip -n "$b" -4 addr flush dev eth0
+    troubles 'one has only IPv4, the other only IPv6' "it has no route to there: give both hosts addresses of one network, and of one"
+}
 down() {
     for h in "$a" "$b"; do
         ip -n "$h" -6 addr flush dev eth0
@@ -107,7 +112,7 @@ down() {
     ends $? && grep -qE "^runnel: host $b has no address that host $a could reach|$a does not reach host $b at 10.77.0.2" said
     ok 'no interface is up' $?
 }
-for one in dropped rejected one_way kept_in long_dropped small_mtu down; do
+for one in dropped rejected one_way kept_in long_dropped small_mtu other_kind down; do
     beside "$one"
 done
 
