@@ -100,7 +100,9 @@ static size_t draw(int is_request)
         n += 8;
     }
     unsigned words = op == RNL_AM_OP_BACK ? RNL_AM_WAS(what) & 3 : op;
-    uint64_t ext[3] = {fuzz_number(in, offset), fuzz_number(in, offset), fuzz_number(in, nbytes)};
+    uint64_t ext[3];
+    for (unsigned i = 0; i < 3; i++)
+        ext[i] = fuzz_number(in, i < 2 ? offset : nbytes);
     memcpy(to + n, ext + (3 - words), words * 8);
     n += words * 8;
     memset(to + n, 5, numargs * 4);
