@@ -156,6 +156,7 @@ AMUDP_PUBLIC int AM_Poll(eb_t bundle);
 /* Sleeps until an event of the bundle's mask, then polls once. AM_ERR_RESOURCE: the mask is AM_NOEVENTS, so nothing
  * would end it. The mask stays. */
 AMUDP_PUBLIC int AM_WaitSema(eb_t bundle);
+/* Reads the mask. */
 AMUDP_PUBLIC int AM_GetEventMask(eb_t bundle, int *mask);
 /* AM_NOEVENTS or AM_NOTEMPTY: a message waits or arrives. */
 AMUDP_PUBLIC int AM_SetEventMask(eb_t bundle, int mask);
@@ -169,8 +170,11 @@ AMUDP_PUBLIC int _AM_SetHandlerAny(ep_t ep, handler_t *handler, amudp_handler_fn
 #define AM_SetHandler(ep, handler, function)    _AM_SetHandler((ep), (handler), (amudp_handler_fn_t)(function))
 #define AM_SetHandlerAny(ep, handler, function) _AM_SetHandlerAny((ep), (handler), (amudp_handler_fn_t)(function))
 
+/* Who sent, by the name that our table has; of a returned message, who was to take it. */
 AMUDP_PUBLIC int AM_GetSourceEndpoint(void *token, en_t *name);
+/* The endpoint whose handler this is. */
 AMUDP_PUBLIC int AM_GetDestEndpoint(void *token, ep_t *ep);
+/* The tag that let a request in; of a reply, or what is returned, the endpoint's own. */
 AMUDP_PUBLIC int AM_GetMsgTag(void *token, tag_t *tag);
 /* Who sent: its index in our table. AM_ERR_BAD_ARG: it stands in none. */
 AMUDP_PUBLIC int AMUDP_GetSourceId(void *token, int *source);
@@ -183,13 +187,16 @@ AMUDP_PUBLIC int AM_Map(ep_t ep, int index, en_t name, tag_t tag);
 /* Binds an index, or the first free one, to an endpoint: requests to it carry the tag. AM_ERR_RESOURCE: the index is in
  * use, or the table is full. */
 AMUDP_PUBLIC int AM_MapAny(ep_t ep, int *index, en_t name, tag_t tag);
+/* Frees an index; what was sent by it goes on. AM_ERR_BAD_ARG: it was not in use. */
 AMUDP_PUBLIC int AM_UnMap(ep_t ep, int index);
 /* AM_OK = in use. */
 AMUDP_PUBLIC int AM_GetTranslationInuse(ep_t ep, int index);
+/* The tag, and the name, of an index in use, as they were given. */
 AMUDP_PUBLIC int AM_GetTranslationTag(ep_t ep, int index, tag_t *tag);
 /* Extension: another tag for an index in use. */
 AMUDP_PUBLIC int AMUDP_SetTranslationTag(ep_t ep, int index, tag_t tag);
 AMUDP_PUBLIC int AM_GetTranslationName(ep_t ep, int index, en_t *name);
+/* Entries of the table, used or not. */
 AMUDP_PUBLIC int AM_GetNumTranslations(ep_t ep, int *n);
 /* Room for n entries, AMUDP_INIT_NUMTRANSLATIONS at first. AM_ERR_RESOURCE: above the maximum, or an entry that would
  * go is in use. */
@@ -210,15 +217,19 @@ AMUDP_PUBLIC int AM_AllocateBundle(int type, eb_t *bundle);
 AMUDP_PUBLIC int AM_FreeBundle(eb_t bundle);
 /* A new endpoint takes no messages (tag AM_NONE) until it is given a tag. */
 AMUDP_PUBLIC int AM_AllocateEndpoint(eb_t bundle, ep_t *ep, en_t *name);
+/* Requests to it come back to their senders from now on (EBADENDPOINT). Not inside a handler. */
 AMUDP_PUBLIC int AM_FreeEndpoint(ep_t ep);
 /* Its name, table and messages go with it. */
 AMUDP_PUBLIC int AM_MoveEndpoint(ep_t ep, eb_t from, eb_t to);
+/* AM_NONE at first. */
 AMUDP_PUBLIC int AM_GetTag(ep_t ep, tag_t *tag);
 /* AM_ALL takes each message, AM_NONE none, any other those that carry it. */
 AMUDP_PUBLIC int AM_SetTag(ep_t ep, tag_t tag);
+/* As it was set; NULL and 0 at first. */
 AMUDP_PUBLIC int AM_GetSeg(ep_t ep, void **at, uintptr_t *nbytes);
 /* Where Xfers may write. at NULL with (uintptr_t)-1 is all of memory: offsets are then addresses. */
 AMUDP_PUBLIC int AM_SetSeg(ep_t ep, void *at, uintptr_t nbytes);
+/* The longest that can be set. */
 AMUDP_PUBLIC int AM_MaxSegLength(uintptr_t *nbytes);
 
 /* ---- statistics ---- */
@@ -235,7 +246,7 @@ typedef struct {
     uint64_t ReturnedMessages;
     uint64_t OutOfOrderRequests; /* always 0: messages of one sender arrive in order */
     uint64_t OutOfOrderReplies;
-    amx_tick_t RequestMinLatency;
+    amx_tick_t RequestMinLatency; /* latencies are not counted: nothing is sent that tells when a request was handled */
     amx_tick_t RequestMaxLatency;
     amx_tick_t RequestSumLatency;
     uint64_t RequestDataBytesSent[amudp_NumCategories]; /* arguments and data */
@@ -248,6 +259,7 @@ typedef struct {
 
 /* An endpoint's counters. */
 AMUDP_PUBLIC int AMUDP_GetEndpointStatistics(ep_t ep, amudp_stats_t *stats);
+/* They begin again with AMUDP_initial_stats. */
 AMUDP_PUBLIC int AMUDP_ResetEndpointStatistics(ep_t ep);
 /* Adds. */
 AMUDP_PUBLIC int AMUDP_AggregateStatistics(amudp_stats_t *sum, amudp_stats_t *more);
