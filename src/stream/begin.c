@@ -296,11 +296,13 @@ int rnl_stream_begin(struct rnl_endpoint *ep, const struct rnl_begin *b, struct 
         uint32_t bulk = is_short(b) ? 0 : b->bound < RNL_PIECE_MIN ? (uint32_t)b->bound : RNL_PIECE_MIN;
         if (queued(conn)) {
             struct rnl_idle w = {.deadline_ns = UINT64_MAX};
+            conn->waits++; /* who takes the peer back meanwhile is told to wait, too */
             while (queued(conn) && !(conn->dying | conn->gone) && !ep->job_gone && !rnl_ep_forked(ep))
                 if (!rnl_stream_progress(ep) && !rnl_ep_forked(ep))
                     rnl_ep_idle(ep, &w);
             if (rnl_ep_forked(ep))
                 return rnl_ep_enter_slow(ep);
+            conn->waits--;
             if (ep->job_gone)
                 return rnl_fail(RNL_ERR_JOB, "the launcher of this job is gone");
         } else {
