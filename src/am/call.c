@@ -99,9 +99,20 @@ static RNL_NOINLINE void run_hooked(struct rnl_am_token *t, rnl_am_fn fn, void *
 
 void rnl_am_leave_handler(const struct rnl_am_bundle *b)
 {
-    const struct rnl_am_token *t = b->port->running;
-    if (t && t->leave)
-        _longjmp(*t->leave, 1);
+    struct rnl_am_port *port = b->port;
+    if (rnl_am_enter(port) != AM_OK)
+        return;
+    const struct rnl_am_token *t = port->running; /* ours, or there is none: who runs one has the lock */
+    (void)rnl_am_leave(port, AM_OK);
+    if (!t || !t->leave)
+        return;
+    port->ep->give_up = 1; /* the call that runs this handler may wait for a peer that is stuck */
+    _longjmp(*t->leave, 1);
+}
+
+void rnl_am_go_on(const struct rnl_am_bundle *b)
+{
+    b->port->ep->give_up = 0;
 }
 
 void rnl_am_run(struct rnl_am_token *t, rnl_am_fn fn, void *buf)

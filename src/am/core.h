@@ -56,8 +56,15 @@ RNL_INLINE uint64_t rnl_am_who(uint32_t to_generation, uint32_t from_generation)
 #define RNL_AM_OP(what)      ((unsigned)(what)&7)
 #define RNL_AM_NUMARGS(what) ((unsigned)((what) >> 3) & 31)
 #define RNL_AM_SERIAL(what)  ((uint16_t)((what) >> 48))
-#define RNL_AM_STATUS(what)  ((unsigned)((what) >> 48) & 255)
-#define RNL_AM_WAS(what)     ((unsigned)((what) >> 56) & 7)
+RNL_INLINE void rnl_am_set_serial(unsigned char *head, uint16_t serial)
+{
+    uint64_t what;
+    memcpy(&what, head, sizeof what);
+    what = (what << 16 >> 16) | (uint64_t)serial << 48;
+    memcpy(head, &what, sizeof what);
+}
+#define RNL_AM_STATUS(what) ((unsigned)((what) >> 48) & 255)
+#define RNL_AM_WAS(what)    ((unsigned)((what) >> 56) & 7)
 enum {
     RNL_AM_EXT_MAX = 24,
     RNL_AM_HEAD_MAX = 24 + RNL_AM_EXT_MAX + 4 * RNL_AM_SHORT,

@@ -98,8 +98,8 @@ static int quiet(struct rnl_am_endpoint *ep)
             rnl_ep_idle(core, &w);
         if (rnl_ep_forked(core))
             return rnl_am_enter_slow(ep->port);
-        if (core->job_gone)
-            return rnl_am_fail(AM_ERR_RESOURCE, "the launcher of this job is gone");
+        if (core->job_gone | core->give_up)
+            return rnl_am_fail(AM_ERR_RESOURCE, "the launcher of this job is gone, or the job ends");
     }
     return AM_OK;
 }

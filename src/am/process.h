@@ -22,5 +22,7 @@ void rnl_am_drop(rnl_endpoint *rank);
  * done. Returns only if there is none. For whoever ends the process. */
 struct rnl_am_bundle;
 void rnl_am_leave_handler(const struct rnl_am_bundle *b);
+/* Until then sends that wait have ended with RNL_ERR_JOB. */
+void rnl_am_go_on(const struct rnl_am_bundle *b);
 
 #endif

@@ -53,6 +53,8 @@ static int begin(struct rnl_am_port *port, struct rnl_begin *b, uint64_t deadlin
             return status;
         if (deadline_ns == 0)
             return WAITS;
+        if (ep->give_up)
+            return RNL_ERR_JOB;
         if (!rnl_stream_progress(ep) && !rnl_ep_forked(ep)) {
             w.room = ep->conn[b->peer] != &rnl_not_connected ? ep->conn[b->peer] : NULL;
             if (rnl_ep_idle(ep, &w) == RNL_TIMED_OUT)
@@ -63,7 +65,7 @@ static int begin(struct rnl_am_port *port, struct rnl_begin *b, uint64_t deadlin
     }
 }
 
-static RNL_NOINLINE int send_long(struct rnl_am_endpoint *from, uint32_t rank, const unsigned char *head, size_t n,
+static RNL_NOINLINE int send_long(struct rnl_am_endpoint *from, uint32_t rank, unsigned char *head, size_t n,
                                   const void *src, size_t nbytes, int async)
 {
     struct rnl_am_port *port = from->port;
@@ -74,14 +76,22 @@ static RNL_NOINLINE int send_long(struct rnl_am_endpoint *from, uint32_t rank, c
     if (!async && from->congestion_ns)
         deadline = env->ops->now_ns(env) + from->congestion_ns;
     int status = begin(port, &b, deadline, &s);
-    return status == 0 ? compose(s, head, n, src, nbytes) : status;
+    if (status != 0)
+        return status;
+    /* Other threads may have sent while we waited; from now on they wait for this stream. */
+    if (!rnl_am_record_room(port, rank, 0)) {
+        rnl_abort(s);
+        return rnl_fail(RNL_ERR_NO_MEMORY, "none to note a request to rank %u", rank);
+    }
+    rnl_am_set_serial(head, (uint16_t)(port->peer[rank].asked + 1));
+    return compose(s, head, n, src, nbytes);
 }
 
 /* What is on its way back goes first, when it is much: each such reply was caused by a request. */
 static RNL_NOINLINE int drain(struct rnl_am_port *port)
 {
     struct rnl_idle w = {.deadline_ns = UINT64_MAX};
-    while (port->rejections > RNL_AM_REJECTED_MAX) {
+    while (port->rejections > RNL_AM_REJECTED_MAX && !port->ep->give_up) {
         if (rnl_stream_progress(port->ep))
             w.polls = w.yields = 0;
         else if (!rnl_ep_forked(port->ep))

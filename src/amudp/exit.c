@@ -136,6 +136,7 @@ static enum { STAYS, CALLED_BACK, PASSES_ON } stage;
 
 _Noreturn static void end(void)
 {
+    rnl_am_go_on(rnl_amudp_spmd.bundle->core);
     if (stage == STAYS) {
         stage = CALLED_BACK;
         if (rnl_amudp_spmd.callback != NULL)

@@ -383,6 +383,7 @@ int AM_Poll(eb_t bundle)
     if (RNL_UNLIKELY(r != AM_OK))
         return rnl_amudp_result(r, __func__);
     rnl_amudp_fault_poll(bundle);
+    rnl_amudp_ended(); /* that may have sent, and so polled */
     return AM_OK;
 }
 

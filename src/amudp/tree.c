@@ -180,5 +180,6 @@ int rnl_amudp_gather(const void *from, void *to, size_t len)
         memcpy((char *)to + (size_t)((rank + i) % size) * len, blocks + (size_t)i * len, len);
     g.blocks = NULL;
     free(blocks);
+    rnl_amudp_ended(); /* a send may have polled */
     return r;
 }

@@ -148,6 +148,7 @@ void rnl_context_enter(struct rnl_context *c)
     c->inside = jump_fcontext(c->inside, c).from;
 #else
     ucontext_t here, *to = c->inside;
+    here.uc_stack = (stack_t){.ss_flags = 0}; /* swapcontext leaves it; the address sanitizer looks at it */
     c->outside = &here;
     swapcontext(&here, to);
 #endif
@@ -171,6 +172,7 @@ void rnl_context_leave(struct rnl_context *c, int last)
     c->outside = jump_fcontext(c->outside, c).from;
 #else
     ucontext_t here, *to = c->outside;
+    here.uc_stack = (stack_t){.ss_flags = 0};
     c->inside = &here;
     swapcontext(&here, to);
 #endif

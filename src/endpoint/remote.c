@@ -395,6 +395,8 @@ void rnl_remote_receive(struct rnl_endpoint *ep)
     r->receiving = 0;
     adapt(ep, came);
     r->drained = n < POLL;
+    if (came && ep->by_fd && (ep->asleep || ep->fd_armed))
+        (void)r->t->ops->arm(r->t); /* somebody sleeps on it still, and looks without an arm may have ended that */
     if (r->answered)
         (void)r->t->ops->flush(r->t, now);
     r->answered = 0;

@@ -445,6 +445,8 @@ static void hear_door(struct rnl_agent *a, uint32_t rank)
         rnl_agent_drop_fd(a, &r->door);
         if (e != -EPIPE) /* else nobody holds the other end any more */
             fail_rank(a, rank, -e);
+        else if (r->state == RNL_RANK_STARTING && !r->started) /* ... and nobody sees its process end */
+            found_gone(a, rank, RNL_DEATH_NEVER_JOINED, -1);
         return;
     }
     enum rnl_msg_verdict verdict = rnl_msg_decode(RNL_FROM_RANK, bytes, p.n, a->size, &msg);
@@ -630,7 +632,10 @@ static int hear_follower(struct rnl_agent *a, const struct rnl_word *w)
         gone(a, w->rank, w->why, w->detail);
         return 0;
     case RNL_WORD_PART:
-        rnl_agent_spread(a, w);
+        if (a->rank[w->other].away)
+            rnl_agent_spread(a, w);
+        else
+            rnl_agent_tell_part(a, w->rank, w->other);
         return 0;
     }
     return -1;

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -39,6 +40,13 @@ static int is_ours(const struct keep *k, uint32_t rank)
     return rank < k->plan->size && (k->plan->hosts < 2 || k->plan->host_of[rank] == k->plan->host);
 }
 
+/* The others are not to wait for it. */
+static void never_came(struct keep *k, uint32_t rank)
+{
+    if (k->agent != NULL)
+        rnl_agent_exited(k->agent, rank, 0, -1, rnl_host_now_ns(NULL));
+}
+
 static void answer(struct keep *k, uint32_t rank, int fd)
 {
     int door;
@@ -47,6 +55,8 @@ static void answer(struct keep *k, uint32_t rank, int fd)
     } else if (rnl_agent_door(k->agent, rank, &door) == 0) {
         rnl_packet_send(fd, "R", 1, &door, 1, 0);
         close(door);
+    } else {
+        never_came(k, rank);
     }
     close(fd);
     k->came++;
@@ -93,14 +103,15 @@ static void serve_guest(struct keep *k, int slot)
         k->waits[said.rank] = fd;
 }
 
-static void accept_guest(struct keep *k)
+/* 0, or -1: there is no descriptor for it. */
+static int accept_guest(struct keep *k)
 {
     int fd = accept4(k->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     struct ucred who = {.uid = (uid_t)-1};
     socklen_t n = sizeof who;
     int slot = 0;
     if (fd < 0)
-        return;
+        return errno == EMFILE || errno == ENFILE ? -1 : 0;
     while (slot < GUESTS && k->guest[slot] >= 0)
         slot++;
     if (slot == GUESTS) { /* those who are here first have said nothing: the oldest goes */
@@ -113,6 +124,7 @@ static void accept_guest(struct keep *k)
         fd = -1;
     }
     k->guest[slot] = fd;
+    return 0;
 }
 
 /* ---- the loop ---- */
@@ -158,8 +170,8 @@ static void serve(struct keep *k)
         for (int i = 0; i < GUESTS; i++)
             if (k->guest[i] >= 0 && p[i + 3].revents)
                 serve_guest(k, i);
-        if (k->listener >= 0 && p[1].revents)
-            accept_guest(k);
+        if (k->listener >= 0 && p[1].revents && accept_guest(k) < 0)
+            (void)poll(NULL, 0, 10); /* it stays readable */
         if (k->plan->hosts > 1)
             rnl_keep_step(k, now);
         if (k->agent != NULL || k->failed)
@@ -172,6 +184,9 @@ static void serve(struct keep *k)
         if (k->listener >= 0 && (k->came == k->plan->count || now >= until)) {
             close(k->listener);
             k->listener = -1;
+            for (uint32_t i = 0; i < k->plan->size; i++)
+                if (is_ours(k, i) && !k->had[i])
+                    never_came(k, i);
         }
     }
 }
@@ -218,12 +233,17 @@ static _Noreturn void be_keeper(struct rnl_keeper *plan)
 {
     struct keep *k = calloc(1, sizeof *k);
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    struct rlimit files;
     setsid();
     signal(SIGPIPE, SIG_IGN);
     prctl(PR_SET_NAME, "runnel-agent");
     for (int fd = 0; fd < 3 && null >= 0; fd++)
         dup2(null, fd);
     close_others(plan);
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) { /* several for each rank */
+        files.rlim_cur = files.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &files);
+    }
     if (k == NULL)
         _exit(1);
     k->plan = plan;
@@ -334,6 +354,8 @@ int rnl_keeper_enter(const struct rnl_keeper_where *where, uint32_t rank, uint32
     struct sockaddr_un name = {.sun_family = AF_UNIX};
     struct knock k = {.rank = rank};
     struct rnl_packet p = {.nfds = 0};
+    struct ucred who = {.uid = (uid_t)-1};
+    socklen_t bytes = sizeof who;
     char *said = malloc(ANSWER_BYTES);
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), e = fd < 0 ? -errno : said == NULL ? -ENOMEM : 0;
     if (e == 0 && where->bytes > sizeof where->name)
@@ -345,6 +367,9 @@ int rnl_keeper_enter(const struct rnl_keeper_where *where, uint32_t rank, uint32
             0)
             e = -errno;
     }
+    /* The name is free again once the agent has closed it: only ours is to hear the secret. */
+    if (e == 0 && (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &bytes) < 0 || who.uid != geteuid()))
+        e = -EPERM;
     if (e == 0)
         e = rnl_packet_send(fd, &k, sizeof k, NULL, 0, 1);
     if (e == 0)

@@ -13,8 +13,9 @@
 
 #define MS ((uint64_t)1000 * 1000)
 enum { WORD_OVER = 64 /* beside those of agents: no rank of this host is left, and nothing more will be said */ };
-static const uint64_t silent_ns = 25000 * MS; /* three ALIVEs are missing */
-static const uint64_t leave_ns = 5000 * MS;   /* for the leader to have had the last word */
+static const uint64_t silent_ns = 25000 * MS;  /* three ALIVEs are missing */
+static const uint64_t stopped_ns = 12500 * MS; /* between two steps; idle keepers make one for each ALIVE of theirs */
+static const uint64_t leave_ns = 5000 * MS;    /* for the leader to have had the last word */
 
 static int leads(const struct keep *k)
 {
@@ -124,9 +125,11 @@ static void judge_silence(struct keep *k, uint64_t now)
         heard = heard > k->since_ns ? heard : k->since_ns;
         if (h == k->plan->host || k->other[h].over || now < heard + silent_ns)
             continue;
-        if (leads(k))
+        if (leads(k)) { /* should it live, it hears nothing of us any more and ends, too */
             lose(k, h, now);
-        else if (h == 0)
+            rnl_search_drop(k->search, h);
+            rnl_words_free(&k->other[h].words);
+        } else if (h == 0)
             _exit(1); /* our ranks see the end of the job */
     }
 }
@@ -211,7 +214,7 @@ void rnl_keep_begin(struct keep *k)
 
 void rnl_keep_step(struct keep *k, uint64_t now)
 {
-    if (now > k->step_ns + silent_ns / 4) /* we were stopped: nobody was listened to */
+    if (now > k->step_ns + stopped_ns) /* we were: nobody was listened to */
         k->since_ns = now;
     k->step_ns = now;
     rnl_search_step(k->search, now);

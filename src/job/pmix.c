@@ -340,7 +340,10 @@ static int trouble(struct job *j, const struct rnl_trouble *t, uint32_t n)
                       : rnl_fail(RNL_ERR_JOB, "%s", f.text);
 }
 
-/* `own`: what this host tried in vain, if this rank leads it. 0, or RNL_ERR_JOB for all ranks of the job. */
+enum { NO_AGENT = RNL_KEEPER_TROUBLES + 1 };
+
+/* `own`: what this host tried in vain, n of them, or n is NO_AGENT; if this rank leads it. 0, or RNL_ERR_JOB for all
+ * ranks of the job. */
 static int share_troubles(struct job *j, const struct rnl_vain *own, uint32_t n)
 {
     struct rnl_trouble *all = NULL;
@@ -349,7 +352,7 @@ static int share_troubles(struct job *j, const struct rnl_vain *own, uint32_t n)
     int r = 0;
     if (j->lead[j->host] == j->me.rank) {
         rnl_pack_32(&p, n);
-        for (uint32_t i = 0; i < n; i++)
+        for (uint32_t i = 0; i < n && n != NO_AGENT; i++)
             rnl_vain_pack(&p, &own[i]);
         r = put(j, vain_key, &p);
         rnl_pack_free(&p);
@@ -362,6 +365,14 @@ static int share_troubles(struct job *j, const struct rnl_vain *own, uint32_t n)
         r = get(j, j->lead[h], vain_key, &at, &bytes);
         struct rnl_unpack u = {.at = at, .left = bytes};
         uint32_t count = r == 0 ? rnl_unpack_32(&u) : 0;
+        if (r == 0 && count == NO_AGENT && !u.bad) {
+            free(at);
+            r = rnl_fail(RNL_ERR_JOB,
+                         "host %s could not start its agent, or its first rank could not reach it: its "
+                         "ranks say why",
+                         j->at[h].name);
+            break;
+        }
         struct rnl_trouble *more =
             count > RNL_KEEPER_TROUBLES || u.bad ? NULL : realloc(all, (total + count + 1) * sizeof *all);
         if (r == 0 && more == NULL)
@@ -397,17 +408,22 @@ static int start_keeper(struct job *j, struct rnl_keeper *k)
                                    "descriptors (ulimit -u, ulimit -n)");
 }
 
-static int enter(struct job *j, int *door)
+/* `r`: 0, or why this host has no agent. On several hosts all take part in what follows, or the others would wait. */
+static int enter(struct job *j, int r, int *door)
 {
     struct rnl_vain *vain = calloc(RNL_KEEPER_TROUBLES, sizeof *vain);
     uint32_t n = 0;
-    int r = vain == NULL ? no_memory(j) : rnl_keeper_enter(&j->where, j->me.rank, j->hosts, door, vain, &n);
-    if (r >= 0 && j->hosts > 1) {
-        int entered = r == 1;
-        r = share_troubles(j, vain, n);
+    if (r == 0)
+        r = vain == NULL ? no_memory(j) : rnl_keeper_enter(&j->where, j->me.rank, j->hosts, door, vain, &n);
+    if (j->hosts > 1) {
+        struct rnl_error mine = *rnl_last_error();
+        int entered = r == 1, others = share_troubles(j, vain, r < 0 ? NO_AGENT : n);
+        if (r < 0)
+            r = rnl_fail(r, "%s", mine.text);
+        else
+            r = others < 0 ? others : 1;
         if (r < 0 && entered)
             close(*door);
-        r = r == 0 ? 1 : r;
     }
     free(vain);
     return r;
@@ -432,10 +448,11 @@ static int join(struct job *j, int *door)
         r = fence(j);
     if (r == 0)
         r = hear_hosts(j);
+    int heard = r == 0;
     if (r == 0 && leads)
         r = start_keeper(j, &k);
     rnl_keeper_close(&k);
-    return r == 0 ? enter(j, door) : r;
+    return heard ? enter(j, r, door) : r;
 }
 
 static int join_and_leave(const struct calls *c, int *door)

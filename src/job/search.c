@@ -30,6 +30,7 @@ struct peer {
     uint8_t settled; /* and it knows where we are */
     uint8_t heard;
     uint8_t news; /* its bits have not been asked for */
+    uint8_t dropped;
     uint64_t alive_ns, alive_count, heard_ns;
     unsigned char bits[BITS_MOST];
     uint8_t ip[16];
@@ -217,6 +218,12 @@ uint64_t rnl_search_heard_ns(const struct rnl_search *p, uint32_t other)
     return p->peer[other].heard_ns;
 }
 
+void rnl_search_drop(struct rnl_search *p, uint32_t other)
+{
+    p->peer[other].found = 0;
+    p->peer[other].dropped = 1;
+}
+
 /* ---- words ---- */
 
 void rnl_search_say_words(struct rnl_search *p, uint32_t other, const unsigned char *at, size_t bytes)
@@ -249,6 +256,8 @@ static void take_in(struct rnl_search *p, unsigned char *at, const struct rnl_so
     if (sodium_memcmp(had, tag, sizeof tag) != 0 || get32(at + 12) != p->host || other >= p->hosts || other == p->host)
         return;
     struct peer *q = &p->peer[other];
+    if (q->dropped)
+        return;
     q->heard = 1;
     if (kind == ALIVE) {
         hear_alive(p, q, at, nonce, in->bytes);
@@ -262,7 +271,7 @@ static void take_in(struct rnl_search *p, unsigned char *at, const struct rnl_so
     if (!is_ours_to_ask(p, other)) {
         if (kind == ASK)
             say(p, &in->from, ANSWER, other, get32(at + 16), nonce, in->bytes);
-        if (kind != CHOSEN)
+        if (kind != CHOSEN || (q->settled && memcmp(q->ip, in->from.ip, sizeof q->ip) != 0)) /* played back */
             return;
         memcpy(q->ip, in->from.ip, sizeof q->ip);
         q->found = q->settled = 1;

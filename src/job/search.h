@@ -63,6 +63,9 @@ int rnl_search_vouched(struct rnl_search *, uint32_t *host, unsigned char *bits,
 /* When something of `other` came last, by the times of steps; 0 = never. */
 uint64_t rnl_search_heard_ns(const struct rnl_search *, uint32_t other);
 
+/* Nothing is said to `other` from now on, nor taken in. */
+void rnl_search_drop(struct rnl_search *, uint32_t other);
+
 /* WORDS: sent as they are, at most RNL_SEARCH_WORDS bytes, to a host that was found; what comes of them is told in a
  * step, with zeros behind it up to that length. */
 void rnl_search_say_words(struct rnl_search *, uint32_t other, const unsigned char *at, size_t bytes);

@@ -131,7 +131,7 @@ int rnl_rx_ahead(const struct rnl_rx *r)
         return 1;
     uint64_t pos = r->next_pos + RNL_AHEAD * 8;
     rnl_head h = atomic_load_explicit(&rnl_line_of(r->ring, r->wrap, pos)->head, memory_order_relaxed);
-    if ((uint16_t)((unsigned)h - (unsigned)pos) >= 8)
+    if ((uint16_t)((unsigned)h - (unsigned)pos) - 1u >= RNL_ITEMS_MAX)
         return 0;
     for (unsigned i = 0; i < RNL_AHEAD; i++)
         __builtin_prefetch(rnl_line_of(r->ring, r->wrap, r->next_pos + 8 * i));
@@ -218,8 +218,13 @@ static void want(struct rnl_tx *t, uint64_t units)
     if (t->lane != 0)
         return;
     t->patience = PATIENCE;
-    if (units > rnl_grant_full(t->bulk_mask))
-        units = rnl_grant_full(t->bulk_mask);
+    uint64_t full = rnl_grant_full(t->bulk_mask),
+             most = atomic_load_explicit(&t->peer->most,
+                                         memory_order_relaxed); /* a hint; what it never gives is no wish */
+    if (most && most < full)
+        full = most;
+    if (units > full)
+        units = full;
     if (units <= t->wanted)
         return;
     t->wanted = units;
@@ -254,7 +259,9 @@ static int turns_early(struct rnl_tx *t, uint64_t offset, uint32_t bytes)
     if (most == 0 || bulk_refresh(t) < 0)
         return 0; /* what cannot be is found again when it matters */
     uint64_t skipped = t->bulk_mask + 1 - offset, units = (skipped + bytes) / 64 + 2;
-    return t->bulk_head - t->bulk_read <= most && tx_used(t) + units <= tx_granted(t);
+    uint64_t away = t->bulk_head - t->bulk_read;
+    return away <= most && away + skipped + ((bytes + 63u) & ~63u) <= t->bulk_mask + 1 &&
+           tx_used(t) + units <= tx_granted(t);
 }
 
 int rnl_tx_bulk_room(struct rnl_tx *t, uint32_t bytes, uint64_t *start)

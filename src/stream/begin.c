@@ -179,6 +179,11 @@ int rnl_stream_try_begin(struct rnl_endpoint *ep, struct rnl_conn *conn, const s
     return 0;
 }
 
+static RNL_COLD int no_job(const struct rnl_endpoint *ep)
+{
+    return rnl_fail(RNL_ERR_JOB, "the %s", ep->job_gone ? "launcher of this job is gone" : "job ends");
+}
+
 int rnl_stream_wait_room(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t bulk)
 {
     struct rnl_idle w = {.deadline_ns = UINT64_MAX, .room = conn, .bulk = bulk};
@@ -194,8 +199,8 @@ int rnl_stream_wait_room(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_
             status = rnl_ep_gone(ep, conn->rank);
             break;
         }
-        if (ep->job_gone) {
-            status = rnl_fail(RNL_ERR_JOB, "the launcher of this job is gone");
+        if (ep->job_gone | ep->give_up) {
+            status = no_job(ep);
             break;
         }
         int room = rnl_tx_refresh(t, ep->env, &conn->pair.distance);
@@ -211,8 +216,9 @@ int rnl_stream_wait_room(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_
             /* Found full again and again: traffic asks for the big ring. Needs one line; the next send needs none of
              * the small ring. To other hosts the lines of long messages fill it, too: on a long way a small ring would
              * bound what is under way before the bulk area does. Not while somebody else, a handler or a thread,
-             * composes in that line. */
+             * composes in that line, or has it for the end of an extent. */
             if (!conn->pair.big_tx && full && conn->out[0].state != RNL_STREAM_SHORT &&
+                conn->out[0].state != RNL_STREAM_EXTENT &&
                 (conn->full_count = (uint8_t)(conn->full_count + full)) >= FULL_BEFORE_GROW) {
                 rnl_stream_count(ep, t);
                 if (rnl_pair_grow_tx(&conn->pair) == 0) {
@@ -297,14 +303,14 @@ int rnl_stream_begin(struct rnl_endpoint *ep, const struct rnl_begin *b, struct 
         if (queued(conn)) {
             struct rnl_idle w = {.deadline_ns = UINT64_MAX};
             conn->waits++; /* who takes the peer back meanwhile is told to wait, too */
-            while (queued(conn) && !(conn->dying | conn->gone) && !ep->job_gone && !rnl_ep_forked(ep))
+            while (queued(conn) && !(conn->dying | conn->gone | ep->job_gone | ep->give_up) && !rnl_ep_forked(ep))
                 if (!rnl_stream_progress(ep) && !rnl_ep_forked(ep))
                     rnl_ep_idle(ep, &w);
             if (rnl_ep_forked(ep))
                 return rnl_ep_enter_slow(ep);
             conn->waits--;
-            if (ep->job_gone)
-                return rnl_fail(RNL_ERR_JOB, "the launcher of this job is gone");
+            if (ep->job_gone | ep->give_up)
+                return no_job(ep);
         } else {
             status = rnl_stream_wait_room(ep, conn, bulk);
             if (status < 0)

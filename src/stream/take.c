@@ -545,8 +545,10 @@ enum { AWAY = 4 }; /* gaps at most: what a sender of such lines needs to get ahe
 
 /* Right behind the sender each line of several items crosses three times: it comes here, goes back for its next item,
  * and comes again. So let it get ahead. */
-static RNL_NOINLINE void keep_away(const struct rnl_endpoint *ep, const struct rnl_rx *r)
+static RNL_NOINLINE void keep_away(const struct rnl_endpoint *ep, const struct rnl_conn *conn, const struct rnl_rx *r)
 {
+    if (conn->pair.away | conn->self) /* nobody writes meanwhile */
+        return;
     for (int k = 0; k < AWAY && !rnl_rx_ahead(r); k++)
         rnl_ep_relax(ep);
 }
@@ -572,7 +574,7 @@ void rnl_stream_take(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned la
             if (!take_items(ep, conn, lane, h, n, t))
                 return;
             if (n > 2 && ++shared % RNL_AHEAD == 0)
-                keep_away(ep, r);
+                keep_away(ep, conn, r);
         } else {
             t->things += take_other(ep, conn, lane, h, t);
             if (rnl_ep_forked(ep))

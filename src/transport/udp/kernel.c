@@ -104,7 +104,11 @@ static void find_features(struct kernel_socket *k, uint32_t without)
         set_ip(k, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE) == 0)
         have |= RNL_KERNEL_PROBE;
     k->epoll = without & RNL_KERNEL_CONNECT ? -1 : epoll_create1(EPOLL_CLOEXEC);
-    if (k->epoll >= 0 && rnl_kernel_watch(k, 1) == 0)
+    if (k->epoll >= 0 && rnl_kernel_watch(k, 1) < 0) {
+        close(k->epoll);
+        k->epoll = -1;
+    }
+    if (k->epoll >= 0)
         have |= RNL_KERNEL_CONNECT;
     k->facts.features |= have;
 }
