@@ -417,6 +417,15 @@ int main(int argc, char **argv)
             OK(AM_SetHandler(ep, 0, end_in_returned));
             code_of_return = code;
             OK(AM_Request0(ep, 0, 99));
+        } else if (how == 'w') { /* ... which runs while its worker waits for one that is stuck */
+            if (rank == 0) {
+                usleep(300000);
+                OK(AM_Request1(ep, last, END_IT, code));
+            }
+            while (rank == 1)
+                pause();
+            while (rank == last)
+                OK(AM_RequestI1(ep, 1, END_IT_BY_DATA, segment, sizeof segment / 5, code));
         }
         for (;;)
             OK(AM_Poll(eb));

@@ -96,6 +96,8 @@ for how in short long reply 0; do
         ok "... and each worker hears of it" lines out "the job ends with $code\$" 5
     done
 done
+run "$program" 3 L exit-in waiting 6
+ok "a handler can end a job whose worker waits for a stuck one" is 6
 # It leaves without closing anything: no place to look for leaks.
 ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 run "$program" 3 L return
 ok "a worker that returns from main gives its status" is 7
