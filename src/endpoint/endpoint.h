@@ -261,7 +261,7 @@ struct rnl_endpoint {
     uint64_t fd_until_ns;          /* armed: readable from then on in any case, to look */
     uint8_t closing;               /* enum rnl_closing */
     uint8_t close_asked, close_done, job_gone;
-    uint8_t give_up; /* a send that waits ends with RNL_ERR_JOB: its program is about to end the job */
+    uint8_t give_up;   /* a send that waits ends with RNL_ERR_JOB: its program is about to end the job */
     uint32_t close_at; /* in hot[]: who was not ready for the end when we last looked */
     uint64_t close_wave;
     /* -- the rest -- */
