@@ -125,11 +125,11 @@ void rnl_rx_tell(struct rnl_rx *r)
     }
 }
 
-int rnl_rx_ahead(const struct rnl_rx *r)
+int rnl_rx_ahead(const struct rnl_rx *r, unsigned lines)
 {
     if (RNL_LINES(r->wrap) < 8 * RNL_AHEAD)
         return 1;
-    uint64_t pos = r->next_pos + RNL_AHEAD * 8;
+    uint64_t pos = r->next_pos + lines * 8;
     rnl_head h = atomic_load_explicit(&rnl_line_of(r->ring, r->wrap, pos)->head, memory_order_relaxed);
     if ((uint16_t)((unsigned)h - (unsigned)pos) - 1u >= RNL_ITEMS_MAX)
         return 0;

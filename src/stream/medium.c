@@ -209,7 +209,7 @@ int64_t rnl_stream_extract_medium(struct rnl_endpoint *ep, size_t max, struct rn
         if (RNL_UNLIKELY(t.quit || t.bytes >= max || conn->odd || r->pos - begin >= RNL_LINES(r->wrap) * 8))
             break;
         if (t.things % RNL_AHEAD == 0 && !conn->pair.away &&
-            !rnl_rx_ahead(r)) /* or each line would cross several times; see take.c */
+            !rnl_rx_ahead(r, RNL_AHEAD)) /* or each line would cross several times; see take.c */
             rnl_ep_relax(ep);
         h = another(r);
     }

@@ -541,15 +541,17 @@ static RNL_NOINLINE unsigned take_other(struct rnl_endpoint *ep, struct rnl_conn
     }
 }
 
-enum { AWAY = 4 }; /* gaps at most: what a sender of such lines needs to get ahead */
+enum { FAR = 2, AWAY = 6 /* gaps at most: what a sender of such lines needs to get so far ahead */ };
 
 /* Right behind the sender each line of several items crosses three times: it comes here, goes back for its next item,
- * and comes again. So let it get ahead. */
+ * and comes again. So let it get ahead, and a good deal: equally fast ones would meet again soon. */
 static RNL_NOINLINE void keep_away(const struct rnl_endpoint *ep, const struct rnl_conn *conn, const struct rnl_rx *r)
 {
     if (conn->pair.away | conn->self) /* nobody writes meanwhile */
         return;
-    for (int k = 0; k < AWAY && !rnl_rx_ahead(r); k++)
+    if (rnl_rx_ahead(r, RNL_AHEAD))
+        return;
+    for (int k = 0; k < AWAY && !rnl_rx_ahead(r, FAR * RNL_AHEAD); k++)
         rnl_ep_relax(ep);
 }
 
