@@ -260,7 +260,6 @@ static int step(struct bench_run *r, struct bench_unit *u, size_t n)
 {
     static const enum bench_test floors[] = {BENCH_LATENCY, BENCH_RATE, BENCH_BANDWIDTH, BENCH_WAITING};
     enum kind kind = kind_of(u->test);
-    enum bench_test as = kind == RATE && r->plan->udp ? BENCH_AM_RATE : floors[kind];
     unsigned depth = u->n ? u->n : 1;
     double value = NAN, floor = NAN, cpu_ns;
     (void)n;
@@ -268,6 +267,7 @@ static int step(struct bench_run *r, struct bench_unit *u, size_t n)
         return step_of_loss(r, u);
     if (u->test == BENCH_AM_CALL)
         return step_of_call(r, u);
+    enum bench_test as = kind == RATE && r->plan->udp ? BENCH_AM_RATE : floors[kind];
     int e = bench_repeat(r, u, as, BENCH_RAW, as == BENCH_AM_RATE ? depth : 0, &u->floor[0], &floor, &cpu_ns);
     if (e == 0)
         e = bench_repeat(r, u, u->test, PAIR, depth, &u->api[BENCH_AM], &value, &cpu_ns);

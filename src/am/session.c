@@ -103,6 +103,7 @@ void rnl_am_drop(rnl_endpoint *rank)
 
 static int port_new(rnl_endpoint *rank, struct rnl_am_port **out)
 {
+    uint32_t generation = (uint32_t)rank->env->ops->random(rank->env); /* a virtual host may crash here */
     struct rnl_am_port *port = aligned_alloc(64, (sizeof *port + 63) & ~(size_t)63);
     if (!port)
         return rnl_am_fail(AM_ERR_RESOURCE, "no memory for a bundle");
@@ -110,7 +111,7 @@ static int port_new(rnl_endpoint *rank, struct rnl_am_port **out)
     port->ep = rank;
     port->ranks = rank->size;
     port->rejected_last = &port->rejected;
-    port->generation = (uint32_t)rank->env->ops->random(rank->env); /* another process's names are not taken for ours */
+    port->generation = generation; /* at random: another process's names are not taken for ours */
     port->deaths = rank->deaths_seen;
     size_t bytes = (rank->size * sizeof *port->peer + 63) & ~(size_t)63;
     port->peer = aligned_alloc(64, bytes); /* written with each message: no cache line of another thread's */
