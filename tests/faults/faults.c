@@ -40,9 +40,9 @@ static const struct way {
     const char *how;
     int works;
 } ways[] = {{"usual", 0}, {"other", 0}, {"intr", 1}, {"short", 0}, {"usual+", 0}, {"other+", 0}};
-/* A receiver that can map nothing for a long message, or has no memory for the connection that its peer made, waits for
- * memory, for ever if none comes. */
-static const char *const waits[] = {"mmap64", "mprotect", "aligned_alloc"};
+/* A receiver that can map nothing for a long message, or has no memory for the connection that its peer made (calloc;
+ * who sends has made it itself, and is told), waits for memory, for ever if none comes. */
+static const char *const waits[] = {"mmap64", "mprotect"}, *const only_listener[] = {"calloc"};
 enum { LINES = sizeof lines / sizeof *lines, WAYS = sizeof ways / sizeof *ways };
 
 struct run {
@@ -134,23 +134,32 @@ static void read_log(struct run *r, char *log, size_t room)
     r->struck = failed != NULL && sscanf(failed, "failed %*s %*u %63s %255s", r->call, r->where) == 2;
 }
 
-static int may_wait(struct run *r, const struct way *w)
+static int is_among(const char *call, const char *const *list, size_t n)
 {
-    char log[4096];
-    read_log(r, log, sizeof log);
-    for (size_t i = 0; strchr(w->how, '+') != NULL && i < sizeof waits / sizeof *waits; i++)
-        if (strcmp(r->call, waits[i]) == 0)
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(call, list[i]) == 0)
             return 1;
     return 0;
 }
 
+static int may_wait(struct run *r, const struct line *l, const struct way *w)
+{
+    char log[4096];
+    read_log(r, log, sizeof log);
+    if (strchr(w->how, '+') == NULL)
+        return 0;
+    return is_among(r->call, waits, sizeof waits / sizeof *waits) ||
+           (strcmp(l->target, "listen") == 0 &&
+            is_among(r->call, only_listener, sizeof only_listener / sizeof *only_listener));
+}
+
 /* Its status. Who hangs is ended; the ranks of a launcher die with it. */
-static int await(struct run *r, const struct way *w, pid_t pid)
+static int await(struct run *r, const struct line *l, const struct way *w, pid_t pid)
 {
     int status = -1;
     struct pollfd p = {.fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN};
     if (p.fd >= 0 && poll(&p, 1, WAIT_MS) == 0) {
-        r->waits = may_wait(r, w);
+        r->waits = may_wait(r, l, w);
         if (!r->waits && poll(&p, 1, HANG_MS) == 0)
             complain(r, "hangs");
         kill(pid, r->waits ? SIGTERM : SIGKILL);
@@ -250,7 +259,7 @@ static void run(struct run *r, const struct line *l, const struct way *w, unsign
     }
     if (pid == 0)
         become(l, w, at);
-    r->status = await(r, w, pid);
+    r->status = await(r, l, w, pid);
     await_others(r);
     judge(r, l, w);
 }
