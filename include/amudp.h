@@ -81,21 +81,21 @@ typedef void (*amudp_handler_fn_t)();
 #define EUNREACHABLE   9  /* its process is dead or out of reach */
 #define EREPLYREJECTED 10 /* the endpoint that had asked does not take the reply */
 
-AMUDP_PUBLIC int AMUDP_Request(ep_t ep, amudp_node_t dest, handler_t handler, int numargs, ...);
-AMUDP_PUBLIC int AMUDP_RequestI(ep_t ep, amudp_node_t dest, handler_t handler, void *from, size_t nbytes, int numargs,
-                                ...);
 /* Sends numargs int32_t, and for I and Xfer nbytes from `from`, to a handler of the endpoint in entry `dest` of ep's
  * table; Xfer puts the bytes at dest_offset of its segment. Polls first. Waits for room, running handlers meanwhile;
  * with `async` returns AM_ERR_IN_USE instead. `from` is the caller's again on return. To ep itself: the handler runs
  * inside the call. Not inside the handler of a reply. What cannot be delivered comes back to handler 0. AM_ERR_BAD_ARG,
  * AM_ERR_RESOURCE, AM_ERR_NOT_INIT. */
+AMUDP_PUBLIC int AMUDP_Request(ep_t ep, amudp_node_t dest, handler_t handler, int numargs, ...);
+AMUDP_PUBLIC int AMUDP_RequestI(ep_t ep, amudp_node_t dest, handler_t handler, void *from, size_t nbytes, int numargs,
+                                ...);
 AMUDP_PUBLIC int AMUDP_RequestXfer(ep_t ep, amudp_node_t dest, handler_t handler, void *from, size_t nbytes,
                                    uintptr_t dest_offset, int async, int numargs, ...);
 
-AMUDP_PUBLIC int AMUDP_Reply(void *token, handler_t handler, int numargs, ...);
-AMUDP_PUBLIC int AMUDP_ReplyI(void *token, handler_t handler, void *from, size_t nbytes, int numargs, ...);
 /* Answers the request that `token` stands for: once, inside its handler. Never waits. AM_ERR_RESOURCE: not in the
  * handler of a request, or a second time. AM_ERR_BAD_ARG. */
+AMUDP_PUBLIC int AMUDP_Reply(void *token, handler_t handler, int numargs, ...);
+AMUDP_PUBLIC int AMUDP_ReplyI(void *token, handler_t handler, void *from, size_t nbytes, int numargs, ...);
 AMUDP_PUBLIC int AMUDP_ReplyXfer(void *token, handler_t handler, void *from, size_t nbytes, uintptr_t dest_offset,
                                  int numargs, ...);
 
@@ -163,9 +163,9 @@ AMUDP_PUBLIC int AM_SetEventMask(eb_t bundle, int mask);
 
 /* ---- handlers and tokens ---- */
 
-AMUDP_PUBLIC int _AM_SetHandler(ep_t ep, handler_t handler, amudp_handler_fn_t function);
 /* Sets a handler, at any time; replaces. Any: takes the first free number from 1 up. Number 0 gets returned messages;
  * until it is set, one of those prints why and aborts. */
+AMUDP_PUBLIC int _AM_SetHandler(ep_t ep, handler_t handler, amudp_handler_fn_t function);
 AMUDP_PUBLIC int _AM_SetHandlerAny(ep_t ep, handler_t *handler, amudp_handler_fn_t function);
 #define AM_SetHandler(ep, handler, function)    _AM_SetHandler((ep), (handler), (amudp_handler_fn_t)(function))
 #define AM_SetHandlerAny(ep, handler, function) _AM_SetHandlerAny((ep), (handler), (amudp_handler_fn_t)(function))
@@ -183,9 +183,9 @@ AMUDP_PUBLIC int AMUDP_GetTokenInfo(void *token, handler_t *handler, amudp_categ
 
 /* ---- the translation table ---- */
 
-AMUDP_PUBLIC int AM_Map(ep_t ep, int index, en_t name, tag_t tag);
 /* Binds an index, or the first free one, to an endpoint: requests to it carry the tag. AM_ERR_RESOURCE: the index is in
  * use, or the table is full. */
+AMUDP_PUBLIC int AM_Map(ep_t ep, int index, en_t name, tag_t tag);
 AMUDP_PUBLIC int AM_MapAny(ep_t ep, int *index, en_t name, tag_t tag);
 /* Frees an index; what was sent by it goes on. AM_ERR_BAD_ARG: it was not in use. */
 AMUDP_PUBLIC int AM_UnMap(ep_t ep, int index);
