@@ -81,13 +81,9 @@ struct rnl_stream {
     uint8_t ready;    /* in: enum rnl_ready: it is set up for what rx.expect says */
     struct rnl_endpoint *ep;
     struct rnl_conn *conn;
-    uint64_t bound; /* bytes announced; in: not set for items of a line */
-    rnl_head key;   /* out, SHORT */
-    union {
-        uint64_t start; /* extents: position in the bulk area */
-        uint64_t pos;   /* out, on the short path: position of the item before this in its line, or the line's start;
-                           RNL_POS_OTHER */
-    };
+    uint64_t bound;    /* bytes announced; in: not set for items of a line */
+    rnl_head key;      /* out, SHORT */
+    uint64_t start;    /* extents: position in the bulk area */
     uint64_t bulk_was; /* out: how far that was used before */
     uint32_t reserved, published;
     /* in, suspended */
@@ -212,6 +208,12 @@ struct rnl_endpoint {
     uint32_t news_seen;
     uint32_t empties;           /* extracts in a row that found nothing */
     struct rnl_conn *unsettled; /* published to, and no extract found nothing since */
+    /* Of open_short, of which nothing else is set: where its next byte goes; where it ends; the position of the item
+       before it in its line, or the line's start, RNL_POS_OTHER. Here, where their place is known long before they are
+       written and read: in the stream it is known so late that a core cannot tell in time that what it reads was just
+       written. */
+    unsigned char *short_at, *short_end;
+    uint64_t short_pos;
     struct rnl_handler *handler;
     uint32_t handlers;
     uint32_t flags;               /* RNL_SHARED, RNL_NO_RUN_IN_SEND, RNL_EP_GUARDED */

@@ -52,7 +52,9 @@ static int open_line_valid(const struct rnl_tx *t)
         return 1;
     if (n > t->more + 1 || n * RNL_HEAD_LEN(t->key) > RNL_LINE_PAYLOAD || t->key & ~RNL_HEAD_KEY_MASK)
         return 0;
-    const struct rnl_line *line = rnl_line_of(t->ring, t->wrap, t->pos);
+    struct rnl_line *line = rnl_line_of(t->ring, t->wrap, t->pos);
+    if (t->end != line->payload + n * RNL_HEAD_LEN(t->key))
+        return 0;
     rnl_head h = atomic_load_explicit(&line->head, memory_order_relaxed); /* we wrote it */
     return RNL_HEAD_POS(h) == (uint16_t)t->pos && (h & RNL_HEAD_KEY_MASK) == t->key;
 }

@@ -174,13 +174,12 @@ RNL_INLINE void rnl_prefetch_write(const void *p)
 #define RNL_LINES(wrap)     ((wrap) / RNL_LINE_BYTES + 1)
 #define RNL_LINE_START(pos) (((pos) + 7) & ~(uint64_t)7) /* where the first line begins that `pos` is not inside of */
 
-struct rnl_tx { /* private to the sender */
-    struct rnl_line *ring;
-    uint64_t wrap;  /* ring bytes - 64 */
-    uint64_t pos;   /* after the last item: line * 8 + n, or the next line's start if nothing is to be appended and the
-                       reader leaves such lines at once */
-    uint64_t acked; /* peer's position */
-    rnl_head key;   /* of the open line; RNL_HEAD_KEY_NONE = none is open */
+struct rnl_tx {         /* private to the sender */
+    unsigned char *end; /* of the open line's last item */
+    uint64_t pos;       /* after the last item: line * 8 + n, or the next line's start if nothing is to be appended and
+                           the reader leaves such lines at once */
+    uint64_t acked;     /* peer's position */
+    rnl_head key;       /* of the open line; RNL_HEAD_KEY_NONE = none is open */
     uint64_t quick_handler, quick_bytes; /* what key says, while rnl_tx_quick holds: a message of this kind may be sent
                                             with nothing else looked at ... */
     uint64_t quick_stop;                 /* ... at positions before this: stop - 7. Else none can, and it is 0 */
@@ -188,8 +187,10 @@ struct rnl_tx { /* private to the sender */
     uint32_t more;                       /* items that fit in a line of this key, less 1 */
     uint32_t counted;                    /* items that the counters know, see rnl_tx_items */
     uint32_t items;                      /* items of the lines before the open one, less 1 each */
-    uint64_t stop;                       /* start of the first line that position and grant do not allow */
-    const struct rnl_side *peer;         /* their words about this ring */
+    struct rnl_line *ring;
+    uint64_t wrap;               /* ring bytes - 64 */
+    uint64_t stop;               /* start of the first line that position and grant do not allow */
+    const struct rnl_side *peer; /* their words about this ring */
     /* colder */
     uint64_t line0;
     uint64_t bulk_head, bulk_read; /* reserved up to here; read by the peer up to here */
@@ -279,11 +280,6 @@ RNL_INLINE int rnl_tx_appends(const struct rnl_tx *t, rnl_head key)
 {
     return key == t->key && rnl_tx_room_in_line(t);
 }
-/* Where an item of `bytes` is appended. */
-RNL_INLINE unsigned char *rnl_tx_append_at(const struct rnl_tx *t, size_t bytes)
-{
-    return rnl_line_of(t->ring, t->wrap, t->pos)->payload + (t->pos & 7) * bytes;
-}
 /* Place for an item of len bytes; *fresh says that it opens a line. NULL: not allowed now (rnl_tx_refresh, then wait or
  * give up). */
 RNL_INLINE unsigned char *rnl_tx_place(const struct rnl_tx *t, rnl_head key, int *fresh)
@@ -291,7 +287,7 @@ RNL_INLINE unsigned char *rnl_tx_place(const struct rnl_tx *t, rnl_head key, int
     uint64_t pos = t->pos;
     if (rnl_tx_appends(t, key)) {
         *fresh = 0;
-        return rnl_tx_append_at(t, RNL_HEAD_LEN(key));
+        return t->end;
     }
     pos = RNL_LINE_START(pos);
     if (RNL_UNLIKELY(pos >= t->stop))
@@ -317,12 +313,13 @@ RNL_INLINE struct rnl_line *rnl_line_before(unsigned char *end)
 /* Publish what was composed in `line` at the place rnl_tx_place gave for this key; quoting our reading position `ack`
  * of lane `acklane`. Few stores: the rate is bound by how many fit in the store buffer while a line is fetched, most
  * where the peer is far. `pos`: of the item before it in this line, or its start. */
-RNL_INLINE void rnl_tx_publish_in(struct rnl_tx *t, rnl_head key, struct rnl_line *line, uint64_t pos, uint64_t ack,
-                                  unsigned acklane)
+RNL_INLINE void rnl_tx_publish_in(struct rnl_tx *t, rnl_head key, struct rnl_line *line, unsigned char *end,
+                                  uint64_t pos, uint64_t ack, unsigned acklane)
 {
     rnl_head h = key | (rnl_head)((uint32_t)(uint16_t)ack << 16) | (rnl_head)acklane << 32;
     pos++;
     t->pos = pos;
+    t->end = end;
     /* R1 pairs with A1 in rnl_rx_peek: payload before header. */
     atomic_store_explicit(&line->head, h | (uint16_t)pos, memory_order_release);
 }
@@ -330,7 +327,7 @@ RNL_INLINE void rnl_tx_publish_in(struct rnl_tx *t, rnl_head key, struct rnl_lin
 RNL_INLINE void rnl_tx_publish_at(struct rnl_tx *t, rnl_head key, unsigned char *end, uint64_t pos, uint64_t ack,
                                   unsigned acklane)
 {
-    rnl_tx_publish_in(t, key, rnl_line_before(end), pos, ack, acklane);
+    rnl_tx_publish_in(t, key, rnl_line_before(end), end, pos, ack, acklane);
 }
 /* A line is begun: returns its start. */
 RNL_INLINE uint64_t rnl_tx_begin_line(struct rnl_tx *t)

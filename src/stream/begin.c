@@ -18,13 +18,16 @@ static void opened(struct rnl_endpoint *ep)
 /* A stream of the short path becomes one like any other. */
 void rnl_stream_lengthen_one(struct rnl_stream *s)
 {
+    struct rnl_endpoint *ep = s->ep;
     struct rnl_tx *t = &s->conn->pair.tx[0];
-    if (s->ep->open_short != s)
+    if (ep->open_short != s)
         return;
-    s->ep->open_short = NULL;
-    opened(s->ep);
-    s->fresh = (s->pos & 7) == 0;
-    if (!(s->pos & RNL_POS_OTHER)) {
+    ep->open_short = NULL;
+    opened(ep);
+    s->at = ep->short_at;
+    s->end = ep->short_end;
+    s->fresh = (ep->short_pos & 7) == 0;
+    if (!(ep->short_pos & RNL_POS_OTHER)) {
         s->key = t->key;
         if (s->fresh)
             rnl_tx_unbegin_line(t);
@@ -38,7 +41,7 @@ void rnl_stream_lengthen_one(struct rnl_stream *s)
     s->handler = (uint16_t)RNL_HEAD_HANDLER(s->key);
     s->first = 1;
     s->spoilt = 0;
-    s->owner = s->ep->running; /* a handler that suspends lengthens its stream before */
+    s->owner = ep->running; /* a handler that suspends lengthens its stream before */
 }
 
 struct rnl_stream *rnl_stream_begin_other(struct rnl_endpoint *ep, unsigned long peer, unsigned long handler,
@@ -58,9 +61,9 @@ struct rnl_stream *rnl_stream_begin_other(struct rnl_endpoint *ep, unsigned long
         return rnl_stream_begin_short(ep, peer, handler, bound);
     }
     ep->open_short = s;
-    s->pos = start | RNL_POS_OTHER;
-    s->at = rnl_line_of(t->ring, t->wrap, start)->payload;
-    s->end = s->at + bound;
+    ep->short_pos = start | RNL_POS_OTHER;
+    ep->short_at = rnl_line_of(t->ring, t->wrap, start)->payload;
+    ep->short_end = ep->short_at + bound;
     return s;
 }
 

@@ -20,9 +20,9 @@ int rnl_stream_publish_other(struct rnl_endpoint *ep, struct rnl_conn *conn, rnl
     return status;
 }
 
-void rnl_stream_end_other(struct rnl_stream *s)
+void rnl_stream_end_other(struct rnl_stream *s, unsigned char *end)
 {
-    (void)rnl_stream_publish_other(s->ep, s->conn, s->key, s->end);
+    (void)rnl_stream_publish_other(s->ep, s->conn, s->key, end);
 }
 
 static RNL_NOINLINE int send_slow(struct rnl_endpoint *ep, unsigned peer, unsigned handler, const void *buf, size_t n)
@@ -53,10 +53,11 @@ RNL_INLINE int send_short(struct rnl_endpoint *ep, struct rnl_conn *conn, unsign
 {
     struct rnl_tx *t = &conn->pair.tx[0];
     uint64_t pos = t->pos;
-    if (rnl_tx_room_in_line(t)) { /* a copy of what follows for each case: in a burst nothing is decided twice */
-        struct rnl_line *line = rnl_line_of(t->ring, t->wrap, pos);
-        rnl_copy_short(line->payload + (pos & 7) * n, buf, n);
-        rnl_tx_publish_in(t, t->key, line, pos, conn->pair.rx[0].pos, 0);
+    if (RNL_LIKELY(
+            rnl_tx_room_in_line(t))) { /* a copy of what follows for each case: in a burst nothing is decided twice */
+        unsigned char *at = t->end;
+        rnl_copy_short(at, buf, n);
+        rnl_tx_publish_at(t, t->key, at + n, pos, conn->pair.rx[0].pos, 0);
         return rnl_ep_published(ep, conn, t);
     }
     if (RNL_UNLIKELY(pos >= t->quick_stop))
@@ -64,7 +65,7 @@ RNL_INLINE int send_short(struct rnl_endpoint *ep, struct rnl_conn *conn, unsign
     pos = rnl_tx_begin_line(t);
     struct rnl_line *line = rnl_line_of(t->ring, t->wrap, pos);
     rnl_copy_short(line->payload, buf, n);
-    rnl_tx_publish_in(t, t->key, line, pos, conn->pair.rx[0].pos, 0);
+    rnl_tx_publish_in(t, t->key, line, line->payload + n, pos, conn->pair.rx[0].pos, 0);
     return rnl_ep_published(ep, conn, t);
 }
 

@@ -207,7 +207,7 @@ RNL_INLINE void rnl_copy_short(void *to, const void *from, size_t n)
 
 /* ---- the short path, inlined into the native calls and into FM's ----
  *
- * Each returns NULL or 0 where the long one must be taken. A short stream sets only what these need;
+ * Each returns NULL or 0 where the long one must be taken. A short stream sets only what these need, in its endpoint;
  * rnl_stream_lengthen() fills in the rest before anything else touches it, and before anything can change what begin
  * checked: so while `open_short` is still s, the rest need not be checked again. */
 
@@ -216,7 +216,7 @@ RNL_INLINE void rnl_copy_short(void *to, const void *from, size_t n)
 RNL_NOINLINE struct rnl_stream *rnl_stream_begin_other(struct rnl_endpoint *ep, unsigned long peer,
                                                        unsigned long handler, size_t bound);
 /* send.c: its end. */
-RNL_NOINLINE void rnl_stream_end_other(struct rnl_stream *s);
+RNL_NOINLINE void rnl_stream_end_other(struct rnl_stream *s, unsigned char *end);
 
 RNL_INLINE struct rnl_stream *rnl_stream_begin_short(struct rnl_endpoint *ep, unsigned long peer, unsigned long handler,
                                                      size_t bound)
@@ -233,34 +233,35 @@ RNL_INLINE struct rnl_stream *rnl_stream_begin_short(struct rnl_endpoint *ep, un
         return NULL;
     ep->open_short = s;
     unsigned char *at;
-    if (rnl_tx_room_in_line(t)) {
-        at = rnl_tx_append_at(t, bound);
+    if (RNL_LIKELY(rnl_tx_room_in_line(t))) { /* of few that come at once each counts, of one alone it does not */
+        at = t->end;
     } else {
         pos = rnl_tx_begin_line(t);
         at = rnl_line_of(t->ring, t->wrap, pos)->payload;
     }
-    s->pos = pos;
-    s->at = at;
-    s->end = at + bound;
+    ep->short_pos = pos;
+    ep->short_at = at;
+    ep->short_end = at + bound;
     return s;
 }
 
 RNL_INLINE int rnl_stream_piece_short(struct rnl_stream *s, const void *buf, size_t n)
 {
-    if (RNL_UNLIKELY(s->ep->open_short != s))
+    struct rnl_endpoint *ep = s->ep;
+    if (RNL_UNLIKELY(ep->open_short != s))
         return 0;
-    unsigned char *at = s->at;
+    unsigned char *at = ep->short_at;
     if (RNL_LIKELY(n == 8)) {
-        if (RNL_UNLIKELY(at + 8 > s->end))
+        if (RNL_UNLIKELY(at + 8 > ep->short_end))
             return 0;
         memcpy(at, buf, 8);
-        s->at = at + 8;
+        ep->short_at = at + 8;
         return 1;
     }
-    if (RNL_UNLIKELY(n > (size_t)(s->end - at)))
+    if (RNL_UNLIKELY(n > (size_t)(ep->short_end - at)))
         return 0;
     rnl_copy_short(at, buf, n);
-    s->at = at + n;
+    ep->short_at = at + n;
     return 1;
 }
 
@@ -269,15 +270,15 @@ RNL_INLINE int rnl_stream_end_short(struct rnl_stream *s)
     struct rnl_endpoint *ep = s->ep;
     if (RNL_UNLIKELY(ep->open_short != s)) /* first: else s is read under the lock of shared endpoints */
         return 0;
-    unsigned char *end = s->end;
-    if (RNL_UNLIKELY(s->at != end))
+    unsigned char *end = ep->short_end;
+    if (RNL_UNLIKELY(ep->short_at != end))
         return 0;
     struct rnl_conn *conn = rnl_conn_of_out(s);
     struct rnl_tx *t = &conn->pair.tx[0];
-    uint64_t pos = s->pos;
+    uint64_t pos = ep->short_pos;
     ep->open_short = NULL;
     if (RNL_UNLIKELY(pos & RNL_POS_OTHER))
-        return rnl_stream_end_other(s), 1;
+        return rnl_stream_end_other(s, end), 1;
     rnl_tx_publish_at(t, t->key, end, pos, conn->pair.rx[0].pos, 0);
     (void)rnl_ep_published(ep, conn, t);
     return 1;

@@ -67,6 +67,7 @@ static void each_invariant_of_a_sender_is_checked(void **state)
     BREAK_TX(3, t->line0 = RNL_SMALL0);
     BREAK_TX(3, t->pos = t->line0 * 8);
     BREAK_TX(4, t->more = 0);
+    BREAK_TX(4, t->end++);
     BREAK_TX(4, t->counted = rnl_tx_items(t) + 1);
     rnl_tx_quick(t);
     rnl_tx_set_stop(t, t->stop - 8);

@@ -165,6 +165,26 @@ static void what_was_sent_is_counted_once(void **state)
     drain(f->b);
 }
 
+/* A message for which a line would have been begun is given up: the line before it is as full as it was. */
+static void what_was_given_up_begins_no_line(void **state)
+{
+    struct fixture *f = *state;
+    const struct rnl_begin b = {.peer = 1, .handler = NOTE, .bound = 8};
+    rnl_stream *s;
+    warm(f);
+    for (uint64_t i = 0; i < RNL_ITEMS_MAX + 1; i++) {
+        if (i == RNL_ITEMS_MAX) {
+            assert_int_equal(rnl_begin(f->a, &b, &s), 0);
+            assert_int_equal(rnl_abort(s), 0);
+        }
+        assert_int_equal(rnl_send(f->a, 1, NOTE, test_pattern((unsigned)i, 0), 8), 0);
+        assert_int_equal(rnl_tx_valid(&f->a->conn[1]->pair.tx[0]), 0);
+    }
+    drain(f->b);
+    assert_int_equal(f->in.count, RNL_ITEMS_MAX + 1);
+    assert_memory_equal(f->in.buf, test_pattern(RNL_ITEMS_MAX, 0), 8);
+}
+
 /* Kinds that alternate, some of them through streams: each arrives as what it is. */
 static void kinds_may_alternate(void **state)
 {
@@ -207,6 +227,7 @@ int main(void)
         TEST(nothing_is_taken_in_by_an_extract_of_nothing),
         cmocka_unit_test(an_empty_message_for_handler_0_waits_for_it),
         TEST(what_was_sent_is_counted_once),
+        TEST(what_was_given_up_begins_no_line),
         TEST(kinds_may_alternate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
