@@ -104,8 +104,8 @@ static uint8_t membarrier_register(void)
 }
 
 /* How empty polls should be spaced, as measured on one processor of each kind: a tight loop takes the line away while
- * it is being written; and the pause instruction lasts differently long. And whether a fence before the first poll after
- * a send pays where the peer is near (performance.md). */
+ * it is being written; and the pause instruction lasts differently long. And whether a fence before the first poll
+ * after a send pays where the peer is near (performance.md). */
 static void poll_facts(struct rnl_env_facts *facts)
 {
     facts->pauses_near = 1;
