@@ -155,7 +155,7 @@ static void serve(struct keep *k)
     struct rnl_agent_death d;
     if (k->plan->hosts < 2)
         rnl_keep_make_agent(k, NULL);
-    while (is_needed(k, now)) {
+    while (!k->ended && is_needed(k, now)) {
         struct pollfd p[GUESTS + 3] = {{.fd = k->agent != NULL ? rnl_agent_fd(k->agent) : -1, .events = POLLIN},
                                        {.fd = k->listener, .events = POLLIN},
                                        {.fd = k->plan->hosts > 1 ? k->plan->probe : -1, .events = POLLIN}};
@@ -252,8 +252,8 @@ static _Noreturn void be_keeper(struct rnl_keeper *plan)
         k->guest[i] = -1;
     for (uint32_t i = 0; i < RNL_JOB_RANKS_MAX; i++)
         k->waits[i] = -1;
-    if (plan->hosts > 1)
-        rnl_keep_begin(k);
+    if (plan->hosts > 1 && rnl_keep_begin(k, rnl_host_now_ns(NULL)) < 0)
+        _exit(1);
     serve(k);
     _exit(0);
 }

@@ -27,8 +27,8 @@ static int leads(const struct keep *k)
 static void put(struct keep *k, uint32_t host, const struct rnl_word *w)
 {
     struct keep_host *o = &k->other[host];
-    if (!o->over && rnl_words_put(&o->words, w, rnl_host_now_ns(NULL)) < 0)
-        _exit(1); /* what is not said would be waited for: without us, all see that there is trouble */
+    if (!o->over && rnl_words_put(&o->words, w, k->step_ns) < 0)
+        k->ended = 1; /* what is not said would be waited for: without us, all see that there is trouble */
 }
 
 static void tell(void *arg, const struct rnl_word *w)
@@ -130,7 +130,7 @@ static void judge_silence(struct keep *k, uint64_t now)
             rnl_search_drop(k->search, h);
             rnl_words_free(&k->other[h].words);
         } else if (h == 0)
-            _exit(1); /* our ranks see the end of the job */
+            k->ended = 1; /* our ranks see the end of the job */
     }
 }
 
@@ -201,15 +201,17 @@ static void found(struct keep *k, uint64_t now)
     k->since_ns = k->step_ns = now;
 }
 
-void rnl_keep_begin(struct keep *k)
+int rnl_keep_begin(struct keep *k, uint64_t now)
 {
     struct rnl_socket *socket;
+    k->step_ns = now;
     k->other = calloc(k->plan->hosts, sizeof *k->other);
     if (k->other == NULL || rnl_search_adopt(k->plan->probe, &socket) < 0 ||
-        rnl_search_new(k->plan->host, k->plan->hosts, k->plan->here, k->plan->key, rnl_host_random(NULL), socket,
-                       rnl_host_now_ns(NULL), &k->search) < 0)
-        _exit(1);
+        rnl_search_new(k->plan->host, k->plan->hosts, k->plan->here, k->plan->key, rnl_host_random(NULL), socket, now,
+                       &k->search) < 0)
+        return -1;
     rnl_search_on_words(k->search, hear_words, k);
+    return 0;
 }
 
 void rnl_keep_step(struct keep *k, uint64_t now)

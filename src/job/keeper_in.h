@@ -27,6 +27,7 @@ struct keep {
     struct keep_host *other;
     uint64_t since_ns, step_ns, alive_at, leave_at;
     uint8_t said_over;
+    uint8_t ended; /* the job is lost to the ranks of this host: they see it when this process ends */
     unsigned char had[RNL_JOB_RANKS_MAX]; /* the rank has knocked */
     int waits[RNL_JOB_RANKS_MAX];         /* its connection, while it waits for an answer */
 };
@@ -36,7 +37,7 @@ void rnl_keep_fail(struct keep *, char how, const void *at, size_t bytes);
 
 /* keeper_hosts.c. `places`: NULL with one host. */
 void rnl_keep_make_agent(struct keep *, const struct rnl_place_rank *places);
-void rnl_keep_begin(struct keep *);
+int rnl_keep_begin(struct keep *, uint64_t now_ns); /* 0, or -1: it cannot look for the others */
 void rnl_keep_step(struct keep *, uint64_t now_ns);
 uint64_t rnl_keep_deadline_ns(const struct keep *);
 int rnl_keep_stays(struct keep *, uint64_t now_ns); /* others need it, though its ranks are gone */
