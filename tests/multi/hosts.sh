@@ -71,6 +71,27 @@ hosts_down() {
 on_hosts() { # OPTION... PROGRAM ARGUMENT...
     timeout -k 5 100 "$runnel" run --timeout 80 --launcher netns --hosts "$list" "$@"
 }
+# Waits until N processes of the program multi-kill_rank are on a host: the array ranks, in the order of their ids.
+ranks_on() { # HOST N
+    local i
+    for ((i = 0; i < 1200; i++)); do
+        mapfile -t ranks < <(ip netns pids "$1" | while read -r p; do
+            [ "$(cat "/proc/$p/comm" 2>/dev/null)" = multi-kill_rank ] && echo "$p"
+        done)
+        [ ${#ranks[@]} = "$2" ] && return 0
+        sleep 0.05
+    done
+    return 1
+}
+# Kills processes of these names on the hosts.
+kill_on_hosts() { # NAME (a regular expression)
+    local h
+    for h in "${hosts[@]}"; do
+        ip netns pids "$h" | while read -r p; do
+            grep -qxE "$1" "/proc/$p/comm" 2>/dev/null && kill -KILL "$p"
+        done
+    done
+}
 # What of a job still runs in the namespaces, for at most 20 s.
 left_over() {
     local i h n

@@ -153,16 +153,10 @@ fi
 # Ranks of one host share memory, those of different hosts do not: the segment of a pair has both numbers in its name.
 list=$two on_hosts --keep-going -n 4 "$build/tests/multi-kill_rank" wait 1 3 >said 2>&1 </dev/null &
 job=$!
-for ((i = 0; i < 1200; i++)); do
-    mapfile -t pids < <(ip netns pids "$name-1" | while read -r p; do
-        [ "$(cat "/proc/$p/comm" 2>/dev/null)" = multi-kill_rank ] && echo "$p"
-    done)
-    mapfile -t victims < <(ip netns pids "$name-2" | while read -r p; do
-        [ "$(cat "/proc/$p/comm" 2>/dev/null)" = multi-kill_rank ] && echo "$p"
-    done)
-    [ ${#pids[@]} = 2 ] && [ ${#victims[@]} = 2 ] && break
-    sleep 0.05
-done
+ranks_on "$name-1" 2
+pids=("${ranks[@]}")
+ranks_on "$name-2" 2
+victims=("${ranks[@]}")
 sleep 1
 shared=$(cat "/proc/${pids[0]}/maps" "/proc/${pids[1]}/maps" "/proc/${victims[0]}/maps" "/proc/${victims[1]}/maps" |
     grep -oE 'runnel-[0-9]+-[0-9]+' | sort -u | grep -vE 'runnel-(0-1|2-3)')

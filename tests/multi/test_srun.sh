@@ -123,13 +123,7 @@ ok 'one host' $?
 # Slurm ends a job in which a process is killed if it is told so; what is left to us is that nothing stays.
 job -N2 -n4 -K "$build/tests/multi-kill_rank" stuck 1 3 >said 2>&1 </dev/null &
 job=$!
-for ((i = 0; i < 200; i++)); do
-    mapfile -t ranks < <(ip netns pids "$b" | while read -r p; do
-        [ "$(cat "/proc/$p/comm" 2>/dev/null)" = multi-kill_rank ] && echo "$p"
-    done)
-    [ ${#ranks[@]} = 2 ] && break
-    sleep 0.05
-done
+ranks_on "$b" 2
 sleep 0.5
 kill -KILL "${ranks[1]:-$job}"
 ! wait $job && ! left
