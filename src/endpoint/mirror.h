@@ -33,6 +33,7 @@
 #include "reliable/sent.h"
 #include "transport/shm/pair.h"
 #include "wire/frame.h"
+#include "wire/packet.h"
 
 enum {
     RNL_MIRROR_LOST = 16,  /* stretches to be said again; more are joined, with what lies between them */
@@ -128,6 +129,9 @@ int rnl_mirror_valid(const struct rnl_mirror *m);
 #define RNL_MIRROR_WAITS        ((rnl_head)0x8000) /* turns a header into one that waits, and back */
 static_assert((RNL_MIRROR_BEFORE & RNL_HEAD_KEY_MASK) == 0 && RNL_HEAD_ACKLANE(RNL_MIRROR_BEFORE) == 0,
               "bits that are free");
+static_assert(RNL_WIRE_VERSION == 2 && RNL_BULK_AWAY == 2 << 20 && RNL_BULK_BYTES == 1 << 20 && RNL_BIG == 1024 &&
+                  RNL_SMALL0 == 32 && RNL_SMALL1 == 16 && RNL_SMALL2 == 8 && RNL_LANES == 3,
+              "both sides have to have the same room: what changes here raises the version (runnel-wire(7))");
 static_assert(RNL_BIG * 8 < 0x8000, "a line that waits is no line of the ring");
 
 /* The slot of a line in a lane's first ring, or in lane 0's big one behind `grow`. */

@@ -152,11 +152,12 @@ static void explain(const struct rnl_launcher *l, const struct rnl_branch *b, ch
 {
     const struct rnl_launch *job = l->job;
     const char *said = b->said_bytes > 0 ? b->said : b->noise;
+    char own[RNL_RELEASE_BYTES];
     int code = b->reaped && WIFEXITED(b->how) ? WEXITSTATUS(b->how) : -1;
     int over_ssh = job->reach == RNL_REACH_SSH;
     if (b->release[0] != '\0')
-        snprintf(why, room, "%s is of release and protocol %s, this command of %d %s: install one release everywhere",
-                 job->agent, b->release, RNL_TRUNK_VERSION, RNL_VERSION);
+        snprintf(why, room, "%s is of protocol and release %s, this command of %s: install one release everywhere",
+                 job->agent, b->release, rnl_here_release(own));
     else if (b->garbled)
         snprintf(why, room, "what its agent says is not understood: install one release everywhere");
     else if (b->silent)

@@ -5,10 +5,19 @@
 
 #include "base/error.h"
 #include "job/agent.h"
+#include "job/trunk.h"
 #include "runnel/runnel.h"
+#include "wire/packet.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+const char *rnl_here_release(char out[RNL_RELEASE_BYTES])
+{
+    snprintf(out, RNL_RELEASE_BYTES, "%d.%d %s", RNL_TRUNK_VERSION, RNL_WIRE_VERSION, RNL_VERSION);
+    return out;
+}
 
 int rnl_here_garbled(const char *what)
 {

@@ -13,6 +13,12 @@ enum {
     RNL_HOST_WAYS_MAX = 32 /* addresses of a host that are tried */
 };
 
+/* What all hosts of a job must have alike, to be compared and shown: "PROTOCOL.PACKETS RELEASE". Two builds of one
+ * release may differ in the first two: the versions of what agents and ranks say to those of other hosts. Returns it.
+ */
+enum { RNL_RELEASE_BYTES = 48 };
+const char *rnl_here_release(char out[RNL_RELEASE_BYTES]);
+
 struct rnl_host { /* its ranks are [first, first + count) */
     char name[RNL_JOB_HOST_BYTES];
     uint32_t first, count;

@@ -197,7 +197,7 @@ static int say_host(struct job *j, struct rnl_keeper *k)
 {
     struct rnl_pack p = {.at = NULL};
     struct rnl_here here = {.host = 0};
-    char name[RNL_JOB_HOST_BYTES] = "";
+    char name[RNL_JOB_HOST_BYTES] = "", own[RNL_RELEASE_BYTES];
     int several = j->local != j->size;
     if (gethostname(name, sizeof name - 1) < 0)
         memcpy(name, "localhost", sizeof "localhost");
@@ -209,7 +209,7 @@ static int say_host(struct job *j, struct rnl_keeper *k)
                            "the sockets of the %u rank%s of this host cannot be opened: raise the limit of descriptors "
                            "(ulimit -n), and allow sockets of UDP in the sandbox that this runs in",
                            j->local, RNL_S(j->local));
-    rnl_pack_text(&p, RNL_VERSION);
+    rnl_pack_text(&p, rnl_here_release(own));
     rnl_pack_text(&p, name);
     rnl_pack_32(&p, j->local);
     for (uint32_t i = 0; i < j->local; i++)
@@ -231,15 +231,17 @@ static int unpack_host(struct job *j, uint32_t rank, const unsigned char *at, si
     struct rnl_unpack u = {.at = at, .left = bytes};
     struct rnl_keeper_where where;
     unsigned char key[RNL_JOB_KEY_BYTES];
+    char own[RNL_RELEASE_BYTES];
     uint32_t h = j->hosts;
     char *release = rnl_unpack_text(&u), *name = rnl_unpack_text(&u);
     int r = 0;
     if (u.bad || strlen(name) >= sizeof j->at[h].name)
         r = rnl_here_garbled("what PMIx carried");
-    else if (strcmp(release, RNL_VERSION) != 0)
-        r = rnl_fail(RNL_ERR_JOB,
-                     "host %s has runnel %.40s and this one %s: install one release on all hosts of the job", name,
-                     release, RNL_VERSION);
+    else if (strcmp(release, rnl_here_release(own)) != 0)
+        r = rnl_fail(
+            RNL_ERR_JOB,
+            "host %s has protocol and release %.40s, and this one %s: install one release on all hosts of the job",
+            name, release, own);
     if (r == 0) {
         memcpy(j->at[h].name, name, strlen(name) + 1);
         j->at[h].count = rnl_unpack_32(&u);

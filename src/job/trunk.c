@@ -3,6 +3,8 @@
  * trunk.c - see trunk.h. */
 #include "job/trunk.h"
 
+#include "job/here.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -164,8 +166,8 @@ int rnl_trunk_next(struct rnl_trunk *t, struct rnl_frame *out)
 
 void rnl_trunk_greet(struct rnl_trunk *t)
 {
-    char line[64];
-    int n = snprintf(line, sizeof line, "%s%d %s\n", greeting, RNL_TRUNK_VERSION, RNL_VERSION);
+    char line[sizeof greeting + RNL_RELEASE_BYTES], own[RNL_RELEASE_BYTES];
+    int n = snprintf(line, sizeof line, "%s%s\n", greeting, rnl_here_release(own));
     put(t, line, (size_t)n);
     rnl_trunk_flush(t);
 }
@@ -180,8 +182,8 @@ static void keep(char *to, size_t room, const unsigned char *line, size_t n)
 
 int rnl_trunk_greeting(struct rnl_trunk *t, char *release, size_t room, char *noise, size_t noise_room)
 {
-    char want[64];
-    int n = snprintf(want, sizeof want, "%d %s", RNL_TRUNK_VERSION, RNL_VERSION);
+    char want[RNL_RELEASE_BYTES];
+    size_t n = strlen(rnl_here_release(want));
     while (t->taken < t->got) {
         const unsigned char *line = t->read + t->taken, *end = memchr(line, '\n', t->got - t->taken);
         if (end == NULL) {
@@ -200,7 +202,7 @@ int rnl_trunk_greeting(struct rnl_trunk *t, char *release, size_t room, char *no
             line += skip;
             bytes -= skip;
             keep(release, room, line, bytes);
-            t->greeted = bytes == (size_t)n && memcmp(line, want, bytes) == 0;
+            t->greeted = bytes == n && memcmp(line, want, bytes) == 0;
             return t->greeted ? 1 : -1;
         }
         if (bytes > 0)

@@ -6,7 +6,7 @@
  *
  * An agent greets with a line of text, whatever a login shell may have said before it:
  *
- *   runnel-agent PROTOCOL RELEASE\n
+ *   runnel-agent PROTOCOL.PACKETS RELEASE\n        PACKETS is the version of what ranks say to other hosts' ranks
  *
  * and both sides speak in frames from then on. Numbers are little-endian.
  *

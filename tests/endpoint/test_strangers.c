@@ -24,6 +24,7 @@
 #include "support/loop.h"
 #include "support/must.h"
 #include "support/random.h"
+#include "wire/packet.h"
 
 enum {
     NOTE = 1,
@@ -267,7 +268,7 @@ static void flood(struct test_loop_side *s)
         if (i % 2 && all <= 2 * LONGEST)
             bytes = test_random_below(&random, LONGEST + 1);
         if (i % 5 == 0 && bytes >= 16) { /* something that looks like one of theirs */
-            buf[at] = (unsigned char)(test_random_below(&random, 16) << 4 | 1);
+            buf[at] = (unsigned char)(test_random_below(&random, 16) << 4 | RNL_WIRE_VERSION);
             buf[at + 2] = (unsigned char)bytes;
             buf[at + 3] = (unsigned char)(bytes >> 8);
             memset(buf + at + 4, (int)test_random_below(&random, 4), 4);

@@ -13,12 +13,14 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "transport/udp/kernel.h"
+#include "wire/packet.h"
 
 #include <netinet/in.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -292,6 +294,17 @@ static void noise_and_garbage_end_a_stream(void **state)
     assert_string_equal(release, "99 1.2.3");
     rnl_trunk_close(&t[0]);
     rnl_trunk_close(&t[1]);
+    for (int off = -1; off <= 1; off++) { /* one release, and what ranks say to each other is another version of it */
+        char line[80];
+        int n = snprintf(line, sizeof line, "runnel-agent %d.%d %s\n", RNL_TRUNK_VERSION, RNL_WIRE_VERSION + off,
+                         RNL_VERSION);
+        open_pair(t);
+        assert_int_equal(write(t[0].out, line, (size_t)n), n);
+        rnl_trunk_read(&t[1]);
+        assert_int_equal(rnl_trunk_greeting(&t[1], release, sizeof release, noise, sizeof noise), off == 0 ? 1 : -1);
+        rnl_trunk_close(&t[0]);
+        rnl_trunk_close(&t[1]);
+    }
 }
 
 /* ---- how hosts find each other ---- */

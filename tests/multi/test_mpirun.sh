@@ -181,6 +181,17 @@ wait $job 2>/dev/null
 [ "$(grep -c '^dead [0123] [23] ' said)" = 3 ] && [ "$(grep -c '^done [0123] ' said)" = 3 ] && ! left_over
 ok 'a rank is killed: it is dead for those of both hosts, and they go on' $?
 
+# Host b has the library of another release: the same, under another number.
+release=$("$runnel" --version | sed 's/runnel //')
+mkdir other
+LC_ALL=C sed "s/\x00$release\x00/\x009.9.9\x00/g" "$build/src/librunnel.so" >other/librunnel.so.0
+# shellcheck disable=SC2016 # the ranks' shell is to see it
+! job $two 4 sh -c 'case $(hostname) in *-2) export LD_LIBRARY_PATH=$1 ;; esac; exec "$0"' "$build/examples/hello" \
+    "$dir/other" >said 2>&1 </dev/null &&
+    [ "$(grep -cE "host ($a|$b) has protocol and release [0-9]+[.][0-9]+ (9.9.9|$release), and this one [0-9]+[.][0-9]+ (9.9.9|$release): install one release" said)" -ge 1 ] &&
+    ! left_over
+ok 'another release on one host: the ranks say which, and install one' $?
+
 if command -v nft >/dev/null; then
     ip netns exec "$b" nft -f - <<'END'
 table inet t {

@@ -40,6 +40,7 @@ down) echo "ssh: connect to host down port 22: No route to host" >&2; exit 255 ;
 bare) exec sh -c 'exec /nowhere/runnel agent' ;;
 slow) sleep 100 ;;
 other) echo 'runnel-agent 99 9.9.9'; sleep 5; exit 0 ;;
+older) echo "runnel-agent $(sed 's/[.][0-9]* /.1 /' version)"; sleep 5; exit 0 ;;
 rude) head -c 3000 /dev/urandom; echo; exec cat /dev/urandom ;;
 liar) echo "runnel-agent $(cat version)"; exec head -c 100000 /dev/urandom ;;
 mute) echo "runnel-agent $(cat version)"; exec sleep 3 ;;
@@ -93,7 +94,9 @@ version=$("$runnel" agent </dev/null 2>/dev/null | sed -n 's/^runnel-agent //p')
 echo "$version" >version
 refused 'a host that cannot be reached' down '.*stand-in cannot reach it: .*No route to host; .* has to work without a password'
 refused 'no runnel there: what its shell says' bare 'there is no .* on it [(].*/nowhere/runnel.*[)]: install the same release'
-refused 'another release there' other ".* is of release and protocol 99 9.9.9, this command of $version: install one release"
+refused 'another release there' other ".* is of protocol and release 99 9.9.9, this command of $version: install one release"
+refused 'this release there, built when packets were others' older \
+    ".* is of protocol and release $(sed 's/[.][0-9]* /.1 /' version), this command of $version: install one release"
 refused 'an agent that talks garbage' rude 'what its agent says is not understood'
 refused 'an agent that greets and talks garbage' liar 'what its agent says is not understood'
 refused 'an agent that ends' mute 'its agent has ended'
