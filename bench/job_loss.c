@@ -40,16 +40,39 @@ static int lose(struct bench_run *r, unsigned per_mille)
     return bench_net_drop(&filter, &r->area->net, per_mille, r->plan->text, sizeof r->plan->text);
 }
 
+/* How many datagrams are to be lost before the mean says what a loss costs. */
+enum { LOST = 40, PER_STREAM = 2000 /* datagrams that a repetition sends, at least */ };
+
+static uint64_t wanted(enum bench_test as, unsigned per_mille)
+{
+    uint64_t datagrams = per_mille ? 1000 * LOST / per_mille : 0;
+    return as == BENCH_RATE ? datagrams / PER_STREAM : datagrams / 2; /* repetitions; trips of two datagrams */
+}
+
+/* Over as many repetitions as that takes: on a busy machine one is so short that most would see no loss. */
 static int measure(struct bench_run *r, struct bench_unit *u, unsigned per_mille, struct bench_series *s, double *value)
 {
     unsigned api = bench_unit_api(u);
     enum bench_test as = u->test == BENCH_LOSS_TRIP ? BENCH_LATENCY : BENCH_RATE;
-    double cpu_ns;
+    uint64_t want = wanted(as, per_mille);
+    double cpu_ns, one, ns = 0, done = 0; /* trips, or messages */
     int e = lose(r, per_mille);
-    if (e == 0)
-        e = bench_repeat(r, u, as, api, 0, s, value, &cpu_ns);
-    if (e == 0 && as == BENCH_RATE)
-        *value *= (double)u->bytes / 1e3; /* messages in GB/s */
+    do {
+        one = NAN;
+        if (e == 0)
+            e = bench_repeat(r, u, as, api, 0, s, &one, &cpu_ns);
+        if (e || isnan(one))
+            break;
+        double elapsed = r->area->pair[api].answer[as == BENCH_RATE].elapsed_ns;
+        if (as == BENCH_LATENCY && per_mille && (ns == 0 || !u->now_tail))
+            e = bench_take_tail(r, api, &u->now_tail);
+        else if (as == BENCH_LATENCY && per_mille)
+            rnl_hist_merge(u->now_tail, &r->area->pair[api].hist);
+        ns += elapsed;
+        done += as == BENCH_LATENCY ? elapsed / (2 * one) : elapsed * one / 1e3;
+    } while (e == 0 && bench_now_ns() < r->end_ns && (as == BENCH_RATE ? want-- > 1 : done < (double)want));
+    if (e == 0 && done > 0)
+        *value = as == BENCH_LATENCY ? ns / (2 * done) : done * (double)u->bytes / ns; /* GB/s */
     return e;
 }
 
@@ -63,8 +86,6 @@ static int step(struct bench_run *r, struct bench_unit *first, size_t n)
         e = measure(r, u, 0, &u->floor[0], &floor);
         if (e == 0)
             e = measure(r, u, u->n, &u->api[bench_unit_api(u)], &value);
-        if (e == 0 && u->test == BENCH_LOSS_TRIP && !isnan(value))
-            e = bench_take_tail(r, bench_unit_api(u), &u->now_tail);
         bench_put(u, value, floor);
     }
     int end = lose(r, 0); /* whoever is asleep now finds its peer again */

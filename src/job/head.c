@@ -170,13 +170,16 @@ static void lose_ranks(struct rnl_launcher *l, uint32_t host, const char *why, u
 {
     const struct rnl_host *at = &l->job->at[host];
     uint32_t left = 0;
+    char to[16] = "";
+    if (at->count > 1)
+        snprintf(to, sizeof to, " to %u", at->first + at->count - 1);
     for (uint32_t r = at->first; r < at->first + at->count; r++)
         left += !l->proc[r].finished;
     if (left == 0)
         return;
     if (!l->quiet && !(l->ending && l->interrupted != 0))
-        rnl_launch_say(l, "host %s, with rank%s %u to %u, is lost: %s; %s", at->name, RNL_S(at->count), at->first,
-                       at->first + at->count - 1, why, l->job->keep_going ? "the others go on" : "ending the job");
+        rnl_launch_say(l, "host %s, with rank%s %u%s, is lost: %s; %s", at->name, RNL_S(at->count), at->first, to, why,
+                       l->job->keep_going ? "the others go on" : "ending the job");
     rnl_console_end(l->console, host);
     for (uint32_t r = at->first; r < at->first + at->count; r++) {
         rnl_agent_lost(l->agent, r, now);

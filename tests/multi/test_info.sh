@@ -63,6 +63,9 @@ for section in Runnel Transports Features Network Topology Limits Settings 'Endp
 done
 ok "no line ends in blanks" is "$(grep -c ' $' "$dir/out")" 0
 
+for name in udp ipv4 ipv6 'segmentation offload' 'receive coalescing' 'connected sockets' 'congestion marks' 'error queue'; do
+    ok "it says whether there is $name" grep -qE "^  $name +(yes|no)( |$)" "$dir/out"
+done
 (ulimit -Sn 300 && ulimit -Hn 512 && exec "$runnel" info) >"$dir/out" 2>"$dir/err"
 ok "a lower limit of descriptors shows" is "$(value descriptors)" 300
 ok "and how many ranks that is enough for" grep -q '512 .*enough for 60 ranks' "$dir/out"

@@ -119,7 +119,7 @@ for ((i = 0; i < 600; i++)); do
 done
 touch go # the other is still there then
 wait $job
-[ $? = 71 ] && [ "$(grep -c over said)" = 1 ] && grep -q '^runnel: host there, with rank 1 to 1, is lost: its agent was' said
+[ $? = 71 ] && [ "$(grep -c over said)" = 1 ] && grep -q '^runnel: host there, with rank 1, is lost: its agent was' said
 ok 'the way to a host breaks: its ranks are killed, the others go on' $?
 
 # Strangers before the agent.
