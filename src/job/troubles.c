@@ -89,8 +89,9 @@ static unsigned pair(const struct rnl_troubles *t, const struct rnl_trouble *v, 
         said++;
     }
     snprintf(line, sizeof line,
-             "host %s has no address that host %s could reach: no interface of it but the loopback is up", other,
-             asker);
+             "host %s has no address that host %s could reach: no interface of it but the loopback is up and has an "
+             "address that is not link-local; give it one of a network that both are in",
+             other, asker);
     if (said == 0 && lines < LINES_MOST)
         t->say(t->arg, line);
     return said > 0 ? said : 1;

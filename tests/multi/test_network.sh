@@ -112,7 +112,18 @@ down() {
     ends $? && grep -qE "^runnel: host $b has no address that host $a could reach|$a does not reach host $b at 10.77.0.2" said
     ok 'no interface is up' $?
 }
-for one in dropped rejected one_way kept_in long_dropped small_mtu other_kind down; do
+# Addresses that mean nothing on another host: each interface has one of these.
+link_local() {
+    for h in "$a" "$b"; do
+        ip -n "$h" -4 addr flush dev eth0
+        ip -n "$h" -6 addr flush dev eth0 scope global
+    done
+    SECONDS=0
+    "${said[@]}" true >said 2>&1 </dev/null
+    ends $? && grep -qE "^runnel: host $b has no address that host $a could reach: .* link-local" said
+    ok 'only link-local addresses' $?
+}
+for one in dropped rejected one_way kept_in long_dropped small_mtu other_kind down link_local; do
     beside "$one"
 done
 
@@ -137,8 +148,12 @@ done
 
 for h in "$a" "$b"; do
     ip -n "$h" -4 addr flush dev eth0
+    ip -n "$h" -4 addr flush dev lo
 done
 talks 'IPv6 alone'
+timeout 60 ip netns exec "$a" "$runnel" run --timeout 50 --transport udp -n 3 "$build/tests/multi-fm_alltoall" 1 3 \
+    >said 2>&1 </dev/null
+ok 'IPv6 alone, within a host' $?
 
 for pid in "${running[@]}"; do
     wait "$pid" || failed=1
