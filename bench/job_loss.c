@@ -49,7 +49,7 @@ static uint64_t wanted(enum bench_test as, unsigned per_mille)
     return as == BENCH_RATE ? datagrams / PER_STREAM : datagrams / 2; /* repetitions; trips of two datagrams */
 }
 
-/* Over as many repetitions as that takes: on a busy machine one is so short that most would see no loss. */
+/* Over as many repetitions as that takes. */
 static int measure(struct bench_run *r, struct bench_unit *u, unsigned per_mille, struct bench_series *s, double *value)
 {
     unsigned api = bench_unit_api(u);

@@ -174,8 +174,8 @@ int bench_probe(struct bench_run *r, double *ns)
     return 0;
 }
 
-/* How often an order is to repeat what took elapsed_ns for `count` times. */
-static uint64_t next_count(const struct bench_run *r, enum bench_test test, uint64_t bytes, uint64_t count,
+/* How often an order is to repeat what took elapsed_ns for `count` times. `as`: what the processes are told to do. */
+static uint64_t next_count(const struct bench_run *r, const struct bench_unit *u, enum bench_test as, uint64_t count,
                            double elapsed_ns)
 {
     static const struct {
@@ -185,6 +185,7 @@ static uint64_t next_count(const struct bench_run *r, enum bench_test test, uint
                             [BENCH_BANDWIDTH] = {6e6, 1, 64},
                             [BENCH_BANDWIDTH_ALONE] = {6e6, 3, 1000},
                             [BENCH_WAITING] = {20e6, 10, 20000},
+                            [BENCH_LOSS_TRIP] = {12e6, 1000, 20000}, /* each sees losses, or those without are kept */
                             [BENCH_AM_TRIP] = {3e6, 10, 20000},
                             [BENCH_AM_RATE] = {6e6, 600, 200000},
                             [BENCH_AM_BULK] = {6e6, 1, 64},
@@ -193,10 +194,11 @@ static uint64_t next_count(const struct bench_run *r, enum bench_test test, uint
                             [BENCH_AM_LOSS_RATE] = {60e6, 2000, 1000000},
                             [BENCH_AM_LOSS_BULK] = {60e6, 5, 500},
                             [BENCH_AM_CALL] = {3e6, 1000, 1000000}};
+    enum bench_test test = counts[u->test].high > 0 ? u->test : as;
     double wanted = elapsed_ns > 0 ? r->plan->calm * counts[test].target_ns * (double)count / elapsed_ns : 0;
     double least = counts[test].low;
-    if (least > 3 && least * (double)bytes > 8 << 20) /* long messages need not be as many */
-        least = 8.0 * (1 << 20) / (double)bytes + 3;
+    if (least > 3 && least * (double)u->bytes > 8 << 20) /* long messages need not be as many */
+        least = 8.0 * (1 << 20) / (double)u->bytes + 3;
     return (uint64_t)(wanted < least ? least : wanted > counts[test].high ? counts[test].high : wanted);
 }
 
@@ -209,7 +211,7 @@ int bench_repeat(struct bench_run *r, struct bench_unit *u, enum bench_test as, 
         bool sizing = s->count == 0;
         struct bench_order o = {.test = as, .variant = variant, .bytes = u->bytes, .count = s->count};
         if (sizing)
-            o.count = next_count(r, as, u->bytes, 0, 0);
+            o.count = next_count(r, u, as, 0, 0);
         int e = bench_order(r, pair, &o);
         if (e || is_lost(r, pair))
             return e;
@@ -217,7 +219,7 @@ int bench_repeat(struct bench_run *r, struct bench_unit *u, enum bench_test as, 
         bool preempted = was_preempted(r->area, pair);
         double calm = r->plan->calm * (preempted ? 0.5 : 1.25);
         r->plan->calm = calm > 1 ? 1 : calm < 0.02 ? 0.02 : calm;
-        s->count = next_count(r, as, u->bytes, o.count, a->elapsed_ns);
+        s->count = next_count(r, u, as, o.count, a->elapsed_ns);
         if (preempted)
             u->preempted++;
         else if (!sizing || s->count <= o.count) { /* the size that was tried is right where messages are long */
