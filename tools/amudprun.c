@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * amudprun.c - `amudprun [-np N] [-spawn S|L|C] [-depth D] [-v] PROGRAM ARGUMENT...`: starts a program that was written
- * for AMUDP, as its master. And, `amudprun --stand-in FILE NAME`, the stand-in of src/amudp/place.h. */
+ * for AMUDP, as its master. And, for masters, `amudprun --stand-in FILE NAME`, the stand-in of src/amudp/place.h, and
+ * `amudprun --reach FILE ...` (amudprun_reach.c). */
 #include "amudp/place.h"
 
 #include <stdio.h>
@@ -35,6 +36,8 @@ int main(int argc, char **argv)
     const char *letter = AMUDP_getenv_prefixed("SPAWNFN");
     if (argc == 4 && strcmp(argv[1], "--stand-in") == 0)
         return rnl_amudp_stand_in(argv[2], argv[3]);
+    if (argc > 1 && strcmp(argv[1], "--reach") == 0)
+        return rnl_amudp_reach(argc, argv);
     for (; i < argc && argv[i][0] == '-'; i++) {
         const char *option = argv[i] + 1 + (argv[i][1] == '-');
         if (strcmp(option, "np") == 0 || strcmp(option, "n") == 0)

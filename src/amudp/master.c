@@ -4,7 +4,7 @@
  * becomes `runnel run`, which is console, undertaker and exit status of the job. Only where somebody else starts the
  * workers (a custom spawner, or a function of the program) it stays, beside a launcher whose ranks are stand-ins
  * (place.h). */
-#include "amudp/place.h"
+#include "amudp/door.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -124,68 +124,107 @@ int rnl_amudp_launch(int nproc, char **options, char **program, int stay)
 
 /* ---- workers that others start ---- */
 
-static volatile sig_atomic_t launcher;
+static volatile sig_atomic_t launcher, signalled;
 
 static void pass_signal(int signal)
 {
     int e = errno;
     if (launcher > 0)
         kill((pid_t)launcher, signal);
+    signalled = signal;
     errno = e;
 }
 
-static int await_launcher(void)
+static void wake(int signal)
+{
+    (void)signal; /* ends a poll */
+}
+
+/* A child that has ended. 1 = it was the launcher: *status; -1 = a command that was to start workers, and failed. */
+static int look_at_children(int *status)
 {
     for (;;) {
-        int status;
-        pid_t pid = waitpid(-1, &status, 0);
-        if (pid < 0 && errno == EINTR)
-            continue;
-        if (pid < 0)
-            return 1;
+        pid_t pid = waitpid(-1, status, WNOHANG);
+        if (pid <= 0)
+            return pid < 0 && errno == ECHILD && launcher > 0;
         if (pid == launcher)
-            return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-        if (rnl_amudp_is_spawner(pid) && !(WIFEXITED(status) && WEXITSTATUS(status) == 0)) {
-            fprintf(stderr, "AMUDP: the command that starts the workers failed (%s %d); ending the job\n",
-                    WIFEXITED(status) ? "status" : "signal",
-                    WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
-            kill((pid_t)launcher, SIGTERM);
-        }
+            return 1;
+        if (!rnl_amudp_is_spawner(pid) || (WIFEXITED(*status) && WEXITSTATUS(*status) == 0))
+            continue;
+        fprintf(stderr, "AMUDP: the command that starts the workers failed (%s %d); ending the job\n",
+                WIFEXITED(*status) ? "status" : "signal",
+                WIFEXITED(*status) ? WEXITSTATUS(*status) : WTERMSIG(*status));
+        return -1;
     }
+}
+
+static int has_to_stop(void)
+{
+    int status;
+    return signalled != 0 || look_at_children(&status) != 0;
+}
+
+static int await_launcher(struct rnl_door *door)
+{
+    int status = 0, ended;
+    while ((ended = look_at_children(&status)) != 1) {
+        if (ended < 0)
+            kill((pid_t)launcher, SIGTERM);
+        rnl_door_turn(door, 200, -1); /* the ways to the hosts come by here */
+    }
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static void take_signals(void)
+{
+    static const int passed[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+    for (size_t i = 0; i < sizeof passed / sizeof passed[0]; i++) {
+        struct sigaction act = {.sa_handler = pass_signal};
+        sigaction(passed[i], &act, NULL);
+    }
+    struct sigaction act = {.sa_handler = wake, .sa_flags = SA_NOCLDSTOP};
+    sigaction(SIGCHLD, &act, NULL);
+}
+
+/* `runnel run` on the hosts that the workers have come from. 0 or -1. */
+static int launch_stand_ins(int nproc, char *hosts, const char *tool, struct rnl_amudp_place *place)
+{
+    static char stand_in[] = "--stand-in", dash_hosts[] = "--hosts";
+    char *program[] = {(char *)(uintptr_t)tool, stand_in, place->file, place->name, NULL};
+    char *options[] = {dash_hosts, hosts, NULL}, ssh[4096 + sizeof place->file + 32];
+    if (hosts[0] != '\0') {
+        snprintf(ssh, sizeof ssh, "'%s' --reach '%s'", tool, place->file);
+        setenv("RUNNEL_SSH", ssh, 1);
+    }
+    launcher = rnl_amudp_launch(nproc, hosts[0] != '\0' ? options : NULL, program, 1);
+    return launcher < 0 ? -1 : 0;
 }
 
 static int with_spawner(int nproc, int argc, char **argv, amudp_spawnfn_t spawn)
 {
-    static const int passed[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
-    static char stand_in[] = "--stand-in";
     struct rnl_amudp_place place;
+    struct rnl_door door;
     char tool[4096], where[sizeof place.file + 160], depth[64];
     int routed = rnl_amudp_setting(spawn == AMUDP_SPMDCustomSpawn ? "CSPAWN_ROUTE_OUTPUT" : "ROUTE_OUTPUT", 0, 1,
                                    spawn != AMUDP_SPMDCustomSpawn) != 0;
-    if (rnl_amudp_find_tool("amudprun", tool, sizeof tool) < 0)
+    if (rnl_amudp_find_tool("amudprun", tool, sizeof tool) < 0 || rnl_amudp_gather_open(&door, &place) < 0)
         return AM_ERR_RESOURCE;
-    if (rnl_amudp_place_new(&place) < 0)
-        return AM_ERR_RESOURCE;
-    char *program[] = {tool, stand_in, place.file, place.name, NULL};
-    launcher = rnl_amudp_launch(nproc, NULL, program, 1);
-    if (launcher < 0) {
-        unlink(place.file);
-        return AM_ERR_RESOURCE;
-    }
-    for (size_t i = 0; i < sizeof passed / sizeof passed[0]; i++) {
-        struct sigaction act = {.sa_handler = pass_signal, .sa_flags = SA_RESTART};
-        sigaction(passed[i], &act, NULL);
-    }
+    take_signals();
     snprintf(where, sizeof where, RNL_AMUDP_STAND_IN "=%d:%d:%s:%s", nproc, routed, place.name, place.file);
     snprintf(depth, sizeof depth, RNL_AMUDP_WORKER "=%s", getenv(RNL_AMUDP_WORKER));
-    char *extra[] = {where, depth, NULL};
-    if (!spawn(nproc, argc, argv, extra)) {
+    char *extra[] = {where, depth, NULL}, *hosts = NULL;
+    int status = 1;
+    if (!spawn(nproc, argc, argv, extra))
         fprintf(stderr, "AMUDP: the workers could not be started; ending the job\n");
-        kill((pid_t)launcher, SIGTERM);
-    }
-    int status = await_launcher();
+    else
+        hosts = rnl_amudp_gather_workers(&door, &place, nproc, has_to_stop);
+    if (hosts != NULL && launch_stand_ins(nproc, hosts, tool, &place) == 0)
+        status = await_launcher(&door);
+    else if (signalled != 0)
+        status = 128 + signalled;
+    free(hosts);
     unlink(place.file);
-    exit(status);
+    exit(status); /* as AMUDP's master, which never returns; the porters see it end */
 }
 
 /* "a b,c;d" becomes "a,b,c,d". */
@@ -206,13 +245,17 @@ static void commas(char *to, size_t room, const char *from)
 static int over_ssh(int nproc, char **argv)
 {
     static char hosts[] = "--hosts";
-    char list[4096];
+    char list[4096], command[4096];
     const char *servers = AMUDP_getenv_prefixed("SSH_SERVERS");
     if (servers == NULL || *servers == '\0')
         return rnl_amudp_wrong(AM_ERR_RESOURCE, STARTUP, "SSH_SERVERS names no hosts: set it, or spawn with L");
     const char *ssh = AMUDP_getenv_prefixed("SSH_CMD");
-    if (ssh != NULL && *ssh != '\0')
-        setenv("RUNNEL_SSH", ssh, 1);
+    const char *more = AMUDP_getenv_prefixed("SSH_OPTIONS");
+    if (snprintf(command, sizeof command, "%s %s", ssh != NULL && *ssh != '\0' ? ssh : "ssh",
+                 more != NULL ? more : "") >= (int)sizeof command)
+        return rnl_amudp_wrong(AM_ERR_RESOURCE, STARTUP, "SSH_OPTIONS is too long: put them into ssh_config");
+    if (ssh != NULL || more != NULL)
+        setenv("RUNNEL_SSH", command, 1);
     commas(list, sizeof list, servers);
     char *options[] = {hosts, list, NULL};
     (void)rnl_amudp_launch(nproc, options, argv, 0);

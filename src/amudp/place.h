@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * place.h - how a worker that somebody else started, without a pipe to the launcher, takes its place in a job. The
- * ranks that the launcher starts are *stand-ins* (`amudprun --stand-in`). Each listens on an abstract socket,
+ * place.h - how a worker that somebody else started, without a pipe to the launcher, takes its place in a job. It waits
+ * until all have come (door.h), and the launcher is started on their hosts. The ranks that the launcher starts are *stand-ins* (`amudprun --stand-in`). Each listens on an abstract socket,
  * NAME.rank; a worker tries them, proves that it has the key, which is in a file of mode 0600, and is given what the
  * launcher had given the stand-in: the door, the two outputs, and the master's environment. From then on the stand-in
  * lives as long as the worker, and ends as it does: the launcher need not know.
@@ -49,5 +49,7 @@ int rnl_amudp_is_spawner(pid_t pid);
 /* ---- tools/amudprun ---- */
 /* Waits for a worker to take our place, and until it ends. Returns its exit status. */
 int rnl_amudp_stand_in(const char *file, const char *name);
+/* In the place of ssh. Returns the command's exit status, or 255. */
+int rnl_amudp_reach(int argc, char **argv);
 
 #endif

@@ -2,7 +2,7 @@
  *
  * stand_in.c - the worker's side of place.h. The connection stays: its end means that the launcher ended the job, and a
  * thread that does nothing else waits for that; on it the stand-in is told how we end. */
-#include "amudp/place.h"
+#include "amudp/door.h"
 
 #include "job/fds.h"
 #include "job/job.h"
@@ -144,12 +144,41 @@ static int try_rank(const char *name, int rank, const unsigned char *key, int ro
     return -1;
 }
 
+/* Until all have come, and the launcher is about to make their places. AM_OK or AM_ERR_RESOURCE. */
+static int await_launch(int door, int *first, int *ranks)
+{
+    char said[RNL_CHANNEL_TEXT + 1];
+    int32_t block[2];
+    ssize_t n;
+    do
+        n = recv(door, said, sizeof said - 1, 0);
+    while (n < 0 && errno == EINTR);
+    if (n == 1 + (ssize_t)sizeof block && said[0] == 'l') {
+        memcpy(block, said + 1, sizeof block);
+        *first = block[0];
+        *ranks = block[1];
+        return block[0] >= 0 && block[1] > 0 ? AM_OK : WRONG("there are no places for workers of this host");
+    }
+    if (n > 1 && said[0] == 'x') {
+        said[n] = '\0';
+        return WRONG("%s", said + 1);
+    }
+    return WRONG("the job ended before all of its workers had come");
+}
+
+/* The door is shut: so is the job. */
+static int has_ended(int door)
+{
+    char c;
+    return recv(door, &c, 1, MSG_DONTWAIT) == 0;
+}
+
 int rnl_amudp_take_place(void)
 {
     const char *text = getenv(RNL_AMUDP_STAND_IN), *rank_text = AMUDP_getenv_prefixed("WORKER_RANK");
     unsigned char key[RNL_PLACE_KEY];
     char name[64], file[256];
-    int nproc, routed, wanted = rnl_amudp_spmd.wanted;
+    int nproc, routed, first = 0, ranks = 0, wanted = rnl_amudp_spmd.wanted;
     if (text == NULL)
         return AM_OK;
     if (sscanf(text, "%d:%d:%63[^:]:%255[^\n]", &nproc, &routed, name, file) != 4 || nproc < 1)
@@ -158,16 +187,22 @@ int rnl_amudp_take_place(void)
         wanted = (int)rnl_amudp_setting("WORKER_RANK", 0, nproc - 1, -1);
     if (rnl_amudp_place_key(file, key) < 0)
         return AM_ERR_RESOURCE;
+    int door = rnl_amudp_knock(name, file, key, wanted);
+    int r = door < 0 ? AM_ERR_RESOURCE : await_launch(door, &first, &ranks);
     const struct timespec pause = {.tv_nsec = 10000000};
-    for (int waited = 0; connection < 0 && waited < RNL_PLACE_SEARCH_MS; waited += 10) {
-        for (int i = 0; connection < 0 && i < nproc; i++)
-            connection = try_rank(name, wanted >= 0 ? wanted : (int)((i + getpid()) % nproc), key, routed);
-        if (connection < 0 && access(file, F_OK) < 0)
-            break; /* the job is over: the master has removed it */
+    for (int waited = 0; r == AM_OK && connection < 0 && waited < RNL_PLACE_SEARCH_MS; waited += 10) {
+        for (int i = 0; connection < 0 && i < ranks; i++)
+            connection = try_rank(name, wanted >= 0 ? wanted : first + (i + getpid()) % ranks, key, routed);
+        if (connection < 0 && has_ended(door))
+            break;
         if (connection < 0)
             nanosleep(&pause, NULL);
     }
     sodium_memzero(key, sizeof key);
+    if (door >= 0)
+        close(door);
+    if (r != AM_OK)
+        return r;
     if (connection < 0)
         return WRONG("no place in the job was free for a minute: is a worker too many, or the job over?");
     unsetenv(RNL_AMUDP_STAND_IN); /* the place is taken: not for what this process starts */

@@ -48,8 +48,30 @@ static _Noreturn void over_ssh(const struct rnl_launch *job, const char *host)
         give_up("cannot name", job->agent);
     }
     snprintf(command, sizeof command, "exec %s agent", path);
-    execlp(job->ssh, job->ssh, "-T", "-x", "-oBatchMode=yes", "-oLogLevel=ERROR", "-oConnectTimeout=20",
-           "-oServerAliveInterval=5", "-oServerAliveCountMax=4", "--", host, command, (char *)NULL);
+    char *argv[] = {(char *)(uintptr_t) "sh",
+                    (char *)(uintptr_t) "-c",
+                    NULL,
+                    (char *)(uintptr_t)job->ssh,
+                    (char *)(uintptr_t) "-T",
+                    (char *)(uintptr_t) "-x",
+                    (char *)(uintptr_t) "-oBatchMode=yes",
+                    (char *)(uintptr_t) "-oLogLevel=ERROR",
+                    (char *)(uintptr_t) "-oConnectTimeout=20",
+                    (char *)(uintptr_t) "-oServerAliveInterval=5",
+                    (char *)(uintptr_t) "-oServerAliveCountMax=4",
+                    (char *)(uintptr_t) "--",
+                    (char *)(uintptr_t)host,
+                    command,
+                    NULL};
+    if (strpbrk(job->ssh, " \t'\"\\") != NULL) { /* a command with arguments: the shell finds its words */
+        char *line;
+        if (asprintf(&line, "exec %s \"$@\"", job->ssh) > 0) {
+            argv[2] = line;
+            execv("/bin/sh", argv);
+        }
+    } else {
+        execvp(job->ssh, argv + 3);
+    }
     give_up("cannot start", job->ssh);
 }
 

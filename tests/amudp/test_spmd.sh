@@ -150,36 +150,67 @@ else
     ok "w8: the key's file is seen while the job runs" false
 fi
 cat >"$dir/stranger.py" <<'PYTHON'
-import os, socket, sys, time
-# Connects to the stand-ins with a wrong proof, with garbage, and with silence: nothing comes but a nonce.
-name, got = None, b""
+import glob, os, signal, socket, subprocess, sys, time
+# stranger.py FOLDER COMMAND...: before the workers come, it talks to the master's door, and then to a stand-in, whose
+# worker it stops meanwhile: with a wrong proof, with garbage, in silence. Nothing comes back but a nonce.
+folder, command = sys.argv[1], sys.argv[2:]
+got, nonces = b"", set()
 until = time.time() + 20
-while name is None and time.time() < until:
+
+def unix(number, connected=False):
     for line in open("/proc/net/unix"):
-        at = line.split()[-1]
-        if at.startswith("@amudp-") and at.endswith(".0"):
-            name = at[1:-2]
-    time.sleep(0.01)
-silent = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-try:
-    silent.connect("\0" + name + ".1")
-except OSError:
-    pass
+        words = line.split()
+        if words[-1].startswith("@amudp-") and words[-1].endswith("." + str(number)) and (words[5] == "03") == connected:
+            return "\0" + words[-1][1:]
+    return None
+
+def say(kind, address, what, size):
+    global got
+    s = socket.socket(socket.AF_UNIX if isinstance(address, str) else socket.AF_INET, kind)
+    s.settimeout(5)
+    try:
+        s.connect(address)
+        first = s.recv(65536) if size else b""
+        assert len(first) == size, len(first)
+        assert not size or first not in nonces
+        nonces.add(first)
+        s.send(what)
+        got += s.recv(65536)
+    except (ConnectionError, socket.timeout):
+        pass
+    return s
+
+key = glob.glob(folder + "/amudp-key*")[0]
+port = [int(line.split()[2]) for line in open(key, "rb").read()[32:].decode().splitlines() if line.startswith("master ")][0]
+silent = []
+for i in range(100): # more than wait for an answer at a time
+    s = socket.create_connection(("127.0.0.1", port))
+    silent.append(s)
 for attempt in range(20):
-    for say in (b"p" + os.urandom(64), b"p" + os.urandom(3), os.urandom(65), b"x\0\0\0\0"):
-        s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        s.settimeout(5)
-        try:
-            s.connect("\0" + name + ".0")
-            first = s.recv(65536)
-            assert len(first) == 33, len(first)
-            s.send(say)
-            got += s.recv(65536)
-        except (ConnectionError, socket.timeout):
-            pass
-open(sys.argv[1] + "/stranger", "wb").write(got + b"done")
+    for what in (os.urandom(88), os.urandom(88) * 3, b"\0" * 88):
+        say(socket.SOCK_STREAM, ("127.0.0.1", port), what, 32)
+    for what in (b"x", b"w", b"w\0\0", os.urandom(3000)):
+        say(socket.SOCK_SEQPACKET, unix(-1), what, 0)
+first = subprocess.Popen(command)
+while unix(-1, True) is None and time.time() < until:
+    time.sleep(0.01)
+time.sleep(0.3)
+first.send_signal(signal.SIGSTOP)
+others = [subprocess.Popen(command) for i in range(2)]
+attacked = 0
+while attacked < 5 and time.time() < until:
+    time.sleep(0.1)
+    for rank in range(3):
+        if unix(rank) is None or unix(rank, True) is not None:
+            continue
+        attacked += 1
+        for what in (b"p" + os.urandom(64), b"p" + os.urandom(3), os.urandom(65), b"x\0\0\0\0"):
+            say(socket.SOCK_SEQPACKET, unix(rank), what, 33)
+first.send_signal(signal.SIGCONT)
+open(folder + "/stranger", "wb").write(got + (b"done" if attacked >= 5 else b"not seen"))
+sys.exit(max(p.wait() for p in [first] + others))
 PYTHON
-CSPAWN_CMD='python3 '"$dir"'/stranger.py '"$dir"'; for i in $(seq %N); do %C & done; wait' run "$program" 2 C messages
+CSPAWN_CMD='python3 '"$dir"'/stranger.py '"$dir"' %C' run "$program" 3 C messages
 ok "w8: a stranger without the key is told nothing" grep -qx 'done' "$dir/stranger"
 ok "w8: ... and the workers find their places all the same" is 0
 run "$program" 3 L w8

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * channel.h - messages between processes of a job that has no launcher yet, over TCP: both ends prove that they have
+ * the key of the job, and what follows is encrypted and in order. A stranger hears 32 random bytes.
+ *
+ *   server to client   nonce 32
+ *   client to server   nonce 32 | proof 32 of "client", both nonces | header 24 of its stream
+ *   server to client   proof 32 of "server", both nonces | header 24 of its stream
+ *   each to each       bytes 2 | a block of libsodium's secretstream, `bytes` long: type 1 | text
+ *
+ * Reading never waits, sending does, for PATIENCE at most. */
+#ifndef RNL_AMUDP_CHANNEL_H
+#define RNL_AMUDP_CHANNEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <sodium.h>
+
+enum {
+    RNL_CHANNEL_TEXT = 8192,
+    RNL_CHANNEL_BLOCK = RNL_CHANNEL_TEXT + 1 + crypto_secretstream_xchacha20poly1305_ABYTES,
+    RNL_CHANNEL_PATIENCE_MS = 10000
+};
+enum rnl_channel_step {
+    RNL_CHANNEL_END = -1, /* closed, or not one of ours */
+    RNL_CHANNEL_WAITS,    /* nothing new: poll its socket */
+    RNL_CHANNEL_OPENS,    /* now both are sure: it may be sent on */
+    RNL_CHANNEL_MESSAGE   /* type, text and bytes */
+};
+
+struct rnl_channel {
+    int fd, server, open;
+    unsigned char key[32], nonce[32];
+    crypto_secretstream_xchacha20poly1305_state in, out;
+    size_t got, wanted; /* of buf */
+    int type;
+    size_t bytes;
+    unsigned char text[RNL_CHANNEL_TEXT + 1]; /* a 0 follows */
+    unsigned char buf[2 + RNL_CHANNEL_BLOCK];
+};
+
+/* fd, a stream socket, is the channel's from now on; NULL: no memory, and it is closed. */
+struct rnl_channel *rnl_channel_new(int fd, int server, const unsigned char key[32]);
+void rnl_channel_free(struct rnl_channel *c);
+enum rnl_channel_step rnl_channel_step(struct rnl_channel *c);
+/* The same, but waits until something has come, for that long (-1: for ever): RNL_CHANNEL_WAITS = nothing did. */
+enum rnl_channel_step rnl_channel_wait(struct rnl_channel *c, int ms);
+/* 0 or -1: it has ended. */
+int rnl_channel_send(struct rnl_channel *c, int type, const void *text, size_t bytes);
+
+#endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * door.h - where workers that a spawner started come together, before there is a launcher. Each host has one door: the
+ * master's own, and on other hosts that of a *porter*, a process that the first worker there leaves behind. Workers
+ * knock at the local one, an abstract socket:
+ *
+ *   worker to door     'w' | wanted rank 4 (-1 = any)
+ *   door to worker     'l' | first rank 4 | ranks 4     the launcher starts stand-ins of these on this host (place.h)
+ *                      'x' | sentence                   there will be none
+ *
+ * Porters come to the master's, and the launcher's way to a host (amudprun_reach.c) to all, by channels (channel.h)
+ * over TCP:
+ *
+ *   porter to master   'h' | port 2 | name of the host  its door
+ *                      'w' | wanted rank 4              a worker has come
+ *                      'g' | wanted rank 4              ... and gone
+ *   master to porter   'l', 'x' as above
+ *   way to door        'c' | command                    execute it: its input and output are the channel from now on
+ *   each to each       'i' 'o' 'e' | bytes              input, output, errors; no bytes: their end
+ *   door to way        'q' | status 4                   it has ended
+ *
+ * A porter ends when its master does. */
+#ifndef RNL_AMUDP_DOOR_H
+#define RNL_AMUDP_DOOR_H
+
+#include "amudp/channel.h"
+#include "amudp/place.h"
+
+enum { RNL_DOOR_UNPROVEN = 64, RNL_DOOR_ADDRESS = 64, RNL_DOOR_HOST = 256 };
+
+struct rnl_door_guest { /* a worker, or a channel */
+    int fd;             /* worker; -1 */
+    int knocked, wanted;
+    struct rnl_channel *channel;
+    uint64_t until_ns; /* what has not proven itself by then is hung up on */
+    int host;          /* the master's: of the porter */
+};
+struct rnl_door {
+    unsigned char key[RNL_PLACE_KEY];
+    int local, tcp;
+    uint16_t port;
+    struct rnl_door_guest *guest;
+    size_t guests, room;
+    /* What comes of them. `worker`: one has come, or has gone. `message`: of a channel that has proven itself; the type
+     * -1: it has ended. */
+    void (*worker)(void *ctx, int wanted, int gone);
+    void (*message)(void *ctx, struct rnl_door_guest *from, int type, const unsigned char *text, size_t bytes);
+    void *ctx;
+};
+
+/* Opens both; `address` (a numeric one; NULL: all of the host) is where the TCP one listens. 0; 1 = this host has such
+ * a door; -1, and errno. */
+int rnl_door_open(struct rnl_door *d, const char *name, const char *address);
+void rnl_door_close(struct rnl_door *d);
+/* Takes in who comes and what they say; waits for that as long. `also` (-1 = none): returns when it can be read. */
+void rnl_door_turn(struct rnl_door *d, int ms, int also);
+/* Tells all workers here. */
+void rnl_door_tell(struct rnl_door *d, int type, const void *text, size_t bytes);
+/* A numeric address as text: of the other side, or ours. 0 or -1. */
+int rnl_door_address(int fd, int ours, char out[RNL_DOOR_ADDRESS]);
+
+/* A worker's knock at its host's door; if there is none, it leaves a porter. The socket, or -1 and said. */
+int rnl_amudp_knock(const char *name, const char *file, const unsigned char key[RNL_PLACE_KEY], int wanted);
+/* A connection to a numeric address; -1 and errno. And a channel on it, which owns fd; NULL: there is no such door. */
+int rnl_amudp_call(const char *address, const char *port);
+struct rnl_channel *rnl_amudp_channel_to(int fd, const unsigned char key[RNL_PLACE_KEY]);
+/* The door of a host that is not the master's: never returns. */
+_Noreturn void rnl_amudp_porter(struct rnl_door *d, const char *file);
+
+/* ---- gather.c: the master's side ---- */
+/* A place of a job, its door open, and the file written. 0, or -1 and said. */
+int rnl_amudp_gather_open(struct rnl_door *d, struct rnl_amudp_place *place);
+/* Waits for nproc workers; `stop` says between two looks whether there is a reason not to. hosts: what `runnel run
+ * --hosts` is to be told, and how it gets there is in RUNNEL_SSH; empty: all are here. Free it. NULL: stopped, or said.
+ */
+char *rnl_amudp_gather_workers(struct rnl_door *d, const struct rnl_amudp_place *place, int nproc, int (*stop)(void));
+
+#endif
