@@ -41,33 +41,58 @@ static int wished(uint32_t address, uint32_t wish)
     return (address & mask) == wish;
 }
 
+/* What a host without IPv4 shows: one of 240.0.0.0/4, which no host has, made of its IPv6 address. */
+static uint32_t stands_for(const unsigned char ip[16])
+{
+    uint32_t h = 2166136261u;
+    for (int i = 0; i < 16; i++)
+        h = (h ^ ip[i]) * 16777619u;
+    return 0xf0000000u | (h ^ h >> 28);
+}
+
+/* In host order; 0 = of no kind that is wanted. */
+static uint32_t address_of(const struct ifaddrs *i, int family)
+{
+    struct sockaddr_in in;
+    struct sockaddr_in6 in6;
+    if (i->ifa_addr == NULL || i->ifa_addr->sa_family != family || !(i->ifa_flags & IFF_UP))
+        return 0;
+    if (family == AF_INET) {
+        memcpy(&in, i->ifa_addr, sizeof in);
+        return ntohl(in.sin_addr.s_addr);
+    }
+    memcpy(&in6, i->ifa_addr, sizeof in6);
+    return IN6_IS_ADDR_LINKLOCAL(&in6.sin6_addr) ? 0 : stands_for(in6.sin6_addr.s6_addr);
+}
+
 /* In host order. The host's first address that is not its loopback, which is the same for all its processes. */
 static uint32_t own_address(void)
 {
     static uint32_t found;
     struct ifaddrs *all, *i;
     struct in_addr wish = {.s_addr = 0};
+    struct in6_addr wish6;
     const char *text = AMUDP_getenv_prefixed("WORKERIP");
     if (interface != 0)
         return interface;
     if (found != 0)
         return found;
-    found = INADDR_LOOPBACK;
     int wants = text != NULL && inet_pton(AF_INET, text, &wish) == 1;
+    if (text != NULL && inet_pton(AF_INET6, text, &wish6) == 1)
+        return found = stands_for(wish6.s6_addr);
     if (getifaddrs(&all) < 0)
-        return found;
-    for (i = all; i != NULL; i = i->ifa_next) {
-        if (i->ifa_addr == NULL || i->ifa_addr->sa_family != AF_INET || !(i->ifa_flags & IFF_UP))
-            continue;
-        struct sockaddr_in in;
-        memcpy(&in, i->ifa_addr, sizeof in);
-        uint32_t address = ntohl(in.sin_addr.s_addr);
-        if (wants ? wished(address, ntohl(wish.s_addr)) : !(i->ifa_flags & IFF_LOOPBACK)) {
+        return found = INADDR_LOOPBACK;
+    for (i = all; i != NULL && found == 0; i = i->ifa_next) {
+        uint32_t address = address_of(i, AF_INET);
+        if (address != 0 && (wants ? wished(address, ntohl(wish.s_addr)) : !(i->ifa_flags & IFF_LOOPBACK)))
             found = address;
-            break;
-        }
     }
+    for (i = all; i != NULL && found == 0; i = i->ifa_next)
+        if (!(i->ifa_flags & IFF_LOOPBACK))
+            found = address_of(i, AF_INET6);
     freeifaddrs(all);
+    if (found == 0)
+        found = INADDR_LOOPBACK;
     return found;
 }
 

@@ -29,10 +29,20 @@ static int has_door(void)
     return text != NULL && (comma == NULL || strtol(comma + 1, NULL, 10) == getpid());
 }
 
+/* Of mpirun or srun, who serve PMIx. What such a rank starts inherits RUNNEL_FD as well, and may be a master. */
+static int has_server(void)
+{
+#if RNL_HAVE_PMIX
+    return getenv("RUNNEL_FD") == NULL && getenv("PMIX_NAMESPACE") != NULL && getenv("PMIX_RANK") != NULL;
+#else
+    return 0;
+#endif
+}
+
 int AMUDP_SPMDIsWorker(char **argv)
 {
     (void)argv;
-    return rnl_amudp_spmd.started || has_door() || getenv(RNL_AMUDP_STAND_IN) != NULL;
+    return rnl_amudp_spmd.started || has_door() || getenv(RNL_AMUDP_STAND_IN) != NULL || has_server();
 }
 
 int AMUDP_SPMDNumProcs(void)

@@ -333,6 +333,23 @@ static void end_it(void *token, int32_t code)
     _exit(98);
 }
 
+/* As GASNet finds out who shares memory: those whose names have one address. */
+static void hosts(void)
+{
+    uint32_t seen[64];
+    int n = 0;
+    for (int i = 0; i < size && i < 64; i++) {
+        en_t name;
+        int k = 0;
+        OK(AM_GetTranslationName(ep, (amudp_node_t)i, &name));
+        while (k < n && seen[k] != name.sin_addr.s_addr)
+            k++;
+        if (k == n)
+            seen[n++] = name.sin_addr.s_addr;
+    }
+    printf("rank %d of %d sees %d hosts\n", rank, size, n);
+}
+
 static int code_of_return;
 static void end_in_returned(int status, op_t opcode, void *token)
 {
@@ -392,6 +409,9 @@ int main(int argc, char **argv)
         const char *value = AMUDP_SPMDgetenvMaster("WHAT_THE_MASTER_HAS");
         printf("rank %d of %d has %s and %d arguments\n", rank, size, value != NULL ? value : "nothing", argc);
         fprintf(stderr, "errors of rank %d\n", rank);
+    } else if (strcmp(what, "hosts") == 0) {
+        hosts();
+        messages();
     } else if (strcmp(what, "exit") == 0) { /* one ends it, the others poll */
         OK(AMUDP_SPMDSetExitCallback(callback));
         OK(AMUDP_SPMDBarrier());
