@@ -115,6 +115,23 @@ void rnl_am_go_on(const struct rnl_am_bundle *b)
     b->port->ep->give_up = 0;
 }
 
+int rnl_am_next_serial(const struct rnl_am_endpoint *ep, int index, uint32_t *rank, uint16_t *serial)
+{
+    const struct rnl_am_port *port = ep->port;
+    if (port->guarded || (uint32_t)index >= ep->translations || !ep->translation[index].used)
+        return 0;
+    *rank = ep->translation[index].name.rank;
+    *serial = (uint16_t)(port->peer[*rank].asked + 1);
+    return 1;
+}
+
+uint16_t rnl_am_answer_serial(const void *token, uint32_t *rank)
+{
+    const struct rnl_am_token *t = token;
+    *rank = t->rank;
+    return t->m->serial;
+}
+
 void rnl_am_run(struct rnl_am_token *t, rnl_am_fn fn, void *buf)
 {
     struct rnl_am_port *port = t->port;

@@ -25,4 +25,10 @@ void rnl_am_leave_handler(const struct rnl_am_bundle *b);
 /* Until then sends that wait have ended with RNL_ERR_JOB. */
 void rnl_am_go_on(const struct rnl_am_bundle *b);
 
+/* For measuring: the number that the next request by that translation gets, among those to its rank. 0 = there is none,
+ * or other threads may call. And that of the request that the message of this token answers. */
+struct rnl_am_endpoint;
+int rnl_am_next_serial(const struct rnl_am_endpoint *ep, int index, uint32_t *rank, uint16_t *serial);
+uint16_t rnl_am_answer_serial(const void *token, uint32_t *rank);
+
 #endif

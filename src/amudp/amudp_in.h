@@ -7,11 +7,13 @@
  *   endpoint.c   bundles, endpoints, segments, tags
  *   table.c      translations, and who a message is from
  *   message.c    requests, replies, handlers, polling
- *   stats.c      counters and how they are printed
+ *   stats.c      counters and how they are printed; latency.c: how long answers take
  *   report.c     errors, fatal and other; the two places that print
  *   setting.c    variables of the environment, by prefix; the master's environment
  *   spmd.c       a worker's start, its questions, barrier and all-gather (tree.c), the end (exit.c)
- *   master.c     what the process that the user starts does; spawn.c: the three ways; stand_in.c: custom spawning */
+ *   master.c     what the process that the user starts does; spawn.c: the three ways
+ *   place.h      workers that a spawner started: place.c, stand_in.c
+ *   door.h       ... how they come together: channel.c, door.c, porter.c, gather.c */
 #ifndef RNL_AMUDP_IN_H
 #define RNL_AMUDP_IN_H
 
@@ -41,7 +43,8 @@ struct amudp_ep {
     void (*returned)(int status, op_t opcode, void *token); /* its handler 0 */
     AMUDP_preHandlerCallback_t before;
     AMUDP_postHandlerCallback_t after;
-    struct rnl_amudp_fault *fault; /* NULL = messages are not delayed on purpose */
+    struct rnl_amudp_fault *fault;     /* NULL = messages are not delayed on purpose */
+    struct rnl_amudp_latency *latency; /* NULL = it is not measured */
     amudp_stats_t stats;
 };
 
@@ -85,6 +88,14 @@ double rnl_amudp_share(const char *name); /* 0 to 1 */
 /* The environment as it is now becomes the one that AMUDP_SPMDgetenvMaster reads; with `text`, that one does (strings,
  * each with its 0, and an empty one). 0 or -1. */
 int rnl_amudp_keep_environment(const char *text, size_t bytes);
+
+/* ---- latency.c ---- */
+void rnl_amudp_latency_new(struct amudp_ep *ep);
+void rnl_amudp_latency_free(struct amudp_ep *ep);
+/* A request is about to be sent by that entry; since_ns: it was meant to be then, 0 = now. */
+void rnl_amudp_latency_sends(struct amudp_ep *ep, int dest, uint64_t since_ns);
+/* In the handler of a reply. */
+void rnl_amudp_latency_answered(struct amudp_ep *ep, const void *token);
 
 /* ---- fault.c ---- */
 struct rnl_amudp_fault;

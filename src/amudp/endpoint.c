@@ -42,6 +42,7 @@ int AM_Init_AMUDP_DEBUG(void)
 static void drop_endpoint(struct amudp_ep *ep)
 {
     rnl_amudp_fault_free(ep);
+    rnl_amudp_latency_free(ep);
     free(ep->table);
     free(ep);
 }
@@ -132,6 +133,7 @@ int AM_AllocateEndpoint(eb_t bundle, ep_t *out, en_t *name)
     ep->entries = AMUDP_INIT_NUMTRANSLATIONS;
     ep->stats = AMUDP_initial_stats;
     ep->bundle = bundle;
+    rnl_amudp_latency_new(ep);
     r = rnl_amudp_watch(ep);
     if (r == AM_OK)
         r = rnl_amudp_fault_new(ep);
@@ -144,6 +146,7 @@ int AM_AllocateEndpoint(eb_t bundle, ep_t *out, en_t *name)
         *name = rnl_amudp_name(core, rnl_size(rnl_am_get_rank(bundle->core)));
     return AM_OK;
 not_ready:
+    rnl_amudp_latency_free(ep);
     (void)rnl_am_free_endpoint(ep->core);
 no_endpoint:
     free(ep->table);

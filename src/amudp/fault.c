@@ -121,6 +121,7 @@ int rnl_amudp_fault_send(struct amudp_ep *ep, const struct rnl_amudp_request *q,
         return rnl_amudp_send(ep, q, args);
     h->q = *q;
     h->q.async = 0;
+    h->q.since_ns = now_ns(ep);
     h->wait_ns = ep->fault->first_ns;
     if (q->numargs > 0)
         memcpy(h->args, args, sizeof *args * (size_t)q->numargs);

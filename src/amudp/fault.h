@@ -20,6 +20,7 @@ struct rnl_amudp_request {
     size_t nbytes;
     uintptr_t dest_offset;
     const void *from;
+    uint64_t since_ns; /* it was held back; 0 */
 };
 
 /* To the core. */

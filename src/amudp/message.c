@@ -40,6 +40,8 @@ static void count_sent(amudp_stats_t *s, int request, amudp_category_t c, size_t
 int rnl_amudp_send(struct amudp_ep *ep, const struct rnl_amudp_request *q, const int32_t *args)
 {
     int r;
+    if (ep->latency != NULL)
+        rnl_amudp_latency_sends(ep, q->dest, q->since_ns);
     if (q->category == amudp_Short)
         r = rnl_am_request(ep->core, q->dest, q->handler, q->numargs, args);
     else if (q->category == amudp_Medium)
@@ -253,6 +255,8 @@ static void before(void *arg, void *token, const struct rnl_am_token_info *info,
     if (info->status != 0)
         return;
     add(request ? &ep->stats.RequestsReceived[c] : &ep->stats.RepliesReceived[c], 1);
+    if (!request && ep->latency != NULL)
+        rnl_amudp_latency_answered(ep, token);
     if (ep->before != NULL)
         ep->before(c, request, info->handler, token, buf, info->nbytes, info->numargs,
                    (uint32_t *)(uintptr_t)info->args);

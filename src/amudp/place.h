@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * place.h - how a worker that somebody else started, without a pipe to the launcher, takes its place in a job. It waits
- * until all have come (door.h), and the launcher is started on their hosts. The ranks that the launcher starts are *stand-ins* (`amudprun --stand-in`). Each listens on an abstract socket,
- * NAME.rank; a worker tries them, proves that it has the key, which is in a file of mode 0600, and is given what the
- * launcher had given the stand-in: the door, the two outputs, and the master's environment. From then on the stand-in
- * lives as long as the worker, and ends as it does: the launcher need not know.
+ * until all have come (door.h), and the launcher is started on their hosts. The ranks that the launcher starts are
+ * *stand-ins* (`amudprun --stand-in`). Each listens on an abstract socket, NAME.rank; a worker tries them, proves that
+ * it has the key, which is in a file of mode 0600, and is given what the launcher had given the stand-in: the door, the
+ * two outputs, and the master's environment. From then on the stand-in lives as long as the worker, and ends as it
+ * does: the launcher need not know.
  *
  *   stand-in to worker    'n' | nonce 32
  *   worker to stand-in    'p' | nonce 32 | proof 32           of "worker", both nonces

@@ -109,6 +109,10 @@ const char *AMUDP_DumpStatistics(void *fp, amudp_stats_t *stats, int global)
     put_row(&t, "... with headers", stats->ReplyTotalBytesSent);
     put(&t, " %-24s %51" PRIu64 "\n", "returned messages", stats->ReturnedMessages);
     put(&t, " %-24s %51" PRIu64 "\n", "bytes sent", stats->TotalBytesSent);
+    uint64_t replies = sum_of(stats->RepliesReceived);
+    if (stats->RequestMinLatency <= stats->RequestMaxLatency)
+        put(&t, " %-24s %12" PRIu64 " %12" PRIu64 " %12" PRIu64 "\n", "ns to a reply: least, mean, most",
+            stats->RequestMinLatency, replies > 0 ? stats->RequestSumLatency / replies : 0, stats->RequestMaxLatency);
     if (global && sum_of(stats->RequestsSent) != sum_of(stats->RequestsReceived) + stats->ReturnedMessages)
         put(&t, " some requests are still on their way, or counters were read at different times\n");
     if (fp != NULL) {

@@ -304,6 +304,59 @@ static void callbacks_and_counters_see_each_message(void **state)
     assert_memory_equal(&s, &AMUDP_initial_stats, sizeof s);
 }
 
+enum { SLOW = 20, SILENT, SLOW_MS = 5 };
+
+static void on_slow(void *token)
+{
+    test_sleep_ms(SLOW_MS);
+    TEST_MUST(AM_Reply1(token, ANSWER, 1) == AM_OK);
+}
+static void on_silent(void *token)
+{
+    (void)token;
+    asked++;
+}
+
+static void latencies_are_those_of_requests_with_a_reply(void **state)
+{
+    amudp_stats_t s, sum = AMUDP_initial_stats;
+    uint64_t before_ns;
+    tear_down(state);
+    setenv("AMUDP_LATENCY_STATS", "1", 1);
+    set_up(state);
+    unsetenv("AMUDP_LATENCY_STATS");
+    assert_int_equal(AM_SetHandler(b, SLOW, on_slow), AM_OK);
+    assert_int_equal(AM_SetHandler(b, SILENT, on_silent), AM_OK);
+    assert_int_equal(AM_Request0(a, 1, SILENT), AM_OK);
+    poll_until(&asked, 1);
+    assert_int_equal(AM_Request0(a, 1, 99), AM_OK); /* comes back */
+    poll_until(&returns, 1);
+    assert_int_equal(AMUDP_GetEndpointStatistics(a, &s), AM_OK);
+    assert_true(s.RequestMinLatency == UINT64_MAX && s.RequestMaxLatency == 0 && s.RequestSumLatency == 0);
+    assert_null(strstr(AMUDP_DumpStatistics(NULL, &s, 0), "ns to a reply"));
+    before_ns = test_now_ns();
+    assert_int_equal(AM_Request1(a, 1, ASK, 9), AM_OK);
+    poll_until(&answered, 1);
+    assert_int_equal(AM_Request0(a, 1, SLOW), AM_OK);
+    poll_until(&answered, 2);
+    uint64_t most = test_now_ns() - before_ns;
+    assert_int_equal(AMUDP_GetEndpointStatistics(a, &s), AM_OK);
+    assert_true(s.RequestMinLatency > 0 && s.RequestMinLatency <= s.RequestMaxLatency);
+    assert_true(s.RequestMaxLatency >= (uint64_t)SLOW_MS * 1000000);
+    assert_true(s.RequestSumLatency == s.RequestMinLatency + s.RequestMaxLatency && s.RequestSumLatency <= most);
+    assert_non_null(strstr(AMUDP_DumpStatistics(NULL, &s, 0), "ns to a reply"));
+    assert_int_equal(AMUDP_AggregateStatistics(&sum, &s), AM_OK);
+    assert_int_equal(AMUDP_AggregateStatistics(&sum, &s), AM_OK);
+    assert_true(sum.RequestMinLatency == s.RequestMinLatency && sum.RequestSumLatency == 2 * s.RequestSumLatency);
+    for (int i = 0; i < 3000; i++) { /* more than are noted at a time */
+        assert_int_equal(AM_Request1(a, 1, ASK, i), AM_OK);
+        assert_int_equal(AM_Request0(a, 1, SILENT), AM_OK);
+    }
+    poll_until(&answered, 3002);
+    assert_int_equal(AMUDP_GetEndpointStatistics(b, &s), AM_OK); /* it has asked nothing */
+    assert_true(s.RequestMaxLatency == 0);
+}
+
 static void settings_are_found_under_three_names(void **state)
 {
     (void)state;
@@ -470,6 +523,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_reply_handler_can_neither_reply_nor_ask, set_up, tear_down),
         cmocka_unit_test_setup_teardown(names_are_compared_and_copied_as_a_whole, set_up, tear_down),
         cmocka_unit_test_setup_teardown(callbacks_and_counters_see_each_message, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(latencies_are_those_of_requests_with_a_reply, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_segment_can_be_all_of_memory, set_up, tear_down),
         cmocka_unit_test(settings_are_found_under_three_names),
         cmocka_unit_test_setup_teardown(w6_a_lost_message_holds_no_other_up, set_up_losing, tear_down),
