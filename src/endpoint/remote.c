@@ -155,12 +155,12 @@ static void let_rest(struct rnl_endpoint *ep, uint64_t now)
 static void send_at(struct rnl_endpoint *ep, uint64_t now)
 {
     struct rnl_remote *r = ep->remote;
-    r->left = r->presses = 0;
     while (r->heap_count && r->heap[0].due_ns <= now) {
         struct rnl_link *link = r->heap[0].link;
         take_out(r, link);
         rnl_remote_mark(link, RNL_LINK_PRESSES);
     }
+    r->left = r->presses = 0; /* those that are due have their turn now, too */
     struct rnl_link *last = NULL; /* those that are marked again have another turn in the next call */
     for (struct rnl_link *link = r->first; link; link = link->next)
         last = link;

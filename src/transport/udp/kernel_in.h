@@ -31,6 +31,10 @@ union kernel_name {
 struct kernel_hot {
     int fd;
     uint32_t used, vain; /* when it was last sent by, in calls; looks in vain since something came */
+    uint32_t shorts;     /* datagrams since one that was long enough to be one of a run */
+    uint8_t merges;      /* UDP_GRO is set */
+    uint8_t sure;        /* found empty since its connect: what comes is from `peer` */
+    struct rnl_socket_addr peer;
 };
 struct kernel_known {
     struct rnl_socket_addr addr;

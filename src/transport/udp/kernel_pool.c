@@ -6,7 +6,8 @@
  *
  * Such a socket is never closed before the end: what comes between the last look and the close would be lost. It is
  * connected to the next peer instead. Between its bind and its connect, and for what it had queued before, it may bring
- * datagrams of others: who one is from is read from the datagram, never from the socket. */
+ * datagrams of others: who one is from is read from the datagram, until the socket was found empty once. What was on
+ * its way into it at that moment is then taken to be from the wrong peer, and dropped above like what got lost. */
 #include "transport/udp/kernel_in.h"
 
 #include <errno.h>
@@ -76,7 +77,7 @@ static int open_hot(struct kernel_socket *k)
         k->facts.features &= ~(uint32_t)RNL_KERNEL_CONNECT;
         return -1;
     }
-    k->hot[k->hots].fd = fd;
+    k->hot[k->hots] = (struct kernel_hot){.fd = fd, .merges = !!(k->facts.features & RNL_KERNEL_MERGE)};
     return (int)k->hots++;
 }
 
@@ -107,6 +108,8 @@ static void make_hot(struct kernel_socket *k, struct kernel_known *known)
     known->hot = (uint8_t)(i + 1);
     h->used = k->calls;
     h->vain = 0;
+    h->sure = 0;
+    h->peer = known->addr;
     k->facts.connects++;
 }
 
