@@ -380,7 +380,8 @@ static int rooms_for(const struct rnl_link *link, uint32_t bytes)
         return 1;
     if (!link->mirror || link->mirror->lost_count)
         return BATCH;
-    return 2 + (int)(rnl_mirror_piled(link->mirror, (BATCH - 2) * bytes) / bytes);
+    uint32_t piled = rnl_mirror_piled(link->mirror, (BATCH - 2) * bytes);
+    return RNL_LIKELY(piled < bytes) ? 2 : 2 + (int)(piled / bytes);
 }
 
 /* How many datagrams it may give out in one turn. They are full runs, for each run costs both sides the way through the

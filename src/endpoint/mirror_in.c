@@ -94,7 +94,7 @@ static void raise_floor(struct rnl_mirror_in *in, uint64_t floor, uint32_t flags
 
 /* ---- lines ---- */
 
-static struct rnl_line *slot_of(const struct rnl_mirror *m, unsigned lane, uint64_t line)
+RNL_INLINE struct rnl_line *slot_of(const struct rnl_mirror *m, unsigned lane, uint64_t line)
 {
     return rnl_mirror_slot(m->pair->theirs, m->pair->far_theirs, lane, m->grow_came, line);
 }
@@ -182,7 +182,7 @@ static int append(struct rnl_mirror *m, unsigned lane, const struct rnl_frame_li
     rnl_head old = atomic_load_explicit(&slot->head, memory_order_relaxed); /* we wrote it */
     if ((in->shown & 7) == 0 || (old ^ l->head) & RNL_HEAD_KEY_MASK || RNL_HEAD_KIND(old) != RNL_LINE_ITEMS)
         return RNL_ERR_PEER_BROKEN;
-    memcpy(slot->payload, l->payload, l->bytes);
+    rnl_copy_short(slot->payload, l->payload, l->bytes);
     in->shown = (in->shown & ~(uint64_t)7) + RNL_HEAD_N(l->head);
     m->came |= RNL_MIRROR_LINES;
     RNL_SOMETIMES(1, "a line that is shown gets more items");
@@ -233,7 +233,7 @@ static int take_line(struct rnl_mirror *m, unsigned lane, uint64_t line, const s
     rnl_head waits = l->head ^ RNL_MIRROR_WAITS, old = atomic_load_explicit(&slot->head, memory_order_relaxed);
     if ((uint16_t)old >> 3 == (uint16_t)waits >> 3 && RNL_HEAD_N(old) >= n)
         return 0; /* it waits already */
-    memcpy(slot->payload, l->payload, l->bytes);
+    rnl_copy_short(slot->payload, l->payload, l->bytes);
     atomic_store_explicit(&slot->head, waits, memory_order_relaxed); /* for ourselves */
     if (lane == 0 && RNL_HEAD_KIND(l->head) == RNL_LINE_GROW && m->grow_came == UINT64_MAX)
         m->grow_came = line;

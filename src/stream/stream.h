@@ -14,6 +14,7 @@
 #ifndef RNL_STREAM_STREAM_H
 #define RNL_STREAM_STREAM_H
 
+#include "base/copy.h"
 #include "endpoint/endpoint.h"
 
 enum {
@@ -160,50 +161,6 @@ RNL_NOINLINE int rnl_stream_publish_other(struct rnl_endpoint *ep, struct rnl_co
 /* In the position of an open short stream: it is of another kind than what is in the open line, and begins a line; its
  * `key` says which. */
 #define RNL_POS_OTHER ((uint64_t)1 << 63)
-
-/* Up to 64 bytes, with no call and no loop; TSan and ASan see them. */
-RNL_INLINE void rnl_copy_short(void *to, const void *from, size_t n)
-{
-    unsigned char *t = to;
-    const unsigned char *f = from;
-    struct {
-        unsigned char b[16];
-    } a, b, c, d;
-    if (RNL_LIKELY(n == 8)) {
-        memcpy(t, f, 8);
-    } else if (n > 32) { /* two from the front, two from the back */
-        memcpy(&a, f, 16);
-        memcpy(&b, f + 16, 16);
-        memcpy(&c, f + n - 32, 16);
-        memcpy(&d, f + n - 16, 16);
-        memcpy(t, &a, 16);
-        memcpy(t + 16, &b, 16);
-        memcpy(t + n - 32, &c, 16);
-        memcpy(t + n - 16, &d, 16);
-    } else if (n >= 16) {
-        memcpy(&a, f, 16);
-        memcpy(&b, f + n - 16, 16);
-        memcpy(t, &a, 16);
-        memcpy(t + n - 16, &b, 16);
-    } else if (n > 8) {
-        uint64_t x, y;
-        memcpy(&x, f, 8);
-        memcpy(&y, f + n - 8, 8);
-        memcpy(t, &x, 8);
-        memcpy(t + n - 8, &y, 8);
-    } else if (n >= 4) {
-        uint32_t x, y;
-        memcpy(&x, f, 4);
-        memcpy(&y, f + n - 4, 4);
-        memcpy(t, &x, 4);
-        memcpy(t + n - 4, &y, 4);
-    } else if (n) {
-        unsigned char x = f[0], y = f[n / 2], z = f[n - 1];
-        t[0] = x;
-        t[n / 2] = y;
-        t[n - 1] = z;
-    }
-}
 
 /* ---- the short path, inlined into the native calls and into FM's ----
  *

@@ -28,6 +28,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/copy.h"
 #include "ring/ring.h"
 #include "wire/bytes.h"
 
@@ -122,7 +123,7 @@ RNL_INLINE unsigned char *rnl_frame_put_line(unsigned char *at, rnl_head head, c
 {
     uint32_t bytes = rnl_line_used(head);
     rnl_put64(at, head);
-    memcpy(at + RNL_FRAME_LINE_HEAD, payload, bytes);
+    rnl_copy_short(at + RNL_FRAME_LINE_HEAD, payload, bytes);
     return at + RNL_FRAME_LINE_HEAD + bytes;
 }
 /* Bytes of a WORDS frame, head included. */

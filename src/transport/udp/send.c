@@ -117,7 +117,10 @@ static int make_room(struct udp *u, uint32_t bytes, int n)
     struct udp_sender *s = &u->send;
     uint32_t each = round8(bytes ? bytes : 1);
     for (int tries = 0;; tries++) {
-        uint32_t room = (s->buffer_bytes - s->tail) / each, free_outs = UDP_OUTS - s->outs - s->rooms;
+        uint32_t free_outs = UDP_OUTS - s->outs - s->rooms;
+        if (RNL_LIKELY((uint32_t)n <= free_outs && (uint64_t)each * (uint32_t)n <= s->buffer_bytes - s->tail))
+            return n;
+        uint32_t room = (s->buffer_bytes - s->tail) / each;
         if (room > free_outs)
             room = free_outs;
         if (room > 0 || tries == 1)
