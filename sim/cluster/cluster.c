@@ -114,6 +114,29 @@ static int lay_out(struct rnl_cluster *c)
     return 0;
 }
 
+static void fetch(const void *at, size_t bytes)
+{
+    for (size_t i = 0; at != NULL && i < bytes; i += RNL_LINE_BYTES)
+        __builtin_prefetch((const char *)at + i);
+}
+
+/* A rank that runs next finds its stack, its endpoint and its packets in the caches. */
+static void fetch_next(struct rnl_sim *sim, struct rnl_sim_event *event)
+{
+    enum { FRAMES = 1024 };
+    const struct rnl_sim_coro *coro = rnl_sim_coro_of(event);
+    const struct rnl_cluster *c = rnl_sim_owner(sim);
+    if (coro == NULL) {
+        if (c->net != NULL)
+            rnl_net_fetch(event);
+        return;
+    }
+    const struct rnl_guest *g = (const struct rnl_guest *)(const void *)coro;
+    fetch(coro->context.inside, FRAMES);
+    const struct rnl_endpoint *ep = g->ep ? g->ep : g->fm.ep;
+    fetch(ep, sizeof *ep);
+}
+
 int rnl_cluster_new(const struct rnl_cluster_options *opt, struct rnl_cluster **out)
 {
     int status = check(opt);
@@ -139,6 +162,7 @@ int rnl_cluster_new(const struct rnl_cluster_options *opt, struct rnl_cluster **
     }
     rnl_sim_set_owner(c->sim, c);
     rnl_sim_set_tie(c->sim, rnl_sim_tie_by_seed);
+    rnl_sim_set_ahead(c->sim, fetch_next);
     rnl_sim_note(c->sim, RNL_NOTE_JOB, opt->ranks, opt->seed, c->opt.hosts);
     *out = c;
     return 0;

@@ -7,7 +7,7 @@
 
 #include "sim/cluster/net_in.h"
 
-enum { LOOP_NS = 1000, MESSAGE_BYTES = 36 };
+enum { LOOP_NS = 1000, MESSAGE_BYTES = 36, FETCH_LINE = 64 };
 
 struct net_link *net_route_of(const struct rnl_net *net, uint32_t node, uint32_t host)
 {
@@ -88,8 +88,17 @@ void net_line_arrives(struct rnl_sim *sim, struct rnl_sim_event *e)
     struct net_packet *p = l->line_first;
     l->line_first = p->next;
     if (l->line_first)
-        (void)rnl_sim_at(sim, &l->event, l->line_first->arrives);
+        (void)rnl_sim_at(sim, &l->event, p->next_arrives);
     arrive(l, p);
+}
+
+void rnl_net_fetch(const struct rnl_sim_event *e)
+{
+    if (e->fn != net_line_arrives)
+        return;
+    const struct net_packet *p = ((const struct net_link *)(const void *)e)->line_first;
+    for (size_t i = 0; p != NULL && i < sizeof *p; i += FETCH_LINE)
+        __builtin_prefetch((const char *)p + i);
 }
 
 /* In line, if it keeps the order; else with an event of its own. Without memory for an event order wins over time. */
@@ -106,10 +115,12 @@ static void set_out(struct net_link *l, struct net_packet *p, uint64_t arrives)
         p->arrives = l->line_last->arrives;
     }
     p->next = NULL;
-    if (l->line_first)
+    if (l->line_first) {
         l->line_last->next = p;
-    else
+        l->line_last->next_arrives = p->arrives;
+    } else {
         l->line_first = p;
+    }
     l->line_last = p;
     if (!rnl_sim_scheduled(&l->event))
         (void)rnl_sim_at(sim, &l->event, l->line_first->arrives);

@@ -72,6 +72,9 @@ int rnl_net_route(struct rnl_net *);
 int rnl_net_find_link(const struct rnl_net *, uint32_t a, uint32_t b, uint32_t *out);
 void rnl_net_link_ends(const struct rnl_net *, uint32_t link, uint32_t *from, uint32_t *to);
 
+/* What that event will touch, if it is one of the network, is fetched into the caches. */
+void rnl_net_fetch(const struct rnl_sim_event *);
+
 /* ---- changes, at any time ---- */
 
 const struct rnl_net_link_config *rnl_net_link_get(const struct rnl_net *, uint32_t link);

@@ -27,6 +27,7 @@ struct net_packet {
     };
     struct net_socket *socket; /* whose send buffer it takes `charge` of, until it left the host */
     uint64_t left, arrives;    /* ticks: the last bit is out; is there */
+    uint64_t next_arrives;     /* of `next`, in line: whose own lines have left the caches */
     uint32_t from, to;         /* hosts */
     uint16_t from_port, to_port;
     uint32_t bytes, wire_bytes, charge;

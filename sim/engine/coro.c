@@ -77,6 +77,11 @@ void rnl_sim_coro_kill(struct rnl_sim_coro *c)
     rnl_context_forget(&c->context);
 }
 
+struct rnl_sim_coro *rnl_sim_coro_of(struct rnl_sim_event *event)
+{
+    return event->fn == run ? (struct rnl_sim_coro *)(void *)event : NULL;
+}
+
 struct rnl_sim_coro *rnl_sim_running(const struct rnl_sim *s)
 {
     return s->running;

@@ -50,6 +50,10 @@ typedef uint32_t rnl_sim_tie(uint64_t seed, uint64_t at, uint32_t entity);
 void rnl_sim_set_tie(struct rnl_sim *, rnl_sim_tie *tie);
 rnl_sim_tie rnl_sim_tie_by_seed; /* entities in an order that differs from seed to seed; each one's own in order */
 
+/* Called with the event that is likely to be the next, before another one runs: to fetch what it will touch into the
+ * caches, and for nothing else. */
+void rnl_sim_set_ahead(struct rnl_sim *, rnl_sim_fn *ahead);
+
 /* Run e->fn at tick `at`, or now if that is past. One that is scheduled already is moved. 0, RNL_ERR_NO_MEMORY. */
 int rnl_sim_at(struct rnl_sim *, struct rnl_sim_event *e, uint64_t at);
 /* Fine for one that is not scheduled. An event is not scheduled any more when its function runs. */

@@ -21,6 +21,7 @@ struct rnl_sim {
     size_t waiting, room;
     uint64_t now, sequence, events, seed;
     rnl_sim_tie *tie;
+    rnl_sim_fn *ahead;
     int stopped;
     struct rnl_sim_coro *running; /* NULL: an event's own function */
     void *owner;

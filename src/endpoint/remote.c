@@ -87,6 +87,60 @@ void rnl_remote_due(struct rnl_link *link, uint64_t due_ns)
         sift_up(r, link->heap - 1, due);
 }
 
+/* ---- fetching ahead ---- */
+
+/* With many peers all of a link has left the caches when its turn comes. So its lines are fetched while others have
+ * theirs, all at once and not each when it is needed; what points to them is fetched before. */
+static void fetch(const void *at, size_t bytes)
+{
+    for (size_t i = 0; at && i < bytes; i += RNL_LINE_BYTES)
+        __builtin_prefetch((const char *)at + i);
+}
+
+static void fetch_link(const struct rnl_conn *conn)
+{
+    fetch(conn->link, sizeof *conn->link);
+    fetch(conn->pair.own, sizeof(struct rnl_mirror));
+}
+
+/* Of all whose packets came. */
+static void fetch_senders(const struct rnl_endpoint *ep, const struct rnl_view *v, int n)
+{
+    const struct rnl_conn *conn[POLL];
+    int count = 0;
+    if (ep->remote->awake < FETCHED)
+        return;
+    for (int k = 0; k < n; k++)
+        fetch(v[k].peer < ep->size ? &ep->peer[v[k].peer].conn : NULL, 1);
+    for (int k = 0; k < n; k++) {
+        const struct rnl_conn *c = v[k].peer < ep->size ? ep->peer[v[k].peer].conn : NULL;
+        if (!c || (count && conn[count - 1] == c))
+            continue;
+        conn[count++] = c;
+        fetch(&c->link, 1);
+        fetch(&c->pair, sizeof c->pair);
+    }
+    for (int k = 0; k < count; k++)
+        fetch_link(conn[k]);
+}
+
+/* What let_rest looks at of the links whose turn comes soon. */
+static void fetch_still(const struct rnl_endpoint *ep, uint32_t turn)
+{
+    enum { FAR = 16, NEAR = 8 };
+    if (turn >= FAR)
+        fetch(&ep->hot[turn - FAR]->link, 1);
+    if (turn < NEAR)
+        return;
+    const struct rnl_conn *conn = ep->hot[turn - NEAR];
+    fetch(conn->pair.rx, sizeof conn->pair.rx);
+    if (!conn->link)
+        return;
+    fetch(&conn->link->up, 1);
+    fetch(&conn->link->flow.last_sent_ns, 1);
+    fetch(&conn->link->flow.received.largest_ns, 1);
+}
+
 /* ---- whose turn it is ---- */
 
 void rnl_remote_mark(struct rnl_link *link, enum rnl_link_mark how)
@@ -114,6 +168,12 @@ static struct rnl_link *dequeue(struct rnl_remote *r)
         r->last = &r->first;
     link->queued = 0;
     return link;
+}
+
+static const struct rnl_link *last_of(const struct rnl_remote *r)
+{
+    return r->first ? (const struct rnl_link *)(const void *)((const char *)r->last - offsetof(struct rnl_link, next))
+                    : NULL;
 }
 
 static void give_out(struct rnl_link *link, uint64_t piled, uint64_t now_ns, int last)
@@ -144,6 +204,7 @@ static void let_rest(struct rnl_endpoint *ep, uint64_t now)
     r->woke = 0;
     for (uint32_t i = ep->live; i-- > 0;) {
         struct rnl_conn *conn = ep->hot[i];
+        fetch_still(ep, i);
         if (!conn->link)
             continue;
         if (r->awake > r->few) /* else its peer keeps what has been read, and neither side can rest */
@@ -161,11 +222,11 @@ static void send_at(struct rnl_endpoint *ep, uint64_t now)
         rnl_remote_mark(link, RNL_LINK_PRESSES);
     }
     r->left = r->presses = 0; /* those that are due have their turn now, too */
-    struct rnl_link *last = NULL; /* those that are marked again have another turn in the next call */
-    for (struct rnl_link *link = r->first; link; link = link->next)
-        last = link;
+    const struct rnl_link *last = last_of(r); /* those that are marked again have another turn in the next call */
     for (struct rnl_link *link = NULL; last && link != last;) {
         link = dequeue(r);
+        if (r->awake >= FETCHED)
+            fetch(r->first, sizeof *r->first);
         if (link->marked)
             give_out(link, 0, now, link == last);
     }
@@ -292,21 +353,6 @@ static struct rnl_link *link_of(struct rnl_remote *r, uint32_t rank)
     return conn ? conn->link : NULL;
 }
 
-/* With many peers all of a link has left the caches when its next packet comes: it is fetched at once, not a line after
- * the other when each is needed. */
-static void fetch(const struct rnl_remote *r, const struct rnl_link *link)
-{
-    const struct {
-        const void *at;
-        size_t bytes;
-    } part[] = {{link, sizeof *link}, {link->conn, sizeof link->conn->pair}, {link->mirror, sizeof *link->mirror}};
-    if (r->awake < FETCHED)
-        return;
-    for (unsigned i = 0; i < sizeof part / sizeof part[0]; i++)
-        for (size_t at = 0; part[i].at && at < part[i].bytes; at += RNL_LINE_BYTES)
-            __builtin_prefetch((const char *)part[i].at + at);
-}
-
 void rnl_remote_answer(struct rnl_remote *r, const struct rnl_view *v, const void *at, uint32_t bytes, uint64_t now_ns)
 {
     (void)r->t->ops->answer(r->t, v, at, bytes, now_ns);
@@ -343,7 +389,6 @@ static void take_in(struct rnl_remote *r, const struct rnl_view *v, uint64_t now
     }
     struct rnl_link *link = link_of(r, rnl_hs_connection_rank(number));
     if (link && link->flows && link->hs.rx_connection == number && link->conn->rank == v->peer) {
-        fetch(r, link);
         if (!link->over)
             rnl_link_input(link, v, now_ns);
         return;
@@ -387,6 +432,7 @@ void rnl_remote_receive(struct rnl_endpoint *ep)
     for (int i = 0; n == POLL && i < POLLS && r->count.received_bytes < enough; i++) {
         n = r->t->ops->poll(r->t, view, POLL, now);
         came |= n > 0;
+        fetch_senders(ep, view, n);
         for (int k = 0; k < n; k++)
             take_in(r, &view[k], now);
         if (n > 0)
