@@ -85,8 +85,13 @@ void rnl_net_pace(struct rnl_card *c)
 {
     if (c->port.flowing)
         pace(c);
-    if (c->send.flowing)
-        pace(&c->hw->card[c->send.to]);
+    if (!c->send.flowing)
+        return;
+    /* A short packet that was stopped may be there before its sender knows that it may go on: then nothing of it flows
+     * any more, and the port is empty or has somebody else's. */
+    struct rnl_card *to = &c->hw->card[c->send.to];
+    if (to->port.flowing && to->port.first->held && to->port.first->from == c->id)
+        pace(to);
 }
 
 static void flow(struct rnl_card *c, uint64_t now)

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * test_any.c - experiments drawn at random: any system, measure, size and machine. Each ends with a figure or with a
+ * sentence that says why not, no byte is made or lost but by a named fault, and it is the same once more.
+ *
+ *     test_any [EXPERIMENTS [FIRST SEED]] */
+#include "runnel/runnel.h"
+#include "sim/engine/random.h"
+#include "sim/paper/experiments/run.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t seed, drawn;
+
+static void must(int true_, const char *what, int line)
+{
+    if (true_)
+        return;
+    fprintf(stderr, "%s:%d: %s\nnot ok - once more with: sim-paper-any 1 %llu\n", __FILE__, line, what,
+            (unsigned long long)seed);
+    exit(1);
+}
+#define MUST(x) must(x, #x, __LINE__)
+
+static uint32_t below(uint32_t n)
+{
+    return (uint32_t)rnl_sim_below(rnl_sim_random(seed, 0, 0, drawn++), n);
+}
+
+static uint32_t draw_bytes(uint32_t most)
+{
+    static const uint32_t borders[] = {4, 8, 16, 60, 124, 128, 132, 248, 256, 1024, 1028, 2048, 4096, 8192, 8196};
+    uint32_t n = below(2) ? borders[below(sizeof borders / sizeof borders[0])] : 4 + 4 * below(4000);
+    return n < most || below(20) == 0 ? n : most;
+}
+
+static void draw_machine(struct rnl_machine *m)
+{
+    static const char *const names[] = {"H-A", "H-FM2", "H-P", "H-PP", "H-S"};
+    MUST(rnl_machine_builtin(names[below(5)], m) == 0);
+    for (uint32_t changes = below(4); changes; changes--) {
+        char text[64];
+        uint32_t k = below(RNL_M_COUNT);
+        double v = k == RNL_M_page ? (double)(1024u << below(5)) : m->v[k] * pow(2, (double)below(65) / 16 - 2);
+        if (below(6) == 0)
+            v = 0;
+        snprintf(text, sizeof text, "%s=%.9g", rnl_machine_name_of((enum rnl_machine_value)k), v);
+        (void)rnl_machine_set(m, text); /* refused if it is out of its bounds */
+    }
+}
+
+static void draw(struct rnl_experiment *x)
+{
+    struct rnl_machine m;
+    uint32_t n = 0;
+    drawn = 0;
+    while (rnl_systems[n])
+        n++;
+    const struct rnl_system *s = rnl_systems[below(n)];
+    draw_machine(&m);
+    rnl_experiment_init(x, s, &m, (enum rnl_measure)below(RNL_MEASURES), draw_bytes(s->most));
+    x->count = 1 + below(60);
+    x->seed = seed;
+    x->packet = below(3) ? 0 : 4 * below(1100);
+    x->buffers = below(3) || !s->buffers_most ? 0 : below(s->buffers_most + 2);
+    x->senders = below(2) ? 0 : below(9);
+    x->processes = below(3) ? 0 : below(9);
+    x->slow_us = below(2) ? 0 : below(80);
+    x->attention = (enum rnl_attention)below(3);
+    x->bad_per_2_32 = below(8) ? 0 : (uint64_t)1 << (22 + below(9));
+    x->cold = below(4) == 0;
+    x->no_skip = below(20) == 0;
+    x->jitter_us = below(4) ? 16 : 0;
+}
+
+static int one(void)
+{
+    struct rnl_experiment x;
+    struct rnl_outcome a, b;
+    draw(&x);
+    int rc = rnl_experiment_run(&x, &a);
+    if (rc < 0) {
+        MUST(rnl_last_error()->text[0] != 0);
+        char why[sizeof rnl_last_error()->text];
+        snprintf(why, sizeof why, "%s", rnl_last_error()->text);
+        if (rc != RNL_ERR_ARG || below(8) == 0) { /* most are refused at once */
+            MUST(rnl_experiment_run(&x, &b) == rc);
+            MUST(strcmp(why, rnl_last_error()->text) == 0);
+        }
+        if (getenv("RNL_TEST_SAY"))
+            printf("%llu %s %s %u: %d %s\n", (unsigned long long)seed, x.system->name, rnl_measure_name(x.measure),
+                   x.bytes, rc, why);
+        return 0;
+    }
+    if (getenv("RNL_TEST_SAY"))
+        printf("%llu %s %s %u: %g %s\n", (unsigned long long)seed, x.system->name, rnl_measure_name(x.measure), x.bytes,
+               a.value, rnl_measure_unit(x.measure));
+    MUST(isfinite(a.value) && a.value >= 0);
+    MUST(a.count.packets_received <= a.count.packets_sent && a.count.bytes_received <= a.count.bytes_sent);
+    MUST(a.received <= a.sent);
+    if (!x.system->lossy && strcmp(x.system->name, "vmmc") != 0) /* a stream of VMMC's overwrites one place */
+        MUST(a.received == a.sent && a.wrong == 0);
+    MUST(rnl_experiment_run(&x, &b) == 0);
+    MUST(memcmp(&a.value, &b.value, sizeof a.value) == 0 && a.end_ps == b.end_ps && a.events == b.events);
+    return 1;
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t n = argc > 1 ? strtoull(argv[1], NULL, 10) : 300, first = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+    uint64_t figures = 0;
+    for (seed = first; seed < first + n; seed++)
+        figures += (uint64_t)one();
+    printf("ok - %llu experiments, %llu of them with a figure\n", (unsigned long long)n, (unsigned long long)figures);
+    return figures ? 0 : 1;
+}
