@@ -9,6 +9,7 @@
 #include "sim/paper/data.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -475,6 +476,9 @@ static int run(struct run *r)
     if (rc < 0)
         return rc;
     value_of(r);
+    if (!isfinite(r->out->value)) /* fm1-link hands over all that its card has counted, at one tick */
+        return rnl_fail(RNL_ERR_ARG, "%u messages of %u bytes were all there at one time, which is no rate: take more",
+                        r->out->received, x->bytes);
     r->out->count = r->hw->count;
     r->out->events = rnl_sim_events(r->hw->sim);
     r->out->end_ps = rnl_hw_now(r->hw);
