@@ -66,13 +66,29 @@ static int write_events(const struct spans *s, const char *dir, const char *name
     if (!f)
         return 1;
     fputs("{\"traceEvents\": [", f);
+    uint32_t nodes = 0;
+    for (int i = 0; i < s->n; i++)
+        if (s->span[i].node >= nodes)
+            nodes = s->span[i].node + 1;
+    for (uint32_t node = 0; node < nodes; node++) { /* what viewers call processes and threads are numbers with names */
+        fprintf(f,
+                "%s\n{\"name\": \"process_name\", \"ph\": \"M\", \"pid\": %u, \"tid\": 0, \"args\": {\"name\": \"node "
+                "%u\"}}",
+                node ? "," : "", node, node);
+        for (int lane = 0; lane < RNL_LANES; lane++)
+            fprintf(f,
+                    ",\n{\"name\": \"thread_name\", \"ph\": \"M\", \"pid\": %u, \"tid\": %d, "
+                    "\"args\": {\"name\": \"%s\"}},\n"
+                    "{\"name\": \"thread_sort_index\", \"ph\": \"M\", \"pid\": %u, \"tid\": %d, "
+                    "\"args\": {\"sort_index\": %d}}",
+                    node, lane, lanes[lane], node, lane, lane);
+    }
     for (int i = 0; i < s->n; i++) {
         const struct span *p = &s->span[i];
         fprintf(f,
-                "%s\n{\"name\": \"%s\", \"ph\": \"X\", \"pid\": %u, \"tid\": \"%s\", \"ts\": %.6f, \"dur\": %.6f, "
+                ",\n{\"name\": \"%s\", \"ph\": \"X\", \"pid\": %u, \"tid\": %d, \"ts\": %.6f, \"dur\": %.6f, "
                 "\"args\": {\"bytes\": %" PRIu64 "}}",
-                i ? "," : "", p->what, p->node, lanes[p->lane], (double)p->from / 1e6, (double)(p->to - p->from) / 1e6,
-                p->amount);
+                p->what, p->node, (int)p->lane, (double)p->from / 1e6, (double)(p->to - p->from) / 1e6, p->amount);
     }
     fputs("\n]}\n", f);
     return fclose(f) == 0 ? 0 : 1;

@@ -418,9 +418,25 @@ static int check(const struct rnl_experiment *x)
     if (x->count == 0 || x->count > 10000000)
         return rnl_fail(RNL_ERR_ARG, "%u messages: an experiment has 1 to 10 million", x->count);
     uint32_t nodes = x->measure == RNL_GOODPUT ? x->senders + 1 + !x->senders : 2;
+    if (x->buffers && !x->system->buffers_most)
+        return rnl_fail(RNL_ERR_ARG, "%u receive buffers: those of %s cannot be chosen", x->buffers, x->system->name);
     if (x->buffers && (x->buffers < nodes * x->system->buffers_least || x->buffers > x->system->buffers_most))
         return rnl_fail(RNL_ERR_ARG, "%u receive buffers: %s can have %u to %u, with %u nodes", x->buffers,
                         x->system->name, nodes * x->system->buffers_least, x->system->buffers_most, nodes);
+    if (x->packet && (x->packet % 4 || x->packet < x->system->packet_least || x->packet > x->system->packet_most))
+        return x->system->packet_most
+                   ? rnl_fail(RNL_ERR_ARG, "packets of %u bytes: %s takes whole words, %u to %u bytes", x->packet,
+                              x->system->name, x->system->packet_least, x->system->packet_most)
+                   : rnl_fail(RNL_ERR_ARG, "packets of %u bytes: those of %s cannot be chosen", x->packet,
+                              x->system->name);
+    if (x->senders && x->measure != RNL_GOODPUT)
+        return rnl_fail(RNL_ERR_ARG, "%u senders: what several send is measured as goodput", x->senders);
+    if (x->senders > 1 && x->system->one_sender)
+        return rnl_fail(RNL_ERR_ARG, "%u senders: who receives by %s looks at one place; there can be one", x->senders,
+                        x->system->name);
+    if (x->processes > 1 && x->processes > x->system->processes_most)
+        return rnl_fail(RNL_ERR_ARG, "%u processes: the card of %s can have %u attached", x->processes, x->system->name,
+                        x->system->processes_most ? x->system->processes_most : 1);
     if (x->senders >= SIDES)
         return rnl_fail(RNL_ERR_ARG, "%u senders: there can be up to %d", x->senders, SIDES - 1);
     int two = x->measure < RNL_LOCAL_RATE || x->measure == RNL_GOODPUT || asks(x);

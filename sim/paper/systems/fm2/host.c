@@ -202,9 +202,7 @@ int fm2_initialize(struct fm2 *f, struct rnl_side *side)
 {
     f->side = side;
     f->card = rnl_card_symbol(side->hw, "card");
-    f->packet = side->packet ? side->packet & ~3u : side->hw->machine.v[RNL_M_combined_rate] > 0 ? FM2_COMBINED : 128;
-    if (f->packet > FM2_DATA || f->packet < 16)
-        f->packet = FM2_DATA;
+    f->packet = side->packet ? side->packet : side->hw->machine.v[RNL_M_combined_rate] > 0 ? FM2_COMBINED : 128;
     uint32_t buffers = side->buffers ? side->buffers : FM2_BUFFERS;
     f->ring = rnl_host_take(side->host, FM2_RING * FM2_SLOT, 1);
     f->share = buffers / (side->nodes > 1 ? side->nodes - 1 : 1);
@@ -291,6 +289,8 @@ const struct rnl_system rnl_system_fm2 = {
     .look = LIBRARY,
     .buffers_least = 2,
     .buffers_most = FM2_RING,
+    .packet_least = 16,
+    .packet_most = FM2_DATA,
     .on_crc = FM2_ON_CRC,
     .open = open_side,
     .send = send_message,

@@ -157,7 +157,7 @@ static void send_pages(struct rnl_side *side, uint32_t to, uint32_t bytes)
 static void send_message(struct rnl_side *side, uint32_t to, uint32_t bytes)
 {
     struct state *st = side->state;
-    uint32_t unit = side->packet && side->packet < PM_BUFFER ? side->packet : PM_BUFFER;
+    uint32_t unit = side->packet ? side->packet : PM_BUFFER;
     if (st->pinning) {
         send_pages(side, to, bytes);
         return;
@@ -210,21 +210,24 @@ static void finish(struct rnl_side *side)
     st->held = 0;
 }
 
+/* Of pinned buffers a packet is a part, of user memory what lies within a page. */
+enum { PM_MOST = 8 * PM_BUFFER }; /* bytes of a message in buffers */
 #define PM_SYSTEM(called, words, firmware, opener, largest)                                              \
     {                                                                                                    \
         .name = called, .title = words, .source = "papers 002, section 7, and 004; PM's own",            \
         .object = "systems/pm/" firmware, .machines = "H-P H-PP", .state_bytes = sizeof(struct state),   \
         .most = largest, .look = LIBRARY, .buffers_most = PM_RING, .open = opener, .send = send_message, \
-        .receive = receive_message, .finish = finish,                                                    \
+        .receive = receive_message, .finish = finish, .packet_least = largest == PM_MOST ? 4 : 0,        \
+        .packet_most = largest == PM_MOST ? PM_BUFFER : 0,                                               \
         .on_crc = "PM takes the hardware to be reliable, so it has no time-outs (paper 004)"             \
     }
-const struct rnl_system rnl_system_pm = PM_SYSTEM("pm", "PM, from its pinned buffers", "firmware", open_side, 65536);
+const struct rnl_system rnl_system_pm = PM_SYSTEM("pm", "PM, from its pinned buffers", "firmware", open_side, PM_MOST);
 const struct rnl_system rnl_system_pm_cached =
     PM_SYSTEM("pm-cached", "PM, from user pages that are all in its pin-down cache", "firmware", open_cached, 1 << 20);
 const struct rnl_system rnl_system_pm_uncached = PM_SYSTEM(
     "pm-uncached", "PM, from user pages that are pinned for each message", "firmware", open_uncached, 1 << 20);
 const struct rnl_system rnl_system_pm_tuned =
-    PM_SYSTEM("pm-tuned", "PM with firmware written for speed alone", "firmware-tuned", open_side, 65536);
+    PM_SYSTEM("pm-tuned", "PM with firmware written for speed alone", "firmware-tuned", open_side, PM_MOST);
 const struct rnl_system rnl_system_pm_tuned_cached =
     PM_SYSTEM("pm-tuned-cached", "PM-tuned, from user pages that are all in its pin-down cache", "firmware-tuned",
               open_cached, 1 << 20);

@@ -80,8 +80,6 @@ static int open_side(struct rnl_side *side)
     s->side = side;
     s->card = rnl_card_symbol(side->hw, "card");
     s->packet = side->packet ? side->packet : 256;
-    if (s->packet > SIMPLE_MAX)
-        s->packet = SIMPLE_MAX;
     s->known_free = SIMPLE_RING;
     s->area = rnl_host_take(side->host, SIMPLE_RING * SLOT, 1);
     s->buffers = rnl_host_take(side->host, SIMPLE_RING * BUFFER, 1);
@@ -124,6 +122,8 @@ const struct rnl_system rnl_system_simple = {
     .machines = "H-PP",
     .state_bytes = sizeof(struct state),
     .most = 1 << 20,
+    .packet_least = 4,
+    .packet_most = SIMPLE_MAX,
     .lossy = 1,
     .on_crc = "the protocol itself is unreliable (paper 004)",
     .open = open_side,

@@ -183,8 +183,7 @@ static int open_side(struct rnl_side *side)
     struct state *st = side->state;
     if (vmmc_attach(&st->vmmc, side->hw, side->node, 0) < 0)
         return -1;
-    if (side->processes <= VMMC_PROCESSES)
-        rnl_card_poke(side->card, IN_CARD(&st->vmmc, processes), side->processes);
+    rnl_card_poke(side->card, IN_CARD(&st->vmmc, processes), side->processes);
     for (uint32_t peer = 0; peer < side->nodes; peer++) {
         if (peer == side->node)
             continue;
@@ -248,6 +247,8 @@ const struct rnl_system rnl_system_vmmc = {
     .machines = "H-P",
     .state_bytes = sizeof(struct state),
     .most = 1 << 20,
+    .one_sender = 1,
+    .processes_most = VMMC_PROCESSES,
     .notifies = 1,
     .open = open_side,
     .joined = joined,
