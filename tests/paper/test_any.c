@@ -64,13 +64,16 @@ static void draw(struct rnl_experiment *x)
     rnl_experiment_init(x, s, &m, (enum rnl_measure)below(RNL_MEASURES), draw_bytes(s->most));
     x->count = 1 + below(60);
     x->seed = seed;
-    x->packet = below(3) ? 0 : 4 * below(1100);
+    if (s->packet_most && below(2))
+        x->packet = s->packet_least + 4 * below(1 + (s->packet_most - s->packet_least) / 4);
+    else if (below(30) == 0)
+        x->packet = below(5000);
     x->buffers = below(3) || !s->buffers_most ? 0 : below(s->buffers_most + 2);
-    x->senders = below(2) ? 0 : below(9);
-    x->processes = below(3) ? 0 : below(9);
+    x->senders = x->measure == RNL_GOODPUT ? below(9) : below(30) == 0;
+    x->processes = s->processes_most || below(30) == 0 ? below(s->processes_most + 2) : 0;
     x->slow_us = below(2) ? 0 : below(80);
     x->attention = (enum rnl_attention)below(3);
-    x->bad_per_2_32 = below(8) ? 0 : (uint64_t)1 << (22 + below(9));
+    x->bad_per_2_32 = below(40) ? 0 : (uint64_t)1 << (22 + below(9));
     x->cold = below(4) == 0;
     x->no_skip = below(20) == 0;
     x->jitter_us = below(4) ? 16 : 0;
@@ -110,7 +113,7 @@ static int one(void)
 
 int main(int argc, char **argv)
 {
-    uint64_t n = argc > 1 ? strtoull(argv[1], NULL, 10) : 300, first = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+    uint64_t n = argc > 1 ? strtoull(argv[1], NULL, 10) : 150, first = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
     uint64_t figures = 0;
     for (seed = first; seed < first + n; seed++)
         figures += (uint64_t)one();

@@ -208,6 +208,19 @@ static void every_system_delivers_every_byte_at_every_size(void **state)
             }
 }
 
+/* One that was stopped is shorter than the signal to go on is long: it is there before its sender may go on. */
+static void a_short_packet_that_was_stopped_is_there_before_its_sender_knows(void **state)
+{
+    (void)state;
+    struct rnl_outcome out;
+    struct rnl_experiment x = experiment("vmmc", "H-P", RNL_STREAM_RATE, 4);
+    x.count = 100;
+    assert_int_equal(rnl_experiment_run(&x, &out), 0);
+    assert_int_equal(out.count.packets_sent, 100);
+    assert_int_equal(out.count.packets_received, 100);
+    assert_int_equal(out.count.dma_to_host, 400);
+}
+
 static void short_messages_of_bip_wait_for_their_buffers_on_the_card(void **state)
 {
     (void)state;
@@ -583,6 +596,7 @@ int main(void)
         cmocka_unit_test(a_packet_is_cut_through),
         cmocka_unit_test(a_packet_leaves_more_slowly_while_a_transfer_takes_the_sram),
         cmocka_unit_test(every_system_delivers_every_byte_at_every_size),
+        cmocka_unit_test(a_short_packet_that_was_stopped_is_there_before_its_sender_knows),
         cmocka_unit_test(short_messages_of_bip_wait_for_their_buffers_on_the_card),
         cmocka_unit_test(a_ring_that_is_overrun_is_reported),
         cmocka_unit_test(idle_turns_added_up_are_idle_turns_executed),

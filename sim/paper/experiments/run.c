@@ -434,6 +434,13 @@ static int check(const struct rnl_experiment *x)
     if (x->senders > 1 && x->system->one_sender)
         return rnl_fail(RNL_ERR_ARG, "%u senders: who receives by %s looks at one place; there can be one", x->senders,
                         x->system->name);
+    uint32_t piece = x->packet ? x->packet : x->system->piece;
+    if (x->system->by_page && piece > x->machine.v[RNL_M_page])
+        piece = (uint32_t)x->machine.v[RNL_M_page];
+    if (x->senders > 1 && x->system->piece && x->bytes > piece)
+        return rnl_fail(RNL_ERR_ARG,
+                        "%u senders of %u bytes: receivers of %s take from several what comes as one, up to %u bytes",
+                        x->senders, x->bytes, x->system->name, piece);
     if (x->processes > 1 && x->processes > x->system->processes_most)
         return rnl_fail(RNL_ERR_ARG, "%u processes: the card of %s can have %u attached", x->processes, x->system->name,
                         x->system->processes_most ? x->system->processes_most : 1);

@@ -36,11 +36,13 @@ struct rnl_system {
     uint32_t most;                        /* bytes of a message */
     uint32_t buffers_least, buffers_most; /* for what arrives; least: for each node that there is; 0: no choice */
     int one_sender;                       /* its receive looks where one peer writes */
-    int lossy;                            /* its own protocol may drop messages */
-    uint32_t packet_least, packet_most;   /* bytes of a packet, whole words; 0: no choice */
-    uint32_t processes_most;              /* that can have a node's card attached; 0: one */
-    int notifies;                         /* a message can interrupt its receiver's host: side.notify */
-    uint32_t look;                        /* host operations of a look that finds nothing; 0: a cached word is polled */
+    uint32_t piece; /* bytes of a message that come as one: what is longer is put together for one sender; 0: for any */
+    int by_page;    /* no piece has parts of two pages */
+    int lossy;      /* its own protocol may drop messages */
+    uint32_t packet_least, packet_most; /* bytes of a packet, whole words; 0: no choice */
+    uint32_t processes_most;            /* that can have a node's card attached; 0: one */
+    int notifies;                       /* a message can interrupt its receiver's host: side.notify */
+    uint32_t look;                      /* host operations of a look that finds nothing; 0: a cached word is polled */
     const char *on_crc; /* why it does not recover from a wrong CRC, and who says so; NULL where no packets go */
     /* Without time: what daemons, drivers and initialisation have done. Called for each side, then `joined`. */
     int (*open)(struct rnl_side *);

@@ -217,8 +217,8 @@ enum { PM_MOST = 8 * PM_BUFFER }; /* bytes of a message in buffers */
         .name = called, .title = words, .source = "papers 002, section 7, and 004; PM's own",            \
         .object = "systems/pm/" firmware, .machines = "H-P H-PP", .state_bytes = sizeof(struct state),   \
         .most = largest, .look = LIBRARY, .buffers_most = PM_RING, .open = opener, .send = send_message, \
-        .receive = receive_message, .finish = finish, .packet_least = largest == PM_MOST ? 4 : 0,        \
-        .packet_most = largest == PM_MOST ? PM_BUFFER : 0,                                               \
+        .receive = receive_message, .finish = finish, .piece = PM_BUFFER, .by_page = largest != PM_MOST, \
+        .packet_least = largest == PM_MOST ? 4 : 0, .packet_most = largest == PM_MOST ? PM_BUFFER : 0,   \
         .on_crc = "PM takes the hardware to be reliable, so it has no time-outs (paper 004)"             \
     }
 const struct rnl_system rnl_system_pm = PM_SYSTEM("pm", "PM, from its pinned buffers", "firmware", open_side, PM_MOST);

@@ -124,6 +124,7 @@ const struct rnl_system rnl_system_simple = {
     .most = 1 << 20,
     .packet_least = 4,
     .packet_most = SIMPLE_MAX,
+    .piece = 256,
     .lossy = 1,
     .on_crc = "the protocol itself is unreliable (paper 004)",
     .open = open_side,
