@@ -39,18 +39,12 @@ FIRMWARE void send_answer(struct loop *l)
 FIRMWARE void answered(struct loop *l, uint32_t first)
 {
     uint32_t slot = first >> 24 & (PM_RING - 1);
-    if (card.send[slot].state != PM_FLYING) { /* an answer to nothing */
-        card.errors++;
+    if (!waits_for_answer(slot))
         return;
-    }
     if (first >> 28 == PM_ACK) {
-        card.send[slot].state = PM_FREE;
-        card.done++;
-        while (l->oldest != l->newest && card.send[l->oldest & (PM_RING - 1)].state == PM_FREE)
-            l->oldest++;
+        accepted(slot, &l->oldest, l->newest);
     } else {
-        card.send[slot].state = PM_POSTED; /* again, and in order: the oldest first */
-        card.resent++;
+        refused(slot);
         l->looked = l->oldest;
         l->look = &card.send[l->oldest & (PM_RING - 1)];
     }

@@ -67,19 +67,14 @@ FIRMWARE void receive(struct loop *l, uint32_t status)
         return;
     }
     uint32_t slot = first >> 24 & (PM_RING - 1);
-    if (card.send[slot].state != PM_FLYING) { /* an answer to nothing */
-        card.errors++;
+    if (!waits_for_answer(slot)) {
         open_for_packet(l);
         return;
     }
     if (kind == PM_ACK) {
-        card.send[slot].state = PM_FREE;
-        card.done++;
-        while (l->oldest != l->newest && card.send[l->oldest & (PM_RING - 1)].state == PM_FREE)
-            l->oldest++;
+        accepted(slot, &l->oldest, l->newest);
     } else {
-        card.send[slot].state = PM_POSTED; /* again, and in order: the oldest first */
-        card.resent++;
+        refused(slot);
         l->look = l->oldest;
     }
     open_for_packet(l);
