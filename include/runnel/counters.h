@@ -52,7 +52,8 @@ enum { RNL_COUNTERS_MAGIC = 0x4e525543, RNL_COUNTERS_VERSION = 1, RNL_COUNTERS_B
     X(cooled, "times a connection ceased to be polled, since nothing came")        \
     X(warmed, "times such a connection was polled again")                          \
     X(protection, "packets to hosts: 1 authenticated, 2 encrypted, 3 NOT; 0 none") \
-    X(readmitted, "dead peers taken back")
+    X(readmitted, "dead peers taken back")                                         \
+    X(peers_moved, "times packets to a peer went on to another of its addresses")
 
 struct rnl_counters {
     uint32_t magic, version;

@@ -114,6 +114,9 @@ struct rnl_env_ops {
     int (*park_on)(struct rnl_env *, int fd, uint64_t deadline_ns);
     /* Our own descriptor is readable when `fd` is, too, from now on. 0, RNL_ERR_SYSTEM. */
     int (*fd_watch)(struct rnl_env *, int fd);
+    /* 1 = rank, of another host, has an n-th further address (0, 1, ...), at *out; 0 = it has no more. Where packets go
+     * when they do not arrive at that of `place` any more. NULL: nobody has any. */
+    int (*way)(struct rnl_env *, uint32_t rank, unsigned n, struct rnl_place *out);
 };
 
 struct rnl_env_facts {

@@ -65,6 +65,13 @@ static void give_memory(void *ctx, void *at, size_t bytes)
     free(at);
 }
 
+static void path(void *ctx, const struct rnl_path_word *word)
+{
+    const struct rnl_link *link = ctx;
+    link->remote->word = *word;
+    link->remote->has_word = 1;
+}
+
 /* All peers that do not rest may send at once. A few packets each are let through in any case: else with very many
  * peers nobody could send. */
 static uint32_t window(void *ctx)
@@ -82,6 +89,7 @@ static const struct rnl_flow_ops flow_ops = {.fill = fill,
                                              .frames = frames,
                                              .alloc = take_memory,
                                              .free = give_memory,
+                                             .path = path,
                                              .window = window};
 
 /* ---- beginning and end ---- */
@@ -103,6 +111,12 @@ int rnl_link_new(struct rnl_remote *r, struct rnl_conn *conn, struct rnl_link **
     }
     link->remote = r;
     link->conn = conn;
+    status = rnl_link_ways_new(link);
+    if (status < 0) {
+        (void)r->t->ops->disconnect(r->t, conn->rank);
+        free(link);
+        return status;
+    }
     rnl_hs_peer_init(&r->hs, &link->hs, conn->rank, place.incarnation);
     link->hs.refused = r->ep->peer[conn->rank].buried;
     link->mirror = conn->pair.own;
@@ -279,13 +293,10 @@ int rnl_remote_wake(struct rnl_endpoint *ep, struct rnl_conn *conn)
 
 /* ---- in ---- */
 
-/* A packet came from where that rank lives, and only from there: connections do not move. */
+/* A packet came from where that rank lives, and only from there. */
 static int from_its_place(struct rnl_remote *r, uint32_t rank, const struct rnl_view *v, struct rnl_addr *from)
 {
-    struct rnl_place place;
-    if (r->ep->env->ops->place(r->ep->env, rank, &place) != 1 || r->t->ops->source(r->t, v, from) < 0)
-        return 0;
-    return from->len == place.addr_bytes && memcmp(from->bytes, place.addr, from->len) == 0;
+    return r->t->ops->source(r->t, v, from) == 0 && rnl_link_is_of(r, rank, from);
 }
 
 void rnl_link_hello(struct rnl_remote *r, struct rnl_link *link, const struct rnl_view *v, uint64_t now_ns)
@@ -307,8 +318,11 @@ void rnl_link_hello(struct rnl_remote *r, struct rnl_link *link, const struct rn
         link = conn->link;
         rnl_hs_input(&r->hs, &link->hs, v->at, v->bytes, from.bytes, from.len, now_ns, out, sizeof out, &step);
     }
-    if (link)
+    if (link) {
         step_done(link, &step, now_ns);
+        if (step.events & RNL_HS_CONNECTED)
+            rnl_link_aim_at(link, v);
+    }
     /* Another process of that rank, when the one before it is dead for us: it is not told that it has a connection. */
     if (step.bytes && !(link && link->over && step.events & RNL_HS_GONE))
         rnl_remote_answer(r, v, out, step.bytes, now_ns);
@@ -326,6 +340,8 @@ void rnl_link_input(struct rnl_link *link, const struct rnl_view *v, uint64_t no
     }
     if (status == RNL_FLOW_NEW && rnl_hs_heard(&link->hs) == RNL_HS_CONFIRMED)
         confirmed(link);
+    if (status == RNL_FLOW_NEW)
+        rnl_link_ways_input(link, v, now_ns);
     if (link->mirror) {
         if (link->mirror->came & RNL_MIRROR_LINES)
             rnl_ep_warm(ep, link->conn);
@@ -352,14 +368,11 @@ static void send_hello(struct rnl_link *link, uint64_t now_ns)
 {
     struct rnl_remote *r = link->remote;
     struct rnl_hs_step step;
-    struct rnl_room room;
-    uint32_t used;
-    int n = r->t->ops->reserve(r->t, link->conn->rank, 0, RNL_HELLO_BYTES, &room, 1);
-    if (n != 1)
-        return; /* no room: it is due still */
-    rnl_hs_output(&r->hs, &link->hs, now_ns, room.at, room.bytes, &step);
-    used = step.bytes;
-    (void)r->t->ops->commit(r->t, link->conn->rank, 0, &room, &used, 1, now_ns);
+    unsigned char out[RNL_HELLO_BYTES];
+    rnl_link_hello_turns(link);
+    rnl_hs_output(&r->hs, &link->hs, now_ns, out, sizeof out, &step);
+    if (step.bytes)
+        (void)rnl_link_hello_send(link, out, step.bytes, now_ns); /* no room: as if it were lost */
     step_done(link, &step, now_ns);
 }
 
@@ -497,6 +510,8 @@ int rnl_link_output(struct rnl_link *link, uint64_t piled, uint64_t now_ns, int 
         ask_others(link, now_ns);
     if (!link->over && rnl_hs_deadline(&link->hs) <= now_ns)
         send_hello(link, now_ns);
+    if (link->ways && link->up)
+        rnl_link_ways_step(link, now_ns);
     if (!link->up) {
         if (!link->over) /* who has its turn is in no heap any more */
             rnl_remote_due(link, rnl_hs_deadline(&link->hs));

@@ -8,11 +8,18 @@
 #include "endpoint/remote.h"
 #include "reliable/flow.h"
 #include "reliable/handshake.h"
+#include "reliable/ways.h"
 #include "transport/contract.h"
 
 /* What can wait goes with what the program may answer to what it has just been given, or when the next extract begins.
  */
 enum rnl_link_mark { RNL_LINK_CAN_WAIT = 1, RNL_LINK_PRESSES };
+
+struct rnl_link_ways { /* of a peer that has several addresses */
+    struct rnl_ways ways;
+    struct rnl_addr addr[RNL_WAYS_MAX];
+    uint8_t hello; /* where the next HELLO goes */
+};
 
 struct rnl_link {
     struct rnl_remote *remote;
@@ -30,9 +37,10 @@ struct rnl_link {
     uint8_t untold;        /* words that go with the next acknowledgement */
     struct rnl_hs_peer hs;
     struct rnl_flow flow;
-    struct rnl_path path;      /* of this peer alone: nobody has told which are equally far */
-    char *why;                 /* a sentence: why no connection came about; NULL = none is known */
-    struct rnl_mirror *mirror; /* NULL: it rests */
+    struct rnl_path path;       /* of this peer alone: nobody has told which are equally far */
+    struct rnl_link_ways *ways; /* NULL: it has one address */
+    char *why;                  /* a sentence: why no connection came about; NULL = none is known */
+    struct rnl_mirror *mirror;  /* NULL: it rests */
     /* what is left of pair and mirror then */
     struct rnl_words words[2];
     struct rnl_mirror_rest rest;
@@ -69,7 +77,10 @@ struct rnl_remote {
     struct rnl_key_limits limits;
     struct rnl_flow_config config;
     struct rnl_flow_counters count;
-    uint64_t strays; /* datagrams that belong to no link */
+    uint64_t strays;  /* datagrams that belong to no link */
+    uint8_t has_word; /* a packet that is being taken in was a challenge, or the answer to one: */
+    struct rnl_path_word word;
+    uint64_t unasked; /* answers to challenges that were none, or not from where they were asked for */
 };
 
 enum { RNL_CLOSE_LEAVES = 1, RNL_CLOSE_BROKEN }; /* reasons in a CLOSE */
@@ -80,6 +91,21 @@ void rnl_remote_mark(struct rnl_link *link, enum rnl_link_mark how);
 /* The link wants to be looked at by then. */
 void rnl_remote_due(struct rnl_link *link, uint64_t due_ns);
 void rnl_remote_not_due(struct rnl_link *link); /* ever */
+
+/* link_ways.c */
+/* All addresses of the peer, as the job tells them: 0, or RNL_ERR_NO_MEMORY. */
+int rnl_link_ways_new(struct rnl_link *link);
+/* Is that one of the addresses of `rank`? Nothing from elsewhere is looked at. */
+int rnl_link_is_of(struct rnl_remote *r, uint32_t rank, const struct rnl_addr *from);
+/* The connection was made with the peer at the address where `v` came from: packets go there. */
+void rnl_link_aim_at(struct rnl_link *link, const struct rnl_view *v);
+/* HELLOs are said at one address after the other. Before one: where it goes; then it is sent. */
+void rnl_link_hello_turns(struct rnl_link *link);
+int rnl_link_hello_send(struct rnl_link *link, const void *at, uint32_t bytes, uint64_t now_ns);
+/* A packet that was new: does it say something about ways? */
+void rnl_link_ways_input(struct rnl_link *link, const struct rnl_view *v, uint64_t now_ns);
+/* Before anything is given out: where does it go? */
+void rnl_link_ways_step(struct rnl_link *link, uint64_t now_ns);
 
 /* link.c */
 int rnl_link_new(struct rnl_remote *r, struct rnl_conn *conn, struct rnl_link **out);

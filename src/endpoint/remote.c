@@ -530,6 +530,7 @@ void rnl_remote_unlink(struct rnl_conn *conn)
         rnl_flow_fini(&link->flow);
     rnl_remote_sleeps(conn);
     free(link->why);
+    free(link->ways);
     free(link);
     conn->link = NULL;
 }

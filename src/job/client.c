@@ -99,6 +99,21 @@ static int client_place(struct rnl_env *env, uint32_t rank, struct rnl_place *ou
     return 1;
 }
 
+static int client_way(struct rnl_env *env, uint32_t rank, unsigned n, struct rnl_place *out)
+{
+    static const uint8_t none[16];
+    const struct rnl_places *p = rnl_client_of(env)->places;
+    struct rnl_addr addr;
+    if (n >= RNL_PLACE_FURTHER || client_place(env, rank, out) != 1 ||
+        memcmp(p->rank[rank].further[n], none, sizeof none) == 0)
+        return 0;
+    struct rnl_socket_addr at = p->rank[rank].at;
+    memcpy(at.ip, p->rank[rank].further[n], sizeof at.ip);
+    rnl_udp_addr_of(&at, &addr);
+    memcpy(out->addr, addr.bytes, addr.len);
+    return 1;
+}
+
 static uint64_t client_vouched(struct rnl_env *env, uint32_t rank)
 {
     return atomic_load_explicit(&rnl_client_of(env)->status->rank[rank].vouched_ns, memory_order_relaxed);
@@ -197,6 +212,7 @@ static const struct rnl_env_ops client_ops = {
     .fd_raise = rnl_client_fd_raise,
     .close = client_close,
     .place = client_place,
+    .way = client_way,
     .vouched = client_vouched,
     .park_on = rnl_host_park_on,
     .fd_watch = rnl_client_fd_watch,

@@ -145,6 +145,7 @@ static void make_places(const struct keep *k, struct rnl_place_rank *places)
         places[i] = (struct rnl_place_rank){.host = h, .incarnation = i + 1};
         if (h != plan->host) {
             (void)rnl_search_way(k->search, h, places[i].at.ip);
+            (void)rnl_search_further(k->search, h, places[i].further, RNL_PLACE_FURTHER);
             places[i].at.port = plan->here[h].port[next[h]];
         }
         next[h]++;

@@ -8,9 +8,10 @@
  *   +-------+---------+------+-----------+---------------------+
  *   | magic | version | size | 0         | 0                   |
  *   +-------+---------+------+-----------+---------------------+
- *   record of 64: | host 4 | 0 4 | incarnation 8 | address 24 | 0 24 |
+ *   record of 96: | host 4 | 0 4 | incarnation 8 | address 24 | further IP addresses 3 * 16 | 0 8 |
  *
- * Ranks with one host number share memory, others never do. The address of a rank of the reader's own host is zeros. */
+ * Ranks with one host number share memory, others never do. The address of a rank of the reader's own host is zeros.
+ * Further addresses, with the same port, are used when the first is dead; zeros = no more. */
 #ifndef RNL_JOB_PLACES_H
 #define RNL_JOB_PLACES_H
 
@@ -20,21 +21,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { RNL_PLACES_MAGIC = 0x504c4e52 /* "RNLP" */, RNL_PLACES_VERSION = 1 };
+enum { RNL_PLACES_MAGIC = 0x504c4e52 /* "RNLP" */, RNL_PLACES_VERSION = 2, RNL_PLACE_FURTHER = 3 };
 
 struct rnl_place_rank {
     uint32_t host, zero;
     uint64_t incarnation;
     struct rnl_socket_addr at;
-    unsigned char zeros[24];
+    uint8_t further[RNL_PLACE_FURTHER][16];
+    unsigned char zeros[8];
 };
 struct rnl_places {
     uint32_t magic, version, size;
     unsigned char zeros[52];
     struct rnl_place_rank rank[];
 };
-static_assert(sizeof(struct rnl_place_rank) == 64, "record of a place");
+static_assert(sizeof(struct rnl_place_rank) == 96, "record of a place");
 static_assert(offsetof(struct rnl_place_rank, at) == 16, "place.address");
+static_assert(offsetof(struct rnl_place_rank, further) == 40, "place.further");
 static_assert(offsetof(struct rnl_places, rank) == 64, "places.rank");
 
 static inline size_t rnl_places_bytes(uint32_t size)

@@ -24,6 +24,7 @@ static const unsigned char magic[4] = {'R', 'N', 'L', 'Q'};
 
 struct way { /* an address of a peer */
     struct rnl_vain_way vain;
+    uint8_t works; /* a long datagram came by it, or back */
 };
 struct peer {
     uint8_t found;   /* ip is where it is */
@@ -152,10 +153,13 @@ static void hear_answer(struct rnl_search *p, uint32_t other, const unsigned cha
 {
     struct peer *q = &p->peer[other];
     uint32_t k = get32(at + 16);
-    if (k >= p->here[other].ways || q->found)
+    if (k >= p->here[other].ways)
         return;
     struct way *w = &q->way[k];
     const struct rnl_socket_addr asked = addr_of(p, other, k);
+    w->works |= in->bytes == RNL_SEARCH_LONG && rnl_socket_addr_equal(&asked, &in->from);
+    if (q->found)
+        return;
     if (!rnl_socket_addr_equal(&asked, &in->from)) {
         w->vain.crooked = 1;
         return;
@@ -170,6 +174,73 @@ static void hear_answer(struct rnl_search *p, uint32_t other, const unsigned cha
     say(p, &in->from, CHOSEN, other, k, p->nonce, RNL_SEARCH_SHORT);
 }
 
+/* ---- further addresses ---- */
+
+/* An ASK came by one of the addresses that the other host has told. */
+static void came_by(struct rnl_search *p, uint32_t other, const struct rnl_socket_in *in)
+{
+    for (uint32_t k = 0; k < p->here[other].ways && in->bytes == RNL_SEARCH_LONG; k++)
+        if (memcmp(p->here[other].way[k].ip, in->from.ip, 16) == 0)
+            p->peer[other].way[k].works = 1;
+}
+
+/* All addresses of `other` that work: first the one that was chosen. *k: 0 at first. 1, or 0 = no more. */
+static int next_ip(const struct rnl_search *p, uint32_t other, uint32_t *k, uint8_t ip[16])
+{
+    const struct peer *q = &p->peer[other];
+    if ((*k)++ == 0) {
+        memcpy(ip, q->ip, sizeof q->ip);
+        return 1;
+    }
+    for (; *k - 2 < p->here[other].ways; (*k)++) {
+        const uint8_t *at = p->here[other].way[*k - 2].ip;
+        if (!q->way[*k - 2].works || memcmp(at, q->ip, sizeof q->ip) == 0)
+            continue;
+        memcpy(ip, at, sizeof q->ip);
+        return 1;
+    }
+    return 0;
+}
+
+static int has_ip(const struct rnl_here *here, const uint8_t ip[16])
+{
+    for (uint32_t k = 0; k < here->ways; k++)
+        if (memcmp(here->way[k].ip, ip, sizeof here->way[k].ip) == 0)
+            return 1;
+    return 0;
+}
+
+/* The interface of an address, or "". */
+static const char *interface_of(const struct rnl_here *here, const uint8_t ip[16])
+{
+    for (uint32_t k = 0; k < here->ways; k++)
+        if (memcmp(here->way[k].ip, ip, sizeof here->way[k].ip) == 0)
+            return here->way[k].interface;
+    return "";
+}
+
+unsigned rnl_search_further(const struct rnl_search *p, uint32_t other, uint8_t (*ip)[16], unsigned most)
+{
+    enum { WORKS_ELSEWHERE, WORKS, ELSEWHERE, ROUNDS };
+    const struct rnl_here *here = &p->here[other], *own = &p->here[p->host];
+    const struct peer *q = &p->peer[other];
+    unsigned n = 0;
+    for (int round = 0; round < ROUNDS && q->found; round++)
+        for (uint32_t k = 0; k < here->ways && n < most; k++) {
+            const uint8_t *at = here->way[k].ip;
+            int taken = memcmp(at, q->ip, 16) == 0 || has_ip(own, at);
+            int used = strcmp(interface_of(here, q->ip), here->way[k].interface) == 0;
+            for (unsigned i = 0; i < n; i++) {
+                taken |= memcmp(at, ip[i], 16) == 0;
+                used |= strcmp(interface_of(here, ip[i]), here->way[k].interface) == 0;
+            }
+            if (taken || (round != WORKS && used) || (round != ELSEWHERE && !q->way[k].works))
+                continue;
+            memcpy(ip[n++], at, 16);
+        }
+    return n;
+}
+
 /* ---- who lives ---- */
 
 void rnl_search_alive(struct rnl_search *p, const unsigned char *bits, size_t bytes, uint64_t now_ns)
@@ -180,10 +251,10 @@ void rnl_search_alive(struct rnl_search *p, const unsigned char *bits, size_t by
         struct rnl_socket_addr to = {.port = p->here[h].probe_port};
         if (h == p->host || !q->found)
             continue;
-        memcpy(to.ip, q->ip, sizeof to.ip);
-        say_bits(p, &to, ALIVE, h, q->alive_ns != 0 && now_ns - q->alive_ns < fresh_ns, p->alive_count, bits,
-                 bytes < BITS_MOST ? bytes : BITS_MOST,
-                 bytes > RNL_SEARCH_SHORT - AT_BITS ? RNL_SEARCH_LONG : RNL_SEARCH_SHORT);
+        for (uint32_t k = 0; next_ip(p, h, &k, to.ip);)
+            say_bits(p, &to, ALIVE, h, q->alive_ns != 0 && now_ns - q->alive_ns < fresh_ns, p->alive_count, bits,
+                     bytes < BITS_MOST ? bytes : BITS_MOST,
+                     bytes > RNL_SEARCH_SHORT - AT_BITS ? RNL_SEARCH_LONG : RNL_SEARCH_SHORT);
     }
 }
 
@@ -229,8 +300,8 @@ void rnl_search_drop(struct rnl_search *p, uint32_t other)
 void rnl_search_say_words(struct rnl_search *p, uint32_t other, const unsigned char *at, size_t bytes)
 {
     struct rnl_socket_addr to = {.port = p->here[other].probe_port};
-    memcpy(to.ip, p->peer[other].ip, sizeof to.ip);
-    if (p->peer[other].found && bytes <= RNL_SEARCH_WORDS)
+    int may = p->peer[other].found && bytes <= RNL_SEARCH_WORDS;
+    for (uint32_t k = 0; may && next_ip(p, other, &k, to.ip);)
         say_bits(p, &to, WORDS, other, 0, 0, at, bytes, RNL_SEARCH_LONG);
 }
 
@@ -269,8 +340,10 @@ static void take_in(struct rnl_search *p, unsigned char *at, const struct rnl_so
         return;
     }
     if (!is_ours_to_ask(p, other)) {
-        if (kind == ASK)
+        if (kind == ASK) {
+            came_by(p, other, in);
             say(p, &in->from, ANSWER, other, get32(at + 16), nonce, in->bytes);
+        }
         if (kind != CHOSEN || (q->settled && memcmp(q->ip, in->from.ip, sizeof q->ip) != 0)) /* played back */
             return;
         memcpy(q->ip, in->from.ip, sizeof q->ip);

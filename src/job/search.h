@@ -52,10 +52,13 @@ uint64_t rnl_search_deadline_ns(const struct rnl_search *); /* UINT64_MAX = none
 int rnl_search_done(const struct rnl_search *);
 /* Where `other` is: 1 and its IP address, or 0. */
 int rnl_search_way(const struct rnl_search *, uint32_t other, uint8_t ip[16]);
+/* Further addresses by which `other` may be reached if that one dies, at most `most`: how many. First those by which it
+ * is reached now; of the rest only such as belong to other interfaces. None that this host has, too. */
+unsigned rnl_search_further(const struct rnl_search *, uint32_t other, uint8_t (*ip)[16], unsigned most);
 /* What was tried in vain: 1, or 0 = there is a way. */
 int rnl_search_vain(const struct rnl_search *, uint32_t other, struct rnl_vain *out);
 
-/* Tells all others which of this host's ranks live, `bits` being of `bytes`. */
+/* Tells all others which of this host's ranks live, `bits` being of `bytes`; each at all addresses that work. */
 void rnl_search_alive(struct rnl_search *, const unsigned char *bits, size_t bytes, uint64_t now_ns);
 /* What came of that from others: 1, the host, and bits of its ranks; 0 = nothing (more). */
 int rnl_search_vouched(struct rnl_search *, uint32_t *host, unsigned char *bits, size_t bytes);

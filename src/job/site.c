@@ -224,11 +224,13 @@ static void make_places(const struct rnl_site *s, struct rnl_place_rank *places)
 {
     for (uint32_t h = 0; h < s->brief.hosts; h++) {
         const struct rnl_host *at = &s->brief.at[h];
-        uint8_t ip[16];
-        if (h == s->brief.host)
+        uint8_t ip[16], further[RNL_PLACE_FURTHER][16] = {{0}};
+        if (h == s->brief.host) {
             own_way(s, ip);
-        else
+        } else {
             (void)rnl_search_way(s->probe, h, ip);
+            (void)rnl_search_further(s->probe, h, further, RNL_PLACE_FURTHER);
+        }
         for (uint32_t i = 0; i < at->count; i++) {
             struct rnl_place_rank *p = &places[at->first + i];
             memset(p, 0, sizeof *p);
@@ -237,6 +239,7 @@ static void make_places(const struct rnl_site *s, struct rnl_place_rank *places)
             if (h == s->brief.host && !s->job.datagrams)
                 continue;
             memcpy(p->at.ip, ip, sizeof ip);
+            memcpy(p->further, further, sizeof further);
             p->at.port = s->here[h].port[i];
         }
     }

@@ -50,6 +50,7 @@ void rnl_flow_init(struct rnl_flow *f, const struct rnl_flow_setup *setup, uint6
     f->connection = setup->connection;
     f->peer_ack_delay_ns = setup->peer_ack_delay_ns;
     f->window_bytes = setup->window_bytes;
+    f->mtu_most = (uint16_t)rnl_flow_min(setup->mtu_bytes, UINT16_MAX);
     rnl_sent_init(&f->sent, setup->first_number ? setup->first_number : 1);
     rnl_received_init(&f->received);
     rnl_loss_init(&f->loss);
@@ -116,6 +117,8 @@ static void was_wrong(struct rnl_flow *f, uint64_t number, uint64_t largest, uin
     rnl_keys_acked(&f->keys, number);
     f->count->spurious++;
     RNL_SOMETIMES(1, "a packet judged lost had come");
+    if (record->flags & RNL_SENT_MOVED)
+        return;
     rnl_loss_was_wrong(&f->loss, &f->rtt, largest - number, now_ns - record->sent_ns);
     f->count->undone += (unsigned)rnl_congest_was_wrong(&f->congest, number, (uint32_t)rnl_flow_cost(f, record->bytes));
 }
@@ -181,7 +184,10 @@ int rnl_flow_input(struct rnl_flow *f, unsigned char *at, size_t bytes, unsigned
         f->count->refused++;
         return RNL_FLOW_REFUSED;
     }
-    if (!rnl_received_is_new(&f->received, p.control, p.number)) {
+    enum rnl_received_space space = !p.control                  ? RNL_RECEIVED_DATA
+                                    : p.type == RNL_PACKET_PATH ? RNL_RECEIVED_LATE_CONTROL
+                                                                : RNL_RECEIVED_CONTROL;
+    if (!rnl_received_is_new(&f->received, space, p.number)) {
         f->count->duplicates++;
         RNL_SOMETIMES(1, "a packet comes again");
         return RNL_FLOW_OLD;
@@ -220,6 +226,10 @@ int rnl_flow_input(struct rnl_flow *f, unsigned char *at, size_t bytes, unsigned
     uint32_t reason;
     if (p.type == RNL_PACKET_PROBE) {
         probed(f, at, &p, now_ns);
+    } else if (p.type == RNL_PACKET_PATH) {
+        struct rnl_path_word word;
+        if (rnl_path_decode(at, &p, &word) && f->ops->path)
+            f->ops->path(f->ctx, &word);
     } else if (p.type == RNL_PACKET_CLOSE && rnl_close_decode(at, &p, &reason)) {
         rnl_flow_peer_closes(f, reason, now_ns);
     }

@@ -22,7 +22,8 @@
  *
  * Parts: sent.h (packets in flight), received.h (replay, what to acknowledge), rtt.h, loss.h, congest.h with its three
  * laws, pace.h, mtu.h, ecn.h; wire/key.h has the keys. flow.c takes packets in, flow_out.c gives packets out,
- * flow_time.c has the timers and the end. */
+ * flow_time.c has the timers and the end, flow_path.c what is to be done when the peer is to be reached another way
+ * (ways.h). */
 #ifndef RNL_RELIABLE_FLOW_H
 #define RNL_RELIABLE_FLOW_H
 
@@ -39,8 +40,8 @@
 
 struct rnl_flow;
 
-/* The upper side. Called from input and output only; may call rnl_flow_want and, in fill, rnl_flow_sated, nothing else
- * of the flow. */
+/* The upper side. Called from input, output and moved only; may call rnl_flow_want and, in fill, rnl_flow_sated,
+ * nothing else of the flow. */
 struct rnl_flow_ops {
     /* Compose frames into at[0..room) and up to RNL_FLOW_NOTES notes of them. Returns the bytes used, 0 = nothing to
      * send now (then rnl_flow_want says when there is). With no note the packet need not arrive: it is neither
@@ -56,6 +57,8 @@ struct rnl_flow_ops {
     void (*free)(void *ctx, void *at, size_t bytes);
     /* What our socket's buffer can hold of this peer's datagrams. */
     uint32_t (*window)(void *ctx);
+    /* A challenge, or the answer to one, has come (rnl_flow_path). NULL: nobody asks. */
+    void (*path)(void *ctx, const struct rnl_path_word *word);
 };
 
 /* The same for all flows of an endpoint; rnl_flow_defaults fills it in. */
@@ -156,6 +159,20 @@ void rnl_flow_vouch(struct rnl_flow *flow, uint64_t when_ns);
 /* The network refused a datagram of that size (EMSGSIZE): it is not sent again in that size. */
 void rnl_flow_too_big(struct rnl_flow *flow, uint32_t bytes, uint64_t now_ns);
 
+/* ---- another way to the peer: which, is known above; here is what is said about it ---- */
+
+/* For how long nothing that we sent was acknowledged although it was asked about several times; 0 = that is not so. */
+uint64_t rnl_flow_stuck_ns(const struct rnl_flow *flow, uint64_t now_ns);
+/* A challenge or the answer to one, sealed, in a datagram of `bytes`: for one address and no other. 0 = not now. */
+uint32_t rnl_flow_path(struct rnl_flow *flow, unsigned char *at, size_t room, uint32_t bytes,
+                       const struct rnl_path_word *word);
+/* Something that the peer acknowledges is sent, if nothing is under way: does what we send still arrive? */
+void rnl_flow_ask(struct rnl_flow *flow);
+/* From now on packets go another way, on which a question and its answer took rtt_ns. What was known of the way before
+ * is forgotten, and what is under way there counts as lost: it goes out again. Numbers, keys and what has been received
+ * go on. */
+void rnl_flow_moved(struct rnl_flow *flow, uint64_t rtt_ns, uint64_t now_ns);
+
 /* Everything that `fill` still has, and what is in flight, is delivered first if `drain`, else dropped. Then the peer
  * is told (`reason`: 31 bits, the upper side's), and answers; without an answer it is CLOSED after a few PTO. */
 void rnl_flow_close(struct rnl_flow *flow, uint32_t reason, int drain, uint64_t now_ns);
@@ -215,6 +232,7 @@ struct rnl_flow {
     uint8_t timeouts;      /* in a row */
     uint8_t closes, drain; /* CLOSEs sent; wait until all is delivered */
     uint8_t answer_close;
+    uint16_t mtu_most;     /* that both sides take */
     uint16_t probe_answer; /* the size that the peer asked about; 0 = none */
     uint32_t close_reason, peer_reason;
     uint64_t close_ns; /* CLOSING: when CLOSE goes out, again; DRAINING: the end */

@@ -11,6 +11,7 @@ enum {
     RNL_FLOW_SPARE = 128,   /* a packet with less left over is a full one */
     RNL_FLOW_KEY_SPARE = 8, /* packets of a key that are kept for asking whether the peer has it */
     RNL_FLOW_LOWER_MTU = 2, /* timeouts in a row, then probes are of the first size */
+    RNL_FLOW_STUCK_TIMEOUTS = 3,
     RNL_FLOW_SUSPECT_TIMEOUTS = 2,
     RNL_FLOW_DEAD_TIMEOUTS = 3,
     RNL_FLOW_COLLAPSE = 3,      /* PTO during which all was lost */
@@ -39,6 +40,8 @@ RNL_INLINE uint64_t rnl_flow_min(uint64_t a, uint64_t b)
 void rnl_flow_give_back(struct rnl_flow *f, struct rnl_sent_packet *record);
 /* An open packet leaves what is in flight. */
 void rnl_flow_landed(struct rnl_flow *f, const struct rnl_sent_packet *record);
+/* Header and tag around a body of `body` bytes that is at its place. 0 = it cannot go, and its number was not used. */
+uint32_t rnl_flow_finish(struct rnl_flow *f, unsigned char *at, uint32_t room, struct rnl_packet *p, uint32_t body);
 /* May a data packet go, as far as windows, memory and keys are concerned? */
 int rnl_flow_window_open(const struct rnl_flow *f, uint64_t now_ns);
 /* Packets that need not go now may go, as far as the key is concerned. */

@@ -22,8 +22,7 @@ static uint32_t owed(struct rnl_flow *f, struct rnl_packet *p, uint64_t now_ns)
     return rnl_ack_bytes(&p->ack, p->flags & RNL_PACKET_ECN);
 }
 
-/* Header around a body that is there already, and the tag. 0 = it cannot go (its number was not used). */
-static uint32_t finish(struct rnl_flow *f, unsigned char *at, uint32_t room, struct rnl_packet *p, uint32_t body)
+uint32_t rnl_flow_finish(struct rnl_flow *f, unsigned char *at, uint32_t room, struct rnl_packet *p, uint32_t body)
 {
     p->connection = f->connection;
     p->number = p->control ? f->control + 1 : f->sent.next;
@@ -170,11 +169,11 @@ static uint32_t put_data(struct rnl_flow *f, unsigned char *at, uint32_t room, u
         return 0;
     if (used && count == 0 && !must) {
         p.control = 1;
-        return finish(f, at, room, &p, used);
+        return rnl_flow_finish(f, at, room, &p, used);
     }
     if (must || wants_ack(f, from + used + RNL_PACKET_TAG, now_ns))
         p.flags |= RNL_PACKET_WANT;
-    uint32_t bytes = finish(f, at, room, &p, used);
+    uint32_t bytes = rnl_flow_finish(f, at, room, &p, used);
     if (bytes == 0) {
         for (unsigned i = 0; i < count; i++)
             f->ops->lost(f->ctx, &notes[i]);
@@ -201,7 +200,7 @@ static uint32_t put_ack(struct rnl_flow *f, unsigned char *at, uint32_t room, ui
     if (owed(f, &p, now_ns) == 0)
         return 0;
     f->count->acks_sent++;
-    return finish(f, at, room, &p, 0);
+    return rnl_flow_finish(f, at, room, &p, 0);
 }
 
 static uint32_t put_probe(struct rnl_flow *f, unsigned char *at, uint32_t room, enum rnl_probe_kind kind,
@@ -210,13 +209,13 @@ static uint32_t put_probe(struct rnl_flow *f, unsigned char *at, uint32_t room, 
     struct rnl_packet p = {.type = RNL_PACKET_PROBE, .control = 1};
     struct rnl_probe probe = {.kind = (uint8_t)kind, .bytes = (uint16_t)bytes};
     uint32_t used = rnl_probe_encode(at, RNL_PACKET_HEAD, room - RNL_PACKET_TAG, &probe);
-    return used ? finish(f, at, room, &p, used) : 0;
+    return used ? rnl_flow_finish(f, at, room, &p, used) : 0;
 }
 
 static uint32_t put_close(struct rnl_flow *f, unsigned char *at, uint32_t room, uint32_t reason)
 {
     struct rnl_packet p = {.type = RNL_PACKET_CLOSE, .control = 1};
-    return finish(f, at, room, &p, rnl_close_encode(at, RNL_PACKET_HEAD, room - RNL_PACKET_TAG, reason));
+    return rnl_flow_finish(f, at, room, &p, rnl_close_encode(at, RNL_PACKET_HEAD, room - RNL_PACKET_TAG, reason));
 }
 
 uint32_t rnl_flow_output(struct rnl_flow *f, unsigned char *at, size_t most, uint64_t now_ns)

@@ -134,6 +134,14 @@ int rnl_hs_open(struct rnl_handshake *hs, struct rnl_hs_peer *peer, const void *
     return 0;
 }
 
+void rnl_hs_aim(struct rnl_hs_peer *peer, const void *address, uint32_t address_bytes)
+{
+    if (peer->state != RNL_HS_OPENING || address_bytes > RNL_HS_ADDRESS)
+        return;
+    memcpy(peer->address, address, address_bytes);
+    peer->address_bytes = (uint8_t)address_bytes;
+}
+
 uint32_t rnl_hs_claims(const struct rnl_handshake *hs, const unsigned char *at, size_t bytes)
 {
     uint32_t src, dst;

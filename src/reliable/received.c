@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * received.c - a circular bit map over the last numbers of the data space; of the control space only the largest, since
- * what comes late there has nothing new to say. */
+ * received.c - a circular bit map over the last numbers of the data space; of the control space the largest, and which
+ * of the 64 up to it have come. */
 #include "reliable/received.h"
 
 #include <string.h>
@@ -25,10 +25,14 @@ static int has(const struct rnl_received *received, uint64_t number)
     return received->word[slot_of(number) / 64] >> (number % 64) & 1;
 }
 
-int rnl_received_is_new(const struct rnl_received *received, int control, uint64_t number)
+int rnl_received_is_new(const struct rnl_received *received, enum rnl_received_space space, uint64_t number)
 {
-    if (control)
+    if (space == RNL_RECEIVED_CONTROL)
         return number > received->control;
+    if (space == RNL_RECEIVED_LATE_CONTROL) {
+        uint64_t back = received->control - number;
+        return number > received->control || (number > 0 && back < 64 && !(received->control_seen >> back & 1));
+    }
     if (number > received->largest)
         return 1;
     return number > 0 && received->largest - number < RNL_RECEIVED_BITS && !has(received, number);
@@ -36,6 +40,12 @@ int rnl_received_is_new(const struct rnl_received *received, int control, uint64
 
 void rnl_received_control(struct rnl_received *received, uint64_t number)
 {
+    if (number <= received->control) {
+        received->control_seen |= (uint64_t)1 << (received->control - number);
+        return;
+    }
+    uint64_t by = number - received->control;
+    received->control_seen = by < 64 ? received->control_seen << by | 1 : 1;
     received->control = number;
 }
 

@@ -17,6 +17,7 @@ struct rnl_received {
     uint64_t largest;                  /* 0 = none yet */
     uint64_t floor;                    /* below, everything has been told and heard */
     uint64_t control;                  /* largest number of the control space */
+    uint64_t control_seen;             /* bit n: so has control - n */
     uint64_t largest_ns;               /* when `largest` came */
     uint64_t due_ns;                   /* an acknowledgement is owed by then; UINT64_MAX = none */
     uint64_t word[RNL_RECEIVED_WORDS]; /* bit n % RNL_RECEIVED_BITS, for largest - RNL_RECEIVED_BITS < n <= largest */
@@ -26,8 +27,11 @@ struct rnl_received {
 };
 
 void rnl_received_init(struct rnl_received *received);
+/* Numbers of data; of control packets, which have nothing to say once a later one has come; of those that have (PATH,
+ * which may go another way than the rest). */
+enum rnl_received_space { RNL_RECEIVED_DATA = 0, RNL_RECEIVED_CONTROL, RNL_RECEIVED_LATE_CONTROL };
 /* May this number still be new? To be asked before anything is believed, and again says the same until it is noted. */
-int rnl_received_is_new(const struct rnl_received *received, int control, uint64_t number);
+int rnl_received_is_new(const struct rnl_received *received, enum rnl_received_space space, uint64_t number);
 /* It has come, and its tag was right. */
 void rnl_received_control(struct rnl_received *received, uint64_t number);
 void rnl_received_data(struct rnl_received *received, uint64_t number, int asked, unsigned ecn, unsigned every,

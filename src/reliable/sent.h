@@ -23,7 +23,8 @@ enum { RNL_FLOW_NOTES = 4 };
 
 enum {                       /* flags of a record */
        RNL_SENT_CAPABLE = 1, /* went out ECN-capable */
-       RNL_SENT_TIMED = 2    /* was sent again after a timeout; it may still come */
+       RNL_SENT_TIMED = 2,   /* was sent again after a timeout; it may still come */
+       RNL_SENT_MOVED = 4    /* went another way than today's: nothing is to be learnt from it */
 };
 struct rnl_sent_packet {
     struct rnl_flow_note note[RNL_FLOW_NOTES];

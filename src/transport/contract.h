@@ -42,9 +42,10 @@ struct rnl_view { /* from poll: an arrived packet, in place */
     uint64_t token;       /* the transport's */
 };
 enum {
-    RNL_VIEW_CE = 1,  /* the network says: congestion experienced */
-    RNL_VIEW_ECT = 2, /* it came marked as one that can be told, and was not */
-    RNL_VIEW_CUT = 4  /* its end is missing: it was longer than what a packet may be here */
+    RNL_VIEW_CE = 1,   /* the network says: congestion experienced */
+    RNL_VIEW_ECT = 2,  /* it came marked as one that can be told, and was not */
+    RNL_VIEW_CUT = 4,  /* its end is missing: it was longer than what a packet may be here */
+    RNL_VIEW_ASIDE = 8 /* it is of that peer, and not from the address that packets to the peer go to */
 };
 
 /* What the network says about a packet to `peer` that it did not take on. Anybody can forge most of it: a hint, by
@@ -106,6 +107,16 @@ struct rnl_transport_ops {
     /* How many packets of so many bytes are kept for us while we do not poll; more are dropped. What peers may send
      * unasked has to fit. */
     uint32_t (*holds)(struct rnl_transport *, uint32_t bytes);
+
+    /* A connected peer has a further address: what comes from there is of that peer, too. *way: the number of that
+     * address, from 1 on; 0 is that of connect, where packets go as long as nothing else is said. They are forgotten
+     * with disconnect. RNL_ERR_RANK (as connect), RNL_ERR_TOO_LONG (it has too many), RNL_ERR_NO_MEMORY. */
+    int (*also)(struct rnl_transport *, uint32_t peer, const struct rnl_addr *, unsigned *way);
+    /* Packets that are reserved from now on go to that address of the peer. RNL_ERR_RANK. */
+    int (*aim)(struct rnl_transport *, uint32_t peer, unsigned way);
+    /* One packet to an address of the peer, wherever the others go: 1 = went (or at the next flush), 0 = no room now.
+     * `at` is the caller's again at once. RNL_ERR_RANK, RNL_ERR_TOO_LONG. */
+    int (*toward)(struct rnl_transport *, uint32_t peer, unsigned way, const void *at, uint32_t bytes, uint64_t now_ns);
 };
 struct rnl_transport {
     const struct rnl_transport_ops *ops;

@@ -45,6 +45,11 @@ uint32_t rnl_packet_connection(const unsigned char *at, size_t bytes)
     return bytes < RNL_PACKET_HEAD ? 0 : rnl_get32(at + AT_CONNECTION);
 }
 
+int rnl_packet_is_control(const unsigned char *at)
+{
+    return (int)(rnl_get64(at + AT_NUMBER) >> 63);
+}
+
 unsigned rnl_packet_version(const unsigned char *at, size_t bytes)
 {
     return bytes == 0 ? (unsigned)RNL_WIRE_VERSIONS : at[AT_VERSION] & 15u;
@@ -58,6 +63,7 @@ static unsigned flags_of(unsigned type)
         return RNL_PACKET_FLAGS;
     case RNL_PACKET_PROBE:
     case RNL_PACKET_CLOSE:
+    case RNL_PACKET_PATH:
         return RNL_PACKET_FLAGS & ~(unsigned)RNL_PACKET_WANT;
     case RNL_PACKET_HELLO:
         return 7; /* its own, see hello.h */
@@ -122,7 +128,7 @@ enum rnl_packet_verdict rnl_packet_decode(const unsigned char *at, size_t bytes,
         return RNL_PACKET_HEADER;
     if ((p->flags & RNL_PACKET_ECN) && !(p->flags & RNL_PACKET_ACK))
         return RNL_PACKET_HEADER; /* counts of no block */
-    if ((p->type == RNL_PACKET_PROBE || p->type == RNL_PACKET_CLOSE) && !p->control)
+    if ((p->type == RNL_PACKET_PROBE || p->type == RNL_PACKET_CLOSE || p->type == RNL_PACKET_PATH) && !p->control)
         return RNL_PACKET_HEADER;
     if (p->type == RNL_PACKET_HELLO && (number != 0 || p->connection != 0))
         return RNL_PACKET_HEADER;
@@ -215,6 +221,28 @@ int rnl_probe_decode(const unsigned char *at, const struct rnl_packet *p, struct
         return 0;
     probe->kind = b[0];
     probe->bytes = bytes;
+    return 1;
+}
+
+uint32_t rnl_path_encode(unsigned char *at, uint32_t body, uint32_t room, uint32_t bytes,
+                         const struct rnl_path_word *word)
+{
+    if (bytes < body + RNL_PATH_BODY + RNL_PACKET_TAG || bytes - body - RNL_PACKET_TAG > room)
+        return 0;
+    uint32_t used = bytes - body - RNL_PACKET_TAG;
+    memset(at + body, 0, used);
+    at[body] = word->kind;
+    rnl_put64(at + body + 8, word->value);
+    return used;
+}
+
+int rnl_path_decode(const unsigned char *at, const struct rnl_packet *p, struct rnl_path_word *word)
+{
+    const unsigned char *b = at + p->body;
+    if (p->type != RNL_PACKET_PATH || p->body_bytes < RNL_PATH_BODY || b[0] > RNL_PATH_ANSWER || !all_zero(b + 1, 7) ||
+        !all_zero(b + RNL_PATH_BODY, p->body_bytes - RNL_PATH_BODY) || rnl_get64(b + 8) == 0)
+        return 0;
+    *word = (struct rnl_path_word){b[0], rnl_get64(b + 8)};
     return 1;
 }
 

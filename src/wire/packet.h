@@ -45,7 +45,8 @@
  * halves of counts that never fall.
  *
  * Bodies: DATA frames. PROBE {kind 1: 0 = are datagrams of my size passing, 1 = yes; 0 1; bytes 2; 0 4}, then zeros up
- * to the size asked about. CLOSE {reason 4, 0 4}. Both in the control space.
+ * to the size asked about. CLOSE {reason 4, 0 4}. PATH {kind 1: 0 = say this value back, 1 = said back; 0 7; value 8},
+ * then zeros up to the size of the smallest data packets. All in the control space.
  *
  * Of every version the first four bytes stay as they are, and a HELLO ends with a tag that only the members of the job
  * can make (hello.h): so any two versions understand why they do not talk. */
@@ -73,7 +74,8 @@ enum {
     RNL_ACK_HOLD_UNIT_NS = 1024,
     RNL_ACK_WINDOW_UNIT = 64,
     RNL_PROBE_BODY = 8,
-    RNL_CLOSE_BODY = 8
+    RNL_CLOSE_BODY = 8,
+    RNL_PATH_BODY = 16
 };
 #define RNL_PACKET_NUMBER_MAX (~(uint64_t)0 >> 1)
 #define RNL_ACK_WINDOW_MAX    ((uint32_t)0xffffff * RNL_ACK_WINDOW_UNIT)
@@ -85,6 +87,7 @@ enum rnl_packet_type {
     RNL_PACKET_UNKNOWN,
     RNL_PACKET_PROBE,
     RNL_PACKET_CLOSE,
+    RNL_PACKET_PATH,
     RNL_PACKET_TYPES
 };
 /* Flags. ENC and the phase are set by rnl_keys_seal. */
@@ -139,6 +142,8 @@ enum rnl_packet_verdict rnl_packet_decode(const unsigned char *at, size_t bytes,
 /* The connection that a datagram claims to be for, before anything is checked: to find who decodes it. 0 if too short.
  */
 uint32_t rnl_packet_connection(const unsigned char *at, size_t bytes);
+/* 1 = the datagram is of the control space; of one that rnl_packet_decode took. */
+int rnl_packet_is_control(const unsigned char *at);
 /* The version that a datagram claims; RNL_WIRE_VERSIONS if it is empty. */
 unsigned rnl_packet_version(const unsigned char *at, size_t bytes);
 
@@ -161,6 +166,16 @@ struct rnl_probe {
  */
 uint32_t rnl_probe_encode(unsigned char *at, uint32_t body, uint32_t room, const struct rnl_probe *probe);
 int rnl_probe_decode(const unsigned char *at, const struct rnl_packet *p, struct rnl_probe *probe);
+/* A challenge goes to an address of the peer to which nothing else may go yet, and its answer back from there. Both
+ * are datagrams of `bytes`, so that what is proved is a way for data. */
+enum rnl_path_kind { RNL_PATH_CHALLENGE = 0, RNL_PATH_ANSWER };
+struct rnl_path_word {
+    uint8_t kind;
+    uint64_t value; /* not 0 */
+};
+uint32_t rnl_path_encode(unsigned char *at, uint32_t body, uint32_t room, uint32_t bytes,
+                         const struct rnl_path_word *word);
+int rnl_path_decode(const unsigned char *at, const struct rnl_packet *p, struct rnl_path_word *word);
 uint32_t rnl_close_encode(unsigned char *at, uint32_t body, uint32_t room, uint32_t reason);
 int rnl_close_decode(const unsigned char *at, const struct rnl_packet *p, uint32_t *reason);
 

@@ -408,7 +408,8 @@ static uint32_t any_window(void *ctx)
 static void a_peer_that_lies_harms_only_its_own_connection(void **state)
 {
     (void)state;
-    static const struct rnl_flow_ops ops = {any_fill, any_note, any_note, any_frames, any_alloc, any_free, any_window};
+    static const struct rnl_flow_ops ops = {any_fill,  any_note, any_note,   any_frames,
+                                            any_alloc, any_free, any_window, NULL};
     uint64_t broken = 0, ended = 0, alive = 0;
     for (uint64_t seed = 1; seed <= 300 / test_slowness(); seed++) {
         struct test_random r = test_random_of(seed, 9);

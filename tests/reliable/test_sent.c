@@ -192,13 +192,40 @@ static void control_packets_go_by_the_largest(void **state)
     (void)state;
     struct rnl_received w;
     rnl_received_init(&w);
-    assert_false(rnl_received_is_new(&w, 1, 0));
-    assert_true(rnl_received_is_new(&w, 1, 5));
+    assert_false(rnl_received_is_new(&w, RNL_RECEIVED_CONTROL, 0));
+    assert_true(rnl_received_is_new(&w, RNL_RECEIVED_CONTROL, 5));
     rnl_received_control(&w, 5);
-    assert_false(rnl_received_is_new(&w, 1, 5));
-    assert_false(rnl_received_is_new(&w, 1, 4));
-    assert_true(rnl_received_is_new(&w, 1, 6));
-    assert_true(rnl_received_is_new(&w, 0, 4));
+    assert_false(rnl_received_is_new(&w, RNL_RECEIVED_CONTROL, 5));
+    assert_false(rnl_received_is_new(&w, RNL_RECEIVED_CONTROL, 4));
+    assert_true(rnl_received_is_new(&w, RNL_RECEIVED_CONTROL, 6));
+    assert_true(rnl_received_is_new(&w, RNL_RECEIVED_DATA, 4));
+}
+
+/* Those of another way: each once, if it is one of the last 64. */
+static void some_control_packets_may_come_late(void **state)
+{
+    (void)state;
+    struct rnl_received w;
+    struct test_random r = test_random_of(9, 2);
+    static uint8_t came[200000];
+    uint64_t largest = 0;
+    rnl_received_init(&w);
+    assert_false(rnl_received_is_new(&w, RNL_RECEIVED_LATE_CONTROL, 0));
+    memset(came, 0, sizeof came);
+    for (unsigned i = 0; i < 5000; i++) {
+        uint64_t most = largest + 1 + test_random_below(&r, 80), back = test_random_below(&r, 90);
+        uint64_t n = most > back ? most - back : 1;
+        if (n >= sizeof came)
+            break;
+        int fresh = n > largest || (largest - n < 64 && !came[n]);
+        assert_int_equal(rnl_received_is_new(&w, RNL_RECEIVED_LATE_CONTROL, n), fresh);
+        if (!fresh || test_random_one_in(&r, 3))
+            continue;
+        rnl_received_control(&w, n);
+        came[n] = 1;
+        largest = n > largest ? n : largest;
+    }
+    assert_true(largest > 500);
 }
 
 static void marks_are_counted(void **state)
@@ -224,6 +251,7 @@ int main(void)
         cmocka_unit_test(the_received_window_is_what_a_plain_list_says),
         cmocka_unit_test(what_was_heard_is_not_said_again),
         cmocka_unit_test(control_packets_go_by_the_largest),
+        cmocka_unit_test(some_control_packets_may_come_late),
         cmocka_unit_test(marks_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

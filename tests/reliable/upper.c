@@ -163,7 +163,7 @@ static uint32_t window(void *ctx)
     return ((struct upper *)ctx)->window;
 }
 
-const struct rnl_flow_ops upper_ops = {fill, acked, lost, frames, take, give, window};
+const struct rnl_flow_ops upper_ops = {fill, acked, lost, frames, take, give, window, NULL};
 
 int upper_keys_init(struct upper_keys *k, unsigned pairs)
 {

@@ -41,12 +41,16 @@ struct port {
     struct datagram *first, **last;
     uint32_t count;
     int open, armed;
+    uint8_t deaf, mute; /* by address */
 };
 struct test_wires {
     pthread_mutex_t lock;
     unsigned size;
     unsigned long sent, calls, looks, refused;
     unsigned refuse_every, refuse_why;
+    unsigned addresses;
+    test_wires_tap *tap;
+    void *tap_arg;
     _Atomic uint64_t clock_ns; /* 0 = the real one */
     _Atomic int stopped;
     char faults[RNL_FAULT_TEXT];
@@ -55,9 +59,10 @@ struct test_wires {
     struct port port[];
 };
 
-static struct rnl_socket_addr addr_of(unsigned rank)
+static struct rnl_socket_addr addr_of(unsigned rank, unsigned way)
 {
     struct rnl_socket_addr a = {.ip = {[10] = 0xff, [11] = 0xff, [12] = 10}, .port = PORT};
+    a.ip[13] = (uint8_t)way;
     a.ip[14] = (uint8_t)(rank >> 8);
     a.ip[15] = (uint8_t)rank;
     return a;
@@ -66,8 +71,8 @@ static struct rnl_socket_addr addr_of(unsigned rank)
 static struct port *port_of(struct test_wires *w, const struct rnl_socket_addr *a)
 {
     unsigned rank = (unsigned)a->ip[14] << 8 | a->ip[15];
-    struct rnl_socket_addr known = addr_of(rank);
-    return rank < w->size && rnl_socket_addr_equal(&known, a) ? &w->port[rank] : NULL;
+    struct rnl_socket_addr known = addr_of(rank, a->ip[13]);
+    return rank < w->size && a->ip[13] < w->addresses && rnl_socket_addr_equal(&known, a) ? &w->port[rank] : NULL;
 }
 
 static void wake(const struct port *p)
@@ -97,6 +102,22 @@ static void put(struct test_wires *w, struct port *to, const struct rnl_socket_a
     to->armed = 0;
 }
 
+/* One datagram: both ends of a way have the same number. */
+static void pass(struct port *from, const struct rnl_socket_addr *to, const unsigned char *at, uint32_t bytes,
+                 uint8_t ecn)
+{
+    struct test_wires *w = from->w;
+    struct port *there = port_of(w, to);
+    unsigned way = to->ip[13], rank = (unsigned)(from - w->port);
+    const struct rnl_socket_addr source = addr_of(rank, way);
+    unsigned char copy[DATAGRAM_MAX];
+    memcpy(copy, at, bytes);
+    int lost = there && ((from->mute | there->deaf) >> way & 1);
+    if (there && w->tap && !w->tap(w->tap_arg, rank, (unsigned)(there - w->port), way, copy, bytes))
+        lost = 1;
+    put(w, lost ? NULL : there, &source, copy, bytes, ecn);
+}
+
 static int wires_send(struct rnl_socket *s, const struct rnl_socket_out *out, int n, struct rnl_socket_result *result)
 {
     struct port *p = (struct port *)(void *)s;
@@ -111,8 +132,8 @@ static int wires_send(struct rnl_socket *s, const struct rnl_socket_out *out, in
     for (int i = 0; i < n; i++) {
         uint32_t step = out[i].segment ? out[i].segment : out[i].bytes;
         for (uint32_t at = 0; at < out[i].bytes; at += step)
-            put(p->w, port_of(p->w, &out[i].to), &s->self, (const unsigned char *)out[i].at + at,
-                step < out[i].bytes - at ? step : out[i].bytes - at, out[i].ecn);
+            pass(p, &out[i].to, (const unsigned char *)out[i].at + at,
+                 step < out[i].bytes - at ? step : out[i].bytes - at, out[i].ecn);
     }
     pthread_mutex_unlock(&p->w->lock);
     return n;
@@ -237,16 +258,56 @@ void test_wires_pass(struct test_wires *w, uint64_t ns)
 
 static unsigned per_host = 1;
 
-static int place(struct rnl_env *env, uint32_t rank, struct rnl_place *out)
+static int address(uint32_t rank, unsigned way, struct rnl_place *out)
 {
-    struct rnl_socket_addr a = addr_of(rank);
+    struct rnl_socket_addr a = addr_of(rank, way);
     struct rnl_addr addr;
-    if (rank / per_host == env->rank / per_host)
-        return 0;
     rnl_udp_addr_of(&a, &addr);
     *out = (struct rnl_place){.addr_bytes = addr.len};
     memcpy(out->addr, addr.bytes, addr.len);
     return 1;
+}
+
+static int place(struct rnl_env *env, uint32_t rank, struct rnl_place *out)
+{
+    return rank / per_host != env->rank / per_host && address(rank, 0, out);
+}
+
+static unsigned addresses = 1;
+
+static int way(struct rnl_env *env, uint32_t rank, unsigned n, struct rnl_place *out)
+{
+    return rank / per_host != env->rank / per_host && n + 1 < addresses && address(rank, n + 1, out);
+}
+
+void test_wires_addresses(struct test_wires *w, unsigned n)
+{
+    w->addresses = addresses = n;
+}
+
+void test_wires_address(struct test_wires *w, unsigned rank, unsigned which, int in, int out)
+{
+    struct port *p = &w->port[rank];
+    pthread_mutex_lock(&w->lock);
+    p->deaf = (uint8_t)((p->deaf & ~(1u << which)) | (unsigned)!in << which);
+    p->mute = (uint8_t)((p->mute & ~(1u << which)) | (unsigned)!out << which);
+    pthread_mutex_unlock(&w->lock);
+}
+
+void test_wires_tapped(struct test_wires *w, test_wires_tap *tap, void *arg)
+{
+    pthread_mutex_lock(&w->lock);
+    w->tap = tap;
+    w->tap_arg = arg;
+    pthread_mutex_unlock(&w->lock);
+}
+
+void test_wires_forge(struct test_wires *w, unsigned from, unsigned which, unsigned to, const void *at, uint32_t bytes)
+{
+    const struct rnl_socket_addr source = addr_of(from, which);
+    pthread_mutex_lock(&w->lock);
+    put(w, &w->port[to], &source, at, bytes, 0);
+    pthread_mutex_unlock(&w->lock);
 }
 
 struct test_wires *test_wires_new(unsigned size, const char *faults, unsigned ranks_per_host)
@@ -260,12 +321,13 @@ struct test_wires *test_wires_new(unsigned size, const char *faults, unsigned ra
     w->size = size;
     w->opt.rest_ns = faults[0] ? 20000 : 0; /* rough networks: now and then in every run */
     per_host = ranks_per_host ? ranks_per_host : 1;
+    test_wires_addresses(w, 1);
     for (unsigned i = 0; i < size; i++) {
         struct port *p = &w->port[i];
         p->w = w;
         p->last = &p->first;
         p->socket = (struct rnl_socket){.ops = &socket_ops,
-                                        .self = addr_of(i),
+                                        .self = addr_of(i, 0),
                                         .datagram_max = DATAGRAM_MAX,
                                         .segments_max = 16,
                                         .segment_bytes = 60000,
@@ -294,6 +356,7 @@ void test_wires_attach(struct test_wires *w, rnl_endpoint *ep)
     struct rnl_fault fault = {0};
     w->ops[env->rank] = *env->ops;
     w->ops[env->rank].place = place;
+    w->ops[env->rank].way = way;
     if (atomic_load(&w->clock_ns)) {
         w->ops[env->rank].now_ns = tick;
         w->ops[env->rank].park = nap;

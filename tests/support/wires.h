@@ -11,6 +11,8 @@
 #ifndef RNL_TESTS_SUPPORT_WIRES_H
 #define RNL_TESTS_SUPPORT_WIRES_H
 
+#include <stdint.h>
+
 #include "runnel/runnel.h"
 
 struct test_wires;
@@ -44,6 +46,16 @@ void test_wires_free(struct test_wires *w);
 /* From now on the host takes no more of each every-th call that hands it datagrams: it says `why` (enum
  * rnl_socket_stop). 0 = it takes all. */
 void test_wires_refuse(struct test_wires *w, unsigned every, unsigned why);
+/* From now on (before anybody is attached) each rank has so many addresses, at most 4. */
+void test_wires_addresses(struct test_wires *w, unsigned n);
+/* The address of a rank: what is sent to it arrives, what is sent from it leaves. 0: it is lost, and nobody says so. */
+void test_wires_address(struct test_wires *w, unsigned rank, unsigned way, int in, int out);
+/* Sees each datagram before it travels, and may change it; 0 = it is lost. Called with the network locked: it may not
+ * call back. */
+typedef int test_wires_tap(void *arg, unsigned from, unsigned to, unsigned way, unsigned char *at, uint32_t bytes);
+void test_wires_tapped(struct test_wires *w, test_wires_tap *tap, void *arg);
+/* A datagram arrives at `to` as if from that address of `from`; way = 9: from one that nobody has. */
+void test_wires_forge(struct test_wires *w, unsigned from, unsigned way, unsigned to, const void *at, uint32_t bytes);
 /* How often it did. */
 unsigned long test_wires_refused(struct test_wires *w);
 /* Datagrams that were handed to the network. */

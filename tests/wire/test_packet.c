@@ -69,10 +69,12 @@ static void each_field_lies_where_the_picture_shows_it(void **state)
 /* Any packet that can be: every type with each of its flags. */
 static void random_packet(struct test_random *r, struct rnl_packet *p)
 {
-    static const uint8_t types[] = {RNL_PACKET_DATA, RNL_PACKET_PROBE, RNL_PACKET_CLOSE, RNL_PACKET_UNKNOWN};
+    static const uint8_t types[] = {RNL_PACKET_DATA, RNL_PACKET_PROBE, RNL_PACKET_CLOSE, RNL_PACKET_PATH,
+                                    RNL_PACKET_UNKNOWN};
     memset(p, 0, sizeof *p);
-    p->type = types[test_random_below(r, 4)];
-    p->control = p->type == RNL_PACKET_PROBE || p->type == RNL_PACKET_CLOSE || test_random_one_in(r, 3);
+    p->type = types[test_random_below(r, 5)];
+    p->control = p->type == RNL_PACKET_PROBE || p->type == RNL_PACKET_CLOSE || p->type == RNL_PACKET_PATH ||
+                 test_random_one_in(r, 3);
     p->connection = (uint32_t)test_random_next(r);
     p->number = test_random_next(r) >> (1 + test_random_below(r, 63));
     if (p->type != RNL_PACKET_UNKNOWN)
@@ -283,6 +285,36 @@ static void a_probe_is_as_long_as_it_says(void **state)
     assert_int_equal(rnl_probe_encode(wire, body, 1000, &ask), 0);
 }
 
+static void a_challenge_is_as_long_as_data_and_says_one_number(void **state)
+{
+    (void)state;
+    struct rnl_packet q, p = {.type = RNL_PACKET_PATH, .control = 1, .connection = 1, .number = 1};
+    const struct rnl_path_word word = {RNL_PATH_CHALLENGE, 0x8001020304050607};
+    struct rnl_path_word got;
+    uint32_t body = rnl_packet_encode(wire, sizeof wire, &p);
+    assert_int_equal(rnl_path_encode(wire, body, 1199 - body - RNL_PACKET_TAG, 1200, &word), 0);
+    assert_int_equal(rnl_path_encode(wire, body, 1200, body + RNL_PATH_BODY + RNL_PACKET_TAG - 1, &word), 0);
+    uint32_t n = rnl_path_encode(wire, body, 1200 - body - RNL_PACKET_TAG, 1200, &word);
+    assert_int_equal(rnl_packet_finish(wire, body + n), 1200);
+    assert_int_equal(decode(wire, 1200, &q), RNL_PACKET_GOOD);
+    assert_true(rnl_path_decode(wire, &q, &got));
+    assert_int_equal(got.kind, RNL_PATH_CHALLENGE);
+    assert_true(got.value == word.value);
+    for (uint32_t bit = 0; bit < n * 8; bit++) { /* the kind, and the value, may be others */
+        wire[body + bit / 8] ^= (unsigned char)(1 << bit % 8);
+        int may = bit == 0 || (bit >= 64 && bit < 128);
+        assert_int_equal(rnl_path_decode(wire, &q, &got), may);
+        assert_true(!may || got.kind != word.kind || got.value != word.value);
+        wire[body + bit / 8] ^= (unsigned char)(1 << bit % 8);
+    }
+    memset(wire + body + 8, 0, 8);
+    assert_false(rnl_path_decode(wire, &q, &got));
+    p.control = 0;
+    rnl_packet_encode(wire, sizeof wire, &p);
+    rnl_packet_finish(wire, body + n);
+    assert_int_equal(decode(wire, 1200, &q), RNL_PACKET_HEADER);
+}
+
 static void a_close_has_its_reason(void **state)
 {
     (void)state;
@@ -329,6 +361,7 @@ int main(void)
         cmocka_unit_test(what_does_not_fit_its_field_is_cut_to_the_field),
         cmocka_unit_test(encoding_stays_in_its_room),
         cmocka_unit_test(a_probe_is_as_long_as_it_says),
+        cmocka_unit_test(a_challenge_is_as_long_as_data_and_says_one_number),
         cmocka_unit_test(a_close_has_its_reason),
         cmocka_unit_test(random_bytes_never_leave_their_bounds),
     };

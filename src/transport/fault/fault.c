@@ -4,9 +4,9 @@
  * network and the kernel carry them in runs.
  *
  * Of a datagram transport a judged packet is copied and its view released at once: what is late, damaged or doubled
- * needs a place of its own, and must not keep the buffers of the transport below. Only packets of strangers keep their
- * view, because that alone can be answered. Of a reliable one the views themselves wait, in order; when too many do,
- * nothing more is taken, and its senders have no room. */
+ * needs a place of its own, and must not keep the buffers of the transport below. Only packets of strangers, and those
+ * of a peer's other addresses, keep their view, because that alone can be answered. Of a reliable one the views
+ * themselves wait, in order; when too many do, nothing more is taken, and its senders have no room. */
 #include "transport/fault/fault.h"
 
 #include <stdlib.h>
@@ -201,7 +201,9 @@ static void take_datagram(struct fault *m, const struct rnl_view *v, uint64_t no
     }
     if (verdict.lost == 0) {
         h = copy_of(m, v, &verdict);
-        if (h && v->peer == RNL_PEER_STRANGER) {
+        /* What is answered goes back to where it came from: below, that is known only of what is not released. */
+        int elsewhere = v->peer == RNL_PEER_STRANGER || (v->flags & RNL_VIEW_ASIDE && m->strangers < STRANGERS);
+        if (h && elsewhere) {
             h->keeps = 1;
             h->below = *v;
             m->strangers++;
@@ -454,6 +456,26 @@ static uint32_t fault_holds(struct rnl_transport *t, uint32_t bytes)
     return of(t)->below->ops->holds(of(t)->below, bytes);
 }
 
+static int fault_also(struct rnl_transport *t, uint32_t peer, const struct rnl_addr *addr, unsigned *way)
+{
+    return of(t)->below->ops->also(of(t)->below, peer, addr, way);
+}
+
+static int fault_aim(struct rnl_transport *t, uint32_t peer, unsigned way)
+{
+    return of(t)->below->ops->aim(of(t)->below, peer, way);
+}
+
+static int fault_toward(struct rnl_transport *t, uint32_t peer, unsigned way, const void *at, uint32_t bytes,
+                        uint64_t now_ns)
+{
+    struct fault *m = of(t);
+    m->now_ns = now_ns;
+    if (in_force(m, now_ns) && blocked(m, &m->f.out, peer))
+        return 1;
+    return m->below->ops->toward(m->below, peer, way, at, bytes, now_ns);
+}
+
 static const struct rnl_transport_ops fault_ops = {
     .size = sizeof fault_ops,
     .reserve = fault_reserve,
@@ -474,6 +496,9 @@ static const struct rnl_transport_ops fault_ops = {
     .mark = fault_mark,
     .notice = fault_notice,
     .holds = fault_holds,
+    .also = fault_also,
+    .aim = fault_aim,
+    .toward = fault_toward,
 };
 
 /* ---- settings ---- */

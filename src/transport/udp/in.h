@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "transport/udp/udp.h"
 
-enum { UDP_OUTS = 64, UDP_IN_BATCH = 16, UDP_NOTICES = 32 };
+enum { UDP_OUTS = 64, UDP_IN_BATCH = 16, UDP_NOTICES = 32, UDP_WAYS = 4 /* addresses of a peer */ };
 
 struct udp_peer {
     struct rnl_socket_addr addr;
@@ -17,9 +17,14 @@ struct udp_peer {
     uint32_t at, stride; /* rooms that are reserved: where the first begins, how far apart */
     uint32_t bytes;      /* ... of each */
     uint16_t rooms;
-    uint8_t connected, ecn;
+    uint8_t connected, ecn; /* connected: 2 = its addresses are in also[] */
 };
 static_assert(sizeof(struct udp_peer) == 48, "one for each rank of the job");
+
+struct udp_also { /* an address of a peer that has several */
+    struct rnl_socket_addr addr;
+    uint32_t rank, way;
+};
 
 /* What is committed and has not gone: out[0 .. outs - 1], in order. Their bytes lie in one buffer, which is used from
  * its begin to its end and begins anew once nothing is in it: runs have to be contiguous, and what goes soon needs no
@@ -36,6 +41,7 @@ struct udp_sender {
 struct udp_buffer {
     struct rnl_socket_in in;
     uint32_t peer, changes; /* who that is, when u->changes was this */
+    uint8_t aside;          /* ... and packets to it go to another of its addresses */
     uint32_t cursor;        /* what of it was handed out */
     uint32_t views;         /* handed out, not released */
     uint32_t life;          /* of views: a token of an earlier one is not taken */
@@ -56,11 +62,14 @@ struct udp_receiver {
 struct udp {
     struct rnl_transport t;
     struct rnl_socket *socket;
-    struct udp_peer *peer;       /* by rank */
-    uint32_t *slot, slots;       /* rank + 1 by address, open addressing; slots is a power of two */
+    struct udp_peer *peer; /* by rank */
+    struct udp_also *also; /* of peers that have several addresses: all of them */
+    uint32_t alsos, also_room;
+    uint32_t *slot, slots;       /* 1 + rank, or 1 + ranks + place in also[], by address, open addressing */
     uint32_t connected, changes; /* peers; how often that changed */
     struct rnl_socket_addr last; /* address that was looked up */
     uint32_t last_peer, last_at; /* ... whose it was, when `changes` was this */
+    uint8_t last_aside;
     struct udp_sender send;
     struct udp_receiver receive;
     struct rnl_notice notice[UDP_NOTICES]; /* in a circle */
@@ -83,6 +92,10 @@ void rnl_udp_note(struct udp *u, struct rnl_notice n);
 
 int rnl_udp_connect(struct rnl_transport *, uint32_t peer, const struct rnl_addr *, uint64_t incarnation);
 int rnl_udp_disconnect(struct rnl_transport *, uint32_t peer);
+int rnl_udp_also(struct rnl_transport *, uint32_t peer, const struct rnl_addr *, unsigned *way);
+int rnl_udp_aim(struct rnl_transport *, uint32_t peer, unsigned way);
+/* Where that is: 0, RNL_ERR_RANK. */
+int rnl_udp_way(struct udp *u, uint32_t rank, unsigned way, struct rnl_socket_addr *out);
 int rnl_udp_mark(struct rnl_transport *, uint32_t peer, int on);
 int rnl_udp_notice(struct rnl_transport *, struct rnl_notice *);
 uint32_t rnl_udp_mtu(struct rnl_transport *, uint32_t peer);
@@ -99,6 +112,8 @@ int rnl_udp_commit(struct rnl_transport *, uint32_t peer, unsigned lane, const s
                    int n, uint64_t now_ns);
 int rnl_udp_flush(struct rnl_transport *, uint64_t now_ns);
 uint64_t rnl_udp_deadline(struct rnl_transport *);
+int rnl_udp_toward(struct rnl_transport *, uint32_t peer, unsigned way, const void *at, uint32_t bytes,
+                   uint64_t now_ns);
 int rnl_udp_answer(struct rnl_transport *, const struct rnl_view *, const void *at, uint32_t bytes, uint64_t now_ns);
 
 /* ---- receive.c ---- */

@@ -41,6 +41,16 @@ static uint32_t hash_of(const struct rnl_socket_addr *a)
     return (uint32_t)(h ^ h >> 32);
 }
 
+static const struct rnl_socket_addr *addr_of(const struct udp *u, uint32_t entry)
+{
+    return entry <= u->t.env->size ? &u->peer[entry - 1].addr : &u->also[entry - 1 - u->t.env->size].addr;
+}
+
+static uint32_t rank_of(const struct udp *u, uint32_t entry)
+{
+    return entry <= u->t.env->size ? entry - 1 : u->also[entry - 1 - u->t.env->size].rank;
+}
+
 uint32_t rnl_udp_who(const struct udp *u, const struct rnl_socket_addr *a)
 {
     if (u->slots == 0)
@@ -49,38 +59,44 @@ uint32_t rnl_udp_who(const struct udp *u, const struct rnl_socket_addr *a)
         uint32_t entry = u->slot[i & (u->slots - 1)];
         if (entry == 0)
             return RNL_PEER_STRANGER;
-        if (rnl_socket_addr_equal(&u->peer[entry - 1].addr, a))
-            return entry - 1;
+        if (rnl_socket_addr_equal(addr_of(u, entry), a))
+            return rank_of(u, entry);
     }
 }
 
-static void slot_add(struct udp *u, uint32_t rank)
+static void slot_add(struct udp *u, uint32_t entry)
 {
-    uint32_t i = hash_of(&u->peer[rank].addr);
+    uint32_t i = hash_of(addr_of(u, entry));
     while (u->slot[i & (u->slots - 1)])
         i++;
-    u->slot[i & (u->slots - 1)] = rank + 1;
+    u->slot[i & (u->slots - 1)] = entry;
 }
 
-/* Of all that are connected; at most half of the slots are used, so searches end. */
-static int slots_anew(struct udp *u, uint32_t peers)
+static void slots_fill(struct udp *u)
+{
+    memset(u->slot, 0, u->slots * sizeof *u->slot);
+    for (uint32_t rank = 0; rank < u->t.env->size; rank++)
+        if (u->peer[rank].connected == 1)
+            slot_add(u, rank + 1);
+    for (uint32_t i = 0; i < u->alsos; i++)
+        slot_add(u, u->t.env->size + 1 + i);
+}
+
+/* Of all that are connected, and room for so many addresses; at most half of the slots are used, so searches end. */
+static int slots_anew(struct udp *u, uint32_t addresses)
 {
     uint32_t slots = SLOTS_LEAST;
-    while (slots < 2 * peers)
+    while (slots < 2 * addresses)
         slots *= 2;
     if (slots != u->slots) {
         uint32_t *slot = calloc(slots, sizeof *slot);
         if (slot == NULL)
-            return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for the addresses of %u peers", peers);
+            return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for %u addresses of peers", addresses);
         free(u->slot);
         u->slot = slot;
         u->slots = slots;
-    } else {
-        memset(u->slot, 0, slots * sizeof *u->slot);
     }
-    for (uint32_t rank = 0; rank < u->t.env->size; rank++)
-        if (u->peer[rank].connected)
-            slot_add(u, rank);
+    slots_fill(u);
     return 0;
 }
 
@@ -114,7 +130,7 @@ int rnl_udp_connect(struct rnl_transport *t, uint32_t rank, const struct rnl_add
     uint32_t other = rnl_udp_who(u, &a);
     if (other != RNL_PEER_STRANGER)
         return rnl_fail(RNL_ERR_RANK, "rank %u has the address of rank %u, which is connected", rank, other);
-    if (2 * (u->connected + 1) > u->slots && (status = slots_anew(u, u->connected + 1)) < 0)
+    if (2 * (u->connected + u->alsos + 1) > u->slots && (status = slots_anew(u, u->connected + u->alsos + 1)) < 0)
         return status;
     memset(p, 0, sizeof *p);
     p->addr = a;
@@ -122,8 +138,23 @@ int rnl_udp_connect(struct rnl_transport *t, uint32_t rank, const struct rnl_add
     p->connected = 1;
     u->connected++;
     u->changes++;
-    slot_add(u, rank);
+    slot_add(u, rank + 1);
     return 0;
+}
+
+/* A peer that has several addresses is let go: what is behind in the list moves up, so the table is made anew, which
+ * needs no more room than it has. */
+static void forget_also(struct udp *u, uint32_t rank)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < u->alsos; i++)
+        if (u->also[i].rank != rank)
+            u->also[kept++] = u->also[i];
+    u->alsos = kept;
+    memset(&u->peer[rank], 0, sizeof u->peer[rank]);
+    u->connected--;
+    u->changes++;
+    slots_fill(u);
 }
 
 int rnl_udp_disconnect(struct rnl_transport *t, uint32_t rank)
@@ -134,6 +165,10 @@ int rnl_udp_disconnect(struct rnl_transport *t, uint32_t rank)
     if (status < 0)
         return status;
     rnl_udp_send_forget(u, rank);
+    if (p->connected == 2) {
+        forget_also(u, rank);
+        return 0;
+    }
     memset(p, 0, sizeof *p);
     /* What stands behind it in the table must not be cut off from where its search begins: move it up. */
     uint32_t mask = u->slots - 1, hole = 0;
@@ -141,12 +176,98 @@ int rnl_udp_disconnect(struct rnl_transport *t, uint32_t rank)
         hole++;
     u->slot[hole] = 0;
     for (uint32_t i = (hole + 1) & mask; u->slot[i]; i = (i + 1) & mask) {
-        uint32_t moved = u->slot[i] - 1;
+        uint32_t moved = u->slot[i];
         u->slot[i] = 0;
         slot_add(u, moved);
     }
     u->connected--;
     u->changes++;
+    return 0;
+}
+
+static struct udp_also *find_also(struct udp *u, uint32_t rank, unsigned way)
+{
+    for (uint32_t i = 0; i < u->alsos; i++)
+        if (u->also[i].rank == rank && u->also[i].way == way)
+            return &u->also[i];
+    return NULL;
+}
+
+int rnl_udp_way(struct udp *u, uint32_t rank, unsigned way, struct rnl_socket_addr *out)
+{
+    struct udp_peer *p = NULL;
+    int status = rnl_udp_find(u, rank, &p);
+    if (status < 0)
+        return status;
+    const struct udp_also *also = p->connected == 2 ? find_also(u, rank, way) : NULL;
+    if (!also && (way || p->connected == 2))
+        return rnl_fail(RNL_ERR_RANK, "rank %u has no address number %u", rank, way);
+    *out = also ? also->addr : p->addr;
+    return 0;
+}
+
+/* Room for n more. */
+static int also_room(struct udp *u, uint32_t n)
+{
+    if (u->alsos + n <= u->also_room)
+        return 0;
+    uint32_t room = 2 * u->also_room + n;
+    struct udp_also *more = realloc(u->also, room * sizeof *more);
+    if (more == NULL)
+        return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for %u addresses of peers", room);
+    u->also = more;
+    u->also_room = room;
+    return 0;
+}
+
+int rnl_udp_also(struct rnl_transport *t, uint32_t rank, const struct rnl_addr *addr, unsigned *way)
+{
+    struct udp *u = udp_of(t);
+    struct udp_peer *p = NULL;
+    struct rnl_socket_addr a;
+    unsigned n = 1;
+    int status = rnl_udp_find(u, rank, &p);
+    if (status == 0)
+        status = rnl_udp_addr_read(addr, &a);
+    if (status < 0)
+        return status;
+    uint32_t other = rnl_udp_who(u, &a);
+    if (other != RNL_PEER_STRANGER)
+        return rnl_fail(RNL_ERR_RANK, "rank %u has the address of rank %u, which is connected", rank, other);
+    while (p->connected == 2 && find_also(u, rank, n))
+        n++;
+    if (n >= UDP_WAYS)
+        return rnl_fail(RNL_ERR_TOO_LONG, "rank %u has %u addresses already, as many as there may be", rank, n);
+    uint32_t entries = p->connected == 2 ? 1 : 2;
+    status = also_room(u, entries);
+    if (status == 0 && 2 * (u->connected + u->alsos + entries) > u->slots)
+        status = slots_anew(u, u->connected + u->alsos + entries);
+    if (status < 0)
+        return status;
+    if (p->connected == 1) { /* what it has had so far is found by another entry from now on */
+        uint32_t i = hash_of(&p->addr);
+        while (u->slot[i & (u->slots - 1)] != rank + 1)
+            i++;
+        u->also[u->alsos] = (struct udp_also){p->addr, rank, 0};
+        u->slot[i & (u->slots - 1)] = u->t.env->size + 1 + u->alsos++;
+    }
+    u->also[u->alsos] = (struct udp_also){a, rank, n};
+    slot_add(u, u->t.env->size + 1 + u->alsos++);
+    p->connected = 2;
+    u->changes++;
+    *way = n;
+    return 0;
+}
+
+int rnl_udp_aim(struct rnl_transport *t, uint32_t rank, unsigned way)
+{
+    struct udp *u = udp_of(t);
+    struct rnl_socket_addr to;
+    int status = rnl_udp_way(u, rank, way, &to);
+    if (status < 0)
+        return status;
+    u->peer[rank].addr = to;
+    u->changes++; /* what comes from there is not from aside any more */
     return 0;
 }
 

@@ -118,14 +118,17 @@ static int next_packet(struct udp *u, struct udp_buffer *b, struct rnl_view *v)
             u->last = b->in.from;
             u->last_at = u->changes;
             u->last_peer = rnl_udp_who(u, &u->last);
+            u->last_aside =
+                u->last_peer != RNL_PEER_STRANGER && !rnl_socket_addr_equal(&u->last, &u->peer[u->last_peer].addr);
         }
         b->peer = u->last_peer;
+        b->aside = u->last_aside;
     }
     v->at = (const unsigned char *)b->in.at + b->cursor;
     v->bytes = bytes;
     v->peer = b->peer;
     v->lane = 0;
-    v->flags = flags_of[b->in.ecn & 3];
+    v->flags = (uint16_t)(flags_of[b->in.ecn & 3] | (b->aside ? RNL_VIEW_ASIDE : 0));
     v->token = token_of(&u->receive, b);
     if (last && b->in.cut) {
         v->flags |= RNL_VIEW_CUT;

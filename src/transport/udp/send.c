@@ -224,22 +224,43 @@ int rnl_udp_commit(struct rnl_transport *t, uint32_t rank, unsigned lane, const 
     return went;
 }
 
+/* One packet there, between what is queued: 1, or 0 = no room. */
+static int send_alone(struct udp *u, const struct rnl_socket_addr *to, const void *at, uint32_t bytes)
+{
+    struct udp_sender *s = &u->send;
+    if (make_room(u, bytes, 1) == 0)
+        return 0;
+    memcpy(s->buffer + s->tail, at, bytes);
+    queue(u, RNL_PEER_STRANGER, to, s->buffer + s->tail, bytes, RNL_ECN_NOT, 0);
+    s->tail = round8((uint32_t)((const unsigned char *)s->out[s->outs - 1].at + s->out[s->outs - 1].bytes - s->buffer));
+    return 1;
+}
+
+int rnl_udp_toward(struct rnl_transport *t, uint32_t rank, unsigned way, const void *at, uint32_t bytes,
+                   uint64_t now_ns)
+{
+    struct udp *u = udp_of(t);
+    struct rnl_socket_addr to;
+    int status = rnl_udp_way(u, rank, way, &to);
+    (void)now_ns;
+    if (status < 0)
+        return status;
+    if (bytes > u->socket->datagram_max)
+        return rnl_fail(RNL_ERR_TOO_LONG, "a packet of %u bytes: this host sends %u at most", bytes,
+                        u->socket->datagram_max);
+    return send_alone(u, &to, at, bytes);
+}
+
 int rnl_udp_answer(struct rnl_transport *t, const struct rnl_view *v, const void *at, uint32_t bytes, uint64_t now_ns)
 {
     struct udp *u = udp_of(t);
-    struct udp_sender *s = &u->send;
     const struct udp_buffer *b = rnl_udp_view_buffer(u, v);
     (void)now_ns;
     if (b == NULL)
         return rnl_fail(RNL_ERR_ARG, "an answer to a packet that was released");
     if (bytes > v->bytes || bytes > u->socket->datagram_max)
         return rnl_fail(RNL_ERR_TOO_LONG, "%u bytes as the answer to %u: an answer is never longer", bytes, v->bytes);
-    if (make_room(u, bytes, 1) == 0)
-        return 0;
-    memcpy(s->buffer + s->tail, at, bytes);
-    queue(u, RNL_PEER_STRANGER, &b->in.from, s->buffer + s->tail, bytes, RNL_ECN_NOT, 0);
-    s->tail = round8((uint32_t)((const unsigned char *)s->out[s->outs - 1].at + s->out[s->outs - 1].bytes - s->buffer));
-    return 1;
+    return send_alone(u, &b->in.from, at, bytes);
 }
 
 void rnl_udp_send_forget(struct udp *u, uint32_t rank)

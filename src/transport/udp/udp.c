@@ -17,6 +17,7 @@ static void udp_free(struct udp *u)
     rnl_udp_receive_end(u);
     free(u->peer);
     free(u->slot);
+    free(u->also);
     free(u);
 }
 
@@ -52,6 +53,9 @@ static const struct rnl_transport_ops udp_ops = {
     .mark = rnl_udp_mark,
     .notice = rnl_udp_notice,
     .holds = rnl_udp_holds,
+    .also = rnl_udp_also,
+    .aim = rnl_udp_aim,
+    .toward = rnl_udp_toward,
 };
 
 int rnl_udp_transport_new(struct rnl_env *env, struct rnl_socket *socket, const struct rnl_udp_options *options,

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * ways.c - see ways.h. */
+#include "reliable/ways.h"
+
+#include <string.h>
+
+#define MS ((uint64_t)1000 * 1000)
+static const uint64_t first_gap_ns = 50 * MS, most_gap_ns = 1000 * MS;
+/* With a hint the patience is short, and so long a hint counts. */
+static const uint64_t hinted_patience_ns = 10 * MS, hint_every_ns = 250 * MS, hint_counts_ns = 1000 * MS;
+
+void rnl_ways_init(struct rnl_ways *w, unsigned count, unsigned aim, uint64_t patience_ns)
+{
+    memset(w, 0, sizeof *w);
+    w->count = (uint8_t)(count < RNL_WAYS_MAX ? count : RNL_WAYS_MAX);
+    w->aim = (uint8_t)aim;
+    w->patience_ns = patience_ns;
+}
+
+/* What is asked is of no interest any more, and no answer to it is taken. */
+static void settle(struct rnl_ways *w)
+{
+    memset(w->way, 0, sizeof w->way);
+    w->asking = w->proved = 0;
+    w->gap_ns = first_gap_ns;
+    w->next_ns = 0;
+}
+
+static uint64_t patience(const struct rnl_ways *w, uint64_t now_ns)
+{
+    int hinted = w->hinted_ns && now_ns < w->hinted_ns + hint_counts_ns;
+    return hinted && hinted_patience_ns < w->patience_ns ? hinted_patience_ns : w->patience_ns;
+}
+
+unsigned rnl_ways_step(struct rnl_ways *w, uint64_t stuck_ns, uint64_t now_ns, int *move)
+{
+    *move = 0;
+    if (stuck_ns == 0 || stuck_ns < patience(w, now_ns)) {
+        if (w->asking)
+            settle(w);
+        return 0;
+    }
+    if (!w->asking) {
+        settle(w);
+        w->asking = 1;
+    }
+    if (w->proved) {
+        w->aim = (uint8_t)(w->proved - 1);
+        settle(w);
+        w->hinted_ns = 0;
+        *move = 1;
+        return 0;
+    }
+    if (now_ns < w->next_ns)
+        return 0;
+    w->next_ns = now_ns + w->gap_ns;
+    w->gap_ns = 2 * w->gap_ns < most_gap_ns ? 2 * w->gap_ns : most_gap_ns;
+    return ((1u << w->count) - 1) & ~(1u << w->aim);
+}
+
+void rnl_ways_asked(struct rnl_ways *w, unsigned way, uint64_t value, uint64_t now_ns)
+{
+    struct rnl_way *a = &w->way[way];
+    a->value[a->next] = value;
+    a->asked_ns[a->next] = now_ns;
+    a->next = (uint8_t)((a->next + 1) % RNL_WAYS_VALUES);
+}
+
+int rnl_ways_answered(struct rnl_ways *w, unsigned way, uint64_t value, uint64_t now_ns)
+{
+    if (!w->asking || way >= w->count || value == 0)
+        return 0;
+    for (unsigned k = 0; k < RNL_WAYS_VALUES; k++) {
+        struct rnl_way *a = &w->way[way];
+        if (a->value[k] != value)
+            continue;
+        a->value[k] = 0;
+        if (!w->proved) {
+            w->proved = (uint8_t)(way + 1);
+            w->rtt_ns = now_ns - a->asked_ns[k];
+        }
+        return 1;
+    }
+    return 0;
+}
+
+int rnl_ways_hint(struct rnl_ways *w, uint64_t now_ns)
+{
+    int time = w->hinted_ns == 0 || now_ns >= w->hinted_ns + hint_every_ns;
+    if (time)
+        w->hinted_ns = now_ns;
+    return time;
+}

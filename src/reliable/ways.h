@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * ways.h - which of a peer's addresses packets go to, as a pure state machine: time and chance are arguments.
+ *
+ * A peer may have several addresses; the job says which (nobody else does). Packets go to one, the aim, as long as what
+ * is sent there is acknowledged. When it is not, for `patience_ns`, all others are challenged: each with random values
+ * of its own, again and again. Who says such a value back, from the address that it was sent to, in a packet of the
+ * connection, has proved that this way leads to the peer and back. The first that does becomes the aim, if nothing has
+ * been acknowledged by then.
+ *
+ *   aim works --- nothing acknowledged, several timeouts, patience_ns ---> others are challenged
+ *      ^  ^                                                                      |      |
+ *      |  +---------------- something acknowledged: all challenges are void -----+      |
+ *      +------------------- the answer of one of them: it is the aim -------------------+
+ *
+ * Each side decides for what it sends; the two may go different ways, and one direction of a way may be dead. A side
+ * that has nothing of its own under way finds out by asking, when the peer's data come from another address than its
+ * aim: that is what they do when the peer has moved. An aim that works is never left: a way that is there again is used
+ * when the present one is dead. */
+#ifndef RNL_RELIABLE_WAYS_H
+#define RNL_RELIABLE_WAYS_H
+
+#include <stdint.h>
+
+enum {
+    RNL_WAYS_MAX = 4,
+    RNL_WAYS_VALUES = 4,  /* challenges of one way that may still be answered */
+    RNL_WAYS_BYTES = 1200 /* of a challenge and its answer: what proves a way proves it for data */
+};
+
+struct rnl_ways {
+    struct rnl_way {
+        uint64_t value[RNL_WAYS_VALUES]; /* 0 = none */
+        uint64_t asked_ns[RNL_WAYS_VALUES];
+        uint8_t next; /* the place of the next one, which is that of the oldest */
+    } way[RNL_WAYS_MAX];
+    uint64_t patience_ns;
+    uint64_t next_ns, gap_ns; /* of challenges */
+    uint64_t hinted_ns;       /* the peer's data came from elsewhere; 0 = they did not lately */
+    uint64_t rtt_ns;          /* of the answer */
+    uint8_t count, aim;
+    uint8_t asking; /* challenges are under way */
+    uint8_t proved; /* 1 + the way that has answered; 0 = none */
+};
+
+void rnl_ways_init(struct rnl_ways *ways, unsigned count, unsigned aim, uint64_t patience_ns);
+/* What is to be done, `stuck_ns` being how long nothing has been acknowledged (0 = it is): bits of the ways to be
+ * challenged now. *move: 1 = ways->aim has changed, and ways->rtt_ns says what its answer took. */
+unsigned rnl_ways_step(struct rnl_ways *ways, uint64_t stuck_ns, uint64_t now_ns, int *move);
+/* `way` is challenged with `value`, which nobody can guess. */
+void rnl_ways_asked(struct rnl_ways *ways, unsigned way, uint64_t value, uint64_t now_ns);
+/* That value was said back, from the address of `way`. 1 = it proves it; 0 = nobody asked, or not there, or not now. */
+int rnl_ways_answered(struct rnl_ways *ways, unsigned way, uint64_t value, uint64_t now_ns);
+/* Data of the peer came from another address than the aim. 1 = it is time to ask whether ours still arrive. */
+int rnl_ways_hint(struct rnl_ways *ways, uint64_t now_ns);
+
+#endif

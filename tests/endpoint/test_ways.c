@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Peers that have several addresses, of which one dies while messages are under way: nothing is lost, nothing comes
+ * twice, and nobody is taken for dead. Strangers can bring no such move about. */
+#include "stream/inbox.h"
+
+#include "endpoint/link.h"
+#include "job/job.h"
+
+enum { NOTE = 1, LONGEST = 3000 };
+#define MS ((uint64_t)1000000)
+
+struct side {
+    struct fixture *f;
+    rnl_endpoint *ep;
+    unsigned sent, came, wrong;
+};
+struct fixture {
+    struct test_hub h;
+    struct test_wires *wires;
+    struct side side[2];
+    uint64_t longest_ns; /* that neither side got anything */
+};
+
+/* The k-th message of a rank: its number, and bytes that follow from it. */
+static size_t size_of(unsigned k)
+{
+    return 8 + (k * 97u) % (k % 50 == 0 ? LONGEST - 8 : 60);
+}
+
+static int take(const void *buf, size_t n, unsigned peer, void *ctx)
+{
+    struct side *s = ctx;
+    uint64_t k;
+    (void)peer;
+    TEST_MUST(n >= sizeof k);
+    memcpy(&k, buf, sizeof k);
+    s->wrong += k != s->came || n != size_of(s->came) ||
+                memcmp((const char *)buf + sizeof k, test_pattern(k, 0), n - sizeof k) != 0;
+    s->came++;
+    return RNL_DONE;
+}
+
+static void send_next(struct side *s)
+{
+    unsigned char buf[LONGEST];
+    uint64_t k = s->sent;
+    size_t n = size_of(s->sent);
+    memcpy(buf, &k, sizeof k);
+    memcpy(buf + sizeof k, test_pattern(k, 0), n - sizeof k);
+    const struct rnl_begin b = {.peer = s == &s->f->side[0], .handler = NOTE, .bound = n, .flags = RNL_NO_WAIT};
+    rnl_stream *stream;
+    int status = rnl_begin(s->ep, &b, &stream);
+    if (status == RNL_NO_ROOM)
+        return;
+    assert_int_equal(status, 0);
+    assert_int_equal(rnl_piece(stream, buf, n), 0);
+    assert_int_equal(rnl_end(stream), 0);
+    s->sent++;
+}
+
+static void open_them(struct fixture *f, const char *faults, unsigned addresses, uint64_t silent_ns)
+{
+    const struct rnl_remote_options opt = {.silent_ns = silent_ns, .open_ns = silent_ns};
+    memset(f, 0, sizeof *f);
+    f->wires = test_wires_new(2, faults, 1);
+    test_wires_ticks(f->wires);
+    test_wires_options(f->wires, &opt);
+    test_wires_addresses(f->wires, addresses);
+    test_hub_open(&f->h, 2, NULL);
+    for (unsigned i = 0; i < 2; i++) {
+        f->side[i] = (struct side){.f = f, .ep = f->h.ep[i]};
+        test_wires_attach(f->wires, f->h.ep[i]);
+        assert_int_equal(rnl_handler_whole(f->h.ep[i], NOTE, take, &f->side[i], 0), NOTE);
+    }
+}
+
+static void close_them(struct fixture *f)
+{
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(f->side[i].wrong, 0);
+    assert_int_equal(test_hub_close(&f->h), 0);
+    test_wires_free(f->wires);
+}
+
+/* Each side sends until it has sent so many, and gets what the other sends, within `ms` of the clock. */
+static void talk(struct fixture *f, unsigned a, unsigned b, uint64_t ms)
+{
+    const unsigned all[2] = {a, b};
+    uint64_t until = test_wires_now_ns(f->wires) + ms * MS, last = test_wires_now_ns(f->wires);
+    unsigned came = f->side[0].came + f->side[1].came;
+    while (f->side[0].came < b || f->side[1].came < a) {
+        uint64_t now = test_wires_now_ns(f->wires);
+        if (now > until)
+            fail_msg("%u of %u and %u of %u messages have come", f->side[1].came, a, f->side[0].came, b);
+        for (unsigned i = 0; i < 2; i++) {
+            if (f->side[i].sent < all[i])
+                send_next(&f->side[i]);
+            assert_true(rnl_extract(f->side[i].ep, SIZE_MAX) >= 0);
+        }
+        if (f->side[0].came + f->side[1].came != came) {
+            came = f->side[0].came + f->side[1].came;
+            last = now;
+        }
+        if (now - last > f->longest_ns)
+            f->longest_ns = now - last;
+        test_wires_pass(f->wires, 20000);
+    }
+}
+
+static struct rnl_link *link_of(struct fixture *f, unsigned rank)
+{
+    return f->side[rank].ep->peer[!rank].conn->link;
+}
+
+static uint64_t moved(struct fixture *f, unsigned rank)
+{
+    return f->side[rank].ep->c->peers_moved;
+}
+
+static void both_dead_at(struct fixture *f, unsigned way, int works)
+{
+    test_wires_address(f->wires, 0, way, works, works);
+    test_wires_address(f->wires, 1, way, works, works);
+}
+
+/* ---- one address dies ---- */
+
+static void dies_under(const char *faults)
+{
+    struct fixture f;
+    open_them(&f, faults, 2, 0);
+    talk(&f, 500, 500, 60000);
+    assert_int_equal(moved(&f, 0) + moved(&f, 1), 0);
+    both_dead_at(&f, 0, 0);
+    f.longest_ns = 0;
+    talk(&f, 1000, 1000, 60000);
+    assert_true(moved(&f, 0) >= 1 && moved(&f, 1) >= 1);
+    assert_true(f.longest_ns < (faults[0] ? 2000 : 600) * MS);
+    uint64_t once = moved(&f, 0) + moved(&f, 1);
+    talk(&f, 1500, 1500, 60000); /* it stays there, though the first works again */
+    both_dead_at(&f, 0, 1);
+    talk(&f, 2000, 2000, 60000);
+    assert_int_equal(moved(&f, 0) + moved(&f, 1), once);
+    both_dead_at(&f, 1, 0); /* and back */
+    talk(&f, 2500, 2500, 60000);
+    assert_true(moved(&f, 0) + moved(&f, 1) >= once + 2);
+    close_them(&f);
+}
+
+static void the_other_address_is_used_when_one_dies_and_back(void **state)
+{
+    (void)state;
+    dies_under("");
+}
+
+static void with_losses_too(void **state)
+{
+    (void)state;
+    dies_under("loss=5%,dup=2%,seed=3");
+}
+
+/* What one side sends to one address is lost; what the other sends from there arrives. */
+static void one_direction_of_a_way_may_be_dead(void **state)
+{
+    (void)state;
+    for (unsigned who = 0; who < 2; who++) {
+        struct fixture f;
+        open_them(&f, "", 2, 0);
+        talk(&f, 200, 200, 10000);
+        test_wires_address(f.wires, 0, 0, who, !who);
+        f.longest_ns = 0;
+        talk(&f, 1000, 1000, 20000);
+        assert_true(f.longest_ns < 1000 * MS);
+        assert_true(moved(&f, 0) + moved(&f, 1) >= 1);
+        assert_true(moved(&f, 0) + moved(&f, 1) <= 3);
+        close_them(&f);
+    }
+}
+
+/* Who only takes in has nothing of its own under way, and sends acknowledgements to an address that is dead. */
+static void who_only_listens_moves_too(void **state)
+{
+    struct fixture f;
+    (void)state;
+    open_them(&f, "", 2, 0);
+    talk(&f, 300, 1, 10000);
+    both_dead_at(&f, 0, 0);
+    f.longest_ns = 0;
+    talk(&f, 2000, 1, 10000);
+    assert_int_equal(moved(&f, 0), 1);
+    assert_int_equal(moved(&f, 1), 1);
+    assert_true(f.longest_ns < 600 * MS);
+    close_them(&f);
+}
+
+/* The connection is made where an answer comes from. */
+static void a_connection_begins_at_an_address_that_works(void **state)
+{
+    struct fixture f;
+    (void)state;
+    open_them(&f, "", 3, 0);
+    both_dead_at(&f, 0, 0);
+    both_dead_at(&f, 1, 0);
+    talk(&f, 100, 100, 10000);
+    assert_int_equal(moved(&f, 0) + moved(&f, 1), 0);
+    assert_int_equal(link_of(&f, 0)->ways->ways.aim, 2);
+    assert_int_equal(link_of(&f, 1)->ways->ways.aim, 2);
+    close_them(&f);
+}
+
+/* What was known of the old way is not true of the new one. */
+static void what_was_learnt_of_the_way_is_forgotten(void **state)
+{
+    struct fixture f;
+    (void)state;
+    open_them(&f, "", 2, 0);
+    talk(&f, 1500, 1500, 20000);
+    struct rnl_flow *flow = &link_of(&f, 0)->flow;
+    flow->congest.window = 40;
+    flow->path->base_ns = 5 * MS;
+    flow->rtt = (struct rnl_rtt){.smoothed_ns = 900 * MS, .variance_ns = 1, .least_ns = 900 * MS};
+    uint64_t number = flow->sent.next;
+    uint32_t phase = flow->keys.tx_phase;
+    both_dead_at(&f, 0, 0);
+    while (moved(&f, 0) == 0) {
+        send_next(&f.side[0]);
+        assert_true(rnl_extract(f.side[0].ep, SIZE_MAX) >= 0);
+        assert_true(rnl_extract(f.side[1].ep, SIZE_MAX) >= 0);
+        test_wires_pass(f.wires, 20000);
+    }
+    assert_true(flow->congest.window >> 8 >= 10 * flow->mtu.bytes);
+    assert_true(flow->rtt.smoothed_ns < 100 * MS);
+    assert_true(flow->path->base_ns < 5 * MS);
+    assert_true(flow->sent.next > number);
+    assert_int_equal(flow->keys.tx_phase, phase);
+    assert_null(rnl_flow_valid(flow));
+    talk(&f, f.side[0].sent + 100, f.side[1].sent + 100, 20000);
+    assert_null(rnl_flow_valid(flow));
+    close_them(&f);
+}
+
+/* Nobody is reached anywhere: that is found out in the same time as with one address. */
+static void with_all_addresses_dead_the_peer_is(void **state)
+{
+    struct fixture f;
+    (void)state;
+    open_them(&f, "", 2, 2000 * MS);
+    talk(&f, 100, 100, 10000);
+    both_dead_at(&f, 0, 0);
+    both_dead_at(&f, 1, 0);
+    uint64_t from = test_wires_now_ns(f.wires);
+    struct rnl_peer_info info = {0};
+    send_next(&f.side[0]);
+    while (info.state != RNL_PEER_DEAD && test_wires_now_ns(f.wires) < from + 10000 * MS) {
+        (void)!rnl_extract(f.side[0].ep, SIZE_MAX);
+        assert_int_equal(rnl_peer(f.side[0].ep, 1, &info), 0);
+        test_wires_pass(f.wires, 20000);
+    }
+    uint64_t took = test_wires_now_ns(f.wires) - from;
+    assert_true(took >= 1900 * MS && took < 3000 * MS);
+    assert_int_equal(moved(&f, 0), 0);
+    rnl_hub_kill(f.h.hub, 1, RNL_DEATH_SIGNAL, 9);
+    f.h.dead[1] = 1;
+    assert_int_equal(test_hub_close(&f.h), 0);
+    test_wires_free(f.wires);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_other_address_is_used_when_one_dies_and_back),
+        cmocka_unit_test(with_losses_too),
+        cmocka_unit_test(one_direction_of_a_way_may_be_dead),
+        cmocka_unit_test(who_only_listens_moves_too),
+        cmocka_unit_test(a_connection_begins_at_an_address_that_works),
+        cmocka_unit_test(what_was_learnt_of_the_way_is_forgotten),
+        cmocka_unit_test(with_all_addresses_dead_the_peer_is),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
