@@ -223,7 +223,8 @@ static void what_was_learnt_of_the_way_is_forgotten(void **state)
     uint64_t number = flow->sent.next;
     uint32_t phase = flow->keys.tx_phase;
     both_dead_at(&f, 0, 0);
-    while (moved(&f, 0) == 0) {
+    for (uint64_t until = test_wires_now_ns(f.wires) + 20000 * MS; moved(&f, 0) == 0;) {
+        assert_true(test_wires_now_ns(f.wires) < until);
         send_next(&f.side[0]);
         assert_true(rnl_extract(f.side[0].ep, SIZE_MAX) >= 0);
         assert_true(rnl_extract(f.side[1].ep, SIZE_MAX) >= 0);
@@ -266,6 +267,184 @@ static void with_all_addresses_dead_the_peer_is(void **state)
     test_wires_free(f.wires);
 }
 
+/* ---- strangers ---- */
+
+enum { CAUGHT = 16, NOBODY = 9 };
+struct trap {
+    unsigned char challenge[CAUGHT][RNL_WAYS_BYTES], answer[CAUGHT][RNL_WAYS_BYTES];
+    unsigned challenges, answers; /* of rank 0's challenges */
+    int holds;                    /* none of them arrives by itself */
+};
+
+/* All that is about ways; the answers to rank 0 only when the test says so. */
+static int catches(void *arg, unsigned from, unsigned to, unsigned way, unsigned char *at, uint32_t bytes)
+{
+    struct trap *t = arg;
+    (void)to;
+    if (bytes != RNL_WAYS_BYTES || at[0] >> 4 != RNL_PACKET_PATH || way != 1)
+        return 1;
+    int answer = at[RNL_PACKET_HEAD] == RNL_PATH_ANSWER;
+    if (from == 0 && !answer && t->challenges < CAUGHT)
+        memcpy(t->challenge[t->challenges++], at, bytes);
+    if (from == 1 && answer && t->answers < CAUGHT)
+        memcpy(t->answer[t->answers++], at, bytes);
+    return !(t->holds && from == 1);
+}
+
+/* Rank 0 has something to say that nobody acknowledges, until so many answers to its challenges were caught. */
+static void get_stuck(struct fixture *f, struct trap *t, unsigned answers)
+{
+    if (f->side[0].sent == f->side[1].came)
+        send_next(&f->side[0]);
+    for (uint64_t until = test_wires_now_ns(f->wires) + 20000 * MS; t->answers < answers;) {
+        assert_true(test_wires_now_ns(f->wires) < until);
+        for (unsigned i = 0; i < 2; i++)
+            assert_true(rnl_extract(f->side[i].ep, SIZE_MAX) >= 0);
+        test_wires_pass(f->wires, 1000000);
+    }
+}
+
+static void look(struct fixture *f, unsigned rank)
+{
+    assert_true(rnl_extract(f->side[rank].ep, SIZE_MAX) >= 0);
+    assert_true(rnl_extract(f->side[rank].ep, SIZE_MAX) >= 0);
+}
+
+static void strangers_move_nobody(void **state)
+{
+    static struct trap t;
+    struct fixture f;
+    (void)state;
+    memset(&t, 0, sizeof t);
+    open_them(&f, "", 3, 0);
+    talk(&f, 100, 100, 10000);
+    test_wires_tapped(f.wires, catches, &t);
+    t.holds = 1;
+    both_dead_at(&f, 0, 0);
+    both_dead_at(&f, 2, 0);
+    get_stuck(&f, &t, 2);
+    const struct rnl_remote *r = f.side[0].ep->remote;
+    unsigned char forged[RNL_WAYS_BYTES];
+    uint64_t strays = r->strays, refused = r->count.refused, unasked = r->unasked;
+
+    /* The true answer, from where nobody lives, and from another address of the peer. */
+    test_wires_forge(f.wires, 1, NOBODY, 0, t.answer[0], RNL_WAYS_BYTES);
+    look(&f, 0);
+    assert_int_equal(r->strays, strays + 1);
+    test_wires_forge(f.wires, 1, 2, 0, t.answer[0], RNL_WAYS_BYTES);
+    look(&f, 0);
+    assert_int_equal(r->unasked, unasked + 1);
+    /* From the right one: it has been taken in, so it is not taken in again. */
+    test_wires_forge(f.wires, 1, 1, 0, t.answer[0], RNL_WAYS_BYTES);
+    look(&f, 0);
+    assert_int_equal(moved(&f, 0), 0);
+    /* The other answer, with any bit of it wrong; and its challenge, said back as it was. */
+    for (unsigned bit = 0; bit < RNL_WAYS_BYTES * 8; bit += bit < 300 ? 1 : 97) {
+        memcpy(forged, t.answer[1], sizeof forged);
+        forged[bit / 8] ^= (unsigned char)(1 << bit % 8);
+        test_wires_forge(f.wires, 1, 1, 0, forged, sizeof forged);
+        if (bit % 64 == 0)
+            look(&f, 0);
+    }
+    test_wires_forge(f.wires, 1, 1, 0, t.challenge[1], RNL_WAYS_BYTES);
+    look(&f, 0);
+    assert_true(r->count.refused > refused + 200);
+    assert_int_equal(moved(&f, 0), 0);
+
+    /* An old challenge, from elsewhere: it has no answer. */
+    test_wires_stop(f.wires, 1);
+    unsigned long sent = test_wires_sent(f.wires);
+    unsigned answers = t.answers;
+    test_wires_forge(f.wires, 0, NOBODY, 1, t.challenge[0], RNL_WAYS_BYTES);
+    test_wires_forge(f.wires, 0, 1, 1, t.challenge[0], RNL_WAYS_BYTES);
+    test_wires_forge(f.wires, 0, 2, 1, t.challenge[0], RNL_WAYS_BYTES);
+    look(&f, 1);
+    assert_int_equal(test_wires_sent(f.wires), sent + 3); /* those three */
+    assert_int_equal(t.answers, answers);
+    test_wires_stop(f.wires, 0);
+
+    /* And the answer itself, unhurt, from where it was asked for. */
+    test_wires_forge(f.wires, 1, 1, 0, t.answer[1], RNL_WAYS_BYTES);
+    look(&f, 0);
+    assert_int_equal(moved(&f, 0), 1);
+    assert_int_equal(link_of(&f, 0)->ways->ways.aim, 1);
+    t.holds = 0;
+    talk(&f, 200, 200, 10000);
+    close_them(&f);
+}
+
+/* A challenge is void once packets arrive again: its answer, held back until the next trouble, proves nothing. */
+static void an_answer_of_an_earlier_trouble_proves_nothing(void **state)
+{
+    static struct trap t;
+    struct fixture f;
+    (void)state;
+    memset(&t, 0, sizeof t);
+    open_them(&f, "", 2, 0);
+    talk(&f, 100, 100, 10000);
+    test_wires_tapped(f.wires, catches, &t);
+    t.holds = 1;
+    both_dead_at(&f, 0, 0);
+    get_stuck(&f, &t, 1);
+    both_dead_at(&f, 0, 1);
+    talk(&f, 200, 200, 10000);
+    assert_int_equal(moved(&f, 0), 0);
+    both_dead_at(&f, 0, 0);
+    uint64_t unasked = f.side[0].ep->remote->unasked;
+    get_stuck(&f, &t, t.answers + 1);
+    test_wires_forge(f.wires, 1, 1, 0, t.answer[0], RNL_WAYS_BYTES);
+    look(&f, 0);
+    assert_int_equal(f.side[0].ep->remote->unasked, unasked + 1);
+    assert_int_equal(moved(&f, 0), 0);
+    t.holds = 0;
+    talk(&f, 300, 300, 10000);
+    assert_true(moved(&f, 0) >= 1);
+    close_them(&f);
+}
+
+/* Nothing but challenges and answers goes to an address that has not answered yet; HELLOs, before there is a
+ * connection. */
+struct watch {
+    unsigned data, words;
+    int proved; /* the test knows it to be */
+};
+
+static int watches(void *arg, unsigned from, unsigned to, unsigned way, unsigned char *at, uint32_t bytes)
+{
+    struct watch *w = arg;
+    (void)from, (void)to;
+    if (way == 0 || w->proved)
+        return 1;
+    if (at[0] >> 4 == RNL_PACKET_PATH && bytes == RNL_WAYS_BYTES)
+        w->words++;
+    else
+        w->data++;
+    return 0; /* and nothing arrives */
+}
+
+static void no_data_goes_where_nobody_has_answered(void **state)
+{
+    struct watch w = {0};
+    struct fixture f;
+    (void)state;
+    open_them(&f, "", 2, 0);
+    talk(&f, 100, 100, 10000);
+    test_wires_tapped(f.wires, watches, &w);
+    both_dead_at(&f, 0, 0);
+    send_next(&f.side[0]);
+    send_next(&f.side[1]);
+    for (uint64_t until = test_wires_now_ns(f.wires) + 5000 * MS; test_wires_now_ns(f.wires) < until;) {
+        look(&f, 0);
+        look(&f, 1);
+        test_wires_pass(f.wires, 1000000);
+    }
+    assert_int_equal(w.data, 0);
+    assert_true(w.words >= 6 && w.words <= 30); /* ever more seldom */
+    w.proved = 1;
+    talk(&f, 200, 200, 10000);
+    close_them(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -276,6 +455,9 @@ int main(void)
         cmocka_unit_test(a_connection_begins_at_an_address_that_works),
         cmocka_unit_test(what_was_learnt_of_the_way_is_forgotten),
         cmocka_unit_test(with_all_addresses_dead_the_peer_is),
+        cmocka_unit_test(strangers_move_nobody),
+        cmocka_unit_test(an_answer_of_an_earlier_trouble_proves_nothing),
+        cmocka_unit_test(no_data_goes_where_nobody_has_answered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
