@@ -6,6 +6,7 @@
  *
  * Ranks of one virtual host share segments; those of others are reached over the virtual network by transport/udp. */
 #include "sim/cluster/inside.h"
+#include "sim/cluster/net.h"
 
 #include "base/error.h"
 #include "job/job.h"
@@ -252,11 +253,10 @@ static struct rnl_bell *venv_bell_of(struct rnl_env *env, uint32_t rank)
     return rnl_vagent_bell(agent(env), rank);
 }
 
-/* 1 = it is on another host, and found there. */
-static int venv_place(struct rnl_env *env, uint32_t rank, struct rnl_place *out)
+static int nth_place(struct rnl_env *env, uint32_t rank, unsigned nth, struct rnl_place *out)
 {
     const struct rnl_guest *g = guest_of(env), *other = &g->cluster->guest[rank];
-    const struct rnl_socket_addr at = rnl_vsocket_addr(other);
+    const struct rnl_socket_addr at = rnl_vsocket_nth_addr(other, nth);
     struct rnl_addr addr;
     if (other->host == g->host)
         return 0;
@@ -265,6 +265,17 @@ static int venv_place(struct rnl_env *env, uint32_t rank, struct rnl_place *out)
                               .addr_bytes = addr.len};
     memcpy(out->addr, addr.bytes, addr.len);
     return 1;
+}
+
+/* 1 = it is on another host, and found there. */
+static int venv_place(struct rnl_env *env, uint32_t rank, struct rnl_place *out)
+{
+    return nth_place(env, rank, 0, out);
+}
+
+static int venv_way(struct rnl_env *env, uint32_t rank, unsigned n, struct rnl_place *out)
+{
+    return n + 1 < rnl_net_addresses(guest_of(env)->cluster->net) && nth_place(env, rank, n + 1, out);
 }
 
 static void venv_close(struct rnl_env *env)
@@ -304,6 +315,7 @@ static const struct rnl_env_ops venv_ops = {
     .fd_raise = venv_fd_raise,
     .close = venv_close,
     .place = venv_place,
+    .way = venv_way,
 };
 
 /* The way to other hosts, and the key of the job, which nobody else knows. */

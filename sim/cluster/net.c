@@ -149,6 +149,7 @@ static void send_twice(struct net_link *l, const struct net_packet *p, uint64_t 
     q->from_port = p->from_port;
     q->to_port = p->to_port;
     q->value = p->value;
+    q->nth = p->nth;
     q->kind = p->kind;
     q->ecn = p->ecn;
     net->counts.twice++;
@@ -215,7 +216,8 @@ static enum rnl_net_drop apart(const struct rnl_net *net, const struct net_packe
 
 static void at_host(struct rnl_net *net, struct net_packet *p, struct net_link *came)
 {
-    enum rnl_net_drop why = net->host[p->to].down ? RNL_NET_DROP_DOWN : apart(net, p);
+    const struct net_host *h = &net->host[p->to];
+    enum rnl_net_drop why = h->down || h->deaf >> p->nth & 1 ? RNL_NET_DROP_DOWN : apart(net, p);
     if (why)
         net_drop(net, p, came, why);
     else
@@ -257,7 +259,8 @@ static void loop_arrives(struct rnl_sim *sim, struct rnl_sim_event *e)
 
 void net_send(struct rnl_net *net, struct net_packet *p)
 {
-    enum rnl_net_drop why = net->host[p->from].down ? RNL_NET_DROP_DOWN : apart(net, p);
+    const struct net_host *h = &net->host[p->from];
+    enum rnl_net_drop why = h->down || h->mute >> p->nth & 1 ? RNL_NET_DROP_DOWN : apart(net, p);
     if (why) {
         net_unsend(p);
         net_drop(net, p, NULL, why);
@@ -279,6 +282,7 @@ void net_tell(struct rnl_net *net, const struct net_packet *p, enum net_kind kin
         return; /* never a message about a message */
     memset(q->data, 0, MESSAGE_BYTES);
     q->kind = (uint8_t)kind;
+    q->nth = p->nth;
     q->from = p->to;
     q->from_port = p->to_port;
     q->to = p->from;

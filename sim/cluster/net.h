@@ -92,6 +92,12 @@ void rnl_net_host_up(struct rnl_net *, uint32_t host, int up);
 void rnl_net_host_group(struct rnl_net *, uint32_t host, uint32_t group);
 /* What a socket of that host that is opened from now on may ask for: net.core.rmem_max. */
 void rnl_net_host_receive_max(struct rnl_net *, uint32_t host, uint32_t bytes);
+/* Hosts have so many addresses, 1 to 4, from now on, as if each belonged to a network of its own over the same links: a
+ * packet goes from the address of the sender that has the number of the receiver's. Before the first socket. */
+int rnl_net_set_addresses(struct rnl_net *, uint32_t count);
+uint32_t rnl_net_addresses(const struct rnl_net *);
+/* What is sent to that address of the host arrives, what the host sends from it leaves; or is lost without a word. */
+void rnl_net_address_up(struct rnl_net *, uint32_t host, uint32_t nth, int in, int out);
 /* One way: what `from` sends never reaches `to`. 0, RNL_ERR_NO_MEMORY. */
 int rnl_net_block(struct rnl_net *, uint32_t from, uint32_t to, int on);
 
@@ -117,6 +123,8 @@ int rnl_net_socket_open(struct rnl_net *, uint32_t host, const struct rnl_net_so
 void rnl_net_socket_kill(struct rnl_socket *);
 /* 10.0.0.1 is host 0. */
 struct rnl_socket_addr rnl_net_addr(uint32_t host, uint16_t port);
+/* Its nth address: 11.0.0.1 is the next one of host 0. */
+struct rnl_socket_addr rnl_net_nth_addr(uint32_t host, uint32_t nth, uint16_t port);
 /* The host of an address, or UINT32_MAX. */
 uint32_t rnl_net_host_of(const struct rnl_net *, const struct rnl_socket_addr *);
 
@@ -127,7 +135,7 @@ enum rnl_net_drop {
     RNL_NET_DROP_QUEUE, /* full */
     RNL_NET_DROP_FAULT, /* a fault of the link */
     RNL_NET_DROP_MTU,
-    RNL_NET_DROP_DOWN, /* link or host */
+    RNL_NET_DROP_DOWN, /* link, host or address */
     RNL_NET_DROP_GROUP,
     RNL_NET_DROP_BLOCK,
     RNL_NET_DROP_PORT,    /* nobody has that port */

@@ -98,8 +98,8 @@ void net_tap(struct rnl_net *net, enum rnl_net_tap_what what, uint32_t host, con
                                             .drop = why,
                                             .link = l ? l->id : UINT32_MAX,
                                             .fault = p->lost,
-                                            .from = rnl_net_addr(p->from, p->from_port),
-                                            .to = rnl_net_addr(p->to, p->to_port),
+                                            .from = rnl_net_nth_addr(p->from, p->nth, p->from_port),
+                                            .to = rnl_net_nth_addr(p->to, p->nth, p->to_port),
                                             .ecn = p->ecn,
                                             .at = p->data,
                                             .bytes = p->bytes};

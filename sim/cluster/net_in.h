@@ -34,6 +34,7 @@ struct net_packet {
     uint32_t value;      /* of NET_TOO_LONG */
     uint32_t down_count; /* of its link, when it entered */
     uint8_t kind, ecn, size_class;
+    uint8_t nth;  /* number of the addresses that it goes from and to */
     uint8_t lost; /* enum rnl_fault_kind: vanishes at the end of its link */
     unsigned char *data;
 };
@@ -68,6 +69,7 @@ struct net_host {
     uint32_t receive_max;       /* 0 = RNL_NET_RECEIVE_MAX */
     uint16_t next_port;
     uint8_t down;
+    uint8_t deaf, mute; /* bits of addresses: nothing arrives there, nothing leaves */
 };
 
 struct net_socket {
@@ -91,6 +93,7 @@ struct net_socket {
 struct rnl_net {
     struct rnl_sim *sim;
     uint32_t hosts, nodes, links, link_room;
+    uint32_t addresses; /* of each host; 0 = 1 */
     struct net_node *node;
     struct net_host *host;
     struct net_link **link;

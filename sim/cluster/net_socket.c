@@ -21,20 +21,50 @@ static struct net_socket *of(struct rnl_socket *s)
     return (struct net_socket *)(void *)s;
 }
 
-/* ---- addresses: 10.0.0.0/8, host 0 is 10.0.0.1 ---- */
+/* ---- addresses: 10.0.0.0/8, host 0 is 10.0.0.1; further ones 11.0.0.0/8 and on ---- */
+
+enum { FIRST_NET = 10 };
+
+struct rnl_socket_addr rnl_net_nth_addr(uint32_t host, uint32_t nth, uint16_t port)
+{
+    uint32_t n = host + 1;
+    return (struct rnl_socket_addr){
+        .ip = {[10] = 0xff, 0xff, (uint8_t)(FIRST_NET + nth), (uint8_t)(n >> 16), (uint8_t)(n >> 8), (uint8_t)n},
+        .port = port};
+}
 
 struct rnl_socket_addr rnl_net_addr(uint32_t host, uint16_t port)
 {
-    uint32_t n = host + 1;
-    return (struct rnl_socket_addr){.ip = {[10] = 0xff, 0xff, 10, (uint8_t)(n >> 16), (uint8_t)(n >> 8), (uint8_t)n},
-                                    .port = port};
+    return rnl_net_nth_addr(host, 0, port);
+}
+
+uint32_t rnl_net_addresses(const struct rnl_net *net)
+{
+    return net->addresses ? net->addresses : 1;
+}
+
+int rnl_net_set_addresses(struct rnl_net *net, uint32_t count)
+{
+    if (count < 1 || count > 4)
+        return rnl_fail(RNL_ERR_ARG, "%u addresses for each host: 1 to 4", count);
+    net->addresses = count;
+    return 0;
+}
+
+void rnl_net_address_up(struct rnl_net *net, uint32_t host, uint32_t nth, int in, int out)
+{
+    struct net_host *h = &net->host[host];
+    h->deaf = (uint8_t)((h->deaf & ~(1u << nth)) | (unsigned)!in << nth);
+    h->mute = (uint8_t)((h->mute & ~(1u << nth)) | (unsigned)!out << nth);
 }
 
 uint32_t rnl_net_host_of(const struct rnl_net *net, const struct rnl_socket_addr *a)
 {
     uint32_t n = (uint32_t)a->ip[13] << 16 | (uint32_t)a->ip[14] << 8 | a->ip[15];
-    struct rnl_socket_addr same = rnl_net_addr(n - 1, a->port);
-    return n >= 1 && n <= net->hosts && rnl_socket_addr_equal(&same, a) ? n - 1 : UINT32_MAX;
+    uint32_t nth = (uint32_t)a->ip[12] - FIRST_NET;
+    struct rnl_socket_addr same = rnl_net_nth_addr(n - 1, nth, a->port);
+    return n >= 1 && n <= net->hosts && nth < rnl_net_addresses(net) && rnl_socket_addr_equal(&same, a) ? n - 1
+                                                                                                        : UINT32_MAX;
 }
 
 static struct net_socket *find(const struct rnl_net *net, uint32_t host, uint16_t port)
@@ -85,6 +115,7 @@ static void send_one(struct net_socket *k, uint32_t to, const struct rnl_socket_
     p->from_port = k->port;
     p->to = to;
     p->to_port = o->to.port;
+    p->nth = (uint8_t)(o->to.ip[12] - FIRST_NET);
     p->ecn = k->s.has_ecn ? o->ecn & 3 : 0;
     p->socket = k;
     p->charge = bytes + SEND_RECORD;
@@ -124,7 +155,7 @@ static void note_error(struct net_socket *k, const struct net_packet *p)
         k->errors--;
     }
     k->error[(k->error_first + k->errors++) % MOST] =
-        (struct rnl_socket_error){.to = rnl_net_addr(p->from, p->from_port),
+        (struct rnl_socket_error){.to = rnl_net_nth_addr(p->from, p->nth, p->from_port),
                                   .kind = p->kind == NET_REFUSED ? RNL_SOCKET_ERROR_REFUSED : RNL_SOCKET_ERROR_TOO_LONG,
                                   .value = p->value};
 }
@@ -150,7 +181,8 @@ void net_socket_take(struct rnl_net *net, struct net_packet *p)
     k->charged += rnl_socket_charge(p->bytes);
     net->counts.delivered++;
     rnl_sim_note_bytes(net->sim, NET_NOTE_DELIVERED, p->to,
-                       (uint64_t)p->from << 32 | (uint64_t)p->from_port << 16 | p->ecn, p->data, p->bytes);
+                       (uint64_t)p->from << 32 | (uint64_t)p->from_port << 16 | (uint64_t)p->nth << 8 | p->ecn, p->data,
+                       p->bytes);
     net_tap(net, RNL_NET_TAP_DELIVERED, p->to, p, NULL, RNL_NET_DROP_NONE);
     p->next = NULL;
     if (k->first)
@@ -177,7 +209,7 @@ static struct net_packet *take_first(struct net_socket *k)
 static int follows(const struct net_socket *k, const struct net_packet *p, const struct rnl_socket_in *in,
                    uint32_t segment, uint32_t segments)
 {
-    const struct rnl_socket_addr from = rnl_net_addr(p->from, p->from_port);
+    const struct rnl_socket_addr from = rnl_net_nth_addr(p->from, p->nth, p->from_port);
     return !k->plain && segment && in->bytes % segment == 0 && p->bytes && p->bytes <= segment &&
            segments < RUN_SEGMENTS && in->bytes + p->bytes <= in->room && in->bytes + p->bytes <= RUN_BYTES &&
            (k->s.has_ecn ? p->ecn : 0) == in->ecn && rnl_socket_addr_equal(&from, &in->from);
@@ -191,7 +223,7 @@ static void receive_run(struct net_socket *k, struct rnl_socket_in *in)
     in->cut = in->bytes < p->bytes;
     in->segment = 0;
     in->ecn = k->s.has_ecn ? p->ecn : 0;
-    in->from = rnl_net_addr(p->from, p->from_port);
+    in->from = rnl_net_nth_addr(p->from, p->nth, p->from_port);
     memcpy(in->at, p->data, in->bytes);
     net_packet_free(k->net, p);
     while (!in->cut && k->first && follows(k, k->first, in, segment, segments)) {

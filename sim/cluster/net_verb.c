@@ -412,10 +412,49 @@ static int verb_rmem_max(struct rnl_net *net, int n, const char *const *a)
     return status;
 }
 
+static int verb_addresses(struct rnl_net *net, int n, const char *const *a)
+{
+    const char *at = a[0];
+    uint32_t count;
+    (void)n;
+    if (!read_number(&at, &count) || *at)
+        return rnl_fail(RNL_ERR_ARG, "addresses '%s': it takes how many each host has, 1 to 4", a[0]);
+    return rnl_net_set_addresses(net, count);
+}
+
+static int set_address(struct rnl_net *net, const char *const *a, int in, int out)
+{
+    struct rnl_fault_ranks r;
+    const char *at = a[1];
+    uint32_t nth;
+    int status = read_hosts(net, a[0], &r);
+    if (status == 0 && (!read_number(&at, &nth) || *at || nth >= rnl_net_addresses(net)))
+        return rnl_fail(RNL_ERR_ARG, "address '%s': hosts have %u, counted from 0", a[1], rnl_net_addresses(net));
+    for (uint32_t host = 0; host < net->hosts && status == 0; host++)
+        if (rnl_fault_names(&r, host))
+            rnl_net_address_up(net, host, nth, in, out);
+    return status;
+}
+
+static int verb_address_down(struct rnl_net *net, int n, const char *const *a)
+{
+    int in = n > 2 && strcmp(a[2], "in") == 0, out = n > 2 && strcmp(a[2], "out") == 0;
+    if (n > 2 && !in && !out)
+        return rnl_fail(RNL_ERR_ARG, "address-down '%s': in, what is sent to it, or out, what is sent from it", a[2]);
+    return set_address(net, a, out, in);
+}
+
+static int verb_address_up(struct rnl_net *net, int n, const char *const *a)
+{
+    (void)n;
+    return set_address(net, a, 1, 1);
+}
+
 const struct rnl_net_verb rnl_net_verbs[] = {
     {"switches", "COUNT", "so many switches; before any link", 1, 1, 1, verb_switches},
     {"link", "NODE NODE", "a link there and back, without rate, delay and bounds at first", 2, 2, 1, verb_link},
     {"star", "NODE", "such a link from each host to that node", 1, 1, 1, verb_star},
+    {"addresses", "COUNT", "each host has so many addresses, which programs know", 1, 1, 1, verb_addresses},
     {"rate", "LINKS RATE|none", "how fast a link sends", 2, 2, 0, verb_rate},
     {"delay", "LINKS TIME|none", "how long its way is", 2, 2, 0, verb_delay},
     {"buffer", "LINKS SIZE|unbounded", "what waits at most to be sent", 2, 2, 0, verb_buffer},
@@ -433,6 +472,9 @@ const struct rnl_net_verb rnl_net_verbs[] = {
     {"unblock", "HOSTS HOSTS", "it is not any more", 2, 2, 0, verb_unblock},
     {"off", "HOSTS", "hosts without power: nothing from them, nothing to them", 1, 1, 0, verb_off},
     {"on", "HOSTS", "they have power again", 1, 1, 0, verb_on},
+    {"address-down", "HOSTS NTH [in|out]",
+     "nothing reaches that address, and nothing leaves from it; or only in, or out", 2, 3, 0, verb_address_down},
+    {"address-up", "HOSTS NTH", "it works again", 2, 2, 0, verb_address_up},
     {NULL, NULL, NULL, 0, 0, 0, NULL},
 };
 

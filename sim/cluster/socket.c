@@ -108,7 +108,12 @@ static void ring(void *arg)
 
 struct rnl_socket_addr rnl_vsocket_addr(const struct rnl_guest *g)
 {
-    return rnl_net_addr(g->host->index, (uint16_t)(RNL_PORT_FIRST + g->rank - g->host->first_rank));
+    return rnl_vsocket_nth_addr(g, 0);
+}
+
+struct rnl_socket_addr rnl_vsocket_nth_addr(const struct rnl_guest *g, unsigned nth)
+{
+    return rnl_net_nth_addr(g->host->index, nth, (uint16_t)(RNL_PORT_FIRST + g->rank - g->host->first_rank));
 }
 
 int rnl_vsocket_open(struct rnl_guest *g, struct rnl_socket **out)

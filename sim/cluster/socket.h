@@ -17,5 +17,7 @@ int rnl_vsocket_open(struct rnl_guest *, struct rnl_socket **out);
 void rnl_vsocket_kill(struct rnl_socket *);
 /* Where that rank is found. */
 struct rnl_socket_addr rnl_vsocket_addr(const struct rnl_guest *);
+/* ... by the nth address of its host. */
+struct rnl_socket_addr rnl_vsocket_nth_addr(const struct rnl_guest *, unsigned nth);
 
 #endif

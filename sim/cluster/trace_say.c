@@ -106,10 +106,11 @@ static void say_hello(struct line *l, const unsigned char *at, size_t bytes)
 
 void rnl_trace_describe(const unsigned char *at, size_t bytes, char *to, size_t room)
 {
-    static const char *const type[RNL_PACKET_TYPES] = {"DATA", "HELLO", "UNKNOWN", "PROBE", "CLOSE"};
+    static const char *const type[RNL_PACKET_TYPES] = {"DATA", "HELLO", "UNKNOWN", "PROBE", "CLOSE", "PATH"};
     struct line l = {to, room};
     struct rnl_packet p;
     struct rnl_probe probe;
+    struct rnl_path_word word;
     uint32_t reason;
     if (room == 0)
         return;
@@ -138,6 +139,9 @@ void rnl_trace_describe(const unsigned char *at, size_t bytes, char *to, size_t 
         say_frames(&l, at + p.body, p.body_bytes);
     else if (p.type == RNL_PACKET_PROBE && rnl_probe_decode(at, &p, &probe))
         say(&l, "; %s %u B", probe.kind == RNL_PROBE_ASK ? "do you get" : "got", probe.bytes);
+    else if (p.type == RNL_PACKET_PATH && rnl_path_decode(at, &p, &word))
+        say(&l, "; %s %016llx", word.kind == RNL_PATH_CHALLENGE ? "say back" : "said back",
+            (unsigned long long)word.value);
     else if (p.type == RNL_PACKET_CLOSE && rnl_close_decode(at, &p, &reason))
         say(&l, "; reason %u", reason);
 }

@@ -200,10 +200,10 @@ static uint64_t incarnation(const struct swarm_host *h, unsigned life)
     return 1 + h->rank + (uint64_t)life * h->w->plan.hosts;
 }
 
-static int env_place(struct rnl_env *env, uint32_t rank, struct rnl_place *out)
+static int nth_place(struct rnl_env *env, uint32_t rank, unsigned nth, struct rnl_place *out)
 {
     const struct swarm_world *w = host_of(env)->w;
-    struct rnl_socket_addr a = rnl_net_addr(rank, PORT);
+    struct rnl_socket_addr a = rnl_net_nth_addr(rank, nth, PORT);
     struct rnl_addr addr;
     if (rank == env->rank)
         return 0;
@@ -215,6 +215,16 @@ static int env_place(struct rnl_env *env, uint32_t rank, struct rnl_place *out)
         out->incarnation = incarnation(&w->host[rank], 0);
     memcpy(out->addr, addr.bytes, addr.len);
     return 1;
+}
+
+static int env_place(struct rnl_env *env, uint32_t rank, struct rnl_place *out)
+{
+    return nth_place(env, rank, 0, out);
+}
+
+static int env_way(struct rnl_env *env, uint32_t rank, unsigned n, struct rnl_place *out)
+{
+    return n + 1 < host_of(env)->w->plan.addresses && nth_place(env, rank, n + 1, out);
 }
 
 static struct rnl_bell *env_bell_of(struct rnl_env *env, uint32_t rank)
@@ -246,6 +256,7 @@ static const struct rnl_env_ops ops = {
     .fd_raise = env_fd_raise,
     .close = env_close,
     .place = env_place,
+    .way = env_way,
 };
 
 /* ---- life ---- */

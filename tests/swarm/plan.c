@@ -26,9 +26,9 @@ const char *swarm_fault_name(unsigned fault)
 
 const char *swarm_event_name(unsigned kind)
 {
-    static const char *const name[] = {"",          "heals all", "apart",  "joined", "blocked to",   "freed to",
-                                       "link down", "link up",   "stalls", "dies",   "is told dead", "returns",
-                                       "narrows",   "leaves",    "freezes"};
+    static const char *const name[] = {"",          "heals all", "apart",      "joined",  "blocked to",   "freed to",
+                                       "link down", "link up",   "stalls",     "dies",    "is told dead", "returns",
+                                       "narrows",   "leaves",    "no address", "address", "freezes"};
     return name[kind];
 }
 
@@ -133,6 +133,24 @@ static void places(struct swarm_plan *p)
     if (swarm_has(p, SWARM_MTU))
         add(p, SWARM_NARROWS, (uint32_t)of(p, SWARM_MTU, 0, p->hosts), of(p, SWARM_MTU, 1, until))->other =
             (uint32_t)(1280 + of(p, SWARM_MTU, 2, 2) * 220);
+}
+
+/* One of two addresses dies, of some hosts for ever: of all of these the same one, so that all can reach each other by
+ * the other. */
+static void addresses(struct swarm_plan *p)
+{
+    p->addresses = of_plan(p, 20, 4) == 0 ? 2 : 1;
+    uint32_t for_ever = (uint32_t)of_plan(p, 21, 2);
+    for (uint64_t k = p->addresses == 2 ? 1 + of_plan(p, 22, 4) : 0; k > 0; k--) {
+        uint32_t host = (uint32_t)of_plan(p, 100 * k, p->hosts), which = (uint32_t)of_plan(p, 100 * k + 1, 2);
+        uint32_t dead = (uint32_t)(1 + of_plan(p, 100 * k + 2, 3));
+        uint64_t at = of_plan(p, 100 * k + 3, p->heal_ns);
+        struct swarm_event *e = add(p, SWARM_ADDRESS_DOWN, host, at);
+        e->other = which | dead << 2;
+        e->for_ns = which == for_ever && of_plan(p, 100 * k + 4, 3) > 0;
+        if (!e->for_ns)
+            add(p, SWARM_ADDRESS_UP, host, at + of_plan(p, 100 * k + 5, p->heal_ns - at))->other = which;
+    }
 }
 
 static void stays(struct swarm_plan *p, uint64_t ns)
@@ -258,6 +276,7 @@ void swarm_plan_of(uint64_t seed, const struct swarm_less *less, struct swarm_pl
     lives(p);
     silences(p);
     beginnings(p);
+    addresses(p);
     p->ecn = (uint8_t)of_plan(p, 17, 2);
     p->plain = (uint8_t)(of_plan(p, 18, 8) == 0);
     uint64_t law = of_plan(p, 19, 16);
@@ -286,6 +305,8 @@ void swarm_plan_print(const struct swarm_plan *p, char *to, size_t bytes)
     static const char *const laws[] = {"", " every second host NewReno", " NewReno"};
     if (n > 0 && (size_t)n < bytes)
         n += snprintf(to + n, bytes - (size_t)n, "%s", laws[p->newreno]);
+    if (p->addresses > 1 && n > 0 && (size_t)n < bytes)
+        n += snprintf(to + n, bytes - (size_t)n, " %u addresses", p->addresses);
     for (unsigned f = 0; f < SWARM_FAULT_COUNT; f++)
         if (swarm_has(p, f) && n > 0 && (size_t)n < bytes)
             n += snprintf(to + n, bytes - (size_t)n, " %s", names[f]);

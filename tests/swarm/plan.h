@@ -68,9 +68,11 @@ enum swarm_event_kind {
     SWARM_DIES,   /* host; other: its power goes, too */
     SWARM_TOLD,   /* host: the others hear of it */
     SWARM_RETURNS,
-    SWARM_NARROWS, /* the links of host: MTU other */
-    SWARM_LEAVES,  /* host: nobody reaches it for for_ns, 0 = for ever, whatever heals meanwhile */
-    SWARM_FREEZES  /* host: stands still for for_ns, which may be longer than others wait */
+    SWARM_NARROWS,      /* the links of host: MTU other */
+    SWARM_LEAVES,       /* host: nobody reaches it for for_ns, 0 = for ever, whatever heals meanwhile */
+    SWARM_ADDRESS_DOWN, /* host; other: which | 4 not in | 8 not out; for_ns: 1 = for ever, whatever heals */
+    SWARM_ADDRESS_UP,   /* host; other: which */
+    SWARM_FREEZES       /* host: stands still for for_ns, which may be longer than others wait */
 };
 const char *swarm_event_name(unsigned kind);
 struct swarm_event {
@@ -106,6 +108,7 @@ struct swarm_plan {
     uint64_t asks_ns;    /* idle peers are asked for a sign of life; 0 = never */
     uint64_t line, bulk; /* WRAP: where lines and bulk bytes of all lanes begin */
     uint8_t knows_lives; /* the job tells which incarnation of a rank lives */
+    uint8_t addresses;   /* of each host */
     uint8_t ecn;         /* packets are capable of it */
     uint8_t plain;       /* sockets neither send runs nor get merged ones */
     uint8_t newreno;     /* hosts obey that law of congestion: SWARM_LAW_* */

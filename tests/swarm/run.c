@@ -77,6 +77,25 @@ static void heal(struct swarm_world *w)
     for (unsigned i = 0; i < p->events; i++)
         if (p->event[i].kind == SWARM_BLOCKED)
             (void)rnl_net_block(w->net, p->event[i].host, p->event[i].other, 0);
+    for (unsigned i = 0; i < p->hosts; i++)
+        for (unsigned nth = 0; nth < p->addresses; nth++)
+            if (!(w->host[i].lost_addresses >> nth & 1))
+                rnl_net_address_up(w->net, i, nth, 1, 1);
+}
+
+/* What is dead for ever stays so, in the direction that it is. */
+static void address(struct swarm_world *w, const struct swarm_event *e, int over)
+{
+    struct swarm_host *h = &w->host[e->host];
+    uint32_t nth = e->other & 3;
+    if (h->lost_addresses >> nth & 1)
+        return;
+    if (e->kind == SWARM_ADDRESS_DOWN && e->for_ns)
+        h->lost_addresses |= (uint8_t)(1u << nth);
+    int in = !(e->other & 4), out = !(e->other & 8);
+    if (e->kind == SWARM_ADDRESS_UP || (over && !e->for_ns))
+        in = out = 1;
+    rnl_net_address_up(w->net, h->rank, nth, in, out);
 }
 
 static void dies(struct swarm_world *w, const struct swarm_event *e)
@@ -145,6 +164,10 @@ static void happens(struct rnl_sim *sim, struct rnl_sim_event *event)
     case SWARM_FREEZES:
         swarm_is_silent(w->oracle, h->rank, e->at_ns, e->for_ns, 0);
         swarm_host_stall(h, e->for_ns);
+        break;
+    case SWARM_ADDRESS_DOWN:
+    case SWARM_ADDRESS_UP:
+        address(w, e, over);
         break;
     case SWARM_BLOCKED:
     case SWARM_FREED:
@@ -217,10 +240,12 @@ static void build(struct swarm_world *w)
     rnl_sim_set_owner(w->sim, w);
     rnl_sim_set_tie(w->sim, rnl_sim_tie_by_seed);
     TEST_MUST(rnl_net_new(w->sim, p->hosts, 1, &w->net) == 0);
-    TEST_MUST(rnl_net_star(w->net, p->hosts, &link) == 0 && rnl_net_route(w->net) == 0);
+    TEST_MUST(rnl_net_set_addresses(w->net, p->addresses ? p->addresses : 1) == 0 &&
+              rnl_net_star(w->net, p->hosts, &link) == 0 && rnl_net_route(w->net) == 0);
     set_faults(w, &p->packets);
     TEST_MUST(rnl_vagent_new(p->hosts, notify, w, &w->agent) == 0);
-    w->oracle = swarm_oracle_new(p->hosts, p->silent_ns - (p->faults & others ? OTHERS_NS : 0), p->knows_lives);
+    w->oracle = swarm_oracle_new(p->hosts, p->silent_ns - (p->faults & others || p->addresses > 1 ? OTHERS_NS : 0),
+                                 p->knows_lives);
     swarm_tap_new(w);
     swarm_rarely(p);
     w->host = calloc(p->hosts, sizeof *w->host);

@@ -101,7 +101,7 @@ static void delivered(struct swarm_world *w, unsigned from, unsigned to, const s
 static void say(const struct swarm_world *w, const struct rnl_net_tap_packet *k, uint32_t from, uint32_t to)
 {
     static const char *const what[] = {"", "sends", "gets  ", "loses "};
-    static const char *const type[] = {"DATA", "HELLO", "UNKNOWN", "PROBE", "CLOSE"};
+    static const char *const type[] = {"DATA", "HELLO", "UNKNOWN", "PROBE", "CLOSE", "PATH"};
     struct rnl_packet p;
     printf("%12.3f us %u>%u %s %5u bytes", (double)rnl_sim_now(w->sim) / (1e3 * RNL_TICKS_PER_NS), from, to,
            what[k->what], k->bytes);

@@ -45,10 +45,11 @@ struct swarm_host {
     uint64_t wave;         /* of closing: the last one that it has reported */
     /* of the program */
     uint64_t drawn, asked, answered, handled;
-    uint64_t taken_back; /* how often it has taken somebody back */
-    uint64_t first_ns;   /* when it sent its first datagram; 0 = has not */
-    unsigned sending;    /* 1 + who a message goes to in a call that is going on */
-    uint8_t away;        /* out of reach */
+    uint64_t taken_back;    /* how often it has taken somebody back */
+    uint64_t first_ns;      /* when it sent its first datagram; 0 = has not */
+    unsigned sending;       /* 1 + who a message goes to in a call that is going on */
+    uint8_t away;           /* out of reach */
+    uint8_t lost_addresses; /* bits: those that are dead for ever */
     struct swarm_kept kept[SWARM_KEPT_MAX];
     unsigned keeps;
     struct swarm_slot {
