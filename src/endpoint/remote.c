@@ -221,7 +221,7 @@ static void send_at(struct rnl_endpoint *ep, uint64_t now)
         take_out(r, link);
         rnl_remote_mark(link, RNL_LINK_PRESSES);
     }
-    r->left = r->presses = 0; /* those that are due have their turn now, too */
+    r->left = r->presses = 0;                 /* those that are due have their turn now, too */
     const struct rnl_link *last = last_of(r); /* those that are marked again have another turn in the next call */
     for (struct rnl_link *link = NULL; last && link != last;) {
         link = dequeue(r);

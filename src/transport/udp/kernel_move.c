@@ -8,11 +8,11 @@
 #include <netinet/udp.h>
 
 enum {
-    VAIN = 64,       /* looks that brought nothing, and a socket is cold */
-    COLD_EVERY = 16, /* looks at the others to one at it */
-    UNWATCHED = 256, /* looks that bring something without an arm, and the sockets are taken from the descriptor */
-    LONE = 16,       /* datagrams one by one, and control data is not asked for any more, ... */
-    LONE_MOST = 80,  /* ... but now and then */
+    VAIN = 64,         /* looks that brought nothing, and a socket is cold */
+    COLD_EVERY = 16,   /* looks at the others to one at it */
+    UNWATCHED = 256,   /* looks that bring something without an arm, and the sockets are taken from the descriptor */
+    LONE = 16,         /* datagrams one by one, and control data is not asked for any more, ... */
+    LONE_MOST = 80,    /* ... but now and then */
     LONG_BYTES = 1000, /* runs are made of longer ones */
     SHORTS = 64        /* shorter ones in a row, and none are expected to be merged */
 };
