@@ -12,16 +12,32 @@
 #include "support/model.h"
 
 enum { N_RANKS = 3, N_EPS = 2, ALL_EPS = N_RANKS * N_EPS, MESSAGES = 4096, N_HANDLERS = 4, VANISHED = 15 };
-enum { CALM = 200 /* polls */ };
+enum { CALM = 200 /* polls */, BURST = 80 /* of an asynchronous request: not all find room */ };
 enum {
     REGION = 1 << 16,
     WRITTEN = ALL_EPS * REGION /* below it gets read */,
     ANSWERED = 2 * WRITTEN,
     SEGMENT = 3 * WRITTEN
 };
-enum op_kind { OP_REQUEST, OP_POLL, OP_TAG, OP_SEND_TAG, OP_HANDLER, OP_SEGMENT, OP_NEW, OP_REMAP, OP_UNMAP, OP_KINDS };
-static const char *const op_names[OP_KINDS] = {"request", "poll",  "tag",  "tag of translation", "handler", "segment",
-                                               "fresh",   "remap", "unmap"};
+enum op_kind {
+    OP_REQUEST,
+    OP_POLL,
+    OP_TAG,
+    OP_SEND_TAG,
+    OP_HANDLER,
+    OP_SEGMENT,
+    OP_NEW,
+    OP_REMAP,
+    OP_UNMAP,
+    OP_MAP_ANY,
+    OP_MOVE,
+    OP_SIZE,
+    OP_WAIT,
+    OP_KINDS
+};
+static const char *const op_names[OP_KINDS] = {
+    "request", "poll", "tag", "tag of translation", "handler", "segment", "fresh", "remap", "unmap", "map any",
+    "move",    "size", "wait"};
 enum { A_RANK, A_EP, A_PEER, A_KIND, A_SIZE, A_REPLY };
 
 struct place { /* an endpoint, and those that had its number before */
@@ -29,6 +45,7 @@ struct place { /* an endpoint, and those that had its number before */
     en_t name;
     tag_t tag;
     size_t seg;
+    unsigned bundle;
     unsigned char *bytes;
     uint8_t set[1 + N_HANDLERS];
     struct {
@@ -52,7 +69,8 @@ struct message {
 };
 
 static struct lockstep l;
-static eb_t bundle[N_RANKS];
+static eb_t bundle[N_RANKS][2];
+static unsigned bundles; /* of each rank */
 static struct place place[ALL_EPS];
 static struct message message[MESSAGES];
 static unsigned messages, unfinished, resting;
@@ -214,7 +232,8 @@ static void set_handler(struct place *p, unsigned h, int on)
 static void fresh(unsigned i)
 {
     struct place *p = &place[i];
-    TEST_MUST(AM_AllocateEndpoint(bundle[i / N_EPS], &p->ep, &p->name) == AM_OK);
+    p->bundle = i % bundles;
+    TEST_MUST(AM_AllocateEndpoint(bundle[i / N_EPS][p->bundle], &p->ep, &p->name) == AM_OK);
     p->tag = AM_ALL;
     p->seg = SEGMENT;
     TEST_MUST(AM_SetTag(p->ep, AM_ALL) == AM_OK && AM_SetSeg(p->ep, p->bytes, SEGMENT) == AM_OK);
@@ -243,6 +262,7 @@ static void request(unsigned from, const struct test_op *op)
     struct place *p = &place[from];
     unsigned to = op->arg[A_PEER] % ALL_EPS;
     op_t kind = kinds[op->arg[A_KIND] % 5];
+    int async = op->arg[A_KIND] / 5 % 2;
     struct message *m = begun(kind, from, to, handler_for(kind, op->id), op->arg[A_SIZE] % 60000);
     const unsigned char *bytes = test_pattern(id_of(m), 0);
     int32_t id = (int32_t)id_of(m);
@@ -265,10 +285,60 @@ static void request(unsigned from, const struct test_op *op)
     else if (kind == AM_REQUEST_IM)
         status = AM_RequestI1(p->ep, (int)to, h, bytes, m->nbytes, id);
     else if (kind == AM_REQUEST_XFER_M)
-        status = AM_RequestXfer1(p->ep, (int)to, m->offset, h, bytes, m->nbytes, id);
+        status = async ? AM_RequestXferAsync1(p->ep, (int)to, m->offset, h, bytes, m->nbytes, id)
+                       : AM_RequestXfer1(p->ep, (int)to, m->offset, h, bytes, m->nbytes, id);
     else
-        status = AM_GetXfer1(p->ep, (int)to, (uint64_t)from * REGION, h, m->offset, m->nbytes, id);
+        status = async ? AM_GetXferAsync1(p->ep, (int)to, (uint64_t)from * REGION, h, m->offset, m->nbytes, id)
+                       : AM_GetXfer1(p->ep, (int)to, (uint64_t)from * REGION, h, m->offset, m->nbytes, id);
+    if (status == AM_ERR_NOT_SENT && async && (kind == AM_REQUEST_XFER_M || kind == AM_GET_XFER_M)) {
+        TEST_MUST(m->outcomes == 0);
+        m->outcomes++; /* it never was: should it come, that is one too many */
+        unfinished--;
+        return;
+    }
     TEST_MUST(status == AM_OK);
+}
+
+static void map_any(struct place *p)
+{
+    int free = 0, got;
+    while (free < ALL_EPS && p->map[free].used)
+        free++;
+    if (free == ALL_EPS)
+        return;
+    TEST_MUST(AM_MapAny(p->ep, &got, place[free].name, AM_ALL) == AM_OK && got == free);
+    p->map[free].used = 1;
+    p->map[free].name = place[free].name;
+    p->map[free].tag = AM_ALL;
+}
+
+static void move(struct place *p, unsigned rank)
+{
+    unsigned other = (p->bundle + 1) % bundles;
+    eb_t now;
+    TEST_MUST(AM_MoveEndpoint(p->ep, bundle[rank][p->bundle], bundle[rank][other]) == AM_OK);
+    p->bundle = other;
+    TEST_MUST(AM_GetBundle(p->ep, &now) == AM_OK && now == bundle[rank][other]);
+}
+
+/* No entry in use is lost; afterwards there is room for all again. */
+static void set_size(struct place *p, int entries)
+{
+    int used = 0, n;
+    for (int i = 0; i < ALL_EPS; i++)
+        if (p->map[i].used)
+            used = i + 1;
+    TEST_MUST(AM_SetNumTranslations(p->ep, entries) == (entries < used ? AM_ERR_IN_USE : AM_OK));
+    TEST_MUST(AM_GetNumTranslations(p->ep, &n) == AM_OK && (n == entries || entries < used));
+    if (n < ALL_EPS)
+        TEST_MUST(AM_SetNumTranslations(p->ep, ALL_EPS) == AM_OK);
+}
+
+static void wait_a_little(eb_t b)
+{
+    TEST_MUST(AM_SetEventMask(b, AM_NOTEMPTY) == AM_OK);
+    int r = AM_WaitSemaFor(b, 20000);
+    TEST_MUST(r == AM_OK || r == AM_ERR_NOT_SENT);
 }
 
 /* Bytes that are got never change; what is written lies behind them. */
@@ -279,7 +349,8 @@ static void do_op(unsigned rank, const struct test_op *op)
     tag_t tag = op->arg[A_SIZE] % 4;
     switch (op->kind) {
     case OP_REQUEST:
-        request(i, op);
+        for (unsigned n = op->arg[A_REPLY] % 32 == 1 && op->arg[A_KIND] / 5 % 2 ? BURST : 1; n > 0; n--)
+            request(i, op);
         break;
     case OP_TAG:
         p->tag = tag;
@@ -317,8 +388,20 @@ static void do_op(unsigned rank, const struct test_op *op)
             TEST_MUST(AM_UnMap(p->ep, (int)j) == AM_OK);
         p->map[j].used = 0;
         break;
+    case OP_MAP_ANY:
+        map_any(p);
+        break;
+    case OP_MOVE:
+        move(p, rank);
+        break;
+    case OP_SIZE:
+        set_size(p, 1 + (int)(op->arg[A_SIZE] % (op->arg[A_KIND] & 1 ? ALL_EPS : 1000)));
+        break;
+    case OP_WAIT:
+        wait_a_little(bundle[rank][p->bundle]);
+        break;
     default:
-        TEST_MUST(AM_Poll(bundle[rank]) == AM_OK);
+        TEST_MUST(AM_Poll(bundle[rank][p->bundle]) == AM_OK);
         break;
     }
 }
@@ -339,11 +422,12 @@ static void program(struct lockstep *lock, unsigned rank)
     resting++;
     /* What may have vanished is not waited for, but may still come and be replied to: nobody leaves before it has. */
     for (unsigned calm = 0; calm < CALM; calm = resting < N_RANKS || unresolved() ? 0 : calm + 1) {
-        TEST_MUST(AM_Poll(bundle[rank]) == AM_OK);
+        TEST_MUST(AM_Poll(bundle[rank][calm % bundles]) == AM_OK);
         lock->done = messages * 2 - unfinished; /* what has happened */
         lockstep_yield(lock);
     }
-    TEST_MUST(AM_FreeBundle(bundle[rank]) == AM_OK);
+    for (unsigned i = 0; i < bundles; i++)
+        TEST_MUST(AM_FreeBundle(bundle[rank][i]) == AM_OK);
     TEST_MUST(rnl_close(lock->h.ep[rank]) == 0);
     lock->h.ep[rank] = NULL;
 }
@@ -352,9 +436,9 @@ static void program(struct lockstep *lock, unsigned rank)
 
 static size_t generate(uint64_t seed, struct test_op *list, size_t max)
 {
-    static const uint8_t weights[] = {OP_REQUEST, OP_REQUEST, OP_REQUEST, OP_REQUEST,  OP_REQUEST, OP_REQUEST,
-                                      OP_POLL,    OP_POLL,    OP_TAG,     OP_SEND_TAG, OP_HANDLER, OP_SEGMENT,
-                                      OP_NEW,     OP_REMAP,   OP_REMAP,   OP_UNMAP};
+    static const uint8_t weights[] = {OP_REQUEST, OP_REQUEST, OP_REQUEST,  OP_REQUEST, OP_REQUEST, OP_REQUEST, OP_POLL,
+                                      OP_POLL,    OP_TAG,     OP_SEND_TAG, OP_HANDLER, OP_SEGMENT, OP_NEW,     OP_REMAP,
+                                      OP_REMAP,   OP_UNMAP,   OP_MAP_ANY,  OP_MOVE,    OP_SIZE,    OP_WAIT};
     struct test_random r = test_random_of(seed, 1);
     static const size_t edges[] = {0, 1, 512, 16384, 32768, 59999};
     size_t n = 20 + test_random_below(&r, (uint32_t)max - 20);
@@ -371,13 +455,15 @@ static int run(uint64_t seed, const struct test_op *list, size_t n, struct test_
 {
     memset(place, 0, sizeof place);
     messages = unfinished = resting = 0;
+    bundles = 1 + seed % 2; /* the second makes all calls lock */
     ops = list;
     op_count = n;
     struct rnl_options opt[N_RANKS] = {{0}};
     lockstep_open(&l, N_RANKS, opt, seed);
     TEST_MUST(AM_Init() == AM_OK);
     for (unsigned i = 0; i < N_RANKS; i++)
-        TEST_MUST(AM_AllocateBundleOn(l.h.ep[i], AM_SEQ, &bundle[i]) == AM_OK);
+        for (unsigned k = 0; k < bundles; k++)
+            TEST_MUST(AM_AllocateBundleOn(l.h.ep[i], AM_SEQ, &bundle[i][k]) == AM_OK);
     for (unsigned i = 0; i < ALL_EPS; i++) {
         place[i].bytes = malloc(SEGMENT);
         memcpy(place[i].bytes, test_pattern(100000 + i, 0), SEGMENT);
