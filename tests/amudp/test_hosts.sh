@@ -66,6 +66,11 @@ every_way() { # TITLE
 }
 
 every_way IPv4
+if [ -x "$build/examples/table" ]; then
+    run "$runnel" run --launcher netns --hosts "$list" -n 6 "$build/examples/table" 2000
+    [ "$status" = 0 ] && [ "$(grep -c '^rank [0-5] of 6: 2000 stored, 2000 found, 0 missing, 0 lost$' said)" = 6 ]
+    ok 'the distributed hash table over three hosts finds what it stored' $?
+fi
 CSPAWN_SERVERS="$name-3 $name-2 $name-1" RANKS='0 2 4 1 3 5' run "$program" 6 C hosts
 see 'custom: workers choose their ranks, in blocks' 3 6
 CSPAWN_SERVERS="$name-1 $name-2" RANKS='0 1 2 3' run "$program" 4 C hosts
@@ -91,7 +96,7 @@ done
 sleep 0.3
 master=$(pgrep -f "^$program 3 C talk $dir/talks" | head -n 1)
 [ -n "$master" ] && kill -KILL "$master"
-{ wait $job; } 2>/dev/null
+{ wait "$job"; } 2>/dev/null
 rm talks
 ! left_over
 ok 'custom: when the master is killed nothing stays' $?
@@ -113,4 +118,4 @@ done
 every_way IPv6
 MASTERIP=fd77::1 CSPAWN_SERVERS=$all run "$program" 3 C hosts
 see 'IPv6: custom, with MASTERIP' 3 3
-exit $failed
+exit "$failed"

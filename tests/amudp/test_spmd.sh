@@ -211,7 +211,7 @@ open(folder + "/stranger", "wb").write(got + (b"done" if attacked >= 5 else b"no
 sys.exit(max(p.wait() for p in [first] + others))
 PYTHON
 CSPAWN_CMD='python3 '"$dir"'/stranger.py '"$dir"' %C' run "$program" 3 C messages
-ok "w8: a stranger without the key is told nothing" test "$(tr "\0" . <"$dir/stranger")" = done
+ok "w8: a stranger without the key is told nothing" test "$(tr "\0" . <"$dir/stranger")" = "done"
 ok "w8: ... and the workers find their places all the same" is 0
 run "$program" 3 L w8
 ok "w8: each worker has a tag of its own that nobody can guess" lines out '^tag [0-9a-f]{16}$' 3

@@ -40,6 +40,9 @@ for ranks in 1 2 4; do
     ok "$ranks ranks find what they stored" $?
 done
 
+"$runnel" run --transport udp -n 3 "$program" 3000 >out && whole out 3 3000
+ok "3 ranks with datagrams between them find what they stored" $?
+
 # faults on the way, hosts of two ranks
 for faults in loss=0% "loss=3%,dup=2%,reorder=5%:50us,corrupt=1%"; do
     "$runnel" sim -n 6 --hosts 3 --fault "$faults" --seed 5 "$guest" 400 >out 2>err
