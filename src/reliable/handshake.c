@@ -281,9 +281,8 @@ static uint32_t take(struct rnl_handshake *hs, struct rnl_hs_peer *peer, const s
     }
     /* It answers us and does not have our pair: it is another process, or took another rank's record away meanwhile and
      * has other nonces since; or this is an old answer. What it says to our next nonce, which nobody has heard before,
-     * will tell. */
-    int restarted = have && peer->state == RNL_HS_MADE && (another || !paired) && same(h->echo, peer->mine) &&
-                    address_bytes == peer->address_bytes && memcmp(address, peer->address, address_bytes) == 0;
+     * will tell. From whichever of its addresses: who is no member cannot make it, and the answer is not longer. */
+    int restarted = have && peer->state == RNL_HS_MADE && (another || !paired) && same(h->echo, peer->mine);
     RNL_SOMETIMES(!wants && !paired && !restarted, "an answer comes that needs none");
     RNL_SOMETIMES(restarted && another, "another process answers than the one that the connection is with");
     RNL_SOMETIMES(restarted && !another, "the same process answers with another nonce than the one of our pair");

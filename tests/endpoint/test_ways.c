@@ -118,6 +118,16 @@ static uint64_t moved(struct fixture *f, unsigned rank)
     return f->side[rank].ep->c->peers_moved;
 }
 
+/* Both call now and then for so many ms, and send nothing. */
+static void look_for(struct fixture *f, uint64_t ms)
+{
+    for (uint64_t until = test_wires_now_ns(f->wires) + ms * MS; test_wires_now_ns(f->wires) < until;) {
+        for (unsigned i = 0; i < 2; i++)
+            assert_true(rnl_extract(f->side[i].ep, SIZE_MAX) >= 0);
+        test_wires_pass(f->wires, MS);
+    }
+}
+
 static void both_dead_at(struct fixture *f, unsigned way, int works)
 {
     test_wires_address(f->wires, 0, way, works, works);
@@ -191,6 +201,30 @@ static void who_only_listens_moves_too(void **state)
     assert_int_equal(moved(&f, 0), 1);
     assert_int_equal(moved(&f, 1), 1);
     assert_true(f.longest_ns < 600 * MS);
+    close_them(&f);
+}
+
+/* What it sends are acknowledgements alone, which nobody acknowledges: it has to ask. Else it is taken for dead. */
+static void who_only_acknowledges_moves_too(void **state)
+{
+    struct fixture f;
+    (void)state;
+    open_them(&f, "", 2, 3000 * MS);
+    talk(&f, 100, 100, 10000);
+    f.side[0].ep->remote->config.keepalive_ns = 500 * MS;
+    look_for(&f, 20);
+    assert_true(rnl_flow_idle(&link_of(&f, 1)->flow));
+    both_dead_at(&f, 0, 0);
+    for (uint64_t until = test_wires_now_ns(f.wires) + 2000 * MS; moved(&f, 0) == 0;) {
+        assert_true(test_wires_now_ns(f.wires) < until);
+        look_for(&f, 1);
+    }
+    look_for(&f, 50);
+    assert_int_equal(moved(&f, 1), 1);
+    look_for(&f, 10000);
+    assert_int_equal(moved(&f, 0), 1);
+    assert_int_equal(moved(&f, 1), 1);
+    talk(&f, 200, 200, 10000);
     close_them(&f);
 }
 
@@ -433,11 +467,7 @@ static void no_data_goes_where_nobody_has_answered(void **state)
     both_dead_at(&f, 0, 0);
     send_next(&f.side[0]);
     send_next(&f.side[1]);
-    for (uint64_t until = test_wires_now_ns(f.wires) + 5000 * MS; test_wires_now_ns(f.wires) < until;) {
-        look(&f, 0);
-        look(&f, 1);
-        test_wires_pass(f.wires, 1000000);
-    }
+    look_for(&f, 5000);
     assert_int_equal(w.data, 0);
     assert_true(w.words >= 6 && w.words <= 30); /* ever more seldom */
     w.proved = 1;
@@ -452,6 +482,7 @@ int main(void)
         cmocka_unit_test(with_losses_too),
         cmocka_unit_test(one_direction_of_a_way_may_be_dead),
         cmocka_unit_test(who_only_listens_moves_too),
+        cmocka_unit_test(who_only_acknowledges_moves_too),
         cmocka_unit_test(a_connection_begins_at_an_address_that_works),
         cmocka_unit_test(what_was_learnt_of_the_way_is_forgotten),
         cmocka_unit_test(with_all_addresses_dead_the_peer_is),
