@@ -5,10 +5,10 @@
  * under way at any time. Half way through, rank 0 moves its endpoint to another bundle, and everybody maps the others
  * anew. Each request runs its handler once, has its reply once, and no message comes back. Says at its end
  *
- *   beat RANK gap MS moved N
+ *   beat RANK gap MS at MS moved N
  *
- * gap: the longest time in which nothing was answered; moved: how often packets to a peer went on to another of its
- * addresses. */
+ * gap: the longest time in which nothing was answered, and when it began; moved: how often packets to a peer went on to
+ * another of its addresses. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +26,7 @@ static ep_t ep;
 static unsigned rank, size, rest;
 static unsigned char handled[RANKS_MAX][COUNT_MAX], answered[RANKS_MAX][COUNT_MAX], data[BYTES];
 static unsigned long asked, settled;
-static uint64_t heard_us, gap_us;
+static uint64_t began_us, heard_us, gap_us, gap_at_us;
 
 #define MUST(x)                                                                                            \
     do {                                                                                                   \
@@ -70,8 +70,10 @@ static void answer(void *token, int32_t k, int32_t by)
     (void)token;
     note(&answered[by][k]);
     settled++;
-    if (now - heard_us > gap_us)
+    if (now - heard_us > gap_us) {
         gap_us = now - heard_us;
+        gap_at_us = heard_us - began_us;
+    }
     heard_us = now;
 }
 
@@ -126,7 +128,7 @@ int main(int argc, char **argv)
     MUST(AM_SetHandler(ep, ANSWER_BYTES, answer_bytes) == AM_OK && AM_SetHandler(ep, REST, is_at_rest) == AM_OK);
     MUST(AM_SetEventMask(bundle, AM_NOTEMPTY) == AM_OK);
     map_all(0);
-    uint64_t next_us = heard_us = now_us();
+    uint64_t next_us = began_us = heard_us = now_us();
     for (long k = 0; k < count; k++) {
         if (k == count / 2) {
             if (rank == 0) {
@@ -157,8 +159,8 @@ int main(int argc, char **argv)
     for (unsigned i = 0; i < size; i++)
         for (long k = 0; i != rank && k < count; k++)
             MUST(handled[i][k] == 1 && answered[i][k] == 1);
-    printf("beat %u gap %llu moved %llu\n", rank, (unsigned long long)(gap_us / 1000),
-           (unsigned long long)rnl_get_counters(own)->peers_moved);
+    printf("beat %u gap %llu at %llu moved %llu\n", rank, (unsigned long long)(gap_us / 1000),
+           (unsigned long long)(gap_at_us / 1000), (unsigned long long)rnl_get_counters(own)->peers_moved);
     MUST(AM_Terminate() == AM_OK);
     return 0;
 }

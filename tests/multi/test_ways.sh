@@ -53,6 +53,6 @@ survives() {
 }
 survives 'a stream of messages goes on when a link dies, and the other one' a "$build/tests/multi-fm_beat" 1600 2
 survives 'requests and replies do, with a move to another bundle and new mappings' b "$build/tests/am-beat" 1600 2
-grep -qE '^beat [01] gap [0-9]+ moved [1-9]' said
+grep -qE '^beat [01] gap [0-9]+ at [0-9]+ moved [1-9]' said
 ok 'packets went to other addresses' $?
 exit $failed
