@@ -141,7 +141,7 @@ RNL_INLINE struct rnl_line *rnl_mirror_slot(struct rnl_side *side, unsigned char
     if (lane == 0)
         return line > grow ? (struct rnl_line *)(void *)far + (line & (RNL_BIG - 1))
                            : side->lane0 + (line & (RNL_SMALL0 - 1));
-    return lane == 1 ? side->lane1 + (line & (RNL_SMALL1 - 1)) : side->lane2 + (line & (RNL_SMALL2 - 1));
+    return lane == 1 ? rnl_pair_away1(side) + (line & (RNL_AWAY1 - 1)) : side->lane2 + (line & (RNL_SMALL2 - 1));
 }
 
 #endif

@@ -104,7 +104,7 @@ static uint32_t ring_of(const struct rnl_mirror *m, unsigned lane, uint64_t line
 {
     if (lane == 0)
         return line > m->grow_came ? RNL_BIG : RNL_SMALL0;
-    return lane == 1 ? RNL_SMALL1 : RNL_SMALL2;
+    return lane == 1 ? RNL_AWAY1 : RNL_SMALL2;
 }
 
 static int is_extent(rnl_head h)

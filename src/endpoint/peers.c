@@ -215,7 +215,8 @@ static int connect_within(struct rnl_endpoint *ep, uint32_t rank, uint64_t wait_
     ep->granted += standing * 64;
     atomic_store_explicit(&conn->pair.mine->most, most_grant(ep), memory_order_relaxed);
     rnl_rx_grant(&conn->pair.rx[0], standing);
-    rnl_rx_grant(&conn->pair.rx[1], RNL_SMALL1 + RNL_BULK_BYTES / 64 + RNL_GRANT_MIN); /* answers: what we asked for */
+    uint32_t answers = conn->pair.away ? RNL_AWAY1 : RNL_SMALL1; /* what we asked for */
+    rnl_rx_grant(&conn->pair.rx[1], answers + RNL_BULK_BYTES / 64 + RNL_GRANT_MIN);
     rnl_rx_grant(&conn->pair.rx[2], RNL_SMALL2 + RNL_BULK_BYTES / 64 + RNL_GRANT_MIN);
     p->conn = conn;
     ep->conn[rank] = conn;

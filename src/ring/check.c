@@ -35,7 +35,8 @@ static uint32_t first_ring(unsigned lane)
 
 static int wrap_valid(uint64_t wrap, unsigned lane)
 {
-    return RNL_LINES(wrap) == first_ring(lane) || (lane == 0 && RNL_LINES(wrap) == RNL_BIG);
+    return RNL_LINES(wrap) == first_ring(lane) || (lane == 0 && RNL_LINES(wrap) == RNL_BIG) ||
+           (lane == 1 && RNL_LINES(wrap) == RNL_AWAY1);
 }
 
 static int open_line_valid(const struct rnl_tx *t)

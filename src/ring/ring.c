@@ -63,6 +63,22 @@ void rnl_rx_init(struct rnl_rx *r, struct rnl_side *mine, struct rnl_side *their
     set_tell_pos(r);
 }
 
+void rnl_tx_move(struct rnl_tx *t, struct rnl_line *ring, uint32_t lines)
+{
+    t->ring = ring;
+    t->wrap = RNL_WRAP(lines);
+    t->stop = t->pos + lines * 8;
+}
+
+void rnl_rx_move(struct rnl_rx *r, struct rnl_line *ring, uint32_t lines)
+{
+    r->ring = ring;
+    r->wrap = RNL_WRAP(lines);
+    r->next = rnl_line_of(ring, r->wrap, r->pos);
+    r->last = rnl_line_of(ring, r->wrap, r->pos - 8);
+    set_tell_pos(r);
+}
+
 /* Units used so far, the open line included. */
 static uint64_t tx_used(const struct rnl_tx *t)
 {

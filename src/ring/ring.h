@@ -49,6 +49,7 @@ enum {
     RNL_LANES = 3,
     RNL_SMALL0 = 32, /* lines of the first rings: together less than a page */
     RNL_SMALL1 = 16,
+    RNL_AWAY1 = 64, /* of lane 1 to another host: as many answers go between two words about what was read */
     RNL_SMALL2 = 8,
     RNL_BIG = 1024,
     RNL_BULK_BYTES = 1 << 20,
@@ -551,6 +552,9 @@ RNL_INLINE void rnl_rx_load(void *to, const unsigned char *payload, size_t bytes
 int rnl_rx_ahead(const struct rnl_rx *r, unsigned lines);
 /* Our words about lanes we receive, before anybody reads them. */
 void rnl_side_init(struct rnl_side *mine, int senders_fence);
+/* A fresh lane has its lines elsewhere than in its side, and so many of them, a power of two and more than there. */
+void rnl_tx_move(struct rnl_tx *t, struct rnl_line *ring, uint32_t lines);
+void rnl_rx_move(struct rnl_rx *r, struct rnl_line *ring, uint32_t lines);
 void rnl_tx_init(struct rnl_tx *t, struct rnl_side *mine, const struct rnl_side *theirs, unsigned lane,
                  unsigned colour);
 void rnl_rx_init(struct rnl_rx *r, struct rnl_side *mine, struct rnl_side *theirs, unsigned lane, unsigned colour);

@@ -189,12 +189,13 @@ static struct cost refused_cost(unsigned every, unsigned why)
 static void w11_messages_share_datagrams(void **state)
 {
     (void)state;
-    assert_true(4 * cost_of("").datagrams < SEEDS * 2 * FLOOD);
+    assert_true(16 * cost_of("").datagrams < SEEDS * 2 * FLOOD);
 }
 
 /* At 1 % of loss AMUDP's rate falls to a fiftieth: each loss stands for 100 ms, and stalls others. A loss here costs a
- * hundredth of that, what was in it once more, and perhaps an acknowledgement. Nothing is taken for lost that was not,
- * or that is not soon known better; and at 30 % each message is still handled once, in order. */
+ * hundredth of that, what was in it once more, perhaps an acknowledgement, and perhaps that two go for one, since what
+ * waited for it opens the window piece by piece. Nothing is taken for lost that was not, or that is not soon known
+ * better; and at 30 % each message is still handled once, in order. */
 static void w3_loss_costs_what_was_lost(void **state)
 {
     static const char *const networks[] = {"loss=1%", "loss=5%", "loss=30%"};
@@ -204,7 +205,7 @@ static void w3_loss_costs_what_was_lost(void **state)
     for (unsigned i = 0; i < 3; i++) {
         const struct cost c = cost_of(networks[i]);
         assert_true(c.dropped > 0);
-        assert_true(c.datagrams <= calm.datagrams + 2 * c.dropped);
+        assert_true(c.datagrams <= calm.datagrams + 3 * c.dropped);
         assert_true(c.lost <= c.dropped + c.spurious);
         assert_true(c.ns <= calm.ns + c.dropped * 1000000);
     }

@@ -125,7 +125,7 @@ static void nothing_is_written_where_there_is_no_room(void **state)
     struct fixture f;
     (void)state;
     for (unsigned lane = 0; lane < RNL_LANES; lane++) {
-        static const unsigned lines[RNL_LANES] = {RNL_SMALL0, RNL_SMALL1, RNL_SMALL2};
+        static const unsigned lines[RNL_LANES] = {RNL_SMALL0, RNL_AWAY1, RNL_SMALL2};
         open_it(&f);
         add_line(&f, lane, first(&f, lane) + lines[lane] - 1, 1, 1, ITEM, some);
         assert_int_equal(hear(&f), 0);

@@ -501,6 +501,58 @@ static void peers_of_ipv6_become_hot_and_cold_and_nothing_is_lost(void **state)
     become_hot_and_cold(6);
 }
 
+/* Some of that length go both ways. */
+static void lone(struct rnl_socket *a, struct rnl_socket *b, int n, uint32_t bytes)
+{
+    struct rnl_socket_in in;
+    const uint16_t length = (uint16_t)bytes;
+    memcpy(data, &length, sizeof length);
+    for (int i = 0; i < n; i++) {
+        assert_int_equal(put(a, b, bytes, 0, 0).stop, RNL_SOCKET_WENT);
+        assert_int_equal(get(b, &in, 1, BIG), 1);
+        assert_int_equal(in.bytes, bytes);
+        assert_true(rnl_socket_addr_equal(&in.from, &a->self));
+        assert_int_equal(put(b, a, bytes, 0, 0).stop, RNL_SOCKET_WENT);
+        assert_int_equal(get(a, &in, 1, BIG), 1);
+    }
+}
+
+/* Of a run of three: the bytes of what came first. However it comes, nothing is missing. */
+static uint32_t first_of_run(struct rnl_socket *a, struct rnl_socket *b, uint16_t bytes)
+{
+    struct rnl_socket_in in[3];
+    uint32_t all = 0;
+    for (int i = 0; i < 3; i++)
+        memcpy(data + i * bytes, &bytes, sizeof bytes);
+    assert_int_equal(put(a, b, 3 * (uint32_t)bytes, bytes, 0).stop, RNL_SOCKET_WENT);
+    for (int n = 0; all < 3 * (uint32_t)bytes; all += in[n++].bytes)
+        assert_int_equal(get(b, &in[n], 1, BIG), 1);
+    assert_int_equal(all, 3 * bytes);
+    return in[0].bytes;
+}
+
+/* Who hears only short ones one by one does without, and one long one is enough to have it again. */
+static void runs_are_merged_for_those_whose_peers_send_long_ones(void **state)
+{
+    enum { SHORT = 100, LONG = 1200, MANY = 200 };
+    const struct rnl_kernel_options o = {.claims = claims};
+    struct rnl_socket *a = open_with(loopback(4, 0), &o), *b = open_with(loopback(4, 0), &o);
+    (void)state;
+    skip_without(b, RNL_KERNEL_CONNECT, "epoll");
+    skip_without(b, RNL_KERNEL_MERGE, "UDP_GRO");
+    skip_without(a, RNL_KERNEL_SEGMENT, "UDP_SEGMENT");
+    for (int round = 0; round < 2; round++) {
+        lone(a, b, MANY, SHORT);
+        assert_int_equal(first_of_run(a, b, SHORT), SHORT);
+        lone(a, b, 1, LONG);
+        assert_int_equal(first_of_run(a, b, LONG), 3 * LONG);
+        assert_int_equal(first_of_run(a, b, SHORT), 3 * SHORT);
+    }
+    a->ops->close(a);
+    b->ops->close(b);
+    fill_data();
+}
+
 static int is_readable(struct rnl_socket *s)
 {
     struct pollfd p = {.fd = s->ops->fd(s), .events = POLLIN};
@@ -768,6 +820,7 @@ int main(void)
         cmocka_unit_test(a_closed_port_is_refused_and_disturbs_nobody_else),
         cmocka_unit_test(the_descriptor_tells_of_arrivals_and_errors_do_not_keep_it_readable),
         cmocka_unit_test(peers_become_hot_and_cold_and_nothing_is_lost),
+        cmocka_unit_test(runs_are_merged_for_those_whose_peers_send_long_ones),
         cmocka_unit_test(the_descriptor_works_again_after_much_was_looked_for),
         cmocka_unit_test(peers_of_ipv6_become_hot_and_cold_and_nothing_is_lost),
         cmocka_unit_test(what_comes_after_arming_is_found_at_once),

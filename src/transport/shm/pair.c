@@ -83,7 +83,7 @@ failed:
 
 /* Lines begin cache lines. Not with aligned_alloc, which takes more and gives the rest back each time. */
 static_assert(RNL_PAIR_OWN % RNL_LINE_BYTES == 0, "the sides behind it begin cache lines, too");
-#define AWAY_BYTES (RNL_PAIR_OWN + RNL_LINE_BYTES + 2 * sizeof(struct rnl_side))
+#define AWAY_BYTES (RNL_PAIR_OWN + RNL_LINE_BYTES + 2 * sizeof(struct rnl_away_side))
 
 static int take_sides(struct rnl_pair *p)
 {
@@ -92,8 +92,9 @@ static int take_sides(struct rnl_pair *p)
         return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for the connection to rank %u (%zu bytes)", p->rank, AWAY_BYTES);
     p->own = at;
     at += RNL_PAIR_OWN + (-(uintptr_t)at & (RNL_LINE_BYTES - 1));
-    p->mine = (struct rnl_side *)(void *)at;
-    p->theirs = p->mine + 1;
+    struct rnl_away_side *side = (struct rnl_away_side *)(void *)at;
+    p->mine = &side[0].side;
+    p->theirs = &side[1].side;
     rnl_side_init(p->mine, 0);
     rnl_side_init(p->theirs, 0);
     atomic_store_explicit(&p->theirs->armed, RNL_ARMED_TURN | RNL_ARMED_LINES | RNL_ARMED_ROOM, memory_order_relaxed);
@@ -158,6 +159,8 @@ int rnl_pair_open_away(struct rnl_pair *p, struct rnl_env *env, uint32_t rank)
     for (unsigned lane = 0; lane < RNL_LANES; lane++)
         p->tx[lane].armed = &p->theirs->armed;
     p->tx[0].bulk_mask = p->rx[0].bulk_mask = RNL_BULK_AWAY - 1;
+    rnl_tx_move(&p->tx[1], rnl_pair_away1(p->mine), RNL_AWAY1);
+    rnl_rx_move(&p->rx[1], rnl_pair_away1(p->theirs), RNL_AWAY1);
     p->joined = 1;
     p->away = 1;
     return 0;
@@ -195,12 +198,12 @@ void rnl_pair_rest(struct rnl_pair *p, struct rnl_words words[2])
     }
 }
 
-/* Where the lines of a lane are, in its first ring or the big one. */
+/* Where the lines of a lane to another host are, in its first ring or the big one. */
 static struct rnl_line *ring_at(struct rnl_side *side, unsigned char *far, unsigned lane, int big)
 {
     if (lane == 0)
         return big ? (struct rnl_line *)(void *)far : side->lane0;
-    return lane == 1 ? side->lane1 : side->lane2;
+    return lane == 1 ? rnl_pair_away1(side) : side->lane2;
 }
 
 int rnl_pair_wake(struct rnl_pair *p, const struct rnl_words words[2])

@@ -31,6 +31,16 @@ enum {
 };
 static_assert(RNL_PAIR_SIDE(2) == RNL_SEGMENT_HEAD, "sides are what is mapped side by side");
 
+/* What is written for a peer of another host: its side, and lane 1 behind that. */
+struct rnl_away_side {
+    struct rnl_side side;
+    struct rnl_line lane1[RNL_AWAY1];
+};
+RNL_INLINE struct rnl_line *rnl_pair_away1(struct rnl_side *side)
+{
+    return ((struct rnl_away_side *)(void *)side)->lane1;
+}
+
 struct rnl_words { /* of a side: what is not in its rings */
     uint64_t back[RNL_LANES][3], asked_back, gave_back, wants, most;
 };
