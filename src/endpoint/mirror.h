@@ -130,7 +130,7 @@ int rnl_mirror_valid(const struct rnl_mirror *m);
 static_assert((RNL_MIRROR_BEFORE & RNL_HEAD_KEY_MASK) == 0 && RNL_HEAD_ACKLANE(RNL_MIRROR_BEFORE) == 0,
               "bits that are free");
 static_assert(RNL_WIRE_VERSION == 2 && RNL_BULK_AWAY == 2 << 20 && RNL_BULK_BYTES == 1 << 20 && RNL_BIG == 1024 &&
-                  RNL_SMALL0 == 32 && RNL_SMALL1 == 16 && RNL_SMALL2 == 8 && RNL_LANES == 3,
+                  RNL_SMALL0 == 32 && RNL_AWAY1 == 64 && RNL_SMALL2 == 8 && RNL_LANES == 3,
               "both sides have to have the same room: what changes here raises the version (runnel-wire(7))");
 static_assert(RNL_BIG * 8 < 0x8000, "a line that waits is no line of the ring");
 
