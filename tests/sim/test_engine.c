@@ -426,6 +426,54 @@ static void a_million_events(void **state)
     assert_in_range(rnl_sim_events(s), 1000000, 1001000);
 }
 
+/* ---- looking ahead ---- */
+
+static struct rnl_sim_event *likely, *next; /* looked at before this event; and before the one that runs then */
+static uint32_t guessed, looked;
+
+static void on_likely(struct rnl_sim *s, struct rnl_sim_event *e)
+{
+    (void)s;
+    likely = next;
+    next = e;
+    looked++;
+}
+
+static void on_guessed(struct rnl_sim *s, struct rnl_sim_event *e)
+{
+    (void)s;
+    if (rnl_sim_next(s) == RNL_SIM_NEVER)
+        likely = next; /* nobody looked behind the last one */
+    guessed += likely == e;
+}
+
+static void what_looks_ahead_is_given_the_next_event_and_changes_nothing(void **state)
+{
+    enum { EVENTS = 300 };
+    static struct rnl_sim_event e[EVENTS];
+    uint64_t hash[2];
+    (void)state;
+    for (int ahead = 0; ahead < 2; ahead++) {
+        struct rnl_sim *s;
+        assert_int_equal(rnl_sim_new(3, &s), 0);
+        rnl_sim_set_tie(s, rnl_sim_tie_by_seed);
+        if (ahead)
+            rnl_sim_set_ahead(s, on_likely);
+        guessed = looked = 0;
+        likely = next = NULL;
+        for (uint32_t i = 0; i < EVENTS; i++) {
+            rnl_sim_event_init(&e[i], on_guessed, i);
+            assert_int_equal(rnl_sim_at(s, &e[i], i * 7 % 50), 0);
+        }
+        rnl_sim_run(s, RNL_SIM_NEVER);
+        hash[ahead] = rnl_sim_hash(s);
+        rnl_sim_free(s);
+        assert_int_equal(looked, ahead ? EVENTS - 1 : 0); /* behind the last one is none */
+    }
+    assert_int_equal(guessed, EVENTS - 1); /* all but the first, which nobody looked for */
+    assert_true(hash[0] == hash[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -442,6 +490,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(who_kills_itself_goes_no_further, open_sim, close_sim),
         cmocka_unit_test_setup_teardown(enter_and_leave_swap_what_is_its_own, open_sim, close_sim),
         cmocka_unit_test(the_hash_depends_on_what_happened_and_on_nothing_else),
+        cmocka_unit_test(what_looks_ahead_is_given_the_next_event_and_changes_nothing),
         cmocka_unit_test_setup_teardown(a_million_events, open_sim, close_sim),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -32,6 +32,14 @@ ok "an executable is refused, with what to do" $?
 
 # --- what ends a rank ---
 
+# The thread sanitizer minds that the report of a fault takes memory in a handler: it is the fault of a program, which
+# never stands inside our allocator. It runs handlers of clocks only when it is called, and reads the processor's clock.
+tsan=no
+if grep -q __tsan_init "$runnel"; then
+    tsan=yes
+    export TSAN_OPTIONS="${TSAN_OPTIONS:+$TSAN_OPTIONS:}report_signal_unsafe=0"
+fi
+
 wrong() { # argument, status, words...
     local what=$1 want=$2
     shift 2
@@ -43,8 +51,12 @@ wrong() { # argument, status, words...
     done
 }
 
-wrong spin 152 'rank 1 did not wait for ' ' of processor time at spin+0x' ' / middle+0x' ' / main+0x'
-ok "an endless loop is ended with its place and who called it" $?
+if [ $tsan = no ]; then
+    wrong spin 152 'rank 1 did not wait for ' ' of processor time at spin+0x' ' / middle+0x' ' / main+0x'
+    ok "an endless loop is ended with its place and who called it" $?
+else
+    echo "ok - an endless loop is ended # SKIP the thread sanitizer keeps signals back from loops that call nothing"
+fi
 wrong calls 152 'calls without ever waiting at calls+0x' ' / main+0x'
 ok "an endless loop of calls is ended with its place" $?
 cp said calls.1
@@ -72,8 +84,12 @@ ok "a job that hangs ends with its time" $?
 if [ "$(sed -n 's/^Seccomp_filters:\t//p' /proc/self/status)" ] && ! grep -q asan <(ldd "$runnel"); then
     wrong syscall 159 'made system call 39 by itself' 'at system_call+0x'
     ok "a system call of its own is caught" $?
-    wrong counter 139 'time-stamp counter' 'at counter+0x'
-    ok "a look at the processor's clock is caught" $?
+    if [ $tsan = no ]; then
+        wrong counter 139 'time-stamp counter' 'at counter+0x'
+        ok "a look at the processor's clock is caught" $?
+    else
+        echo "ok - a look at the processor's clock is caught # SKIP the thread sanitizer looks at it itself"
+    fi
 else
     echo "ok - a system call of its own is caught # SKIP no filters here"
 fi
