@@ -149,6 +149,8 @@ refuses "a system that is not there" "name a system" paper run amoeba
 refuses "more processes than a card has queues" "the card of vmmc can have 4" paper run vmmc --processes 5
 refuses "senders where there is one" "is measured as goodput" paper run fm1 --senders 2
 refuses "several senders to one place" "looks at one place" paper run vmmc --measure goodput --senders 2
+refuses "several senders of several pieces" "take from several what comes as one, up to 8192" \
+    paper run pm --measure goodput --senders 2 --size 16384
 refuses "a packet of a size that no card has" "takes whole words, 16 to 1024" paper run fm2 --packet 7
 refuses "a packet that is not chosen" "those of vmmc cannot be chosen" paper run vmmc --packet 512
 refuses "a message too long" "takes whole words" paper run fm1 --size 1000000
