@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Hosts with two addresses each, of which one dies while a job runs, and then the other once the first is back: no
 # message is lost or comes twice, and none comes back. Hosts are network namespaces, joined by two links.
-# shellcheck disable=SC1091,SC2154 # hosts.sh sets them
+# shellcheck disable=SC1091,SC2154,SC2034 # hosts.sh sets, and uses, them
 . "$(dirname "$0")/hosts.sh"
 
 a=$name-1 b=$name-2
@@ -55,4 +55,4 @@ survives 'a stream of messages goes on when a link dies, and the other one' a "$
 survives 'requests and replies do, with a move to another bundle and new mappings' b "$build/tests/am-beat" 1600 2
 grep -qE '^beat [01] gap [0-9]+ at [0-9]+ moved [1-9]' said
 ok 'packets went to other addresses' $?
-exit $failed
+exit "$failed"
