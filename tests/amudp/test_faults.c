@@ -206,6 +206,7 @@ static void w3_loss_costs_what_was_lost(void **state)
         const struct cost c = cost_of(networks[i]);
         assert_true(c.dropped > 0);
         assert_true(c.datagrams <= calm.datagrams + 3 * c.dropped);
+        assert_true(i == 2 || 20 * c.datagrams < SEEDS * 2 * FLOOD); /* many share one in spite of it */
         assert_true(c.lost <= c.dropped + c.spurious);
         assert_true(c.ns <= calm.ns + c.dropped * 1000000);
     }
