@@ -293,10 +293,12 @@ int rnl_remote_wake(struct rnl_endpoint *ep, struct rnl_conn *conn)
 
 /* ---- in ---- */
 
-/* A packet came from where that rank lives, and only from there. */
-static int from_its_place(struct rnl_remote *r, uint32_t rank, const struct rnl_view *v, struct rnl_addr *from)
+/* A packet came from where that rank lives, and only from there: *known is the first of its addresses. For the
+ * handshake all are one: had each a nonce of its own, two that begin at once could have different pairs. */
+static int from_its_place(struct rnl_remote *r, uint32_t rank, const struct rnl_view *v, struct rnl_addr *known)
 {
-    return r->t->ops->source(r->t, v, from) == 0 && rnl_link_is_of(r, rank, from);
+    struct rnl_addr from;
+    return r->t->ops->source(r->t, v, &from) == 0 && rnl_link_is_of(r, rank, &from, known);
 }
 
 void rnl_link_hello(struct rnl_remote *r, struct rnl_link *link, const struct rnl_view *v, uint64_t now_ns)
@@ -369,7 +371,6 @@ static void send_hello(struct rnl_link *link, uint64_t now_ns)
     struct rnl_remote *r = link->remote;
     struct rnl_hs_step step;
     unsigned char out[RNL_HELLO_BYTES];
-    rnl_link_hello_turns(link);
     rnl_hs_output(&r->hs, &link->hs, now_ns, out, sizeof out, &step);
     if (step.bytes)
         (void)rnl_link_hello_send(link, out, step.bytes, now_ns); /* no room: as if it were lost */

@@ -95,12 +95,11 @@ void rnl_remote_not_due(struct rnl_link *link); /* ever */
 /* link_ways.c */
 /* All addresses of the peer, as the job tells them: 0, or RNL_ERR_NO_MEMORY. */
 int rnl_link_ways_new(struct rnl_link *link);
-/* Is that one of the addresses of `rank`? Nothing from elsewhere is looked at. */
-int rnl_link_is_of(struct rnl_remote *r, uint32_t rank, const struct rnl_addr *from);
+/* Is that one of the addresses of `rank`? Nothing from elsewhere is looked at. *first: the first of them. */
+int rnl_link_is_of(struct rnl_remote *r, uint32_t rank, const struct rnl_addr *from, struct rnl_addr *first);
 /* The connection was made with the peer at the address where `v` came from: packets go there. */
 void rnl_link_aim_at(struct rnl_link *link, const struct rnl_view *v);
-/* HELLOs are said at one address after the other. Before one: where it goes; then it is sent. */
-void rnl_link_hello_turns(struct rnl_link *link);
+/* HELLOs are said at one address after the other. */
 int rnl_link_hello_send(struct rnl_link *link, const void *at, uint32_t bytes, uint64_t now_ns);
 /* A packet that was new: does it say something about ways? */
 void rnl_link_ways_input(struct rnl_link *link, const struct rnl_view *v, uint64_t now_ns);

@@ -33,12 +33,15 @@ static int nth_address(struct rnl_remote *r, uint32_t rank, unsigned n, struct r
     return 1;
 }
 
-int rnl_link_is_of(struct rnl_remote *r, uint32_t rank, const struct rnl_addr *from)
+int rnl_link_is_of(struct rnl_remote *r, uint32_t rank, const struct rnl_addr *from, struct rnl_addr *first)
 {
     struct rnl_addr known;
-    for (unsigned n = 0; n < RNL_WAYS_MAX && nth_address(r, rank, n, &known); n++)
+    for (unsigned n = 0; n < RNL_WAYS_MAX && nth_address(r, rank, n, &known); n++) {
+        if (n == 0)
+            *first = known;
         if (same_address(from, &known))
             return 1;
+    }
     return 0;
 }
 
@@ -97,15 +100,6 @@ void rnl_link_aim_at(struct rnl_link *link, const struct rnl_view *v)
 }
 
 /* ---- HELLOs ---- */
-
-void rnl_link_hello_turns(struct rnl_link *link)
-{
-    struct rnl_link_ways *w = link->ways;
-    if (!w)
-        return;
-    const struct rnl_addr *to = &w->addr[w->hello % w->ways.count];
-    rnl_hs_aim(&link->hs, to->bytes, to->len);
-}
 
 int rnl_link_hello_send(struct rnl_link *link, const void *at, uint32_t bytes, uint64_t now_ns)
 {

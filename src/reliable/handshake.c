@@ -134,14 +134,6 @@ int rnl_hs_open(struct rnl_handshake *hs, struct rnl_hs_peer *peer, const void *
     return 0;
 }
 
-void rnl_hs_aim(struct rnl_hs_peer *peer, const void *address, uint32_t address_bytes)
-{
-    if (peer->state != RNL_HS_OPENING || address_bytes > RNL_HS_ADDRESS)
-        return;
-    memcpy(peer->address, address, address_bytes);
-    peer->address_bytes = (uint8_t)address_bytes;
-}
-
 uint32_t rnl_hs_claims(const struct rnl_handshake *hs, const unsigned char *at, size_t bytes)
 {
     uint32_t src, dst;
@@ -281,8 +273,9 @@ static uint32_t take(struct rnl_handshake *hs, struct rnl_hs_peer *peer, const s
     }
     /* It answers us and does not have our pair: it is another process, or took another rank's record away meanwhile and
      * has other nonces since; or this is an old answer. What it says to our next nonce, which nobody has heard before,
-     * will tell. From whichever of its addresses: who is no member cannot make it, and the answer is not longer. */
-    int restarted = have && peer->state == RNL_HS_MADE && (another || !paired) && same(h->echo, peer->mine);
+     * will tell. */
+    int restarted = have && peer->state == RNL_HS_MADE && (another || !paired) && same(h->echo, peer->mine) &&
+                    address_bytes == peer->address_bytes && memcmp(address, peer->address, address_bytes) == 0;
     RNL_SOMETIMES(!wants && !paired && !restarted, "an answer comes that needs none");
     RNL_SOMETIMES(restarted && another, "another process answers than the one that the connection is with");
     RNL_SOMETIMES(restarted && !another, "the same process answers with another nonce than the one of our pair");

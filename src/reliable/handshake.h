@@ -119,8 +119,6 @@ int rnl_hs_expect(struct rnl_hs_peer *peer, uint64_t incarnation);
  * one. The first HELLO comes out of the next rnl_hs_output. 0, RNL_ERR_ARG. */
 RNL_CHECK int rnl_hs_open(struct rnl_handshake *hs, struct rnl_hs_peer *peer, const void *address,
                           uint32_t address_bytes, uint64_t now_ns);
-/* OPENING: HELLOs go there from now on; the peer may be at several addresses. */
-void rnl_hs_aim(struct rnl_hs_peer *peer, const void *address, uint32_t address_bytes);
 /* The rank that a HELLO claims to come from, or UINT32_MAX: to find the record. */
 uint32_t rnl_hs_claims(const struct rnl_handshake *hs, const unsigned char *at, size_t bytes);
 /* A HELLO came from `address`. peer: its record, NULL = there is none. `room` is of `out`, which may not be `at`. */
