@@ -14,6 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static unsigned char out[RNL_PACKET_MAX];
     struct rnl_packet p, again;
     struct rnl_probe probe;
+    struct rnl_path_word word;
     uint32_t reason;
     memset(&p, 0, sizeof p);
     memset(&again, 0, sizeof again);
@@ -24,6 +25,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         abort();
     (void)rnl_probe_decode(data, &p, &probe);
     (void)rnl_close_decode(data, &p, &reason);
+    if (rnl_path_decode(data, &p, &word) &&
+        (rnl_path_encode(out, p.body, sizeof out - p.body, (uint32_t)size, &word) != p.body_bytes ||
+         memcmp(out + p.body, data + p.body, p.body_bytes) != 0))
+        abort();
     if (p.type == RNL_PACKET_HELLO)
         return 0; /* its flags are its own: fuzz_hello.c */
     uint32_t body = rnl_packet_encode(out, sizeof out, &p);
