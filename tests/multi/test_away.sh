@@ -83,7 +83,9 @@ job gone.beat --keep-going -n 3 --launcher netns --hosts "$three" "$build/tests/
 ) &
 jobs+=($!)
 
-# An address that is a stranger's for 3 s, who sends back what he gets, from there; and a rank that is stopped for 3 s.
+# An address that is a stranger's for 3 s, who sends back what he gets, from there (the host has no other: else its peers
+# would go on there, test_ways.sh); and a rank that is stopped for 3 s.
+ip -n "$name-7" addr del fd77::7/64 dev eth0
 job moved -n 2 --launcher netns --hosts "$name-1,$name-7" "$build/tests/multi-fm_beat" 1000 10
 job stopped -n 2 --launcher netns --hosts "$name-1,$name-3" "$build/tests/multi-fm_beat" 800 10
 stopped=$(rank_of_host "$name-3" multi-fm_beat)
