@@ -10,6 +10,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -128,9 +129,26 @@ int rnl_door_address(int fd, int ours, char out[RNL_DOOR_ADDRESS])
 
 /* ---- commands ---- */
 
-static pid_t apart(void) /* fork, and the child ends with its parent */
+pid_t rnl_amudp_fork(void)
 {
-    pid_t parent = getpid(), pid = fork();
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* no handler of the parent runs in the child */
+    pid_t pid = fork();
+    if (pid == 0) {
+        for (int s = 1; s < NSIG; s++)
+            (void)signal(s, SIG_DFL);
+        sigemptyset(&before);
+    }
+    int e = errno;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = e;
+    return pid;
+}
+
+static pid_t apart(void) /* ... and the child ends with its parent */
+{
+    pid_t parent = getpid(), pid = rnl_amudp_fork();
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGTERM);
         if (getppid() != parent)
@@ -202,6 +220,7 @@ _Noreturn static void serve(struct rnl_channel *c, const char *command)
     close(errors[1]);
     pid_t feeder = child > 0 ? apart() : -1;
     if (feeder == 0) {
+        signal(SIGPIPE, SIG_IGN);
         close(out[0]);
         close(errors[0]);
         feed(c, in[1]);
@@ -217,13 +236,13 @@ _Noreturn static void serve(struct rnl_channel *c, const char *command)
     _exit(0);
 }
 
-/* In a process of its own, which nobody waits for. */
+/* In a process of its own, which nobody waits for. What the terminal says to the job is the launcher's to pass on. */
 static void execute(struct rnl_door *d, struct rnl_channel *c)
 {
     pid_t pid = apart();
     if (pid != 0)
         return;
-    signal(SIGCHLD, SIG_DFL);
+    (void)setpgid(0, 0);
     signal(SIGPIPE, SIG_IGN);
     if (d->local >= 0)
         close(d->local);

@@ -56,6 +56,8 @@ void rnl_door_close(struct rnl_door *d);
 void rnl_door_turn(struct rnl_door *d, int ms, int also);
 /* Tells all workers here. */
 void rnl_door_tell(struct rnl_door *d, int type, const void *text, size_t bytes);
+/* fork(2), and the child has none of this process's handlers, nor signals that are blocked or ignored. */
+pid_t rnl_amudp_fork(void);
 /* A numeric address as text: of the other side, or ours. 0 or -1. */
 int rnl_door_address(int fd, int ours, char out[RNL_DOOR_ADDRESS]);
 

@@ -148,7 +148,7 @@ _Noreturn void rnl_amudp_porter(struct rnl_door *d, const char *file)
 /* A process that nobody of this program knows or waits for, with nothing of its files. */
 static int leave_porter(struct rnl_door *d, const char *file)
 {
-    pid_t child = fork();
+    pid_t child = rnl_amudp_fork();
     if (child < 0)
         return -1;
     if (child > 0)

@@ -468,6 +468,7 @@ int main(int argc, char **argv)
         w15();
     } else if (strcmp(what, "talk") == 0) { /* for as long as the test wants */
         OK(AM_SetHandler(ep, PONG, pong_only));
+        printf("rank %d talks\n", rank);
         for (long i = 0; access(argv[2], F_OK) == 0; i++) {
             OK(AM_Request2(ep, (rank + 1) % size, PING, 0, 0));
             until(&pongs, (int)i + 1);

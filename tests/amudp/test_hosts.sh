@@ -85,21 +85,45 @@ MASTERIP=10.77.0.99 CSPAWN_SERVERS=$all run "$program" 3 C print
 [ "$status" != 0 ] && grep -q 'cannot listen for workers at MASTERIP, 10.77.0.99' said
 ok 'custom: a MASTERIP that this host does not have is an error' $?
 
-# The master is killed: whatever it has started, ends.
-touch talks
-CSPAWN_SERVERS=$all timeout -k 5 "$limit" ip netns exec "$name-1" "$program" 3 C talk "$dir/talks" >said 2>&1 </dev/null &
-job=$!
-for ((i = 0; i < 400; i++)); do
-    [ "$(pgrep -fc "amudp-spmd talk $dir/talks")" -ge 3 ] && break
-    sleep 0.05
-done
-sleep 0.3
-master=$(pgrep -f "^$program 3 C talk $dir/talks" | head -n 1)
+# Three workers on three hosts, who talk until something ends them: the job is $job, its master $master.
+talk() {
+    touch talks
+    CSPAWN_SERVERS=$all timeout -k 5 "$limit" ip netns exec "$name-1" "$program" 3 C talk "$dir/talks" >said 2>&1 \
+        </dev/null &
+    job=$!
+    for ((i = 0; i < 1200; i++)); do
+        [ "$(grep -cx 'rank [012] talks' said)" = 3 ] && break
+        sleep 0.05
+    done
+    master=$(pgrep -of "^$program 3 C talk $dir/talks")
+}
+ended() {
+    status=0
+    { wait "$job"; } 2>/dev/null || status=$?
+    rm talks
+}
+agent_of() { # HOST
+    local p
+    ip netns pids "$1" | while read -r p; do
+        tr '\0' ' ' <"/proc/$p/cmdline" 2>/dev/null | grep -q 'runnel agent $' && echo "$p"
+    done | head -n 1
+}
+talk
 [ -n "$master" ] && kill -KILL "$master"
-{ wait "$job"; } 2>/dev/null
-rm talks
-! left_over
+killed=$?
+ended
+[ "$killed" = 0 ] && [ "$status" = 137 ] && ! left_over
 ok 'custom: when the master is killed nothing stays' $?
+# What the door of the master's host forks has none of the master's ways: it ends quietly, and the launcher says why.
+for k in 1 2; do
+    talk
+    agent=$(agent_of "$name-$k")
+    [ -n "$agent" ] && kill -KILL "$agent"
+    killed=$?
+    ended
+    [ "$killed" = 0 ] && [ "$status" = 71 ] && grep -q 'is lost: its agent ' said && ! left_over
+    ok "custom: the agent of host $k is killed: the job says so" $?
+done
 
 if command -v mpirun >/dev/null && grep -q PMIx_Init "$build"/src/libamudp.a; then
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 LSAN_OPTIONS=detect_leaks=0
