@@ -317,15 +317,19 @@ static int hear_worker(struct rnl_door *d, struct rnl_door_guest *g)
     ssize_t n = recv(g->fd, said, sizeof said, MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return 1;
-    if (n == 5 && said[0] == 'w' && !g->knocked) {
+    if (n == 5 && said[0] == 'w' && g->state == RNL_DOOR_SILENT) {
         memcpy(&wanted, said + 1, sizeof wanted);
-        g->knocked = 1;
+        g->state = RNL_DOOR_KNOCKED;
         g->wanted = wanted;
-        d->worker(d->ctx, wanted, 0);
+        d->worker(d->ctx, wanted, RNL_DOOR_COME);
         return 1;
     }
-    if (g->knocked)
-        d->worker(d->ctx, g->wanted, 1);
+    if (n == 1 && said[0] == 't' && g->state == RNL_DOOR_TOLD) {
+        g->state = RNL_DOOR_PLACED;
+        return 1;
+    }
+    if (g->state == RNL_DOOR_KNOCKED || g->state == RNL_DOOR_TOLD)
+        d->worker(d->ctx, g->wanted, g->state == RNL_DOOR_TOLD ? RNL_DOOR_MISSING : RNL_DOOR_GONE);
     return 0;
 }
 
@@ -385,7 +389,12 @@ void rnl_door_tell(struct rnl_door *d, int type, const void *text, size_t bytes)
         bytes = RNL_CHANNEL_TEXT;
     said[0] = (unsigned char)type;
     memcpy(said + 1, text, bytes);
-    for (size_t i = 0; i < d->guests; i++)
-        if (d->guest[i].fd >= 0)
-            (void)send(d->guest[i].fd, said, bytes + 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    for (size_t i = 0; i < d->guests; i++) {
+        struct rnl_door_guest *g = &d->guest[i];
+        if (g->fd < 0)
+            continue;
+        (void)send(g->fd, said, bytes + 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (type == 'l' && g->state == RNL_DOOR_KNOCKED)
+            g->state = RNL_DOOR_TOLD;
+    }
 }

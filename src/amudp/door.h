@@ -7,6 +7,7 @@
  *   worker to door     'w' | wanted rank 4 (-1 = any)
  *   door to worker     'l' | first rank 4 | ranks 4     the launcher starts stand-ins of these on this host (place.h)
  *                      'x' | sentence                   there will be none
+ *   worker to door     't'                              it has taken its place: from now on the stand-in sees to it
  *
  * Porters come to the master's, and the launcher's way to a host (amudprun_reach.c) to all, by channels (channel.h)
  * over TCP:
@@ -14,6 +15,7 @@
  *   porter to master   'h' | port 2 | name of the host  its door
  *                      'w' | wanted rank 4              a worker has come
  *                      'g' | wanted rank 4              ... and gone
+ *                      'm' | wanted rank 4              ... and gone when it had been told 'l', without a place
  *   master to porter   'l', 'x' as above
  *   way to door        'c' | command                    execute it: its input and output are the channel from now on
  *   each to each       'i' 'o' 'e' | bytes              input, output, errors; no bytes: their end
@@ -28,9 +30,13 @@
 
 enum { RNL_DOOR_UNPROVEN = 64, RNL_DOOR_ADDRESS = 64, RNL_DOOR_HOST = 256 };
 
+enum rnl_door_worker { RNL_DOOR_SILENT, RNL_DOOR_KNOCKED, RNL_DOOR_TOLD, RNL_DOOR_PLACED };
+enum rnl_door_event { RNL_DOOR_COME, RNL_DOOR_GONE, RNL_DOOR_MISSING /* gone, and its place is waiting */ };
+
 struct rnl_door_guest { /* a worker, or a channel */
     int fd;             /* worker; -1 */
-    int knocked, wanted;
+    enum rnl_door_worker state;
+    int wanted;
     struct rnl_channel *channel;
     uint64_t until_ns; /* what has not proven itself by then is hung up on */
     int host;          /* the master's: of the porter */
@@ -41,9 +47,9 @@ struct rnl_door {
     uint16_t port;
     struct rnl_door_guest *guest;
     size_t guests, room;
-    /* What comes of them. `worker`: one has come, or has gone. `message`: of a channel that has proven itself; the type
-     * -1: it has ended. */
-    void (*worker)(void *ctx, int wanted, int gone);
+    /* What comes of them. `worker`: of one here. `message`: of a channel that has proven itself; the type -1: it has
+     * ended. */
+    void (*worker)(void *ctx, int wanted, enum rnl_door_event event);
     void (*message)(void *ctx, struct rnl_door_guest *from, int type, const unsigned char *text, size_t bytes);
     void *ctx;
 };
@@ -73,8 +79,10 @@ _Noreturn void rnl_amudp_porter(struct rnl_door *d, const char *file);
 /* A place of a job, its door open, and the file written. 0, or -1 and said. */
 int rnl_amudp_gather_open(struct rnl_door *d, struct rnl_amudp_place *place);
 /* Waits for nproc workers; `stop` says between two looks whether there is a reason not to. hosts: what `runnel run
- * --hosts` is to be told, and how it gets there is in RUNNEL_SSH; empty: all are here. Free it. NULL: stopped, or said.
- */
+ * --hosts` is to be told, and how it gets there is in RUNNEL_SSH; empty: all are here. Free it. NULL: stopped, or said,
+ * to the workers too. */
 char *rnl_amudp_gather_workers(struct rnl_door *d, const struct rnl_amudp_place *place, int nproc, int (*stop)(void));
+/* Later: why the job cannot be, a worker having ended on its way to its place; NULL: it can. */
+const char *rnl_amudp_gather_trouble(void);
 
 #endif

@@ -10,6 +10,7 @@
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,7 @@ struct host {
 static struct gathered {
     struct host *host; /* the first is ours */
     int hosts, workers, nproc;
+    int told;           /* the workers, to take their places */
     char sentence[300]; /* why it cannot be */
 } g;
 
@@ -60,7 +62,7 @@ static int add_addresses(FILE *f, const char *address, uint16_t port)
     return added;
 }
 
-static void on_worker(void *ctx, int wanted, int gone);
+static void on_worker(void *ctx, int wanted, enum rnl_door_event event);
 static void on_message(void *ctx, struct rnl_door_guest *from, int type, const unsigned char *text, size_t bytes);
 
 static struct host *add_host(void)
@@ -114,17 +116,25 @@ int rnl_amudp_gather_open(struct rnl_door *d, struct rnl_amudp_place *place)
 
 /* ---- who comes ---- */
 
-static void fail_with(const char *sentence)
+/* The first of them is the one. */
+__attribute__((format(printf, 1, 2))) static void fail_with(const char *format, ...)
 {
+    va_list ap;
+    va_start(ap, format);
     if (g.sentence[0] == '\0')
-        snprintf(g.sentence, sizeof g.sentence, "%s", sentence);
+        vsnprintf(g.sentence, sizeof g.sentence, format, ap);
+    va_end(ap);
 }
 
-static void worker_of(struct host *h, int wanted, int gone)
+static void worker_of(struct host *h, int wanted, enum rnl_door_event event)
 {
+    int gone = event != RNL_DOOR_COME;
     h->workers += gone ? -1 : 1;
     g.workers += gone ? -1 : 1;
-    if (wanted < 0)
+    /* One that nobody waits for, because there were enough, may go. */
+    if (g.told && (event == RNL_DOOR_MISSING || g.workers < g.nproc))
+        fail_with("a worker on %s ended on the way to its place in the job", h->name);
+    if (g.told || wanted < 0)
         return;
     if (gone) {
         for (int i = 0; i < h->wanting; i++)
@@ -143,10 +153,18 @@ static void worker_of(struct host *h, int wanted, int gone)
     h->wanted[h->wanting++] = wanted;
 }
 
-static void on_worker(void *ctx, int wanted, int gone)
+static struct host *host_of(int index) /* they are sorted later */
+{
+    for (int i = 0; i < g.hosts; i++)
+        if (g.host[i].index == index)
+            return &g.host[i];
+    return NULL;
+}
+
+static void on_worker(void *ctx, int wanted, enum rnl_door_event event)
 {
     (void)ctx;
-    worker_of(&g.host[0], wanted, gone);
+    worker_of(host_of(0), wanted, event);
 }
 
 /* Letters, digits, points and dashes: it goes into lists and onto command lines. */
@@ -167,7 +185,7 @@ static void copy_name(char *to, const unsigned char *from, size_t n)
 static void on_message(void *ctx, struct rnl_door_guest *from, int type, const unsigned char *text, size_t bytes)
 {
     (void)ctx;
-    struct host *h = from->host >= 0 ? &g.host[from->host] : NULL;
+    struct host *h = from->host >= 0 ? host_of(from->host) : NULL;
     if (type == 'h' && h == NULL && bytes > 2) {
         h = add_host();
         if (h == NULL || rnl_door_address(from->channel->fd, 0, h->address) < 0) {
@@ -175,15 +193,16 @@ static void on_message(void *ctx, struct rnl_door_guest *from, int type, const u
             return;
         }
         h->porter = from->channel;
-        if (g.host[0].address[0] == '\0') /* ours, as seen from there */
-            (void)rnl_door_address(from->channel->fd, 1, g.host[0].address);
+        struct host *here = host_of(0);
+        if (here->address[0] == '\0') /* as seen from there */
+            (void)rnl_door_address(from->channel->fd, 1, here->address);
         h->port = (uint16_t)(text[0] | text[1] << 8);
         copy_name(h->name, text + 2, bytes - 2);
         from->host = h->index;
-    } else if (h != NULL && (type == 'w' || type == 'g') && bytes == 4) {
+    } else if (h != NULL && (type == 'w' || type == 'g' || type == 'm') && bytes == 4) {
         int32_t wanted;
         memcpy(&wanted, text, sizeof wanted);
-        worker_of(h, wanted, type == 'g');
+        worker_of(h, wanted, type == 'w' ? RNL_DOOR_COME : type == 'g' ? RNL_DOOR_GONE : RNL_DOOR_MISSING);
     } else if (h != NULL && type == -1) {
         h->porter = NULL;
         g.workers -= h->workers;
@@ -207,7 +226,7 @@ static int by_number(const void *a, const void *b)
 }
 
 /* Ranks are dealt to hosts in blocks: that has to be what their workers want. */
-static int deal(void)
+static void deal(void)
 {
     for (int i = 0; i < g.hosts; i++) {
         struct host *h = &g.host[i];
@@ -222,14 +241,13 @@ static int deal(void)
         first += h->workers;
         for (int k = 0; k < h->wanting; k++) {
             if (k > 0 && h->wanted[k] == h->wanted[k - 1])
-                return WRONG("two workers want rank %d", h->wanted[k]);
+                fail_with("two workers want rank %d", h->wanted[k]);
             if (h->wanted[k] < h->first || h->wanted[k] >= first)
-                return WRONG("a worker on %s wants rank %d, but this host has ranks %d to %d: those of a host follow "
-                             "each other",
-                             h->name, h->wanted[k], h->first, first - 1);
+                fail_with("a worker on %s wants rank %d, but this host has ranks %d to %d: those of a host follow "
+                          "each other",
+                          h->name, h->wanted[k], h->first, first - 1);
         }
     }
-    return 0;
 }
 
 /* Hosts may call themselves alike. */
@@ -263,14 +281,14 @@ static char *write_hosts(const struct rnl_amudp_place *place)
     if (f != NULL && fclose(f) != 0)
         good = 0;
     if (!good) {
-        (void)WRONG("cannot write the hosts of the job to %s: %s", place->file, strerror(errno));
+        fail_with("cannot write the hosts of the job to %s: %s", place->file, strerror(errno));
         free(list);
         return NULL;
     }
     return list;
 }
 
-static void tell_all(struct rnl_door *d)
+static void tell_places(struct rnl_door *d)
 {
     for (int i = 0; i < g.hosts; i++) {
         const int32_t ranks[2] = {g.host[i].first, g.host[i].workers};
@@ -279,43 +297,45 @@ static void tell_all(struct rnl_door *d)
         else if (g.host[i].index == 0)
             rnl_door_tell(d, 'l', ranks, sizeof ranks);
     }
+    g.told = 1; /* from here on the launcher's agents see to them */
 }
 
-static void no_worker(void *ctx, int wanted, int gone)
+static void tell_failure(struct rnl_door *d)
 {
-    (void)ctx, (void)wanted, (void)gone;
+    (void)WRONG("%s", g.sentence);
+    rnl_door_tell(d, 'x', g.sentence, strlen(g.sentence));
+    for (int i = 0; i < g.hosts; i++)
+        if (g.host[i].porter != NULL)
+            (void)rnl_channel_send(g.host[i].porter, 'x', g.sentence, strlen(g.sentence));
 }
 
-static void no_message(void *ctx, struct rnl_door_guest *from, int type, const unsigned char *text, size_t bytes)
+const char *rnl_amudp_gather_trouble(void)
 {
-    (void)ctx, (void)from, (void)type, (void)text, (void)bytes;
+    return g.sentence[0] != '\0' ? g.sentence : NULL;
 }
 
 char *rnl_amudp_gather_workers(struct rnl_door *d, const struct rnl_amudp_place *place, int nproc, int (*stop)(void))
 {
+    char *list = NULL;
+    g.nproc = nproc;
     while (g.workers < nproc && g.sentence[0] == '\0') {
         if (stop())
             return NULL;
         rnl_door_turn(d, 100, -1);
     }
-    if (g.sentence[0] != '\0') {
-        (void)WRONG("%s", g.sentence);
-        return NULL;
+    if (g.workers > nproc)
+        fail_with("%d workers have come, and %d are to", g.workers, nproc);
+    if (g.sentence[0] == '\0')
+        deal();
+    if (g.sentence[0] == '\0') {
+        tell_apart();
+        list = host_of(0)->workers == g.workers ? strdup("") : write_hosts(place);
+        if (list == NULL)
+            fail_with("no memory for a list of hosts");
     }
-    if (g.workers > nproc) {
-        (void)WRONG("%d workers have come, and %d are to", g.workers, nproc);
-        return NULL;
-    }
-    if (deal() < 0)
-        return NULL;
-    tell_apart();
-    int here = 0;
-    while (g.host[here].index != 0)
-        here++;
-    char *list = g.host[here].workers == g.workers ? strdup("") : write_hosts(place);
     if (list != NULL)
-        tell_all(d);
-    d->worker = no_worker; /* from here on the launcher's agents see to them */
-    d->message = no_message;
+        tell_places(d);
+    else
+        tell_failure(d);
     return list;
 }

@@ -166,12 +166,19 @@ static int has_to_stop(void)
 
 static int await_launcher(struct rnl_door *door)
 {
+    const char *trouble = NULL;
     int status = 0, ended;
     while ((ended = look_at_children(&status)) != 1) {
         if (ended < 0)
             kill((pid_t)launcher, SIGTERM);
         rnl_door_turn(door, 200, -1); /* the ways to the hosts come by here */
+        if (trouble == NULL && (trouble = rnl_amudp_gather_trouble()) != NULL) {
+            fprintf(stderr, "AMUDP: %s; ending the job\n", trouble);
+            kill((pid_t)launcher, SIGTERM);
+        }
     }
+    if (trouble != NULL)
+        return 1;
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 

@@ -63,16 +63,17 @@ struct porter {
     struct rnl_channel *master;
 };
 
-static void tell_master(void *ctx, int wanted, int gone)
+static void tell_master(void *ctx, int wanted, enum rnl_door_event event)
 {
     struct porter *p = ctx;
     int32_t w = wanted;
-    (void)rnl_channel_send(p->master, gone ? 'g' : 'w', &w, sizeof w); /* its end is seen when reading */
+    int type = event == RNL_DOOR_COME ? 'w' : event == RNL_DOOR_GONE ? 'g' : 'm';
+    (void)rnl_channel_send(p->master, type, &w, sizeof w); /* its end is seen when reading */
 }
 
-static void no_worker(void *ctx, int wanted, int gone)
+static void no_worker(void *ctx, int wanted, enum rnl_door_event event)
 {
-    (void)ctx, (void)wanted, (void)gone;
+    (void)ctx, (void)wanted, (void)event;
 }
 
 static void no_message(void *ctx, struct rnl_door_guest *from, int type, const unsigned char *text, size_t bytes)

@@ -199,6 +199,8 @@ int rnl_amudp_take_place(void)
             nanosleep(&pause, NULL);
     }
     sodium_memzero(key, sizeof key);
+    if (connection >= 0)
+        (void)send(door, "t", 1, MSG_NOSIGNAL);
     if (door >= 0)
         close(door);
     if (r != AM_OK)

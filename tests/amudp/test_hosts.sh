@@ -74,8 +74,8 @@ fi
 CSPAWN_SERVERS="$name-3 $name-2 $name-1" RANKS='0 2 4 1 3 5' run "$program" 6 C hosts
 see 'custom: workers choose their ranks, in blocks' 3 6
 CSPAWN_SERVERS="$name-1 $name-2" RANKS='0 1 2 3' run "$program" 4 C hosts
-[ "$status" = 1 ] && grep -q 'wants rank 2, but this host has ranks 0 to 1' said && ! left_over
-ok 'custom: ... ranks in turn are an error that says why' $?
+[ "$status" = 1 ] && ! left_over && [ "$(grep -c 'wants rank 2, but this host has ranks 0 to 1' said)" = 5 ]
+ok 'custom: ... ranks in turn are an error, and the master and each worker say why' $?
 CSPAWN_SERVERS=$all CSPAWN_ROUTE_OUTPUT=1 WHAT_THE_MASTER_HAS=there run "$program" 3 C print
 [ "$(grep -cx 'rank [012] of 3 has there and 2 arguments' said)" = 3 ]
 ok 'custom: output and environment go by the master' $?
@@ -123,6 +123,33 @@ for k in 1 2; do
     ended
     [ "$killed" = 0 ] && [ "$status" = 71 ] && grep -q 'is lost: its agent ' said && ! left_over
     ok "custom: the agent of host $k is killed: the job says so" $?
+done
+
+# A worker that ends when its place is ready, and it is not there yet: the master is told by the door of its host.
+cat >early <<'END'
+#!/usr/bin/env bash
+# early "HOST..." COMMAND: a worker on each host; that of the first is killed in between.
+hosts=($1)
+shift
+unset RUNNEL_FD
+on() { ip netns exec "$1" grep -qE "$2" /proc/net/unix; } # HOST WHAT: there is such a socket
+ip netns exec "${hosts[0]}" "$@" &
+first=$!
+until on "${hosts[0]}" ' 03 +[0-9]+ @amudp-[^ ]*\.-1$'; do sleep 0.02; done
+sleep 0.3
+kill -STOP "$first"
+for host in "${hosts[@]:1}"; do ip netns exec "$host" "$@" & done
+until on "${hosts[0]}" ' 01 +[0-9]+ @amudp-[^ ]*\.[0-9]+$'; do sleep 0.02; done
+kill -KILL "$first"
+wait
+END
+chmod +x early
+for them in "$name-1 $name-2" "$name-2 $name-1" "$name-3 $name-2"; do
+    CSPAWN_CMD="$dir/early '$them' %C" run "$program" 2 C hosts
+    [ "$status" = 1 ] && grep -q 'AMUDP: a worker on .* ended on the way to its place in the job; ending' said &&
+        ! left_over
+    ok "custom: a worker is killed before it has its place ($them): the job ends" $?
+    [ "$status" = 124 ] && break
 done
 
 if command -v mpirun >/dev/null && grep -q PMIx_Init "$build"/src/libamudp.a; then
