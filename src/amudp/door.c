@@ -21,11 +21,11 @@
 #include <time.h>
 #include <unistd.h>
 
-static uint64_t now_ns(void)
+uint64_t rnl_door_ms(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+    return (uint64_t)t.tv_sec * 1000u + (uint64_t)t.tv_nsec / 1000000u;
 }
 
 /* ---- listening ---- */
@@ -34,7 +34,7 @@ static int listen_here(const char *name)
 {
     struct sockaddr_un at;
     socklen_t n = rnl_amudp_place_address(name, -1, &at);
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd >= 0 && bind(fd, (struct sockaddr *)&at, n) == 0 && listen(fd, 128) == 0)
         return fd;
     int e = errno;
@@ -55,7 +55,7 @@ static int listen_far(const char *address)
         errno = EADDRNOTAVAIL;
         return -1;
     }
-    fd = socket(all->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    fd = socket(all->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd >= 0 && address == NULL)
         (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
     int bound = fd >= 0 && bind(fd, all->ai_addr, all->ai_addrlen) == 0;
@@ -267,13 +267,13 @@ static struct rnl_door_guest *add(struct rnl_door *d)
     return g;
 }
 
-static void come_here(struct rnl_door *d)
+static int come_here(struct rnl_door *d) /* 0: nobody waits */
 {
     struct ucred who;
     socklen_t n = sizeof who;
     int fd = accept4(d->local, NULL, NULL, SOCK_CLOEXEC);
     if (fd < 0)
-        return;
+        return 0;
     struct rnl_door_guest *g = NULL;
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n) == 0 && who.uid == geteuid())
         g = add(d);
@@ -281,24 +281,34 @@ static void come_here(struct rnl_door *d)
         close(fd);
     else
         g->fd = fd;
+    return 1;
 }
 
-/* Of those that have proven nothing there are only so many: the oldest makes room. */
-static void come_from_afar(struct rnl_door *d)
+/* Whether one more may come by TCP; *make_room (-1: nobody) goes for it. */
+static int has_room(const struct rnl_door *d, int *make_room)
 {
     size_t unproven = 0, oldest = 0;
     for (size_t i = 0; i < d->guests; i++) {
         const struct rnl_channel *c = d->guest[i].channel;
         if (c == NULL || c->open)
             continue;
-        if (unproven++ == 0 || d->guest[i].until_ns < d->guest[oldest].until_ns)
+        if (unproven++ == 0 || d->guest[i].since_ms < d->guest[oldest].since_ms)
             oldest = i;
     }
-    if (unproven >= RNL_DOOR_UNPROVEN)
-        drop(d, oldest);
+    *make_room = unproven < RNL_DOOR_UNPROVEN ? -1 : (int)oldest;
+    return unproven < RNL_DOOR_UNPROVEN || rnl_door_ms() - d->guest[oldest].since_ms >= RNL_DOOR_HURRY_MS;
+}
+
+static void come_from_afar(struct rnl_door *d)
+{
+    int make_room;
+    if (!has_room(d, &make_room))
+        return;
     int fd = accept4(d->tcp, NULL, NULL, SOCK_CLOEXEC);
     if (fd < 0)
         return;
+    if (make_room >= 0)
+        drop(d, (size_t)make_room);
     struct rnl_channel *c = rnl_channel_new(fd, 1, d->key);
     struct rnl_door_guest *g = c != NULL ? add(d) : NULL;
     if (g == NULL) {
@@ -306,7 +316,7 @@ static void come_from_afar(struct rnl_door *d)
         return;
     }
     g->channel = c;
-    g->until_ns = now_ns() + RNL_PLACE_PATIENCE_MS * UINT64_C(1000000);
+    g->since_ms = rnl_door_ms();
 }
 
 /* 0 = it is gone. */
@@ -338,7 +348,7 @@ static int hear_channel(struct rnl_door *d, struct rnl_door_guest *g)
     for (;;) {
         enum rnl_channel_step step = rnl_channel_step(g->channel);
         if (step == RNL_CHANNEL_WAITS)
-            return g->channel->open || now_ns() < g->until_ns;
+            return g->channel->open || rnl_door_ms() - g->since_ms < RNL_DOOR_PATIENCE_MS;
         if (step == RNL_CHANNEL_OPENS)
             continue;
         if (step == RNL_CHANNEL_END) {
@@ -356,18 +366,20 @@ static int hear_channel(struct rnl_door *d, struct rnl_door_guest *g)
 
 void rnl_door_turn(struct rnl_door *d, int ms, int also)
 {
+    enum { WHEN_FULL_MS = 50 };
     size_t n = d->guests;
+    int somebody, room = has_room(d, &somebody);
     struct pollfd *p = calloc(n + 3, sizeof *p);
     if (p == NULL)
         return;
     p[n] = (struct pollfd){.fd = d->local, .events = POLLIN};
-    p[n + 1] = (struct pollfd){.fd = d->tcp, .events = POLLIN};
+    p[n + 1] = (struct pollfd){.fd = room ? d->tcp : -1, .events = POLLIN};
     p[n + 2] = (struct pollfd){.fd = also, .events = POLLIN};
     for (size_t i = 0; i < n; i++) {
         const struct rnl_door_guest *g = &d->guest[i];
         p[i] = (struct pollfd){.fd = g->channel != NULL ? g->channel->fd : g->fd, .events = POLLIN};
     }
-    (void)poll(p, n + 3, ms);
+    (void)poll(p, n + 3, room || ms < WHEN_FULL_MS ? ms : WHEN_FULL_MS);
     for (size_t i = n; i-- > 0;) { /* who leaves is replaced by one that was looked at */
         struct rnl_door_guest *g = &d->guest[i];
         if (p[i].revents == 0 && (g->channel == NULL || g->channel->open))
@@ -376,7 +388,8 @@ void rnl_door_turn(struct rnl_door *d, int ms, int also)
             drop(d, i);
     }
     if (p[n].revents != 0)
-        come_here(d);
+        for (int i = 0; i < SOMAXCONN && come_here(d); i++)
+            ;
     if (p[n + 1].revents != 0)
         come_from_afar(d);
     free(p);

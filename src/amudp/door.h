@@ -28,7 +28,15 @@
 #include "amudp/channel.h"
 #include "amudp/place.h"
 
-enum { RNL_DOOR_UNPROVEN = 64, RNL_DOOR_ADDRESS = 64, RNL_DOOR_HOST = 256 };
+/* Callers by TCP have PATIENCE to prove themselves. UNPROVEN of them are listened to at a time, the others wait until
+ * one has, or has been given HURRY and makes room. */
+enum {
+    RNL_DOOR_UNPROVEN = 64,
+    RNL_DOOR_HURRY_MS = 2000,
+    RNL_DOOR_PATIENCE_MS = RNL_CHANNEL_PATIENCE_MS,
+    RNL_DOOR_ADDRESS = 64,
+    RNL_DOOR_HOST = 256
+};
 
 enum rnl_door_worker { RNL_DOOR_SILENT, RNL_DOOR_KNOCKED, RNL_DOOR_TOLD, RNL_DOOR_PLACED };
 enum rnl_door_event { RNL_DOOR_COME, RNL_DOOR_GONE, RNL_DOOR_MISSING /* gone, and its place is waiting */ };
@@ -38,8 +46,8 @@ struct rnl_door_guest { /* a worker, or a channel */
     enum rnl_door_worker state;
     int wanted;
     struct rnl_channel *channel;
-    uint64_t until_ns; /* what has not proven itself by then is hung up on */
-    int host;          /* the master's: of the porter */
+    uint64_t since_ms;
+    int host; /* the master's: of the porter */
 };
 struct rnl_door {
     unsigned char key[RNL_PLACE_KEY];
@@ -64,6 +72,8 @@ void rnl_door_turn(struct rnl_door *d, int ms, int also);
 void rnl_door_tell(struct rnl_door *d, int type, const void *text, size_t bytes);
 /* fork(2), and the child has none of this process's handlers, nor signals that are blocked or ignored. */
 pid_t rnl_amudp_fork(void);
+/* Milliseconds of a clock that only goes on. */
+uint64_t rnl_door_ms(void);
 /* A numeric address as text: of the other side, or ours. 0 or -1. */
 int rnl_door_address(int fd, int ours, char out[RNL_DOOR_ADDRESS]);
 

@@ -22,7 +22,14 @@
 
 #define WRONG(...) (rnl_amudp_wrong(AM_ERR_RESOURCE, "AMUDP_SPMDStartup", __VA_ARGS__), -1)
 
-enum { KNOCKS = 500, BETWEEN_NS = 10000000, FAREWELLS = 20 };
+enum {
+    KNOCKS = 500,
+    BETWEEN_NS = 10000000,
+    FAREWELL_MS = 1000,
+    SEEK_MS = 30000, /* until then a porter looks for its master */
+    PAUSE_MS = 50,   /* between the first two times, then twice that each time */
+    PAUSE_MAX_MS = 2000
+};
 
 int rnl_amudp_call(const char *address, const char *port)
 {
@@ -81,11 +88,13 @@ static void no_message(void *ctx, struct rnl_door_guest *from, int type, const u
     (void)ctx, (void)from, (void)type, (void)text, (void)bytes;
 }
 
-/* Tries each address; the sentence is about the last one. */
-static struct rnl_channel *find_master(const char *file, const unsigned char *key, char *sentence, size_t room)
+/* Tries each address; the sentence is about the last one. *definite: nobody listens there, at none of them. */
+static struct rnl_channel *try_master(const char *file, const unsigned char *key, char *sentence, size_t room,
+                                      int *definite)
 {
     char line[512], address[RNL_DOOR_ADDRESS], port[8];
     FILE *f = fopen(file, "re");
+    *definite = 1;
     snprintf(sentence, room, "%s names no address of the master", file);
     if (f == NULL || fseek(f, RNL_PLACE_KEY, SEEK_SET) != 0) {
         if (f != NULL)
@@ -98,6 +107,7 @@ static struct rnl_channel *find_master(const char *file, const unsigned char *ke
             continue;
         int fd = rnl_amudp_call(address, port);
         if (fd < 0) {
+            *definite = *definite && errno == ECONNREFUSED;
             snprintf(sentence, room,
                      "the master cannot be reached at %s, port %s (%s): MASTERIP says which of its "
                      "addresses to use",
@@ -105,11 +115,25 @@ static struct rnl_channel *find_master(const char *file, const unsigned char *ke
             continue;
         }
         c = rnl_amudp_channel_to(fd, key);
+        *definite = 0; /* it may have had too many callers */
         if (c == NULL)
             snprintf(sentence, room, "who answers at %s, port %s, is not the master of this job", address, port);
     }
     (void)fclose(f);
     return c;
+}
+
+static struct rnl_channel *find_master(const char *file, const unsigned char *key, char *sentence, size_t room)
+{
+    const uint64_t until = rnl_door_ms() + SEEK_MS;
+    int definite;
+    for (long pause_ms = PAUSE_MS;; pause_ms = 2 * pause_ms < PAUSE_MAX_MS ? 2 * pause_ms : PAUSE_MAX_MS) {
+        const struct timespec pause = {.tv_sec = pause_ms / 1000, .tv_nsec = pause_ms % 1000 * 1000000};
+        struct rnl_channel *c = try_master(file, key, sentence, room, &definite);
+        if (c != NULL || definite || rnl_door_ms() >= until)
+            return c;
+        nanosleep(&pause, NULL);
+    }
 }
 
 static int greet(struct rnl_door *d, struct rnl_channel *master)
@@ -129,7 +153,7 @@ _Noreturn void rnl_amudp_porter(struct rnl_door *d, const char *file)
     d->ctx = &p;
     if (p.master == NULL || greet(d, p.master) < 0) {
         d->worker = no_worker;
-        for (int i = 0; i < FAREWELLS; i++) { /* who knocks hears why */
+        for (uint64_t until = rnl_door_ms() + FAREWELL_MS; rnl_door_ms() < until;) { /* who knocks hears why */
             rnl_door_turn(d, 50, -1);
             rnl_door_tell(d, 'x', sentence, strlen(sentence));
         }

@@ -152,6 +152,36 @@ for them in "$name-1 $name-2" "$name-2 $name-1" "$name-3 $name-2"; do
     [ "$status" = 124 ] && break
 done
 
+# A porter that cannot reach the master looks again; where nobody listens it says so, to all that wait.
+cat >late <<'END'
+#!/usr/bin/env bash
+# late HOST COMMAND: a worker on a host that has no way to the master's in its first second.
+host=$1
+shift
+ip -n "$host" route add unreachable 10.77.0.1
+env -u RUNNEL_FD ip netns exec "$host" "$@" &
+sleep 1
+ip -n "$host" route del unreachable 10.77.0.1
+wait
+END
+cat >nowhere <<'END'
+#!/usr/bin/env bash
+# nowhere HOST N COMMAND: ... N of them, when the file with the key names a port at which nobody listens
+LC_ALL=C sed -i -E 's/(master [^ ]+) [0-9]+$/\1 1/' "$TMPDIR"/amudp-key*
+host=$1 n=$2
+shift 2
+for ((i = 0; i < n; i++)); do env -u RUNNEL_FD ip netns exec "$host" "$@" & done
+wait
+exit 3
+END
+chmod +x late nowhere
+MASTERIP=10.77.0.1 CSPAWN_CMD="$dir/late '$name-2' %C" run "$program" 1 C hosts
+see 'custom: a porter whose master is away for a second finds it' 1 1
+MASTERIP=10.77.0.1 CSPAWN_CMD="$dir/nowhere '$name-2' %N %C" run "$program" 40 C hosts
+[ "$status" = 1 ] && ! left_over &&
+    [ "$(grep -c 'the master cannot be reached at 10.77.0.1, port 1 (Connection refused): MASTERIP' said)" = 40 ]
+ok 'custom: 40 workers without a master: each says why' $?
+
 if command -v mpirun >/dev/null && grep -q PMIx_Init "$build"/src/libamudp.a; then
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 LSAN_OPTIONS=detect_leaks=0
     run mpirun --oversubscribe -np 3 "$program" hosts

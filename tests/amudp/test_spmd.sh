@@ -150,17 +150,19 @@ else
     ok "w8: the key's file is seen while the job runs" false
 fi
 cat >"$dir/stranger.py" <<'PYTHON'
-import glob, os, signal, socket, subprocess, sys, time
+import glob, os, re, select, signal, socket, subprocess, sys, time
 # stranger.py FOLDER COMMAND...: before the workers come, it talks to the master's door, and then to a stand-in, whose
 # worker it stops meanwhile: with a wrong proof, with garbage, in silence. Nothing comes back but a nonce.
 folder, command = sys.argv[1], sys.argv[2:]
+name = [re.fullmatch(r"[A-Z_]+=\d+:\d:(amudp-[^:]+):.*", word) for word in command]
+name = [m.group(1) for m in name if m][0] # of this job: others may run here
 got, nonces = b"", set()
 until = time.time() + 20
 
 def unix(number, connected=False):
     for line in open("/proc/net/unix"):
         words = line.split()
-        if words[-1].startswith("@amudp-") and words[-1].endswith("." + str(number)) and (words[5] == "03") == connected:
+        if words[-1] == "@%s.%d" % (name, number) and (words[5] == "03") == connected:
             return "\0" + words[-1][1:]
     return None
 
@@ -183,9 +185,15 @@ def say(kind, address, what, size):
 key = glob.glob(folder + "/amudp-key*")[0]
 port = [int(line.split()[2]) for line in open(key, "rb").read()[32:].decode().splitlines() if line.startswith("master ")][0]
 silent = []
-for i in range(100): # more than wait for an answer at a time
+for i in range(100): # more than are listened to at a time: these keep their places, the others wait for theirs
     s = socket.create_connection(("127.0.0.1", port))
     silent.append(s)
+    s.settimeout(5)
+for s in silent[:64]:
+    s.recv(32)
+time.sleep(0.2)
+for s in silent[:64]:
+    assert not select.select([s], [], [], 0)[0], "hung up on"
 for attempt in range(20):
     for what in (os.urandom(88), os.urandom(88) * 3, b"\0" * 88):
         say(socket.SOCK_STREAM, ("127.0.0.1", port), what, 32)
