@@ -162,17 +162,27 @@ void rnl_link_ways_input(struct rnl_link *link, const struct rnl_view *v, uint64
         rnl_flow_ask(&link->flow);
 }
 
+/* By when everything that had come has been taken in: who was away itself first hears what there is. Where the socket
+ * is never empty, what was last in it comes a little later. */
+static uint64_t looked_ns(const struct rnl_remote *r)
+{
+    uint64_t later = r->drained && !r->receiving ? 0 : patience_ns;
+    return r->received_ns > later ? r->received_ns - later : 0;
+}
+
 void rnl_link_ways_step(struct rnl_link *link, uint64_t now_ns)
 {
     struct rnl_remote *r = link->remote;
     struct rnl_ways *w = &link->ways->ways;
     int move;
-    unsigned ask = rnl_ways_step(w, rnl_flow_stuck_ns(&link->flow, now_ns), now_ns, &move);
+    unsigned ask = rnl_ways_step(w, rnl_flow_stuck_ns(&link->flow, now_ns), looked_ns(r), now_ns, &move);
     for (unsigned way = 0; ask >> way; way++)
         if (ask >> way & 1)
             challenge(link, way, now_ns);
-    if (!move)
+    if (!move) {
+        rnl_remote_due(link, rnl_ways_deadline(w));
         return;
+    }
     RNL_SOMETIMES(1, "a peer is reached at another address");
     (void)r->t->ops->aim(r->t, link->conn->rank, w->aim);
     rnl_flow_moved(&link->flow, w->rtt_ns, now_ns);

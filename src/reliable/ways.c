@@ -7,6 +7,8 @@
 
 #define MS ((uint64_t)1000 * 1000)
 static const uint64_t first_gap_ns = 50 * MS, most_gap_ns = 1000 * MS;
+/* The aim gets as long as twice the round trip of the other that has answered, and no less than this. */
+static const uint64_t least_chance_ns = 10 * MS;
 /* With a hint the patience is short, and so long a hint counts. */
 static const uint64_t hinted_patience_ns = 10 * MS, hint_every_ns = 250 * MS, hint_counts_ns = 1000 * MS;
 
@@ -27,15 +29,22 @@ static void settle(struct rnl_ways *w)
     w->next_ns = 0;
 }
 
+static uint64_t chance_until(const struct rnl_ways *w)
+{
+    return w->proved_ns + (2 * w->rtt_ns > least_chance_ns ? 2 * w->rtt_ns : least_chance_ns);
+}
+
 static uint64_t patience(const struct rnl_ways *w, uint64_t now_ns)
 {
     int hinted = w->hinted_ns && now_ns < w->hinted_ns + hint_counts_ns;
     return hinted && hinted_patience_ns < w->patience_ns ? hinted_patience_ns : w->patience_ns;
 }
 
-unsigned rnl_ways_step(struct rnl_ways *w, uint64_t stuck_ns, uint64_t now_ns, int *move)
+unsigned rnl_ways_step(struct rnl_ways *w, uint64_t stuck_ns, uint64_t looked_ns, uint64_t now_ns, int *move)
 {
     *move = 0;
+    if (w->works_ns && now_ns - w->works_ns < stuck_ns)
+        stuck_ns = now_ns - w->works_ns;
     if (stuck_ns == 0 || stuck_ns < patience(w, now_ns)) {
         if (w->asking)
             settle(w);
@@ -45,10 +54,10 @@ unsigned rnl_ways_step(struct rnl_ways *w, uint64_t stuck_ns, uint64_t now_ns, i
         settle(w);
         w->asking = 1;
     }
-    if (w->proved) {
+    if (w->proved && looked_ns >= chance_until(w)) {
         w->aim = (uint8_t)(w->proved - 1);
         settle(w);
-        w->hinted_ns = 0;
+        w->hinted_ns = w->works_ns = 0;
         *move = 1;
         return 0;
     }
@@ -56,7 +65,7 @@ unsigned rnl_ways_step(struct rnl_ways *w, uint64_t stuck_ns, uint64_t now_ns, i
         return 0;
     w->next_ns = now_ns + w->gap_ns;
     w->gap_ns = 2 * w->gap_ns < most_gap_ns ? 2 * w->gap_ns : most_gap_ns;
-    return ((1u << w->count) - 1) & ~(1u << w->aim);
+    return (1u << w->count) - 1;
 }
 
 void rnl_ways_asked(struct rnl_ways *w, unsigned way, uint64_t value, uint64_t now_ns)
@@ -76,13 +85,23 @@ int rnl_ways_answered(struct rnl_ways *w, unsigned way, uint64_t value, uint64_t
         if (a->value[k] != value)
             continue;
         a->value[k] = 0;
-        if (!w->proved) {
+        if (way == w->aim) {
+            settle(w);
+            w->works_ns = now_ns;
+            w->hinted_ns = 0;
+        } else if (!w->proved) {
             w->proved = (uint8_t)(way + 1);
+            w->proved_ns = w->next_ns = now_ns; /* all are asked once more: the peer is there to answer */
             w->rtt_ns = now_ns - a->asked_ns[k];
         }
         return 1;
     }
     return 0;
+}
+
+uint64_t rnl_ways_deadline(const struct rnl_ways *w)
+{
+    return w->proved ? chance_until(w) : UINT64_MAX;
 }
 
 int rnl_ways_hint(struct rnl_ways *w, uint64_t now_ns)

@@ -3,15 +3,16 @@
  * ways.h - which of a peer's addresses packets go to, as a pure state machine: time and chance are arguments.
  *
  * A peer may have several addresses; the job says which (nobody else does). Packets go to one, the aim, as long as what
- * is sent there is acknowledged. When it is not, for `patience_ns`, all others are challenged: each with random values
- * of its own, again and again. Who says such a value back, from the address that it was sent to, in a packet of the
- * connection, has proved that this way leads to the peer and back. The first that does becomes the aim, if nothing has
- * been acknowledged by then.
+ * is sent there is acknowledged. When it is not, for `patience_ns`, all are challenged, the aim too: each with random
+ * values of its own, again and again. Who says such a value back, from the address that it was sent to, in a packet of
+ * the connection, has proved that this way leads to the peer and back. If it is the aim, the peer is only slow: a
+ * program that computes answers nothing, and when it calls again it answers before it acknowledges. The first other
+ * that answers becomes the aim if the aim has neither answered nor acknowledged in twice the time that this one takes.
  *
- *   aim works --- nothing acknowledged, several timeouts, patience_ns ---> others are challenged
- *      ^  ^                                                                      |      |
- *      |  +---------------- something acknowledged: all challenges are void -----+      |
- *      +------------------- the answer of one of them: it is the aim -------------------+
+ *   aim works --- nothing acknowledged, several timeouts, patience_ns ---> all are challenged
+ *      ^  ^                                                                    |       |
+ *      |  +--- something acknowledged, or the aim answers: all others are void +       |
+ *      +--------------- another answers, and the aim does not: it is the aim ----------+
  *
  * Each side decides for what it sends; the two may go different ways, and one direction of a way may be dead. A side
  * that has nothing of its own under way finds out by asking, when the peer's data come from another address than its
@@ -37,16 +38,21 @@ struct rnl_ways {
     uint64_t patience_ns;
     uint64_t next_ns, gap_ns; /* of challenges */
     uint64_t hinted_ns;       /* the peer's data came from elsewhere; 0 = they did not lately */
-    uint64_t rtt_ns;          /* of the answer */
+    uint64_t rtt_ns;          /* of the answer ... */
+    uint64_t proved_ns;       /* ... that came then */
+    uint64_t works_ns;        /* the aim has answered; 0 = it was never asked */
     uint8_t count, aim;
     uint8_t asking; /* challenges are under way */
     uint8_t proved; /* 1 + the way that has answered; 0 = none */
 };
 
 void rnl_ways_init(struct rnl_ways *ways, unsigned count, unsigned aim, uint64_t patience_ns);
-/* What is to be done, `stuck_ns` being how long nothing has been acknowledged (0 = it is): bits of the ways to be
- * challenged now. *move: 1 = ways->aim has changed, and ways->rtt_ns says what its answer took. */
-unsigned rnl_ways_step(struct rnl_ways *ways, uint64_t stuck_ns, uint64_t now_ns, int *move);
+/* What is to be done, `stuck_ns` being how long nothing has been acknowledged (0 = it is), and everything being taken
+ * in that had come by `looked_ns`: bits of the ways to be challenged now. *move: 1 = ways->aim has changed, and
+ * ways->rtt_ns says what its answer took. */
+unsigned rnl_ways_step(struct rnl_ways *ways, uint64_t stuck_ns, uint64_t looked_ns, uint64_t now_ns, int *move);
+/* Step by then, however little happens; UINT64_MAX = there is no hurry. */
+uint64_t rnl_ways_deadline(const struct rnl_ways *ways);
 /* `way` is challenged with `value`, which nobody can guess. */
 void rnl_ways_asked(struct rnl_ways *ways, unsigned way, uint64_t value, uint64_t now_ns);
 /* That value was said back, from the address of `way`. 1 = it proves it; 0 = nobody asked, or not there, or not now. */

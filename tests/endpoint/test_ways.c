@@ -14,6 +14,7 @@ struct side {
     struct fixture *f;
     rnl_endpoint *ep;
     unsigned sent, came, wrong;
+    uint64_t thinks_ns; /* in each handler, while the other side goes on */
 };
 struct fixture {
     struct test_hub h;
@@ -32,12 +33,15 @@ static int take(const void *buf, size_t n, unsigned peer, void *ctx)
 {
     struct side *s = ctx;
     uint64_t k;
-    (void)peer;
     TEST_MUST(n >= sizeof k);
     memcpy(&k, buf, sizeof k);
     s->wrong += k != s->came || n != size_of(s->came) ||
                 memcmp((const char *)buf + sizeof k, test_pattern(k, 0), n - sizeof k) != 0;
     s->came++;
+    if (s->thinks_ns) {
+        test_wires_pass(s->f->wires, s->thinks_ns);
+        TEST_MUST(rnl_extract(s->f->side[peer].ep, SIZE_MAX) >= 0);
+    }
     return RNL_DONE;
 }
 
@@ -301,6 +305,57 @@ static void with_all_addresses_dead_the_peer_is(void **state)
     test_wires_free(f.wires);
 }
 
+/* ---- a slow program ---- */
+
+/* Rank 0 sends and looks, rank 1 does neither, for so long. */
+static void alone(struct fixture *f, unsigned messages, uint64_t ms)
+{
+    for (uint64_t until = test_wires_now_ns(f->wires) + ms * MS; test_wires_now_ns(f->wires) < until;) {
+        if (f->side[0].sent < messages)
+            send_next(&f->side[0]);
+        assert_true(rnl_extract(f->side[0].ep, SIZE_MAX) >= 0);
+        test_wires_pass(f->wires, 100000);
+    }
+}
+
+/* When it calls again it says first that it was challenged, and only after its handlers that packets have come. The
+ * way works all the same. */
+static void a_slow_program_moves_nobody(void **state)
+{
+    static const struct {
+        uint64_t ms, thinks_us;
+        const char *faults;
+    } run[] = {{400, 20000, ""}, {2000, 20000, ""}, {2000, 300000, ""}, {400, 3000, "loss=2%,dup=2%,seed=5"}};
+    (void)state;
+    for (unsigned k = 0; k < sizeof run / sizeof *run; k++) {
+        struct fixture f;
+        open_them(&f, run[k].faults, 2, 0);
+        talk(&f, 100, 100, 10000);
+        f.side[1].thinks_ns = run[k].thinks_us * 1000;
+        for (unsigned n = 1; n <= 3; n++) {
+            alone(&f, 100 + 10 * n, run[k].ms);
+            talk(&f, 100 + 10 * n, 100, 20000);
+        }
+        assert_int_equal(moved(&f, 0) + moved(&f, 1), 0);
+        close_them(&f);
+    }
+}
+
+/* ... and one that is slow in handlers still finds out that its address is dead. */
+static void a_slow_program_is_found_at_its_other_address(void **state)
+{
+    struct fixture f;
+    (void)state;
+    open_them(&f, "", 2, 0);
+    talk(&f, 100, 100, 10000);
+    both_dead_at(&f, 0, 0);
+    alone(&f, 120, 1000);
+    f.side[1].thinks_ns = 20 * MS;
+    talk(&f, 120, 120, 5000);
+    assert_int_equal(moved(&f, 0), 1);
+    close_them(&f);
+}
+
 /* ---- strangers ---- */
 
 enum { CAUGHT = 16, NOBODY = 9 };
@@ -399,7 +454,7 @@ static void strangers_move_nobody(void **state)
 
     /* And the answer itself, unhurt, from where it was asked for. */
     test_wires_forge(f.wires, 1, 1, 0, t.answer[1], RNL_WAYS_BYTES);
-    look(&f, 0);
+    look_for(&f, 2000);
     assert_int_equal(moved(&f, 0), 1);
     assert_int_equal(link_of(&f, 0)->ways->ways.aim, 1);
     t.holds = 0;
@@ -486,6 +541,8 @@ int main(void)
         cmocka_unit_test(a_connection_begins_at_an_address_that_works),
         cmocka_unit_test(what_was_learnt_of_the_way_is_forgotten),
         cmocka_unit_test(with_all_addresses_dead_the_peer_is),
+        cmocka_unit_test(a_slow_program_moves_nobody),
+        cmocka_unit_test(a_slow_program_is_found_at_its_other_address),
         cmocka_unit_test(strangers_move_nobody),
         cmocka_unit_test(an_answer_of_an_earlier_trouble_proves_nothing),
         cmocka_unit_test(no_data_goes_where_nobody_has_answered),

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Which of a peer's addresses packets go to: the machine alone, with times that a test chooses. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "reliable/ways.h"
+
+#define MS ((uint64_t)1000 * 1000)
+enum { AIM = 0, OTHER = 1, THIRD = 2, ALL = 7, PATIENCE_MS = 250 };
+
+/* The aim has been silent for so long, and everything that came was taken in. */
+static unsigned step(struct rnl_ways *w, uint64_t stuck_ms, uint64_t now_ms, int *move)
+{
+    return rnl_ways_step(w, stuck_ms * MS, now_ms * MS, now_ms * MS, move);
+}
+
+static void in_trouble(struct rnl_ways *w, uint64_t now_ms)
+{
+    int move;
+    rnl_ways_init(w, 3, AIM, PATIENCE_MS * MS);
+    assert_int_equal(step(w, PATIENCE_MS - 1, now_ms - 1, &move), 0);
+    assert_int_equal(step(w, PATIENCE_MS, now_ms, &move), ALL);
+    assert_int_equal(move, 0);
+}
+
+static void asked(struct rnl_ways *w, unsigned way, uint64_t value, uint64_t now_ms)
+{
+    rnl_ways_asked(w, way, value, now_ms * MS);
+}
+
+static int answered(struct rnl_ways *w, unsigned way, uint64_t value, uint64_t now_ms)
+{
+    return rnl_ways_answered(w, way, value, now_ms * MS);
+}
+
+/* Another has answered: the aim has 10 ms for it, or twice what the other took. */
+static void the_aim_has_its_chance(void **state)
+{
+    static const uint64_t took_ms[] = {1, 40}, chance_ms[] = {10, 80};
+    (void)state;
+    for (unsigned k = 0; k < 2; k++) {
+        struct rnl_ways w;
+        int move;
+        in_trouble(&w, 1000);
+        asked(&w, AIM, 5, 1000);
+        asked(&w, OTHER, 6, 1000);
+        uint64_t at = 1000 + took_ms[k], until = at + chance_ms[k];
+        assert_int_equal(rnl_ways_deadline(&w), UINT64_MAX);
+        assert_int_equal(answered(&w, OTHER, 6, at), 1);
+        assert_int_equal(rnl_ways_deadline(&w), until * MS);
+        assert_int_equal(step(&w, 300, at, &move), ALL); /* at once, not after its gap */
+        (void)step(&w, 400, until - 1, &move);
+        assert_int_equal(move, 0);
+        (void)rnl_ways_step(&w, 400 * MS, (until - 1) * MS, (until + 500) * MS, &move); /* we were away ourselves */
+        assert_int_equal(move, 0);
+        (void)step(&w, 400, until, &move);
+        assert_int_equal(move, 1);
+        assert_int_equal(w.aim, OTHER);
+        assert_int_equal(rnl_ways_deadline(&w), UINT64_MAX);
+    }
+}
+
+static void an_aim_that_answers_is_kept(void **state)
+{
+    struct rnl_ways w;
+    int move;
+    (void)state;
+    for (unsigned first = 0; first < 2; first++) {
+        in_trouble(&w, 1000);
+        asked(&w, AIM, 5, 1000);
+        asked(&w, OTHER, 6, 1000);
+        assert_int_equal(answered(&w, first ? AIM : OTHER, first ? 5 : 6, 1001), 1);
+        assert_int_equal(answered(&w, first ? OTHER : AIM, first ? 6 : 5, 1002), !first);
+        assert_int_equal(step(&w, 300, 1050, &move), 0);
+        assert_int_equal(move, 0);
+        /* It is silent still: from its answer on there is patience again, and then they are asked again. */
+        assert_int_equal(step(&w, 498, 1248, &move), 0);
+        assert_int_equal(step(&w, 502, 1252, &move), ALL);
+        assert_int_equal(answered(&w, OTHER, 6, 1253), 0);
+        asked(&w, OTHER, 7, 1252);
+        assert_int_equal(answered(&w, OTHER, 7, 1253), 1);
+        (void)step(&w, 520, 1263, &move);
+        assert_int_equal(move, 1);
+    }
+}
+
+static void what_is_acknowledged_settles_it(void **state)
+{
+    struct rnl_ways w;
+    int move;
+    (void)state;
+    in_trouble(&w, 1000);
+    asked(&w, OTHER, 6, 1000);
+    assert_int_equal(answered(&w, OTHER, 6, 1001), 1);
+    assert_int_equal(step(&w, 0, 1005, &move), 0);
+    assert_int_equal(step(&w, 0, 1100, &move), 0);
+    assert_int_equal(move, 0);
+    assert_int_equal(w.aim, AIM);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_aim_has_its_chance),
+        cmocka_unit_test(an_aim_that_answers_is_kept),
+        cmocka_unit_test(what_is_acknowledged_settles_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
