@@ -85,6 +85,7 @@ int rnl_ways_answered(struct rnl_ways *w, unsigned way, uint64_t value, uint64_t
         if (a->value[k] != value)
             continue;
         a->value[k] = 0;
+        uint64_t took_ns = now_ns - a->asked_ns[k];
         if (way == w->aim) {
             settle(w);
             w->works_ns = now_ns;
@@ -92,7 +93,9 @@ int rnl_ways_answered(struct rnl_ways *w, unsigned way, uint64_t value, uint64_t
         } else if (!w->proved) {
             w->proved = (uint8_t)(way + 1);
             w->proved_ns = w->next_ns = now_ns; /* all are asked once more: the peer is there to answer */
-            w->rtt_ns = now_ns - a->asked_ns[k];
+            w->rtt_ns = took_ns;
+        } else if (w->proved == way + 1 && took_ns < w->rtt_ns) {
+            w->rtt_ns = took_ns; /* the first answer may have taken as long as the peer was away */
         }
         return 1;
     }

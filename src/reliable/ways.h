@@ -38,8 +38,8 @@ struct rnl_ways {
     uint64_t patience_ns;
     uint64_t next_ns, gap_ns; /* of challenges */
     uint64_t hinted_ns;       /* the peer's data came from elsewhere; 0 = they did not lately */
-    uint64_t rtt_ns;          /* of the answer ... */
-    uint64_t proved_ns;       /* ... that came then */
+    uint64_t rtt_ns;          /* of its quickest answer ... */
+    uint64_t proved_ns;       /* ... the first of which came then */
     uint64_t works_ns;        /* the aim has answered; 0 = it was never asked */
     uint8_t count, aim;
     uint8_t asking; /* challenges are under way */

@@ -103,11 +103,38 @@ static void what_is_acknowledged_settles_it(void **state)
     assert_int_equal(w.aim, AIM);
 }
 
+/* The peer was away: what its first answer took is the age of the question. */
+static void the_least_of_its_answers_is_the_round_trip(void **state)
+{
+    struct rnl_ways w;
+    int move;
+    (void)state;
+    in_trouble(&w, 1000);
+    asked(&w, OTHER, 6, 1000);
+    asked(&w, THIRD, 7, 1000);
+    asked(&w, OTHER, 8, 1050);
+    assert_int_equal(answered(&w, OTHER, 6, 1300), 1);
+    assert_int_equal(answered(&w, OTHER, 8, 1300), 1);
+    assert_int_equal(rnl_ways_deadline(&w), 1800 * MS);
+    assert_int_equal(step(&w, 600, 1300, &move), ALL);
+    asked(&w, OTHER, 9, 1300);
+    asked(&w, THIRD, 10, 1300);
+    assert_int_equal(answered(&w, THIRD, 10, 1301), 1); /* of a way that it does not go */
+    assert_int_equal(answered(&w, OTHER, 9, 1303), 1);
+    (void)step(&w, 609, 1309, &move);
+    assert_int_equal(move, 0);
+    (void)step(&w, 610, 1310, &move);
+    assert_int_equal(move, 1);
+    assert_int_equal(w.aim, OTHER);
+    assert_int_equal(w.rtt_ns, 3 * MS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_aim_has_its_chance),
         cmocka_unit_test(an_aim_that_answers_is_kept),
+        cmocka_unit_test(the_least_of_its_answers_is_the_round_trip),
         cmocka_unit_test(what_is_acknowledged_settles_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
