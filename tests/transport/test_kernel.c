@@ -317,6 +317,51 @@ static void what_comes_one_by_one_and_says_its_length_is_read_as_well(void **sta
     fill_data();
 }
 
+/* How what nobody merged is cut when it claims to be a run of such. */
+static uint16_t cut_of(struct rnl_socket *a, struct rnl_socket *b, uint32_t bytes, uint16_t segment, uint8_t ecn)
+{
+    struct rnl_socket_in in;
+    memset(data, 0, bytes);
+    memcpy(data, &segment, sizeof segment);
+    assert_int_equal(put(a, b, bytes, 0, ecn).stop, RNL_SOCKET_WENT);
+    assert_int_equal(get(b, &in, 1, BIG), 1);
+    assert_int_equal(in.bytes, bytes);
+    return in.segment;
+}
+
+/* A stranger's packet may not become thousands: neither where the kernel says how runs are cut, nor where it is not
+ * asked, nor in a batch. What a run of ours can be may be one, where the kernel is not asked. */
+static void a_claim_that_no_run_of_ours_makes_is_not_believed(void **state)
+{
+    enum { LONGEST = 65507, RUN = 64, LEAST = 32, ONES = 40, BATCH = 8, BATCHES = 4, FITS = 2000 / RUN + 1 };
+    const struct rnl_kernel_options o = {.claims = claims};
+    struct rnl_socket *a = open_at(4), *b = open_with(loopback(4, 0), &o);
+    struct rnl_socket_in in[BATCH];
+    const uint16_t lies[] = {1, LEAST - 1, LEAST, LONGEST / RUN};
+    int merges = !!(facts_of(b).features & RNL_KERNEL_MERGE);
+    (void)state;
+    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
+        assert_int_equal(cut_of(a, b, LONGEST, lies[i], 0), 0);
+        ones(a, b, ONES); /* from here on control data is not asked for */
+        assert_int_equal(cut_of(a, b, LONGEST, lies[i], 0), 0);
+        assert_int_equal(cut_of(a, b, 2 * LEAST, LEAST - 1, 0), 0);
+        int cut = cut_of(a, b, 2000, FITS, 0); /* one of two: the next time control data is asked for */
+        assert_int_equal(cut + cut_of(a, b, 2000, FITS, 0), merges ? FITS : 0);
+    }
+    memset(data, 0, LONGEST);
+    data[0] = 1;
+    for (int round = 0; round < BATCHES; round++) {
+        for (int i = 0; i < BATCH; i++)
+            assert_int_equal(put(a, b, LONGEST, 0, 0).stop, RNL_SOCKET_WENT);
+        assert_int_equal(get(b, in, BATCH, BIG), BATCH);
+        for (int i = 0; i < BATCH; i++)
+            assert_int_equal(in[i].segment, 0);
+    }
+    fill_data();
+    a->ops->close(a);
+    b->ops->close(b);
+}
+
 static void what_is_longer_than_its_room_is_cut_and_says_so(void **state)
 {
     struct rnl_socket *a = open_at(4), *b = open_at(4);
@@ -548,6 +593,55 @@ static void runs_are_merged_for_those_whose_peers_send_long_ones(void **state)
         assert_int_equal(first_of_run(a, b, LONG), 3 * LONG);
         assert_int_equal(first_of_run(a, b, SHORT), 3 * SHORT);
     }
+    a->ops->close(a);
+    b->ops->close(b);
+    fill_data();
+}
+
+/* There a run can lie that was merged before; nothing else is believed. With marks, control data is asked for. */
+static void a_socket_that_merges_nothing_believes_no_more(void **state)
+{
+    enum { SHORT = 100, BYTES = 900, MANY = 200, LIES = 50 };
+    const struct rnl_kernel_options o = {.claims = claims};
+    struct rnl_socket *a = open_with(loopback(4, 0), &o), *b = open_with(loopback(4, 0), &o);
+    (void)state;
+    skip_without(b, RNL_KERNEL_CONNECT, "epoll");
+    lone(a, b, MANY, SHORT);
+    assert_int_equal(facts_of(b).connects, 1);
+    for (int i = 0; i < LIES; i++) {
+        assert_int_equal(cut_of(a, b, BYTES, 1, i % 2 ? RNL_ECN_CE : RNL_ECN_NOT), 0);
+        assert_int_equal(cut_of(a, b, BYTES, BYTES / 64, RNL_ECN_NOT), 0);
+    }
+    a->ops->close(a);
+    b->ops->close(b);
+    fill_data();
+}
+
+/* The socket is told not to merge while a run that was merged waits in it: it comes whole, with nothing beside it. */
+static void a_run_that_was_merged_before_is_cut_all_the_same(void **state)
+{
+    enum { SHORT = 100, LONG = 1200, MANY = 100, RUN = 3 };
+    const struct rnl_kernel_options o = {.claims = claims};
+    struct rnl_socket *a = open_with(loopback(4, 0), &o), *b = open_with(loopback(4, 0), &o);
+    const uint16_t length = SHORT;
+    struct rnl_socket_in in;
+    (void)state;
+    skip_without(b, RNL_KERNEL_CONNECT, "epoll");
+    skip_without(b, RNL_KERNEL_MERGE, "UDP_GRO");
+    skip_without(a, RNL_KERNEL_SEGMENT, "UDP_SEGMENT");
+    lone(a, b, MANY, LONG);
+    for (int i = 0; i < RUN; i++)
+        memcpy(data + i * SHORT, &length, sizeof length);
+    for (int i = 0; i < MANY; i++) /* control data goes on to be asked for: they are marked */
+        assert_int_equal(put(a, b, SHORT, 0, RNL_ECN_ECT0).stop, RNL_SOCKET_WENT);
+    assert_int_equal(put(a, b, RUN * SHORT, SHORT, RNL_ECN_ECT0).stop, RNL_SOCKET_WENT);
+    for (int i = 0; i < MANY; i++) {
+        assert_int_equal(get(b, &in, 1, BIG), 1);
+        assert_int_equal(in.segment, 0);
+    }
+    assert_int_equal(get(b, &in, 1, BIG), 1);
+    assert_int_equal(in.bytes, RUN * SHORT);
+    assert_int_equal(in.segment, SHORT);
     a->ops->close(a);
     b->ops->close(b);
     fill_data();
@@ -815,12 +909,15 @@ int main(void)
         cmocka_unit_test(runs_are_cut_and_merged),
         cmocka_unit_test(all_bits_of_ecn_pass),
         cmocka_unit_test(what_comes_one_by_one_and_says_its_length_is_read_as_well),
+        cmocka_unit_test(a_claim_that_no_run_of_ours_makes_is_not_believed),
         cmocka_unit_test(what_is_longer_than_its_room_is_cut_and_says_so),
         cmocka_unit_test(what_the_buffer_does_not_hold_is_lost_and_nothing_else),
         cmocka_unit_test(a_closed_port_is_refused_and_disturbs_nobody_else),
         cmocka_unit_test(the_descriptor_tells_of_arrivals_and_errors_do_not_keep_it_readable),
         cmocka_unit_test(peers_become_hot_and_cold_and_nothing_is_lost),
         cmocka_unit_test(runs_are_merged_for_those_whose_peers_send_long_ones),
+        cmocka_unit_test(a_socket_that_merges_nothing_believes_no_more),
+        cmocka_unit_test(a_run_that_was_merged_before_is_cut_all_the_same),
         cmocka_unit_test(the_descriptor_works_again_after_much_was_looked_for),
         cmocka_unit_test(peers_of_ipv6_become_hot_and_cold_and_nothing_is_lost),
         cmocka_unit_test(what_comes_after_arming_is_found_at_once),

@@ -14,7 +14,6 @@
 enum {
     IP_BYTES = 65535,
     LOOPBACK_MTU = 65536, /* no interface has a larger one by itself */
-    RUN_SEGMENTS = 64,    /* older kernels take no more */
     MERGED_BYTES = 65536
 };
 
@@ -151,7 +150,7 @@ static void set_limits(struct kernel_socket *k)
     if (f & RNL_KERNEL_IPV6 && LOOPBACK_MTU - IPV6_HEAD - UDP_HEAD < most)
         most = LOOPBACK_MTU - IPV6_HEAD - UDP_HEAD;
     k->s.datagram_max = most;
-    k->s.segments_max = f & RNL_KERNEL_SEGMENT ? RUN_SEGMENTS : 1;
+    k->s.segments_max = f & RNL_KERNEL_SEGMENT ? KERNEL_RUN : 1;
     k->s.segment_bytes = most;
     k->s.merged_bytes = f & RNL_KERNEL_MERGE ? MERGED_BYTES : most;
     k->s.receive_bytes = k->facts.receive_bytes;

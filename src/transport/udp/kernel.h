@@ -31,7 +31,8 @@ struct rnl_kernel_options { /* 0 = the default */
     uint32_t receive_bytes; /* to ask for, RNL_KERNEL_RECEIVE_BYTES */
     uint32_t without;       /* RNL_KERNEL_SEGMENT .. PROBE, CONNECT: not to be used, though they are there */
     /* How long a datagram says that it is, 0 = it does not say, if all that come do: then what comes one at a time is
-     * asked for by recvfrom, which is quicker than recvmsg, and a merged run is cut by what its first datagram says. */
+     * asked for by recvfrom, which is quicker than recvmsg, and a merged run is cut by what its first datagram says, as
+     * far as a run of ours can be. Where the kernel says how a run is to be cut, that counts alone. */
     uint32_t (*claims)(const void *at, uint32_t bytes);
 };
 

@@ -13,6 +13,7 @@
 
 enum {
     KERNEL_BATCH = 16, /* datagrams or runs of one recvmmsg */
+    KERNEL_RUN = 64,   /* datagrams of a run; older kernels take no more */
     KERNEL_ERRORS = 16,
     KERNEL_TRIES = 4, /* of a call that returns what an earlier datagram caused */
     UDP_HEAD = 8,

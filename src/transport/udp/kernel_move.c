@@ -3,6 +3,7 @@
  * kernel_move.c - datagrams to and from the kernel. Sending is a call for each run: sendmmsg saves too little of what
  * one costs. So is receiving, as long as one comes at a time; a batch is asked for when they follow each other. */
 #include "transport/udp/kernel_in.h"
+#include "wire/packet.h"
 
 #include <errno.h>
 #include <netinet/udp.h>
@@ -204,16 +205,18 @@ static void expect(const struct kernel_socket *k, struct msghdr *m, struct arriv
                          .msg_controllen = controls ? sizeof a->control : 0};
 }
 
-/* What the kernel does not say about a merged run, its first datagram does. */
+/* What the kernel does not say about a merged run, its first datagram does. Anybody can claim anything: what is cut
+ * becomes no more packets, and no shorter ones, than a run of ours. */
 static void cut_as_claimed(const struct kernel_socket *k, struct rnl_socket_in *in)
 {
-    uint32_t first = k->claims(in->at, in->bytes);
-    if (first && first < in->bytes && first < UINT16_MAX)
+    uint32_t first = k->facts.features & RNL_KERNEL_MERGE ? k->claims(in->at, in->bytes) : 0;
+    if (first >= RNL_PACKET_MIN && first < in->bytes && first < UINT16_MAX && in->bytes <= first * KERNEL_RUN)
         in->segment = (uint16_t)first;
 }
 
-static void came(const struct kernel_socket *k, struct msghdr *m, const struct arrival *a, size_t bytes,
-                 struct rnl_socket_in *in)
+/* hot: NULL, or whose socket it is. */
+static void came(const struct kernel_socket *k, const struct kernel_hot *hot, struct msghdr *m, const struct arrival *a,
+                 size_t bytes, struct rnl_socket_in *in)
 {
     in->bytes = (uint32_t)bytes;
     in->segment = 0;
@@ -222,7 +225,7 @@ static void came(const struct kernel_socket *k, struct msghdr *m, const struct a
     rnl_kernel_addr_of(&a->name, &in->from);
     if (m->msg_controllen)
         read_control(m, in);
-    if (!in->segment && k->claims) /* merged before its socket was told not to */
+    if (!in->segment && k->claims && hot && !hot->merges) /* merged before its socket was told not to: nobody says so */
         cut_as_claimed(k, in);
 }
 
@@ -244,13 +247,13 @@ static int recv_lone(struct kernel_socket *k, int fd, const struct kernel_hot *h
         in->from = hot->peer;
     else
         rnl_kernel_addr_of(&name, &in->from);
-    cut_as_claimed(k, in);
+    cut_as_claimed(k, in); /* whatever socket: control data would say it, and is not asked for */
     k->lone = in->segment ? 0 : k->lone + 1;
     return 1;
 }
 
 /* How many, or -errno. One alone is asked for with less ado. */
-static int recv_once(struct kernel_socket *k, int fd, struct rnl_socket_in *in, int n)
+static int recv_once(struct kernel_socket *k, int fd, const struct kernel_hot *hot, struct rnl_socket_in *in, int n)
 {
     struct mmsghdr m[KERNEL_BATCH];
     struct arrival a[KERNEL_BATCH];
@@ -259,7 +262,7 @@ static int recv_once(struct kernel_socket *k, int fd, struct rnl_socket_in *in, 
         ssize_t bytes = recvmsg(fd, &m[0].msg_hdr, MSG_DONTWAIT);
         if (bytes < 0)
             return -errno;
-        came(k, &m[0].msg_hdr, &a[0], (size_t)bytes, in);
+        came(k, hot, &m[0].msg_hdr, &a[0], (size_t)bytes, in);
         k->lone = in->segment || in->ecn != RNL_ECN_NOT ? 0 : k->lone < LONE ? k->lone + 1 : LONE;
         return 1;
     }
@@ -270,7 +273,7 @@ static int recv_once(struct kernel_socket *k, int fd, struct rnl_socket_in *in, 
     if (got < 0)
         return -errno;
     for (int i = 0; i < got; i++)
-        came(k, &m[i].msg_hdr, &a[i], m[i].msg_len, &in[i]);
+        came(k, hot, &m[i].msg_hdr, &a[i], m[i].msg_len, &in[i]);
     return got;
 }
 
@@ -279,7 +282,7 @@ static int recv_some(struct kernel_socket *k, int fd, struct kernel_hot *hot, st
 {
     for (int tries = 0; tries < KERNEL_TRIES; tries++) {
         int got = n == 1 && k->claims && k->lone >= LONE && k->lone < LONE_MOST ? recv_lone(k, fd, hot, in)
-                                                                                : recv_once(k, fd, in, n);
+                                                                                : recv_once(k, fd, hot, in, n);
         if (got >= 0)
             return got;
         switch (-got) {
