@@ -67,24 +67,24 @@ static int listen_far(const char *address)
     return address == NULL ? listen_far("0.0.0.0") : -1;
 }
 
-int rnl_door_open(struct rnl_door *d, const char *name, const char *address)
+int rnl_door_open(struct rnl_door *d, const char *name)
 {
-    struct sockaddr_storage at;
-    socklen_t n = sizeof at;
     d->tcp = -1;
+    d->port = 0;
     d->guest = NULL;
     d->guests = d->room = 0;
     d->local = listen_here(name);
-    if (d->local < 0)
-        return errno == EADDRINUSE ? 1 : -1;
-    d->tcp = listen_far(address);
-    if (d->tcp < 0 || getsockname(d->tcp, (struct sockaddr *)&at, &n) < 0) {
-        int e = errno;
-        rnl_door_close(d);
-        errno = e;
-        return -1;
-    }
+    return d->local >= 0 ? 0 : errno == EADDRINUSE ? 1 : -1;
+}
+
+int rnl_door_listen(struct rnl_door *d, const char *address)
+{
+    struct sockaddr_storage at;
     struct sockaddr_in6 in6;
+    socklen_t n = sizeof at;
+    d->tcp = listen_far(address);
+    if (d->tcp < 0 || getsockname(d->tcp, (struct sockaddr *)&at, &n) < 0)
+        return -1;
     memcpy(&in6, &at, sizeof in6); /* the port is in the same place */
     d->port = ntohs(in6.sin6_port);
     return 0;
@@ -246,7 +246,8 @@ static void execute(struct rnl_door *d, struct rnl_channel *c)
     signal(SIGPIPE, SIG_IGN);
     if (d->local >= 0)
         close(d->local);
-    close(d->tcp);
+    if (d->tcp >= 0)
+        close(d->tcp);
     serve(c, (const char *)c->text);
 }
 

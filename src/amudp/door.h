@@ -62,9 +62,10 @@ struct rnl_door {
     void *ctx;
 };
 
-/* Opens both; `address` (a numeric one; NULL: all of the host) is where the TCP one listens. 0; 1 = this host has such
- * a door; -1, and errno. */
-int rnl_door_open(struct rnl_door *d, const char *name, const char *address);
+/* Opens the local one. 0; 1 = this host has such a door; -1, and errno. */
+int rnl_door_open(struct rnl_door *d, const char *name);
+/* ... and that of TCP, at a numeric address (NULL: at all of the host). 0; -1 and errno. */
+int rnl_door_listen(struct rnl_door *d, const char *address);
 void rnl_door_close(struct rnl_door *d);
 /* Takes in who comes and what they say; waits for that as long. `also` (-1 = none): returns when it can be read. */
 void rnl_door_turn(struct rnl_door *d, int ms, int also);

@@ -94,9 +94,13 @@ int rnl_amudp_gather_open(struct rnl_door *d, struct rnl_amudp_place *place)
     d->message = on_message;
     d->ctx = NULL;
     int r = rnl_amudp_place_key(place->file, d->key);
-    if (r == 0 && rnl_door_open(d, place->name, address) != 0)
+    if (r == 0 && rnl_door_open(d, place->name) != 0)
+        r = WRONG("cannot listen for workers: %s", strerror(errno));
+    if (r == 0 && rnl_door_listen(d, address) < 0) {
         r = WRONG("cannot listen for workers%s%s: %s", address != NULL ? " at MASTERIP, " : "",
                   address != NULL ? address : "", strerror(errno));
+        rnl_door_close(d);
+    }
     if (r < 0) {
         unlink(place->file);
         return -1;

@@ -144,6 +144,16 @@ static int greet(struct rnl_door *d, struct rnl_channel *master)
     return rnl_channel_send(master, 'h', text, 2 + strlen((char *)text + 2));
 }
 
+/* At the address by which the master was reached, and at no other. */
+static int listen_beside(struct rnl_door *d, const struct rnl_channel *master, char *sentence, size_t room)
+{
+    char address[RNL_DOOR_ADDRESS] = "?";
+    if (rnl_door_address(master->fd, 1, address) == 0 && rnl_door_listen(d, address) == 0)
+        return 1;
+    snprintf(sentence, room, "cannot listen for the launcher at %s: %s", address, strerror(errno));
+    return 0;
+}
+
 _Noreturn void rnl_amudp_porter(struct rnl_door *d, const char *file)
 {
     char sentence[400];
@@ -151,7 +161,7 @@ _Noreturn void rnl_amudp_porter(struct rnl_door *d, const char *file)
     d->worker = tell_master;
     d->message = no_message;
     d->ctx = &p;
-    if (p.master == NULL || greet(d, p.master) < 0) {
+    if (p.master == NULL || !listen_beside(d, p.master, sentence, sizeof sentence) || greet(d, p.master) < 0) {
         d->worker = no_worker;
         for (uint64_t until = rnl_door_ms() + FAREWELL_MS; rnl_door_ms() < until;) { /* who knocks hears why */
             rnl_door_turn(d, 50, -1);
@@ -225,20 +235,20 @@ int rnl_amudp_knock(const char *name, const char *file, const unsigned char key[
         if (fd >= 0)
             close(fd);
         struct rnl_door d;
-        memcpy(d.key, key, sizeof d.key);
-        int r = rnl_door_open(&d, name, NULL);
+        int r = rnl_door_open(&d, name);
         if (r < 0)
             return WRONG("cannot listen for the workers of this host: %s", strerror(errno));
-        if (r == 0) {
-            r = leave_porter(&d, file);
-            int e = errno;
-            rnl_door_close(&d);
-            sodium_memzero(d.key, sizeof d.key);
-            if (r < 0)
-                return WRONG("cannot start a process that meets the workers of this host: %s", strerror(e));
+        if (r > 0) {
+            nanosleep(&pause, NULL);
             continue;
         }
-        nanosleep(&pause, NULL);
+        memcpy(d.key, key, sizeof d.key);
+        r = leave_porter(&d, file);
+        int e = errno;
+        rnl_door_close(&d);
+        sodium_memzero(d.key, sizeof d.key);
+        if (r < 0)
+            return WRONG("cannot start a process that meets the workers of this host: %s", strerror(e));
     }
     return WRONG("the workers of this host do not come together: is the job over?");
 }

@@ -117,6 +117,7 @@ ok 'custom: when the master is killed nothing stays' $?
 # What the door of the master's host forks has none of the master's ways: it ends quietly, and the launcher says why.
 for k in 1 2; do
     talk
+    doors=$(ip netns exec "$name-2" cat /proc/net/tcp /proc/net/tcp6 | awk '$4 == "0A" { print $2 }')
     agent=$(agent_of "$name-$k")
     [ -n "$agent" ] && kill -KILL "$agent"
     killed=$?
@@ -124,6 +125,8 @@ for k in 1 2; do
     [ "$killed" = 0 ] && [ "$status" = 71 ] && grep -q 'is lost: its agent ' said && ! left_over
     ok "custom: the agent of host $k is killed: the job says so" $?
 done
+[[ $doors =~ ^(02004D0A|0A4D0002):[0-9A-F]{4}$ ]] # as the bytes lie in memory
+ok "custom: a porter listens at one address of its host, that by which it reached the master" $?
 
 # A worker that ends when its place is ready, and it is not there yet: the master is told by the door of its host.
 cat >early <<'END'
