@@ -389,6 +389,19 @@ static int set_up_losing(void **state)
 }
 
 /* 49 in 51 requests: most are lost once or more, none for good, and those behind a lost one do not wait for it. */
+/* What mpirun and srun set makes a worker, where PMIx was there when the library was built. */
+static void ranks_of_other_launchers_are_workers(void **state)
+{
+    (void)state;
+    assert_false(AMUDP_SPMDIsWorker(NULL));
+    setenv("PMIX_NAMESPACE", "a-job", 1);
+    assert_false(AMUDP_SPMDIsWorker(NULL));
+    setenv("PMIX_RANK", "0", 1);
+    assert_int_equal(AMUDP_SPMDIsWorker(NULL), RNL_HAVE_PMIX);
+    unsetenv("PMIX_NAMESPACE");
+    unsetenv("PMIX_RANK");
+}
+
 static void w6_a_lost_message_holds_no_other_up(void **state)
 {
     amudp_stats_t s;
@@ -526,6 +539,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(latencies_are_those_of_requests_with_a_reply, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_segment_can_be_all_of_memory, set_up, tear_down),
         cmocka_unit_test(settings_are_found_under_three_names),
+        cmocka_unit_test(ranks_of_other_launchers_are_workers),
         cmocka_unit_test_setup_teardown(w6_a_lost_message_holds_no_other_up, set_up_losing, tear_down),
         cmocka_unit_test_setup_teardown(what_was_held_back_goes_out_before_the_end, set_up_losing, tear_down),
         cmocka_unit_test_setup_teardown(w9_many_bundles_and_endpoints_are_all_freed, set_up, tear_down),
