@@ -142,7 +142,11 @@ until on "${hosts[0]}" ' 03 +[0-9]+ @amudp-[^ ]*\.-1$'; do sleep 0.02; done
 sleep 0.3
 kill -STOP "$first"
 for host in "${hosts[@]:1}"; do ip netns exec "$host" "$@" & done
-until on "${hosts[0]}" ' 01 +[0-9]+ @amudp-[^ ]*\.[0-9]+$'; do sleep 0.02; done
+for ((i = 1;; i++)); do
+    on "${hosts[0]}" ' 01 +[0-9]+ @amudp-[^ ]*\.[0-9]+$' && break
+    ((i % 100)) || { kill -CONT "$first" && sleep 0.3 && kill -STOP "$first"; } # it had not knocked yet
+    sleep 0.02
+done
 kill -KILL "$first"
 wait
 END
