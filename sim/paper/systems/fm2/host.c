@@ -13,7 +13,7 @@
 #include <stddef.h>
 
 /* Host operations: of a call, of a packet, ... LOCKS: of one message, half of them at each end. SWITCH: what
- * QuickThreads (1993) executes for one on an i386, 17, and the least helper that it calls. */
+ * QuickThreads (1993) executes for one on an i386, 17, and the least function that it calls. */
 enum { LIBRARY = 35, PACKET = 15, HANDLER = 12, LOCKS = 35, SWITCH = 20 };
 enum { CREDIT_HANDLER = 255, STACK = 64 << 10 };
 
