@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_any.c - experiments drawn at random: any system, measure, size and machine. Each ends with a figure or with a
- * sentence that says why not, no byte is made or lost but by a named fault, and it is the same once more.
+ * test_any.c - experiments drawn at random: any system, measure, size and machine. Each is refused with a sentence, or
+ * ends with a figure; it hangs or fails only for what is on a list here. No byte is made or lost but by a named fault,
+ * and it is the same once more.
  *
  *     test_any [EXPERIMENTS [FIRST SEED]] */
 #include "runnel/runnel.h"
@@ -79,6 +80,43 @@ static void draw(struct rnl_experiment *x)
     x->jitter_us = below(4) ? 16 : 0;
 }
 
+/* Both send first and take in then: with a `send` that returns when the other has made room, neither comes to that. */
+static int sends_block_each_other(const struct rnl_experiment *x)
+{
+    const char *name = x->system->name;
+    if (x->measure != RNL_BOTH_RATE)
+        return 0;
+    if (strncmp(name, "bip", 3) == 0) /* short ones go into a ring, others wait for a receive */
+        return x->bytes > x->system->several_most;
+    uint32_t page = (uint32_t)x->machine.v[RNL_M_page], unit = x->packet ? x->packet : x->system->piece;
+    if (x->system->by_page && unit > page)
+        unit = page;
+    return strncmp(name, "pm", 2) == 0 && (x->bytes - 1) / unit >= (x->buffers ? x->buffers : x->system->buffers_most);
+}
+
+/* An experiment that was not refused came to no figure: only for these reasons. Anything else is a message, a credit or
+ * a wake-up that the model loses. */
+static int is_known(const struct rnl_experiment *x, const char *why)
+{
+    static const struct {
+        const char *system, *why; /* names that begin so; words of the sentence */
+    } faults[] = {
+        {"bip", "its ring is overrun"},                                    /* it has no credits */
+        {"fm1-bus", "its ring is overrun"},                                /* FM 1.1 before its flow control */
+        {"mpi-fm1", "messages is full, and FM 1.1 hands over what comes"}, /* nor a choice */
+    };
+    if (x->bad_per_2_32)
+        return 1;
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
+        if (strncmp(x->system->name, faults[i].system, strlen(faults[i].system)) == 0 && strstr(why, faults[i].why))
+            return 1;
+    if (!strstr(why, " tasks wait, and nothing more happens"))
+        return 0;
+    if (strncmp(x->system->name, "pm", 2) == 0 && x->measure == RNL_GOODPUT) /* refusals; its README says how */
+        return 1;
+    return x->system->lossy || sends_block_each_other(x);
+}
+
 static int one(void)
 {
     struct rnl_experiment x;
@@ -86,9 +124,13 @@ static int one(void)
     draw(&x);
     int rc = rnl_experiment_run(&x, &a);
     if (rc < 0) {
-        MUST(rnl_last_error()->text[0] != 0);
         char why[sizeof rnl_last_error()->text];
         snprintf(why, sizeof why, "%s", rnl_last_error()->text);
+        MUST(why[0] != 0);
+        if (rc != RNL_ERR_ARG && !is_known(&x, why)) {
+            fprintf(stderr, "%s, %s, %u bytes: %s\n", x.system->name, rnl_measure_name(x.measure), x.bytes, why);
+            MUST(!"it ends for a reason of the list");
+        }
         if (rc != RNL_ERR_ARG || below(8) == 0) { /* most are refused at once */
             MUST(rnl_experiment_run(&x, &b) == rc);
             MUST(strcmp(why, rnl_last_error()->text) == 0);
@@ -114,9 +156,14 @@ static int one(void)
 int main(int argc, char **argv)
 {
     uint64_t n = argc > 1 ? strtoull(argv[1], NULL, 10) : 150, first = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+    static const uint64_t found[] = {780, 1080, 1138, 2846}; /* seeds that came upon what was wrong once */
     uint64_t figures = 0;
     for (seed = first; seed < first + n; seed++)
         figures += (uint64_t)one();
+    for (size_t i = 0; argc == 1 && i < sizeof found / sizeof found[0]; i++) {
+        seed = found[i];
+        (void)one();
+    }
     printf("ok - %llu experiments, %llu of them with a figure\n", (unsigned long long)n, (unsigned long long)figures);
     return figures ? 0 : 1;
 }

@@ -242,7 +242,7 @@ static void a_ring_that_is_overrun_is_reported(void **state)
     struct rnl_outcome out;
     struct rnl_experiment x = experiment("bip", "H-PP", RNL_STREAM_RATE, 1024);
     x.count = 300; /* copied from the ring more slowly than stored to the card, and BIP has no credits */
-    assert_int_equal(rnl_experiment_run(&x, &out), RNL_ERR_ARG);
+    assert_int_equal(rnl_experiment_run(&x, &out), RNL_ERR_ABORTED);
     assert_non_null(strstr(rnl_last_error()->text, "its ring is overrun"));
 }
 
@@ -561,7 +561,7 @@ static void a_dma_to_a_page_that_is_not_pinned_is_reported(void **state)
     rnl_hw_task(hw, 0, bad_bip, NULL);
     rnl_hw_task(hw, 1, bip_from, NULL);
     assert_int_equal(rnl_hw_power(hw), 0);
-    assert_int_equal(rnl_hw_run(hw), RNL_ERR_ARG);
+    assert_int_equal(rnl_hw_run(hw), RNL_ERR_ABORTED);
     assert_non_null(strstr(rnl_last_error()->text, "is not pinned"));
     rnl_hw_free(hw);
 }
@@ -583,7 +583,7 @@ static void a_buffer_that_is_used_again_too_early_is_reported(void **state)
     uint32_t page = rnl_host_take(&hw->host[0], 8192, 1);
     rnl_hw_task(hw, 0, changer, &page);
     assert_int_equal(rnl_hw_power(hw), 0);
-    assert_int_equal(rnl_hw_run(hw), RNL_ERR_ARG);
+    assert_int_equal(rnl_hw_run(hw), RNL_ERR_ABORTED);
     assert_non_null(strstr(rnl_last_error()->text, "changed in its buffer while it crossed the I/O bus"));
     rnl_hw_free(hw);
 }

@@ -149,8 +149,8 @@ static void one_way_stream(struct rnl_task *t, void *arg)
     }
     uint32_t all = r->x->count * (r->sides - 1), got = 0;
     while (got < all) {
-        uint64_t until =
-            s->system->lossy || r->x->bad_per_2_32 ? rnl_hw_now(r->hw) + (uint64_t)IDLE_US * 1000000 : RNL_SIM_NEVER;
+        int may_miss = s->system->lossy || s->system->one_sender || r->x->bad_per_2_32; /* one place is overwritten */
+        uint64_t until = may_miss ? rnl_hw_now(r->hw) + (uint64_t)IDLE_US * 1000000 : RNL_SIM_NEVER;
         if (!receive_next(r, s, until)) {
             if (r->sending == 0 || r->hw->fault[0])
                 break;
@@ -434,6 +434,10 @@ static int check(const struct rnl_experiment *x)
     if (x->senders > 1 && x->system->one_sender)
         return rnl_fail(RNL_ERR_ARG, "%u senders: who receives by %s looks at one place; there can be one", x->senders,
                         x->system->name);
+    if (x->senders > 1 && x->system->several_most && x->bytes > x->system->several_most)
+        return rnl_fail(RNL_ERR_ARG,
+                        "%u senders of %u bytes: who receives by %s names the sender of what is longer than %u bytes",
+                        x->senders, x->bytes, x->system->name, x->system->several_most);
     uint32_t piece = x->packet ? x->packet : x->system->piece;
     if (x->system->by_page && piece > x->machine.v[RNL_M_page])
         piece = (uint32_t)x->machine.v[RNL_M_page];

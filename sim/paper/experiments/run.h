@@ -65,7 +65,7 @@ struct rnl_outcome {
 /* What it prefers when nothing is said. */
 void rnl_experiment_init(struct rnl_experiment *, const struct rnl_system *, const struct rnl_machine *,
                          enum rnl_measure, uint32_t bytes);
-/* 0; RNL_ERR_ARG: what cannot be, or a fault of the machine; RNL_ERR_ABORTED: it hangs; RNL_ERR_NO_MEMORY. */
+/* 0; RNL_ERR_ARG: what cannot be; RNL_ERR_ABORTED: it ran, and hangs or has a fault; RNL_ERR_NO_MEMORY. */
 int rnl_experiment_run(const struct rnl_experiment *, struct rnl_outcome *out);
 
 /* A machine that is built in. */

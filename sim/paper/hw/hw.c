@@ -151,7 +151,7 @@ int rnl_hw_run(struct rnl_hw *hw)
         if (!hw->card[i].idle) /* what it was at when the run ended */
             rnl_hw_trace(hw, i, RNL_LANE_FIRMWARE, hw->card[i].busy_from_ps, rnl_hw_now(hw), "firmware", 0);
     if (hw->fault[0])
-        return rnl_fail(RNL_ERR_ARG, "%s", hw->fault);
+        return rnl_fail(RNL_ERR_ABORTED, "%s", hw->fault);
     if (hw->tasks_left)
         return rnl_fail(RNL_ERR_ABORTED, "%u tasks wait, and nothing more happens that could wake them (at %.3f us)",
                         hw->tasks_left, (double)rnl_hw_now(hw) / 1e6);

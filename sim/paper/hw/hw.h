@@ -172,7 +172,7 @@ int rnl_hw_new(const struct rnl_machine *, uint32_t nodes, uint64_t seed, const 
 void rnl_hw_free(struct rnl_hw *);
 /* The host code has prepared its cards: starts their processors. RNL_ERR_ARG without fw_main in the object. */
 int rnl_hw_power(struct rnl_hw *);
-/* Until all tasks have ended. RNL_ERR_ARG with the fault; RNL_ERR_ABORTED: nothing more happens, tasks wait. */
+/* Until all tasks have ended. RNL_ERR_ABORTED with the fault, or as nothing more happens and tasks wait. */
 int rnl_hw_run(struct rnl_hw *);
 void rnl_hw_fault(struct rnl_hw *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 uint64_t rnl_hw_now(const struct rnl_hw *);

@@ -36,6 +36,7 @@ struct rnl_system {
     uint32_t most;                        /* bytes of a message */
     uint32_t buffers_least, buffers_most; /* for what arrives; least: for each node that there is; 0: no choice */
     int one_sender;                       /* its receive looks where one peer writes */
+    uint32_t several_most; /* bytes of a message of several senders, as who receives longer ones names one; 0: any */
     uint32_t piece; /* bytes of a message that come as one: what is longer is put together for one sender; 0: for any */
     int by_page;    /* no piece has parts of two pages */
     int lossy;      /* its own protocol may drop messages */

@@ -109,7 +109,7 @@ int pm_switch(struct pm *m)
 struct state {
     struct pm pm;
     int pinning; /* 0: sends from its buffers; 1: from user pages that are all in the cache; 2: none is */
-    uint32_t held;
+    uint32_t held, filled; /* filled: of a message being put together */
 };
 
 static int open_with(struct rnl_side *side, int pinning)
@@ -173,7 +173,7 @@ static void send_message(struct rnl_side *side, uint32_t to, uint32_t bytes)
 static uint32_t receive_message(struct rnl_side *side, uint32_t bytes, uint64_t until)
 {
     struct state *st = side->state;
-    uint32_t got = 0;
+    uint32_t got = st->filled; /* of one that was not whole when the last call gave up */
     if (st->held) {
         pm_put_receive_buffer(&st->pm);
         st->held = 0;
@@ -184,6 +184,7 @@ static uint32_t receive_message(struct rnl_side *side, uint32_t bytes, uint64_t 
         side->got = st->pm.got_at;
         side->from = st->pm.got_from;
         got += st->pm.got_bytes;
+        st->filled = got;
         if (got < bytes) { /* used where it is; the pieces are put together without time, for checking */
             for (uint32_t k = 0; k < st->pm.got_bytes; k += 4)
                 rnl_host_set_word(side->host, st->pm.in + st->pm.buffers * PM_SLOT + got - st->pm.got_bytes + k,
@@ -199,6 +200,7 @@ static uint32_t receive_message(struct rnl_side *side, uint32_t bytes, uint64_t 
         side->got = whole;
     }
     st->held = 1;
+    st->filled = 0;
     return got;
 }
 

@@ -107,11 +107,12 @@ static void send_message(struct rnl_side *side, uint32_t to, uint32_t bytes)
 static uint32_t receive_message(struct rnl_side *side, uint32_t bytes, uint64_t until)
 {
     struct state *st = side->state;
-    st->filled = 0;
-    while (st->filled < bytes)
+    while (st->filled < bytes) /* where the last call gave up, if it did */
         if (!sni_poll(&st->sni, until))
             return 0;
-    return st->filled;
+    uint32_t got = st->filled;
+    st->filled = 0;
+    return got;
 }
 
 const struct rnl_system rnl_system_simple = {
