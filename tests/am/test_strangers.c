@@ -263,8 +263,7 @@ static void talk(struct test_loop_side *s)
     atomic_store_explicit(&word[AT_ASKED + s->rank], 1 + me.due_here, memory_order_release);
     uint64_t all = 0;
     uint64_t both = 0;
-    for (uint64_t until = test_now_ns() + (uint64_t)30000000000; !both;) {
-        TEST_MUST(test_now_ns() < until);
+    while (!both) {
         TEST_MUST(AM_Poll(me.bundle) == AM_OK);
         all = atomic_load_explicit(&word[AT_ASKED + !s->rank], memory_order_acquire);
         if (me.settled == me.asked && all > 0 && me.heard >= all - 1 && me.replies_back == me.replies_lost) {
@@ -320,8 +319,7 @@ static void knock(struct test_loop_side *s)
         TEST_MUST(AM_RequestI1(me.ep, i, ASK_BYTES, "let me in", 9, 2 * i + 1) == AM_OK);
     }
     TEST_MUST(AM_SetEventMask(me.bundle, AM_NOTEMPTY) == AM_OK);
-    for (uint64_t until = test_now_ns() + (uint64_t)30000000000; outside_back != (1u << 2 * FRIENDS) - 1;) {
-        TEST_MUST(test_now_ns() < until);
+    while (outside_back != (1u << 2 * FRIENDS) - 1) {
         int r = AM_WaitSemaFor(me.bundle, 100000000);
         TEST_MUST(r == AM_OK || r == AM_ERR_NOT_SENT);
     }

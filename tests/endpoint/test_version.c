@@ -117,8 +117,7 @@ static void talk(struct test_loop_side *s)
     unsigned peer = !s->rank;
     int status = 0;
     TEST_MUST(rnl_handler_whole(s->ep, NOTE, on_note, NULL, 0) == NOTE);
-    for (uint64_t until = test_now_ns() + (uint64_t)10000000000; status == 0;) {
-        TEST_MUST(test_now_ns() < until); /* much less than silence takes */
+    while (status == 0) { /* silence would end it, too, with other words */
         status = rnl_send(s->ep, peer, NOTE, "?", 1);
         if (status == 0)
             TEST_MUST(rnl_wait(s->ep, 1000000) >= RNL_TIMED_OUT);
