@@ -81,6 +81,8 @@ int rnl_kernel_same_options(const struct kernel_socket *k, int fd);
 
 /* The descriptor of a socket that is connected there, negative = none; called once for each call that sends. */
 int rnl_kernel_way(struct kernel_socket *k, const struct rnl_socket_addr *to);
+/* Nothing leaves by that one: the next calls are for the first socket, until it is worth to connect another. */
+void rnl_kernel_way_lost(struct kernel_socket *k, int fd);
 /* Do all sockets make k->epoll readable, or none of them? That costs each datagram 100 ns, on its sender's core, so
  * they do from an arm on, until much has come without another. 0 or -1: they do not. */
 int rnl_kernel_watch(struct kernel_socket *k, int on);

@@ -126,35 +126,45 @@ static enum rnl_socket_stop stop_of(int error)
     }
 }
 
+/* 0 or errno. */
+static int send_run(struct kernel_socket *k, const struct rnl_socket_out *o, struct way *w)
+{
+    uint32_t packets = o->segment ? (o->bytes + o->segment - 1) / o->segment : 1;
+    if (packets > 1 && k->s.segments_max < 2)
+        return send_apart(k, o, w);
+    int error = send_one(k, o, w);
+    if (packets < 2 || (error != EIO && error != EINVAL))
+        return error;
+    /* The interface cannot (EIO), or something about this run is not right, which its first datagram tells. */
+    if (error == EIO) {
+        k->s.segments_max = 1;
+        k->facts.features &= ~(uint32_t)RNL_KERNEL_SEGMENT;
+    }
+    return send_apart(k, o, w);
+}
+
+/* By a socket that is connected there, if there is one. It leaves from the address it had when it was connected: once
+ * the interface has lost that, the first socket may know another way. 0 or errno. */
+static int send_out(struct kernel_socket *k, const struct rnl_socket_out *o)
+{
+    struct way w = {.fd = rnl_kernel_way(k, &o->to)};
+    if (w.fd >= 0) {
+        int error = send_run(k, o, &w);
+        if (stop_of(error) != RNL_SOCKET_UNREACHABLE)
+            return error;
+        rnl_kernel_way_lost(k, w.fd);
+    }
+    w.fd = k->fd;
+    w.len = rnl_kernel_name_of(k->family, &o->to, &w.name);
+    return w.len ? send_run(k, o, &w) : EAFNOSUPPORT;
+}
+
 int rnl_kernel_send(struct rnl_socket *s, const struct rnl_socket_out *out, int n, struct rnl_socket_result *result)
 {
     struct kernel_socket *k = kernel_of(s);
     *result = (struct rnl_socket_result){RNL_SOCKET_WENT, 0};
     for (int i = 0; i < n; i++) {
-        const struct rnl_socket_out *o = &out[i];
-        struct way w = {.fd = rnl_kernel_way(k, &o->to)};
-        int reached = w.fd >= 0;
-        if (!reached) {
-            w.fd = k->fd;
-            w.len = rnl_kernel_name_of(k->family, &o->to, &w.name);
-            reached = w.len != 0;
-        }
-        uint32_t packets = o->segment ? (o->bytes + o->segment - 1) / o->segment : 1;
-        int error = 0;
-        if (!reached)
-            error = EAFNOSUPPORT;
-        else if (packets > 1 && s->segments_max < 2)
-            error = send_apart(k, o, &w);
-        else
-            error = send_one(k, o, &w);
-        if (packets > 1 && s->segments_max > 1 && (error == EIO || error == EINVAL)) {
-            /* The interface cannot (EIO), or something about this run is not right, which its first datagram tells. */
-            if (error == EIO) {
-                s->segments_max = 1;
-                k->facts.features &= ~(uint32_t)RNL_KERNEL_SEGMENT;
-            }
-            error = send_apart(k, o, &w);
-        }
+        int error = send_out(k, &out[i]);
         if (error) {
             *result = (struct rnl_socket_result){stop_of(error), error};
             return i;

@@ -4,10 +4,12 @@
  * each datagram, neither out nor in. They share the port of the first socket, and the kernel gives what a peer sends to
  * the one that is connected to it.
  *
- * Such a socket is never closed before the end: what comes between the last look and the close would be lost. It is
- * connected to the next peer instead. Between its bind and its connect, and for what it had queued before, it may bring
- * datagrams of others: who one is from is read from the datagram, until the socket was found empty once. What was on
- * its way into it at that moment is then taken to be from the wrong peer, and dropped above like what got lost. */
+ * Such a socket is not closed for another's sake: what comes between the last look and the close would be lost. It is
+ * connected to the next peer instead, and closed when that fails or nothing leaves by it any more: one that is
+ * connected to nobody would take what is for the first. Between its bind and its connect, and for what it had queued
+ * before, it may bring datagrams of others: who one is from is read from the datagram, until the socket was found empty
+ * once. What was on its way into it at that moment is then taken to be from the wrong peer, and dropped above like what
+ * got lost. */
 #include "transport/udp/kernel_in.h"
 
 #include <errno.h>
@@ -91,17 +93,43 @@ static int idle_one(const struct kernel_socket *k)
     return k->calls - k->hot[oldest].used > IDLE_CALLS ? (int)oldest : -1;
 }
 
+/* Closed, and the last takes its place. What it had is lost like what its interface dropped. */
+static void dissolve(struct kernel_socket *k, uint32_t i)
+{
+    uint32_t last = --k->hots;
+    close(k->hot[i].fd);
+    k->hot[i] = k->hot[last];
+    for (int n = 0; n < KERNEL_KNOWN; n++) {
+        if (k->known[n].hot == i + 1)
+            k->known[n].hot = 0;
+        else if (k->known[n].hot == last + 1)
+            k->known[n].hot = (uint8_t)(i + 1);
+    }
+}
+
+/* The source address and the family of the first connect stay those of all later ones, unless the socket is let go in
+ * between; its port is its own. */
+static int connect_anew(int fd, const union kernel_name *name, socklen_t len)
+{
+    const struct sockaddr nobody = {.sa_family = AF_UNSPEC};
+    return connect(fd, &nobody, sizeof nobody) < 0 ? -1 : connect(fd, &name->sa, len);
+}
+
 static void make_hot(struct kernel_socket *k, struct kernel_known *known)
 {
     union kernel_name name;
     socklen_t len = rnl_kernel_name_of(k->family, &known->addr, &name);
-    int i = k->hots < KERNEL_HOT ? open_hot(k) : idle_one(k);
     known->score = 0;
-    if (i < 0 || len == 0)
+    if (len == 0)
+        return;
+    int i = k->hots < KERNEL_HOT ? open_hot(k) : idle_one(k);
+    if (i < 0)
         return;
     struct kernel_hot *h = &k->hot[i];
-    if (connect(h->fd, &name.sa, len) < 0)
-        return; /* it is what it was; who is sent to has no way today */
+    if (connect_anew(h->fd, &name, len) < 0) { /* who is sent to has no way today */
+        dissolve(k, (uint32_t)i);
+        return;
+    }
     for (int n = 0; n < KERNEL_KNOWN; n++)
         if (k->known[n].hot == i + 1)
             k->known[n].hot = 0;
@@ -111,6 +139,15 @@ static void make_hot(struct kernel_socket *k, struct kernel_known *known)
     h->sure = 0;
     h->peer = known->addr;
     k->facts.connects++;
+}
+
+void rnl_kernel_way_lost(struct kernel_socket *k, int fd)
+{
+    for (uint32_t i = 0; i < k->hots; i++)
+        if (k->hot[i].fd == fd) {
+            dissolve(k, i);
+            return;
+        }
 }
 
 int rnl_kernel_way(struct kernel_socket *k, const struct rnl_socket_addr *to)
