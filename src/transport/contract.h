@@ -110,7 +110,9 @@ struct rnl_transport_ops {
 
     /* A connected peer has a further address: what comes from there is of that peer, too. *way: the number of that
      * address, from 1 on; 0 is that of connect, where packets go as long as nothing else is said. They are forgotten
-     * with disconnect. RNL_ERR_RANK (as connect), RNL_ERR_TOO_LONG (it has too many), RNL_ERR_NO_MEMORY. */
+     * with disconnect, and one where no packets go also when another peer is connected with it. RNL_ERR_RANK (not
+     * connected; or, without a record of it, somebody has that address already), RNL_ERR_TOO_LONG (it has too many),
+     * RNL_ERR_NO_MEMORY. */
     int (*also)(struct rnl_transport *, uint32_t peer, const struct rnl_addr *, unsigned *way);
     /* Packets that are reserved from now on go to that address of the peer. RNL_ERR_RANK. */
     int (*aim)(struct rnl_transport *, uint32_t peer, unsigned way);

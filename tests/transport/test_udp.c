@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/env.h"
+#include "base/error.h"
 #include "runnel/runnel.h"
 #include "transport/udp/udp.h"
 
@@ -540,6 +541,82 @@ static void two_ranks_have_no_address_together(void **state)
     assert_int_equal(w->t->ops->connect(w->t, 5, NULL, 1), RNL_ERR_ARG);
 }
 
+/* Whose a packet from there is. */
+static uint32_t from(struct world *w, uint32_t place)
+{
+    struct rnl_view v;
+    w->k.in[0] = (struct rnl_socket_in){.at = (char[]){"x"}, .bytes = 1, .from = addr_of(place)};
+    w->k.ins = 1;
+    w->k.next = 0;
+    assert_int_equal(w->t->ops->poll(w->t, &v, 1, 0), 1);
+    w->t->ops->release(w->t, &v, 1);
+    return v.peer;
+}
+
+static int also(struct world *w, uint32_t peer, uint32_t place, unsigned *way)
+{
+    struct rnl_socket_addr at = addr_of(place);
+    struct rnl_addr a;
+    rnl_udp_addr_of(&at, &a);
+    return w->t->ops->also(w->t, peer, &a, way);
+}
+
+static int connect_at(struct world *w, uint32_t peer, uint32_t place)
+{
+    struct rnl_socket_addr at = addr_of(place);
+    struct rnl_addr a;
+    rnl_udp_addr_of(&at, &a);
+    return w->t->ops->connect(w->t, peer, &a, peer);
+}
+
+static void an_address_where_nobody_is_reached_is_given_to_whose_it_is(void **state)
+{
+    struct world *w = *state;
+    unsigned way = 0;
+    assert_int_equal(also(w, 1, 30, &way), 0);
+    assert_int_equal(also(w, 1, 31, &way), 0);
+    assert_int_equal(also(w, 1, 32, &way), 0);
+    assert_int_equal(way, 3);
+    assert_int_equal(w->t->ops->aim(w->t, 1, 2), 0);
+    /* Where it is reached it stays. */
+    assert_int_equal(connect_at(w, 7, 31), RNL_ERR_RANK);
+    assert_int_equal(from(w, 31), 1);
+    /* Where it is not it goes: a further one, and the first. */
+    assert_int_equal(connect_at(w, 7, 30), 0);
+    assert_int_equal(from(w, 30), 7);
+    assert_int_equal(connect_at(w, 8, 1), 0);
+    assert_int_equal(from(w, 1), 8);
+    assert_int_equal(w->t->ops->toward(w->t, 1, 1, "x", 1, 0), RNL_ERR_RANK);
+    assert_int_equal(w->t->ops->aim(w->t, 1, 0), RNL_ERR_RANK);
+    /* The others are as before, whoever else goes. */
+    assert_int_equal(from(w, 31), 1);
+    assert_int_equal(from(w, 32), 1);
+    assert_int_equal(w->t->ops->toward(w->t, 1, 3, "x", 1, 0), 1);
+    put(w, 1, 100, 1, 'a');
+    put(w, 7, 100, 1, 'b');
+    assert_int_equal(flush(w, 0), 0);
+    assert_run(w, 0, 32, 1, 0);
+    assert_run(w, 1, 31, 100, 0);
+    assert_run(w, 2, 30, 100, 0);
+    assert_int_equal(w->t->ops->disconnect(w->t, 1), 0);
+    assert_int_equal(from(w, 31), RNL_PEER_STRANGER);
+    assert_int_equal(from(w, 30), 7);
+    assert_int_equal(from(w, 1), 8);
+}
+
+static void an_address_that_is_taken_is_no_failure_to_be_recorded(void **state)
+{
+    struct world *w = *state;
+    unsigned way = 9;
+    (void)rnl_fail(RNL_ERR_ARG, "what was recorded before");
+    assert_int_equal(also(w, 1, 2, &way), RNL_ERR_RANK);
+    assert_int_equal(also(w, 1, 1, &way), RNL_ERR_RANK); /* its own */
+    assert_int_equal(way, 9);
+    assert_int_equal(rnl_last_error()->status, RNL_ERR_ARG);
+    assert_int_equal(also(w, 9, 30, &way), RNL_ERR_RANK); /* not connected */
+    assert_int_equal(rnl_last_error()->status, RNL_ERR_RANK);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
@@ -558,6 +635,8 @@ int main(void)
         TEST(addresses_are_found_whoever_comes_and_goes),
         TEST(what_came_before_a_peer_was_let_go_is_a_strangers),
         TEST(two_ranks_have_no_address_together),
+        TEST(an_address_where_nobody_is_reached_is_given_to_whose_it_is),
+        TEST(an_address_that_is_taken_is_no_failure_to_be_recorded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -110,6 +110,28 @@ int rnl_udp_find(struct udp *u, uint32_t rank, struct udp_peer **out)
     return 0;
 }
 
+/* Those of a rank, or one of them: what is behind in the list moves up, so the table is made anew, which needs no more
+ * room than it has. */
+static void drop_alsos(struct udp *u, uint32_t rank, const struct rnl_socket_addr *only)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < u->alsos; i++)
+        if (u->also[i].rank != rank || (only && !rnl_socket_addr_equal(&u->also[i].addr, only)))
+            u->also[kept++] = u->also[i];
+    u->alsos = kept;
+    slots_fill(u);
+}
+
+/* That somebody has several addresses is not proved for each of them: one where he is not reached is not kept from whom
+ * it is the only one of. 1 = it is free now. */
+static int give_up(struct udp *u, uint32_t rank, const struct rnl_socket_addr *a)
+{
+    if (u->peer[rank].connected != 2 || rnl_socket_addr_equal(&u->peer[rank].addr, a))
+        return 0;
+    drop_alsos(u, rank, a);
+    return 1;
+}
+
 int rnl_udp_connect(struct rnl_transport *t, uint32_t rank, const struct rnl_addr *addr, uint64_t incarnation)
 {
     struct udp *u = udp_of(t);
@@ -128,7 +150,7 @@ int rnl_udp_connect(struct rnl_transport *t, uint32_t rank, const struct rnl_add
         return 0;
     }
     uint32_t other = rnl_udp_who(u, &a);
-    if (other != RNL_PEER_STRANGER)
+    if (other != RNL_PEER_STRANGER && !give_up(u, other, &a))
         return rnl_fail(RNL_ERR_RANK, "rank %u has the address of rank %u, which is connected", rank, other);
     if (2 * (u->connected + u->alsos + 1) > u->slots && (status = slots_anew(u, u->connected + u->alsos + 1)) < 0)
         return status;
@@ -142,19 +164,13 @@ int rnl_udp_connect(struct rnl_transport *t, uint32_t rank, const struct rnl_add
     return 0;
 }
 
-/* A peer that has several addresses is let go: what is behind in the list moves up, so the table is made anew, which
- * needs no more room than it has. */
+/* A peer that has several addresses is let go. */
 static void forget_also(struct udp *u, uint32_t rank)
 {
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < u->alsos; i++)
-        if (u->also[i].rank != rank)
-            u->also[kept++] = u->also[i];
-    u->alsos = kept;
     memset(&u->peer[rank], 0, sizeof u->peer[rank]);
     u->connected--;
     u->changes++;
-    slots_fill(u);
+    drop_alsos(u, rank, NULL);
 }
 
 int rnl_udp_disconnect(struct rnl_transport *t, uint32_t rank)
@@ -231,9 +247,8 @@ int rnl_udp_also(struct rnl_transport *t, uint32_t rank, const struct rnl_addr *
         status = rnl_udp_addr_read(addr, &a);
     if (status < 0)
         return status;
-    uint32_t other = rnl_udp_who(u, &a);
-    if (other != RNL_PEER_STRANGER)
-        return rnl_fail(RNL_ERR_RANK, "rank %u has the address of rank %u, which is connected", rank, other);
+    if (rnl_udp_who(u, &a) != RNL_PEER_STRANGER)
+        return RNL_ERR_RANK; /* where hosts number their networks alike that is no failure: nothing to be recorded */
     while (p->connected == 2 && find_also(u, rank, n))
         n++;
     if (n >= UDP_WAYS)
