@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * beat.c - a steady exchange of requests and replies over a network that changes: runnel run -n N am-beat COUNT
- * EVERY_MS. Each rank asks each other one COUNT times, some of the requests and of the replies with bytes, with several
- * under way at any time. Half way through, rank 0 moves its endpoint to another bundle, and everybody maps the others
- * anew. Each request runs its handler once, has its reply once, and no message comes back. Says at its end
+ * EVERY_MS [FILE]. Each rank asks each other one COUNT times, and more until FILE is there, some of the requests and of
+ * the replies with bytes, with several under way at any time. Half way through, rank 0 moves its endpoint to another
+ * bundle, and everybody maps the others anew. Each request runs its handler once, has its reply once, and no message
+ * comes back. With FILE it says `beats RANK` once something was answered. Says at its end
  *
  *   beat RANK gap MS at MS moved N
  *
@@ -26,6 +27,7 @@ static ep_t ep;
 static unsigned rank, size, rest;
 static unsigned char handled[RANKS_MAX][COUNT_MAX], answered[RANKS_MAX][COUNT_MAX], data[BYTES];
 static unsigned long asked, settled;
+static long asks_of[RANKS_MAX];
 static uint64_t began_us, heard_us, gap_us, gap_at_us;
 
 #define MUST(x)                                                                                            \
@@ -83,9 +85,10 @@ static void answer_bytes(void *token, void *buf, size_t n, int32_t k, int32_t by
     answer(token, k, by);
 }
 
-static void is_at_rest(void *token)
+static void is_at_rest(void *token, int32_t from, int32_t asks)
 {
     (void)token;
+    asks_of[from] = asks;
     rest++;
 }
 
@@ -115,6 +118,8 @@ static void wait_some(void)
 int main(int argc, char **argv)
 {
     long count = argc > 2 ? atol(argv[1]) : 20, every_ms = argc > 2 ? atol(argv[2]) : 0;
+    const char *until = argc > 3 ? argv[3] : NULL;
+    int said = until == NULL;
     en_t name;
     MUST(count <= COUNT_MAX && AM_Init() == AM_OK && AM_AllocateBundle(AM_SEQ, &bundle) == AM_OK);
     rnl_endpoint *own = AM_GetRank(bundle);
@@ -129,7 +134,9 @@ int main(int argc, char **argv)
     MUST(AM_SetEventMask(bundle, AM_NOTEMPTY) == AM_OK);
     map_all(0);
     uint64_t next_us = began_us = heard_us = now_us();
-    for (long k = 0; k < count; k++) {
+    long k = 0;
+    for (; k < count || (until && access(until, F_OK) != 0); k++) {
+        MUST(k < COUNT_MAX);
         if (k == count / 2) {
             if (rank == 0) {
                 MUST(AM_AllocateBundle(AM_SEQ, &other) == AM_OK);
@@ -148,17 +155,19 @@ int main(int argc, char **argv)
         }
         for (next_us += (uint64_t)every_ms * 1000; now_us() < next_us || asked - settled > AWAY;)
             wait_some();
+        if (!said && settled > 0)
+            said = dprintf(STDOUT_FILENO, "beats %u\n", rank) > 0;
     }
     while (settled < asked)
         wait_some();
     for (unsigned i = 0; i < size; i++)
         if (i != rank)
-            MUST(AM_Request0(ep, (int)i, REST) == AM_OK);
+            MUST(AM_Request2(ep, (int)i, REST, (int32_t)rank, (int32_t)k) == AM_OK);
     while (rest < size - 1)
         wait_some();
     for (unsigned i = 0; i < size; i++)
-        for (long k = 0; i != rank && k < count; k++)
-            MUST(handled[i][k] == 1 && answered[i][k] == 1);
+        for (long j = 0; i != rank && j < COUNT_MAX; j++)
+            MUST(handled[i][j] == (j < asks_of[i]) && answered[i][j] == (j < k));
     printf("beat %u gap %llu at %llu moved %llu\n", rank, (unsigned long long)(gap_us / 1000),
            (unsigned long long)(gap_at_us / 1000), (unsigned long long)rnl_get_counters(own)->peers_moved);
     MUST(AM_Terminate() == AM_OK);

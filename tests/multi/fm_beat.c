@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * fm_beat.c - a steady exchange over a network that changes: runnel run -n N multi-fm_beat COUNT EVERY_MS. Everybody
- * sends everybody else COUNT numbered messages, one each EVERY_MS, and takes in what comes: each once, in order, with
- * the right bytes, all of whoever lives. Who is told that a peer is dead goes on with the others. Says at its end
+ * fm_beat.c - a steady exchange over a network that changes: runnel run -n N multi-fm_beat COUNT EVERY_MS [FILE].
+ * Everybody sends everybody else COUNT numbered messages, one each EVERY_MS, more of them until FILE is there, and
+ * takes in what comes: each once, in order, with the right bytes, all of whoever lives. Who is told that a peer is dead
+ * goes on with the others. With FILE it says `beats RANK` once all were heard. Says at its end
  *
  *   beat RANK gap MS [dead R]...
  *
@@ -17,11 +18,12 @@
 #include "runnel/fm.h"
 #include "runnel/runnel.h"
 
-enum { BEAT = 1, RANKS_MAX = 64, BYTES_MAX = 3000 };
+enum { BEAT = 1, LAST, RANKS_MAX = 64, BYTES_MAX = 3000 };
 #define MS 1000000ull
 
 static unsigned long me, ranks;
-static uint64_t got[RANKS_MAX], heard_ns[RANKS_MAX], gap_ns[RANKS_MAX];
+static uint64_t got[RANKS_MAX], all[RANKS_MAX], /* 1 + how many come; 0: not told yet */
+    heard_ns[RANKS_MAX], gap_ns[RANKS_MAX];
 static int dead[RANKS_MAX];
 
 static void on_error(int status, unsigned long peer, const char *sentence)
@@ -59,6 +61,23 @@ static int on_beat(FM_stream *s, unsigned from)
     return FM_CONTINUE;
 }
 
+static int on_last(FM_stream *s, unsigned from)
+{
+    uint64_t count;
+    FM_receive(&count, s, sizeof count);
+    all[from] = 1 + count;
+    return FM_CONTINUE;
+}
+
+static void send_last(unsigned long to, uint64_t count)
+{
+    FM_stream *s = dead[to] ? NULL : FM_begin_message(to, sizeof count, LAST);
+    if (s == NULL)
+        return;
+    FM_send_piece(s, &count, sizeof count);
+    FM_end_message(s);
+}
+
 static void send_beat(unsigned long to, uint64_t k)
 {
     unsigned char bytes[BYTES_MAX];
@@ -72,12 +91,23 @@ static void send_beat(unsigned long to, uint64_t k)
     FM_end_message(s);
 }
 
-static int all_here(uint64_t count)
+static int all_here(void)
 {
     for (unsigned long r = 0; r < ranks; r++)
-        if (r != me && !dead[r] && got[r] < count)
+        if (r != me && !dead[r] && (all[r] == 0 || got[r] + 1 < all[r]))
             return 0;
     return 1;
+}
+
+static void say_once_all_beat(void)
+{
+    static int said;
+    for (unsigned long r = 0; r < ranks && !said; r++)
+        if (r != me && got[r] == 0)
+            return;
+    if (!said)
+        CHECK(dprintf(STDOUT_FILENO, "beats %lu\n", me) > 0);
+    said = 1;
 }
 
 static void say(void)
@@ -98,27 +128,35 @@ int main(int argc, char **argv)
 {
     uint64_t count = argc > 1 ? strtoull(argv[1], NULL, 0) : 0,
              every_ns = argc > 2 ? strtoull(argv[2], NULL, 0) * MS : 0;
+    const char *until = argc > 3 ? argv[3] : NULL;
     FM_set_parameter(FM_ERROR_HANDLER, on_error);
     FM_initialize();
     me = check_rank = FM_nodeid;
     ranks = FM_numnodes;
     CHECK(ranks <= RANKS_MAX);
     FM_register_handler(BEAT, on_beat);
+    FM_register_handler(LAST, on_last);
     uint64_t next_ns = check_now_ns();
     for (unsigned long r = 0; r < ranks; r++)
         heard_ns[r] = next_ns;
-    for (uint64_t k = 0; k < count; k++) {
+    uint64_t k = 0;
+    for (; k < count || (until && access(until, F_OK) != 0); k++) {
         for (unsigned long i = 1; i < ranks; i++)
             send_beat((me + i) % ranks, k);
         next_ns += every_ns;
         for (uint64_t now; (now = check_now_ns()) < next_ns;)
             (void)FM_wait((long)((next_ns - now) / 1000));
+        if (until)
+            say_once_all_beat();
     }
-    while (!all_here(count))
+    for (unsigned long r = 0; r < ranks; r++)
+        if (r != me)
+            send_last(r, k);
+    while (!all_here())
         (void)FM_wait(-1);
     FM_finalize();
     for (unsigned long r = 0; r < ranks; r++)
-        if (r != me && (got[r] > count || (got[r] < count && !dead[r])))
+        if (r != me && (got[r] < all[r] - 1 || all[r] == 0) && !dead[r])
             check_fail("%llu messages of %lu came", (unsigned long long)got[r], r);
     say();
     return 0;

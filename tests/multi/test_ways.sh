@@ -20,15 +20,23 @@ for h in "$a" "$b"; do
     done
 done
 
+until_beats() { # both ranks have heard each other, or the job has ended
+    while [ "$(grep -c '^beats [01]$' said)" -lt 2 ]; do
+        kill -0 "$job" 2>/dev/null || return 1
+        sleep 0.05
+    done
+}
 changes() { # ONE-SIDE-OF-THE-FIRST-LINK: after it was down it comes up again, and then the second goes down at the other
     local first=$a second=$b
     [ "$1" = b ] && first=$b second=$a
-    sleep 0.7
+    until_beats || return
     ip -n "$first" link set eth0 down
     sleep 1.3
     ip -n "$first" link set eth0 up
     sleep 0.3
     ip -n "$second" link set eth1 down
+    sleep 1
+    touch enough
 }
 repair() {
     local h
@@ -41,7 +49,8 @@ repair() {
 survives() {
     local what=$1 side=$2 job status
     shift 2
-    on_hosts -n 2 "$@" >said 2>&1 </dev/null &
+    rm -f enough
+    on_hosts -n 2 "$@" 100 2 "$dir/enough" >said 2>&1 </dev/null &
     job=$!
     changes "$side"
     wait "$job"
@@ -51,8 +60,8 @@ survives() {
     ok "$what" $?
     sed -nE 's/^beat .*/# &/p' said
 }
-survives 'a stream of messages goes on when a link dies, and the other one' a "$build/tests/multi-fm_beat" 1600 2
-survives 'requests and replies do, with a move to another bundle and new mappings' b "$build/tests/am-beat" 1600 2
+survives 'a stream of messages goes on when a link dies, and the other one' a "$build/tests/multi-fm_beat"
+survives 'requests and replies do, with a move to another bundle and new mappings' b "$build/tests/am-beat"
 grep -qE '^beat [01] gap [0-9]+ at [0-9]+ moved [1-9]' said
 ok 'packets went to other addresses' $?
 exit "$failed"
