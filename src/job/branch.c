@@ -172,6 +172,8 @@ static void explain(const struct rnl_launcher *l, const struct rnl_branch *b, ch
                  job->agent, *said ? " (" : "", said, *said ? ")" : "");
     else if (code == 126)
         snprintf(why, room, "%s cannot be executed on it%s%s", job->agent, *said ? ": " : "", said);
+    else if (over_ssh && code == 255 && strstr(job->ssh, " --reach ") != NULL) /* amudprun: no ssh, no password */
+        snprintf(why, room, "it cannot be reached through its worker%s%s", *said ? ": " : "", said);
     else if (over_ssh && code == 255)
         snprintf(why, room, "%s cannot reach it%s%s; `%s %s true` has to work without a password", job->ssh,
                  *said ? ": " : "", said, job->ssh, job->at[b->host].name);

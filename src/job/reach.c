@@ -40,6 +40,53 @@ static int quoted(const char *path, char *out, size_t room)
     return 0;
 }
 
+/* The command that the first word of a line names: its length. A word with quotes or variables is the shell's to find.
+ */
+static size_t first_word(const char *line, const char **word)
+{
+    int quote = *(line += strspn(line, " \t"));
+    if (quote != '\'' && quote != '"')
+        quote = 0;
+    *word = line + (quote != 0);
+    size_t n = quote ? strcspn(*word, quote == '"' ? "\"" : "'") : strcspn(*word, " \t");
+    int whole = !quote || ((*word)[n] == quote && strchr(" \t", (*word)[n + 1]) != NULL);
+    return whole && n > 0 && strcspn(*word, "\\$`'\"=~*?[;&|<>()") >= n ? n : 0;
+}
+
+/* As execvp looks for it. 0, or -1 with errno. */
+static int look_for(const char *name)
+{
+    const char *all = getenv("PATH");
+    char at[4096];
+    if (strchr(name, '/') != NULL)
+        return access(name, X_OK);
+    for (all = all == NULL ? "/bin:/usr/bin" : all;; all++) {
+        size_t n = strcspn(all, ":");
+        if (snprintf(at, sizeof at, "%.*s%s%s", (int)n, all, n > 0 ? "/" : "", name) < (int)sizeof at &&
+            access(at, X_OK) == 0)
+            return 0;
+        all += n;
+        if (*all == '\0')
+            break;
+    }
+    errno = ENOENT;
+    return -1;
+}
+
+/* A shell would end with 127, as it does on the host when there is no runnel. */
+static void must_be_there(const char *line)
+{
+    const char *word;
+    size_t n = first_word(line, &word);
+    char name[4096];
+    if (n == 0 || n >= sizeof name)
+        return;
+    memcpy(name, word, n);
+    name[n] = '\0';
+    if (look_for(name) < 0)
+        give_up("cannot start", name);
+}
+
 static _Noreturn void over_ssh(const struct rnl_launch *job, const char *host)
 {
     char command[4096], path[4000];
@@ -65,6 +112,7 @@ static _Noreturn void over_ssh(const struct rnl_launch *job, const char *host)
                     NULL};
     if (strpbrk(job->ssh, " \t'\"\\") != NULL) { /* a command with arguments: the shell finds its words */
         char *line;
+        must_be_there(job->ssh);
         if (asprintf(&line, "exec %s \"$@\"", job->ssh) > 0) {
             argv[2] = line;
             execv("/bin/sh", argv);

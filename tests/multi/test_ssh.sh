@@ -100,6 +100,14 @@ refused 'this release there, built when packets were others' older \
 refused 'an agent that talks garbage' rude 'what its agent says is not understood'
 refused 'an agent that greets and talks garbage' liar 'what its agent says is not understood'
 refused 'an agent that ends' mute 'its agent has ended'
+for missing in 'no-such-ssh -p 22' "'/nowhere/s s' -p 22"; do
+    RUNNEL_SSH=$missing job --hosts a,b true >said 2>&1 </dev/null
+    [ $? = 71 ] && grep -qE '^runnel: host [ab]: cannot start (no-such-ssh|/nowhere/s s): No such file' said
+    ok "a command with words that is not here: $missing" $?
+done
+RUNNEL_SSH='./stand-in --reach x' job --hosts here,down true >said 2>&1 </dev/null
+[ $? = 71 ] && grep -q '^runnel: host down: it cannot be reached through its worker: ' said && ! grep -q password said
+ok 'no password is spoken of where no ssh is used' $?
 RUNNEL_SSH=/nowhere/ssh job --hosts a,b true >said 2>&1 </dev/null
 [ $? = 71 ] && grep -q '^runnel: host [ab]: cannot start /nowhere/ssh' said
 ok 'no ssh here' $?
