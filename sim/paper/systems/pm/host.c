@@ -108,7 +108,7 @@ int pm_switch(struct pm *m)
 
 struct state {
     struct pm pm;
-    int pinning; /* 0: sends from its buffers; 1: from user pages that are all in the cache; 2: none is */
+    int pinning;           /* 0: sends from its buffers; 1: from user pages that are all in the cache; 2: none is */
     uint32_t held, filled; /* filled: of a message being put together */
 };
 
