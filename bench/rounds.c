@@ -194,7 +194,8 @@ static uint64_t next_count(const struct bench_run *r, const struct bench_unit *u
                             [BENCH_AM_LOSS_RATE] = {60e6, 2000, 1000000},
                             [BENCH_AM_LOSS_BULK] = {60e6, 5, 500},
                             [BENCH_AM_CALL] = {3e6, 1000, 1000000}};
-    enum bench_test test = u->test == BENCH_LOSS_TRIP ? u->test : as; /* what is told to the processes as another test */
+    enum bench_test test =
+        u->test == BENCH_LOSS_TRIP ? u->test : as; /* what is told to the processes as another test */
     double wanted = elapsed_ns > 0 ? r->plan->calm * counts[test].target_ns * (double)count / elapsed_ns : 0;
     double least = counts[test].low;
     if (least > 3 && least * (double)u->bytes > 8 << 20) /* long messages need not be as many */

@@ -30,6 +30,7 @@ changes() { # ONE-SIDE-OF-THE-FIRST-LINK: after it was down it comes up again, a
     local first=$a second=$b
     [ "$1" = b ] && first=$b second=$a
     until_beats || return
+    sleep 0.7
     ip -n "$first" link set eth0 down
     sleep 1.3
     ip -n "$first" link set eth0 up

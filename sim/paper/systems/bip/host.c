@@ -141,7 +141,7 @@ static uint32_t receive_message(struct rnl_side *side, uint32_t bytes, uint64_t 
         .object = "systems/bip/" firmware, .machines = "H-PP", .state_bytes = sizeof(struct state), .most = 1 << 20, \
         .open = open_side, .send = send_message, .receive = receive_message, .packet_least = 4,                      \
         .packet_most = BIP_PACKET, .several_most = 4 * BIP_SMALL,                                                    \
-        .on_crc = "its reliability is rendezvous and back-pressure (paper 004)"           \
+        .on_crc = "its reliability is rendezvous and back-pressure (paper 004)"                                      \
     }
 const struct rnl_system rnl_system_bip = BIP_SYSTEM("bip", "BIP, Basic Interface for Parallelism", "firmware");
 const struct rnl_system rnl_system_bip_tuned =
