@@ -166,6 +166,8 @@ uint64_t rnl_flow_stuck_ns(const struct rnl_flow *flow, uint64_t now_ns);
 /* A challenge or the answer to one, sealed, in a datagram of `bytes`: for one address and no other. 0 = not now. */
 uint32_t rnl_flow_path(struct rnl_flow *flow, unsigned char *at, size_t room, uint32_t bytes,
                        const struct rnl_path_word *word);
+/* A CLOSE that output has just given is to go to all addresses: the one before was not answered. */
+int rnl_flow_ends_anywhere(const struct rnl_flow *flow);
 /* Something that the peer acknowledges is sent, if nothing is under way: does what we send still arrive? */
 void rnl_flow_ask(struct rnl_flow *flow);
 /* From now on packets go another way, on which a question and its answer took rtt_ns. What was known of the way before

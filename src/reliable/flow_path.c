@@ -25,6 +25,11 @@ uint32_t rnl_flow_path(struct rnl_flow *f, unsigned char *at, size_t most, uint3
     return used ? rnl_flow_finish(f, at, room, &p, used) : 0;
 }
 
+int rnl_flow_ends_anywhere(const struct rnl_flow *f)
+{
+    return f->closes > 1;
+}
+
 void rnl_flow_ask(struct rnl_flow *f)
 {
     if (f->sent.count == 0 && rnl_flow_delivers(f))

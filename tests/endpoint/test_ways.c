@@ -356,6 +356,33 @@ static void a_slow_program_is_found_at_its_other_address(void **state)
     close_them(&f);
 }
 
+/* ---- the end ---- */
+
+/* A peer that leaves says so where it was, and then everywhere. */
+static void the_end_is_said_at_all_addresses(void **state)
+{
+    (void)state;
+    for (unsigned way = 0; way < 3; way++) {
+        struct fixture f;
+        struct rnl_peer_info info;
+        open_them(&f, "", 3, 0);
+        talk(&f, 100, 100, 10000);
+        look_for(&f, 20);
+        for (unsigned dead = 0; dead < 3; dead++)
+            if (dead != way)
+                both_dead_at(&f, dead, 0);
+        (void)rnl_ep_broken(f.side[0].ep, f.side[0].ep->peer[1].conn, "what cannot be");
+        look_for(&f, 300);
+        assert_int_equal(rnl_peer(f.side[1].ep, 0, &info), 0);
+        assert_int_equal(info.state, RNL_PEER_DEAD);
+        assert_int_equal(info.reason, RNL_DEATH_PARTED);
+        rnl_hub_kill(f.h.hub, 1, RNL_DEATH_SIGNAL, 9);
+        f.h.dead[1] = 1;
+        assert_int_equal(test_hub_close(&f.h), 0);
+        test_wires_free(f.wires);
+    }
+}
+
 /* ---- strangers ---- */
 
 enum { CAUGHT = 16, NOBODY = 9 };
@@ -543,6 +570,7 @@ int main(void)
         cmocka_unit_test(with_all_addresses_dead_the_peer_is),
         cmocka_unit_test(a_slow_program_moves_nobody),
         cmocka_unit_test(a_slow_program_is_found_at_its_other_address),
+        cmocka_unit_test(the_end_is_said_at_all_addresses),
         cmocka_unit_test(strangers_move_nobody),
         cmocka_unit_test(an_answer_of_an_earlier_trouble_proves_nothing),
         cmocka_unit_test(no_data_goes_where_nobody_has_answered),

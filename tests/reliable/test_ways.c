@@ -96,11 +96,15 @@ static void what_is_acknowledged_settles_it(void **state)
     (void)state;
     in_trouble(&w, 1000);
     asked(&w, OTHER, 6, 1000);
+    asked(&w, OTHER, 7, 1000);
     assert_int_equal(answered(&w, OTHER, 6, 1001), 1);
     assert_int_equal(step(&w, 0, 1005, &move), 0);
     assert_int_equal(step(&w, 0, 1100, &move), 0);
     assert_int_equal(move, 0);
     assert_int_equal(w.aim, AIM);
+    /* What was asked then proves nothing in the next trouble. */
+    assert_int_equal(step(&w, 260, 2000, &move), ALL);
+    assert_int_equal(answered(&w, OTHER, 7, 2001), 0);
 }
 
 /* The peer was away: what its first answer took is the age of the question. */
