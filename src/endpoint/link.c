@@ -418,8 +418,7 @@ static int put_batch(struct rnl_link *link, int most_packets, int *put, uint64_t
 {
     struct rnl_transport *t = link->remote->t;
     struct rnl_room room[BATCH];
-    unsigned char end[RNL_CLOSE_BYTES];
-    uint32_t used[BATCH] = {0}, rank = link->conn->rank, bytes = rnl_flow_mtu(&link->flow), ends = 0;
+    uint32_t used[BATCH] = {0}, rank = link->conn->rank, bytes = rnl_flow_mtu(&link->flow);
     uint32_t most = t->ops->mtu(t, rank);
     if (bytes > most) { /* that of our own host has become smaller */
         RNL_SOMETIMES(1, "the host sends less than the flow knows");
@@ -432,20 +431,20 @@ static int put_batch(struct rnl_link *link, int most_packets, int *put, uint64_t
         bytes &= ~7u; /* rooms begin at multiples of 8: full packets lie behind one another, and none is moved */
     int rooms = rooms_for(link, bytes), k = 0;
     *put = 0;
-    int n = t->ops->reserve(t, rank, 0, bytes, room, rooms < most_packets ? rooms : most_packets);
+    int ends = 0, n = t->ops->reserve(t, rank, 0, bytes, room, rooms < most_packets ? rooms : most_packets);
     if (n <= 0)
         return RNL_NO_ROOM;
     int more = 1;
     while (more && k < n && (used[k] = rnl_flow_output(&link->flow, room[k].at, room[k].bytes, now_ns)) > 0) {
         if (RNL_UNLIKELY(rnl_link_ways_ends(link, room[k].at, used[k])))
-            memcpy(end, room[k].at, ends = used[k]);
+            ends = 1;
         k++;
         more = rnl_flow_has_more(&link->flow, now_ns);
     }
     mark_ecn(link);
     (void)t->ops->commit(t, rank, 0, room, used, n, now_ns);
     if (ends)
-        rnl_link_ways_end(link, end, ends, now_ns);
+        rnl_link_ways_end(link, now_ns);
     *put = k;
     return more && k == n;
 }

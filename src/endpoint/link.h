@@ -103,11 +103,10 @@ void rnl_link_aim_at(struct rnl_link *link, const struct rnl_view *v);
 int rnl_link_hello_send(struct rnl_link *link, const void *at, uint32_t bytes, uint64_t now_ns);
 /* A packet that was new: does it say something about ways? */
 void rnl_link_ways_input(struct rnl_link *link, const struct rnl_view *v, uint64_t now_ns);
-/* A packet was made for the aim: is it the end, to be said at the others, too? Of at most RNL_CLOSE_BYTES. Then this
- * says it there, when the rooms are committed. */
-enum { RNL_CLOSE_BYTES = RNL_PACKET_MIN + 8 };
+/* A packet was made for the aim: is it the end, to be said at the others, too? Then this says it there, when the
+ * rooms are committed. */
 int rnl_link_ways_ends(const struct rnl_link *link, const void *at, uint32_t bytes);
-void rnl_link_ways_end(struct rnl_link *link, const void *at, uint32_t bytes, uint64_t now_ns);
+void rnl_link_ways_end(struct rnl_link *link, uint64_t now_ns);
 /* Before anything is given out: where does it go? */
 void rnl_link_ways_step(struct rnl_link *link, uint64_t now_ns);
 

@@ -165,16 +165,19 @@ void rnl_link_ways_input(struct rnl_link *link, const struct rnl_view *v, uint64
 int rnl_link_ways_ends(const struct rnl_link *link, const void *at, uint32_t bytes)
 {
     struct rnl_packet p;
-    return link->ways && rnl_flow_ends_anywhere(&link->flow) && bytes <= RNL_CLOSE_BYTES &&
-           rnl_packet_decode(at, bytes, &p) == RNL_PACKET_GOOD && p.type == RNL_PACKET_CLOSE;
+    return link->ways && rnl_flow_ends_anywhere(&link->flow) && rnl_packet_decode(at, bytes, &p) == RNL_PACKET_GOOD &&
+           p.type == RNL_PACKET_CLOSE;
 }
 
-void rnl_link_ways_end(struct rnl_link *link, const void *at, uint32_t bytes, uint64_t now_ns)
+void rnl_link_ways_end(struct rnl_link *link, uint64_t now_ns)
 {
     struct rnl_transport *t = link->remote->t;
-    for (unsigned way = 0; way < link->ways->ways.count; way++)
-        if (way != link->ways->ways.aim)
-            (void)t->ops->toward(t, link->conn->rank, way, at, bytes, now_ns); /* no room: as if it were lost */
+    unsigned char out[RNL_PACKET_MIN + 8];
+    for (unsigned way = 0; way < link->ways->ways.count; way++) {
+        uint32_t bytes = way == link->ways->ways.aim ? 0 : rnl_flow_end(&link->flow, out, sizeof out);
+        if (bytes) /* no room: as if it were lost */
+            (void)t->ops->toward(t, link->conn->rank, way, out, bytes, now_ns);
+    }
 }
 
 /* By when everything that had come has been taken in: who was away itself first hears what there is. Where the socket

@@ -168,6 +168,8 @@ uint32_t rnl_flow_path(struct rnl_flow *flow, unsigned char *at, size_t room, ui
                        const struct rnl_path_word *word);
 /* A CLOSE that output has just given is to go to all addresses: the one before was not answered. */
 int rnl_flow_ends_anywhere(const struct rnl_flow *flow);
+/* That CLOSE once more, with a number of its own, for another address: its bytes. */
+uint32_t rnl_flow_end(struct rnl_flow *flow, unsigned char *at, size_t room);
 /* Something that the peer acknowledges is sent, if nothing is under way: does what we send still arrive? */
 void rnl_flow_ask(struct rnl_flow *flow);
 /* From now on packets go another way, on which a question and its answer took rtt_ns. What was known of the way before

@@ -218,6 +218,11 @@ static uint32_t put_close(struct rnl_flow *f, unsigned char *at, uint32_t room, 
     return rnl_flow_finish(f, at, room, &p, rnl_close_encode(at, RNL_PACKET_HEAD, room - RNL_PACKET_TAG, reason));
 }
 
+uint32_t rnl_flow_end(struct rnl_flow *f, unsigned char *at, size_t most)
+{
+    return put_close(f, at, most < RNL_PACKET_MAX ? (uint32_t)most : RNL_PACKET_MAX, f->close_reason);
+}
+
 uint32_t rnl_flow_output(struct rnl_flow *f, unsigned char *at, size_t most, uint64_t now_ns)
 {
     uint32_t room = most < RNL_PACKET_MAX ? (uint32_t)most : RNL_PACKET_MAX, bytes, reason;
