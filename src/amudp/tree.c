@@ -10,12 +10,15 @@
  * A rank can be one gather ahead of another, and no more, since it cannot end one that the other has not begun. What
  * comes ahead of its gather waits in a list. */
 #include "amudp/amudp_in.h"
+#include "endpoint/remote.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { STEPS = 20, PART = AMUDP_MAX_MEDIUM };
 #define PATIENCE_NS 100000000ll /* between two looks at who is dead */
+#define LEAVE_NS    1000000ll   /* between two looks at what has not left ... */
+enum { LEAVES = 2000 /* ... at most so often: a peer that nobody can reach is found dead elsewhere */ };
 enum { PATIENCE = 50 }; /* looks at one that is dead: when it has left in order, the word of the end is on its way */
 
 struct early {
@@ -134,6 +137,21 @@ static int await(int from, int32_t step)
     return AM_OK;
 }
 
+/* Who has all may compute for long, with no call: what others wait for leaves before, also where its receiver is still
+ * being connected with. */
+static int let_leave(void)
+{
+    rnl_am_eb core = rnl_amudp_spmd.bundle->core;
+    const struct rnl_endpoint *ep = rnl_am_get_rank(core);
+    for (int looks = 0; ep->remote && !rnl_remote_all_left(ep) && looks < LEAVES; looks++) {
+        int r = rnl_am_wait_sema_for(core, LEAVE_NS);
+        rnl_amudp_ended();
+        if (r != AM_OK && r != AM_ERR_NOT_SENT)
+            return rnl_amudp_result(r, "AMUDP_SPMDAllGather");
+    }
+    return AM_OK;
+}
+
 static void begin(const void *from, size_t len)
 {
     struct early *early = g.early;
@@ -174,6 +192,8 @@ int rnl_amudp_gather(const void *from, void *to, size_t len)
         if (r == AM_OK)
             r = await((rank + far) % size, step);
     }
+    if (r == AM_OK)
+        r = let_leave();
     (void)rnl_am_set_event_mask(core, mask);
     g.running = 0;
     for (int i = 0; r == AM_OK && len > 0 && i < size; i++)

@@ -467,6 +467,18 @@ int rnl_remote_at_rest(const struct rnl_endpoint *ep)
     return 1;
 }
 
+int rnl_remote_all_left(const struct rnl_endpoint *ep)
+{
+    for (uint32_t i = 0; i < ep->size; i++) {
+        const struct rnl_link *link = ep->peer[i].conn ? ep->peer[i].conn->link : NULL;
+        if (!link || link->over)
+            continue;
+        if (link->up ? link->mirror && rnl_mirror_unsaid(link->mirror) : link->hs.state != RNL_HS_IDLE)
+            return 0;
+    }
+    return 1;
+}
+
 int rnl_remote_look(struct rnl_endpoint *ep, uint64_t now_ns)
 {
     struct rnl_remote *r = ep->remote;

@@ -75,6 +75,9 @@ void rnl_remote_tidy(struct rnl_endpoint *ep);
 int rnl_remote_drained(const struct rnl_endpoint *ep);
 /* Nothing is under way to any peer, or will be before something is written. */
 int rnl_remote_at_rest(const struct rnl_endpoint *ep);
+/* All that was published for other hosts has left once: who goes on to compute keeps nobody waiting for it, short of a
+ * loss. */
+int rnl_remote_all_left(const struct rnl_endpoint *ep);
 /* There is something to receive or to send. Otherwise the transport is armed: it rings our bell. */
 int rnl_remote_look(struct rnl_endpoint *ep, uint64_t now_ns);
 /* Of the transport, where nobody rings for it (ep->by_fd). */
