@@ -88,6 +88,7 @@ ok 'custom: a MASTERIP that this host does not have is an error' $?
 # Three workers on three hosts, who talk until something ends them: the job is $job, its master $master.
 talk() {
     touch talks
+    : >said # else the last job's ranks seem to talk
     CSPAWN_SERVERS=$all timeout -k 5 "$limit" ip netns exec "$name-1" "$program" 3 C talk "$dir/talks" >said 2>&1 \
         </dev/null &
     job=$!
