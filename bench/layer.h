@@ -80,6 +80,20 @@ static inline struct layer_receive *layer_match(struct layer *l, const struct la
 /* The program on top, the same for both: `send` one message, `post` a receive, look `poll`. Inlined with constants. */
 typedef int layer_call(struct bench_side *);
 
+static inline __attribute__((always_inline)) int layer_post_all(struct bench_side *s, struct layer *l, layer_call *post)
+{
+    while (l->unused)
+        if (post(s))
+            return -1;
+    return 0;
+}
+
+/* For the first message of an order, which may come while both meet; later ones are posted ahead, too. */
+static inline int layer_post_first(struct bench_side *s, const struct bench_order *o, struct layer *l, layer_call *post)
+{
+    return o->test == BENCH_RATE ? layer_post_all(s, l, post) : post(s);
+}
+
 static inline __attribute__((always_inline)) int layer_ping(struct bench_side *s, uint64_t n, struct rnl_hist *h,
                                                             layer_call *send, layer_call *post, layer_call *poll)
 {
@@ -88,12 +102,12 @@ static inline __attribute__((always_inline)) int layer_ping(struct bench_side *s
     for (uint64_t i = 0; i < n; i++) {
         uint64_t t0 = h ? bench_ticks() : 0;
         target++;
-        if (post(s) || (s->side == 0 && send(s)))
+        if (s->side == 0 && send(s))
             return -1;
         while (s->got < target)
             if (poll(s))
                 return -1;
-        if (s->side == 1 && send(s))
+        if (post(s) || (s->side == 1 && send(s)))
             return -1;
         if (h)
             bench_lap(s, h, t0);
@@ -104,17 +118,13 @@ static inline __attribute__((always_inline)) int layer_ping(struct bench_side *s
 static inline __attribute__((always_inline)) int layer_stream(struct bench_side *s, uint64_t n, struct layer *l,
                                                               layer_call *send, layer_call *post, layer_call *poll)
 {
-    uint64_t posted = 0;
     for (uint64_t i = 0; s->side == 0 && i < n; i++) {
         memcpy(s->pool, &i, s->bytes < 8 ? s->bytes : 8);
         if (send(s))
             return -1;
     }
     while (s->side == 1 && s->got < n) {
-        for (; posted < n && l->unused; posted++)
-            if (post(s))
-                return -1;
-        if (poll(s))
+        if (poll(s) || layer_post_all(s, l, post))
             return -1;
     }
     return s->status;

@@ -67,10 +67,9 @@ static int layered_open(struct bench_side *s)
 
 static int layered_prepare(struct bench_side *s, const struct bench_order *o)
 {
-    (void)s;
     bare = o->variant == 0;
     layer_start(&layer);
-    return 0;
+    return bare ? 0 : layer_post_first(s, o, &layer, post_one);
 }
 
 static int layered_ping(struct bench_side *s, uint64_t n, struct rnl_hist *h)
