@@ -32,7 +32,8 @@ void rnl_tx_init(struct rnl_tx *t, struct rnl_side *mine, const struct rnl_side 
     t->armed = &rnl_tx_always_armed;
     t->line0 = colour & (RNL_LINES(t->wrap) - 1);
     t->acked = t->pos = (t->line0 + 1) * 8;
-    rnl_tx_close_line(t);
+    t->key = RNL_HEAD_KEY_NONE;
+    t->quick_handler = t->quick_bytes = UINT64_MAX;
     t->counted = rnl_tx_items(t);
     t->granted = RNL_GRANT_MIN;
     t->bulk_mask = RNL_BULK_BYTES - 1;

@@ -262,6 +262,8 @@ RNL_INLINE void rnl_tx_quick(struct rnl_tx *t)
 /* ... and no more: something is, or no line is open. */
 RNL_INLINE void rnl_tx_slow(struct rnl_tx *t)
 {
+    if (!t->quick_stop) /* it is so: stores count in streams of messages of some hundred bytes */
+        return;
     t->quick_handler = t->quick_bytes = UINT64_MAX;
     t->quick_stop = 0;
 }
@@ -392,6 +394,18 @@ RNL_INLINE void rnl_tx_close_other(struct rnl_tx *t)
 {
     t->pos = RNL_LINE_START(t->pos);
     rnl_tx_close_line(t);
+}
+/* Publish and close_other in one, of the line `line` at RNL_LINE_START(t->pos); stream/ has counted the earlier items.
+ */
+RNL_INLINE void rnl_tx_publish_closed(struct rnl_tx *t, rnl_head key, struct rnl_line *line, uint64_t ack)
+{
+    uint64_t pos = rnl_tx_begin_line(t);
+    t->pos = pos + 8;
+    if (t->key != RNL_HEAD_KEY_NONE)
+        rnl_tx_close_line(t);
+    /* R1 pairs with A1 in rnl_rx_peek: payload before header. */
+    atomic_store_explicit(&line->head, key | (rnl_head)((uint32_t)(uint16_t)ack << 16) | (uint16_t)(pos + 1),
+                          memory_order_release);
 }
 
 /* F1: not 0 = the peer does not look by itself: ring its bell. After each publish (what = RNL_ARMED_LINES) or tell

@@ -93,18 +93,20 @@ int rnl_stream_end_medium(struct rnl_stream *s)
         return 0;
     struct rnl_tx *t = &conn->pair.tx[0];
     rnl_stream_count(ep, t);
-    unsigned char *at = rnl_line_of(t->ring, t->wrap, RNL_LINE_START(t->pos))->payload; /* it was free at begin */
-    /* Field by field: composed on the stack and copied as a whole, it would be read before it is written there. */
-    struct rnl_extent *e = (struct rnl_extent *)(void *)at;
+    struct rnl_line *line = rnl_line_of(t->ring, t->wrap, RNL_LINE_START(t->pos)); /* it was free at begin */
+    /* Field by field: composed on the stack and copied as a whole, it would be read before it is written there. And
+     * `reserved`, which `bytes` is, not from where it lies: read by one load with its neighbour, as compilers do, it
+     * waits for every store before it, and those go to the peer's core. */
+    uint32_t bytes = (uint32_t)(s->end - s->base);
+    struct rnl_extent *e = (struct rnl_extent *)(void *)line->payload;
     e->start = s->start;
-    e->reserved = e->published = s->reserved;
+    e->reserved = e->published = bytes;
     e->bound = s->bound;
     e->answer = s->answer;
     e->flags = RNL_EXTENT_FIRST | RNL_EXTENT_LAST | RNL_EXTENT_CLOSED;
-    rnl_pair_publish(&conn->pair, 0, rnl_head_key(RNL_LINE_EXTENT, s->handler, sizeof *e), at + sizeof *e, 1, 0);
-    rnl_tx_close_other(t);
+    rnl_tx_publish_closed(t, rnl_head_key(RNL_LINE_EXTENT, s->handler, sizeof *e), line, conn->pair.rx[0].pos);
     ep->c->messages_sent++;
-    ep->c->bytes_sent += s->reserved;
+    ep->c->bytes_sent += bytes;
     s->state = RNL_STREAM_FREE;
     conn->shut = 0;
     conn->wants_room = 0; /* a flush may have found no line for it */
@@ -112,7 +114,7 @@ int rnl_stream_end_medium(struct rnl_stream *s)
     ep->reach = ep->size;
     ep->chores &= ~RNL_CHORE_OPEN;
     (void)rnl_ep_published(ep, conn, t);
-    fetch_back(t, s->reserved);
+    fetch_back(t, bytes);
     return 1;
 }
 

@@ -143,7 +143,7 @@ static const struct row {
     {"extract, whole handler", send_native, extract_native, 1, 0, 136},
     {"extract, stream handler, receive", send_stream, extract_native, 1, 0, 128},
     {"FM extract, handler, receive", send_fm, extract_fm, 1, 1, 119},
-    {"512 bytes: begin, piece, end", send_medium, extract_native, 0, 0, 553},
+    {"512 bytes: begin, piece, end", send_medium, extract_native, 0, 0, 533},
     {"512 bytes: extract, stream handler, receive", send_medium, extract_native, 1, 0, 563},
     {"512 bytes, two: extract, stream handler, receive", send_medium_twice, extract_native, 1, 0, 941},
     {"extract that finds nothing", NULL, extract_native, 1, 0, 156},
