@@ -97,10 +97,9 @@ static void listen(struct rnl_endpoint *ep)
     ep->bell = &bell->word;
 }
 
-/* After a change of hot_count, or of what is polled. */
-static void set_only(struct rnl_endpoint *ep)
+void rnl_ep_set_only(struct rnl_endpoint *ep)
 {
-    ep->only = ep->hot_count == 1 ? ep->hot[0] : NULL;
+    ep->only = ep->hot_count == 1 && !ep->hot[0]->odd ? ep->hot[0] : NULL;
 }
 
 static void be_deaf(struct rnl_endpoint *ep)
@@ -116,7 +115,7 @@ void rnl_ep_add_hot(struct rnl_endpoint *ep, struct rnl_conn *conn)
     move(ep, end, ep->live++);
     move(ep, i, end);
     place(ep, conn, i);
-    set_only(ep);
+    rnl_ep_set_only(ep);
     rnl_ep_arm(ep, conn);
     rnl_ep_look_again(ep); /* what it sent before that, it did not announce */
 }
@@ -130,7 +129,7 @@ void rnl_ep_remove_hot(struct rnl_endpoint *ep, struct rnl_conn *conn)
     move(ep, --ep->live, end);
     if (ep->turn >= ep->hot_count)
         ep->turn = 0;
-    set_only(ep);
+    rnl_ep_set_only(ep);
 }
 
 void rnl_ep_warm(struct rnl_endpoint *ep, struct rnl_conn *conn)
@@ -140,11 +139,11 @@ void rnl_ep_warm(struct rnl_endpoint *ep, struct rnl_conn *conn)
     if (conn->hot_index >= ep->cold_end) { /* it was quiet */
         swap(ep, conn->hot_index, ep->cold_end++);
         swap(ep, conn->hot_index, ep->hot_count++);
-        set_only(ep);
+        rnl_ep_set_only(ep);
         return;
     }
     swap(ep, conn->hot_index, ep->hot_count++);
-    set_only(ep);
+    rnl_ep_set_only(ep);
     ep->c->warmed++;
     conn->still = 0;
     if (ep->rounds - conn->cooled_round > (uint32_t)conn->patience * SOON)
@@ -213,7 +212,7 @@ void rnl_ep_quieten(struct rnl_endpoint *ep)
     }
     if (ep->turn >= ep->hot_count)
         ep->turn = 0;
-    set_only(ep);
+    rnl_ep_set_only(ep);
 }
 
 static void note_still(struct rnl_endpoint *ep)
@@ -254,7 +253,7 @@ static void cool(struct rnl_endpoint *ep)
     ep->hot_count = first;
     if (ep->turn >= first)
         ep->turn = 0;
-    set_only(ep);
+    rnl_ep_set_only(ep);
     for (uint32_t i = first; i < all; i++) {
         rnl_ep_tell(ep, ep->hot[i]);
         ep->hot[i]->cooled_round = ep->rounds;

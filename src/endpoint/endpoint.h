@@ -56,7 +56,8 @@ enum {
 
 enum { RNL_REFUSED_BYTES = 40 };
 
-enum rnl_ready { RNL_READY_NOT = 0, RNL_READY_STREAM, RNL_READY_FM, RNL_READY_WHOLE };
+/* NOT, or one of the others; with LONG: a line has no room for two of them. */
+enum rnl_ready { RNL_READY_NOT = 0, RNL_READY_STREAM, RNL_READY_FM, RNL_READY_WHOLE, RNL_READY_LONG };
 
 /* The open message of one (peer, lane) and direction. stream/ alone works on it; it lives here so that a connection is
  * one object. */
@@ -201,7 +202,8 @@ struct rnl_endpoint {
     };
     struct rnl_conn **conn;        /* by rank; rnl_not_connected where there is none */
     struct rnl_stream *open_short; /* the out stream that began on the short path, NULL; written nowhere else */
-    struct rnl_conn *only;         /* the connection that is polled, if there is one and no other */
+    struct rnl_conn *only;         /* the connection that is polled, if there is one, no other, and it is not odd */
+    size_t most;                   /* bytes that the extract may take that runs a lone message's handler */
     struct rnl_conn **hot;         /* connections: those that are polled, then the cold ones, then the quiet ones */
     uint32_t hot_count, turn;
     const _Atomic uint32_t *news;
@@ -450,6 +452,7 @@ void rnl_ep_tell(struct rnl_endpoint *ep, struct rnl_conn *conn);
 enum { RNL_TOLDS_PER_CLOCK = 16, RNL_HOT_ALWAYS = 4 /* so many are not worth arming */ };
 void rnl_ep_add_hot(struct rnl_endpoint *ep, struct rnl_conn *conn); /* which is new */
 void rnl_ep_remove_hot(struct rnl_endpoint *ep, struct rnl_conn *conn);
+void rnl_ep_set_only(struct rnl_endpoint *ep); /* after a change of hot_count, of what is polled, or of `odd` */
 /* Lines that it sent and read so far, as positions: not the same again once one has moved. */
 RNL_INLINE uint64_t rnl_ep_positions(const struct rnl_conn *conn)
 {

@@ -414,6 +414,7 @@ int rnl_ep_broken(struct rnl_endpoint *ep, struct rnl_conn *conn, const char *wh
             part(ep, conn->rank);
     }
     conn->broken = 1;
+    rnl_ep_set_only(ep);
     return rnl_fail(RNL_ERR_PEER_BROKEN, "rank %u broke the protocol: %s; it is treated as dead", conn->rank, what);
 }
 

@@ -110,11 +110,6 @@ static RNL_NOINLINE int64_t extract_told(struct rnl_endpoint *ep, size_t max, st
     return extracted(rnl_stream_extract_told(ep, max, conn));
 }
 
-static RNL_NOINLINE int64_t extract_other(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, rnl_head h)
-{
-    return extracted(rnl_stream_extract_one(ep, max, conn, h));
-}
-
 static RNL_NOINLINE int64_t extract_more(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, int quits)
 {
     return extracted(rnl_stream_extract_more(ep, max, conn, quits ? RNL_QUIT : RNL_DONE));
@@ -133,6 +128,13 @@ static const struct rnl_stream_ways ways = {
     .search = extract_search,
     .more = extract_more,
     .again = extract_again,
+    .two_fit = 1,
+};
+static const struct rnl_stream_ways ways_long = {
+    .told = extract_told,
+    .any = extract_any,
+    .more = extract_more,
+    .again = extract_again,
 };
 
 /* What `run` does. */
@@ -140,6 +142,13 @@ RNL_INLINE int call_fm(struct rnl_stream *s, unsigned peer)
 {
     FM_handler *h = (FM_handler *)(uintptr_t)s->h.ctx;
     return h((FM_stream *)s, peer) == FM_QUIT;
+}
+
+static RNL_NOINLINE int64_t extract_other(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, rnl_head h)
+{
+    if (RNL_LIKELY(conn->in[0].ready == (RNL_READY_FM | RNL_READY_LONG) && max > 0))
+        return rnl_stream_take_one(ep, max, conn, h, RNL_HEAD_ACK(h), call_fm, &ways_long);
+    return extracted(rnl_stream_extract_one(ep, max, conn, h));
 }
 
 RNL_INLINE int64_t extract_lone(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, rnl_head h, unsigned ack)

@@ -175,8 +175,10 @@ int rnl_stream_try_begin(struct rnl_endpoint *ep, struct rnl_conn *conn, const s
     if (status < 0)
         return status;
     rnl_conn_shut(conn, RNL_SHUT_STREAM);
-    if (b->answer && !conn->lane1_hot)
+    if (b->answer && !conn->lane1_hot) {
         conn->lane1_hot = 1;
+        rnl_ep_set_only(ep);
+    }
     opened(ep);
     *out = s;
     return 0;

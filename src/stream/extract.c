@@ -319,29 +319,42 @@ RNL_INLINE int call_whole(struct rnl_stream *s, unsigned peer)
     return s->h.whole(copy, len, peer, s->h.ctx) == RNL_QUIT ? RNL_QUIT : RNL_DONE;
 }
 
-static RNL_NOINLINE int64_t extract_whole(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, rnl_head h,
-                                          unsigned ack)
-{
-    return rnl_stream_take_one(ep, max, conn, h, ack, call_whole, &rnl_stream_native);
-}
+static const struct rnl_stream_ways two_fit = {
+    .told = rnl_stream_extract_told,
+    .any = rnl_stream_extract_any,
+    .more = rnl_stream_extract_more,
+    .again = rnl_stream_extract_again,
+    .two_fit = 1,
+};
 
 int64_t rnl_stream_extract_told(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn)
 {
     rnl_rx_tell(&conn->pair.rx[0]);
-    if (conn->in[0].ready == RNL_READY_WHOLE)
+    if ((conn->in[0].ready & ~RNL_READY_LONG) == RNL_READY_WHOLE)
         return rnl_stream_run_one(ep, max, conn, call_whole, &rnl_stream_native, 1);
     return rnl_stream_run_one(ep, max, conn, call_stream, &rnl_stream_native, 1);
 }
 
-int64_t rnl_stream_extract_lone(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, rnl_head h, unsigned ack)
+/* For whatever has a whole handler, is long, or is not ready yet. */
+static RNL_NOINLINE int64_t lone_other(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, rnl_head h,
+                                       unsigned ack)
 {
     if (RNL_UNLIKELY(max == 0))
         return rnl_stream_extract_any(ep, max);
-    if (RNL_UNLIKELY(conn->in[0].ready == RNL_READY_WHOLE))
-        return extract_whole(ep, max, conn, h, ack);
+    if (RNL_LIKELY(conn->in[0].ready == RNL_READY_WHOLE))
+        return rnl_stream_take_one(ep, max, conn, h, ack, call_whole, &two_fit);
     if (RNL_UNLIKELY(conn->in[0].ready == RNL_READY_NOT))
         return rnl_stream_extract_one(ep, max, conn, h);
+    if (conn->in[0].ready == (RNL_READY_WHOLE | RNL_READY_LONG))
+        return rnl_stream_take_one(ep, max, conn, h, ack, call_whole, &rnl_stream_native);
     return rnl_stream_take_one(ep, max, conn, h, ack, call_stream, &rnl_stream_native);
+}
+
+int64_t rnl_stream_extract_lone(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, rnl_head h, unsigned ack)
+{
+    if (RNL_UNLIKELY(conn->in[0].ready != RNL_READY_STREAM || max == 0))
+        return lone_other(ep, max, conn, h, ack);
+    return rnl_stream_take_one(ep, max, conn, h, ack, call_stream, &two_fit);
 }
 
 /* Of another kind than the last: */

@@ -83,6 +83,7 @@ struct rnl_stream_ways {
     int64_t (*search)(struct rnl_endpoint *ep, size_t max);
     int64_t (*more)(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, int ending);
     int64_t (*again)(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn);
+    int two_fit; /* a line has room for two of those that are taken this way, at least */
 };
 
 /* The one item of the line that was entered last, which conn->in[0] is ready for; `call` calls its handler, and 0 is
@@ -94,20 +95,22 @@ RNL_INLINE int64_t rnl_stream_run_one(struct rnl_endpoint *ep, size_t max, struc
     const struct rnl_rx *r = &conn->pair.rx[0];
     struct rnl_stream *s = &conn->in[0];
     ep->in_handler = 1;
+    ep->most = max; /* this and ep are not kept in registers, which would have to be saved */
     rnl_stream_setup_item(s, r->last->payload, s->item);
     int ending = call(s, conn->rank);
+    ep = s->ep;
     s->state = RNL_STREAM_FREE;
     ep->in_handler = 0;
     if (RNL_UNLIKELY(ending != RNL_DONE || ep->only != conn)) /* others are looked at, too; a forked child has none */
-        return ways->more(ep, max, conn, ending);
+        return ways->more(ep, ep->most, conn, ending);
     unsigned len = s->item;
     ep->c->messages_received++;
     ep->c->bytes_received += len;
     ep->empties = 0;
     /* A burst shares lines: one more look at this one says whether it is one. */
     rnl_head last = atomic_load_explicit(&r->last->head, memory_order_acquire); /* A1 */
-    if (RNL_UNLIKELY(last != r->seen || told || len > RNL_LINE_PAYLOAD / 2))
-        return ways->again(ep, max, conn);
+    if (RNL_UNLIKELY(last != r->seen || told || (!ways->two_fit && len > RNL_LINE_PAYLOAD / 2)))
+        return ways->again(ep, ep->most, conn);
     return len;
 }
 
@@ -139,7 +142,7 @@ RNL_INLINE int64_t rnl_stream_extract_first(struct rnl_endpoint *ep, size_t max,
         rnl_head h = atomic_load_explicit(&r->next->head, memory_order_acquire);    /* A1 */
         rnl_head last = atomic_load_explicit(&r->last->head, memory_order_acquire); /* A1; after next: see peek */
         uint64_t ack = rnl_rx_expected(r, h);
-        if (RNL_LIKELY(ack < RNL_NOT_EXPECTED && last == r->seen && !conn->odd))
+        if (RNL_LIKELY(ack < RNL_NOT_EXPECTED && last == r->seen))
             return ways->lone(ep, max, conn, h, (unsigned)ack);
     }
     return ways->search(ep, max);

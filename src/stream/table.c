@@ -28,6 +28,7 @@ int rnl_stream_register(struct rnl_endpoint *ep, int id, const struct rnl_handle
                 ep->hot[i]->stuck[lane] = RNL_STUCK_NOT;
         ep->hot[i]->in[0].ready = ep->hot[i]->in[1].ready = RNL_READY_NOT; /* it may have another's copy */
     }
+    rnl_ep_set_only(ep);
     rnl_ep_look_again(ep); /* an extract may find something now */
     return id;
 }

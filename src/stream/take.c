@@ -46,6 +46,7 @@ static unsigned stick(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned l
 {
     uint64_t at = conn->pair.rx[lane].pos + 1;
     conn->stuck[lane] = (uint8_t)why;
+    rnl_ep_set_only(ep);
     if (conn->stuck_at[lane] != at) { /* counted once a message, however often it is looked at */
         conn->stuck_at[lane] = at;
         if (why == RNL_STUCK_HANDLER)
@@ -108,6 +109,8 @@ int rnl_stream_expect(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned l
     s->h = ep->handler[id];
     s->item = len;
     s->ready = !s->h.stream ? RNL_READY_WHOLE : s->h.flags & RNL_HANDLER_FM ? RNL_READY_FM : RNL_READY_STREAM;
+    if (len > RNL_LINE_PAYLOAD / 2)
+        s->ready |= RNL_READY_LONG;
     rnl_rx_expect(&conn->pair.rx[lane], h);
     return 1;
 }
@@ -559,8 +562,10 @@ void rnl_stream_take(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned la
 {
     struct rnl_rx *r = &conn->pair.rx[lane];
     uint64_t begin = r->pos, sent = conn->self ? conn->pair.tx[lane].pos : UINT64_MAX;
-    if (RNL_UNLIKELY(conn->stuck[lane]))
+    if (RNL_UNLIKELY(conn->stuck[lane])) {
         conn->stuck[lane] = RNL_STUCK_NOT;
+        rnl_ep_set_only(ep);
+    }
     unsigned shared = 0; /* lines of three items or more */
     do {
         unsigned acklane = RNL_HEAD_ACKLANE(h);

@@ -137,6 +137,39 @@ static void an_empty_message_for_handler_0_waits_for_it(void **state)
     inbox_free(&in);
 }
 
+/* The lone peer is polled with nothing else looked at, unless a message of it waits for a handler, or an answer may
+ * come; and again once that is over. */
+static void a_lone_peer_is_quick_while_nothing_is_odd(void **state)
+{
+    (void)state;
+    enum { LATE = 7 };
+    struct test_hub h;
+    struct inbox in = {0};
+    rnl_stream *s;
+    const struct rnl_begin ask = {.peer = 0, .handler = NOTE, .bound = 8, .answer = 64};
+    test_hub_open(&h, 2, NULL);
+    rnl_endpoint *ep = h.ep[1];
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(rnl_handler_stream(h.ep[i], NOTE, inbox_stream, &in), NOTE);
+    for (unsigned i = 0; i < ROUNDS; i++)
+        assert_true(rnl_send(h.ep[0], 1, NOTE, "12345678", 8) == 0 && rnl_extract(ep, SIZE_MAX) == 8);
+    assert_non_null(ep->only);
+    assert_int_equal(rnl_send(h.ep[0], 1, LATE, "12345678", 8), 0);
+    assert_int_equal(rnl_extract(ep, SIZE_MAX), 0);
+    assert_null(ep->only);
+    assert_int_equal(rnl_handler_stream(ep, LATE, inbox_stream, &in), LATE);
+    assert_non_null(ep->only);
+    assert_int_equal(rnl_extract(ep, SIZE_MAX), 8);
+    assert_int_equal(rnl_begin(ep, &ask, &s), 0);
+    assert_null(ep->only);
+    assert_int_equal(rnl_piece(s, "12345678", 8), 0);
+    assert_int_equal(rnl_end(s), 0);
+    (void)!rnl_extract(h.ep[0], SIZE_MAX);
+    (void)!rnl_extract(ep, SIZE_MAX);
+    assert_int_equal(test_hub_close(&h), 0);
+    inbox_free(&in);
+}
+
 /* Messages that begin a line after a burst, and are given up or flushed, count as what they became. */
 static void what_was_sent_is_counted_once(void **state)
 {
@@ -226,6 +259,7 @@ int main(void)
         TEST(the_handler_is_the_one_of_now),
         TEST(nothing_is_taken_in_by_an_extract_of_nothing),
         cmocka_unit_test(an_empty_message_for_handler_0_waits_for_it),
+        cmocka_unit_test(a_lone_peer_is_quick_while_nothing_is_odd),
         TEST(what_was_sent_is_counted_once),
         TEST(what_was_given_up_begins_no_line),
         TEST(kinds_may_alternate),
