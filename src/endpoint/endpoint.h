@@ -82,20 +82,24 @@ struct rnl_stream {
     uint8_t ready;    /* in: enum rnl_ready: it is set up for what rx.expect says */
     struct rnl_endpoint *ep;
     struct rnl_conn *conn;
-    uint64_t bound;    /* bytes announced; in: not set for items of a line */
-    rnl_head key;      /* out, SHORT */
-    uint64_t start;    /* extents: position in the bulk area */
-    uint64_t bulk_was; /* out: how far that was used before */
+    uint64_t bound;          /* bytes announced; in: not set for items of a line */
+    union {                  /* of what only one direction has two share a place: a peer may take 6 kB */
+        rnl_head key;        /* out, SHORT */
+        unsigned char *want; /* in, suspended */
+    };
+    uint64_t start; /* extents: position in the bulk area */
+    union {
+        uint64_t bulk_was; /* out: how far that was used before */
+        size_t want_bytes; /* in, suspended */
+    };
     uint32_t reserved, published;
-    /* in, suspended */
-    unsigned char *want;
-    size_t want_bytes;
-    struct rnl_coro *coro;
-    struct rnl_stream *owner; /* out: the message whose handler, on a coroutine, began it; NULL = the program's */
-    struct rnl_handler h;     /* in: as it was when the message came */
-    int32_t ending;           /* what the handler returned */
-    uint32_t head_bytes;      /* in, on a coroutine, answer > 0: its first bytes, should it be refused */
-    unsigned char head[RNL_REFUSED_BYTES];
+    union {
+        struct rnl_coro *coro;    /* in */
+        struct rnl_stream *owner; /* out: the message whose handler, on a coroutine, began it; NULL = the program's */
+    };
+    struct rnl_handler h;         /* in: as it was when the message came */
+    int32_t ending;               /* what the handler returned */
+    uint32_t head_bytes;          /* in, on a coroutine, answer > 0: of conn->head */
     unsigned char *gather;        /* in, GATHER: the collecting buffer; NULL = in place, or too_long */
     size_t gathered, gather_room; /* bytes in it; its size */
 };
@@ -135,6 +139,7 @@ struct rnl_conn {
     };
     uint32_t stuck_answer;                    /* RNL_STUCK_ANSWER: the room it waits for */
     uint32_t cooled_round;                    /* cold.c: when it last became cold */
+    unsigned char head[RNL_REFUSED_BYTES];    /* of in[0], should that be refused after it was suspended */
     uint64_t stuck_at[RNL_LANES];             /* 1 + position of the message that the counters know to be stuck */
     uint8_t post_sending;                     /* the open out stream is the first queued message's */
     uint8_t wants_room;                       /* something waits for a line to it that no call waits for */
@@ -148,6 +153,8 @@ struct rnl_conn {
     struct rnl_conn *next_buried;             /* readmit.c */
     void *memory;                             /* it lies in */
 };
+static_assert(sizeof(struct rnl_conn) + RNL_LINE_BYTES <= 2048,
+              "two to a page: an idle peer may take 6 kB, 4 are rings");
 
 /* A short send to it cannot go at once any more. When `shut` is 0 again the first that goes the long way sees that. */
 RNL_INLINE void rnl_conn_shut(struct rnl_conn *conn, enum rnl_shut why)

@@ -5,6 +5,8 @@
 #include "endpoint/endpoint.h"
 #include "endpoint/remote.h"
 
+#include <stdalign.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,7 +168,7 @@ static int open_pair(struct rnl_endpoint *ep, struct rnl_conn *conn, uint64_t wa
 /* aligned_alloc would take more, and leave pieces that every later malloc looks at. */
 struct rnl_conn *rnl_conn_new(void)
 {
-    unsigned char *memory = calloc(1, sizeof(struct rnl_conn) + RNL_LINE_BYTES);
+    unsigned char *memory = calloc(1, sizeof(struct rnl_conn) + RNL_LINE_BYTES - alignof(max_align_t));
     if (!memory)
         return NULL;
     struct rnl_conn *conn = (struct rnl_conn *)(void *)(memory + (-(uintptr_t)memory & (RNL_LINE_BYTES - 1)));

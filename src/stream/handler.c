@@ -29,7 +29,7 @@ static void refuse(struct rnl_endpoint *ep, struct rnl_stream *s, unsigned reaso
         size_t here = (size_t)(s->end - s->base);
         r.bytes = here < RNL_REFUSED_BYTES ? (uint32_t)here : RNL_REFUSED_BYTES;
     } else { /* one that was suspended has given them back to the sender */
-        head = s->head;
+        head = conn->head;
         r.bytes = s->head_bytes;
     }
     rnl_head key = rnl_head_key(RNL_LINE_REFUSED, s->handler, sizeof r + r.bytes);
@@ -97,10 +97,10 @@ int rnl_stream_start(struct rnl_endpoint *ep, struct rnl_stream *s, const struct
     s->state = RNL_STREAM_RUNNING;
     s->h = *h;
     s->head_bytes = 0;
-    if (s->answer) {
+    if (s->answer && s->lane == 0) {
         size_t here = (size_t)(s->end - s->at);
         s->head_bytes = here < RNL_REFUSED_BYTES ? (uint32_t)here : RNL_REFUSED_BYTES;
-        memcpy(s->head, s->at, s->head_bytes);
+        memcpy(s->conn->head, s->at, s->head_bytes);
     }
     s->drop = (h->flags & RNL_HANDLER_DROP) != 0;
     ep->in_handler = 1u + s->lane;
