@@ -20,9 +20,9 @@
 enum {
     RNL_CHUNK_SMALL = 16 << 10, /* bytes between publications for bounds up to CHUNK_SMALL_BOUND: more overlap */
     RNL_CHUNK = 32 << 10,
-    RNL_CHUNK_SMALL_BOUND = 64 << 10,
-    RNL_PIECE_MIN = 2048,         /* of a chunk, where the grant is smaller than a chunk */
-    RNL_MEDIUM = RNL_CHUNK_SMALL, /* never published before it is whole */
+    RNL_CHUNK_SMALL_BOUND = (64 << 10) + 4096, /* a layer above puts a header before its 64 KiB */
+    RNL_PIECE_MIN = 2048,                      /* of a chunk, where the grant is smaller than a chunk */
+    RNL_MEDIUM = RNL_CHUNK_SMALL,              /* never published before it is whole */
     RNL_EXTENT_BOUND = RNL_BULK_BYTES / 4,
     RNL_RESERVE_MAX = RNL_BULK_BYTES / 2, /* what a begin that must not wait can reserve */
     RNL_WHOLE_MAX = 1 << 20

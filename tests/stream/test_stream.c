@@ -323,6 +323,26 @@ static void a_full_packet_is_visible_without_a_call(void **state)
     assert_int_equal(w.done, 1);
 }
 
+/* 64 KiB are composed and taken at the same time in four pieces, not in two, also behind a header. */
+static void a_header_makes_no_pieces_longer(void **state)
+{
+    enum { HEADER = 24, BYTES = (64 << 10) + HEADER, FIRST = 17 << 10 };
+    struct fixture *f = *state;
+    struct watch w = {0};
+    rnl_stream *s;
+    assert_int_equal(rnl_handler_stream(f->b, OTHER, watcher, &w), OTHER);
+    assert_int_equal(open_stream(f->a, 1, OTHER, BYTES, &s), 0);
+    assert_int_equal(rnl_piece(s, test_pattern(0, 0), HEADER), 0);
+    assert_int_equal(rnl_piece(s, test_pattern(0, 0), FIRST), 0);
+    assert_true(rnl_extract(f->b, SIZE_MAX) >= 16 << 10);
+    assert_true(w.seen >= 16 << 10 && !w.done);
+    assert_int_equal(rnl_piece(s, test_pattern(0, 0), BYTES - HEADER - FIRST), 0);
+    assert_int_equal(rnl_end(s), 0);
+    drain(f->b);
+    assert_int_equal(w.seen, BYTES);
+    assert_int_equal(w.done, 1);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -341,6 +361,7 @@ int main(void)
         TEST(one_message_per_peer_is_open_at_a_time),
         TEST(composed_bytes_are_visible_at_the_next_call),
         TEST(a_full_packet_is_visible_without_a_call),
+        TEST(a_header_makes_no_pieces_longer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
