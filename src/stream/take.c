@@ -580,6 +580,8 @@ void rnl_stream_take(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned la
                 n = (unsigned)(sent - start);
             if (!take_items(ep, conn, lane, h, n, t))
                 return;
+            /* Crosses while this one is handled. If it was not written yet it is here since the ring's last turn. */
+            __builtin_prefetch(rnl_line_of(r->ring, r->wrap, r->next_pos + RNL_AHEAD * 8));
             if (n > 2 && ++shared % RNL_AHEAD == 0)
                 keep_away(ep, conn, r);
         } else {
