@@ -95,7 +95,7 @@ void rnl_link_aim_at(struct rnl_link *link, const struct rnl_view *v)
     int way = link->ways ? way_of(link, v) : -1;
     if (way < 0)
         return;
-    link->ways->ways.aim = (uint8_t)way;
+    rnl_ways_aim(&link->ways->ways, (unsigned)way);
     (void)t->ops->aim(t, link->conn->rank, (unsigned)way);
 }
 
@@ -152,13 +152,19 @@ void rnl_link_ways_input(struct rnl_link *link, const struct rnl_view *v, uint64
         const struct rnl_path_word word = r->word;
         r->has_word = 0;
         int way = w ? way_of(link, v) : -1;
-        if (word.kind == RNL_PATH_CHALLENGE)
+        if (word.kind == RNL_PATH_CHALLENGE) {
             answer(link, v, word.value, now_ns);
-        else if (way < 0 || !rnl_ways_answered(&w->ways, (unsigned)way, word.value, now_ns))
+            if (w)
+                rnl_ways_doubt(&w->ways, (unsigned)way);
+        } else if (way < 0 || !rnl_ways_answered(&w->ways, (unsigned)way, word.value, now_ns))
             r->unasked++;
         return;
     }
-    if (w && v->flags & RNL_VIEW_ASIDE && !rnl_packet_is_control(v->at) && rnl_ways_hint(&w->ways, now_ns))
+    if (!w || (!(v->flags & RNL_VIEW_ASIDE) && w->ways.from == 0) || rnl_packet_is_control(v->at))
+        return;
+    int way = v->flags & RNL_VIEW_ASIDE ? way_of(link, v) : w->ways.aim;
+    const struct rnl_flow *f = &link->flow;
+    if (way >= 0 && rnl_ways_hint(&w->ways, (unsigned)way, rnl_flow_next(f), rnl_flow_acked(f), now_ns))
         rnl_flow_ask(&link->flow);
 }
 

@@ -163,6 +163,9 @@ void rnl_flow_too_big(struct rnl_flow *flow, uint32_t bytes, uint64_t now_ns);
 
 /* For how long nothing that we sent was acknowledged although it was asked about several times; 0 = that is not so. */
 uint64_t rnl_flow_stuck_ns(const struct rnl_flow *flow, uint64_t now_ns);
+/* Number of the next data packet; largest that is acknowledged, 0 = none. */
+uint64_t rnl_flow_next(const struct rnl_flow *flow);
+uint64_t rnl_flow_acked(const struct rnl_flow *flow);
 /* A challenge or the answer to one, sealed, in a datagram of `bytes`: for one address and no other. 0 = not now. */
 uint32_t rnl_flow_path(struct rnl_flow *flow, unsigned char *at, size_t room, uint32_t bytes,
                        const struct rnl_path_word *word);

@@ -14,6 +14,16 @@ uint64_t rnl_flow_stuck_ns(const struct rnl_flow *f, uint64_t now_ns)
     return now_ns > at ? now_ns - at : 0;
 }
 
+uint64_t rnl_flow_next(const struct rnl_flow *f)
+{
+    return f->sent.next;
+}
+
+uint64_t rnl_flow_acked(const struct rnl_flow *f)
+{
+    return f->loss.largest;
+}
+
 uint32_t rnl_flow_path(struct rnl_flow *f, unsigned char *at, size_t most, uint32_t bytes,
                        const struct rnl_path_word *word)
 {

@@ -20,6 +20,19 @@ void rnl_ways_init(struct rnl_ways *w, unsigned count, unsigned aim, uint64_t pa
     w->patience_ns = patience_ns;
 }
 
+static void no_hint(struct rnl_ways *w, unsigned from)
+{
+    w->from = (uint8_t)from;
+    w->hint_number = 0;
+}
+
+void rnl_ways_aim(struct rnl_ways *w, unsigned way)
+{
+    w->aim = (uint8_t)way;
+    w->hinted_ns = 0;
+    no_hint(w, 0);
+}
+
 /* What is asked is of no interest any more, and no answer to it is taken. */
 static void settle(struct rnl_ways *w)
 {
@@ -55,9 +68,9 @@ unsigned rnl_ways_step(struct rnl_ways *w, uint64_t stuck_ns, uint64_t looked_ns
         w->asking = 1;
     }
     if (w->proved && looked_ns >= chance_until(w)) {
-        w->aim = (uint8_t)(w->proved - 1);
+        rnl_ways_aim(w, w->proved - 1u);
         settle(w);
-        w->hinted_ns = w->works_ns = 0;
+        w->works_ns = 0;
         *move = 1;
         return 0;
     }
@@ -107,10 +120,26 @@ uint64_t rnl_ways_deadline(const struct rnl_ways *w)
     return w->proved ? chance_until(w) : UINT64_MAX;
 }
 
-int rnl_ways_hint(struct rnl_ways *w, uint64_t now_ns)
+int rnl_ways_hint(struct rnl_ways *w, unsigned way, uint64_t next, uint64_t acked, uint64_t now_ns)
 {
-    int time = w->hinted_ns == 0 || now_ns >= w->hinted_ns + hint_every_ns;
-    if (time)
-        w->hinted_ns = now_ns;
-    return time;
+    unsigned from = way == w->aim ? 0 : way + 1;
+    if (from != w->from)
+        no_hint(w, from);
+    if (from == 0)
+        return 0;
+    if (w->hint_number && acked >= w->hint_number) {
+        w->hinted_ns = 0;
+        return 0; /* from now on, too */
+    }
+    if (w->hinted_ns && now_ns < w->hinted_ns + hint_every_ns)
+        return 0;
+    w->hinted_ns = now_ns;
+    w->hint_number = next;
+    return 1;
+}
+
+void rnl_ways_doubt(struct rnl_ways *w, unsigned way)
+{
+    if (way != w->aim)
+        no_hint(w, w->from);
 }

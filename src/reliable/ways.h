@@ -17,7 +17,10 @@
  * Each side decides for what it sends; the two may go different ways, and one direction of a way may be dead. A side
  * that has nothing of its own under way finds out by asking, when the peer's data come from another address than its
  * aim: that is what they do when the peer has moved. An aim that works is never left: a way that is there again is used
- * when the present one is dead. */
+ * when the present one is dead. So the peer's data may come from elsewhere for good. They are no hint any more once
+ * something that was sent after the first of them is acknowledged, until they come from yet another address, or the
+ * peer says that it is in trouble: it challenges a way that is not the aim. Without the last, who only listens would
+ * never learn that its aim has died since, for the peer finds its own way alive. */
 #ifndef RNL_RELIABLE_WAYS_H
 #define RNL_RELIABLE_WAYS_H
 
@@ -37,13 +40,15 @@ struct rnl_ways {
     } way[RNL_WAYS_MAX];
     uint64_t patience_ns;
     uint64_t next_ns, gap_ns; /* of challenges */
-    uint64_t hinted_ns;       /* the peer's data came from elsewhere; 0 = they did not lately */
+    uint64_t hinted_ns;       /* the peer's data came from elsewhere, and we asked; 0 = not lately */
+    uint64_t hint_number;     /* that asks, or a later packet of ours; 0 = none yet */
     uint64_t rtt_ns;          /* of its quickest answer ... */
     uint64_t proved_ns;       /* ... the first of which came then */
     uint64_t works_ns;        /* the aim has answered; 0 = it was never asked */
     uint8_t count, aim;
     uint8_t asking; /* challenges are under way */
     uint8_t proved; /* 1 + the way that has answered; 0 = none */
+    uint8_t from;   /* 1 + the way that the peer's data come from; 0 = the aim */
 };
 
 void rnl_ways_init(struct rnl_ways *ways, unsigned count, unsigned aim, uint64_t patience_ns);
@@ -57,7 +62,12 @@ uint64_t rnl_ways_deadline(const struct rnl_ways *ways);
 void rnl_ways_asked(struct rnl_ways *ways, unsigned way, uint64_t value, uint64_t now_ns);
 /* That value was said back, from the address of `way`. 1 = it proves it; 0 = nobody asked, or not there, or not now. */
 int rnl_ways_answered(struct rnl_ways *ways, unsigned way, uint64_t value, uint64_t now_ns);
-/* Data of the peer came from another address than the aim. 1 = it is time to ask whether ours still arrive. */
-int rnl_ways_hint(struct rnl_ways *ways, uint64_t now_ns);
+/* Packets go to `way` from now on: what was thought of the one before is of no interest. */
+void rnl_ways_aim(struct rnl_ways *ways, unsigned way);
+/* Data of the peer came from `way`. `next` is the number of our next packet, `acked` the largest that the peer has. 1 =
+ * it is time to ask whether ours still arrive. */
+int rnl_ways_hint(struct rnl_ways *ways, unsigned way, uint64_t next, uint64_t acked, uint64_t now_ns);
+/* The peer's challenge came from `way`. */
+void rnl_ways_doubt(struct rnl_ways *ways, unsigned way);
 
 #endif

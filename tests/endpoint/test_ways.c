@@ -232,6 +232,38 @@ static void who_only_acknowledges_moves_too(void **state)
     close_them(&f);
 }
 
+/* The peer sends from its second address for good, since ours is dead for it; what we send to its first arrives. */
+static void who_hears_from_elsewhere_asks_once(void **state)
+{
+    struct fixture f;
+    (void)state;
+    open_them(&f, "", 2, 0);
+    talk(&f, 1, 300, 10000);
+    test_wires_address(f.wires, 0, 0, 0, 1);
+    talk(&f, 1, 600, 10000);
+    assert_int_equal(moved(&f, 1), 1);
+    look_for(&f, 300);
+    const struct rnl_remote *r = f.side[0].ep->remote;
+    uint64_t sent = r->count.sent;
+    for (unsigned k = 1; k <= 40; k++) {
+        talk(&f, 1, 600 + k, 10000);
+        look_for(&f, 300);
+    }
+    assert_true(r->count.sent <= sent + 12); /* now and then it says how far it has read */
+    assert_int_equal(link_of(&f, 0)->ways->ways.aim, 0);
+    /* It finds out when its acknowledgements are lost later on, though no packet comes from yet another address. */
+    test_wires_address(f.wires, 1, 0, 0, 1);
+    send_next(&f.side[1]);
+    for (uint64_t until = test_wires_now_ns(f.wires) + 3000 * MS; moved(&f, 0) == 0;) {
+        assert_true(test_wires_now_ns(f.wires) < until);
+        look_for(&f, 1);
+    }
+    talk(&f, 100, 2000, 10000);
+    assert_int_equal(moved(&f, 0), 1);
+    assert_int_equal(moved(&f, 1), 1);
+    close_them(&f);
+}
+
 /* The connection is made where an answer comes from. */
 static void a_connection_begins_at_an_address_that_works(void **state)
 {
@@ -565,6 +597,7 @@ int main(void)
         cmocka_unit_test(one_direction_of_a_way_may_be_dead),
         cmocka_unit_test(who_only_listens_moves_too),
         cmocka_unit_test(who_only_acknowledges_moves_too),
+        cmocka_unit_test(who_hears_from_elsewhere_asks_once),
         cmocka_unit_test(a_connection_begins_at_an_address_that_works),
         cmocka_unit_test(what_was_learnt_of_the_way_is_forgotten),
         cmocka_unit_test(with_all_addresses_dead_the_peer_is),

@@ -133,6 +133,62 @@ static void the_least_of_its_answers_is_the_round_trip(void **state)
     assert_int_equal(w.rtt_ns, 3 * MS);
 }
 
+static int hint(struct rnl_ways *w, unsigned way, uint64_t next, uint64_t acked, uint64_t now_ms)
+{
+    return rnl_ways_hint(w, way, next, acked, now_ms * MS);
+}
+
+/* The peer sends from elsewhere, and what we send arrives. */
+static void in_peace(struct rnl_ways *w)
+{
+    rnl_ways_init(w, 3, AIM, PATIENCE_MS * MS);
+    assert_int_equal(hint(w, OTHER, 10, 9, 1000), 1);
+    assert_int_equal(hint(w, OTHER, 11, 9, 1249), 0); /* at most every 250 ms ... */
+    assert_int_equal(hint(w, OTHER, 11, 9, 1250), 1); /* ... as long as nothing sent since has arrived */
+    assert_int_equal(hint(w, OTHER, 12, 10, 1500), 1);
+    assert_int_equal(hint(w, OTHER, 13, 12, 1501), 0);
+    for (uint64_t ms = 1502; ms < 20000; ms += 10)
+        assert_int_equal(hint(w, OTHER, 13, 12, ms), 0);
+}
+
+static void a_hint_that_is_settled_asks_no_more(void **state)
+{
+    struct rnl_ways w;
+    int move;
+    (void)state;
+    in_peace(&w);
+    assert_int_equal(step(&w, PATIENCE_MS - 1, 20000, &move), 0); /* and there is patience again */
+    assert_int_equal(step(&w, PATIENCE_MS, 20001, &move), ALL);
+}
+
+static void what_settled_a_hint_does_not_last(void **state)
+{
+    struct rnl_ways w;
+    int move;
+    (void)state;
+    in_peace(&w); /* data from a third address, and from there again */
+    assert_int_equal(hint(&w, THIRD, 13, 12, 20000), 1);
+    assert_int_equal(hint(&w, OTHER, 14, 13, 20250), 1);
+    in_peace(&w); /* data from the aim, and from elsewhere again */
+    assert_int_equal(hint(&w, AIM, 13, 12, 20000), 0);
+    assert_int_equal(hint(&w, OTHER, 13, 12, 20001), 1);
+    assert_int_equal(hint(&w, AIM, 14, 12, 20002), 0); /* an answer to what was asked before that is none */
+    assert_int_equal(hint(&w, OTHER, 14, 13, 20003), 0);
+    assert_int_equal(hint(&w, OTHER, 14, 13, 20251), 1);
+    in_peace(&w); /* the peer is in trouble, and looks for a way to us */
+    rnl_ways_doubt(&w, AIM);
+    assert_int_equal(hint(&w, OTHER, 13, 12, 20000), 0);
+    rnl_ways_doubt(&w, OTHER);
+    assert_int_equal(hint(&w, OTHER, 13, 12, 20001), 1);
+    in_peace(&w); /* we have moved */
+    assert_int_equal(step(&w, PATIENCE_MS, 20000, &move), ALL);
+    asked(&w, THIRD, 6, 20000);
+    assert_int_equal(answered(&w, THIRD, 6, 20001), 1);
+    (void)step(&w, 400, 20100, &move);
+    assert_int_equal(move, 1);
+    assert_int_equal(hint(&w, OTHER, 13, 12, 20101), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -140,6 +196,8 @@ int main(void)
         cmocka_unit_test(an_aim_that_answers_is_kept),
         cmocka_unit_test(the_least_of_its_answers_is_the_round_trip),
         cmocka_unit_test(what_is_acknowledged_settles_it),
+        cmocka_unit_test(a_hint_that_is_settled_asks_no_more),
+        cmocka_unit_test(what_settled_a_hint_does_not_last),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
