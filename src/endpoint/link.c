@@ -194,6 +194,7 @@ static void begin_flow(struct rnl_link *link, const struct rnl_hs_made *made, ui
                                          .peer_ack_delay_ns = made->ack_delay_ns,
                                          .sealer = &r->sealer,
                                          .first_number = made->first_number,
+                                         .first_control = made->first_control,
                                          .keys = &keys};
     rnl_flow_init(&link->flow, &setup, now_ns);
     rnl_keys_wipe(&keys);
@@ -359,7 +360,7 @@ void rnl_link_unknown(struct rnl_link *link, const struct rnl_view *v, uint64_t 
     unsigned control;
     if (rnl_hs_unknown_said(&r->hs, &link->hs, link->flow.connection, v->at, v->bytes, now_ns, &number, &control) ==
             1 &&
-        !control && rnl_flow_in_flight(&link->flow, number)) /* it has seen what it quotes */
+        (control ? rnl_link_challenged(link, v, number) : rnl_flow_in_flight(&link->flow, number))) /* it has seen it */
         gone(link, RNL_DEATH_SILENT);
     rnl_remote_due(link, rnl_hs_deadline(&link->hs));
 }

@@ -101,6 +101,8 @@ int rnl_link_is_of(struct rnl_remote *r, uint32_t rank, const struct rnl_addr *f
 void rnl_link_aim_at(struct rnl_link *link, const struct rnl_view *v);
 /* HELLOs are said at one address after the other. */
 int rnl_link_hello_send(struct rnl_link *link, const void *at, uint32_t bytes, uint64_t now_ns);
+/* UNKNOWN came with that packet number of the control space: 1 = it is of a challenge that went there. */
+int rnl_link_challenged(const struct rnl_link *link, const struct rnl_view *v, uint64_t number);
 /* A packet that was new: does it say something about ways? */
 void rnl_link_ways_input(struct rnl_link *link, const struct rnl_view *v, uint64_t now_ns);
 /* A packet was made for the aim: is it the end, to be said at the others, too? Then this says it there, when the

@@ -141,7 +141,13 @@ static void challenge(struct rnl_link *link, unsigned way, uint64_t now_ns)
     uint32_t bytes = rnl_flow_path(&link->flow, out, sizeof out, sizeof out, &word);
     if (bytes == 0 || r->t->ops->toward(r->t, link->conn->rank, way, out, bytes, now_ns) != 1)
         return;
-    rnl_ways_asked(&link->ways->ways, way, word.value, now_ns);
+    rnl_ways_asked(&link->ways->ways, way, word.value, link->flow.control, now_ns);
+}
+
+int rnl_link_challenged(const struct rnl_link *link, const struct rnl_view *v, uint64_t number)
+{
+    int way = link->ways ? way_of(link, v) : -1;
+    return way >= 0 && rnl_ways_under_way(&link->ways->ways, (unsigned)way, number);
 }
 
 void rnl_link_ways_input(struct rnl_link *link, const struct rnl_view *v, uint64_t now_ns)

@@ -359,13 +359,23 @@ void rnl_remote_answer(struct rnl_remote *r, const struct rnl_view *v, const voi
     r->answered = 1;
 }
 
+/* The process of a rank that was started again knows the peer's first address only, until it has a connection. */
+static int known(struct rnl_remote *r, const struct rnl_view *v)
+{
+    uint32_t rank = rnl_hs_connection_rank(rnl_packet_connection(v->at, v->bytes));
+    struct rnl_addr from, first;
+    if (v->peer != RNL_PEER_STRANGER)
+        return 1;
+    return rank < r->ep->size && r->t->ops->source(r->t, v, &from) == 0 && rnl_link_is_of(r, rank, &from, &first);
+}
+
 /* Whose connection is not there. */
 static void stray(struct rnl_remote *r, const struct rnl_view *v, uint64_t now_ns)
 {
     unsigned char out[RNL_UNKNOWN_BYTES];
     struct rnl_packet p;
     r->strays++;
-    if (v->peer == RNL_PEER_STRANGER || rnl_packet_decode(v->at, v->bytes, &p) != RNL_PACKET_GOOD)
+    if (rnl_packet_decode(v->at, v->bytes, &p) != RNL_PACKET_GOOD || !known(r, v))
         return;
     uint32_t bytes = rnl_hs_unknown(&r->hs, &p, now_ns, out, sizeof out);
     if (bytes)

@@ -52,6 +52,7 @@ void rnl_flow_init(struct rnl_flow *f, const struct rnl_flow_setup *setup, uint6
     f->window_bytes = setup->window_bytes;
     f->mtu_most = (uint16_t)rnl_flow_min(setup->mtu_bytes, UINT16_MAX);
     rnl_sent_init(&f->sent, setup->first_number ? setup->first_number : 1);
+    f->control = setup->first_control ? setup->first_control - 1 : 0;
     rnl_received_init(&f->received);
     rnl_loss_init(&f->loss);
     rnl_mtu_init(&f->mtu, setup->config->mtu, setup->mtu_bytes);

@@ -118,6 +118,7 @@ struct rnl_flow_setup {
     uint32_t peer_ack_delay_ns;  /* how long the peer may keep an acknowledgement */
     struct rnl_sealer *sealer;   /* outlives the flow */
     uint64_t first_number;       /* of our data packets; 0 = 1 */
+    uint64_t first_control;      /* of the control space; likewise */
     const struct rnl_keys *keys; /* copied: from now on only this flow seals with them */
 };
 

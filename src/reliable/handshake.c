@@ -223,6 +223,7 @@ static void make(struct rnl_handshake *hs, struct rnl_hs_peer *peer, const struc
     unsigned char first[16];
     rnl_keyed_hash(first, hs->config.secret, "runnel first", mine, RNL_NONCE_BYTES);
     made->first_number = 1 + (rnl_get32(first) & 0x7fffffff);
+    made->first_control = 1 + (rnl_get32(first + 4) & 0x7fffffff);
     if (RNL_RARELY("packet numbers begin near the end of 32 bits"))
         made->first_number = UINT32_MAX - (first[0] & 0x7f);
     made->suite = d.suite;

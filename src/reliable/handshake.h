@@ -94,7 +94,7 @@ enum {
 struct rnl_hs_made {
     uint32_t tx_connection, rx_connection; /* in the packets that we send; in those that come */
     uint64_t incarnation;
-    uint64_t first_number; /* of our packets: nobody knows it before one of them went out */
+    uint64_t first_number, first_control; /* of our packets: nobody knows them before one of that space went out */
     struct rnl_suite suite;
     unsigned char tx[RNL_KEY_BYTES], rx[RNL_KEY_BYTES];
     uint16_t mtu_bytes; /* the lesser of both */

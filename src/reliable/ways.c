@@ -81,10 +81,11 @@ unsigned rnl_ways_step(struct rnl_ways *w, uint64_t stuck_ns, uint64_t looked_ns
     return (1u << w->count) - 1;
 }
 
-void rnl_ways_asked(struct rnl_ways *w, unsigned way, uint64_t value, uint64_t now_ns)
+void rnl_ways_asked(struct rnl_ways *w, unsigned way, uint64_t value, uint64_t number, uint64_t now_ns)
 {
     struct rnl_way *a = &w->way[way];
     a->value[a->next] = value;
+    a->number[a->next] = number;
     a->asked_ns[a->next] = now_ns;
     a->next = (uint8_t)((a->next + 1) % RNL_WAYS_VALUES);
 }
@@ -112,6 +113,14 @@ int rnl_ways_answered(struct rnl_ways *w, unsigned way, uint64_t value, uint64_t
         }
         return 1;
     }
+    return 0;
+}
+
+int rnl_ways_under_way(const struct rnl_ways *w, unsigned way, uint64_t number)
+{
+    for (unsigned k = 0; way < w->count && k < RNL_WAYS_VALUES; k++)
+        if (w->way[way].value[k] != 0 && w->way[way].number[k] == number)
+            return w->asking;
     return 0;
 }
 

@@ -36,7 +36,8 @@ struct rnl_ways {
     struct rnl_way {
         uint64_t value[RNL_WAYS_VALUES]; /* 0 = none */
         uint64_t asked_ns[RNL_WAYS_VALUES];
-        uint8_t next; /* the place of the next one, which is that of the oldest */
+        uint64_t number[RNL_WAYS_VALUES]; /* of the packet */
+        uint8_t next;                     /* the place of the next one, which is that of the oldest */
     } way[RNL_WAYS_MAX];
     uint64_t patience_ns;
     uint64_t next_ns, gap_ns; /* of challenges */
@@ -58,10 +59,12 @@ void rnl_ways_init(struct rnl_ways *ways, unsigned count, unsigned aim, uint64_t
 unsigned rnl_ways_step(struct rnl_ways *ways, uint64_t stuck_ns, uint64_t looked_ns, uint64_t now_ns, int *move);
 /* Step by then, however little happens; UINT64_MAX = there is no hurry. */
 uint64_t rnl_ways_deadline(const struct rnl_ways *ways);
-/* `way` is challenged with `value`, which nobody can guess. */
-void rnl_ways_asked(struct rnl_ways *ways, unsigned way, uint64_t value, uint64_t now_ns);
+/* `way` is challenged with `value`, which nobody can guess, in packet `number`. */
+void rnl_ways_asked(struct rnl_ways *ways, unsigned way, uint64_t value, uint64_t number, uint64_t now_ns);
 /* That value was said back, from the address of `way`. 1 = it proves it; 0 = nobody asked, or not there, or not now. */
 int rnl_ways_answered(struct rnl_ways *ways, unsigned way, uint64_t value, uint64_t now_ns);
+/* Packet `number` is such a challenge, to `way`, that may still be answered. */
+int rnl_ways_under_way(const struct rnl_ways *ways, unsigned way, uint64_t number);
 /* Packets go to `way` from now on: what was thought of the one before is of no interest. */
 void rnl_ways_aim(struct rnl_ways *ways, unsigned way);
 /* Data of the peer came from `way`. `next` is the number of our next packet, `acked` the largest that the peer has. 1 =

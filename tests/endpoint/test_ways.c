@@ -7,7 +7,7 @@
 #include "endpoint/link.h"
 #include "job/job.h"
 
-enum { NOTE = 1, LONGEST = 3000 };
+enum { NOTE = 1, LONGEST = 3000, NOBODY = 9 };
 #define MS ((uint64_t)1000000)
 
 struct side {
@@ -130,6 +130,12 @@ static void look_for(struct fixture *f, uint64_t ms)
             assert_true(rnl_extract(f->side[i].ep, SIZE_MAX) >= 0);
         test_wires_pass(f->wires, MS);
     }
+}
+
+static void look(struct fixture *f, unsigned rank)
+{
+    assert_true(rnl_extract(f->side[rank].ep, SIZE_MAX) >= 0);
+    assert_true(rnl_extract(f->side[rank].ep, SIZE_MAX) >= 0);
 }
 
 static void both_dead_at(struct fixture *f, unsigned way, int works)
@@ -337,6 +343,80 @@ static void with_all_addresses_dead_the_peer_is(void **state)
     test_wires_free(f.wires);
 }
 
+/* ---- the peer does not have the connection any more ---- */
+
+/* Rank 1 has taken rank 0 for dead, as silent; and the address that rank 0 uses has died. */
+static void lose_it(struct fixture *f)
+{
+    open_them(f, "", 2, 0);
+    talk(f, 100, 100, 10000);
+    look_for(f, 20);
+    both_dead_at(f, 0, 0);
+    both_dead_at(f, 1, 0);
+    f->side[1].ep->remote->config.dead_ns = 1000 * MS;
+    send_next(&f->side[1]);
+    for (uint64_t until = test_wires_now_ns(f->wires) + 60000 * MS; link_of(f, 1)->flows;) {
+        assert_true(test_wires_now_ns(f->wires) < until);
+        (void)!rnl_extract(f->side[1].ep, SIZE_MAX);
+        test_wires_pass(f->wires, MS);
+    }
+    both_dead_at(f, 1, 1);
+}
+
+static void it_says_so_at_its_other_address(void **state)
+{
+    struct fixture f;
+    struct rnl_peer_info info = {0};
+    (void)state;
+    lose_it(&f);
+    assert_true(link_of(&f, 0)->flow.control > 1000); /* nobody could ask for what it will say before it was asked */
+    uint64_t from = test_wires_now_ns(f.wires);
+    assert_int_equal(rnl_send(f.side[0].ep, 1, NOTE, "lost", 4), 0);
+    while (info.state != RNL_PEER_DEAD && test_wires_now_ns(f.wires) < from + 40000 * MS) {
+        (void)!rnl_extract(f.side[0].ep, SIZE_MAX);
+        (void)!rnl_extract(f.side[1].ep, SIZE_MAX);
+        assert_int_equal(rnl_peer(f.side[0].ep, 1, &info), 0);
+        test_wires_pass(f.wires, MS);
+    }
+    assert_int_equal(info.state, RNL_PEER_DEAD);
+    assert_true(test_wires_now_ns(f.wires) - from < 2000 * MS); /* by its silence it takes 30 s */
+    assert_int_equal(moved(&f, 0), 0);
+    rnl_hub_kill(f.h.hub, 1, RNL_DEATH_SIGNAL, 9);
+    f.h.dead[1] = 1;
+    (void)!test_hub_close(&f.h);
+    test_wires_free(f.wires);
+}
+
+/* A process that has just begun answers at all of a peer's addresses, and nowhere else. */
+static void a_new_process_says_what_it_does_not_have(void **state)
+{
+    struct fixture f;
+    unsigned char at[RNL_WAYS_BYTES] = {0};
+    struct rnl_packet p = {.type = RNL_PACKET_PATH, .control = 1, .connection = 77u << 20, .number = 4711};
+    (void)state;
+    open_them(&f, "", 3, 0);
+    assert_true(rnl_packet_encode(at, sizeof at, &p) > 0);
+    assert_int_equal(rnl_packet_finish(at, sizeof at - RNL_PACKET_TAG), sizeof at);
+    look_for(&f, 10);
+    test_wires_stop(f.wires, 1);
+    for (unsigned way = 0; way < 3; way++) {
+        unsigned long sent = test_wires_sent(f.wires);
+        test_wires_forge(f.wires, 0, way, 1, at, sizeof at);
+        look(&f, 1);
+        assert_int_equal(test_wires_sent(f.wires), sent + 2); /* it, and what is said to it */
+    }
+    unsigned long sent = test_wires_sent(f.wires);
+    test_wires_forge(f.wires, 0, NOBODY, 1, at, sizeof at);
+    p.connection |= 7; /* there is no such rank */
+    assert_true(rnl_packet_encode(at, sizeof at, &p) > 0);
+    assert_int_equal(rnl_packet_finish(at, sizeof at - RNL_PACKET_TAG), sizeof at);
+    test_wires_forge(f.wires, 0, 1, 1, at, sizeof at);
+    look(&f, 1);
+    assert_int_equal(test_wires_sent(f.wires), sent + 2);
+    test_wires_stop(f.wires, 0);
+    close_them(&f);
+}
+
 /* ---- a slow program ---- */
 
 /* Rank 0 sends and looks, rank 1 does neither, for so long. */
@@ -417,7 +497,7 @@ static void the_end_is_said_at_all_addresses(void **state)
 
 /* ---- strangers ---- */
 
-enum { CAUGHT = 16, NOBODY = 9 };
+enum { CAUGHT = 16 };
 struct trap {
     unsigned char challenge[CAUGHT][RNL_WAYS_BYTES], answer[CAUGHT][RNL_WAYS_BYTES];
     unsigned challenges, answers; /* of rank 0's challenges */
@@ -450,12 +530,6 @@ static void get_stuck(struct fixture *f, struct trap *t, unsigned answers)
             assert_true(rnl_extract(f->side[i].ep, SIZE_MAX) >= 0);
         test_wires_pass(f->wires, 1000000);
     }
-}
-
-static void look(struct fixture *f, unsigned rank)
-{
-    assert_true(rnl_extract(f->side[rank].ep, SIZE_MAX) >= 0);
-    assert_true(rnl_extract(f->side[rank].ep, SIZE_MAX) >= 0);
 }
 
 static void strangers_move_nobody(void **state)
@@ -601,6 +675,8 @@ int main(void)
         cmocka_unit_test(a_connection_begins_at_an_address_that_works),
         cmocka_unit_test(what_was_learnt_of_the_way_is_forgotten),
         cmocka_unit_test(with_all_addresses_dead_the_peer_is),
+        cmocka_unit_test(it_says_so_at_its_other_address),
+        cmocka_unit_test(a_new_process_says_what_it_does_not_have),
         cmocka_unit_test(a_slow_program_moves_nobody),
         cmocka_unit_test(a_slow_program_is_found_at_its_other_address),
         cmocka_unit_test(the_end_is_said_at_all_addresses),

@@ -30,7 +30,7 @@ static void in_trouble(struct rnl_ways *w, uint64_t now_ms)
 
 static void asked(struct rnl_ways *w, unsigned way, uint64_t value, uint64_t now_ms)
 {
-    rnl_ways_asked(w, way, value, now_ms * MS);
+    rnl_ways_asked(w, way, value, 100 + value, now_ms * MS);
 }
 
 static int answered(struct rnl_ways *w, unsigned way, uint64_t value, uint64_t now_ms)
@@ -133,6 +133,25 @@ static void the_least_of_its_answers_is_the_round_trip(void **state)
     assert_int_equal(w.rtt_ns, 3 * MS);
 }
 
+/* What a peer that does not have the connection quotes. */
+static void a_challenge_is_known_by_its_number(void **state)
+{
+    struct rnl_ways w;
+    int move;
+    (void)state;
+    in_trouble(&w, 1000);
+    asked(&w, AIM, 5, 1000);
+    asked(&w, OTHER, 6, 1000);
+    assert_int_equal(rnl_ways_under_way(&w, OTHER, 106), 1);
+    assert_int_equal(rnl_ways_under_way(&w, OTHER, 105), 0);
+    assert_int_equal(rnl_ways_under_way(&w, THIRD, 106), 0);
+    assert_int_equal(rnl_ways_under_way(&w, 3, 106), 0);
+    assert_int_equal(rnl_ways_under_way(&w, OTHER, 0), 0);
+    assert_int_equal(step(&w, 0, 1010, &move), 0); /* the trouble is over */
+    assert_int_equal(rnl_ways_under_way(&w, OTHER, 106), 0);
+    assert_int_equal(rnl_ways_under_way(&w, OTHER, 0), 0);
+}
+
 static int hint(struct rnl_ways *w, unsigned way, uint64_t next, uint64_t acked, uint64_t now_ms)
 {
     return rnl_ways_hint(w, way, next, acked, now_ms * MS);
@@ -196,6 +215,7 @@ int main(void)
         cmocka_unit_test(an_aim_that_answers_is_kept),
         cmocka_unit_test(the_least_of_its_answers_is_the_round_trip),
         cmocka_unit_test(what_is_acknowledged_settles_it),
+        cmocka_unit_test(a_challenge_is_known_by_its_number),
         cmocka_unit_test(a_hint_that_is_settled_asks_no_more),
         cmocka_unit_test(what_settled_a_hint_does_not_last),
     };
