@@ -4,7 +4,8 @@
  * EVERY_MS [FILE]. Each rank asks each other one COUNT times, and more until FILE is there, some of the requests and of
  * the replies with bytes, with several under way at any time. Half way through, rank 0 moves its endpoint to another
  * bundle, and everybody maps the others anew. Each request runs its handler once, has its reply once, and no message
- * comes back. With FILE it says `beats RANK` once something was answered. Says at its end
+ * comes back. With FILE it says `beats RANK` once something was answered, and `moves RANK N` when packets to a peer
+ * have gone on to another of its addresses for the N-th time. Says at its end
  *
  *   beat RANK gap MS at MS moved N
  *
@@ -115,6 +116,16 @@ static void wait_some(void)
     MUST(AM_Poll(bundle) == AM_OK);
 }
 
+static void say_moves(rnl_endpoint *own)
+{
+    static uint64_t said;
+    uint64_t moved = rnl_get_counters(own)->peers_moved;
+    if (moved == said)
+        return;
+    said = moved;
+    MUST(dprintf(STDOUT_FILENO, "moves %u %llu\n", rank, (unsigned long long)said) > 0);
+}
+
 int main(int argc, char **argv)
 {
     long count = argc > 2 ? atol(argv[1]) : 20, every_ms = argc > 2 ? atol(argv[2]) : 0;
@@ -157,6 +168,8 @@ int main(int argc, char **argv)
             wait_some();
         if (!said && settled > 0)
             said = dprintf(STDOUT_FILENO, "beats %u\n", rank) > 0;
+        if (until)
+            say_moves(own);
     }
     while (settled < asked)
         wait_some();

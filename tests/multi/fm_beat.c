@@ -3,9 +3,10 @@
  * fm_beat.c - a steady exchange over a network that changes: runnel run -n N multi-fm_beat COUNT EVERY_MS [FILE].
  * Everybody sends everybody else COUNT numbered messages, one each EVERY_MS, more of them until FILE is there, and
  * takes in what comes: each once, in order, with the right bytes, all of whoever lives. Who is told that a peer is dead
- * goes on with the others. With FILE it says `beats RANK` once all were heard. Says at its end
+ * goes on with the others. With FILE it says `beats RANK` once all were heard, and `moves RANK N` when packets to a
+ * peer have gone on to another of its addresses for the N-th time. Says at its end
  *
- *   beat RANK gap MS [dead R]...
+ *   beat RANK gap MS [dead R]... [moved N]
  *
  * gap: the longest time in which one of those that live was not heard. Without arguments: a job of one joins and
  * leaves. */
@@ -14,7 +15,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fm/process.h"
 #include "multi/fm_check.h"
+#include "runnel/counters.h"
 #include "runnel/fm.h"
 #include "runnel/runnel.h"
 
@@ -110,9 +113,23 @@ static void say_once_all_beat(void)
     said = 1;
 }
 
-static void say(void)
+static uint64_t moved(void)
 {
-    char line[40 + RANKS_MAX * 10];
+    return rnl_get_counters(rnl_fm.ep)->peers_moved;
+}
+
+static void say_moves(void)
+{
+    static uint64_t said;
+    if (moved() == said)
+        return;
+    said = moved();
+    CHECK(dprintf(STDOUT_FILENO, "moves %lu %llu\n", me, (unsigned long long)said) > 0);
+}
+
+static void say(const char *until, uint64_t moves)
+{
+    char line[64 + RANKS_MAX * 10];
     uint64_t gap = 0;
     for (unsigned long r = 0; r < ranks; r++)
         if (r != me && !dead[r] && gap_ns[r] > gap)
@@ -121,6 +138,8 @@ static void say(void)
     for (unsigned long r = 0; r < ranks; r++)
         if (dead[r])
             n += snprintf(line + n, sizeof line - (size_t)n, " dead %lu", r);
+    if (until)
+        snprintf(line + n, sizeof line - (size_t)n, " moved %llu", (unsigned long long)moves);
     CHECK(dprintf(STDOUT_FILENO, "%s\n", line) > 0);
 }
 
@@ -146,18 +165,21 @@ int main(int argc, char **argv)
         next_ns += every_ns;
         for (uint64_t now; (now = check_now_ns()) < next_ns;)
             (void)FM_wait((long)((next_ns - now) / 1000));
-        if (until)
-            say_once_all_beat();
+        if (!until)
+            continue;
+        say_once_all_beat();
+        say_moves();
     }
     for (unsigned long r = 0; r < ranks; r++)
         if (r != me)
             send_last(r, k);
     while (!all_here())
         (void)FM_wait(-1);
+    uint64_t moves = moved();
     FM_finalize();
     for (unsigned long r = 0; r < ranks; r++)
         if (r != me && (got[r] < all[r] - 1 || all[r] == 0) && !dead[r])
             check_fail("%llu messages of %lu came", (unsigned long long)got[r], r);
-    say();
+    say(until, moves);
     return 0;
 }
