@@ -99,6 +99,7 @@ AMUDP_PUBLIC int AMUDP_ReplyI(void *token, handler_t handler, void *from, size_t
 AMUDP_PUBLIC int AMUDP_ReplyXfer(void *token, handler_t handler, void *from, size_t nbytes, uintptr_t dest_offset,
                                  int numargs, ...);
 
+/* The same six with their arguments in a va_list, numargs of int. */
 AMUDP_PUBLIC int AMUDP_RequestVA(ep_t ep, amudp_node_t dest, handler_t handler, int numargs, va_list args);
 AMUDP_PUBLIC int AMUDP_RequestIVA(ep_t ep, amudp_node_t dest, handler_t handler, void *from, size_t nbytes, int numargs,
                                   va_list args);
@@ -106,7 +107,6 @@ AMUDP_PUBLIC int AMUDP_RequestXferVA(ep_t ep, amudp_node_t dest, handler_t handl
                                      uintptr_t dest_offset, int async, int numargs, va_list args);
 AMUDP_PUBLIC int AMUDP_ReplyVA(void *token, handler_t handler, int numargs, va_list args);
 AMUDP_PUBLIC int AMUDP_ReplyIVA(void *token, handler_t handler, void *from, size_t nbytes, int numargs, va_list args);
-/* The same six with their arguments in a va_list, numargs of int. */
 AMUDP_PUBLIC int AMUDP_ReplyXferVA(void *token, handler_t handler, void *from, size_t nbytes, uintptr_t dest_offset,
                                    int numargs, va_list args);
 

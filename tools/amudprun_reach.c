@@ -72,20 +72,6 @@ static int send_input(struct rnl_channel *c)
     _exit(0);
 }
 
-static int write_all(int fd, const unsigned char *at, size_t n)
-{
-    while (n > 0) {
-        ssize_t went = write(fd, at, n);
-        if (went < 0 && errno == EINTR)
-            continue;
-        if (went <= 0)
-            return -1;
-        at += went;
-        n -= (size_t)went;
-    }
-    return 0;
-}
-
 int rnl_amudp_reach(int argc, char **argv)
 {
     const char *file = argc > 2 ? argv[2] : NULL;
@@ -109,7 +95,7 @@ int rnl_amudp_reach(int argc, char **argv)
             memcpy(&status, c->text, sizeof status);
             return status & 0xff;
         }
-        if (c->type == 'q' || (c->bytes > 0 && write_all(to, c->text, c->bytes) < 0))
+        if (c->type == 'q' || (c->bytes > 0 && rnl_channel_pour(c, to) < 0))
             break;
         if (c->bytes == 0)
             close(to);

@@ -375,6 +375,7 @@ RNL_PUBLIC int rnl_am_readmit(eb_t bundle, unsigned rank);
 #define RNL_AM_W14 RNL_AM_W13, a13
 #define RNL_AM_W15 RNL_AM_W14, a14
 #define RNL_AM_W16 RNL_AM_W15, a15
+/* The calls with n arguments: each puts them into an array and hands that to the general one. */
 #define RNL_AM_CALLS(n) \
     static inline int AM_Request##n(ep_t ep, int index, handler_t h RNL_AM_P##n) \
     { \

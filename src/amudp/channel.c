@@ -189,3 +189,16 @@ int rnl_channel_send(struct rnl_channel *c, int type, const void *text, size_t b
         return -1;
     return send_all(c->fd, block, 2 + n);
 }
+
+int rnl_channel_pour(const struct rnl_channel *c, int to)
+{
+    for (size_t done = 0; done < c->bytes;) {
+        ssize_t went = write(to, c->text + done, c->bytes - done);
+        if (went < 0 && errno == EINTR)
+            continue;
+        if (went <= 0)
+            return -1;
+        done += (size_t)went;
+    }
+    return 0;
+}

@@ -48,5 +48,7 @@ enum rnl_channel_step rnl_channel_step(struct rnl_channel *c);
 enum rnl_channel_step rnl_channel_wait(struct rnl_channel *c, int ms);
 /* 0 or -1: it has ended. */
 int rnl_channel_send(struct rnl_channel *c, int type, const void *text, size_t bytes);
+/* The text of the message that has come goes to a pipe or file, all of it: waits as long as that takes. 0 or -1. */
+int rnl_channel_pour(const struct rnl_channel *c, int to);
 
 #endif

@@ -157,26 +157,12 @@ static pid_t apart(void) /* ... and the child ends with its parent */
     return pid;
 }
 
-static int write_all(int fd, const unsigned char *at, size_t n)
-{
-    while (n > 0) {
-        ssize_t went = write(fd, at, n);
-        if (went < 0 && errno == EINTR)
-            continue;
-        if (went <= 0)
-            return -1;
-        at += went;
-        n -= (size_t)went;
-    }
-    return 0;
-}
-
 /* What the other side says goes to the command's input, which ends when that does. */
 _Noreturn static void feed(struct rnl_channel *c, int to)
 {
     enum rnl_channel_step step;
     while ((step = rnl_channel_wait(c, -1)) == RNL_CHANNEL_MESSAGE)
-        if (c->type != 'i' || c->bytes == 0 || write_all(to, c->text, c->bytes) < 0)
+        if (c->type != 'i' || c->bytes == 0 || rnl_channel_pour(c, to) < 0)
             break;
     _exit(0);
 }

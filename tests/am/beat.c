@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "am/rank_must.h"
 #include "runnel/am.h"
 #include "runnel/counters.h"
 
@@ -30,14 +31,6 @@ static unsigned char handled[RANKS_MAX][COUNT_MAX], answered[RANKS_MAX][COUNT_MA
 static unsigned long asked, settled;
 static long asks_of[RANKS_MAX];
 static uint64_t began_us, heard_us, gap_us, gap_at_us;
-
-#define MUST(x)                                                                                            \
-    do {                                                                                                   \
-        if (!(x)) {                                                                                        \
-            fprintf(stderr, "rank %u: not so: %s (%d): %s\n", rank, #x, __LINE__, rnl_last_error()->text); \
-            _exit(1);                                                                                      \
-        }                                                                                                  \
-    } while (0)
 
 static uint64_t now_us(void)
 {

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "am/rank_must.h"
 #include "runnel/am.h"
 
 enum { ASK = 1, ANSWER, TAKE, PID, DONE, AWAY = 64, SERIALS = 1 << 20, BYTES = 3000, AFTERWARDS = 100, RANKS_MAX = 8 };
@@ -25,14 +26,6 @@ static unsigned char *handled; /* by asker and serial: how often, in FILE */
 static unsigned char answers[SERIALS], backs[SERIALS], data[BYTES];
 static unsigned asked, settled, back, done, away_from[RANKS_MAX], answered_by[RANKS_MAX];
 static pid_t prey;
-
-#define MUST(x)                                                                                            \
-    do {                                                                                                   \
-        if (!(x)) {                                                                                        \
-            fprintf(stderr, "rank %u: not so: %s (%d): %s\n", rank, #x, __LINE__, rnl_last_error()->text); \
-            _exit(1);                                                                                      \
-        }                                                                                                  \
-    } while (0)
 
 static void ask(void *token, int32_t serial, int32_t from)
 {

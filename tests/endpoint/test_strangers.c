@@ -16,22 +16,8 @@
 #include "support/evil.h"
 #include "support/must.h"
 
-enum {
-    NOTE = 1,
-    FRIENDS = 2,
-    OUTSIDE = 2,   /* the rank that floods */
-    OTHER_JOB = 3, /* ... that has another key */
-    SIZE = 4,
-    DATAGRAMS = 20000,
-    FIRST = 100,
-    MESSAGE_MAX = 5000
-};
+enum { NOTE = 1, DATAGRAMS = 20000, FIRST = 100, MESSAGE_MAX = 5000 };
 enum { AT_FLOOD_ENDS, AT_GENUINE };
-
-static struct rnl_socket *make_evil(struct rnl_socket *in, unsigned rank)
-{
-    return rank < FRIENDS ? test_evil(in, rank) : in;
-}
 
 /* ---- the two ---- */
 
@@ -55,7 +41,7 @@ static int on_note(const void *buf, size_t n, unsigned peer, void *ctx)
 {
     struct friend *f = ctx;
     const unsigned char *at = buf;
-    TEST_MUST(peer < FRIENDS);
+    TEST_MUST(peer < TEST_FRIENDS);
     TEST_MUST(n == length_of(f->heard));
     for (size_t i = 0; i < n; i++)
         TEST_MUST(at[i] == pattern(f->heard, i));
@@ -128,10 +114,10 @@ static void flood(struct test_loop_side *s)
 static void knock(struct test_loop_side *s)
 {
     test_loop_meet(s);
-    int status[FRIENDS] = {0};
+    int status[TEST_FRIENDS] = {0};
     for (uint64_t until = test_now_ns() + (uint64_t)30000000000; status[0] == 0 || status[1] == 0;) {
         TEST_MUST(test_now_ns() < until);
-        for (unsigned i = 0; i < FRIENDS; i++)
+        for (unsigned i = 0; i < TEST_FRIENDS; i++)
             if (status[i] == 0)
                 status[i] = rnl_send(s->ep, i, NOTE, "let me in", 9);
         TEST_MUST(rnl_wait(s->ep, 20000000) >= RNL_TIMED_OUT);
@@ -139,22 +125,10 @@ static void knock(struct test_loop_side *s)
     TEST_MUST(status[0] == RNL_ERR_PEER_DEAD && status[1] == RNL_ERR_PEER_DEAD);
 }
 
-static void body(struct test_loop_side *s)
-{
-    if (s->rank < FRIENDS)
-        talk(s);
-    else if (s->rank == OUTSIDE)
-        flood(s);
-    else
-        knock(s);
-}
-
 static void strangers_change_nothing(void **state)
 {
-    const struct test_loop opt = {
-        .strangers = 1 << OTHER_JOB, .wrap = make_evil, .remote = {.open_ns = (uint64_t)4000 * 1000 * 1000}};
     (void)state;
-    assert_int_equal(test_loop_run(SIZE, &opt, body, NULL), 0);
+    assert_int_equal(test_strangers(talk, flood, knock), 0);
 }
 
 int main(void)

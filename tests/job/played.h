@@ -152,6 +152,15 @@ static inline void hears_nothing(const struct played *p)
     assert_int_equal(hear(p->sock, &msg, NULL), 0);
 }
 
+static inline void hears_death(const struct played *p, uint32_t rank, int why, int detail)
+{
+    struct rnl_msg_event e = next_event(p);
+    assert_int_equal(e.kind, RNL_EVENT_DEATH);
+    assert_int_equal(e.rank, rank);
+    assert_int_equal(e.why, why);
+    assert_int_equal(e.detail, detail);
+}
+
 static inline enum rnl_give ask_segment(struct rnl_agent *a, const struct played *p, uint32_t rank, uint64_t bytes,
                                         int *fd)
 {

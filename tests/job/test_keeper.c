@@ -121,15 +121,6 @@ static void finish(struct jobs *j)
     assert_int_equal(descriptors(), j->before);
 }
 
-static void hears_death(const struct played *p, uint32_t rank, int why, int detail)
-{
-    struct rnl_msg_event e = next_event(p);
-    assert_int_equal(e.kind, RNL_EVENT_DEATH);
-    assert_int_equal(e.rank, rank);
-    assert_int_equal(e.why, why);
-    assert_int_equal(e.detail, detail);
-}
-
 /* Each rank of `host` hears that the ranks of `lost` are silent, and nothing else. */
 static void hear_of_loss(const struct jobs *j, uint32_t host, uint32_t lost)
 {

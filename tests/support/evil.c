@@ -179,3 +179,35 @@ void test_flood(unsigned long datagrams)
     close(fd);
     TEST_MUST(went > 0);
 }
+
+/* ---- a run with all of them ---- */
+
+static struct {
+    void (*talk)(struct test_loop_side *), (*flood)(struct test_loop_side *), (*knock)(struct test_loop_side *);
+} bodies;
+
+static void body(struct test_loop_side *s)
+{
+    if (s->rank < TEST_FRIENDS)
+        bodies.talk(s);
+    else if (s->rank == TEST_OUTSIDE)
+        bodies.flood(s);
+    else
+        bodies.knock(s);
+}
+
+static struct rnl_socket *make_evil(struct rnl_socket *in, unsigned rank)
+{
+    return rank < TEST_FRIENDS ? test_evil(in, rank) : in;
+}
+
+int test_strangers(void (*talk)(struct test_loop_side *), void (*flood)(struct test_loop_side *),
+                   void (*knock)(struct test_loop_side *))
+{
+    const struct test_loop opt = {
+        .strangers = 1 << TEST_OTHER_JOB, .wrap = make_evil, .remote = {.open_ns = (uint64_t)4000 * 1000 * 1000}};
+    bodies.talk = talk;
+    bodies.flood = flood;
+    bodies.knock = knock;
+    return test_loop_run(TEST_STRANGERS_SIZE, &opt, body, NULL);
+}
