@@ -112,8 +112,6 @@ static int is_known(const struct rnl_experiment *x, const char *why)
             return 1;
     if (!strstr(why, " tasks wait, and nothing more happens"))
         return 0;
-    if (strncmp(x->system->name, "pm", 2) == 0 && x->measure == RNL_GOODPUT) /* refusals; its README says how */
-        return 1;
     return x->system->lossy || sends_block_each_other(x);
 }
 
@@ -156,7 +154,7 @@ static int one(void)
 int main(int argc, char **argv)
 {
     uint64_t n = argc > 1 ? strtoull(argv[1], NULL, 10) : 150, first = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
-    static const uint64_t found[] = {780, 1080, 1138, 2846}; /* seeds that came upon what was wrong once */
+    static const uint64_t found[] = {780, 1080, 1138, 2448, 2846}; /* seeds that came upon what was wrong once */
     uint64_t figures = 0;
     for (seed = first; seed < first + n; seed++)
         figures += (uint64_t)one();

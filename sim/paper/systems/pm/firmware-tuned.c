@@ -42,12 +42,13 @@ FIRMWARE void answered(struct loop *l, uint32_t first)
     if (!waits_for_answer(slot))
         return;
     if (first >> 28 == PM_ACK) {
-        accepted(slot, &l->oldest, l->newest);
+        if (!accepted(slot, &l->oldest, l->newest, l->looked))
+            return;
     } else {
         refused(slot);
-        l->looked = l->oldest;
-        l->look = &card.send[l->oldest & (PM_RING - 1)];
     }
+    l->looked = l->oldest;
+    l->look = &card.send[l->oldest & (PM_RING - 1)];
 }
 
 FIRMWARE void receive(struct loop *l, uint32_t status)

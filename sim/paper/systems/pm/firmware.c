@@ -72,7 +72,8 @@ FIRMWARE void receive(struct loop *l, uint32_t status)
         return;
     }
     if (kind == PM_ACK) {
-        accepted(slot, &l->oldest, l->newest);
+        if (accepted(slot, &l->oldest, l->newest, l->look))
+            l->look = l->oldest;
     } else {
         refused(slot);
         l->look = l->oldest;

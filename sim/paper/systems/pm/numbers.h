@@ -21,12 +21,21 @@ FIRMWARE uint32_t waits_for_answer(uint32_t slot)
     return 0;
 }
 
-FIRMWARE void accepted(uint32_t slot, uint32_t *oldest, uint32_t newest)
+/* The host has the place again with the last store: what it posts there has no number yet, so neither what is oldest nor
+ * what is looked at next may still be at that place then. 1: the latter was; who calls goes on at the oldest. */
+FIRMWARE uint32_t accepted(uint32_t slot, uint32_t *oldest, uint32_t newest, uint32_t look)
 {
-    card.send[slot].state = PM_FREE;
+    uint32_t first = *oldest, passed = 0;
+    if ((first & (PM_RING - 1)) == slot) {
+        do {
+            passed |= first == look;
+            first++;
+        } while (first != newest && card.send[first & (PM_RING - 1)].state == PM_FREE);
+        *oldest = first;
+    }
     card.done++;
-    while (*oldest != newest && card.send[*oldest & (PM_RING - 1)].state == PM_FREE)
-        (*oldest)++;
+    card.send[slot].state = PM_FREE;
+    return passed;
 }
 
 /* Again, and in order: the oldest first, to which the caller goes back. */
