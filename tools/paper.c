@@ -44,13 +44,16 @@ static void usage(FILE *to)
         "  --measure M        what is measured (runnel paper list)\n"
         "  --packet BYTES     where a system lets one choose\n"
         "  --buffers N        for what arrives, where a system lets one choose\n"
-        "  --over VALUE=A,B   what a sweep varies: size, packet, buffers, senders, processes, slow, or a value of the\n"
-        "                     machine\n"
+        "  --over VALUE=A,B   what a sweep varies: size, packet, buffers, senders, processes, places, slow, or a "
+        "value\n"
+        "                     of the machine\n"
         "  --cold             caches of translations are empty at first\n"
         "  --seed N           of the hosts' jitter and of errors\n"
-        "  --senders N        that send to one more node (goodput)\n"
+        "  --senders N        that send to one more node (goodput, wire-cost)\n"
         "  --processes N      that have each card attached\n"
-        "  --slow US          what the receiver computes after each message (goodput), or before each look (answer)\n"
+        "  --places N         in memory that messages are sent from, as chance has it\n"
+        "  --slow US          what the receiver computes after each message (goodput, wire-cost), or before each look\n"
+        "                     (answer)\n"
         "  --attention HOW    how a host that computes sees what comes (answer): polls, interrupts, or a processor\n"
         "  --bad P            part of the packets with a wrong CRC, like 0.01\n"
         "  --plot DIR         also draw it there, with gnuplot\n"
@@ -140,6 +143,8 @@ static int take_option(struct paper_options *o, const char *name, const char *v)
         return whole(name, v, 31, &o->senders);
     else if (strcmp(name, "--processes") == 0)
         return whole(name, v, 8, &o->processes);
+    else if (strcmp(name, "--places") == 0)
+        return whole(name, v, 1024, &o->places);
     else if (strcmp(name, "--slow") == 0)
         return number(name, v, 0, 1e6, &o->slow_us);
     else if (strcmp(name, "--bad") == 0)
@@ -240,6 +245,7 @@ void paper_prepare(const struct paper_options *o, struct rnl_experiment *x)
     x->cold = o->cold;
     x->senders = o->senders;
     x->processes = o->processes;
+    x->places = o->places;
     x->slow_us = o->slow_us;
     if (o->slow_us <= 0 && (x->measure == RNL_ANSWER || x->measure == RNL_ANSWER_COST))
         x->slow_us = 20;

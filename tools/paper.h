@@ -11,7 +11,7 @@ enum { PAPER_SETS = 32 };
 struct paper_options {
     const char *what, *machine, *machine_file, *measure, *plot, *over, *set[PAPER_SETS];
     int sets, json, cold;
-    uint32_t bytes, count, packet, buffers, senders, processes, seed;
+    uint32_t bytes, count, packet, buffers, senders, processes, places, seed;
     enum rnl_attention attention;
     double slow_us, bad;
 };

@@ -10,14 +10,14 @@ enum { PAPER_CURVES = 8, PAPER_POINTS = 24 };
 struct paper_curve {
     const char *label, *system, *machine;
     enum rnl_measure measure;
-    const char *set; /* a value of the machine, or NULL */
-    uint32_t bytes;  /* where the size is not what varies */
-    int given;       /* no experiment: y of a closed form, paper_given() */
-    double slow_us;  /* of the receiver */
-    uint32_t packet;
-    int cold;        /* one message, with empty caches of translations */
-    const char *of;  /* y is the part of this system's, in per cent; or NULL */
-    const double *y; /* no experiment: these are printed in the paper; or NULL */
+    const char *set;        /* a value of the machine, or NULL */
+    uint32_t bytes;         /* where the size is not what varies */
+    int given;              /* no experiment: y of a closed form, paper_given() */
+    double slow_us;         /* of the receiver */
+    uint32_t packet, count; /* 0: as many as is usual */
+    int cold;               /* one message, with empty caches of translations */
+    const char *of;         /* y is the part of this system's, in per cent; or NULL */
+    const double *y;        /* no experiment: these are printed in the paper; or NULL */
     enum rnl_attention attention;
 };
 struct paper_mark { /* what survives of the printed curve */
@@ -26,7 +26,7 @@ struct paper_mark { /* what survives of the printed curve */
 };
 struct paper_figure {
     const char *name, *title, *over,
-        *unit; /* over: size, packet, buffers, senders, processes, slow, or a value of the machine */
+        *unit; /* over: size, packet, buffers, senders, processes, places, slow, or a machine's value */
     const char *y;
     int validated; /* rows of the papers lie on it; else it is a what-if */
     struct paper_curve curve[PAPER_CURVES];

@@ -65,6 +65,8 @@ int paper_point(const struct paper_options *o, const struct paper_figure *f, con
         mine.senders = whole;
     else if (strcmp(f->over, "processes") == 0)
         mine.processes = whole;
+    else if (strcmp(f->over, "places") == 0)
+        mine.places = whole;
     else if (strcmp(f->over, "slow") == 0)
         mine.slow_us = x;
     else {
@@ -82,13 +84,15 @@ int paper_point(const struct paper_options *o, const struct paper_figure *f, con
         return 0;
     rnl_experiment_init(&e, system, &machine, c->measure, bytes);
     paper_prepare(&mine, &e);
+    if (c->count && !o->count)
+        e.count = c->count;
     if (c->cold) {
         e.cold = 1;
         e.count = 1;
     }
-    if (c->measure == RNL_GOODPUT && !e.senders)
+    if ((c->measure == RNL_GOODPUT || c->measure == RNL_WIRE_COST) && !e.senders)
         e.senders = 4;
-    if (c->measure == RNL_GOODPUT && !o->count)
+    if ((c->measure == RNL_GOODPUT || c->measure == RNL_WIRE_COST) && !o->count)
         e.count = 100;
     if (rnl_experiment_run(&e, &out) < 0) {
         fprintf(stderr, "%s at %g: ", c->label, x);
@@ -267,8 +271,8 @@ int paper_sweep(struct paper_options *o)
     const char *eq = o->over ? strchr(o->over, '=') : NULL;
     if (!eq || (size_t)(eq - o->over) >= sizeof over)
         return paper_wrong(
-            "say over what: --over VALUE=A,B,C; size, packet, buffers, senders, processes, slow, or a value of "
-            "the machine");
+            "say over what: --over VALUE=A,B,C; size, packet, buffers, senders, processes, places, slow, or a "
+            "value of the machine");
     memcpy(over, o->over, (size_t)(eq - o->over));
     for (const char *p = eq + 1; *p && n < PAPER_POINTS; n++) {
         char *end;

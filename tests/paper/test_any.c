@@ -58,11 +58,11 @@ static void draw(struct rnl_experiment *x)
     struct rnl_machine m;
     uint32_t n = 0;
     drawn = 0;
-    while (rnl_systems[n])
+    while (rnl_systems[n] != rnl_system_find("pm-cache"))
         n++;
     const struct rnl_system *s = rnl_systems[below(n)];
     draw_machine(&m);
-    rnl_experiment_init(x, s, &m, (enum rnl_measure)below(RNL_MEASURES), draw_bytes(s->most));
+    rnl_experiment_init(x, s, &m, (enum rnl_measure)below(RNL_ANSWER_COST + 1), draw_bytes(s->most));
     x->count = 1 + below(60);
     x->seed = seed;
     if (s->packet_most && below(2))
@@ -78,6 +78,13 @@ static void draw(struct rnl_experiment *x)
     x->cold = below(4) == 0;
     x->no_skip = below(20) == 0;
     x->jitter_us = below(4) ? 16 : 0;
+    /* What came later is drawn last, or the seeds that have found something would be other experiments. */
+    if (x->measure == RNL_GOODPUT && below(4) == 0)
+        x->measure = RNL_WIRE_COST;
+    if (below(6) == 0)
+        x->places = below(40);
+    if (strcmp(s->name, "pm-uncached") == 0 && below(2))
+        x->system = rnl_system_find("pm-cache");
 }
 
 /* Both send first and take in then: with a `send` that returns when the other has made room, neither comes to that. */

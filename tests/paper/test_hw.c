@@ -80,6 +80,54 @@ static void stores_loads_and_copies_cost_what_the_machine_says(void **state)
     rnl_hw_free(hw);
 }
 
+enum { WORDS = 3, FIRST_WORD = 8192, APART = 400 };
+struct among {
+    uint32_t first, written, found;
+    uint64_t until, took;
+};
+
+static void task_that_polls(struct rnl_task *t, void *arg)
+{
+    struct among *a = arg;
+    uint32_t at[WORDS], old[WORDS] = {0};
+    uint64_t from = rnl_hw_now(t->host->hw);
+    for (uint32_t i = 0; i < WORDS; i++)
+        at[i] = FIRST_WORD + (WORDS - i) * APART; /* no order of addresses is asked for */
+    a->found = rnl_task_poll_among(t, at, old, WORDS, a->first, a->until);
+    a->took = rnl_hw_now(t->host->hw) - from;
+}
+
+static void task_that_writes(struct rnl_task *t, void *arg)
+{
+    struct among *a = arg;
+    uint32_t at = FIRST_WORD + (WORDS - a->written) * APART;
+    rnl_task_spend(t, 5000000, "wait");
+    rnl_host_written(t->host, at + APART / 2, 4); /* between two of them: nobody's */
+    rnl_task_spend(t, 5000000, "wait");
+    rnl_host_set_word(t->host, at, 1);
+    rnl_host_written(t->host, at, 4);
+}
+
+static void a_word_among_several_is_found_in_turn(void **state)
+{
+    (void)state;
+    for (uint32_t first = 0; first < WORDS; first++)
+        for (uint32_t written = 0; written <= WORDS; written++) {
+            struct among a = {.first = first, .written = written, .until = 20000000};
+            struct rnl_hw *hw = new_hw("H-PP", "systems/probe/firmware.hex");
+            rnl_hw_task(hw, 0, task_that_polls, &a);
+            rnl_hw_task(hw, 0, task_that_writes, &a);
+            assert_int_equal(rnl_hw_power(hw), 0);
+            assert_int_equal(rnl_hw_run(hw), 0);
+            assert_int_equal(a.found, written);
+            if (written == WORDS) /* another word than any of them */
+                assert_int_equal(a.took, 20000000);
+            else
+                assert_int_equal(a.took, 10000000 + (written + WORDS - first) % WORDS * 5000 + 125000);
+            rnl_hw_free(hw);
+        }
+}
+
 struct dma {
     uint64_t from, to, n;
 };
@@ -403,6 +451,63 @@ static void slow_receivers_lose_nothing_where_a_protocol_says_so(void **state)
     }
 }
 
+static void vmmc_loses_nothing_on_its_way_and_overwrites_what_is_not_looked_at(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t bytes;
+        double slow;
+    } runs[] = {{4, 0}, {128, 40}, {4096, 0}, {16384, 400}};
+    for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++) {
+        struct rnl_outcome out;
+        struct rnl_experiment x = experiment("vmmc", "H-P", RNL_GOODPUT, runs[i].bytes);
+        x.senders = 4;
+        x.count = 40;
+        x.slow_us = runs[i].slow;
+        if (rnl_experiment_run(&x, &out) < 0)
+            fail_msg("%s", rnl_last_error()->text);
+        assert_int_equal(out.sent, 160);
+        assert_int_equal(out.wrong, 0);
+        assert_int_equal(out.count.packets_sent, out.count.packets_received);
+        assert_true(out.received > 16); /* of each of them, or the turn stays with one */
+        assert_true(runs[i].slow > 0 ? out.received < out.sent : 10 * out.received > 9 * out.sent);
+    }
+}
+
+static void what_overload_costs_on_the_wire_is_counted(void **state)
+{
+    (void)state;
+    static const char *const over_them[] = {"fm1", "fm2", "pm", "simple", "vmmc"};
+    double calm[5], over[5];
+    for (int s = 0; s < 5; s++)
+        for (int slow = 0; slow < 2; slow++) {
+            struct rnl_outcome out;
+            struct rnl_experiment x = experiment(over_them[s], "H-PP", RNL_WIRE_COST, 64);
+            x.senders = 3;
+            x.count = 60;
+            x.slow_us = slow ? 40 : 0;
+            if (rnl_experiment_run(&x, &out) < 0)
+                fail_msg("%s: %s", over_them[s], rnl_last_error()->text);
+            assert_true(fabs(out.value * 64 * out.received - (double)out.count.bytes_sent) < 1);
+            *(slow ? &over[s] : &calm[s]) = out.value;
+        }
+    assert_true(over[0] < 1.05 * calm[0] && over[1] < 1.05 * calm[1]); /* credits: who has none waits */
+    for (int s = 2; s < 5; s++)                                        /* refused, dropped, written over */
+        assert_true(over[s] > 1.5 * calm[s]);
+}
+
+static void bip_says_that_its_ring_is_overrun(void **state)
+{
+    (void)state;
+    struct rnl_outcome out;
+    struct rnl_experiment x = experiment("bip", "H-PP", RNL_GOODPUT, 128);
+    x.senders = 4;
+    x.count = 60;
+    x.slow_us = 40;
+    assert_int_equal(rnl_experiment_run(&x, &out), RNL_ERR_ABORTED);
+    assert_non_null(strstr(rnl_last_error()->text, "its ring is overrun"));
+}
+
 static void the_simple_protocol_drops_under_overload_and_nothing_else(void **state)
 {
     (void)state;
@@ -592,6 +697,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stores_loads_and_copies_cost_what_the_machine_says),
+        cmocka_unit_test(a_word_among_several_is_found_in_turn),
         cmocka_unit_test(a_dma_alone_on_the_bus_takes_its_bytes_at_the_bus_rate),
         cmocka_unit_test(a_packet_is_cut_through),
         cmocka_unit_test(a_packet_leaves_more_slowly_while_a_transfer_takes_the_sram),
@@ -606,6 +712,9 @@ int main(void)
         cmocka_unit_test(handlers_of_several_senders_wait_for_their_bytes_at_once),
         cmocka_unit_test(who_computes_pays_for_polls_and_interrupts_and_not_for_another_processor),
         cmocka_unit_test(slow_receivers_lose_nothing_where_a_protocol_says_so),
+        cmocka_unit_test(vmmc_loses_nothing_on_its_way_and_overwrites_what_is_not_looked_at),
+        cmocka_unit_test(what_overload_costs_on_the_wire_is_counted),
+        cmocka_unit_test(bip_says_that_its_ring_is_overrun),
         cmocka_unit_test(the_simple_protocol_drops_under_overload_and_nothing_else),
         cmocka_unit_test(packets_with_a_wrong_crc_never_reach_a_program),
         cmocka_unit_test(vmmc_protects_processes_from_each_other),

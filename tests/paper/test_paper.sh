@@ -158,7 +158,18 @@ refuses "a value that is no number" "has to be from" paper run bip --machine-fil
 refuses "a system that is not there" "name a system" paper run amoeba
 refuses "more processes than a card has queues" "the card of vmmc can have 4" paper run vmmc --processes 5
 refuses "senders where there is one" "is measured as goodput" paper run fm1 --senders 2
-refuses "several senders to one place" "looks at one place" paper run vmmc --measure goodput --senders 2
+check "the matrix has overload of each system, and what it costs on the wire" bash -c '
+    "$0" paper matrix --json | python3 -c "
+import json, sys
+m = {r[\"system\"]: r for r in json.load(sys.stdin)}
+assert {s for s in m if \"overload\" in m[s]} == set(m) - {\"bip\"}
+assert max(m[s][\"overload_wire\"] for s in m if s != \"bip\") > 3 * m[\"fm1\"][\"overload_wire\"]"' "$RUNNEL"
+check "places to send from" bash -c '"$0" paper sweep pm-cache --over places=1,30 --size 65536 --measure stream-rate |
+    awk "\$1 == 1 { one = \$2 } \$1 == 30 { exit !(\$2 < 0.9 * one) }"' "$RUNNEL"
+refuses "more places than there can be" "from 1 to 1024" paper run pm-cache --places 1025
+refuses "more places than memory has" "pages of memory are asked for" paper run pm-cache --places 1000 --size 65536
+refuses "a cost on the wire of nothing" "none of .* messages was received" \
+    paper run simple --measure wire-cost --bad 1 --count 5
 refuses "several senders of several pieces" "take from several what comes as one, up to 8192" \
     paper run pm --measure goodput --senders 2 --size 16384
 refuses "a packet of a size that no card has" "takes whole words, 16 to 1024" paper run fm2 --packet 7

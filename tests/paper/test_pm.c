@@ -13,6 +13,7 @@
 #include "sim/paper/data.h"
 #include "sim/paper/experiments/run.h"
 #include "sim/paper/systems/pm/host.h"
+#include "sim/paper/systems/pm/pins.h"
 
 enum { NODES = 4 };
 
@@ -157,12 +158,94 @@ static void a_switch_waits_until_nothing_is_under_way(void **state)
     rnl_hw_free(j.hw);
 }
 
+/* ---- the pin-down cache ---- */
+
+struct pinning {
+    struct pm_pins pins;
+    uint64_t first_ps, again_ps, one_more_ps, back_ps;
+    int oldest_kept, pinned;
+};
+
+static uint64_t pinned_in(struct pinning *p, struct rnl_task *t, uint32_t at, uint32_t bytes)
+{
+    uint64_t from = rnl_hw_now(t->host->hw);
+    pm_pin(&p->pins, t, at, bytes);
+    return rnl_hw_now(t->host->hw) - from;
+}
+
+static void pins(struct rnl_task *t, void *arg)
+{
+    struct pinning *p = arg;
+    struct rnl_host *h = t->host;
+    uint32_t page = h->hw->page, at = rnl_host_take(h, PM_PINNED + page, 0), places = PM_PINNED / page;
+    p->first_ps = pinned_in(p, t, at, PM_PINNED);
+    p->again_ps = pinned_in(p, t, at + page / 2, PM_PINNED - page); /* parts of the first and of the last page */
+    p->again_ps += pinned_in(p, t, at, page);                       /* so the second one is the oldest now */
+    p->one_more_ps = pinned_in(p, t, at + PM_PINNED, 4);
+    p->oldest_kept = h->pins[at / page + 1];
+    for (uint32_t i = 0; i <= places; i++)
+        p->pinned += h->pins[at / page + i];
+    p->back_ps = pinned_in(p, t, at + page, 4);
+}
+
+static void the_page_used_longest_ago_loses_its_pin(void **state)
+{
+    (void)state;
+    struct pinning p = {0};
+    struct rnl_machine m;
+    struct rnl_hw *hw;
+    const struct rnl_data *object = rnl_data_find("systems/pm/firmware.hex");
+    assert_int_equal(rnl_machine_builtin("H-PP", &m), 0);
+    assert_int_equal(rnl_hw_new(&m, 1, 1, object->bytes, object->n, &hw), 0);
+    rnl_hw_task(hw, 0, pins, &p);
+    assert_int_equal(rnl_hw_power(hw), 0);
+    assert_int_equal(rnl_hw_run(hw), 0);
+    assert_int_equal(p.first_ps, 256 * 14400000u);
+    assert_int_equal(p.again_ps, 0);
+    assert_int_equal(p.one_more_ps, 14400000);
+    assert_false(p.oldest_kept);
+    assert_int_equal(p.pinned, 256);
+    assert_int_equal(p.back_ps, 14400000);
+    assert_int_equal(p.pins.misses, 258);
+    assert_int_equal(p.pins.hits, 256 + 1);
+    rnl_hw_free(hw);
+}
+
+static double rate_of(const char *system, uint32_t places)
+{
+    struct rnl_experiment x;
+    struct rnl_machine m;
+    struct rnl_outcome out;
+    assert_int_equal(rnl_machine_builtin("H-PP", &m), 0);
+    rnl_experiment_init(&x, rnl_system_find(system), &m, RNL_STREAM_RATE, 65536);
+    x.places = places;
+    x.count = 60;
+    if (rnl_experiment_run(&x, &out) < 0)
+        fail_msg("%s: %s", system, rnl_last_error()->text);
+    assert_int_equal(out.received, 60);
+    assert_int_equal(out.wrong, 0);
+    return out.value;
+}
+
+/* Its two ends are the systems whose figures are published. */
+static void the_cache_lies_between_all_pages_pinned_and_none(void **state)
+{
+    (void)state;
+    double all = rate_of("pm-cached", 20), none = rate_of("pm-uncached", 20), one = rate_of("pm-cache", 1);
+    double some = rate_of("pm-cache", 24), many = rate_of("pm-cache", 200);
+    assert_true(one < all && one > 0.99 * all);
+    assert_true(some < 0.97 * one && some > 1.03 * many);
+    assert_true(many > 0.99 * none && many < 1.05 * none);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_upload_serves_all_receivers),
         cmocka_unit_test(refused_copies_come_again),
         cmocka_unit_test(a_switch_waits_until_nothing_is_under_way),
+        cmocka_unit_test(the_page_used_longest_ago_loses_its_pin),
+        cmocka_unit_test(the_cache_lies_between_all_pages_pinned_and_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SIDES = RNL_HW_NODES, STREAM_JITTER = 0x4a49, IDLE_US = 2000, SLOTS = 64 };
+enum { SIDES = RNL_HW_NODES, STREAM_JITTER = 0x4a49, STREAM_PLACE = 0x504c, IDLE_US = 2000, PLACES = 1024 };
 
 struct run {
     const struct rnl_experiment *x;
@@ -26,13 +26,14 @@ struct run {
     uint32_t answered;                  /* ANSWER: questions */
     uint64_t computed_ps, computing_ps; /* what the computing came to, and how long it took */
     uint32_t seen[SIDES];               /* last word of the last message of that sender */
+    uint32_t first_out[SIDES];          /* of its places */
 };
 
 static const char *const names[RNL_MEASURES][2] = {
     {"one-way", "us"},     {"round-trip", "us"},   {"ping-rate", "MB/s"},  {"stream-rate", "MB/s"},
     {"both-rate", "MB/s"}, {"send-cost", "us"},    {"post-cost", "us"},    {"local-rate", "MB/s"},
     {"copy-rate", "MB/s"}, {"store-rate", "MB/s"}, {"plain-rate", "MB/s"}, {"pin-rate", "MB/s"},
-    {"goodput", "MB/s"},   {"answer", "us"},       {"answer-cost", "us"},
+    {"goodput", "MB/s"},   {"answer", "us"},       {"answer-cost", "us"},  {"wire-cost", "B/B"},
 };
 
 const char *rnl_measure_name(enum rnl_measure m)
@@ -43,6 +44,17 @@ const char *rnl_measure_name(enum rnl_measure m)
 const char *rnl_measure_unit(enum rnl_measure m)
 {
     return names[m][1];
+}
+
+static int gathers(const struct rnl_experiment *x)
+{
+    return x->measure == RNL_GOODPUT || x->measure == RNL_WIRE_COST;
+}
+
+static uint32_t pages_of(const struct rnl_experiment *x) /* bytes of the pages that a message has */
+{
+    uint32_t page = (uint32_t)x->machine.v[RNL_M_page];
+    return (x->bytes + page - 1) & ~(page - 1);
 }
 
 /* ---- what both ends do ---- */
@@ -69,6 +81,10 @@ static void fill(struct rnl_side *s, uint32_t bytes)
 static void send_next(struct run *r, struct rnl_side *s, uint32_t to, int post)
 {
     uint32_t n = r->x->bytes;
+    if (r->x->places > 1) {
+        uint64_t random = rnl_sim_random(rnl_sim_seed(r->hw->sim), STREAM_PLACE, s->node, r->seen[s->node]);
+        s->out = r->first_out[s->node] + pages_of(r->x) * (uint32_t)rnl_sim_below(random, r->x->places);
+    }
     r->out->sent++;
     rnl_host_set_word(s->host, s->out + n - 4, ++r->seen[s->node] | s->node << 24);
     if (post && s->system->post)
@@ -149,7 +165,7 @@ static void one_way_stream(struct rnl_task *t, void *arg)
     }
     uint32_t all = r->x->count * (r->sides - 1), got = 0;
     while (got < all) {
-        int may_miss = s->system->lossy || s->system->one_sender || r->x->bad_per_2_32; /* one place is overwritten */
+        int may_miss = s->system->lossy || s->system->overwrites || r->x->bad_per_2_32; /* one place is overwritten */
         uint64_t until = may_miss ? rnl_hw_now(r->hw) + (uint64_t)IDLE_US * 1000000 : RNL_SIM_NEVER;
         if (!receive_next(r, s, until)) {
             if (r->sending == 0 || r->hw->fault[0])
@@ -334,6 +350,9 @@ static void value_of(struct run *r)
     case RNL_GOODPUT:
         r->out->value = r->out->received > 1 ? bytes * (r->out->received - 1) / span : 0;
         break;
+    case RNL_WIRE_COST:
+        r->out->value = (double)r->hw->count.bytes_sent / (bytes * r->out->received);
+        break;
     case RNL_SEND_COST:
     case RNL_POST_COST:
     case RNL_ANSWER:
@@ -356,6 +375,7 @@ static void (*task_of(const struct rnl_experiment *x, uint32_t node))(struct rnl
         return ping_pong;
     case RNL_STREAM_RATE:
     case RNL_GOODPUT:
+    case RNL_WIRE_COST:
         return one_way_stream;
     case RNL_BOTH_RATE:
         return both_ways;
@@ -390,9 +410,16 @@ static int open_sides(struct run *r)
         s->state = calloc(1, x->system->state_bytes);
         if (!s->state)
             return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for a side");
-        s->out = rnl_host_take(s->host, 2 * x->bytes + 2 * r->hw->page, 0);
+        uint32_t more = x->places > 1 ? (x->places - 1) * pages_of(x) : 0;
+        s->reach = x->bytes + more;
+        s->out = r->first_out[i] = rnl_host_take(s->host, more + 2 * x->bytes + 2 * r->hw->page, 0);
         if (r->hw->fault[0] || x->system->open(s) < 0)
             return rnl_fail(RNL_ERR_ARG, "%s: %s", x->system->name, r->hw->fault);
+        for (uint32_t at = more; at; at -= pages_of(x)) {
+            s->out = r->first_out[i] + at;
+            fill(s, x->bytes);
+        }
+        s->out = r->first_out[i];
         fill(s, x->bytes);
         s->task = rnl_hw_task(r->hw, i, task_of(x, i), r);
         if (s->task)
@@ -417,7 +444,7 @@ static int check(const struct rnl_experiment *x)
                         x->system->name, x->system->most);
     if (x->count == 0 || x->count > 10000000)
         return rnl_fail(RNL_ERR_ARG, "%u messages: an experiment has 1 to 10 million", x->count);
-    uint32_t nodes = x->measure == RNL_GOODPUT ? x->senders + 1 + !x->senders : 2;
+    uint32_t nodes = gathers(x) ? x->senders + 1 + !x->senders : 2;
     if (x->buffers && !x->system->buffers_most)
         return rnl_fail(RNL_ERR_ARG, "%u receive buffers: those of %s cannot be chosen", x->buffers, x->system->name);
     if (x->buffers && (x->buffers < nodes * x->system->buffers_least || x->buffers > x->system->buffers_most))
@@ -429,11 +456,8 @@ static int check(const struct rnl_experiment *x)
                               x->system->name, x->system->packet_least, x->system->packet_most)
                    : rnl_fail(RNL_ERR_ARG, "packets of %u bytes: those of %s cannot be chosen", x->packet,
                               x->system->name);
-    if (x->senders && x->measure != RNL_GOODPUT)
-        return rnl_fail(RNL_ERR_ARG, "%u senders: what several send is measured as goodput", x->senders);
-    if (x->senders > 1 && x->system->one_sender)
-        return rnl_fail(RNL_ERR_ARG, "%u senders: who receives by %s looks at one place; there can be one", x->senders,
-                        x->system->name);
+    if (x->senders && !gathers(x))
+        return rnl_fail(RNL_ERR_ARG, "%u senders: what several send is measured as goodput, or wire-cost", x->senders);
     if (x->senders > 1 && x->system->several_most && x->bytes > x->system->several_most)
         return rnl_fail(RNL_ERR_ARG,
                         "%u senders of %u bytes: who receives by %s names the sender of what is longer than %u bytes",
@@ -450,7 +474,11 @@ static int check(const struct rnl_experiment *x)
                         x->system->processes_most ? x->system->processes_most : 1);
     if (x->senders >= SIDES)
         return rnl_fail(RNL_ERR_ARG, "%u senders: there can be up to %d", x->senders, SIDES - 1);
-    int two = x->measure < RNL_LOCAL_RATE || x->measure == RNL_GOODPUT || asks(x);
+    int two = x->measure < RNL_LOCAL_RATE || gathers(x) || asks(x);
+    if (x->places > 1 && !two)
+        return rnl_fail(RNL_ERR_ARG, "%u places: who is alone sends from one", x->places);
+    if (x->places > PLACES)
+        return rnl_fail(RNL_ERR_ARG, "%u places to send from: there can be up to %d", x->places, PLACES);
     if (two ? !x->system->receive : x->system->receive != NULL)
         return rnl_fail(RNL_ERR_ARG, "%s of %s cannot be measured", rnl_measure_name(x->measure), x->system->name);
     return 0;
@@ -479,7 +507,7 @@ static int run(struct run *r)
     snprintf(name, sizeof name, "%s.hex", x->system->object);
     if (!x->object && !(object = rnl_data_find(name)))
         return rnl_fail(RNL_ERR_ARG, "there is no firmware %s", name);
-    r->sides = x->measure == RNL_GOODPUT ? (x->senders ? x->senders : 1) + 1 : x->system->receive ? 2 : 1;
+    r->sides = gathers(x) ? (x->senders ? x->senders : 1) + 1 : x->system->receive ? 2 : 1;
     r->receiver = r->sides - 1;
     r->sending = r->sides - 1;
     int rc = rnl_hw_new(&x->machine, r->sides, x->seed, x->object ? x->object : (const void *)object->bytes,
@@ -502,6 +530,9 @@ static int run(struct run *r)
         rc = lost_by_crc(r, rnl_hw_run(r->hw));
     if (rc < 0)
         return rc;
+    if (x->measure == RNL_WIRE_COST && r->out->received == 0)
+        return rnl_fail(RNL_ERR_ARG, "none of %u messages was received, so there is no cost of one: take more",
+                        r->out->sent);
     value_of(r);
     if (!isfinite(r->out->value)) /* fm1-link hands over all that its card has counted, at one tick */
         return rnl_fail(RNL_ERR_ARG, "%u messages of %u bytes were all there at one time, which is no rate: take more",

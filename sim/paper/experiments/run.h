@@ -23,6 +23,7 @@ enum rnl_measure {
     RNL_GOODPUT,     /* MB/s: as STREAM_RATE, of several senders, of what arrived; receivers may be slow */
     RNL_ANSWER,      /* us: of a question to a host that computes, until the answer is there */
     RNL_ANSWER_COST, /* us of computing that each question costs that host, its polls included */
+    RNL_WIRE_COST,   /* bytes on the wire for each byte that a program received: as GOODPUT, what else it cost */
     RNL_MEASURES
 };
 /* ANSWER: who sees to what comes to a host that computes. */
@@ -40,10 +41,12 @@ struct rnl_experiment {
     enum rnl_measure measure;
     uint32_t bytes, count, packet;
     uint32_t buffers;   /* for what arrives, where a system lets one choose; 0 = its own */
-    uint32_t senders;   /* GOODPUT: nodes that send to one more; 0 = 1 */
+    uint32_t senders;   /* GOODPUT, WIRE_COST: nodes that send to one more; 0 = 1 */
+    uint32_t places;    /* in memory, from which messages are sent as chance has it; 0 = 1 */
     uint32_t processes; /* that have the card of each node attached; 0 = 1 */
     double jitter_us;   /* hosts wait up to this before each message, so that no phase is preferred; < 0: 16 */
-    double slow_us;     /* GOODPUT: the receiver computes this long after each message. ANSWER: before each poll */
+    double
+        slow_us; /* GOODPUT, WIRE_COST: the receiver computes this long after each message. ANSWER: before each poll */
     enum rnl_attention attention;
     uint64_t bad_per_2_32, seed;
     int no_skip, cold, profile; /* profile: cards count each instruction, for inspect */

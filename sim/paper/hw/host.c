@@ -85,14 +85,30 @@ uint32_t rnl_task_look(struct rnl_task *t, uint32_t at)
     return rnl_host_word(t->host, at);
 }
 
-uint32_t rnl_task_poll(struct rnl_task *t, uint32_t at, uint32_t old, uint64_t until)
+/* How many words behind the first the one is that has changed, or n. */
+static uint32_t changed(const struct rnl_task *t, const uint32_t *at, const uint32_t *old, uint32_t n, uint32_t first)
+{
+    uint32_t k = 0;
+    while (k < n && rnl_host_word(t->host, at[(first + k) % n]) == old[(first + k) % n])
+        k++;
+    return k;
+}
+
+uint32_t rnl_task_poll_among(struct rnl_task *t, const uint32_t *at, const uint32_t *old, uint32_t n, uint32_t first,
+                             uint64_t until)
 {
     struct rnl_hw *hw = t->host->hw;
     uint64_t from = rnl_hw_now(hw);
-    while (rnl_host_word(t->host, at) == old) {
+    uint32_t k, least = at[0], most = at[0];
+    for (uint32_t i = 1; i < n; i++) {
+        least = at[i] < least ? at[i] : least;
+        most = at[i] > most ? at[i] : most;
+    }
+    while ((k = changed(t, at, old, n, first)) == n) {
         if (rnl_hw_now(hw) >= until || hw->fault[0])
-            return old;
-        t->watch = at;
+            return n;
+        t->watch = least;
+        t->watch_to = most;
         if (until == RNL_SIM_NEVER)
             rnl_sim_park(&t->coro);
         else
@@ -100,8 +116,14 @@ uint32_t rnl_task_poll(struct rnl_task *t, uint32_t at, uint32_t old, uint64_t u
         t->watch = RNL_HW_NO_WATCH;
     }
     rnl_hw_trace(hw, t->host->id, RNL_LANE_HOST, from, rnl_hw_now(hw), "wait", 0);
-    rnl_task_spend(t, hw->t.miss, "miss"); /* the line that the card has written is not in the cache any more */
-    return rnl_host_word(t->host, at);
+    /* Looks at those before it, and then: the line that the card has written is not in the cache any more. */
+    rnl_task_spend(t, k * hw->t.poll + hw->t.miss, "miss");
+    return (first + k) % n;
+}
+
+uint32_t rnl_task_poll(struct rnl_task *t, uint32_t at, uint32_t old, uint64_t until)
+{
+    return rnl_task_poll_among(t, &at, &old, 1, 0, until) ? old : rnl_host_word(t->host, at);
 }
 
 uint32_t rnl_task_poll_by_call(struct rnl_task *t, uint32_t at, uint32_t old, uint64_t until, uint32_t operations)
@@ -117,7 +139,7 @@ void rnl_host_written(struct rnl_host *h, uint32_t at, uint32_t n)
 {
     for (uint32_t i = 0; i < h->tasks; i++) {
         struct rnl_task *t = h->task[i];
-        if (t->watch != RNL_HW_NO_WATCH && t->watch + 4 > at && t->watch < at + n)
+        if (t->watch != RNL_HW_NO_WATCH && t->watch_to + 4 > at && t->watch < at + n)
             rnl_sim_wake(&t->coro, rnl_sim_ticket(&t->coro), rnl_hw_now(h->hw), 1);
     }
 }

@@ -134,7 +134,7 @@ struct rnl_task {
     void *arg;
     unsigned char *stack;
     uint32_t map_from, map_to; /* the SRAM that it may store to and load from */
-    uint32_t watch;            /* the host address it polls, or RNL_HW_NO_WATCH */
+    uint32_t watch, watch_to;  /* the host addresses it polls, from the first to the last, or RNL_HW_NO_WATCH */
     int serves;                /* what it does is the handling of interrupts: they take no time from it */
     int ended;
 };
@@ -209,6 +209,9 @@ uint32_t rnl_host_word(const struct rnl_host *, uint32_t at);
 void rnl_host_set_word(struct rnl_host *, uint32_t at, uint32_t v);
 /* Polls a cached word until it is not `old`, or until the tick: the word as it is then. */
 uint32_t rnl_task_poll(struct rnl_task *, uint32_t at, uint32_t old, uint64_t until);
+/* The same of n words in turn, from that one on: the number of one that is not as it was, or n. */
+uint32_t rnl_task_poll_among(struct rnl_task *, const uint32_t *at, const uint32_t *old, uint32_t n, uint32_t first,
+                             uint64_t until);
 /* The same for a program that looks by calling a library: each call takes so many operations, and the word is seen in
  * the first that begins after it has come. */
 uint32_t rnl_task_poll_by_call(struct rnl_task *, uint32_t at, uint32_t old, uint64_t until, uint32_t operations);

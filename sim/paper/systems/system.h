@@ -24,6 +24,7 @@ struct rnl_side {
     int cold;                                 /* caches of translations are empty at first */
     uint32_t largest;                         /* message of this run */
     uint32_t out, got;                        /* host addresses; got: where the last message is */
+    uint32_t reach;                           /* bytes from the first `out` on that messages are sent from */
     uint32_t from;                            /* who sent it */
     void *state;                              /* the system's, state_bytes, zero at first */
 };
@@ -35,7 +36,7 @@ struct rnl_system {
     size_t state_bytes;
     uint32_t most;                        /* bytes of a message */
     uint32_t buffers_least, buffers_most; /* for what arrives; least: for each node that there is; 0: no choice */
-    int one_sender;                       /* its receive looks where one peer writes */
+    int overwrites;                       /* a message lies where the one before it of that sender did */
     uint32_t several_most; /* bytes of a message of several senders, as who receives longer ones names one; 0: any */
     uint32_t piece; /* bytes of a message that come as one: what is longer is put together for one sender; 0: for any */
     int by_page;    /* no piece has parts of two pages */

@@ -9,7 +9,7 @@
 
 extern const struct rnl_system rnl_system_bip, rnl_system_bip_tuned, rnl_system_fm1, rnl_system_fm1_polls,
     rnl_system_fm1_link, rnl_system_fm1_bus, rnl_system_fm2, rnl_system_mpi_fm1, rnl_system_mpi_fm2, rnl_system_pm,
-    rnl_system_pm_cached, rnl_system_pm_uncached, rnl_system_pm_tuned, rnl_system_pm_tuned_cached,
+    rnl_system_pm_cache, rnl_system_pm_cached, rnl_system_pm_uncached, rnl_system_pm_tuned, rnl_system_pm_tuned_cached,
     rnl_system_pm_tuned_uncached, rnl_system_probe, rnl_system_simple, rnl_system_vmmc;
 
 const struct rnl_system *const rnl_systems[] = {&rnl_system_simple,
@@ -30,6 +30,7 @@ const struct rnl_system *const rnl_systems[] = {&rnl_system_simple,
                                                 &rnl_system_pm_tuned_cached,
                                                 &rnl_system_pm_tuned_uncached,
                                                 &rnl_system_probe,
+                                                &rnl_system_pm_cache,
                                                 NULL};
 
 const struct rnl_system *rnl_system_find(const char *name)

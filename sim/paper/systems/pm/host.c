@@ -2,7 +2,9 @@
  *
  * host.c - PM's library, with and without its pin-down cache; see host.h. */
 #include "sim/paper/systems/pm/host.h"
+#include "sim/paper/systems/pm/pins.h"
 
+#include <assert.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -108,7 +110,8 @@ int pm_switch(struct pm *m)
 
 struct state {
     struct pm pm;
-    int pinning;           /* 0: sends from its buffers; 1: from user pages that are all in the cache; 2: none is */
+    enum { BUFFERS, CACHED, UNCACHED, CACHE } pinning; /* BUFFERS: its own; others: what is pinned of a user's pages */
+    struct pm_pins pins;
     uint32_t held, filled; /* filled: of a message being put together */
 };
 
@@ -116,24 +119,29 @@ static int open_with(struct rnl_side *side, int pinning)
 {
     struct state *st = side->state;
     st->pinning = pinning;
-    for (uint32_t at = 0; pinning == 1 && at < side->largest + side->hw->page; at += side->hw->page)
+    for (uint32_t at = 0; pinning == CACHED && at < side->reach + side->hw->page; at += side->hw->page)
         side->host->pins[(side->out + at) / side->hw->page] = 1;
     return pm_open(&st->pm, side);
 }
 
 static int open_side(struct rnl_side *side)
 {
-    return open_with(side, 0);
+    return open_with(side, BUFFERS);
 }
 
 static int open_cached(struct rnl_side *side)
 {
-    return open_with(side, 1);
+    return open_with(side, CACHED);
 }
 
 static int open_uncached(struct rnl_side *side)
 {
-    return open_with(side, 2);
+    return open_with(side, UNCACHED);
+}
+
+static int open_cache(struct rnl_side *side)
+{
+    return open_with(side, CACHE);
 }
 
 /* A message that lies in user memory in whole pages: each is a unit, as pages are not in a row physically. All are
@@ -143,7 +151,10 @@ static void send_pages(struct rnl_side *side, uint32_t to, uint32_t bytes)
     struct state *st = side->state;
     struct rnl_host *h = side->host;
     uint32_t page = side->hw->page, pages = (bytes + page - 1) / page, unit = page < PM_BUFFER ? page : PM_BUFFER;
-    if (st->pinning == 2) {
+    if (st->pinning == CACHE) {
+        rnl_task_operate(side->task, LIBRARY, "library");
+        pm_pin(&st->pins, side->task, side->out, bytes);
+    } else if (st->pinning == UNCACHED) {
         rnl_task_spend(side->task, pages * rnl_machine_us(&side->hw->machine, RNL_M_pin_page), "pin");
         memset(h->pins + side->out / page, 1, pages);
     }
@@ -158,7 +169,7 @@ static void send_message(struct rnl_side *side, uint32_t to, uint32_t bytes)
 {
     struct state *st = side->state;
     uint32_t unit = side->packet ? side->packet : PM_BUFFER;
-    if (st->pinning) {
+    if (st->pinning != BUFFERS) {
         send_pages(side, to, bytes);
         return;
     }
@@ -228,6 +239,9 @@ const struct rnl_system rnl_system_pm_cached =
     PM_SYSTEM("pm-cached", "PM, from user pages that are all in its pin-down cache", "firmware", open_cached, 1 << 20);
 const struct rnl_system rnl_system_pm_uncached = PM_SYSTEM(
     "pm-uncached", "PM, from user pages that are pinned for each message", "firmware", open_uncached, 1 << 20);
+static_assert(PM_PINNED >= 1 << 20, "a message's pages are all pinned while it is on its way");
+const struct rnl_system rnl_system_pm_cache =
+    PM_SYSTEM("pm-cache", "PM, from user pages through its pin-down cache of 1 MB", "firmware", open_cache, 1 << 20);
 const struct rnl_system rnl_system_pm_tuned =
     PM_SYSTEM("pm-tuned", "PM with firmware written for speed alone", "firmware-tuned", open_side, PM_MOST);
 const struct rnl_system rnl_system_pm_tuned_cached =

@@ -21,8 +21,8 @@ FIRMWARE uint32_t waits_for_answer(uint32_t slot)
     return 0;
 }
 
-/* The host has the place again with the last store: what it posts there has no number yet, so neither what is oldest nor
- * what is looked at next may still be at that place then. 1: the latter was; who calls goes on at the oldest. */
+/* The host has the place again with the last store: what it posts there has no number yet, so neither what is oldest
+ * nor what is looked at next may still be at that place then. 1: the latter was; who calls goes on at the oldest. */
 FIRMWARE uint32_t accepted(uint32_t slot, uint32_t *oldest, uint32_t newest, uint32_t look)
 {
     uint32_t first = *oldest, passed = 0;

@@ -176,6 +176,7 @@ struct state {
     uint32_t in[RNL_HW_NODES];    /* what each peer writes into */
     uint32_t proxy[RNL_HW_NODES]; /* of what this side writes into, at that peer */
     uint32_t last[RNL_HW_NODES];  /* word seen there */
+    uint32_t turn;                /* whose word is looked at first */
 };
 
 static int open_side(struct rnl_side *side)
@@ -193,7 +194,7 @@ static int open_side(struct rnl_side *side)
         vmmc_export(&st->vmmc, st->in[peer], side->largest, side->notify);
     }
     if (!side->cold)
-        vmmc_translate(&st->vmmc, side->out, side->largest / side->hw->page + 2);
+        vmmc_translate(&st->vmmc, side->out, side->reach / side->hw->page + 2);
     return 0;
 }
 
@@ -224,16 +225,24 @@ static void post_message(struct rnl_side *side, uint32_t to, uint32_t bytes)
     vmmc_post(&st->vmmc, side->out, st->proxy[to], bytes);
 }
 
-/* Looks at the last word of what the first peer writes: there is one peer in each experiment that receives. */
+/* Looks at the last word of what each peer writes, in turn. Nobody asks whether it has been looked at: what a peer
+ * sends meanwhile lies over it (002, 2: there is no receive). */
 static uint32_t receive_message(struct rnl_side *side, uint32_t bytes, uint64_t until)
 {
     struct state *st = side->state;
-    uint32_t peer = side->node == 0 ? 1 : 0, at = st->in[peer] + bytes - 4;
-    uint32_t word = rnl_task_poll(side->task, at, st->last[peer], until);
-    if (word == st->last[peer])
+    uint32_t at[RNL_HW_NODES], old[RNL_HW_NODES], n = 0;
+    for (uint32_t peer = 0; peer < side->nodes; peer++)
+        if (peer != side->node) {
+            at[n] = st->in[peer] + bytes - 4;
+            old[n++] = st->last[peer];
+        }
+    uint32_t found = rnl_task_poll_among(side->task, at, old, n, st->turn, until);
+    if (found == n)
         return 0;
     rnl_task_operate(side->task, 12, "handler");
-    st->last[peer] = word;
+    uint32_t peer = found + (found >= side->node);
+    st->turn = found + 1 < n ? found + 1 : 0;
+    st->last[peer] = rnl_host_word(side->host, at[found]);
     side->got = st->in[peer];
     side->from = peer;
     return bytes;
@@ -247,7 +256,7 @@ const struct rnl_system rnl_system_vmmc = {
     .machines = "H-P",
     .state_bytes = sizeof(struct state),
     .most = 1 << 20,
-    .one_sender = 1,
+    .overwrites = 1,
     .processes_most = VMMC_PROCESSES,
     .notifies = 1,
     .open = open_side,
