@@ -575,6 +575,7 @@ static void strangers_move_nobody(void **state)
 
     /* An old challenge, from elsewhere: it has no answer. */
     test_wires_stop(f.wires, 1);
+    look(&f, 1); /* what was due anyway */
     unsigned long sent = test_wires_sent(f.wires);
     unsigned answers = t.answers;
     test_wires_forge(f.wires, 0, NOBODY, 1, t.challenge[0], RNL_WAYS_BYTES);
