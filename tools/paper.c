@@ -10,20 +10,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MACHINE "--machine --machine-file --set "
+#define EXPERIMENT \
+    MACHINE "--count --packet --buffers --cold --seed --senders --processes --places --slow --attention --bad "
 static const struct command {
     const char *name, *takes, *what;
     int (*main)(struct paper_options *);
+    const char *options; /* that concern it, a blank behind each */
 } commands[] = {
-    {"list", "", "what there is: systems, machines, measures", paper_list},
-    {"run", "SYSTEM", "one experiment", paper_run},
-    {"table", "all|PAPER|SYSTEM|ROW", "published figures beside ours", paper_table},
-    {"figure", "[NAME|all]", "curves of the papers, and what-ifs", paper_figure},
-    {"trace", "SYSTEM", "where the time of one message goes", paper_trace},
-    {"profile", "SYSTEM", "the cycles of each line of its firmware", paper_profile},
-    {"matrix", "", "all systems on one machine", paper_matrix},
-    {"sweep", "SYSTEM", "one measure over one value", paper_sweep},
-    {"fit", "", "finds the fitted values again, from rows of class fit", paper_fit},
-    {"machine", "[NAME]", "a machine: each value with its unit, class and source", paper_machine},
+    {"list", "", "what there is: systems, machines, measures", paper_list, ""},
+    {"run", "SYSTEM", "one experiment", paper_run, EXPERIMENT "--size --measure --json "},
+    {"table", "all|PAPER|SYSTEM|ROW", "published figures beside ours", paper_table, "--set --json "},
+    {"figure", "[NAME|all]", "curves of the papers, and what-ifs", paper_figure, EXPERIMENT "--plot --json "},
+    {"trace", "SYSTEM", "where the time of one message goes", paper_trace, EXPERIMENT "--size --measure --plot "},
+    {"profile", "SYSTEM", "the cycles of each line of its firmware", paper_profile, EXPERIMENT "--size --measure "},
+    {"matrix", "", "all systems on one machine", paper_matrix, MACHINE "--count --seed --json "},
+    {"sweep", "SYSTEM", "one measure over one value", paper_sweep, EXPERIMENT "--size --measure --over --plot --json "},
+    {"fit", "", "finds the fitted values again, from rows of class fit", paper_fit, "--json "},
+    {"machine", "[NAME]", "a machine: each value with its unit, class and source", paper_machine, MACHINE},
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0], USAGE = 64 };
 
@@ -154,23 +158,43 @@ static int take_option(struct paper_options *o, const char *name, const char *v)
     return 0;
 }
 
+/* What would have no effect is refused. */
+static int concerns(const struct command *c, const char *option)
+{
+    size_t n = strlen(option);
+    for (const char *p = c->options; (p = strstr(p, option)) != NULL; p += n)
+        if (p[n] == ' ')
+            return 0;
+    return paper_wrong("%s has no effect on %s; its options are: %s", option, c->name,
+                       *c->options ? c->options : "none");
+}
+
 int rnl_tool_paper(int argc, char **argv)
 {
+    enum { ALL = 64, NAME = 32 };
     struct paper_options o = {.seed = 1};
     const struct command *command = NULL;
+    char seen[ALL][NAME];
+    int options = 0;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-?") == 0) {
             usage(stdout);
             return fflush(stdout) == 0 ? 0 : 1;
         }
-        if (strcmp(argv[i], "--json") == 0) {
-            o.json = 1;
-        } else if (strcmp(argv[i], "--cold") == 0) {
-            o.cold = 1;
-        } else if (strncmp(argv[i], "--", 2) == 0) {
-            char name[32];
+        if (strncmp(argv[i], "--", 2) == 0) {
             const char *eq = strchr(argv[i], '='), *value = eq ? eq + 1 : i + 1 < argc ? argv[i + 1] : NULL;
-            snprintf(name, sizeof name, "%.*s", eq ? (int)(eq - argv[i]) : 31, argv[i]);
+            if (options == ALL)
+                return paper_wrong("more than %d options", ALL);
+            char *name = seen[options++];
+            snprintf(name, NAME, "%.*s", eq ? (int)(eq - argv[i]) : NAME - 1, argv[i]);
+            if (!eq && strcmp(name, "--json") == 0) {
+                o.json = 1;
+                continue;
+            }
+            if (!eq && strcmp(name, "--cold") == 0) {
+                o.cold = 1;
+                continue;
+            }
             if (!value)
                 return paper_wrong("%s takes a value", name);
             i += eq ? 0 : 1;
@@ -193,6 +217,11 @@ int rnl_tool_paper(int argc, char **argv)
         usage(stderr);
         return USAGE;
     }
+    for (int i = 0; i < options; i++) {
+        int rc = concerns(command, seen[i]);
+        if (rc)
+            return rc;
+    }
     int rc = command->main(&o);
     return fflush(stdout) == 0 ? rc : 1;
 }
@@ -202,7 +231,31 @@ int rnl_tool_paper(int argc, char **argv)
 int paper_system(const struct paper_options *o, const struct rnl_system **out)
 {
     *out = o->what ? rnl_system_find(o->what) : NULL;
+    if (o->what && !*out)
+        return paper_wrong("there is no system '%s'; runnel paper list has them", o->what);
     return *out ? 0 : paper_wrong("name a system; runnel paper list has them");
+}
+
+int paper_measure(const struct paper_options *o, const struct rnl_system *system, enum rnl_measure usual,
+                  enum rnl_measure *out)
+{
+    int m = system->receive ? (int)usual : (int)RNL_LOCAL_RATE;
+    if (o->measure) {
+        m = 0;
+        while (m < RNL_MEASURES && strcmp(o->measure, rnl_measure_name((enum rnl_measure)m)) != 0)
+            m++;
+    }
+    if (m == RNL_MEASURES)
+        return paper_wrong("there is no measure '%s'; runnel paper list has them", o->measure);
+    int asks = m == RNL_ANSWER || m == RNL_ANSWER_COST, slow = o->over && strncmp(o->over, "slow=", 5) == 0;
+    if ((o->slow_us > 0 || slow) && !asks && m != RNL_GOODPUT && m != RNL_WIRE_COST)
+        return paper_wrong("slow has no effect on %s: it is of goodput, wire-cost, answer and answer-cost",
+                           rnl_measure_name((enum rnl_measure)m));
+    if (o->attention != RNL_BY_POLLS && !asks)
+        return paper_wrong("--attention has no effect on %s: it is of answer and answer-cost",
+                           rnl_measure_name((enum rnl_measure)m));
+    *out = (enum rnl_measure)m;
+    return 0;
 }
 
 static int read_machine(const char *path, struct rnl_machine *out)

@@ -34,6 +34,9 @@ int paper_failed(void);
 int paper_no_memory(size_t bytes);
 /* 0, or the exit status, said. */
 int paper_system(const struct paper_options *, const struct rnl_system **out);
+/* The measure that is asked for, or `usual`, of a system that is alone local-rate. */
+int paper_measure(const struct paper_options *, const struct rnl_system *, enum rnl_measure usual,
+                  enum rnl_measure *out);
 int paper_machine_for(const struct paper_options *, const char *by_default, struct rnl_machine *out);
 void paper_prepare(const struct paper_options *, struct rnl_experiment *);
 

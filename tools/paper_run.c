@@ -14,7 +14,7 @@ int paper_list(struct paper_options *o)
     (void)o;
     puts("Systems:");
     for (int i = 0; rnl_systems[i]; i++)
-        printf("  %-8s %s (%s; measured on %s)\n", rnl_systems[i]->name, rnl_systems[i]->title, rnl_systems[i]->source,
+        printf("  %-17s %s (%s; measured on %s)\n", rnl_systems[i]->name, rnl_systems[i]->title, rnl_systems[i]->source,
                rnl_systems[i]->machines);
     puts("Machines:");
     for (const struct rnl_data *d = rnl_data_table; d->name; d++) {
@@ -23,7 +23,7 @@ int paper_list(struct paper_options *o)
             continue;
         if (rnl_machine_parse((const char *)d->bytes, d->n, &m) < 0)
             return paper_failed();
-        printf("  %-8s %s\n", m.name, m.about);
+        printf("  %-17s %s\n", m.name, m.about);
     }
     printf("Measures:");
     for (int m = 0; m < RNL_MEASURES; m++)
@@ -56,12 +56,11 @@ int paper_run(struct paper_options *o)
         rc = paper_machine_for(o, system->machines, &machine);
     if (rc)
         return rc;
-    int measure = o->measure ? 0 : system->receive ? RNL_ONE_WAY : RNL_LOCAL_RATE;
-    while (o->measure && measure < RNL_MEASURES && strcmp(o->measure, rnl_measure_name((enum rnl_measure)measure)) != 0)
-        measure++;
-    if (measure == RNL_MEASURES)
-        return paper_wrong("there is no measure '%s'; runnel paper list has them", o->measure);
-    rnl_experiment_init(&x, system, &machine, (enum rnl_measure)measure, o->bytes ? o->bytes : 4);
+    enum rnl_measure measure;
+    rc = paper_measure(o, system, RNL_ONE_WAY, &measure);
+    if (rc)
+        return rc;
+    rnl_experiment_init(&x, system, &machine, measure, o->bytes ? o->bytes : 4);
     paper_prepare(o, &x);
     if (rnl_experiment_run(&x, &out) < 0)
         return paper_failed();

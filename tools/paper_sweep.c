@@ -180,14 +180,17 @@ static int plot_figure(const struct paper_options *o, const struct paper_figure 
         return paper_wrong("cannot write %s: %s", path, strerror(errno));
     fprintf(out, "set terminal svg size 800,500 background 'white' font 'sans,13'\nset output '%s/%s.svg'\n", o->plot,
             f->name);
-    fprintf(out, "set title \"%s%s\"\nset key below\nset grid\nset ylabel '%s'\nset xlabel '%s%s%s'\n", f->title,
-            f->validated ? "" : "\\n(not validated by any published figure)", f->y, f->over, f->unit[0] ? ", " : "",
-            f->unit);
-    if (strcmp(f->over, "size") == 0 || strcmp(f->over, "page") == 0 || strcmp(f->over, "buffers") == 0 ||
-        (strcmp(f->over, "slow") == 0 && f->x[0] > 0))
-        fputs("set logscale x 2\n", out);
+    fprintf(out,
+            "set title \"%s%s\"\nset key below height 1\nset grid\nset ylabel '%s'\n"
+            "set xlabel '%s%s%s' noenhanced\n",
+            f->title, f->validated ? "" : "\\n(not validated by any published figure)", f->y, f->over,
+            f->unit[0] ? ", " : "", f->unit);
+    int in_powers = strcmp(f->over, "size") == 0 || strcmp(f->over, "page") == 0 || strcmp(f->over, "packet") == 0 ||
+                    strcmp(f->over, "buffers") == 0 || (strcmp(f->over, "slow") == 0 && f->x[0] > 0);
+    fputs(in_powers ? "set logscale x 2\n" : "set xrange [0:*]\n", out);
     fputs(f->curve[0].y ? "set boxwidth 0.6\nset xtics 1\n" : "", out);
-    fputs("set yrange [0:*]\nset offsets graph 0.05, graph 0.15, graph 0.15, 0\n", out);
+    /* Room for the labels of published values, at both ends where the first point is not near zero. */
+    fprintf(out, "set yrange [0:*]\nset offsets %s, graph 0.15, graph 0.15, 0\n", in_powers ? "graph 0.12" : "0");
     while (marks < PAPER_CURVES && f->mark[marks].label)
         marks++;
     fputs("plot ", out);
@@ -237,8 +240,11 @@ static int figures(struct paper_options *o, const struct paper_figure *f)
             printf("%-14s %s%s\n", f->name, f->title, f->validated ? "" : " (what-if)");
             continue;
         }
-        if (strcmp(o->what, "all") != 0 && strcmp(o->what, f->name) != 0)
+        int all = strcmp(o->what, "all") == 0;
+        if (!all && strcmp(o->what, f->name) != 0)
             continue;
+        if (o->json && all) /* one array of all of them */
+            puts(f == paper_printed ? "[" : ",");
         int rc = paper_draw(o, f);
         if (rc)
             return -rc;
@@ -254,6 +260,8 @@ int paper_figure(struct paper_options *o)
     int printed = figures(o, paper_printed), what_if = printed < 0 ? 0 : figures(o, paper_what_if);
     if (printed < 0 || what_if < 0)
         return printed < 0 ? -printed : -what_if;
+    if (o->json && o->what && strcmp(o->what, "all") == 0)
+        puts("]");
     return printed || what_if || !o->what
                ? 0
                : paper_wrong("there is no figure '%s'; runnel paper figure lists them", o->what);
@@ -264,8 +272,8 @@ int paper_sweep(struct paper_options *o)
 {
     const struct rnl_system *system;
     struct paper_figure f = {.name = "sweep", .unit = "", .validated = 0};
-    char over[32] = "", title[160];
-    int rc = paper_system(o, &system), measure = 0, n = 0;
+    char over[32] = "", spaced[40], title[160];
+    int rc = paper_system(o, &system), n = 0;
     if (rc)
         return rc;
     const char *eq = o->over ? strchr(o->over, '=') : NULL;
@@ -274,27 +282,29 @@ int paper_sweep(struct paper_options *o)
             "say over what: --over VALUE=A,B,C; size, packet, buffers, senders, processes, places, slow, or a "
             "value of the machine");
     memcpy(over, o->over, (size_t)(eq - o->over));
+    snprintf(spaced, sizeof spaced, " %s ", over);
     for (const char *p = eq + 1; *p && n < PAPER_POINTS; n++) {
         char *end;
         f.x[n] = strtod(p, &end);
-        if (end == p || (*end && *end != ',') || !(f.x[n] > 0))
+        int begins_at_none = n == 0 && strcmp(over, "slow") == 0 && *end == ',';
+        if (end == p || (*end && *end != ',') || !(f.x[n] > 0 || (f.x[n] == 0 && begins_at_none)))
             return paper_wrong("'%s' are no numbers above 0 with commas between them", eq + 1);
+        if (f.x[n] != floor(f.x[n]) && strstr(" size packet buffers senders processes places ", spaced))
+            return paper_wrong("%s are whole numbers, not %g", over, f.x[n]);
         p = end + (*end == ',');
+        if (*p && n + 1 == PAPER_POINTS)
+            return paper_wrong("a sweep has up to %d points", PAPER_POINTS);
     }
-    measure = system->receive ? RNL_ONE_WAY : RNL_LOCAL_RATE;
-    for (int m = 0; o->measure && m <= RNL_MEASURES; m++) {
-        if (m == RNL_MEASURES)
-            return paper_wrong("there is no measure '%s'; runnel paper list has them", o->measure);
-        measure = m;
-        if (strcmp(o->measure, rnl_measure_name((enum rnl_measure)m)) == 0)
-            break;
-    }
-    snprintf(title, sizeof title, "%s: %s over %s", system->title, rnl_measure_name((enum rnl_measure)measure), over);
+    enum rnl_measure measure;
+    rc = paper_measure(o, system, RNL_ONE_WAY, &measure);
+    if (rc)
+        return rc;
+    snprintf(title, sizeof title, "%s: %s over %s", system->title, rnl_measure_name(measure), over);
     f.title = title;
     f.over = over;
-    f.y = rnl_measure_unit((enum rnl_measure)measure);
+    f.y = rnl_measure_unit(measure);
     f.curve[0].label = f.curve[0].system = system->name;
-    f.curve[0].measure = (enum rnl_measure)measure;
+    f.curve[0].measure = measure;
     f.curve[0].bytes = o->bytes ? o->bytes : 4;
     return paper_draw(o, &f);
 }

@@ -75,7 +75,11 @@ static void print_row(const struct rnl_row *r, const struct rnl_answer *a, const
     figure(null, sizeof null, a->null, 3);
     percent(null_off, sizeof null_off, a->null_off, 0);
     figure(tuned, sizeof tuned, a->tuned, 4);
-    const char *verdict = !a->answered ? "not modelled" : a->inside ? "inside" : "MISS";
+    const char *class = r->field[RNL_ROW_CLASS];
+    const char *verdict = a->answered                     ? a->inside ? "inside" : "MISS"
+                          : strcmp(class, "input") == 0   ? "given to the machine"
+                          : strcmp(class, "context") == 0 ? "no experiment"
+                                                          : "not modelled";
     printf("%-4s %-8s %-7s %-6s %-46.46s %9s %-4s %8s %7s %8s %7s %8s %6s  %s\n", r->field[RNL_ROW_ID],
            r->field[RNL_ROW_SYSTEM], r->field[RNL_ROW_MACHINE], r->field[RNL_ROW_CLASS], r->field[RNL_ROW_METRIC],
            r->field[RNL_ROW_VALUE], r->field[RNL_ROW_UNIT], ours, off, bare, tuned, null, null_off, verdict);

@@ -136,9 +136,10 @@ static int prepare(struct paper_options *o, struct rnl_experiment *x, enum rnl_m
     struct rnl_machine machine;
     int rc = paper_system(o, &system);
     rc = rc ? rc : paper_machine_for(o, system->machines, &machine);
+    rc = rc ? rc : paper_measure(o, system, m, &m);
     if (rc)
         return rc;
-    rnl_experiment_init(x, system, &machine, system->receive ? m : RNL_LOCAL_RATE, o->bytes ? o->bytes : 4);
+    rnl_experiment_init(x, system, &machine, m, o->bytes ? o->bytes : 4);
     paper_prepare(o, x);
     return 0;
 }
@@ -150,7 +151,8 @@ static int trace(struct paper_options *o, struct spans *s)
     int rc = prepare(o, &x, RNL_STREAM_RATE);
     if (rc)
         return rc;
-    x.count = o->count ? o->count : 1;
+    if (!o->count)
+        x.count = 1;
     x.tracer = collect;
     x.tracer_arg = s;
     if (rnl_experiment_run(&x, &out) < 0)
@@ -268,9 +270,13 @@ static int profile(struct paper_options *o, struct profile *p)
         x.system->object, x.bytes, "file", "line", "instructions", "cycles", "share");
     qsort(p->line, (size_t)p->lines, sizeof p->line[0], by_line);
     for (const struct line *l = p->line; l < p->line + p->lines; l++)
-        if (l->executed)
-            printf("%-14s %5lu %12.1f %12.1f %5.1f%%\n", l->file, l->number, (double)l->executed / out.sent,
+        if (l->executed) { /* what the compiler cannot ascribe has line 0 */
+            char number[24] = "-";
+            if (l->number)
+                snprintf(number, sizeof number, "%lu", l->number);
+            printf("%-14s %5s %12.1f %12.1f %5.1f%%\n", l->file, number, (double)l->executed / out.sent,
                    (double)l->ps / cycle_ps / out.sent, 100 * (double)l->ps / (double)p->all_ps);
+        }
     return 0;
 }
 

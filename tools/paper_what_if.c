@@ -38,7 +38,7 @@ const struct paper_figure paper_what_if[] = {
                 .packet = 1024}},
      .x = {SIZES_BLOCKS}},
     {.name = "packet",
-     .title = "The packet's size: the simple protocol, messages of 16 KB",
+     .title = "The packet's size: messages of 16 KB",
      .over = "packet",
      .unit = "bytes",
      .y = "MB/s",
@@ -68,11 +68,10 @@ const struct paper_figure paper_what_if[] = {
            .cold = 1}},
      .x = {5, 10, 20, 50}},
     {.name = "overload",
-     .title = "Credits, ACK/NACK, drops, or a newer one over an older one: what arrives, 4 senders of 128 bytes, a "
-              "receiver that computes",
+     .title = "Credits, ACK/NACK, drops, overwriting: four senders of 128 bytes to one receiver that computes",
      .over = "slow",
-     .unit = "us",
-     .y = "MB/s",
+     .unit = "us that the receiver computes after each message",
+     .y = "MB/s that its program gets",
      .curve =
          {{.label = "credits (FM 1.1)", .system = "fm1", .machine = "H-PP", .measure = RNL_GOODPUT, .bytes = 128},
           {.label = "ACK/NACK (PM)", .system = "pm", .machine = "H-PP", .measure = RNL_GOODPUT, .bytes = 128},
@@ -82,7 +81,7 @@ const struct paper_figure paper_what_if[] = {
     {.name = "overload-wire",
      .title = "The same overload: bytes on the wire for each byte that the receiver's program gets",
      .over = "slow",
-     .unit = "us",
+     .unit = "us that the receiver computes after each message",
      .y = "bytes",
      .curve =
          {{.label = "credits (FM 1.1)", .system = "fm1", .machine = "H-PP", .measure = RNL_WIRE_COST, .bytes = 128},

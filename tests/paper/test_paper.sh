@@ -155,7 +155,7 @@ sed 's/^load .*/load 0.5 ns given x/' "$work/m" >"$work/unit"
 refuses "a value in another unit" "is kept in us" paper run bip --machine-file "$work/unit"
 sed 's/^load .*/load nan us given x/' "$work/m" >"$work/nan"
 refuses "a value that is no number" "has to be from" paper run bip --machine-file "$work/nan"
-refuses "a system that is not there" "name a system" paper run amoeba
+refuses "a system that is not there" "there is no system 'amoeba'" paper run amoeba
 refuses "more processes than a card has queues" "the card of vmmc can have 4" paper run vmmc --processes 5
 refuses "senders where there is one" "is measured as goodput" paper run fm1 --senders 2
 check "the matrix has overload of each system, and what it costs on the wire" bash -c '
@@ -175,6 +175,14 @@ refuses "several senders of several pieces" "take from several what comes as one
 refuses "a packet of a size that no card has" "takes whole words, 16 to 1024" paper run fm2 --packet 7
 refuses "a packet that is not chosen" "those of vmmc cannot be chosen" paper run vmmc --packet 512
 refuses "a message too long" "takes whole words" paper run fm1 --size 1000000
+refuses "a system that is not named" "name a system" paper run
+refuses "an option that would have no effect" "^runnel paper: --over has no effect on run" paper run pm --over size=4,8
+refuses "a receiver that computes where nobody asks it to" "slow has no effect on one-way" paper run pm --slow 20
+refuses "half a byte" "size are whole numbers, not 4.5" paper sweep pm --over size=4,4.5
+refuses "more points than there is room for" "up to 24 points" paper sweep pm --over "size=$(seq -s, 4 4 100)"
+check "all figures are one array of JSON" bash -c '"$0" paper figure all --count 2 --json |
+    python3 -c "import json, sys; f = json.load(sys.stdin); assert len(f) > 25 and all(x[\"curves\"] for x in f)"' "$RUNNEL"
+refuses "another one" "^runnel paper: --machine has no effect on table" paper table all --machine H-P
 refuses "a row that is not there" "no published figure" paper table 99z
 # Files at random: refused, or run; never a crash.
 check "machine files with changed bytes" bash -c '

@@ -26,11 +26,11 @@ const struct rnl_system *const rnl_systems[] = {&rnl_system_simple,
                                                 &rnl_system_pm,
                                                 &rnl_system_pm_cached,
                                                 &rnl_system_pm_uncached,
+                                                &rnl_system_pm_cache,
                                                 &rnl_system_pm_tuned,
                                                 &rnl_system_pm_tuned_cached,
                                                 &rnl_system_pm_tuned_uncached,
                                                 &rnl_system_probe,
-                                                &rnl_system_pm_cache,
                                                 NULL};
 
 const struct rnl_system *rnl_system_find(const char *name)
