@@ -100,7 +100,10 @@ static int sends_block_each_other(const struct rnl_experiment *x)
     uint32_t page = (uint32_t)x->machine.v[RNL_M_page], unit = x->packet ? x->packet : x->system->piece;
     if (x->system->by_page && unit > page)
         unit = page;
-    return strncmp(name, "pm", 2) == 0 && (x->bytes - 1) / unit >= (x->buffers ? x->buffers : x->system->buffers_most);
+    uint32_t buffers = x->buffers ? x->buffers : x->system->buffers_most;
+    if (x->count > 1)
+        buffers--; /* the last one of a message is given back when the next one is asked for */
+    return strncmp(name, "pm", 2) == 0 && (x->bytes + unit - 1) / unit > buffers;
 }
 
 /* An experiment that was not refused came to no figure: only for these reasons. Anything else is a message, a credit or
