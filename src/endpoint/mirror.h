@@ -135,13 +135,13 @@ static_assert(RNL_WIRE_VERSION == 2 && RNL_BULK_AWAY == 2 << 20 && RNL_BULK_BYTE
 static_assert(RNL_BIG * 8 < 0x8000, "a line that waits is no line of the ring");
 
 /* The slot of a line in a lane's first ring, or in lane 0's big one behind `grow`. */
-RNL_INLINE struct rnl_line *rnl_mirror_slot(struct rnl_side *side, unsigned char *far, unsigned lane, uint64_t grow,
-                                            uint64_t line)
+RNL_INLINE struct rnl_line *rnl_mirror_slot(struct rnl_side *side, unsigned char *far, struct rnl_line *lane1,
+                                            unsigned lane, uint64_t grow, uint64_t line)
 {
     if (lane == 0)
         return line > grow ? (struct rnl_line *)(void *)far + (line & (RNL_BIG - 1))
                            : side->lane0 + (line & (RNL_SMALL0 - 1));
-    return lane == 1 ? rnl_pair_away1(side) + (line & (RNL_AWAY1 - 1)) : side->lane2 + (line & (RNL_SMALL2 - 1));
+    return lane == 1 ? lane1 + (line & (RNL_AWAY1 - 1)) : side->lane2 + (line & (RNL_SMALL2 - 1));
 }
 
 #endif

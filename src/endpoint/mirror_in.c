@@ -17,6 +17,13 @@ static int reach(struct rnl_mirror *m)
     return 1;
 }
 
+/* The same for the ring of this lane. */
+static int reach_ring(struct rnl_mirror *m, unsigned lane)
+{
+    return RNL_LIKELY(m->pair->rx[lane].ring != NULL) ||
+           !(RNL_RARELY("no memory for a ring") || rnl_pair_reach_asked(m->pair) < 0);
+}
+
 /* ---- bulk bytes that are here ahead of others ---- */
 
 /* Positions as signed distances from the floor, which is less than 2^31 away from all of them. */
@@ -96,7 +103,7 @@ static void raise_floor(struct rnl_mirror_in *in, uint64_t floor, uint32_t flags
 
 RNL_INLINE struct rnl_line *slot_of(const struct rnl_mirror *m, unsigned lane, uint64_t line)
 {
-    return rnl_mirror_slot(m->pair->theirs, m->pair->far_theirs, lane, m->grow_came, line);
+    return rnl_mirror_slot(m->pair->theirs, m->pair->far_theirs, m->pair->rx[1].ring, lane, m->grow_came, line);
 }
 
 /* Lines that the ring of this line has. */
@@ -155,7 +162,7 @@ static int bytes_here(struct rnl_mirror *m, unsigned lane, rnl_head h, const str
 static int show(struct rnl_mirror *m, unsigned lane)
 {
     struct rnl_mirror_in *in = &m->in[lane];
-    for (;;) {
+    while (m->pair->rx[lane].ring) {
         uint64_t line = (in->shown >> 3) + 1;
         struct rnl_line *slot = slot_of(m, lane, line);
         rnl_head h = atomic_load_explicit(&slot->head, memory_order_relaxed) ^ RNL_MIRROR_WAITS; /* we wrote it */
@@ -172,6 +179,7 @@ static int show(struct rnl_mirror *m, unsigned lane)
         m->came |= RNL_MIRROR_LINES;
         atomic_store_explicit(&slot->head, h & ~RNL_MIRROR_BEFORE, memory_order_release); /* R1 */
     }
+    return 0;
 }
 
 /* More items of the last line that is shown. */
@@ -221,6 +229,8 @@ static int take_line(struct rnl_mirror *m, unsigned lane, uint64_t line, const s
     RNL_SOMETIMES(line > shown + 1, "a line comes ahead of others");
     if (line < shown || (line == shown && n <= (in->shown & 7)))
         return 0; /* known */
+    if (!reach_ring(m, lane))
+        return RNL_NO_ROOM;
     if (line == shown)
         return append(m, lane, l);
     if (line >= read + ring_of(m, lane, line)) /* a place that it was not told to be free */

@@ -19,7 +19,7 @@ struct packing { /* one packet */
 
 RNL_INLINE struct rnl_line *slot_of(const struct rnl_mirror *m, unsigned lane, uint64_t line)
 {
-    return rnl_mirror_slot(m->pair->mine, m->pair->far_mine, lane, m->grow_sent, line);
+    return rnl_mirror_slot(m->pair->mine, m->pair->far_mine, m->pair->tx[1].ring, lane, m->grow_sent, line);
 }
 
 /* The header of a line of ours; 0: all of it is read, and its slot has another line now. */
@@ -89,7 +89,7 @@ int rnl_mirror_can_rest(const struct rnl_mirror *m, struct rnl_mirror_rest *rest
         /* Read by the peer; what there was to read is read, and told; nothing waits; a line and its grant are free. */
         if (rnl_tx_line(t) != t->line0 && (rnl_tx_refresh(t, NULL, NULL) < 0 || t->acked < t->pos))
             return 0;
-        if (RNL_LINE_START(t->pos) >= t->stop || t->wanted)
+        if ((t->ring && RNL_LINE_START(t->pos) >= t->stop) || t->wanted)
             return 0;
         if (rnl_rx_peek(r) || rnl_rx_untold(r) || r->withheld || in->highest > in->shown >> 3 || in->count)
             return 0;

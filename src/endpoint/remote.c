@@ -14,7 +14,7 @@ enum {
     SLOTS = 64,          /* of expanded keys */
     PILED = 64 << 10,    /* bytes: a full run of datagrams, whatever their size */
     RINGS_PER_LOOK = 16, /* at how much has piled up */
-    AWAKE_FEW = 256,     /* links, some 25 KB each */
+    AWAKE_FEW = 256,     /* links, some 12 KB each, and 8 more with answers */
     FETCHED = 32,        /* links awake: more are not in the caches */
     AWAKE_LEAST = 8      /* ... where many endpoints share a process's memory */
 };

@@ -67,6 +67,8 @@ static uint64_t tx_used(const struct rnl_tx *t)
 
 int rnl_tx_valid(const struct rnl_tx *t)
 {
+    if (!t->ring && t->lane == 1 && RNL_LINES(t->wrap) == RNL_AWAY1)
+        return t->stop != 0;
     if (!t->ring || !t->peer || !t->mine || t->lane >= RNL_LANES)
         return 1;
     if (!wrap_valid(t->wrap, t->lane))
@@ -105,6 +107,8 @@ static int told_valid(const struct rnl_rx *r)
 int rnl_rx_valid(const struct rnl_rx *r)
 {
     uint64_t quarter;
+    if (!r->ring && r->lane == 1 && RNL_LINES(r->wrap) == RNL_AWAY1)
+        return rnl_rx_peek(r) != 0;
     if (!r->ring || !r->mine || !r->theirs || r->lane >= RNL_LANES)
         return 1;
     if (!wrap_valid(r->wrap, r->lane))

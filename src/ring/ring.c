@@ -66,18 +66,31 @@ void rnl_rx_init(struct rnl_rx *r, struct rnl_side *mine, struct rnl_side *their
 
 void rnl_tx_move(struct rnl_tx *t, struct rnl_line *ring, uint32_t lines)
 {
-    t->ring = ring;
     t->wrap = RNL_WRAP(lines);
     t->stop = t->pos + lines * 8;
+    rnl_tx_at(t, ring);
+}
+
+void rnl_tx_at(struct rnl_tx *t, struct rnl_line *ring)
+{
+    t->ring = ring;
+    if (!ring)
+        rnl_tx_set_stop(t, 0);
 }
 
 void rnl_rx_move(struct rnl_rx *r, struct rnl_line *ring, uint32_t lines)
 {
-    r->ring = ring;
     r->wrap = RNL_WRAP(lines);
-    r->next = rnl_line_of(ring, r->wrap, r->pos);
-    r->last = rnl_line_of(ring, r->wrap, r->pos - 8);
+    rnl_rx_at(r, ring);
     set_tell_pos(r);
+}
+
+void rnl_rx_at(struct rnl_rx *r, struct rnl_line *ring)
+{
+    static const struct rnl_line empty; /* is only read */
+    r->ring = ring;
+    r->next = ring ? rnl_line_of(ring, r->wrap, r->next_pos) : (struct rnl_line *)(uintptr_t)&empty;
+    r->last = ring ? rnl_line_of(ring, r->wrap, r->next_pos - 8) : r->next;
 }
 
 /* Units used so far, the open line included. */
@@ -101,7 +114,7 @@ static void tx_set_stop(struct rnl_tx *t)
     uint64_t used = tx_used(t), granted = tx_granted(t);
     uint64_t by_grant = rnl_tx_line(t) + 1 + (granted > used ? granted - used : 0);
     uint64_t by_room = (t->acked >> 3) + RNL_LINES(t->wrap);
-    rnl_tx_set_stop(t, (by_grant < by_room ? by_grant : by_room) * 8);
+    rnl_tx_set_stop(t, t->ring ? (by_grant < by_room ? by_grant : by_room) * 8 : 0);
 }
 
 int rnl_tx_refresh(struct rnl_tx *t, struct rnl_env *env, uint8_t *distance)
@@ -115,7 +128,7 @@ int rnl_tx_refresh(struct rnl_tx *t, struct rnl_env *env, uint8_t *distance)
         t->acked = p;
     }
     tx_set_stop(t);
-    return RNL_LINE_START(t->pos) < t->stop;
+    return !t->ring || RNL_LINE_START(t->pos) < t->stop;
 }
 
 void rnl_rx_tell(struct rnl_rx *r)

@@ -569,6 +569,10 @@ void rnl_side_init(struct rnl_side *mine, int senders_fence);
 /* A fresh lane has its lines elsewhere than in its side, and so many of them, a power of two and more than there. */
 void rnl_tx_move(struct rnl_tx *t, struct rnl_line *ring, uint32_t lines);
 void rnl_rx_move(struct rnl_rx *r, struct rnl_line *ring, uint32_t lines);
+/* The same lines lie at `ring` from now on. NULL: nowhere; then nothing is there to read, and there is no place to
+ * write, though rnl_tx_refresh may find that there would be room. */
+void rnl_tx_at(struct rnl_tx *t, struct rnl_line *ring);
+void rnl_rx_at(struct rnl_rx *r, struct rnl_line *ring);
 void rnl_tx_init(struct rnl_tx *t, struct rnl_side *mine, const struct rnl_side *theirs, unsigned lane,
                  unsigned colour);
 void rnl_rx_init(struct rnl_rx *r, struct rnl_side *mine, struct rnl_side *theirs, unsigned lane, unsigned colour);

@@ -260,6 +260,8 @@ int rnl_stream_answer_fits(struct rnl_conn *conn, uint32_t answer)
 {
     struct rnl_tx *t = &conn->pair.tx[1];
     uint64_t start;
+    if (RNL_UNLIKELY(!t->ring) && rnl_pair_reach_answers(&conn->pair) < 0)
+        return 0; /* tried again with the next look for room */
     if (RNL_LINE_START(t->pos) >= t->stop) {
         int status = rnl_tx_refresh(t, NULL, NULL);
         if (status <= 0)
@@ -268,7 +270,7 @@ int rnl_stream_answer_fits(struct rnl_conn *conn, uint32_t answer)
     if (answer <= RNL_LINE_PAYLOAD)
         return 1;
     if (RNL_UNLIKELY(!t->bulk) && rnl_pair_reach_mine(&conn->pair) < 0)
-        return 0; /* tried again with the next look for room */
+        return 0;
     return rnl_tx_bulk_room(t, answer, &start);
 }
 

@@ -144,6 +144,28 @@ static void nothing_is_written_where_there_is_no_room(void **state)
     }
 }
 
+static void a_ring_for_answers_is_there_when_it_is_needed(void **state)
+{
+    struct fixture f;
+    int fresh = 1;
+    (void)state;
+    open_it(&f);
+    struct rnl_tx *t = &f.pair.tx[1];
+    assert_true(rnl_tx_refresh(t, NULL, NULL) > 0); /* there would be room, */
+    assert_null(rnl_tx_place(t, ITEM, &fresh));     /* ... and no place yet */
+    assert_null(f.pair.rx[1].ring);
+    assert_int_equal(rnl_rx_peek(&f.pair.rx[1]), 0);
+    add_bulk(&f, 1, 0, 20); /* waits for a line that announces it */
+    assert_int_equal(hear(&f), 0);
+    assert_null(f.pair.rx[1].ring);
+    assert_int_equal(rnl_pair_reach_answers(&f.pair), 0);
+    assert_non_null(rnl_tx_place(t, ITEM, &fresh));
+    add_line(&f, 1, first(&f, 1), 1, 0, ITEM, some);
+    assert_int_equal(hear(&f), 0);
+    assert_true(rnl_rx_peek(&f.pair.rx[1]) != 0);
+    close_it(&f);
+}
+
 static void a_line_that_changes_is_no_line(void **state)
 {
     struct fixture f;
@@ -320,6 +342,7 @@ int main(void)
         cmocka_unit_test(lines_are_shown_in_order_only),
         cmocka_unit_test(a_line_waits_for_its_bulk_bytes),
         cmocka_unit_test(nothing_is_written_where_there_is_no_room),
+        cmocka_unit_test(a_ring_for_answers_is_there_when_it_is_needed),
         cmocka_unit_test(a_line_that_changes_is_no_line),
         cmocka_unit_test(stretches_are_bounded_and_the_lowest_is_always_taken),
         cmocka_unit_test(whole_messages_are_one_stretch),

@@ -79,6 +79,8 @@ static int put(struct world *w, struct end *e, unsigned lane, rnl_head key, cons
 {
     struct rnl_tx *t = &e->pair.tx[lane];
     int fresh = 1;
+    if (lane == 1 && !t->ring && rnl_pair_reach_answers(&e->pair) < 0)
+        return 0;
     if (e->logged[lane] == LOG || (RNL_LINE_START(t->pos) >= t->stop && rnl_tx_refresh(t, NULL, NULL) <= 0))
         return 0;
     (void)w;

@@ -28,15 +28,14 @@ static void begin_at(struct swarm_host *h, unsigned peer, uint64_t line, uint64_
         t->pos += 8 * line;
         t->counted = rnl_tx_items(t);
         t->acked += 8 * line;
-        t->stop += 8 * line;
+        t->stop += t->ring ? 8 * line : 0;
         t->bulk_head = t->bulk_read = bulk;
         t->granted += units;
         r->pos += 8 * line;
         r->next_pos += 8 * line;
         r->expect += RNL_TURNED_POS(8 * line);
         r->tell_pos += 8 * line;
-        r->next = rnl_line_of(r->ring, r->wrap, r->pos);
-        r->last = rnl_line_of(r->ring, r->wrap, r->pos - 8);
+        rnl_rx_at(r, r->ring);
         r->quoted = 8 * line;
         r->bulk_next = r->bulk_read = r->told_bulk = bulk;
         r->told_grant += units;

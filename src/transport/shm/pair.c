@@ -82,19 +82,22 @@ failed:
 /* ---- away ---- */
 
 /* Lines begin cache lines. Not with aligned_alloc, which takes more and gives the rest back each time. */
-static_assert(RNL_PAIR_OWN % RNL_LINE_BYTES == 0, "the sides behind it begin cache lines, too");
-#define AWAY_BYTES (RNL_PAIR_OWN + RNL_LINE_BYTES + 2 * sizeof(struct rnl_away_side))
+#define AWAY_BYTES (RNL_LINE_BYTES + 2 * sizeof(struct rnl_side))
+
+static void **memory_of(const struct rnl_pair *p)
+{
+    return (void **)(void *)((unsigned char *)p->own + RNL_PAIR_OWN);
+}
 
 static int take_sides(struct rnl_pair *p)
 {
     unsigned char *at = calloc(1, AWAY_BYTES);
     if (!at)
         return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for the connection to rank %u (%zu bytes)", p->rank, AWAY_BYTES);
-    p->own = at;
-    at += RNL_PAIR_OWN + (-(uintptr_t)at & (RNL_LINE_BYTES - 1));
-    struct rnl_away_side *side = (struct rnl_away_side *)(void *)at;
-    p->mine = &side[0].side;
-    p->theirs = &side[1].side;
+    p->mine = (struct rnl_side *)(void *)(at + (-(uintptr_t)at & (RNL_LINE_BYTES - 1)));
+    p->theirs = p->mine + 1;
+    p->own = p->mine->lane1;
+    *memory_of(p) = at;
     rnl_side_init(p->mine, 0);
     rnl_side_init(p->theirs, 0);
     atomic_store_explicit(&p->theirs->armed, RNL_ARMED_TURN | RNL_ARMED_LINES | RNL_ARMED_ROOM, memory_order_relaxed);
@@ -127,15 +130,48 @@ int rnl_pair_reach_theirs(struct rnl_pair *p)
     return status;
 }
 
+static struct rnl_line *new_ring(const struct rnl_pair *p)
+{
+    struct rnl_line *ring = aligned_alloc(RNL_LINE_BYTES, RNL_AWAY1 * sizeof *ring);
+    if (ring)
+        return memset(ring, 0, RNL_AWAY1 * sizeof *ring);
+    rnl_fail(RNL_ERR_NO_MEMORY, "no memory for answers of the connection to rank %u (%zu bytes)", p->rank,
+             RNL_AWAY1 * sizeof *ring);
+    return NULL;
+}
+
+int rnl_pair_reach_answers(struct rnl_pair *p)
+{
+    struct rnl_tx *t = &p->tx[1];
+    if (!t->ring && !(t->ring = new_ring(p)))
+        return RNL_ERR_NO_MEMORY;
+    (void)!rnl_tx_refresh(t, NULL, NULL); /* a wrong position is still there when somebody asks who can say so */
+    return 0;
+}
+
+int rnl_pair_reach_asked(struct rnl_pair *p)
+{
+    struct rnl_line *ring = p->rx[1].ring ? p->rx[1].ring : new_ring(p);
+    if (!ring)
+        return RNL_ERR_NO_MEMORY;
+    rnl_rx_at(&p->rx[1], ring);
+    return 0;
+}
+
 static void give_away(struct rnl_pair *p)
 {
-    free(p->own);
+    if (p->own)
+        free(*memory_of(p));
+    free(p->tx[1].ring);
+    free(p->rx[1].ring);
     if (p->far_mine)
         munmap(p->far_mine, RNL_AWAY_BYTES);
     if (p->far_theirs)
         munmap(p->far_theirs, RNL_AWAY_BYTES + RNL_PAIR_BESIDE);
     p->own = NULL;
     p->mine = p->theirs = NULL;
+    rnl_tx_at(&p->tx[1], NULL);
+    rnl_rx_at(&p->rx[1], NULL);
     p->far_mine = p->far_theirs = NULL;
     for (unsigned lane = 0; lane < RNL_LANES; lane++) {
         p->tx[lane].bulk = NULL;
@@ -159,8 +195,8 @@ int rnl_pair_open_away(struct rnl_pair *p, struct rnl_env *env, uint32_t rank)
     for (unsigned lane = 0; lane < RNL_LANES; lane++)
         p->tx[lane].armed = &p->theirs->armed;
     p->tx[0].bulk_mask = p->rx[0].bulk_mask = RNL_BULK_AWAY - 1;
-    rnl_tx_move(&p->tx[1], rnl_pair_away1(p->mine), RNL_AWAY1);
-    rnl_rx_move(&p->rx[1], rnl_pair_away1(p->theirs), RNL_AWAY1);
+    rnl_tx_move(&p->tx[1], NULL, RNL_AWAY1);
+    rnl_rx_move(&p->rx[1], NULL, RNL_AWAY1);
     p->joined = 1;
     p->away = 1;
     return 0;
@@ -203,7 +239,7 @@ static struct rnl_line *ring_at(struct rnl_side *side, unsigned char *far, unsig
 {
     if (lane == 0)
         return big ? (struct rnl_line *)(void *)far : side->lane0;
-    return lane == 1 ? rnl_pair_away1(side) : side->lane2;
+    return lane == 1 ? NULL : side->lane2;
 }
 
 int rnl_pair_wake(struct rnl_pair *p, const struct rnl_words words[2])
@@ -214,6 +250,8 @@ int rnl_pair_wake(struct rnl_pair *p, const struct rnl_words words[2])
         status = rnl_pair_reach_mine(p);
     if (status == 0 && p->big_rx)
         status = rnl_pair_reach_theirs(p);
+    if (status == 0 && p->rx[1].pos & 7) /* items may be appended to its last line */
+        status = rnl_pair_reach_asked(p);
     if (status < 0) {
         give_away(p);
         return status;
@@ -223,15 +261,14 @@ int rnl_pair_wake(struct rnl_pair *p, const struct rnl_words words[2])
     for (unsigned lane = 0; lane < RNL_LANES; lane++) {
         struct rnl_tx *t = &p->tx[lane];
         struct rnl_rx *r = &p->rx[lane];
-        t->ring = ring_at(p->mine, p->far_mine, lane, p->big_tx);
+        rnl_tx_at(t, ring_at(p->mine, p->far_mine, lane, p->big_tx));
         t->mine = p->mine;
         t->peer = p->theirs;
         t->armed = &p->theirs->armed;
-        r->ring = ring_at(p->theirs, p->far_theirs, lane, p->big_rx);
+        if (lane != 1)
+            rnl_rx_at(r, ring_at(p->theirs, p->far_theirs, lane, p->big_rx));
         r->mine = p->mine;
         r->theirs = p->theirs;
-        r->next = rnl_line_of(r->ring, r->wrap, r->next_pos);
-        r->last = rnl_line_of(r->ring, r->wrap, r->next_pos - 8);
         if (r->pos & 7)                                                           /* items may be appended to it */
             atomic_store_explicit(&r->last->head, r->seen, memory_order_relaxed); /* nobody else has it */
         else

@@ -26,20 +26,11 @@
 #define RNL_AWAY_BULK(lane) ((lane) == 0 ? RNL_FAR_BYTES : RNL_FAR_BULK(lane))
 #define RNL_AWAY_BYTES      (RNL_FAR_BYTES + RNL_BULK_AWAY)
 enum {
-    RNL_PAIR_OWN = 768,     /* away: for whoever keeps the copies alike, beside the sides ... */
+    RNL_PAIR_OWN = 1016,    /* away: for whoever keeps the copies alike, where `mine` has no lane 1 ... */
     RNL_PAIR_BESIDE = 4096, /* ... and behind far_theirs */
 };
 static_assert(RNL_PAIR_SIDE(2) == RNL_SEGMENT_HEAD, "sides are what is mapped side by side");
-
-/* What is written for a peer of another host: its side, and lane 1 behind that. */
-struct rnl_away_side {
-    struct rnl_side side;
-    struct rnl_line lane1[RNL_AWAY1];
-};
-RNL_INLINE struct rnl_line *rnl_pair_away1(struct rnl_side *side)
-{
-    return ((struct rnl_away_side *)(void *)side)->lane1;
-}
+static_assert(RNL_PAIR_OWN + sizeof(void *) <= sizeof((struct rnl_side *)0)->lane1, "away, lane 1 lies elsewhere");
 
 struct rnl_words { /* of a side: what is not in its rings */
     uint64_t back[RNL_LANES][3], asked_back, gave_back, wants, most;
@@ -50,7 +41,7 @@ struct rnl_pair {
     struct rnl_rx rx[RNL_LANES];
     struct rnl_side *mine, *theirs;
     unsigned char *far_mine, *far_theirs;
-    void *own; /* away: RNL_PAIR_OWN bytes */
+    void *own; /* away: RNL_PAIR_OWN bytes, and behind them what memory they lie in */
     struct rnl_env *env;
     uint32_t rank; /* the other's */
     int segment;
@@ -77,6 +68,10 @@ int rnl_pair_open_away(struct rnl_pair *p, struct rnl_env *env, uint32_t rank);
  * RNL_ERR_NO_MEMORY. */
 int rnl_pair_reach_mine(struct rnl_pair *p);
 int rnl_pair_reach_theirs(struct rnl_pair *p);
+/* The same for a ring of lane 1, which most pairs never need: until then tx[1] has a NULL ring and takes nothing, and
+ * rx[1] finds nothing. */
+int rnl_pair_reach_answers(struct rnl_pair *p);
+int rnl_pair_reach_asked(struct rnl_pair *p);
 /* Gives its memory back; nothing may be unread, or open in it: then its words and private positions are all there is.
  * They are in words[0] (mine) and words[1]. */
 void rnl_pair_rest(struct rnl_pair *p, struct rnl_words words[2]);
