@@ -121,9 +121,7 @@ int rnl_link_new(struct rnl_remote *r, struct rnl_conn *conn, struct rnl_link **
     link->hs.refused = r->ep->peer[conn->rank].buried;
     link->mirror = conn->pair.own;
     rnl_mirror_init(link->mirror, &conn->pair);
-    link->awake = 1;
-    r->awake++;
-    r->woke++;
+    rnl_link_awakes(link);
     *out = link;
     return 0;
 }
@@ -241,55 +239,6 @@ void rnl_link_want(struct rnl_link *link, uint64_t now_ns)
         if (rnl_hs_open(&r->hs, &link->hs, place.addr, place.addr_bytes, now_ns) < 0)
             failed(link);
     }
-}
-
-/* ---- resting ---- */
-
-/* Nothing that an extract or a call waits for. */
-static int conn_still(const struct rnl_conn *conn)
-{
-    const struct rnl_conn lane1 = {.lane1_hot = 1};
-    return !conn->post_first && !conn->wants_room && !conn->waits && !conn->dying && !conn->gone &&
-           !(conn->odd & ~lane1.odd) && conn->out[0].state == RNL_STREAM_FREE && conn->in[0].state == RNL_STREAM_FREE &&
-           conn->in[1].state == RNL_STREAM_FREE && conn->link->remote->ep->open_short != &conn->out[0];
-}
-
-void rnl_link_rest(struct rnl_link *link, uint64_t now_ns, uint64_t still_ns)
-{
-    struct rnl_conn *conn = link->conn;
-    if (!link->up || link->over || link->marked || now_ns - rnl_flow_moved_ns(&link->flow) < still_ns ||
-        !rnl_flow_idle(&link->flow) || !conn_still(conn) || !rnl_mirror_can_rest(link->mirror, &link->rest))
-        return;
-    rnl_flow_relax(&link->flow);
-    if (rnl_flow_deadline(&link->flow) != UINT64_MAX)
-        return;
-    rnl_remote_not_due(link);
-    rnl_ep_warm(link->remote->ep, conn); /* only hot ones can be taken out */
-    rnl_ep_remove_hot(link->remote->ep, conn);
-    rnl_pair_rest(&conn->pair, link->words);
-    link->mirror = NULL; /* it was in there */
-    rnl_remote_sleeps(conn);
-    rnl_conn_shut(conn, RNL_SHUT_RESTS);
-    RNL_SOMETIMES(1, "a link rests");
-}
-
-int rnl_remote_wake(struct rnl_endpoint *ep, struct rnl_conn *conn)
-{
-    struct rnl_link *link = conn->link;
-    if (link->mirror)
-        return 0;
-    int status = rnl_pair_wake(&conn->pair, link->words);
-    if (status < 0)
-        return status;
-    link->mirror = conn->pair.own;
-    link->awake = 1;
-    link->remote->awake++;
-    link->remote->woke++;
-    rnl_mirror_wake(link->mirror, &conn->pair, &link->rest);
-    conn->shut &= (uint8_t)~RNL_SHUT_RESTS;
-    RNL_SOMETIMES(1, "a link wakes");
-    rnl_ep_add_hot(ep, conn);
-    return 0;
 }
 
 /* ---- in ---- */
@@ -523,6 +472,8 @@ int rnl_link_output(struct rnl_link *link, uint64_t piled, uint64_t now_ns, int 
             rnl_remote_due(link, rnl_hs_deadline(&link->hs));
         return 0;
     }
+    if (link->remote->awake > link->remote->few)
+        rnl_link_tell(link);
     uint64_t owes_ns = rnl_flow_owes_ns(&link->flow);
     if (link->untold && (owes_ns <= now_ns || owes_ns == UINT64_MAX)) {
         link->untold = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * link.h - what remote.c and link.c share: the links of an endpoint. */
+ * link.h - what remote.c, link.c and those beside it share: the links of an endpoint. */
 #ifndef RNL_ENDPOINT_LINK_H
 #define RNL_ENDPOINT_LINK_H
 
@@ -26,6 +26,7 @@ struct rnl_link {
     struct rnl_conn *conn;
     struct rnl_link *next; /* of those that are queued */
     uint32_t heap;         /* 1 + its place there; 0 = none */
+    uint32_t awake;        /* 1 + its place in that list; 0 = it rests, or the peer is gone */
     uint32_t rings;        /* since it was marked */
     uint8_t marked;        /* it may have something to give out: enum rnl_link_mark */
     uint8_t queued;        /* ... or had, and has its turn in any case */
@@ -33,7 +34,6 @@ struct rnl_link {
     uint8_t up;            /* ... and may send */
     uint8_t over;          /* nothing any more */
     uint8_t ecn;           /* packets are marked as capable */
-    uint8_t awake;         /* it does not rest */
     uint8_t untold;        /* words that go with the next acknowledgement */
     struct rnl_hs_peer hs;
     struct rnl_flow flow;
@@ -51,13 +51,19 @@ struct rnl_link_due {
     struct rnl_link *link;
 };
 
+struct rnl_link_awake {
+    uint64_t moved_ns; /* something happened then, or later */
+    struct rnl_link *link;
+};
+
 struct rnl_remote {
     struct rnl_endpoint *ep;
     struct rnl_transport *t;
     struct rnl_link *first, **last; /* queued, in the order in which they give out */
     struct rnl_link_due *heap;      /* by due_ns */
     uint32_t heap_count;
-    uint32_t awake;                  /* links that do not rest, of peers that are not gone */
+    uint32_t awake;                  /* links that do not rest, of peers that are not gone, ... */
+    struct rnl_link_awake *awakes;   /* ... in any order */
     uint64_t rest_ns, rest_after_ns; /* when to look again for links that may rest; how long they have to be still */
     uint32_t few;                    /* so many may be awake that long */
     uint32_t woke;                   /* since we looked last */
@@ -124,8 +130,14 @@ void rnl_link_unknown(struct rnl_link *link, const struct rnl_view *v, uint64_t 
  * of a round, before anything else: a call into the network for each of hundreds of peers costs more than all that
  * these do. Who has called flushes in any case. */
 int rnl_link_output(struct rnl_link *link, uint64_t piled, uint64_t now_ns, int last);
-/* Gives its memory back if nothing has happened for so long. */
-void rnl_link_rest(struct rnl_link *link, uint64_t now_ns, uint64_t still_ns);
 void rnl_link_want(struct rnl_link *link, uint64_t now_ns);
+
+/* link_rest.c */
+/* It has its mirror, and is looked at from now on. */
+void rnl_link_awakes(struct rnl_link *link);
+/* What has been read of it goes with its next acknowledgement, or at once where none is owed. */
+void rnl_link_tell(struct rnl_link *link);
+/* Those on which nothing has happened for a while rest; now and then, however often it is called. */
+void rnl_link_let_rest(struct rnl_endpoint *ep, uint64_t now_ns);
 
 #endif

@@ -19,7 +19,6 @@ enum {
     AWAKE_LEAST = 8      /* ... where many endpoints share a process's memory */
 };
 #define REST_NS          ((uint64_t)50 * 1000 * 1000)
-#define STILL_LEAST_NS   ((uint64_t)100 * 1000)
 #define HELLO_FIRST_NS   ((uint64_t)20 * 1000 * 1000)
 #define HELLO_MOST_NS    ((uint64_t)1000 * 1000 * 1000)
 #define HELLO_GIVE_UP_NS ((uint64_t)30 * 1000 * 1000 * 1000)
@@ -124,23 +123,6 @@ static void fetch_senders(const struct rnl_endpoint *ep, const struct rnl_view *
         fetch_link(conn[k]);
 }
 
-/* What let_rest looks at of the links whose turn comes soon. */
-static void fetch_still(const struct rnl_endpoint *ep, uint32_t turn)
-{
-    enum { FAR = 16, NEAR = 8 };
-    if (turn >= FAR)
-        fetch(&ep->hot[turn - FAR]->link, 1);
-    if (turn < NEAR)
-        return;
-    const struct rnl_conn *conn = ep->hot[turn - NEAR];
-    fetch(conn->pair.rx, sizeof conn->pair.rx);
-    if (!conn->link)
-        return;
-    fetch(&conn->link->up, 1);
-    fetch(&conn->link->flow.last_sent_ns, 1);
-    fetch(&conn->link->flow.received.largest_ns, 1);
-}
-
 /* ---- whose turn it is ---- */
 
 void rnl_remote_mark(struct rnl_link *link, enum rnl_link_mark how)
@@ -183,36 +165,6 @@ static void give_out(struct rnl_link *link, uint64_t piled, uint64_t now_ns, int
         rnl_remote_mark(link, RNL_LINK_PRESSES);
 }
 
-/* The more are awake, the sooner they rest: so their memory is bounded, whatever connects. What rests costs a few us
- * when it is used again. */
-static uint64_t still_enough(const struct rnl_remote *r)
-{
-    uint64_t over = (uint64_t)r->awake * 16 / r->few, still = r->rest_after_ns;
-    if (over > 16)
-        still = still * 256 / (over * over);
-    return still > STILL_LEAST_NS ? still : STILL_LEAST_NS;
-}
-
-/* Who rests leaves the list, and others take its place: one that is missed is found next time. */
-static void let_rest(struct rnl_endpoint *ep, uint64_t now)
-{
-    struct rnl_remote *r = ep->remote;
-    uint64_t still = still_enough(r);
-    if (now < r->rest_ns && r->rest_ns - now <= still)
-        return;
-    r->rest_ns = now + still;
-    r->woke = 0;
-    for (uint32_t i = ep->live; i-- > 0;) {
-        struct rnl_conn *conn = ep->hot[i];
-        fetch_still(ep, i);
-        if (!conn->link)
-            continue;
-        if (r->awake > r->few) /* else its peer keeps what has been read, and neither side can rest */
-            rnl_ep_tell(ep, conn);
-        rnl_link_rest(conn->link, now, still);
-    }
-}
-
 static void send_at(struct rnl_endpoint *ep, uint64_t now)
 {
     struct rnl_remote *r = ep->remote;
@@ -232,7 +184,7 @@ static void send_at(struct rnl_endpoint *ep, uint64_t now)
     }
     (void)r->t->ops->flush(r->t, now);
     if (r->awake > r->few && r->woke > r->few / 4)
-        let_rest(ep, now);
+        rnl_link_let_rest(ep, now);
 }
 
 void rnl_remote_send(struct rnl_endpoint *ep)
@@ -342,7 +294,7 @@ void rnl_remote_tidy(struct rnl_endpoint *ep)
         if (link && !link->over && rnl_mirror_unsaid(link->mirror))
             ring(ep, ep->hot[i], RNL_ARMED_ROOM); /* whoever sleeps next wakes for nothing that can go now */
     }
-    let_rest(ep, ep->env->ops->now_ns(ep->env));
+    rnl_link_let_rest(ep, ep->env->ops->now_ns(ep->env));
 }
 
 /* ---- what comes in ---- */
@@ -528,13 +480,6 @@ int rnl_remote_link(struct rnl_endpoint *ep, struct rnl_conn *conn)
     return rnl_link_new(ep->remote, conn, &conn->link);
 }
 
-void rnl_remote_sleeps(struct rnl_conn *conn)
-{
-    struct rnl_link *link = conn->link;
-    link->remote->awake -= link->awake;
-    link->awake = 0;
-}
-
 void rnl_remote_unlink(struct rnl_conn *conn)
 {
     struct rnl_link *link = conn->link;
@@ -606,15 +551,17 @@ int rnl_remote_new(struct rnl_endpoint *ep, const struct rnl_remote_options *opt
                         "any: let the filter of this process allow it");
     struct rnl_remote *r = calloc(1, sizeof *r);
     struct rnl_link_due *heap = calloc(ep->size, sizeof *heap);
+    struct rnl_link_awake *awakes = calloc(ep->size, sizeof *awakes);
     size_t bytes = rnl_sealer_bytes(SLOTS);
     void *memory = aligned_alloc(RNL_SEALER_ALIGN, (bytes + RNL_SEALER_ALIGN - 1) & ~(size_t)(RNL_SEALER_ALIGN - 1));
     int status = RNL_ERR_NO_MEMORY;
-    if (!r || !heap || !memory) {
+    if (!r || !heap || !awakes || !memory) {
         rnl_fail(status, "no memory for connections to other hosts (%zu bytes)",
-                 sizeof *r + bytes + ep->size * sizeof *heap);
+                 sizeof *r + bytes + ep->size * (sizeof *heap + sizeof *awakes));
         goto failed;
     }
-    *r = (struct rnl_remote){.ep = ep, .t = ep->env->datagrams, .heap = heap, .sealer_memory = memory, .drained = 1};
+    *r = (struct rnl_remote){
+        .ep = ep, .t = ep->env->datagrams, .heap = heap, .awakes = awakes, .sealer_memory = memory, .drained = 1};
     r->last = &r->first;
     status = rnl_ciphers_init(&r->ciphers, ~0u);
     if (status == 0)
@@ -651,6 +598,7 @@ int rnl_remote_new(struct rnl_endpoint *ep, const struct rnl_remote_options *opt
 failed:
     free(r);
     free(heap);
+    free(awakes);
     free(memory);
     return status;
 }
@@ -665,6 +613,7 @@ void rnl_remote_free(struct rnl_endpoint *ep)
     rnl_sealer_wipe(&r->sealer);
     free(r->sealer_memory);
     free(r->heap);
+    free(r->awakes);
     rnl_wipe(r, sizeof *r); /* the keys of the job, and our secret */
     free(r);
     ep->remote = NULL;
