@@ -50,8 +50,8 @@ spent() { # microseconds, packets, switches: the last of `everybody` took no mor
         }' said speed
 }
 everybody 64; ok "64 hosts, each to each" $?
-# The same figures in each run, and on each machine: 263, 27733 and 10191. A call into the network for each peer, not for
-# each round of them: 469, 31635 and 24200. What was read told in packets of its own: 272, 31137 and 10872.
+# The same figures in each run, and on each machine: 263, 27733 and 10191. A call into the network for each peer, not
+# for each round of them: 469, 31635 and 24200. What was read told in packets of its own: 272, 31137 and 10872.
 spent 350 29500 15000; ok "... in so much time, by so many packets and so many turns" $?
 everybody 48 --loss 1%; ok "48 hosts, each to each, losing packets" $?
 
