@@ -243,7 +243,12 @@ static int put_line(struct rnl_mirror *m, struct packing *p, unsigned lane, stru
     uint32_t bytes = RNL_FRAME_LINE_HEAD + rnl_line_used(h);
     if (r->count && r->first + r->count != line)
         end_run(lane, r);
-    if (room(p) < bytes + (r->count ? 0 : RNL_FRAME_HEAD) || !note(p, RNL_FRAME_LINES, lane, line, line + 1))
+    if (room(p) < bytes + (r->count ? 0 : RNL_FRAME_HEAD))
+        return 0;
+    struct rnl_flow_note *n = r->count && p->count ? &p->notes[p->count - 1] : NULL;
+    if (RNL_LIKELY(n && n->kind == RNL_FRAME_LINES && n->lane == lane && n->to == (uint32_t)line))
+        n->to++; /* what note would do */
+    else if (!note(p, RNL_FRAME_LINES, lane, line, line + 1))
         return 0;
     if (!r->count) {
         *r = (struct run){p->at, line, 0};

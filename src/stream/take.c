@@ -216,8 +216,9 @@ static unsigned take_ask(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigne
     const struct rnl_handler *hd = handler_of(ep, id);
     if (!hd)
         return no_handler(ep, conn, lane, id);
-    int ready = answer_ready(ep, conn, lane, ask.answer);
-    if (ready <= 0)
+    int sure = lane == 0 && ask.answer <= RNL_ANSWER_MAX && rnl_tx_surely(&conn->pair.tx[1], ask.answer);
+    int ready = RNL_LIKELY(sure) ? 1 : answer_ready(ep, conn, lane, ask.answer);
+    if (RNL_UNLIKELY(ready <= 0))
         return ready < 0;
     rnl_rx_read(r, h, 1);
     rnl_stream_setup(s, at + sizeof ask, len - sizeof ask, id, ask.answer);
