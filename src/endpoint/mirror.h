@@ -108,6 +108,11 @@ RNL_INLINE uint64_t rnl_mirror_bulk_piled(const struct rnl_mirror *m)
 {
     return m->pair->tx[0].bulk_head - m->out[0].bulk_sent;
 }
+/* Messages on lane 0 that have come and are not read. */
+RNL_INLINE int rnl_mirror_unread(const struct rnl_mirror *m)
+{
+    return m->in[0].shown > m->pair->rx[0].pos;
+}
 /* Frames into at[0..room): bytes used, 0 = nothing to say, or no room for it. At most RNL_FLOW_NOTES notes: kind is
  * that of the frames; from and to are low halves, of LINES numbers, of BULK positions; aux says which WORDS. */
 uint32_t rnl_mirror_fill(struct rnl_mirror *m, unsigned char *at, uint32_t room, struct rnl_flow_note *notes,

@@ -220,9 +220,12 @@ static void output_now(struct rnl_link *link, uint64_t piled, uint64_t now_ns)
     (void)r->t->ops->flush(r->t, now_ns);
 }
 
-/* Nothing of it is in flight: who only sends, and never extracts, finds that out here. */
+/* Nothing of it is in flight: who only sends, and never extracts, finds that out here. A handler that has others behind
+ * it, which may answer, too, is not alone: all of theirs goes when the extract ends. */
 static int is_lone(struct rnl_endpoint *ep, struct rnl_link *link)
 {
+    if (ep->in_handler && link->mirror && rnl_mirror_unread(link->mirror))
+        return 0;
     if (link->up && link->flow.sent.count && !ep->in_handler && !ep->remote->receiving)
         rnl_remote_receive(ep);
     return link->up && !link->over && !link->flow.sent.count;
@@ -280,7 +283,11 @@ static void ring(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t what)
 void rnl_remote_ring(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t what)
 {
     struct rnl_link *link = conn->link;
-    if (what == RNL_ARMED_ROOM && link->up && !link->over && !ep->closing && link->mirror &&
+    if (what == RNL_ARMED_LINES && link->marked == RNL_LINK_PRESSES && link->flows && !link->over &&
+        (link->rings + 1) % RINGS_PER_LOOK && rnl_mirror_bulk_piled(link->mirror) == 0) {
+        link->rings++; /* one of a burst: what ring would do */
+        rnl_flow_want(&link->flow);
+    } else if (what == RNL_ARMED_ROOM && link->up && !link->over && !ep->closing && link->mirror &&
         rnl_flow_owes_ns(&link->flow) != UINT64_MAX && !rnl_mirror_much_read(link->mirror))
         link->untold = 1;
     else

@@ -10,7 +10,7 @@
 #include "endpoint/link.h"
 #include "job/job.h"
 
-enum { NOTE = 1 };
+enum { NOTE = 1, ASKED };
 #define MS ((uint64_t)1000000)
 
 struct fixture {
@@ -209,6 +209,62 @@ static void what_has_been_read_is_said_with_its_acknowledgement(void **state)
     assert_true(rnl_extract(f.a, SIZE_MAX) >= 0);
     assert_int_equal(conn->link->flow.sent.count, 0);
     assert_true(atomic_load_explicit(read, memory_order_relaxed) >= sizeof bytes);
+    test_wires_stop(f.wires, 0);
+    assert_int_equal(close_them(&f), 0);
+}
+
+static int answer_it(rnl_stream *s, unsigned peer, void *ctx)
+{
+    (void)peer, (void)ctx;
+    static const char answer[RNL_LINE_PAYLOAD]; /* one to a line */
+    return rnl_reply(s, NOTE, answer, sizeof answer) == 0 ? RNL_DONE : RNL_QUIT;
+}
+
+/* n requests arrive together. */
+static void ask(struct fixture *f, unsigned n)
+{
+    const struct rnl_begin begin = {.peer = 1, .handler = ASKED, .bound = 3, .answer = RNL_LINE_PAYLOAD};
+    rnl_stream *s;
+    for (unsigned i = 0; i < n; i++) {
+        assert_int_equal(rnl_begin(f->a, &begin, &s), 0);
+        assert_int_equal(rnl_piece(s, "ask", 3), 0);
+        assert_int_equal(rnl_end(s), 0);
+    }
+    assert_int_equal(rnl_flush(f->a), 0);
+}
+
+/* The first packets of a key ask for acknowledgements: not those to come. */
+static void open_to_ask(struct fixture *f)
+{
+    open_them(f, 2, 1, NULL);
+    assert_int_equal(rnl_handler_stream(f->b, ASKED, answer_it, NULL), ASKED);
+    test_wires_connect(f->wires);
+    test_wires_stop(f->wires, 1);
+    for (unsigned i = 0; i < 6; i++) {
+        ask(f, 1);
+        assert_true(rnl_extract(f->b, SIZE_MAX) >= 0);
+        test_wires_pass(f->wires, 30000);
+        assert_true((rnl_extract(f->a, SIZE_MAX) | rnl_extract(f->a, SIZE_MAX)) >= 0);
+        test_wires_pass(f->wires, 30000);
+        assert_true((rnl_extract(f->a, SIZE_MAX) | rnl_extract(f->b, SIZE_MAX)) >= 0);
+    }
+    assert_int_equal(f->in_a.count, 6);
+    assert_int_equal(conn_of(f->b, 0)->link->flow.sent.count, 0);
+}
+
+/* The first of them is alone in flight, but others follow at once. */
+static void what_an_extract_is_answered_goes_together(void **state)
+{
+    enum { ASKS = 8 };
+    struct fixture f;
+    (void)state;
+    open_to_ask(&f);
+    ask(&f, ASKS);
+    unsigned long before = test_wires_sent(f.wires);
+    assert_true(rnl_extract(f.b, SIZE_MAX) > 0);
+    assert_int_equal(test_wires_sent(f.wires), before + 1);
+    assert_true(rnl_extract(f.a, SIZE_MAX) >= 0);
+    assert_int_equal(f.in_a.count, 6 + ASKS);
     test_wires_stop(f.wires, 0);
     assert_int_equal(close_them(&f), 0);
 }
@@ -749,6 +805,7 @@ int main(void)
         cmocka_unit_test(what_piles_up_leaves_by_itself),
         cmocka_unit_test(who_only_sends_need_not_extract),
         cmocka_unit_test(what_has_been_read_is_said_with_its_acknowledgement),
+        cmocka_unit_test(what_an_extract_is_answered_goes_together),
         cmocka_unit_test(ranks_of_one_host_use_no_network),
         cmocka_unit_test(who_talks_to_this_host_is_not_kept_by_the_network),
         cmocka_unit_test(a_sleeper_is_woken_by_datagrams),
