@@ -132,6 +132,7 @@ struct rnl_am_records { /* a ring of `room`, a power of two */
 struct rnl_am_peer {
     struct rnl_am_records of[2]; /* by lane */
     uint64_t asked, answered;    /* requests; the last of them that was answered */
+    uint32_t deepest; /* so many requests were unanswered at a time, lately */
     uint8_t dead;
 };
 /* Fewer requests than serials are under way to a rank: a ring holds no more. */
@@ -160,7 +161,7 @@ struct rnl_am_port {
     uint8_t guarded;    /* calls lock */
     uint8_t own;        /* the session opened ep */
     uint8_t untold;     /* a message came back to an endpoint without a handler 0 */
-    uint32_t sent_away; /* requests to other hosts */
+    uint32_t sent_away; /* requests to other hosts since the last poll */
     struct rnl_am_bundle *bundle;
     struct rnl_am_peer *peer; /* by rank */
     struct rnl_am_rejected *rejected, **rejected_last;
@@ -283,12 +284,21 @@ int rnl_am_tell_untold(struct rnl_am_port *port);
 /* Polls, outside handlers; the lock is held. */
 int rnl_am_progress(struct rnl_am_port *port);
 /* The same after a request to rank. To another host not after each: a poll sends what is there to send, and requests
- * that follow each other are to share datagrams. */
-enum { RNL_AM_SENT_PER_POLL = 32 };
+ * that follow each other are to share datagrams, whose way through the kernel costs as much as a dozen of them. Half of
+ * as many as were unanswered at a time lately go together: the two sides work at the same time then. */
+enum { RNL_AM_SENT_LEAST = 32, RNL_AM_SENT_MOST = 64, RNL_AM_LATELY = 8 };
 RNL_INLINE int rnl_am_progress_after(struct rnl_am_port *port, uint32_t rank)
 {
-    if (port->ep->remote && port->ep->conn[rank]->pair.away && ++port->sent_away % RNL_AM_SENT_PER_POLL)
-        return AM_OK;
+    if (port->ep->remote && port->ep->conn[rank]->pair.away) {
+        struct rnl_am_peer *p = &port->peer[rank];
+        uint64_t open = p->asked - p->answered;
+        uint32_t sent = ++port->sent_away;
+        if (open > p->deepest)
+            p->deepest = (uint32_t)open;
+        if (sent < RNL_AM_SENT_LEAST || (sent < RNL_AM_SENT_MOST && sent < p->deepest / 2))
+            return AM_OK;
+        p->deepest -= p->deepest / RNL_AM_LATELY;
+    }
     return rnl_am_progress(port);
 }
 /* A handler ran for an endpoint of b: whoever waits for that looks. */

@@ -189,12 +189,12 @@ static struct cost refused_cost(unsigned every, unsigned why)
 static void w11_messages_share_datagrams(void **state)
 {
     (void)state;
-    assert_true(16 * cost_of("").datagrams < SEEDS * 2 * FLOOD);
+    assert_true(32 * cost_of("").datagrams < SEEDS * 2 * FLOOD);
 }
 
 /* At 1 % of loss AMUDP's rate falls to a fiftieth: each loss stands for 100 ms, and stalls others. A loss here costs a
- * hundredth of that, what was in it once more, perhaps an acknowledgement, and perhaps that two go for one, since what
- * waited for it opens the window piece by piece. Nothing is taken for lost that was not, or that is not soon known
+ * hundredth of that, what was in it once more, perhaps an acknowledgement, and perhaps that two go for one, once for
+ * requests and once for replies, since what waited for it opens the window piece by piece. Nothing is taken for lost that was not, or that is not soon known
  * better; and at 30 % each message is still handled once, in order. */
 static void w3_loss_costs_what_was_lost(void **state)
 {
@@ -205,8 +205,8 @@ static void w3_loss_costs_what_was_lost(void **state)
     for (unsigned i = 0; i < 3; i++) {
         const struct cost c = cost_of(networks[i]);
         assert_true(c.dropped > 0);
-        assert_true(c.datagrams <= calm.datagrams + 3 * c.dropped);
-        assert_true(i == 2 || 20 * c.datagrams < SEEDS * 2 * FLOOD); /* many share one in spite of it */
+        assert_true(c.datagrams <= calm.datagrams + 4 * c.dropped);
+        assert_true(i == 2 || 28 * c.datagrams < SEEDS * 2 * FLOOD); /* many share one in spite of it */
         assert_true(c.lost <= c.dropped + c.spurious);
         assert_true(c.ns <= calm.ns + c.dropped * 1000000);
     }
