@@ -194,8 +194,8 @@ static void w11_messages_share_datagrams(void **state)
 
 /* At 1 % of loss AMUDP's rate falls to a fiftieth: each loss stands for 100 ms, and stalls others. A loss here costs a
  * hundredth of that, what was in it once more, perhaps an acknowledgement, and perhaps that two go for one, once for
- * requests and once for replies, since what waited for it opens the window piece by piece. Nothing is taken for lost that was not, or that is not soon known
- * better; and at 30 % each message is still handled once, in order. */
+ * requests and once for replies, since what waited for it opens the window piece by piece. Nothing is taken for lost
+ * that was not, or that is not soon known better; and at 30 % each message is still handled once, in order. */
 static void w3_loss_costs_what_was_lost(void **state)
 {
     static const char *const networks[] = {"loss=1%", "loss=5%", "loss=30%"};
