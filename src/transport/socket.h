@@ -94,8 +94,9 @@ struct rnl_socket_ops {
     /* In order. How many went; if that is less than n, *result says why the next did not. That one may be left out and
      * the rest tried. Buffers are the caller's again on return. */
     int (*send)(struct rnl_socket *, const struct rnl_socket_out *, int n, struct rnl_socket_result *result);
-    /* How many came. Fewer than n: there may be more all the same, but not to ask for at once; `arm` knows. Negative
-     * rnl_status: the socket is of no more use. */
+    /* How many came. Fewer than n: there may be more all the same, but not to ask for at once, unless there is a merged
+     * run among them, which comes without those behind it; `arm` knows. Negative rnl_status: the socket is of no more
+     * use. */
     int (*recv)(struct rnl_socket *, struct rnl_socket_in *, int n);
     /* The next: 1, or 0 = none. */
     int (*error)(struct rnl_socket *, struct rnl_socket_error *);

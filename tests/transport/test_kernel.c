@@ -239,6 +239,31 @@ static void runs_are_cut_and_merged(void **state)
     runs_between(~0u, ~0u);
 }
 
+/* Also after a look that found several: each is to be read while it is in the cache. */
+static void runs_come_one_at_a_time(void **state)
+{
+    (void)state;
+    struct rnl_socket *a = open_at(4), *b = open_at(4);
+    struct rnl_socket_in in[INS];
+    if (a->segments_max < 2 || b->merged_bytes == b->datagram_max) {
+        a->ops->close(a);
+        b->ops->close(b);
+        skip();
+    }
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(put(a, b, 10 * 1400, 1400, RNL_ECN_NOT).stop, RNL_SOCKET_WENT);
+    assert_int_equal(b->ops->arm(b), 1);
+    for (int run = 0; run < 3; run++) {
+        for (int i = 0; i < INS; i++)
+            in[i] = (struct rnl_socket_in){.at = room[i], .room = BIG};
+        assert_int_equal(b->ops->recv(b, in, INS), 1);
+        assert_int_equal(packets_in(in, 1, 1400, 10 * 1400), 10);
+    }
+    assert_int_equal(b->ops->recv(b, in, INS), 0);
+    a->ops->close(a);
+    b->ops->close(b);
+}
+
 static void all_bits_of_ecn_pass(void **state)
 {
     struct rnl_socket_in in;
@@ -907,6 +932,7 @@ int main(void)
         cmocka_unit_test(all_addresses_are_one_socket_of_both_families),
         cmocka_unit_test(a_socket_of_one_family_does_not_reach_the_other),
         cmocka_unit_test(runs_are_cut_and_merged),
+        cmocka_unit_test(runs_come_one_at_a_time),
         cmocka_unit_test(all_bits_of_ecn_pass),
         cmocka_unit_test(what_comes_one_by_one_and_says_its_length_is_read_as_well),
         cmocka_unit_test(a_claim_that_no_run_of_ours_makes_is_not_believed),

@@ -30,7 +30,7 @@ struct script {
     int outs;
     /* what comes */
     struct rnl_socket_in in[8];
-    int ins, next;
+    int ins, next, one_run; /* one_run: a look brings no more behind a merged run */
     struct rnl_socket_error error[4];
     int errors, closed;
 };
@@ -64,6 +64,8 @@ static int script_recv(struct rnl_socket *s, struct rnl_socket_in *in, int n)
         memcpy(at, in[got].at, in[got].bytes);
         in[got].at = at;
         in[got].room = room;
+        if (k->one_run && in[got].segment)
+            return got + 1;
     }
     return got;
 }
@@ -397,6 +399,21 @@ static void merged_runs_are_cut_where_their_packets_end(void **state)
     w->t->ops->release(w->t, v, 7); /* again: nothing happens */
 }
 
+static void behind_a_run_the_host_is_asked_again(void **state)
+{
+    struct world *w = *state;
+    static unsigned char data[3000];
+    struct rnl_view v[16];
+    for (int i = 0; i < 4; i++)
+        w->k.in[i] = (struct rnl_socket_in){.at = data, .bytes = 3000, .segment = 1000, .from = addr_of(2)};
+    w->k.in[1].segment = 0;
+    w->k.in[1].bytes = 1000;
+    w->k.ins = 4;
+    w->k.one_run = 1;
+    assert_int_equal(w->t->ops->poll(w->t, v, 16, 0), 10);
+    w->t->ops->release(w->t, v, 10);
+}
+
 static void buffers_come_back_however_views_are_released(void **state)
 {
     struct world *w = *state;
@@ -629,6 +646,7 @@ int main(void)
         TEST(what_the_host_never_takes_is_left_out_and_told),
         TEST(marks_are_set_per_peer),
         TEST(merged_runs_are_cut_where_their_packets_end),
+        TEST(behind_a_run_the_host_is_asked_again),
         TEST(buffers_come_back_however_views_are_released),
         TEST(an_answer_goes_where_the_packet_came_from),
         TEST(errors_of_the_network_name_the_peer),

@@ -317,11 +317,11 @@ static int recv_some(struct kernel_socket *k, int fd, struct kernel_hot *hot, st
     return 0;
 }
 
-/* One datagram or merged run, or all there are. */
+/* One datagram or merged run, or all there are; but of runs one: it is to be read while it is in the cache. */
 static int recv_by(struct kernel_socket *k, int fd, struct kernel_hot *hot, int all, struct rnl_socket_in *in, int n)
 {
     int got = n > 0 ? recv_some(k, fd, hot, in, 1) : 0;
-    while (all && got > 0 && got < n) {
+    while (all && got > 0 && got < n && !in[got - 1].segment) {
         int want = n - got < KERNEL_BATCH ? n - got : KERNEL_BATCH, more = recv_some(k, fd, hot, in + got, want);
         got += more > 0 ? more : 0;
         if (more < want)
@@ -378,6 +378,6 @@ int rnl_kernel_recv(struct rnl_socket *s, struct rnl_socket_in *in, int n)
     k->armed = 0;
     if (got > 0 && k->watched && ++k->unarmed >= UNWATCHED)
         (void)rnl_kernel_watch(k, 0);
-    k->streak = got > 1 || (got == 1 && in->segment); /* who sends runs sends more than one */
+    k->streak = got > 1;
     return got;
 }

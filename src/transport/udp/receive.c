@@ -86,8 +86,10 @@ static int fetch(struct udp *u, int *empty)
     int n = (int)r->offers;
     if (n == 0)
         return 0;
-    int got = u->socket->ops->recv(u->socket, r->in, n);
-    *empty = got < n;
+    int got = u->socket->ops->recv(u->socket, r->in, n), runs = 0;
+    for (int i = 0; i < got; i++)
+        runs |= r->in[i].segment;
+    *empty = got < n && !runs;
     if (got <= 0)
         return got;
     r->taken = (uint32_t)got;
