@@ -231,11 +231,14 @@ static int is_lone(struct rnl_endpoint *ep, struct rnl_link *link)
     return link->up && !link->over && !link->flow.sent.count;
 }
 
-/* Who sends much extracts seldom: what opens the window again is looked for here. */
+/* Who sends much extracts seldom: acknowledgements, and what the peer has read, are looked for here. Not only when the
+ * window is closed: until then a MiB would be taken for on its way that has long been read, and each trip for as long
+ * as the window lasts. */
 static void output_piled(struct rnl_endpoint *ep, struct rnl_link *link, uint64_t piled)
 {
     uint64_t now = ep->env->ops->now_ns(ep->env);
-    if (link->up && !rnl_flow_may_send(&link->flow, now) && !ep->in_handler && !ep->remote->receiving)
+    if (link->up && (link->flow.flight >= PILED || !rnl_flow_may_send(&link->flow, now)) && !ep->in_handler &&
+        !ep->remote->receiving)
         rnl_remote_receive(ep);
     if (!link->over && link->flows && (!link->up || rnl_flow_may_send(&link->flow, now)))
         output_now(link, piled, now);

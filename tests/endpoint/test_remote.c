@@ -176,6 +176,35 @@ static void who_only_sends_need_not_extract(void **state)
     assert_int_equal(close_them(&f), 0);
 }
 
+/* ... while the window is open, too: else what is under way is not known. */
+static void who_sends_much_hears_what_has_come(void **state)
+{
+    static const char bytes[12000];
+    struct fixture f;
+    (void)state;
+    open_them(&f, 2, 1, NULL);
+    test_wires_connect(f.wires);
+    test_wires_threads(f.wires); /* nobody lets the sender run */
+    struct rnl_flow *flow = &conn_of(f.a, 1)->link->flow;
+    flow->congest.window = (uint64_t)(1 << 20) << 8;
+    for (unsigned i = 0; i < 14; i++)
+        assert_int_equal(post_card(f.a, 1, NOTE, bytes, sizeof bytes), 0);
+    uint64_t sent = flow->flight;
+    assert_true(sent >= 100000);
+    for (unsigned k = 0; k < 20; k++) { /* the peer takes them in, and says so */
+        assert_true(rnl_extract(f.b, SIZE_MAX) >= 0);
+        test_wires_pass(f.wires, 5000);
+    }
+    assert_int_equal(flow->flight, sent);
+    for (unsigned i = 0; i < 8; i++)
+        assert_int_equal(post_card(f.a, 1, NOTE, bytes, sizeof bytes), 0);
+    assert_true(rnl_flow_may_send(flow, now_ns(&f)));
+    assert_true(flow->flight < sent);
+    test_wires_connect(f.wires);
+    drain(f.b);
+    assert_int_equal(close_them(&f), 0);
+}
+
 /* Its sender does not wait for that room, and is told of it by the acknowledgement, which goes a little later. */
 static void what_has_been_read_is_said_with_its_acknowledgement(void **state)
 {
@@ -804,6 +833,7 @@ int main(void)
         cmocka_unit_test(who_takes_a_message_in_says_its_room_with_the_answer),
         cmocka_unit_test(what_piles_up_leaves_by_itself),
         cmocka_unit_test(who_only_sends_need_not_extract),
+        cmocka_unit_test(who_sends_much_hears_what_has_come),
         cmocka_unit_test(what_has_been_read_is_said_with_its_acknowledgement),
         cmocka_unit_test(what_an_extract_is_answered_goes_together),
         cmocka_unit_test(ranks_of_one_host_use_no_network),
