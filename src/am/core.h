@@ -132,7 +132,7 @@ struct rnl_am_records { /* a ring of `room`, a power of two */
 struct rnl_am_peer {
     struct rnl_am_records of[2]; /* by lane */
     uint64_t asked, answered;    /* requests; the last of them that was answered */
-    uint32_t deepest; /* so many requests were unanswered at a time, lately */
+    uint32_t deepest;            /* so many requests were unanswered at a time, lately */
     uint8_t dead;
 };
 /* Fewer requests than serials are under way to a rank: a ring holds no more. */

@@ -291,7 +291,7 @@ void rnl_remote_ring(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t wh
         link->rings++; /* one of a burst: what ring would do */
         rnl_flow_want(&link->flow);
     } else if (what == RNL_ARMED_ROOM && link->up && !link->over && !ep->closing && link->mirror &&
-        rnl_flow_owes_ns(&link->flow) != UINT64_MAX && !rnl_mirror_much_read(link->mirror))
+               rnl_flow_owes_ns(&link->flow) != UINT64_MAX && !rnl_mirror_much_read(link->mirror))
         link->untold = 1;
     else
         ring(ep, conn, what);
