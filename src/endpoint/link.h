@@ -91,7 +91,7 @@ struct rnl_remote {
 
 enum { RNL_CLOSE_LEAVES = 1, RNL_CLOSE_BROKEN }; /* reasons in a CLOSE */
 
-/* remote.c */
+/* remote.c; when links are due: link_due.c */
 void rnl_remote_answer(struct rnl_remote *r, const struct rnl_view *v, const void *at, uint32_t bytes, uint64_t now_ns);
 void rnl_remote_mark(struct rnl_link *link, enum rnl_link_mark how);
 /* The link wants to be looked at by then. */
