@@ -63,6 +63,7 @@ struct rnl_congest {
         } cubic;
     } law;
     uint8_t which;
+    uint8_t rough; /* round trips for which hosts are still taken to pause now and then; DLF alone looks */
 };
 
 struct rnl_congest_ops {

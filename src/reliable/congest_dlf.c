@@ -6,7 +6,8 @@
  *
  * The target is higher for windows of few packets: many flows that share a queue must be allowed one that is at least a
  * few packets long, and the flow with the smaller window has to be the one that gains. Round trips that jump (hosts
- * that pause, a network that delays at random) are no queue: as far as they jump, they are not counted.
+ * that pause, a network that delays at random) are no queue: as far as they jump, they are not counted. Windows of some
+ * packets, as many flows have that share a link, grow more slowly near the target and are cut by all that is above it.
  *
  * Others fill a queue until it loses. Who keeps to a target beside them gets nothing; so when a queue stays far above
  * it although our window is next to nothing, the flow does as they do for a while. */
@@ -18,12 +19,17 @@ enum {
     SPREAD_MAX_NS = 30000,  /* ... 30 us at 0.1 packets, none at 100 */
     CUT_DELAY_Q16 = 52429,  /* 0.8 of what the queue is above the target, in round trips */
     CUT_MOST_Q16 = 1 << 15, /* never more than half at once */
+    MANY_LEAST = 3,         /* windows of so many packets */
+    MANY_MOST = 16,         /* and less than so many: cut by 1.0 of that, */
+    NEAR_PART = 2,          /* and from half the target on grown by half a packet in a round trip */
     SMOOTH = 4,             /* loss fraction: 1/4 of each round's */
     FAST_PACKETS = 4,       /* growth in a round trip while the queue is below half the target, */
     FAST_SHIFT = 4,         /* or 1/16 of the window, if the loss fraction is below ... */
     FAST_LOSS_Q16 = 655,    /* ... 1 % */
     NOISE_FREE_NS = 3000,   /* round trips fall so far from one to the next in a calm queue; what they fall beyond */
     NOISE_TIMES = 4,        /* on average, so many times, is not counted as queue */
+    ROUGH_TARGETS = 5,      /* no queue that is held at a target falls so many of it at once: a host paused, */
+    ROUGH_ROUNDS = 32,      /* and may do so again for so many round trips */
     RIVAL_WINDOW_Q8 = 32,   /* with less than 1/8 packet, */
     RIVAL_AFTER = 16,       /* so many round trips above the target by an eighth, */
     RIVAL_FOR = 512,        /* and so many with the loss-driven law then */
@@ -72,6 +78,20 @@ static void cut(struct rnl_congest *c, const struct rnl_congest_news *news, uint
     c->cut_ns = news->now_ns;
 }
 
+/* What many flows that share a link have. One that is alone has more, and does better not to follow each round trip of
+ * a network that delays at random; one with next to nothing has to gain. */
+static int one_of_many(const struct rnl_congest *c, const struct rnl_congest_news *news)
+{
+    uint64_t packet = (uint64_t)news->packet << 8;
+    return c->window >= MANY_LEAST * packet && c->window < MANY_MOST * packet;
+}
+
+/* What the queue is above the target, as a part of the round trip. */
+static uint64_t excess_q16(const struct rnl_congest *c, const struct rnl_congest_news *news, uint64_t above_ns)
+{
+    return above_ns * (one_of_many(c, news) ? 1 << 16 : CUT_DELAY_Q16) / news->rtt_ns;
+}
+
 static void grow(struct rnl_congest *c, const struct rnl_congest_news *news, uint32_t queue, uint32_t target)
 {
     uint64_t packet = (uint64_t)news->packet << 8, got = (uint64_t)news->acked << 8;
@@ -84,7 +104,9 @@ static void grow(struct rnl_congest *c, const struct rnl_congest_news *news, uin
         return;
     }
     uint64_t step = packet;
-    if (queue < target / 2 && c->window >= FAST_PACKETS * packet && !c->law.dlf.rival_ns) {
+    if (queue >= target / 2 && one_of_many(c, news) && !c->law.dlf.rival_ns) {
+        step = packet / NEAR_PART; /* what many add at once stands above the target until they see it */
+    } else if (queue < target / 2 && c->window >= FAST_PACKETS * packet && !c->law.dlf.rival_ns) {
         step = FAST_PACKETS * packet;
         if (c->law.dlf.loss_q16 < FAST_LOSS_Q16 && c->window >> FAST_SHIFT > step)
             step = c->window >> FAST_SHIFT;
@@ -93,10 +115,13 @@ static void grow(struct rnl_congest *c, const struct rnl_congest_news *news, uin
 }
 
 /* The queue as far as it is one: round trips that jump up and down do so for other reasons. */
-static uint32_t queue_ns(struct rnl_congest *c, const struct rnl_congest_news *news)
+static uint32_t queue_ns(struct rnl_congest *c, const struct rnl_congest_limits *limits,
+                         const struct rnl_congest_news *news)
 {
     uint32_t fell = c->law.dlf.last_ns > news->rtt_ns ? c->law.dlf.last_ns - news->rtt_ns : 0;
     c->law.dlf.last_ns = news->rtt_ns;
+    if (fell > ROUGH_TARGETS * (uint64_t)limits->target_ns)
+        c->rough = ROUGH_ROUNDS;
     c->law.dlf.noise_ns = (uint32_t)(((uint64_t)7 * c->law.dlf.noise_ns + fell) / 8);
     uint64_t noise = 0;
     if (c->law.dlf.noise_ns > NOISE_FREE_NS)
@@ -135,7 +160,7 @@ static void acked(struct rnl_congest *c, const struct rnl_congest_limits *limits
 {
     if (news->rtt_ns && news->base_ns) {
         uint32_t longer = news->rtt_ns > news->base_ns ? news->rtt_ns - news->base_ns : 0;
-        uint32_t queue = queue_ns(c, news), target = target_ns(c, limits, news, longer);
+        uint32_t queue = queue_ns(c, limits, news), target = target_ns(c, limits, news, longer);
         look_for_rival(c, news, longer, target);
         /* Who does not use its window makes no queue: what such round trips tell of is a host that was busy elsewhere.
          */
@@ -145,13 +170,15 @@ static void acked(struct rnl_congest *c, const struct rnl_congest_limits *limits
         if (c->threshold == RNL_CONGEST_NO_THRESHOLD && target < news->base_ns / START_QUEUE)
             target = news->base_ns / START_QUEUE;
         if (queue >= target && !c->law.dlf.rival_ns && (news->limited || news->credited || c->window > spared))
-            cut(c, news, (uint64_t)(queue - target) * CUT_DELAY_Q16 / news->rtt_ns);
+            cut(c, news, excess_q16(c, news, queue - target));
         else if (news->limited)
             grow(c, news, queue, target);
     }
     uint64_t whole = (uint64_t)c->acked + c->lost;
     if (!round || whole == 0)
         return;
+    if (c->rough)
+        c->rough--;
     smooth(&c->law.dlf.loss_q16, c->lost, whole);
     smooth(&c->law.dlf.mark_q16, c->marked, whole);
     uint64_t fraction = (c->lost ? c->law.dlf.loss_q16 : 0) + (uint64_t)(c->marked ? c->law.dlf.mark_q16 : 0);

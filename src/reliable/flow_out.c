@@ -7,7 +7,9 @@
 #include "base/sometimes.h"
 #include "reliable/flow_in.h"
 
-enum { ASK_PACKETS = 6 /* at least, between two whose acknowledgement is asked for although more could go */ };
+/* At least, between two whose acknowledgement is asked for although more could go. What comes often lets many flows see
+ * their queue in time; but a host that pauses does so the oftener, the more it has to send. */
+enum { ASK_PACKETS = 2, ASK_ROUGH_PACKETS = 6 };
 
 /* The block that is owed, into p->ack: its bytes, 0 = none is. */
 static uint32_t owed(struct rnl_flow *f, struct rnl_packet *p, uint64_t now_ns)
@@ -80,7 +82,8 @@ int rnl_flow_window_open(const struct rnl_flow *f, uint64_t now_ns)
 static int wants_ack(const struct rnl_flow *f, uint32_t bytes, uint64_t now_ns)
 {
     uint64_t flight = f->flight + rnl_flow_cost(f, bytes);
-    uint64_t asked = f->congest.window >> 10, least = ASK_PACKETS * (uint64_t)rnl_flow_packet(f);
+    uint64_t asked = f->congest.window >> 10, least = rnl_flow_packet(f);
+    least *= f->congest.rough ? ASK_ROUGH_PACKETS : ASK_PACKETS;
     return !f->keys.tx_confirmed || f->unasked + rnl_flow_cost(f, bytes) >= (asked > least ? asked : least) ||
            !open_with(f, flight, f->charge + rnl_flow_charge(f, bytes), now_ns);
 }

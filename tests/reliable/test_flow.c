@@ -163,10 +163,13 @@ static void look_at_unasked(struct pair *q, uint64_t index, unsigned from, struc
                             struct pair_fate *fate)
 {
     const struct rnl_flow *flow = &q->side[0].flow;
-    uint64_t quarter = flow->congest.window >> 10, few = 6 * (uint64_t)(flow->mtu.bytes + flow->config->wire_bytes);
+    uint64_t packet = flow->mtu.bytes + flow->config->wire_bytes;
+    uint64_t quarter = flow->congest.window >> 10, few = (flow->congest.rough ? 6 : 2) * packet;
     (void)index, (void)f, (void)fate;
     if (from == 0 && flow->unasked > (quarter > few ? quarter : few))
         q->fate_arg[0]++;
+    if (from == 0 && flow->unasked > 2 * packet)
+        q->fate_arg[1]++;
 }
 
 static void each_quarter_of_a_window_is_to_be_acknowledged_at_once(void **state)
@@ -177,6 +180,28 @@ static void each_quarter_of_a_window_is_to_be_acknowledged_at_once(void **state)
     upper_send(&p->side[0], 5000);
     everything_arrives(1 * S);
     assert_int_equal(p->fate_arg[0], 0);
+}
+
+static void a_peer_that_pauses_is_asked_less_often(void **state)
+{
+    (void)state;
+    for (unsigned rough = 0; rough < 2; rough++) {
+        begin(1000, NULL);
+        p->fate = look_at_unasked;
+        upper_send(&p->side[0], 10);
+        everything_arrives(1 * S);
+        p->fate_arg[1] = 0; /* the keys are confirmed: until then all were asked for */
+        p->side[0].flow.congest.window = (uint64_t)8 * 1498 << 8;
+        p->side[0].flow.congest.rough = rough ? 255 : 0;
+        upper_send(&p->side[0], 8);
+        everything_arrives(1 * S);
+        assert_int_equal(p->fate_arg[0], 0);
+        if (rough)
+            assert_true(p->fate_arg[1] > 0);
+        else
+            assert_int_equal(p->fate_arg[1], 0);
+        end(NULL);
+    }
 }
 
 static void what_is_lost_in_the_middle_is_sent_again_within_a_round_trip(void **state)
@@ -572,6 +597,7 @@ int main(void)
         cmocka_unit_test_teardown(bulk_arrives_and_the_window_opens, end),
         cmocka_unit_test_teardown(between_processes_of_one_machine_nothing_is_spread_over_a_round_trip, end),
         cmocka_unit_test_teardown(each_quarter_of_a_window_is_to_be_acknowledged_at_once, end),
+        cmocka_unit_test(a_peer_that_pauses_is_asked_less_often),
         cmocka_unit_test_teardown(what_is_lost_in_the_middle_is_sent_again_within_a_round_trip, end),
         cmocka_unit_test_teardown(the_last_packet_lost_is_found_by_a_probe, end),
         cmocka_unit_test_teardown(a_timeout_alone_does_not_cut_the_window, end),

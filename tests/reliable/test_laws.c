@@ -186,6 +186,65 @@ static void dlf_grows_below_its_target_and_shrinks_above(void **state)
     assert_int_equal(c.window >> 8, limits.most_bytes);
 }
 
+/* One with a threshold, so out of slow start. */
+static void begin_with(struct rnl_congest *c, uint32_t window_packets_q8)
+{
+    rnl_congest_init(c, RNL_CONGEST_DLF, &limits, PACKET);
+    c->window = c->threshold = (uint64_t)window_packets_q8 * PACKET;
+}
+
+static void dlf_grows_by_less_than_a_packet_near_its_target_as_one_of_many(void **state)
+{
+    (void)state;
+    struct rnl_congest c;
+    uint64_t n = 100;
+    begin_with(&c, 10 * 256);
+    feed(&c, &n, 10, 32000); /* 12 of 17 us */
+    assert_in_range(packets_q8(&c), 10 * 256 + 120, 10 * 256 + 132);
+    begin_with(&c, 2 * 256);
+    feed(&c, &n, 2, 34000); /* 14 of 21 us */
+    assert_in_range(packets_q8(&c), 2 * 256 + 225, 2 * 256 + 256);
+    begin_with(&c, 20 * 256);
+    feed(&c, &n, 20, 30000); /* 10 of 16 us */
+    assert_in_range(packets_q8(&c), 20 * 256 + 240, 20 * 256 + 260);
+}
+
+static void dlf_cuts_by_all_that_is_above_its_target_as_one_of_many(void **state)
+{
+    (void)state;
+    struct rnl_congest c;
+    uint64_t n = 100;
+    begin_with(&c, 10 * 256);
+    feed(&c, &n, 1, 60000); /* 40 us, 23 above, of 60 */
+    assert_in_range(packets_q8(&c), 1570, 1600);
+    begin_with(&c, 2 * 256);
+    feed(&c, &n, 1, 60000); /* 19 above */
+    assert_in_range(packets_q8(&c), 380, 386);
+    begin_with(&c, 20 * 256);
+    feed(&c, &n, 1, 60000); /* 24 above */
+    assert_in_range(packets_q8(&c), 20 * 256 - 1680, 20 * 256 - 1600);
+}
+
+static void a_fall_that_no_queue_makes_is_remembered_for_a_while(void **state)
+{
+    (void)state;
+    struct rnl_congest c;
+    uint64_t n = 100;
+    begin_with(&c, 10 * 256);
+    feed(&c, &n, 1, 95000);
+    feed(&c, &n, 1, 20000);
+    assert_int_equal(c.rough, 0); /* 75 us: a queue that goes */
+    feed(&c, &n, 1, 95001);
+    assert_int_equal(c.rough, 0);
+    feed(&c, &n, 1, 20000);
+    assert_true(c.rough > 0);
+    unsigned most = c.rough;
+    feed(&c, &n, 10 * (most / 2), 20000); /* ten packets are a round trip */
+    assert_in_range(c.rough, 1, most - 1);
+    feed(&c, &n, 10 * (most / 2 + 2), 20000);
+    assert_int_equal(c.rough, 0);
+}
+
 static void between_processes_of_one_machine_dlf_aims_at_a_longer_queue(void **state)
 {
     static const struct rnl_congest_limits near = {
@@ -596,6 +655,9 @@ int main(void)
         cmocka_unit_test(a_path_that_has_become_longer_is_believed_after_a_while),
         cmocka_unit_test(verdicts_that_were_wrong_come_later_next_time),
         cmocka_unit_test(dlf_grows_below_its_target_and_shrinks_above),
+        cmocka_unit_test(dlf_grows_by_less_than_a_packet_near_its_target_as_one_of_many),
+        cmocka_unit_test(dlf_cuts_by_all_that_is_above_its_target_as_one_of_many),
+        cmocka_unit_test(a_fall_that_no_queue_makes_is_remembered_for_a_while),
         cmocka_unit_test(between_processes_of_one_machine_dlf_aims_at_a_longer_queue),
         cmocka_unit_test(who_is_held_back_by_the_peers_socket_makes_a_queue_too),
         cmocka_unit_test(slow_start_over_a_long_way_goes_on_past_a_host_that_wakes_late),
