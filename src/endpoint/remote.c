@@ -297,12 +297,16 @@ static void take_in(struct rnl_remote *r, const struct rnl_view *v, uint64_t now
         return;
     }
     struct rnl_link *link = link_of(r, rnl_hs_connection_rank(number));
-    if (link && link->flows && link->hs.rx_connection == number && link->conn->rank == v->peer) {
+    int there = link && link->flows && link->hs.rx_connection == number;
+    if (there && link->conn->rank == v->peer) {
         if (!link->over)
             rnl_link_input(link, v, now_ns);
         return;
     }
-    stray(r, v, now_ns);
+    if (there) /* repeated from elsewhere; an UNKNOWN that its peer can be given in turn would end the connection */
+        r->strays++;
+    else
+        stray(r, v, now_ns);
 }
 
 void rnl_remote_soon(struct rnl_endpoint *ep)
