@@ -9,6 +9,8 @@
 #include <string.h>
 
 static const uint64_t patience_ns = (uint64_t)250 * 1000 * 1000;
+/* ... and at most an eighth of the time in which we are taken for dead by a peer that hears nothing. */
+static const uint64_t settled_ns = (uint64_t)4 * 1000 * 1000 * 1000;
 
 static void address_of(const struct rnl_place *place, struct rnl_addr *out)
 {
@@ -45,6 +47,11 @@ int rnl_link_is_of(struct rnl_remote *r, uint32_t rank, const struct rnl_addr *f
     return 0;
 }
 
+static uint64_t at_most(uint64_t ns, uint64_t limit_ns) /* 0 = there is none */
+{
+    return limit_ns && limit_ns < ns ? limit_ns : ns;
+}
+
 /* An address that somebody else has, too (hosts whose containers are all numbered alike), is none of the peer's. */
 int rnl_link_ways_new(struct rnl_link *link)
 {
@@ -72,7 +79,7 @@ int rnl_link_ways_new(struct rnl_link *link)
         free(w);
         return 0;
     }
-    rnl_ways_init(&w->ways, count, 0, dead_ns && dead_ns / 4 < patience_ns ? dead_ns / 4 : patience_ns);
+    rnl_ways_init(&w->ways, count, 0, at_most(patience_ns, dead_ns / 4), at_most(settled_ns, dead_ns / 8));
     link->ways = w;
     return 0;
 }

@@ -12,12 +12,13 @@ static const uint64_t least_chance_ns = 10 * MS;
 /* With a hint the patience is short, and so long a hint counts. */
 static const uint64_t hinted_patience_ns = 10 * MS, hint_every_ns = 250 * MS, hint_counts_ns = 1000 * MS;
 
-void rnl_ways_init(struct rnl_ways *w, unsigned count, unsigned aim, uint64_t patience_ns)
+void rnl_ways_init(struct rnl_ways *w, unsigned count, unsigned aim, uint64_t patience_ns, uint64_t settled_ns)
 {
     memset(w, 0, sizeof *w);
     w->count = (uint8_t)(count < RNL_WAYS_MAX ? count : RNL_WAYS_MAX);
     w->aim = (uint8_t)aim;
     w->patience_ns = patience_ns;
+    w->settled_ns = settled_ns;
 }
 
 static void no_hint(struct rnl_ways *w, unsigned from)
@@ -138,11 +139,12 @@ int rnl_ways_hint(struct rnl_ways *w, unsigned way, uint64_t next, uint64_t acke
         return 0;
     if (w->hint_number && acked >= w->hint_number) {
         w->hinted_ns = 0;
-        return 0; /* from now on, too */
+        if (now_ns < w->question_ns + w->settled_ns)
+            return 0;
     }
     if (w->hinted_ns && now_ns < w->hinted_ns + hint_every_ns)
         return 0;
-    w->hinted_ns = now_ns;
+    w->hinted_ns = w->question_ns = now_ns;
     w->hint_number = next;
     return 1;
 }

@@ -20,7 +20,8 @@
  * when the present one is dead. So the peer's data may come from elsewhere for good. They are no hint any more once
  * something that was sent after the first of them is acknowledged, until they come from yet another address, or the
  * peer says that it is in trouble: it challenges a way that is not the aim. Without the last, who only listens would
- * never learn that its aim has died since, for the peer finds its own way alive. */
+ * never learn that its aim has died since, for the peer finds its own way alive. A peer that knows one address of ours
+ * challenges none: so it is asked again every `settled_ns` while its data come from elsewhere. */
 #ifndef RNL_RELIABLE_WAYS_H
 #define RNL_RELIABLE_WAYS_H
 
@@ -43,16 +44,18 @@ struct rnl_ways {
     uint64_t next_ns, gap_ns; /* of challenges */
     uint64_t hinted_ns;       /* the peer's data came from elsewhere, and we asked; 0 = not lately */
     uint64_t hint_number;     /* that asks, or a later packet of ours; 0 = none yet */
-    uint64_t rtt_ns;          /* of its quickest answer ... */
-    uint64_t proved_ns;       /* ... the first of which came then */
-    uint64_t works_ns;        /* the aim has answered; 0 = it was never asked */
+    uint64_t question_ns;     /* it went then; once it is settled, that holds for settled_ns */
+    uint64_t settled_ns;
+    uint64_t rtt_ns;    /* of its quickest answer ... */
+    uint64_t proved_ns; /* ... the first of which came then */
+    uint64_t works_ns;  /* the aim has answered; 0 = it was never asked */
     uint8_t count, aim;
     uint8_t asking; /* challenges are under way */
     uint8_t proved; /* 1 + the way that has answered; 0 = none */
     uint8_t from;   /* 1 + the way that the peer's data come from; 0 = the aim */
 };
 
-void rnl_ways_init(struct rnl_ways *ways, unsigned count, unsigned aim, uint64_t patience_ns);
+void rnl_ways_init(struct rnl_ways *ways, unsigned count, unsigned aim, uint64_t patience_ns, uint64_t settled_ns);
 /* What is to be done, `stuck_ns` being how long nothing has been acknowledged (0 = it is), and everything being taken
  * in that had come by `looked_ns`: bits of the ways to be challenged now. *move: 1 = ways->aim has changed, and
  * ways->rtt_ns says what its answer took. */

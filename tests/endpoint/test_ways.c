@@ -239,7 +239,7 @@ static void who_only_acknowledges_moves_too(void **state)
 }
 
 /* The peer sends from its second address for good, since ours is dead for it; what we send to its first arrives. */
-static void who_hears_from_elsewhere_asks_once(void **state)
+static void who_hears_from_elsewhere_asks_seldom(void **state)
 {
     struct fixture f;
     (void)state;
@@ -257,7 +257,15 @@ static void who_hears_from_elsewhere_asks_once(void **state)
     }
     assert_true(r->count.sent <= sent + 12); /* now and then it says how far it has read */
     assert_int_equal(link_of(&f, 0)->ways->ways.aim, 0);
-    /* It finds out when its acknowledgements are lost later on, though no packet comes from yet another address. */
+    /* It finds out when its acknowledgements are lost later on, though no packet comes from yet another address,
+     * and though it was answered only just now. */
+    const struct rnl_ways *w = &link_of(&f, 0)->ways->ways;
+    uint64_t asked_ns = w->question_ns;
+    for (unsigned k = 41; w->question_ns == asked_ns || !rnl_flow_idle(&link_of(&f, 0)->flow); k++) {
+        assert_true(k < 80);
+        talk(&f, 1, 600 + k, 10000);
+        look_for(&f, 100);
+    }
     test_wires_address(f.wires, 1, 0, 0, 1);
     send_next(&f.side[1]);
     for (uint64_t until = test_wires_now_ns(f.wires) + 3000 * MS; moved(&f, 0) == 0;) {
@@ -267,6 +275,97 @@ static void who_hears_from_elsewhere_asks_once(void **state)
     talk(&f, 100, 2000, 10000);
     assert_int_equal(moved(&f, 0), 1);
     assert_int_equal(moved(&f, 1), 1);
+    close_them(&f);
+}
+
+/* ---- a peer that knows one address of ours, and so never challenges ---- */
+
+/* Rank 0 has one, rank 1 two. Whatever they send is caught, and arrives as if from there: rank 1's from `source`. */
+enum { HELD = 64 };
+struct relay {
+    struct {
+        unsigned char at[RNL_WAYS_BYTES + 300];
+        uint32_t bytes;
+    } held[2][HELD];
+    unsigned count[2], source;
+    unsigned dead; /* of rank 1's addresses, one bit each: nothing arrives there */
+};
+
+static int holds(void *arg, unsigned from, unsigned to, unsigned way, unsigned char *at, uint32_t bytes)
+{
+    struct relay *r = arg;
+    (void)to;
+    TEST_MUST(r->count[from] < HELD && bytes <= sizeof r->held[from][0].at);
+    if (from == 0 && r->dead >> way & 1)
+        return 0;
+    memcpy(r->held[from][r->count[from]].at, at, bytes);
+    r->held[from][r->count[from]++].bytes = bytes;
+    return 0;
+}
+
+static void relay_for(struct fixture *f, struct relay *r, uint64_t ms)
+{
+    for (uint64_t until = test_wires_now_ns(f->wires) + ms * MS; test_wires_now_ns(f->wires) < until;) {
+        for (unsigned i = 0; i < 2; i++) {
+            assert_true(rnl_extract(f->side[i].ep, SIZE_MAX) >= 0);
+            for (unsigned k = 0; k < r->count[i]; k++)
+                test_wires_forge(f->wires, i, i == 1 ? r->source : 0, !i, r->held[i][k].at, r->held[i][k].bytes);
+            r->count[i] = 0;
+        }
+        test_wires_pass(f->wires, MS);
+    }
+}
+
+static int none(struct rnl_env *env, uint32_t rank, unsigned n, struct rnl_place *out)
+{
+    (void)env, (void)rank, (void)n, (void)out;
+    return 0;
+}
+
+/* What settled the hint is long past when our acknowledgements begin to be lost, and the peer cannot say so. */
+static void a_peer_that_cannot_challenge_is_asked_again(void **state)
+{
+    static struct relay r;
+    struct fixture f;
+    (void)state;
+    memset(&r, 0, sizeof r);
+    open_them(&f, "", 2, 0);
+    struct rnl_env *env = f.side[1].ep->env;
+    struct rnl_env_ops ops = *env->ops;
+    ops.way = none;
+    env->ops = &ops;
+    test_wires_tapped(f.wires, holds, &r);
+    send_next(&f.side[0]);
+    send_next(&f.side[1]);
+    relay_for(&f, &r, 100);
+    assert_int_equal(f.side[0].came + f.side[1].came, 2);
+    assert_null(link_of(&f, 1)->ways);
+    r.source = 1;
+    const struct rnl_ways *w = &link_of(&f, 0)->ways->ways;
+    uint64_t asked_ns = w->question_ns, asked = 0;
+    unsigned k = 0;
+    for (; k < 40 && asked < 3; k++) {
+        send_next(&f.side[1]);
+        relay_for(&f, &r, 300);
+        asked += w->question_ns != asked_ns;
+        asked_ns = w->question_ns;
+    }
+    assert_int_equal(asked, 3);
+    assert_true(k > 20); /* every few seconds */
+    send_next(&f.side[1]);
+    relay_for(&f, &r, 300);
+    assert_true(w->hint_number && !w->hinted_ns && w->aim == 0); /* settled */
+    uint64_t sent = f.side[0].ep->remote->count.sent;
+    r.dead = 1;
+    send_next(&f.side[1]);
+    relay_for(&f, &r, 6000);
+    assert_int_equal(moved(&f, 0), 1);
+    assert_true(rnl_flow_idle(&link_of(&f, 1)->flow));
+    assert_true(f.side[0].ep->remote->count.sent < sent + 60);
+    relay_for(&f, &r, 1000);
+    assert_int_equal(f.side[0].came, f.side[1].sent);
+    r.dead = 0;
+    test_wires_tapped(f.wires, NULL, NULL);
     close_them(&f);
 }
 
@@ -672,7 +771,8 @@ int main(void)
         cmocka_unit_test(one_direction_of_a_way_may_be_dead),
         cmocka_unit_test(who_only_listens_moves_too),
         cmocka_unit_test(who_only_acknowledges_moves_too),
-        cmocka_unit_test(who_hears_from_elsewhere_asks_once),
+        cmocka_unit_test(who_hears_from_elsewhere_asks_seldom),
+        cmocka_unit_test(a_peer_that_cannot_challenge_is_asked_again),
         cmocka_unit_test(a_connection_begins_at_an_address_that_works),
         cmocka_unit_test(what_was_learnt_of_the_way_is_forgotten),
         cmocka_unit_test(with_all_addresses_dead_the_peer_is),

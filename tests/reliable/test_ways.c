@@ -11,7 +11,7 @@
 #include "reliable/ways.h"
 
 #define MS ((uint64_t)1000 * 1000)
-enum { AIM = 0, OTHER = 1, THIRD = 2, ALL = 7, PATIENCE_MS = 250 };
+enum { AIM = 0, OTHER = 1, THIRD = 2, ALL = 7, PATIENCE_MS = 250, SETTLED_MS = 30000 };
 
 /* The aim has been silent for so long, and everything that came was taken in. */
 static unsigned step(struct rnl_ways *w, uint64_t stuck_ms, uint64_t now_ms, int *move)
@@ -22,7 +22,7 @@ static unsigned step(struct rnl_ways *w, uint64_t stuck_ms, uint64_t now_ms, int
 static void in_trouble(struct rnl_ways *w, uint64_t now_ms)
 {
     int move;
-    rnl_ways_init(w, 3, AIM, PATIENCE_MS * MS);
+    rnl_ways_init(w, 3, AIM, PATIENCE_MS * MS, SETTLED_MS * MS);
     assert_int_equal(step(w, PATIENCE_MS - 1, now_ms - 1, &move), 0);
     assert_int_equal(step(w, PATIENCE_MS, now_ms, &move), ALL);
     assert_int_equal(move, 0);
@@ -160,7 +160,7 @@ static int hint(struct rnl_ways *w, unsigned way, uint64_t next, uint64_t acked,
 /* The peer sends from elsewhere, and what we send arrives. */
 static void in_peace(struct rnl_ways *w)
 {
-    rnl_ways_init(w, 3, AIM, PATIENCE_MS * MS);
+    rnl_ways_init(w, 3, AIM, PATIENCE_MS * MS, SETTLED_MS * MS);
     assert_int_equal(hint(w, OTHER, 10, 9, 1000), 1);
     assert_int_equal(hint(w, OTHER, 11, 9, 1249), 0); /* at most every 250 ms ... */
     assert_int_equal(hint(w, OTHER, 11, 9, 1250), 1); /* ... as long as nothing sent since has arrived */
@@ -208,6 +208,31 @@ static void what_settled_a_hint_does_not_last(void **state)
     assert_int_equal(hint(&w, OTHER, 13, 12, 20101), 1);
 }
 
+/* The peer cannot say that it is in trouble: now and then it is asked without that. */
+static void what_settled_a_hint_is_asked_again(void **state)
+{
+    struct rnl_ways w;
+    int move;
+    (void)state;
+    in_peace(&w); /* asked at 1500 */
+    uint64_t at = 1500, next = 13;
+    for (unsigned turn = 0; turn < 3; turn++, next++) {
+        at += SETTLED_MS;
+        assert_int_equal(hint(&w, OTHER, next, next - 1, at - 1), 0);
+        assert_int_equal(step(&w, PATIENCE_MS - 1, at - 1, &move), 0);
+        assert_int_equal(hint(&w, OTHER, next, next - 1, at), 1);
+        assert_int_equal(step(&w, 9, at + 9, &move), 0);
+        assert_int_equal(hint(&w, OTHER, next + 1, next, at + 20), 0); /* it arrives */
+        assert_int_equal(step(&w, PATIENCE_MS - 1, at + 500, &move), 0);
+        assert_int_equal(hint(&w, OTHER, next + 1, next, at + 500), 0);
+    }
+    at += SETTLED_MS;
+    assert_int_equal(hint(&w, OTHER, next, next - 1, at), 1);
+    assert_int_equal(hint(&w, OTHER, next + 1, next - 1, at + 249), 0);
+    assert_int_equal(step(&w, 10, at + 10, &move), ALL); /* it does not */
+    assert_int_equal(hint(&w, OTHER, next + 1, next - 1, at + 250), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -218,6 +243,7 @@ int main(void)
         cmocka_unit_test(a_challenge_is_known_by_its_number),
         cmocka_unit_test(a_hint_that_is_settled_asks_no_more),
         cmocka_unit_test(what_settled_a_hint_does_not_last),
+        cmocka_unit_test(what_settled_a_hint_is_asked_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
