@@ -20,29 +20,46 @@ for h in "$a" "$b"; do
     done
 done
 
-# until_said COUNT EXPRESSION: so many lines of the job, or it has ended; 20 s at most
+# said_so COUNT EXPRESSION: so many lines of the job
+said_so() {
+    [ "$(grep -cE "$2" said)" -ge "$1" ]
+}
+# until_said COUNT EXPRESSION: ... are there, after 20 s at most; 1 = they are not, or the job ended before
 until_said() {
     local k
-    for ((k = 0; k < 400 && $(grep -cE "$2" said) < $1; k++)); do
-        kill -0 "$job" 2>/dev/null || return 1
+    for ((k = 0; k < 400; k++)); do
+        said_so "$1" "$2" && return
+        kill -0 "$job" 2>/dev/null || break
         sleep 0.05
+    done
+    said_so "$1" "$2"
+}
+# both_moved N: packets of each rank went to another address for the N-th time, or once more
+both_moved() {
+    local r
+    for r in 0 1; do
+        until_said 1 "^moves $r ([$1-9]|[1-9][0-9]+)\$" || return
     done
 }
 # changes ONE-SIDE-OF-THE-FIRST-LINK: it goes down there, and comes up again once both ranks have gone to the other link;
-# then that goes down at the other side, until they have come back. No times: whoever is stopped meanwhile is waited for.
+# then that goes down at the other side, until they have come back. 0 = they did, both times.
 changes() {
-    local first=$a second=$b
+    local first=$a second=$b all=0
     [ "$1" = b ] && first=$b second=$a
-    until_said 2 '^beats [01]$' || return
+    if ! until_said 2 '^beats [01]$'; then
+        touch enough
+        return 1
+    fi
     sleep 0.2 # the second link is in no use yet: packets go where they began
     ip -n "$first" link set eth0 down
-    until_said 2 '^moves [01] 1$'
+    both_moved 1 || all=1
     ip -n "$first" link set eth0 up
     sleep 0.3
     ip -n "$second" link set eth1 down
-    until_said 2 '^moves [01] 2$'
+    both_moved 2 || all=1
     sleep 0.2
     touch enough
+    return $all
 }
 repair() {
     local h
@@ -53,19 +70,21 @@ repair() {
 }
 # survives NAME SIDE PROGRAM...: the job ends well; its lines say how long it stood still at most
 survives() {
-    local what=$1 side=$2 job status
+    local what=$1 side=$2 job status moved
     shift 2
     rm -f enough
     on_hosts -n 2 "$@" 100 2 "$dir/enough" >said 2>&1 </dev/null &
     job=$!
     changes "$side"
+    moved=$?
     wait "$job"
     status=$?
     repair
     [ "$status" = 0 ] && [ "$(grep -c '^beat [01] gap' said)" = 2 ] && ! left_over
     ok "$what" $?
-    [ "$(grep -cE '^beat [01] gap .*moved [1-9]' said)" = 2 ]
-    ok "$what: packets of both went to another address" $?
+    ok "$what: both ranks said that packets went elsewhere, and back" "$moved"
+    [ "$(grep -cE '^beat [01] gap .*moved ([2-9]|[1-9][0-9])' said)" = 2 ]
+    ok "$what: their counters say so, too, in the end" $?
     sed -nE 's/^beat .*/# &/p' said
 }
 survives 'a stream of messages goes on when a link dies, and the other one' a "$build/tests/multi-fm_beat"
