@@ -69,6 +69,7 @@ struct rnl_remote {
     uint32_t woke;                   /* since we looked last */
     uint32_t vain;                   /* times in a row that nothing had come */
     uint64_t received_ns;            /* when we looked last */
+    uint64_t sent_ns;                /* when links had their turn last, or one of them: their times never go back */
     uint8_t drained;                 /* the last poll brought less than it could */
     uint8_t receiving;
     uint8_t answered; /* without state, and the transport may hold it back */

@@ -105,6 +105,7 @@ static void give_out(struct rnl_link *link, uint64_t piled, uint64_t now_ns, int
 static void send_at(struct rnl_endpoint *ep, uint64_t now)
 {
     struct rnl_remote *r = ep->remote;
+    r->sent_ns = now;
     while (r->heap_count && r->heap[0].due_ns <= now) {
         struct rnl_link *link = r->heap[0].link;
         rnl_remote_not_due(link);
@@ -135,7 +136,7 @@ void rnl_remote_send_after(struct rnl_endpoint *ep)
 {
     const struct rnl_remote *r = ep->remote;
     if (r->first || (r->heap_count && r->heap[0].due_ns <= r->received_ns) || r->awake > r->few)
-        send_at(ep, r->received_ns);
+        send_at(ep, r->sent_ns > r->received_ns ? r->sent_ns : r->received_ns); /* handlers may have sent since */
     else if (r->t->ops->deadline(r->t) <= r->received_ns)
         (void)r->t->ops->flush(r->t, r->received_ns);
 }
@@ -153,6 +154,7 @@ void rnl_remote_leave(struct rnl_endpoint *ep)
 static void output_now(struct rnl_link *link, uint64_t piled, uint64_t now_ns)
 {
     struct rnl_remote *r = link->remote;
+    r->sent_ns = now_ns;
     give_out(link, piled, now_ns, 1);
     (void)r->t->ops->flush(r->t, now_ns);
 }
@@ -175,8 +177,10 @@ static void output_piled(struct rnl_endpoint *ep, struct rnl_link *link, uint64_
 {
     uint64_t now = ep->env->ops->now_ns(ep->env);
     if (link->up && (link->flow.flight >= PILED || !rnl_flow_may_send(&link->flow, now)) && !ep->in_handler &&
-        !ep->remote->receiving)
+        !ep->remote->receiving) {
         rnl_remote_receive(ep);
+        now = ep->env->ops->now_ns(ep->env); /* it sends, too, and the flow's time never goes back */
+    }
     if (!link->over && link->flows && (!link->up || rnl_flow_may_send(&link->flow, now)))
         output_now(link, piled, now);
 }
