@@ -59,7 +59,7 @@ struct asked {
     struct bench_peers peers;
     double peer_seconds;
     struct bench_net net;
-    bool netns;
+    bool netns, shm; /* shm: asked for by name */
 };
 
 static const struct argp_option options[] = {
@@ -146,10 +146,26 @@ static void parse_scene(struct argp_state *state, struct asked *q, const char *n
                name);
 }
 
+/* A folder for a peer that is not measured. */
+static void check_prefixes(struct argp_state *state, const struct asked *q)
+{
+    unsigned wanted = 0;
+    for (unsigned a = BENCH_OWN; a < BENCH_APIS; a++)
+        if (q->peer_apis & 1u << a)
+            wanted |= 1u << bench_peer_family(a);
+    for (unsigned f = 0; f < BENCH_PEER_FAMILIES; f++)
+        if (q->peers.prefix[f] && !(wanted & 1u << f))
+            argp_error(state, "--peer-prefix says where %s is, but --peer does not ask for it: give --peer %s too",
+                       bench_peer_name(f), bench_peer_name(f));
+}
+
 /* Options that mean nothing to what was asked for are errors; `all` leaves out what they exclude. */
 static void check(struct argp_state *state, struct asked *q)
 {
     bool plots = false, sizes = false, ranks = false;
+    if (q->shm && q->netns)
+        argp_error(state, "--netns is for datagrams, and --transport shm for shared memory: give one of the two");
+    q->net.udp |= q->netns;
     if ((q->net.mtu || *q->net.protect) && !q->net.udp)
         argp_error(state, "--mtu and --protect are for datagrams: give --transport udp or --netns too");
     if (q->net.mtu && !q->netns)
@@ -198,6 +214,7 @@ static void check(struct argp_state *state, struct asked *q)
         argp_error(state, "--ranks is for barrier: ask for it too");
     if (!q->ranks)
         q->ranks = RANKS;
+    check_prefixes(state, q);
     if (q->peer_apis && !q->tests)
         argp_error(state, "--peer is for latency, rate and bandwidth: ask for one of them too");
 }
@@ -240,9 +257,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         if (strcmp(arg, "shm") && strcmp(arg, "udp"))
             argp_error(state, "there is no transport '%s': this release has shm and udp", arg);
         q->net.udp = !strcmp(arg, "udp");
+        q->shm = !q->net.udp;
         break;
     case OPTION_NETNS:
-        q->net.udp = q->netns = true;
+        q->netns = true;
         break;
     case OPTION_MTU:
         q->net.mtu = (uint32_t)strtoul(arg, &end, 10);
@@ -416,7 +434,12 @@ static int show(const struct asked *q, const struct bench_plan *p, bool one_core
     if (q->json) {
         bench_report_json(stdout, row, n);
     } else {
-        printf("%s\n\n", machine);
+        printf("%s\n", machine);
+        if (q->netns)
+            printf("over udp, between two network namespaces\n");
+        else if (q->net.udp)
+            printf("over udp, on the loopback interface\n");
+        fputc('\n', stdout);
         bench_report_table(stdout, row, n);
         fputc('\n', stdout);
     }

@@ -23,6 +23,7 @@ says "a peer that does not exist" 64 "openmpi, mpich, ucx, libfabric" --peer ope
 says "an empty peer" 64 "there is no peer ''" --peer openmpi,
 says "a prefix without a folder" 64 "such as openmpi=/" --peer-prefix openmpi
 says "a prefix of nothing" 64 "such as openmpi=/" --peer-prefix smoke=/opt
+says "a prefix of a peer that is not asked for" 64 "give --peer ucx too" --peer openmpi --peer-prefix ucx=/opt/ucx latency
 says "a peer's time that is none" 64 "seconds from 0.1 to 3600" --peer-timeout 0
 says "peers for what has none" 64 "--peer is for latency, rate and bandwidth" idle wake --peer openmpi
 says "a prefix that is not there" 1 "/nowhere/bin/mpicc, which is not there: is the folder" \

@@ -50,6 +50,16 @@ rows "encrypted" '[("bandwidth", ["raw", "fm"], [65536]), ("bandwidth-alone", ["
 rows "sleepers" '[("wake-wait", ["native"], [8]), ("wake-poll", ["native"], [8])]' --transport udp wake
 rows "a layer" '[("layered", ["fm", "fm1"], [1024]), ("layered-stream", ["fm", "fm1"], [1024])]' --transport udp layered --size 1K
 rows "a barrier" '[("barrier", ["native"], [8])]' --transport udp barrier --ranks 3
+# A table has no column for it: it says above what carried its rows.
+names() { # NAME TEXT ARGUMENTS...
+    local name=$1 text=$2
+    shift 2
+    timeout 300 "$runnel" bench latency --api raw --max-time 0.3 "$@" >"$out/table" 2>"$out/stderr"
+    well $? && [ "$(sed -n 3p "$out/table")" = "$text" ]
+    verdict "$name" $? "$out/table" "$out/stderr"
+}
+names "the table says that datagrams carried it" "over udp, on the loopback interface" --transport udp
+names "nothing is said of shared memory" "" --transport shm
 # Other benchmarks may run beside this test: the name has the number of the process that made it.
 spaces_of() { ip netns list 2>/dev/null | grep -c "^runnel-bench-$1-"; }
 nobodys() {
@@ -64,6 +74,7 @@ fi
 ip netns delete "runnel-test-$$"
 before=$(nobodys)
 rows "bare sockets between namespaces" "[('latency', $bare, [8]), ('rate', $bare, [8])]" --netns --api tcp latency rate
+names "the table says that it was between namespaces" "over udp, between two network namespaces" --netns
 rows "large frames" "[('bandwidth', ['raw'], [70000]), ('bandwidth-alone', ['raw'], [70000])]" \
     --netns --mtu 9000 --api raw bandwidth --size 70000
 rows "the library between namespaces" '[("latency", ["raw", "native"], [8]), ("waiting", ["raw", "native"], [8])]' \
