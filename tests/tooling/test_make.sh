@@ -46,6 +46,22 @@ if [ "$(id -u)" != 0 ] || setpriv --reuid 65534 --clear-groups make --version >/
             says "^no permission to write $dir/closed: make install PREFIX=\\\$HOME/.local, or as root\$"
         ok "... and nothing else" test "$(grep -vc '^make: ' "$dir/out")" = 1
     done
+    # Who built as root, or with sudo, has left what others cannot write.
+    mkdir -m 777 build && : >build/setup.log
+    for left in build/setup.log build; do
+        chmod a-w $left
+        "${user[@]}" scripts/build build >"$dir/out" 2>&1
+        code=$?
+        ok "a build of somebody else is no log but a sentence: $left" \
+            test "$code $(wc -l <"$dir/out") $(grep -c "write $left, .* belongs to $(id -un): remove build as" "$dir/out")" = "1 1 1"
+        chmod u+w $left
+        rm -f build/setup.log
+    done
+    rmdir build
+    chmod 555 .
+    "${user[@]}" scripts/build build >"$dir/out" 2>&1
+    ok "so are sources of somebody else" test "$(wc -l <"$dir/out") $(grep -c 'write \., .*in a copy of the sources' "$dir/out")" = "1 1"
+    chmod 755 .
 else
     echo "ok - make install without permission # SKIP cannot become another user"
 fi
