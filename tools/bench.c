@@ -534,6 +534,7 @@ int rnl_tool_bench(int argc, char **argv)
     static const struct argp argp = {
         .options = options,
         .parser = parse,
+        .children = rnl_tool_help,
         .args_doc = "[latency|waiting|rate|bandwidth|peers|idle|wake|barrier|layered|startup|memory|loss|am|all]...",
         .doc = "Measures messages between processes of this host beside the fastest that the machine allows. "
                "Without a test: latency, rate and bandwidth.\v"

@@ -450,6 +450,7 @@ int rnl_tool_info(int argc, char **argv)
     static const struct argp argp = {
         .options = options,
         .parser = parse,
+        .children = rnl_tool_help,
         .doc = "Show what this machine has for messages, the limits and settings in force, and who is running.\v"
                "See runnel-info(1).",
     };

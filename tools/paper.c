@@ -177,7 +177,7 @@ int rnl_tool_paper(int argc, char **argv)
     char seen[ALL][NAME];
     int options = 0;
     for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-?") == 0) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "-?") == 0) {
             usage(stdout);
             return fflush(stdout) == 0 ? 0 : 1;
         }

@@ -30,6 +30,7 @@ enum {
 static const double longest_timeout_s = 1e9;
 enum { FAN_OUT = 16 };
 
+/* argp sorts by the last number, then by name. */
 static const struct argp_option options[] = {
     {"ranks", 'n', "N", 0, "Start N processes (default: as many as there are cores to run on)", 0},
     {"bind", OPT_BIND, "WHERE", 0, "core: bind each process to one core; none: leave it to the system (default)", 0},
@@ -39,14 +40,14 @@ static const struct argp_option options[] = {
     {"timeout", OPT_TIMEOUT, "SECONDS", 0, "End the job after this time, with status 124", 0},
     {"keep-going", OPT_KEEP_GOING, NULL, 0, "Let the others go on when a process fails", 0},
     {"env", 'x', "NAME[=VALUE]", 0, "Pass this variable of the environment (give it this value first)", 0},
-    {"hosts", OPT_HOSTS, "HOST[:N],...", 0, "Start the processes on these hosts, N each, in this order", 0},
-    {"host", 'H', "HOSTS", OPTION_HIDDEN, NULL, 0},
-    {"hostfile", OPT_HOSTFILE, "FILE", 0, "The same from a file, a host a line", 0},
+    {"hosts", OPT_HOSTS, "HOST[:N],...", 0, "Start the processes on these hosts, N each, in this order", 1},
+    {"host", 'H', "HOSTS", OPTION_HIDDEN, NULL, 1},
+    {"hostfile", OPT_HOSTFILE, "FILE", 0, "The same from a file, a host a line", 2},
     {"launcher", OPT_LAUNCHER, "HOW", 0,
-     "ssh: reach hosts over ssh (default); netns: hosts are network namespaces of this machine", 0},
-    {"agent", OPT_AGENT, "PATH", 0, "Where the runnel command is on the hosts (default: where it is here)", 0},
+     "ssh: reach hosts over ssh (default); netns: hosts are network namespaces of this machine", 3},
+    {"agent", OPT_AGENT, "PATH", 0, "Where the runnel command is on the hosts (default: where it is here)", 3},
     {"fan-out", OPT_FAN_OUT, "N", 0,
-     "So many hosts are reached from here, and by each of them; the others are reached through those (default: 16)", 0},
+     "So many hosts are reached from here, and by each of them; the others are reached through those (default: 16)", 3},
     {"np", 'n', "N", OPTION_HIDDEN, NULL, 0},
     {NULL, 0, NULL, 0, NULL, 0},
 };
@@ -66,7 +67,7 @@ static void number_of_ranks(struct rnl_launch *job, const char *text, struct arg
     else if (end == text || *end != '\0' || text[0] == ' ')
         argp_error(state, "-n takes a number of processes, not '%s'", text);
     else if (errno != 0 || n < 1 || n > RNL_JOB_RANKS_MAX)
-        argp_error(state, "-n %s: a job has 1 to %d processes on a host", text, RNL_JOB_RANKS_MAX);
+        argp_error(state, "-n %s: a job has 1 to %d processes, on all its hosts together", text, RNL_JOB_RANKS_MAX);
     else
         job->size = (uint32_t)n;
 }
@@ -242,6 +243,7 @@ int rnl_tool_run(int argc, char **argv)
     static const struct argp argp = {
         .options = options,
         .parser = parse,
+        .children = rnl_tool_help,
         .args_doc = "PROGRAM [ARGUMENT...]",
         .doc = "Start the processes of a job, on this host or on several, and end them together.\v"
                "The exit status is 0 if every process ended with 0, else that of the first failure (128 + S for signal "

@@ -10,6 +10,22 @@
 
 enum { EXIT_USAGE = 64 };
 
+static error_t help(int key, char *arg, struct argp_state *state)
+{
+    (void)arg;
+    if (key != 'h')
+        return ARGP_ERR_UNKNOWN;
+    argp_state_help(state, state->out_stream, ARGP_HELP_STD_HELP);
+    return 0;
+}
+
+static const struct argp_option help_option[] = {
+    {NULL, 'h', NULL, OPTION_HIDDEN, NULL, 0},
+    {NULL, 0, NULL, 0, NULL, 0},
+};
+static const struct argp help_argp = {.options = help_option, .parser = help};
+const struct argp_child rnl_tool_help[] = {{&help_argp, 0, NULL, 0}, {NULL, 0, NULL, 0}};
+
 static const struct subcommand {
     const char *name, *title, *what;
     int (*main)(int argc, char **argv);
@@ -38,6 +54,9 @@ static void usage(FILE *to)
 
 int main(int argc, char **argv)
 {
+    char option[] = "--help", *asked[] = {argv[0], argc > 2 ? argv[2] : NULL, option, NULL};
+    if (argc == 3 && strcmp(argv[1], "help") == 0)
+        argv = asked; /* runnel help run */
     if (argc < 2) {
         usage(stderr);
         return EXIT_USAGE;

@@ -299,6 +299,7 @@ int rnl_tool_sim(int argc, char **argv)
     static const struct argp argp = {
         .options = options,
         .parser = parse,
+        .children = rnl_tool_help,
         .args_doc = "PROGRAM.so [ARGUMENT...]",
         .doc = "Run a job on a virtual cluster: in this one process, on virtual time, the same in each run.\v"
                "PROGRAM.so is the program as a shared object (cc -fPIC -shared). The exit status is that of the job, "

@@ -59,7 +59,7 @@ int rnl_tool_sim_decode(int argc, char **argv)
         "Prints each datagram of a trace: when (virtual seconds), whether it was sent, got "
         "or lost, from where to where, and what it holds. FILE comes from runnel sim "
         "--trace; - is the standard input.",
-        NULL,
+        rnl_tool_help,
         NULL,
         NULL};
     struct plan plan = {.filter = {.host = UINT32_MAX}};

@@ -5,6 +5,10 @@
 #ifndef RNL_TOOLS_TOOL_H
 #define RNL_TOOLS_TOOL_H
 
+#include <argp.h>
+
+extern const struct argp_child rnl_tool_help[]; /* -h, which argp itself does not take for --help: .children */
+
 int rnl_tool_agent(int argc, char **argv);
 int rnl_tool_bench(int argc, char **argv);
 int rnl_tool_info(int argc, char **argv);

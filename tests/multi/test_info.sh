@@ -51,6 +51,12 @@ for how in version -V; do
     ok "runnel $how" is "$("$runnel" $how)" "$("$runnel" --version)"
 done
 ok "runnel -h is its help" is "$("$runnel" -h)" "$("$runnel" --help)"
+for sub in run bench sim paper info; do
+    ok "so is runnel $sub -h" is "$("$runnel" $sub -h)" "$("$runnel" $sub --help)"
+    ok "and runnel help $sub" is "$("$runnel" help $sub)" "$("$runnel" $sub --help)"
+done
+"$runnel" help nothing >/dev/null 2>"$dir/said"
+ok "runnel help of what is not" is "$? $(grep -c "no subcommand 'nothing'" "$dir/said")" "64 1"
 ok "the shared memory transport is usable" is "$(value shm)" yes
 ok "it says what shm needs and what of it is here" grep -qE '^  shm needs +sealed memory files: yes; ' "$dir/out"
 ok "processors as nproc counts them" is "$(value 'processors allowed')" "$(nproc)"

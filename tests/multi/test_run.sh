@@ -209,6 +209,10 @@ options() {
     ok "a program here and not in PATH: says how" says "$dir/err" 'say ./bare'
     complains "-n 0" 64 "1 to 1024" -n 0 true
     complains "-n 1025" 64 "1 to 1024" -n 1025 true
+    complains "-n 5000" 64 "on all its hosts together" -n 5000 true
+    "$runnel" run --help >"$dir/out" 2>"$dir/err"
+    ok "--hosts stands before what does the same from a file" is \
+        "$(sed -nE 's/^ +--host(s|file)=.*/\1/p' "$dir/out" | tr '\n' ' ')" "s file "
     complains "-n x" 64 "not 'x'" -n x true
     complains "-n 2x" 64 "not '2x'" -n 2x true
     complains "no such option" 64 "nrecognized option.*--no-such" --no-such true
