@@ -1,7 +1,12 @@
 #!/usr/bin/env bash
 # test_hostile.sh [JOBS] [SEED] - ranks that do harm (hostile.c): the others end well and in time, whatever it is.
 set -u
-runnel=${RUNNEL:?} program=${RUNNEL_BUILD:?}/tests/multi-hostile
+if [ -z "${RUNNEL:-}" ] || [ -z "${RUNNEL_BUILD:-}" ]; then
+    echo "$0: say which build: RUNNEL_BUILD=build RUNNEL=build/tools/runnel $0, or meson test -C build" \
+        "multi-multi_test_hostile_sh" >&2
+    exit 64
+fi
+runnel=$RUNNEL program=$RUNNEL_BUILD/tests/multi-hostile
 jobs=${1:-4} seed=${2:-$(date +%s)}
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
