@@ -37,6 +37,7 @@ static const char usage[] =
     "  -m, --make=WxH       draw a picture to begin with, of W times H cells\n"
     "  -h, --help           shows this\n";
 
+static const char letters[] = ":o:c:n:e:k:m:h";
 struct wish wish = {.keep = "black,white", .iterations = 10000, .epsilon = 0.001};
 
 /* --- telling the user --- */
@@ -183,7 +184,22 @@ static const char *read_option(int option, const char *text)
         wish.make = text;
         return read_size(text) ? NULL : "--make wants a size such as 960x640, at most 65536x65536";
     }
-    return "there is no such option, or its value is missing";
+    return NULL;
+}
+
+/* Of what getopt_long has refused last: the word, or the letter in it. getopt_long says by ':' that there is no value.
+ */
+static const char *refuse_option(int why, const char *word)
+{
+    static char sentence[300];
+    /* A letter is unknown within a word that is still being read; --help=3 is refused with the letter of --help. */
+    bool is_word = why == ':' ? strncmp(word, "--", 2) == 0 : optopt == 0 || strchr(letters, optopt) != NULL;
+    const char letter[] = {'-', (char)optopt, '\0'}, *name = is_word ? word : letter;
+    if (why == ':')
+        snprintf(sentence, sizeof sentence, "the value of %.200s is missing", name);
+    else
+        snprintf(sentence, sizeof sentence, "there is no such option as %.200s", name);
+    return sentence;
 }
 
 static const char *check_wishes(int operands)
@@ -233,10 +249,11 @@ int main(int argc, char **argv)
     FM_set_parameter(FM_ERROR_HANDLER, on_fm_error);
     FM_initialize();
     opterr = 0; /* every rank reads the same arguments, and one complains */
-    for (int option; !help && (option = getopt_long(argc, argv, "o:c:n:e:k:m:h", options, NULL)) != -1;) {
+    for (int option; !help && (option = getopt_long(argc, argv, letters, options, NULL)) != -1;) {
         help = option == 'h';
         if (problem == NULL && !help)
-            problem = read_option(option, optarg);
+            problem =
+                option == '?' || option == ':' ? refuse_option(option, argv[optind - 1]) : read_option(option, optarg);
     }
     problem = help ? NULL : problem != NULL ? problem : check_wishes(argc - optind);
     wish.input = argv[optind];

@@ -157,6 +157,11 @@ static void report(const struct outcome *mine)
     printf("heat: %.3f s, %.1f million cell updates a second, %.1f %% of the time waiting\n", mine->seconds,
            (double)(all.free_cells + mine->free_cells) * (double)mine->iterations / seconds / 1e6,
            (all.waiting + mine->waiting) / seconds / block_owners(&shape) * 100);
+    if (mine->residual > wish.epsilon)
+        printf(
+            "heat: not converged: in the last iteration a cell still changed by %.3g greys, more than %g. Allow more "
+            "with -n, or a larger change with -e\n",
+            mine->residual, wish.epsilon);
 }
 
 static void create_block(void)

@@ -162,9 +162,12 @@ ok 'draws a picture to begin with' $bad
 
 run 4 plain -o result -n 50 >said 2>&1 && perl -0777 -ne 'my $n = qr/\d+\.\d+/;
     /^heat: 37 x 29 cells, 4 ranks, 50 iterations, residual $n\nheat: $n s, $n million cell updates a second, / &&
-        /, $n % of the time waiting\n$/ && tr/\n// == 2 or exit 1' said &&
+        /, $n % of the time waiting\nheat: not converged: .* by $n greys, more than 0.001\. .*\n$/ &&
+        tr/\n// == 3 or exit 1' said &&
     run 1 plain -o result -n 50 | grep ', 0.0 % of the time waiting$' >said
 ok 'reports at the end, and shows no progress where there is no terminal' $?
+run 2 tiny -o result -n 6000 -e 0.1 >said && [ "$(wc -l <said)" = 2 ]
+ok 'says nothing of that when it has converged' $?
 
 run 2 --help >said && grep -q '^usage: ' said
 ok 'explains itself with --help' $?
@@ -236,7 +239,12 @@ refused 'a directory as input' 'cannot read \.\.: Is a directory' .. -o old
 refused 'no input' 'no input' -o old
 refused 'two inputs' 'more than one input' old old -o new
 refused 'no output' 'no output' old
-refused 'an unknown option' 'no such option.*Try --help' old -o new --quick
+refused 'an unknown option' 'no such option as --quick\..*Try --help' old -o new --quick
+refused 'an unknown option before others' 'no such option as --foo=1\.' --foo=1 -n 3 old -o new
+refused 'an unknown letter' 'no such option as -q\.' old --keep=none -qo new
+refused 'an option without its value' 'the value of -o is missing' old -o
+refused 'a long option without its value' 'the value of --keep is missing' old -o new --keep
+refused 'a value where there is none' 'no such option as --help=3' old -o new --help=3
 refused 'a wrong number of iterations' 'whole number' old -o new -n 10x
 refused 'too many iterations' 'whole number' old -o new -n 99999999999999999999
 refused 'a wrong epsilon' 'number of greys' old -o new -e nan
