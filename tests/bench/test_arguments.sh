@@ -42,8 +42,8 @@ for test in peers idle wake barrier startup memory; do
 done
 refuses "layered over the native interface" "layered is not measured over the interfaces" layered --api native
 refuses "a transport that does not exist" "this release has shm and udp" --transport pigeon
-refuses "shared memory between namespaces" "give one of the two" latency --transport shm --netns
-refuses "the same the other way round" "give one of the two" latency --netns --transport shm
+refuses "shared memory between namespaces" "give one of the two" latency --transport shm --netns --max-time 0.3
+refuses "the same the other way round" "give one of the two" latency --netns --transport shm --max-time 0.3
 refuses "an MTU over shared memory" "--mtu and --protect are for datagrams" --mtu 9000
 refuses "an MTU of the loopback interface" "for the interfaces that --netns makes" --transport udp --mtu 9000
 refuses "an MTU that is too small" "bytes from 1280 to 65535" --netns --mtu 576
