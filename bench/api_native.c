@@ -73,12 +73,10 @@ static void native_close(struct bench_side *s)
         failed(s);
 }
 
-static inline int put(const void *from, size_t n)
+static inline int put(unsigned handler, const void *from, size_t n) /* handler: of short ones */
 {
-    if (n == 8)
-        return rnl_send(self.ep, self.peer, EIGHT, from, 8);
     if (n <= RNL_SHORT_MAX)
-        return rnl_send(self.ep, self.peer, SHORT, from, n);
+        return rnl_send(self.ep, self.peer, handler, from, n);
     rnl_stream *stream;
     struct rnl_begin b = {.peer = self.peer, .handler = LONG, .bound = n};
     int e = rnl_begin(self.ep, &b, &stream);
@@ -91,7 +89,7 @@ static inline int put(const void *from, size_t n)
 
 static int native_put(struct bench_side *s, const void *from, size_t n)
 {
-    return put(from, n) ? failed(s) : 0;
+    return put(SHORT, from, n) ? failed(s) : 0;
 }
 
 static int native_poll(struct bench_side *s)
@@ -106,19 +104,19 @@ static int native_sleep(struct bench_side *s)
 
 /* Inlined twice: with a constant length it is the loop that a program for 8-byte messages would be, as the floor's. */
 static inline __attribute__((always_inline)) int ping(struct bench_side *s, uint64_t n, struct rnl_hist *h,
-                                                      size_t bytes)
+                                                      unsigned handler, size_t bytes)
 {
     uint64_t target = s->due;
     s->due += n;
     for (uint64_t i = 0; i < n; i++) {
         uint64_t t0 = h ? bench_ticks() : 0;
         target++;
-        if (s->side == 0 && put(s->pool, bytes))
+        if (s->side == 0 && put(handler, s->pool, bytes))
             return failed(s);
         while (s->got < target)
             if (s->asleep ? native_sleep(s) : native_poll(s))
                 return -1;
-        if (s->side == 1 && put(s->pool, bytes))
+        if (s->side == 1 && put(handler, s->pool, bytes))
             return failed(s);
         if (h)
             bench_lap(s, h, t0);
@@ -128,7 +126,7 @@ static inline __attribute__((always_inline)) int ping(struct bench_side *s, uint
 
 static int native_ping(struct bench_side *s, uint64_t n, struct rnl_hist *h)
 {
-    return s->bytes == 8 ? ping(s, n, h, 8) : ping(s, n, h, s->bytes);
+    return s->bytes == 8 ? ping(s, n, h, EIGHT, 8) : ping(s, n, h, SHORT, s->bytes);
 }
 
 static int native_stream(struct bench_side *s, uint64_t n)
@@ -141,13 +139,13 @@ static int native_stream(struct bench_side *s, uint64_t n)
     }
     if (s->bytes == 8) {
         for (uint64_t i = 0; i < n; i++)
-            if (put(&i, 8))
+            if (put(EIGHT, &i, 8))
                 return failed(s);
         return 0;
     }
     for (uint64_t i = 0; i < n; i++) {
         memcpy(s->pool, &i, s->bytes < 8 ? s->bytes : 8);
-        if (put(s->pool, s->bytes))
+        if (put(SHORT, s->pool, s->bytes))
             return failed(s);
     }
     return 0;

@@ -45,7 +45,7 @@ EOF
 python3 "$out/check.py" <"$out/rows" >"$out/said" 2>&1
 verdict "every row is there and is what the manual page says" $? "$out/said"
 
-timeout 150 "$runnel" bench latency bandwidth --api fm1,native --size 100,2M --max-time 1 >"$out/table" 2>"$out/stderr"
+timeout 150 "$runnel" bench latency bandwidth --api fm1,native --size 8,100,2M --max-time 1 >"$out/table" 2>"$out/stderr"
 well $?
 verdict "bench prints a table" $? "$out/stderr"
 awk 'length > 80 { print; bad = 1 } END { exit bad }' "$out/table" >"$out/said"
