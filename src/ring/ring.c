@@ -161,11 +161,7 @@ int rnl_rx_ahead(const struct rnl_rx *r, unsigned lines)
         return 1;
     uint64_t pos = r->next_pos + lines * 8;
     rnl_head h = atomic_load_explicit(&rnl_line_of(r->ring, r->wrap, pos)->head, memory_order_relaxed);
-    if ((uint16_t)((unsigned)h - (unsigned)pos) - 1u >= RNL_ITEMS_MAX)
-        return 0;
-    for (unsigned i = 0; i < RNL_AHEAD; i++)
-        __builtin_prefetch(rnl_line_of(r->ring, r->wrap, r->next_pos + 8 * i));
-    return 1;
+    return (uint16_t)((unsigned)h - (unsigned)pos) - 1u < RNL_ITEMS_MAX;
 }
 
 void rnl_rx_grant(struct rnl_rx *r, uint64_t standing)

@@ -560,9 +560,7 @@ RNL_INLINE void rnl_rx_load(void *to, const unsigned char *payload, size_t bytes
 
 /* ---- slow paths ---- */
 
-/* Of a stream: has the sender begun the line that lies so many (RNL_AHEAD or more) behind `next`? Then the next
- * RNL_AHEAD are written, and fetched all at once. Else 0: to fetch a line would take it away from the sender. A ring
- * too short to tell says 1. */
+/* Of a stream: has the sender begun the line that lies so many behind `next`? A ring too short to tell says 1. */
 int rnl_rx_ahead(const struct rnl_rx *r, unsigned lines);
 /* Our words about lanes we receive, before anybody reads them. */
 void rnl_side_init(struct rnl_side *mine, int senders_fence);
