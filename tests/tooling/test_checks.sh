@@ -63,6 +63,27 @@ clean
 printf 'see [the design](doc/DESIGN.md)\n' >"$tree/README.md"
 expect "docs: a dead link" "README.md:1: doc/DESIGN.md" "$tree/scripts/check-docs"
 
+# check-single asks meson what is in the suite: here one that knows a script, which starts build/tests/starts.
+mkdir -p "$tree/bin" "$tree/build/tests" "$tree/build/examples" "$tree/build/tools" "$tree/tests/multi"
+printf '#!/bin/sh\necho "runnel:multi / multi-multi_test_x_sh"\n' >"$tree/bin/meson"
+chmod +x "$tree/bin/meson"
+# shellcheck disable=SC2016
+printf '"$RUNNEL_BUILD/tests/starts" 3\n' >"$tree/tests/multi/test_x.sh"
+# shellcheck disable=SC2317 # expect calls it
+single() { (cd "$tree" && PATH="$tree/bin:$PATH" scripts/check-single build); }
+compile() { # compile PROGRAM TEXT
+    printf '%s\n' "$2" | "${CC:-cc}" -x c -o "$1" -
+}
+one='int main(void) { return 0; }'
+two='#include <pthread.h>
+int main(void) { pthread_t t; return pthread_create(&t, 0, 0, 0); }'
+compile "$tree/build/tools/runnel" "$one"
+compile "$tree/build/tests/starts" "$one"
+compile "$tree/build/tests/start" "$two" # named by nobody
+expect "single: too few programs to believe it" "only 2 programs found" single
+compile "$tree/build/tests/starts" "$two"
+expect "single: a program of two threads that a script starts" "starts (of multi/test_x.sh) can create threads" single
+
 if command -v clang-format-14 >/dev/null; then
     clean
     expect "format: a clean tree passes" "" "$tree/scripts/check-format"
