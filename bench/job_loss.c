@@ -2,7 +2,7 @@
  *
  * job_loss.c - what lost datagrams cost: a stream of long messages, and 8-byte round trips, between two namespaces
  * whose interfaces drop 1, 10 or 50 of a thousand packets, data and acknowledgements alike. The floor of each row is
- * the same pair in the same step, with the filter in place and nothing dropped. */
+ * the same pair in the same step, with the filter in place and nothing dropped, by turns. */
 #include "net_drop.h"
 #include "scene.h"
 
@@ -49,30 +49,52 @@ static uint64_t wanted(enum bench_test as, unsigned per_mille)
     return as == BENCH_RATE ? datagrams / PER_STREAM : datagrams / 2; /* repetitions; trips of two datagrams */
 }
 
-/* Over as many repetitions as that takes. */
-static int measure(struct bench_run *r, struct bench_unit *u, unsigned per_mille, struct bench_series *s, double *value)
+/* What repetitions add up to. */
+struct sum {
+    double ns, done; /* trips, or messages */
+};
+
+/* One repetition. *more: it counts; it does not once the time is up and it was disturbed. */
+static int repeat(struct bench_run *r, struct bench_unit *u, unsigned per_mille, struct bench_series *s,
+                  struct sum *sum, bool *more)
 {
     unsigned api = bench_unit_api(u);
     enum bench_test as = u->test == BENCH_LOSS_TRIP ? BENCH_LATENCY : BENCH_RATE;
-    uint64_t want = wanted(as, per_mille);
-    double cpu_ns, one, ns = 0, done = 0; /* trips, or messages */
+    double cpu_ns, one = NAN;
     int e = lose(r, per_mille);
+    if (e == 0)
+        e = bench_repeat(r, u, as, api, 0, s, &one, &cpu_ns);
+    *more = e == 0 && !isnan(one);
+    if (!*more)
+        return e;
+    double elapsed = r->area->pair[api].answer[as == BENCH_RATE].elapsed_ns;
+    sum->ns += elapsed;
+    sum->done += as == BENCH_LATENCY ? elapsed / (2 * one) : elapsed * one / 1e3;
+    if (as == BENCH_LATENCY && per_mille && u->now_tail)
+        rnl_hist_merge(u->now_tail, &r->area->pair[api].hist);
+    else if (as == BENCH_LATENCY && per_mille)
+        e = bench_take_tail(r, api, &u->now_tail);
+    return e;
+}
+
+/* With losses and without by turns, as many repetitions as it takes to lose enough: what else befalls the machine
+ * meanwhile befalls both. */
+static int measure(struct bench_run *r, struct bench_unit *u, double *value, double *floor)
+{
+    bool trips = u->test == BENCH_LOSS_TRIP, more;
+    uint64_t want = wanted(trips ? BENCH_LATENCY : BENCH_RATE, u->n), turns = 0;
+    struct sum without = {0, 0}, with = {0, 0};
+    int e;
     do {
-        one = NAN;
-        if (e == 0)
-            e = bench_repeat(r, u, as, api, 0, s, &one, &cpu_ns);
-        if (e || isnan(one))
-            break;
-        double elapsed = r->area->pair[api].answer[as == BENCH_RATE].elapsed_ns;
-        if (as == BENCH_LATENCY && per_mille && (ns == 0 || !u->now_tail))
-            e = bench_take_tail(r, api, &u->now_tail);
-        else if (as == BENCH_LATENCY && per_mille)
-            rnl_hist_merge(u->now_tail, &r->area->pair[api].hist);
-        ns += elapsed;
-        done += as == BENCH_LATENCY ? elapsed / (2 * one) : elapsed * one / 1e3;
-    } while (e == 0 && bench_now_ns() < r->end_ns && (as == BENCH_RATE ? want-- > 1 : done < (double)want));
-    if (e == 0 && done > 0)
-        *value = as == BENCH_LATENCY ? ns / (2 * done) : done * (double)u->bytes / ns; /* GB/s */
+        e = repeat(r, u, 0, &u->floor[0], &without, &more);
+        if (e == 0 && more)
+            e = repeat(r, u, u->n, &u->api[bench_unit_api(u)], &with, &more);
+        turns++;
+    } while (e == 0 && more && bench_now_ns() < r->end_ns && (trips ? with.done < (double)want : turns < want));
+    if (e == 0 && with.done > 0) {
+        *floor = trips ? without.ns / (2 * without.done) : without.done * (double)u->bytes / without.ns; /* GB/s */
+        *value = trips ? with.ns / (2 * with.done) : with.done * (double)u->bytes / with.ns;
+    }
     return e;
 }
 
@@ -82,10 +104,8 @@ static int step(struct bench_run *r, struct bench_unit *first, size_t n)
     int e = 0;
     for (unsigned t = 0; t < 2 && e == 0; t++) {
         struct bench_unit *u = bench_find(first, n, tests[t], bench_unit_api(first), first->n);
-        double floor = NAN, value = NAN;
-        e = measure(r, u, 0, &u->floor[0], &floor);
-        if (e == 0)
-            e = measure(r, u, u->n, &u->api[bench_unit_api(u)], &value);
+        double value = NAN, floor = NAN;
+        e = measure(r, u, &value, &floor);
         bench_put(u, value, floor);
     }
     int end = lose(r, 0); /* whoever is asleep now finds its peer again */
