@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * fm_idle.c - what waiting costs: runnel run -n N multi-fm_idle wait|poll|barrier.
+ * fm_idle.c - what waiting costs: runnel run -n N multi-fm_idle wait|poll|barrier|silent SECONDS.
  *
  *   wait, poll   everybody but rank 0 waits a second for its message, in FM_wait or in poll on FM_fd: processor time
- * used, the most of all barrier      a barrier over FM messages, beside one of bare futexes between as many processes
- * in the same run
+ *                used, the most of all
+ *   barrier      a barrier over FM messages, beside one of bare futexes between as many processes in the same run
+ *   silent       all are connected and wait for so long, while whoever started them counts packets: rank 0 says when
+ *                that begins and ends, each how much processor time it took
  *
  * Times are printed; a test fails only on values beyond reason. Without arguments: a job of one joins and leaves. */
 #include <linux/futex.h>
@@ -23,6 +25,7 @@
 
 enum { GO = 1, USED, TOKEN, HELLO };
 enum { ROUNDS = FM_SANITIZED ? 30 : 300, IDLE_MS = 1000, TICKS = 250, MOST_RATIO = FM_SANITIZED ? 1000 : 60 };
+enum { SETTLE_MS = 1500, MOST_SILENT_US = FM_SANITIZED ? 50000 : 5000 /* in a second */ };
 #define MOST_IDLE_US (FM_SANITIZED ? 400000u : 100000u)
 
 struct used {
@@ -138,6 +141,36 @@ static void idle(int in_poll)
     CHECK(most_for_nothing < 4 * TICKS);
 }
 
+/* ---- silence ---- */
+
+static void wait_ms(uint64_t ms)
+{
+    uint64_t until = check_now_ns() + ms * 1000000, now;
+    while ((now = check_now_ns()) < until)
+        (void)FM_wait((long)((until - now + 999) / 1000));
+}
+
+static void silent(unsigned seconds)
+{
+    for (unsigned long to = 0; to < ranks; to++)
+        send(to, HELLO, "", 0);
+    while (hellos < ranks)
+        (void)FM_wait(-1);
+    wait_ms(SETTLE_MS); /* what was sent is acknowledged, for all */
+    if (me == 0)
+        printf("silence begins\n");
+    fflush(stdout);
+    uint64_t before = used_us();
+    wait_ms(seconds * 1000ull);
+    uint64_t us = used_us() - before;
+    if (me == 0)
+        printf("silence ends\n");
+    printf("rank %lu: %.1f ms of processor time in %u s\n", me, (double)us / 1e3, seconds);
+    CHECK(us < MOST_SILENT_US * seconds);
+    fflush(stdout);
+    wait_ms(SETTLE_MS); /* nobody leaves while packets are counted */
+}
+
 /* ---- barrier ---- */
 
 /* Every rank tells the one 2^step further on, and waits for the one 2^step behind. */
@@ -223,6 +256,8 @@ int main(int argc, char **argv)
     FM_register_handler(HELLO, on_hello);
     if (strcmp(mode, "wait") == 0 || strcmp(mode, "poll") == 0) {
         idle(mode[0] == 'p');
+    } else if (strcmp(mode, "silent") == 0) {
+        silent((unsigned)atoi(argc > 2 ? argv[2] : "1"));
     } else if (strcmp(mode, "barrier") == 0) {
         /* One of them at a time: the others wait for the message that begins it. */
         double floor_ns = me == 0 ? futex_floor((uint32_t)ranks) : 0;

@@ -2,11 +2,12 @@
 # What takes its time on several hosts: a rank that calls nothing for longer than a silence may last is answered for by
 # its agent, one that is stopped is dead in a bounded time; a link that is down for 5 s costs those 5 s; an address that
 # belongs to a stranger for a while, who sends all back, delivers nothing wrong; a host whose interface is gone is dead
-# for the others, who go on. The scenes are side by side: it is 40 s, of sleep.
+# for the others, who go on; who waits says nothing but that its host lives. The scenes are side by side: it is 40 s, of
+# sleep.
 # shellcheck disable=SC1091,SC2154 # hosts.sh sets them
 # shellcheck disable=SC2016,SC2317 # words of awk; functions called through scene
 . "$(dirname "$0")/hosts.sh"
-hosts_up 8
+hosts_up 10
 
 # job FILE OPTION... PROGRAM ARGUMENT...: in the background
 job() {
@@ -132,6 +133,25 @@ move() { # FROM TO: the address, and everybody's knowledge of it
 ) &
 jobs+=($!)
 
+# Two hosts whose ranks, all connected, wait. The agents tell each other every 7 s that they live: at most 10 a minute.
+silent_s=35
+job silent -n 16 --launcher netns --hosts "$name-9,$name-10" "$build/tests/multi-fm_idle" silent $silent_s
+said_in() { # FILE TEXT: waits for it, at most 100 s
+    local i
+    for ((i = 0; i < 2000; i++)); do
+        grep -q "$2" "$1" && return 0
+        sleep 0.05
+    done
+    return 1
+}
+(
+    said_in silent 'silence begins'
+    before_9=$(datagrams "$name-9") before_10=$(datagrams "$name-10")
+    said_in silent 'silence ends'
+    echo "came $(($(datagrams "$name-9") - before_9)) $(($(datagrams "$name-10") - before_10))" >came
+) &
+jobs+=($!)
+
 wait "${jobs[@]}"
 away() {
     grep -q '^dead 2' said && grep -q '^status 137' said && ! grep -q 'rank 1' said
@@ -155,6 +175,12 @@ stuck() { [ "$(grep -c '^dead [01] 2 ' said)" = 2 ] && [ "$(grep -c '^done [01] 
 scene 'a host whose network vanishes: who waits for it is told' gone.stuck stuck
 others() { [ "$(grep -cE '^beat [01] gap [0-9]+ dead 2$' said)" = 2 ] && grep -q '^beat 2 gap 0 dead 0 dead 1$' said; }
 scene '... and the others go on, each message once' gone.beat others
+silent() { # and they did live: something came
+    cat came
+    grep -q '^status 0' said && [ "$(grep -c '^rank [0-9]*: .* of processor time' said)" = 16 ] &&
+        awk -v most=$((10 * (silent_s + 5) / 60)) '{ exit !($2 > 0 && $2 <= most && $3 > 0 && $3 <= most) }' came
+}
+scene 'who waits is silent: at most 10 packets a minute between two hosts, hardly any processor time' silent silent
 : >said
 ! left_over
 ok 'nothing is left' $?
