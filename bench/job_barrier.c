@@ -2,24 +2,42 @@
  *
  * job_barrier.c - more processes than cores: a dissemination barrier over native sends, in which each tells the one
  * 2^k further on and waits in rnl_wait for the one 2^k behind. The floor is a barrier of bare futexes between the same
- * processes: a counter, and a word on which all but the last sleep. */
+ * processes: a counter, and a word on which all but the last sleep. Over datagrams it is the same exchange of tokens
+ * over bare sockets, one a process, which sleeps in recv; between namespaces also among those of one namespace. */
 #include "connect.h"
 #include "role.h"
 #include "scene.h"
+#include "sockets.h"
 
+#include <arpa/inet.h>
+#include <errno.h>
 #include <math.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
 
-enum { TOKEN = 1, PAIR = 1, STEPS_MAX = 16, BARRIERS = 100 };
+enum { TOKEN = 1, PAIR = 1, STEPS_MAX = 16, BARRIERS = 100, RANKS_MAX = 256, PATIENCE_S = 20 };
 enum { FLOOR, OURS };
 
 struct board {
     _Alignas(64) _Atomic uint32_t here;
     _Alignas(64) _Atomic uint32_t round; /* futex */
 };
+struct ports { /* over datagrams, instead: as the kernel keeps them; 0 = not there yet */
+    _Atomic uint16_t of[RANKS_MAX];
+};
 _Static_assert(sizeof(struct board) <= sizeof((struct bench_pair *)0)->board, "fits");
+_Static_assert(sizeof(struct ports) <= sizeof((struct bench_pair *)0)->board, "fits");
+
+struct tokens {
+    uint64_t in[STEPS_MAX], barriers; /* taken in for each step; passed */
+};
 
 static rnl_endpoint *ep;
-static uint64_t tokens[STEPS_MAX], barriers; /* taken in for each step; passed */
+static struct tokens ours, bare;
+static int lone = -1; /* the floor's socket */
 
 static int failed(struct bench_side *s)
 {
@@ -32,9 +50,27 @@ static int on_token(const void *buf, size_t n, unsigned peer, void *ctx)
     (void)peer, (void)ctx;
     if (n == sizeof step) {
         memcpy(&step, buf, sizeof step);
-        tokens[step % STEPS_MAX]++;
+        ours.in[step % STEPS_MAX]++;
     }
     return RNL_DONE;
+}
+
+/* Blocks of ranks are in one namespace each; over loopback there is one. */
+static unsigned space_of(const struct bench_side *s, unsigned rank)
+{
+    return *s->area->net.space[0] ? rank >= bench_pair_sides(s->pair) / 2 : 0;
+}
+
+static int open_lone(struct bench_side *s)
+{
+    struct ports *p = (void *)s->pair->board;
+    const struct timeval patience = {.tv_sec = PATIENCE_S};
+    uint16_t port;
+    if ((lone = sockets_bind(s, space_of(s, s->side), &port)) < 0)
+        return -1;
+    setsockopt(lone, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    atomic_store_explicit(&p->of[s->side], port, memory_order_release);
+    return 0;
 }
 
 static int open_job(struct bench_side *s)
@@ -46,13 +82,17 @@ static int open_job(struct bench_side *s)
         return -1;
     if (rnl_handler_whole(ep, TOKEN, on_token, NULL, 0) < 0)
         return failed(s);
-    return bench_connect_native(s, ep, rnl_size(ep));
+    if (s->area->net.udp && open_lone(s))
+        return -1;
+    return bench_connect_native(s, ep, rnl_size(ep)); /* then all of them have bound theirs */
 }
 
 static void close_job(struct bench_side *s)
 {
     if (rnl_close(ep))
         failed(s);
+    if (lone >= 0)
+        close(lone);
 }
 
 static int native_barrier(struct bench_side *s)
@@ -62,11 +102,11 @@ static int native_barrier(struct bench_side *s)
     for (unsigned far = 1; far < ranks; far *= 2, step++) {
         if (rnl_send(ep, (me + far) % ranks, TOKEN, &step, sizeof step))
             return failed(s);
-        while (tokens[step] <= barriers)
+        while (ours.in[step] <= ours.barriers)
             if (rnl_wait(ep, -1) < 0)
                 return failed(s);
     }
-    barriers++;
+    ours.barriers++;
     return 0;
 }
 
@@ -86,9 +126,38 @@ static int futex_barrier(struct bench_side *s)
     return 0;
 }
 
+static int say_bare(struct bench_side *s, unsigned rank, uint64_t step)
+{
+    const struct ports *p = (void *)s->pair->board;
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_port = atomic_load_explicit(&p->of[rank], memory_order_acquire)};
+    inet_pton(AF_INET, s->area->net.address[space_of(s, rank)], &to.sin_addr);
+    if (sendto(lone, &step, sizeof step, 0, (void *)&to, sizeof to) != sizeof step)
+        return bench_side_fail(s, "a bare socket could not send: %s", strerror(errno));
+    return 0;
+}
+
+static int bare_barrier(struct bench_side *s)
+{
+    unsigned me = s->side, ranks = bench_pair_sides(s->pair);
+    uint64_t step = 0, got;
+    for (unsigned far = 1; far < ranks; far *= 2, step++) {
+        if (say_bare(s, (me + far) % ranks, step))
+            return -1;
+        while (bare.in[step] <= bare.barriers) {
+            if (recv(lone, &got, sizeof got, 0) != sizeof got)
+                return bench_side_fail(s, "a datagram of a bare barrier did not come: %s", strerror(errno));
+            bare.in[got % STEPS_MAX]++;
+        }
+    }
+    bare.barriers++;
+    return 0;
+}
+
 static int run(struct bench_side *s, const struct bench_order *o, struct bench_answer *a)
 {
-    int (*barrier)(struct bench_side *) = o->variant == FLOOR ? futex_barrier : native_barrier;
+    int (*floor)(struct bench_side *) = s->area->net.udp ? bare_barrier : futex_barrier;
+    int (*barrier)(struct bench_side *) = o->variant == FLOOR ? floor : native_barrier;
     struct rnl_hist *h = &s->pair->hist;
     for (uint64_t i = 0; i < o->count / 10 + 1; i++)
         if (barrier(s))

@@ -81,6 +81,7 @@ rows "the library between namespaces" '[("latency", ["raw", "native"], [8]), ("w
     --netns --api native latency waiting
 rows "lost datagrams" '[("loss-stream", ["fm"], [65536]), ("loss-trip", ["fm"], [8])]' --netns --api fm loss
 am='("am-trip", ["am"], [8]), ("am-waiting", ["am"], [8]), ("am-rate", ["am"], [8]), ("am-bulk", ["am"], [131072])'
+rows "a barrier of an odd number" '[("barrier", ["native"], [8])]' --netns barrier --ranks 5
 rows "AM-2, and what lost datagrams cost it" \
     "[$am, ('am-loss-trip', ['am'], [8]), ('am-loss-rate', ['am'], [8]), ('am-loss-bulk', ['am'], [131072])]" --netns am
 [ "$(nobodys)" = "$before" ]
