@@ -87,6 +87,54 @@ survives() {
     ok "$what: their counters say so, too, in the end" $?
     sed -nE 's/^beat .*/# &/p' said
 }
+
+# goes_on NAME COMMAND...: a job of four that were written for AMUDP, with custom spawning or without, whose packets find
+# the way that is left, both times: each rank says that it beats while a link is down.
+all_beat() {
+    local r k
+    for r in 0 1 2 3; do
+        until_said $(($(grep -c "^beats $r\$" said) + 3)) "^beats $r\$" || return
+    done
+}
+goes_on() {
+    local what=$1 job status one=0 other=0
+    shift
+    rm -f enough
+    timeout -k 5 100 "$@" beat "$dir/enough" >said 2>&1 </dev/null &
+    job=$!
+    all_beat || one=1
+    ip -n "$b" link set eth0 down
+    all_beat || one=1
+    ip -n "$b" link set eth0 up
+    sleep 0.3
+    ip -n "$a" link set eth1 down
+    all_beat || other=1
+    ip -n "$a" link set eth1 up
+    touch enough
+    wait "$job"
+    status=$?
+    repair
+    [ "$status" = 0 ] && ! left_over
+    ok "$what" $?
+    ok "$what: one link is down" "$one"
+    ok "$what: the other one is down" "$other"
+}
 survives 'a stream of messages goes on when a link dies, and the other one' a "$build/tests/multi-fm_beat"
 survives 'requests and replies do, with a move to another bundle and new mappings' b "$build/tests/am-beat"
+export PATH=$build/tools:$PATH TMPDIR=$dir
+cat >spawn <<'END'
+#!/usr/bin/env bash
+# spawn "HOST..." N COMMAND: N workers, on the hosts in turn
+hosts=($1) n=$2
+shift 2
+for ((i = 0; i < n; i++)); do env -u RUNNEL_FD ip netns exec "${hosts[i % ${#hosts[@]}]}" "$@" & done
+wait
+END
+chmod +x spawn
+program=$build/tests/amudp-spmd
+goes_on 'a program written for AMUDP, by runnel run' "$runnel" run --timeout 80 --launcher netns --hosts "$list" -n 4 \
+    "$program"
+# The second time it is the launcher's own way, by TCP, that is away for a while; so output does not go by it.
+export CSPAWN_CMD="$dir/spawn '%M' %N %C" CSPAWN_ROUTE_OUTPUT=0 CSPAWN_SERVERS="$a $b"
+goes_on 'a program written for AMUDP, by custom spawning' env MASTERIP=10.78.1.1 ip netns exec "$a" "$program" 4 C
 exit "$failed"
