@@ -130,6 +130,7 @@ struct rnl_env_facts {
     uint8_t pauses_near,
         pauses_far;     /* between two empty polls; what is best differs by processor (DESIGN.md, waiting) */
     uint8_t fence_near; /* 1 = also a near peer gets our stores sooner with a fence before the first poll */
+    uint32_t trip_ns;   /* rnl_host_trip_ns, where datagrams are in use; 0 = not known */
     uint64_t tsc_khz;   /* 0: no usable time-stamp counter */
 };
 
@@ -154,6 +155,9 @@ struct rnl_env {
 
 /* Of the real host: what hub and agent share. They need no state beyond env->facts. */
 void rnl_host_facts(struct rnl_env_facts *facts); /* also registers this process for membarrier */
+/* How long eight bytes take to and fro between two sockets of one thread: what four calls cost here, with whatever the
+ * kernel does in them against faults of the processor. The least of some trips; 0 = not known. */
+uint32_t rnl_host_trip_ns(void);
 uint64_t rnl_host_now_ns(struct rnl_env *);
 uint64_t rnl_host_random(struct rnl_env *);
 uint64_t rnl_host_yield(struct rnl_env *);

@@ -15,12 +15,14 @@ enum {
     PILED = 64 << 10,    /* bytes: a full run of datagrams, whatever their size */
     RINGS_PER_LOOK = 16, /* at how much has piled up */
     AWAKE_FEW = 256,     /* links, some 12 KB each, and 8 more with answers */
+    NEAR_TRIPS = 5,      /* of a message on one machine: what four calls of the kernel cost, so many times at most */
     FETCHED = 32,        /* links awake: more are not in the caches */
     AWAKE_LEAST = 8      /* ... where many endpoints share a process's memory */
 };
 #define REST_NS          ((uint64_t)50 * 1000 * 1000)
 #define HELLO_FIRST_NS   ((uint64_t)20 * 1000 * 1000)
 #define HELLO_MOST_NS    ((uint64_t)1000 * 1000 * 1000)
+#define NEAR_MOST_NS     ((uint32_t)25 * 1000)
 #define HELLO_GIVE_UP_NS ((uint64_t)30 * 1000 * 1000 * 1000)
 
 /* ---- fetching ahead ---- */
@@ -497,6 +499,15 @@ static int begin_handshakes(struct rnl_remote *r, uint64_t give_up_ns)
     return rnl_hs_init(&r->hs, &c);
 }
 
+/* No network answers as soon as a peer on the same machine, but how soon that is depends on what its calls cost: on
+ * some four times what they do on others. */
+static uint32_t near_ns(uint32_t least_ns, uint32_t trip_ns)
+{
+    uint64_t ns = (uint64_t)NEAR_TRIPS * trip_ns;
+    ns = ns < NEAR_MOST_NS ? ns : NEAR_MOST_NS;
+    return ns > least_ns ? (uint32_t)ns : least_ns;
+}
+
 int rnl_remote_new(struct rnl_endpoint *ep, const struct rnl_remote_options *opt)
 {
     static const struct rnl_remote_options defaults;
@@ -527,6 +538,7 @@ int rnl_remote_new(struct rnl_endpoint *ep, const struct rnl_remote_options *opt
     opt = opt ? opt : &defaults;
     rnl_flow_defaults(&r->config);
     r->config.law = ep->env->law;
+    r->config.congest.near_ns = near_ns(r->config.congest.near_ns, ep->env->facts.trip_ns);
     if (opt->silent_ns)
         r->config.dead_ns = opt->silent_ns;
     if (r->config.suspect_ns > r->config.dead_ns / 2) /* who is suspect is asked about before it is taken for dead */

@@ -360,6 +360,8 @@ int rnl_client_env(int door, struct rnl_env **out)
         return r;
     }
     rnl_host_facts(&c->env.facts);
+    if (c->env.datagrams != NULL)
+        c->env.facts.trip_ns = rnl_host_trip_ns();
     c->env.facts.launched = 1;
     *out = &c->env;
     return 0;

@@ -57,6 +57,20 @@ static void now_is_the_monotonic_clock(void **state)
     assert_true(a <= b && b <= c);
 }
 
+static void a_trip_takes_time_and_leaves_nothing_open(void **state)
+{
+    (void)state;
+    int before = dup(0);
+    close(before);
+    uint64_t began = clock_ns();
+    uint32_t trip = rnl_host_trip_ns();
+    uint64_t took = clock_ns() - began;
+    int after = dup(0);
+    assert_true(trip > 0 && trip <= took);
+    assert_int_equal(before, after);
+    close(after);
+}
+
 static void a_yields_time_is_the_clocks(void **state)
 {
     (void)state;
@@ -312,6 +326,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(facts_are_plausible_and_not_the_jobs),
         cmocka_unit_test(now_is_the_monotonic_clock),
+        cmocka_unit_test(a_trip_takes_time_and_leaves_nothing_open),
         cmocka_unit_test(a_yields_time_is_the_clocks),
         cmocka_unit_test(chance_does_not_repeat),
         cmocka_unit_test(a_forked_child_draws_other_numbers),

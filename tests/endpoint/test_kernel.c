@@ -253,10 +253,29 @@ static void bulk_goes_in_full_runs(void **state)
     assert_int_equal(test_hub_close(&h), 0);
 }
 
+/* ---- what is near ---- */
+
+/* A round trip that is short beside what the calls for it cost has met no network, on a slow host, too. */
+static void near_is_what_calls_cost(void **state)
+{
+    static const uint32_t trip_ns[] = {1, 1600, 4000, 100000}, near_ns[] = {8000, 8000, 20000, 25000};
+    (void)state;
+    for (unsigned i = 0; i < sizeof trip_ns / sizeof *trip_ns; i++) {
+        const struct test_loop opt = {.trip_ns = trip_ns[i]};
+        struct test_hub h;
+        unsetenv("RNL_TEST_REMOTE");
+        test_hub_open(&h, 1, NULL);
+        test_loop_attach(h.ep[0], &opt);
+        assert_int_equal(h.ep[0]->remote->config.congest.near_ns, near_ns[i]);
+        assert_int_equal(test_hub_close(&h), 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_of_any_length_cross_both_ways_at_once),
+        cmocka_unit_test(near_is_what_calls_cost),
         cmocka_unit_test(bulk_goes_in_full_runs),
         cmocka_unit_test(a_round_trip_beside_that_of_bare_sockets),
     };

@@ -53,6 +53,7 @@ void test_loop_attach(rnl_endpoint *ep, const struct test_loop *opt)
     ops[env->rank].place = place;
     env->ops = &ops[env->rank];
     env->protect = opt->protect;
+    env->facts.trip_ns = opt->trip_ns ? opt->trip_ns : rnl_host_trip_ns();
     if (opt->wrap)
         *s = opt->wrap(*s, env->rank);
     TEST_MUST(rnl_udp_transport_new(env, *s, NULL, &env->datagrams) == 0);

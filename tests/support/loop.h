@@ -17,7 +17,8 @@ enum { TEST_LOOP_MAX = 16 };
 struct test_loop { /* 0 = the default */
     struct rnl_kernel_options kernel;
     struct rnl_remote_options remote;
-    uint8_t protect; /* enum rnl_protect */
+    uint32_t trip_ns; /* what calls of the kernel are said to cost; as measured */
+    uint8_t protect;  /* enum rnl_protect */
     uint8_t ipv6;
     uint8_t local;     /* bits: ranks that are reached by shared memory, if they are in one process */
     uint8_t strangers; /* bits: ranks with another key, which the rest knows by their addresses only */
