@@ -44,6 +44,17 @@ static void name_interfaces(char *text, size_t room)
         close(fd);
 }
 
+/* Whether a peer gets a socket of its own shows when it is sent to: this socket is a peer of itself, over loopback. */
+static void try_peer(struct rnl_socket *s)
+{
+    enum { SENDS = 32 }; /* more than a peer needs */
+    const struct rnl_socket_out o = {
+        .to = {.ip = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}, .port = s->self.port}, .at = "", .bytes = 1};
+    struct rnl_socket_result r;
+    for (int i = 0; i < SENDS; i++)
+        (void)s->ops->send(s, &o, 1, &r);
+}
+
 static void show_protection(struct info_page *p)
 {
     struct rnl_ciphers c;
@@ -69,6 +80,7 @@ void info_network(struct info_page *p)
     info_flag(p, "udp", is_open, is_open ? "between hosts; needs no privilege" : rnl_last_error()->text);
     if (!is_open)
         return;
+    try_peer(s);
     rnl_kernel_socket_facts(s, &f);
     info_flag(p, "ipv4", !!(f.features & RNL_KERNEL_IPV4), "");
     info_flag(p, "ipv6", !!(f.features & RNL_KERNEL_IPV6), "one socket speaks both");

@@ -72,6 +72,28 @@ ok "no line ends in blanks" is "$(grep -c ' $' "$dir/out")" 0
 for name in udp ipv4 ipv6 'segmentation offload' 'receive coalescing' 'connected sockets' 'congestion marks' 'error queue'; do
     ok "it says whether there is $name" grep -qE "^  $name +(yes|no)( |$)" "$dir/out"
 done
+# A kernel that lacks what it has otherwise.
+if "$RUNNEL_BUILD/tests/multi-lacks" segment true 2>/dev/null; then
+    info
+    cp "$dir/out" "$dir/all"
+    while read -r lack row; do
+        had=$(value "$row")
+        "$RUNNEL_BUILD/tests/multi-lacks" "$lack" "$runnel" info >"$dir/out" 2>"$dir/err"
+        ok "without $row it says so, and is silent" is "$?$(value "$row")$(cat "$dir/err")" 0no
+        [ "$had" = no ] || ok "... and what else there is, is there" is "$(sed -n '/^Network/,/^Features/p' "$dir/all" | grep -c ' yes')" \
+            "$(($(sed -n '/^Network/,/^Features/p' "$dir/out" | grep -c ' yes') + 1))"
+    done <<'END'
+segment segmentation offload
+merge receive coalescing
+ecn congestion marks
+errors error queue
+probe path mtu probing
+reuse connected sockets
+ipv6 ipv6
+END
+else
+    echo "ok - a kernel that lacks something # SKIP no filters of system calls here"
+fi
 (ulimit -Sn 300 && ulimit -Hn 512 && exec "$runnel" info) >"$dir/out" 2>"$dir/err"
 ok "a lower limit of descriptors shows" is "$(value descriptors)" 300
 ok "and how many ranks that is enough for" grep -q '512 .*enough for 60 ranks' "$dir/out"

@@ -49,6 +49,20 @@ run 'half a message is answered while others flow' 3 fm_semantics half
 run 'who does not extract blocks its senders and loses nothing' 3 fm_semantics stall
 run 'FM 1.1, mixed traffic' 3 fm_old
 
+# What the kernel lacks is done without, also between processes of which only some lack it.
+if "$build/tests/multi-lacks" segment true 2>said; then
+    for lack in segment merge segment,merge,ecn,errors,probe,reuse ipv6 membarrier; do
+        udp 3 "$build/tests/multi-lacks" "$lack" "$build/tests/multi-fm_alltoall" 1 20 >said 2>&1
+        ok "a kernel without $lack" $?
+    done
+    # shellcheck disable=SC2016 # the ranks' shell is to see it
+    udp 3 sh -c 'if [ "$RUNNEL_RANK" = 1 ]; then exec "$0/multi-lacks" segment,merge,reuse "$0/multi-fm_alltoall" 1 20; fi
+        exec "$0/multi-fm_alltoall" 1 20' "$build/tests" >said 2>&1
+    ok 'one rank whose kernel lacks most' $?
+else
+    echo "ok - a kernel that lacks something # SKIP $(cat said)"
+fi
+
 if [ -x "$build/examples/sort" ]; then
     perl -e 'srand 7; print int(rand 1e9), "\n" for 1 .. 20000' >numbers
     LC_ALL=C sort numbers >expected
