@@ -189,11 +189,12 @@ struct rnl_am_token {
 /* Takes the lock of a port that is shared. Handlers may call in again. AM_OK, else AM_ERR_NOT_INIT and nothing is
  * locked. */
 RNL_COLD int rnl_am_enter_slow(struct rnl_am_port *port);
+RNL_COLD int rnl_am_enter_forked(struct rnl_am_port *port);
 RNL_INLINE int rnl_am_enter(struct rnl_am_port *port)
 {
     if (port->guarded)
         pthread_mutex_lock(&port->ep->lock); /* in a forked child it reads as zeros, a mutex that is free */
-    return RNL_LIKELY(port->ep->open != RNL_EP_FORKED) ? AM_OK : rnl_am_enter_slow(port);
+    return RNL_LIKELY(port->ep->open != RNL_EP_FORKED) ? AM_OK : rnl_am_enter_forked(port);
 }
 RNL_INLINE int rnl_am_leave(struct rnl_am_port *port, int status)
 {

@@ -47,6 +47,13 @@ int rnl_am_enter_slow(struct rnl_am_port *port)
     return rnl_am_status(rnl_ep_enter_slow(port->ep));
 }
 
+int rnl_am_enter_forked(struct rnl_am_port *port)
+{
+    if (port->guarded) /* or the next call would wait for ever */
+        pthread_mutex_unlock(&port->ep->lock);
+    return rnl_am_enter_slow(port);
+}
+
 static int null(const char *function)
 {
     return rnl_am_fail(AM_ERR_BAD_ARG, "%s needs a bundle, and a place for its result", function);
