@@ -115,6 +115,23 @@ void rnl_am_go_on(const struct rnl_am_bundle *b)
     b->port->ep->give_up = 0;
 }
 
+int rnl_am_hold(void)
+{
+    struct rnl_am_port *port = rnl_am.port;
+    return port && port->guarded && rnl_am_enter(port) == AM_OK;
+}
+
+void rnl_am_let_go(int held)
+{
+    if (held)
+        (void)rnl_am_leave(rnl_am.port, AM_OK);
+}
+
+void *rnl_am_hooks_arg(const struct rnl_am_endpoint *ep)
+{
+    return ep->hooks.arg;
+}
+
 int rnl_am_next_serial(const struct rnl_am_endpoint *ep, int index, uint32_t *rank, uint16_t *serial)
 {
     const struct rnl_am_port *port = ep->port;

@@ -25,9 +25,17 @@ void rnl_am_leave_handler(const struct rnl_am_bundle *b);
 /* Until then sends that wait have ended with RNL_ERR_JOB. */
 void rnl_am_go_on(const struct rnl_am_bundle *b);
 
+/* For an interface above whose bundles are all on the session's rank, and that keeps things beside them: takes the lock
+ * that calls take, where several bundles or AM_PAR make them lock. Not across a call that waits, which would keep it.
+ * `held` says whether there is one to let go. */
+int rnl_am_hold(void);
+void rnl_am_let_go(int held);
+/* What its hooks are called with. */
+struct rnl_am_endpoint;
+void *rnl_am_hooks_arg(const struct rnl_am_endpoint *ep);
+
 /* For measuring: the number that the next request by that translation gets, among those to its rank. 0 = there is none,
  * or other threads may call. And that of the request that the message of this token answers. */
-struct rnl_am_endpoint;
 int rnl_am_next_serial(const struct rnl_am_endpoint *ep, int index, uint32_t *rank, uint16_t *serial);
 uint16_t rnl_am_answer_serial(const void *token, uint32_t *rank);
 

@@ -18,6 +18,8 @@
 #define RNL_AMUDP_IN_H
 
 #include "amudp/core.h"
+
+#include "am/process.h"
 #include "base/error.h"
 
 enum { AMUDP_HEADER_BYTES = 24 }; /* what one of AMUDP's own headers has; TotalBytesSent counts it for each message */
@@ -48,6 +50,7 @@ struct amudp_ep {
     amudp_stats_t stats;
 };
 
+/* It, its endpoints, and all of these but `core` are read and written with rnl_am_hold(), as handlers run. */
 extern struct amudp_eb *rnl_amudp_bundles;
 
 /* ---- names.c ---- */

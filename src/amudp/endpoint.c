@@ -49,12 +49,14 @@ static void drop_endpoint(struct amudp_ep *ep)
 
 static void drop_bundle(struct amudp_eb *eb)
 {
+    int held = rnl_am_hold();
     for (struct amudp_eb **at = &rnl_amudp_bundles; *at != NULL; at = &(*at)->next) {
         if (*at == eb) {
             *at = eb->next;
             break;
         }
     }
+    rnl_am_let_go(held);
     while (eb->first != NULL) {
         struct amudp_ep *ep = eb->first;
         eb->first = ep->next;
@@ -84,8 +86,10 @@ int AM_AllocateBundle(int type, eb_t *bundle)
     unsigned count = 0;
     if (bundle == NULL || type < AM_SEQ || type >= AM_NUM_BUNDLE_MODES)
         return WRONG(AM_ERR_BAD_ARG, "a bundle is AM_SEQ or AM_PAR, not %d, and needs a place to be returned", type);
+    int held = rnl_am_hold();
     for (struct amudp_eb *eb = rnl_amudp_bundles; eb != NULL; eb = eb->next)
         count++;
+    rnl_am_let_go(held);
     if (count >= AMUDP_MAX_BUNDLES)
         return WRONG(AM_ERR_RESOURCE, "there are %u bundles already, which is the most: free one", count);
     struct amudp_eb *eb = calloc(1, sizeof *eb);
@@ -96,8 +100,10 @@ int AM_AllocateBundle(int type, eb_t *bundle)
         free(eb);
         return rnl_amudp_result(r, __func__);
     }
+    held = rnl_am_hold(); /* it may be this one that makes calls lock */
     eb->next = rnl_amudp_bundles;
     rnl_amudp_bundles = eb;
+    rnl_am_let_go(held);
     *bundle = eb;
     return AM_OK;
 }
@@ -127,6 +133,7 @@ int AM_AllocateEndpoint(eb_t bundle, ep_t *out, en_t *name)
         free(ep);
         return WRONG(AM_ERR_RESOURCE, "no memory for an endpoint");
     }
+    int held = rnl_am_hold();
     int r = rnl_am_allocate_endpoint(bundle->core, &ep->core, &core);
     if (r != AM_OK)
         goto no_endpoint;
@@ -144,11 +151,13 @@ int AM_AllocateEndpoint(eb_t bundle, ep_t *out, en_t *name)
     *out = ep;
     if (name != NULL)
         *name = rnl_amudp_name(core, rnl_size(rnl_am_get_rank(bundle->core)));
+    rnl_am_let_go(held);
     return AM_OK;
 not_ready:
     rnl_amudp_latency_free(ep);
     (void)rnl_am_free_endpoint(ep->core);
 no_endpoint:
+    rnl_am_let_go(held);
     free(ep->table);
     free(ep);
     return rnl_amudp_result(r, __func__);
@@ -173,7 +182,9 @@ int AM_FreeEndpoint(ep_t ep)
     int r = rnl_am_free_endpoint(ep->core);
     if (r != AM_OK)
         return rnl_amudp_result(r, __func__);
+    int held = rnl_am_hold();
     (void)unlink_endpoint(ep);
+    rnl_am_let_go(held);
     drop_endpoint(ep);
     return AM_OK;
 }
@@ -182,14 +193,16 @@ int AM_MoveEndpoint(ep_t ep, eb_t from, eb_t to)
 {
     if (ep == NULL || from == NULL || to == NULL)
         return WRONG(AM_ERR_BAD_ARG, "there is no endpoint, or no bundle");
+    int held = rnl_am_hold();
     int r = rnl_am_move_endpoint(ep->core, from->core, to->core);
-    if (r != AM_OK)
-        return rnl_amudp_result(r, __func__);
-    (void)unlink_endpoint(ep);
-    ep->bundle = to;
-    ep->next = to->first;
-    to->first = ep;
-    return AM_OK;
+    if (r == AM_OK) {
+        (void)unlink_endpoint(ep);
+        ep->bundle = to;
+        ep->next = to->first;
+        to->first = ep;
+    }
+    rnl_am_let_go(held);
+    return rnl_amudp_result(r, __func__);
 }
 
 int AM_GetTag(ep_t ep, tag_t *tag)

@@ -13,7 +13,6 @@
  * library returns that ran it. */
 #include "amudp/amudp_in.h"
 
-#include "am/process.h"
 #include "endpoint/endpoint.h"
 
 #include <stdio.h>
@@ -42,8 +41,8 @@ static void on_ends(void *token, int32_t code, int32_t from)
         (void)AMUDP_Reply(token, RNL_AMUDP_DONE, 1, -1);
         return;
     }
-    rnl_amudp_spmd.ends = 1;
     rnl_amudp_spmd.code = code;
+    __atomic_store_n(&rnl_amudp_spmd.ends, 1, __ATOMIC_RELAXED);
     teller = from;
 }
 
@@ -134,6 +133,16 @@ _Noreturn static void leave(int code)
  * on all the same. A callback that ends the job again comes here a second time. */
 static enum { STAYS, CALLED_BACK, PASSES_ON } stage;
 
+/* One thread sees to the end. */
+static int is_ours(void)
+{
+    static int taken;
+    static __thread int by_us;
+    if (!by_us)
+        by_us = !__atomic_exchange_n(&taken, 1, __ATOMIC_RELAXED);
+    return by_us;
+}
+
 _Noreturn static void end(void)
 {
     rnl_am_go_on(rnl_amudp_spmd.bundle->core);
@@ -151,7 +160,7 @@ _Noreturn static void end(void)
 
 void rnl_amudp_ended(void)
 {
-    if (RNL_UNLIKELY(rnl_amudp_spmd.ends) && stage == STAYS)
+    if (RNL_UNLIKELY(__atomic_load_n(&rnl_amudp_spmd.ends, __ATOMIC_RELAXED)) && is_ours() && stage == STAYS)
         end();
 }
 
@@ -159,11 +168,15 @@ int AMUDP_SPMDExit(int code)
 {
     if (!rnl_amudp_spmd.started)
         return rnl_amudp_wrong(AM_ERR_NOT_INIT, __func__, "there is no job: AMUDP_SPMDStartup has not made one");
+    int held = rnl_am_hold();
     if (!rnl_amudp_spmd.ends) {
-        rnl_amudp_spmd.ends = 1;
         rnl_amudp_spmd.code = code;
+        __atomic_store_n(&rnl_amudp_spmd.ends, 1, __ATOMIC_RELAXED);
     }
+    rnl_am_let_go(held);
     rnl_am_leave_handler(rnl_amudp_spmd.bundle->core);
+    while (!is_ours())
+        pause(); /* the other one ends the process */
     end();
 }
 

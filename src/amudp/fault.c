@@ -47,6 +47,7 @@ static int chosen(const struct amudp_ep *ep)
 }
 
 static const struct rnl_transport *lossy; /* the rank's, once it is */
+static int losing;                        /* some endpoint has messages held back */
 
 void rnl_amudp_fault_end(void)
 {
@@ -93,6 +94,7 @@ int rnl_amudp_fault_new(struct amudp_ep *ep)
     f->most_ns = (uint64_t)rnl_amudp_setting("REQUESTTIMEOUT_MAX", 1, 1000000000, 30000000) * US_NS;
     f->backoff = rnl_amudp_setting("REQUESTTIMEOUT_BACKOFF", 1, 100, 2);
     ep->fault = f;
+    __atomic_store_n(&losing, 1, __ATOMIC_RELAXED);
     if (!said)
         rnl_amudp_tell("FAULT_RATE loses %g of the packets on purpose", rate);
     said = 1;
@@ -114,39 +116,47 @@ static void later(struct amudp_ep *ep, struct held *h, uint64_t now)
 
 int rnl_amudp_fault_send(struct amudp_ep *ep, const struct rnl_amudp_request *q, const int32_t *args)
 {
-    if (is_away(ep, q->dest) || !chosen(ep))
+    int held = rnl_am_hold(), lost = !is_away(ep, q->dest) && chosen(ep);
+    rnl_am_let_go(held);
+    if (!lost)
         return rnl_amudp_send(ep, q, args);
     struct held *h = malloc(sizeof *h + q->nbytes);
     if (h == NULL) /* none is lost then */
         return rnl_amudp_send(ep, q, args);
     h->q = *q;
     h->q.async = 0;
-    h->q.since_ns = now_ns(ep);
     h->wait_ns = ep->fault->first_ns;
     if (q->numargs > 0)
         memcpy(h->args, args, sizeof *args * (size_t)q->numargs);
     if (q->nbytes > 0)
         memcpy(h->bytes, q->from, q->nbytes);
     h->q.from = h->bytes;
-    later(ep, h, now_ns(ep));
-    return rnl_am_poll(ep->bundle->core); /* as every request */
+    held = rnl_am_hold();
+    rnl_am_eb bundle = ep->bundle->core;
+    h->q.since_ns = now_ns(ep);
+    later(ep, h, h->q.since_ns);
+    rnl_am_let_go(held);
+    return rnl_am_poll(bundle); /* as every request */
 }
 
 /* The first one that is due, sent, or taken for lost again. `all`: whatever it is due. 0 = there is none. */
 static int send_one(struct amudp_ep *ep, int all)
 {
+    int held = rnl_am_hold(), again = 0;
     struct held *h = ep->fault->first;
-    if (h == NULL)
-        return 0;
-    uint64_t now = now_ns(ep);
-    if (!all && h->due_ns > now)
-        return 0;
-    ep->fault->first = h->next;
-    ep->stats.RequestsRetransmitted[h->q.category]++;
-    if (!all && chosen(ep)) {
-        later(ep, h, now);
-        return 1;
+    uint64_t now = h != NULL ? now_ns(ep) : 0;
+    if (h != NULL && !all && h->due_ns > now)
+        h = NULL;
+    if (h != NULL) {
+        ep->fault->first = h->next;
+        ep->stats.RequestsRetransmitted[h->q.category]++;
+        again = !all && chosen(ep);
+        if (again)
+            later(ep, h, now);
     }
+    rnl_am_let_go(held);
+    if (h == NULL || again)
+        return again;
     (void)rnl_amudp_send(ep, &h->q, h->args); /* what is wrong with it comes back to handler 0 */
     free(h);
     return 1;
@@ -162,20 +172,33 @@ void rnl_amudp_fault_free(struct amudp_ep *ep)
     ep->fault = NULL;
 }
 
-int64_t rnl_amudp_fault_poll(struct amudp_eb *bundle)
+/* One that has something due; NULL: *left_ns until one has, -1 = nothing is held back. */
+static struct amudp_ep *first_due(int64_t *left_ns)
 {
-    int64_t least = -1;
-    for (struct amudp_ep *ep = bundle->first; ep != NULL; ep = ep->next) {
-        if (RNL_LIKELY(ep->fault == NULL))
-            continue;
-        while (send_one(ep, 0))
-            ;
-        if (ep->fault->first != NULL) {
-            uint64_t now = now_ns(ep);
-            int64_t left = ep->fault->first->due_ns > now ? (int64_t)(ep->fault->first->due_ns - now) : 0;
-            if (least < 0 || left < least)
-                least = left;
+    int held = rnl_am_hold();
+    struct amudp_ep *found = NULL;
+    *left_ns = -1;
+    for (struct amudp_eb *eb = rnl_amudp_bundles; eb != NULL && found == NULL; eb = eb->next)
+        for (struct amudp_ep *ep = eb->first; ep != NULL && found == NULL; ep = ep->next) {
+            if (ep->fault == NULL || ep->fault->first == NULL)
+                continue;
+            uint64_t now = now_ns(ep), due = ep->fault->first->due_ns;
+            if (due <= now)
+                found = ep;
+            else if (*left_ns < 0 || (int64_t)(due - now) < *left_ns)
+                *left_ns = (int64_t)(due - now);
         }
-    }
-    return least;
+    rnl_am_let_go(held);
+    return found;
+}
+
+int64_t rnl_amudp_fault_poll(void)
+{
+    int64_t left_ns = -1;
+    struct amudp_ep *ep;
+    if (RNL_LIKELY(!__atomic_load_n(&losing, __ATOMIC_RELAXED)))
+        return -1;
+    while ((ep = first_due(&left_ns)) != NULL)
+        (void)send_one(ep, 0);
+    return left_ns;
 }

@@ -27,7 +27,8 @@ struct rnl_amudp_request {
 int rnl_amudp_send(struct amudp_ep *ep, const struct rnl_amudp_request *q, const int32_t *args);
 /* The same, or later. */
 int rnl_amudp_fault_send(struct amudp_ep *ep, const struct rnl_amudp_request *q, const int32_t *args);
-/* Sends what is due of all endpoints of the bundle. Returns ns until the next is, -1 = none. */
-int64_t rnl_amudp_fault_poll(struct amudp_eb *bundle);
+/* Sends what is due, of all endpoints, as a poll of one bundle takes in what comes for all. Returns ns until the next
+ * is, -1 = none. */
+int64_t rnl_amudp_fault_poll(void);
 
 #endif

@@ -6,7 +6,6 @@
  * measured, and none where several bundles, or AM_PAR, make calls lock. */
 #include "amudp/amudp_in.h"
 
-#include "am/process.h"
 #include "endpoint/endpoint.h"
 
 #include <stdlib.h>

@@ -10,12 +10,6 @@
 
 #define WRONG(code, ...) rnl_amudp_wrong(code, __func__, __VA_ARGS__)
 
-/* Bundles of AM_PAR are called by many threads: adding has to be whole, and no more than that. */
-static void add(uint64_t *counter, uint64_t n)
-{
-    __atomic_store_n(counter, __atomic_load_n(counter, __ATOMIC_RELAXED) + n, __ATOMIC_RELAXED);
-}
-
 static int take_args(int numargs, va_list args, int32_t out[AMUDP_MAX_SHORT])
 {
     if (numargs < 0 || numargs > AMUDP_MAX_SHORT)
@@ -25,14 +19,15 @@ static int take_args(int numargs, va_list args, int32_t out[AMUDP_MAX_SHORT])
     return 1;
 }
 
+/* With the lock. */
 static void count_sent(amudp_stats_t *s, int request, amudp_category_t c, size_t nbytes, int numargs)
 {
     uint64_t data = nbytes + 4u * (unsigned)numargs;
     uint64_t total = AMUDP_HEADER_BYTES + nbytes + (4u * (unsigned)numargs + 7) / 8 * 8;
-    add(request ? &s->RequestsSent[c] : &s->RepliesSent[c], 1);
-    add(request ? &s->RequestDataBytesSent[c] : &s->ReplyDataBytesSent[c], data);
-    add(request ? &s->RequestTotalBytesSent[c] : &s->ReplyTotalBytesSent[c], total);
-    add(&s->TotalBytesSent, total);
+    (*(request ? &s->RequestsSent[c] : &s->RepliesSent[c]))++;
+    *(request ? &s->RequestDataBytesSent[c] : &s->ReplyDataBytesSent[c]) += data;
+    *(request ? &s->RequestTotalBytesSent[c] : &s->ReplyTotalBytesSent[c]) += total;
+    s->TotalBytesSent += total;
 }
 
 /* ---- requests ---- */
@@ -71,7 +66,9 @@ static int request(struct amudp_ep *ep, amudp_node_t dest, struct rnl_amudp_requ
     rnl_amudp_ended();
     if (RNL_UNLIKELY(r != AM_OK))
         return rnl_amudp_result(r, function);
+    int held = rnl_am_hold();
     count_sent(&ep->stats, 1, q->category, q->nbytes, q->numargs);
+    rnl_am_let_go(held);
     return AM_OK;
 }
 
@@ -243,7 +240,7 @@ static void returned(int status, rnl_am_op opcode, void *token)
     struct amudp_ep *ep = rnl_am_get_dest_endpoint(token, &core) == AM_OK ? rnl_amudp_endpoint(core) : NULL;
     if (ep == NULL)
         return;
-    add(&ep->stats.ReturnedMessages, 1);
+    ep->stats.ReturnedMessages++;
     ep->returned(status, opcode, token);
 }
 
@@ -254,7 +251,7 @@ static void before(void *arg, void *token, const struct rnl_am_token_info *info,
     int request = is_request(info->opcode);
     if (info->status != 0)
         return;
-    add(request ? &ep->stats.RequestsReceived[c] : &ep->stats.RepliesReceived[c], 1);
+    (*(request ? &ep->stats.RequestsReceived[c] : &ep->stats.RepliesReceived[c]))++;
     if (!request && ep->latency != NULL)
         rnl_amudp_latency_answered(ep, token);
     if (ep->before != NULL)
@@ -283,8 +280,10 @@ int AMUDP_SetHandlerCallbacks(ep_t ep, AMUDP_preHandlerCallback_t pre, AMUDP_pos
 {
     if (ep == NULL)
         return WRONG(AM_ERR_BAD_ARG, "there is no endpoint");
+    int held = rnl_am_hold();
     ep->before = pre;
     ep->after = post;
+    rnl_am_let_go(held);
     return AM_OK;
 }
 
@@ -293,7 +292,9 @@ int _AM_SetHandler(ep_t ep, handler_t handler, amudp_handler_fn_t function)
     if (ep == NULL || function == NULL)
         return WRONG(AM_ERR_BAD_ARG, "there is no endpoint, or no function");
     if (handler == 0) {
+        int held = rnl_am_hold();
         ep->returned = (void (*)(int, op_t, void *))function;
+        rnl_am_let_go(held);
         return AM_OK;
     }
     return rnl_amudp_result(rnl_am_set_handler(ep->core, handler, (rnl_am_fn)function), "AM_SetHandler");
@@ -310,11 +311,7 @@ int _AM_SetHandlerAny(ep_t ep, handler_t *handler, amudp_handler_fn_t function)
 
 struct amudp_ep *rnl_amudp_endpoint(rnl_am_ep core)
 {
-    for (struct amudp_eb *eb = rnl_amudp_bundles; eb != NULL; eb = eb->next)
-        for (struct amudp_ep *ep = eb->first; ep != NULL; ep = ep->next)
-            if (ep->core == core)
-                return ep;
-    return NULL;
+    return rnl_am_hooks_arg(core);
 }
 
 int AM_GetSourceEndpoint(void *token, en_t *name)
@@ -386,7 +383,7 @@ int AM_Poll(eb_t bundle)
     rnl_amudp_ended();
     if (RNL_UNLIKELY(r != AM_OK))
         return rnl_amudp_result(r, __func__);
-    rnl_amudp_fault_poll(bundle);
+    rnl_amudp_fault_poll();
     rnl_amudp_ended(); /* that may have sent, and so polled */
     return AM_OK;
 }
@@ -397,7 +394,7 @@ int AM_WaitSema(eb_t bundle)
         return WRONG(AM_ERR_BAD_ARG, "there is no bundle");
     int r;
     do { /* messages that are held back go out meanwhile */
-        r = rnl_am_wait_sema_for(bundle->core, rnl_amudp_fault_poll(bundle));
+        r = rnl_am_wait_sema_for(bundle->core, rnl_amudp_fault_poll());
         rnl_amudp_ended();
     } while (r == AM_ERR_NOT_SENT);
     if (r == AM_ERR_BAD_ARG)

@@ -16,7 +16,9 @@ int AMUDP_GetEndpointStatistics(ep_t ep, amudp_stats_t *stats)
 {
     if (ep == NULL || stats == NULL)
         return WRONG(AM_ERR_BAD_ARG, "there is no endpoint, or no place for its counters");
+    int held = rnl_am_hold();
     *stats = ep->stats;
+    rnl_am_let_go(held);
     return AM_OK;
 }
 
@@ -24,7 +26,9 @@ int AMUDP_ResetEndpointStatistics(ep_t ep)
 {
     if (ep == NULL)
         return WRONG(AM_ERR_BAD_ARG, "there is no endpoint");
+    int held = rnl_am_hold();
     ep->stats = AMUDP_initial_stats;
+    rnl_am_let_go(held);
     return AM_OK;
 }
 

@@ -7,12 +7,21 @@
 
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define WRONG(code, ...) rnl_amudp_wrong(code, __func__, __VA_ARGS__)
 
-static int in_use(const struct amudp_ep *ep, int index)
+/* 1 and a copy of the entry, or 0: it is not in use. */
+static int look_up(const struct amudp_ep *ep, int index, struct amudp_entry *out)
 {
-    return ep != NULL && index >= 0 && (uint32_t)index < ep->entries && ep->table[index].used;
+    if (ep == NULL || index < 0)
+        return 0;
+    int held = rnl_am_hold();
+    int used = (uint32_t)index < ep->entries && ep->table[index].used;
+    if (used)
+        *out = ep->table[index];
+    rnl_am_let_go(held);
+    return used;
 }
 
 int rnl_amudp_index_of(const struct amudp_ep *ep, rnl_am_en from)
@@ -39,9 +48,11 @@ int AM_Map(ep_t ep, int index, en_t name, tag_t tag)
         return WRONG(AM_ERR_BAD_ARG, "there is no endpoint");
     if (rnl_amudp_core_name(name, &core) < 0)
         return WRONG(AM_ERR_BAD_ARG, "this is no name of an endpoint: copy the whole of it, sin_zero included");
+    int held = rnl_am_hold();
     int r = rnl_am_map(ep->core, index, core, tag);
     if (r == AM_OK)
         note(ep, index, name, tag);
+    rnl_am_let_go(held);
     return r == AM_ERR_IN_USE ? rnl_amudp_error(AM_ERR_RESOURCE, __func__) : rnl_amudp_result(r, __func__);
 }
 
@@ -52,9 +63,11 @@ int AM_MapAny(ep_t ep, int *index, en_t name, tag_t tag)
         return WRONG(AM_ERR_BAD_ARG, "there is no endpoint, or no place for the index");
     if (rnl_amudp_core_name(name, &core) < 0)
         return WRONG(AM_ERR_BAD_ARG, "this is no name of an endpoint: copy the whole of it, sin_zero included");
+    int held = rnl_am_hold();
     int r = rnl_am_map_any(ep->core, index, core, tag);
     if (r == AM_OK)
         note(ep, *index, name, tag);
+    rnl_am_let_go(held);
     return rnl_amudp_result(r, __func__);
 }
 
@@ -62,40 +75,48 @@ int AM_UnMap(ep_t ep, int index)
 {
     if (ep == NULL)
         return WRONG(AM_ERR_BAD_ARG, "there is no endpoint");
+    int held = rnl_am_hold();
     int r = rnl_am_unmap(ep->core, index);
     if (r == AM_OK)
         ep->table[index].used = 0;
+    rnl_am_let_go(held);
     return rnl_amudp_result(r, __func__);
 }
 
 int AM_GetTranslationInuse(ep_t ep, int index)
 {
-    return in_use(ep, index) ? AM_OK : AM_ERR_RESOURCE;
+    struct amudp_entry e;
+    return look_up(ep, index, &e) ? AM_OK : AM_ERR_RESOURCE;
 }
 
 int AM_GetTranslationTag(ep_t ep, int index, tag_t *tag)
 {
-    if (!in_use(ep, index) || tag == NULL)
+    struct amudp_entry e;
+    if (!look_up(ep, index, &e) || tag == NULL)
         return WRONG(AM_ERR_BAD_ARG, "entry %d of the table is not in use", index);
-    *tag = ep->table[index].tag;
+    *tag = e.tag;
     return AM_OK;
 }
 
 int AMUDP_SetTranslationTag(ep_t ep, int index, tag_t tag)
 {
-    if (!in_use(ep, index))
+    struct amudp_entry e;
+    if (!look_up(ep, index, &e))
         return WRONG(AM_ERR_BAD_ARG, "entry %d of the table is not in use", index);
+    int held = rnl_am_hold();
     int r = rnl_am_set_translation_tag(ep->core, index, tag);
     if (r == AM_OK)
         ep->table[index].tag = tag;
+    rnl_am_let_go(held);
     return rnl_amudp_result(r, __func__);
 }
 
 int AM_GetTranslationName(ep_t ep, int index, en_t *name)
 {
-    if (!in_use(ep, index) || name == NULL)
+    struct amudp_entry e;
+    if (!look_up(ep, index, &e) || name == NULL)
         return WRONG(AM_ERR_BAD_ARG, "entry %d of the table is not in use", index);
-    *name = ep->table[index].name;
+    *name = e.name;
     return AM_OK;
 }
 
@@ -103,7 +124,9 @@ int AM_GetNumTranslations(ep_t ep, int *n)
 {
     if (ep == NULL || n == NULL)
         return WRONG(AM_ERR_BAD_ARG, "there is no endpoint, or no place for the number");
+    int held = rnl_am_hold();
     *n = (int)ep->entries;
+    rnl_am_let_go(held);
     return AM_OK;
 }
 
@@ -111,25 +134,23 @@ int AM_SetNumTranslations(ep_t ep, int n)
 {
     if (ep == NULL || n < 1)
         return WRONG(AM_ERR_BAD_ARG, "a table has 1 entry or more, not %d", n);
-    for (uint32_t i = (uint32_t)n; i < ep->entries; i++)
-        if (ep->table[i].used)
-            return WRONG(AM_ERR_RESOURCE, "entry %u is in use: unmap it before the table shrinks to %d", i, n);
     if ((uint32_t)n > AMUDP_MAX_NUMTRANSLATIONS)
         return WRONG(AM_ERR_RESOURCE, "a table has at most %u entries, not %d", AMUDP_MAX_NUMTRANSLATIONS, n);
     struct amudp_entry *more = calloc((size_t)n, sizeof *more);
     if (more == NULL)
         return WRONG(AM_ERR_RESOURCE, "no memory for a table of %d entries", n);
+    int held = rnl_am_hold();
     int r = rnl_am_set_num_translations(ep->core, n);
-    if (r != AM_OK) {
-        free(more);
-        return rnl_amudp_result(r, __func__);
+    if (r == AM_OK) {
+        struct amudp_entry *before = ep->table;
+        memcpy(more, before, sizeof *more * (ep->entries < (uint32_t)n ? ep->entries : (uint32_t)n));
+        ep->table = more;
+        ep->entries = (uint32_t)n;
+        more = before;
     }
-    for (uint32_t i = 0; i < ep->entries && i < (uint32_t)n; i++)
-        more[i] = ep->table[i];
-    free(ep->table);
-    ep->table = more;
-    ep->entries = (uint32_t)n;
-    return AM_OK;
+    rnl_am_let_go(held);
+    free(more);
+    return r == AM_ERR_IN_USE ? rnl_amudp_error(AM_ERR_RESOURCE, __func__) : rnl_amudp_result(r, __func__);
 }
 
 int AM_SetExpectedResources(ep_t ep, int n_endpoints, int n_outstanding)
@@ -139,8 +160,7 @@ int AM_SetExpectedResources(ep_t ep, int n_endpoints, int n_outstanding)
     if (n_outstanding < 1 || n_outstanding > AMUDP_MAX_NETWORKDEPTH)
         return WRONG(AM_ERR_BAD_ARG, "1 to %d requests can be outstanding, not %d", AMUDP_MAX_NETWORKDEPTH,
                      n_outstanding);
-    return rnl_amudp_result(rnl_am_set_expected_resources(ep->core, n_endpoints > 0 ? n_endpoints : 1, n_outstanding),
-                            __func__);
+    return rnl_amudp_result(rnl_am_set_expected_resources(ep->core, 1, n_outstanding), __func__); /* no table grows */
 }
 
 int AMUDP_GetSourceId(void *token, int *source)

@@ -5,6 +5,7 @@
 #include <amudp.h>
 #include <amudp_spmd.h>
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -446,6 +447,24 @@ static void ask_for_end(void *token, int32_t code)
     OK(AM_Reply1(token, END_IT, code));
 }
 
+/* Threads of all workers poll, and those of the last one all end the job. */
+static eb_t shared;
+static int ends_with;
+static void *end_by_thread(void *arg)
+{
+    while (rank == size - 1)
+        AMUDP_SPMDExit(ends_with);
+    for (;;)
+        OK(AM_Poll(shared));
+    return arg;
+}
+static void slow_callback(int code)
+{
+    printf("rank %d: the job ends with %d\n", rank, code);
+    fflush(stdout);
+    usleep(20000); /* others get here meanwhile, if they can */
+}
+
 static void callback(int code)
 {
     printf("rank %d: the job ends with %d\n", rank, code);
@@ -495,6 +514,15 @@ int main(int argc, char **argv)
             AMUDP_SPMDExit(atoi(argv[2]));
         for (;;)
             OK(AM_Poll(eb));
+    } else if (strcmp(what, "exit-threads") == 0) {
+        pthread_t thread;
+        ends_with = atoi(argv[2]);
+        OK(AMUDP_SPMDSetExitCallback(slow_callback));
+        OK(AM_AllocateBundle(AM_PAR, &shared));
+        OK(AMUDP_SPMDBarrier());
+        for (int i = 0; i < 3; i++)
+            MUST(pthread_create(&thread, NULL, end_by_thread, NULL) == 0);
+        (void)end_by_thread(NULL);
     } else if (strcmp(what, "exit-in") == 0) { /* ... a handler */
         char how = argv[2][0];
         int code = atoi(argv[3]), last = size - 1;

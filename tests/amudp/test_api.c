@@ -237,6 +237,10 @@ static void w15_translations_change_at_any_time(void **state)
     assert_int_equal(AM_GetNumTranslations(a, &n), AM_OK);
     assert_int_equal(n, 256);
     assert_int_equal(AM_Map(a, 999, name_b, 88), AM_ERR_BAD_ARG);
+    assert_int_equal(AM_SetExpectedResources(a, 1000, 10), AM_OK); /* a hint: its table is as it was */
+    assert_int_equal(AM_GetNumTranslations(a, &n), AM_OK);
+    assert_int_equal(n, 256);
+    assert_int_equal(AM_Map(a, 999, name_b, 88), AM_ERR_BAD_ARG);
     assert_int_equal(AM_SetNumTranslations(a, 1000), AM_OK);
     assert_int_equal(AM_Map(a, 999, name_b, 88), AM_OK);
     assert_int_equal(AM_SetNumTranslations(a, 999), AM_ERR_RESOURCE);

@@ -89,6 +89,11 @@ ok "a job can be ended with code 0" is 0
 ok "... and each worker hears of it" lines out 'the job ends with 0$' 3
 run "$program" 4 L control 0
 ok "also where it only looks for that" lines out 'the job ends with 0$' 4
+for code in 0 6; do
+    run "$program" 3 L exit-threads "$code"
+    ok "threads that poll and end the job at once end it with $code" is "$code"
+    ok "... once in each worker" lines out "the job ends with $code\$" 3
+done
 for how in short long reply 0; do
     for code in 0 6; do
         run "$program" 5 L exit-in "$how" "$code"
