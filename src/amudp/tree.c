@@ -116,24 +116,34 @@ static int send_blocks(int to, int32_t step, size_t n)
     return AM_OK;
 }
 
+/* All parts of a step; threads of other bundles may take them in. */
+static int has_come(int32_t step)
+{
+    int held = rnl_am_hold(), all = g.wrong || (g.parts[step] > 0 && g.got[step] == g.parts[step]);
+    rnl_am_let_go(held);
+    return all;
+}
+
 static int await(int from, int32_t step)
 {
     rnl_am_eb core = rnl_amudp_spmd.bundle->core;
     int looks = 0;
-    while (g.parts[step] == 0 || g.got[step] < g.parts[step]) {
+    while (!has_come(step)) {
         struct rnl_peer_info peer;
-        if (g.wrong)
-            return rnl_amudp_wrong(AM_ERR_RESOURCE, "AMUDP_SPMDAllGather",
-                                   "no memory, or the workers gather blocks of different lengths");
         int r = rnl_am_wait_sema_for(core, PATIENCE_NS);
         rnl_amudp_ended();
         if (r != AM_OK && r != AM_ERR_NOT_SENT)
             return rnl_amudp_result(r, "AMUDP_SPMDAllGather");
         if (r == AM_ERR_NOT_SENT && rnl_peer(rnl_am_get_rank(core), (unsigned)from, &peer) == 0 &&
-            peer.state == RNL_PEER_DEAD && (g.parts[step] == 0 || g.got[step] < g.parts[step]) && ++looks > PATIENCE)
+            peer.state == RNL_PEER_DEAD && !has_come(step) && ++looks > PATIENCE)
             return rnl_amudp_wrong(AM_ERR_RESOURCE, "AMUDP_SPMDAllGather",
                                    "rank %d is dead, and all workers have to take part", from);
     }
+    int held = rnl_am_hold(), wrong = g.wrong;
+    rnl_am_let_go(held);
+    if (wrong)
+        return rnl_amudp_wrong(AM_ERR_RESOURCE, "AMUDP_SPMDAllGather",
+                               "no memory, or the workers gather blocks of different lengths");
     return AM_OK;
 }
 
@@ -152,9 +162,12 @@ static int let_leave(void)
     return AM_OK;
 }
 
-static void begin(const void *from, size_t len)
+static void begin(char *blocks, const void *from, size_t len, size_t all)
 {
+    int held = rnl_am_hold();
     struct early *early = g.early;
+    g.blocks = blocks;
+    g.bytes = all;
     g.number++;
     g.running = 1;
     g.len = len;
@@ -169,6 +182,7 @@ static void begin(const void *from, size_t len)
         free(early);
         early = next;
     }
+    rnl_am_let_go(held);
 }
 
 int rnl_amudp_gather(const void *from, void *to, size_t len)
@@ -181,9 +195,7 @@ int rnl_amudp_gather(const void *from, void *to, size_t len)
     if (len > SIZE_MAX / (size_t)size || (len > 0 && (blocks = malloc(len * (size_t)size)) == NULL))
         return rnl_amudp_wrong(AM_ERR_RESOURCE, "AMUDP_SPMDAllGather", "no memory for %d blocks of %zu bytes", size,
                                len);
-    g.blocks = blocks;
-    g.bytes = len * (size_t)size;
-    begin(from, len);
+    begin(blocks, from, len, len * (size_t)size);
     (void)rnl_am_get_event_mask(core, &mask);
     (void)rnl_am_set_event_mask(core, RNL_AM_NOTEMPTY);
     for (int32_t step = 0; r == AM_OK && 1 << step < size; step++) {
@@ -195,10 +207,12 @@ int rnl_amudp_gather(const void *from, void *to, size_t len)
     if (r == AM_OK)
         r = let_leave();
     (void)rnl_am_set_event_mask(core, mask);
+    int held = rnl_am_hold();
     g.running = 0;
+    g.blocks = NULL;
+    rnl_am_let_go(held);
     for (int i = 0; r == AM_OK && len > 0 && i < size; i++)
         memcpy((char *)to + (size_t)((rank + i) % size) * len, blocks + (size_t)i * len, len);
-    g.blocks = NULL;
     free(blocks);
     rnl_amudp_ended(); /* a send may have polled */
     return r;

@@ -458,6 +458,14 @@ static void *end_by_thread(void *arg)
         OK(AM_Poll(shared));
     return arg;
 }
+static void *poll_on(void *arg)
+{
+    for (;;) {
+        OK(AM_Poll(shared));
+        usleep(20); /* who has the lock gets it again */
+    }
+    return arg;
+}
 static void slow_callback(int code)
 {
     printf("rank %d: the job ends with %d\n", rank, code);
@@ -514,6 +522,14 @@ int main(int argc, char **argv)
             AMUDP_SPMDExit(atoi(argv[2]));
         for (;;)
             OK(AM_Poll(eb));
+    } else if (strcmp(what, "gathers-threads") == 0) { /* its messages are taken in by others */
+        pthread_t thread;
+        OK(AM_AllocateBundle(AM_PAR, &shared));
+        for (int i = 0; i < 2; i++)
+            MUST(pthread_create(&thread, NULL, poll_on, NULL) == 0);
+        for (int i = 0; i < 20; i++)
+            gathers();
+        OK(AMUDP_SPMDBarrier());
     } else if (strcmp(what, "exit-threads") == 0) {
         pthread_t thread;
         ends_with = atoi(argv[2]);

@@ -44,6 +44,8 @@ run "$program" 4 l gathers
 ok "gathers of up to 100,000 bytes, 4 workers" is 0
 run "$program" 7 L gathers
 ok "... 7 workers" is 0
+run "$program" 3 L gathers-threads
+ok "... 3 workers, with threads that poll meanwhile" is 0
 run "$program" 6 L barrier "$dir/barrier"
 ok "nobody leaves a barrier before all have come" is 0
 WHAT_THE_MASTER_HAS="a b" run "$program" 3 L print
