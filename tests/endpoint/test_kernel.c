@@ -258,7 +258,7 @@ static void bulk_goes_in_full_runs(void **state)
 /* A round trip that is short beside what the calls for it cost has met no network, on a slow host, too. */
 static void near_is_what_calls_cost(void **state)
 {
-    static const uint32_t trip_ns[] = {1, 1600, 4000, 100000}, near_ns[] = {8000, 8000, 20000, 25000};
+    static const uint32_t trip_ns[] = {1, 800, 4000, 100000}, near_ns[] = {8000, 8000, 40000, 45000};
     (void)state;
     for (unsigned i = 0; i < sizeof trip_ns / sizeof *trip_ns; i++) {
         const struct test_loop opt = {.trip_ns = trip_ns[i]};
