@@ -13,7 +13,6 @@
 #include "sim/paper/experiments/run.h"
 #include "sim/paper/systems/bip/layout.h"
 #include "sim/paper/systems/probe/layout.h"
-#include "sim/paper/systems/vmmc/host.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -535,107 +534,7 @@ static void packets_with_a_wrong_crc_never_reach_a_program(void **state)
     assert_int_equal(out.wrong, 0);
 }
 
-/* ---- protection and faults ---- */
-
-struct vmmc_pair {
-    struct vmmc a, b, other; /* other: a second process on a's node */
-    uint32_t from, to, secret, proxy;
-    int stage;
-};
-
-static uint32_t counter(struct rnl_hw *hw, uint32_t node, size_t field)
-{
-    return rnl_card_peek(&hw->card[node], rnl_card_symbol(hw, "card") + (uint32_t)field);
-}
-
-static void attacker(struct rnl_task *t, void *arg)
-{
-    struct vmmc_pair *p = arg;
-    struct rnl_hw *hw = t->host->hw;
-    uint32_t word, outgoing = p->a.card +
-                              (uint32_t)(offsetof(struct vmmc_card, process) + offsetof(struct vmmc_process, outgoing));
-    p->a.task = t;
-    /* its own table, another process's queue, the card's program: not in its map */
-    assert_int_equal(rnl_task_store(t, outgoing, 0x80100001), -1);
-    assert_int_equal(rnl_task_store(t, outgoing + (uint32_t)sizeof(struct vmmc_process), 1), -1);
-    assert_int_equal(rnl_task_store(t, 0, 0), -1);
-    assert_int_equal(rnl_task_load(t, outgoing, &word), -1);
-    assert_int_equal(hw->count.refused, 4);
-    /* proxy pages that were never imported, and beyond the table */
-    vmmc_post(&p->a, p->from, p->proxy + 5 * PAGE, 4);
-    vmmc_post(&p->a, p->from, VMMC_PAGES * PAGE, 4);
-    vmmc_post(&p->a, p->from, 0xfffff000u, 64);
-    /* across the end of what was imported */
-    vmmc_post(&p->a, p->from, p->proxy + PAGE - 4, 8);
-    rnl_task_spend(t, 100000000, "wait");
-    assert_int_equal(counter(hw, 0, offsetof(struct vmmc_card, errors)), 4);
-    /* what its owner has taken back since: the other card refuses */
-    vmmc_unexport(&p->b, p->to, PAGE);
-    vmmc_post(&p->a, p->from, p->proxy, 4);
-    rnl_task_spend(t, 100000000, "wait");
-    assert_int_equal(counter(hw, 1, offsetof(struct vmmc_card, refused)), 1);
-    /* and what is allowed still works */
-    vmmc_export(&p->b, p->to, PAGE, 0);
-    rnl_host_set_word(t->host, p->from, 77);
-    vmmc_send(&p->a, p->from, p->proxy, 4);
-    rnl_task_spend(t, 100000000, "wait");
-    assert_int_equal(rnl_host_word(&hw->host[1], p->to), 77);
-    assert_int_equal(rnl_host_word(&hw->host[1], p->secret), 0);
-}
-
-static void vmmc_protects_processes_from_each_other(void **state)
-{
-    (void)state;
-    struct vmmc_pair p = {0};
-    struct rnl_hw *hw = new_hw("H-P", "systems/vmmc/firmware.hex");
-    assert_int_equal(vmmc_attach(&p.a, hw, 0, 0), 0);
-    assert_int_equal(vmmc_attach(&p.other, hw, 0, 1), 0);
-    assert_int_equal(vmmc_attach(&p.b, hw, 1, 0), 0);
-    p.from = rnl_host_take(&hw->host[0], PAGE, 0);
-    p.to = rnl_host_take(&hw->host[1], PAGE, 0);
-    p.secret = rnl_host_take(&hw->host[1], PAGE, 1);
-    vmmc_export(&p.b, p.to, PAGE, 0);
-    p.proxy = vmmc_import(&p.a, &p.b, p.to, PAGE);
-    struct rnl_task *t = rnl_hw_task(hw, 0, attacker, &p);
-    t->map_from = p.a.card + (uint32_t)offsetof(struct vmmc_card, process);
-    t->map_to = t->map_from + (uint32_t)sizeof(struct vmmc_request) * VMMC_QUEUE;
-    assert_int_equal(rnl_hw_power(hw), 0);
-    if (rnl_hw_run(hw) < 0)
-        fail_msg("%s", rnl_last_error()->text);
-    rnl_hw_free(hw);
-}
-
-static void long_sender(struct rnl_task *t, void *arg)
-{
-    struct vmmc_pair *p = arg;
-    p->a.task = t;
-    for (uint32_t k = 0; k < 3000; k++)
-        rnl_host_set_word(t->host, p->from + 4 * k, k);
-    vmmc_send(&p->a, p->from + 100, p->proxy + 2000, 10000);
-    rnl_task_spend(t, 1000000000, "wait");
-}
-
-static void a_miss_is_one_interrupt_and_pieces_land_across_pages(void **state)
-{
-    (void)state;
-    struct vmmc_pair p = {0};
-    struct rnl_hw *hw = new_hw("H-P", "systems/vmmc/firmware.hex");
-    assert_int_equal(vmmc_attach(&p.a, hw, 0, 0), 0);
-    assert_int_equal(vmmc_attach(&p.b, hw, 1, 0), 0);
-    p.from = rnl_host_take(&hw->host[0], 12288, 0);
-    p.to = rnl_host_take(&hw->host[1], 12288, 0);
-    vmmc_export(&p.b, p.to, 12288, 1);
-    p.proxy = vmmc_import(&p.a, &p.b, p.to, 12288);
-    rnl_hw_task(hw, 0, long_sender, &p);
-    assert_int_equal(rnl_hw_power(hw), 0);
-    if (rnl_hw_run(hw) < 0)
-        fail_msg("%s", rnl_last_error()->text);
-    for (uint32_t k = 0; k < 2500; k++)
-        assert_int_equal(rnl_host_word(&hw->host[1], p.to + 2000 + 4 * k), 25 + k);
-    assert_int_equal(counter(hw, 0, offsetof(struct vmmc_card, misses)), 1);
-    assert_true(hw->count.interrupts >= 2); /* the miss, and notifications: those that come together are one */
-    rnl_hw_free(hw);
-}
+/* ---- faults ---- */
 
 static void bad_bip(struct rnl_task *t, void *arg)
 {
@@ -717,8 +616,6 @@ int main(void)
         cmocka_unit_test(bip_says_that_its_ring_is_overrun),
         cmocka_unit_test(the_simple_protocol_drops_under_overload_and_nothing_else),
         cmocka_unit_test(packets_with_a_wrong_crc_never_reach_a_program),
-        cmocka_unit_test(vmmc_protects_processes_from_each_other),
-        cmocka_unit_test(a_miss_is_one_interrupt_and_pieces_land_across_pages),
         cmocka_unit_test(a_dma_to_a_page_that_is_not_pinned_is_reported),
         cmocka_unit_test(a_buffer_that_is_used_again_too_early_is_reported),
     };

@@ -85,20 +85,51 @@ static void set_incoming(struct vmmc *v, uint32_t at, uint32_t bytes, uint8_t wh
     }
 }
 
-void vmmc_export(struct vmmc *v, uint32_t at, uint32_t bytes, int notify)
+int vmmc_export(struct vmmc *v, uint32_t at, uint32_t bytes, int notify, const struct vmmc_importer *only, uint32_t n)
 {
+    uint32_t k = 0;
+    while (k < VMMC_EXPORTS && v->exported[k].bytes)
+        k++;
+    if (k == VMMC_EXPORTS || n > VMMC_IMPORTERS)
+        return -1;
+    v->exported[k].at = at;
+    v->exported[k].bytes = bytes;
+    v->exported[k].importers = n;
+    for (uint32_t i = 0; i < n; i++)
+        v->exported[k].importer[i] = only[i];
     set_incoming(v, at, bytes, (uint8_t)(VMMC_MAY_WRITE | (notify ? VMMC_NOTIFY : 0)));
+    return 0;
 }
 
 void vmmc_unexport(struct vmmc *v, uint32_t at, uint32_t bytes)
 {
+    for (uint32_t k = 0; k < VMMC_EXPORTS; k++)
+        if (v->exported[k].at < at + bytes && at < v->exported[k].at + v->exported[k].bytes)
+            v->exported[k].bytes = 0;
     set_incoming(v, at, bytes, 0);
+}
+
+/* Whether the exporter's daemon gives these pages to that process. */
+static int permitted(const struct vmmc *exporter, const struct vmmc *importer, uint32_t at, uint32_t bytes)
+{
+    for (uint32_t k = 0; k < VMMC_EXPORTS; k++) {
+        uint32_t from = exporter->exported[k].at, size = exporter->exported[k].bytes;
+        if (at < from || at - from >= size || bytes > size - (at - from))
+            continue;
+        uint32_t n = exporter->exported[k].importers, i = 0;
+        while (i < n && (exporter->exported[k].importer[i].node != importer->host->id ||
+                         exporter->exported[k].importer[i].process != importer->process))
+            i++;
+        if (n == 0 || i < n)
+            return 1;
+    }
+    return 0;
 }
 
 uint32_t vmmc_import(struct vmmc *v, const struct vmmc *exporter, uint32_t at, uint32_t bytes)
 {
     uint32_t size = v->hw->page, first = v->imported, pages = (at % size + bytes + size - 1) / size;
-    if (pages > VMMC_PAGES - first)
+    if (!permitted(exporter, v, at, bytes) || pages > VMMC_PAGES - first)
         return 0;
     for (uint32_t k = 0; k < pages; k++)
         rnl_card_poke(v->card_of, IN_PROCESS(v, outgoing) + 4 * (first + k),
@@ -189,9 +220,8 @@ static int open_side(struct rnl_side *side)
         if (peer == side->node)
             continue;
         st->in[peer] = rnl_host_take(side->host, side->largest, 0);
-        if (side->hw->fault[0])
+        if (side->hw->fault[0] || vmmc_export(&st->vmmc, st->in[peer], side->largest, side->notify, NULL, 0) < 0)
             return -1;
-        vmmc_export(&st->vmmc, st->in[peer], side->largest, side->notify);
     }
     if (!side->cold)
         vmmc_translate(&st->vmmc, side->out, side->reach / side->hw->page + 2);
