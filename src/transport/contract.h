@@ -119,6 +119,13 @@ struct rnl_transport_ops {
     /* One packet to an address of the peer, wherever the others go: 1 = went (or at the next flush), 0 = no room now.
      * `at` is the caller's again at once. RNL_ERR_RANK, RNL_ERR_TOO_LONG. */
     int (*toward)(struct rnl_transport *, uint32_t peer, unsigned way, const void *at, uint32_t bytes, uint64_t now_ns);
+
+    /* A packet that goes alone and at once; both may be NULL. lone: room for one of `bytes` to a connected peer, if
+     * nothing is reserved, held back or to be said with it; NULL: reserve, commit and flush. go: its first `used`
+     * bytes, not 0; what the host does not take now waits for a flush, as after a commit. No other call stands between
+     * the two; without the second the room is given back by itself. */
+    unsigned char *(*lone)(struct rnl_transport *, uint32_t peer, uint32_t bytes);
+    void (*go)(struct rnl_transport *, uint32_t peer, const unsigned char *at, uint32_t used, uint64_t now_ns);
 };
 struct rnl_transport {
     const struct rnl_transport_ops *ops;

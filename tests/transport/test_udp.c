@@ -339,6 +339,76 @@ static void what_the_host_never_takes_is_left_out_and_told(void **state)
     assert_int_equal(c.sent, 4);
 }
 
+/* One packet of `bytes`, or no room for it. */
+static int put_alone(struct world *w, uint32_t peer, uint32_t bytes, char letter)
+{
+    unsigned char *at = w->t->ops->lone(w->t, peer, bytes);
+    if (at == NULL)
+        return 0;
+    memset(at, letter, bytes);
+    w->t->ops->go(w->t, peer, at, bytes, 1000);
+    return 1;
+}
+
+static void one_that_goes_alone_goes_like_others(void **state)
+{
+    struct world *w = *state;
+    struct rnl_udp_counts c;
+    struct rnl_notice n;
+    struct rnl_room room;
+    assert_int_equal(put_alone(w, 1, 72, 'a'), 1);
+    assert_int_equal(w->k.outs, 1);
+    assert_run(w, 0, 1, 72, 0);
+    assert_int_equal(w->k.bytes[0][71], 'a');
+    assert_int_equal(flush(w, 0), 0);
+    assert_int_equal(w->k.outs, 1);
+    /* Behind others, in the middle of them, marked, too long, to nobody: not alone. */
+    put(w, 2, 64, 1, 'b');
+    assert_int_equal(put_alone(w, 1, 72, 'x'), 0);
+    assert_int_equal(flush(w, 0), 0);
+    assert_int_equal(w->t->ops->reserve(w->t, 2, 0, 64, &room, 1), 1);
+    assert_int_equal(put_alone(w, 1, 72, 'x'), 0);
+    assert_int_equal(w->t->ops->commit(w->t, 2, 0, &room, &(uint32_t){0}, 1, 0), 0);
+    assert_int_equal(w->t->ops->mark(w->t, 1, 1), 0);
+    assert_int_equal(put_alone(w, 1, 72, 'x'), 0);
+    assert_int_equal(w->t->ops->mark(w->t, 1, 0), 0);
+    assert_int_equal(put_alone(w, 1, LONGEST + 1, 'x'), 0);
+    assert_int_equal(put_alone(w, 4, 72, 'x'), 0);
+    assert_int_equal(put_alone(w, PEERS, 72, 'x'), 0);
+    assert_int_equal(w->k.outs, 2);
+    /* It waits for the host, before what comes later. */
+    for (unsigned stop = RNL_SOCKET_FULL; stop <= RNL_SOCKET_NO_BUFFERS; stop++) {
+        w->k.outs = w->k.takes = 0;
+        w->k.stop = (struct rnl_socket_result){stop, 11};
+        assert_int_equal(put_alone(w, 3, 72, 'c'), 1);
+        assert_in_range(w->t->ops->deadline(w->t), 1001, 1000000);
+        assert_int_equal(put_alone(w, 3, 72, 'x'), 0);
+        put(w, 3, 80, 1, 'd');
+        w->k.takes = 100;
+        assert_int_equal(flush(w, 90000), 0);
+        assert_int_equal(w->t->ops->deadline(w->t), UINT64_MAX);
+        assert_int_equal(w->k.outs, 2);
+        assert_run(w, 0, 3, 72, 0);
+        assert_int_equal(w->k.bytes[0][71], 'c');
+        assert_int_equal(w->k.bytes[1][79], 'd');
+    }
+    /* Or is left out, and somebody told. */
+    w->k.takes = 0;
+    w->k.stop = (struct rnl_socket_result){RNL_SOCKET_UNREACHABLE, 55};
+    assert_int_equal(w->t->ops->notice(w->t, &n), 0);
+    assert_int_equal(put_alone(w, 2, 72, 'e'), 1);
+    assert_int_equal(flush(w, 0), 0);
+    assert_int_equal(w->t->ops->notice(w->t, &n), 1);
+    assert_int_equal(n.kind, RNL_NOTICE_UNREACHABLE);
+    assert_int_equal(n.peer, 2);
+    w->k.takes = 100;
+    assert_int_equal(put_alone(w, 1, 72, 'f'), 1);
+    rnl_udp_counts(w->t, &c);
+    assert_int_equal(c.sent, 7);
+    assert_int_equal(c.refused, 1);
+    assert_int_equal(c.full, 2);
+}
+
 static void marks_are_set_per_peer(void **state)
 {
     struct world *w = *state;
@@ -644,6 +714,7 @@ int main(void)
         TEST(what_the_host_does_not_take_waits_in_order),
         TEST(no_room_comes_when_nothing_goes_and_ends_when_it_does),
         TEST(what_the_host_never_takes_is_left_out_and_told),
+        TEST(one_that_goes_alone_goes_like_others),
         TEST(marks_are_set_per_peer),
         TEST(merged_runs_are_cut_where_their_packets_end),
         TEST(behind_a_run_the_host_is_asked_again),

@@ -115,6 +115,8 @@ uint64_t rnl_udp_deadline(struct rnl_transport *);
 int rnl_udp_toward(struct rnl_transport *, uint32_t peer, unsigned way, const void *at, uint32_t bytes,
                    uint64_t now_ns);
 int rnl_udp_answer(struct rnl_transport *, const struct rnl_view *, const void *at, uint32_t bytes, uint64_t now_ns);
+unsigned char *rnl_udp_lone(struct rnl_transport *, uint32_t peer, uint32_t bytes);
+void rnl_udp_go(struct rnl_transport *, uint32_t peer, const unsigned char *at, uint32_t used, uint64_t now_ns);
 
 /* ---- receive.c ---- */
 

@@ -147,8 +147,15 @@ static int send_run(struct kernel_socket *k, const struct rnl_socket_out *o, str
  * the interface has lost that, the first socket may know another way. 0 or errno. */
 static int send_out(struct kernel_socket *k, const struct rnl_socket_out *o)
 {
-    struct way w = {.fd = rnl_kernel_way(k, &o->to)};
+    struct way w;
+    w.fd = rnl_kernel_way(k, &o->to);
+    w.len = 0;
     if (w.fd >= 0) {
+        if (!o->segment && !o->ecn) { /* what most are, with as little ado as there can be */
+            if (RNL_LIKELY(send(w.fd, o->at, o->bytes, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0))
+                return 0;
+            k->told |= may_be_old(errno) && errno != EINTR;
+        }
         int error = send_run(k, o, &w);
         if (stop_of(error) != RNL_SOCKET_UNREACHABLE)
             return error;
@@ -239,6 +246,23 @@ static void came(const struct kernel_socket *k, const struct kernel_hot *hot, st
         cut_as_claimed(k, in);
 }
 
+/* hot: NULL, or whose peer it is from; else `name` says who. */
+static int lone_came(struct kernel_socket *k, const struct kernel_hot *hot, const union kernel_name *name,
+                     ssize_t bytes, struct rnl_socket_in *in)
+{
+    in->cut = (size_t)bytes > in->room;
+    in->bytes = in->cut ? in->room : (uint32_t)bytes;
+    in->segment = 0;
+    in->ecn = RNL_ECN_NOT;
+    if (hot)
+        in->from = hot->peer;
+    else
+        rnl_kernel_addr_of(name, &in->from);
+    cut_as_claimed(k, in); /* whatever socket: control data would say it, and is not asked for */
+    k->lone = in->segment ? 0 : k->lone + 1;
+    return 1;
+}
+
 /* One or -errno, and nothing of how it came. hot: NULL, or whose fd it is. */
 static int recv_lone(struct kernel_socket *k, int fd, const struct kernel_hot *hot, struct rnl_socket_in *in)
 {
@@ -247,19 +271,7 @@ static int recv_lone(struct kernel_socket *k, int fd, const struct kernel_hot *h
     int known = hot && hot->sure;
     ssize_t bytes = known ? recv(fd, in->at, in->room, MSG_DONTWAIT | MSG_TRUNC)
                           : recvfrom(fd, in->at, in->room, MSG_DONTWAIT | MSG_TRUNC, &name.sa, &len);
-    if (bytes < 0)
-        return -errno;
-    in->cut = (size_t)bytes > in->room;
-    in->bytes = in->cut ? in->room : (uint32_t)bytes;
-    in->segment = 0;
-    in->ecn = RNL_ECN_NOT;
-    if (known)
-        in->from = hot->peer;
-    else
-        rnl_kernel_addr_of(&name, &in->from);
-    cut_as_claimed(k, in); /* whatever socket: control data would say it, and is not asked for */
-    k->lone = in->segment ? 0 : k->lone + 1;
-    return 1;
+    return bytes < 0 ? -errno : lone_came(k, known ? hot : NULL, &name, bytes, in);
 }
 
 /* How many, or -errno. One alone is asked for with less ado. */
@@ -330,6 +342,18 @@ static int recv_by(struct kernel_socket *k, int fd, struct kernel_hot *hot, int 
     return got;
 }
 
+/* One by one they come, and from the peer alone: the usual call, straight. What went wrong is found by the next. */
+static int recv_quick(struct kernel_socket *k, struct kernel_hot *h, struct rnl_socket_in *in)
+{
+    ssize_t bytes = recv(h->fd, in->at, in->room, MSG_DONTWAIT | MSG_TRUNC);
+    if (bytes >= 0)
+        return lone_came(k, h, NULL, bytes, in);
+    if (errno == EAGAIN)
+        return 0;
+    k->told |= errno != EINTR && errno != ENOMEM && errno != ENOBUFS;
+    return recv_by(k, h->fd, h, 0, in, 1);
+}
+
 /* Runs that come in merged are one way through the kernel for all of them. But a socket that takes them reads what its
  * sender's processor wrote beside each datagram, and gives that line back to it: 100 to 200 ns for each, where two
  * processors talk. So one that brings short ones only is told not to, until a long one comes. */
@@ -360,7 +384,8 @@ int rnl_kernel_recv(struct rnl_socket *s, struct rnl_socket_in *in, int n)
         warm += (uint32_t)is_warm;
         if (!is_warm && !everywhere && (k->looks + i) % COLD_EVERY)
             continue;
-        int more = recv_by(k, h->fd, h, all, in + got, n - got);
+        int quick = !all && h->sure && n > got && k->claims && k->lone >= LONE && k->lone < LONE_MOST;
+        int more = quick ? recv_quick(k, h, in + got) : recv_by(k, h->fd, h, all, in + got, n - got);
         if (more < 0)
             return got ? got : more;
         if (more > 0)

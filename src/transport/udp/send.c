@@ -224,6 +224,39 @@ int rnl_udp_commit(struct rnl_transport *t, uint32_t rank, unsigned lane, const 
     return went;
 }
 
+/* What commit and flush do with the only packet that there is, in one step. */
+unsigned char *rnl_udp_lone(struct rnl_transport *t, uint32_t rank, uint32_t bytes)
+{
+    struct udp *u = udp_of(t);
+    if ((u->send.outs | u->send.rooms) != 0 || rank >= t->env->size || !u->peer[rank].connected || u->peer[rank].ecn ||
+        bytes > u->socket->datagram_max)
+        return NULL;
+    return u->send.buffer;
+}
+
+void rnl_udp_go(struct rnl_transport *t, uint32_t rank, const unsigned char *at, uint32_t used, uint64_t now_ns)
+{
+    struct udp *u = udp_of(t);
+    struct udp_sender *s = &u->send;
+    struct rnl_socket_result r;
+    s->out[0] = (struct rnl_socket_out){.to = u->peer[rank].addr, .at = at, .bytes = used};
+    s->retry_ns = 0;
+    if (RNL_LIKELY(u->socket->ops->send(u->socket, s->out, 1, &r) == 1)) {
+        u->counts.sent++;
+        u->counts.calls++;
+        return;
+    }
+    s->out_peer[0] = rank;
+    if (r.stop == RNL_SOCKET_FULL || r.stop == RNL_SOCKET_NO_BUFFERS) {
+        u->counts.full++;
+        s->retry_ns = now_ns + RETRY_NS;
+        s->outs = 1;
+        s->tail = round8(used);
+        return;
+    }
+    refuse(u, 0, &r);
+}
+
 /* One packet there, between what is queued: 1, or 0 = no room. */
 static int send_alone(struct udp *u, const struct rnl_socket_addr *to, const void *at, uint32_t bytes)
 {

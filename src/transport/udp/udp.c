@@ -56,6 +56,8 @@ static const struct rnl_transport_ops udp_ops = {
     .also = rnl_udp_also,
     .aim = rnl_udp_aim,
     .toward = rnl_udp_toward,
+    .lone = rnl_udp_lone,
+    .go = rnl_udp_go,
 };
 
 int rnl_udp_transport_new(struct rnl_env *env, struct rnl_socket *socket, const struct rnl_udp_options *options,
