@@ -83,11 +83,6 @@ int rnl_congest_was_wrong(struct rnl_congest *c, uint64_t number, uint32_t bytes
     return 1;
 }
 
-int rnl_congest_open(const struct rnl_congest *c, uint64_t in_flight, uint32_t packet)
-{
-    return c->window < (uint64_t)packet << 8 ? in_flight == 0 : (in_flight + packet) << 8 <= c->window;
-}
-
 uint64_t rnl_congest_trip_ns(const struct rnl_congest *c, uint32_t smoothed_ns, uint32_t latest_ns, uint32_t packet)
 {
     if (c->window < (uint64_t)packet << 8)

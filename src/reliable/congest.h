@@ -90,7 +90,10 @@ void rnl_congest_collapse(struct rnl_congest *congest, const struct rnl_congest_
 /* A packet judged lost had come. 1 = so has all of its episode, and the cut is taken back. */
 int rnl_congest_was_wrong(struct rnl_congest *congest, uint64_t number, uint32_t bytes);
 /* May a packet go, with so much in flight? */
-int rnl_congest_open(const struct rnl_congest *congest, uint64_t in_flight, uint32_t packet);
+RNL_INLINE int rnl_congest_open(const struct rnl_congest *c, uint64_t in_flight, uint32_t packet)
+{
+    return c->window < (uint64_t)packet << 8 ? in_flight == 0 : (in_flight + packet) << 8 <= c->window;
+}
 /* The time over which a window is spread; 0 = it is not. */
 uint64_t rnl_congest_trip_ns(const struct rnl_congest *congest, uint32_t smoothed_ns, uint32_t latest_ns,
                              uint32_t packet);

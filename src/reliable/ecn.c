@@ -8,11 +8,6 @@ void rnl_ecn_init(struct rnl_ecn_trust *ecn, int use)
     *ecn = (struct rnl_ecn_trust){.state = use ? RNL_ECN_TESTING : RNL_ECN_OFF};
 }
 
-unsigned rnl_ecn_codepoint(const struct rnl_ecn_trust *ecn)
-{
-    return ecn->state == RNL_ECN_TESTING || ecn->state == RNL_ECN_BELIEVED ? RNL_ECT_0 : RNL_ECT_NOT;
-}
-
 uint32_t rnl_ecn_acked(struct rnl_ecn_trust *ecn, uint32_t capable, int has_counts, uint32_t ce, uint32_t ect,
                        int queue)
 {

@@ -8,6 +8,8 @@
 
 #include <stdint.h>
 
+#include "base/error.h"
+
 enum { RNL_ECT_NOT = 0, RNL_ECT_1 = 1, RNL_ECT_0 = 2, RNL_ECT_CE = 3 }; /* in the IP header */
 
 enum rnl_ecn_state { RNL_ECN_OFF = 0, RNL_ECN_TESTING, RNL_ECN_BELIEVED, RNL_ECN_FAILED };
@@ -23,7 +25,10 @@ struct rnl_ecn_trust {
     uint8_t good;     /* that came through, of RNL_ECN_TEST */
 };
 void rnl_ecn_init(struct rnl_ecn_trust *ecn, int use);
-unsigned rnl_ecn_codepoint(const struct rnl_ecn_trust *ecn);
+RNL_INLINE unsigned rnl_ecn_codepoint(const struct rnl_ecn_trust *ecn)
+{
+    return ecn->state == RNL_ECN_TESTING || ecn->state == RNL_ECN_BELIEVED ? RNL_ECT_0 : RNL_ECT_NOT;
+}
 /* `capable` of the newly acknowledged packets went out so; the peer's counts, if its block had any; was there a queue?
  * Returns how many marks are to be believed. */
 uint32_t rnl_ecn_acked(struct rnl_ecn_trust *ecn, uint32_t capable, int has_counts, uint32_t ce, uint32_t ect,

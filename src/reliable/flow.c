@@ -124,14 +124,10 @@ static void was_wrong(struct rnl_flow *f, uint64_t number, uint64_t largest, uin
     f->count->undone += (unsigned)rnl_congest_was_wrong(&f->congest, number, (uint32_t)rnl_flow_cost(f, record->bytes));
 }
 
-static int acknowledged(struct rnl_flow *f, const struct rnl_packet *p, uint64_t now_ns)
+/* What limited us so far, and what the block says of the peer's socket. */
+static void note_window(struct rnl_flow *f, const struct rnl_packet *p)
 {
     const struct rnl_ack *ack = &p->ack;
-    if (ack->largest >= f->sent.next)
-        return rnl_fail(RNL_ERR_PEER_BROKEN,
-                        "acknowledged packet %llu of connection %u, but only %llu were sent: the peer is not to be "
-                        "believed, end the connection",
-                        (unsigned long long)ack->largest, f->connection, (unsigned long long)f->sent.next - 1);
     if (!f->judge) {
         uint64_t full = f->flight + rnl_flow_packet(f);
         f->limited = full << 8 >= f->congest.window / 4 * 3;
@@ -144,6 +140,26 @@ static int acknowledged(struct rnl_flow *f, const struct rnl_packet *p, uint64_t
         f->peer_ce = ack->ce;
         f->peer_ect = ack->ect;
     }
+}
+
+/* Packets up to that one were acknowledged, some of them for the first time. */
+static void news(struct rnl_flow *f, uint64_t largest)
+{
+    f->judge = 1;
+    f->timeouts = 0;
+    if (largest > f->loss.largest)
+        f->loss.largest = largest;
+}
+
+static int acknowledged(struct rnl_flow *f, const struct rnl_packet *p, uint64_t now_ns)
+{
+    const struct rnl_ack *ack = &p->ack;
+    if (ack->largest >= f->sent.next)
+        return rnl_fail(RNL_ERR_PEER_BROKEN,
+                        "acknowledged packet %llu of connection %u, but only %llu were sent: the peer is not to be "
+                        "believed, end the connection",
+                        (unsigned long long)ack->largest, f->connection, (unsigned long long)f->sent.next - 1);
+    note_window(f, p);
     uint32_t before = f->news_packets;
     uint64_t high = ack->largest, low = high - ack->run;
     for (unsigned i = 0;; i++) {
@@ -157,12 +173,8 @@ static int acknowledged(struct rnl_flow *f, const struct rnl_packet *p, uint64_t
         high = low - 1 - ack->range[i].gap;
         low = high - (ack->range[i].length - 1u);
     }
-    if (f->news_packets == before)
-        return 0;
-    f->judge = 1;
-    f->timeouts = 0;
-    if (ack->largest > f->loss.largest)
-        f->loss.largest = ack->largest;
+    if (f->news_packets != before)
+        news(f, ack->largest);
     return 0;
 }
 
@@ -177,9 +189,45 @@ static void probed(struct rnl_flow *f, const unsigned char *at, const struct rnl
         f->count->mtu_raised += (unsigned)rnl_mtu_passed(&f->mtu, probe.bytes, now_ns);
 }
 
+/* The packet of a conversation: the next one, which acknowledges the only one that is open, and nothing else is going
+ * on. */
+static int is_usual(const struct rnl_flow *f, const struct rnl_packet *p, unsigned ecn)
+{
+    unsigned phase = (p->flags & RNL_PACKET_PHASE) >> RNL_PACKET_PHASE_SHIFT;
+    return p->number == f->received.largest + 1 && p->ack.largest == f->sent.low &&
+           p->ack.largest + 1 == f->sent.next && f->lost_below <= p->ack.largest - p->ack.run && p->body_bytes &&
+           ecn == 0 && f->state == RNL_FLOW_UP && ((phase ^ f->keys.rx_phase) & 3) == 0 && !f->config->plain;
+}
+
+/* What input does with it, and nothing that it does with others. */
+static int take_usual(struct rnl_flow *f, unsigned char *at, const struct rnl_packet *p, uint64_t now_ns)
+{
+    int opened = rnl_keys_open(&f->keys, f->sealer, at, p, now_ns, 0);
+    if (opened <= 0) {
+        f->count->refused++;
+        return opened < 0 ? opened : RNL_FLOW_REFUSED;
+    }
+    f->heard_ns = now_ns;
+    int status = f->ops->frames(f->ctx, at + p->body, p->body_bytes, p->number);
+    if (status < 0 && status != RNL_NO_ROOM)
+        return status;
+    if (status != RNL_NO_ROOM) {
+        f->count->received++;
+        f->count->received_bytes += p->bytes;
+        rnl_received_data(&f->received, p->number, p->flags & RNL_PACKET_WANT, 0, f->config->ack_every,
+                          f->config->ack_delay_ns, now_ns);
+    }
+    note_window(f, p);
+    took(f, p->ack.largest, &p->ack, now_ns);
+    news(f, p->ack.largest);
+    return RNL_FLOW_NEW;
+}
+
 int rnl_flow_input(struct rnl_flow *f, unsigned char *at, size_t bytes, unsigned ecn, uint64_t now_ns)
 {
     struct rnl_packet p;
+    if (RNL_LIKELY(rnl_packet_usual(at, bytes, &p)) && is_usual(f, &p, ecn))
+        return take_usual(f, at, &p, now_ns);
     if (rnl_packet_decode(at, bytes, &p) != RNL_PACKET_GOOD || p.type == RNL_PACKET_HELLO ||
         p.type == RNL_PACKET_UNKNOWN) {
         f->count->refused++;

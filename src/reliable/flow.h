@@ -79,6 +79,7 @@ struct rnl_flow_config {
     uint16_t mtu[RNL_MTU_SIZES]; /* datagram sizes to try (mtu.h) */
     uint8_t law;                 /* enum rnl_congest_law */
     uint8_t ecn;                 /* 1 = try to use it */
+    uint8_t plain;               /* 1 = nothing is done in short, for tests that compare */
     struct rnl_congest_limits congest;
     struct rnl_pace_limits pace;
 };
@@ -133,6 +134,9 @@ int rnl_flow_input(struct rnl_flow *flow, unsigned char *datagram, size_t bytes,
 /* The next datagram, sealed: its bytes, 0 = nothing may go now. room >= rnl_flow_mtu, and more for probes of the MTU:
  * room of the largest size in config->mtu lets all be tried. */
 uint32_t rnl_flow_output(struct rnl_flow *flow, unsigned char *at, size_t room, uint64_t now_ns);
+/* The same for the usual packet of a conversation, in short: nothing is open, nothing to be done but to fill it. 0 = it
+ * is not so, or there was nothing to fill: for rnl_flow_output, which gives the same packet. */
+uint32_t rnl_flow_lone(struct rnl_flow *flow, unsigned char *at, size_t room, uint64_t now_ns);
 /* Could it give out data now, if there is any? Else not before something came, or its deadline. */
 int rnl_flow_may_send(const struct rnl_flow *flow, uint64_t now_ns);
 /* Takes in what came since the last output, unless that can wait: is there anything to give out now? If not, output

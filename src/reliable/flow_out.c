@@ -226,6 +226,54 @@ uint32_t rnl_flow_end(struct rnl_flow *f, unsigned char *at, size_t most)
     return put_close(f, at, most < RNL_PACKET_MAX ? (uint32_t)most : RNL_PACKET_MAX, f->close_reason);
 }
 
+/* Nothing is open and nothing due: what output would look at before, and beside, one packet of data. */
+static int is_lone(const struct rnl_flow *f, uint64_t now_ns)
+{
+    return f->sent.count == 0 && f->wanted && f->sent.size && f->received.unsaid && f->state == RNL_FLOW_UP &&
+           !(f->probes | f->ping | f->timeouts | f->answer_close) && !f->probe_answer && f->mtu.due_ns > now_ns &&
+           (!f->judge || f->congest.window >> 8 >= rnl_flow_packet(f)) && f->loss.verdict_ns == UINT64_MAX &&
+           now_ns >= f->pace.release_ns && now_ns - f->last_sent_ns < f->config->linger_ns &&
+           !f->config->keepalive_ns && f->keys.tx_confirmed && f->keys.tx_sealed < f->keys.limits->change_after &&
+           rnl_flow_keys_open(f) && f->sent.next <= f->config->number_limit && !(f->received.ce | f->received.ect) &&
+           f->charge + rnl_flow_charge(f, f->mtu.bytes) <= f->window_bytes && !f->config->plain;
+}
+
+uint32_t rnl_flow_lone(struct rnl_flow *f, unsigned char *at, size_t most, uint64_t now_ns)
+{
+    const uint32_t from = RNL_PACKET_HEAD + RNL_ACK_FIXED;
+    struct rnl_packet p;
+    struct rnl_flow_note notes[RNL_FLOW_NOTES];
+    unsigned count = 0;
+    p.flags = 0;
+    if (!is_lone(f, now_ns) || owed(f, &p, now_ns) != RNL_ACK_FIXED)
+        return 0;
+    uint32_t room = most < f->mtu.bytes ? (uint32_t)most : f->mtu.bytes;
+    if (room < from + RNL_PACKET_TAG)
+        return 0;
+    uint32_t used = f->ops->fill(f->ctx, at + from, room - from - RNL_PACKET_TAG, notes, &count);
+    if (used == 0) {
+        f->wanted = 0;
+        return 0;
+    }
+    uint32_t bytes = from + used + RNL_PACKET_TAG;
+    p.type = RNL_PACKET_DATA;
+    p.control = count == 0;
+    if (RNL_UNLIKELY(p.control))
+        return rnl_flow_finish(f, at, room, &p, used);
+    if (wants_ack(f, bytes, now_ns))
+        p.flags |= RNL_PACKET_WANT;
+    p.connection = f->connection;
+    p.number = f->sent.next;
+    rnl_packet_put_usual(at, bytes, &p);
+    (void)!rnl_keys_seal(&f->keys, f->sealer, at, bytes, from); /* the key is good for it: see above */
+    rnl_received_told(&f->received);
+    f->count->sent_bytes += bytes;
+    record(f, &p, bytes, notes, count, now_ns);
+    if (bytes + RNL_FLOW_SPARE >= f->mtu.bytes)
+        rnl_mtu_filled(&f->mtu, now_ns);
+    return bytes;
+}
+
 uint32_t rnl_flow_output(struct rnl_flow *f, unsigned char *at, size_t most, uint64_t now_ns)
 {
     uint32_t room = most < RNL_PACKET_MAX ? (uint32_t)most : RNL_PACKET_MAX, bytes, reason;

@@ -145,13 +145,6 @@ int rnl_received_tell(const struct rnl_received *received, uint64_t now_ns, stru
     return 1;
 }
 
-void rnl_received_told(struct rnl_received *received)
-{
-    received->unsaid = 0;
-    received->ack_now = 0;
-    received->due_ns = UINT64_MAX;
-}
-
 void rnl_received_heard(struct rnl_received *received, uint32_t told)
 {
     uint64_t number = received->largest - (uint32_t)((uint32_t)received->largest - told);

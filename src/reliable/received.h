@@ -39,7 +39,12 @@ void rnl_received_data(struct rnl_received *received, uint64_t number, int asked
 /* What can be said now; returns 0 if nothing has ever come. The caller adds the window. */
 int rnl_received_tell(const struct rnl_received *received, uint64_t now_ns, struct rnl_ack *ack);
 /* It is on its way. */
-void rnl_received_told(struct rnl_received *received);
+RNL_INLINE void rnl_received_told(struct rnl_received *received)
+{
+    received->unsaid = 0;
+    received->ack_now = 0;
+    received->due_ns = UINT64_MAX;
+}
 /* The peer has heard an acknowledgement whose largest number ended in these 32 bits. */
 void rnl_received_heard(struct rnl_received *received, uint32_t told);
 

@@ -55,11 +55,6 @@ void rnl_path_sample(struct rnl_path *path, uint64_t rtt_ns, uint64_t now_ns)
     }
 }
 
-int rnl_path_draining(const struct rnl_path *path, uint64_t now_ns)
-{
-    return now_ns < path->drain_ns;
-}
-
 void rnl_rtt_sample(struct rnl_rtt *rtt, uint64_t sample_ns, uint32_t hold_ns)
 {
     if (sample_ns > RNL_RTT_MAX_NS)

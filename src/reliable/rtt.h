@@ -8,6 +8,8 @@
 
 #include <stdint.h>
 
+#include "base/error.h"
+
 /* One for each class of paths of an endpoint that are equally long, e.g. to the peers of one rack: whoever is further
  * away than the nearest of his class is taken for queued. If nothing is known of distances, one for each peer. Zeroed
  * memory is one that knows nothing. */
@@ -26,7 +28,10 @@ enum {
 };
 /* A round trip of one of its flows, without what the peer held it. */
 void rnl_path_sample(struct rnl_path *path, uint64_t rtt_ns, uint64_t now_ns);
-int rnl_path_draining(const struct rnl_path *path, uint64_t now_ns);
+RNL_INLINE int rnl_path_draining(const struct rnl_path *path, uint64_t now_ns)
+{
+    return now_ns < path->drain_ns;
+}
 
 struct rnl_rtt {
     uint32_t smoothed_ns; /* 0 = nothing known */

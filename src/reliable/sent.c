@@ -21,15 +21,6 @@ size_t rnl_sent_bytes(uint32_t size)
     return (size_t)size * sizeof(struct rnl_sent_packet) + 2 * (size_t)words(size) * sizeof(uint64_t);
 }
 
-uint32_t rnl_sent_want(const struct rnl_sent *sent)
-{
-    if (sent->size == 0)
-        return RNL_SENT_MIN;
-    if (sent->next - sent->low < sent->size)
-        return sent->size;
-    return sent->size < RNL_SENT_MAX ? sent->size * 2 : 0;
-}
-
 static uint32_t slot_of(const struct rnl_sent *sent, uint64_t number)
 {
     return (uint32_t)number & (sent->size - 1);
@@ -89,23 +80,6 @@ void *rnl_sent_move(struct rnl_sent *sent, void *block, uint32_t size)
             set(sent->lost, to);
     }
     return old.record;
-}
-
-struct rnl_sent_packet *rnl_sent_add(struct rnl_sent *sent)
-{
-    uint32_t slot = slot_of(sent, sent->next);
-    set(sent->open, slot);
-    clear(sent->lost, slot);
-    sent->next++;
-    sent->count++;
-    if (sent->next - sent->base > sent->size)
-        sent->base = sent->next - sent->size;
-    return &sent->record[slot];
-}
-
-struct rnl_sent_packet *rnl_sent_at(const struct rnl_sent *sent, uint64_t number)
-{
-    return &sent->record[slot_of(sent, number)];
 }
 
 uint64_t rnl_sent_find_open(const struct rnl_sent *sent, uint64_t from, uint64_t to)

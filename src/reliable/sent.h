@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/error.h"
+
 /* What a packet carried, in the upper side's words. */
 struct rnl_flow_note {
     uint8_t kind, lane;
@@ -51,14 +53,35 @@ void rnl_sent_init(struct rnl_sent *sent, uint64_t first);
 /* Bytes of a block of `size` slots. */
 size_t rnl_sent_bytes(uint32_t size);
 /* Slots that are needed to send one more: the present size, a larger one, or 0 = no more than RNL_SENT_MAX. */
-uint32_t rnl_sent_want(const struct rnl_sent *sent);
+RNL_INLINE uint32_t rnl_sent_want(const struct rnl_sent *sent)
+{
+    if (sent->size == 0)
+        return RNL_SENT_MIN;
+    if (sent->next - sent->low < sent->size)
+        return sent->size;
+    return sent->size < RNL_SENT_MAX ? sent->size * 2 : 0;
+}
 /* Moves into `block` of rnl_sent_bytes(size) bytes, or, if it is NULL, gives up all records (nothing may be open).
  * Returns the block that it had, or NULL. */
 void *rnl_sent_move(struct rnl_sent *sent, void *block, uint32_t size);
 
 /* The record for the packet `next`, which is counted as sent with it. rnl_sent_want must have been met. */
-struct rnl_sent_packet *rnl_sent_add(struct rnl_sent *sent);
-struct rnl_sent_packet *rnl_sent_at(const struct rnl_sent *sent, uint64_t number);
+RNL_INLINE struct rnl_sent_packet *rnl_sent_add(struct rnl_sent *sent)
+{
+    uint32_t slot = (uint32_t)sent->next & (sent->size - 1);
+    uint64_t bit = (uint64_t)1 << (slot % 64);
+    sent->open[slot / 64] |= bit;
+    sent->lost[slot / 64] &= ~bit;
+    sent->next++;
+    sent->count++;
+    if (sent->next - sent->base > sent->size)
+        sent->base = sent->next - sent->size;
+    return &sent->record[slot];
+}
+RNL_INLINE struct rnl_sent_packet *rnl_sent_at(const struct rnl_sent *sent, uint64_t number)
+{
+    return &sent->record[(uint32_t)number & (sent->size - 1)];
+}
 /* The first open (or lost) one in [from, to), or `to`. */
 uint64_t rnl_sent_find_open(const struct rnl_sent *sent, uint64_t from, uint64_t to);
 uint64_t rnl_sent_find_lost(const struct rnl_sent *sent, uint64_t from, uint64_t to);

@@ -58,6 +58,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "wire/bytes.h"
 
 enum {
     RNL_WIRE_VERSION = 2, /* raised when two builds would misread each other: runnel-wire(7) says what changed */
@@ -139,6 +140,46 @@ const char *rnl_packet_verdict_text(enum rnl_packet_verdict verdict); /* a few w
 /* Checks everything of one datagram but its tag: nothing of `p` may be believed before rnl_keys_open said yes. The only
  * place where these bytes are looked at. On RNL_PACKET_VERSION only p->type and p->bytes are set. */
 enum rnl_packet_verdict rnl_packet_decode(const unsigned char *at, size_t bytes, struct rnl_packet *p);
+/* The same for the usual one alone: data and a block without gaps and counts. 0 = another, or none; then *p is
+ * anything. Otherwise all of it is set that rnl_packet_decode sets. */
+RNL_INLINE int rnl_packet_usual(const unsigned char *at, size_t bytes, struct rnl_packet *p)
+{
+    const uint32_t may = RNL_PACKET_WANT | RNL_PACKET_PHASE | RNL_PACKET_ENC;
+    if (bytes < RNL_PACKET_HEAD + RNL_ACK_FIXED + RNL_PACKET_TAG || bytes > RNL_PACKET_MAX)
+        return 0;
+    uint64_t first = rnl_get64(at), number = rnl_get64(at + 8), largest = rnl_get64(at + 16), last = rnl_get64(at + 24);
+    if ((first & (0xff | (uint64_t)(uint8_t)~may << 8)) !=
+            (RNL_WIRE_VERSION | (uint64_t)RNL_PACKET_DATA << 4 | (uint64_t)RNL_PACKET_ACK << 8) ||
+        (uint16_t)(first >> 16) != bytes || (number | largest) >> 63 || (last >> 32 & 0xff) ||
+        (last >> 16 & 0xffff) > largest)
+        return 0;
+    p->type = RNL_PACKET_DATA;
+    p->flags = (uint8_t)(first >> 8);
+    p->control = 0;
+    p->bytes = (uint16_t)bytes;
+    p->connection = (uint32_t)(first >> 32);
+    p->number = number;
+    p->body = RNL_PACKET_HEAD + RNL_ACK_FIXED;
+    p->body_bytes = (uint32_t)bytes - RNL_PACKET_TAG - p->body;
+    p->ack.largest = largest;
+    p->ack.hold_ns = (uint32_t)(last & 0xffff) * RNL_ACK_HOLD_UNIT_NS;
+    p->ack.run = (uint16_t)(last >> 16);
+    p->ack.window_bytes = (uint32_t)(last >> 40) * RNL_ACK_WINDOW_UNIT;
+    p->ack.ce = p->ack.ect = 0;
+    p->ack.ranges = 0;
+    return 1;
+}
+/* Writes one, its length included: where its body began is RNL_PACKET_HEAD + RNL_ACK_FIXED. */
+RNL_INLINE void rnl_packet_put_usual(unsigned char *at, uint32_t bytes, const struct rnl_packet *p)
+{
+    uint64_t hold = p->ack.hold_ns / RNL_ACK_HOLD_UNIT_NS, window = p->ack.window_bytes / RNL_ACK_WINDOW_UNIT;
+    rnl_put64(at, (RNL_WIRE_VERSION | (uint64_t)RNL_PACKET_DATA << 4) | (uint64_t)p->flags << 8 |
+                      (uint64_t)bytes << 16 | (uint64_t)p->connection << 32);
+    rnl_put64(at + 8, p->number);
+    rnl_put64(at + 16, p->ack.largest);
+    rnl_put64(at + 24, hold | (uint64_t)p->ack.run << 16 | window << 40);
+}
+
 /* The connection that a datagram claims to be for, before anything is checked: to find who decodes it. 0 if too short.
  */
 uint32_t rnl_packet_connection(const unsigned char *at, size_t bytes);
