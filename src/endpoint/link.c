@@ -12,7 +12,8 @@ enum {
     BATCH = 16,        /* rooms reserved at a time */
     RUN_BYTES = 65507, /* datagrams that go as one run, the last of them perhaps shorter ... */
     RUN_MOST = 46,     /* ... and how many */
-    TURN_RUNS = 4      /* before it is another link's turn, or as many datagrams as a run has at most */
+    TURN_RUNS = 4,     /* before it is another link's turn, or as many datagrams as a run has at most */
+    LONE_SPARE = 300   /* bytes of a packet for all that is not lines: header, block, words, tag */
 };
 
 /* ---- what the flow asks for ---- */
@@ -458,9 +459,29 @@ static void ask_others(struct rnl_link *link, uint64_t now_ns)
         link->hs.give_up_ns = when + r->hs.config.give_up_ns;
 }
 
+/* One message and nothing else to say or to do: the same packet as below, with less ado. 0 = it is not so. */
+static int put_lone(struct rnl_link *link, uint64_t now_ns)
+{
+    struct rnl_transport *t = link->remote->t;
+    struct rnl_flow *f = &link->flow;
+    uint32_t bytes = rnl_flow_mtu(f) & ~7u, rank = link->conn->rank;
+    if (!link->up || f->sent.count || !f->wanted || link->ways || link->untold || link->ecn || !link->mirror ||
+        link->mirror->lost_count || link->remote->awake > link->remote->few || rnl_hs_deadline(&link->hs) <= now_ns ||
+        !t->ops->lone || rnl_flow_mtu(f) > t->ops->mtu(t, rank) || rnl_flow_ecn(f) ||
+        RNL_RARELY("a lone one goes with others"))
+        return 0;
+    if (rnl_mirror_piled(link->mirror, bytes) + LONE_SPARE > bytes)
+        return 0; /* perhaps more than one packet */
+    unsigned char *at = t->ops->lone(t, rank, bytes);
+    uint32_t used = at ? rnl_flow_lone(f, at, bytes, now_ns) : 0;
+    if (used)
+        t->ops->go(t, rank, at, used, now_ns);
+    return used != 0;
+}
+
 int rnl_link_output(struct rnl_link *link, uint64_t piled, uint64_t now_ns, int last)
 {
-    int more = 1;
+    int more = 1, lone = piled == 0 && last && put_lone(link, now_ns);
     if (!link->up || rnl_flow_state(&link->flow) == RNL_FLOW_SUSPECT)
         ask_others(link, now_ns);
     if (!link->over && rnl_hs_deadline(&link->hs) <= now_ns)
@@ -479,7 +500,7 @@ int rnl_link_output(struct rnl_link *link, uint64_t piled, uint64_t now_ns, int 
         link->untold = 0;
         rnl_flow_want(&link->flow);
     }
-    if (!rnl_flow_has_output(&link->flow, now_ns))
+    if (lone ? !rnl_flow_has_more(&link->flow, now_ns) : !rnl_flow_has_output(&link->flow, now_ns))
         more = 0;
     if (more) {
         for (int left = turn_of(link, piled), put; more > 0 && left > 0; left -= put)

@@ -335,8 +335,35 @@ static void take_words(struct rnl_mirror *m, const struct rnl_frame *f, uint64_t
     }
 }
 
+/* A frame that is all there is, of a line of items on lane 0 that is the next to be shown: it is shown at once, as take
+ * and show would do one after the other. 0 = it is none of these, and nothing has changed. */
+static int take_one(struct rnl_mirror *m, const unsigned char *at, uint32_t bytes)
+{
+    struct rnl_mirror_in *in = &m->in[0];
+    uint64_t line = (in->shown >> 3) + 1;
+    if (!m->pair->rx[0].ring || bytes < RNL_FRAME_HEAD + RNL_FRAME_LINE_HEAD ||
+        rnl_get64(at) != (RNL_FRAME_LINES | (uint64_t)1 << 16 | line << 32)) /* kind, lane 0, one line, its number */
+        return 0;
+    rnl_head h = rnl_get64(at + RNL_FRAME_HEAD);
+    unsigned n = RNL_HEAD_N(h), used = rnl_line_used(h), before = (unsigned)(h >> RNL_MIRROR_BEFORE_SHIFT) & 7;
+    if (n == 0 || used > RNL_LINE_PAYLOAD || bytes != RNL_FRAME_HEAD + RNL_FRAME_LINE_HEAD + used ||
+        RNL_HEAD_POS(h) >> 3 != (line & 0x1fff) || RNL_HEAD_KIND(h) != RNL_LINE_ITEMS ||
+        (before && before != (in->shown & 7)) || in->highest >= line ||
+        line >= (m->pair->rx[0].pos >> 3) + ring_of(m, 0, line))
+        return 0;
+    struct rnl_line *slot = slot_of(m, 0, line);
+    in->highest = line;
+    in->shown = line * 8 + n;
+    m->came |= RNL_MIRROR_LINES;
+    rnl_copy_short(slot->payload, at + RNL_FRAME_HEAD + RNL_FRAME_LINE_HEAD, used);
+    atomic_store_explicit(&slot->head, h & ~RNL_MIRROR_BEFORE, memory_order_release); /* R1 */
+    return 1;
+}
+
 int rnl_mirror_frames(struct rnl_mirror *m, const unsigned char *at, uint32_t bytes, uint64_t number)
 {
+    if (RNL_LIKELY(take_one(m, at, bytes)))
+        return 0;
     struct rnl_frames reader = rnl_frames_of(at, bytes);
     struct rnl_frame f;
     int status, all = 0;

@@ -440,11 +440,39 @@ static int put_words(struct rnl_mirror *m, struct packing *p)
     return 1;
 }
 
+/* A line of items on lane 0, and nothing else to say: what the general way makes of it. 0 = it is not so. */
+static uint32_t fill_one(struct rnl_mirror *m, unsigned char *at, uint32_t bytes, struct rnl_flow_note *notes)
+{
+    uint64_t line, other;
+    if (m->say_again || m->lost_count || !next_line(m, 0, &line) || line != rnl_tx_line(&m->pair->tx[0]) ||
+        next_line(m, 1, &other) || next_line(m, 2, &other) || differ(m))
+        return 0;
+    const struct rnl_line *slot = slot_of(m, 0, line);
+    rnl_head h = head_of(m, 0, line);
+    uint32_t used = rnl_line_used(h), all = RNL_FRAME_HEAD + RNL_FRAME_LINE_HEAD + used;
+    if (RNL_HEAD_KIND(h) != RNL_LINE_ITEMS || RNL_HEAD_N(h) == 0 || RNL_HEAD_N(h) < (m->pair->tx[0].pos & 7) ||
+        all > bytes)
+        return 0;
+    m->out[0].sent = line * 8 + RNL_HEAD_N(h);
+    h |= (rnl_head)RNL_HEAD_N(head_of(m, 0, line - 1)) << RNL_MIRROR_BEFORE_SHIFT;
+    rnl_frame_put_head(at, RNL_FRAME_LINES, 0, 1, line);
+    (void)rnl_frame_put_line(at + RNL_FRAME_HEAD, h, slot->payload);
+    notes[0] = (struct rnl_flow_note){.kind = RNL_FRAME_LINES, .from = (uint32_t)line, .to = (uint32_t)line + 1};
+    m->first_lane = (uint8_t)(m->first_lane + 1 == RNL_LANES ? 0 : m->first_lane + 1);
+    m->said_all = 1;
+    return all;
+}
+
 uint32_t rnl_mirror_fill(struct rnl_mirror *m, unsigned char *at, uint32_t bytes, struct rnl_flow_note *notes,
                          unsigned *count)
 {
     if (bytes > FEW_BYTES && RNL_RARELY("little goes into a packet"))
         bytes = FEW_BYTES;
+    uint32_t one = RNL_RARELY("one line is packed like many") ? 0 : fill_one(m, at, bytes, notes);
+    if (RNL_LIKELY(one)) {
+        *count = 1;
+        return one;
+    }
     struct packing p = {at, at, at + bytes, notes, 0};
     unsigned lane = m->first_lane;
     int words = put_words(m, &p), more = put_lost(m, &p);
