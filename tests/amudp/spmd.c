@@ -473,6 +473,30 @@ static void slow_callback(int code)
     usleep(20000); /* others get here meanwhile, if they can */
 }
 
+static void own_end(int code)
+{
+    printf("rank %d ends itself with %d\n", rank, code);
+    fflush(stdout);
+    _exit(code);
+}
+
+/* A spawner of the program's own. */
+static int own_spawner(int nproc, int argc, char **argv, char **extra_env)
+{
+    MUST(argc == 2 || argc == 3);
+    for (int i = 0; i < nproc; i++) {
+        pid_t pid = fork();
+        if (pid > 0)
+            continue;
+        for (char **e = extra_env; pid == 0 && e != NULL && *e != NULL; e++)
+            putenv(*e);
+        if (pid == 0)
+            execv(argv[0], argv);
+        return 0;
+    }
+    return 1;
+}
+
 static void callback(int code)
 {
     printf("rank %d: the job ends with %d\n", rank, code);
@@ -486,7 +510,8 @@ int main(int argc, char **argv)
     AMX_VerboseErrors = 1;
     if (argc > 1 && strcmp(argv[argc - 1], "setproc") == 0 && was_worker)
         AMUDP_SPMDSetProc(atoi(getenv("MY_RANK")));
-    if (AMUDP_SPMDStartup(&argc, &argv, 0, 0, NULL, &job, &eb, &ep) != AM_OK)
+    amudp_spawnfn_t spawner = getenv("SPAWNS_ITSELF") != NULL ? own_spawner : NULL;
+    if (AMUDP_SPMDStartup(&argc, &argv, spawner != NULL ? 3 : 0, 0, spawner, &job, &eb, &ep) != AM_OK)
         return 9;
     rank = AMUDP_SPMDMyProc();
     size = AMUDP_SPMDNumProcs();
@@ -510,6 +535,8 @@ int main(int argc, char **argv)
         barrier(argv[2]);
     } else if (strcmp(what, "print") == 0) {
         const char *value = AMUDP_SPMDgetenvMaster("WHAT_THE_MASTER_HAS");
+        const char *first = AMUDP_check_env_prefix("WHAT_THE_MASTER_H");
+        MUST(value == NULL ? first == NULL : first != NULL && strcmp(strchr(first, '=') + 1, value) == 0);
         printf("rank %d of %d has %s and %d arguments\n", rank, size, value != NULL ? value : "nothing", argc);
         fprintf(stderr, "errors of rank %d\n", rank);
     } else if (strcmp(what, "hosts") == 0) {
@@ -517,6 +544,7 @@ int main(int argc, char **argv)
         messages();
     } else if (strcmp(what, "exit") == 0) { /* one ends it, the others poll */
         OK(AMUDP_SPMDSetExitCallback(callback));
+        AMUDP_SPMDkillmyprocess = own_end;
         OK(AMUDP_SPMDBarrier());
         if (rank == size - 1)
             AMUDP_SPMDExit(atoi(argv[2]));

@@ -89,6 +89,7 @@ ok "... and each worker's exit callback is called" lines out 'the job ends with 
 run "$program" 3 L exit 0
 ok "a job can be ended with code 0" is 0
 ok "... and each worker hears of it" lines out 'the job ends with 0$' 3
+ok "... and ends by what it has set to end it" lines out 'ends itself with 0$' 3
 run "$program" 4 L control 0
 ok "also where it only looks for that" lines out 'the job ends with 0$' 4
 for code in 0 6; do
@@ -112,6 +113,10 @@ run "$program" 3 L killed
 ok "a worker that is killed ends the job" is 134
 
 # ---- custom spawning ----
+SPAWNS_ITSELF=1 WHAT_THE_MASTER_HAS=there run "$program" print
+ok "a spawner of the program's own, and output at the master" lines out '^rank [012] of 3 has there and 2 arguments$' 3
+SPAWNS_ITSELF=1 run "$program" messages
+ok "... each kind of message" is 0
 export CSPAWN_CMD='for i in $(seq %N); do %C & done; wait'
 run "$program" 3 C messages
 ok "custom: workers by a command" is 0
