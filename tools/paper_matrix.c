@@ -56,7 +56,8 @@ int paper_matrix(struct paper_options *o)
         printf(
             "on %s; us: one way of 4 bytes, a send of 4 bytes at its host; MB/s: ping-pong of 1 KB and 64 KB, of\n"
             "overload (four senders of 128 bytes to a receiver that computes 20 us for each: what its program gets,\n"
-            "and bytes on the wire for each byte of that; BIP's ring is overrun)\n\n"
+            "and bytes on the wire for each byte of that; BIP's ring is overrun). Overload is a what-if: no published\n"
+            "figure validates more than two hosts.\n\n"
             "%-7s %-20s %-14s %-10s %-7s %-13s %-8s %7s %5s %5s %5s %8s %5s\n",
             o->machine ? o->machine : "H-PP", "system", "host to card", "translation", "protection", "control",
             "reliability", "to many", "one-way", "send", "1 KB", "64 KB", "overload", "wire");

@@ -67,13 +67,15 @@ int paper_run(struct paper_options *o)
     const char *unit = rnl_measure_unit(x.measure);
     if (o->json) {
         printf("{\"system\":\"%s\",\"machine\":\"%s\",\"measure\":\"%s\",\"bytes\":%u,\"count\":%u,\"value\":%.6g,"
-               "\"unit\":\"%s\",\"sent\":%u,\"received\":%u,\"wrong\":%u,\"instructions\":%" PRIu64 "}\n",
+               "\"unit\":\"%s\",\"sent\":%u,\"received\":%u,\"wrong\":%u,\"instructions\":%" PRIu64 "%s}\n",
                system->name, machine.name, rnl_measure_name(x.measure), x.bytes, x.count, out.value, unit, out.sent,
-               out.received, out.wrong, out.instructions);
+               out.received, out.wrong, out.instructions, x.senders > 1 ? ",\"what_if\":true" : "");
         return 0;
     }
     printf("%s on %s: %s %.3f %s, %u bytes\n", system->title, machine.name, rnl_measure_name(x.measure), out.value,
            unit, x.bytes);
+    if (x.senders > 1)
+        puts("  a what-if: no published figure validates more than two hosts");
     printf("  messages %u sent, %u received, %u wrong\n", out.sent, out.received, out.wrong);
     printf("  packets  %" PRIu64 " sent, %" PRIu64 " received, %" PRIu64 " with a wrong CRC; %" PRIu64 " bytes\n",
            out.count.packets_sent, out.count.packets_received, out.count.packets_bad, out.count.bytes_sent);

@@ -103,6 +103,27 @@ for (name, title), begin, end in zip(titles, at, at[1:]):
         drawn = sum(p.getAttribute("d").count("L") > 3 for p in svg.getElementsByTagName("path"))
         assert drawn >= len(rows[0].split()), (name, drawn)
 END
+cat >"$work/marks.py" <<'END'
+import csv, re, sys
+text = open(sys.argv[1]).read()
+names = [line.split(None, 1) for line in open(sys.argv[2])]
+begins = [text.index(title.strip().replace(" (what-if)", "")) for _, title in names] + [len(text)]
+marks = {name: " ".join(re.findall("^published: (.*)$", text[b:e], re.M)).replace(",", "")
+         for (name, _), b, e in zip(names, begins, begins[1:])}
+figure = {"000": "fm-%s", "002": "vmmc-%s", "004": "survey-%s"}
+looked = 0
+for r in csv.DictReader(open(sys.argv[3])):
+    at = re.fullmatch(r"Fig (\d)", r["place"])
+    if not at or r["paper"] not in figure or not r["value"] or (r["unit"] == "us" and r["paper"] == "000"):
+        continue # a latency is on no curve of a rate
+    name, value = figure[r["paper"]] % at[1], r["value"].strip("<>=")
+    on = [marks[n] for n in (name, name + "b") if n in marks]
+    assert any(value in re.findall(r"[\d.]*\d", m) for m in on), (r["id"], name, value, on)
+    looked += 1
+assert looked >= 15, looked
+END
+check "each figure marks the values that survive of it" \
+    python3 "$work/marks.py" "$work/figures" "$work/names" "$RUNNEL_SOURCE/sim/paper/rows.csv"
 check "each figure has its curves, and a what-if says that it is one" \
     python3 "$work/figures.py" "$work/names" "$work/figures"
 pictures "each figure's picture is SVG with a line for each curve" \
@@ -163,6 +184,24 @@ m = {r[\"system\"]: r for r in json.load(sys.stdin)}
 assert len(m) == 6
 assert {s for s in m if \"overload\" in m[s]} == set(m) - {\"bip\"}
 assert max(m[s][\"overload_wire\"] for s in m if s != \"bip\") > 3 * m[\"fm1\"][\"overload_wire\"]"' "$RUNNEL"
+check "more than two hosts: a run and the matrix say that nothing validates it" bash -c '
+    "$0" paper run fm1 --measure goodput --senders 4 --count 20 | grep -q "no published figure validates more than two" &&
+    ! "$0" paper run fm1 --measure goodput --count 20 | grep validates &&
+    "$0" paper run fm1 --measure goodput --senders 4 --count 20 --json | grep -q "\"what_if\":true" &&
+    "$0" paper matrix --count 4 | grep -q "^figure validates more than two hosts"' "$RUNNEL"
+"$RUNNEL" paper matrix >"$work/matrix"
+check "the results page is the one that would be written: matrix, figures, pictures" \
+    python3 - "$work" "$RUNNEL_SOURCE/doc/results/" <<'END'
+import os, sys
+work, out = sys.argv[1:]
+page = open(out + "README.md").read()
+assert open(work + "/matrix").read() in page, "the matrix is another"
+names = [line.rstrip("\n").split(None, 1) for line in open(work + "/names")]
+for name, title in names:
+    assert "\n%s\n\n![%s](%s.svg)\n" % (title, name, name) in page, name
+drawn = {name for name in os.listdir(out) if name.endswith(".svg") and not name.startswith("trace-")}
+assert drawn == {name + ".svg" for name, _ in names}, drawn
+END
 check "places to send from" bash -c '"$0" paper sweep pm-cache --over places=1,30 --size 65536 --measure stream-rate |
     awk "\$1 == 1 { one = \$2 } \$1 == 30 { exit !(\$2 < 0.9 * one) }"' "$RUNNEL"
 refuses "more places than there can be" "from 1 to 1024" paper run pm-cache --places 1025
