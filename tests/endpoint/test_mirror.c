@@ -302,6 +302,49 @@ static void wishes_of_before_a_rest_stay_old(void **state)
     close_it(&f);
 }
 
+/* One item more on lane 0, and what is said then: kinds of its frames, as decimal digits. */
+static unsigned say_item(struct fixture *f, struct rnl_flow_note *notes, unsigned *count)
+{
+    int fresh = 1;
+    unsigned kinds = 0;
+    struct rnl_frame frame;
+    unsigned char *at = rnl_tx_place(&f->pair.tx[0], ITEM, &fresh);
+    memcpy(at, some, 8);
+    rnl_pair_publish(&f->pair, 0, ITEM, at + 8, fresh, 0);
+    uint32_t bytes = rnl_mirror_fill(&f->mirror, f->at, sizeof f->at, notes, count);
+    struct rnl_frames reader = rnl_frames_of(f->at, bytes);
+    while (rnl_frame_next(&reader, &frame) > 0)
+        kinds = kinds * 10 + frame.kind;
+    assert_int_equal(f->mirror.said_all, 1);
+    assert_int_equal(rnl_mirror_unsaid(&f->mirror), 0);
+    return kinds;
+}
+
+static void words_go_with_the_next_line(void **state)
+{
+    struct fixture f;
+    struct rnl_flow_note notes[RNL_FLOW_NOTES];
+    unsigned count;
+    (void)state;
+    open_it(&f);
+    (void)rnl_mirror_fill(&f.mirror, f.at, sizeof f.at, notes, &count);
+    assert_int_equal(say_item(&f, notes, &count), RNL_FRAME_LINES);
+    assert_int_equal(count, 1);
+    assert_int_equal(notes[0].kind, RNL_FRAME_LINES);
+    assert_int_equal(notes[0].to - notes[0].from, 1);
+    assert_int_equal(say_item(&f, notes, &count), RNL_FRAME_LINES); /* the same line, with two items */
+    assert_int_equal(notes[0].from, f.mirror.out[0].sent >> 3);
+    assert_int_equal(f.mirror.out[0].sent & 7, 2);
+    atomic_store(&f.pair.mine->wants, 5);
+    assert_int_equal(say_item(&f, notes, &count), RNL_FRAME_WORDS * 10 + RNL_FRAME_LINES);
+    assert_int_equal(count, 2);
+    rnl_mirror_lost(&f.mirror, &notes[0]);
+    assert_int_equal(say_item(&f, notes, &count), RNL_FRAME_WORDS * 10 + RNL_FRAME_LINES);
+    rnl_mirror_lost(&f.mirror, &notes[1]);
+    assert_int_equal(say_item(&f, notes, &count), RNL_FRAME_LINES);
+    close_it(&f);
+}
+
 static void whatever_a_peer_says_stays_in_its_bounds(void **state)
 {
     static const unsigned kinds[] = {RNL_LINE_ITEMS, RNL_LINE_EXTENT, RNL_LINE_PREFIX, RNL_LINE_GROW, 9};
@@ -349,6 +392,7 @@ int main(void)
         cmocka_unit_test(words_do_not_fall_but_wishes),
         cmocka_unit_test(who_holds_what_came_too_early_does_not_rest),
         cmocka_unit_test(wishes_of_before_a_rest_stay_old),
+        cmocka_unit_test(words_go_with_the_next_line),
         cmocka_unit_test(whatever_a_peer_says_stays_in_its_bounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
