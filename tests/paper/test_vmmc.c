@@ -215,6 +215,38 @@ static void sends_are_short_or_long_and_a_miss_brings_thirty_two_translations(vo
     rnl_hw_free(hw);
 }
 
+/* Paper 002, 5.2: reads are off the critical path of a post. The entry behind is looked at once the post is over. */
+static void poster(struct rnl_task *t, void *arg)
+{
+    struct vmmc_pair *p = arg;
+    struct rnl_hw *hw = t->host->hw;
+    p->a.task = t;
+    for (uint32_t k = 1; k <= 3 * VMMC_QUEUE; k++) {
+        uint64_t sent = hw->count.packets_sent, before = hw->count.loads;
+        vmmc_post(&p->a, p->from, p->proxy, 4);
+        assert_int_equal(hw->count.loads, k < VMMC_QUEUE ? 0 : before + 1);
+        assert_int_equal(hw->count.packets_sent, sent);
+        rnl_task_spend(t, 100000000, "wait");
+        assert_int_equal(hw->count.packets_sent, k);
+    }
+}
+
+static void a_post_looks_once_and_ahead(void **state)
+{
+    (void)state;
+    struct vmmc_pair p = {0};
+    struct rnl_hw *hw = new_hw();
+    assert_int_equal(vmmc_attach(&p.a, hw, 0, 0), 0);
+    assert_int_equal(vmmc_attach(&p.b, hw, 1, 0), 0);
+    p.from = rnl_host_take(&hw->host[0], PAGE, 0);
+    p.to = rnl_host_take(&hw->host[1], PAGE, 0);
+    assert_int_equal(vmmc_export(&p.b, p.to, PAGE, 0, NULL, 0), 0);
+    p.proxy = vmmc_import(&p.a, &p.b, p.to, PAGE);
+    rnl_hw_task(hw, 0, poster, &p);
+    run(hw);
+    rnl_hw_free(hw);
+}
+
 /* An asynchronous one returns at once: what is changed before vmmc_wait says so is caught. */
 static void hasty_sender(struct rnl_task *t, void *arg)
 {
@@ -252,6 +284,7 @@ int main(void)
         cmocka_unit_test(a_miss_is_one_interrupt_and_pieces_land_across_pages),
         cmocka_unit_test(an_import_needs_an_export_and_its_permission),
         cmocka_unit_test(sends_are_short_or_long_and_a_miss_brings_thirty_two_translations),
+        cmocka_unit_test(a_post_looks_once_and_ahead),
         cmocka_unit_test(a_source_that_is_changed_before_its_completion_word_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
