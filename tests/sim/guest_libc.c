@@ -78,7 +78,8 @@ static void streams(void)
     printf("%d lines, %zu bytes\n", lines, bytes);
     free(got);
     struct stat st;
-    printf("stat %d, %ld bytes\n", fstat(fileno(f), &st), (long)st.st_size);
+    int told = fstat(fileno(f), &st);
+    printf("stat %d, %ld bytes\n", told, (long)st.st_size);
     printf("close %d\n", fclose(f));
     f = fopen("libc.txt", "a");
     fputc('!', f);
