@@ -40,31 +40,37 @@ static uint64_t word_at(uint64_t key, uint64_t word)
     return (key + word) * 0x9e3779b97f4a7c15u ^ key >> 9;
 }
 
+/* Whole words are most of it, and take no call of the C library each. */
+static size_t step_of(uint64_t at, size_t n)
+{
+    size_t left = 8 - at % 8;
+    return left < n ? left : n;
+}
+
 void check_fill(uint64_t key, uint64_t at, void *to, size_t n)
 {
     unsigned char *out = to;
-    while (n > 0) {
+    for (size_t step; n > 0; out += step, at += step, n -= step) {
         uint64_t word = word_at(key, at / 8);
-        size_t from = at % 8, step = 8 - from < n ? 8 - from : n;
-        memcpy(out, (const char *)&word + from, step);
-        out += step;
-        at += step;
-        n -= step;
+        step = step_of(at, n);
+        if (step == 8)
+            memcpy(out, &word, 8);
+        else
+            memcpy(out, (const char *)&word + at % 8, step);
     }
 }
 
 void check_bytes(uint64_t key, uint64_t at, const void *bytes, size_t n, const char *what)
 {
     const unsigned char *in = bytes;
-    while (n > 0) {
-        uint64_t word = word_at(key, at / 8);
-        size_t from = at % 8, step = 8 - from < n ? 8 - from : n;
-        if (memcmp(in, (const char *)&word + from, step) != 0)
+    for (size_t step; n > 0; in += step, at += step, n -= step) {
+        uint64_t word = word_at(key, at / 8), got = ~word;
+        step = step_of(at, n);
+        if (step == 8)
+            memcpy(&got, in, 8);
+        if (step == 8 ? got != word : memcmp(in, (const char *)&word + at % 8, step) != 0)
             check_fail("%s: a wrong byte between %llu and %llu", what, (unsigned long long)at,
                        (unsigned long long)(at + step - 1));
-        in += step;
-        at += step;
-        n -= step;
     }
 }
 
