@@ -38,6 +38,7 @@ enum { RNL_SEGMENT_HEAD = 8192 };
 
 struct rnl_place {        /* where a rank of another host is found */
     uint64_t incarnation; /* 0 = not known */
+    uint8_t same_kernel;  /* ... by a process of our own kernel: no network card is on the way */
     uint32_t addr_bytes;
     unsigned char addr[60]; /* as the transport has them (struct rnl_addr) */
 };

@@ -112,6 +112,7 @@ int rnl_link_new(struct rnl_remote *r, struct rnl_conn *conn, struct rnl_link **
     }
     link->remote = r;
     link->conn = conn;
+    link->same_kernel = place.same_kernel;
     status = rnl_link_ways_new(link);
     if (status < 0) {
         (void)r->t->ops->disconnect(r->t, conn->rank);
@@ -182,7 +183,9 @@ static void begin_flow(struct rnl_link *link, const struct rnl_hs_made *made, ui
     struct rnl_keys keys;
     r->limits = rnl_key_limits_default(made->suite);
     rnl_keys_init(&keys, made->suite, made->tx, made->rx, &r->limits);
-    const struct rnl_flow_setup setup = {.config = &r->config,
+    r->config_near = r->config;
+    r->config_near.congest.near_ns = r->near_ns;
+    const struct rnl_flow_setup setup = {.config = link->same_kernel ? &r->config_near : &r->config,
                                          .ops = &flow_ops,
                                          .path = &link->path,
                                          .count = &r->count,

@@ -35,6 +35,7 @@ struct rnl_link {
     uint8_t over;          /* nothing any more */
     uint8_t ecn;           /* packets are marked as capable */
     uint8_t untold;        /* words that go with the next acknowledgement */
+    uint8_t same_kernel;   /* struct rnl_place */
     struct rnl_hs_peer hs;
     struct rnl_flow flow;
     struct rnl_path path;       /* of this peer alone: nobody has told which are equally far */
@@ -82,7 +83,8 @@ struct rnl_remote {
     struct rnl_sealer sealer;
     void *sealer_memory;
     struct rnl_key_limits limits;
-    struct rnl_flow_config config;
+    struct rnl_flow_config config, config_near; /* ... for peers under our own kernel, of whom other trips are near: */
+    uint32_t near_ns;
     struct rnl_flow_counters count;
     uint64_t strays;  /* datagrams that belong to no link */
     uint8_t has_word; /* a packet that is being taken in was a challenge, or the answer to one: */

@@ -500,8 +500,8 @@ static int begin_handshakes(struct rnl_remote *r, uint64_t give_up_ns)
     return rnl_hs_init(&r->hs, &c);
 }
 
-/* No network answers as soon as a peer on the same machine, but how soon that is depends on what its calls cost: on
- * some four times what they do on others. Who streams never sees less than a run takes. */
+/* What is near among processes of one kernel depends on what its calls cost: on some machines four times what they do
+ * on others. Who streams never sees less than a run takes. To others no network answers below the least. */
 static uint32_t near_ns(uint32_t least_ns, uint32_t trip_ns)
 {
     uint64_t ns = (uint64_t)NEAR_TRIPS * trip_ns;
@@ -539,7 +539,7 @@ int rnl_remote_new(struct rnl_endpoint *ep, const struct rnl_remote_options *opt
     opt = opt ? opt : &defaults;
     rnl_flow_defaults(&r->config);
     r->config.law = ep->env->law;
-    r->config.congest.near_ns = near_ns(r->config.congest.near_ns, ep->env->facts.trip_ns);
+    r->near_ns = near_ns(r->config.congest.near_ns, ep->env->facts.trip_ns);
     if (opt->silent_ns)
         r->config.dead_ns = opt->silent_ns;
     if (r->config.suspect_ns > r->config.dead_ns / 2) /* who is suspect is asked about before it is taken for dead */

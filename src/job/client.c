@@ -93,7 +93,9 @@ static int client_place(struct rnl_env *env, uint32_t rank, struct rnl_place *ou
     if (p == NULL || p->rank[rank].host == p->rank[env->rank].host)
         return 0;
     rnl_udp_addr_of(&p->rank[rank].at, &addr);
-    *out = (struct rnl_place){.incarnation = p->rank[rank].incarnation, .addr_bytes = addr.len};
+    *out = (struct rnl_place){.incarnation = p->rank[rank].incarnation,
+                              .same_kernel = p->rank[rank].same_kernel != 0,
+                              .addr_bytes = addr.len};
     static_assert(sizeof out->addr == sizeof addr.bytes, "an address is an address");
     memcpy(out->addr, addr.bytes, addr.len);
     return 1;

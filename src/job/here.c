@@ -26,10 +26,33 @@ int rnl_here_garbled(const char *what)
 
 /* ---- HERE ---- */
 
+/* The kernel draws this when it starts, and shows it in all namespaces: "hhhhhhhh-hhhh-hhhh-hhhh-hhhhhhhhhhhh". */
+uint64_t rnl_here_kernel(void)
+{
+    char text[64] = "";
+    uint64_t id = 0;
+    FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+    if (f == NULL)
+        return 0;
+    if (fgets(text, sizeof text, f) == NULL)
+        text[0] = '\0';
+    fclose(f);
+    for (const char *c = text; *c; c++) /* all digits count, since some of an identifier are not random */
+        if (strchr("0123456789abcdef", *c) != NULL)
+            id = (id ^ (unsigned char)*c) * 0x100000001b3u; /* FNV-1a */
+    return id;
+}
+
+int rnl_here_together(const struct rnl_here *a, const struct rnl_here *b)
+{
+    return a->kernel != 0 && a->kernel == b->kernel;
+}
+
 void rnl_here_pack(struct rnl_pack *p, const struct rnl_here *h)
 {
     rnl_pack_32(p, h->host);
     rnl_pack_32(p, h->probe_port);
+    rnl_pack_64(p, h->kernel);
     rnl_pack_32(p, h->ways);
     for (uint32_t i = 0; i < h->ways; i++) {
         rnl_pack_bytes(p, h->way[i].ip, sizeof h->way[i].ip);
@@ -45,6 +68,7 @@ int rnl_here_unpack(struct rnl_unpack *u, uint32_t hosts, const struct rnl_host 
     memset(out, 0, sizeof *out);
     out->host = rnl_unpack_32(u);
     uint32_t port = rnl_unpack_32(u);
+    out->kernel = rnl_unpack_64(u);
     out->ways = rnl_unpack_32(u);
     out->probe_port = (uint16_t)port;
     if (u->bad || out->host >= hosts || port == 0 || port > UINT16_MAX || out->ways > RNL_HOST_WAYS_MAX)

@@ -27,12 +27,16 @@ struct rnl_host { /* its ranks are [first, first + count) */
 struct rnl_here { /* HERE: where a host is */
     uint32_t host, ways, ranks;
     uint16_t probe_port;
+    uint64_t kernel; /* of a host with the same one it is only another namespace; 0 = not known */
     struct rnl_here_way {
         uint8_t ip[16];
         char interface[16];
     } way[RNL_HOST_WAYS_MAX];
     uint16_t *port; /* of each of its ranks */
 };
+uint64_t rnl_here_kernel(void);
+/* 1 = no network lies between the two. */
+int rnl_here_together(const struct rnl_here *, const struct rnl_here *);
 void rnl_here_pack(struct rnl_pack *, const struct rnl_here *);
 /* `count`: the ranks of that host. 0, RNL_ERR_JOB, RNL_ERR_NO_MEMORY. */
 int rnl_here_unpack(struct rnl_unpack *, uint32_t hosts, const struct rnl_host *at, struct rnl_here *out);

@@ -142,7 +142,8 @@ static void make_places(const struct keep *k, struct rnl_place_rank *places)
     uint32_t *next = calloc(plan->hosts, sizeof *next);
     for (uint32_t i = 0; next != NULL && i < plan->size; i++) {
         uint32_t h = plan->host_of[i];
-        places[i] = (struct rnl_place_rank){.host = h, .incarnation = i + 1};
+        places[i] = (struct rnl_place_rank){
+            .host = h, .same_kernel = rnl_here_together(&plan->here[plan->host], &plan->here[h]), .incarnation = i + 1};
         if (h != plan->host) {
             (void)rnl_search_way(k->search, h, places[i].at.ip);
             (void)rnl_search_further(k->search, h, places[i].further, RNL_PLACE_FURTHER);

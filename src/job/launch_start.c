@@ -86,7 +86,7 @@ static int open_net(struct rnl_launcher *l, struct rnl_place_rank *places, int *
         rnl_launch_say(l, "cannot open %u UDP socket%s for the ranks: %s; %s", l->job->size, RNL_S(l->job->size),
                        strerror(-e), rnl_net_remedy(-e));
     for (uint32_t i = 0; e == 0 && i < l->job->size; i++)
-        places[i] = (struct rnl_place_rank){.host = i, .incarnation = i + 1, .at = at[i]};
+        places[i] = (struct rnl_place_rank){.host = i, .same_kernel = 1, .incarnation = i + 1, .at = at[i]};
     free(at);
     return e < 0 ? -1 : 0;
 }

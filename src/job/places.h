@@ -8,10 +8,11 @@
  *   +-------+---------+------+-----------+---------------------+
  *   | magic | version | size | 0         | 0                   |
  *   +-------+---------+------+-----------+---------------------+
- *   record of 96: | host 4 | 0 4 | incarnation 8 | address 24 | further IP addresses 3 * 16 | 0 8 |
+ *   record of 96: | host 4 | same kernel 4 | incarnation 8 | address 24 | further IP addresses 3 * 16 | 0 8 |
  *
  * Ranks with one host number share memory, others never do. The address of a rank of the reader's own host is zeros.
- * Further addresses, with the same port, are used when the first is dead; zeros = no more. */
+ * Further addresses, with the same port, are used when the first is dead; zeros = no more. Same kernel: 1 = the rank
+ * runs under the kernel of the reader, in another network namespace or container; 0 = not, or it is not known. */
 #ifndef RNL_JOB_PLACES_H
 #define RNL_JOB_PLACES_H
 
@@ -21,10 +22,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { RNL_PLACES_MAGIC = 0x504c4e52 /* "RNLP" */, RNL_PLACES_VERSION = 2, RNL_PLACE_FURTHER = 3 };
+enum { RNL_PLACES_MAGIC = 0x504c4e52 /* "RNLP" */, RNL_PLACES_VERSION = 3, RNL_PLACE_FURTHER = 3 };
 
 struct rnl_place_rank {
-    uint32_t host, zero;
+    uint32_t host, same_kernel;
     uint64_t incarnation;
     struct rnl_socket_addr at;
     uint8_t further[RNL_PLACE_FURTHER][16];
@@ -36,6 +37,7 @@ struct rnl_places {
     struct rnl_place_rank rank[];
 };
 static_assert(sizeof(struct rnl_place_rank) == 96, "record of a place");
+static_assert(offsetof(struct rnl_place_rank, same_kernel) == 4, "place.kernel");
 static_assert(offsetof(struct rnl_place_rank, at) == 16, "place.address");
 static_assert(offsetof(struct rnl_place_rank, further) == 40, "place.further");
 static_assert(offsetof(struct rnl_places, rank) == 64, "places.rank");

@@ -509,6 +509,7 @@ static int usable(const struct ifaddrs *i, uint8_t ip[16])
 int rnl_search_ways(struct rnl_here *here)
 {
     struct ifaddrs *all;
+    here->kernel = rnl_here_kernel();
     here->ways = 0;
     if (getifaddrs(&all) < 0)
         return -errno;

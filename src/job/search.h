@@ -75,7 +75,7 @@ void rnl_search_say_words(struct rnl_search *, uint32_t other, const unsigned ch
 void rnl_search_on_words(struct rnl_search *, void (*hear)(void *arg, uint32_t other, const unsigned char *at),
                          void *arg);
 
-/* The addresses of this host that others may reach it by, the loopback's last. `here`: way and ways are set. 0 or
+/* The addresses of this host that others may reach it by, the loopback's last. `here`: kernel, way, ways are set. 0 or
  * -errno. */
 int rnl_search_ways(struct rnl_here *here);
 

@@ -235,6 +235,7 @@ static void make_places(const struct rnl_site *s, struct rnl_place_rank *places)
             struct rnl_place_rank *p = &places[at->first + i];
             memset(p, 0, sizeof *p);
             p->host = s->job.datagrams ? at->first + i : h;
+            p->same_kernel = rnl_here_together(&s->here[s->brief.host], &s->here[h]);
             p->incarnation = at->first + i + 1;
             if (h == s->brief.host && !s->job.datagrams)
                 continue;

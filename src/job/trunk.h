@@ -50,7 +50,7 @@
 #include <stdint.h>
 
 enum {
-    RNL_TRUNK_VERSION = 3,
+    RNL_TRUNK_VERSION = 4,
     RNL_FRAME_HEAD = 8,
     RNL_FRAME_MAX = 16 << 20, /* JOB carries an environment */
     RNL_NOISE_MAX = 1 << 16,  /* before the greeting */

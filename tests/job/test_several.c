@@ -181,7 +181,8 @@ static void addresses_and_failures_survive(void **state)
 {
     const struct rnl_host at[2] = {{.count = 1}, {.first = 1, .count = 2}};
     uint16_t ports[2] = {5, 65535};
-    struct rnl_here h = {.host = 1, .ways = 1, .ranks = 2, .probe_port = 9, .port = ports}, back;
+    struct rnl_here h = {.host = 1, .ways = 1, .ranks = 2, .probe_port = 9, .kernel = 0x123456789abcdef, .port = ports},
+                    back;
     struct rnl_vain v = {.other = 1, .asked = 1, .ways = 1}, vain;
     struct rnl_pack p = {.at = NULL};
     (void)state;
@@ -191,6 +192,7 @@ static void addresses_and_failures_survive(void **state)
     assert_int_equal(rnl_here_unpack(&u, 2, at, &back), 0);
     assert_int_equal(u.left, 0);
     assert_int_equal(back.port[1], 65535);
+    assert_true(back.kernel == h.kernel && rnl_here_together(&h, &back));
     assert_string_equal(back.way[0].interface, "eth0");
     rnl_here_free(&back);
     for (size_t n = 0; n < p.bytes; n++) {

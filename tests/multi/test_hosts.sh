@@ -53,6 +53,9 @@ list=$two on_hosts -n "$(nproc)" --bind core sh -c 'grep Cpus_allowed_list /proc
 [ "$(sort -u out | wc -l)" = "$(nproc)" ]
 ok '--bind core gives distinct cores to ranks of different hosts' $?
 
+list=$two on_hosts -n 4 "$build/tests/multi-near" >said 2>&1 </dev/null && grep -qx '2 by datagrams, 2 of them under one kernel' said
+ok 'namespaces are of one kernel' $?
+
 # ---- ends ----
 
 list=$two on_hosts -n 4 sh -c 'exit 7' >said 2>&1 </dev/null

@@ -156,6 +156,9 @@ ok 'ranks on two hosts find their places, and the agents end with them' $?
 job $two 4 "$build/tests/multi-fm_alltoall" 1 20 >said 2>&1 </dev/null && ! left_over
 ok 'messages' $?
 
+job $two 4 "$build/tests/multi-near" >said 2>&1 </dev/null && grep -q '2 by datagrams, 2 of them under one kernel' said
+ok 'namespaces are of one kernel' $?
+
 job 10.77.0.1:2,10.77.0.2:1,10.77.0.3:2 5 --map-by node "$build/tests/multi-fm_alltoall" 1 10 >said 2>&1 </dev/null &&
     ! left_over
 ok 'three hosts, ranks dealt in turn' $?

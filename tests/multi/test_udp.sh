@@ -49,6 +49,9 @@ run 'half a message is answered while others flow' 3 fm_semantics half
 run 'who does not extract blocks its senders and loses nothing' 3 fm_semantics stall
 run 'FM 1.1, mixed traffic' 3 fm_old
 
+udp 3 "$build/tests/multi-near" >said 2>&1 && grep -qx '2 by datagrams, 2 of them under one kernel' said
+ok 'all run under one kernel' $?
+
 # What the kernel lacks is done without, also between processes of which only some lack it.
 if "$build/tests/multi-lacks" segment true 2>said; then
     for lack in segment merge segment,merge,ecn,errors,probe,reuse ipv6 membarrier; do

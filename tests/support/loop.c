@@ -25,13 +25,13 @@
 static struct rnl_env_ops ops[TEST_LOOP_MAX];
 static struct rnl_addr own[TEST_LOOP_MAX], *address = own;
 static struct rnl_socket *socket_of[TEST_LOOP_MAX];
-static uint8_t local;
+static uint8_t local, apart;
 
 static int place(struct rnl_env *env, uint32_t rank, struct rnl_place *out)
 {
     if (rank == env->rank || ((local >> rank & 1) && (local >> env->rank & 1)))
         return 0;
-    *out = (struct rnl_place){.addr_bytes = address[rank].len};
+    *out = (struct rnl_place){.same_kernel = !(apart >> rank & 1), .addr_bytes = address[rank].len};
     memcpy(out->addr, address[rank].bytes, address[rank].len);
     return 1;
 }
@@ -44,6 +44,7 @@ void test_loop_attach(rnl_endpoint *ep, const struct test_loop *opt)
     opt = opt ? opt : &none;
     TEST_MUST(env->rank < TEST_LOOP_MAX);
     local = opt->local;
+    apart = opt->apart;
     struct rnl_socket **s = &socket_of[env->rank];
     struct rnl_kernel_options kernel = opt->kernel;
     kernel.claims = rnl_wire_claims;

@@ -21,6 +21,7 @@ struct test_loop { /* 0 = the default */
     uint8_t protect;  /* enum rnl_protect */
     uint8_t ipv6;
     uint8_t local;     /* bits: ranks that are reached by shared memory, if they are in one process */
+    uint8_t apart;     /* bits: ranks that are said to run under other kernels */
     uint8_t strangers; /* bits: ranks with another key, which the rest knows by their addresses only */
     struct rnl_socket *(*wrap)(struct rnl_socket *, unsigned rank); /* something between transport and kernel */
 };
