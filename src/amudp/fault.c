@@ -27,6 +27,7 @@ struct rnl_amudp_fault {
     uint64_t first_ns, most_ns;
     long backoff;
     struct held *first;
+    unsigned leaving; /* of threads that send one which was held back: the endpoint stays as long */
 };
 
 static struct rnl_env *env_of(const struct amudp_ep *ep)
@@ -139,66 +140,86 @@ int rnl_amudp_fault_send(struct amudp_ep *ep, const struct rnl_amudp_request *q,
     return rnl_am_poll(bundle); /* as every request */
 }
 
-/* The first one that is due, sent, or taken for lost again. `all`: whatever it is due. 0 = there is none. */
-static int send_one(struct amudp_ep *ep, int all)
+/* The first one that it holds back, which is the caller's to send; NULL: none. The lock is held. */
+static struct held *take(struct amudp_ep *ep)
 {
-    int held = rnl_am_hold(), again = 0;
     struct held *h = ep->fault->first;
-    uint64_t now = h != NULL ? now_ns(ep) : 0;
-    if (h != NULL && !all && h->due_ns > now)
-        h = NULL;
-    if (h != NULL) {
-        ep->fault->first = h->next;
-        ep->stats.RequestsRetransmitted[h->q.category]++;
-        again = !all && chosen(ep);
-        if (again)
-            later(ep, h, now);
-    }
-    rnl_am_let_go(held);
-    if (h == NULL || again)
-        return again;
+    if (h == NULL)
+        return NULL;
+    ep->fault->first = h->next;
+    ep->fault->leaving++;
+    ep->stats.RequestsRetransmitted[h->q.category]++;
+    return h;
+}
+
+static void send_taken(struct amudp_ep *ep, struct held *h)
+{
     (void)rnl_amudp_send(ep, &h->q, h->args); /* what is wrong with it comes back to handler 0 */
     free(h);
-    return 1;
+    int held = rnl_am_hold();
+    ep->fault->leaving--;
+    rnl_am_let_go(held);
 }
 
 void rnl_amudp_fault_free(struct amudp_ep *ep)
 {
-    if (ep->fault == NULL)
-        return;
-    while (send_one(ep, 1))
-        ;
-    free(ep->fault);
-    ep->fault = NULL;
+    for (;;) {
+        int held = rnl_am_hold();
+        struct rnl_amudp_fault *f = ep->fault;
+        struct held *h = f != NULL ? take(ep) : NULL;
+        if (f != NULL && h == NULL && f->leaving == 0)
+            ep->fault = NULL;
+        rnl_am_let_go(held);
+        if (f == NULL)
+            return;
+        if (h != NULL) {
+            send_taken(ep, h);
+        } else if (ep->fault == NULL) {
+            free(f);
+            return;
+        } else if (rnl_am_poll(ep->bundle->core) != AM_OK) {
+            return; /* a handler, perhaps of what this thread is sending: its endpoint is not freed */
+        }
+    }
 }
 
-/* One that has something due; NULL: *left_ns until one has, -1 = nothing is held back. */
-static struct amudp_ep *first_due(int64_t *left_ns)
+/* One that is due, of any endpoint, and not taken for lost again: the caller's to send, for *of. NULL: *left_ns until
+ * one is due, -1 = nothing is held back. */
+static struct held *take_due(struct amudp_ep **of, int64_t *left_ns)
 {
     int held = rnl_am_hold();
-    struct amudp_ep *found = NULL;
+    struct held *h = NULL;
     *left_ns = -1;
-    for (struct amudp_eb *eb = rnl_amudp_bundles; eb != NULL && found == NULL; eb = eb->next)
-        for (struct amudp_ep *ep = eb->first; ep != NULL && found == NULL; ep = ep->next) {
+    for (struct amudp_eb *eb = rnl_amudp_bundles; eb != NULL && h == NULL; eb = eb->next)
+        for (struct amudp_ep *ep = eb->first; ep != NULL && h == NULL; ep = ep->next) {
             if (ep->fault == NULL || ep->fault->first == NULL)
                 continue;
-            uint64_t now = now_ns(ep), due = ep->fault->first->due_ns;
-            if (due <= now)
-                found = ep;
-            else if (*left_ns < 0 || (int64_t)(due - now) < *left_ns)
+            uint64_t now = now_ns(ep);
+            while (ep->fault->first != NULL && ep->fault->first->due_ns <= now && h == NULL) {
+                h = take(ep);
+                if (chosen(ep)) {
+                    ep->fault->leaving--;
+                    later(ep, h, now);
+                    h = NULL;
+                }
+            }
+            *of = ep;
+            uint64_t due = ep->fault->first != NULL ? ep->fault->first->due_ns : UINT64_MAX;
+            if (h == NULL && due != UINT64_MAX && (*left_ns < 0 || (int64_t)(due - now) < *left_ns))
                 *left_ns = (int64_t)(due - now);
         }
     rnl_am_let_go(held);
-    return found;
+    return h;
 }
 
 int64_t rnl_amudp_fault_poll(void)
 {
     int64_t left_ns = -1;
     struct amudp_ep *ep;
+    struct held *h;
     if (RNL_LIKELY(!__atomic_load_n(&losing, __ATOMIC_RELAXED)))
         return -1;
-    while ((ep = first_due(&left_ns)) != NULL)
-        (void)send_one(ep, 0);
+    while ((h = take_due(&ep, &left_ns)) != NULL)
+        send_taken(ep, h);
     return left_ns;
 }
