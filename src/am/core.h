@@ -297,21 +297,15 @@ enum { RNL_AM_SENT_LEAST = 32, RNL_AM_SENT_MOST = 64, RNL_AM_LATELY = 8 };
  * whoever polls because so many are unanswered sends on as they come, and would send in groups as small as ever they
  * were once. So many polls in a row, some microseconds, and not one in which a request came, which is answered. With
  * nothing to send it is only what a poll owes for the replies it took in that goes with the next requests: it is no
- * datagram of its own, once, unless the ring of answers may be full of them. */
+ * datagram of its own, once. */
 enum { RNL_AM_HELD_MOST = 32 };
-/* Where more than two groups are unanswered, one more datagram is not worth a wait. */
-RNL_INLINE int rnl_am_flows(const struct rnl_am_port *port, uint32_t rank)
-{
-    return port->replied && port->peer[rank].deepest <= 2 * RNL_AM_SENT_MOST;
-}
 RNL_INLINE enum rnl_net_hold rnl_am_net_hold(const struct rnl_am_port *port)
 {
     const struct rnl_am_peer *p = &port->peer[port->away];
     uint64_t open = p->asked - p->answered;
     if (port->sent_away == 0)
-        return open && !port->replied && open <= RNL_AWAY1 ? RNL_NET_HELD_BACK : RNL_NET_GOES;
-    return rnl_am_flows(port, port->away) && open > port->sent_away && port->held < RNL_AM_HELD_MOST ? RNL_NET_HELD
-                                                                                                     : RNL_NET_GOES;
+        return open && !port->replied ? RNL_NET_HELD_BACK : RNL_NET_GOES;
+    return port->replied && open > port->sent_away && port->held < RNL_AM_HELD_MOST ? RNL_NET_HELD : RNL_NET_GOES;
 }
 RNL_INLINE int rnl_am_progress_after(struct rnl_am_port *port, uint32_t rank)
 {
@@ -325,8 +319,7 @@ RNL_INLINE int rnl_am_progress_after(struct rnl_am_port *port, uint32_t rank)
         if (sent < RNL_AM_SENT_LEAST || (sent < RNL_AM_SENT_MOST && sent < p->deepest / 2))
             return AM_OK;
         p->deepest -= p->deepest / RNL_AM_LATELY;
-        if (p->deepest <= 2 * RNL_AM_SENT_MOST)
-            return rnl_am_progress_sent(port);
+        return rnl_am_progress_sent(port);
     }
     return rnl_am_progress(port);
 }
