@@ -161,10 +161,7 @@ struct rnl_am_port {
     uint8_t guarded;    /* calls lock */
     uint8_t own;        /* the session opened ep */
     uint8_t untold;     /* a message came back to an endpoint without a handler 0 */
-    uint32_t sent_away; /* requests to other hosts since the last poll that sent: the last of them to ... */
-    uint32_t away;      /* ... this rank */
-    uint32_t held;      /* polls since then that took in only */
-    uint8_t replied;    /* replies came since then */
+    uint32_t sent_away; /* requests to other hosts since the last poll */
     struct rnl_am_bundle *bundle;
     struct rnl_am_peer *peer; /* by rank */
     struct rnl_am_rejected *rejected, **rejected_last;
@@ -287,39 +284,21 @@ RNL_INLINE int rnl_am_has_chores(const struct rnl_am_port *port)
 int rnl_am_tell_untold(struct rnl_am_port *port);
 /* Polls, outside handlers; the lock is held. */
 int rnl_am_progress(struct rnl_am_port *port);
-/* The same with requests to other hosts that go first: their receivers work while we take in. */
-int rnl_am_progress_sent(struct rnl_am_port *port);
 /* The same after a request to rank. To another host not after each: a poll sends what is there to send, and requests
  * that follow each other are to share datagrams, whose way through the kernel costs as much as a dozen of them. Half of
  * as many as were unanswered at a time lately go together: the two sides work at the same time then. */
 enum { RNL_AM_SENT_LEAST = 32, RNL_AM_SENT_MOST = 64, RNL_AM_LATELY = 8 };
-/* A poll in between takes in, but does not send either, while replies are coming and more of them are under way:
- * whoever polls because so many are unanswered sends on as they come, and would send in groups as small as ever they
- * were once. So many polls in a row, some microseconds, and not one in which a request came, which is answered. With
- * nothing to send it is only what a poll owes for the replies it took in that goes with the next requests: it is no
- * datagram of its own, once. */
-enum { RNL_AM_HELD_MOST = 32 };
-RNL_INLINE enum rnl_net_hold rnl_am_net_hold(const struct rnl_am_port *port)
-{
-    const struct rnl_am_peer *p = &port->peer[port->away];
-    uint64_t open = p->asked - p->answered;
-    if (port->sent_away == 0)
-        return open && !port->replied ? RNL_NET_HELD_BACK : RNL_NET_GOES;
-    return port->replied && open > port->sent_away && port->held < RNL_AM_HELD_MOST ? RNL_NET_HELD : RNL_NET_GOES;
-}
 RNL_INLINE int rnl_am_progress_after(struct rnl_am_port *port, uint32_t rank)
 {
     if (port->ep->remote && port->ep->conn[rank]->pair.away) {
         struct rnl_am_peer *p = &port->peer[rank];
         uint64_t open = p->asked - p->answered;
         uint32_t sent = ++port->sent_away;
-        port->away = rank;
         if (open > p->deepest)
             p->deepest = (uint32_t)open;
         if (sent < RNL_AM_SENT_LEAST || (sent < RNL_AM_SENT_MOST && sent < p->deepest / 2))
             return AM_OK;
         p->deepest -= p->deepest / RNL_AM_LATELY;
-        return rnl_am_progress_sent(port);
     }
     return rnl_am_progress(port);
 }

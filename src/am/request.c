@@ -211,10 +211,7 @@ int rnl_am_request(ep_t ep, int index, handler_t handler, int numargs, const int
     memcpy(place.at + 8, &who, 8);
     memcpy(place.at + 16, &tag, 8);
     rnl_am_copy_args(place.at + 24, args, (unsigned)numargs);
-    /* What has come is looked for by the poll that is to follow. */
-    port->ep->net_hold = port->replied ? RNL_NET_HELD : RNL_NET_GOES;
     rnl_stream_ask_publish(port->ep, &place, n);
-    port->ep->net_hold = RNL_NET_GOES;
     struct rnl_am_record *r = rnl_am_record(port, rank, 0, (uint32_t)index, n);
     r->head[0] = what;
     r->head[1] = who;

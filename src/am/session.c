@@ -4,7 +4,6 @@
 #include "stream/lone.h"
 
 #include "am/core.h"
-#include "endpoint/remote.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -283,20 +282,10 @@ int rnl_am_free_bundle(eb_t bundle)
 
 /* ---- polling ---- */
 
-RNL_INLINE void sends(struct rnl_am_port *port)
+int rnl_am_progress(struct rnl_am_port *port)
 {
-    port->sent_away = port->held = 0;
-    port->replied = 0;
-}
-
-RNL_INLINE int progress(struct rnl_am_port *port, enum rnl_net_hold hold)
-{
-    if (hold == RNL_NET_GOES)
-        sends(port);
-    port->held += hold == RNL_NET_HELD;
-    port->ep->net_hold = (uint8_t)hold;
+    port->sent_away = 0;
     int64_t bytes = rnl_stream_extract_quick(port->ep, SIZE_MAX);
-    port->ep->net_hold = RNL_NET_GOES;
     if (RNL_UNLIKELY(rnl_ep_forked(port->ep)))
         return rnl_am_enter_slow(port);
     if (RNL_UNLIKELY(rnl_am_has_chores(port))) {
@@ -304,18 +293,6 @@ RNL_INLINE int progress(struct rnl_am_port *port, enum rnl_net_hold hold)
         return bytes < 0 ? rnl_am_status((int)bytes) : rnl_am_tell_untold(port);
     }
     return RNL_UNLIKELY(bytes < 0) ? rnl_am_status((int)bytes) : AM_OK;
-}
-
-int rnl_am_progress(struct rnl_am_port *port)
-{
-    return progress(port, RNL_NET_GOES);
-}
-
-int rnl_am_progress_sent(struct rnl_am_port *port)
-{
-    sends(port);
-    rnl_remote_send(port->ep);
-    return progress(port, RNL_NET_HELD_BACK);
 }
 
 int rnl_am_poll(eb_t bundle)
@@ -329,7 +306,7 @@ int rnl_am_poll(eb_t bundle)
     status = rnl_am_outside(port, "AM_Poll");
     if (RNL_LIKELY(status == AM_OK)) {
         bundle->seen = bundle->events;
-        status = progress(port, rnl_am_net_hold(port));
+        status = rnl_am_progress(port);
     }
     return rnl_am_leave(port, status);
 }

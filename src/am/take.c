@@ -184,7 +184,6 @@ static int on_request(rnl_stream *s, unsigned peer, void *ctx)
     struct rnl_endpoint *ep = s->ep;
     struct rnl_am_request_head h;
     struct rnl_am_message m;
-    ep->net_hold = RNL_NET_GOES; /* its reply goes when this extract ends */
     int why = take_words(s, &h.h.what, sizeof h / 8);
     if (RNL_UNLIKELY(why)) /* not even who sent it: the core returns what there is */
         return why == LOST ? RNL_DONE : RNL_REFUSE(why);
@@ -206,7 +205,6 @@ static int deliver_answer(struct rnl_am_port *port, rnl_stream *s, unsigned peer
     struct rnl_am_endpoint *ep = rnl_am_find(port, m->to, m->to_generation);
     if (RNL_LIKELY(ep))
         rnl_am_answered(&port->peer[peer], m->serial);
-    port->replied = 1;
     rnl_am_fn fn = ep ? handler_of(ep, m) : NULL;
     if (RNL_UNLIKELY(!fn))
         return AM_EBADHANDLER;

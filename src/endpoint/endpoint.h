@@ -196,10 +196,6 @@ enum rnl_open_state {
     RNL_EP_ANSWER /* a lane-1 handler runs: nothing may be sent */
 };
 
-/* What is not due, but ready to go to other hosts, waits for company: in an extract that took messages in; in any, and
- * no send looks for what has come. */
-enum rnl_net_hold { RNL_NET_GOES, RNL_NET_HELD_BACK, RNL_NET_HELD };
-
 struct rnl_endpoint {
     /* -- read by every call -- */
     uint32_t open;  /* enum rnl_open_state; this struct reads as zeros in a forked child */
@@ -257,8 +253,7 @@ struct rnl_endpoint {
     uint32_t net_skip;       /* extracts in vain between two looks at the network ... */
     uint32_t net_skipped;    /* ... so far */
     uint8_t net_due;         /* the next extract looks at it, or sends */
-    uint8_t net_hold; /* enum rnl_net_hold: whoever calls is about to send more, and counts how often it says so */
-    uint8_t by_fd;    /* nobody rings for datagrams: it sleeps on descriptors, its own among them */
+    uint8_t by_fd;           /* nobody rings for datagrams: it sleeps on descriptors, its own among them */
     uint32_t empties_enough; /* empties at which rnl_ep_empty does more than count */
     uint32_t untidied;       /* empties since the last tidying */
     uint8_t gave_way;        /* whether that was of use is not known yet: */

@@ -137,8 +137,7 @@ void rnl_remote_send(struct rnl_endpoint *ep)
 void rnl_remote_send_after(struct rnl_endpoint *ep)
 {
     const struct rnl_remote *r = ep->remote;
-    if ((r->first && ep->net_hold != RNL_NET_HELD) || (r->heap_count && r->heap[0].due_ns <= r->received_ns) ||
-        r->awake > r->few)
+    if (r->first || (r->heap_count && r->heap[0].due_ns <= r->received_ns) || r->awake > r->few)
         send_at(ep, r->sent_ns > r->received_ns ? r->sent_ns : r->received_ns); /* handlers may have sent since */
     else if (r->t->ops->deadline(r->t) <= r->received_ns)
         (void)r->t->ops->flush(r->t, r->received_ns);
@@ -148,7 +147,7 @@ void rnl_remote_leave(struct rnl_endpoint *ep)
 {
     struct rnl_remote *r = ep->remote;
     r->left = r->first != NULL;
-    if (r->presses && !ep->net_hold)
+    if (r->presses)
         rnl_remote_send(ep);
     else if ((r->heap_count && r->heap[0].due_ns <= r->received_ns) || r->t->ops->deadline(r->t) <= r->received_ns)
         rnl_remote_send_after(ep); /* peers of this host may keep it busy for ever */
@@ -168,7 +167,7 @@ static int is_lone(struct rnl_endpoint *ep, struct rnl_link *link)
 {
     if (ep->in_handler && link->mirror && rnl_mirror_unread(link->mirror))
         return 0;
-    if (link->up && link->flow.sent.count && !ep->in_handler && !ep->remote->receiving && ep->net_hold != RNL_NET_HELD)
+    if (link->up && link->flow.sent.count && !ep->in_handler && !ep->remote->receiving)
         rnl_remote_receive(ep);
     return link->up && !link->over && !link->flow.sent.count;
 }
@@ -342,7 +341,7 @@ void rnl_remote_receive(struct rnl_endpoint *ep)
 {
     struct rnl_remote *r = ep->remote;
     struct rnl_view view[POLL];
-    if (r->left && !r->receiving && ep->net_hold != RNL_NET_HELD)
+    if (r->left && !r->receiving)
         rnl_remote_send(ep);
     uint64_t now = ep->env->ops->now_ns(ep->env);
     int n = POLL, came = 0;
