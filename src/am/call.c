@@ -97,7 +97,7 @@ static RNL_NOINLINE void run_hooked(struct rnl_am_token *t, rnl_am_fn fn, void *
         hooks.after(hooks.arg, t, &info, buf);
 }
 
-void rnl_am_leave_handler(const struct rnl_am_bundle *b)
+void rnl_am_leave_handler(const struct rnl_am_bundle *b, int gives_up)
 {
     struct rnl_am_port *port = b->port;
     if (rnl_am_enter(port) != AM_OK)
@@ -106,7 +106,8 @@ void rnl_am_leave_handler(const struct rnl_am_bundle *b)
     (void)rnl_am_leave(port, AM_OK);
     if (!t || !t->leave)
         return;
-    port->ep->give_up = 1; /* the call that runs this handler may wait for a peer that is stuck */
+    if (gives_up)
+        port->ep->give_up = 1; /* the call that runs this handler may wait for a peer that is stuck */
     _longjmp(*t->leave, 1);
 }
 

@@ -19,10 +19,10 @@ rnl_endpoint *rnl_am_rank(const struct rnl_am *am);
 /* Frees all that AM has on this rank and tells nobody: its program is no more. */
 void rnl_am_drop(rnl_endpoint *rank);
 /* The handler that runs, of an endpoint with hooks or a handler 0, ends here, as if it returned; what it has done stays
- * done. Returns only if there is none. For whoever ends the process. */
+ * done. Returns only if there is none. For whoever ends the process. gives_up: sends that wait end with RNL_ERR_JOB,
+ * until rnl_am_go_on. */
 struct rnl_am_bundle;
-void rnl_am_leave_handler(const struct rnl_am_bundle *b);
-/* Until then sends that wait have ended with RNL_ERR_JOB. */
+void rnl_am_leave_handler(const struct rnl_am_bundle *b, int gives_up);
 void rnl_am_go_on(const struct rnl_am_bundle *b);
 
 /* For an interface above whose bundles are all on the session's rank, and that keeps things beside them: takes the lock

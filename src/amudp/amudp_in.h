@@ -103,6 +103,8 @@ void rnl_amudp_latency_answered(struct amudp_ep *ep, const void *token);
 /* ---- fault.c ---- */
 struct rnl_amudp_fault;
 int rnl_amudp_fault_new(struct amudp_ep *ep);
+/* What it holds back goes out now. A handler that calls this may come back before all has. */
+void rnl_amudp_fault_flush(struct amudp_ep *ep);
 void rnl_amudp_fault_free(struct amudp_ep *ep);
 /* The rank is closed. */
 void rnl_amudp_fault_end(void);

@@ -71,7 +71,7 @@ int AM_Terminate(void)
         return WRONG(AM_ERR_NOT_INIT, "AM_Terminate was called more often than AM_Init");
     for (struct amudp_eb *eb = rnl_amudp_bundles; sessions == 1 && eb != NULL; eb = eb->next)
         for (struct amudp_ep *ep = eb->first; ep != NULL; ep = ep->next)
-            rnl_amudp_fault_free(ep); /* what it held goes out */
+            rnl_amudp_fault_flush(ep);
     int r = rnl_am_terminate();
     if (--sessions == 0) { /* handlers ran in there, so the callbacks' endpoints had to live */
         while (rnl_amudp_bundles != NULL)
@@ -113,7 +113,7 @@ int AM_FreeBundle(eb_t bundle)
     if (bundle == NULL)
         return WRONG(AM_ERR_BAD_ARG, "there is no bundle");
     for (struct amudp_ep *ep = bundle->first; ep != NULL; ep = ep->next)
-        rnl_amudp_fault_free(ep);
+        rnl_amudp_fault_flush(ep);
     int r = rnl_am_free_bundle(bundle->core);
     if (r != AM_OK)
         return rnl_amudp_result(r, __func__);
@@ -178,7 +178,7 @@ int AM_FreeEndpoint(ep_t ep)
 {
     if (ep == NULL)
         return WRONG(AM_ERR_BAD_ARG, "there is no endpoint");
-    rnl_amudp_fault_free(ep);
+    rnl_amudp_fault_flush(ep);
     int r = rnl_am_free_endpoint(ep->core);
     if (r != AM_OK)
         return rnl_amudp_result(r, __func__);

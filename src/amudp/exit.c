@@ -174,7 +174,8 @@ int AMUDP_SPMDExit(int code)
         __atomic_store_n(&rnl_amudp_spmd.ends, 1, __ATOMIC_RELAXED);
     }
     rnl_am_let_go(held);
-    rnl_am_leave_handler(rnl_amudp_spmd.bundle->core);
+    /* What another thread is passing on is not to be given up. */
+    rnl_am_leave_handler(rnl_amudp_spmd.bundle->core, is_ours());
     while (!is_ours())
         pause(); /* the other one ends the process */
     end();

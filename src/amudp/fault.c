@@ -161,26 +161,32 @@ static void send_taken(struct amudp_ep *ep, struct held *h)
     rnl_am_let_go(held);
 }
 
-void rnl_amudp_fault_free(struct amudp_ep *ep)
+void rnl_amudp_fault_flush(struct amudp_ep *ep)
 {
     for (;;) {
         int held = rnl_am_hold();
-        struct rnl_amudp_fault *f = ep->fault;
-        struct held *h = f != NULL ? take(ep) : NULL;
-        if (f != NULL && h == NULL && f->leaving == 0)
-            ep->fault = NULL;
+        struct held *h = ep->fault != NULL ? take(ep) : NULL;
+        int done = h == NULL && (ep->fault == NULL || ep->fault->leaving == 0);
         rnl_am_let_go(held);
-        if (f == NULL)
-            return;
-        if (h != NULL) {
+        if (h != NULL)
             send_taken(ep, h);
-        } else if (ep->fault == NULL) {
-            free(f);
-            return;
-        } else if (rnl_am_poll(ep->bundle->core) != AM_OK) {
-            return; /* a handler, perhaps of what this thread is sending: its endpoint is not freed */
-        }
+        else if (done || rnl_am_poll(ep->bundle->core) != AM_OK)
+            return; /* the latter in a handler, perhaps of what this thread is sending */
     }
+}
+
+void rnl_amudp_fault_free(struct amudp_ep *ep)
+{
+    int held = rnl_am_hold();
+    struct rnl_amudp_fault *f = ep->fault;
+    ep->fault = NULL;
+    rnl_am_let_go(held);
+    while (f != NULL && f->first != NULL) {
+        struct held *h = f->first;
+        f->first = h->next;
+        free(h);
+    }
+    free(f);
 }
 
 /* One that is due, of any endpoint, and not taken for lost again: the caller's to send, for *of. NULL: *left_ns until

@@ -35,7 +35,7 @@ struct rnl_here { /* HERE: where a host is */
     uint16_t *port; /* of each of its ranks */
 };
 uint64_t rnl_here_kernel(void);
-/* 1 = no network lies between the two. */
+/* 1 = the same kernel: mostly no network lies between the two. Containers with a card each have one all the same. */
 int rnl_here_together(const struct rnl_here *, const struct rnl_here *);
 void rnl_here_pack(struct rnl_pack *, const struct rnl_here *);
 /* `count`: the ranks of that host. 0, RNL_ERR_JOB, RNL_ERR_NO_MEMORY. */

@@ -265,7 +265,11 @@ uint32_t rnl_flow_lone(struct rnl_flow *f, unsigned char *at, size_t most, uint6
     p.connection = f->connection;
     p.number = f->sent.next;
     rnl_packet_put_usual(at, bytes, &p);
-    (void)!rnl_keys_seal(&f->keys, f->sealer, at, bytes, from); /* the key is good for it: see above */
+    if (RNL_UNLIKELY(rnl_keys_seal(&f->keys, f->sealer, at, bytes, from) != 0)) {
+        for (unsigned i = 0; i < count; i++)
+            f->ops->lost(f->ctx, &notes[i]);
+        return 0;
+    }
     rnl_received_told(&f->received);
     f->count->sent_bytes += bytes;
     record(f, &p, bytes, notes, count, now_ns);

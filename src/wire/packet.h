@@ -169,10 +169,11 @@ RNL_INLINE int rnl_packet_usual(const unsigned char *at, size_t bytes, struct rn
     p->ack.ranges = 0;
     return 1;
 }
-/* Writes one, its length included: where its body began is RNL_PACKET_HEAD + RNL_ACK_FIXED. */
+/* Writes one, its length included: where its body began is RNL_PACKET_HEAD + RNL_ACK_FIXED. Hold and window are within
+ * their bounds (struct rnl_ack): what is above is cut off. */
 RNL_INLINE void rnl_packet_put_usual(unsigned char *at, uint32_t bytes, const struct rnl_packet *p)
 {
-    uint64_t hold = p->ack.hold_ns / RNL_ACK_HOLD_UNIT_NS, window = p->ack.window_bytes / RNL_ACK_WINDOW_UNIT;
+    uint64_t hold = p->ack.hold_ns / RNL_ACK_HOLD_UNIT_NS & 0xffff, window = p->ack.window_bytes / RNL_ACK_WINDOW_UNIT;
     rnl_put64(at, (RNL_WIRE_VERSION | (uint64_t)RNL_PACKET_DATA << 4) | (uint64_t)p->flags << 8 |
                       (uint64_t)bytes << 16 | (uint64_t)p->connection << 32);
     rnl_put64(at + 8, p->number);
