@@ -284,6 +284,7 @@ struct rnl_endpoint {
     uint8_t discard;  /* that is what becomes of them now */
     uint8_t quit;     /* a resumed handler returned RNL_QUIT */
     uint8_t troubled; /* a message waits for memory, and the program has not been told */
+    uint8_t lacked;   /* one has waited for memory, now or before */
     char trouble[200];
     uint64_t gather_bytes; /* of collecting buffers, now */
     rnl_death *on_death;

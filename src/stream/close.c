@@ -56,7 +56,7 @@ static int idle(struct rnl_endpoint *ep)
 
 static int lacks_memory(const struct rnl_endpoint *ep)
 {
-    for (uint32_t i = 0; i < ep->live; i++)
+    for (uint32_t i = 0; ep->lacked && i < ep->live; i++) /* asked often, and peers are many */
         if (ep->hot[i]->stuck[0] == RNL_STUCK_MEMORY || ep->hot[i]->stuck[1] == RNL_STUCK_MEMORY)
             return 1;
     return 0;

@@ -46,6 +46,7 @@ static unsigned stick(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned l
 {
     uint64_t at = conn->pair.rx[lane].pos + 1;
     conn->stuck[lane] = (uint8_t)why;
+    ep->lacked |= why == RNL_STUCK_MEMORY;
     rnl_ep_set_only(ep);
     if (conn->stuck_at[lane] != at) { /* counted once a message, however often it is looked at */
         conn->stuck_at[lane] = at;

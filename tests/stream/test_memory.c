@@ -4,13 +4,16 @@
  * counts against the receive budget. */
 #include "stream/inbox.h"
 
+#include <malloc.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <sys/resource.h>
 
 #include "endpoint/link.h"
 #include "stream/stream.h"
 
-enum { NOTE = 1, WHOLE = 2, ASK = 3, KEEP = 4 };
+enum { NOTE = 1, WHOLE = 2, ASK = 3, KEEP = 4, LATE = 5 };
+enum { LONG_BYTES = 500000 };
 
 struct fixture {
     struct test_hub h;
@@ -132,6 +135,57 @@ static void a_whole_message_without_memory_waits(void **state)
     assert_memory_equal(f->in.buf, test_pattern(1, 0), 500000);
 }
 
+static void *leaves(void *ep)
+{
+    (void)!rnl_close(ep); /* b leaves without it */
+    return NULL;
+}
+
+/* Also if it waited for something else first, and so was counted as that. */
+static void a_message_that_gets_no_memory_ends_close(void **state)
+{
+    struct fixture *f = *state;
+    struct rlimit before, now;
+    long pages = 0;
+    pthread_t thread[2];
+    void *volatile hole[2000];
+    unsigned holes = 0;
+    if (test_slowness() != 1) {
+        puts("skip: the sanitizers' own memory cannot be limited");
+        skip();
+    }
+    stay_awake(f->a);
+    stay_awake(f->b);
+    assert_int_equal(post_card(f->a, 1, LATE, test_pattern(1, 0), LONG_BYTES), 0);
+    drain(f->b);
+    assert_int_equal(rnl_get_counters(f->b)->no_handler, 1);
+    assert_int_equal(rnl_handler_whole(f->b, LATE, inbox_whole, &f->in, 0), LATE);
+    (void)mallopt(M_ARENA_MAX, 1); /* no others, whose room comes and goes */
+    test_wires_threads(f->h.wires);
+    assert_int_equal(pthread_create(&thread[0], NULL, leaves, f->a), 0);
+    assert_int_equal(pthread_create(&thread[1], NULL, leaves, f->c), 0);
+    FILE *statm = fopen("/proc/self/statm", "r");
+    assert_non_null(statm);
+    assert_int_equal(fscanf(statm, "%ld", &pages), 1);
+    fclose(statm);
+    assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+    now = before;
+    now.rlim_cur = (rlim_t)pages * 4096 + LONG_BYTES / 2; /* enough for all else */
+    assert_int_equal(setrlimit(RLIMIT_AS, &now), 0);
+    while (holes < 2000 && (hole[holes] = malloc(LONG_BYTES)) != NULL)
+        holes++;
+    int status = rnl_close(f->b);
+    assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+    while (holes > 0)
+        free(hole[--holes]);
+    pthread_join(thread[0], NULL);
+    pthread_join(thread[1], NULL);
+    for (unsigned i = 0; i < 3; i++)
+        f->h.ep[i] = NULL;
+    assert_int_equal(f->in.count, 0);
+    assert_int_equal(status, RNL_ERR_NO_MEMORY);
+}
+
 static void suspended_keeps_and_collected_messages_count_against_the_budget(void **state)
 {
     struct fixture *f = *state;
@@ -176,6 +230,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_whole_message_without_memory_waits),
+        TEST(a_message_that_gets_no_memory_ends_close),
         TEST(suspended_keeps_and_collected_messages_count_against_the_budget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
