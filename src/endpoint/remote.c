@@ -11,7 +11,8 @@ enum {
     TAKEN = 64 << 10,    /* ... or as long as this has not come: it is to be read while it is in the cache */
     VAIN = 64,           /* looks in vain before it is asked less often */
     SKIP_MOST = 1023,    /* extracts in vain between two looks: some 20 us */
-    SLOTS = 64,          /* of expanded keys */
+    SLOTS = 64,          /* of expanded keys, two a peer, ... */
+    SLOTS_FEW = 8,       /* ... where most would have left the caches before they are used again */
     PILED = 64 << 10,    /* bytes: a full run of datagrams, whatever their size */
     RINGS_PER_LOOK = 16, /* at how much has piled up */
     AWAKE_FEW = 256,     /* links, some 12 KB each, and 8 more with answers */
@@ -518,7 +519,8 @@ int rnl_remote_new(struct rnl_endpoint *ep, const struct rnl_remote_options *opt
     struct rnl_remote *r = calloc(1, sizeof *r);
     struct rnl_link_due *heap = calloc(ep->size, sizeof *heap);
     struct rnl_link_awake *awakes = calloc(ep->size, sizeof *awakes);
-    size_t bytes = rnl_sealer_bytes(SLOTS);
+    uint32_t slots = ep->env->facts.crowd > SLOTS / 2 ? SLOTS_FEW : SLOTS;
+    size_t bytes = rnl_sealer_bytes(slots);
     void *memory = aligned_alloc(RNL_SEALER_ALIGN, (bytes + RNL_SEALER_ALIGN - 1) & ~(size_t)(RNL_SEALER_ALIGN - 1));
     int status = RNL_ERR_NO_MEMORY;
     if (!r || !heap || !awakes || !memory) {
@@ -531,7 +533,7 @@ int rnl_remote_new(struct rnl_endpoint *ep, const struct rnl_remote_options *opt
     r->last = &r->first;
     status = rnl_ciphers_init(&r->ciphers, ~0u);
     if (status == 0)
-        status = rnl_sealer_init(&r->sealer, &r->ciphers, memory, SLOTS);
+        status = rnl_sealer_init(&r->sealer, &r->ciphers, memory, slots);
     if (status < 0)
         goto failed;
     rnl_job_keys_derive(&r->keys, ep->env->job_key);
