@@ -6,18 +6,46 @@
  * that).
  *
  * The file that includes this has included the firmware, named it (SYSTEM), and says what the host fills before and
- * writes meanwhile. Of systems without protection that has to make sense: that it need not would be protection. */
+ * writes meanwhile, which may be done again and again: it leaves nothing of the run before. Of systems without
+ * protection that has to make sense: that it need not would be protection. CONSERVED, if it is there, holds after every
+ * turn, and PERMITTED of every transfer into the host.
+ *
+ * With FUZZED, it is a target for fuzzers: chance is what the input's bytes say (what the host fills before stays
+ * drawn), and what must not be ends the program. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#ifdef FUZZED
+#include "fuzz/input.h"
+
+static struct fuzz_input input;
+#endif
+
 static uint32_t regs[NIC_REGISTERS], status = HDONE | SDONE, armed;
 static uint64_t seed, sends, dmas, packets, interrupts;
 
+static uint64_t into_host; /* transfers */
+static int filling = 1;    /* the host fills the card */
+
+/* One call a statement: C leaves open which of two operands is drawn first. */
 static uint32_t chance(uint32_t below)
 {
+#ifdef FUZZED
+    uint32_t drawn = 0;
+    if (!filling) {
+        fuzz_bytes(&input, &drawn, below <= 256 ? 1 : below <= 65536 ? 2 : 4);
+        return drawn % below;
+    }
+#endif
     seed = seed * 6364136223846793005u + 1442695040888963407u;
     return (uint32_t)((seed >> 33) % below);
+}
+
+static uint32_t any_word(void)
+{
+    uint32_t low = chance(65536);
+    return chance(65536) << 16 | low;
 }
 
 static void host_fills(void);
@@ -27,7 +55,11 @@ static void must(int holds, const char *what)
 {
     if (!holds) {
         printf("not ok - %s: %s (seed %llu)\n", SYSTEM, what, (unsigned long long)seed);
+#ifdef FUZZED
+        abort();
+#else
         exit(1);
+#endif
     }
 }
 
@@ -38,7 +70,18 @@ static void arrive(void)
     if (words * 4 > fits)
         return;
     for (uint32_t i = 0; i < words; i++) {
-        uint32_t w = chance(4) ? chance(9) | chance(4) << 28 | chance(4) << 16 : (uint32_t)(seed >> 17);
+        uint32_t w;
+        if (chance(4)) {
+            w = chance(9);
+            w |= chance(4) << 28;
+            w |= chance(4) << 16;
+        } else {
+            w = any_word();
+        }
+#ifdef LIKELY_WORD /* what an address could be */
+        if (chance(2))
+            w = LIKELY_WORD();
+#endif
         memcpy(to + 4 * i, &w, 4);
     }
     n = words * 4;
@@ -83,8 +126,12 @@ void nic_write(unsigned r, uint32_t v)
     case CTR:
         must(status & HDONE, "the host DMA engine is started while it works");
         must(regs[LAR] < sizeof card && v <= sizeof card - regs[LAR] && v > 0, "a DMA outside the card");
+#ifdef PERMITTED
+        must(regs[DIR] != TO_HOST || PERMITTED(regs[EAR], regs[LAR], v), "memory of the host that is not open");
+#endif
         status &= ~(uint32_t)HDONE;
         dmas++;
+        into_host += regs[DIR] == TO_HOST;
         break;
     case SMLT:
         must(status & SDONE, "the send engine is started while it works");
@@ -105,14 +152,47 @@ void nic_write(unsigned r, uint32_t v)
     }
 }
 
+static void begin(void)
+{
+    memset((void *)(uintptr_t)&card, 0, sizeof card);
+    memset(regs, 0, sizeof regs);
+    status = HDONE | SDONE;
+    armed = 0;
+    sends = dmas = packets = interrupts = into_host = 0;
+    filling = 1;
+    host_fills();
+    filling = 0;
+    fw_init();
+}
+
+static void turn(void)
+{
+    fw_step();
+#ifdef CONSERVED
+    must(CONSERVED, "a packet is lost, or comes from nowhere");
+#endif
+}
+
+#ifdef FUZZED
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    input = (struct fuzz_input){data, data + size};
+    seed = 1;
+    begin();
+    for (uint32_t left = 4096; left > 0 && fuzz_more(&input); left--)
+        turn();
+    for (uint32_t i = 0; i < 64; i++) /* past the end everything is done at once */
+        turn();
+    return 0;
+}
+#else
 int main(int argc, char **argv)
 {
     uint32_t turns = argc > 1 ? (uint32_t)atoi(argv[1]) : 200000;
     seed = argc > 2 ? (uint64_t)atoi(argv[2]) : 1;
-    host_fills();
-    fw_init();
+    begin();
     for (uint32_t i = 0; i < turns; i++)
-        fw_step();
+        turn();
 #ifdef STAYS_ON_CARD
     int right_transfers = dmas == 0;
 #else
@@ -123,3 +203,4 @@ int main(int argc, char **argv)
            (unsigned long long)dmas, (unsigned long long)packets, (unsigned long long)interrupts);
     return 0;
 }
+#endif

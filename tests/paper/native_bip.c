@@ -8,8 +8,12 @@
 
 #include "paper/native.h"
 
+static uint32_t next; /* short message that the host fills */
+
 static void host_fills(void)
 {
+    next = 0;
+    memset(ready_from, 0, sizeof ready_from);
     card.ring_at = 65536;
     card.page = 4096;
     for (uint32_t i = 0; i < BIP_NODES; i++)
@@ -18,7 +22,6 @@ static void host_fills(void)
 
 static void host_writes(void)
 {
-    static uint32_t next;
     if (chance(2) && card.go[next].bytes == 0) {
         card.go[next].to = chance(64);
         card.go[next].bytes = 12 + 4 * chance(BIP_SMALL);

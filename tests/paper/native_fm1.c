@@ -5,6 +5,7 @@
 #define SYSTEM "fm1"
 #include "sim/paper/systems/fm1/firmware.c"
 #endif
+#define CONSERVED (card.posted - card.sent <= FM1_QUEUE && sends - card.sent <= 1)
 #include "paper/native.h"
 
 static void host_fills(void)
@@ -17,7 +18,8 @@ static void host_fills(void)
 static void host_writes(void)
 {
     if (card.posted - card.sent < FM1_QUEUE) {
-        card.queue[card.posted % FM1_QUEUE][FM1_WORDS - 2] = chance(FM1_DATA + 1) << 24 | chance(1 << 24);
+        uint32_t bytes = chance(FM1_DATA + 1), rest = chance(1 << 24);
+        card.queue[card.posted % FM1_QUEUE][FM1_WORDS - 2] = bytes << 24 | rest;
         card.posted++;
     }
 }

@@ -3,7 +3,8 @@
  * native_fm2.c - see native.h. */
 #include "sim/paper/systems/fm2/firmware.c"
 
-#define SYSTEM "fm2"
+#define SYSTEM    "fm2"
+#define CONSERVED (card.posted - card.sent <= FM2_QUEUE && sends - card.sent <= 1)
 #include "paper/native.h"
 
 static void host_fills(void)
@@ -17,7 +18,8 @@ static void host_fills(void)
 static void host_writes(void)
 {
     if (card.posted - card.sent < FM2_QUEUE) {
-        card.queue[card.posted % FM2_QUEUE][FM2_WORDS - 2] = chance(FM2_DATA + 1) << 16 | chance(1 << 16);
+        uint32_t bytes = chance(FM2_DATA + 1), rest = chance(1 << 16);
+        card.queue[card.posted % FM2_QUEUE][FM2_WORDS - 2] = bytes << 16 | rest;
         card.posted++;
     }
 }

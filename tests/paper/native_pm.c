@@ -8,15 +8,20 @@
 
 #include "paper/native.h"
 
+static uint32_t next, back; /* that the host fills: to send, and given back */
+
 static void host_fills(void)
 {
+    next = back = 0;
+    memset(sequence_of, 0, sizeof sequence_of);
+    memset(next_sequence, 0, sizeof next_sequence);
+    memset(expected, 0, sizeof expected);
     for (uint32_t i = 0; i < PM_NODES; i++)
         card.route[i] = ROUTE_VALID | i;
 }
 
 static void host_writes(void)
 {
-    static uint32_t next, back;
     volatile struct pm_descriptor *d = &card.send[next];
     if (chance(2) && d->state == PM_FREE) {
         d->to = (uint32_t)chance(0xffffffff);

@@ -3,7 +3,7 @@
  * queue.h - how FM's cards send: frames of the queue go out as they are, in turn. Who includes it has `card`, and says
  * how many frames the queue has (QUEUE) and how far they lie apart (WORDS), and, of a frame's last word but one, where
  * it goes (ROUTE_OF) and how many bytes it has (BYTES_OF). */
-#define QUEUE_END (card.queue[0] + QUEUE * WORDS)
+#define QUEUE_END ((volatile uint32_t *)card.queue + QUEUE * WORDS)
 
 struct queue {
     uint32_t sent;
