@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# runnel paper: traces, profiles, machines, the matrix and the results page, what is refused, and files at random.
+# shellcheck disable=SC2016,SC2154 # programs for bash -c; variables of checks.sh
+# shellcheck source=tests/paper/checks.sh
+. "$(dirname "${BASH_SOURCE[0]}")/checks.sh"
+check "a trace shows what is on the bus" bash -c '"$0" paper trace vmmc | grep -q "0     bus       store, 4 bytes"' "$RUNNEL"
+for system in simple fm1 fm2 vmmc bip pm; do "$RUNNEL" paper trace "$system" --size 640 --count 2 --plot "$work/traces"; done \
+    >"$work/traced" 2>&1
+check "traces are JSON for viewers and SVG: both nodes, every lane, and no engine or bus does two things at once" \
+    python3 - "$work/traces" <<'END'
+import collections, json, sys, xml.dom.minidom
+for system in "simple fm1 fm2 vmmc bip pm".split():
+    lanes, names = collections.defaultdict(list), {}
+    for e in json.load(open("%s/%s.trace.json" % (sys.argv[1], system)))["traceEvents"]:
+        assert isinstance(e["pid"], int) and isinstance(e["tid"], int) and e["ph"] in "MX", e
+        if e["name"] == "thread_name":
+            names[e["pid"], e["tid"]] = e["args"]["name"]
+        elif e["ph"] == "X":
+            assert e["ts"] >= 0 and e["dur"] >= 0, e
+            lanes[e["pid"], names[e["pid"], e["tid"]]].append((e["ts"], e["ts"] + e["dur"]))
+    assert {"bus", "firmware", "host DMA", "send", "receive", "host"} <= {lane for _, lane in lanes}, (system, lanes.keys())
+    assert {0, 1} == {node for node, _ in lanes}
+    for lane, spans in lanes.items():
+        spans.sort()
+        for one, next_one in zip(spans, spans[1:]):
+            assert next_one[0] >= one[1] - 2e-6, (system, lane, one, next_one)
+    svg = xml.dom.minidom.parse("%s/%s.svg" % (sys.argv[1], system)).documentElement
+    right = float(svg.getAttribute("width"))
+    boxes = [r for r in svg.getElementsByTagName("rect") if r.getAttribute("x")]
+    assert len(boxes) > 20, (system, len(boxes))
+    assert all(float(r.getAttribute("x")) + float(r.getAttribute("width")) <= right for r in boxes), system
+END
+check "a profile names the files that firmware shares" bash -c '"$0" paper profile fm1 --count 20 |
+    grep -q "^carry.h  *[0-9]"' "$RUNNEL"
+check "a trace shows both nodes" bash -c '"$0" paper trace vmmc | grep -q "1     host DMA  to host"' "$RUNNEL"
+check "a profile adds up" bash -c '"$0" paper profile simple --count 20 |
+    awk "/%/ { s += \$NF } END { exit !(s > 98 && s < 101) }"' "$RUNNEL"
+check "a machine is printed as a file that can be read back" bash -c '
+    "$0" paper machine H-PP >"$1" && "$0" paper run bip --machine-file "$1" --count 10' "$RUNNEL" "$work/m"
+check "a value is changed without building anew" bash -c '
+    a=$("$0" paper run vmmc --json --count 20) &&
+    b=$("$0" paper run vmmc --json --count 20 --set dma_setup=5) && [ "$a" != "$b" ]' "$RUNNEL"
+
+sed '/^load /d' "$work/m" >"$work/less"
+refuses "a machine without a value" "load is missing" paper run bip --machine-file "$work/less"
+sed 's/^load .*/load 0.5 ns given x/' "$work/m" >"$work/unit"
+refuses "a value in another unit" "is kept in us" paper run bip --machine-file "$work/unit"
+sed 's/^load .*/load nan us given x/' "$work/m" >"$work/nan"
+refuses "a value that is no number" "has to be from" paper run bip --machine-file "$work/nan"
+refuses "a system that is not there" "there is no system 'amoeba'" paper run amoeba
+refuses "more processes than a card has queues" "the card of vmmc can have 4" paper run vmmc --processes 5
+refuses "senders where there is one" "is measured as goodput" paper run fm1 --senders 2
+check "the matrix has six systems, overload of those that bear it, and what it costs on the wire" bash -c '
+    "$0" paper matrix --json | python3 -c "
+import json, sys
+m = {r[\"system\"]: r for r in json.load(sys.stdin)}
+assert len(m) == 6
+assert {s for s in m if \"overload\" in m[s]} == set(m) - {\"bip\"}
+assert max(m[s][\"overload_wire\"] for s in m if s != \"bip\") > 3 * m[\"fm1\"][\"overload_wire\"]"' "$RUNNEL"
+check "more than two hosts: a run and the matrix say that nothing validates it" bash -c '
+    "$0" paper run fm1 --measure goodput --senders 4 --count 20 | grep -q "no published figure validates more than two" &&
+    ! "$0" paper run fm1 --measure goodput --count 20 | grep validates &&
+    "$0" paper run fm1 --measure goodput --senders 4 --count 20 --json | grep -q "\"what_if\":true" &&
+    "$0" paper matrix --count 4 | grep -q "^figure validates more than two hosts"' "$RUNNEL"
+"$RUNNEL" paper matrix >"$work/matrix"
+"$RUNNEL" paper figure >"$work/names"
+check "the results page is the one that would be written: matrix, figures, pictures" \
+    python3 - "$work" "$RUNNEL_SOURCE/doc/results/" <<'END'
+import os, sys
+work, out = sys.argv[1:]
+page = open(out + "README.md").read()
+assert open(work + "/matrix").read() in page, "the matrix is another"
+names = [line.rstrip("\n").split(None, 1) for line in open(work + "/names")]
+for name, title in names:
+    assert "\n%s\n\n![%s](%s.svg)\n" % (title, name, name) in page, name
+drawn = {name for name in os.listdir(out) if name.endswith(".svg") and not name.startswith("trace-")}
+assert drawn == {name + ".svg" for name, _ in names}, drawn
+END
+check "places to send from" bash -c '"$0" paper sweep pm-cache --over places=1,30 --size 65536 --measure stream-rate |
+    awk "\$1 == 1 { one = \$2 } \$1 == 30 { exit !(\$2 < 0.9 * one) }"' "$RUNNEL"
+refuses "more places than there can be" "from 1 to 1024" paper run pm-cache --places 1025
+refuses "more places than memory has" "pages of memory are asked for" paper run pm-cache --places 1000 --size 65536
+refuses "a cost on the wire of nothing" "none of .* messages was received" \
+    paper run simple --measure wire-cost --bad 1 --count 5
+refuses "several senders of several pieces" "take from several what comes as one, up to 8192" \
+    paper run pm --measure goodput --senders 2 --size 16384
+refuses "a packet of a size that no card has" "takes whole words, 16 to 1024" paper run fm2 --packet 7
+refuses "a packet that is not chosen" "those of vmmc cannot be chosen" paper run vmmc --packet 512
+refuses "a message too long" "takes whole words" paper run fm1 --size 1000000
+refuses "a system that is not named" "name a system" paper run
+refuses "an option that would have no effect" "^runnel paper: --over has no effect on run" paper run pm --over size=4,8
+refuses "a receiver that computes where nobody asks it to" "slow has no effect on one-way" paper run pm --slow 20
+refuses "half a byte" "size are whole numbers, not 4.5" paper sweep pm --over size=4,4.5
+refuses "more points than there is room for" "up to 24 points" paper sweep pm --over "size=$(seq -s, 4 4 100)"
+check "all figures are one array of JSON" bash -c '"$0" paper figure all --count 2 --json |
+    python3 -c "import json, sys; f = json.load(sys.stdin); assert len(f) > 25 and all(x[\"curves\"] for x in f)"' "$RUNNEL"
+refuses "another one" "^runnel paper: --machine has no effect on table" paper table all --machine H-P
+refuses "a row that is not there" "no published figure" paper table 99z
+# Files at random: refused, or run; never a crash.
+check "machine files with changed bytes" bash -c '
+    python3 - "$1" "$2" "$0" <<END
+import random, subprocess, sys
+text = open(sys.argv[1], "rb").read()
+r = random.Random(5)
+for i in range(60):
+    t = bytearray(text)
+    for k in range(1 + i % 4):
+        at = r.randrange(len(t))
+        how = r.randrange(4)
+        if how == 0: t[at] = r.randrange(256)
+        elif how == 1: del t[at:at + r.randrange(40)]
+        elif how == 2: t[at:at] = b"9" * r.randrange(30)
+        else: t[at] = ord(r.choice("0123456789.-\\n "))
+    open(sys.argv[2], "wb").write(t)
+    p = subprocess.run([sys.argv[3], "paper", "run", "bip", "--count", "3", "--machine-file", sys.argv[2]],
+                       stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=60)
+    assert p.returncode in (0, 1, 64), (i, p.returncode)
+    assert p.returncode == 0 or p.stderr.startswith(b"runnel paper: "), p.stderr
+END' "$RUNNEL" "$work/m" "$work/fuzzed"
+exit $failed
