@@ -9,15 +9,13 @@ enum { PAGE = 4096 };
 #define PERMITTED     permitted
 #define FIRST_WORD(n) ((n)-VMMC_HEADER)
 
-/* What has come from the wire goes to a place in a page that is exported; how far it reaches from there is not looked
- * at. A completion word is the daemon's affair. */
+/* What has come from the wire goes to one page that is exported. A completion word is the daemon's affair. */
 static int permitted(uint32_t host, uint32_t from, uint32_t bytes)
 {
-    (void)bytes;
     uint32_t frame = host / PAGE;
     if (from < SRAM_AT(card.in) || from >= SRAM_AT(card.in) + sizeof card.in)
         return 1;
-    return frame < VMMC_FRAMES && (card.incoming[frame] & VMMC_MAY_WRITE);
+    return frame < VMMC_FRAMES && (card.incoming[frame] & VMMC_MAY_WRITE) && (host + bytes - 1) / PAGE == frame;
 }
 
 static uint32_t near_page(void);

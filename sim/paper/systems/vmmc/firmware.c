@@ -87,7 +87,8 @@ FIRMWARE void receive(struct loop *l, uint32_t status)
     if (bytes > fits) {
         l->second_at = h[2];
         uint32_t next = l->second_at >> l->shift;
-        if (!l->second_at || next >= VMMC_FRAMES || !(card.incoming[next] & VMMC_MAY_WRITE))
+        if (!l->second_at || (l->second_at & (l->page - 1)) || next >= VMMC_FRAMES ||
+            !(card.incoming[next] & VMMC_MAY_WRITE)) /* from its start, it does not reach the page after it */
             goto refuse;
         first = fits;
         l->second_bytes = bytes - fits;
