@@ -42,8 +42,8 @@ static void on_ends(void *token, int32_t code, int32_t from)
         return;
     }
     rnl_amudp_spmd.code = code;
-    __atomic_store_n(&rnl_amudp_spmd.ends, 1, __ATOMIC_RELAXED);
     teller = from;
+    __atomic_store_n(&rnl_amudp_spmd.ends, 1, __ATOMIC_RELEASE); /* pairs with rnl_amudp_ended */
 }
 
 static void on_done(void *token, int32_t from)
@@ -91,11 +91,19 @@ int AMUDP_SPMDSetExitCallback(amudp_exitcallback_t callback)
     return AM_OK;
 }
 
-static void await(const int *count, const int *least)
+/* What handlers have counted, which may run in another thread. */
+static int has(const int *count, int least)
+{
+    int held = rnl_am_hold(), enough = *count >= least;
+    rnl_am_let_go(held);
+    return enough;
+}
+
+static void await(const int *count, int least)
 {
     struct rnl_env *env = rnl_am_get_rank(rnl_amudp_spmd.bundle->core)->env;
     uint64_t until = env->ops->now_ns(env) + HEARD_NS;
-    while (*count < *least && env->ops->now_ns(env) < until)
+    while (!has(count, least) && env->ops->now_ns(env) < until)
         if (rnl_am_poll(rnl_amudp_spmd.bundle->core) != AM_OK)
             break;
 }
@@ -105,20 +113,26 @@ static int tell(int rank, handler_t what, int n, const int32_t *args)
     return rnl_am_request(rnl_amudp_spmd.tree->core, rank, what, n, args) == AM_OK;
 }
 
+static int is_behind(int i)
+{
+    int held = rnl_am_hold(), is = behind[i];
+    rnl_am_let_go(held);
+    return is;
+}
+
 static void pass_on(int code)
 {
-    static const int one = 1;
     int32_t ends[] = {code, rnl_amudp_spmd.rank}, ours[] = {rnl_amudp_spmd.rank};
     for (int i = 0; i < NEIGHBOURS; i++)
         if (neighbour(i) >= 0 && neighbour(i) != teller)
             told += tell(neighbour(i), RNL_AMUDP_ENDS, 2, ends);
-    await(&done, &told);
+    await(&done, told);
     if (teller >= 0 && tell(teller, RNL_AMUDP_DONE, 1, ours))
-        await(&go, &one);
+        await(&go, 1);
     for (int i = 0; i < NEIGHBOURS; i++)
-        if (behind[i])
+        if (is_behind(i))
             sent_on += tell(neighbour(i), RNL_AMUDP_GO, 0, NULL);
-    await(&heard, &sent_on);
+    await(&heard, sent_on);
 }
 
 _Noreturn static void leave(int code)
@@ -160,7 +174,7 @@ _Noreturn static void end(void)
 
 void rnl_amudp_ended(void)
 {
-    if (RNL_UNLIKELY(__atomic_load_n(&rnl_amudp_spmd.ends, __ATOMIC_RELAXED)) && is_ours() && stage == STAYS)
+    if (RNL_UNLIKELY(__atomic_load_n(&rnl_amudp_spmd.ends, __ATOMIC_ACQUIRE)) && is_ours() && stage == STAYS)
         end();
 }
 
@@ -171,7 +185,7 @@ int AMUDP_SPMDExit(int code)
     int held = rnl_am_hold();
     if (!rnl_amudp_spmd.ends) {
         rnl_amudp_spmd.code = code;
-        __atomic_store_n(&rnl_amudp_spmd.ends, 1, __ATOMIC_RELAXED);
+        __atomic_store_n(&rnl_amudp_spmd.ends, 1, __ATOMIC_RELEASE);
     }
     rnl_am_let_go(held);
     /* What another thread is passing on is not to be given up. */
