@@ -13,6 +13,7 @@
 #include "endpoint/endpoint.h"
 #include "endpoint/remote.h"
 #include "support/must.h"
+#include "support/random.h"
 #include "transport/fault/fault.h"
 #include "transport/udp/udp.h"
 
@@ -53,6 +54,7 @@ struct test_wires {
     void *tap_arg;
     _Atomic uint64_t clock_ns; /* 0 = the real one */
     _Atomic int stopped;
+    _Atomic uint64_t drawn; /* random numbers, with that clock */
     char faults[RNL_FAULT_TEXT];
     struct rnl_remote_options opt;
     struct rnl_env_ops *ops; /* of each rank */
@@ -223,6 +225,20 @@ static uint64_t tick(struct rnl_env *env)
     return test_wires_now_ns(ticking);
 }
 
+/* Chance of its own, too: what goes by such a clock is the same each time. */
+static uint64_t draw(struct rnl_env *env)
+{
+    struct test_random r = test_random_of(env->rank, atomic_fetch_add(&ticking->drawn, 1));
+    return test_random_next(&r);
+}
+
+static uint64_t give_way(struct rnl_env *env)
+{
+    uint64_t before = tick(env);
+    sched_yield();
+    return tick(env) - before;
+}
+
 static void nap(struct rnl_env *env, _Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns)
 {
     uint64_t now = tick(env), left = deadline_ns > now ? deadline_ns - now : 0;
@@ -360,6 +376,8 @@ void test_wires_attach(struct test_wires *w, rnl_endpoint *ep)
     if (atomic_load(&w->clock_ns)) {
         w->ops[env->rank].now_ns = tick;
         w->ops[env->rank].park = nap;
+        w->ops[env->rank].random = draw;
+        w->ops[env->rank].yield = give_way;
     }
     env->ops = &w->ops[env->rank];
     pthread_mutex_lock(&w->lock);
