@@ -264,18 +264,18 @@ static int profile(struct paper_options *o, struct profile *p)
     if (rnl_experiment_run(&x, &out) < 0)
         return paper_failed();
     double cycle_ps = 1e6 / x.machine.v[RNL_M_ni_clock];
-    printf(
-        "sim/paper/%s.c: cycles per message of %u bytes, idle turns that were added up left out\n\n%-14s %5s %12s %12s "
-        "%6s\n",
-        x.system->object, x.bytes, "file", "line", "instructions", "cycles", "share");
+    const double per = out.sent ? (double)out.sent : 1; /* the probe sends none */
+    printf("sim/paper/%s.c: cycles %s of %u bytes, idle turns that were added up left out\n\n%-14s %5s %12s %12s %6s\n",
+           x.system->object, out.sent ? "per message" : "of a whole run, with transfers", x.bytes, "file", "line",
+           "instructions", "cycles", "share");
     qsort(p->line, (size_t)p->lines, sizeof p->line[0], by_line);
     for (const struct line *l = p->line; l < p->line + p->lines; l++)
         if (l->executed) { /* what the compiler cannot ascribe has line 0 */
             char number[24] = "-";
             if (l->number)
                 snprintf(number, sizeof number, "%lu", l->number);
-            printf("%-14s %5s %12.1f %12.1f %5.1f%%\n", l->file, number, (double)l->executed / out.sent,
-                   (double)l->ps / cycle_ps / out.sent, 100 * (double)l->ps / (double)p->all_ps);
+            printf("%-14s %5s %12.1f %12.1f %5.1f%%\n", l->file, number, (double)l->executed / per,
+                   (double)l->ps / cycle_ps / per, 100 * (double)l->ps / (double)p->all_ps);
         }
     return 0;
 }

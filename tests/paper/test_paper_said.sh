@@ -33,6 +33,8 @@ END
 check "a profile names the files that firmware shares" bash -c '"$0" paper profile fm1 --count 20 |
     grep -q "^carry.h  *[0-9]"' "$RUNNEL"
 check "a trace shows both nodes" bash -c '"$0" paper trace vmmc | grep -q "1     host DMA  to host"' "$RUNNEL"
+check "a profile of a firmware that sends no messages has figures" bash -c '"$0" paper profile probe |
+    grep -q "^firmware.c .* [0-9.]* *[0-9.]*  *[0-9.]*%$" && ! "$0" paper profile probe | grep -qE "inf|nan"' "$RUNNEL"
 check "a profile adds up" bash -c '"$0" paper profile simple --count 20 |
     awk "/%/ { s += \$NF } END { exit !(s > 98 && s < 101) }"' "$RUNNEL"
 check "a machine is printed as a file that can be read back" bash -c '
