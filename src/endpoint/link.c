@@ -183,8 +183,10 @@ static void begin_flow(struct rnl_link *link, const struct rnl_hs_made *made, ui
     struct rnl_keys keys;
     r->limits = rnl_key_limits_default(made->suite);
     rnl_keys_init(&keys, made->suite, made->tx, made->rx, &r->limits);
-    r->config_near = r->config;
-    r->config_near.congest.near_ns = r->near_ns;
+    if (link->same_kernel) {
+        r->config_near = r->config;
+        r->config_near.congest.near_ns = r->near_ns;
+    }
     const struct rnl_flow_setup setup = {.config = link->same_kernel ? &r->config_near : &r->config,
                                          .ops = &flow_ops,
                                          .path = &link->path,

@@ -231,17 +231,25 @@ static void poster(struct rnl_task *t, void *arg)
     }
 }
 
+/* A page of each host, that of the second exported to the first. */
+static struct rnl_hw *new_pair(struct vmmc_pair *p)
+{
+    struct rnl_hw *hw = new_hw();
+    memset(p, 0, sizeof *p);
+    assert_int_equal(vmmc_attach(&p->a, hw, 0, 0), 0);
+    assert_int_equal(vmmc_attach(&p->b, hw, 1, 0), 0);
+    p->from = rnl_host_take(&hw->host[0], PAGE, 0);
+    p->to = rnl_host_take(&hw->host[1], PAGE, 0);
+    assert_int_equal(vmmc_export(&p->b, p->to, PAGE, 0, NULL, 0), 0);
+    p->proxy = vmmc_import(&p->a, &p->b, p->to, PAGE);
+    return hw;
+}
+
 static void a_post_looks_once_and_ahead(void **state)
 {
     (void)state;
-    struct vmmc_pair p = {0};
-    struct rnl_hw *hw = new_hw();
-    assert_int_equal(vmmc_attach(&p.a, hw, 0, 0), 0);
-    assert_int_equal(vmmc_attach(&p.b, hw, 1, 0), 0);
-    p.from = rnl_host_take(&hw->host[0], PAGE, 0);
-    p.to = rnl_host_take(&hw->host[1], PAGE, 0);
-    assert_int_equal(vmmc_export(&p.b, p.to, PAGE, 0, NULL, 0), 0);
-    p.proxy = vmmc_import(&p.a, &p.b, p.to, PAGE);
+    struct vmmc_pair p;
+    struct rnl_hw *hw = new_pair(&p);
     rnl_hw_task(hw, 0, poster, &p);
     run(hw);
     rnl_hw_free(hw);
@@ -261,14 +269,8 @@ static void hasty_sender(struct rnl_task *t, void *arg)
 static void a_source_that_is_changed_before_its_completion_word_is_reported(void **state)
 {
     (void)state;
-    struct vmmc_pair p = {0};
-    struct rnl_hw *hw = new_hw();
-    assert_int_equal(vmmc_attach(&p.a, hw, 0, 0), 0);
-    assert_int_equal(vmmc_attach(&p.b, hw, 1, 0), 0);
-    p.from = rnl_host_take(&hw->host[0], PAGE, 0);
-    p.to = rnl_host_take(&hw->host[1], PAGE, 0);
-    assert_int_equal(vmmc_export(&p.b, p.to, PAGE, 0, NULL, 0), 0);
-    p.proxy = vmmc_import(&p.a, &p.b, p.to, PAGE);
+    struct vmmc_pair p;
+    struct rnl_hw *hw = new_pair(&p);
     vmmc_translate(&p.a, p.from, 1);
     rnl_hw_task(hw, 0, hasty_sender, &p);
     assert_int_equal(rnl_hw_power(hw), 0);
