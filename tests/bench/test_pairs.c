@@ -11,6 +11,7 @@
 #include "../../bench/machine.h"
 #include "../../bench/rounds.h"
 #include "../../bench/side.h"
+#include "../../bench/sockets.h"
 
 #include <errno.h>
 #include <math.h>
@@ -18,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -146,6 +148,31 @@ static void bare_sockets_measure_every_test(void **state)
     (void)state;
     measure_once(&bench_api_udp);
     measure_once(&bench_api_tcp);
+}
+
+/* Against sockets that would take far more, and a reader that says what it took only when it is told to. */
+static void bytes_in_flight_stay_within_the_window(void **state)
+{
+    unsigned char bytes[100] = {0};
+    struct bench_side s = {.side = 0};
+    int bulk[2], single[2];
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0, bulk), 0);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0, single), 0);
+    struct sockets k = {.bulk = bulk[0], .single = single[0], .segment = 100, .run = 100, .window = 300};
+    for (uint64_t taken = 0; taken <= 500; taken += 100) {
+        assert_int_equal(send(single[1], &taken, sizeof taken, 0), sizeof taken);
+        for (int i = 0; i < 5; i++) {
+            assert_true(sockets_send(&s, &k, bytes, sizeof bytes) >= 0);
+            assert_true(k.sent - taken <= k.window);
+        }
+        assert_int_equal(k.sent, taken + k.window);
+        assert_int_equal(recv(bulk[1], bytes, sizeof bytes, 0), sizeof bytes);
+    }
+    for (int i = 0; i < 2; i++) {
+        close(bulk[i]);
+        close(single[i]);
+    }
 }
 
 /* Not waited for in vain: the end says that it was a datagram. */
@@ -294,6 +321,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(floors_measure_every_test),
         cmocka_unit_test(bare_sockets_measure_every_test),
+        cmocka_unit_test(bytes_in_flight_stay_within_the_window),
         cmocka_unit_test(a_lost_datagram_ends_the_measurement),
         cmocka_unit_test(wrong_bytes_are_an_error),
         cmocka_unit_test(a_lost_or_doubled_message_is_an_error),
