@@ -112,8 +112,8 @@ void bench_plot_where(FILE *f, const struct bench_row *row, size_t n, enum bench
         fprintf(f, "(cores %s: %.0f ns a line)", bench_placement_name(placement), probe);
 }
 
-static void write_script(FILE *f, const char *picture, const struct bench_row *row, size_t n, enum bench_test test,
-                         enum bench_placement placement)
+void bench_plot_sizes(FILE *f, const char *picture, const struct bench_row *row, size_t n, enum bench_test test,
+                      enum bench_placement placement)
 {
     static const char *const title[BENCH_APIS] = {"raw (floor)", "native",  "FM 2.x",      "FM 1.1",
                                                   "TCP",         "AM-2",    "Open MPI",    "Open MPI on UCX",
@@ -135,10 +135,14 @@ static void write_script(FILE *f, const char *picture, const struct bench_row *r
         if (!bench_plot_has(row, n, test, placement, api))
             continue;
         fprintf(f, "$api%d << END\n", api);
-        for (size_t i = 0; i < n; i++)
-            if (row[i].test == test && row[i].placement == placement && row[i].api == (unsigned)api &&
-                !isnan(row[i].value))
+        for (size_t i = 0; i < n; i++) {
+            if (row[i].test != test || row[i].placement != placement || row[i].api != (unsigned)api)
+                continue;
+            if (isnan(row[i].value))
+                fputc('\n', f); /* the curve breaks where nothing was measured */
+            else
                 fprintf(f, "%llu %.6g %zu\n", (unsigned long long)row[i].bytes, row[i].value, row[i].rounds);
+        }
         fputs("END\n", f);
     }
     fprintf(f, "set terminal pngcairo size 900,560 font 'sans,12'\nset output '%s'\n", picture);
@@ -226,7 +230,7 @@ static int plot_one(const char *dir, const char *base, const struct bench_row *r
     else if (test == BENCH_AM_RATE)
         bench_plot_am(f, picture, row, n, placement);
     else
-        write_script(f, picture, row, n, test, placement);
+        bench_plot_sizes(f, picture, row, n, test, placement);
     bool bad = ferror(f);
     if (fclose(f) || bad) {
         snprintf(text, size, "cannot write %s: is the disk full?", path);

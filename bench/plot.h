@@ -24,10 +24,11 @@ void bench_plot_where(FILE *, const struct bench_row *, size_t n, enum bench_pla
 bool bench_plot_lone(const struct bench_row *, size_t n, enum bench_test, enum bench_placement, int api);
 void bench_plot_mark(FILE *, const char *data, unsigned value, unsigned rounds, bool named);
 
-/* The script for layered.png. */
+/* The scripts for pictures: of one curve an interface against the size, for layered.png, and for am-rate.png. A curve
+ * breaks where nothing was measured. */
+void bench_plot_sizes(FILE *, const char *picture, const struct bench_row *, size_t n, enum bench_test,
+                      enum bench_placement);
 void bench_plot_layered(FILE *, const char *picture, const struct bench_row *, size_t n, enum bench_placement);
-
-/* The script for am-rate.png. */
 void bench_plot_am(FILE *, const char *picture, const struct bench_row *, size_t n, enum bench_placement);
 
 #endif

@@ -26,10 +26,15 @@ void bench_plot_am(FILE *f, const char *picture, const struct bench_row *row, si
         has[p] = bench_plot_has(row, n, panels[p].test, placement, BENCH_AM);
         drawn += has[p];
         fprintf(f, "$%s << END\n", panels[p].name);
-        for (const struct bench_row *r = row; r < row + n; r++)
-            if (r->test == panels[p].test && r->placement == placement && !isnan(r->value))
+        for (const struct bench_row *r = row; r < row + n; r++) {
+            if (r->test != panels[p].test || r->placement != placement)
+                continue;
+            if (isnan(r->value))
+                fputc('\n', f);
+            else
                 fprintf(f, "%g %.6g %.6g\n", r->n / panels[p].every, r->value * panels[p].scale,
                         r->floor * panels[p].scale);
+        }
         fputs("END\n", f);
     }
     fprintf(f,

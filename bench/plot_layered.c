@@ -22,11 +22,15 @@ enum { CURVES = sizeof curves / sizeof *curves, PANELS = sizeof panels / sizeof 
 static void data(FILE *f, const struct bench_row *row, size_t n, enum bench_placement placement, unsigned p, unsigned c)
 {
     fprintf(f, "$%s_%s << END\n", panels[p].name, bench_api_name(curves[c].api));
-    for (const struct bench_row *r = row; r < row + n; r++)
-        if (r->test == panels[p].test && r->placement == placement && r->api == curves[c].api && !isnan(r->value) &&
-            !isnan(r->ratio))
+    for (const struct bench_row *r = row; r < row + n; r++) {
+        if (r->test != panels[p].test || r->placement != placement || r->api != curves[c].api)
+            continue;
+        if (isnan(r->value) || isnan(r->ratio))
+            fputc('\n', f); /* the curves break where nothing was measured */
+        else
             fprintf(f, "%llu %.6g %.6g %.4g %zu\n", (unsigned long long)r->bytes, r->value, r->floor, 100 * r->ratio,
                     r->rounds);
+    }
     fputs("END\n", f);
 }
 

@@ -10,6 +10,7 @@
 
 #include "../../bench/floor_copy.h"
 #include "../../bench/machine.h"
+#include "../../bench/plot.h"
 #include "../../bench/report.h"
 #include "../../bench/scene.h"
 #include "../../bench/side.h"
@@ -252,6 +253,34 @@ static void what_was_not_seen_is_said(void **state)
     bench_plan_free(&p);
 }
 
+static void a_curve_breaks_where_nothing_was_measured(void **state)
+{
+    struct bench_row row[9];
+    char *text = NULL;
+    size_t size;
+    (void)state;
+    static const enum bench_test tests[] = {BENCH_LATENCY, BENCH_LAYERED, BENCH_AM_RATE};
+    for (int i = 0; i < 9; i++) /* three sizes of each test, the middle one without a figure */
+        row[i] = (struct bench_row){.test = tests[i / 3],
+                                    .api = i < 6 ? BENCH_FM : BENCH_AM,
+                                    .bytes = 8u << i,
+                                    .n = 8u << i,
+                                    .value = i % 3 == 1 ? NAN : 5,
+                                    .floor = 5,
+                                    .ratio = 1,
+                                    .rounds = i % 3 == 1 ? 0 : 2};
+    FILE *f = open_memstream(&text, &size);
+    assert_non_null(f);
+    bench_plot_sizes(f, "x.png", row, 9, BENCH_LATENCY, row->placement);
+    bench_plot_layered(f, "x.png", row, 9, row->placement);
+    bench_plot_am(f, "x.png", row, 9, row->placement);
+    assert_int_equal(fclose(f), 0);
+    assert_non_null(strstr(text, "8 5 2\n\n32 5 2\n"));
+    assert_non_null(strstr(text, "64 5 5 100 2\n\n256 5 5 100 2\n"));
+    assert_non_null(strstr(text, "512 5 5\n\n2048 5 5\n"));
+    free(text);
+}
+
 /* Also the longest names, and figures of a machine that takes its time. */
 static void columns_stay_apart_and_within_80(void **state)
 {
@@ -419,6 +448,7 @@ int main(void)
         cmocka_unit_test(a_scene_has_rows_of_its_own),
         cmocka_unit_test(more_is_better_but_for_latency),
         cmocka_unit_test(what_was_not_seen_is_said),
+        cmocka_unit_test(a_curve_breaks_where_nothing_was_measured),
         cmocka_unit_test(columns_stay_apart_and_within_80),
         cmocka_unit_test(raw_ring_delivers_in_order),
         cmocka_unit_test(an_area_of_another_build_is_refused),
