@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -151,6 +152,39 @@ static void threads_do_anything_with_a_bundle(void **state)
     run();
 }
 
+static void *make_one(void *arg)
+{
+    int *came = arg;
+    ep_t ep;
+    en_t name;
+    __atomic_store_n(came, 1, __ATOMIC_RELEASE);
+    TEST_MUST(AM_AllocateEndpoint(one, &ep, &name) == AM_OK);
+    __atomic_store_n(came, 2, __ATOMIC_RELEASE);
+    TEST_MUST(AM_FreeEndpoint(ep) == AM_OK);
+    return NULL;
+}
+
+/* Whether two threads meet by chance is the first test's; that one waits for the other is seen here each time. */
+static void a_call_waits_for_who_is_within_another(void **state)
+{
+    pthread_t thread;
+    int came = 0;
+    (void)state;
+    assert_int_equal(AM_Init(), AM_OK);
+    assert_int_equal(AM_AllocateBundle(AM_PAR, &one), AM_OK);
+    int held = rnl_am_hold();
+    assert_true(held);
+    assert_int_equal(pthread_create(&thread, NULL, make_one, &came), 0);
+    while (!__atomic_load_n(&came, __ATOMIC_ACQUIRE))
+        usleep(1000);
+    usleep(20000);
+    assert_int_equal(__atomic_load_n(&came, __ATOMIC_ACQUIRE), 1);
+    rnl_am_let_go(held);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(came, 2);
+    assert_int_equal(AM_Terminate(), AM_OK);
+}
+
 static void also_where_messages_are_lost_on_purpose(void **state)
 {
     (void)state;
@@ -167,6 +201,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_do_anything_with_a_bundle),
+        cmocka_unit_test(a_call_waits_for_who_is_within_another),
         cmocka_unit_test(also_where_messages_are_lost_on_purpose),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
