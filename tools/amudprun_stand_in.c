@@ -84,11 +84,11 @@ static int hand_over(int fd, const unsigned char *key, int door, int rank)
         return 0;
     if (p.cut || p.n != 65 || heard[0] != 'p')
         return 0;
-    rnl_amudp_place_proof(key, "worker", hello + 1, heard + 1, proof);
+    rnl_channel_proof(key, "worker", hello + 1, heard + 1, proof);
     if (sodium_memcmp(proof, heard + 33, sizeof proof) != 0)
         return 0;
     given[0] = 'g';
-    rnl_amudp_place_proof(key, "stand-in", hello + 1, heard + 1, given + 1);
+    rnl_channel_proof(key, "stand-in", hello + 1, heard + 1, given + 1);
     memcpy(given + 33, &rank, 4);
     int fds[] = {door, STDOUT_FILENO, STDERR_FILENO};
     return rnl_packet_send(fd, given, sizeof given, fds, 3, 0) == 0 && say_environment(fd);

@@ -21,12 +21,12 @@
  *   each to each       'i' 'o' 'e' | bytes              input, output, errors; no bytes: their end
  *   door to way        'q' | status 4                   it has ended
  *
- * A porter ends when its master does. */
+ * A porter ends when its master does and when the commands that it has executed have ended. */
 #ifndef RNL_AMUDP_DOOR_H
 #define RNL_AMUDP_DOOR_H
 
-#include "amudp/channel.h"
 #include "amudp/place.h"
+#include "job/channel.h"
 
 /* Callers by TCP have PATIENCE to prove themselves. UNPROVEN of them are listened to at a time, the others wait until
  * one has, or has been given HURRY and makes room. */

@@ -70,14 +70,3 @@ socklen_t rnl_amudp_place_address(const char *name, int rank, struct sockaddr_un
     int n = snprintf(out->sun_path + 1, sizeof out->sun_path - 1, "%.60s.%d", name, rank);
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
 }
-
-void rnl_amudp_place_proof(const unsigned char key[RNL_PLACE_KEY], const char *who, const unsigned char stand_ins[32],
-                           const unsigned char workers[32], unsigned char out[RNL_PLACE_PROOF])
-{
-    unsigned char text[16 + 64];
-    memset(text, 0, sizeof text);
-    memcpy(text, who, strlen(who) < 16 ? strlen(who) : 16);
-    memcpy(text + 16, stand_ins, 32);
-    memcpy(text + 48, workers, 32);
-    crypto_auth(out, text, sizeof text, key);
-}

@@ -17,13 +17,14 @@
 #define RNL_AMUDP_PLACE_H
 
 #include "amudp/amudp_in.h"
+#include "job/channel.h"
 
 #include <sys/types.h>
 #include <sys/un.h>
 
 enum {
     RNL_PLACE_KEY = 32,
-    RNL_PLACE_PROOF = 32,
+    RNL_PLACE_PROOF = RNL_CHANNEL_PROOF,
     RNL_PLACE_PACKET = 32768,
     RNL_PLACE_PATIENCE_MS = 2000,
     RNL_PLACE_SEARCH_MS = 60000 /* the longest that a worker looks for a free one */
@@ -40,8 +41,6 @@ int rnl_amudp_place_new(struct rnl_amudp_place *out);
 int rnl_amudp_place_key(const char *file, unsigned char key[RNL_PLACE_KEY]);
 /* The address of a rank's stand-in; returns its length. */
 socklen_t rnl_amudp_place_address(const char *name, int rank, struct sockaddr_un *out);
-void rnl_amudp_place_proof(const unsigned char key[RNL_PLACE_KEY], const char *who, const unsigned char stand_ins[32],
-                           const unsigned char workers[32], unsigned char out[RNL_PLACE_PROOF]);
 
 /* ---- master.c, spawn.c ---- */
 int rnl_amudp_find_tool(const char *name, char *path, size_t room); /* 0, or -1 and said */

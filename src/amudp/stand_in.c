@@ -110,10 +110,10 @@ static int take(int fd, const unsigned char *key, int routed)
     memcpy(nonce, bytes + 1, 32);
     text[0] = 'p';
     randombytes_buf(text + 1, 32);
-    rnl_amudp_place_proof(key, "worker", nonce, text + 1, text + 33);
+    rnl_channel_proof(key, "worker", nonce, text + 1, text + 33);
     if (rnl_packet_send(fd, text, sizeof text, NULL, 0, 0) != 0 || receive(fd, bytes, sizeof bytes, 3, &p) != 0)
         return 0;
-    rnl_amudp_place_proof(key, "stand-in", nonce, text + 1, proof);
+    rnl_channel_proof(key, "stand-in", nonce, text + 1, proof);
     if (p.n != 37 || p.nfds != 3 || bytes[0] != 'g' || sodium_memcmp(bytes + 1, proof, sizeof proof) != 0 ||
         !take_environment(fd)) {
         rnl_packet_drop(&p);

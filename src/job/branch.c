@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,8 +22,15 @@ static const uint64_t greet_ns = 40000 * MS; /* for the agent's first word; ssh 
 static const uint64_t here_ns = 20000 * MS;  /* and for where its host is */
 static const uint64_t reap_ns = 300 * MS;    /* from the end of what it says to how it ended */
 static const uint64_t leave_ns = 2000 * MS;  /* for agents to end */
+static const uint64_t back_ns = 10000 * MS;  /* for one to come back whose connection was cut */
 
 /* ---- the beginning ---- */
+
+static int watch(struct rnl_launcher *l, const struct rnl_branch *b, uint32_t index)
+{
+    int e = rnl_source_add(l->epoll, b->trunk.in, RNL_SOURCE_BRANCH, index, EPOLLIN);
+    return e < 0 ? e : rnl_source_add(l->epoll, b->trunk.out, RNL_SOURCE_BRANCH_ROOM, index, EPOLLOUT | EPOLLET);
+}
 
 static int start(struct rnl_launcher *l, struct rnl_branch *b, const struct rnl_spawn *how, uint32_t index)
 {
@@ -39,9 +47,7 @@ static int start(struct rnl_launcher *l, struct rnl_branch *b, const struct rnl_
     if (e == 0 && fcntl(b->err, F_SETFL, O_NONBLOCK) < 0)
         e = -errno;
     if (e == 0)
-        e = rnl_source_add(l->epoll, b->trunk.in, RNL_SOURCE_BRANCH, index, EPOLLIN);
-    if (e == 0)
-        e = rnl_source_add(l->epoll, b->trunk.out, RNL_SOURCE_BRANCH_ROOM, index, EPOLLOUT | EPOLLET);
+        e = watch(l, b, index);
     if (e == 0)
         e = rnl_source_add(l->epoll, b->err, RNL_SOURCE_BRANCH_ERROR, index, EPOLLIN);
     if (e < 0)
@@ -64,6 +70,8 @@ int rnl_branches_start(struct rnl_launcher *l, uint32_t first, uint32_t end, con
         rnl_tree_block(first, end, l->job->fan, k, &b[k].host, &b[k].end);
         b[k].err = b[k].trunk.in = b[k].trunk.out = b[k].pid = -1;
     }
+    if (all > 0 && l->job->reach == RNL_REACH_SSH)
+        (void)rnl_back_open(l->epoll, &l->back);
     for (uint32_t k = 0; k < all; k++)
         if (start(l, &b[k], how, k) < 0)
             return -1;
@@ -138,6 +146,62 @@ void rnl_branch_hear_error(struct rnl_launcher *l, struct rnl_branch *b)
     }
 }
 
+/* ---- another connection to it ---- */
+
+void rnl_branch_may_return(struct rnl_launcher *l, struct rnl_branch *b, struct rnl_back_at *out)
+{
+    memset(out, 0, sizeof *out);
+    if (l->back == NULL)
+        return;
+    *out = l->back->at;
+    rnl_trunk_keep(&b->trunk);
+}
+
+static void forget_pipes(struct rnl_launcher *l, struct rnl_branch *b)
+{
+    if (b->trunk.in >= 0)
+        epoll_ctl(l->epoll, EPOLL_CTL_DEL, b->trunk.in, NULL);
+    if (b->trunk.out >= 0)
+        epoll_ctl(l->epoll, EPOLL_CTL_DEL, b->trunk.out, NULL);
+}
+
+void rnl_branches_back(struct rnl_launcher *l, struct rnl_branch *all, uint32_t n, uint32_t index, uint64_t now)
+{
+    struct rnl_back_come come;
+    if (l->back == NULL || rnl_back_event(l->back, index, now, &come) == 0)
+        return;
+    struct rnl_branch *b = rnl_branch_of(all, n, come.host);
+    if (b == NULL || b->host != come.host || b->lost || b->garbled || !rnl_trunk_may_go_on(&b->trunk) ||
+        rnl_back_answer(come.channel, 1, b->trunk.kept.taken) < 0) {
+        (void)rnl_back_answer(come.channel, 0, 0);
+        rnl_channel_free(come.channel);
+        return;
+    }
+    forget_pipes(l, b);
+    if (rnl_trunk_go_on(&b->trunk, come.channel, come.taken) < 0 || watch(l, b, (uint32_t)(b - all)) < 0)
+        b->garbled = 1;
+    if (!b->returned && b->pid > 0 && !b->reaped)
+        kill(b->pid, SIGTERM); /* what carried the pipes */
+    b->returned = 1;
+    b->away = 0;
+    b->ended_ns = 0;
+    b->heard_ns = now;
+}
+
+/* Its connection was cut, but perhaps not its life: a command that carries pipes ends with 255 and says why. */
+static int is_away(struct rnl_launcher *l, struct rnl_branch *b, uint64_t now)
+{
+    if (!b->trunk.ended || !b->greeted || b->garbled || !rnl_trunk_may_go_on(&b->trunk))
+        return 0;
+    if (!b->returned) {
+        rnl_branch_hear_error(l, b);
+        if (!b->reaped || !WIFEXITED(b->how) || WEXITSTATUS(b->how) != 255 || b->said_bytes == 0)
+            return 0;
+    }
+    b->away = 1;
+    return now < b->ended_ns + back_ns;
+}
+
 /* ---- its end ---- */
 
 static int reap(struct rnl_branch *b)
@@ -153,6 +217,7 @@ static void explain(const struct rnl_launcher *l, const struct rnl_branch *b, ch
     const struct rnl_launch *job = l->job;
     const char *said = b->said_bytes > 0 ? b->said : b->noise;
     char own[RNL_RELEASE_BYTES];
+    char addresses[160];
     int code = b->reaped && WIFEXITED(b->how) ? WEXITSTATUS(b->how) : -1;
     int over_ssh = job->reach == RNL_REACH_SSH;
     if (b->release[0] != '\0')
@@ -162,6 +227,10 @@ static void explain(const struct rnl_launcher *l, const struct rnl_branch *b, ch
         snprintf(why, room, "what its agent says is not understood: install one release everywhere");
     else if (b->silent)
         snprintf(why, room, "%s has not answered in time%s%s", job->agent, *said ? ": " : "", said);
+    else if (b->away)
+        snprintf(why, room, "its connection has failed%s%s, and it has not come back within %d s by way of %s, port %u",
+                 *said ? ": " : "", said, (int)(back_ns / (1000 * MS)),
+                 rnl_back_addresses(&l->back->at, addresses, sizeof addresses), l->back->at.port);
     else if (b->greeted && b->reaped && WIFSIGNALED(b->how))
         snprintf(why, room, "its agent was killed by signal %d", WTERMSIG(b->how));
     else if (b->greeted)
@@ -191,6 +260,8 @@ int rnl_branch_gone(struct rnl_launcher *l, struct rnl_branch *b, uint64_t now, 
         b->ended_ns = now;
     if (!b->garbled && !b->silent && !(b->trunk.ended && (reap(b) || now >= b->ended_ns + reap_ns)))
         return 0;
+    if (!b->silent && is_away(l, b, now))
+        return 0;
     rnl_branch_hear_error(l, b);
     explain(l, b, why, room);
     rnl_branch_lose(l, b);
@@ -199,10 +270,7 @@ int rnl_branch_gone(struct rnl_launcher *l, struct rnl_branch *b, uint64_t now, 
 
 static void close_trunk(struct rnl_launcher *l, struct rnl_branch *b)
 {
-    if (b->trunk.in >= 0)
-        epoll_ctl(l->epoll, EPOLL_CTL_DEL, b->trunk.in, NULL);
-    if (b->trunk.out >= 0)
-        epoll_ctl(l->epoll, EPOLL_CTL_DEL, b->trunk.out, NULL);
+    forget_pipes(l, b);
     rnl_trunk_close(&b->trunk);
 }
 
@@ -217,7 +285,7 @@ void rnl_branch_lose(struct rnl_launcher *l, struct rnl_branch *b)
 int rnl_branches_ending(const struct rnl_branch *b, uint32_t n)
 {
     for (uint32_t k = 0; k < n; k++)
-        if (!b[k].lost && b[k].trunk.ended)
+        if (!b[k].lost && b[k].trunk.ended && !b[k].away)
             return 1;
     return 0;
 }
@@ -245,17 +313,34 @@ void rnl_branches_send_to(struct rnl_branch *b, uint32_t n, uint32_t host, enum 
 
 /* ---- the end ---- */
 
+/* One that came back has no process here: its end is that of the connection. */
+static int has_left(struct rnl_launcher *l, struct rnl_branch *b)
+{
+    if (b->returned && !b->trunk.ended) {
+        rnl_trunk_flush(&b->trunk);
+        if (!rnl_trunk_waits(&b->trunk))
+            (void)shutdown(b->trunk.in, SHUT_WR);
+        rnl_trunk_read(&b->trunk);
+        b->trunk.got = b->trunk.taken = 0; /* nobody listens any more */
+        if (!b->trunk.ended)
+            return 0;
+        close_trunk(l, b);
+    }
+    return b->pid <= 0 || reap(b);
+}
+
 void rnl_branches_end(struct rnl_launcher *l, struct rnl_branch *b, uint32_t n)
 {
     uint64_t end = rnl_host_now_ns(NULL) + leave_ns;
     uint32_t left = n;
     rnl_branches_send(b, n, RNL_FRAME_END, NULL, 0);
     for (uint32_t k = 0; k < n; k++)
-        close_trunk(l, &b[k]);
+        if (!b[k].returned)
+            close_trunk(l, &b[k]);
     for (int ms = 1; left > 0 && rnl_host_now_ns(NULL) < end; ms = ms < 20 ? 2 * ms : ms) {
         left = 0;
         for (uint32_t k = 0; k < n; k++)
-            left += b[k].pid > 0 && !reap(&b[k]);
+            left += !has_left(l, &b[k]);
         if (left > 0)
             poll(NULL, 0, ms);
     }

@@ -6,6 +6,7 @@
 #ifndef RNL_JOB_BRANCH_H
 #define RNL_JOB_BRANCH_H
 
+#include "job/back.h"
 #include "job/launch_in.h"
 #include "job/tree.h"
 #include "job/trunk.h"
@@ -16,6 +17,7 @@ struct rnl_branch {
     pid_t pid;
     int err, how; /* its standard error; how it ended, once it is reaped */
     uint8_t greeted, here, reaped, garbled, silent, said_ended, lost;
+    uint8_t away, returned; /* its pipes have failed, and it may come back; it did: those are gone */
     uint64_t heard_ns, ended_ns;
     size_t said_bytes;
     char said[240], noise[160], release[64];
@@ -29,6 +31,10 @@ int rnl_branches_start(struct rnl_launcher *, uint32_t first, uint32_t end, cons
 struct rnl_branch *rnl_branch_of(struct rnl_branch *, uint32_t n, uint32_t host);
 /* Something can be read: 1 = it has just greeted, and wants to know its JOB. */
 int rnl_branch_read(struct rnl_launcher *, struct rnl_branch *, uint64_t now_ns);
+/* Before it is told its JOB: where it comes back to, if it may. */
+void rnl_branch_may_return(struct rnl_launcher *, struct rnl_branch *, struct rnl_back_at *out);
+/* An event of RNL_SOURCE_BACK. */
+void rnl_branches_back(struct rnl_launcher *, struct rnl_branch *, uint32_t n, uint32_t index, uint64_t now_ns);
 /* What was read: as rnl_trunk_next, of hosts of this branch. */
 int rnl_branch_next(struct rnl_branch *, struct rnl_frame *out);
 void rnl_branch_hear_error(struct rnl_launcher *, struct rnl_branch *);

@@ -53,6 +53,10 @@ void rnl_brief_pack(struct rnl_pack *p, const struct rnl_brief *b)
     rnl_pack_32(p, b->reach);
     rnl_pack_32(p, b->fan);
     rnl_pack_bytes(p, b->key, sizeof b->key);
+    rnl_pack_32(p, b->back.ways);
+    rnl_pack_32(p, b->back.port);
+    rnl_pack_bytes(p, b->back.key, sizeof b->back.key);
+    rnl_pack_bytes(p, b->back.ip, b->back.ways * sizeof b->back.ip[0]);
     for (uint32_t i = 0; i < b->hosts; i++) {
         rnl_pack_text(p, b->at[i].name);
         rnl_pack_32(p, b->at[i].first);
@@ -63,6 +67,17 @@ void rnl_brief_pack(struct rnl_pack *p, const struct rnl_brief *b)
     rnl_pack_text(p, b->agent);
     pack_texts(p, b->argv);
     pack_texts(p, b->environment);
+}
+
+static void unpack_back(struct rnl_unpack *u, struct rnl_back_at *back)
+{
+    back->ways = rnl_unpack_32(u);
+    uint32_t port = rnl_unpack_32(u);
+    u->bad |= back->ways > RNL_BACK_WAYS_MAX || port > UINT16_MAX;
+    back->port = (uint16_t)port;
+    rnl_unpack_bytes(u, back->key, sizeof back->key);
+    if (!u->bad)
+        rnl_unpack_bytes(u, back->ip, back->ways * sizeof back->ip[0]);
 }
 
 static void unpack_hosts(struct rnl_unpack *u, struct rnl_brief *b)
@@ -94,6 +109,7 @@ int rnl_brief_unpack(const void *body, size_t bytes, struct rnl_brief *out)
     out->reach = rnl_unpack_32(&u);
     out->fan = rnl_unpack_32(&u);
     rnl_unpack_bytes(&u, out->key, sizeof out->key);
+    unpack_back(&u, &out->back);
     if (u.bad || out->size == 0 || out->size > RNL_JOB_RANKS_MAX || out->hosts == 0 || out->hosts > RNL_HOSTS_MAX ||
         out->host >= out->hosts || (out->flags & ~(uint32_t)RNL_BRIEF_FLAGS) != 0 || out->reach > 1 || out->fan == 0 ||
         out->fan > RNL_HOSTS_MAX)

@@ -18,10 +18,20 @@ enum rnl_brief_flags {
     RNL_BRIEF_FLAGS = 127
 };
 
+/* Where an agent comes back to when the pipes to who started it fail: job/back.h. */
+enum { RNL_BACK_WAYS_MAX = 8, RNL_BACK_KEY = 32 };
+struct rnl_back_at {
+    uint32_t ways; /* 0 = it cannot */
+    uint16_t port;
+    unsigned char key[RNL_BACK_KEY];
+    uint8_t ip[RNL_BACK_WAYS_MAX][16];
+};
+
 struct rnl_brief { /* JOB */
     uint32_t size, host, hosts, flags;
     uint32_t reach, fan; /* how the agents behind this one are started: job/launch.h */
     unsigned char key[RNL_JOB_KEY_BYTES];
+    struct rnl_back_at back;
     struct rnl_host *at; /* all of them */
     char *folder, *ssh, *agent, **argv, **environment;
 };

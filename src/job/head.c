@@ -229,10 +229,13 @@ static int hear_lost(struct rnl_launcher *l, uint32_t host, const struct rnl_fra
 /* It is connected to by who started it, and says nothing. */
 static void give_up_silent(struct rnl_launcher *l, uint32_t host, uint64_t now)
 {
-    char why[80];
+    char why[320], at[160];
     struct rnl_pack p = {.at = NULL};
     uint32_t parent, end = rnl_tree_end(l->job->hosts, l->job->fan, host, &parent);
-    snprintf(why, sizeof why, "nothing was heard of its agent for %d s", (int)(silent_ns / (1000 * MS)));
+    int n = snprintf(why, sizeof why, "nothing was heard of its agent for %d s", (int)(silent_ns / (1000 * MS)));
+    if (parent == UINT32_MAX && l->back != NULL)
+        snprintf(why + n, sizeof why - (size_t)n, ", nor has it come back by way of %s, port %u",
+                 rnl_back_addresses(&l->back->at, at, sizeof at), l->back->at.port);
     lose_all(l, host, end, why, now);
     if (parent == UINT32_MAX) {
         rnl_branch_lose(l, rnl_branch_of(l->head->branch, l->head->branches, host));
@@ -375,6 +378,7 @@ static void read_branch(struct rnl_launcher *l, struct rnl_branch *b, uint64_t n
     struct rnl_frame f;
     if (rnl_branch_read(l, b, now)) {
         struct rnl_brief brief = l->head->brief;
+        rnl_branch_may_return(l, b, &brief.back);
         struct rnl_pack p = {.at = NULL};
         brief.host = b->host;
         rnl_brief_pack(&p, &brief);
@@ -391,8 +395,12 @@ static void read_branch(struct rnl_launcher *l, struct rnl_branch *b, uint64_t n
 
 void rnl_head_event(struct rnl_launcher *l, enum rnl_source source, uint32_t index, uint64_t now)
 {
-    if (index >= l->head->branches) /* our input: the work follows */
+    if (source != RNL_SOURCE_BACK && index >= l->head->branches) /* our input: the work follows */
         return;
+    if (source == RNL_SOURCE_BACK) {
+        rnl_branches_back(l, l->head->branch, l->head->branches, index, now);
+        return;
+    }
     struct rnl_branch *b = &l->head->branch[index];
     if (source == RNL_SOURCE_BRANCH)
         read_branch(l, b, now);

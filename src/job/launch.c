@@ -5,6 +5,7 @@
  * A rank's life: started; exited (its process can be waited for: peers are told at once); finished (its output has been
  * read to the end, what it left behind in its process group is killed, it is reaped). Its process group is its own
  * until it is reaped, so a signal to the group cannot hit a stranger. */
+#include "job/back.h"
 #include "job/launch_in.h"
 
 #include "base/env.h"
@@ -413,6 +414,8 @@ static void dispatch(struct rnl_launcher *l, const struct epoll_event *e, uint64
     case RNL_SOURCE_BRANCH_ROOM:
     case RNL_SOURCE_BRANCH_ERROR:
     case RNL_SOURCE_PROBE:
+    case RNL_SOURCE_BACK:
+    case RNL_SOURCE_WAY:
         if (l->head != NULL)
             rnl_head_event(l, e->data.u64 >> 32, index, now);
         else
@@ -472,6 +475,7 @@ void rnl_launch_free(struct rnl_launcher *l)
 {
     rnl_input_end(&l->input);
     rnl_head_free(l->head);
+    rnl_back_close(l->back);
     rnl_guard_end(&l->guard);
     rnl_console_free(l->console);
     rnl_agent_free(l->agent);

@@ -13,6 +13,7 @@
  *   reach.c         from the name of a host to a running agent
  *   site.c          the agent's part
  *   branch.c        the agents that the launcher, or an agent, has started
+ *   back.c, kept.c, rejoin.c, site_back.c    another connection to them when one fails
  *   trunk.c, brief.c, search.c   what they say to each other, and how hosts find each other */
 #ifndef RNL_JOB_LAUNCH_H
 #define RNL_JOB_LAUNCH_H
@@ -78,7 +79,9 @@ enum rnl_source {
     RNL_SOURCE_BRANCH, /* what an agent says that was started from here */
     RNL_SOURCE_BRANCH_ROOM,
     RNL_SOURCE_BRANCH_ERROR, /* ... on its standard error */
-    RNL_SOURCE_PROBE
+    RNL_SOURCE_PROBE,
+    RNL_SOURCE_BACK, /* an agent that comes back to us: job/back.h */
+    RNL_SOURCE_WAY   /* our way back */
 };
 /* 0 or -errno. */
 int rnl_source_add(int epoll, int fd, enum rnl_source source, uint32_t index, uint32_t events);

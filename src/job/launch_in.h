@@ -31,6 +31,7 @@ struct rnl_launcher {
     uint32_t below, below_end; /* the hosts that are reached from here: job/branch.h */
     struct rnl_head *head;     /* the launcher of a job on several hosts */
     struct rnl_site *site;     /* an agent */
+    struct rnl_back *back;     /* where agents that we started come back; NULL: they cannot */
     char host[RNL_JOB_HOST_BYTES];
     int epoll, signals, exec_failed;
     struct rnl_agent *agent;

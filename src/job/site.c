@@ -440,6 +440,7 @@ static void read_branch(struct rnl_launcher *l, struct rnl_branch *b, uint64_t n
     struct rnl_frame f;
     if (rnl_branch_read(l, b, now)) {
         struct rnl_brief brief = s->brief;
+        rnl_branch_may_return(l, b, &brief.back);
         struct rnl_pack p = {.at = NULL};
         brief.host = b->host;
         rnl_brief_pack(&p, &brief);
@@ -482,15 +483,22 @@ void rnl_site_event(struct rnl_launcher *l, enum rnl_source source, uint32_t ind
     else if (source == RNL_SOURCE_BRANCH_ERROR)
         rnl_branch_hear_error(l, &s->branch[index]);
     s->datagram |= source == RNL_SOURCE_PROBE;
+    if (source == RNL_SOURCE_BACK)
+        rnl_branches_back(l, s->branch, s->branches, index, now);
+    if (source == RNL_SOURCE_WAY)
+        rnl_site_way_event(l, index, now);
     if (source == RNL_SOURCE_TRUNK_ROOM)
         rnl_trunk_flush(&s->trunk);
     if (source != RNL_SOURCE_TRUNK)
         return;
     rnl_trunk_read(&s->trunk);
     s->heard_ns = now;
+    rnl_rejoin_heard(&s->rejoin, now);
     take_all(l, now);
-    if (s->trunk.ended)
+    if (s->trunk.ended && !rnl_trunk_may_go_on(&s->trunk))
         s->over = 1;
+    else if (s->trunk.ended && !s->over)
+        rnl_site_cut(l, now);
 }
 
 void rnl_site_work(struct rnl_launcher *l, uint64_t now)
@@ -509,7 +517,8 @@ void rnl_site_work(struct rnl_launcher *l, uint64_t now)
     say_ends(l);
     look_after_branches(l, now);
     s->worked_ns = now;
-    if (s->trunk.ended || (now >= s->heard_ns + silent_ns && !s->stopped))
+    rnl_site_look_back(l, now);
+    if ((s->trunk.ended && !rnl_trunk_may_go_on(&s->trunk)) || (now >= s->heard_ns + silent_ns && !s->stopped))
         s->over = 1;
 }
 
@@ -522,6 +531,8 @@ uint64_t rnl_site_deadline_ns(const struct rnl_launcher *l)
         at = s->alive_at;
     if (rnl_branches_ending(s->branch, s->branches) && s->worked_ns + 5 * MS < at)
         at = s->worked_ns + 5 * MS; /* how it ended is to be known soon */
+    if (s->trunk.kept.keeps && rnl_rejoin_deadline_ns(&s->rejoin) < at)
+        at = rnl_rejoin_deadline_ns(&s->rejoin);
     return probe < at ? probe : at;
 }
 

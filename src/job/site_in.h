@@ -5,10 +5,18 @@
 #define RNL_JOB_SITE_IN_H
 
 #include "job/branch.h"
+#include "job/rejoin.h"
 #include "job/search.h"
+
+struct rnl_way_back { /* a try at one of the addresses of who started us */
+    int fd;           /* -1 = none */
+    struct rnl_channel *channel;
+};
 
 struct rnl_site {
     struct rnl_trunk trunk;
+    struct rnl_rejoin rejoin;
+    struct rnl_way_back way_back[RNL_BACK_WAYS_MAX];
     struct rnl_brief brief;
     struct rnl_launch job;
     struct rnl_spawn how;
@@ -31,5 +39,11 @@ struct rnl_site {
 
 /* Input and output of the ranks: site.c. */
 ssize_t rnl_site_output(void *site, int which, const char *data, size_t n);
+
+/* site_back.c: what is to be done about a connection that is cut or silent, in each turn. */
+void rnl_site_look_back(struct rnl_launcher *, uint64_t now_ns);
+void rnl_site_way_event(struct rnl_launcher *, uint32_t index, uint64_t now_ns);
+void rnl_site_cut(struct rnl_launcher *, uint64_t now_ns);
+void rnl_site_stop_tries(struct rnl_launcher *);
 
 #endif

@@ -44,7 +44,14 @@ static int take_brief(struct rnl_site *s)
         (void)poll(&p, 1, (int)((end - now) / MS) + 1);
         rnl_trunk_read(&s->trunk);
     }
-    return f.kind == RNL_FRAME_JOB && rnl_brief_unpack(f.body, f.bytes, &s->brief) == 0 ? 0 : -1;
+    if (f.kind != RNL_FRAME_JOB || rnl_brief_unpack(f.body, f.bytes, &s->brief) < 0)
+        return -1;
+    if (s->brief.back.ways > 0) {
+        rnl_trunk_keep(&s->trunk);
+        s->trunk.kept.taken = RNL_FRAME_HEAD + f.bytes; /* this one counts */
+        rnl_rejoin_back(&s->rejoin, rnl_host_now_ns(NULL));
+    }
+    return 0;
 }
 
 static int set_environment(char **environment)
@@ -151,6 +158,7 @@ static void serve(struct rnl_launcher *l)
 {
     while (!l->site->over)
         rnl_launch_turn(l, 1);
+    rnl_site_stop_tries(l);
     rnl_launch_signal(l, SIGKILL);
     rnl_branches_end(l, l->site->branch, l->site->branches);
 }
@@ -186,6 +194,8 @@ int rnl_launch_agent(void)
     if (s == NULL)
         return RNL_EXIT_SYSTEM;
     s->probe_fd = s->input = -1;
+    for (unsigned i = 0; i < RNL_BACK_WAYS_MAX; i++)
+        s->way_back[i].fd = -1;
     s->trunk.in = s->trunk.out = -1;
     s->room[0] = s->room[1] = RNL_OUTPUT_ROOM;
     s->heard_ns = rnl_host_now_ns(NULL);

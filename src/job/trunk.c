@@ -26,18 +26,26 @@ int rnl_trunk_open(struct rnl_trunk *t, int in, int out)
     return 0;
 }
 
-void rnl_trunk_close(struct rnl_trunk *t)
+void rnl_trunk_cut(struct rnl_trunk *t)
 {
     if (t->out >= 0 && t->out != t->in)
         close(t->out);
-    if (t->in >= 0)
+    if (t->channel != NULL)
+        rnl_channel_free(t->channel); /* and `in` */
+    else if (t->in >= 0)
         close(t->in);
-    if (t->wait != NULL)
-        explicit_bzero(t->wait, t->wait_room); /* a job's key may have been in it */
+    t->channel = NULL;
+    t->in = t->out = -1;
+    t->ended = 1;
+}
+
+void rnl_trunk_close(struct rnl_trunk *t)
+{
+    rnl_trunk_cut(t);
     if (t->read != NULL)
         explicit_bzero(t->read, t->read_room);
-    free(t->wait);
     free(t->read);
+    rnl_resend_free(&t->kept);
     *t = (struct rnl_trunk){.in = -1, .out = -1, .ended = 1};
 }
 
@@ -45,44 +53,84 @@ static void fail(struct rnl_trunk *t, int error)
 {
     if (!t->ended)
         t->error = error;
-    t->ended = 1;
-    t->start = t->end = 0;
+    t->ended = t->mute = 1;
+}
+
+void rnl_trunk_keep(struct rnl_trunk *t)
+{
+    t->kept.keeps = 1;
+    t->kept.base = t->kept.taken = t->kept.told = 0;
+}
+
+int rnl_trunk_may_go_on(const struct rnl_trunk *t)
+{
+    return t->kept.keeps && t->error != EPROTO && t->error != ENOMEM && t->error != EMSGSIZE;
+}
+
+int rnl_trunk_go_on(struct rnl_trunk *t, struct rnl_channel *c, uint64_t theirs)
+{
+    int may = rnl_trunk_may_go_on(t);
+    rnl_trunk_cut(t);
+    t->channel = c;
+    t->in = c->fd;
+    t->out = fcntl(c->fd, F_DUPFD_CLOEXEC, 3);
+    t->got = t->taken = 0; /* what was not taken in comes again */
+    t->ended = t->mute = 0;
+    t->error = 0;
+    t->kept.told = t->kept.taken;
+    if (t->out < 0) {
+        fail(t, errno);
+        return 0; /* another may follow */
+    }
+    if (!may || rnl_resend_again(&t->kept, theirs) < 0) {
+        fail(t, EPROTO);
+        return -1;
+    }
+    rnl_trunk_flush(t);
+    return 0;
+}
+
+/* How many bytes have left; -1 with errno. */
+static ssize_t write_some(struct rnl_trunk *t, const unsigned char *at, size_t n)
+{
+    if (t->channel == NULL)
+        return write(t->out, at, n);
+    n = n < RNL_CHANNEL_TEXT ? n : RNL_CHANNEL_TEXT;
+    int r = rnl_channel_offer(t->channel, 'd', at, n);
+    if (r <= 0)
+        errno = r == 0 ? EAGAIN : EPIPE;
+    return r > 0 ? (ssize_t)n : -1;
 }
 
 void rnl_trunk_flush(struct rnl_trunk *t)
 {
-    while (t->start < t->end && t->out >= 0) {
-        ssize_t n = write(t->out, t->wait + t->start, t->end - t->start);
-        if (n >= 0) {
-            t->start += (size_t)n;
-        } else if (errno == EAGAIN) {
+    const unsigned char *at;
+    size_t n;
+    while (!t->mute && t->out >= 0 && (n = rnl_resend_ready(&t->kept, &at)) > 0) {
+        ssize_t went = write_some(t, at, n);
+        if (went >= 0)
+            rnl_resend_left(&t->kept, (size_t)went);
+        else if (errno == EAGAIN)
             return;
-        } else if (errno != EINTR) { /* its reader is gone; what it said before may still be here */
-            break;
-        }
+        else if (errno != EINTR) /* its reader is gone; what it said before may still be here */
+            t->mute = 1;
     }
-    t->start = t->end = 0;
+    if (t->channel != NULL && !t->mute && rnl_channel_flush(t->channel) < 0)
+        t->mute = 1;
+    if (t->mute && !t->kept.keeps)
+        rnl_resend_left(&t->kept, rnl_resend_ready(&t->kept, &at));
 }
 
 int rnl_trunk_waits(const struct rnl_trunk *t)
 {
-    return t->start < t->end;
+    const unsigned char *at;
+    return rnl_resend_ready(&t->kept, &at) > 0 || (t->channel != NULL && t->channel->leaves < t->channel->ready);
 }
 
 static void put(struct rnl_trunk *t, const void *at, size_t n)
 {
-    if (t->start > 0 && t->end + n > t->wait_room) {
-        memmove(t->wait, t->wait + t->start, t->end - t->start);
-        t->end -= t->start;
-        t->start = 0;
-    }
-    if (t->end + n > t->wait_room && rnl_pack_room(&t->wait, &t->wait_room, t->end + n) < 0) {
+    if (rnl_resend_put(&t->kept, at, n) < 0)
         fail(t, ENOMEM);
-        return;
-    }
-    if (n > 0)
-        memcpy(t->wait + t->end, at, n);
-    t->end += n;
 }
 
 void rnl_trunk_send_to(struct rnl_trunk *t, enum rnl_frame_kind kind, uint32_t host, const void *body, size_t bytes)
@@ -91,7 +139,7 @@ void rnl_trunk_send_to(struct rnl_trunk *t, enum rnl_frame_kind kind, uint32_t h
                                                 (unsigned char)host,          (unsigned char)(host >> 8),
                                                 (unsigned char)bytes,         (unsigned char)(bytes >> 8),
                                                 (unsigned char)(bytes >> 16), (unsigned char)(bytes >> 24)};
-    if (t->out < 0 || t->ended)
+    if ((t->out < 0 || t->ended) && !rnl_trunk_may_go_on(t))
         return;
     if (bytes > RNL_FRAME_MAX) {
         fail(t, EMSGSIZE);
@@ -115,6 +163,24 @@ void rnl_trunk_send_pack(struct rnl_trunk *t, enum rnl_frame_kind kind, const st
         rnl_trunk_send(t, kind, p->at, p->bytes);
 }
 
+/* Behind what is there: how many bytes, 0 = the end, -1 with errno. */
+static ssize_t read_channel(struct rnl_trunk *t)
+{
+    switch (rnl_channel_step(t->channel)) {
+    case RNL_CHANNEL_WAITS:
+        errno = EAGAIN;
+        return -1;
+    case RNL_CHANNEL_MESSAGE:
+        if (t->channel->type == 'd' && t->channel->bytes > 0) {
+            memcpy(t->read + t->got, t->channel->text, t->channel->bytes);
+            return (ssize_t)t->channel->bytes;
+        }
+        return 0;
+    default:
+        return 0;
+    }
+}
+
 void rnl_trunk_read(struct rnl_trunk *t)
 {
     while (!t->ended) {
@@ -129,7 +195,7 @@ void rnl_trunk_read(struct rnl_trunk *t)
             fail(t, ENOMEM);
             return;
         }
-        ssize_t n = read(t->in, t->read + t->got, t->read_room - t->got);
+        ssize_t n = t->channel != NULL ? read_channel(t) : read(t->in, t->read + t->got, t->read_room - t->got);
         if (n > 0)
             t->got += (size_t)n;
         else if (n == 0)
@@ -138,12 +204,38 @@ void rnl_trunk_read(struct rnl_trunk *t)
             return;
         else if (errno != EINTR)
             fail(t, errno);
-        if (n > 0 && n < READ_BYTES) /* most likely all; else the caller is called again */
+        if (n > 0 && n < READ_BYTES && t->channel == NULL) /* most likely all; else the caller is called again */
             return;
     }
 }
 
-int rnl_trunk_next(struct rnl_trunk *t, struct rnl_frame *out)
+static void acknowledge(struct rnl_trunk *t)
+{
+    const uint64_t n = t->kept.taken;
+    unsigned char body[8];
+    for (int i = 0; i < 8; i++)
+        body[i] = (unsigned char)(n >> 8 * i);
+    t->kept.told = n;
+    rnl_trunk_send(t, RNL_FRAME_ACK, body, sizeof body);
+}
+
+/* Of the frames that both sides count. 1 = it is for the caller. */
+static int count(struct rnl_trunk *t, const struct rnl_frame *f)
+{
+    struct rnl_unpack u = {.at = f->body, .left = f->bytes};
+    t->kept.taken += RNL_FRAME_HEAD + f->bytes;
+    if (f->kind == RNL_FRAME_ACK) {
+        uint64_t upto = rnl_unpack_64(&u);
+        if (u.bad || u.left != 0 || rnl_resend_acknowledged(&t->kept, upto) < 0)
+            fail(t, EPROTO);
+        return 0;
+    }
+    if (f->kind == RNL_FRAME_PING || f->kind == RNL_FRAME_PONG || t->kept.taken - t->kept.told >= RNL_ACK_BYTES)
+        acknowledge(t);
+    return 1;
+}
+
+static int next(struct rnl_trunk *t, struct rnl_frame *out)
 {
     struct rnl_unpack u = {.at = t->read + t->taken, .left = t->got - t->taken};
     if (u.left < RNL_FRAME_HEAD)
@@ -160,6 +252,14 @@ int rnl_trunk_next(struct rnl_trunk *t, struct rnl_frame *out)
     *out = (struct rnl_frame){.kind = kind, .host = host, .bytes = bytes, .body = u.at};
     t->taken += RNL_FRAME_HEAD + bytes;
     return 1;
+}
+
+int rnl_trunk_next(struct rnl_trunk *t, struct rnl_frame *out)
+{
+    while (next(t, out))
+        if (!t->kept.keeps || count(t, out))
+            return 1;
+    return 0;
 }
 
 /* ---- the first word ---- */

@@ -40,22 +40,27 @@
  *   OUTPUT    which 4, bytes
  *   TAKEN     bytes 8: so much more input may come; 0 = rank 0 reads no more
  *   DONE      no rank of it is left, and all its output has been passed on
- *   PONG */
+ *   PONG
+ *   between neighbours, for which other connections may follow (job/back.h)
+ *   ACK       bytes 8: so many bytes of frames have been taken in */
 #ifndef RNL_JOB_TRUNK_H
 #define RNL_JOB_TRUNK_H
 
+#include "job/channel.h"
 #include "job/pack.h"
+#include "job/resend.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
 enum {
-    RNL_TRUNK_VERSION = 4,
+    RNL_TRUNK_VERSION = 5,
     RNL_FRAME_HEAD = 8,
     RNL_FRAME_MAX = 16 << 20, /* JOB carries an environment */
     RNL_NOISE_MAX = 1 << 16,  /* before the greeting */
     RNL_INPUT_ROOM = 65536,   /* what may be sent from the beginning */
     RNL_OUTPUT_ROOM = 1 << 18,
+    RNL_ACK_BYTES = 32768, /* are taken in before an acknowledgement; PING and PONG have one in any case */
     RNL_FRAME_TO_ALL = UINT16_MAX
 };
 
@@ -80,24 +85,37 @@ enum rnl_frame_kind {
     RNL_FRAME_OUTPUT,
     RNL_FRAME_TAKEN,
     RNL_FRAME_DONE,
-    RNL_FRAME_PONG
+    RNL_FRAME_PONG,
+    RNL_FRAME_ACK = 64
 };
 
 /* ---- the stream ---- */
 
 struct rnl_trunk {
-    int in, out;   /* non-blocking; -1 = closed */
-    uint32_t host; /* who speaks, in what is sent up */
-    unsigned char *read, *wait;
+    int in, out;                 /* non-blocking; -1 = closed */
+    struct rnl_channel *channel; /* instead of pipes: `in` is its socket, `out` another descriptor of that */
+    uint32_t host;               /* who speaks, in what is sent up */
+    unsigned char *read;
     size_t got, read_room, taken; /* [taken, got) of read is not looked at yet */
-    size_t start, end, wait_room; /* [start, end) of wait is to be written */
+    struct rnl_resend kept;       /* what is to be written, and what may have to be written again */
     size_t noise;                 /* bytes of what came before the greeting */
     uint8_t greeted;              /* what arrives are frames */
-    uint8_t ended;                /* nothing more can arrive */
+    uint8_t ended;                /* nothing more can arrive, on this connection */
+    uint8_t mute;                 /* nothing more can leave on it */
     int error;                    /* errno of what ended it; EPROTO: what came is no frame; ENOMEM */
 };
 /* Takes both over, which are the same perhaps, and makes them non-blocking. 0 or -errno. */
 int rnl_trunk_open(struct rnl_trunk *, int in, int out);
+/* From the first frame each way: what leaves is kept until it is acknowledged, so that another connection may follow.
+ */
+void rnl_trunk_keep(struct rnl_trunk *);
+/* This connection is over, or to be over: another may follow. */
+int rnl_trunk_may_go_on(const struct rnl_trunk *);
+/* Goes on over this channel, which is open, and the trunk's from then on in any case. Each side has told the other how
+ * many bytes it had taken in (kept.taken): `theirs`. 0; -1: that cannot be, and the trunk has ended. */
+int rnl_trunk_go_on(struct rnl_trunk *, struct rnl_channel *, uint64_t theirs);
+/* Closes the connection, and keeps the rest. */
+void rnl_trunk_cut(struct rnl_trunk *);
 void rnl_trunk_close(struct rnl_trunk *);
 
 /* Queues a frame and writes what can be written. Nothing is said when that fails: the other side's end shows itself

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * channel.c - see channel.h. */
-#include "amudp/channel.h"
-
-#include "amudp/place.h"
+#include "job/channel.h"
 
 #include <assert.h>
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +14,8 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-enum { NONCE = 32, HEADER = crypto_secretstream_xchacha20poly1305_HEADERBYTES, PROVEN = RNL_PLACE_PROOF + HEADER };
-static_assert(HEADER == 24 && crypto_secretstream_xchacha20poly1305_KEYBYTES == RNL_PLACE_PROOF, "as drawn");
+enum { NONCE = 32, HEADER = crypto_secretstream_xchacha20poly1305_HEADERBYTES, PROVEN = RNL_CHANNEL_PROOF + HEADER };
+static_assert(HEADER == 24 && crypto_secretstream_xchacha20poly1305_KEYBYTES == RNL_CHANNEL_PROOF, "as drawn");
 static_assert(RNL_CHANNEL_BLOCK < 65536, "its length has two bytes");
 
 static int send_all(int fd, const unsigned char *at, size_t n)
@@ -35,6 +35,7 @@ static int send_all(int fd, const unsigned char *at, size_t n)
 struct rnl_channel *rnl_channel_new(int fd, int server, const unsigned char key[32])
 {
     const struct timeval patience = {.tv_sec = RNL_CHANNEL_PATIENCE_MS / 1000};
+    const int yes = 1, idle = RNL_CHANNEL_IDLE_S, between = RNL_CHANNEL_BETWEEN_S, asked = RNL_CHANNEL_ASKED;
     struct rnl_channel *c = calloc(1, sizeof *c);
     if (c == NULL) {
         close(fd);
@@ -46,6 +47,10 @@ struct rnl_channel *rnl_channel_new(int fd, int server, const unsigned char key[
     randombytes_buf(c->nonce, sizeof c->nonce);
     c->wanted = server ? NONCE + PROVEN : NONCE;
     (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &between, sizeof between);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &asked, sizeof asked);
+    (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
     if (server)
         (void)send_all(fd, c->nonce, NONCE); /* a failure is seen when reading */
     return c;
@@ -60,15 +65,26 @@ void rnl_channel_free(struct rnl_channel *c)
     free(c);
 }
 
+void rnl_channel_proof(const unsigned char key[32], const char *who, const unsigned char servers[32],
+                       const unsigned char clients[32], unsigned char out[RNL_CHANNEL_PROOF])
+{
+    unsigned char text[16 + 64];
+    memset(text, 0, sizeof text);
+    memcpy(text, who, strlen(who) < 16 ? strlen(who) : 16);
+    memcpy(text + 16, servers, 32);
+    memcpy(text + 48, clients, 32);
+    crypto_auth(out, text, sizeof text, key);
+}
+
 /* One direction's key, from the job's: nobody else's proof is one. */
 static void prove(const struct rnl_channel *c, const char *what, const unsigned char other[NONCE], unsigned char *out)
 {
-    rnl_amudp_place_proof(c->key, what, c->server ? c->nonce : other, c->server ? other : c->nonce, out);
+    rnl_channel_proof(c->key, what, c->server ? c->nonce : other, c->server ? other : c->nonce, out);
 }
 
 static int open_out(struct rnl_channel *c, const unsigned char other[NONCE], unsigned char header[HEADER])
 {
-    unsigned char key[RNL_PLACE_PROOF];
+    unsigned char key[RNL_CHANNEL_PROOF];
     prove(c, c->server ? "server's stream" : "client's stream", other, key);
     int r = crypto_secretstream_xchacha20poly1305_init_push(&c->out, header, key);
     sodium_memzero(key, sizeof key);
@@ -78,12 +94,12 @@ static int open_out(struct rnl_channel *c, const unsigned char other[NONCE], uns
 /* `at`: proof and header of the other side. */
 static int open_in(struct rnl_channel *c, const unsigned char other[NONCE], const unsigned char *at)
 {
-    unsigned char key[RNL_PLACE_PROOF];
+    unsigned char key[RNL_CHANNEL_PROOF];
     prove(c, c->server ? "client" : "server", other, key);
     int r = sodium_memcmp(key, at, sizeof key);
     prove(c, c->server ? "client's stream" : "server's stream", other, key);
     if (r == 0)
-        r = crypto_secretstream_xchacha20poly1305_init_pull(&c->in, at + RNL_PLACE_PROOF, key);
+        r = crypto_secretstream_xchacha20poly1305_init_pull(&c->in, at + RNL_CHANNEL_PROOF, key);
     sodium_memzero(key, sizeof key);
     return r;
 }
@@ -98,7 +114,7 @@ static enum rnl_channel_step opens(struct rnl_channel *c)
 static enum rnl_channel_step serve(struct rnl_channel *c)
 {
     unsigned char out[PROVEN];
-    if (open_in(c, c->buf, c->buf + NONCE) != 0 || open_out(c, c->buf, out + RNL_PLACE_PROOF) != 0)
+    if (open_in(c, c->buf, c->buf + NONCE) != 0 || open_out(c, c->buf, out + RNL_CHANNEL_PROOF) != 0)
         return RNL_CHANNEL_END;
     prove(c, "server", c->buf, out);
     return send_all(c->fd, out, sizeof out) == 0 ? opens(c) : RNL_CHANNEL_END;
@@ -112,7 +128,7 @@ static enum rnl_channel_step call(struct rnl_channel *c)
         return open_in(c, c->buf, c->buf + NONCE) == 0 ? opens(c) : RNL_CHANNEL_END;
     memcpy(out, c->nonce, NONCE);
     prove(c, "client", c->buf, out + NONCE);
-    if (open_out(c, c->buf, out + NONCE + RNL_PLACE_PROOF) != 0 || send_all(c->fd, out, sizeof out) != 0)
+    if (open_out(c, c->buf, out + NONCE + RNL_CHANNEL_PROOF) != 0 || send_all(c->fd, out, sizeof out) != 0)
         return RNL_CHANNEL_END;
     c->got = NONCE;
     c->wanted = NONCE + PROVEN;
@@ -174,20 +190,51 @@ enum rnl_channel_step rnl_channel_wait(struct rnl_channel *c, int ms)
     }
 }
 
-int rnl_channel_send(struct rnl_channel *c, int type, const void *text, size_t bytes)
+/* Its bytes in `block`, or 0. */
+static size_t seal(struct rnl_channel *c, int type, const void *text, size_t bytes, unsigned char *block)
 {
-    unsigned char plain[RNL_CHANNEL_TEXT + 1], block[2 + RNL_CHANNEL_BLOCK];
+    unsigned char plain[RNL_CHANNEL_TEXT + 1];
     if (!c->open || bytes > RNL_CHANNEL_TEXT)
-        return -1;
+        return 0;
     size_t n = bytes + 1 + crypto_secretstream_xchacha20poly1305_ABYTES;
     plain[0] = (unsigned char)type;
     if (bytes > 0)
         memcpy(plain + 1, text, bytes);
     block[0] = (unsigned char)n;
     block[1] = (unsigned char)(n >> 8);
-    if (crypto_secretstream_xchacha20poly1305_push(&c->out, block + 2, NULL, plain, bytes + 1, NULL, 0, 0) != 0)
-        return -1;
-    return send_all(c->fd, block, 2 + n);
+    return crypto_secretstream_xchacha20poly1305_push(&c->out, block + 2, NULL, plain, bytes + 1, NULL, 0, 0) == 0
+               ? 2 + n
+               : 0;
+}
+
+int rnl_channel_send(struct rnl_channel *c, int type, const void *text, size_t bytes)
+{
+    unsigned char block[2 + RNL_CHANNEL_BLOCK];
+    size_t n = seal(c, type, text, bytes, block);
+    return n > 0 ? send_all(c->fd, block, n) : -1;
+}
+
+int rnl_channel_flush(struct rnl_channel *c)
+{
+    while (c->leaves < c->ready) {
+        ssize_t n = send(c->fd, c->block + c->leaves, c->ready - c->leaves, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n < 0 && errno == EAGAIN)
+            return 0;
+        if (n < 0 && errno != EINTR)
+            return -1;
+        c->leaves += n > 0 ? (size_t)n : 0;
+    }
+    return 1;
+}
+
+int rnl_channel_offer(struct rnl_channel *c, int type, const void *text, size_t bytes)
+{
+    int r = rnl_channel_flush(c);
+    if (r <= 0)
+        return r;
+    c->leaves = 0;
+    c->ready = seal(c, type, text, bytes, c->block);
+    return c->ready > 0 && rnl_channel_flush(c) >= 0 ? 1 : -1;
 }
 
 int rnl_channel_pour(const struct rnl_channel *c, int to)
