@@ -100,5 +100,6 @@ int rnl_amudp_reach(int argc, char **argv)
         if (c->bytes == 0)
             close(to);
     }
+    fprintf(stderr, "amudprun: the connection to %s has ended\n", argv[i + 1]);
     return UNREACHED;
 }

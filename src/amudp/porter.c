@@ -154,6 +154,17 @@ static int listen_beside(struct rnl_door *d, const struct rnl_channel *master, c
     return 0;
 }
 
+/* The master is gone, or the way to it, and agents that we have started may know another (job/back.h): they end with
+ * us.
+ */
+_Noreturn static void leave(struct rnl_door *d)
+{
+    rnl_door_close(d);
+    while (wait(NULL) > 0 || errno == EINTR) /* children are ignored: until there is none */
+        ;
+    _exit(0);
+}
+
 _Noreturn void rnl_amudp_porter(struct rnl_door *d, const char *file)
 {
     char sentence[400];
@@ -172,7 +183,7 @@ _Noreturn void rnl_amudp_porter(struct rnl_door *d, const char *file)
     for (;;) {
         enum rnl_channel_step step = rnl_channel_step(p.master);
         if (step == RNL_CHANNEL_END)
-            _exit(0);
+            leave(d);
         if (step == RNL_CHANNEL_MESSAGE)
             rnl_door_tell(d, p.master->type, p.master->text, p.master->bytes);
         else

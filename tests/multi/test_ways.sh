@@ -134,7 +134,7 @@ chmod +x spawn
 program=$build/tests/amudp-spmd
 goes_on 'a program written for AMUDP, by runnel run' "$runnel" run --timeout 80 --launcher netns --hosts "$list" -n 4 \
     "$program"
-# The second time it is the launcher's own way, by TCP, that is away for a while; so output does not go by it.
-export CSPAWN_CMD="$dir/spawn '%M' %N %C" CSPAWN_ROUTE_OUTPUT=0 CSPAWN_SERVERS="$a $b"
+# The second time it is the launcher's own way, by TCP, that is away, and what the ranks say goes by it.
+export CSPAWN_CMD="$dir/spawn '%M' %N %C" CSPAWN_ROUTE_OUTPUT=1 CSPAWN_SERVERS="$a $b"
 goes_on 'a program written for AMUDP, by custom spawning' env MASTERIP=10.78.1.1 ip netns exec "$a" "$program" 4 C
 exit "$failed"
