@@ -230,7 +230,7 @@ struct rnl_flow {
     uint64_t window_at;    /* what the peer had received when it said that its socket holds ... */
     uint32_t window_bytes; /* ... so much */
     uint32_t connection, peer_ack_delay_ns;
-    uint32_t unasked; /* bytes sent since a packet that is to be acknowledged at once */
+    uint32_t unasked; /* bytes sent since a packet that is to be acknowledged at once, if any are under way */
 
     /* What came since the last output, to be judged there. */
     uint32_t news_acked, news_packets, news_capable, news_rtt_ns, news_hold_ns;

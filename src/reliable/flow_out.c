@@ -77,6 +77,12 @@ int rnl_flow_window_open(const struct rnl_flow *f, uint64_t now_ns)
     return open_with(f, f->flight, f->charge, now_ns);
 }
 
+/* Bytes under way since a packet that asked. With nothing under way none: in a conversation the answers acknowledge. */
+static uint32_t unasked(const struct rnl_flow *f)
+{
+    return f->sent.count ? f->unasked : 0;
+}
+
 /* Is the next packet, of so many bytes, to be acknowledged at once? What waits for its acknowledgement says so, and one
  * in each quarter of a window: a receiver keeps sixteen for company, and of a short window that is most. */
 static int wants_ack(const struct rnl_flow *f, uint32_t bytes, uint64_t now_ns)
@@ -84,7 +90,7 @@ static int wants_ack(const struct rnl_flow *f, uint32_t bytes, uint64_t now_ns)
     uint64_t flight = f->flight + rnl_flow_cost(f, bytes);
     uint64_t asked = f->congest.window >> 10, least = rnl_flow_packet(f);
     least *= f->congest.rough ? ASK_ROUGH_PACKETS : ASK_PACKETS;
-    return !f->keys.tx_confirmed || f->unasked + rnl_flow_cost(f, bytes) >= (asked > least ? asked : least) ||
+    return !f->keys.tx_confirmed || unasked(f) + rnl_flow_cost(f, bytes) >= (asked > least ? asked : least) ||
            !open_with(f, flight, f->charge + rnl_flow_charge(f, bytes), now_ns);
 }
 
@@ -124,6 +130,7 @@ static void record(struct rnl_flow *f, const struct rnl_packet *p, uint32_t byte
 {
     if (f->sent.count == 0)
         f->heard_ns = now_ns;
+    f->unasked = p->flags & RNL_PACKET_WANT ? 0 : unasked(f) + (uint32_t)rnl_flow_cost(f, bytes);
     struct rnl_sent_packet *r = rnl_sent_add(&f->sent);
     for (unsigned i = 0; i < count; i++)
         r->note[i] = notes[i];
@@ -132,7 +139,6 @@ static void record(struct rnl_flow *f, const struct rnl_packet *p, uint32_t byte
     r->sent_ns = f->last_sent_ns = now_ns;
     r->told = p->flags & RNL_PACKET_ACK ? (uint32_t)p->ack.largest : 0;
     r->flags = rnl_ecn_codepoint(&f->ecn) != RNL_ECT_NOT ? RNL_SENT_CAPABLE : 0;
-    f->unasked = p->flags & RNL_PACKET_WANT ? 0 : f->unasked + (uint32_t)rnl_flow_cost(f, bytes);
     f->flight += rnl_flow_cost(f, bytes);
     f->charge += rnl_flow_charge(f, bytes);
     f->count->sent++;
