@@ -478,9 +478,12 @@ static int put_lone(struct rnl_link *link, uint64_t now_ns)
     if (rnl_mirror_piled(link->mirror, bytes) + LONE_SPARE > bytes)
         return 0; /* perhaps more than one packet */
     unsigned char *at = t->ops->lone(t, rank, bytes);
-    uint32_t used = at ? rnl_flow_lone(f, at, bytes, now_ns) : 0;
-    if (used)
+    struct rnl_flow_alone alone;
+    uint32_t used = at ? rnl_flow_lone(f, at, bytes, now_ns, &alone) : 0;
+    if (used) {
         t->ops->go(t, rank, at, used, now_ns);
+        rnl_flow_lone_went(f, &alone, now_ns);
+    }
     return used != 0;
 }
 

@@ -135,8 +135,17 @@ int rnl_flow_input(struct rnl_flow *flow, unsigned char *datagram, size_t bytes,
  * room of the largest size in config->mtu lets all be tried. */
 uint32_t rnl_flow_output(struct rnl_flow *flow, unsigned char *at, size_t room, uint64_t now_ns);
 /* The same for the usual packet of a conversation, in short: nothing is open, nothing to be done but to fill it. 0 = it
- * is not so, or there was nothing to fill: for rnl_flow_output, which gives the same packet. */
-uint32_t rnl_flow_lone(struct rnl_flow *flow, unsigned char *at, size_t room, uint64_t now_ns);
+ * is not so, or there was nothing to fill: for rnl_flow_output, which gives the same packet. What is to be noted of it
+ * is in *alone, and rnl_flow_lone_went notes it: next of all calls, but when the packet is on its way already. */
+struct rnl_flow_alone {
+    struct rnl_packet packet;
+    struct rnl_flow_note notes[RNL_FLOW_NOTES];
+    unsigned count;
+    uint32_t bytes; /* 0 = nothing is to be noted */
+};
+uint32_t rnl_flow_lone(struct rnl_flow *flow, unsigned char *at, size_t room, uint64_t now_ns,
+                       struct rnl_flow_alone *alone);
+void rnl_flow_lone_went(struct rnl_flow *flow, const struct rnl_flow_alone *alone, uint64_t now_ns);
 /* Could it give out data now, if there is any? Else not before something came, or its deadline. */
 int rnl_flow_may_send(const struct rnl_flow *flow, uint64_t now_ns);
 /* Takes in what came since the last output, unless that can wait: is there anything to give out now? If not, output

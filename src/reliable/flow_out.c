@@ -244,44 +244,50 @@ static int is_lone(const struct rnl_flow *f, uint64_t now_ns)
            f->charge + rnl_flow_charge(f, f->mtu.bytes) <= f->window_bytes && !f->config->plain;
 }
 
-uint32_t rnl_flow_lone(struct rnl_flow *f, unsigned char *at, size_t most, uint64_t now_ns)
+uint32_t rnl_flow_lone(struct rnl_flow *f, unsigned char *at, size_t most, uint64_t now_ns, struct rnl_flow_alone *a)
 {
     const uint32_t from = RNL_PACKET_HEAD + RNL_ACK_FIXED;
-    struct rnl_packet p;
-    struct rnl_flow_note notes[RNL_FLOW_NOTES];
-    unsigned count = 0;
-    p.flags = 0;
-    if (!is_lone(f, now_ns) || owed(f, &p, now_ns) != RNL_ACK_FIXED)
+    struct rnl_packet *p = &a->packet;
+    a->bytes = a->count = 0;
+    p->flags = 0;
+    if (!is_lone(f, now_ns) || owed(f, p, now_ns) != RNL_ACK_FIXED)
         return 0;
     uint32_t room = most < f->mtu.bytes ? (uint32_t)most : f->mtu.bytes;
     if (room < from + RNL_PACKET_TAG)
         return 0;
-    uint32_t used = f->ops->fill(f->ctx, at + from, room - from - RNL_PACKET_TAG, notes, &count);
+    uint32_t used = f->ops->fill(f->ctx, at + from, room - from - RNL_PACKET_TAG, a->notes, &a->count);
     if (used == 0) {
         f->wanted = 0;
         return 0;
     }
     uint32_t bytes = from + used + RNL_PACKET_TAG;
-    p.type = RNL_PACKET_DATA;
-    p.control = count == 0;
-    if (RNL_UNLIKELY(p.control))
-        return rnl_flow_finish(f, at, room, &p, used);
+    p->type = RNL_PACKET_DATA;
+    p->control = a->count == 0;
+    if (RNL_UNLIKELY(p->control))
+        return rnl_flow_finish(f, at, room, p, used);
     if (wants_ack(f, bytes, now_ns))
-        p.flags |= RNL_PACKET_WANT;
-    p.connection = f->connection;
-    p.number = f->sent.next;
-    rnl_packet_put_usual(at, bytes, &p);
+        p->flags |= RNL_PACKET_WANT;
+    p->connection = f->connection;
+    p->number = f->sent.next;
+    rnl_packet_put_usual(at, bytes, p);
     if (RNL_UNLIKELY(rnl_keys_seal(&f->keys, f->sealer, at, bytes, from) != 0)) {
-        for (unsigned i = 0; i < count; i++)
-            f->ops->lost(f->ctx, &notes[i]);
+        for (unsigned i = 0; i < a->count; i++)
+            f->ops->lost(f->ctx, &a->notes[i]);
         return 0;
     }
-    rnl_received_told(&f->received);
-    f->count->sent_bytes += bytes;
-    record(f, &p, bytes, notes, count, now_ns);
-    if (bytes + RNL_FLOW_SPARE >= f->mtu.bytes)
-        rnl_mtu_filled(&f->mtu, now_ns);
+    a->bytes = bytes;
     return bytes;
+}
+
+void rnl_flow_lone_went(struct rnl_flow *f, const struct rnl_flow_alone *a, uint64_t now_ns)
+{
+    if (a->bytes == 0)
+        return;
+    rnl_received_told(&f->received);
+    f->count->sent_bytes += a->bytes;
+    record(f, &a->packet, a->bytes, a->notes, a->count, now_ns);
+    if (a->bytes + RNL_FLOW_SPARE >= f->mtu.bytes)
+        rnl_mtu_filled(&f->mtu, now_ns);
 }
 
 uint32_t rnl_flow_output(struct rnl_flow *f, unsigned char *at, size_t most, uint64_t now_ns)

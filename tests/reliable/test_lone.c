@@ -116,7 +116,10 @@ static int give_out(struct both *b, unsigned side)
         room = 60 + test_random_below(&b->random, 60);
     for (unsigned w = 0; w < 2; w++) {
         struct rnl_flow *f = &b->p[w]->side[side].flow;
-        bytes[w] = rnl_flow_lone(f, l.at[w], room, b->now);
+        struct rnl_flow_alone alone;
+        bytes[w] = rnl_flow_lone(f, l.at[w], room, b->now, &alone);
+        if (bytes[w])
+            rnl_flow_lone_went(f, &alone, b->now);
         if (w == 1 && bytes[w])
             fail_at(b, "it was done in short although it was not to be");
         b->shorts += bytes[w] != 0;
