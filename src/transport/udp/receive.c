@@ -76,9 +76,21 @@ static void offer_others(struct udp_receiver *r)
         offer(r, r->offers++, r->unused[--r->unused_count]);
 }
 
-/* More from the socket, as far as there are buffers: how many buffers came. *empty: it has no more for now, which need
- * not be asked again at once. */
-static int fetch(struct udp *u, int *empty)
+static struct udp_buffer *fill(struct udp *u, uint32_t i)
+{
+    struct udp_receiver *r = &u->receive;
+    struct udp_buffer *b = &r->buffer[r->offered[i]];
+    b->in = r->in[i];
+    b->changes = u->changes - 1; /* not looked up yet */
+    b->cursor = 0;
+    b->waits = 1;
+    b->life++;
+    return b;
+}
+
+/* More from the socket, as far as there are buffers: how many buffers came. One alone that is one packet is *alone, and
+ * in no queue. *empty: it has no more for now, which need not be asked again at once. */
+static int fetch(struct udp *u, int *empty, struct udp_buffer **alone)
 {
     struct udp_receiver *r = &u->receive;
     if (r->taken || r->offers < UDP_IN_BATCH)
@@ -87,22 +99,21 @@ static int fetch(struct udp *u, int *empty)
     if (n == 0)
         return 0;
     int got = u->socket->ops->recv(u->socket, r->in, n), runs = 0;
-    for (int i = 0; i < got; i++)
-        runs |= r->in[i].segment;
-    *empty = got < n && !runs;
+    *empty = 1;
     if (got <= 0)
         return got;
     r->taken = (uint32_t)got;
-    for (int i = 0; i < got; i++) {
-        uint32_t k = r->offered[i];
-        struct udp_buffer *b = &r->buffer[k];
-        b->in = r->in[i];
-        b->changes = u->changes - 1; /* not looked up yet */
-        b->cursor = 0;
-        b->waits = 1;
-        b->life++;
-        r->queue[(r->first + r->count++) % r->buffers] = k;
+    if (RNL_LIKELY(got == 1 && n > 1 && !r->in[0].segment)) {
+        *alone = fill(u, 0);
+        return 1;
     }
+    for (int i = 0; i < got; i++) {
+        runs |= r->in[i].segment;
+        uint32_t k = r->offered[i], at = r->first + r->count++;
+        (void)fill(u, (uint32_t)i);
+        r->queue[at < r->buffers ? at : at - r->buffers] = k;
+    }
+    *empty = got < n && !runs;
     return got;
 }
 
@@ -150,12 +161,18 @@ int rnl_udp_poll(struct rnl_transport *t, struct rnl_view *v, int n, uint64_t no
     int got = 0, empty = 0;
     (void)now_ns;
     while (got < n) {
-        if (r->count == 0 && (empty || fetch(u, &empty) <= 0))
+        struct udp_buffer *alone = NULL;
+        if (r->count == 0 && (empty || fetch(u, &empty, &alone) <= 0))
             break;
+        if (RNL_LIKELY(alone != NULL)) {
+            (void)next_packet(u, alone, &v[got++]);
+            alone->waits = 0;
+            break;
+        }
         struct udp_buffer *b = &r->buffer[r->queue[r->first]];
         if (!next_packet(u, b, &v[got++])) {
             b->waits = 0;
-            r->first = (r->first + 1) % r->buffers;
+            r->first = r->first + 1 < r->buffers ? r->first + 1 : 0;
             r->count--;
         }
     }
