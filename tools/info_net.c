@@ -74,6 +74,8 @@ void info_network(struct info_page *p)
     const struct rnl_socket_addr any = {.port = 0};
     struct rnl_kernel_facts f = {0};
     struct rnl_socket *s = NULL;
+    const _Atomic uint32_t *word;
+    uint32_t bits;
     char text[512];
     int is_open = rnl_kernel_socket_open(&any, NULL, &s) == 0;
     info_section(p, "network");
@@ -81,6 +83,7 @@ void info_network(struct info_page *p)
     if (!is_open)
         return;
     try_peer(s);
+    (void)s->ops->bell(s, &word, &bits);
     rnl_kernel_socket_facts(s, &f);
     info_flag(p, "ipv4", !!(f.features & RNL_KERNEL_IPV4), "");
     info_flag(p, "ipv6", !!(f.features & RNL_KERNEL_IPV6), "one socket speaks both");
@@ -88,6 +91,8 @@ void info_network(struct info_page *p)
               "UDP_SEGMENT: runs of datagrams in one call");
     info_flag(p, "receive coalescing", !!(f.features & RNL_KERNEL_MERGE), "UDP_GRO: they come in one, too");
     info_flag(p, "connected sockets", !!(f.features & RNL_KERNEL_CONNECT), "for the peers that are sent to most");
+    info_flag(p, "arrivals in memory", !!(f.features & RNL_KERNEL_BELL),
+              "io_uring tells of them; without it a silent network is asked now and then");
     info_flag(p, "congestion marks", !!(f.features & RNL_KERNEL_ECN), "ECN can be set and read");
     info_flag(p, "error queue", !!(f.features & RNL_KERNEL_ERRORS), "IP_RECVERR: whom an error is about");
     info_flag(p, "path mtu probing", !!(f.features & RNL_KERNEL_PROBE), "datagrams are never cut up on their way");

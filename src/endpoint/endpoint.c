@@ -85,6 +85,7 @@ int rnl_ep_new(struct rnl_env *env, const struct rnl_options *opt, struct rnl_en
     ep->pauses_for[RNL_FAR] = env->facts.pauses_far;
     ep->fence_near = env->facts.fence_near;
     ep->bell = &ep->deaf;
+    ep->net_bell = &ep->deaf;
     ep->news = env->news;
     ep->news_seen = atomic_load_explicit(env->news, memory_order_relaxed) - 1; /* look at once */
     ep->peer = calloc(env->size, sizeof *ep->peer);

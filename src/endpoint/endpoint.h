@@ -252,6 +252,8 @@ struct rnl_endpoint {
     uint32_t spin;           /* polls before giving way; learnt */
     uint32_t net_skip;       /* extracts in vain between two looks at the network ... */
     uint32_t net_skipped;    /* ... so far */
+    const _Atomic uint32_t *net_bell; /* ... but for one of net_bits in it; it always points to something */
+    uint32_t net_bits;
     uint8_t net_due;         /* the next extract looks at it, or sends */
     uint8_t by_fd;           /* nobody rings for datagrams: it sleeps on descriptors, its own among them */
     uint32_t empties_enough; /* empties at which rnl_ep_empty does more than count */

@@ -324,17 +324,31 @@ void rnl_remote_soon(struct rnl_endpoint *ep)
     rnl_ep_chores(ep);
 }
 
+/* Cold, it tells by itself when something comes, if it can, and only one thread asks. */
+static int is_told(struct rnl_endpoint *ep)
+{
+    struct rnl_remote *r = ep->remote;
+    const struct rnl_transport_ops *ops = r->t->ops;
+    int status = RNL_ERR_UNSUPPORTED;
+    if (r->vain >= VAIN && ops->bell && !ep->fd_mode && !(ep->flags & (RNL_SHARED | RNL_EP_GUARDED)))
+        status = ops->bell(r->t, &ep->net_bell, &ep->net_bits);
+    if (status != 0)
+        ep->net_bits = 0;
+    return status;
+}
+
 /* How soon it is asked again. */
 static void adapt(struct rnl_endpoint *ep, int came)
 {
     struct rnl_remote *r = ep->remote;
     r->vain = came ? 0 : r->vain + 1;
+    int here = is_told(ep) == 1;
     if (came || ep->fd_mode || rnl_remote_all_away(ep)) /* nobody of this host is connected */
         ep->net_skip = 0;
     else if (r->vain >= VAIN && ep->net_skip < SKIP_MOST)
         ep->net_skip = 2 * ep->net_skip + 1;
     ep->net_skipped = 0;
-    ep->net_due = ep->net_skip == 0 || r->first != NULL;
+    ep->net_due = ep->net_skip == 0 || r->first != NULL || here;
     rnl_ep_chores(ep);
 }
 

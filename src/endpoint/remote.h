@@ -58,7 +58,8 @@ void rnl_remote_receive(struct rnl_endpoint *ep);
  * are such and nothing came of it for a while. Called where an extract might: 1 = it is time. */
 RNL_INLINE int rnl_remote_time(struct rnl_endpoint *ep)
 {
-    return ep->net_due || ++ep->net_skipped > ep->net_skip;
+    return ep->net_due || atomic_load_explicit(ep->net_bell, memory_order_relaxed) & ep->net_bits ||
+           ++ep->net_skipped > ep->net_skip;
 }
 /* For an extract that found nothing, or one of many that do: the next one asks. */
 void rnl_remote_soon(struct rnl_endpoint *ep);

@@ -11,6 +11,7 @@
 #ifndef RNL_TRANSPORT_CONTRACT_H
 #define RNL_TRANSPORT_CONTRACT_H
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -126,6 +127,13 @@ struct rnl_transport_ops {
      * the two; without the second the room is given back by itself. */
     unsigned char *(*lone)(struct rnl_transport *, uint32_t peer, uint32_t bytes);
     void (*go)(struct rnl_transport *, uint32_t peer, const unsigned char *at, uint32_t used, uint64_t now_ns);
+
+    /* What arm and fd are, but to find out costs a load: 0, and on the next arrival one of `bits` in *at is set, until
+     * this is called again; then a poll is due, and bits may be set for nothing. Meanwhile a poll costs next to
+     * nothing, too. The word is there as long as the transport. For who always calls from one thread; others, and
+     * where the host cannot, RNL_ERR_UNSUPPORTED, without a record: poll. 1 = something is here already. May be
+     * NULL. */
+    int (*bell)(struct rnl_transport *, const _Atomic uint32_t **at, uint32_t *bits);
 };
 struct rnl_transport {
     const struct rnl_transport_ops *ops;

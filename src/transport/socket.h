@@ -11,6 +11,7 @@
 #define RNL_TRANSPORT_SOCKET_H
 
 #include <assert.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -104,6 +105,11 @@ struct rnl_socket_ops {
     int (*arm)(struct rnl_socket *);
     int (*fd)(struct rnl_socket *); /* negative rnl_status: has none */
     void (*close)(struct rnl_socket *);
+    /* The same without a call: 0, and until something comes one of `bits` in *at is not set; then, or when this is
+     * called again, a recv is due. That word can be read as long as the socket is open, and may ring in vain. Calls
+     * have to come from the thread of the first: else, and where the host cannot, RNL_ERR_UNSUPPORTED, without a
+     * record. 1 = something is here already. May be NULL. */
+    int (*bell)(struct rnl_socket *, const _Atomic uint32_t **at, uint32_t *bits);
 };
 
 struct rnl_socket {

@@ -38,6 +38,7 @@ static const struct lack {
     {"probe", SYS_setsockopt, {1, 2}, {IPPROTO_IP, IP_MTU_DISCOVER}, ENOPROTOOPT},
     {"reuse", SYS_setsockopt, {1, 2}, {SOL_SOCKET, SO_REUSEADDR}, ENOPROTOOPT},
     {"ipv6", SYS_socket, {0, ANY}, {AF_INET6, 0}, EAFNOSUPPORT},
+    {"io_uring", SYS_io_uring_setup, {ANY, ANY}, {0, 0}, EPERM},
     {"membarrier", SYS_membarrier, {ANY, ANY}, {0, 0}, ENOSYS},
 };
 enum { LACKS = sizeof lacks / sizeof *lacks };

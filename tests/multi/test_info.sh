@@ -69,7 +69,7 @@ for section in Runnel Transports Features Network Topology Limits Settings 'Endp
 done
 ok "no line ends in blanks" is "$(grep -c ' $' "$dir/out")" 0
 
-for name in udp ipv4 ipv6 'segmentation offload' 'receive coalescing' 'connected sockets' 'congestion marks' 'error queue'; do
+for name in udp ipv4 ipv6 'segmentation offload' 'receive coalescing' 'connected sockets' 'arrivals in memory' 'congestion marks' 'error queue'; do
     ok "it says whether there is $name" grep -qE "^  $name +(yes|no)( |$)" "$dir/out"
 done
 # A kernel that lacks what it has otherwise.
@@ -89,6 +89,7 @@ ecn congestion marks
 errors error queue
 probe path mtu probing
 reuse connected sockets
+io_uring arrivals in memory
 ipv6 ipv6
 END
 else

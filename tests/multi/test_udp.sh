@@ -54,7 +54,7 @@ ok 'all run under one kernel' $?
 
 # What the kernel lacks is done without, also between processes of which only some lack it.
 if "$build/tests/multi-lacks" segment true 2>said; then
-    for lack in segment merge segment,merge,ecn,errors,probe,reuse ipv6 membarrier; do
+    for lack in segment merge segment,merge,ecn,errors,probe,reuse ipv6 io_uring membarrier; do
         udp 3 "$build/tests/multi-lacks" "$lack" "$build/tests/multi-fm_alltoall" 1 20 >said 2>&1
         ok "a kernel without $lack" $?
     done

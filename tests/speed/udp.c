@@ -2,7 +2,8 @@
  *
  * udp.c - messages between two processes over UDP on loopback, each figure beside that of raw sockets in the same
  * round; and what an idle network costs those who share memory:
- * udp [all|trip|way|wait|rate|bulk|long|local] [rounds] [protection]. Fails only if something does not arrive. */
+ * udp [all|trip|way|wait|rate|bulk|long|local|silent] [rounds] [protection]. Fails only if something does not arrive.
+ */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/udp.h>
@@ -32,6 +33,7 @@ enum {
     RATE_MS = 200,
     BULKS = 600,
     LOCALS = 300000,
+    FIRSTS = 400,
     MIB = 1 << 20
 };
 enum { AT_PORT = 0, AT_STOP = 2, AT_SEEN, AT_RESULT };
@@ -355,10 +357,10 @@ static void *local_trips(void *arg)
 
 enum third { NOBODY, IN_MEMORY, OVER_A_NETWORK };
 
-static double local_round(unsigned times, enum third third)
+static double local_round(unsigned times, enum third third, uint32_t without)
 {
     unsigned ranks = third == NOBODY ? 2 : 3;
-    const struct test_loop opt = {.local = 1 << 0 | 1 << 1};
+    const struct test_loop opt = {.local = 1 << 0 | 1 << 1, .kernel.without = without};
     struct test_hub h;
     struct local l[3] = {{0}};
     pthread_t thread[2];
@@ -390,12 +392,110 @@ static double local_round(unsigned times, enum third third)
 static void local(const struct want *w)
 {
     for (unsigned round = 0; round < w->rounds; round++) {
-        double alone = local_round(LOCALS / w->slow, NOBODY), three = local_round(LOCALS / w->slow, IN_MEMORY),
-               with = local_round(LOCALS / w->slow, OVER_A_NETWORK);
+        double alone = local_round(LOCALS / w->slow, NOBODY, 0), three = local_round(LOCALS / w->slow, IN_MEMORY, 0),
+               with = local_round(LOCALS / w->slow, OVER_A_NETWORK, 0),
+               asked = local_round(LOCALS / w->slow, OVER_A_NETWORK, RNL_KERNEL_BELL);
         printf("8 B there and back in memory: %.0f ns, beside a third rank there %.0f ns, over a network %.0f ns: "
-               "x %.2f, x %.2f\n",
-               alone, three, with, with / alone, with / three);
+               "x %.2f, x %.2f; without io_uring %.0f ns: x %.2f, x %.2f\n",
+               alone, three, with, with / alone, with / three, asked, asked / alone, asked / three);
     }
+}
+
+/* ---- a network that was silent for a while ---- */
+
+struct silent {
+    rnl_endpoint *ep;
+    uint64_t took[FIRSTS];
+    _Atomic unsigned heard;
+    _Atomic int ready;
+    double extract_ns; /* of one in vain */
+};
+
+static int on_first(const void *buf, size_t n, unsigned peer, void *ctx)
+{
+    struct silent *l = ctx;
+    uint64_t sent;
+    (void)peer, (void)n;
+    memcpy(&sent, buf, sizeof sent);
+    unsigned i = atomic_load_explicit(&l->heard, memory_order_relaxed);
+    if (i > 0 && i <= FIRSTS)
+        l->took[i - 1] = test_now_ns() - sent;
+    atomic_store_explicit(&l->heard, i + 1, memory_order_release);
+    return RNL_DONE;
+}
+
+/* Nobody else sends to it: it hears the first, then each of the others after a silence. */
+static void *silent_hear(void *arg)
+{
+    struct silent *l = arg;
+    test_loop_pin(0);
+    while (atomic_load_explicit(&l->heard, memory_order_relaxed) == 0)
+        TEST_MUST(rnl_extract(l->ep, SIZE_MAX) >= 0);
+    struct slices s = {0};
+    for (unsigned i = 0; i <= FIRSTS * SLICE; i++) {
+        slice(&s, i, SLICE);
+        TEST_MUST(rnl_extract(l->ep, SIZE_MAX) >= 0);
+    }
+    l->extract_ns = (double)s.least / SLICE;
+    atomic_store_explicit(&l->ready, 1, memory_order_release);
+    while (atomic_load_explicit(&l->heard, memory_order_relaxed) <= FIRSTS)
+        TEST_MUST(rnl_extract(l->ep, SIZE_MAX) >= 0);
+    return NULL;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static void silent_round(unsigned ranks, uint32_t without)
+{
+    const struct test_loop opt = {.local = ranks == 3 ? 1 << 0 | 1 << 2 : 0, .kernel.without = without};
+    static struct silent l;
+    struct rnl_kernel_facts f;
+    struct test_hub h;
+    pthread_t thread;
+    uint64_t what = 0;
+    l = (struct silent){.ep = NULL};
+    unsetenv("RNL_TEST_REMOTE");
+    test_hub_open(&h, ranks, NULL);
+    for (unsigned i = 0; i < ranks; i++)
+        test_loop_attach(h.ep[i], &opt);
+    l.ep = h.ep[0];
+    test_loop_pin(1);
+    TEST_MUST(rnl_handler_whole(l.ep, COUNT, on_first, &l, 0) == COUNT);
+    if (ranks == 3) { /* one of its own host, so that it asks the network less often */
+        TEST_MUST(rnl_handler_whole(h.ep[2], COUNT, on_count, NULL, 0) == COUNT);
+        TEST_MUST(rnl_send(l.ep, 2, COUNT, &what, sizeof what) == 0 && rnl_extract(h.ep[2], SIZE_MAX) > 0);
+    }
+    TEST_MUST(pthread_create(&thread, NULL, silent_hear, &l) == 0);
+    for (unsigned i = 0; i <= FIRSTS; i++) {
+        uint64_t until = test_now_ns() + 300000 + (uint64_t)i * 7919 % 100000;
+        while ((i == 1 && !atomic_load_explicit(&l.ready, memory_order_acquire)) || test_now_ns() < until)
+            TEST_MUST(rnl_extract(h.ep[1], SIZE_MAX) >= 0);
+        what = test_now_ns();
+        TEST_MUST(rnl_send(h.ep[1], 0, COUNT, &what, sizeof what) == 0);
+        while (atomic_load_explicit(&l.heard, memory_order_acquire) <= i)
+            TEST_MUST(rnl_extract(h.ep[1], SIZE_MAX) >= 0);
+    }
+    TEST_MUST(pthread_join(thread, NULL) == 0);
+    rnl_kernel_socket_facts(test_loop_socket(0), &f);
+    qsort(l.took, FIRSTS, sizeof l.took[0], by_size);
+    printf("%s, %s: extract in vain %.0f ns, 8 B after a silence %.2f us (10 %% below %.2f, 10 %% above %.2f)\n",
+           ranks == 3 ? "beside a peer in memory" : "all over a network",
+           f.features & RNL_KERNEL_BELL ? "io_uring" : "asked", l.extract_ns, (double)l.took[FIRSTS / 2] / 1000,
+           (double)l.took[FIRSTS / 10] / 1000, (double)l.took[FIRSTS - FIRSTS / 10] / 1000);
+    TEST_MUST(test_hub_close(&h) == 0);
+}
+
+static void silent(const struct want *w)
+{
+    for (unsigned round = 0; round < w->rounds; round++)
+        for (unsigned ranks = 2; ranks <= 3; ranks++) {
+            silent_round(ranks, 0);
+            silent_round(ranks, RNL_KERNEL_BELL);
+        }
 }
 
 /* ---- there and back in one thread, where nobody waits for anybody: the way alone ---- */
@@ -468,6 +568,8 @@ int main(int argc, char **argv)
         w.slow = 10;
     if (wanted(&w, "local"))
         local(&w);
+    if (wanted(&w, "silent"))
+        silent(&w);
     if (wanted(&w, "way"))
         way(&w, &opt);
     fflush(stdout); /* once, not by each process */

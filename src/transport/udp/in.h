@@ -129,6 +129,7 @@ int rnl_udp_poll(struct rnl_transport *, struct rnl_view *, int n, uint64_t now_
 void rnl_udp_release(struct rnl_transport *, const struct rnl_view *, int n);
 int rnl_udp_arm(struct rnl_transport *);
 int rnl_udp_fd(struct rnl_transport *);
+int rnl_udp_bell(struct rnl_transport *, const _Atomic uint32_t **at, uint32_t *bits);
 int rnl_udp_source(struct rnl_transport *, const struct rnl_view *, struct rnl_addr *);
 uint32_t rnl_udp_holds(struct rnl_transport *, uint32_t bytes);
 

@@ -110,6 +110,7 @@ static void find_features(struct kernel_socket *k, uint32_t without)
     if (k->epoll >= 0)
         have |= RNL_KERNEL_CONNECT;
     k->facts.features |= have;
+    k->no_bell = !!(without & RNL_KERNEL_BELL);
 }
 
 int rnl_kernel_same_options(const struct kernel_socket *k, int fd)
@@ -166,8 +167,7 @@ static int kernel_fd(struct rnl_socket *s)
     return k->facts.features & RNL_KERNEL_CONNECT || k->hots ? k->epoll : k->fd;
 }
 
-/* What waits there to be read: 1, or 0 = nothing. Errors are taken out. */
-static int look_at(struct kernel_socket *k, int fd)
+int rnl_kernel_look_at(struct kernel_socket *k, int fd)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};
     int errors = 0;
@@ -194,8 +194,8 @@ static int kernel_arm(struct rnl_socket *s)
     if (poll(&any, 1, 0) == 0)
         return 0;
     for (uint32_t i = 0; i < k->hots; i++)
-        here |= look_at(k, k->hot[i].fd);
-    here |= look_at(k, k->fd);
+        here |= rnl_kernel_look_at(k, k->hot[i].fd);
+    here |= rnl_kernel_look_at(k, k->fd);
     k->streak |= (uint8_t)here; /* the next recv looks at all of them */
     return here;
 }
@@ -217,6 +217,7 @@ static const struct rnl_socket_ops kernel_ops = {
     .arm = kernel_arm,
     .fd = kernel_fd,
     .close = kernel_close,
+    .bell = rnl_kernel_bell,
 };
 
 static int open_family(struct kernel_socket *k, int family, uint32_t speaks)

@@ -22,14 +22,15 @@ enum rnl_kernel_feature {
     RNL_KERNEL_PROBE = 16,  /* IP_PMTUDISC_PROBE: datagrams are never fragmented on their way, whatever it takes */
     RNL_KERNEL_IPV4 = 32,
     RNL_KERNEL_IPV6 = 64,
-    RNL_KERNEL_CONNECT = 128 /* peers that are sent to often have connected sockets on the same port */
+    RNL_KERNEL_CONNECT = 128, /* peers that are sent to often have connected sockets on the same port */
+    RNL_KERNEL_BELL = 256     /* io_uring says in memory that something came; found out when `bell` is first called */
 };
 
 enum { RNL_KERNEL_RECEIVE_BYTES = 4 << 20 }; /* is asked for; the host gives what it allows */
 
 struct rnl_kernel_options { /* 0 = the default */
     uint32_t receive_bytes; /* to ask for, RNL_KERNEL_RECEIVE_BYTES */
-    uint32_t without;       /* RNL_KERNEL_SEGMENT .. PROBE, CONNECT: not to be used, though they are there */
+    uint32_t without;       /* RNL_KERNEL_SEGMENT .. PROBE, CONNECT, BELL: not to be used, though they are there */
     /* How long a datagram says that it is, 0 = it does not say, if all that come do: then what comes one at a time is
      * asked for by recvfrom, which is quicker than recvmsg, and a merged run is cut by what its first datagram says, as
      * far as a run of ours can be. Where the kernel says how a run is to be cut, that counts alone. */
@@ -40,6 +41,7 @@ struct rnl_kernel_facts {
     uint32_t features;                     /* RNL_KERNEL_*: what is in use */
     uint32_t receive_asked, receive_bytes; /* of its receive buffer; as the kernel counts, which is about twice that */
     uint32_t connects;                     /* how often a socket was connected to a peer */
+    uint32_t rings, unrung;                /* how often its bell was heard; what came without it */
 };
 
 /* A socket bound to `addr`; its port may be 0 here: any. options may be NULL. 0, RNL_ERR_ARG (not an address of this

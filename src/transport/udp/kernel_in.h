@@ -6,6 +6,7 @@
 #define RNL_TRANSPORT_UDP_KERNEL_IN_H
 
 #include <netinet/in.h>
+#include <stdatomic.h>
 #include <sys/socket.h>
 
 #include "base/error.h"
@@ -35,6 +36,7 @@ struct kernel_hot {
     uint32_t shorts;     /* datagrams since one that was long enough to be one of a run */
     uint8_t merges;      /* UDP_GRO is set */
     uint8_t sure;        /* found empty since its connect: what comes is from `peer` */
+    uint8_t waits;       /* its bell does */
     struct rnl_socket_addr peer;
 };
 struct kernel_known {
@@ -52,10 +54,13 @@ struct kernel_socket {
     uint8_t streak;       /* the last look brought more than one: as many may lie behind them */
     uint8_t armed;        /* what comes next ends somebody's sleep: it is looked for everywhere */
     uint8_t watched;      /* all sockets make k->epoll readable */
+    uint8_t no_bell;      /* and there will be none */
+    uint8_t distrusts;    /* this look is to find whether something came that the bell did not tell of */
     uint32_t unarmed;     /* looks that brought something since the last arm */
     uint32_t lone;        /* datagrams without anything beside them since one had it, or since a look for that */
     uint32_t (*claims)(const void *at, uint32_t bytes);
-    int family; /* AF_INET, AF_INET6 */
+    int family;               /* AF_INET, AF_INET6 */
+    struct kernel_bell *bell; /* NULL: none yet */
     struct rnl_kernel_facts facts;
     uint8_t told;                 /* a call met an error of an earlier datagram: the queue has something */
     uint32_t error_first, errors; /* in a circle: taken from the queue, not asked for yet */
@@ -74,6 +79,8 @@ int rnl_kernel_is_ipv4(const struct rnl_socket_addr *a);
 socklen_t rnl_kernel_name_of(int family, const struct rnl_socket_addr *a, union kernel_name *out);
 void rnl_kernel_addr_of(const union kernel_name *name, struct rnl_socket_addr *out);
 
+/* What waits there to be read: 1, or 0 = nothing. Errors are taken out. */
+int rnl_kernel_look_at(struct kernel_socket *k, int fd);
 /* A further socket gets the options of the first. 0 or negative. */
 int rnl_kernel_same_options(const struct kernel_socket *k, int fd);
 
@@ -87,6 +94,18 @@ void rnl_kernel_way_lost(struct kernel_socket *k, int fd);
  * they do from an arm on, until much has come without another. 0 or -1: they do not. */
 int rnl_kernel_watch(struct kernel_socket *k, int on);
 void rnl_kernel_pool_end(struct kernel_socket *k);
+
+/* ---- kernel_bell.c ---- */
+
+/* rnl_socket_ops.bell */
+int rnl_kernel_bell(struct rnl_socket *, const _Atomic uint32_t **at, uint32_t *bits);
+/* Before a look at the sockets: 1 = it is known that nothing has come. */
+int rnl_kernel_bell_quiet(struct kernel_socket *k);
+/* There is a socket that the bell does not know. */
+void rnl_kernel_bell_spoil(struct kernel_socket *k);
+/* Before a socket is closed: nothing is to keep it. */
+void rnl_kernel_bell_let_go(struct kernel_socket *k, int fd);
+void rnl_kernel_bell_end(struct kernel_socket *k);
 
 /* ---- kernel_move.c ---- */
 

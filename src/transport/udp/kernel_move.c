@@ -375,7 +375,9 @@ static void merge_or_not(const struct kernel_socket *k, struct kernel_hot *h, co
 int rnl_kernel_recv(struct rnl_socket *s, struct rnl_socket_in *in, int n)
 {
     struct kernel_socket *k = kernel_of(s);
-    int got = 0, all = k->streak, everywhere = all || k->armed;
+    if (!k->armed && !k->streak && rnl_kernel_bell_quiet(k))
+        return 0;
+    int got = 0, all = k->streak, everywhere = all || k->armed || k->distrusts;
     uint32_t warm = 0;
     k->looks++;
     for (uint32_t i = 0; i < k->hots; i++) {
@@ -400,7 +402,11 @@ int rnl_kernel_recv(struct rnl_socket *s, struct rnl_socket_in *in, int n)
         k->vain = more ? 0 : k->vain + (n > got);
         got += more;
     }
-    k->armed = 0;
+    if (got > 0 && k->distrusts) {
+        rnl_kernel_bell_spoil(k);
+        k->facts.unrung++;
+    }
+    k->armed = k->distrusts = 0;
     if (got > 0 && k->watched && ++k->unarmed >= UNWATCHED)
         (void)rnl_kernel_watch(k, 0);
     k->streak = got > 1;

@@ -79,6 +79,7 @@ static int open_hot(struct kernel_socket *k)
         k->facts.features &= ~(uint32_t)RNL_KERNEL_CONNECT;
         return -1;
     }
+    rnl_kernel_bell_spoil(k);
     k->hot[k->hots] = (struct kernel_hot){.fd = fd, .merges = !!(k->facts.features & RNL_KERNEL_MERGE)};
     return (int)k->hots++;
 }
@@ -96,6 +97,7 @@ static int idle_one(const struct kernel_socket *k)
 /* Closed, and the last takes its place. What it had is lost like what its interface dropped. */
 static void dissolve(struct kernel_socket *k, uint32_t i)
 {
+    rnl_kernel_bell_let_go(k, k->hot[i].fd);
     uint32_t last = --k->hots;
     close(k->hot[i].fd);
     k->hot[i] = k->hot[last];
@@ -176,6 +178,7 @@ int rnl_kernel_way(struct kernel_socket *k, const struct rnl_socket_addr *to)
 
 void rnl_kernel_pool_end(struct kernel_socket *k)
 {
+    rnl_kernel_bell_end(k);
     for (uint32_t i = 0; i < k->hots; i++)
         close(k->hot[i].fd);
     if (k->epoll >= 0)

@@ -204,6 +204,14 @@ int rnl_udp_fd(struct rnl_transport *t)
     return u->socket->ops->fd(u->socket);
 }
 
+int rnl_udp_bell(struct rnl_transport *t, const _Atomic uint32_t **at, uint32_t *bits)
+{
+    struct udp *u = udp_of(t);
+    if (u->receive.count)
+        return 1;
+    return u->socket->ops->bell ? u->socket->ops->bell(u->socket, at, bits) : RNL_ERR_UNSUPPORTED;
+}
+
 int rnl_udp_source(struct rnl_transport *t, const struct rnl_view *v, struct rnl_addr *out)
 {
     const struct udp_buffer *b = rnl_udp_view_buffer(udp_of(t), v);

@@ -58,6 +58,7 @@ static const struct rnl_transport_ops udp_ops = {
     .toward = rnl_udp_toward,
     .lone = rnl_udp_lone,
     .go = rnl_udp_go,
+    .bell = rnl_udp_bell,
 };
 
 int rnl_udp_transport_new(struct rnl_env *env, struct rnl_socket *socket, const struct rnl_udp_options *options,
