@@ -328,12 +328,9 @@ void rnl_remote_soon(struct rnl_endpoint *ep)
 static int is_told(struct rnl_endpoint *ep)
 {
     struct rnl_remote *r = ep->remote;
-    const struct rnl_transport_ops *ops = r->t->ops;
-    int status = RNL_ERR_UNSUPPORTED;
-    if (r->vain >= VAIN && ops->bell && !ep->fd_mode && !(ep->flags & (RNL_SHARED | RNL_EP_GUARDED)))
-        status = ops->bell(r->t, &ep->net_bell, &ep->net_bits);
-    if (status != 0)
-        ep->net_bits = 0;
+    int may = r->vain >= VAIN && r->t->ops->bell && !ep->fd_mode && !(ep->flags & (RNL_SHARED | RNL_EP_GUARDED));
+    int status = may ? r->t->ops->bell(r->t, &ep->net_bell, &ep->net_bits) : RNL_ERR_UNSUPPORTED;
+    ep->net_bits = status == 0 ? ep->net_bits : 0;
     return status;
 }
 
