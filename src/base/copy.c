@@ -22,7 +22,12 @@
 #define FAST_COPY 0
 #endif
 
-enum { IN_REP_MIN = 2048, OUT_WIDE_MIN = 512, OUT_TURN = 128 };
+enum { IN_REP_MIN = 2048, OUT_WIDE_MIN = 512, OUT_TURN = 128, PAGE = 4096, BEHIND = 32 };
+
+int rnl_copy_trips(const void *to, const void *from)
+{
+    return (((uintptr_t)to - (uintptr_t)from) & (PAGE - 1)) - 1 < BEHIND - 1;
+}
 
 #if FAST_COPY
 
@@ -36,16 +41,43 @@ uint8_t rnl_copy_detect(void)
     return RNL_COPY_PLAIN;
 }
 
+/* With what every x86-64 has; all copy the whole turns and return how many bytes that was. */
+static size_t copy_turns(char *to, const char *from, size_t n)
+{
+    size_t i = 0;
+    for (; n - i >= OUT_TURN; i += OUT_TURN) {
+        const __m128i *f = (const __m128i *)(const void *)(from + i);
+        __m128i *t = (__m128i *)(void *)(to + i);
+        __m128i a = _mm_loadu_si128(f), b = _mm_loadu_si128(f + 1), c = _mm_loadu_si128(f + 2);
+        __m128i d = _mm_loadu_si128(f + 3), e = _mm_loadu_si128(f + 4), g = _mm_loadu_si128(f + 5);
+        __m128i h = _mm_loadu_si128(f + 6), k = _mm_loadu_si128(f + 7);
+        _mm_storeu_si128(t, a);
+        _mm_storeu_si128(t + 1, b);
+        _mm_storeu_si128(t + 2, c);
+        _mm_storeu_si128(t + 3, d);
+        _mm_storeu_si128(t + 4, e);
+        _mm_storeu_si128(t + 5, g);
+        _mm_storeu_si128(t + 6, h);
+        _mm_storeu_si128(t + 7, k);
+    }
+    return i;
+}
+
 void rnl_copy_in(void *to, const void *from, size_t n)
 {
     if (n < IN_REP_MIN) {
         memcpy(to, from, n);
         return;
     }
+    if (RNL_UNLIKELY(rnl_copy_trips(to, from))) {
+        size_t done = copy_turns(to, from, n);
+        to = (char *)to + done;
+        from = (const char *)from + done;
+        n -= done;
+    }
     __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(n) : : "memory");
 }
 
-/* Both copy the whole turns and return how many bytes that was. */
 __attribute__((target("avx512f"))) static size_t copy_turns_avx512(char *to, const char *from, size_t n)
 {
     size_t i = 0;

@@ -14,7 +14,11 @@
 enum rnl_copy_wide { RNL_COPY_PLAIN = 0, RNL_COPY_AVX2 = 1, RNL_COPY_AVX512 = 2 };
 
 uint8_t rnl_copy_detect(void);
-/* Into shared memory that a peer will read: memcpy below 2 KiB, rep movsb above. */
+/* Does rep movsb trip over these two? Where the target lies 1 to 31 bytes behind the source, seen in their pages, some
+ * processors (AMD's family 25) take 15 to 25 times as long. So does the memcpy of C libraries that use it, and the
+ * kernel when it copies to or from a buffer: ours begin on pages, and what is in them on multiples of 32. */
+int rnl_copy_trips(const void *to, const void *from);
+/* Into memory that another will read: memcpy below 2 KiB, rep movsb above unless it trips. */
 void rnl_copy_in(void *to, const void *from, size_t n);
 /* Out of shared memory that a peer has just written: plain vector loads and stores, as wide as `wide` says. */
 void rnl_copy_out(void *to, const void *from, size_t n, uint8_t wide);

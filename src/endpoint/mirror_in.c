@@ -287,7 +287,7 @@ static int take_bulk(struct rnl_mirror *m, const struct rnl_frame *f)
     }
     if (!reach(m) || RNL_RARELY("no place to note what is here") || !note_here(in, from, to))
         return RNL_NO_ROOM;
-    memcpy(m->pair->far_theirs + RNL_AWAY_BULK(f->lane) + (from & r->bulk_mask), bytes, to - from);
+    rnl_copy_in(m->pair->far_theirs + RNL_AWAY_BULK(f->lane) + (from & r->bulk_mask), bytes, to - from);
     return show(m, f->lane);
 }
 

@@ -218,7 +218,7 @@ static uint32_t put_bulk(struct rnl_mirror *m, struct packing *p, unsigned lane,
     if (n == 0 || !note(p, RNL_FRAME_BULK, lane, from, from + n))
         return 0;
     rnl_frame_put_head(p->at, RNL_FRAME_BULK, lane, (unsigned)n, from);
-    memcpy(p->at + RNL_FRAME_HEAD, t->bulk + at, n);
+    rnl_copy_in(p->at + RNL_FRAME_HEAD, t->bulk + at, n);
     p->at += RNL_FRAME_HEAD + n;
     return (uint32_t)n;
 }

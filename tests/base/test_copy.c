@@ -91,12 +91,46 @@ static void an_unknown_width_copies_too(void **state)
     copies_every_size(77);
 }
 
+/* A target 1 to 31 bytes behind its source, whatever their pages are. */
+static void it_is_known_where_repeated_moves_trip(void **state)
+{
+    static const struct {
+        unsigned from, to, trips;
+    } pairs[] = {{0, 0, 0},     {0, 1, 1},     {0, 16, 1},      {0, 31, 1},       {0, 32, 0},       {1, 0, 0},
+                 {16, 0, 0},    {4095, 0, 1},  {4065, 0, 1},    {4064, 0, 0},     {100, 4196, 0},   {100, 4200, 1},
+                 {8200, 16, 1}, {16, 8200, 0}, {4096, 8192, 0}, {0, 4096 + 4, 1}, {4096 + 4, 0, 0}, {64, 96, 0}};
+    static unsigned char area[3 * 4096];
+    (void)state;
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+        if (!!rnl_copy_trips(area + pairs[i].to, area + pairs[i].from) != (int)pairs[i].trips)
+            fail_msg("from %u to %u", pairs[i].from, pairs[i].to);
+}
+
+static void copies_that_trip_are_whole(void **state)
+{
+    enum { PAGES = 20 * 4096 };
+    unsigned char *to = aligned_alloc(4096, 2 * PAGES), *from = aligned_alloc(4096, 2 * PAGES);
+    uint32_t x = 1;
+    (void)state;
+    assert_true(to != NULL && from != NULL);
+    for (size_t i = 0; i < 2 * PAGES; i++)
+        from[i] = (unsigned char)((x = x * 1664525 + 1013904223) >> 24);
+    for (unsigned behind = 1; behind < 32; behind += 5)
+        for (size_t n = 2040; n < PAGES; n += n < 2400 ? 1 : 3989) {
+            assert_true(rnl_copy_trips(to + 4096 + behind, from));
+            check(IN, to + 4096 + behind, from, n);
+        }
+    free(to);
+    free(from);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(in_copies_every_size),        cmocka_unit_test(out_plain_copies_every_size),
         cmocka_unit_test(out_avx2_copies_every_size),  cmocka_unit_test(out_avx512_copies_every_size),
-        cmocka_unit_test(an_unknown_width_copies_too),
+        cmocka_unit_test(an_unknown_width_copies_too), cmocka_unit_test(it_is_known_where_repeated_moves_trip),
+        cmocka_unit_test(copies_that_trip_are_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

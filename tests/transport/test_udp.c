@@ -188,6 +188,7 @@ static void neighbours_of_one_length_go_as_one_run(void **state)
     assert_int_equal(flush(w, 0), 0);
     assert_int_equal(w->k.outs, 5);
     assert_run(w, 0, 1, 5400, 1000);
+    assert_int_equal((uintptr_t)w->k.out[0].at % 4096, 0); /* rnl_copy_trips */
     for (int i = 0; i < 4000; i++)
         assert_int_equal(w->k.bytes[0][i], "abcdef"[i / 1000]);
     assert_run(w, 1, 1, 1000, 0);
@@ -453,6 +454,8 @@ static void merged_runs_are_cut_where_their_packets_end(void **state)
                 {RNL_PEER_STRANGER, 1472, 0, RNL_VIEW_ECT | RNL_VIEW_CUT},
                 {3, 0, 0, 0},
                 {1, 700, 0, 0}};
+    assert_int_equal((uintptr_t)v[0].at % 4096, 0); /* rnl_copy_trips */
+    assert_int_equal((uintptr_t)v[5].at % 32, 0);
     for (int i = 0; i < 7; i++) {
         assert_int_equal(v[i].peer, want[i].peer);
         assert_int_equal(v[i].bytes, want[i].bytes);

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "transport/udp/udp.h"
 
-enum { UDP_OUTS = 64, UDP_IN_BATCH = 16, UDP_NOTICES = 32, UDP_WAYS = 4 /* addresses of a peer */ };
+enum { UDP_OUTS = 64, UDP_IN_BATCH = 16, UDP_NOTICES = 32, UDP_WAYS = 4 /* addresses of a peer */, UDP_PAGE = 4096 };
 
 struct udp_peer {
     struct rnl_socket_addr addr;
@@ -76,6 +76,12 @@ struct udp {
     uint32_t notice_first, notices;
     struct rnl_udp_counts counts;
 };
+
+/* Buffers begin on pages (rnl_copy_trips). */
+static inline size_t rnl_udp_pages(size_t bytes)
+{
+    return (bytes + UDP_PAGE - 1) & ~(size_t)(UDP_PAGE - 1);
+}
 
 static inline struct udp *udp_of(struct rnl_transport *t)
 {

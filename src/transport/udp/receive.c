@@ -20,7 +20,8 @@ int rnl_udp_receive_begin(struct udp *u, uint32_t buffers)
 {
     struct udp_receiver *r = &u->receive;
     r->buffers = buffers == 0 ? IN_BUFFERS : buffers > IN_BUFFERS_MOST ? IN_BUFFERS_MOST : buffers;
-    r->memory = malloc((size_t)r->buffers * buffer_bytes(u)); /* touched as it is used */
+    r->memory =
+        aligned_alloc(UDP_PAGE, rnl_udp_pages((size_t)r->buffers * buffer_bytes(u))); /* touched as it is used */
     r->buffer = calloc(r->buffers, sizeof *r->buffer);
     r->unused = calloc(r->buffers, sizeof *r->unused);
     r->queue = calloc(r->buffers, sizeof *r->queue);

@@ -21,7 +21,7 @@ int rnl_udp_send_begin(struct udp *u, uint32_t out_bytes)
     uint32_t bytes = out_bytes ? round8(out_bytes) : OUT_BYTES;
     if (bytes < least)
         bytes = least;
-    u->send.buffer = malloc(bytes);
+    u->send.buffer = aligned_alloc(UDP_PAGE, rnl_udp_pages(bytes));
     if (u->send.buffer == NULL)
         return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for %u bytes of packets", bytes);
     u->send.buffer_bytes = bytes;
