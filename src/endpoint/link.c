@@ -177,16 +177,26 @@ void rnl_remote_part(struct rnl_conn *conn, int broken)
     rnl_hs_end(&link->hs, 1);
 }
 
+/* Datagrams as long as a run: both sides have one packet to do for it, not many. Loopback takes them; what does not is
+ * found out by the search, as with all sizes. */
+static void set_near(struct rnl_remote *r)
+{
+    unsigned last = RNL_MTU_SIZES - 1;
+    r->config_near = r->config;
+    r->config_near.congest.near_ns = r->near_ns;
+    while (last > 0 && r->config.mtu[last - 1] == 0)
+        last--;
+    r->config_near.mtu[last] = RNL_REMOTE_MTU_NEAR;
+}
+
 static void begin_flow(struct rnl_link *link, const struct rnl_hs_made *made, uint64_t now_ns)
 {
     struct rnl_remote *r = link->remote;
     struct rnl_keys keys;
     r->limits = rnl_key_limits_default(made->suite);
     rnl_keys_init(&keys, made->suite, made->tx, made->rx, &r->limits);
-    if (link->same_kernel) {
-        r->config_near = r->config;
-        r->config_near.congest.near_ns = r->near_ns;
-    }
+    if (link->same_kernel)
+        set_near(r);
     const struct rnl_flow_setup setup = {.config = link->same_kernel ? &r->config_near : &r->config,
                                          .ops = &flow_ops,
                                          .path = &link->path,
@@ -384,7 +394,7 @@ static int put_batch(struct rnl_link *link, int most_packets, int *put, uint64_t
     if (link->flow.mtu.due_ns <= now_ns)
         bytes = most; /* room to ask whether larger ones pass */
     else
-        bytes &= ~7u; /* rooms begin at multiples of 8: full packets lie behind one another, and none is moved */
+        bytes &= ~31u; /* rooms begin at multiples of 8: full packets lie behind one another; 32: rnl_copy_trips */
     int rooms = rooms_for(link, bytes), k = 0;
     *put = 0;
     int ends = 0, n = t->ops->reserve(t, rank, 0, bytes, room, rooms < most_packets ? rooms : most_packets);

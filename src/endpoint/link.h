@@ -15,6 +15,8 @@
  */
 enum rnl_link_mark { RNL_LINK_CAN_WAIT = 1, RNL_LINK_PRESSES };
 
+enum { RNL_REMOTE_MTU_NEAR = 65504 }; /* the longest datagram, cut to a multiple of 32; over IPv6 it is cut again */
+
 struct rnl_link_ways { /* of a peer that has several addresses */
     struct rnl_ways ways;
     struct rnl_addr addr[RNL_WAYS_MAX];

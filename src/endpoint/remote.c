@@ -499,7 +499,7 @@ static int begin_handshakes(struct rnl_remote *r, uint64_t give_up_ns)
                               .first_ns = HELLO_FIRST_NS,
                               .most_ns = HELLO_MOST_NS,
                               .give_up_ns = give_up_ns ? give_up_ns : HELLO_GIVE_UP_NS};
-    uint32_t most = 0;
+    uint32_t most = RNL_REMOTE_MTU_NEAR; /* what is taken, whoever asks; others are not asked for as much */
     for (unsigned i = 0; i < RNL_MTU_SIZES; i++)
         if (r->config.mtu[i] > most)
             most = r->config.mtu[i];

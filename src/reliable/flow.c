@@ -214,8 +214,8 @@ static int take_usual(struct rnl_flow *f, unsigned char *at, const struct rnl_pa
     if (status != RNL_NO_ROOM) {
         f->count->received++;
         f->count->received_bytes += p->bytes;
-        rnl_received_data(&f->received, p->number, p->flags & RNL_PACKET_WANT, 0, f->config->ack_every,
-                          f->config->ack_delay_ns, now_ns);
+        rnl_received_data(&f->received, p->number, p->flags & RNL_PACKET_WANT, 0,
+                          rnl_received_every(f->config->ack_every, p->bytes), f->config->ack_delay_ns, now_ns);
     }
     note_window(f, p);
     took(f, p->ack.largest, &p->ack, now_ns);
@@ -265,8 +265,8 @@ int rnl_flow_input(struct rnl_flow *f, unsigned char *at, size_t bytes, unsigned
     if (p.control)
         rnl_received_control(&f->received, p.number);
     else if (status != RNL_NO_ROOM)
-        rnl_received_data(&f->received, p.number, p.flags & RNL_PACKET_WANT, ecn, f->config->ack_every,
-                          f->config->ack_delay_ns, now_ns);
+        rnl_received_data(&f->received, p.number, p.flags & RNL_PACKET_WANT, ecn,
+                          rnl_received_every(f->config->ack_every, p.bytes), f->config->ack_delay_ns, now_ns);
     if (p.flags & RNL_PACKET_ACK) {
         int believed = acknowledged(f, &p, now_ns);
         if (believed < 0)

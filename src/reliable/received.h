@@ -11,7 +11,7 @@
 
 #include "wire/packet.h"
 
-enum { RNL_RECEIVED_BITS = 512, RNL_RECEIVED_WORDS = RNL_RECEIVED_BITS / 64 };
+enum { RNL_RECEIVED_BITS = 512, RNL_RECEIVED_WORDS = RNL_RECEIVED_BITS / 64, RNL_RECEIVED_JUMBO = 8972 };
 
 struct rnl_received {
     uint64_t largest;                  /* 0 = none yet */
@@ -34,6 +34,13 @@ enum rnl_received_space { RNL_RECEIVED_DATA = 0, RNL_RECEIVED_CONTROL, RNL_RECEI
 int rnl_received_is_new(const struct rnl_received *received, enum rnl_received_space space, uint64_t number);
 /* It has come, and its tag was right. */
 void rnl_received_control(struct rnl_received *received, uint64_t number);
+/* How many packets as long as this one are acknowledged together, where it is `every` of usual ones. Of those that are
+ * longer than a jumbo frame fewer, for as many bytes: the window is a few of them. */
+RNL_INLINE unsigned rnl_received_every(unsigned every, uint32_t bytes)
+{
+    unsigned fewer = bytes <= RNL_RECEIVED_JUMBO ? every : every * RNL_RECEIVED_JUMBO / bytes;
+    return fewer ? fewer : 1;
+}
 void rnl_received_data(struct rnl_received *received, uint64_t number, int asked, unsigned ecn, unsigned every,
                        uint32_t delay_ns, uint64_t now_ns);
 /* What can be said now; returns 0 if nothing has ever come. The caller adds the window. */

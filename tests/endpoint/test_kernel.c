@@ -24,7 +24,7 @@
 #include "support/loop.h"
 #include "transport/udp/udp.h"
 
-enum { ECHO = 1, NOTE, BULK, TRIPS = 3000, BULKS = 40, ROUNDS = 3, LONGEST = 1 << 20 };
+enum { ECHO = 1, NOTE, BULK, TRIPS = 3000, BULKS = 40, ROUNDS = 3, LONGEST = 1 << 20, JUMBO = 8972 };
 
 static void open_two(struct test_hub *h)
 {
@@ -224,14 +224,25 @@ static void bulk_message(struct test_hub *h, unsigned *got)
     }
 }
 
-/* What piles up in one call leaves as full datagrams in full runs, whatever the pieces are. */
-static void bulk_goes_in_full_runs(void **state)
+/* Two ranks under one kernel whose datagrams become no longer than a jumbo frame takes. */
+static void shorten(struct test_hub *h)
+{
+    for (unsigned k = 0; k < 2; k++)
+        for (unsigned i = 0; i < RNL_MTU_SIZES; i++)
+            if (h->ep[k]->remote->config.mtu[i] == 0)
+                h->ep[k]->remote->config.mtu[i] = JUMBO;
+}
+
+/* What piles up in one call leaves as full datagrams in full runs, whatever the pieces are; and where the way takes
+ * them, as datagrams that are as long as a run. */
+static void bulk_leaves_full(unsigned longest)
 {
     struct test_hub h;
     struct rnl_udp_counts from, to;
     unsigned got = 0;
-    (void)state;
     open_two(&h);
+    if (longest == JUMBO)
+        shorten(&h);
     assert_int_equal(rnl_handler_stream(h.ep[1], BULK, on_bulk, &got), BULK);
     for (unsigned i = 0; i < BULKS; i++)
         bulk_message(&h, &got);
@@ -246,11 +257,24 @@ static void bulk_goes_in_full_runs(void **state)
     print_message("a MiB goes as %.1f packets in %.1f runs; datagrams of %u, least round trip %llu ns, window %llu\n",
                   (double)packets / BULKS, (double)runs / BULKS, f->mtu.bytes, (unsigned long long)f->path->base_ns,
                   (unsigned long long)f->congest.window >> 8);
+    assert_int_equal(f->mtu.bytes, longest);
     /* What is paced is cut by its times, and a probe may be short; of 118 packets one is. */
     int by_times = !rnl_congest_near(&f->config->congest, f->path->base_ns);
-    if (!by_times && runs < packets) /* the host does send runs */
+    if (!by_times && longest == JUMBO && runs < packets) /* the host does send runs */
         assert_true((packets - probes) * f->mtu.bytes < BULKS * (uint64_t)LONGEST * 41 / 40);
     assert_int_equal(test_hub_close(&h), 0);
+}
+
+static void bulk_goes_in_full_runs(void **state)
+{
+    (void)state;
+    bulk_leaves_full(JUMBO);
+}
+
+static void under_one_kernel_a_datagram_is_as_long_as_a_run(void **state)
+{
+    (void)state;
+    bulk_leaves_full(RNL_REMOTE_MTU_NEAR);
 }
 
 /* ---- what is near ---- */
@@ -289,6 +313,8 @@ static void near_is_what_calls_cost_under_one_kernel(void **state)
             flow[k] = &h.ep[0]->peer[k].conn->link->flow;
         assert_int_equal(flow[1]->config->congest.near_ns, near_ns[i]);
         assert_int_equal(flow[2]->config->congest.near_ns, 8000);
+        assert_int_equal(flow[1]->config->mtu[3], RNL_REMOTE_MTU_NEAR);
+        assert_int_equal(flow[2]->config->mtu[3], 0);
         assert_int_equal(test_hub_close(&h), 0);
     }
 }
@@ -299,6 +325,7 @@ int main(void)
         cmocka_unit_test(messages_of_any_length_cross_both_ways_at_once),
         cmocka_unit_test(near_is_what_calls_cost_under_one_kernel),
         cmocka_unit_test(bulk_goes_in_full_runs),
+        cmocka_unit_test(under_one_kernel_a_datagram_is_as_long_as_a_run),
         cmocka_unit_test(a_round_trip_beside_that_of_bare_sockets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -130,6 +130,16 @@ static void every_sixteenth_packet_is_acknowledged_and_a_gap_at_once(void **stat
     assert_int_equal(r.due_ns, 0); /* it asked */
 }
 
+static void of_long_packets_fewer_are_acknowledged_together(void **state)
+{
+    (void)state;
+    assert_int_equal(rnl_received_every(16, 100), 16);
+    assert_int_equal(rnl_received_every(16, 8972), 16);
+    assert_int_equal(rnl_received_every(16, 2 * 8972), 8);
+    assert_int_equal(rnl_received_every(16, 65504), 2);
+    assert_int_equal(rnl_received_every(2, 65504), 1);
+}
+
 /* ---- loss ---- */
 
 static void bulk_arrives_and_the_window_opens(void **state)
@@ -605,6 +615,7 @@ int main(void)
         cmocka_unit_test_teardown(a_lone_message_is_one_packet_and_one_late_acknowledgement, end),
         cmocka_unit_test_teardown(an_answer_carries_the_acknowledgement, end),
         cmocka_unit_test_teardown(every_sixteenth_packet_is_acknowledged_and_a_gap_at_once, end),
+        cmocka_unit_test_teardown(of_long_packets_fewer_are_acknowledged_together, end),
         cmocka_unit_test_teardown(bulk_arrives_and_the_window_opens, end),
         cmocka_unit_test_teardown(between_processes_of_one_machine_nothing_is_spread_over_a_round_trip, end),
         cmocka_unit_test_teardown(each_quarter_of_a_window_is_to_be_acknowledged_at_once, end),
