@@ -471,7 +471,7 @@ static void *silent_hear(void *arg)
     test_loop_pin(0);
     while (atomic_load_explicit(&l->heard, memory_order_relaxed) == 0)
         TEST_MUST(rnl_extract(l->ep, SIZE_MAX) >= 0);
-    struct slices s = {0};
+    struct parts s = {0};
     for (unsigned i = 0; i <= FIRSTS * SLICE; i++) {
         slice(&s, i, SLICE);
         TEST_MUST(rnl_extract(l->ep, SIZE_MAX) >= 0);
