@@ -1,37 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * test_misuse.c - what the machine catches: each of these ends a run, and says which node did what. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/paper/machine.h"
 
-#include <cmocka.h>
-
-#include "runnel/runnel.h"
-#include "sim/paper/data.h"
-#include "sim/paper/experiments/run.h"
 #include "sim/paper/systems/bip/layout.h"
 #include "sim/paper/systems/probe/layout.h"
 
 #include <string.h>
-
-static struct rnl_machine machine(const char *name)
-{
-    struct rnl_machine m;
-    assert_int_equal(rnl_machine_builtin(name, &m), 0);
-    return m;
-}
-
-static struct rnl_hw *new_hw(const char *on, const char *firmware)
-{
-    struct rnl_machine m = machine(on);
-    struct rnl_hw *hw;
-    const struct rnl_data *d = rnl_data_find(firmware);
-    assert_non_null(d);
-    assert_int_equal(rnl_hw_new(&m, 2, 1, d->bytes, d->n, &hw), 0);
-    return hw;
-}
 
 static void bad_bip(struct rnl_task *t, void *arg)
 {

@@ -2,32 +2,13 @@
  *
  * test_vmmc.c - what paper 002 promises of VMMC beside its figures: who may import what, what a process can reach, the
  * two formats of a send, the software TLB and its interrupt, when a source may be changed. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/paper/machine.h"
 
-#include <cmocka.h>
-
-#include "runnel/runnel.h"
-#include "sim/paper/data.h"
-#include "sim/paper/experiments/run.h"
 #include "sim/paper/systems/vmmc/host.h"
 
 #include <string.h>
 
 enum { PAGE = 4096 };
-
-static struct rnl_hw *new_hw(void)
-{
-    struct rnl_machine m;
-    struct rnl_hw *hw;
-    const struct rnl_data *d = rnl_data_find("systems/vmmc/firmware.hex");
-    assert_non_null(d);
-    assert_int_equal(rnl_machine_builtin("H-P", &m), 0);
-    assert_int_equal(rnl_hw_new(&m, 2, 1, d->bytes, d->n, &hw), 0);
-    return hw;
-}
 
 static void run(struct rnl_hw *hw)
 {
@@ -85,7 +66,7 @@ static void vmmc_protects_processes_from_each_other(void **state)
 {
     (void)state;
     struct vmmc_pair p = {0};
-    struct rnl_hw *hw = new_hw();
+    struct rnl_hw *hw = new_hw("H-P", "systems/vmmc/firmware.hex");
     assert_int_equal(vmmc_attach(&p.a, hw, 0, 0), 0);
     assert_int_equal(vmmc_attach(&p.other, hw, 0, 1), 0);
     assert_int_equal(vmmc_attach(&p.b, hw, 1, 0), 0);
@@ -115,7 +96,7 @@ static void a_miss_is_one_interrupt_and_pieces_land_across_pages(void **state)
 {
     (void)state;
     struct vmmc_pair p = {0};
-    struct rnl_hw *hw = new_hw();
+    struct rnl_hw *hw = new_hw("H-P", "systems/vmmc/firmware.hex");
     assert_int_equal(vmmc_attach(&p.a, hw, 0, 0), 0);
     assert_int_equal(vmmc_attach(&p.b, hw, 1, 0), 0);
     p.from = rnl_host_take(&hw->host[0], 12288, 0);
@@ -136,7 +117,7 @@ static void an_import_needs_an_export_and_its_permission(void **state)
 {
     (void)state;
     struct vmmc_pair p = {0};
-    struct rnl_hw *hw = new_hw();
+    struct rnl_hw *hw = new_hw("H-P", "systems/vmmc/firmware.hex");
     assert_int_equal(vmmc_attach(&p.a, hw, 0, 0), 0);
     assert_int_equal(vmmc_attach(&p.other, hw, 0, 1), 0);
     assert_int_equal(vmmc_attach(&p.b, hw, 1, 0), 0);
@@ -203,7 +184,7 @@ static void sends_are_short_or_long_and_a_miss_brings_thirty_two_translations(vo
 {
     (void)state;
     struct vmmc_pair p = {0};
-    struct rnl_hw *hw = new_hw();
+    struct rnl_hw *hw = new_hw("H-P", "systems/vmmc/firmware.hex");
     assert_int_equal(vmmc_attach(&p.a, hw, 0, 0), 0);
     assert_int_equal(vmmc_attach(&p.b, hw, 1, 0), 0);
     p.from = rnl_host_take(&hw->host[0], (VMMC_SETS + 40) * PAGE, 0);
@@ -234,7 +215,7 @@ static void poster(struct rnl_task *t, void *arg)
 /* A page of each host, that of the second exported to the first. */
 static struct rnl_hw *new_pair(struct vmmc_pair *p)
 {
-    struct rnl_hw *hw = new_hw();
+    struct rnl_hw *hw = new_hw("H-P", "systems/vmmc/firmware.hex");
     memset(p, 0, sizeof *p);
     assert_int_equal(vmmc_attach(&p->a, hw, 0, 0), 0);
     assert_int_equal(vmmc_attach(&p->b, hw, 1, 0), 0);

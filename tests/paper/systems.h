@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * systems.h - every system that sends packets, and a machine for it. */
+#ifndef RNL_TESTS_PAPER_SYSTEMS_H
+#define RNL_TESTS_PAPER_SYSTEMS_H
+
+static const char *const systems[][2] = {
+    {"simple", "H-PP"},  {"fm1", "H-S"},          {"fm1-polls", "H-A"},       {"fm2", "H-FM2"},
+    {"vmmc", "H-P"},     {"bip", "H-PP"},         {"bip-tuned", "H-PP"},      {"pm", "H-P"},
+    {"pm-tuned", "H-P"}, {"pm-uncached", "H-PP"}, {"pm-tuned-cached", "H-PP"}};
+enum { SYSTEMS = sizeof systems / sizeof systems[0] };
+
+#endif
