@@ -5,31 +5,73 @@
 
 #include "paper.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define MACHINE "--machine --machine-file --set "
-#define EXPERIMENT \
-    MACHINE "--count --packet --buffers --cold --seed --senders --processes --places --slow --attention --bad "
+#define MACHINE    "--machine --machine-file --set "
+#define EXPERIMENT "--count --packet --buffers --cold --seed --senders --processes --places --slow --attention --bad "
 static const struct command {
     const char *name, *takes, *what;
     int (*main)(struct paper_options *);
     const char *options; /* that concern it, a blank behind each */
 } commands[] = {
     {"list", "", "what there is: systems, machines, measures", paper_list, ""},
-    {"run", "SYSTEM", "one experiment", paper_run, EXPERIMENT "--size --measure --json "},
+    {"run", "SYSTEM", "one experiment", paper_run, MACHINE EXPERIMENT "--size --measure --json "},
     {"table", "all|PAPER|SYSTEM|ROW", "published figures beside ours", paper_table, "--set --json "},
-    {"figure", "[NAME|all]", "curves of the papers, and what-ifs", paper_figure, EXPERIMENT "--plot --json "},
-    {"trace", "SYSTEM", "where the time of one message goes", paper_trace, EXPERIMENT "--size --measure --plot "},
-    {"profile", "SYSTEM", "the cycles of each line of its firmware", paper_profile, EXPERIMENT "--size --measure "},
+    {"figure", "[NAME|all]", "curves of the papers, and what-ifs", paper_figure,
+     MACHINE "--count --seed --plot --json "},
+    {"trace", "SYSTEM", "where the time of one message goes", paper_trace,
+     MACHINE EXPERIMENT "--size --measure --plot "},
+    {"profile", "SYSTEM", "the cycles of each line of its firmware", paper_profile,
+     MACHINE EXPERIMENT "--size --measure "},
     {"matrix", "", "all systems on one machine", paper_matrix, MACHINE "--count --seed --json "},
-    {"sweep", "SYSTEM", "one measure over one value", paper_sweep, EXPERIMENT "--size --measure --over --plot --json "},
+    {"sweep", "SYSTEM", "one measure over one value", paper_sweep,
+     MACHINE EXPERIMENT "--size --measure --over --plot --json "},
     {"fit", "", "finds the fitted values again, from rows of class fit", paper_fit, "--json "},
     {"machine", "[NAME]", "a machine: each value with its unit, class and source", paper_machine, MACHINE},
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0], USAGE = 64 };
+
+static const struct choice {
+    const char *name, *value, *what;
+} options[] = {
+    {"--machine", "NAME", "this one, instead of the one its paper used"},
+    {"--machine-file", "F", "this one, from a file"},
+    {"--set", "VALUE=N", "change one value of the machine; may be repeated"},
+    {"--size", "BYTES", "of a message"},
+    {"--count", "N", "of messages"},
+    {"--measure", "M", "what is measured (runnel paper list)"},
+    {"--packet", "BYTES", "where a system lets one choose"},
+    {"--buffers", "N", "for what arrives, where a system lets one choose"},
+    {"--over", "VALUE=A,B",
+     "what varies: size, packet, buffers, senders, processes, places, slow, or a value of\n"
+     "                     the machine"},
+    {"--cold", "", "caches of translations are empty at first (vmmc)"},
+    {"--seed", "N", "of the hosts' jitter and of errors"},
+    {"--senders", "N", "that send to one more node (goodput, wire-cost)"},
+    {"--processes", "N", "that have each card attached"},
+    {"--places", "N", "in memory that messages are sent from, as chance has it"},
+    {"--slow", "US",
+     "what the receiver computes after each message (goodput, wire-cost), or before each look\n"
+     "                     (answer)"},
+    {"--attention", "HOW", "how a host that computes sees what comes (answer): polls, interrupts, or a processor"},
+    {"--bad", "P", "part of the packets with a wrong CRC, like 0.01"},
+    {"--plot", "DIR", "also draw it there, with gnuplot"},
+    {"--json", "", "JSON instead of a table"},
+};
+enum { OPTIONS = sizeof options / sizeof options[0] };
+
+static int takes(const struct command *c, const char *option)
+{
+    size_t n = strlen(option);
+    for (const char *p = c->options; (p = strstr(p, option)) != NULL; p += n)
+        if (p[n] == ' ')
+            return 1;
+    return 0;
+}
 
 static void usage(FILE *to)
 {
@@ -38,31 +80,24 @@ static void usage(FILE *to)
           to);
     for (unsigned i = 0; i < COMMANDS; i++)
         fprintf(to, "  %-8s %-22s %s\n", commands[i].name, commands[i].takes, commands[i].what);
-    fputs(
-        "\nOptions, of those that they concern:\n"
-        "  --machine NAME     this one, instead of the one its paper used\n"
-        "  --machine-file F   this one, from a file\n"
-        "  --set VALUE=N      change one value of the machine; may be repeated\n"
-        "  --size BYTES       of a message\n"
-        "  --count N          of messages\n"
-        "  --measure M        what is measured (runnel paper list)\n"
-        "  --packet BYTES     where a system lets one choose\n"
-        "  --buffers N        for what arrives, where a system lets one choose\n"
-        "  --over VALUE=A,B   what a sweep varies: size, packet, buffers, senders, processes, places, slow, or a "
-        "value\n"
-        "                     of the machine\n"
-        "  --cold             caches of translations are empty at first\n"
-        "  --seed N           of the hosts' jitter and of errors\n"
-        "  --senders N        that send to one more node (goodput, wire-cost)\n"
-        "  --processes N      that have each card attached\n"
-        "  --places N         in memory that messages are sent from, as chance has it\n"
-        "  --slow US          what the receiver computes after each message (goodput, wire-cost), or before each look\n"
-        "                     (answer)\n"
-        "  --attention HOW    how a host that computes sees what comes (answer): polls, interrupts, or a processor\n"
-        "  --bad P            part of the packets with a wrong CRC, like 0.01\n"
-        "  --plot DIR         also draw it there, with gnuplot\n"
-        "  --json             JSON instead of a table\n",
-        to);
+    fputs("\nrunnel paper COMMAND --help has the options of each; runnel-paper(1) says what they mean.\n", to);
+}
+
+static int help(const struct command *c)
+{
+    if (!c) {
+        usage(stdout);
+    } else {
+        printf("Usage: runnel paper %s%s%s%s\n%s.\n%s", c->name, *c->takes ? " " : "", c->takes,
+               *c->options ? " [OPTION...]" : "", c->what, *c->options ? "\n" : "");
+        for (unsigned i = 0; i < OPTIONS; i++)
+            if (takes(c, options[i].name)) {
+                char asked[40];
+                snprintf(asked, sizeof asked, "%s %s", options[i].name, options[i].value);
+                printf("  %-18s %s\n", asked, options[i].what);
+            }
+    }
+    return fflush(stdout) == 0 ? 0 : 1;
 }
 
 int paper_wrong(const char *format, ...)
@@ -85,6 +120,12 @@ int paper_no_memory(size_t bytes)
 int paper_failed(void)
 {
     fprintf(stderr, "runnel paper: %s\n", rnl_last_error()->text);
+    return rnl_last_error()->status == RNL_ERR_ARG ? USAGE : 1; /* what cannot be, or what went wrong */
+}
+
+int paper_cannot(const char *what, const char *name)
+{
+    fprintf(stderr, "runnel paper: %s %s: %s\n", what, name, strerror(errno));
     return 1;
 }
 
@@ -142,7 +183,7 @@ static int take_option(struct paper_options *o, const char *name, const char *v)
     else if (strcmp(name, "--attention") == 0)
         return attention(v, &o->attention);
     else if (strcmp(name, "--seed") == 0)
-        return whole(name, v, 4e9, &o->seed);
+        return o->seed_given = 1, whole(name, v, 4e9, &o->seed);
     else if (strcmp(name, "--senders") == 0)
         return whole(name, v, 31, &o->senders);
     else if (strcmp(name, "--processes") == 0)
@@ -161,12 +202,28 @@ static int take_option(struct paper_options *o, const char *name, const char *v)
 /* What would have no effect is refused. */
 static int concerns(const struct command *c, const char *option)
 {
-    size_t n = strlen(option);
-    for (const char *p = c->options; (p = strstr(p, option)) != NULL; p += n)
-        if (p[n] == ' ')
-            return 0;
-    return paper_wrong("%s has no effect on %s; its options are: %s", option, c->name,
-                       *c->options ? c->options : "none");
+    char who[160] = "";
+    if (takes(c, option))
+        return 0;
+    for (unsigned i = 0; i < COMMANDS; i++)
+        if (takes(&commands[i], option)) {
+            size_t n = strlen(who);
+            snprintf(who + n, sizeof who - n, "%s%s", n ? ", " : "", commands[i].name);
+        }
+    return paper_wrong("%s has no effect on %s; it is of: %s (runnel paper %s --help)", option, c->name, who, c->name);
+}
+
+/* Its arguments, where they do not fit together. */
+static int agrees(const struct command *c, const struct paper_options *o)
+{
+    if (o->what && !*c->takes)
+        return paper_wrong("%s takes no argument, but there is '%s' (runnel paper %s --help)", c->name, o->what,
+                           c->name);
+    if (o->machine && o->machine_file)
+        return paper_wrong("--machine %s has no effect beside --machine-file: take one of them", o->machine);
+    if (c->main == paper_machine && o->what && (o->machine || o->machine_file))
+        return paper_wrong("'%s' has no effect beside --machine or --machine-file: take one of them", o->what);
+    return 0;
 }
 
 int rnl_tool_paper(int argc, char **argv)
@@ -175,17 +232,15 @@ int rnl_tool_paper(int argc, char **argv)
     struct paper_options o = {.seed = 1};
     const struct command *command = NULL;
     char seen[ALL][NAME];
-    int options = 0;
+    int given = 0;
     for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "-?") == 0) {
-            usage(stdout);
-            return fflush(stdout) == 0 ? 0 : 1;
-        }
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "-?") == 0)
+            return help(command);
         if (strncmp(argv[i], "--", 2) == 0) {
             const char *eq = strchr(argv[i], '='), *value = eq ? eq + 1 : i + 1 < argc ? argv[i + 1] : NULL;
-            if (options == ALL)
+            if (given == ALL)
                 return paper_wrong("more than %d options", ALL);
-            char *name = seen[options++];
+            char *name = seen[given++];
             snprintf(name, NAME, "%.*s", eq ? (int)(eq - argv[i]) : NAME - 1, argv[i]);
             if (!eq && strcmp(name, "--json") == 0) {
                 o.json = 1;
@@ -217,12 +272,13 @@ int rnl_tool_paper(int argc, char **argv)
         usage(stderr);
         return USAGE;
     }
-    for (int i = 0; i < options; i++) {
+    for (int i = 0; i < given; i++) {
         int rc = concerns(command, seen[i]);
         if (rc)
             return rc;
     }
-    int rc = command->main(&o);
+    int rc = agrees(command, &o);
+    rc = rc ? rc : command->main(&o);
     return fflush(stdout) == 0 ? rc : 1;
 }
 
@@ -233,7 +289,13 @@ int paper_system(const struct paper_options *o, const struct rnl_system **out)
     *out = o->what ? rnl_system_find(o->what) : NULL;
     if (o->what && !*out)
         return paper_wrong("there is no system '%s'; runnel paper list has them", o->what);
-    return *out ? 0 : paper_wrong("name a system; runnel paper list has them");
+    if (!*out)
+        return paper_wrong("name a system; runnel paper list has them");
+    if (o->cold && !(*out)->translates)
+        return paper_wrong("--cold has no effect on %s, which has no cache of translations; it is of vmmc", o->what);
+    if (o->bad > 0 && !(*out)->on_crc)
+        return paper_wrong("--bad has no effect on %s, which sends no packets to another node", o->what);
+    return 0;
 }
 
 int paper_measure(const struct paper_options *o, const struct rnl_system *system, enum rnl_measure usual,

@@ -10,7 +10,7 @@
 enum { PAPER_SETS = 32 };
 struct paper_options {
     const char *what, *machine, *machine_file, *measure, *plot, *over, *set[PAPER_SETS];
-    int sets, json, cold;
+    int sets, json, cold, seed_given;
     uint32_t bytes, count, packet, buffers, senders, processes, places, seed;
     enum rnl_attention attention;
     double slow_us, bad;
@@ -30,7 +30,8 @@ int paper_machine(struct paper_options *);
 
 /* Say what is wrong, and return the status for it. */
 int paper_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
-int paper_failed(void);
+int paper_failed(void);                               /* the last error: 64 if it was of arguments, or 1 */
+int paper_cannot(const char *what, const char *name); /* and errno says why */
 int paper_no_memory(size_t bytes);
 /* 0, or the exit status, said. */
 int paper_system(const struct paper_options *, const struct rnl_system **out);

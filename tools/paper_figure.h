@@ -15,6 +15,7 @@ struct paper_curve {
     int given;              /* no experiment: y of a closed form, paper_given() */
     double slow_us;         /* of the receiver */
     uint32_t packet, count; /* 0: as many as is usual */
+    uint32_t senders;       /* 0: one, or four where several are what is measured */
     int cold;               /* one message, with empty caches of translations */
     const char *of;         /* y is the part of this system's, in per cent; or NULL */
     const double *y;        /* no experiment: these are printed in the paper; or NULL */
@@ -28,7 +29,8 @@ struct paper_figure {
     const char *name, *title, *over,
         *unit; /* over: size, packet, buffers, senders, processes, places, slow, or a machine's value */
     const char *y;
-    int validated; /* rows of the papers lie on it; else it is a what-if */
+    const char *rows; /* the published figures on it that have an experiment, blanks between; NULL: none validates it */
+    const char *note; /* what one has to know to read it, or NULL; lines end with \n */
     struct paper_curve curve[PAPER_CURVES];
     double x[PAPER_POINTS];
     struct paper_mark mark[PAPER_CURVES];

@@ -19,27 +19,22 @@ static const struct issues {
     {"pm", "DMA, own buffers", "none to send", "gang", "poll", "card ACK/NACK", "yes"},
 };
 
-static double one(const struct paper_options *o, const char *system, enum rnl_measure m, uint32_t bytes)
+static int one(const struct paper_options *o, const char *system, enum rnl_measure m, uint32_t bytes, double *out)
 {
     const struct paper_figure f = {.over = "size"};
     struct paper_curve c = {
         .label = system, .system = system, .machine = o->machine ? o->machine : "H-PP", .measure = m};
-    double y = NAN;
-    if (paper_point(o, &f, &c, bytes, &y) != 0)
-        return NAN;
-    return y;
+    return paper_point(o, &f, &c, bytes, out);
 }
 
 /* Of four senders of 128 bytes to a receiver that computes; NAN where that ends in a fault. */
-static double overload(const struct paper_options *o, const char *system, enum rnl_measure m)
+static double overload(const struct paper_options *o, const struct rnl_machine *machine, const char *system,
+                       enum rnl_measure m)
 {
     enum { SENDERS = 4, MESSAGES = 100, SLOW_US = 20 };
     struct rnl_experiment x;
-    struct rnl_machine machine;
     struct rnl_outcome out;
-    if (paper_machine_for(o, o->machine ? o->machine : "H-PP", &machine) != 0)
-        return NAN;
-    rnl_experiment_init(&x, rnl_system_find(system), &machine, m, 128);
+    rnl_experiment_init(&x, rnl_system_find(system), machine, m, 128);
     paper_prepare(o, &x);
     x.senders = SENDERS;
     x.slow_us = SLOW_US;
@@ -50,6 +45,10 @@ static double overload(const struct paper_options *o, const char *system, enum r
 
 int paper_matrix(struct paper_options *o)
 {
+    struct rnl_machine machine;
+    int rc = paper_machine_for(o, "H-PP", &machine);
+    if (rc)
+        return rc;
     if (o->json)
         putchar('[');
     else
@@ -59,14 +58,20 @@ int paper_matrix(struct paper_options *o)
             "and bytes on the wire for each byte of that; BIP's ring is overrun). Overload is a what-if: no published\n"
             "figure validates more than two hosts.\n\n"
             "%-7s %-20s %-14s %-10s %-7s %-13s %-8s %7s %5s %5s %5s %8s %5s\n",
-            o->machine ? o->machine : "H-PP", "system", "host to card", "translation", "protection", "control",
-            "reliability", "to many", "one-way", "send", "1 KB", "64 KB", "overload", "wire");
+            machine.name, "system", "host to card", "translation", "protection", "control", "reliability", "to many",
+            "one-way", "send", "1 KB", "64 KB", "overload", "wire");
     for (size_t i = 0; i < sizeof issues / sizeof issues[0]; i++) {
         const struct issues *s = &issues[i];
         double longest = strcmp(s->system, "fm1") == 0 ? 32768 : 65536;
-        double v[4] = {one(o, s->system, RNL_ONE_WAY, 4), one(o, s->system, RNL_SEND_COST, 4),
-                       one(o, s->system, RNL_PING_RATE, 1024), one(o, s->system, RNL_PING_RATE, (uint32_t)longest)},
-               goodput = overload(o, s->system, RNL_GOODPUT), wire = overload(o, s->system, RNL_WIRE_COST);
+        double v[4];
+        rc = one(o, s->system, RNL_ONE_WAY, 4, &v[0]);
+        rc = rc ? rc : one(o, s->system, RNL_SEND_COST, 4, &v[1]);
+        rc = rc ? rc : one(o, s->system, RNL_PING_RATE, 1024, &v[2]);
+        rc = rc ? rc : one(o, s->system, RNL_PING_RATE, (uint32_t)longest, &v[3]);
+        if (rc)
+            return rc;
+        double goodput = overload(o, &machine, s->system, RNL_GOODPUT),
+               wire = overload(o, &machine, s->system, RNL_WIRE_COST);
         if (o->json) {
             printf("%s\n  {\"system\": \"%s\", \"one_way_us\": %.4g, \"send_us\": %.4g, \"rate_1k\": %.4g, "
                    "\"rate_long\": %.4g",

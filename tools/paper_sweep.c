@@ -91,7 +91,7 @@ int paper_point(const struct paper_options *o, const struct paper_figure *f, con
         e.count = 1;
     }
     if ((c->measure == RNL_GOODPUT || c->measure == RNL_WIRE_COST) && !e.senders)
-        e.senders = 4;
+        e.senders = c->senders ? c->senders : 4;
     if ((c->measure == RNL_GOODPUT || c->measure == RNL_WIRE_COST) && !o->count)
         e.count = 100;
     if (rnl_experiment_run(&e, &out) < 0) {
@@ -99,6 +99,26 @@ int paper_point(const struct paper_options *o, const struct paper_figure *f, con
         return paper_failed();
     }
     *y = out.value;
+    return 0;
+}
+
+/* What varies is not set as well. */
+static int varied(const struct paper_options *o, const char *over)
+{
+    size_t n = strlen(over);
+    const struct {
+        const char *name;
+        int given;
+    } also[] = {{"size", o->bytes != 0},         {"packet", o->packet != 0}, {"buffers", o->buffers != 0},
+                {"senders", o->senders != 0},    {"places", o->places != 0}, {"slow", o->slow_us > 0},
+                {"processes", o->processes != 0}};
+    for (size_t i = 0; i < sizeof also / sizeof also[0]; i++)
+        if (also[i].given && strcmp(also[i].name, over) == 0)
+            return paper_wrong("--%s has no effect where %s is what varies; runnel paper run takes it", over, over);
+    for (int i = 0; i < o->sets; i++)
+        if (strncmp(o->set[i], over, n) == 0 && o->set[i][n] == '=')
+            return paper_wrong("--set %s has no effect where %s is what varies; runnel paper run takes it", o->set[i],
+                               over);
     return 0;
 }
 
@@ -118,12 +138,55 @@ static int curves_of(const struct paper_figure *f)
     return n;
 }
 
+static int has_ours(const struct paper_figure *f)
+{
+    for (int c = 0; c < curves_of(f); c++)
+        if (!f->curve[c].given && !f->curve[c].y)
+            return 1;
+    return 0;
+}
+
+static const char *kind_of(const struct paper_figure *f)
+{
+    return f->rows       ? ""
+           : has_ours(f) ? "a what-if: no published figure validates it"
+                         : "what the paper prints, nothing of ours";
+}
+
+static int width_of(const char *label)
+{
+    int n = (int)strlen(label);
+    return n < 20 ? 20 : n;
+}
+
+static void print_rows(const struct paper_figure *f) /* a list of strings */
+{
+    int some = 0;
+    putchar('[');
+    for (const char *r = f->rows; r && *r; r += strcspn(r, " "), r += *r == ' ')
+        printf("%s\"%.*s\"", some++ ? ", " : "", (int)strcspn(r, " "), r);
+    putchar(']');
+}
+
+static void print_note(const char *note, const char *ends) /* as a string of JSON, or as it is */
+{
+    for (; *note; note++)
+        fputs(*note == '\n' ? ends : (char[]){*note, 0}, stdout);
+}
+
 static void print_figure(const struct paper_options *o, const struct paper_figure *f, double (*y)[PAPER_POINTS])
 {
     int n = points_of(f), curves = curves_of(f);
     if (o->json) {
-        printf("{\"figure\": \"%s\", \"over\": \"%s\", \"y\": \"%s\", \"validated\": %s, \"curves\": [", f->name,
-               f->over, f->y, f->validated ? "true" : "false");
+        printf("{\"figure\": \"%s\", \"over\": \"%s\", \"y\": \"%s\", \"validated\": %s, \"rows\": ", f->name, f->over,
+               f->y, f->rows ? "true" : "false");
+        print_rows(f);
+        if (f->note) {
+            fputs(", \"note\": \"", stdout);
+            print_note(f->note, " ");
+            putchar('"');
+        }
+        fputs(", \"curves\": [", stdout);
         for (int c = 0; c < curves; c++) {
             printf("%s\n  {\"label\": \"%s\", \"points\": [", c ? "," : "", f->curve[c].label);
             for (int k = 0, some = 0; k < n; k++)
@@ -134,21 +197,28 @@ static void print_figure(const struct paper_options *o, const struct paper_figur
         puts("\n]}");
         return;
     }
-    printf("%s\n%s\n%10s", f->title, f->validated ? "" : "(a what-if: no published figure validates it)\n", f->over);
+    printf("%s\n", f->title);
+    if (!f->rows)
+        printf("(%s)\n", kind_of(f));
+    printf("\n%10s", f->over);
     for (int c = 0; c < curves; c++)
-        printf("  %20.20s", f->curve[c].label);
+        printf("  %*s", width_of(f->curve[c].label), f->curve[c].label);
     printf("  [%s]\n", f->y);
     for (int k = 0; k < n; k++) {
         printf("%10g", f->x[k]);
         for (int c = 0; c < curves; c++)
             if (isnan(y[c][k]))
-                printf("  %20s", "-");
+                printf("  %*s", width_of(f->curve[c].label), "-");
             else
-                printf("  %20.4g", y[c][k]);
+                printf("  %*.4g", width_of(f->curve[c].label), y[c][k]);
         putchar('\n');
     }
     for (int k = 0; k < PAPER_CURVES && f->mark[k].label; k++)
         printf("published: %s\n", f->mark[k].label);
+    if (f->note) {
+        print_note(f->note, "\n");
+        putchar('\n');
+    }
 }
 
 static int gnuplot(const char *script)
@@ -160,12 +230,13 @@ static int gnuplot(const char *script)
         _exit(127);
     }
     if (child < 0 || waitpid(child, &status, 0) < 0)
-        return paper_wrong("cannot start gnuplot: %s", strerror(errno));
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-        return paper_wrong(WIFEXITED(status) && WEXITSTATUS(status) == 127
-                               ? "gnuplot is not installed (scripts/setup demo)"
-                               : "gnuplot failed");
-    return 0;
+        return paper_cannot("cannot start", "gnuplot");
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        return 0;
+    fprintf(stderr, "runnel paper: %s\n",
+            WIFEXITED(status) && WEXITSTATUS(status) == 127 ? "gnuplot is not installed (scripts/setup demo)"
+                                                            : "gnuplot failed");
+    return 1;
 }
 
 static int plot_figure(const struct paper_options *o, const struct paper_figure *f, double (*y)[PAPER_POINTS])
@@ -173,18 +244,21 @@ static int plot_figure(const struct paper_options *o, const struct paper_figure 
     char path[512];
     int n = points_of(f), curves = curves_of(f), marks = 0;
     if (mkdir(o->plot, 0777) < 0 && errno != EEXIST)
-        return paper_wrong("cannot make %s: %s", o->plot, strerror(errno));
+        return paper_cannot("cannot make", o->plot);
     snprintf(path, sizeof path, "%s/%s.gp", o->plot, f->name);
     FILE *out = fopen(path, "w");
     if (!out)
-        return paper_wrong("cannot write %s: %s", path, strerror(errno));
-    fprintf(out, "set terminal svg size 800,500 background 'white' font 'sans,13'\nset output '%s/%s.svg'\n", o->plot,
-            f->name);
+        return paper_cannot("cannot write", path);
+    fprintf(out, "set terminal svg size 800,%d background 'white' font 'sans,13'\nset output '%s/%s.svg'\n",
+            f->note ? 560 : 500, o->plot, f->name);
     fprintf(out,
-            "set title \"%s%s\"\nset key below height 1\nset grid\nset ylabel '%s'\n"
-            "set xlabel '%s%s%s' noenhanced\n",
-            f->title, f->validated ? "" : "\\n(not validated by any published figure)", f->y, f->over,
-            f->unit[0] ? ", " : "", f->unit);
+            "set title \"%s%s%s%s\"\nset key below height 1\nset grid\nset ylabel '%s'\n"
+            "set xlabel \"%s%s%s%s",
+            f->title, f->rows ? "" : "\\n(", kind_of(f), f->rows ? "" : ")", f->y, f->over, f->unit[0] ? ", " : "",
+            f->unit, f->note ? "\\n" : "");
+    for (const char *p = f->note; p && *p; p++)
+        fputs(*p == '\n' ? "\\n" : (char[]){*p, 0}, out);
+    fputs("\" noenhanced\n", out);
     int in_powers = strcmp(f->over, "size") == 0 || strcmp(f->over, "page") == 0 || strcmp(f->over, "packet") == 0 ||
                     strcmp(f->over, "buffers") == 0 || (strcmp(f->over, "slow") == 0 && f->x[0] > 0);
     fputs(in_powers ? "set logscale x 2\n" : "set xrange [0:*]\n", out);
@@ -211,7 +285,7 @@ static int plot_figure(const struct paper_options *o, const struct paper_figure 
         fprintf(out, "%g %g \"%s\"\n", f->mark[k].x, f->mark[k].y, f->mark[k].label);
     fputs(marks ? "e\n" : "", out);
     if (fclose(out) != 0)
-        return paper_wrong("cannot write %s: %s", path, strerror(errno));
+        return paper_cannot("cannot write", path);
     int rc = gnuplot(path);
     if (rc == 0 && !o->json)
         printf("drawn: %s/%s.svg\n", o->plot, f->name);
@@ -231,13 +305,21 @@ int paper_draw(const struct paper_options *o, const struct paper_figure *f)
     return o->plot ? plot_figure(o, f, y) : 0;
 }
 
+/* What a figure leaves no choice of. */
+static int concerns(const struct paper_options *o, const struct paper_figure *f)
+{
+    if (!has_ours(f) && (o->machine || o->machine_file || o->sets || o->count || o->seed_given))
+        return paper_wrong("%s has nothing of ours, so that no machine and no number changes it", f->name);
+    return varied(o, f->over);
+}
+
 /* 1, 0: none of these was asked for, or < 0: minus the exit status. */
 static int figures(struct paper_options *o, const struct paper_figure *f)
 {
     int found = 0;
     for (; f->name; f++) {
         if (!o->what) {
-            printf("%-14s %s%s\n", f->name, f->title, f->validated ? "" : " (what-if)");
+            printf("%-14s %s%s\n", f->name, f->title, f->rows || !has_ours(f) ? "" : " (what-if)");
             continue;
         }
         int all = strcmp(o->what, "all") == 0;
@@ -245,7 +327,8 @@ static int figures(struct paper_options *o, const struct paper_figure *f)
             continue;
         if (o->json && all) /* one array of all of them */
             puts(f == paper_printed ? "[" : ",");
-        int rc = paper_draw(o, f);
+        int rc = all ? 0 : concerns(o, f);
+        rc = rc ? rc : paper_draw(o, f);
         if (rc)
             return -rc;
         found = 1;
@@ -271,7 +354,7 @@ int paper_figure(struct paper_options *o)
 int paper_sweep(struct paper_options *o)
 {
     const struct rnl_system *system;
-    struct paper_figure f = {.name = "sweep", .unit = "", .validated = 0};
+    struct paper_figure f = {.name = "sweep", .unit = ""};
     char over[32] = "", spaced[40], title[160];
     int rc = paper_system(o, &system), n = 0;
     if (rc)
@@ -297,6 +380,7 @@ int paper_sweep(struct paper_options *o)
     }
     enum rnl_measure measure;
     rc = paper_measure(o, system, RNL_ONE_WAY, &measure);
+    rc = rc ? rc : varied(o, over);
     if (rc)
         return rc;
     snprintf(title, sizeof title, "%s: %s over %s", system->title, rnl_measure_name(measure), over);

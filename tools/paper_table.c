@@ -14,20 +14,6 @@ struct sums {
     double off, tuned_off, null_off;
 };
 
-static int unfitted(void *arg, struct rnl_machine *m)
-{
-    (void)arg;
-    m->v[RNL_M_ni_time] = 1;
-    return 0;
-}
-
-/* On the time of the card's processor, of the row's machine as it is built in. */
-static double factor_of(const struct rnl_row *r)
-{
-    struct rnl_machine m;
-    return rnl_machine_builtin(r->field[RNL_ROW_MACHINE], &m) < 0 ? 1 : m.v[RNL_M_ni_time];
-}
-
 static int changed(void *arg, struct rnl_machine *m)
 {
     const struct paper_options *o = arg;
@@ -35,6 +21,21 @@ static int changed(void *arg, struct rnl_machine *m)
         if (rnl_machine_set(m, o->set[i]) < 0)
             return RNL_ERR_ARG;
     return 0;
+}
+
+/* As asked for, but without the factor on the time of the card's processor. */
+static int unfitted(void *arg, struct rnl_machine *m)
+{
+    int rc = changed(arg, m);
+    m->v[RNL_M_ni_time] = 1;
+    return rc;
+}
+
+/* That factor on the row's machine. */
+static double factor_of(struct paper_options *o, const struct rnl_row *r)
+{
+    struct rnl_machine m;
+    return rnl_machine_builtin(r->field[RNL_ROW_MACHINE], &m) < 0 || changed(o, &m) < 0 ? 1 : m.v[RNL_M_ni_time];
 }
 
 static int wanted(const struct rnl_row *r, const char *what)
@@ -60,7 +61,59 @@ static void percent(char *out, size_t room, double v, int decimals)
         snprintf(out, room, "%+.*f%%", decimals, 100 * v);
 }
 
-static void print_row(const struct rnl_row *r, const struct rnl_answer *a, const struct rnl_answer *plain)
+/* What there is no experiment of, or what is missing from one that is not counted. */
+static const char *what_is_missing(const struct rnl_row *r)
+{
+    static const struct {
+        const char *system, *what;
+    } missing[] = {
+        {"mpi-fm1", "of MPI there are a header, copies, one match; its queues, tags, communicators are missing"},
+        {"mpi-fm2", "of MPI there are a header, copies, one match; its queues, tags, communicators are missing"},
+        {"vrpc", "no vRPC here: what its library takes is not given"},
+        {"shrimp", "other hardware: SHRIMP's interface"},
+        {"myricom-api", "closed firmware: Myricom's API"},
+        {"fmmc", "no FM/MC here: multicast and its credits on the card, interrupts"},
+        {"panda", "no Panda here (RPC, group), nor FM/MC below it"},
+        {"orca", "no Orca here (runtime, objects, programs), nor Panda and FM/MC below it"},
+        {"orca-initial", "no Orca here (runtime, Amoeba's threads), nor Panda below it"},
+        {"orca-ethernet", "no Ethernet here, nor Amoeba and Orca on it"},
+    };
+    if (strcmp(r->field[RNL_ROW_ID], "10b") == 0)
+        return "FM 2.x below it has 46 of 77 MB/s here (row 9b)";
+    for (size_t i = 0; i < sizeof missing / sizeof missing[0]; i++)
+        if (strcmp(missing[i].system, r->field[RNL_ROW_SYSTEM]) == 0)
+            return missing[i].what;
+    return strcmp(r->field[RNL_ROW_CLASS], "input") == 0 ? "given to the machine" : "no experiment: nothing to measure";
+}
+
+/* Columns are as wide as the longest entry, so that no name is cut. */
+static const struct column {
+    const char *head;
+    enum rnl_row_field field;
+} columns[] = {{"row", RNL_ROW_ID},          {"system", RNL_ROW_SYSTEM}, {"machine", RNL_ROW_MACHINE},
+               {"class", RNL_ROW_CLASS},     {"metric", RNL_ROW_METRIC}, {"bytes", RNL_ROW_BYTES},
+               {"published", RNL_ROW_VALUE}, {"unit", RNL_ROW_UNIT}};
+enum { COLUMNS = sizeof columns / sizeof columns[0] };
+
+static int right_of(enum rnl_row_field f)
+{
+    return f == RNL_ROW_BYTES || f == RNL_ROW_VALUE;
+}
+
+static void print_head(const struct rnl_row *rows, int n, const char *what, int *width)
+{
+    for (int k = 0; k < COLUMNS; k++) {
+        width[k] = (int)strlen(columns[k].head);
+        for (int i = 0; i < n; i++)
+            if (wanted(&rows[i], what) && (int)strlen(rows[i].field[columns[k].field]) > width[k])
+                width[k] = (int)strlen(rows[i].field[columns[k].field]);
+        printf("%*s ", right_of(columns[k].field) ? width[k] : -width[k], columns[k].head);
+    }
+    printf("%8s %7s %8s %7s %8s %6s\n", "ours", "off", "unfitted", "tuned", "null", "off");
+}
+
+static void print_row(const struct rnl_row *r, const struct rnl_answer *a, const struct rnl_answer *plain,
+                      const int *width)
 {
     char ours[24], off[24], bare[24], null[24], null_off[24], tuned[24];
     if (rnl_row_is_shape(r)) {
@@ -75,14 +128,15 @@ static void print_row(const struct rnl_row *r, const struct rnl_answer *a, const
     figure(null, sizeof null, a->null, 3);
     percent(null_off, sizeof null_off, a->null_off, 0);
     figure(tuned, sizeof tuned, a->tuned, 4);
-    const char *class = r->field[RNL_ROW_CLASS];
-    const char *verdict = a->answered                     ? a->inside ? "inside" : "MISS"
-                          : strcmp(class, "input") == 0   ? "given to the machine"
-                          : strcmp(class, "context") == 0 ? "no experiment"
-                                                          : "not modelled";
-    printf("%-4s %-8s %-7s %-6s %-46.46s %9s %-4s %8s %7s %8s %7s %8s %6s  %s\n", r->field[RNL_ROW_ID],
-           r->field[RNL_ROW_SYSTEM], r->field[RNL_ROW_MACHINE], r->field[RNL_ROW_CLASS], r->field[RNL_ROW_METRIC],
-           r->field[RNL_ROW_VALUE], r->field[RNL_ROW_UNIT], ours, off, bare, tuned, null, null_off, verdict);
+    for (int k = 0; k < COLUMNS; k++)
+        printf("%*s ", right_of(columns[k].field) ? width[k] : -width[k], r->field[columns[k].field]);
+    printf("%8s %7s %8s %7s %8s %6s  ", ours, off, bare, tuned, null, null_off);
+    int counted = strcmp(r->field[RNL_ROW_CLASS], "later") != 0;
+    if (!a->answered)
+        puts(what_is_missing(r));
+    else
+        printf("%s%s%s\n", a->inside ? "inside" : "MISS",
+               counted ? "" : ", not counted: ", counted ? "" : what_is_missing(r));
 }
 
 static void print_json(const struct rnl_row *r, const struct rnl_answer *a, const struct rnl_answer *plain, int *some)
@@ -122,25 +176,51 @@ static void add(struct sums *s, const struct rnl_row *r, const struct rnl_answer
     }
 }
 
+static void print_sums(const struct sums *s)
+{
+    if (!s->answered) {
+        puts("\nheld rows: no rows of that class are among these");
+        return;
+    }
+    printf("\nheld rows: %d of %d inside (15 %% of latencies and sizes, 10 %% of rates); with tuned firmware %d\n",
+           s->inside, s->answered, s->tuned_inside);
+    if (!s->figures)
+        puts("off in the mean: no rows with a figure");
+    else
+        printf("off in the mean: %.1f %%, with tuned firmware %.1f %% (%d rows with a figure)",
+               100 * s->off / s->figures, 100 * s->tuned_off / s->figures, s->figures);
+    if (s->nulls)
+        printf("; the null model %.1f %% (%d rows that it has)\n", 100 * s->null_off / s->nulls, s->nulls);
+    else if (s->figures)
+        puts("; the null model: no rows");
+}
+
 static int table(struct paper_options *o, struct rnl_row *rows)
 {
     struct sums sums = {0};
-    int n = rnl_rows_builtin(rows, RNL_ROWS), some = 0, found = 0;
+    int n = rnl_rows_builtin(rows, RNL_ROWS), some = 0, found = 0, width[COLUMNS];
     if (n < 0)
         return paper_failed();
+    for (int i = 0; i < n; i++)
+        found += wanted(&rows[i], o->what);
+    if (!found)
+        return paper_wrong("no published figure is called '%s', nor its paper, system or class", o->what);
+    for (int i = 0; i < o->sets; i++) { /* before there is half a table */
+        struct rnl_machine m;
+        if (rnl_machine_builtin("H-P", &m) < 0 || rnl_machine_set(&m, o->set[i]) < 0)
+            return paper_failed();
+    }
     if (o->json)
         putchar('[');
     else
-        printf("%-4s %-8s %-7s %-6s %-46s %9s %-4s %8s %7s %8s %7s %8s %6s\n", "row", "system", "machine", "class",
-               "metric", "published", "unit", "ours", "off", "unfitted", "tuned", "null", "off");
+        print_head(rows, n, o->what, width);
     for (int i = 0; i < n; i++) {
         struct rnl_answer a, plain;
         if (!wanted(&rows[i], o->what))
             continue;
-        found++;
-        int same = !o->sets && factor_of(&rows[i]) == 1; /* the fit found no factor: there is nothing to leave out */
+        int same = factor_of(o, &rows[i]) == 1; /* no factor: there is nothing to leave out */
         if (rnl_row_answer(&rows[i], changed, o, &a) < 0 ||
-            (!same && rnl_row_answer(&rows[i], unfitted, NULL, &plain) < 0)) {
+            (!same && rnl_row_answer(&rows[i], unfitted, o, &plain) < 0)) {
             fprintf(stderr, "row %s: ", rows[i].field[RNL_ROW_ID]);
             return paper_failed();
         }
@@ -148,20 +228,15 @@ static int table(struct paper_options *o, struct rnl_row *rows)
             plain = a;
         add(&sums, &rows[i], &a);
         if (!o->json)
-            print_row(&rows[i], &a, &plain);
+            print_row(&rows[i], &a, &plain, width);
         else if (a.answered)
             print_json(&rows[i], &a, &plain, &some);
     }
     if (o->json)
         puts(some ? "\n]" : "]");
-    else if (sums.answered)
-        printf(
-            "\nheld rows: %d of %d inside (15 %% of latencies and sizes, 10 %% of rates); off by %.1f %% in the mean, "
-            "the null model by %.1f %%; with tuned firmware %d inside, %.1f %%\n",
-            sums.inside, sums.answered, 100 * sums.off / (sums.figures ? sums.figures : 1),
-            100 * sums.null_off / (sums.nulls ? sums.nulls : 1), sums.tuned_inside,
-            100 * sums.tuned_off / (sums.figures ? sums.figures : 1));
-    return found ? 0 : paper_wrong("no published figure is called '%s', nor its paper, system or class", o->what);
+    else
+        print_sums(&sums);
+    return 0;
 }
 
 int paper_table(struct paper_options *o)

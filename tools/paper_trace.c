@@ -12,7 +12,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { SPANS = 4096, LINES = 1000 };
+enum { SPANS = 16384, LINES = 1000, FUNCTIONS = 64 };
+#define STARTED_PS ((uint64_t)1000000000) /* a card has been started long before the trace begins */
 static const char *const lanes[RNL_LANES] = {"host", "bus", "firmware", "host DMA", "send", "receive"};
 
 struct span {
@@ -30,6 +31,10 @@ static void collect(void *arg, uint32_t node, enum rnl_hw_lane lane, uint64_t fr
                     uint64_t amount)
 {
     struct spans *s = arg;
+    if (to <= STARTED_PS)
+        return;
+    from = from < STARTED_PS ? 0 : from - STARTED_PS;
+    to -= STARTED_PS;
     if (s->n == SPANS)
         s->lost++;
     else
@@ -53,7 +58,7 @@ static FILE *open_in(const char *dir, const char *name, const char *end)
         f = fopen(path, "w");
     }
     if (!f)
-        paper_wrong("cannot write into %s: %s", dir, strerror(errno));
+        paper_cannot("cannot write into", dir);
     else
         printf("written: %s\n", path);
     return f;
@@ -94,17 +99,63 @@ static int write_events(const struct spans *s, const char *dir, const char *name
     return fclose(f) == 0 ? 0 : 1;
 }
 
+/* What the cards' programs spent their time on: each function's sum, in the order of their first time. */
+struct spent {
+    const char *what;
+    uint64_t ps[2]; /* of nodes 0 and 1 */
+};
+
+static int waits(const char *what)
+{
+    return strcmp(what, "waits") == 0 || strcmp(what, "wait") == 0;
+}
+
+static int add_up_firmware(const struct spans *s, struct spent *out)
+{
+    int n = 0;
+    for (int i = 0; i < s->n; i++) {
+        const struct span *p = &s->span[i];
+        int k = 0;
+        if (p->lane != RNL_LANE_FIRMWARE || p->node > 1)
+            continue;
+        while (k < n && strcmp(out[k].what, p->what) != 0)
+            k++;
+        if (k == FUNCTIONS)
+            continue;
+        if (k == n)
+            out[n++] = (struct spent){.what = p->what};
+        out[k].ps[p->node] += p->to - p->from;
+    }
+    return n;
+}
+
+static const char *colour_of(const struct span *p, const struct spent *spent, int n)
+{
+    static const char *const lane[RNL_LANES] = {"#4878a8", "#708090", "#c05840", "#60a060", "#a070b0", "#c09030"};
+    static const char *const function[] = {"#c05840", "#8c2d04", "#e08214", "#5e3c99", "#1b7837", "#b2182b",
+                                           "#01665e", "#c51b7d", "#35597f", "#7f6000", "#4d4d4d", "#e7698a"};
+    enum { COLOURS = sizeof function / sizeof function[0] };
+    if (p->lane != RNL_LANE_FIRMWARE)
+        return lane[p->lane];
+    int k = 0, colour = 0;
+    for (; k < n && strcmp(spent[k].what, p->what) != 0; k++)
+        colour += !waits(spent[k].what);
+    return waits(p->what) ? "#e4e4e4" : function[colour % COLOURS];
+}
+
+/* Time lines of two nodes; below them what the colours of the firmware are, and what they come to. */
 static int write_svg(const struct spans *s, const char *dir, const char *name, uint64_t end)
 {
-    enum { LEFT = 110, WIDTH = 820, ROW = 34 };
-    static const char *const colour[RNL_LANES] = {"#4878a8", "#708090", "#c05840", "#60a060", "#a070b0", "#c09030"};
+    enum { LEFT = 110, WIDTH = 820, ROW = 34, LEGEND = 16, COLUMN = 310 };
+    struct spent spent[FUNCTIONS];
+    int functions = add_up_firmware(s, spent), below = ROW * 2 * RNL_LANES + 70;
     FILE *f = open_in(dir, name, "svg");
     if (!f)
         return 1;
     fprintf(f,
             "<svg xmlns='http://www.w3.org/2000/svg' width='%d' height='%d' font-family='sans-serif' font-size='11'>\n"
             "<rect width='100%%' height='100%%' fill='white'/>\n",
-            LEFT + WIDTH + 20, ROW * 2 * RNL_LANES + 60);
+            LEFT + WIDTH + 20, below + LEGEND * ((functions + 2) / 3 + 1) + 10);
     for (int row = 0; row < 2 * RNL_LANES; row++)
         fprintf(f, "<text x='4' y='%d'>node %d %s</text><line x1='%d' x2='%d' y1='%d' y2='%d' stroke='#ddd'/>\n",
                 30 + row * ROW, row / RNL_LANES, lanes[row % RNL_LANES], LEFT, LEFT + WIDTH, 40 + row * ROW,
@@ -114,18 +165,28 @@ static int write_svg(const struct spans *s, const char *dir, const char *name, u
         const struct span *p = &s->span[i];
         double x = LEFT + (double)p->from * scale, w = (double)(p->to - p->from) * scale;
         int y = 14 + (int)(p->node * RNL_LANES + p->lane) * ROW;
-        if (p->node > 1 || strcmp(p->what, "wait") == 0)
+        if (p->node > 1 || (p->lane != RNL_LANE_FIRMWARE && waits(p->what)))
             continue;
         fprintf(f,
-                "<rect x='%.2f' y='%d' width='%.2f' height='22' fill='%s' stroke='white' stroke-width='0.5'>"
+                "<rect x='%.2f' y='%d' width='%.2f' height='22' fill='%s'%s>"
                 "<title>%s, %.3f us</title></rect>\n",
-                x, y, w < 0.5 ? 0.5 : w, colour[p->lane], p->what, (double)(p->to - p->from) / 1e6);
+                x, y, w < 0.5 ? 0.5 : w, colour_of(p, spent, functions),
+                w < 2 ? "" : " stroke='white' stroke-width='0.5'", p->what, (double)(p->to - p->from) / 1e6);
         if (w > 6.5 * (double)strlen(p->what))
-            fprintf(f, "<text x='%.2f' y='%d' fill='white'>%s</text>\n", x + 3, y + 15, p->what);
+            fprintf(f, "<text x='%.2f' y='%d' fill='%s'>%s</text>\n", x + 3, y + 15, waits(p->what) ? "#555" : "white",
+                    p->what);
     }
     for (int k = 0; k <= 10; k++)
         fprintf(f, "<text x='%d' text-anchor='%s' y='%d'>%.2f us</text>\n", LEFT + WIDTH * k / 10,
                 k < 10 ? "middle" : "end", ROW * 2 * RNL_LANES + 40, (double)end * k / 1e7);
+    fprintf(f, "<text x='4' y='%d'>firmware, us of node 0 and of node 1:</text>\n", below);
+    for (int k = 0; k < functions; k++) {
+        const struct span as = {.lane = RNL_LANE_FIRMWARE, .what = spent[k].what};
+        int x = 4 + k % 3 * COLUMN, y = below + LEGEND * (k / 3 + 1);
+        fprintf(f, "<rect x='%d' y='%d' width='10' height='10' fill='%s'/><text x='%d' y='%d'>%s: %.2f, %.2f</text>\n",
+                x, y - 9, colour_of(&as, spent, functions), x + 15, y, spent[k].what, (double)spent[k].ps[0] / 1e6,
+                (double)spent[k].ps[1] / 1e6);
+    }
     fputs("</svg>\n", f);
     return fclose(f) == 0 ? 0 : 1;
 }
@@ -144,6 +205,18 @@ static int prepare(struct paper_options *o, struct rnl_experiment *x, enum rnl_m
     return 0;
 }
 
+static void print_spent(const struct spans *s)
+{
+    struct spent spent[FUNCTIONS];
+    int n = add_up_firmware(s, spent);
+    printf("\nThe cards' programs, in us: a function of the firmware, or what its stores to registers start; all else "
+           "are\n"
+           "turns of the loop that find nothing to do\n%9s %9s\n",
+           "node 0", "node 1");
+    for (int k = 0; k < n; k++)
+        printf("%9.3f %9.3f  %s\n", (double)spent[k].ps[0] / 1e6, (double)spent[k].ps[1] / 1e6, spent[k].what);
+}
+
 static int trace(struct paper_options *o, struct spans *s)
 {
     struct rnl_experiment x;
@@ -155,12 +228,14 @@ static int trace(struct paper_options *o, struct spans *s)
         x.count = 1;
     x.tracer = collect;
     x.tracer_arg = s;
+    x.begin_ps = STARTED_PS;
     if (rnl_experiment_run(&x, &out) < 0)
         return paper_failed();
+    uint64_t took_ps = out.end_ps - STARTED_PS;
     qsort(s->span, (size_t)s->n, sizeof s->span[0], by_begin);
-    printf("%s on %s, %u message%s of %u bytes: %.3f us\n\n%9s %9s %9s  %-5s %-9s %s\n", x.system->title,
-           x.machine.name, x.count, x.count == 1 ? "" : "s", x.bytes, (double)out.end_ps / 1e6, "from us", "to us",
-           "us", "node", "where", "what");
+    printf("%s on %s, %s, %u message%s of %u bytes: %.3f us\n\n%9s %9s %9s  %-5s %-9s %s\n", x.system->title,
+           x.machine.name, rnl_measure_name(x.measure), x.count, x.count == 1 ? "" : "s", x.bytes,
+           (double)took_ps / 1e6, "from us", "to us", "us", "node", "where", "what");
     for (int i = 0; i < s->n; i++) {
         const struct span *p = &s->span[i];
         printf("%9.3f %9.3f %9.3f  %-5u %-9s %s", (double)p->from / 1e6, (double)p->to / 1e6,
@@ -169,8 +244,9 @@ static int trace(struct paper_options *o, struct spans *s)
     }
     if (s->lost)
         printf("... and %d more\n", s->lost);
+    print_spent(s);
     if (o->plot)
-        rc = write_events(s, o->plot, x.system->name) | write_svg(s, o->plot, x.system->name, out.end_ps);
+        rc = write_events(s, o->plot, x.system->name) | write_svg(s, o->plot, x.system->name, took_ps);
     return rc;
 }
 
@@ -185,7 +261,7 @@ int paper_trace(struct paper_options *o)
 /* ---- profile ---- */
 
 struct line {
-    char file[32];
+    char file[32], function[32];
     unsigned long number; /* 0: the compiler's own */
     uint64_t ps, executed;
 };
@@ -193,7 +269,7 @@ struct profile {
     struct line line[LINES];
     int lines;
     uint64_t all_ps;
-    const char *table; /* of "ADDRESS LINE FILE", ascending */
+    const char *table; /* of "ADDRESS LINE FILE FUNCTION", ascending */
 };
 
 static struct line *line_of(struct profile *p, const char *file, size_t length, unsigned long number)
@@ -231,9 +307,11 @@ static void add_up(void *arg, const struct rnl_hw *hw, const struct rnl_side *si
         if (!more)
             break;
         unsigned long number = strtoul(end, &end, 10);
-        const char *file = end + strspn(end, " ");
-        l = line_of(p, file, strcspn(file, "\n"), number);
-        t = file + strcspn(file, "\n");
+        const char *file = end + strspn(end, " "), *function = file + strcspn(file, " ");
+        l = line_of(p, file, (size_t)(function - file), number);
+        function += *function == ' ';
+        t = function + strcspn(function, "\n");
+        snprintf(l->function, sizeof l->function, "%.*s", (int)(t - function), function);
         at = next_at;
     }
 }
@@ -265,16 +343,16 @@ static int profile(struct paper_options *o, struct profile *p)
         return paper_failed();
     double cycle_ps = 1e6 / x.machine.v[RNL_M_ni_clock];
     const double per = out.sent ? (double)out.sent : 1; /* the probe sends none */
-    printf("sim/paper/%s.c: cycles %s of %u bytes, idle turns that were added up left out\n\n%-14s %5s %12s %12s %6s\n",
-           x.system->object, out.sent ? "per message" : "of a whole run, with transfers", x.bytes, "file", "line",
-           "instructions", "cycles", "share");
+    printf("sim/paper/%s.c: cycles %s of %u bytes, idle turns that were added up left out\n\n", x.system->object,
+           out.sent ? "per message" : "of a whole run, with transfers", x.bytes);
+    printf("%-16s %5s  %-18s %12s %12s %6s\n", "file", "line", "function", "instructions", "cycles", "share");
     qsort(p->line, (size_t)p->lines, sizeof p->line[0], by_line);
     for (const struct line *l = p->line; l < p->line + p->lines; l++)
         if (l->executed) { /* what the compiler cannot ascribe has line 0 */
             char number[24] = "-";
             if (l->number)
                 snprintf(number, sizeof number, "%lu", l->number);
-            printf("%-14s %5s %12.1f %12.1f %5.1f%%\n", l->file, number, (double)l->executed / per,
+            printf("%-16s %5s  %-18s %12.1f %12.1f %5.1f%%\n", l->file, number, l->function, (double)l->executed / per,
                    (double)l->ps / cycle_ps / per, 100 * (double)l->ps / (double)p->all_ps);
         }
     return 0;

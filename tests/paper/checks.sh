@@ -27,4 +27,16 @@ refuses() { # NAME WORDS COMMAND...
         failed=1
     fi
 }
+is_usage() { # NAME WORDS COMMAND...: refused as wrong arguments are, before anything is printed
+    local name=$1 words=$2 status=0
+    shift 2
+    "$@" >"$work/out" 2>"$work/err" || status=$?
+    if [ $status -eq 64 ] && [ ! -s "$work/out" ] && grep -q -e "$words" "$work/err"; then
+        echo "ok - $name"
+    else
+        echo "not ok - $name (status $status)"
+        head -n 5 "$work/out" "$work/err"
+        failed=1
+    fi
+}
 paper() { "$RUNNEL" paper "$@"; }

@@ -221,6 +221,84 @@ static void idle_turns_added_up_are_idle_turns_executed(void **state)
         }
 }
 
+/* Both cards have idle turns of one length, and would fall into step: then each packet waits for the same part of one,
+ * and a card with more to look at could be faster. */
+static void each_queue_that_is_scanned_costs_its_part_of_a_turn(void **state)
+{
+    (void)state;
+    double last = 0;
+    for (uint32_t processes = 1; processes <= 4; processes++) {
+        struct rnl_outcome out;
+        struct rnl_experiment x = experiment("vmmc", "H-P", RNL_ONE_WAY, 4);
+        x.processes = processes;
+        x.count = 400;
+        assert_int_equal(rnl_experiment_run(&x, &out), 0);
+        if (processes > 1 && !(out.value > last + 0.3 && out.value < last + 0.7))
+            fail_msg("%u processes: %.3f us after %.3f", processes, out.value, last);
+        last = out.value;
+    }
+}
+
+static void no_transfer_is_faster_than_the_sram(void **state)
+{
+    (void)state;
+    double rate[3];
+    for (int k = 0; k < 3; k++) {
+        struct rnl_outcome out;
+        struct rnl_experiment x = experiment("probe", "H-P", RNL_LOCAL_RATE, 65536);
+        x.count = 3;
+        x.machine.v[RNL_M_dma_rate] = 132 << k;
+        assert_int_equal(rnl_experiment_run(&x, &out), 0);
+        rate[k] = out.value;
+    }
+    assert_true(rate[1] > 1.9 * rate[0]); /* 264 MB/s are two accesses in a cycle of 33 MHz */
+    assert_true(rate[2] == rate[1]);
+}
+
+/* ---- what traces show of firmware ---- */
+
+struct parts {
+    uint64_t to[2], busy[2];
+    int begun, broken, receives, headers, starts;
+};
+
+static void note_parts(void *arg, uint32_t node, enum rnl_hw_lane lane, uint64_t from, uint64_t to, const char *what,
+                       uint64_t amount)
+{
+    struct parts *p = arg;
+    (void)amount;
+    if (lane != RNL_LANE_FIRMWARE)
+        return;
+    p->broken += from != p->to[node];
+    p->to[node] = to;
+    p->busy[node] += strcmp(what, "waits") ? to - from : 0;
+    p->receives += node == 1 && strcmp(what, "receive") == 0;
+    p->headers += node == 0 && strcmp(what, "header") == 0;
+    p->starts += strcmp(what, "start host DMA") == 0;
+}
+
+static void a_trace_shows_all_of_a_programs_time_by_function(void **state)
+{
+    (void)state;
+    struct parts p = {0};
+    struct rnl_outcome plain, out;
+    struct rnl_experiment x = experiment("vmmc", "H-P", RNL_STREAM_RATE, 4);
+    x.count = 1;
+    x.begin_ps = 100000000;
+    assert_int_equal(rnl_experiment_run(&x, &plain), 0);
+    x.tracer = note_parts;
+    x.tracer_arg = &p;
+    assert_int_equal(rnl_experiment_run(&x, &out), 0);
+    assert_int_equal(out.end_ps, plain.end_ps); /* who looks changes nothing */
+    assert_int_equal(out.instructions, plain.instructions);
+    assert_int_equal(p.broken, 0);
+    for (int node = 0; node < 2; node++) {
+        assert_true(p.to[node] >= out.end_ps);
+        assert_true(p.busy[node] > 2000000 && p.busy[node] < 10000000);
+    }
+    assert_true(p.receives > 0 && p.headers > 0 && p.starts > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -231,6 +309,9 @@ int main(void)
         cmocka_unit_test(a_packet_leaves_more_slowly_while_a_transfer_takes_the_sram),
         cmocka_unit_test(a_short_packet_that_was_stopped_is_there_before_its_sender_knows),
         cmocka_unit_test(idle_turns_added_up_are_idle_turns_executed),
+        cmocka_unit_test(each_queue_that_is_scanned_costs_its_part_of_a_turn),
+        cmocka_unit_test(no_transfer_is_faster_than_the_sram),
+        cmocka_unit_test(a_trace_shows_all_of_a_programs_time_by_function),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,16 +10,26 @@ check "traces are JSON for viewers and SVG: both nodes, every lane, and no engin
     python3 - "$work/traces" <<'END'
 import collections, json, sys, xml.dom.minidom
 for system in "simple fm1 fm2 vmmc bip pm".split():
-    lanes, names = collections.defaultdict(list), {}
+    lanes, names, names_of = collections.defaultdict(list), {}, collections.defaultdict(set)
     for e in json.load(open("%s/%s.trace.json" % (sys.argv[1], system)))["traceEvents"]:
         assert isinstance(e["pid"], int) and isinstance(e["tid"], int) and e["ph"] in "MX", e
         if e["name"] == "thread_name":
             names[e["pid"], e["tid"]] = e["args"]["name"]
         elif e["ph"] == "X":
             assert e["ts"] >= 0 and e["dur"] >= 0, e
+            names_of[e["pid"], names[e["pid"], e["tid"]]].add(e["name"])
             lanes[e["pid"], names[e["pid"], e["tid"]]].append((e["ts"], e["ts"] + e["dur"]))
     assert {"bus", "firmware", "host DMA", "send", "receive", "host"} <= {lane for _, lane in lanes}, (system, lanes.keys())
     assert {0, 1} == {node for node, _ in lanes}
+    for node in (0, 1): # of a card's program: what it does, by function, and all of its time
+        program = names_of[node, "firmware"]
+        assert {"waits", "step"} < program and "firmware" not in program, (system, program)
+        spans = sorted(lanes[node, "firmware"])
+        assert all(abs(b[0] - a[1]) < 2e-6 for a, b in zip(spans, spans[1:])), (system, node)
+        assert spans[0][0] == 0 and spans[-1][1] >= max(b for l in lanes.values() for _, b in l) - 2e-6, (system, node)
+    assert {"waits", "step", "start send", "start host DMA", "open port"} <= (
+        names_of[0, "firmware"] | names_of[1, "firmware"]), (system, names_of)
+    assert len(names_of[0, "firmware"] | names_of[1, "firmware"]) > 5, (system, names_of)
     for lane, spans in lanes.items():
         spans.sort()
         for one, next_one in zip(spans, spans[1:]):
@@ -30,6 +40,16 @@ for system in "simple fm1 fm2 vmmc bip pm".split():
     assert len(boxes) > 20, (system, len(boxes))
     assert all(float(r.getAttribute("x")) + float(r.getAttribute("width")) <= right for r in boxes), system
 END
+"$RUNNEL" paper trace vmmc >"$work/vmmc"
+check "a trace breaks a message down: who takes the request, its header, its packet, and what arrives" bash -c '
+    for part in "0  *firmware  look_for_request" "0  *firmware  header" "0  *firmware  start send" \
+        "1  *firmware  receive" "1  *firmware  start host DMA" "0  *firmware  waits"; do
+        grep -q " $part$" "$0" || { echo "$part"; exit 1; }
+    done
+    awk "NR == 1 { all = \$(NF - 1) } /^ *node 0 +node 1/ { on = 1; next } on && \$3 { a += \$1; b += \$2 }
+        END { exit !(all > 9 && a > all - 0.01 && a < all + 0.01 && b > all - 0.01 && b < all + 0.01) }" "$0"' "$work/vmmc"
+check "a profile names the functions, too" bash -c '"$0" paper profile vmmc --count 20 |
+    grep -q "^firmware.c  *[0-9]*  look_for_request  *[0-9]"' "$RUNNEL"
 check "a profile names the files that firmware shares" bash -c '"$0" paper profile fm1 --count 20 |
     grep -q "^carry.h  *[0-9]"' "$RUNNEL"
 check "a trace shows both nodes" bash -c '"$0" paper trace vmmc | grep -q "1     host DMA  to host"' "$RUNNEL"

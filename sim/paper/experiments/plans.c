@@ -55,26 +55,57 @@ static int sweep(const struct context *c, enum rnl_measure m, uint32_t least, ui
 
 /* ---- shapes ---- */
 
-/* 27b: the cost of a synchronous send grows slowly up to 128 bytes, and jumps behind them. */
+enum { SHORTEST = 4, SHORT = 128 }; /* VMMC's sends by stores: bytes */
+
+/* 27b: the cost of a synchronous send grows slowly up to 128 bytes, and jumps behind them: with each word it is no less
+ * than before, and the step behind them is larger than all that it grew by until there. */
 static int slow_then_jump(struct context *c, int *truth)
 {
-    double at4 = 0, at128 = 0, at132 = 0;
-    int rc = measure(c, NULL, RNL_SEND_COST, 4, 0, &at4);
-    rc = rc < 0 ? rc : measure(c, NULL, RNL_SEND_COST, 128, 0, &at128);
-    rc = rc < 0 ? rc : measure(c, NULL, RNL_SEND_COST, 132, 0, &at132);
-    if (rc == 0) /* the step of one word is larger than that of any word before */
-        *truth = at128 > at4 && at132 - at128 > 4 * (at128 - at4) / 31;
+    double first = 0, before = 0, is = 0;
+    int rc = 0;
+    *truth = 1;
+    for (uint32_t bytes = SHORTEST; bytes <= SHORT + 4 && rc == 0; bytes += 4, before = is) {
+        rc = measure(c, NULL, RNL_SEND_COST, bytes, 0, &is);
+        if (bytes == SHORTEST)
+            first = is;
+        else if (bytes <= SHORT)
+            *truth &= is >= before;
+        else
+            *truth &= is - before > before - first;
+    }
     return rc;
 }
 
-/* 27c: posting a long message costs slightly less than sending a short one. */
+/* 27c: posting any long message costs less than sending any short one. How much "slightly" is the paper does not say.
+ */
 static int long_posts_cheaper(struct context *c, int *truth)
 {
-    double at128 = 0, at4096 = 0;
-    int rc = measure(c, NULL, RNL_POST_COST, 128, 0, &at128);
-    rc = rc < 0 ? rc : measure(c, NULL, RNL_POST_COST, 4096, 0, &at4096);
-    if (rc == 0)
-        *truth = at4096 < at128;
+    double least = INFINITY, most = 0, is = 0;
+    int rc = 0;
+    for (uint32_t bytes = SHORTEST; bytes <= SHORT && rc == 0; bytes += 4) {
+        rc = measure(c, NULL, RNL_POST_COST, bytes, 0, &is);
+        least = is < least ? is : least;
+    }
+    for (uint32_t bytes = SHORT + 4; bytes <= 65536 && rc == 0; bytes = bytes % 8 ? 256 : 2 * bytes) {
+        rc = measure(c, NULL, RNL_POST_COST, bytes, 0, &is);
+        most = is > most ? is : most;
+    }
+    *truth = most < least;
+    return rc;
+}
+
+/* Of a rate that another system has at the same size: in per cent, the largest over sizes from least to most. */
+static int share(const struct context *c, const char *of, uint32_t least, uint32_t most, double *out)
+{
+    int rc = 0;
+    *out = 0;
+    for (uint32_t bytes = least; bytes <= most && rc == 0; bytes *= 2) {
+        double part = 0, whole = 0;
+        rc = measure(c, NULL, RNL_STREAM_RATE, bytes, 0, &part);
+        rc = rc < 0 ? rc : measure(c, of, RNL_STREAM_RATE, bytes, 0, &whole);
+        if (rc == 0 && 100 * part / whole > *out)
+            *out = 100 * part / whole;
+    }
     return rc;
 }
 
@@ -117,22 +148,28 @@ static int crossing(struct context *c, double *out)
 
 /* ---- the table ---- */
 
-enum plan_kind { MEASURE, PEAK, HALF, CROSSING, SLOW_JUMP, LONG_CHEAPER, WC_ABOVE_COPY, DMA_ABOVE_PIN };
+enum plan_kind { MEASURE, PEAK, HALF, SHARE, CROSSING, SLOW_JUMP, LONG_CHEAPER, WC_ABOVE_COPY, DMA_ABOVE_PIN };
 
 static const struct plan {
     const char *id;
     enum plan_kind kind;
     enum rnl_measure measure;
-    uint32_t bytes, packet; /* PEAK, HALF: the largest size */
-    const char *system;     /* if it is not the row's own */
+    uint32_t bytes, packet; /* PEAK, HALF: the largest size. SHARE: the least, and in `packet` the largest */
+    const char *system;     /* if it is not the row's own. SHARE: of whose rate */
 } plans[] = {
     {"7a", MEASURE, RNL_ONE_WAY, 16, 0, NULL},
     {"7b", PEAK, RNL_STREAM_RATE, 4096, 0, NULL},
     {"7c", HALF, RNL_STREAM_RATE, 4096, 0, NULL},
     {"7d", MEASURE, RNL_STREAM_RATE, 128, 0, NULL},
+    {"8a", SHARE, RNL_STREAM_RATE, 16, 2048, "fm1"},
+    {"8b", SHARE, RNL_STREAM_RATE, 2048, 2048, "fm1"},
     {"9a", MEASURE, RNL_ONE_WAY, 16, 0, NULL},
     {"9b", PEAK, RNL_STREAM_RATE, 65536, 0, NULL},
     {"9c", HALF, RNL_STREAM_RATE, 65536, 0, NULL},
+    {"10a", MEASURE, RNL_ONE_WAY, 16, 0, NULL},
+    {"10b", PEAK, RNL_STREAM_RATE, 65536, 0, NULL},
+    {"10c", SHARE, RNL_STREAM_RATE, 16, 16, "fm2"},
+    {"10d", SHARE, RNL_STREAM_RATE, 65536, 65536, "fm2"},
     {"21a", MEASURE, RNL_LOCAL_RATE, 4096, 0, "probe"},
     {"21b", MEASURE, RNL_LOCAL_RATE, 65536, 0, "probe"},
     {"24", MEASURE, RNL_ONE_WAY, 4, 0, NULL},
@@ -183,7 +220,7 @@ static void null_of(const struct plan *p, struct context *c, struct rnl_answer *
 /* The row's own, the plan's, or with `tuned` the one whose name has -tuned behind the system's. */
 static const struct rnl_system *system_of(const struct rnl_row *r, const struct plan *p, int tuned)
 {
-    const char *name = p->system ? p->system : r->field[RNL_ROW_SYSTEM];
+    const char *name = p->system && p->kind != SHARE ? p->system : r->field[RNL_ROW_SYSTEM];
     size_t n = strlen(r->field[RNL_ROW_SYSTEM]);
     char second[2 * RNL_ROW_TEXT];
     if (!tuned)
@@ -217,6 +254,9 @@ int rnl_plan_answer(const struct rnl_row *r, int tuned, rnl_row_machine *change,
     case HALF:
         rc = sweep(&c, p->measure, p->kind == HALF ? 16 : 128, p->bytes, &peak, &half);
         a->ours = p->kind == PEAK ? peak : half;
+        break;
+    case SHARE:
+        rc = share(&c, p->system, p->bytes, p->packet, &a->ours);
         break;
     case CROSSING:
         rc = crossing(&c, &a->ours);

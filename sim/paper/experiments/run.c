@@ -59,10 +59,19 @@ static uint32_t pages_of(const struct rnl_experiment *x) /* bytes of the pages t
 
 /* ---- what both ends do ---- */
 
-static void jitter(struct run *r, struct rnl_side *s)
+static uint64_t some_of_jitter(struct run *r, const struct rnl_side *s)
 {
     uint64_t random = rnl_sim_random(rnl_sim_seed(r->hw->sim), STREAM_JITTER, s->node, r->jitters++);
-    uint64_t ps = rnl_sim_below(random, (uint64_t)(r->x->jitter_us * 1e6) + 1);
+    return rnl_sim_below(random, (uint64_t)(r->x->jitter_us * 1e6) + 1);
+}
+
+/* The host waits, and so does its card before that: two cards whose idle turns are equally long fall into step with
+ * each other, and each packet then waits for the same part of a turn, whatever the hosts do. */
+static void jitter(struct run *r, struct rnl_side *s)
+{
+    uint64_t card = some_of_jitter(r, s), ps = card + some_of_jitter(r, s);
+    if (card)
+        rnl_card_pause(s->card, card);
     rnl_task_spend(s->task, ps, "jitter");
     r->jitter_spent_ps += ps;
 }
@@ -390,6 +399,15 @@ static void (*task_of(const struct rnl_experiment *x, uint32_t node))(struct rnl
     }
 }
 
+/* The task of a side. */
+static void enter(struct rnl_task *t, void *arg)
+{
+    struct run *r = arg;
+    if (r->x->begin_ps)
+        rnl_task_spend(t, r->x->begin_ps, "start");
+    task_of(r->x, side_of(r, t)->node)(t, r);
+}
+
 static int open_sides(struct run *r)
 {
     const struct rnl_experiment *x = r->x;
@@ -421,7 +439,7 @@ static int open_sides(struct run *r)
         }
         s->out = r->first_out[i];
         fill(s, x->bytes);
-        s->task = rnl_hw_task(r->hw, i, task_of(x, i), r);
+        s->task = rnl_hw_task(r->hw, i, enter, r);
         if (s->task)
             s->task->serves = s->notify;
     }
@@ -518,6 +536,11 @@ static int run(struct run *r)
     r->hw->bad_per_2_32 = x->bad_per_2_32;
     r->hw->tracer = x->tracer;
     r->hw->tracer_arg = x->tracer_arg;
+    if (x->tracer && !x->object) {
+        snprintf(name, sizeof name, "%s.lines", x->system->object);
+        const struct rnl_data *lines = rnl_data_find(name);
+        rc = lines ? rnl_hw_name_parts(r->hw, (const char *)lines->bytes) : 0;
+    }
     /* Nothing takes a millisecond a message, and two seconds beside. */
     r->hw->horizon_ps = (uint64_t)x->count * r->sides * (1000000000u + (uint64_t)x->bytes * 1000000) + 2000000000000u;
     for (uint32_t i = 0; x->profile && rc == 0 && i < r->sides; i++)

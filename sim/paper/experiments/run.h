@@ -52,8 +52,9 @@ struct rnl_experiment {
     int no_skip, cold, profile; /* profile: cards count each instruction, for inspect */
     const void *object;         /* another firmware than the system's own, or NULL */
     size_t object_bytes;
-    rnl_hw_tracer *tracer;
+    rnl_hw_tracer *tracer; /* of the functions of firmware, too */
     void *tracer_arg;
+    uint64_t begin_ps; /* hosts wait so long before they begin: cards have been started then */
     void (*inspect)(void *, const struct rnl_hw *, const struct rnl_side *sides); /* before it is torn down; or NULL */
     void *inspect_arg;
 };

@@ -76,7 +76,8 @@ static void at_status(struct rnl_card *c)
             c->period.instructions = m->instructions - c->turn.instructions;
             c->period.stalls = m->stalls - c->turn.stalls;
             c->period.accesses = m->accesses - c->turn.accesses;
-            rnl_hw_trace(c->hw, c->id, RNL_LANE_FIRMWARE, c->busy_from_ps, c->turn.at_ps, "firmware", 0);
+            if (!c->hw->parts)
+                rnl_hw_trace(c->hw, c->id, RNL_LANE_FIRMWARE, c->busy_from_ps, c->turn.at_ps, "firmware", 0);
             m->stop = 1;
             return;
         }
@@ -97,8 +98,10 @@ void rnl_card_wake(struct rnl_card *c, uint64_t at)
 {
     struct rnl_lanai *m = &c->cpu;
     if (c->idle && m->now_ps < at) {
-        uint64_t turns = (at - m->now_ps) / c->period.ps;
+        uint64_t turns = (at - m->now_ps) / c->period.ps, from = m->now_ps;
         m->now_ps += turns * c->period.ps;
+        if (turns)
+            rnl_card_turn(c, from, m->now_ps);
         m->instructions += turns * c->period.instructions;
         m->stalls += turns * c->period.stalls;
         m->accesses += turns * c->period.accesses;
@@ -109,6 +112,13 @@ void rnl_card_wake(struct rnl_card *c, uint64_t at)
     look_again(c);
 }
 
+void rnl_card_pause(struct rnl_card *c, uint64_t ps)
+{
+    rnl_card_wake(c, rnl_hw_now(c->hw));
+    rnl_card_turn(c, c->cpu.now_ps, c->cpu.now_ps + ps);
+    c->cpu.now_ps += ps;
+}
+
 /* ---- registers ---- */
 
 static uint32_t load(struct rnl_lanai *m, uint32_t reg)
@@ -116,6 +126,7 @@ static uint32_t load(struct rnl_lanai *m, uint32_t reg)
     struct rnl_card *c = (struct rnl_card *)m;
     switch (reg) {
     case ISR:
+        rnl_card_turn(c, m->now_ps, m->now_ps);
         at_status(c);
         return c->status;
     case CLK:

@@ -109,6 +109,9 @@ int rnl_hw_new(const struct rnl_machine *machine, uint32_t nodes, uint64_t seed,
     if (!hw)
         return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for a machine");
     hw->machine = *machine;
+    double sram = 4 * machine->v[RNL_M_ni_clock] * machine->v[RNL_M_sram_accesses]; /* MB/s; 0: no limit */
+    if (sram > 0 && hw->machine.v[RNL_M_dma_rate] > sram)
+        hw->machine.v[RNL_M_dma_rate] = sram; /* no bus is faster than what it comes from */
     hw->page = (uint32_t)machine->v[RNL_M_page];
     hw->pages = RNL_HW_MEMORY / hw->page;
     in_ticks(hw);
@@ -148,7 +151,9 @@ int rnl_hw_run(struct rnl_hw *hw)
     if (!hw->fault[0])
         rnl_sim_run(hw->sim, hw->horizon_ps);
     for (uint32_t i = 0; i < hw->nodes; i++)
-        if (!hw->card[i].idle) /* what it was at when the run ended */
+        if (hw->parts)
+            rnl_card_last_turn(&hw->card[i]);
+        else if (!hw->card[i].idle) /* what it was at when the run ended */
             rnl_hw_trace(hw, i, RNL_LANE_FIRMWARE, hw->card[i].busy_from_ps, rnl_hw_now(hw), "firmware", 0);
     if (hw->fault[0])
         return rnl_fail(RNL_ERR_ABORTED, "%s", hw->fault);
@@ -171,6 +176,7 @@ void rnl_hw_free(struct rnl_hw *hw)
         hw->all_packets = p->chain;
         free(p);
     }
+    free(hw->parts);
     rnl_sim_free(hw->sim);
     free(hw->card);
     free(hw->host);

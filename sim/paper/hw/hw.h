@@ -52,6 +52,8 @@ struct rnl_hw_packet {
 };
 
 /* The card: processor, SRAM, and three engines. */
+enum { RNL_HW_SEEN = 256 }; /* parts of a turn; what is behind them is shown with the last one */
+struct rnl_hw_parts;
 struct rnl_card {
     struct rnl_lanai cpu; /* first */
     struct rnl_hw *hw;
@@ -66,6 +68,11 @@ struct rnl_card {
         uint32_t status, flags, waited, r[32];
         uint64_t stores, instructions, stalls, accesses, at_ps;
     } turn; /* what the processor was like at its last look at the status */
+    struct {
+        uint64_t at_ps[RNL_HW_SEEN], stores, shown_ps; /* of this turn; shown: up to when it has been traced */
+        uint32_t n;
+        uint8_t part, of[RNL_HW_SEEN];
+    } seen; /* parts of the program, where a trace asks for them (parts.c) */
     struct {
         struct rnl_sim_event begin, done;
         int moving;              /* bytes, between these two: it takes SRAM's rate */
@@ -159,6 +166,7 @@ struct rnl_hw {
     } first_bad; /* packet whose CRC was wrong, if count.packets_bad is not 0 */
     rnl_hw_tracer *tracer;
     void *tracer_arg;
+    struct rnl_hw_parts *parts; /* of the firmware, for traces; or NULL */
     char fault[256];
     struct { /* machine values, in ticks */
         uint64_t head, send_start, receive_start, dma_start, dma_setup, burst, store, combined, load, poll, miss,
@@ -170,6 +178,9 @@ struct rnl_hw {
 int rnl_hw_new(const struct rnl_machine *, uint32_t nodes, uint64_t seed, const void *object, size_t bytes,
                struct rnl_hw **out);
 void rnl_hw_free(struct rnl_hw *);
+/* Before it is started: traces name the functions of its firmware from now on, from the text of its .lines file. 0 or
+ * RNL_ERR_NO_MEMORY. */
+int rnl_hw_name_parts(struct rnl_hw *, const char *lines);
 /* The host code has prepared its cards: starts their processors. RNL_ERR_ARG without fw_main in the object. */
 int rnl_hw_power(struct rnl_hw *);
 /* Until all tasks have ended. RNL_ERR_ABORTED with the fault, or as nothing more happens and tasks wait. */
@@ -226,6 +237,11 @@ int rnl_card_init(struct rnl_card *, struct rnl_hw *, uint32_t id, const void *o
 void rnl_card_fini(struct rnl_card *);
 /* An event reaches the card at this tick: it is brought up to it, and looks again. */
 void rnl_card_wake(struct rnl_card *, uint64_t at);
+void rnl_card_pause(struct rnl_card *, uint64_t ps); /* its processor stands still for so long, from a task */
+/* One turn of its loop ended, and the next begins: later, if turns between them were added up. */
+void rnl_card_turn(struct rnl_card *, uint64_t ended_ps, uint64_t begins_ps);
+void rnl_card_last_turn(struct rnl_card *);
+void rnl_card_executes(struct rnl_lanai *, uint32_t at);
 void rnl_card_share(struct rnl_card *); /* the SRAM, among processor and engines; in events only */
 void rnl_net_pace(struct rnl_card *);   /* its share has changed, and so when the packets that leave it or come end */
 void rnl_net_init(struct rnl_card *);

@@ -289,6 +289,8 @@ int rnl_lanai_run(struct rnl_lanai *m, uint64_t until_ps)
         }
     done:
         c = (m->accesses != before ? m->step2_ps : m->step1_ps) + (wait ? m->step1_ps : 0);
+        if (m->executes)
+            m->executes(m, at);
         m->now_ps += c;
         if (m->executed) {
             m->executed[at >> 2]++;

@@ -50,8 +50,9 @@ struct rnl_lanai {
     uint32_t *sram; /* words; byte 0 of a word is its highest: big endian */
     uint32_t code_end;
     struct rnl_lanai_op *code;
-    uint64_t *executed; /* per instruction, or NULL */
-    uint64_t *took_ps;  /* likewise */
+    uint64_t *executed;                                /* per instruction, or NULL */
+    uint64_t *took_ps;                                 /* likewise */
+    void (*executes)(struct rnl_lanai *, uint32_t at); /* each instruction, at the time of its begin; or NULL */
     uint32_t (*load)(struct rnl_lanai *, uint32_t reg);
     void (*store)(struct rnl_lanai *, uint32_t reg, uint32_t value);
     void *owner;

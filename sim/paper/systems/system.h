@@ -43,6 +43,7 @@ struct rnl_system {
     int lossy;      /* its own protocol may drop messages */
     uint32_t packet_least, packet_most; /* bytes of a packet, whole words; 0: no choice */
     uint32_t processes_most;            /* that can have a node's card attached; 0: one */
+    int translates;                     /* its card has a cache of translations: side.cold */
     int notifies;                       /* a message can interrupt its receiver's host: side.notify */
     uint32_t look;                      /* host operations of a look that finds nothing; 0: a cached word is polled */
     const char *on_crc; /* why it does not recover from a wrong CRC, and who says so; NULL where no packets go */

@@ -301,6 +301,7 @@ const struct rnl_system rnl_system_vmmc = {
     .most = 1 << 20,
     .overwrites = 1,
     .processes_most = VMMC_PROCESSES,
+    .translates = 1,
     .notifies = 1,
     .open = open_side,
     .joined = joined,
