@@ -259,7 +259,7 @@ static void no_transfer_is_faster_than_the_sram(void **state)
 
 struct parts {
     uint64_t to[2], busy[2];
-    int begun, broken, receives, headers, starts;
+    int broken, receives, headers, starts, looks;
 };
 
 static void note_parts(void *arg, uint32_t node, enum rnl_hw_lane lane, uint64_t from, uint64_t to, const char *what,
@@ -274,6 +274,7 @@ static void note_parts(void *arg, uint32_t node, enum rnl_hw_lane lane, uint64_t
     p->busy[node] += strcmp(what, "waits") ? to - from : 0;
     p->receives += node == 1 && strcmp(what, "receive") == 0;
     p->headers += node == 0 && strcmp(what, "header") == 0;
+    p->looks += node == 1 && strcmp(what, "look_for_request") == 0;
     p->starts += strcmp(what, "start host DMA") == 0;
 }
 
@@ -296,6 +297,7 @@ static void a_trace_shows_all_of_a_programs_time_by_function(void **state)
         assert_true(p.to[node] >= out.end_ps);
         assert_true(p.busy[node] > 2000000 && p.busy[node] < 10000000);
     }
+    assert_int_equal(p.looks, 0); /* nobody asks node 1 for anything: that is waiting */
     assert_true(p.receives > 0 && p.headers > 0 && p.starts > 0);
 }
 
