@@ -260,6 +260,49 @@ static void the_last_packet_lost_is_found_by_a_probe(void **state)
     assert_true(p->side[0].flow.congest.window >= window / 2);
 }
 
+/* Each datagram for itself, by a generator of ours: fate_arg 0 its state, 1 the share of 1000. */
+static void drop_share(struct pair *q, uint64_t index, unsigned from, struct pair_flight *f, struct pair_fate *fate)
+{
+    (void)index, (void)from, (void)f;
+    q->fate_arg[0] = q->fate_arg[0] * 6364136223846793005u + 1442695040888963407u;
+    fate->drop = (q->fate_arg[0] >> 33) % 1000 < q->fate_arg[1];
+}
+
+static uint64_t mean_of_lone_ones_ns(uint64_t seed, uint64_t lost)
+{
+    enum { EACH = 500 };
+    uint64_t sum = 0;
+    begin(64, NULL);
+    upper_send(&p->side[0], 1);
+    everything_arrives(1 * MS);
+    p->fate = drop_share;
+    p->fate_arg[0] = seed;
+    p->fate_arg[1] = lost;
+    for (int i = 0; i < EACH; i++) {
+        uint64_t from = p->now;
+        upper_send(&p->side[0], 1);
+        everything_arrives(20 * S);
+        sum += p->now - from;
+    }
+    end(NULL);
+    return sum / EACH;
+}
+
+/* The mean has no jump: at 30 % each way a probe and its answer fail in half of all cases. */
+static void what_a_loss_costs_grows_smoothly(void **state)
+{
+    (void)state;
+    uint64_t none = mean_of_lone_ones_ns(1, 0), before = none;
+    for (uint64_t lost = 50; lost <= 300; lost += 50) {
+        uint64_t sum = 0;
+        for (uint64_t seed = 1; seed <= 8; seed++)
+            sum += mean_of_lone_ones_ns(seed, lost);
+        assert_true(4 * (sum / 8) < 7 * before);
+        before = sum / 8;
+    }
+    assert_true(before < 10 * none);
+}
+
 static void a_timeout_alone_does_not_cut_the_window(void **state)
 {
     (void)state;
@@ -622,6 +665,7 @@ int main(void)
         cmocka_unit_test(a_peer_that_pauses_is_asked_less_often),
         cmocka_unit_test_teardown(what_is_lost_in_the_middle_is_sent_again_within_a_round_trip, end),
         cmocka_unit_test_teardown(the_last_packet_lost_is_found_by_a_probe, end),
+        cmocka_unit_test_teardown(what_a_loss_costs_grows_smoothly, end),
         cmocka_unit_test_teardown(a_timeout_alone_does_not_cut_the_window, end),
         cmocka_unit_test_teardown(probes_come_ever_more_seldom_up_to_a_bound, end),
         cmocka_unit_test_teardown(a_network_that_reorders_is_learnt, end),
