@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { SPANS = 16384, LINES = 1000, FUNCTIONS = 64 };
+enum { SPANS = 16384, LINES = 1000, FUNCTIONS = 64, NAMES = 256, NAME = 64 };
 #define STARTED_PS ((uint64_t)1000000000) /* a card has been started long before the trace begins */
 static const char *const lanes[RNL_LANES] = {"host", "bus", "firmware", "host DMA", "send", "receive"};
 
@@ -25,7 +25,21 @@ struct span {
 struct spans {
     struct span span[SPANS];
     int n, lost;
+    char name[NAMES][NAME]; /* what spans point to: the machine's own names end with it */
+    int names;
 };
+
+static const char *kept(struct spans *s, const char *what)
+{
+    int i = 0;
+    while (i < s->names && strncmp(s->name[i], what, NAME - 1) != 0)
+        i++;
+    if (i == NAMES)
+        return "others";
+    if (i == s->names)
+        snprintf(s->name[s->names++], NAME, "%s", what);
+    return s->name[i];
+}
 
 static void collect(void *arg, uint32_t node, enum rnl_hw_lane lane, uint64_t from, uint64_t to, const char *what,
                     uint64_t amount)
@@ -38,7 +52,7 @@ static void collect(void *arg, uint32_t node, enum rnl_hw_lane lane, uint64_t fr
     if (s->n == SPANS)
         s->lost++;
     else
-        s->span[s->n++] = (struct span){from, to, amount, node, lane, what};
+        s->span[s->n++] = (struct span){from, to, amount, node, lane, kept(s, what)};
 }
 
 static int by_begin(const void *a, const void *b)

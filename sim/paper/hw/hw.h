@@ -36,7 +36,7 @@ enum rnl_hw_lane {
     RNL_LANE_RECEIVE,
     RNL_LANES
 };
-/* What something did from one tick to another; `what` is a literal. */
+/* What something did from one tick to another; `what` may end with the machine. */
 typedef void rnl_hw_tracer(void *arg, uint32_t node, enum rnl_hw_lane, uint64_t from, uint64_t to, const char *what,
                            uint64_t amount);
 
