@@ -225,8 +225,8 @@ static int count(struct rnl_trunk *t, const struct rnl_frame *f)
     struct rnl_unpack u = {.at = f->body, .left = f->bytes};
     t->kept.taken += RNL_FRAME_HEAD + f->bytes;
     if (f->kind == RNL_FRAME_ACK) {
-        uint64_t upto = rnl_unpack_64(&u);
-        if (u.bad || u.left != 0 || rnl_resend_acknowledged(&t->kept, upto) < 0)
+        uint64_t through = rnl_unpack_64(&u);
+        if (u.bad || u.left != 0 || rnl_resend_acknowledged(&t->kept, through) < 0)
             fail(t, EPROTO);
         return 0;
     }

@@ -27,6 +27,7 @@
 enum {
     ENTRIES = 16,   /* each socket's wait, and its end */
     REMOVES = -1,   /* whose answer is that */
+    ENDS = 8,       /* looks for it */
     TRUSTED = 1024, /* looks at the bit alone, then one at the sockets: nothing is known to get lost */
     RINGS = IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW
 };
@@ -58,12 +59,20 @@ static void unmap(struct kernel_bell *b)
         (void)munmap(b->entries, b->entries_bytes);
 }
 
-/* No wait is ended by that at once; what holds the memory goes on to look at it. */
+/* Ends all waits, if not at once: a ring lasts as long as a descriptor of it or a page. Its word may be looked at
+ * still, so that a page of zeros takes its place. */
 static void give_up(struct kernel_socket *k)
 {
     struct kernel_bell *b = k->bell;
-    if (b && b->fd >= 0)
+    if (b && b->fd >= 0) {
         close(b->fd);
+        if (b->rings)
+            (void)mmap(b->rings, b->rings_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+                       0);
+        if (b->entries)
+            (void)munmap(b->entries, b->entries_bytes);
+        b->entries = NULL;
+    }
     if (b) {
         b->fd = -1;
         b->quiet = 0;
@@ -253,9 +262,11 @@ void rnl_kernel_bell_let_go(struct kernel_socket *k, int fd)
     push(b, (struct io_uring_sqe){
                 .opcode = IORING_OP_POLL_REMOVE, .fd = -1, .addr = (uint64_t)fd, .user_data = (uint64_t)REMOVES});
     b->quiet = 0;
-    if (enter(k) < 0)
-        return;
-    reap(k);
+    for (int i = 0; i < ENDS && *waits; i++) { /* one that has just rung is answered a little later */
+        if (enter(k) < 0)
+            return;
+        reap(k);
+    }
     if (*waits)
         give_up(k);
 }
