@@ -53,18 +53,18 @@ void rnl_resend_left(struct rnl_resend *k, size_t n)
         forget(k, n);
 }
 
-int rnl_resend_acknowledged(struct rnl_resend *k, uint64_t upto)
+int rnl_resend_acknowledged(struct rnl_resend *k, uint64_t through)
 {
-    if (upto > k->base + (k->next - k->first))
+    if (through > k->base + (k->next - k->first))
         return -1;
-    if (upto > k->base)
-        forget(k, (size_t)(upto - k->base));
+    if (through > k->base)
+        forget(k, (size_t)(through - k->base));
     return 0;
 }
 
-int rnl_resend_again(struct rnl_resend *k, uint64_t upto)
+int rnl_resend_again(struct rnl_resend *k, uint64_t through)
 {
-    if (upto < k->base || rnl_resend_acknowledged(k, upto) < 0)
+    if (through < k->base || rnl_resend_acknowledged(k, through) < 0)
         return -1;
     k->next = k->first;
     return 0;

@@ -29,11 +29,11 @@ int rnl_resend_put(struct rnl_resend *, const void *bytes, size_t n);
 size_t rnl_resend_ready(const struct rnl_resend *, const unsigned char **at);
 void rnl_resend_left(struct rnl_resend *, size_t n);
 
-/* The other side has all before `upto`. 0, or -1: more than has left, which it cannot say. What it said before, and
+/* The other side has all before `through`. 0, or -1: more than has left, which it cannot say. What it said before, and
  * comes again, changes nothing. */
-int rnl_resend_acknowledged(struct rnl_resend *, uint64_t upto);
+int rnl_resend_acknowledged(struct rnl_resend *, uint64_t through);
 /* A new connection, and that is how far the other side got: the rest leaves again. 0, or -1: it has not got so far, or
  * wants what is kept no more. */
-int rnl_resend_again(struct rnl_resend *, uint64_t upto);
+int rnl_resend_again(struct rnl_resend *, uint64_t through);
 
 #endif

@@ -32,6 +32,7 @@ PasswordAuthentication no
 KbdInteractiveAuthentication no
 END
 daemons=()
+# shellcheck disable=SC2317 # called by trap
 stop_daemons() {
     [ ${#daemons[@]} = 0 ] || kill "${daemons[@]}" 2>/dev/null
     kill_on_hosts '.*'
@@ -198,7 +199,7 @@ for i in range(200):
         held.append(s)
 print('done')
 END
-grep -qx done strangers && ip -n "$a" link set eth0 down && go_on 40 && finish 0 && whole
+grep -qx 'done' strangers && ip -n "$a" link set eth0 down && go_on 40 && finish 0 && whole
 ok 'strangers, also while an agent comes back' $?
 cat strangers >>said
 up
@@ -209,4 +210,4 @@ wait $job
     grep -qE '^runnel: host 10[.]77[.]0[.][23], with rank [01], is lost: .*10[.]77[.]0[.]1.*10[.]88[.]0[.]1.*port' said
 ok 'both links go down: the job ends within a bound, and says which addresses were tried' $?
 up
-exit $failed
+exit "$failed"
