@@ -204,7 +204,6 @@ int rnl_am_request(ep_t ep, int index, handler_t handler, int numargs, const int
                      port->rejections > RNL_AM_REJECTED_MAX || !rnl_am_record_room(port, rank = t->name.rank, 0) ||
                      !rnl_stream_ask_place(port->ep, rank, RNL_AM_ID_REQUEST, RNL_AM_ANSWER, n, &place)))
         return rnl_am_leave(port, request_short(ep, index, handler, numargs, args)); /* the lock is recursive */
-    place.conn->awaited = rnl_am_awaits(port, rank);
     uint64_t what = rnl_am_what(RNL_AM_OP_SHORT, (unsigned)numargs, handler, t->name.number, ep->number) |
                     (uint64_t)(uint16_t)++port->peer[rank].asked << 48;
     uint64_t who = rnl_am_who(t->name.generation, ep->generation), tag = t->tag;
@@ -213,7 +212,6 @@ int rnl_am_request(ep_t ep, int index, handler_t handler, int numargs, const int
     memcpy(place.at + 16, &tag, 8);
     rnl_am_copy_args(place.at + 24, args, (unsigned)numargs);
     rnl_stream_ask_publish(port->ep, &place, n);
-    place.conn->awaited = 0;
     struct rnl_am_record *r = rnl_am_record(port, rank, 0, (uint32_t)index, n);
     r->head[0] = what;
     r->head[1] = who;
