@@ -13,7 +13,7 @@
  *   reach.c         from the name of a host to a running agent
  *   site.c          the agent's part
  *   branch.c        the agents that the launcher, or an agent, has started
- *   back.c, kept.c, rejoin.c, site_back.c    another connection to them when one fails
+ *   back.c, resend.c, rejoin.c, site_back.c  another connection to them when one fails
  *   trunk.c, brief.c, search.c   what they say to each other, and how hosts find each other */
 #ifndef RNL_JOB_LAUNCH_H
 #define RNL_JOB_LAUNCH_H

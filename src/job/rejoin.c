@@ -28,7 +28,7 @@ void rnl_rejoin_tries(struct rnl_rejoin *r, uint32_t n)
 
 void rnl_rejoin_met(struct rnl_rejoin *r)
 {
-    r->met = 1;
+    r->met = r->met_now = 1;
 }
 
 void rnl_rejoin_failed(struct rnl_rejoin *r, int refused)
@@ -50,6 +50,7 @@ static enum rnl_rejoin_step look_at_round(struct rnl_rejoin *r, uint64_t now)
     if (r->under_way > 0 && now < r->round_ends_ns)
         return RNL_REJOIN_WAIT;
     r->trying = 0;
+    r->met = r->met_now;
     r->next_ns = now + RNL_REJOIN_PAUSE_MS * MS;
     return r->cut_ns != 0 && r->refused && !r->met ? RNL_REJOIN_GIVE_UP : RNL_REJOIN_STOP;
 }
@@ -69,7 +70,7 @@ enum rnl_rejoin_step rnl_rejoin_look(struct rnl_rejoin *r, uint64_t now)
     if (now < r->next_ns)
         return RNL_REJOIN_WAIT;
     r->trying = 1;
-    r->met = r->refused = 0;
+    r->met_now = r->refused = 0; /* met: until this round ends without */
     r->round_ends_ns = now + RNL_REJOIN_ROUND_MS * MS;
     return RNL_REJOIN_TRY;
 }

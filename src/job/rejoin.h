@@ -32,7 +32,8 @@ enum rnl_rejoin_step {
 struct rnl_rejoin {
     uint64_t heard_ns, cut_ns, round_ends_ns, next_ns; /* cut: 0 = it is not */
     uint32_t under_way;
-    uint8_t trying, met, refused;
+    uint8_t trying, refused;
+    uint8_t met, met_now; /* by this round or the one before; by this one */
 };
 
 void rnl_rejoin_heard(struct rnl_rejoin *, uint64_t now_ns); /* something came on the connection that is used */

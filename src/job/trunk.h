@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * trunk.h - what the launcher and the agents of a job's hosts say to each other, over the two pipes that lead to a
- * process (its standard input and output), with ssh between them or not. It stands on bytes alone, so nothing listens
- * anywhere and nothing can be connected to. Part of the `runnel` command.
+ * process (its standard input and output), with ssh between them or not, and over a connection of TCP (back.h) when
+ * those fail. It stands on bytes alone. Part of the `runnel` command.
  *
  * An agent greets with a line of text, whatever a login shell may have said before it:
  *

@@ -213,8 +213,10 @@ static uint64_t lives_for(int cut, enum fate what)
             now += 10 * MS;
             for (int i = 0; i < 2 && (what == UNREACHABLE || what == REFUSES); i++)
                 rnl_rejoin_failed(&r, what == REFUSES && i == 0);
-            if (what == STOPPED)
+            if (what == STOPPED) { /* a connection takes a moment */
+                assert_int_equal(rnl_rejoin_look(&r, now), RNL_REJOIN_WAIT);
                 rnl_rejoin_met(&r);
+            }
             break;
         case RNL_REJOIN_GIVE_UP:
             return (now - began) / MS;
