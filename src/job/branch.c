@@ -171,7 +171,9 @@ void rnl_branches_back(struct rnl_launcher *l, struct rnl_branch *all, uint32_t 
     if (l->back == NULL || rnl_back_event(l->back, index, now, &come) == 0)
         return;
     struct rnl_branch *b = rnl_branch_of(all, n, come.host);
-    if (b == NULL || b->host != come.host || b->lost || b->garbled || !rnl_trunk_may_go_on(&b->trunk) ||
+    /* One that was late: its agent has said more since, on another. */
+    int late = b != NULL && come.taken < b->trunk.kept.base;
+    if (b == NULL || b->host != come.host || b->lost || b->garbled || late || !rnl_trunk_may_go_on(&b->trunk) ||
         rnl_back_answer(come.channel, 1, b->trunk.kept.taken) < 0) {
         (void)rnl_back_answer(come.channel, 0, 0);
         rnl_channel_free(come.channel);
