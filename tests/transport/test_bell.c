@@ -15,6 +15,7 @@
 #include "transport/udp/kernel.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <netinet/in.h>
@@ -391,6 +392,19 @@ static int connected_to(const struct rnl_socket_addr *a)
     return -1;
 }
 
+static int bound_to(const struct rnl_socket_addr *a)
+{
+    for (int fd = 0; fd < FDS; fd++) {
+        struct sockaddr_in at;
+        socklen_t len = sizeof at;
+        if (getsockname(fd, (struct sockaddr *)(void *)&at, &len) == 0 && at.sin_family == AF_INET &&
+            ntohs(at.sin_port) == a->port)
+            return fd;
+    }
+    TEST_MUST(!"a descriptor is bound there");
+    return -1;
+}
+
 /* A connected socket is closed because nothing leaves by it. What its peer says comes by the first then: a wait that
  * held it would let it hear for nobody. */
 static void close_one_that_rings(const void *arg)
@@ -492,6 +506,21 @@ static void where_it_is_refused_all_goes_on(void **state)
     s->ops->close(s);
 }
 
+/* As a kernel that does not poll this kind of socket answers: else each look would ask it once more. */
+static void one_that_cannot_be_waited_for_ends_it(void **state)
+{
+    (void)state;
+    skip_without();
+    struct rnl_socket *s = open_at(0, NULL);
+    struct bell b;
+    int path = open("/", O_PATH | O_CLOEXEC);
+    assert_true(path >= 0 && dup2(path, bound_to(&s->self)) > 0);
+    close(path);
+    assert_int_equal(arm(s, &b), RNL_ERR_UNSUPPORTED);
+    assert_false(facts_of(s).features & RNL_KERNEL_BELL);
+    s->ops->close(s);
+}
+
 static void *arm_in_a_thread(void *arg)
 {
     struct bell b;
@@ -572,6 +601,7 @@ int main(void)
         cmocka_unit_test(a_socket_that_is_closed_alone_is_let_go),
         cmocka_unit_test(where_it_is_refused_all_goes_on),
         cmocka_unit_test(a_ring_that_fails_keeps_no_socket),
+        cmocka_unit_test(one_that_cannot_be_waited_for_ends_it),
         cmocka_unit_test(another_thread_goes_on_without),
         cmocka_unit_test(a_child_does_not_disturb_it),
     };

@@ -174,12 +174,14 @@ static int enter(struct kernel_socket *k)
     return -1;
 }
 
-/* Answers: sockets that have something are not waited for any more. An error that nobody takes would ring for ever. */
-static void reap(struct kernel_socket *k)
+/* Answers: sockets that have something are not waited for any more. An error that nobody takes would ring for ever. One
+ * that cannot be waited for would be asked for at each look: 0, or -1 = no more. */
+static int reap(struct kernel_socket *k)
 {
     struct kernel_bell *b = k->bell;
     uint32_t head = atomic_load_explicit(b->cq_head, memory_order_relaxed);
     uint32_t tail = atomic_load_explicit(b->cq_tail, memory_order_acquire);
+    int refused = 0;
     for (; head != tail; head++) {
         const struct io_uring_cqe *c = &b->cqe[head & b->cq_mask];
         int fd = (int)c->user_data, errors = c->res > 0 && c->res & POLLERR;
@@ -187,10 +189,14 @@ static void reap(struct kernel_socket *k)
         if (waits == NULL)
             continue;
         *waits = 0;
+        refused |= c->res < 0 && c->res != -ECANCELED;
         if (errors)
             (void)rnl_kernel_look_at(k, fd);
     }
     atomic_store_explicit(b->cq_head, head, memory_order_release);
+    if (refused)
+        give_up(k);
+    return refused ? -1 : 0;
 }
 
 static int all_wait(const struct kernel_socket *k)
@@ -210,16 +216,14 @@ int rnl_kernel_bell(struct rnl_socket *s, const _Atomic uint32_t **at, uint32_t 
     if (!b->quiet || rung(b)) {
         b->quiet = 0;
         if (rung(b)) { /* of before */
-            if (enter(k) < 0)
+            if (enter(k) < 0 || reap(k) < 0)
                 return RNL_ERR_UNSUPPORTED;
-            reap(k);
         }
         wait_for(b, k->fd, &b->first_waits);
         for (uint32_t i = 0; i < k->hots; i++)
             wait_for(b, k->hot[i].fd, &k->hot[i].waits);
-        if (b->pushed && enter(k) < 0)
+        if ((b->pushed && enter(k) < 0) || reap(k) < 0)
             return RNL_ERR_UNSUPPORTED;
-        reap(k);
         if (!all_wait(k)) {
             k->armed = 1; /* the next recv looks at all of them */
             return 1;
@@ -263,9 +267,8 @@ void rnl_kernel_bell_let_go(struct kernel_socket *k, int fd)
                 .opcode = IORING_OP_POLL_REMOVE, .fd = -1, .addr = (uint64_t)fd, .user_data = (uint64_t)REMOVES});
     b->quiet = 0;
     for (int i = 0; i < ENDS && *waits; i++) { /* one that has just rung is answered a little later */
-        if (enter(k) < 0)
+        if (enter(k) < 0 || reap(k) < 0)
             return;
-        reap(k);
     }
     if (*waits)
         give_up(k);
