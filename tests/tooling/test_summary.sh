@@ -51,6 +51,16 @@ if "$run" total "$folder/t2" >"$folder/out"; then
 else
     echo "ok - nothing but skips is a failure"
 fi
+"$run" one "$folder/cases" "tests: many" sh -c 'echo "ok - a: b # SKIP no root"; echo "ok - c # SKIP no root"; echo "ok - d # SKIP old"' >/dev/null
+if "$run" total "$folder/cases" | head -n 2 | cmp -s - <(
+    echo 'skipped: tests: many: no root (2: a: b; c)'
+    echo 'skipped: tests: many: old (1: d)'
+); then
+    echo "ok - skips of one program for one reason are one line"
+else
+    echo "not ok - skips of one program for one reason are one line"
+    status=1
+fi
 if grep -qx 'skipped: program: no network' "$folder/out"; then
     echo "ok - the reason of a skip is told"
 else
