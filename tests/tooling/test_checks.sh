@@ -98,4 +98,7 @@ if command -v clang-format-14 >/dev/null; then
 else
     echo "ok - format # SKIP no clang-format-14"
 fi
+expect "mutants: a name that none has" "no planted bug is called TYPO" "$source_tree/tests/mutants/run" TYPO
+expect "mutants: ... that none of the swarm's has" "no planted bug of the swarm's is called position-unchecked" \
+    "$source_tree/tests/mutants/run" --swarm position-unchecked
 exit $status
