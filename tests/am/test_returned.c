@@ -5,6 +5,7 @@
 #include "am/world.h"
 
 #include "am/core.h"
+#include "am/process.h"
 
 #include <stdlib.h>
 
@@ -302,6 +303,46 @@ static void what_finds_no_room_in_time_comes_back(void **state)
     assert_int_equal(AM_RequestXferAsync0(world.ep[0], 1, 0, COUNT + 10, "x", 1), AM_OK);
 }
 
+static void before(void *arg, void *token, const struct rnl_am_token_info *info, void *buf)
+{
+    (void)arg, (void)token, (void)info, (void)buf;
+}
+
+static void end_it(void *token, void *buf, size_t nbytes)
+{
+    (void)token, (void)buf, (void)nbytes;
+    noted.count++;
+    rnl_am_leave_handler(world.eb[0], 1);
+    noted.count += 100; /* not reached */
+}
+
+/* A handler ends its job while the request that runs it waits for room at a rank that is stuck. */
+static void a_wait_ends_when_a_handler_gives_up(void **state)
+{
+    const struct rnl_am_hooks hooks = {.before = before}; /* only what has hooks can be left */
+    unsigned sent = 0;
+    (void)state;
+    assert_int_equal(AM_SetHooks(world.ep[0], &hooks), AM_OK);
+    assert_int_equal(AM_SetHandler(world.ep[0], COUNT + 10, end_it), AM_OK);
+    assert_int_equal(AM_SetCongestionLimit(world.ep[0], 500000), AM_OK);
+    for (unsigned refused = 0; refused < 100; refused++) { /* a ring that is often full grows */
+        while (AM_RequestXferAsync0(world.ep[0], 1, 0, COUNT + 10, "x", 1) == AM_OK) /* polls nothing */
+            assert_true(++sent < 100000);
+    }
+    assert_int_equal(AM_RequestXferAsync0(world.ep[1], 0, 0, COUNT + 10, "x", 1), AM_OK);
+    assert_int_equal(noted.count, 0);
+    assert_int_equal(AM_RequestXfer0(world.ep[0], 1, 0, COUNT + 10, "x", 1), AM_ERR_RESOURCE);
+    assert_int_equal(noted.count, 1);
+    assert_int_equal(noted.returned, 0);
+    rnl_am_go_on(world.eb[0]);
+    for (int i = 0; i < 200; i++)
+        settle();
+    assert_int_equal(noted.count, 1 + sent);
+    assert_int_equal(AM_Request1(world.ep[0], 1, COUNT, 5), AM_OK);
+    settle();
+    assert_int_equal(noted.count, 2 + sent);
+}
+
 static void what_a_dead_rank_had_not_read_comes_back(void **state)
 {
     (void)state;
@@ -324,6 +365,29 @@ static void what_a_dead_rank_had_not_read_comes_back(void **state)
     assert_int_equal(AM_Request1(world.ep[0], 0, COUNT, 7), AM_OK); /* the living go on */
     settle();
     assert_int_equal(noted.count, 3);
+}
+
+static void reply_and_die(void *token, void *buf, size_t nbytes)
+{
+    (void)buf, (void)nbytes;
+    assert_int_equal(AM_Reply2(token, COUNT, 8, 9), AM_OK);
+    test_hub_kill(&world.h, 1, RNL_DEATH_SIGNAL, 9);
+    settle();
+}
+
+/* It died in the handler of a request whose line counts as read when that returns: only the answer tells. */
+static void what_a_dead_rank_had_answered_does_not_come_back(void **state)
+{
+    static const unsigned char bytes[3000];
+    (void)state;
+    assert_int_equal(AM_SetHandler(world.ep[1], COUNT + 11, reply_and_die), AM_OK);
+    assert_int_equal(AM_RequestXfer0(world.ep[0], 1, 0, COUNT + 11, bytes, sizeof bytes), AM_OK);
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(AM_Request1(world.ep[0], 1, COUNT, i), AM_OK);
+    assert_true(rnl_extract(world.h.ep[1], 1) > 0);
+    assert_int_equal(noted.args[0], 8);  /* the answer has come */
+    assert_int_equal(noted.returned, 5); /* and what was behind the request has come back */
+    assert_int_equal(noted.info.args[0], 4);
 }
 
 static void a_reply_to_a_dead_rank_comes_back(void **state)
@@ -377,7 +441,9 @@ int main(void)
         CASE(many_rejected_replies_all_come_back_once),
         CASE(a_message_that_is_none_comes_back_or_is_dropped),
         CASE(what_finds_no_room_in_time_comes_back),
+        CASE(a_wait_ends_when_a_handler_gives_up),
         CASE(what_a_dead_rank_had_not_read_comes_back),
+        CASE(what_a_dead_rank_had_answered_does_not_come_back),
         CASE(a_reply_to_a_dead_rank_comes_back),
         CASE(without_a_handler_0_a_poll_says_so_once),
     };

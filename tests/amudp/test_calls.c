@@ -17,6 +17,7 @@
 
 #include <cmocka.h>
 
+#include "amudp/door.h"
 #include "support/must.h"
 
 enum { SHORT = 1, MEDIUM, BULK, SHORT_BACK, MEDIUM_BACK, BULK_BACK, TAG = 4711, BYTES = 3000, AT = 64, BACK_AT = 8000 };
@@ -205,6 +206,41 @@ static void the_fatal_error_says_what_and_aborts(void **state)
     assert_string_equal(said, "someone: fatal: number 3\n");
 }
 
+static void on_signal(int s)
+{
+    (void)s;
+}
+
+/* What a door or a porter forks ends by the signals that end any process, whatever the program does with them. */
+static void what_is_forked_has_none_of_the_programs_ways_with_signals(void **state)
+{
+    static const int signals[] = {SIGINT, SIGTERM, SIGUSR1, SIGPIPE, SIGCHLD};
+    enum { SIGNALS = sizeof signals / sizeof *signals };
+    struct sigaction ours = {.sa_handler = on_signal}, before[SIGNALS], now;
+    sigset_t blocked;
+    int status;
+    (void)state;
+    for (int i = 0; i < SIGNALS; i++) {
+        ours.sa_handler = i % 2 ? on_signal : SIG_IGN;
+        assert_int_equal(sigaction(signals[i], &ours, &before[i]), 0);
+    }
+    pid_t child = rnl_amudp_fork();
+    if (child == 0) {
+        int wrong = 0;
+        for (int i = 0; i < SIGNALS; i++)
+            wrong += sigaction(signals[i], NULL, &now) != 0 || now.sa_handler != SIG_DFL;
+        wrong += sigprocmask(SIG_SETMASK, NULL, &blocked) != 0 || !sigisemptyset(&blocked);
+        _exit(wrong);
+    }
+    for (int i = 0; i < SIGNALS; i++) {
+        assert_int_equal(sigaction(signals[i], NULL, &now), 0); /* here they are as they were */
+        assert_true(now.sa_handler == (i % 2 ? on_signal : SIG_IGN));
+        assert_int_equal(sigaction(signals[i], &before[i], NULL), 0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 static void without_a_job_there_is_nothing_to_ask(void **state)
 {
     int served = 9;
@@ -232,6 +268,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(names_have_the_address_that_was_chosen, set_up, tear_down),
         cmocka_unit_test(spawners_are_found_by_their_letters),
         cmocka_unit_test(the_fatal_error_says_what_and_aborts),
+        cmocka_unit_test(what_is_forked_has_none_of_the_programs_ways_with_signals),
         cmocka_unit_test(without_a_job_there_is_nothing_to_ask),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -322,6 +322,8 @@ static void many_peers_take_little_memory(void **state)
     for (uint32_t rank = 2; rank < ranks; rank++)
         assert_int_equal(ep->peer[rank].state, RNL_PEER_UP);
     assert_int_equal(ep->remote->awake, 0);
+    /* The more are awake, the sooner they rest. */
+    assert_true(2 * most_awake < 7 * ep->remote->few);
     if (test_slowness() == 1) { /* a sanitizer has memory of its own */
         assert_true(heap_now < most_bytes);
         assert_true(now < most_bytes);

@@ -214,13 +214,16 @@ static void what_was_sent_is_counted_once(void **state)
     drain(f->b);
 }
 
-/* A message for which a line would have been begun is given up: the line before it is as full as it was. */
+/* A message for which a line would have been begun is given up: the line before it is as full as it was, and counts as
+ * it did. */
 static void what_was_given_up_begins_no_line(void **state)
 {
     struct fixture *f = *state;
     const struct rnl_begin b = {.peer = 1, .handler = NOTE, .bound = 8};
     rnl_stream *s;
     warm(f);
+    (void)!rnl_wait(f->a, 0);
+    uint64_t before = rnl_get_counters(f->a)->messages_sent;
     for (uint64_t i = 0; i < RNL_ITEMS_MAX + 1; i++) {
         if (i == RNL_ITEMS_MAX) {
             assert_int_equal(rnl_begin(f->a, &b, &s), 0);
@@ -229,9 +232,35 @@ static void what_was_given_up_begins_no_line(void **state)
         assert_int_equal(rnl_send(f->a, 1, NOTE, test_pattern((unsigned)i, 0), 8), 0);
         assert_int_equal(rnl_tx_valid(&f->a->conn[1]->pair.tx[0]), 0);
     }
+    assert_int_equal(rnl_wait(f->a, 0), RNL_TIMED_OUT);
+    assert_int_equal(rnl_get_counters(f->a)->messages_sent, before + RNL_ITEMS_MAX + 1);
     drain(f->b);
     assert_int_equal(f->in.count, RNL_ITEMS_MAX + 1);
     assert_memory_equal(f->in.buf, test_pattern(RNL_ITEMS_MAX, 0), 8);
+}
+
+/* Some hundred bytes go by a line to which nothing is ever appended: what appending needs to know is not stored for
+ * each. Such stores count in streams of these messages. */
+static void what_only_appending_needs_is_left_by_medium_messages(void **state)
+{
+    struct fixture *f = *state;
+    const struct rnl_tx *t = &f->a->conn[1]->pair.tx[0];
+    warm(f);
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        const unsigned char *end = t->end;
+        uint32_t more = t->more, counted = t->counted;
+        uint64_t line = rnl_tx_line(t);
+        assert_int_equal(send_long(f->a, 512), 0);
+        assert_true(rnl_tx_line(t) > line && !(t->pos & 7));
+        if (i > 0) { /* what comes first may find no memory for bytes yet */
+            assert_ptr_equal(t->end, end);
+            assert_int_equal(t->more, more);
+            assert_in_range(t->counted - counted, 0, 1);
+        }
+        assert_int_equal(rnl_extract(f->b, SIZE_MAX), 512);
+        assert_int_equal(rnl_send(f->b, 0, NOTE, "12345678", 8), 0); /* so that a knows what was read */
+        assert_int_equal(rnl_extract(f->a, SIZE_MAX), 8);
+    }
 }
 
 /* Kinds that alternate, some of them through streams: each arrives as what it is. */
@@ -278,6 +307,7 @@ int main(void)
         cmocka_unit_test(a_lone_peer_is_quick_while_nothing_is_odd),
         TEST(what_was_sent_is_counted_once),
         TEST(what_was_given_up_begins_no_line),
+        TEST(what_only_appending_needs_is_left_by_medium_messages),
         TEST(kinds_may_alternate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
