@@ -47,11 +47,10 @@ static int listen_on(int family, uint16_t *port)
 /* The addresses of this host that others may know: not the loopback's, which are theirs, too. */
 static int learn_ways(struct rnl_back_at *at)
 {
-    static const uint8_t one6[16] = {[15] = 1}, mapped[13] = {[10] = 0xff, [11] = 0xff, [12] = 127};
     struct rnl_here *here = calloc(1, sizeof *here);
     int e = here == NULL ? -ENOMEM : rnl_search_ways(here);
     for (uint32_t i = 0; e == 0 && i < here->ways && at->ways < RNL_BACK_WAYS_MAX; i++)
-        if (memcmp(here->way[i].ip, one6, 16) != 0 && memcmp(here->way[i].ip, mapped, sizeof mapped) != 0)
+        if (!rnl_here_is_loopback(here->way[i].ip))
             memcpy(at->ip[at->ways++], here->way[i].ip, 16);
     free(here);
     return e == 0 && at->ways == 0 ? -EADDRNOTAVAIL : e;
@@ -100,13 +99,12 @@ void rnl_back_close(struct rnl_back *b)
     free(b);
 }
 
-/* One that is free; else of one whose time is over, else of anybody: who is honest needs two round trips, and tries
- * again. */
-static struct rnl_back_guest *room_for_one(struct rnl_back *b, uint64_t now)
+/* One that is free; else of anybody: who is honest needs two round trips, and tries again. */
+static struct rnl_back_guest *room_for_one(struct rnl_back *b)
 {
     struct rnl_back_guest *g = NULL;
-    for (unsigned i = 0; i < RNL_BACK_GUESTS && (g == NULL || g->channel != NULL); i++)
-        if (b->guest[i].channel == NULL || now >= b->guest[i].since_ns + RNL_BACK_PATIENCE_MS * MS)
+    for (unsigned i = 0; i < RNL_BACK_GUESTS && g == NULL; i++)
+        if (b->guest[i].channel == NULL)
             g = &b->guest[i];
     if (g == NULL)
         g = &b->guest[randombytes_uniform(RNL_BACK_GUESTS)];
@@ -118,9 +116,14 @@ static struct rnl_back_guest *room_for_one(struct rnl_back *b, uint64_t now)
 static void come(struct rnl_back *b, uint64_t now)
 {
     int fd = accept4(b->fd, NULL, NULL, SOCK_CLOEXEC);
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
+        /* Who waits there would wake us again at once. */
+        epoll_ctl(b->epoll, EPOLL_CTL_DEL, b->fd, NULL);
+        b->listens_ns = now + RNL_BACK_DEAF_MS * MS;
+    }
     if (fd < 0)
         return;
-    struct rnl_back_guest *g = room_for_one(b, now);
+    struct rnl_back_guest *g = room_for_one(b);
     g->since_ns = now;
     g->channel = rnl_channel_new(fd, 1, b->at.key);
     if (g->channel != NULL &&
@@ -128,6 +131,26 @@ static void come(struct rnl_back *b, uint64_t now)
         rnl_channel_free(g->channel);
         g->channel = NULL;
     }
+}
+
+void rnl_back_look(struct rnl_back *b, uint64_t now)
+{
+    if (b->listens_ns != 0 && now >= b->listens_ns) {
+        int e = rnl_source_add(b->epoll, b->fd, RNL_SOURCE_BACK, 0, EPOLLIN);
+        b->listens_ns = e < 0 ? now + RNL_BACK_DEAF_MS * MS : 0;
+    }
+    for (unsigned i = 0; i < RNL_BACK_GUESTS; i++)
+        if (b->guest[i].channel != NULL && now >= b->guest[i].since_ns + RNL_BACK_PATIENCE_MS * MS)
+            rnl_channel_free(take(b, &b->guest[i]));
+}
+
+uint64_t rnl_back_deadline_ns(const struct rnl_back *b)
+{
+    uint64_t at = b->listens_ns != 0 ? b->listens_ns : UINT64_MAX;
+    for (unsigned i = 0; i < RNL_BACK_GUESTS; i++)
+        if (b->guest[i].channel != NULL && b->guest[i].since_ns + RNL_BACK_PATIENCE_MS * MS < at)
+            at = b->guest[i].since_ns + RNL_BACK_PATIENCE_MS * MS;
+    return at;
 }
 
 int rnl_back_event(struct rnl_back *b, uint32_t index, uint64_t now, struct rnl_back_come *out)
@@ -165,12 +188,11 @@ int rnl_back_answer(struct rnl_channel *c, int yes, uint64_t taken)
 
 const char *rnl_back_addresses(const struct rnl_back_at *at, char *out, size_t room)
 {
-    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
     size_t n = 0;
     out[0] = '\0';
     for (uint32_t i = 0; i < at->ways && i < ALL; i++) {
         char text[INET6_ADDRSTRLEN];
-        int is4 = memcmp(at->ip[i], mapped, sizeof mapped) == 0;
+        int is4 = rnl_here_is_ipv4(at->ip[i]);
         if (inet_ntop(is4 ? AF_INET : AF_INET6, is4 ? at->ip[i] + 12 : at->ip[i], text, sizeof text) != NULL)
             n += (size_t)snprintf(out + n, n < room ? room - n : 0, "%s%s", i > 0 ? ", " : "", text);
         if (n >= room)

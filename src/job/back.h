@@ -16,10 +16,15 @@
 #include "job/brief.h"
 #include "job/channel.h"
 
-enum { RNL_BACK_GUESTS = 16, RNL_BACK_PATIENCE_MS = 3000 };
+enum {
+    RNL_BACK_GUESTS = 16,
+    RNL_BACK_PATIENCE_MS = 3000,
+    RNL_BACK_DEAF_MS = 500 /* when descriptors or memory are short: until callers are asked in again */
+};
 
 struct rnl_back {
     int fd, epoll;
+    uint64_t listens_ns; /* 0 = it does; else again from then on */
     struct rnl_back_at at;
     struct rnl_back_guest {
         struct rnl_channel *channel; /* NULL: free */
@@ -37,6 +42,9 @@ int rnl_back_open(int epoll, struct rnl_back **out);
 void rnl_back_close(struct rnl_back *); /* NULL is fine */
 /* An event of RNL_SOURCE_BACK: 1 = *out has come. */
 int rnl_back_event(struct rnl_back *, uint32_t index, uint64_t now_ns, struct rnl_back_come *out);
+/* In each turn, and at its deadline. */
+void rnl_back_look(struct rnl_back *, uint64_t now_ns);
+uint64_t rnl_back_deadline_ns(const struct rnl_back *);
 /* Whom it answers so: 'r' and what was taken in here, or 'x'. 0 or -1. */
 int rnl_back_answer(struct rnl_channel *, int yes, uint64_t taken);
 /* "10.1.0.1, 10.2.0.1": at most four; returns out. */

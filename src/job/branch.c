@@ -180,13 +180,17 @@ void rnl_branches_back(struct rnl_launcher *l, struct rnl_branch *all, uint32_t 
         return;
     }
     forget_pipes(l, b);
-    if (rnl_trunk_go_on(&b->trunk, come.channel, come.taken) < 0 || watch(l, b, (uint32_t)(b - all)) < 0)
+    if (rnl_trunk_go_on(&b->trunk, come.channel, come.taken) < 0) {
         b->garbled = 1;
+    } else if (b->trunk.ended || watch(l, b, (uint32_t)(b - all)) < 0) { /* resources are short: it comes again */
+        forget_pipes(l, b);
+        rnl_trunk_cut(&b->trunk);
+    }
     if (!b->returned && b->pid > 0 && !b->reaped)
         kill(b->pid, SIGTERM); /* what carried the pipes */
     b->returned = 1;
     b->away = 0;
-    b->ended_ns = 0;
+    b->ended_ns = 0; /* if it has ended again already, that counts from now */
     b->heard_ns = now;
 }
 

@@ -9,9 +9,21 @@
 #include "runnel/runnel.h"
 #include "wire/packet.h"
 
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+int rnl_here_is_ipv4(const uint8_t ip[16])
+{
+    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+    return memcmp(ip, mapped, sizeof mapped) == 0;
+}
+
+int rnl_here_is_loopback(const uint8_t ip[16])
+{
+    return rnl_here_is_ipv4(ip) ? ip[12] == 127 : memcmp(ip, &in6addr_loopback, 16) == 0;
+}
 
 const char *rnl_here_release(char out[RNL_RELEASE_BYTES])
 {

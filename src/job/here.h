@@ -34,6 +34,9 @@ struct rnl_here { /* HERE: where a host is */
     } way[RNL_HOST_WAYS_MAX];
     uint16_t *port; /* of each of its ranks */
 };
+/* Of addresses of IPv6, or of IPv4 mapped to that. */
+int rnl_here_is_ipv4(const uint8_t ip[16]);
+int rnl_here_is_loopback(const uint8_t ip[16]);
 uint64_t rnl_here_kernel(void);
 /* 1 = the same kernel: mostly no network lies between the two. Containers with a card each have one all the same. */
 int rnl_here_together(const struct rnl_here *, const struct rnl_here *);

@@ -341,6 +341,8 @@ static uint64_t next_deadline(const struct rnl_launcher *l)
         at = earliest(at, rnl_head_deadline_ns(l));
     if (l->site != NULL)
         at = earliest(at, rnl_site_deadline_ns(l));
+    if (l->back != NULL)
+        at = earliest(at, rnl_back_deadline_ns(l->back));
     at = earliest(at, l->vouch_at);
     at = earliest(at, earliest(l->timeout_at, earliest(l->kill_at, l->input.again_ns)));
     for (uint32_t i = l->first; l->exited > 0 && i < l->first + l->count; i++) {
@@ -442,6 +444,8 @@ void rnl_launch_turn(struct rnl_launcher *l, int wait)
         rnl_head_work(l, now);
     if (l->site != NULL)
         rnl_site_work(l, now);
+    if (l->back != NULL)
+        rnl_back_look(l->back, now);
     uint64_t at = next_deadline(l);
     int ms = 0;
     if (wait && !more && is_busy(l) && at > now)

@@ -23,7 +23,8 @@ void rnl_rejoin_back(struct rnl_rejoin *r, uint64_t now)
 
 void rnl_rejoin_tries(struct rnl_rejoin *r, uint32_t n)
 {
-    r->under_way = n;
+    r->tries = r->under_way = n;
+    r->refused = 0;
 }
 
 void rnl_rejoin_met(struct rnl_rejoin *r)
@@ -33,7 +34,7 @@ void rnl_rejoin_met(struct rnl_rejoin *r)
 
 void rnl_rejoin_failed(struct rnl_rejoin *r, int refused)
 {
-    r->refused |= refused != 0;
+    r->refused += refused != 0;
     if (r->under_way > 0)
         r->under_way--;
 }
@@ -52,7 +53,8 @@ static enum rnl_rejoin_step look_at_round(struct rnl_rejoin *r, uint64_t now)
     r->trying = 0;
     r->met = r->met_now;
     r->next_ns = now + RNL_REJOIN_PAUSE_MS * MS;
-    return r->cut_ns != 0 && r->refused && !r->met ? RNL_REJOIN_GIVE_UP : RNL_REJOIN_STOP;
+    int all_refused = r->tries > 0 && r->refused == r->tries;
+    return r->cut_ns != 0 && all_refused && !r->met ? RNL_REJOIN_GIVE_UP : RNL_REJOIN_PAUSE;
 }
 
 enum rnl_rejoin_step rnl_rejoin_look(struct rnl_rejoin *r, uint64_t now)
@@ -70,7 +72,8 @@ enum rnl_rejoin_step rnl_rejoin_look(struct rnl_rejoin *r, uint64_t now)
     if (now < r->next_ns)
         return RNL_REJOIN_WAIT;
     r->trying = 1;
-    r->met_now = r->refused = 0; /* met: until this round ends without */
+    r->met_now = 0; /* met: until this round ends without */
+    r->tries = 0;
     r->round_ends_ns = now + RNL_REJOIN_ROUND_MS * MS;
     return RNL_REJOIN_TRY;
 }

@@ -5,7 +5,7 @@
  * address at once; the first that answers and proves itself is taken.
  *
  *   heard again, on the old connection   the tries are given up
- *   cut, and somebody refuses            nobody listens there any more: the end
+ *   cut, and each address refuses        nobody listens there any more: the end
  *   nobody answers at all                the end: CUT after a connection was cut, SILENT_MOST after the last word
  *   somebody is there, and stopped       its end comes after STOPPED_MOST only */
 #ifndef RNL_JOB_REJOIN_H
@@ -24,15 +24,17 @@ enum {
 
 enum rnl_rejoin_step {
     RNL_REJOIN_WAIT,
-    RNL_REJOIN_TRY,  /* a connection to each address; rnl_rejoin_tries says how many there are */
-    RNL_REJOIN_STOP, /* close them */
+    RNL_REJOIN_TRY,   /* a connection to each address; rnl_rejoin_tries says how many there are */
+    RNL_REJOIN_STOP,  /* close them */
+    RNL_REJOIN_PAUSE, /* close them but those that nobody has accepted: who is stopped has room for few of these. They
+                         are tries of the next round, and met from the beginning */
     RNL_REJOIN_GIVE_UP
 };
 
 struct rnl_rejoin {
     uint64_t heard_ns, cut_ns, round_ends_ns, next_ns; /* cut: 0 = it is not */
-    uint32_t under_way;
-    uint8_t trying, refused;
+    uint32_t tries, under_way, refused;
+    uint8_t trying;
     uint8_t met, met_now; /* by this round or the one before; by this one */
 };
 

@@ -33,6 +33,19 @@ void rnl_site_stop_tries(struct rnl_launcher *l)
         close_try(l, &l->site->way_back[i]);
 }
 
+/* Connected, and nobody has said a word yet: most likely who listens is stopped. */
+static int is_kept(const struct rnl_way_back *w)
+{
+    return w->channel != NULL && !w->channel->open && w->channel->got == 0;
+}
+
+static void end_round(struct rnl_launcher *l)
+{
+    for (unsigned i = 0; i < RNL_BACK_WAYS_MAX; i++)
+        if (!is_kept(&l->site->way_back[i]))
+            close_try(l, &l->site->way_back[i]);
+}
+
 static void failed(struct rnl_launcher *l, struct rnl_way_back *w, int e)
 {
     close_try(l, w);
@@ -42,10 +55,9 @@ static void failed(struct rnl_launcher *l, struct rnl_way_back *w, int e)
 /* Not waited for. 0 or -errno. */
 static int begin_try(struct rnl_launcher *l, uint32_t k, const uint8_t ip[16], uint16_t port)
 {
-    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
     struct sockaddr_in6 to6 = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(port)};
-    const int is4 = memcmp(ip, mapped, sizeof mapped) == 0;
+    const int is4 = rnl_here_is_ipv4(ip);
     struct rnl_way_back *w = &l->site->way_back[k];
     memcpy(&to6.sin6_addr, ip, 16);
     memcpy(&to.sin_addr, ip + 12, 4);
@@ -60,27 +72,43 @@ static int begin_try(struct rnl_launcher *l, uint32_t k, const uint8_t ip[16], u
     return e;
 }
 
-/* At each address that is not one of ours as well, as those of bridges on every host are. */
+/* Not at those that are ours as well, as those of bridges on every host are, nor of a family of which we have none. */
+static int may_lead_there(const struct rnl_here *mine, const uint8_t ip[16])
+{
+    int family = 0;
+    for (uint32_t i = 0; i < mine->ways; i++) {
+        if (memcmp(mine->way[i].ip, ip, 16) == 0)
+            return 0;
+        family |= !rnl_here_is_loopback(mine->way[i].ip) && rnl_here_is_ipv4(mine->way[i].ip) == rnl_here_is_ipv4(ip);
+    }
+    return family;
+}
+
+/* Those that are connected wait on. */
 static void begin_tries(struct rnl_launcher *l)
 {
     struct rnl_site *s = l->site;
     const struct rnl_back_at *at = &s->brief.back;
     struct rnl_here *mine = calloc(1, sizeof *mine);
-    uint32_t n = 0, refused = 0;
+    uint32_t n = 0, met = 0, failed = 0, refused = 0;
     if (mine != NULL)
         (void)rnl_search_ways(mine);
-    for (uint32_t k = 0; mine != NULL && k < at->ways; k++) {
-        uint32_t i = 0;
-        while (i < mine->ways && memcmp(mine->way[i].ip, at->ip[k], 16) != 0)
-            i++;
-        int e = i < mine->ways ? -EADDRINUSE : begin_try(l, k, at->ip[k], at->port);
-        n += e == 0;
+    for (uint32_t k = 0; k < at->ways; k++) {
+        int waits = is_kept(&s->way_back[k]);
+        if (!waits && (mine == NULL || !may_lead_there(mine, at->ip[k])))
+            continue;
+        int e = waits ? 0 : begin_try(l, k, at->ip[k], at->port);
+        n++;
+        met += (uint32_t)waits;
+        failed += e < 0;
         refused += e == -ECONNREFUSED;
     }
     free(mine);
     rnl_rejoin_tries(&s->rejoin, n);
-    if (refused > 0)
-        rnl_rejoin_failed(&s->rejoin, 1);
+    if (met > 0)
+        rnl_rejoin_met(&s->rejoin);
+    for (; failed > 0; failed--, refused -= refused > 0)
+        rnl_rejoin_failed(&s->rejoin, refused > 0);
 }
 
 void rnl_site_cut(struct rnl_launcher *l, uint64_t now)
@@ -105,7 +133,7 @@ static void say(struct rnl_launcher *l, struct rnl_way_back *w, uint64_t now)
             close_try(l, &s->way_back[i]);
     rnl_rejoin_tries(&s->rejoin, 1);
     rnl_pack_32(&p, s->brief.host);
-    rnl_pack_64(&p, s->trunk.kept.taken);
+    rnl_pack_64(&p, rnl_trunk_taken(&s->trunk));
     if (p.failed || rnl_channel_send(w->channel, 'r', p.at, p.bytes) < 0)
         failed(l, w, 0);
     rnl_pack_free(&p);
@@ -127,9 +155,14 @@ static void go_on(struct rnl_launcher *l, struct rnl_way_back *w, uint64_t now)
         s->over = 1;
         return;
     }
-    if (rnl_trunk_go_on(t, c, theirs) < 0 || rnl_source_add(l->epoll, t->in, RNL_SOURCE_TRUNK, 0, EPOLLIN) < 0 ||
-        rnl_source_add(l->epoll, t->out, RNL_SOURCE_TRUNK_ROOM, 0, EPOLLOUT | EPOLLET) < 0) {
+    if (rnl_trunk_go_on(t, c, theirs) < 0) {
         s->over = 1;
+        return;
+    }
+    if (t->ended || rnl_source_add(l->epoll, t->in, RNL_SOURCE_TRUNK, 0, EPOLLIN) < 0 ||
+        rnl_source_add(l->epoll, t->out, RNL_SOURCE_TRUNK_ROOM, 0, EPOLLOUT | EPOLLET) < 0) {
+        rnl_site_cut(l, now); /* resources are short: the next round tries again */
+        rnl_rejoin_failed(&s->rejoin, 0);
         return;
     }
     s->heard_ns = now;
@@ -178,8 +211,10 @@ void rnl_site_look_back(struct rnl_launcher *l, uint64_t now)
         rnl_rejoin_heard(&s->rejoin, now);
     switch (rnl_rejoin_look(&s->rejoin, now)) {
     case RNL_REJOIN_TRY:
-        rnl_site_stop_tries(l);
         begin_tries(l);
+        break;
+    case RNL_REJOIN_PAUSE:
+        end_round(l);
         break;
     case RNL_REJOIN_STOP:
         rnl_site_stop_tries(l);

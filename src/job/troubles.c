@@ -10,20 +10,9 @@
 
 enum { LINES_MOST = 20, LINE_BYTES = 640 };
 
-static int is_ipv4(const uint8_t ip[16])
-{
-    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
-    return memcmp(ip, mapped, sizeof mapped) == 0;
-}
-
-static int is_loopback(const uint8_t ip[16])
-{
-    return is_ipv4(ip) ? ip[12] == 127 : memcmp(ip, &in6addr_loopback, 16) == 0;
-}
-
 static void show(const uint8_t ip[16], char *out, size_t room)
 {
-    if (is_ipv4(ip))
+    if (rnl_here_is_ipv4(ip))
         inet_ntop(AF_INET, ip + 12, out, (socklen_t)room);
     else
         inet_ntop(AF_INET6, ip, out, (socklen_t)room);
@@ -77,7 +66,7 @@ static unsigned pair(const struct rnl_troubles *t, const struct rnl_trouble *v, 
     int heard = was_heard(t, v->what.other, v->host);
     for (uint32_t k = 0; k < v->what.ways; k++) {
         const struct rnl_vain_way *w = &v->what.way[k];
-        if (is_loopback(w->ip))
+        if (rnl_here_is_loopback(w->ip))
             continue;
         const char *interface = t->interface(t->arg, v->what.other, w->ip);
         cause(w, heard, asker, other, why, sizeof why);

@@ -67,6 +67,12 @@ int rnl_trunk_may_go_on(const struct rnl_trunk *t)
     return t->kept.keeps && t->error != EPROTO && t->error != ENOMEM && t->error != EMSGSIZE;
 }
 
+uint64_t rnl_trunk_taken(struct rnl_trunk *t)
+{
+    t->taken = t->got;
+    return t->kept.taken;
+}
+
 int rnl_trunk_go_on(struct rnl_trunk *t, struct rnl_channel *c, uint64_t theirs)
 {
     int may = rnl_trunk_may_go_on(t);
@@ -78,9 +84,9 @@ int rnl_trunk_go_on(struct rnl_trunk *t, struct rnl_channel *c, uint64_t theirs)
     t->ended = t->mute = 0;
     t->error = 0;
     t->kept.told = t->kept.taken;
-    if (t->out < 0) {
-        fail(t, errno);
-        return 0; /* another may follow */
+    if (t->out < 0) { /* who came sees that it ends, and comes again */
+        rnl_trunk_cut(t);
+        return 0;
     }
     if (!may || rnl_resend_again(&t->kept, theirs) < 0) {
         fail(t, EPROTO);

@@ -112,8 +112,11 @@ void rnl_trunk_keep(struct rnl_trunk *);
 /* This connection is over, or to be over: another may follow. */
 int rnl_trunk_may_go_on(const struct rnl_trunk *);
 /* Goes on over this channel, which is open, and the trunk's from then on in any case. Each side has told the other how
- * many bytes it had taken in (kept.taken): `theirs`. 0; -1: that cannot be, and the trunk has ended. */
+ * many bytes it had taken in (kept.taken): `theirs`. 0; -1: that cannot be, and the trunk has ended. Where descriptors
+ * are short it returns 0 and has cut it: `ended`. */
 int rnl_trunk_go_on(struct rnl_trunk *, struct rnl_channel *, uint64_t theirs);
+/* How many bytes have been taken in, of the connection that is over: what was read beyond that comes again. */
+uint64_t rnl_trunk_taken(struct rnl_trunk *);
 /* Closes the connection, and keeps the rest. */
 void rnl_trunk_cut(struct rnl_trunk *);
 void rnl_trunk_close(struct rnl_trunk *);
