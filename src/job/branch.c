@@ -194,14 +194,15 @@ void rnl_branches_back(struct rnl_launcher *l, struct rnl_branch *all, uint32_t 
     b->heard_ns = now;
 }
 
-/* Its connection was cut, but perhaps not its life: a command that carries pipes ends with 255 and says why. */
+/* Its connection was cut, but perhaps not its life: a command that carries pipes ends with 255 then, or has not ended
+ * yet. With any other status it is the agent's own end. */
 static int is_away(struct rnl_launcher *l, struct rnl_branch *b, uint64_t now)
 {
     if (!b->trunk.ended || !b->greeted || b->garbled || !rnl_trunk_may_go_on(&b->trunk))
         return 0;
     if (!b->returned) {
         rnl_branch_hear_error(l, b);
-        if (!b->reaped || !WIFEXITED(b->how) || WEXITSTATUS(b->how) != 255 || b->said_bytes == 0)
+        if (b->reaped && (!WIFEXITED(b->how) || WEXITSTATUS(b->how) != 255))
             return 0;
     }
     b->away = 1;
@@ -291,7 +292,7 @@ void rnl_branch_lose(struct rnl_launcher *l, struct rnl_branch *b)
 int rnl_branches_ending(const struct rnl_branch *b, uint32_t n)
 {
     for (uint32_t k = 0; k < n; k++)
-        if (!b[k].lost && b[k].trunk.ended && !b[k].away)
+        if (!b[k].lost && b[k].trunk.ended && (!b[k].away || (!b[k].returned && !b[k].reaped)))
             return 1;
     return 0;
 }

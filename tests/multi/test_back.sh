@@ -47,7 +47,15 @@ cat >own-ssh <<END
 #!/bin/sh
 exec ssh -F none -oIdentityFile=$dir/key -oUserKnownHostsFile=$dir/known -oStrictHostKeyChecking=no "\$@"
 END
-chmod +x own-ssh
+cat >slow-ssh <<END
+#!/bin/sh
+# A command around ssh: it ends late, and says nothing of why.
+$dir/own-ssh "\$@" 2>/dev/null
+exec <&- >&- 2>&-
+sleep 1
+exit 255
+END
+chmod +x own-ssh slow-ssh
 for ((i = 0; i < 200; i++)); do
     ip netns exec "$a" ./own-ssh -oBatchMode=yes 10.77.0.2 true >said 2>&1 </dev/null &&
         ip netns exec "$a" ./own-ssh -oBatchMode=yes 10.77.0.3 true >said 2>&1 </dev/null && break
@@ -75,7 +83,7 @@ begin() { # OPTION... PROGRAM: in the background, as $job
     rm -f enough
     : >out
     : >said
-    RUNNEL_SSH=$dir/own-ssh ip netns exec "$a" timeout -k 5 150 "$runnel" run --timeout 140 \
+    RUNNEL_SSH=$dir/${with:-own-ssh} ip netns exec "$a" timeout -k 5 150 "$runnel" run --timeout 140 \
         --hosts 10.77.0.2,10.77.0.3 -n 2 "$@" >out 2>said </dev/null &
     job=$!
     for ((i = 0; i < 400; i++)); do
@@ -147,6 +155,14 @@ begin --tag-output ./speak
 for p in $(pgrep -P "${daemons[1]}"); do kill -KILL "$p"; done
 go_on 8 && finish 0 && whole
 ok 'a connection is cut, and no address is dead: back at once' $?
+
+# Here the agents hear of it when the links are up again, two seconds later.
+with=slow-ssh begin --tag-output ./speak && ip -n "$a" link set eth0 down && ip -n "$a" link set eth1 down
+for p in $(pgrep -f "^ssh .*UserKnownHostsFile=$dir/known"); do kill -KILL "$p"; done
+sleep 2
+up
+go_on 8 && finish 0 && whole
+ok 'the command that carries a connection ends late, and says nothing: the agent is waited for' $?
 
 # A program that talks, with barriers; its lines come while the launcher's link is down.
 begin_beat() {
