@@ -25,7 +25,8 @@ enum {
     OPT_LAUNCHER,
     OPT_AGENT,
     OPT_FAN_OUT,
-    OPT_TRANSPORT
+    OPT_TRANSPORT,
+    OPT_NO_CALL_BACK
 };
 static const double longest_timeout_s = 1e9;
 enum { FAN_OUT = 16 };
@@ -48,6 +49,8 @@ static const struct argp_option options[] = {
     {"agent", OPT_AGENT, "PATH", 0, "Where the runnel command is on the hosts (default: where it is here)", 3},
     {"fan-out", OPT_FAN_OUT, "N", 0,
      "So many hosts are reached from here, and by each of them; the others are reached through those (default: 16)", 3},
+    {"no-call-back", OPT_NO_CALL_BACK, NULL, 0,
+     "Listen at no port for agents whose ssh fails: their hosts are lost then", 3},
     {"np", 'n', "N", OPTION_HIDDEN, NULL, 0},
     {NULL, 0, NULL, 0, NULL, 0},
 };
@@ -159,6 +162,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case OPT_FAN_OUT:
         fan_out(job, arg, state);
+        return 0;
+    case OPT_NO_CALL_BACK:
+        job->no_call_back = 1;
         return 0;
     case 'x':
         variable(arg, state);

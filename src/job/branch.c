@@ -70,7 +70,7 @@ int rnl_branches_start(struct rnl_launcher *l, uint32_t first, uint32_t end, con
         rnl_tree_block(first, end, l->job->fan, k, &b[k].host, &b[k].end);
         b[k].err = b[k].trunk.in = b[k].trunk.out = b[k].pid = -1;
     }
-    if (all > 0 && l->job->reach == RNL_REACH_SSH)
+    if (all > 0 && l->job->reach == RNL_REACH_SSH && !l->job->no_call_back)
         (void)rnl_back_open(l->epoll, &l->back);
     for (uint32_t k = 0; k < all; k++)
         if (start(l, &b[k], how, k) < 0)

@@ -15,7 +15,8 @@ enum rnl_brief_flags {
     RNL_BRIEF_DATAGRAMS = 16,  /* between ranks of one host, too */
     RNL_BRIEF_OUT_TERMINAL = 32,
     RNL_BRIEF_ERR_TERMINAL = 64,
-    RNL_BRIEF_FLAGS = 127
+    RNL_BRIEF_NO_CALL_BACK = 128,
+    RNL_BRIEF_FLAGS = 255
 };
 
 /* Where an agent comes back to when the pipes to who started it fail: job/back.h. */

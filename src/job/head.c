@@ -524,6 +524,7 @@ int rnl_head_new(struct rnl_launcher *l, const struct rnl_spawn *how)
         .hosts = job->hosts,
         .flags = (job->keep_going ? RNL_BRIEF_KEEP_GOING : 0u) | (job->tag ? RNL_BRIEF_TAG : 0u) |
                  (job->bind_core ? RNL_BRIEF_BIND : 0u) | (job->datagrams ? RNL_BRIEF_DATAGRAMS : 0u) |
+                 (job->no_call_back ? RNL_BRIEF_NO_CALL_BACK : 0u) |
                  (job->reach == RNL_REACH_NETNS ? RNL_BRIEF_ONE_MACHINE : 0u) |
                  (isatty(STDOUT_FILENO) ? RNL_BRIEF_OUT_TERMINAL : 0u) |
                  (isatty(STDERR_FILENO) ? RNL_BRIEF_ERR_TERMINAL : 0u),

@@ -39,6 +39,7 @@ struct rnl_launch {
     uint32_t hosts;
     enum rnl_reach reach;
     uint32_t fan;      /* so many agents are started by one process; those start the others */
+    int no_call_back;  /* nobody listens for agents whose ssh fails */
     const char *ssh;   /* the command that is it */
     const char *agent; /* path of the runnel command on the hosts */
 };

@@ -73,6 +73,7 @@ static int prepare(struct rnl_site *s, char *sentence, size_t room)
                                  .datagrams = (b->flags & RNL_BRIEF_DATAGRAMS) != 0,
                                  .tag = (b->flags & RNL_BRIEF_TAG) != 0,
                                  .keep_going = (b->flags & RNL_BRIEF_KEEP_GOING) != 0,
+                                 .no_call_back = (b->flags & RNL_BRIEF_NO_CALL_BACK) != 0,
                                  .argv = b->argv,
                                  .at = b->at,
                                  .reach = (enum rnl_reach)b->reach,

@@ -164,6 +164,14 @@ up
 go_on 8 && finish 0 && whole
 ok 'the command that carries a connection ends late, and says nothing: the agent is waited for' $?
 
+begin --no-call-back --tag-output ./speak
+start=-100
+[ -z "$(port_of)" ] && start=$SECONDS
+for p in $(pgrep -P "${daemons[1]}"); do kill -KILL "$p"; done
+wait $job
+[ $? = 71 ] && [ $((SECONDS - start)) -lt 8 ] && grep -q '^runnel: host 10[.]77[.]0[.]3, with rank 1, is lost: its agent has ended' said
+ok 'with --no-call-back no port is open, and a connection that is cut is the end' $?
+
 # A program that talks, with barriers; its lines come while the launcher's link is down.
 begin_beat() {
     rm -f enough
