@@ -9,6 +9,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -136,6 +138,14 @@ static struct rnl_channel *find_master(const char *file, const unsigned char *ke
     }
 }
 
+/* An idle channel asks whether the other host is there; while something has not been acknowledged the kernel does not,
+ * and goes on for a quarter of an hour. Only here, where little is said: who is stopped takes in no stream either. */
+static void bound_silence(const struct rnl_channel *master)
+{
+    const unsigned ms = (RNL_CHANNEL_IDLE_S + RNL_CHANNEL_BETWEEN_S * RNL_CHANNEL_ASKED) * 1000;
+    (void)setsockopt(master->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof ms);
+}
+
 static int greet(struct rnl_door *d, struct rnl_channel *master)
 {
     unsigned char text[2 + RNL_DOOR_HOST] = {(unsigned char)d->port, (unsigned char)(d->port >> 8)};
@@ -172,6 +182,8 @@ _Noreturn void rnl_amudp_porter(struct rnl_door *d, const char *file)
     d->worker = tell_master;
     d->message = no_message;
     d->ctx = &p;
+    if (p.master != NULL)
+        bound_silence(p.master);
     if (p.master == NULL || !listen_beside(d, p.master, sentence, sizeof sentence) || greet(d, p.master) < 0) {
         d->worker = no_worker;
         for (uint64_t until = rnl_door_ms() + FAREWELL_MS; rnl_door_ms() < until;) { /* who knocks hears why */
