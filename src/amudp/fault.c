@@ -48,7 +48,7 @@ static int chosen(const struct amudp_ep *ep)
 }
 
 static const struct rnl_transport *lossy; /* the rank's, once it is */
-static int losing;                        /* some endpoint has messages held back */
+static unsigned losing;                   /* endpoints that may have messages held back */
 
 void rnl_amudp_fault_end(void)
 {
@@ -95,7 +95,7 @@ int rnl_amudp_fault_new(struct amudp_ep *ep)
     f->most_ns = (uint64_t)rnl_amudp_setting("REQUESTTIMEOUT_MAX", 1, 1000000000, 30000000) * US_NS;
     f->backoff = rnl_amudp_setting("REQUESTTIMEOUT_BACKOFF", 1, 100, 2);
     ep->fault = f;
-    __atomic_store_n(&losing, 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&losing, 1, __ATOMIC_RELAXED);
     if (!said)
         rnl_amudp_tell("FAULT_RATE loses %g of the packets on purpose", rate);
     said = 1;
@@ -181,6 +181,8 @@ void rnl_amudp_fault_free(struct amudp_ep *ep)
     struct rnl_amudp_fault *f = ep->fault;
     ep->fault = NULL;
     rnl_am_let_go(held);
+    if (f != NULL)
+        __atomic_sub_fetch(&losing, 1, __ATOMIC_RELAXED);
     while (f != NULL && f->first != NULL) {
         struct held *h = f->first;
         f->first = h->next;
