@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * agent.c - ranks' lives and news; what they ask for is in agent_give.c, the agent's own beginning in agent_new.c. */
+ * agent.c - ranks' lives and what is heard of them; what they are told goes by agent_tell.c, what they ask for is in
+ * agent_give.c, the agent's own beginning in agent_new.c. */
 #include "job/agent.h"
 
-#include "base/bell.h"
 #include "base/env.h"
 #include "base/error.h"
 #include "job/agent_in.h"
@@ -24,143 +24,10 @@ enum {
     PACKETS_PER_TURN = 32,      /* of one rank before another's turn */
     EXIT_FOLLOWS_NS = 40000000, /* a process that ends closes its sockets a little before it can be waited for */
     EXIT_ROUNDS = 25,           /* ... so often longer if it is seen to be ending */
-    ENDING = 4,                 /* a flag of the kernel's, PF_EXITING */
-    RETRY_NS = 10000000         /* after the kernel refused a packet for want of memory */
+    ENDING = 4                  /* a flag of the kernel's, PF_EXITING */
 };
-static const uint64_t refused_ns_max = 3000000000; /* so long a rank may hear nothing for that reason */
-
-void rnl_agent_spread(struct rnl_agent *a, const struct rnl_word *word)
-{
-    if (a->tell != NULL)
-        a->tell(a->tell_arg, word);
-}
-
-/* ---- watching ---- */
-
-int rnl_agent_watch(struct rnl_agent *a, int fd, enum rnl_agent_source source, uint32_t rank, uint32_t events)
-{
-    struct epoll_event e = {.events = events, .data.u64 = (uint64_t)source << 32 | rank};
-    if (epoll_ctl(a->epoll, EPOLL_CTL_MOD, fd, &e) == 0)
-        return 0;
-    return errno == ENOENT && epoll_ctl(a->epoll, EPOLL_CTL_ADD, fd, &e) == 0 ? 0 : -errno;
-}
-
-void rnl_agent_drop_fd(struct rnl_agent *a, int *fd)
-{
-    if (*fd < 0)
-        return;
-    epoll_ctl(a->epoll, EPOLL_CTL_DEL, *fd, NULL); /* not by close: others may hold the same file open */
-    close(*fd);
-    *fd = -1;
-}
-
-static void wish(struct rnl_agent *a, uint64_t at_ns)
-{
-    if (at_ns < a->deadline_ns)
-        a->deadline_ns = at_ns;
-}
 
 /* ---- telling ---- */
-
-static void wake(struct rnl_agent *a, uint32_t rank)
-{
-    const uint64_t one = 1;
-    struct agent_rank *r = &a->rank[rank];
-    /* Pairs with the owner's relaxed polling: the event itself travels through the socket. */
-    atomic_fetch_add_explicit(&a->status->rank[rank].news, 1, memory_order_release);
-    /* Before the bell: whoever sees its word change must find the descriptor raised. */
-    while (r->raise >= 0 && write(r->raise, &one, sizeof one) < 0 && errno == EINTR)
-        ;
-    atomic_fetch_add_explicit(&a->bells[rank].word, 1, memory_order_release); /* pairs with the load before park */
-    rnl_host_wake(NULL, &a->bells[rank].word);
-}
-
-static void pop(struct agent_rank *r)
-{
-    struct agent_out *o = r->first;
-    r->first = o->next;
-    if (r->first == NULL)
-        r->last = NULL;
-    r->queued--;
-    r->answers -= o->is_answer;
-    if (o->owned >= 0)
-        close(o->owned);
-    free(o);
-}
-
-/* The system does not let us serve this rank: it is to be declared broken, which is not its fault. */
-static void fail_rank(struct rnl_agent *a, uint32_t rank, int e)
-{
-    a->rank[rank].broken = 1;
-    a->rank[rank].sys_errno = e;
-    wish(a, a->now_ns);
-}
-
-/* Sends what the socket takes. Never ends a rank's life: a broken socket shows itself to the loop. */
-static void flush(struct rnl_agent *a, uint32_t rank)
-{
-    struct agent_rank *r = &a->rank[rank];
-    int news = 0, e = 0; /* news: also answers, since nobody need wait for them in a call */
-    if (r->sock < 0 || r->state != RNL_RANK_JOINED)
-        return;
-    while (r->first != NULL && e == 0) {
-        const struct agent_out *o = r->first;
-        const int pages[4] = {a->status_fd, a->bells_fd, a->places_fd, r->net};
-        if (o->is_welcome)
-            e = rnl_packet_send(r->sock, o->bytes, o->n, pages, a->places_fd < 0 ? 2 : 4, 0);
-        else
-            e = rnl_packet_send(r->sock, o->bytes, o->n, &o->owned, o->owned >= 0, 0);
-        if (e == 0) {
-            news |= !o->is_welcome;
-            r->refused_ns = 0;
-            pop(r);
-        }
-    }
-    if (e < 0 && e != -EAGAIN && e != -EPIPE && e != -ECONNRESET) { /* ENOBUFS, ETOOMANYREFS */
-        r->retry = 1;
-        wish(a, a->now_ns + RETRY_NS);
-        if (r->refused_ns == 0)
-            r->refused_ns = a->now_ns;
-        else if (a->now_ns > r->refused_ns + refused_ns_max)
-            fail_rank(a, rank, -e);
-    }
-    uint32_t interest = (r->answers > 0 ? 0u : EPOLLIN) | (e == -EAGAIN ? EPOLLOUT : 0u);
-    if (!r->hung_up && interest != r->interest && rnl_agent_watch(a, r->sock, RNL_AGENT_SOCK, rank, interest) == 0)
-        r->interest = interest;
-    if (news)
-        wake(a, rank);
-}
-
-void rnl_agent_tell(struct rnl_agent *a, uint32_t rank, const struct rnl_msg *msg, int owned)
-{
-    struct agent_rank *r = &a->rank[rank];
-    if (r->state != RNL_RANK_JOINED || r->away) {
-        if (owned >= 0)
-            close(owned);
-        return;
-    }
-    struct agent_out *o = malloc(sizeof *o);
-    if (o == NULL || r->queued > 3 * a->size + 64) {
-        fail_rank(a, rank, o == NULL ? ENOMEM : 0); /* or it makes us queue without end */
-        if (owned >= 0)
-            close(owned);
-        free(o);
-        return;
-    }
-    o->next = NULL;
-    o->owned = owned;
-    o->is_answer = msg->kind == RNL_MSG_GIVE;
-    o->is_welcome = msg->kind == RNL_MSG_WELCOME;
-    o->n = rnl_msg_encode(msg, o->bytes);
-    if (r->last != NULL)
-        r->last->next = o;
-    else
-        r->first = o;
-    r->last = o;
-    r->queued++;
-    r->answers += o->is_answer;
-    flush(a, rank);
-}
 
 static void tell_wave(struct rnl_agent *a, enum rnl_word_kind kind, uint64_t wave)
 {
@@ -197,8 +64,7 @@ void rnl_agent_forget(struct rnl_agent *a, uint32_t rank)
     rnl_agent_drop_fd(a, &r->watch);
     rnl_agent_drop_fd(a, &r->raise);
     rnl_agent_drop_fd(a, &r->net);
-    while (r->first != NULL)
-        pop(r);
+    rnl_agent_tell_none(r);
     rnl_agent_give_gone(a, rank);
 }
 
@@ -361,7 +227,7 @@ static void hung_up(struct rnl_agent *a, uint32_t rank)
     r->hung_up = 1;
     r->hung_up_ns = a->now_ns;
     epoll_ctl(a->epoll, EPOLL_CTL_DEL, r->sock, NULL);
-    wish(a, a->now_ns + EXIT_FOLLOWS_NS);
+    rnl_agent_wish(a, a->now_ns + EXIT_FOLLOWS_NS);
 }
 
 /* Its open failed after it had joined (an option that does not fit this job): it may try again. */
@@ -370,8 +236,7 @@ static void unjoin(struct rnl_agent *a, uint32_t rank)
     struct agent_rank *r = &a->rank[rank];
     rnl_agent_drop_fd(a, &r->sock);
     rnl_agent_drop_fd(a, &r->watch);
-    while (r->first != NULL)
-        pop(r);
+    rnl_agent_tell_none(r);
     r->interest = 0;
     r->joined = 0;
     unjoins(a, rank);
@@ -420,7 +285,7 @@ static void hear_sock(struct rnl_agent *a, uint32_t rank)
             if (e == -EPIPE)
                 hung_up(a, rank);
             else
-                fail_rank(a, rank, -e);
+                rnl_agent_fail(a, rank, -e);
             return;
         }
         if (p.cut || rnl_msg_decode(RNL_FROM_RANK, bytes, p.n, a->size, &msg) != RNL_MSG_GOOD || heard(a, rank, &msg)) {
@@ -444,7 +309,7 @@ static void hear_door(struct rnl_agent *a, uint32_t rank)
     if (e < 0) {
         rnl_agent_drop_fd(a, &r->door);
         if (e != -EPIPE) /* else nobody holds the other end any more */
-            fail_rank(a, rank, -e);
+            rnl_agent_fail(a, rank, -e);
         else if (r->state == RNL_RANK_STARTING && !r->started) /* ... and nobody sees its process end */
             found_gone(a, rank, RNL_DEATH_NEVER_JOINED, -1);
         return;
@@ -523,7 +388,7 @@ static void left(struct rnl_agent *a, uint32_t rank)
     if (r->rounds < EXIT_ROUNDS && is_ending(r)) {
         r->rounds++;
         r->hung_up_ns = a->now_ns;
-        wish(a, a->now_ns + EXIT_FOLLOWS_NS);
+        rnl_agent_wish(a, a->now_ns + EXIT_FOLLOWS_NS);
     } else {
         found_gone(a, rank, RNL_DEATH_LEFT, 0);
     }
@@ -545,10 +410,10 @@ static void late(struct rnl_agent *a)
             continue;
         }
         if (r->hung_up)
-            wish(a, r->hung_up_ns + EXIT_FOLLOWS_NS);
+            rnl_agent_wish(a, r->hung_up_ns + EXIT_FOLLOWS_NS);
         if (r->retry) {
             r->retry = 0;
-            flush(a, i);
+            rnl_agent_flush(a, i);
         }
     }
 }
@@ -567,7 +432,7 @@ void rnl_agent_step(struct rnl_agent *a, uint64_t now_ns)
             break;
         case RNL_AGENT_SOCK:
             if (events[i].events & EPOLLOUT)
-                flush(a, rank);
+                rnl_agent_flush(a, rank);
             if (events[i].events & EPOLLIN)
                 hear_sock(a, rank);
             else if ((events[i].events & (EPOLLHUP | EPOLLERR)) && r->state == RNL_RANK_JOINED && !r->hung_up)

@@ -66,17 +66,26 @@ struct rnl_agent {
     struct agent_rank rank[];
 };
 
-/* agent.c. Tells the other agents, where there are some. */
+/* agent_tell.c. Tells the other agents, where there are some. */
 void rnl_agent_spread(struct rnl_agent *, const struct rnl_word *);
 /* What the agent's epoll watches for `rank`: 0 or -errno. */
 enum rnl_agent_source { RNL_AGENT_DOOR, RNL_AGENT_SOCK, RNL_AGENT_WATCH };
 int rnl_agent_watch(struct rnl_agent *, int fd, enum rnl_agent_source source, uint32_t rank, uint32_t events);
-void rnl_agent_drop_fd(struct rnl_agent *, int *fd);      /* and watches it no more; -1 afterwards, fine before */
-void rnl_agent_forget(struct rnl_agent *, uint32_t rank); /* all that is kept for one that is gone, but its door */
+void rnl_agent_drop_fd(struct rnl_agent *, int *fd); /* and watches it no more; -1 afterwards, fine before */
+/* The next step is to be no later. */
+void rnl_agent_wish(struct rnl_agent *, uint64_t at_ns);
 
 /* Queues a message and sends what can be sent. `owned` (or -1) travels along and is closed here, whatever happens. Ends
  * no rank's life. */
 void rnl_agent_tell(struct rnl_agent *, uint32_t rank, const struct rnl_msg *msg, int owned);
+/* Sends what the socket takes. A broken one shows itself to the loop. */
+void rnl_agent_flush(struct rnl_agent *, uint32_t rank);
+void rnl_agent_tell_none(struct agent_rank *); /* what waits is forgotten */
+/* The system does not let us serve this rank: it is to be declared broken, which is not its fault. */
+void rnl_agent_fail(struct rnl_agent *, uint32_t rank, int e);
+
+/* agent.c. All that is kept for one that is gone, but its door, is given up. */
+void rnl_agent_forget(struct rnl_agent *, uint32_t rank);
 
 /* agent_give.c: what ranks ask for. Negative: the rank broke the protocol. */
 int rnl_agent_give_segment(struct rnl_agent *, uint32_t rank, const struct rnl_msg_segment *question);
