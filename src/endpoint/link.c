@@ -267,6 +267,14 @@ static int from_its_place(struct rnl_remote *r, uint32_t rank, const struct rnl_
     return r->t->ops->source(r->t, v, &from) == 0 && rnl_link_is_of(r, rank, &from, known);
 }
 
+/* The connection is up just now, and its first packet goes in this turn: that says as much as the answer would, and the
+ * peer's first packet can then acknowledge it. If it is lost, the peer's next HELLO is answered. */
+static int speaks_itself(const struct rnl_link *link, const struct rnl_hs_step *step)
+{
+    return step->events & RNL_HS_CONFIRMED && link->up && !link->over && !link->ways && link->flow.wanted &&
+           !RNL_RARELY("an answer goes beside the first packet");
+}
+
 void rnl_link_hello(struct rnl_remote *r, struct rnl_link *link, const struct rnl_view *v, uint64_t now_ns)
 {
     unsigned char out[RNL_HELLO_BYTES];
@@ -292,7 +300,7 @@ void rnl_link_hello(struct rnl_remote *r, struct rnl_link *link, const struct rn
             rnl_link_aim_at(link, v);
     }
     /* Another process of that rank, when the one before it is dead for us: it is not told that it has a connection. */
-    if (step.bytes && !(link && link->over && step.events & RNL_HS_GONE))
+    if (step.bytes && !(link && ((link->over && step.events & RNL_HS_GONE) || speaks_itself(link, &step))))
         rnl_remote_answer(r, v, out, step.bytes, now_ns);
     rnl_wipe(&step.made, sizeof step.made); /* keys */
 }
