@@ -107,7 +107,7 @@ go_on() { # SECONDS
     done
 }
 finish() { # STATUS: says that it is enough; 0 = it ends with that, soon
-    echo "$1" >enough
+    echo "$1" >status && mv status enough # never seen empty
     local start=$SECONDS
     wait $job
     [ $? = "$1" ] && [ $((SECONDS - start)) -lt 15 ]
