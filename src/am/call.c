@@ -74,6 +74,11 @@ RNL_INLINE void apply(rnl_am_fn fn, void *token, int payload, void *buf, size_t 
     }
 }
 
+void rnl_am_call_short(rnl_am_fn fn, struct rnl_am_token *t, const int32_t *args, unsigned numargs)
+{
+    apply(fn, t, 0, NULL, 0, numargs, args);
+}
+
 op_t rnl_am_opcode(const struct rnl_am_message *m, int is_request)
 {
     if (m->op == RNL_AM_OP_GET)

@@ -216,7 +216,19 @@ RNL_INLINE int rnl_am_outside(const struct rnl_am_port *port, const char *what)
 /* ---- parts ---- */
 
 /* What a head says; and of what is noted, the rest, too. */
-void rnl_am_read_head(struct rnl_am_message *m, const struct rnl_am_head *h);
+RNL_INLINE void rnl_am_read_head(struct rnl_am_message *m, const struct rnl_am_head *h)
+{
+    m->op = (uint8_t)RNL_AM_OP(h->what);
+    m->numargs = (uint8_t)RNL_AM_NUMARGS(h->what);
+    m->handler = (uint8_t)(h->what >> 8);
+    m->status = m->was = 0;
+    m->to = (uint16_t)(h->what >> 16);
+    m->from = (uint16_t)(h->what >> 32);
+    m->serial = RNL_AM_SERIAL(h->what);
+    m->to_generation = (uint32_t)h->who;
+    m->from_generation = (uint32_t)(h->who >> 32);
+    m->nbytes = m->dest_offset = m->source_offset = 0;
+}
 void rnl_am_read_record(struct rnl_am_message *m, const struct rnl_am_record *r, unsigned lane);
 /* A word or two at a time: what the caller stored just now one by one. */
 RNL_INLINE void rnl_am_copy_args(void *to, const int32_t *args, unsigned n)
@@ -237,6 +249,24 @@ RNL_INLINE struct rnl_am_endpoint *rnl_am_find(const struct rnl_am_port *port, u
 int rnl_am_segment(const struct rnl_am_endpoint *ep, uint64_t offset, uint64_t nbytes);
 /* Runs a handler with all around it. */
 void rnl_am_run(struct rnl_am_token *t, rnl_am_fn fn, void *buf);
+/* The same for a short message: what is around most of them. */
+RNL_NOINLINE void rnl_am_call_short(rnl_am_fn fn, struct rnl_am_token *t, const int32_t *args, unsigned numargs);
+RNL_INLINE void rnl_am_run_short(struct rnl_am_token *t, rnl_am_fn fn)
+{
+    struct rnl_am_port *port = t->port;
+    struct rnl_am_bundle *b = t->ep->bundle;
+    if (RNL_UNLIKELY(t->ep->hooked | b->waiting)) {
+        rnl_am_run(t, fn, NULL);
+        return;
+    }
+    t->self = t;
+    port->running = t;
+    rnl_am_call_short(fn, t, t->m->args, t->m->numargs);
+    t->self = NULL;
+    port->running = NULL;
+    if (RNL_LIKELY(!rnl_ep_forked(port->ep)))
+        b->events++;
+}
 /* Opcode of a message, as programs see it. */
 op_t rnl_am_opcode(const struct rnl_am_message *m, int is_request);
 
@@ -259,6 +289,12 @@ RNL_INLINE int rnl_am_record_room(struct rnl_am_port *port, uint32_t rank, unsig
 {
     const struct rnl_am_records *p = &port->peer[rank].of[lane];
     return RNL_LIKELY(p->count < p->room) || rnl_am_record_grow(port, rank, lane);
+}
+/* ... which is there already. */
+RNL_INLINE int rnl_am_record_free(const struct rnl_am_port *port, uint32_t rank, unsigned lane)
+{
+    const struct rnl_am_records *p = &port->peer[rank].of[lane];
+    return p->count < p->room;
 }
 RNL_INLINE struct rnl_am_record *rnl_am_record(struct rnl_am_port *port, uint32_t rank, unsigned lane, uint32_t index,
                                                size_t bytes)

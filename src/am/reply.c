@@ -39,20 +39,6 @@ size_t rnl_am_write_answer(unsigned char *to, const struct rnl_am_message *m)
     return sizeof h + write_rest(to + sizeof h, m);
 }
 
-void rnl_am_read_head(struct rnl_am_message *m, const struct rnl_am_head *h)
-{
-    m->op = (uint8_t)RNL_AM_OP(h->what);
-    m->numargs = (uint8_t)RNL_AM_NUMARGS(h->what);
-    m->handler = (uint8_t)(h->what >> 8);
-    m->status = m->was = 0;
-    m->to = (uint16_t)(h->what >> 16);
-    m->from = (uint16_t)(h->what >> 32);
-    m->serial = RNL_AM_SERIAL(h->what);
-    m->to_generation = (uint32_t)h->who;
-    m->from_generation = (uint32_t)(h->who >> 32);
-    m->nbytes = m->dest_offset = m->source_offset = 0;
-}
-
 void rnl_am_read_record(struct rnl_am_message *m, const struct rnl_am_record *r, unsigned lane)
 {
     struct rnl_am_head h = {r->head[0], r->head[1]};
@@ -133,24 +119,25 @@ int rnl_am_reply(void *token, handler_t handler, int numargs, const int32_t *arg
     struct rnl_am_token *t = token;
     size_t n = sizeof(struct rnl_am_head) + (size_t)(unsigned)numargs * 4;
     struct rnl_stream_place place;
-    if (RNL_UNLIKELY(!t || t->self != t || !t->s || t->m->status || t->replied || n > RNL_LINE_PAYLOAD ||
-                     !rnl_am_record_room(t->port, t->rank, 1) ||
+    /* One that may not be replied to has no stream, or one that is answered. */
+    if (RNL_UNLIKELY(!t || t->self != t || !t->s || n > RNL_LINE_PAYLOAD || !rnl_am_record_free(t->port, t->rank, 1) ||
                      !rnl_stream_reply_place(t->s, RNL_AM_ID_ANSWER, n, &place)))
         return reply_short(token, handler, numargs, args);
     const struct rnl_am_message *m = t->m;
+    rnl_stream *s = t->s;
     uint64_t what =
         rnl_am_what(RNL_AM_OP_SHORT, (unsigned)numargs, handler, m->from, t->ep->number) | (uint64_t)m->serial << 48;
     uint64_t who = rnl_am_who(m->from_generation, t->ep->generation);
     memcpy(place.at, &what, 8);
     memcpy(place.at + 8, &who, 8);
     rnl_am_copy_args(place.at + 16, args, (unsigned)numargs);
-    rnl_stream_reply_publish(t->s, &place, n);
+    rnl_stream_reply_publish(s, &place, n);
+    t->replied = 1;
     struct rnl_am_record *r = rnl_am_record(t->port, t->rank, 1, (uint32_t)-1, n);
     r->head[0] = what;
     r->head[1] = who;
     rnl_am_copy_args(r->head + 2, args, (unsigned)numargs);
-    t->replied = 1;
-    return AM_OK;
+    return rnl_stream_reply_announce(s, &place);
 }
 
 int rnl_am_reply_i(void *token, handler_t handler, const void *src, size_t nbytes, int numargs, const int32_t *args)

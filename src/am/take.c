@@ -33,7 +33,7 @@ RNL_INLINE int take_words(rnl_stream *s, uint64_t *words, size_t n)
 }
 
 /* The extension and the arguments. 0, AM_EBADARGS (then there are none), LOST. */
-static int take_rest(rnl_stream *s, struct rnl_am_message *m)
+static RNL_NOINLINE int take_rest(rnl_stream *s, struct rnl_am_message *m)
 {
     uint64_t ext[8] = {0};                               /* of three words */
     size_t words = m->op, args = (size_t)m->numargs * 4; /* as many words as the number of the op */
@@ -59,6 +59,18 @@ static int take_rest(rnl_stream *s, struct rnl_am_message *m)
         m->op = RNL_AM_OP_SHORT;
     }
     return why;
+}
+
+/* What follows the head: of a short message in one line, which most are, its arguments. */
+RNL_INLINE int take_tail(rnl_stream *s, struct rnl_am_message *m)
+{
+    size_t args = (size_t)m->numargs * 4;
+    if (RNL_UNLIKELY(m->op != RNL_AM_OP_SHORT || m->numargs > RNL_AM_SHORT || (size_t)(s->end - s->at) < args ||
+                     s->state != RNL_STREAM_INLINE))
+        return take_rest(s, m);
+    rnl_am_copy_args(m->args, (const int32_t *)(const void *)s->at, m->numargs);
+    s->at += args;
+    return 0;
 }
 
 static rnl_am_fn handler_of(const struct rnl_am_endpoint *ep, const struct rnl_am_message *m)
@@ -162,7 +174,7 @@ static int deliver(struct rnl_am_port *port, rnl_stream *s, unsigned peer, const
     if (RNL_UNLIKELY(!fn))
         return AM_EBADHANDLER;
     if (RNL_LIKELY(m->op == RNL_AM_OP_SHORT))
-        rnl_am_run(&t, fn, NULL);
+        rnl_am_run_short(&t, fn);
     else
         return m->op == RNL_AM_OP_MEDIUM ? run_medium(&t, s) : run_xfer(&t, s);
     return 0;
@@ -189,8 +201,7 @@ static int on_request(rnl_stream *s, unsigned peer, void *ctx)
         return why == LOST ? RNL_DONE : RNL_REFUSE(why);
     rnl_am_read_head(&m, &h.h);
     m.tag = h.tag;
-    if (m.op != RNL_AM_OP_SHORT || m.numargs)
-        why = take_rest(s, &m);
+    why = take_tail(s, &m);
     if (RNL_LIKELY(!why))
         why = port ? deliver(port, s, peer, &m) : AM_EBADENDPOINT;
     if (RNL_UNLIKELY(why > 0) && !rnl_ep_forked(ep))
@@ -210,7 +221,7 @@ static int deliver_answer(struct rnl_am_port *port, rnl_stream *s, unsigned peer
         return AM_EBADHANDLER;
     struct rnl_am_token t = {.port = port, .ep = ep, .m = m, .rank = peer, .index = -1, .tag = ep->tag};
     if (RNL_LIKELY(m->op == RNL_AM_OP_SHORT)) {
-        rnl_am_run(&t, fn, NULL);
+        rnl_am_run_short(&t, fn);
         return 0;
     }
     return m->op == RNL_AM_OP_MEDIUM ? run_medium(&t, s) : run_xfer(&t, s);
@@ -254,8 +265,7 @@ static int on_answer(rnl_stream *s, unsigned peer, void *ctx)
     if (RNL_UNLIKELY(RNL_AM_OP(h.what) == RNL_AM_OP_BACK))
         return take_back(port, s, peer, &h, 1);
     rnl_am_read_head(&m, &h);
-    if (m.op != RNL_AM_OP_SHORT || m.numargs)
-        why = take_rest(s, &m);
+    why = take_tail(s, &m);
     if (!why)
         why = deliver_answer(port, s, peer, &m);
     if (RNL_UNLIKELY(why > 0) && !rnl_ep_forked(port->ep))

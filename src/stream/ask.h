@@ -70,7 +70,14 @@ RNL_INLINE void rnl_stream_reply_publish(struct rnl_stream *s, const struct rnl_
 {
     s->answered = 1;
     s->ep->c->replies_sent++;
-    (void)rnl_stream_publish(s->ep, p->conn, 1, p->key, p->at + n, p->fresh, 0);
+    if (p->key != p->conn->pair.tx[1].key)
+        rnl_stream_count(s->ep, &p->conn->pair.tx[1]);
+    rnl_pair_publish(&p->conn->pair, 1, p->key, p->at + n, p->fresh, 0);
+}
+/* ... and then, which returns 0: */
+RNL_INLINE int rnl_stream_reply_announce(struct rnl_stream *s, const struct rnl_stream_place *p)
+{
+    return rnl_ep_published(s->ep, p->conn, &p->conn->pair.tx[1]);
 }
 
 /* As rnl_reply, of two pieces. */

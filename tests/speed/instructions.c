@@ -19,6 +19,7 @@
 #include "base/copy.h"
 #include "fm/process.h"
 #include "multi/fm_check.h"
+#include "runnel/am.h"
 #include "runnel/fm.h"
 
 #if defined(__x86_64__) && defined(__OPTIMIZE__) && !FM_SANITIZED
@@ -29,9 +30,11 @@
 #define MARK()    ((void)0)
 #endif
 
-enum { WARM = 1000, MEDIUM_BYTES = 512, STREAM = 2, WHOLE = 3, MEDIUM = 4 };
+enum { WARM = 1000, MEDIUM_BYTES = 512, STREAM = 2, WHOLE = 3, MEDIUM = 4, ASK = 1, ANSWERED = 2 };
 
-static rnl_endpoint *ends[2];
+static rnl_endpoint *ends[2], *am_ends[2];
+static eb_t bundle[2];
+static ep_t am[2];
 static unsigned long fm_handler;
 static uint64_t sum;
 
@@ -69,6 +72,17 @@ static int on_fm(FM_stream *s, unsigned sender)
     FM_receive(&v, s, sizeof v);
     sum += v;
     return FM_CONTINUE;
+}
+
+static void on_ask(void *token, int32_t x)
+{
+    (void)AM_Reply1(token, ANSWERED, x);
+}
+
+static void on_answered(void *token, int32_t x)
+{
+    (void)token;
+    sum += (uint64_t)x;
 }
 
 /* ---- what is counted ---- */
@@ -132,6 +146,28 @@ static void send_back(void)
     (void)!rnl_send(ends[1], 0, WHOLE, &v, sizeof v);
 }
 
+/* Short requests and replies of AM-2, on endpoints of their own: who asks looks for answers, which takes longer. */
+static void am_request(void)
+{
+    (void)AM_Request1(am[0], 0, ASK, 5); /* and polls, in vain */
+}
+
+static void am_serve(void)
+{
+    (void)AM_Poll(bundle[1]);
+}
+
+static void am_collect(void)
+{
+    (void)AM_Poll(bundle[0]);
+}
+
+static void am_ask_and_serve(void)
+{
+    am_request();
+    am_serve();
+}
+
 /* The row's call is counted between two marks; before it the other calls of one ping-pong have run. */
 static const struct row {
     const char *name;
@@ -149,6 +185,10 @@ static const struct row {
     {"512 bytes: extract, stream handler, receive", send_medium, extract_native, 1, 0, 525},
     {"512 bytes, two: extract, stream handler, receive", send_medium_twice, extract_native, 1, 0, 864},
     {"extract that finds nothing", NULL, extract_native, 1, 0, 156},
+    {"AM-2 request and a poll in vain", am_request, am_serve, 0, 0, 1000},
+    {"AM-2 poll, handler, reply", am_request, am_serve, 1, 0, 1000},
+    {"AM-2 poll, handler of a reply", am_ask_and_serve, am_collect, 1, 0, 1000},
+    {"AM-2 poll that finds nothing", NULL, am_collect, 1, 0, 1000},
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
@@ -174,8 +214,29 @@ static void once(const struct row *r, int marked)
     } else {
         r->extract();
     }
+    if (r->send == am_request) {
+        am_collect();
+        return;
+    }
     send_back();
     extract_back();
+}
+
+static int open_am(void)
+{
+    rnl_hub *hub;
+    en_t name;
+    if (AM_Init() != AM_OK || rnl_hub_new(2, &hub) < 0)
+        return -1;
+    for (unsigned i = 0; i < 2; i++) {
+        struct rnl_options o = {.size = sizeof o, .hub = hub, .hub_rank = i};
+        if (rnl_open(&am_ends[i], &o) < 0 || AM_AllocateBundleOn(am_ends[i], AM_SEQ, &bundle[i]) != AM_OK ||
+            AM_AllocateEndpoint(bundle[i], &am[i], &name) != AM_OK || AM_SetTag(am[i], AM_ALL) != AM_OK ||
+            AM_SetHandler(am[i], ASK, on_ask) != AM_OK || AM_SetHandler(am[i], ANSWERED, on_answered) != AM_OK ||
+            AM_Map(am[i], 0, AM_NameOf((int)(1 - i), 0), AM_ALL) != AM_OK)
+            return -1;
+    }
+    return 0;
 }
 
 static int copy(void)
@@ -194,6 +255,8 @@ static int copy(void)
             return 1;
         fm_handler = FM_register_handler(FM_ANY_ID, on_fm);
     }
+    if (open_am() < 0)
+        return 1;
     if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) < 0)
         return 77;
     raise(SIGSTOP);
