@@ -285,7 +285,7 @@ int rnl_am_free_bundle(eb_t bundle)
 int rnl_am_progress(struct rnl_am_port *port)
 {
     port->sent_away = 0;
-    int64_t bytes = rnl_stream_extract_quick(port->ep, SIZE_MAX);
+    int64_t bytes = rnl_stream_extract_asking(port->ep, SIZE_MAX);
     if (RNL_UNLIKELY(rnl_ep_forked(port->ep)))
         return rnl_am_enter_slow(port);
     if (RNL_UNLIKELY(rnl_am_has_chores(port))) {

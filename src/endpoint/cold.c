@@ -99,7 +99,9 @@ static void listen(struct rnl_endpoint *ep)
 
 void rnl_ep_set_only(struct rnl_endpoint *ep)
 {
-    ep->only = ep->hot_count == 1 && !ep->hot[0]->odd ? ep->hot[0] : NULL;
+    const struct rnl_conn lane1 = {.lane1_hot = 1};
+    ep->alone = ep->hot_count == 1 && !(ep->hot[0]->odd & ~lane1.odd) ? ep->hot[0] : NULL;
+    ep->only = ep->alone && !ep->alone->odd ? ep->alone : NULL;
 }
 
 static void be_deaf(struct rnl_endpoint *ep)

@@ -56,8 +56,16 @@ enum {
 
 enum { RNL_REFUSED_BYTES = 40 };
 
-/* NOT, or one of the others; with LONG: a line has no room for two of them. */
-enum rnl_ready { RNL_READY_NOT = 0, RNL_READY_STREAM, RNL_READY_FM, RNL_READY_WHOLE, RNL_READY_LONG };
+/* NOT, or one of the others; with LONG: a line has no room for two of them. ASK: one message with room for an answer,
+ * for a handler of streams. */
+enum rnl_ready {
+    RNL_READY_NOT = 0,
+    RNL_READY_STREAM,
+    RNL_READY_FM,
+    RNL_READY_WHOLE,
+    RNL_READY_LONG = 4,
+    RNL_READY_ASK = 8
+};
 
 /* The open message of one (peer, lane) and direction. stream/ alone works on it; it lives here so that a connection is
  * one object. */
@@ -210,6 +218,7 @@ struct rnl_endpoint {
     struct rnl_conn **conn;        /* by rank; rnl_not_connected where there is none */
     struct rnl_stream *open_short; /* the out stream that began on the short path, NULL; written nowhere else */
     struct rnl_conn *only;         /* the connection that is polled, if there is one, no other, and it is not odd */
+    struct rnl_conn *alone;        /* the same; answers may come from it */
     size_t most;                   /* bytes that the extract may take that runs a lone message's handler */
     struct rnl_conn **hot;         /* connections: those that are polled, then the cold ones, then the quiet ones */
     uint32_t hot_count, turn;

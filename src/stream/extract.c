@@ -197,24 +197,32 @@ static RNL_NOINLINE int64_t extract_lane_rest(struct rnl_endpoint *ep, size_t ma
     return go_on(ep, conn, &t);
 }
 
+/* Nothing came meanwhile, as far as one look says: what comes later is for the next extract. */
+RNL_INLINE int settled(const struct rnl_endpoint *ep, const struct rnl_conn *conn)
+{
+    return ep->alone == conn && !ep->busy && !rnl_rx_peek(&conn->pair.rx[0]) &&
+           !(conn->lane1_hot && rnl_rx_peek(&conn->pair.rx[1]));
+}
+
 /* One item of a line of items, in a handler of streams; anything else goes the general way. */
 int64_t rnl_stream_extract_answer(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, rnl_head h)
 {
     struct rnl_rx *r = &conn->pair.rx[1];
     struct rnl_stream *s = &conn->in[1];
-    unsigned len = RNL_HEAD_LEN(h), n = RNL_HEAD_N(h), from = rnl_rx_from(r, h), id = RNL_HEAD_HANDLER(h);
-    if (RNL_UNLIKELY(RNL_HEAD_KIND(h) != RNL_LINE_ITEMS || RNL_HEAD_ACKLANE(h) != 0 || n != from + 1 || conn->self ||
-                     n * len > RNL_LINE_PAYLOAD || s->state != RNL_STREAM_FREE || id >= ep->handlers ||
-                     !ep->handler[id].stream || rnl_tx_acked(&conn->pair.tx[0], r, RNL_HEAD_ACK(h)) < 0))
+    unsigned len = RNL_HEAD_LEN(h), n = RNL_HEAD_N(h), begun = rnl_rx_begun(r, h), from = begun ? 0 : r->pos & 7;
+    if (RNL_UNLIKELY(!rnl_stream_is_ready(s, r, h)) &&
+        (s->state != RNL_STREAM_FREE || conn->self || !rnl_stream_expect(ep, conn, 1, h)))
         return extract_lane(ep, max, conn, 1, h);
-    const struct rnl_handler *hd = &ep->handler[id];
-    rnl_stream_setup(s, rnl_rx_payload(r, h) + from * len, len, id, 0);
-    if (rnl_rx_begun(r, h))
+    if (RNL_UNLIKELY(!s->h.stream || n != from + 1 || n * len > RNL_LINE_PAYLOAD ||
+                     rnl_tx_acked(&conn->pair.tx[0], r, RNL_HEAD_ACK(h)) < 0))
+        return extract_lane(ep, max, conn, 1, h);
+    rnl_stream_setup_item(s, (begun ? r->next : r->last)->payload + from * len, len);
+    if (begun)
         rnl_rx_enter(r, 1);
     else
         r->pos++;
     uint32_t before = rnl_ep_handler_begins(ep, 1);
-    (void)hd->stream(s, conn->rank, hd->ctx);
+    (void)s->h.stream(s, conn->rank, s->h.ctx);
     rnl_ep_handler_ends(ep, 1, before);
     if (rnl_ep_forked(ep))
         return rnl_ep_enter_slow(ep);
@@ -225,10 +233,26 @@ int64_t rnl_stream_extract_answer(struct rnl_endpoint *ep, size_t max, struct rn
     r->seen = h;
     if (rnl_head_full(h))
         rnl_rx_leave(r);
-    const struct rnl_taking t = {.max = max};
-    if (RNL_LIKELY(!r->told && only(ep, conn, &t)))
+    if (RNL_LIKELY(!r->told && settled(ep, conn)))
         return 0;
     return extract_lane_rest(ep, max, conn, 1, 0, 0);
+}
+
+/* Requests like h's, for a handler of streams, are expected from now on: 1. */
+static RNL_NOINLINE int expect_ask(struct rnl_endpoint *ep, struct rnl_conn *conn, rnl_head h)
+{
+    static const unsigned char nothing[1];
+    struct rnl_stream *s = &conn->in[0];
+    unsigned len = RNL_HEAD_LEN(h), id = RNL_HEAD_HANDLER(h);
+    if (RNL_HEAD_KIND(h) != RNL_LINE_ASK || RNL_HEAD_ACKLANE(h) != 0 || len < sizeof(struct rnl_ask) ||
+        len > RNL_LINE_PAYLOAD || s->state != RNL_STREAM_FREE || id >= ep->handlers || !ep->handler[id].stream)
+        return 0;
+    rnl_stream_setup(s, nothing, 0, id, 0);
+    s->state = RNL_STREAM_FREE;
+    s->h = ep->handler[id];
+    s->ready = RNL_READY_ASK;
+    rnl_rx_expect(&conn->pair.rx[0], h);
+    return 1;
 }
 
 /* In a line of its own, for a handler of streams, and with room for the answer as far as is known here already. */
@@ -236,21 +260,22 @@ int64_t rnl_stream_extract_ask(struct rnl_endpoint *ep, size_t max, struct rnl_c
 {
     struct rnl_rx *r = &conn->pair.rx[0];
     struct rnl_stream *s = &conn->in[0];
-    unsigned len = RNL_HEAD_LEN(h), id = RNL_HEAD_HANDLER(h);
-    const unsigned char *at = rnl_rx_payload(r, h);
+    const unsigned char *at = r->next->payload;
     struct rnl_ask ask;
+    if (RNL_UNLIKELY(rnl_rx_begun(r, h) != 1 || (!rnl_stream_is_ready(s, r, h) && !expect_ask(ep, conn, h))))
+        return extract_lane(ep, max, conn, 0, h);
     rnl_rx_load(&ask, at, sizeof ask);
-    if (RNL_UNLIKELY(RNL_HEAD_ACKLANE(h) != 0 || RNL_HEAD_N(h) != 1 || len < sizeof ask || len > RNL_LINE_PAYLOAD ||
-                     s->state != RNL_STREAM_FREE || id >= ep->handlers || !ep->handler[id].stream ||
-                     !rnl_tx_surely(&conn->pair.tx[1], ask.answer) ||
+    if (RNL_UNLIKELY(!rnl_tx_surely(&conn->pair.tx[1], ask.answer) ||
                      rnl_tx_acked(&conn->pair.tx[0], r, RNL_HEAD_ACK(h)) < 0))
         return extract_lane(ep, max, conn, 0, h);
-    const struct rnl_handler *hd = &ep->handler[id];
-    len -= (unsigned)sizeof ask;
-    rnl_rx_read(r, h, 1);
-    rnl_stream_setup(s, at + sizeof ask, len, id, ask.answer);
+    unsigned len = RNL_HEAD_LEN(h) - (unsigned)sizeof ask;
+    rnl_rx_enter(r, 1);
+    r->seen = h;
+    rnl_stream_setup_item(s, at + sizeof ask, len);
+    s->answered = 0;
+    s->answer = ask.answer;
     ep->in_handler = 1;
-    int ending = hd->stream(s, conn->rank, hd->ctx);
+    int ending = s->h.stream(s, conn->rank, s->h.ctx);
     if (rnl_ep_forked(ep))
         return rnl_ep_enter_slow(ep);
     ep->in_handler = 0;
@@ -260,10 +285,30 @@ int64_t rnl_stream_extract_ask(struct rnl_endpoint *ep, size_t max, struct rnl_c
     int quit = RNL_UNLIKELY(ending != RNL_DONE) && rnl_stream_ended(ep, s, ending);
     s->state = RNL_STREAM_FREE;
     rnl_rx_leave(r);
-    const struct rnl_taking t = {.max = max, .bytes = len, .quit = quit};
-    if (RNL_LIKELY(!r->told && only(ep, conn, &t)))
+    if (RNL_LIKELY(!r->told && !quit && len < max && settled(ep, conn)))
         return len;
     return extract_lane_rest(ep, max, conn, 0, len, quit);
+}
+
+int64_t rnl_stream_extract_alone(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn)
+{
+    const struct rnl_rx *r = &conn->pair.rx[0];
+    if (conn->lane1_hot) {
+        rnl_head answer = rnl_rx_peek(&conn->pair.rx[1]);
+        if (answer)
+            return rnl_stream_extract_answer(ep, max, conn, answer);
+    }
+    rnl_head h = atomic_load_explicit(&r->next->head, memory_order_acquire);    /* A1 */
+    rnl_head last = atomic_load_explicit(&r->last->head, memory_order_acquire); /* A1; after next: see peek */
+    unsigned n = rnl_rx_begun(r, h);
+    if (RNL_UNLIKELY(last != r->seen))
+        return rnl_stream_extract_any(ep, max);
+    if (RNL_LIKELY(n == 1))
+        return RNL_HEAD_KIND(h) == RNL_LINE_ASK ? rnl_stream_extract_ask(ep, max, conn, h)
+                                                : rnl_stream_extract_one(ep, max, conn, h);
+    if (RNL_UNLIKELY(n || atomic_load_explicit(ep->news, memory_order_relaxed) != ep->news_seen || rnl_ep_rung(ep)))
+        return rnl_stream_extract_any(ep, max);
+    return rnl_stream_extract_none(ep);
 }
 
 int64_t rnl_stream_extract_rest(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_taking *t)
@@ -345,6 +390,8 @@ static RNL_NOINLINE int64_t lone_other(struct rnl_endpoint *ep, size_t max, stru
         return rnl_stream_take_one(ep, max, conn, h, ack, call_whole, &two_fit);
     if (RNL_UNLIKELY(conn->in[0].ready == RNL_READY_NOT))
         return rnl_stream_extract_one(ep, max, conn, h);
+    if (conn->in[0].ready == RNL_READY_ASK)
+        return rnl_stream_extract_ask(ep, max, conn, h);
     if (conn->in[0].ready == (RNL_READY_WHOLE | RNL_READY_LONG))
         return rnl_stream_take_one(ep, max, conn, h, ack, call_whole, &rnl_stream_native);
     return rnl_stream_take_one(ep, max, conn, h, ack, call_stream, &rnl_stream_native);

@@ -39,6 +39,10 @@ RNL_NOINLINE int64_t rnl_stream_extract_asked(struct rnl_endpoint *ep, size_t ma
 RNL_NOINLINE int64_t rnl_stream_extract_answer(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, rnl_head h);
 RNL_NOINLINE int64_t rnl_stream_extract_ask(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn, rnl_head h);
 
+/* All that may be there to take is of conn, which is ep->alone: requests with room for an answer, and answers, before
+ * anything else. */
+RNL_NOINLINE int64_t rnl_stream_extract_alone(struct rnl_endpoint *ep, size_t max, struct rnl_conn *conn);
+
 /* More than that answers may come from it. */
 RNL_INLINE int rnl_stream_odd(const struct rnl_conn *conn, int asked)
 {
@@ -161,6 +165,15 @@ static const struct rnl_stream_ways rnl_stream_native = {
 RNL_INLINE int64_t rnl_stream_extract_quick(struct rnl_endpoint *ep, size_t max)
 {
     return rnl_stream_extract_first(ep, max, &rnl_stream_native);
+}
+
+/* The same for an interface whose messages are requests and answers. */
+RNL_INLINE int64_t rnl_stream_extract_asking(struct rnl_endpoint *ep, size_t max)
+{
+    struct rnl_conn *conn = ep->alone;
+    if (RNL_UNLIKELY(ep->open != RNL_EP_OPEN) || RNL_UNLIKELY(ep->busy | (uint64_t)(uintptr_t)ep->open_short))
+        return rnl_stream_extract_any(ep, max);
+    return RNL_LIKELY(conn != NULL) ? rnl_stream_extract_alone(ep, max, conn) : rnl_stream_extract_search(ep, max);
 }
 
 #endif
