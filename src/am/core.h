@@ -212,6 +212,12 @@ RNL_INLINE int rnl_am_outside(const struct rnl_am_port *port, const char *what)
 {
     return RNL_LIKELY(!port->running && !port->ep->in_handler) ? AM_OK : rnl_am_in_handler(what);
 }
+/* Nobody else shares the port, and nothing is against a call: no need to enter, ask whether this is outside, leave. */
+RNL_INLINE int rnl_am_plain(const struct rnl_am_port *port)
+{
+    const struct rnl_endpoint *ep = port->ep;
+    return RNL_LIKELY(!port->guarded && !port->running && ep->open == RNL_EP_OPEN && !ep->in_handler);
+}
 
 /* ---- parts ---- */
 
@@ -296,15 +302,20 @@ RNL_INLINE int rnl_am_record_free(const struct rnl_am_port *port, uint32_t rank,
     const struct rnl_am_records *p = &port->peer[rank].of[lane];
     return p->count < p->room;
 }
-RNL_INLINE struct rnl_am_record *rnl_am_record(struct rnl_am_port *port, uint32_t rank, unsigned lane, uint32_t index,
-                                               size_t bytes)
+RNL_INLINE struct rnl_am_record *rnl_am_record_on(struct rnl_am_port *port, uint32_t rank, const struct rnl_tx *t,
+                                                  unsigned lane, uint32_t index, size_t bytes)
 {
     struct rnl_am_records *p = &port->peer[rank].of[lane];
     struct rnl_am_record *r = &p->record[(p->first + p->count++) & (p->room - 1)];
-    r->line = rnl_tx_line(&port->ep->conn[rank]->pair.tx[lane]);
+    r->line = rnl_tx_line(t);
     r->index = index;
     r->bytes = (uint32_t)bytes;
     return r;
+}
+RNL_INLINE struct rnl_am_record *rnl_am_record(struct rnl_am_port *port, uint32_t rank, unsigned lane, uint32_t index,
+                                               size_t bytes)
+{
+    return rnl_am_record_on(port, rank, &port->ep->conn[rank]->pair.tx[lane], lane, index, bytes);
 }
 /* In a handler: the answer m from rank cannot be delivered. */
 void rnl_am_reject(struct rnl_am_port *port, uint32_t rank, const struct rnl_am_message *m);

@@ -124,20 +124,19 @@ int rnl_am_reply(void *token, handler_t handler, int numargs, const int32_t *arg
                      !rnl_stream_reply_place(t->s, RNL_AM_ID_ANSWER, n, &place)))
         return reply_short(token, handler, numargs, args);
     const struct rnl_am_message *m = t->m;
-    rnl_stream *s = t->s;
     uint64_t what =
         rnl_am_what(RNL_AM_OP_SHORT, (unsigned)numargs, handler, m->from, t->ep->number) | (uint64_t)m->serial << 48;
     uint64_t who = rnl_am_who(m->from_generation, t->ep->generation);
     memcpy(place.at, &what, 8);
     memcpy(place.at + 8, &who, 8);
     rnl_am_copy_args(place.at + 16, args, (unsigned)numargs);
-    rnl_stream_reply_publish(s, &place, n);
+    rnl_stream_reply_publish(t->s, &place, n);
     t->replied = 1;
-    struct rnl_am_record *r = rnl_am_record(t->port, t->rank, 1, (uint32_t)-1, n);
+    struct rnl_am_record *r = rnl_am_record_on(t->port, t->rank, &place.conn->pair.tx[1], 1, (uint32_t)-1, n);
     r->head[0] = what;
     r->head[1] = who;
     rnl_am_copy_args(r->head + 2, args, (unsigned)numargs);
-    return rnl_stream_reply_announce(s, &place);
+    return rnl_stream_reply_announce(t->s, &place);
 }
 
 int rnl_am_reply_i(void *token, handler_t handler, const void *src, size_t nbytes, int numargs, const int32_t *args)

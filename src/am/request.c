@@ -187,37 +187,56 @@ static RNL_NOINLINE int request_short(ep_t ep, int index, handler_t handler, int
     return request(ep, index, &m, NULL, 0, 0, numargs, args);
 }
 
-/* All of it in one line, where nothing is unusual. */
-int rnl_am_request(ep_t ep, int index, handler_t handler, int numargs, const int32_t *args)
+/* All of it in one line, where nothing is unusual: 1. It is to be announced, and a poll follows. */
+RNL_INLINE int request_one(ep_t ep, int index, handler_t handler, int numargs, const int32_t *args,
+                           struct rnl_stream_place *place)
 {
     size_t n = sizeof(struct rnl_am_request_head) + (size_t)(unsigned)numargs * 4;
+    struct rnl_am_port *port = ep->port;
+    const struct rnl_am_translation *t = &ep->translation[index];
+    uint32_t rank;
+    if (RNL_UNLIKELY(n > RNL_ASK_MAX || (uint32_t)index >= ep->translations || !t->used || port->running ||
+                     port->rejections > RNL_AM_REJECTED_MAX || !rnl_am_record_free(port, rank = t->name.rank, 0) ||
+                     !rnl_stream_ask_place(port->ep, rank, RNL_AM_ID_REQUEST, RNL_AM_ANSWER, n, place)))
+        return 0;
+    uint64_t what = rnl_am_what(RNL_AM_OP_SHORT, (unsigned)numargs, handler, t->name.number, ep->number) |
+                    (uint64_t)(uint16_t)++port->peer[rank].asked << 48;
+    uint64_t who = rnl_am_who(t->name.generation, ep->generation), tag = t->tag;
+    memcpy(place->at, &what, 8);
+    memcpy(place->at + 8, &who, 8);
+    memcpy(place->at + 16, &tag, 8);
+    rnl_am_copy_args(place->at + 24, args, (unsigned)numargs);
+    rnl_stream_ask_publish(port->ep, place, n);
+    struct rnl_am_record *r = rnl_am_record_on(port, rank, &place->conn->pair.tx[0], 0, (uint32_t)index, n);
+    r->head[0] = what;
+    r->head[1] = who;
+    r->head[2] = tag;
+    rnl_am_copy_args(r->head + 3, args, (unsigned)numargs);
+    return 1;
+}
+
+static RNL_NOINLINE int request_other(ep_t ep, int index, handler_t handler, int numargs, const int32_t *args)
+{
     struct rnl_stream_place place;
-    if (RNL_UNLIKELY(!ep || n > RNL_ASK_MAX))
+    if (!ep)
         return request_short(ep, index, handler, numargs, args);
     struct rnl_am_port *port = ep->port;
     int status = rnl_am_enter(port);
     if (RNL_UNLIKELY(status != AM_OK))
         return status;
-    const struct rnl_am_translation *t = &ep->translation[index];
-    uint32_t rank;
-    if (RNL_UNLIKELY((uint32_t)index >= ep->translations || !t->used || port->running ||
-                     port->rejections > RNL_AM_REJECTED_MAX || !rnl_am_record_room(port, rank = t->name.rank, 0) ||
-                     !rnl_stream_ask_place(port->ep, rank, RNL_AM_ID_REQUEST, RNL_AM_ANSWER, n, &place)))
-        return rnl_am_leave(port, request_short(ep, index, handler, numargs, args)); /* the lock is recursive */
-    uint64_t what = rnl_am_what(RNL_AM_OP_SHORT, (unsigned)numargs, handler, t->name.number, ep->number) |
-                    (uint64_t)(uint16_t)++port->peer[rank].asked << 48;
-    uint64_t who = rnl_am_who(t->name.generation, ep->generation), tag = t->tag;
-    memcpy(place.at, &what, 8);
-    memcpy(place.at + 8, &who, 8);
-    memcpy(place.at + 16, &tag, 8);
-    rnl_am_copy_args(place.at + 24, args, (unsigned)numargs);
-    rnl_stream_ask_publish(port->ep, &place, n);
-    struct rnl_am_record *r = rnl_am_record(port, rank, 0, (uint32_t)index, n);
-    r->head[0] = what;
-    r->head[1] = who;
-    r->head[2] = tag;
-    rnl_am_copy_args(r->head + 3, args, (unsigned)numargs);
-    return rnl_am_leave(port, rnl_am_progress_after(port, rank));
+    if (RNL_LIKELY(request_one(ep, index, handler, numargs, args, &place)))
+        status = rnl_am_progress_after(port, place.conn->rank);
+    else
+        status = request_short(ep, index, handler, numargs, args); /* the lock is recursive */
+    return rnl_am_leave(port, status);
+}
+
+int rnl_am_request(ep_t ep, int index, handler_t handler, int numargs, const int32_t *args)
+{
+    struct rnl_stream_place place;
+    if (RNL_UNLIKELY(!ep || !rnl_am_plain(ep->port) || !request_one(ep, index, handler, numargs, args, &place)))
+        return request_other(ep, index, handler, numargs, args);
+    return rnl_am_progress_after(ep->port, place.conn->rank);
 }
 
 int rnl_am_request_i(ep_t ep, int index, handler_t handler, const void *src, size_t nbytes, int numargs,

@@ -295,9 +295,9 @@ int rnl_am_progress(struct rnl_am_port *port)
     return RNL_UNLIKELY(bytes < 0) ? rnl_am_status((int)bytes) : AM_OK;
 }
 
-int rnl_am_poll(eb_t bundle)
+static RNL_NOINLINE int poll_other(eb_t bundle)
 {
-    if (RNL_UNLIKELY(!bundle))
+    if (!bundle)
         return null("AM_Poll");
     struct rnl_am_port *port = bundle->port;
     int status = rnl_am_enter(port);
@@ -309,6 +309,14 @@ int rnl_am_poll(eb_t bundle)
         status = rnl_am_progress(port);
     }
     return rnl_am_leave(port, status);
+}
+
+int rnl_am_poll(eb_t bundle)
+{
+    if (RNL_UNLIKELY(!bundle || !rnl_am_plain(bundle->port)))
+        return poll_other(bundle);
+    bundle->seen = bundle->events;
+    return rnl_am_progress(bundle->port);
 }
 
 /* ---- waiting ---- */

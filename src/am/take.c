@@ -22,12 +22,15 @@ RNL_INLINE int take(rnl_stream *s, void *to, size_t n)
     return status == 0 ? 0 : status == RNL_ERR_PAST_END ? AM_EBADARGS : LOST;
 }
 
-/* The words of a head. */
+/* The words of a head, two or three: each by a line of its own, since compilers keep a loop. */
 RNL_INLINE int take_words(rnl_stream *s, uint64_t *words, size_t n)
 {
     if (RNL_UNLIKELY((size_t)(s->end - s->at) < n * 8 || s->state != RNL_STREAM_INLINE))
         return take(s, words, n * 8);
-    rnl_rx_load(words, s->at, n * 8);
+    rnl_rx_load(words, s->at, 8);
+    rnl_rx_load(words + 1, s->at + 8, 8);
+    if (n == 3)
+        rnl_rx_load(words + 2, s->at + 16, 8);
     s->at += n * 8;
     return 0;
 }

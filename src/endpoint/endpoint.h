@@ -431,7 +431,7 @@ RNL_INLINE uint32_t rnl_ep_handler_begins(struct rnl_endpoint *ep, unsigned lane
     ep->in_handler = 1u + lane;
     if (RNL_UNLIKELY(lane == 1) && ep->open == RNL_EP_OPEN) {
         ep->open = RNL_EP_ANSWER;
-        rnl_ep_set_reach(ep);
+        ep->reach = 0; /* as rnl_ep_set_reach */
     }
     return before;
 }

@@ -10,6 +10,7 @@
 /* Where a message is composed, between the two calls that send it. */
 struct rnl_stream_place {
     unsigned char *at;
+    struct rnl_line *line; /* of a request */
     struct rnl_conn *conn;
     rnl_head key;
     int fresh;
@@ -30,15 +31,17 @@ RNL_INLINE int rnl_stream_ask_place(struct rnl_endpoint *ep, uint32_t peer, unsi
         return 0;
     p->conn = conn;
     p->key = rnl_head_key(RNL_LINE_ASK, handler, (unsigned)(sizeof(struct rnl_ask) + n));
-    p->at = rnl_line_of(t->ring, t->wrap, start)->payload;
-    memcpy(p->at, &ask, sizeof ask);
-    p->at += sizeof ask;
+    p->line = rnl_line_of(t->ring, t->wrap, start);
+    memcpy(p->line->payload, &ask, sizeof ask);
+    p->at = p->line->payload + sizeof ask;
     return 1;
 }
 RNL_INLINE void rnl_stream_ask_publish(struct rnl_endpoint *ep, const struct rnl_stream_place *p, size_t n)
 {
-    (void)rnl_stream_publish(ep, p->conn, 0, p->key, p->at + n, 1, 0);
-    rnl_tx_close_other(&p->conn->pair.tx[0]);
+    struct rnl_tx *t = &p->conn->pair.tx[0];
+    rnl_stream_count(ep, t);
+    rnl_tx_publish_closed(t, p->key, p->line, p->conn->pair.rx[0].pos);
+    (void)rnl_ep_published(ep, p->conn, t);
     ep->c->messages_sent++;
     ep->c->bytes_sent += n;
 }
