@@ -244,8 +244,8 @@ static RNL_NOINLINE int expect_ask(struct rnl_endpoint *ep, struct rnl_conn *con
     static const unsigned char nothing[1];
     struct rnl_stream *s = &conn->in[0];
     unsigned len = RNL_HEAD_LEN(h), id = RNL_HEAD_HANDLER(h);
-    if (RNL_HEAD_KIND(h) != RNL_LINE_ASK || RNL_HEAD_ACKLANE(h) != 0 || len < sizeof(struct rnl_ask) ||
-        len > RNL_LINE_PAYLOAD || s->state != RNL_STREAM_FREE || id >= ep->handlers || !ep->handler[id].stream)
+    if (RNL_HEAD_ACKLANE(h) != 0 || len < sizeof(struct rnl_ask) || len > RNL_LINE_PAYLOAD ||
+        s->state != RNL_STREAM_FREE || id >= ep->handlers || !ep->handler[id].stream)
         return 0;
     rnl_stream_setup(s, nothing, 0, id, 0);
     s->state = RNL_STREAM_FREE;

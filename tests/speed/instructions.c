@@ -185,10 +185,10 @@ static const struct row {
     {"512 bytes: extract, stream handler, receive", send_medium, extract_native, 1, 0, 525},
     {"512 bytes, two: extract, stream handler, receive", send_medium_twice, extract_native, 1, 0, 864},
     {"extract that finds nothing", NULL, extract_native, 1, 0, 156},
-    {"AM-2 request and a poll in vain", am_request, am_serve, 0, 0, 1000},
-    {"AM-2 poll, handler, reply", am_request, am_serve, 1, 0, 1000},
-    {"AM-2 poll, handler of a reply", am_ask_and_serve, am_collect, 1, 0, 1000},
-    {"AM-2 poll that finds nothing", NULL, am_collect, 1, 0, 1000},
+    {"AM-2 request and a poll in vain", am_request, am_serve, 0, 0, 378},
+    {"AM-2 poll, handler, reply", am_request, am_serve, 1, 0, 603},
+    {"AM-2 poll, handler of a reply", am_ask_and_serve, am_collect, 1, 0, 421},
+    {"AM-2 poll that finds nothing", NULL, am_collect, 1, 0, 137},
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 

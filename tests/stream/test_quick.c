@@ -157,15 +157,67 @@ static void a_lone_peer_is_quick_while_nothing_is_odd(void **state)
     assert_int_equal(rnl_send(h.ep[0], 1, LATE, "12345678", 8), 0);
     assert_int_equal(rnl_extract(ep, SIZE_MAX), 0);
     assert_null(ep->only);
+    assert_null(ep->alone);
     assert_int_equal(rnl_handler_stream(ep, LATE, inbox_stream, &in), LATE);
     assert_non_null(ep->only);
     assert_int_equal(rnl_extract(ep, SIZE_MAX), 8);
     assert_int_equal(rnl_begin(ep, &ask, &s), 0);
     assert_null(ep->only);
+    assert_non_null(ep->alone);
     assert_int_equal(rnl_piece(s, "12345678", 8), 0);
     assert_int_equal(rnl_end(s), 0);
     (void)!rnl_extract(h.ep[0], SIZE_MAX);
     (void)!rnl_extract(ep, SIZE_MAX);
+    assert_int_equal(test_hub_close(&h), 0);
+    inbox_free(&in);
+}
+
+/* Requests like the one before are not looked at again, but their handler is the one of now, and so is their kind. */
+static int takes_and_answers(rnl_stream *s, unsigned peer, void *ctx)
+{
+    unsigned char bytes[8];
+    (void)peer;
+    ++*(unsigned *)ctx;
+    assert_int_equal(rnl_receive(s, bytes, sizeof bytes), 0);
+    return rnl_reply(s, OTHER, bytes, sizeof bytes) == 0 ? RNL_DONE : RNL_QUIT;
+}
+static int refuses(rnl_stream *s, unsigned peer, void *ctx)
+{
+    (void)s, (void)peer;
+    ++*(unsigned *)ctx;
+    return RNL_REFUSE(3);
+}
+
+static void requests_alone_are_what_they_are(void **state)
+{
+    (void)state;
+    enum { THEN = ROUNDS / 2 + 2 }; /* after one of its kind */
+    struct test_hub h;
+    struct inbox in = {0};
+    unsigned taken = 0, refused = 0;
+    const struct rnl_begin ask = {.peer = 1, .handler = NOTE, .bound = 8, .answer = 64};
+    test_hub_open(&h, 2, NULL);
+    assert_int_equal(rnl_handler_stream(h.ep[1], NOTE, takes_and_answers, &taken), NOTE);
+    assert_int_equal(rnl_handler_stream(h.ep[0], OTHER, inbox_stream, &in), OTHER);
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        rnl_stream *s;
+        if (i == THEN) /* comes back, each of them */
+            assert_int_equal(rnl_handler_stream(h.ep[1], NOTE, refuses, &refused), NOTE);
+        assert_int_equal(rnl_begin(h.ep[0], &ask, &s), 0);
+        assert_int_equal(rnl_piece(s, "12345678", 8), 0);
+        assert_int_equal(rnl_end(s), 0);
+        if (i % 4 == 3) { /* of the same handler, but nothing to answer */
+            assert_int_equal(rnl_extract(h.ep[1], SIZE_MAX), 8);
+            assert_int_equal(rnl_handler_stream(h.ep[1], NOTE + 1, inbox_stream, &in), NOTE + 1);
+            assert_int_equal(rnl_send(h.ep[0], 1, NOTE + 1, "12345678", 8), 0);
+        }
+        assert_int_equal(rnl_extract(h.ep[1], SIZE_MAX), 8);
+        (void)!rnl_extract(h.ep[0], SIZE_MAX);
+    }
+    assert_int_equal(taken, THEN);
+    assert_int_equal(refused, ROUNDS - THEN);
+    assert_int_equal(rnl_get_counters(h.ep[0])->refused_received, ROUNDS - THEN);
+    assert_int_equal(in.count, THEN + ROUNDS / 4);
     assert_int_equal(test_hub_close(&h), 0);
     inbox_free(&in);
 }
@@ -305,6 +357,7 @@ int main(void)
         TEST(nothing_is_taken_in_by_an_extract_of_nothing),
         cmocka_unit_test(an_empty_message_for_handler_0_waits_for_it),
         cmocka_unit_test(a_lone_peer_is_quick_while_nothing_is_odd),
+        cmocka_unit_test(requests_alone_are_what_they_are),
         TEST(what_was_sent_is_counted_once),
         TEST(what_was_given_up_begins_no_line),
         TEST(what_only_appending_needs_is_left_by_medium_messages),
