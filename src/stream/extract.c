@@ -5,6 +5,8 @@
 
 #include "endpoint/remote.h"
 
+enum { MANY = 12 /* messages that came at once: a run of them */ };
+
 /* Room was given back: the sender may sleep for want of it. */
 RNL_INLINE void look_after(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_rx *r)
 {
@@ -25,6 +27,8 @@ static RNL_NOINLINE void take_answers(struct rnl_endpoint *ep, struct rnl_conn *
         t->quit = 1;
         return;
     }
+    if (RNL_UNLIKELY(answers.things >= MANY) && conn->pair.away && rnl_rx_untold(r))
+        rnl_rx_tell(r); /* it goes with what is asked next: then all of the ring is free for the answers */
     look_after(ep, conn, r);
     t->things += answers.things;
 }

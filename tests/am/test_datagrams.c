@@ -161,6 +161,26 @@ static void a_window_after_a_rest_goes_in_halves(void **state)
     assert_int_equal(answered, asked);
 }
 
+/* A ring says each quarter of it how far it was read. After a run the whole run is told: it goes with what is asked
+ * next, and all of the ring is free for the answers. */
+static void a_run_of_answers_is_told_to_its_end(void **state)
+{
+    const struct rnl_rx *r = &hub.ep[0]->conn[1]->pair.rx[1];
+    (void)state;
+    for (unsigned n = 24; n <= 64; n++) {
+        for (unsigned i = 0; i < n; i++)
+            assert_int_equal(AM_Request1(ep[0], 0, ASK, (int32_t)(answered + i)), AM_OK);
+        for (unsigned i = 0; i < 4 && answered < asked + n; i++) {
+            poll(0);
+            poll(1);
+        }
+        poll(0);
+        assert_int_equal(answered, asked);
+        assert_int_equal((r->pos - r->told_position) / 8, 0);
+        test_wires_settle();
+    }
+}
+
 /* Nothing is under way, nothing unanswered: also after there was much. */
 static void a_lone_request_leaves_in_its_call(void **state)
 {
@@ -184,6 +204,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_window_of_128_takes_two_datagrams_each_way, setup, teardown),
         cmocka_unit_test_setup_teardown(a_window_after_a_rest_goes_in_halves, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_run_of_answers_is_told_to_its_end, setup, teardown),
         cmocka_unit_test_setup_teardown(a_lone_request_leaves_in_its_call, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
