@@ -161,6 +161,31 @@ static void a_window_after_a_rest_goes_in_halves(void **state)
     assert_int_equal(answered, asked);
 }
 
+/* Forty requests in one datagram: their receiver looks once more before it answers, after 64 it answers at once. */
+static void a_run_of_requests_is_followed_by_a_look(void **state)
+{
+    static const unsigned runs[] = {4, 40, 64};
+    unsigned long looks[3];
+    (void)state;
+    for (unsigned k = 0; k < 3; k++) {
+        flood(512, 128);
+        test_wires_settle();
+        for (unsigned i = 0; i < 4; i++) {
+            poll(1);
+            poll(0);
+        }
+        for (unsigned i = 0; i < runs[k]; i++)
+            assert_int_equal(AM_Request1(ep[0], 0, ASK, (int32_t)(answered + i)), AM_OK);
+        poll(0);
+        unsigned long before = test_wires_looks(wires);
+        poll(1);
+        looks[k] = test_wires_looks(wires) - before;
+        poll(0);
+    }
+    assert_int_equal(looks[0], looks[2]);
+    assert_int_equal(looks[1], looks[0] + 1);
+}
+
 /* A ring says each quarter of it how far it was read. After a run the whole run is told: it goes with what is asked
  * next, and all of the ring is free for the answers. */
 static void a_run_of_answers_is_told_to_its_end(void **state)
@@ -204,6 +229,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_window_of_128_takes_two_datagrams_each_way, setup, teardown),
         cmocka_unit_test_setup_teardown(a_window_after_a_rest_goes_in_halves, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_run_of_requests_is_followed_by_a_look, setup, teardown),
         cmocka_unit_test_setup_teardown(a_run_of_answers_is_told_to_its_end, setup, teardown),
         cmocka_unit_test_setup_teardown(a_lone_request_leaves_in_its_call, setup, teardown),
     };
