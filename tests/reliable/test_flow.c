@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "reliable/flow_in.h"
 #include "reliable/pair.h"
 
 #include <stdlib.h>
@@ -103,6 +104,38 @@ static void an_answer_carries_the_acknowledgement(void **state)
     assert_int_equal(p->side[0].count.acks_sent + p->side[1].count.acks_sent, 0);
     assert_int_equal(p->side[0].count.probes + p->side[1].count.probes, 0);
     assert_in_range(p->fate_arg[0], 0, 2); /* as long as the peer's key is not known to have come */
+}
+
+/* What an acknowledgement says of the window can wait until the answer has gone, but for a window below a packet: its
+ * pace is all that it has. */
+static void echo_with_little_window(struct upper *u, uint64_t number)
+{
+    u->flow.congest.window = (uint64_t)rnl_flow_packet(&u->flow) << 8 >> number % 2;
+    if (number % 2 == 0)
+        u->flow.congest.window <<= 4;
+    upper_send(u, 1);
+}
+
+static void count_those_not_judged(struct pair *q, uint64_t index, unsigned from, struct pair_flight *f,
+                                   struct pair_fate *fate)
+{
+    const struct rnl_flow *flow = &q->side[from].flow;
+    (void)index, (void)f, (void)fate;
+    q->fate_arg[flow->congest.window >> 8 < rnl_flow_packet(flow)] += flow->judge;
+}
+
+static void a_window_below_a_packet_is_judged_before_it_is_used(void **state)
+{
+    (void)state;
+    begin(8, NULL);
+    p->fate = count_those_not_judged;
+    p->side[1].arrived = p->side[0].arrived = echo_with_little_window;
+    upper_send(&p->side[0], 1);
+    pair_run(p, p->now + 100 * MS, NULL);
+    pair_check(p);
+    assert_true(p->side[0].done > 100);
+    assert_true(p->fate_arg[0] > 50); /* the others are */
+    assert_int_equal(p->fate_arg[1], 0);
 }
 
 static void every_sixteenth_packet_is_acknowledged_and_a_gap_at_once(void **state)
@@ -657,6 +690,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(a_lone_message_is_one_packet_and_one_late_acknowledgement, end),
         cmocka_unit_test_teardown(an_answer_carries_the_acknowledgement, end),
+        cmocka_unit_test_teardown(a_window_below_a_packet_is_judged_before_it_is_used, end),
         cmocka_unit_test_teardown(every_sixteenth_packet_is_acknowledged_and_a_gap_at_once, end),
         cmocka_unit_test_teardown(of_long_packets_fewer_are_acknowledged_together, end),
         cmocka_unit_test_teardown(bulk_arrives_and_the_window_opens, end),
