@@ -207,12 +207,9 @@ static void hooks_are_for_the_next_message(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(a_poll_takes_a_request_beside_an_answer),
-        CASE(a_poll_takes_all_that_is_there),
-        CASE(who_looks_in_vain_hears_of_deaths),
-        CASE(who_is_busy_hears_of_deaths),
-        CASE(requests_and_replies_are_counted_once),
-        CASE(a_handler_may_not_do_more_than_before),
+        CASE(a_poll_takes_a_request_beside_an_answer), CASE(a_poll_takes_all_that_is_there),
+        CASE(who_looks_in_vain_hears_of_deaths),       CASE(who_is_busy_hears_of_deaths),
+        CASE(requests_and_replies_are_counted_once),   CASE(a_handler_may_not_do_more_than_before),
         CASE(hooks_are_for_the_next_message),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
