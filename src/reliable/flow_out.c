@@ -319,9 +319,7 @@ uint32_t rnl_flow_output(struct rnl_flow *f, unsigned char *at, size_t most, uin
             return bytes;
     }
     if (f->mtu.due_ns <= now_ns && f->timeouts == 0 && f->state < RNL_FLOW_CLOSING) {
-        /* A lost probe is repeated soon, since data goes in small packets meanwhile; all of them last 8 PTO, so that a
-         * pause of the peer does not look like a path that is too narrow. */
-        uint32_t size = rnl_mtu_probe(&f->mtu, room, rnl_flow_pto_ns(f) / 4, now_ns);
+        uint32_t size = rnl_mtu_probe(&f->mtu, room, 3 * rnl_flow_pto_ns(f), now_ns);
         if (size && (bytes = put_probe(f, at, room, RNL_PROBE_ASK, size)) > 0)
             return bytes;
     }

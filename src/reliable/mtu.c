@@ -58,7 +58,8 @@ uint32_t rnl_mtu_probe(struct rnl_mtu *mtu, uint32_t room, uint64_t wait_ns, uin
         return 0;
     }
     mtu->cramped = 0;
-    mtu->due_ns = now_ns + (wait_ns << mtu->tries++);
+    mtu->tries++;
+    mtu->due_ns = now_ns + wait_ns;
     return bytes <= room ? bytes : 0; /* perhaps there is more room next time */
 }
 

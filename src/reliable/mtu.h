@@ -10,7 +10,7 @@
 
 enum {
     RNL_MTU_SIZES = 6,    /* of a table: rising sizes, the first passes everywhere; 0 = no more */
-    RNL_MTU_TRIES = 5,    /* probes of one size: 31 waits in all */
+    RNL_MTU_TRIES = 3,    /* probes of one size */
     RNL_MTU_VANISHED = 4, /* large packets lost, and no later large one acknowledged */
     RNL_MTU_AGAIN_S = 60  /* then what did not pass is asked about again, if data wants it */
 };
@@ -28,8 +28,8 @@ struct rnl_mtu {
 void rnl_mtu_init(struct rnl_mtu *mtu, const uint16_t *table, uint32_t limit);
 /* Data filled a packet of the present size. */
 void rnl_mtu_filled(struct rnl_mtu *mtu, uint64_t now_ns);
-/* The size to ask about, at most `room`; 0 = none. It counts as asked, and is asked about again after wait_ns, then
- * after twice that, and so on. If there is less room, it is due as before, once: a larger one may follow. */
+/* The size to ask about, at most `room`; 0 = none. It counts as asked, and is asked about again after wait_ns. If there
+ * is less room, it is due as before, once: a larger one may follow. */
 uint32_t rnl_mtu_probe(struct rnl_mtu *mtu, uint32_t room, uint64_t wait_ns, uint64_t now_ns);
 /* The peer has got a probe of that size. 1 = datagrams become larger. */
 int rnl_mtu_passed(struct rnl_mtu *mtu, uint32_t bytes, uint64_t now_ns);

@@ -378,39 +378,6 @@ static void reorder(struct pair *q, uint64_t index, unsigned from, struct pair_f
         fate->late_ns = 15 * US;
 }
 
-/* The first question about a size is lost, and data goes in small packets meanwhile: the next one follows soon. */
-static void drop_first_questions(struct pair *q, uint64_t index, unsigned from, struct pair_flight *f,
-                                 struct pair_fate *fate)
-{
-    struct rnl_packet packet;
-    struct rnl_probe probe;
-    (void)index;
-    if (from != 0 || rnl_packet_decode(f->data, f->bytes, &packet) != RNL_PACKET_GOOD ||
-        packet.type != RNL_PACKET_PROBE || f->bytes < 1400 || !rnl_probe_decode(f->data, &packet, &probe))
-        return;
-    if (f->bytes == q->fate_arg[0]) { /* again */
-        if (q->now - q->fate_arg[1] > q->fate_arg[2])
-            q->fate_arg[2] = q->now - q->fate_arg[1];
-        return;
-    }
-    fate->drop = 1;
-    q->fate_arg[0] = f->bytes;
-    q->fate_arg[1] = q->now;
-    q->fate_arg[3]++;
-}
-
-static void a_lost_question_about_the_path_is_soon_asked_again(void **state)
-{
-    (void)state;
-    begin(1140, NULL);
-    p->fate = drop_first_questions;
-    upper_send(&p->side[0], 5000);
-    everything_arrives(100 * MS);
-    assert_true(p->fate_arg[3] > 0);
-    assert_true(p->side[0].flow.mtu.bytes > 1200);
-    assert_in_range(p->fate_arg[2], 1, 2 * rnl_flow_pto_ns(&p->side[0].flow));
-}
-
 static void a_network_that_reorders_is_learnt(void **state)
 {
     (void)state;
@@ -735,7 +702,6 @@ int main(void)
         cmocka_unit_test_teardown(what_a_loss_costs_grows_smoothly, end),
         cmocka_unit_test_teardown(a_timeout_alone_does_not_cut_the_window, end),
         cmocka_unit_test_teardown(probes_come_ever_more_seldom_up_to_a_bound, end),
-        cmocka_unit_test_teardown(a_lost_question_about_the_path_is_soon_asked_again, end),
         cmocka_unit_test_teardown(a_network_that_reorders_is_learnt, end),
         cmocka_unit_test_teardown(notes_come_back_once_whatever_is_lost, end),
         cmocka_unit_test_teardown(an_acknowledgement_of_a_packet_never_sent_is_broken, end),
