@@ -46,7 +46,8 @@ typedef void (*rnl_am_fn)(void);
 typedef void AM_returned(int status, op_t opcode, void *token);
 
 enum { AM_OK = 0, AM_ERR_NOT_INIT, AM_ERR_BAD_ARG, AM_ERR_RESOURCE, AM_ERR_NOT_SENT, AM_ERR_IN_USE };
-/* AM_ERR_NOT_INIT: before AM_Init, after AM_Terminate, or in a forked child.
+/* AM_ERR_NOT_INIT: before AM_Init or after AM_Terminate (of calls without a bundle or endpoint: these are freed with
+ *                  their session, and must not be used any more), or in a forked child.
  * AM_ERR_BAD_ARG:  an argument is wrong.
  * AM_ERR_RESOURCE: not from here (a request, a poll or a wait in a handler, a second reply), never so (an asynchronous
  *                  message too long to go at once), memory, or the system.

@@ -329,8 +329,9 @@ RNL_INLINE int rnl_am_has_chores(const struct rnl_am_port *port)
 }
 /* AM_OK, or once AM_ERR_NOT_SENT. */
 int rnl_am_tell_untold(struct rnl_am_port *port);
-/* Polls, outside handlers; the lock is held. */
+/* Polls, outside handlers; the lock is held. After a request that was sent: it is not told what another came to. */
 int rnl_am_progress(struct rnl_am_port *port);
+int rnl_am_progress_sent(struct rnl_am_port *port);
 /* The same after a request to rank. To another host not after each: a poll sends what is there to send, and requests
  * that follow each other are to share datagrams, whose way through the kernel costs as much as a dozen of them. Half of
  * as many as were unanswered at a time lately go together: the two sides work at the same time then. */
@@ -347,7 +348,7 @@ RNL_INLINE int rnl_am_progress_after(struct rnl_am_port *port, uint32_t rank)
             return AM_OK;
         p->deepest -= p->deepest / RNL_AM_LATELY;
     }
-    return rnl_am_progress(port);
+    return rnl_am_progress_sent(port);
 }
 /* A handler ran for an endpoint of b: whoever waits for that looks. */
 RNL_COLD void rnl_am_wake(struct rnl_am_bundle *b);

@@ -225,10 +225,11 @@ static RNL_NOINLINE int request_other(ep_t ep, int index, handler_t handler, int
     if (RNL_UNLIKELY(status != AM_OK))
         return status;
     if (RNL_LIKELY(request_one(ep, index, handler, numargs, args, &place)))
-        status = rnl_am_progress_after(port, place.conn->rank);
-    else
-        status = request_short(ep, index, handler, numargs, args); /* the lock is recursive */
-    return rnl_am_leave(port, status);
+        return rnl_am_leave(port, rnl_am_progress_after(port, place.conn->rank));
+    /* Not with the lock held: it is recursive, but who waits there gives up one hold of it, and others would wait for
+     * ever. */
+    (void)rnl_am_leave(port, AM_OK);
+    return request_short(ep, index, handler, numargs, args);
 }
 
 int rnl_am_request(ep_t ep, int index, handler_t handler, int numargs, const int32_t *args)

@@ -183,6 +183,12 @@ int rnl_am_terminate(void)
 
 static int bundle_new(struct rnl_am_port *port, int type, eb_t *out)
 {
+    int status = rnl_am_enter(port);
+    if (status != AM_OK)
+        return status;
+    status = rnl_am_leave(port, rnl_am_outside(port, "AM_AllocateBundle"));
+    if (status != AM_OK)
+        return status;
     struct rnl_am_bundle *b = aligned_alloc(64, (sizeof *b + 63) & ~(size_t)63);
     if (!b)
         return rnl_am_fail(AM_ERR_RESOURCE, "no memory for a bundle");
@@ -282,7 +288,8 @@ int rnl_am_free_bundle(eb_t bundle)
 
 /* ---- polling ---- */
 
-int rnl_am_progress(struct rnl_am_port *port)
+/* told: what came back and found no handler 0 is this call's to say. */
+RNL_INLINE int progress(struct rnl_am_port *port, int told)
 {
     port->sent_away = 0;
     int64_t bytes = rnl_stream_extract_asking(port->ep, SIZE_MAX);
@@ -290,9 +297,19 @@ int rnl_am_progress(struct rnl_am_port *port)
         return rnl_am_enter_slow(port);
     if (RNL_UNLIKELY(rnl_am_has_chores(port))) {
         rnl_am_chores(port);
-        return bytes < 0 ? rnl_am_status((int)bytes) : rnl_am_tell_untold(port);
+        return bytes < 0 ? rnl_am_status((int)bytes) : told ? rnl_am_tell_untold(port) : AM_OK;
     }
     return RNL_UNLIKELY(bytes < 0) ? rnl_am_status((int)bytes) : AM_OK;
+}
+
+int rnl_am_progress(struct rnl_am_port *port)
+{
+    return progress(port, 1);
+}
+
+int rnl_am_progress_sent(struct rnl_am_port *port)
+{
+    return progress(port, 0);
 }
 
 static RNL_NOINLINE int poll_other(eb_t bundle)

@@ -265,7 +265,7 @@ int64_t rnl_stream_extract_ask(struct rnl_endpoint *ep, size_t max, struct rnl_c
     if (RNL_UNLIKELY(rnl_rx_begun(r, h) != 1 || (!rnl_stream_is_ready(s, r, h) && !expect_ask(ep, conn, h))))
         return extract_lane(ep, max, conn, 0, h);
     rnl_rx_load(&ask, at, sizeof ask);
-    if (RNL_UNLIKELY(!rnl_tx_surely(&conn->pair.tx[1], ask.answer) ||
+    if (RNL_UNLIKELY(ask.answer > RNL_ANSWER_MAX || !rnl_tx_surely(&conn->pair.tx[1], ask.answer) ||
                      rnl_tx_acked(&conn->pair.tx[0], r, RNL_HEAD_ACK(h)) < 0))
         return extract_lane(ep, max, conn, 0, h);
     unsigned len = RNL_HEAD_LEN(h) - (unsigned)sizeof ask;

@@ -30,11 +30,14 @@ static void on_plain(void *token)
 /* Replies as often as it may, and asks for what it may not. */
 static void on_refusing(void *token)
 {
+    eb_t bundle;
     assert_int_equal(AM_Reply1(token, ANSWERED, 1), AM_OK);
     assert_int_equal(AM_Reply1(token, ANSWERED, 1), AM_ERR_RESOURCE);
     SAYS("one reply each");
     assert_int_equal(AM_Request0(world.ep[1], 0, PLAIN), AM_ERR_RESOURCE);
     assert_int_equal(AM_Poll(world.eb[1]), AM_ERR_RESOURCE);
+    assert_int_equal(AM_AllocateBundleOn(world.h.ep[1], AM_SEQ, &bundle), AM_ERR_RESOURCE);
+    SAYS("AM_AllocateBundle is not allowed");
 }
 
 static int setup(void **state)
@@ -179,6 +182,25 @@ static void a_handler_may_not_do_more_than_before(void **state)
     }
 }
 
+/* That another's message came back to an endpoint that cannot be told is for a poll to say: who heard it of a request
+ * that is on its way would send that again. */
+static void a_request_that_went_is_not_told_of_another(void **state)
+{
+    ep_t bare;
+    en_t name;
+    (void)state;
+    warm();
+    assert_int_equal(AM_AllocateEndpoint(world.eb[0], &bare, &name), AM_OK);
+    assert_int_equal(AM_Map(bare, 0, world.name[1], TAG + 5), AM_OK);
+    assert_int_equal(AM_Request0(bare, 0, PLAIN), AM_OK);
+    assert_int_equal(AM_Poll(world.eb[1]), AM_OK);
+    assert_int_equal(AM_Request1(world.ep[0], 1, ASK, 0), AM_OK);
+    assert_int_equal(AM_Poll(world.eb[0]), AM_ERR_NOT_SENT);
+    SAYS("handler 0");
+    settle();
+    assert_int_equal(answered, 1);
+}
+
 /* Hooks that are set stand around the next handler, and a thread that waits is woken: asked for each message. */
 static void count(void *arg, void *token, const struct rnl_am_token_info *info, void *buf)
 {
@@ -207,10 +229,10 @@ static void hooks_are_for_the_next_message(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(a_poll_takes_a_request_beside_an_answer), CASE(a_poll_takes_all_that_is_there),
-        CASE(who_looks_in_vain_hears_of_deaths),       CASE(who_is_busy_hears_of_deaths),
-        CASE(requests_and_replies_are_counted_once),   CASE(a_handler_may_not_do_more_than_before),
-        CASE(hooks_are_for_the_next_message),
+        CASE(a_poll_takes_a_request_beside_an_answer),    CASE(a_poll_takes_all_that_is_there),
+        CASE(who_looks_in_vain_hears_of_deaths),          CASE(who_is_busy_hears_of_deaths),
+        CASE(requests_and_replies_are_counted_once),      CASE(a_handler_may_not_do_more_than_before),
+        CASE(a_request_that_went_is_not_told_of_another), CASE(hooks_are_for_the_next_message),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -158,10 +158,66 @@ static void endpoints_of_two_ranks_share_no_cache_line(void **state)
     world_close();
 }
 
+/* A thread that composes waits for room, and another with a short request for it: each gives up the lock as it waits,
+ * however it came to hold it. */
+static atomic_uint fetched, served;
+static void on_fetched(void *token, void *buf, size_t nbytes, int32_t x)
+{
+    (void)token, (void)buf, (void)nbytes, (void)x;
+    atomic_fetch_add(&fetched, 1);
+}
+static void *fetches(void *arg)
+{
+    for (unsigned i = 0; i < *(unsigned *)arg; i++)
+        TEST_MUST(AM_GetXfer1(world.ep[0], 1, 0, GOT, 100, 1000, 0) == AM_OK);
+    while (atomic_load(&fetched) < *(unsigned *)arg)
+        TEST_MUST(AM_Poll(world.eb[0]) == AM_OK);
+    return NULL;
+}
+static void *asks(void *arg)
+{
+    for (unsigned i = 0; i < *(unsigned *)arg; i++)
+        TEST_MUST(AM_Request2(world.ep[0], 1, COUNT, 0, 0) == AM_OK);
+    while (atomic_load(&slot[0][0].answers) < *(unsigned *)arg)
+        TEST_MUST(AM_Poll(world.eb[0]) == AM_OK);
+    return NULL;
+}
+static void *serves(void *arg)
+{
+    (void)arg;
+    while (!atomic_load(&served))
+        TEST_MUST(AM_Poll(world.eb[1]) == AM_OK);
+    return NULL;
+}
+
+static void a_short_request_waits_beside_one_that_is_composed(void **state)
+{
+    unsigned rounds = ROUNDS / test_slowness();
+    pthread_t thread[3];
+    (void)state;
+    world_open(2, AM_PAR);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(AM_SetHandler(world.ep[i], COUNT, count), AM_OK);
+        assert_int_equal(AM_SetHandler(world.ep[i], ANSWER, answer), AM_OK);
+        assert_int_equal(AM_SetHandler(world.ep[i], GOT, on_fetched), AM_OK);
+    }
+    test_wires_threads(world.h.wires);
+    atomic_store(&slot[0][0].answers, 0);
+    assert_int_equal(pthread_create(&thread[0], NULL, fetches, &rounds), 0);
+    assert_int_equal(pthread_create(&thread[1], NULL, asks, &rounds), 0);
+    assert_int_equal(pthread_create(&thread[2], NULL, serves, NULL), 0);
+    assert_int_equal(pthread_join(thread[0], NULL), 0);
+    assert_int_equal(pthread_join(thread[1], NULL), 0);
+    atomic_store(&served, 1);
+    assert_int_equal(pthread_join(thread[2], NULL), 0);
+    world_close();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_share_bundles_and_endpoints),
+        cmocka_unit_test(a_short_request_waits_beside_one_that_is_composed),
         cmocka_unit_test(a_sleeper_wakes_for_what_another_thread_took_in),
         cmocka_unit_test(endpoints_of_two_ranks_share_no_cache_line),
     };
