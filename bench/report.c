@@ -71,6 +71,8 @@ void bench_report_json(FILE *f, const struct bench_row *row, size_t n)
         json_number(f, "ratio", r->ratio);
         fprintf(f, ",\"placement\":\"%s\",\"rounds\":%zu", bench_placement_name(r->placement), r->rounds);
         json_number(f, "probe_ns", r->probe_ns);
+        if (r->tried)
+            fprintf(f, ",\"tried\":%zu", r->tried);
         if (r->n)
             fprintf(f, ",\"n\":%u", r->n);
         if (has_tail(r->test)) {

@@ -216,6 +216,7 @@ int bench_repeat(struct bench_run *r, struct bench_unit *u, enum bench_test as, 
         int e = bench_order(r, pair, &o);
         if (e || is_lost(r, pair))
             return e;
+        s->tried++;
         const struct bench_answer *a = answer_of(r->area, pair, as);
         bool preempted = was_preempted(r->area, pair);
         double calm = r->plan->calm * (preempted ? 0.5 : 1.25);

@@ -50,6 +50,7 @@ struct bench_round {
 
 struct bench_series { /* one interface, or one variant of the floor, in one unit */
     uint64_t count;   /* of the next order; 0 = not known yet */
+    size_t tried;     /* repetitions that were answered, the disturbed ones too */
     struct rnl_hist *tail[BENCH_PLACEMENTS];
 };
 
@@ -138,6 +139,7 @@ struct bench_row {
     bool shown;
     bool udp;
     size_t rounds; /* 0: not seen; the figures below are then NAN */
+    size_t tried;  /* repetitions in whatever placement, also those that do not count */
     double value, floor, ratio, probe_ns;
     double p50, p999;         /* where there are single times, in the unit of value; else NAN */
     double cpu_ns;            /* latency and rate; else NAN */

@@ -172,12 +172,14 @@ static void unit_rows(const struct bench_unit *u, enum bench_placement placement
         if (a == BENCH_RAW) {
             row->value = floor;
             row->rounds = floors;
+            row->tried = u->floor[best].tried;
             row->ratio = isnan(floor) ? NAN : 1;
             tail(&u->floor[best], row);
             if (cpu)
                 row->cpu_ns = median_of(u, placement, room, &n, get_floor_cpu, best, 0);
         } else {
             size_t ratios;
+            row->tried = u->api[a].tried;
             row->value = median_of(u, placement, room, &row->rounds, get_value, a, 0);
             row->ratio = median_of(u, placement, room, &ratios, get_ratio, a, best);
             tail(&u->api[a], row);

@@ -91,7 +91,8 @@ for row in peers:
     assert row["peer"].startswith('Fake MPI "1.0", '), row
     assert "error" not in row, row
     assert row["rounds"] == 0 or row["value"] > 0, row
-assert any(row["rounds"] for row in peers) or not any(row["rounds"] for row in rows if row["api"] == "raw"), peers
+for api in ("openmpi", "ompi-ucx"): # a busy machine may keep no round of it, but it was measured
+    assert any(row.get("tried") for row in peers if row["api"] == api), peers
 assert not any("peer" in row or "error" in row for row in rows if row not in peers)
 EOF
 python3 "$out/check.py" <"$out/rows" >"$out/said" 2>&1
@@ -203,7 +204,7 @@ for name in names:
     mine = [row for row in rows if row["api"] == name]
     assert mine, name
     errors = {row["error"] for row in mine if "error" in row}
-    assert errors or any(row["rounds"] for row in mine) or not any(row["rounds"] for row in rows if row["api"] == "raw"), mine
+    assert errors or any(row.get("tried") for row in mine), mine
     for error in errors:
         print(f"{name}: {error}")
 EOF

@@ -87,13 +87,15 @@ int main(int argc, char **argv)
             FM_wait(100000);
         send_to(0, OVER, NULL, 0);
     } else {
+        while (victim == 0) /* before it is told to stop, for then nothing of it leaves any more */
+            FM_wait(100000);
         for (int i = 0; i < MESSAGES; i++) {
             send_to(1, PING, NULL, 0);
             if (i < 2)
                 send_to(2, PING, NULL, 0);
             FM_extract(1 << 20);
         }
-        while (overs == 0 || !dead || victim == 0)
+        while (overs == 0 || !dead)
             FM_wait(100000);
         printf("dead 2\n");
         fflush(stdout);
