@@ -118,7 +118,8 @@ struct rnl_am_bundle {
     uint64_t events, seen; /* messages handled; when the last poll or wait began */
 };
 
-/* A request or reply that its receiver has not said to have read: comes back should that die. */
+/* A request or reply that its receiver has not said to have read, or a request whose answer may be under way: comes
+ * back should that die. */
 struct rnl_am_record {
     uint64_t line; /* that ended it */
     uint32_t index, bytes;
@@ -135,7 +136,9 @@ struct rnl_am_peer {
     uint32_t deepest;            /* so many requests were unanswered at a time, lately */
     uint8_t dead;
 };
-/* Fewer requests than serials are under way to a rank: a ring holds no more. */
+/* Fewer requests than serials are under way to a rank. A ring holds fewer still, but over a network an answer can be
+ * late while other requests are read. */
+enum { RNL_AM_RECORDS_MAX = 1 << 14 };
 RNL_INLINE void rnl_am_answered(struct rnl_am_peer *p, uint16_t serial)
 {
     p->answered = p->asked - (uint16_t)((uint16_t)p->asked - serial);

@@ -87,11 +87,17 @@ static RNL_NOINLINE int send_long(struct rnl_am_endpoint *from, uint32_t rank, u
     return compose(s, head, n, src, nbytes);
 }
 
+/* So many requests to rank are unanswered, and may yet be answered, that no more can be noted. */
+static int too_many(struct rnl_am_port *port, uint32_t rank)
+{
+    return port->peer[rank].of[0].count >= RNL_AM_RECORDS_MAX && !rnl_am_record_room(port, rank, 0);
+}
+
 /* What is on its way back goes first, when it is much: each such reply was caused by a request. */
-static RNL_NOINLINE int drain(struct rnl_am_port *port)
+static RNL_NOINLINE int drain(struct rnl_am_port *port, uint32_t rank)
 {
     struct rnl_idle w = {.deadline_ns = UINT64_MAX};
-    while (port->rejections > RNL_AM_REJECTED_MAX && !port->ep->give_up) {
+    while ((port->rejections > RNL_AM_REJECTED_MAX || too_many(port, rank)) && !port->ep->give_up) {
         if (rnl_stream_progress(port->ep))
             w.polls = w.yields = 0;
         else if (!rnl_ep_forked(port->ep))
@@ -131,10 +137,11 @@ static int send(struct rnl_am_endpoint *from, int index, struct rnl_am_message *
     m->tag = t->tag;
     if (RNL_UNLIKELY(!t->used))
         return come_back(from, port->ep->rank, m, AM_EBADENTRY, index);
-    if (RNL_UNLIKELY(port->rejections > RNL_AM_REJECTED_MAX)) {
+    if (RNL_UNLIKELY(port->rejections > RNL_AM_REJECTED_MAX || too_many(port, rank))) {
         if (async)
-            return rnl_am_fail(AM_ERR_NOT_SENT, "too many replies are on their way back: poll, then try again");
-        status = drain(port);
+            return rnl_am_fail(AM_ERR_NOT_SENT, "too many replies are on their way back, or requests unanswered: poll, "
+                                                "then try again");
+        status = drain(port, rank);
         if (status != AM_OK)
             return status;
     }

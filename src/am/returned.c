@@ -57,10 +57,15 @@ int rnl_am_tell_untold(struct rnl_am_port *port)
 
 /* ---- messages under way ---- */
 
-/* Forgets those that their receiver has said to have read. */
-static void forget(struct rnl_am_records *p, uint64_t acked)
+/* Forgets those that their receiver has read and, requests, answered, if it is going to. */
+static void forget(struct rnl_am_port *port, uint32_t rank, unsigned lane)
 {
-    while (p->count && p->record[p->first].line * 8 < acked) {
+    struct rnl_am_peer *peer = &port->peer[rank];
+    struct rnl_am_records *p = &peer->of[lane];
+    struct rnl_conn *conn = port->ep->conn[rank];
+    uint64_t read = lane == 0 ? rnl_conn_settled(conn) : conn->pair.tx[lane].acked;
+    uint64_t open = lane == 0 ? peer->asked - peer->answered : UINT64_MAX;
+    while (p->count && (p->record[p->first].line * 8 < read || p->count > open)) {
         p->first = (p->first + 1) & (p->room - 1);
         p->count--;
     }
@@ -72,16 +77,17 @@ int rnl_am_record_grow(struct rnl_am_port *port, uint32_t rank, unsigned lane)
     struct rnl_am_records *p = &port->peer[rank].of[lane];
     struct rnl_conn *conn = port->ep->conn[rank];
     if (p->room && conn != &rnl_not_connected) {
-        struct rnl_tx *t = &conn->pair.tx[lane];
-        forget(p, t->acked);
+        forget(port, rank, lane);
         if (p->count == p->room) {
-            (void)!rnl_tx_refresh(t, NULL, NULL);
-            forget(p, t->acked);
+            (void)!rnl_tx_refresh(&conn->pair.tx[lane], NULL, NULL);
+            forget(port, rank, lane);
         }
         if (p->count <= p->room / 2) /* else every message would look again */
             return 1;
     }
     uint32_t room = p->room ? p->room * 2 : FIRST;
+    if (room > RNL_AM_RECORDS_MAX)
+        return p->count < p->room;
     struct rnl_am_record *more = aligned_alloc(64, room * sizeof *more);
     if (!more)
         return p->count < p->room;
@@ -94,17 +100,14 @@ int rnl_am_record_grow(struct rnl_am_port *port, uint32_t rank, unsigned lane)
     return 1;
 }
 
-/* rank is dead: what it has not said to have read comes back. */
+/* rank is dead: what it has neither answered nor surely read comes back. */
 static void unreached(struct rnl_am_port *port, uint32_t rank, unsigned lane)
 {
     struct rnl_am_records *p = &port->peer[rank].of[lane];
     if (!p->count)
         return;
-    struct rnl_tx *t = &port->ep->conn[rank]->pair.tx[lane];
-    (void)!rnl_tx_refresh(t, NULL, NULL);
-    forget(p, t->acked);
-    for (uint64_t later = port->peer[rank].asked - port->peer[rank].answered; lane == 0 && p->count > later; p->count--)
-        p->first = (p->first + 1) & (p->room - 1); /* answered, and it died before it said what it had read */
+    (void)!rnl_tx_refresh(&port->ep->conn[rank]->pair.tx[lane], NULL, NULL);
+    forget(port, rank, lane);
     while (p->count && !rnl_ep_forked(port->ep)) {
         struct rnl_am_record r = p->record[p->first];
         p->first = (p->first + 1) & (p->room - 1);

@@ -372,6 +372,10 @@ RNL_INLINE int rnl_ep_forked(const struct rnl_endpoint *ep)
 struct rnl_conn *rnl_conn_new(void);
 void rnl_conn_free(struct rnl_conn *conn);
 
+/* How far its peer has read lane 0, as rnl_tx has it, and nothing that it answered to that is still to come: over a
+ * network a word overtakes lines. */
+uint64_t rnl_conn_settled(const struct rnl_conn *conn);
+
 /* The connection to rank, made now if need be. 0, RNL_ERR_RANK, RNL_ERR_PEER_DEAD, RNL_ERR_PEER_BROKEN, _SYSTEM,
  * _NO_MEMORY, _JOB. What fails may succeed later. */
 int rnl_ep_connect(struct rnl_endpoint *ep, uint32_t rank, struct rnl_conn **out);

@@ -128,6 +128,12 @@ int rnl_link_new(struct rnl_remote *r, struct rnl_conn *conn, struct rnl_link **
     return 0;
 }
 
+uint64_t rnl_conn_settled(const struct rnl_conn *conn)
+{
+    const struct rnl_mirror *m = conn->pair.own; /* NULL: in memory words do not overtake, or all rests */
+    return m ? rnl_mirror_settled(m) : conn->pair.tx[0].acked;
+}
+
 static void end_flow(struct rnl_link *link)
 {
     if (link->flows)

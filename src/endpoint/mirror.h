@@ -23,7 +23,8 @@
  *
  * In memory, who sees a word sees all lines that were written before it. Here he does not: words go with the next
  * packet, lines wait for their turn, for what got lost and for their bytes. So nothing about lines follows from a word
- * (requote in peers.c).
+ * (requote in peers.c), and a request that is said to be read may have an answer that is not here. So with its words a
+ * side says how far it had written lane 1: what was read of lane 0 is settled when lane 1 is shown up to there.
  *
  * What a peer can do with frames is what it could do with shared memory: fill its own ring and area with anything. Here
  * is checked that it stays inside what it was told that it may write. */
@@ -61,14 +62,19 @@ struct rnl_mirror_stretch {
     uint8_t kind, lane; /* LINES, BULK */
     uint64_t from, to;
 };
+struct rnl_mirror_claim { /* the peer has read lane 0 up to there; its answers to that end on lane 1 here */
+    uint64_t read, answers;
+};
 struct rnl_mirror {
     struct rnl_pair *pair;
     struct rnl_mirror_out out[RNL_LANES];
     struct rnl_mirror_in in[RNL_LANES];
     uint64_t said[RNL_WORDS];
-    uint64_t grow_sent, grow_came;  /* lane 0: number of the GROW line, UINT64_MAX = none */
-    uint64_t wants_from, most_from; /* packets that said them last */
-    uint32_t say_again;             /* words that got lost */
+    uint64_t settled;                 /* lane 0 is read up to here, and what was answered to it is shown */
+    struct rnl_mirror_claim claim[2]; /* the first and the last of those that are not; read = 0: none */
+    uint64_t grow_sent, grow_came;    /* lane 0: number of the GROW line, UINT64_MAX = none */
+    uint64_t wants_from, most_from;   /* packets that said them last */
+    uint32_t say_again;               /* words that got lost */
     uint32_t lost_count;
     uint8_t grow_known; /* the peer has the GROW line: what lies in the big ring may be said */
     uint8_t first_lane; /* of the next packet */
@@ -122,6 +128,11 @@ void rnl_mirror_lost(struct rnl_mirror *m, const struct rnl_flow_note *note);
 
 /* ---- hearing ---- */
 
+/* How far the peer has read lane 0 of ours, as rnl_tx has it, and nothing that it answered to that is missing. */
+RNL_INLINE uint64_t rnl_mirror_settled(const struct rnl_mirror *m)
+{
+    return m->settled;
+}
 /* The frames of a packet that had not come before. 0; RNL_NO_ROOM: not all of them could be taken, it must come again;
  * RNL_ERR_PEER_BROKEN. */
 int rnl_mirror_frames(struct rnl_mirror *m, const unsigned char *at, uint32_t bytes, uint64_t number);
@@ -134,7 +145,7 @@ int rnl_mirror_valid(const struct rnl_mirror *m);
 #define RNL_MIRROR_WAITS        ((rnl_head)0x8000) /* turns a header into one that waits, and back */
 static_assert((RNL_MIRROR_BEFORE & RNL_HEAD_KEY_MASK) == 0 && RNL_HEAD_ACKLANE(RNL_MIRROR_BEFORE) == 0,
               "bits that are free");
-static_assert(RNL_WIRE_VERSION == 2 && RNL_BULK_AWAY == 2 << 20 && RNL_BULK_BYTES == 1 << 20 && RNL_BIG == 1024 &&
+static_assert(RNL_WIRE_VERSION == 3 && RNL_BULK_AWAY == 2 << 20 && RNL_BULK_BYTES == 1 << 20 && RNL_BIG == 1024 &&
                   RNL_SMALL0 == 32 && RNL_AWAY1 == 64 && RNL_SMALL2 == 8 && RNL_LANES == 3,
               "both sides have to have the same room: what changes here raises the version (runnel-wire(7))");
 static_assert(RNL_BIG * 8 < 0x8000, "a line that waits is no line of the ring");

@@ -99,6 +99,27 @@ static void raise_floor(struct rnl_mirror_in *in, uint64_t floor, uint32_t flags
     in->count = keep;
 }
 
+/* ---- what is settled ---- */
+
+static void settle(struct rnl_mirror *m)
+{
+    while (m->claim[0].read && m->in[1].shown >= m->claim[0].answers) {
+        if (m->claim[0].read > m->settled)
+            m->settled = m->claim[0].read;
+        m->claim[0] = m->claim[1];
+        m->claim[1].read = 0;
+    }
+}
+
+static void claim(struct rnl_mirror *m, uint64_t read, uint64_t answers)
+{
+    RNL_SOMETIMES(answers > m->in[1].shown, "what was read is said before what was answered");
+    if (read <= m->settled || read <= m->claim[0].read || read <= m->claim[1].read)
+        return; /* said before */
+    m->claim[m->claim[0].read != 0] = (struct rnl_mirror_claim){read, answers};
+    settle(m);
+}
+
 /* ---- lines ---- */
 
 RNL_INLINE struct rnl_line *slot_of(const struct rnl_mirror *m, unsigned lane, uint64_t line)
@@ -266,6 +287,8 @@ static int take_lines(struct rnl_mirror *m, const struct rnl_frame *f)
             return RNL_ERR_PEER_BROKEN;
     }
     int status = show(m, f->lane);
+    if (m->claim[0].read)
+        settle(m);
     return status < 0 ? status : all;
 }
 
@@ -288,7 +311,10 @@ static int take_bulk(struct rnl_mirror *m, const struct rnl_frame *f)
     if (!reach(m) || RNL_RARELY("no place to note what is here") || !note_here(in, from, to))
         return RNL_NO_ROOM;
     rnl_copy_in(m->pair->far_theirs + RNL_AWAY_BULK(f->lane) + (from & r->bulk_mask), bytes, to - from);
-    return show(m, f->lane);
+    int status = show(m, f->lane);
+    if (m->claim[0].read)
+        settle(m);
+    return status;
 }
 
 /* ---- words ---- */
@@ -333,6 +359,8 @@ static void take_words(struct rnl_mirror *m, const struct rnl_frame *f, uint64_t
         atomic_store_explicit(word, words[i], memory_order_release); /* R2 */
         m->came |= RNL_MIRROR_ROOM;
     }
+    if (f->count & 1u << RNL_WORD_POSITION)
+        claim(m, words[RNL_WORD_POSITION], rnl_wire_widen(m->in[1].shown, f->low));
 }
 
 /* A frame that is all there is, of a line of items on lane 0 that is the next to be shown: it is shown at once, as take

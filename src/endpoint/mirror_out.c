@@ -50,6 +50,7 @@ void rnl_mirror_init(struct rnl_mirror *m, struct rnl_pair *pair)
     memset(m, 0, sizeof *m);
     m->pair = pair;
     m->grow_sent = m->grow_came = UINT64_MAX;
+    m->settled = pair->tx[0].acked;
     for (unsigned lane = 0; lane < RNL_LANES; lane++) {
         m->out[lane].sent = pair->tx[lane].line0 << 3;
         m->in[lane].shown = pair->rx[lane].line0 << 3;
@@ -64,6 +65,7 @@ void rnl_mirror_wake(struct rnl_mirror *m, struct rnl_pair *pair, const struct r
     m->grow_sent = pair->big_tx ? (pair->tx[0].pos - 1) >> 3 : UINT64_MAX;
     m->grow_came = pair->big_rx ? (pair->rx[0].pos >> 3) - 1 : UINT64_MAX;
     m->grow_known = pair->big_tx;
+    m->settled = pair->tx[0].acked; /* all was */
     m->wants_from = rest->wants_from;
     m->most_from = rest->most_from;
     for (unsigned lane = 0; lane < RNL_LANES; lane++) {
@@ -80,7 +82,7 @@ void rnl_mirror_wake(struct rnl_mirror *m, struct rnl_pair *pair, const struct r
 
 int rnl_mirror_can_rest(const struct rnl_mirror *m, struct rnl_mirror_rest *rest)
 {
-    if (rnl_mirror_unsaid(m))
+    if (rnl_mirror_unsaid(m) || m->claim[0].read || m->settled < m->pair->tx[0].acked)
         return 0;
     for (unsigned lane = 0; lane < RNL_LANES; lane++) {
         struct rnl_tx *t = &m->pair->tx[lane];
@@ -421,6 +423,13 @@ static int put_lost(struct rnl_mirror *m, struct packing *p)
     return 1;
 }
 
+/* Where lane 1 ends: what has been read until now is answered up to there. */
+static uint64_t answers_end(const struct rnl_mirror *m)
+{
+    uint64_t line = rnl_tx_line(&m->pair->tx[1]);
+    return m->pair->tx[1].ring ? line * 8 + RNL_HEAD_N(head_of(m, 1, line)) : line * 8;
+}
+
 /* 0 = no room for them. */
 static int put_words(struct rnl_mirror *m, struct packing *p)
 {
@@ -434,7 +443,7 @@ static int put_words(struct rnl_mirror *m, struct packing *p)
         unsigned i = (unsigned)__builtin_ctz(left);
         words[i] = m->said[i] = word(m, i);
     }
-    p->at += rnl_frame_put_words(p->at, room(p), which, words);
+    p->at += rnl_frame_put_words(p->at, room(p), which, words, answers_end(m));
     m->say_again = 0;
     p->notes[p->count++] = (struct rnl_flow_note){.kind = RNL_FRAME_WORDS, .aux = (uint16_t)which};
     return 1;

@@ -59,7 +59,7 @@ int rnl_frame_next(struct rnl_frames *reader, struct rnl_frame *f)
         break;
     case RNL_FRAME_WORDS:
         f->bytes = rnl_frame_words_bytes(f->count) - RNL_FRAME_HEAD;
-        if (f->lane != 0 || f->low != 0 || f->count == 0 || (f->count & ~RNL_WORDS_ALL) != 0 || f->bytes > left)
+        if (f->lane != 0 || f->count == 0 || (f->count & ~RNL_WORDS_ALL) != 0 || f->bytes > left)
             return RNL_ERR_PEER_BROKEN;
         break;
     case RNL_FRAME_ASK:
@@ -81,12 +81,13 @@ void rnl_frame_words(const struct rnl_frame *f, uint64_t words[RNL_WORDS])
         words[__builtin_ctz(which)] = rnl_get64(at);
 }
 
-uint32_t rnl_frame_put_words(unsigned char *at, uint32_t room, unsigned which, const uint64_t words[RNL_WORDS])
+uint32_t rnl_frame_put_words(unsigned char *at, uint32_t room, unsigned which, const uint64_t words[RNL_WORDS],
+                             uint64_t answers)
 {
     uint32_t bytes = rnl_frame_words_bytes(which);
     if (room < bytes)
         return 0;
-    rnl_frame_put_head(at, RNL_FRAME_WORDS, 0, which, 0);
+    rnl_frame_put_head(at, RNL_FRAME_WORDS, 0, which, answers);
     for (at += RNL_FRAME_HEAD; which != 0; which &= which - 1, at += RNL_FRAME_WORD)
         rnl_put64(at, words[__builtin_ctz(which)]);
     return bytes;

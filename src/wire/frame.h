@@ -11,7 +11,7 @@
  *    +-------+-------+---------------+-------------------------------+  the n * len bytes of its items, not padded
  *    | BULK  | lane  | bytes (>= 1)  | position, low half            |  then the bytes
  *    +-------+-------+---------------+-------------------------------+
- *    | WORDS | 0     | which: bits   | 0                             |  then 8 bytes for each bit, lowest first
+ *    | WORDS | 0     | which: bits   | last line of lane 1, low half |  then 8 bytes for each bit, lowest first
  *    +-------+-------+---------------+-------------------------------+
  *    | ASK   | 0     | 0             | 0                             |  "I am blocked: say your words again"
  *    +-------+-------+---------------+-------------------------------+
@@ -61,7 +61,7 @@ static_assert(RNL_WORDS <= 16 && RNL_FRAME_LINE_MAX == RNL_FRAME_LINE_HEAD + RNL
 struct rnl_frame {
     uint8_t kind, lane;
     uint16_t count;          /* LINES: lines; BULK: bytes; WORDS: which */
-    uint32_t low;            /* LINES: number of the first line; BULK: position; the low half */
+    uint32_t low;            /* LINES: number of the first line; BULK: position; WORDS: of the answers; low halves */
     const unsigned char *at; /* what follows the head */
     uint32_t bytes;          /* ... and how much that is */
 };
@@ -131,8 +131,10 @@ RNL_INLINE uint32_t rnl_frame_words_bytes(unsigned which)
 {
     return RNL_FRAME_HEAD + RNL_FRAME_WORD * (uint32_t)__builtin_popcount(which & RNL_WORDS_ALL);
 }
-/* A whole WORDS frame: those of `which` (not 0), from words[]. Returns its bytes, or 0 if room is less. */
-uint32_t rnl_frame_put_words(unsigned char *at, uint32_t room, unsigned which, const uint64_t words[RNL_WORDS]);
+/* A whole WORDS frame: those of `which` (not 0), from words[], when lane 1 was written up to `answers` (line * 8 +
+ * items of the last). Returns its bytes, or 0 if room is less. */
+uint32_t rnl_frame_put_words(unsigned char *at, uint32_t room, unsigned which, const uint64_t words[RNL_WORDS],
+                             uint64_t answers);
 /* A whole ASK or PING, or 0. */
 uint32_t rnl_frame_put_bare(unsigned char *at, uint32_t room, enum rnl_frame_kind kind);
 

@@ -61,7 +61,7 @@
 #include "wire/bytes.h"
 
 enum {
-    RNL_WIRE_VERSION = 2, /* raised when two builds would misread each other: runnel-wire(7) says what changed */
+    RNL_WIRE_VERSION = 3, /* raised when two builds would misread each other: runnel-wire(7) says what changed */
     RNL_WIRE_VERSIONS = 16,
     RNL_PACKET_HEAD = 16, /* bytes */
     RNL_PACKET_TAG = 16,

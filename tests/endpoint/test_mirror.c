@@ -241,15 +241,64 @@ static void words_do_not_fall_but_wishes(void **state)
     open_it(&f);
     for (unsigned value = 9; value >= 5; value -= 2) {
         words[RNL_WORD_GRANTED] = words[RNL_WORD_WANTS] = value;
-        f.bytes = rnl_frame_put_words(f.at, sizeof f.at, which, words);
+        f.bytes = rnl_frame_put_words(f.at, sizeof f.at, which, words, 0);
         assert_int_equal(hear(&f), 0);
         assert_int_equal(atomic_load(&f.pair.theirs->back[0].granted), 9);
         assert_int_equal(atomic_load(&f.pair.theirs->wants), value);
     }
     words[RNL_WORD_WANTS] = 77; /* an older packet */
-    f.bytes = rnl_frame_put_words(f.at, sizeof f.at, which, words);
+    f.bytes = rnl_frame_put_words(f.at, sizeof f.at, which, words, 0);
     assert_int_equal(rnl_mirror_frames(&f.mirror, f.at, f.bytes, 1), 0);
     assert_int_equal(atomic_load(&f.pair.theirs->wants), 5);
+    close_it(&f);
+}
+
+/* The peer has read lane 0 up to here, and written lane 1 up to there. */
+static void hear_read(struct fixture *f, uint64_t read, uint64_t answers)
+{
+    uint64_t words[RNL_WORDS] = {0};
+    words[RNL_WORD_POSITION] = read;
+    f->bytes = rnl_frame_put_words(f->at, sizeof f->at, 1u << RNL_WORD_POSITION, words, answers);
+    assert_int_equal(hear(f), 0);
+}
+
+static void what_was_read_is_settled_when_its_answers_are_here(void **state)
+{
+    struct fixture f;
+    struct rnl_mirror_rest rest;
+    struct rnl_flow_note notes[RNL_FLOW_NOTES];
+    unsigned count;
+    (void)state;
+    open_it(&f);
+    for (unsigned lane = 0; lane < RNL_LANES; lane++)
+        rnl_rx_tell(&f.pair.rx[lane]);
+    (void)rnl_mirror_fill(&f.mirror, f.at, sizeof f.at, notes, &count);
+    uint64_t start = f.pair.tx[0].acked, line = first(&f, 1);
+    assert_int_equal(rnl_mirror_settled(&f.mirror), start);
+    hear_read(&f, start + 1, (line - 1) * 8); /* it has answered nothing */
+    assert_int_equal(rnl_mirror_settled(&f.mirror), start + 1);
+    assert_true(rnl_mirror_can_rest(&f.mirror, &rest));
+    hear_read(&f, start + 5, line * 8 + 2);
+    assert_int_equal(rnl_mirror_settled(&f.mirror), start + 1);
+    assert_int_equal(atomic_load(&f.pair.theirs->back[0].position), start + 5); /* there is room all the same */
+    assert_false(rnl_mirror_can_rest(&f.mirror, &rest));
+    hear_read(&f, start + 3, line * 8 + 1); /* late */
+    hear_read(&f, start + 9, (line + 2) * 8 + 1);
+    hear_read(&f, start + 17, (line + 3) * 8 + 1);
+    add_line(&f, 1, line, 1, 0, ITEM, some);
+    assert_int_equal(hear(&f), 0);
+    assert_int_equal(rnl_mirror_settled(&f.mirror), start + 1);
+    add_line(&f, 1, line, 2, 0, ITEM, some);
+    assert_int_equal(hear(&f), 0);
+    assert_int_equal(rnl_mirror_settled(&f.mirror), start + 5);
+    add_line(&f, 1, line + 1, 1, 2, ITEM, some);
+    add_line(&f, 1, line + 3, 1, 1, ITEM, some);
+    assert_int_equal(hear(&f), 0);
+    assert_int_equal(rnl_mirror_settled(&f.mirror), start + 5);
+    add_line(&f, 1, line + 2, 1, 1, ITEM, some); /* and the one behind it is shown with it */
+    assert_int_equal(hear(&f), 0);
+    assert_int_equal(rnl_mirror_settled(&f.mirror), start + 17);
+    assert_false(f.mirror.claim[0].read || f.mirror.claim[1].read);
     close_it(&f);
 }
 
@@ -288,14 +337,14 @@ static void wishes_of_before_a_rest_stay_old(void **state)
     assert_true(rnl_mirror_fill(&f.mirror, f.at, sizeof f.at, notes, &count) > 0);
     f.number = 12;
     words[RNL_WORD_WANTS] = words[RNL_WORD_MOST] = 3;
-    f.bytes = rnl_frame_put_words(f.at, sizeof f.at, 1u << RNL_WORD_WANTS | 1u << RNL_WORD_MOST, words);
+    f.bytes = rnl_frame_put_words(f.at, sizeof f.at, 1u << RNL_WORD_WANTS | 1u << RNL_WORD_MOST, words, 0);
     assert_int_equal(hear(&f), 0);
     assert_int_equal(rnl_mirror_can_rest(&f.mirror, &rest), 1);
     rnl_pair_rest(&f.pair, kept);
     assert_int_equal(rnl_pair_wake(&f.pair, kept), 0);
     rnl_mirror_wake(&f.mirror, &f.pair, &rest);
     words[RNL_WORD_WANTS] = words[RNL_WORD_MOST] = 77;
-    f.bytes = rnl_frame_put_words(f.at, sizeof f.at, 1u << RNL_WORD_WANTS | 1u << RNL_WORD_MOST, words);
+    f.bytes = rnl_frame_put_words(f.at, sizeof f.at, 1u << RNL_WORD_WANTS | 1u << RNL_WORD_MOST, words, 0);
     assert_int_equal(rnl_mirror_frames(&f.mirror, f.at, f.bytes, 10), 0);
     assert_int_equal(atomic_load(&f.pair.theirs->wants), 3);
     assert_int_equal(atomic_load(&f.pair.theirs->most), 3);
@@ -390,6 +439,7 @@ int main(void)
         cmocka_unit_test(stretches_are_bounded_and_the_lowest_is_always_taken),
         cmocka_unit_test(whole_messages_are_one_stretch),
         cmocka_unit_test(words_do_not_fall_but_wishes),
+        cmocka_unit_test(what_was_read_is_settled_when_its_answers_are_here),
         cmocka_unit_test(who_holds_what_came_too_early_does_not_rest),
         cmocka_unit_test(wishes_of_before_a_rest_stay_old),
         cmocka_unit_test(words_go_with_the_next_line),

@@ -34,7 +34,7 @@ enum op_kind {
 static const char *const op_names[OP_KINDS] = {"items", "other", "extent",  "prefix", "grow", "read", "tell",
                                                "words", "fill",  "deliver", "drop",   "fate", "rest"};
 
-enum { LOG = 1 << 13, PACKETS = 2048, PACKET_MAX = 9000, UNDERWAY = 64 };
+enum { LOG = 1 << 13, TELLS = 1 << 12, PACKETS = 2048, PACKET_MAX = 9000, UNDERWAY = 64 };
 
 struct logged { /* a thing that was written into a ring */
     rnl_head key;
@@ -48,6 +48,9 @@ struct packet {
     struct rnl_flow_note note[RNL_FLOW_NOTES];
     unsigned char at[PACKET_MAX];
 };
+struct told { /* how far it had read lane 0, and written lane 1 before that */
+    uint64_t read, answers;
+};
 struct end {
     struct rnl_env env;
     struct rnl_pair pair;
@@ -60,6 +63,9 @@ struct end {
     int extent, reads_extent;                    /* lane 0: one is open, at its writer, at its reader */
     uint64_t start, id;
     uint32_t reserved, published;
+    uint64_t answers;  /* line * 8 + items of the last of lane 1 */
+    struct told *told; /* in turn; the other end has settled `settled` of them */
+    uint32_t tells, settled;
 };
 struct world {
     struct end end[2];
@@ -89,6 +95,8 @@ static int put(struct world *w, struct end *e, unsigned lane, rnl_head key, cons
         return 0;
     memcpy(at, l->payload, RNL_HEAD_LEN(key));
     rnl_pair_publish(&e->pair, lane, key, at + RNL_HEAD_LEN(key), fresh, lane);
+    if (lane == 1)
+        e->answers = rnl_tx_line(t) * 8 + RNL_HEAD_N(t->ring[rnl_tx_line(t) & (RNL_AWAY1 - 1)].head);
     if (RNL_HEAD_KIND(key) != RNL_LINE_ITEMS)
         rnl_tx_close_other(t);
     e->log[lane][e->logged[lane]] = *l;
@@ -321,8 +329,18 @@ static int rest(struct world *w, struct end *e)
 
 /* ---- runs ---- */
 
+static void note_told(struct end *e)
+{
+    uint64_t read = e->pair.mine->back[0].position;
+    uint64_t before = e->tells ? e->told[e->tells - 1].read : (e->pair.rx[0].line0 + 1) * 8;
+    if (e->tells < TELLS && read > before)
+        e->told[e->tells++] = (struct told){read, e->answers};
+}
+
 static int check(struct world *w, const struct test_op *op)
 {
+    for (unsigned i = 0; i < 2; i++)
+        note_told(&w->end[i]);
     for (unsigned i = 0; i < 2; i++) {
         struct end *e = &w->end[i];
         int bad = rnl_mirror_valid(&e->mirror);
@@ -333,6 +351,14 @@ static int check(struct world *w, const struct test_op *op)
         }
         if (bad)
             return BAD("invariant %d of end %u after %s", bad, i, op_names[op->kind]);
+        struct end *reader = &w->end[!i];
+        for (; reader->settled < reader->tells; reader->settled++) {
+            const struct told *t = &reader->told[reader->settled];
+            if (t->read > e->mirror.settled)
+                break;
+            if (t->answers > e->mirror.in[1].shown)
+                return BAD("end %u takes %llu for settled, and an answer is not here", i, (unsigned long long)t->read);
+        }
     }
     return 0;
 }
@@ -395,6 +421,8 @@ static int alike(struct world *w, unsigned i)
     if (memcmp(mine->back, copy->back, sizeof mine->back) != 0 || mine->wants != copy->wants ||
         mine->most != copy->most || mine->asked_back != copy->asked_back || mine->gave_back != copy->gave_back)
         return BAD("words of end %u are not what the other sees", i);
+    if (other->mirror.settled != copy->back[0].position)
+        return BAD("what end %u has read is not settled", i);
     for (unsigned lane = 0; lane < RNL_LANES; lane++)
         if (e->logged[lane] != other->read[lane])
             return BAD("end %u, lane %u: %u things written, %u read", i, lane, e->logged[lane], other->read[lane]);
@@ -432,7 +460,8 @@ static int calm(struct world *w)
 static void open_end(struct end *e, uint32_t rank)
 {
     e->env.rank = rank;
-    if (rnl_pair_open_away(&e->pair, &e->env, !rank) < 0 || !(e->packet = calloc(PACKETS, sizeof *e->packet)))
+    if (rnl_pair_open_away(&e->pair, &e->env, !rank) < 0 || !(e->packet = calloc(PACKETS, sizeof *e->packet)) ||
+        !(e->told = calloc(TELLS, sizeof *e->told)))
         abort();
     for (unsigned lane = 0; lane < RNL_LANES; lane++) {
         if (!(e->log[lane] = calloc(LOG, sizeof **e->log)))
@@ -458,6 +487,7 @@ static int run(uint64_t seed, const struct test_op *ops, size_t n, struct test_w
     for (unsigned i = 0; i < 2; i++) {
         rnl_pair_close(&w->end[i].pair);
         free(w->end[i].packet);
+        free(w->end[i].told);
         for (unsigned lane = 0; lane < RNL_LANES; lane++)
             free(w->end[i].log[lane]);
     }

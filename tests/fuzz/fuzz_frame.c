@@ -47,7 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         } else if (f.kind == RNL_FRAME_WORDS) {
             uint64_t words[RNL_WORDS] = {0};
             rnl_frame_words(&f, words);
-            bytes = rnl_frame_put_words(out, sizeof out, f.count, words);
+            bytes = rnl_frame_put_words(out, sizeof out, f.count, words, f.low);
         } else {
             bytes = rnl_frame_put_bare(out, sizeof out, f.kind);
         }

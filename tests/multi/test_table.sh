@@ -65,4 +65,13 @@ for at in 20us 60us 200us 1ms; do
     ok "a crash after $at: the five others end, with nothing unanswered" $?
 done
 
+# what it had read of their requests was said, and the answers got lost with it: these requests come back, too
+printf 'at 500us crash 3\n' >disaster
+for seed in 4 10 14; do
+    "$runnel" sim -n 6 --hosts 3 --keep-going --fault loss=1% --scenario disaster --seed $seed "$guest" 2000 >out 2>err
+    others=$(awk '/^rank [01245] of 6:/ { sub(":", ""); ends += $5 + $7 + $9 + $11 == 4000 } END { print ends + 0 }' out)
+    [ "$others" = 5 ]
+    ok "a crash with answers under way, seed $seed: the five others end, with nothing unanswered" $?
+done
+
 exit $failed

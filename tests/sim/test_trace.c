@@ -39,7 +39,7 @@ static uint32_t data_packet(unsigned char *at, size_t room)
     rnl_frame_put_head(at + end, RNL_FRAME_BULK, 0, 16, 64);
     memset(at + end + RNL_FRAME_HEAD, 'b', 16);
     end += RNL_FRAME_HEAD + 16;
-    end += rnl_frame_put_words(at + end, 200, 1u << RNL_WORD_GRANTED | 1u << RNL_WORD_WANTS, words);
+    end += rnl_frame_put_words(at + end, 200, 1u << RNL_WORD_GRANTED | 1u << RNL_WORD_WANTS, words, 0);
     end += rnl_frame_put_bare(at + end, 8, RNL_FRAME_PING);
     return rnl_packet_finish(at, end);
 }

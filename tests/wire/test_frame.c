@@ -72,13 +72,14 @@ static void each_frame_lies_where_the_picture_shows_it(void **state)
     rnl_frame_put_head(body, RNL_FRAME_LINES, 2, 1, 0x9912345678);
     assert_int_equal(at - body, sizeof lines);
     assert_memory_equal(body, lines, sizeof lines);
-    static const unsigned char words[] = {3, 0, 0x02, 0x10, 0, 0, 0, 0, 8, 7, 6, 5,
-                                          4, 3, 2,    1,    1, 0, 0, 0, 0, 0, 0, 0x80};
+    static const unsigned char words[] = {3, 0, 0x02, 0x10, 0x9a, 0x78, 0x56, 0x34, 8, 7, 6, 5,
+                                          4, 3, 2,    1,    1,    0,    0,    0,    0, 0, 0, 0x80};
     uint64_t word[RNL_WORDS] = {0};
     word[RNL_WORD_GRANTED] = 0x0102030405060708;
     word[RNL_WORD_MOST] = 0x8000000000000001;
-    assert_int_equal(rnl_frame_put_words(body, sizeof words, 1u << RNL_WORD_GRANTED | 1u << RNL_WORD_MOST, word),
-                     sizeof words);
+    assert_int_equal(
+        rnl_frame_put_words(body, sizeof words, 1u << RNL_WORD_GRANTED | 1u << RNL_WORD_MOST, word, 0x123456789a),
+        sizeof words);
     assert_memory_equal(body, words, sizeof words);
     static const unsigned char bulk[] = {2, 1, 0x05, 0x00, 0xef, 0xcd, 0xab, 0x89};
     rnl_frame_put_head(body, RNL_FRAME_BULK, 1, 5, 0x123489abcdef);
@@ -126,8 +127,7 @@ static void write_mix(struct test_random *r, struct mix *m, uint32_t room)
         } else if (f->kind == RNL_FRAME_WORDS) {
             f->count = (uint16_t)(1 + test_random_below(r, RNL_WORDS_ALL));
             f->lane = 0;
-            f->low = 0;
-            bytes = rnl_frame_put_words(at, left, f->count, m->words);
+            bytes = rnl_frame_put_words(at, left, f->count, m->words, f->low);
         } else if (f->kind == RNL_FRAME_ASK || f->kind == RNL_FRAME_PING) {
             f->lane = 0;
             f->low = 0;
@@ -246,11 +246,8 @@ static void heads_that_cannot_be_are_refused(void **state)
         rnl_frame_put_head(body, RNL_FRAME_WORDS, 0, 1u << bit, 0);
         REFUSED(64);
     }
-    rnl_frame_put_words(body, 64, 1, words);
+    rnl_frame_put_words(body, 64, 1, words, 0);
     body[1] = 1;
-    REFUSED(16);
-    rnl_frame_put_words(body, 64, 1, words);
-    body[4] = 1;
     REFUSED(16);
     for (unsigned at = 1; at < 8; at++) { /* ASK and PING say nothing more */
         rnl_frame_put_bare(body, 64, RNL_FRAME_ASK);
@@ -308,7 +305,7 @@ static void writing_stays_in_its_room(void **state)
     for (uint32_t room = 0; room < RNL_FRAME_HEAD + 8 * RNL_WORDS + 4; room++) {
         assert_int_equal(rnl_frame_put_bare(body, room, RNL_FRAME_ASK), room < 8 ? 0 : 8);
         uint32_t all = RNL_FRAME_HEAD + 8 * RNL_WORDS;
-        assert_int_equal(rnl_frame_put_words(body, room, RNL_WORDS_ALL, words), room < all ? 0 : all);
+        assert_int_equal(rnl_frame_put_words(body, room, RNL_WORDS_ALL, words, 7), room < all ? 0 : all);
     }
 }
 
