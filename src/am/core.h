@@ -133,7 +133,10 @@ struct rnl_am_records { /* a ring of `room`, a power of two */
 struct rnl_am_peer {
     struct rnl_am_records of[2]; /* by lane */
     uint64_t asked, answered;    /* requests; the last of them that was answered */
-    uint32_t deepest;            /* so many requests were unanswered at a time, lately */
+    uint64_t heard;              /* ... when `window`, which were unanswered until then, was seen last */
+    uint32_t deepest, deep; /* so many requests were unanswered at a time: in the last RNL_AM_LATELY groups; since */
+    uint32_t window;
+    uint8_t groups; /* since */
     uint8_t dead;
 };
 /* Fewer requests than serials are under way to a rank. A ring holds fewer still, but over a network an answer can be
@@ -339,17 +342,36 @@ int rnl_am_progress_sent(struct rnl_am_port *port);
  * that follow each other are to share datagrams, whose way through the kernel costs as much as a dozen of them. Half of
  * as many as were unanswered at a time lately go together: the two sides work at the same time then. */
 enum { RNL_AM_SENT_LEAST = 32, RNL_AM_SENT_MOST = 64, RNL_AM_LATELY = 8 };
+/* Who waits for so many answers polls soon: a request more does not leave alone, even if all before have arrived. But
+ * not more than were unanswered when answers came last: others may be of a kind that is never answered. */
+RNL_INLINE uint8_t rnl_am_awaits(struct rnl_am_port *port, uint32_t rank)
+{
+    struct rnl_am_peer *p = &port->peer[rank];
+    uint64_t open = p->asked - p->answered;
+    if (RNL_LIKELY(open < RNL_AM_SENT_LEAST))
+        return 0;
+    if (p->answered != p->heard) {
+        uint64_t depth = p->asked - p->heard, most = p->deepest > p->deep ? p->deepest : p->deep;
+        p->window = (uint32_t)(depth < most ? depth : most);
+        p->heard = p->answered;
+    }
+    return open <= p->window;
+}
 RNL_INLINE int rnl_am_progress_after(struct rnl_am_port *port, uint32_t rank)
 {
     if (port->ep->remote && port->ep->conn[rank]->pair.away) {
         struct rnl_am_peer *p = &port->peer[rank];
         uint64_t open = p->asked - p->answered;
         uint32_t sent = ++port->sent_away;
-        if (open > p->deepest)
-            p->deepest = (uint32_t)open;
-        if (sent < RNL_AM_SENT_LEAST || (sent < RNL_AM_SENT_MOST && sent < p->deepest / 2))
+        if (open > p->deep)
+            p->deep = (uint32_t)open;
+        uint32_t deepest = p->deepest > p->deep ? p->deepest : p->deep;
+        if (sent < RNL_AM_SENT_LEAST || (sent < RNL_AM_SENT_MOST && sent < (deepest + 1) / 2))
             return AM_OK;
-        p->deepest -= p->deepest / RNL_AM_LATELY;
+        if (++p->groups == RNL_AM_LATELY) {
+            p->deepest = p->deep;
+            p->deep = p->groups = 0;
+        }
     }
     return rnl_am_progress_sent(port);
 }

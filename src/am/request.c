@@ -206,6 +206,7 @@ RNL_INLINE int request_one(ep_t ep, int index, handler_t handler, int numargs, c
                      port->rejections > RNL_AM_REJECTED_MAX || !rnl_am_record_free(port, rank = t->name.rank, 0) ||
                      !rnl_stream_ask_place(port->ep, rank, RNL_AM_ID_REQUEST, RNL_AM_ANSWER, n, place)))
         return 0;
+    place->conn->awaited = rnl_am_awaits(port, rank);
     uint64_t what = rnl_am_what(RNL_AM_OP_SHORT, (unsigned)numargs, handler, t->name.number, ep->number) |
                     (uint64_t)(uint16_t)++port->peer[rank].asked << 48;
     uint64_t who = rnl_am_who(t->name.generation, ep->generation), tag = t->tag;
@@ -214,6 +215,7 @@ RNL_INLINE int request_one(ep_t ep, int index, handler_t handler, int numargs, c
     memcpy(place->at + 16, &tag, 8);
     rnl_am_copy_args(place->at + 24, args, (unsigned)numargs);
     rnl_stream_ask_publish(port->ep, place, n);
+    place->conn->awaited = 0;
     struct rnl_am_record *r = rnl_am_record_on(port, rank, &place->conn->pair.tx[0], 0, (uint32_t)index, n);
     r->head[0] = what;
     r->head[1] = who;

@@ -447,8 +447,12 @@ static int readmit(struct rnl_am_port *port, unsigned rank)
     int core = rnl_readmit(port->ep, rank);
     if (core == RNL_BUSY)
         return AM_ERR_NOT_SENT;
-    if (core == 0)
-        port->peer[rank].dead = 0; /* serial numbers go on */
+    if (core == 0) { /* serial numbers go on */
+        struct rnl_am_peer *p = &port->peer[rank];
+        p->dead = 0;
+        p->answered = p->heard = p->asked; /* or it has come back */
+        p->window = p->deepest = p->deep = 0;
+    }
     return rnl_am_status(core);
 }
 

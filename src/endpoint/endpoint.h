@@ -136,6 +136,7 @@ struct rnl_conn {
     uint8_t shut;       /* enum rnl_shut: why a short send cannot go at once */
     uint8_t gone;       /* dead or broken: nothing is sent or taken in any more */
     uint8_t dying;      /* dead: what it sent is still taken in first */
+    uint8_t awaited;    /* during a send: much that was asked of it is unanswered. Who sends extracts soon, then */
     union {
         struct {
             uint8_t broken;           /* ... and is not */

@@ -8,7 +8,9 @@
 enum {
     BULK_LEAST = 64, /* bytes, else the rest of a packet is left empty */
     FEW_BYTES = 250, /* all words, or some lines */
-    PRESSING = 8     /* this part of ring, grant or area, and its sender is told at once that it is free */
+    PRESSING = 8,    /* this part of ring, grant or area, and its sender is told at once that it is free */
+    ANSWERS_LEFT = 4 /* ... of the ring of answers all but this: who has read them asks again, mostly, and says so then.
+                        A reader's word of the ring lags by less than a quarter (ring.c), so who fills it is told */
 };
 
 struct packing { /* one packet */
@@ -137,15 +139,29 @@ static uint32_t unsaid_words(const struct rnl_mirror *m)
     return which;
 }
 
+/* What was read since it was said, of that lane's ring and grant. */
+static uint64_t lines_read(const struct rnl_mirror *m, unsigned lane)
+{
+    unsigned i = 3 * lane + RNL_WORD_POSITION;
+    return (word(m, i) - m->said[i]) / 8;
+}
+static uint64_t units_read(const struct rnl_mirror *m, unsigned lane)
+{
+    unsigned i = 3 * lane + RNL_WORD_GRANTED;
+    return word(m, i) - m->said[i];
+}
+
 int rnl_mirror_much_read(const struct rnl_mirror *m)
 {
-    const struct rnl_rx *r = &m->pair->rx[0];
-    const uint32_t counts = 1u << RNL_WORD_POSITION | 1u << RNL_WORD_GRANTED | 1u << RNL_WORD_BULK_READ;
-    if (unsaid_words(m) & ~counts) /* other lanes, wishes, what got lost */
+    const struct rnl_rx *r = m->pair->rx;
+    const uint32_t both = 1u << RNL_WORD_POSITION | 1u << RNL_WORD_GRANTED;
+    const uint32_t counts = both | 1u << RNL_WORD_BULK_READ | both << 3;
+    if (unsaid_words(m) & ~counts) /* another lane, bulk answers, wishes, what got lost */
         return 1;
-    return (word(m, RNL_WORD_POSITION) - m->said[RNL_WORD_POSITION]) / 8 >= RNL_LINES(r->wrap) / PRESSING ||
-           (word(m, RNL_WORD_GRANTED) - m->said[RNL_WORD_GRANTED]) >= r->standing / PRESSING ||
-           word(m, RNL_WORD_BULK_READ) - m->said[RNL_WORD_BULK_READ] >= RNL_BULK_BYTES / PRESSING;
+    return lines_read(m, 0) >= RNL_LINES(r[0].wrap) / PRESSING || units_read(m, 0) >= r[0].standing / PRESSING ||
+           word(m, RNL_WORD_BULK_READ) - m->said[RNL_WORD_BULK_READ] >= RNL_BULK_BYTES / PRESSING ||
+           lines_read(m, 1) >= RNL_LINES(r[1].wrap) * (ANSWERS_LEFT - 1) / ANSWERS_LEFT ||
+           units_read(m, 1) >= r[1].standing / PRESSING;
 }
 
 int rnl_mirror_unsaid(const struct rnl_mirror *m)

@@ -163,10 +163,11 @@ static void output_now(struct rnl_link *link, uint64_t piled, uint64_t now_ns)
 }
 
 /* Nothing of it is in flight: who only sends, and never extracts, finds that out here. A handler that has others behind
- * it, which may answer, too, is not alone: all of theirs goes when the extract ends. */
+ * it, which may answer, too, is not alone: all of theirs goes when the extract ends. Nor is what goes to a peer from
+ * whom much is awaited. */
 static int is_lone(struct rnl_endpoint *ep, struct rnl_link *link)
 {
-    if (ep->in_handler && link->mirror && rnl_mirror_unread(link->mirror))
+    if (ep->in_handler ? link->mirror && rnl_mirror_unread(link->mirror) : link->conn->awaited)
         return 0;
     if (link->up && link->flow.sent.count && !ep->in_handler && !ep->remote->receiving)
         rnl_remote_receive(ep);

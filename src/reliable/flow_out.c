@@ -319,7 +319,7 @@ uint32_t rnl_flow_output(struct rnl_flow *f, unsigned char *at, size_t most, uin
             return bytes;
     }
     if (f->mtu.due_ns <= now_ns && f->timeouts == 0 && f->state < RNL_FLOW_CLOSING) {
-        uint32_t size = rnl_mtu_probe(&f->mtu, room, 3 * rnl_flow_pto_ns(f), now_ns);
+        uint32_t size = rnl_mtu_probe(&f->mtu, room, f->charge < f->window_bytes / 2, rnl_flow_pto_ns(f), now_ns);
         if (size && (bytes = put_probe(f, at, room, RNL_PROBE_ASK, size)) > 0)
             return bytes;
     }

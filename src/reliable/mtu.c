@@ -41,11 +41,17 @@ void rnl_mtu_filled(struct rnl_mtu *mtu, uint64_t now_ns)
         search(mtu, now_ns);
 }
 
-uint32_t rnl_mtu_probe(struct rnl_mtu *mtu, uint32_t room, uint64_t wait_ns, uint64_t now_ns)
+uint32_t rnl_mtu_probe(struct rnl_mtu *mtu, uint32_t room, int spare, uint64_t pto_ns, uint64_t now_ns)
 {
     uint32_t bytes = now_ns >= mtu->due_ns ? size_at(mtu, mtu->at) : 0;
     if (bytes == 0)
         return 0;
+    if (mtu->tries == 1 && !spare && !mtu->put_off) {
+        mtu->put_off = 1;
+        mtu->due_ns += RNL_MTU_PATIENCE * pto_ns - pto_ns / 2;
+        if (now_ns < mtu->due_ns)
+            return 0;
+    }
     if (mtu->tries >= RNL_MTU_TRIES) {
         /* It does not pass. Larger ones will not either. */
         mtu->due_ns = NEVER;
@@ -59,7 +65,8 @@ uint32_t rnl_mtu_probe(struct rnl_mtu *mtu, uint32_t room, uint64_t wait_ns, uin
     }
     mtu->cramped = 0;
     mtu->tries++;
-    mtu->due_ns = now_ns + wait_ns;
+    mtu->put_off = 0;
+    mtu->due_ns = now_ns + (mtu->tries == 1 ? pto_ns / 2 : RNL_MTU_PATIENCE * pto_ns);
     return bytes <= room ? bytes : 0; /* perhaps there is more room next time */
 }
 

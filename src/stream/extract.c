@@ -5,6 +5,11 @@
 
 #include "endpoint/remote.h"
 
+enum {
+    MANY = 12,  /* messages that came at once: perhaps there are more, whose answers go with theirs in one datagram, */
+    ENOUGH = 64 /* ... unless there are so many: the other side is to have something to do, too */
+};
+
 /* Room was given back: the sender may sleep for want of it. */
 RNL_INLINE void look_after(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_rx *r)
 {
@@ -25,6 +30,8 @@ static RNL_NOINLINE void take_answers(struct rnl_endpoint *ep, struct rnl_conn *
         t->quit = 1;
         return;
     }
+    if (RNL_UNLIKELY(answers.things >= MANY) && conn->pair.away && rnl_rx_untold(r))
+        rnl_rx_tell(r); /* it goes with what is asked next: then all of the ring is free for the answers */
     look_after(ep, conn, r);
     t->things += answers.things;
 }
@@ -94,6 +101,18 @@ static void extract_from(struct rnl_endpoint *ep, uint32_t i, uint32_t left, str
         t->things += rnl_stream_calls(ep);
 }
 
+/* Short messages come in runs; what has come meanwhile is taken in before anything is sent. */
+static RNL_NOINLINE void extract_more(struct rnl_endpoint *ep, struct rnl_taking *t)
+{
+    unsigned before = 0;
+    while (t->things >= before + MANY && t->things < ENOUGH && !t->quit && t->bytes < t->max && !rnl_ep_forked(ep)) {
+        before = t->things;
+        rnl_remote_receive(ep);
+        rnl_ep_heard(ep);
+        extract_from(ep, ep->turn, ep->hot_count, t);
+    }
+}
+
 int64_t rnl_stream_extract(struct rnl_endpoint *ep, uint64_t max, unsigned *things)
 {
     struct rnl_taking t = {.max = max};
@@ -108,6 +127,8 @@ int64_t rnl_stream_extract(struct rnl_endpoint *ep, uint64_t max, unsigned *thin
         rnl_remote_receive(ep);
     rnl_ep_heard(ep);
     extract_from(ep, ep->turn, ep->hot_count, &t);
+    if (RNL_UNLIKELY(network) && t.things >= MANY)
+        extract_more(ep, &t);
     *things = t.things + (ep->deaths_seen - deaths);
     if (RNL_UNLIKELY(ep->net_due | network) && !rnl_ep_forked(ep)) {
         if (ep->hot_count > RNL_HOT_ALWAYS)

@@ -166,6 +166,46 @@ static void a_ring_for_answers_is_there_when_it_is_needed(void **state)
     close_it(&f);
 }
 
+/* What was read of the answers may wait for what is asked next, and a ring says only each quarter of it how far it was
+ * read: both together are less than a ring. So who is stopped for want of it has always been told, whatever had been
+ * said when the ring was begun. */
+static void a_ring_of_answers_that_is_read_is_told(void **state)
+{
+    struct rnl_flow_note notes[RNL_FLOW_NOTES];
+    unsigned count;
+    (void)state;
+    for (unsigned before = 0; before < 2 * RNL_AWAY1; before++)
+        for (unsigned exact = 0; exact < RNL_AWAY1; exact++) {
+            struct fixture f;
+            open_it(&f);
+            assert_int_equal(rnl_pair_reach_answers(&f.pair), 0);
+            struct rnl_rx *r = &f.pair.rx[1];
+            uint64_t line = first(&f, 1), said = 0;
+            rnl_rx_grant(r, RNL_GRANT_FULL);
+            for (unsigned i = 0; i < before + RNL_AWAY1; i++, line++) {
+                if (i == before) { /* all that is read is said here, if the program says something */
+                    rnl_rx_tell(r);
+                    (void)rnl_mirror_fill(&f.mirror, f.at, sizeof f.at, notes, &count);
+                    said = i;
+                }
+                add_line(&f, 1, line, 1, i > 0, rnl_head_key(RNL_LINE_ASK, 1, 8), some);
+                assert_int_equal(hear(&f), 0);
+                rnl_head h = rnl_rx_peek(r);
+                assert_true(h != 0);
+                rnl_rx_read(r, h, 1);
+                rnl_rx_leave(r);
+                if (i == before + exact)
+                    rnl_rx_tell(r); /* after a run of them */
+                if (i < before && rnl_mirror_much_read(&f.mirror))
+                    (void)rnl_mirror_fill(&f.mirror, f.at, sizeof f.at, notes, &count);
+                if (i - said == RNL_AWAY1 / 2)
+                    assert_int_equal(rnl_mirror_much_read(&f.mirror), 0); /* so far it may wait */
+            }
+            assert_int_equal(rnl_mirror_much_read(&f.mirror), 1);
+            close_it(&f);
+        }
+}
+
 static void a_line_that_changes_is_no_line(void **state)
 {
     struct fixture f;
@@ -435,6 +475,7 @@ int main(void)
         cmocka_unit_test(a_line_waits_for_its_bulk_bytes),
         cmocka_unit_test(nothing_is_written_where_there_is_no_room),
         cmocka_unit_test(a_ring_for_answers_is_there_when_it_is_needed),
+        cmocka_unit_test(a_ring_of_answers_that_is_read_is_told),
         cmocka_unit_test(a_line_that_changes_is_no_line),
         cmocka_unit_test(stretches_are_bounded_and_the_lowest_is_always_taken),
         cmocka_unit_test(whole_messages_are_one_stretch),

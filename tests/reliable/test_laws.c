@@ -499,22 +499,22 @@ static void sizes_are_asked_about_upwards_until_one_does_not_pass(void **state)
     struct rnl_mtu m;
     rnl_mtu_init(&m, sizes, 9000);
     assert_int_equal(m.bytes, 1200);
-    assert_int_equal(rnl_mtu_probe(&m, 9000, 1000, 10), 0); /* not before data wants it */
+    assert_int_equal(rnl_mtu_probe(&m, 9000, 1, 1000, 10), 0); /* not before data wants it */
     rnl_mtu_filled(&m, 10);
-    assert_int_equal(rnl_mtu_probe(&m, 9000, 1000, 10), 1472);
-    assert_int_equal(rnl_mtu_probe(&m, 9000, 1000, 11), 0);
+    assert_int_equal(rnl_mtu_probe(&m, 9000, 1, 1000, 10), 1472);
+    assert_int_equal(rnl_mtu_probe(&m, 9000, 1, 1000, 11), 0);
     assert_int_equal(rnl_mtu_passed(&m, 8972, 12), 0); /* nobody asked */
     assert_int_equal(rnl_mtu_passed(&m, 1472, 12), 1);
     assert_int_equal(m.bytes, 1472);
     for (unsigned i = 0; i < RNL_MTU_TRIES; i++)
-        assert_int_equal(rnl_mtu_probe(&m, 9000, 1000, 2000 * (i + 1)), 8972);
-    assert_int_equal(rnl_mtu_probe(&m, 9000, 1000, 10000), 0);
+        assert_int_equal(rnl_mtu_probe(&m, 9000, 1, 1000, 3000 * (i + 1)), 8972);
+    assert_int_equal(rnl_mtu_probe(&m, 9000, 1, 1000, 15000), 0);
     assert_int_equal(m.bytes, 1472);
     assert_int_equal(m.due_ns, UINT64_MAX);
     rnl_mtu_filled(&m, 20000);
     assert_int_equal(m.due_ns, UINT64_MAX);
     rnl_mtu_filled(&m, 20000 + RNL_MTU_AGAIN_S * S);
-    assert_int_equal(rnl_mtu_probe(&m, 9000, 1000, 20000 + RNL_MTU_AGAIN_S * S), 8972);
+    assert_int_equal(rnl_mtu_probe(&m, 9000, 1, 1000, 20000 + RNL_MTU_AGAIN_S * S), 8972);
 }
 
 static void a_turn_without_room_for_a_probe_does_not_end_the_search(void **state)
@@ -523,12 +523,29 @@ static void a_turn_without_room_for_a_probe_does_not_end_the_search(void **state
     struct rnl_mtu m;
     rnl_mtu_init(&m, sizes, 9000);
     rnl_mtu_filled(&m, 10);
-    assert_int_equal(rnl_mtu_probe(&m, 1200, 1000, 10), 0);
-    assert_int_equal(rnl_mtu_probe(&m, 1472, 1000, 1010), 1472);
+    assert_int_equal(rnl_mtu_probe(&m, 1200, 1, 1000, 10), 0);
+    assert_int_equal(rnl_mtu_probe(&m, 1472, 1, 1000, 1010), 1472);
     assert_int_equal(rnl_mtu_passed(&m, 1472, 1020), 1);
-    for (uint64_t now = 2000; now < 9000; now += 1000)
-        assert_int_equal(rnl_mtu_probe(&m, 1472, 1000, now), 0);
+    for (uint64_t now = 2000; now < 20000; now += 1000)
+        assert_int_equal(rnl_mtu_probe(&m, 1472, 1, 1000, now), 0);
     assert_int_equal(m.due_ns, UINT64_MAX); /* and who never has room is not asked for ever */
+}
+
+static void what_may_be_lost_by_chance_is_soon_asked_again(void **state)
+{
+    struct rnl_mtu m;
+    (void)state;
+    for (int spare = 0; spare < 2; spare++) {
+        rnl_mtu_init(&m, sizes, 9000);
+        rnl_mtu_filled(&m, 10);
+        assert_int_equal(rnl_mtu_probe(&m, 9000, spare, 1000, 10), 1472);
+        assert_int_equal(m.due_ns, 510);
+        assert_int_equal(rnl_mtu_probe(&m, 9000, spare, 1000, 510), spare ? 1472 : 0);
+        uint64_t due_ns = m.due_ns;
+        assert_int_equal(due_ns, spare ? 3510 : 3010);
+        assert_int_equal(rnl_mtu_probe(&m, 9000, 0, 1000, due_ns), 1472); /* in any case */
+        assert_int_equal(m.due_ns, due_ns + 3000);
+    }
 }
 
 static void the_first_question_waits_only_for_room(void **state)
@@ -537,8 +554,8 @@ static void the_first_question_waits_only_for_room(void **state)
     struct rnl_mtu m;
     rnl_mtu_init(&m, sizes, 9000);
     rnl_mtu_filled(&m, 10);
-    assert_int_equal(rnl_mtu_probe(&m, 1200, 1000, 10), 0);
-    assert_int_equal(rnl_mtu_probe(&m, 9000, 1000, 10), 1472);
+    assert_int_equal(rnl_mtu_probe(&m, 1200, 1, 1000, 10), 0);
+    assert_int_equal(rnl_mtu_probe(&m, 9000, 1, 1000, 10), 1472);
 }
 
 static void large_packets_that_vanish_make_it_fall_back_but_random_losses_do_not(void **state)
@@ -547,7 +564,7 @@ static void large_packets_that_vanish_make_it_fall_back_but_random_losses_do_not
     struct rnl_mtu m;
     rnl_mtu_init(&m, sizes, 9000);
     rnl_mtu_filled(&m, 10);
-    rnl_mtu_probe(&m, 9000, 1000, 10);
+    rnl_mtu_probe(&m, 9000, 1, 1000, 10);
     rnl_mtu_passed(&m, 1472, 12);
     for (uint64_t n = 1; n < 1000; n++) {
         rnl_mtu_acked(&m, n + 1, 1472); /* a later one was acked: the path takes this size */
@@ -558,7 +575,7 @@ static void large_packets_that_vanish_make_it_fall_back_but_random_losses_do_not
     assert_int_equal(rnl_mtu_lost(&m, 2500, 1200, 20), 0); /* small ones tell nothing */
     assert_int_equal(rnl_mtu_lost(&m, 2600, 1472, 20), 1);
     assert_int_equal(m.bytes, 1200);
-    assert_int_equal(rnl_mtu_probe(&m, 9000, 1000, 20), 1472); /* and asks again */
+    assert_int_equal(rnl_mtu_probe(&m, 9000, 1, 1000, 20), 1472); /* and asks again */
 }
 
 static void what_the_own_network_refuses_is_not_tried_again(void **state)
@@ -567,16 +584,16 @@ static void what_the_own_network_refuses_is_not_tried_again(void **state)
     struct rnl_mtu m;
     rnl_mtu_init(&m, sizes, 9000);
     rnl_mtu_filled(&m, 10);
-    assert_int_equal(rnl_mtu_probe(&m, 9000, 1000, 10), 1472);
+    assert_int_equal(rnl_mtu_probe(&m, 9000, 1, 1000, 10), 1472);
     assert_int_equal(rnl_mtu_refused(&m, 1472, 11), 0);
-    assert_int_equal(rnl_mtu_probe(&m, 9000, 1000, 12), 1471);
+    assert_int_equal(rnl_mtu_probe(&m, 9000, 1, 1000, 12), 1471);
     assert_int_equal(rnl_mtu_passed(&m, 1471, 13), 1);
     assert_int_equal(rnl_mtu_refused(&m, 1471, 14), 1);
     assert_int_equal(m.bytes, 1200);
     rnl_mtu_init(&m, sizes, 1000); /* both sides' limit is below the table */
     assert_int_equal(m.bytes, 1000);
     rnl_mtu_filled(&m, 10);
-    assert_int_equal(rnl_mtu_probe(&m, 9000, 1000, 10), 0);
+    assert_int_equal(rnl_mtu_probe(&m, 9000, 1, 1000, 10), 0);
 }
 
 /* ---- marks ---- */
@@ -671,6 +688,7 @@ int main(void)
         cmocka_unit_test(below_a_packet_one_is_in_flight_at_a_time),
         cmocka_unit_test(a_window_is_spread_over_its_round_trip_in_small_bursts),
         cmocka_unit_test(sizes_are_asked_about_upwards_until_one_does_not_pass),
+        cmocka_unit_test(what_may_be_lost_by_chance_is_soon_asked_again),
         cmocka_unit_test(the_first_question_waits_only_for_room),
         cmocka_unit_test(a_turn_without_room_for_a_probe_does_not_end_the_search),
         cmocka_unit_test(large_packets_that_vanish_make_it_fall_back_but_random_losses_do_not),

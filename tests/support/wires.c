@@ -232,9 +232,28 @@ static uint64_t draw(struct rnl_env *env)
     return test_random_next(&r);
 }
 
+static test_wires_idle *idle;
+static int idles;
+
+/* What the others do while this one waits, where one thread drives all. */
+static void others_go_on(const struct rnl_env *env)
+{
+    if (!idle || idles)
+        return;
+    idles = 1;
+    idle(env->rank);
+    idles = 0;
+}
+
+void test_wires_idles(test_wires_idle *fn)
+{
+    idle = fn;
+}
+
 static uint64_t give_way(struct rnl_env *env)
 {
     uint64_t before = tick(env);
+    others_go_on(env);
     sched_yield();
     return tick(env) - before;
 }
@@ -245,6 +264,7 @@ static void nap(struct rnl_env *env, _Atomic uint32_t *word, uint32_t expected, 
     if (atomic_load_explicit(word, memory_order_acquire) != expected)
         return;
     test_wires_pass(ticking, left < NAP_NS ? left : NAP_NS);
+    others_go_on(env);
     sched_yield();
 }
 

@@ -29,6 +29,10 @@ void test_wires_ticks(struct test_wires *w);
 /* What that clock shows, and so much later. */
 uint64_t test_wires_now_ns(struct test_wires *w);
 void test_wires_pass(struct test_wires *w, uint64_t ns);
+/* Whenever a rank with that clock waits in a call, and one thread drives all, this is to drive the others. NULL: nobody
+ * does. */
+typedef void test_wires_idle(unsigned waits);
+void test_wires_idles(test_wires_idle *fn);
 /* It stands still, but for that. */
 void test_wires_stop(struct test_wires *w, int yes);
 /* A fresh endpoint of `rank` reaches the others through the network from now on. */
