@@ -11,13 +11,28 @@
 
 enum { USAGE = 64, SYSTEM = 71 };
 
+#define SYNOPSIS "usage: amudprun [-np N] [-spawn S|L|C] [-depth D] [-v] PROGRAM [ARGUMENT...]\n"
+
+_Noreturn static void help(void)
+{
+    fputs(SYNOPSIS "Starts a program that was written for AMUDP.\n"
+                   "\n"
+                   "  -np N, -n N   start N workers (default: 1)\n"
+                   "  -spawn L      on this host (default, unless SPAWNFN says another)\n"
+                   "  -spawn S      by ssh, on the hosts that SSH_SERVERS names\n"
+                   "  -spawn C      by the command in CSPAWN_CMD\n"
+                   "  -depth D      so many requests to one endpoint are expected at a time (default: 128)\n"
+                   "  -v            say what is started\n"
+                   "  -h, --help    print this\n"
+                   "\n"
+                   "Settings are variables of the environment: amudp(3). See amudprun(1).\n",
+          stdout);
+    exit(0);
+}
+
 _Noreturn static void usage(const char *wrong)
 {
-    fprintf(stderr,
-            "amudprun: %s\n"
-            "usage: amudprun [-np N] [-spawn S|L|C] [-depth D] [-v] PROGRAM [ARGUMENT...]\n"
-            "See amudprun(1).\n",
-            wrong);
+    fprintf(stderr, "amudprun: %s\n" SYNOPSIS "amudprun --help says more.\n", wrong);
     exit(USAGE);
 }
 
@@ -48,8 +63,13 @@ int main(int argc, char **argv)
             letter = argv[++i];
         else if (strcmp(option, "v") == 0)
             verbose = 1;
-        else
-            usage("there is no such option");
+        else if (strcmp(option, "help") == 0 || strcmp(option, "h") == 0)
+            help();
+        else {
+            char wrong[80];
+            snprintf(wrong, sizeof wrong, "there is no option '%.40s'", argv[i]);
+            usage(wrong);
+        }
     }
     if (i >= argc)
         usage("name the program to start behind the options");
@@ -64,5 +84,5 @@ int main(int argc, char **argv)
         setenv("AMUDP_SPAWN_VERBOSE", "1", 1);
     }
     (void)rnl_amudp_master(&argc, &argv, nproc, depth, spawn);
-    return SYSTEM;
+    return SYSTEM; /* it has said why */
 }

@@ -36,10 +36,11 @@ int rnl_am_status(int status)
 
 int rnl_am_in_handler(const char *what)
 {
-    return rnl_am_fail(AM_ERR_RESOURCE,
-                       "%s is not allowed in a handler, which may reply and look at its token: note it, and do it "
-                       "when the handler has returned",
-                       what);
+    return rnl_am_fail(
+        AM_ERR_RESOURCE,
+        "%s is not allowed in a handler: note it, and do it when the handler has returned. A request's may "
+        "reply, once; all may look at their token",
+        what);
 }
 
 int rnl_am_enter_slow(struct rnl_am_port *port)
@@ -56,7 +57,7 @@ int rnl_am_enter_forked(struct rnl_am_port *port)
 
 static int null(const char *function)
 {
-    return rnl_am_fail(AM_ERR_BAD_ARG, "%s needs a bundle, and a place for its result", function);
+    return rnl_am_fail(AM_ERR_BAD_ARG, "%s needs a bundle, as AM_AllocateBundle has made it", function);
 }
 
 /* ---- sessions ---- */
@@ -417,8 +418,10 @@ int rnl_am_set_event_mask(eb_t bundle, int mask)
 
 int rnl_am_get_event_mask(eb_t bundle, int *mask)
 {
-    if (!bundle || !mask)
+    if (!bundle)
         return null("AM_GetEventMask");
+    if (!mask)
+        return rnl_am_fail(AM_ERR_BAD_ARG, "AM_GetEventMask needs a place for the mask");
     int status = rnl_am_enter(bundle->port);
     if (status != AM_OK)
         return status;

@@ -74,7 +74,10 @@ RNL_COLD int rnl_amudp_error(int code, const char *function);
 /* The same for an error found in this layer: leaves the sentence, too. */
 RNL_COLD int rnl_amudp_wrong(int code, const char *function, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* A line to standard error, unless AMX_SilentMode. */
+/* Returns `code`. A job that does not start says why in any case: its program cannot ask yet. */
+RNL_COLD int rnl_amudp_started(int code);
+/* A line to standard error. The second: unless AMX_SilentMode. */
+RNL_COLD void rnl_amudp_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 RNL_COLD void rnl_amudp_tell(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Of a core's call: AMUDP has no AM_ERR_NOT_SENT. */
 static inline int rnl_amudp_result(int code, const char *function)
@@ -87,7 +90,8 @@ static inline int rnl_amudp_result(int code, const char *function)
 /* ---- setting.c ---- */
 /* A number within bounds; what is none, or outside, is the default, and said. */
 long rnl_amudp_setting(const char *name, long least, long most, long otherwise);
-double rnl_amudp_share(const char *name); /* 0 to 1 */
+/* 0 and more, below 1; not set: 0. What is none is -1, and rnl_last_error() says so. */
+double rnl_amudp_share(const char *name, const char *function);
 /* The environment as it is now becomes the one that AMUDP_SPMDgetenvMaster reads; with `text`, that one does (strings,
  * each with its 0, and an empty one). 0 or -1. */
 int rnl_amudp_keep_environment(const char *text, size_t bytes);

@@ -81,9 +81,9 @@ static int is_away(const struct amudp_ep *ep, int index)
 int rnl_amudp_fault_new(struct amudp_ep *ep)
 {
     static int said;
-    double rate = rnl_amudp_share("FAULT_RATE");
+    double rate = rnl_amudp_share("FAULT_RATE", "AM_AllocateEndpoint");
     if (rate <= 0)
-        return AM_OK;
+        return rate < 0 ? AM_ERR_BAD_ARG : AM_OK;
     int r = lose_datagrams(rnl_am_get_rank(ep->bundle->core), rate);
     if (r != AM_OK)
         return r;

@@ -81,7 +81,7 @@ static char **words(int nproc, char **options, char **program, char *count, size
     *at++ = run;
     *at++ = dash_n;
     *at++ = count;
-    if (rnl_amudp_share("FAULT_RATE") > 0) { /* there have to be packets to lose */
+    if (rnl_amudp_share("FAULT_RATE", STARTUP) > 0) { /* there have to be packets to lose */
         *at++ = transport;
         *at++ = udp;
     }
@@ -103,7 +103,7 @@ int rnl_amudp_launch(int nproc, char **options, char **program, int stay)
         return -1;
     }
     if (rnl_amudp_setting("SPAWN_VERBOSE", 0, 1, 0))
-        rnl_amudp_tell("%s run -n %d ... %s", path, nproc, program[0]);
+        rnl_amudp_say("%s run -n %d ... %s", path, nproc, program[0]);
     fflush(NULL);
     pid_t parent = getpid(), child = stay ? fork() : 0;
     if (child == 0) {
@@ -221,8 +221,10 @@ static int with_spawner(int nproc, int argc, char **argv, amudp_spawnfn_t spawn)
     snprintf(depth, sizeof depth, RNL_AMUDP_WORKER "=%s", getenv(RNL_AMUDP_WORKER));
     char *extra[] = {where, depth, NULL}, *hosts = NULL;
     int status = 1;
+    int ours = spawn == AMUDP_SPMDCustomSpawn; /* it says why */
     if (!spawn(nproc, argc, argv, extra))
-        fprintf(stderr, "AMUDP: the workers could not be started; ending the job\n");
+        fprintf(stderr, "AMUDP: the workers could not be started%s%s; ending the job\n", ours ? ": " : "",
+                ours ? rnl_last_error()->text : "");
     else
         hosts = rnl_amudp_gather_workers(&door, &place, nproc, has_to_stop);
     if (hosts != NULL && launch_stand_ins(nproc, hosts, tool, &place) == 0)
@@ -274,6 +276,8 @@ int rnl_amudp_master(int *argc, char ***argv, int nproc, int depth, amudp_spawnf
     static char *here[] = {NULL};
     if (nproc < 0 || (uint32_t)nproc > AMUDP_MAX_SPMDPROCS || depth < 0 || depth > AMUDP_MAX_NETWORKDEPTH)
         return rnl_amudp_wrong(AM_ERR_BAD_ARG, STARTUP, "%d workers of depth %d cannot be", nproc, depth);
+    if (rnl_amudp_share("FAULT_RATE", STARTUP) < 0)
+        return AM_ERR_BAD_ARG;
     if (argc == NULL || argv == NULL || *argc < 1)
         return rnl_amudp_wrong(AM_ERR_BAD_ARG, STARTUP, "the master needs the arguments of main");
     AMX_SilentMode = AMUDP_getenv_prefixed("VERBOSEENV") == NULL;
@@ -292,7 +296,7 @@ int rnl_amudp_master(int *argc, char ***argv, int nproc, int depth, amudp_spawnf
         const char *text = AMUDP_getenv_prefixed("SPAWNFN");
         spawn = rnl_amudp_spawn_named(text != NULL ? text : "S");
         if (spawn == NULL)
-            usage((*argv)[0], "there is no such way of spawning");
+            usage((*argv)[0], "SPAWNFN names no way of spawning");
     }
     char number[16];
     snprintf(number, sizeof number, "%d",

@@ -63,8 +63,7 @@ void rnl_amudp_tell(const char *format, ...)
     va_end(args);
 }
 
-static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static void say(const char *format, ...)
+void rnl_amudp_say(const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -75,8 +74,15 @@ static void say(const char *format, ...)
 int rnl_amudp_error(int code, const char *function)
 {
     if (AMX_VerboseErrors)
-        say("%s: %s: %s", function, code >= 0 && code <= AM_ERR_IN_USE ? code_names[code] : "error",
-            rnl_last_error()->text);
+        rnl_amudp_say("%s: %s: %s", function, code >= 0 && code <= AM_ERR_IN_USE ? code_names[code] : "error",
+                      rnl_last_error()->text);
+    return code;
+}
+
+int rnl_amudp_started(int code)
+{
+    if (code != AM_OK && !AMX_VerboseErrors)
+        rnl_amudp_say("the job does not start: %s", rnl_last_error()->text);
     return code;
 }
 

@@ -38,21 +38,23 @@ long rnl_amudp_setting(const char *name, long least, long most, long otherwise)
     long n = strtol(text, &end, 10);
     if (errno == 0 && *end == '\0' && n >= least && n <= most)
         return n;
-    rnl_amudp_tell("%s is '%.40s', not a number from %ld to %ld: taken as %ld", name, text, least, most, otherwise);
+    rnl_amudp_say("%s is '%.40s', not a number from %ld to %ld: taken as %ld", name, text, least, most, otherwise);
     return otherwise;
 }
 
-double rnl_amudp_share(const char *name)
+double rnl_amudp_share(const char *name, const char *function)
 {
     const char *text = AMUDP_getenv_prefixed(name);
     char *end;
     if (text == NULL || *text == '\0')
         return 0;
     double share = strtod(text, &end);
-    if (*end == '\0' && share >= 0 && share < 1)
+    if (end != text && *end == '\0' && share >= 0 && share < 1)
         return share;
-    rnl_amudp_tell("%s is '%.40s', not a share of 0 and more, below 1: taken as 0", name, text);
-    return 0;
+    (void)rnl_amudp_wrong(AM_ERR_BAD_ARG, function,
+                          "%s is '%.40s': set it to the share of packets to lose, from 0 to below 1, such as 0.01",
+                          name, text);
+    return -1;
 }
 
 int rnl_amudp_keep_environment(const char *text, size_t bytes)

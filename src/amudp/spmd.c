@@ -167,8 +167,8 @@ static void wait_for_debugger(void)
 AMUDP_PUBLIC int AMUDP_SPMDStartup_AMUDP_DEBUG(int *argc, char ***argv, int nproc, int depth, amudp_spawnfn_t spawn,
                                                uint64_t *job, eb_t *bundle, ep_t *ep);
 
-int AMUDP_SPMDStartup(int *argc, char ***argv, int nproc, int depth, amudp_spawnfn_t spawn, uint64_t *job, eb_t *bundle,
-                      ep_t *ep)
+static int start(int *argc, char ***argv, int nproc, int depth, amudp_spawnfn_t spawn, uint64_t *job, eb_t *bundle,
+                 ep_t *ep)
 {
     if (rnl_amudp_spmd.started)
         return rnl_amudp_wrong(AM_ERR_RESOURCE, STARTUP, "this process is a worker already");
@@ -195,6 +195,12 @@ int AMUDP_SPMDStartup(int *argc, char ***argv, int nproc, int depth, amudp_spawn
     if (job != NULL)
         *job = rnl_amudp_spmd.job;
     return AM_OK;
+}
+
+int AMUDP_SPMDStartup(int *argc, char ***argv, int nproc, int depth, amudp_spawnfn_t spawn, uint64_t *job, eb_t *bundle,
+                      ep_t *ep)
+{
+    return rnl_amudp_started(start(argc, argv, nproc, depth, spawn, job, bundle, ep));
 }
 
 int AMUDP_SPMDStartup_AMUDP_DEBUG(int *argc, char ***argv, int nproc, int depth, amudp_spawnfn_t spawn, uint64_t *job,

@@ -169,6 +169,7 @@ static void nothing_is_written_outside_the_segment(void **state)
         assert_int_equal(AM_GetXfer0(world.ep[0], 1, 0, COUNT + 10, places[i].offset, places[i].nbytes), AM_OK);
         CAME_BACK(places[i].why, AM_GET_XFER_M); /* here */
         assert_int_equal(noted.info.index, 1);
+        assert_int_equal(noted.info.index, 1);
     }
     assert_int_equal(noted.count, 0);
     assert_int_equal(AM_RequestXfer0(world.ep[0], 1, SEG - 10, COUNT + 10, bytes, 10), AM_OK); /* just inside */

@@ -507,7 +507,7 @@ int main(int argc, char **argv)
 {
     uint64_t job = 0;
     int was_worker = AMUDP_SPMDIsWorker(argv);
-    AMX_VerboseErrors = 1;
+    AMX_VerboseErrors = getenv("SILENT") == NULL;
     if (argc > 1 && strcmp(argv[argc - 1], "setproc") == 0 && was_worker)
         AMUDP_SPMDSetProc(atoi(getenv("MY_RANK")));
     amudp_spawnfn_t spawner = getenv("SPAWNS_ITSELF") != NULL ? own_spawner : NULL;

@@ -66,6 +66,31 @@ ok "without a number of workers it says how to start it" grep -q '^usage: .* WOR
 ok "... and fails" is 1
 run "$program" 2 S print
 ok "ssh without hosts is an error that names the setting" grep -q 'SSH_SERVERS' "$dir/err"
+silent() { # ARGUMENT...: a program that does not ask for errors to be printed
+    SILENT=1 run "$program" "$@"
+}
+silent 2 S print
+ok "... also where errors are not printed" grep -q '^AMUDP: the job does not start: .*SSH_SERVERS' "$dir/err"
+silent 2 C print
+ok "a custom spawner without a command names the setting" grep -q 'could not be started: CSPAWN_CMD' "$dir/err"
+AMUDP_SPAWNFN=Q silent 2 print
+ok "a way of spawning that there is not is told" grep -q 'SPAWNFN names no way of spawning' "$dir/err"
+ok "... with those that there are" lines err '^  SPAWN [SLC]  ' 3
+ok "... and fails" is 1
+for rate in 1.5 abc -1 0x; do
+    AMUDP_FAULT_RATE=$rate silent 2 L print
+    ok "FAULT_RATE=$rate is refused" grep -qF "FAULT_RATE is '$rate': set it to" "$dir/err"
+done
+AMUDP_FAULT_RATE=abc run "$runnel" run -n 2 "$program" print
+ok "... also by workers that another starts" grep -q "FAULT_RATE is 'abc': set it to" "$dir/err"
+AMUDP_NETWORKDEPTH=many silent 2 L print
+ok "a number that is none is told, and what is taken" grep -q "NETWORKDEPTH is 'many', not a number from 1 to 1024: taken as 128" "$dir/err"
+run amudprun --help
+ok "amudprun --help" lines out '^usage: amudprun|-spawn|-depth D|--help' 6
+ok "... succeeds" is 0
+run amudprun --np 2 --nonsense
+ok "an option that there is not is named" grep -q "there is no option '--nonsense'" "$dir/err"
+ok "... with status 64" is 64
 
 cat >"$dir/ssh" <<'EOF'
 #!/usr/bin/env bash
