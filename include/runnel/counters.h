@@ -53,7 +53,21 @@ enum { RNL_COUNTERS_MAGIC = 0x4e525543, RNL_COUNTERS_VERSION = 1, RNL_COUNTERS_B
     X(warmed, "times such a connection was polled again")                          \
     X(protection, "packets to hosts: 1 authenticated, 2 encrypted, 3 NOT; 0 none") \
     X(readmitted, "dead peers taken back")                                         \
-    X(peers_moved, "times packets to a peer went on to another of its addresses")
+    X(peers_moved, "times packets to a peer went on to another of its addresses")  \
+    X(packets_sent, "packets with data sent to other hosts, again or not")         \
+    X(packet_bytes_sent, "bytes of all datagrams of connections")                  \
+    X(packets_received, "the same that came, each once")                           \
+    X(packet_bytes_received, "their bytes")                                        \
+    X(acks_sent, "packets that said nothing but what had come")                    \
+    X(packets_lost, "packets taken for lost; what they carried is sent again")     \
+    X(packets_not_lost, "packets taken for lost that had come")                    \
+    X(probe_timeouts, "times a peer was asked for a sign since none came")         \
+    X(packets_again, "packets that had come before, or are too old to tell")       \
+    X(packets_refused, "packets cut, changed, forged, or of a key long gone")      \
+    X(mtu_raised, "paths found to take larger datagrams")                          \
+    X(mtu_fell, "paths found not to take them any more")                           \
+    X(cuts_undone, "windows restored: no packet was lost")                         \
+    X(strays, "datagrams that belong to no connection")
 
 struct rnl_counters {
     uint32_t magic, version;

@@ -206,7 +206,7 @@ static void begin_flow(struct rnl_link *link, const struct rnl_hs_made *made, ui
     const struct rnl_flow_setup setup = {.config = link->same_kernel ? &r->config_near : &r->config,
                                          .ops = &flow_ops,
                                          .path = &link->path,
-                                         .count = &r->count,
+                                         .count = r->count,
                                          .ctx = link,
                                          .connection = made->tx_connection,
                                          .window_bytes = made->window_bytes,
@@ -288,7 +288,7 @@ void rnl_link_hello(struct rnl_remote *r, struct rnl_link *link, const struct rn
     struct rnl_addr from;
     uint32_t rank = rnl_hs_claims(&r->hs, v->at, v->bytes);
     if (rank == UINT32_MAX || (link && link->over) || !from_its_place(r, rank, v, &from)) {
-        r->strays++;
+        r->ep->c->strays++;
         return;
     }
     rnl_hs_input(&r->hs, link ? &link->hs : NULL, v->at, v->bytes, from.bytes, from.len, now_ns, out, sizeof out,

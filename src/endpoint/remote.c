@@ -281,7 +281,7 @@ static void stray(struct rnl_remote *r, const struct rnl_view *v, uint64_t now_n
 {
     unsigned char out[RNL_UNKNOWN_BYTES];
     struct rnl_packet p;
-    r->strays++;
+    r->ep->c->strays++;
     if (rnl_packet_decode(v->at, v->bytes, &p) != RNL_PACKET_GOOD || !known(r, v))
         return;
     uint32_t bytes = rnl_hs_unknown(&r->hs, &p, now_ns, out, sizeof out);
@@ -312,7 +312,7 @@ static void take_in(struct rnl_remote *r, const struct rnl_view *v, uint64_t now
         return;
     }
     if (there) /* repeated from elsewhere; an UNKNOWN that its peer can be given in turn would end the connection */
-        r->strays++;
+        r->ep->c->strays++;
     else
         stray(r, v, now_ns);
 }
@@ -358,10 +358,10 @@ void rnl_remote_receive(struct rnl_endpoint *ep)
         rnl_remote_send(ep);
     uint64_t now = ep->env->ops->now_ns(ep->env);
     int n = POLL, came = 0;
-    uint64_t enough = r->count.received_bytes + TAKEN;
+    uint64_t enough = r->count->received_bytes + TAKEN;
     r->received_ns = now;
     r->receiving = 1;
-    for (int i = 0; n == POLL && i < POLLS && r->count.received_bytes < enough; i++) {
+    for (int i = 0; n == POLL && i < POLLS && r->count->received_bytes < enough; i++) {
         n = r->t->ops->poll(r->t, view, POLL, now);
         came |= n > 0;
         fetch_senders(ep, view, n);
@@ -521,6 +521,26 @@ static uint32_t near_ns(uint32_t least_ns, uint32_t trip_ns)
     return ns > least_ns ? (uint32_t)ns : least_ns;
 }
 
+#define SAME(flows, page)                                                                              \
+    static_assert(offsetof(struct rnl_counters, page) - offsetof(struct rnl_counters, packets_sent) == \
+                      offsetof(struct rnl_flow_counters, flows),                                       \
+                  "the flows count in the page")
+SAME(sent_bytes, packet_bytes_sent);
+SAME(received, packets_received);
+SAME(received_bytes, packet_bytes_received);
+SAME(acks_sent, acks_sent);
+SAME(lost, packets_lost);
+SAME(spurious, packets_not_lost);
+SAME(probes, probe_timeouts);
+SAME(duplicates, packets_again);
+SAME(refused, packets_refused);
+SAME(mtu_raised, mtu_raised);
+SAME(mtu_fell, mtu_fell);
+SAME(undone, cuts_undone);
+static_assert(sizeof(struct rnl_flow_counters) ==
+                  offsetof(struct rnl_counters, strays) - offsetof(struct rnl_counters, packets_sent),
+              "all of them");
+
 int rnl_remote_new(struct rnl_endpoint *ep, const struct rnl_remote_options *opt)
 {
     static const struct rnl_remote_options defaults;
@@ -542,6 +562,7 @@ int rnl_remote_new(struct rnl_endpoint *ep, const struct rnl_remote_options *opt
     }
     *r = (struct rnl_remote){
         .ep = ep, .t = ep->env->datagrams, .heap = heap, .awakes = awakes, .sealer_memory = memory, .drained = 1};
+    r->count = (struct rnl_flow_counters *)(void *)&ep->c->packets_sent;
     r->last = &r->first;
     status = rnl_ciphers_init(&r->ciphers, ~0u);
     if (status == 0)

@@ -6,6 +6,7 @@
 #include "job/job.h"
 #include "job/pmix.h"
 #include "stream/stream.h"
+#include "transport/fault/fault.h"
 #include "wire/seal.h"
 
 #include <fcntl.h>
@@ -87,6 +88,26 @@ int rnl_job_env(const struct rnl_options *opt, struct rnl_env **out)
     return 0;
 }
 
+/* What befalls the packets that come, for programs that are to be seen with it. The virtual cluster has its own. */
+static int take_faults(struct rnl_env *env)
+{
+    const char *text = getenv("RNL_FAULT");
+    char why[sizeof rnl_last_error()->text];
+    if (rnl_job_virtual != NULL || text == NULL || *text == '\0')
+        return 0;
+    if (env->datagrams == NULL)
+        return rnl_fail(RNL_ERR_ARG,
+                        "RNL_FAULT is '%.40s', and there are no packets that this could befall: start the job with "
+                        "`runnel run --transport udp`, or on several hosts, or unset it",
+                        text);
+    int status = rnl_fault_wrap(&env->datagrams, text, env->ops->now_ns(env));
+    if (status < 0) {
+        snprintf(why, sizeof why, "%s", rnl_last_error()->text);
+        (void)rnl_fail(status, "RNL_FAULT: %s", why);
+    }
+    return status;
+}
+
 int rnl_open(rnl_endpoint **out, const struct rnl_options *opt)
 {
     struct rnl_env *env;
@@ -100,7 +121,9 @@ int rnl_open(rnl_endpoint **out, const struct rnl_options *opt)
     if (status < 0)
         return status;
     env->protect = protect;
-    status = rnl_ep_new(env, opt, out);
+    status = take_faults(env);
+    if (status == 0)
+        status = rnl_ep_new(env, opt, out);
     if (status < 0) {
         env->ops->close(env);
         return status;

@@ -85,8 +85,8 @@ struct rnl_flow_config {
 };
 void rnl_flow_defaults(struct rnl_flow_config *config);
 
-/* Sums over the flows that share them. */
-struct rnl_flow_counters {
+/* Sums over the flows that share them. They are a stretch of the counters that others may read (runnel/counters.h). */
+struct __attribute__((may_alias)) rnl_flow_counters {
     uint64_t sent, sent_bytes;         /* data packets, and all their datagram bytes */
     uint64_t received, received_bytes; /* likewise, the new ones */
     uint64_t acks_sent;                /* packets that carried nothing else */

@@ -274,11 +274,11 @@ static void talk(struct test_loop_side *s)
     printf("rank %u: %u requests, %u of them back, %u replies back, in spite of %llu datagrams of its own way and %llu "
            "strays; %llu refused, %llu come again\n",
            s->rank, me.asked, me.back, me.replies_back, (unsigned long long)test_evil_done(),
-           (unsigned long long)r->strays, (unsigned long long)r->count.refused,
-           (unsigned long long)r->count.duplicates);
+           (unsigned long long)s->ep->c->strays, (unsigned long long)r->count->refused,
+           (unsigned long long)r->count->duplicates);
     fflush(stdout);
     TEST_MUST(me.back > 0 && me.replies_back > 0);
-    TEST_MUST(r->count.refused > 0 && r->count.duplicates > 0 && r->strays > 0);
+    TEST_MUST(r->count->refused > 0 && r->count->duplicates > 0 && s->ep->c->strays > 0);
 }
 
 /* ---- the others ---- */

@@ -247,11 +247,11 @@ static void bulk_leaves_full(unsigned longest)
     for (unsigned i = 0; i < BULKS; i++)
         bulk_message(&h, &got);
     rnl_udp_counts(h.ep[0]->remote->t, &from);
-    uint64_t probes = h.ep[0]->remote->count.probes;
+    uint64_t probes = h.ep[0]->remote->count->probes;
     for (unsigned i = 0; i < BULKS; i++)
         bulk_message(&h, &got);
     rnl_udp_counts(h.ep[0]->remote->t, &to);
-    probes = h.ep[0]->remote->count.probes - probes;
+    probes = h.ep[0]->remote->count->probes - probes;
     const struct rnl_flow *f = &h.ep[0]->peer[1].conn->link->flow;
     uint64_t runs = to.calls - from.calls, packets = to.sent - from.sent;
     print_message("a MiB goes as %.1f packets in %.1f runs; datagrams of %u, least round trip %llu ns, window %llu\n",

@@ -184,9 +184,9 @@ static void a_sleep_ends_when_a_flow_is_due(void **state)
         for (int i = 0; i < 2; i++)
             assert_true(rnl_extract(h.ep[i], SIZE_MAX) >= 0);
     watch_parks(h.ep[0], 0);
-    uint64_t probes = h.ep[0]->remote->count.probes;
+    uint64_t probes = h.ep[0]->remote->count->probes;
     assert_int_equal(rnl_send(h.ep[0], 1, NOTE, &what, sizeof what), 0); /* nobody takes it in: probes */
-    while (h.ep[0]->remote->count.probes < probes + 6)
+    while (h.ep[0]->remote->count->probes < probes + 6)
         assert_true(rnl_wait(h.ep[0], 10000000) == RNL_TIMED_OUT);
     while (seen.parks == 0) /* the wait above may have been all spinning */
         assert_true(rnl_wait(h.ep[0], 10000000) == RNL_TIMED_OUT);

@@ -109,12 +109,12 @@ static void repeat(struct fixture *f, struct observer *o, unsigned from, unsigne
 {
     const struct rnl_remote *b = f->h.ep[B]->remote;
     struct rnl_peer_info info;
-    uint64_t strays = b->strays;
+    uint64_t strays = b->ep->c->strays;
     unsigned n = o->packets; /* A says more meanwhile */
     for (unsigned k = 0; k < n; k++)
         test_wires_forge(f->wires, from, way, B, o->packet[k].at, o->packet[k].bytes);
     look_for(f, 5);
-    assert_int_equal(b->strays, strays + n);
+    assert_int_equal(b->ep->c->strays, strays + n);
     for (unsigned k = 0; k < o->unknowns; k++)
         for (unsigned at = 0; at < ADDRESSES; at++)
             test_wires_forge(f->wires, B, at, A, o->unknown[k].at, RNL_UNKNOWN_BYTES);

@@ -95,10 +95,10 @@ static void talk(struct test_loop_side *s)
     printf("rank %u: %u messages of %llu bytes, in spite of %llu datagrams of its own way and %llu strays; "
            "%llu refused, %llu come again\n",
            s->rank, f.heard, (unsigned long long)f.bytes, (unsigned long long)test_evil_done(),
-           (unsigned long long)r->strays, (unsigned long long)r->count.refused,
-           (unsigned long long)r->count.duplicates);
+           (unsigned long long)r->ep->c->strays, (unsigned long long)r->count->refused,
+           (unsigned long long)r->count->duplicates);
     fflush(stdout);
-    TEST_MUST(r->count.refused > 0 && r->count.duplicates > 0 && r->strays > 0);
+    TEST_MUST(r->count->refused > 0 && r->count->duplicates > 0 && r->ep->c->strays > 0);
 }
 
 /* ---- the others ---- */

@@ -49,6 +49,19 @@ run 'half a message is answered while others flow' 3 fm_semantics half
 run 'who does not extract blocks its senders and loses nothing' 3 fm_semantics stall
 run 'FM 1.1, mixed traffic' 3 fm_old
 
+# What befalls packets can be asked for, and programs end as without it.
+RNL_FAULT=loss=5%,dup=2%,reorder=5%:1ms,corrupt=1% udp 3 "$build/examples/table" 3000 >said 2>&1 &&
+    [ "$(grep -c ' 3000 stored, 3000 found, 0 missing, 0 lost$' said)" = 3 ]
+ok 'a live job with faults on the way' $?
+RNL_FAULT=delay=20ms udp 2 "$build/examples/pingpong" 5 >said 2>&1 && awk '{ for (i = 1; i <= NF; i++) if ($i + 0 >= 20000) found = 1 } END { exit !found }' said
+ok 'the faults are there: a trip takes as long as they say' $?
+RNL_FAULT=lost=5% udp 2 "$build/examples/pingpong" 5 >said 2>&1
+[ $? != 0 ] && grep -q "RNL_FAULT: faults: there is no 'lost'; there are: loss" said
+ok 'a fault that there is not is named' $?
+RNL_FAULT=loss=5% timeout 20 "$runnel" run -n 2 "$build/examples/pingpong" 5 >said 2>&1
+[ $? != 0 ] && grep -q "RNL_FAULT is 'loss=5%', and there are no packets .*--transport udp" said
+ok 'where no packets are, none can be lost' $?
+
 udp 3 "$build/tests/multi-near" >said 2>&1 && grep -qx '2 by datagrams, 2 of them under one kernel' said
 ok 'all run under one kernel' $?
 

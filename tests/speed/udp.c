@@ -275,7 +275,7 @@ static double bulk_raw(struct test_loop_side *s, unsigned times)
 /* What the rounds took: packets, runs, verdicts. */
 static void told(struct test_loop_side *s)
 {
-    const struct rnl_flow_counters *c = &s->ep->remote->count;
+    const struct rnl_flow_counters *c = s->ep->remote->count;
     struct rnl_udp_counts u;
     rnl_udp_counts(s->ep->remote->t, &u);
     const struct rnl_flow *f = &s->ep->peer[!s->rank].conn->link->flow;

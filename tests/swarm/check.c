@@ -101,7 +101,7 @@ void swarm_check_host(struct swarm_host *h)
     if (swarm_has(&h->w->plan, SWARM_KEYS)) /* all keys of an endpoint share them */
         ep->remote->limits = (struct rnl_key_limits){
             .change_after = h->w->plan.key_packets, .never_after = h->w->plan.key_most, .forgeries = UINT64_MAX};
-    swarm_tap_taken(h, ep->remote->count.received);
+    swarm_tap_taken(h, ep->remote->count->received);
     if (ep->granted > ep->budget && ep->granted > (uint64_t)ep->size * 3 * RNL_GRANT_MIN * 64)
         swarm_wrong("rank %u has granted %llu bytes of a budget of %llu", h->rank, (unsigned long long)ep->granted,
                     (unsigned long long)ep->budget);
