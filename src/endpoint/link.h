@@ -88,7 +88,7 @@ struct rnl_remote {
     struct rnl_flow_config config, config_near; /* ... for peers under our own kernel, of whom other trips are near: */
     uint32_t near_ns;
     struct rnl_flow_counters *count; /* in ep->c */
-    uint8_t has_word; /* a packet that is being taken in was a challenge, or the answer to one: */
+    uint8_t has_word;                /* a packet that is being taken in was a challenge, or the answer to one: */
     struct rnl_path_word word;
     uint64_t unasked; /* answers to challenges that were none, or not from where they were asked for */
 };
