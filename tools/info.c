@@ -235,6 +235,8 @@ static void show_features(struct info_page *p)
     info_flag(p, "pidfd", try_pidfd(), "deaths are learnt of at once; runnel run needs it");
     info_flag(p, "membarrier", facts.have_membarrier,
               facts.have_membarrier ? "senders need no fence" : "absent: senders fence after each message");
+    info_flag(p, "PMIx", RNL_HAVE_PMIX,
+              RNL_HAVE_PMIX ? "mpirun and srun can start ranks" : "built without: mpirun starts jobs of one");
     info_flag(p, "wipe on fork", try_wipe_on_fork(), "a forked child is told that the endpoint is its parent's");
     info_row(p, "copies out", widths[facts.wide_copy <= RNL_COPY_AVX512 ? facts.wide_copy : 0],
              "what bulk areas are read with; chosen now, not when built");

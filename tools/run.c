@@ -58,6 +58,7 @@ static const struct argp_option options[] = {
 struct options {
     struct rnl_launch job;
     struct rnl_hosts hosts;
+    int file; /* they come from a file */
 };
 
 static void number_of_ranks(struct rnl_launch *job, const char *text, struct argp_state *state)
@@ -143,12 +144,18 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case OPT_HOSTS:
     case 'H':
+        if (all->file)
+            argp_error(state, "--hosts and --hostfile both name the hosts: give one of them");
         if (rnl_hosts_read(&all->hosts, arg, sentence, sizeof sentence) < 0)
             argp_error(state, "--hosts: %s", sentence);
         return 0;
     case OPT_HOSTFILE:
+        if (all->hosts.n > 0)
+            argp_error(state, "--hosts and --hostfile both name the hosts, or --hostfile stands there twice: give one "
+                              "of them");
         if (rnl_hosts_file(&all->hosts, arg, sentence, sizeof sentence) < 0)
             argp_error(state, "--hostfile: %s", sentence);
+        all->file = 1;
         return 0;
     case OPT_LAUNCHER:
         if (strcmp(arg, "ssh") != 0 && strcmp(arg, "netns") != 0)
@@ -172,6 +179,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_ARG: /* the program: what follows is its own */
         job->argv = &state->argv[state->next - 1];
         state->next = state->argc;
+        return 0;
+    case ARGP_KEY_SUCCESS:
+        if (job->reach == RNL_REACH_NETNS && all->hosts.n == 0)
+            argp_error(state, "--launcher netns needs the namespaces that are the hosts: --hosts or --hostfile");
         return 0;
     case ARGP_KEY_NO_ARGS:
         argp_error(state, "name the program to start behind the options");

@@ -300,6 +300,23 @@ static void fm_says(const char *line)
     rnl_guest_write(rnl_guest_now, 2, line, strlen(line));
 }
 
+/* Time is up: where the ranks are that still live, some of them. Each says so itself, on its own stack. */
+static void ask_where(struct rnl_cluster *c, uint64_t tick)
+{
+    enum { TOLD = 8 };
+    uint32_t living = 0;
+    for (uint32_t rank = 0; rank < c->opt.ranks; rank++) {
+        struct rnl_guest *g = &c->guest[rank];
+        if (g->state != RNL_GUEST_LIVES || ++living > TOLD)
+            continue;
+        g->asked = 1;
+        (void)rnl_sim_wake(&g->coro, rnl_sim_ticket(&g->coro), tick, 0);
+    }
+    (void)rnl_sim_run(c->sim, tick);
+    if (living > TOLD)
+        rnl_cluster_say(c, "%u more ranks have not ended", living - TOLD);
+}
+
 void rnl_cluster_run(struct rnl_cluster *c, struct rnl_cluster_result *out)
 {
     uint64_t limit_ns = c->opt.limit_ns ? c->opt.limit_ns : LIMIT_NS;
@@ -317,6 +334,7 @@ void rnl_cluster_run(struct rnl_cluster *c, struct rnl_cluster_result *out)
             rnl_cluster_say(c, "no end after %llu.%03llu s of virtual time",
                             (unsigned long long)(limit_ns / 1000000000),
                             (unsigned long long)(limit_ns / 1000000 % 1000));
+            ask_where(c, limit_ns * RNL_TICKS_PER_NS + 1);
             failed(c, STATUS_TIMEOUT);
         }
     } else {

@@ -225,7 +225,11 @@ uint64_t rnl_guest_sleep(struct rnl_guest *g, uint64_t tick)
     g->calls = g->clock_reads = 0;
     if (tick != RNL_SIM_NEVER && tick < stall)
         tick = stall;
-    return rnl_sim_park_until(&g->coro, tick);
+    uint64_t got = rnl_sim_park_until(&g->coro, tick);
+    if (!g->asked)
+        return got;
+    rnl_guards_report(g, "has not ended: it is");
+    return rnl_sim_park(&g->coro); /* for good */
 }
 
 void rnl_guest_pay(struct rnl_guest *g)

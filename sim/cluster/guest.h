@@ -45,6 +45,7 @@ struct rnl_guest {
     unsigned char *slot, *image, *arena;
     struct rnl_sim_event restart;
     uint8_t state;        /* enum rnl_guest_state */
+    uint8_t asked;        /* time is up: it says where it stands, and goes no further */
     uint8_t ending;       /* it has ended; what is left of it is taken away when it has been left */
     uint8_t injected;     /* ... since the scenario wanted it */
     uint8_t known_frames; /* to the unwinder */

@@ -34,9 +34,12 @@ static void cause(const struct rnl_vain_way *w, int heard, const char *asker, co
         snprintf(out, room, "the kernel of %s says: %s; %s", asker, strerror(w->sys_errno),
                  w->sys_errno == EPERM || w->sys_errno == EACCES ? "its firewall forbids UDP to there"
                  : w->sys_errno == EMSGSIZE                      ? "the MTU of its interface is below 1280"
-                                            : "it has no route to there: give both hosts addresses of one network, and "
-                                              "of one kind, IPv4 or IPv6, or "
-                                              "add a route (ip route)");
+                 : w->sys_errno == ECONNREFUSED
+                     ? "the address is its own, too: give each host another one, or leave "
+                       "this interface out, if another leads there"
+                     : "it has no route to there: give both hosts addresses of one network, and "
+                       "of one kind, IPv4 or IPv6, or "
+                       "add a route (ip route)");
     else if (w->sys_errno == ECONNREFUSED)
         snprintf(out, room,
                  "refused (%s); a firewall of %s or on the way rejects UDP, or the address is another host's",

@@ -130,6 +130,9 @@ done
 ok "an unset one shows its default" grep -qE '^  RUNNEL_FD +a job of one  \(default\)$' "$dir/out"
 RUNNEL_TERMINAL=$'1\033[2J' info
 ok "a set one shows where it comes from, and no control characters" grep -qE '^  RUNNEL_TERMINAL +1\?\[2J  \(environment\)$' "$dir/out"
+"$runnel" info >"$dir/out" 2>&1
+ok "whether PMIx was built in shows" grep -qE '^  PMIx +(yes|no) ' "$dir/out"
+ok "what befalls packets shows" grep -qE '^  RNL_FAULT +nothing ' "$dir/out"
 RNL_PROTECT=nothing-measure-only "$runnel" info >"$dir/out" 2>&1
 ok "packets that nothing protects show" grep -qE '^  RNL_PROTECT +nothing-measure-only  \(environment\)$' "$dir/out"
 

@@ -217,6 +217,10 @@ options() {
     complains "-n 2x" 64 "not '2x'" -n 2x true
     complains "no such option" 64 "nrecognized option.*--no-such" --no-such true
     complains "no program" 64 "name the program" -n 2
+    complains "netns without names" 64 "netns needs the namespaces that are the hosts" --launcher netns -n 2 true
+    echo localhost >"$dir/hosts"
+    complains "hosts twice" 64 "both name the hosts" --hosts localhost --hostfile "$dir/hosts" true
+    complains "hosts twice, in the other order" 64 "both name the hosts" --hostfile "$dir/hosts" --hosts localhost true
     complains "-np" 64 "given as -n N, not -np N" -np 4 true
     run --np 2 echo x
     ok "--np is taken for -n" is "$status $(wc -l <"$dir/out")" "0 2"

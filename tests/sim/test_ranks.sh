@@ -81,6 +81,8 @@ wrong nothing 0 "done"; ok "... and one that does nothing wrong ends well" $?
 timeout 60 "$runnel" sim -n 3 --timeout 0.5 "$guests/guest-wrong.so" silent >said 2>&1
 [ $? = 124 ] && grep -q 'no end after 0.500 s of virtual time' said
 ok "a job that hangs ends with its time" $?
+grep -qE '^runnel: rank [0-2] has not ended: it is at .*main\+0x.*, at 0\.5' said
+ok "... and says where it hangs" $?
 if [ "$(sed -n 's/^Seccomp_filters:\t//p' /proc/self/status)" ] && ! grep -q asan <(ldd "$runnel"); then
     wrong syscall 159 'made system call 39 by itself' 'at system_call+0x'
     ok "a system call of its own is caught" $?
