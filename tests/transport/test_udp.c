@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "runnel/runnel.h"
 #include "transport/udp/udp.h"
+#include "wire/packet.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,7 @@ struct script {
     struct rnl_socket s; /* first */
     /* what the host takes: so many runs, then `stop` */
     int takes;
+    uint32_t denied; /* ... but none of that length */
     struct rnl_socket_result stop;
     /* what it was given */
     struct rnl_socket_out out[RUNS];
@@ -41,7 +43,7 @@ static int script_send(struct rnl_socket *s, const struct rnl_socket_out *out, i
     int i = 0;
     *r = (struct rnl_socket_result){RNL_SOCKET_WENT, 0};
     for (; i < n; i++) {
-        if (k->takes-- <= 0) {
+        if (k->takes-- <= 0 || out[i].bytes == k->denied) {
             *r = k->stop;
             return i;
         }
@@ -278,6 +280,46 @@ static void what_the_host_does_not_take_waits_in_order(void **state)
     assert_int_equal(c.sent, 12);
     assert_int_equal(c.full, 4);
     assert_int_equal(c.refused, 0);
+}
+
+/* Virtual interfaces drop what is too long for what is behind them, and say that their queue is full. */
+static void what_the_host_never_takes_does_not_hold_up_the_rest(void **state)
+{
+    struct world *w = *state;
+    struct rnl_udp_counts c;
+    w->k.stop = (struct rnl_socket_result){RNL_SOCKET_NO_BUFFERS, 105};
+    w->k.denied = 500;
+    put(w, 1, 500, 1, 'a');
+    put(w, 2, 400, 1, 'b');
+    unsigned tries = 0;
+    while (flush(w, 1000 * tries) > 0)
+        assert_true(tries++ < 100);
+    assert_in_range(tries, 8, 32);
+    assert_int_equal(w->k.outs, 1);
+    assert_int_equal(w->k.bytes[0][0], 'b');
+    rnl_udp_counts(w->t, &c);
+    assert_int_equal(c.refused, 1);
+    put(w, 1, 500, 1, RNL_PACKET_PROBE << 4); /* a question is answered soon */
+    put(w, 2, 400, 1, 'c');
+    assert_int_equal(flush(w, 0), 2);
+    assert_int_equal(flush(w, 0), 0);
+    assert_int_equal(w->k.outs, 2);
+    assert_int_equal(w->k.bytes[1][0], 'c');
+}
+
+/* Interfaces let runs pass whose parts they would not let pass alone. */
+static void a_question_about_the_path_is_no_part_of_a_run(void **state)
+{
+    struct world *w = *state;
+    put(w, 1, 500, 1, RNL_PACKET_PROBE << 4);
+    put(w, 1, 500, 1, 'a');
+    put(w, 1, 500, 1, 'b');
+    put(w, 1, 400, 1, RNL_PACKET_PROBE << 4);
+    assert_int_equal(flush(w, 0), 0);
+    assert_int_equal(w->k.outs, 3);
+    assert_run(w, 0, 1, 500, 0);
+    assert_run(w, 1, 1, 1000, 500);
+    assert_run(w, 2, 1, 400, 0);
 }
 
 static void no_room_comes_when_nothing_goes_and_ends_when_it_does(void **state)
@@ -715,6 +757,8 @@ int main(void)
         TEST(runs_close_up_what_alignment_and_unused_rooms_leave),
         TEST(peers_reserve_side_by_side),
         TEST(what_the_host_does_not_take_waits_in_order),
+        TEST(what_the_host_never_takes_does_not_hold_up_the_rest),
+        TEST(a_question_about_the_path_is_no_part_of_a_run),
         TEST(no_room_comes_when_nothing_goes_and_ends_when_it_does),
         TEST(what_the_host_never_takes_is_left_out_and_told),
         TEST(one_that_goes_alone_goes_like_others),

@@ -36,6 +36,7 @@ struct udp_sender {
     struct rnl_socket_out out[UDP_OUTS];
     uint32_t out_peer[UDP_OUTS]; /* RNL_PEER_STRANGER: an answer */
     uint64_t retry_ns;           /* 0 = the host takes all */
+    uint32_t denied;             /* times that its queue was full for the first of them */
 };
 
 struct udp_buffer {

@@ -3,10 +3,16 @@
  * send.c - packets on their way out. They are composed in one buffer, so that those of one length to one peer lie
  * behind one another and go as one run: the walk through the network's code is what costs, and a run pays it once. */
 #include "transport/udp/in.h"
+#include "wire/packet.h"
 
 #include <stdlib.h>
 
-enum { OUT_BYTES = 256 << 10, RETRY_NS = 20000 };
+enum {
+    OUT_BYTES = 256 << 10,
+    RETRY_NS = 20000,
+    DENIED_MOST = 16 /* times that the host's queue is full for one datagram. Virtual interfaces say so for ever of
+                        those that are too long for what is behind them; and all others would wait for it */
+};
 
 static uint32_t round8(uint32_t bytes)
 {
@@ -64,6 +70,13 @@ static void refuse(struct udp *u, uint32_t from, const struct rnl_socket_result 
     rnl_udp_note(u, (struct rnl_notice){kind, u->send.out_peer[from], value, r->sys_errno});
 }
 
+/* A question about the path is to meet what a single datagram meets: bridges and virtual interfaces let runs pass whose
+ * parts, alone, are too long for them. */
+static int goes_alone(const unsigned char *at)
+{
+    return at[0] >> 4 == RNL_PACKET_PROBE;
+}
+
 /* As much as the host takes. */
 static void push(struct udp *u)
 {
@@ -79,6 +92,13 @@ static void push(struct udp *u)
         u->counts.calls += (uint32_t)went;
         if (done == s->outs)
             break;
+        if (went > 0)
+            s->denied = 0;
+        if (r.stop == RNL_SOCKET_NO_BUFFERS && s->denied++ >= (goes_alone(s->out[done].at) ? 1 : DENIED_MOST)) {
+            s->denied = 0;
+            u->counts.refused += packets_of(&s->out[done++]); /* it is lost, as it would be further on */
+            continue;
+        }
         if (r.stop == RNL_SOCKET_FULL || r.stop == RNL_SOCKET_NO_BUFFERS) {
             u->counts.full++;
             s->retry_ns = 1; /* from now on */
@@ -165,6 +185,8 @@ static int joins(const struct udp *u, uint32_t rank, const struct rnl_socket_add
     if (s->outs == 0 || s->out_peer[s->outs - 1] != rank || u->socket->segments_max < 2 || bytes == 0)
         return 0;
     const struct rnl_socket_out *o = &s->out[s->outs - 1];
+    if (goes_alone(o->at) || goes_alone(at))
+        return 0;
     uint32_t segment = o->segment ? o->segment : o->bytes;
     const unsigned char *end = (const unsigned char *)o->at + o->bytes;
     return o->ecn == ecn && rnl_socket_addr_equal(&o->to, to) && segment <= UINT16_MAX && bytes <= segment &&
