@@ -55,11 +55,11 @@ RNL_FAULT=loss=5%,dup=2%,reorder=5%:1ms,corrupt=1% udp 3 "$build/examples/table"
 ok 'a live job with faults on the way' $?
 RNL_FAULT=delay=20ms udp 2 "$build/examples/pingpong" 5 >said 2>&1 && awk '{ for (i = 1; i <= NF; i++) if ($i + 0 >= 20000) found = 1 } END { exit !found }' said
 ok 'the faults are there: a trip takes as long as they say' $?
-RNL_FAULT=lost=5% udp 2 "$build/examples/pingpong" 5 >said 2>&1
-[ $? != 0 ] && grep -q "RNL_FAULT: faults: there is no 'lost'; there are: loss" said
+! RNL_FAULT=lost=5% udp 2 "$build/examples/pingpong" 5 >said 2>&1 &&
+    grep -q "RNL_FAULT: faults: there is no 'lost'; there are: loss" said
 ok 'a fault that there is not is named' $?
-RNL_FAULT=loss=5% timeout 20 "$runnel" run -n 2 "$build/examples/pingpong" 5 >said 2>&1
-[ $? != 0 ] && grep -q "RNL_FAULT is 'loss=5%', and there are no packets .*--transport udp" said
+! RNL_FAULT=loss=5% timeout 20 "$runnel" run -n 2 "$build/examples/pingpong" 5 >said 2>&1 &&
+    grep -q "RNL_FAULT is 'loss=5%', and there are no packets .*--transport udp" said
 ok 'where no packets are, none can be lost' $?
 
 udp 3 "$build/tests/multi-near" >said 2>&1 && grep -qx '2 by datagrams, 2 of them under one kernel' said
