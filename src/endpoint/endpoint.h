@@ -385,6 +385,8 @@ int rnl_ep_connect(struct rnl_endpoint *ep, uint32_t rank, struct rnl_conn **out
 int rnl_ep_connect_soon(struct rnl_endpoint *ep, uint32_t rank, struct rnl_conn **out);
 /* A peer of another host wants a connection, and has proved that it is one. */
 int rnl_ep_accept(struct rnl_endpoint *ep, uint32_t rank, struct rnl_conn **out);
+/* Tells the job that this one is dead for us, and so we for it; again if there is no room for that now. */
+void rnl_ep_part(struct rnl_endpoint *ep, uint32_t rank);
 /* It is dead, for why and detail; what it sent before is taken in first. */
 void rnl_ep_died(struct rnl_endpoint *ep, uint32_t rank, int why, int detail);
 /* Tries again to join the connections that peers made, and to part from those that broke the protocol. */

@@ -268,6 +268,14 @@ static void join(struct rnl_endpoint *ep, uint32_t rank)
         want_no_more(ep, rank);
 }
 
+void rnl_ep_part(struct rnl_endpoint *ep, uint32_t rank)
+{
+    struct rnl_peer *p = &ep->peer[rank];
+    uint8_t unparted = ep->env->ops->part(ep->env, rank) == RNL_NO_ROOM;
+    ep->wanted += (uint32_t)unparted - p->unparted;
+    p->unparted = unparted;
+}
+
 static void part(struct rnl_endpoint *ep, uint32_t rank)
 {
     struct rnl_peer *p = &ep->peer[rank];
@@ -275,9 +283,7 @@ static void part(struct rnl_endpoint *ep, uint32_t rank)
         rnl_remote_part(p->conn, 1);
         return;
     }
-    uint8_t unparted = ep->env->ops->part(ep->env, rank) == RNL_NO_ROOM;
-    ep->wanted += (uint32_t)unparted - p->unparted;
-    p->unparted = unparted;
+    rnl_ep_part(ep, rank);
 }
 
 void rnl_ep_want(struct rnl_endpoint *ep, uint32_t rank)
@@ -293,7 +299,7 @@ void rnl_ep_join_wanted(struct rnl_endpoint *ep)
         if (ep->peer[i].wanted)
             join(ep, i);
         if (ep->peer[i].unparted)
-            part(ep, i);
+            rnl_ep_part(ep, i);
     }
 }
 

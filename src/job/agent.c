@@ -155,6 +155,30 @@ static void unjoins(struct rnl_agent *a, uint32_t rank)
         rnl_agent_spread(a, &word);
 }
 
+/* Who is dead for others, and stopped, is not waited for when they close: it could not say anything. */
+static void pass_over(struct rnl_agent *a, uint32_t rank)
+{
+    const struct rnl_word word = {.kind = RNL_WORD_STOPPED, .rank = rank};
+    if (a->rank[rank].state != RNL_RANK_JOINED || a->close_done)
+        return;
+    if (a->leads)
+        step_waves(a, rnl_waves_pass_over(a->waves, rank));
+    else
+        rnl_agent_spread(a, &word);
+}
+
+void rnl_agent_tell_part(struct rnl_agent *a, uint32_t rank, uint32_t other)
+{
+    struct rnl_msg msg = {.kind = RNL_MSG_EVENT};
+    msg.u.event.kind = RNL_EVENT_DEATH;
+    msg.u.event.rank = rank;
+    msg.u.event.incarnation = a->rank[rank].incarnation;
+    msg.u.event.why = RNL_DEATH_PARTED;
+    rnl_agent_tell(a, other, &msg, -1);
+    if (!rnl_agent_alive(a, other))
+        pass_over(a, other);
+}
+
 /* 0, -1: it was not asked for that. */
 static int reports(struct rnl_agent *a, uint32_t rank, uint64_t wave, uint64_t activity)
 {
@@ -495,6 +519,9 @@ static int hear_follower(struct rnl_agent *a, const struct rnl_word *w)
         return reports(a, w->rank, w->wave, w->activity) < 0 && state == RNL_RANK_JOINED ? -1 : 0;
     case RNL_WORD_GONE:
         gone(a, w->rank, w->why, w->detail);
+        return 0;
+    case RNL_WORD_STOPPED:
+        pass_over(a, w->rank);
         return 0;
     case RNL_WORD_PART:
         if (a->rank[w->other].away)

@@ -25,6 +25,7 @@ enum rnl_word_kind {
     RNL_WORD_UNJOINED,   /* rank: its open failed, it may join again */
     RNL_WORD_REPORT,     /* rank, wave, activity */
     RNL_WORD_GONE,       /* rank, why, detail */
+    RNL_WORD_STOPPED,    /* rank: it does not run, and others have parted from it */
     /* both */
     RNL_WORD_PART, /* rank parts from `other` */
     /* from the leader */

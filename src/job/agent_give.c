@@ -215,16 +215,6 @@ int rnl_agent_part(struct rnl_agent *a, uint32_t rank, uint32_t other)
     return 0;
 }
 
-void rnl_agent_tell_part(struct rnl_agent *a, uint32_t rank, uint32_t other)
-{
-    struct rnl_msg msg = {.kind = RNL_MSG_EVENT};
-    msg.u.event.kind = RNL_EVENT_DEATH;
-    msg.u.event.rank = rank;
-    msg.u.event.incarnation = a->rank[rank].incarnation;
-    msg.u.event.why = RNL_DEATH_PARTED;
-    rnl_agent_tell(a, other, &msg, -1);
-}
-
 /* Drops the segments that only this rank could still ask for. */
 void rnl_agent_give_gone(struct rnl_agent *a, uint32_t rank)
 {

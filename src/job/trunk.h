@@ -54,7 +54,7 @@
 #include <stdint.h>
 
 enum {
-    RNL_TRUNK_VERSION = 5,
+    RNL_TRUNK_VERSION = 6,
     RNL_FRAME_HEAD = 8,
     RNL_FRAME_MAX = 16 << 20, /* JOB carries an environment */
     RNL_NOISE_MAX = 1 << 16,  /* before the greeting */

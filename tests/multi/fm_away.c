@@ -99,8 +99,12 @@ int main(int argc, char **argv)
             FM_wait(100000);
         printf("dead 2\n");
         fflush(stdout);
+    }
+    FM_finalize(); /* which does not wait for the dead, though its process is there */
+    if (victim) {
+        printf("closed without 2\n");
+        fflush(stdout);
         kill((pid_t)victim, SIGKILL);
     }
-    FM_finalize();
     return 0;
 }
