@@ -185,9 +185,10 @@ static int venv_close_report(struct rnl_env *env, uint64_t wave, uint64_t activi
     return rnl_vagent_report(step(env)->cluster->agent, env->rank, wave, activity);
 }
 
-static int venv_part(struct rnl_env *env, uint32_t rank)
+static int venv_part(struct rnl_env *env, uint32_t rank, int why)
 {
-    rnl_vagent_part(step(env)->cluster->agent, env->rank, rank);
+    if (why == RNL_DEATH_BROKEN) /* a virtual host that stands still goes on, and is waited for */
+        rnl_vagent_part(step(env)->cluster->agent, env->rank, rank);
     return 0;
 }
 

@@ -90,9 +90,10 @@ struct rnl_env_ops {
      * and handled. */
     int (*close_report)(struct rnl_env *, uint64_t wave, uint64_t activity);
 
-    /* Peer `rank` broke the protocol: we part from it, and it is told so (RNL_DEATH_PARTED). 0, RNL_NO_ROOM: say it
-     * again later, RNL_ERR_JOB. */
-    int (*part)(struct rnl_env *, uint32_t rank);
+    /* Peer `rank` is dead for us: it broke the protocol (RNL_DEATH_BROKEN), and is told so (RNL_DEATH_PARTED); or
+     * nothing was heard of it (RNL_DEATH_SILENT), and while it does not run the close does not wait for it. 0,
+     * RNL_NO_ROOM: say it again later, RNL_ERR_JOB. */
+    int (*part)(struct rnl_env *, uint32_t rank, int why);
 
     /* -- event loops -- */
     int (*fd)(struct rnl_env *);        /* our descriptor, made on first use; negative rnl_status */

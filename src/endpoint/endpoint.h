@@ -186,7 +186,7 @@ struct rnl_peer { /* of every rank, connected or not */
     uint8_t asked;    /* the watcher has been waited for */
     uint8_t wanted;   /* it has made a connection, and we could not join it yet */
     uint8_t ended;    /* ... and it has died since: so `reason` and `detail` say */
-    uint8_t unparted; /* it broke the protocol, and the watcher could not be told yet */
+    uint8_t unparted; /* it is dead for us, why, and the watcher could not be told yet */
     uint8_t untold;   /* rnl_on_death's function has not been called yet */
     uint8_t left;     /* the job said that its process is gone, and named no other since */
     uint8_t returned; /* dead for us, and the job named another process */
@@ -385,8 +385,8 @@ int rnl_ep_connect(struct rnl_endpoint *ep, uint32_t rank, struct rnl_conn **out
 int rnl_ep_connect_soon(struct rnl_endpoint *ep, uint32_t rank, struct rnl_conn **out);
 /* A peer of another host wants a connection, and has proved that it is one. */
 int rnl_ep_accept(struct rnl_endpoint *ep, uint32_t rank, struct rnl_conn **out);
-/* Tells the job that this one is dead for us, and so we for it; again if there is no room for that now. */
-void rnl_ep_part(struct rnl_endpoint *ep, uint32_t rank);
+/* Tells the job that it is dead for us (base/env.h, part); again later if there is no room for that now. */
+void rnl_ep_part(struct rnl_endpoint *ep, uint32_t rank, int why);
 /* It is dead, for why and detail; what it sent before is taken in first. */
 void rnl_ep_died(struct rnl_endpoint *ep, uint32_t rank, int why, int detail);
 /* Tries again to join the connections that peers made, and to part from those that broke the protocol. */

@@ -151,7 +151,7 @@ static void gone(struct rnl_link *link, int why)
     rnl_hs_end(&link->hs, 1);
     if (why == RNL_DEATH_SILENT) {
         end_flow(link); /* nothing is sent to it any more; what it sends is answered as of a connection unknown */
-        rnl_ep_part(ep, link->conn->rank);
+        rnl_ep_part(ep, link->conn->rank, why);
     }
     rnl_ep_died(ep, link->conn->rank, why, 0);
 }

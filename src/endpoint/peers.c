@@ -268,12 +268,12 @@ static void join(struct rnl_endpoint *ep, uint32_t rank)
         want_no_more(ep, rank);
 }
 
-void rnl_ep_part(struct rnl_endpoint *ep, uint32_t rank)
+void rnl_ep_part(struct rnl_endpoint *ep, uint32_t rank, int why)
 {
     struct rnl_peer *p = &ep->peer[rank];
-    uint8_t unparted = ep->env->ops->part(ep->env, rank) == RNL_NO_ROOM;
-    ep->wanted += (uint32_t)unparted - p->unparted;
-    p->unparted = unparted;
+    ep->wanted -= p->unparted != 0;
+    p->unparted = ep->env->ops->part(ep->env, rank, why) == RNL_NO_ROOM ? (uint8_t)why : 0;
+    ep->wanted += p->unparted != 0;
 }
 
 static void part(struct rnl_endpoint *ep, uint32_t rank)
@@ -283,7 +283,7 @@ static void part(struct rnl_endpoint *ep, uint32_t rank)
         rnl_remote_part(p->conn, 1);
         return;
     }
-    rnl_ep_part(ep, rank);
+    rnl_ep_part(ep, rank, RNL_DEATH_BROKEN);
 }
 
 void rnl_ep_want(struct rnl_endpoint *ep, uint32_t rank)
@@ -299,7 +299,7 @@ void rnl_ep_join_wanted(struct rnl_endpoint *ep)
         if (ep->peer[i].wanted)
             join(ep, i);
         if (ep->peer[i].unparted)
-            rnl_ep_part(ep, i);
+            rnl_ep_part(ep, i, ep->peer[i].unparted);
     }
 }
 

@@ -80,7 +80,7 @@ static int readmit(struct rnl_endpoint *ep, uint32_t rank)
     if (p->conn)
         bury(ep, p->conn);
     ep->conn[rank] = &rnl_not_connected;
-    ep->wanted -= p->wanted + p->unparted;
+    ep->wanted -= p->wanted + (p->unparted != 0);
     *p = (struct rnl_peer){.incarnation = p->incarnation, .buried = p->buried, .state = RNL_PEER_NEW, .again = 1};
     ep->c->readmitted++;
     /* The same process may be waiting for a connection that we gave up: it begins anew only if it is asked. */

@@ -26,6 +26,9 @@ enum {
     EXIT_ROUNDS = 25,           /* ... so often longer if it is seen to be ending */
     ENDING = 4                  /* a flag of the kernel's, PF_EXITING */
 };
+/* Stopped for so long, as seen now and then: before others find it silent (30 s), so that their close waits no more for
+ * it then; and who was taken back, and is stopped for a moment only, is waited for. */
+static const uint64_t still_ns = 20000000000;
 
 /* ---- telling ---- */
 
@@ -138,6 +141,7 @@ int rnl_agent_next_death(struct rnl_agent *a, struct rnl_agent_death *out)
 static void joins(struct rnl_agent *a, uint32_t rank)
 {
     const struct rnl_word word = {.kind = RNL_WORD_JOINED, .rank = rank};
+    a->rank[rank].given_up = a->rank[rank].passed_over = 0;
     set_state(a, rank, RNL_RANK_JOINED);
     if (a->leads)
         rnl_waves_join(a->waves, rank);
@@ -155,7 +159,7 @@ static void unjoins(struct rnl_agent *a, uint32_t rank)
         rnl_agent_spread(a, &word);
 }
 
-/* Who is dead for others, and stopped, is not waited for when they close: it could not say anything. */
+/* Others need not wait for it when they close: it could not report. */
 static void pass_over(struct rnl_agent *a, uint32_t rank)
 {
     const struct rnl_word word = {.kind = RNL_WORD_STOPPED, .rank = rank};
@@ -167,22 +171,11 @@ static void pass_over(struct rnl_agent *a, uint32_t rank)
         rnl_agent_spread(a, &word);
 }
 
-void rnl_agent_tell_part(struct rnl_agent *a, uint32_t rank, uint32_t other)
-{
-    struct rnl_msg msg = {.kind = RNL_MSG_EVENT};
-    msg.u.event.kind = RNL_EVENT_DEATH;
-    msg.u.event.rank = rank;
-    msg.u.event.incarnation = a->rank[rank].incarnation;
-    msg.u.event.why = RNL_DEATH_PARTED;
-    rnl_agent_tell(a, other, &msg, -1);
-    if (!rnl_agent_alive(a, other))
-        pass_over(a, other);
-}
-
 /* 0, -1: it was not asked for that. */
 static int reports(struct rnl_agent *a, uint32_t rank, uint64_t wave, uint64_t activity)
 {
     const struct rnl_word word = {.kind = RNL_WORD_REPORT, .rank = rank, .wave = wave, .activity = activity};
+    a->rank[rank].passed_over = 0;
     if (!a->leads) {
         if (wave > a->wave)
             return -1;
@@ -277,7 +270,7 @@ static int heard(struct rnl_agent *a, uint32_t rank, const struct rnl_msg *msg)
     case RNL_MSG_HAVE:
         return rnl_agent_give_had(a, rank, msg->u.peer.rank) < 0;
     case RNL_MSG_PART:
-        return rnl_agent_part(a, rank, msg->u.peer.rank) < 0;
+        return rnl_agent_part(a, rank, msg->u.peer.rank, (int)msg->u.peer.why) < 0;
     case RNL_MSG_FD:
         rnl_agent_give_fd(a, rank, &msg->u.fd);
         return 0;
@@ -358,7 +351,7 @@ static void hear_door(struct rnl_agent *a, uint32_t rank)
         refuse(p.fds[0], r->state == RNL_RANK_DEAD ? RNL_REFUSED_DEAD : RNL_REFUSED_TWICE);
 }
 
-int rnl_agent_alive(const struct rnl_agent *a, uint32_t rank)
+static int lives(const struct rnl_agent *a, uint32_t rank)
 {
     const struct agent_rank *r = &a->rank[rank];
     char path[32], text[128];
@@ -375,6 +368,23 @@ int rnl_agent_alive(const struct rnl_agent *a, uint32_t rank)
     text[n] = '\0';
     const char *name = strrchr(text, ')'); /* stopped, traced and stopped, or dead */
     return name == NULL || name[1] == '\0' || strchr("TtZX", name[2]) == NULL;
+}
+
+int rnl_agent_runs(struct rnl_agent *a, uint32_t rank, uint64_t now_ns)
+{
+    struct agent_rank *r = &a->rank[rank];
+    if (lives(a, rank)) {
+        r->still_ns = 0;
+        r->passed_over = 0;
+        return 1;
+    }
+    if (r->still_ns == 0)
+        r->still_ns = now_ns;
+    if (r->given_up && !r->passed_over && now_ns >= r->still_ns + still_ns) {
+        r->passed_over = 1;
+        pass_over(a, rank);
+    }
+    return 0;
 }
 
 uint32_t rnl_agent_here(const struct rnl_agent *a)
@@ -497,7 +507,7 @@ static int hear_leader(struct rnl_agent *a, const struct rnl_word *w)
         tell_wave(a, w->kind, w->wave);
         return 0;
     case RNL_WORD_PART:
-        rnl_agent_tell_part(a, w->rank, w->other);
+        rnl_agent_tell_part(a, w->rank, w->other, w->why);
         return 0;
     }
     return -1;
@@ -527,7 +537,7 @@ static int hear_follower(struct rnl_agent *a, const struct rnl_word *w)
         if (a->rank[w->other].away)
             rnl_agent_spread(a, w);
         else
-            rnl_agent_tell_part(a, w->rank, w->other);
+            rnl_agent_tell_part(a, w->rank, w->other, w->why);
         return 0;
     }
     return -1;

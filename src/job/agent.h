@@ -25,9 +25,9 @@ enum rnl_word_kind {
     RNL_WORD_UNJOINED,   /* rank: its open failed, it may join again */
     RNL_WORD_REPORT,     /* rank, wave, activity */
     RNL_WORD_GONE,       /* rank, why, detail */
-    RNL_WORD_STOPPED,    /* rank: it does not run, and others have parted from it */
+    RNL_WORD_STOPPED,    /* rank: it is dead for others, and does not run */
     /* both */
-    RNL_WORD_PART, /* rank parts from `other` */
+    RNL_WORD_PART, /* rank parts from `other`: why */
     /* from the leader */
     RNL_WORD_DEATH, /* as GONE */
     RNL_WORD_ASK,   /* wave */
@@ -75,8 +75,9 @@ void rnl_agent_started(struct rnl_agent *, uint32_t rank, pid_t pid);
 /* That process has ended: by a signal, or (signal 0) with an exit status. */
 void rnl_agent_exited(struct rnl_agent *, uint32_t rank, int signal, int status, uint64_t now_ns);
 
-/* Whether rank's process, one of ours, lives and is not stopped. */
-int rnl_agent_alive(const struct rnl_agent *, uint32_t rank);
+/* Whether rank's process, one of ours, lives and is not stopped: to be asked every few seconds. One that is stopped for
+ * long, and was given up by others, is not waited for by their close. */
+int rnl_agent_runs(struct rnl_agent *, uint32_t rank, uint64_t now_ns);
 /* It is known that this rank lives, runs, and can be reached: its peers here need not take it for dead. */
 void rnl_agent_vouch(struct rnl_agent *, uint32_t rank, uint64_t now_ns);
 

@@ -41,6 +41,9 @@ struct agent_rank {
     uint8_t retry;
     uint64_t refused_ns; /* since when the kernel has taken no packet for it; 0 = it does */
     uint8_t found;       /* its death is to be reported to the launcher */
+    uint8_t given_up;    /* some other rank heard nothing of it for too long */
+    uint8_t passed_over; /* and it does not run: the others close without it */
+    uint64_t still_ns;   /* since when it has been seen to be stopped; 0: it was not, the last time */
     int32_t why, detail; /* of its death */
 };
 
@@ -90,9 +93,9 @@ void rnl_agent_forget(struct rnl_agent *, uint32_t rank);
 /* agent_give.c: what ranks ask for. Negative: the rank broke the protocol. */
 int rnl_agent_give_segment(struct rnl_agent *, uint32_t rank, const struct rnl_msg_segment *question);
 int rnl_agent_give_had(struct rnl_agent *, uint32_t rank, uint32_t other);
-int rnl_agent_part(struct rnl_agent *, uint32_t rank, uint32_t other);
-/* `other`, if it is here, hears that rank parts from it. */
-void rnl_agent_tell_part(struct rnl_agent *, uint32_t rank, uint32_t other);
+int rnl_agent_part(struct rnl_agent *, uint32_t rank, uint32_t other, int why);
+/* Of `other`, if it is here. */
+void rnl_agent_tell_part(struct rnl_agent *, uint32_t rank, uint32_t other, int why);
 void rnl_agent_give_fd(struct rnl_agent *, uint32_t rank, const struct rnl_msg_fd *question);
 void rnl_agent_give_connects(struct rnl_agent *, uint32_t rank); /* tells who has made a segment for it already */
 void rnl_agent_give_gone(struct rnl_agent *, uint32_t rank);

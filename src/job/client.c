@@ -76,10 +76,10 @@ static int client_close_report(struct rnl_env *env, uint64_t wave, uint64_t acti
     return rnl_client_say(c, &m, 1);
 }
 
-static int client_part(struct rnl_env *env, uint32_t rank)
+static int client_part(struct rnl_env *env, uint32_t rank, int why)
 {
     struct client *c = rnl_client_of(env);
-    const struct rnl_msg m = {.kind = RNL_MSG_PART, .u.peer = {.rank = rank}};
+    const struct rnl_msg m = {.kind = RNL_MSG_PART, .u.peer = {.rank = rank, .why = (uint32_t)why}};
     int r = rnl_client_forked(c);
     return r < 0 ? r : rnl_client_say(c, &m, 0);
 }

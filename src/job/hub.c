@@ -189,11 +189,13 @@ static int hub_close_report(struct rnl_env *env, uint64_t wave, uint64_t activit
                                    : 0;
 }
 
-static int hub_part(struct rnl_env *env, uint32_t rank)
+static int hub_part(struct rnl_env *env, uint32_t rank, int why)
 {
     struct rnl_hub *hub = hub_of(env);
     const struct rnl_event event = {
         .kind = RNL_EVENT_DEATH, .rank = env->rank, .incarnation = env->incarnation, .why = RNL_DEATH_PARTED};
+    if (why != RNL_DEATH_BROKEN) /* threads of one process are stopped together */
+        return 0;
     pthread_mutex_lock(&hub->lock);
     hub_tell(hub, rank, &event);
     pthread_mutex_unlock(&hub->lock);

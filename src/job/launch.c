@@ -358,7 +358,7 @@ static void vouch(struct rnl_launcher *l, uint64_t now)
 {
     l->vouch_at = now + vouch_ns;
     for (uint32_t i = l->first; l->site == NULL && l->agent != NULL && i < l->first + l->count; i++)
-        if (rnl_agent_alive(l->agent, i))
+        if (rnl_agent_runs(l->agent, i, now))
             rnl_agent_vouch(l->agent, i, now);
 }
 

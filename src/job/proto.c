@@ -130,8 +130,9 @@ static int good_body(const struct rnl_msg *m, uint32_t ranks)
     case RNL_MSG_FD:
         return m->u.fd.rank < ranks;
     case RNL_MSG_HAVE:
+        return m->u.peer.rank < ranks && m->u.peer.why == 0;
     case RNL_MSG_PART:
-        return m->u.peer.rank < ranks && m->u.peer.zero == 0;
+        return m->u.peer.rank < ranks && (m->u.peer.why == RNL_DEATH_BROKEN || m->u.peer.why == RNL_DEATH_SILENT);
     case RNL_MSG_REPORT:
     case RNL_MSG_LEAVE:
         return 1;

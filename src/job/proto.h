@@ -17,7 +17,7 @@
  *   SEGMENT | ticket 4 | rank 4 | bytes 8 |             answered by GIVE, as often as it is asked before HAVE
  *   HAVE    | rank 4 | 0 4 |                            the segment with rank is mapped: no more is wanted of it
  *   FD      | ticket 4 | rank 4 |                       answered by GIVE
- *   PART    | rank 4 | 0 4 |                            rank broke the protocol; it hears of our death (PARTED)
+ *   PART    | rank 4 | why 4 |                          BROKEN: rank hears of our death (PARTED); SILENT: base/env.h
  *   REPORT  | wave 8 | activity 8 |
  *   LEAVE
  *   agent to rank
@@ -37,7 +37,7 @@
 
 enum {
     RNL_PROTO_MAGIC = 0x4a4c4e52, /* "RNLJ" */
-    RNL_PROTO_VERSION = 4,
+    RNL_PROTO_VERSION = 5,
     RNL_JOB_RANKS_MAX = 1024,
     RNL_JOB_KEY_BYTES = 32,
     RNL_JOB_HOST_BYTES = 64,
@@ -81,8 +81,8 @@ struct rnl_msg_segment {
 struct rnl_msg_fd {
     uint32_t ticket, rank;
 };
-struct rnl_msg_peer { /* HAVE, PART */
-    uint32_t rank, zero;
+struct rnl_msg_peer {   /* HAVE, PART */
+    uint32_t rank, why; /* why: of PART */
 };
 struct rnl_msg_report {
     uint64_t wave, activity;

@@ -317,7 +317,7 @@ static void vouch(struct rnl_launcher *l, uint64_t now)
     s->alive_at = now + RNL_SEARCH_ALIVE_EVERY_S * 1000 * MS;
     memset(bits, 0, sizeof bits);
     for (uint32_t i = 0; i < l->count; i++)
-        if (rnl_agent_alive(l->agent, l->first + i)) {
+        if (rnl_agent_runs(l->agent, l->first + i, now)) {
             bits[i / 8] |= (unsigned char)(1u << i % 8);
             rnl_agent_vouch(l->agent, l->first + i, now); /* they may exchange datagrams, too */
         }

@@ -419,12 +419,27 @@ static int wait_for_death(struct fixture *f, rnl_endpoint *ep, unsigned rank)
     return RNL_DEATH_NONE;
 }
 
+static unsigned parted;
+
+static int part_later(struct rnl_env *env, uint32_t rank, int why)
+{
+    assert_int_equal(env->rank, 0);
+    assert_int_equal(rank, 1);
+    assert_int_equal(why, RNL_DEATH_SILENT);
+    return parted++ == 0 ? RNL_NO_ROOM : 0;
+}
+
 static void who_is_silent_is_dead_after_the_bound(void **state)
 {
     const struct rnl_remote_options opt = {.silent_ns = 200 * MS};
+    struct rnl_env_ops ops;
     struct fixture f;
     (void)state;
     open_them(&f, 2, 1, &opt);
+    ops = *f.a->env->ops;
+    ops.part = part_later;
+    f.a->env->ops = &ops;
+    parted = 0;
     test_wires_connect(f.wires);
     for (uint64_t until = now_ns(&f) + 400 * MS; now_ns(&f) < until;) /* nothing is owed: no death */
         assert_int_equal(rnl_wait(f.a, 20 * (int64_t)MS), RNL_TIMED_OUT);
@@ -433,6 +448,9 @@ static void who_is_silent_is_dead_after_the_bound(void **state)
     assert_int_equal(wait_for_death(&f, f.a, 1), RNL_DEATH_SILENT);
     assert_int_equal(rnl_send(f.a, 1, NOTE, "?", 1), RNL_ERR_PEER_DEAD);
     SAYS(RNL_ERR_PEER_DEAD, "rank 1", "heard");
+    for (unsigned i = 0; i < 1000; i++)
+        assert_true(rnl_extract(f.a, SIZE_MAX) >= 0);
+    assert_int_equal(parted, 2); /* the job hears of it, once there is room */
     f.h.dead[1] = 1;
     rnl_hub_kill(f.h.hub, 1, RNL_DEATH_SIGNAL, 9);
     assert_int_equal(close_them(&f), 0);

@@ -93,6 +93,8 @@ static void say(struct world *w, uint32_t rank, struct fuzz_input *in)
         break;
     default:
         msg.u.peer.rank = fuzz_below(in, RANKS + 1);
+        if (msg.kind == RNL_MSG_PART)
+            msg.u.peer.why = fuzz_below(in, 2) ? RNL_DEATH_SILENT : RNL_DEATH_BROKEN;
         break;
     }
     size_t n = rnl_msg_encode(&msg, bytes);

@@ -94,7 +94,7 @@ static void who_parts_is_dead_for_the_other_alone(void **state)
 {
     (void)state;
     struct job j = job_of(3);
-    struct rnl_msg msg = {.kind = RNL_MSG_PART, .u.peer = {.rank = 1}};
+    struct rnl_msg msg = {.kind = RNL_MSG_PART, .u.peer = {.rank = 1, .why = RNL_DEATH_BROKEN}};
     for (int i = 0; i < 100; i++) { /* it is told once */
         say(j.rank[0].sock, &msg, -1);
         rnl_agent_step(j.a, now);

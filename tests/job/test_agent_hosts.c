@@ -2,8 +2,13 @@
  *
  * test_agent_hosts.c - three agents of one job: a leader without ranks, and two hosts of two ranks each. What they tell
  * each other goes through queues of ours, so it can be late, lost and made up. */
+#include "job/agent_in.h"
 #include "job/net.h"
 #include "job/played.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 
 enum { WORDS = 64 };
 
@@ -214,10 +219,122 @@ static void no_memory_is_shared_between_hosts(void **state)
     close_hosts(&h);
 }
 
+/* Rank 3's process stands still, and rank 0 says that it hears nothing of it. */
+static void given_up(struct hosts *h, pid_t *child)
+{
+    struct rnl_msg part = {.kind = RNL_MSG_PART, .u.peer = {.rank = 3, .why = RNL_DEATH_SILENT}};
+    open_hosts(h);
+    enter_all(h);
+    *child = fork();
+    if (*child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (;;)
+            pause();
+    }
+    assert_true(*child > 0);
+    h->at[1]->rank[3].joined = *child;
+    for (int i = 0; i < 3; i++) {
+        say(h->rank[0].sock, &part, -1);
+        rnl_agent_step(h->at[0], now);
+    }
+    deliver(h);
+    hears_nothing(&h->rank[3]); /* when it runs its connections tell it */
+    for (uint32_t i = 0; i < 3; i++)
+        report(&h->rank[i], 0, 7);
+}
+
+static void stands_still(struct hosts *h, pid_t child, uint64_t seconds)
+{
+    kill(child, SIGSTOP);
+    while (rnl_agent_runs(h->at[1], 3, now))
+        usleep(1000);
+    for (uint64_t end = now + seconds * 1000000000; now <= end; now += 1000000000) {
+        assert_int_equal(rnl_agent_runs(h->at[1], 3, now), 0);
+        rnl_agent_step(h->at[0], now);
+        rnl_agent_step(h->at[1], now);
+        deliver(h);
+    }
+}
+
+static void ends(struct hosts *h, pid_t child)
+{
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    close_hosts(h);
+}
+
+static void who_was_given_up_and_is_stopped_is_not_waited_for(void **state)
+{
+    struct hosts h;
+    pid_t child;
+    (void)state;
+    given_up(&h, &child);
+    stands_still(&h, child, 15);
+    for (int i = 0; i < 3; i++) /* a moment: it may go on */
+        hears_nothing(&h.rank[i]);
+    stands_still(&h, child, 10);
+    for (int i = 0; i < 4; i++)
+        hears_close(&h.rank[i], RNL_EVENT_CLOSE_ASK, 1);
+    for (uint32_t i = 0; i < 3; i++)
+        report(&h.rank[i], 1, 7);
+    stands_still(&h, child, 1);
+    for (int i = 0; i < 4; i++)
+        hears_close(&h.rank[i], RNL_EVENT_CLOSE_DONE, 0);
+    ends(&h, child);
+}
+
+static void hears_ask_again(const struct hosts *h)
+{
+    for (int i = 0; i < 3; i++)
+        hears_close(&h->rank[i], RNL_EVENT_CLOSE_ASK, 2);
+}
+
+static void who_runs_again_is_waited_for_again(void **state)
+{
+    struct hosts h;
+    pid_t child;
+    (void)state;
+    for (int seen = 0; seen < 2; seen++) {
+        given_up(&h, &child);
+        stands_still(&h, child, 25);
+        for (int i = 0; i < 4; i++)
+            hears_close(&h.rank[i], RNL_EVENT_CLOSE_ASK, 1);
+        if (seen)
+            kill(child, SIGCONT);
+        while (seen && rnl_agent_runs(h.at[1], 3, now) == 0)
+            usleep(1000);
+        report(&h.rank[3], 0, 5); /* it ran for a moment, and closes, too */
+        rnl_agent_step(h.at[1], now);
+        for (uint32_t i = 0; i < 3; i++)
+            report(&h.rank[i], 1, 7);
+        if (seen) {
+            stands_still(&h, child, 15);
+            for (int i = 0; i < 4; i++)
+                hears_nothing(&h.rank[i]);
+        }
+        stands_still(&h, child, 10);
+        hears_ask_again(&h);
+        ends(&h, child);
+    }
+}
+
+static void who_is_only_stopped_is_waited_for(void **state)
+{
+    struct hosts h;
+    pid_t child;
+    (void)state;
+    given_up(&h, &child);
+    h.at[1]->rank[3].given_up = 0; /* as if that had not been said */
+    stands_still(&h, child, 60);
+    for (int i = 0; i < 4; i++)
+        hears_nothing(&h.rank[i]);
+    ends(&h, child);
+}
+
 static void who_parts_tells_the_other_host(void **state)
 {
     struct hosts h;
-    struct rnl_msg part = {.kind = RNL_MSG_PART, .u.peer = {.rank = 3}};
+    struct rnl_msg part = {.kind = RNL_MSG_PART, .u.peer = {.rank = 3, .why = RNL_DEATH_BROKEN}};
     (void)state;
     open_hosts(&h);
     enter_all(&h);
@@ -267,12 +384,12 @@ static void who_lives_is_vouched_for(void **state)
     (void)state;
     open_hosts(&h);
     enter_all(&h);
-    assert_int_equal(rnl_agent_alive(h.at[0], 0), 1); /* this process */
-    assert_int_equal(rnl_agent_alive(h.at[0], 2), 0); /* another host's */
+    assert_int_equal(rnl_agent_runs(h.at[0], 0, now), 1); /* this process */
+    assert_int_equal(rnl_agent_runs(h.at[0], 2, now), 0); /* another host's */
     quit(&h.rank[1]);
     memset(&h.rank[1], 0, sizeof h.rank[1]);
     rnl_agent_exited(h.at[0], 1, SIGKILL, 0, now);
-    assert_int_equal(rnl_agent_alive(h.at[0], 1), 0);
+    assert_int_equal(rnl_agent_runs(h.at[0], 1, now), 0);
     rnl_agent_vouch(h.at[0], 3, 12345);
     assert_int_equal(h.rank[0].status->rank[3].vouched_ns, 12345);
     close_hosts(&h);
@@ -286,6 +403,9 @@ int main(void)
         cmocka_unit_test(hosts_close_together),
         cmocka_unit_test(a_wave_that_nobody_asked_for_is_a_lie),
         cmocka_unit_test(no_memory_is_shared_between_hosts),
+        cmocka_unit_test(who_was_given_up_and_is_stopped_is_not_waited_for),
+        cmocka_unit_test(who_runs_again_is_waited_for_again),
+        cmocka_unit_test(who_is_only_stopped_is_waited_for),
         cmocka_unit_test(who_parts_tells_the_other_host),
         cmocka_unit_test(words_that_cannot_be_are_refused),
         cmocka_unit_test(who_lives_is_vouched_for),

@@ -40,6 +40,9 @@ static const struct {
     {RNL_FROM_AGENT,
      {.kind = RNL_MSG_WELCOME,
       .u.welcome = {.size = JOB, .incarnation = 9, .flags = RNL_WELCOME_NETWORK, .host = "elsewhere"}}},
+    {RNL_FROM_RANK, {.kind = RNL_MSG_HAVE, .u.peer = {.rank = 7}}},
+    {RNL_FROM_RANK, {.kind = RNL_MSG_PART, .u.peer = {.rank = 7, .why = RNL_DEATH_BROKEN}}},
+    {RNL_FROM_RANK, {.kind = RNL_MSG_PART, .u.peer = {.rank = 0, .why = RNL_DEATH_SILENT}}},
 };
 enum { SAMPLES = sizeof samples / sizeof samples[0] };
 
@@ -152,6 +155,15 @@ static void wrong_fields_are_refused(void **state)
     m = samples[10].msg;
     m.u.event.kind = RNL_EVENT_JOB_GONE;
     assert_false(decodes(&m, RNL_FROM_AGENT));
+    m = samples[14].msg;
+    m.u.peer.why = RNL_DEATH_SILENT; /* of HAVE */
+    assert_false(decodes(&m, RNL_FROM_RANK));
+    m = samples[15].msg;
+    m.u.peer.rank = JOB;
+    assert_false(decodes(&m, RNL_FROM_RANK));
+    m = samples[15].msg;
+    m.u.peer.why = RNL_DEATH_EXIT; /* a rank cannot know */
+    assert_false(decodes(&m, RNL_FROM_RANK));
     m = samples[11].msg;
     m.u.event.detail = 1;
     assert_false(decodes(&m, RNL_FROM_AGENT));

@@ -165,9 +165,9 @@ static int env_close_report(struct rnl_env *env, uint64_t wave, uint64_t activit
     h->wave = wave;
     return rnl_vagent_report(h->w->agent, env->rank, wave, activity);
 }
-static int env_part(struct rnl_env *env, uint32_t rank)
+static int env_part(struct rnl_env *env, uint32_t rank, int why)
 {
-    if (in_job(env))
+    if (in_job(env) && why == RNL_DEATH_BROKEN)
         rnl_vagent_part(host_of(env)->w->agent, env->rank, rank);
     return 0;
 }
