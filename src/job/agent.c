@@ -546,7 +546,7 @@ static int hear_follower(struct rnl_agent *a, const struct rnl_word *w)
 int rnl_agent_word(struct rnl_agent *a, const struct rnl_word *w, uint64_t now_ns)
 {
     a->now_ns = now_ns;
-    int bad = w->rank >= a->size || w->other >= a->size || (w->why < 0 || w->why > RNL_DEATH_SILENT);
+    int bad = w->rank >= a->size || w->other >= a->size || (w->why < 0 || w->why > RNL_DEATH_HOST);
     if (!bad)
         bad = (a->leads ? hear_follower(a, w) : hear_leader(a, w)) < 0;
     return bad ? rnl_fail(RNL_ERR_JOB, "an agent said something about rank %u that is not understood", w->rank) : 0;
@@ -555,7 +555,7 @@ int rnl_agent_word(struct rnl_agent *a, const struct rnl_word *w, uint64_t now_n
 void rnl_agent_lost(struct rnl_agent *a, uint32_t rank, uint64_t now_ns)
 {
     a->now_ns = now_ns;
-    gone(a, rank, RNL_DEATH_SILENT, 0);
+    gone(a, rank, RNL_DEATH_HOST, 0);
 }
 
 /* ---- the launcher's side ---- */

@@ -128,7 +128,7 @@ static void a_death_is_told_on_all_hosts_once(void **state)
     hears_nothing(&h.rank[2]);
     rnl_agent_lost(h.leader, 2, now); /* its host is gone */
     deliver(&h);
-    hears_death_only(&h.rank[0], 2, RNL_DEATH_SILENT, 0);
+    hears_death_only(&h.rank[0], 2, RNL_DEATH_HOST, 0);
     close_hosts(&h);
 }
 
@@ -360,7 +360,7 @@ static void words_that_cannot_be_are_refused(void **state)
                                                 {.kind = RNL_WORD_ASK},
                                                 {.kind = RNL_WORD_JOINED, .rank = 4},
                                                 {.kind = RNL_WORD_PART, .other = 4},
-                                                {.kind = RNL_WORD_GONE, .why = RNL_DEATH_SILENT + 1},
+                                                {.kind = RNL_WORD_GONE, .why = RNL_DEATH_HOST + 1},
                                                 {.kind = RNL_WORD_REPORT, .wave = 77}};
     static const struct rnl_word to_host[] = {{.kind = RNL_WORD_JOINED},
                                               {.kind = RNL_WORD_REPORT},

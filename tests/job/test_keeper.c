@@ -126,7 +126,7 @@ static void hear_of_loss(const struct jobs *j, uint32_t host, uint32_t lost)
 {
     for (uint32_t i = host * EACH; i < host * EACH + EACH; i++) {
         for (uint32_t k = lost * EACH; k < lost * EACH + EACH; k++)
-            hears_death(&j->rank[i], k, RNL_DEATH_SILENT, 0);
+            hears_death(&j->rank[i], k, RNL_DEATH_HOST, 0);
         hears_nothing(&j->rank[i]);
     }
 }

@@ -150,7 +150,7 @@ static void wrong_fields_are_refused(void **state)
     m.u.event.why = RNL_DEATH_NONE;
     assert_false(decodes(&m, RNL_FROM_AGENT));
     m = samples[10].msg;
-    m.u.event.why = RNL_DEATH_SILENT + 1;
+    m.u.event.why = RNL_DEATH_HOST + 1;
     assert_false(decodes(&m, RNL_FROM_AGENT));
     m = samples[10].msg;
     m.u.event.kind = RNL_EVENT_JOB_GONE;

@@ -6,6 +6,8 @@
  *   dead REPORTER RANK NS    its error handler was told RNL_ERR_PEER_DEAD for RANK, at that time of CLOCK_MONOTONIC
  *   done RANK MESSAGES       it has left the job, with so many messages taken in and checked
  *
+ * and "told REPORTER: SENTENCE" on standard error.
+ *
  * Modes, by what the survivors do when the death comes:
  *   traffic   everybody sends everybody numbered messages; who lives gets all of all who live, and a prefix of those of
  * the dead wait      asleep in FM_wait, some pairs connected, some not poll      asleep in poll on FM_fd send everybody
@@ -42,6 +44,7 @@ static void on_error(int status, unsigned long peer, const char *sentence)
     dead[peer] = 1;
     deaths++;
     CHECK(dprintf(STDOUT_FILENO, "dead %lu %lu %llu\n", me, peer, (unsigned long long)now) > 0);
+    CHECK(dprintf(STDERR_FILENO, "told %lu: %s\n", me, sentence) > 0);
 }
 
 static uint64_t size_of(unsigned long from, unsigned long to, uint64_t k)
