@@ -3,17 +3,15 @@
  * kill_rank.c - a rank of the jobs that kill_many.c kills ranks of: multi-kill_rank MODE SEED VICTIM. Says on its
  * output, a line each:
  *
- *   dead REPORTER RANK NS    its error handler was told RNL_ERR_PEER_DEAD for RANK, at that time of CLOCK_MONOTONIC
- *   done RANK MESSAGES       it has left the job, with so many messages taken in and checked
+ *   dead REPORTER RANK NS SENTENCE    its error handler was told RNL_ERR_PEER_DEAD for RANK, at that time of
+ *                                     CLOCK_MONOTONIC
+ *   done RANK MESSAGES                it has left the job, with so many messages taken in and checked
  *
- * and "told REPORTER: SENTENCE" on standard error.
- *
- * Modes, by what the survivors do when the death comes:
- *   traffic   everybody sends everybody numbered messages; who lives gets all of all who live, and a prefix of those of
- * the dead wait      asleep in FM_wait, some pairs connected, some not poll      asleep in poll on FM_fd send everybody
- * sends to VICTIM, which takes in stuck     everybody sends to VICTIM, which does not: blocked half      VICTIM has
- * sent the first half of a message to everybody: their handlers are suspended Without arguments: a job of one joins and
- * leaves. */
+ * Modes, by what the survivors do when the death comes: "traffic", everybody sends everybody numbered messages, and who
+ * lives gets all of all who live, and a prefix of those of the dead; "wait", asleep in FM_wait, some pairs connected,
+ * some not; "poll", asleep in poll on FM_fd; "send", everybody sends to VICTIM, which takes in; "stuck", everybody
+ * sends to VICTIM, which does not: blocked; "half", VICTIM has sent the first half of a message to everybody: their
+ * handlers are suspended. Without arguments: a job of one joins and leaves. */
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,8 +41,7 @@ static void on_error(int status, unsigned long peer, const char *sentence)
         check_fail("the death of %lu was told twice", peer);
     dead[peer] = 1;
     deaths++;
-    CHECK(dprintf(STDOUT_FILENO, "dead %lu %lu %llu\n", me, peer, (unsigned long long)now) > 0);
-    CHECK(dprintf(STDERR_FILENO, "told %lu: %s\n", me, sentence) > 0);
+    CHECK(dprintf(STDOUT_FILENO, "dead %lu %lu %llu %s\n", me, peer, (unsigned long long)now, sentence) > 0);
 }
 
 static uint64_t size_of(unsigned long from, unsigned long to, uint64_t k)

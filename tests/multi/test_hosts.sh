@@ -209,7 +209,7 @@ wait $job
 status=$?
 [ $status = 71 ] && grep -q "host $name-3, with rank 2, is lost: its agent was killed by signal 9" said &&
     [ "$(grep -c '^dead [01] 2 ' said)" = 2 ] && [ "$(grep -c '^done [01] ' said)" = 2 ] &&
-    [ "$(grep -c '^told [01]: rank 2 is gone: its host is lost: ' said)" = 2 ] && ! left_over
+    [ "$(grep -cE '^dead [01] 2 [0-9]+ rank 2 is gone: its host is lost: ' said)" = 2 ] && ! left_over
 ok 'a host vanishes with its namespace: its rank is dead for the others, and they go on' $?
 
 # Every UDP socket of both hosts, of agents and ranks, hears a third host that is none of the job.
