@@ -253,12 +253,12 @@ static void explain(const struct rnl_launcher *l, const struct rnl_branch *b, ch
     else if (over_ssh && code == 255)
         snprintf(why, room, "%s cannot reach it%s%s; `%s %s true` has to work without a password", job->ssh,
                  *said ? ": " : "", said, job->ssh, job->at[b->host].name);
-    else if (*said)
+    else if (code == RNL_EXIT_SYSTEM && *said) /* of ours, which says all */
         snprintf(why, room, "%s", said);
     else
-        snprintf(why, room, "%s%s%s did not become its agent: it ended (%s %d) and said nothing", job->agent,
+        snprintf(why, room, "%s%s%s did not become its agent: it ended (%s %d) and said %s", job->agent,
                  over_ssh ? ", started by " : "", over_ssh ? job->ssh : "", code < 0 ? "signal" : "status",
-                 code < 0 ? WTERMSIG(b->how) : code);
+                 code < 0 ? WTERMSIG(b->how) : code, *said ? said : "nothing");
 }
 
 int rnl_branch_gone(struct rnl_launcher *l, struct rnl_branch *b, uint64_t now, char *why, size_t room)

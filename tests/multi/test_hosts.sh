@@ -97,6 +97,12 @@ list=$two on_hosts --agent "$PWD/late" -n 2 ./mute >said 2>&1 </dev/null
 [ $? = 127 ] && [ "$(grep -c "^runnel: host $name-[12]: cannot start './mute'" said)" = 1 ] && ! left_over
 ok 'a program that cannot start: once, when both hosts say so at a time' $?
 
+printf '#!/bin/sh\necho runnel 9.9.9\n' >other
+chmod +x other
+list=$two on_hosts --agent "$PWD/other" -n 2 true >said 2>&1 </dev/null
+[ $? = 71 ] && grep -q "^runnel: host $name-[12]: $PWD/other did not become its agent: it ended (status 0) and said runnel 9.9.9$" said
+ok 'an agent that is another program: its path, and what it said' $?
+
 list=$name-1,$name-9 on_hosts -n 2 true >said 2>&1 </dev/null
 [ $? = 71 ] && grep -q "host $name-9: there is no network namespace .*: .ip netns list. says which there are" said && ! left_over
 ok 'a host that is not there' $?
