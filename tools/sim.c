@@ -104,6 +104,8 @@ static char *read_file(const char *path, struct argp_state *state)
         argp_failure(state, RNL_EXIT_SYSTEM, errno, "cannot read the scenario %s", path);
     else if (n > MOST)
         argp_error(state, "%s is longer than a scenario can be", path);
+    else if (memchr(text, '\0', n) != NULL)
+        argp_error(state, "%s is no text: it has a byte 0", path);
     if (f != NULL)
         fclose(f);
     if (text != NULL)
@@ -166,6 +168,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         o->argv = &state->argv[state->next - 1];
         o->argc = state->argc - state->next + 1;
         state->next = state->argc;
+        return 0;
+    case ARGP_KEY_END:
+        if (getenv("RNL_FAULT") != NULL && *getenv("RNL_FAULT") != '\0') /* its words mean links here, not ranks */
+            argp_error(state, "RNL_FAULT is for live jobs: unset it, and say --fault '%s'", getenv("RNL_FAULT"));
         return 0;
     case ARGP_KEY_NO_ARGS:
         argp_error(state, "name the program to run behind the options: a shared object (cc -fPIC -shared)");

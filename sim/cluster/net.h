@@ -68,6 +68,8 @@ int rnl_net_connect(struct rnl_net *, uint32_t a, uint32_t b, const struct rnl_n
 int rnl_net_star(struct rnl_net *, uint32_t hub, const struct rnl_net_link_config *);
 /* After the last link, before the first packet. 0, RNL_ERR_NO_MEMORY. */
 int rnl_net_route(struct rnl_net *);
+/* Then: 1 = there is no way between some hosts, such as these. */
+int rnl_net_apart(const struct rnl_net *, uint32_t *from, uint32_t *to);
 /* The first link from a to b, or RNL_ERR_ARG. */
 int rnl_net_find_link(const struct rnl_net *, uint32_t a, uint32_t b, uint32_t *out);
 void rnl_net_link_ends(const struct rnl_net *, uint32_t link, uint32_t *from, uint32_t *to);

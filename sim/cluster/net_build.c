@@ -224,6 +224,7 @@ int rnl_net_route(struct rnl_net *net)
 {
     struct inward in = {0};
     int status = inward_new(net, &in);
+    net->apart_from = net->apart_to = 0;
     uint32_t *outward = calloc(net->nodes, sizeof *outward);
     if (status == 0 && outward == NULL)
         status = rnl_fail(RNL_ERR_NO_MEMORY, "no memory for the routes of %u nodes", net->nodes);
@@ -242,6 +243,11 @@ int rnl_net_route(struct rnl_net *net)
     }
     for (uint32_t host = 0; host < net->hosts && status == 0; host++) {
         search(net, &in, host);
+        for (uint32_t i = 0; i < net->hosts && net->apart_from == net->apart_to; i++)
+            if (in.first[i] == UINT32_MAX) {
+                net->apart_from = i;
+                net->apart_to = host;
+            }
         for (uint32_t i = 0; i < net->nodes; i++)
             if (net->node[i].routes)
                 net->node[i].routes[host] = in.first[i];
@@ -249,6 +255,13 @@ int rnl_net_route(struct rnl_net *net)
     free(outward);
     inward_free(&in);
     return status;
+}
+
+int rnl_net_apart(const struct rnl_net *net, uint32_t *from, uint32_t *to)
+{
+    *from = net->apart_from;
+    *to = net->apart_to;
+    return *from != *to;
 }
 
 /* ---- changes ---- */

@@ -93,7 +93,8 @@ struct net_socket {
 struct rnl_net {
     struct rnl_sim *sim;
     uint32_t hosts, nodes, links, link_room;
-    uint32_t addresses; /* of each host; 0 = 1 */
+    uint32_t apart_from, apart_to; /* hosts with no way between them; the same: there are none */
+    uint32_t addresses;            /* of each host; 0 = 1 */
     struct net_node *node;
     struct net_host *host;
     struct net_link **link;

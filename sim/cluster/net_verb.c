@@ -326,11 +326,16 @@ static int verb_star(struct rnl_net *net, int n, const char *const *a)
 
 static int verb_partition(struct rnl_net *net, int n, const char *const *a)
 {
-    struct rnl_fault_ranks r;
+    struct rnl_fault_ranks r, before;
     for (int i = 0; i < n; i++) {
         int status = read_hosts(net, a[i], &r);
         if (status < 0)
             return status;
+        for (uint32_t host = 0; host < net->hosts; host++)
+            for (int k = 0; k < i && rnl_fault_names(&r, host); k++)
+                if (read_hosts(net, a[k], &before) == 0 && rnl_fault_names(&before, host))
+                    return rnl_fail(RNL_ERR_ARG, "partition: host %u is in '%s' and in '%s': in one of them it can be",
+                                    host, a[k], a[i]);
     }
     for (uint32_t host = 0; host < net->hosts; host++) {
         rnl_net_host_group(net, host, 0);

@@ -28,6 +28,7 @@ struct line {
 struct rnl_scenario {
     char *name;
     uint32_t hosts, switches;
+    uint32_t hosts_at, switches_at; /* the lines that say so; 0: none */
     struct line **line;
     size_t lines, room;
 };
@@ -48,6 +49,9 @@ static int wrong(const struct rnl_scenario *s, const struct line *l, int status)
 static int split(struct line *l)
 {
     char *at = l->text;
+    for (const unsigned char *c = (const unsigned char *)at; *c; c++)
+        if ((*c < ' ' && *c != '\t' && *c != '\r') || *c == 0x7f) /* a terminal might obey it */
+            return rnl_fail(RNL_ERR_ARG, "byte %td is 0x%02x: a scenario is a text", c - (unsigned char *)at + 1, *c);
     at[strcspn(at, "#")] = '\0';
     for (char *word; (word = strtok_r(at, " \t\r", &at)) != NULL;) {
         if (l->count == WORDS)
@@ -71,14 +75,18 @@ static int read_time(struct line *l)
     if (l->count < 3)
         return rnl_fail(RNL_ERR_ARG, "'at' stands before a time and what happens then");
     if (!rnl_verb_time(l->word[1], &l->at_ns))
-        return rnl_fail(RNL_ERR_ARG, "at '%s': it takes a time like 5ms", l->word[1]);
+        return rnl_fail(RNL_ERR_ARG, "at '%s': it takes " RNL_VERB_TIME_IS, l->word[1]);
     shift(l, 2);
     return 0;
 }
 
-static int read_count(const struct line *l, uint32_t most, uint32_t *out)
+/* Once: `said_at` is the line that has said it. */
+static int read_count(const struct line *l, uint32_t most, uint32_t *out, uint32_t *said_at)
 {
     uint64_t n;
+    if (*said_at != 0)
+        return rnl_fail(RNL_ERR_ARG, "%s stands in line %u already: leave one of them", l->word[0], *said_at);
+    *said_at = l->number;
     if (l->count != 2 || !rnl_verb_number(l->word[1], most, &n) || (n == 0 && l->word[0][0] == 'h'))
         return rnl_fail(RNL_ERR_ARG, "%s takes a number up to %u", l->word[0], most);
     *out = (uint32_t)n;
@@ -107,9 +115,9 @@ static int add_line(struct rnl_scenario *s, const char *text, size_t n, uint32_t
     if (status == 0)
         status = read_time(l);
     if (status == 0 && l->count > 0 && strcmp(l->word[0], "hosts") == 0)
-        status = read_count(l, RNL_CLUSTER_RANKS_MAX, &s->hosts);
+        status = read_count(l, RNL_CLUSTER_RANKS_MAX, &s->hosts, &s->hosts_at);
     else if (status == 0 && l->count > 0 && strcmp(l->word[0], "switches") == 0)
-        status = read_count(l, RNL_CLUSTER_RANKS_MAX, &s->switches);
+        status = read_count(l, RNL_CLUSTER_RANKS_MAX, &s->switches, &s->switches_at);
     return status < 0 ? wrong(s, l, status) : 0;
 }
 
@@ -193,6 +201,19 @@ static int connect_line(const struct line *l, struct rnl_net *net, uint32_t host
     return rnl_net_connect(net, node[0], node[1], &ethernet, NULL);
 }
 
+/* No later line makes a link: hosts that cannot reach each other now never will, and no job could begin. */
+static int reach(const struct rnl_scenario *s, const struct rnl_net *net)
+{
+    uint32_t from, to;
+    if (!rnl_net_apart(net, &from, &to))
+        return 0;
+    return rnl_fail(
+        RNL_ERR_ARG,
+        "%s: there is no way from host %u to host %u, since hosts pass nothing on: a line like 'link %u s0' "
+        "for each host, and 'link s0 s1' between switches",
+        s->name, from, to, to);
+}
+
 static int build(const struct rnl_scenario *s, struct rnl_sim *sim, uint32_t hosts, struct rnl_net **out)
 {
     struct rnl_net *net;
@@ -214,6 +235,8 @@ static int build(const struct rnl_scenario *s, struct rnl_sim *sim, uint32_t hos
         status = rnl_net_star(net, hosts, &ethernet);
     if (status == 0)
         status = rnl_net_route(net);
+    if (status == 0)
+        status = reach(s, net);
     if (status < 0) {
         rnl_net_free(net);
         return status;

@@ -46,13 +46,13 @@ int rnl_verb_time(const char *text, uint64_t *ns)
         uint64_t ns;
     } units[] = {{"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", BILLION}};
     uint64_t whole, part = 0, place = BILLION;
-    if (!digits(&text, UINT64_MAX / BILLION / 100, &whole))
+    if (!digits(&text, RNL_VERB_TIME_MAX_S * BILLION, &whole))
         return 0;
     if (*text == '.')
         for (text++; *text >= '0' && *text <= '9' && place > 1; text++)
             part += (place /= 10) * (uint64_t)(*text - '0');
     for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
-        if (strcmp(text, units[i].name) == 0) {
+        if (strcmp(text, units[i].name) == 0 && whole <= RNL_VERB_TIME_MAX_S * BILLION / units[i].ns) {
             *ns = whole * units[i].ns + part / (BILLION / units[i].ns);
             return 1;
         }
@@ -104,7 +104,8 @@ static int verb_crash(struct rnl_cluster *c, int n, const char *const *a, int dr
             continue;
         if (i + 1 < n && strcmp(a[i], "restart") == 0 && rnl_verb_time(a[i + 1], &restart_ns))
             continue;
-        return rnl_fail(RNL_ERR_ARG, "crash: '%s', where 'step N' or 'restart TIME' can stand", a[i]);
+        return rnl_fail(RNL_ERR_ARG, "crash: '%s', where 'step N' or 'restart TIME' can stand, TIME " RNL_VERB_TIME_IS,
+                        a[i]);
     }
     for (uint32_t rank = 0; rank < c->opt.ranks && !dry; rank++) {
         struct rnl_guest *g = &c->guest[rank];
@@ -131,7 +132,7 @@ static int verb_stall(struct rnl_cluster *c, int n, const char *const *a, int dr
     if (status < 0)
         return status;
     if (!rnl_verb_time(a[1], &ns))
-        return rnl_fail(RNL_ERR_ARG, "stall '%s': it takes a time like 200us", a[1]);
+        return rnl_fail(RNL_ERR_ARG, "stall '%s': it takes " RNL_VERB_TIME_IS, a[1]);
     for (uint32_t host = 0; host < c->opt.hosts && !dry; host++)
         if (rnl_fault_names(&hosts, host))
             rnl_cluster_stall(c, &c->host[host], ns);

@@ -19,6 +19,8 @@ extern const struct rnl_verb rnl_verbs[]; /* ends with name == NULL */
 int rnl_verb_run(struct rnl_cluster *, int count, const char *const *words, int dry);
 
 /* 1 = it is one: "5ms" in ns; "17", at most `most`. */
+#define RNL_VERB_TIME_MAX_S 184467440
+#define RNL_VERB_TIME_IS    "a time like 5ms, at most 184467440s"
 int rnl_verb_time(const char *text, uint64_t *ns);
 int rnl_verb_number(const char *text, uint64_t most, uint64_t *out);
 

@@ -65,6 +65,32 @@ wrong 'hosts 0' 'hosts takes a number'
 wrong 'link 0 s9' "there is no node 's9'"
 wrong 'at 3ms rate all fast' "rate 'fast'"
 wrong 'fault all loss=200%' "faults: 'loss=200%'"
+wrong 'at 99999999999999s crash 3' "at '99999999999999s': it takes a time like 5ms, at most 184467440s"
+wrong 'stall 0 99999999999s' "stall '99999999999s': it takes a time like 5ms, at most"
+wrong $'cr\x1b[31mash 3' 'byte 3 is 0x1b: a scenario is a text'
+# Less than that time, in a small unit.
+play 0 <<<'at 300000000ns crash 3'
+ok "a time of nine digits of nanoseconds" $?
+play 64 --hosts 4 <<<'at 1ms partition 0-1 1+3' && has "^runnel: scenario:1: partition: host 1 is in '0-1' and in '1[+]3'"
+ok "a host in two sets of a partition is refused" $?
+play 64 < <(printf 'hosts 4\n\nhosts 3\n') && has '^runnel: scenario:3: hosts stands in line 1 already'
+ok "hosts stands once" $?
+play 64 < <(printf 'hosts 4\nswitches 1\nswitches 2\n') && has '^runnel: scenario:3: switches stands in line 2 already'
+ok "switches stands once" $?
+play 64 < <(printf 'hosts 4\nswitches 1\nlink 0 s0\nlink 1 s0\nlink 2 s0\n') &&
+    has "^runnel: scenario: there is no way from host 3 to host 0.*: a line like 'link "
+ok "a host without a link is named" $?
+play 64 < <(printf 'hosts 3\nlink 0 1\nlink 1 2\n') && has '^runnel: scenario: there is no way from host [02] to host [02]'
+ok "hosts pass nothing on, and that is said" $?
+play 0 < <(printf 'hosts 3\nlink 0 1\nlink 1 2\nlink 2 0\n')
+ok "hosts can be linked to each other" $?
+printf 'crash 3\n\0' >scenario
+"$runnel" sim -n 10 --scenario scenario "$token" 20 >said 2>&1
+[ $? = 64 ] && has 'scenario is no text: it has a byte 0'
+ok "a scenario with a byte 0 is refused whole" $?
+RNL_FAULT=loss=1% "$runnel" sim -n 2 "$token" 20 >said 2>&1
+[ $? = 64 ] && has "RNL_FAULT is for live jobs: unset it, and say --fault 'loss=1%'"
+ok "RNL_FAULT is not ignored" $?
 play 64 < <(printf 'hosts 1\n\n# two\nat 1ms crash 1\nat 2ms crush 1\n') && has '^runnel: scenario:5: '
 ok "the line of an error is counted" $?
 play 64 --hosts 2 <<<'hosts 3' && has 'is for 3 hosts'
