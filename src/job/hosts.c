@@ -103,6 +103,17 @@ static int add_line(struct rnl_hosts *h, char *line, char *sentence, size_t room
     return add(h, name, strlen(name), more + 6, strlen(more + 6), sentence, room);
 }
 
+/* What is said of it goes to a terminal, which might obey. */
+static int is_text(const char *line, size_t n, char *sentence, size_t room)
+{
+    for (size_t i = 0; i < n; i++)
+        if (((unsigned char)line[i] < ' ' && strchr("\t\r\n", line[i] ? line[i] : 1) == NULL) || line[i] == 127) {
+            snprintf(sentence, room, "byte %zu is 0x%02x: this is no text", i + 1, (unsigned char)line[i]);
+            return -1;
+        }
+    return 0;
+}
+
 int rnl_hosts_file(struct rnl_hosts *h, const char *path, char *sentence, size_t room)
 {
     char *line = NULL, why[300];
@@ -113,10 +124,12 @@ int rnl_hosts_file(struct rnl_hosts *h, const char *path, char *sentence, size_t
         snprintf(sentence, room, "cannot read '%.200s': %s", path, strerror(errno));
         return -1;
     }
-    while (r == 0 && (errno = 0, getline(&line, &space, f)) >= 0) {
+    for (ssize_t n; r == 0 && (errno = 0, n = getline(&line, &space, f)) >= 0;) {
         number++;
+        r = is_text(line, (size_t)n, why, sizeof why);
         line[strcspn(line, "#")] = '\0';
-        r = add_line(h, line, why, sizeof why);
+        if (r == 0)
+            r = add_line(h, line, why, sizeof why);
         if (r < 0)
             snprintf(sentence, room, "%.200s, line %zu: %s", path, number, why);
     }

@@ -220,6 +220,10 @@ options() {
     complains "netns without names" 64 "netns needs the namespaces that are the hosts" --launcher netns -n 2 true
     echo localhost >"$dir/hosts"
     complains "hosts twice" 64 "both name the hosts" --hosts localhost --hostfile "$dir/hosts" true
+    printf 'localhost\n\033[31mhost\n' >"$dir/colours"
+    complains "a hostfile that is no text" 64 "line 2: byte 1 is 0x1b: this is no text" --hostfile "$dir/colours" true
+    printf 'local\0host\n' >"$dir/zero"
+    complains "a hostfile with a byte 0" 64 "line 1: byte 6 is 0x00: this is no text" --hostfile "$dir/zero" true
     complains "hosts twice, in the other order" 64 "both name the hosts" --hostfile "$dir/hosts" --hosts localhost true
     complains "-np" 64 "given as -n N, not -np N" -np 4 true
     run --np 2 echo x
