@@ -9,6 +9,7 @@
 #include "sim/cluster/verbs.h"
 
 #include "base/error.h"
+#include "base/text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -49,10 +50,11 @@ static int wrong(const struct rnl_scenario *s, const struct line *l, int status)
 static int split(struct line *l)
 {
     char *at = l->text;
-    for (const unsigned char *c = (const unsigned char *)at; *c; c++)
-        if ((*c < ' ' && *c != '\t' && *c != '\r') || *c == 0x7f) /* a terminal might obey it */
-            return rnl_fail(RNL_ERR_ARG, "byte %td is 0x%02x: a scenario is a text", c - (unsigned char *)at + 1, *c);
     at[strcspn(at, "#")] = '\0';
+    size_t good = rnl_text(at, strlen(at));
+    if (at[good] != '\0')
+        return rnl_fail(RNL_ERR_ARG, "byte %zu is 0x%02x: a scenario is a text (UTF-8)", good + 1,
+                        (unsigned char)at[good]);
     for (char *word; (word = strtok_r(at, " \t\r", &at)) != NULL;) {
         if (l->count == WORDS)
             return rnl_fail(RNL_ERR_ARG, "a line has up to %d words", WORDS);
@@ -211,7 +213,7 @@ static int reach(const struct rnl_scenario *s, const struct rnl_net *net)
         RNL_ERR_ARG,
         "%s: there is no way from host %u to host %u, since hosts pass nothing on: a line like 'link %u s0' "
         "for each host, and 'link s0 s1' between switches",
-        s->name, from, to, to);
+        s->name, from, to, from);
 }
 
 static int build(const struct rnl_scenario *s, struct rnl_sim *sim, uint32_t hosts, struct rnl_net **out)

@@ -256,8 +256,10 @@ static void explain(const struct rnl_launcher *l, const struct rnl_branch *b, ch
     else if (code == RNL_EXIT_SYSTEM && *said) /* of ours, which says all */
         snprintf(why, room, "%s", said);
     else
-        snprintf(why, room, "%s%s%s did not become its agent: it ended (%s %d) and said %s", job->agent,
-                 over_ssh ? ", started by " : "", over_ssh ? job->ssh : "", code < 0 ? "signal" : "status",
+        snprintf(why, room,
+                 "%s%s%s did not become its agent: it ended (%s %d) and said %.160s; say with --agent where the runnel "
+                 "command is there",
+                 job->agent, over_ssh ? ", started by " : "", over_ssh ? job->ssh : "", code < 0 ? "signal" : "status",
                  code < 0 ? WTERMSIG(b->how) : code, *said ? said : "nothing");
 }
 

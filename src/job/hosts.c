@@ -3,6 +3,8 @@
  * hosts.c - see hosts.h. */
 #include "job/hosts.h"
 
+#include "base/text.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -106,12 +108,12 @@ static int add_line(struct rnl_hosts *h, char *line, char *sentence, size_t room
 /* What is said of it goes to a terminal, which might obey. */
 static int is_text(const char *line, size_t n, char *sentence, size_t room)
 {
-    for (size_t i = 0; i < n; i++)
-        if (((unsigned char)line[i] < ' ' && strchr("\t\r\n", line[i] ? line[i] : 1) == NULL) || line[i] == 127) {
-            snprintf(sentence, room, "byte %zu is 0x%02x: this is no text", i + 1, (unsigned char)line[i]);
-            return -1;
-        }
-    return 0;
+    const char *comment = memchr(line, '#', n);
+    size_t bytes = comment ? (size_t)(comment - line) : n, good = rnl_text(line, bytes);
+    if (good == bytes)
+        return 0;
+    snprintf(sentence, room, "byte %zu is 0x%02x: this is no text (UTF-8)", good + 1, (unsigned char)line[good]);
+    return -1;
 }
 
 int rnl_hosts_file(struct rnl_hosts *h, const char *path, char *sentence, size_t room)

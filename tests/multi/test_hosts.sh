@@ -100,7 +100,7 @@ ok 'a program that cannot start: once, when both hosts say so at a time' $?
 printf '#!/bin/sh\necho runnel 9.9.9\n' >other
 chmod +x other
 list=$two on_hosts --agent "$PWD/other" -n 2 true >said 2>&1 </dev/null
-[ $? = 71 ] && grep -q "^runnel: host $name-[12]: $PWD/other did not become its agent: it ended (status 0) and said runnel 9.9.9$" said
+[ $? = 71 ] && grep -q "^runnel: host $name-[12]: $PWD/other did not become its agent: it ended (status 0) and said runnel 9.9.9; say with --agent where the runnel command is there$" said
 ok 'an agent that is another program: its path, and what it said' $?
 
 list=$name-1,$name-9 on_hosts -n 2 true >said 2>&1 </dev/null

@@ -222,6 +222,8 @@ options() {
     complains "hosts twice" 64 "both name the hosts" --hosts localhost --hostfile "$dir/hosts" true
     printf 'localhost\n\033[31mhost\n' >"$dir/colours"
     complains "a hostfile that is no text" 64 "line 2: byte 1 is 0x1b: this is no text" --hostfile "$dir/colours" true
+    printf 'local\xc2\x9bhost # \x9b\n' >"$dir/controls"
+    complains "a hostfile with controls of two bytes" 64 "line 1: byte 7 is 0x9b: this is no text" --hostfile "$dir/controls" true
     printf 'local\0host\n' >"$dir/zero"
     complains "a hostfile with a byte 0" 64 "line 1: byte 6 is 0x00: this is no text" --hostfile "$dir/zero" true
     complains "hosts twice, in the other order" 64 "both name the hosts" --hostfile "$dir/hosts" --hosts localhost true

@@ -50,7 +50,8 @@ ok "clocks drift as they are told" $?
 
 wrong() { # line, words
     play 64 <<<"$1" && has "^runnel: scenario:1: $2"
-    ok "'$1' is refused with its line" $?
+    local status=$?
+    ok "$(printf %q "$1") is refused with its line" $status
 }
 wrong 'at 5 crash 3' "at '5': it takes a time"
 wrong 'at 5ms' "'at' stands before"
@@ -68,6 +69,10 @@ wrong 'fault all loss=200%' "faults: 'loss=200%'"
 wrong 'at 99999999999999s crash 3' "at '99999999999999s': it takes a time like 5ms, at most 184467440s"
 wrong 'stall 0 99999999999s' "stall '99999999999s': it takes a time like 5ms, at most"
 wrong $'cr\x1b[31mash 3' 'byte 3 is 0x1b: a scenario is a text'
+wrong $'at 1ms \xc2\x9b31m 3' 'byte 9 is 0x9b: a scenario is a text'
+wrong $'\xff\xfe\x80 3' 'byte 1 is 0xff: a scenario is a text'
+play 0 <<<$'# of Z\xfcrich, in Latin-1'
+ok "a comment may hold any bytes" $?
 # Less than that time, in a small unit.
 play 0 <<<'at 300000000ns crash 3'
 ok "a time of nine digits of nanoseconds" $?
@@ -78,7 +83,7 @@ ok "hosts stands once" $?
 play 64 < <(printf 'hosts 4\nswitches 1\nswitches 2\n') && has '^runnel: scenario:3: switches stands in line 2 already'
 ok "switches stands once" $?
 play 64 < <(printf 'hosts 4\nswitches 1\nlink 0 s0\nlink 1 s0\nlink 2 s0\n') &&
-    has "^runnel: scenario: there is no way from host 3 to host 0.*: a line like 'link "
+    has "^runnel: scenario: there is no way from host 3 to host 0.*: a line like 'link 3 s0'"
 ok "a host without a link is named" $?
 play 64 < <(printf 'hosts 3\nlink 0 1\nlink 1 2\n') && has '^runnel: scenario: there is no way from host [02] to host [02]'
 ok "hosts pass nothing on, and that is said" $?
