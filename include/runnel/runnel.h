@@ -214,7 +214,7 @@ enum rnl_death_reason {
                        */
     RNL_DEATH_LEFT,   /* it replaced its program (exec), or closed its connection to the launcher; its process lives */
     RNL_DEATH_SILENT, /* on another host, and not heard for longer than the bound: dead for this endpoint */
-    RNL_DEATH_HOST    /* its host is lost: the agent there ended, or is not heard; its processes are ended there */
+    RNL_DEATH_HOST    /* its host is lost: the agent there ended, or is not heard; its processes cannot come back */
 };
 struct rnl_peer_info {
     enum rnl_peer_state state;

@@ -91,7 +91,7 @@ struct rnl_env_ops {
     int (*close_report)(struct rnl_env *, uint64_t wave, uint64_t activity);
 
     /* Peer `rank` is dead for us: it broke the protocol (RNL_DEATH_BROKEN), and is told so (RNL_DEATH_PARTED); or
-     * nothing was heard of it (RNL_DEATH_SILENT), and while it does not run the close does not wait for it. 0,
+     * nothing was heard of it (RNL_DEATH_SILENT), and if its process is stopped the close does not wait for it. 0,
      * RNL_NO_ROOM: say it again later, RNL_ERR_JOB. */
     int (*part)(struct rnl_env *, uint32_t rank, int why);
 

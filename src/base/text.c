@@ -18,6 +18,18 @@ static int follow(unsigned char c)
     return c >= 0xf0 && c <= 0xf4 ? 3 : -1;
 }
 
+/* Longer than need be (ESC in three bytes, say), halves of UTF-16, and what is beyond Unicode: none (RFC 3629). */
+static int may_be_second(unsigned char first, unsigned char c)
+{
+    if (first == 0xe0)
+        return c >= 0xa0;
+    if (first == 0xf0)
+        return c >= 0x90;
+    if (first == 0xed)
+        return c < 0xa0;
+    return first != 0xf4 || c < 0x90;
+}
+
 size_t rnl_text(const char *text, size_t n)
 {
     const unsigned char *c = (const unsigned char *)text;
@@ -29,6 +41,8 @@ size_t rnl_text(const char *text, size_t n)
             return i;
         if (c[i] == 0xc2 && c[i + 1] < 0xa0) /* U+0080 to U+009F: controls, as ESC [ is one */
             return i + 1;
+        if (!may_be_second(c[i], c[i + 1]))
+            return i;
         for (; more > 0; more--)
             if ((c[++i] & 0xc0) != 0x80)
                 return i;

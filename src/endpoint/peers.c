@@ -41,7 +41,7 @@ static const char *reason_text(const struct rnl_peer *p, char *buf, size_t n)
             return rnl_remote_why(p->conn);
         return "nothing was heard of it for too long, or it does not know the connection any more";
     case RNL_DEATH_HOST:
-        return "its host is lost: the agent there has ended, or nothing is heard of it; its processes are ended";
+        return "its host is lost: the agent there has ended, or nothing is heard of it; its processes cannot come back";
     default:
         return "it has left the job";
     }

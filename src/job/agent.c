@@ -26,10 +26,6 @@ enum {
     EXIT_ROUNDS = 25,           /* ... so often longer if it is seen to be ending */
     ENDING = 4                  /* a flag of the kernel's, PF_EXITING */
 };
-/* Stopped for so long, as seen now and then: before others find it silent (30 s), so that their close waits no more for
- * it then; and who was taken back, and is stopped for a moment only, is waited for. */
-static const uint64_t still_ns = 20000000000;
-
 /* ---- telling ---- */
 
 static void tell_wave(struct rnl_agent *a, enum rnl_word_kind kind, uint64_t wave)
@@ -45,6 +41,8 @@ static void tell_wave(struct rnl_agent *a, enum rnl_word_kind kind, uint64_t wav
 
 static void step_waves(struct rnl_agent *a, enum rnl_waves_step step)
 {
+    if (step == RNL_WAVES_WAIT)
+        rnl_agent_close_without(a);
     if (step != RNL_WAVES_DONE && step != RNL_WAVES_ASK)
         return;
     const struct rnl_word word = {.kind = step == RNL_WAVES_DONE ? RNL_WORD_DONE : RNL_WORD_ASK,
@@ -83,7 +81,7 @@ static void tell_death(struct rnl_agent *a, uint32_t rank, uint32_t dead)
     rnl_agent_tell(a, rank, &msg, -1);
 }
 
-static void gone(struct rnl_agent *a, uint32_t rank, int why, int detail)
+void rnl_agent_gone(struct rnl_agent *a, uint32_t rank, int why, int detail)
 {
     struct agent_rank *r = &a->rank[rank];
     if (r->state != RNL_RANK_STARTING && r->state != RNL_RANK_JOINED)
@@ -98,6 +96,7 @@ static void gone(struct rnl_agent *a, uint32_t rank, int why, int detail)
     atomic_store_explicit(&a->status->rank[rank].why, why, memory_order_relaxed);
     atomic_store_explicit(&a->status->rank[rank].detail, detail, memory_order_relaxed);
     set_state(a, rank, RNL_RANK_DEAD);
+    r->still = 0;
     rnl_agent_forget(a, rank);
     for (uint32_t i = 0; i < a->size; i++)
         tell_death(a, i, rank);
@@ -121,7 +120,7 @@ static void found_gone(struct rnl_agent *a, uint32_t rank, int why, int detail)
         r->detail = detail;
         a->found++;
     }
-    gone(a, rank, why, detail);
+    rnl_agent_gone(a, rank, why, detail);
 }
 
 int rnl_agent_next_death(struct rnl_agent *a, struct rnl_agent_death *out)
@@ -141,7 +140,8 @@ int rnl_agent_next_death(struct rnl_agent *a, struct rnl_agent_death *out)
 static void joins(struct rnl_agent *a, uint32_t rank)
 {
     const struct rnl_word word = {.kind = RNL_WORD_JOINED, .rank = rank};
-    a->rank[rank].given_up = a->rank[rank].passed_over = 0;
+    a->rank[rank].still = 0;
+    a->rank[rank].still_ns = 0;
     set_state(a, rank, RNL_RANK_JOINED);
     if (a->leads)
         rnl_waves_join(a->waves, rank);
@@ -159,23 +159,10 @@ static void unjoins(struct rnl_agent *a, uint32_t rank)
         rnl_agent_spread(a, &word);
 }
 
-/* Others need not wait for it when they close: it could not report. */
-static void pass_over(struct rnl_agent *a, uint32_t rank)
-{
-    const struct rnl_word word = {.kind = RNL_WORD_STOPPED, .rank = rank};
-    if (a->rank[rank].state != RNL_RANK_JOINED || a->close_done)
-        return;
-    if (a->leads)
-        step_waves(a, rnl_waves_pass_over(a->waves, rank));
-    else
-        rnl_agent_spread(a, &word);
-}
-
 /* 0, -1: it was not asked for that. */
 static int reports(struct rnl_agent *a, uint32_t rank, uint64_t wave, uint64_t activity)
 {
     const struct rnl_word word = {.kind = RNL_WORD_REPORT, .rank = rank, .wave = wave, .activity = activity};
-    a->rank[rank].passed_over = 0;
     if (!a->leads) {
         if (wave > a->wave)
             return -1;
@@ -264,6 +251,7 @@ static int heard(struct rnl_agent *a, uint32_t rank, const struct rnl_msg *msg)
 {
     uint8_t asked = a->rank[rank].asked;
     a->rank[rank].asked = 1;
+    rnl_agent_goes_on(a, rank);
     switch (msg->kind) {
     case RNL_MSG_SEGMENT:
         return rnl_agent_give_segment(a, rank, &msg->u.segment) < 0;
@@ -282,7 +270,7 @@ static int heard(struct rnl_agent *a, uint32_t rank, const struct rnl_msg *msg)
             unjoin(a, rank);
             return 0;
         }
-        gone(a, rank, RNL_DEATH_EXIT, 0); /* after the close: just gone */
+        rnl_agent_gone(a, rank, RNL_DEATH_EXIT, 0); /* after the close: just gone */
         return 1;
     }
     return 1;
@@ -349,42 +337,6 @@ static void hear_door(struct rnl_agent *a, uint32_t rank)
         admit(a, rank, p.fds[0], p.pid);
     else
         refuse(p.fds[0], r->state == RNL_RANK_DEAD ? RNL_REFUSED_DEAD : RNL_REFUSED_TWICE);
-}
-
-static int lives(const struct rnl_agent *a, uint32_t rank)
-{
-    const struct agent_rank *r = &a->rank[rank];
-    char path[32], text[128];
-    pid_t pid = r->joined > 0 ? r->joined : r->started;
-    if (r->away || pid <= 0 || (r->state != RNL_RANK_JOINED && r->state != RNL_RANK_STARTING))
-        return 0;
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-    if (fd >= 0)
-        close(fd);
-    if (n <= 0) /* no /proc here: its end would be told */
-        return 1;
-    text[n] = '\0';
-    const char *name = strrchr(text, ')'); /* stopped, traced and stopped, or dead */
-    return name == NULL || name[1] == '\0' || strchr("TtZX", name[2]) == NULL;
-}
-
-int rnl_agent_runs(struct rnl_agent *a, uint32_t rank, uint64_t now_ns)
-{
-    struct agent_rank *r = &a->rank[rank];
-    if (lives(a, rank)) {
-        r->still_ns = 0;
-        r->passed_over = 0;
-        return 1;
-    }
-    if (r->still_ns == 0)
-        r->still_ns = now_ns;
-    if (r->given_up && !r->passed_over && now_ns >= r->still_ns + still_ns) {
-        r->passed_over = 1;
-        pass_over(a, rank);
-    }
-    return 0;
 }
 
 uint32_t rnl_agent_here(const struct rnl_agent *a)
@@ -499,7 +451,7 @@ static int hear_leader(struct rnl_agent *a, const struct rnl_word *w)
     switch (w->kind) {
     case RNL_WORD_DEATH:
         if (a->rank[w->rank].away)
-            gone(a, w->rank, w->why, w->detail);
+            rnl_agent_gone(a, w->rank, w->why, w->detail);
         return 0;
     case RNL_WORD_ASK:
     case RNL_WORD_DONE:
@@ -508,6 +460,10 @@ static int hear_leader(struct rnl_agent *a, const struct rnl_word *w)
         return 0;
     case RNL_WORD_PART:
         rnl_agent_tell_part(a, w->rank, w->other, w->why);
+        return 0;
+    case RNL_WORD_GIVE_UP:
+        if (!a->rank[w->rank].away)
+            rnl_agent_give_up(a, w->rank);
         return 0;
     }
     return -1;
@@ -528,10 +484,13 @@ static int hear_follower(struct rnl_agent *a, const struct rnl_word *w)
     case RNL_WORD_REPORT:
         return reports(a, w->rank, w->wave, w->activity) < 0 && state == RNL_RANK_JOINED ? -1 : 0;
     case RNL_WORD_GONE:
-        gone(a, w->rank, w->why, w->detail);
+        rnl_agent_gone(a, w->rank, w->why, w->detail);
         return 0;
     case RNL_WORD_STOPPED:
-        pass_over(a, w->rank);
+        rnl_agent_stands_still(a, w->rank);
+        return 0;
+    case RNL_WORD_RUNS:
+        a->rank[w->rank].still = 0;
         return 0;
     case RNL_WORD_PART:
         if (a->rank[w->other].away)
@@ -555,7 +514,7 @@ int rnl_agent_word(struct rnl_agent *a, const struct rnl_word *w, uint64_t now_n
 void rnl_agent_lost(struct rnl_agent *a, uint32_t rank, uint64_t now_ns)
 {
     a->now_ns = now_ns;
-    gone(a, rank, RNL_DEATH_HOST, 0);
+    rnl_agent_gone(a, rank, RNL_DEATH_HOST, 0);
 }
 
 /* ---- the launcher's side ---- */
@@ -570,8 +529,8 @@ void rnl_agent_exited(struct rnl_agent *a, uint32_t rank, int signal, int status
     struct agent_rank *r = &a->rank[rank];
     a->now_ns = now_ns;
     if (signal != 0)
-        gone(a, rank, RNL_DEATH_SIGNAL, signal);
+        rnl_agent_gone(a, rank, RNL_DEATH_SIGNAL, signal);
     else
-        gone(a, rank, r->state == RNL_RANK_STARTING ? RNL_DEATH_NEVER_JOINED : RNL_DEATH_EXIT, status);
+        rnl_agent_gone(a, rank, r->state == RNL_RANK_STARTING ? RNL_DEATH_NEVER_JOINED : RNL_DEATH_EXIT, status);
     rnl_agent_drop_fd(a, &r->door);
 }

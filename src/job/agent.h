@@ -25,13 +25,15 @@ enum rnl_word_kind {
     RNL_WORD_UNJOINED,   /* rank: its open failed, it may join again */
     RNL_WORD_REPORT,     /* rank, wave, activity */
     RNL_WORD_GONE,       /* rank, why, detail */
-    RNL_WORD_STOPPED,    /* rank: it is dead for others, and does not run */
+    RNL_WORD_STOPPED,    /* rank: it was silent for others, and stands still */
+    RNL_WORD_RUNS,       /* rank: no more */
     /* both */
     RNL_WORD_PART, /* rank parts from `other`: why */
     /* from the leader */
-    RNL_WORD_DEATH, /* as GONE */
-    RNL_WORD_ASK,   /* wave */
-    RNL_WORD_DONE   /* wave */
+    RNL_WORD_DEATH,  /* as GONE */
+    RNL_WORD_ASK,    /* wave */
+    RNL_WORD_DONE,   /* wave */
+    RNL_WORD_GIVE_UP /* rank: nobody else is waited for; if it still stands still, it is dead for all */
 };
 struct rnl_word {
     uint32_t kind, rank, other;
@@ -76,7 +78,7 @@ void rnl_agent_started(struct rnl_agent *, uint32_t rank, pid_t pid);
 void rnl_agent_exited(struct rnl_agent *, uint32_t rank, int signal, int status, uint64_t now_ns);
 
 /* Whether rank's process, one of ours, lives and is not stopped: to be asked every few seconds. One that is stopped for
- * long, and was given up by others, is not waited for by their close. */
+ * long, and was found silent by others, is given up when their close waits for nothing else. */
 int rnl_agent_runs(struct rnl_agent *, uint32_t rank, uint64_t now_ns);
 /* It is known that this rank lives, runs, and can be reached: its peers here need not take it for dead. */
 void rnl_agent_vouch(struct rnl_agent *, uint32_t rank, uint64_t now_ns);

@@ -197,25 +197,22 @@ void rnl_agent_give_fd(struct rnl_agent *a, uint32_t rank, const struct rnl_msg_
 }
 
 /* Whoever breaks the protocol is dead for its victim, and the victim for it: else it would wait for room for ever. Dead
- * for nobody else, since a rank's word about another proves nothing: one that lies loses that connection. */
+ * for nobody else, since a rank's word about another proves nothing: one that lies loses that connection. Who is silent
+ * is dead for the teller alone, too, as long as its own agent sees it run. */
 int rnl_agent_part(struct rnl_agent *a, uint32_t rank, uint32_t other, int why)
 {
-    size_t bit = (size_t)rank * a->size + other;
+    size_t silent = why == RNL_DEATH_SILENT, bit = (silent * a->size + rank) * a->size + other;
     unsigned char mask = (unsigned char)(1u << bit % 8);
     const struct rnl_word word = {.kind = RNL_WORD_PART, .rank = rank, .other = other, .why = why};
-    struct agent_rank *r = &a->rank[other];
     if (other == rank)
         return rnl_fail(RNL_ERR_JOB, "rank %u parts from itself", rank);
-    if (why == RNL_DEATH_BROKEN ? a->parted[bit / 8] & mask : r->given_up) /* once: what is queued stays bounded */
+    if (a->parted[bit / 8] & mask) /* once: what is queued for it stays bounded */
         return 0;
-    if (why == RNL_DEATH_BROKEN)
-        a->parted[bit / 8] |= mask;
-    if (!r->away) {
-        rnl_agent_tell_part(a, rank, other, why);
-    } else {
-        r->given_up |= why == RNL_DEATH_SILENT;
+    a->parted[bit / 8] |= mask;
+    if (a->rank[other].away)
         rnl_agent_spread(a, &word);
-    }
+    else
+        rnl_agent_tell_part(a, rank, other, why);
     return 0;
 }
 
@@ -223,6 +220,8 @@ int rnl_agent_part(struct rnl_agent *a, uint32_t rank, uint32_t other, int why)
 void rnl_agent_tell_part(struct rnl_agent *a, uint32_t rank, uint32_t other, int why)
 {
     struct rnl_msg msg = {.kind = RNL_MSG_EVENT};
+    if (a->rank[other].away)
+        return;
     if (why == RNL_DEATH_SILENT) {
         a->rank[other].given_up = 1;
         return;

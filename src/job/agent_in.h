@@ -42,7 +42,7 @@ struct agent_rank {
     uint64_t refused_ns; /* since when the kernel has taken no packet for it; 0 = it does */
     uint8_t found;       /* its death is to be reported to the launcher */
     uint8_t given_up;    /* some other rank heard nothing of it for too long */
-    uint8_t passed_over; /* and it does not run: the others close without it */
+    uint8_t still;       /* ... and it stands still, as the leader was told */
     uint64_t still_ns;   /* since when it has been seen to be stopped; 0: it was not, the last time */
     int32_t why, detail; /* of its death */
 };
@@ -63,7 +63,7 @@ struct rnl_agent {
     struct rnl_waves *waves;
     struct agent_pair *pairs; /* segments that not both sides have yet */
     unsigned char *had;       /* bit rank * size + other: rank has the segment, and said so */
-    unsigned char *parted;    /* ... rank has parted from other */
+    unsigned char *parted; /* ... rank has parted from other, which broke the protocol; behind these bits: was silent */
     unsigned char key[RNL_JOB_KEY_BYTES];
     char host[RNL_JOB_HOST_BYTES];
     struct agent_rank rank[];
@@ -90,11 +90,22 @@ void rnl_agent_fail(struct rnl_agent *, uint32_t rank, int e);
 /* agent.c. All that is kept for one that is gone, but its door, is given up. */
 void rnl_agent_forget(struct rnl_agent *, uint32_t rank);
 
+void rnl_agent_gone(struct rnl_agent *, uint32_t rank, int why, int detail);
+
+/* agent_still.c. It has said something, or was seen to run. */
+void rnl_agent_goes_on(struct rnl_agent *, uint32_t rank);
+/* The leader hears that it does not run. */
+void rnl_agent_stands_still(struct rnl_agent *, uint32_t rank);
+/* The leader: if a wave lacks only those that stand still, they are given up, by their own agents. */
+void rnl_agent_close_without(struct rnl_agent *);
+/* Its own agent: if that is still so, it is dead for all. */
+void rnl_agent_give_up(struct rnl_agent *, uint32_t rank);
+
 /* agent_give.c: what ranks ask for. Negative: the rank broke the protocol. */
 int rnl_agent_give_segment(struct rnl_agent *, uint32_t rank, const struct rnl_msg_segment *question);
 int rnl_agent_give_had(struct rnl_agent *, uint32_t rank, uint32_t other);
 int rnl_agent_part(struct rnl_agent *, uint32_t rank, uint32_t other, int why);
-/* Of `other`, if it is here. */
+/* That is heard by `other`, if it is here. */
 void rnl_agent_tell_part(struct rnl_agent *, uint32_t rank, uint32_t other, int why);
 void rnl_agent_give_fd(struct rnl_agent *, uint32_t rank, const struct rnl_msg_fd *question);
 void rnl_agent_give_connects(struct rnl_agent *, uint32_t rank); /* tells who has made a segment for it already */

@@ -98,7 +98,7 @@ int rnl_agent_new(const struct rnl_agent_options *opt, struct rnl_agent **out)
     size_t bytes = rnl_status_bytes(a->size) + (size_t)a->size * RNL_BELL_BYTES;
     a->epoll = epoll_create1(EPOLL_CLOEXEC);
     a->had = calloc(((size_t)a->size * a->size + 7) / 8, 1);
-    a->parted = calloc(((size_t)a->size * a->size + 7) / 8, 1);
+    a->parted = calloc(((size_t)a->size * a->size * 2 + 7) / 8, 1);
     if (a->epoll < 0)
         e = -errno;
     else if (a->had == NULL || a->parted == NULL || rnl_waves_new(a->size, &a->waves) < 0)

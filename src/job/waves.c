@@ -12,7 +12,6 @@ enum rank_state { ABSENT, HERE, GONE };
 struct rank {
     uint8_t state;
     uint8_t reported;          /* in this wave */
-    uint8_t over;              /* HERE, and not waited for */
     uint64_t activity, before; /* as of this wave's report, and of the last one's */
 };
 
@@ -44,6 +43,12 @@ uint64_t rnl_waves_now(const struct rnl_waves *w)
     return w->wave;
 }
 
+int rnl_waves_lacks(const struct rnl_waves *w, uint32_t rank)
+{
+    return !w->done && w->absent == 0 && w->reported > 0 && rank < w->size && w->rank[rank].state == HERE &&
+           !w->rank[rank].reported;
+}
+
 void rnl_waves_join(struct rnl_waves *w, uint32_t rank)
 {
     if (rank >= w->size || w->rank[rank].state == HERE || w->done)
@@ -62,8 +67,7 @@ void rnl_waves_unjoin(struct rnl_waves *w, uint32_t rank)
         return;
     w->rank[rank].state = ABSENT;
     w->absent++;
-    w->here -= !w->rank[rank].over;
-    w->rank[rank].over = 0;
+    w->here--;
 }
 
 /* The wave ends when the last report is in. */
@@ -74,7 +78,7 @@ static enum rnl_waves_step look(struct rnl_waves *w)
     int quiet = w->wave > 0 && !w->inconclusive;
     for (uint32_t i = 0; i < w->size; i++) {
         struct rank *r = &w->rank[i];
-        if (r->state != HERE || r->over)
+        if (r->state != HERE)
             continue;
         quiet = quiet && r->activity == r->before;
         r->before = r->activity;
@@ -98,25 +102,12 @@ enum rnl_waves_step rnl_waves_gone(struct rnl_waves *w, uint32_t rank)
     if (r->state == ABSENT) {
         w->absent--;
     } else {
-        w->here -= !r->over;
+        w->here--;
         w->reported -= r->reported;
         w->inconclusive = 1;
     }
     r->state = GONE;
-    r->reported = r->over = 0;
-    return look(w);
-}
-
-enum rnl_waves_step rnl_waves_pass_over(struct rnl_waves *w, uint32_t rank)
-{
-    if (rank >= w->size || w->rank[rank].state != HERE || w->rank[rank].over)
-        return RNL_WAVES_WAIT;
-    struct rank *r = &w->rank[rank];
-    w->here--;
-    w->reported -= r->reported;
-    w->inconclusive = 1;
     r->reported = 0;
-    r->over = 1;
     return look(w);
 }
 
@@ -124,14 +115,9 @@ enum rnl_waves_step rnl_waves_report(struct rnl_waves *w, uint32_t rank, uint64_
 {
     if (rank >= w->size || w->rank[rank].state != HERE || wave > w->wave)
         return RNL_WAVES_WRONG;
-    struct rank *r = &w->rank[rank];
-    if (r->over) { /* it goes on */
-        r->over = 0;
-        w->here++;
-        w->inconclusive = 1;
-    }
     if (w->done || wave < w->wave)
         return RNL_WAVES_WAIT;
+    struct rank *r = &w->rank[rank];
     r->activity = activity;
     w->reported += !r->reported;
     r->reported = 1;

@@ -34,10 +34,11 @@ void rnl_waves_join(struct rnl_waves *, uint32_t rank);
 void rnl_waves_unjoin(struct rnl_waves *, uint32_t rank);
 /* It died, left or will never come: left out from now on. Again for the same rank: WAIT. */
 enum rnl_waves_step rnl_waves_gone(struct rnl_waves *, uint32_t rank);
-/* It is stopped, and dead for others, who are not to wait for it: as if it were gone, until it reports something. */
-enum rnl_waves_step rnl_waves_pass_over(struct rnl_waves *, uint32_t rank);
 /* A second report for the same wave counts instead of the first; one for an earlier wave is late and means nothing. */
 enum rnl_waves_step rnl_waves_report(struct rnl_waves *, uint32_t rank, uint64_t wave, uint64_t activity);
+
+/* Whether this wave would end but for rank, and perhaps others that have not reported either. */
+int rnl_waves_lacks(const struct rnl_waves *, uint32_t rank);
 
 uint64_t rnl_waves_now(const struct rnl_waves *);
 

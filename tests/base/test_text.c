@@ -38,6 +38,11 @@ static void what_is_no_utf8_is_none(void **state)
     assert_int_equal(TEXT("a\xe2\x82"), 1);
     assert_int_equal(TEXT("a\xe2\x82z"), 3);
     assert_int_equal(rnl_text("a\xe2\x82\xac", 3), 1); /* not beyond the end */
+    assert_int_equal(TEXT("a\xe0\x80\x9b"), 1);        /* ESC, for whom reads it carelessly */
+    assert_int_equal(TEXT("a\xf0\x80\x80\x9b"), 1);
+    assert_int_equal(TEXT("a\xed\xa0\x80"), 1);
+    assert_int_equal(TEXT("a\xf4\x90\x80\x80"), 1);
+    assert_int_equal(TEXT("\xe0\xa0\x80\xed\x9f\xbf\xf4\x8f\xbf\xbf"), 10);
 }
 
 int main(void)

@@ -219,7 +219,7 @@ static void no_memory_is_shared_between_hosts(void **state)
     close_hosts(&h);
 }
 
-/* Rank 3's process stands still, and rank 0 says that it hears nothing of it. */
+/* Rank 3's process is ours to stop, and rank 0 says that it hears nothing of it. */
 static void given_up(struct hosts *h, pid_t *child)
 {
     struct rnl_msg part = {.kind = RNL_MSG_PART, .u.peer = {.rank = 3, .why = RNL_DEATH_SILENT}};
@@ -228,6 +228,8 @@ static void given_up(struct hosts *h, pid_t *child)
     *child = fork();
     if (*child == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (int fd = 3; fd < 256; fd++)
+            close(fd);  /* the sockets that it has of ours would stay open */
         raise(SIGSTOP); /* only now: it would outlive a test that fails */
         for (;;)
             pause();
@@ -242,21 +244,59 @@ static void given_up(struct hosts *h, pid_t *child)
     }
     deliver(h);
     hears_nothing(&h->rank[3]); /* when it runs its connections tell it */
-    for (uint32_t i = 0; i < 3; i++)
-        report(&h->rank[i], 0, 7);
+}
+
+static void look(struct hosts *h)
+{
+    rnl_agent_step(h->at[0], now);
+    rnl_agent_step(h->at[1], now);
+    deliver(h);
+}
+
+static void runs_again(struct hosts *h, pid_t child)
+{
+    kill(child, SIGCONT);
+    for (int i = 0; i < 10000 && rnl_agent_runs(h->at[1], 3, now) == 0; i++)
+        usleep(1000);
+    assert_int_equal(rnl_agent_runs(h->at[1], 3, now), 1);
+    look(h);
 }
 
 static void stands_still(struct hosts *h, pid_t child, uint64_t seconds)
 {
     kill(child, SIGSTOP);
-    while (rnl_agent_runs(h->at[1], 3, now))
+    for (int i = 0; i < 10000 && rnl_agent_runs(h->at[1], 3, now) != 0; i++)
         usleep(1000);
     for (uint64_t end = now + seconds * 1000000000; now <= end; now += 1000000000) {
         assert_int_equal(rnl_agent_runs(h->at[1], 3, now), 0);
-        rnl_agent_step(h->at[0], now);
-        rnl_agent_step(h->at[1], now);
-        deliver(h);
+        look(h);
     }
+}
+
+static void report_some(struct hosts *h, uint32_t first, uint32_t last, uint64_t wave)
+{
+    for (uint32_t i = first; i <= last; i++)
+        report(&h->rank[i], wave, 7);
+    look(h);
+}
+
+static void all_hear_nothing(const struct hosts *h)
+{
+    for (int i = 0; i < 4; i++)
+        hears_nothing(&h->rank[i]);
+}
+
+static void others_close_without_3(struct hosts *h)
+{
+    for (int i = 0; i < 3; i++) {
+        hears_death(&h->rank[i], 3, RNL_DEATH_SILENT, 0);
+        hears_close(&h->rank[i], RNL_EVENT_CLOSE_ASK, 1);
+    }
+    report_some(h, 0, 2, 1);
+    for (int i = 0; i < 3; i++)
+        hears_close(&h->rank[i], RNL_EVENT_CLOSE_DONE, 0);
+    char byte; /* it has no job any more, and is told nothing else */
+    assert_int_equal(recv(h->rank[3].sock, &byte, 1, MSG_DONTWAIT), 0);
 }
 
 static void ends(struct hosts *h, pid_t child)
@@ -266,30 +306,23 @@ static void ends(struct hosts *h, pid_t child)
     close_hosts(h);
 }
 
-static void who_was_given_up_and_is_stopped_is_not_waited_for(void **state)
+static void who_was_found_silent_and_is_stopped_is_given_up_by_the_close(void **state)
 {
     struct hosts h;
     pid_t child;
     (void)state;
-    given_up(&h, &child);
-    stands_still(&h, child, 15);
-    for (int i = 0; i < 3; i++) /* a moment: it may go on */
-        hears_nothing(&h.rank[i]);
-    stands_still(&h, child, 10);
-    for (int i = 0; i < 4; i++)
-        hears_close(&h.rank[i], RNL_EVENT_CLOSE_ASK, 1);
-    for (uint32_t i = 0; i < 3; i++)
-        report(&h.rank[i], 1, 7);
-    stands_still(&h, child, 1);
-    for (int i = 0; i < 4; i++)
-        hears_close(&h.rank[i], RNL_EVENT_CLOSE_DONE, 0);
-    ends(&h, child);
-}
-
-static void hears_ask_again(const struct hosts *h)
-{
-    for (int i = 0; i < 3; i++)
-        hears_close(&h->rank[i], RNL_EVENT_CLOSE_ASK, 2);
+    for (int first = 0; first < 2; first++) { /* before or after the others want to close */
+        given_up(&h, &child);
+        if (first)
+            report_some(&h, 0, 2, 0);
+        stands_still(&h, child, 15);
+        all_hear_nothing(&h); /* a moment: it may go on */
+        stands_still(&h, child, 10);
+        if (!first)
+            report_some(&h, 0, 2, 0);
+        others_close_without_3(&h);
+        ends(&h, child);
+    }
 }
 
 static void who_runs_again_is_waited_for_again(void **state)
@@ -297,40 +330,57 @@ static void who_runs_again_is_waited_for_again(void **state)
     struct hosts h;
     pid_t child;
     (void)state;
-    for (int seen = 0; seen < 2; seen++) {
+    for (int says = 0; says < 2; says++) {
         given_up(&h, &child);
-        stands_still(&h, child, 25);
-        for (int i = 0; i < 4; i++)
-            hears_close(&h.rank[i], RNL_EVENT_CLOSE_ASK, 1);
-        if (seen)
-            kill(child, SIGCONT);
-        while (seen && rnl_agent_runs(h.at[1], 3, now) == 0)
-            usleep(1000);
-        report(&h.rank[3], 0, 5); /* it ran for a moment, and closes, too */
-        rnl_agent_step(h.at[1], now);
-        for (uint32_t i = 0; i < 3; i++)
-            report(&h.rank[i], 1, 7);
-        if (seen) {
-            stands_still(&h, child, 15);
-            for (int i = 0; i < 4; i++)
-                hears_nothing(&h.rank[i]);
+        report_some(&h, 0, 1, 0);
+        stands_still(&h, child, 60);
+        all_hear_nothing(&h); /* rank 2 is not in close */
+        if (says) {
+            struct rnl_msg have = {.kind = RNL_MSG_PART, .u.peer = {.rank = 0, .why = RNL_DEATH_SILENT}};
+            say(h.rank[3].sock, &have, -1); /* it has run for a moment */
+            look(&h);
+        } else {
+            runs_again(&h, child);
         }
+        report_some(&h, 2, 2, 0);
+        all_hear_nothing(&h);
+        stands_still(&h, child, 15);
+        all_hear_nothing(&h);
         stands_still(&h, child, 10);
-        hears_ask_again(&h);
+        others_close_without_3(&h);
         ends(&h, child);
     }
 }
 
-static void who_is_only_stopped_is_waited_for(void **state)
+static void who_is_not_known_to_be_stopped_is_waited_for(void **state)
 {
     struct hosts h;
+    const struct rnl_word word = {.kind = RNL_WORD_GIVE_UP, .rank = 3};
     pid_t child;
     (void)state;
     given_up(&h, &child);
+    report_some(&h, 0, 2, 0);
     h.at[1]->rank[3].given_up = 0; /* as if that had not been said */
     stands_still(&h, child, 60);
-    for (int i = 0; i < 4; i++)
-        hears_nothing(&h.rank[i]);
+    all_hear_nothing(&h);
+    h.at[1]->rank[3].given_up = 1;
+    pid_t started = h.at[1]->rank[3].started;
+    h.at[1]->rank[3].joined = h.at[1]->rank[3].started = 0; /* a process of which nothing is known */
+    for (int i = 0; i < 100; i++, now += 1000000000)
+        assert_int_equal(rnl_agent_runs(h.at[1], 3, now), 0);
+    look(&h);
+    all_hear_nothing(&h);
+    h.at[1]->rank[3].still = 1;
+    assert_int_equal(rnl_agent_word(h.at[1], &word, now), 0);
+    look(&h);
+    all_hear_nothing(&h);
+    h.at[1]->rank[3].joined = child;
+    h.at[1]->rank[3].started = started;
+    runs_again(&h, child);
+    h.at[1]->rank[3].still = 1;
+    assert_int_equal(rnl_agent_word(h.at[1], &word, now), 0); /* late: it runs */
+    look(&h);
+    all_hear_nothing(&h);
     ends(&h, child);
 }
 
@@ -406,9 +456,9 @@ int main(void)
         cmocka_unit_test(hosts_close_together),
         cmocka_unit_test(a_wave_that_nobody_asked_for_is_a_lie),
         cmocka_unit_test(no_memory_is_shared_between_hosts),
-        cmocka_unit_test(who_was_given_up_and_is_stopped_is_not_waited_for),
+        cmocka_unit_test(who_was_found_silent_and_is_stopped_is_given_up_by_the_close),
         cmocka_unit_test(who_runs_again_is_waited_for_again),
-        cmocka_unit_test(who_is_only_stopped_is_waited_for),
+        cmocka_unit_test(who_is_not_known_to_be_stopped_is_waited_for),
         cmocka_unit_test(who_parts_tells_the_other_host),
         cmocka_unit_test(words_that_cannot_be_are_refused),
         cmocka_unit_test(who_lives_is_vouched_for),

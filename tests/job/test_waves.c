@@ -139,32 +139,6 @@ static void a_rank_that_comes_back_is_waited_for_again(void **state)
     rnl_waves_free(w);
 }
 
-static void who_is_stopped_is_passed_over_until_it_says_something(void **state)
-{
-    (void)state;
-    struct rnl_waves *w = fresh(3, 3);
-    rnl_waves_report(w, 0, 0, 3);
-    assert_int_equal(rnl_waves_report(w, 1, 0, 4), RNL_WAVES_WAIT);
-    assert_int_equal(rnl_waves_pass_over(w, 2), RNL_WAVES_ASK);
-    assert_int_equal(rnl_waves_pass_over(w, 2), RNL_WAVES_WAIT);
-    assert_int_equal(rnl_waves_report(w, 0, 1, 3), RNL_WAVES_WAIT);
-    assert_int_equal(rnl_waves_report(w, 2, 0, 9), RNL_WAVES_WAIT); /* late, but it runs: it is waited for again */
-    assert_int_equal(rnl_waves_report(w, 1, 1, 4), RNL_WAVES_WAIT);
-    assert_int_equal(rnl_waves_pass_over(w, 2), RNL_WAVES_ASK); /* stopped again */
-    assert_int_equal(rnl_waves_report(w, 0, 2, 3), RNL_WAVES_WAIT);
-    assert_int_equal(rnl_waves_gone(w, 2), RNL_WAVES_WAIT);
-    assert_int_equal(rnl_waves_report(w, 1, 2, 4), RNL_WAVES_ASK); /* that was inconclusive */
-    assert_int_equal(rnl_waves_report(w, 0, 3, 3), RNL_WAVES_WAIT);
-    assert_int_equal(rnl_waves_report(w, 1, 3, 4), RNL_WAVES_DONE);
-    rnl_waves_free(w);
-    w = fresh(2, 2); /* it comes back to a job that has closed */
-    rnl_waves_report(w, 0, 0, 3);
-    assert_int_equal(rnl_waves_pass_over(w, 1), RNL_WAVES_ASK);
-    assert_int_equal(rnl_waves_report(w, 0, 1, 3), RNL_WAVES_DONE);
-    assert_int_equal(rnl_waves_report(w, 1, 1, 0), RNL_WAVES_WAIT);
-    rnl_waves_free(w);
-}
-
 static void wrong_reports_are_told_from_late_ones(void **state)
 {
     (void)state;
@@ -338,7 +312,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(quiet_job_closes_after_two_equal_waves),
         cmocka_unit_test(activity_between_waves_asks_for_another),
-        cmocka_unit_test(who_is_stopped_is_passed_over_until_it_says_something),
         cmocka_unit_test(the_latest_report_of_a_wave_counts),
         cmocka_unit_test(a_rank_that_has_not_joined_holds_the_close_up),
         cmocka_unit_test(a_rank_that_never_joins_is_left_out_once_gone),

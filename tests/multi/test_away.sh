@@ -154,7 +154,8 @@ jobs+=($!)
 
 wait "${jobs[@]}"
 away() {
-    grep -q '^dead 2' said && grep -q '^closed without 2' said && grep -q '^closed 2' said && ! grep -q 'rank 1' said &&
+    grep -q '^dead 2' said && grep -q '^closed without 2' said && grep -q '^2 is told -66: ' said &&
+        grep -q '^closed 2' said && ! grep -q 'rank 1' said &&
         grep -q '^status 0' said
 }
 beats() { # RANKS: with all messages
