@@ -382,6 +382,11 @@ void rnl_door_turn(struct rnl_door *d, int ms, int also)
     free(p);
 }
 
+void rnl_door_shut(struct rnl_door *d)
+{
+    (void)shutdown(d->local, SHUT_RD); /* Linux: connect is refused, accept hands out those in the queue */
+}
+
 void rnl_door_tell(struct rnl_door *d, int type, const void *text, size_t bytes)
 {
     unsigned char said[1 + RNL_CHANNEL_TEXT];

@@ -69,6 +69,8 @@ int rnl_door_listen(struct rnl_door *d, const char *address);
 void rnl_door_close(struct rnl_door *d);
 /* Takes in who comes and what they say; waits for that as long. `also` (-1 = none): returns when it can be read. */
 void rnl_door_turn(struct rnl_door *d, int ms, int also);
+/* Nobody else can knock here from now on; who has knocked already is still met. */
+void rnl_door_shut(struct rnl_door *d);
 /* Tells all workers here. */
 void rnl_door_tell(struct rnl_door *d, int type, const void *text, size_t bytes);
 /* fork(2), and the child has none of this process's handlers, nor signals that are blocked or ignored. */

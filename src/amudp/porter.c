@@ -175,6 +175,23 @@ _Noreturn static void leave(struct rnl_door *d)
     _exit(0);
 }
 
+/* Who knocks hears why, and the last ones, too: an end with knocks that were not read would take the answer along. */
+static void say_farewell(struct rnl_door *d, const char *sentence)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+    for (uint64_t until = rnl_door_ms() + FAREWELL_MS; rnl_door_ms() < until;) {
+        rnl_door_turn(d, 50, -1);
+        rnl_door_tell(d, 'x', sentence, strlen(sentence));
+    }
+    rnl_door_shut(d);
+    uint64_t until = rnl_door_ms() + FAREWELL_MS;
+    do {
+        rnl_door_turn(d, 0, -1);
+        rnl_door_tell(d, 'x', sentence, strlen(sentence));
+        nanosleep(&pause, NULL);
+    } while (d->guests > 0 && rnl_door_ms() < until);
+}
+
 _Noreturn void rnl_amudp_porter(struct rnl_door *d, const char *file)
 {
     char sentence[400];
@@ -186,10 +203,7 @@ _Noreturn void rnl_amudp_porter(struct rnl_door *d, const char *file)
         bound_silence(p.master);
     if (p.master == NULL || !listen_beside(d, p.master, sentence, sizeof sentence) || greet(d, p.master) < 0) {
         d->worker = no_worker;
-        for (uint64_t until = rnl_door_ms() + FAREWELL_MS; rnl_door_ms() < until;) { /* who knocks hears why */
-            rnl_door_turn(d, 50, -1);
-            rnl_door_tell(d, 'x', sentence, strlen(sentence));
-        }
+        say_farewell(d, sentence);
         _exit(1);
     }
     for (;;) {

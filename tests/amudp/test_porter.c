@@ -107,9 +107,46 @@ static void a_porter_waits_for_a_dead_host_with_a_bound(void **state)
     assert_in_range(bound, 1000, (RNL_CHANNEL_IDLE_S + RNL_CHANNEL_BETWEEN_S * RNL_CHANNEL_ASKED) * 1000);
 }
 
+/* Workers that knock all the time, while one porter after the other finds no master: none is left without the reason.
+ */
+static void who_knocks_as_a_porter_ends_hears_why(void **state)
+{
+    enum { WORKERS = 12, MS = 3500 };
+    char file[] = "/tmp/runnel-porter-XXXXXX", name[64], said[500];
+    unsigned char key[RNL_PLACE_KEY] = {5};
+    (void)state;
+    assert_true(sodium_init() >= 0);
+    int f = mkstemp(file), wrong = 0, status;
+    assert_true(f >= 0);
+    assert_int_equal(write(f, key, sizeof key), sizeof key);
+    dprintf(f, "master 127.0.0.1 1\n"); /* nobody listens there */
+    close(f);
+    snprintf(name, sizeof name, "runnel-test-porters-%d", getpid());
+    for (int i = 0; i < WORKERS; i++) {
+        pid_t pid = fork();
+        assert_true(pid >= 0);
+        if (pid != 0)
+            continue;
+        alarm(PATIENCE_MS / 1000);
+        for (uint64_t until = rnl_door_ms() + MS; rnl_door_ms() < until;) {
+            int fd = rnl_amudp_knock(name, file, key, -1);
+            ssize_t n = fd >= 0 ? recv(fd, said, sizeof said, 0) : -1;
+            if (n < 2 || said[0] != 'x')
+                _exit(1);
+            close(fd);
+        }
+        _exit(0);
+    }
+    for (int i = 0; i < WORKERS; i++)
+        wrong += wait(&status) < 0 || status != 0;
+    unlink(file);
+    assert_int_equal(wrong, 0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_porter_waits_for_a_dead_host_with_a_bound)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_porter_waits_for_a_dead_host_with_a_bound),
+                                       cmocka_unit_test(who_knocks_as_a_porter_ends_hears_why)};
     signal(SIGPIPE, SIG_IGN);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
