@@ -474,22 +474,6 @@ static void look_at_state(struct rnl_link *link)
     }
 }
 
-/* It is silent: whether the agents answer for it. Who has not come to call in yet is waited for as well. */
-static void ask_others(struct rnl_link *link, uint64_t now_ns)
-{
-    struct rnl_remote *r = link->remote;
-    struct rnl_env *env = r->ep->env;
-    uint64_t when = env->ops->vouched ? env->ops->vouched(env, link->conn->rank) : 0;
-    if (when == 0)
-        return;
-    if (when > now_ns) /* said since this turn began */
-        when = now_ns;
-    if (link->flows)
-        rnl_flow_vouch(&link->flow, when);
-    if (!link->up && when + r->hs.config.give_up_ns > link->hs.give_up_ns)
-        link->hs.give_up_ns = when + r->hs.config.give_up_ns;
-}
-
 /* One message and nothing else to say or to do: the same packet as below, with less ado. 0 = it is not so. */
 static int put_lone(struct rnl_link *link, uint64_t now_ns)
 {
@@ -517,7 +501,7 @@ int rnl_link_output(struct rnl_link *link, uint64_t piled, uint64_t now_ns, int 
 {
     int more = 1, lone = piled == 0 && last && put_lone(link, now_ns);
     if (!link->up || rnl_flow_state(&link->flow) == RNL_FLOW_SUSPECT)
-        ask_others(link, now_ns);
+        rnl_link_ask_others(link, now_ns);
     if (!link->over && rnl_hs_deadline(&link->hs) <= now_ns)
         send_hello(link, now_ns);
     if (link->ways && link->up)

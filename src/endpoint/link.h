@@ -72,6 +72,7 @@ struct rnl_remote {
     uint32_t woke;                   /* since we looked last */
     uint32_t vain;                   /* times in a row that nothing had come */
     uint64_t received_ns;            /* when we looked last */
+    uint64_t ask_ns;                 /* when to look for idle peers that nobody answers for (link_ask.c) */
     uint64_t sent_ns;                /* when links had their turn last, or one of them: their times never go back */
     uint8_t drained;                 /* the last poll brought less than it could */
     uint8_t receiving;
@@ -135,6 +136,12 @@ void rnl_link_unknown(struct rnl_link *link, const struct rnl_view *v, uint64_t 
  * these do. Who has called flushes in any case. */
 int rnl_link_output(struct rnl_link *link, uint64_t piled, uint64_t now_ns, int last);
 void rnl_link_want(struct rnl_link *link, uint64_t now_ns);
+
+/* link_ask.c */
+/* It is silent: whether the agents answer for it. Who has not come to call in yet is waited for as well. */
+void rnl_link_ask_others(struct rnl_link *link, uint64_t now_ns);
+/* When ask_ns has passed. */
+void rnl_link_ask_idle(struct rnl_endpoint *ep, uint64_t now_ns);
 
 /* link_rest.c */
 /* It has its mirror, and is looked at from now on. */

@@ -378,6 +378,8 @@ void rnl_remote_receive(struct rnl_endpoint *ep)
     if (r->answered)
         (void)r->t->ops->flush(r->t, now);
     r->answered = 0;
+    if (RNL_UNLIKELY(now >= r->ask_ns))
+        rnl_link_ask_idle(ep, now);
 }
 
 int rnl_remote_drained(const struct rnl_endpoint *ep)

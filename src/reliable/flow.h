@@ -17,8 +17,8 @@
  * If the program does not call for a while, or ever again, nothing happens here, and the peer sees silence. What it had
  * in flight it probes for, ever more seldom (at most max_pto apart); after suspect_ns the flow is SUSPECT there, after
  * dead_ns DEAD; nothing is lost if we come back before. A peer that expects nothing of us never learns of our silence,
- * unless keepalive_ns is set. Silence is counted in time during which this side was looking: who was stopped itself
- * does not take the others for dead when it wakes.
+ * unless keepalive_ns is set, or it asks (rnl_flow_ask). Silence is counted in time during which this side was looking:
+ * who was stopped itself does not take the others for dead when it wakes.
  *
  * Parts: sent.h (packets in flight), received.h (replay, what to acknowledge), rtt.h, loss.h, congest.h with its three
  * laws, pace.h, mtu.h, ecn.h; wire/key.h has the keys. flow.c takes packets in, flow_out.c gives packets out,
@@ -170,6 +170,8 @@ uint32_t rnl_flow_mtu(const struct rnl_flow *flow);
 /* Somebody who knows said at that time that the peer lives and can be reached: it is not DEAD for its silence before
  * dead_ns from then on. */
 void rnl_flow_vouch(struct rnl_flow *flow, uint64_t when_ns);
+/* Nothing of ours is under way, and nothing was heard since then. */
+int rnl_flow_quiet(const struct rnl_flow *flow, uint64_t since_ns);
 /* The network refused a datagram of that size (EMSGSIZE): it is not sent again in that size. */
 void rnl_flow_too_big(struct rnl_flow *flow, uint32_t bytes, uint64_t now_ns);
 

@@ -181,6 +181,11 @@ void rnl_flow_vouch(struct rnl_flow *f, uint64_t when_ns)
     f->vouched_ns = when_ns;
 }
 
+int rnl_flow_quiet(const struct rnl_flow *f, uint64_t since_ns)
+{
+    return f->state == RNL_FLOW_UP && f->sent.count == 0 && f->heard_ns <= since_ns;
+}
+
 void rnl_flow_timers(struct rnl_flow *f, uint64_t now_ns)
 {
     if (f->state == RNL_FLOW_DRAINING && now_ns >= f->close_ns)

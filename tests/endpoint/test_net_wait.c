@@ -200,11 +200,12 @@ static void a_sleep_ends_when_a_flow_is_due(void **state)
 }
 
 static _Atomic int watcher_says;
+static _Atomic uint64_t watcher_said_ns;
 
 static uint64_t vouched(struct rnl_env *env, uint32_t rank)
 {
     (void)rank;
-    return watcher_says ? rnl_host_now_ns(env) : 0;
+    return watcher_says ? rnl_host_now_ns(env) : watcher_said_ns;
 }
 
 static enum rnl_peer_state state_of(rnl_endpoint *ep, unsigned rank)
@@ -248,6 +249,54 @@ static void who_only_computes_is_answered_for_by_its_watcher(void **state)
     (void)!test_hub_close(&h); /* the dead one closes nothing */
 }
 
+/* All that was ever said is acknowledged, so it owes nothing. */
+static void who_waits_for_a_message_learns_that_its_peer_is_cut_off(void **state)
+{
+    const struct test_loop opt = {.remote = {.silent_ns = 300000000, .rest_ns = 1000000}};
+    struct test_hub h;
+    unsigned heard[2] = {0};
+    uint32_t what = 1;
+    (void)state;
+    unsetenv("RNL_TEST_REMOTE");
+    test_hub_open(&h, 2, NULL);
+    for (unsigned i = 0; i < 2; i++) {
+        test_loop_attach(h.ep[i], &opt);
+        assert_int_equal(rnl_handler_whole(h.ep[i], NOTE, on_note, heard, 0), NOTE);
+    }
+    ((struct rnl_env_ops *)(uintptr_t)h.ep[0]->env->ops)->vouched = vouched;
+    watcher_says = 0;
+    watcher_said_ns = 0;
+    assert_int_equal(rnl_send(h.ep[0], 1, NOTE, &what, sizeof what), 0);
+    struct rnl_link *link = NULL;
+    while (heard[0] == 0 || !link || link->mirror) /* until it rests */
+        for (int i = 0; i < 2; i++) {
+            assert_true(rnl_extract(h.ep[i], SIZE_MAX) >= 0);
+            assert_true(rnl_wait(h.ep[i], 1000000) >= RNL_TIMED_OUT);
+            link = h.ep[0]->peer[1].conn ? h.ep[0]->peer[1].conn->link : NULL;
+        }
+    uint64_t sent = h.ep[0]->c->packets_sent;
+    for (int how = 0; how < 2; how++) { /* nobody watches, or somebody does and says that it lives: it computes */
+        watcher_says = how;
+        for (uint64_t until = test_now_ns() + 1200000000; test_now_ns() < until;)
+            assert_true(rnl_wait(h.ep[0], 20000000) >= RNL_TIMED_OUT);
+        assert_int_equal(state_of(h.ep[0], 1), RNL_PEER_UP);
+        assert_int_equal(h.ep[0]->c->packets_sent, sent);
+    }
+    watcher_said_ns = test_now_ns();
+    watcher_says = 0; /* not heard any more, but it answers itself */
+    for (uint64_t until = test_now_ns() + 1200000000; test_now_ns() < until;)
+        for (int i = 0; i < 2; i++)
+            assert_true(rnl_wait(h.ep[i], 5000000) >= RNL_TIMED_OUT);
+    assert_int_not_equal(state_of(h.ep[0], 1), RNL_PEER_DEAD);
+    assert_true(h.ep[0]->c->packets_sent > sent);
+    for (uint64_t until = test_now_ns() + 20000000000; state_of(h.ep[0], 1) != RNL_PEER_DEAD;) {
+        assert_true(test_now_ns() < until);
+        assert_true(rnl_wait(h.ep[0], 20000000) >= RNL_TIMED_OUT);
+    }
+    test_hub_kill(&h, 1, RNL_DEATH_EXIT, 0);
+    (void)!test_hub_close(&h); /* the dead one closes nothing */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -255,6 +304,7 @@ int main(void)
         cmocka_unit_test(an_event_loop_is_woken_by_them_too),
         cmocka_unit_test(a_sleep_ends_when_a_flow_is_due),
         cmocka_unit_test(who_only_computes_is_answered_for_by_its_watcher),
+        cmocka_unit_test(who_waits_for_a_message_learns_that_its_peer_is_cut_off),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * fm_away.c - a rank that does not call for long: runnel run -n 3 multi-fm_away SECONDS. Rank 1 joins and then calls
- * nothing for so long, as one that computes; rank 2 does the same, and is stopped by SIGSTOP, by itself. Rank 0 sends
- * to both all the while. To it, rank 1 is never dead and takes all in at last; rank 2 is dead in a bounded time, where
- * it is reached by datagrams. Rank 0 says "dead 2" then, closes with rank 1, says "closed without 2", and lets it go
- * on: it is told that it has no job any more. Without arguments: a job of one joins and leaves. */
+ * fm_away.c - a rank that does not call for long: runnel run -n 3 multi-fm_away SECONDS [idle]. Rank 1 joins and then
+ * calls nothing for so long, as one that computes; rank 2 does the same, and is stopped by SIGSTOP, by itself; "idle":
+ * not before all that was said to it is acknowledged. Rank 0 sends to both, and waits. To it, rank 1 is never dead and
+ * takes all in at last; rank 2 is dead in a bounded time, where it is reached by datagrams. Rank 0 says "dead 2" then,
+ * closes with rank 1, says "closed without 2", and lets it go on: it is told that it has no job any more. Without
+ * arguments: a job of one joins and leaves. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,6 +78,10 @@ int main(int argc, char **argv)
         long pid = getpid();
         send_to(0, PID, &pid, sizeof pid);
         while (pings == 0)
+            FM_wait(100000);
+        while (pings < 2 && argc > 2)
+            FM_wait(100000);
+        for (int i = 0; i < 5 && argc > 2; i++)
             FM_wait(100000);
         raise(SIGSTOP);
     } else if (FM_nodeid == 1) {

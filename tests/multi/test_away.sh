@@ -53,6 +53,7 @@ flows() { # HOST N: until so many more datagrams have come, at most 20 s
 
 job away.udp --keep-going -n 3 --transport udp "$build/tests/multi-fm_away" 40
 job away.hosts --keep-going -n 3 --launcher netns --hosts "$name-1,$name-2,$name-3" "$build/tests/multi-fm_away" 40
+job away.idle --keep-going -n 3 --launcher netns --hosts "$name-1,$name-2,$name-3" "$build/tests/multi-fm_away" 40 idle
 
 # Two hosts whose link will be down for 5 s, under a load and under a steady exchange.
 four=$name-4,$name-5
@@ -166,6 +167,7 @@ gap() { # MS: somebody was not heard for that long
 }
 scene 'on one host: who computes lives, who is stopped is dead' away.udp away
 scene 'on three hosts: who computes lives, who is stopped is dead' away.hosts away
+scene '... also for who only waits' away.idle away
 scene 'a link that is down for 5 s under load: nothing is lost' link.load grep -q '^status 0' link.load
 down() { beats 2 && gap 4500; }
 scene 'a link that is down for 5 s: messages flow again, each once' link.beat down
