@@ -111,8 +111,10 @@ static void vouch(struct keep *k, uint64_t now)
     n = 0;
     for (uint32_t i = 0; i < plan->size; i++)
         if (plan->host_of[i] == plan->host) {
-            if (rnl_agent_runs(k->agent, i, now))
+            if (rnl_agent_runs(k->agent, i, now)) {
                 bits[n / 8] |= (unsigned char)(1u << n % 8);
+                rnl_agent_vouch(k->agent, i, now);
+            }
             n++;
         }
     rnl_search_alive(k->search, bits, (n + 7) / 8, now);
