@@ -2,7 +2,7 @@
 PREFIX ?= /usr/local
 BUILD = build
 
-.PHONY: all help demo check test check-all install format figures figures-flow soak clean
+.PHONY: all help demo check test check-change check-all install format figures figures-flow soak clean
 
 all:
 	@scripts/setup
@@ -13,6 +13,7 @@ help:
 	@echo "make             builds into $(BUILD)/"
 	@echo "make demo        shows what it can do"
 	@echo "make check       builds and runs the tests; make test is the same"
+	@echo "make check-change  after it, what CI runs besides: sanitizers over what has changed, planted bugs"
 	@echo "make check-all   both compilers, sanitizers, models and stress too"
 	@echo "make install     builds and installs below PREFIX ($(PREFIX)), or DESTDIR before it"
 	@echo "make format      formats the C files"
@@ -28,6 +29,9 @@ demo:
 
 check test:
 	@scripts/check
+
+check-change:
+	@scripts/check-change
 
 check-all:
 	@scripts/check-all

@@ -2,17 +2,17 @@
  *
  * api_fm1.c - FM 1.1 under measurement: FM_send_4 for 16 bytes and fewer, FM_send above; the handler is given the whole
  * message and copies it to where the program wants it, which is what FM 1.1 programs have to do. */
-#include "side.h"
+#include "process.h"
 
 #include "runnel/fm1.h"
 
 enum { HANDLER = 1, HANDLER_4 = 2 };
 
-static struct bench_side *self; /* FM handlers have no argument for it */
+static struct bench_process *self; /* FM handlers have no argument for it */
 
 static void on_message(void *buffer, unsigned size)
 {
-    struct bench_side *s = self;
+    struct bench_process *s = self;
     unsigned char *to = bench_slot(s);
     if (size == s->bytes)
         memcpy(to, buffer, size);
@@ -22,7 +22,7 @@ static void on_message(void *buffer, unsigned size)
 /* FM_send_4 always carries 16 bytes; the message is their beginning. */
 static void on_words(void *buffer, unsigned size)
 {
-    struct bench_side *s = self;
+    struct bench_process *s = self;
     if (size == 16 && s->bytes <= 16)
         memcpy(bench_slot(s), buffer, 16 <= s->bytes ? 16 : s->bytes);
     bench_count(s, buffer, size);
@@ -32,64 +32,64 @@ static void on_error(int status, unsigned long peer, const char *sentence)
 {
     (void)status;
     (void)peer;
-    bench_side_fail(self, "%s", sentence);
+    bench_process_fail(self, "%s", sentence);
 }
 
-static int fm1_open(struct bench_side *s)
+static int fm1_open(struct bench_process *s)
 {
     self = s;
     FM_set_parameter(FM_ERROR_HANDLER, on_error);
     FM_initialize();
     if (s->status)
         return -1;
-    s->side = (unsigned)FM_nodeid;
+    s->rank = (unsigned)FM_nodeid;
     FM_register_handler(HANDLER, on_message);
     FM_register_handler(HANDLER_4, on_words);
-    return bench_side_check_size(s, FM_numnodes) ? -1 : s->status;
+    return bench_process_check_size(s, FM_numnodes) ? -1 : s->status;
 }
 
-static void fm1_close(struct bench_side *s)
+static void fm1_close(struct bench_process *s)
 {
     (void)s;
     FM_finalize();
 }
 
-static inline void put(struct bench_side *s, const void *from, size_t n)
+static inline void put(struct bench_process *s, const void *from, size_t n)
 {
     if (n > 16) {
-        FM_send(1 - s->side, HANDLER, from, n);
+        FM_send(1 - s->rank, HANDLER, from, n);
         return;
     }
     int word[4] = {0};
     memcpy(word, from, n);
-    FM_send_4(1 - s->side, HANDLER_4, word[0], word[1], word[2], word[3]);
+    FM_send_4(1 - s->rank, HANDLER_4, word[0], word[1], word[2], word[3]);
 }
 
-static int fm1_put(struct bench_side *s, const void *from, size_t n)
+static int fm1_put(struct bench_process *s, const void *from, size_t n)
 {
     put(s, from, n);
     return s->status;
 }
 
-static int fm1_poll(struct bench_side *s)
+static int fm1_poll(struct bench_process *s)
 {
     FM_extract();
     return s->status;
 }
 
-static int fm1_ping(struct bench_side *s, uint64_t n, struct rnl_hist *h)
+static int fm1_ping(struct bench_process *s, uint64_t n, struct rnl_hist *h)
 {
     uint64_t target = s->due;
     s->due += n;
     for (uint64_t i = 0; i < n; i++) {
         uint64_t t0 = h ? bench_ticks() : 0;
         target++;
-        if (s->side == 0)
+        if (s->rank == 0)
             put(s, s->pool, s->bytes);
         while (s->got < target)
             if (fm1_poll(s))
                 return -1;
-        if (s->side == 1)
+        if (s->rank == 1)
             put(s, s->pool, s->bytes);
         if (h)
             bench_lap(s, h, t0);
@@ -97,9 +97,9 @@ static int fm1_ping(struct bench_side *s, uint64_t n, struct rnl_hist *h)
     return s->status;
 }
 
-static int fm1_stream(struct bench_side *s, uint64_t n)
+static int fm1_stream(struct bench_process *s, uint64_t n)
 {
-    if (s->side == 1) {
+    if (s->rank == 1) {
         while (s->got < n)
             if (fm1_poll(s))
                 return -1;

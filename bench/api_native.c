@@ -2,7 +2,7 @@
  *
  * api_native.c - runnel.h under measurement: messages that fit go by rnl_send to a handler of whole messages, longer
  * ones as streams to a handler that receives straight into place. */
-#include "connect.h"
+#include "process.h"
 
 #include "runnel/runnel.h"
 
@@ -14,14 +14,14 @@ struct native {
 };
 static struct native self;
 
-static int failed(struct bench_side *s)
+static int failed(struct bench_process *s)
 {
-    return bench_side_fail(s, "%s", rnl_last_error()->text);
+    return bench_process_fail(s, "%s", rnl_last_error()->text);
 }
 
 static int on_short(const void *buf, size_t n, unsigned peer, void *ctx)
 {
-    struct bench_side *s = ctx;
+    struct bench_process *s = ctx;
     (void)peer;
     memcpy(bench_slot(s), buf, n < s->bytes ? n : s->bytes);
     bench_count(s, buf, n);
@@ -30,7 +30,7 @@ static int on_short(const void *buf, size_t n, unsigned peer, void *ctx)
 
 static int on_eight(const void *buf, size_t n, unsigned peer, void *ctx)
 {
-    struct bench_side *s = ctx;
+    struct bench_process *s = ctx;
     uint64_t v;
     (void)n;
     (void)peer;
@@ -43,7 +43,7 @@ static int on_eight(const void *buf, size_t n, unsigned peer, void *ctx)
 
 static int on_long(rnl_stream *stream, unsigned peer, void *ctx)
 {
-    struct bench_side *s = ctx;
+    struct bench_process *s = ctx;
     unsigned char *to = bench_slot(s);
     (void)peer;
     if (rnl_receive(stream, to, s->bytes))
@@ -53,13 +53,13 @@ static int on_long(rnl_stream *stream, unsigned peer, void *ctx)
     return RNL_DONE;
 }
 
-static int native_open(struct bench_side *s)
+static int native_open(struct bench_process *s)
 {
     if (rnl_open(&self.ep, NULL))
         return failed(s);
-    s->side = rnl_rank(self.ep);
-    self.peer = 1 - s->side;
-    if (bench_side_check_size(s, rnl_size(self.ep)))
+    s->rank = rnl_rank(self.ep);
+    self.peer = 1 - s->rank;
+    if (bench_process_check_size(s, rnl_size(self.ep)))
         return -1;
     if (rnl_handler_whole(self.ep, SHORT, on_short, s, 0) < 0 ||
         rnl_handler_whole(self.ep, EIGHT, on_eight, s, 0) < 0 || rnl_handler_stream(self.ep, LONG, on_long, s) < 0)
@@ -67,7 +67,7 @@ static int native_open(struct bench_side *s)
     return s->pair->resting ? bench_connect_native(s, self.ep, 2) : 0;
 }
 
-static void native_close(struct bench_side *s)
+static void native_close(struct bench_process *s)
 {
     if (rnl_close(self.ep))
         failed(s);
@@ -78,7 +78,7 @@ static inline int put(unsigned handler, const void *from, size_t n) /* handler: 
     if (n <= RNL_SHORT_MAX)
         return rnl_send(self.ep, self.peer, handler, from, n);
     rnl_stream *stream;
-    struct rnl_begin b = {.peer = self.peer, .handler = LONG, .bound = n};
+    struct rnl_message b = {.peer = self.peer, .handler = LONG, .bound = n};
     int e = rnl_begin(self.ep, &b, &stream);
     if (e)
         return e;
@@ -87,23 +87,24 @@ static inline int put(unsigned handler, const void *from, size_t n) /* handler: 
     return e ? e : end;
 }
 
-static int native_put(struct bench_side *s, const void *from, size_t n)
+static int native_put(struct bench_process *s, const void *from, size_t n)
 {
     return put(SHORT, from, n) ? failed(s) : 0;
 }
 
-static int native_poll(struct bench_side *s)
+static int native_poll(struct bench_process *s)
 {
     return rnl_extract(self.ep, SIZE_MAX) < 0 ? failed(s) : s->status;
 }
 
-static int native_sleep(struct bench_side *s)
+static int native_sleep(struct bench_process *s)
 {
     return rnl_wait(self.ep, -1) < 0 ? failed(s) : s->status;
 }
 
-/* Inlined twice: with a constant length it is the loop that a program for 8-byte messages would be, as the floor's. */
-static inline __attribute__((always_inline)) int ping(struct bench_side *s, uint64_t n, struct rnl_hist *h,
+/* Inlined twice: with a constant length it is the loop that a program for 8-byte messages would be, as the
+ * baseline's. */
+static inline __attribute__((always_inline)) int ping(struct bench_process *s, uint64_t n, struct rnl_hist *h,
                                                       unsigned handler, size_t bytes)
 {
     uint64_t target = s->due;
@@ -111,12 +112,12 @@ static inline __attribute__((always_inline)) int ping(struct bench_side *s, uint
     for (uint64_t i = 0; i < n; i++) {
         uint64_t t0 = h ? bench_ticks() : 0;
         target++;
-        if (s->side == 0 && put(handler, s->pool, bytes))
+        if (s->rank == 0 && put(handler, s->pool, bytes))
             return failed(s);
         while (s->got < target)
             if (s->asleep ? native_sleep(s) : native_poll(s))
                 return -1;
-        if (s->side == 1 && put(handler, s->pool, bytes))
+        if (s->rank == 1 && put(handler, s->pool, bytes))
             return failed(s);
         if (h)
             bench_lap(s, h, t0);
@@ -124,14 +125,14 @@ static inline __attribute__((always_inline)) int ping(struct bench_side *s, uint
     return 0;
 }
 
-static int native_ping(struct bench_side *s, uint64_t n, struct rnl_hist *h)
+static int native_ping(struct bench_process *s, uint64_t n, struct rnl_hist *h)
 {
     return s->bytes == 8 ? ping(s, n, h, EIGHT, 8) : ping(s, n, h, SHORT, s->bytes);
 }
 
-static int native_stream(struct bench_side *s, uint64_t n)
+static int native_stream(struct bench_process *s, uint64_t n)
 {
-    if (s->side == 1) {
+    if (s->rank == 1) {
         while (s->got < n)
             if (native_poll(s))
                 return -1;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * api_raw.c - the floors of raw.h as one more interface. Its variants are the choices that no machine agrees on: for
- * latency how to wait (fence or not, how many pauses), for bandwidth how to copy in. Which one is the floor is decided
- * by whoever collects: the best. */
-#include "floor_copy.h"
-#include "side.h"
+ * api_raw.c - the baselines of raw.h as one more interface. Its variants are the choices that no machine agrees on: for
+ * latency how to wait (fence or not, how many pauses), for bandwidth how to copy in. Which one is the baseline is
+ * decided by whoever collects: the best. */
+#include "baseline_copy.h"
+#include "process.h"
 
 #include <poll.h>
 #include <stdlib.h>
@@ -18,11 +18,11 @@ static const struct {
 } waits[BENCH_WAITS] = {{false, 0}, {false, 1}, {false, 2}, {false, 5}, {true, 0},
                         {true, 1},  {true, 2},  {true, 3},  {true, 4},  {true, 6}};
 
-static struct bench_side *of; /* handlers have no argument for it */
+static struct bench_process *of; /* handlers have no argument for it */
 
 static void on_short(struct raw_end *e, const void *payload, uint32_t len)
 {
-    struct bench_side *s = of;
+    struct bench_process *s = of;
     (void)e;
     memcpy(bench_slot(s), payload, len);
     bench_count(s, payload, len);
@@ -30,7 +30,7 @@ static void on_short(struct raw_end *e, const void *payload, uint32_t len)
 
 static void on_eight(struct raw_end *e, const void *payload, uint32_t len)
 {
-    struct bench_side *s = of;
+    struct bench_process *s = of;
     uint64_t v;
     (void)e;
     (void)len;
@@ -42,7 +42,7 @@ static void on_eight(struct raw_end *e, const void *payload, uint32_t len)
 
 static void on_bulk(struct raw_end *e, const void *payload, uint32_t len)
 {
-    struct bench_side *s = of;
+    struct bench_process *s = of;
     (void)len;
     e->to = bench_slot(s);
     e->to_bytes = s->bytes;
@@ -50,40 +50,41 @@ static void on_bulk(struct raw_end *e, const void *payload, uint32_t len)
         bench_count(s, e->to, s->bytes);
 }
 
-static int raw_open(struct bench_side *s)
+static int raw_open(struct bench_process *s)
 {
     s->own = calloc(1, sizeof(struct raw_end));
     of = s;
-    return s->own ? 0 : bench_side_fail(s, "no memory");
+    return s->own ? 0 : bench_process_fail(s, "no memory");
 }
 
-static void raw_close(struct bench_side *s)
+static void raw_close(struct bench_process *s)
 {
     free(s->own);
 }
 
-static int raw_prepare(struct bench_side *s, const struct bench_order *o)
+static int raw_prepare(struct bench_process *s, const struct bench_order *o)
 {
     struct raw_end *e = s->own;
-    struct raw_direction *out = &s->area->direction[s->side];
-    /* Only this side's own direction: the other does the same with the other one, and both meet before they start. */
+    struct raw_direction *out = &s->area->direction[s->rank];
+    /* Only this process's own direction: the other does the same with the other one, and both meet before they
+     * start. */
     for (unsigned i = 0; i < RAW_LINES; i++)
         atomic_store_explicit(&out->line[i].header, 0, memory_order_relaxed);
     atomic_store_explicit(&out->credit, 0, memory_order_relaxed);
     atomic_store_explicit(&out->taken, 0, memory_order_relaxed);
-    raw_start(e, out, &s->area->direction[!s->side]);
+    raw_start(e, out, &s->area->direction[!s->rank]);
     e->handler[SHORT] = on_short;
     e->handler[EIGHT] = on_eight;
     e->handler[BULK] = on_bulk;
     e->handler[3] = on_short;
     e->one_core = s->one_core;
-    e->copy_in = floor_copy_in(0);
-    e->copy_out = floor_copy_out();
+    e->copy_in = baseline_copy_in(0);
+    e->copy_out = baseline_copy_out();
     if (o->test == BENCH_LATENCY) {
         e->fence = waits[o->variant % BENCH_WAITS].fence;
         e->pauses = waits[o->variant % BENCH_WAITS].pauses;
     } else if (o->test != BENCH_RATE) {
-        e->copy_in = floor_copy_in(o->variant);
+        e->copy_in = baseline_copy_in(o->variant);
     }
     return 0;
 }
@@ -97,7 +98,7 @@ static inline void put(struct raw_end *e, const void *from, size_t n)
 }
 
 /* Inlined twice: with a constant length the compiler sees the loop that a program for 8-byte messages would be. */
-static inline __attribute__((always_inline)) void ping(struct bench_side *s, struct raw_end *e, uint64_t n,
+static inline __attribute__((always_inline)) void ping(struct bench_process *s, struct raw_end *e, uint64_t n,
                                                        struct rnl_hist *h, bool eight)
 {
     uint64_t target = s->due;
@@ -106,7 +107,7 @@ static inline __attribute__((always_inline)) void ping(struct bench_side *s, str
         uint64_t t0 = h ? bench_ticks() : 0;
         target++;
         for (unsigned turn = 0; turn < 2; turn++) {
-            if (turn == s->side) {
+            if (turn == s->rank) {
                 if (eight)
                     raw_send(e, EIGHT, &i, 8);
                 else
@@ -123,7 +124,7 @@ static inline __attribute__((always_inline)) void ping(struct bench_side *s, str
     }
 }
 
-static int raw_ping(struct bench_side *s, uint64_t n, struct rnl_hist *h)
+static int raw_ping(struct bench_process *s, uint64_t n, struct rnl_hist *h)
 {
     if (s->bytes == 8)
         ping(s, s->own, n, h, true);
@@ -132,10 +133,10 @@ static int raw_ping(struct bench_side *s, uint64_t n, struct rnl_hist *h)
     return 0;
 }
 
-static int raw_stream(struct bench_side *s, uint64_t n)
+static int raw_stream(struct bench_process *s, uint64_t n)
 {
     struct raw_end *e = s->own;
-    if (s->side == 1) {
+    if (s->rank == 1) {
         while (s->got < n)
             if (!raw_poll(e))
                 raw_relax(e);
@@ -153,13 +154,13 @@ static int raw_stream(struct bench_side *s, uint64_t n)
     return 0;
 }
 
-static int raw_put(struct bench_side *s, const void *from, size_t n)
+static int raw_put(struct bench_process *s, const void *from, size_t n)
 {
     put(s->own, from, n);
     return 0;
 }
 
-static int raw_look(struct bench_side *s)
+static int raw_look(struct bench_process *s)
 {
     struct raw_end *e = s->own;
     if (!raw_poll(e))
@@ -167,11 +168,11 @@ static int raw_look(struct bench_side *s)
     return 0;
 }
 
-/* The floor of waiting: one system call that sleeps all the time. */
-static int raw_run(struct bench_side *s, const struct bench_order *o, struct bench_answer *a)
+/* The baseline of waiting: one system call that sleeps all the time. */
+static int raw_run(struct bench_process *s, const struct bench_order *o, struct bench_answer *a)
 {
     if (o->test != BENCH_IDLE_WAIT)
-        return bench_side_fail(s, "an order names test %u, which has no floor here", o->test);
+        return bench_process_fail(s, "an order names test %u, which has no baseline here", o->test);
     uint64_t cpu0 = bench_cpu_ns(), t0 = bench_now_ns();
     (void)poll(NULL, 0, (int)o->count);
     a->value = (double)(bench_cpu_ns() - cpu0) / (double)(bench_now_ns() - t0) * 1e3;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * api_sockets.c - bare sockets under measurement, as two more interfaces. UDP is the floor of what goes over datagrams:
- * one datagram a message for latency; short messages packed into runs of full datagrams, which the kernel cuts and
- * merges, for rate; and for bandwidth the same runs straight from where the program has its bytes to where it wants
- * them. No headers, no protection, nothing sent again. TCP is what a program would use that wants order and safety, and
- * no more. */
+ * api_sockets.c - bare sockets under measurement, as two more interfaces. UDP is the baseline of what goes over
+ * datagrams: one datagram a message for latency; short messages packed into runs of full datagrams, which the kernel
+ * cuts and merges, for rate; and for bandwidth the same runs straight from where the program has its bytes to where it
+ * wants them. No headers, no protection, nothing sent again. TCP is what a program would use that wants order and
+ * safety, and no more. */
 #include "sockets.h"
 
 #include <stdlib.h>
@@ -23,38 +23,38 @@ enum { PACKED = 1 << 16 };
 /* Bytes in flight: what a receive buffer surely holds, and what stays in the second-level cache. */
 static const uint64_t windows[] = {1 << 20, 256 << 10};
 
-static int open_kind(struct bench_side *s, bool tcp)
+static int open_kind(struct bench_process *s, bool tcp)
 {
     s->own = &raw;
     raw.packed = malloc(PACKED);
-    return raw.packed ? sockets_open(s, &raw.k, tcp) : bench_side_fail(s, "no memory");
+    return raw.packed ? sockets_open(s, &raw.k, tcp) : bench_process_fail(s, "no memory");
 }
 
-static int open_udp(struct bench_side *s)
+static int open_udp(struct bench_process *s)
 {
     return open_kind(s, false);
 }
 
-static int open_tcp(struct bench_side *s)
+static int open_tcp(struct bench_process *s)
 {
     return open_kind(s, true);
 }
 
-static void close_kind(struct bench_side *s)
+static void close_kind(struct bench_process *s)
 {
     (void)s;
     sockets_close(&raw.k);
     free(raw.packed);
 }
 
-static int prepare(struct bench_side *s, const struct bench_order *o)
+static int prepare(struct bench_process *s, const struct bench_order *o)
 {
     raw.pending_bytes = raw.used = 0;
     raw.partial = 0;
     return sockets_reset(s, &raw.k, windows[o->variant % (sizeof windows / sizeof *windows)]);
 }
 
-static int send_all(struct bench_side *s, const unsigned char *from, size_t n)
+static int send_all(struct bench_process *s, const unsigned char *from, size_t n)
 {
     while (n > 0) {
         ssize_t went = sockets_send(s, &raw.k, from, n);
@@ -66,7 +66,7 @@ static int send_all(struct bench_side *s, const unsigned char *from, size_t n)
     return 0;
 }
 
-static int receive_all(struct bench_side *s, unsigned char *to, size_t n)
+static int receive_all(struct bench_process *s, unsigned char *to, size_t n)
 {
     while (n > 0) {
         ssize_t got = sockets_receive(s, &raw.k, to, n);
@@ -79,13 +79,13 @@ static int receive_all(struct bench_side *s, unsigned char *to, size_t n)
 }
 
 /* A short message is one datagram, a longer one runs of them. */
-static int ping(struct bench_side *s, uint64_t n, struct rnl_hist *h)
+static int ping(struct bench_process *s, uint64_t n, struct rnl_hist *h)
 {
     bool single = s->bytes <= raw.k.segment || s->asleep;
     for (uint64_t i = 0; i < n; i++) {
         uint64_t t0 = h ? bench_ticks() : 0;
         for (unsigned turn = 0; turn < 2; turn++) {
-            int e = turn == s->side
+            int e = turn == s->rank
                         ? single ? sockets_give(s, &raw.k, s->pool, s->bytes) : send_all(s, s->pool, s->bytes)
                     : single ? sockets_take(s, &raw.k, s->to, s->bytes, s->asleep)
                              : receive_all(s, s->to, s->bytes);
@@ -99,7 +99,7 @@ static int ping(struct bench_side *s, uint64_t n, struct rnl_hist *h)
     return 0;
 }
 
-static int send_stream(struct bench_side *s, uint64_t n)
+static int send_stream(struct bench_process *s, uint64_t n)
 {
     size_t full = raw.k.tcp ? SOCKETS_RUN : raw.k.run;
     raw.used = 0;
@@ -124,7 +124,7 @@ static int send_stream(struct bench_side *s, uint64_t n)
 }
 
 /* Copies each message to its place, and counts it once it is whole. */
-static void unpack(struct bench_side *s, const unsigned char *at, size_t n)
+static void unpack(struct bench_process *s, const unsigned char *at, size_t n)
 {
     while (n > 0) {
         unsigned char *to = bench_slot(s);
@@ -143,9 +143,9 @@ static void unpack(struct bench_side *s, const unsigned char *at, size_t n)
     }
 }
 
-static int stream(struct bench_side *s, uint64_t n)
+static int stream(struct bench_process *s, uint64_t n)
 {
-    if (s->side == 0)
+    if (s->rank == 0)
         return send_stream(s, n);
     while (s->got < n) {
         ssize_t got = sockets_receive(s, &raw.k, raw.packed, PACKED);
@@ -157,7 +157,7 @@ static int stream(struct bench_side *s, uint64_t n)
 }
 
 /* Sends the full runs of what is pending; all of it if `last`. */
-static int push(struct bench_side *s, bool last)
+static int push(struct bench_process *s, bool last)
 {
     while (raw.pending_bytes >= (last ? 1 : raw.k.run)) {
         ssize_t went = sockets_send(s, &raw.k, raw.pending, raw.pending_bytes);
@@ -169,7 +169,7 @@ static int push(struct bench_side *s, bool last)
     return 0;
 }
 
-static int put(struct bench_side *s, const void *from, size_t n)
+static int put(struct bench_process *s, const void *from, size_t n)
 {
     if (raw.pending_bytes && raw.pending + raw.pending_bytes != from && push(s, true))
         return -1;
@@ -180,9 +180,9 @@ static int put(struct bench_side *s, const void *from, size_t n)
 }
 
 /* The sender waits until all is taken in: what it has put has to go. A window's slots lie behind one another. */
-static int look(struct bench_side *s)
+static int look(struct bench_process *s)
 {
-    if (s->side == 0)
+    if (s->rank == 0)
         return push(s, true);
     uint64_t window = s->slots * s->bytes, at = raw.k.taken % window;
     ssize_t got = sockets_receive(s, &raw.k, s->to + at, window - at);
@@ -192,20 +192,20 @@ static int look(struct bench_side *s)
     return 0;
 }
 
-/* The floor of AM-2's requests: a datagram each, and one each to answer it, so many unanswered. */
-static int flood(struct bench_side *s, const struct bench_order *o, struct bench_answer *a)
+/* The baseline of AM-2's requests: a datagram each, and one each to answer it, so many unanswered. */
+static int flood(struct bench_process *s, const struct bench_order *o, struct bench_answer *a)
 {
     uint64_t sent = 0, got = 0, word = 0, t0 = bench_now_ns();
     if (o->test != BENCH_AM_RATE)
-        return bench_side_fail(s, "an order names test %u, which has no floor here", o->test);
+        return bench_process_fail(s, "an order names test %u, which has no baseline here", o->test);
     while (got < o->count) {
-        while (s->side == 0 && sent < o->count && sent - got < o->variant) {
+        while (s->rank == 0 && sent < o->count && sent - got < o->variant) {
             if (sockets_give(s, &raw.k, &sent, sizeof sent))
                 return -1;
             sent++;
         }
         if (sockets_take(s, &raw.k, &word, sizeof word, false) ||
-            (s->side == 1 && sockets_give(s, &raw.k, &word, sizeof word)))
+            (s->rank == 1 && sockets_give(s, &raw.k, &word, sizeof word)))
             return -1;
         got++;
     }

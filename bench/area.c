@@ -93,7 +93,7 @@ void bench_pair_order(struct bench_pair *p, const struct bench_order *order)
 
 int bench_pair_wait(struct bench_pair *p, unsigned timeout_ms, int (*alive)(void *), void *arg)
 {
-    uint32_t want = p->resting + bench_pair_sides(p) * (atomic_load_explicit(&p->turn, memory_order_relaxed) + 1);
+    uint32_t want = p->resting + bench_pair_ranks(p) * (atomic_load_explicit(&p->turn, memory_order_relaxed) + 1);
     uint64_t end = bench_now_ns() + (uint64_t)timeout_ms * 1000000u;
     for (;;) {
         /* pairs with the release in bench_pair_done: who sees both done sees their answers */
@@ -118,13 +118,13 @@ const char *bench_pair_failure(const struct bench_pair *p)
     return failed ? p->answer[failed & 1 ? 0 : 1].text : NULL;
 }
 
-void bench_pair_fail(struct bench_pair *p, unsigned side, const char *sentence)
+void bench_pair_fail(struct bench_pair *p, unsigned rank, const char *sentence)
 {
-    struct bench_answer *a = &p->answer[side % 2];
+    struct bench_answer *a = &p->answer[rank % 2];
     size_t n = strnlen(sentence, sizeof a->text - 1);
     memcpy(a->text, sentence, n);
     a->text[n] = 0;
-    atomic_fetch_or_explicit(&p->failed, 1u << side % 2, memory_order_release);
+    atomic_fetch_or_explicit(&p->failed, 1u << rank % 2, memory_order_release);
     atomic_fetch_add_explicit(&p->done, 1, memory_order_acq_rel);
     bench_futex_wake_all(&p->done);
 }
@@ -148,7 +148,7 @@ void bench_pair_done(struct bench_pair *p)
 {
     /* The last one to finish wakes the coordinator: another would make it run on a core that is still measuring. */
     uint32_t before = atomic_fetch_add_explicit(&p->done, 1, memory_order_acq_rel);
-    if ((before + 1 - p->resting) % bench_pair_sides(p) == 0)
+    if ((before + 1 - p->resting) % bench_pair_ranks(p) == 0)
         bench_futex_wake_all(&p->done);
 }
 
@@ -160,8 +160,8 @@ void bench_pair_rest(struct bench_pair *p)
 
 void bench_meet_begin(struct bench_pair *p, uint64_t *count)
 {
-    *count += bench_pair_sides(p);
-    /* acq_rel with the acquire in bench_met: what either side wrote before is seen by the other after */
+    *count += bench_pair_ranks(p);
+    /* acq_rel with the acquire in bench_met: what either process wrote before is seen by the other after */
     atomic_fetch_add_explicit(&p->meet, 1, memory_order_acq_rel);
 }
 

@@ -2,7 +2,7 @@
  *
  * area.h - the memory through which `runnel bench` steers pairs of processes that measure.
  *
- * A coordinator owns the area (a memfd). Each interface, and the raw floors, is a pair of processes of its own, both
+ * A coordinator owns the area (a memfd). Each interface, and the raw baselines, is a pair of processes of its own, both
  * pinned; all pairs sleep on their `turn` while one runs an order. So interfaces that cannot live in one process are
  * measured within milliseconds of each other, on the same two cores, and one that crashes takes nothing along. The
  * coordinator sleeps while a pair runs.
@@ -21,13 +21,13 @@
 #include "raw.h"
 
 enum bench_test {
-    BENCH_PROBE, /* one cache line to and fro; the floors' pair only */
+    BENCH_PROBE, /* one cache line to and fro; the baselines' pair only */
     BENCH_LATENCY,
     BENCH_RATE,
     BENCH_BANDWIDTH,       /* a window of messages */
     BENCH_BANDWIDTH_ALONE, /* one message at a time */
     BENCH_WAITING,         /* latency, of two that sleep while they wait; over datagrams only */
-    /* The scenes' (scene.h). */
+    /* The scenarios' (scenario.h). */
     BENCH_PEERS,
     BENCH_IDLE_WAIT,
     BENCH_IDLE_POLL,
@@ -53,55 +53,63 @@ enum bench_test {
     BENCH_AM_LOSS_RATE,
     BENCH_AM_LOSS_BULK,
     BENCH_AM_CALL,
+    BENCH_PUT_LANDED,
+    BENCH_PUT_USED,
+    BENCH_PUT_NOTIFY,
+    BENCH_PUT_ADD,
+    BENCH_PUT_IMPORT,
+    BENCH_RPC_NULL,
+    BENCH_RPC_SEND,
+    BENCH_RPC_ONCE,
     BENCH_QUIT
 };
 
 struct bench_order {
     uint32_t test;
-    uint32_t variant; /* of a floor */
+    uint32_t variant; /* of a baseline */
     uint64_t bytes;
     uint64_t count; /* round trips, messages, messages alone, windows, or what the test says */
 };
 
 struct bench_answer {
-    double value; /* latency: ns one way; rate: million messages/s; bandwidth: GB/s. Of the side that measures it. */
+    double value; /* latency: ns one way; rate: million messages/s; bandwidth: GB/s. Of the process that measures it. */
     double elapsed_ns;  /* of the whole order */
-    double cpu_ns;      /* of this side, per message; latency and rate only */
+    double cpu_ns;      /* of this process, per message; latency and rate only */
     uint64_t preempted; /* involuntary context switches in it */
-    char text[200];     /* why this side failed */
+    char text[200];     /* why this process failed */
 };
 
 /* A pair is two processes, unless it says otherwise. */
 struct bench_pair {
     _Alignas(128) _Atomic uint32_t turn; /* coordinator: number of the order below; futex */
     struct bench_order order;
-    _Alignas(128) _Atomic uint32_t done; /* sides: +1 each when finished with a turn, and once when attached; futex */
-    _Atomic uint32_t failed;             /* sides: bit of a side that gave up; its answer says why */
-    _Alignas(128) _Atomic uint64_t meet; /* sides: barrier */
-    _Alignas(128) _Atomic uint64_t ball; /* sides: the probe's line */
-    _Alignas(128) _Atomic uint64_t ack;  /* side 1: messages taken in */
+    _Alignas(128) _Atomic uint32_t done; /* +1 by each process after a turn, and once when attached; futex */
+    _Atomic uint32_t failed;             /* processes: bit of a rank that gave up; its answer says why */
+    _Alignas(128) _Atomic uint64_t meet; /* processes: barrier */
+    _Alignas(128) _Atomic uint64_t ball; /* processes: the probe's line */
+    _Alignas(128) _Atomic uint64_t ack;  /* rank 1: messages taken in */
     _Alignas(128) struct bench_answer answer[2];
-    struct rnl_hist hist;                   /* latency: round trips, wake, barrier: single times; written by side 0 */
+    struct rnl_hist hist;                   /* latency: round trips, wake, barrier: single times; written by rank 0 */
     char role[16];                          /* what its processes are (role.h); "" = not started as a job */
-    uint32_t sides;                         /* that take orders; 0 = 2 */
+    uint32_t ranks;                         /* that take orders; 0 = 2 */
     uint32_t resting;                       /* ranks beyond them, which stay connected and sleep until it is over */
     _Atomic uint32_t over;                  /* coordinator: 1 with BENCH_QUIT; futex */
-    char about[160];                        /* of a peer: what side 0 says of it before it attaches; may stay empty */
-    _Alignas(128) unsigned char board[512]; /* zeroed; words that the sides of one test share */
+    char about[160];                        /* of a peer: what rank 0 says of it before it attaches; may stay empty */
+    _Alignas(128) unsigned char board[512]; /* zeroed; words that the processes of one test share */
 };
 
-enum { BENCH_WAITS = 10 }; /* variants of the floor for latency */
-enum { BENCH_MAX_PAIRS = 16, BENCH_AREA_MAGIC = 0x524e4c42 };
+enum { BENCH_WAITS = 10 }; /* variants of the baseline for latency */
+enum { BENCH_MAX_PAIRS = 20, BENCH_AREA_MAGIC = 0x524e4c42 };
 
 struct bench_area {
     uint32_t magic, bytes; /* an area of another build does not match */
     int32_t cpu[2];
-    uint32_t one_core; /* both sides on one processor: yield instead of spinning */
+    uint32_t one_core; /* both processes on one processor: yield instead of spinning */
     double ns_per_tick;
     uint64_t most_bytes; /* longest message of the plan */
     struct bench_net net;
     struct bench_pair pair[BENCH_MAX_PAIRS];
-    _Alignas(4096) struct raw_direction direction[2]; /* the floors' rings: direction[i] is written by side i */
+    _Alignas(4096) struct raw_direction direction[2]; /* the baselines' rings: direction[i] is written by rank i */
 };
 
 /* Coordinator: a zeroed area and its descriptor, which others open as /proc/PID/fd/FD. 0, or -errno. */
@@ -110,12 +118,12 @@ void bench_area_free(struct bench_area *, int fd);
 /* Worker: maps the area behind path. 0, -errno, or -EPROTO: made by another build. */
 int bench_area_attach(const char *path, struct bench_area **out);
 
-/* Coordinator. Hands out an order and wakes both sides; then waits until they are done, at most timeout_ms. alive, if
- * not NULL, is asked now and then. 0, -EPROTO: a side failed (bench_pair_failure), -ETIMEDOUT, or what alive returned
- * if not 0. */
+/* Coordinator. Hands out an order and wakes both processes; then waits until they are done, at most timeout_ms. alive,
+ * if not NULL, is asked now and then. 0, -EPROTO: a process failed (bench_pair_failure), -ETIMEDOUT, or what alive
+ * returned if not 0. */
 void bench_pair_order(struct bench_pair *, const struct bench_order *);
 int bench_pair_wait(struct bench_pair *, unsigned timeout_ms, int (*alive)(void *), void *arg);
-/* The sentence of a side that failed, or NULL. */
+/* The sentence of a process that failed, or NULL. */
 const char *bench_pair_failure(const struct bench_pair *);
 
 /* Worker. Says that it has attached; sleeps until the next order after `turn`, which it returns. */
@@ -125,20 +133,20 @@ void bench_pair_done(struct bench_pair *);
 /* A resting rank, attached: sleeps until the pair is told to quit. */
 void bench_pair_rest(struct bench_pair *);
 /* Gives up: the pair is of no use any more. */
-void bench_pair_fail(struct bench_pair *, unsigned side, const char *sentence);
+void bench_pair_fail(struct bench_pair *, unsigned rank, const char *sentence);
 
-/* Worker: all sides of a pair arrive before any leaves. *count is private to the side and starts at 0. */
+/* Worker: all processes of a pair arrive before any leaves. *count is private to the process and starts at 0. */
 void bench_meet(struct bench_pair *, uint64_t *count, bool one_core);
 /* The same in two steps, for who has something to do meanwhile: arrives; are all here? */
 void bench_meet_begin(struct bench_pair *, uint64_t *count);
 bool bench_met(const struct bench_pair *, uint64_t count);
 
-static inline uint32_t bench_pair_sides(const struct bench_pair *p)
+static inline uint32_t bench_pair_ranks(const struct bench_pair *p)
 {
-    return p->sides ? p->sides : 2;
+    return p->ranks ? p->ranks : 2;
 }
 
-/* Bare futexes, also for the floors that are made of them. */
+/* Bare futexes, also for the baselines that are made of them. */
 long bench_futex_wait(_Atomic uint32_t *word, uint32_t expected, unsigned ms);
 void bench_futex_wake_all(_Atomic uint32_t *word);
 

@@ -2,15 +2,15 @@
  *
  * job_am.c - the experiments of the AMUDP paper (section 5) with runnel/am.h: a short request and its short reply, and
  * against the depth, which is how many requests may be unanswered: short requests a second, and bytes a second of a
- * window of eight bulk requests of 128 KiB. Each request is answered, as in the paper. The floors are the bare ring's,
- * in the same step: there and back, 8-byte messages a second, messages of 128 KiB. Over datagrams they are bare
+ * window of eight bulk requests of 128 KiB. Each request is answered, as in the paper. The baselines are the bare
+ * ring's, in the same step: there and back, 8-byte messages a second, messages of 128 KiB. Over datagrams they are bare
  * sockets': there and back, polled and asleep; requests of one datagram each, and so their answers, at the same depth;
- * runs of datagrams. Between namespaces also what lost packets cost, where the floor is the same pair, none lost. And
- * what a call costs that any thread may make (AM_PAR) while no other does: an AM_Poll that finds nothing, where the
- * floor is that of AM_SEQ. */
-#include "net_drop.h"
-#include "role.h"
-#include "scene.h"
+ * runs of datagrams. Between namespaces also what lost packets cost, where the baseline is the same pair, none lost.
+ * And what a call costs that any thread may make (AM_PAR) while no other does: an AM_Poll that finds nothing, where the
+ * baseline is that of AM_SEQ. */
+#include "net.h"
+#include "process.h"
+#include "scenario.h"
 
 #include "runnel/am.h"
 
@@ -50,43 +50,43 @@ static void on_answered(void *token, int32_t x)
     answered++;
 }
 
-static int failed(struct bench_side *s)
+static int failed(struct bench_process *s)
 {
-    return bench_side_fail(s, "%s", rnl_last_error()->text);
+    return bench_process_fail(s, "%s", rnl_last_error()->text);
 }
 
-static int open_typed(struct bench_side *s, int type)
+static int open_typed(struct bench_process *s, int type)
 {
     en_t name;
     if (AM_Init() != AM_OK || AM_AllocateBundle(type, &bundle) != AM_OK)
         return failed(s);
     segment = aligned_alloc(PAGE, (size_t)WINDOW * BULK_BYTES);
     source = aligned_alloc(PAGE, (size_t)WINDOW * BULK_BYTES);
-    if (segment == NULL || source == NULL)
-        return bench_side_fail(s, "no memory for two windows of %d bytes", WINDOW * BULK_BYTES);
+    if (!segment || !source)
+        return bench_process_fail(s, "no memory for two windows of %d bytes", WINDOW * BULK_BYTES);
     bench_fill(source, (size_t)WINDOW * BULK_BYTES, 1);
-    s->side = rnl_rank(AM_GetRank(bundle));
-    if (bench_side_check_size(s, rnl_size(AM_GetRank(bundle))))
+    s->rank = rnl_rank(AM_GetRank(bundle));
+    if (bench_process_check_size(s, rnl_size(AM_GetRank(bundle))))
         return -1;
     if (AM_AllocateEndpoint(bundle, &ep, &name) != AM_OK || AM_SetTag(ep, AM_ALL) != AM_OK ||
         AM_SetSeg(ep, segment, (size_t)WINDOW * BULK_BYTES) != AM_OK || AM_SetHandler(ep, ASK, on_ask) != AM_OK ||
         AM_SetHandler(ep, BULK, on_bulk) != AM_OK || AM_SetEventMask(bundle, AM_NOTEMPTY) != AM_OK ||
-        AM_SetHandler(ep, ANSWERED, on_answered) != AM_OK || AM_Map(ep, 0, AM_NameOf(1 - s->side, 0), AM_ALL) != AM_OK)
+        AM_SetHandler(ep, ANSWERED, on_answered) != AM_OK || AM_Map(ep, 0, AM_NameOf(1 - s->rank, 0), AM_ALL) != AM_OK)
         return failed(s);
     return 0;
 }
 
-static int open_am(struct bench_side *s)
+static int open_am(struct bench_process *s)
 {
     return open_typed(s, AM_SEQ);
 }
 
-static int open_par(struct bench_side *s)
+static int open_par(struct bench_process *s)
 {
     return open_typed(s, AM_PAR);
 }
 
-static void close_am(struct bench_side *s)
+static void close_am(struct bench_process *s)
 {
     if (AM_Terminate() != AM_OK)
         failed(s);
@@ -94,14 +94,14 @@ static void close_am(struct bench_side *s)
     free(source);
 }
 
-static int look(struct bench_side *s)
+static int look(struct bench_process *s)
 {
     return AM_Poll(bundle) != AM_OK ? failed(s) : s->status;
 }
 
 /* What is timed, by whatever test. */
-enum kind { TRIP, RATE, BULKS, WAITING, CALL };
-static enum kind kind_of(uint32_t test)
+enum am_measure { TRIP, RATE, BULKS, WAITING, CALL };
+static enum am_measure kind_of(uint32_t test)
 {
     switch (test) {
     case BENCH_AM_RATE:
@@ -118,7 +118,7 @@ static enum kind kind_of(uint32_t test)
 }
 
 /* One look, or a sleep. */
-static int await(struct bench_side *s, enum kind kind)
+static int await(struct bench_process *s, enum am_measure kind)
 {
     if (kind != WAITING)
         return look(s);
@@ -128,14 +128,14 @@ static int await(struct bench_side *s, enum kind kind)
 /* Messages of an order. */
 static uint64_t messages(const struct bench_order *o)
 {
-    enum kind kind = kind_of(o->test);
+    enum am_measure kind = kind_of(o->test);
     return kind == CALL ? 0 : kind == BULKS ? o->count * WINDOW : o->count;
 }
 
-static int ask(struct bench_side *s, const struct bench_order *o)
+static int ask(struct bench_process *s, const struct bench_order *o)
 {
     uint64_t n = messages(o), from = answered, depth = o->variant;
-    enum kind kind = kind_of(o->test);
+    enum am_measure kind = kind_of(o->test);
     for (uint64_t i = 0; i < n; i++) {
         size_t at = i % WINDOW * BULK_BYTES;
         int r = kind == BULKS ? AM_RequestXfer1(ep, 0, at, BULK, source + at, BULK_BYTES, (int32_t)i)
@@ -152,7 +152,7 @@ static int ask(struct bench_side *s, const struct bench_order *o)
     return 0;
 }
 
-static int call(struct bench_side *s, uint64_t n)
+static int call(struct bench_process *s, uint64_t n)
 {
     for (uint64_t i = 0; i < n; i++)
         if (AM_Poll(bundle) != AM_OK)
@@ -160,11 +160,11 @@ static int call(struct bench_side *s, uint64_t n)
     return 0;
 }
 
-static int run(struct bench_side *s, const struct bench_order *o, struct bench_answer *a)
+static int run(struct bench_process *s, const struct bench_order *o, struct bench_answer *a)
 {
     uint64_t n = messages(o);
-    enum kind kind = kind_of(o->test);
-    if (s->side == 1) {
+    enum am_measure kind = kind_of(o->test);
+    if (s->rank == 1) {
         due += n;
         while (asked < due)
             if (await(s, kind))
@@ -191,35 +191,35 @@ const struct bench_api bench_role_am = {
 const struct bench_api bench_role_am_par = {
     .name = "am-par", .moves_when_called = true, .open = open_par, .close = close_am, .poll = look, .run = run};
 
-/* ---- the scene ---- */
+/* ---- the scenario ---- */
 
 static int plan(struct bench_plan *p, const struct bench_wish *w)
 {
     unsigned step = 0;
-    const struct bench_scene *am = &bench_scene_am;
-    int e = bench_scene_add(p, am, BENCH_AM_TRIP, BENCH_AM, 0, 8, step++, true);
+    const struct bench_scenario *am = &bench_scenario_am;
+    int e = bench_scenario_add(p, am, BENCH_AM_TRIP, BENCH_AM, 0, 8, step++, true);
     if (e == 0 && w->udp)
-        e = bench_scene_add(p, am, BENCH_AM_WAITING, BENCH_AM, 0, 8, step++, true);
+        e = bench_scenario_add(p, am, BENCH_AM_WAITING, BENCH_AM, 0, 8, step++, true);
     for (unsigned i = 0; i < DEPTHS(rate_depths) && e == 0; i++)
-        e = bench_scene_add(p, am, BENCH_AM_RATE, BENCH_AM, rate_depths[i], 8, step++, true);
+        e = bench_scenario_add(p, am, BENCH_AM_RATE, BENCH_AM, rate_depths[i], 8, step++, true);
     for (unsigned i = 0; i < DEPTHS(bulk_depths) && e == 0; i++)
-        e = bench_scene_add(p, am, BENCH_AM_BULK, BENCH_AM, bulk_depths[i], BULK_BYTES, step++, true);
+        e = bench_scenario_add(p, am, BENCH_AM_BULK, BENCH_AM, bulk_depths[i], BULK_BYTES, step++, true);
     if (e == 0 && !w->udp)
-        e = bench_scene_add(p, am, BENCH_AM_CALL, BENCH_AM, 0, 0, step++, true);
+        e = bench_scenario_add(p, am, BENCH_AM_CALL, BENCH_AM, 0, 0, step++, true);
     for (unsigned i = 0; i < DEPTHS(losses) && e == 0 && w->netns; i++)
-        e = bench_scene_add(p, am, BENCH_AM_LOSS_TRIP, BENCH_AM, losses[i], 8, step++, true);
+        e = bench_scenario_add(p, am, BENCH_AM_LOSS_TRIP, BENCH_AM, losses[i], 8, step++, true);
     if (e == 0 && w->netns)
-        e = bench_scene_add(p, am, BENCH_AM_LOSS_RATE, BENCH_AM, losses[0], 8, step++, true);
+        e = bench_scenario_add(p, am, BENCH_AM_LOSS_RATE, BENCH_AM, losses[0], 8, step++, true);
     if (e == 0 && w->netns)
-        e = bench_scene_add(p, am, BENCH_AM_LOSS_BULK, BENCH_AM, losses[0], BULK_BYTES, step++, true);
+        e = bench_scenario_add(p, am, BENCH_AM_LOSS_BULK, BENCH_AM, losses[0], BULK_BYTES, step++, true);
     return e;
 }
 
-static void cast(struct bench_area *area, const struct bench_wish *w)
+static void assign_roles(struct bench_area *area, const struct bench_wish *w)
 {
-    bench_cast(area, PAIR, "am", 2, 0);
+    bench_assign_role(area, PAIR, "am", 2, 0);
     if (!w->udp)
-        bench_cast(area, PAR, "am-par", 2, 0);
+        bench_assign_role(area, PAR, "am-par", 2, 0);
 }
 
 static int lose(struct bench_run *r, unsigned per_mille)
@@ -231,58 +231,58 @@ static int step_of_loss(struct bench_run *r, struct bench_unit *u)
 {
     static const unsigned depth[] = {1, 128, WINDOW};
     unsigned variant = depth[kind_of(u->test)];
-    double value = NAN, floor = NAN, cpu_ns;
+    double value = NAN, baseline = NAN, cpu_ns;
     int e = lose(r, 0);
     if (e == 0)
-        e = bench_repeat(r, u, u->test, PAIR, variant, &u->floor[0], &floor, &cpu_ns);
+        e = bench_repeat(r, u, u->test, PAIR, variant, &u->baseline[0], &baseline, &cpu_ns);
     if (e == 0)
         e = lose(r, u->n);
     if (e == 0)
         e = bench_repeat(r, u, u->test, PAIR, variant, &u->api[BENCH_AM], &value, &cpu_ns);
     if (e == 0)
-        bench_put(u, value, floor);
+        bench_put(u, value, baseline);
     bench_net_drop_end(&filter); /* the other steps have no filter in their way */
     return e;
 }
 
 static int step_of_call(struct bench_run *r, struct bench_unit *u)
 {
-    double value = NAN, floor = NAN, cpu_ns;
-    int e = bench_repeat(r, u, u->test, PAIR, 0, &u->floor[0], &floor, &cpu_ns);
+    double value = NAN, baseline = NAN, cpu_ns;
+    int e = bench_repeat(r, u, u->test, PAIR, 0, &u->baseline[0], &baseline, &cpu_ns);
     if (e == 0)
         e = bench_repeat(r, u, u->test, PAR, 0, &u->api[BENCH_AM], &value, &cpu_ns);
     if (e == 0)
-        bench_put(u, value, floor);
+        bench_put(u, value, baseline);
     return e;
 }
 
 static int step(struct bench_run *r, struct bench_unit *u, size_t n)
 {
-    static const enum bench_test floors[] = {BENCH_LATENCY, BENCH_RATE, BENCH_BANDWIDTH, BENCH_WAITING};
-    enum kind kind = kind_of(u->test);
+    static const enum bench_test baselines[] = {BENCH_LATENCY, BENCH_RATE, BENCH_BANDWIDTH, BENCH_WAITING};
+    enum am_measure kind = kind_of(u->test);
     unsigned depth = u->n ? u->n : 1;
-    double value = NAN, floor = NAN, cpu_ns;
+    double value = NAN, baseline = NAN, cpu_ns;
     (void)n;
     if (u->test >= BENCH_AM_LOSS_TRIP && u->test <= BENCH_AM_LOSS_BULK)
         return step_of_loss(r, u);
     if (u->test == BENCH_AM_CALL)
         return step_of_call(r, u);
-    enum bench_test as = kind == RATE && r->plan->udp ? BENCH_AM_RATE : floors[kind];
-    int e = bench_repeat(r, u, as, BENCH_RAW, as == BENCH_AM_RATE ? depth : 0, &u->floor[0], &floor, &cpu_ns);
+    enum bench_test as = kind == RATE && r->plan->udp ? BENCH_AM_RATE : baselines[kind];
+    int e = bench_repeat(r, u, as, BENCH_RAW, as == BENCH_AM_RATE ? depth : 0, &u->baseline[0], &baseline, &cpu_ns);
     if (e == 0)
         e = bench_repeat(r, u, u->test, PAIR, depth, &u->api[BENCH_AM], &value, &cpu_ns);
     if (e == 0)
-        bench_put(u, value, kind == TRIP || kind == WAITING ? 2 * floor : floor);
+        bench_put(u, value, kind == TRIP || kind == WAITING ? 2 * baseline : baseline);
     return e;
 }
 
-const struct bench_scene bench_scene_am = {
+const struct bench_scenario bench_scenario_am = {
     .name = "am",
     .share = 3,
     .apis = 1u << BENCH_AM,
     .plots = true,
     .sockets = true,
     .plan = plan,
-    .cast = cast,
+    .assign_roles = assign_roles,
     .step = step,
 };

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * job_idle.c - what waiting costs: processor time of a process that waits a second for messages that do not come, in ms
- * per second, with 1 and with 63 connected peers. The floor is a process that sleeps as long in one system call. All
+ * per second, with 1 and with 63 connected peers. The baseline is a process that sleeps as long in one system call. All
  * that sleep do so at the same time; then the two that never sleep, a loop of rnl_extract, each on a core. */
-#include "connect.h"
-#include "role.h"
-#include "scene.h"
+#include "process.h"
+#include "scenario.h"
 
 #include "runnel/fm.h"
+#include "runnel/runnel.h"
 
 #include <math.h>
 #include <poll.h>
@@ -23,20 +23,20 @@ enum {
 /* ---- the process that waits ---- */
 
 static rnl_endpoint *ep;
-static struct bench_side *self; /* FM's error handler has no argument for it */
+static struct bench_process *self; /* FM's error handler has no argument for it */
 
-static int native_open(struct bench_side *s)
+static int native_open(struct bench_process *s)
 {
     if (rnl_open(&ep, NULL))
-        return bench_side_fail(s, "%s", rnl_last_error()->text);
-    s->side = rnl_rank(ep);
-    return bench_side_check_size(s, rnl_size(ep)) ? -1 : bench_connect_native(s, ep, 1);
+        return bench_process_fail(s, "%s", rnl_last_error()->text);
+    s->rank = rnl_rank(ep);
+    return bench_process_check_size(s, rnl_size(ep)) ? -1 : bench_connect_native(s, ep, 1);
 }
 
-static void native_close(struct bench_side *s)
+static void native_close(struct bench_process *s)
 {
     if (rnl_close(ep))
-        bench_side_fail(s, "%s", rnl_last_error()->text);
+        bench_process_fail(s, "%s", rnl_last_error()->text);
 }
 
 /* One wait, by the way that the order names, at most until end_ns. Negative: failed. */
@@ -56,13 +56,13 @@ static int64_t native_wait(uint32_t test, uint64_t now_ns, uint64_t end_ns)
     return got;
 }
 
-static int native_run(struct bench_side *s, const struct bench_order *o, struct bench_answer *a)
+static int native_run(struct bench_process *s, const struct bench_order *o, struct bench_answer *a)
 {
     uint64_t cpu0 = bench_cpu_ns(), t0 = bench_now_ns(), end = t0 + o->count * 1000000, now = t0;
     while (now < end) {
         int64_t got = native_wait(o->test, now, end);
         if (got < 0 && got != RNL_TIMED_OUT)
-            return bench_side_fail(s, "%s", rnl_last_error()->text);
+            return bench_process_fail(s, "%s", rnl_last_error()->text);
         now = bench_now_ns();
     }
     a->value = (double)(bench_cpu_ns() - cpu0) / (double)(now - t0) * 1e3;
@@ -72,27 +72,27 @@ static int native_run(struct bench_side *s, const struct bench_order *o, struct 
 static void on_error(int status, unsigned long peer, const char *sentence)
 {
     (void)status, (void)peer;
-    bench_side_fail(self, "%s", sentence);
+    bench_process_fail(self, "%s", sentence);
 }
 
-static int fm_open(struct bench_side *s)
+static int fm_open(struct bench_process *s)
 {
     self = s;
     FM_set_parameter(FM_ERROR_HANDLER, on_error);
     FM_initialize();
     if (s->status)
         return -1;
-    s->side = (unsigned)FM_nodeid;
-    return bench_side_check_size(s, FM_numnodes) ? -1 : bench_connect_fm(s, 1);
+    s->rank = (unsigned)FM_nodeid;
+    return bench_process_check_size(s, FM_numnodes) ? -1 : bench_connect_fm(s, 1);
 }
 
-static void fm_close(struct bench_side *s)
+static void fm_close(struct bench_process *s)
 {
     (void)s;
     FM_finalize();
 }
 
-static int fm_run(struct bench_side *s, const struct bench_order *o, struct bench_answer *a)
+static int fm_run(struct bench_process *s, const struct bench_order *o, struct bench_answer *a)
 {
     uint64_t cpu0 = bench_cpu_ns(), t0 = bench_now_ns(), end = t0 + o->count * 1000000, now = t0;
     for (; now < end && s->status == 0; now = bench_now_ns())
@@ -114,7 +114,7 @@ const struct bench_api bench_role_idle_fm = {
     .run = fm_run,
 };
 
-/* ---- the scene ---- */
+/* ---- the scenario ---- */
 
 static int plan(struct bench_plan *p, const struct bench_wish *w)
 {
@@ -128,21 +128,21 @@ static int plan(struct bench_plan *p, const struct bench_wish *w)
     int e = 0;
     for (unsigned i = 0; i < sizeof way / sizeof *way; i++)
         for (unsigned k = 0; k < COUNTS && e == 0 && w->apis & 1u << way[i].api; k++)
-            e = bench_scene_add(p, &bench_scene_idle, way[i].test, way[i].api, counts[k], 0, 0, true);
+            e = bench_scenario_add(p, &bench_scenario_idle, way[i].test, way[i].api, counts[k], 0, 0, true);
     return e;
 }
 
-static void cast(struct bench_area *area, const struct bench_wish *w)
+static void assign_roles(struct bench_area *area, const struct bench_wish *w)
 {
     for (unsigned k = 0; k < COUNTS; k++) {
         if (w->apis & 1u << BENCH_NATIVE)
-            bench_cast(area, NATIVE_PAIR + k, "idle-native", 1, counts[k]);
+            bench_assign_role(area, NATIVE_PAIR + k, "idle-native", 1, counts[k]);
         if (w->apis & 1u << BENCH_FM)
-            bench_cast(area, FM_PAIR + k, "idle-fm", 1, counts[k]);
+            bench_assign_role(area, FM_PAIR + k, "idle-fm", 1, counts[k]);
     }
 }
 
-/* All pairs at once: one of them, or BENCH_RAW for the floor. */
+/* All pairs at once: one of them, or BENCH_RAW for the baseline. */
 static int wait_all(struct bench_run *r, enum bench_test test, const bool takes_part[PAIRS], uint64_t ms,
                     double value[PAIRS])
 {
@@ -165,7 +165,7 @@ static int step(struct bench_run *r, struct bench_unit *first, size_t n)
     static const enum bench_test tests[] = {BENCH_IDLE_WAIT, BENCH_IDLE_POLL, BENCH_IDLE_EXTRACT};
     uint64_t now = bench_now_ns(), left_ms = now < r->end_ns ? (r->end_ns - now) / 1000000 : 0;
     uint64_t ms = left_ms / 3 > 1000 ? 1000 : left_ms / 3 < 100 ? 100 : left_ms / 3;
-    double floor = NAN;
+    double baseline = NAN;
     for (unsigned t = 0; t < 3; t++) {
         struct bench_unit *unit[PAIRS] = {0};
         bool takes_part[PAIRS] = {[BENCH_RAW] = t == 0};
@@ -181,19 +181,19 @@ static int step(struct bench_run *r, struct bench_unit *first, size_t n)
         if (e)
             return e;
         if (t == 0)
-            floor = value[BENCH_RAW];
+            baseline = value[BENCH_RAW];
         for (unsigned i = NATIVE_PAIR; i < PAIRS; i++)
             if (unit[i])
-                bench_put(unit[i], value[i], floor);
+                bench_put(unit[i], value[i], baseline);
     }
     return 0;
 }
 
-const struct bench_scene bench_scene_idle = {
+const struct bench_scenario bench_scenario_idle = {
     .name = "idle",
     .share = 2,
     .apis = 1u << BENCH_NATIVE | 1u << BENCH_FM,
     .plan = plan,
-    .cast = cast,
+    .assign_roles = assign_roles,
     .step = step,
 };

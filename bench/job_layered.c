@@ -3,10 +3,10 @@
  * job_layered.c - the thesis of the FM papers on today's machine: how much of Fast Messages is left for a layer above
  * it. The layer (layer.h) adds a header of 24 bytes and delivers each payload into the buffer that it picks; its bytes
  * a second are the value, those of the bare interface with messages of the payload's size, from the same pair of
- * processes in the same round, the floor; so the ratio is the efficiency of figures 4 (b) and 6 (b). Ping-pong, one
+ * processes in the same trial, the baseline; so the ratio is the efficiency of figures 4 (b) and 6 (b). Ping-pong, one
  * message at a time; and a stream. */
-#include "role.h"
-#include "scene.h"
+#include "process.h"
+#include "scenario.h"
 
 #include <math.h>
 
@@ -22,7 +22,7 @@ static int add(struct bench_plan *p, const struct bench_wish *w, uint64_t bytes,
         if (!(w->apis & 1u << over[a]) || (over[a] == BENCH_FM1 && bytes > bench_role_layer_fm1.most_bytes))
             continue;
         for (unsigned t = 0; t < 2 && e == 0; t++, ++*step)
-            e = bench_scene_add(p, &bench_scene_layered, tests[t], over[a], 0, bytes, *step, shown);
+            e = bench_scenario_add(p, &bench_scenario_layered, tests[t], over[a], 0, bytes, *step, shown);
     }
     return e;
 }
@@ -40,12 +40,12 @@ static int plan(struct bench_plan *p, const struct bench_wish *w)
     return e;
 }
 
-static void cast(struct bench_area *area, const struct bench_wish *w)
+static void assign_roles(struct bench_area *area, const struct bench_wish *w)
 {
     if (w->apis & 1u << BENCH_FM)
-        bench_cast(area, FM_PAIR, "layer-fm", 2, 0);
+        bench_assign_role(area, FM_PAIR, "layer-fm", 2, 0);
     if (w->apis & 1u << BENCH_FM1)
-        bench_cast(area, FM1_PAIR, "layer-fm1", 2, 0);
+        bench_assign_role(area, FM1_PAIR, "layer-fm1", 2, 0);
 }
 
 static int step(struct bench_run *r, struct bench_unit *u, size_t n)
@@ -55,8 +55,8 @@ static int step(struct bench_run *r, struct bench_unit *u, size_t n)
     double got[2] = {NAN, NAN}, cpu_ns;
     (void)n;
     for (unsigned turn = 0; turn < 2; turn++) {
-        unsigned v = turn ^ (u->rounds & 1); /* neither always finds the caches that the other left */
-        struct bench_series *series = v == BARE ? &u->floor[0] : &u->api[bench_unit_api(u)];
+        unsigned v = turn ^ (u->trials & 1); /* neither always finds the caches that the other left */
+        struct bench_series *series = v == BARE ? &u->baseline[0] : &u->api[bench_unit_api(u)];
         int e = bench_repeat(r, u, as, pair, v, series, &got[v], &cpu_ns);
         if (e)
             return e;
@@ -67,13 +67,13 @@ static int step(struct bench_run *r, struct bench_unit *u, size_t n)
     return 0;
 }
 
-const struct bench_scene bench_scene_layered = {
+const struct bench_scenario bench_scenario_layered = {
     .name = "layered",
     .share = 3,
     .apis = 1u << BENCH_FM | 1u << BENCH_FM1,
     .sizes = true,
     .plots = true,
     .plan = plan,
-    .cast = cast,
+    .assign_roles = assign_roles,
     .step = step,
 };

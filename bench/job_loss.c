@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * job_loss.c - what lost datagrams cost: a stream of long messages, and 8-byte round trips, between two namespaces
- * whose interfaces drop 1, 10 or 50 of a thousand packets, data and acknowledgements alike. The floor of each row is
+ * whose interfaces drop 1, 10 or 50 of a thousand packets, data and acknowledgements alike. The baseline of each row is
  * the same pair in the same step, with the filter in place and nothing dropped, by turns. */
-#include "net_drop.h"
-#include "scene.h"
+#include "net.h"
+#include "scenario.h"
 
 #include <math.h>
 
@@ -20,19 +20,20 @@ static int plan(struct bench_plan *p, const struct bench_wish *w)
     for (unsigned a = 0; a < 2; a++)
         for (unsigned k = 0; k < LOSSES && w->apis & 1u << over[a]; k++, step++) {
             if (e == 0)
-                e = bench_scene_add(p, &bench_scene_loss, BENCH_LOSS_STREAM, over[a], losses[k], STREAM_BYTES, step,
-                                    true);
+                e = bench_scenario_add(p, &bench_scenario_loss, BENCH_LOSS_STREAM, over[a], losses[k], STREAM_BYTES,
+                                       step, true);
             if (e == 0)
-                e = bench_scene_add(p, &bench_scene_loss, BENCH_LOSS_TRIP, over[a], losses[k], TRIP_BYTES, step, true);
+                e = bench_scenario_add(p, &bench_scenario_loss, BENCH_LOSS_TRIP, over[a], losses[k], TRIP_BYTES, step,
+                                       true);
         }
     return e;
 }
 
-static void cast(struct bench_area *area, const struct bench_wish *w)
+static void assign_roles(struct bench_area *area, const struct bench_wish *w)
 {
     for (unsigned a = 0; a < 2; a++)
         if (w->apis & 1u << over[a])
-            bench_cast(area, over[a], bench_api_name(over[a]), 2, 0);
+            bench_assign_role(area, over[a], bench_api_name(over[a]), 2, 0);
 }
 
 static int lose(struct bench_run *r, unsigned per_mille)
@@ -79,20 +80,20 @@ static int repeat(struct bench_run *r, struct bench_unit *u, unsigned per_mille,
 
 /* With losses and without by turns, as many repetitions as it takes to lose enough: what else befalls the machine
  * meanwhile befalls both. */
-static int measure(struct bench_run *r, struct bench_unit *u, double *value, double *floor)
+static int measure(struct bench_run *r, struct bench_unit *u, double *value, double *baseline)
 {
     bool trips = u->test == BENCH_LOSS_TRIP, more;
     uint64_t want = wanted(trips ? BENCH_LATENCY : BENCH_RATE, u->n), turns = 0;
     struct sum without = {0, 0}, with = {0, 0};
     int e;
     do {
-        e = repeat(r, u, 0, &u->floor[0], &without, &more);
+        e = repeat(r, u, 0, &u->baseline[0], &without, &more);
         if (e == 0 && more)
             e = repeat(r, u, u->n, &u->api[bench_unit_api(u)], &with, &more);
         turns++;
     } while (e == 0 && more && bench_now_ns() < r->end_ns && (trips ? with.done < (double)want : turns < want));
     if (e == 0 && with.done > 0) {
-        *floor = trips ? without.ns / (2 * without.done) : without.done * (double)u->bytes / without.ns; /* GB/s */
+        *baseline = trips ? without.ns / (2 * without.done) : without.done * (double)u->bytes / without.ns; /* GB/s */
         *value = trips ? with.ns / (2 * with.done) : with.done * (double)u->bytes / with.ns;
     }
     return e;
@@ -104,20 +105,20 @@ static int step(struct bench_run *r, struct bench_unit *first, size_t n)
     int e = 0;
     for (unsigned t = 0; t < 2 && e == 0; t++) {
         struct bench_unit *u = bench_find(first, n, tests[t], bench_unit_api(first), first->n);
-        double value = NAN, floor = NAN;
-        e = measure(r, u, &value, &floor);
-        bench_put(u, value, floor);
+        double value = NAN, baseline = NAN;
+        e = measure(r, u, &value, &baseline);
+        bench_put(u, value, baseline);
     }
     int end = lose(r, 0); /* whoever is asleep now finds its peer again */
     return e ? e : end;
 }
 
-const struct bench_scene bench_scene_loss = {
+const struct bench_scenario bench_scenario_loss = {
     .name = "loss",
     .share = 3,
     .apis = 1u << BENCH_NATIVE | 1u << BENCH_FM,
     .netns = true,
     .plan = plan,
-    .cast = cast,
+    .assign_roles = assign_roles,
     .step = step,
 };

@@ -3,11 +3,11 @@
  * job_memory.c - what a connected idle peer takes: the growth of a process, from just after rnl_open until it is
  * connected to 2, 16 and 63 others that sleep, for each of them; and the whole process then. Counted are its own pages,
  * its proportional share of memory shared with others (smaps_rollup; code apart, whose share depends on how many
- * processes happen to run it) and its page tables. The floors: a page each way, shared by the two; and the process
+ * processes happen to run it) and its page tables. The baselines: a page each way, shared by the two; and the process
  * before it was connected. Kilobytes of 1024. */
-#include "connect.h"
-#include "role.h"
-#include "scene.h"
+#include "process.h"
+#include "runnel/runnel.h"
+#include "scenario.h"
 
 #include <errno.h>
 #include <math.h>
@@ -52,51 +52,51 @@ static double own_kb(void)
     return a < 0 || b < 0 ? -1 : a + b;
 }
 
-static int come(struct bench_side *s)
+static int come(struct bench_process *s)
 {
     if (rnl_open(&ep, NULL))
-        return bench_side_fail(s, "%s", rnl_last_error()->text);
-    s->side = rnl_rank(ep);
-    if (bench_side_check_size(s, rnl_size(ep)))
+        return bench_process_fail(s, "%s", rnl_last_error()->text);
+    s->rank = rnl_rank(ep);
+    if (bench_process_check_size(s, rnl_size(ep)))
         return -1;
     (void)own_kb(); /* what stdio takes */
     before_kb = own_kb();
-    return before_kb < 0 ? bench_side_fail(s, "/proc/self/smaps_rollup does not say Pss_Anon and Pss_Shmem")
+    return before_kb < 0 ? bench_process_fail(s, "/proc/self/smaps_rollup does not say Pss_Anon and Pss_Shmem")
                          : bench_connect_native(s, ep, 1);
 }
 
-static void go(struct bench_side *s)
+static void go(struct bench_process *s)
 {
     if (rnl_close(ep))
-        bench_side_fail(s, "%s", rnl_last_error()->text);
+        bench_process_fail(s, "%s", rnl_last_error()->text);
 }
 
-static int tell(struct bench_side *s, const struct bench_order *o, struct bench_answer *a)
+static int tell(struct bench_process *s, const struct bench_order *o, struct bench_answer *a)
 {
     a->value = o->variant == BEFORE ? before_kb : own_kb();
-    return a->value < 0 ? bench_side_fail(s, "/proc/self/smaps_rollup cannot be read any more") : 0;
+    return a->value < 0 ? bench_process_fail(s, "/proc/self/smaps_rollup cannot be read any more") : 0;
 }
 
 const struct bench_api bench_role_memory = {.name = "memory", .open = come, .close = go, .run = tell};
 
-/* ---- the scene ---- */
+/* ---- the scenario ---- */
 
 static int plan(struct bench_plan *p, const struct bench_wish *w)
 {
     int e = 0;
     (void)w;
     for (unsigned k = 0; k < COUNTS && e == 0; k++)
-        e = bench_scene_add(p, &bench_scene_memory, BENCH_MEMORY_PEER, BENCH_NATIVE, counts[k], 0, k, true);
+        e = bench_scenario_add(p, &bench_scenario_memory, BENCH_MEMORY_PEER, BENCH_NATIVE, counts[k], 0, k, true);
     for (unsigned k = 0; k < COUNTS && e == 0; k++)
-        e = bench_scene_add(p, &bench_scene_memory, BENCH_MEMORY_ALL, BENCH_NATIVE, counts[k], 0, k, true);
+        e = bench_scenario_add(p, &bench_scenario_memory, BENCH_MEMORY_ALL, BENCH_NATIVE, counts[k], 0, k, true);
     return e;
 }
 
-static void cast(struct bench_area *area, const struct bench_wish *w)
+static void assign_roles(struct bench_area *area, const struct bench_wish *w)
 {
     (void)w;
     for (unsigned k = 0; k < COUNTS; k++)
-        bench_cast(area, FIRST_PAIR + k, bench_role_memory.name, 1, counts[k]);
+        bench_assign_role(area, FIRST_PAIR + k, bench_role_memory.name, 1, counts[k]);
 }
 
 static int step(struct bench_run *r, struct bench_unit *first, size_t n)
@@ -114,11 +114,11 @@ static int step(struct bench_run *r, struct bench_unit *first, size_t n)
     return 0;
 }
 
-const struct bench_scene bench_scene_memory = {
+const struct bench_scenario bench_scenario_memory = {
     .name = "memory",
     .share = 0.2,
     .apis = 1u << BENCH_NATIVE,
     .plan = plan,
-    .cast = cast,
+    .assign_roles = assign_roles,
     .step = step,
 };

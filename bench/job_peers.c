@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * job_peers.c - what idle peers cost: round trips of a pair whose two processes are also connected to 1, 15 or 63
- * processes of this host that sleep. The same loops as the test latency; the floor is the pair with one idle peer. Each
- * count is a job of its own, since nothing takes a connection back. */
-#include "scene.h"
+ * processes of this host that sleep. The same loops as the test latency; the baseline is the pair with one idle peer.
+ * Each count is a job of its own, since nothing takes a connection back. */
+#include "scenario.h"
 
 #include <math.h>
 
@@ -26,18 +26,18 @@ static int plan(struct bench_plan *p, const struct bench_wish *w)
             if (!(w->apis & 1u << over[a]))
                 continue;
             for (unsigned k = 0; k < COUNTS && e == 0; k++)
-                e = bench_scene_add(p, &bench_scene_peers, BENCH_PEERS, over[a], counts[k],
-                                    w->sizes ? w->size[i] : eight, step, true);
+                e = bench_scenario_add(p, &bench_scenario_peers, BENCH_PEERS, over[a], counts[k],
+                                       w->sizes ? w->size[i] : eight, step, true);
             step++;
         }
     return e;
 }
 
-static void cast(struct bench_area *area, const struct bench_wish *w)
+static void assign_roles(struct bench_area *area, const struct bench_wish *w)
 {
     for (unsigned a = 0; a < 2; a++)
         for (unsigned k = 0; k < COUNTS && w->apis & 1u << over[a]; k++)
-            bench_cast(area, pair_of(over[a], k), bench_api_name(over[a]), 2, counts[k]);
+            bench_assign_role(area, pair_of(over[a], k), bench_api_name(over[a]), 2, counts[k]);
 }
 
 static int step(struct bench_run *r, struct bench_unit *first, size_t n)
@@ -61,12 +61,12 @@ static int step(struct bench_run *r, struct bench_unit *first, size_t n)
     return 0;
 }
 
-const struct bench_scene bench_scene_peers = {
+const struct bench_scenario bench_scenario_peers = {
     .name = "peers",
     .share = 2,
     .apis = 1u << BENCH_NATIVE | 1u << BENCH_FM,
     .sizes = true,
     .plan = plan,
-    .cast = cast,
+    .assign_roles = assign_roles,
     .step = step,
 };

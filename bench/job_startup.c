@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * job_startup.c - from nothing to nothing: `runnel run -n N true`; and a job of N processes that join, connect to all
- * others and close. The floor of both is N processes of true(1), started and waited for by this one. Milliseconds, of
- * the whole: from the start of the first process to the end of the last. */
-#include "connect.h"
+ * others and close. The baseline of both is N processes of true(1), started and waited for by this one. Milliseconds,
+ * of the whole: from the start of the first process to the end of the last. */
 #include "launch.h"
-#include "role.h"
-#include "scene.h"
+#include "process.h"
+#include "runnel/runnel.h"
+#include "scenario.h"
 
 #include <errno.h>
 #include <math.h>
@@ -23,31 +23,31 @@ enum { COUNTS = sizeof counts / sizeof *counts, MOST = 64 };
 
 static rnl_endpoint *ep;
 
-static int come(struct bench_side *s)
+static int come(struct bench_process *s)
 {
     if (rnl_open(&ep, NULL))
-        return bench_side_fail(s, "%s", rnl_last_error()->text);
+        return bench_process_fail(s, "%s", rnl_last_error()->text);
     return bench_connect_native(s, ep, rnl_size(ep));
 }
 
-static void go(struct bench_side *s)
+static void go(struct bench_process *s)
 {
     if (rnl_close(ep))
-        bench_side_fail(s, "%s", rnl_last_error()->text);
+        bench_process_fail(s, "%s", rnl_last_error()->text);
 }
 
 const struct bench_api bench_role_startup = {.name = "startup", .open = come, .close = go};
 
-/* ---- the scene ---- */
+/* ---- the scenario ---- */
 
 static int plan(struct bench_plan *p, const struct bench_wish *w)
 {
     int e = 0;
     (void)w;
     for (unsigned k = 0; k < COUNTS && e == 0; k++) {
-        e = bench_scene_add(p, &bench_scene_startup, BENCH_STARTUP_RUN, BENCH_NATIVE, counts[k], 0, k, true);
+        e = bench_scenario_add(p, &bench_scenario_startup, BENCH_STARTUP_RUN, BENCH_NATIVE, counts[k], 0, k, true);
         if (e == 0)
-            e = bench_scene_add(p, &bench_scene_startup, BENCH_STARTUP_JOB, BENCH_NATIVE, counts[k], 0, k, true);
+            e = bench_scenario_add(p, &bench_scenario_startup, BENCH_STARTUP_JOB, BENCH_NATIVE, counts[k], 0, k, true);
     }
     return e;
 }
@@ -69,7 +69,7 @@ static int explain(struct bench_run *r, const char *what, int e)
     return e;
 }
 
-static int time_floor(struct bench_run *r, unsigned n, double *ms)
+static int time_baseline(struct bench_run *r, unsigned n, double *ms)
 {
     char *argv[] = {(char[]){"true"}, NULL};
     pid_t pid[MOST];
@@ -104,7 +104,7 @@ static int time_job(struct bench_run *r, unsigned n, double *ms)
     enum { PART = 1 };
     struct bench_pair *p = &r->area->pair[PART];
     snprintf(p->role, sizeof p->role, "%s", bench_role_startup.name);
-    p->sides = n;
+    p->ranks = n;
     uint64_t t0 = bench_now_ns();
     pid_t pid = bench_launch_pair(r->area, r->area_path, PART);
     int e = pid < 0 ? (int)pid : await(pid);
@@ -115,21 +115,21 @@ static int time_job(struct bench_run *r, unsigned n, double *ms)
 
 static int step(struct bench_run *r, struct bench_unit *first, size_t units)
 {
-    double floor = NAN, run = NAN, job = NAN;
+    double baseline = NAN, run = NAN, job = NAN;
     unsigned n = first->n;
-    int e = time_floor(r, n, &floor);
+    int e = time_baseline(r, n, &baseline);
     if (e == 0)
         e = time_run(r, n, &run);
     if (e == 0)
         e = time_job(r, n, &job);
     if (e)
         return e;
-    bench_put(bench_find(first, units, BENCH_STARTUP_RUN, BENCH_NATIVE, n), run, floor);
-    bench_put(bench_find(first, units, BENCH_STARTUP_JOB, BENCH_NATIVE, n), job, floor);
+    bench_put(bench_find(first, units, BENCH_STARTUP_RUN, BENCH_NATIVE, n), run, baseline);
+    bench_put(bench_find(first, units, BENCH_STARTUP_JOB, BENCH_NATIVE, n), job, baseline);
     return 0;
 }
 
-const struct bench_scene bench_scene_startup = {
+const struct bench_scenario bench_scenario_startup = {
     .name = "startup",
     .share = 2,
     .apis = 1u << BENCH_NATIVE,

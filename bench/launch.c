@@ -48,7 +48,7 @@ pid_t bench_launch_pair(const struct bench_area *area, const char *area_path, un
     if (n <= 0)
         return -ENOENT;
     self[n] = 0;
-    snprintf(ranks, sizeof ranks, "%u", bench_pair_sides(p) + p->resting);
+    snprintf(ranks, sizeof ranks, "%u", bench_pair_ranks(p) + p->resting);
     snprintf(part, sizeof part, "%u", pair);
     for (const char *const *w = (const char *const[]){self, "run", "-n", ranks, "--bind", "none", NULL}; *w; w++)
         argv[n_argv++] = *w;

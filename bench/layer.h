@@ -9,7 +9,7 @@
 #ifndef RNL_BENCH_LAYER_H
 #define RNL_BENCH_LAYER_H
 
-#include "side.h"
+#include "process.h"
 
 struct layer_header {
     uint32_t source, tag;
@@ -78,9 +78,10 @@ static inline struct layer_receive *layer_match(struct layer *l, const struct la
 }
 
 /* The program on top, the same for both: `send` one message, `post` a receive, look `poll`. Inlined with constants. */
-typedef int layer_call(struct bench_side *);
+typedef int layer_call(struct bench_process *);
 
-static inline __attribute__((always_inline)) int layer_post_all(struct bench_side *s, struct layer *l, layer_call *post)
+static inline __attribute__((always_inline)) int layer_post_all(struct bench_process *s, struct layer *l,
+                                                                layer_call *post)
 {
     while (l->unused)
         if (post(s))
@@ -89,12 +90,13 @@ static inline __attribute__((always_inline)) int layer_post_all(struct bench_sid
 }
 
 /* For the first message of an order, which may come while both meet; later ones are posted ahead, too. */
-static inline int layer_post_first(struct bench_side *s, const struct bench_order *o, struct layer *l, layer_call *post)
+static inline int layer_post_first(struct bench_process *s, const struct bench_order *o, struct layer *l,
+                                   layer_call *post)
 {
     return o->test == BENCH_RATE ? layer_post_all(s, l, post) : post(s);
 }
 
-static inline __attribute__((always_inline)) int layer_ping(struct bench_side *s, uint64_t n, struct rnl_hist *h,
+static inline __attribute__((always_inline)) int layer_ping(struct bench_process *s, uint64_t n, struct rnl_hist *h,
                                                             layer_call *send, layer_call *post, layer_call *poll)
 {
     uint64_t target = s->due;
@@ -102,12 +104,12 @@ static inline __attribute__((always_inline)) int layer_ping(struct bench_side *s
     for (uint64_t i = 0; i < n; i++) {
         uint64_t t0 = h ? bench_ticks() : 0;
         target++;
-        if (s->side == 0 && send(s))
+        if (s->rank == 0 && send(s))
             return -1;
         while (s->got < target)
             if (poll(s))
                 return -1;
-        if (post(s) || (s->side == 1 && send(s)))
+        if (post(s) || (s->rank == 1 && send(s)))
             return -1;
         if (h)
             bench_lap(s, h, t0);
@@ -115,15 +117,15 @@ static inline __attribute__((always_inline)) int layer_ping(struct bench_side *s
     return s->status;
 }
 
-static inline __attribute__((always_inline)) int layer_stream(struct bench_side *s, uint64_t n, struct layer *l,
+static inline __attribute__((always_inline)) int layer_stream(struct bench_process *s, uint64_t n, struct layer *l,
                                                               layer_call *send, layer_call *post, layer_call *poll)
 {
-    for (uint64_t i = 0; s->side == 0 && i < n; i++) {
+    for (uint64_t i = 0; s->rank == 0 && i < n; i++) {
         memcpy(s->pool, &i, s->bytes < 8 ? s->bytes : 8);
         if (send(s))
             return -1;
     }
-    while (s->side == 1 && s->got < n) {
+    while (s->rank == 1 && s->got < n) {
         if (poll(s) || layer_post_all(s, l, post))
             return -1;
     }

@@ -5,7 +5,7 @@
  * receive is posted has to be stored by the layer, for FM 1.1 hands over all there is: a copy more. Variant 0 of an
  * order is bare FM 1.1, whose handler reads the message where it lies. */
 #include "layer.h"
-#include "role.h"
+#include "process.h"
 
 #include "runnel/fm1.h"
 
@@ -21,7 +21,7 @@ struct unexpected {
 };
 
 static struct layer layer;
-static struct bench_side *self; /* FM handlers have no argument for it */
+static struct bench_process *self; /* FM handlers have no argument for it */
 static bool bare;
 static unsigned char *memory, *staging; /* header and payload, the latter aligned: copies are faster */
 static struct unexpected *early, **early_last, *spare;
@@ -31,19 +31,19 @@ static void on_bare(void *buffer, unsigned size)
     bench_count(self, buffer, size);
 }
 
-static void deliver(struct bench_side *s, struct layer_receive *r, const void *payload, size_t n)
+static void deliver(struct bench_process *s, struct layer_receive *r, const void *payload, size_t n)
 {
     memcpy(r->to, payload, n);
     bench_count(s, r->to, n);
 }
 
-static void store(struct bench_side *s, const struct layer_header *h, const void *payload)
+static void store(struct bench_process *s, const struct layer_header *h, const void *payload)
 {
     struct unexpected *u = spare;
     if (u && u->room >= h->bytes) {
         spare = u->next;
     } else if (!(u = malloc(sizeof *u + h->bytes))) {
-        bench_side_fail(s, "no memory for a message without a receive");
+        bench_process_fail(s, "no memory for a message without a receive");
         return;
     } else {
         u->room = h->bytes;
@@ -57,11 +57,11 @@ static void store(struct bench_side *s, const struct layer_header *h, const void
 
 static void on_layered(void *buffer, unsigned size)
 {
-    struct bench_side *s = self;
+    struct bench_process *s = self;
     struct layer_header h;
     memcpy(&h, buffer, sizeof h);
     if (size != sizeof h + h.bytes) {
-        bench_side_fail(s, "a message of %u bytes says that it has %llu", size, (unsigned long long)h.bytes);
+        bench_process_fail(s, "a message of %u bytes says that it has %llu", size, (unsigned long long)h.bytes);
         return;
     }
     const unsigned char *payload = (unsigned char *)buffer + sizeof h;
@@ -72,20 +72,20 @@ static void on_layered(void *buffer, unsigned size)
         store(s, &h, payload);
 }
 
-static inline int send_one(struct bench_side *s)
+static inline int send_one(struct bench_process *s)
 {
-    const struct layer_header h = {.source = s->side, .tag = LAYER_TAG, .context = LAYER_CONTEXT, .bytes = s->bytes};
+    const struct layer_header h = {.source = s->rank, .tag = LAYER_TAG, .context = LAYER_CONTEXT, .bytes = s->bytes};
     memcpy(staging, &h, sizeof h);
     memcpy(staging + sizeof h, s->pool, s->bytes);
-    FM_send(1 - s->side, LAYERED, staging, sizeof h + s->bytes);
+    FM_send(1 - s->rank, LAYERED, staging, sizeof h + s->bytes);
     return s->status;
 }
 
 /* A receive first looks among what came early. */
-static inline int post_one(struct bench_side *s)
+static inline int post_one(struct bench_process *s)
 {
-    if (!layer_post(&layer, 1 - s->side, LAYER_TAG, s->to, s->bytes))
-        return bench_side_fail(s, "more receives than the layer has room for");
+    if (!layer_post(&layer, 1 - s->rank, LAYER_TAG, s->to, s->bytes))
+        return bench_process_fail(s, "more receives than the layer has room for");
     struct unexpected *u = early;
     if (__builtin_expect(u != NULL, 0)) {
         struct layer_receive *r = layer_match(&layer, &u->header);
@@ -101,7 +101,7 @@ static inline int post_one(struct bench_side *s)
     return 0;
 }
 
-static inline int look(struct bench_side *s)
+static inline int look(struct bench_process *s)
 {
     FM_extract();
     return s->status;
@@ -116,13 +116,13 @@ static void drop(struct unexpected **list)
     }
 }
 
-static int layered_open(struct bench_side *s)
+static int layered_open(struct bench_process *s)
 {
     self = s;
     early_last = &early;
     memory = aligned_alloc(64, 64 + FM1_MAX);
     if (!memory)
-        return bench_side_fail(s, "no memory for a message of FM 1.1");
+        return bench_process_fail(s, "no memory for a message of FM 1.1");
     staging = memory + 64 - sizeof(struct layer_header);
     if (bench_api_fm1.open(s))
         return -1;
@@ -132,7 +132,7 @@ static int layered_open(struct bench_side *s)
     return s->status;
 }
 
-static int layered_prepare(struct bench_side *s, const struct bench_order *o)
+static int layered_prepare(struct bench_process *s, const struct bench_order *o)
 {
     bare = o->variant == 0;
     layer_start(&layer);
@@ -142,17 +142,17 @@ static int layered_prepare(struct bench_side *s, const struct bench_order *o)
     return bare ? 0 : layer_post_first(s, o, &layer, post_one);
 }
 
-static int layered_ping(struct bench_side *s, uint64_t n, struct rnl_hist *h)
+static int layered_ping(struct bench_process *s, uint64_t n, struct rnl_hist *h)
 {
     return bare ? bench_api_fm1.ping(s, n, h) : layer_ping(s, n, h, send_one, post_one, look);
 }
 
-static int layered_stream(struct bench_side *s, uint64_t n)
+static int layered_stream(struct bench_process *s, uint64_t n)
 {
     return bare ? bench_api_fm1.stream(s, n) : layer_stream(s, n, &layer, send_one, post_one, look);
 }
 
-static void layered_close(struct bench_side *s)
+static void layered_close(struct bench_process *s)
 {
     bench_api_fm1.close(s);
     drop(&early);

@@ -133,18 +133,18 @@ void bench_net_unplug(struct bench_wires *w)
     free(w);
 }
 
-int bench_net_enter(const struct bench_net *net, unsigned side)
+int bench_net_enter(const struct bench_net *net, unsigned rank)
 {
     char path[64];
-    const char *name = net->space[side % 2];
+    const char *name = net->space[rank % 2];
     if (!*name)
         return 0;
     snprintf(path, sizeof path, "/run/netns/%s", name);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return -errno;
-    /* A side from 2 up only asks whether it is there. */
-    int e = side < 2 && setns(fd, CLONE_NEWNET) ? -errno : 0;
+    /* A rank from 2 up only asks whether it is there. */
+    int e = rank < 2 && setns(fd, CLONE_NEWNET) ? -errno : 0;
     close(fd);
     return e;
 }

@@ -14,7 +14,7 @@ enum { BENCH_NET_LOOPBACK_MTU = 65536, BENCH_NET_ETHERNET_MTU = 1500, BENCH_NET_
 struct bench_net {
     uint32_t udp;        /* 0: shared memory, and the rest means nothing */
     uint32_t mtu;        /* of the interfaces */
-    char space[2][32];   /* the namespaces' names, one a side; "" = this one, over loopback */
+    char space[2][32];   /* the namespaces' names, one a process; "" = this one, over loopback */
     char address[2][16]; /* IPv4 */
     char protect[24];    /* how packets of the library are protected, for the reader; "" = as it is by default */
 };
@@ -28,7 +28,18 @@ struct bench_wires; /* of who made the namespaces */
 int bench_net_plug(struct bench_net *net, struct bench_wires **out, char *text, size_t size);
 void bench_net_unplug(struct bench_wires *);
 
-/* Moves this thread into the namespace of a side. 0 or -errno; over loopback nothing is to be done. */
-int bench_net_enter(const struct bench_net *, unsigned side);
+/* Moves this thread into the namespace of a process. 0 or -errno; over loopback nothing is to be done. */
+int bench_net_enter(const struct bench_net *, unsigned rank);
+
+/* ---- net_drop.c: a filter at both ends loses datagrams; runs of them are cut before, and each is lost alone ---- */
+
+struct bench_drop {
+    int link[2]; /* -1: no filter yet; closed with this process, they are gone */
+};
+
+/* From now on so many of a thousand packets are dropped; 0 leaves the filter and drops none. 0, or negative with a
+ * sentence in text. */
+int bench_net_drop(struct bench_drop *, const struct bench_net *, unsigned per_mille, char *text, size_t size);
+void bench_net_drop_end(struct bench_drop *);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * net_drop.c - see net_drop.h: six instructions for the kernel's packet filter (XDP), by bare system calls. */
-#include "net_drop.h"
+ * net_drop.c - see net.h: six instructions for the kernel's packet filter (XDP), by bare system calls. */
+#include "net.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -40,13 +40,13 @@ static int load(unsigned per_mille)
 }
 
 /* In the namespace of the interface: there it has its number. */
-static int attach(const struct bench_net *net, unsigned side, int program)
+static int attach(const struct bench_net *net, unsigned rank, int program)
 {
     union bpf_attr attr;
     int home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC), link = -1;
     if (home < 0)
         return -1;
-    if (bench_net_enter(net, side) == 0) {
+    if (bench_net_enter(net, rank) == 0) {
         memset(&attr, 0, sizeof attr);
         attr.link_create.prog_fd = (uint32_t)program;
         attr.link_create.target_ifindex = if_nametoindex("rnl0");
@@ -66,15 +66,15 @@ static int attach(const struct bench_net *net, unsigned side, int program)
 int bench_net_drop(struct bench_drop *d, const struct bench_net *net, unsigned per_mille, char *text, size_t size)
 {
     int program = load(per_mille), e = program < 0 ? errno : 0;
-    for (unsigned side = 0; side < 2 && e == 0; side++) {
+    for (unsigned rank = 0; rank < 2 && e == 0; rank++) {
         union bpf_attr attr;
         memset(&attr, 0, sizeof attr);
-        attr.link_update.link_fd = (uint32_t)d->link[side];
+        attr.link_update.link_fd = (uint32_t)d->link[rank];
         attr.link_update.new_prog_fd = (uint32_t)program;
-        if (d->link[side] >= 0)
+        if (d->link[rank] >= 0)
             e = bpf(BPF_LINK_UPDATE, &attr) ? errno : 0;
         else
-            e = (d->link[side] = attach(net, side, program)) < 0 ? errno : 0;
+            e = (d->link[rank] = attach(net, rank, program)) < 0 ? errno : 0;
     }
     if (program >= 0)
         close(program); /* the links hold it */
@@ -86,9 +86,9 @@ int bench_net_drop(struct bench_drop *d, const struct bench_net *net, unsigned p
 
 void bench_net_drop_end(struct bench_drop *d)
 {
-    for (unsigned side = 0; side < 2; side++) {
-        if (d->link[side] >= 0)
-            close(d->link[side]);
-        d->link[side] = -1;
+    for (unsigned rank = 0; rank < 2; rank++) {
+        if (d->link[rank] >= 0)
+            close(d->link[rank]);
+        d->link[rank] = -1;
     }
 }

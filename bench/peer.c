@@ -4,7 +4,6 @@
  * is in peer_keep.c. */
 #include "peer.h"
 #include "launch.h"
-#include "peer_keep.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -18,7 +17,7 @@ enum { QUIT_MS = 5000, END_MS = 10000 };
 
 static int family_named(const char *name, size_t n)
 {
-    for (int f = 0; f < BENCH_PEER_FAMILIES; f++)
+    for (int f = 0; f < BENCH_PEER_NAMED; f++)
         if (strlen(bench_peer_name(f)) == n && !strncmp(bench_peer_name(f), name, n))
             return f;
     return -1;
@@ -30,7 +29,7 @@ int bench_peers_parse(const char *list, unsigned *apis, char *text, size_t size)
         size_t n = strcspn(at, ",");
         int f = family_named(at, n);
         unsigned found = 0;
-        for (unsigned a = BENCH_OWN; a < BENCH_APIS; a++) {
+        for (unsigned a = BENCH_OWN; a < BENCH_RPC; a++) {
             const char *name = bench_api_name(a);
             if ((int)bench_peer_family(a) == f || (strlen(name) == n && !strncmp(name, at, n)))
                 found |= 1u << a;
@@ -38,7 +37,7 @@ int bench_peers_parse(const char *list, unsigned *apis, char *text, size_t size)
         if (!found) {
             snprintf(text, size,
                      "there is no peer '%.*s': --peer takes openmpi, mpich, ucx, libfabric, or one of the rows "
-                     "openmpi brings besides: ompi-ucx; ucx: ucx-am, ucx-tag",
+                     "openmpi brings besides: ompi-ucx; ucx: ucx-am, ucx-tag, ucx-put",
                      (int)(n < 32 ? n : 32), at);
             return -EINVAL;
         }

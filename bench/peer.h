@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * peer.h - other messaging libraries under the same measurement as Runnel: `runnel bench --peer`. Each peer is a pair
- * of processes like those of our own interfaces, which takes the same orders (area.h) in the same rounds; its program
+ * of processes like those of our own interfaces, which takes the same orders (area.h) in the same trials; its program
  * (bench/peers) is compiled when it is wanted, against the library of the peer.
  *
  * A keeper, forked per peer, compiles, starts, watches and ends that peer's processes, whatever launchers and daemons
@@ -15,13 +15,15 @@
 #include <limits.h>
 #include <sys/types.h>
 
-#include "rounds.h"
+#include "trials.h"
 
 enum bench_peer_family {
     BENCH_PEER_OPENMPI,
     BENCH_PEER_MPICH,
     BENCH_PEER_UCX,
     BENCH_PEER_LIBFABRIC,
+    BENCH_PEER_NAMED, /* so many can be asked for by name */
+    BENCH_PEER_TIRPC = BENCH_PEER_NAMED,
     BENCH_PEER_FAMILIES
 };
 
@@ -69,11 +71,17 @@ void bench_peer_needs(const struct bench_peers *, enum bench_peer_family, struct
 void bench_peer_compile(const struct bench_peers *, unsigned api, const char *program, struct bench_words *);
 /* Between namespaces: writes the script by which a launcher gets to the second. 0 or -1. */
 int bench_peer_reach(const struct bench_net *, const char *path);
-/* The command that starts it; once for both sides (returns 1) or once a side (returns 2). */
-int bench_peer_command(const struct bench_peers *, unsigned api, unsigned side, const char *program, const char *reach,
+/* The command that starts it; once for both processes (returns 1) or once a process (returns 2). */
+int bench_peer_command(const struct bench_peers *, unsigned api, unsigned rank, const char *program, const char *reach,
                        struct bench_words *);
 /* In the process that will run it: its settings. work and shm are folders of its own, the latter in memory if that can
  * be. */
 void bench_peer_environment(const struct bench_peers *, unsigned api, const char *work, const char *shm);
+
+/* ---- peer_keep.c: the keeper of one peer ---- */
+
+/* In a forked child: compiles and runs that peer until it is done, fails, or SIGTERM comes, which the end of `parent`
+ * also brings. Then ends all that came of it and removes its files. Returns the exit status. */
+int bench_peer_keep(const struct bench_peers *, unsigned api, pid_t parent);
 
 #endif

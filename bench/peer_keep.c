@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * peer_keep.c - see peer_keep.h. Launchers of MPIs start daemons and sessions of their own; the keeper is the subreaper
+ * peer_keep.c - see peer.h. Launchers of MPIs start daemons and sessions of their own; the keeper is the subreaper
  * of all of them, so none gets out of its sight. */
-#include "peer_keep.h"
 #include "launch.h"
+#include "peer.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -219,19 +219,19 @@ static void compile_and_run(struct keeper *k)
         say_how_it_ended(k, "the compiler", k->status[0]);
         return;
     }
-    int sides = 1;
+    int ranks = 1;
     snprintf(reach, sizeof reach, "%s/reach", k->work);
     if (*k->peers->area->net.space[0] && bench_peer_reach(&k->peers->area->net, reach)) {
         give_up(k, "the script that leads to the other namespace cannot be written");
         return;
     }
-    for (int i = 0; i < sides; i++) {
+    for (int i = 0; i < ranks; i++) {
         memset(&w, 0, sizeof w);
-        sides = bench_peer_command(k->peers, k->api, (unsigned)i, program, reach, &w);
+        ranks = bench_peer_command(k->peers, k->api, (unsigned)i, program, reach, &w);
         start(k, i, w.word);
     }
     watch(k);
-    for (int i = 0; i < sides && !k->asked; i++)
+    for (int i = 0; i < ranks && !k->asked; i++)
         if (k->status[i])
             say_how_it_ended(k, bench_api_name(k->api), k->status[i]);
     if (!k->asked && k->pair->order.test != BENCH_QUIT)

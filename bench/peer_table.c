@@ -12,11 +12,13 @@
 
 static const struct {
     const char *name, *packages, *source, *header, *libs; /* header, libs: of what has no compiler of its own */
+    const char *include;                                  /* its headers are in this folder of their own, or NULL */
 } family_of[BENCH_PEER_FAMILIES] = {
-    [BENCH_PEER_OPENMPI] = {"openmpi", "openmpi-bin libopenmpi-dev", "mpi.c", NULL, NULL},
-    [BENCH_PEER_MPICH] = {"mpich", "mpich libmpich-dev", "mpi.c", NULL, NULL},
-    [BENCH_PEER_UCX] = {"ucx", "libucx-dev", "ucx.c", "ucp/api/ucp.h", "-lucp -lucs"},
-    [BENCH_PEER_LIBFABRIC] = {"libfabric", "libfabric-dev", "libfabric.c", "rdma/fabric.h", "-lfabric"},
+    [BENCH_PEER_OPENMPI] = {"openmpi", "openmpi-bin libopenmpi-dev", "mpi.c", NULL, NULL, NULL},
+    [BENCH_PEER_MPICH] = {"mpich", "mpich libmpich-dev", "mpi.c", NULL, NULL, NULL},
+    [BENCH_PEER_UCX] = {"ucx", "libucx-dev", "ucx.c", "ucp/api/ucp.h", "-lucp -lucs", NULL},
+    [BENCH_PEER_LIBFABRIC] = {"libfabric", "libfabric-dev", "libfabric.c", "rdma/fabric.h", "-lfabric", NULL},
+    [BENCH_PEER_TIRPC] = {"libtirpc", "libtirpc-dev", "rpc.c", "tirpc/rpc/rpc.h", "-ltirpc", "tirpc"},
 };
 
 /* The word that the program of an interface is given, see bench/peers: over shared memory, and over the network. */
@@ -25,13 +27,18 @@ static const char *const way_of[BENCH_APIS][2] = {[BENCH_OPENMPI] = {"ob1 over v
                                                   [BENCH_MPICH] = {"default device", "over TCP"},
                                                   [BENCH_UCX_AM] = {"am", "am"},
                                                   [BENCH_UCX_TAG] = {"tag", "tag"},
-                                                  [BENCH_LIBFABRIC] = {"shm", "tcp;ofi_rxm"}};
+                                                  [BENCH_UCX_PUT] = {"put", "put"},
+                                                  [BENCH_LIBFABRIC] = {"shm", "tcp;ofi_rxm"},
+                                                  [BENCH_RPC] = {"upgraded"},
+                                                  [BENCH_TIRPC_TCP] = {"tcp"},
+                                                  [BENCH_TIRPC_UDP] = {"udp"},
+                                                  [BENCH_TIRPC_UNIX] = {"unix"}};
 
-struct setting {
+struct peer_setting {
     const char *name, *value; /* %w the folder for files, %s the folder in memory, %i the interface */
 };
 
-static const struct setting for_all[] = {
+static const struct peer_setting for_all[] = {
     {"HWLOC_COMPONENTS", "-gl,-opencl"}, /* or the launchers look for displays for some tenths of a second */
     {"TMPDIR", "%w"},
     {"UCX_POSIX_DIR", "%s"},
@@ -39,7 +46,7 @@ static const struct setting for_all[] = {
     {NULL, NULL},
 };
 
-static const struct setting openmpi[] = {
+static const struct peer_setting openmpi[] = {
     {"OMPI_ALLOW_RUN_AS_ROOT", "1"},
     {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
     {"OMPI_MCA_mpi_yield_when_idle", "0"}, /* --oversubscribe would turn it on */
@@ -48,7 +55,7 @@ static const struct setting openmpi[] = {
     {NULL, NULL},
 };
 
-static const struct setting ways[][6] = {
+static const struct peer_setting ways[][6] = {
     [BENCH_OPENMPI] = {{"OMPI_MCA_pml", "ob1"}, {"OMPI_MCA_btl", "self,vader"}},
     [BENCH_OPENMPI_UCX] = {{"OMPI_MCA_pml", "ucx"},
                            {"OMPI_MCA_opal_common_ucx_tls", "any"},
@@ -57,11 +64,13 @@ static const struct setting ways[][6] = {
     [BENCH_MPICH] = {{NULL, NULL}},
     [BENCH_UCX_AM] = {{"UCX_TLS", "self,shm"}},
     [BENCH_UCX_TAG] = {{"UCX_TLS", "self,shm"}},
+    [BENCH_UCX_PUT] = {{"UCX_TLS", "self,posix"}},
     [BENCH_LIBFABRIC] = {{"FI_PROVIDER", "shm"}},
+    [BENCH_TIRPC_UNIX] = {{NULL, NULL}},
 };
 
 /* The same over a network. Libfabric's datagrams (udp;ofi_rxd) are slower by far than its TCP. */
-static const struct setting ways_tcp[][6] = {
+static const struct peer_setting ways_tcp[][6] = {
     [BENCH_OPENMPI] = {{"OMPI_MCA_pml", "ob1"}, {"OMPI_MCA_btl", "self,tcp"}, {"OMPI_MCA_btl_tcp_if_include", "%i"}},
     [BENCH_OPENMPI_UCX] = {{"OMPI_MCA_pml", "ucx"},
                            {"OMPI_MCA_opal_common_ucx_tls", "any"},
@@ -75,6 +84,7 @@ static const struct setting ways_tcp[][6] = {
                      {"FI_TCP_IFACE", "%i"}},
     [BENCH_UCX_AM] = {{"UCX_TLS", "self,tcp"}, {"UCX_NET_DEVICES", "%i"}},
     [BENCH_UCX_TAG] = {{"UCX_TLS", "self,tcp"}, {"UCX_NET_DEVICES", "%i"}},
+    [BENCH_UCX_PUT] = {{"UCX_TLS", "self,tcp"}, {"UCX_NET_DEVICES", "%i"}},
     [BENCH_LIBFABRIC] = {{"FI_PROVIDER", "tcp;ofi_rxm"}, {"FI_TCP_IFACE", "%i"}},
 };
 
@@ -102,7 +112,13 @@ enum bench_peer_family bench_peer_family(unsigned api)
         return BENCH_PEER_MPICH;
     case BENCH_UCX_AM:
     case BENCH_UCX_TAG:
+    case BENCH_UCX_PUT:
         return BENCH_PEER_UCX;
+    case BENCH_RPC:
+    case BENCH_TIRPC_TCP:
+    case BENCH_TIRPC_UDP:
+    case BENCH_TIRPC_UNIX:
+        return BENCH_PEER_TIRPC;
     default:
         return BENCH_PEER_LIBFABRIC;
     }
@@ -150,8 +166,8 @@ void bench_peer_needs(const struct bench_peers *p, enum bench_peer_family f, str
 
 void bench_peer_compile(const struct bench_peers *p, unsigned api, const char *program, struct bench_words *w)
 {
-    static const char *const common[] = {"bench/peers/common.c", "bench/side.c",  "bench/area.c",
-                                         "bench/machine.c",      "bench/stats.c", "src/base/hist.c"};
+    static const char *const common[] = {"bench/peers/common.c", "bench/process.c", "bench/area.c",
+                                         "bench/machine.c",      "bench/stats.c",   "src/base/hist.c"};
     enum bench_peer_family f = bench_peer_family(api);
     const char *prefix = p->prefix[f];
     if (is_mpi(f))
@@ -168,6 +184,8 @@ void bench_peer_compile(const struct bench_peers *p, unsigned api, const char *p
     bench_words_add(w, "-o");
     bench_words_add(w, "%s", program);
     bench_words_add(w, "%s/bench/peers/%s", p->sources, family_of[f].source);
+    if (family_of[f].include)
+        bench_words_add(w, "-I%s/include/%s", prefix ? prefix : "/usr", family_of[f].include);
     for (size_t i = 0; i < sizeof common / sizeof *common; i++)
         bench_words_add(w, "%s/%s", p->sources, common[i]);
     if (!is_mpi(f) && prefix) {
@@ -221,14 +239,14 @@ static void add_hosts(const struct bench_net *net, enum bench_peer_family f, con
     bench_words_add(w, "%s,%s", net->address[0], net->address[1]);
 }
 
-int bench_peer_command(const struct bench_peers *p, unsigned api, unsigned side, const char *program, const char *reach,
+int bench_peer_command(const struct bench_peers *p, unsigned api, unsigned rank, const char *program, const char *reach,
                        struct bench_words *w)
 {
     enum bench_peer_family f = bench_peer_family(api);
     if (*p->area->net.space[0]) { /* by ip(8), which mounts its /sys, too: UCX looks there for interfaces */
         for (const char *const *o = (const char *const[]){"ip", "netns", "exec", NULL}; *o; o++)
             bench_words_add(w, "%s", *o);
-        bench_words_add(w, "%s", p->area->net.space[is_mpi(f) ? 0 : side]);
+        bench_words_add(w, "%s", p->area->net.space[is_mpi(f) ? 0 : rank]);
     }
     if (is_mpi(f))
         add_mpi_tool(p, f, launcher(f), w);
@@ -243,15 +261,19 @@ int bench_peer_command(const struct bench_peers *p, unsigned api, unsigned side,
         bench_words_add(w, "%s", bind[f]); /* its processes bind themselves to our two cores */
         bench_words_add(w, "none");
     }
+    if (api == BENCH_RPC) { /* runnel rpc, by this program itself */
+        bench_words_add(w, "/proc/self/exe");
+        bench_words_add(w, "rpc");
+    }
     bench_words_add(w, "%s", program);
     bench_words_add(w, "%s", p->area_path);
     bench_words_add(w, "%u", api);
     bench_words_add(w, "%s", way_of[api][p->area->net.udp]);
-    bench_words_add(w, "%u", side);
+    bench_words_add(w, "%u", rank);
     return is_mpi(f) ? 1 : 2;
 }
 
-static void set(const struct bench_peers *p, const struct setting *s, const char *work, const char *shm)
+static void set(const struct bench_peers *p, const struct peer_setting *s, const char *work, const char *shm)
 {
     if (!strcmp(s->value, "%w"))
         setenv(s->name, work, 1);
@@ -265,14 +287,14 @@ static void set(const struct bench_peers *p, const struct setting *s, const char
 
 void bench_peer_environment(const struct bench_peers *p, unsigned api, const char *work, const char *shm)
 {
-    for (const struct setting *s = for_all; s->name; s++)
+    for (const struct peer_setting *s = for_all; s->name; s++)
         set(p, s, work, shm);
     if (bench_peer_family(api) == BENCH_PEER_OPENMPI) {
-        for (const struct setting *s = openmpi; s->name; s++)
+        for (const struct peer_setting *s = openmpi; s->name; s++)
             set(p, s, work, shm);
         if (p->area->one_core)
             setenv("OMPI_MCA_mpi_yield_when_idle", "1", 1);
     }
-    for (const struct setting *s = p->area->net.udp ? ways_tcp[api] : ways[api]; s->name; s++)
+    for (const struct peer_setting *s = p->area->net.udp ? ways_tcp[api] : ways[api]; s->name; s++)
         set(p, s, work, shm);
 }

@@ -2,7 +2,7 @@
  *
  * plot.c - see report.h: pictures by gnuplot. Each script carries its data, so that it can be changed and run again by
  * hand. */
-#include "plot.h"
+#include "report.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -62,16 +62,16 @@ bool bench_plot_lone(const struct bench_row *row, size_t n, enum bench_test test
                      int api)
 {
     for (size_t i = 0; i < n; i++)
-        if (row[i].test == test && row[i].placement == placement && row[i].api == (unsigned)api && row[i].rounds == 1 &&
+        if (row[i].test == test && row[i].placement == placement && row[i].api == (unsigned)api && row[i].trials == 1 &&
             !isnan(row[i].value))
             return true;
     return false;
 }
 
-void bench_plot_mark(FILE *f, const char *data, unsigned value, unsigned rounds, bool named)
+void bench_plot_mark(FILE *f, const char *data, unsigned value, unsigned trials, bool named)
 {
-    fprintf(f, ", \\\n    %s using 1:($%u == 1 ? $%u : NaN) with points pt 6 ps 2 lc rgb '#444444' %s", data, rounds,
-            value, named ? "notitle" : "title 'ringed: one round only'");
+    fprintf(f, ", \\\n    %s using 1:($%u == 1 ? $%u : NaN) with points pt 6 ps 2 lc rgb '#444444' %s", data, trials,
+            value, named ? "notitle" : "title 'ringed: one trial only'");
 }
 
 /* Rows come in order of size. */
@@ -115,17 +115,17 @@ void bench_plot_where(FILE *f, const struct bench_row *row, size_t n, enum bench
 void bench_plot_sizes(FILE *f, const char *picture, const struct bench_row *row, size_t n, enum bench_test test,
                       enum bench_placement placement)
 {
-    static const char *const title[BENCH_APIS] = {"raw (floor)", "native",  "FM 2.x",      "FM 1.1",
-                                                  "TCP",         "AM-2",    "Open MPI",    "Open MPI on UCX",
-                                                  "MPICH",       "UCX, AM", "UCX, tagged", "libfabric shm"};
+    static const char *const title[BENCH_APIS] = {
+        "raw (baseline)",  "native", "FM 2.x",  "FM 1.1",      "TCP",          "AM-2", [BENCH_OPENMPI] = "Open MPI",
+        "Open MPI on UCX", "MPICH",  "UCX, AM", "UCX, tagged", "libfabric shm"};
     /* peers are thinner, and their colours paler */
-    static const char *const style[BENCH_APIS] = {"lw 2 lc rgb '" BENCH_PLOT_COLOUR_FLOOR "' dt 2 pt 2",
+    static const char *const style[BENCH_APIS] = {"lw 2 lc rgb '" BENCH_PLOT_COLOUR_BASELINE "' dt 2 pt 2",
                                                   "lw 2 lc rgb '" BENCH_PLOT_COLOUR_NATIVE "' pt 7",
                                                   "lw 2 lc rgb '" BENCH_PLOT_COLOUR_FM "' pt 5",
                                                   "lw 2 lc rgb '" BENCH_PLOT_COLOUR_FM1 "' pt 9",
                                                   "lw 2 lc rgb '#c9a227' dt 2 pt 12",
                                                   "lw 2 lc rgb '#7a3e9d' pt 11",
-                                                  "lw 1 lc rgb '#e08e45' pt 4",
+                                                  [BENCH_OPENMPI] = "lw 1 lc rgb '#e08e45' pt 4",
                                                   "lw 1 lc rgb '#b5651d' pt 6",
                                                   "lw 1 lc rgb '#7d5ba6' pt 8",
                                                   "lw 1 lc rgb '#3a9ca6' pt 1",
@@ -141,7 +141,7 @@ void bench_plot_sizes(FILE *f, const char *picture, const struct bench_row *row,
             if (isnan(row[i].value))
                 fputc('\n', f); /* the curve breaks where nothing was measured */
             else
-                fprintf(f, "%llu %.6g %zu\n", (unsigned long long)row[i].bytes, row[i].value, row[i].rounds);
+                fprintf(f, "%llu %.6g %zu\n", (unsigned long long)row[i].bytes, row[i].value, row[i].trials);
         }
         fputs("END\n", f);
     }
@@ -245,12 +245,12 @@ static int plot_one(const char *dir, const char *base, const struct bench_row *r
 int bench_plot(const char *dir, const struct bench_row *row, size_t n, FILE *say, char *text, size_t size)
 {
     static const enum bench_test tests[] = {BENCH_LATENCY, BENCH_BANDWIDTH, BENCH_LAYERED, BENCH_AM_RATE};
-    size_t rounds[BENCH_PLACEMENTS] = {0};
+    size_t trials[BENCH_PLACEMENTS] = {0};
     enum bench_placement most = 0;
     for (size_t i = 0; i < n; i++)
-        rounds[row[i].placement] += row[i].rounds;
+        trials[row[i].placement] += row[i].trials;
     for (enum bench_placement k = 1; k < BENCH_PLACEMENTS; k++)
-        if (rounds[k] > rounds[most])
+        if (trials[k] > trials[most])
             most = k;
     for (size_t t = 0; t < sizeof tests / sizeof *tests; t++) {
         bool drawn = false, asked = false;

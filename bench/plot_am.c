@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * plot_am.c - see plot.h: the AMUDP paper's figures, once more: short requests a second and bulk bytes a second against
- * depth, each beside its floor, and the mean round trip against the share of packets that are dropped. */
-#include "plot.h"
+ * plot_am.c - report.h: the AMUDP paper's figures, once more: short requests a second and bulk bytes a second against
+ * depth, each beside its baseline, and the mean round trip against the share of packets that are dropped. */
+#include "report.h"
 
 #include <math.h>
 
@@ -33,7 +33,7 @@ void bench_plot_am(FILE *f, const char *picture, const struct bench_row *row, si
                 fputc('\n', f);
             else
                 fprintf(f, "%g %.6g %.6g\n", r->n / panels[p].every, r->value * panels[p].scale,
-                        r->floor * panels[p].scale);
+                        r->baseline * panels[p].scale);
         }
         fputs("END\n", f);
     }
@@ -59,7 +59,7 @@ void bench_plot_am(FILE *f, const char *picture, const struct bench_row *row, si
                 panels[p].name);
         /* One-way messages that share cache lines are another scale than answered requests. */
         if (panels[p].test != BENCH_AM_RATE || row[0].udp)
-            fprintf(f, ", $%s using 1:3 with lines lw 2 dt 2 lc rgb '" BENCH_PLOT_COLOUR_FLOOR "' title '%s'",
+            fprintf(f, ", $%s using 1:3 with lines lw 2 dt 2 lc rgb '" BENCH_PLOT_COLOUR_BASELINE "' title '%s'",
                     panels[p].name,
                     loss         ? "none dropped"
                     : row[0].udp ? "bare sockets"

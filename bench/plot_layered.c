@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * plot_layered.c - see plot.h: figures 4 and 6 of the FM 2.x paper again. Left the bytes a second of a layer and of
+ * plot_layered.c - see report.h: figures 4 and 6 of the FM 2.x paper again. Left the bytes a second of a layer and of
  * what it stands on, right the one as a percentage of the other; above a stream, below ping-pong. Shaded: what the
  * paper says of MPI on FM 1.x and on FM 2.x. */
-#include "plot.h"
+#include "report.h"
 
 #include <math.h>
 
@@ -18,7 +18,7 @@ static const struct {
               {BENCH_LAYERED, "pingpong", "one message at a time (ping-pong)"}};
 enum { CURVES = sizeof curves / sizeof *curves, PANELS = sizeof panels / sizeof *panels };
 
-/* Size, layered and bare MB/s, efficiency in percent, rounds. */
+/* Size, layered and bare MB/s, efficiency in percent, trials. */
 static void data(FILE *f, const struct bench_row *row, size_t n, enum bench_placement placement, unsigned p, unsigned c)
 {
     fprintf(f, "$%s_%s << END\n", panels[p].name, bench_api_name(curves[c].api));
@@ -28,13 +28,13 @@ static void data(FILE *f, const struct bench_row *row, size_t n, enum bench_plac
         if (isnan(r->value) || isnan(r->ratio))
             fputc('\n', f); /* the curves break where nothing was measured */
         else
-            fprintf(f, "%llu %.6g %.6g %.4g %zu\n", (unsigned long long)r->bytes, r->value, r->floor, 100 * r->ratio,
-                    r->rounds);
+            fprintf(f, "%llu %.6g %.6g %.4g %zu\n", (unsigned long long)r->bytes, r->value, r->baseline, 100 * r->ratio,
+                    r->trials);
     }
     fputs("END\n", f);
 }
 
-/* The points of the curves of a panel that one round alone gave. */
+/* The points of the curves of a panel that one trial alone gave. */
 static void marks(FILE *f, unsigned p, unsigned column, const bool lone[CURVES])
 {
     bool named = false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * raw.c - see raw.h: what the floor's ring does rarely, and its bulk half. */
+ * raw.c - see raw.h: what the baseline's ring does rarely, and its bulk half. */
 #include "raw.h"
 
 void raw_start(struct raw_end *e, struct raw_direction *out, struct raw_direction *in)
@@ -22,7 +22,7 @@ void raw_wait_credit(struct raw_end *e)
         raw_relax(e);
 }
 
-/* The place of the next n bytes: whole cache lines, never across the end of the area. Both sides compute it. */
+/* The place of the next n bytes: whole cache lines, never across the end of the area. Both ranks compute it. */
 static uint64_t bulk_place(uint64_t at, size_t n)
 {
     uint64_t in_area = at % RAW_BULK;

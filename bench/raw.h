@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * raw.h - the floor: the fastest two processes can exchange small messages and bulk data through memory they share,
+ * raw.h - the baseline: the fastest two processes can exchange small messages and bulk data through memory they share,
  * with nothing else to do. A packing ring for short messages and a byte ring for long ones, inlined into the loops that
  * measure them. It checks nothing that a peer could get wrong, sleeps never, knows one handler per number and no ranks:
  * it is what a library is compared with, not a library. Independent of src/ on purpose, so that a fault there cannot
@@ -76,7 +76,7 @@ struct raw_end {
     uint64_t to_bytes;
 };
 
-/* The other side must not be sending. Both directions were zeroed. */
+/* The other process must not be sending. Both directions were zeroed. */
 void raw_start(struct raw_end *, struct raw_direction *out, struct raw_direction *in);
 /* Any length: in pieces through the byte ring, announced to `handler`, which takes each in with raw_take. */
 void raw_send_bulk(struct raw_end *, uint32_t handler, const void *from, size_t n);

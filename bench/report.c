@@ -67,9 +67,9 @@ void bench_report_json(FILE *f, const struct bench_row *row, size_t n)
                 bench_api_name(r->api), r->udp ? "udp" : "shm", (unsigned long long)r->bytes);
         json_number(f, "value", r->value);
         fprintf(f, ",\"unit\":\"%s\"", bench_test_unit(r->test));
-        json_number(f, "floor", r->floor);
+        json_number(f, "baseline", r->baseline);
         json_number(f, "ratio", r->ratio);
-        fprintf(f, ",\"placement\":\"%s\",\"rounds\":%zu", bench_placement_name(r->placement), r->rounds);
+        fprintf(f, ",\"placement\":\"%s\",\"trials\":%zu", bench_placement_name(r->placement), r->trials);
         json_number(f, "probe_ns", r->probe_ns);
         if (r->tried)
             fprintf(f, ",\"tried\":%zu", r->tried);
@@ -100,25 +100,25 @@ static void figure(double v, char out[16])
 
 static void table_row(FILE *f, const struct bench_row *r)
 {
-    char name[40], bytes[24] = "-", value[16], floor[16], ratio[16], p999[16], cpu[16];
+    char name[40], bytes[24] = "-", value[16], baseline[16], ratio[16], p999[16], cpu[16];
     if (r->n)
         snprintf(name, sizeof name, "%s %u", bench_test_name(r->test), r->n);
     else
         snprintf(name, sizeof name, "%s", bench_test_name(r->test));
     if (r->bytes)
         bench_bytes_text(r->bytes, bytes);
-    if (r->rounds == 0) {
-        fprintf(f, "%-16s%-10s%6s%8s  %.*s%s\n", name, bench_api_name(r->api), bytes, "-", 35, r->lost,
+    if (r->trials == 0) {
+        fprintf(f, "%-16s%-10s%5s%8s  %.*s%s\n", name, bench_api_name(r->api), bytes, "-", 35, r->lost,
                 strlen(r->lost) > 35 ? "..." : "");
         return;
     }
     figure(r->value, value);
-    figure(r->floor, floor);
+    figure(r->baseline, baseline);
     figure(r->ratio, ratio);
     figure(r->p999, p999);
     figure(r->cpu_ns, cpu);
-    fprintf(f, "%-16s%-10s%6s%8s %-4s%7s%6s%8s%7s%7zu\n", name, bench_api_name(r->api), bytes, value,
-            bench_test_unit(r->test), floor, ratio, p999, cpu, r->rounds);
+    fprintf(f, "%-16s%-10s%5s%8s %-4s%9s%6s%7s%7s%7zu\n", name, bench_api_name(r->api), bytes, value,
+            bench_test_unit(r->test), baseline, ratio, p999, cpu, r->trials);
 }
 
 void bench_report_table(FILE *f, const struct bench_row *row, size_t n)
@@ -129,7 +129,7 @@ void bench_report_table(FILE *f, const struct bench_row *row, size_t n)
         bool seen = false;
         double probe = NAN;
         for (; end < n && row[end].placement == placement; end++) {
-            seen |= row[end].rounds > 0;
+            seen |= row[end].trials > 0;
             if (isnan(probe))
                 probe = row[end].probe_ns;
         }
@@ -142,12 +142,12 @@ void bench_report_table(FILE *f, const struct bench_row *row, size_t n)
                 fprintf(f, "one core: both processes share a processor, so each wait is a yield\n");
             else
                 fprintf(f, "%s: a cache line crosses in %.0f ns\n", bench_placement_name(placement), probe);
-            fprintf(f, "%-16s%-10s%6s%8s %-4s%7s%6s%8s%7s%7s\n", "test", "api", "bytes", "value", "unit", "floor",
-                    "ratio", "p99.9", "cpu ns", "rounds");
+            fprintf(f, "%-16s%-10s%5s%8s %-4s%9s%6s%7s%7s%7s\n", "test", "api", "bytes", "value", "unit", "baseline",
+                    "ratio", "p99.9", "cpu ns", "trials");
             for (; i < end; i++) {
-                if (row[i].shown && (row[i].rounds || row[i].lost))
+                if (row[i].shown && (row[i].trials || row[i].lost))
                     table_row(f, &row[i]);
-                empty += row[i].shown && !row[i].rounds && !row[i].lost;
+                empty += row[i].shown && !row[i].trials && !row[i].lost;
             }
             if (empty)
                 fprintf(f, "%zu more rows were not seen undisturbed in this placement\n", empty);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * rows.c - from kept rounds to rows: medians over the rounds of one placement, ratios round by round. */
-#include "rounds.h"
+ * rows.c - from kept trials to rows: medians over the trials of one placement, ratios trial by trial. */
 #include "stats.h"
+#include "trials.h"
 
 #include <errno.h>
 #include <math.h>
@@ -23,7 +23,8 @@ const char *bench_test_name(enum bench_test t)
         "wake-unarmed", "wake-armed",  "barrier",    "layered",      "layered-stream",  "startup-run",
         "startup-job",  "memory-peer", "memory-all", "loss-stream",  "loss-trip",       "am-trip",
         "am-rate",      "am-bulk",     "am-waiting", "am-loss-trip", "am-loss-rate",    "am-loss-bulk",
-        "am-par",       "quit"};
+        "am-par",       "put-landed",  "put-used",   "put-notify",   "put-add",         "put-import",
+        "rpc-null",     "rpc-send",    "rpc-once",   "quit"};
     _Static_assert(sizeof name / sizeof *name == BENCH_QUIT + 1, "a name for each test");
     return name[t <= BENCH_QUIT ? t : BENCH_QUIT];
 }
@@ -51,6 +52,8 @@ const char *bench_test_unit(enum bench_test t)
     case BENCH_WAKE_WAIT:
     case BENCH_WAKE_POLL:
     case BENCH_BARRIER:
+    case BENCH_PUT_IMPORT:
+    case BENCH_RPC_ONCE:
         return "us";
     case BENCH_STARTUP_RUN:
     case BENCH_STARTUP_JOB:
@@ -65,8 +68,10 @@ const char *bench_test_unit(enum bench_test t)
 
 const char *bench_api_name(unsigned api)
 {
-    static const char *const name[BENCH_APIS] = {"raw",     "native",   "fm",    "fm1",    "tcp",     "am",
-                                                 "openmpi", "ompi-ucx", "mpich", "ucx-am", "ucx-tag", "libfabric"};
+    static const char *const name[BENCH_APIS] = {"raw",      "native", "fm",        "fm1",       "tcp",
+                                                 "am",       "memcpy", "movsb",     "nt",        "openmpi",
+                                                 "ompi-ucx", "mpich",  "ucx-am",    "ucx-tag",   "libfabric",
+                                                 "ucx-put",  "rpc",    "tirpc-tcp", "tirpc-udp", "tirpc-unix"};
     return api < BENCH_APIS ? name[api] : "?";
 }
 
@@ -77,52 +82,53 @@ const char *bench_pair_name(const struct bench_area *a, unsigned pair)
 
 static bool better(enum bench_test test, double a, double b)
 {
-    return bench_is_latency(test) ? a < b : a > b;
+    const char *unit = bench_test_unit(test);
+    return !strcmp(unit, "ns") || !strcmp(unit, "us") ? a < b : a > b;
 }
 
-/* The median over the rounds of one placement of what `get` says, NANs left out. */
+/* The median over the trials of one placement of what `get` says, NANs left out. */
 static double median_of(const struct bench_unit *u, enum bench_placement placement, double *room, size_t *n,
-                        double (*get)(const struct bench_round *, unsigned, unsigned), unsigned x, unsigned y)
+                        double (*get)(const struct bench_trial *, unsigned, unsigned), unsigned x, unsigned y)
 {
     *n = 0;
-    for (size_t i = 0; i < u->rounds; i++) {
-        double v = u->round[i].placement == placement ? get(&u->round[i], x, y) : NAN;
+    for (size_t i = 0; i < u->trials; i++) {
+        double v = u->trial[i].placement == placement ? get(&u->trial[i], x, y) : NAN;
         if (!isnan(v))
             room[(*n)++] = v;
     }
     return *n ? bench_median(room, *n) : NAN;
 }
 
-static double get_floor(const struct bench_round *r, unsigned variant, unsigned unused)
+static double get_baseline(const struct bench_trial *r, unsigned variant, unsigned unused)
 {
     (void)unused;
-    return r->floor[variant];
+    return r->baseline[variant];
 }
 
-static double get_value(const struct bench_round *r, unsigned api, unsigned unused)
+static double get_value(const struct bench_trial *r, unsigned api, unsigned unused)
 {
     (void)unused;
     return r->value[api];
 }
 
-static double get_ratio(const struct bench_round *r, unsigned api, unsigned variant)
+static double get_ratio(const struct bench_trial *r, unsigned api, unsigned variant)
 {
-    return r->value[api] / r->floor[variant];
+    return r->value[api] / r->baseline[variant];
 }
 
-static double get_floor_cpu(const struct bench_round *r, unsigned variant, unsigned unused)
+static double get_baseline_cpu(const struct bench_trial *r, unsigned variant, unsigned unused)
 {
     (void)unused;
-    return r->floor_cpu_ns[variant];
+    return r->baseline_cpu_ns[variant];
 }
 
-static double get_cpu(const struct bench_round *r, unsigned api, unsigned unused)
+static double get_cpu(const struct bench_trial *r, unsigned api, unsigned unused)
 {
     (void)unused;
     return r->cpu_ns[api];
 }
 
-static double get_probe(const struct bench_round *r, unsigned unused, unsigned unused2)
+static double get_probe(const struct bench_trial *r, unsigned unused, unsigned unused2)
 {
     (void)unused;
     (void)unused2;
@@ -142,19 +148,19 @@ static void tail(const struct bench_series *s, struct bench_row *row)
 static void unit_rows(const struct bench_unit *u, enum bench_placement placement, double *room, struct bench_row *out,
                       size_t *rows)
 {
-    size_t n, floors = 0;
+    size_t n, baselines = 0;
     unsigned best = 0;
-    double floor = NAN, probe = median_of(u, placement, room, &n, get_probe, 0, 0);
+    double baseline = NAN, probe = median_of(u, placement, room, &n, get_probe, 0, 0);
     for (unsigned v = 0; v < BENCH_VARIANTS; v++) {
-        double m = median_of(u, placement, room, &n, get_floor, v, 0);
-        if (!isnan(m) && (isnan(floor) || better(u->test, m, floor))) {
-            floor = m;
+        double m = median_of(u, placement, room, &n, get_baseline, v, 0);
+        if (!isnan(m) && (isnan(baseline) || better(u->test, m, baseline))) {
+            baseline = m;
             best = v;
-            floors = n;
+            baselines = n;
         }
     }
     for (unsigned a = 0; a < BENCH_APIS; a++) {
-        if (a == BENCH_RAW ? u->scene != NULL : !(u->apis & 1u << a))
+        if (a == BENCH_RAW ? u->scenario != NULL : !(u->apis & 1u << a))
             continue;
         struct bench_row *row = &out[(*rows)++];
         *row = (struct bench_row){.test = u->test,
@@ -163,24 +169,24 @@ static void unit_rows(const struct bench_unit *u, enum bench_placement placement
                                   .n = u->n,
                                   .placement = placement,
                                   .shown = u->shown,
-                                  .floor = floor,
+                                  .baseline = baseline,
                                   .probe_ns = probe,
                                   .p50 = NAN,
                                   .p999 = NAN,
                                   .cpu_ns = NAN};
         bool cpu = bench_is_latency(u->test) || u->test == BENCH_RATE;
         if (a == BENCH_RAW) {
-            row->value = floor;
-            row->rounds = floors;
-            row->tried = u->floor[best].tried;
-            row->ratio = isnan(floor) ? NAN : 1;
-            tail(&u->floor[best], row);
+            row->value = baseline;
+            row->trials = baselines;
+            row->tried = u->baseline[best].tried;
+            row->ratio = isnan(baseline) ? NAN : 1;
+            tail(&u->baseline[best], row);
             if (cpu)
-                row->cpu_ns = median_of(u, placement, room, &n, get_floor_cpu, best, 0);
+                row->cpu_ns = median_of(u, placement, room, &n, get_baseline_cpu, best, 0);
         } else {
             size_t ratios;
             row->tried = u->api[a].tried;
-            row->value = median_of(u, placement, room, &row->rounds, get_value, a, 0);
+            row->value = median_of(u, placement, room, &row->trials, get_value, a, 0);
             row->ratio = median_of(u, placement, room, &ratios, get_ratio, a, best);
             tail(&u->api[a], row);
             if (cpu)
@@ -193,8 +199,8 @@ int bench_rows(const struct bench_plan *p, bool one_core, struct bench_row **row
 {
     size_t most = 1;
     for (size_t i = 0; i < p->units; i++)
-        if (p->unit[i].rounds > most)
-            most = p->unit[i].rounds;
+        if (p->unit[i].trials > most)
+            most = p->unit[i].trials;
     struct bench_row *out = calloc(p->units * BENCH_APIS * BENCH_PLACEMENTS + 1, sizeof *out);
     double *room = calloc(most, sizeof *room);
     if (!out || !room) {

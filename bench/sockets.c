@@ -22,25 +22,25 @@
 
 enum { IP_UDP_BYTES = 28, MOST_SEGMENTS = 64, BUFFER = 4 << 20, PATIENCE_MS = 5000, SPIN_MS = 100 };
 
-struct board { /* of the pair: the sides' ports */
+struct socket_ports { /* of the pair: the processes' ports */
     uint16_t single[2], bulk[2];
 };
 
-static int failed(struct bench_side *s, const char *what)
+static int failed(struct bench_process *s, const char *what)
 {
-    return bench_side_fail(s, "%s: %s", what, strerror(errno));
+    return bench_process_fail(s, "%s: %s", what, strerror(errno));
 }
 
-static struct sockaddr_in address(const struct bench_side *s, unsigned side, uint16_t port)
+static struct sockaddr_in address(const struct bench_process *s, unsigned rank, uint16_t port)
 {
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = port};
-    inet_pton(AF_INET, s->area->net.address[side], &a.sin_addr);
+    inet_pton(AF_INET, s->area->net.address[rank], &a.sin_addr);
     return a;
 }
 
-static int bound(struct bench_side *s, int type, unsigned side, uint16_t *port)
+static int bound(struct bench_process *s, int type, unsigned rank, uint16_t *port)
 {
-    struct sockaddr_in a = address(s, side, 0);
+    struct sockaddr_in a = address(s, rank, 0);
     socklen_t n = sizeof a;
     int fd = socket(AF_INET, type | SOCK_CLOEXEC, 0), one = 1, bytes = BUFFER;
     if (fd < 0)
@@ -61,32 +61,32 @@ static int bound(struct bench_side *s, int type, unsigned side, uint16_t *port)
     return fd;
 }
 
-int sockets_bind(struct bench_side *s, unsigned side, uint16_t *port)
+int sockets_bind(struct bench_process *s, unsigned rank, uint16_t *port)
 {
-    return bound(s, SOCK_DGRAM, side, port);
+    return bound(s, SOCK_DGRAM, rank, port);
 }
 
-int sockets_join(struct bench_side *s, int fd, unsigned other, uint16_t port)
+int sockets_join(struct bench_process *s, int fd, unsigned other, uint16_t port)
 {
     struct sockaddr_in a = address(s, other, port);
     return connect(fd, (void *)&a, sizeof a) ? failed(s, "could not connect a socket") : 0;
 }
 
-static void meet(struct bench_side *s)
+static void meet(struct bench_process *s)
 {
     bench_meet(s->pair, &s->meet_count, s->one_core);
 }
 
-static int join_tcp(struct bench_side *s, struct sockets *k, const struct board *b)
+static int join_tcp(struct bench_process *s, struct sockets *k, const struct socket_ports *b)
 {
-    if (s->side == 1) {
+    if (s->rank == 1) {
         if (listen(k->bulk, 1))
             return failed(s, "could not listen");
         meet(s);
         struct pollfd p = {.fd = k->bulk, .events = POLLIN};
         int fd = poll(&p, 1, PATIENCE_MS) == 1 ? accept4(k->bulk, NULL, NULL, SOCK_CLOEXEC) : -1, one = 1;
         if (fd < 0)
-            return bench_side_fail(s, "no TCP connection came");
+            return bench_process_fail(s, "no TCP connection came");
         close(k->bulk);
         k->bulk = fd;
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
@@ -96,26 +96,26 @@ static int join_tcp(struct bench_side *s, struct sockets *k, const struct board 
     return sockets_join(s, k->bulk, 1, b->bulk[1]);
 }
 
-int sockets_open(struct bench_side *s, struct sockets *k, bool tcp)
+int sockets_open(struct bench_process *s, struct sockets *k, bool tcp)
 {
     const struct bench_net *net = &s->area->net;
-    struct board *b = (void *)s->pair->board;
-    int one = 1, e = bench_net_enter(net, s->side);
+    struct socket_ports *b = (void *)s->pair->board;
+    int one = 1, e = bench_net_enter(net, s->rank);
     uint32_t payload = net->mtu > SOCKETS_RUN + IP_UDP_BYTES ? SOCKETS_RUN : (net->mtu - IP_UDP_BYTES) & ~7u;
     uint32_t segments = SOCKETS_RUN / payload;
     *k = (struct sockets){.tcp = tcp, .bulk = -1, .single = -1, .segment = payload};
     k->run = payload * (segments < MOST_SEGMENTS ? segments : MOST_SEGMENTS);
     if (e)
-        return bench_side_fail(s, "cannot enter the network namespace %s: %s", net->space[s->side], strerror(-e));
-    if ((k->bulk = bound(s, tcp ? SOCK_STREAM : SOCK_DGRAM, s->side, &b->bulk[s->side])) < 0)
+        return bench_process_fail(s, "cannot enter the network namespace %s: %s", net->space[s->rank], strerror(-e));
+    if ((k->bulk = bound(s, tcp ? SOCK_STREAM : SOCK_DGRAM, s->rank, &b->bulk[s->rank])) < 0)
         return -1;
     if (tcp)
         return join_tcp(s, k, b);
-    if ((k->single = bound(s, SOCK_DGRAM, s->side, &b->single[s->side])) < 0)
+    if ((k->single = bound(s, SOCK_DGRAM, s->rank, &b->single[s->rank])) < 0)
         return -1;
     meet(s);
-    if (sockets_join(s, k->bulk, !s->side, b->bulk[!s->side]) ||
-        sockets_join(s, k->single, !s->side, b->single[!s->side]))
+    if (sockets_join(s, k->bulk, !s->rank, b->bulk[!s->rank]) ||
+        sockets_join(s, k->single, !s->rank, b->single[!s->rank]))
         return -1;
     if (setsockopt(k->bulk, IPPROTO_UDP, UDP_GRO, &one, sizeof one))
         return failed(s, "the kernel does not merge datagrams (UDP_GRO)");
@@ -130,7 +130,7 @@ void sockets_close(struct sockets *k)
         close(k->single);
 }
 
-int sockets_reset(struct bench_side *s, struct sockets *k, uint64_t window)
+int sockets_reset(struct bench_process *s, struct sockets *k, uint64_t window)
 {
     uint64_t old;
     k->window = window;
@@ -141,13 +141,14 @@ int sockets_reset(struct bench_side *s, struct sockets *k, uint64_t window)
 }
 
 /* Nothing has moved for long: a datagram is lost, or the peer is. */
-static int waits(struct bench_side *s, struct sockets *k)
+static int waits(struct bench_process *s, struct sockets *k)
 {
     uint64_t now = bench_now_ns();
     if (k->since_ns == 0)
         k->since_ns = now;
     else if (now - k->since_ns > (uint64_t)PATIENCE_MS * 1000000u)
-        return bench_side_fail(s, "bare sockets moved nothing for %d s: was a datagram dropped?", PATIENCE_MS / 1000);
+        return bench_process_fail(s, "bare sockets moved nothing for %d s: was a datagram dropped?",
+                                  PATIENCE_MS / 1000);
     else if (now - k->since_ns > (uint64_t)SPIN_MS * 1000000u)
         usleep(1000); /* whoever is to send has no processor */
     if (s->one_core)
@@ -173,7 +174,7 @@ static bool has_room(struct sockets *k, size_t n)
     return true;
 }
 
-ssize_t sockets_send(struct bench_side *s, struct sockets *k, const void *from, size_t n)
+ssize_t sockets_send(struct bench_process *s, struct sockets *k, const void *from, size_t n)
 {
     _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(uint16_t))] = {0};
     if (n > k->run && !k->tcp)
@@ -200,13 +201,13 @@ ssize_t sockets_send(struct bench_side *s, struct sockets *k, const void *from, 
     return went;
 }
 
-ssize_t sockets_receive(struct bench_side *s, struct sockets *k, void *to, size_t room)
+ssize_t sockets_receive(struct bench_process *s, struct sockets *k, void *to, size_t room)
 {
     ssize_t n = recv(k->bulk, to, room, k->tcp ? MSG_DONTWAIT : MSG_DONTWAIT | MSG_TRUNC);
     if (n < 0)
         return again() ? waits(s, k) : failed(s, "a bare socket could not receive");
     if ((size_t)n > room || (n == 0 && k->tcp))
-        return bench_side_fail(s, n ? "datagrams of different messages were merged" : "the other side hung up");
+        return bench_process_fail(s, n ? "datagrams of different messages were merged" : "the other process hung up");
     k->since_ns = 0;
     k->taken += (uint64_t)n;
     if (!k->tcp && k->taken - k->told >= k->window / 4) {
@@ -218,7 +219,7 @@ ssize_t sockets_receive(struct bench_side *s, struct sockets *k, void *to, size_
     return n;
 }
 
-int sockets_give(struct bench_side *s, struct sockets *k, const void *from, size_t n)
+int sockets_give(struct bench_process *s, struct sockets *k, const void *from, size_t n)
 {
     const char *at = from;
     int fd = k->tcp ? k->bulk : k->single;
@@ -232,7 +233,7 @@ int sockets_give(struct bench_side *s, struct sockets *k, const void *from, size
     return 0;
 }
 
-int sockets_take(struct bench_side *s, struct sockets *k, void *to, size_t n, bool asleep)
+int sockets_take(struct bench_process *s, struct sockets *k, void *to, size_t n, bool asleep)
 {
     char *at = to;
     int fd = k->tcp ? k->bulk : k->single;
@@ -242,7 +243,7 @@ int sockets_take(struct bench_side *s, struct sockets *k, void *to, size_t n, bo
         if (got < 0 && !again())
             return failed(s, "a bare socket could not receive");
         if (got == 0)
-            return bench_side_fail(s, "the other side hung up");
+            return bench_process_fail(s, "the other process hung up");
         if (got > 0) {
             at += got;
             n -= (size_t)got;

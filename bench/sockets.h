@@ -10,7 +10,7 @@
 #define RNL_BENCH_SOCKETS_H
 
 #include "net.h"
-#include "side.h"
+#include "process.h"
 
 enum { SOCKETS_RUN = 65504 }; /* the most bytes that one call sends: a run of datagrams, cut by the kernel */
 
@@ -26,24 +26,24 @@ struct sockets {
     uint64_t since_ns;    /* waiting for room */
 };
 
-/* Both sides; meets. 0, or bench_side_fail. */
-int sockets_open(struct bench_side *, struct sockets *, bool tcp);
+/* Both ranks; meets. 0, or bench_process_fail. */
+int sockets_open(struct bench_process *, struct sockets *, bool tcp);
 void sockets_close(struct sockets *);
 /* Before an order, between two meetings: forgets what is left of the last one. */
-int sockets_reset(struct bench_side *, struct sockets *, uint64_t window);
+int sockets_reset(struct bench_process *, struct sockets *, uint64_t window);
 
-/* One lone UDP socket: bound to an address of the side, of this thread's namespace; its port, as the kernel keeps it. A
- * descriptor, or -1 after bench_side_fail. And it is connected to a port of the other side. */
-int sockets_bind(struct bench_side *, unsigned side, uint16_t *port);
-int sockets_join(struct bench_side *, int fd, unsigned other, uint16_t port);
+/* One UDP socket: bound to an address of the rank, of this thread's namespace; its port, as the kernel keeps it. A
+ * descriptor, or -1 after bench_process_fail. And it is connected to a port of the other process. */
+int sockets_bind(struct bench_process *, unsigned rank, uint16_t *port);
+int sockets_join(struct bench_process *, int fd, unsigned other, uint16_t port);
 
-/* As many of n bytes as may go now, in one call: how many, perhaps 0, or -1 after bench_side_fail. */
-ssize_t sockets_send(struct bench_side *, struct sockets *, const void *from, size_t n);
+/* As many of n bytes as may go now, in one call: how many, perhaps 0, or -1 after bench_process_fail. */
+ssize_t sockets_send(struct bench_process *, struct sockets *, const void *from, size_t n);
 /* What is there, in one call. UDP: `room` has to hold the whole run. */
-ssize_t sockets_receive(struct bench_side *, struct sockets *, void *to, size_t room);
+ssize_t sockets_receive(struct bench_process *, struct sockets *, void *to, size_t room);
 
 /* A lone datagram, or 8 bytes and more of a TCP stream, whole; `asleep` waits in the kernel instead of polling. */
-int sockets_give(struct bench_side *, struct sockets *, const void *from, size_t n);
-int sockets_take(struct bench_side *, struct sockets *, void *to, size_t n, bool asleep);
+int sockets_give(struct bench_process *, struct sockets *, const void *from, size_t n);
+int sockets_take(struct bench_process *, struct sockets *, void *to, size_t n, bool asleep);
 
 #endif

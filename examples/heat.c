@@ -87,7 +87,7 @@ void *allocate(uint64_t things, uint64_t bytes_each)
     void *p = NULL;
     if (!__builtin_mul_overflow(things, bytes_each, &bytes) && bytes <= SIZE_MAX)
         p = malloc(bytes > 0 ? bytes : 1);
-    if (p == NULL)
+    if (!p)
         die("no memory for %llu times %llu bytes: use more ranks where there is more memory, or a smaller picture",
             (unsigned long long)things, (unsigned long long)bytes_each);
     return p;
@@ -210,7 +210,7 @@ static const char *check_wishes(int operands)
         return "no input: name a PGM picture, or draw one with --make 960x640 start.pgm";
     if (operands > 1)
         return "more than one input: name one picture, and the output with -o OUTPUT.pgm";
-    if (wish.make == NULL && wish.output == NULL && wish.colour == NULL)
+    if (!wish.make && !wish.output && !wish.colour)
         return "no output: name it with -o OUTPUT.pgm or --colour OUTPUT.ppm";
     return NULL;
 }
@@ -251,7 +251,7 @@ int main(int argc, char **argv)
     opterr = 0; /* every rank reads the same arguments, and one complains */
     for (int option; !help && (option = getopt_long(argc, argv, letters, options, NULL)) != -1;) {
         help = option == 'h';
-        if (problem == NULL && !help)
+        if (!problem && !help)
             problem =
                 option == '?' || option == ':' ? refuse_option(option, argv[optind - 1]) : read_option(option, optarg);
     }
@@ -262,9 +262,9 @@ int main(int argc, char **argv)
         fputs(usage, stdout);
     else if (problem != NULL && FM_nodeid == 0)
         fprintf(stderr, "heat: %s. Try --help\n", problem);
-    else if (!help && problem == NULL && wish.make == NULL)
+    else if (!help && !problem && !wish.make)
         spread_heat();
-    else if (!help && problem == NULL && FM_nodeid == 0)
+    else if (!help && !problem && FM_nodeid == 0)
         make_picture();
     FM_finalize(); /* waits for the other ranks, too: none ends the job before rank 0 has spoken */
     return problem != NULL ? 2 : 0;

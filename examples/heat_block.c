@@ -129,7 +129,7 @@ static void add_span(uint64_t begin, uint64_t end, size_t *n)
     if (*n == block.span_room) {
         block.span_room = 2 * block.span_room + 64;
         block.spans = realloc(block.spans, block.span_room * sizeof *block.spans);
-        if (block.spans == NULL)
+        if (!block.spans)
             die("no memory for the cells to compute: use more ranks where there is more memory, or a smaller picture");
     }
     block.spans[(*n)++] = (struct span){(uint32_t)begin, (uint32_t)end};

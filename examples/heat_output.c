@@ -99,7 +99,7 @@ struct output *output_create(const char *path)
     if (exists && fchmod(output->fd, old.st_mode & 07777) != 0)
         die("cannot give the new %s the mode of the old one: %s. Remove the old one first", path, strerror(errno));
     output->file = fdopen(output->fd, "w");
-    if (output->file == NULL)
+    if (!output->file)
         die("no memory to write %s", path);
     return output;
 }

@@ -96,7 +96,7 @@ void picture_open(struct picture *p, const char *path)
 {
     bool standard = strcmp(path, "-") == 0;
     *p = (struct picture){.path = standard ? "standard input" : path, .file = standard ? stdin : fopen(path, "rb")};
-    if (p->file == NULL)
+    if (!p->file)
         die("cannot read %s: %s. Name a PGM picture, or draw one with --make", path, strerror(errno));
     check_magic(p);
     uint64_t width = read_number(p, "the width", MOST_SIDE), height = read_number(p, "the height", MOST_SIDE);

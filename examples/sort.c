@@ -79,7 +79,7 @@ void die(const char *format, ...)
 void *allocate(size_t bytes)
 {
     void *p = malloc(bytes > 0 ? bytes : 1);
-    if (p == NULL)
+    if (!p)
         die("no memory for %zu more bytes: sort with more ranks where there is more memory, or a smaller input", bytes);
     return p;
 }
@@ -312,16 +312,16 @@ int main(int argc, char **argv)
     }
     if (help)
         problem = NULL;
-    else if (problem == NULL && optind == argc)
+    else if (!problem && optind == argc)
         problem = "no input: name the files to sort, or - for standard input";
-    else if (problem == NULL && output_path == NULL)
+    else if (!problem && !output_path)
         problem = "no output: name it with -o OUTPUT (the ranks write it together, so it cannot be a pipe)";
 
     if (help && FM_nodeid == 0)
         fputs(usage, stdout);
     else if (problem != NULL && FM_nodeid == 0)
         fprintf(stderr, "sort: %s\nTry --help.\n", problem);
-    else if (!help && problem == NULL)
+    else if (!help && !problem)
         sort_files(argv + optind, output_path, verbose);
     FM_finalize(); /* waits for the other ranks, too: none ends the job before rank 0 has spoken */
     return problem != NULL ? 2 : 0;

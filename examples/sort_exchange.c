@@ -59,7 +59,7 @@ void tell(unsigned rank, enum note note, const void *head, size_t head_bytes, co
 struct heard hear(enum note note, unsigned rank)
 {
     struct heard *slot = &inbox[note * ranks + rank];
-    while (slot->head == NULL)
+    while (!slot->head)
         FM_wait(-1);
     struct heard heard = *slot;
     slot->head = NULL;
@@ -117,7 +117,7 @@ static void *grow(void *p, size_t *capacity, size_t needed, size_t bytes_each)
         return p;
     *capacity += needed;
     p = realloc(p, *capacity * bytes_each);
-    if (p == NULL)
+    if (!p)
         die("out of memory: sort with more ranks where there is more memory, or a smaller input");
     return p;
 }

@@ -28,7 +28,7 @@ static char *copy_text(const char *text)
 void input_add(struct input *input, const char *path, uint64_t bytes)
 {
     input->files = realloc(input->files, (input->n + 1) * sizeof *input->files);
-    if (input->files == NULL)
+    if (!input->files)
         die("no memory for the names of the inputs");
     input->files[input->n++] = (struct input_file){copy_text(path), bytes};
     input->bytes += bytes;
@@ -137,7 +137,7 @@ static void read_more(struct reader *r)
     if (r->capacity - r->have < MORE_BYTES + SORT_SLACK + 1) {
         r->capacity *= 2; /* a long line */
         r->buffer = realloc(r->buffer, r->capacity);
-        if (r->buffer == NULL)
+        if (!r->buffer)
             die("no memory for a line of more than %zu bytes", r->have);
     }
     size_t room = r->capacity - r->have - SORT_SLACK - 1;
@@ -177,7 +177,7 @@ bool reader_next(struct reader *r, struct lines *lines)
         size_t size = r->have - r->given;
         if (r->in_line && size > 0) {
             newline = memchr(bytes, '\n', size);
-            r->in_line = newline == NULL;
+            r->in_line = !newline;
             drop(r, newline != NULL ? (size_t)(newline - bytes) + 1 : size);
             continue;
         }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * amudprun.c - `amudprun [-np N] [-spawn S|L|C] [-depth D] [-v] PROGRAM ARGUMENT...`: starts a program that was written
- * for AMUDP, as its master. And, for masters, `amudprun --stand-in FILE NAME`, the stand-in of src/amudp/place.h, and
- * `amudprun --reach FILE ...` (amudprun_reach.c). */
-#include "amudp/place.h"
+ * for AMUDP, as its master. */
+#include "api/amudp/amudp_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,8 +38,8 @@ _Noreturn static void usage(const char *wrong)
 static int number(const char *text, int most, const char *wrong)
 {
     char *end;
-    long n = strtol(text != NULL ? text : "", &end, 10);
-    if (text == NULL || end == text || *end != '\0' || n < 1 || n > most)
+    long n = strtol(text ? text : "", &end, 10);
+    if (!text || end == text || *end != '\0' || n < 1 || n > most)
         usage(wrong);
     return (int)n;
 }
@@ -49,10 +48,6 @@ int main(int argc, char **argv)
 {
     int nproc = 1, depth = 0, verbose = 0, i = 1;
     const char *letter = AMUDP_getenv_prefixed("SPAWNFN");
-    if (argc == 4 && strcmp(argv[1], "--stand-in") == 0)
-        return rnl_amudp_stand_in(argv[2], argv[3]);
-    if (argc > 1 && strcmp(argv[1], "--reach") == 0)
-        return rnl_amudp_reach(argc, argv);
     for (; i < argc && argv[i][0] == '-'; i++) {
         const char *option = argv[i] + 1 + (argv[i][1] == '-');
         if (strcmp(option, "np") == 0 || strcmp(option, "n") == 0)
@@ -73,8 +68,8 @@ int main(int argc, char **argv)
     }
     if (i >= argc)
         usage("name the program to start behind the options");
-    amudp_spawnfn_t spawn = rnl_amudp_spawn_named(letter != NULL ? letter : "L");
-    if (spawn == NULL)
+    amudp_spawnfn_t spawn = rnl_amudp_spawn_named(letter ? letter : "L");
+    if (!spawn)
         usage("-spawn takes S, L or C");
     argc -= i;
     argv += i;

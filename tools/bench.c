@@ -6,9 +6,9 @@
 #include "launch.h"
 #include "machine.h"
 #include "peer.h"
+#include "process.h"
 #include "report.h"
-#include "scene.h"
-#include "side.h"
+#include "scenario.h"
 #include "tool.h"
 
 #include <argp.h>
@@ -43,9 +43,9 @@ enum { MOST_WAITING = 1024 }; /* one datagram */
 enum { PAIR_SHARE = 5, RANKS = 16, MOST_RANKS = 256 };
 static const uint64_t MOST_BYTES = 16 << 20;
 
-struct asked {
-    unsigned tests;  /* of the pairs: bit per enum bench_test */
-    unsigned scenes; /* bit per place in bench_scenes: asked for by name, or by `all` */
+struct bench_options {
+    unsigned tests;     /* of the pairs: bit per enum bench_test */
+    unsigned scenarios; /* bit per place in bench_scenarios: asked for by name, or by `all` */
     unsigned named;
     bool all;                 /* the word */
     unsigned apis, peer_apis; /* our own; of peers, in the tests of the pairs alone */
@@ -69,7 +69,8 @@ static const struct argp_option options[] = {
     {"mtu", OPTION_MTU, "BYTES", 0, "of the interfaces between the namespaces (default 1500)", 0},
     {"protect", OPTION_PROTECT, "HOW", 0, "how our packets are protected: off, auth (default) or encrypt", 0},
     {"api", OPTION_API, "NAME[,NAME...]", 0,
-     "fm (FM 2.x), fm1 (FM 1.1), native, am (AM-2), tcp (bare, with udp), all (default), or raw: the floors alone", 0},
+     "fm (FM 2.x), fm1 (FM 1.1), native, am (AM-2), tcp (bare, with udp), all (default), or raw: the baselines alone",
+     0},
     {"size", OPTION_SIZE, "N[,N...]", 0,
      "message sizes in bytes, K and M understood, at most 16M (default: 8 for latency, rate and peers, 64K,1M for "
      "bandwidth, 16,1K,64K for layered)",
@@ -80,7 +81,7 @@ static const struct argp_option options[] = {
      "also write latency.png, bandwidth.png, layered.png and am-rate.png to DIR (needs gnuplot)", 0},
     {"ranks", OPTION_RANKS, "N", 0, "processes at the barrier (default 16)", 0},
     {"peer", OPTION_PEER, "NAME[,NAME...]", 0,
-     "measure these beside, in the same rounds: openmpi, mpich, ucx, libfabric (scripts/setup peers installs them)", 0},
+     "measure these beside, in the same trials: openmpi, mpich, ucx, libfabric (scripts/setup peers installs them)", 0},
     {"peer-prefix", OPTION_PEER_PREFIX, "NAME=DIR", 0, "that peer is the one installed under DIR", 0},
     {"peer-timeout", OPTION_PEER_TIMEOUT, "SECONDS", 0,
      "how long a peer may take to start, or to measure a size once (default 60)", 0},
@@ -100,24 +101,24 @@ static const char *next_word(const char **list, char *out, size_t size)
     return out;
 }
 
-static void parse_apis(struct argp_state *state, struct asked *q, const char *list)
+static void parse_apis(struct argp_state *state, struct bench_options *q, const char *list)
 {
     char word[32];
     q->apis = 0;
     while (next_word(&list, word, sizeof word)) {
         unsigned a = BENCH_RAW;
-        while (a < BENCH_OWN && strcmp(word, bench_api_name(a)))
+        while (a < BENCH_MEMCPY && strcmp(word, bench_api_name(a)))
             a++;
         if (!strcmp(word, "all"))
             q->apis = ~0u;
-        else if (a < BENCH_OWN)
+        else if (a < BENCH_MEMCPY)
             q->apis |= 1u << a;
         else
             argp_error(state, "there is no interface '%s': --api takes am, fm, fm1, native, tcp, raw or all", word);
     }
 }
 
-static void parse_sizes(struct argp_state *state, struct asked *q, const char *list)
+static void parse_sizes(struct argp_state *state, struct bench_options *q, const char *list)
 {
     char word[32];
     q->sizes = 0;
@@ -132,22 +133,22 @@ static void parse_sizes(struct argp_state *state, struct asked *q, const char *l
     }
 }
 
-static void parse_scene(struct argp_state *state, struct asked *q, const char *name)
+static void parse_scenario(struct argp_state *state, struct bench_options *q, const char *name)
 {
-    for (unsigned i = 0; bench_scenes[i]; i++)
-        if (!strcmp(name, bench_scenes[i]->name)) {
-            q->scenes |= 1u << i;
+    for (unsigned i = 0; bench_scenarios[i]; i++)
+        if (!strcmp(name, bench_scenarios[i]->name)) {
+            q->scenarios |= 1u << i;
             q->named |= 1u << i;
             return;
         }
     argp_error(state,
                "there is no test '%s': latency, waiting, rate, bandwidth, peers, idle, wake, barrier, layered, "
-               "startup, memory, loss, am or all",
+               "startup, memory, loss, am, put, rpc or all",
                name);
 }
 
 /* A folder for a peer that is not measured. */
-static void check_prefixes(struct argp_state *state, const struct asked *q)
+static void check_prefixes(struct argp_state *state, const struct bench_options *q)
 {
     unsigned wanted = 0;
     for (unsigned a = BENCH_OWN; a < BENCH_APIS; a++)
@@ -160,9 +161,11 @@ static void check_prefixes(struct argp_state *state, const struct asked *q)
 }
 
 /* Options that mean nothing to what was asked for are errors; `all` leaves out what they exclude. */
-static void check(struct argp_state *state, struct asked *q)
+static void check(struct argp_state *state, struct bench_options *q)
 {
-    bool plots = false, sizes = false, ranks = false;
+    bool plots = false, sizes = false, ranks = false, peers = false;
+    unsigned unnamed = 0; /* peers */
+    char text[1024];
     if (q->shm && q->netns)
         argp_error(state, "--netns is for datagrams, and --transport shm for shared memory: give one of the two");
     q->net.udp |= q->netns;
@@ -182,29 +185,42 @@ static void check(struct argp_state *state, struct asked *q)
     }
     if (q->apis == 1u << BENCH_AM && q->tests)
         argp_error(state, "--api am is for the test am, which has figures of its own");
-    if (!q->tests && !q->scenes)
+    if (!q->tests && !q->scenarios)
         q->tests = q->net.udp ? PAIR_TESTS | 1u << BENCH_WAITING : PAIR_TESTS;
-    for (unsigned i = 0; bench_scenes[i]; i++) {
-        const struct bench_scene *scene = bench_scenes[i];
-        if (!(q->scenes & 1u << i))
+    for (unsigned i = 0; bench_scenarios[i]; i++) {
+        const struct bench_scenario *scenario = bench_scenarios[i];
+        if (!(q->scenarios & 1u << i))
             continue;
-        if (!(q->apis & scene->apis)) {
+        if (!(q->apis & scenario->apis)) {
             if (q->named & 1u << i)
                 argp_error(state,
                            "%s is not measured over the interfaces that --api names; runnel-bench(1) says over which",
-                           scene->name);
-            q->scenes &= ~(1u << i);
+                           scenario->name);
+            q->scenarios &= ~(1u << i);
             continue;
         }
-        if (scene->netns && !q->netns) {
+        if (scenario->netns && !q->netns) {
             if (q->named & 1u << i)
-                argp_error(state, "%s is measured between namespaces: give --netns too", scene->name);
-            q->scenes &= ~(1u << i);
+                argp_error(state, "%s is measured between namespaces: give --netns too", scenario->name);
+            q->scenarios &= ~(1u << i);
             continue;
         }
-        plots |= scene->plots;
-        ranks |= scene->ranks;
-        sizes |= scene->sizes;
+        if (scenario->shm && q->net.udp) {
+            if (q->named & 1u << i)
+                argp_error(state, "%s is measured on one host: leave out --transport udp and --netns", scenario->name);
+            q->scenarios &= ~(1u << i);
+            continue;
+        }
+        if (scenario->of_peers && !(q->named & 1u << i) &&
+            bench_peers_present(&q->peers, scenario->peers, text, sizeof text)) {
+            q->scenarios &= ~(1u << i); /* `all` needs nothing that is not there */
+            continue;
+        }
+        plots |= scenario->plots;
+        ranks |= scenario->ranks;
+        sizes |= scenario->sizes;
+        peers |= scenario->peers && !scenario->of_peers;
+        unnamed |= scenario->of_peers ? scenario->peers : 0;
     }
     if (q->plot && !plots && !(q->tests & (1u << BENCH_LATENCY | 1u << BENCH_BANDWIDTH)))
         argp_error(state, "--plot draws latency, bandwidth, layered and am: ask for one of them too");
@@ -215,11 +231,12 @@ static void check(struct argp_state *state, struct asked *q)
     if (!q->ranks)
         q->ranks = RANKS;
     check_prefixes(state, q);
-    if (q->peer_apis && !q->tests)
-        argp_error(state, "--peer is for latency, rate and bandwidth: ask for one of them too");
+    if (q->peer_apis && !q->tests && !peers)
+        argp_error(state, "--peer is for latency, rate, bandwidth and put: ask for one of them too");
+    q->peer_apis |= unnamed;
 }
 
-static void parse_peer(struct argp_state *state, struct asked *q, int key, const char *arg)
+static void parse_peer(struct argp_state *state, struct bench_options *q, int key, const char *arg)
 {
     char text[512], *end;
     int e = 0;
@@ -236,7 +253,7 @@ static void parse_peer(struct argp_state *state, struct asked *q, int key, const
         argp_error(state, "%s", text);
 }
 
-static void parse_protect(struct argp_state *state, struct asked *q, const char *arg)
+static void parse_protect(struct argp_state *state, struct bench_options *q, const char *arg)
 {
     static const char *const word[][2] = {
         {"off", "nothing-measure-only"}, {"auth", "authenticate"}, {"encrypt", "encrypt"}};
@@ -250,7 +267,7 @@ static void parse_protect(struct argp_state *state, struct asked *q, const char 
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-    struct asked *q = state->input;
+    struct bench_options *q = state->input;
     char *end;
     switch (key) {
     case OPTION_TRANSPORT:
@@ -315,9 +332,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         else if (!strcmp(arg, "waiting"))
             q->tests |= 1u << BENCH_WAITING;
         else if (!strcmp(arg, "all"))
-            q->tests = PAIR_TESTS | 1u << BENCH_WAITING, q->scenes = ~0u, q->all = true;
+            q->tests = PAIR_TESTS | 1u << BENCH_WAITING, q->scenarios = ~0u, q->all = true;
         else
-            parse_scene(state, q, arg);
+            parse_scenario(state, q, arg);
         break;
     case ARGP_KEY_END:
         check(state, q);
@@ -334,15 +351,15 @@ static int complain(const char *text)
     return 1;
 }
 
-static unsigned apis_for(const struct asked *q, enum bench_test test, uint64_t bytes)
+static unsigned apis_for(const struct bench_options *q, enum bench_test test, uint64_t bytes)
 {
-    unsigned apis = (q->apis | q->peer_apis) & ~(1u << BENCH_AM);
+    unsigned apis = (q->apis | q->peer_apis) & BENCH_OF_PAIRS;
     if (test == BENCH_WAITING)
         apis &= 1u << BENCH_NATIVE | 1u << BENCH_FM | 1u << BENCH_TCP;
     return bytes > bench_api_fm1.most_bytes ? apis & ~(1u << BENCH_FM1) : apis;
 }
 
-static int make_plan(const struct asked *q, const struct bench_wish *w, struct bench_plan *p)
+static int make_plan(const struct bench_options *q, const struct bench_wish *w, struct bench_plan *p)
 {
     static const uint64_t small[] = {8}, large[] = {64 << 10, 1 << 20};
     static const enum bench_test tests[] = {BENCH_LATENCY, BENCH_RATE, BENCH_BANDWIDTH, BENCH_BANDWIDTH_ALONE,
@@ -367,9 +384,9 @@ static int make_plan(const struct asked *q, const struct bench_wish *w, struct b
             for (uint64_t bytes = 64; bytes <= 4 << 20 && e == 0; bytes *= 2)
                 e = bench_plan_add(p, tests[t], bytes, apis_for(q, tests[t], bytes), false);
     }
-    for (unsigned i = 0; bench_scenes[i] && e == 0; i++)
-        if (q->scenes & 1u << i)
-            e = bench_scenes[i]->plan(p, w);
+    for (unsigned i = 0; bench_scenarios[i] && e == 0; i++)
+        if (q->scenarios & 1u << i)
+            e = bench_scenarios[i]->plan(p, w);
     return e;
 }
 
@@ -386,22 +403,22 @@ static void show_progress(void *arg, double seconds_left)
     }
 }
 
-/* A round can be there without one value: each repetition in it was interrupted. */
+/* A trial can be there without one value: each repetition in it was interrupted. */
 static bool has_value(const struct bench_unit *u)
 {
-    for (size_t i = 0; i < u->rounds; i++) {
+    for (size_t i = 0; i < u->trials; i++) {
         for (unsigned v = 0; v < BENCH_VARIANTS; v++)
-            if (!isnan(u->round[i].floor[v]))
+            if (!isnan(u->trial[i].baseline[v]))
                 return true;
         for (unsigned a = 0; a < BENCH_APIS; a++)
-            if (!isnan(u->round[i].value[a]))
+            if (!isnan(u->trial[i].value[a]))
                 return true;
     }
     return false;
 }
 
 /* What the rows do not say. False if there is nothing else to say: nothing was measured. */
-static bool remarks(FILE *f, const struct asked *q, const struct bench_plan *p)
+static bool remarks(FILE *f, const struct bench_options *q, const struct bench_plan *p)
 {
     unsigned flipped = 0, preempted = 0, empty = 0, no_fm1 = 0;
     for (size_t i = 0; i < p->units; i++) {
@@ -409,13 +426,13 @@ static bool remarks(FILE *f, const struct asked *q, const struct bench_plan *p)
         preempted += p->unit[i].preempted;
         const struct bench_unit *u = &p->unit[i];
         empty += !has_value(u);
-        bool with_fm1 = q->apis & 1u << BENCH_FM1 && (!u->scene || u->scene->apis & 1u << BENCH_FM1);
+        bool with_fm1 = q->apis & 1u << BENCH_FM1 && (!u->scenario || u->scenario->apis & 1u << BENCH_FM1);
         no_fm1 += u->shown && u->bytes > bench_api_fm1.most_bytes && with_fm1;
     }
     if (preempted)
         fprintf(f, "%u repetitions were interrupted by other programs and run again.\n", preempted);
     if (flipped)
-        fprintf(f, "%u rounds were thrown away: the cores' placement changed meanwhile.\n", flipped);
+        fprintf(f, "%u trials were thrown away: the cores' placement changed meanwhile.\n", flipped);
     if (empty)
         fprintf(f, "%u of %zu measurements had no undisturbed turn: --max-time %g is short for them.\n", empty,
                 p->units, q->seconds);
@@ -424,7 +441,7 @@ static bool remarks(FILE *f, const struct asked *q, const struct bench_plan *p)
     return empty < p->units;
 }
 
-static int show(const struct asked *q, const struct bench_plan *p, bool one_core, const char *machine)
+static int show(const struct bench_options *q, const struct bench_plan *p, bool one_core, const char *machine)
 {
     char text[512];
     struct bench_row *row;
@@ -458,9 +475,9 @@ static int show(const struct asked *q, const struct bench_plan *p, bool one_core
     return status;
 }
 
-/* The pairs (scene == NULL) or one scene: with processes of its own, which are gone when it returns. */
-static int measure(struct asked *q, const struct bench_wish *w, struct bench_plan *p, const struct bench_scene *scene,
-                   double seconds, bool *one_core)
+/* The pairs (!scenario) or one scenario: with processes of its own, which are gone when it returns. */
+static int measure(struct bench_options *q, const struct bench_wish *w, struct bench_plan *p,
+                   const struct bench_scenario *scenario, double seconds, bool *one_core)
 {
     struct bench_area *a;
     struct bench_jobs jobs;
@@ -476,13 +493,14 @@ static int measure(struct asked *q, const struct bench_wish *w, struct bench_pla
     for (size_t i = 0; i < p->units; i++)
         if (p->unit[i].bytes > a->most_bytes)
             a->most_bytes = p->unit[i].bytes;
-    for (unsigned api = BENCH_RAW + 1; api < BENCH_TCP && !scene; api++)
+    for (unsigned api = BENCH_RAW + 1; api < BENCH_TCP && !scenario; api++)
         if (q->apis & 1u << api)
-            bench_cast(a, api, bench_api_name(api), 2, 0);
-    if (scene && scene->cast)
-        scene->cast(a, w);
-    unsigned peer_apis = scene ? 0 : q->peer_apis;
-    unsigned bare = scene ? (scene->sockets ? 1u << BENCH_RAW : 0) : (q->apis & 1u << BENCH_TCP) | 1u << BENCH_RAW;
+            bench_assign_role(a, api, bench_api_name(api), 2, 0);
+    if (scenario && scenario->assign_roles)
+        scenario->assign_roles(a, w);
+    unsigned peer_apis = q->peer_apis & (scenario ? scenario->peers : BENCH_OF_PAIRS);
+    unsigned bare =
+        scenario ? (scenario->sockets ? 1u << BENCH_RAW : 0) : (q->apis & 1u << BENCH_TCP) | 1u << BENCH_RAW;
     e = bench_jobs_start(&jobs, a, fd, bare, p->text, sizeof p->text);
     if (e == 0)
         e = bench_peers_start(&q->peers, a, fd, peer_apis, p->text, sizeof p->text);
@@ -494,7 +512,7 @@ static int measure(struct asked *q, const struct bench_wish *w, struct bench_pla
                             .peer_ms = (unsigned)(q->peer_seconds * 1e3),
                             .drop = bench_peers_drop,
                             .peers = &q->peers};
-    measuring = scene ? scene->name : "pairs";
+    measuring = scenario ? scenario->name : "pairs";
     bool terminal = isatty(STDERR_FILENO);
     if (terminal)
         run.progress = show_progress;
@@ -506,8 +524,8 @@ static int measure(struct asked *q, const struct bench_wish *w, struct bench_pla
     if (e == 0) {
         run.end_ns = bench_now_ns() + (uint64_t)(seconds * 1e9);
         size_t n;
-        struct bench_unit *first = scene ? bench_scene_units(p, scene, &n) : NULL;
-        e = scene ? bench_scene_run(&run, scene, first, n) : bench_run(&run);
+        struct bench_unit *first = scenario ? bench_scenario_units(p, scenario, &n) : NULL;
+        e = scenario ? bench_scenario_run(&run, scenario, first, n) : bench_run(&run);
     }
     bench_peers_end(&q->peers, e != 0);
     bench_jobs_end(&jobs, e != 0);
@@ -517,15 +535,15 @@ static int measure(struct asked *q, const struct bench_wish *w, struct bench_pla
     return e ? complain(p->text) : 0;
 }
 
-static int measure_all(struct asked *q, const struct bench_wish *w, struct bench_plan *p, bool *one_core)
+static int measure_all(struct bench_options *q, const struct bench_wish *w, struct bench_plan *p, bool *one_core)
 {
     double shares = q->tests ? PAIR_SHARE : 0;
-    for (unsigned i = 0; bench_scenes[i]; i++)
-        shares += q->scenes & 1u << i ? bench_scenes[i]->share : 0;
+    for (unsigned i = 0; bench_scenarios[i]; i++)
+        shares += q->scenarios & 1u << i ? bench_scenarios[i]->share : 0;
     int status = q->tests ? measure(q, w, p, NULL, q->seconds * PAIR_SHARE / shares, one_core) : 0;
-    for (unsigned i = 0; bench_scenes[i] && status == 0; i++)
-        if (q->scenes & 1u << i)
-            status = measure(q, w, p, bench_scenes[i], q->seconds * bench_scenes[i]->share / shares, one_core);
+    for (unsigned i = 0; bench_scenarios[i] && status == 0; i++)
+        if (q->scenarios & 1u << i)
+            status = measure(q, w, p, bench_scenarios[i], q->seconds * bench_scenarios[i]->share / shares, one_core);
     return status;
 }
 
@@ -535,12 +553,13 @@ int rnl_tool_bench(int argc, char **argv)
         .options = options,
         .parser = parse,
         .children = rnl_tool_help,
-        .args_doc = "[latency|waiting|rate|bandwidth|peers|idle|wake|barrier|layered|startup|memory|loss|am|all]...",
+        .args_doc =
+            "[latency|waiting|rate|bandwidth|peers|idle|wake|barrier|layered|startup|memory|loss|am|put|rpc|all]...",
         .doc = "Measures messages between processes of this host beside the fastest that the machine allows. "
                "Without a test: latency, rate and bandwidth.\v"
-               "Rows are medians; ratio is value / floor of the same round. See runnel-bench(1).",
+               "Rows are medians; ratio is value / baseline of the same trial. See runnel-bench(1).",
     };
-    struct asked q = {.apis = ~0u, .seconds = 20, .peer_seconds = 60};
+    struct bench_options q = {.apis = ~0u, .seconds = 20, .peer_seconds = 60};
     struct bench_plan plan = {.calm = 1};
     char machine[256], text[1024];
     if (argp_parse(&argp, argc, argv, 0, NULL, &q))
@@ -562,7 +581,8 @@ int rnl_tool_bench(int argc, char **argv)
                                     .ranks = q.ranks,
                                     .plot = q.plot != NULL,
                                     .udp = q.net.udp,
-                                    .netns = q.netns};
+                                    .netns = q.netns,
+                                    .peers = q.peer_apis};
     bool one_core = false;
     struct bench_wires *wires = NULL;
     if (make_plan(&q, &wish, &plan))

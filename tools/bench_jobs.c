@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * bench_jobs.c - see bench_jobs.h. The floors' pair is forked: it needs nothing but the area. Each interface is a job
+ * bench_jobs.c - see bench_jobs.h. The pair of the baselines is forked and needs only the area. Each interface is a job
  * of two, started by `runnel run` like any other program's. */
 #include "bench_jobs.h"
 #include "launch.h"
 #include "machine.h"
-#include "role.h"
+#include "process.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -33,20 +33,20 @@ static int add(struct bench_jobs *j, pid_t pid, unsigned pair)
     return 0;
 }
 
-/* The floors' processes: scenes have floors of their own, and need the probe. */
-static pid_t start_bare(struct bench_jobs *j, unsigned pair, const struct bench_api *api, unsigned side)
+/* The baselines' processes: scenarios have baselines of their own, and need the probe. */
+static pid_t start_bare(struct bench_jobs *j, unsigned pair, const struct bench_api *api, unsigned rank)
 {
     pid_t parent = getpid(), pid = fork();
     if (pid == 0) {
         bench_end_with(parent, SIGKILL);
-        _exit(bench_side_run(j->area, pair, api, side));
+        _exit(bench_process_run(j->area, pair, api, rank));
     }
     return pid;
 }
 
 int bench_jobs_start(struct bench_jobs *j, struct bench_area *area, int area_fd, unsigned apis, char *text, size_t size)
 {
-    const struct bench_api *floor = apis && area->net.udp ? &bench_api_udp : &bench_api_raw;
+    const struct bench_api *baseline = apis && area->net.udp ? &bench_api_udp : &bench_api_raw;
     memset(j, 0, sizeof *j);
     j->area = area;
     j->text = text;
@@ -54,10 +54,10 @@ int bench_jobs_start(struct bench_jobs *j, struct bench_area *area, int area_fd,
     bench_area_path(area_fd, j->area_path);
     fflush(NULL); /* or the forked ones would write it again */
     int e = 0;
-    for (unsigned side = 0; side < 2 && e == 0; side++)
-        e = add(j, start_bare(j, BENCH_RAW, floor, side), BENCH_RAW);
-    for (unsigned side = 0; side < 2 && e == 0 && apis & 1u << BENCH_TCP; side++)
-        e = add(j, start_bare(j, BENCH_TCP, &bench_api_tcp, side), BENCH_TCP);
+    for (unsigned rank = 0; rank < 2 && e == 0; rank++)
+        e = add(j, start_bare(j, BENCH_RAW, baseline, rank), BENCH_RAW);
+    for (unsigned rank = 0; rank < 2 && e == 0 && apis & 1u << BENCH_TCP; rank++)
+        e = add(j, start_bare(j, BENCH_TCP, &bench_api_tcp, rank), BENCH_TCP);
     for (unsigned i = BENCH_RAW + 1; i < BENCH_MAX_PAIRS && e == 0; i++)
         if (area->pair[i].role[0])
             e = add(j, bench_launch_pair(area, j->area_path, i), i);
@@ -132,7 +132,7 @@ int bench_jobs_child(const char *area_path, unsigned pair)
     }
     const struct bench_api *role = pair < BENCH_MAX_PAIRS ? bench_role(area->pair[pair].role) : NULL;
     if (role)
-        return bench_side_run(area, pair, role, 0);
+        return bench_process_run(area, pair, role, 0);
     fprintf(stderr, "runnel bench: no pair %u to be part of. --child is for runnel bench itself\n", pair);
     return 1;
 }

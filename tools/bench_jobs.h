@@ -6,7 +6,7 @@
 
 #include <sys/types.h>
 
-#include "rounds.h"
+#include "trials.h"
 
 enum { BENCH_JOBS = BENCH_MAX_PAIRS + 2 };
 
@@ -19,8 +19,8 @@ struct bench_jobs {
     size_t text_size;
 };
 
-/* Starts the floors, and a job for each pair that has a role. apis: of the pairs (bit BENCH_RAW set), or 0 for a scene,
- * which has floors of its own. 0, or negative with a sentence in *text. Whatever was
+/* Starts the baselines, and a job for each pair with a role. apis: pairs (bit BENCH_RAW set), or 0 for a scenario,
+ * which has baselines of its own. 0, or negative with a sentence in *text. Whatever was
  * started is ended by bench_jobs_end, also after a failure, and by the kernel if this process dies. */
 int bench_jobs_start(struct bench_jobs *, struct bench_area *, int area_fd, unsigned apis, char *text, size_t size);
 /* For bench_run: 0 while all of them live. */

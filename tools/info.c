@@ -6,10 +6,11 @@
 #include "base/copy.h"
 #include "base/env.h"
 #include "base/error.h"
+#include "base/iface.h"
 #include "job/fds.h"
-#include "job/launch.h"
 #include "job/proto.h"
-#include "job/spawn.h"
+#include "launcher/launcher.h"
+#include "launcher/spawn.h"
 #include "machine.h"
 #include "runnel/runnel.h"
 #include "tool.h"
@@ -154,7 +155,7 @@ static int try_memfd(int *future_write, char *why, size_t room)
 {
     int fd, e = rnl_memfd_new("runnel-info", 4096, 0, &fd);
     if (e < 0) {
-        snprintf(why, room, "no: %s", strerror(-e));
+        snprintf(why, room, "no: %s", strerror(rnl_last_error()->sys_errno));
         return 0;
     }
     snprintf(why, room, "yes");
@@ -165,8 +166,8 @@ static int try_memfd(int *future_write, char *why, size_t room)
 
 static int try_sockets(char *why, size_t room)
 {
-    int pair[2], e = rnl_packet_pair(pair);
-    snprintf(why, room, e < 0 ? "no: %s" : "yes", e < 0 ? strerror(-e) : "");
+    int pair[2], e = rnl_seqpacket_pair(pair);
+    snprintf(why, room, e < 0 ? "no: %s" : "yes", e < 0 ? strerror(rnl_last_error()->sys_errno) : "");
     if (e < 0)
         return 0;
     close(pair[0]);
@@ -348,16 +349,19 @@ static void show_limits(struct info_page *p)
     info_row(p, "without influence", "locked memory, huge pages, size of /dev/shm, ptrace: not used", NULL);
 }
 
-static const struct setting {
+static const struct environment_setting {
     const char *name, *unset, *what;
 } settings[] = {
     {"RUNNEL_FD", "a job of one", "set by runnel run for its ranks: the descriptor that leads to it"},
-    {"RUNNEL_RANK", "no rank", "set by runnel run to the rank: for wrappers, which have not joined the job"},
+    {"RUNNEL_RENDEZVOUS", "no job to join",
+     "the file of runnel run --rendezvous, or its text: the job that a program joins"},
     {"RUNNEL_TERMINAL", "no terminal", "set by runnel run to 1 if its standard error is a terminal: show progress"},
     {"RNL_PROTECT", "authenticate",
      "how packets to other hosts are protected: authenticate, encrypt, or nothing-measure-only"},
     {"RNL_FAULT", "nothing", "what befalls the packets of other hosts, for trials, like loss=1%"},
+    {"RUNNEL_RPC", "nothing", "for SunRPC programs below runnel rpc: off, explain, strict, now, separated by commas"},
     {"RUNNEL_SSH", "ssh", "the command by which runnel run and amudprun reach hosts"},
+    {"RUNNEL_DAEMON", "the usual one", "the name of the daemon that keeps the names of services, for trials"},
     {"PMIX_NAMESPACE", "no such job", "set by a launcher that serves PMIx: the job that a process finds itself in"},
     {"PMIX_RANK", "no such job", "... and its rank there"},
     {"PATH", "/bin:/usr/bin", "where runnel run looks for the program, runnel bench for gnuplot and compilers"},
@@ -368,7 +372,7 @@ static void show_settings(struct info_page *p)
 {
     info_section(p, "settings");
     for (unsigned i = 0; i < sizeof settings / sizeof settings[0]; i++) {
-        const struct setting *s = &settings[i];
+        const struct environment_setting *s = &settings[i];
         const char *value = getenv(s->name);
         info_setting(p, s->name, value ? value : s->unset, value != NULL, s->what);
     }
@@ -388,16 +392,29 @@ static void show_endpoint(struct info_page *p)
     }
     rnl_get_limits(ep, &l);
     info_number(p, "receive budget", l.receive_budget, "bytes; rnl_options.receive_budget");
-    info_number(p, "handlers", l.handlers, "rnl_options.handlers, FM_MAX_HANDLERS; at most 65536");
+    info_number(p, "handlers", l.handlers, "rnl_options.handlers; at most 65536");
     info_number(p, "stacks", l.stacks, "rnl_options.stacks; more where there are more local peers");
     info_number(p, "stack bytes", l.stack_bytes, "of a handler that waits for bytes");
     info_number(p, "post budget", l.post_budget, "bytes that rnl_post queues");
     info_number(p, "short message", RNL_SHORT_MAX, "bytes, rnl_send");
-    info_number(p, "answer", l.answer_max, "bytes, rnl_reply");
+    info_number(p, "answer", l.reply_max, "bytes, rnl_reply");
     info_number(p, "reserved at once", l.reserve_max, "bytes, rnl_begin inside a handler");
-    info_number(p, "whole message", l.whole_max, "bytes, rnl_handler_whole, FM 1.1");
+    info_number(p, "whole message", l.whole_max, "bytes, rnl_handler_whole");
     (void)!rnl_close(ep);
     rnl_hub_free(opt.hub);
+}
+
+/* What each interface says about itself. */
+static void show_interfaces(struct info_page *p)
+{
+    for (const struct rnl_iface *const *i = rnl_ifaces; *i; i++) {
+        info_section(p, (*i)->name);
+        for (const struct rnl_iface_row *row = (*i)->info; row && row->name; row++)
+            if (row->text)
+                info_row(p, row->name, row->text, row->remark);
+            else
+                info_number(p, row->name, row->number, row->remark);
+    }
 }
 
 static int show_machine(int json)
@@ -410,20 +427,22 @@ static int show_machine(int json)
     show_limits(&p);
     show_settings(&p);
     show_endpoint(&p);
+    show_interfaces(&p);
     info_running(&p);
+    info_services(&p);
     info_end(&p);
     return 0;
 }
 
 /* ---- the command line ---- */
 
-struct asked {
+struct info_options {
     int json, pid;
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-    struct asked *q = state->input;
+    struct info_options *q = state->input;
     char *end;
     long n;
     switch (key) {
@@ -458,7 +477,7 @@ int rnl_tool_info(int argc, char **argv)
         .doc = "Show what this machine has for messages, the limits and settings in force, and who is running.\v"
                "See runnel-info(1).",
     };
-    struct asked q = {0};
+    struct info_options q = {0};
     argp_err_exit_status = EX_USAGE;
     if (argp_parse(&argp, argc, argv, 0, NULL, &q) != 0)
         return EX_USAGE;

@@ -16,7 +16,7 @@ struct info_page {
 #define INFO_NO_LIMIT UINT64_MAX /* null in JSON */
 
 void info_section(struct info_page *p, const char *name);
-/* Any text; remark == NULL: it needs the rest of the line. */
+/* Any text; !remark: it needs the rest of the line. */
 void info_row(struct info_page *p, const char *name, const char *value, const char *remark);
 void info_flag(struct info_page *p, const char *name, int yes, const char *remark);
 void info_number(struct info_page *p, const char *name, uint64_t value, const char *remark);
@@ -35,6 +35,10 @@ int info_read_line(const char *dir, const char *name, char *text, unsigned room)
 void info_network(struct info_page *p);
 /* A section of the processes that have an endpoint. */
 void info_running(struct info_page *p);
+/* A section of the services that processes of this user may reach, and the peers of a process that were introduced, as
+ * lines or, between the brackets of an array, as objects (info_meet.c). */
+void info_services(struct info_page *p);
+void info_peers(int pid, int json);
 /* The counters of one process. The exit status. */
 int info_process(int pid, int json);
 

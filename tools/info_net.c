@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "transport/udp/kernel.h"
-#include "wire/seal.h"
+#include "net/socket/kernel.h"
+#include "net/wire/seal.h"
 
 /* "lo 65536, eth0 1500": the interfaces that are up, each once. */
 static void name_interfaces(char *text, size_t room)

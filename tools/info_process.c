@@ -74,7 +74,8 @@ static int launcher_of(int pid)
 
 void info_running(struct info_page *p)
 {
-    struct rnl_counters c[1];
+    struct rnl_counters_page page;
+    const struct rnl_counters *c = &page.core;
     const struct dirent *e;
     int found = 0;
     char command[64], rank[48], what[160];
@@ -82,7 +83,7 @@ void info_running(struct info_page *p)
     DIR *proc = opendir("/proc");
     while (proc && (e = readdir(proc)) != NULL) {
         int pid = atoi(e->d_name);
-        if (pid <= 0 || pid == getpid() || rnl_counters_read(pid, c, 1) <= 0)
+        if (pid <= 0 || pid == getpid() || rnl_counters_read(pid, &page, 1) <= 0)
             continue;
         command_of(pid, command, sizeof command);
         snprintf(rank, sizeof rank, "rank %u of %u", c->rank, c->size);
@@ -182,13 +183,14 @@ static void show_waits(const struct rnl_counters *c, uint64_t now)
                (unsigned long long)c->missing_handler - 1, (unsigned long long)c->missing_handler_rank - 1);
 }
 
-static void show_counters(const struct rnl_counters *c, int pid, const char *command, const char *state)
+static void show_counters(const struct rnl_counters_page *page, int pid, const char *command, const char *state)
 {
+    const struct rnl_counters *c = &page->core;
     const char *name, *text;
     uint64_t value, now = bench_now_ns();
     size_t width = 0, digits = 0;
     char number[24];
-    for (unsigned i = 0; rnl_counters_item(c, i, &name, &text, &value); i++) {
+    for (unsigned i = 0; rnl_counters_item(page, i, &name, &text, &value); i++) {
         size_t n = strlen(name), d = (size_t)snprintf(number, sizeof number, "%llu", (unsigned long long)value);
         width = n > width ? n : width;
         digits = d > digits ? d : digits;
@@ -198,32 +200,33 @@ static void show_counters(const struct rnl_counters *c, int pid, const char *com
         printf(", open for %.1f s", (double)(now - c->start_ns) / 1e9);
     putchar('\n');
     show_waits(c, now);
-    for (unsigned i = 0; rnl_counters_item(c, i, &name, &text, &value); i++)
+    for (unsigned i = 0; rnl_counters_item(page, i, &name, &text, &value); i++)
         printf("  %-*s %*llu  %s\n", (int)width, name, (int)digits, (unsigned long long)value, text);
 }
 
-static void counters_json(const struct rnl_counters *c, const char *command)
+static void counters_json(const struct rnl_counters_page *page, const char *command)
 {
+    const struct rnl_counters *c = &page->core;
     const char *name, *text;
     uint64_t value, now = bench_now_ns();
     fputs("{\"program\":", stdout);
     info_put_json(program_of(c, command));
     printf(",\"rank\":%u,\"size\":%u,\"open_ns\":%llu,\"counters\":{", c->rank, c->size,
            (unsigned long long)(c->start_ns && c->start_ns <= now ? now - c->start_ns : 0));
-    for (unsigned i = 0; rnl_counters_item(c, i, &name, &text, &value); i++)
+    for (unsigned i = 0; rnl_counters_item(page, i, &name, &text, &value); i++)
         printf("%s\"%s\":%llu", i ? "," : "", name, (unsigned long long)value);
     fputs("}}", stdout);
 }
 
 int info_process(int pid, int json)
 {
-    struct rnl_counters *c = calloc(ENDPOINTS_MAX, sizeof *c);
+    struct rnl_counters_page *page = calloc(ENDPOINTS_MAX, sizeof *page);
     char command[64];
-    int n = c ? rnl_counters_read(pid, c, ENDPOINTS_MAX)
-              : rnl_fail(RNL_ERR_NO_MEMORY, "no memory for the counters of %d endpoints", ENDPOINTS_MAX);
+    int n = page ? rnl_counters_read(pid, page, ENDPOINTS_MAX)
+                 : rnl_fail(RNL_ERR_NO_MEMORY, "no memory for the counters of %d endpoints", ENDPOINTS_MAX);
     const char *state = state_of(pid);
     if (n <= 0) {
-        free(c);
+        free(page);
         return complain(pid, n);
     }
     command_of(pid, command, sizeof command);
@@ -233,12 +236,15 @@ int info_process(int pid, int json)
         if (i)
             putchar(json ? ',' : '\n');
         if (json)
-            counters_json(&c[i], command);
+            counters_json(&page[i], command);
         else
-            show_counters(&c[i], pid, command, state);
+            show_counters(&page[i], pid, command, state);
     }
     if (json)
+        fputs("],\"introduced\":[", stdout);
+    info_peers(pid, json);
+    if (json)
         puts("]}");
-    free(c);
+    free(page);
     return 0;
 }

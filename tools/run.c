@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * run.c - `runnel run`: reads the options, hands over to job/launch.c. */
-#include "job/hosts.h"
-#include "job/launch.h"
+ * run.c - `runnel run`: reads the options, hands over to launcher/launcher.c. */
 #include "job/proto.h"
-#include "job/spawn.h"
+#include "launcher/hosts.h"
+#include "launcher/launcher.h"
+#include "launcher/spawn.h"
 #include "tool.h"
 
 #include <argp.h>
@@ -20,13 +20,17 @@ enum {
     OPT_TAG,
     OPT_TIMEOUT,
     OPT_KEEP_GOING,
+    OPT_MPI,
     OPT_HOSTS,
     OPT_HOSTFILE,
     OPT_LAUNCHER,
     OPT_AGENT,
     OPT_FAN_OUT,
     OPT_TRANSPORT,
-    OPT_NO_CALL_BACK
+    OPT_STOPPED_AFTER,
+    OPT_WAIT_FOR,
+    OPT_RENDEZVOUS,
+    OPT_ADDRESS
 };
 static const double longest_timeout_s = 1e9;
 enum { FAN_OUT = 16 };
@@ -39,7 +43,9 @@ static const struct argp_option options[] = {
      "auto: shared memory between processes of one host (default); udp: datagrams between all of them", 0},
     {"tag-output", OPT_TAG, NULL, 0, "Put the rank before each line of output", 0},
     {"timeout", OPT_TIMEOUT, "SECONDS", 0, "End the job after this time, with status 124", 0},
+    {"stopped-after", OPT_STOPPED_AFTER, "SECONDS", 0, "Kill a process that has been stopped for this time", 0},
     {"keep-going", OPT_KEEP_GOING, NULL, 0, "Let the others go on when a process fails", 0},
+    {"mpi", OPT_MPI, NULL, 0, "The program is one of MPI, though it may not look like it: a script", 0},
     {"env", 'x', "NAME[=VALUE]", 0, "Pass this variable of the environment (give it this value first)", 0},
     {"hosts", OPT_HOSTS, "HOST[:N],...", 0, "Start the processes on these hosts, N each, in this order", 1},
     {"host", 'H', "HOSTS", OPTION_HIDDEN, NULL, 1},
@@ -47,10 +53,11 @@ static const struct argp_option options[] = {
     {"launcher", OPT_LAUNCHER, "HOW", 0,
      "ssh: reach hosts over ssh (default); netns: hosts are network namespaces of this machine", 3},
     {"agent", OPT_AGENT, "PATH", 0, "Where the runnel command is on the hosts (default: where it is here)", 3},
-    {"fan-out", OPT_FAN_OUT, "N", 0,
-     "So many hosts are reached from here, and by each of them; the others are reached through those (default: 16)", 3},
-    {"no-call-back", OPT_NO_CALL_BACK, NULL, 0,
-     "Listen at no port for agents whose ssh fails: their hosts are lost then", 3},
+    {"fan-out", OPT_FAN_OUT, "N", 0, "Start the agents of so many hosts at a time (default: 16)", 3},
+    {"wait-for", OPT_WAIT_FOR, "N", 0, "Start nothing: wait for N processes that join by themselves", 4},
+    {"rendezvous", OPT_RENDEZVOUS, "FILE", 0, "... by this file, which is made and removed (RUNNEL_RENDEZVOUS=FILE)",
+     4},
+    {"rendezvous-address", OPT_ADDRESS, "ADDRESS", 0, "... at this address of this host (default: at all)", 4},
     {"np", 'n', "N", OPTION_HIDDEN, NULL, 0},
     {NULL, 0, NULL, 0, NULL, 0},
 };
@@ -58,143 +65,182 @@ static const struct argp_option options[] = {
 struct options {
     struct rnl_launch job;
     struct rnl_hosts hosts;
-    int file; /* they come from a file */
+    bool file; /* they come from a file */
 };
 
-static void number_of_ranks(struct rnl_launch *job, const char *text, struct argp_state *state)
+/* A whole number from 1 to `most`, or 0 if it is none. */
+static uint32_t number(const char *text, long most)
 {
     char *end;
     errno = 0;
-    long n = strtol(text, &end, 10);
+    const long n = strtol(text, &end, 10);
+    return *text >= '0' && *text <= '9' && *end == '\0' && errno == 0 && n <= most ? (uint32_t)n : 0;
+}
+
+static uint32_t number_of_ranks(const char *text, struct argp_state *state)
+{
+    const uint32_t n = number(text, RNL_JOB_RANKS_MAX);
     if (strcmp(text, "p") == 0)
         argp_error(state, "the number of processes is given as -n N, not -np N");
-    else if (end == text || *end != '\0' || text[0] == ' ')
+    else if (n == 0 && text[strspn(text, "-0123456789")] != '\0')
         argp_error(state, "-n takes a number of processes, not '%s'", text);
-    else if (errno != 0 || n < 1 || n > RNL_JOB_RANKS_MAX)
+    else if (n == 0)
         argp_error(state, "-n %s: a job has 1 to %d processes, on all its hosts together", text, RNL_JOB_RANKS_MAX);
-    else
-        job->size = (uint32_t)n;
+    return n;
 }
 
-static void fan_out(struct rnl_launch *job, const char *text, struct argp_state *state)
+static uint64_t seconds(const char *option, const char *text, struct argp_state *state)
 {
     char *end;
-    errno = 0;
-    long n = strtol(text, &end, 10);
-    if (end == text || *end != '\0' || errno != 0 || n < 1 || n > RNL_HOSTS_MAX)
-        argp_error(state, "--fan-out takes a number of hosts, 1 to %d, not '%s'", RNL_HOSTS_MAX, text);
-    else
-        job->fan = (uint32_t)n;
+    const double s = strtod(text, &end);
+    if (end == text || *end != '\0' || !isfinite(s) || s <= 0 || s > longest_timeout_s)
+        argp_error(state, "%s takes a number of seconds above 0, not '%s'", option, text);
+    return (uint64_t)(s * 1e9) + 1;
 }
 
-static void timeout(struct rnl_launch *job, const char *text, struct argp_state *state)
+/* Whether the argument is the first of two words, and not the second. */
+static bool is_first(const char *option, const char *text, const char *first, const char *second,
+                     struct argp_state *state)
 {
-    char *end;
-    double s = strtod(text, &end);
-    if (end == text || *end != '\0' || !isfinite(s) || s <= 0 || s > longest_timeout_s) {
-        argp_error(state, "--timeout takes a number of seconds above 0, not '%s'", text);
-        return;
-    }
-    job->timeout_ns = (uint64_t)(s * 1e9) + 1;
-    job->timeout_text = text;
+    if (strcmp(text, first) != 0 && strcmp(text, second) != 0)
+        argp_error(state, "%s takes %s or %s, not '%s'", option, first, second, text);
+    return strcmp(text, first) == 0;
 }
 
-/* On one host the environment is inherited as it is: a name alone only has to exist. */
+/* The environment is passed on as it is: a name alone only has to exist. */
 static void variable(const char *text, struct argp_state *state)
 {
     const char *equals = strchr(text, '=');
-    if (text[0] == '\0' || equals == text) {
+    if (text[0] == '\0' || equals == text)
         argp_error(state, "-x takes NAME or NAME=VALUE, not '%s'", text);
-    } else if (equals == NULL) {
-        if (getenv(text) == NULL)
-            argp_error(state, "-x %s: there is no such variable in the environment; give it a value with -x %s=VALUE",
-                       text, text);
-    } else if (putenv((char *)(uintptr_t)text) != 0) {
+    else if (!equals && !getenv(text))
+        argp_error(state, "-x %s: there is no such variable in the environment; give it a value with -x %s=VALUE", text,
+                   text);
+    else if (equals && putenv((char *)(uintptr_t)text) != 0)
         argp_failure(state, RNL_EXIT_SYSTEM, errno, "-x %s", text);
-    }
+}
+
+static void hosts(struct options *all, const char *text, bool file, struct argp_state *state)
+{
+    char sentence[400];
+    if (all->file || (file && all->hosts.n > 0))
+        argp_error(state,
+                   "--hosts and --hostfile both name the hosts, or --hostfile stands there twice: give one of them");
+    if ((file ? rnl_hosts_file : rnl_hosts_read)(&all->hosts, text, sentence, sizeof sentence) < 0)
+        argp_error(state, "%s: %s", file ? "--hostfile" : "--hosts", sentence);
+    all->file = file;
+}
+
+static void check(const struct options *all, struct argp_state *state)
+{
+    const struct rnl_launch *job = &all->job;
+    if (job->expected != (job->rendezvous_file != NULL))
+        argp_error(state, "--wait-for N and --rendezvous FILE belong together: give both");
+    if (job->expected && (all->hosts.n > 0 || job->bind_core || job->argv))
+        argp_error(state, "--wait-for starts nothing: leave out the program, --hosts and --bind");
+    if (job->start == RNL_START_NETNS && all->hosts.n == 0)
+        argp_error(state, "--launcher netns needs the namespaces that are the hosts: --hosts or --hostfile");
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct options *all = state->input;
     struct rnl_launch *job = &all->job;
-    char sentence[400];
     switch (key) {
+    case OPT_WAIT_FOR:
+        job->expected = true;
+        job->size = number_of_ranks(arg, state);
+        break;
     case 'n':
-        number_of_ranks(job, arg, state);
-        return 0;
+        job->size = number_of_ranks(arg, state);
+        break;
+    case OPT_RENDEZVOUS:
+        job->rendezvous_file = arg;
+        break;
+    case OPT_ADDRESS:
+        job->rendezvous_address = arg;
+        break;
     case OPT_BIND:
-        if (strcmp(arg, "core") != 0 && strcmp(arg, "none") != 0)
-            argp_error(state, "--bind takes core or none, not '%s'", arg);
-        job->bind_core = strcmp(arg, "core") == 0;
-        return 0;
+        job->bind_core = is_first("--bind", arg, "core", "none", state);
+        break;
     case OPT_TRANSPORT:
-        if (strcmp(arg, "auto") != 0 && strcmp(arg, "udp") != 0)
-            argp_error(state, "--transport takes auto or udp, not '%s'", arg);
-        job->datagrams = strcmp(arg, "udp") == 0;
-        return 0;
+        job->datagrams = !is_first("--transport", arg, "auto", "udp", state);
+        break;
     case OPT_TAG:
-        job->tag = 1;
-        return 0;
+        job->tag = true;
+        break;
     case OPT_TIMEOUT:
-        timeout(job, arg, state);
-        return 0;
+        job->timeout_ns = seconds("--timeout", arg, state);
+        job->timeout_text = arg;
+        break;
+    case OPT_MPI:
+        job->mpi = true;
+        break;
     case OPT_KEEP_GOING:
-        job->keep_going = 1;
-        return 0;
+        job->keep_going = true;
+        break;
     case OPT_HOSTS:
     case 'H':
-        if (all->file)
-            argp_error(state, "--hosts and --hostfile both name the hosts: give one of them");
-        if (rnl_hosts_read(&all->hosts, arg, sentence, sizeof sentence) < 0)
-            argp_error(state, "--hosts: %s", sentence);
-        return 0;
+        hosts(all, arg, false, state);
+        break;
     case OPT_HOSTFILE:
-        if (all->hosts.n > 0)
-            argp_error(state, "--hosts and --hostfile both name the hosts, or --hostfile stands there twice: give one "
-                              "of them");
-        if (rnl_hosts_file(&all->hosts, arg, sentence, sizeof sentence) < 0)
-            argp_error(state, "--hostfile: %s", sentence);
-        all->file = 1;
-        return 0;
+        hosts(all, arg, true, state);
+        break;
     case OPT_LAUNCHER:
-        if (strcmp(arg, "ssh") != 0 && strcmp(arg, "netns") != 0)
-            argp_error(state, "--launcher takes ssh or netns, not '%s'", arg);
-        job->reach = strcmp(arg, "ssh") == 0 ? RNL_REACH_SSH : RNL_REACH_NETNS;
-        return 0;
+        job->start = is_first("--launcher", arg, "ssh", "netns", state) ? RNL_START_SSH : RNL_START_NETNS;
+        break;
     case OPT_AGENT:
         if (arg[0] != '/')
             argp_error(state, "--agent takes a path from the root, not '%s'", arg);
         job->agent = arg;
-        return 0;
+        break;
     case OPT_FAN_OUT:
-        fan_out(job, arg, state);
-        return 0;
-    case OPT_NO_CALL_BACK:
-        job->no_call_back = 1;
-        return 0;
+        job->fan_out = number(arg, RNL_HOSTS_MAX);
+        if (job->fan_out == 0)
+            argp_error(state, "--fan-out takes a number of hosts, 1 to %d, not '%s'", RNL_HOSTS_MAX, arg);
+        break;
+    case OPT_STOPPED_AFTER:
+        job->stopped_after_ns = seconds("--stopped-after", arg, state);
+        break;
     case 'x':
         variable(arg, state);
-        return 0;
+        break;
     case ARGP_KEY_ARG: /* the program: what follows is its own */
         job->argv = &state->argv[state->next - 1];
         state->next = state->argc;
-        return 0;
+        break;
     case ARGP_KEY_SUCCESS:
-        if (job->reach == RNL_REACH_NETNS && all->hosts.n == 0)
-            argp_error(state, "--launcher netns needs the namespaces that are the hosts: --hosts or --hostfile");
-        return 0;
+        check(all, state);
+        break;
     case ARGP_KEY_NO_ARGS:
-        argp_error(state, "name the program to start behind the options");
-        return 0;
+        if (!job->expected)
+            argp_error(state, "name the program to start behind the options");
+        break;
+    default:
+        return ARGP_ERR_UNKNOWN;
     }
-    return ARGP_ERR_UNKNOWN;
+    return 0;
+}
+
+/* Where this command is, on the hosts too. 0, or -1: it has been said why. */
+static int find_self(struct rnl_launch *job, char *self, size_t room)
+{
+    const ssize_t n = job->agent ? 0 : readlink("/proc/self/exe", self, room - 1);
+    if (n < 0) {
+        fprintf(stderr, "runnel: cannot learn where this command is: %s; say where it is on the hosts with --agent\n",
+                strerror(errno));
+        return -1;
+    }
+    if (!job->agent) {
+        self[n] = '\0';
+        job->agent = self;
+    }
+    return 0;
 }
 
 /* The hosts of the job, and their ranks. 0, or -1: it has been said why. */
-static int deal(const struct options *all, struct rnl_launch *job, struct rnl_host *at, char *self, size_t room)
+static int deal(const struct options *all, struct rnl_launch *job, struct rnl_job_host *at, char *self, size_t room)
 {
-    ssize_t n = readlink("/proc/self/exe", self, room - 1);
     if (job->size == 0)
         job->size = rnl_hosts_slots(&all->hosts);
     if (job->size > RNL_JOB_RANKS_MAX) {
@@ -202,22 +248,15 @@ static int deal(const struct options *all, struct rnl_launch *job, struct rnl_ho
                 RNL_JOB_RANKS_MAX);
         return -1;
     }
-    if (job->agent == NULL && n < 0) {
-        fprintf(stderr, "runnel: cannot learn where this command is: %s; say where it is on the hosts with --agent\n",
-                strerror(errno));
+    if (find_self(job, self, room) < 0)
         return -1;
-    }
-    if (job->agent == NULL) {
-        self[n] = '\0';
-        job->agent = self;
-    }
     memset(at, 0, RNL_HOSTS_MAX * sizeof *at);
     job->hosts = rnl_hosts_deal(&all->hosts, job->size, at);
     job->at = at;
-    if (job->fan == 0)
-        job->fan = FAN_OUT;
+    if (job->fan_out == 0)
+        job->fan_out = FAN_OUT;
     const char *ssh = getenv("RUNNEL_SSH");
-    job->ssh = ssh != NULL && ssh[0] != '\0' ? ssh : "ssh";
+    job->ssh = ssh && ssh[0] != '\0' ? ssh : "ssh";
     return 0;
 }
 
@@ -233,7 +272,7 @@ int rnl_tool_agent(int argc, char **argv)
 /* What is large for a stack. */
 struct room {
     struct options all;
-    struct rnl_host at[RNL_HOSTS_MAX];
+    struct rnl_job_host at[RNL_HOSTS_MAX];
     char self[4096];
 };
 
@@ -243,6 +282,14 @@ static int launch(struct room *room)
     struct rnl_launch job = all->job;
     if (all->hosts.n > 0 && deal(all, &job, room->at, room->self, sizeof room->self) < 0)
         return RNL_EXIT_SYSTEM;
+    if (job.expected && find_self(&job, room->self, sizeof room->self) < 0)
+        return RNL_EXIT_SYSTEM;
+    if (rnl_tool_below_mpi() && job.hosts > 1)
+        fprintf(stderr,
+                "runnel: the provider of `runnel mpi` knows one host only, and this job has %u: if it is a job "
+                "of MPI, start it with --mpi and without `runnel mpi`, and MPI takes transports of its own\n",
+                job.hosts);
+    job.mpi |= rnl_tool_below_mpi();
     if (job.size == 0) {
         int cores = rnl_bind_count();
         job.size = cores < RNL_JOB_RANKS_MAX ? (uint32_t)cores : RNL_JOB_RANKS_MAX;
@@ -268,10 +315,11 @@ int rnl_tool_run(int argc, char **argv)
                "See runnel-run(1).",
     };
     struct room *room = calloc(1, sizeof *room);
-    if (room == NULL) {
+    if (!room) {
         fprintf(stderr, "runnel: no memory for %zu bytes of options; raise ulimit -v, or free memory\n", sizeof *room);
         return RNL_EXIT_SYSTEM;
     }
+    room->all.job.stopped_after_ns = UINT64_MAX;
     argp_err_exit_status = RNL_EXIT_USAGE;
     int e = argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &room->all);
     if (e != 0) { /* what is wrong with the options has been said, and has ended us */

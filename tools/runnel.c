@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EXIT_USAGE = 64 };
+enum { EXIT_USAGE = 64, EXIT_NO_LAUNCHER = 71 };
 
 static error_t help(int key, char *arg, struct argp_state *state)
 {
@@ -26,15 +26,36 @@ static const struct argp_option help_option[] = {
 static const struct argp help_argp = {.options = help_option, .parser = help};
 const struct argp_child rnl_tool_help[] = {{&help_argp, 0, NULL, 0}, {NULL, 0, NULL, 0}};
 
+#if !RNL_HAVE_LAUNCHER
+static int no_launcher(int argc, char **argv)
+{
+    (void)argc;
+    (void)argv;
+    fprintf(stderr,
+            "runnel: this command was built without libuv, which starting jobs needs: install its development package "
+            "(Debian: libuv1-dev) and build again, or start programs by mpirun or srun\n");
+    return EXIT_NO_LAUNCHER;
+}
+#endif
+
 static const struct subcommand {
     const char *name, *title, *what;
     int (*main)(int argc, char **argv);
 } subcommands[] = {
+#if RNL_HAVE_LAUNCHER
     {"run", "runnel run", "start the processes of a job", rnl_tool_run},
     {"agent", "runnel agent", NULL, rnl_tool_agent},
+#else
+    {"run", "runnel run", NULL, no_launcher},
+    {"agent", "runnel agent", NULL, no_launcher},
+#endif
+    {"daemon", "runnel daemon", "keep the names of services, for processes that no launcher started", rnl_tool_daemon},
+    {"key", "runnel key", "make and install the key by which daemons of several hosts know each other", rnl_tool_key},
     {"bench", "runnel bench", "measure messages beside what the machine allows", rnl_tool_bench},
     {"sim", "runnel sim", "run a job on a virtual cluster, the same in each run", rnl_tool_sim},
     {"paper", "runnel paper", "the papers' measurements, on the papers' machine", rnl_tool_paper},
+    {"mpi", "runnel mpi", "start Open MPI so that its messages go by Runnel", rnl_tool_mpi},
+    {"rpc", "runnel rpc", "start a program whose SunRPC calls go over shared memory", rnl_tool_rpc},
     {"info", "runnel info", "what this machine has for messages, and what is in force", rnl_tool_info},
 };
 enum { SUBCOMMANDS = sizeof subcommands / sizeof subcommands[0] };
@@ -45,7 +66,7 @@ static void usage(FILE *to)
           "User-level messaging between processes, of one host and of several.\n\n",
           to);
     for (unsigned i = 0; i < SUBCOMMANDS; i++)
-        if (subcommands[i].what != NULL) /* else it is for us, not for people */
+        if (subcommands[i].what) /* `agent` is for the launcher, not for people */
             fprintf(to, "  %-8s %s\n", subcommands[i].name, subcommands[i].what);
     fputs("\n  runnel SUBCOMMAND --help   what it takes\n"
           "  runnel --version           which release this is\n",

@@ -3,7 +3,7 @@
  * sim.c - `runnel sim`: reads the options, runs the job on a virtual cluster, prints what the ranks print, and last the
  * hash of all that happened. */
 #include "base/error.h"
-#include "job/launch.h"
+#include "launcher/launcher.h"
 #include "sim/cluster/cluster.h"
 #include "sim/cluster/net.h"
 #include "sim/cluster/trace.h"
@@ -32,8 +32,8 @@ enum {
 };
 #define BILLION ((uint64_t)1000000000)
 
-struct plan {
-    struct rnl_cluster_options cluster;
+struct sim_options {
+    struct vc_cluster_options cluster;
     int tag, speed;
     char faults[256];
     const char *trace;
@@ -84,7 +84,7 @@ static uint64_t seconds(const char *what, const char *text, struct argp_state *s
     return ns;
 }
 
-static void add_fault(struct plan *plan, const char *name, const char *text, struct argp_state *state)
+static void add_fault(struct sim_options *plan, const char *name, const char *text, struct argp_state *state)
 {
     size_t have = strlen(plan->faults);
     int n = snprintf(plan->faults + have, sizeof plan->faults - have, "%s%s%s", have ? "," : "", name, text);
@@ -100,29 +100,29 @@ static char *read_file(const char *path, struct argp_state *state)
     char *text = malloc(MOST + 1);
     FILE *f = text ? fopen(path, "re") : NULL;
     size_t n = f ? fread(text, 1, MOST + 1, f) : 0;
-    if (f == NULL || ferror(f))
+    if (!f || ferror(f))
         argp_failure(state, RNL_EXIT_SYSTEM, errno, "cannot read the scenario %s", path);
     else if (n > MOST)
         argp_error(state, "%s is longer than a scenario can be", path);
-    else if (memchr(text, '\0', n) != NULL)
+    else if (memchr(text, '\0', n))
         argp_error(state, "%s is no text: it has a byte 0", path);
-    if (f != NULL)
+    if (f)
         fclose(f);
-    if (text != NULL)
+    if (text)
         text[n < MOST ? n : MOST] = '\0';
     return text;
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-    struct plan *plan = state->input;
-    struct rnl_cluster_options *o = &plan->cluster;
+    struct sim_options *plan = state->input;
+    struct vc_cluster_options *o = &plan->cluster;
     switch (key) {
     case 'n':
-        o->ranks = (uint32_t)number("-n", arg, 1, RNL_CLUSTER_RANKS_MAX, state);
+        o->ranks = (uint32_t)number("-n", arg, 1, VC_RANKS_MAX, state);
         return 0;
     case OPT_HOSTS:
-        o->hosts = (uint32_t)number("--hosts", arg, 1, RNL_CLUSTER_RANKS_MAX, state);
+        o->hosts = (uint32_t)number("--hosts", arg, 1, VC_RANKS_MAX, state);
         return 0;
     case 's':
         o->seed = number("--seed", arg, 0, UINT64_MAX, state);
@@ -170,7 +170,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         state->next = state->argc;
         return 0;
     case ARGP_KEY_END:
-        if (getenv("RNL_FAULT") != NULL && *getenv("RNL_FAULT") != '\0') /* its words mean links here, not ranks */
+        if (getenv("RNL_FAULT") && *getenv("RNL_FAULT") != '\0') /* its words mean links here, not ranks */
             argp_error(state, "RNL_FAULT is for live jobs: unset it, and say --fault '%s'", getenv("RNL_FAULT"));
         return 0;
     case ARGP_KEY_NO_ARGS:
@@ -184,7 +184,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static void on_output(void *arg, uint32_t rank, int stream, const char *bytes, size_t n)
 {
-    const struct plan *plan = arg;
+    const struct sim_options *plan = arg;
     FILE *to = stream == 2 ? stderr : stdout;
     if (plan->tag)
         fprintf(to, "[%u] ", rank);
@@ -210,30 +210,30 @@ static void raise_files(void)
 
 /* ---- the packets ---- */
 
-static FILE *begin_trace(struct rnl_cluster *cluster, const struct plan *plan, struct rnl_trace **trace)
+static FILE *begin_trace(struct vc_cluster *cluster, const struct sim_options *plan, struct vc_trace **trace)
 {
     char about[200];
-    struct rnl_net *net = rnl_cluster_net(cluster);
+    struct vc_net *net = vc_cluster_net(cluster);
     FILE *file = fopen(plan->trace, "we");
-    if (file == NULL) {
+    if (!file) {
         fprintf(stderr, "runnel: cannot write %s: %s\n", plan->trace, strerror(errno));
         return NULL;
     }
     snprintf(about, sizeof about, "runnel sim -n %" PRIu32 " --seed %" PRIu64 " %s", plan->cluster.ranks,
              plan->cluster.seed, plan->cluster.program);
-    if (rnl_trace_new(net, rnl_trace_to_file, file, about, trace) < 0) {
+    if (vc_trace_new(net, vc_trace_to_file, file, about, trace) < 0) {
         fprintf(stderr, "runnel: %s\n", rnl_last_error()->text);
         fclose(file);
         return NULL;
     }
-    rnl_net_set_tap(net, rnl_trace_tap, *trace);
+    vc_net_set_tap(net, vc_trace_tap, *trace);
     return file;
 }
 
 /* 0 or the exit status. */
-static int end_trace(FILE *file, struct rnl_trace *trace, const char *path)
+static int end_trace(FILE *file, struct vc_trace *trace, const char *path)
 {
-    int status = rnl_trace_end(trace);
+    int status = vc_trace_end(trace);
     if (fclose(file) == 0 && status == 0)
         return 0;
     fprintf(stderr, "runnel: %s could not be written whole\n", path);
@@ -251,11 +251,11 @@ static double cpu_seconds(void)
 }
 
 /* A packet's events: it is sent, and it arrives at each node of its way. */
-static void say_speed(const struct rnl_net *net, const struct rnl_cluster_result *result, double seconds)
+static void say_speed(const struct vc_net *net, const struct vc_cluster_result *result, double seconds)
 {
-    struct rnl_net_counts c;
+    struct vc_net_counts c;
     struct rusage use = {0};
-    rnl_net_counts(net, &c);
+    vc_net_counts(net, &c);
     getrusage(RUSAGE_SELF, &use);
     fprintf(stderr,
             "runnel: %.2f s of processor time: %" PRIu64 " packets, %" PRIu64
@@ -264,37 +264,37 @@ static void say_speed(const struct rnl_net *net, const struct rnl_cluster_result
             result->events, result->switches, (double)use.ru_maxrss * 1024 / 1e6);
 }
 
-static int run(struct plan *plan)
+static int run(struct sim_options *plan)
 {
     FILE *file = NULL;
-    struct rnl_trace *trace = NULL;
-    struct rnl_cluster *cluster;
-    struct rnl_cluster_result result;
+    struct vc_trace *trace = NULL;
+    struct vc_cluster *cluster;
+    struct vc_cluster_result result;
     plan->cluster.output = on_output;
     plan->cluster.say = on_say;
     plan->cluster.arg = plan;
     raise_files();
-    int status = rnl_cluster_new(&plan->cluster, &cluster);
+    int status = vc_cluster_new(&plan->cluster, &cluster);
     if (status < 0) {
         fprintf(stderr, "runnel: %s\n", rnl_last_error()->text);
         return status == RNL_ERR_UNSUPPORTED ? RNL_EXIT_NOT_EXECUTABLE
                : status == RNL_ERR_ARG       ? RNL_EXIT_USAGE
                                              : RNL_EXIT_SYSTEM;
     }
-    if (plan->trace != NULL && (file = begin_trace(cluster, plan, &trace)) == NULL) {
-        rnl_cluster_free(cluster);
+    if (plan->trace && !(file = begin_trace(cluster, plan, &trace))) {
+        vc_cluster_free(cluster);
         return RNL_EXIT_OUTPUT;
     }
     double began = cpu_seconds();
-    rnl_cluster_run(cluster, &result);
+    vc_cluster_run(cluster, &result);
     if (plan->speed)
-        say_speed(rnl_cluster_net(cluster), &result, cpu_seconds() - began);
-    if (file != NULL) {
-        rnl_net_set_tap(rnl_cluster_net(cluster), NULL, NULL);
+        say_speed(vc_cluster_net(cluster), &result, cpu_seconds() - began);
+    if (file) {
+        vc_net_set_tap(vc_cluster_net(cluster), NULL, NULL);
         if ((status = end_trace(file, trace, plan->trace)) != 0 && result.status == 0)
             result.status = status;
     }
-    rnl_cluster_free(cluster);
+    vc_cluster_free(cluster);
     printf("runnel: %" PRIu64 ".%06" PRIu64 " s, %" PRIu64 " events, hash %016" PRIx64 "\n", result.ns / BILLION,
            result.ns / 1000 % 1000000, result.events, result.hash);
     return fflush(stdout) == 0 ? result.status : RNL_EXIT_OUTPUT;
@@ -311,7 +311,7 @@ int rnl_tool_sim(int argc, char **argv)
                "PROGRAM.so is the program as a shared object (cc -fPIC -shared). The exit status is that of the job, "
                "as with runnel run; the last line of output ends with a hash of all that happened. See runnel-sim(1).",
     };
-    struct plan plan = {.cluster = {.ranks = 2, .seed = 1}};
+    struct sim_options plan = {.cluster = {.ranks = 2, .seed = 1}};
     if (argc > 1 && strcmp(argv[1], "decode") == 0) {
         argv[1] = (char *)(uintptr_t) "runnel sim decode"; /* for messages about its options */
         return rnl_tool_sim_decode(argc - 1, argv + 1);

@@ -2,7 +2,7 @@
  *
  * sim_decode.c - `runnel sim decode`: a trace of runnel sim as lines to read. */
 #include "base/error.h"
-#include "job/launch.h"
+#include "launcher/launcher.h"
 #include "sim/cluster/trace.h"
 #include "tool.h"
 
@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct plan {
-    struct rnl_trace_filter filter;
+struct decode_options {
+    struct vc_trace_filter filter;
     const char *file;
 };
 
@@ -25,7 +25,7 @@ static const struct argp_option options[] = {
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-    struct plan *plan = state->input;
+    struct decode_options *plan = state->input;
     char *end;
     switch (key) {
     case 'H':
@@ -62,7 +62,7 @@ int rnl_tool_sim_decode(int argc, char **argv)
         rnl_tool_help,
         NULL,
         NULL};
-    struct plan plan = {.filter = {.host = UINT32_MAX}};
+    struct decode_options plan = {.filter = {.host = UINT32_MAX}};
     argp_err_exit_status = RNL_EXIT_USAGE;
     int e = argp_parse(&argp, argc, argv, 0, NULL, &plan);
     if (e != 0) { /* what is wrong with the options has been said, and has ended us */
@@ -70,11 +70,11 @@ int rnl_tool_sim_decode(int argc, char **argv)
         return RNL_EXIT_SYSTEM;
     }
     FILE *in = strcmp(plan.file, "-") == 0 ? stdin : fopen(plan.file, "rb");
-    if (in == NULL) {
+    if (!in) {
         fprintf(stderr, "runnel: %s: %s\n", plan.file, strerror(errno));
         return RNL_EXIT_SYSTEM;
     }
-    int status = rnl_trace_decode(in, stdout, &plan.filter);
+    int status = vc_trace_decode(in, stdout, &plan.filter);
     if (in != stdin)
         fclose(in);
     if (status < 0)

@@ -36,12 +36,12 @@ struct fabric {
 };
 static struct fabric fab;
 
-static int failed(struct bench_side *s, const char *what, long e)
+static int failed(struct bench_process *s, const char *what, long e)
 {
-    return bench_side_fail(s, "%s failed: %s", what, fi_strerror((int)-e));
+    return bench_process_fail(s, "%s failed: %s", what, fi_strerror((int)-e));
 }
 
-static int failed_later(struct bench_side *s, struct fid_cq *cq, const char *what)
+static int failed_later(struct bench_process *s, struct fid_cq *cq, const char *what)
 {
     struct fi_cq_err_entry entry = {0};
     fi_cq_readerr(cq, &entry, 0);
@@ -49,7 +49,7 @@ static int failed_later(struct bench_side *s, struct fid_cq *cq, const char *wha
 }
 
 /* Reading the queues is what moves the provider on. */
-static int progress(struct bench_side *s)
+static int progress(struct bench_process *s)
 {
     struct fi_cq_entry entry[BATCH];
     ssize_t n = fi_cq_read(fab.received, entry, BATCH);
@@ -71,11 +71,11 @@ static int progress(struct bench_side *s)
     return 0;
 }
 
-static int give(struct bench_side *s, const void *from, size_t n);
-static int post(struct bench_side *s, unsigned char *to, uint64_t slots);
+static int give(struct bench_process *s, const void *from, size_t n);
+static int post(struct bench_process *s, unsigned char *to, uint64_t slots);
 static const struct peer_ways ways = {.give = give, .post = post, .progress = progress};
 
-static int give(struct bench_side *s, const void *from, size_t n)
+static int give(struct bench_process *s, const void *from, size_t n)
 {
     bool inject = n <= fab.info->tx_attr->inject_size;
     for (;;) {
@@ -95,7 +95,7 @@ static int give(struct bench_side *s, const void *from, size_t n)
     return peer_finish(s, &fab.p, &ways, PEER_DEPTH - 1);
 }
 
-static int post(struct bench_side *s, unsigned char *to, uint64_t slots)
+static int post(struct bench_process *s, unsigned char *to, uint64_t slots)
 {
     uint64_t most = slots < PEER_DEPTH ? slots : PEER_DEPTH;
     while (fab.p.posted < fab.p.wanted && fab.p.posted - s->got < most) {
@@ -114,38 +114,38 @@ static int post(struct bench_side *s, unsigned char *to, uint64_t slots)
 
 /* ---- the loops ---- */
 
-static int fabric_prepare(struct bench_side *s, const struct bench_order *o)
+static int fabric_prepare(struct bench_process *s, const struct bench_order *o)
 {
     (void)o;
     return peer_prepare(s, &fab.p, &ways);
 }
 
-static int fabric_ping(struct bench_side *s, uint64_t n, struct rnl_hist *h)
+static int fabric_ping(struct bench_process *s, uint64_t n, struct rnl_hist *h)
 {
     return peer_ping(s, &fab.p, &ways, n, h);
 }
 
-static int fabric_stream(struct bench_side *s, uint64_t n)
+static int fabric_stream(struct bench_process *s, uint64_t n)
 {
     return peer_stream(s, &fab.p, &ways, n);
 }
 
-static int fabric_expect(struct bench_side *s)
+static int fabric_expect(struct bench_process *s)
 {
     return peer_expect(s, &fab.p, &ways);
 }
 
-static int fabric_poll(struct bench_side *s)
+static int fabric_poll(struct bench_process *s)
 {
     return peer_poll(s, &fab.p, &ways);
 }
 
 /* ---- start and end ---- */
 
-static int connect_both(struct bench_side *s)
+static int connect_both(struct bench_process *s)
 {
     size_t bytes = PEER_BOARD - sizeof bytes;
-    unsigned char *mine = peer_board(s, s->side), *theirs = peer_board(s, 1 - s->side);
+    unsigned char *mine = peer_board(s, s->rank), *theirs = peer_board(s, 1 - s->rank);
     int e = fi_getname(&fab.ep->fid, mine, &bytes);
     if (e)
         return failed(s, "fi_getname", e);
@@ -155,7 +155,7 @@ static int connect_both(struct bench_side *s)
     return n == 1 ? 0 : failed(s, "fi_av_insert", n < 0 ? n : -FI_EINVAL);
 }
 
-static int open_all(struct bench_side *s)
+static int open_all(struct bench_process *s)
 {
     struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_CONTEXT, .wait_obj = FI_WAIT_NONE, .size = 1024};
     struct fi_av_attr av = {.type = FI_AV_UNSPEC, .count = 2};
@@ -178,7 +178,7 @@ static int open_all(struct bench_side *s)
     return connect_both(s);
 }
 
-static int fabric_open(struct bench_side *s)
+static int fabric_open(struct bench_process *s)
 {
     s->own = &fab;
     bool may = peer_may_read(s);
@@ -201,7 +201,7 @@ static int fabric_open(struct bench_side *s)
     return open_all(s);
 }
 
-static void fabric_close(struct bench_side *s)
+static void fabric_close(struct bench_process *s)
 {
     peer_finish_all(s, &fab.p, &ways);
     struct fid *const all[] = {&fab.ep->fid, &fab.sent->fid,   &fab.received->fid,
@@ -227,5 +227,5 @@ int main(int argc, char **argv)
 {
     struct peer_args a = peer_start(argc, argv);
     fab.provider = a.way;
-    return bench_side_run(a.area, a.pair, &api, a.side);
+    return bench_process_run(a.area, a.pair, &api, a.rank);
 }

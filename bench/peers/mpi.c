@@ -14,7 +14,7 @@ enum { TAG = 1, ANSWER = 2 };
 struct mpi {
     MPI_Request request[PEER_DEPTH];
     int used;         /* requests that may not be complete */
-    uint64_t posted;  /* side 1: receives posted, counted as s->got */
+    uint64_t posted;  /* rank 1: receives posted, counted as s->got */
     uint64_t expects; /* s->got after this window */
 };
 static struct mpi mpi;
@@ -35,7 +35,7 @@ static void version(char out[64])
     out[to] = 0;
 }
 
-static int mpi_open(struct bench_side *s)
+static int mpi_open(struct bench_process *s)
 {
     int rank, size;
     char name[64];
@@ -43,11 +43,11 @@ static int mpi_open(struct bench_side *s)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     if (size != 2)
-        return bench_side_fail(s,
-                               "its launcher started jobs of %d instead of one of 2: do launcher and library belong "
-                               "together?",
-                               size);
-    s->side = (unsigned)rank;
+        return bench_process_fail(s,
+                                  "its launcher started jobs of %d instead of one of 2: do launcher and library belong "
+                                  "together?",
+                                  size);
+    s->rank = (unsigned)rank;
     s->own = &mpi;
     version(name);
     bool may = peer_may_read(s);
@@ -55,15 +55,15 @@ static int mpi_open(struct bench_side *s)
     return 0;
 }
 
-static void mpi_close(struct bench_side *s)
+static void mpi_close(struct bench_process *s)
 {
     (void)s;
     MPI_Finalize();
 }
 
-static int other(const struct bench_side *s)
+static int other(const struct bench_process *s)
 {
-    return (int)(1 - s->side);
+    return (int)(1 - s->rank);
 }
 
 static void wait_for_all(void)
@@ -72,7 +72,7 @@ static void wait_for_all(void)
     mpi.used = 0;
 }
 
-static int push(struct bench_side *s)
+static int push(struct bench_process *s)
 {
     int found;
     (void)s;
@@ -80,22 +80,22 @@ static int push(struct bench_side *s)
     return 0;
 }
 
-static int mpi_prepare(struct bench_side *s, const struct bench_order *o)
+static int mpi_prepare(struct bench_process *s, const struct bench_order *o)
 {
     (void)o;
     wait_for_all();
     return peer_settle(s, push);
 }
 
-static int mpi_ping(struct bench_side *s, uint64_t n, struct rnl_hist *h)
+static int mpi_ping(struct bench_process *s, uint64_t n, struct rnl_hist *h)
 {
     int bytes = (int)s->bytes, to = other(s);
     for (uint64_t i = 0; i < n; i++) {
         uint64_t t0 = h ? bench_ticks() : 0;
-        if (s->side == 0)
+        if (s->rank == 0)
             MPI_Send(s->pool, bytes, MPI_BYTE, to, TAG, MPI_COMM_WORLD);
         MPI_Recv(s->to, bytes, MPI_BYTE, to, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        if (s->side == 1)
+        if (s->rank == 1)
             MPI_Send(s->pool, bytes, MPI_BYTE, to, TAG, MPI_COMM_WORLD);
         if (h)
             bench_lap(s, h, t0);
@@ -104,7 +104,7 @@ static int mpi_ping(struct bench_side *s, uint64_t n, struct rnl_hist *h)
     return 0;
 }
 
-static int mpi_stream(struct bench_side *s, uint64_t n)
+static int mpi_stream(struct bench_process *s, uint64_t n)
 {
     int bytes = (int)s->bytes, to = other(s);
     uint64_t depth = peer_depth(s), some;
@@ -112,16 +112,16 @@ static int mpi_stream(struct bench_side *s, uint64_t n)
     for (uint64_t done = 0; done < n; done += some) {
         some = n - done < depth ? n - done : depth;
         for (uint64_t i = 0; i < some; i++) {
-            unsigned char *at = (s->side == 0 ? s->pool : s->spare) + i * s->bytes;
+            unsigned char *at = (s->rank == 0 ? s->pool : s->spare) + i * s->bytes;
             uint64_t number = done + i;
-            if (s->side == 0) {
+            if (s->rank == 0) {
                 memcpy(at, &number, s->bytes < 8 ? s->bytes : 8);
                 MPI_Isend(at, bytes, MPI_BYTE, to, TAG, MPI_COMM_WORLD, &mpi.request[i]);
             } else
                 MPI_Irecv(at, bytes, MPI_BYTE, to, TAG, MPI_COMM_WORLD, &mpi.request[i]);
         }
         MPI_Waitall((int)some, mpi.request, MPI_STATUSES_IGNORE);
-        if (s->side == 0) {
+        if (s->rank == 0) {
             MPI_Recv(&answer, 1, MPI_BYTE, to, ANSWER, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         } else {
             for (uint64_t i = 0; i < some; i++)
@@ -132,18 +132,18 @@ static int mpi_stream(struct bench_side *s, uint64_t n)
     return 0;
 }
 
-static void post(struct bench_side *s)
+static void post(struct bench_process *s)
 {
     for (; mpi.used < PEER_DEPTH && mpi.posted < mpi.expects; mpi.posted++)
         MPI_Irecv(s->to + mpi.posted % s->slots * s->bytes, (int)s->bytes, MPI_BYTE, other(s), TAG, MPI_COMM_WORLD,
                   &mpi.request[mpi.used++]);
 }
 
-static int mpi_expect(struct bench_side *s)
+static int mpi_expect(struct bench_process *s)
 {
     wait_for_all();
     peer_settle(s, push);
-    if (s->side == 1) {
+    if (s->rank == 1) {
         mpi.posted = s->got;
         mpi.expects = s->got + s->slots;
         post(s);
@@ -151,7 +151,7 @@ static int mpi_expect(struct bench_side *s)
     return 0;
 }
 
-static int mpi_put(struct bench_side *s, const void *from, size_t n)
+static int mpi_put(struct bench_process *s, const void *from, size_t n)
 {
     if (mpi.used == PEER_DEPTH)
         wait_for_all();
@@ -159,10 +159,10 @@ static int mpi_put(struct bench_side *s, const void *from, size_t n)
     return 0;
 }
 
-static int mpi_poll(struct bench_side *s)
+static int mpi_poll(struct bench_process *s)
 {
     int done = 0;
-    if (s->side == 1) {
+    if (s->rank == 1) {
         s->got += (uint64_t)mpi.used;
         wait_for_all();
         post(s);
@@ -193,5 +193,5 @@ int main(int argc, char **argv)
 {
     struct peer_args a = peer_start(argc, argv);
     way = a.way;
-    return bench_side_run(a.area, a.pair, &api, a.side);
+    return bench_process_run(a.area, a.pair, &api, a.rank);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * ucx.c - UCX under measurement, over its protocol layer (UCP), in two ways: active messages, whose handler copies the
- * bytes out, and tagged messages into posted receives. Loops as in ucx_perftest: up to 64 sends in flight, no answers;
- * unlike there, active messages are copied out and the data is fresh. */
+ * ucx.c - UCX under measurement, over its protocol layer (UCP), in three ways: active messages, whose handler copies
+ * the bytes out, tagged messages into posted receives, and puts. Loops as in ucx_perftest: up to 64 sends in flight,
+ * no answers; unlike there, active messages are copied out and the data is fresh. Puts go to and fro as in
+ * job_put.c. */
 #include "posted.h"
 
 #include <stdlib.h>
@@ -10,46 +11,60 @@
 
 enum { AM = 1, TAG = 1 };
 
+enum { WORD = 8, PUT_BYTES = 1 << 20, LOOKS = 64 }; /* LOOKS: at what a put brings, between two calls */
+struct ucx_put {
+    ucp_mem_h memory;
+    ucp_rkey_h key;
+    unsigned char *own, *source,
+        *copy; /* PUT_BYTES each: what the other process writes, what is put, what was copied out */
+    uint64_t theirs, turns;
+};
+struct ucx_name { /* of what a process lets the other write */
+    uint64_t at, bytes;
+    unsigned char key[PEER_BOARD - 16];
+};
+
 struct ucx {
     ucp_context_h context;
     ucp_worker_h worker;
     ucp_ep_h ep;
-    bool tagged;
+    bool tagged, puts;
+    struct ucx_put put;
     struct peer_posted p; /* active messages are not posted */
     uint64_t places;      /* for active messages that arrive at the same time; 0 = one a slot */
 };
 static struct ucx ucx;
-static struct bench_side *self; /* the handler of a send has no argument for it */
+static struct bench_process *self; /* the handler of a send has no argument for it */
 
 static void on_sent(void *request, ucs_status_t status, void *unused)
 {
     (void)unused;
     if (status != UCS_OK)
-        bench_side_fail(self, "a send failed: %s", ucs_status_string(status));
+        bench_process_fail(self, "a send failed: %s", ucs_status_string(status));
     ucx.p.sending--;
     ucp_request_free(request);
 }
 
-static int progress(struct bench_side *s)
+static int progress(struct bench_process *s)
 {
     if (ucp_worker_progress(ucx.worker) == 0 && s->one_core)
         sched_yield();
     return s->status;
 }
 
-static int give(struct bench_side *s, const void *from, size_t n);
-static int post(struct bench_side *s, unsigned char *to, uint64_t slots);
+static int give(struct bench_process *s, const void *from, size_t n);
+static int post(struct bench_process *s, unsigned char *to, uint64_t slots);
 static const struct peer_ways ways = {.give = give, .post = post, .progress = progress};
 
-static int give(struct bench_side *s, const void *from, size_t n)
+static int give(struct bench_process *s, const void *from, size_t n)
 {
     static const ucp_request_param_t how = {.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK, .cb.send = on_sent};
     ucs_status_ptr_t p =
         ucx.tagged ? ucp_tag_send_nbx(ucx.ep, from, n, TAG, &how) : ucp_am_send_nbx(ucx.ep, AM, NULL, 0, from, n, &how);
-    if (p == NULL)
+    if (!p)
         return 0;
     if (UCS_PTR_IS_ERR(p))
-        return bench_side_fail(s, "a send failed: %s", ucs_status_string(UCS_PTR_STATUS(p)));
+        return bench_process_fail(s, "a send failed: %s", ucs_status_string(UCS_PTR_STATUS(p)));
     ucx.p.sending++;
     return peer_finish(s, &ucx.p, &ways, PEER_DEPTH - 1);
 }
@@ -59,7 +74,7 @@ static int give(struct bench_side *s, const void *from, size_t n)
 static void on_fetched(void *request, ucs_status_t status, size_t n, void *to)
 {
     if (status != UCS_OK)
-        bench_side_fail(self, "a receive failed: %s", ucs_status_string(status));
+        bench_process_fail(self, "a receive failed: %s", ucs_status_string(status));
     bench_count(self, to, n);
     ucp_request_free(request);
 }
@@ -67,13 +82,13 @@ static void on_fetched(void *request, ucs_status_t status, size_t n, void *to)
 static ucs_status_t on_message(void *arg, const void *header, size_t header_bytes, void *data, size_t n,
                                const ucp_am_recv_param_t *about)
 {
-    struct bench_side *s = arg;
+    struct bench_process *s = arg;
     unsigned char *to = s->to + ucx.p.posted % (ucx.places ? ucx.places : s->slots) * s->bytes;
     (void)header;
     (void)header_bytes;
     ucx.p.posted++;
     if (n != s->bytes) {
-        bench_side_fail(s, "a message of %zu bytes came instead of %zu", n, (size_t)s->bytes);
+        bench_process_fail(s, "a message of %zu bytes came instead of %zu", n, (size_t)s->bytes);
         return UCS_OK;
     }
     if (!(about->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV)) {
@@ -85,10 +100,10 @@ static ucs_status_t on_message(void *arg, const void *header, size_t header_byte
                                      .cb.recv_am = on_fetched,
                                      .user_data = to};
     ucs_status_ptr_t p = ucp_am_recv_data_nbx(ucx.worker, data, to, n, &how);
-    if (p == NULL)
+    if (!p)
         bench_count(s, to, n);
     else if (UCS_PTR_IS_ERR(p))
-        bench_side_fail(s, "a receive failed: %s", ucs_status_string(UCS_PTR_STATUS(p)));
+        bench_process_fail(s, "a receive failed: %s", ucs_status_string(UCS_PTR_STATUS(p)));
     return UCS_INPROGRESS;
 }
 
@@ -97,12 +112,12 @@ static ucs_status_t on_message(void *arg, const void *header, size_t header_byte
 static void on_received(void *request, ucs_status_t status, const ucp_tag_recv_info_t *info, void *to)
 {
     if (status != UCS_OK)
-        bench_side_fail(self, "a receive failed: %s", ucs_status_string(status));
+        bench_process_fail(self, "a receive failed: %s", ucs_status_string(status));
     bench_count(self, to, info->length);
     ucp_request_free(request);
 }
 
-static int post(struct bench_side *s, unsigned char *to, uint64_t slots)
+static int post(struct bench_process *s, unsigned char *to, uint64_t slots)
 {
     uint64_t most = !ucx.tagged ? 0 : slots < PEER_DEPTH ? slots : PEER_DEPTH;
     while (ucx.p.posted < ucx.p.wanted && ucx.p.posted - s->got < most) {
@@ -111,28 +126,28 @@ static int post(struct bench_side *s, unsigned char *to, uint64_t slots)
                                          .cb.recv = on_received,
                                          .user_data = at};
         ucs_status_ptr_t p = ucp_tag_recv_nbx(ucx.worker, at, s->bytes, TAG, ~(ucp_tag_t)0, &how);
-        if (p == NULL)
+        if (!p)
             bench_count(s, at, s->bytes);
         else if (UCS_PTR_IS_ERR(p))
-            return bench_side_fail(s, "a receive failed: %s", ucs_status_string(UCS_PTR_STATUS(p)));
+            return bench_process_fail(s, "a receive failed: %s", ucs_status_string(UCS_PTR_STATUS(p)));
     }
     return 0;
 }
 
 /* ---- the loops ---- */
 
-static int ucx_prepare(struct bench_side *s, const struct bench_order *o)
+static int ucx_prepare(struct bench_process *s, const struct bench_order *o)
 {
     (void)o;
     return peer_prepare(s, &ucx.p, &ways);
 }
 
-static int ucx_ping(struct bench_side *s, uint64_t n, struct rnl_hist *h)
+static int ucx_ping(struct bench_process *s, uint64_t n, struct rnl_hist *h)
 {
     return peer_ping(s, &ucx.p, &ways, n, h);
 }
 
-static int ucx_stream(struct bench_side *s, uint64_t n)
+static int ucx_stream(struct bench_process *s, uint64_t n)
 {
     ucx.places = peer_depth(s);
     int e = peer_stream(s, &ucx.p, &ways, n);
@@ -140,24 +155,85 @@ static int ucx_stream(struct bench_side *s, uint64_t n)
     return e;
 }
 
-static int ucx_expect(struct bench_side *s)
+static int ucx_expect(struct bench_process *s)
 {
     return peer_expect(s, &ucx.p, &ways);
 }
 
-static int ucx_poll(struct bench_side *s)
+static int ucx_poll(struct bench_process *s)
 {
     return peer_poll(s, &ucx.p, &ways);
 }
 
-/* ---- start and end ---- */
+/* ---- puts ---- */
 
-static int failed(struct bench_side *s, const char *what, ucs_status_t status)
+static int put_turn(struct bench_process *s, unsigned char *from, size_t n)
 {
-    return bench_side_fail(s, "%s failed: %s", what, ucs_status_string(status));
+    static const ucp_request_param_t plain = {0};
+    memcpy(from + n - WORD, &ucx.put.turns, WORD);
+    ucs_status_ptr_t p = ucp_put_nbx(ucx.ep, from, n, ucx.put.theirs, ucx.put.key, &plain);
+    if (UCS_PTR_IS_ERR(p))
+        return bench_process_fail(s, "a put failed: %s", ucs_status_string(UCS_PTR_STATUS(p)));
+    if (!p)
+        return 0;
+    while (ucp_request_check_status(p) == UCS_INPROGRESS)
+        ucp_worker_progress(ucx.worker);
+    ucp_request_free(p);
+    return 0;
 }
 
-static int connect_both(struct bench_side *s)
+static void await_turn(struct bench_process *s, size_t n)
+{
+    const _Atomic uint64_t *last = (const _Atomic uint64_t *)(const void *)(ucx.put.own + n - WORD);
+    for (unsigned looks = 1; atomic_load_explicit(last, memory_order_acquire) != ucx.put.turns; looks++)
+        if (looks % LOOKS == 0 && ucp_worker_progress(ucx.worker) == 0 && s->one_core)
+            sched_yield();
+}
+
+static int run_puts(struct bench_process *s, const struct bench_order *o, struct bench_answer *a)
+{
+    bool used = o->test == BENCH_PUT_USED;
+    unsigned char *from = used ? ucx.put.copy : ucx.put.source;
+    uint64_t seed = ucx.put.turns + 1;
+    size_t n = o->bytes;
+    if ((o->test != BENCH_PUT_LANDED && !used) || n < WORD || n > PUT_BYTES)
+        return bench_process_fail(s, "an order names test %u, which is not for these processes", o->test);
+    bench_fill(from, n, seed);
+    for (int timed = 0; timed < 2; timed++) {
+        uint64_t count = timed ? o->count : o->count / 8 + 2;
+        if (peer_settle(s, progress))
+            return -1;
+        uint64_t t0 = bench_now_ns();
+        for (uint64_t i = 0; i < count; i++) {
+            ucx.put.turns++;
+            for (unsigned turn = 0; turn < 2; turn++) {
+                if (turn == s->rank) {
+                    if (put_turn(s, from, n))
+                        return -1;
+                    continue;
+                }
+                await_turn(s, n);
+                if (used)
+                    memcpy(ucx.put.copy, ucx.put.own, n);
+            }
+        }
+        a->value = (double)(bench_now_ns() - t0) / (double)count / 2;
+    }
+    if (peer_settle(s, progress))
+        return -1;
+    if (n > WORD && !bench_filled(used ? ucx.put.copy : ucx.put.own, n - WORD, seed))
+        return bench_process_fail(s, "bytes of a put of %zu bytes differ from what was put", n);
+    return 0;
+}
+
+/* ---- start and end ---- */
+
+static int failed(struct bench_process *s, const char *what, ucs_status_t status)
+{
+    return bench_process_fail(s, "%s failed: %s", what, ucs_status_string(status));
+}
+
+static int connect_both(struct bench_process *s)
 {
     ucp_address_t *mine;
     size_t bytes;
@@ -165,12 +241,13 @@ static int connect_both(struct bench_side *s)
     if (e != UCS_OK)
         return failed(s, "ucp_worker_get_address", e);
     if (bytes > PEER_BOARD)
-        return bench_side_fail(s, "its address has %zu bytes, more than the %d there is room for", bytes, PEER_BOARD);
-    memcpy(peer_board(s, s->side), mine, bytes);
+        return bench_process_fail(s, "its address has %zu bytes, more than the %d there is room for", bytes,
+                                  PEER_BOARD);
+    memcpy(peer_board(s, s->rank), mine, bytes);
     ucp_worker_release_address(ucx.worker, mine);
     peer_meet(s);
     static _Alignas(64) unsigned char theirs[PEER_BOARD];
-    memcpy(theirs, peer_board(s, 1 - s->side), sizeof theirs);
+    memcpy(theirs, peer_board(s, 1 - s->rank), sizeof theirs);
     const ucp_ep_params_t how = {.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS,
                                  .address = (const ucp_address_t *)theirs};
     e = ucp_ep_create(ucx.worker, &how, &ucx.ep);
@@ -178,20 +255,69 @@ static int connect_both(struct bench_side *s)
     return e == UCS_OK ? 0 : failed(s, "ucp_ep_create", e);
 }
 
-static int ucx_open(struct bench_side *s)
+static int open_puts(struct bench_process *s)
+{
+    const ucp_mem_map_params_t how = {.field_mask = UCP_MEM_MAP_PARAM_FIELD_LENGTH | UCP_MEM_MAP_PARAM_FIELD_FLAGS,
+                                      .length = PUT_BYTES,
+                                      .flags = UCP_MEM_MAP_ALLOCATE};
+    ucp_mem_attr_t attr = {.field_mask = UCP_MEM_ATTR_FIELD_ADDRESS};
+    struct ucx_name *name = (struct ucx_name *)(void *)peer_board(s, s->rank);
+    static struct ucx_name other;
+    void *key;
+    size_t bytes;
+    ucs_status_t e = ucp_mem_map(ucx.context, &how, &ucx.put.memory);
+    if (e == UCS_OK)
+        e = ucp_mem_query(ucx.put.memory, &attr);
+    if (e == UCS_OK)
+        e = ucp_rkey_pack(ucx.context, ucx.put.memory, &key, &bytes);
+    if (e != UCS_OK)
+        return failed(s, "memory for puts", e);
+    ucx.put.own = attr.address;
+    ucx.put.source = aligned_alloc(4096, PUT_BYTES);
+    ucx.put.copy = aligned_alloc(4096, PUT_BYTES);
+    if (bytes > sizeof name->key || !ucx.put.source || !ucx.put.copy)
+        return bench_process_fail(s, "no memory for two buffers, or a key of %zu bytes", bytes);
+    memset(ucx.put.own, 0, PUT_BYTES);
+    name->at = (uintptr_t)attr.address;
+    name->bytes = bytes;
+    memcpy(name->key, key, bytes);
+    ucp_rkey_buffer_release(key);
+    peer_meet(s);
+    memcpy(&other, peer_board(s, !s->rank), sizeof other);
+    ucx.put.theirs = other.at;
+    e = ucp_ep_rkey_unpack(ucx.ep, other.key, &ucx.put.key);
+    if (e != UCS_OK)
+        return failed(s, "ucp_ep_rkey_unpack", e);
+    return peer_settle(s, progress);
+}
+
+static void close_puts(void)
+{
+    ucp_rkey_destroy(ucx.put.key);
+    ucp_mem_unmap(ucx.context, ucx.put.memory);
+    free(ucx.put.source);
+    free(ucx.put.copy);
+}
+
+static int ucx_open(struct bench_process *s)
 {
     const char *ways = getenv("UCX_TLS");
     self = s;
     s->own = &ucx;
     bool may = peer_may_read(s);
     peer_about(s, "UCX %s, UCP %s, UCX_TLS=%s, process_vm_readv %s", ucp_get_version_string(),
-               ucx.tagged ? "tagged messages" : "active messages", ways ? ways : "all", may ? "allowed" : "refused");
+               ucx.puts     ? "puts"
+               : ucx.tagged ? "tagged messages"
+                            : "active messages",
+               ways ? ways : "all", may ? "allowed" : "refused");
     ucp_config_t *config;
     ucs_status_t e = ucp_config_read(NULL, NULL, &config);
     if (e != UCS_OK)
         return failed(s, "ucp_config_read", e);
     const ucp_params_t params = {.field_mask = UCP_PARAM_FIELD_FEATURES,
-                                 .features = ucx.tagged ? UCP_FEATURE_TAG : UCP_FEATURE_AM};
+                                 .features = ucx.puts     ? UCP_FEATURE_RMA
+                                             : ucx.tagged ? UCP_FEATURE_TAG
+                                                          : UCP_FEATURE_AM};
     e = ucp_init(&params, config, &ucx.context);
     ucp_config_release(config);
     if (e != UCS_OK)
@@ -201,7 +327,7 @@ static int ucx_open(struct bench_side *s)
     e = ucp_worker_create(ucx.context, &single, &ucx.worker);
     if (e != UCS_OK)
         return failed(s, "ucp_worker_create", e);
-    if (!ucx.tagged) {
+    if (!ucx.tagged && !ucx.puts) {
         const ucp_am_handler_param_t handler = {.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID |
                                                               UCP_AM_HANDLER_PARAM_FIELD_CB |
                                                               UCP_AM_HANDLER_PARAM_FIELD_ARG,
@@ -212,12 +338,16 @@ static int ucx_open(struct bench_side *s)
         if (e != UCS_OK)
             return failed(s, "ucp_worker_set_am_recv_handler", e);
     }
-    return connect_both(s);
+    if (connect_both(s))
+        return -1;
+    return ucx.puts ? open_puts(s) : 0;
 }
 
-static void ucx_close(struct bench_side *s)
+static void ucx_close(struct bench_process *s)
 {
     peer_finish_all(s, &ucx.p, &ways);
+    if (ucx.puts)
+        close_puts();
     static const ucp_request_param_t gently = {0};
     ucs_status_ptr_t p = ucp_ep_close_nbx(ucx.ep, &gently);
     if (UCS_PTR_IS_PTR(p)) {
@@ -240,11 +370,13 @@ static const struct bench_api api = {
     .put = give,
     .poll = ucx_poll,
     .expect = ucx_expect,
+    .run = run_puts,
 };
 
 int main(int argc, char **argv)
 {
     struct peer_args a = peer_start(argc, argv);
     ucx.tagged = !strcmp(a.way, "tag");
-    return bench_side_run(a.area, a.pair, &api, a.side);
+    ucx.puts = !strcmp(a.way, "put");
+    return bench_process_run(a.area, a.pair, &api, a.rank);
 }

@@ -3,15 +3,18 @@
  * arena.h - what the C library would keep for a program, in the program's own memory, so that a crash drops it with
  * everything else. A program that overwrites it
  * harms itself, as it would. */
-#ifndef RNL_CLUSTER_ARENA_H
-#define RNL_CLUSTER_ARENA_H
+#ifndef VC_ARENA_H
+#define VC_ARENA_H
 
-#include "sim/cluster/guest.h"
+#include "sim/cluster/process.h"
 
-enum { RNL_ARENA_BINS = 31, RNL_EXITS_A_BLOCK = 32, RNL_FILE_BUFFER = 4096, RNL_ARENA_SIGNALS = 65 };
+#include <stdarg.h>
+#include <sys/types.h>
+
+enum { VC_ARENA_BINS = 31, VC_EXITS_A_BLOCK = 32, VC_FILE_BUFFER = 4096, VC_ARENA_SIGNALS = 65 };
 
 /* A FILE of the program's. glibc's macros look into the first fields: zeros there send them to the functions. */
-struct rnl_guest_file {
+struct vc_process_file {
     int glibc_flags;
     unsigned char glibc[220];
     int fd;
@@ -19,24 +22,24 @@ struct rnl_guest_file {
     int back;                                                /* the character that was given back */
     size_t at, have;                                         /* in the buffer: next to read, end (or bytes to write) */
     char *buffer;
-    struct rnl_guest_file *next; /* all that are open */
+    struct vc_process_file *next; /* all that are open */
 };
 
-struct rnl_exits { /* functions to call at exit */
-    struct rnl_exits *before;
+struct vc_exits { /* functions to call at exit */
+    struct vc_exits *before;
     unsigned n;
     struct {
         void (*fn)(void *);
         void *arg;
-    } exit[RNL_EXITS_A_BLOCK];
+    } exit[VC_EXITS_A_BLOCK];
 };
 
-struct rnl_arena {
+struct vc_arena {
     unsigned char *next, *top; /* the heap ends there, and mapped memory begins */
-    void *bin[RNL_ARENA_BINS];
-    struct rnl_guest_file file[3], *files;
-    struct rnl_guest_file *in, *out, *err; /* its variables stdin, stdout, stderr */
-    char *arg;                             /* ... optarg, optind, opterr, optopt */
+    void *bin[VC_ARENA_BINS];
+    struct vc_process_file file[3], *files;
+    struct vc_process_file *in, *out, *err; /* its variables stdin, stdout, stderr */
+    char *arg;                              /* ... optarg, optind, opterr, optopt */
     int index, tell, letter;
     int in_word;            /* getopt's place in a word of short options; */
     int passed, passed_end; /* and the arguments that it has passed and not moved yet */
@@ -44,24 +47,38 @@ struct rnl_arena {
     char *no_environment[1];
     char *name; /* program_invocation_name */
     unsigned char *tls;
-    struct rnl_exits exits_first, *exits;
-    void (*signal[RNL_ARENA_SIGNALS])(int);
+    struct vc_exits exits_first, *exits;
+    void (*signal[VC_ARENA_SIGNALS])(int);
     char text[256]; /* what strerror and the like return */
 };
 
-static inline struct rnl_arena *rnl_arena_of(const struct rnl_guest *g)
+static inline struct vc_arena *vc_arena_of(const struct vc_process *vp)
 {
-    return (struct rnl_arena *)(void *)g->arena;
+    return (struct vc_arena *)(void *)vp->arena;
 }
-static inline struct rnl_arena *rnl_arena_now(void)
+static inline struct vc_arena *vc_arena_now(void)
 {
-    return rnl_arena_of(rnl_guest_now);
+    return vc_arena_of(vc_process_now);
 }
 
 /* A new life's. */
-void rnl_arena_init(struct rnl_guest *);
-void *rnl_arena_alloc(size_t n, size_t align); /* zero-filled or not; NULL: errno is set */
-void rnl_arena_free(void *);                   /* NULL is fine */
-char *rnl_arena_text(const char *text);        /* a copy */
+void vc_arena_init(struct vc_process *);
+void *vc_arena_alloc(size_t n, size_t align); /* zero-filled or not; NULL: errno is set */
+void vc_arena_free(void *);                   /* NULL is fine */
+char *vc_arena_text(const char *text);        /* a copy */
+
+/* ---- what the shims for files and for streams share ---- */
+
+int vc_fd_open(const char *path, int flags, mode_t mode); /* or -1: errno */
+int vc_fd_close(int fd);
+ssize_t vc_fd_read(int fd, void *to, size_t n);
+ssize_t vc_fd_write(int fd, const void *from, size_t n);
+off_t vc_fd_seek(int fd, off_t offset, int whence);
+
+/* Bytes into a stream's buffer, or on: 0, -1. */
+int vc_file_put(struct vc_process_file *, const char *bytes, size_t n);
+int vc_file_vprint(struct vc_process_file *, const char *format, va_list args);
+/* All of the process's, at exit. */
+void vc_files_flush(void);
 
 #endif

@@ -4,21 +4,21 @@
  * a program with globals, stack and heap of its own; the library beneath it is the real one. All that happens follows
  * from the program, its arguments and the seed.
  *
- * Reading order: image.h (the program), guest.h (a copy of it), stand.h (what it may call), host.h (clocks), agent.h
+ * Reading order: image.h (the program), process.h (a copy of it), shim.h (what it may call), host.c (clocks), agent.c
  * (the launcher's part), env.c (what the library is told of the world), guard.c (what is refused). */
-#ifndef RNL_CLUSTER_CLUSTER_H
-#define RNL_CLUSTER_CLUSTER_H
+#ifndef VC_CLUSTER_H
+#define VC_CLUSTER_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-struct rnl_cluster;
-struct rnl_net;
+struct vc_cluster;
+struct vc_net;
 struct rnl_sim;
 
-enum { RNL_CLUSTER_RANKS_MAX = 4096 };
+enum { VC_RANKS_MAX = 4096 };
 
-struct rnl_cluster_options {
+struct vc_cluster_options {
     uint32_t ranks;
     uint32_t hosts; /* rank r is on host r * hosts / ranks; 0 = as many as the scenario says, or 1 */
     uint64_t seed;
@@ -33,14 +33,14 @@ struct rnl_cluster_options {
     uint32_t spin_ms;     /* ... processor time after which the run is ended; 0 = the default */
     const char *scenario; /* what its file says, NUL-terminated; NULL = nothing happens */
     const char *scenario_name;
-    const char *faults; /* of all links: transport/fault/fault.h; NULL = none */
+    const char *faults; /* of all links: net/fault/fault.h; NULL = none */
     /* What ranks write: stream 1 or 2. NULL: thrown away. Whole lines, unless they are long. */
     void (*output)(void *arg, uint32_t rank, int stream, const char *bytes, size_t n);
     /* What there is to say about a rank or the run: one line. NULL: thrown away. */
     void (*say)(void *arg, const char *line);
     void *arg;
 };
-struct rnl_cluster_result {
+struct vc_cluster_result {
     int status;    /* of the job: 0, that of the first failure, 124 = out of time */
     uint64_t hash; /* of all that happened */
     uint64_t events, switches, ns;
@@ -48,12 +48,12 @@ struct rnl_cluster_result {
 
 /* Reads the program and lays out the ranks. 0; RNL_ERR_ARG, _SYSTEM, _NO_MEMORY with a sentence. One cluster at a time
  * in a process. */
-int rnl_cluster_new(const struct rnl_cluster_options *opt, struct rnl_cluster **out);
+int vc_cluster_new(const struct vc_cluster_options *opt, struct vc_cluster **out);
 /* Runs the job to its end; once. */
-void rnl_cluster_run(struct rnl_cluster *, struct rnl_cluster_result *out);
+void vc_cluster_run(struct vc_cluster *, struct vc_cluster_result *out);
 /* NULL is fine. */
-void rnl_cluster_free(struct rnl_cluster *);
-struct rnl_sim *rnl_cluster_sim(struct rnl_cluster *);
-struct rnl_net *rnl_cluster_net(struct rnl_cluster *);
+void vc_cluster_free(struct vc_cluster *);
+struct rnl_sim *vc_cluster_sim(struct vc_cluster *);
+struct vc_net *vc_cluster_net(struct vc_cluster *);
 
 #endif

@@ -4,8 +4,9 @@
  * time-stamp reads of its own, and loops that neither wait nor call. A fault ends the rank, at the same virtual time in
  * each run. A loop without calls is only seen by the real clock: so it ends the run.
  *
- * rdrand, rdpid and cpuid cannot be caught: objdump -d finds them in a program. */
-#include "sim/cluster/inside.h"
+ * rdrand, rdpid and cpuid cannot be caught: objdump -d finds them in a program. Some virtual machines take the order to
+ * trap time-stamp reads and do not follow it (PVM): there the run says which function of the program has one. */
+#include "sim/cluster/cluster_internal.h"
 
 #include "base/error.h"
 
@@ -15,6 +16,7 @@
 #include <linux/seccomp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,85 +31,86 @@ enum { ALT_STACK = 256 << 10, FRAMES = 48, TICK_US = 100000, SPIN_MS = 5000, STA
 extern void __register_frame(void *);
 extern void __deregister_frame(void *);
 
-static struct rnl_cluster *guarded; /* whose signals they are */
+static struct vc_cluster *guarded; /* whose signals they are */
 static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGSYS};
 enum { FAULTS = sizeof faults / sizeof faults[0] };
 static struct sigaction fault_before[FAULTS], profile_before;
 static stack_t stack_before;
 static void *stack;
+static volatile sig_atomic_t probing; /* a time-stamp read of our own, which is to be trapped */
 
 /* ---- reports ---- */
 
-static int in_slot(const struct rnl_guest *g, const void *at)
+static bool in_slot(const struct vc_process *vp, const void *at)
 {
     const unsigned char *p = at;
-    return p >= g->slot && p < g->slot + g->cluster->slot_bytes;
+    return p >= vp->slot && p < vp->slot + vp->cluster->slot_bytes;
 }
 
-const char *rnl_guest_place(const struct rnl_guest *g, const void *at, char *buf, size_t n)
+const char *vc_process_place(const struct vc_process *vp, const void *at, char *buf, size_t n)
 {
-    const struct rnl_image *m = g->cluster->image;
-    uint64_t in = 0, offset = (uint64_t)((const unsigned char *)at - g->image);
-    const char *name = in_slot(g, at) && offset < m->bytes ? rnl_image_name(m, offset, &in) : NULL;
-    if (name != NULL)
+    const struct vc_image *m = vp->cluster->image;
+    uint64_t in = 0, offset = (uint64_t)((const unsigned char *)at - vp->image);
+    const char *name = in_slot(vp, at) && offset < m->bytes ? vc_image_name(m, offset, &in) : NULL;
+    if (name)
         snprintf(buf, n, "%s+0x%llx", name, (unsigned long long)in);
-    else if (in_slot(g, at))
-        snprintf(buf, n, "offset 0x%llx of its memory", (unsigned long long)((const unsigned char *)at - g->slot));
+    else if (in_slot(vp, at))
+        snprintf(buf, n, "offset 0x%llx of its memory", (unsigned long long)((const unsigned char *)at - vp->slot));
     else
         snprintf(buf, n, "a function that it called");
     return buf;
 }
 
-/* The unwinder learns of the copy's frames when they are asked for: most ranks never report. */
-static void know_frames(struct rnl_guest *g)
+/* The unwinder learns of the process's frames when they are asked for: most ranks never report. */
+static void know_frames(struct vc_process *vp)
 {
-    const struct rnl_image *m = g->cluster->image;
-    if (m->eh_frame != 0 && !g->known_frames) {
-        g->known_frames = 1;
-        __register_frame(g->image + m->eh_frame);
+    const struct vc_image *m = vp->cluster->image;
+    if (m->eh_frame != 0 && !vp->known_frames) {
+        vp->known_frames = 1;
+        __register_frame(vp->image + m->eh_frame);
     }
 }
 
-void rnl_guards_forget(struct rnl_guest *g)
+void vc_guards_forget(struct vc_process *vp)
 {
-    if (g->known_frames)
-        __deregister_frame(g->image + g->cluster->image->eh_frame);
-    g->known_frames = 0;
+    if (vp->known_frames)
+        __deregister_frame(vp->image + vp->cluster->image->eh_frame);
+    vp->known_frames = 0;
 }
 
 /* at: where it stands; NULL = where it called what called us. */
-static void say_where(struct rnl_guest *g, const void *at, const char *what)
+static void say_where(struct vc_process *vp, const void *at, const char *what)
 {
-    struct rnl_cluster *c = g->cluster;
-    uint64_t ns = rnl_sim_now(c->sim) / RNL_TICKS_PER_NS;
+    struct vc_cluster *c = vp->cluster;
+    uint64_t ns = rnl_sim_now(c->sim) / VC_TICKS_PER_NS;
     void *pc[FRAMES];
     char where[DEEP + 64], chain[400] = "";
     size_t have = 0;
-    know_frames(g);
-    int n = backtrace(pc, FRAMES), found = at == NULL, told = 0;
+    know_frames(vp);
+    int n = backtrace(pc, FRAMES), found = !at, told = 0;
     for (int i = 0; i < n && have < sizeof chain - 160; i++) {
         int here = pc[i] == at;
         found = found || here;
-        if (!found || (!in_slot(g, pc[i]) && !here))
+        if (!found || (!in_slot(vp, pc[i]) && !here))
             continue;
         int more = snprintf(chain + have, sizeof chain - have, "%s%s", told++ ? " / " : "",
-                            rnl_guest_place(g, (char *)pc[i] - !here, where, sizeof where));
+                            vc_process_place(vp, (char *)pc[i] - !here, where, sizeof where));
         have += more > 0 ? (size_t)more : 0;
     }
     if (told == 0) /* it cannot be unwound from there */
-        rnl_guest_place(g, at, chain, sizeof chain);
-    rnl_cluster_say(c, "rank %u %s at %s, at %llu.%09llu s", g->rank, what, chain,
-                    (unsigned long long)(ns / 1000000000), (unsigned long long)(ns % 1000000000));
+        vc_process_place(vp, at, chain, sizeof chain);
+    vc_cluster_say(c, "rank %u %s at %s, at %llu.%09llu s", vp->rank, what, chain,
+                   (unsigned long long)(ns / 1000000000), (unsigned long long)(ns % 1000000000));
 }
 
-void rnl_guards_report(struct rnl_guest *g, const char *format, ...)
+void vc_guards_report(struct vc_process *vp, const char *format, ...)
 {
     char what[200];
     va_list args;
     va_start(args, format);
     vsnprintf(what, sizeof what, format, args);
     va_end(args);
-    say_where(g, NULL, what);
+    say_where(vp, NULL, what);
 }
 
 /* ---- faults ---- */
@@ -115,25 +118,27 @@ void rnl_guards_report(struct rnl_guest *g, const char *format, ...)
 /* On the stack of the rank that has failed, from its top. */
 static void land(void)
 {
-    struct rnl_guest *g = rnl_guest_now;
-    rnl_guest_end(g, RNL_END_SIGNAL, g->fault);
+    struct vc_process *vp = vc_process_now;
+    vc_process_end(vp, VC_END_SIGNAL, vp->fault);
     abort(); /* it has ended */
 }
 
-static int reads_counter(const unsigned char *op)
+enum { COUNTER_READ = 3 };
+
+static bool reads_counter(const unsigned char *op)
 {
     return op[0] == 0x0f && (op[1] == 0x31 || (op[1] == 0x01 && op[2] == 0xf9)); /* rdtsc, rdtscp */
 }
 
-static void describe(const struct rnl_guest *g, int number, const siginfo_t *info, const unsigned char *ip, char *what,
-                     size_t n)
+static void describe(const struct vc_process *vp, int number, const siginfo_t *info, const unsigned char *ip,
+                     char *what, size_t n)
 {
     const unsigned char *at = info->si_addr;
     if (number == SIGSYS)
         snprintf(what, n, "made system call %d by itself, which no virtual machine has,", info->si_syscall);
-    else if (number == SIGSEGV && in_slot(g, ip) && reads_counter(ip))
+    else if (number == SIGSEGV && in_slot(vp, ip) && reads_counter(ip))
         snprintf(what, n, "read the processor's time-stamp counter, which is not virtual,");
-    else if (number == SIGSEGV && at >= g->slot && at < g->slot + RNL_GUEST_GUARD)
+    else if (number == SIGSEGV && at >= vp->slot && at < vp->slot + VC_PROCESS_GUARD)
         snprintf(what, n, "has overflown its stack of 8 MiB");
     else
         snprintf(what, n, "was ended by signal %d (%s, address %p)", number, strsignal(number), info->si_addr);
@@ -142,18 +147,23 @@ static void describe(const struct rnl_guest *g, int number, const siginfo_t *inf
 static void on_fault(int number, siginfo_t *info, void *context)
 {
     ucontext_t *u = context;
-    struct rnl_guest *g = rnl_guest_now;
+    struct vc_process *vp = vc_process_now;
     char what[160];
-    if (g == NULL || guarded == NULL) { /* our own: let it happen */
+    if (probing) {
+        probing = 0;
+        u->uc_mcontext.gregs[REG_RIP] += 2; /* behind rdtsc */
+        return;
+    }
+    if (!vp || !guarded) { /* our own: let it happen */
         signal(number, SIG_DFL);
         return;
     }
     const unsigned char *ip = (const unsigned char *)u->uc_mcontext.gregs[REG_RIP];
-    describe(g, number, info, ip, what, sizeof what);
-    say_where(g, ip, what);
-    g->fault = number;
+    describe(vp, number, info, ip, what, sizeof what);
+    say_where(vp, ip, what);
+    vp->fault = number;
     u->uc_mcontext.gregs[REG_RIP] = (greg_t)(uintptr_t)land;
-    u->uc_mcontext.gregs[REG_RSP] = (greg_t)(uintptr_t)(g->image - RNL_GUEST_MAIN - 8);
+    u->uc_mcontext.gregs[REG_RSP] = (greg_t)(uintptr_t)(vp->image - VC_PROCESS_MAIN - 8);
 }
 
 /* ---- loops ---- */
@@ -163,9 +173,9 @@ static void on_tick(int number, siginfo_t *info, void *context)
 {
     static uint64_t last;
     static uint32_t ms;
-    struct rnl_guest *g = rnl_guest_now;
+    struct vc_process *vp = vc_process_now;
     (void)number, (void)info;
-    if (g == NULL || guarded == NULL || guarded->switches != last) {
+    if (!vp || !guarded || guarded->switches != last) {
         last = guarded ? guarded->switches : 0;
         ms = 0;
         return;
@@ -173,11 +183,11 @@ static void on_tick(int number, siginfo_t *info, void *context)
     ms += TICK_US / 1000;
     const void *ip = (const void *)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
     uint32_t most = guarded->opt.spin_ms ? guarded->opt.spin_ms : SPIN_MS;
-    if (ms < most || (!in_slot(g, ip) && ms < 4 * most)) /* rather in its own code: that says more */
+    if (ms < most || (!in_slot(vp, ip) && ms < 4 * most)) /* rather in its own code: that says more */
         return;
     char what[64];
     snprintf(what, sizeof what, "did not wait for %u ms of processor time", ms);
-    say_where(g, ip, what);
+    say_where(vp, ip, what);
     _exit(STATUS_SPIN);
 }
 
@@ -199,8 +209,10 @@ static void on_tick(int number, siginfo_t *info, void *context)
 static void filter_calls(void)
 {
     static int done;
-    static_assert((RNL_GUEST_BASE & UINT32_MAX) == 0 && (RNL_GUEST_SPACE & UINT32_MAX) == 0, "high words are compared");
-    const uint32_t low = (uint32_t)(RNL_GUEST_BASE >> 32), high = (uint32_t)((RNL_GUEST_BASE + RNL_GUEST_SPACE) >> 32);
+    static_assert((VC_PROCESS_BASE & UINT32_MAX) == 0 && (VC_PROCESS_SPACE & UINT32_MAX) == 0,
+                  "high words are compared");
+    const uint32_t low = (uint32_t)(VC_PROCESS_BASE >> 32),
+                   high = (uint32_t)((VC_PROCESS_BASE + VC_PROCESS_SPACE) >> 32);
     struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, instruction_pointer) + 4),
         BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, low, 0, 2),
@@ -223,7 +235,36 @@ static void count_time(int on)
         prctl(PR_SET_TSC, on ? PR_TSC_SIGSEGV : PR_TSC_ENABLE, 0, 0, 0);
 }
 
-int rnl_guards_on(struct rnl_cluster *c)
+static bool counter_is_trapped(void)
+{
+    probing = 1;
+    __asm__ volatile("rdtsc" : : : "eax", "edx");
+    bool trapped = !probing;
+    probing = 0;
+    return trapped;
+}
+
+/* Bytes that only look like the instruction are named as well: to read a little too much does no harm. */
+static void say_counter_reads(struct vc_cluster *c)
+{
+    const struct vc_image *m = c->image;
+    for (unsigned i = 0; i < m->loads; i++) {
+        const struct vc_image_load *l = &m->load[i];
+        for (uint64_t k = 0; l->execute && k + COUNTER_READ <= l->file_bytes; k++) {
+            uint64_t in = 0;
+            if (!reads_counter(m->file + l->file_at + k))
+                continue;
+            const char *name = vc_image_name(m, l->at + k, &in);
+            vc_cluster_say(c,
+                           "this machine does not trap reads of the time-stamp counter, which is not virtual, and "
+                           "%s+0x%llx of the program seems to be one",
+                           name ? name : "offset 0", (unsigned long long)(name ? in : l->at + k));
+            return;
+        }
+    }
+}
+
+int vc_guards_on(struct vc_cluster *c)
 {
     void *warm[4];
     struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
@@ -244,10 +285,12 @@ int rnl_guards_on(struct rnl_cluster *c)
     if (!c->opt.no_guards)
         filter_calls();
     count_time(1);
+    if (!SANITIZED && !c->opt.no_guards && !counter_is_trapped())
+        say_counter_reads(c);
     return 0;
 }
 
-void rnl_guards_off(struct rnl_cluster *c)
+void vc_guards_off(struct vc_cluster *c)
 {
     if (guarded != c)
         return;

@@ -5,26 +5,27 @@
  * behind one event of the link. */
 #include <string.h>
 
-#include "sim/cluster/net_in.h"
+#include "base/bug.h"
+#include "sim/cluster/net_internal.h"
 
 enum { LOOP_NS = 1000, MESSAGE_BYTES = 36, FETCH_LINE = 64 };
 
-struct net_link *net_route_of(const struct rnl_net *net, uint32_t node, uint32_t host)
+struct net_link *net_route_of(const struct vc_net *net, uint32_t node, uint32_t host)
 {
     const struct net_node *n = &net->node[node];
     uint32_t link = n->routes ? n->routes[host] : n->only;
     return link < net->links ? net->link[link] : NULL;
 }
 
-void net_drop(struct rnl_net *net, struct net_packet *p, struct net_link *l, enum rnl_net_drop why)
+void net_drop(struct vc_net *net, struct net_packet *p, struct net_link *l, enum vc_net_drop why)
 {
     net->counts.dropped[why]++;
     if (l)
         l->counts.dropped[why]++;
-    rnl_sim_note(net->sim, NET_NOTE_DROPPED, l ? RNL_NET_ENTITY + l->id : p->to, (uint64_t)p->from << 32 | p->from_port,
+    rnl_sim_note(net->sim, NET_NOTE_DROPPED, l ? VC_NET_ENTITY + l->id : p->to, (uint64_t)p->from << 32 | p->from_port,
                  (uint64_t)why << 32 | p->bytes);
     if (p->kind == NET_DATA)
-        net_tap(net, RNL_NET_TAP_DROPPED, p->from, p, l, why);
+        net_tap(net, VC_NET_TAP_DROPPED, p->from, p, l, why);
     net_packet_free(net, p);
 }
 
@@ -43,7 +44,7 @@ void net_link_settle(struct net_link *l)
 
 static uint64_t sending_ticks(const struct net_link *l, uint32_t wire_bytes)
 {
-    const uint64_t second = 1000000000u * RNL_TICKS_PER_NS;
+    const uint64_t second = 1000000000u * VC_TICKS_PER_NS;
     if (l->config.bits_per_s == 0)
         return 0;
     return ((uint64_t)wire_bytes * 8 * second + l->config.bits_per_s - 1) / l->config.bits_per_s;
@@ -92,12 +93,12 @@ void net_line_arrives(struct rnl_sim *sim, struct rnl_sim_event *e)
     arrive(l, p);
 }
 
-void rnl_net_fetch(const struct rnl_sim_event *e)
+void vc_net_fetch(const struct rnl_sim_event *e)
 {
     if (e->fn != net_line_arrives)
         return;
     const struct net_packet *p = ((const struct net_link *)(const void *)e)->line_first;
-    for (size_t i = 0; p != NULL && i < sizeof *p; i += FETCH_LINE)
+    for (size_t i = 0; p && i < sizeof *p; i += FETCH_LINE)
         __builtin_prefetch((const char *)p + i);
 }
 
@@ -109,7 +110,7 @@ static void set_out(struct net_link *l, struct net_packet *p, uint64_t arrives)
     p->down_count = l->down_count;
     p->arrives = arrives;
     if (l->line_first && arrives < l->line_last->arrives) {
-        rnl_sim_event_init(&p->event, stray_arrives, (uint32_t)RNL_NET_ENTITY + l->id);
+        rnl_sim_event_init(&p->event, stray_arrives, (uint32_t)VC_NET_ENTITY + l->id);
         if (rnl_sim_at(sim, &p->event, arrives) == 0)
             return;
         p->arrives = l->line_last->arrives;
@@ -131,7 +132,7 @@ static void judge(struct net_link *l, uint32_t bytes, struct rnl_fault_verdict *
     *v = (struct rnl_fault_verdict){.bytes = bytes};
     if (!l->faulty)
         return;
-    uint64_t age_ns = (rnl_sim_now(l->net->sim) - l->fault_since) / RNL_TICKS_PER_NS;
+    uint64_t age_ns = (rnl_sim_now(l->net->sim) - l->fault_since) / VC_TICKS_PER_NS;
     if (age_ns >= l->fault.after_ns && (l->fault.for_ns == 0 || age_ns - l->fault.after_ns < l->fault.for_ns))
         rnl_fault_judge(&l->fault, &l->flow, l->id, bytes, v);
 }
@@ -139,9 +140,9 @@ static void judge(struct net_link *l, uint32_t bytes, struct rnl_fault_verdict *
 /* As if it had left with the first. */
 static void send_twice(struct net_link *l, const struct net_packet *p, uint64_t arrives)
 {
-    struct rnl_net *net = l->net;
+    struct vc_net *net = l->net;
     struct net_packet *q = net_packet_new(net, p->bytes);
-    if (q == NULL)
+    if (!q)
         return;
     memcpy(q->data, p->data, p->bytes);
     q->from = p->from;
@@ -158,23 +159,23 @@ static void send_twice(struct net_link *l, const struct net_packet *p, uint64_t 
 
 static void enter(struct net_link *l, struct net_packet *p)
 {
-    struct rnl_net *net = l->net;
+    struct vc_net *net = l->net;
     struct rnl_fault_verdict v;
     net_link_settle(l);
     if (l->down) {
-        net_drop(net, p, l, RNL_NET_DROP_DOWN);
+        net_drop(net, p, l, VC_NET_DROP_DOWN);
         return;
     }
     if (p->bytes > net_longest(l)) {
         if (!l->config.silent)
             net_tell(net, p, NET_TOO_LONG, l->from, net_longest(l));
-        net_drop(net, p, l, RNL_NET_DROP_MTU);
+        net_drop(net, p, l, VC_NET_DROP_MTU);
         return;
     }
     /* What a host sends was let into its own queue before, in whole runs. */
     p->wire_bytes = p->bytes + l->config.overhead_bytes;
-    if (l->config.buffer_bytes && l->queue_bytes + p->wire_bytes > l->config.buffer_bytes && p->socket == NULL) {
-        net_drop(net, p, l, RNL_NET_DROP_QUEUE);
+    if (l->config.buffer_bytes && l->queue_bytes + p->wire_bytes > l->config.buffer_bytes && !p->socket) {
+        net_drop(net, p, l, VC_NET_DROP_QUEUE);
         return;
     }
     if (l->config.mark_bytes && l->queue_bytes > l->config.mark_bytes && p->ecn != RNL_ECN_NOT) {
@@ -183,7 +184,7 @@ static void enter(struct net_link *l, struct net_packet *p)
     }
     join_queue(l, p);
     judge(l, p->bytes, &v);
-    uint64_t there = p->left + l->config.delay_ns * RNL_TICKS_PER_NS;
+    uint64_t there = p->left + l->config.delay_ns * VC_TICKS_PER_NS;
     p->lost = v.lost;
     if (!v.lost) {
         p->bytes = v.bytes;
@@ -194,56 +195,56 @@ static void enter(struct net_link *l, struct net_packet *p)
         if (v.bleach)
             p->ecn = RNL_ECN_NOT;
     }
-    set_out(l, p, there + v.delay_ns * RNL_TICKS_PER_NS);
+    set_out(l, p, there + v.delay_ns * VC_TICKS_PER_NS);
     if (v.twice)
-        send_twice(l, p, there + v.twice_ns * RNL_TICKS_PER_NS);
+        send_twice(l, p, there + v.twice_ns * VC_TICKS_PER_NS);
 }
 
 /* ---- from node to node ---- */
 
-static int is_blocked(const struct rnl_net *net, uint32_t from, uint32_t to)
+static bool is_blocked(const struct vc_net *net, uint32_t from, uint32_t to)
 {
     uint64_t bit = (uint64_t)from * net->hosts + to;
     return net->blocked && (net->blocked[bit / 64] >> bit % 64 & 1);
 }
 
-static enum rnl_net_drop apart(const struct rnl_net *net, const struct net_packet *p)
+static enum vc_net_drop apart(const struct vc_net *net, const struct net_packet *p)
 {
     if (net->host[p->from].group != net->host[p->to].group)
-        return RNL_NET_DROP_GROUP;
-    return is_blocked(net, p->from, p->to) ? RNL_NET_DROP_BLOCK : RNL_NET_DROP_NONE;
+        return VC_NET_DROP_GROUP;
+    return is_blocked(net, p->from, p->to) ? VC_NET_DROP_BLOCK : VC_NET_DROP_NONE;
 }
 
-static void at_host(struct rnl_net *net, struct net_packet *p, struct net_link *came)
+static void at_host(struct vc_net *net, struct net_packet *p, struct net_link *came)
 {
     const struct net_host *h = &net->host[p->to];
-    enum rnl_net_drop why = h->down || h->deaf >> p->nth & 1 ? RNL_NET_DROP_DOWN : apart(net, p);
+    enum vc_net_drop why = h->down || h->deaf >> p->nth & 1 ? VC_NET_DROP_DOWN : apart(net, p);
     if (why)
         net_drop(net, p, came, why);
     else
         net_socket_take(net, p);
 }
 
-static void pass(struct rnl_net *net, uint32_t node, struct net_packet *p, struct net_link *came)
+static void pass(struct vc_net *net, uint32_t node, struct net_packet *p, struct net_link *came)
 {
     struct net_link *l;
     if (node == p->to)
         at_host(net, p, came);
-    else if ((l = net_route_of(net, node, p->to)) == NULL)
-        net_drop(net, p, came, RNL_NET_DROP_ROUTE);
+    else if (!(l = net_route_of(net, node, p->to)))
+        net_drop(net, p, came, VC_NET_DROP_ROUTE);
     else
         enter(l, p);
 }
 
 static void arrive(struct net_link *l, struct net_packet *p)
 {
-    struct rnl_net *net = l->net;
+    struct vc_net *net = l->net;
     net->counts.hops++;
     net_link_settle(l); /* it has left by now, and its fields are free for the next link */
-    if (p->down_count != l->down_count) {
-        net_drop(net, p, l, RNL_NET_DROP_DOWN);
+    if (p->down_count != l->down_count && !RNL_BUG(sim_cable_cut_loses_nothing)) {
+        net_drop(net, p, l, VC_NET_DROP_DOWN);
     } else if (p->lost) {
-        net_drop(net, p, l, RNL_NET_DROP_FAULT);
+        net_drop(net, p, l, VC_NET_DROP_FAULT);
     } else {
         l->counts.delivered++;
         pass(net, l->to, p, l);
@@ -257,10 +258,10 @@ static void loop_arrives(struct rnl_sim *sim, struct rnl_sim_event *e)
     pass(p->net, p->to, p, NULL);
 }
 
-void net_send(struct rnl_net *net, struct net_packet *p)
+void net_send(struct vc_net *net, struct net_packet *p)
 {
     const struct net_host *h = &net->host[p->from];
-    enum rnl_net_drop why = h->down || h->mute >> p->nth & 1 ? RNL_NET_DROP_DOWN : apart(net, p);
+    enum vc_net_drop why = h->down || h->mute >> p->nth & 1 ? VC_NET_DROP_DOWN : apart(net, p);
     if (why) {
         net_unsend(p);
         net_drop(net, p, NULL, why);
@@ -268,17 +269,17 @@ void net_send(struct rnl_net *net, struct net_packet *p)
         net_unsend(p);
         p->net = net;
         rnl_sim_event_init(&p->event, loop_arrives, p->to);
-        if (rnl_sim_at(net->sim, &p->event, rnl_sim_now(net->sim) + LOOP_NS * RNL_TICKS_PER_NS) < 0)
-            net_drop(net, p, NULL, RNL_NET_DROP_MEMORY);
+        if (rnl_sim_at(net->sim, &p->event, rnl_sim_now(net->sim) + LOOP_NS * VC_TICKS_PER_NS) < 0)
+            net_drop(net, p, NULL, VC_NET_DROP_MEMORY);
     } else {
         pass(net, p->from, p, NULL);
     }
 }
 
-void net_tell(struct rnl_net *net, const struct net_packet *p, enum net_kind kind, uint32_t at, uint32_t value)
+void net_tell(struct vc_net *net, const struct net_packet *p, enum net_kind kind, uint32_t at, uint32_t value)
 {
     struct net_packet *q;
-    if (p->kind != NET_DATA || (q = net_packet_new(net, MESSAGE_BYTES)) == NULL)
+    if (p->kind != NET_DATA || !(q = net_packet_new(net, MESSAGE_BYTES)))
         return; /* never a message about a message */
     memset(q->data, 0, MESSAGE_BYTES);
     q->kind = (uint8_t)kind;

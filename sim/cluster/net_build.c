@@ -4,19 +4,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/cluster/net_in.h"
+#include "sim/cluster/net_internal.h"
 #include "sim/engine/random.h"
 
 enum { MTU = 1500, MTU_LEAST = 68, MTU_MOST = 65535, LINKS_FIRST = 16, NODES_MOST = 1 << 22 };
 
-int rnl_net_new(struct rnl_sim *sim, uint32_t hosts, uint32_t switches, struct rnl_net **out)
+int vc_net_new(struct rnl_sim *sim, uint32_t hosts, uint32_t switches, struct vc_net **out)
 {
     if (hosts == 0 || hosts > NODES_MOST || switches > NODES_MOST)
         return rnl_fail(RNL_ERR_ARG, "a network of %u hosts and %u switches: 1 to %d hosts, at most as many switches",
                         hosts, switches, NODES_MOST);
-    struct rnl_net *net = calloc(1, sizeof *net);
-    if (net == NULL || (net->node = calloc((size_t)hosts + switches, sizeof *net->node)) == NULL ||
-        (net->host = calloc(hosts, sizeof *net->host)) == NULL) {
+    struct vc_net *net = calloc(1, sizeof *net);
+    if (!net || !(net->node = calloc((size_t)hosts + switches, sizeof *net->node)) ||
+        !(net->host = calloc(hosts, sizeof *net->host))) {
         if (net)
             free(net->node);
         free(net);
@@ -33,12 +33,12 @@ int rnl_net_new(struct rnl_sim *sim, uint32_t hosts, uint32_t switches, struct r
     return 0;
 }
 
-int rnl_net_set_switches(struct rnl_net *net, uint32_t switches)
+int vc_net_set_switches(struct vc_net *net, uint32_t switches)
 {
     if (net->links || switches > NODES_MOST)
         return rnl_fail(RNL_ERR_ARG, "%u switches: at most %d, and before the first link", switches, NODES_MOST);
     struct net_node *node = realloc(net->node, ((size_t)net->hosts + switches) * sizeof *node);
-    if (node == NULL)
+    if (!node)
         return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for %u switches", switches);
     net->node = node;
     net->nodes = net->hosts + switches;
@@ -47,9 +47,9 @@ int rnl_net_set_switches(struct rnl_net *net, uint32_t switches)
     return 0;
 }
 
-void rnl_net_free(struct rnl_net *net)
+void vc_net_free(struct vc_net *net)
 {
-    if (net == NULL)
+    if (!net)
         return;
     for (uint32_t i = 0; i < net->hosts; i++)
         while (net->host[i].sockets)
@@ -69,64 +69,63 @@ void rnl_net_free(struct rnl_net *net)
     free(net);
 }
 
-struct rnl_sim *rnl_net_sim(const struct rnl_net *net)
+struct rnl_sim *vc_net_sim(const struct vc_net *net)
 {
     return net->sim;
 }
 
-uint32_t rnl_net_hosts(const struct rnl_net *net)
+uint32_t vc_net_hosts(const struct vc_net *net)
 {
     return net->hosts;
 }
 
-uint32_t rnl_net_nodes(const struct rnl_net *net)
+uint32_t vc_net_nodes(const struct vc_net *net)
 {
     return net->nodes;
 }
 
-uint32_t rnl_net_links(const struct rnl_net *net)
+uint32_t vc_net_links(const struct vc_net *net)
 {
     return net->links;
 }
 
 /* ---- links ---- */
 
-static struct rnl_net_link_config completed(const struct rnl_net_link_config *config)
+static struct vc_net_link_config completed(const struct vc_net_link_config *config)
 {
-    struct rnl_net_link_config c = *config;
+    struct vc_net_link_config c = *config;
     c.mtu = c.mtu ? c.mtu : MTU;
     c.mtu = c.mtu < MTU_LEAST ? MTU_LEAST : c.mtu > MTU_MOST ? MTU_MOST : c.mtu;
-    c.overhead_bytes = c.overhead_bytes ? c.overhead_bytes : RNL_NET_OVERHEAD;
+    c.overhead_bytes = c.overhead_bytes ? c.overhead_bytes : VC_NET_OVERHEAD;
     return c;
 }
 
-static int link_new(struct rnl_net *net, uint32_t from, uint32_t to, const struct rnl_net_link_config *config)
+static int link_new(struct vc_net *net, uint32_t from, uint32_t to, const struct vc_net_link_config *config)
 {
     if (net->links == net->link_room) {
         uint32_t room = net->link_room ? 2 * net->link_room : LINKS_FIRST;
         struct net_link **link = realloc(net->link, room * sizeof(struct net_link *));
-        if (link == NULL)
+        if (!link)
             return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for %u links", room);
         net->link = link;
         net->link_room = room;
     }
     struct net_link *l = calloc(1, sizeof *l);
-    if (l == NULL)
+    if (!l)
         return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for link %u", net->links);
     l->net = net;
     l->id = net->links;
     l->from = from;
     l->to = to;
     l->config = completed(config);
-    rnl_sim_event_init(&l->event, net_line_arrives, (uint32_t)RNL_NET_ENTITY + l->id);
+    rnl_sim_event_init(&l->event, net_line_arrives, (uint32_t)VC_NET_ENTITY + l->id);
     net->link[net->links++] = l;
     if (from < net->hosts && net->host[from].first_link == UINT32_MAX)
         net->host[from].first_link = l->id;
     return 0;
 }
 
-int rnl_net_connect(struct rnl_net *net, uint32_t a, uint32_t b, const struct rnl_net_link_config *config,
-                    uint32_t *out)
+int vc_net_connect(struct vc_net *net, uint32_t a, uint32_t b, const struct vc_net_link_config *config, uint32_t *out)
 {
     uint32_t first = net->links;
     if (a >= net->nodes || b >= net->nodes || a == b)
@@ -139,17 +138,17 @@ int rnl_net_connect(struct rnl_net *net, uint32_t a, uint32_t b, const struct rn
     return 0;
 }
 
-int rnl_net_star(struct rnl_net *net, uint32_t hub, const struct rnl_net_link_config *config)
+int vc_net_star(struct vc_net *net, uint32_t hub, const struct vc_net_link_config *config)
 {
     for (uint32_t i = 0; i < net->hosts; i++) {
-        int status = i == hub ? 0 : rnl_net_connect(net, i, hub, config, NULL);
+        int status = i == hub ? 0 : vc_net_connect(net, i, hub, config, NULL);
         if (status < 0)
             return status;
     }
     return 0;
 }
 
-int rnl_net_find_link(const struct rnl_net *net, uint32_t a, uint32_t b, uint32_t *out)
+int vc_net_find_link(const struct vc_net *net, uint32_t a, uint32_t b, uint32_t *out)
 {
     for (uint32_t i = 0; i < net->links; i++) {
         if (net->link[i]->from == a && net->link[i]->to == b) {
@@ -160,7 +159,7 @@ int rnl_net_find_link(const struct rnl_net *net, uint32_t a, uint32_t b, uint32_
     return rnl_fail(RNL_ERR_ARG, "there is no link from node %u to node %u", a, b);
 }
 
-void rnl_net_link_ends(const struct rnl_net *net, uint32_t link, uint32_t *from, uint32_t *to)
+void vc_net_link_ends(const struct vc_net *net, uint32_t link, uint32_t *from, uint32_t *to)
 {
     *from = net->link[link]->from;
     *to = net->link[link]->to;
@@ -174,7 +173,7 @@ struct inward {
     uint32_t *found, *first; /* nodes in the order of finding; by node: its link towards the host */
 };
 
-static int inward_new(const struct rnl_net *net, struct inward *in)
+static int inward_new(const struct vc_net *net, struct inward *in)
 {
     in->begin = calloc((size_t)net->nodes + 1, sizeof *in->begin);
     in->link = calloc(net->links ? net->links : 1, sizeof *in->link);
@@ -202,7 +201,7 @@ static void inward_free(struct inward *in)
 }
 
 /* All nodes' first links towards a host. */
-static void search(const struct rnl_net *net, struct inward *in, uint32_t host)
+static void search(const struct vc_net *net, struct inward *in, uint32_t host)
 {
     uint32_t count = 1;
     memset(in->first, 0xff, net->nodes * sizeof *in->first);
@@ -220,13 +219,13 @@ static void search(const struct rnl_net *net, struct inward *in, uint32_t host)
     }
 }
 
-int rnl_net_route(struct rnl_net *net)
+int vc_net_route(struct vc_net *net)
 {
     struct inward in = {0};
     int status = inward_new(net, &in);
     net->apart_from = net->apart_to = 0;
     uint32_t *outward = calloc(net->nodes, sizeof *outward);
-    if (status == 0 && outward == NULL)
+    if (status == 0 && !outward)
         status = rnl_fail(RNL_ERR_NO_MEMORY, "no memory for the routes of %u nodes", net->nodes);
     for (uint32_t i = 0; i < net->links && status == 0; i++) {
         outward[net->link[i]->from]++;
@@ -238,7 +237,7 @@ int rnl_net_route(struct rnl_net *net)
         if (outward[i] < 2 && i < net->hosts)
             continue; /* the way out is the only one */
         net->node[i].routes = malloc(net->hosts * sizeof(uint32_t));
-        if (net->node[i].routes == NULL)
+        if (!net->node[i].routes)
             status = rnl_fail(RNL_ERR_NO_MEMORY, "no memory for the routes of %u nodes", net->nodes);
     }
     for (uint32_t host = 0; host < net->hosts && status == 0; host++) {
@@ -257,7 +256,7 @@ int rnl_net_route(struct rnl_net *net)
     return status;
 }
 
-int rnl_net_apart(const struct rnl_net *net, uint32_t *from, uint32_t *to)
+bool vc_net_apart(const struct vc_net *net, uint32_t *from, uint32_t *to)
 {
     *from = net->apart_from;
     *to = net->apart_to;
@@ -266,12 +265,12 @@ int rnl_net_apart(const struct rnl_net *net, uint32_t *from, uint32_t *to)
 
 /* ---- changes ---- */
 
-const struct rnl_net_link_config *rnl_net_link_get(const struct rnl_net *net, uint32_t link)
+const struct vc_net_link_config *vc_net_link_get(const struct vc_net *net, uint32_t link)
 {
     return &net->link[link]->config;
 }
 
-void rnl_net_link_set(struct rnl_net *net, uint32_t link, const struct rnl_net_link_config *config)
+void vc_net_link_set(struct vc_net *net, uint32_t link, const struct vc_net_link_config *config)
 {
     struct net_link *l = net->link[link];
     l->config = completed(config);
@@ -279,42 +278,42 @@ void rnl_net_link_set(struct rnl_net *net, uint32_t link, const struct rnl_net_l
         net_host_limits(net, l->from);
 }
 
-void rnl_net_link_up(struct rnl_net *net, uint32_t link, int up)
+void vc_net_link_up(struct vc_net *net, uint32_t link, int up)
 {
     struct net_link *l = net->link[link];
     l->down_count += !up && !l->down; /* what is under way has an older count */
     l->down = !up;
 }
 
-int rnl_net_link_fault(struct rnl_net *net, uint32_t link, const struct rnl_fault *f)
+int vc_net_link_fault(struct vc_net *net, uint32_t link, const struct rnl_fault *f)
 {
     struct net_link *l = net->link[link];
     if (f->in.count || f->out.count || f->part.count || f->noroom)
         return rnl_fail(RNL_ERR_ARG, "faults: in, out, part and noroom are not for links; there are the verbs block "
                                      "and partition, and small buffers");
     l->fault = *f;
-    l->fault.seed = rnl_sim_random(rnl_sim_seed(net->sim), RNL_STREAM_NET, link, f->seed);
+    l->fault.seed = rnl_sim_random(rnl_sim_seed(net->sim), VC_CHANCE_NET, link, f->seed);
     l->faulty = 1;
     l->fault_since = rnl_sim_now(net->sim);
     return 0;
 }
 
-void rnl_net_host_up(struct rnl_net *net, uint32_t host, int up)
+void vc_net_host_up(struct vc_net *net, uint32_t host, int up)
 {
     net->host[host].down = !up;
 }
 
-void rnl_net_host_group(struct rnl_net *net, uint32_t host, uint32_t group)
+void vc_net_host_group(struct vc_net *net, uint32_t host, uint32_t group)
 {
     net->host[host].group = group;
 }
 
-int rnl_net_block(struct rnl_net *net, uint32_t from, uint32_t to, int on)
+int vc_net_block(struct vc_net *net, uint32_t from, uint32_t to, int on)
 {
     uint64_t bits = (uint64_t)net->hosts * net->hosts, bit = (uint64_t)from * net->hosts + to;
-    if (net->blocked == NULL && !on)
+    if (!net->blocked && !on)
         return 0;
-    if (net->blocked == NULL && (net->blocked = calloc(bits / 64 + 1, sizeof *net->blocked)) == NULL)
+    if (!net->blocked && !(net->blocked = calloc(bits / 64 + 1, sizeof *net->blocked)))
         return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for who of %u hosts is blocked", net->hosts);
     if (on)
         net->blocked[bit / 64] |= (uint64_t)1 << bit % 64;

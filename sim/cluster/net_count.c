@@ -4,7 +4,7 @@
  * tests can ask for equal numbers. */
 #include <stdlib.h>
 
-#include "sim/cluster/net_in.h"
+#include "sim/cluster/net_internal.h"
 
 /* Waits in ns, log-linear: exact below 32, then 32 steps for each doubling, so 3 % wide. */
 enum { STEP_BITS = 5, STEPS = 1 << STEP_BITS, WAIT_BUCKETS = (64 - STEP_BITS) * STEPS };
@@ -28,10 +28,10 @@ static uint64_t top_of(unsigned bucket)
 
 void net_count_wait(struct net_link *l, uint64_t ticks)
 {
-    l->waits[bucket_of(ticks / RNL_TICKS_PER_NS)]++;
+    l->waits[bucket_of(ticks / VC_TICKS_PER_NS)]++;
 }
 
-int rnl_net_watch(struct rnl_net *net, uint32_t link)
+int vc_net_watch(struct vc_net *net, uint32_t link)
 {
     struct net_link *l = net->link[link];
     free(l->waits);
@@ -39,11 +39,11 @@ int rnl_net_watch(struct rnl_net *net, uint32_t link)
     return l->waits ? 0 : rnl_fail(RNL_ERR_NO_MEMORY, "no memory for the waits of link %u", link);
 }
 
-uint64_t rnl_net_wait_ns(const struct rnl_net *net, uint32_t link, unsigned per_mille)
+uint64_t vc_net_wait_ns(const struct vc_net *net, uint32_t link, unsigned per_mille)
 {
     const uint64_t *waits = net->link[link]->waits;
     uint64_t all = 0, so_far = 0;
-    if (waits == NULL)
+    if (!waits)
         return 0;
     for (unsigned i = 0; i < WAIT_BUCKETS; i++)
         all += waits[i];
@@ -58,50 +58,50 @@ uint64_t rnl_net_wait_ns(const struct rnl_net *net, uint32_t link, unsigned per_
     return 0;
 }
 
-void rnl_net_link_counts(struct rnl_net *net, uint32_t link, struct rnl_net_link_counts *out)
+void vc_net_link_counts(struct vc_net *net, uint32_t link, struct vc_net_link_counts *out)
 {
     struct net_link *l = net->link[link];
     uint64_t now = rnl_sim_now(net->sim), ahead = l->free_at > now ? l->free_at - now : 0;
     net_link_settle(l);
     *out = l->counts;
-    out->busy_ns = (l->busy - ahead) / RNL_TICKS_PER_NS;
+    out->busy_ns = (l->busy - ahead) / VC_TICKS_PER_NS;
     out->queue_bytes = l->queue_bytes;
 }
 
-void rnl_net_counts(const struct rnl_net *net, struct rnl_net_counts *out)
+void vc_net_counts(const struct vc_net *net, struct vc_net_counts *out)
 {
     *out = net->counts;
 }
 
-const char *rnl_net_drop_name(unsigned drop)
+const char *vc_net_drop_name(unsigned drop)
 {
-    static const char *const name[RNL_NET_DROPS] = {
+    static const char *const name[VC_NET_DROPS] = {
         "none",      "queue full", "lost by a fault",      "longer than the MTU", "link or host down",
         "partition", "blocked",    "nobody has that port", "receive buffer full", "no route",
         "no memory"};
-    return drop < RNL_NET_DROPS ? name[drop] : "unknown";
+    return drop < VC_NET_DROPS ? name[drop] : "unknown";
 }
 
-void rnl_net_set_tap(struct rnl_net *net, rnl_net_tap *tap, void *arg)
+void vc_net_set_tap(struct vc_net *net, vc_net_tap *tap, void *arg)
 {
     net->tap = tap;
     net->tap_arg = arg;
 }
 
-void net_tap(struct rnl_net *net, enum rnl_net_tap_what what, uint32_t host, const struct net_packet *p,
-             const struct net_link *l, enum rnl_net_drop why)
+void net_tap(struct vc_net *net, enum vc_net_tap_what what, uint32_t host, const struct net_packet *p,
+             const struct net_link *l, enum vc_net_drop why)
 {
-    if (net->tap == NULL)
+    if (!net->tap)
         return;
-    const struct rnl_net_tap_packet seen = {.what = what,
-                                            .host = host,
-                                            .drop = why,
-                                            .link = l ? l->id : UINT32_MAX,
-                                            .fault = p->lost,
-                                            .from = rnl_net_nth_addr(p->from, p->nth, p->from_port),
-                                            .to = rnl_net_nth_addr(p->to, p->nth, p->to_port),
-                                            .ecn = p->ecn,
-                                            .at = p->data,
-                                            .bytes = p->bytes};
+    const struct vc_net_tap_packet seen = {.what = what,
+                                           .host = host,
+                                           .drop = why,
+                                           .link = l ? l->id : UINT32_MAX,
+                                           .fault = p->lost,
+                                           .from = vc_net_nth_addr(p->from, p->nth, p->from_port),
+                                           .to = vc_net_nth_addr(p->to, p->nth, p->to_port),
+                                           .ecn = p->ecn,
+                                           .at = p->data,
+                                           .bytes = p->bytes};
     net->tap(net->tap_arg, &seen);
 }

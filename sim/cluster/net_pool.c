@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/cluster/net_in.h"
+#include "sim/cluster/net_internal.h"
 
 struct net_chunk {
     struct net_chunk *next;
@@ -18,10 +18,10 @@ static const struct {
     uint32_t bytes, count;
 } classes[NET_CLASSES] = {{256, 256}, {2048, 64}, {16384, 16}, {65536, 4}};
 
-static void *chunk_new(struct rnl_net *net, size_t bytes, uint32_t packets)
+static void *chunk_new(struct vc_net *net, size_t bytes, uint32_t packets)
 {
     struct net_chunk *c = malloc(sizeof *c + bytes);
-    if (c == NULL)
+    if (!c)
         return NULL;
     c->next = net->chunks;
     c->packets = packets;
@@ -30,39 +30,38 @@ static void *chunk_new(struct rnl_net *net, size_t bytes, uint32_t packets)
     return c->memory;
 }
 
-static int more_packets(struct rnl_net *net)
+static bool more_packets(struct vc_net *net)
 {
     struct net_packet *p = chunk_new(net, PACKETS * sizeof *p, PACKETS);
-    if (p == NULL)
-        return 0;
+    if (!p)
+        return false;
     memset(p, 0, PACKETS * sizeof *p);
     for (int i = PACKETS; i-- > 0;) {
         p[i].next = net->unused;
         net->unused = &p[i];
     }
-    return 1;
+    return true;
 }
 
-static int more_data(struct rnl_net *net, unsigned k)
+static bool more_data(struct vc_net *net, unsigned k)
 {
     unsigned char *at = chunk_new(net, (size_t)classes[k].bytes * classes[k].count, 0);
-    if (at == NULL)
-        return 0;
+    if (!at)
+        return false;
     for (uint32_t i = classes[k].count; i-- > 0;) {
         unsigned char *piece = at + (size_t)i * classes[k].bytes;
         memcpy(piece, &net->unused_data[k], sizeof net->unused_data[k]);
         net->unused_data[k] = piece;
     }
-    return 1;
+    return true;
 }
 
-struct net_packet *net_packet_new(struct rnl_net *net, uint32_t bytes)
+struct net_packet *net_packet_new(struct vc_net *net, uint32_t bytes)
 {
     unsigned k = 0;
     while (k < NET_CLASSES && bytes > classes[k].bytes)
         k++;
-    if (k == NET_CLASSES || (net->unused == NULL && !more_packets(net)) ||
-        (net->unused_data[k] == NULL && !more_data(net, k)))
+    if (k == NET_CLASSES || (!net->unused && !more_packets(net)) || (!net->unused_data[k] && !more_data(net, k)))
         return NULL;
     struct net_packet *p = net->unused;
     net->unused = p->next;
@@ -76,7 +75,7 @@ struct net_packet *net_packet_new(struct rnl_net *net, uint32_t bytes)
     return p;
 }
 
-void net_packet_free(struct rnl_net *net, struct net_packet *p)
+void net_packet_free(struct vc_net *net, struct net_packet *p)
 {
     memcpy(p->data, &net->unused_data[p->size_class], sizeof net->unused_data[p->size_class]);
     net->unused_data[p->size_class] = p->data;
@@ -85,7 +84,7 @@ void net_packet_free(struct rnl_net *net, struct net_packet *p)
     net->counts.under_way--;
 }
 
-void net_pool_end(struct rnl_net *net)
+void net_pool_end(struct vc_net *net)
 {
     while (net->chunks) {
         struct net_chunk *c = net->chunks;

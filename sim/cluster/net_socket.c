@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * net_socket.c - sockets of virtual hosts, as transport/socket.h has them. Their buffers are counted as Linux counts
+ * net_socket.c - sockets of virtual hosts, as net/socket/socket.h has them. Their buffers are counted as Linux counts
  * them: the receive buffer by the memory of the kernel, what does not fit is dropped; the send buffer by what has not
  * left the host. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/cluster/net_in.h"
+#include "sim/cluster/net_internal.h"
 
 enum {
     PORT_FIRST = 49152, /* of those that are given out */
@@ -25,7 +25,7 @@ static struct net_socket *of(struct rnl_socket *s)
 
 enum { FIRST_NET = 10 };
 
-struct rnl_socket_addr rnl_net_nth_addr(uint32_t host, uint32_t nth, uint16_t port)
+struct rnl_socket_addr vc_net_nth_addr(uint32_t host, uint32_t nth, uint16_t port)
 {
     uint32_t n = host + 1;
     return (struct rnl_socket_addr){
@@ -33,17 +33,17 @@ struct rnl_socket_addr rnl_net_nth_addr(uint32_t host, uint32_t nth, uint16_t po
         .port = port};
 }
 
-struct rnl_socket_addr rnl_net_addr(uint32_t host, uint16_t port)
+struct rnl_socket_addr vc_net_addr(uint32_t host, uint16_t port)
 {
-    return rnl_net_nth_addr(host, 0, port);
+    return vc_net_nth_addr(host, 0, port);
 }
 
-uint32_t rnl_net_addresses(const struct rnl_net *net)
+uint32_t vc_net_addresses(const struct vc_net *net)
 {
     return net->addresses ? net->addresses : 1;
 }
 
-int rnl_net_set_addresses(struct rnl_net *net, uint32_t count)
+int vc_net_set_addresses(struct vc_net *net, uint32_t count)
 {
     if (count < 1 || count > 4)
         return rnl_fail(RNL_ERR_ARG, "%u addresses for each host: 1 to 4", count);
@@ -51,23 +51,23 @@ int rnl_net_set_addresses(struct rnl_net *net, uint32_t count)
     return 0;
 }
 
-void rnl_net_address_up(struct rnl_net *net, uint32_t host, uint32_t nth, int in, int out)
+void vc_net_address_up(struct vc_net *net, uint32_t host, uint32_t nth, int in, int out)
 {
     struct net_host *h = &net->host[host];
     h->deaf = (uint8_t)((h->deaf & ~(1u << nth)) | (unsigned)!in << nth);
     h->mute = (uint8_t)((h->mute & ~(1u << nth)) | (unsigned)!out << nth);
 }
 
-uint32_t rnl_net_host_of(const struct rnl_net *net, const struct rnl_socket_addr *a)
+uint32_t vc_net_host_of(const struct vc_net *net, const struct rnl_socket_addr *a)
 {
     uint32_t n = (uint32_t)a->ip[13] << 16 | (uint32_t)a->ip[14] << 8 | a->ip[15];
     uint32_t nth = (uint32_t)a->ip[12] - FIRST_NET;
-    struct rnl_socket_addr same = rnl_net_nth_addr(n - 1, nth, a->port);
-    return n >= 1 && n <= net->hosts && nth < rnl_net_addresses(net) && rnl_socket_addr_equal(&same, a) ? n - 1
-                                                                                                        : UINT32_MAX;
+    struct rnl_socket_addr same = vc_net_nth_addr(n - 1, nth, a->port);
+    return n >= 1 && n <= net->hosts && nth < vc_net_addresses(net) && rnl_socket_addr_equal(&same, a) ? n - 1
+                                                                                                       : UINT32_MAX;
 }
 
-static struct net_socket *find(const struct rnl_net *net, uint32_t host, uint16_t port)
+static struct net_socket *find(const struct vc_net *net, uint32_t host, uint16_t port)
 {
     struct net_socket *k = net->host[host].sockets;
     while (k && k->port != port)
@@ -81,7 +81,7 @@ static struct net_socket *find(const struct rnl_net *net, uint32_t host, uint16_
 static enum rnl_socket_stop may_send(const struct net_socket *k, const struct rnl_socket_out *o, uint32_t to,
                                      uint32_t packets)
 {
-    const struct rnl_net *net = k->net;
+    const struct vc_net *net = k->net;
     uint32_t longest = o->segment ? o->segment : o->bytes;
     if (to == UINT32_MAX)
         return RNL_SOCKET_UNREACHABLE;
@@ -90,7 +90,7 @@ static enum rnl_socket_stop may_send(const struct net_socket *k, const struct rn
     if (to == k->host)
         return RNL_SOCKET_WENT;
     struct net_link *l = net_route_of(net, k->host, to);
-    if (l == NULL)
+    if (!l)
         return RNL_SOCKET_UNREACHABLE;
     net_link_settle(l);
     if (k->sending && k->sending + o->bytes + (uint64_t)packets * SEND_RECORD > k->send_bytes)
@@ -103,11 +103,11 @@ static enum rnl_socket_stop may_send(const struct net_socket *k, const struct rn
 static void send_one(struct net_socket *k, uint32_t to, const struct rnl_socket_out *o, const unsigned char *at,
                      uint32_t bytes)
 {
-    struct rnl_net *net = k->net;
+    struct vc_net *net = k->net;
     struct net_packet *p = net_packet_new(net, bytes);
     net->counts.sent++;
-    if (p == NULL) {
-        net->counts.dropped[RNL_NET_DROP_MEMORY]++;
+    if (!p) {
+        net->counts.dropped[VC_NET_DROP_MEMORY]++;
         return;
     }
     memcpy(p->data, at, bytes);
@@ -120,7 +120,7 @@ static void send_one(struct net_socket *k, uint32_t to, const struct rnl_socket_
     p->socket = k;
     p->charge = bytes + SEND_RECORD;
     k->sending += p->charge;
-    net_tap(net, RNL_NET_TAP_SENT, k->host, p, NULL, RNL_NET_DROP_NONE);
+    net_tap(net, VC_NET_TAP_SENT, k->host, p, NULL, VC_NET_DROP_NONE);
     net_send(net, p);
 }
 
@@ -130,7 +130,7 @@ static int socket_send(struct rnl_socket *s, const struct rnl_socket_out *out, i
     *result = (struct rnl_socket_result){RNL_SOCKET_WENT, 0};
     for (int i = 0; i < n; i++) {
         const struct rnl_socket_out *o = &out[i];
-        uint32_t to = rnl_net_host_of(k->net, &o->to);
+        uint32_t to = vc_net_host_of(k->net, &o->to);
         uint32_t segment = o->segment ? o->segment : o->bytes;
         uint32_t packets = segment ? (o->bytes + segment - 1) / segment : 1;
         result->stop = may_send(k, o, to, packets);
@@ -155,12 +155,12 @@ static void note_error(struct net_socket *k, const struct net_packet *p)
         k->errors--;
     }
     k->error[(k->error_first + k->errors++) % MOST] =
-        (struct rnl_socket_error){.to = rnl_net_nth_addr(p->from, p->nth, p->from_port),
+        (struct rnl_socket_error){.to = vc_net_nth_addr(p->from, p->nth, p->from_port),
                                   .kind = p->kind == NET_REFUSED ? RNL_SOCKET_ERROR_REFUSED : RNL_SOCKET_ERROR_TOO_LONG,
                                   .value = p->value};
 }
 
-void net_socket_take(struct rnl_net *net, struct net_packet *p)
+void net_socket_take(struct vc_net *net, struct net_packet *p)
 {
     struct net_socket *k = find(net, p->to, p->to_port);
     if (p->kind != NET_DATA) {
@@ -169,13 +169,13 @@ void net_socket_take(struct rnl_net *net, struct net_packet *p)
         net_packet_free(net, p);
         return;
     }
-    if (k == NULL) {
+    if (!k) {
         net_tell(net, p, NET_REFUSED, p->to, 0);
-        net_drop(net, p, NULL, RNL_NET_DROP_PORT);
+        net_drop(net, p, NULL, VC_NET_DROP_PORT);
         return;
     }
     if (k->charged + rnl_socket_charge(p->bytes) > k->s.receive_bytes) {
-        net_drop(net, p, NULL, RNL_NET_DROP_RECEIVE);
+        net_drop(net, p, NULL, VC_NET_DROP_RECEIVE);
         return;
     }
     k->charged += rnl_socket_charge(p->bytes);
@@ -183,7 +183,7 @@ void net_socket_take(struct rnl_net *net, struct net_packet *p)
     rnl_sim_note_bytes(net->sim, NET_NOTE_DELIVERED, p->to,
                        (uint64_t)p->from << 32 | (uint64_t)p->from_port << 16 | (uint64_t)p->nth << 8 | p->ecn, p->data,
                        p->bytes);
-    net_tap(net, RNL_NET_TAP_DELIVERED, p->to, p, NULL, RNL_NET_DROP_NONE);
+    net_tap(net, VC_NET_TAP_DELIVERED, p->to, p, NULL, VC_NET_DROP_NONE);
     p->next = NULL;
     if (k->first)
         k->last->next = p;
@@ -206,10 +206,10 @@ static struct net_packet *take_first(struct net_socket *k)
 }
 
 /* Like the one before, so that both can be one run. */
-static int follows(const struct net_socket *k, const struct net_packet *p, const struct rnl_socket_in *in,
-                   uint32_t segment, uint32_t segments)
+static bool follows(const struct net_socket *k, const struct net_packet *p, const struct rnl_socket_in *in,
+                    uint32_t segment, uint32_t segments)
 {
-    const struct rnl_socket_addr from = rnl_net_nth_addr(p->from, p->nth, p->from_port);
+    const struct rnl_socket_addr from = vc_net_nth_addr(p->from, p->nth, p->from_port);
     return !k->plain && segment && in->bytes % segment == 0 && p->bytes && p->bytes <= segment &&
            segments < RUN_SEGMENTS && in->bytes + p->bytes <= in->room && in->bytes + p->bytes <= RUN_BYTES &&
            (k->s.has_ecn ? p->ecn : 0) == in->ecn && rnl_socket_addr_equal(&from, &in->from);
@@ -223,7 +223,7 @@ static void receive_run(struct net_socket *k, struct rnl_socket_in *in)
     in->cut = in->bytes < p->bytes;
     in->segment = 0;
     in->ecn = k->s.has_ecn ? p->ecn : 0;
-    in->from = rnl_net_nth_addr(p->from, p->nth, p->from_port);
+    in->from = vc_net_nth_addr(p->from, p->nth, p->from_port);
     memcpy(in->at, p->data, in->bytes);
     net_packet_free(k->net, p);
     while (!in->cut && k->first && follows(k, k->first, in, segment, segments)) {
@@ -269,7 +269,7 @@ static int socket_arm(struct rnl_socket *s)
 static int socket_fd(struct rnl_socket *s)
 {
     struct net_socket *k = of(s);
-    if (k->fd == NULL)
+    if (!k->fd)
         return rnl_fail(RNL_ERR_UNSUPPORTED, "this virtual host has no descriptors to wait on");
     return k->fd(k->arg);
 }
@@ -291,47 +291,47 @@ static const struct rnl_socket_ops socket_ops = {
 
 /* ---- begin and end ---- */
 
-static uint32_t longest_of(const struct rnl_net *net, uint32_t host)
+static uint32_t longest_of(const struct vc_net *net, uint32_t host)
 {
     uint32_t link = net->host[host].first_link;
-    uint32_t bytes = link < net->links ? net_longest(net->link[link]) : NO_LINK_MTU - RNL_NET_HEADERS;
+    uint32_t bytes = link < net->links ? net_longest(net->link[link]) : NO_LINK_MTU - VC_NET_HEADERS;
     return bytes < RUN_BYTES ? bytes : RUN_BYTES;
 }
 
-void net_host_limits(struct rnl_net *net, uint32_t host)
+void net_host_limits(struct vc_net *net, uint32_t host)
 {
     for (struct net_socket *k = net->host[host].sockets; k; k = k->next)
         k->s.datagram_max = longest_of(net, host);
 }
 
-static int free_port(struct rnl_net *net, uint32_t host)
+static int free_port(struct vc_net *net, uint32_t host)
 {
     struct net_host *h = &net->host[host];
     for (int tries = 0; tries < 65536 - PORT_FIRST; tries++) {
         if (h->next_port < PORT_FIRST)
             h->next_port = PORT_FIRST;
         uint16_t port = h->next_port++;
-        if (find(net, host, port) == NULL)
+        if (!find(net, host, port))
             return port;
     }
     return 0;
 }
 
-void rnl_net_host_receive_max(struct rnl_net *net, uint32_t host, uint32_t bytes)
+void vc_net_host_receive_max(struct vc_net *net, uint32_t host, uint32_t bytes)
 {
     net->host[host].receive_max = bytes;
 }
 
-static uint32_t receive_bytes(const struct net_host *h, const struct rnl_net_socket_config *config)
+static uint32_t receive_bytes(const struct net_host *h, const struct vc_net_socket_config *config)
 {
-    uint32_t most = h->receive_max ? h->receive_max : RNL_NET_RECEIVE_MAX;
+    uint32_t most = h->receive_max ? h->receive_max : VC_NET_RECEIVE_MAX;
     if (config->receive_asked)
         return 2 * (config->receive_asked < most ? config->receive_asked : most);
-    return config->receive_bytes ? config->receive_bytes : RNL_NET_RECEIVE_BYTES;
+    return config->receive_bytes ? config->receive_bytes : VC_NET_RECEIVE_BYTES;
 }
 
-int rnl_net_socket_open(struct rnl_net *net, uint32_t host, const struct rnl_net_socket_config *config,
-                        struct rnl_socket **out)
+int vc_net_socket_open(struct vc_net *net, uint32_t host, const struct vc_net_socket_config *config,
+                       struct rnl_socket **out)
 {
     if (host >= net->hosts)
         return rnl_fail(RNL_ERR_ARG, "a socket on host %u: there are hosts 0 to %u", host, net->hosts - 1);
@@ -341,7 +341,7 @@ int rnl_net_socket_open(struct rnl_net *net, uint32_t host, const struct rnl_net
     if (port == 0)
         return rnl_fail(RNL_ERR_ARG, "host %u has no free port", host);
     struct net_socket *k = calloc(1, sizeof *k);
-    if (k == NULL)
+    if (!k)
         return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for a socket");
     k->net = net;
     k->host = host;
@@ -351,9 +351,9 @@ int rnl_net_socket_open(struct rnl_net *net, uint32_t host, const struct rnl_net
     k->fd = config->fd;
     k->drain = config->drain;
     k->arg = config->arg;
-    k->send_bytes = config->send_bytes ? config->send_bytes : RNL_NET_SEND_BYTES;
+    k->send_bytes = config->send_bytes ? config->send_bytes : VC_NET_SEND_BYTES;
     k->s.ops = &socket_ops;
-    k->s.self = rnl_net_addr(host, k->port);
+    k->s.self = vc_net_addr(host, k->port);
     k->s.datagram_max = longest_of(net, host);
     k->s.segments_max = config->plain ? 1 : RUN_SEGMENTS;
     k->s.segment_bytes = config->plain ? k->s.datagram_max : RUN_BYTES;
@@ -369,7 +369,7 @@ int rnl_net_socket_open(struct rnl_net *net, uint32_t host, const struct rnl_net
 
 void net_socket_end(struct net_socket *k)
 {
-    struct rnl_net *net = k->net;
+    struct vc_net *net = k->net;
     struct net_socket **at = &net->host[k->host].sockets;
     while (*at != k)
         at = &(*at)->next;
@@ -385,7 +385,7 @@ void net_socket_end(struct net_socket *k)
     free(k);
 }
 
-void rnl_net_socket_kill(struct rnl_socket *s)
+void vc_net_socket_kill(struct rnl_socket *s)
 {
     net_socket_end(of(s));
 }

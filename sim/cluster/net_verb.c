@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/cluster/net_in.h"
+#include "sim/cluster/net_internal.h"
 
 /* ---- quantities ---- */
 
@@ -15,20 +15,20 @@ struct unit {
 };
 
 /* Digits, perhaps with a fraction, and a unit: a whole number of what is counted. */
-static int read_quantity(const char *text, const struct unit *units, uint64_t *out)
+static bool read_quantity(const char *text, const struct unit *units, uint64_t *out)
 {
     uint64_t whole = 0, part = 0, place = 1000000000;
     const char *at = text;
     if (*at < '0' || *at > '9')
-        return 0;
+        return false;
     for (; *at >= '0' && *at <= '9'; at++) {
         if (whole > UINT64_MAX / 10 - 1)
-            return 0;
+            return false;
         whole = whole * 10 + (uint64_t)(*at - '0');
     }
     if (*at == '.') {
         if (*++at < '0' || *at > '9')
-            return 0;
+            return false;
         for (; *at >= '0' && *at <= '9' && place > 1; at++) {
             place /= 10;
             part += place * (uint64_t)(*at - '0');
@@ -38,17 +38,17 @@ static int read_quantity(const char *text, const struct unit *units, uint64_t *o
         if (strcmp(at, u->name) != 0)
             continue;
         if (whole > UINT64_MAX / u->worth / 2)
-            return 0;
+            return false;
         uint64_t left = u->worth >= 1000000000 ? part * (u->worth / 1000000000) : part * u->worth;
         if (u->worth < 1000000000) {
             if (left % 1000000000)
-                return 0;
+                return false;
             left /= 1000000000;
         }
         *out = whole * u->worth + left;
-        return 1;
+        return true;
     }
-    return 0;
+    return false;
 }
 
 static const struct unit rates[] = {{"b/s", 1},           {"kb/s", 1000},          {"Mb/s", 1000000},
@@ -61,28 +61,28 @@ static const struct unit counts[] = {{"", 1}, {NULL, 0}};
 
 /* ---- nodes, links, hosts ---- */
 
-static int read_number(const char **at, uint32_t *out)
+static bool read_number(const char **at, uint32_t *out)
 {
     uint64_t n = 0;
     if (**at < '0' || **at > '9')
-        return 0;
+        return false;
     for (; **at >= '0' && **at <= '9'; ++*at)
         if ((n = n * 10 + (uint64_t)(**at - '0')) > UINT32_MAX - 1)
-            return 0;
+            return false;
     *out = (uint32_t)n;
-    return 1;
+    return true;
 }
 
-static int read_node(const struct rnl_net *net, const char **at, uint32_t *out)
+static bool read_node(const struct vc_net *net, const char **at, uint32_t *out)
 {
     uint32_t n, is_switch = **at == 's';
     *at += is_switch;
     if (!read_number(at, &n))
-        return 0;
+        return false;
     if (n >= (is_switch ? net->nodes - net->hosts : net->hosts))
-        return 0;
+        return false;
     *out = is_switch ? net->hosts + n : n;
-    return 1;
+    return true;
 }
 
 enum { ANY = 1, BOTH = 2, ONE_WAY = 4 };
@@ -91,16 +91,16 @@ struct links {
     uint32_t a, b;
 };
 
-static int is_of(const struct links *w, const struct net_link *l)
+static bool is_of(const struct links *w, const struct net_link *l)
 {
     if (w->which == ANY)
-        return 1;
+        return true;
     if (w->which == (ANY | BOTH))
         return l->from == w->a || l->to == w->a;
     return (l->from == w->a && l->to == w->b) || (w->which == BOTH && l->from == w->b && l->to == w->a);
 }
 
-static int read_links(const struct rnl_net *net, const char *text, struct links *w)
+static int read_links(const struct vc_net *net, const char *text, struct links *w)
 {
     const char *at = text;
     memset(w, 0, sizeof *w);
@@ -124,13 +124,13 @@ wrong:
                     text, net->hosts - 1, net->nodes - net->hosts);
 }
 
-static int no_node(const struct rnl_net *net, const char *text)
+static int no_node(const struct vc_net *net, const char *text)
 {
     return rnl_fail(RNL_ERR_ARG, "'%s' names no node: 0 to %u are hosts, s0 and on %u switches", text, net->hosts - 1,
                     net->nodes - net->hosts);
 }
 
-static int read_hosts(const struct rnl_net *net, const char *text, struct rnl_fault_ranks *r)
+static int read_hosts(const struct vc_net *net, const char *text, struct rnl_fault_ranks *r)
 {
     const char *at = text;
     memset(r, 0, sizeof *r);
@@ -162,16 +162,16 @@ static int read_hosts(const struct rnl_net *net, const char *text, struct rnl_fa
 /* ---- verbs about links ---- */
 
 /* A new configuration for each of the links. */
-static int change(struct rnl_net *net, const char *links, size_t field, uint64_t value)
+static int change(struct vc_net *net, const char *links, size_t field, uint64_t value)
 {
     struct links w;
     int status = read_links(net, links, &w);
     for (uint32_t i = 0; i < net->links && status == 0; i++) {
-        struct rnl_net_link_config c = net->link[i]->config;
+        struct vc_net_link_config c = net->link[i]->config;
         if (!is_of(&w, net->link[i]))
             continue;
         memcpy((char *)&c + field, &value, sizeof value);
-        rnl_net_link_set(net, i, &c);
+        vc_net_link_set(net, i, &c);
     }
     return status;
 }
@@ -188,39 +188,39 @@ static int quantity(const char *verb, const char *text, const struct unit *units
     return rnl_fail(RNL_ERR_ARG, "%s '%s': it takes %s, or %s", verb, text, form, none);
 }
 
-static int verb_rate(struct rnl_net *net, int n, const char *const *a)
+static int verb_rate(struct vc_net *net, int n, const char *const *a)
 {
     uint64_t value;
     int status = quantity("rate", a[1], rates, "none", "a rate like 10Gb/s or 2.5Mb/s", &value);
     (void)n;
-    return status < 0 ? status : change(net, a[0], offsetof(struct rnl_net_link_config, bits_per_s), value);
+    return status < 0 ? status : change(net, a[0], offsetof(struct vc_net_link_config, bits_per_s), value);
 }
 
-static int verb_delay(struct rnl_net *net, int n, const char *const *a)
+static int verb_delay(struct vc_net *net, int n, const char *const *a)
 {
     uint64_t value;
     int status = quantity("delay", a[1], times, "none", "a time like 5us", &value);
     (void)n;
-    return status < 0 ? status : change(net, a[0], offsetof(struct rnl_net_link_config, delay_ns), value);
+    return status < 0 ? status : change(net, a[0], offsetof(struct vc_net_link_config, delay_ns), value);
 }
 
-static int verb_buffer(struct rnl_net *net, int n, const char *const *a)
+static int verb_buffer(struct vc_net *net, int n, const char *const *a)
 {
     uint64_t value;
     int status = quantity("buffer", a[1], sizes, "unbounded", "a size like 192kB or 64KiB", &value);
     (void)n;
-    return status < 0 ? status : change(net, a[0], offsetof(struct rnl_net_link_config, buffer_bytes), value);
+    return status < 0 ? status : change(net, a[0], offsetof(struct vc_net_link_config, buffer_bytes), value);
 }
 
-static int verb_mark(struct rnl_net *net, int n, const char *const *a)
+static int verb_mark(struct vc_net *net, int n, const char *const *a)
 {
     uint64_t value;
     int status = quantity("mark", a[1], sizes, "never", "a size like 30kB", &value);
     (void)n;
-    return status < 0 ? status : change(net, a[0], offsetof(struct rnl_net_link_config, mark_bytes), value);
+    return status < 0 ? status : change(net, a[0], offsetof(struct vc_net_link_config, mark_bytes), value);
 }
 
-static int verb_mtu(struct rnl_net *net, int n, const char *const *a)
+static int verb_mtu(struct vc_net *net, int n, const char *const *a)
 {
     struct links w;
     uint64_t mtu;
@@ -232,39 +232,39 @@ static int verb_mtu(struct rnl_net *net, int n, const char *const *a)
     if (n > 2 && strcmp(a[2], "silent") != 0)
         return rnl_fail(RNL_ERR_ARG, "mtu: '%s', where only silent can stand", a[2]);
     for (uint32_t i = 0; i < net->links; i++) {
-        struct rnl_net_link_config c = net->link[i]->config;
+        struct vc_net_link_config c = net->link[i]->config;
         if (!is_of(&w, net->link[i]))
             continue;
         c.mtu = (uint32_t)mtu;
         c.silent = n > 2;
-        rnl_net_link_set(net, i, &c);
+        vc_net_link_set(net, i, &c);
     }
     return 0;
 }
 
-static int set_up(struct rnl_net *net, const char *links, int up)
+static int set_up(struct vc_net *net, const char *links, int up)
 {
     struct links w;
     int status = read_links(net, links, &w);
     for (uint32_t i = 0; i < net->links && status == 0; i++)
         if (is_of(&w, net->link[i]))
-            rnl_net_link_up(net, i, up);
+            vc_net_link_up(net, i, up);
     return status;
 }
 
-static int verb_down(struct rnl_net *net, int n, const char *const *a)
+static int verb_down(struct vc_net *net, int n, const char *const *a)
 {
     (void)n;
     return set_up(net, a[0], 0);
 }
 
-static int verb_up(struct rnl_net *net, int n, const char *const *a)
+static int verb_up(struct vc_net *net, int n, const char *const *a)
 {
     (void)n;
     return set_up(net, a[0], 1);
 }
 
-static int verb_fault(struct rnl_net *net, int n, const char *const *a)
+static int verb_fault(struct vc_net *net, int n, const char *const *a)
 {
     struct links w;
     struct rnl_fault f;
@@ -274,33 +274,33 @@ static int verb_fault(struct rnl_net *net, int n, const char *const *a)
         status = rnl_fault_parse(strcmp(a[1], "none") == 0 ? "" : a[1], &f);
     for (uint32_t i = 0; i < net->links && status == 0; i++)
         if (is_of(&w, net->link[i]))
-            status = rnl_net_link_fault(net, i, &f);
+            status = vc_net_link_fault(net, i, &f);
     return status;
 }
 
-static int verb_watch(struct rnl_net *net, int n, const char *const *a)
+static int verb_watch(struct vc_net *net, int n, const char *const *a)
 {
     struct links w;
     int status = read_links(net, a[0], &w);
     (void)n;
     for (uint32_t i = 0; i < net->links && status == 0; i++)
         if (is_of(&w, net->link[i]))
-            status = rnl_net_watch(net, i);
+            status = vc_net_watch(net, i);
     return status;
 }
 
 /* ---- verbs that build ---- */
 
-static int verb_switches(struct rnl_net *net, int n, const char *const *a)
+static int verb_switches(struct vc_net *net, int n, const char *const *a)
 {
     uint64_t count;
     (void)n;
     if (!read_quantity(a[0], counts, &count) || count > UINT32_MAX)
         return rnl_fail(RNL_ERR_ARG, "switches '%s': it takes a number", a[0]);
-    return rnl_net_set_switches(net, (uint32_t)count);
+    return vc_net_set_switches(net, (uint32_t)count);
 }
 
-static int verb_link(struct rnl_net *net, int n, const char *const *a)
+static int verb_link(struct vc_net *net, int n, const char *const *a)
 {
     uint32_t end[2];
     (void)n;
@@ -309,22 +309,22 @@ static int verb_link(struct rnl_net *net, int n, const char *const *a)
         if (!read_node(net, &at, &end[i]) || *at)
             return no_node(net, a[i]);
     }
-    return rnl_net_connect(net, end[0], end[1], &(struct rnl_net_link_config){0}, NULL);
+    return vc_net_connect(net, end[0], end[1], &(struct vc_net_link_config){0}, NULL);
 }
 
-static int verb_star(struct rnl_net *net, int n, const char *const *a)
+static int verb_star(struct vc_net *net, int n, const char *const *a)
 {
     const char *at = a[0];
     uint32_t hub;
     (void)n;
     if (!read_node(net, &at, &hub) || *at)
         return no_node(net, a[0]);
-    return rnl_net_star(net, hub, &(struct rnl_net_link_config){0});
+    return vc_net_star(net, hub, &(struct vc_net_link_config){0});
 }
 
 /* ---- verbs about hosts ---- */
 
-static int verb_partition(struct rnl_net *net, int n, const char *const *a)
+static int verb_partition(struct vc_net *net, int n, const char *const *a)
 {
     struct rnl_fault_ranks r, before;
     for (int i = 0; i < n; i++) {
@@ -338,25 +338,25 @@ static int verb_partition(struct rnl_net *net, int n, const char *const *a)
                                     host, a[k], a[i]);
     }
     for (uint32_t host = 0; host < net->hosts; host++) {
-        rnl_net_host_group(net, host, 0);
+        vc_net_host_group(net, host, 0);
         for (int i = 0; i < n; i++)
             if (read_hosts(net, a[i], &r) == 0 && rnl_fault_names(&r, host))
-                rnl_net_host_group(net, host, (uint32_t)i + 1);
+                vc_net_host_group(net, host, (uint32_t)i + 1);
     }
     return 0;
 }
 
-static int verb_heal(struct rnl_net *net, int n, const char *const *a)
+static int verb_heal(struct vc_net *net, int n, const char *const *a)
 {
     (void)n, (void)a;
     for (uint32_t host = 0; host < net->hosts; host++)
-        rnl_net_host_group(net, host, 0);
+        vc_net_host_group(net, host, 0);
     free(net->blocked);
     net->blocked = NULL;
     return 0;
 }
 
-static int set_blocked(struct rnl_net *net, const char *const *a, int on)
+static int set_blocked(struct vc_net *net, const char *const *a, int on)
 {
     struct rnl_fault_ranks from, to;
     int status = read_hosts(net, a[0], &from);
@@ -365,45 +365,45 @@ static int set_blocked(struct rnl_net *net, const char *const *a, int on)
     for (uint32_t x = 0; x < net->hosts && status == 0; x++)
         for (uint32_t y = 0; y < net->hosts && status == 0 && rnl_fault_names(&from, x); y++)
             if (x != y && rnl_fault_names(&to, y))
-                status = rnl_net_block(net, x, y, on);
+                status = vc_net_block(net, x, y, on);
     return status;
 }
 
-static int verb_block(struct rnl_net *net, int n, const char *const *a)
+static int verb_block(struct vc_net *net, int n, const char *const *a)
 {
     (void)n;
     return set_blocked(net, a, 1);
 }
 
-static int verb_unblock(struct rnl_net *net, int n, const char *const *a)
+static int verb_unblock(struct vc_net *net, int n, const char *const *a)
 {
     (void)n;
     return set_blocked(net, a, 0);
 }
 
-static int set_power(struct rnl_net *net, const char *hosts, int up)
+static int set_power(struct vc_net *net, const char *hosts, int up)
 {
     struct rnl_fault_ranks r;
     int status = read_hosts(net, hosts, &r);
     for (uint32_t host = 0; host < net->hosts && status == 0; host++)
         if (rnl_fault_names(&r, host))
-            rnl_net_host_up(net, host, up);
+            vc_net_host_up(net, host, up);
     return status;
 }
 
-static int verb_off(struct rnl_net *net, int n, const char *const *a)
+static int verb_off(struct vc_net *net, int n, const char *const *a)
 {
     (void)n;
     return set_power(net, a[0], 0);
 }
 
-static int verb_on(struct rnl_net *net, int n, const char *const *a)
+static int verb_on(struct vc_net *net, int n, const char *const *a)
 {
     (void)n;
     return set_power(net, a[0], 1);
 }
 
-static int verb_rmem_max(struct rnl_net *net, int n, const char *const *a)
+static int verb_rmem_max(struct vc_net *net, int n, const char *const *a)
 {
     struct rnl_fault_ranks r;
     uint64_t bytes;
@@ -413,35 +413,35 @@ static int verb_rmem_max(struct rnl_net *net, int n, const char *const *a)
         return rnl_fail(RNL_ERR_ARG, "rmem_max '%s': it takes a size from 2304 B to 1 GB, like 4194304", a[1]);
     for (uint32_t host = 0; host < net->hosts && status == 0; host++)
         if (rnl_fault_names(&r, host))
-            rnl_net_host_receive_max(net, host, (uint32_t)bytes);
+            vc_net_host_receive_max(net, host, (uint32_t)bytes);
     return status;
 }
 
-static int verb_addresses(struct rnl_net *net, int n, const char *const *a)
+static int verb_addresses(struct vc_net *net, int n, const char *const *a)
 {
     const char *at = a[0];
     uint32_t count;
     (void)n;
     if (!read_number(&at, &count) || *at)
         return rnl_fail(RNL_ERR_ARG, "addresses '%s': it takes how many each host has, 1 to 4", a[0]);
-    return rnl_net_set_addresses(net, count);
+    return vc_net_set_addresses(net, count);
 }
 
-static int set_address(struct rnl_net *net, const char *const *a, int in, int out)
+static int set_address(struct vc_net *net, const char *const *a, int in, int out)
 {
     struct rnl_fault_ranks r;
     const char *at = a[1];
     uint32_t nth;
     int status = read_hosts(net, a[0], &r);
-    if (status == 0 && (!read_number(&at, &nth) || *at || nth >= rnl_net_addresses(net)))
-        return rnl_fail(RNL_ERR_ARG, "address '%s': hosts have %u, counted from 0", a[1], rnl_net_addresses(net));
+    if (status == 0 && (!read_number(&at, &nth) || *at || nth >= vc_net_addresses(net)))
+        return rnl_fail(RNL_ERR_ARG, "address '%s': hosts have %u, counted from 0", a[1], vc_net_addresses(net));
     for (uint32_t host = 0; host < net->hosts && status == 0; host++)
         if (rnl_fault_names(&r, host))
-            rnl_net_address_up(net, host, nth, in, out);
+            vc_net_address_up(net, host, nth, in, out);
     return status;
 }
 
-static int verb_address_down(struct rnl_net *net, int n, const char *const *a)
+static int verb_address_down(struct vc_net *net, int n, const char *const *a)
 {
     int in = n > 2 && strcmp(a[2], "in") == 0, out = n > 2 && strcmp(a[2], "out") == 0;
     if (n > 2 && !in && !out)
@@ -449,13 +449,13 @@ static int verb_address_down(struct rnl_net *net, int n, const char *const *a)
     return set_address(net, a, out, in);
 }
 
-static int verb_address_up(struct rnl_net *net, int n, const char *const *a)
+static int verb_address_up(struct vc_net *net, int n, const char *const *a)
 {
     (void)n;
     return set_address(net, a, 1, 1);
 }
 
-const struct rnl_net_verb rnl_net_verbs[] = {
+const struct vc_net_verb vc_net_verbs[] = {
     {"switches", "COUNT", "so many switches; before any link", 1, 1, 1, verb_switches},
     {"link", "NODE NODE", "a link there and back, without rate, delay and bounds at first", 2, 2, 1, verb_link},
     {"star", "NODE", "such a link from each host to that node", 1, 1, 1, verb_star},
@@ -483,9 +483,9 @@ const struct rnl_net_verb rnl_net_verbs[] = {
     {NULL, NULL, NULL, 0, 0, 0, NULL},
 };
 
-int rnl_net_verb_run(struct rnl_net *net, int count, const char *const *words)
+int vc_net_verb_run(struct vc_net *net, int count, const char *const *words)
 {
-    for (const struct rnl_net_verb *v = rnl_net_verbs; v->name && count > 0; v++) {
+    for (const struct vc_net_verb *v = vc_net_verbs; v->name && count > 0; v++) {
         if (strcmp(v->name, words[0]) != 0)
             continue;
         if (count - 1 < v->least || count - 1 > v->most)

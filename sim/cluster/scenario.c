@@ -4,9 +4,8 @@
  * and none comes in the middle of a run. */
 #include "sim/cluster/scenario.h"
 
-#include "sim/cluster/inside.h"
+#include "sim/cluster/cluster_internal.h"
 #include "sim/cluster/net.h"
-#include "sim/cluster/verbs.h"
 
 #include "base/error.h"
 #include "base/text.h"
@@ -16,9 +15,9 @@
 
 enum { WORDS = 66, LINES_FIRST = 16 };
 
-struct line {
+struct scenario_line {
     struct rnl_sim_event event; /* first */
-    struct rnl_scenario *scenario;
+    struct vc_scenario *scenario;
     uint64_t at_ns;
     uint32_t number; /* 0: of none, it was added */
     int count;
@@ -26,28 +25,28 @@ struct line {
     char *text;
 };
 
-struct rnl_scenario {
+struct vc_scenario {
     char *name;
     uint32_t hosts, switches;
     uint32_t hosts_at, switches_at; /* the lines that say so; 0: none */
-    struct line **line;
+    struct scenario_line **line;
     size_t lines, room;
 };
 
 /* An Ethernet as it is sold: each host at a switch by 10 Gb/s, 20 us for the way there and back. */
-static const struct rnl_net_link_config ethernet = {
+static const struct vc_net_link_config ethernet = {
     .bits_per_s = (uint64_t)10000000000, .delay_ns = 5000, .buffer_bytes = 192000};
 
 /* ---- reading ---- */
 
-static int wrong(const struct rnl_scenario *s, const struct line *l, int status)
+static int wrong(const struct vc_scenario *s, const struct scenario_line *l, int status)
 {
     if (l->number == 0)
         return status;
     return rnl_fail(status, "%s:%u: %s", s->name, l->number, rnl_last_error()->text);
 }
 
-static int split(struct line *l)
+static int split(struct scenario_line *l)
 {
     char *at = l->text;
     at[strcspn(at, "#")] = '\0';
@@ -63,50 +62,50 @@ static int split(struct line *l)
     return 0;
 }
 
-static void shift(struct line *l, int n)
+static void shift(struct scenario_line *l, int n)
 {
     l->count -= n;
     memmove(l->word, l->word + n, (size_t)l->count * sizeof l->word[0]);
 }
 
 /* "at TIME" before the verb. */
-static int read_time(struct line *l)
+static int read_time(struct scenario_line *l)
 {
     if (l->count == 0 || strcmp(l->word[0], "at") != 0)
         return 0;
     if (l->count < 3)
         return rnl_fail(RNL_ERR_ARG, "'at' stands before a time and what happens then");
-    if (!rnl_verb_time(l->word[1], &l->at_ns))
-        return rnl_fail(RNL_ERR_ARG, "at '%s': it takes " RNL_VERB_TIME_IS, l->word[1]);
+    if (!vc_verb_time(l->word[1], &l->at_ns))
+        return rnl_fail(RNL_ERR_ARG, "at '%s': it takes " VC_VERB_TIME_IS, l->word[1]);
     shift(l, 2);
     return 0;
 }
 
 /* Once: `said_at` is the line that has said it. */
-static int read_count(const struct line *l, uint32_t most, uint32_t *out, uint32_t *said_at)
+static int read_count(const struct scenario_line *l, uint32_t most, uint32_t *out, uint32_t *said_at)
 {
     uint64_t n;
     if (*said_at != 0)
         return rnl_fail(RNL_ERR_ARG, "%s stands in line %u already: leave one of them", l->word[0], *said_at);
     *said_at = l->number;
-    if (l->count != 2 || !rnl_verb_number(l->word[1], most, &n) || (n == 0 && l->word[0][0] == 'h'))
+    if (l->count != 2 || !vc_verb_number(l->word[1], most, &n) || (n == 0 && l->word[0][0] == 'h'))
         return rnl_fail(RNL_ERR_ARG, "%s takes a number up to %u", l->word[0], most);
     *out = (uint32_t)n;
     return 0;
 }
 
-static int add_line(struct rnl_scenario *s, const char *text, size_t n, uint32_t number)
+static int add_line(struct vc_scenario *s, const char *text, size_t n, uint32_t number)
 {
     if (s->lines == s->room) {
         size_t room = s->room ? 2 * s->room : LINES_FIRST;
-        struct line **all = realloc(s->line, room * sizeof(struct line *));
-        if (all == NULL)
+        struct scenario_line **all = realloc(s->line, room * sizeof(struct scenario_line *));
+        if (!all)
             return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for a scenario");
         s->line = all;
         s->room = room;
     }
-    struct line *l = calloc(1, sizeof *l);
-    if (l == NULL || (l->text = strndup(text, n)) == NULL) {
+    struct scenario_line *l = calloc(1, sizeof *l);
+    if (!l || !(l->text = strndup(text, n))) {
         free(l);
         return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for a scenario");
     }
@@ -117,16 +116,16 @@ static int add_line(struct rnl_scenario *s, const char *text, size_t n, uint32_t
     if (status == 0)
         status = read_time(l);
     if (status == 0 && l->count > 0 && strcmp(l->word[0], "hosts") == 0)
-        status = read_count(l, RNL_CLUSTER_RANKS_MAX, &s->hosts, &s->hosts_at);
+        status = read_count(l, VC_RANKS_MAX, &s->hosts, &s->hosts_at);
     else if (status == 0 && l->count > 0 && strcmp(l->word[0], "switches") == 0)
-        status = read_count(l, RNL_CLUSTER_RANKS_MAX, &s->switches, &s->switches_at);
+        status = read_count(l, VC_RANKS_MAX, &s->switches, &s->switches_at);
     return status < 0 ? wrong(s, l, status) : 0;
 }
 
-int rnl_scenario_read(const char *text, const char *name, struct rnl_scenario **out)
+int vc_scenario_read(const char *text, const char *name, struct vc_scenario **out)
 {
-    struct rnl_scenario *s = calloc(1, sizeof *s);
-    if (s == NULL || (s->name = strdup(name)) == NULL) {
+    struct vc_scenario *s = calloc(1, sizeof *s);
+    if (!s || !(s->name = strdup(name))) {
         free(s);
         return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for a scenario");
     }
@@ -137,27 +136,27 @@ int rnl_scenario_read(const char *text, const char *name, struct rnl_scenario **
         text += n + (text[n] == '\n');
     }
     if (status < 0) {
-        rnl_scenario_free(s);
+        vc_scenario_free(s);
         return status;
     }
     *out = s;
     return 0;
 }
 
-int rnl_scenario_add(struct rnl_scenario *s, const char *text)
+int vc_scenario_add(struct vc_scenario *s, const char *text)
 {
     int status = add_line(s, text, strlen(text), 0);
     if (status < 0)
         return status;
-    struct line *last = s->line[s->lines - 1];
-    memmove(s->line + 1, s->line, (s->lines - 1) * sizeof(struct line *));
+    struct scenario_line *last = s->line[s->lines - 1];
+    memmove(s->line + 1, s->line, (s->lines - 1) * sizeof(struct scenario_line *));
     s->line[0] = last;
     return 0;
 }
 
-void rnl_scenario_free(struct rnl_scenario *s)
+void vc_scenario_free(struct vc_scenario *s)
 {
-    if (s == NULL)
+    if (!s)
         return;
     for (size_t i = 0; i < s->lines; i++) {
         free(s->line[i]->text);
@@ -168,16 +167,16 @@ void rnl_scenario_free(struct rnl_scenario *s)
     free(s);
 }
 
-uint32_t rnl_scenario_hosts(const struct rnl_scenario *s)
+uint32_t vc_scenario_hosts(const struct vc_scenario *s)
 {
     return s->hosts;
 }
 
 /* ---- building ---- */
 
-enum kind { EVENT, BUILDS, NOTHING };
+enum line_kind { EVENT, BUILDS, NOTHING };
 
-static enum kind kind_of(const struct line *l)
+static enum line_kind kind_of(const struct scenario_line *l)
 {
     if (l->count == 0)
         return NOTHING;
@@ -186,28 +185,28 @@ static enum kind kind_of(const struct line *l)
     return strcmp(l->word[0], "link") == 0 ? BUILDS : EVENT;
 }
 
-static int connect_line(const struct line *l, struct rnl_net *net, uint32_t hosts)
+static int connect_line(const struct scenario_line *l, struct vc_net *net, uint32_t hosts)
 {
     uint32_t node[2];
     if (l->count != 3 || l->at_ns != 0)
         return rnl_fail(RNL_ERR_ARG, "link takes two nodes, and no time");
     for (int i = 0; i < 2; i++) {
         const char *text = l->word[1 + i];
-        uint32_t first = text[0] == 's' ? hosts : 0, most = text[0] == 's' ? rnl_net_nodes(net) - hosts : hosts;
+        uint32_t first = text[0] == 's' ? hosts : 0, most = text[0] == 's' ? vc_net_nodes(net) - hosts : hosts;
         uint64_t n;
-        if (most == 0 || !rnl_verb_number(text + (text[0] == 's'), most - 1, &n))
+        if (most == 0 || !vc_verb_number(text + (text[0] == 's'), most - 1, &n))
             return rnl_fail(RNL_ERR_ARG, "there is no node '%s': hosts are 0 to %u, switches s0 and on for %u", text,
-                            hosts - 1, rnl_net_nodes(net) - hosts);
+                            hosts - 1, vc_net_nodes(net) - hosts);
         node[i] = first + (uint32_t)n;
     }
-    return rnl_net_connect(net, node[0], node[1], &ethernet, NULL);
+    return vc_net_connect(net, node[0], node[1], &ethernet, NULL);
 }
 
 /* No later line makes a link: hosts that cannot reach each other now never will, and no job could begin. */
-static int reach(const struct rnl_scenario *s, const struct rnl_net *net)
+static int reach(const struct vc_scenario *s, const struct vc_net *net)
 {
     uint32_t from, to;
-    if (!rnl_net_apart(net, &from, &to))
+    if (!vc_net_apart(net, &from, &to))
         return 0;
     return rnl_fail(
         RNL_ERR_ARG,
@@ -216,15 +215,15 @@ static int reach(const struct rnl_scenario *s, const struct rnl_net *net)
         s->name, from, to, from);
 }
 
-static int build(const struct rnl_scenario *s, struct rnl_sim *sim, uint32_t hosts, struct rnl_net **out)
+static int build(const struct vc_scenario *s, struct rnl_sim *sim, uint32_t hosts, struct vc_net **out)
 {
-    struct rnl_net *net;
+    struct vc_net *net;
     uint32_t links = 0;
     int status = 0;
     for (size_t i = 0; i < s->lines; i++)
         links += kind_of(s->line[i]) == BUILDS;
     uint32_t switches = links == 0 && s->switches == 0 ? 1 : s->switches;
-    status = rnl_net_new(sim, hosts, switches, &net);
+    status = vc_net_new(sim, hosts, switches, &net);
     if (status < 0)
         return status;
     for (size_t i = 0; i < s->lines && status == 0; i++)
@@ -234,13 +233,13 @@ static int build(const struct rnl_scenario *s, struct rnl_sim *sim, uint32_t hos
                 status = wrong(s, s->line[i], status);
         }
     if (status == 0 && links == 0)
-        status = rnl_net_star(net, hosts, &ethernet);
+        status = vc_net_star(net, hosts, &ethernet);
     if (status == 0)
-        status = rnl_net_route(net);
+        status = vc_net_route(net);
     if (status == 0)
         status = reach(s, net);
     if (status < 0) {
-        rnl_net_free(net);
+        vc_net_free(net);
         return status;
     }
     *out = net;
@@ -248,16 +247,16 @@ static int build(const struct rnl_scenario *s, struct rnl_sim *sim, uint32_t hos
 }
 
 /* dry: on `net`, and nothing of the cluster changes. */
-static int run_line(const struct line *l, struct rnl_cluster *c, struct rnl_net *net, int dry)
+static int run_line(const struct scenario_line *l, struct vc_cluster *c, struct vc_net *net, int dry)
 {
-    int status = rnl_verb_run(c, l->count, l->word, dry);
-    return status == RNL_ERR_UNSUPPORTED ? rnl_net_verb_run(net, l->count, l->word) : status;
+    int status = vc_verb_run(c, l->count, l->word, dry);
+    return status == RNL_ERR_UNSUPPORTED ? vc_net_verb_run(net, l->count, l->word) : status;
 }
 
-static int try_lines(const struct rnl_scenario *s, struct rnl_cluster *c)
+static int try_lines(const struct vc_scenario *s, struct vc_cluster *c)
 {
     struct rnl_sim *sim;
-    struct rnl_net *net;
+    struct vc_net *net;
     int status = rnl_sim_new(0, &sim);
     if (status < 0)
         return status;
@@ -269,13 +268,13 @@ static int try_lines(const struct rnl_scenario *s, struct rnl_cluster *c)
                 if (status < 0)
                     status = wrong(s, s->line[i], status);
             }
-        rnl_net_free(net);
+        vc_net_free(net);
     }
     rnl_sim_free(sim);
     return status;
 }
 
-int rnl_scenario_build(struct rnl_scenario *s, struct rnl_cluster *c)
+int vc_scenario_build(struct vc_scenario *s, struct vc_cluster *c)
 {
     int status = try_lines(s, c);
     return status < 0 ? status : build(s, c->sim, c->opt.hosts, &c->net);
@@ -285,28 +284,28 @@ int rnl_scenario_build(struct rnl_scenario *s, struct rnl_cluster *c)
 
 static void happen(struct rnl_sim *sim, struct rnl_sim_event *event)
 {
-    struct line *l = (struct line *)(void *)event;
-    struct rnl_cluster *c = rnl_sim_owner(sim);
-    rnl_sim_note(sim, RNL_NOTE_SCENARIO, 0, l->number, 0);
+    struct scenario_line *l = (struct scenario_line *)(void *)event;
+    struct vc_cluster *c = rnl_sim_owner(sim);
+    rnl_sim_note(sim, VC_NOTE_SCENARIO, 0, l->number, 0);
     if (c->over)
         return;
     int status = run_line(l, c, c->net, 0);
     if (status < 0) /* for want of memory: all else was tried before */
-        rnl_cluster_say(c, "%s:%u: %s", l->scenario->name, l->number, rnl_last_error()->text);
+        vc_cluster_say(c, "%s:%u: %s", l->scenario->name, l->number, rnl_last_error()->text);
 }
 
-int rnl_scenario_start(struct rnl_scenario *s, struct rnl_cluster *c)
+int vc_scenario_start(struct vc_scenario *s, struct vc_cluster *c)
 {
     int status = 0;
     for (size_t i = 0; i < s->lines && status == 0; i++) {
-        struct line *l = s->line[i];
+        struct scenario_line *l = s->line[i];
         if (kind_of(l) != EVENT)
             continue;
-        rnl_sim_event_init(&l->event, happen, RNL_ENTITY_SCENARIO);
+        rnl_sim_event_init(&l->event, happen, VC_ENTITY_SCENARIO);
         if (l->at_ns == 0)
             happen(c->sim, &l->event);
         else
-            status = rnl_sim_at(c->sim, &l->event, l->at_ns * RNL_TICKS_PER_NS);
+            status = rnl_sim_at(c->sim, &l->event, l->at_ns * VC_TICKS_PER_NS);
     }
     return status;
 }

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * socket.c - see socket.h. */
-#include "sim/cluster/socket.h"
+ * socket.c - the socket of a rank on the virtual network. */
 
-#include "sim/cluster/inside.h"
+#include "sim/cluster/cluster_internal.h"
 #include "sim/cluster/net.h"
 
 #include "base/error.h"
-#include "transport/udp/kernel.h"
+#include "net/socket/kernel.h"
 
 #include <stdlib.h>
 
@@ -16,7 +15,7 @@ enum { SEND_NS = 1000, RECEIVE_NS = 500 }; /* a system call that has something t
 struct vsocket {
     struct rnl_socket s;      /* first */
     struct rnl_socket *inner; /* NULL: killed */
-    struct rnl_guest *guest;
+    struct vc_process *process;
     struct rnl_socket **owner;
 };
 
@@ -34,113 +33,114 @@ static void learn(struct vsocket *v)
     v->s.merged_bytes = v->inner->merged_bytes;
 }
 
-static int vsocket_send(struct rnl_socket *s, const struct rnl_socket_out *out, int n, struct rnl_socket_result *result)
+static int vc_socket_send(struct rnl_socket *s, const struct rnl_socket_out *out, int n,
+                          struct rnl_socket_result *result)
 {
     struct vsocket *v = of(s);
     *result = (struct rnl_socket_result){.stop = RNL_SOCKET_WENT};
-    rnl_cluster_step(v->guest);
-    if (v->inner == NULL)
+    vc_cluster_step(v->process);
+    if (!v->inner)
         return n;
-    rnl_cluster_use(v->guest, SEND_NS);
+    vc_cluster_use(v->process, SEND_NS);
     int went = v->inner->ops->send(v->inner, out, n, result);
     learn(v);
     return went;
 }
 
-static int vsocket_recv(struct rnl_socket *s, struct rnl_socket_in *in, int n)
+static int vc_socket_recv(struct rnl_socket *s, struct rnl_socket_in *in, int n)
 {
     struct vsocket *v = of(s);
-    rnl_cluster_step(v->guest);
+    vc_cluster_step(v->process);
     int came = v->inner ? v->inner->ops->recv(v->inner, in, n) : 0;
     if (came > 0) {
         learn(v);
-        rnl_cluster_use(v->guest, RECEIVE_NS);
+        vc_cluster_use(v->process, RECEIVE_NS);
     }
     return came;
 }
 
-static int vsocket_error(struct rnl_socket *s, struct rnl_socket_error *out)
+static int vc_socket_error(struct rnl_socket *s, struct rnl_socket_error *out)
 {
     struct vsocket *v = of(s);
     return v->inner ? v->inner->ops->error(v->inner, out) : 0;
 }
 
-static int vsocket_arm(struct rnl_socket *s)
+static int vc_socket_arm(struct rnl_socket *s)
 {
     struct vsocket *v = of(s);
-    rnl_cluster_step(v->guest);
+    vc_cluster_step(v->process);
     return v->inner ? v->inner->ops->arm(v->inner) : 0;
 }
 
-static int vsocket_fd(struct rnl_socket *s)
+static int vc_socket_fd(struct rnl_socket *s)
 {
     (void)s;
-    return rnl_fail(RNL_ERR_UNSUPPORTED, "the virtual cluster has no descriptors to wait on: use rnl_wait or FM_wait");
+    return rnl_fail(RNL_ERR_UNSUPPORTED, "the virtual cluster has no descriptors to wait on: use rnl_wait");
 }
 
-static void vsocket_close(struct rnl_socket *s)
+static void vc_socket_close(struct rnl_socket *s)
 {
     struct vsocket *v = of(s);
-    if (v->inner != NULL)
+    if (v->inner)
         v->inner->ops->close(v->inner);
     *v->owner = NULL;
     free(v);
 }
 
-static const struct rnl_socket_ops vsocket_ops = {
-    .size = sizeof vsocket_ops,
-    .send = vsocket_send,
-    .recv = vsocket_recv,
-    .error = vsocket_error,
-    .arm = vsocket_arm,
-    .fd = vsocket_fd,
-    .close = vsocket_close,
+static const struct rnl_socket_ops vc_socket_ops = {
+    .size = sizeof vc_socket_ops,
+    .send = vc_socket_send,
+    .recv = vc_socket_recv,
+    .error = vc_socket_error,
+    .arm = vc_socket_arm,
+    .fd = vc_socket_fd,
+    .close = vc_socket_close,
 };
 
 /* Something came to a socket that was armed: as the kernel would, it wakes who sleeps on it. */
 static void ring(void *arg)
 {
-    struct rnl_guest *g = arg;
-    struct rnl_cluster *c = g->cluster;
-    atomic_fetch_add_explicit(&rnl_vagent_bell(c->agent, g->rank)->word, 1, memory_order_relaxed);
-    rnl_venv_rung(c, g->rank);
+    struct vc_process *vp = arg;
+    struct vc_cluster *c = vp->cluster;
+    atomic_fetch_add_explicit(&vc_agent_bell(c->agent, vp->rank)->word, 1, memory_order_relaxed);
+    vc_env_rung(c, vp->rank);
 }
 
-struct rnl_socket_addr rnl_vsocket_addr(const struct rnl_guest *g)
+struct rnl_socket_addr vc_socket_addr(const struct vc_process *vp)
 {
-    return rnl_vsocket_nth_addr(g, 0);
+    return vc_socket_nth_addr(vp, 0);
 }
 
-struct rnl_socket_addr rnl_vsocket_nth_addr(const struct rnl_guest *g, unsigned nth)
+struct rnl_socket_addr vc_socket_nth_addr(const struct vc_process *vp, unsigned nth)
 {
-    return rnl_net_nth_addr(g->host->index, nth, (uint16_t)(RNL_PORT_FIRST + g->rank - g->host->first_rank));
+    return vc_net_nth_addr(vp->host->index, nth, (uint16_t)(VC_PORT_FIRST + vp->rank - vp->host->first_rank));
 }
 
-int rnl_vsocket_open(struct rnl_guest *g, struct rnl_socket **out)
+int vc_socket_open(struct vc_process *vp, struct rnl_socket **out)
 {
     struct vsocket *v = calloc(1, sizeof *v);
-    const struct rnl_net_socket_config config = {
-        .port = rnl_vsocket_addr(g).port, .ring = ring, .arg = g, .receive_asked = RNL_KERNEL_RECEIVE_BYTES};
-    if (v == NULL)
+    const struct vc_net_socket_config config = {
+        .port = vc_socket_addr(vp).port, .ring = ring, .arg = vp, .receive_asked = RNL_KERNEL_RECEIVE_BYTES};
+    if (!v)
         return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for a socket");
-    int status = rnl_net_socket_open(g->cluster->net, g->host->index, &config, &v->inner);
+    int status = vc_net_socket_open(vp->cluster->net, vp->host->index, &config, &v->inner);
     if (status < 0) {
         free(v);
         return status;
     }
     v->s = *v->inner;
-    v->s.ops = &vsocket_ops;
+    v->s.ops = &vc_socket_ops;
     v->s.has_fd = 0;
-    v->guest = g;
+    v->process = vp;
     v->owner = out;
     *out = &v->s;
     return 0;
 }
 
-void rnl_vsocket_kill(struct rnl_socket *s)
+void vc_socket_kill(struct rnl_socket *s)
 {
     struct vsocket *v = of(s);
-    if (v->inner != NULL)
-        rnl_net_socket_kill(v->inner);
+    if (v->inner)
+        vc_net_socket_kill(v->inner);
     v->inner = NULL;
 }

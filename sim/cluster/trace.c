@@ -7,14 +7,13 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "sim/cluster/trace_in.h"
-#include "sim/cluster/units.h"
+#include "sim/cluster/net.h"
 
 enum { BUFFER = 1 << 20, BLOCK_MOST = PCAP_HEADERS + 65536 + 512 };
 
-struct rnl_trace {
-    const struct rnl_net *net;
-    rnl_trace_write *write;
+struct vc_trace {
+    const struct vc_net *net;
+    vc_trace_write *write;
     void *arg;
     uint32_t *interface; /* by host: 1 + its number in the file, 0 = not there yet */
     uint32_t interfaces;
@@ -23,12 +22,12 @@ struct rnl_trace {
     unsigned char buffer[BUFFER];
 };
 
-int rnl_trace_to_file(void *file, const void *bytes, size_t n)
+int vc_trace_to_file(void *file, const void *bytes, size_t n)
 {
     return fwrite(bytes, 1, n, file) == n ? 0 : -1;
 }
 
-static void flush(struct rnl_trace *t)
+static void flush(struct vc_trace *t)
 {
     if (t->used && !t->failed && t->write(t->arg, t->buffer, t->used) != 0)
         t->failed = 1;
@@ -37,32 +36,32 @@ static void flush(struct rnl_trace *t)
 
 /* ---- blocks ---- */
 
-static void add(struct rnl_trace *t, const void *bytes, size_t n)
+static void add(struct vc_trace *t, const void *bytes, size_t n)
 {
     memcpy(t->buffer + t->used, bytes, n);
     t->used += n;
 }
 
-static void add16(struct rnl_trace *t, uint32_t v)
+static void add16(struct vc_trace *t, uint32_t v)
 {
     const unsigned char b[2] = {(unsigned char)v, (unsigned char)(v >> 8)};
     add(t, b, sizeof b);
 }
 
-static void add32(struct rnl_trace *t, uint32_t v)
+static void add32(struct vc_trace *t, uint32_t v)
 {
     add16(t, v & 0xffff);
     add16(t, v >> 16);
 }
 
-static void pad4(struct rnl_trace *t, size_t n)
+static void pad4(struct vc_trace *t, size_t n)
 {
     static const unsigned char zero[4];
     add(t, zero, (4 - n % 4) % 4);
 }
 
 /* Where a block begins; its length is filled in by end_block. */
-static size_t begin_block(struct rnl_trace *t, uint32_t type)
+static size_t begin_block(struct vc_trace *t, uint32_t type)
 {
     if (t->used + BLOCK_MOST > BUFFER)
         flush(t);
@@ -72,7 +71,7 @@ static size_t begin_block(struct rnl_trace *t, uint32_t type)
     return at;
 }
 
-static void end_block(struct rnl_trace *t, size_t at)
+static void end_block(struct vc_trace *t, size_t at)
 {
     uint32_t length = (uint32_t)(t->used - at) + 4;
     size_t used = t->used;
@@ -82,7 +81,7 @@ static void end_block(struct rnl_trace *t, size_t at)
     add32(t, length);
 }
 
-static void add_option(struct rnl_trace *t, uint32_t code, const void *value, size_t n)
+static void add_option(struct vc_trace *t, uint32_t code, const void *value, size_t n)
 {
     n = n > PCAP_OPTION_MOST ? PCAP_OPTION_MOST : n;
     add16(t, code);
@@ -91,12 +90,12 @@ static void add_option(struct rnl_trace *t, uint32_t code, const void *value, si
     pad4(t, n);
 }
 
-static void add_text(struct rnl_trace *t, uint32_t code, const char *text)
+static void add_text(struct vc_trace *t, uint32_t code, const char *text)
 {
     add_option(t, code, text, strlen(text));
 }
 
-static void section(struct rnl_trace *t, const char *about)
+static void section(struct vc_trace *t, const char *about)
 {
     size_t at = begin_block(t, PCAP_SECTION);
     add32(t, PCAP_ORDER);
@@ -111,7 +110,7 @@ static void section(struct rnl_trace *t, const char *about)
     end_block(t, at);
 }
 
-static uint32_t interface_of(struct rnl_trace *t, uint32_t host)
+static uint32_t interface_of(struct vc_trace *t, uint32_t host)
 {
     if (t->interface[host])
         return t->interface[host] - 1;
@@ -139,7 +138,7 @@ static void put16(unsigned char *at, uint32_t v)
 }
 
 /* The headers that it would have had, in the byte order of the network. */
-static void headers(unsigned char h[PCAP_HEADERS], const struct rnl_net_tap_packet *p)
+static void headers(unsigned char h[PCAP_HEADERS], const struct vc_net_tap_packet *p)
 {
     uint32_t sum = 0;
     memset(h, 0, PCAP_HEADERS);
@@ -161,28 +160,28 @@ static void headers(unsigned char h[PCAP_HEADERS], const struct rnl_net_tap_pack
     put16(h + 24, 8 + p->bytes);
 }
 
-static void say_drop(const struct rnl_trace *t, const struct rnl_net_tap_packet *p, char *to, size_t room)
+static void say_drop(const struct vc_trace *t, const struct vc_net_tap_packet *p, char *to, size_t room)
 {
     static const char *const fault[RNL_FAULT_KINDS] = {"", "loss", "burst", "nth", "drop", "mtu", "blocked"};
     char where[64] = "";
     if (p->link != UINT32_MAX) {
-        uint32_t from, at, hosts = rnl_net_hosts(t->net);
-        rnl_net_link_ends(t->net, p->link, &from, &at);
+        uint32_t from, at, hosts = vc_net_hosts(t->net);
+        vc_net_link_ends(t->net, p->link, &from, &at);
         snprintf(where, sizeof where, " at %s%u>%s%u", from < hosts ? "" : "s", from < hosts ? from : from - hosts,
                  at < hosts ? "" : "s", at < hosts ? at : at - hosts);
     }
-    const char *why = p->drop == RNL_NET_DROP_FAULT && p->fault < RNL_FAULT_KINDS ? fault[p->fault] : "";
-    snprintf(to, room, "dropped%s: %s%s%s", where, rnl_net_drop_name(p->drop), why[0] ? ", " : "", why);
+    const char *why = p->drop == VC_NET_DROP_FAULT && p->fault < RNL_FAULT_KINDS ? fault[p->fault] : "";
+    snprintf(to, room, "dropped%s: %s%s%s", where, vc_net_drop_name(p->drop), why[0] ? ", " : "", why);
 }
 
-void rnl_trace_tap(void *trace, const struct rnl_net_tap_packet *p)
+void vc_trace_tap(void *trace, const struct vc_net_tap_packet *p)
 {
-    struct rnl_trace *t = trace;
+    struct vc_trace *t = trace;
     unsigned char h[PCAP_HEADERS];
     char comment[160];
-    uint64_t ns = rnl_sim_now(rnl_net_sim(t->net)) / RNL_TICKS_PER_NS;
+    uint64_t ns = rnl_sim_now(vc_net_sim(t->net)) / VC_TICKS_PER_NS;
     uint32_t interface = interface_of(t, p->host);
-    const unsigned char flags[4] = {p->what == RNL_NET_TAP_DELIVERED ? PCAP_INBOUND : PCAP_OUTBOUND};
+    const unsigned char flags[4] = {p->what == VC_NET_TAP_DELIVERED ? PCAP_INBOUND : PCAP_OUTBOUND};
     headers(h, p);
     size_t at = begin_block(t, PCAP_PACKET);
     add32(t, interface);
@@ -194,7 +193,7 @@ void rnl_trace_tap(void *trace, const struct rnl_net_tap_packet *p)
     add(t, p->at, p->bytes);
     pad4(t, PCAP_HEADERS + p->bytes);
     add_option(t, PCAP_PACKET_FLAGS, flags, sizeof flags);
-    if (p->what == RNL_NET_TAP_DROPPED) {
+    if (p->what == VC_NET_TAP_DROPPED) {
         say_drop(t, p, comment, sizeof comment);
         add_text(t, PCAP_OPTION_COMMENT, comment);
     }
@@ -204,15 +203,14 @@ void rnl_trace_tap(void *trace, const struct rnl_net_tap_packet *p)
 
 /* ---- begin and end ---- */
 
-int rnl_trace_new(const struct rnl_net *net, rnl_trace_write *write, void *arg, const char *about,
-                  struct rnl_trace **out)
+int vc_trace_new(const struct vc_net *net, vc_trace_write *write, void *arg, const char *about, struct vc_trace **out)
 {
-    struct rnl_trace *t = malloc(sizeof *t);
-    uint32_t *interface = calloc(rnl_net_hosts(net), sizeof *interface);
-    if (t == NULL || interface == NULL) {
+    struct vc_trace *t = malloc(sizeof *t);
+    uint32_t *interface = calloc(vc_net_hosts(net), sizeof *interface);
+    if (!t || !interface) {
         free(t);
         free(interface);
-        return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for a trace of %u hosts", rnl_net_hosts(net));
+        return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for a trace of %u hosts", vc_net_hosts(net));
     }
     t->net = net;
     t->write = write;
@@ -226,9 +224,9 @@ int rnl_trace_new(const struct rnl_net *net, rnl_trace_write *write, void *arg, 
     return 0;
 }
 
-int rnl_trace_end(struct rnl_trace *t)
+int vc_trace_end(struct vc_trace *t)
 {
-    if (t == NULL)
+    if (!t)
         return 0;
     flush(t);
     int failed = t->failed;

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * trace_read.c - a trace as lines to read. It takes what rnl_trace_tap writes, and looks at each length before it
+ * trace_read.c - a trace as lines to read. It takes what vc_trace_tap writes, and looks at each length before it
  * believes it: the file may be anybody's. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "net/wire/bytes.h"
 #include "sim/cluster/trace.h"
-#include "sim/cluster/trace_in.h"
-#include "wire/bytes.h"
 
 enum { BLOCK_LEAST = 12, BLOCK_MOST = 1 << 20, LINE = 1024, INTERFACES_MOST = 1 << 22 };
 
 struct reader {
     FILE *in, *out;
-    const struct rnl_trace_filter *filter;
+    const struct vc_trace_filter *filter;
     unsigned char *block; /* without its type and the two lengths */
     uint32_t bytes, interfaces;
     uint32_t *host; /* by interface */
@@ -64,7 +63,7 @@ static int read_interface(struct reader *r)
         return damaged(r, "too many interfaces");
     if ((r->interfaces & (r->interfaces - 1)) == 0) { /* at each power of two */
         uint32_t *more = realloc(r->host, (r->interfaces ? 2 * (size_t)r->interfaces : 1) * sizeof *more);
-        if (more == NULL)
+        if (!more)
             return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for %u interfaces", r->interfaces);
         r->host = more;
     }
@@ -118,7 +117,7 @@ static int read_packet(struct reader *r)
         if (strncmp(from, wanted, (size_t)n) != 0 && strncmp(to, wanted, (size_t)n) != 0)
             return 0;
     }
-    rnl_trace_describe(ip + PCAP_HEADERS, length - PCAP_HEADERS, text, sizeof text);
+    vc_trace_describe(ip + PCAP_HEADERS, length - PCAP_HEADERS, text, sizeof text);
     fprintf(r->out, "%7llu.%09llu %s %s > %s %u B%s  %s", (unsigned long long)(ns / 1000000000u),
             (unsigned long long)(ns % 1000000000u),
             dropped   ? "lost"
@@ -156,9 +155,9 @@ static int read_block(struct reader *r, uint32_t *type)
     return rnl_get32(tail) == length ? 1 : damaged(r, "its two lengths differ");
 }
 
-int rnl_trace_decode(FILE *in, FILE *out, const struct rnl_trace_filter *filter)
+int vc_trace_decode(FILE *in, FILE *out, const struct vc_trace_filter *filter)
 {
-    static const struct rnl_trace_filter all = {.host = UINT32_MAX};
+    static const struct vc_trace_filter all = {.host = UINT32_MAX};
     struct reader r = {.in = in, .out = out, .filter = filter ? filter : &all, .block = malloc(BLOCK_MOST)};
     uint32_t type = 0;
     int status = r.block ? 1 : rnl_fail(RNL_ERR_NO_MEMORY, "no memory for a block of a trace");

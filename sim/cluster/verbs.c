@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * verbs.c - see verbs.h. */
-#include "sim/cluster/verbs.h"
+ * verbs.c - see scenario.h. */
+#include "sim/cluster/scenario.h"
 
-#include "sim/cluster/inside.h"
+#include "net/fault/fault.h"
+#include "sim/cluster/cluster_internal.h"
 #include "sim/cluster/net.h"
-#include "transport/fault/fault.h"
 
 #include "base/error.h"
-#include "reliable/congest.h"
+#include "net/flow/congest.h"
 
 #include <string.h>
 
@@ -16,47 +16,47 @@
 
 /* ---- words ---- */
 
-static int digits(const char **at, uint64_t most, uint64_t *out)
+static bool digits(const char **at, uint64_t most, uint64_t *out)
 {
     uint64_t n = 0;
     if (**at < '0' || **at > '9')
-        return 0;
+        return false;
     for (; **at >= '0' && **at <= '9'; ++*at) {
         n = n * 10 + (uint64_t)(**at - '0');
         if (n > most)
-            return 0;
+            return false;
     }
     *out = n;
-    return 1;
+    return true;
 }
 
-int rnl_verb_number(const char *text, uint64_t most, uint64_t *out)
+bool vc_verb_number(const char *text, uint64_t most, uint64_t *out)
 {
     uint64_t n;
     if (!digits(&text, most, &n) || *text != '\0')
-        return 0;
+        return false;
     *out = n;
-    return 1;
+    return true;
 }
 
-int rnl_verb_time(const char *text, uint64_t *ns)
+bool vc_verb_time(const char *text, uint64_t *ns)
 {
     static const struct {
         const char *name;
         uint64_t ns;
     } units[] = {{"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", BILLION}};
     uint64_t whole, part = 0, place = BILLION;
-    if (!digits(&text, RNL_VERB_TIME_MAX_S * BILLION, &whole))
-        return 0;
+    if (!digits(&text, VC_VERB_TIME_MAX_S * BILLION, &whole))
+        return false;
     if (*text == '.')
         for (text++; *text >= '0' && *text <= '9' && place > 1; text++)
             part += (place /= 10) * (uint64_t)(*text - '0');
     for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
-        if (strcmp(text, units[i].name) == 0 && whole <= RNL_VERB_TIME_MAX_S * BILLION / units[i].ns) {
+        if (strcmp(text, units[i].name) == 0 && whole <= VC_VERB_TIME_MAX_S * BILLION / units[i].ns) {
             *ns = whole * units[i].ns + part / (BILLION / units[i].ns);
-            return 1;
+            return true;
         }
-    return 0;
+    return false;
 }
 
 /* all, or ranks and ranges like 0-3+7, each below `limit`. */
@@ -92,7 +92,7 @@ static int read_set(const char *what, const char *text, uint32_t limit, struct r
 /* ---- ranks ---- */
 
 /* RANKS [step N] [restart TIME] */
-static int verb_crash(struct rnl_cluster *c, int n, const char *const *a, int dry)
+static int verb_crash(struct vc_cluster *c, int n, const char *const *a, int dry)
 {
     struct rnl_fault_ranks ranks;
     uint64_t step = 0, restart_ns = UINT64_MAX;
@@ -100,22 +100,22 @@ static int verb_crash(struct rnl_cluster *c, int n, const char *const *a, int dr
     if (status < 0)
         return status;
     for (int i = 1; i < n; i += 2) {
-        if (i + 1 < n && strcmp(a[i], "step") == 0 && rnl_verb_number(a[i + 1], UINT64_MAX / 100, &step) && step > 0)
+        if (i + 1 < n && strcmp(a[i], "step") == 0 && vc_verb_number(a[i + 1], UINT64_MAX / 100, &step) && step > 0)
             continue;
-        if (i + 1 < n && strcmp(a[i], "restart") == 0 && rnl_verb_time(a[i + 1], &restart_ns))
+        if (i + 1 < n && strcmp(a[i], "restart") == 0 && vc_verb_time(a[i + 1], &restart_ns))
             continue;
-        return rnl_fail(RNL_ERR_ARG, "crash: '%s', where 'step N' or 'restart TIME' can stand, TIME " RNL_VERB_TIME_IS,
+        return rnl_fail(RNL_ERR_ARG, "crash: '%s', where 'step N' or 'restart TIME' can stand, TIME " VC_VERB_TIME_IS,
                         a[i]);
     }
     for (uint32_t rank = 0; rank < c->opt.ranks && !dry; rank++) {
-        struct rnl_guest *g = &c->guest[rank];
+        struct vc_process *vp = &c->process[rank];
         if (!rnl_fault_names(&ranks, rank))
             continue;
         if (step > 0) {
-            g->crash_step = g->steps + step;
-            g->crash_restart_ns = restart_ns;
+            vp->crash_step = vp->steps + step;
+            vp->crash_restart_ns = restart_ns;
         } else {
-            rnl_cluster_crash(c, g, restart_ns);
+            vc_cluster_crash(c, vp, restart_ns);
         }
     }
     return 0;
@@ -123,7 +123,7 @@ static int verb_crash(struct rnl_cluster *c, int n, const char *const *a, int dr
 
 /* ---- hosts ---- */
 
-static int verb_stall(struct rnl_cluster *c, int n, const char *const *a, int dry)
+static int verb_stall(struct vc_cluster *c, int n, const char *const *a, int dry)
 {
     struct rnl_fault_ranks hosts;
     uint64_t ns;
@@ -131,16 +131,16 @@ static int verb_stall(struct rnl_cluster *c, int n, const char *const *a, int dr
     (void)n;
     if (status < 0)
         return status;
-    if (!rnl_verb_time(a[1], &ns))
-        return rnl_fail(RNL_ERR_ARG, "stall '%s': it takes " RNL_VERB_TIME_IS, a[1]);
+    if (!vc_verb_time(a[1], &ns))
+        return rnl_fail(RNL_ERR_ARG, "stall '%s': it takes " VC_VERB_TIME_IS, a[1]);
     for (uint32_t host = 0; host < c->opt.hosts && !dry; host++)
         if (rnl_fault_names(&hosts, host))
-            rnl_cluster_stall(c, &c->host[host], ns);
+            vc_cluster_stall(c, &c->host[host], ns);
     return 0;
 }
 
 /* HOSTS PPM: "-40ppm" */
-static int verb_drift(struct rnl_cluster *c, int n, const char *const *a, int dry)
+static int verb_drift(struct vc_cluster *c, int n, const char *const *a, int dry)
 {
     struct rnl_fault_ranks hosts;
     const char *at = a[1] + (a[1][0] == '-' || a[1][0] == '+');
@@ -149,57 +149,57 @@ static int verb_drift(struct rnl_cluster *c, int n, const char *const *a, int dr
     (void)n;
     if (status < 0)
         return status;
-    if (!digits(&at, RNL_DRIFT_MAX_PPB / 1000, &ppm) || strcmp(at, "ppm") != 0)
+    if (!digits(&at, VC_DRIFT_MAX_PPB / 1000, &ppm) || strcmp(at, "ppm") != 0)
         return rnl_fail(RNL_ERR_ARG, "drift '%s': it takes up to %d parts of a million, like -40ppm", a[1],
-                        RNL_DRIFT_MAX_PPB / 1000);
+                        VC_DRIFT_MAX_PPB / 1000);
     for (uint32_t host = 0; host < c->opt.hosts && !dry; host++)
         if (rnl_fault_names(&hosts, host))
-            rnl_vhost_set_drift(&c->host[host], (int32_t)ppm * (a[1][0] == '-' ? -1000 : 1000), rnl_sim_now(c->sim));
+            vc_host_set_drift(&c->host[host], (int32_t)ppm * (a[1][0] == '-' ? -1000 : 1000), rnl_sim_now(c->sim));
     return 0;
 }
 
-static int verb_law(struct rnl_cluster *c, int n, const char *const *a, int dry)
+static int verb_law(struct vc_cluster *c, int n, const char *const *a, int dry)
 {
-    static const char *const names[RNL_CONGEST_LAWS] = {
+    static const char *const names[RNL_CONGEST_ALGORITHMS] = {
         [RNL_CONGEST_DLF] = "dlf", [RNL_CONGEST_NEWRENO] = "newreno", [RNL_CONGEST_CUBIC] = "cubic"};
     struct rnl_fault_ranks hosts;
-    uint8_t law = 0;
+    uint8_t algorithm = 0;
     int status = read_set("hosts", a[0], c->opt.hosts, &hosts);
     (void)n;
     if (status < 0)
         return status;
-    while (law < RNL_CONGEST_LAWS && strcmp(a[1], names[law]) != 0)
-        law++;
-    if (law == RNL_CONGEST_LAWS)
-        return rnl_fail(RNL_ERR_ARG, "law '%s': it is dlf, which is the one in use, newreno or cubic", a[1]);
+    while (algorithm < RNL_CONGEST_ALGORITHMS && strcmp(a[1], names[algorithm]) != 0)
+        algorithm++;
+    if (algorithm == RNL_CONGEST_ALGORITHMS)
+        return rnl_fail(RNL_ERR_ARG, "algorithm '%s': it is dlf, which is the one in use, newreno or cubic", a[1]);
     for (uint32_t host = 0; host < c->opt.hosts && !dry; host++)
         if (rnl_fault_names(&hosts, host))
-            c->host[host].law = law;
+            c->host[host].algorithm = algorithm;
     return 0;
 }
 
-const struct rnl_verb rnl_verbs[] = {
+const struct vc_verb vc_verbs[] = {
     {"crash", "RANKS [step N] [restart TIME]",
      "as by kill -9; at the N-th step from then that the library takes; the rank starts again later", 1, 5, verb_crash},
     {"stall", "HOSTS TIME", "no program runs there for so long", 2, 2, verb_stall},
     {"drift", "HOSTS PPM", "how much too fast the clock is from now on", 2, 2, verb_drift},
-    {"law", "HOSTS dlf|newreno|cubic", "how endpoints that are opened there from now on share a link with others", 2, 2,
-     verb_law},
+    {"algorithm", "HOSTS dlf|newreno|cubic", "how endpoints that are opened there from now on share a link with others",
+     2, 2, verb_law},
     {NULL, NULL, NULL, 0, 0, NULL},
 };
 
 /* What there is, for who wrote something else. */
 static int unknown(const char *word)
 {
-    for (const struct rnl_net_verb *v = rnl_net_verbs; v->name != NULL; v++)
+    for (const struct vc_net_verb *v = vc_net_verbs; v->name; v++)
         if (strcmp(v->name, word) == 0)
             return RNL_ERR_UNSUPPORTED;
     return rnl_fail(RNL_ERR_ARG, "there is no verb '%s': runnel-sim(1) lists them", word);
 }
 
-int rnl_verb_run(struct rnl_cluster *c, int count, const char *const *words, int dry)
+int vc_verb_run(struct vc_cluster *c, int count, const char *const *words, int dry)
 {
-    for (const struct rnl_verb *v = rnl_verbs; v->name != NULL; v++) {
+    for (const struct vc_verb *v = vc_verbs; v->name; v++) {
         if (strcmp(v->name, words[0]) != 0)
             continue;
         if (count - 1 < v->least || count - 1 > v->most)

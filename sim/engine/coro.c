@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * coro.c - see coro.h: lives and waits. How stacks are switched is base/context.c's. */
-#include "sim/engine/engine_in.h"
+#include "sim/engine/engine_internal.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 /* The life ends here if its state says so. */
@@ -108,18 +109,18 @@ uint64_t rnl_sim_park_until(struct rnl_sim_coro *c, uint64_t at)
     return rnl_sim_park(c);
 }
 
-int rnl_sim_wake(struct rnl_sim_coro *c, struct rnl_sim_coro_ticket ticket, uint64_t at, uint64_t value)
+bool rnl_sim_wake(struct rnl_sim_coro *c, struct rnl_sim_coro_ticket ticket, uint64_t at, uint64_t value)
 {
     if (ticket.life != c->now.life || ticket.wait != c->now.wait ||
         (c->state != RNL_SIM_CORO_PARKED && c->state != RNL_SIM_CORO_RUNNING))
-        return 0;
+        return false;
     at = at > c->sim->now ? at : c->sim->now;
     if (!rnl_sim_scheduled(&c->wake) || at < rnl_sim_when(c->sim, &c->wake)) {
         if (rnl_sim_at(c->sim, &c->wake, at) < 0)
-            return 0;
+            return false;
         c->value = value;
     }
-    return 1;
+    return true;
 }
 
 void rnl_sim_delay(struct rnl_sim_coro *c, uint64_t at)

@@ -10,8 +10,9 @@
 #ifndef RNL_SIM_CORO_H
 #define RNL_SIM_CORO_H
 
-#include "base/context.h"
+#include "base/coro.h"
 #include "sim/engine/engine.h"
+#include <stdbool.h>
 
 typedef void rnl_sim_coro_fn(struct rnl_sim_coro *, void *arg);
 enum rnl_sim_coro_state {
@@ -69,9 +70,9 @@ static inline struct rnl_sim_coro_ticket rnl_sim_ticket(const struct rnl_sim_cor
 {
     return c->now;
 }
-/* Ends that wait at tick `at`, unless it is to end sooner already; value != 0. 1, or 0: this ticket's wait is over, or
- * its life is; it parks no more. */
-int rnl_sim_wake(struct rnl_sim_coro *, struct rnl_sim_coro_ticket, uint64_t at, uint64_t value);
+/* Ends that wait at tick `at`, unless it is to end sooner already; value != 0. Returns true, or false: this ticket's
+ * wait is over, or its life is; it parks no more. */
+bool rnl_sim_wake(struct rnl_sim_coro *, struct rnl_sim_coro_ticket, uint64_t at, uint64_t value);
 /* Moves whatever is to wake it to `at`, if that is later: it does not run before. */
 void rnl_sim_delay(struct rnl_sim_coro *, uint64_t at);
 

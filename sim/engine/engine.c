@@ -2,7 +2,7 @@
  *
  * engine.c - the queue of events and the trace hash. The queue is a heap with four children to a node, which touches
  * half as many cache lines as one with two; each event knows its place in it. */
-#include "sim/engine/engine_in.h"
+#include "sim/engine/engine_internal.h"
 
 #include "base/error.h"
 #include "sim/engine/random.h"
@@ -16,7 +16,7 @@ enum { CHILDREN = 4, HEAP_FIRST = 1024, TIE_STREAM = 0x746965 };
 int rnl_sim_new(uint64_t seed, struct rnl_sim **out)
 {
     struct rnl_sim *s = calloc(1, sizeof *s);
-    if (s == NULL)
+    if (!s)
         return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for a simulation");
     s->seed = seed;
     XXH64_reset(&s->hash, 0);
@@ -26,7 +26,7 @@ int rnl_sim_new(uint64_t seed, struct rnl_sim **out)
 
 void rnl_sim_free(struct rnl_sim *s)
 {
-    if (s == NULL)
+    if (!s)
         return;
     free(s->heap);
     free(s);
@@ -69,7 +69,7 @@ uint32_t rnl_sim_tie_by_seed(uint64_t seed, uint64_t at, uint32_t entity)
 
 /* ---- the heap ---- */
 
-static int before(const struct rnl_sim_entry *a, const struct rnl_sim_entry *b)
+static bool before(const struct rnl_sim_entry *a, const struct rnl_sim_entry *b)
 {
     if (a->at != b->at)
         return a->at < b->at;
@@ -121,7 +121,7 @@ static int grow(struct rnl_sim *s)
 {
     size_t room = s->room ? 2 * s->room : HEAP_FIRST;
     struct rnl_sim_entry *heap = room <= UINT32_MAX ? realloc(s->heap, room * sizeof *heap) : NULL;
-    if (heap == NULL)
+    if (!heap)
         return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for %zu events at a time", room);
     s->heap = heap;
     s->room = room;
@@ -223,9 +223,9 @@ void rnl_sim_hash_note(struct rnl_sim *s, uint32_t kind, uint32_t entity, uint64
 void rnl_sim_note(struct rnl_sim *s, uint32_t kind, uint32_t entity, uint64_t a, uint64_t b)
 {
     rnl_sim_hash_note(s, kind, entity, a, b);
-    if (s->watcher) {
+    if (s->observer) {
         const struct rnl_sim_noted noted = {.at = s->now, .a = a, .b = b, .kind = kind, .entity = entity};
-        s->watcher(s->watcher_arg, &noted);
+        s->observer(s->observer_arg, &noted);
     }
 }
 
@@ -234,17 +234,17 @@ void rnl_sim_note_bytes(struct rnl_sim *s, uint32_t kind, uint32_t entity, uint6
     rnl_sim_hash_note(s, kind, entity, a, n);
     if (n > 0)
         XXH64_update(&s->hash, bytes, n);
-    if (s->watcher) {
+    if (s->observer) {
         const struct rnl_sim_noted noted = {
             .at = s->now, .a = a, .b = n, .kind = kind, .entity = entity, .bytes = bytes};
-        s->watcher(s->watcher_arg, &noted);
+        s->observer(s->observer_arg, &noted);
     }
 }
 
-void rnl_sim_watch(struct rnl_sim *s, rnl_sim_watcher *watcher, void *arg)
+void rnl_sim_observe(struct rnl_sim *s, rnl_sim_observer *observer, void *arg)
 {
-    s->watcher = watcher;
-    s->watcher_arg = arg;
+    s->observer = observer;
+    s->observer_arg = arg;
 }
 
 uint64_t rnl_sim_hash(const struct rnl_sim *s)

@@ -11,6 +11,7 @@
 #ifndef RNL_SIM_ENGINE_H
 #define RNL_SIM_ENGINE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -58,7 +59,7 @@ void rnl_sim_set_ahead(struct rnl_sim *, rnl_sim_fn *ahead);
 int rnl_sim_at(struct rnl_sim *, struct rnl_sim_event *e, uint64_t at);
 /* Fine for one that is not scheduled. An event is not scheduled any more when its function runs. */
 void rnl_sim_cancel(struct rnl_sim *, struct rnl_sim_event *e);
-static inline int rnl_sim_scheduled(const struct rnl_sim_event *e)
+static inline bool rnl_sim_scheduled(const struct rnl_sim_event *e)
 {
     return e->place != 0;
 }
@@ -75,7 +76,7 @@ uint64_t rnl_sim_events(const struct rnl_sim *); /* that have run */
 
 /* ---- the trace ---- */
 
-/* Adds (now, kind, entity, a, b) to the hash and shows it to the watcher. Kinds below RNL_SIM_NOTE_FIRST are the
+/* Adds (now, kind, entity, a, b) to the hash and shows it to the observer. Kinds below RNL_SIM_NOTE_FIRST are the
  * engine's own. What is noted must be the same in each run: no addresses. */
 enum rnl_sim_note_kind {
     RNL_SIM_NOTE_EVENT = 1, /* an event's function is about to run; these are only hashed, not shown */
@@ -89,8 +90,8 @@ struct rnl_sim_noted {
     uint32_t kind, entity;
     const void *bytes; /* or NULL */
 };
-typedef void rnl_sim_watcher(void *arg, const struct rnl_sim_noted *);
-void rnl_sim_watch(struct rnl_sim *, rnl_sim_watcher *, void *arg);
+typedef void rnl_sim_observer(void *arg, const struct rnl_sim_noted *);
+void rnl_sim_observe(struct rnl_sim *, rnl_sim_observer *, void *arg);
 /* Of everything so far. */
 uint64_t rnl_sim_hash(const struct rnl_sim *);
 

@@ -8,6 +8,7 @@
 #ifndef RNL_SIM_RANDOM_H
 #define RNL_SIM_RANDOM_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 uint64_t rnl_sim_random(uint64_t seed, uint32_t stream, uint64_t entity, uint64_t ordinal);
@@ -17,7 +18,7 @@ uint64_t rnl_sim_below(uint64_t random, uint64_t bound);
 
 /* 1 in `per_2_32` of 2^32 cases: probabilities are given as parts of 2^32, of which RNL_SIM_ALWAYS are all. */
 #define RNL_SIM_ALWAYS ((uint64_t)1 << 32)
-static inline int rnl_sim_chance(uint64_t random, uint64_t per_2_32)
+static inline bool rnl_sim_chance(uint64_t random, uint64_t per_2_32)
 {
     return (random >> 32) < per_2_32;
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * chance.h - chance without state: a number is a pure function of (seed, stream, entity, ordinal), so that taking one
- * decision away moves no other. stream: what is decided; entity: about whom; ordinal: the how manieth time. Not for
- * secrets: who knows a few numbers knows all. */
+ * chance.h - random numbers without state: a number is a pure function of (seed, stream, entity, ordinal), so that
+ * taking one decision away moves no other. stream says what is decided, entity for whom, and ordinal counts the
+ * decisions. Not for secrets: whoever knows a few numbers knows all. */
 #ifndef RNL_BASE_CHANCE_H
 #define RNL_BASE_CHANCE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 static inline uint64_t rnl_chance_mix(uint64_t x)
@@ -22,7 +23,7 @@ static inline uint64_t rnl_chance(uint64_t seed, uint32_t stream, uint64_t entit
     return rnl_chance_mix(x + ordinal * 0x9e3779b97f4a7c15u);
 }
 
-/* 0 .. n - 1 of such a number; 0 for n == 0. */
+/* Maps such a number to 0 .. n - 1; 0 if n is 0. */
 static inline uint64_t rnl_chance_below(uint64_t number, uint64_t n)
 {
     if (n <= UINT32_MAX)
@@ -30,9 +31,9 @@ static inline uint64_t rnl_chance_below(uint64_t number, uint64_t n)
     return number % n;
 }
 
-/* Parts of RNL_CHANCE_ALWAYS: 1 % and 0.001 % are whole numbers. */
+/* rnl_chance_is is true with probability parts / RNL_CHANCE_ALWAYS, of which 1 % and 0.001 % are whole numbers. */
 enum { RNL_CHANCE_ALWAYS = 1000000000 };
-static inline int rnl_chance_is(uint64_t number, uint32_t parts)
+static inline bool rnl_chance_is(uint64_t number, uint32_t parts)
 {
     return (number >> 32) * RNL_CHANCE_ALWAYS >> 32 < parts;
 }

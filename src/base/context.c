@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * context.c - see context.h. By the C interface of Boost.Context; ucontext where that is not there. */
-#include "base/context.h"
+ * context.c - switches contexts by the C interface of Boost.Context, or by ucontext where Boost is missing. */
+#include "base/coro.h"
 
 #include <stdint.h>
 
@@ -32,7 +32,7 @@
 #endif
 
 #if RNL_HAVE_FCONTEXT
-/* Declared here because the headers are C++. */
+/* Declared here because Boost's headers are C++. */
 struct transfer {
     void *from, *data;
 };
@@ -47,9 +47,9 @@ extern struct transfer jump_fcontext(void *to, void *data);
 #endif
 
 #if defined(CARRY_FLAGS)
-/* What is saved begins with MXCSR. Its exception flags (bits 0..5) are sticky and soon differ from ours, and loading a
- * differing value costs 50 ns on recent Intel cores. As with any call, flags raised before are still raised after: so
- * add ours to the saved ones. */
+/* The saved state begins with MXCSR. Its exception flags (bits 0..5) are sticky and soon differ from the current ones,
+ * and loading a differing value costs 50 ns on recent Intel cores. As with any call, flags raised before are still
+ * raised after, so the current flags are added to the saved ones. */
 enum { MXCSR_FLAGS = 0x3f };
 
 static inline void carry_flags(const struct rnl_context *c, void *to)
@@ -65,7 +65,8 @@ static inline void carry_flags(const struct rnl_context *c, void *to)
 }
 #endif
 
-/* Inside, just arrived: learn whose stack we left, which may be another thread's each time. */
+/* Called inside, just after a switch: learns the bounds of the stack that was left, which may be another thread's each
+ * time. */
 static inline void arrived(struct rnl_context *c)
 {
     (void)c;
@@ -95,7 +96,7 @@ static void *make(struct rnl_context *c)
     return at;
 }
 #else
-/* makecontext passes ints only. */
+/* makecontext passes only ints, so the pointer comes in two halves. */
 static void entry(unsigned high, unsigned low)
 {
     struct rnl_context *c = (struct rnl_context *)(uintptr_t)((uint64_t)high << 32 | low);
@@ -103,7 +104,7 @@ static void entry(unsigned high, unsigned low)
     c->fn(c->arg);
 }
 
-/* It lies on the stack's highest bytes: it is used once. */
+/* Makes the ucontext on the stack's highest bytes, for it is used once. */
 static void *make(struct rnl_context *c)
 {
     uint64_t p = (uint64_t)(uintptr_t)c;
@@ -148,7 +149,7 @@ void rnl_context_enter(struct rnl_context *c)
     c->inside = jump_fcontext(c->inside, c).from;
 #else
     ucontext_t here, *to = c->inside;
-    here.uc_stack = (stack_t){.ss_flags = 0}; /* swapcontext leaves it; the address sanitizer looks at it */
+    here.uc_stack = (stack_t){.ss_flags = 0}; /* swapcontext leaves it unset, and the address sanitizer reads it */
     c->outside = &here;
     swapcontext(&here, to);
 #endif
@@ -183,11 +184,11 @@ void rnl_context_forget(struct rnl_context *c)
 {
     (void)c;
 #if defined(CONTEXT_ASAN)
-    if (c->stack != NULL)
+    if (c->stack)
         __asan_unpoison_memory_region(c->stack, c->stack_bytes);
 #endif
 #if defined(CONTEXT_TSAN)
-    if (c->fiber != NULL)
+    if (c->fiber)
         __tsan_destroy_fiber(c->fiber);
     c->fiber = NULL;
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * copy.c - bulk copies. rep movsb writes whole lines without fetching them from the peer's core first, which vector
- * stores do; reading a line that the peer has just written is quick with plain vector loads. Under sanitizers
- * everything is memcpy, which they understand. */
+ * copy.c - bulk copies. rep movsb writes whole cache lines without fetching them from the peer's core first; vector
+ * stores fetch them. Plain vector loads are the quickest to read a line that the peer has just written. Under
+ * sanitizers everything is memcpy, which they understand. */
 #include "base/copy.h"
+#include "base/bug.h"
 
 #include <string.h>
 
@@ -22,9 +23,18 @@
 #define FAST_COPY 0
 #endif
 
-enum { IN_REP_MIN = 2048, OUT_WIDE_MIN = 512, OUT_TURN = 128, PAGE = 4096, BEHIND = 32 };
+enum {
+    IN_REP_MIN = 2048,
+    PUT_REP_MIN = 512,
+    PAST_MIN = 1024,
+    LINE = 64,
+    OUT_WIDE_MIN = 512,
+    OUT_TURN = 128,
+    PAGE = 4096,
+    BEHIND = 32
+};
 
-int rnl_copy_trips(const void *to, const void *from)
+bool rnl_copy_trips(const void *to, const void *from)
 {
     return (((uintptr_t)to - (uintptr_t)from) & (PAGE - 1)) - 1 < BEHIND - 1;
 }
@@ -41,7 +51,8 @@ uint8_t rnl_copy_detect(void)
     return RNL_COPY_PLAIN;
 }
 
-/* With what every x86-64 has; all copy the whole turns and return how many bytes that was. */
+/* Copies in turns of OUT_TURN bytes with the instructions that every x86-64 has. This function and its wider variants
+ * copy the whole turns only, and return how many bytes that was. */
 static size_t copy_turns(char *to, const char *from, size_t n)
 {
     size_t i = 0;
@@ -63,19 +74,24 @@ static size_t copy_turns(char *to, const char *from, size_t n)
     return i;
 }
 
-void rnl_copy_in(void *to, const void *from, size_t n)
+/* Copies with rep movsb, or around it where that is slow. */
+static void copy_rep(char *to, const char *from, size_t n)
 {
-    if (n < IN_REP_MIN) {
-        memcpy(to, from, n);
-        return;
-    }
     if (RNL_UNLIKELY(rnl_copy_trips(to, from))) {
         size_t done = copy_turns(to, from, n);
-        to = (char *)to + done;
-        from = (const char *)from + done;
-        n -= done;
+        to += done;
+        from += done;
+        n -= RNL_BUG(copy_cut_at_a_fault) ? n : done;
     }
     __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(n) : : "memory");
+}
+
+void rnl_copy_in(void *to, const void *from, size_t n)
+{
+    if (n < IN_REP_MIN)
+        memcpy(to, from, n);
+    else
+        copy_rep(to, from, n);
 }
 
 __attribute__((target("avx512f"))) static size_t copy_turns_avx512(char *to, const char *from, size_t n)
@@ -106,6 +122,41 @@ __attribute__((target("avx2"))) static size_t copy_turns_avx2(char *to, const ch
     return i;
 }
 
+/* Copies whole lines past the caches, from an aligned target on; returns the bytes copied. */
+static size_t copy_lines_past(char *to, const char *from, size_t n)
+{
+    size_t i = 0;
+    for (; n - i >= LINE; i += LINE) {
+        const __m128i *f = (const __m128i *)(const void *)(from + i);
+        __m128i *t = (__m128i *)(void *)(to + i);
+        __m128i a = _mm_loadu_si128(f), b = _mm_loadu_si128(f + 1), c = _mm_loadu_si128(f + 2);
+        __m128i d = _mm_loadu_si128(f + 3);
+        _mm_stream_si128(t, a);
+        _mm_stream_si128(t + 1, b);
+        _mm_stream_si128(t + 2, c);
+        _mm_stream_si128(t + 3, d);
+    }
+    return i;
+}
+
+void rnl_copy_put(void *to, const void *from, size_t n, int far)
+{
+    char *t = to;
+    const char *f = from;
+    if (!far || n < PAST_MIN) {
+        if (n < PUT_REP_MIN)
+            memcpy(to, from, n);
+        else
+            copy_rep(t, f, n);
+        return;
+    }
+    size_t head = -(uintptr_t)t & (LINE - 1);
+    memcpy(t, f, head);
+    size_t done = head + copy_lines_past(t + head, f + head, n - head);
+    memcpy(t + done, f + done, n - done);
+    _mm_sfence();
+}
+
 void rnl_copy_out(void *to, const void *from, size_t n, uint8_t wide)
 {
     size_t done = 0;
@@ -128,6 +179,12 @@ uint8_t rnl_copy_detect(void)
 
 void rnl_copy_in(void *to, const void *from, size_t n)
 {
+    memcpy(to, from, n);
+}
+
+void rnl_copy_put(void *to, const void *from, size_t n, int far)
+{
+    (void)far;
     memcpy(to, from, n);
 }
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * copy.h - copies for bulk areas, the instruction chosen at run time by what the processor has (never by -march): what
- * is best differs from memcpy because the other side's core holds the lines (DESIGN.md, bulk copies). */
+ * copy.h - copies for bulk areas. The instruction is chosen at run time by what the processor has, never by -march. The
+ * best copy differs from memcpy because the other side's core holds the cache lines (design.md, bulk copies). */
 #ifndef RNL_BASE_COPY_H
 #define RNL_BASE_COPY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -14,17 +15,21 @@
 enum rnl_copy_wide { RNL_COPY_PLAIN = 0, RNL_COPY_AVX2 = 1, RNL_COPY_AVX512 = 2 };
 
 uint8_t rnl_copy_detect(void);
-/* Does rep movsb trip over these two? Where the target lies 1 to 31 bytes behind the source, seen in their pages, some
- * processors (AMD's family 25) take 15 to 25 times as long. So does the memcpy of C libraries that use it, and the
- * kernel when it copies to or from a buffer: ours begin on pages, and what is in them on multiples of 32. */
-int rnl_copy_trips(const void *to, const void *from);
-/* Into memory that another will read: memcpy below 2 KiB, rep movsb above unless it trips. */
+/* Returns whether rep movsb is slow for these two addresses. Where the target lies 1 to 31 bytes behind the source,
+ * seen as offsets in their pages, some processors (AMD's family 25) take 15 to 25 times as long. The memcpy of C
+ * libraries that use rep movsb does so, too, and the kernel when it copies to or from a buffer; therefore our buffers
+ * begin on pages, and their parts on multiples of 32. */
+bool rnl_copy_trips(const void *to, const void *from);
+/* Copies into memory that another process will read: memcpy below 2 KiB, above that rep movsb unless rnl_copy_trips. */
 void rnl_copy_in(void *to, const void *from, size_t n);
-/* Out of shared memory that a peer has just written: plain vector loads and stores, as wide as `wide` says. */
+/* Copies into memory of another process that lies near or far, where it has been read before. Far, what is written with
+ * plain stores is fetched first, line by line; so bulk goes past the caches, and is ordered by a fence. */
+void rnl_copy_put(void *to, const void *from, size_t n, int far);
+/* Copies out of shared memory that a peer has just written: plain vector loads and stores, as wide as `wide` says. */
 void rnl_copy_out(void *to, const void *from, size_t n, uint8_t wide);
 
-/* Up to 64 bytes, with no call and no loop; TSan and ASan see them. Compilers make of a memcpy of a few bytes, how many
- * is not known, an instruction that takes 15 ns to begin. */
+/* Copies up to 64 bytes with no call and no loop, visibly to TSan and ASan. For a memcpy of a few bytes of unknown
+ * number, compilers emit an instruction that takes 15 ns to begin. */
 RNL_INLINE void rnl_copy_short(void *to, const void *from, size_t n)
 {
     unsigned char *t = to;
@@ -34,7 +39,7 @@ RNL_INLINE void rnl_copy_short(void *to, const void *from, size_t n)
     } a, b, c, d;
     if (RNL_LIKELY(n == 8)) {
         memcpy(t, f, 8);
-    } else if (n > 32) { /* two from the front, two from the back */
+    } else if (n > 32) { /* two words of 16 bytes from the front, two from the back */
         memcpy(&a, f, 16);
         memcpy(&b, f + 16, 16);
         memcpy(&c, f + n - 32, 16);

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * coro.c - coroutines on pooled stacks. A stack is mapped on first use and kept; between two uses its coroutine rests
- * in the loop of body(), so that starting costs no more than resuming. The one used last is used next.
+ * coro.c - coroutines on pooled stacks. A stack is mapped on first use and kept; between two uses its coroutine waits
+ * in the loop of body(), so that starting costs no more than resuming. The stack used last is used next.
  *
  *   base                                          top
  *   +------------+---------------------------------+----------+------------------+
  *   | guard      | stack, grows down               | colour   | struct rnl_coro  |
  *   +------------+---------------------------------+----------+------------------+
  *
- * The guard is address space that nothing can touch, and wide: a function with a large array on its stack writes first
- * at the array's far end, and beyond a single page lies another stack. 256 KiB catch a frame of that size and leave six
- * stacks to a page of page tables; a thousand stacks reserve 320 MiB of addresses.
+ * The guard is address space that nothing can touch. It is wide because a function with a large array on its stack
+ * writes first at the array's far end, and beyond a single page lies another stack. 256 KiB catch a frame of that size
+ * and leave six stacks to a page of page tables; a thousand stacks reserve 320 MiB of addresses.
  *
- * Leaves out: unwinding of what is dropped, and giving back pages that one deep call has touched. */
+ * Left out: unwinding of dropped coroutines, and giving back pages that one deep call has touched. */
 #include "base/coro.h"
-#include "base/context.h"
 #include "base/error.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -38,15 +38,15 @@
 #endif
 #endif
 
-/* Stacks are mapped at like addresses: without colours the hot lines of all would share a few cache sets. */
+/* Stacks are mapped at similar addresses: without colours the busy cache lines of all would share a few cache sets. */
 enum { GUARD_BYTES = 256 << 10, COLOURS = 8, COLOUR_BYTES = 256, COLOURS_BYTES = COLOURS * COLOUR_BYTES };
 
 struct rnl_coro {
     struct rnl_context context;
     rnl_coro_fn *fn;
     void *arg;
-    int returned; /* fn did; rests in body() */
-    int fresh;    /* context must be made: never run, or dropped */
+    int returned; /* fn has returned; the coroutine waits in body() */
+    int fresh;    /* the context must be made: never run, or dropped */
     struct rnl_coro_pool *pool;
     struct rnl_coro *next_free, *next_mapped;
     char *base, *top;
@@ -80,7 +80,7 @@ int rnl_coro_pool_new(uint32_t max, size_t bytes, struct rnl_coro_pool **out)
     if (bytes > SIZE_MAX / 2)
         return rnl_fail(RNL_ERR_NO_MEMORY, "handler stacks of %zu bytes do not fit into memory", bytes);
     struct rnl_coro_pool *pool = calloc(1, sizeof *pool);
-    if (pool == NULL)
+    if (!pool)
         return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for a pool of handler stacks");
     pool->max = max;
     pool->guard_bytes = (GUARD_BYTES + page - 1) / page * page;
@@ -115,7 +115,7 @@ static struct rnl_coro *map_stack(struct rnl_coro_pool *pool)
     return c;
 }
 
-/* What ran on the stack is forgotten; the next use begins afresh. */
+/* Forgets what ran on the stack; the next use makes the context anew. */
 static void forget(struct rnl_coro *c)
 {
     c->fresh = 1;
@@ -131,9 +131,9 @@ static void put_back(struct rnl_coro *c)
 
 void rnl_coro_pool_free(struct rnl_coro_pool *pool)
 {
-    if (pool == NULL)
+    if (!pool)
         return;
-    for (struct rnl_coro *c = pool->all, *next; c != NULL; c = next) {
+    for (struct rnl_coro *c = pool->all, *next; c; c = next) {
         next = c->next_mapped;
         forget(c);
 #if defined(CORO_ASAN)
@@ -162,13 +162,13 @@ uint32_t rnl_coro_max(const struct rnl_coro_pool *pool)
 int rnl_coro_start(struct rnl_coro_pool *pool, rnl_coro_fn *fn, void *arg, struct rnl_coro **out)
 {
     struct rnl_coro *c = pool->free;
-    if (c != NULL) {
+    if (c) {
         pool->free = c->next_free;
     } else {
         if (pool->mapped >= pool->max)
             return RNL_NO_ROOM;
         c = map_stack(pool);
-        if (c == NULL)
+        if (!c)
             return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for handler stack %u of at most %u, %zu bytes each",
                             pool->mapped + 1, pool->max, pool->map_bytes);
     }
@@ -184,14 +184,14 @@ int rnl_coro_start(struct rnl_coro_pool *pool, rnl_coro_fn *fn, void *arg, struc
     return 0;
 }
 
-int rnl_coro_resume(struct rnl_coro *c)
+bool rnl_coro_resume(struct rnl_coro *c)
 {
     c->returned = 0;
     rnl_context_enter(&c->context);
     if (!c->returned)
-        return 1;
+        return true;
     put_back(c);
-    return 0;
+    return false;
 }
 
 void rnl_coro_yield(struct rnl_coro *self)

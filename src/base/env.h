@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * env.h - the seam to the world for everything between the interfaces and the system calls: time, chance, sleeping,
- * memory shared with peers of this host, and news about peers. One table per endpoint. The hub (threads of one
- * process), the launcher's agent and the simulator each fill it. Callees never call back into the library.
+ * env.h - the seam to the world for everything between the interfaces and the system calls: time, random numbers,
+ * sleeping, memory shared with peers of this host, and events about peers. Each endpoint has one table. The hub
+ * (threads of one process), the launcher's agent and the simulator each fill it. The functions of the table never call
+ * back into the library.
  *
- * Nothing else in ring/ .. stream/ reads a clock, draws a random number, sleeps or makes a system call. */
+ * Nothing else in ring/ to stream/ reads a clock, draws a random number, sleeps or makes a system call. */
 #ifndef RNL_BASE_ENV_H
 #define RNL_BASE_ENV_H
 
@@ -14,152 +15,216 @@
 
 struct rnl_env;
 struct rnl_bell;
+struct rnl_endpoint;
+struct rnl_options;
 struct rnl_transport;
 
 enum rnl_distance { RNL_NEAR = 0, RNL_FAR = 1 };
 
-/* What the watcher (agent or hub) tells an endpoint, in order, reliably. */
+/* Events that the agent or hub reports to an endpoint, reliably and in order. */
 enum rnl_event_kind {
-    RNL_EVENT_CONNECT = 1, /* the segment we share with peer `rank` is there: open it */
-    RNL_EVENT_DEATH,       /* peer `rank` is gone, for us at least; why, detail as enum rnl_death_reason */
+    RNL_EVENT_CONNECT = 1, /* the segment shared with peer `rank` is there: open it */
+    RNL_EVENT_DEATH,       /* peer `rank` is dead, at least for this process; why and detail as enum rnl_death_reason */
     RNL_EVENT_CLOSE_ASK,   /* close: report when idle, quoting `wave` */
-    RNL_EVENT_CLOSE_DONE,  /* close: every live rank has been idle twice with nothing in between */
-    RNL_EVENT_JOB_GONE,    /* the watcher itself is gone */
-    RNL_EVENT_RETURN       /* after its DEATH: another process, `incarnation`, is peer `rank` now */
+    RNL_EVENT_CLOSE_DONE,  /* close: every live rank was idle twice with no message in between */
+    RNL_EVENT_JOB_GONE,    /* the agent or hub itself is gone */
+    RNL_EVENT_RETURN,      /* after a DEATH of peer `rank`: another process, `incarnation`, is that rank now */
+    RNL_EVENT_KNOCK        /* a process asks to become peer `rank`: rnl_meet_ops.knock says who, .answer lets it in */
 };
 struct rnl_event {
     uint32_t kind, rank;
-    uint64_t incarnation; /* of rank */
+    uint64_t incarnation; /* of the process that is `rank` */
     uint64_t wave;
     int32_t why, detail;
 };
 
 enum { RNL_SEGMENT_HEAD = 8192 };
 
-struct rnl_place {        /* where a rank of another host is found */
-    uint64_t incarnation; /* 0 = not known */
-    uint8_t same_kernel;  /* ... by a process of our own kernel: no network card is on the way */
+struct rnl_rank_address { /* where a rank of another host is found */
+    uint64_t incarnation; /* 0 = unknown */
+    uint8_t same_kernel;  /* 1 = its process has the kernel of this one, so no network card is on the path */
     uint32_t addr_bytes;
-    unsigned char addr[60]; /* as the transport has them (struct rnl_addr) */
+    unsigned char addr[60]; /* address, as the transport has it (struct rnl_addr) */
+    /* Where peers are introduced: the key of this pair, which the env keeps until rnl_meet_ops.release, and the rank by
+     * which the peer calls this process. NULL: the job's key, and the own rank. */
+    const unsigned char *key;
+    uint32_t as;
 };
 enum { RNL_ENV_KEY_BYTES = 32 };
 
 struct rnl_env_ops {
-    uint32_t size; /* of this table: it grows at the end */
+    uint32_t size; /* bytes of this table, which grows at the end */
 
-    /* -- time and chance -- */
+    /* -- time and random numbers -- */
     uint64_t (*now_ns)(struct rnl_env *);
     uint64_t (*random)(struct rnl_env *);
 
-    /* -- giving way -- */
-    /* A progress call found nothing. Returns how long we were away, ns: the wait policy adapts to it. */
+    /* -- waiting -- */
+    /* Gives the processor away after a progress call that found nothing. Returns for how many ns; the wait policy
+     * adapts to it. */
     uint64_t (*yield)(struct rnl_env *);
-    /* Sleep while *word == expected, until wake, a signal handler ran, or deadline_ns. May return for no reason. */
+    /* Sleeps while *word == expected, until wake is called, a signal handler ran, or deadline_ns passed. May return for
+     * no reason. */
     void (*park)(struct rnl_env *, _Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns);
     void (*wake)(struct rnl_env *, _Atomic uint32_t *word);
-    /* Order our earlier stores before our later loads as every process of the job sees it (membarrier). Negative: not
-     * to be had; senders then fence. */
+    /* Orders this process's earlier stores before its later loads as every process of the job sees them (membarrier).
+     * Returns 0, or a negative rnl_status if the system cannot do so; senders then fence. */
     int (*heavy_fence)(struct rnl_env *);
-    /* The two distance sensors, slow paths only. *d is that connection's verdict: bit 0 (enum rnl_distance) is read by
-     * the ring, the rest belongs to the sensors; it begins as 0. sense_load: *word, acquire, timed where it differs
-     * from `last`. sense_fence: a timed fence, to be called after a lone send, now and then. */
+    /* The two distance sensors, for slow paths only. *d is a connection's verdict and begins as 0: bit 0 (enum
+     * rnl_distance) is read by the ring, the other bits belong to the sensors. sense_load loads *word with acquire and,
+     * if the value differs from `last`, takes the time of the load as a sample. sense_fence is a timed fence, to be
+     * called now and then after sending a single message. */
     uint64_t (*sense_load)(struct rnl_env *, const _Atomic uint64_t *word, uint64_t last, uint8_t *d);
     void (*sense_fence)(struct rnl_env *, uint8_t *d);
 
     /* -- memory shared with a peer of this host -- */
-    /* The segment of the pair (us, rank): the same one from both sides, made on first use, zero-filled, of exactly
-     * `bytes`, and sealed against changing size where it is a file. Waits at most wait_ns for the watcher. 0 and
-     * *segment >= 0; RNL_NO_ROOM: asked for, the watcher has not answered yet (an event says when it has; then ask
-     * again); another negative rnl_status. */
+    /* Opens the segment that this process shares with `rank`. Both sides get the same segment: made on first use,
+     * zeroed, of exactly `bytes`, and sealed against changing size where it is a file. Waits at most wait_ns for the
+     * agent. Returns 0 with *segment >= 0; RNL_NO_ROOM: the agent has been asked and has not replied (an event says
+     * when it has; then call again); or another negative rnl_status. */
     int (*segment_open)(struct rnl_env *, uint32_t rank, size_t bytes, uint64_t wait_ns, int *segment);
-    /* A part of it, page-aligned, readable and (if `writable`) writable. The hub returns the same address to both
-     * sides. What lies within the first RNL_SEGMENT_HEAD bytes of segments is mapped side by side: page tables are
-     * shared. */
+    /* Maps a page-aligned part of a segment, readable and (if `writable`) writable. The hub returns the same address to
+     * both sides. What lies within the first RNL_SEGMENT_HEAD bytes of segments is mapped side by side, so that page
+     * tables are shared. */
     int (*segment_map)(struct rnl_env *, int segment, size_t offset, size_t bytes, int writable, void **at);
     void (*segment_unmap)(struct rnl_env *, int segment, void *at, size_t bytes);
-    /* All that is wanted of it is mapped: what mapping needs (a descriptor) is given back, and the watcher forgets the
-     * segment once both sides have said so. It cannot be opened again. */
+    /* Says that everything wanted of the segment is mapped. What mapping needs (a descriptor) is given back, and the
+     * agent forgets the segment once both sides have settled. It cannot be opened again. */
     void (*segment_settle)(struct rnl_env *, int segment);
-    /* The end of it. Before it was settled: it was not had, and may be opened again. */
+    /* Ends the use of a segment. One that was not settled may be opened again. */
     void (*segment_close)(struct rnl_env *, int segment);
 
-    /* -- news -- */
-    /* The next event: 1, or 0 = none. Call when *news changed, after sleeping, and now and then when polling. */
+    /* -- events -- */
+    /* Stores the next event in *out and returns 1, or returns 0 if there is none. Call it when *event_seq changed,
+     * after sleeping, and now and then when polling. */
     int (*event)(struct rnl_env *, struct rnl_event *out);
-    /* We are in close and idle: nothing to send, nothing suspended, all our bytes read. `activity` counts messages sent
-     * and handled. */
+    /* Reports that this rank is in close and idle: nothing to send, nothing suspended, all bytes read. `activity`
+     * counts the messages sent and handled. */
     int (*close_report)(struct rnl_env *, uint64_t wave, uint64_t activity);
 
-    /* Peer `rank` is dead for us: it broke the protocol (RNL_DEATH_BROKEN), and is told so (RNL_DEATH_PARTED); or
-     * nothing was heard of it (RNL_DEATH_SILENT), and if its process is stopped the close does not wait for it. 0,
-     * RNL_NO_ROOM: say it again later, RNL_ERR_JOB. */
-    int (*part)(struct rnl_env *, uint32_t rank, int why);
+    /* Says that peer `rank` broke the protocol (why is RNL_DEATH_BROKEN): it is dead for this process, and is informed
+     * (its reason is RNL_DEATH_DISCONNECTED). Returns 0; RNL_NO_ROOM: call again later; or RNL_ERR_JOB. */
+    int (*disconnect)(struct rnl_env *, uint32_t rank, int why);
 
     /* -- event loops -- */
-    int (*fd)(struct rnl_env *);        /* our descriptor, made on first use; negative rnl_status */
-    void (*fd_drain)(struct rnl_env *); /* no longer readable for having been raised */
-    /* Readable from this time on without being raised; until then, and for ever with UINT64_MAX, it is not. */
+    int (*fd)(struct rnl_env *);        /* own descriptor, made on first use; or a negative rnl_status */
+    void (*fd_drain)(struct rnl_env *); /* ends the readability that fd_raise caused */
+    /* From time `ns` on the own descriptor is readable without being raised; until then, and always with UINT64_MAX, it
+     * is not. */
     void (*fd_until)(struct rnl_env *, uint64_t ns);
-    /* Make rank's (or our own) descriptor readable; rank has one if it is armed with RNL_ARMED_FD. */
+    /* Makes the descriptor of `rank` (or the own one) readable; a rank has one if it is armed with RNL_ARMED_FD. */
     void (*fd_raise)(struct rnl_env *, uint32_t rank);
 
-    void (*close)(struct rnl_env *); /* leaves the job; the env is freed */
+    void (*close)(struct rnl_env *); /* leaves the job and frees the env */
 
     /* -- peers of other hosts; only if env->datagrams -- */
-    /* 1 = rank is on another host, at *out; 0 = on this one. Only RETURN changes the answer. */
-    int (*place)(struct rnl_env *, uint32_t rank, struct rnl_place *out);
-    /* When somebody who knows last said that rank's process lives, runs, and can be reached both ways: as now_ns, 0 =
-     * never. Who only computes is not declared dead for its silence. NULL = nobody knows. */
-    uint64_t (*vouched)(struct rnl_env *, uint32_t rank);
-    /* Sleep until `fd` or our own descriptor is readable, a signal handler ran, or deadline_ns. 1 = one is readable;
-     * may return 0 for no reason. NULL: whatever `datagrams` reads from rings our bell. */
+    /* Returns 1 if rank is on another host, with its address at *out, and 0 if it is on this one. Only an
+     * RNL_EVENT_RETURN changes the answer. */
+    int (*rank_address)(struct rnl_env *, uint32_t rank, struct rnl_rank_address *out);
+    /* Liveness attestation: returns when somebody who knows last stated that the process of `rank` lives, runs, and can
+     * be reached in both directions, on the clock of now_ns; 0 = never. A process that only computes is thus not
+     * declared dead for its silence. NULL = nobody knows. */
+    uint64_t (*liveness)(struct rnl_env *, uint32_t rank);
+    /* Sleeps until `fd` or the own descriptor is readable, a signal handler ran, or deadline_ns passed. Returns 1 if
+     * one is readable; may return 0 for no reason. NULL = whatever fills the rings of `datagrams` also rings the own
+     * bell. */
     int (*park_on)(struct rnl_env *, int fd, uint64_t deadline_ns);
-    /* Our own descriptor is readable when `fd` is, too, from now on. 0, RNL_ERR_SYSTEM. */
+    /* Makes the own descriptor readable when `fd` is, from now on. Returns 0 or RNL_ERR_SYSTEM. */
     int (*fd_watch)(struct rnl_env *, int fd);
-    /* 1 = rank, of another host, has an n-th further address (0, 1, ...), at *out; 0 = it has no more. Where packets go
-     * when they do not arrive at that of `place` any more. NULL: nobody has any. */
-    int (*way)(struct rnl_env *, uint32_t rank, unsigned n, struct rnl_place *out);
+    /* Returns 1 if `rank`, on another host, has an n-th alternate address (0, 1, ...), stored in *out; 0 = it has no
+     * more. Packets go there when they no longer arrive at the address of `place`. NULL = no rank has alternate
+     * addresses. */
+    int (*alternate_address)(struct rnl_env *, uint32_t rank, unsigned n, struct rnl_rank_address *out);
+    /* Returns the process of `rank`, on this host, as this process would call it; 0 = unknown, or in another pid
+     * namespace. NULL = no process is known. */
+    int32_t (*pid_of)(struct rnl_env *, uint32_t rank);
+};
+
+/* Introductions (runnel/meet.h), of an env whose peers come and go. No function waits; what comes of it are events. */
+struct rnl_admit;
+struct rnl_cred;
+struct rnl_meet_ops {
+    /* Offers a service, and asks again: 1 = it is offered, 0 = the daemon has not answered, or a negative status, with
+     * which the offer is forgotten. */
+    int (*serve)(struct rnl_env *, const char *service, const struct rnl_admit *who,
+                 int (*f)(void *ctx, unsigned peer, const struct rnl_cred *), void *ctx);
+    int (*served)(struct rnl_env *, const char *service);
+    int (*unserve)(struct rnl_env *, const char *service);
+    /* Begin an introduction and give it a rank. quiet: its failure is told by `met` and not by the event of a death. */
+    int (*reach)(struct rnl_env *, const char *service, int quiet, uint32_t *rank);
+    int (*introduce)(struct rnl_env *, int socket, int offers, const struct rnl_admit *who, int quiet, uint32_t *rank);
+    int (*insert)(struct rnl_env *, const char *address, uint32_t *rank);
+    int (*address)(struct rnl_env *, const struct rnl_admit *who,
+                   int (*f)(void *ctx, unsigned peer, const struct rnl_cred *), void *ctx, char *buf, size_t n);
+    /* 1 = introduced; 0 = not yet; or why it has failed. */
+    int (*met)(struct rnl_env *, uint32_t rank);
+    /* After RNL_EVENT_KNOCK: returns 1 with who knocks and whom to ask, or 0 = nobody any more. `answer` follows. */
+    int (*knock)(struct rnl_env *, uint32_t rank, struct rnl_cred *,
+                 int (**f)(void *ctx, unsigned peer, const struct rnl_cred *), void **ctx);
+    void (*answer)(struct rnl_env *, uint32_t rank, int welcome);
+    int (*cred)(struct rnl_env *, uint32_t rank, struct rnl_cred *); /* 0 or RNL_ERR_RANK */
+    /* Ends the connection, or the introduction, whatever its state. *incarnation is that of its last event. */
+    int (*leave)(struct rnl_env *, uint32_t rank, uint64_t *incarnation); /* 0 or RNL_ERR_RANK */
+    /* The ranks by which both sides of a connection call themselves and each other: what each calls the other by is
+     * known to itself alone. */
+    void (*sides)(struct rnl_env *, uint32_t rank, uint32_t *mine, uint32_t *theirs);
+    /* Descriptors of memory files, each with a tag, to and from a peer. `give` sends one: 0, or a status if it cannot
+     * be sent now. Only what was expected is accepted; `take` gets it after the peer has said that it was sent, and
+     * checks that it is a memory file of these bytes, sealed against changing size: 0 and *fd, or a status; fd NULL: it
+     * is not expected any more. */
+    int (*give)(struct rnl_env *, uint32_t rank, uint32_t tag, int fd);
+    int (*expect)(struct rnl_env *, uint32_t rank, uint32_t tag);
+    int (*take)(struct rnl_env *, uint32_t rank, uint32_t tag, size_t bytes, int *fd);
+    void (*release)(struct rnl_env *, uint32_t rank); /* after leave: the rank may be given to another process */
+    void (*look)(struct rnl_env *); /* takes in now what has come: whoever waits for an introduction does not wait for
+                                       the next look of an endpoint that polls */
 };
 
 struct rnl_env_facts {
     uint32_t cpus, page_bytes;
-    uint8_t have_membarrier; /* registered and working: senders need no fence */
-    uint8_t wide_copy;       /* enum rnl_copy_wide, base/copy.h */
-    uint8_t keep_going;      /* the job goes on after a death */
-    uint8_t launched;        /* by the launcher, else hub or job of one */
-    uint8_t guessable;       /* the system gives no random numbers: those of `random` differ, and are no secret */
-    uint32_t crowd;          /* endpoints that share this process's memory, and use it alike; 0 = not known, few */
-    uint8_t pauses_near,
-        pauses_far;     /* between two empty polls; what is best differs by processor (DESIGN.md, waiting) */
-    uint8_t fence_near; /* 1 = also a near peer gets our stores sooner with a fence before the first poll */
-    uint32_t trip_ns;   /* rnl_host_trip_ns, where datagrams are in use; 0 = not known */
-    uint64_t tsc_khz;   /* 0: no usable time-stamp counter */
+    uint8_t have_membarrier;  /* registered and working, so senders need no fence */
+    uint8_t wide_copy;        /* enum rnl_copy_wide, base/copy.h */
+    uint8_t keep_going;       /* the job continues after a death */
+    uint8_t launched;         /* by the launcher; else by a hub, or a job of one */
+    uint8_t must_look;        /* events come through descriptors that only `event` reads: call it each 50 us or so */
+    uint8_t weak_random;      /* the system gives no random numbers: those of `random` differ but are not secret */
+    uint32_t local_endpoints; /* endpoints that share this process's memory and use it alike; 0 = unknown or few */
+    /* pause instructions between two empty polls; the best number differs by processor (design.md, waiting) */
+    uint8_t pauses_near, pauses_far;
+    uint8_t fence_near;     /* 1 = a fence before the first poll also brings stores to a near peer sooner */
+    uint32_t round_trip_ns; /* rnl_host_round_trip_ns, if datagrams are in use; 0 = unknown */
+    uint64_t tsc_khz;       /* rate of the time-stamp counter; 0 = not usable */
 };
 
 struct rnl_env {
     const struct rnl_env_ops *ops;
     struct rnl_env_facts facts;
     uint32_t rank, size;
-    uint64_t incarnation; /* ours: never 0, never used twice in a job */
-    /* Changes when event() has something; read with relaxed order in every extract, written rarely. */
-    const _Atomic uint32_t *news;
-    struct rnl_bell *bell; /* ours */
+    uint64_t incarnation; /* of this process: never 0, never used twice in a job */
+    /* Changes when event() has something; loaded relaxed in every extract, written rarely. */
+    const _Atomic uint32_t *event_seq;
+    struct rnl_bell *bell; /* own doorbell */
     struct rnl_bell *(*bell_of)(struct rnl_env *, uint32_t rank);
     char host[64];
-    /* What reaches other hosts, NULL = there are none. When something arrives after `arm` its descriptor is readable
-     * or, where it has none, it rings our bell; it is the endpoint's to close. The key is known to the processes of the
-     * job, and to nobody else. */
+    /* Transport to other hosts; NULL = there are none. When something arrives after `arm`, its descriptor is readable
+     * or, where it has none, it rings the own bell. The endpoint closes it. Only the processes of the job know the
+     * key, from which the identity of the job comes, too. Where peers are introduced it is there from the first
+     * RNL_EVENT_RETURN of one on another host on, and there is no such key. */
     struct rnl_transport *datagrams;
     unsigned char job_key[RNL_ENV_KEY_BYTES];
-    uint8_t protect; /* what the job wants of its datagrams, the same in all of it: enum rnl_protect */
-    uint8_t law;     /* of congestion: enum rnl_congest_law. 0 is what is used; the others are compared with it */
+    uint8_t protect;                 /* protection of datagrams, the same in the whole job: enum rnl_protect */
+    const struct rnl_meet_ops *meet; /* NULL: the peers are the ranks of a job */
+    uint8_t congest_algorithm;       /* enum rnl_congest_algorithm; 0 is the one in use, others are for comparison */
+    /* Opens another endpoint in this process; NULL: this is a virtual process. rnl_open sets it. */
+    int (*open)(struct rnl_endpoint **out, const struct rnl_options *opt);
+    struct rnl_endpoint *endpoint; /* the complete endpoint that rnl_open made on this env; NULL before */
 };
 
-/* Of the real host: what hub and agent share. They need no state beyond env->facts. */
+/* The part of an env that agents and hub share on a real host. These functions need no state beyond env->facts. */
 void rnl_host_facts(struct rnl_env_facts *facts); /* also registers this process for membarrier */
-/* How long eight bytes take to and fro between two sockets of one thread: what four calls cost here, with whatever the
- * kernel does in them against faults of the processor. The least of some trips; 0 = not known. */
-uint32_t rnl_host_trip_ns(void);
+/* Measures how long eight bytes take there and back between two sockets of one thread: the cost of four system calls
+ * here, with the kernel's mitigations. Returns the least of a few trips in ns; 0 = unknown. */
+uint32_t rnl_host_round_trip_ns(void);
 uint64_t rnl_host_now_ns(struct rnl_env *);
 uint64_t rnl_host_random(struct rnl_env *);
 uint64_t rnl_host_yield(struct rnl_env *);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * env_host.c - the part of an env that every real host has: clock, chance, giving way, the process-wide fence, the
- * distance sensors. Holds no state; memory sharing and events are the agent's and the hub's. */
+ * env_host.c - the part of an env that every real host has: clock, random numbers, yielding and sleeping, the
+ * process-wide fence, the distance sensors. Holds no state, but for a count behind the fallback
+ * of rnl_host_random. Shared memory and events are left to the agent and the hub. */
 #include "base/copy.h"
 #include "base/env.h"
 #include "base/sense.h"
@@ -42,10 +43,10 @@ static uint64_t clock_ns(void)
 /* ---- the time-stamp counter ---- */
 
 #if HAVE_TSC
-/* Its rate against the clock, to about 0.1 %, in this many ns: every process of a job pays for it at start-up. */
+/* ns for measuring the counter's rate to about 0.1 %; short, since every process of a job pays it at start-up */
 enum { CALIBRATE_NS = 50000 };
 
-/* Clock and counter at one moment: of a few tries the one during which least time passed. */
+/* Reads clock and counter at one moment: of a few tries, the one that took least time. */
 static uint64_t moment(uint64_t *tsc)
 {
     uint64_t best = UINT64_MAX, ns = 0;
@@ -66,7 +67,7 @@ static uint64_t tsc_khz(void)
 {
     unsigned a, b, c, d;
     if (!__get_cpuid(0x80000007, &a, &b, &c, &d) || !(d & 1u << 8))
-        return 0; /* changes with the clock of the core */
+        return 0; /* the rate changes with the clock of the core */
     if (__get_cpuid(0x15, &a, &b, &c, &d) && a != 0 && b != 0 && c != 0)
         return (uint64_t)c * b / a / 1000;
     uint64_t tsc0 = 0, tsc1 = 0;
@@ -80,7 +81,7 @@ static uint64_t tsc_khz(void)
 
 static uint64_t ticks_to_ns(const struct rnl_env *env, uint64_t ticks)
 {
-    if (ticks > (uint64_t)1 << 62) /* the two readings came from cores a little apart */
+    if (ticks > (uint64_t)1 << 62) /* the two readings came from cores whose counters differ a little */
         return 0;
     return (uint64_t)((double)ticks * 1e6 / (double)env->facts.tsc_khz);
 }
@@ -93,7 +94,8 @@ static int membarrier(int command)
     return (int)syscall(SYS_membarrier, command, 0, 0);
 }
 
-/* Whoever fences reaches only registered processes: so each registers, and says in the handshake whether it could. */
+/* Registers this process for membarrier, which reaches registered processes only. Each process therefore registers, and
+ * publishes whether it could (senders_fence in its control page). */
 static uint8_t membarrier_register(void)
 {
     int have = membarrier(MEMBARRIER_CMD_QUERY);
@@ -104,9 +106,9 @@ static uint8_t membarrier_register(void)
            membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED) == 0;
 }
 
-/* How empty polls should be spaced, as measured on one processor of each kind: a tight loop takes the line away while
- * it is being written; and the pause instruction lasts differently long. And whether a fence before the first poll
- * after a send pays where the peer is near (performance.md). */
+/* Sets how empty polls are spaced, as measured on one processor of each kind: a tight loop takes the cell away while it
+ * is being written, and the pause instruction takes a different time on each. Also sets whether a fence before the
+ * first poll after a send pays where the peer is near (notes/2026-11-performance.md). */
 static void poll_facts(struct rnl_env_facts *facts)
 {
     facts->pauses_near = 1;
@@ -124,8 +126,9 @@ static void poll_facts(struct rnl_env_facts *facts)
 void rnl_host_facts(struct rnl_env_facts *facts)
 {
     uint64_t random;
-    facts->guessable = getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random;
-    /* Of the host, not of our affinity mask: a bound rank would see one and believe the host crowded. */
+    facts->weak_random = getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random;
+    /* The processors of the host, not those of the affinity mask: a bound rank would see one, and take the host for
+     * crowded. */
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     facts->cpus = cpus > 0 ? (uint32_t)cpus : 1;
     facts->page_bytes = (uint32_t)sysconf(_SC_PAGESIZE);
@@ -139,8 +142,8 @@ void rnl_host_facts(struct rnl_env_facts *facts)
 #endif
 }
 
-/* Local sockets: those of a network may be closed to us, and need an interface that is up. */
-uint32_t rnl_host_trip_ns(void)
+/* Uses local sockets: those of a network may be closed to this process, and need an interface that is up. */
+uint32_t rnl_host_round_trip_ns(void)
 {
     enum { TRIPS = 8 };
     uint64_t best = UINT32_MAX, what = 0;
@@ -161,7 +164,7 @@ uint32_t rnl_host_trip_ns(void)
     return (uint32_t)best;
 }
 
-/* ---- time and chance ---- */
+/* ---- time and random numbers ---- */
 
 uint64_t rnl_host_now_ns(struct rnl_env *env)
 {
@@ -169,14 +172,14 @@ uint64_t rnl_host_now_ns(struct rnl_env *env)
     return clock_ns();
 }
 
-/* Rare: nonces, incarnations, jitter. No generator of our own, whose state a fork would copy. */
+/* Serves rare needs: nonces, incarnations, jitter. There is no generator of our own, whose state a fork would copy. */
 uint64_t rnl_host_random(struct rnl_env *env)
 {
     uint64_t r;
     (void)env;
     if (getrandom(&r, sizeof r, 0) == (ssize_t)sizeof r)
         return r;
-    /* Only where a filter forbids the call: different, not secret. */
+    /* Only where a filter forbids the call: numbers that differ, but are not secret. */
     static _Atomic uint64_t drawn;
     uint64_t z = clock_ns() + ((uint64_t)getpid() << 40) +
                  atomic_fetch_add_explicit(&drawn, 0x9e3779b97f4a7c15u, memory_order_relaxed);
@@ -185,7 +188,7 @@ uint64_t rnl_host_random(struct rnl_env *env)
     return z ^ (z >> 31);
 }
 
-/* ---- giving way ---- */
+/* ---- waiting ---- */
 
 uint64_t rnl_host_yield(struct rnl_env *env)
 {
@@ -202,8 +205,8 @@ uint64_t rnl_host_yield(struct rnl_env *env)
     return clock_ns() - start;
 }
 
-/* The word may lie in shared memory, so never FUTEX_PRIVATE_FLAG. Every failure (changed already, time out, signal) is
- * a return. */
+/* The word may lie in shared memory, so FUTEX_PRIVATE_FLAG is never used. Every failure (changed already, timed out,
+ * signal) is an ordinary return. */
 void rnl_host_park(struct rnl_env *env, _Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns)
 {
     struct timespec at = {(time_t)(deadline_ns / 1000000000u), (long)(deadline_ns % 1000000000u)};
@@ -226,7 +229,7 @@ int rnl_host_park_on(struct rnl_env *env, int fd, uint64_t deadline_ns)
     return ppoll(p, 2, deadline_ns == UINT64_MAX ? NULL : &left, NULL) > 0;
 }
 
-/* Leaves no error record: where it is not to be had, every sleep asks in vain. */
+/* Leaves no error record: where the system has no membarrier, every sleep would write one. */
 int rnl_host_heavy_fence(struct rnl_env *env)
 {
     if (!env->facts.have_membarrier)
@@ -236,7 +239,8 @@ int rnl_host_heavy_fence(struct rnl_env *env)
 
 /* ---- the distance sensors: they time different things that take about as long, and feed one average ---- */
 
-/* A value that changed was a real transfer from the peer's cache; one that did not may have been in ours. */
+/* A value that changed came from the peer's cache; one that did not may have been in the own cache, and gives
+ * no sample. */
 uint64_t rnl_host_sense_load(struct rnl_env *env, const _Atomic uint64_t *word, uint64_t last, uint8_t *d)
 {
 #if HAVE_TSC
@@ -255,7 +259,8 @@ uint64_t rnl_host_sense_load(struct rnl_env *env, const _Atomic uint64_t *word, 
     return atomic_load_explicit(word, memory_order_acquire); /* pairs with the writer of *word */
 }
 
-/* After a lone send: lasts as long as getting the line of the store back. Too slow for each one. */
+/* After sending a single message, the fence takes as long as getting back the cache line of the store. Too slow to be
+ * called after each message. */
 void rnl_host_sense_fence(struct rnl_env *env, uint8_t *d)
 {
 #if HAVE_TSC

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * error.c - the per-thread record of the last failure, and names for statuses. The record is written whole by
- * rnl_fail(); success leaves it alone. Neither function changes errno. Back-pressure (RNL_NO_ROOM, RNL_BUSY) need not
- * be recorded. */
+ * error.c - the per-thread record of the last failure, and the names of statuses. rnl_fail() writes the whole record;
+ * success leaves it alone. Neither function changes errno. Back-pressure (RNL_NO_ROOM, RNL_BUSY) need not be
+ * recorded. */
 #include "base/error.h"
 
 #include <errno.h>
@@ -11,21 +11,21 @@
 #include <string.h>
 
 static _Thread_local struct rnl_error last_error = {RNL_OK, 0, "no error"};
-/* The last thing that failed is a wait whose time passed: programs wait for nothing all day, so its sentence is written
- * only when somebody asks. */
+/* 1 = the last failure is a wait that timed out. Programs wait for nothing all day, so its sentence is written only
+ * when somebody reads it. */
 static _Thread_local unsigned char timed_out;
 
 static const char *errno_text(int sys_errno)
 {
 #if defined(__GLIBC__)
     const char *text = strerrordesc_np(sys_errno); /* constant strings: strerror() may share a buffer between threads */
-    return text != NULL ? text : "unknown error";
+    return text ? text : "unknown error";
 #else
     return strerror(sys_errno);
 #endif
 }
 
-/* The sentence is built aside: its arguments may point into the record that it replaces. */
+/* Builds the sentence aside, since its arguments may point into the record that it replaces. */
 RNL_PRINTF(3, 0) static int record(int status, int sys_errno, const char *format, va_list args)
 {
     int saved = errno;
@@ -86,6 +86,7 @@ const char *rnl_status_name(int status)
         NAME(RNL_NO_ROOM);
         NAME(RNL_BUSY);
         NAME(RNL_TIMED_OUT);
+        NAME(RNL_INTERRUPTED);
         NAME(RNL_ERR_ARG);
         NAME(RNL_ERR_RANK);
         NAME(RNL_ERR_HANDLER);
@@ -96,6 +97,9 @@ const char *rnl_status_name(int status)
         NAME(RNL_ERR_SYSTEM);
         NAME(RNL_ERR_UNSUPPORTED);
         NAME(RNL_ERR_REFUSED);
+        NAME(RNL_ERR_UNREACHABLE);
+        NAME(RNL_ERR_REVOKED);
+        NAME(RNL_ERR_REJECTED);
         NAME(RNL_ERR_ABORTED);
         NAME(RNL_ERR_PEER_DEAD);
         NAME(RNL_ERR_PEER_BROKEN);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * error.h - the per-thread record behind rnl_last_error(). The function that decides on an error describes it; callers
- * pass it on. */
+ * pass the status on. */
 #ifndef RNL_BASE_ERROR_H
 #define RNL_BASE_ERROR_H
 
@@ -23,14 +23,14 @@
 #define RNL_NOINLINE
 #endif
 
-/* Behind a noun that is counted. */
+/* Plural ending of a noun that is counted. */
 #define RNL_S(n) ((n) == 1 ? "" : "s")
 
-/* Records and returns `status`. The sentence: what was asked, the limit, what to change. */
+/* Records and returns `status`. The sentence says what was asked, what the limit is, and what to change. */
 RNL_COLD int rnl_fail(int status, const char *format, ...) RNL_PRINTF(2, 3);
-/* The same for a wait whose time has passed, at the price of a store: the sentence is written when it is read. */
+/* Records and returns RNL_TIMED_OUT at the cost of one store: the sentence is written when it is read. */
 int rnl_timed_out(void);
-/* The same as rnl_fail with errno, whose text is appended. */
+/* Records as rnl_fail does, and appends the text of errno. */
 RNL_COLD int rnl_fail_errno(int status, int sys_errno, const char *format, ...) RNL_PRINTF(3, 4);
 
 #endif

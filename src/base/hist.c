@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * hist.c - buckets: values below 2 * SUBS one each, then SUBS to each power of two. */
+ * hist.c - buckets of a histogram: one for each value below 2 * RNL_HIST_SUBS, then RNL_HIST_SUBS for each power of
+ * two. */
 #include "base/hist.h"
 
 static unsigned bucket_of(uint64_t ns)
@@ -11,7 +12,7 @@ static unsigned bucket_of(uint64_t ns)
     return shift * RNL_HIST_SUBS + (unsigned)(ns >> shift);
 }
 
-/* The middle of a bucket, rounded down: its value where it holds but one. */
+/* Returns the middle of a bucket, rounded down, which is its value where it holds only one. */
 static uint64_t value_of(unsigned bucket)
 {
     if (bucket < 2 * RNL_HIST_SUBS)

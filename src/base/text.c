@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * text.c - see text.h. */
+ * text.c - a checker of UTF-8 (RFC 3629) that refuses control characters. */
 #include "base/text.h"
+#include <stdbool.h>
 
-static int is_plain(unsigned char c)
+static bool is_plain(unsigned char c)
 {
     return c == '\t' || c == '\r' || c == '\n' || (c >= ' ' && c < 0x7f);
 }
 
-/* How many bytes follow this first one of a character; -1: none begins so. */
+/* Returns how many bytes follow the first byte of a character; -1 = no character begins so. */
 static int follow(unsigned char c)
 {
     if (c >= 0xc2 && c <= 0xdf)
@@ -18,8 +19,9 @@ static int follow(unsigned char c)
     return c >= 0xf0 && c <= 0xf4 ? 3 : -1;
 }
 
-/* Longer than need be (ESC in three bytes, say), halves of UTF-16, and what is beyond Unicode: none (RFC 3629). */
-static int may_be_second(unsigned char first, unsigned char c)
+/* Returns whether c may follow the first byte. It may not in characters longer than necessary (ESC in three bytes,
+ * say), in halves of UTF-16, and beyond Unicode (RFC 3629). */
+static bool may_be_second(unsigned char first, unsigned char c)
 {
     if (first == 0xe0)
         return c >= 0xa0;
@@ -39,7 +41,7 @@ size_t rnl_text(const char *text, size_t n)
         int more = follow(c[i]);
         if (more < 0 || n - i <= (size_t)more)
             return i;
-        if (c[i] == 0xc2 && c[i + 1] < 0xa0) /* U+0080 to U+009F: controls, as ESC [ is one */
+        if (c[i] == 0xc2 && c[i + 1] < 0xa0) /* U+0080 to U+009F are controls, and act as ESC sequences do */
             return i + 1;
         if (!may_be_second(c[i], c[i + 1]))
             return i;

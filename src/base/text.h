@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * text.h - whether what a user's file says can be repeated on a terminal, which might obey it. */
+ * text.h - checks whether text from a user's file can be repeated on a terminal, which might obey control characters in
+ * it. */
 #ifndef RNL_BASE_TEXT_H
 #define RNL_BASE_TEXT_H
 
 #include <stddef.h>
 
-/* So many of the n bytes, from the first, are text: UTF-8 without control characters but tab, CR and LF. */
+/* Returns how many of the n bytes, from the first on, are text: UTF-8 without control characters except tab, CR and
+ * LF. */
 size_t rnl_text(const char *, size_t n);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * endpoint.c - making and freeing an endpoint; the checks of every call. */
+ * endpoint.c - makes and frees an endpoint, and does the checks at the start of every call. */
 #include "endpoint/endpoint.h"
-#include "endpoint/remote.h"
+#include "endpoint/net.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,9 +10,6 @@
 
 enum { DEFAULT_HANDLERS = 1024, MAX_HANDLERS = 65536, DEFAULT_STACKS = 64, SPIN_START = 1024 };
 #define DEFAULT_BUDGET ((uint64_t)64 << 20)
-
-struct rnl_conn rnl_not_connected = {.shut = RNL_SHUT_NOT_CONNECTED,
-                                     .pair.tx[0] = {.quick_handler = UINT64_MAX, .quick_bytes = UINT64_MAX}};
 
 int rnl_ep_check(const struct rnl_options *opt, uint32_t size)
 {
@@ -23,7 +20,7 @@ int rnl_ep_check(const struct rnl_options *opt, uint32_t size)
     if (opt->handlers > MAX_HANDLERS)
         return rnl_fail(RNL_ERR_ARG, "%u handlers asked for; at most %d fit in a message header", opt->handlers,
                         MAX_HANDLERS);
-    if (opt->flags & ~(uint32_t)(RNL_SHARED | RNL_NO_RUN_IN_SEND | RNL_RESTARTED))
+    if (opt->flags & ~(uint32_t)(RNL_SHARED | RNL_NO_RUN_IN_SEND | RNL_RESTARTED | RNL_ALONE | RNL_NO_YIELD))
         return rnl_fail(RNL_ERR_ARG, "unknown bits 0x%x in rnl_options.flags", opt->flags);
     uint64_t least = (uint64_t)size * RNL_GRANT_MIN * 64;
     if (opt->receive_budget && opt->receive_budget < least)
@@ -32,7 +29,7 @@ int rnl_ep_check(const struct rnl_options *opt, uint32_t size)
     return 0;
 }
 
-/* Fills in what is left open, for a job of `size`. */
+/* Copies the options, with defaults for a job of `size` ranks where they leave something open. */
 static int complete(const struct rnl_options *opt, uint32_t size, struct rnl_options *out)
 {
     int status = rnl_ep_check(opt, size);
@@ -69,7 +66,8 @@ int rnl_ep_new(struct rnl_env *env, const struct rnl_options *opt, struct rnl_en
     if (status < 0)
         return status;
 
-    /* In a forked child this memory reads as zeros: open is RNL_EP_FORKED there and every call says so. */
+    /* In a forked child this memory reads as zeros, so `open` is RNL_EP_FORKED there, and every call fails with
+     * that. */
     ep = mmap(NULL, sizeof *ep, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (ep == MAP_FAILED)
         return rnl_fail_errno(RNL_ERR_NO_MEMORY, errno, "no memory for an endpoint (%zu bytes)", sizeof *ep);
@@ -77,44 +75,43 @@ int rnl_ep_new(struct rnl_env *env, const struct rnl_options *opt, struct rnl_en
     ep->map_bytes = sizeof *ep;
     ep->rank = env->rank;
     ep->size = env->size;
-    ep->handlers = o.handlers;
+    ep->fast.handlers = o.handlers;
     ep->flags = o.flags;
-    ep->budget = o.receive_budget;
-    ep->spin = SPIN_START;
-    ep->pauses_for[RNL_NEAR] = ep->pauses = env->facts.pauses_near;
-    ep->pauses_for[RNL_FAR] = env->facts.pauses_far;
-    ep->fence_near = env->facts.fence_near;
-    ep->bell = &ep->deaf;
-    ep->net_bell = &ep->deaf;
-    ep->news = env->news;
-    ep->news_seen = atomic_load_explicit(env->news, memory_order_relaxed) - 1; /* look at once */
+    ep->credit.budget = o.receive_budget;
+    ep->wait.spin = SPIN_START;
+    ep->wait.pauses_for[RNL_NEAR] = ep->wait.pauses = env->facts.pauses_near;
+    ep->wait.pauses_for[RNL_FAR] = env->facts.pauses_far;
+    ep->wait.fence_near = env->facts.fence_near;
+    ep->fast.bell = &ep->poll.masked;
+    ep->net.bell = &ep->poll.masked;
+    ep->fast.event_seq = env->event_seq;
+    ep->fast.event_seq_seen = atomic_load_explicit(env->event_seq, memory_order_relaxed) - 1; /* look at once */
     ep->peer = calloc(env->size, sizeof *ep->peer);
-    ep->conn = malloc(env->size * sizeof(struct rnl_conn *));
-    ep->hot = calloc(env->size, sizeof(struct rnl_conn *));
-    ep->handler = calloc(o.handlers, sizeof *ep->handler);
-    if (!ep->peer || !ep->conn || !ep->hot || !ep->handler) {
+    ep->fast.conn = malloc(env->size * sizeof(struct rnl_conn *));
+    ep->fast.conns = calloc(env->size, sizeof(struct rnl_conn *));
+    ep->fast.handler = calloc(o.handlers, RNL_HANDLER_BYTES);
+    if (!ep->peer || !ep->fast.conn || !ep->fast.conns || !ep->fast.handler) {
         status = rnl_fail(RNL_ERR_NO_MEMORY, "no memory for tables of %u peers and %u handlers", env->size, o.handlers);
         goto free_tables;
     }
     for (uint32_t i = 0; i < env->size; i++)
-        ep->conn[i] = &rnl_not_connected;
+        ep->fast.conn[i] = &rnl_not_connected;
     status = rnl_coro_pool_new(o.stacks, RNL_STACK_BYTES, &ep->coros);
     if (status < 0)
         goto free_tables;
     status = rnl_counters_new(env->rank, env->size, o.name, env->ops->now_ns(env), &ep->c);
     if (status < 0)
         goto free_pool;
-    ep->c->receive_budget_bytes = ep->budget;
+    ep->c->receive_budget_bytes = ep->credit.budget;
     if (o.flags & RNL_SHARED)
         lock_new(ep);
     ep->env = env;
-    status = env->datagrams ? rnl_remote_new(ep, NULL) : 0;
+    status = env->datagrams ? rnl_ep_net_new(ep, NULL) : 0;
     if (status < 0)
         goto free_counters;
-    ep->net_due = ep->remote != NULL;
-    ep->open = o.flags & RNL_SHARED ? RNL_EP_SHARED : RNL_EP_OPEN;
-    rnl_ep_set_reach(ep);
-    rnl_ep_chores(ep);
+    ep->fast.open = o.flags & RNL_SHARED ? RNL_EP_SHARED : RNL_EP_OPEN;
+    rnl_ep_set_fast(ep);
+    rnl_ep_set_pending(ep);
     *out = ep;
     return 0;
 
@@ -126,9 +123,9 @@ free_pool:
     rnl_coro_pool_free(ep->coros);
 free_tables:
     free(ep->peer);
-    free(ep->conn);
-    free(ep->hot);
-    free(ep->handler);
+    free(ep->fast.conn);
+    free(ep->fast.conns);
+    free(ep->fast.handler);
     munmap(ep, sizeof *ep);
     return status;
 }
@@ -148,36 +145,39 @@ void rnl_ep_unguard(struct rnl_endpoint *ep)
 void rnl_ep_free(struct rnl_endpoint *ep)
 {
     struct rnl_env *env = ep->env;
+    if (ep->windows)
+        ep->window_ops->free(ep);
     for (uint32_t i = 0; i < ep->size; i++) {
         if (!ep->peer[i].conn)
             continue;
-        if (ep->peer[i].conn->link) {
-            rnl_remote_part(ep->peer[i].conn, 0);
-            rnl_remote_unlink(ep->peer[i].conn);
+        if (ep->peer[i].conn->remote) {
+            (void)rnl_remote_disconnect(ep->peer[i].conn->remote, false);
+            rnl_remote_conn_free(ep->peer[i].conn->remote);
         }
-        rnl_pair_close(&ep->peer[i].conn->pair);
+        rnl_channel_close(&ep->peer[i].conn->channel);
         rnl_conn_free(ep->peer[i].conn);
     }
-    for (struct rnl_conn *conn = ep->buried, *next; conn; conn = next) {
-        next = conn->next_buried;
+    for (struct rnl_conn *conn = ep->retired, *next; conn; conn = next) {
+        next = conn->next_retired;
         rnl_conn_free(conn);
     }
-    rnl_remote_free(ep);
+    rnl_remote_free(ep->remote);
     if (ep->flags & (RNL_SHARED | RNL_EP_GUARDED))
         pthread_mutex_destroy(&ep->lock);
     rnl_coro_pool_free(ep->coros);
     rnl_counters_free(ep->c);
     free(ep->peer);
-    free(ep->conn);
-    free(ep->hot);
-    free(ep->handler);
+    free(ep->fast.conn);
+    free(ep->fast.conns);
+    free(ep->fast.handler);
+    free(ep->later);
     munmap(ep, ep->map_bytes);
     env->ops->close(env);
 }
 
 int rnl_ep_enter_slow(struct rnl_endpoint *ep)
 {
-    if (ep->open == RNL_EP_FORKED)
+    if (ep->fast.open == RNL_EP_FORKED)
         return rnl_fail(RNL_ERR_FORKED,
                         "this process was forked from the one that opened the endpoint; only the parent may use it");
     if (ep->flags & RNL_SHARED)

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * endpoint.h - peers, connections, credit, waiting, life and death. Above it: stream/ and window/ only.
+ * endpoint.h - peers and their connections, credit, polling and waiting, the life and death of peers. Only stream/ and
+ * the interfaces on it stand above.
  *
- * A struct rnl_endpoint is all the state of one place in a job; nothing is global. One thread at a time works on it
- * (RNL_SHARED ones lock in every public call). A connection to a peer of this host is a pair of rings per lane; it is
- * made on the first send, or when the watcher says that the peer made it. What is known of a peer is asked from env
- * only. */
+ * A struct rnl_endpoint is all the state of one place in a job; nothing is global. One thread at a time works on an
+ * endpoint; RNL_SHARED endpoints take a lock in every public call. A connection is a pair of rings for each lane. It
+ * is made by the first send, or when the agent reports that the peer has made it. What this folder knows of a peer
+ * comes from env and remote/ alone. */
 #ifndef RNL_ENDPOINT_ENDPOINT_H
 #define RNL_ENDPOINT_ENDPOINT_H
 
 #include <pthread.h>
+#include <stdbool.h>
 
 #include "base/bell.h"
 #include "base/coro.h"
@@ -17,344 +19,333 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/fence.h"
+#include "endpoint/peer.h"
 #include "ring/ring.h"
-#include "transport/shm/pair.h"
+#include "ring/segment.h"
+#include "runnel/runnel.h"
 
 struct rnl_conn;
 struct rnl_handler;
-struct rnl_link;
+struct rnl_later;
 struct rnl_post;
 struct rnl_remote;
+struct rnl_remote_conn;
 
-enum rnl_stream_state {
-    RNL_STREAM_FREE = 0,
-    /* out */
-    RNL_STREAM_SHORT,    /* composed at its place in a line */
-    RNL_STREAM_EXTENT,   /* one reserved extent, published as a growing prefix */
-    RNL_STREAM_CHUNKS,   /* an extent per chunk */
-    RNL_STREAM_SWALLOW,  /* the peer is dead: bytes go nowhere */
-    RNL_STREAM_ABORTING, /* given up, and no line was free to say so; nobody's any more */
-    /* in */
-    RNL_STREAM_INLINE,    /* all is here: its handler runs on the caller's stack */
-    RNL_STREAM_RUNNING,   /* its handler runs on a coroutine */
-    RNL_STREAM_SUSPENDED, /* its handler waits for `want` more bytes */
-    RNL_STREAM_GATHER, /* bytes are collected until the message is whole: no stack was free, or the handler takes whole
-                          messages */
-    RNL_STREAM_DISCARD /* the rest is dropped as it comes */
+enum { RNL_REJECTED_BYTES = 40 };
+
+/* Bytes that stream/ keeps inside a connection and in an entry of the handler table; their content is private to
+ * stream/. */
+enum { RNL_CONN_STREAM_BYTES = 3 * 184, RNL_HANDLER_BYTES = 32 };
+
+/* What stream/ does for a connection. rnl_stream_attach() sets the table. */
+struct rnl_conn_ops {
+    void (*opened)(struct rnl_endpoint *ep, struct rnl_conn *conn); /* the connection is new */
+    void (*gone)(struct rnl_endpoint *ep, struct rnl_conn *conn);   /* its peer is gone: fails open messages */
+    bool (*receives)(
+        const struct rnl_conn *conn); /* an incoming message's handler runs or waits, or its reply is deferred */
+    bool (*sends)(const struct rnl_conn *conn);          /* an outgoing message is open */
+    uint64_t (*uncomposed)(const struct rnl_conn *conn); /* bulk bytes reserved and not composed yet */
 };
 
-struct rnl_handler {
-    rnl_stream_handler *stream; /* NULL: whole, or none */
-    rnl_whole_handler *whole;
-    void *ctx;
-    uint32_t flags; /* RNL_IN_PLACE, RNL_HANDLER_... */
-};
-enum {
-    RNL_HANDLER_DROP = 1 << 16, /* a suspended one is dropped when its peer dies, not resumed */
-    RNL_HANDLER_FM = 1 << 17    /* `stream` calls ctx, which fm/ may do itself */
-};
-
-enum { RNL_REFUSED_BYTES = 40 };
-
-/* NOT, or one of the others; with LONG: a line has no room for two of them. ASK: one message with room for an answer,
- * for a handler of streams. */
-enum rnl_ready {
-    RNL_READY_NOT = 0,
-    RNL_READY_STREAM,
-    RNL_READY_FM,
-    RNL_READY_WHOLE,
-    RNL_READY_LONG = 4,
-    RNL_READY_ASK = 8
-};
-
-/* The open message of one (peer, lane) and direction. stream/ alone works on it; it lives here so that a connection is
- * one object. */
-struct rnl_stream {
-    unsigned char *at, *end; /* out: next free byte, end of room. in: next unread, end of what is here */
-    unsigned char *base;     /* where this item or extent begins */
-    uint64_t before;         /* bytes of the message in earlier extents */
-    uint8_t state;           /* enum rnl_stream_state */
-    uint8_t last;            /* in: all of it is here */
-    uint8_t answered;        /* in: rnl_reply was called */
-    int8_t lost;             /* in: 0, or why the rest never comes: RNL_ERR_PEER_DEAD, RNL_ERR_ABORTED */
-    uint32_t item;           /* in: bytes of each item while `ready` */
-    uint16_t handler;
-    uint8_t fresh;   /* out, SHORT: opens a line */
-    uint8_t first;   /* out: nothing of it has been published */
-    uint32_t answer; /* out: may cause; in: may be caused */
-    uint8_t lane;
-    uint8_t closed;   /* the extent is complete */
-    uint8_t drop;     /* in: when the peer dies the handler is dropped, not resumed (FM) */
-    uint8_t too_long; /* in, GATHER: above whole_max; only counted */
-    uint8_t spoilt;   /* out: a piece of it failed when a part of that had been taken */
-    uint8_t ready;    /* in: enum rnl_ready: it is set up for what rx.expect says */
-    struct rnl_endpoint *ep;
-    struct rnl_conn *conn;
-    uint64_t bound;          /* bytes announced; in: not set for items of a line */
-    union {                  /* of what only one direction has two share a place: a peer may take 6 kB */
-        rnl_head key;        /* out, SHORT */
-        unsigned char *want; /* in, suspended */
-    };
-    uint64_t start; /* extents: position in the bulk area */
-    union {
-        uint64_t bulk_was; /* out: how far that was used before */
-        size_t want_bytes; /* in, suspended */
-    };
-    uint32_t reserved, published;
-    union {
-        struct rnl_coro *coro;    /* in */
-        struct rnl_stream *owner; /* out: the message whose handler, on a coroutine, began it; NULL = the program's */
-    };
-    struct rnl_handler h;         /* in: as it was when the message came */
-    int32_t ending;               /* what the handler returned */
-    uint32_t head_bytes;          /* in, on a coroutine, answer > 0: of conn->head */
-    unsigned char *gather;        /* in, GATHER: the collecting buffer; NULL = in place, or too_long */
-    size_t gathered, gather_room; /* bytes in it; its size */
-};
-/* in: bytes the handler has taken */
-RNL_INLINE uint64_t rnl_stream_received(const struct rnl_stream *s)
-{
-    return s->before + (uint64_t)(s->at - s->base);
-}
-
-/* Why the head of a lane is not taken in now; such a lane counts as empty for whoever wants to sleep. */
-enum rnl_stuck { RNL_STUCK_NOT = 0, RNL_STUCK_HANDLER, RNL_STUCK_STACK, RNL_STUCK_ANSWER, RNL_STUCK_MEMORY };
+/* Why the first message of a lane cannot be taken in now. A blocked lane counts as empty for whoever wants to sleep. */
+enum rnl_blocked { RNL_BLOCKED_NOT = 0, RNL_BLOCKED_HANDLER, RNL_BLOCKED_STACK, RNL_BLOCKED_REPLY, RNL_BLOCKED_MEMORY };
 
 enum rnl_shut {
     RNL_SHUT_STREAM = 1,
     RNL_SHUT_POSTS = 2,
     RNL_SHUT_DEAD = 4,
     RNL_SHUT_NOT_CONNECTED = 8,
-    RNL_SHUT_RESTS = 16
+    RNL_SHUT_HIBERNATED = 16
 };
 
 struct rnl_conn {
-    struct rnl_pair pair;
-    struct rnl_stream in[RNL_LANES - 1], out[1]; /* lane 2 carries no streams, and lane 1 no open ones */
+    struct rnl_channel channel;
+    _Alignas(8) unsigned char stream_state[RNL_CONN_STREAM_BYTES]; /* see stream/stream.h */
     uint32_t rank;
-    uint32_t hot_index; /* in ep->hot: from hot_count on it is cold, from cold_end on quiet */
-    uint8_t shut;       /* enum rnl_shut: why a short send cannot go at once */
-    uint8_t gone;       /* dead or broken: nothing is sent or taken in any more */
-    uint8_t dying;      /* dead: what it sent is still taken in first */
-    uint8_t awaited;    /* during a send: much that was asked of it is unanswered. Who sends extracts soon, then */
+    uint32_t poll_index; /* place in fast.conns: armed from fast.polled on, idle from poll.armed_end on */
+    uint8_t shut;        /* bits of enum rnl_shut: why a short send cannot go at once */
+    uint8_t gone;        /* the peer is dead or broken: nothing is sent or taken in any more */
+    uint8_t dying;       /* the peer is dead, and what it had sent is still taken in */
+    uint8_t awaited;     /* during a send: many requests to the peer are unanswered, so the program will extract soon */
     union {
         struct {
-            uint8_t broken;           /* ... and is not */
-            uint8_t self;             /* the peer is this endpoint */
-            uint8_t lane1_hot;        /* we asked something: answers may come */
-            uint8_t stuck[RNL_LANES]; /* enum rnl_stuck */
+            uint8_t broken;             /* the peer broke the protocol: nothing more is taken in */
+            uint8_t self;               /* the peer is this endpoint */
+            uint8_t lane1_polled;       /* a request was sent to the peer, so lane 1 is polled for replies */
+            uint8_t blocked[RNL_LANES]; /* enum rnl_blocked, by lane */
         };
-        uint64_t odd; /* any of them: not for stream/lone.h */
+        uint64_t exceptional; /* all of the above at once: not 0 = not for the fast path */
     };
-    uint32_t stuck_answer;                    /* RNL_STUCK_ANSWER: the room it waits for */
-    uint32_t cooled_round;                    /* cold.c: when it last became cold */
-    unsigned char head[RNL_REFUSED_BYTES];    /* of in[0], should that be refused after it was suspended */
-    uint64_t stuck_at[RNL_LANES];             /* 1 + position of the message that the counters know to be stuck */
-    uint8_t post_sending;                     /* the open out stream is the first queued message's */
-    uint8_t wants_room;                       /* something waits for a line to it that no call waits for */
-    uint8_t waits;                            /* calls that wait for room of it */
-    uint8_t full_count;                       /* times lane 0 was found full since it was opened */
-    uint16_t still, patience;                 /* cold.c: rounds without a message; so many before it becomes cold */
-    uint64_t still_at;                        /* cold.c: reading positions at the last round */
-    uint64_t back_seen;                       /* wait.c: what the peer said at the last look */
-    struct rnl_post *post_first, **post_last; /* queued messages, in order */
-    struct rnl_link *link;                    /* the peer is on another host: endpoint/remote.h */
-    struct rnl_conn *next_buried;             /* readmit.c */
-    void *memory;                             /* it lies in */
+    uint32_t blocked_reply;                   /* RNL_BLOCKED_REPLY: the bytes of room that the reply needs */
+    uint32_t armed_round;                     /* poll.c: round in which the connection last became armed */
+    unsigned char head[RNL_REJECTED_BYTES];   /* start of in[0]'s message, to reject it after a suspension */
+    uint64_t blocked_at[RNL_LANES];           /* 1 + position of the message counted as blocked */
+    uint8_t post_sending;                     /* the open out stream belongs to the first queued post */
+    uint8_t wants_room;                       /* work that no call waits for needs a free cell to the peer */
+    uint8_t waits;                            /* number of calls that wait for room to the peer */
+    uint8_t full_count;                       /* times that lane 0 was found full since it was opened */
+    uint16_t misses, backoff;                 /* rounds in a row without a message; the number at which it is demoted */
+    uint64_t misses_at;                       /* sum of the reading positions at the last round (poll.c) */
+    uint64_t credit_seen;                     /* sum of the peer's credit words at the last look (wait.c) */
+    struct rnl_post *post_first, **post_last; /* queued posts, in order */
+    struct rnl_remote_conn *remote;           /* remote connection of a peer on another host, else NULL */
+    struct rnl_conn *next_retired;            /* list of ep->retired (readmit.c) */
+    void *memory;                             /* start of the allocation that holds this struct */
 };
-static_assert(sizeof(struct rnl_conn) + RNL_LINE_BYTES <= 2048,
+static_assert(sizeof(struct rnl_conn) + RNL_CELL_BYTES <= 2048,
               "two to a page: an idle peer may take 6 kB, 4 are rings");
 
-/* A short send to it cannot go at once any more. When `shut` is 0 again the first that goes the long way sees that. */
+/* Closes the fast path of sending to the connection's peer. When `shut` is 0 again, the first send on the general path
+ * reopens the fast path. */
 RNL_INLINE void rnl_conn_shut(struct rnl_conn *conn, enum rnl_shut why)
 {
     conn->shut |= (uint8_t)why;
-    rnl_tx_slow(&conn->pair.tx[0]);
+    rnl_tx_fast_off(&conn->channel.tx[0]);
 }
 
-RNL_INLINE struct rnl_conn *rnl_conn_of_out(struct rnl_stream *s)
-{
-    return (struct rnl_conn *)(void *)((char *)s - offsetof(struct rnl_conn, out));
-}
-
-struct rnl_peer { /* of every rank, connected or not */
-    struct rnl_conn *conn;
-    uint64_t incarnation;
-    uint8_t state;    /* enum rnl_peer_state */
-    uint8_t reason;   /* enum rnl_death_reason */
-    uint8_t told;     /* FM: its death was reported once */
-    uint8_t asked;    /* the watcher has been waited for */
-    uint8_t wanted;   /* it has made a connection, and we could not join it yet */
-    uint8_t ended;    /* ... and it has died since: so `reason` and `detail` say */
-    uint8_t unparted; /* it is dead for us, why, and the watcher could not be told yet */
-    uint8_t untold;   /* rnl_on_death's function has not been called yet */
-    uint8_t left;     /* the job said that its process is gone, and named no other since */
-    uint8_t returned; /* dead for us, and the job named another process */
-    uint8_t knocked;  /* ... which has made a connection */
-    uint8_t again;    /* it was dead before, and taken back */
-    int32_t detail;
-    uint64_t buried; /* the last incarnation of which the job said that it is gone; 0 = none */
-};
-
-enum rnl_closing { RNL_CLOSING = 1, RNL_CLOSED /* and nothing new is accepted */ };
+enum rnl_closing { RNL_CLOSING = 1, RNL_CLOSED /* nothing new is accepted either */ };
 
 enum rnl_open_state {
     RNL_EP_FORKED = 0,
     RNL_EP_OPEN,
     RNL_EP_SHARED,
-    RNL_EP_ANSWER /* a lane-1 handler runs: nothing may be sent */
+    RNL_EP_IN_REPLY /* a lane-1 handler runs: nothing may be sent */
 };
 
-struct rnl_endpoint {
-    /* -- read by every call -- */
-    uint32_t open;  /* enum rnl_open_state; this struct reads as zeros in a forked child */
-    uint32_t reach; /* size, or 0 while the short path must not be taken, see rnl_ep_set_reach */
+/* What the fast path reads, in the order of its cache lines. Every call reads the first line. */
+struct rnl_ep_fast {
+    uint32_t open;  /* enum rnl_open_state; reads as zero in a forked child */
+    uint32_t ranks; /* size, or 0 while the fast path must not be taken (rnl_ep_set_fast) */
     union {
         struct {
-            uint32_t in_handler; /* 1 + lane of the handler that runs, RNL_IN_CALL, 0 = none */
-            uint32_t chores;     /* posts, gathering, ...: an extract has more to do than look at rings */
+            uint32_t in_handler;   /* 1 + lane of the running handler; RNL_IN_CALL; 0 = no handler runs */
+            uint32_t pending_work; /* not 0 = an extract has more to do than to look at rings (rnl_ep_set_pending) */
         };
-        uint64_t busy; /* any of them */
+        uint64_t busy; /* both of the above at once */
     };
-    struct rnl_conn **conn;        /* by rank; rnl_not_connected where there is none */
-    struct rnl_stream *open_short; /* the out stream that began on the short path, NULL; written nowhere else */
-    struct rnl_conn *only;         /* the connection that is polled, if there is one, no other, and it is not odd */
-    struct rnl_conn *alone;        /* the same; answers may come from it */
-    size_t most;                   /* bytes that the extract may take that runs a lone message's handler */
-    struct rnl_conn **hot;         /* connections: those that are polled, then the cold ones, then the quiet ones */
-    uint32_t hot_count, turn;
-    const _Atomic uint32_t *news;
-    uint32_t news_seen;
-    uint32_t empties;           /* extracts in a row that found nothing */
-    struct rnl_conn *unsettled; /* published to, and no extract found nothing since */
-    /* Of open_short, of which nothing else is set: where its next byte goes; where it ends; the position of the item
-       before it in its line, or the line's start, RNL_POS_OTHER. Here, where their place is known long before they are
-       written and read: in the stream it is known so late that a core cannot tell in time that what it reads was just
-       written. */
+    struct rnl_conn **conn;             /* by rank; &rnl_not_connected where there is no connection */
+    struct rnl_stream *open_short;      /* out stream that was begun on the fast path, or NULL; written only there */
+    struct rnl_conn *sole;              /* the only polled connection, if nothing on it is exceptional, else NULL */
+    struct rnl_conn *sole_with_replies; /* as `sole`, but replies may come from it */
+    size_t max_bytes;                   /* limit of the extract that runs the handler of a single message */
+    struct rnl_conn **conns; /* all connections: first the polled, then the armed, then the idle ones (poll.c) */
+    /* -- second cache line -- */
+    uint32_t polled, next_polled; /* number of polled connections; index of the next one to look at */
+    const _Atomic uint32_t *event_seq;
+    uint32_t event_seq_seen;
+    uint32_t empty_polls;      /* extracts in a row that found nothing */
+    struct rnl_conn *unfenced; /* connection published to since the last extract that found nothing */
+    /* Of the message open_short: the next byte's address, the end, and the position of the record before it in its cell
+     * (or of the cell's start, or RNL_POS_OTHER). They lie here, at addresses that are known early. In the stream the
+     * address would be known so late that the core could not forward the stores to the loads that follow. */
     unsigned char *short_at, *short_end;
     uint64_t short_pos;
     struct rnl_handler *handler;
+    /* -- third cache line -- */
     uint32_t handlers;
-    uint32_t flags;               /* RNL_SHARED, RNL_NO_RUN_IN_SEND, RNL_EP_GUARDED */
-    const _Atomic uint32_t *bell; /* the bell's word while there are cold connections, else &deaf */
-    uint32_t bell_seen;           /* it, when all cold rings were looked at after */
-    uint32_t live;                /* connections in hot[], cold and quiet ones included */
-    uint32_t cold_end;            /* where the quiet ones begin */
-    uint64_t moved;               /* positions of those that left hot[], as often as they did */
+    uint32_t bell_seen;           /* value of the bell's word before the last look at all armed rings */
+    const _Atomic uint32_t *bell; /* the bell's word while armed connections listen to it, else &poll.masked */
+};
+
+/* Work of an extract besides looking at rings. Numbers are counts. */
+struct rnl_ep_work {
+    uint32_t open_streams;           /* general-path out streams with bytes that may not be visible */
+    uint32_t posts;                  /* queued posts, of all peers */
+    uint32_t reassembling;           /* messages that are collected in a buffer for want of a stack */
+    uint32_t dying;                  /* peers in state DYING */
+    uint32_t joining;                /* peers to be joined, broken and not yet reported, or left */
+    uint32_t aborting;               /* out streams that are being aborted */
+    uint32_t calls, reports, knocks; /* calls due to the program, of all kinds; that report deaths; that ask it */
+    struct rnl_post *done_first, *done_last; /* posts whose end is to be reported to the program */
+    struct rnl_stream *running;              /* incoming stream whose handler runs on its coroutine now */
+    uint8_t quit;                            /* a resumed handler returned RNL_QUIT */
+};
+
+/* Who arms the descriptor: nobody, since there is none; the program, when it asks for it; each extract that finds
+ * nothing. */
+enum rnl_fd_mode { RNL_FD_NONE = 0, RNL_FD_ASKED, RNL_FD_ALWAYS };
+
+/* State of waiting (wait.c). */
+struct rnl_ep_wait {
+    uint32_t fences;                           /* polls after a send so far; every RNL_SENSE_EVERY-th is timed */
+    uint8_t pauses, pauses_for[2], fence_near; /* from env->facts; pauses: for the peer last sent to */
+    uint64_t maintained_ns;                    /* time at which a wait last tidied up */
+    struct rnl_idle *asleep;    /* waits that sleep now (several if RNL_SHARED): rings are armed for all of them */
+    uint32_t spin;              /* polls before yielding; learnt */
+    uint32_t empty_polls_limit; /* value of fast.empties at which rnl_ep_empty does more than count */
+    uint32_t since_maintained;  /* empty extracts since the last tidying */
+    uint8_t yielded;            /* the processor was given up, and whether that was of use is not judged yet */
+    uint8_t by_fd;          /* the socket rings no bell: sleeping is on descriptors, the endpoint's own among them */
+    uint8_t fd_mode;        /* enum rnl_fd_mode */
+    uint8_t fd_armed;       /* the last extract in descriptor mode found nothing, and peers ring */
+    uint64_t yielded_at;    /* what had been received by then; UINT64_MAX = the yield was too short to tell */
+    uint32_t fd_word;       /* value of the bell's word when the descriptor was armed */
+    uint64_t fd_until_ns;   /* time at which the armed descriptor becomes readable in any case */
+    _Atomic uint32_t woken; /* rnl_wake was called, and no wait has said so; signal handlers and other threads set it */
+};
+
+/* Which connections are polled (poll.c). */
+struct rnl_ep_poll {
+    uint32_t connected;                /* connections in fast.conns, whether polled, armed or idle */
+    uint32_t armed_end;                /* index in fast.conns of the first idle connection */
+    uint64_t moved;                    /* sum of the positions of removed connections */
+    _Atomic uint32_t masked;           /* equal to bell_seen; fast.bell points here while the bell is ignored */
+    uint32_t misses;                   /* rings of the bell in this round for which nothing was found */
+    uint32_t advertised;               /* advertisements since the last look at the clock */
+    uint32_t rounds;                   /* number of rounds so far */
+    uint32_t demote_next, demote_wait; /* first round that may demote again; rounds to add to it the next time */
+    uint64_t round_ns;                 /* time of the last round */
+    uint64_t looked_ns;                /* env->facts.must_look: time of the last look for events */
+    uint8_t round_due;                 /* the next extract does a round */
+};
+
+/* How often the network is polled (net.c). */
+struct rnl_ep_net {
+    uint32_t skip;                /* empty extracts between two polls of the network */
+    uint32_t skipped;             /* empty extracts since the last poll of the network */
+    const _Atomic uint32_t *bell; /* word of which one of `bits` asks for a poll at once; never NULL */
+    uint32_t bits;
+    uint32_t misses;         /* polls in a row that found nothing */
+    uint8_t draining_events; /* events are being taken now */
+    uint8_t due;             /* the next extract polls the network, or sends */
+};
+
+/* The receive budget (credit.c and stream/), in bytes. */
+struct rnl_ep_credit {
+    uint64_t budget, granted, kept_bytes; /* the limit; standing grants of all peers; kept messages */
+    uint64_t post_bytes;
+    uint64_t reassembly_bytes; /* bytes of collecting buffers now */
+    uint8_t starved;           /* a message waits for memory, not reported to the program yet */
+    uint8_t starved_before;    /* a message has waited for memory at some time */
+    char starved_text[200];
+};
+
+/* The end of the job (stream/close.c). */
+struct rnl_ep_close {
+    uint8_t closing; /* enum rnl_closing */
+    uint8_t report_requested, done, job_gone;
+    uint8_t give_up;  /* a send that waits ends with RNL_ERR_JOB, since the program is about to end the job */
+    uint8_t discard;  /* messages without a handler are dropped */
+    uint32_t at;      /* index in fast.conns of the connection that was not ready for the end at the last look */
+    uint32_t drop_id; /* handler number of the last message dropped for want of a handler */
+    uint64_t dropped; /* number of such messages */
+    uint64_t wave;
+};
+
+/* What window/ hooks into an endpoint, which knows nothing else of windows. */
+enum { RNL_LIBRARY_ID = 0xff00 }; /* from here on numbers of handlers are the library's, unless the table is so long */
+struct rnl_window_ops {
+    /* Returns the library's handler of that number, or NULL: there is none, or its message must wait. */
+    const struct rnl_handler *(*handler)(struct rnl_endpoint *ep, unsigned id);
+    unsigned (*progress)(struct rnl_endpoint *ep);        /* in an extract; returns the number of things done */
+    int (*has)(struct rnl_endpoint *ep);                  /* 1 = progress would find something */
+    int (*arm)(struct rnl_endpoint *ep);                  /* before a sleep; 1 = it has found something after all */
+    void (*gone)(struct rnl_endpoint *ep, uint32_t rank); /* the peer is dead, or was left */
+    void (*free)(struct rnl_endpoint *ep);
+};
+
+/* What an interface registers to hear of deaths, before the program does and under the same rules. */
+struct rnl_ep_watch {
+    struct rnl_ep_watch *next;
+    void (*died)(struct rnl_ep_watch *watch, uint32_t rank);
+};
+
+/* Functions of the program, and of interfaces. */
+struct rnl_ep_hooks {
+    struct rnl_ep_watch *watches;
+    rnl_death *death;
+    void *death_arg;
+    rnl_rejected *rejected;
+    void *rejected_arg;
+};
+
+struct rnl_endpoint {
+    struct rnl_ep_fast fast;
     struct rnl_counters *c;
     struct rnl_env *env;
     uint32_t rank, size;
     struct rnl_peer *peer;
-    uint32_t open_streams;  /* out streams not of the short path with composed bytes that may not be visible yet */
-    uint32_t posts;         /* queued posts, all peers */
-    uint32_t gathering;     /* messages collected in place for want of a stack */
-    uint32_t dying;         /* connections that are */
-    uint32_t wanted;        /* peers that are wanted or unparted */
-    uint32_t aborting;      /* out streams that are */
-    uint32_t calls, untold; /* things to tell the program: all; deaths */
-    struct rnl_post *done_first, *done_last; /* ... posts */
-    struct rnl_stream *running;              /* in: whose handler runs on its coroutine now */
-    uint32_t settles;
-    uint8_t pauses, pauses_for[2], fence_near; /* env->facts; pauses: for the peer last sent to */
-    /* -- waiting -- */
-    uint64_t tidied_ns;      /* when a wait that timed out last looked after credit */
-    struct rnl_idle *asleep; /* threads that are (RNL_SHARED: more than one): armed for what any of them waits for */
-    uint32_t spin;           /* polls before giving way; learnt */
-    uint32_t net_skip;       /* extracts in vain between two looks at the network ... */
-    uint32_t net_skipped;    /* ... so far */
-    const _Atomic uint32_t *net_bell; /* ... but for one of net_bits in it; it always points to something */
-    uint32_t net_bits;
-    uint8_t net_due;         /* the next extract looks at it, or sends */
-    uint8_t by_fd;           /* nobody rings for datagrams: it sleeps on descriptors, its own among them */
-    uint32_t empties_enough; /* empties at which rnl_ep_empty does more than count */
-    uint32_t untidied;       /* empties since the last tidying */
-    uint8_t gave_way;        /* whether that was of use is not known yet: */
-    uint64_t gave_way_at;    /* ... what had been received then; UINT64_MAX = too short */
-    /* -- hot and cold: cold.c -- */
-    _Atomic uint32_t deaf;         /* == bell_seen: what ep->bell points to while the bell is not listened to */
-    uint32_t vain;                 /* times in this round that it was rung for nothing */
-    uint32_t tolds;                /* room given back since the clock was looked at: what a busy endpoint takes in */
-    uint32_t rounds;               /* so far */
-    uint32_t cool_next, cool_wait; /* connections are cooled in that round at the earliest; then so many later */
-    uint64_t round_ns;             /* when the last one was */
-    uint8_t due;                   /* one is */
-    uint8_t fd_mode;               /* rnl_fd was called */
-    uint8_t fd_armed;              /* ... and nothing was there: peers ring */
-    uint32_t fd_word;              /* the bell's word when it was armed */
-    uint64_t fd_until_ns;          /* armed: readable from then on in any case, to look */
-    uint8_t closing;               /* enum rnl_closing */
-    uint8_t close_asked, close_done, job_gone;
-    uint8_t give_up;   /* a send that waits ends with RNL_ERR_JOB: its program is about to end the job */
-    uint32_t close_at; /* in hot[]: who was not ready for the end when we last looked */
-    uint64_t close_wave;
-    /* -- the rest -- */
-    struct rnl_coro_pool *coros;
-    uint64_t budget, granted, kept_bytes; /* bytes: limit; standing grants of all peers; of them kept */
-    uint64_t post_bytes;
-    uint64_t dropped; /* messages, at close, for want of a handler */
-    uint32_t drop_id; /* of the last of them */
-    uint8_t discard;  /* that is what becomes of them now */
-    uint8_t quit;     /* a resumed handler returned RNL_QUIT */
-    uint8_t troubled; /* a message waits for memory, and the program has not been told */
-    uint8_t lacked;   /* one has waited for memory, now or before */
-    char trouble[200];
-    uint64_t gather_bytes; /* of collecting buffers, now */
-    rnl_death *on_death;
-    void *on_death_arg;
-    rnl_refused *on_refused;
-    void *on_refused_arg;
-    void (*on_gone)(struct rnl_endpoint *, struct rnl_conn *); /* stream/: fail its open messages */
-    pthread_mutex_t lock;                                      /* recursive; RNL_SHARED, RNL_EP_GUARDED only */
-    struct rnl_remote *remote;                                 /* NULL: no peer is on another host */
-    struct rnl_conn *buried; /* of earlier lives of peers: messages of theirs are kept */
+    uint32_t flags; /* RNL_SHARED, RNL_NO_RUN_IN_SEND, RNL_EP_GUARDED */
     uint32_t deaths_seen;
+    struct rnl_remote *remote; /* NULL: no peer is on another host */
+    struct rnl_ep_work work;
+    struct rnl_ep_wait wait;
+    struct rnl_ep_poll poll;
+    struct rnl_ep_net net;
+    struct rnl_ep_credit credit;
+    struct rnl_ep_close close;
+    struct rnl_ep_hooks hooks;
+    const struct rnl_conn_ops *conn_ops;
+    const struct rnl_window_ops *window_ops; /* NULL: no windows here */
+    struct rnl_windows *windows;             /* state of window/, NULL until the first call that needs it */
+    uint32_t polls_windows;                  /* 1 = an extract has to call window_ops->progress */
+    struct rnl_coro_pool *coros;
+    struct rnl_conn *retired;    /* connections of earlier incarnations of peers, of which messages are kept */
+    struct rnl_later *later;     /* table of `laters` deferred replies (stream/reply.c) */
+    uint32_t laters, later_free; /* entries; 1 + index of the first free one, 0 = none */
+    pthread_mutex_t lock;        /* recursive; initialized only with RNL_SHARED or RNL_EP_GUARDED */
     size_t map_bytes;
 };
+static_assert(offsetof(struct rnl_ep_fast, conns) + sizeof(void *) == RNL_CELL_BYTES &&
+                  offsetof(struct rnl_ep_fast, handlers) == 2 * RNL_CELL_BYTES,
+              "the lines of the fast path");
 
-extern struct rnl_conn rnl_not_connected; /* shut, and never touched */
+extern struct rnl_conn rnl_not_connected; /* shut, and never written */
 
-/* After a change of one of them. Where messages are open an extract makes visible what they hold; RNL_CHORE_OPEN is
- * more than any count is. */
-#define RNL_CHORE_OPEN (1u << 31)
-RNL_INLINE void rnl_ep_chores(struct rnl_endpoint *ep)
+/* Recomputes fast.pending_work after a change of one of its causes. While messages are open an extract has to publish
+ * what they hold. RNL_PENDING_OPEN is larger than any count. */
+#define RNL_PENDING_OPEN (1u << 31)
+RNL_INLINE void rnl_ep_set_pending(struct rnl_endpoint *ep)
 {
-    ep->chores = ep->posts | ep->gathering | ep->dying | ep->aborting | ep->calls | ep->troubled | ep->fd_armed |
-                 ep->due | ep->net_due | (ep->open == RNL_EP_SHARED || ep->open_streams ? RNL_CHORE_OPEN : 0);
+    const struct rnl_ep_work *w = &ep->work;
+    ep->fast.pending_work = w->posts | w->reassembling | w->dying | w->aborting | w->calls | ep->credit.starved |
+                            ep->wait.fd_armed | ep->poll.round_due | ep->net.due | ep->polls_windows |
+                            (ep->fast.open == RNL_EP_SHARED || w->open_streams ? RNL_PENDING_OPEN : 0);
 }
 
-/* After a change of `open` or `open_streams`: the short path is for a message alone. */
-RNL_INLINE void rnl_ep_set_reach(struct rnl_endpoint *ep)
+/* Makes the next extract poll the network. */
+RNL_INLINE void rnl_ep_net_soon(struct rnl_endpoint *ep)
 {
-    uint32_t reach = ep->open == RNL_EP_OPEN && ep->open_streams == 0 ? ep->size : 0;
-    if (ep->reach != reach) /* where several threads send it is 0, read with no lock and never written */
-        ep->reach = reach;
-    if (ep->open_streams || ep->open == RNL_EP_SHARED)
-        ep->chores |= RNL_CHORE_OPEN;
+    if (ep->net.due)
+        return;
+    ep->net.due = 1;
+    rnl_ep_set_pending(ep);
+}
+
+/* Recomputes fast.ranks after a change of `open` or `open_streams`: the fast path needs no other message to be open. */
+RNL_INLINE void rnl_ep_set_fast(struct rnl_endpoint *ep)
+{
+    uint32_t reach = ep->fast.open == RNL_EP_OPEN && ep->work.open_streams == 0 ? ep->size : 0;
+    if (ep->fast.ranks != reach) /* stays 0 in a shared endpoint, which reads it unlocked */
+        ep->fast.ranks = reach;
+    if (ep->work.open_streams || ep->fast.open == RNL_EP_SHARED)
+        ep->fast.pending_work |= RNL_PENDING_OPEN;
     else
-        ep->chores &= ~RNL_CHORE_OPEN;
+        ep->fast.pending_work &= ~RNL_PENDING_OPEN;
 }
 
-/* in_handler while the program is told something: the rules of a handler hold. */
+/* Value of in_handler while a function of the program is called; the rules of a handler hold. */
 enum { RNL_IN_CALL = 1 + RNL_LANES };
-enum { RNL_POST_BUDGET = 16 << 20, RNL_STACK_BYTES = 64 << 10, RNL_ANSWER_MAX = 64 << 10 };
+enum { RNL_POST_BUDGET = 16 << 20, RNL_STACK_BYTES = 64 << 10, RNL_REPLY_MAX = 64 << 10 };
 
-/* 0 or RNL_ERR_ARG; size 0 = not known yet. NULL is fine. */
+/* Checks opt, which may be NULL, for a job of `size` ranks (0 = not known yet). Returns 0 or RNL_ERR_ARG. */
 int rnl_ep_check(const struct rnl_options *opt, uint32_t size);
-/* env is the endpoint's from success on. */
+/* Makes an endpoint, which owns env from success on. Returns 0, RNL_ERR_ARG, RNL_ERR_NO_MEMORY, or what remote/
+ * reports. */
 int rnl_ep_new(struct rnl_env *env, const struct rnl_options *opt, struct rnl_endpoint **out);
-/* From now on an interface above takes ep->lock around all its calls, so that what these use, the short path included,
- * need not; only waiting lets it go. */
+/* After rnl_ep_guard() the interface above holds ep->lock around all its calls, so that what they use needs no lock of
+ * its own, the fast path included. Only waiting releases the lock. */
 enum { RNL_EP_GUARDED = 1 << 16 };
 void rnl_ep_guard(struct rnl_endpoint *ep);
 void rnl_ep_unguard(struct rnl_endpoint *ep);
 void rnl_ep_free(struct rnl_endpoint *ep);
 
-/* Checks at the start of a public call; takes the lock of shared ones. 0, RNL_ERR_FORKED. Whoever sends also refuses
- * RNL_EP_ANSWER. */
+/* Begins a public call: checks that the process has not forked, and takes the lock of a shared endpoint. Returns 0 or
+ * RNL_ERR_FORKED. Calls that send also fail in state RNL_EP_IN_REPLY. */
 RNL_COLD int rnl_ep_enter_slow(struct rnl_endpoint *ep);
 RNL_INLINE int rnl_ep_enter(struct rnl_endpoint *ep)
 {
-    return RNL_LIKELY(ep->open == RNL_EP_OPEN) ? 0 : rnl_ep_enter_slow(ep);
+    return RNL_LIKELY(ep->fast.open == RNL_EP_OPEN) ? 0 : rnl_ep_enter_slow(ep);
 }
 RNL_INLINE void rnl_ep_leave(struct rnl_endpoint *ep)
 {
@@ -362,182 +353,208 @@ RNL_INLINE void rnl_ep_leave(struct rnl_endpoint *ep)
         pthread_mutex_unlock(&ep->lock);
 }
 
-/* A handler, or what the program is told by, may fork, and the child may return from it: there is no endpoint there any
- * more, it reads as zeros, and what is shared is the parent's. Whoever ran one asks before it goes on. */
+/* A function of the program may fork, and return in the child. The endpoint reads as zeros there, and what is shared
+ * belongs to the parent. Whoever has run such a function checks this before it goes on. */
 RNL_INLINE int rnl_ep_forked(const struct rnl_endpoint *ep)
 {
-    return RNL_UNLIKELY(ep->open == RNL_EP_FORKED);
+    return RNL_UNLIKELY(ep->fast.open == RNL_EP_FORKED);
 }
 
-/* Zeros, at the start of a cache line; NULL: no memory. */
+/* Returns a zeroed connection, aligned to a cache line, or NULL if there is no memory. */
 struct rnl_conn *rnl_conn_new(void);
 void rnl_conn_free(struct rnl_conn *conn);
 
-/* How far its peer has read lane 0, as rnl_tx has it, and nothing that it answered to that is still to come: over a
- * network a word overtakes lines. */
-uint64_t rnl_conn_settled(const struct rnl_conn *conn);
+/* Returns how far the peer has read lane 0 of ours, where every reply that it sent up to there has arrived. Over a
+ * network credit words can overtake cells. */
+uint64_t rnl_conn_reply_watermark(const struct rnl_conn *conn);
 
-/* The connection to rank, made now if need be. 0, RNL_ERR_RANK, RNL_ERR_PEER_DEAD, RNL_ERR_PEER_BROKEN, _SYSTEM,
- * _NO_MEMORY, _JOB. What fails may succeed later. */
+/* Gives the connection to rank in *out, and makes it first if need be. Returns 0, RNL_ERR_RANK, RNL_ERR_PEER_DEAD,
+ * RNL_ERR_PEER_BROKEN, RNL_ERR_SYSTEM, RNL_ERR_NO_MEMORY or RNL_ERR_JOB. A later call may succeed where one has
+ * failed. */
 int rnl_ep_connect(struct rnl_endpoint *ep, uint32_t rank, struct rnl_conn **out);
-/* The same for who must not wait: the launcher usually answers at once, and is waited for once, for 100 ms.
- * RNL_NO_ROOM: it has not yet. */
+/* The same for a caller that must not wait. The launcher usually answers at once, so it is waited for once, up to 100
+ * ms. RNL_NO_ROOM: the launcher has not answered yet. */
 int rnl_ep_connect_soon(struct rnl_endpoint *ep, uint32_t rank, struct rnl_conn **out);
-/* A peer of another host wants a connection, and has proved that it is one. */
+/* Makes the connection that a peer of another host asked for, which has proved that it is that rank. */
 int rnl_ep_accept(struct rnl_endpoint *ep, uint32_t rank, struct rnl_conn **out);
-/* Tells the job that it is dead for us (base/env.h, part); again later if there is no room for that now. */
-void rnl_ep_part(struct rnl_endpoint *ep, uint32_t rank, int why);
-/* It is dead, for why and detail; what it sent before is taken in first. */
+/* Declares the peer dead, for the reason `why` and its detail; what it had sent is taken in first. */
 void rnl_ep_died(struct rnl_endpoint *ep, uint32_t rank, int why, int detail);
-/* Tries again to join the connections that peers made, and to part from those that broke the protocol. */
-void rnl_ep_join_wanted(struct rnl_endpoint *ep);
-/* It has made a connection: to be joined, now or as soon as that can be. */
-void rnl_ep_want(struct rnl_endpoint *ep, uint32_t rank);
-/* A message of it was kept, and is not any more: if it is of an earlier life of its peer that may be the end of it. */
-void rnl_ep_unbury(struct rnl_endpoint *ep, struct rnl_conn *conn);
-/* Take in what the watcher says, if it says anything. */
-void rnl_ep_news_slow(struct rnl_endpoint *ep);
-RNL_INLINE void rnl_ep_news(struct rnl_endpoint *ep)
+/* Has the function of rnl_on_death called for that peer. */
+void rnl_ep_report_death(struct rnl_endpoint *ep, uint32_t rank);
+/* Reports to the job that the peer broke the protocol; later, if the agent has no room for that now. */
+void rnl_ep_report_broken(struct rnl_endpoint *ep, uint32_t rank);
+/* Tries again to join connections that peers made, and to report broken peers to the agent. */
+void rnl_ep_join_pending(struct rnl_endpoint *ep);
+/* Joins the connection that the peer has made, now or as soon as possible. */
+void rnl_ep_join(struct rnl_endpoint *ep, uint32_t rank);
+/* Leaves a peer of an endpoint whose peers come and go, and gives its rank back as soon as nothing of it is in use.
+ * Returns 0, RNL_ERR_RANK or RNL_BUSY. */
+int rnl_ep_quit(struct rnl_endpoint *ep, uint32_t rank);
+/* Gives the rank of a peer back that the program has left, if nothing of it is in use. */
+void rnl_ep_give_back(struct rnl_endpoint *ep, uint32_t rank);
+/* Returns why not all of a dead peer's connection has ended, or NULL if it has. */
+const char *rnl_ep_unfinished(const struct rnl_endpoint *ep, uint32_t rank);
+/* Forgets a dead peer, all of whose connection has ended: it is NEW. */
+void rnl_ep_forget(struct rnl_endpoint *ep, uint32_t rank);
+/* A kept message of conn was released. Frees conn if it is of an earlier incarnation and has no other kept message. */
+void rnl_ep_release_retired(struct rnl_endpoint *ep, struct rnl_conn *conn);
+/* Takes in the agent's events, if there are any. */
+void rnl_ep_take_events_slow(struct rnl_endpoint *ep);
+RNL_INLINE void rnl_ep_take_events(struct rnl_endpoint *ep)
 {
-    if (RNL_UNLIKELY(atomic_load_explicit(ep->news, memory_order_relaxed) != ep->news_seen))
-        rnl_ep_news_slow(ep);
+    if (RNL_UNLIKELY(atomic_load_explicit(ep->fast.event_seq, memory_order_relaxed) != ep->fast.event_seq_seen))
+        rnl_ep_take_events_slow(ep);
 }
-/* The peer wrote what the protocol does not allow: it is dead for us from now on, and we for it. Returns
- * RNL_ERR_PEER_BROKEN. */
+/* Declares the peer dead because it wrote what the protocol does not allow, as `what` says, and reports that to the
+ * peer or the agent. Returns RNL_ERR_PEER_BROKEN. */
 RNL_COLD int rnl_ep_broken(struct rnl_endpoint *ep, struct rnl_conn *conn, const char *what);
-/* Those that are dying and have nothing left to take in are gone now: their waiters fail. */
-void rnl_ep_bury_dying(struct rnl_endpoint *ep);
-/* Lane 0 uses its big ring or wants more for its bulk area: let the peer have as much outstanding as they hold, or as
- * it wants, if the budget has it. */
+/* Moves dying peers of which nothing is left to take in to state DEAD, and fails what waits for them. */
+void rnl_ep_reap_dying(struct rnl_endpoint *ep);
+/* Return, in units, what a peer may have outstanding from the start, and what one peer can get when all others have
+ * returned credit down to their even shares. */
+uint64_t rnl_ep_first_grant(const struct rnl_endpoint *ep);
+uint64_t rnl_ep_max_grant(const struct rnl_endpoint *ep);
+/* Grants a peer whose lane 0 needs more credit as much as its ring and bulk area hold, or else as much as it wants, if
+ * the budget allows; otherwise reclaims unused credit of others. */
 void rnl_ep_grant_more(struct rnl_endpoint *ep, struct rnl_conn *conn);
-/* After an extent: an endpoint that always finds something has no time for rnl_ep_credit. */
+/* Grants more after every 16th extent: an endpoint that always finds something never gets to rnl_ep_credit. */
 enum { RNL_EXTENTS_PER_CREDIT = 16 };
 RNL_INLINE void rnl_ep_extent_taken(struct rnl_endpoint *ep, struct rnl_conn *conn)
 {
-    const struct rnl_rx *r = &conn->pair.rx[0];
-    if (RNL_UNLIKELY(ep->c->extents_received % RNL_EXTENTS_PER_CREDIT == 0 && rnl_rx_wants(r) > r->standing))
+    const struct rnl_rx *r = &conn->channel.rx[0];
+    if (RNL_UNLIKELY(ep->c->extents_received % RNL_EXTENTS_PER_CREDIT == 0 &&
+                     rnl_rx_credit_wanted(r) > r->outstanding_max))
         rnl_ep_grant_more(ep, conn);
 }
-/* Ask peers that do not use what they were granted to give it back, down to an even share. They do so in their own
- * calls. */
+/* Reclaims from peers the credit that they do not use, down to an even share. They return it in their own calls. */
 void rnl_ep_reallocate(struct rnl_endpoint *ep);
-/* Now and then: give back what peers ask for, notice what they gave back and what they want. */
+/* Returns credit that peers reclaim, and takes in what peers returned and what they want. To be called now and then. */
 void rnl_ep_credit(struct rnl_endpoint *ep);
-/* The status and sentence for a peer that is gone. */
+/* Records why the peer is gone. Returns RNL_ERR_PEER_DEAD or RNL_ERR_PEER_BROKEN. */
 RNL_COLD int rnl_ep_gone(struct rnl_endpoint *ep, uint32_t rank);
-/* As far as that peer has said, something that was sent to it was not taken in. */
-int rnl_ep_unread(struct rnl_endpoint *ep, uint32_t rank);
-/* ... and now it never will be: the status and sentence. */
+/* Returns true if the peer has not advertised that it read everything that was sent to it on lane 0. */
+bool rnl_ep_unread(struct rnl_endpoint *ep, uint32_t rank);
+/* Records that such messages are lost with the peer. Returns RNL_ERR_PEER_DEAD or RNL_ERR_PEER_BROKEN. */
 RNL_COLD int rnl_ep_lost(struct rnl_endpoint *ep, uint32_t rank);
 
-/* Around a handler of a message on `lane`; returns what to pass to the second. Handlers of answers must not send: in
- * unshared endpoints `open` says so, since the short path looks at nothing else. */
+/* Enclose the run of a handler of a message on `lane`; the first returns what to pass to the second. Handlers of
+ * replies must not send: in unshared endpoints `open` says so, since the fast path checks nothing else. */
 RNL_INLINE uint32_t rnl_ep_handler_begins(struct rnl_endpoint *ep, unsigned lane)
 {
-    uint32_t before = ep->in_handler;
-    ep->in_handler = 1u + lane;
-    if (RNL_UNLIKELY(lane == 1) && ep->open == RNL_EP_OPEN) {
-        ep->open = RNL_EP_ANSWER;
-        ep->reach = 0; /* as rnl_ep_set_reach */
+    uint32_t before = ep->fast.in_handler;
+    ep->fast.in_handler = 1u + lane;
+    if (RNL_UNLIKELY(lane == 1) && ep->fast.open == RNL_EP_OPEN) {
+        ep->fast.open = RNL_EP_IN_REPLY;
+        ep->fast.ranks = 0; /* as rnl_ep_set_fast would set it */
     }
     return before;
 }
 RNL_INLINE void rnl_ep_handler_ends(struct rnl_endpoint *ep, unsigned lane, uint32_t before)
 {
-    ep->in_handler = before;
-    if (RNL_UNLIKELY(lane == 1) && ep->open == RNL_EP_ANSWER) {
-        ep->open = RNL_EP_OPEN;
-        rnl_ep_set_reach(ep);
+    ep->fast.in_handler = before;
+    if (RNL_UNLIKELY(lane == 1) && ep->fast.open == RNL_EP_IN_REPLY) {
+        ep->fast.open = RNL_EP_OPEN;
+        rnl_ep_set_fast(ep);
     }
 }
-RNL_INLINE int rnl_ep_in_answer(const struct rnl_endpoint *ep)
+RNL_INLINE bool rnl_ep_in_reply_handler(const struct rnl_endpoint *ep)
 {
-    return ep->in_handler == 2;
+    return ep->fast.in_handler == 2;
 }
 
-/* After publishing into a ring of conn. Both return 0, so that a send can end with them. */
-/* Not marked cold: gcc then lays out the whole tail of the short send as cold. */
+/* Rings the peer's bell if it is armed, after publishing into a ring of conn. Both return 0, so that a send can end
+ * with the call. */
+/* This function is not RNL_COLD, since gcc would then lay out the whole tail of the short send as cold. */
 RNL_NOINLINE int rnl_ep_ring_bell(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t what);
 RNL_INLINE int rnl_ep_published(struct rnl_endpoint *ep, struct rnl_conn *conn, const struct rnl_tx *t)
 {
-    if (ep->unsettled != conn) /* a load costs less than a store here */
-        ep->unsettled = conn;
-    atomic_signal_fence(memory_order_seq_cst); /* F1: published before armed is read */
+    if (ep->fast.unfenced != conn) /* a load costs less than a store here */
+        ep->fast.unfenced = conn;
+    atomic_signal_fence(memory_order_seq_cst); /* F1: orders publishing before the load of armed */
     if (RNL_UNLIKELY(atomic_load_explicit(t->armed, memory_order_relaxed) != 0))
-        return rnl_ep_ring_bell(ep, conn, RNL_ARMED_LINES);
+        return rnl_ep_ring_bell(ep, conn, RNL_ARMED_CELLS);
     return 0;
 }
-/* Tell the peer what is untold about its rings, and wake it if it waits for that. */
-void rnl_ep_tell(struct rnl_endpoint *ep, struct rnl_conn *conn);
-/* ---- hot and cold: endpoint/cold.c ----
+/* Advertises what was read and granted on all lanes of conn, and wakes the peer if it sleeps for want of that. */
+void rnl_ep_advertise(struct rnl_endpoint *ep, struct rnl_conn *conn);
+/* ---- polled, armed, idle: endpoint/poll.c ----
  *
- * A hot connection is polled by every extract. A cold one is armed instead: whoever sends rings the bell, whose word
- * every extract compares with what it was when the cold rings were last looked at. That is a hint; rounds, about a
- * millisecond of polling apart, look at all of them in any case, and each sleep is preceded by such a look. */
+ * Every extract looks at a polled connection. It does not look at an armed one: the sender rings the bell, whose
+ * word every extract compares with its value at the last look at all armed rings. The bell is a hint. Rounds, about
+ * a millisecond of polling apart, look at all armed rings in any case, and so does whoever goes to sleep. */
 
-enum { RNL_TOLDS_PER_CLOCK = 16, RNL_HOT_ALWAYS = 4 /* so many are not worth arming */ };
-void rnl_ep_add_hot(struct rnl_endpoint *ep, struct rnl_conn *conn); /* which is new */
-void rnl_ep_remove_hot(struct rnl_endpoint *ep, struct rnl_conn *conn);
-void rnl_ep_set_only(struct rnl_endpoint *ep); /* after a change of hot_count, of what is polled, or of `odd` */
-/* Lines that it sent and read so far, as positions: not the same again once one has moved. */
+enum { RNL_ADVERTISED_PER_CLOCK = 16, RNL_POLLED_ALWAYS = 4 /* as few as these are always polled */ };
+#define RNL_ROUND_NS ((uint64_t)1000 * 1000)
+/* How often an endpoint that polls looks for events that come through descriptors (facts.must_look): a look costs a
+ * system call, so one in this time is below one percent. */
+#define RNL_LOOK_NS ((uint64_t)50 * 1000)
+void rnl_ep_add_polled(struct rnl_endpoint *ep, struct rnl_conn *conn); /* conn is new */
+void rnl_ep_remove_polled(struct rnl_endpoint *ep, struct rnl_conn *conn);
+void rnl_ep_set_sole(struct rnl_endpoint *ep); /* after a change of what is polled or exceptional */
+/* Returns the sum of conn's positions, sent and read. The sum changes with each cell that is sent or read. */
 RNL_INLINE uint64_t rnl_ep_positions(const struct rnl_conn *conn)
 {
     uint64_t sum = 0;
     for (unsigned lane = 0; lane < RNL_LANES; lane++)
-        sum += conn->pair.tx[lane].pos + conn->pair.rx[lane].pos;
+        sum += conn->channel.tx[lane].pos + conn->channel.rx[lane].pos;
     return sum;
 }
-/* Hot ones of other hosts from which an extract has nothing to expect are looked at no more before something comes. Not
- * while hot[] is walked. */
-void rnl_ep_quieten(struct rnl_endpoint *ep);
-/* It is polled from now on. Fine if it is already. Moves no other hot one. */
-void rnl_ep_warm(struct rnl_endpoint *ep, struct rnl_conn *conn);
-/* Arms all as they have to be now: against whoever sleeps, the cold ones in any case. Where somebody goes to sleep a
- * heavy fence and a look have to follow. */
+/* Makes those polled connections to other hosts idle from which nothing is to be expected before a packet comes. Must
+ * not be called while fast.conns is walked. */
+void rnl_ep_find_idle(struct rnl_endpoint *ep);
+/* Makes conn polled, if it is not. The places of other polled connections do not change. */
+void rnl_ep_promote(struct rnl_endpoint *ep, struct rnl_conn *conn);
+/* Arm all rings, or those of conn, as they have to be now: for whoever sleeps, and armed connections in any case.
+ * Before a sleep a heavy fence and a look have to follow. */
 void rnl_ep_arm_all(struct rnl_endpoint *ep);
 void rnl_ep_arm(struct rnl_endpoint *ep, struct rnl_conn *conn);
-/* Lines of lane 0, or answers, that an extract would try to take in. */
-int rnl_ep_has_lines(struct rnl_conn *conn);
-/* Looks at all cold rings; those with lines are hot then. Returns how many. */
-uint32_t rnl_ep_look_cold(struct rnl_endpoint *ep);
-/* Somebody rang. */
-void rnl_ep_heard_slow(struct rnl_endpoint *ep);
-RNL_INLINE int rnl_ep_rung(const struct rnl_endpoint *ep)
+/* Returns true if conn has cells of lane 0, or replies, that an extract would try to take in. */
+bool rnl_ep_has_cells(struct rnl_conn *conn);
+/* Looks at all armed rings and makes those that have cells polled. Returns their number. */
+uint32_t rnl_ep_look_armed(struct rnl_endpoint *ep);
+/* Looks at the armed rings after the bell rang. */
+void rnl_ep_check_bell_slow(struct rnl_endpoint *ep);
+RNL_INLINE bool rnl_ep_bell_rang(const struct rnl_endpoint *ep)
 {
-    return atomic_load_explicit(ep->bell, memory_order_relaxed) != ep->bell_seen; /* loaded again, with acquire */
+    return atomic_load_explicit(ep->fast.bell, memory_order_relaxed) != ep->fast.bell_seen; /* reloaded with acquire */
 }
-RNL_INLINE void rnl_ep_heard(struct rnl_endpoint *ep)
+RNL_INLINE void rnl_ep_check_bell(struct rnl_endpoint *ep)
 {
-    if (RNL_UNLIKELY(rnl_ep_rung(ep)))
-        rnl_ep_heard_slow(ep);
+    if (RNL_UNLIKELY(rnl_ep_bell_rang(ep)))
+        rnl_ep_check_bell_slow(ep);
 }
-/* If it is time: looks at all cold rings, and makes cold what has been still. Only where no extract is under way. */
+/* If a round is due, looks at all armed rings, makes polled connections armed on which nothing comes, and returns their
+ * number. They come next after the polled ones; what was read of them is still to be advertised, a fence and a look at
+ * all armed rings have to follow. */
+uint32_t rnl_ep_demote(struct rnl_endpoint *ep, uint64_t now_ns);
+/* Does a round, if one is due, with all that belongs to it. Must not be called during an extract. */
 void rnl_ep_round(struct rnl_endpoint *ep, uint64_t now_ns);
-/* The same for an endpoint that is too busy to look at the clock: the next extract does it, if it is time. */
+/* Counts for an endpoint too busy to look at the clock: the next extract does a round, if one is due. */
 RNL_NOINLINE void rnl_ep_round_due(struct rnl_endpoint *ep);
 
-/* After telling the peer about its ring: it may sleep for want of room. */
-RNL_INLINE void rnl_ep_told(struct rnl_endpoint *ep, struct rnl_conn *conn)
+/* Rings the peer's bell after an advertisement, if the peer sleeps for want of room. */
+RNL_INLINE void rnl_ep_advertised(struct rnl_endpoint *ep, struct rnl_conn *conn)
 {
-    ep->tolds += conn->pair.big_rx ? RNL_TOLDS_PER_CLOCK : 1; /* a quarter of a big ring takes long */
-    if (RNL_UNLIKELY(ep->tolds >= RNL_TOLDS_PER_CLOCK)) /* so often what stream/lone.h leaves out is done in any case */
+    ep->poll.advertised += conn->channel.big_rx ? RNL_ADVERTISED_PER_CLOCK : 1; /* a quarter of a big ring takes long */
+    if (RNL_UNLIKELY(ep->poll.advertised >= RNL_ADVERTISED_PER_CLOCK))          /* see stream/poll.h */
         rnl_ep_round_due(ep);
-    if (RNL_UNLIKELY(rnl_tx_armed(&conn->pair.tx[0], RNL_ARMED_ROOM) | conn->pair.senders_fence))
+    if (RNL_UNLIKELY(rnl_tx_armed(&conn->channel.tx[0], RNL_ARMED_ROOM) | conn->channel.senders_fence))
         (void)rnl_ep_ring_bell(ep, conn, RNL_ARMED_ROOM);
 }
-/* Before the first poll after a send: lets our stores leave before the polls crowd them, where the peer is far; and
- * senses how far it is (recipe: a fence lasts as long as getting the line back). */
+/* Fences before the first poll after a send, where the peer is far, so that the stores leave before the polls
+ * compete with them. Now and then the fence is timed, to learn how far the peer is: a fence lasts as long as
+ * fetching the cell. */
 enum { RNL_SENSE_EVERY = 64 };
-RNL_INLINE void rnl_ep_settle(struct rnl_endpoint *ep)
+RNL_INLINE void rnl_ep_fence_sent(struct rnl_endpoint *ep)
 {
-    struct rnl_conn *conn = ep->unsettled;
+    struct rnl_conn *conn = ep->fast.unfenced;
     if (!conn)
         return;
-    ep->unsettled = NULL;
-    ep->pauses = ep->pauses_for[conn->pair.distance & RNL_FAR];
-    if (RNL_UNLIKELY(++ep->settles % RNL_SENSE_EVERY == 0)) {
-        ep->env->ops->sense_fence(ep->env, &conn->pair.distance);
-    } else if ((conn->pair.distance & RNL_FAR) | ep->fence_near) {
+    ep->fast.unfenced = NULL;
+    ep->wait.pauses = ep->wait.pauses_for[conn->channel.distance & RNL_FAR];
+    if (RNL_UNLIKELY(++ep->wait.fences % RNL_SENSE_EVERY == 0)) {
+        ep->env->ops->sense_fence(ep->env, &conn->channel.distance);
+    } else if ((conn->channel.distance & RNL_FAR) | ep->wait.fence_near) {
         rnl_full_fence();
     }
 }
@@ -546,29 +563,42 @@ RNL_INLINE void rnl_ep_settle(struct rnl_endpoint *ep)
 
 struct rnl_idle {
     uint64_t deadline_ns;  /* UINT64_MAX = none */
-    struct rnl_conn *room; /* waiting for room in lane room_lane of this peer; NULL = for messages */
+    struct rnl_conn *room; /* peer for whose room on room_lane the call waits; NULL = it waits for messages */
     unsigned room_lane;
-    uint32_t bulk; /* ... for so many bytes of bulk area */
+    uint32_t bulk; /* bytes of bulk area that are needed, too */
     uint32_t polls, yields;
-    struct rnl_idle *next; /* in ep->asleep */
+    bool by_wake;          /* rnl_wake ends it */
+    struct rnl_idle *next; /* list of ep->wait.asleep */
 };
-/* After a poll that found nothing: pause, yield or sleep. 0 = look again, RNL_TIMED_OUT. A shared endpoint's lock is
- * let go meanwhile. */
+/* Pauses, yields or sleeps after a poll that found nothing; the lock of a shared endpoint is released meanwhile.
+ * Returns 0 = poll again, RNL_TIMED_OUT, or RNL_INTERRUPTED. */
 int rnl_ep_idle(struct rnl_endpoint *ep, struct rnl_idle *w);
-/* After an extract that found nothing, by a program that does not wait: gives way now and then, arms the descriptor if
- * there is one. Returns 0, for the extract to end with. */
+/* Ends a wait that has by_wake. For signal handlers and other threads, too. */
+void rnl_ep_wake(struct rnl_endpoint *ep);
+/* Ends an extract that found nothing, of a program that does not wait: yields now and then, and arms the descriptor if
+ * there is one. Returns 0, so that the extract can end with the call. */
 int rnl_ep_empty(struct rnl_endpoint *ep);
-/* A gap between two polls: a tight loop takes the line away while it is being written. */
+/* Does what an empty poll has time for: returns credit, joins connections, announces what was read. */
+void rnl_ep_maintain(struct rnl_endpoint *ep);
+/* Pauses between two polls: a tight loop would take the cache line away while it is being written. */
 void rnl_ep_relax(const struct rnl_endpoint *ep);
-/* After one that found something, in descriptor mode. */
+/* Disarms the descriptor after an extract that found something, and makes it readable. */
 void rnl_ep_busy(struct rnl_endpoint *ep);
-/* Outside of an extract something came up that nobody is armed for: threads that sleep look again, and the descriptor
- * is readable until an extract finds nothing. */
+/* Makes sleeping threads look again, and the descriptor readable until an extract finds nothing. To be called when
+ * something comes up outside of an extract that no bell announces. */
 RNL_COLD void rnl_ep_look_again(struct rnl_endpoint *ep);
-/* Would an extract find something? Cold connections with lines are hot after it. */
+/* Returns 1 if an extract would find something. Armed connections that have cells become polled. */
 int rnl_ep_look(struct rnl_endpoint *ep);
-/* A heavy fence, or what there is instead. */
+/* The same for one look of a program that spins: it looks at the polled connections, and at the armed ones if the bell
+ * rang. */
+int rnl_ep_look_polled(struct rnl_endpoint *ep);
+/* Ends a look of a program that found nothing: does now and then what an empty extract has time for, and never
+ * yields. */
+void rnl_ep_looked(struct rnl_endpoint *ep);
+/* Issues the heavy fence of env, or a full fence where there is none and senders fence. */
 void rnl_ep_fence(struct rnl_endpoint *ep);
 int rnl_ep_fd(struct rnl_endpoint *ep);
+/* Arms the descriptor, whose number it stores in *fd. Returns 0; 1 = something is there; RNL_ERR_SYSTEM. */
+int rnl_ep_arm_fd(struct rnl_endpoint *ep, int *fd);
 
 #endif

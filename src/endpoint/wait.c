@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * wait.c - how an endpoint waits: spin a little, yield while that is enough, then sleep. How little is learnt: a yield
- * that took long means that somebody else needed this processor, one that came back at once means that we are alone.
+ * wait.c - how an endpoint waits: it spins a little, yields while that is enough, then sleeps. How long it spins is
+ * learnt: a yield that took long means that somebody else needed this processor, one that returned at once that nobody
+ * did.
  *
- * Sleeping is a handshake with senders that use no fence: arm every ring, a heavy fence, look at everything once more,
- * sleep. A sender that published before the fence is seen by the look; one after it sees `armed` and rings.
- * tests/model/sleep_wake.pml.
+ * Sleeping is a handshake with senders that use no fence: arm every ring, issue a heavy fence, look at everything once
+ * more, sleep. A sender that published before the fence is seen by the look; one that publishes after it sees `armed`
+ * and rings (tests/model/sleep_wake.pml).
  *
- * With a socket that rings no bell (by_fd), one sleeps on descriptors instead of the bell's word: the socket's, and our
- * own, which peers of this host raise as they do for event loops. It is drained before the look, so what had raised it
- * is seen by the look. */
+ * With a socket that rings no bell (by_fd), an endpoint sleeps on descriptors instead of the bell's word: the
+ * socket's, and its own, which peers of this host raise as they do for event loops. It drains its own before the
+ * look, so the look sees what had raised it. */
 #include "endpoint/endpoint.h"
-#include "endpoint/remote.h"
+#include "endpoint/net.h"
 
 #if defined(__x86_64__) || defined(__i386__)
 #define pause_once() __builtin_ia32_pause()
@@ -21,70 +22,99 @@
 
 enum {
     SPIN_MAX = 4096,
-    OTHERS_RAN_NS = 1500, /* a yield longer than this let somebody else run */
-    PEER_RAN_NS = 600,    /* ... this, if a message was there after it: two switches take longer, a call does not */
+    OTHERS_RAN_NS = 1500, /* ns: a yield longer than this let another process run */
+    PEER_RAN_NS = 600,    /* ns: a yield longer than this, with a message after it, let the peer run */
     YIELDS_BEFORE_SLEEP = 100,
-    PARKED = YIELDS_BEFORE_SLEEP + 1, /* rnl_idle.yields: the last sleep was for nothing */
-    POLLS_AS_YIELD = 64,              /* polls that bring sleep as near as a yield does */
-    EMPTIES_MIN = 2,                  /* extracts in vain before giving way, at least */
-    EMPTIES_TIDY = 64,                /* ... before looking after credit, rounds and news */
-    PEERS_PER_POLL = 8,               /* looked at in the time that a poll takes in any case */
-    POLLS_PER_RECEIVE = 16,           /* asking a network takes as long as so many */
+    PARKED = YIELDS_BEFORE_SLEEP + 1, /* value of rnl_idle.yields: the last sleep brought nothing */
+    POLLS_AS_YIELD = 64,              /* polls that bring sleep as near as one yield does */
+    EMPTY_POLLS_MIN = 2,              /* least number of empty extracts before yielding */
+    EMPTY_POLLS_MAINTAIN = 64,        /* empty extracts before looking after credit, rounds and news */
+    PEERS_PER_POLL = 8,               /* peers that can be looked at in the time of one poll */
+    POLLS_PER_RECEIVE = 16,           /* polls that take as long as one poll of the network */
     POLLS_PER_CLOCK = 32
 };
-#define TIDY_EVERY_NS     ((uint64_t)100 * 1000)
-#define SLEEP_NS          ((uint64_t)100 * 1000 * 1000) /* a lost hint costs at most this */
-#define SLEEP_UNFENCED_NS ((uint64_t)1000 * 1000)       /* no heavy fence here: a lost wake-up costs at most this */
+#define MAINTAIN_EVERY_NS ((uint64_t)100 * 1000)
+#define SLEEP_NS          ((uint64_t)100 * 1000 * 1000) /* longest sleep, since a hint may be lost */
+#define SLEEP_UNFENCED_NS ((uint64_t)1000 * 1000)       /* without a heavy fence wake-ups may be lost */
+
+static bool is_woken(const struct rnl_endpoint *ep, const struct rnl_idle *w)
+{
+    return w->by_wake && atomic_load_explicit(&ep->wait.woken, memory_order_acquire) != 0; /* pairs with rnl_ep_wake */
+}
+
+void rnl_ep_wake(struct rnl_endpoint *ep)
+{
+    struct rnl_env *env = ep->env;
+    atomic_store_explicit(&ep->wait.woken, 1, memory_order_release); /* pairs with the loads of a wait */
+    env->ops->fd_raise(env, ep->rank);
+    atomic_fetch_add_explicit(&env->bell->word, 1, memory_order_release); /* pairs with the load before park */
+    env->ops->wake(env, &env->bell->word);
+}
 
 void rnl_ep_relax(const struct rnl_endpoint *ep)
 {
-    for (unsigned i = ep->pauses; i > 0; i--)
+    for (unsigned i = ep->wait.pauses; i > 0; i--)
         pause_once();
 }
 
-/* The lock of an endpoint that threads share; 0 = it has none, or a call of its rank's own holds none. */
-static int let_go(struct rnl_endpoint *ep)
+/* Releases the lock of an endpoint that threads share. Returns 0 if there is none, or the caller does not hold it. */
+static bool unlock_for_wait(struct rnl_endpoint *ep)
 {
     return ep->flags & (RNL_SHARED | RNL_EP_GUARDED) && pthread_mutex_unlock(&ep->lock) == 0;
 }
 
-static int answer_fits(struct rnl_conn *conn)
+static bool reply_fits(struct rnl_conn *conn)
 {
-    uint64_t start;
-    struct rnl_tx *t = &conn->pair.tx[1];
+    struct rnl_tx *t = &conn->channel.tx[1];
     return rnl_tx_refresh(t, NULL, NULL) != 0 &&
-           (conn->stuck_answer <= RNL_LINE_PAYLOAD || rnl_tx_bulk_room(t, conn->stuck_answer, &start) != 0);
+           (conn->blocked_reply <= RNL_CELL_PAYLOAD || rnl_tx_reply_room(t, conn->blocked_reply) != 0);
 }
 
-/* The peer has read on since we last asked: a queued post may go, or the last bytes before a close have arrived. */
-static int moved(struct rnl_conn *conn)
+/* Returns true if the peer has read on since the last call: a queued post may go, or the last bytes before a close have
+ * arrived. */
+static bool moved(struct rnl_conn *conn)
 {
-    const struct rnl_back *back = &conn->pair.theirs->back[0];
-    uint64_t now = atomic_load_explicit(&back->position, memory_order_relaxed) +
-                   atomic_load_explicit(&back->bulk_read, memory_order_relaxed) +
-                   atomic_load_explicit(&back->granted, memory_order_relaxed); /* hints: what is used is loaded again */
-    if (now == conn->back_seen)
-        return 0;
-    conn->back_seen = now;
-    return 1;
+    const struct rnl_credit_words *words = &conn->channel.theirs->credit[0];
+    uint64_t now =
+        atomic_load_explicit(&words->position, memory_order_relaxed) +
+        atomic_load_explicit(&words->bulk_read, memory_order_relaxed) +
+        atomic_load_explicit(&words->granted, memory_order_relaxed); /* hints; what is used is loaded again */
+    if (now == conn->credit_seen)
+        return false;
+    conn->credit_seen = now;
+    return true;
+}
+
+/* Looks at the first `count` connections. */
+static bool look_at(struct rnl_endpoint *ep, uint32_t count)
+{
+    if (ep->work.calls || atomic_load_explicit(ep->fast.event_seq, memory_order_relaxed) != ep->fast.event_seq_seen)
+        return true;
+    if (ep->polls_windows && ep->window_ops->has(ep))
+        return true;
+    for (uint32_t i = 0; i < count; i++) {
+        struct rnl_conn *conn = ep->fast.conns[i];
+        if (rnl_ep_has_cells(conn)) {
+            rnl_ep_promote(ep, conn);
+            return true;
+        }
+        if (conn->blocked[0] == RNL_BLOCKED_REPLY && reply_fits(conn))
+            return true;
+        if ((conn->post_first || conn->wants_room || ep->close.closing) && moved(conn))
+            return true;
+    }
+    return false;
 }
 
 int rnl_ep_look(struct rnl_endpoint *ep)
 {
-    if (ep->calls || atomic_load_explicit(ep->news, memory_order_relaxed) != ep->news_seen)
-        return 1;
-    for (uint32_t i = 0; i < ep->live; i++) {
-        struct rnl_conn *conn = ep->hot[i];
-        if (rnl_ep_has_lines(conn)) {
-            rnl_ep_warm(ep, conn);
-            return 1;
-        }
-        if (conn->stuck[0] == RNL_STUCK_ANSWER && answer_fits(conn))
-            return 1;
-        if ((conn->post_first || conn->wants_room || ep->closing) && moved(conn))
-            return 1;
-    }
-    return 0;
+    return look_at(ep, ep->poll.connected);
+}
+
+int rnl_ep_look_polled(struct rnl_endpoint *ep)
+{
+    rnl_ep_check_bell(ep);
+    return look_at(ep, ep->fast.polled);
 }
 
 static int has_room(struct rnl_idle *w)
@@ -94,113 +124,115 @@ static int has_room(struct rnl_idle *w)
         return 0;
     if (w->room->gone || w->room->dying)
         return 1;
-    t = &w->room->pair.tx[w->room_lane];
+    t = &w->room->channel.tx[w->room_lane];
     if (rnl_tx_refresh(t, NULL, NULL) == 0)
         return 0;
     return w->bulk == 0 || rnl_tx_bulk_piece(t, w->bulk, w->bulk) != 0;
 }
 
-static void tell_all(struct rnl_endpoint *ep)
+static void advertise_all(struct rnl_endpoint *ep)
 {
-    for (uint32_t i = 0; i < ep->live; i++)
-        rnl_ep_tell(ep, ep->hot[i]);
+    for (uint32_t i = 0; i < ep->poll.connected; i++)
+        rnl_ep_advertise(ep, ep->fast.conns[i]);
     if (ep->remote) {
-        rnl_remote_tidy(ep);
-        rnl_remote_send(ep);
+        rnl_ep_net_maintain(ep);
+        rnl_ep_net_send(ep);
     }
 }
 
-/* There is no heavy fence, or not any more (a sandbox may have forbidden it): senders have to fence. Those that read
- * this late cost a short sleep. */
-static void fence_alone(struct rnl_endpoint *ep)
-{
-    if (ep->env->facts.have_membarrier) {
-        ep->env->facts.have_membarrier = 0;
-        for (uint32_t i = 0; i < ep->live; i++)
-            atomic_store_explicit(&ep->hot[i]->pair.mine->senders_fence, 1, memory_order_relaxed);
-    }
-    rnl_full_fence();
-}
-
-void rnl_ep_fence(struct rnl_endpoint *ep)
-{
-    if (ep->env->ops->heavy_fence(ep->env) < 0)
-        fence_alone(ep);
-}
-
-/* Armed, fenced and looked: 1 = something is there after all. */
+/* Arms, fences and looks. Returns 1 if something is there after all. */
 static int arm_and_look(struct rnl_endpoint *ep, struct rnl_idle *w)
 {
     rnl_ep_credit(ep);
-    tell_all(ep);
+    advertise_all(ep);
     rnl_ep_arm_all(ep);
-    if (!rnl_remote_all_away(ep)) /* who is on another host does not write here */
+    if (!rnl_ep_net_all(ep)) /* peers on other hosts do not write here */
         rnl_ep_fence(ep);
-    if (ep->remote && rnl_remote_look(ep, ep->env->ops->now_ns(ep->env)))
+    if (ep->remote && rnl_ep_net_look(ep, ep->env->ops->now_ns(ep->env)))
+        return 1;
+    if (ep->polls_windows && ep->window_ops->arm(ep))
         return 1;
     return rnl_ep_look(ep) || (w && has_room(w));
 }
 
-/* 1 = a descriptor is readable. */
+/* Sleeps. Returns 1 if a descriptor is readable. */
 static int park(struct rnl_endpoint *ep, uint32_t word, uint64_t until_ns)
 {
     struct rnl_env *env = ep->env;
-    if (!ep->by_fd) {
+    if (!ep->wait.by_fd) {
         env->ops->park(env, &env->bell->word, word, until_ns);
         return 0;
     }
-    if (ep->fd_mode && ep->fd_until_ns < until_ns) /* or our own would be readable before */
-        env->ops->fd_until(env, ep->fd_until_ns = until_ns);
-    return env->ops->park_on(env, rnl_remote_fd(ep), until_ns);
+    if (ep->wait.fd_mode && ep->wait.fd_until_ns < until_ns) /* else our own would be readable before */
+        env->ops->fd_until(env, ep->wait.fd_until_ns = until_ns);
+    return env->ops->park_on(env, ep->remote ? rnl_remote_fd(ep->remote) : -1, until_ns);
 }
 
-/* 1 = something is there, or somebody rang. */
+/* Sleeps unless a look finds something. Returns 1 if something is there, or somebody rang. */
 static int sleep_until(struct rnl_endpoint *ep, struct rnl_idle *w, uint64_t now_ns)
 {
     struct rnl_env *env = ep->env;
-    if (ep->by_fd)
+    if (ep->wait.by_fd)
         env->ops->fd_drain(env);
     uint32_t word = atomic_load_explicit(&env->bell->word, memory_order_acquire);
-    w->next = ep->asleep;
-    ep->asleep = w;
-    int woken = arm_and_look(ep, w);
+    w->next = ep->wait.asleep;
+    ep->wait.asleep = w;
+    int woken = arm_and_look(ep, w) || is_woken(ep, w); /* after the load of the bell, which rnl_wake rings */
     if (!woken) {
         uint64_t until = now_ns + (env->facts.have_membarrier ? SLEEP_NS : SLEEP_UNFENCED_NS);
-        if (ep->remote && rnl_remote_deadline(ep) < until)
-            until = rnl_remote_deadline(ep);
+        if (ep->remote && rnl_remote_deadline(ep->remote) < until)
+            until = rnl_remote_deadline(ep->remote);
         ep->c->sleeps++;
-        int locked = let_go(ep);
+        int locked = unlock_for_wait(ep);
         woken = park(ep, word, until < w->deadline_ns ? until : w->deadline_ns);
         if (locked)
             pthread_mutex_lock(&ep->lock);
-        woken |= atomic_load_explicit(&env->bell->word, memory_order_relaxed) != word; /* else its time was up */
-        if (ep->by_fd)
-            rnl_remote_soon(ep);
-        (void)rnl_ep_look_cold(ep);
-        if (!woken) {
-            rnl_ep_news_slow(ep); /* the socket, not only the hint */
-            rnl_ep_join_wanted(ep);
+        woken |= atomic_load_explicit(&env->bell->word, memory_order_relaxed) != word; /* else the time was up */
+        if (ep->wait.by_fd && ep->remote)
+            rnl_ep_net_soon(ep);
+        (void)rnl_ep_look_armed(ep);
+        if (!woken || env->facts.must_look) {
+            rnl_ep_take_events_slow(ep); /* events themselves, not only the hint */
+            rnl_ep_join_pending(ep);
         }
     }
-    struct rnl_idle **at = &ep->asleep;
+    struct rnl_idle **at = &ep->wait.asleep;
     while (*at != w)
         at = &(*at)->next;
     *at = w->next;
-    rnl_ep_arm_all(ep); /* others may sleep on */
+    rnl_ep_arm_all(ep); /* others may still sleep */
     return woken;
 }
 
-/* What a poll in vain has time for. */
-static void tidy(struct rnl_endpoint *ep)
+void rnl_ep_round(struct rnl_endpoint *ep, uint64_t now_ns)
+{
+    if (ep->poll.round_due) {
+        ep->poll.round_due = 0;
+        rnl_ep_set_pending(ep);
+    }
+    if (ep->env->facts.must_look && now_ns - ep->poll.looked_ns >= RNL_LOOK_NS) {
+        ep->poll.looked_ns = now_ns;
+        rnl_ep_take_events_slow(ep);
+    }
+    uint32_t demoted = rnl_ep_demote(ep, now_ns);
+    if (!demoted)
+        return;
+    for (uint32_t i = ep->fast.polled, end = i + demoted; i < end; i++)
+        rnl_ep_advertise(ep, ep->fast.conns[i]);
+    rnl_ep_fence(ep);
+    (void)rnl_ep_look_armed(ep);
+}
+
+void rnl_ep_maintain(struct rnl_endpoint *ep)
 {
     rnl_ep_credit(ep);
-    rnl_ep_join_wanted(ep);
-    tell_all(ep); /* a sender that must reserve much at once needs to know what is free */
+    rnl_ep_join_pending(ep);
+    advertise_all(ep); /* a sender that must reserve much at once needs to know what is free */
 }
 
 static void spin_less(struct rnl_endpoint *ep)
 {
-    ep->spin = ep->spin > 2 ? ep->spin / 2 : 1;
+    ep->wait.spin = ep->wait.spin > 2 ? ep->wait.spin / 2 : 1;
 }
 
 static uint64_t received(const struct rnl_endpoint *ep)
@@ -208,40 +240,40 @@ static uint64_t received(const struct rnl_endpoint *ep)
     return ep->c->messages_received + ep->c->bytes_received;
 }
 
-/* After giving way, for so long. */
-static void gave_way(struct rnl_endpoint *ep, uint64_t away)
+/* Notes how long a yield took. */
+static void yielded(struct rnl_endpoint *ep, uint64_t away)
 {
     ep->c->yields++;
-    ep->gave_way = away <= OTHERS_RAN_NS;
-    ep->gave_way_at = away > PEER_RAN_NS ? received(ep) : UINT64_MAX;
-    if (!ep->gave_way)
+    ep->wait.yielded = away <= OTHERS_RAN_NS;
+    ep->wait.yielded_at = away > PEER_RAN_NS ? received(ep) : UINT64_MAX;
+    if (!ep->wait.yielded)
         spin_less(ep);
 }
 
-/* At the first poll in vain after it came back soon: did it let the peer run that we wait for, or nobody? */
+/* Judges the last yield at the first empty poll after it: did it let the peer run that we wait for, or nobody? */
 static void judge(struct rnl_endpoint *ep)
 {
-    ep->gave_way = 0;
-    if (ep->gave_way_at != UINT64_MAX && received(ep) != ep->gave_way_at)
+    ep->wait.yielded = 0;
+    if (ep->wait.yielded_at != UINT64_MAX && received(ep) != ep->wait.yielded_at)
         spin_less(ep);
     else
-        ep->spin = ep->spin < SPIN_MAX / 2 ? ep->spin * 2 : SPIN_MAX;
+        ep->wait.spin = ep->wait.spin < SPIN_MAX / 2 ? ep->wait.spin * 2 : SPIN_MAX;
 }
 
-/* Counts a poll, as heavy as it is: looking at many peers takes longer. 1 = enough of them, or time to look at the
- * clock. */
-static int polled_enough(const struct rnl_endpoint *ep, struct rnl_idle *w)
+/* Counts a poll with its weight: looking at many peers takes longer. Returns true when there were enough, or when it is
+ * time to look at the clock. */
+static bool polled_enough(const struct rnl_endpoint *ep, struct rnl_idle *w)
 {
     uint32_t before = w->polls;
-    w->polls += 1 + ep->hot_count / PEERS_PER_POLL + (ep->remote ? POLLS_PER_RECEIVE : 0);
-    if (w->yields == PARKED || w->polls >= ep->spin)
-        return 1;
+    w->polls += 1 + ep->fast.polled / PEERS_PER_POLL + (ep->remote ? POLLS_PER_RECEIVE : 0);
+    if (w->yields == PARKED || w->polls >= ep->wait.spin)
+        return true;
     return w->deadline_ns != UINT64_MAX && (before == 0 || before / POLLS_PER_CLOCK != w->polls / POLLS_PER_CLOCK);
 }
 
 int rnl_ep_idle(struct rnl_endpoint *ep, struct rnl_idle *w)
 {
-    if (RNL_UNLIKELY(ep->gave_way))
+    if (RNL_UNLIKELY(ep->wait.yielded))
         judge(ep);
     if (!polled_enough(ep, w)) {
         rnl_ep_relax(ep);
@@ -249,140 +281,155 @@ int rnl_ep_idle(struct rnl_endpoint *ep, struct rnl_idle *w)
     }
     struct rnl_env *env = ep->env;
     uint64_t now = env->ops->now_ns(env);
-    if (now - ep->tidied_ns >= TIDY_EVERY_NS) {
-        ep->tidied_ns = now;
-        tidy(ep);
+    if (now - ep->wait.maintained_ns >= MAINTAIN_EVERY_NS) {
+        ep->wait.maintained_ns = now;
+        rnl_ep_maintain(ep);
         rnl_ep_round(ep, now);
+    }
+    if (is_woken(ep, w)) {
+        atomic_store_explicit(&ep->wait.woken, 0, memory_order_relaxed);
+        return RNL_INTERRUPTED;
     }
     if (now >= w->deadline_ns)
         return RNL_TIMED_OUT;
     if (w->yields != PARKED) {
-        if (w->polls < ep->spin)
+        if (w->polls < ep->wait.spin)
             return 0;
         w->polls = 0;
-        w->yields += 1 + ep->spin / POLLS_AS_YIELD;
-        int locked = let_go(ep); /* other threads get their turn */
+        w->yields += 1 + ep->wait.spin / POLLS_AS_YIELD;
+        int locked = unlock_for_wait(ep); /* other threads get their turn */
         uint64_t away = env->ops->yield(env);
         if (locked)
             pthread_mutex_lock(&ep->lock);
-        gave_way(ep, away);
+        yielded(ep, away);
         if (w->yields <= YIELDS_BEFORE_SLEEP)
             return 0;
     }
     w->polls = 0;
-    /* Woken: a few more looks, then sleep again. Slept for nothing: one look. */
+    /* After a wake-up: a few more looks before the next sleep. After a sleep that brought nothing: one look. */
     w->yields = sleep_until(ep, w, now) ? YIELDS_BEFORE_SLEEP - 4 : PARKED;
     return 0;
 }
 
-/* Extracts in vain, many in a row or the first after giving way. */
-static RNL_NOINLINE void often_empty(struct rnl_endpoint *ep)
+static void yield(struct rnl_endpoint *ep)
 {
-    if (ep->gave_way)
-        judge(ep);
-    uint32_t enough = ep->spin > EMPTIES_MIN ? ep->spin : EMPTIES_MIN;
-    ep->untidied += ep->empties < EMPTIES_TIDY ? ep->empties : EMPTIES_TIDY;
-    if (ep->untidied >= EMPTIES_TIDY)
-        rnl_ep_round(ep, ep->env->ops->now_ns(ep->env));
-    if (ep->empties >= enough) {
-        ep->empties = 0;
-        if (ep->untidied >= EMPTIES_TIDY) {
-            ep->untidied = 0;
-            tidy(ep);
-            rnl_ep_news_slow(ep);
-        }
-        int locked = let_go(ep); /* else the threads that give way is for cannot go on */
-        uint64_t away = ep->env->ops->yield(ep->env);
-        if (locked)
-            pthread_mutex_lock(&ep->lock);
-        gave_way(ep, away);
-    }
-    uint32_t next = ep->empties + EMPTIES_TIDY;
-    ep->empties_enough = ep->gave_way ? 1 : next < enough ? next : enough;
+    int locked = unlock_for_wait(ep); /* the threads that this yields to may need it */
+    uint64_t away = ep->env->ops->yield(ep->env);
+    if (locked)
+        pthread_mutex_lock(&ep->lock);
+    yielded(ep, away);
 }
 
-/* The descriptor has to be readable by then. */
+/* Handles empty extracts: many in a row, or the first after a yield. */
+static RNL_NOINLINE void often_empty(struct rnl_endpoint *ep, bool may_yield)
+{
+    if (ep->wait.yielded)
+        judge(ep);
+    uint32_t enough = ep->wait.spin > EMPTY_POLLS_MIN ? ep->wait.spin : EMPTY_POLLS_MIN;
+    ep->wait.since_maintained +=
+        ep->fast.empty_polls < EMPTY_POLLS_MAINTAIN ? ep->fast.empty_polls : EMPTY_POLLS_MAINTAIN;
+    if (ep->wait.since_maintained >= EMPTY_POLLS_MAINTAIN)
+        rnl_ep_round(ep, ep->env->ops->now_ns(ep->env));
+    if (ep->fast.empty_polls >= enough) {
+        ep->fast.empty_polls = 0;
+        if (ep->wait.since_maintained >= EMPTY_POLLS_MAINTAIN) {
+            ep->wait.since_maintained = 0;
+            rnl_ep_maintain(ep);
+            rnl_ep_take_events_slow(ep);
+        }
+        if (may_yield)
+            yield(ep);
+    }
+    uint32_t next = ep->fast.empty_polls + EMPTY_POLLS_MAINTAIN;
+    ep->wait.empty_polls_limit = ep->wait.yielded ? 1 : next < enough ? next : enough;
+}
+
+/* Makes the descriptor readable at that time. */
 static void readable_by(struct rnl_endpoint *ep, uint64_t ns)
 {
-    ep->fd_until_ns = ns;
+    ep->wait.fd_until_ns = ns;
     ep->env->ops->fd_until(ep->env, ns);
 }
 
 static RNL_NOINLINE void arm_fd(struct rnl_endpoint *ep)
 {
-    /* Armed already, and nobody rang since: the descriptor is as it should be. */
+    /* If it is armed already, and nobody rang since, the descriptor is as it should be. */
     uint32_t word = atomic_load_explicit(&ep->env->bell->word, memory_order_acquire);
     uint64_t now = ep->env->ops->now_ns(ep->env);
-    if (!ep->fd_armed || word != ep->fd_word || now >= ep->fd_until_ns) {
-        if (ep->fd_armed && now >= ep->fd_until_ns) { /* what a lost hint hid, if there was one */
-            rnl_ep_news_slow(ep);
-            rnl_ep_join_wanted(ep);
+    if (!ep->wait.fd_armed || word != ep->wait.fd_word || now >= ep->wait.fd_until_ns) {
+        if (ep->wait.fd_armed && now >= ep->wait.fd_until_ns) { /* a hint may have been lost */
+            rnl_ep_take_events_slow(ep);
+            rnl_ep_join_pending(ep);
         }
         readable_by(ep, now + (ep->env->facts.have_membarrier ? SLEEP_NS : SLEEP_UNFENCED_NS));
         ep->env->ops->fd_drain(ep->env);
-        ep->fd_word = word; /* from before the look: a ring meanwhile raises the descriptor again */
-        ep->fd_armed = 1;
-        rnl_ep_chores(ep);
+        ep->wait.fd_word = word; /* loaded before the look: a later ring raises the descriptor again */
+        ep->wait.fd_armed = 1;
+        rnl_ep_set_pending(ep);
         if (arm_and_look(ep, NULL))
             rnl_ep_busy(ep);
     }
-    if (ep->fd_armed && ep->by_fd) { /* what came moves times, too */
-        uint64_t due = rnl_remote_deadline(ep);
-        if (!rnl_remote_drained(ep))
+    if (ep->wait.fd_armed && ep->wait.by_fd && ep->remote) { /* what came may have changed deadlines */
+        uint64_t due = rnl_remote_deadline(ep->remote);
+        if (!rnl_remote_drained(ep->remote))
             rnl_ep_busy(ep);
-        else if (due < ep->fd_until_ns)
+        else if (due < ep->wait.fd_until_ns)
             readable_by(ep, due);
     }
 }
 
 int rnl_ep_empty(struct rnl_endpoint *ep)
 {
-    if (ep->fd_mode)
+    if (ep->wait.fd_mode == RNL_FD_ALWAYS)
         arm_fd(ep);
-    if (RNL_UNLIKELY(ep->remote != NULL) && rnl_remote_time(ep))
-        rnl_remote_soon(ep); /* to ask the network is a gap, too */
+    if (RNL_UNLIKELY(ep->remote) && rnl_ep_net_time(ep))
+        rnl_ep_net_soon(ep); /* a poll of the network is a pause, too */
     else
         rnl_ep_relax(ep);
-    if (RNL_UNLIKELY(++ep->empties >= ep->empties_enough))
-        often_empty(ep);
+    if (RNL_UNLIKELY(++ep->fast.empty_polls >= ep->wait.empty_polls_limit))
+        often_empty(ep, !(ep->flags & RNL_NO_YIELD));
     return 0;
 }
 
-void rnl_ep_busy(struct rnl_endpoint *ep)
+void rnl_ep_looked(struct rnl_endpoint *ep)
 {
-    if (!ep->fd_armed)
-        return;
-    ep->fd_armed = 0;
-    rnl_ep_chores(ep);
-    rnl_ep_arm_all(ep);
-    ep->env->ops->fd_raise(ep->env, ep->rank); /* stays readable until an extract finds nothing */
+    if (RNL_UNLIKELY(++ep->fast.empty_polls >= ep->wait.empty_polls_limit))
+        often_empty(ep, false);
 }
 
-void rnl_ep_look_again(struct rnl_endpoint *ep)
+/* Makes the descriptor, if there is none yet. */
+static int open_fd(struct rnl_endpoint *ep, enum rnl_fd_mode mode)
 {
-    struct rnl_env *env = ep->env;
-    rnl_ep_busy(ep);
-    if (ep->asleep) {
-        atomic_fetch_add_explicit(&env->bell->word, 1, memory_order_release);
-        env->ops->wake(env, &env->bell->word);
-        if (ep->by_fd)
-            env->ops->fd_raise(env, ep->rank);
+    int fd = ep->env->ops->fd(ep->env);
+    if (fd < 0 || ep->wait.fd_mode >= mode)
+        return fd;
+    if (ep->wait.by_fd && ep->remote && ep->wait.fd_mode == RNL_FD_NONE) {
+        int status = ep->env->ops->fd_watch(ep->env, rnl_remote_fd(ep->remote));
+        if (status < 0)
+            return status;
     }
+    ep->wait.fd_mode = (uint8_t)mode;
+    return fd;
 }
 
 int rnl_ep_fd(struct rnl_endpoint *ep)
 {
-    int fd = ep->env->ops->fd(ep->env);
-    if (fd < 0 || ep->fd_mode)
+    bool again = ep->wait.fd_mode == RNL_FD_ALWAYS;
+    int fd = open_fd(ep, RNL_FD_ALWAYS);
+    if (fd < 0 || again)
         return fd;
-    if (ep->by_fd) {
-        int status = ep->env->ops->fd_watch(ep->env, rnl_remote_fd(ep));
-        if (status < 0)
-            return status;
-    }
-    ep->fd_mode = 1;
-    ep->fd_armed = 0;
-    rnl_ep_chores(ep);
+    ep->wait.fd_armed = 0;
+    rnl_ep_set_pending(ep);
     ep->env->ops->fd_raise(ep->env, ep->rank); /* readable until the first extract finds nothing */
     return fd;
+}
+
+int rnl_ep_arm_fd(struct rnl_endpoint *ep, int *fd)
+{
+    int status = open_fd(ep, RNL_FD_ASKED);
+    if (status < 0)
+        return status;
+    *fd = status;
+    arm_fd(ep);
+    return !ep->wait.fd_armed;
 }

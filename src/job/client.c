@@ -1,39 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * client.c - the env of a rank that a launcher started: joining, news, leaving. What it asks of the agent is in
- * client_ask.c.
+ * client.c - the env of a rank that a launcher started: joins the job, takes in events, leaves. client_segment.c has
+ * its messages to the agent.
  *
- * One thread at a time. In a forked child every operation refuses, and close leaves the parent's place alone. */
-#include "base/bell.h"
+ * For one thread at a time. A forked child leaves the parent's connection alone. */
 #include "base/error.h"
-#include "job/client_in.h"
+#include "base/secret.h"
+#include "job/client_internal.h"
 #include "job/fds.h"
 #include "job/job.h"
-#include "transport/udp/kernel.h"
-#include "transport/udp/udp.h"
-#include "wire/bytes.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* ---- news ---- */
-
-static int deliver(const struct rnl_msg_event *in, struct rnl_event *out)
-{
-    memset(out, 0, sizeof *out);
-    out->kind = in->kind;
-    out->rank = in->rank;
-    out->incarnation = in->incarnation;
-    out->wave = in->wave;
-    out->why = in->why;
-    out->detail = in->detail;
-    return 1;
-}
+/* ---- events ---- */
 
 static int client_event(struct rnl_env *env, struct rnl_event *out)
 {
@@ -41,113 +24,73 @@ static int client_event(struct rnl_env *env, struct rnl_event *out)
     struct rnl_msg msg;
     int fd;
     if (c->waiting > 0) {
-        const struct rnl_msg_event *e = &c->waits[c->first];
+        *out = c->waits[c->first];
         c->first = (c->first + 1) % c->room;
         c->waiting--;
-        return deliver(e, out);
+        return 1;
     }
-    while (!c->gone && getpid() == c->owner) {
-        struct rnl_msg_event connect;
-        int r = rnl_client_hear(c, &msg, &fd, 0);
-        if (r == -EAGAIN)
+    if (getpid() != c->base.owner)
+        return 0;
+    if (!c->gone) {
+        int status = rnl_client_receive(c, &msg, &fd, 0);
+        if (status == RNL_NO_ROOM)
             return 0;
-        if (r == 0 && msg.kind == RNL_MSG_EVENT)
-            return deliver(&msg.u.event, out);
-        if (r == 0 && rnl_client_given(c, &msg, fd, &connect) == 1)
-            return deliver(&connect, out);
+        if (status == 0 && rnl_client_take(c, &msg, fd, out) == 1)
+            return 1;
     }
     if (c->gone != 1)
         return 0;
     c->gone = 2;
-    memset(out, 0, sizeof *out);
-    out->kind = RNL_EVENT_JOB_GONE;
+    *out = (struct rnl_event){.kind = RNL_EVENT_JOB_GONE};
     return 1;
 }
 
 static int client_close_report(struct rnl_env *env, uint64_t wave, uint64_t activity)
 {
-    struct client *c = rnl_client_of(env);
-    int r = rnl_client_forked(c);
-    if (r < 0)
-        return r;
-    struct rnl_msg m = {.kind = RNL_MSG_REPORT};
-    m.u.report.wave = wave;
-    m.u.report.activity = activity;
-    return rnl_client_say(c, &m, 1);
+    const struct rnl_msg msg = {.kind = RNL_MSG_REPORT, .u.report = {.wave = wave, .activity = activity}};
+    int status = rnl_rank_env_forked(env);
+    return status < 0 ? status : rnl_client_send(rnl_client_of(env), &msg, 1);
 }
 
-static int client_part(struct rnl_env *env, uint32_t rank, int why)
+static int client_disconnect(struct rnl_env *env, uint32_t rank, int why)
 {
-    struct client *c = rnl_client_of(env);
-    const struct rnl_msg m = {.kind = RNL_MSG_PART, .u.peer = {.rank = rank, .why = (uint32_t)why}};
-    int r = rnl_client_forked(c);
-    return r < 0 ? r : rnl_client_say(c, &m, 0);
+    const struct rnl_msg msg = {.kind = RNL_MSG_DISCONNECT, .u.peer = {.rank = rank}};
+    if (why != RNL_DEATH_BROKEN) /* a suspected rank learns it from its connection when it runs again */
+        return 0;
+    int status = rnl_rank_env_forked(env);
+    return status < 0 ? status : rnl_client_send(rnl_client_of(env), &msg, 0);
 }
 
 /* ---- other hosts ---- */
 
-static int client_place(struct rnl_env *env, uint32_t rank, struct rnl_place *out)
+static bool address(struct rnl_env *env, uint32_t rank, const uint8_t ip[16], struct rnl_rank_address *out)
 {
-    const struct rnl_places *p = rnl_client_of(env)->places;
-    struct rnl_addr addr;
-    if (p == NULL || p->rank[rank].host == p->rank[env->rank].host)
-        return 0;
-    rnl_udp_addr_of(&p->rank[rank].at, &addr);
-    *out = (struct rnl_place){.incarnation = p->rank[rank].incarnation,
-                              .same_kernel = p->rank[rank].same_kernel != 0,
-                              .addr_bytes = addr.len};
-    static_assert(sizeof out->addr == sizeof addr.bytes, "an address is an address");
-    memcpy(out->addr, addr.bytes, addr.len);
-    return 1;
+    const struct client *c = rnl_client_of(env);
+    const struct rnl_status_rank *r = &c->status->rank[rank];
+    if (!c->networked || r->place.host == c->status->rank[env->rank].place.host)
+        return false;
+    rnl_rank_address(ip, r->place.at.port, r->place.same_kernel != 0,
+                     atomic_load_explicit(&r->incarnation, memory_order_relaxed), out);
+    return true;
 }
 
-static int client_way(struct rnl_env *env, uint32_t rank, unsigned n, struct rnl_place *out)
+static int client_place(struct rnl_env *env, uint32_t rank, struct rnl_rank_address *out)
+{
+    return address(env, rank, rnl_client_of(env)->status->rank[rank].place.at.ip, out);
+}
+
+static int client_alternate(struct rnl_env *env, uint32_t rank, unsigned n, struct rnl_rank_address *out)
 {
     static const uint8_t none[16];
-    const struct rnl_places *p = rnl_client_of(env)->places;
-    struct rnl_addr addr;
-    if (n >= RNL_PLACE_FURTHER || client_place(env, rank, out) != 1 ||
-        memcmp(p->rank[rank].further[n], none, sizeof none) == 0)
+    const struct rnl_rank_location *p = &rnl_client_of(env)->status->rank[rank].place;
+    if (n >= RNL_RANK_ALTERNATES || memcmp(p->further[n], none, sizeof none) == 0)
         return 0;
-    struct rnl_socket_addr at = p->rank[rank].at;
-    memcpy(at.ip, p->rank[rank].further[n], sizeof at.ip);
-    rnl_udp_addr_of(&at, &addr);
-    memcpy(out->addr, addr.bytes, addr.len);
-    return 1;
+    return address(env, rank, p->further[n], out);
 }
 
-static uint64_t client_vouched(struct rnl_env *env, uint32_t rank)
+static uint64_t client_liveness(struct rnl_env *env, uint32_t rank)
 {
-    return atomic_load_explicit(&rnl_client_of(env)->status->rank[rank].vouched_ns, memory_order_relaxed);
-}
-
-/* The table of places, and our socket, which becomes the env's way to other hosts. */
-static int connect_net(struct client *c, const struct rnl_packet *p)
-{
-    struct rnl_socket *socket;
-    int r = rnl_places_map(p->fds[2], c->env.size, &c->places);
-    if (r == -EINVAL)
-        return rnl_fail(RNL_ERR_JOB,
-                        "the launcher's table of places is not sealed, or not that of a job of %u rank%s: "
-                        "use `runnel run` and the library of one release",
-                        c->env.size, RNL_S(c->env.size));
-    if (r < 0)
-        return rnl_fail_errno(RNL_ERR_NO_MEMORY, -r, "cannot map the launcher's table of places for a job of %u rank%s",
-                              c->env.size, RNL_S(c->env.size));
-    int fd = fcntl(p->fds[3], F_DUPFD_CLOEXEC, 0); /* the packet's own are dropped */
-    if (fd < 0)
-        return rnl_fail_errno(RNL_ERR_SYSTEM, errno,
-                              "this process has no free descriptor to join its job: raise their limit (ulimit -n)");
-    const struct rnl_kernel_options options = {.claims = rnl_wire_claims};
-    r = rnl_kernel_socket_adopt(fd, &options, &socket);
-    if (r < 0) {
-        close(fd);
-        return r;
-    }
-    r = rnl_udp_transport_new(&c->env, socket, NULL, &c->env.datagrams);
-    if (r < 0)
-        socket->ops->close(socket);
-    return r;
+    return atomic_load_explicit(&rnl_client_of(env)->status->rank[rank].attested_ns, memory_order_relaxed);
 }
 
 /* ---- life ---- */
@@ -161,107 +104,91 @@ static void client_free(struct client *c)
 {
     if (c->sock >= 0)
         close(c->sock);
-    if (c->env.datagrams != NULL) /* no endpoint had it */
-        c->env.datagrams->ops->close(c->env.datagrams);
-    rnl_client_forget(c);
-    if (c->places != NULL)
-        rnl_places_unmap(c->places, c->env.size);
-    if (c->status != NULL)
+    rnl_rank_env_end(&c->base);
+    if (c->status)
         munmap((void *)(uintptr_t)c->status, c->status_bytes);
-    if (c->bells != NULL)
+    if (c->bells)
         munmap(c->bells, c->bells_bytes);
-    explicit_bzero(c->key, sizeof c->key);
-    explicit_bzero(c->env.job_key, sizeof c->env.job_key);
     free(c->waits);
-    free(c);
+    rnl_secret_free(c, sizeof *c);
 }
 
 static void client_close(struct rnl_env *env)
 {
     struct client *c = rnl_client_of(env);
-    struct rnl_msg m = {.kind = RNL_MSG_LEAVE};
-    if (!c->gone && getpid() == c->owner)
-        (void)rnl_client_say(c, &m, 1);
+    const struct rnl_msg msg = {.kind = RNL_MSG_LEAVE};
+    if (!c->gone && getpid() == c->base.owner)
+        (void)rnl_client_send(c, &msg, 1);
     client_free(c);
 }
 
-const unsigned char *rnl_client_key(const struct rnl_env *env)
+/* The status page has pids as the agent calls them. If it calls this process as this process calls itself, so are the
+ * others. */
+static int32_t client_pid_of(struct rnl_env *env, uint32_t rank)
 {
-    return env->ops->close == client_close ? ((const struct client *)(const void *)env)->key : NULL;
+    const struct client *c = rnl_client_of(env);
+    const struct rnl_status_rank *r = c->status->rank;
+    const pid_t own = getpid();
+    if (rank == env->rank)
+        return own;
+    uint32_t called = atomic_load_explicit(&r[env->rank].pid, memory_order_relaxed);
+    return called == (uint32_t)own ? (int32_t)atomic_load_explicit(&r[rank].pid, memory_order_relaxed) : 0;
 }
 
 static const struct rnl_env_ops client_ops = {
-    .size = sizeof client_ops,
-    .now_ns = rnl_host_now_ns,
-    .random = rnl_host_random,
-    .yield = rnl_host_yield,
-    .park = rnl_host_park,
-    .wake = rnl_host_wake,
-    .heavy_fence = rnl_host_heavy_fence,
-    .sense_load = rnl_host_sense_load,
-    .sense_fence = rnl_host_sense_fence,
+    RNL_RANK_ENV_OPS,
+    .pid_of = client_pid_of,
     .segment_open = rnl_client_segment_open,
-    .segment_map = rnl_client_segment_map,
-    .segment_unmap = rnl_client_segment_unmap,
+    .segment_map = rnl_rank_segment_map,
+    .segment_unmap = rnl_rank_segment_unmap,
     .segment_settle = rnl_client_segment_settle,
-    .segment_close = rnl_client_segment_close,
+    .segment_close = rnl_rank_segment_close,
     .event = client_event,
     .close_report = client_close_report,
-    .part = client_part,
-    .fd = rnl_client_fd,
-    .fd_drain = rnl_client_fd_drain,
-    .fd_until = rnl_client_fd_until,
-    .fd_raise = rnl_client_fd_raise,
+    .disconnect = client_disconnect,
     .close = client_close,
-    .place = client_place,
-    .way = client_way,
-    .vouched = client_vouched,
-    .park_on = rnl_host_park_on,
-    .fd_watch = rnl_client_fd_watch,
+    .rank_address = client_place,
+    .alternate_address = client_alternate,
+    .liveness = client_liveness,
 };
 
-/* HELLO through the door, with one end of our own pair of sockets. */
-static int knock(struct client *c, int door)
+/* Sends HELLO over the bootstrap socket, with one end of a new pair of sockets. */
+static int greet(struct client *c, int bootstrap)
 {
-    unsigned char bytes[RNL_MSG_BYTES_MAX];
     const struct rnl_msg hello = {.kind = RNL_MSG_HELLO};
     int pair[2];
-    int r = rnl_packet_pair(pair);
-    if (r < 0)
-        return rnl_fail_errno(RNL_ERR_SYSTEM, -r,
-                              "cannot make a socket to the launcher: raise the limit of descriptors (ulimit -n)");
+    int status = rnl_seqpacket_pair(pair);
+    if (status < 0)
+        return status;
     c->sock = pair[0];
-    r = rnl_packet_send(door, bytes, rnl_msg_encode(&hello, bytes), &pair[1], 1, 1);
-    close(pair[1]); /* so that the agent's death is the end of file of ours */
-    if (r == -EPIPE || r == -ECONNRESET || r == -ENOTCONN)
-        return rnl_fail_errno(RNL_ERR_JOB, -r,
-                              "the launcher that RUNNEL_FD leads to is gone: start the job again with `runnel run`, "
-                              "or unset RUNNEL_FD to run alone");
-    return r < 0 ? rnl_fail_errno(RNL_ERR_SYSTEM, -r,
-                                  "the system carries no word to the launcher: start the job with "
-                                  "more memory or fewer ranks")
-                 : 0;
+    status = rnl_msg_send(bootstrap, &hello, &pair[1], 1);
+    close(pair[1]); /* so that the agent's death shows as end of file at the other end */
+    return status != RNL_ERR_JOB
+               ? status
+               : rnl_fail(status,
+                          "the launcher that RUNNEL_FD leads to is gone: start the job again with `runnel run`, "
+                          "or unset RUNNEL_FD to run alone");
 }
 
-static int refused(const struct rnl_msg *msg, enum rnl_msg_verdict verdict)
+static int rejected(const struct rnl_msg *msg, enum rnl_msg_verdict verdict)
 {
     if (verdict == RNL_MSG_OTHER_VERSION)
         return rnl_fail(RNL_ERR_JOB,
                         "the launcher speaks version %u of its protocol and this program version %u: "
                         "use `runnel run` and the library of one release",
                         msg->u.hello.version, (unsigned)RNL_PROTO_VERSION);
-    switch (msg->u.refused.why) {
-    case RNL_REFUSED_VERSION:
+    switch (msg->u.rejected.why) {
+    case RNL_REJECTED_VERSION:
         return rnl_fail(
             RNL_ERR_JOB,
-            "the launcher refused version %u of its protocol: use `runnel run` and the library of one release",
+            "the launcher rejected version %u of its protocol: use `runnel run` and the library of one release",
             (unsigned)RNL_PROTO_VERSION);
-    case RNL_REFUSED_TWICE:
+    case RNL_REJECTED_TWICE:
         return rnl_fail(
             RNL_ERR_JOB,
             "this rank has joined its job before: a job has one endpoint a rank, opened once, by one process; "
             "unset RUNNEL_FD for programs that should run alone");
-    case RNL_REFUSED_NO_ROOM:
+    case RNL_REJECTED_NO_ROOM:
         return rnl_fail(RNL_ERR_JOB,
                         "the launcher ran out of descriptors: raise their limit (ulimit -n) where it is started");
     }
@@ -269,102 +196,100 @@ static int refused(const struct rnl_msg *msg, enum rnl_msg_verdict verdict)
                                  "a rank's program must not outlive what the launcher started");
 }
 
-/* WELCOME and what comes with it. */
-static int enter(struct client *c)
+/* Checks and maps the status page and the doorbells. */
+static int map_pages(struct client *c, uint32_t size, const int fds[2])
 {
-    unsigned char bytes[RNL_MSG_BYTES_MAX];
-    struct rnl_packet p;
-    struct rnl_msg msg;
-    int r = rnl_packet_receive(c->sock, bytes, sizeof bytes, RNL_PACKET_FDS_MAX, &p, 1);
-    if (r == -EPIPE)
-        return rnl_fail(RNL_ERR_JOB, "the launcher did not let this rank in: it is gone, or out of descriptors; start "
-                                     "the job again, with a higher limit of descriptors (ulimit -n)");
-    if (r < 0)
-        return rnl_client_agent_lost(c, r);
-    enum rnl_msg_verdict verdict = rnl_msg_decode(RNL_FROM_AGENT, bytes, p.n, RNL_JOB_RANKS_MAX, &msg);
-    if (verdict == RNL_MSG_OTHER_VERSION || (verdict == RNL_MSG_GOOD && msg.kind == RNL_MSG_REFUSED)) {
-        rnl_packet_drop(&p);
-        return refused(&msg, verdict);
-    }
-    if (verdict != RNL_MSG_GOOD || msg.kind != RNL_MSG_WELCOME) {
-        rnl_packet_drop(&p);
-        return rnl_fail(RNL_ERR_JOB, "what answers at RUNNEL_FD is no launcher: start the program with `runnel run`, "
-                                     "or unset RUNNEL_FD to run alone");
-    }
-    if (p.nfds != rnl_msg_fds(&msg)) {
-        rnl_packet_drop(&p);
-        return rnl_fail(RNL_ERR_SYSTEM,
-                        "this process has no free descriptors to join its job: raise their limit (ulimit -n)");
-    }
-    const struct rnl_msg_welcome *w = &msg.u.welcome;
-    c->env.rank = w->rank;
-    c->env.size = w->size;
-    c->env.incarnation = w->incarnation;
-    c->env.facts.keep_going = (w->flags & RNL_WELCOME_KEEP_GOING) != 0;
-    memcpy(c->env.host, w->host, sizeof c->env.host);
-    memcpy(c->key, w->key, sizeof c->key);
-    memcpy(c->env.job_key, w->key, sizeof c->env.job_key);
-    static_assert(sizeof c->env.job_key == sizeof w->key, "one key");
-    explicit_bzero(bytes, sizeof bytes);
-    c->status_bytes = rnl_status_bytes(w->size);
-    c->segment = calloc(w->size, sizeof *c->segment);
-    c->raise = calloc(w->size, sizeof *c->raise);
-    c->bells_bytes = (size_t)w->size * RNL_BELL_BYTES;
-    if (c->segment == NULL || c->raise == NULL) {
-        r = rnl_fail(RNL_ERR_NO_MEMORY, "no memory for a job of %u ranks", w->size);
-        goto out;
-    }
-    r = RNL_ERR_JOB;
-    if (rnl_memfd_check(p.fds[0], c->status_bytes, 0) < 0 || rnl_memfd_check(p.fds[1], c->bells_bytes, 0) < 0) {
-        rnl_fail(r, "the launcher's pages are not sealed or not of the size of a job of %u rank%s: refused", w->size,
-                 RNL_S(w->size));
-        goto out;
-    }
-    void *status = mmap(NULL, c->status_bytes, PROT_READ, MAP_SHARED, p.fds[0], 0);
-    void *bells = mmap(NULL, c->bells_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, p.fds[1], 0);
-    int e = errno;
+    c->status_bytes = rnl_status_bytes(size);
+    c->bells_bytes = (size_t)size * RNL_BELL_BYTES;
+    if (rnl_memfd_check(fds[0], c->status_bytes, 0) < 0 || rnl_memfd_check(fds[1], c->bells_bytes, 0) < 0)
+        return rnl_fail(RNL_ERR_JOB,
+                        "the launcher's pages are not sealed or not of the size of a job of %u rank%s: refused", size,
+                        RNL_S(size));
+    void *status = mmap(NULL, c->status_bytes, PROT_READ, MAP_SHARED, fds[0], 0);
     c->status = status == MAP_FAILED ? NULL : status;
+    void *bells = mmap(NULL, c->bells_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fds[1], 0);
     c->bells = bells == MAP_FAILED ? NULL : bells;
-    if (c->status == NULL || c->bells == NULL) {
-        r = rnl_fail_errno(RNL_ERR_NO_MEMORY, e, "cannot map the launcher's pages for a job of %u rank%s", w->size,
-                           RNL_S(w->size));
-        goto out;
-    }
-    if (c->status->magic != RNL_STATUS_MAGIC || c->status->version != RNL_STATUS_VERSION ||
-        c->status->size != w->size) {
-        rnl_fail(r,
-                 "the launcher's status page is of another version: use `runnel run` and the library of one release");
-        goto out;
-    }
-    c->env.news = &c->status->rank[w->rank].news;
-    c->env.bell = &c->bells[w->rank];
-    r = w->flags & RNL_WELCOME_NETWORK ? connect_net(c, &p) : 0;
-out:
-    rnl_packet_drop(&p);
-    return r;
+    if (!c->status || !c->bells)
+        return rnl_fail(RNL_ERR_NO_MEMORY,
+                        "cannot map the launcher's pages for a job of %u rank%s: raise the limit of address space "
+                        "(ulimit -v)",
+                        size, RNL_S(size));
+    if (c->status->magic != RNL_STATUS_MAGIC || c->status->version != RNL_STATUS_VERSION || c->status->size != size)
+        return rnl_fail(RNL_ERR_JOB, "the launcher's status page is of another version: use `runnel run` and the "
+                                     "library of one release");
+    return 0;
 }
 
-int rnl_client_env(int door, struct rnl_env **out)
+static int take_welcome(struct client *c, const struct rnl_msg_welcome *w, struct rnl_seqpacket *p)
 {
-    struct client *c = calloc(1, sizeof *c);
-    if (c == NULL)
+    struct rnl_env *env = &c->base.env;
+    env->rank = w->rank;
+    env->size = w->size;
+    env->incarnation = w->incarnation;
+    env->facts.keep_going = (w->flags & RNL_WELCOME_KEEP_GOING) != 0;
+    env->facts.launched = 1;
+    memcpy(env->host, w->host, sizeof env->host);
+    memcpy(env->job_key, w->key, sizeof env->job_key);
+    static_assert(sizeof env->job_key == sizeof w->key, "one key");
+    int status = rnl_rank_env_segments(&c->base, w->size, w->rank);
+    if (status == 0)
+        status = map_pages(c, w->size, p->fds);
+    if (status < 0)
+        return status;
+    env->event_seq = &c->status->rank[w->rank].news;
+    env->bell = &c->bells[w->rank];
+    c->networked = (w->flags & RNL_WELCOME_NETWORK) != 0;
+    if (!c->networked)
+        return 0;
+    int udp = fcntl(p->fds[2], F_DUPFD_CLOEXEC, 0); /* a copy, since the packet's descriptors are closed */
+    return udp < 0 ? rnl_fail(RNL_ERR_SYSTEM, "this process has no free descriptor to join its job: raise their limit "
+                                              "(ulimit -n)")
+                   : rnl_rank_env_connect(&c->base, udp);
+}
+
+static int receive_welcome(struct client *c)
+{
+    unsigned char bytes[RNL_MSG_BYTES_MAX];
+    struct rnl_seqpacket p;
+    struct rnl_msg msg;
+    int status = rnl_seqpacket_receive(c->sock, bytes, sizeof bytes, RNL_SEQPACKET_FDS_MAX, &p, 1);
+    if (status == RNL_ERR_JOB)
+        return rnl_fail(status,
+                        "the launcher did not let this rank in: it is gone, or out of descriptors; start the job "
+                        "again, with a higher limit of descriptors (ulimit -n)");
+    if (status < 0)
+        return rnl_client_agent_lost(c, status);
+    enum rnl_msg_verdict verdict = rnl_msg_decode(RNL_FROM_AGENT, bytes, p.n, RNL_JOB_RANKS_MAX, &msg);
+    if (verdict == RNL_MSG_OTHER_VERSION || (verdict == RNL_MSG_GOOD && msg.kind == RNL_MSG_REJECTED))
+        status = rejected(&msg, verdict);
+    else if (verdict != RNL_MSG_GOOD || msg.kind != RNL_MSG_WELCOME)
+        status = rnl_fail(RNL_ERR_JOB, "what replies at RUNNEL_FD is no launcher: start the program with `runnel run`, "
+                                       "or unset RUNNEL_FD to run alone");
+    else if (p.nfds != rnl_msg_fds(&msg))
+        status = rnl_fail(RNL_ERR_SYSTEM,
+                          "this process has no free descriptors to join its job: raise their limit (ulimit -n)");
+    else
+        status = take_welcome(c, &msg.u.welcome, &p);
+    explicit_bzero(bytes, sizeof bytes);
+    explicit_bzero(&msg, sizeof msg);
+    rnl_seqpacket_drop(&p);
+    return status;
+}
+
+int rnl_client_env(int bootstrap, struct rnl_env **out)
+{
+    struct client *c = rnl_secret_new(sizeof *c); /* since it holds the key of the job */
+    if (!c)
         return rnl_fail(RNL_ERR_NO_MEMORY, "no memory to join a job");
-    c->env.ops = &client_ops;
-    c->env.bell_of = client_bell_of;
-    c->owner = getpid();
+    rnl_rank_env_init(&c->base, &client_ops);
+    c->base.env.bell_of = client_bell_of;
     c->sock = -1;
-    c->wait = RNL_WAITFD_NONE;
-    int r = knock(c, door);
-    if (r == 0)
-        r = enter(c);
-    if (r < 0) {
+    int status = greet(c, bootstrap);
+    if (status == 0)
+        status = receive_welcome(c);
+    if (status < 0)
         client_free(c);
-        return r;
-    }
-    rnl_host_facts(&c->env.facts);
-    if (c->env.datagrams != NULL)
-        c->env.facts.trip_ns = rnl_host_trip_ns();
-    c->env.facts.launched = 1;
-    *out = &c->env;
-    return 0;
+    else
+        *out = &c->base.env;
+    return status;
 }

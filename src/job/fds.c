@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * fds.c - see fds.h. */
+ * fds.c - memory files by memfd_create, and packets with descriptors by sendmsg and recvmsg (fds.h). */
 #include "job/fds.h"
 
+#include "base/error.h"
 #include "base/limit.h"
 
 #include <errno.h>
@@ -14,31 +15,34 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#ifndef SCM_PIDFD
+#define SCM_PIDFD 0x04
+#endif
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U
-#endif
-#ifndef F_SEAL_FUTURE_WRITE
-#define F_SEAL_FUTURE_WRITE 0x0010
 #endif
 
 /* ---- memory files ---- */
 
 int rnl_memfd_new(const char *name, size_t bytes, unsigned seals, int *fd)
 {
-    if (bytes > INT64_MAX || !rnl_limit_allows_file(bytes))
-        return -EFBIG;
-    int f = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
-    if (f < 0 && errno == EINVAL) /* Linux before 6.3 */
-        f = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (f < 0)
-        return -errno;
-    if (ftruncate(f, (off_t)bytes) < 0 || fcntl(f, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | (int)seals) < 0) {
-        int e = errno;
-        close(f);
-        return -e;
+    const unsigned all = seals & RNL_MEMFD_MAY_GROW ? seals & ~RNL_MEMFD_MAY_GROW : seals | F_SEAL_GROW;
+    int e = EFBIG, f = -1;
+    if (bytes <= INT64_MAX && rnl_limit_allows_file(bytes)) {
+        f = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+        if (f < 0 && errno == EINVAL) /* Linux before 6.3 */
+            f = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+        e = f >= 0 && ftruncate(f, (off_t)bytes) == 0 && fcntl(f, F_ADD_SEALS, (int)(all | F_SEAL_SHRINK)) == 0 ? 0
+                                                                                                                : errno;
     }
     *fd = f;
-    return 0;
+    if (e == 0)
+        return 0;
+    if (f >= 0)
+        close(f);
+    *fd = -1;
+    return rnl_fail_errno(RNL_ERR_SYSTEM, e, "cannot make a memory file of %zu bytes (%s): %s", bytes, name,
+                          rnl_memfd_remedy(e));
 }
 
 const char *rnl_memfd_remedy(int e)
@@ -62,39 +66,43 @@ const char *rnl_memfd_remedy(int e)
 int rnl_memfd_check(int fd, size_t bytes, unsigned seals)
 {
     struct stat st;
-    int want = F_SEAL_SHRINK | F_SEAL_GROW | (int)seals;
-    int have = fcntl(fd, F_GET_SEALS);
-    if (have < 0 || (have & want) != want || fstat(fd, &st) < 0)
-        return -EINVAL;
-    return S_ISREG(st.st_mode) && st.st_size >= 0 && (uint64_t)st.st_size == bytes ? 0 : -EINVAL;
+    const int want = F_SEAL_SHRINK | F_SEAL_GROW | (int)seals, have = fcntl(fd, F_GET_SEALS);
+    return have >= 0 && (have & want) == want && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size >= 0 &&
+                   (uint64_t)st.st_size == bytes
+               ? 0
+               : RNL_ERR_JOB;
 }
 
 /* ---- packets ---- */
 
-int rnl_packet_socket_check(int fd)
+int rnl_seqpacket_pair(int pair[2])
 {
-    int domain = 0, type = 0;
-    socklen_t n = sizeof domain, m = sizeof type;
-    if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) < 0 || getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &m) < 0)
-        return -errno;
-    return domain == AF_UNIX && type == SOCK_SEQPACKET ? 0 : -ENOTSOCK;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0)
+        return 0;
+    return rnl_fail_errno(RNL_ERR_SYSTEM, errno,
+                          "cannot make a pair of sockets: raise the limit of descriptors (ulimit -n)");
 }
 
-int rnl_packet_pair(int pair[2])
+/* The status of a system call on a socket that has just failed. */
+static int failed(void)
 {
-    return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0 ? -errno : 0;
+    const int e = errno;
+    if (e == EAGAIN || e == EWOULDBLOCK)
+        return RNL_NO_ROOM;
+    if (e == EPIPE || e == ECONNRESET || e == ENOTCONN)
+        return rnl_fail_errno(RNL_ERR_JOB, e, "the other end of a socket of this job is closed: start the job again");
+    return rnl_fail_errno(RNL_ERR_SYSTEM, e,
+                          "the system cannot carry a message of this job: start it with more memory or fewer ranks");
 }
 
-int rnl_packet_send(int fd, const void *bytes, size_t n, const int *fds, unsigned nfds, int wait)
+int rnl_seqpacket_send(int fd, const void *bytes, size_t n, const int *fds, unsigned nfds, int wait)
 {
     union {
         struct cmsghdr align;
-        char bytes[CMSG_SPACE(RNL_PACKET_FDS_MAX * sizeof(int))];
+        char bytes[CMSG_SPACE(RNL_SEQPACKET_FDS_MAX * sizeof(int))];
     } control;
     struct iovec part = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = n};
     struct msghdr msg = {.msg_iov = &part, .msg_iovlen = 1};
-    if (nfds > RNL_PACKET_FDS_MAX)
-        return -EINVAL;
     if (nfds > 0) {
         memset(&control, 0, sizeof control);
         msg.msg_control = control.bytes;
@@ -105,25 +113,25 @@ int rnl_packet_send(int fd, const void *bytes, size_t n, const int *fds, unsigne
         c->cmsg_len = CMSG_LEN(nfds * sizeof(int));
         memcpy(CMSG_DATA(c), fds, nfds * sizeof(int));
     }
-    for (;;) {
-        if (sendmsg(fd, &msg, MSG_NOSIGNAL | (wait ? 0 : MSG_DONTWAIT)) >= 0)
-            return 0;
-        if (errno != EINTR)
-            return errno == EWOULDBLOCK ? -EAGAIN : -errno;
-    }
+    ssize_t sent;
+    do {
+        sent = sendmsg(fd, &msg, MSG_NOSIGNAL | (wait ? 0 : MSG_DONTWAIT));
+    } while (sent < 0 && errno == EINTR);
+    return sent < 0 ? failed() : 0;
 }
 
-/* Whoever sent it may have told it to linger: then closing it would block us until its data are read. */
+/* Closes a descriptor of another process. Its sender may have set SO_LINGER, with which close would block until the
+ * socket's data are read. */
 static void close_foreign(int fd)
 {
     const struct linger at_once = {.l_onoff = 1, .l_linger = 0};
-    setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once); /* fails on what is no socket */
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once); /* fails, harmlessly, if it is no socket */
     close(fd);
 }
 
-static void take_control(struct msghdr *msg, struct rnl_packet *out)
+static void take_control(struct msghdr *msg, struct rnl_seqpacket *out)
 {
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c != NULL; c = CMSG_NXTHDR(msg, c)) {
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
         if (c->cmsg_level != SOL_SOCKET || c->cmsg_len < CMSG_LEN(0))
             continue;
         size_t n = c->cmsg_len - CMSG_LEN(0);
@@ -131,10 +139,10 @@ static void take_control(struct msghdr *msg, struct rnl_packet *out)
             for (size_t i = 0; i + sizeof(int) <= n; i += sizeof(int)) {
                 int f;
                 memcpy(&f, CMSG_DATA(c) + i, sizeof f);
-                if (out->nfds < RNL_PACKET_FDS_MAX) {
+                if (out->nfds < RNL_SEQPACKET_FDS_MAX) {
                     out->fds[out->nfds++] = f;
                 } else {
-                    close_foreign(f); /* there is no room for so many */
+                    (void)!rnl_seqpacket_refuse_fd(f); /* more than the packet has room for */
                     out->cut = 1;
                 }
             }
@@ -142,61 +150,93 @@ static void take_control(struct msghdr *msg, struct rnl_packet *out)
             struct ucred who;
             memcpy(&who, CMSG_DATA(c), sizeof who);
             out->pid = who.pid > 0 ? who.pid : 0;
+            out->uid = who.uid;
+            out->gid = who.gid;
+            out->has_cred = 1;
+        } else if (c->cmsg_type == SCM_PIDFD && n >= sizeof(int)) {
+            memcpy(&out->pidfd, CMSG_DATA(c), sizeof out->pidfd); /* negative: the process has ended */
         }
     }
 }
 
-int rnl_packet_receive(int fd, void *bytes, size_t room, unsigned most, struct rnl_packet *out, int wait)
+/* `extra` is room for what the kernel adds by itself, which a sender can fill with as many bytes of descriptors. */
+static int receive(int fd, struct iovec *part, unsigned most, size_t extra, struct rnl_seqpacket *out, int wait)
 {
     const size_t pid_bytes = CMSG_SPACE(sizeof(struct ucred));
     union {
         struct cmsghdr align;
-        char bytes[CMSG_SPACE(RNL_PACKET_FDS_MAX * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
+        char bytes[CMSG_SPACE(RNL_SEQPACKET_FDS_MAX * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
     } control;
-    struct iovec part = {.iov_base = bytes, .iov_len = room};
-    struct msghdr msg = {.msg_iov = &part, .msg_iovlen = 1};
+    struct msghdr msg = {.msg_iov = part, .msg_iovlen = 1, .msg_controllen = extra};
     int passes_pid = 0;
     socklen_t size = sizeof passes_pid;
-    /* To the byte: room that is left over would be filled with descriptors. */
+    /* The room is exact to the byte, since the kernel fills any that is left over with descriptors. */
     if (getsockopt(fd, SOL_SOCKET, SO_PASSCRED, &passes_pid, &size) == 0 && passes_pid)
-        msg.msg_controllen = pid_bytes;
+        msg.msg_controllen += pid_bytes;
     if (most > 0)
-        msg.msg_controllen += CMSG_LEN((most < RNL_PACKET_FDS_MAX ? most : RNL_PACKET_FDS_MAX) * sizeof(int));
+        msg.msg_controllen += CMSG_LEN((most < RNL_SEQPACKET_FDS_MAX ? most : RNL_SEQPACKET_FDS_MAX) * sizeof(int));
     if (msg.msg_controllen > 0)
         msg.msg_control = control.bytes;
     memset(out, 0, sizeof *out);
+    out->pidfd = -1;
     ssize_t n;
     do {
         n = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC | (wait ? 0 : MSG_DONTWAIT));
     } while (n < 0 && errno == EINTR);
     if (n < 0)
-        return errno == EWOULDBLOCK ? -EAGAIN : errno == ECONNRESET ? -EPIPE : -errno;
+        return failed();
     out->cut = (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0;
     take_control(&msg, out);
-    if (n == 0) { /* no message of ours is empty */
-        rnl_packet_drop(out);
-        return -EPIPE;
+    if (n == 0) { /* no message of this protocol is empty, so this is the end of file */
+        for (unsigned i = 0; i < out->nfds; i++)
+            (void)!rnl_seqpacket_refuse_fd(out->fds[i]);
+        if (out->pidfd >= 0)
+            close(out->pidfd);
+        out->nfds = 0;
+        out->pidfd = -1;
+        errno = EPIPE;
+        return failed();
     }
     out->n = (size_t)n;
     return 0;
 }
 
-void rnl_packet_drop(struct rnl_packet *p)
+int rnl_seqpacket_receive(int fd, void *bytes, size_t room, unsigned most, struct rnl_seqpacket *out, int wait)
+{
+    struct iovec part = {.iov_base = bytes, .iov_len = room};
+    return receive(fd, &part, most, 0, out, wait);
+}
+
+int rnl_seqpacket_receive_pidfd(int fd, void *bytes, size_t room, struct rnl_seqpacket *out)
+{
+    struct iovec part = {.iov_base = bytes, .iov_len = room};
+    return receive(fd, &part, 0, CMSG_LEN(sizeof(int)), out, 0);
+}
+
+void rnl_seqpacket_drop(struct rnl_seqpacket *p)
 {
     for (unsigned i = 0; i < p->nfds; i++)
         close_foreign(p->fds[i]);
     p->nfds = 0;
 }
 
-/* Files and folders may belong to a file system that somebody else runs; what has seals is shared memory. The kernel
- * answers both questions by itself. */
-int rnl_packet_refuse_fd(int fd)
+bool rnl_seqpacket_is_socket(int fd)
+{
+    int domain = 0, type = 0;
+    socklen_t n = sizeof domain, m = sizeof type;
+    return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) == 0 && domain == AF_UNIX &&
+           getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &m) == 0 && type == SOCK_SEQPACKET;
+}
+
+/* Closing can block for files and folders, whose file system another user may run, but not for shared memory, which has
+ * seals. The kernel answers both questions without asking such a file system. */
+int rnl_seqpacket_refuse_fd(int fd)
 {
     struct statx st;
-    int of_memory = fcntl(fd, F_GET_SEALS) >= 0;
+    const bool of_memory = fcntl(fd, F_GET_SEALS) >= 0;
     if (!of_memory && (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, 0, &st) < 0 || S_ISREG(st.stx_mode) ||
                        S_ISDIR(st.stx_mode) || S_ISLNK(st.stx_mode)))
-        return -EBUSY;
+        return rnl_fail(RNL_ERR_JOB, "a rank sent a file or a folder, whose closing may block: it is left open");
     close_foreign(fd);
     return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * net.c - see net.h. */
+ * net.c - opens and binds the UDP sockets of net.h. */
 #include "job/net.h"
 
 #include <errno.h>

@@ -4,57 +4,99 @@
 #include "base/error.h"
 #include "job/fds.h"
 #include "job/job.h"
+#include "job/meet.h"
 #include "job/pmix.h"
+#include "job/rendezvous.h"
+#include "net/fault/fault.h"
+#include "net/wire/seal.h"
 #include "stream/stream.h"
-#include "transport/fault/fault.h"
-#include "wire/seal.h"
+#include "window/window.h"
 
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 int rnl_job_apart;
 int (*rnl_job_virtual)(const struct rnl_options *opt, struct rnl_env **out);
 
-/* What RUNNEL_FD leads to: 1 and *door; 0: nothing, we run alone; RNL_ERR_JOB. Whoever has joined adds its own number
- * there: what it starts inherits the variable and no door, and is no part of the job. */
-static int door_of(const char *text, int *door)
+/* Parses RUNNEL_FD. Returns 1 and *bootstrap, the bootstrap socket; 0: there is none, and this process runs alone; or
+ * RNL_ERR_JOB. A process that joins changes the value to "DESCRIPTOR,PID", in a PMIx job to "pmix,PID". So programs
+ * that it starts, which inherit the variable but not the socket, see that they are no part of the job. */
+static int bootstrap_of(const char *text, int *bootstrap)
 {
     static const char remedy[] = "start the program with `runnel run`, or unset RUNNEL_FD to run it alone";
     int fd = 0;
     const char *p = text;
-    if (text == NULL)
+    if (!text || (strncmp(text, "pmix,", 5) == 0 && strtol(text + 5, NULL, 10) != getpid()))
         return 0;
+    if (strncmp(text, "pmix,", 5) == 0)
+        return rnl_fail(RNL_ERR_JOB,
+                        "this rank has joined its job before: a job has one endpoint a rank, opened once, by one "
+                        "process");
     for (; *p >= '0' && *p <= '9' && fd < 100000000; p++)
         fd = fd * 10 + (*p - '0');
     if (p != text && *p == ',' && strtol(p + 1, NULL, 10) != getpid())
         return 0;
     if (p == text || (*p != '\0' && *p != ','))
         return rnl_fail(RNL_ERR_JOB, "RUNNEL_FD is '%.40s', not the number of a descriptor: %s", text, remedy);
-    int e = rnl_packet_socket_check(fd);
-    if (e < 0)
-        return rnl_fail_errno(RNL_ERR_JOB, -e,
-                              "RUNNEL_FD names descriptor %d, which is not a socket to a launcher in this process: %s",
-                              fd, remedy);
-    *door = fd;
+    if (!rnl_seqpacket_is_socket(fd))
+        return rnl_fail(RNL_ERR_JOB,
+                        "RUNNEL_FD names descriptor %d, which is not a socket to a launcher in this process: %s", fd,
+                        remedy);
+    *bootstrap = fd;
+    return 1;
+}
+
+static void joined_as(const char *what)
+{
+    char text[48];
+    snprintf(text, sizeof text, "%s,%d", what, (int)getpid());
+    setenv("RUNNEL_FD", text, 1);
+}
+
+/* Joins at a rendezvous. Returns 1 and *bootstrap, as bootstrap_of does. The launcher learns from the kernel when this
+ * process ends, and ends it with the job. */
+static int join(const char *where, int *bootstrap)
+{
+    struct rnl_joined joined;
+    const struct rnl_join_options opt = {.where = where, .wanted = -1};
+    const int r = rnl_join(&opt, &joined);
+    if (r < 0)
+        return r;
+    free(joined.environment);
+    *bootstrap = joined.bootstrap;
+    rnl_job_apart = 1;
     return 1;
 }
 
 int rnl_job_env(const struct rnl_options *opt, struct rnl_env **out)
 {
-    int door = -1;
-    if (rnl_job_virtual != NULL)
+    int bootstrap = -1;
+    if (opt && opt->flags & RNL_ALONE && rnl_job_virtual)
+        return rnl_fail(RNL_ERR_UNSUPPORTED, "the virtual cluster has no endpoints alone: open one of the job");
+    if (rnl_job_virtual)
         return rnl_job_virtual(opt, out);
-    int has_hub = opt != NULL && opt->size >= offsetof(struct rnl_options, hub_rank) + sizeof opt->hub_rank;
-    if (has_hub && opt->hub != NULL)
+    if (opt && opt->flags & RNL_ALONE)
+        return rnl_meet_env(opt, out);
+    int has_hub = opt && opt->size >= offsetof(struct rnl_options, hub_rank) + sizeof opt->hub_rank;
+    if (has_hub && opt->hub)
         return rnl_hub_env(opt->hub, opt->hub_rank, 0, out);
     const char *text = getenv("RUNNEL_FD");
-    int pmix = 0, r = door_of(text, &door);
-    if (text == NULL && r == 0) /* else this process belongs to a rank, and is none itself */
-        r = pmix = rnl_pmix_door(&door);
+    int r = bootstrap_of(text, &bootstrap);
+    const char *where = getenv("RUNNEL_RENDEZVOUS");
+    if (r == 0 && where && *where != '\0')
+        r = join(where, &bootstrap);
+    if (!text && r == 0) { /* else this process belongs to a rank, and is none itself */
+        r = rnl_pmix_env(out);
+        if (r > 0)
+            joined_as("pmix");
+        if (r != 0)
+            return r < 0 ? r : 0;
+    }
     if (r == 0) {
         struct rnl_hub *hub;
         r = rnl_hub_new(1, &hub);
@@ -66,36 +108,35 @@ int rnl_job_env(const struct rnl_options *opt, struct rnl_env **out)
         return r;
     }
     if (r > 0)
-        r = rnl_client_env(door, out);
-    if (r < 0 && pmix > 0)
-        close(door);
+        r = rnl_client_env(bootstrap, out);
     if (r < 0)
         return r;
-    /* The door stays open, so that a second open is told why, but not into what this process executes. */
-    char joined[32];
-    snprintf(joined, sizeof joined, "%d,%d", door, (int)getpid());
-    setenv("RUNNEL_FD", joined, 1);
-    fcntl(door, F_SETFD, FD_CLOEXEC);
-    if (rnl_job_apart || pmix) /* whoever started us looks after us */
+    /* The bootstrap socket stays open, so that a second open gets its refusal from the agent, but is closed on exec. */
+    char number[16];
+    snprintf(number, sizeof number, "%d", bootstrap);
+    joined_as(number);
+    fcntl(bootstrap, F_SETFD, FD_CLOEXEC);
+    if (rnl_job_apart) /* this process may outlive its parent: see job.h */
         return 0;
-    /* Below a wrapper the launcher's own arrangement does not reach us: die with the wrapper. */
+    /* The launcher's PR_SET_PDEATHSIG does not reach a process started by a wrapper, so this process dies with it. */
     pid_t parent = getppid();
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) {
         (*out)->ops->close(*out);
-        return rnl_fail(RNL_ERR_JOB, "what started this rank is gone: start the job again");
+        return rnl_fail(RNL_ERR_JOB, "the process that started this rank is gone: start the job again");
     }
     return 0;
 }
 
-/* What befalls the packets that come, for programs that are to be seen with it. The virtual cluster has its own. */
+/* Puts the faults that RNL_FAULT describes on arriving packets, for tests of real programs. The virtual cluster has
+ * faults of its own. */
 static int take_faults(struct rnl_env *env)
 {
     const char *text = getenv("RNL_FAULT");
     char why[sizeof rnl_last_error()->text];
-    if (rnl_job_virtual != NULL || text == NULL || *text == '\0')
+    if (rnl_job_virtual || !text || *text == '\0' || env->meet)
         return 0;
-    if (env->datagrams == NULL)
+    if (!env->datagrams)
         return rnl_fail(RNL_ERR_ARG,
                         "RNL_FAULT is '%.40s', and there are no packets that this could befall: start the job with "
                         "`runnel run --transport udp`, or on several hosts, or unset it",
@@ -108,16 +149,16 @@ static int take_faults(struct rnl_env *env)
     return status;
 }
 
-int rnl_open(rnl_endpoint **out, const struct rnl_options *opt)
+int rnl_job_open(rnl_endpoint **out, const struct rnl_options *opt, rnl_job_join *joins, const void *arg)
 {
     struct rnl_env *env;
     uint8_t protect;
     int status = rnl_ep_check(opt, opt && opt->hub ? rnl_hub_size(opt->hub)
-                                                   : 0); /* a mistake must not cost the place in the job */
+                                                   : 0); /* before joining, which is possible only once */
     if (status == 0)
         status = rnl_protect_read(getenv("RNL_PROTECT"), &protect);
     if (status == 0)
-        status = rnl_job_env(opt, &env);
+        status = joins(opt, arg, &env);
     if (status < 0)
         return status;
     env->protect = protect;
@@ -129,5 +170,19 @@ int rnl_open(rnl_endpoint **out, const struct rnl_options *opt)
         return status;
     }
     rnl_stream_attach(*out);
+    rnl_window_attach(*out);
+    env->open = rnl_job_virtual ? NULL : rnl_open;
+    env->endpoint = *out;
     return 0;
+}
+
+static int join_own(const struct rnl_options *opt, const void *arg, struct rnl_env **out)
+{
+    (void)arg;
+    return rnl_job_env(opt, out);
+}
+
+int rnl_open(rnl_endpoint **out, const struct rnl_options *opt)
+{
+    return rnl_job_open(out, opt, join_own, NULL);
 }

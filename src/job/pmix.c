@@ -1,493 +1,240 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * pmix.c - see pmix.h. The job has no launcher of ours, so the first rank of each host leaves an agent behind, which
- * serves the others as a launcher would (job/keeper.h). PMIx says how many ranks there are and which are here, and
- * carries what each host says of itself: which ranks it has, where its agent listens and what proves who may come in,
- * where its datagrams go; and from host 0 the key of the job. So it is as secret as PMIx keeps it. On several hosts a
- * second exchange tells everybody what the hosts could not reach, and all or none go on.
+ * pmix.c - the env of a rank below PMIx or an exchange of its caller, whose job has no agent. Ranks of one host share a
+ * memory file (local.h); other hosts are reached by datagrams, at addresses that were probed during the join
+ * (pmix_join.c). The close is decided by waves, as in membership.h: each wave is one fence over all ranks that carries
+ * the activity of each, so all ranks come to the same result from the same numbers.
  *
- * The library of PMIx is loaded when it is wanted: programs that `runnel run` starts need none of it. */
-#include "job/pmix.h"
-
+ * The server handles deaths: mpirun and srun end a job when one of its processes dies. So libpmix stays initialized
+ * until the close is over, and a rank that ends earlier makes the server end the job. A rank that finds another of its
+ * host dead reports the job as gone, whatever the server was configured to do. A silent rank of another host counts as
+ * alive for as long as the server is there. */
+#include "base/bug.h"
 #include "base/error.h"
-#include "runnel/runnel.h"
+#include "base/secret.h"
+#include "job/pmix_internal.h"
+#include "net/wire/bytes.h"
 
-#ifndef RNL_HAVE_PMIX
-#define RNL_HAVE_PMIX 0
-#endif
-
-#if RNL_HAVE_PMIX
-#include "base/env.h"
-#include "job/keeper.h"
-
-#include <dlfcn.h>
-#include <errno.h>
-#include <pmix.h>
-#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
-static const char host_key[] = "runnel.host", vain_key[] = "runnel.vain";
+enum { KEY_BYTES = 48 };
 
-struct calls {
-    pmix_status_t (*init)(pmix_proc_t *, pmix_info_t *, size_t);
-    pmix_status_t (*finalize)(const pmix_info_t *, size_t);
-    pmix_status_t (*get)(const pmix_proc_t *, const char *, const pmix_info_t *, size_t, pmix_value_t **);
-    pmix_status_t (*put)(pmix_scope_t, const char *, pmix_value_t *);
-    pmix_status_t (*commit)(void);
-    pmix_status_t (*fence)(const pmix_proc_t *, size_t, const pmix_info_t *, size_t);
-    const char *(*text)(pmix_status_t);
-};
-
-struct job {
-    const struct calls *call;
-    pmix_proc_t me;
-    uint32_t size, local;
-    uint32_t *mine; /* the `local` ranks of this host, the first of which leads it */
-    /* -- what the hosts said of themselves -- */
-    uint32_t hosts, host; /* this is `host` */
-    uint32_t *host_of, *lead;
-    struct rnl_host *at;
-    struct rnl_here *here;
-    struct rnl_keeper_where where; /* of this host's agent */
-    unsigned char key[RNL_JOB_KEY_BYTES];
-};
-
-static int load(struct calls *c)
+static struct rnl_pmix *pmix_of(struct rnl_env *env)
 {
-    void *lib = dlopen("libpmix.so.2", RTLD_NOW | RTLD_LOCAL);
-    if (lib == NULL)
-        return rnl_fail(RNL_ERR_JOB,
-                        "this process was started by a PMIx server, and libpmix.so.2 cannot be loaded: install it, "
-                        "start the job with `runnel run`, or unset PMIX_NAMESPACE to run alone");
-    const struct {
-        const char *name;
-        size_t at;
-    } wanted[] = {
-        {"PMIx_Init", offsetof(struct calls, init)},        {"PMIx_Finalize", offsetof(struct calls, finalize)},
-        {"PMIx_Get", offsetof(struct calls, get)},          {"PMIx_Put", offsetof(struct calls, put)},
-        {"PMIx_Commit", offsetof(struct calls, commit)},    {"PMIx_Fence", offsetof(struct calls, fence)},
-        {"PMIx_Error_string", offsetof(struct calls, text)}};
-    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
-        void *f = dlsym(lib, wanted[i].name);
-        if (f == NULL)
-            return rnl_fail(RNL_ERR_JOB, "libpmix.so.2 has no %s: install PMIx 3 or newer", wanted[i].name);
-        memcpy((char *)c + wanted[i].at, &f, sizeof f);
+    return (struct rnl_pmix *)(void *)env;
+}
+
+/* ---- events ---- */
+
+static void activity_key(uint64_t wave, char out[KEY_BYTES])
+{
+    snprintf(out, KEY_BYTES, "runnel.wave.%llu", (unsigned long long)wave);
+}
+
+static int pmix_close_report(struct rnl_env *env, uint64_t wave, uint64_t activity)
+{
+    struct rnl_pmix *p = pmix_of(env);
+    char key[KEY_BYTES];
+    unsigned char bytes[8];
+    int status = rnl_rank_env_forked(env);
+    if (status < 0 || p->waits || p->done) /* only the first report of a wave is sent */
+        return status;
+    if (wave != p->wave)
+        return rnl_fail(RNL_ERR_JOB, "rank %u reported close wave %llu, which was not asked for", env->rank,
+                        (unsigned long long)wave);
+    activity_key(wave, key);
+    rnl_put64(bytes, activity);
+    status = p->via->put(p, key, bytes, sizeof bytes);
+    if (status == 0)
+        status = rnl_pmix_fence(p);
+    p->waits = status == 0;
+    return status;
+}
+
+/* Decides a wave whose fence is over, by numbers that are the same in every rank. Returns 0 and *out, or -1 if not all
+ * ranks took part. */
+static int judge_wave(struct rnl_pmix *p, struct rnl_event *out)
+{
+    uint32_t size = p->local.base.env.size;
+    bool quiet = p->before || RNL_BUG(pmix_one_wave);
+    uint64_t *now = calloc(size, sizeof *now);
+    char key[KEY_BYTES];
+    unsigned char bytes[8];
+    int status = now && atomic_load(&p->fence_status) == 0 ? 0 : -1;
+    activity_key(p->wave, key);
+    for (uint32_t i = 0; i < size && status == 0; i++) {
+        status = p->via->get(p, i, key, bytes, sizeof bytes);
+        if (status == 0)
+            now[i] = rnl_get64(bytes);
+        quiet = quiet && status == 0 && (!p->before || now[i] == p->before[i]);
     }
-    return 0; /* it stays loaded: it has threads */
+    free(p->before);
+    p->before = now;
+    p->waits = false;
+    p->done = quiet && status == 0;
+    p->wave += !p->done;
+    *out = (struct rnl_event){.kind = p->done ? RNL_EVENT_CLOSE_DONE : RNL_EVENT_CLOSE_ASK, .wave = p->wave};
+    return status;
 }
 
-static int refused(const char *what, const struct calls *c, pmix_status_t s)
+static int pmix_event(struct rnl_env *env, struct rnl_event *out)
 {
-    return rnl_fail(RNL_ERR_JOB, "the PMIx server of this job does not %s: %s; start the job with `runnel run`", what,
-                    c->text(s));
-}
-
-static int no_memory(const struct job *j)
-{
-    return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for the places of %u ranks", j->size);
-}
-
-/* ---- what PMIx says ---- */
-
-static int get_number(const struct job *j, const char *key, uint32_t *out)
-{
-    pmix_proc_t all = j->me;
-    pmix_value_t *v = NULL;
-    all.rank = PMIX_RANK_WILDCARD;
-    pmix_status_t s = j->call->get(&all, key, NULL, 0, &v);
-    if (s != PMIX_SUCCESS || v->type != PMIX_UINT32)
-        return refused("say how large the job is", j->call, s);
-    *out = v->data.uint32;
-    free(v);
-    return 0;
-}
-
-/* "0,1,5". 0, or -1: that is no such list, of `local` ranks with this one. */
-static int parse_peers(struct job *j, const char *text)
-{
-    int with_me = 0;
-    for (uint32_t n = 0; n < j->local; n++) {
-        char *end;
-        unsigned long rank = strtoul(text, &end, 10);
-        if (end == text || rank >= j->size || (*end != (n + 1 < j->local ? ',' : '\0')) ||
-            (n > 0 && rank <= j->mine[n - 1]))
-            return -1;
-        j->mine[n] = (uint32_t)rank;
-        with_me |= rank == j->me.rank;
-        text = end + 1;
-    }
-    return with_me ? 0 : -1;
-}
-
-/* Not by the names of hosts: two of one name may be two. */
-static int learn_peers(struct job *j)
-{
-    pmix_proc_t all = j->me;
-    pmix_value_t *v = NULL;
-    all.rank = PMIX_RANK_WILDCARD;
-    j->mine = calloc(j->local, sizeof *j->mine);
-    if (j->mine == NULL)
-        return no_memory(j);
-    for (uint32_t i = 0; i < j->local; i++)
-        j->mine[i] = i;
-    if (j->local == j->size)
+    struct rnl_pmix *p = pmix_of(env);
+    if (getpid() != p->local.base.owner)
         return 0;
-    pmix_status_t s = j->call->get(&all, PMIX_LOCAL_PEERS, NULL, 0, &v);
-    int bad = s != PMIX_SUCCESS || v->type != PMIX_STRING || parse_peers(j, v->data.string) < 0;
-    if (s == PMIX_SUCCESS && v->type == PMIX_STRING)
-        free(v->data.string);
-    free(v);
-    return bad ? refused("say which ranks are on this host", j->call, s) : 0;
-}
-
-/* ---- what ranks tell each other ---- */
-
-static int put(const struct job *j, const char *key, struct rnl_pack *p)
-{
-    pmix_value_t value = {.type = PMIX_BYTE_OBJECT};
-    value.data.bo.bytes = (char *)p->at;
-    value.data.bo.size = p->bytes;
-    if (p->failed)
-        return no_memory(j);
-    pmix_status_t s = j->call->put(PMIX_GLOBAL, key, &value);
-    if (s == PMIX_SUCCESS)
-        s = j->call->commit();
-    return s == PMIX_SUCCESS ? 0 : refused("take what this rank says of its host", j->call, s);
-}
-
-static int fence(const struct job *j)
-{
-    pmix_info_t info;
-    memset(&info, 0, sizeof info);
-    memcpy(info.key, PMIX_COLLECT_DATA, sizeof PMIX_COLLECT_DATA);
-    info.value.type = PMIX_BOOL;
-    info.value.data.flag = true;
-    pmix_status_t s = j->call->fence(NULL, 0, &info, 1);
-    return s == PMIX_SUCCESS ? 0 : refused("carry what its hosts say of themselves", j->call, s);
-}
-
-/* Malloced, the caller's. */
-static int get(const struct job *j, uint32_t rank, const char *key, unsigned char **at, size_t *bytes)
-{
-    pmix_proc_t who = j->me;
-    pmix_value_t *v = NULL;
-    pmix_info_t info;
-    who.rank = rank;
-    memset(&info, 0, sizeof info); /* after the fence it is here or nowhere: do not ask the other host for it */
-    memcpy(info.key, PMIX_IMMEDIATE, sizeof PMIX_IMMEDIATE);
-    info.value.type = PMIX_BOOL;
-    info.value.data.flag = true;
-    pmix_status_t s = j->call->get(&who, key, &info, 1, &v);
-    if (s == PMIX_SUCCESS && v->type != PMIX_BYTE_OBJECT)
-        s = PMIX_ERR_BAD_PARAM;
-    if (s != PMIX_SUCCESS)
-        return refused("carry what its hosts say of themselves", j->call, s);
-    *at = (unsigned char *)v->data.bo.bytes;
-    *bytes = v->data.bo.size;
-    free(v);
-    return 0;
-}
-
-/* ---- what a host says of itself: release, name, ranks, agent, key (of host 0), and where it is ---- */
-
-static int say_host(struct job *j, struct rnl_keeper *k)
-{
-    struct rnl_pack p = {.at = NULL};
-    struct rnl_here here = {.host = 0};
-    char name[RNL_JOB_HOST_BYTES] = "", own[RNL_RELEASE_BYTES];
-    int several = j->local != j->size;
-    if (gethostname(name, sizeof name - 1) < 0)
-        memcpy(name, "localhost", sizeof "localhost");
-    int r = 0, e = rnl_keeper_open(k, j->local, several, &here);
-    if (e == 0 && j->me.rank == 0 && getrandom(k->key, sizeof k->key, 0) != (ssize_t)sizeof k->key)
-        e = -errno;
-    if (e < 0)
-        r = rnl_fail_errno(RNL_ERR_SYSTEM, -e,
-                           "the sockets of the %u rank%s of this host cannot be opened: raise the limit of descriptors "
-                           "(ulimit -n), and allow sockets of UDP in the sandbox that this runs in",
-                           j->local, RNL_S(j->local));
-    rnl_pack_text(&p, rnl_here_release(own));
-    rnl_pack_text(&p, name);
-    rnl_pack_32(&p, j->local);
-    for (uint32_t i = 0; i < j->local; i++)
-        rnl_pack_32(&p, j->mine[i]);
-    rnl_pack_bytes(&p, &k->where, sizeof k->where);
-    rnl_pack_bytes(&p, k->key, sizeof k->key);
-    if (r == 0 && several)
-        rnl_here_pack(&p, &here);
-    if (r == 0)
-        r = put(j, host_key, &p);
-    rnl_here_free(&here);
-    rnl_pack_free(&p);
-    return r;
-}
-
-/* Of the host that `rank` leads, which is the next one. */
-static int unpack_host(struct job *j, uint32_t rank, const unsigned char *at, size_t bytes)
-{
-    struct rnl_unpack u = {.at = at, .left = bytes};
-    struct rnl_keeper_where where;
-    unsigned char key[RNL_JOB_KEY_BYTES];
-    char own[RNL_RELEASE_BYTES];
-    uint32_t h = j->hosts;
-    char *release = rnl_unpack_text(&u), *name = rnl_unpack_text(&u);
-    int r = 0;
-    if (u.bad || strlen(name) >= sizeof j->at[h].name)
-        r = rnl_here_garbled("what PMIx carried");
-    else if (strcmp(release, rnl_here_release(own)) != 0)
-        r = rnl_fail(
-            RNL_ERR_JOB,
-            "host %s has protocol and release %.40s, and this one %s: install one release on all hosts of the job",
-            name, release, own);
-    if (r == 0) {
-        memcpy(j->at[h].name, name, strlen(name) + 1);
-        j->at[h].count = rnl_unpack_32(&u);
-        for (uint32_t i = 0; i < j->at[h].count && !u.bad; i++) {
-            uint32_t its = rnl_unpack_32(&u);
-            u.bad |= its >= j->size || j->host_of[its] != UINT32_MAX || (i == 0 && its != rank);
-            if (!u.bad)
-                j->host_of[its] = h;
-            if (!u.bad && its == j->me.rank)
-                j->host = h;
-        }
-        rnl_unpack_bytes(&u, &where, sizeof where);
-        rnl_unpack_bytes(&u, key, sizeof key);
-        if (u.bad || j->at[h].count == 0)
-            r = rnl_here_garbled("what PMIx carried");
+    if (p->waits && atomic_load_explicit(&p->fenced, memory_order_acquire)) {
+        if (judge_wave(p, out) == 0)
+            return 1;
+        atomic_store(&p->lost, true);
     }
-    if (r == 0 && j->local != j->size)
-        r = rnl_here_unpack(&u, 1, &j->at[h], &j->here[h]);
-    if (r == 0) {
-        j->here[h].host = h;
-        j->lead[h] = rank;
-        j->hosts++;
-        if (j->host_of[j->me.rank] == h)
-            j->where = where;
-        if (h == 0)
-            memcpy(j->key, key, sizeof j->key);
-    }
-    explicit_bzero(key, sizeof key);
-    free(release);
-    free(name);
-    return r;
+    if (p->done)
+        return 0; /* after the close an end is no death */
+    if (rnl_local_event(env, out))
+        return 1;
+    if ((p->local.deaths == 0 && !atomic_load(&p->lost)) || p->told_lost)
+        return 0;
+    p->told_lost = true;
+    *out = (struct rnl_event){.kind = RNL_EVENT_JOB_GONE};
+    return 1;
 }
 
-static int hear_hosts(struct job *j)
+/* ---- other hosts ---- */
+
+static bool nth_place(struct rnl_env *env, uint32_t rank, unsigned n, struct rnl_rank_address *out)
 {
-    j->host_of = malloc(j->size * sizeof *j->host_of);
-    j->lead = calloc(j->size, sizeof *j->lead);
-    j->at = calloc(j->size, sizeof *j->at);
-    j->here = calloc(j->size, sizeof *j->here);
-    if (j->host_of == NULL || j->lead == NULL || j->at == NULL || j->here == NULL)
-        return no_memory(j);
-    memset(j->host_of, 0xff, j->size * sizeof *j->host_of);
-    int r = 0;
-    for (uint32_t rank = 0; rank < j->size && r == 0; rank++) {
-        unsigned char *at = NULL;
-        size_t bytes = 0;
-        if (j->host_of[rank] != UINT32_MAX)
-            continue;
-        if (j->hosts == RNL_HOSTS_MAX)
-            return rnl_fail(RNL_ERR_JOB, "the ranks of this job are on more than %d hosts: start it on fewer",
-                            RNL_HOSTS_MAX);
-        r = get(j, rank, host_key, &at, &bytes);
-        if (r == 0)
-            r = unpack_host(j, rank, at, bytes);
-        if (at != NULL)
-            explicit_bzero(at, bytes);
-        free(at);
-    }
-    return r;
+    const struct rnl_pmix *p = pmix_of(env);
+    const uint32_t h = p->peer[rank].host;
+    const struct rnl_pmix_paths *paths = &p->host[h].paths;
+    if (h == p->own_host || n >= paths->count)
+        return false;
+    rnl_rank_address(paths->ip[n], p->peer[rank].port,
+                     p->info[h].kernel != 0 && p->info[h].kernel == p->info[p->own_host].kernel, rank + 1, out);
+    return true;
 }
 
-/* ---- what the hosts cannot reach ---- */
-
-static const char *interface_of(const struct job *j, uint32_t host, const uint8_t ip[16])
+static int pmix_place(struct rnl_env *env, uint32_t rank, struct rnl_rank_address *out)
 {
-    for (uint32_t k = 0; k < j->here[host].ways; k++)
-        if (memcmp(j->here[host].way[k].ip, ip, 16) == 0)
-            return j->here[host].way[k].interface;
-    return NULL;
+    return nth_place(env, rank, 0, out);
 }
 
-struct first_line {
-    struct job *job;
-    uint32_t more;
-    char text[640];
+static int pmix_alternate(struct rnl_env *env, uint32_t rank, unsigned n, struct rnl_rank_address *out)
+{
+    return nth_place(env, rank, n + 1, out);
+}
+
+/* Attests that every rank lives for as long as the server is there, since the server ends the job when one dies. An
+ * exchange says nothing of that: who is silent for long is dead. */
+static uint64_t pmix_liveness(struct rnl_env *env, uint32_t rank)
+{
+    const struct rnl_pmix *p = pmix_of(env);
+    (void)rank;
+    return !p->via->attests || atomic_load_explicit(&p->lost, memory_order_relaxed) ? 0 : rnl_host_now_ns(env);
+}
+
+/* ---- life ---- */
+
+/* Finalizes PMIx only after the close is done: the server counts a process that ends without that as failed, and ends
+ * the job. */
+static void pmix_close(struct rnl_env *env)
+{
+    struct rnl_pmix *p = pmix_of(env);
+    bool owner = getpid() == p->local.base.owner;
+    if (owner && p->done && p->via->leave)
+        p->via->leave(p);
+    if (owner)
+        pthread_mutex_lock(&p->lock);
+    p->open = false;
+    rnl_local_close(&p->local, p->done);
+    free(p->peer);
+    free(p->host);
+    free(p->info);
+    free(p->before);
+    p->peer = NULL;
+    p->host = NULL;
+    p->info = NULL;
+    p->before = NULL;
+    if (owner)
+        pthread_mutex_unlock(&p->lock);
+    if (owner && p->via->ended)
+        p->via->ended(p);
+}
+
+static int32_t pmix_pid_of(struct rnl_env *env, uint32_t rank)
+{
+    return (int32_t)pmix_of(env)->peer[rank].pid;
+}
+
+static const struct rnl_env_ops pmix_ops = {
+    RNL_RANK_ENV_OPS,
+    .pid_of = pmix_pid_of,
+    .segment_open = rnl_local_segment_open,
+    .segment_map = rnl_rank_segment_map,
+    .segment_unmap = rnl_rank_segment_unmap,
+    .segment_settle = rnl_rank_segment_settle,
+    .segment_close = rnl_rank_segment_close,
+    .event = pmix_event,
+    .close_report = pmix_close_report,
+    .disconnect = rnl_local_disconnect,
+    .close = pmix_close,
+    .rank_address = pmix_place,
+    .liveness = pmix_liveness,
+    .alternate_address = pmix_alternate,
 };
 
-static const char *line_interface(void *arg, uint32_t host, const uint8_t ip[16])
+int rnl_pmix_start(struct rnl_pmix *p, int (*begin)(struct rnl_pmix *, int *udp), struct rnl_env **out)
 {
-    return interface_of(((struct first_line *)arg)->job, host, ip);
-}
-
-static void keep_first(void *arg, const char *line)
-{
-    struct first_line *f = arg;
-    if (f->text[0] == '\0')
-        memcpy(f->text, line, strlen(line) + 1);
-    else
-        f->more++;
-}
-
-static int trouble(struct job *j, const struct rnl_trouble *t, uint32_t n)
-{
-    struct first_line f = {.job = j};
-    rnl_troubles_say(&(struct rnl_troubles){
-        .at = t, .n = n, .hosts = j->at, .interface = line_interface, .say = keep_first, .arg = &f});
-    return f.more > 0 ? rnl_fail(RNL_ERR_JOB, "%s (and %u more of that kind)", f.text, f.more)
-                      : rnl_fail(RNL_ERR_JOB, "%s", f.text);
-}
-
-enum { NO_AGENT = RNL_KEEPER_TROUBLES + 1 };
-
-/* `own`: what this host tried in vain, n of them, or n is NO_AGENT; if this rank leads it. 0, or RNL_ERR_JOB for all
- * ranks of the job. */
-static int share_troubles(struct job *j, const struct rnl_vain *own, uint32_t n)
-{
-    struct rnl_trouble *all = NULL;
-    struct rnl_pack p = {.at = NULL};
-    uint32_t total = 0;
-    int r = 0;
-    if (j->lead[j->host] == j->me.rank) {
-        rnl_pack_32(&p, n);
-        for (uint32_t i = 0; i < n && n != NO_AGENT; i++)
-            rnl_vain_pack(&p, &own[i]);
-        r = put(j, vain_key, &p);
-        rnl_pack_free(&p);
+    int udp = -1;
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_cond_init(&p->changed, NULL);
+    rnl_rank_env_init(&p->local.base, &pmix_ops);
+    p->local.base.env.bell_of = rnl_local_bell_of;
+    int status = begin(p, &udp);
+    if (status == 0 && udp >= 0)
+        status = rnl_rank_env_connect(&p->local.base, udp);
+    else if (udp >= 0)
+        close(udp);
+    if (status < 0) {
+        const struct rnl_error why = *rnl_last_error();
+        pmix_close(&p->local.base.env);
+        return rnl_fail(status, "%s", why.text);
     }
-    if (r == 0)
-        r = fence(j);
-    for (uint32_t h = 0; h < j->hosts && r == 0; h++) {
-        unsigned char *at = NULL;
-        size_t bytes = 0;
-        r = get(j, j->lead[h], vain_key, &at, &bytes);
-        struct rnl_unpack u = {.at = at, .left = bytes};
-        uint32_t count = r == 0 ? rnl_unpack_32(&u) : 0;
-        if (r == 0 && count == NO_AGENT && !u.bad) {
-            free(at);
-            r = rnl_fail(RNL_ERR_JOB,
-                         "host %s could not start its agent, or its first rank could not reach it: its "
-                         "ranks say why",
-                         j->at[h].name);
-            break;
-        }
-        struct rnl_trouble *more =
-            count > RNL_KEEPER_TROUBLES || u.bad ? NULL : realloc(all, (total + count + 1) * sizeof *all);
-        if (r == 0 && more == NULL)
-            r = rnl_here_garbled("what became of the tries of a host");
-        all = more != NULL ? more : all;
-        for (uint32_t i = 0; i < count && r == 0; i++) {
-            r = rnl_vain_unpack(&u, j->hosts, &all[total].what);
-            all[total++].host = h;
-        }
-        free(at);
-    }
-    if (r == 0 && total > 0)
-        r = trouble(j, all, total);
-    free(all);
-    return r;
+    pthread_mutex_lock(&p->lock);
+    p->open = true;
+    pthread_mutex_unlock(&p->lock);
+    p->local.base.env.incarnation = p->local.base.env.rank + 1;
+    p->local.base.env.facts.launched = 1;
+    *out = &p->local.base.env;
+    return 1;
 }
 
-/* ---- joining ---- */
+/* ---- fences ---- */
 
-static int start_keeper(struct job *j, struct rnl_keeper *k)
+void rnl_pmix_fence_over(struct rnl_pmix *p, int status)
 {
-    k->size = j->size;
-    k->hosts = j->hosts;
-    k->host = j->host;
-    k->host_of = j->host_of;
-    k->at = j->at;
-    k->here = j->here;
-    memcpy(k->key, j->key, sizeof k->key);
-    int e = rnl_keeper_start(k);
-    return e == 0 ? 0
-                  : rnl_fail_errno(RNL_ERR_SYSTEM, -e,
-                                   "the agent of this host cannot be started: raise the limits of processes and "
-                                   "descriptors (ulimit -u, ulimit -n)");
+    pthread_mutex_lock(&p->lock);
+    atomic_store_explicit(&p->fence_status, status, memory_order_relaxed);
+    atomic_store_explicit(&p->fenced, true, memory_order_release);
+    if (p->open)
+        rnl_local_notify(&p->local, p->local.index);
+    pthread_cond_signal(&p->changed);
+    pthread_mutex_unlock(&p->lock);
 }
 
-/* `r`: 0, or why this host has no agent. On several hosts all take part in what follows, or the others would wait. */
-static int enter(struct job *j, int r, int *door)
+int rnl_pmix_fence(struct rnl_pmix *p)
 {
-    struct rnl_vain *vain = calloc(RNL_KEEPER_TROUBLES, sizeof *vain);
-    uint32_t n = 0;
-    if (r == 0)
-        r = vain == NULL ? no_memory(j) : rnl_keeper_enter(&j->where, j->me.rank, j->hosts, door, vain, &n);
-    if (j->hosts > 1) {
-        struct rnl_error mine = *rnl_last_error();
-        int entered = r == 1, others = share_troubles(j, vain, r < 0 ? NO_AGENT : n);
-        if (r < 0)
-            r = rnl_fail(r, "%s", mine.text);
-        else
-            r = others < 0 ? others : 1;
-        if (r < 0 && entered)
-            close(*door);
-    }
-    free(vain);
-    return r;
+    atomic_store_explicit(&p->fenced, false, memory_order_relaxed);
+    return p->via->fence(p);
 }
 
-static int join(struct job *j, int *door)
+int rnl_pmix_fence_wait(struct rnl_pmix *p)
 {
-    struct rnl_keeper k = {.listener = -1, .probe = -1};
-    int r = get_number(j, PMIX_JOB_SIZE, &j->size);
-    if (r == 0)
-        r = get_number(j, PMIX_LOCAL_SIZE, &j->local);
-    if (r == 0 &&
-        (j->size < 1 || j->size > RNL_JOB_RANKS_MAX || j->me.rank >= j->size || j->local < 1 || j->local > j->size))
-        r = rnl_fail(RNL_ERR_JOB, "the PMIx server of this job says that it has %u ranks: there can be 1 to %d",
-                     j->size, RNL_JOB_RANKS_MAX);
-    if (r == 0)
-        r = learn_peers(j);
-    int leads = r == 0 && j->mine[0] == j->me.rank;
-    if (leads)
-        r = say_host(j, &k);
-    if (r == 0)
-        r = fence(j);
-    if (r == 0)
-        r = hear_hosts(j);
-    int heard = r == 0;
-    if (r == 0 && leads)
-        r = start_keeper(j, &k);
-    rnl_keeper_close(&k);
-    return heard ? enter(j, r, door) : r;
+    pthread_mutex_lock(&p->lock);
+    while (!atomic_load(&p->fenced) && !atomic_load(&p->lost))
+        pthread_cond_wait(&p->changed, &p->lock);
+    pthread_mutex_unlock(&p->lock);
+    int s = atomic_load(&p->lost) ? p->via->lost : atomic_load(&p->fence_status);
+    return s == 0 ? 0 : p->via->refused(p, "let its ranks meet", s);
 }
-
-static int join_and_leave(const struct calls *c, int *door)
-{
-    struct job j = {.call = c};
-    pmix_status_t s = c->init(&j.me, NULL, 0);
-    if (s != PMIX_SUCCESS)
-        return refused("let this process in", c, s);
-    int r = join(&j, door);
-    for (uint32_t h = 0; h < j.hosts; h++)
-        rnl_here_free(&j.here[h]);
-    free(j.mine);
-    free(j.host_of);
-    free(j.lead);
-    free(j.at);
-    free(j.here);
-    explicit_bzero(&j, sizeof j);
-    c->finalize(NULL, 0); /* all is said; a server takes a process that ends without this for one that failed */
-    return r;
-}
-
-int rnl_pmix_door(int *door)
-{
-    struct calls c;
-    if (getenv("PMIX_NAMESPACE") == NULL || getenv("PMIX_RANK") == NULL)
-        return 0;
-    int r = load(&c);
-    return r < 0 ? r : join_and_leave(&c, door);
-}
-#else
-int rnl_pmix_door(int *door)
-{
-    (void)door;
-    return 0;
-}
-#endif

@@ -1,11 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * pmix.h - jobs that somebody else started, who serves PMIx (mpirun, srun, prterun). */
+ * pmix.h - joins a job whose ranks learn of each other by values that they exchange: through the PMIx server of the
+ * launcher that started them (mpirun, prterun, srun), or through functions of the caller. */
 #ifndef RNL_JOB_PMIX_H
 #define RNL_JOB_PMIX_H
 
-/* Whether there is a PMIx server, whose job we are in: 1 and the door of this rank (job/agent.h); 0: there is none;
- * RNL_ERR_JOB, RNL_ERR_UNSUPPORTED (its ranks are on several hosts), RNL_ERR_SYSTEM. A collective of all ranks. */
-int rnl_pmix_door(int *door);
+#ifndef RNL_HAVE_PMIX
+#define RNL_HAVE_PMIX 0
+#endif
+
+#include "base/env.h"
+
+/* Returns 1 and *out, the env of this rank, which its close frees; 0 if there is no PMIx server; or RNL_ERR_JOB,
+ * RNL_ERR_SYSTEM, RNL_ERR_NO_MEMORY. All ranks of the job must call it; it succeeds or fails for all of them. */
+int rnl_pmix_env(struct rnl_env **out);
+/* For a process that exits with success and without a close, as its program's ranks have agreed: finalizes PMIx, since
+ * the server would otherwise count the exit as a failure. No effect outside a PMIx job. */
+void rnl_pmix_leave(void);
 
 #endif

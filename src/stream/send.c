@@ -1,22 +1,165 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * send.c - composing messages: send, piece, end, flush; begin.c opens them. Bytes are stored once, into the place they
- * travel from.
+ * send.c - the calls that send: they begin, compose and end messages, and wait for room if they must.
  *
- * A stream in an extent never waits after its begin: the line for its end stays free, since no other message can go to
- * that peer while it is open, and lines for early publication are used only if another is left. */
-#include "stream/stream.h"
+ * Clause c of the deadlock rule is kept here: a send that must wait outside handlers makes progress meanwhile. */
+#include "base/bug.h"
+#include "stream/stream_internal.h"
 
-#include "base/copy.h"
-#include "endpoint/remote.h"
+#include "endpoint/net.h"
+
+/* ---- waiting for room ---- */
+
+enum { FULL_BEFORE_GROW = 16, FULL_OF_CELLS = 8, FULL_OF_BULK = 1 };
+
+static RNL_COLD int no_job(const struct rnl_endpoint *ep)
+{
+    return rnl_fail(RNL_ERR_JOB, "the %s", ep->close.job_gone ? "launcher of this job is gone" : "job ends");
+}
+
+/* Waits for a free cell (and `bulk` contiguous bytes) to conn on lane 0, and makes progress meanwhile. */
+static int wait_room(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t bulk)
+{
+    struct rnl_idle w = {.deadline_ns = UINT64_MAX, .room = conn, .bulk = bulk};
+    struct rnl_tx *t = &conn->channel.tx[0];
+    ep->c->no_room++;
+    ep->c->waiting_for_rank = conn->rank + 1;
+    uint64_t since = 0;
+    int status = 0;
+    int full = bulk ? 0 : FULL_OF_CELLS;
+    conn->waits++;
+    for (;;) {
+        if (conn->dying | conn->gone) {
+            status = rnl_ep_gone(ep, conn->rank);
+            break;
+        }
+        if (ep->close.job_gone | ep->close.give_up) {
+            status = no_job(ep);
+            break;
+        }
+        int room = rnl_tx_refresh(t, ep->env, &conn->channel.distance);
+        if (room == 0 && bulk && conn->channel.is_remote)
+            full = FULL_OF_BULK;
+        if (room > 0 && bulk)
+            room = rnl_tx_bulk_piece(t, bulk, bulk) != 0;
+        if (room < 0) {
+            status = rnl_ep_broken(ep, conn, "a reading position past what was written");
+            break;
+        }
+        if (room > 0) {
+            /* The big ring is worth having when the small one was found full again and again. To other hosts the
+             * cells of long messages fill the small ring, too: on a long path it would limit what is in flight
+             * before the bulk area does. The change takes one cell, and the next send needs none of the small ring.
+             * It is put off while somebody else, a handler or a thread, composes in that cell, or needs it for the
+             * end of an extent. */
+            if (!conn->channel.big_tx && full && rnl_stream_out(conn)->state != RNL_STREAM_SHORT &&
+                rnl_stream_out(conn)->state != RNL_STREAM_EXTENT &&
+                (conn->full_count = (uint8_t)(conn->full_count + full)) >= FULL_BEFORE_GROW) {
+                rnl_stream_count(ep, t);
+                if (rnl_channel_grow_tx(&conn->channel) == 0) {
+                    ep->c->rings_grown++;
+                    rnl_ep_published(ep, conn, t);
+                }
+            }
+            break;
+        }
+        if (since == 0)
+            ep->c->waiting_since_ns = since = ep->env->ops->now_ns(ep->env);
+        unsigned work_done = rnl_stream_progress(ep);
+        if (rnl_ep_forked(ep))
+            return rnl_ep_enter_slow(ep);
+        if (work_done)
+            w.polls = w.yields = 0;
+        else
+            rnl_ep_idle(ep, &w);
+    }
+    conn->waits--;
+    ep->c->waiting_for_rank = ep->c->waiting_since_ns = 0;
+    if (since)
+        ep->c->no_room_wait_ns += ep->env->ops->now_ns(ep->env) - since;
+    return status;
+}
+
+/* Returns true if messages that no call waits for go first: queued posts, and the announcement of an abort. */
+static bool queued(const struct rnl_conn *conn)
+{
+    return conn->post_first || rnl_stream_out(conn)->state == RNL_STREAM_ABORTING;
+}
+
+/* Does what rnl_begin does, without entering the endpoint. */
+static int begin(struct rnl_endpoint *ep, const struct rnl_message *b, struct rnl_stream **out)
+{
+    struct rnl_conn *conn;
+    int no_wait = ep->fast.in_handler || b->flags & RNL_NO_WAIT;
+    int status = rnl_stream_check_begin(ep, b);
+    if (status < 0)
+        return status;
+    rnl_stream_promote(ep);
+    if (!ep->fast.in_handler) {
+        rnl_ep_take_events(ep);
+        rnl_stream_flush(ep);
+    }
+    if (no_wait && b->bound > RNL_RESERVE_MAX)
+        return rnl_stream_too_long(b->bound);
+    status = no_wait ? rnl_ep_connect_soon(ep, b->peer, &conn) : rnl_ep_connect(ep, b->peer, &conn);
+    if (status < 0)
+        return status;
+    for (;;) {
+        if (conn->shut & RNL_SHUT_DEAD)
+            return rnl_ep_gone(ep, b->peer);
+        if (rnl_stream_composing(rnl_stream_out(conn)) && !conn->post_sending)
+            return rnl_fail(RNL_BUSY, "a message to rank %u is open already; %s", b->peer,
+                            ep->fast.in_handler ? "leave this one to the program, or queue it with rnl_post"
+                                                : "end it first");
+        status = queued(conn) && !RNL_BUG(stream_send_overtakes_queue)
+                     ? RNL_NO_ROOM
+                     : rnl_stream_try_begin(ep, conn, b, no_wait, out);
+        if (status != RNL_NO_ROOM || no_wait)
+            break;
+        uint32_t bulk = rnl_stream_is_short(b) ? 0 : b->bound < RNL_PIECE_MIN ? (uint32_t)b->bound : RNL_PIECE_MIN;
+        if (queued(conn)) {
+            struct rnl_idle w = {.deadline_ns = UINT64_MAX};
+            conn->waits++; /* rnl_readmit has to wait, too */
+            while (queued(conn) && !(conn->dying | conn->gone | ep->close.job_gone | ep->close.give_up) &&
+                   !rnl_ep_forked(ep))
+                if (!rnl_stream_progress(ep) && !rnl_ep_forked(ep))
+                    rnl_ep_idle(ep, &w);
+            if (rnl_ep_forked(ep))
+                return rnl_ep_enter_slow(ep);
+            conn->waits--;
+            if (ep->close.job_gone | ep->close.give_up)
+                return no_job(ep);
+        } else {
+            status = wait_room(ep, conn, bulk);
+            if (status < 0)
+                break;
+        }
+    }
+    if (status == RNL_NO_ROOM) {
+        ep->c->no_room++;
+        uint64_t max;
+        if (b->bound > RNL_CELL_PAYLOAD && rnl_tx_bulk_never(&conn->channel.tx[0], (uint32_t)b->bound, &max))
+            return rnl_fail(RNL_ERR_TOO_LONG,
+                            "a message of up to %zu bytes cannot be reserved at once: rank %u lets us have %llu bytes; "
+                            "send it from outside a handler and without RNL_NO_WAIT, rnl_post it, or raise that rank's "
+                            "rnl_options.receive_budget",
+                            b->bound, b->peer, (unsigned long long)max);
+        rnl_ep_ring_bell(ep, conn, RNL_ARMED_CELLS); /* the peer may sleep, and can grant more */
+        return rnl_fail(RNL_NO_ROOM, "no room for a message of up to %zu bytes to rank %u now; %s", b->bound, b->peer,
+                        ep->fast.in_handler
+                            ? "leave it to the program, or queue it with rnl_post: trying again here cannot succeed"
+                            : "try again after the next extract");
+    }
+    return status;
+}
 
 /* ---- short messages ---- */
 
-int rnl_stream_publish_other(struct rnl_endpoint *ep, struct rnl_conn *conn, rnl_head key, unsigned char *end)
+int rnl_stream_publish_other(struct rnl_endpoint *ep, struct rnl_conn *conn, rnl_header key, unsigned char *end)
 {
-    int status = rnl_stream_publish(ep, conn, 0, key, end, 1, 0); /* another key: a fresh line */
+    int status = rnl_stream_publish(ep, conn, 0, key, end, 1, 0); /* another key begins a cell */
     if (!conn->shut)
-        rnl_tx_quick(&conn->pair.tx[0]);
+        rnl_tx_fast_on(&conn->channel.tx[0]);
     return status;
 }
 
@@ -28,7 +171,7 @@ void rnl_stream_end_other(struct rnl_stream *s, unsigned char *end)
 static RNL_NOINLINE int send_slow(struct rnl_endpoint *ep, unsigned peer, unsigned handler, const void *buf, size_t n)
 {
     struct rnl_stream *s;
-    struct rnl_begin b = {.peer = peer, .handler = handler, .bound = n};
+    struct rnl_message b = {.peer = peer, .handler = handler, .bound = n};
     int status = rnl_ep_enter(ep);
     if (status < 0)
         return status;
@@ -36,9 +179,9 @@ static RNL_NOINLINE int send_slow(struct rnl_endpoint *ep, unsigned peer, unsign
         status = rnl_fail(RNL_ERR_TOO_LONG, "rnl_send takes up to %d bytes, not %zu; use rnl_begin, rnl_piece, rnl_end",
                           RNL_SHORT_MAX, n);
     else
-        status = rnl_stream_begin(ep, &b, &s);
+        status = begin(ep, &b, &s);
     if (status == 0 && n > 0) {
-        rnl_copy_short(s->at, buf, s->state == RNL_STREAM_SWALLOW ? 0 : n);
+        rnl_copy_short(s->at, buf, s->state == RNL_STREAM_DISCARD_OUT ? 0 : n);
         s->at += n;
     }
     if (status == 0)
@@ -47,42 +190,42 @@ static RNL_NOINLINE int send_slow(struct rnl_endpoint *ep, unsigned peer, unsign
     return status;
 }
 
-/* The short path, of the kind that conn's line says. Nothing is left for after a call: it needs no frame. */
+/* Sends on the fast path a message of the kind of conn's open cell. Nothing is left to do after a call, so it needs no
+ * frame. */
 RNL_INLINE int send_short(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned peer, unsigned handler,
                           const void *buf, size_t n)
 {
-    struct rnl_tx *t = &conn->pair.tx[0];
+    struct rnl_tx *t = &conn->channel.tx[0];
     uint64_t pos = t->pos;
-    if (RNL_LIKELY(
-            rnl_tx_room_in_line(t))) { /* a copy of what follows for each case: in a burst nothing is decided twice */
+    if (RNL_LIKELY(rnl_tx_room_in_cell(t))) { /* both branches end apart: nothing is decided twice */
         unsigned char *at = t->end;
         rnl_copy_short(at, buf, n);
-        rnl_tx_publish_at(t, t->key, at + n, pos, conn->pair.rx[0].pos, 0);
+        rnl_tx_publish_at(t, t->key, at + n, pos, conn->channel.rx[0].pos, 0);
         return rnl_ep_published(ep, conn, t);
     }
-    if (RNL_UNLIKELY(pos >= t->quick_stop))
+    if (RNL_UNLIKELY(pos >= t->fast_stop))
         return send_slow(ep, peer, handler, buf, n);
-    pos = rnl_tx_begin_line(t);
-    struct rnl_line *line = rnl_line_of(t->ring, t->wrap, pos);
-    rnl_copy_short(line->payload, buf, n);
-    rnl_tx_publish_in(t, t->key, line, line->payload + n, pos, conn->pair.rx[0].pos, 0);
+    pos = rnl_tx_begin_cell(t);
+    struct rnl_cell *cell = rnl_cell_of(t->ring, t->wrap, pos);
+    rnl_copy_short(cell->payload, buf, n);
+    rnl_tx_publish_in(t, t->key, cell, cell->payload + n, pos, conn->channel.rx[0].pos, 0);
     return rnl_ep_published(ep, conn, t);
 }
 
-/* Of another kind than the last to its peer, or the first after something was against it. */
+/* Sends a short message of another kind than the last to its peer, or the first since the fast path was closed. */
 static RNL_NOINLINE int send_other(struct rnl_endpoint *ep, unsigned peer, unsigned handler, const void *buf, size_t n)
 {
-    struct rnl_conn *conn = ep->conn[peer];
-    struct rnl_tx *t = &conn->pair.tx[0];
-    rnl_head key = rnl_head_key(RNL_LINE_ITEMS, handler, (unsigned)n);
-    uint64_t start = RNL_LINE_START(t->pos);
+    struct rnl_conn *conn = ep->fast.conn[peer];
+    struct rnl_tx *t = &conn->channel.tx[0];
+    rnl_header key = rnl_header_key(RNL_CELL_RECORDS, handler, (unsigned)n);
+    uint64_t start = RNL_CELL_START(t->pos);
     if (n > RNL_SHORT_MAX || handler > 0xffff || conn->shut || start >= t->stop)
         return send_slow(ep, peer, handler, buf, n);
     if (key == t->key && t->pos & 7) {
-        rnl_tx_quick(t);
+        rnl_tx_fast_on(t);
         return send_short(ep, conn, peer, handler, buf, n);
     }
-    unsigned char *at = rnl_line_of(t->ring, t->wrap, start)->payload;
+    unsigned char *at = rnl_cell_of(t->ring, t->wrap, start)->payload;
     rnl_copy_short(at, buf, n);
     return rnl_stream_publish_other(ep, conn, key, at + n);
 }
@@ -90,159 +233,60 @@ static RNL_NOINLINE int send_other(struct rnl_endpoint *ep, unsigned peer, unsig
 static RNL_NOINLINE int send_n(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned peer, unsigned handler,
                                const void *buf, size_t n)
 {
-    const struct rnl_tx *t = &conn->pair.tx[0];
-    if (RNL_UNLIKELY(handler != t->quick_handler || n != t->quick_bytes || n > RNL_SHORT_MAX))
+    const struct rnl_tx *t = &conn->channel.tx[0];
+    if (RNL_UNLIKELY(handler != t->fast_handler || n != t->fast_bytes || n > RNL_SHORT_MAX))
         return send_other(ep, peer, handler, buf, n);
     return send_short(ep, conn, peer, handler, buf, n);
 }
 
 int rnl_send(rnl_endpoint *ep, unsigned peer, unsigned handler, const void *buf, size_t n)
 {
-    if (RNL_UNLIKELY(peer >= ep->reach || ep->open_short))
+    if (RNL_UNLIKELY(peer >= ep->fast.ranks || ep->fast.open_short))
         return send_slow(ep, peer, handler, buf, n);
-    struct rnl_conn *conn = ep->conn[peer];
-    const struct rnl_tx *t = &conn->pair.tx[0];
-    if (RNL_LIKELY(n == 8 && t->quick_bytes == 8 && handler == (uint32_t)t->quick_handler))
+    struct rnl_conn *conn = ep->fast.conn[peer];
+    const struct rnl_tx *t = &conn->channel.tx[0];
+    if (RNL_LIKELY(n == 8 && t->fast_bytes == 8 && handler == (uint32_t)t->fast_handler))
         return send_short(ep, conn, peer, handler, buf, 8);
     return send_n(ep, conn, peer, handler, buf, n);
 }
 
-/* ---- pieces ---- */
+/* ---- begin ---- */
 
-void rnl_stream_publish_extent(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_stream *s, unsigned flags)
+/* Begins on the general path. It is a function of its own, so that rnl_begin needs no frame. */
+static RNL_NOINLINE int begin_slow(struct rnl_endpoint *ep, const struct rnl_message *b, struct rnl_stream **out)
 {
-    struct rnl_tx *t = &conn->pair.tx[s->lane];
-    uint32_t published = (uint32_t)(s->at - s->base);
-    int fresh = 1;
-    if (s->published == 0 || s->first) {
-        struct rnl_extent e = {.start = s->start, .reserved = s->reserved, .published = published, .flags = flags};
-        rnl_head key = rnl_head_key(RNL_LINE_EXTENT, s->handler, sizeof e);
-        if (s->first) {
-            e.bound = s->bound;
-            e.answer = s->answer;
-            e.flags |= RNL_EXTENT_FIRST;
-        }
-        unsigned char *at = rnl_tx_place(t, key, &fresh);
-        memcpy(at, &e, sizeof e);
-        rnl_stream_publish(ep, conn, s->lane, key, at + sizeof e, fresh, 0);
-        if (s->first)
-            ep->c->messages_sent++;
-    } else {
-        struct rnl_prefix p = {.published = published, .flags = flags};
-        rnl_head key = rnl_head_key(RNL_LINE_PREFIX, s->handler, sizeof p);
-        unsigned char *at = rnl_tx_place(t, key, &fresh);
-        memcpy(at, &p, sizeof p);
-        rnl_stream_publish(ep, conn, s->lane, key, at + sizeof p, fresh, 0);
-    }
-    rnl_tx_close_other(t);
-    ep->c->bytes_sent += published - s->published;
-    s->first = 0;
-    s->published = published;
-    if (flags & RNL_EXTENT_CLOSED && published < s->reserved)
-        rnl_tx_bulk_take(t, s->start + ((published + 63u) & ~63u)); /* trim: nothing was reserved after it */
-}
-
-/* 1 = a line may be used and another is left for the end. */
-static int spare_line(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_tx *t)
-{
-    if (RNL_LINE_START(t->pos) + 8 >= t->stop)
-        (void)!rnl_tx_refresh(t, ep->env, &conn->pair.distance);
-    return RNL_LINE_START(t->pos) + 8 < t->stop;
-}
-
-static uint32_t chunk_of(uint64_t bound)
-{
-    return bound <= RNL_CHUNK_SMALL_BOUND ? RNL_CHUNK_SMALL : RNL_CHUNK;
-}
-
-static int64_t put_extent(struct rnl_stream *s, const unsigned char *buf, size_t n)
-{
-    size_t done = 0, chunk = chunk_of(s->bound);
-    while (done < n) {
-        size_t there = (size_t)(s->at - s->base) - s->published, step = n - done;
-        if (there + step > chunk)
-            step = chunk > there ? chunk - there : 0;
-        rnl_copy_in(s->at, buf + done, step);
-        s->at += step;
-        done += step;
-        if (done < n) {
-            if (spare_line(s->ep, s->conn, &s->conn->pair.tx[0]))
-                rnl_stream_publish_extent(s->ep, s->conn, s, 0);
-            else if (step == 0) { /* no line for an early publication: go on composing */
-                step = n - done;
-                rnl_copy_in(s->at, buf + done, step);
-                s->at += step;
-                done = n;
-            }
+    if (!b->answer && !(b->flags & ~(unsigned)RNL_NO_WAIT)) {
+        struct rnl_stream *s = b->bound > RNL_CELL_PAYLOAD ? rnl_stream_begin_eager(ep, b->peer, b->handler, b->bound)
+                                                           : rnl_stream_begin_other(ep, b->peer, b->handler, b->bound);
+        if (s) {
+            *out = s;
+            return 0;
         }
     }
-    return (int64_t)done;
+    int status = rnl_ep_enter(ep);
+    if (status < 0)
+        return status;
+    status = begin(ep, b, out);
+    rnl_ep_leave(ep);
+    return status;
 }
 
-static int64_t put_chunks(struct rnl_stream *s, const unsigned char *buf, size_t n)
+int rnl_begin(rnl_endpoint *ep, const struct rnl_message *b, rnl_stream **out)
 {
-    struct rnl_endpoint *ep = s->ep;
-    struct rnl_conn *conn = s->conn;
-    size_t done = 0;
-    while (done < n) {
-        if (s->base && s->at == s->end) {
-            struct rnl_tx *t = &conn->pair.tx[0];
-            if (RNL_LINE_START(t->pos) >= t->stop && rnl_tx_refresh(t, ep->env, &conn->pair.distance) <= 0)
-                break;
-            rnl_stream_publish_extent(ep, conn, s, RNL_EXTENT_CLOSED);
-            s->before += s->reserved;
-            s->base = NULL;
-        }
-        if (!s->base) {
-            uint64_t left = s->bound - s->before;
-            int status = rnl_stream_open_chunk(ep, conn, s, left);
-            if (status == RNL_NO_ROOM)
-                break;
-            if (status < 0)
-                return status;
-        }
-        size_t step = (size_t)(s->end - s->at);
-        if (step > n - done)
-            step = n - done;
-        rnl_copy_in(s->at, buf + done, step);
-        s->at += step;
-        done += step;
-    }
-    return (int64_t)done;
+    if (RNL_UNLIKELY(b->answer || b->flags & ~(unsigned)RNL_NO_WAIT))
+        return begin_slow(ep, b, out);
+    struct rnl_stream *s = rnl_stream_begin_short(ep, b->peer, b->handler, b->bound);
+    if (RNL_UNLIKELY(!s))
+        return begin_slow(ep, b, out);
+    *out = s;
+    return 0;
 }
 
-static int not_open(void)
-{
-    return rnl_fail(RNL_ERR_ARG, "this stream is not open for sending: begin a message, and use it until its end");
-}
-
-int64_t rnl_stream_put(struct rnl_stream *s, const void *buf, size_t n)
-{
-    rnl_stream_lengthen_one(s);
-    if (!rnl_stream_composing(s))
-        return not_open();
-    uint64_t used = s->before + (s->base ? (uint64_t)(s->at - s->base) : 0);
-    if (s->conn->shut & RNL_SHUT_DEAD)
-        return rnl_ep_gone(s->ep, s->conn->rank);
-    if (n > s->bound - used)
-        return rnl_fail(RNL_ERR_PAST_END,
-                        "a piece of %zu bytes goes past the bound of this message: %llu of %llu are used", n,
-                        (unsigned long long)used, (unsigned long long)s->bound);
-    switch (s->state) {
-    case RNL_STREAM_SHORT:
-        rnl_copy_short(s->at, buf, n);
-        s->at += n;
-        return (int64_t)n;
-    case RNL_STREAM_EXTENT:
-        return put_extent(s, buf, n);
-    default:
-        return put_chunks(s, buf, n);
-    }
-}
+/* ---- piece, end, flush ---- */
 
 static RNL_NOINLINE int piece_slow(struct rnl_stream *s, const void *buf, size_t n)
 {
-    if (rnl_stream_piece_medium(s, buf, n))
+    if (rnl_stream_piece_eager(s, buf, n))
         return 0;
     struct rnl_endpoint *ep = s->ep;
     int status = rnl_ep_enter(ep);
@@ -256,17 +300,17 @@ static RNL_NOINLINE int piece_slow(struct rnl_stream *s, const void *buf, size_t
             break;
         from += took;
         n -= (size_t)took;
-        if (ep->in_handler) { /* only a stream begun outside can be in chunks */
+        if (ep->fast.in_handler) { /* only a stream begun outside can be in chunks */
             status = rnl_fail(RNL_ERR_CONTEXT,
                               "this message was begun outside the handler and cannot wait for room inside it");
             break;
         }
         uint64_t left = s->bound - s->before;
-        status = rnl_stream_wait_room(ep, s->conn, s->base ? 0 : left < RNL_PIECE_MIN ? (uint32_t)left : RNL_PIECE_MIN);
+        status = wait_room(ep, s->conn, s->base ? 0 : left < RNL_PIECE_MIN ? (uint32_t)left : RNL_PIECE_MIN);
         if (status < 0)
             break;
     }
-    s->spoilt |= status < 0 && from != buf;
+    s->piece_failed |= status < 0 && from != buf;
     rnl_ep_leave(ep);
     return status;
 }
@@ -278,98 +322,21 @@ int rnl_piece(rnl_stream *s, const void *buf, size_t n)
     return piece_slow(s, buf, n);
 }
 
-/* ---- end, flush ---- */
-
-void rnl_stream_closed(struct rnl_stream *s)
-{
-    s->state = RNL_STREAM_FREE;
-    s->conn->shut &= (uint8_t)~RNL_SHUT_STREAM;
-    s->conn->wants_room = 0;
-    s->ep->open_streams--; /* lengthened before */
-    rnl_ep_set_reach(s->ep);
-    if (s->conn->post_first)
-        rnl_ep_look_again(s->ep); /* what was queued behind it can go */
-}
-
-static void end_short(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_stream *s)
-{
-    size_t len = (size_t)(s->at - s->base);
-    if (RNL_UNLIKELY(len != s->bound)) { /* fewer than announced: the item's place depends on its length */
-        struct rnl_tx *t = &conn->pair.tx[0];
-        unsigned head = s->answer ? sizeof(struct rnl_ask) : 0;
-        unsigned char kept[RNL_LINE_PAYLOAD];
-        int fresh = 1;
-        memcpy(kept, s->base - head, len + head);
-        s->key = rnl_head_key(s->answer ? RNL_LINE_ASK : RNL_LINE_ITEMS, s->handler, (unsigned)len + head);
-        unsigned char *at = rnl_tx_place(t, s->key, &fresh); /* a line was left for it at begin */
-        memcpy(at, kept, len + head);
-        s->at = at + head + len;
-        s->fresh = (uint8_t)fresh;
-    }
-    rnl_stream_publish(ep, conn, 0, s->key, s->at, s->fresh, 0);
-    if (s->answer) {
-        ep->c->messages_sent++;
-        ep->c->bytes_sent += len;
-        rnl_tx_close_other(&conn->pair.tx[0]);
-    }
-}
-
-int rnl_stream_try_end(struct rnl_stream *s)
-{
-    struct rnl_endpoint *ep = s->ep;
-    struct rnl_conn *conn = s->conn;
-    rnl_stream_lengthen_one(s);
-    if (!rnl_stream_composing(s))
-        return not_open();
-    if (conn->shut & RNL_SHUT_DEAD) {
-        rnl_stream_closed(s);
-        return rnl_ep_gone(ep, conn->rank);
-    }
-    if (s->spoilt) {
-        rnl_stream_abort(s);
-        return rnl_fail(RNL_ERR_ABORTED,
-                        "a piece of this message to rank %u failed when a part of it had been taken; it was given up",
-                        conn->rank);
-    }
-    switch (s->state) {
-    case RNL_STREAM_SHORT:
-        end_short(ep, conn, s);
-        break;
-    case RNL_STREAM_CHUNKS:
-        if (!s->base) { /* nothing composed since the last chunk: an empty extent carries the end */
-            int status = rnl_stream_open_extent(ep, conn, s, 0); /* needs a line, no room */
-            if (status < 0)
-                return status;
-        } else {
-            struct rnl_tx *t = &conn->pair.tx[0];
-            if (RNL_LINE_START(t->pos) >= t->stop && rnl_tx_refresh(t, ep->env, &conn->pair.distance) <= 0)
-                return RNL_NO_ROOM;
-        }
-        rnl_stream_publish_extent(ep, conn, s, RNL_EXTENT_LAST | RNL_EXTENT_CLOSED);
-        break;
-    default:
-        rnl_stream_publish_extent(ep, conn, s, RNL_EXTENT_LAST | RNL_EXTENT_CLOSED);
-        break;
-    }
-    rnl_stream_closed(s);
-    return 0;
-}
-
 static RNL_NOINLINE int end_slow(struct rnl_stream *s)
 {
-    if (rnl_stream_end_medium(s))
+    if (rnl_stream_end_eager(s))
         return 0;
     struct rnl_endpoint *ep = s->ep;
     int status = rnl_ep_enter(ep);
     if (status < 0)
         return status;
     while ((status = rnl_stream_try_end(s)) == RNL_NO_ROOM) {
-        if (ep->in_handler) {
+        if (ep->fast.in_handler) {
             status = rnl_fail(RNL_ERR_CONTEXT,
                               "this message was begun outside the handler and cannot wait for room inside it");
             break;
         }
-        status = rnl_stream_wait_room(ep, s->conn, 0);
+        status = wait_room(ep, s->conn, 0);
         if (status < 0)
             break;
     }
@@ -384,58 +351,6 @@ int rnl_end(rnl_stream *s)
     return RNL_LIKELY(rnl_stream_end_short(s)) ? 0 : end_slow(s);
 }
 
-/* A short message that is half composed when the program waits: it goes on as an extent, so that the half can be seen.
- */
-static void flush_short(struct rnl_endpoint *ep, struct rnl_conn *conn, struct rnl_stream *s)
-{
-    unsigned char bytes[RNL_LINE_PAYLOAD];
-    size_t n = (size_t)(s->at - s->base);
-    unsigned char *base = s->base, *at = s->at, *end = s->end;
-    memcpy(bytes, s->base, n);
-    if (!spare_line(ep, conn, &conn->pair.tx[0]) || rnl_stream_open_extent(ep, conn, s, (uint32_t)s->bound) < 0) {
-        s->base = base, s->at = at, s->end = end; /* no room yet: the next call tries again */
-        return;
-    }
-    if (!spare_line(ep, conn,
-                    &conn->pair.tx[0])) { /* the extent took the last of the grant: its end would find no line */
-        rnl_tx_bulk_take(&conn->pair.tx[0], s->bulk_was);
-        s->base = base, s->at = at, s->end = end;
-        return;
-    }
-    s->state = RNL_STREAM_EXTENT;
-    memcpy(s->at, bytes, n);
-    s->at += n;
-    rnl_stream_publish_extent(ep, conn, s, 0);
-}
-
-void rnl_stream_want_room(struct rnl_endpoint *ep, struct rnl_conn *conn, int want)
-{
-    if (want && !conn->wants_room)
-        rnl_ep_look_again(ep); /* whoever waits arms for room, too */
-    conn->wants_room = want != 0;
-}
-
-void rnl_stream_flush(struct rnl_endpoint *ep)
-{
-    rnl_stream_lengthen(ep);
-    for (uint32_t i = 0; ep->open_streams && i < ep->live; i++) {
-        struct rnl_conn *conn = ep->hot[i];
-        struct rnl_stream *s = &conn->out[0];
-        if (!rnl_stream_composing(s) || conn->shut & RNL_SHUT_DEAD || !s->base)
-            continue;
-        size_t composed = (size_t)(s->at - s->base);
-        if (s->state == RNL_STREAM_SHORT) {
-            if (composed)
-                flush_short(ep, conn, s);
-            rnl_stream_want_room(ep, conn, composed && s->state == RNL_STREAM_SHORT);
-        } else {
-            if (composed > s->published && spare_line(ep, conn, &conn->pair.tx[0]))
-                rnl_stream_publish_extent(ep, conn, s, 0);
-            rnl_stream_want_room(ep, conn, composed > s->published);
-        }
-    }
-}
-
 int rnl_flush(rnl_endpoint *ep)
 {
     int status = rnl_ep_enter(ep);
@@ -443,7 +358,7 @@ int rnl_flush(rnl_endpoint *ep)
         return status;
     rnl_stream_flush(ep);
     if (ep->remote)
-        rnl_remote_send(ep);
+        rnl_ep_net_send(ep);
     rnl_ep_leave(ep);
     return 0;
 }

@@ -1,34 +1,84 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * table.c - registering handlers; asking about peers, limits and counters. */
-#include "stream/stream.h"
+ * table.c - what stream/ does for a connection, the registration of handlers, and queries about peers, limits and
+ * counters. */
+#include "stream/stream_internal.h"
 
-#define RAISE_HANDLERS "raise rnl_options.handlers (FM_MAX_HANDLERS in FM), up to 65536"
+/* ---- connections ---- */
+
+static void conn_opened(struct rnl_endpoint *ep, struct rnl_conn *conn)
+{
+    struct rnl_stream *all = rnl_stream_in(conn, 0);
+    for (unsigned i = 0; i < 3; i++) {
+        all[i].ep = ep;
+        all[i].conn = conn;
+    }
+    rnl_stream_in(conn, 1)->lane = 1;
+}
+
+static bool conn_receives(const struct rnl_conn *conn)
+{
+    return rnl_stream_in(conn, 0)->state != RNL_STREAM_FREE || rnl_stream_in(conn, 1)->state != RNL_STREAM_FREE ||
+           conn->channel.tx[1].held_cells;
+}
+
+static bool conn_sends(const struct rnl_conn *conn)
+{
+    const struct rnl_stream *s = rnl_stream_out(conn);
+    return s->state != RNL_STREAM_FREE || s->ep->fast.open_short == s;
+}
+
+static uint64_t conn_uncomposed(const struct rnl_conn *conn)
+{
+    const struct rnl_stream *s = rnl_stream_out(conn);
+    bool reserves = (s->state == RNL_STREAM_EXTENT || s->state == RNL_STREAM_CHUNKS) && s->base;
+    return reserves ? s->reserved - (uint64_t)(s->at - s->base) : 0;
+}
+
+void rnl_stream_attach(struct rnl_endpoint *ep)
+{
+    static const struct rnl_conn_ops ops = {
+        .opened = conn_opened,
+        .gone = rnl_stream_gone,
+        .receives = conn_receives,
+        .sends = conn_sends,
+        .uncomposed = conn_uncomposed,
+    };
+    ep->conn_ops = &ops;
+}
+
+/* ---- handlers ---- */
+
+#define RAISE_HANDLERS "raise rnl_options.handlers, up to 65536"
 
 int rnl_stream_register(struct rnl_endpoint *ep, int id, const struct rnl_handler *h)
 {
     if (id == RNL_ANY_ID) {
-        for (id = 1; (uint32_t)id < ep->handlers; id++)
-            if (!ep->handler[id].stream && !ep->handler[id].whole)
+        for (id = 1; (uint32_t)id < ep->fast.handlers; id++)
+            if (!ep->fast.handler[id].stream && !ep->fast.handler[id].whole)
                 break;
-        if ((uint32_t)id >= ep->handlers)
-            return rnl_fail(RNL_ERR_HANDLER, "all %u handler numbers are taken; " RAISE_HANDLERS, ep->handlers);
+        if ((uint32_t)id >= ep->fast.handlers)
+            return rnl_fail(RNL_ERR_HANDLER, "all %u handler numbers are taken; " RAISE_HANDLERS, ep->fast.handlers);
     }
     if (id < 0)
         return rnl_fail(RNL_ERR_HANDLER, "handler number %d is below 0; give 0 to %u, or RNL_ANY_ID", id,
-                        ep->handlers - 1);
-    if ((uint32_t)id >= ep->handlers)
-        return rnl_fail(RNL_ERR_HANDLER, "handler number %d is outside 0 to %u; " RAISE_HANDLERS, id, ep->handlers - 1);
-    ep->handler[id] = *h;
+                        ep->fast.handlers - 1);
+    if ((uint32_t)id >= ep->fast.handlers)
+        return rnl_fail(RNL_ERR_HANDLER, "handler number %d is outside 0 to %u; " RAISE_HANDLERS, id,
+                        ep->fast.handlers - 1);
+    ep->fast.handler[id] = *h;
+    if (!h->kind)
+        ep->fast.handler[id].kind = h->stream ? RNL_KIND_STREAM : RNL_KIND_WHOLE;
     if (ep->c->missing_handler == (uint64_t)id + 1)
         ep->c->missing_handler = ep->c->missing_handler_rank = 0;
-    for (uint32_t i = 0; i < ep->live; i++) {
-        for (unsigned lane = 0; lane < RNL_LANES; lane++) /* somebody may have waited for it */
-            if (ep->hot[i]->stuck[lane] == RNL_STUCK_HANDLER)
-                ep->hot[i]->stuck[lane] = RNL_STUCK_NOT;
-        ep->hot[i]->in[0].ready = ep->hot[i]->in[1].ready = RNL_READY_NOT; /* it may have another's copy */
+    for (uint32_t i = 0; i < ep->poll.connected; i++) {
+        for (unsigned lane = 0; lane < RNL_LANES; lane++) /* a message may have waited for it */
+            if (ep->fast.conns[i]->blocked[lane] == RNL_BLOCKED_HANDLER)
+                ep->fast.conns[i]->blocked[lane] = RNL_BLOCKED_NOT;
+        rnl_stream_in(ep->fast.conns[i], 0)->ready = rnl_stream_in(ep->fast.conns[i], 1)->ready =
+            RNL_KIND_NONE; /* it may have a copy of another handler */
     }
-    rnl_ep_set_only(ep);
+    rnl_ep_set_sole(ep);
     rnl_ep_look_again(ep); /* an extract may find something now */
     return id;
 }
@@ -69,9 +119,9 @@ int rnl_peer(rnl_endpoint *ep, unsigned peer, struct rnl_peer_info *out)
         status = rnl_fail(RNL_ERR_RANK, "there is no rank %u: the job has ranks 0 to %u", peer, ep->size - 1);
     } else {
         const struct rnl_peer *p = &ep->peer[peer];
-        rnl_ep_news(ep);
+        rnl_ep_take_events(ep);
         memset(out, 0, sizeof *out);
-        out->state = p->state == RNL_PEER_DEAD && p->returned ? RNL_PEER_RETURNED : (enum rnl_peer_state)p->state;
+        out->state = rnl_peer_public_state(p);
         out->reason = (enum rnl_death_reason)p->reason;
         out->detail = p->detail;
         out->incarnation = peer == ep->rank ? ep->env->incarnation : p->incarnation;
@@ -85,32 +135,32 @@ void rnl_on_death(rnl_endpoint *ep, rnl_death *f, void *arg)
 {
     if (rnl_ep_enter(ep) < 0)
         return;
-    ep->on_death = f;
-    ep->on_death_arg = arg;
+    ep->hooks.death = f;
+    ep->hooks.death_arg = arg;
     rnl_ep_leave(ep);
 }
 
-void rnl_on_refused(rnl_endpoint *ep, rnl_refused *f, void *arg)
+void rnl_on_rejected(rnl_endpoint *ep, rnl_rejected *f, void *arg)
 {
     if (rnl_ep_enter(ep) < 0)
         return;
-    ep->on_refused = f;
-    ep->on_refused_arg = arg;
+    ep->hooks.rejected = f;
+    ep->hooks.rejected_arg = arg;
     rnl_ep_leave(ep);
 }
 
 void rnl_get_limits(const rnl_endpoint *ep, struct rnl_limits *out)
 {
     memset(out, 0, sizeof *out);
-    if (ep->open == RNL_EP_FORKED)
+    if (ep->fast.open == RNL_EP_FORKED)
         return;
     *out = (struct rnl_limits){.whole_max = RNL_WHOLE_MAX,
-                               .answer_max = RNL_ANSWER_MAX,
+                               .reply_max = RNL_REPLY_MAX,
                                .reserve_max = RNL_RESERVE_MAX,
-                               .handlers = ep->handlers,
+                               .handlers = ep->fast.handlers,
                                .stacks = rnl_coro_max(ep->coros),
                                .stack_bytes = RNL_STACK_BYTES,
-                               .receive_budget = ep->budget,
+                               .receive_budget = ep->credit.budget,
                                .post_budget = RNL_POST_BUDGET};
 }
 

@@ -123,7 +123,7 @@ int main(int argc, char **argv)
 {
     long count = argc > 2 ? atol(argv[1]) : 20, every_ms = argc > 2 ? atol(argv[2]) : 0;
     const char *until = argc > 3 ? argv[3] : NULL;
-    int said = until == NULL;
+    int said = !until;
     en_t name;
     MUST(count <= COUNT_MAX && AM_Init() == AM_OK && AM_AllocateBundle(AM_SEQ, &bundle) == AM_OK);
     rnl_endpoint *own = AM_GetRank(bundle);

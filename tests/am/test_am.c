@@ -265,31 +265,6 @@ static void without_an_address_offsets_are_addresses(void **state)
 
 /* ---- tables ---- */
 
-static void handlers_are_set_replaced_and_found_at_any_time(void **state)
-{
-    handler_t h = 0;
-    rnl_am_fn fn;
-    int entries;
-    (void)state;
-    assert_int_equal(AM_SetHandlerAny(world.ep[1], &h, note_1), AM_OK);
-    assert_int_equal(h, 1);
-    assert_int_equal(AM_GetHandler(world.ep[1], 1, &fn), AM_OK);
-    assert_true(fn == (rnl_am_fn)note_1);
-    assert_int_equal(AM_Request1(world.ep[0], 1, h, 5), AM_OK);
-    settle();
-    assert_int_equal(noted.count, 1);
-    assert_int_equal(AM_SetHandler(world.ep[1], h, echo_1), AM_OK); /* replaced */
-    assert_int_equal(AM_Request1(world.ep[0], 1, h, 5), AM_OK);
-    settle();
-    assert_int_equal(noted.count, 3);
-    while (AM_SetHandlerAny(world.ep[1], &h, note_0) == AM_OK)
-        assert_int_not_equal(h, 0);
-    SAYS("255");
-    assert_int_equal(AM_GetNumHandlers(world.ep[1], &entries), AM_OK);
-    assert_int_equal(entries, 256);
-    assert_int_equal(AM_SetNumHandlers(world.ep[1], 257), AM_ERR_RESOURCE);
-}
-
 static void translations_are_mapped_and_unmapped_at_any_time_and_grow(void **state)
 {
     int index, entries;
@@ -325,61 +300,6 @@ static void translations_are_mapped_and_unmapped_at_any_time_and_grow(void **sta
     assert_int_equal(AM_MapAny(world.ep[0], &index, world.name[1], 5), AM_OK);
     AM_MaxNumTranslations(&entries);
     assert_int_equal(entries, 1 << 20);
-}
-
-/* ---- endpoints, names ---- */
-
-static void endpoints_of_a_process_are_told_apart_and_their_names_are_never_used_again(void **state)
-{
-    ep_t more[20];
-    en_t name[20], again;
-    (void)state;
-    for (int i = 0; i < 20; i++) {
-        assert_int_equal(AM_AllocateEndpoint(world.eb[1], &more[i], &name[i]), AM_OK);
-        assert_int_equal(name[i].number, i + 1);
-        assert_int_equal(AM_SetTag(more[i], AM_ALL), AM_OK);
-        assert_int_equal(AM_SetHandler(more[i], 9, note_0), AM_OK);
-        assert_int_equal(AM_Map(world.ep[0], 50 + i, name[i], (tag_t)i), AM_OK);
-    }
-    for (int i = 0; i < 20; i++) {
-        assert_int_equal(AM_Request0(world.ep[0], 50 + i, 9), AM_OK);
-        settle();
-        assert_ptr_equal(noted.dest, more[i]);
-        assert_int_equal(noted.tag, i);
-    }
-    assert_int_equal(noted.count, 20);
-    assert_int_equal(AM_FreeEndpoint(more[3]), AM_OK);
-    assert_int_equal(AM_AllocateEndpoint(world.eb[1], &more[3], &again), AM_OK);
-    assert_int_equal(again.number, 4);
-    assert_false(AM_NameEqual(again, name[3]));
-    assert_true(AM_NameEqual(again, AM_NameOf(1, 4)));
-    assert_int_equal(AM_SetTag(more[3], AM_ALL), AM_OK);
-    assert_int_equal(AM_SetHandler(more[3], 9, note_0), AM_OK);
-    assert_int_equal(AM_Request0(world.ep[0], 53, 9), AM_OK);
-    CAME_BACK(AM_EBADENDPOINT, AM_REQUEST_M);
-    assert_int_equal(AM_Map(world.ep[0], 80, AM_NameOf(1, 4), 0), AM_OK);
-    assert_int_equal(AM_Request0(world.ep[0], 80, 9), AM_OK);
-    settle();
-    assert_int_equal(noted.count, 21);
-    assert_ptr_equal(noted.dest, more[3]);
-}
-
-static void an_endpoint_moves_to_another_bundle_with_its_name(void **state)
-{
-    eb_t second, now;
-    (void)state;
-    assert_int_equal(AM_AllocateBundleOn(world.h.ep[1], AM_PAR, &second), AM_OK);
-    assert_int_equal(AM_MoveEndpoint(world.ep[1], second, world.eb[1]), AM_ERR_BAD_ARG);
-    assert_int_equal(AM_MoveEndpoint(world.ep[1], world.eb[1], world.eb[0]), AM_ERR_RESOURCE);
-    assert_int_equal(AM_MoveEndpoint(world.ep[1], world.eb[1], second), AM_OK);
-    assert_int_equal(AM_GetBundle(world.ep[1], &now), AM_OK);
-    assert_ptr_equal(now, second);
-    assert_int_equal(request[4](1), AM_OK);
-    seen(1, 4, 2);
-    assert_int_equal(AM_FreeBundle(world.eb[1]), AM_OK);
-    world.eb[1] = second;
-    assert_int_equal(request[4](1), AM_OK);
-    seen(1, 4, 2);
 }
 
 /* ---- events ---- */
@@ -455,10 +375,7 @@ int main(void)
         CASE(bulk_messages_lie_in_the_segment),
         CASE(a_get_fetches_into_the_own_segment),
         CASE(without_an_address_offsets_are_addresses),
-        CASE(handlers_are_set_replaced_and_found_at_any_time),
         CASE(translations_are_mapped_and_unmapped_at_any_time_and_grow),
-        CASE(endpoints_of_a_process_are_told_apart_and_their_names_are_never_used_again),
-        CASE(an_endpoint_moves_to_another_bundle_with_its_name),
         CASE(a_wait_ends_when_a_handler_has_run_for_the_bundle),
         CASE(hooks_stand_around_each_handler),
     };

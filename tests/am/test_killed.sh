@@ -1,12 +1,9 @@
 #!/usr/bin/env bash
 # A rank is killed (SIGKILL) while others ask it: killed.c says what has to be so. Over shared memory and over datagrams,
 # at different moments.
-set -u
-build=${RUNNEL_BUILD:?the build directory}
-runnel=${RUNNEL:?the runnel command}
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-failed=0 limit=60 back=0
+# shellcheck source=tests/support/test.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/test.sh"
+limit=60 back=0
 
 killed() { # MICROSECONDS LAUNCHER...: three survive
     local us=$1 status=0
@@ -27,12 +24,7 @@ for how in '' '--transport udp'; do
         killed "$us" $how || worse=1
     done
     tail -n 3 "$dir/out" | sed 's/^/# /'
-    if [ $worse = 0 ]; then
-        echo "ok - each request to a killed rank was handled, or came back${how:+ ($how)}"
-    else
-        echo "not ok - each request to a killed rank was handled, or came back${how:+ ($how)}"
-        failed=1
-    fi
+    ok "each request to a killed rank was handled, or came back${how:+ ($how)}" $worse
 done
 echo "# $back came back, 2,400 of them sent to one that was known to be dead"
 exit $failed

@@ -4,8 +4,8 @@
  * then: the handler does not run, and the message comes back once. */
 #include "am/world.h"
 
-#include "am/core.h"
-#include "am/process.h"
+#include "api/am/core.h"
+#include "api/am/process.h"
 
 #include <stdlib.h>
 
@@ -108,15 +108,6 @@ static void nothing_passes_a_wrong_tag(void **state)
     all_come_back(1, COUNT, AM_EBADTAG);
 }
 
-static void nothing_runs_a_handler_that_is_not_set(void **state)
-{
-    (void)state;
-    all_come_back(1, ABSENT, AM_EBADHANDLER);
-    all_come_back(1, 0, AM_EBADHANDLER);
-    assert_int_equal(AM_SetHandler(world.ep[1], COUNT, NULL), AM_OK);
-    all_come_back(1, COUNT, AM_EBADHANDLER);
-}
-
 static void nothing_reaches_an_endpoint_that_is_not_there(void **state)
 {
     en_t name = world.name[1];
@@ -181,57 +172,11 @@ static void nothing_is_written_outside_the_segment(void **state)
     CAME_BACK(AM_EBADLENGTH, AM_REQUEST_XFER_M);
 }
 
-static void a_reply_that_cannot_be_delivered_comes_back_to_who_replied(void **state)
-{
-    static const handler_t kinds[] = {REPLY_SHORT, REPLY_MEDIUM, REPLY_BULK};
-    (void)state;
-    reply_at = 0;
-    for (unsigned k = 0; k < 3; k++) {
-        reply_to = ABSENT;
-        assert_int_equal(AM_Request0(world.ep[0], 1, kinds[k]), AM_OK);
-        CAME_BACK(AM_EREPLYREJECTED, AM_REPLY_M + (op_t)k);
-        assert_ptr_equal(noted.dest, world.ep[1]);
-        assert_true(AM_NameEqual(noted.source, world.name[0]));
-        assert_int_equal(noted.info.handler, ABSENT);
-        assert_int_equal(noted.info.index, -1);
-    }
-    reply_to = COUNT + 10;
-    reply_at = SEG - 2;
-    assert_int_equal(AM_Request0(world.ep[0], 1, REPLY_BULK), AM_OK);
-    CAME_BACK(AM_EREPLYREJECTED, AM_REPLY_XFER_M);
-    assert_int_equal(noted.count, 4); /* requests' handlers */
-    /* Who asked is gone when the reply comes. */
-    ep_t asker;
-    en_t name;
-    assert_int_equal(AM_AllocateEndpoint(world.eb[0], &asker, &name), AM_OK);
-    assert_int_equal(AM_Map(asker, 0, world.name[1], TAG), AM_OK);
-    assert_int_equal(AM_Request0(asker, 0, REPLY_SHORT), AM_OK);
-    assert_int_equal(AM_FreeEndpoint(asker), AM_OK);
-    CAME_BACK(AM_EREPLYREJECTED, AM_REPLY_M);
-    assert_true(AM_NameEqual(noted.source, name));
-}
-
-static void many_rejected_replies_all_come_back_once(void **state)
-{
-    enum { MANY = 3000 };
-    (void)state;
-    reply_to = ABSENT;
-    for (unsigned i = 0; i < MANY; i++) {
-        assert_int_equal(AM_Request0(world.ep[0], 1, REPLY_SHORT), AM_OK);
-        if (i % 7 == 0)
-            assert_int_equal(AM_Poll(world.eb[1]), AM_OK);
-    }
-    for (int i = 0; i < 4000 && noted.returned < MANY; i++)
-        settle();
-    assert_int_equal(noted.count, MANY);
-    assert_int_equal(noted.returned, MANY);
-}
-
 /* ---- who is no AM-2 ---- */
 
 static void raw(const void *head, size_t n)
 {
-    struct rnl_begin b = {.peer = 1, .handler = RNL_AM_ID_REQUEST, .bound = n, .answer = RNL_AM_ANSWER};
+    struct rnl_message b = {.peer = 1, .handler = RNL_AM_ID_REQUEST, .bound = n, .answer = RNL_AM_REPLY_ROOM};
     rnl_stream *s;
     assert_int_equal(rnl_begin(world.h.ep[0], &b, &s), 0);
     assert_int_equal(rnl_piece(s, head, n), 0);
@@ -240,7 +185,7 @@ static void raw(const void *head, size_t n)
 
 static void a_message_that_is_none_comes_back_or_is_dropped(void **state)
 {
-    unsigned char bytes[RNL_AM_HEAD_MAX + 64];
+    unsigned char bytes[RNL_AM_HEADER_MAX + 64];
     struct rnl_am_message m = {.handler = COUNT,
                                .to = 0,
                                .to_generation = world.name[1].generation,
@@ -302,46 +247,6 @@ static void what_finds_no_room_in_time_comes_back(void **state)
     assert_int_equal(noted.count, sent - 1);
     assert_int_equal(noted.returned, 0);
     assert_int_equal(AM_RequestXferAsync0(world.ep[0], 1, 0, COUNT + 10, "x", 1), AM_OK);
-}
-
-static void before(void *arg, void *token, const struct rnl_am_token_info *info, void *buf)
-{
-    (void)arg, (void)token, (void)info, (void)buf;
-}
-
-static void end_it(void *token, void *buf, size_t nbytes)
-{
-    (void)token, (void)buf, (void)nbytes;
-    noted.count++;
-    rnl_am_leave_handler(world.eb[0], 1);
-    noted.count += 100; /* not reached */
-}
-
-/* A handler ends its job while the request that runs it waits for room at a rank that is stuck. */
-static void a_wait_ends_when_a_handler_gives_up(void **state)
-{
-    const struct rnl_am_hooks hooks = {.before = before}; /* only what has hooks can be left */
-    unsigned sent = 0;
-    (void)state;
-    assert_int_equal(AM_SetHooks(world.ep[0], &hooks), AM_OK);
-    assert_int_equal(AM_SetHandler(world.ep[0], COUNT + 10, end_it), AM_OK);
-    assert_int_equal(AM_SetCongestionLimit(world.ep[0], 500000), AM_OK);
-    for (unsigned refused = 0; refused < 100; refused++) { /* a ring that is often full grows */
-        while (AM_RequestXferAsync0(world.ep[0], 1, 0, COUNT + 10, "x", 1) == AM_OK) /* polls nothing */
-            assert_true(++sent < 100000);
-    }
-    assert_int_equal(AM_RequestXferAsync0(world.ep[1], 0, 0, COUNT + 10, "x", 1), AM_OK);
-    assert_int_equal(noted.count, 0);
-    assert_int_equal(AM_RequestXfer0(world.ep[0], 1, 0, COUNT + 10, "x", 1), AM_ERR_RESOURCE);
-    assert_int_equal(noted.count, 1);
-    assert_int_equal(noted.returned, 0);
-    rnl_am_go_on(world.eb[0]);
-    for (int i = 0; i < 200; i++)
-        settle();
-    assert_int_equal(noted.count, 1 + sent);
-    assert_int_equal(AM_Request1(world.ep[0], 1, COUNT, 5), AM_OK);
-    settle();
-    assert_int_equal(noted.count, 2 + sent);
 }
 
 static void what_a_dead_rank_had_not_read_comes_back(void **state)
@@ -434,15 +339,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(nothing_passes_a_wrong_tag),
-        CASE(nothing_runs_a_handler_that_is_not_set),
         CASE(nothing_reaches_an_endpoint_that_is_not_there),
         CASE(nothing_is_sent_by_a_translation_that_is_not_in_use),
         CASE(nothing_is_written_outside_the_segment),
-        CASE(a_reply_that_cannot_be_delivered_comes_back_to_who_replied),
-        CASE(many_rejected_replies_all_come_back_once),
         CASE(a_message_that_is_none_comes_back_or_is_dropped),
         CASE(what_finds_no_room_in_time_comes_back),
-        CASE(a_wait_ends_when_a_handler_gives_up),
         CASE(what_a_dead_rank_had_not_read_comes_back),
         CASE(what_a_dead_rank_had_answered_does_not_come_back),
         CASE(a_reply_to_a_dead_rank_comes_back),

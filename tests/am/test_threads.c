@@ -6,7 +6,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "am/core.h"
 #include "am/world.h"
 
 enum { THREADS = 3, ROUNDS = 2000, COUNT = 1, ANSWER, TAKE, GOT };
@@ -150,11 +149,7 @@ static void endpoints_of_two_ranks_share_no_cache_line(void **state)
     for (unsigned i = 0; i < 2; i++) {
         assert_int_equal((uintptr_t)world.ep[i] % 64, 0);
         assert_int_equal((uintptr_t)world.eb[i] % 64, 0);
-        assert_int_equal((uintptr_t)world.ep[i]->port % 64, 0);
-        assert_int_equal((uintptr_t)world.ep[i]->port->peer % 64, 0);
-        assert_int_equal((uintptr_t)world.ep[i]->port->ep % 64, 0);
     }
-    assert_ptr_not_equal(world.ep[0]->port, world.ep[1]->port);
     world_close();
 }
 

@@ -5,16 +5,10 @@
 #ifndef RNL_TESTS_AM_WORLD_H
 #define RNL_TESTS_AM_WORLD_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "runnel/am.h"
 #include "support/hub.h"
 #include "support/random.h"
+#include "support/unit.h"
 #include "support/wires.h"
 
 enum { RANKS_MAX = 4, SEG = 1 << 20, TAG = 77 };

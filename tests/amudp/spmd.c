@@ -1,32 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * spmd.c - a program as AMUDP's users write them, compiled with the plain command line of amudp.h: cases of a job of
- * some workers, one named by the last argument. Run by test_spmd.sh, as its own master and under `runnel run`. */
-#include <amudp.h>
-#include <amudp_spmd.h>
+ * some workers, one named by its first argument. spmd_ends.c has those in which a worker ends the job. Run by
+ * test_spmd.sh, as its own master and under `runnel run`. */
+#include "spmd.h"
 
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-static eb_t eb;
-static ep_t ep;
-static int rank, size;
-static char segment[4 * AMUDP_MAX_LONG];
+eb_t eb;
+ep_t ep;
+int rank, size;
+char segment[SEGMENT_BYTES];
 
-#define MUST(x)                                                                            \
-    do {                                                                                   \
-        if (!(x)) {                                                                        \
-            fprintf(stderr, "%s:%d: rank %d: not so: %s\n", __FILE__, __LINE__, rank, #x); \
-            AMUDP_SPMDExit(1);                                                             \
-        }                                                                                  \
-    } while (0)
-#define OK(call) MUST((call) == AM_OK)
-
-enum { PING = 1, PONG, MEDIUM, MEDIUM_BACK, LONG, LONG_BACK, MANY, MANY_BACK, END_IT, END_IT_BY_DATA, ASK_FOR_END };
+enum { PING = 1, PONG, MEDIUM, MEDIUM_BACK, LONG, LONG_BACK, MANY, MANY_BACK };
 static int pongs, mediums, longs, manys;
 
 static void ping(void *token, int32_t a, int32_t b)
@@ -179,7 +168,8 @@ static void barrier(const char *file)
 
 /* ---- faults of AMUDP that are none here: the case is called as the test in test_spmd.sh ---- */
 
-/* Memory of this process that it shares with nobody, and half of what it shares with one. But not the buffers that
+/* Memory of this process that it shares with nobody, and half of what it shares with one. But not the pages of programs
+ * and libraries, whose share changes with each process that starts or ends on the host. And not the buffers that
  * datagrams are received into, a mapping of malloc's of 4 MiB: there is one for all peers, and how many of them a run
  * of datagrams fills is chance. */
 static long private_kb(void)
@@ -187,18 +177,22 @@ static long private_kb(void)
     enum { BUFFERS_KB = 4 << 10 };
     FILE *f = fopen("/proc/self/smaps", "r");
     char line[512];
-    long kb = 0, pss = 0, bytes_kb = 0, n;
-    int mapped = 0;
+    long kb = 0, pss = 0, own = 0, bytes_kb = 0, n;
+    int mapped = 0, file = 0;
     MUST(f != NULL);
     while (fgets(line, sizeof line, f) != NULL) {
         if (sscanf(line, "Size: %ld", &n) == 1)
             bytes_kb = n;
         else if (sscanf(line, "Pss: %ld", &n) == 1)
             pss = n;
+        else if (sscanf(line, "Anonymous: %ld", &n) == 1)
+            own = n;
         else if (strncmp(line, "VmFlags:", 8) == 0 && (mapped || bytes_kb < BUFFERS_KB || strstr(line, " nr") != NULL))
-            kb += pss; /* nr: memory that is not set aside, as that of peers */
-        else if (strchr(line, '-') != NULL && strchr(line, '-') < strchr(line, ' '))
+            kb += file ? own : pss; /* nr: memory that is not set aside, as that of peers */
+        else if (strchr(line, '-') != NULL && strchr(line, '-') < strchr(line, ' ')) {
             mapped = strchr(line, '/') != NULL || strchr(line, '[') != NULL;
+            file = strstr(line, " /") != NULL && strstr(line, " /memfd:") == NULL && strstr(line, " /dev/shm/") == NULL;
+        }
     }
     fclose(f);
     return kb;
@@ -325,15 +319,6 @@ static void w15(void)
     _exit(0);
 }
 
-/* Ends the job from where nothing can be sent, and comes back from nowhere. */
-static void end_it(void *token, int32_t code)
-{
-    (void)token;
-    AMUDP_SPMDExit(code);
-    fprintf(stderr, "rank %d: the end of the job returned\n", rank);
-    _exit(98);
-}
-
 /* As GASNet finds out who shares memory: those whose names have one address. */
 static void hosts(void)
 {
@@ -427,37 +412,7 @@ static void beat(const char *file)
     OK(AMUDP_SPMDBarrier());
 }
 
-static int code_of_return;
-static void end_in_returned(int status, op_t opcode, void *token)
-{
-    (void)opcode;
-    MUST(status == EBADHANDLER);
-    end_it(token, code_of_return);
-}
-
-static void end_it_by_data(void *token, void *buf, size_t n, int32_t code)
-{
-    (void)buf;
-    MUST(n == sizeof segment / 5);
-    end_it(token, code);
-}
-
-static void ask_for_end(void *token, int32_t code)
-{
-    OK(AM_Reply1(token, END_IT, code));
-}
-
-/* Threads of all workers poll, and those of the last one all end the job. */
 static eb_t shared;
-static int ends_with;
-static void *end_by_thread(void *arg)
-{
-    while (rank == size - 1)
-        AMUDP_SPMDExit(ends_with);
-    for (;;)
-        OK(AM_Poll(shared));
-    return arg;
-}
 static void *poll_on(void *arg)
 {
     for (;;) {
@@ -466,20 +421,6 @@ static void *poll_on(void *arg)
     }
     return arg;
 }
-static void slow_callback(int code)
-{
-    printf("rank %d: the job ends with %d\n", rank, code);
-    fflush(stdout);
-    usleep(20000); /* others get here meanwhile, if they can */
-}
-
-static void own_end(int code)
-{
-    printf("rank %d ends itself with %d\n", rank, code);
-    fflush(stdout);
-    _exit(code);
-}
-
 /* A spawner of the program's own. */
 static int own_spawner(int nproc, int argc, char **argv, char **extra_env)
 {
@@ -495,12 +436,6 @@ static int own_spawner(int nproc, int argc, char **argv, char **extra_env)
         return 0;
     }
     return 1;
-}
-
-static void callback(int code)
-{
-    printf("rank %d: the job ends with %d\n", rank, code);
-    fflush(stdout);
 }
 
 int main(int argc, char **argv)
@@ -527,6 +462,7 @@ int main(int argc, char **argv)
     OK(AM_SetHandler(ep, MANY_BACK, many_back));
     OK(AM_SetSeg(ep, segment, sizeof segment));
     OK(AMUDP_SPMDBarrier());
+    spmd_ends(what, argv);
     if (strcmp(what, "messages") == 0) {
         messages();
     } else if (strcmp(what, "gathers") == 0) {
@@ -536,20 +472,12 @@ int main(int argc, char **argv)
     } else if (strcmp(what, "print") == 0) {
         const char *value = AMUDP_SPMDgetenvMaster("WHAT_THE_MASTER_HAS");
         const char *first = AMUDP_check_env_prefix("WHAT_THE_MASTER_H");
-        MUST(value == NULL ? first == NULL : first != NULL && strcmp(strchr(first, '=') + 1, value) == 0);
+        MUST(!value ? !first : first != NULL && strcmp(strchr(first, '=') + 1, value) == 0);
         printf("rank %d of %d has %s and %d arguments\n", rank, size, value != NULL ? value : "nothing", argc);
         fprintf(stderr, "errors of rank %d\n", rank);
     } else if (strcmp(what, "hosts") == 0) {
         hosts();
         messages();
-    } else if (strcmp(what, "exit") == 0) { /* one ends it, the others poll */
-        OK(AMUDP_SPMDSetExitCallback(callback));
-        AMUDP_SPMDkillmyprocess = own_end;
-        OK(AMUDP_SPMDBarrier());
-        if (rank == size - 1)
-            AMUDP_SPMDExit(atoi(argv[2]));
-        for (;;)
-            OK(AM_Poll(eb));
     } else if (strcmp(what, "gathers-threads") == 0) { /* its messages are taken in by others */
         pthread_t thread;
         OK(AM_AllocateBundle(AM_PAR, &shared));
@@ -558,52 +486,6 @@ int main(int argc, char **argv)
         for (int i = 0; i < 20; i++)
             gathers();
         OK(AMUDP_SPMDBarrier());
-    } else if (strcmp(what, "exit-threads") == 0) {
-        pthread_t thread;
-        ends_with = atoi(argv[2]);
-        OK(AMUDP_SPMDSetExitCallback(slow_callback));
-        OK(AM_AllocateBundle(AM_PAR, &shared));
-        OK(AMUDP_SPMDBarrier());
-        for (int i = 0; i < 3; i++)
-            MUST(pthread_create(&thread, NULL, end_by_thread, NULL) == 0);
-        (void)end_by_thread(NULL);
-    } else if (strcmp(what, "exit-in") == 0) { /* ... a handler */
-        char how = argv[2][0];
-        int code = atoi(argv[3]), last = size - 1;
-        OK(AM_SetHandler(ep, END_IT, end_it));
-        OK(AM_SetHandler(ep, END_IT_BY_DATA, end_it_by_data));
-        OK(AM_SetHandler(ep, ASK_FOR_END, ask_for_end));
-        OK(AMUDP_SPMDSetExitCallback(callback));
-        OK(AMUDP_SPMDBarrier());
-        if (rank == 0 && how == 's')
-            OK(AM_Request1(ep, last, END_IT, code));
-        else if (rank == 0 && how == 'l')
-            OK(AM_RequestI1(ep, last, END_IT_BY_DATA, segment, sizeof segment / 5, code));
-        else if (rank == last && how == 'r')
-            OK(AM_Request1(ep, 0, ASK_FOR_END, code));
-        else if (rank == last && how == '0') {
-            OK(AM_SetHandler(ep, 0, end_in_returned));
-            code_of_return = code;
-            OK(AM_Request0(ep, 0, 99));
-        } else if (how == 'w') { /* ... which runs while its worker waits for one that is stuck */
-            if (rank == 0) {
-                usleep(300000);
-                OK(AM_Request1(ep, last, END_IT, code));
-            }
-            while (rank == 1)
-                pause();
-            while (rank == last)
-                OK(AM_RequestI1(ep, 1, END_IT_BY_DATA, segment, sizeof segment / 5, code));
-        }
-        for (;;)
-            OK(AM_Poll(eb));
-    } else if (strcmp(what, "control") == 0) { /* ... by way of the call that only looks for that */
-        OK(AMUDP_SPMDSetExitCallback(callback));
-        OK(AMUDP_SPMDBarrier());
-        if (rank == 0)
-            AMUDP_SPMDExit(atoi(argv[2]));
-        for (;;)
-            OK(AMUDP_SPMDHandleControlTraffic(NULL));
     } else if (strcmp(what, "w4") == 0) {
         w4(0);
     } else if (strcmp(what, "w4-both") == 0) {

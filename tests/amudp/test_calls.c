@@ -3,22 +3,17 @@
  * Calls of AMUDP's interface that the other tests make by macros, or not at all: those that take a va_list, which are
  * all that GASNet uses, what tokens and bundles tell, chosen addresses, the table of spawners, the fatal error, and
  * what is asked of a job that there is none of. */
-#include "amudp/amudp_in.h"
+#include "api/amudp/amudp_internal.h"
 
 #include <arpa/inet.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
-#include "amudp/door.h"
+#include "job/rendezvous.h"
 #include "support/must.h"
+#include "support/unit.h"
 
 enum { SHORT = 1, MEDIUM, BULK, SHORT_BACK, MEDIUM_BACK, BULK_BACK, TAG = 4711, BYTES = 3000, AT = 64, BACK_AT = 8000 };
 
@@ -179,7 +174,7 @@ static void spawners_are_found_by_their_letters(void **state)
     assert_ptr_equal(AMUDP_Spawnfn_Desc[1].fnptr, AMUDP_SPMDLocalSpawn);
     assert_int_equal(AMUDP_Spawnfn_Desc[2].abbrev, 'C');
     assert_ptr_equal(AMUDP_Spawnfn_Desc[2].fnptr, AMUDP_SPMDCustomSpawn);
-    assert_true(AMUDP_Spawnfn_Desc[3].abbrev == 0 && AMUDP_Spawnfn_Desc[3].fnptr == NULL);
+    assert_true(AMUDP_Spawnfn_Desc[3].abbrev == 0 && !AMUDP_Spawnfn_Desc[3].fnptr);
     for (int i = 0; i < 3; i++)
         assert_true(strlen(AMUDP_Spawnfn_Desc[i].desc) > 0);
 }
@@ -225,7 +220,7 @@ static void what_is_forked_has_none_of_the_programs_ways_with_signals(void **sta
         ours.sa_handler = i % 2 ? on_signal : SIG_IGN;
         assert_int_equal(sigaction(signals[i], &ours, &before[i]), 0);
     }
-    pid_t child = rnl_amudp_fork();
+    pid_t child = rnl_join_fork();
     if (child == 0) {
         int wrong = 0;
         char none;

@@ -2,24 +2,17 @@
  *
  * Known faults of AMUDP that lie in its protocol, looked for where this library's messages are: between endpoints of a
  * hub whose ranks are on different hosts, over a network in memory that loses what it is told to. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "endpoint/endpoint.h"
-#include "endpoint/link.h"
+#include "net/fault/fault.h"
+#include "net/socket/socket.h"
 #include "runnel/am.h"
 #include "support/hub.h"
 #include "support/lockstep.h"
 #include "support/random.h"
+#include "support/unit.h"
 #include "support/wires.h"
-#include "transport/fault/fault.h"
-#include "transport/socket.h"
 
 #include <time.h>
 #include <unistd.h>
@@ -271,11 +264,11 @@ static void w7_lengths_are_checked(void **state)
                 if (n >= 12)
                     memset(bytes + 8, 0, 4);
             }
-            struct rnl_begin b = {.peer = 0,
-                                  .handler = (unsigned)(RNL_AM_ID_FIRST + test_random_below(&random, 3)),
-                                  .bound = n,
-                                  .answer = test_random_below(&random, 2) ? 65536 : 0,
-                                  .flags = RNL_NO_WAIT};
+            struct rnl_message b = {.peer = 0,
+                                    .handler = (unsigned)(RNL_AM_ID_FIRST + test_random_below(&random, 3)),
+                                    .bound = n,
+                                    .answer = test_random_below(&random, 2) ? 65536 : 0,
+                                    .flags = RNL_NO_WAIT};
             rnl_stream *s;
             if (rnl_begin(h.ep[1], &b, &s) != 0)
                 continue;

@@ -29,7 +29,7 @@ cxx=${CXX:-g++}
 
 nm -D --defined-only "$build/src/libamudp.so" |
     awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort -u >"$dir/exported"
-sed -nE '/global:/,/local:/s/^ *([A-Za-z0-9_]+);.*/\1/p' "$source/src/amudp/amudp.map" | sort -u >"$dir/mapped"
+sed -nE '/global:/,/local:/s/^ *([A-Za-z0-9_]+);.*/\1/p' "$source/src/api/amudp/amudp.map" | sort -u >"$dir/mapped"
 grep -v '^#' "$here/symbols" | sort -u >"$dir/wanted"
 check "the library exports what its map names" same "$dir/mapped" "$dir/exported"
 comm -23 "$dir/wanted" "$dir/exported" >"$dir/missing"
@@ -65,19 +65,20 @@ fi
 export PATH=$build/tools:$PATH LD_LIBRARY_PATH=$build/src
 unset AMUDP_SPAWNFN GASNET_SPAWNFN SPAWNFN
 privates=$(sed -nE 's/^Libs.private: *//p' "$build/meson-private/amudp.pc")
+program=("$here/spmd.c" "$here/spmd_ends.c")
 run() { timeout -k 5 60 "$@"; }
-check "a program with the shared library" "$cc" "${includes[@]}" -DAMUDP_NDEBUG=1 -O2 "$here/spmd.c" -o "$dir/shared" \
+check "a program with the shared library" "$cc" "${includes[@]}" -DAMUDP_NDEBUG=1 -O2 "${program[@]}" -o "$dir/shared" \
     -L"$build/src" -lamudp
 check "... runs" run "$dir/shared" 2 L messages
 # shellcheck disable=SC2086 # words
-check "a program with the static library alone" "$cc" "${includes[@]}" -DAMUDP_NDEBUG=1 -O2 "$here/spmd.c" \
+check "a program with the static library alone" "$cc" "${includes[@]}" -DAMUDP_NDEBUG=1 -O2 "${program[@]}" \
     -o "$dir/static" "$build/src/libamudp.a" $privates
 check "... runs" run "$dir/static" 2 L messages
-check "a program in the debug configuration" "$cc" "${includes[@]}" -DAMUDP_DEBUG=1 -O0 "$here/spmd.c" -o "$dir/debug" \
+check "a program in the debug configuration" "$cc" "${includes[@]}" -DAMUDP_DEBUG=1 -O0 "${program[@]}" -o "$dir/debug" \
     -L"$build/src" -lamudp
 check "... runs" run "$dir/debug" 2 L messages
 check "a program that leaves AM's names to others" "$cc" "${includes[@]}" -DAMUDP_COEXIST_WITH_AM -DAMUDP_NDEBUG=1 -O2 \
-    "$here/spmd.c" -o "$dir/coexist-program" -L"$build/src" -lamudp
+    "${program[@]}" -o "$dir/coexist-program" -L"$build/src" -lamudp
 check "... runs" run "$dir/coexist-program" 2 L messages
 check "... and has none of them" sh -c "! nm -u '$dir/coexist-program' | grep -E ' (AM_(Poll|Map|SetTag)|_AM_)'"
 exit $failed

@@ -186,79 +186,6 @@ PYTHON
 else
     ok "w8: the key's file is seen while the job runs" false
 fi
-cat >"$dir/stranger.py" <<'PYTHON'
-import glob, os, re, select, signal, socket, subprocess, sys, time
-# stranger.py FOLDER COMMAND...: before the workers come, it talks to the master's door, and then to a stand-in, whose
-# worker it stops meanwhile: with a wrong proof, with garbage, in silence. Nothing comes back but a nonce.
-folder, command = sys.argv[1], sys.argv[2:]
-name = [re.fullmatch(r"[A-Z_]+=\d+:\d:(amudp-[^:]+):.*", word) for word in command]
-name = [m.group(1) for m in name if m][0] # of this job: others may run here
-got, nonces = b"", set()
-until = time.time() + 20
-
-def unix(number, connected=False):
-    for line in open("/proc/net/unix"):
-        words = line.split()
-        if words[-1] == "@%s.%d" % (name, number) and (words[5] == "03") == connected:
-            return "\0" + words[-1][1:]
-    return None
-
-def say(kind, address, what, size):
-    global got
-    s = socket.socket(socket.AF_UNIX if isinstance(address, str) else socket.AF_INET, kind)
-    s.settimeout(5)
-    try:
-        s.connect(address)
-        first = s.recv(65536) if size else b""
-        assert len(first) == size, len(first)
-        assert not size or first not in nonces
-        nonces.add(first)
-        s.send(what)
-        got += s.recv(65536)
-    except (ConnectionError, socket.timeout):
-        pass
-    return s
-
-key = glob.glob(folder + "/amudp-key*")[0]
-port = [int(line.split()[2]) for line in open(key, "rb").read()[32:].decode().splitlines() if line.startswith("master ")][0]
-silent, began = [], time.monotonic()
-for i in range(100): # more than are listened to at a time: these keep their places, the others wait for theirs
-    s = socket.create_connection(("127.0.0.1", port))
-    silent.append(s)
-    s.settimeout(5)
-for s in silent[:64]:
-    s.recv(32)
-time.sleep(0.2)
-gone = select.select(silent[:64], [], [], 0)[0]
-assert not gone or time.monotonic() - began > 2, "%d were hung up on" % len(gone)
-for attempt in range(20):
-    for what in (os.urandom(88), os.urandom(88) * 3, b"\0" * 88):
-        say(socket.SOCK_STREAM, ("127.0.0.1", port), what, 32)
-    for what in (b"x", b"w", b"w\0\0", os.urandom(3000)):
-        say(socket.SOCK_SEQPACKET, unix(-1), what, 0)
-first = subprocess.Popen(command)
-while unix(-1, True) is None and time.time() < until:
-    time.sleep(0.01)
-time.sleep(0.3)
-first.send_signal(signal.SIGSTOP)
-others = [subprocess.Popen(command) for i in range(2)]
-attacked = 0
-while attacked < 5 and time.time() < until:
-    time.sleep(0.1)
-    for rank in range(3):
-        stand_in = unix(rank) # it leaves when the worker has its place, perhaps while it is talked to
-        if stand_in is None or unix(rank, True) is not None:
-            continue
-        attacked += 1
-        for what in (b"p" + os.urandom(64), b"p" + os.urandom(3), os.urandom(65), b"x\0\0\0\0"):
-            say(socket.SOCK_SEQPACKET, stand_in, what, 33)
-first.send_signal(signal.SIGCONT)
-open(folder + "/stranger", "wb").write(got + (b"done" if attacked >= 5 else b"not seen"))
-sys.exit(max(p.wait() for p in [first] + others))
-PYTHON
-CSPAWN_CMD='python3 '"$dir"'/stranger.py '"$dir"' %C' run "$program" 3 C messages
-ok "w8: a stranger without the key is told nothing" test "$(tr "\0" . <"$dir/stranger")" = "done"
-ok "w8: ... and the workers find their places all the same" is 0
 run "$program" 3 L w8
 ok "w8: each worker has a tag of its own that nobody can guess" lines out '^tag [0-9a-f]{16}$' 3
 sort "$dir/out" >"$dir/tags"
@@ -358,7 +285,7 @@ run python3 "$dir/many.py" "$program" 2 L messages
 ok "w14: descriptors beyond 1,024 are no different from others" is 0
 limit=$((limit * 3)) run "$program" 40 L gathers
 ok "w14: barrier and gather of 40 workers go by no master" is 0
-run "$build/tests/amudp-told-late" 5 L
+run "$build/tests/amudp-exit-twice" 5 L
 ok "word of the end goes on by way of a worker that ends the job itself meanwhile" is 0
 run "$runnel" run --keep-going -n 4 "$program" w15
 ok "w15: the others go on when a worker dies" lines out '^rank [023] goes on$' 3

@@ -3,20 +3,15 @@
  * AM_PAR by AMUDP's interface: threads call for one bundle at once, not only to send and poll. They make endpoints,
  * map, grow tables, move and free, set handlers and callbacks and read counters, while handlers of others run. No
  * message is lost, no endpoint forgotten, and counters have counted each. */
-#include "amudp/amudp_in.h"
+#include "api/amudp/amudp_internal.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "support/must.h"
 #include "support/random.h"
+#include "support/unit.h"
 
 enum { ASK = 1, ANSWER, THREADS = 4, ROUNDS = 20000, BURST = 4, GROWN = 1000, AT = 3 };
 
@@ -49,7 +44,7 @@ static void on_answer(void *token, int32_t thread)
 static void before(amudp_category_t category, int is_request, int handler, void *token, void *buf, size_t nbytes,
                    int numargs, uint32_t *args)
 {
-    TEST_MUST(category == amudp_Short && handler == (is_request ? ASK : ANSWER) && token != NULL && buf == NULL);
+    TEST_MUST(category == amudp_Short && handler == (is_request ? ASK : ANSWER) && token != NULL && !buf);
     TEST_MUST(nbytes == 0 && numargs == 1 && args[0] < THREADS);
     __atomic_fetch_add(&called, 1, __ATOMIC_RELAXED);
 }
@@ -140,7 +135,7 @@ static void run(void)
     assert_true(s.RequestsReceived[amudp_Short] == all && s.RepliesSent[amudp_Short] == all);
     assert_true(s.RequestDataBytesSent[amudp_Short] == 4 * own && s.ReplyDataBytesSent[amudp_Short] == 4 * all);
     assert_true(s.TotalBytesSent == s.RequestTotalBytesSent[amudp_Short] + s.ReplyTotalBytesSent[amudp_Short]);
-    assert_true(one->first == common && common->next == NULL && two->first == NULL);
+    assert_true(one->first == common && !common->next && !two->first);
     assert_int_equal(AM_Terminate(), AM_OK);
     assert_null(rnl_amudp_bundles);
 }

@@ -1,17 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * test_copy.c - bulk copies: every size to a page and beyond, many alignments, not a byte outside. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "base/copy.h"
-
-#include <stdlib.h>
-#include <string.h>
+#include "support/unit.h"
 
 enum { SMALL_MAX = 4100, EDGE = 64, BIG = (1 << 20) + 77, IN = 255 };
 

@@ -2,20 +2,12 @@
  *
  * test_coro.c - coroutines on pooled stacks. Nothing is asserted on a coroutine's stack: a failed assertion jumps to
  * main's. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "base/coro.h"
 #include "base/error.h"
+#include "support/unit.h"
 
 #include <pthread.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -52,41 +44,6 @@ static void count_for_ever(struct rnl_coro *self, void *arg)
         ++*(int *)arg;
 }
 
-static void one_that_returns_at_once_leaves_nothing(void **state)
-{
-    struct rnl_coro_pool *p = pool_of(1);
-    int n = 0;
-    (void)state;
-    for (int i = 1; i <= 10000; i++) {
-        struct rnl_coro *c = (struct rnl_coro *)&n;
-        assert_int_equal(rnl_coro_start(p, count_once, &n, &c), 0);
-        assert_null(c);
-        assert_int_equal(n, i);
-        assert_int_equal(rnl_coro_in_use(p), 0);
-    }
-    rnl_coro_pool_free(p);
-}
-
-static void one_that_yields_goes_on_where_it_was(void **state)
-{
-    struct rnl_coro_pool *p = pool_of(1);
-    struct rnl_coro *c = NULL;
-    int n = 0;
-    (void)state;
-    assert_int_equal(rnl_coro_max(p), 1);
-    for (int i = 0; i < 1000; i++) {
-        n = 0;
-        assert_int_equal(rnl_coro_start(p, count_twice, &n, &c), 0);
-        assert_non_null(c);
-        assert_int_equal(n, 1);
-        assert_int_equal(rnl_coro_in_use(p), 1);
-        assert_int_equal(rnl_coro_resume(c), 0);
-        assert_int_equal(n, 2);
-        assert_int_equal(rnl_coro_in_use(p), 0);
-    }
-    rnl_coro_pool_free(p);
-}
-
 struct walk {
     unsigned steps, depth;
     uint64_t sum;
@@ -109,33 +66,6 @@ static void walk(struct rnl_coro *self, void *arg)
     w->sum = deeper(self, w, 0);
 }
 
-static void many_interleave_and_keep_their_locals(void **state)
-{
-    enum { N = 64, DEPTH = 20 };
-    struct rnl_coro_pool *p = pool_of(N);
-    struct rnl_coro *c[N];
-    struct walk w[N];
-    (void)state;
-    for (unsigned i = 0; i < N; i++) {
-        w[i] = (struct walk){i, DEPTH, 0};
-        assert_int_equal(rnl_coro_start(p, walk, &w[i], &c[i]), 0);
-        assert_non_null(c[i]);
-    }
-    assert_int_equal(rnl_coro_in_use(p), N);
-    for (unsigned turn = 1; turn < 2 * (DEPTH + 1); turn++)
-        for (unsigned i = 0; i < N; i++)
-            assert_int_equal(rnl_coro_resume(c[(i * 7 + turn) % N]), 1);
-    for (unsigned i = 0; i < N; i++) {
-        uint64_t want = 0;
-        assert_int_equal(rnl_coro_resume(c[i]), 0);
-        for (uint64_t d = 0; d <= DEPTH; d++)
-            want += (i * 3 + d) + (i * 3 + d) * (i * 3 + d);
-        assert_int_equal(w[i].sum, want);
-    }
-    assert_int_equal(rnl_coro_in_use(p), 0);
-    rnl_coro_pool_free(p);
-}
-
 static void a_used_up_pool_says_no_room_and_runs_nothing(void **state)
 {
     struct rnl_coro_pool *p = pool_of(3);
@@ -153,23 +83,6 @@ static void a_used_up_pool_says_no_room_and_runs_nothing(void **state)
     rnl_coro_pool_free(p);
     p = pool_of(0);
     assert_int_equal(rnl_coro_start(p, count_once, &other, &d), RNL_NO_ROOM);
-    rnl_coro_pool_free(p);
-}
-
-static void the_stack_used_last_is_used_next(void **state)
-{
-    struct rnl_coro_pool *p = pool_of(3);
-    struct rnl_coro *c[3], *d;
-    int n = 0;
-    (void)state;
-    for (int i = 0; i < 3; i++)
-        assert_int_equal(rnl_coro_start(p, count_twice, &n, &c[i]), 0);
-    for (int i = 0; i < 3; i++)
-        assert_int_equal(rnl_coro_resume(c[i]), 0);
-    for (int i = 2; i >= 0; i--) {
-        assert_int_equal(rnl_coro_start(p, count_twice, &n, &d), 0);
-        assert_ptr_equal(d, c[i]);
-    }
     rnl_coro_pool_free(p);
 }
 
@@ -194,21 +107,6 @@ static void a_dropped_one_never_runs_again(void **state)
         assert_int_equal(m, 2 * i);
     }
     rnl_coro_pool_free(p);
-}
-
-static void freeing_a_pool_drops_what_is_suspended(void **state)
-{
-    (void)state;
-    rnl_coro_pool_free(NULL);
-    for (int i = 0; i < 20; i++) {
-        struct rnl_coro_pool *p = pool_of(10);
-        struct rnl_coro *c;
-        int n = 0;
-        for (int k = 0; k < 10; k++)
-            assert_int_equal(rnl_coro_start(p, count_for_ever, &n, &c), 0);
-        rnl_coro_pool_free(p);
-        assert_int_equal(n, 10);
-    }
 }
 
 static void *resume_elsewhere(void *arg)
@@ -241,36 +139,6 @@ static void each_resume_may_come_from_another_thread(void **state)
     }
     assert_int_equal(n, 201);
     rnl_coro_pool_free(p);
-}
-
-struct nest {
-    struct rnl_coro_pool *pool;
-    int n, inner_status;
-};
-
-static void nest(struct rnl_coro *self, void *arg)
-{
-    struct nest *s = arg;
-    struct rnl_coro *inner = NULL;
-    s->inner_status = rnl_coro_start(s->pool, count_twice, &s->n, &inner);
-    rnl_coro_yield(self);
-    if (inner != NULL)
-        rnl_coro_resume(inner);
-    s->n += 10;
-}
-
-static void one_may_start_another(void **state)
-{
-    struct nest s = {pool_of(2), 0, -1};
-    struct rnl_coro *c = NULL;
-    (void)state;
-    assert_int_equal(rnl_coro_start(s.pool, nest, &s, &c), 0);
-    assert_int_equal(s.inner_status, 0);
-    assert_int_equal(rnl_coro_in_use(s.pool), 2);
-    assert_int_equal(rnl_coro_resume(c), 0);
-    assert_int_equal(s.n, 12);
-    assert_int_equal(rnl_coro_in_use(s.pool), 0);
-    rnl_coro_pool_free(s.pool);
 }
 
 #if defined(__x86_64__)
@@ -511,17 +379,6 @@ static void a_large_frame_does_not_reach_the_next_stack(void **state)
     rnl_coro_pool_free(p);
 }
 
-static void stacks_are_mapped_on_demand(void **state)
-{
-    struct rnl_coro_pool *p = NULL;
-    struct rnl_coro *c = NULL;
-    int n = 0;
-    (void)state;
-    assert_int_equal(rnl_coro_pool_new(UINT32_MAX, STACK, &p), 0); /* 256 TiB, had they been mapped */
-    assert_int_equal(rnl_coro_start(p, count_once, &n, &c), 0);
-    rnl_coro_pool_free(p);
-}
-
 static void without_memory_nothing_runs(void **state)
 {
     struct rnl_coro_pool *p = NULL;
@@ -541,15 +398,9 @@ static void without_memory_nothing_runs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_that_returns_at_once_leaves_nothing),
-        cmocka_unit_test(one_that_yields_goes_on_where_it_was),
-        cmocka_unit_test(many_interleave_and_keep_their_locals),
         cmocka_unit_test(a_used_up_pool_says_no_room_and_runs_nothing),
-        cmocka_unit_test(the_stack_used_last_is_used_next),
         cmocka_unit_test(a_dropped_one_never_runs_again),
-        cmocka_unit_test(freeing_a_pool_drops_what_is_suspended),
         cmocka_unit_test(each_resume_may_come_from_another_thread),
-        cmocka_unit_test(one_may_start_another),
 #if defined(__x86_64__)
         cmocka_unit_test(rounding_stays_with_its_side),
         cmocka_unit_test(raised_exceptions_stay_raised),
@@ -562,7 +413,6 @@ int main(void)
         cmocka_unit_test(an_overflow_hits_the_guard_page),
         cmocka_unit_test(a_large_frame_does_not_reach_the_next_stack),
         cmocka_unit_test(below_each_stack_nothing_is_writable),
-        cmocka_unit_test(stacks_are_mapped_on_demand),
         cmocka_unit_test(without_memory_nothing_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,15 +2,9 @@
  *
  * test_sense.c - the distance sensors. The counter's rate is made up, so that a transfer takes as long as a test wants.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "base/env.h"
 #include "base/sense.h"
+#include "support/unit.h"
 
 static void samples(uint8_t *d, uint64_t ns, int weight, int n)
 {
@@ -52,18 +46,6 @@ static void far_after_slow_transfers_and_near_again_after_quick_ones(void **stat
     }
 }
 
-static void one_odd_sample_changes_nothing(void **state)
-{
-    uint8_t d = 0;
-    (void)state;
-    samples(&d, 50, 8, 100);
-    samples(&d, 250, 8, 1);
-    assert_int_equal(d & 1, RNL_NEAR);
-    samples(&d, 125, 8, 100);
-    samples(&d, 30, 8, 1);
-    assert_int_equal(d & 1, RNL_FAR);
-}
-
 static void between_the_thresholds_the_verdict_stays(void **state)
 {
     uint8_t near = 0, far = 0;
@@ -99,13 +81,6 @@ static void load_changed(uint64_t khz, uint8_t *d, int n)
     struct rnl_env e = {.facts.tsc_khz = khz};
     while (n-- > 0)
         assert_int_equal(rnl_host_sense_load(&e, &word, 1, d), 7);
-}
-
-static void fences(uint64_t khz, uint8_t *d, int n)
-{
-    struct rnl_env e = {.facts.tsc_khz = khz};
-    while (n-- > 0)
-        rnl_host_sense_fence(&e, d);
 }
 
 enum { QUICK = 1000000000 }; /* a rate so high that nothing takes a ns */
@@ -164,24 +139,16 @@ static void an_unchanged_value_is_loaded_but_not_sensed(void **state)
     assert_int_equal(d, 121);
 }
 
-static void fences_are_sensed(void **state)
-{
-    (void)state;
-    check_sensor(fences, 100);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_fresh_verdict_is_near),
         cmocka_unit_test(the_average_arrives_at_what_is_measured),
         cmocka_unit_test(far_after_slow_transfers_and_near_again_after_quick_ones),
-        cmocka_unit_test(one_odd_sample_changes_nothing),
         cmocka_unit_test(between_the_thresholds_the_verdict_stays),
         cmocka_unit_test(preempted_samples_are_dropped),
         cmocka_unit_test(loads_of_changed_values_are_sensed),
         cmocka_unit_test(an_unchanged_value_is_loaded_but_not_sensed),
-        cmocka_unit_test(fences_are_sensed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

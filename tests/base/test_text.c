@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * test_text.c - what a terminal might obey is no text; all else that people write is. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "base/text.h"
+#include "support/unit.h"
 
 #define TEXT(s) rnl_text(s, sizeof(s) - 1)
 

@@ -1,23 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_pairs.c - how `runnel bench` steers a pair of processes, without a launcher: the floors measure, over shared
+ * test_pairs.c - how `runnel bench` steers a pair of processes, without a launcher: the baselines measure, over shared
  * memory and over sockets; wrong bytes, wrong counts and a pair that dies are noticed. Never judges a time. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include "../../bench/machine.h"
-#include "../../bench/rounds.h"
-#include "../../bench/side.h"
+#include "../../bench/process.h"
 #include "../../bench/sockets.h"
+#include "../../bench/trials.h"
+#include "support/unit.h"
 
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -54,12 +48,12 @@ static void start_over(struct pair *p, const struct bench_api *api, double secon
     p->run = (struct bench_run){.area = p->area, .plan = &p->plan, .alive = both_live, .arg = p};
     p->run.end_ns = bench_now_ns() + (uint64_t)(seconds * 1e9);
     fflush(NULL);
-    for (unsigned side = 0; side < 2; side++) {
-        p->pid[side] = fork();
-        assert_true(p->pid[side] >= 0);
-        if (p->pid[side] == 0) {
+    for (unsigned rank = 0; rank < 2; rank++) {
+        p->pid[rank] = fork();
+        assert_true(p->pid[rank] >= 0);
+        if (p->pid[rank] == 0) {
             prctl(PR_SET_PDEATHSIG, SIGKILL);
-            _exit(bench_side_run(p->area, 0, api, side));
+            _exit(bench_process_run(p->area, 0, api, rank));
         }
     }
     assert_int_equal(bench_attached(&p->run, 0, 20000), 0);
@@ -87,34 +81,6 @@ static void finish(struct pair *p, bool ask)
     }
     bench_plan_free(&p->plan);
     close(p->fd);
-}
-
-static void floors_measure_every_test(void **state)
-{
-    struct pair p;
-    struct bench_row *row;
-    size_t n;
-    (void)state;
-    start(&p, &bench_api_raw, 0.3);
-    for (enum bench_test t = BENCH_LATENCY; t <= BENCH_BANDWIDTH_ALONE; t++) {
-        assert_int_equal(bench_plan_add(&p.plan, t, 8, 0, true), 0);
-        assert_int_equal(bench_plan_add(&p.plan, t, 1, 0, true), 0);
-        assert_int_equal(bench_plan_add(&p.plan, t, 5000, 0, true), 0);
-        assert_int_equal(bench_plan_add(&p.plan, t, 1 << 20, 0, true), 0);
-    }
-    int e = bench_run(&p.run);
-    if (e)
-        print_message("%s\n", p.plan.text);
-    assert_int_equal(e, 0);
-    assert_int_equal(bench_rows(&p.plan, p.area->one_core, &row, &n), 0);
-    size_t placements = p.area->one_core ? 1 : 2;
-    assert_int_equal(n, placements * 16);
-    for (size_t i = 0; i < n; i++)
-        if (row[i].rounds)
-            assert_true(row[i].value > 0 && isfinite(row[i].value) && row[i].floor == row[i].value &&
-                        row[i].probe_ns > 0);
-    free(row);
-    finish(&p, true);
 }
 
 /* Over datagrams of 1500 bytes: one, a run that is no multiple of them, and more than one run; more of it than may be
@@ -150,55 +116,7 @@ static void bare_sockets_measure_every_test(void **state)
     measure_once(&bench_api_tcp);
 }
 
-/* Against sockets that would take far more, and a reader that says what it took only when it is told to. */
-static void bytes_in_flight_stay_within_the_window(void **state)
-{
-    unsigned char bytes[100] = {0};
-    struct bench_side s = {.side = 0};
-    int bulk[2], single[2];
-    (void)state;
-    assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0, bulk), 0);
-    assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0, single), 0);
-    struct sockets k = {.bulk = bulk[0], .single = single[0], .segment = 100, .run = 100, .window = 300};
-    for (uint64_t taken = 0; taken <= 500; taken += 100) {
-        assert_int_equal(send(single[1], &taken, sizeof taken, 0), sizeof taken);
-        for (int i = 0; i < 5; i++) {
-            assert_true(sockets_send(&s, &k, bytes, sizeof bytes) >= 0);
-            assert_true(k.sent - taken <= k.window);
-        }
-        assert_int_equal(k.sent, taken + k.window);
-        assert_int_equal(recv(bulk[1], bytes, sizeof bytes, 0), sizeof bytes);
-    }
-    for (int i = 0; i < 2; i++) {
-        close(bulk[i]);
-        close(single[i]);
-    }
-}
-
-/* Not waited for in vain: the end says that it was a datagram. */
-static int give_one_less(struct bench_side *s, uint64_t n)
-{
-    if (s->side == 1)
-        return bench_api_udp.stream(s, n);
-    if (bench_api_udp.stream(s, n - 1) == 0)
-        pause(); /* until the other side has found out, and this one is killed */
-    return -1;
-}
-
-static void a_lost_datagram_ends_the_measurement(void **state)
-{
-    struct bench_api api = bench_api_udp;
-    struct pair p;
-    (void)state;
-    api.stream = give_one_less;
-    start_over(&p, &api, 1, true);
-    assert_int_equal(bench_plan_add(&p.plan, BENCH_RATE, 5000, 0, true), 0);
-    assert_int_equal(bench_run(&p.run), -EPROTO);
-    assert_non_null(strstr(p.plan.text, "was a datagram dropped?"));
-    finish(&p, false);
-}
-
-static int put_wrong(struct bench_side *s, const void *from, size_t n)
+static int put_wrong(struct bench_process *s, const void *from, size_t n)
 {
     static unsigned char copy[4096];
     assert_true(n <= sizeof copy);
@@ -207,12 +125,12 @@ static int put_wrong(struct bench_side *s, const void *from, size_t n)
     return bench_api_raw.put(s, copy, n);
 }
 
-static int stream_one_twice(struct bench_side *s, uint64_t n)
+static int stream_one_twice(struct bench_process *s, uint64_t n)
 {
     uint64_t first = 0;
-    if (s->side == 0 && bench_api_raw.put(s, &first, 8))
+    if (s->rank == 0 && bench_api_raw.put(s, &first, 8))
         return -1;
-    return s->side == 0 ? bench_api_raw.stream(s, n - 1) : bench_api_raw.stream(s, n);
+    return s->rank == 0 ? bench_api_raw.stream(s, n - 1) : bench_api_raw.stream(s, n);
 }
 
 static void expect_failure(const struct bench_api *api, enum bench_test test, const char *text)
@@ -244,47 +162,26 @@ static void a_lost_or_doubled_message_is_an_error(void **state)
     expect_failure(&api, BENCH_RATE, "arrived with sum");
 }
 
-static int stream_to_a_late_reader(struct bench_side *s, uint64_t n)
+/* Rank 0 comes last, so that rank 1 is looking already when both have met. */
+static int prepare_late(struct bench_process *s, const struct bench_order *o)
 {
-    if (s->side == 1)
-        usleep(20000);
-    return bench_api_raw.stream(s, n);
-}
-
-static void a_full_ring_makes_the_sender_wait(void **state)
-{
-    struct bench_api api = bench_api_raw;
-    struct pair p;
-    (void)state;
-    api.stream = stream_to_a_late_reader;
-    start(&p, &api, 1);
-    for (uint64_t bytes = 8; bytes <= 800; bytes *= 10) {
-        bench_pair_order(&p.area->pair[0], &(struct bench_order){.test = BENCH_RATE, .bytes = bytes, .count = 300000});
-        assert_int_equal(bench_pair_wait(&p.area->pair[0], 20000, both_live, &p), 0);
-    }
-    finish(&p, true);
-}
-
-/* Side 0 comes last, so that side 1 is looking already when both have met. */
-static int prepare_late(struct bench_side *s, const struct bench_order *o)
-{
-    static bool prepared; /* what the other side has sent must not be taken away again */
+    static bool prepared; /* what the other process has sent must not be taken away again */
     if (!prepared && bench_api_raw.prepare(s, o))
         return -1;
     prepared = true;
-    usleep(s->side == 0 ? 20000 : 0);
+    usleep(s->rank == 0 ? 20000 : 0);
     return 0;
 }
 
-/* Side 1 does not get to run between the end of the meeting and the first ping, which it takes in where it meets. */
-static int look_late(struct bench_side *s)
+/* Rank 1 does not get to run between the end of the meeting and the first ping, which it takes in where it meets. */
+static int look_late(struct bench_process *s)
 {
-    for (int ms = 0; s->side == 1 && s->got == s->due && ms < 100; ms++) {
+    for (int ms = 0; s->rank == 1 && s->got == s->due && ms < 100; ms++) {
         usleep(1000);
         if (bench_api_raw.poll(s))
             return -1;
     }
-    return s->side == 1 ? 0 : bench_api_raw.poll(s);
+    return s->rank == 1 ? 0 : bench_api_raw.poll(s);
 }
 
 static void a_ping_that_comes_while_both_meet_is_answered(void **state)
@@ -319,13 +216,9 @@ static void a_pair_that_dies_ends_the_run(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(floors_measure_every_test),
         cmocka_unit_test(bare_sockets_measure_every_test),
-        cmocka_unit_test(bytes_in_flight_stay_within_the_window),
-        cmocka_unit_test(a_lost_datagram_ends_the_measurement),
         cmocka_unit_test(wrong_bytes_are_an_error),
         cmocka_unit_test(a_lost_or_doubled_message_is_an_error),
-        cmocka_unit_test(a_full_ring_makes_the_sender_wait),
         cmocka_unit_test(a_ping_that_comes_while_both_meet_is_answered),
         cmocka_unit_test(a_pair_that_dies_ends_the_run),
     };

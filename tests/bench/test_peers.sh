@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `runnel bench --peer`: peers are measured in the same rounds and stand in the same rows; one that is absent, does not compile, does not
+# `runnel bench --peer`: peers are measured in the same trials and stand in the same rows; one that is absent, does not compile, does not
 # start, dies, lies or hangs is named with the reason while the others go on; nothing is left behind. Most of it with a stand-in for MPI
 # (fake_mpi/mpi.h), so that it runs where none is installed; then with those that are.
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -9,25 +9,6 @@ mkdir "$out/tmp"
 unset FAKE_MPI
 export TMPDIR=$out/tmp # keepers work below it
 
-# says NAME CODE TEXT ARGUMENTS...: at once, on standard error
-says() {
-    local name=$1 want=$2 text=$3 code
-    shift 3
-    timeout 20 "$runnel" bench "$@" >"$out/stdout" 2>"$out/stderr"
-    code=$?
-    [ $code = "$want" ] && [ ! -s "$out/stdout" ] && grep -qF -- "$text" "$out/stderr"
-    verdict "$name" $? "$out/stdout" "$out/stderr"
-}
-
-says "a peer that does not exist" 64 "openmpi, mpich, ucx, libfabric" --peer openmpi,smoke
-says "an empty peer" 64 "there is no peer ''" --peer openmpi,
-says "a prefix without a folder" 64 "such as openmpi=/" --peer-prefix openmpi
-says "a prefix of nothing" 64 "such as openmpi=/" --peer-prefix smoke=/opt
-says "a prefix of a peer that is not asked for" 64 "give --peer ucx too" --peer openmpi --peer-prefix ucx=/opt/ucx latency
-says "a peer's time that is none" 64 "seconds from 0.1 to 3600" --peer-timeout 0
-says "peers for what has none" 64 "--peer is for latency, rate and bandwidth" idle wake --peer openmpi
-says "a prefix that is not there" 1 "/nowhere/bin/mpicc, which is not there: is the folder" \
-    --peer openmpi --peer-prefix openmpi=/nowhere
 mkdir "$out/empty"
 PATH=$out/empty "$(command -v timeout)" 20 "$runnel" bench --peer openmpi,mpich >"$out/stdout" 2>"$out/stderr"
 code=$?
@@ -60,7 +41,6 @@ wait $b'
     stand_in nocompiler none 'echo "checking"; echo "mpi.c:9: error: nothing works today" >&2; exit 1' "$launch"
     stand_in nolaunch none "$compile" 'echo ------; echo "There are not enough slots on this machine."; exit 1'
     stand_in stubborn none "$compile" 'trap "" TERM; while :; do sleep 1; done'
-    stand_in alone alone "$compile" "$launch"
     stand_in dies die "$compile" "$launch"
     stand_in hangs hang "$compile" "$launch"
     stand_in lies lie "$compile" "$launch"
@@ -90,8 +70,8 @@ peers = [row for row in rows if row["api"] in ("openmpi", "ompi-ucx")]
 for row in peers:
     assert row["peer"].startswith('Fake MPI "1.0", '), row
     assert "error" not in row, row
-    assert row["rounds"] == 0 or row["value"] > 0, row
-for api in ("openmpi", "ompi-ucx"): # a busy machine may keep no round of it, but it was measured
+    assert row["trials"] == 0 or row["value"] > 0, row
+for api in ("openmpi", "ompi-ucx"): # a busy machine may keep no trial of it, but it was measured
     assert any(row.get("tried") for row in peers if row["api"] == api), peers
 assert not any("peer" in row or "error" in row for row in rows if row not in peers)
 EOF
@@ -114,35 +94,11 @@ fails() {
 }
 fails "a program that does not compile" nocompiler "the compiler ended with status 1: mpi.c:9: error: nothing works today" latency
 fails "a launcher that refuses" nolaunch "ended with status 1: There are not enough slots on this machine." latency
-fails "a launcher that starts two jobs of one" alone "jobs of 1 instead of one of 2" latency
 fails "a peer that dies while it is measured" dies "ended with status 3: Fake MPI: the sky fell down" latency
 fails "a peer that delivers wrong bytes" lies "bytes of a message of 65536 bytes differ from what was sent" bandwidth --size 64K
 fails "a peer that hangs while it is measured" hangs "it gave no answer within 6 s" latency --peer-timeout 6
 fails "a launcher that hangs and will not end" stubborn "it did not start within 2 s" latency --peer-timeout 2
 
-# the pairs of that test have the numbers of peers
-fails "a peer that failed leaves the tests of more than a pair alone" nocompiler "the compiler ended with status 1" latency peers --api fm
-
-if command -v gnuplot >/dev/null; then
-    timeout 100 "$runnel" bench bandwidth --size 64,4K --peer openmpi --peer-prefix openmpi="$out/good" --api raw --max-time 1 \
-        --plot "$out/plots" >"$out/table" 2>"$out/stderr"
-    well $?
-    verdict "--plot with peers ends well" $? "$out/table" "$out/stderr"
-    if grep -q '^bandwidth *openmpi' "$out/table"; then
-        grep -q "title 'Open MPI'" "$out/plots/bandwidth.gp"
-        verdict "the picture has their curves" $? "$out/plots/bandwidth.gp"
-    fi
-else
-    echo "ok - --plot with peers # SKIP gnuplot is not installed"
-fi
-
-children() {
-    local p
-    for p in "$@"; do
-        # shellcheck disable=SC2046 # a list of numbers
-        echo "$p" $(children $(cat /proc/"$p"/task/*/children 2>/dev/null))
-    done
-}
 ended() { # PIDS: within 60 s
     local p left
     for _ in $(seq 600); do
@@ -190,7 +146,6 @@ interrupted() {
     [ -z "$(ls -A "$out/tmp")" ] && [ -n "$folder" ] && ! ls -d $folder >"$out/said" 2>/dev/null
     verdict "and removes its files" $? "$out/said" "$out/stderr"
 }
-interrupted INT --peer openmpi --peer-prefix openmpi="$out/good"
 interrupted KILL --peer openmpi --peer-prefix openmpi="$out/good"
 
 # the real ones

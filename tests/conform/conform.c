@@ -3,16 +3,10 @@
  * conform.c - runs bodies over a fixture; what bodies share. */
 #include "conform/conform.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
-
-#include "conform/bodies.h"
-#include "conform/traffic.h"
+#include "net/fault/fault.h"
+#include "support/unit.h"
 
 enum { CASES_MAX = 64, DEFAULT_SEED = 20 };
 
@@ -31,13 +25,6 @@ void conform_step(struct conform_case *c)
 {
     if (c->fixture->step)
         c->fixture->step(&c->net);
-}
-
-void conform_renew(struct conform_case *c)
-{
-    c->fixture->destroy(&c->net);
-    memset(&c->net, 0, sizeof c->net);
-    assert_int_equal(c->fixture->make(&c->net), 0);
 }
 
 uint32_t conform_from(struct conform_case *c)
@@ -66,13 +53,10 @@ void conform_connect(struct conform_case *c)
     unsigned places = c->fixture->places;
     for (uint32_t i = 0; i < places; i++) {
         for (uint32_t to = 0; to < places; to++) {
-            struct rnl_transport *t = c->net.t[i], *other = c->net.t[to];
-            struct rnl_addr addr;
+            struct rnl_transport *t = c->net.t[i];
             if (places > 1 && i == to)
                 continue;
-            assert_int_equal(other->ops->address(other, &addr), 0);
-            assert_in_range(addr.len, 1, sizeof addr.bytes);
-            assert_int_equal(t->ops->connect(t, to, &addr, other->env->incarnation), 0);
+            assert_int_equal(t->ops->add_peer(t, to, &c->net.addr[to], 1, c->net.t[to]->env->incarnation), 1);
         }
     }
     conform_step(c);
@@ -90,29 +74,7 @@ void conform_flush(struct conform_case *c, struct rnl_transport *t)
     fail_msg("flush does not end");
 }
 
-unsigned conform_lanes(struct conform_case *c)
-{
-    return conform_sender(c)->caps & RNL_CAP_LANES ? 3 : 1;
-}
-
 /* ---- running ---- */
-
-static const char *missing(uint32_t caps)
-{
-    static const struct {
-        uint32_t cap;
-        const char *what;
-    } names[] = {{RNL_CAP_RELIABLE, "reliable"},
-                 {RNL_CAP_LANES, "lanes"},
-                 {RNL_CAP_STABLE_VIEW, "stable views"},
-                 {RNL_CAP_FD, "a descriptor"},
-                 {RNL_CAP_WATCHES_DEATH, "watching for deaths"},
-                 {RNL_CAP_ECN, "marks for congestion"}};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (caps & names[i].cap)
-            return names[i].what;
-    return "";
-}
 
 static void skip_case(const struct run *r, const char *why, const char *what)
 {
@@ -120,12 +82,26 @@ static void skip_case(const struct run *r, const char *why, const char *what)
     skip();
 }
 
+static int wrap(struct conform_net *net, const struct conform_fixture *f)
+{
+    struct rnl_fault none;
+    int status = rnl_fault_parse("", &none);
+    for (unsigned i = 0; f->faults && i < f->places && status == 0; i++) {
+        struct rnl_transport *below = net->t[i];
+        if (f->faults[0])
+            status = rnl_fault_wrap(&net->t[i], f->faults, conform_now(below));
+        else
+            status = rnl_fault_transport_new(below, &none, conform_now(below), &net->t[i]);
+    }
+    return status;
+}
+
 static void run_body(void **state)
 {
     struct run *r = *state;
     const struct conform_fixture *f = r->c.fixture;
     const struct conform_body *b = r->body;
-    if (b->needs_threads && !f->threads)
+    if (b->needs & CONFORM_THREADS && !f->threads)
         skip_case(r, "runs here without", "threads");
     if (b->least_places && f->places < b->least_places)
         skip_case(r, "has here too few", "places");
@@ -133,11 +109,11 @@ static void run_body(void **state)
         skip_case(r, "has here too many", "places");
     assert_int_equal(f->make(&r->c.net), 0);
     r->made = 1;
-    uint32_t caps = r->c.net.t[0]->caps;
-    if (b->needs & ~caps)
-        skip_case(r, "does not claim", missing(b->needs & ~caps));
-    if (b->never & caps)
-        skip_case(r, "has a stricter body because it is", missing(b->never & caps));
+    if (b->needs & CONFORM_FD && !r->c.net.t[0]->has_fd)
+        skip_case(r, "does not claim", "a descriptor");
+    if (b->needs & CONFORM_ECN && !r->c.net.t[0]->has_ecn)
+        skip_case(r, "does not claim", "marks for congestion");
+    assert_int_equal(wrap(&r->c.net, f), 0);
     b->run(&r->c);
 }
 
@@ -154,8 +130,7 @@ int conform_run(const struct conform_fixture *fixture)
 {
     static struct run runs[CASES_MAX];
     static struct CMUnitTest tests[CASES_MAX];
-    const struct conform_body *lists[] = {conform_bodies, conform_datagram_bodies, conform_random_bodies,
-                                          fixture->extra};
+    const struct conform_body *lists[] = {conform_bodies, conform_traffic_bodies};
     const char *seed = getenv("RNL_SEED");
     size_t n = 0;
     for (size_t list = 0; list < sizeof lists / sizeof *lists; list++) {

@@ -8,10 +8,8 @@
 #include <unistd.h>
 
 #include "conform/conform.h"
-#include "conform/faulty.h"
+#include "net/datagram/udp.h"
 #include "sim/cluster/net.h"
-#include "sim/cluster/units.h"
-#include "transport/udp/udp.h"
 
 enum { STEP_NS = 20000 };
 
@@ -21,7 +19,7 @@ static const char *faults;
 
 struct world {
     struct rnl_sim *sim;
-    struct rnl_net *net;
+    struct vc_net *net;
     struct place {
         struct rnl_env env;
         struct world *world;
@@ -34,7 +32,7 @@ struct world {
 static uint64_t place_now_ns(struct rnl_env *env)
 {
     const struct place *p = (const struct place *)(const void *)env;
-    return rnl_sim_now(p->world->sim) / RNL_TICKS_PER_NS;
+    return rnl_sim_now(p->world->sim) / VC_TICKS_PER_NS;
 }
 
 static const struct rnl_env_ops place_ops = {.size = sizeof place_ops, .now_ns = place_now_ns};
@@ -64,15 +62,17 @@ static int make_place(struct conform_net *net, struct world *w, uint32_t i)
     p->world = w;
     p->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     p->env = (struct rnl_env){.ops = &place_ops, .rank = i, .size = places, .incarnation = 100 + i};
-    int status = rnl_net_socket_open(w->net, i,
-                                     &(struct rnl_net_socket_config){.port = 5000,
-                                                                     .plain = (uint8_t)plain,
-                                                                     .ring = place_ring,
-                                                                     .drain = place_drain,
-                                                                     /* Those bodies count on every packet. */
-                                                                     .fd = faults ? NULL : place_fd,
-                                                                     .arg = p},
-                                     &socket);
+    int status = vc_net_socket_open(w->net, i,
+                                    &(struct vc_net_socket_config){.port = 5000,
+                                                                   .plain = (uint8_t)plain,
+                                                                   .ring = place_ring,
+                                                                   .drain = place_drain,
+                                                                   /* Those bodies count on every packet. */
+                                                                   .fd = faults ? NULL : place_fd,
+                                                                   .arg = p},
+                                    &socket);
+    if (status == 0)
+        rnl_udp_addr_of(&socket->self, &net->addr[i]);
     return status < 0 ? status : rnl_udp_transport_new(&p->env, socket, NULL, &net->t[i]);
 }
 
@@ -82,22 +82,22 @@ static int make(struct conform_net *net)
     int status = w ? rnl_sim_new(1, &w->sim) : -1;
     net->state = w;
     if (status == 0)
-        status = rnl_net_new(w->sim, places, 1, &w->net);
+        status = vc_net_new(w->sim, places, 1, &w->net);
     if (status == 0)
-        status = rnl_net_star(w->net, places,
-                              &(struct rnl_net_link_config){
-                                  .bits_per_s = (uint64_t)10000000000, .delay_ns = 1000, .buffer_bytes = 200000});
+        status = vc_net_star(w->net, places,
+                             &(struct vc_net_link_config){
+                                 .bits_per_s = (uint64_t)10000000000, .delay_ns = 1000, .buffer_bytes = 200000});
     if (status == 0)
-        status = rnl_net_route(w->net);
+        status = vc_net_route(w->net);
     for (uint32_t i = 0; i < places && status == 0; i++)
         status = make_place(net, w, i);
-    return status == 0 ? faulty_wrap(net, places, faults) : status;
+    return status;
 }
 
 static void step(struct conform_net *net)
 {
     struct world *w = net->state;
-    rnl_sim_run(w->sim, rnl_sim_now(w->sim) + STEP_NS * RNL_TICKS_PER_NS);
+    rnl_sim_run(w->sim, rnl_sim_now(w->sim) + STEP_NS * VC_TICKS_PER_NS);
 }
 
 static void destroy(struct conform_net *net)
@@ -108,7 +108,7 @@ static void destroy(struct conform_net *net)
             net->t[i]->ops->close(net->t[i]);
         close(w->place[i].fd);
     }
-    rnl_net_free(w->net);
+    vc_net_free(w->net);
     rnl_sim_free(w->sim);
     free(w);
 }
@@ -118,6 +118,6 @@ int main(int argc, char **argv)
     places = argc > 1 ? (unsigned)atoi(argv[1]) : 2;
     plain = argc > 2 && strcmp(argv[2], "plain") == 0;
     faults = argc > 3 ? argv[3] : NULL;
-    return conform_run(
-        &(struct conform_fixture){.name = "sim", .places = places, .make = make, .step = step, .destroy = destroy});
+    return conform_run(&(struct conform_fixture){
+        .name = "sim", .places = places, .faults = faults, .make = make, .step = step, .destroy = destroy});
 }

@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The datagram transport over the kernel's sockets on loopback: conform_udp PLACES 4|6|46 runs|plain [FAULTS]. 4, 6:
- * the loopback address of that family; 46: bound to all addresses of both, IPv4 travels. plain: without what a kernel
- * may lack. */
+ * The datagram transport over the kernel's sockets on loopback: conform_udp PLACES 4|6|46 runs|plain|threads
+ * [FAULTS]. 4, 6: the loopback address of that family; 46: bound to all addresses of both, IPv4 travels. plain: without
+ * what a kernel may lack. threads: each transport has a thread of its own. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "conform/conform.h"
-#include "conform/faulty.h"
+#include "net/datagram/udp.h"
+#include "net/socket/kernel.h"
 #include "runnel/runnel.h"
-#include "transport/udp/kernel.h"
-#include "transport/udp/udp.h"
 
 static unsigned places;
-static int plain;
+static bool plain, threads;
 static const char *family, *faults;
 
 struct world {
@@ -50,10 +49,12 @@ static int make(struct conform_net *net)
         status = open_socket(&s);
         if (status == 0 && faults) /* those bodies count on every packet */
             s->has_fd = 0;
+        if (status == 0)
+            rnl_udp_addr_of(&s->self, &net->addr[i]);
         if (status == 0 && (status = rnl_udp_transport_new(&w->env[i], s, NULL, &net->t[i])) < 0)
             s->ops->close(s);
     }
-    return status == 0 ? faulty_wrap(net, places, faults) : status;
+    return status;
 }
 
 /* What the faults hold back comes when its time has come, and bodies count in steps. */
@@ -78,12 +79,18 @@ int main(int argc, char **argv)
     places = argc > 1 ? (unsigned)atoi(argv[1]) : 2;
     family = argc > 2 ? argv[2] : "4";
     plain = argc > 3 && strcmp(argv[3], "plain") == 0;
+    threads = argc > 3 && strcmp(argv[3], "threads") == 0;
     faults = argc > 4 ? argv[4] : NULL;
     if (open_socket(&s) < 0) {
         printf("no such loopback address on this machine: %s\n", rnl_last_error()->text);
         return 77;
     }
     s->ops->close(s);
-    return conform_run(&(struct conform_fixture){
-        .name = "udp", .places = places, .make = make, .step = faults ? step : NULL, .destroy = destroy});
+    return conform_run(&(struct conform_fixture){.name = "udp",
+                                                 .places = places,
+                                                 .threads = threads,
+                                                 .faults = faults,
+                                                 .make = make,
+                                                 .step = faults ? step : NULL,
+                                                 .destroy = destroy});
 }

@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * traffic.c - see traffic.h. */
+ * traffic.c - see traffic.h, and the bodies that are random runs. */
 #include "conform/traffic.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
+#include "support/unit.h"
 
-enum { LANES = 3, BATCH = 12, HOLD = 48, TEXT = 256, GIVE_UP_S = 60 };
+enum { BATCH = 12, HOLD = 48, TEXT = 256, GIVE_UP_S = 60 };
 
 uint64_t traffic_mix(uint64_t x)
 {
@@ -39,7 +36,7 @@ uint32_t traffic_below(uint64_t *state, uint32_t n)
 
 static uint64_t key_of(const struct traffic_flow *f, uint64_t k)
 {
-    return traffic_mix(traffic_mix(f->seed ^ (uint64_t)f->from << 40 ^ (uint64_t)f->to << 20 ^ f->lane) + k);
+    return traffic_mix(traffic_mix(f->seed ^ (uint64_t)f->from << 40 ^ (uint64_t)f->to << 20) + k);
 }
 
 uint32_t traffic_bytes(const struct traffic_flow *f, uint64_t k)
@@ -90,15 +87,15 @@ uint32_t traffic_check(const struct traffic_flow *f, uint64_t k, const void *at,
 
 /* ---- actors ---- */
 
-struct flow { /* of one (from, to, lane) */
+struct flow { /* of one (from, to) */
     struct traffic_flow f;
     /* sender */
     uint64_t sent;
-    _Atomic uint64_t told; /* the same, for a datagram receiver */
+    _Atomic uint64_t told; /* the same, for the receiver's thread */
     struct rnl_room room[BATCH];
     int rooms;
     /* receiver */
-    uint64_t received, checked;
+    uint64_t received;
     struct rnl_view held[HOLD];
     uint64_t number[HOLD]; /* of each held packet */
     int holds;
@@ -114,13 +111,12 @@ struct actor {
 };
 
 struct traffic {
-    struct conform_case *c; /* NULL: the other places are other processes */
+    struct conform_case *c;
     uint64_t seed;
     const struct traffic_options *o;
     struct actor actor[CONFORM_PLACES];
-    struct flow flow[CONFORM_PLACES][CONFORM_PLACES][LANES];
+    struct flow flow[CONFORM_PLACES][CONFORM_PLACES];
     unsigned places;
-    int reliable;
     pthread_mutex_t lock;
     _Atomic int failed;
     char text[TEXT];
@@ -131,16 +127,10 @@ static void fail_traffic(struct actor *a, const struct flow *w, const char *what
     struct traffic *all = a->all;
     pthread_mutex_lock(&all->lock);
     if (!atomic_load(&all->failed))
-        snprintf(all->text, sizeof all->text, "rank %u, lane %u from %u to %u, packet %llu: %s (%lld)", a->place,
-                 w->f.lane, w->f.from, w->f.to, (unsigned long long)(w->f.to == a->place ? w->received : w->sent), what,
-                 number);
+        snprintf(all->text, sizeof all->text, "rank %u, from %u to %u, packet %llu: %s (%lld)", a->place, w->f.from,
+                 w->f.to, (unsigned long long)(w->f.to == a->place ? w->received : w->sent), what, number);
     atomic_store(&all->failed, 1);
     pthread_mutex_unlock(&all->lock);
-}
-
-static int lane_in_use(const struct traffic *all, unsigned lane)
-{
-    return all->o->lanes >> lane & 1;
 }
 
 static int sends_to(const struct traffic *all, uint32_t from, uint32_t to)
@@ -152,9 +142,9 @@ static struct flow *some_flow(struct actor *a, int out)
 {
     struct traffic *all = a->all;
     for (;;) {
-        uint32_t other = traffic_below(&a->random, all->places), lane = traffic_below(&a->random, LANES);
-        if (sends_to(all, a->place, other) && lane_in_use(all, lane))
-            return out ? &all->flow[a->place][other][lane] : &all->flow[other][a->place][lane];
+        uint32_t other = traffic_below(&a->random, all->places);
+        if (sends_to(all, a->place, other))
+            return out ? &all->flow[a->place][other] : &all->flow[other][a->place];
     }
 }
 
@@ -173,12 +163,12 @@ static void act_reserve(struct actor *a, struct flow *w)
     }
     if (traffic_below(&a->random, 4) == 0)
         bytes += traffic_below(&a->random, w->f.mtu - bytes + 1);
-    int got = a->t->ops->reserve(a->t, w->f.to, w->f.lane, bytes, w->room, (int)n);
+    int got = a->t->ops->reserve(a->t, w->f.to, bytes, w->room, (int)n);
     if (got < 0 || got > (int)n)
         fail_traffic(a, w, "reserve", got);
     w->rooms = got < 0 ? 0 : got;
     for (int i = 0; i < w->rooms; i++)
-        if (w->room[i].at == NULL || (uintptr_t)w->room[i].at % 8 || w->room[i].bytes < bytes)
+        if (!w->room[i].at || (uintptr_t)w->room[i].at % 8 || w->room[i].bytes < bytes)
             fail_traffic(a, w, "a room that is not aligned, or too short", w->room[i].bytes);
 }
 
@@ -198,7 +188,7 @@ static void act_commit(struct actor *a, struct flow *w)
         full++;
     }
     atomic_store_explicit(&w->told, next, memory_order_release);
-    int went = a->t->ops->commit(a->t, w->f.to, w->f.lane, w->room, used, w->rooms, conform_now(a->t));
+    int went = a->t->ops->commit(a->t, w->f.to, w->room, used, w->rooms, false, conform_now(a->t));
     if (went != full)
         fail_traffic(a, w, "commit", went);
     w->sent = next;
@@ -217,20 +207,18 @@ static void check_view(struct actor *a, struct flow *w, const struct rnl_view *v
 static void take(struct actor *a, const struct rnl_view *v)
 {
     struct traffic *all = a->all;
-    if (v->peer >= all->places || v->lane >= LANES || !sends_to(all, v->peer, a->place)) {
-        fail_traffic(a, &all->flow[0][0][0], "a packet from nowhere", v->peer);
+    if (v->peer >= all->places || !sends_to(all, v->peer, a->place)) {
+        fail_traffic(a, &all->flow[0][0], "a packet from nowhere", v->peer);
         return;
     }
-    struct flow *w = &all->flow[v->peer][a->place][v->lane];
-    uint64_t k = w->received;
-    if (!all->reliable) {
-        if (v->bytes < 8) {
-            fail_traffic(a, w, "a packet cut short", v->bytes);
-            return;
-        }
-        memcpy(&k, v->at, sizeof k);
+    struct flow *w = &all->flow[v->peer][a->place];
+    uint64_t k;
+    if (v->bytes < sizeof k) {
+        fail_traffic(a, w, "a packet cut short", v->bytes);
+        return;
     }
-    if (k >= (all->reliable ? all->o->packets : atomic_load_explicit(&w->told, memory_order_acquire))) {
+    memcpy(&k, v->at, sizeof k);
+    if (k >= atomic_load_explicit(&w->told, memory_order_acquire)) {
         fail_traffic(a, w, "a packet that was not sent", (long long)k);
         return;
     }
@@ -244,9 +232,8 @@ static int room_to_hold(struct actor *a)
 {
     int room = HOLD;
     for (uint32_t from = 0; from < a->all->places; from++)
-        for (unsigned lane = 0; lane < LANES; lane++)
-            if (HOLD - a->all->flow[from][a->place][lane].holds < room)
-                room = HOLD - a->all->flow[from][a->place][lane].holds;
+        if (HOLD - a->all->flow[from][a->place].holds < room)
+            room = HOLD - a->all->flow[from][a->place].holds;
     return room;
 }
 
@@ -260,7 +247,7 @@ static int act_poll(struct actor *a)
         return 0;
     int got = a->t->ops->poll(a->t, v, n, conform_now(a->t));
     if (got < 0 || got > n)
-        fail_traffic(a, &a->all->flow[0][0][0], "poll", got);
+        fail_traffic(a, &a->all->flow[0][0], "poll", got);
     for (int i = 0; i < got && !atomic_load(&a->all->failed); i++)
         take(a, &v[i]);
     return got;
@@ -283,15 +270,9 @@ static void act_release(struct actor *a, struct flow *w)
 static int all_done(struct actor *a)
 {
     for (uint32_t other = 0; other < a->all->places; other++) {
-        for (unsigned lane = 0; lane < LANES; lane++) {
-            const struct flow *out = &a->all->flow[a->place][other][lane], *in = &a->all->flow[other][a->place][lane];
-            if (!sends_to(a->all, a->place, other) || !lane_in_use(a->all, lane))
-                continue;
-            if (out->sent < a->all->o->packets || out->rooms)
-                return 0;
-            if (in->holds || (a->all->reliable && in->received < a->all->o->packets))
-                return 0;
-        }
+        const struct flow *out = &a->all->flow[a->place][other], *in = &a->all->flow[other][a->place];
+        if (sends_to(a->all, a->place, other) && (out->sent < a->all->o->packets || out->rooms || in->holds))
+            return 0;
     }
     return 1;
 }
@@ -331,7 +312,7 @@ static void act(struct actor *a)
         break;
     default:
         if (a->t->ops->flush(a->t, conform_now(a->t)) < 0)
-            fail_traffic(a, &a->all->flow[0][0][0], "flush", 0);
+            fail_traffic(a, &a->all->flow[0][0], "flush", 0);
         break;
     }
     if (!atomic_load_explicit(&a->done, memory_order_relaxed) && all_done(a))
@@ -420,26 +401,22 @@ static struct traffic *prepare(unsigned places, uint64_t seed, const struct traf
 /* What place i sends with t, and what it gets. */
 static void prepare_place(struct traffic *all, uint32_t i, struct rnl_transport *t)
 {
-    all->reliable = (t->caps & RNL_CAP_RELIABLE) != 0;
     all->actor[i].all = all;
     all->actor[i].t = t;
     all->actor[i].place = i;
     all->actor[i].random = traffic_mix(all->seed + i);
     for (uint32_t other = 0; other < all->places; other++) {
         uint32_t mtu = t->ops->mtu(t, other);
-        for (unsigned lane = 0; lane < LANES; lane++) {
-            const struct traffic_flow out = {.seed = all->seed,
-                                             .from = i,
-                                             .to = other,
-                                             .lane = lane,
-                                             .mtu = all->o->mtu && all->o->mtu < mtu ? all->o->mtu : mtu,
-                                             .least = all->reliable ? 1 : 8};
-            struct traffic_flow in = out;
-            in.from = other;
-            in.to = i;
-            all->flow[i][other][lane].f = out;
-            all->flow[other][i][lane].f = in;
-        }
+        const struct traffic_flow out = {.seed = all->seed,
+                                         .from = i,
+                                         .to = other,
+                                         .mtu = all->o->mtu && all->o->mtu < mtu ? all->o->mtu : mtu,
+                                         .least = 8};
+        struct traffic_flow in = out;
+        in.from = other;
+        in.to = i;
+        all->flow[i][other].f = out;
+        all->flow[other][i].f = in;
     }
 }
 
@@ -467,22 +444,88 @@ void traffic_run(struct conform_case *c, const struct traffic_options *o)
         fail_msg("seed %llu: %s", (unsigned long long)c->seed, text);
 }
 
-int traffic_run_place(struct rnl_transport *t, uint64_t seed, const struct traffic_options *o)
+static void unchanged(struct conform_case *c)
 {
-    struct traffic *all = prepare(t->env->size, seed, o);
-    struct actor *a = &all->actor[t->env->rank];
-    char text[TEXT];
-    prepare_place(all, t->env->rank, t);
-    uint64_t began = seconds();
-    for (uint32_t turn = 0; !atomic_load(&a->done) && !atomic_load(&all->failed); turn++) {
-        act(a);
-        if (turn % 64 == 0)
-            sched_yield();
-        if (turn % 65536 == 0 && given_up(a, began))
-            break;
-    }
-    int failed = finish(all, text);
-    if (failed)
-        fprintf(stderr, "seed %llu: %s\n", (unsigned long long)seed, text);
-    return failed ? -1 : 0;
+    conform_connect(c);
+    traffic_run(c, &(struct traffic_options){.packets = CONFORM_COUNT(40000), .pause = 1});
 }
+
+/* ---- asleep on the descriptor ---- */
+
+enum { SLEEP_MS = 10000, APART_NS = 60000 };
+
+struct sleeper {
+    struct conform_case *c;
+    int packets;
+    _Atomic int taken; /* by the sleeper */
+    _Atomic int failed;
+};
+
+/* Takes in packet by packet, asleep whenever none is there. */
+static void *sleep_and_take(void *arg)
+{
+    struct sleeper *s = arg;
+    struct rnl_transport *t = s->c->net.t[1];
+    int fd = t->ops->fd(t);
+    for (int i = 0; i < s->packets && !atomic_load(&s->failed); i++) {
+        struct rnl_view v;
+        while (t->ops->poll(t, &v, 1, conform_now(t)) == 0) {
+            struct pollfd p = {.fd = fd, .events = POLLIN};
+            uint64_t until_ns = t->ops->deadline(t), now_ns = conform_now(t);
+            int late = until_ns != UINT64_MAX; /* what it wants to do by itself is no arrival */
+            int ms = late ? until_ns > now_ns ? (int)((until_ns - now_ns) / 1000000) : 0 : SLEEP_MS;
+            if (t->ops->arm(t) == 0 && poll(&p, 1, ms) != 1 && !late)
+                atomic_store(&s->failed, 1);
+            if (atomic_load(&s->failed))
+                return NULL;
+        }
+        if (v.bytes != sizeof i || memcmp(v.at, &i, sizeof i) != 0)
+            atomic_store(&s->failed, 2);
+        t->ops->release(t, &v, 1);
+        atomic_store(&s->taken, i + 1);
+    }
+    return NULL;
+}
+
+static void send_number(struct rnl_transport *t, int number)
+{
+    struct rnl_room room;
+    const uint32_t used = sizeof number;
+    while (t->ops->reserve(t, 1, used, &room, 1) == 0)
+        ;
+    memcpy(room.at, &number, sizeof number);
+    (void)t->ops->commit(t, 1, &room, &used, 1, false, conform_now(t));
+    while (t->ops->flush(t, conform_now(t)) > 0)
+        ;
+}
+
+static void asleep(struct conform_case *c)
+{
+    struct sleeper s = {.c = c, .packets = CONFORM_COUNT(150000)};
+    struct rnl_transport *t = c->net.t[0];
+    pthread_t thread;
+    uint64_t random = c->seed;
+    conform_connect(c);
+    assert_int_equal(pthread_create(&thread, NULL, sleep_and_take, &s), 0);
+    /* Two at a time: the first wakes it, the second comes about when it lies down again. Then nothing more until both
+     * are taken. */
+    for (int i = 0; i < s.packets && !atomic_load(&s.failed); i += 2) {
+        send_number(t, i);
+        uint64_t until_ns = conform_now(t) + traffic_below(&random, APART_NS);
+        while (conform_now(t) < until_ns)
+            ;
+        send_number(t, i + 1);
+        while (atomic_load(&s.taken) < i + 2 && !atomic_load(&s.failed))
+            sched_yield();
+    }
+    pthread_join(thread, NULL);
+    if (atomic_load(&s.failed))
+        fail_msg("seed %llu: packet %d: %s", (unsigned long long)c->seed, atomic_load(&s.taken),
+                 atomic_load(&s.failed) == 1 ? "slept through its arrival" : "another one came");
+}
+
+const struct conform_body conform_traffic_bodies[] = {
+    {"packets are unchanged and none is invented", 0, 0, 0, unchanged},
+    {"who sleeps on the descriptor is woken", CONFORM_FD | CONFORM_THREADS, 2, 2, asleep},
+    {NULL, 0, 0, 0, NULL},
+};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * traffic.h - random checked traffic. What packet k of a flow (from, to, lane) holds is a function of the seed, so its
+ * traffic.h - random checked traffic. What packet k of a flow (from, to) holds is a function of the seed, so its
  * receiver knows each byte without being told. Each place is an actor that sends, leaves rooms reserved, polls, holds
  * views, releases and pauses at random; actors take turns in one thread, chosen by the seed, or have a thread each. */
 #ifndef RNL_TESTS_CONFORM_TRAFFIC_H
@@ -16,7 +16,7 @@ uint32_t traffic_below(uint64_t *state, uint32_t n);
 
 struct traffic_flow {
     uint64_t seed;
-    uint32_t from, to, lane, mtu;
+    uint32_t from, to, mtu;
     uint32_t least; /* bytes of the shortest packet; 8 or more: packets begin with their number */
 };
 /* Bytes of packet k: mostly short, some at the edges, some as long as may be. */
@@ -28,15 +28,10 @@ uint32_t traffic_check(const struct traffic_flow *f, uint64_t k, const void *at,
 
 struct traffic_options {
     uint64_t packets; /* of each flow */
-    uint32_t lanes;   /* bits */
     uint32_t mtu;     /* longest packet, 0 = the transport's */
     uint32_t pause;   /* percent of turns that begin a pause */
 };
-/* Runs it and fails the case if a packet is lost, changed, doubled or out of order (datagram transports: changed or
- * invented). */
+/* Runs it and fails the case if a packet is changed or invented. */
 void traffic_run(struct conform_case *c, const struct traffic_options *o);
-/* The part of one place, where the others are other processes: places are the ranks of the job. Reliable transports
- * only. 0, or -1 and a sentence on standard error. */
-int traffic_run_place(struct rnl_transport *t, uint64_t seed, const struct traffic_options *o);
 
 #endif

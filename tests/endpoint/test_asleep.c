@@ -10,7 +10,7 @@
 
 #include "endpoint/endpoint.h"
 
-enum { NOTE = 1, LATE = 9, LONG = 4 << 20 };
+enum { NOTE = 1, LATE = 9 };
 #define MS ((int64_t)1000000)
 
 static struct {
@@ -71,15 +71,8 @@ static void wakes(void (*meanwhile)(void))
 
 static void post_short(void)
 {
-    const struct rnl_begin b = {.peer = 1, .handler = NOTE, .bound = 8};
-    const struct rnl_piece piece = {"12345678", 8};
-    TEST_MUST(rnl_post(now.a, &b, &piece, 1, done, NULL) == 0);
-}
-
-static void post_long(void)
-{
-    const struct rnl_begin b = {.peer = 1, .handler = NOTE, .bound = LONG};
-    const struct rnl_piece piece = {test_pattern(1, 0), LONG};
+    const struct rnl_message b = {.peer = 1, .handler = NOTE, .bound = 8};
+    const struct rnl_buffer piece = {"12345678", 8};
     TEST_MUST(rnl_post(now.a, &b, &piece, 1, done, NULL) == 0);
 }
 
@@ -89,20 +82,6 @@ static void a_post_that_is_done_is_told_at_once(void **state)
     open_two(RNL_SHARED);
     acquaint(&now.h);
     wakes(post_short);
-    assert_int_equal(now.done, 1);
-    close_two();
-}
-
-static void room_for_a_post_is_waited_for(void **state)
-{
-    (void)state;
-    open_two(RNL_SHARED);
-    acquaint(&now.h);
-    wakes(post_long);
-    for (unsigned i = 0; i < 1000 && !now.done; i++) {
-        drain(now.b);
-        (void)!rnl_wait(now.a, 0);
-    }
     assert_int_equal(now.done, 1);
     close_two();
 }
@@ -138,15 +117,6 @@ static void connect(void)
     now.ops.segment_settle = settle_slowly;
     TEST_MUST(rnl_send(now.a, 1, NOTE, "y", 1) == 0);
     now.ops.segment_settle = now.was->segment_settle;
-}
-
-static void a_new_connection_is_looked_at(void **state)
-{
-    (void)state;
-    open_two(RNL_SHARED);
-    wakes(connect);
-    assert_int_equal(now.in.count, 1);
-    close_two();
 }
 
 static void a_new_connection_makes_the_descriptor_readable(void **state)
@@ -189,22 +159,6 @@ static void short_waits_give_way(void **state)
     }
 }
 
-static void a_wait_of_no_time_quiets_the_descriptor(void **state)
-{
-    (void)state;
-    open_two(0);
-    acquaint(&now.h);
-    struct pollfd p = {.fd = rnl_fd(now.a), .events = POLLIN};
-    assert_int_equal(poll(&p, 1, 0), 1);
-    for (unsigned i = 0; i < 10 && poll(&p, 1, 0) == 1; i++)
-        assert_int_equal(rnl_wait(now.a, 0), RNL_TIMED_OUT);
-    assert_int_equal(poll(&p, 1, 0), 0);
-    assert_int_equal(rnl_send(now.b, 0, NOTE, "x", 1), 0);
-    assert_int_equal(poll(&p, 1, 0), 1);
-    assert_int_equal(rnl_wait(now.a, 0), 1);
-    close_two();
-}
-
 /* ---- room that is given back, and flags that outlive their reason ---- */
 
 /* Whoever waits for room is rung for also where a handler ends the extract. */
@@ -216,16 +170,16 @@ static void room_is_announced_although_a_handler_quits(void **state)
     struct rnl_conn *theirs = now.b->peer[0].conn, *ours = now.a->peer[1].conn;
     now.in.ending = RNL_QUIT;
     unsigned told = 0;
-    for (unsigned i = 0; i < 3 * RNL_SMALL0 && !told; i++) {
+    for (unsigned i = 0; i < 3 * RNL_CELLS_LANE0 && !told; i++) {
         assert_int_equal(rnl_send(now.b, 0, NOTE, "12345678", 8), 0);
         assert_int_equal(rnl_send(now.b, 0, NOTE, "12345678", 8), 0); /* not alone in its line */
         assert_int_equal(rnl_send(now.b, 0, NOTE, "1", 1), 0);
-        rnl_pair_arm(&theirs->pair, RNL_ARMED_ROOM | RNL_ARMED_WAKE);
-        uint64_t position = ours->pair.rx[0].told_position;
+        rnl_channel_arm(&theirs->channel, RNL_ARMED_ROOM | RNL_ARMED_WAKE);
+        uint64_t position = ours->channel.rx[0].advertised_position;
         uint32_t word = atomic_load(&now.b->env->bell->word);
         for (unsigned k = 0; k < 3 && !told; k++) {
             assert_true(rnl_extract(now.a, SIZE_MAX) > 0);
-            told = ours->pair.rx[0].told_position != position;
+            told = ours->channel.rx[0].advertised_position != position;
         }
         if (told)
             assert_int_equal(atomic_load(&now.b->env->bell->word), word + 1);
@@ -235,40 +189,14 @@ static void room_is_announced_although_a_handler_quits(void **state)
     close_two();
 }
 
-/* A medium message for which a flush found no line wants none after its end. */
-static void room_is_not_wanted_for_ever(void **state)
-{
-    static unsigned char bytes[1000];
-    (void)state;
-    open_two(0);
-    acquaint(&now.h);
-    struct rnl_conn *conn = now.a->peer[1].conn;
-    struct rnl_tx *t = &conn->pair.tx[0];
-    rnl_stream *s;
-    assert_int_equal(rnl_tx_refresh(t, NULL, NULL), 1);
-    for (unsigned i = 0; RNL_LINE_START(t->pos) + 8 < t->stop; i++) /* of unlike lengths: a line each */
-        assert_int_equal(rnl_send(now.a, 1, NOTE, "12", 1 + i % 2), 0);
-    assert_int_equal(open_stream(now.a, 1, NOTE, sizeof bytes, &s), 0);
-    assert_int_equal(rnl_piece(s, bytes, sizeof bytes), 0);
-    assert_int_equal(rnl_extract(now.a, SIZE_MAX), 0);
-    assert_int_equal(conn->wants_room, 1);
-    assert_int_equal(rnl_end(s), 0);
-    assert_int_equal(conn->wants_room, 0);
-    close_two();
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_post_that_is_done_is_told_at_once),
-        cmocka_unit_test(room_for_a_post_is_waited_for),
         cmocka_unit_test(a_message_that_gets_its_handler_is_taken),
-        cmocka_unit_test(a_new_connection_is_looked_at),
         cmocka_unit_test(a_new_connection_makes_the_descriptor_readable),
         cmocka_unit_test(short_waits_give_way),
-        cmocka_unit_test(a_wait_of_no_time_quiets_the_descriptor),
         cmocka_unit_test(room_is_announced_although_a_handler_quits),
-        cmocka_unit_test(room_is_not_wanted_for_ever),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,18 +2,10 @@
  *
  * test_bell.c - a network that is silent tells an endpoint in memory that something came: the next extract takes it in,
  * however seldom it would ask. Only where one thread asks. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
-#include "endpoint/endpoint.h"
 #include "support/hub.h"
 #include "support/loop.h"
 #include "support/must.h"
+#include "support/unit.h"
 
 enum { NOTE = 1, VAIN = 40000 /* enough to ask as seldom as can be */, ROUNDS = 20, SOON = 200 };
 

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Connections that cannot be made at the first try: for want of memory, of descriptors, or because the watcher has not
+ * Connections that cannot be made at the first try: for want of memory, of descriptors, or because the agent has not
  * answered yet. The endpoints' env fails as told. */
 #include "stream/inbox.h"
 
-#include "endpoint/endpoint.h"
+#include "base/error.h"
+#include "support/seam.h"
 
 enum { NOTE = 1 };
 #define MS ((int64_t)1000000)
 
-static struct rnl_env_ops failing; /* a hub's, but: */
+static struct test_seam failing; /* a hub's functions, but: */
 static int open_status, map_status;
-static uint64_t waited_ns; /* the watcher was allowed */
+static uint64_t waited_ns; /* the agent was allowed */
 static unsigned maps_left; /* before map_status */
 static struct inbox in;
 
@@ -37,12 +38,11 @@ static int segment_map(struct rnl_env *env, int segment, size_t offset, size_t b
 static void open_two(struct test_hub *h)
 {
     test_hub_open(h, 2, NULL);
-    failing = *h->ep[1]->env->ops;
-    hub_open = failing.segment_open;
-    hub_map = failing.segment_map;
-    failing.segment_open = segment_open;
-    failing.segment_map = segment_map;
-    h->ep[1]->env->ops = &failing;
+    test_seam_open(&failing, h->ep[1]);
+    hub_open = failing.ops.segment_open;
+    hub_map = failing.ops.segment_map;
+    failing.ops.segment_open = segment_open;
+    failing.ops.segment_map = segment_map;
     in.count = 0;
     for (unsigned i = 0; i < 2; i++)
         TEST_MUST(rnl_handler_stream(h->ep[i], NOTE, inbox_stream, &in) == NOTE);
@@ -84,44 +84,17 @@ static void without_a_descriptor_a_connection_is_joined_later(void **state)
     joins_as_soon_as_it_can(RNL_ERR_SYSTEM, 0, 0);
 }
 
-static void without_memory_a_connection_is_joined_later(void **state)
-{
-    (void)state;
-    for (unsigned maps = 0; maps < 4; maps++)
-        joins_as_soon_as_it_can(0, RNL_ERR_NO_MEMORY, maps);
-}
-
 static void without_an_answer_a_connection_is_joined_later(void **state)
 {
     (void)state;
     joins_as_soon_as_it_can(RNL_NO_ROOM, 0, 0);
 }
 
-/* What it sent comes first, also when its connection could not be joined before it died. */
-static void the_dead_are_joined_before_they_are_mourned(void **state)
+/* The agent stands still: whoever must not wait waits a little, once, and others as long as it takes. */
+static void who_must_not_wait_does_not_wait_for_the_agent(void **state)
 {
     (void)state;
-    struct test_hub h;
-    open_two(&h);
-    open_status = RNL_NO_ROOM;
-    assert_int_equal(rnl_send(h.ep[0], 1, NOTE, "last", 4), 0);
-    test_hub_kill(&h, 0, RNL_DEATH_SIGNAL, 9);
-    drain(h.ep[1]);
-    assert_int_equal(rnl_get_counters(h.ep[1])->deaths, 0);
-    open_status = 0;
-    wait_a_little(h.ep[1]);
-    assert_int_equal(in.count, 1);
-    drain(h.ep[1]);
-    assert_int_equal(rnl_get_counters(h.ep[1])->deaths, 1);
-    assert_int_equal(rnl_send(h.ep[1], 0, NOTE, "x", 1), RNL_ERR_PEER_DEAD);
-    assert_int_equal(test_hub_close(&h), 0);
-}
-
-/* The watcher stands still: whoever must not wait waits a little, once, and others as long as it takes. */
-static void who_must_not_wait_does_not_wait_for_the_watcher(void **state)
-{
-    (void)state;
-    const struct rnl_begin b = {.peer = 0, .handler = NOTE, .bound = 8, .flags = RNL_NO_WAIT};
+    const struct rnl_message b = {.peer = 0, .handler = NOTE, .bound = 8, .flags = RNL_NO_WAIT};
     struct test_hub h;
     rnl_stream *s;
     open_two(&h);
@@ -150,10 +123,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_a_descriptor_a_connection_is_joined_later),
-        cmocka_unit_test(without_memory_a_connection_is_joined_later),
         cmocka_unit_test(without_an_answer_a_connection_is_joined_later),
-        cmocka_unit_test(the_dead_are_joined_before_they_are_mourned),
-        cmocka_unit_test(who_must_not_wait_does_not_wait_for_the_watcher),
+        cmocka_unit_test(who_must_not_wait_does_not_wait_for_the_agent),
     };
     return cmocka_run_group_tests_name("endpoint/connect", tests, NULL, NULL);
 }

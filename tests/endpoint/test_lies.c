@@ -4,17 +4,11 @@
  * and what lines carry each bit and the ends of each range. What is to come of a line is said by `judge`, which knows
  * ring.h's text and nothing of the code that takes lines in. A line that cannot be true makes its sender broken for us,
  * one that can be is taken as it stands, and rank 2 goes on with us in either case. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "endpoint/endpoint.h"
 #include "job/job.h"
 #include "support/must.h"
+#include "support/unit.h"
+#include "window/wire.h"
 
 /* Of 16-bit fields the sanitizers try every 31st value. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -43,15 +37,26 @@ struct world {
     rnl_hub *hub;
     rnl_endpoint *us, *other;
     struct rnl_env *env;
-    struct rnl_pair liar;
+    struct rnl_channel liar;
     struct heard heard;
     int open; /* the liar's message to STREAM waits for its second half */
 };
 enum outcome { UNSEEN, TAKEN, STUCK, BROKEN };
+
+/* Windows take in what goes to their handlers, true or not, and nobody hears of it. */
+static int is_of_windows(unsigned id)
+{
+    return id >= RNL_LIBRARY_ID && id < RNL_LIBRARY_ID + WINDOW_KINDS;
+}
+
+static int has_handler(unsigned id)
+{
+    return id == STREAM || id == WHOLE || is_of_windows(id);
+}
 struct line {
     unsigned lane;
-    rnl_head head; /* with the number of items where the position goes */
-    unsigned char payload[RNL_LINE_PAYLOAD];
+    rnl_header head; /* with the number of items where the position goes */
+    unsigned char payload[RNL_CELL_PAYLOAD];
 };
 
 static int on_stream(rnl_stream *s, unsigned peer, void *ctx)
@@ -64,7 +69,7 @@ static int on_stream(rnl_stream *s, unsigned peer, void *ctx)
         return RNL_DONE;
     }
     h->begun++;
-    size_t here = rnl_here(s, NULL);
+    size_t here = rnl_peek(s, NULL);
     h->bytes += here;
     TEST_MUST(rnl_receive(s, buf, here) == 0);
     if (w->open)
@@ -85,14 +90,14 @@ static int on_whole(const void *buf, size_t n, unsigned peer, void *ctx)
 static void publish(struct world *w, const struct line *l, uint64_t start)
 {
     const struct rnl_tx *t = &w->liar.tx[l->lane];
-    struct rnl_line *to = rnl_line_of(t->ring, t->wrap, start);
+    struct rnl_cell *to = rnl_cell_of(t->ring, t->wrap, start);
     memcpy(to->payload, l->payload, sizeof to->payload);
-    atomic_store_explicit(&to->head, l->head + (uint16_t)start, memory_order_release);
+    atomic_store_explicit(&to->header, l->head + (uint16_t)start, memory_order_release);
 }
 
 static struct line line_of(unsigned kind, unsigned handler, unsigned len, const void *payload, size_t bytes)
 {
-    struct line l = {.head = rnl_head_key(kind, handler, len) | 1};
+    struct line l = {.head = rnl_header_key(kind, handler, len) | 1};
     if (bytes)
         memcpy(l.payload, payload, bytes);
     return l;
@@ -109,17 +114,17 @@ static void begin_world(struct world *w, int open)
     opt.hub_rank = OTHER;
     TEST_MUST(rnl_open(&w->other, &opt) == 0);
     TEST_MUST(rnl_hub_env(w->hub, LIAR, 0, &w->env) == 0);
-    TEST_MUST(rnl_pair_open(&w->liar, w->env, US, UINT64_MAX) == 0);
+    TEST_MUST(rnl_channel_open(&w->liar, w->env, US, UINT64_MAX) == 0);
     TEST_MUST(rnl_handler_stream(w->us, STREAM, on_stream, w) == STREAM);
     TEST_MUST(rnl_handler_whole(w->us, WHOLE, on_whole, w, RNL_IN_PLACE) == WHOLE);
     TEST_MUST(rnl_extract(w->us, SIZE_MAX) == 0); /* connects */
-    w->us->conn[LIAR]->lane1_hot = 1;             /* answers are looked for */
+    w->us->fast.conn[LIAR]->lane1_polled = 1;     /* answers are looked for */
     if (open) {
         const struct rnl_extent e = {
             .reserved = RESERVED, .published = PUBLISHED, .bound = BOUND, .flags = RNL_EXTENT_FIRST};
-        struct line l = line_of(RNL_LINE_EXTENT, STREAM, sizeof e, &e, sizeof e);
-        l.head |= (rnl_head)(uint16_t)w->us->conn[LIAR]->pair.tx[0].acked << 16;
-        publish(w, &l, RNL_LINE_START(w->liar.tx[0].pos));
+        struct line l = line_of(RNL_CELL_EXTENT, STREAM, sizeof e, &e, sizeof e);
+        l.head |= (rnl_header)(uint16_t)w->us->fast.conn[LIAR]->channel.tx[0].acked << 16;
+        publish(w, &l, RNL_CELL_START(w->liar.tx[0].pos));
         w->liar.tx[0].pos += 8;
         w->open = 1;
         TEST_MUST(rnl_extract(w->us, SIZE_MAX) == PUBLISHED);
@@ -132,7 +137,7 @@ static void end_world(struct world *w)
     for (int i = 0; i < 3; i++)
         TEST_MUST(rnl_extract(w->us, SIZE_MAX) >= 0);
     TEST_MUST(w->heard.begun == w->heard.ended);
-    rnl_pair_close(&w->liar);
+    rnl_channel_close(&w->liar);
     w->env->ops->close(w->env);
     rnl_ep_free(w->us);
     rnl_ep_free(w->other);
@@ -147,7 +152,7 @@ static enum outcome judge_extent(const struct world *w, const struct line *l, un
     uint64_t from = w->open ? RESERVED : 0; /* where it may begin at the earliest */
     struct rnl_extent e;
     memcpy(&e, l->payload, sizeof e);
-    if (RNL_HEAD_LEN(l->head) != sizeof e || e.flags > RNL_EXTENT_FLAGS)
+    if (RNL_HEADER_LEN(l->head) != sizeof e || e.flags > RNL_EXTENT_FLAGS)
         return BROKEN;
     if (e.start % 64 || e.start < from || e.start % RNL_BULK_BYTES + e.reserved > RNL_BULK_BYTES ||
         e.start - from >= RNL_BULK_BYTES || e.published > e.reserved)
@@ -158,9 +163,9 @@ static enum outcome judge_extent(const struct world *w, const struct line *l, un
         return BROKEN;
     if (w->open || !(e.flags & RNL_EXTENT_FIRST) || e.bound < e.published)
         return BROKEN; /* the open extent is not closed: neither another message nor its own next extent may follow */
-    if (id != STREAM && id != WHOLE)
+    if (!has_handler(id))
         return STUCK;
-    if (e.answer > RNL_ANSWER_MAX || (e.answer && l->lane))
+    if (e.reply_max > RNL_REPLY_MAX || (e.reply_max && l->lane))
         return BROKEN;
     return TAKEN; /* or STUCK: an answer may have to wait for room */
 }
@@ -170,7 +175,7 @@ static enum outcome judge_prefix(const struct world *w, const struct line *l)
     const uint32_t end = RNL_EXTENT_LAST | RNL_EXTENT_CLOSED;
     struct rnl_prefix p;
     memcpy(&p, l->payload, sizeof p);
-    if (!w->open || l->lane != 0 || RNL_HEAD_LEN(l->head) != sizeof p || p.flags > RNL_EXTENT_FLAGS ||
+    if (!w->open || l->lane != 0 || RNL_HEADER_LEN(l->head) != sizeof p || p.flags > RNL_EXTENT_FLAGS ||
         p.flags & RNL_EXTENT_FIRST || p.published < PUBLISHED || p.published > RESERVED)
         return BROKEN;
     if (p.flags & RNL_EXTENT_LAST && !(p.flags & RNL_EXTENT_CLOSED))
@@ -182,39 +187,39 @@ static enum outcome judge_prefix(const struct world *w, const struct line *l)
 
 static enum outcome judge(const struct world *w, const struct line *l)
 {
-    const struct rnl_pair *p = &w->us->conn[LIAR]->pair;
-    unsigned n = (uint16_t)l->head, len = RNL_HEAD_LEN(l->head), id = RNL_HEAD_HANDLER(l->head);
-    unsigned acklane = RNL_HEAD_ACKLANE(l->head);
+    const struct rnl_channel *p = &w->us->fast.conn[LIAR]->channel;
+    unsigned n = (uint16_t)l->head, len = RNL_HEADER_LEN(l->head), id = RNL_HEADER_HANDLER(l->head);
+    unsigned acklane = RNL_HEADER_ACKLANE(l->head);
     uint32_t word[2];
     memcpy(word, l->payload, sizeof word);
-    if (n < 1 || n > RNL_ITEMS_MAX)
+    if (n < 1 || n > RNL_RECORDS_MAX)
         return UNSEEN;
     if (acklane >= RNL_LANES)
         return BROKEN;
-    uint64_t said = p->rx[l->lane].quoted;
-    while ((uint16_t)said != RNL_HEAD_ACK(l->head))
+    uint64_t said = p->rx[l->lane].acked_by_peer;
+    while ((uint16_t)said != RNL_HEADER_ACK(l->head))
         said++; /* positions never go back */
-    if (said > p->tx[acklane].acked && said > RNL_LINE_START(p->tx[acklane].pos))
+    if (said > p->tx[acklane].acked && said > RNL_CELL_START(p->tx[acklane].pos))
         return BROKEN;
     int open = w->open && l->lane == 0;
-    switch (RNL_HEAD_KIND(l->head)) {
-    case RNL_LINE_ITEMS:
-        return n * len > RNL_LINE_PAYLOAD || open ? BROKEN : id == STREAM || id == WHOLE ? TAKEN : STUCK;
-    case RNL_LINE_ASK:
-        if (n != 1 || len < sizeof(struct rnl_ask) || len > RNL_LINE_PAYLOAD || open)
+    switch (RNL_HEADER_KIND(l->head)) {
+    case RNL_CELL_RECORDS:
+        return n * len > RNL_CELL_PAYLOAD || open ? BROKEN : has_handler(id) ? TAKEN : STUCK;
+    case RNL_CELL_REQUEST:
+        if (n != 1 || len < sizeof(struct rnl_request_record) || len > RNL_CELL_PAYLOAD || open)
             return BROKEN;
-        if (id != STREAM && id != WHOLE)
+        if (!has_handler(id))
             return STUCK;
-        return word[0] > RNL_ANSWER_MAX || (word[0] && l->lane) ? BROKEN : TAKEN;
-    case RNL_LINE_EXTENT:
+        return word[0] > RNL_REPLY_MAX || (word[0] && l->lane) ? BROKEN : TAKEN;
+    case RNL_CELL_EXTENT:
         return n != 1 ? BROKEN : judge_extent(w, l, id);
-    case RNL_LINE_PREFIX:
+    case RNL_CELL_PREFIX:
         return n != 1 ? BROKEN : judge_prefix(w, l);
-    case RNL_LINE_REFUSED:
-        if (l->lane != 1 || n != 1 || len < sizeof(struct rnl_refused) || len > RNL_LINE_PAYLOAD)
+    case RNL_CELL_REJECTED:
+        if (l->lane != 1 || n != 1 || len < sizeof(struct rnl_rejected_record) || len > RNL_CELL_PAYLOAD)
             return BROKEN;
-        return word[0] > 255 || word[1] != len - sizeof(struct rnl_refused) ? BROKEN : TAKEN;
-    case RNL_LINE_GROW:
+        return word[0] > 255 || word[1] != len - sizeof(struct rnl_rejected_record) ? BROKEN : TAKEN;
+    case RNL_CELL_GROW:
         return l->lane == 0 ? TAKEN : BROKEN;
     default:
         return BROKEN;
@@ -234,25 +239,25 @@ static void others_go_on(struct world *w)
 
 static enum outcome found(const struct world *w, const struct line *l, uint64_t start)
 {
-    const struct rnl_conn *conn = w->us->conn[LIAR];
+    const struct rnl_conn *conn = w->us->fast.conn[LIAR];
     if (w->us->peer[LIAR].reason == RNL_DEATH_BROKEN)
         return BROKEN;
-    if (conn->stuck[l->lane])
+    if (conn->blocked[l->lane])
         return STUCK;
-    return conn->pair.rx[l->lane].pos > start ? TAKEN : UNSEEN;
+    return conn->channel.rx[l->lane].pos > start ? TAKEN : UNSEEN;
 }
 
 static int may_wait(const struct line *l)
 {
     struct rnl_extent e;
     memcpy(&e, l->payload, sizeof e);
-    return RNL_HEAD_KIND(l->head) == RNL_LINE_ASK || (RNL_HEAD_KIND(l->head) == RNL_LINE_EXTENT && e.answer);
+    return RNL_HEADER_KIND(l->head) == RNL_CELL_REQUEST || (RNL_HEADER_KIND(l->head) == RNL_CELL_EXTENT && e.reply_max);
 }
 
 /* 1 = the world is as it was, but for what it saw. */
 static int try_line(struct world *w, const struct line *l)
 {
-    uint64_t start = RNL_LINE_START(w->liar.tx[l->lane].pos);
+    uint64_t start = RNL_CELL_START(w->liar.tx[l->lane].pos);
     enum outcome expected = judge(w, l), got;
     struct heard before = w->heard;
     publish(w, l, start);
@@ -261,12 +266,13 @@ static int try_line(struct world *w, const struct line *l)
     got = found(w, l, start);
     if (got != expected && !(expected == TAKEN && got == STUCK && may_wait(l)))
         fail_msg("lane %u, header 0x%016llx (kind %u, %u items of %u): expected outcome %d, not %d", l->lane,
-                 (unsigned long long)l->head, RNL_HEAD_KIND(l->head), (unsigned)(uint16_t)l->head,
-                 RNL_HEAD_LEN(l->head), (int)expected, (int)got);
-    if (got == TAKEN && RNL_HEAD_KIND(l->head) == RNL_LINE_ITEMS) { /* as it stands */
-        unsigned n = (uint16_t)l->head, messages = w->heard.whole + w->heard.begun - before.whole - before.begun;
+                 (unsigned long long)l->head, RNL_HEADER_KIND(l->head), (unsigned)(uint16_t)l->head,
+                 RNL_HEADER_LEN(l->head), (int)expected, (int)got);
+    if (got == TAKEN && RNL_HEADER_KIND(l->head) == RNL_CELL_RECORDS) { /* as it stands */
+        unsigned n = is_of_windows(RNL_HEADER_HANDLER(l->head)) ? 0 : (uint16_t)l->head;
+        unsigned messages = w->heard.whole + w->heard.begun - before.whole - before.begun;
         assert_int_equal(messages, n);
-        assert_int_equal(w->heard.bytes - before.bytes, n * RNL_HEAD_LEN(l->head));
+        assert_int_equal(w->heard.bytes - before.bytes, n * RNL_HEADER_LEN(l->head));
     } else if (got != TAKEN) {
         assert_int_equal(w->heard.whole + w->heard.begun, before.whole + before.begun);
     }
@@ -298,14 +304,14 @@ static void done(struct trier *t)
 }
 
 /* The position that is read on `lane`, as a truthful header quotes it. */
-static rnl_head truth(const struct trier *t, unsigned acklane)
+static rnl_header truth(const struct trier *t, unsigned acklane)
 {
     (void)t;
     struct world w;
     begin_world(&w, 0);
-    uint64_t acked = w.us->conn[LIAR]->pair.tx[acklane].acked;
+    uint64_t acked = w.us->fast.conn[LIAR]->channel.tx[acklane].acked;
     end_world(&w);
-    return (rnl_head)(uint16_t)acked << 16 | (rnl_head)acklane << 32;
+    return (rnl_header)(uint16_t)acked << 16 | (rnl_header)acklane << 32;
 }
 
 /* ---- headers ---- */
@@ -315,8 +321,8 @@ static void positions(void **state)
     (void)state;
     for (int open = 0; open < 2; open++) {
         struct trier t = {.open = open};
-        struct line l = line_of(RNL_LINE_ITEMS, STREAM, 8, NULL, 0);
-        rnl_head rest = (l.head & RNL_HEAD_KEY_MASK) | truth(&t, 0);
+        struct line l = line_of(RNL_CELL_RECORDS, STREAM, 8, NULL, 0);
+        rnl_header rest = (l.head & RNL_HEADER_KEY_MASK) | truth(&t, 0);
         for (unsigned n = 0; n < 65536; n += n < 16 ? 1 : STEP) {
             l.head = rest | n;
             attempt(&t, &l);
@@ -329,17 +335,17 @@ static void acknowledgements(void **state)
 {
     (void)state;
     struct trier t = {.open = 0};
-    struct line l = line_of(RNL_LINE_ITEMS, STREAM, 8, NULL, 0);
+    struct line l = line_of(RNL_CELL_RECORDS, STREAM, 8, NULL, 0);
     for (unsigned lane = 0; lane < 4; lane++) { /* half of these are refused and cost a new world */
         for (unsigned ack = 0; ack < 65536; ack += 1 + 36 * STEP) {
-            l.head = (l.head & (RNL_HEAD_KEY_MASK | 7)) | (rnl_head)ack << 16 | (rnl_head)lane << 32;
+            l.head = (l.head & (RNL_HEADER_KEY_MASK | 7)) | (rnl_header)ack << 16 | (rnl_header)lane << 32;
             attempt(&t, &l);
         }
     }
-    rnl_head exact = truth(&t, 0); /* and all around the one that is true */
+    rnl_header exact = truth(&t, 0); /* and all around the one that is true */
     for (unsigned d = 0; d < 2000; d += STEP) {
         uint16_t ack = (uint16_t)((unsigned)(exact >> 16) + d - 1000);
-        l.head = (l.head & (RNL_HEAD_KEY_MASK | 7)) | (rnl_head)ack << 16;
+        l.head = (l.head & (RNL_HEADER_KEY_MASK | 7)) | (rnl_header)ack << 16;
         attempt(&t, &l);
     }
     done(&t);
@@ -352,11 +358,11 @@ static void kinds_lengths_and_counts(void **state)
         for (int open = 0; open < 2; open++) {
             struct trier t = {.open = open};
             struct line l = {.lane = lane};
-            rnl_head ack = truth(&t, 0);
+            rnl_header ack = truth(&t, 0);
             for (unsigned kind = 0; kind < 32; kind++)
-                for (unsigned len = 0; len < 64; len += kind < RNL_LINE_KINDS ? 1 : 21)
-                    for (unsigned n = 1; n <= RNL_ITEMS_MAX; n += STEP > 1 ? 3 : 1) {
-                        l.head = rnl_head_key(kind, STREAM, len) | ack | n;
+                for (unsigned len = 0; len < 64; len += kind < RNL_CELL_KINDS ? 1 : 21)
+                    for (unsigned n = 1; n <= RNL_RECORDS_MAX; n += STEP > 1 ? 3 : 1) {
+                        l.head = rnl_header_key(kind, STREAM, len) | ack | n;
                         attempt(&t, &l);
                     }
             done(&t);
@@ -368,13 +374,13 @@ static void handlers(void **state)
 {
     (void)state;
     struct trier t = {.open = 0};
-    static const unsigned kinds[] = {RNL_LINE_ITEMS, RNL_LINE_ASK, RNL_LINE_EXTENT};
-    rnl_head ack = truth(&t, 0);
+    static const unsigned kinds[] = {RNL_CELL_RECORDS, RNL_CELL_REQUEST, RNL_CELL_EXTENT};
+    rnl_header ack = truth(&t, 0);
     for (unsigned k = 0; k < 3; k++)
         for (unsigned id = 0; id < 65536; id += id < 2 * HANDLERS ? 1 : 1 + 36 * STEP) {
             struct rnl_extent e = {.reserved = 64, .published = 64, .bound = 64, .flags = WHOLE_MESSAGE};
             struct line l = line_of(kinds[k], id, 8, NULL, 0);
-            if (kinds[k] == RNL_LINE_EXTENT)
+            if (kinds[k] == RNL_CELL_EXTENT)
                 l = line_of(kinds[k], id, sizeof e, &e, sizeof e);
             l.head |= ack;
             attempt(&t, &l);
@@ -386,15 +392,15 @@ static void any_two_bits(void **state)
 {
     (void)state;
     struct rnl_extent e = {.reserved = 64, .published = 64, .bound = 64, .flags = WHOLE_MESSAGE};
-    for (unsigned kind = 0; kind < RNL_LINE_KINDS; kind++)
+    for (unsigned kind = 0; kind < RNL_CELL_KINDS; kind++)
         for (unsigned lane = 0; lane < 2; lane++) {
             struct trier t = {.open = 0};
-            struct line l = line_of(kind, STREAM, kind == RNL_LINE_EXTENT ? sizeof e : 8, &e, sizeof e);
-            rnl_head honest = l.head | truth(&t, 0);
+            struct line l = line_of(kind, STREAM, kind == RNL_CELL_EXTENT ? sizeof e : 8, &e, sizeof e);
+            rnl_header honest = l.head | truth(&t, 0);
             l.lane = lane;
             for (unsigned a = 0; a < 64; a++)
                 for (unsigned b = a; b<64; b += STEP> 1 ? 13 : 3) {
-                    l.head = honest ^ (rnl_head)1 << a ^ (a == b ? 0 : (rnl_head)1 << b);
+                    l.head = honest ^ (rnl_header)1 << a ^ (a == b ? 0 : (rnl_header)1 << b);
                     attempt(&t, &l);
                 }
             done(&t);
@@ -406,7 +412,7 @@ static void any_two_bits(void **state)
 /* Numbers that are worth a try: small ones, each bit, and both sides of each limit. */
 static unsigned numbers(uint64_t *out, unsigned bits)
 {
-    static const uint64_t limits[] = {64,       PUBLISHED,      RESERVED,           BOUND,    RNL_ANSWER_MAX,
+    static const uint64_t limits[] = {64,       PUBLISHED,      RESERVED,           BOUND,    RNL_REPLY_MAX,
                                       1u << 18, RNL_BULK_BYTES, 2 * RNL_BULK_BYTES, 1u << 20, UINT32_MAX};
     unsigned n = 0;
     for (uint64_t i = 0; i < 12; i++)
@@ -432,7 +438,7 @@ static void extents(void **state)
     uint64_t value[NUMBERS_MAX];
     for (int open = 0; open < 2; open++) {
         struct trier t = {.open = open};
-        rnl_head ack = truth(&t, 0);
+        rnl_header ack = truth(&t, 0);
         for (unsigned field = 0; field < 5; field++) {
             unsigned n = numbers(value, field == 0 || field == 3 ? 64 : 32);
             for (unsigned i = 0; i < n; i++)
@@ -449,8 +455,8 @@ static void extents(void **state)
                     else if (field == 3)
                         e.bound = value[i];
                     else
-                        e.answer = (uint32_t)value[i];
-                    struct line l = line_of(RNL_LINE_EXTENT, i % 2 ? STREAM : WHOLE, sizeof e, &e, sizeof e);
+                        e.reply_max = (uint32_t)value[i];
+                    struct line l = line_of(RNL_CELL_EXTENT, i % 2 ? STREAM : WHOLE, sizeof e, &e, sizeof e);
                     l.head |= ack;
                     attempt(&t, &l);
                 }
@@ -466,11 +472,11 @@ static void prefixes(void **state)
     unsigned n = numbers(value, 32);
     for (int open = 0; open < 2; open++) {
         struct trier t = {.open = open};
-        rnl_head ack = truth(&t, 0);
+        rnl_header ack = truth(&t, 0);
         for (unsigned i = 0; i < n; i++)
             for (uint32_t flags = i % 3; flags <= 2 * RNL_EXTENT_FLAGS; flags += 3) {
                 struct rnl_prefix p = {(uint32_t)value[i], flags};
-                struct line l = line_of(RNL_LINE_PREFIX, STREAM, sizeof p, &p, sizeof p);
+                struct line l = line_of(RNL_CELL_PREFIX, STREAM, sizeof p, &p, sizeof p);
                 l.head |= ack;
                 attempt(&t, &l);
             }
@@ -484,17 +490,17 @@ static void refusals_and_requests(void **state)
     uint64_t value[NUMBERS_MAX];
     unsigned n = numbers(value, 32);
     struct trier t = {.open = 0};
-    rnl_head ack = truth(&t, 0);
+    rnl_header ack = truth(&t, 0);
     for (unsigned field = 0; field < 2; field++)
         for (unsigned i = 0; i < n; i++)
             for (unsigned lane = 0; lane < 2; lane++) {
                 uint32_t word[2] = {0, 4};
                 word[field] = (uint32_t)value[i];
-                struct line l = line_of(RNL_LINE_REFUSED, STREAM, 12, word, sizeof word);
+                struct line l = line_of(RNL_CELL_REJECTED, STREAM, 12, word, sizeof word);
                 l.lane = lane;
                 l.head |= ack;
                 attempt(&t, &l);
-                l = line_of(RNL_LINE_ASK, i % 2 ? STREAM : WHOLE, 12, word, sizeof word);
+                l = line_of(RNL_CELL_REQUEST, i % 2 ? STREAM : WHOLE, 12, word, sizeof word);
                 l.lane = lane;
                 l.head |= ack;
                 attempt(&t, &l);

@@ -2,21 +2,15 @@
  *
  * test_net_wait.c - who waits for a datagram sleeps, and is woken by it, by a peer of its own host and by the times of
  * its flows; the same for a program's event loop. Every sleep that a rank goes into is noted. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "support/unit.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "endpoint/link.h"
+#include "endpoint/net.h"
+#include "remote/remote_internal.h"
 #include "support/hub.h"
 #include "support/loop.h"
 
@@ -103,16 +97,6 @@ static void by_wait(rnl_endpoint *ep)
     TEST_MUST(status >= 0);
 }
 
-static unsigned polls, silent_polls;
-
-static void by_poll(rnl_endpoint *ep)
-{
-    struct pollfd p = {.fd = rnl_fd(ep), .events = POLLIN};
-    TEST_MUST(p.fd >= 0 && rnl_extract(ep, SIZE_MAX) >= 0);
-    polls++;
-    silent_polls += poll(&p, 1, LONG_MS) == 0;
-}
-
 /* Of the ranks in `who`, bits. */
 static void hear(struct test_hub *h, waits *wait, unsigned who)
 {
@@ -153,24 +137,6 @@ static void a_sleeper_is_woken_by_datagrams_and_by_peers_of_its_host(void **stat
     assert_int_equal(test_hub_close(&h), 0);
 }
 
-static void an_event_loop_is_woken_by_them_too(void **state)
-{
-    struct test_hub h;
-    (void)state;
-    open_three(&h);
-    polls = silent_polls = 0;
-    hear(&h, by_poll, 1 << 1 | 1 << 2);
-    assert_int_equal(silent_polls, 0);
-    /* And it does not turn for nothing: all is told and acknowledged, the descriptor is quiet but for a look each tenth
-     * of a second. */
-    polls = 0;
-    for (uint64_t until = test_now_ns() + 400000000; test_now_ns() < until;)
-        by_poll(h.ep[0]);
-    print_message("%u turns of an idle event loop in 0.4 s\n", polls);
-    assert_true(polls < 60);
-    assert_int_equal(test_hub_close(&h), 0);
-}
-
 static void a_sleep_ends_when_a_flow_is_due(void **state)
 {
     struct test_hub h;
@@ -199,12 +165,12 @@ static void a_sleep_ends_when_a_flow_is_due(void **state)
     assert_int_equal(test_hub_close(&h), 0);
 }
 
-static _Atomic int watcher_says;
-static _Atomic int has_watcher; /* rank 0 */
+static _Atomic int agent_says;
+static _Atomic int has_agent; /* rank 0 */
 
-static uint64_t vouched(struct rnl_env *env, uint32_t rank)
+static uint64_t liveness(struct rnl_env *env, uint32_t rank)
 {
-    return (rank == 0 ? has_watcher : watcher_says) ? rnl_host_now_ns(env) : 0;
+    return (rank == 0 ? has_agent : agent_says) ? rnl_host_now_ns(env) : 0;
 }
 
 static enum rnl_peer_state state_of(rnl_endpoint *ep, unsigned rank)
@@ -214,7 +180,7 @@ static enum rnl_peer_state state_of(rnl_endpoint *ep, unsigned rank)
     return info.state;
 }
 
-static void who_only_computes_is_answered_for_by_its_watcher(void **state)
+static void who_only_computes_is_answered_for_by_its_agent(void **state)
 {
     const struct test_loop opt = {.remote = {.silent_ns = 300000000}}; /* more than a busy machine takes away */
     struct test_hub h;
@@ -227,12 +193,12 @@ static void who_only_computes_is_answered_for_by_its_watcher(void **state)
         test_loop_attach(h.ep[i], &opt);
         assert_int_equal(rnl_handler_whole(h.ep[i], NOTE, on_note, heard, 0), NOTE);
     }
-    ((struct rnl_env_ops *)(uintptr_t)h.ep[0]->env->ops)->vouched = vouched;
+    ((struct rnl_env_ops *)(uintptr_t)h.ep[0]->env->ops)->liveness = liveness;
     assert_int_equal(rnl_send(h.ep[0], 1, NOTE, &what, sizeof what), 0);
     while (heard[0] == 0)
         for (int i = 0; i < 2; i++)
             assert_true(rnl_extract(h.ep[i], SIZE_MAX) >= 0);
-    watcher_says = 1;
+    agent_says = 1;
     assert_int_equal(rnl_send(h.ep[0], 1, NOTE, &what, sizeof what), 0); /* it computes from now on */
     for (uint64_t until = test_now_ns() + 1500000000; test_now_ns() < until;)
         assert_true(rnl_wait(h.ep[0], 20000000) >= RNL_TIMED_OUT);
@@ -240,56 +206,10 @@ static void who_only_computes_is_answered_for_by_its_watcher(void **state)
     while (heard[0] < 2)                                       /* it comes back: nothing is lost */
         for (int i = 0; i < 2; i++)
             assert_true(rnl_extract(h.ep[i], SIZE_MAX) >= 0);
-    watcher_says = 0; /* nobody knows it any more */
+    agent_says = 0; /* nobody knows it any more */
     assert_int_equal(rnl_send(h.ep[0], 1, NOTE, &what, sizeof what), 0);
     while (state_of(h.ep[0], 1) != RNL_PEER_DEAD)
         assert_true(rnl_wait(h.ep[0], 20000000) >= RNL_TIMED_OUT);
-    test_hub_kill(&h, 1, RNL_DEATH_EXIT, 0);
-    (void)!test_hub_close(&h); /* the dead one closes nothing */
-}
-
-/* All that was ever said is acknowledged, so it owes nothing. */
-static void who_waits_for_a_message_learns_that_its_peer_is_cut_off(void **state)
-{
-    const struct test_loop opt = {.remote = {.silent_ns = 300000000, .rest_ns = 1000000}};
-    struct test_hub h;
-    unsigned heard[2] = {0};
-    uint32_t what = 1;
-    (void)state;
-    unsetenv("RNL_TEST_REMOTE");
-    test_hub_open(&h, 2, NULL);
-    for (unsigned i = 0; i < 2; i++) {
-        test_loop_attach(h.ep[i], &opt);
-        assert_int_equal(rnl_handler_whole(h.ep[i], NOTE, on_note, heard, 0), NOTE);
-    }
-    ((struct rnl_env_ops *)(uintptr_t)h.ep[0]->env->ops)->vouched = vouched;
-    watcher_says = has_watcher = 0;
-    assert_int_equal(rnl_send(h.ep[0], 1, NOTE, &what, sizeof what), 0);
-    struct rnl_link *link = NULL;
-    while (heard[0] == 0 || !link || link->mirror) /* until it rests */
-        for (int i = 0; i < 2; i++) {
-            assert_true(rnl_extract(h.ep[i], SIZE_MAX) >= 0);
-            assert_true(rnl_wait(h.ep[i], 1000000) >= RNL_TIMED_OUT);
-            link = h.ep[0]->peer[1].conn ? h.ep[0]->peer[1].conn->link : NULL;
-        }
-    uint64_t sent = h.ep[0]->c->packets_sent;
-    for (int how = 0; how < 2; how++) { /* nobody watches, or somebody does and says that it lives: it computes */
-        watcher_says = has_watcher = how;
-        for (uint64_t until = test_now_ns() + 1200000000; test_now_ns() < until;)
-            assert_true(rnl_wait(h.ep[0], 20000000) >= RNL_TIMED_OUT);
-        assert_int_equal(state_of(h.ep[0], 1), RNL_PEER_UP);
-        assert_int_equal(h.ep[0]->c->packets_sent, sent);
-    }
-    watcher_says = 0; /* not heard any more, but it answers itself */
-    for (uint64_t until = test_now_ns() + 1200000000; test_now_ns() < until;)
-        for (int i = 0; i < 2; i++)
-            assert_true(rnl_wait(h.ep[i], 5000000) >= RNL_TIMED_OUT);
-    assert_int_not_equal(state_of(h.ep[0], 1), RNL_PEER_DEAD);
-    assert_true(h.ep[0]->c->packets_sent > sent);
-    for (uint64_t until = test_now_ns() + 20000000000; state_of(h.ep[0], 1) != RNL_PEER_DEAD;) {
-        assert_true(test_now_ns() < until);
-        assert_true(rnl_wait(h.ep[0], 20000000) >= RNL_TIMED_OUT);
-    }
     test_hub_kill(&h, 1, RNL_DEATH_EXIT, 0);
     (void)!test_hub_close(&h); /* the dead one closes nothing */
 }
@@ -298,10 +218,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_sleeper_is_woken_by_datagrams_and_by_peers_of_its_host),
-        cmocka_unit_test(an_event_loop_is_woken_by_them_too),
         cmocka_unit_test(a_sleep_ends_when_a_flow_is_due),
-        cmocka_unit_test(who_only_computes_is_answered_for_by_its_watcher),
-        cmocka_unit_test(who_waits_for_a_message_learns_that_its_peer_is_cut_off),
+        cmocka_unit_test(who_only_computes_is_answered_for_by_its_agent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,21 +5,17 @@
  * counted: everything that the endpoint, its links and its transport have of the heap and of mapped memory.
  *
  *     unit-endpoint-peers [PEERS MEGABYTES]       PEERS connected peers take less than MEGABYTES; else 1,000 and 16 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
+#include "support/unit.h"
 #include <malloc.h>
 
-#include "endpoint/link.h"
+#include "endpoint/net.h"
+#include "net/datagram/udp.h"
+#include "remote/remote_internal.h"
 #include "stream/stream.h"
 #include "support/must.h"
 #include "support/random.h"
-#include "transport/udp/udp.h"
 
 enum { NOTE = 1, QUEUE = 64, LONGEST = 1472, MESSAGES = 4, PATIENCE = 2000 };
 #define MS ((uint64_t)1000000)
@@ -164,14 +160,14 @@ static int env_event(struct rnl_env *env, struct rnl_event *out)
     return 0;
 }
 
-static int env_place(struct rnl_env *env, uint32_t rank, struct rnl_place *out)
+static int env_place(struct rnl_env *env, uint32_t rank, struct rnl_rank_address *out)
 {
     const struct rnl_socket_addr at = address(rank);
     struct rnl_addr addr;
     if (rank == env->rank)
         return 0;
     rnl_udp_addr_of(&at, &addr);
-    *out = (struct rnl_place){.addr_bytes = addr.len};
+    *out = (struct rnl_rank_address){.addr_bytes = addr.len};
     memcpy(out->addr, addr.bytes, addr.len);
     return 1;
 }
@@ -191,7 +187,7 @@ static const struct rnl_env_ops env_ops = {.size = sizeof env_ops,
                                            .sense_fence = env_sense,
                                            .event = env_event,
                                            .close = env_close,
-                                           .place = env_place};
+                                           .rank_address = env_place};
 
 static rnl_endpoint *open_one(uint32_t rank, struct end **self, struct end **other)
 {
@@ -212,7 +208,7 @@ static rnl_endpoint *open_one(uint32_t rank, struct end **self, struct end **oth
     e->other = other;
     *self = e;
     *env = (struct rnl_env){
-        .ops = &env_ops, .rank = rank, .size = ranks, .incarnation = 1 + rank, .news = &news, .bell = &bell};
+        .ops = &env_ops, .rank = rank, .size = ranks, .incarnation = 1 + rank, .event_seq = &news, .bell = &bell};
     env->facts = (struct rnl_env_facts){.cpus = 1, .page_bytes = 4096, .have_membarrier = 1};
     TEST_MUST(rnl_udp_transport_new(env, &e->s, NULL, &env->datagrams) == 0);
     TEST_MUST(rnl_ep_new(env, &opt, &ep) == 0);
@@ -246,7 +242,7 @@ static unsigned came;
 static int on_note(rnl_stream *s, unsigned peer, void *ctx)
 {
     unsigned char buf[200];
-    size_t n = rnl_here(s, NULL);
+    size_t n = rnl_peek(s, NULL);
     (void)ctx;
     TEST_MUST(rnl_receive(s, buf, n) == 0 && buf[0] == (unsigned char)peer);
     came++;
@@ -262,8 +258,8 @@ static void turn(rnl_endpoint *a, rnl_endpoint *b)
 
 static int at_rest(const rnl_endpoint *ep, uint32_t rank)
 {
-    const struct rnl_link *link = ep->peer[rank].conn->link;
-    return link->up && rnl_flow_idle(&link->flow) && !(link->mirror && rnl_mirror_unsaid(link->mirror));
+    const struct rnl_remote_conn *link = ep->peer[rank].conn->remote;
+    return link->established && rnl_flow_idle(&link->flow) && !(link->replica && rnl_replica_pending(link->replica));
 }
 
 /* Messages both ways, until all of it is said and acknowledged; then the peer is there no more. */
@@ -280,10 +276,10 @@ static void exchange(rnl_endpoint *ep, uint32_t rank)
     for (unsigned i = 0; i < PATIENCE && came < 2 * MESSAGES; i++)
         turn(ep, peer);
     for (unsigned k = 0; k < 3; k++) { /* what was read is said, and that it was heard, too */
-        rnl_ep_tell(ep, ep->peer[rank].conn);
-        rnl_ep_tell(peer, peer->peer[0].conn);
-        rnl_remote_tidy(ep);
-        rnl_remote_tidy(peer);
+        rnl_ep_advertise(ep, ep->peer[rank].conn);
+        rnl_ep_advertise(peer, peer->peer[0].conn);
+        rnl_ep_net_maintain(ep);
+        rnl_ep_net_maintain(peer);
         for (unsigned i = 0; i < PATIENCE && !(at_rest(ep, rank) && at_rest(peer, 0)); i++)
             turn(ep, peer);
     }
@@ -304,26 +300,27 @@ static void many_peers_take_little_memory(void **state)
     uint32_t most_awake = 0;
     for (uint32_t rank = 2; rank < ranks; rank++) {
         exchange(ep, rank);
-        most_awake = ep->remote->awake > most_awake ? ep->remote->awake : most_awake;
+        most_awake = ep->remote->active_count > most_awake ? ep->remote->active_count : most_awake;
     }
     malloc_trim(0);
     size_t at_once = private_bytes() - all;
-    for (unsigned i = 0; i < 100 && ep->remote->awake; i++) {
+    for (unsigned i = 0; i < 100 && ep->remote->active_count; i++) {
         now_ns += 60 * MS;
-        rnl_remote_tidy(ep);
-        rnl_remote_send(ep);
+        rnl_ep_net_maintain(ep);
+        rnl_ep_net_send(ep);
     }
     malloc_trim(0);
     size_t heap_now = heap_bytes() - heap, now = private_bytes() - all;
     printf(
         "%u peers, all connected: %zu KB of heap, %zu KB of the process at rest, %zu KB before (%u links awake then, "
         "%u at most, %u now)\n",
-        ranks - 2, heap_now / 1024, now / 1024, at_once / 1024, ep->remote->few, most_awake, ep->remote->awake);
+        ranks - 2, heap_now / 1024, now / 1024, at_once / 1024, ep->remote->active_few, most_awake,
+        ep->remote->active_count);
     for (uint32_t rank = 2; rank < ranks; rank++)
-        assert_int_equal(ep->peer[rank].state, RNL_PEER_UP);
-    assert_int_equal(ep->remote->awake, 0);
+        assert_int_equal(ep->peer[rank].state, RNL_PEER_IS_UP);
+    assert_int_equal(ep->remote->active_count, 0);
     /* The more are awake, the sooner they rest. */
-    assert_true(2 * most_awake < 7 * ep->remote->few);
+    assert_true(2 * most_awake < 7 * ep->remote->active_few);
     if (test_slowness() == 1) { /* a sanitizer has memory of its own */
         assert_true(heap_now < most_bytes);
         assert_true(now < most_bytes);

@@ -69,7 +69,7 @@ static int answered(const void *buf, size_t n, unsigned peer, void *ctx)
 /* RNL_BUSY: another thread has a message to that peer open. */
 static void send_one(struct worker *me, rnl_endpoint *ep, uint64_t id, uint32_t n, size_t ask)
 {
-    const struct rnl_begin b = {.peer = 1 - me->side, .handler = ask ? ASK : NOTE, .bound = 12 + n, .answer = ask};
+    const struct rnl_message b = {.peer = 1 - me->side, .handler = ask ? ASK : NOTE, .bound = 12 + n, .answer = ask};
     rnl_stream *s;
     int status;
     while ((status = rnl_begin(ep, &b, &s)) == RNL_BUSY)
@@ -152,54 +152,6 @@ static void four_threads_share_an_endpoint(void **state)
     free(w);
 }
 
-/* One thread waits for ever, another sends from the same endpoint. */
-static void *wait_for_ever(void *arg)
-{
-    struct shared *w = arg;
-    while (atomic_load(&w->answers) < 200)
-        TEST_MUST(rnl_wait(w->h.ep[0], -1) >= 0);
-    return NULL;
-}
-
-static void *serve(void *arg)
-{
-    struct shared *w = arg;
-    while (atomic_load(&w->answers) < 200) {
-        int64_t status = rnl_wait(w->h.ep[1], 1000000);
-        TEST_MUST(status >= 0 || status == RNL_TIMED_OUT);
-    }
-    return NULL;
-}
-
-static void one_thread_waits_while_another_sends(void **state)
-{
-    (void)state;
-    struct shared *w = calloc(1, sizeof *w);
-    const struct rnl_options opt = {.flags = RNL_SHARED};
-    pthread_t waiter, server;
-    assert_non_null(w);
-    test_hub_open(&w->h, 2, &opt);
-    for (unsigned i = 0; i < 2; i++) {
-        assert_int_equal(rnl_handler_stream(w->h.ep[i], ASK, answer, w), ASK);
-        assert_int_equal(rnl_handler_whole(w->h.ep[i], ANSWER, answered, w, 0), ANSWER);
-    }
-    assert_int_equal(pthread_create(&waiter, NULL, wait_for_ever, w), 0);
-    assert_int_equal(pthread_create(&server, NULL, serve, w), 0);
-    struct worker me = {.w = w, .side = 0};
-    uint64_t then = test_now_ns();
-    for (unsigned i = 0; i < 200; i++) {
-        send_one(&me, w->h.ep[0], i, 100, 500);
-        if (i % 40 == 0)
-            test_sleep_ms(20); /* the waiter sleeps */
-    }
-    pthread_join(waiter, NULL);
-    pthread_join(server, NULL);
-    assert_true(test_now_ns() - then < 10000000000u);
-    assert_int_equal(test_hub_close(&w->h), 0);
-    assert_int_equal(w->answers, 200);
-    free(w);
-}
-
 /* ---- two threads asleep at once: the test's park plays the second ---- */
 
 static struct {
@@ -212,7 +164,7 @@ static struct {
 
 static uint32_t armed(void)
 {
-    return atomic_load(&two.conn->pair.mine->armed) & (RNL_ARMED_TURN - 1);
+    return atomic_load(&two.conn->channel.mine->armed) & (RNL_ARMED_STEP - 1);
 }
 
 static void sleep_once(struct rnl_idle *w)
@@ -256,7 +208,7 @@ static void who_wakes_leaves_the_others_armed(void **state)
     sleep_once(&w);
     assert_int_equal(two.depth, 2);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(two.armed[i], RNL_ARMED_LINES | RNL_ARMED_ROOM | RNL_ARMED_WAKE);
+        assert_int_equal(two.armed[i], RNL_ARMED_CELLS | RNL_ARMED_ROOM | RNL_ARMED_WAKE);
     assert_int_equal(armed(), 0);
     h.ep[0]->env->ops = ops;
     assert_int_equal(test_hub_close(&h), 0);
@@ -266,7 +218,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(four_threads_share_an_endpoint),
-        cmocka_unit_test(one_thread_waits_while_another_sends),
         cmocka_unit_test(who_wakes_leaves_the_others_armed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

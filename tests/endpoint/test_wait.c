@@ -6,16 +6,18 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/epoll.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/counters.h"
-#include "endpoint/endpoint.h"
+#include "support/seam.h"
 
-enum { NOTE = 1, EMPTY = 2, ASK = 3, ANSWER = 4, LATE = 9, ROUNDS = 6 };
+enum { NOTE = 1, EMPTY = 2, ASK = 3, ANSWER = 4, ROUNDS = 6 };
 #define MS ((int64_t)1000000)
 
 struct fixture {
@@ -88,7 +90,7 @@ static void a_wait_returns_what_was_taken_in(void **state)
     assert_int_equal(rnl_wait(f->b, -1), 8);
     assert_int_equal(rnl_send(f->a, 1, EMPTY, NULL, 0), 0);
     assert_int_equal(rnl_wait(f->b, -1), 0); /* a message without payload */
-    const struct rnl_begin b = {.peer = 1, .handler = ASK, .answer = 3};
+    const struct rnl_message b = {.peer = 1, .handler = ASK, .answer = 3};
     rnl_stream *s;
     assert_int_equal(rnl_begin(f->a, &b, &s), 0);
     assert_int_equal(rnl_end(s), 0);
@@ -98,25 +100,14 @@ static void a_wait_returns_what_was_taken_in(void **state)
     assert_int_equal(rnl_wait(f->a, 0), RNL_TIMED_OUT);
 }
 
-static void waiting_uses_no_processor(void **state)
-{
-    struct fixture *f = *state;
-    uint64_t sleeps = rnl_get_counters(f->b)->sleeps, cpu = test_cpu_ns();
-    assert_int_equal(rnl_wait(f->b, 600 * MS), RNL_TIMED_OUT);
-    cpu = test_cpu_ns() - cpu;
-    assert_true(rnl_get_counters(f->b)->sleeps > sleeps);
-    if (cpu >= 300 * (uint64_t)MS)
-        fail_msg("%u ms of processor time in 600 ms of waiting", (unsigned)(cpu / MS));
-}
-
 /* How often that rank has gone to sleep, read as from outside. */
 static uint64_t sleeps_of(unsigned rank)
 {
-    struct rnl_counters c[4];
+    struct rnl_counters_page c[4];
     int n = rnl_counters_read((int)getpid(), c, 4);
     for (int i = 0; i < n; i++)
-        if (c[i].rank == rank)
-            return c[i].sleeps;
+        if (c[i].core.rank == rank)
+            return c[i].core.sleeps;
     return 0;
 }
 
@@ -133,37 +124,6 @@ static void let_sleep(struct other *o, unsigned rank, uint64_t before)
     while (sleeps_of(rank) == before)
         test_sleep_ms(2);
     atomic_store(&o->acted_ns, test_now_ns());
-}
-
-static void *sender(void *arg)
-{
-    struct other *o = arg;
-    for (unsigned i = 0; i < ROUNDS; i++) {
-        while (!atomic_exchange(&o->go, 0))
-            test_sleep_ms(1);
-        let_sleep(o, 1, sleeps_of(1));
-        TEST_MUST(rnl_send(o->f->a, 1, o->handler, test_pattern(i, 0), o->handler == EMPTY ? 0 : 8) == 0);
-    }
-    return NULL;
-}
-
-static void a_sleeper_is_woken_by_a_message(void **state)
-{
-    struct fixture *f = *state;
-    struct other o = {.f = f, .handler = NOTE};
-    pthread_t thread;
-    unsigned late = 0;
-    assert_int_equal(pthread_create(&thread, NULL, sender, &o), 0);
-    for (unsigned i = 0; i < ROUNDS; i++) {
-        atomic_store(&o.go, 1);
-        assert_int_equal(rnl_wait(f->b, 20000 * MS), 8);
-        late += test_now_ns() - atomic_load(&o.acted_ns) > 50 * (uint64_t)MS;
-    }
-    pthread_join(thread, NULL);
-    assert_int_equal(f->in.count, ROUNDS);
-    assert_true(rnl_get_counters(f->a)->bells_rung > 0);
-    if (late >= ROUNDS / 2)
-        fail_msg("%u of %u wake-ups came late", late, (unsigned)ROUNDS);
 }
 
 static void *reader(void *arg)
@@ -194,7 +154,7 @@ static void a_sleeper_is_woken_by_room(void **state)
                 while (post_card(f->a, 1, NOTE, test_pattern(i, 0), n) == 0)
                     ;
             atomic_store(&o.go, 1);
-            const struct rnl_begin b = {.peer = 1, .handler = NOTE, .bound = lengths[k]};
+            const struct rnl_message b = {.peer = 1, .handler = NOTE, .bound = lengths[k]};
             rnl_stream *s;
             assert_int_equal(rnl_begin(f->a, &b, &s), 0); /* asleep until the reader has read */
             assert_int_equal(rnl_piece(s, test_pattern(i, 0), lengths[k]), 0);
@@ -212,7 +172,7 @@ static void a_sleeper_is_woken_by_room(void **state)
     }
 }
 
-/* ---- rnl_fd ---- */
+/* ---- rnl_wake ---- */
 
 static int readable(int fd, int ms)
 {
@@ -221,6 +181,75 @@ static int readable(int fd, int ms)
     TEST_MUST(n >= 0);
     return n && p.revents & POLLIN;
 }
+
+static void a_wake_ends_one_wait_that_finds_nothing(void **state)
+{
+    struct fixture *f = *state;
+    rnl_wake(f->b);
+    rnl_wake(f->b);
+    assert_int_equal(rnl_send(f->a, 1, NOTE, "123", 3), 0);
+    assert_int_equal(rnl_wait(f->b, -1), 3);
+    assert_int_equal(rnl_wait(f->b, -1), RNL_INTERRUPTED);
+    assert_int_equal(rnl_last_error()->status, RNL_INTERRUPTED);
+    assert_int_equal(rnl_wait(f->b, MS), RNL_TIMED_OUT);
+}
+
+static void *waker(void *arg)
+{
+    struct other *o = arg;
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        while (!atomic_exchange(&o->go, 0))
+            test_sleep_ms(1);
+        let_sleep(o, 1, sleeps_of(1));
+        rnl_wake(o->f->b);
+    }
+    return NULL;
+}
+
+static void a_wake_of_another_thread_ends_a_sleep(void **state)
+{
+    struct other o = {.f = *state};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, waker, &o), 0);
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        atomic_store(&o.go, 1);
+        assert_int_equal(rnl_wait(o.f->b, -1), RNL_INTERRUPTED);
+    }
+    pthread_join(thread, NULL);
+}
+
+static rnl_endpoint *volatile of_handler;
+
+static void on_alarm(int signal)
+{
+    (void)signal;
+    rnl_wake(of_handler);
+}
+
+static void a_signal_handler_may_wake(void **state)
+{
+    struct fixture *f = *state;
+    const struct sigaction act = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
+    struct sigaction before;
+    of_handler = f->b;
+    assert_int_equal(sigaction(SIGALRM, &act, &before), 0);
+    for (unsigned with_fd = 0; with_fd < 2; with_fd++) {
+        for (unsigned us = 1; us <= 64000; us *= 4) { /* while it spins, yields and sleeps */
+            const struct itimerval once = {.it_value = {.tv_usec = us}};
+            assert_int_equal(setitimer(ITIMER_REAL, &once, NULL), 0);
+            assert_int_equal(rnl_wait(f->b, -1), RNL_INTERRUPTED);
+        }
+        int fd = rnl_fd(f->b);
+        while (readable(fd, 0))
+            assert_int_equal(rnl_extract(f->b, SIZE_MAX), 0);
+        rnl_wake(f->b);
+        assert_true(readable(fd, 1000));
+        assert_int_equal(rnl_wait(f->b, -1), RNL_INTERRUPTED);
+    }
+    assert_int_equal(sigaction(SIGALRM, &before, NULL), 0);
+}
+
+/* ---- rnl_fd ---- */
 
 /* Extracts until the descriptor is quiet; at most a few times when nothing comes. */
 static void quiet(rnl_endpoint *ep, int fd)
@@ -276,7 +305,7 @@ static void a_descriptor_tells_of_answers_room_and_deaths(void **state)
     acquaint(&h);
     int fd = rnl_fd(h.ep[0]);
     quiet(h.ep[0], fd);
-    const struct rnl_begin ask = {.peer = 1, .handler = ASK, .answer = 3};
+    const struct rnl_message ask = {.peer = 1, .handler = ASK, .answer = 3};
     rnl_stream *s;
     assert_int_equal(rnl_begin(h.ep[0], &ask, &s), 0);
     assert_int_equal(rnl_end(s), 0);
@@ -285,8 +314,8 @@ static void a_descriptor_tells_of_answers_room_and_deaths(void **state)
     assert_true(readable(fd, 1000)); /* an answer */
     quiet(h.ep[0], fd);
     /* a queued post goes on when the peer has read */
-    const struct rnl_begin b = {.peer = 1, .handler = NOTE, .bound = 2 << 20};
-    const struct rnl_piece piece = {test_pattern(1, 0), 2 << 20};
+    const struct rnl_message b = {.peer = 1, .handler = NOTE, .bound = 2 << 20};
+    const struct rnl_buffer piece = {test_pattern(1, 0), 2 << 20};
     in.count = 0;
     assert_int_equal(rnl_post(h.ep[0], &b, &piece, 1, NULL, NULL), 0);
     quiet(h.ep[0], fd);
@@ -304,61 +333,6 @@ static void a_descriptor_tells_of_answers_room_and_deaths(void **state)
     inbox_free(&in);
 }
 
-static void a_descriptor_is_quiet_while_a_message_waits_for_its_handler(void **state)
-{
-    struct fixture *f = *state;
-    int fd = rnl_fd(f->b);
-    quiet(f->b, fd);
-    for (unsigned i = 0; i < 3; i++) {
-        assert_int_equal(rnl_send(f->a, 1, LATE, "x", 1), 0);
-        quiet(f->b, fd); /* else a program that polls would spin */
-    }
-    assert_int_equal(rnl_handler_stream(f->b, LATE, inbox_stream, &f->in), LATE);
-    assert_true(readable(fd, 1000)); /* now an extract finds something */
-    assert_int_equal(rnl_extract(f->b, SIZE_MAX), 3);
-    quiet(f->b, fd);
-}
-
-static void *burst(void *arg)
-{
-    struct other *o = arg;
-    struct test_random r = test_random_of(3, 3);
-    for (unsigned i = 0; i < 2000; i++) {
-        TEST_MUST(rnl_send(o->f->a, 1, NOTE, &i, sizeof i) == 0);
-        if (test_random_one_in(&r, 40))
-            test_sleep_ms(1);
-    }
-    atomic_store(&o->go, 1);
-    return NULL;
-}
-
-static void an_event_loop_loses_nothing(void **state)
-{
-    struct fixture *f = *state;
-    struct other o = {.f = f};
-    pthread_t thread;
-    int fd = rnl_fd(f->b), loop = epoll_create1(EPOLL_CLOEXEC), idle = 0;
-    struct epoll_event e = {.events = EPOLLIN}, got;
-    assert_true(loop >= 0);
-    assert_int_equal(epoll_ctl(loop, EPOLL_CTL_ADD, fd, &e), 0);
-    quiet(f->b, fd);
-    assert_int_equal(pthread_create(&thread, NULL, burst, &o), 0);
-    unsigned before = 0;
-    while (f->in.count < 2000) {
-        int n = epoll_wait(loop, &got, 1, 10000);
-        assert_int_equal(n, 1);
-        assert_true(rnl_extract(f->b, 100) >= 0);
-        idle += f->in.count == before;
-        before = f->in.count;
-    }
-    pthread_join(thread, NULL);
-    for (unsigned i = 0; i < 2000; i++)
-        assert_int_equal(f->in.got[i].first, i);
-    quiet(f->b, fd);
-    close(loop);
-    assert_true(idle < 6000);
-}
-
 /* Any rank of the job can write our bell and drain our eventfd. That delays a message, and hides none. */
 static void a_stranger_hides_nothing_from_poll(void **state)
 {
@@ -369,8 +343,7 @@ static void a_stranger_hides_nothing_from_poll(void **state)
             assert_int_equal(rnl_extract(f->a, SIZE_MAX), 0);
         assert_int_equal(rnl_send(f->b, 0, NOTE, "x", 1), 0);
         assert_int_equal(poll(&p, 1, 0), 1);
-        f->a->env->ops->fd_drain(f->a->env); /* as a stranger would */
-        atomic_fetch_sub(&f->a->env->bell->word, 1);
+        test_seam_hide_ring(f->a);                            /* as a stranger would */
         assert_int_equal(rnl_send(f->b, 0, NOTE, "x", 1), 0); /* it has rung already */
         assert_int_equal(poll(&p, 1, 10000), 1);
         while (poll(&p, 1, 0) == 1)
@@ -379,81 +352,18 @@ static void a_stranger_hides_nothing_from_poll(void **state)
     }
 }
 
-/* ... which costs an idle program next to nothing: it looks ten times a second. */
-static void poll_is_quiet_while_nothing_comes(void **state)
-{
-    struct fixture *f = *state;
-    struct pollfd p = {.fd = rnl_fd(f->a), .events = POLLIN};
-    int wakes = 0;
-    while (poll(&p, 1, 0) == 1)
-        assert_int_equal(rnl_extract(f->a, SIZE_MAX), 0);
-    struct timespec begin, now;
-    clock_gettime(CLOCK_MONOTONIC, &begin);
-    do {
-        wakes += poll(&p, 1, 550);
-        assert_int_equal(rnl_extract(f->a, SIZE_MAX), 0);
-        clock_gettime(CLOCK_MONOTONIC, &now);
-    } while ((now.tv_sec - begin.tv_sec) * 1000 + (now.tv_nsec - begin.tv_nsec) / 1000000 < 550);
-    if (f->a->env->facts.have_membarrier)
-        assert_in_range(wakes, 1, 6);
-}
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-
-/* Half a message that found no line when the program went to wait: room wakes it, not time. */
-static void room_for_half_a_message_is_news(void **state)
-{
-    static const size_t bounds[] = {8, 1000};
-    for (unsigned i = 0; i < 2; i++) {
-        struct fixture *f = *state;
-        struct rnl_tx *t = &f->a->peer[1].conn->pair.tx[0];
-        const struct rnl_begin b = {.peer = 1, .handler = NOTE, .bound = bounds[i], .flags = RNL_NO_WAIT};
-        rnl_stream *s;
-        drain(f->b);
-        drain(f->a);
-        f->in.count = f->in.started = 0;
-        int fd = rnl_fd(f->a);
-        assert_int_equal(rnl_tx_refresh(t, NULL, NULL), 1);
-        unsigned filling = 0;
-        for (; RNL_LINE_START(t->pos) + 8 < t->stop; filling++) /* of unlike lengths: a line each */
-            assert_int_equal(rnl_send(f->a, 1, NOTE, "12", 1 + filling % 2), 0);
-        assert_int_equal(rnl_begin(f->a, &b, &s), 0);
-        assert_int_equal(rnl_piece(s, "1234", 4), 0);
-        unsigned tries = 0;
-        do
-            assert_int_equal(rnl_extract(f->a, SIZE_MAX), 0);
-        while (readable(fd, 0) && ++tries < 200);
-        assert_false(readable(fd, 0));
-        assert_int_equal(f->in.started, 0);
-        drain(f->b);
-        assert_int_equal(f->in.count, filling);
-        assert_true(readable(fd, 0));
-        assert_int_equal(rnl_extract(f->a, SIZE_MAX), 0);
-        drain(f->b);
-        assert_int_equal(f->in.started, filling + 1); /* by the half */
-        assert_int_equal(rnl_piece(s, "5678", 4), 0);
-        assert_int_equal(rnl_end(s), 0);
-        drain(f->b);
-        assert_int_equal(f->in.count, filling + 1);
-        assert_int_equal(f->in.got[filling].n, 8);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_wait_ends_with_its_time),
         TEST(a_wait_returns_what_was_taken_in),
-        TEST(waiting_uses_no_processor),
-        TEST(a_sleeper_is_woken_by_a_message),
         TEST(a_sleeper_is_woken_by_room),
-        TEST(room_for_half_a_message_is_news),
+        TEST(a_wake_ends_one_wait_that_finds_nothing),
+        TEST(a_wake_of_another_thread_ends_a_sleep),
+        TEST(a_signal_handler_may_wake),
         TEST(a_descriptor_is_readable_while_there_is_something),
         cmocka_unit_test(a_descriptor_tells_of_answers_room_and_deaths),
-        TEST(a_descriptor_is_quiet_while_a_message_waits_for_its_handler),
-        TEST(an_event_loop_loses_nothing),
         TEST(a_stranger_hides_nothing_from_poll),
-        TEST(poll_is_quiet_while_nothing_comes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

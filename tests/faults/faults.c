@@ -33,7 +33,7 @@ static const struct line {
 } lines[] = {
     {"alone", "launcher", "self"},   {"hub", "launcher", "hub"}, {"launcher", "launcher", "rank"},
     {"start", "start1", "rank"},     {"rank0", "rank0", "rank"}, {"rank1", "rank1", "rank"},
-    {"listener", "rank1", "listen"},
+    {"listener", "rank1", "listen"}, {"agent", "agent", "rank"},
 };
 /* What nobody may notice: `works`. */
 static const struct way {
@@ -409,7 +409,7 @@ int main(int argc, char **argv)
     const char *build = getenv("RUNNEL_BUILD"), *tmp = getenv("TMPDIR");
     runnel = getenv("RUNNEL");
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (build == NULL || runnel == NULL || n < 0) {
+    if (!build || !runnel || n < 0) {
         printf("RUNNEL_BUILD and RUNNEL have to name the build\n");
         return 1;
     }

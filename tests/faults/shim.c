@@ -4,8 +4,8 @@
  * that set-up paths use, counts their calls, and lets one of them (or it and all later ones of the same function) fail
  * without being made. Set by the environment, which the launcher hands on to its ranks:
  *
- *   RNL_FAULT_PLACE  in which process: launcher (or a program that nobody launched), startR (rank R between fork and
- *                    exec), rankR
+ *   RNL_FAULT_PLACE  in which process: launcher (or a program that nobody launched), agent (of its host), startR (rank
+ *                    R between fork and exec), rankR
  *   RNL_FAULT_AT     n, from 1 on
  *   RNL_FAULT_OF     count only the calls of this function
  *   RNL_FAULT_HOW    usual: the likeliest errno; other: a second one; intr: EINTR, only where a signal handler could
@@ -45,7 +45,7 @@ enum { INTERRUPTIBLE = 1, SHORTENED = 2 };
     X(epoll_ctl, "epoll_ctl", ENOMEM, ENOSPC, MINUS_ONE, 0)                         \
     X(epoll_wait, "epoll_wait", EINTR, EINTR, MINUS_ONE, INTERRUPTIBLE)             \
     X(eventfd, "eventfd", EMFILE, ENFILE, MINUS_ONE, 0)                             \
-    X(execv, "execv", ENOMEM, EACCES, MINUS_ONE, 0)                                 \
+    X(execvp, "execvp", ENOMEM, EACCES, MINUS_ONE, 0)                               \
     X(fcntl, "fcntl", EPERM, EMFILE, MINUS_ONE, 0)                                  \
     X(fcntl64, "fcntl64", EPERM, EMFILE, MINUS_ONE, 0)                              \
     X(fopen64, "fopen64", EMFILE, ENOENT, NIL, 0)                                   \
@@ -123,7 +123,7 @@ static _Thread_local int within
 
 static function *real(enum call c)
 {
-    if (shim.real[c] == NULL) {
+    if (!shim.real[c]) {
         within++;
         *(void **)&shim.real[c] = dlsym(RTLD_NEXT, calls[c].name);
         within--;
@@ -135,7 +135,7 @@ __attribute__((format(printf, 1, 2))) static void note(const char *format, ...)
 {
     char line[400];
     va_list args;
-    if (shim.log == NULL)
+    if (!shim.log)
         return;
     within++;
     va_start(args, format);
@@ -155,11 +155,13 @@ static int is_open(int fd)
     return real(CALL_fcntl)(fd, 1 /* F_GETFD */, 0, 0, 0, 0, 0) != -1;
 }
 
+enum { AGENT = 998, GUARD = 999 }; /* what RNL_FAULT_ME is in processes that are no ranks */
+
 static const char *my_place(char *text, size_t room, int started)
 {
     int me = shim.me != NULL ? atoi(shim.me) : 0;
-    if (me == 0)
-        return "launcher";
+    if (me == 0 || me == AGENT)
+        return me == 0 ? "launcher" : "agent";
     snprintf(text, room, "%s%d", started ? "start" : "rank", me - 1);
     return text;
 }
@@ -187,7 +189,7 @@ __attribute__((constructor)) static void set_up(void)
     shim.log = getenv("RNL_FAULT_LOG");
     shim.at = at != NULL ? strtoul(at, NULL, 10) : 0;
     shim.number = number != NULL ? atoi(number) : 0;
-    shim.how = how == NULL || how[0] == 'u' ? USUAL : how[0] == 'o' ? OTHER : how[0] == 'i' ? INTR : SHORT;
+    shim.how = !how || how[0] == 'u' ? USUAL : how[0] == 'o' ? OTHER : how[0] == 'i' ? INTR : SHORT;
     shim.lasting = how != NULL && strchr(how, '+') != NULL;
     for (int fd = 0; fd < (int)sizeof shim.had; fd++)
         shim.had[fd] = (unsigned char)is_open(fd);
@@ -222,12 +224,22 @@ static int suits(enum call c)
     return !shim.lasting || number != EINTR; /* nobody is interrupted for ever */
 }
 
+/* libuv takes for granted its signal pipe, epoll, signal handlers and the growth of its table, and aborts: calls of
+ * these kinds that it makes itself are left alone. */
+static int libuv_relies_on(enum call c, const void *caller)
+{
+    Dl_info where;
+    return (c == CALL_read || c == CALL_write || c == CALL_epoll_ctl || c == CALL_epoll_wait || c == CALL_sigaction ||
+            c == CALL_sigprocmask || c == CALL_realloc || c == CALL_pipe2) &&
+           dladdr(caller, &where) && where.dli_fname && strstr(where.dli_fname, "libuv.so");
+}
+
 /* 1 = this call is the one. */
 static int strikes(enum call c, const void *caller)
 {
     char place[24];
     Dl_info where = {.dli_fname = NULL};
-    if (!shim.on || within || shim.at == 0)
+    if (!shim.on || within || shim.at == 0 || libuv_relies_on(c, caller))
         return 0;
     if (atomic_load_explicit(&shim.failing, memory_order_relaxed) == 1 + (int)c)
         return 1;
@@ -277,15 +289,17 @@ static long failed(enum call c)
     return calls[c].result == NIL ? 0 : -1; /* MAP_FAILED is -1 too */
 }
 
-/* The launcher starts a rank: the place of what runs in the child until it executes the program, and of that program.
- * The first child is no rank, but the guard. */
+/* The launcher starts its agent, and the agent a guard, and then the ranks. For a rank this is the place of what runs
+ * in the child until it executes the program, and of that program, which gets the environment that the agent was
+ * sent. */
 static long forked(void)
 {
-    const int number = shim.forks++ > 0 ? (int)shim.forks - 1 : 999;
+    const int number = atoi(shim.me) == 0 ? AGENT : shim.forks++ > 0 ? (int)shim.forks - 1 : GUARD;
     long child = real(CALL_fork)(0, 0, 0, 0, 0, 0, 0);
     if ((int)child == 0) {
         const char digits[3] = {(char)('0' + number / 100 % 10), (char)('0' + number / 10 % 10),
                                 (char)('0' + number % 10)};
+        shim.me = getenv("RNL_FAULT_ME");
         memcpy(shim.me, digits, sizeof digits);
         begin(1);
     }
@@ -302,7 +316,7 @@ static long handle(enum call c, const void *caller, long a, long b, long d, long
 {
     if (!asks_only(c, b) && strikes(c, caller))
         return shim.how == SHORT ? shortened(c, a, b, d) : failed(c);
-    if (c == CALL_fork && shim.me != NULL && atoi(shim.me) == 0)
+    if (c == CALL_fork && shim.me != NULL && (atoi(shim.me) == 0 || atoi(shim.me) == AGENT))
         return forked();
     return real(c)(a, b, d, e, f, g, h);
 }

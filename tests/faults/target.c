@@ -110,9 +110,9 @@ static int on_whole(const void *buf, size_t n, unsigned peer, void *ctx)
 {
     struct place *p = ctx;
     (void)peer;
-    if (buf == NULL)
+    if (!buf)
         fprintf(stderr, "target: rank %u: no memory for %zu bytes\n", p->rank, n);
-    p->bad |= buf == NULL || n != LONG_BYTES || memcmp(buf, bytes_out, n) != 0;
+    p->bad |= !buf || n != LONG_BYTES || memcmp(buf, bytes_out, n) != 0;
     p->wholes++;
     return RNL_DONE;
 }
@@ -153,9 +153,9 @@ static int on_answer(const void *buf, size_t n, unsigned peer, void *ctx)
 {
     struct place *p = ctx;
     (void)peer;
-    if (buf == NULL)
+    if (!buf)
         fprintf(stderr, "target: rank %u: no memory for an answer\n", p->rank);
-    p->bad |= buf == NULL || n != 3000 || memcmp(buf, bytes_out, n) != 0;
+    p->bad |= !buf || n != 3000 || memcmp(buf, bytes_out, n) != 0;
     p->answers++;
     return RNL_DONE;
 }
@@ -187,7 +187,7 @@ static int listen_to_all(struct place *p)
 
 static int send_long(struct place *p, unsigned peer, unsigned handler, size_t answer, size_t n)
 {
-    const struct rnl_begin b = {.peer = peer, .handler = handler, .bound = n, .answer = answer};
+    const struct rnl_message b = {.peer = peer, .handler = handler, .bound = n, .answer = answer};
     rnl_stream *s;
     int status = rnl_begin(p->ep, &b, &s);
     for (size_t at = 0; status == 0 && at < n; at += 10000)
@@ -197,8 +197,8 @@ static int send_long(struct place *p, unsigned peer, unsigned handler, size_t an
 
 static int send_all(struct place *p, unsigned peer)
 {
-    const struct rnl_begin b = {.peer = peer, .handler = WHOLE, .bound = LONG_BYTES};
-    const struct rnl_piece piece = {bytes_out, LONG_BYTES};
+    const struct rnl_message b = {.peer = peer, .handler = WHOLE, .bound = LONG_BYTES};
+    const struct rnl_buffer piece = {bytes_out, LONG_BYTES};
     int status = 0;
     for (int i = 0; status == 0 && i < BURST; i++)
         status = rnl_send(p->ep, peer, SHORT, "8 bytes", 8);

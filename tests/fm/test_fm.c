@@ -43,81 +43,7 @@ static void pieces_are_independent_on_the_two_sides_and_lengths_upper_bounds(voi
     assert_int_equal(told.count, 0);
 }
 
-static int other_handler(FM_stream *s, unsigned sender)
-{
-    (void)s, (void)sender;
-    in.started += 100;
-    return FM_CONTINUE;
-}
-
-static void handlers_are_numbered_from_1_up_and_replaced(void **state)
-{
-    (void)state;
-    assert_int_equal(FM_register_handler(2, sized), 2);
-    assert_int_equal(FM_register_handler(FM_ANY_ID, sized), 1);
-    assert_int_equal(FM_register_handler(FM_ANY_ID, sized), 3);
-    assert_int_equal(FM_register_handler(0, sized), 0);
-    clear();
-    assert_int_equal(FM_register_handler(2, other_handler), 2); /* replaces */
-    send_sized(2, 8, 8, 8);
-    send_sized(1, 8, 8, 8);
-    assert_int_equal(FM_extract(~0ul), 16);
-    assert_int_equal(in.started, 101);
-    assert_int_equal(told.count, 0);
-    assert_int_equal(FM_register_handler(1024, sized), FM_ANY_ID);
-    TOLD(RNL_ERR_HANDLER, "1024", "FM_MAX_HANDLERS");
-    assert_int_equal(FM_register_handler(1ul << 40, sized), FM_ANY_ID);
-    TOLD(RNL_ERR_HANDLER, "outside");
-    assert_int_equal(FM_register_handler(5, NULL), FM_ANY_ID);
-    TOLD(RNL_ERR_ARG, "NULL");
-}
-
-static void a_message_waits_for_a_late_handler(void **state)
-{
-    (void)state;
-    clear();
-    send_sized(40, 100, 100, 100);
-    send_sized(40, 8, 100, 8);
-    for (unsigned i = 0; i < 5; i++)
-        assert_int_equal(FM_extract(~0ul), 0);
-    assert_int_equal(FM_register_handler(40, sized), 40);
-    assert_int_equal(FM_extract(~0ul), 108);
-    assert_int_equal(in.count, 2);
-}
-
 /* ---- half a message, and the answer to that half ---- */
-
-static struct {
-    int answers;
-    unsigned long handler;
-} dialogue;
-
-static int answered(FM_stream *s, unsigned sender)
-{
-    int x;
-    (void)sender;
-    FM_receive(&x, s, sizeof x);
-    TEST_MUST(x == 42 + dialogue.answers);
-    dialogue.answers++;
-    return FM_CONTINUE;
-}
-
-static int asks_back(FM_stream *s, unsigned sender)
-{
-    char half[500];
-    for (int i = 0; i < 2; i++) {
-        FM_receive(half, s, sizeof half);
-        TEST_MUST(memcmp(half, test_pattern(9, (size_t)i * sizeof half), sizeof half) == 0);
-        int x = 42 + i;
-        FM_stream *back = FM_begin_message(sender, sizeof x, dialogue.handler);
-        if (back == NULL) /* the message to ourselves that we handle is open: to that peer nothing can be begun */
-            return FM_CONTINUE;
-        FM_send_piece(back, &x, sizeof x);
-        FM_end_message(back);
-    }
-    in.count++;
-    return FM_CONTINUE;
-}
 
 static void a_handler_starts_on_the_first_half(void **state)
 {
@@ -142,30 +68,6 @@ static void a_handler_starts_on_the_first_half(void **state)
     }
 }
 
-static void begin_in_a_handler_says_null_while_a_message_to_that_peer_is_open(void **state)
-{
-    (void)state;
-    clear();
-    dialogue.answers = 0;
-    dialogue.handler = FM_register_handler(2, answered);
-    FM_register_handler(1, asks_back);
-    FM_stream *s = FM_begin_message(0, 1000, 1);
-    FM_send_piece(s, test_pattern(9, 0), 500);
-    assert_int_equal(FM_extract(~0ul), 500); /* the handler gave up: the queue to us is held by the program */
-    FM_send_piece(s, test_pattern(9, 500), 500);
-    FM_end_message(s);
-    assert_int_equal(FM_extract(~0ul), 500);
-    assert_int_equal(in.count, 0);
-    s = FM_begin_message(0, 1000, 1); /* whole: nothing is open then */
-    FM_send_piece(s, test_pattern(9, 0), 1000);
-    FM_end_message(s);
-    assert_int_equal(FM_extract(~0ul), 1000);
-    assert_int_equal(FM_extract(~0ul), 8);
-    assert_int_equal(in.count, 1);
-    assert_int_equal(dialogue.answers, 2);
-    assert_int_equal(told.count, 0);
-}
-
 /* ---- extract ---- */
 
 static void extract_is_limited_in_bytes_and_by_quit(void **state)
@@ -187,37 +89,6 @@ static void extract_is_limited_in_bytes_and_by_quit(void **state)
     assert_int_equal(FM_extract(~0ul), 40);
     assert_int_equal(FM_extract(~0ul), 0);
     assert_int_equal(in.count, 6);
-}
-
-static int again(FM_stream *s, unsigned sender)
-{
-    FM_stream *t;
-    (void)s;
-    in.count++;
-    if (in.n == 0)
-        return FM_CONTINUE;
-    in.n--;
-    t = FM_begin_message(sender, 8, 1);
-    TEST_MUST(t != NULL);
-    FM_send_piece(t, "12345678", 8);
-    FM_end_message(t);
-    return FM_CONTINUE;
-}
-
-static void extract_stops_at_what_was_there(void **state)
-{
-    (void)state;
-    FM_register_handler(1, again);
-    clear();
-    in.n = 7;
-    FM_stream *s = FM_begin_message(0, 8, 1);
-    FM_send_piece(s, "12345678", 8);
-    FM_end_message(s);
-    for (int i = 1; i <= 8; i++) {
-        assert_int_equal(FM_extract(~0ul), 8);
-        assert_int_equal(in.count, i);
-    }
-    assert_int_equal(FM_extract(~0ul), 0);
 }
 
 static int extracts_inside(FM_stream *s, unsigned sender)
@@ -292,34 +163,6 @@ static void finalize_drops_what_nobody_handles_and_tells(void **state)
     TOLD(RNL_ERR_HANDLER, "1 message was dropped", "33");
 }
 
-static void finalize_runs_handlers_and_initialize_may_follow(void **state)
-{
-    (void)state;
-    FM_set_parameter(FM_MAX_HANDLERS, 3);
-    FM_set_parameter(FM_KEY_NAME, "test");
-    for (unsigned round = 0; round < 3; round++) {
-        set_up(NULL);
-        assert_int_equal(FM_register_handler(FM_ANY_ID, again), 1); /* a fresh table */
-        assert_int_equal(FM_register_handler(FM_ANY_ID, again), 2);
-        assert_int_equal(FM_register_handler(FM_ANY_ID, again), FM_ANY_ID);
-        TOLD(RNL_ERR_HANDLER, "3", "FM_MAX_HANDLERS");
-        clear();
-        in.n = 100;
-        FM_stream *s = FM_begin_message(0, 8, 1);
-        FM_send_piece(s, "12345678", 8);
-        FM_end_message(s);
-        FM_finalize();
-        assert_int_equal(in.count, 101);
-        assert_int_equal(told.count, 0);
-    }
-    FM_set_parameter(FM_MAX_HANDLERS, 0);
-    TOLD(RNL_ERR_ARG, "0", "1 to 65536");
-    FM_set_parameter(FM_MAX_HANDLERS, 65537);
-    TOLD(RNL_ERR_ARG, "65537");
-    FM_set_parameter(FM_MAX_HANDLERS, 1024);
-    FM_set_parameter(FM_KEY_NAME, (const char *)NULL);
-}
-
 /* ---- threads ---- */
 
 enum { THREADS = 4, EACH = 3000 };
@@ -368,23 +211,16 @@ static void with_fm_threads_any_thread_may_call(void **state)
     FM_set_parameter(FM_THREADS, 0);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_process_is_node_0_of_1_when_alone),
         TEST(pieces_are_independent_on_the_two_sides_and_lengths_upper_bounds),
-        TEST(handlers_are_numbered_from_1_up_and_replaced),
-        TEST(a_message_waits_for_a_late_handler),
         TEST(a_handler_starts_on_the_first_half),
-        TEST(begin_in_a_handler_says_null_while_a_message_to_that_peer_is_open),
         TEST(extract_is_limited_in_bytes_and_by_quit),
-        TEST(extract_stops_at_what_was_there),
         TEST(no_extract_inside_a_handler),
         TEST(waiting_and_the_descriptor),
         cmocka_unit_test(finalize_drops_what_nobody_handles_and_tells),
-        cmocka_unit_test(finalize_runs_handlers_and_initialize_may_follow),
         cmocka_unit_test(with_fm_threads_any_thread_may_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,20 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * FM 1.1 as a job of one. */
-#include "runnel/fm1.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "fm/child.h"
 #include "fm/told.h"
+#include "runnel/fm1.h"
 #include "runnel/runnel.h"
 #include "support/must.h"
 #include "support/random.h"
+#include "support/unit.h"
 
 static struct {
     int count;
@@ -58,23 +51,6 @@ static int extract_all(void)
         idle = n ? 0 : idle + 1;
     }
     return sum;
-}
-
-static void four_words_arrive(void **state)
-{
-    (void)state;
-    assert_int_equal(FM_nodeid, 0);
-    assert_int_equal(FM_numnodes, 1);
-    FM_send_4(0, 1, 1, -2, 3, -4);
-    assert_int_equal(FM_extract(), 1);
-    int words[4];
-    assert_int_equal(in.size, sizeof words);
-    memcpy(words, in.buf, sizeof words);
-    assert_int_equal(words[0], 1);
-    assert_int_equal(words[1], -2);
-    assert_int_equal(words[2], 3);
-    assert_int_equal(words[3], -4);
-    assert_int_equal(FM_extract(), 0);
 }
 
 static void any_length_up_to_the_limit_arrives(void **state)
@@ -169,33 +145,6 @@ static void handlers_send_more_than_fits(void **state)
     free(spread.buf);
 }
 
-static void sends_of_the_program_keep_behind_what_handlers_queued(void **state)
-{
-    (void)state;
-    FM_register_handler(2, spreads);
-    spread.buf = malloc(FM1_MAX);
-    assert_non_null(spread.buf);
-    spread.count = 0;
-    spread.size = FM1_MAX;
-    spread.fan = spread.left = 3;
-    memcpy(spread.buf, test_pattern(8, 0), spread.size);
-    memcpy(spread.buf, &(int){0}, 4);
-    FM_send(0, 2, spread.buf, spread.size);
-    while (spread.count < 1)
-        FM_extract();
-    int number = 4;
-    unsigned char last[100];
-    memcpy(last, test_pattern(8, 0), sizeof last);
-    memcpy(last, &number, 4);
-    FM_send(0, 2, last, sizeof last); /* three of a megabyte are queued before it */
-    FM_send_4(0, 1, 1, 2, 3, 4);
-    extract_all();
-    assert_int_equal(spread.count, 5);
-    assert_int_equal(in.count, 1);
-    assert_int_equal(told.count, 0);
-    free(spread.buf);
-}
-
 static void the_queue_of_handlers_is_budgeted(void **state)
 {
     (void)state;
@@ -274,21 +223,6 @@ static void errors_are_told(void **state)
     assert_int_equal(in.count, 1);
 }
 
-static void a_message_waits_for_a_late_handler_or_is_dropped(void **state)
-{
-    (void)state;
-    set_up(NULL);
-    FM_send_4(0, 9, 1, 2, 3, 4);
-    FM_send_4(0, 10, 1, 2, 3, 4);
-    assert_int_equal(FM_extract(), 0);
-    assert_int_equal(FM_register_handler(9, note), 9);
-    assert_int_equal(FM_extract(), 1);
-    FM_finalize();
-    assert_int_equal(told.count, 1);
-    assert_int_equal(told.status, RNL_ERR_HANDLER);
-    assert_non_null(strstr(told.sentence, "10"));
-}
-
 static void too_early(void)
 {
     FM_set_parameter(FM_ERROR_HANDLER, (FM_error *)NULL);
@@ -313,21 +247,16 @@ static void the_default_explains_and_ends_with_status_70(void **state)
     assert_non_null(strstr(e.said, "RNL_ERR_TOO_LONG"));
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(four_words_arrive),
         TEST(any_length_up_to_the_limit_arrives),
         TEST(extract_returns_how_many_handlers_ran),
         TEST(handlers_send_more_than_fits),
-        TEST(sends_of_the_program_keep_behind_what_handlers_queued),
         TEST(the_queue_of_handlers_is_budgeted),
         TEST(polling_on_send_is_an_option),
         TEST(a_full_queue_runs_handlers),
         TEST(errors_are_told),
-        cmocka_unit_test(a_message_waits_for_a_late_handler_or_is_dropped),
         cmocka_unit_test(the_default_explains_and_ends_with_status_70),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

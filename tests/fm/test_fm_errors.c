@@ -88,25 +88,6 @@ static void a_second_message_to_a_peer_is_told(void **state)
     }
 }
 
-static void a_stream_that_was_ended_is_told(void **state)
-{
-    (void)state;
-    FM_register_handler(1, sized);
-    for (uint32_t n = 8; n <= 2000; n += 1992) {
-        clear();
-        FM_stream *s = FM_begin_message(0, n, 1);
-        FM_send_piece(s, &n, 4);
-        FM_send_piece(s, test_pattern(n, 4), n - 4);
-        FM_end_message(s);
-        FM_send_piece(s, "x", 1);
-        TOLD(RNL_ERR_ARG, "not open for sending");
-        FM_end_message(s);
-        TOLD(RNL_ERR_ARG, "not open for sending");
-        FM_extract(~0ul);
-        assert_int_equal(in.count, 1);
-    }
-}
-
 static FM_stream *incoming;
 
 static int note_stream(FM_stream *s, unsigned sender)
@@ -255,6 +236,33 @@ static void good(void)
     FM_finalize();
 }
 
+static void name_rank(int status, unsigned long peer, const char *sentence)
+{
+    (void)peer;
+    fprintf(stderr, "told: %s (%s)\n", sentence, rnl_status_name(status));
+    fprintf(stderr, "this is rank %lu\n", FM_nodeid);
+}
+
+static void no_launcher_and_a_handler_that_names_its_rank(void)
+{
+    FM_set_parameter(FM_ERROR_HANDLER, name_rank);
+    setenv("RUNNEL_FD", "nowhere", 1);
+    FM_initialize();
+}
+
+/* One of the first cases: this process has initialized nothing yet. */
+static void a_handler_that_asks_for_a_rank_that_is_not_known_ends_the_program(void **state)
+{
+    (void)state;
+    struct child_end e = in_child(no_launcher_and_a_handler_that_names_its_rank);
+    assert_int_equal(e.status, 70);
+    assert_ptr_equal(strstr(e.said, "told: RUNNEL_FD is 'nowhere'"), e.said);
+    const char *own = strstr(e.said, "told: FM_nodeid was called before FM_initialize");
+    assert_non_null(own);
+    assert_null(strstr(own + 1, "told: "));
+    assert_non_null(strstr(own, "\nrunnel: FM_nodeid was called before FM_initialize"));
+}
+
 /* The first case: this process has initialized nothing yet. */
 static void there_is_no_rank_before_the_first_initialize(void **state)
 {
@@ -297,17 +305,15 @@ static void the_default_explains_and_ends_with_status_70(void **state)
     assert_non_null(strstr(e.said, "FM_finalize was called"));
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_default_names_no_rank_while_there_is_none),
         cmocka_unit_test(there_is_no_rank_before_the_first_initialize),
+        cmocka_unit_test(a_handler_that_asks_for_a_rank_that_is_not_known_ends_the_program),
         TEST(receiving_past_the_end_is_told_and_gives_zeros),
         TEST(wrong_sends_are_told),
         TEST(a_second_message_to_a_peer_is_told),
-        TEST(a_stream_that_was_ended_is_told),
         TEST(receiving_outside_a_handler_is_told),
         TEST(parameters_are_checked),
         cmocka_unit_test(the_default_explains_and_ends_with_status_70),

@@ -4,14 +4,9 @@
 #ifndef RNL_TESTS_FM_TOLD_H
 #define RNL_TESTS_FM_TOLD_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <string.h>
 
-#include <cmocka.h>
+#include "support/unit.h"
 
 static struct {
     int count, status;

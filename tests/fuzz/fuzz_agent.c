@@ -21,23 +21,22 @@ struct world {
     int door[RANKS], sock[RANKS];
     int stray; /* a descriptor that belongs nowhere */
     uint64_t now_ns;
-    uint32_t ticket;
 };
 
 /* What the agent said, thrown away; its descriptors too. -1 = hung up. */
 static int listen_to(int sock)
 {
     unsigned char bytes[RNL_MSG_BYTES_MAX];
-    struct rnl_packet p;
+    struct rnl_seqpacket p;
     struct rnl_msg msg;
     int e;
-    while ((e = rnl_packet_receive(sock, bytes, sizeof bytes, RNL_PACKET_FDS_MAX, &p, 0)) == 0) {
+    while ((e = rnl_seqpacket_receive(sock, bytes, sizeof bytes, RNL_SEQPACKET_FDS_MAX, &p, 0)) == 0) {
         unsigned fds = p.nfds;
-        rnl_packet_drop(&p);
+        rnl_seqpacket_drop(&p);
         FUZZ_MUST(rnl_msg_decode(RNL_FROM_AGENT, bytes, p.n, RANKS, &msg) == RNL_MSG_GOOD);
         FUZZ_MUST(fds == rnl_msg_fds(&msg));
     }
-    return e == -EAGAIN ? 0 : -1;
+    return e == RNL_NO_ROOM ? 0 : -1;
 }
 
 static void spoil(unsigned char *bytes, size_t n, struct fuzz_input *in)
@@ -53,7 +52,7 @@ static void knock(struct world *w, uint32_t rank, struct fuzz_input *in)
     int pair[2], fds[3];
     if (w->door[rank] < 0)
         return;
-    FUZZ_MUST(rnl_packet_pair(pair) == 0);
+    FUZZ_MUST(rnl_seqpacket_pair(pair) == 0);
     size_t n = rnl_msg_encode(&hello, bytes);
     fds[0] = fds[1] = pair[1];
     fds[2] = w->door[rank];
@@ -62,7 +61,7 @@ static void knock(struct world *w, uint32_t rank, struct fuzz_input *in)
     unsigned count = in && fuzz_below(in, 4) == 0 ? fuzz_below(in, 4) : 1;
     if (in && fuzz_below(in, 8) == 0)
         fds[0] = w->stray; /* no socket of ours */
-    (void)!rnl_packet_send(w->door[rank], bytes, n, fds, count, 0);
+    (void)!rnl_seqpacket_send(w->door[rank], bytes, n, fds, count, 0);
     close(pair[1]);
     if (w->sock[rank] >= 0)
         close(w->sock[rank]);
@@ -71,21 +70,17 @@ static void knock(struct world *w, uint32_t rank, struct fuzz_input *in)
 
 static void say(struct world *w, uint32_t rank, struct fuzz_input *in)
 {
-    static const uint32_t kinds[] = {RNL_MSG_SEGMENT, RNL_MSG_HAVE,  RNL_MSG_FD,   RNL_MSG_PART,
+    static const uint32_t kinds[] = {RNL_MSG_SEGMENT, RNL_MSG_HAVE,  RNL_MSG_DISCONNECT,
                                      RNL_MSG_REPORT,  RNL_MSG_LEAVE, RNL_MSG_HELLO};
     unsigned char bytes[RNL_MSG_BYTES_MAX];
-    struct rnl_msg msg = {.kind = kinds[fuzz_below(in, 7)]};
+    struct rnl_msg msg = {.kind = kinds[fuzz_below(in, 6)]};
     int fd = w->stray;
     if (w->sock[rank] < 0)
         return;
     switch (msg.kind) {
     case RNL_MSG_SEGMENT:
-        msg.u.segment.ticket = ++w->ticket;
         msg.u.segment.rank = fuzz_below(in, RANKS + 1);
         msg.u.segment.bytes = fuzz_number(in, 1 << 20);
-        break;
-    case RNL_MSG_FD:
-        msg.u.fd = (struct rnl_msg_fd){++w->ticket, fuzz_below(in, RANKS + 1)};
         break;
     case RNL_MSG_REPORT:
         msg.u.report.wave = fuzz_number(in, 1);
@@ -93,8 +88,8 @@ static void say(struct world *w, uint32_t rank, struct fuzz_input *in)
         break;
     default:
         msg.u.peer.rank = fuzz_below(in, RANKS + 1);
-        if (msg.kind == RNL_MSG_PART)
-            msg.u.peer.why = fuzz_below(in, 2) ? RNL_DEATH_SILENT : RNL_DEATH_BROKEN;
+        if (msg.kind == RNL_MSG_DISCONNECT)
+            msg.u.peer.zero = fuzz_below(in, 2);
         break;
     }
     size_t n = rnl_msg_encode(&msg, bytes);
@@ -103,7 +98,7 @@ static void say(struct world *w, uint32_t rank, struct fuzz_input *in)
         spoil(bytes, n, in);
     if (odd == 1)
         n = 1 + fuzz_below(in, (unsigned)n);
-    (void)!rnl_packet_send(w->sock[rank], bytes, n, &fd, odd == 2, 0);
+    (void)!rnl_seqpacket_send(w->sock[rank], bytes, n, &fd, odd == 2, 0);
 }
 
 static void step(struct world *w, struct fuzz_input *in)
@@ -143,16 +138,16 @@ static void step(struct world *w, struct fuzz_input *in)
 
 static void look_after_honest(struct world *w)
 {
-    struct rnl_msg msg = {.kind = RNL_MSG_FD, .u.fd = {++w->ticket, HONEST}};
+    struct rnl_msg msg = {.kind = RNL_MSG_SEGMENT, .u.segment = {.rank = 0, .bytes = 4096}};
     unsigned char bytes[RNL_MSG_BYTES_MAX];
-    struct rnl_packet p;
+    struct rnl_seqpacket p;
     int answered = 0;
     FUZZ_MUST(listen_to(w->sock[HONEST]) == 0);
-    FUZZ_MUST(rnl_packet_send(w->sock[HONEST], bytes, rnl_msg_encode(&msg, bytes), NULL, 0, 0) == 0);
+    FUZZ_MUST(rnl_seqpacket_send(w->sock[HONEST], bytes, rnl_msg_encode(&msg, bytes), NULL, 0, 0) == 0);
     rnl_agent_step(w->a, w->now_ns);
-    while (rnl_packet_receive(w->sock[HONEST], bytes, sizeof bytes, RNL_PACKET_FDS_MAX, &p, 0) == 0) {
-        answered |= p.nfds == 1;
-        rnl_packet_drop(&p);
+    while (rnl_seqpacket_receive(w->sock[HONEST], bytes, sizeof bytes, RNL_SEQPACKET_FDS_MAX, &p, 0) == 0) {
+        answered = 1;
+        rnl_seqpacket_drop(&p);
     }
     FUZZ_MUST(answered);
 }
@@ -174,7 +169,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FUZZ_MUST(rnl_agent_new(&opt, &w.a) == 0);
     for (uint32_t i = 0; i < RANKS; i++) {
         w.sock[i] = -1;
-        FUZZ_MUST(rnl_agent_door(w.a, i, &w.door[i]) == 0);
+        FUZZ_MUST(rnl_agent_bootstrap(w.a, i, &w.door[i]) == 0);
         rnl_agent_started(w.a, i, getpid());
         knock(&w, i, NULL);
         rnl_agent_step(w.a, w.now_ns);

@@ -6,7 +6,7 @@
  * all the same. */
 #include "fuzz/input.h"
 
-#include "am/core.h"
+#include "api/am/core.h"
 #include "endpoint/endpoint.h"
 #include "job/job.h"
 
@@ -18,7 +18,7 @@ static struct {
     en_t name;
     unsigned char *segment; /* with a guard on each side */
     unsigned asked, answers, back, handled;
-    unsigned char bytes[RNL_AM_HEAD_MAX + BODY];
+    unsigned char bytes[RNL_AM_HEADER_MAX + BODY];
 } z;
 
 /* ---- the honest side, rank 0 ---- */
@@ -99,7 +99,7 @@ static size_t draw(int is_request)
         memcpy(to + n, &tag, 8);
         n += 8;
     }
-    unsigned words = op == RNL_AM_OP_BACK ? RNL_AM_WAS(what) & 3 : op;
+    unsigned words = op == RNL_AM_OP_RETURNED ? RNL_AM_WAS(what) & 3 : op;
     uint64_t ext[3];
     for (unsigned i = 0; i < 3; i++)
         ext[i] = fuzz_number(in, i < 2 ? offset : nbytes);
@@ -107,7 +107,7 @@ static size_t draw(int is_request)
     n += words * 8;
     memset(to + n, 5, numargs * 4);
     n += numargs * 4;
-    if (words && op != RNL_AM_OP_GET && op != RNL_AM_OP_BACK) {
+    if (words && op != RNL_AM_OP_GET && op != RNL_AM_OP_RETURNED) {
         memset(to + n, 6, (size_t)nbytes);
         n += (size_t)nbytes;
     }
@@ -124,7 +124,7 @@ static int on_request(rnl_stream *s, unsigned peer, void *ctx)
 {
     (void)peer, (void)ctx;
     if (fuzz_below(&z.in, 4) == 0)
-        return RNL_REFUSE(fuzz_below(&z.in, 16));
+        return RNL_REJECT(fuzz_below(&z.in, 16));
     size_t n = draw(0);
     (void)!rnl_reply(s, RNL_AM_ID_FIRST + (fuzz_below(&z.in, 8) ? 1 : fuzz_below(&z.in, 3)), z.bytes, n);
     return RNL_DONE;
@@ -140,11 +140,11 @@ static void say(rnl_endpoint *liar)
 {
     int is_request = fuzz_below(&z.in, 8) != 0;
     size_t n = draw(is_request), cut = fuzz_below(&z.in, 3) ? 0 : n * fuzz_below(&z.in, 256) / 256;
-    struct rnl_begin b = {.peer = 0,
-                          .handler = is_request ? RNL_AM_ID_REQUEST : RNL_AM_ID_REJECTED,
-                          .bound = n,
-                          .answer = fuzz_below(&z.in, 8) ? RNL_ANSWER_MAX : fuzz_below(&z.in, 100),
-                          .flags = RNL_NO_WAIT};
+    struct rnl_message b = {.peer = 0,
+                            .handler = is_request ? RNL_AM_ID_REQUEST : RNL_AM_ID_REJECTED,
+                            .bound = n,
+                            .answer = fuzz_below(&z.in, 8) ? RNL_REPLY_MAX : fuzz_below(&z.in, 100),
+                            .flags = RNL_NO_WAIT};
     rnl_stream *s;
     if (rnl_begin(liar, &b, &s) != 0)
         return;
@@ -177,7 +177,7 @@ static void set_up(rnl_endpoint **ep, eb_t *eb)
     FUZZ_MUST(AM_SetSeg(z.ep, z.segment + GUARD, SEG) == AM_OK);
     const struct rnl_handler request = {.stream = on_request}, answer = {.stream = on_answer};
     FUZZ_MUST(rnl_stream_register(ep[1], RNL_AM_ID_REQUEST, &request) >= 0);
-    FUZZ_MUST(rnl_stream_register(ep[1], RNL_AM_ID_ANSWER, &answer) >= 0);
+    FUZZ_MUST(rnl_stream_register(ep[1], RNL_AM_ID_REPLY, &answer) >= 0);
     FUZZ_MUST(rnl_stream_register(ep[1], RNL_AM_ID_REJECTED, &answer) >= 0);
 }
 

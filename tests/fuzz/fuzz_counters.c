@@ -33,7 +33,8 @@ static void show(const struct rnl_counters *c)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static struct rnl_counters c[2];
+    static struct rnl_counters_page page[2];
+    const struct rnl_counters *c = &page[0].core;
     const char *name, *text;
     uint64_t value;
     unsigned items = 0;
@@ -49,18 +50,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         uint32_t head[2] = {RNL_COUNTERS_MAGIC, RNL_COUNTERS_VERSION}, pid = (uint32_t)getpid();
         FUZZ_MUST(pwrite(fd, head, sizeof head, 0) == sizeof head && pwrite(fd, &pid, sizeof pid, 12) == sizeof pid);
     }
-    memset(c, 0x5a, sizeof c);
-    n = rnl_counters_read(getpid(), c, 1);
+    memset(page, 0x5a, sizeof page);
+    n = rnl_counters_read(getpid(), page, 1);
     close(fd);
     FUZZ_MUST(n <= 1);
     if (n < 1)
         return 0;
-    FUZZ_MUST(c[0].bytes <= sizeof c[0] && memchr(c[0].program, '\0', sizeof c[0].program) != NULL);
-    for (text = c[0].program; *text; text++)
+    FUZZ_MUST(c->bytes <= sizeof *c && memchr(c->program, '\0', sizeof c->program) != NULL);
+    for (text = c->program; *text; text++)
         FUZZ_MUST(*text >= ' ' && *text <= '~');
-    while (rnl_counters_item(&c[0], items, &name, &text, &value))
-        items++;
-    FUZZ_MUST(items * sizeof value <= c[0].bytes);
-    show(&c[0]);
+    for (; rnl_counters_item(&page[0], items, &name, &text, &value); items++) {
+        FUZZ_MUST(memchr(name, '\0', 64) != NULL && memchr(text, '\0', 128) != NULL);
+        for (const char *at = name; *at; at++)
+            FUZZ_MUST(*at >= ' ' && *at <= '~');
+    }
+    FUZZ_MUST(items * sizeof value <= c->bytes + sizeof page[0].value);
+    show(c);
     return 0;
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wire/frame.h"
+#include "net/wire/frame.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -24,34 +24,34 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                 abort();
             return 0;
         }
-        uint32_t bytes = RNL_FRAME_HEAD;
-        if (f.at != head + RNL_FRAME_HEAD || f.bytes > size || f.at + f.bytes > data + size ||
+        uint32_t bytes = RNL_FRAME_HEADER;
+        if (f.at != head + RNL_FRAME_HEADER || f.bytes > size || f.at + f.bytes > data + size ||
             reader.at != f.at + f.bytes)
             abort();
-        if (f.kind == RNL_FRAME_LINES) {
+        if (f.kind == RNL_FRAME_CELLS) {
             const unsigned char *at = f.at;
-            unsigned char *to = out + RNL_FRAME_HEAD;
-            struct rnl_frame_line line;
+            unsigned char *to = out + RNL_FRAME_HEADER;
+            struct rnl_frame_cell line;
             for (unsigned i = 0; i < f.count; i++) {
-                at = rnl_frame_line(at, &line);
-                if (line.bytes > RNL_LINE_PAYLOAD || at > data + size)
+                at = rnl_frame_cell(at, &line);
+                if (line.bytes > RNL_CELL_PAYLOAD || at > data + size)
                     abort();
-                to = rnl_frame_put_line(to, line.head, line.payload);
+                to = rnl_frame_put_cell(to, line.head, line.payload);
             }
             bytes = (uint32_t)(to - out);
-            rnl_frame_put_head(out, RNL_FRAME_LINES, f.lane, f.count, f.low);
+            rnl_frame_put_head(out, RNL_FRAME_CELLS, f.lane, f.count, f.low);
         } else if (f.kind == RNL_FRAME_BULK) {
             rnl_frame_put_head(out, RNL_FRAME_BULK, f.lane, f.count, f.low);
-            memcpy(out + RNL_FRAME_HEAD, f.at, f.bytes);
+            memcpy(out + RNL_FRAME_HEADER, f.at, f.bytes);
             bytes += f.bytes;
-        } else if (f.kind == RNL_FRAME_WORDS) {
-            uint64_t words[RNL_WORDS] = {0};
-            rnl_frame_words(&f, words);
-            bytes = rnl_frame_put_words(out, sizeof out, f.count, words, f.low);
+        } else if (f.kind == RNL_FRAME_CREDIT) {
+            uint64_t words[RNL_CREDIT_WORDS] = {0};
+            rnl_frame_credit(&f, words);
+            bytes = rnl_frame_put_credit(out, sizeof out, f.count, words, f.low);
         } else {
             bytes = rnl_frame_put_bare(out, sizeof out, f.kind);
         }
-        if (bytes != RNL_FRAME_HEAD + f.bytes || memcmp(out, head, bytes) != 0)
+        if (bytes != RNL_FRAME_HEADER + f.bytes || memcmp(out, head, bytes) != 0)
             abort();
     }
 }

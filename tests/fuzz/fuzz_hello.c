@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reliable/handshake.h"
-#include "wire/bytes.h"
+#include "net/flow/handshake.h"
+#include "net/wire/bytes.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -61,8 +61,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     unsigned state = data[0] % 5, what = data[1];
     size_t bytes = size - 2 > BYTES ? BYTES : size - 2;
     (void)rnl_hello_decode(data + 2, size - 2, &job, &h); /* as it is */
-    (void)rnl_hs_claims(&hs, data + 2, size - 2);
+    (void)rnl_hs_window_claim(&hs, data + 2, size - 2);
     memcpy(at, data + 2, bytes);
+    if (bytes && !(at[0] & 8)) /* one of our version, so that the corpus outlives a new one */
+        at[0] = (unsigned char)((at[0] & 0xf0) | RNL_WIRE_VERSION);
     rnl_hs_peer_init(&hs, &peer, 1, what & 8 ? 5 : 0);
     if (state == 1 && rnl_hs_open(&hs, &peer, address, ADDRESS, 1000) != 0)
         abort();
@@ -71,7 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                   .src_incarnation = 5,
                                   .nonce = {1},
                                   .connection = 9,
-                                  .flags = RNL_HELLO_WANT,
+                                  .flags = RNL_HELLO_WANTS_REPLY,
                                   .ciphers = 3,
                                   .mtu_bytes = 1000};
         rnl_hello_encode(out, sizeof out, &job, &first);
@@ -81,7 +83,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             abort();
         memcpy(first.echo, h.nonce, RNL_NONCE_BYTES);
         first.dst_incarnation = h.src_incarnation;
-        first.flags = state == 2 ? RNL_HELLO_WANT : RNL_HELLO_UP;
+        first.flags = state == 2 ? RNL_HELLO_WANTS_REPLY : RNL_HELLO_UP;
         rnl_hello_encode(out, sizeof out, &job, &first);
         give(&peer, out, RNL_HELLO_BYTES, answer);
         if (peer.state != (state == 2 ? RNL_HS_MADE : RNL_HS_UP))
@@ -96,7 +98,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                 .src_incarnation = 5,
                                 .nonce = {3},
                                 .connection = 9,
-                                .flags = RNL_HELLO_WANT,
+                                .flags = RNL_HELLO_WANTS_REPLY,
                                 .ciphers = 3,
                                 .mtu_bytes = 1000};
         rnl_hello_encode(out, sizeof out, &job, &ask);

@@ -9,13 +9,12 @@
 enum { STEPS = 400 };
 
 struct ours {
-    struct rnl_side mine, theirs;
-    struct rnl_line big_mine[RNL_BIG], big_theirs[RNL_BIG];
+    struct rnl_control_page mine, theirs;
+    struct rnl_cell big_mine[RNL_CELLS_BIG], big_theirs[RNL_CELLS_BIG];
     struct rnl_tx tx[RNL_LANES];
     struct rnl_rx rx[RNL_LANES];
     unsigned char *bulk; /* ours and theirs: what is in it is not looked at */
     uint8_t grown_tx, grown_rx, broken;
-    struct rnl_env *env;
 };
 
 static void look_at(struct ours *o)
@@ -35,45 +34,45 @@ static void lie_in_a_header(struct ours *o, struct fuzz_input *in, unsigned lane
 {
     struct rnl_rx *r = &o->rx[lane];
     int append = fuzz_below(in, 4) == 0;
-    struct rnl_line *line = append ? r->last : r->next;
+    struct rnl_cell *line = append ? r->last : r->next;
     uint64_t start = append ? r->pos & ~(uint64_t)7 : r->next_pos;
-    rnl_head h = rnl_head_key(fuzz_below(in, RNL_LINE_KINDS + 1), 1, 0);
-    h |= rnl_head_key(0, 0, fuzz_below(in, 64));
+    rnl_header h = rnl_header_key(fuzz_below(in, RNL_CELL_KINDS + 1), 1, 0);
+    h |= rnl_header_key(0, 0, fuzz_below(in, 64));
     h |= (uint16_t)(start + fuzz_below(in, 9));
-    h |= (rnl_head)(uint16_t)fuzz_number(in, o->tx[lane].acked) << 16;
-    h |= (rnl_head)fuzz_below(in, 4) << 32;
+    h |= (rnl_header)(uint16_t)fuzz_number(in, o->tx[lane].acked) << 16;
+    h |= (rnl_header)fuzz_below(in, 4) << 32;
     unsigned flip = fuzz_below(in, 256);
     if (flip < 64)
-        h ^= (rnl_head)1 << flip;
+        h ^= (rnl_header)1 << flip;
     fuzz_bytes(in, line->payload, 8);
-    atomic_store_explicit(&line->head, h, memory_order_release);
+    atomic_store_explicit(&line->header, h, memory_order_release);
 }
 
 static void lie_in_a_word(struct ours *o, struct fuzz_input *in, unsigned lane)
 {
-    struct rnl_side *t = &o->theirs;
+    struct rnl_control_page *t = &o->theirs;
     const struct rnl_tx *tx = &o->tx[lane];
     switch (fuzz_below(in, 7)) {
     case 0:
-        atomic_store(&t->back[lane].position, fuzz_number(in, tx->pos));
+        atomic_store(&t->credit[lane].position, fuzz_number(in, tx->pos));
         break;
     case 1:
-        atomic_store(&t->back[lane].granted, fuzz_number(in, tx->granted));
+        atomic_store(&t->credit[lane].granted, fuzz_number(in, tx->granted));
         break;
     case 2:
-        atomic_store(&t->back[lane].bulk_read, fuzz_number(in, tx->bulk_head));
+        atomic_store(&t->credit[lane].bulk_read, fuzz_number(in, tx->bulk_head));
         break;
     case 3:
-        atomic_store(&t->asked_back, fuzz_number(in, tx->gave));
+        atomic_store(&t->credit_reclaim, fuzz_number(in, tx->credit_returned));
         break;
     case 4:
-        atomic_store(&t->gave_back, fuzz_number(in, o->rx[0].asked));
+        atomic_store(&t->credit_returned, fuzz_number(in, o->rx[0].reclaim_requested));
         break;
     case 5:
-        atomic_store(&t->wants, fuzz_number(in, o->rx[0].standing));
+        atomic_store(&t->credit_wanted, fuzz_number(in, o->rx[0].outstanding_max));
         break;
     default:
-        atomic_store(&t->most, fuzz_number(in, tx->granted));
+        atomic_store(&t->credit_max, fuzz_number(in, tx->granted));
         break;
     }
 }
@@ -82,31 +81,31 @@ static void lie_in_a_word(struct ours *o, struct fuzz_input *in, unsigned lane)
 
 static void publish(struct ours *o, unsigned lane, unsigned len, unsigned kind)
 {
-    int fresh = 1;
+    int new_cell = 1;
     struct rnl_tx *t = &o->tx[lane];
-    rnl_head key = rnl_head_key(kind, 1, len);
-    unsigned char *at = rnl_tx_place(t, key, &fresh);
+    rnl_header key = rnl_header_key(kind, 1, len);
+    unsigned char *at = rnl_tx_place(t, key, &new_cell);
     if (!at)
         return;
     const unsigned char *ring = (const unsigned char *)t->ring;
-    FUZZ_MUST(at >= ring && at + len <= ring + RNL_LINES(t->wrap) * RNL_LINE_BYTES);
+    FUZZ_MUST(at >= ring && at + len <= ring + RNL_CELLS(t->wrap) * RNL_CELL_BYTES);
     memset(at, 0x5a, len);
-    if (kind == RNL_LINE_EXTENT && lane == 0 && t->pos & 8) { /* every other line: both ways do the same */
-        t->counted = rnl_tx_items(t);
-        rnl_tx_publish_closed(t, key, rnl_line_before(at + len), o->rx[lane].pos);
+    if (kind == RNL_CELL_EXTENT && lane == 0 && t->pos & 8) { /* every other line: both ways do the same */
+        t->counted = rnl_tx_records(t);
+        rnl_tx_publish_closed(t, key, rnl_cell_before(at + len), o->rx[lane].pos);
         return;
     }
-    rnl_tx_publish(t, key, at + len, fresh, o->rx[lane].pos, lane);
-    if (kind != RNL_LINE_ITEMS)
+    rnl_tx_publish(t, key, at + len, new_cell, o->rx[lane].pos, lane);
+    if (kind != RNL_CELL_RECORDS)
         rnl_tx_close_other(t);
 }
 
 static void grow_tx(struct ours *o)
 {
     struct rnl_tx *t = &o->tx[0];
-    if (o->grown_tx || RNL_LINE_START(t->pos) >= t->stop)
+    if (o->grown_tx || RNL_CELL_START(t->pos) >= t->stop)
         return;
-    publish(o, 0, 0, RNL_LINE_GROW);
+    publish(o, 0, 0, RNL_CELL_GROW);
     rnl_tx_grow(t, o->big_mine);
     o->grown_tx = 1;
 }
@@ -138,12 +137,12 @@ static void send_bulk(struct ours *o, struct fuzz_input *in, unsigned lane)
     FUZZ_MUST(offset + bytes <= RNL_BULK_BYTES && start >= t->bulk_head);
     FUZZ_MUST(start + bytes - t->bulk_read <= RNL_BULK_BYTES);
     rnl_tx_bulk_take(t, start + ((bytes + 63) & ~63u));
-    publish(o, lane, sizeof(struct rnl_extent), RNL_LINE_EXTENT);
+    publish(o, lane, sizeof(struct rnl_extent), RNL_CELL_EXTENT);
 }
 
 static void take_extent(struct ours *o, struct fuzz_input *in, struct rnl_rx *r)
 {
-    struct rnl_extent e = {.answer = 0};
+    struct rnl_extent e = {.reply_max = 0};
     e.start = fuzz_number(in, r->bulk_next);
     e.reserved = (uint32_t)fuzz_number(in, 4096);
     e.published = (uint32_t)fuzz_number(in, 4096);
@@ -161,29 +160,29 @@ static void take_extent(struct ours *o, struct fuzz_input *in, struct rnl_rx *r)
 static void take(struct ours *o, struct fuzz_input *in, unsigned lane)
 {
     struct rnl_rx *r = &o->rx[lane];
-    rnl_head h = rnl_rx_peek(r);
-    unsigned acklane = RNL_HEAD_ACKLANE(h), n = RNL_HEAD_N(h), len = RNL_HEAD_LEN(h);
+    rnl_header h = rnl_rx_peek(r);
+    unsigned acklane = RNL_HEADER_ACKLANE(h), n = RNL_HEADER_N(h), len = RNL_HEADER_LEN(h);
     if (!h)
         return;
     const unsigned char *ring = (const unsigned char *)r->ring, *at = rnl_rx_payload(r, h);
-    FUZZ_MUST(at > ring && at + RNL_LINE_PAYLOAD <= ring + RNL_LINES(r->wrap) * RNL_LINE_BYTES);
-    FUZZ_MUST(n > 0 && rnl_rx_from(r, h) < n);
-    if (acklane >= RNL_LANES || rnl_tx_acked(&o->tx[acklane], r, RNL_HEAD_ACK(h)) < 0 || n * len > RNL_LINE_PAYLOAD) {
+    FUZZ_MUST(at > ring && at + RNL_CELL_PAYLOAD <= ring + RNL_CELLS(r->wrap) * RNL_CELL_BYTES);
+    FUZZ_MUST(n > 0 && rnl_rx_first_unread(r, h) < n);
+    if (acklane >= RNL_LANES || rnl_tx_acked(&o->tx[acklane], r, RNL_HEADER_ACK(h)) < 0 || n * len > RNL_CELL_PAYLOAD) {
         o->broken = 1;
         return;
     }
-    switch (RNL_HEAD_KIND(h)) {
-    case RNL_LINE_ITEMS:
-        rnl_rx_read(r, h, rnl_rx_from(r, h) + 1);
-        if (rnl_head_full(h) && (r->pos & 7) == n)
+    switch (RNL_HEADER_KIND(h)) {
+    case RNL_CELL_RECORDS:
+        rnl_rx_read(r, h, rnl_rx_first_unread(r, h) + 1);
+        if (rnl_header_full(h) && (r->pos & 7) == n)
             rnl_rx_leave(r);
         return;
-    case RNL_LINE_EXTENT:
+    case RNL_CELL_EXTENT:
         rnl_rx_read(r, h, n);
         rnl_rx_leave(r);
         take_extent(o, in, r);
         return;
-    case RNL_LINE_GROW:
+    case RNL_CELL_GROW:
         rnl_rx_read(r, h, n);
         rnl_rx_leave(r);
         o->broken |= lane != 0 || o->grown_rx;
@@ -207,21 +206,21 @@ static void credit(struct ours *o, struct fuzz_input *in, unsigned lane)
             o->broken = 1;
         break;
     case 1:
-        rnl_tx_give_back(&o->tx[0]);
+        rnl_tx_return_credit(&o->tx[0]);
         break;
     case 2:
-        units = r->asked - r->got_back;
-        FUZZ_MUST(rnl_rx_got_back(r) <= units);
+        units = r->reclaim_requested - r->reclaimed;
+        FUZZ_MUST(rnl_rx_reclaimed(r) <= units);
         break;
     case 3:
-        rnl_rx_ask_back(&o->rx[0], RNL_GRANT_MIN + fuzz_below(in, 4096));
+        rnl_rx_reclaim(&o->rx[0], RNL_GRANT_MIN + fuzz_below(in, 4096));
         break;
     case 4:
-        FUZZ_MUST(rnl_rx_wants(r) <= RNL_GRANT_FULL);
+        FUZZ_MUST(rnl_rx_credit_wanted(r) <= RNL_GRANT_FULL);
         rnl_rx_grant(r, RNL_GRANT_MIN + fuzz_below(in, 65536));
         break;
     default:
-        rnl_rx_tell(r);
+        rnl_rx_advertise(r);
         break;
     }
 }
@@ -229,8 +228,8 @@ static void credit(struct ours *o, struct fuzz_input *in, unsigned lane)
 static void set_up(struct ours *o, struct fuzz_input *in)
 {
     unsigned colours = fuzz_below(in, 256);
-    rnl_side_init(&o->mine, 0);
-    rnl_side_init(&o->theirs, 0);
+    rnl_control_page_init(&o->mine, 0);
+    rnl_control_page_init(&o->theirs, 0);
     for (unsigned lane = 0; lane < RNL_LANES; lane++) {
         rnl_tx_init(&o->tx[lane], &o->mine, &o->theirs, lane, colours & 31);
         rnl_rx_init(&o->rx[lane], &o->mine, &o->theirs, lane, colours >> 3);
@@ -256,7 +255,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         else if (what < 10)
             take(o, &in, lane);
         else if (what < 12)
-            publish(o, lane, fuzz_below(&in, RNL_LINE_PAYLOAD + 1), RNL_LINE_ITEMS);
+            publish(o, lane, fuzz_below(&in, RNL_CELL_PAYLOAD + 1), RNL_CELL_RECORDS);
         else if (what == 12)
             send_bulk(o, &in, lane);
         else if (what == 13 && lane == 0)

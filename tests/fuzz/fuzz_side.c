@@ -37,13 +37,13 @@ static void on_posted(void *arg, int status)
 
 static void spoil(struct world *w, struct fuzz_input *in)
 {
-    struct rnl_side *s = w->conn->pair.theirs; /* in a hub both sides have one mapping */
-    const struct rnl_tx *t = &w->conn->pair.tx[0];
-    struct rnl_back *back = &s->back[fuzz_below(in, RNL_LANES)];
+    struct rnl_control_page *s = w->conn->channel.theirs; /* in a hub both sides have one mapping */
+    const struct rnl_tx *t = &w->conn->channel.tx[0];
+    struct rnl_credit_words *back = &s->credit[fuzz_below(in, RNL_LANES)];
     struct rnl_bell *bell;
     switch (fuzz_below(in, 13)) {
     case 0:
-        atomic_store(&s->version, (uint32_t)fuzz_number(in, RNL_SIDE_VERSION));
+        atomic_store(&s->version, (uint32_t)fuzz_number(in, RNL_CONTROL_PAGE_VERSION));
         break;
     case 1:
     case 2:
@@ -62,20 +62,20 @@ static void spoil(struct world *w, struct fuzz_input *in)
         atomic_store(&back->bulk_read, fuzz_number(in, t->bulk_head));
         break;
     case 7:
-        atomic_store(&s->asked_back, fuzz_number(in, t->gave));
+        atomic_store(&s->credit_reclaim, fuzz_number(in, t->credit_returned));
         break;
     case 8:
-        atomic_store(&s->gave_back, fuzz_number(in, w->conn->pair.rx[0].asked));
+        atomic_store(&s->credit_returned, fuzz_number(in, w->conn->channel.rx[0].reclaim_requested));
         break;
     case 9:
-        atomic_store(&s->wants, fuzz_number(in, w->conn->pair.rx[0].standing));
+        atomic_store(&s->credit_wanted, fuzz_number(in, w->conn->channel.rx[0].outstanding_max));
         break;
     case 10:
-        atomic_store(&s->most, fuzz_number(in, 4096));
+        atomic_store(&s->credit_max, fuzz_number(in, 4096));
         break;
     default:
         bell = w->env->bell_of(w->env, fuzz_below(in, 2));
-        atomic_store(&bell->word, (uint32_t)fuzz_number(in, w->ep->fd_word));
+        atomic_store(&bell->word, (uint32_t)fuzz_number(in, w->ep->wait.fd_word));
         break;
     }
 }
@@ -89,10 +89,10 @@ static int fine(int64_t status)
 static void send_something(struct world *w, struct fuzz_input *in)
 {
     static const unsigned lengths[] = {0, 8, 48, 56, 57, 3000, 60000, sizeof bytes_out};
-    struct rnl_begin b = {.peer = 1, .flags = RNL_NO_WAIT};
+    struct rnl_message b = {.peer = 1, .flags = RNL_NO_WAIT};
     b.bound = lengths[fuzz_below(in, 8)];
     b.answer = fuzz_below(in, 4) ? 0 : fuzz_below(in, 3000);
-    const struct rnl_piece piece = {bytes_out, b.bound};
+    const struct rnl_buffer piece = {bytes_out, b.bound};
     rnl_stream *s;
     if (fuzz_below(in, 3) == 0) {
         FUZZ_MUST(fine(rnl_post(w->ep, &b, &piece, 1, on_posted, w)));
@@ -136,7 +136,7 @@ static void step(struct world *w, struct fuzz_input *in)
         break;
     }
     FUZZ_MUST(rnl_host_now_ns(NULL) - before < 5000000000u); /* a bound for a machine that is busy */
-    FUZZ_MUST(w->ep->granted <= w->ep->budget);
+    FUZZ_MUST(w->ep->credit.granted <= w->ep->credit.budget);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -156,7 +156,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         else
             step(&w, &in);
     }
-    posted = w.ep->posts;
+    posted = w.ep->work.posts;
     rnl_hub_kill(hub, 1, RNL_DEATH_SIGNAL, 9);
     unsigned done = w.done;
     for (int i = 0; i < 3; i++)

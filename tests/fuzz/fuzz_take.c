@@ -15,7 +15,7 @@ static int on_stream(rnl_stream *s, unsigned peer, void *ctx)
 {
     static unsigned char buf[70000];
     unsigned *calls = ctx;
-    size_t n = rnl_here(s, NULL);
+    size_t n = rnl_peek(s, NULL);
     (void)peer;
     (*calls)++;
     if (rnl_receive(s, buf, n < sizeof buf ? n / 2 : 100) < 0)
@@ -23,7 +23,7 @@ static int on_stream(rnl_stream *s, unsigned peer, void *ctx)
     if (*calls % 3 == 0)
         (void)!rnl_reply(s, 1, buf, n % 200);
     (void)!rnl_receive(s, buf, n - n / 2 < sizeof buf ? n - n / 2 : 7);
-    return *calls % 5 == 0 ? RNL_REFUSE(3) : RNL_DONE;
+    return *calls % 5 == 0 ? RNL_REJECT(3) : RNL_DONE;
 }
 
 static int on_whole(const void *buf, size_t n, unsigned peer, void *ctx)
@@ -41,8 +41,8 @@ static void write_record(struct rnl_conn *conn, const uint8_t *record, size_t n)
     if (n < 2)
         return;
     unsigned lane = record[0] & 1;
-    struct rnl_rx *r = &conn->pair.rx[lane];
-    struct rnl_side *theirs = conn->pair.theirs;
+    struct rnl_rx *r = &conn->channel.rx[lane];
+    struct rnl_control_page *theirs = conn->channel.theirs;
     if ((record[0] & 6) == 6) { /* anything, anywhere in the page they write */
         memcpy((unsigned char *)theirs + (size_t)record[1] * 15, record + 1, n - 1);
         return;
@@ -52,15 +52,15 @@ static void write_record(struct rnl_conn *conn, const uint8_t *record, size_t n)
         return;
     }
     int append = (r->pos & 7) != 0 && !(record[0] & 8);
-    struct rnl_line *to = append ? r->last : r->next;
+    struct rnl_cell *to = append ? r->last : r->next;
     uint64_t start = append ? r->pos & ~(uint64_t)7 : r->next_pos;
-    rnl_head h = 0;
+    rnl_header h = 0;
     memcpy(&h, record + 1, n - 1 < 8 ? n - 1 : 8);
     if (n > 9)
         memcpy(to->payload, record + 9, n - 9);
     /* The number of items is drawn by bits 34 to 36, which are zero in a header. */
-    rnl_head drawn = (rnl_head)7 << 34;
-    atomic_store_explicit(&to->head, (h & ~drawn & ~(rnl_head)0xffff) | (uint16_t)(start + ((h & drawn) >> 34)),
+    rnl_header drawn = (rnl_header)7 << 34;
+    atomic_store_explicit(&to->header, (h & ~drawn & ~(rnl_header)0xffff) | (uint16_t)(start + ((h & drawn) >> 34)),
                           memory_order_release);
 }
 
@@ -79,7 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     (void)!rnl_handler_stream(ep, 1, on_stream, &calls);
     (void)!rnl_handler_whole(ep, 2, on_whole, NULL, 0);
     (void)!rnl_handler_whole(ep, 3, on_whole, NULL, RNL_IN_PLACE);
-    conn->lane1_hot = 1;
+    conn->lane1_polled = 1;
     for (size_t at = 0; at < size && !conn->gone; at += 64) {
         write_record(conn, data + at, size - at < 64 ? size - at : 64);
         if (rnl_extract(ep, SIZE_MAX) < 0)

@@ -12,15 +12,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static char lines[1 << 20];
     char text[256];
-    rnl_trace_describe(data, size, text, sizeof text);
+    vc_trace_describe(data, size, text, sizeof text);
     if (strlen(text) >= sizeof text || strchr(text, '\n') != NULL)
         abort();
     if (size == 0)
         return 0;
     FILE *in = fmemopen((void *)(uintptr_t)data, size, "rb"), *out = fmemopen(lines, sizeof lines, "wb");
-    if (in == NULL || out == NULL)
+    if (!in || !out)
         abort();
-    (void)rnl_trace_decode(in, out, NULL);
+    (void)vc_trace_decode(in, out, NULL);
     fclose(in);
     fclose(out);
     return 0;

@@ -16,19 +16,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "support/unit.h"
 
 enum { SIZE = 4, MS = 1000000 };
 
@@ -44,6 +39,22 @@ static inline int descriptors(void)
     return n;
 }
 
+/* Whether core dumps contain what is there. */
+static inline int is_dumped(const void *at)
+{
+    char line[512];
+    unsigned long from = 0, to = 0;
+    int dumped = -1;
+    FILE *f = fopen("/proc/self/smaps", "r");
+    while (dumped < 0 && fgets(line, sizeof line, f) != NULL) {
+        (void)sscanf(line, "%lx-%lx ", &from, &to);
+        if (strncmp(line, "VmFlags:", 8) == 0 && (uintptr_t)at >= from && (uintptr_t)at < to)
+            dumped = strstr(line, " dd") == NULL;
+    }
+    fclose(f);
+    return dumped;
+}
+
 static inline struct rnl_agent *agent_of(uint32_t size)
 {
     struct rnl_agent_options opt = {.size = size, .host = "here", .key = "a key of thirty-two bytes......"};
@@ -55,7 +66,7 @@ static inline struct rnl_agent *agent_of(uint32_t size)
 /* ---- a rank played by hand ---- */
 
 struct played {
-    int door, sock;
+    int bootstrap, sock;
     const struct rnl_status_page *status;
     struct rnl_bell *bells;
     struct rnl_msg_welcome welcome;
@@ -64,7 +75,8 @@ struct played {
 static inline void say(int sock, const struct rnl_msg *msg, int fd)
 {
     unsigned char bytes[RNL_MSG_BYTES_MAX];
-    assert_int_equal(rnl_packet_send(sock, bytes, rnl_msg_encode(msg, bytes), &fd, fd >= 0, 0), 0);
+    assert_int_equal(rnl_seqpacket_send(sock, bytes, rnl_msg_encode(msg, bytes), &fd, fd >= 0, 0),
+                     0); /* also too many */
 }
 
 /* The next packet for a rank: 1 and *msg, 0 = none, -1 = closed. WELCOME has two descriptors, another at most one;
@@ -72,16 +84,16 @@ static inline void say(int sock, const struct rnl_msg *msg, int fd)
 static inline int hear_any(int sock, struct rnl_msg *msg, int *fd, int pages[2])
 {
     unsigned char bytes[RNL_MSG_BYTES_MAX];
-    struct rnl_packet p;
-    int r = rnl_packet_receive(sock, bytes, sizeof bytes, RNL_PACKET_FDS_MAX, &p, 0);
+    struct rnl_seqpacket p;
+    int r = rnl_seqpacket_receive(sock, bytes, sizeof bytes, RNL_SEQPACKET_FDS_MAX, &p, 0);
     if (r < 0)
-        return r == -EAGAIN ? 0 : -1;
+        return r == RNL_NO_ROOM ? 0 : -1;
     assert_int_not_equal(rnl_msg_decode(RNL_FROM_AGENT, bytes, p.n, RNL_JOB_RANKS_MAX, msg), RNL_MSG_BAD);
     assert_int_equal(p.nfds, rnl_msg_fds(msg));
     if (msg->kind == RNL_MSG_WELCOME) {
         assert_non_null(pages);
         memcpy(pages, p.fds, 2 * sizeof *pages);
-        for (unsigned i = 2; i < p.nfds; i++) /* places, socket */
+        for (unsigned i = 2; i < p.nfds; i++) /* its UDP socket */
             close(p.fds[i]);
     } else if (p.nfds == 1) {
         assert_non_null(fd);
@@ -107,10 +119,10 @@ static inline void enter(struct rnl_agent *a, struct played *p, uint32_t rank)
     int pair[2], pages[2];
     struct rnl_msg hello = {.kind = RNL_MSG_HELLO}, msg;
     memset(p, 0, sizeof *p);
-    assert_int_equal(rnl_agent_door(a, rank, &p->door), 0);
+    assert_int_equal(rnl_agent_bootstrap(a, rank, &p->bootstrap), 0);
     rnl_agent_started(a, rank, getpid());
-    assert_int_equal(rnl_packet_pair(pair), 0);
-    say(p->door, &hello, pair[1]);
+    assert_int_equal(rnl_seqpacket_pair(pair), 0);
+    say(p->bootstrap, &hello, pair[1]);
     close(pair[1]);
     p->sock = pair[0];
     rnl_agent_step(a, now);
@@ -130,15 +142,15 @@ static inline void enter(struct rnl_agent *a, struct played *p, uint32_t rank)
 
 static inline void quit(struct played *p)
 {
-    if (p->status == NULL)
+    if (!p->status)
         return;
     munmap((void *)(uintptr_t)p->status, rnl_status_bytes(p->welcome.size));
     munmap(p->bells, RNL_BELL_BYTES * (size_t)p->welcome.size);
     close(p->sock);
-    close(p->door);
+    close(p->bootstrap);
 }
 
-static inline struct rnl_msg_event next_event(const struct played *p)
+static inline struct rnl_event next_event(const struct played *p)
 {
     struct rnl_msg msg;
     assert_int_equal(hear(p->sock, &msg, NULL), 1);
@@ -154,24 +166,23 @@ static inline void hears_nothing(const struct played *p)
 
 static inline void hears_death(const struct played *p, uint32_t rank, int why, int detail)
 {
-    struct rnl_msg_event e = next_event(p);
+    struct rnl_event e = next_event(p);
     assert_int_equal(e.kind, RNL_EVENT_DEATH);
     assert_int_equal(e.rank, rank);
     assert_int_equal(e.why, why);
     assert_int_equal(e.detail, detail);
 }
 
-static inline enum rnl_give ask_segment(struct rnl_agent *a, const struct played *p, uint32_t rank, uint64_t bytes,
-                                        int *fd)
+static inline enum rnl_segment_verdict ask_segment(struct rnl_agent *a, const struct played *p, uint32_t rank,
+                                                   uint64_t bytes, int *fd)
 {
-    static uint32_t ticket;
-    struct rnl_msg msg = {.kind = RNL_MSG_SEGMENT, .u.segment = {++ticket, rank, bytes}};
+    struct rnl_msg msg = {.kind = RNL_MSG_SEGMENT, .u.segment = {.rank = rank, .bytes = bytes}};
     say(p->sock, &msg, -1);
     rnl_agent_step(a, now);
     assert_int_equal(hear(p->sock, &msg, fd), 1);
-    assert_int_equal(msg.kind, RNL_MSG_GIVE);
-    assert_int_equal(msg.u.give.ticket, ticket);
-    return (enum rnl_give)msg.u.give.result;
+    assert_int_equal(msg.kind, RNL_MSG_REPLY);
+    assert_int_equal(msg.u.reply.rank, rank);
+    return (enum rnl_segment_verdict)msg.u.reply.result;
 }
 
 /* The segment with rank is mapped. */

@@ -2,6 +2,7 @@
  *
  * The agent: places, segments, deaths, the close. What it makes of ranks that do wrong: test_agent_wrong.c. */
 #include "job/played.h"
+#include "job/waitfd.h"
 
 static void welcome_tells_a_rank_its_place(void **state)
 {
@@ -19,7 +20,6 @@ static void welcome_tells_a_rank_its_place(void **state)
     assert_int_equal(s->rank[1].state, RNL_RANK_JOINED);
     assert_int_equal(s->rank[2].state, RNL_RANK_STARTING);
     assert_int_equal(s->rank[1].pid, getpid());
-    assert_string_equal(s->rank[2].host, "here");
     end(&j);
 }
 
@@ -29,20 +29,20 @@ static void a_segment_goes_to_both_sides_and_the_agent_keeps_none(void **state)
     struct job j = job_of(2);
     int before = descriptors(), one = -1, two = -1, none = -1;
     uint32_t news = j.rank[1].status->rank[1].news, bell = j.rank[1].bells[1].word;
-    assert_int_equal(ask_segment(j.a, &j.rank[0], 1, 1 << 20, &one), RNL_GIVE_OK);
+    assert_int_equal(ask_segment(j.a, &j.rank[0], 1, 1 << 20, &one), RNL_SEGMENT_FOUND);
     assert_int_equal(j.rank[1].status->rank[1].news, news + 1);
     assert_int_equal(j.rank[1].bells[1].word, bell + 1);
-    struct rnl_msg_event e = next_event(&j.rank[1]);
+    struct rnl_event e = next_event(&j.rank[1]);
     assert_int_equal(e.kind, RNL_EVENT_CONNECT);
     assert_int_equal(e.rank, 0);
     assert_int_equal(e.incarnation, j.rank[0].welcome.incarnation);
-    assert_int_equal(ask_segment(j.a, &j.rank[1], 0, 4096, &none), RNL_GIVE_BYTES);
-    assert_int_equal(ask_segment(j.a, &j.rank[1], 0, 1 << 20, &two), RNL_GIVE_OK);
+    assert_int_equal(ask_segment(j.a, &j.rank[1], 0, 4096, &none), RNL_SEGMENT_BYTES);
+    assert_int_equal(ask_segment(j.a, &j.rank[1], 0, 1 << 20, &two), RNL_SEGMENT_FOUND);
     hears_nothing(&j.rank[0]); /* who asked first needs no telling */
     have(j.a, &j.rank[1], 0);
     have(j.a, &j.rank[0], 1);
-    assert_int_equal(ask_segment(j.a, &j.rank[1], 0, 1 << 20, &none), RNL_GIVE_TWICE);
-    assert_int_equal(ask_segment(j.a, &j.rank[0], 1, 1 << 20, &none), RNL_GIVE_TWICE);
+    assert_int_equal(ask_segment(j.a, &j.rank[1], 0, 1 << 20, &none), RNL_SEGMENT_TWICE);
+    assert_int_equal(ask_segment(j.a, &j.rank[0], 1, 1 << 20, &none), RNL_SEGMENT_TWICE);
     struct stat s, t;
     fstat(one, &s);
     fstat(two, &t);
@@ -54,7 +54,7 @@ static void a_segment_goes_to_both_sides_and_the_agent_keeps_none(void **state)
     close(one);
     close(two);
     assert_int_equal(descriptors(), before);
-    assert_int_equal(ask_segment(j.a, &j.rank[0], 2, (uint64_t)1 << 60, &none), RNL_GIVE_BYTES);
+    assert_int_equal(ask_segment(j.a, &j.rank[0], 2, (uint64_t)1 << 60, &none), RNL_SEGMENT_BYTES);
     end(&j);
 }
 
@@ -66,18 +66,18 @@ static void a_segment_is_given_until_it_is_had(void **state)
     struct job j = job_of(2);
     struct stat s, t;
     int before = descriptors(), one = -1, again = -1, two = -1, none = -1;
-    assert_int_equal(ask_segment(j.a, &j.rank[0], 1, 4096, &one), RNL_GIVE_OK);
-    assert_int_equal(ask_segment(j.a, &j.rank[0], 1, 4096, &again), RNL_GIVE_OK);
+    assert_int_equal(ask_segment(j.a, &j.rank[0], 1, 4096, &one), RNL_SEGMENT_FOUND);
+    assert_int_equal(ask_segment(j.a, &j.rank[0], 1, 4096, &again), RNL_SEGMENT_FOUND);
     fstat(one, &s);
     fstat(again, &t);
     assert_int_equal(s.st_ino, t.st_ino);
     have(j.a, &j.rank[0], 1);
-    assert_int_equal(ask_segment(j.a, &j.rank[0], 1, 4096, &none), RNL_GIVE_TWICE);
+    assert_int_equal(ask_segment(j.a, &j.rank[0], 1, 4096, &none), RNL_SEGMENT_TWICE);
     assert_int_equal(next_event(&j.rank[1]).kind, RNL_EVENT_CONNECT);
     hears_nothing(&j.rank[1]); /* once */
-    assert_int_equal(ask_segment(j.a, &j.rank[1], 0, 4096, &two), RNL_GIVE_OK);
+    assert_int_equal(ask_segment(j.a, &j.rank[1], 0, 4096, &two), RNL_SEGMENT_FOUND);
     close(two);
-    assert_int_equal(ask_segment(j.a, &j.rank[1], 0, 4096, &two), RNL_GIVE_OK);
+    assert_int_equal(ask_segment(j.a, &j.rank[1], 0, 4096, &two), RNL_SEGMENT_FOUND);
     fstat(two, &t);
     assert_int_equal(s.st_ino, t.st_ino);
     have(j.a, &j.rank[1], 0);
@@ -94,16 +94,16 @@ static void who_parts_is_dead_for_the_other_alone(void **state)
 {
     (void)state;
     struct job j = job_of(3);
-    struct rnl_msg msg = {.kind = RNL_MSG_PART, .u.peer = {.rank = 1, .why = RNL_DEATH_BROKEN}};
+    struct rnl_msg msg = {.kind = RNL_MSG_DISCONNECT, .u.peer = {.rank = 1}};
     for (int i = 0; i < 100; i++) { /* it is told once */
         say(j.rank[0].sock, &msg, -1);
         rnl_agent_step(j.a, now);
     }
-    struct rnl_msg_event e = next_event(&j.rank[1]);
+    struct rnl_event e = next_event(&j.rank[1]);
     assert_int_equal(e.kind, RNL_EVENT_DEATH);
     assert_int_equal(e.rank, 0);
     assert_int_equal(e.incarnation, j.rank[0].welcome.incarnation);
-    assert_int_equal(e.why, RNL_DEATH_PARTED);
+    assert_int_equal(e.why, RNL_DEATH_DISCONNECTED);
     hears_nothing(&j.rank[1]);
     hears_nothing(&j.rank[2]);
     assert_int_equal(j.rank[0].status->rank[0].state, RNL_RANK_JOINED);
@@ -119,12 +119,9 @@ static void a_death_is_told_everywhere(void **state)
 {
     (void)state;
     struct job j = job_of(3);
-    int fd = -1;
-    struct rnl_msg msg = {.kind = RNL_MSG_FD, .u.fd = {.ticket = 1, .rank = 0}};
-    say(j.rank[1].sock, &msg, -1); /* a peer's first, as when the owner sleeps in poll */
-    rnl_agent_step(j.a, now);
-    assert_int_equal(hear(j.rank[1].sock, &msg, &fd), 1);
-    struct pollfd p = {.fd = fd, .events = POLLIN};
+    struct rnl_waitfd wait = RNL_WAITFD_NONE;
+    assert_int_equal(rnl_waitfd_new(&wait, &j.rank[0].bells[0]), 0);
+    struct pollfd p = {.fd = wait.epoll, .events = POLLIN};
     assert_int_equal(poll(&p, 1, 0), 0);
     uint32_t news[2], bell[2];
     for (int i = 0; i < 2; i++) {
@@ -136,7 +133,7 @@ static void a_death_is_told_everywhere(void **state)
     for (int i = 0; i < 2; i++) {
         assert_int_equal(j.rank[i].status->rank[i].news, news[i] + 1);
         assert_int_equal(j.rank[i].bells[i].word, bell[i] + 1);
-        struct rnl_msg_event e = next_event(&j.rank[i]);
+        struct rnl_event e = next_event(&j.rank[i]);
         assert_int_equal(e.kind, RNL_EVENT_DEATH);
         assert_int_equal(e.rank, 2);
         assert_int_equal(e.why, RNL_DEATH_SIGNAL);
@@ -148,15 +145,15 @@ static void a_death_is_told_everywhere(void **state)
     struct rnl_agent_death d;
     assert_int_equal(rnl_agent_next_death(j.a, &d), 0); /* the launcher told us */
     int none;
-    assert_int_equal(ask_segment(j.a, &j.rank[0], 2, 4096, &none), RNL_GIVE_DEAD);
+    assert_int_equal(ask_segment(j.a, &j.rank[0], 2, 4096, &none), RNL_SEGMENT_DEAD);
     /* rank 3 joins late and hears of it behind its welcome; rank 1 then ends with a status before it says anything */
     enter(j.a, &j.rank[3], 3);
     assert_int_equal(next_event(&j.rank[3]).rank, 2);
     rnl_agent_exited(j.a, 1, 0, 5, now);
-    struct rnl_msg_event e = next_event(&j.rank[3]);
+    struct rnl_event e = next_event(&j.rank[3]);
     assert_int_equal(e.why, RNL_DEATH_EXIT);
     assert_int_equal(e.detail, 5);
-    close(fd);
+    rnl_waitfd_free(&wait);
     end(&j);
 }
 
@@ -165,7 +162,7 @@ static void a_rank_that_ends_without_joining_is_reported(void **state)
     (void)state;
     struct job j = job_of(1);
     rnl_agent_exited(j.a, 3, 0, 0, now);
-    struct rnl_msg_event e = next_event(&j.rank[0]);
+    struct rnl_event e = next_event(&j.rank[0]);
     assert_int_equal(e.why, RNL_DEATH_NEVER_JOINED);
     assert_int_equal(e.rank, 3);
     end(&j);
@@ -176,11 +173,11 @@ static void what_the_dead_had_made_is_still_handed_over(void **state)
     (void)state;
     struct job j = job_of(2);
     int one = -1, two = -1;
-    assert_int_equal(ask_segment(j.a, &j.rank[0], 1, 8192, &one), RNL_GIVE_OK);
+    assert_int_equal(ask_segment(j.a, &j.rank[0], 1, 8192, &one), RNL_SEGMENT_FOUND);
     rnl_agent_exited(j.a, 0, SIGKILL, 0, now);
     assert_int_equal(next_event(&j.rank[1]).kind, RNL_EVENT_CONNECT);
     assert_int_equal(next_event(&j.rank[1]).kind, RNL_EVENT_DEATH);
-    assert_int_equal(ask_segment(j.a, &j.rank[1], 0, 8192, &two), RNL_GIVE_OK);
+    assert_int_equal(ask_segment(j.a, &j.rank[1], 0, 8192, &two), RNL_SEGMENT_FOUND);
     close(one);
     close(two);
     end(&j);
@@ -191,15 +188,15 @@ static void a_segment_waits_for_a_rank_that_joins_late(void **state)
     (void)state;
     struct job j = job_of(2);
     int one = -1, two = -1;
-    assert_int_equal(ask_segment(j.a, &j.rank[0], 3, 8192, &one), RNL_GIVE_OK);
+    assert_int_equal(ask_segment(j.a, &j.rank[0], 3, 8192, &one), RNL_SEGMENT_FOUND);
     rnl_agent_exited(j.a, 1, SIGKILL, 0, now); /* not one of the two */
     enter(j.a, &j.rank[3], 3);
-    struct rnl_msg_event e = next_event(&j.rank[3]);
+    struct rnl_event e = next_event(&j.rank[3]);
     assert_int_equal(e.kind, RNL_EVENT_CONNECT);
     assert_int_equal(e.rank, 0);
     assert_int_equal(next_event(&j.rank[3]).kind, RNL_EVENT_DEATH);
     hears_nothing(&j.rank[3]);
-    assert_int_equal(ask_segment(j.a, &j.rank[3], 0, 8192, &two), RNL_GIVE_OK);
+    assert_int_equal(ask_segment(j.a, &j.rank[3], 0, 8192, &two), RNL_SEGMENT_FOUND);
     struct stat s, t;
     fstat(one, &s);
     fstat(two, &t);
@@ -220,7 +217,7 @@ static void the_close_needs_two_quiet_waves(void **state)
     rnl_agent_exited(j.a, 3, 0, 0, now);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(next_event(&j.rank[i]).kind, RNL_EVENT_DEATH);
-        struct rnl_msg_event e = next_event(&j.rank[i]);
+        struct rnl_event e = next_event(&j.rank[i]);
         assert_int_equal(e.kind, RNL_EVENT_CLOSE_ASK);
         assert_int_equal(e.wave, 1);
         report(&j.rank[i], 1, 10);
@@ -247,7 +244,7 @@ static void leaving_before_the_close_is_a_death(void **state)
     struct rnl_msg leave = {.kind = RNL_MSG_LEAVE};
     say(j.rank[0].sock, &leave, -1);
     rnl_agent_exited(j.a, 0, 0, 0, now);
-    struct rnl_msg_event e = next_event(&j.rank[1]);
+    struct rnl_event e = next_event(&j.rank[1]);
     assert_int_equal(e.kind, RNL_EVENT_DEATH);
     assert_int_equal(e.why, RNL_DEATH_EXIT);
     hears_nothing(&j.rank[1]);

@@ -2,7 +2,7 @@
  *
  * test_agent_hosts.c - three agents of one job: a leader without ranks, and two hosts of two ranks each. What they tell
  * each other goes through queues of ours, so it can be late, lost and made up. */
-#include "job/agent_in.h"
+#include "job/agent_internal.h"
 #include "job/net.h"
 #include "job/played.h"
 
@@ -68,7 +68,7 @@ static struct rnl_agent *agent_on(struct rnl_agent_options *opt)
 
 static void open_hosts(struct hosts *h)
 {
-    struct rnl_place_rank places[4];
+    struct rnl_rank_location places[4];
     struct rnl_socket_addr at[2];
     memset(h, 0, sizeof *h);
     memset(places, 0, sizeof places);
@@ -76,7 +76,7 @@ static void open_hosts(struct hosts *h)
     h->before = descriptors();
     h->leader = agent_on(&(struct rnl_agent_options){.tell = from_leader});
     for (uint32_t i = 0; i < 4; i++)
-        places[i] = (struct rnl_place_rank){.host = i / 2, .incarnation = i + 1};
+        places[i] = (struct rnl_rank_location){.host = i / 2};
     for (uint32_t i = 0; i < 2; i++) {
         int sockets[2];
         assert_int_equal(rnl_net_open(RNL_NET_LOOPBACK, 2, sockets, at), 0);
@@ -118,6 +118,8 @@ static void a_death_is_told_on_all_hosts_once(void **state)
     (void)state;
     open_hosts(&h);
     enter_all(&h);
+    assert_int_equal(is_dumped(h.leader->key), 0);
+    assert_int_equal(is_dumped(h.leader), 1);
     assert_int_equal(h.rank[0].welcome.flags & RNL_WELCOME_NETWORK, RNL_WELCOME_NETWORK);
     rnl_agent_exited(h.at[1], 3, SIGKILL, 0, now);
     hears_death_only(&h.rank[2], 3, RNL_DEATH_SIGNAL, SIGKILL); /* before the leader says anything */
@@ -147,7 +149,7 @@ static void who_comes_late_hears_of_the_dead(void **state)
 
 static void hears_close(const struct played *p, enum rnl_event_kind kind, uint64_t wave)
 {
-    struct rnl_msg_event e = next_event(p);
+    struct rnl_event e = next_event(p);
     assert_int_equal(e.kind, kind);
     if (kind == RNL_EVENT_CLOSE_ASK)
         assert_int_equal(e.wave, wave);
@@ -209,7 +211,7 @@ static void no_memory_is_shared_between_hosts(void **state)
     (void)state;
     open_hosts(&h);
     enter_all(&h);
-    assert_int_equal(ask_segment(h.at[0], &h.rank[0], 1, 4096, &fd), RNL_GIVE_OK);
+    assert_int_equal(ask_segment(h.at[0], &h.rank[0], 1, 4096, &fd), RNL_SEGMENT_FOUND);
     close(fd);
     say(h.rank[1].sock, &ask, -1);
     rnl_agent_step(h.at[0], now);
@@ -219,14 +221,13 @@ static void no_memory_is_shared_between_hosts(void **state)
     close_hosts(&h);
 }
 
-/* Rank 3's process is ours to stop, and rank 0 says that it hears nothing of it. */
-static void given_up(struct hosts *h, pid_t *child)
+/* Rank 3's process is ours to stop. */
+static pid_t open_with_child(struct hosts *h)
 {
-    struct rnl_msg part = {.kind = RNL_MSG_PART, .u.peer = {.rank = 3, .why = RNL_DEATH_SILENT}};
     open_hosts(h);
     enter_all(h);
-    *child = fork();
-    if (*child == 0) {
+    pid_t child = fork();
+    if (child == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         for (int fd = 3; fd < 256; fd++)
             close(fd);  /* the sockets that it has of ours would stay open */
@@ -234,16 +235,11 @@ static void given_up(struct hosts *h, pid_t *child)
         for (;;)
             pause();
     }
-    assert_true(*child > 0);
-    assert_int_equal(waitpid(*child, NULL, WUNTRACED), *child);
-    kill(*child, SIGCONT);
-    h->at[1]->rank[3].joined = *child;
-    for (int i = 0; i < 3; i++) {
-        say(h->rank[0].sock, &part, -1);
-        rnl_agent_step(h->at[0], now);
-    }
-    deliver(h);
-    hears_nothing(&h->rank[3]); /* when it runs its connections tell it */
+    assert_true(child > 0);
+    assert_int_equal(waitpid(child, NULL, WUNTRACED), child);
+    rnl_agent_started(h->at[1], 3, child);
+    h->at[1]->rank[3].joined = child;
+    return child;
 }
 
 static void look(struct hosts *h)
@@ -253,24 +249,12 @@ static void look(struct hosts *h)
     deliver(h);
 }
 
-static void runs_again(struct hosts *h, pid_t child)
+static void signal_and_wait(struct hosts *h, pid_t child, int signal, int runs)
 {
-    kill(child, SIGCONT);
-    for (int i = 0; i < 10000 && rnl_agent_runs(h->at[1], 3, now) == 0; i++)
+    kill(child, signal);
+    for (int i = 0; i < 10000 && rnl_agent_runs(h->at[1], 3, now) != runs; i++)
         usleep(1000);
-    assert_int_equal(rnl_agent_runs(h->at[1], 3, now), 1);
-    look(h);
-}
-
-static void stands_still(struct hosts *h, pid_t child, uint64_t seconds)
-{
-    kill(child, SIGSTOP);
-    for (int i = 0; i < 10000 && rnl_agent_runs(h->at[1], 3, now) != 0; i++)
-        usleep(1000);
-    for (uint64_t end = now + seconds * 1000000000; now <= end; now += 1000000000) {
-        assert_int_equal(rnl_agent_runs(h->at[1], 3, now), 0);
-        look(h);
-    }
+    assert_int_equal(rnl_agent_runs(h->at[1], 3, now), runs);
 }
 
 static void report_some(struct hosts *h, uint32_t first, uint32_t last, uint64_t wave)
@@ -280,114 +264,51 @@ static void report_some(struct hosts *h, uint32_t first, uint32_t last, uint64_t
     look(h);
 }
 
-static void all_hear_nothing(const struct hosts *h)
-{
-    for (int i = 0; i < 4; i++)
-        hears_nothing(&h->rank[i]);
-}
-
-static void others_close_without_3(struct hosts *h)
-{
-    for (int i = 0; i < 3; i++) {
-        hears_death(&h->rank[i], 3, RNL_DEATH_SILENT, 0);
-        hears_close(&h->rank[i], RNL_EVENT_CLOSE_ASK, 1);
-    }
-    report_some(h, 0, 2, 1);
-    for (int i = 0; i < 3; i++)
-        hears_close(&h->rank[i], RNL_EVENT_CLOSE_DONE, 0);
-    char byte; /* it has no job any more, and is told nothing else */
-    assert_int_equal(recv(h->rank[3].sock, &byte, 1, MSG_DONTWAIT), 0);
-}
-
-static void ends(struct hosts *h, pid_t child)
-{
-    kill(child, SIGKILL);
-    assert_int_equal(waitpid(child, NULL, 0), child);
-    close_hosts(h);
-}
-
-static void who_was_found_silent_and_is_stopped_is_given_up_by_the_close(void **state)
+/* Whoever is stopped holds the close up for as long as it is; its agent knows who it is and since when. */
+static void the_close_waits_for_one_that_is_stopped(void **state)
 {
     struct hosts h;
-    pid_t child;
+    uint64_t since;
     (void)state;
-    for (int first = 0; first < 2; first++) { /* before or after the others want to close */
-        given_up(&h, &child);
-        if (first)
-            report_some(&h, 0, 2, 0);
-        stands_still(&h, child, 15);
-        all_hear_nothing(&h); /* a moment: it may go on */
-        stands_still(&h, child, 10);
-        if (!first)
-            report_some(&h, 0, 2, 0);
-        others_close_without_3(&h);
-        ends(&h, child);
-    }
-}
-
-static void who_runs_again_is_waited_for_again(void **state)
-{
-    struct hosts h;
-    pid_t child;
-    (void)state;
-    for (int says = 0; says < 2; says++) {
-        given_up(&h, &child);
-        report_some(&h, 0, 1, 0);
-        stands_still(&h, child, 60);
-        all_hear_nothing(&h); /* rank 2 is not in close */
-        if (says) {
-            struct rnl_msg have = {.kind = RNL_MSG_PART, .u.peer = {.rank = 0, .why = RNL_DEATH_SILENT}};
-            say(h.rank[3].sock, &have, -1); /* it has run for a moment */
-            look(&h);
-        } else {
-            runs_again(&h, child);
-        }
-        report_some(&h, 2, 2, 0);
-        all_hear_nothing(&h);
-        stands_still(&h, child, 15);
-        all_hear_nothing(&h);
-        stands_still(&h, child, 10);
-        others_close_without_3(&h);
-        ends(&h, child);
-    }
-}
-
-static void who_is_not_known_to_be_stopped_is_waited_for(void **state)
-{
-    struct hosts h;
-    const struct rnl_word word = {.kind = RNL_WORD_GIVE_UP, .rank = 3};
-    pid_t child;
-    (void)state;
-    given_up(&h, &child);
+    pid_t child = open_with_child(&h);
+    signal_and_wait(&h, child, SIGCONT, 1);
+    assert_false(rnl_agent_stopped(h.at[1], 3, &since));
     report_some(&h, 0, 2, 0);
-    h.at[1]->rank[3].given_up = 0; /* as if that had not been said */
-    stands_still(&h, child, 60);
-    all_hear_nothing(&h);
-    h.at[1]->rank[3].given_up = 1;
-    pid_t started = h.at[1]->rank[3].started;
-    h.at[1]->rank[3].joined = h.at[1]->rank[3].started = 0; /* a process of which nothing is known */
-    for (int i = 0; i < 100; i++, now += 1000000000)
+    signal_and_wait(&h, child, SIGSTOP, 0);
+    uint64_t first = now;
+    for (int i = 0; i < 1000; i++, now += 1000000000) {
         assert_int_equal(rnl_agent_runs(h.at[1], 3, now), 0);
+        look(&h);
+    }
+    assert_true(rnl_agent_stopped(h.at[1], 3, &since));
+    assert_true(since == first);
+    assert_false(rnl_agent_stopped(h.at[1], 2, &since));
+    assert_false(rnl_agent_stopped(h.leader, 3, &since)); /* another host's */
+    for (int i = 0; i < 4; i++)
+        hears_nothing(&h.rank[i]);
+    signal_and_wait(&h, child, SIGCONT, 1);
+    assert_false(rnl_agent_stopped(h.at[1], 3, &since));
+    report_some(&h, 3, 3, 0);
+    for (int i = 0; i < 4; i++)
+        hears_close(&h.rank[i], RNL_EVENT_CLOSE_ASK, 1);
+    signal_and_wait(&h, child, SIGSTOP, 0);
+    report_some(&h, 0, 2, 1);
+    kill(child, SIGKILL); /* as --stopped-after does */
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    rnl_agent_exited(h.at[1], 3, SIGKILL, 0, now);
+    assert_false(rnl_agent_stopped(h.at[1], 3, &since));
     look(&h);
-    all_hear_nothing(&h);
-    h.at[1]->rank[3].still = 1;
-    assert_int_equal(rnl_agent_word(h.at[1], &word, now), 0);
-    look(&h);
-    all_hear_nothing(&h);
-    h.at[1]->rank[3].joined = child;
-    h.at[1]->rank[3].started = started;
-    runs_again(&h, child);
-    h.at[1]->rank[3].still = 1;
-    assert_int_equal(rnl_agent_word(h.at[1], &word, now), 0); /* late: it runs */
-    look(&h);
-    all_hear_nothing(&h);
-    ends(&h, child);
+    for (int i = 0; i < 3; i++) {
+        hears_death(&h.rank[i], 3, RNL_DEATH_SIGNAL, SIGKILL);
+        hears_close(&h.rank[i], RNL_EVENT_CLOSE_ASK, 2);
+    }
+    close_hosts(&h);
 }
 
 static void who_parts_tells_the_other_host(void **state)
 {
     struct hosts h;
-    struct rnl_msg part = {.kind = RNL_MSG_PART, .u.peer = {.rank = 3, .why = RNL_DEATH_BROKEN}};
+    struct rnl_msg part = {.kind = RNL_MSG_DISCONNECT, .u.peer = {.rank = 3}};
     (void)state;
     open_hosts(&h);
     enter_all(&h);
@@ -396,7 +317,7 @@ static void who_parts_tells_the_other_host(void **state)
         rnl_agent_step(h.at[0], now);
     }
     deliver(&h);
-    hears_death_only(&h.rank[3], 0, RNL_DEATH_PARTED, 0);
+    hears_death_only(&h.rank[3], 0, RNL_DEATH_DISCONNECTED, 0);
     hears_nothing(&h.rank[1]);
     hears_nothing(&h.rank[2]);
     close_hosts(&h);
@@ -409,7 +330,7 @@ static void words_that_cannot_be_are_refused(void **state)
                                                 {.kind = RNL_WORD_DEATH},
                                                 {.kind = RNL_WORD_ASK},
                                                 {.kind = RNL_WORD_JOINED, .rank = 4},
-                                                {.kind = RNL_WORD_PART, .other = 4},
+                                                {.kind = RNL_WORD_DISCONNECT, .other = 4},
                                                 {.kind = RNL_WORD_GONE, .why = RNL_DEATH_HOST + 1},
                                                 {.kind = RNL_WORD_REPORT, .wave = 77}};
     static const struct rnl_word to_host[] = {{.kind = RNL_WORD_JOINED},
@@ -443,8 +364,8 @@ static void who_lives_is_vouched_for(void **state)
     memset(&h.rank[1], 0, sizeof h.rank[1]);
     rnl_agent_exited(h.at[0], 1, SIGKILL, 0, now);
     assert_int_equal(rnl_agent_runs(h.at[0], 1, now), 0);
-    rnl_agent_vouch(h.at[0], 3, 12345);
-    assert_int_equal(h.rank[0].status->rank[3].vouched_ns, 12345);
+    rnl_agent_attest(h.at[0], 3, 12345);
+    assert_int_equal(h.rank[0].status->rank[3].attested_ns, 12345);
     close_hosts(&h);
 }
 
@@ -456,9 +377,7 @@ int main(void)
         cmocka_unit_test(hosts_close_together),
         cmocka_unit_test(a_wave_that_nobody_asked_for_is_a_lie),
         cmocka_unit_test(no_memory_is_shared_between_hosts),
-        cmocka_unit_test(who_was_found_silent_and_is_stopped_is_given_up_by_the_close),
-        cmocka_unit_test(who_runs_again_is_waited_for_again),
-        cmocka_unit_test(who_is_not_known_to_be_stopped_is_waited_for),
+        cmocka_unit_test(the_close_waits_for_one_that_is_stopped),
         cmocka_unit_test(who_parts_tells_the_other_host),
         cmocka_unit_test(words_that_cannot_be_are_refused),
         cmocka_unit_test(who_lives_is_vouched_for),

@@ -11,18 +11,13 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "support/unit.h"
 
 /* ---- the client, in processes of its own ---- */
 
@@ -83,7 +78,8 @@ static void client_body(int rank, int door)
     void *at;
     MUST(rnl_client_env(door, &env) == 0);
     MUST((int)env->rank == rank && env->size == 2 && env->facts.launched && strcmp(env->host, "here") == 0);
-    MUST(memcmp(rnl_client_key(env), "a key of thirty-two bytes......", 32) == 0);
+    MUST(memcmp(env->job_key, "a key of thirty-two bytes......", 32) == 0);
+    MUST(is_dumped(env->job_key) == 0);
     MUST(rnl_client_env(door, &second) == RNL_ERR_JOB && strstr(rnl_last_error()->text, "joined its job before"));
     MUST(env->ops->segment_open(env, 9, 4096, UINT64_MAX, &segment) == RNL_ERR_RANK);
     uint32_t peer = 1 - env->rank;
@@ -136,7 +132,7 @@ static void run_two(void (*body)(int, int), int expected)
     pid_t pids[2];
     for (int i = 0; i < 2; i++) {
         int door;
-        assert_int_equal(rnl_agent_door(a, (uint32_t)i, &door), 0);
+        assert_int_equal(rnl_agent_bootstrap(a, (uint32_t)i, &door), 0);
         fflush(NULL);
         pids[i] = fork();
         if (pids[i] == 0)
@@ -321,7 +317,7 @@ static void clients_notice_that_the_agent_is_gone(void **state)
     struct rnl_agent *a = agent_of(2);
     pid_t pid;
     int door, status;
-    assert_int_equal(rnl_agent_door(a, 0, &door), 0);
+    assert_int_equal(rnl_agent_bootstrap(a, 0, &door), 0);
     fflush(NULL);
     pid = fork();
     if (pid == 0) {
@@ -358,7 +354,7 @@ static void a_bad_RUNNEL_FD_is_explained(void **state)
     close(null);
     /* something of the right kind that is no launcher */
     int pair[2];
-    assert_int_equal(rnl_packet_pair(pair), 0);
+    assert_int_equal(rnl_seqpacket_pair(pair), 0);
     close(pair[1]);
     snprintf(text, sizeof text, "%d", pair[0]);
     setenv("RUNNEL_FD", text, 1);

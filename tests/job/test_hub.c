@@ -6,15 +6,10 @@
 
 #include <poll.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "support/unit.h"
 
 enum { MS = 1000000 };
 
@@ -79,9 +74,9 @@ static void both_sides_see_one_memory_at_one_address(void **state)
     struct rnl_env *a = member(hub, 2), *b = member(hub, 0);
     int sa, sb, again;
     char *ma, *mb;
-    uint32_t news = atomic_load(b->news), bell = atomic_load(&b->bell->word);
+    uint32_t news = atomic_load(b->event_seq), bell = atomic_load(&b->bell->word);
     assert_int_equal(a->ops->segment_open(a, 0, 1 << 16, UINT64_MAX, &sa), 0);
-    assert_int_not_equal(atomic_load(b->news), news);
+    assert_int_not_equal(atomic_load(b->event_seq), news);
     assert_int_not_equal(atomic_load(&b->bell->word), bell);
     struct rnl_event e = next(b);
     assert_int_equal(e.kind, RNL_EVENT_CONNECT);
@@ -213,11 +208,11 @@ static void *live(void *arg)
             reported = 1;
         }
         uint32_t bell = atomic_load(&env->bell->word);
-        if (atomic_load_explicit(env->news, memory_order_relaxed) == seen) {
+        if (atomic_load_explicit(env->event_seq, memory_order_relaxed) == seen) {
             env->ops->park(env, &env->bell->word, bell, env->ops->now_ns(env) + 500u * MS);
             continue;
         }
-        seen = atomic_load_explicit(env->news, memory_order_relaxed);
+        seen = atomic_load_explicit(env->event_seq, memory_order_relaxed);
         struct rnl_event e;
         while (env->ops->event(env, &e)) {
             m->deaths += e.kind == RNL_EVENT_DEATH;

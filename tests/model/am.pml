@@ -1,4 +1,4 @@
-/* am.pml - replies that cannot be delivered, on their way back (src/am/returned.c), with finite rings.
+/* am.pml - replies that cannot be delivered, on their way back (src/api/am/returned.c), with finite rings.
  *
  * Two processes. Each sends MSGS requests on lane 0, of which RING fit, to the other. A handler of a request replies on
  * lane 1, for which room was set aside: it is dispatched only when lane 1 has room, of ANSWERS. Whoever takes a reply in

@@ -1,7 +1,7 @@
 /* deadlock.pml - the rule that lets everybody wait without a deadlock, with finite rings, grants, answers, stacks.
  *
  * Mirrors src/stream/ (begin, piece, end, dispatch, suspend, reply, keep) and the progress calls of src/endpoint/;
- * the rule itself (a to g) is in doc/DESIGN.md. Rings and wake-ups are exact here: ring_publish.pml and
+ * the rule itself (a to g) is in doc/design.md. Rings and wake-ups are exact here: ring_publish.pml and
  * sleep_wake.pml show that they may be.
  *
  * NP processes. Each program starts MSGS messages of the kinds in KINDS, to peers of its choice, a packet at a time.
@@ -16,6 +16,9 @@
  *  a  a request that may be answered is dispatched only when the answer fits lane 1; its room is reserved until the
  *     answer or the return. -DASKER_COUNTS: besides, an asker has at most ANSWERS answers outstanding; a handler that
  *     returns without one makes the library send an empty one, else the asker would count it for ever.
+ *     A handler may put its answer off: what it reserved stays so, and ANSWERS - 1 at most are put off, so one more
+ *     always fits in the end. It is sent by the handler of a later message of the same process, or when that process
+ *     has sent all (DEFER).
  *  b  inside a handler a send goes out whole at once or is left to the program, which sends it at the top, or while
  *     it waits in a stream for an answer. -DPOSTED: the library sends it in any call, also while the program is in a
  *     send.
@@ -79,6 +82,7 @@
 #define AWAIT 4096     /* medium: after its first packet the sender waits for a message of the third program */
 #define HOLD 8192      /* medium: its handler opens a stream to the third process at once, ends it on return */
 #define HOLD_OVERLAP 16384 /* both */
+#define DEFER 32768    /* short request, its handler may put the answer off */
 #ifndef KINDS
 #define KINDS SHORT + REQUEST + FORWARD + MEDIUM + LONG + LONG_REQUEST + HALF
 #endif
@@ -91,6 +95,7 @@
 #define FORWARDS 64
 #define KEEPS 128
 #define HOLDS 256
+#define DEFERS 1024
 #define PASSING 512    /* whole, between the packets of an open message */
 #define LEFT(x) ((x) & 3)
 #define HAS(x, flag) (((x) & (flag)) != 0)
@@ -118,6 +123,7 @@ bit holding[ALL];    /* it has a stream open to the third process */
 /* Lane 1, p to q. */
 byte answers[ALL];
 byte reserved[ALL];
+byte deferred[ALL];  /* answers that p put off and owes q; reserved, too */
 byte owed[ALL];      /* to p by q */
 /* Lane 2, p to q. */
 bit get[ALL];
@@ -151,6 +157,11 @@ bit finished[NP];    /* the program has sent all it had to */
 #define MAY_RUN(p, x) true
 #else
 #define MAY_RUN(p, x) (!HAS(x, ANSWERED) || ANSWER_FITS(me, p))
+#endif
+#ifdef BUG_DEFER_ALL
+#define MAY_DEFER(p) true
+#else
+#define MAY_DEFER(p) (deferred[IX(me, p)] + 1 < ANSWERS)
 #endif
 #ifdef PASS
 #define WAY_FREE(q) true
@@ -216,6 +227,22 @@ inline reply(p)
     printf("%d: answer to %d on lane 1\n", me, p);
     incoming[IX(p, me)] = incoming[IX(p, me)] - ANSWERED
 }
+/* Sends an answer that was put off. */
+inline answer_late(p)
+{
+    deferred[IX(me, p)]--;
+#ifdef BUG_DEFER_UNRESERVED
+    if
+    :: ANSWER_FITS(me, p) -> answers[IX(me, p)]++
+    :: else -> assert(!waits); waits = 1; wait_for = p; wait_what = ANSWERED
+    fi;
+#else
+    reserved[IX(me, p)]--;
+    assert(answers[IX(me, p)] < ANSWERS);
+    answers[IX(me, p)]++;
+#endif
+    printf("%d: late answer to %d on lane 1\n", me, p)
+}
 /* The handler's code for the first packet of a message from p. */
 inline handle_first(p)
 {
@@ -230,6 +257,13 @@ inline handle_first(p)
     if
     :: HAS(incoming[IX(p, me)], ANSWERED) -> reply(p)
     :: HAS(incoming[IX(p, me)], ANSWERED) && !HAS(incoming[IX(p, me)], EARLY)
+    :: HAS(incoming[IX(p, me)], DEFERS) && MAY_DEFER(p) ->
+        deferred[IX(me, p)]++;
+#ifdef BUG_DEFER_UNRESERVED
+        reserved[IX(me, p)]--;
+#endif
+        printf("%d: the answer to %d is put off\n", me, p);
+        incoming[IX(p, me)] = incoming[IX(p, me)] - ANSWERED
     :: !HAS(incoming[IX(p, me)], ANSWERED)
     fi;
     if
@@ -272,6 +306,10 @@ inline handle_last(p)
     :: HAS(incoming[IX(p, me)], KEEPS) && kept[IX(p, me)] + 1 < GRANT -> kept[IX(p, me)]++
 #endif
     :: !HAS(incoming[IX(p, me)], FORWARDS + IS_ANSWER + KEEPS) && !holding[IX(p, me)]
+    fi;
+    if
+    :: !HAS(incoming[IX(p, me)], DEFERS) && deferred[IX(me, p)] > 0 -> answer_late(p)
+    :: else
     fi;
     printf("%d: handler of the message from %d returns\n", me, p);
     incoming[IX(p, me)] = 0
@@ -362,6 +400,9 @@ inline handle_last(p)
     BEGIN(q, KEPT, KEEPS, 1, TOP)                                                                                      \
     BEGIN(q, ASK_WAIT, ANSWERED, 1, ASKED)                                                                             \
     BEGIN(q, GET, ANSWERED, 3, GETTING)                                                                                \
+    BEGIN(q, DEFER, ANSWERED + DEFERS, 1, TOP)                                                                         \
+    :: atomic { PEER(q) && !waits && deferred[IX(me, q)] > 0 && finished[q] && count[IX(q, me)] == 0 ->                \
+            answer_late(q) }                                                                                           \
     :: atomic { PEER(q) && SENDS_LATER && later[IX(me, q)] > 0 && ROOM(me, q) && WAY_FREE(q) ->                        \
             later[IX(me, q)]--; peer = q; now = 0; goto send_whole }                                                   \
     :: atomic { PEER(q) && SENDS_LATER && later_answer[IX(me, q)] > 0 && ROOM(me, q) && WAY_FREE(q) ->                 \
@@ -441,7 +482,7 @@ end:
     :: atomic { waits && ROOM(me, wait_for) && WAY_FREE(wait_for) ->
             peer = wait_for; now = wait_what; waits = 0; wait_for = 0; wait_what = 0; goto send_whole }
 #endif
-#ifdef BUG_REPLY_NO_RESERVE
+#if defined(BUG_REPLY_NO_RESERVE) || defined(BUG_DEFER_UNRESERVED)
     :: atomic { waits && ANSWER_FITS(me, wait_for) ->
             answers[IX(me, wait_for)]++; waits = 0; wait_for = 0; wait_what = 0 }
 #endif
@@ -509,7 +550,7 @@ end:
 #endif
 #define ONE_DONE(i)                                                                                                    \
     (count[i] == 0 && handler[i] == IDLE && collected[i] == 0 && kept[i] == 0 && answers[i] == 0 &&                    \
-     reserved[i] == 0 && OWED_DONE(i) && !get[i] && !got[i] && later[i] == 0 && later_answer[i] == 0 && !open[i])
+     reserved[i] == 0 && deferred[i] == 0 && OWED_DONE(i) && !get[i] && !got[i] && later[i] == 0 && later_answer[i] == 0 && !open[i])
 
 init
 {

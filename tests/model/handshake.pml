@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * handshake.pml - the rules of reliable/handshake.c: two processes, each of which may want a connection, give up and be
+ * handshake.pml - the rules of net/flow/handshake.c: two processes, each of which may want a connection, give up and be
  * restarted, over a network that keeps everything that was ever said and gives it to its receiver at any time, any number
  * of times, or never: loss, disorder and repetition, and an attacker who says again what he heard.
  *

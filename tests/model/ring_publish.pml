@@ -169,7 +169,7 @@ inline leave()
     rn = 0
 }
 
-/* rnl_rx_tell, when enough was read. */
+/* rnl_rx_advertise, when enough was read. */
 inline tell()
 {
     if

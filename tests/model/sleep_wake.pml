@@ -1,7 +1,8 @@
 /* sleep_wake.pml - arming, the heavy fence and the bell, on x86-TSO: nobody sleeps for ever with work there.
  *
- * Mirrors src/endpoint/wait.c (arm_and_look, sleep_until, rnl_ep_empty, rnl_ep_busy), src/endpoint/cold.c (cool,
- * rnl_ep_look_cold, rnl_ep_warm, rnl_ep_heard), rnl_ep_ring_bell of src/endpoint/peers.c, rnl_tx_armed of src/ring/ring.h, and rnl_rx_tell with its wake-up.
+ * Mirrors src/endpoint/wait.c (arm_and_look, sleep_until, rnl_ep_empty), rnl_ep_busy of src/endpoint/arm.c, src/endpoint/poll.c
+ * (demote, rnl_ep_look_armed, rnl_ep_promote, rnl_ep_check_bell_slow), rnl_ep_ring_bell of src/endpoint/net.c, rnl_tx_armed of
+ * src/ring/ring.h, and rnl_rx_advertise with its wake-up.
  *
  * SENDERS processes send MSGS messages each, through a ring of ROOM lines each, to one receiver, which owns an armed
  * word per pair and one bell. Each arming has a number of its own, 0 = not armed; whoever has rung for it does not ring

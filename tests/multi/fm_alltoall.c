@@ -20,10 +20,6 @@ enum { RANKS_MAX = 128 };
 static unsigned long me, ranks;
 static uint64_t seed = 1, per_pair = 12;
 
-struct due { /* answers that a handler could not send */
-    uint64_t first, end;
-};
-
 static uint64_t asked[RANKS_MAX];    /* messages taken in, by sender */
 static uint64_t answered[RANKS_MAX]; /* answers taken in, by sender */
 static uint64_t replies[RANKS_MAX];  /* answers sent, by receiver; the k-th is for the k-th question */
@@ -89,7 +85,7 @@ static int answer(unsigned long to, int in_handler)
     if (in_handler && size > 512 << 10)
         return 0;
     FM_stream *s = FM_begin_message(to, size, ANSWER);
-    if (s == NULL)
+    if (!s)
         return 0;
     replies[to]++; /* before anything else can run */
     compose(s, ANSWER, to, k, size);

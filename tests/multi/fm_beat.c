@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fm/process.h"
+#include "api/fm/process.h"
 #include "multi/fm_check.h"
 #include "runnel/counters.h"
 #include "runnel/fm.h"
@@ -75,7 +75,7 @@ static int on_last(FM_stream *s, unsigned from)
 static void send_last(unsigned long to, uint64_t count)
 {
     FM_stream *s = dead[to] ? NULL : FM_begin_message(to, sizeof count, LAST);
-    if (s == NULL)
+    if (!s)
         return;
     FM_send_piece(s, &count, sizeof count);
     FM_end_message(s);
@@ -86,7 +86,7 @@ static void send_beat(unsigned long to, uint64_t k)
     unsigned char bytes[BYTES_MAX];
     uint64_t key = check_key(BEAT, me, to, k), size = size_of(key);
     FM_stream *s = dead[to] ? NULL : FM_begin_message(to, size, BEAT);
-    if (s == NULL)
+    if (!s)
         return; /* it is dead, of which the error handler was told */
     check_fill(key, 0, bytes, size - sizeof k);
     FM_send_piece(s, &k, sizeof k);

@@ -8,6 +8,7 @@
  *   lines      publishes well-formed lines whose every field is random
  *   credit     claims random positions and grants
  *   files      truncates, extends, seals and punches holes into the segments, of which it has kept the descriptors
+ *   block      fills the descriptors that others are woken by, has them block, and leaves
  *   stop       stops in the middle of traffic
  *   stop-STATE stops in that state (hostile_stop.c) until somebody kills it; "exchanged RANK" says that ranks 0 and 1
  *              have nothing more to do with each other
@@ -20,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -51,11 +53,11 @@ static int on_data(rnl_stream *s, unsigned from, void *ctx)
     unsigned char *buf = bufs[from];
     (void)ctx;
     if (from == HOSTILE || me == HOSTILE) { /* a stranger's message: anything may be in it, and it may end early */
-        size_t n = rnl_here(s, NULL);
+        size_t n = rnl_peek(s, NULL);
         (void)!rnl_receive(s, buf, n < 100 ? n : 100);
         (void)!rnl_receive(s, buf, 50);
         harmless++;
-        return harmless % 3 ? RNL_DONE : RNL_REFUSE(1);
+        return harmless % 3 ? RNL_DONE : RNL_REJECT(1);
     }
     uint64_t n = size_of(from, got), key = check_key(DATA, from, 0, got) ^ seed;
     CHECK(rnl_receive(s, buf, n) == 0);
@@ -87,7 +89,7 @@ static void send_honest(void)
 {
     static unsigned char buf[LONGEST];
     uint64_t n = size_of(me, sent), key = check_key(DATA, me, 0, sent) ^ seed;
-    const struct rnl_begin b = {.peer = 1 - me, .handler = DATA, .bound = n};
+    const struct rnl_message b = {.peer = 1 - me, .handler = DATA, .bound = n};
     rnl_stream *s;
     check_fill(key, 0, buf, n);
     CHECK(rnl_begin(ep, &b, &s) == 0);
@@ -102,11 +104,11 @@ static unsigned bothers;
 static void bother_hostile(void)
 {
     static unsigned char buf[3000];
-    const struct rnl_begin b = {.peer = HOSTILE,
-                                .handler = DATA + check_below(&random_state, 2),
-                                .bound = check_below(&random_state, sizeof buf),
-                                .answer = check_below(&random_state, 2) * 64,
-                                .flags = RNL_NO_WAIT};
+    const struct rnl_message b = {.peer = HOSTILE,
+                                  .handler = DATA + check_below(&random_state, 2),
+                                  .bound = check_below(&random_state, sizeof buf),
+                                  .answer = check_below(&random_state, 2) * 64,
+                                  .flags = RNL_NO_WAIT};
     rnl_stream *s;
     if (rnl_begin(ep, &b, &s) == 0) {
         (void)!rnl_piece(s, buf, b.bound);
@@ -216,11 +218,11 @@ static void scribble(void)
 
 static void lie_in_a_line(unsigned peer)
 {
-    struct rnl_conn *conn = ep->conn[peer];
+    struct rnl_conn *conn = ep->fast.conn[peer];
     unsigned lane = check_below(&random_state, RNL_LANES), len = check_below(&random_state, 64);
-    struct rnl_tx *t = &conn->pair.tx[lane];
-    uint64_t start = RNL_LINE_START(t->pos), words[7];
-    struct rnl_line *line = rnl_line_of(t->ring, t->wrap, start);
+    struct rnl_tx *t = &conn->channel.tx[lane];
+    uint64_t start = RNL_CELL_START(t->pos), words[7];
+    struct rnl_cell *line = rnl_cell_of(t->ring, t->wrap, start);
     for (unsigned i = 0; i < 7; i++)
         words[i] = likely();
     if (check_below(&random_state, 2)) { /* an extent that may be true */
@@ -234,22 +236,22 @@ static void lie_in_a_line(unsigned peer)
     }
     memcpy(line->payload, words, sizeof words);
     unsigned n = check_below(&random_state, 4) ? 1 : check_below(&random_state, 8);
-    rnl_head h = rnl_head_key(check_below(&random_state, RNL_LINE_KINDS + 1), check_below(&random_state, 4), len) |
-                 (rnl_head)(uint16_t)conn->pair.rx[0].pos << 16 | (uint16_t)(start + n);
+    rnl_header h = rnl_header_key(check_below(&random_state, RNL_CELL_KINDS + 1), check_below(&random_state, 4), len) |
+                   (rnl_header)(uint16_t)conn->channel.rx[0].pos << 16 | (uint16_t)(start + n);
     if (check_below(&random_state, 10) == 0)
-        h ^= (rnl_head)1 << check_below(&random_state, 64);
+        h ^= (rnl_header)1 << check_below(&random_state, 64);
     t->pos = start + 8;
-    atomic_store_explicit(&line->head, h, memory_order_release);
+    atomic_store_explicit(&line->header, h, memory_order_release);
 }
 
 static void lie_about_credit(unsigned peer)
 {
-    struct rnl_back *back = &ep->conn[peer]->pair.mine->back[check_below(&random_state, RNL_LANES)];
+    struct rnl_credit_words *back = &ep->fast.conn[peer]->channel.mine->credit[check_below(&random_state, RNL_LANES)];
     atomic_store(&back->position, likely());
     atomic_store(&back->granted, likely());
     atomic_store(&back->bulk_read, likely());
-    atomic_store(&ep->conn[peer]->pair.mine->asked_back, likely());
-    atomic_store(&ep->conn[peer]->pair.mine->gave_back, likely());
+    atomic_store(&ep->fast.conn[peer]->channel.mine->credit_reclaim, likely());
+    atomic_store(&ep->fast.conn[peer]->channel.mine->credit_returned, likely());
 }
 
 /* The segments, which the library gives back once they are mapped: asked for once more, and kept. */
@@ -260,7 +262,7 @@ static void keep_segments(void)
     char path[64], line[300];
     int segment;
     for (unsigned peer = 0; peer < HOSTILE; peer++) {
-        CHECK(ep->env->ops->segment_open(ep->env, peer, RNL_PAIR_BYTES, UINT64_MAX, &segment) == 0);
+        CHECK(ep->env->ops->segment_open(ep->env, peer, RNL_CHANNEL_BYTES, UINT64_MAX, &segment) == 0);
         kept[peer] = -1;
         for (int fd = 3; fd < 64 && kept[peer] < 0; fd++) {
             snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
@@ -288,7 +290,7 @@ static void punch(int fd, off_t size)
 static void spoil(int fd)
 {
     struct stat st;
-    CHECK(fstat(fd, &st) == 0 && st.st_size == (off_t)RNL_PAIR_BYTES);
+    CHECK(fstat(fd, &st) == 0 && st.st_size == (off_t)RNL_CHANNEL_BYTES);
     switch (check_below(&random_state, 6)) {
     case 0:
         CHECK(ftruncate(fd, check_below(&random_state, 2) ? 0 : 4096) < 0);
@@ -302,6 +304,31 @@ static void spoil(int fd)
     default:
         punch(fd, st.st_size);
         break;
+    }
+}
+
+/* Each descriptor that others are woken by and that this process was given: full, and blocking where that is shared. */
+static void block_wakers(void)
+{
+    char path[64], line[300];
+    for (unsigned peer = 0; peer < HOSTILE; peer++)
+        for (int i = 0; i < 100; i++) { /* the first time it is asked for */
+            ep->env->ops->fd_raise(ep->env, peer);
+            check_sleep_ms(1);
+        }
+    for (int fd = 3; fd < 256; fd++) {
+        int type = 0;
+        socklen_t size = sizeof type;
+        snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+        ssize_t bytes = readlink(path, line, sizeof line - 1);
+        line[bytes > 0 ? bytes : 0] = 0;
+        if (!strstr(line, "eventfd") && (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) < 0 || type != SOCK_DGRAM))
+            continue;
+        CHECK(fcntl(fd, F_SETFL, O_NONBLOCK) == 0);
+        for (uint64_t n = UINT64_MAX - 1; n > 0; n /= 2) /* a counter, to the last one */
+            for (int i = 0; i < 10000 && write(fd, &n, sizeof n) > 0; i++)
+                ;
+        CHECK(fcntl(fd, F_SETFL, 0) == 0);
     }
 }
 
@@ -319,6 +346,11 @@ static void be_hostile(const char *mode, unsigned ms)
     }
     check_sleep_ms(check_below(&random_state, 10));
     find_areas();
+    if (strcmp(mode, "block") == 0) {
+        block_wakers();
+        check_sleep_ms(ms);
+        _exit(0); /* of which the launcher tells the others */
+    }
     if (strcmp(mode, "stop") == 0) {
         for (unsigned i = check_below(&random_state, 2000); i > 0; i--) {
             (void)!rnl_send(ep, i % 2, DATA, "hello", 5);

@@ -7,15 +7,14 @@
 #include <poll.h>
 #include <stdio.h>
 
-#include "job/client_in.h"
+#include "job/client_internal.h"
 #include "multi/fm_check.h"
 
 void hostile_ask(struct rnl_env *env, uint32_t rank, size_t bytes)
 {
     struct client *c = rnl_client_of(env);
-    const struct rnl_msg question = {.kind = RNL_MSG_SEGMENT,
-                                     .u.segment = {.ticket = rank, .rank = rank, .bytes = bytes}};
+    const struct rnl_msg question = {.kind = RNL_MSG_SEGMENT, .u.segment = {.rank = rank, .bytes = bytes}};
     struct pollfd answer = {.fd = c->sock, .events = POLLIN};
-    CHECK(rnl_client_say(c, &question, 1) == 0);
+    CHECK(rnl_client_send(c, &question, 1) == 0);
     CHECK(poll(&answer, 1, -1) == 1);
 }

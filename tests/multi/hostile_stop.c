@@ -38,7 +38,7 @@ static void stop_soon(void)
 
 static rnl_stream *begin_to(rnl_endpoint *ep, unsigned peer, size_t bound, size_t answer)
 {
-    const struct rnl_begin b = {.peer = peer, .handler = DATA, .bound = bound, .answer = answer};
+    const struct rnl_message b = {.peer = peer, .handler = DATA, .bound = bound, .answer = answer};
     rnl_stream *s;
     CHECK(rnl_begin(ep, &b, &s) == 0);
     return s;
@@ -56,7 +56,7 @@ static void joined(rnl_endpoint *ep)
  * take an answer in that comes at once. */
 static void connect_asked(rnl_endpoint *ep)
 {
-    hostile_ask(ep->env, FIRST, RNL_PAIR_BYTES);
+    hostile_ask(ep->env, FIRST, RNL_CHANNEL_BYTES);
     stop();
 }
 
@@ -64,7 +64,7 @@ static void connect_asked(rnl_endpoint *ep)
 static void connect_opened(rnl_endpoint *ep)
 {
     int segment;
-    CHECK(ep->env->ops->segment_open(ep->env, FIRST, RNL_PAIR_BYTES, UINT64_MAX, &segment) == 0);
+    CHECK(ep->env->ops->segment_open(ep->env, FIRST, RNL_CHANNEL_BYTES, UINT64_MAX, &segment) == 0);
     stop();
 }
 
@@ -73,8 +73,9 @@ static void connect_mapped(rnl_endpoint *ep)
 {
     int segment;
     void *at;
-    CHECK(ep->env->ops->segment_open(ep->env, FIRST, RNL_PAIR_BYTES, UINT64_MAX, &segment) == 0);
-    CHECK(ep->env->ops->segment_map(ep->env, segment, RNL_PAIR_SIDE(1), sizeof(struct rnl_side), 1, &at) == 0);
+    CHECK(ep->env->ops->segment_open(ep->env, FIRST, RNL_CHANNEL_BYTES, UINT64_MAX, &segment) == 0);
+    CHECK(ep->env->ops->segment_map(ep->env, segment, RNL_SEGMENT_CONTROL(1), sizeof(struct rnl_control_page), 1,
+                                    &at) == 0);
     ep->env->ops->segment_settle(ep->env, segment);
     stop();
 }

@@ -40,28 +40,20 @@ static int parent_of(pid_t pid)
         return -1;
     text[n] = '\0';
     const char *end = strrchr(text, ')');
-    if (end == NULL || sscanf(end + 1, " %*c %d", &parent) != 1)
+    if (!end || sscanf(end + 1, " %*c %d", &parent) != 1)
         return -1;
     return parent;
 }
 
 struct watch {
     struct kill_job *job;
-    pid_t guard, launcher;
+    pid_t launcher;
     pid_t rank_pid[KILL_RANKS];
     int rank_fd[KILL_RANKS], launcher_fd;
     unsigned known; /* ranks found so far */
     uint64_t began_ns;
     uint8_t stopped[KILL_RANKS], fired[KILL_RANKS];
 };
-
-static int seen(const struct watch *w, long pid)
-{
-    for (unsigned rank = 0; rank < w->known; rank++)
-        if (w->rank_pid[rank] == pid)
-            return 1;
-    return 0;
-}
 
 /* What the system lists; 0 = nothing. */
 static int children_of(pid_t pid, char *text, size_t room)
@@ -92,8 +84,8 @@ static int rank_of(long pid)
     return -1;
 }
 
-/* On several hosts: children of the launcher's children, in any order. */
-static void find_far_ranks(struct watch *w)
+/* The children of the launcher's children, which are node agents. */
+static void find_ranks(struct watch *w)
 {
     char agents[4096], text[4096], *end, *end2;
     if (!children_of(w->launcher, agents, sizeof agents))
@@ -120,34 +112,6 @@ static void find_far_ranks(struct watch *w)
             w->rank_pid[rank] = (pid_t)pid;
             w->known++;
         }
-    }
-}
-
-/* The launcher's children are listed in the order of their start: the guard, then the ranks in their order. */
-static void find_ranks(struct watch *w)
-{
-    char text[4096], *end;
-    if (w->job->hosts > 0) {
-        find_far_ranks(w);
-        return;
-    }
-    if (!children_of(w->launcher, text, sizeof text))
-        return;
-    for (char *at = text; w->known < w->job->ranks; at = end) {
-        long pid = strtol(at, &end, 10);
-        if (end == at)
-            return;
-        if (w->guard == 0)
-            w->guard = (pid_t)pid;
-        if (pid == w->guard || seen(w, pid))
-            continue;
-        int fd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
-        if (fd >= 0 && parent_of((pid_t)pid) != w->launcher) {
-            close(fd);
-            fd = -1;
-        }
-        w->rank_fd[w->known] = fd;
-        w->rank_pid[w->known++] = (pid_t)pid;
     }
 }
 

@@ -23,7 +23,7 @@ struct kill_job {
     /* in */
     char *const *argv; /* the whole command */
     unsigned ranks;
-    int hosts; /* the ranks are children of agents, which are the launcher's: jobs on several hosts */
+    int hosts; /* the job is one on several hosts */
     struct kill_shot shot[KILL_RANKS];
     unsigned shots;
     uint64_t limit_ns;

@@ -55,7 +55,7 @@ static void complain(const char *what, const char *detail)
 
 static void note(struct times *t, uint64_t ns)
 {
-    if (t->ns == NULL)
+    if (!t->ns)
         t->ns = malloc(TIMES_MAX * sizeof *t->ns);
     if (t->ns != NULL && t->n < TIMES_MAX)
         t->ns[t->n++] = ns;
@@ -319,7 +319,7 @@ static void verdict(const char *name, int good)
 static void find_programs(void)
 {
     const char *build = getenv("RUNNEL_BUILD"), *command = getenv("RUNNEL");
-    if (build == NULL || command == NULL) {
+    if (!build || !command) {
         printf("RUNNEL_BUILD and RUNNEL do not say where the build and the command are\n");
         exit(77);
     }

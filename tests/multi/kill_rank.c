@@ -54,7 +54,7 @@ static uint64_t size_of(unsigned long from, unsigned long to, uint64_t k)
 static int on_data(FM_stream *s, unsigned from)
 {
     uint64_t k = got[from], size = size_of(from, me, k), key = check_key(DATA, from, me, k) ^ seed;
-    if (taken[from] == NULL)
+    if (!taken[from])
         taken[from] = malloc(STEP);
     CHECK(taken[from] != NULL);
     for (uint64_t at = 0, step; at < size; at += step) {
@@ -83,7 +83,7 @@ static void send_next(unsigned long to)
     CHECK(buf != NULL);
     check_fill(key, 0, buf, size);
     FM_stream *s = FM_begin_message(to, size, DATA);
-    if (s == NULL)
+    if (!s)
         check_fail("no stream to %lu", to);
     FM_send_piece(s, buf, size / 3);
     FM_send_piece(s, buf + size / 3, size - size / 3);

@@ -15,8 +15,8 @@ int main(void)
     CHECK(rnl_open(&ep, NULL) == 0);
     check_rank = ep->rank;
     for (uint32_t rank = 0; rank < ep->size; rank++) {
-        struct rnl_place place;
-        if (rank == ep->rank || ep->env->ops->place == NULL || ep->env->ops->place(ep->env, rank, &place) != 1)
+        struct rnl_rank_address place;
+        if (rank == ep->rank || !ep->env->ops->rank_address || ep->env->ops->rank_address(ep->env, rank, &place) != 1)
             continue;
         away++;
         same += place.same_kernel == 1;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # examples/heat against a plain serial computation in Perl: pictures of many shapes and forms on 1 to 8 ranks, byte for
-# byte; and what it says and leaves behind when it cannot go on.
+# byte; and what it says and leaves behind when it cannot begin.
 # Prints "ok - name" or "not ok - name"; exits 77 if something is missing.
 # shellcheck disable=SC2016 # Perl programs in single quotes
 set -uo pipefail
@@ -80,39 +80,23 @@ same() {
 draw plain P2 37 29 255
 draw byte P5 41 31 255
 draw wide P5 33 23 65535
-draw odd P2 19 17 1000
-draw two P5 9 6 2
-draw row P5 301 1 255
 draw column P5 1 301 255
 draw square P2 2 2 9
 draw flat P5 60 3 65535
-draw long P5 150000 3 255
 printf 'P2 1 1 9 4' >cell
-printf 'P5 1 1 255 \200' >grey
-draw larger P5 97 61 255
 
 same 'a plain picture with comments' '1 2 3 5 7' plain 150 0
 same 'a picture of bytes' '1 2 3 5 7' byte 150 0
 same 'a picture of 16 bits' '1 2 3 5 7' wide 150 0
-same 'a plain picture with another white' '1 2 3 5 7' odd 75 0
-same 'a picture of three greys' '1 2 3 5 7' two 50 0
-same 'a larger picture' '2 3 5 7' larger 100 0
-same 'a single row' '1 2 7' row 100 0
 same 'a single column' '1 2 3 5 7' column 100 0
 same 'one cell' '1 2 5' cell 20 0
-same 'one cell of a byte' '3' grey 1 0
 same 'four cells' '1 2 3 7' square 40 0
 same 'fewer rows than ranks' '4 5 8' flat 60 0
-same 'rows of more than a megabyte' '1 2 3' long 4 0
-same 'one iteration' '1 3' byte 1 0
 same 'no iteration' '1 3' byte 0 0
 same 'until little changes' '1 2 3 5 7' byte 100000 0.5
-same 'until hardly anything changes' '1 3 7' plain 100000 0.02
 # The last bits decide when nothing changes any more, and greys do not show them.
 draw tiny P2 7 8 255
-draw small P5 12 10 200
 same 'until nothing changes at all' '1 2 3 5 7' tiny 6000 0
-same 'until nothing changes in more cells' '1 2 3 5 7' small 6000 0
 
 "$program" plain -o result -n 40 >said 2>&1 && perl reference plain 40 0 black white | cmp - result
 ok 'runs without the launcher' $?
@@ -125,22 +109,12 @@ run 3 byte -o result -n 40 --keep none >said 2>&1 && perl reference byte 40 0 | 
 run 3 byte -o result -n 40 --keep 7,white,100 >said 2>&1 && perl reference byte 40 0 7 100 255 | cmp - result || bad=1
 ok 'keeps the greys that it is told to' $bad
 
-for n in 1 2 3 5 7; do
-    run $n wide --colour colour$n -n 60 >said 2>&1
+bad=0
+for n in 1 3; do
+    run $n wide --colour colour$n -n 60 >said 2>&1 || bad=1
 done
-cat >compare <<'PERL'
-my ($grey, $colour) = map { open my $f, '<:raw', $_ or die; local $/; scalar <$f> } @ARGV;
-$grey =~ s/^P5\n33 23\n65535\n// && $colour =~ s/^P6\n33 23\n255\n// && length $colour == 33 * 23 * 3 or die 'size';
-my @g = unpack 'n*', $grey;
-my %known = (0 => '0 0 4', 65535 => '252 255 164');
-for (0 .. $#g) {
-    my @rgb = unpack 'C3', substr $colour, $_ * 3, 3;
-    die "cell $_: @rgb" if exists $known{$g[$_]} ? "@rgb" ne $known{$g[$_]} : $g[$_] > 50000 && $rgb[0] < 225;
-}
-PERL
-run 2 wide -o result -n 60 >said 2>&1 && perl compare result colour1 && cmp colour1 colour2 && cmp colour1 colour3 &&
-    cmp colour1 colour5 && cmp colour1 colour7
-ok 'writes the same colours with 1 2 3 5 7 ranks' $?
+[ "$(head -c 2 colour1)" = P6 ] && cmp colour1 colour3 || bad=1
+ok 'writes the same colours with 1 and 3 ranks' $bad
 
 cp byte both
 chmod 640 both
@@ -169,17 +143,6 @@ ok 'reports at the end, and shows no progress where there is no terminal' $?
 run 2 tiny -o result -n 6000 -e 0.1 >said && [ "$(wc -l <said)" = 2 ]
 ok 'says nothing of that when it has converged' $?
 
-run 2 --help >said && grep -q '^usage: ' said
-ok 'explains itself with --help' $?
-
-if command -v script >/dev/null; then
-    SHELL=/bin/bash script -qec "'$runnel' run -n 2 '$program' plain -o result" /dev/null </dev/null >said &&
-        grep -q 'heat: iteration *[0-9]* %' said
-    ok 'shows progress on a terminal' $?
-else
-    echo 'ok - shows progress on a terminal # SKIP script(1) is not installed'
-fi
-
 # refused NAME PATTERN ARGUMENT...: one sentence with the pattern; failure, but not for want of time; the old output and
 # the directory as they were.
 refused() {
@@ -207,24 +170,10 @@ bad_input() {
 bad_input 'an empty file' 'no PGM picture' ''
 bad_input 'a text' 'no PGM picture.*--make' 'Once upon a time'
 bad_input 'a picture in colour' 'in colour.*ppmtopgm' 'P6 1 1 255 abc'
-bad_input 'a bitmap' 'bitmap.*pbmtopgm' 'P1 1 1 1'
 bad_input 'a header that ends early' 'ends within its header' 'P5 10 # 12'
-bad_input 'a word for a width' 'no PGM picture: where the width' 'P5 ten 10 255 '
-bad_input 'a negative height' 'where the height' 'P2 3 -3 255 1 2 3'
-bad_input 'a picture without cells' 'no cells' 'P5 0 10 255 '
-bad_input 'a largest grey of 0' 'largest grey is 0' 'P5 2 2 0 abcd'
-bad_input 'a largest grey above 16 bits' 'the largest grey is more than 65535' 'P5 2 2 65536 abcdefgh'
-bad_input 'a width without end' 'the width is more than' 'P5 99999999999999999999999999 1 255 a'
 bad_input 'a size that overflows' 'more than .* Scale' 'P5 1073741824 1073741824 255 a'
-bad_input 'a large picture of which little is there' 'truncated: 900000 x 900000 cells need' \
-    'P5 900000 900000 255 abc' 'truncated\|no memory'
-bad_input 'a truncated picture of bytes' 'truncated: 4 x 3 cells need 12 bytes, and it has 10' 'P5 4 3 255 abcdefghij' \
-    'truncated: it ends in row 3 of 3'
 bad_input 'a truncated picture of 16 bits' 'truncated' 'P5 2 2 256 \0a\0b\0c\0'
-bad_input 'a truncated plain picture' 'truncated: it ends in row 2 of 2' 'P2 3 2 255 100 200 100 100'
 bad_input 'a grey above the largest' 'row 2 a grey is 99, more than its largest, 98' 'P5 2 2 98 abac'
-bad_input 'a plain grey above the largest' 'a grey is more than 98' 'P2 2 2 98 1 2 3 99'
-bad_input 'letters among the greys' 'where a grey should be' 'P2 2 2 98 1 2 x 4'
 
 # All ranks lack memory then, but one sentence is enough.
 bad=0
@@ -235,94 +184,17 @@ done
 ok 'says once that there is no memory' $bad
 
 refused 'a missing input' 'cannot read nothing: No such file.*--make' nothing -o old
-refused 'a directory as input' 'cannot read \.\.: Is a directory' .. -o old
-refused 'no input' 'no input' -o old
-refused 'two inputs' 'more than one input' old old -o new
 refused 'no output' 'no output' old
 refused 'an unknown option' 'no such option as --quick\..*Try --help' old -o new --quick
-refused 'an unknown option before others' 'no such option as --foo=1\.' --foo=1 -n 3 old -o new
-refused 'an unknown letter' 'no such option as -q\.' old --keep=none -qo new
-refused 'an option without its value' 'the value of -o is missing' old -o
-refused 'a long option without its value' 'the value of --keep is missing' old -o new --keep
-refused 'a value where there is none' 'no such option as --help=3' old -o new --help=3
-refused 'a wrong number of iterations' 'whole number' old -o new -n 10x
 refused 'too many iterations' 'whole number' old -o new -n 99999999999999999999
-refused 'a wrong epsilon' 'number of greys' old -o new -e nan
 refused 'a wrong grey to keep' '--keep wants' old -o new --keep black,65536
-refused 'a wrong size' '--make wants' --make 10x new
-refused 'a size of nothing' '--make wants' --make 0x10 new
-refused 'nothing to draw' 'no file to draw' --make 10x10
 refused 'an output in no directory' 'cannot write nowhere/file: No such file.*exists' old -o nowhere/file
-refused 'a drawing in no directory' 'cannot write nowhere/file: No such file' --make 9x9 nowhere/file
-refused 'a device as output' 'not a regular file' old -o /dev/null
-refused 'a directory as output' 'not a regular file' old -o ..
 refused 'one file for both outputs' 'written twice' old -o old --colour ./old
-"$program" --make 1000x900 many
 # The limit leaves room for the memory of the library, which counts as files.
 printf '#!/usr/bin/env bash\ntrap "" XFSZ\nulimit -f 12000\nexec "%s" "$@"\n' "$program" >limited
 "$program" --make 4000x3500 huge
 chmod +x limited
 program=$dir/limited refused 'an output that does not fit' 'cannot write .*: File too large.*Make room' \
     ../huge -n 1 -o old
-
-ranks() { # of the job in the directory "here"
-    local exe
-    while read -r exe; do
-        if [ "$(readlink "${exe%exe}cwd")" = "$dir/here" ]; then
-            exe=${exe#/proc/}
-            echo "${exe%/exe}"
-        fi
-    done < <(find /proc/[0-9]*/exe -lname "$(realpath "$program")" 2>/dev/null)
-}
-
-# A rank is killed at some moment: the job fails, or had all but ended; the output is the old or the new one, and
-# neither a file nor a process is left.
-run 4 many -o expected -n 1200 >said 2>&1
-bad=0
-killed=0
-for delay in 0.02 0.04 0.08 0.12 0.20 0.30 0.45 0.60; do
-    mkdir here && cp byte here/old
-    (cd here && run 4 ../many -o old -n 1200) >said 2>&1 &
-    job=$!
-    sleep $delay
-    mapfile -t running < <(ranks)
-    if [ ${#running[@]} -gt 0 ]; then
-        kill -9 "${running[killed % ${#running[@]}]}" 2>/dev/null && killed=$((killed + 1))
-    fi
-    status=0
-    wait $job || status=$?
-    if cmp -s expected here/old; then
-        now='the new output'
-    elif [ $status != 0 ] && [ $status != 124 ] && cmp -s byte here/old; then
-        now='the old output'
-    else
-        now='A WRONG OUTPUT'
-        bad=1
-    fi
-    echo "# a rank killed after $delay s: $now, status $status"
-    if [ "$(ls -A here)" != old ] || [ -n "$(ranks)" ]; then
-        sed 's/^/# /' said
-        ls -A here
-        bad=1
-    fi
-    rm -rf here
-done
-[ $killed -gt 0 ] || bad=1
-ok 'leaves nothing behind when a rank is killed' $bad
-
-# With --keep-going nobody ends the others: they find out.
-mkdir here && cp byte here/old
-(cd here && timeout 100 "$runnel" run --keep-going -n 4 "$program" ../many -o old -n 1000000 -e 0) >said 2>&1 &
-job=$!
-for ((i = 0; i < 300; i++)); do
-    sleep 0.1
-    mapfile -t running < <(ranks)
-    [ ${#running[@]} -lt 4 ] || break
-done
-kill -9 "${running[1]}"
-status=0
-wait $job || status=$?
-[ $status != 0 ] && [ $status != 124 ] && [ "$(ls -A here)" = old ] && cmp byte here/old && [ -z "$(ranks)" ]
-ok 'ends when a rank is killed, also with --keep-going' $?
 
 exit $failed

@@ -13,7 +13,7 @@ trap 'rm -rf "$dir"' EXIT
 [ -x "$program" ] || { echo "$program is not built"; exit 77; }
 
 status=0
-for mode in scribble lines credit files stop; do
+for mode in scribble lines credit files block stop; do
     bad='' broken=0 more=0
     # Of these two kinds somebody must be found out: in one job of two it ends before it has said what cannot be.
     case $mode in lines | credit) more=40 ;; esac

@@ -2,8 +2,8 @@
 # `runnel run`: exit statuses, output, input, signals, deaths, and that nothing is left behind.
 # Bounds in time are generous, for machines that are busy with other things; measured times are printed, not judged.
 # Its parts are processes of their own, some at a time, since they wait more than they work.
-#   test_run.sh               all parts, with some ranks killed at random
-#   test_run.sh kills N       kills N ranks at random, and nothing else
+# Who is killed at random is killed in kill_many.c.
+#   test_run.sh               all parts
 #   test_run.sh part NAME...  one part, in this process
 # shellcheck disable=SC2016,SC2086,SC2094,SC2317 # scripts for other shells in single quotes; $status is a number; functions called through ok
 set -u
@@ -56,11 +56,13 @@ none_left() { # within 30 s
     marked
     return 1
 }
-children() { # the launcher's, but for the guard
-    local pid
+children() { # the ranks of a launcher: its agent's children, but for the guard
+    local pid agent
     # shellcheck disable=SC2013 # words on one line
-    for pid in $(cat /proc/"$1"/task/"$1"/children 2>/dev/null); do
-        [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = runnel-guard ] || printf '%s ' "$pid"
+    for agent in $(cat /proc/"$1"/task/"$1"/children 2>/dev/null); do
+        for pid in $(cat "/proc/$agent/task/$agent/children" 2>/dev/null); do
+            [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = runnel-guard ] || printf '%s ' "$pid"
+        done
     done
 }
 await_lines() { # FILE N: until it has that many lines, at most 60 s
@@ -79,14 +81,14 @@ shows() { # FILE PATTERN TIMES: until it is in so many of its lines, at most 60 
     done
     return 1
 }
-await_exit() { # PID SECONDS: leaves status, ms
+await_exit() { # PID SECONDS: leaves status, ms, and looks: how often it was still there, which does not count a frozen machine
     local from i
     from=$(now_ms)
     for ((i = 0; i < $2 * 50; i++)); do
         kill -0 "$1" 2>/dev/null || break
         sleep 0.02
     done
-    ms=$(($(now_ms) - from))
+    ms=$(($(now_ms) - from)) looks=$i
     if kill -0 "$1" 2>/dev/null; then
         kill -9 "$1"
         { wait "$1"; } 2>/dev/null
@@ -238,6 +240,12 @@ options() {
     ok "too few descriptors: says how many" is "$? $(grep -c 'ulimit -Hn' "$dir/err")" "71 1"
     (ulimit -n 20 && "$runnel" run -n 2 true >"$dir/out" 2>"$dir/err")
     ok "too few for one rank: no advice to start none" is "$? $(grep -c 'ulimit -Hn)$' "$dir/err")" "71 1"
+    bad=
+    for n in 4 5 6 7 8 9 10 11 12; do # of which libuv takes for granted some
+        (ulimit -n $n && "$runnel" run -n 1 true >"$dir/out" 2>"$dir/err")
+        [ "$? $(grep -c '^runnel: .*\(ulimit\|Too many open files\)' "$dir/err")" = "71 1" ] || bad+="$n "
+    done
+    ok "too few for the launcher itself: says so" is "$bad" ""
     "$runnel" nothing >"$dir/out" 2>"$dir/err"
     ok "no such subcommand" is "$? $(grep -c "no subcommand 'nothing'" "$dir/err")" "64 1"
     "$runnel" --nothing >"$dir/out" 2>"$dir/err"
@@ -386,6 +394,16 @@ signals() {
         [ "$ms" -lt 3000 ] && break
     done
     ok "a second SIGINT ends it at once ($ms ms)" is "$status $((ms < 3000))" "130 1"
+    bad=
+    for ((tries = 0; tries < 12; tries++)); do # some of the ranks have started, others have not
+        "$runnel" run -n 100 sleep 600 >"$dir/out" 2>"$dir/err" </dev/null &
+        launcher=$!
+        sleep 0.0$((tries * 4 + 10))
+        kill -TERM $launcher
+        await_exit $launcher 60
+        [ "$status" = 143 ] && [ "$looks" -lt 200 ] || bad+="$status after $ms ms, "
+    done
+    ok "SIGTERM while the ranks start ends all" is "$bad" ""
     begin 2 sh -c 'trap "echo bye; exit 0" TERM; echo ready; while :; do sleep 0.05; done'
     kill -TERM $launcher
     await_exit $launcher 60
@@ -499,43 +517,26 @@ many() {
     ok "64 connect all to all: $(($(now_ms) - from)) ms" is $status 0
 }
 
-# ranks killed at random
-killed() { # HOW_MANY
-    local i bad=0 slow=0 ranks keep victims victim
-    for ((i = 0; i < $1; i++)); do
-        ranks=$((2 + RANDOM % 4)) keep=
-        ((i % 2)) && keep=--keep-going
-        "$runnel" run $keep -n $ranks "$joiner" all-for 150 >"$dir/out" 2>"$dir/err" </dev/null &
-        launcher=$!
-        sleep 0.0$((RANDOM % 10))$((RANDOM % 10)) # also while they start
-        read -ra victims <<<"$(children $launcher)"
-        victim=${victims[$((RANDOM % (${#victims[@]} + 1)))]:-}
-        [ -n "$victim" ] && kill -9 "$victim" 2>/dev/null
-        await_exit $launcher 10
-        case $status$victim in
-        137?*) says "$dir/err" "rank [0-9]+ on $host was killed by signal 9" || bad=$((bad + 1)) ;;
-        0*) ;; # nobody was there to be killed
-        *)
-            bad=$((bad + 1))
-            echo "    kill $i: status $status, $(cat "$dir/err")"
-            ;;
-        esac
-        ((ms > 3000)) && slow=$((slow + 1))
-    done
-    ok "$1 random kills: each job ends as it should ($slow slow)" is $bad 0
-}
-
-# launchers killed at random
-launchers() { # HOW_MANY
-    local i
-    for ((i = 0; i < $1; i++)); do
-        "$runnel" run -n 4 "$joiner" all-for 150 >"$dir/out" 2>"$dir/err" </dev/null &
-        launcher=$!
-        sleep 0.0$((RANDOM % 10))$((RANDOM % 10))
-        kill -9 $launcher
-        { wait $launcher; } 2>/dev/null
-    done
-    ok "$1 launchers killed at random: no process is left" none_left
+# ranks that are stopped
+stopped() {
+    local rank
+    begin 2 sh -c 'echo $$; exec sleep 60'
+    rank=$(head -n 1 "$dir/out")
+    kill -STOP "$rank"
+    ok "a rank that is stopped: the launcher says which, and since when" \
+        shows "$dir/err" "^runnel: rank [01] on $host has been stopped (SIGSTOP, or a debugger) since [0-9:]*: the job waits" 1
+    sleep 4
+    ok "... once" says "$dir/err" "has been stopped"
+    kill -CONT "$rank"
+    kill -TERM $launcher
+    await_exit $launcher 20
+    ok "... and it is not killed for that" is $status 143
+    run --stopped-after 0.5 --keep-going -n 2 sh -c '[ $RUNNEL_RANK = 1 ] && kill -STOP $$; echo on'
+    ok "--stopped-after: a rank that is stopped is killed, the others go on" is "$status $(cat "$dir/out")" "137 on"
+    ok "... with the reason" is "$(grep -c '^runnel: rank 1 on .* for too long (--stopped-after); killing it' "$dir/err")" 1
+    run --stopped-after 0.5 -n 2 sh -c '[ $RUNNEL_RANK = 1 ] && kill -STOP $$; sleep 60'
+    ok "... and the job ends without --keep-going" is $status 137
+    complains "--stopped-after takes a time" 64 "stopped-after takes a number of seconds" --stopped-after soon true
 }
 
 if [ "${1:-}" = part ]; then
@@ -549,17 +550,10 @@ if [ "${1:-}" = part ]; then
     ok "$2: nothing is left in /dev/shm or the temporary directory" is "$(comm -13 "$dir/before" "$dir/after")" ""
     exit $failed
 fi
-case ${1:-} in
-kills)
-    kills=$2
-    [ -n "${ASAN_OPTIONS:-}${TSAN_OPTIONS:-}" ] && kills=$((kills / 3)) # each start costs several times as much
-    parts=("killed $((kills / 3))" "killed $((kills / 3))" "killed $((kills - 2 * (kills / 3)))" "launchers $((kills / 5))")
-    ;;
-*) parts=(signals terminal orphans statuses output options many 'killed 15' 'killed 15' 'launchers 6') ;;
-esac
+parts=(signals terminal orphans stopped statuses output options many)
 for ((i = 0; i < ${#parts[@]}; i++)); do
     ((i >= 4)) && { wait -n || failed=1; }
-    "$0" part ${parts[i]} >"$dir/$i.log" 2>&1 &
+    "$0" part "${parts[i]}" >"$dir/$i.log" 2>&1 &
 done
 for ((; i > 0; i--)); do
     wait -n

@@ -1,29 +1,11 @@
 #!/usr/bin/env bash
 # runnel run --transport udp: programs unchanged, with datagrams between all of their processes. Prints "ok - name" or
 # "not ok - name". Finds the build in $RUNNEL_BUILD and the command in $RUNNEL; exits 77 if something is missing.
-set -u
-build=${RUNNEL_BUILD:?the build directory}
-runnel=${RUNNEL:?the runnel command}
-for needed in perl sort cmp; do
-    if ! command -v $needed >/dev/null; then
-        echo "$needed is not installed"
-        exit 77
-    fi
-done
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
+# shellcheck source=tests/support/test.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/test.sh"
+needs_commands perl sort cmp
 cd "$dir" || exit 1
-failed=0
 
-ok() { # name status
-    if [ "$2" = 0 ]; then
-        echo "ok - $1"
-    else
-        echo "not ok - $1"
-        sed 's/^/# /' said 2>/dev/null | cut -c1-300 | head -n 20
-        failed=1
-    fi
-}
 udp() { # ranks program...
     local ranks=$1
     shift
@@ -47,7 +29,7 @@ echo "# $went datagrams" >said
 ok 'by datagrams' $?
 run 'half a message is answered while others flow' 3 fm_semantics half
 run 'who does not extract blocks its senders and loses nothing' 3 fm_semantics stall
-run 'FM 1.1, mixed traffic' 3 fm_old
+run 'FM 1.1, mixed traffic' 3 fm1_traffic
 
 # What befalls packets can be asked for, and programs end as without it.
 RNL_FAULT=loss=5%,dup=2%,reorder=5%:1ms,corrupt=1% udp 3 "$build/examples/table" 3000 >said 2>&1 &&
@@ -66,13 +48,13 @@ udp 3 "$build/tests/multi-near" >said 2>&1 && grep -qx '2 by datagrams, 2 of the
 ok 'all run under one kernel' $?
 
 # What the kernel lacks is done without, also between processes of which only some lack it.
-if "$build/tests/multi-lacks" segment true 2>said; then
+if "$build/tests/multi-without_syscall" segment true 2>said; then
     for lack in segment merge segment,merge,ecn,errors,probe,reuse ipv6 io_uring membarrier; do
-        udp 3 "$build/tests/multi-lacks" "$lack" "$build/tests/multi-fm_alltoall" 1 20 >said 2>&1
+        udp 3 "$build/tests/multi-without_syscall" "$lack" "$build/tests/multi-fm_alltoall" 1 20 >said 2>&1
         ok "a kernel without $lack" $?
     done
     # shellcheck disable=SC2016 # the ranks' shell is to see it
-    udp 3 sh -c 'if [ "$RUNNEL_RANK" = 1 ]; then exec "$0/multi-lacks" segment,merge,reuse "$0/multi-fm_alltoall" 1 20; fi
+    udp 3 sh -c 'if [ "$RUNNEL_RANK" = 1 ]; then exec "$0/multi-without_syscall" segment,merge,reuse "$0/multi-fm_alltoall" 1 20; fi
         exec "$0/multi-fm_alltoall" 1 20' "$build/tests" >said 2>&1
     ok 'one rank whose kernel lacks most' $?
 else
@@ -85,19 +67,12 @@ if [ -x "$build/examples/sort" ]; then
     udp 3 "$build/examples/sort" numbers -o sorted >said 2>&1 && [ ! -s said ] && cmp sorted expected >said 2>&1
     ok 'sorts' $?
 fi
-if [ -x "$build/examples/heat" ]; then
-    "$build/examples/heat" --make 40x30 start.pgm 2>said &&
-        timeout 60 "$runnel" run -n 1 "$build/examples/heat" start.pgm -n 300 -o alone.pgm >said 2>&1 </dev/null &&
-        udp 3 "$build/examples/heat" start.pgm -n 300 -o together.pgm >said 2>&1 && cmp alone.pgm together.pgm >said 2>&1
-    ok 'heat: the same picture as alone' $?
-fi
-
 # The others are told of a death by the launcher: they need not wait until they miss an answer.
 timeout 60 "$runnel" run --timeout 40 --transport udp --keep-going -n 3 "$build/tests/multi-kill_rank" wait 1 2 \
     >said 2>&1 </dev/null &
 job=$!
 for ((i = 0; i < 500; i++)); do # the process of the last rank sleeps in FM_wait once it has joined
-    launcher=$(pgrep -P $job -x runnel)
+    launcher=$(pgrep -P "$(pgrep -P $job -x runnel || echo 0)" -x runnel-agent)
     victim=
     for pid in $(pgrep -P "${launcher:-0}" -x multi-kill_rank); do
         if tr '\0' '\n' 2>/dev/null <"/proc/$pid/environ" | grep -qx RUNNEL_RANK=2; then victim=$pid; fi

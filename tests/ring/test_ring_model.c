@@ -5,13 +5,10 @@
  * and grant are what was told; the checkers agree; and at the end all credit is back. */
 #include "ring/pair.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
 #include "support/model.h"
+#include "support/unit.h"
 
 enum op_kind {
     OP_SEND,   /* len, handler, count */
@@ -76,18 +73,19 @@ struct world {
 
 static uint64_t ring_lines(const struct world *w)
 {
-    return RNL_LINES(w->t->wrap);
+    return RNL_CELLS(w->t->wrap);
 }
 
 static uint64_t used(const struct world *w)
 {
-    return rnl_tx_line(w->t) - w->t->line0 + w->t->bulk_head / 64;
+    return rnl_tx_cell(w->t) - w->t->cell0 + w->t->bulk_head / 64;
 }
 
 /* What the receiver really allows: what it has read, and what stands. */
 static uint64_t allowed(const struct world *w)
 {
-    return w->r->standing + w->r->got_back + ((w->r->pos >> 3) - w->r->line0 - 1) + w->consumed / 64 - w->t->gave;
+    return w->r->outstanding_max + w->r->reclaimed + ((w->r->pos >> 3) - w->r->cell0 - 1) + w->consumed / 64 -
+           w->t->credit_returned;
 }
 
 static int check(struct world *w, const char *after)
@@ -103,11 +101,11 @@ static int check(struct world *w, const char *after)
         rnl_rx_dump(w->r, text, sizeof text);
         return BAD("receiver's invariant %d after %s: %s", bad, after, text);
     }
-    if (rnl_tx_line(w->t) + 1 - (w->r->pos >> 3) > ring_lines(w) && !(w->grew && !w->rx_grew))
+    if (rnl_tx_cell(w->t) + 1 - (w->r->pos >> 3) > ring_lines(w) && !(w->grew && !w->rx_grew))
         return BAD("%llu lines unread in a ring of %llu after %s",
-                   (unsigned long long)(rnl_tx_line(w->t) + 1 - (w->r->pos >> 3)), (unsigned long long)ring_lines(w),
+                   (unsigned long long)(rnl_tx_cell(w->t) + 1 - (w->r->pos >> 3)), (unsigned long long)ring_lines(w),
                    after);
-    if (used(w) > allowed(w) && w->r->standing > RNL_GRANT_MIN)
+    if (used(w) > allowed(w) && w->r->outstanding_max > RNL_GRANT_MIN)
         return BAD("%llu units used, %llu allowed after %s", (unsigned long long)used(w),
                    (unsigned long long)allowed(w), after);
     return 0;
@@ -126,17 +124,17 @@ static int note(struct world *w, struct thing t)
 /* One line or item; 1 = sent, 0 = no room, checked against what was told. */
 static int send_line(struct world *w, unsigned kind, unsigned handler, unsigned len, const void *buf)
 {
-    rnl_head key = rnl_head_key(kind, handler, len);
+    rnl_header key = rnl_header_key(kind, handler, len);
     int put = ring_put(&w->p.a, w->lane, key, buf);
     if (put < 0) {
-        const struct rnl_back *back = &w->p.b.side->back[w->lane];
+        const struct rnl_credit_words *back = &w->p.b.side->credit[w->lane];
         int now = rnl_tx_refresh(w->t, NULL, NULL);
         uint64_t position = atomic_load(&back->position), granted = atomic_load(&back->granted);
         if (position < w->t->acked)
             position = w->t->acked;
         if (granted < RNL_GRANT_MIN)
             granted = RNL_GRANT_MIN;
-        int room = rnl_tx_line(w->t) + 1 < (position >> 3) + ring_lines(w) && used(w) < granted - w->t->gave;
+        int room = rnl_tx_cell(w->t) + 1 < (position >> 3) + ring_lines(w) && used(w) < granted - w->t->credit_returned;
         if (now != room)
             return !BAD("refresh says %d, what was told means %d", now, room);
         if (!now)
@@ -145,24 +143,24 @@ static int send_line(struct world *w, unsigned kind, unsigned handler, unsigned 
         if (put != 1)
             return !BAD("a refresh found room, but placing says %d", put);
     }
-    if (kind != RNL_LINE_ITEMS)
+    if (kind != RNL_CELL_RECORDS)
         rnl_tx_close_other(w->t);
     return 1;
 }
 
 static int op_send(struct world *w, const struct test_op *op)
 {
-    unsigned len = op->arg[0] % (RNL_LINE_PAYLOAD + 1);
+    unsigned len = op->arg[0] % (RNL_CELL_PAYLOAD + 1);
     for (unsigned i = 0; i <= op->arg[2]; i++) {
         uint64_t id = w->next_id;
         /* No stream sends items before its open message ends: their line gives its unit back only when the next is
          * begun, and that would be the one that ends the message. */
-        if (w->open && used(w) + 1 >= w->t->granted - w->t->gave)
+        if (w->open && used(w) + 1 >= w->t->granted - w->t->credit_returned)
             break;
-        if (!send_line(w, RNL_LINE_ITEMS, op->arg[1], len, test_pattern(id, 0)))
+        if (!send_line(w, RNL_CELL_RECORDS, op->arg[1], len, test_pattern(id, 0)))
             break;
         w->next_id++;
-        if (note(w, (struct thing){.kind = RNL_LINE_ITEMS, .handler = op->arg[1], .len = len, .id = id}))
+        if (note(w, (struct thing){.kind = RNL_CELL_RECORDS, .handler = op->arg[1], .len = len, .id = id}))
             return 1;
     }
     return 0;
@@ -184,15 +182,15 @@ static int announce(struct world *w, int first, unsigned flags)
                                .published = (uint32_t)w->filled,
                                .bound = w->reserved,
                                .flags = flags | RNL_EXTENT_FIRST};
-        if (!send_line(w, RNL_LINE_EXTENT, 5, sizeof e, &e))
+        if (!send_line(w, RNL_CELL_EXTENT, 5, sizeof e, &e))
             return 0;
-        if (note(w, (struct thing){.kind = RNL_LINE_EXTENT, .id = w->extent_id, .extent = e}))
+        if (note(w, (struct thing){.kind = RNL_CELL_EXTENT, .id = w->extent_id, .extent = e}))
             return -1;
     } else {
         struct rnl_prefix f = {.published = (uint32_t)w->filled, .flags = flags};
-        if (!send_line(w, RNL_LINE_PREFIX, 5, sizeof f, &f))
+        if (!send_line(w, RNL_CELL_PREFIX, 5, sizeof f, &f))
             return 0;
-        if (note(w, (struct thing){.kind = RNL_LINE_PREFIX, .id = w->extent_id, .prefix = f}))
+        if (note(w, (struct thing){.kind = RNL_CELL_PREFIX, .id = w->extent_id, .prefix = f}))
             return -1;
     }
     w->published = w->filled;
@@ -203,15 +201,16 @@ static int op_reserve(struct world *w, const struct test_op *op)
 {
     uint64_t start;
     uint32_t bytes = op->arg[0] % (RNL_BULK_BYTES / 2 + 1);
-    if (w->open || RNL_LINE_START(w->t->pos) + 8 >= w->t->stop) /* a line to announce it and one to close it */
+    if (w->open || RNL_CELL_START(w->t->pos) + 8 >= w->t->stop) /* a line to announce it and one to close it */
         return 0;
     int status = rnl_tx_bulk_room(w->t, bytes, &start);
     uint64_t head = w->t->bulk_head, offset = head % RNL_BULK_BYTES;
-    uint64_t read = atomic_load(&w->p.b.side->back[w->lane].bulk_read), granted = w->t->granted - w->t->gave;
+    uint64_t read = atomic_load(&w->p.b.side->credit[w->lane].bulk_read),
+             granted = w->t->granted - w->t->credit_returned;
     uint64_t over = RNL_BULK_BYTES - offset, half = RNL_BULK_BYTES / 2, eighth = RNL_BULK_BYTES / 8;
     int early = offset <= half && offset + bytes > half && bytes <= eighth && head - read <= eighth &&
                 used(w) + (over + bytes) / 64 + 2 <= granted;
-    uint64_t area = w->lane == 1 && bytes <= RNL_BULK_ANSWER ? RNL_BULK_ANSWERS : RNL_BULK_BYTES;
+    uint64_t area = w->lane == 1 && bytes <= RNL_BULK_REPLY_MAX ? RNL_BULK_REPLIES_BYTES : RNL_BULK_BYTES;
     uint64_t at = offset + bytes > area || early ? head + over : head, end = at + (bytes + 63u) / 64 * 64;
     int room = end - read <= RNL_BULK_BYTES && used(w) + 1 + (end - head) / 64 <= granted;
     if (status != room)
@@ -245,11 +244,11 @@ static int op_close(struct world *w)
 
 static int op_grow(struct world *w)
 {
-    if (w->lane != 0 || w->grew || !send_line(w, RNL_LINE_GROW, 0, 0, NULL))
+    if (w->lane != 0 || w->grew || !send_line(w, RNL_CELL_GROW, 0, 0, NULL))
         return 0;
     rnl_tx_grow(w->t, w->p.big);
     w->grew = 1;
-    return note(w, (struct thing){.kind = RNL_LINE_GROW});
+    return note(w, (struct thing){.kind = RNL_CELL_GROW});
 }
 
 /* ---- taking ---- */
@@ -298,24 +297,24 @@ static int take_prefix(struct world *w, const struct thing *want, const unsigned
 /* 1 = took one, 0 = nothing there, -1 = wrong. */
 static int take(struct world *w)
 {
-    unsigned char buf[RNL_LINE_PAYLOAD];
-    rnl_head h;
+    unsigned char buf[RNL_CELL_PAYLOAD];
+    rnl_header h;
     if (!ring_take(&w->p.b, w->lane, &h, buf))
         return w->first == w->last ? 0 : -BAD("%zu things were sent, but none is there", w->last - w->first);
     if (w->first == w->last)
         return -BAD("something is there that nobody sent");
     const struct thing *want = &w->thing[w->first++];
-    if (RNL_HEAD_KIND(h) != want->kind)
-        return -BAD("a line of kind %u, expected %u", RNL_HEAD_KIND(h), want->kind);
+    if (RNL_HEADER_KIND(h) != want->kind)
+        return -BAD("a line of kind %u, expected %u", RNL_HEADER_KIND(h), want->kind);
     switch (want->kind) {
-    case RNL_LINE_ITEMS:
-        if (RNL_HEAD_HANDLER(h) != want->handler || RNL_HEAD_LEN(h) != want->len ||
+    case RNL_CELL_RECORDS:
+        if (RNL_HEADER_HANDLER(h) != want->handler || RNL_HEADER_LEN(h) != want->len ||
             memcmp(buf, test_pattern(want->id, 0), want->len) != 0)
             return -BAD("item %llu came out wrong", (unsigned long long)want->id);
         return 1;
-    case RNL_LINE_EXTENT:
+    case RNL_CELL_EXTENT:
         return take_extent(w, want, buf) ? -1 : 1;
-    case RNL_LINE_PREFIX:
+    case RNL_CELL_PREFIX:
         return take_prefix(w, want, buf) ? -1 : 1;
     default:
         rnl_rx_grow(w->r, w->p.big);
@@ -353,30 +352,30 @@ static int consume(struct world *w, uint64_t bytes)
 static int op_answer(struct world *w, const struct test_op *op)
 {
     for (unsigned i = 0; i <= op->arg[0]; i++) {
-        if (ring_put(&w->p.b, w->lane, rnl_head_key(RNL_LINE_ITEMS, 1, 8), &w->back_id) < 0)
+        if (ring_put(&w->p.b, w->lane, rnl_header_key(RNL_CELL_RECORDS, 1, 8), &w->back_id) < 0)
             break;
         w->back_id++;
     }
     for (unsigned i = 0; i < op->arg[1]; i++) {
-        rnl_head h;
+        rnl_header h;
         uint64_t got;
         if (!ring_take(&w->p.a, w->lane, &h, &got))
             break;
         if (got != w->back_read++)
             return BAD("an answer came out of order");
-        if (rnl_tx_acked(w->t, &w->p.a.rx[w->lane], RNL_HEAD_ACK(h)) < 0)
+        if (rnl_tx_acked(w->t, &w->p.a.rx[w->lane], RNL_HEADER_ACK(h)) < 0)
             return BAD("a true position is called broken");
     }
-    rnl_rx_tell(&w->p.a.rx[w->lane]);
+    rnl_rx_advertise(&w->p.a.rx[w->lane]);
     return rnl_tx_refresh(&w->p.b.tx[w->lane], NULL, NULL) < 0 ? BAD("a true position is called broken") : 0;
 }
 
 static int op_tell(struct world *w)
 {
-    const struct rnl_back *back = &w->p.b.side->back[w->lane];
+    const struct rnl_credit_words *back = &w->p.b.side->credit[w->lane];
     uint64_t before = atomic_load(&back->granted);
-    rnl_rx_tell(w->r);
-    uint64_t sum = w->r->standing + w->r->got_back + ((w->r->pos >> 3) - w->r->line0 - 1) + w->consumed / 64;
+    rnl_rx_advertise(w->r);
+    uint64_t sum = w->r->outstanding_max + w->r->reclaimed + ((w->r->pos >> 3) - w->r->cell0 - 1) + w->consumed / 64;
     uint64_t want = sum > w->r->withheld ? sum - w->r->withheld : 0, now = atomic_load(&back->granted);
     if (want < before || want <= RNL_GRANT_MIN)
         want = before;
@@ -410,7 +409,7 @@ static int step(struct world *w, const struct test_op *op)
     case OP_MORE:
         if (w->open) {
             fill(w, op->arg[0]);
-            return RNL_LINE_START(w->t->pos) + 8 < w->t->stop && announce(w, 0, 0) < 0;
+            return RNL_CELL_START(w->t->pos) + 8 < w->t->stop && announce(w, 0, 0) < 0;
         }
         return 0;
     case OP_CLOSE:
@@ -424,18 +423,18 @@ static int step(struct world *w, const struct test_op *op)
         return 0;
     case OP_FREE:
         w->r->withheld -= op->arg[0] < w->r->withheld ? op->arg[0] : w->r->withheld;
-        rnl_rx_tell(w->r);
+        rnl_rx_advertise(w->r);
         return 0;
     case OP_GRANT:
         rnl_rx_grant(w->r, op->arg[0]);
         return 0;
     case OP_ASK_BACK:
         if (w->lane == 0)
-            rnl_rx_ask_back(w->r, RNL_GRANT_MIN + op->arg[0]);
+            rnl_rx_reclaim(w->r, RNL_GRANT_MIN + op->arg[0]);
         return 0;
     default:
-        rnl_tx_give_back(w->t);
-        (void)rnl_rx_got_back(w->r);
+        rnl_tx_return_credit(w->t);
+        (void)rnl_rx_reclaimed(w->r);
         return 0;
     }
 }
@@ -454,7 +453,7 @@ static int finish(struct world *w)
             if (took < 0 || consume(w, UINT64_MAX))
                 return 1;
         }
-        rnl_rx_tell(w->r);
+        rnl_rx_advertise(w->r);
     }
     for (int took = 1; took;) {
         took = take(w);
@@ -467,15 +466,16 @@ static int finish(struct world *w)
         return BAD("%zu things never came out", w->last - w->first);
     if (rnl_tx_refresh(w->t, NULL, NULL) != 1)
         return BAD("all is read, but there is no room");
-    rnl_tx_give_back(w->t);
-    (void)rnl_rx_got_back(w->r);
-    if (w->t->gave != w->r->got_back)
-        return BAD("%llu units given back, %llu came", (unsigned long long)w->t->gave,
-                   (unsigned long long)w->r->got_back);
-    uint64_t spare = w->t->granted - w->t->gave - used(w), open_line = rnl_tx_line(w->t) + 1 - (w->r->pos >> 3);
-    if (spare + open_line != w->r->standing)
+    rnl_tx_return_credit(w->t);
+    (void)rnl_rx_reclaimed(w->r);
+    if (w->t->credit_returned != w->r->reclaimed)
+        return BAD("%llu units given back, %llu came", (unsigned long long)w->t->credit_returned,
+                   (unsigned long long)w->r->reclaimed);
+    uint64_t spare = w->t->granted - w->t->credit_returned - used(w),
+             open_line = rnl_tx_cell(w->t) + 1 - (w->r->pos >> 3);
+    if (spare + open_line != w->r->outstanding_max)
         return BAD("%llu units may be used after all, %llu stand", (unsigned long long)(spare + open_line),
-                   (unsigned long long)w->r->standing);
+                   (unsigned long long)w->r->outstanding_max);
     return check(w, "the end");
 }
 
@@ -541,7 +541,7 @@ static size_t generate(uint64_t seed, struct test_op *ops, size_t max_ops)
             op->kind = OP_GRANT;
         switch (op->kind) {
         case OP_SEND:
-            op->arg[0] = test_random_one_in(&r, 2) ? 8 : size(&r, RNL_LINE_PAYLOAD);
+            op->arg[0] = test_random_one_in(&r, 2) ? 8 : size(&r, RNL_CELL_PAYLOAD);
             op->arg[1] = test_random_below(&r, 3);
             op->arg[2] = size(&r, 40);
             break;

@@ -6,13 +6,10 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
 
 #include "support/must.h"
 #include "support/random.h"
+#include "support/unit.h"
 
 struct duel {
     struct ring_pair p;
@@ -33,9 +30,9 @@ static void *sender(void *arg)
     struct test_random r = test_random_of(1, 1);
     unsigned handler = 0, idle = 0;
     uint64_t got;
-    rnl_head h;
+    rnl_header h;
     for (uint64_t i = 0; i < d->items;) {
-        int put = ring_put(&d->p.a, 0, rnl_head_key(RNL_LINE_ITEMS, handler, 8), &i);
+        int put = ring_put(&d->p.a, 0, rnl_header_key(RNL_CELL_RECORDS, handler, 8), &i);
         if (put >= 0) {
             i++;
             if (test_random_one_in(&r, 4))
@@ -47,7 +44,7 @@ static void *sender(void *arg)
         give_way(&idle);
         while (ring_take(&d->p.a, 0, &h, &got)) {
             TEST_MUST(got == d->answers++);
-            TEST_MUST(rnl_tx_acked(t, &d->p.a.rx[0], RNL_HEAD_ACK(h)) == 0);
+            TEST_MUST(rnl_tx_acked(t, &d->p.a.rx[0], RNL_HEADER_ACK(h)) == 0);
         }
         TEST_MUST(rnl_tx_valid(t) == 0);
     }
@@ -59,7 +56,7 @@ static void *receiver(void *arg)
     struct duel *d = arg;
     uint64_t x, asked = 0;
     unsigned idle = 0;
-    rnl_head h;
+    rnl_header h;
     for (uint64_t i = 0; i < d->items;) {
         if (!ring_take(&d->p.b, 0, &h, &x)) {
             give_way(&idle);
@@ -69,11 +66,11 @@ static void *receiver(void *arg)
         TEST_MUST(x == i++);
         if (i % 31 == 0) {
             TEST_MUST(rnl_tx_refresh(&d->p.b.tx[0], NULL, NULL) >= 0);
-            if (ring_put(&d->p.b, 0, rnl_head_key(RNL_LINE_ITEMS, 1, 8), &asked) >= 0)
+            if (ring_put(&d->p.b, 0, rnl_header_key(RNL_CELL_RECORDS, 1, 8), &asked) >= 0)
                 asked++;
         }
     }
-    rnl_rx_tell(&d->p.b.rx[0]);
+    rnl_rx_advertise(&d->p.b.rx[0]);
     return NULL;
 }
 

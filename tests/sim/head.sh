@@ -8,7 +8,7 @@ set -uo pipefail
 source=${RUNNEL_SOURCE:-$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)}
 build=${RUNNEL_BUILD:-$source/build}
 runnel=${RUNNEL:-$build/tools/runnel}
-guests=$build/tests
+vprocs=$build/tests
 failed=0
 
 needs() { # files...

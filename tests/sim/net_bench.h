@@ -5,24 +5,15 @@
 #ifndef RNL_TESTS_SIM_NET_BENCH_H
 #define RNL_TESTS_SIM_NET_BENCH_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "runnel/runnel.h"
 #include "sim/cluster/net.h"
-#include "sim/cluster/units.h"
+#include "support/unit.h"
 
 enum { NET_PORT = 7000, NET_HOSTS_MAX = 1024 };
 
 struct net_bench {
     struct rnl_sim *sim;
-    struct rnl_net *net;
+    struct vc_net *net;
     struct rnl_socket *socket[NET_HOSTS_MAX];
     uint32_t hosts;
 };
@@ -34,50 +25,50 @@ static inline struct net_bench *net_bench_new(uint64_t seed, uint32_t hosts, uin
     struct net_bench *b = calloc(1, sizeof *b);
     assert_non_null(b);
     assert_int_equal(rnl_sim_new(seed, &b->sim), 0);
-    assert_int_equal(rnl_net_new(b->sim, hosts, switches, &b->net), 0);
+    assert_int_equal(vc_net_new(b->sim, hosts, switches, &b->net), 0);
     b->hosts = hosts;
     return b;
 }
 
-static inline void net_bench_socket(struct net_bench *b, uint32_t host, struct rnl_net_socket_config config)
+static inline void net_bench_socket(struct net_bench *b, uint32_t host, struct vc_net_socket_config config)
 {
     config.port = config.port ? config.port : NET_PORT;
-    assert_int_equal(rnl_net_socket_open(b->net, host, &config, &b->socket[host]), 0);
+    assert_int_equal(vc_net_socket_open(b->net, host, &config, &b->socket[host]), 0);
 }
 
 /* Routes, and a socket for each host. */
-static inline void net_bench_start(struct net_bench *b, struct rnl_net_socket_config config)
+static inline void net_bench_start(struct net_bench *b, struct vc_net_socket_config config)
 {
-    assert_int_equal(rnl_net_route(b->net), 0);
+    assert_int_equal(vc_net_route(b->net), 0);
     for (uint32_t i = 0; i < b->hosts; i++)
         net_bench_socket(b, i, config);
 }
 
 /* Two hosts and a link between them. */
-static inline struct net_bench *net_bench_pair(uint64_t seed, const struct rnl_net_link_config *config,
-                                               struct rnl_net_socket_config sockets)
+static inline struct net_bench *net_bench_pair(uint64_t seed, const struct vc_net_link_config *config,
+                                               struct vc_net_socket_config sockets)
 {
     struct net_bench *b = net_bench_new(seed, 2, 0);
-    assert_int_equal(rnl_net_connect(b->net, 0, 1, config, NULL), 0);
+    assert_int_equal(vc_net_connect(b->net, 0, 1, config, NULL), 0);
     net_bench_start(b, sockets);
     return b;
 }
 
 static inline void net_bench_free(struct net_bench *b)
 {
-    rnl_net_free(b->net);
+    vc_net_free(b->net);
     rnl_sim_free(b->sim);
     free(b);
 }
 
 static inline uint64_t net_bench_ns(const struct net_bench *b)
 {
-    return rnl_sim_now(b->sim) / RNL_TICKS_PER_NS;
+    return rnl_sim_now(b->sim) / VC_TICKS_PER_NS;
 }
 
 static inline void net_bench_run(struct net_bench *b, uint64_t until_ns)
 {
-    rnl_sim_run(b->sim, until_ns == UINT64_MAX ? RNL_SIM_NEVER : until_ns * RNL_TICKS_PER_NS);
+    rnl_sim_run(b->sim, until_ns == UINT64_MAX ? RNL_SIM_NEVER : until_ns * VC_TICKS_PER_NS);
 }
 
 /* One datagram that begins with `number`: why it was not taken, RNL_SOCKET_WENT. */
@@ -85,7 +76,7 @@ static inline uint32_t net_bench_send(struct net_bench *b, uint32_t from, uint32
                                       uint8_t ecn)
 {
     static unsigned char data[65536];
-    struct rnl_socket_out out = {.to = rnl_net_addr(to, NET_PORT), .at = data, .bytes = bytes, .ecn = ecn};
+    struct rnl_socket_out out = {.to = vc_net_addr(to, NET_PORT), .at = data, .bytes = bytes, .ecn = ecn};
     struct rnl_socket_result r;
     memset(data, (int)number, bytes);
     memcpy(data, &number, bytes < 8 ? bytes : 8);

@@ -2,22 +2,14 @@
  *
  * test_engine.c - virtual time: the order of events, coroutines and their lives, chance as a pure function, the hash.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "sim/engine/coro.h"
 #include "sim/engine/engine.h"
 #include "sim/engine/random.h"
 #include "support/must.h"
+#include "support/unit.h"
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 enum { STACK = 64 << 10 };
@@ -372,7 +364,7 @@ static uint64_t noted(uint64_t first, uint32_t entity, uint64_t *sum)
     struct rnl_sim_event e;
     assert_int_equal(rnl_sim_new(1, &s), 0);
     if (sum)
-        rnl_sim_watch(s, watch, sum);
+        rnl_sim_observe(s, watch, sum);
     rnl_sim_event_init(&e, on_note, entity);
     assert_int_equal(rnl_sim_at(s, &e, first), 0);
     rnl_sim_run(s, RNL_SIM_NEVER);

@@ -2,18 +2,12 @@
  *
  * test_host.c - clocks of virtual hosts: they drift as they are told, never go back, and the tick of a moment is the
  * first at which the clock shows it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include "sim/cluster/host.h"
+#include "sim/cluster/cluster_internal.h"
 #include "sim/engine/engine.h"
 #include "sim/engine/random.h"
+#include "support/unit.h"
 
-static const int32_t drifts[] = {0, 1, -1, 999, 50000, -50000, RNL_DRIFT_MAX_PPB, -RNL_DRIFT_MAX_PPB};
+static const int32_t drifts[] = {0, 1, -1, 999, 50000, -50000, VC_DRIFT_MAX_PPB, -VC_DRIFT_MAX_PPB};
 enum { DRIFTS = sizeof drifts / sizeof drifts[0] };
 
 static void a_clock_drifts_as_told(void **state)
@@ -21,8 +15,8 @@ static void a_clock_drifts_as_told(void **state)
     const uint64_t day_ns = UINT64_C(86400000000000);
     (void)state;
     for (int i = 0; i < DRIFTS; i++) {
-        struct rnl_vhost h = {.drift_ppb = drifts[i], .offset_ns = 1000000};
-        int64_t ahead = (int64_t)(rnl_vhost_ns(&h, day_ns * RNL_TICKS_PER_NS) - h.offset_ns - day_ns);
+        struct vc_host h = {.drift_ppb = drifts[i], .offset_ns = 1000000};
+        int64_t ahead = (int64_t)(vc_host_ns(&h, day_ns * VC_TICKS_PER_NS) - h.offset_ns - day_ns);
         assert_int_equal(ahead, 86400 * (int64_t)drifts[i]);
     }
 }
@@ -31,10 +25,10 @@ static void it_never_goes_back(void **state)
 {
     (void)state;
     for (int i = 0; i < DRIFTS; i++) {
-        struct rnl_vhost h = {.drift_ppb = drifts[i], .offset_ns = 5};
+        struct vc_host h = {.drift_ppb = drifts[i], .offset_ns = 5};
         uint64_t last = 0;
         for (uint64_t k = 0; k < 200000; k++) {
-            uint64_t shown = rnl_vhost_ns(&h, k * 7919);
+            uint64_t shown = vc_host_ns(&h, k * 7919);
             assert_true(shown >= last);
             last = shown;
         }
@@ -45,15 +39,15 @@ static void the_tick_of_a_moment_is_the_first_that_shows_it(void **state)
 {
     (void)state;
     for (int i = 0; i < DRIFTS; i++) {
-        struct rnl_vhost h = {.drift_ppb = drifts[i], .offset_ns = 123456789};
-        assert_true(rnl_vhost_tick(&h, UINT64_MAX) == RNL_SIM_NEVER);
-        assert_int_equal(rnl_vhost_tick(&h, 5), 0);
+        struct vc_host h = {.drift_ppb = drifts[i], .offset_ns = 123456789};
+        assert_true(vc_host_tick(&h, UINT64_MAX) == RNL_SIM_NEVER);
+        assert_int_equal(vc_host_tick(&h, 5), 0);
         for (uint64_t k = 0; k < 100000; k++) {
             uint64_t far = rnl_sim_random(1, 1, (uint64_t)i, k) >> (14 + k % 40);
             uint64_t ns = h.offset_ns + 1 + (k % 4 ? k : far);
-            uint64_t tick = rnl_vhost_tick(&h, ns);
-            assert_true(rnl_vhost_ns(&h, tick) >= ns);
-            assert_true(tick == 0 || rnl_vhost_ns(&h, tick - RNL_TICKS_PER_NS) < ns);
+            uint64_t tick = vc_host_tick(&h, ns);
+            assert_true(vc_host_ns(&h, tick) >= ns);
+            assert_true(tick == 0 || vc_host_ns(&h, tick - VC_TICKS_PER_NS) < ns);
         }
     }
 }
@@ -62,25 +56,25 @@ static void a_new_drift_makes_no_jump(void **state)
 {
     (void)state;
     for (int i = 0; i < DRIFTS; i++) {
-        struct rnl_vhost h = {.drift_ppb = drifts[i], .offset_ns = 77};
-        uint64_t tick = UINT64_C(3600000000000) * RNL_TICKS_PER_NS, shown = rnl_vhost_ns(&h, tick);
-        rnl_vhost_set_drift(&h, -drifts[i] / 2, tick);
-        assert_true(rnl_vhost_ns(&h, tick) == shown);
-        assert_true(rnl_vhost_ns(&h, tick + 1000000 * RNL_TICKS_PER_NS) > shown);
+        struct vc_host h = {.drift_ppb = drifts[i], .offset_ns = 77};
+        uint64_t tick = UINT64_C(3600000000000) * VC_TICKS_PER_NS, shown = vc_host_ns(&h, tick);
+        vc_host_set_drift(&h, -drifts[i] / 2, tick);
+        assert_true(vc_host_ns(&h, tick) == shown);
+        assert_true(vc_host_ns(&h, tick + 1000000 * VC_TICKS_PER_NS) > shown);
     }
 }
 
 static void seeds_and_hosts_have_clocks_of_their_own(void **state)
 {
-    struct rnl_vhost a, b, c;
+    struct vc_host a, b, c;
     (void)state;
-    rnl_vhost_init(&a, 1, 0);
-    rnl_vhost_init(&b, 1, 1);
-    rnl_vhost_init(&c, 2, 0);
+    vc_host_init(&a, 1, 0);
+    vc_host_init(&b, 1, 1);
+    vc_host_init(&c, 2, 0);
     assert_true(a.offset_ns != b.offset_ns && a.offset_ns != c.offset_ns);
     for (uint32_t i = 0; i < 1000; i++) {
-        rnl_vhost_init(&a, 3, i);
-        assert_in_range(a.drift_ppb + RNL_DRIFT_MAX_PPB, 0, 2 * RNL_DRIFT_MAX_PPB);
+        vc_host_init(&a, 3, i);
+        assert_in_range(a.drift_ppb + VC_DRIFT_MAX_PPB, 0, 2 * VC_DRIFT_MAX_PPB);
     }
 }
 

@@ -2,13 +2,13 @@
 # Several virtual hosts: the same programs over the virtual network, whole or losing packets, and always the same run.
 # shellcheck source=tests/sim/head.sh
 . "$(dirname "${BASH_SOURCE[0]}")/head.sh"
-needs "$guests/guest-token.so" "$guests/guest-hello.so" "$guests/guest-heat.so" "$guests/guest-poll.so" \
-    "$guests/guest-sort.so" "$guests/guest-all.so"
+needs "$vprocs/vproc-token.so" "$vprocs/vproc-hello.so" "$vprocs/vproc-heat.so" "$vprocs/vproc-poll.so" \
+    "$vprocs/vproc-sort.so" "$vprocs/vproc-all.so"
 
 tokens() { # ranks, steps, options...: everything arrives, once
     local ranks=$1 steps=$2
     shift 2
-    timeout 120 "$runnel" sim -n "$ranks" "$@" "$guests/guest-token.so" "$steps" >said 2>&1 ||
+    timeout 120 "$runnel" sim -n "$ranks" "$@" "$vprocs/vproc-token.so" "$steps" >said 2>&1 ||
         { echo "# status $?: $(tail -n 2 said | tr '\n' ' ')"; return 1; }
     [ "$(grep -c ': right, ' said)" = "$ranks" ] && awk -v want=$((ranks * steps)) '/^rank/ { n += $4 } END { exit n != want }' said
 }
@@ -30,10 +30,10 @@ tokens 8 20 --hosts 8 --loss 5% && cp said first && tokens 8 20 --hosts 8 --loss
 ok "what is lost is the same in each run" $?
 tokens 1000 10 --hosts 1000 --loss 1%; ok "1,000 hosts" $?
 
-everybody() { # hosts, rounds, options...: each sends each two messages a round; guest_all.c says what came, if it is not that
+everybody() { # hosts, rounds, options...: each sends each two messages a round; vproc_all.c says what came, if it is not that
     local hosts=$1 rounds=$2
     shift 2
-    if ! timeout 300 "$runnel" sim -n "$hosts" --hosts "$hosts" --speed "$@" "$guests/guest-all.so" 2 "$rounds" >said 2>speed ||
+    if ! timeout 300 "$runnel" sim -n "$hosts" --hosts "$hosts" --speed "$@" "$vprocs/vproc-all.so" 2 "$rounds" >said 2>speed ||
         [ "$(wc -l <said)" != 1 ]; then
         echo "# $(head -n 2 said)"
         return 1
@@ -61,19 +61,19 @@ spent 1300 13500 13000; ok "... with company for most acknowledgements" $?
 everybody 48 1 --loss 1%; ok "48 hosts, each to each, losing packets" $?
 
 for hosts in 1 2; do
-    timeout 60 "$runnel" sim -n 2 --hosts $hosts "$guests/guest-poll.so" >said 2>&1 && grep -qx '20 notes, woken for them' said &&
+    timeout 60 "$runnel" sim -n 2 --hosts $hosts "$vprocs/vproc-poll.so" >said 2>&1 && grep -qx '20 notes, woken for them' said &&
         grep -qx 'rank 0 slept' said && ! grep -q WRONG said
     ok "an event loop sleeps in poll, and is woken by what comes from $([ $hosts = 1 ] && echo its host || echo another host)" $?
 done
-"$runnel" sim -n 4 --hosts 4 --trace trace.pcapng "$guests/guest-hello.so" >said && "$runnel" sim decode trace.pcapng >lines &&
+"$runnel" sim -n 4 --hosts 4 --trace trace.pcapng "$vprocs/vproc-hello.so" >said && "$runnel" sim decode trace.pcapng >lines &&
     grep -q 'HELLO rank' lines && grep -q ' DATA ' lines
 ok "the packets are traced, and can be read" $?
-"$runnel" sim -n 4 --hosts 4 "$guests/guest-hello.so" >said.2 && [ "$(hash_of said)" = "$(hash_of said.2)" ]
+"$runnel" sim -n 4 --hosts 4 "$vprocs/vproc-hello.so" >said.2 && [ "$(hash_of said)" = "$(hash_of said.2)" ]
 ok "a trace changes nothing" $?
 
-"$runnel" sim -n 1 "$guests/guest-heat.so" --make 64x48 start.pgm >/dev/null &&
-    "$runnel" sim -n 1 "$guests/guest-heat.so" start.pgm -n 100 -o one.pgm >/dev/null &&
-    timeout 120 "$runnel" sim -n 5 --hosts 5 --loss 1% "$guests/guest-heat.so" start.pgm -n 100 -o five.pgm >/dev/null &&
+"$runnel" sim -n 1 "$vprocs/vproc-heat.so" --make 64x48 start.pgm >/dev/null &&
+    "$runnel" sim -n 1 "$vprocs/vproc-heat.so" start.pgm -n 100 -o one.pgm >/dev/null &&
+    timeout 120 "$runnel" sim -n 5 --hosts 5 --loss 1% "$vprocs/vproc-heat.so" start.pgm -n 100 -o five.pgm >/dev/null &&
     cmp -s one.pgm five.pgm
 ok "heat over five hosts is heat on one" $?
 
@@ -81,7 +81,7 @@ awk 'BEGIN { x = 1; for (i = 0; i < 20000; i++) { x = (x * 16807) % 2147483647; 
 LC_ALL=C sort input >expected
 for hosts in 2 5; do
     rm -f output
-    timeout 120 "$runnel" sim -n 5 --hosts $hosts --loss 2% "$guests/guest-sort.so" input -o output >/dev/null &&
+    timeout 120 "$runnel" sim -n 5 --hosts $hosts --loss 2% "$vprocs/vproc-sort.so" input -o output >/dev/null &&
         cmp -s output expected
     ok "sort sorts on 5 ranks of $hosts hosts" $?
 done
@@ -104,7 +104,7 @@ ok "a network that falls apart and heals again loses no message" $?
 differ=0
 for step in 1 2 4 8 16 24 32 48 64 80 96; do
     echo "crash 3 step $step" >scenario
-    if ! timeout 60 "$runnel" sim -n 8 --hosts 8 --keep-going --scenario scenario "$guests/guest-token.so" 20 >said 2>&1 ||
+    if ! timeout 60 "$runnel" sim -n 8 --hosts 8 --keep-going --scenario scenario "$vprocs/vproc-token.so" 20 >said 2>&1 ||
         [ "$(grep -c ': right, ' said)" != 7 ]; then
         differ=1
         echo "# step $step: $(tail -n 2 said)"

@@ -2,22 +2,14 @@
  *
  * test_image.c - programs that are no programs: a file that is cut off anywhere, or has any byte changed, is refused
  * with a sentence or taken, and nothing outside of it is read. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "runnel/runnel.h"
 #include "sim/cluster/image.h"
-#include "sim/cluster/stand.h"
+#include "sim/cluster/shim.h"
 #include "sim/engine/random.h"
 #include "support/must.h"
+#include "support/unit.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -26,14 +18,14 @@ static size_t bytes;
 static char path[64];
 static int fd;
 
-static int read_guest(void **state)
+static int read_vproc(void **state)
 {
     char name[4096];
     const char *build = getenv("RUNNEL_BUILD");
     (void)state;
-    snprintf(name, sizeof name, "%s/tests/guest-token.so", build ? build : "build");
+    snprintf(name, sizeof name, "%s/tests/vproc-token.so", build ? build : "build");
     FILE *f = fopen(name, "re");
-    if (f == NULL) {
+    if (!f) {
         printf("skip: %s is not built\n", name);
         return 0;
     }
@@ -46,7 +38,7 @@ static int read_guest(void **state)
     return fd < 0 || bytes == 0;
 }
 
-static int drop_guest(void **state)
+static int drop_vproc(void **state)
 {
     (void)state;
     free(good);
@@ -57,11 +49,11 @@ static int drop_guest(void **state)
 /* 0 or the status; what could be opened is closed. */
 static int try(const unsigned char *from, size_t n)
 {
-    struct rnl_image *image;
+    struct vc_image *image;
     TEST_MUST(ftruncate(fd, 0) == 0 && pwrite(fd, from, n, 0) == (ssize_t)n);
-    int status = rnl_image_open(path, rnl_stand_bind, &image);
+    int status = vc_image_open(path, vc_shim_bind, &image);
     if (status == 0)
-        rnl_image_close(image);
+        vc_image_close(image);
     else
         TEST_MUST(rnl_last_error()->status == status && strstr(rnl_last_error()->text, path) != NULL);
     return status;
@@ -70,7 +62,7 @@ static int try(const unsigned char *from, size_t n)
 static void what_is_whole_is_taken(void **state)
 {
     (void)state;
-    if (good == NULL)
+    if (!good)
         skip();
     assert_int_equal(try(good, bytes), 0);
 }
@@ -79,7 +71,7 @@ static void what_is_cut_off_is_refused(void **state)
 {
     int taken = 0;
     (void)state;
-    if (good == NULL)
+    if (!good)
         skip();
     for (size_t n = 1; n < bytes; n += n < 2000 ? 7 : 97)
         taken += try(good, n) == 0;
@@ -90,7 +82,7 @@ static void any_byte_may_be_wrong(void **state)
 {
     int refused = 0;
     (void)state;
-    if (good == NULL)
+    if (!good)
         skip();
     for (uint64_t i = 0; i < 20000; i++) {
         memcpy(bad, good, bytes);
@@ -110,5 +102,5 @@ int main(void)
         cmocka_unit_test(what_is_cut_off_is_refused),
         cmocka_unit_test(any_byte_may_be_wrong),
     };
-    return cmocka_run_group_tests(tests, read_guest, drop_guest);
+    return cmocka_run_group_tests(tests, read_vproc, drop_vproc);
 }

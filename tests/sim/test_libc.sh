@@ -2,14 +2,14 @@
 # What the virtual cluster's C library does is what the real one does: one program, run both ways, says the same.
 # shellcheck source=tests/sim/head.sh
 . "$(dirname "${BASH_SOURCE[0]}")/head.sh"
-process=$guests/libc-process
-guest=$guests/guest-libc.so
-needs "$process" "$guest"
+process=$vprocs/libc-process
+vproc=$vprocs/vproc-libc.so
+needs "$process" "$vproc"
 
 both() { # arguments...: the same as a process and as a rank
     printf 'from standard input\n' | (exec -a prog "$process" "$@") >one 2>one.err
     local status=$?
-    ln -sf "$guest" prog
+    ln -sf "$vproc" prog
     printf 'from standard input\n' | "$runnel" sim -n 1 prog "$@" >two 2>two.err
     local other=$?
     sed -i '$d' two

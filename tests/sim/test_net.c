@@ -3,8 +3,8 @@
  * test_net.c - the virtual network against what can be worked out by hand: times of arrival, queues, marks, drops. */
 #include "sim/net_bench.h"
 
-enum { WIRE = RNL_NET_OVERHEAD };
-#define PLAIN ((struct rnl_net_socket_config){.plain = 1})
+enum { WIRE = VC_NET_OVERHEAD };
+#define PLAIN ((struct vc_net_socket_config){.plain = 1})
 
 /* When each packet came, by its number. */
 static struct arrivals {
@@ -12,11 +12,11 @@ static struct arrivals {
     uint32_t count;
 } came;
 
-static void on_tap(void *arg, const struct rnl_net_tap_packet *p)
+static void on_tap(void *arg, const struct vc_net_tap_packet *p)
 {
     uint64_t number = 0;
     memcpy(&number, p->at, p->bytes < 8 ? p->bytes : 8);
-    if (p->what == RNL_NET_TAP_DELIVERED && number < 8192) {
+    if (p->what == VC_NET_TAP_DELIVERED && number < 8192) {
         came.at_ns[number] = rnl_sim_now(arg); /* in ticks */
         came.count++;
     }
@@ -25,7 +25,7 @@ static void on_tap(void *arg, const struct rnl_net_tap_packet *p)
 static void watch(struct net_bench *b)
 {
     memset(&came, 0, sizeof came);
-    rnl_net_set_tap(b->net, on_tap, b->sim);
+    vc_net_set_tap(b->net, on_tap, b->sim);
 }
 
 static void a_packet_arrives_after_sending_and_way(void **state)
@@ -40,13 +40,13 @@ static void a_packet_arrives_after_sending_and_way(void **state)
                  {0, 777, 1400, 777000}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct net_bench *b = net_bench_pair(
-            1, &(struct rnl_net_link_config){.bits_per_s = cases[i].rate, .delay_ns = cases[i].delay_ns}, PLAIN);
+            1, &(struct vc_net_link_config){.bits_per_s = cases[i].rate, .delay_ns = cases[i].delay_ns}, PLAIN);
         watch(b);
         net_bench_run(b, 123);
         assert_int_equal(net_bench_send(b, 0, 1, 0, (uint32_t)cases[i].bytes, 0), RNL_SOCKET_WENT);
         net_bench_run(b, UINT64_MAX);
         assert_int_equal(came.count, 1);
-        assert_int_equal(came.at_ns[0], 123 * RNL_TICKS_PER_NS + cases[i].ticks);
+        assert_int_equal(came.at_ns[0], 123 * VC_TICKS_PER_NS + cases[i].ticks);
         net_bench_free(b);
     }
 }
@@ -57,11 +57,11 @@ static void a_way_of_several_links_adds_up(void **state)
     (void)state;
     struct net_bench *b = net_bench_new(1, 2, 2);
     assert_int_equal(
-        rnl_net_connect(b->net, 0, 2, &(struct rnl_net_link_config){.bits_per_s = GBPS(10), .delay_ns = 100}, NULL), 0);
+        vc_net_connect(b->net, 0, 2, &(struct vc_net_link_config){.bits_per_s = GBPS(10), .delay_ns = 100}, NULL), 0);
     assert_int_equal(
-        rnl_net_connect(b->net, 2, 3, &(struct rnl_net_link_config){.bits_per_s = GBPS(1), .delay_ns = 2000}, NULL), 0);
+        vc_net_connect(b->net, 2, 3, &(struct vc_net_link_config){.bits_per_s = GBPS(1), .delay_ns = 2000}, NULL), 0);
     assert_int_equal(
-        rnl_net_connect(b->net, 3, 1, &(struct rnl_net_link_config){.bits_per_s = GBPS(100), .delay_ns = 30}, NULL), 0);
+        vc_net_connect(b->net, 3, 1, &(struct vc_net_link_config){.bits_per_s = GBPS(100), .delay_ns = 30}, NULL), 0);
     net_bench_start(b, PLAIN);
     watch(b);
     for (uint64_t i = 0; i < 3; i++)
@@ -69,7 +69,7 @@ static void a_way_of_several_links_adds_up(void **state)
     net_bench_run(b, UINT64_MAX);
     /* 1000 bytes on the wire: 0.8, 8 and 0.08 us. Behind the slow link they are 8 us apart. */
     for (uint64_t i = 0; i < 3; i++)
-        assert_int_equal(came.at_ns[i], (800 + 100 + 8000 * (i + 1) + 2000 + 80 + 30) * RNL_TICKS_PER_NS);
+        assert_int_equal(came.at_ns[i], (800 + 100 + 8000 * (i + 1) + 2000 + 80 + 30) * VC_TICKS_PER_NS);
     net_bench_free(b);
 }
 
@@ -78,24 +78,24 @@ static void a_queue_grows_by_what_comes_and_shrinks_by_what_is_sent(void **state
     (void)state;
     enum { N = 100 };
     struct net_bench *b =
-        net_bench_pair(1, &(struct rnl_net_link_config){.bits_per_s = GBPS(8), .buffer_bytes = 1 << 20},
-                       (struct rnl_net_socket_config){.plain = 1, .receive_bytes = 1 << 22});
-    struct rnl_net_link_counts c;
+        net_bench_pair(1, &(struct vc_net_link_config){.bits_per_s = GBPS(8), .buffer_bytes = 1 << 20},
+                       (struct vc_net_socket_config){.plain = 1, .receive_bytes = 1 << 22});
+    struct vc_net_link_counts c;
     watch(b);
-    assert_int_equal(rnl_net_watch(b->net, 0), 0);
+    assert_int_equal(vc_net_watch(b->net, 0), 0);
     for (uint64_t i = 0; i < N; i++)
         assert_int_equal(net_bench_send(b, 0, 1, i, 1000 - WIRE, 0), RNL_SOCKET_WENT);
-    rnl_net_link_counts(b->net, 0, &c);
+    vc_net_link_counts(b->net, 0, &c);
     assert_int_equal(c.queue_bytes, N * 1000);
     /* A byte is a nanosecond: after k us and a half, k packets are out and one is being sent. */
     for (uint64_t k = 0; k < N; k += 7) {
         net_bench_run(b, 1000 * k + 500);
-        rnl_net_link_counts(b->net, 0, &c);
+        vc_net_link_counts(b->net, 0, &c);
         assert_int_equal(c.queue_bytes, (N - k) * 1000);
         assert_int_equal(c.busy_ns, 1000 * k + 500);
     }
     net_bench_run(b, UINT64_MAX);
-    rnl_net_link_counts(b->net, 0, &c);
+    vc_net_link_counts(b->net, 0, &c);
     assert_int_equal(c.queue_bytes, 0);
     assert_int_equal(c.most_bytes, N * 1000);
     assert_int_equal(c.busy_ns, N * 1000);
@@ -103,11 +103,11 @@ static void a_queue_grows_by_what_comes_and_shrinks_by_what_is_sent(void **state
     assert_int_equal(c.delivered, N);
     assert_int_equal(c.bytes, N * 1000);
     for (uint64_t i = 0; i < N; i++)
-        assert_int_equal(came.at_ns[i], 1000 * (i + 1) * RNL_TICKS_PER_NS);
+        assert_int_equal(came.at_ns[i], 1000 * (i + 1) * VC_TICKS_PER_NS);
     /* They waited 0, 1, ... 99 us. */
-    assert_in_range(rnl_net_wait_ns(b->net, 0, 500), 49000, 51000);
-    assert_in_range(rnl_net_wait_ns(b->net, 0, 990), 98000, 101000);
-    assert_in_range(rnl_net_wait_ns(b->net, 0, 1000), 99000, 102000);
+    assert_in_range(vc_net_wait_ns(b->net, 0, 500), 49000, 51000);
+    assert_in_range(vc_net_wait_ns(b->net, 0, 990), 98000, 101000);
+    assert_in_range(vc_net_wait_ns(b->net, 0, 1000), 99000, 102000);
     net_bench_free(b);
 }
 
@@ -115,11 +115,11 @@ static void a_queue_grows_by_what_comes_and_shrinks_by_what_is_sent(void **state
 static struct net_bench *bottleneck(uint64_t buffer, uint64_t mark)
 {
     struct net_bench *b = net_bench_new(1, 2, 1);
-    assert_int_equal(rnl_net_connect(b->net, 0, 2, &(struct rnl_net_link_config){.bits_per_s = 0}, NULL), 0);
+    assert_int_equal(vc_net_connect(b->net, 0, 2, &(struct vc_net_link_config){.bits_per_s = 0}, NULL), 0);
     assert_int_equal(
-        rnl_net_connect(
-            b->net, 2, 1,
-            &(struct rnl_net_link_config){.bits_per_s = GBPS(8), .buffer_bytes = buffer, .mark_bytes = mark}, NULL),
+        vc_net_connect(b->net, 2, 1,
+                       &(struct vc_net_link_config){.bits_per_s = GBPS(8), .buffer_bytes = buffer, .mark_bytes = mark},
+                       NULL),
         0);
     net_bench_start(b, PLAIN);
     watch(b);
@@ -129,20 +129,20 @@ static struct net_bench *bottleneck(uint64_t buffer, uint64_t mark)
 static void a_buffer_drops_exactly_what_does_not_fit(void **state)
 {
     (void)state;
-    struct rnl_net_link_counts c;
+    struct vc_net_link_counts c;
     for (uint64_t buffer = 9999; buffer <= 10001; buffer++) {
         struct net_bench *b = bottleneck(buffer, 0);
         uint64_t fit = buffer / 1000, number;
         for (uint64_t i = 0; i < 20; i++)
             assert_int_equal(net_bench_send(b, 0, 1, i, 1000 - WIRE, 0), RNL_SOCKET_WENT);
         net_bench_run(b, 500);
-        rnl_net_link_counts(b->net, 2, &c);
-        assert_int_equal(c.dropped[RNL_NET_DROP_QUEUE], 20 - fit);
+        vc_net_link_counts(b->net, 2, &c);
+        assert_int_equal(c.dropped[VC_NET_DROP_QUEUE], 20 - fit);
         assert_int_equal(c.queue_bytes, fit * 1000);
         /* The first has not left a tick before it has; then there is room for one, and for one only. */
-        rnl_sim_run(b->sim, 1000 * RNL_TICKS_PER_NS - 1);
+        rnl_sim_run(b->sim, 1000 * VC_TICKS_PER_NS - 1);
         (void)net_bench_send(b, 0, 1, 100, 1000 - WIRE, 0);
-        rnl_sim_run(b->sim, 1000 * RNL_TICKS_PER_NS);
+        rnl_sim_run(b->sim, 1000 * VC_TICKS_PER_NS);
         (void)net_bench_send(b, 0, 1, 101, 1000 - WIRE, 0);
         (void)net_bench_send(b, 0, 1, 102, 1000 - WIRE, 0);
         net_bench_run(b, UINT64_MAX);
@@ -161,7 +161,7 @@ static void a_packet_that_finds_more_than_the_threshold_is_marked(void **state)
     for (uint64_t mark = 4999; mark <= 5001; mark++) {
         for (int kind = 0; kind < 4; kind++) {
             struct net_bench *b = bottleneck(0, mark);
-            struct rnl_net_link_counts c;
+            struct vc_net_link_counts c;
             uint64_t number, marked = 0;
             uint8_t ecn = 0;
             for (uint64_t i = 0; i < 20; i++)
@@ -174,7 +174,7 @@ static void a_packet_that_finds_more_than_the_threshold_is_marked(void **state)
                 assert_int_equal(ecn, full && kind != RNL_ECN_NOT ? RNL_ECN_CE : kind);
                 marked += ecn == RNL_ECN_CE && kind != RNL_ECN_CE;
             }
-            rnl_net_link_counts(b->net, 2, &c);
+            vc_net_link_counts(b->net, 2, &c);
             assert_int_equal(c.marked, marked);
             net_bench_free(b);
         }
@@ -186,11 +186,11 @@ static void flows_share_a_bottleneck_by_what_they_send(void **state)
     /* Two senders through one switch to host 2: 3 to 1. */
     (void)state;
     struct net_bench *b = net_bench_new(1, 3, 1);
-    const struct rnl_net_link_config fast = {.bits_per_s = 0}, slow = {.bits_per_s = GBPS(8), .buffer_bytes = 1 << 20};
-    assert_int_equal(rnl_net_connect(b->net, 0, 3, &fast, NULL), 0);
-    assert_int_equal(rnl_net_connect(b->net, 1, 3, &fast, NULL), 0);
-    assert_int_equal(rnl_net_connect(b->net, 2, 3, &slow, NULL), 0);
-    net_bench_start(b, (struct rnl_net_socket_config){.plain = 1, .receive_bytes = 1 << 22});
+    const struct vc_net_link_config fast = {.bits_per_s = 0}, slow = {.bits_per_s = GBPS(8), .buffer_bytes = 1 << 20};
+    assert_int_equal(vc_net_connect(b->net, 0, 3, &fast, NULL), 0);
+    assert_int_equal(vc_net_connect(b->net, 1, 3, &fast, NULL), 0);
+    assert_int_equal(vc_net_connect(b->net, 2, 3, &slow, NULL), 0);
+    net_bench_start(b, (struct vc_net_socket_config){.plain = 1, .receive_bytes = 1 << 22});
     watch(b);
     for (uint64_t i = 0; i < 400; i++) {
         assert_int_equal(net_bench_send(b, i % 4 != 3 ? 0 : 1, 2, i, 1000 - WIRE, 0), RNL_SOCKET_WENT);
@@ -199,7 +199,7 @@ static void flows_share_a_bottleneck_by_what_they_send(void **state)
     net_bench_run(b, UINT64_MAX);
     assert_int_equal(came.count, 400);
     for (uint64_t i = 0; i < 400; i++)
-        assert_int_equal(came.at_ns[i], 1000 * (i + 1) * RNL_TICKS_PER_NS);
+        assert_int_equal(came.at_ns[i], 1000 * (i + 1) * VC_TICKS_PER_NS);
     net_bench_free(b);
 }
 
@@ -208,24 +208,24 @@ static void flows_share_a_bottleneck_by_what_they_send(void **state)
 static void a_link_that_goes_down_loses_what_is_on_it(void **state)
 {
     (void)state;
-    const struct rnl_net_link_config config = {.bits_per_s = GBPS(8), .delay_ns = 10000};
+    const struct vc_net_link_config config = {.bits_per_s = GBPS(8), .delay_ns = 10000};
     struct net_bench *b = net_bench_pair(1, &config, PLAIN);
     watch(b);
     for (uint64_t i = 0; i < 20; i++) /* one each us; they arrive from 11 us on */
         assert_int_equal(net_bench_send(b, 0, 1, i, 1000 - WIRE, 0), RNL_SOCKET_WENT);
     net_bench_run(b, 13500);
     assert_int_equal(came.count, 3);
-    rnl_net_link_up(b->net, 0, 0);
+    vc_net_link_up(b->net, 0, 0);
     assert_int_equal(net_bench_send(b, 0, 1, 30, 100, 0), RNL_SOCKET_WENT); /* a host does not know */
     net_bench_run(b, 14000);
-    rnl_net_link_up(b->net, 0, 1);
+    vc_net_link_up(b->net, 0, 1);
     assert_int_equal(net_bench_send(b, 0, 1, 31, 100, 0), RNL_SOCKET_WENT);
     net_bench_run(b, UINT64_MAX);
     assert_int_equal(came.count, 4);
     assert_int_not_equal(came.at_ns[31], 0);
-    struct rnl_net_link_counts c;
-    rnl_net_link_counts(b->net, 0, &c);
-    assert_int_equal(c.dropped[RNL_NET_DROP_DOWN], 18);
+    struct vc_net_link_counts c;
+    vc_net_link_counts(b->net, 0, &c);
+    assert_int_equal(c.dropped[VC_NET_DROP_DOWN], 18);
     net_bench_free(b);
 }
 
@@ -233,7 +233,7 @@ static void a_partition_stops_both_ways_and_a_block_one(void **state)
 {
     (void)state;
     struct net_bench *b = net_bench_new(1, 4, 1);
-    assert_int_equal(rnl_net_star(b->net, 4, &(struct rnl_net_link_config){.delay_ns = 500}), 0);
+    assert_int_equal(vc_net_star(b->net, 4, &(struct vc_net_link_config){.delay_ns = 500}), 0);
     net_bench_start(b, PLAIN);
     static const struct {
         const char *words[3];
@@ -245,7 +245,7 @@ static void a_partition_stops_both_ways_and_a_block_one(void **state)
     for (size_t s = 0; s < sizeof steps / sizeof *steps; s++) {
         uint16_t through = 0;
         uint64_t number;
-        assert_int_equal(rnl_net_verb_run(b->net, steps[s].count, steps[s].words), 0);
+        assert_int_equal(vc_net_verb_run(b->net, steps[s].count, steps[s].words), 0);
         for (uint32_t from = 0; from < 4; from++)
             for (uint32_t to = 0; to < 4; to++)
                 if (from != to)
@@ -259,7 +259,7 @@ static void a_partition_stops_both_ways_and_a_block_one(void **state)
     /* What is under way when the partition comes is lost, too. */
     uint64_t number;
     assert_int_equal(net_bench_send(b, 0, 3, 1, 64, 0), RNL_SOCKET_WENT);
-    assert_int_equal(rnl_net_verb_run(b->net, 2, (const char *const[]){"partition", "0"}), 0);
+    assert_int_equal(vc_net_verb_run(b->net, 2, (const char *const[]){"partition", "0"}), 0);
     net_bench_run(b, UINT64_MAX);
     assert_int_equal(net_bench_recv(b, 3, &number, NULL), -1);
     net_bench_free(b);
@@ -271,10 +271,10 @@ static void a_smaller_mtu_is_said_or_not(void **state)
     (void)state;
     for (int silent = 0; silent < 2; silent++) {
         struct net_bench *b = net_bench_new(1, 2, 1);
-        const struct rnl_net_link_config large = {.bits_per_s = GBPS(10), .mtu = 9000};
+        const struct vc_net_link_config large = {.bits_per_s = GBPS(10), .mtu = 9000};
         struct rnl_socket_error e;
         uint64_t number;
-        assert_int_equal(rnl_net_star(b->net, 2, &large), 0);
+        assert_int_equal(vc_net_star(b->net, 2, &large), 0);
         net_bench_start(b, PLAIN);
         assert_int_equal(b->socket[0]->datagram_max, 8972);
         assert_int_equal(net_bench_send(b, 0, 1, 1, 8972, 0), RNL_SOCKET_WENT);
@@ -282,7 +282,7 @@ static void a_smaller_mtu_is_said_or_not(void **state)
         assert_int_equal(net_bench_recv(b, 1, &number, NULL), 8972);
         assert_int_equal(net_bench_send(b, 0, 1, 2, 8973, 0), RNL_SOCKET_TOO_LONG);
         const char *words[] = {"mtu", "s0>1", "1500", "silent"};
-        assert_int_equal(rnl_net_verb_run(b->net, 3 + silent, words), 0);
+        assert_int_equal(vc_net_verb_run(b->net, 3 + silent, words), 0);
         assert_int_equal(b->socket[0]->datagram_max, 8972);
         assert_int_equal(net_bench_send(b, 0, 1, 3, 1473, 0), RNL_SOCKET_WENT);
         assert_int_equal(net_bench_send(b, 0, 1, 4, 1472, 0), RNL_SOCKET_WENT);
@@ -294,10 +294,10 @@ static void a_smaller_mtu_is_said_or_not(void **state)
         if (!silent) {
             assert_int_equal(e.kind, RNL_SOCKET_ERROR_TOO_LONG);
             assert_int_equal(e.value, 1472);
-            assert_int_equal(rnl_net_host_of(b->net, &e.to), 1);
+            assert_int_equal(vc_net_host_of(b->net, &e.to), 1);
         }
         /* The own interface is known at once. */
-        assert_int_equal(rnl_net_verb_run(b->net, 3, (const char *const[]){"mtu", "0", "1500"}), 0);
+        assert_int_equal(vc_net_verb_run(b->net, 3, (const char *const[]){"mtu", "0", "1500"}), 0);
         assert_int_equal(b->socket[0]->datagram_max, 1472);
         assert_int_equal(net_bench_send(b, 0, 1, 5, 1473, 0), RNL_SOCKET_TOO_LONG);
         net_bench_free(b);
@@ -309,7 +309,7 @@ static void a_smaller_mtu_is_said_or_not(void **state)
 static void nobody_at_a_port_is_said_to_the_sender(void **state)
 {
     (void)state;
-    struct net_bench *b = net_bench_pair(1, &(struct rnl_net_link_config){.delay_ns = 1000}, PLAIN);
+    struct net_bench *b = net_bench_pair(1, &(struct vc_net_link_config){.delay_ns = 1000}, PLAIN);
     struct rnl_socket_error e;
     b->socket[1]->ops->close(b->socket[1]);
     assert_int_equal(net_bench_send(b, 0, 1, 1, 64, 0), RNL_SOCKET_WENT);
@@ -318,7 +318,7 @@ static void nobody_at_a_port_is_said_to_the_sender(void **state)
     net_bench_run(b, 2000);
     assert_int_equal(b->socket[0]->ops->error(b->socket[0], &e), 1);
     assert_int_equal(e.kind, RNL_SOCKET_ERROR_REFUSED);
-    assert_int_equal(rnl_net_host_of(b->net, &e.to), 1);
+    assert_int_equal(vc_net_host_of(b->net, &e.to), 1);
     assert_int_equal(e.to.port, NET_PORT);
     assert_int_equal(b->socket[0]->ops->error(b->socket[0], &e), 0);
     net_bench_free(b);
@@ -333,22 +333,22 @@ static void a_receive_buffer_holds_what_linux_holds(void **state)
                  {64, 8388608, 10082}, {1400, 8388608, 3640}, {8900, 8388608, 504}, {65000, 8388608, 127}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct net_bench *b = net_bench_pair(
-            1, &(struct rnl_net_link_config){.mtu = 65535},
-            (struct rnl_net_socket_config){.plain = 1, .receive_bytes = cases[i].buffer, .send_bytes = 1 << 30});
-        struct rnl_net_counts c;
+            1, &(struct vc_net_link_config){.mtu = 65535},
+            (struct vc_net_socket_config){.plain = 1, .receive_bytes = cases[i].buffer, .send_bytes = 1 << 30});
+        struct vc_net_counts c;
         uint64_t number;
         for (uint32_t k = 0; k < cases[i].holds + 5; k++)
             assert_int_equal(net_bench_send(b, 0, 1, k, cases[i].bytes, 0), RNL_SOCKET_WENT);
         net_bench_run(b, UINT64_MAX);
-        rnl_net_counts(b->net, &c);
+        vc_net_counts(b->net, &c);
         assert_int_equal(c.delivered, cases[i].holds);
-        assert_int_equal(c.dropped[RNL_NET_DROP_RECEIVE], 5);
+        assert_int_equal(c.dropped[VC_NET_DROP_RECEIVE], 5);
         for (uint32_t k = 0; k < cases[i].holds; k++)
             assert_int_equal(net_bench_recv(b, 1, &number, NULL), (int)cases[i].bytes), assert_int_equal(number, k);
         assert_int_equal(net_bench_send(b, 0, 1, 7, 64, 0), RNL_SOCKET_WENT); /* there is room again */
         net_bench_run(b, UINT64_MAX);
         assert_int_equal(net_bench_recv(b, 1, &number, NULL), 64);
-        rnl_net_counts(b->net, &c);
+        vc_net_counts(b->net, &c);
         assert_int_equal(c.under_way, 0);
         net_bench_free(b);
     }
@@ -358,8 +358,8 @@ static void a_send_buffer_and_a_host_queue_say_that_they_are_full(void **state)
 {
     (void)state;
     struct net_bench *b =
-        net_bench_pair(1, &(struct rnl_net_link_config){.bits_per_s = GBPS(8), .buffer_bytes = 1 << 20},
-                       (struct rnl_net_socket_config){.plain = 1, .send_bytes = 12560});
+        net_bench_pair(1, &(struct vc_net_link_config){.bits_per_s = GBPS(8), .buffer_bytes = 1 << 20},
+                       (struct vc_net_socket_config){.plain = 1, .send_bytes = 12560});
     /* A packet of 1000 takes 1256 of the send buffer: ten fit. */
     for (uint64_t i = 0; i < 10; i++)
         assert_int_equal(net_bench_send(b, 0, 1, i, 1000, 0), RNL_SOCKET_WENT);
@@ -371,7 +371,7 @@ static void a_send_buffer_and_a_host_queue_say_that_they_are_full(void **state)
     assert_int_equal(net_bench_send(b, 0, 1, 11, 1000, 0), RNL_SOCKET_FULL);
     net_bench_free(b);
 
-    b = net_bench_pair(1, &(struct rnl_net_link_config){.bits_per_s = GBPS(8), .buffer_bytes = 5 * 1066 + 66}, PLAIN);
+    b = net_bench_pair(1, &(struct vc_net_link_config){.bits_per_s = GBPS(8), .buffer_bytes = 5 * 1066 + 66}, PLAIN);
     for (uint64_t i = 0; i < 5; i++)
         assert_int_equal(net_bench_send(b, 0, 1, i, 1000, 0), RNL_SOCKET_WENT);
     assert_int_equal(net_bench_send(b, 0, 1, 5, 1000, 0), RNL_SOCKET_NO_BUFFERS);
@@ -389,18 +389,18 @@ static void runs_are_cut_on_the_way_and_merged_at_the_end(void **state)
     (void)state;
     static unsigned char data[10000], got[65536];
     struct net_bench *b =
-        net_bench_pair(1, &(struct rnl_net_link_config){.bits_per_s = GBPS(10)}, (struct rnl_net_socket_config){0});
+        net_bench_pair(1, &(struct vc_net_link_config){.bits_per_s = GBPS(10)}, (struct vc_net_socket_config){0});
     struct rnl_socket_out out[2] = {
-        {.to = rnl_net_addr(1, NET_PORT), .at = data, .bytes = 10000, .segment = 1400, .ecn = RNL_ECN_ECT0},
-        {.to = rnl_net_addr(1, NET_PORT), .at = data, .bytes = 300, .ecn = RNL_ECN_ECT0}};
+        {.to = vc_net_addr(1, NET_PORT), .at = data, .bytes = 10000, .segment = 1400, .ecn = RNL_ECN_ECT0},
+        {.to = vc_net_addr(1, NET_PORT), .at = data, .bytes = 300, .ecn = RNL_ECN_ECT0}};
     struct rnl_socket_in in = {.at = got, .room = sizeof got};
     struct rnl_socket_result r;
-    struct rnl_net_counts c;
+    struct vc_net_counts c;
     for (size_t i = 0; i < sizeof data; i++)
         data[i] = (unsigned char)(i * 7 + i / 256);
     assert_int_equal(b->socket[0]->ops->send(b->socket[0], out, 2, &r), 2);
     net_bench_run(b, UINT64_MAX);
-    rnl_net_counts(b->net, &c);
+    vc_net_counts(b->net, &c);
     assert_int_equal(c.sent, 9);
     assert_int_equal(b->socket[1]->ops->recv(b->socket[1], &in, 1), 1);
     assert_int_equal(in.bytes, 10000); /* the eighth, of 200 bytes, ends the run */
@@ -436,8 +436,8 @@ static void on_ring(void *arg)
 static void an_armed_socket_rings_once(void **state)
 {
     (void)state;
-    struct net_bench *b = net_bench_pair(1, &(struct rnl_net_link_config){.delay_ns = 100},
-                                         (struct rnl_net_socket_config){.plain = 1, .ring = on_ring});
+    struct net_bench *b = net_bench_pair(1, &(struct vc_net_link_config){.delay_ns = 100},
+                                         (struct vc_net_socket_config){.plain = 1, .ring = on_ring});
     struct rnl_socket *s = b->socket[1];
     uint64_t number;
     rings = 0;
@@ -459,17 +459,17 @@ static void a_host_reaches_itself_and_sockets_end_at_any_time(void **state)
 {
     (void)state;
     struct net_bench *b =
-        net_bench_pair(1, &(struct rnl_net_link_config){.bits_per_s = GBPS(1), .delay_ns = 1000}, PLAIN);
+        net_bench_pair(1, &(struct vc_net_link_config){.bits_per_s = GBPS(1), .delay_ns = 1000}, PLAIN);
     struct rnl_socket *other;
     uint64_t number;
     assert_int_equal(net_bench_send(b, 0, 0, 5, 100, 0), RNL_SOCKET_WENT);
     assert_int_equal(net_bench_recv(b, 0, &number, NULL), -1); /* never at once */
     net_bench_run(b, UINT64_MAX);
     assert_int_equal(net_bench_recv(b, 0, &number, NULL), 100);
-    assert_int_equal(rnl_net_socket_open(b->net, 0, &(struct rnl_net_socket_config){.port = NET_PORT}, &other),
+    assert_int_equal(vc_net_socket_open(b->net, 0, &(struct vc_net_socket_config){.port = NET_PORT}, &other),
                      RNL_ERR_ARG);
-    assert_int_equal(rnl_net_socket_open(b->net, 2, &(struct rnl_net_socket_config){0}, &other), RNL_ERR_ARG);
-    assert_int_equal(rnl_net_socket_open(b->net, 0, &(struct rnl_net_socket_config){0}, &other), 0);
+    assert_int_equal(vc_net_socket_open(b->net, 2, &(struct vc_net_socket_config){0}, &other), RNL_ERR_ARG);
+    assert_int_equal(vc_net_socket_open(b->net, 0, &(struct vc_net_socket_config){0}, &other), 0);
     assert_int_not_equal(other->self.port, NET_PORT);
     /* What it sent goes on; what it had not read goes with it. */
     for (uint64_t i = 0; i < 5; i++) {
@@ -477,7 +477,7 @@ static void a_host_reaches_itself_and_sockets_end_at_any_time(void **state)
         assert_int_equal(net_bench_send(b, 1, 0, i, 100, 0), RNL_SOCKET_WENT);
     }
     net_bench_run(b, net_bench_ns(b) + 3000);
-    rnl_net_socket_kill(b->socket[0]);
+    vc_net_socket_kill(b->socket[0]);
     net_bench_run(b, UINT64_MAX);
     for (uint64_t i = 0; i < 5; i++)
         assert_int_equal(net_bench_recv(b, 1, &number, NULL), 100);
@@ -494,17 +494,17 @@ static void who_is_not_there_cannot_be_reached(void **state)
 {
     (void)state;
     struct net_bench *b = net_bench_new(1, 3, 0);
-    assert_int_equal(rnl_net_connect(b->net, 0, 1, &(struct rnl_net_link_config){0}, NULL), 0);
+    assert_int_equal(vc_net_connect(b->net, 0, 1, &(struct vc_net_link_config){0}, NULL), 0);
     net_bench_start(b, PLAIN);
     assert_int_equal(net_bench_send(b, 0, 1, 1, 8, 0), RNL_SOCKET_WENT);
     assert_int_equal(net_bench_send(b, 2, 1, 1, 8, 0), RNL_SOCKET_UNREACHABLE); /* has no link */
-    struct rnl_socket_out out = {.to = rnl_net_addr(3, NET_PORT), .at = "x", .bytes = 1};
+    struct rnl_socket_out out = {.to = vc_net_addr(3, NET_PORT), .at = "x", .bytes = 1};
     struct rnl_socket_result r;
     assert_int_equal(b->socket[0]->ops->send(b->socket[0], &out, 1, &r), 0);
     assert_int_equal(r.stop, RNL_SOCKET_UNREACHABLE);
     for (uint32_t host = 0; host < 3; host++) {
-        struct rnl_socket_addr a = rnl_net_addr(host, 9);
-        assert_int_equal(rnl_net_host_of(b->net, &a), host);
+        struct rnl_socket_addr a = vc_net_addr(host, 9);
+        assert_int_equal(vc_net_host_of(b->net, &a), host);
     }
     net_bench_run(b, UINT64_MAX);
     net_bench_free(b);

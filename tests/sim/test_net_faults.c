@@ -7,7 +7,7 @@
 #include "sim/net_bench.h"
 
 enum { N = 40000 };
-#define PLAIN ((struct rnl_net_socket_config){.plain = 1})
+#define PLAIN ((struct vc_net_socket_config){.plain = 1})
 
 static uint64_t square_root(uint64_t n)
 {
@@ -34,14 +34,14 @@ static struct outcome {
     uint64_t came, twice, changed, cut, ce, not_marked, first_ns[N];
 } out;
 
-static struct rnl_net_link_counts send_all(uint64_t seed, const char *faults, uint32_t packets)
+static struct vc_net_link_counts send_all(uint64_t seed, const char *faults, uint32_t packets)
 {
-    struct net_bench *b = net_bench_pair(seed, &(struct rnl_net_link_config){.delay_ns = 5000}, PLAIN);
-    struct rnl_net_link_counts c;
-    struct rnl_net_counts all;
+    struct net_bench *b = net_bench_pair(seed, &(struct vc_net_link_config){.delay_ns = 5000}, PLAIN);
+    struct vc_net_link_counts c;
+    struct vc_net_counts all;
     const char *words[] = {"fault", "0>1", faults};
     memset(&out, 0, sizeof out);
-    assert_int_equal(rnl_net_verb_run(b->net, 3, words), 0);
+    assert_int_equal(vc_net_verb_run(b->net, 3, words), 0);
     for (uint32_t i = 0; i < packets + 2000; i++) {
         static unsigned char data[2048], sent[100];
         struct rnl_socket_in in = {.at = data, .room = sizeof data};
@@ -70,8 +70,8 @@ static struct rnl_net_link_counts send_all(uint64_t seed, const char *faults, ui
             }
         }
     }
-    rnl_net_link_counts(b->net, 0, &c);
-    rnl_net_counts(b->net, &all);
+    vc_net_link_counts(b->net, 0, &c);
+    vc_net_counts(b->net, &all);
     assert_int_equal(all.under_way, 0);
     net_bench_free(b);
     return c;
@@ -86,9 +86,9 @@ static void losses_are_as_frequent_as_asked_for(void **state)
     } cases[] = {{"loss=0.1%", 1000000},  {"loss=1%", 10000000},     {"loss=0.05", 50000000},
                  {"loss=50%", 500000000}, {"loss=100%", 1000000000}, {"loss=0%", 0}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct rnl_net_link_counts c = send_all(20 + i, cases[i].text, N);
-        assert_binomial(c.dropped[RNL_NET_DROP_FAULT], N, cases[i].parts);
-        assert_int_equal(out.came + c.dropped[RNL_NET_DROP_FAULT], N);
+        struct vc_net_link_counts c = send_all(20 + i, cases[i].text, N);
+        assert_binomial(c.dropped[VC_NET_DROP_FAULT], N, cases[i].parts);
+        assert_int_equal(out.came + c.dropped[VC_NET_DROP_FAULT], N);
         assert_int_equal(out.changed + out.cut + out.twice, 0);
     }
 }
@@ -96,13 +96,13 @@ static void losses_are_as_frequent_as_asked_for(void **state)
 static void bursts_begin_and_end_as_asked_for(void **state)
 {
     (void)state;
-    struct rnl_net_link_counts c = send_all(5, "burst=0.5%:20%", N);
+    struct vc_net_link_counts c = send_all(5, "burst=0.5%:20%", N);
     uint32_t bursts = 0;
     for (uint32_t i = 0; i < N; i++)
         bursts += !out.times[i] && (i == 0 || out.times[i - 1]);
     /* A burst lasts 5 packets in the mean and begins every 200: 1 / 41 of all are lost. */
-    assert_in_range(c.dropped[RNL_NET_DROP_FAULT], N / 41 * 6 / 10, N / 41 * 14 / 10);
-    assert_in_range(c.dropped[RNL_NET_DROP_FAULT] * 10 / bursts, 34, 66); /* some 200 bursts */
+    assert_in_range(c.dropped[VC_NET_DROP_FAULT], N / 41 * 6 / 10, N / 41 * 14 / 10);
+    assert_in_range(c.dropped[VC_NET_DROP_FAULT] * 10 / bursts, 34, 66); /* some 200 bursts */
 }
 
 static void the_nth_and_the_named_are_lost_and_no_other(void **state)
@@ -193,27 +193,27 @@ static uint64_t world(uint64_t seed)
     enum { HOSTS = 12, PACKETS = 6000 };
     struct net_bench *b = net_bench_new(seed, HOSTS, 2);
     uint64_t number;
-    const struct rnl_net_link_config edge = {.bits_per_s = GBPS(10), .delay_ns = 2000, .buffer_bytes = 64000},
-                                     trunk = {.bits_per_s = GBPS(10),
-                                              .delay_ns = 5000,
-                                              .buffer_bytes = 48000,
-                                              .mark_bytes = 20000};
+    const struct vc_net_link_config edge = {.bits_per_s = GBPS(10), .delay_ns = 2000, .buffer_bytes = 64000},
+                                    trunk = {.bits_per_s = GBPS(10),
+                                             .delay_ns = 5000,
+                                             .buffer_bytes = 48000,
+                                             .mark_bytes = 20000};
     for (uint32_t i = 0; i < HOSTS; i++)
-        assert_int_equal(rnl_net_connect(b->net, i, HOSTS + i % 2, &edge, NULL), 0);
-    assert_int_equal(rnl_net_connect(b->net, HOSTS, HOSTS + 1, &trunk, NULL), 0);
+        assert_int_equal(vc_net_connect(b->net, i, HOSTS + i % 2, &edge, NULL), 0);
+    assert_int_equal(vc_net_connect(b->net, HOSTS, HOSTS + 1, &trunk, NULL), 0);
     net_bench_start(b, PLAIN);
     rnl_sim_set_tie(b->sim, rnl_sim_tie_by_seed);
-    assert_int_equal(rnl_net_verb_run(b->net, 3,
-                                      (const char *const[]){"fault", "s0:s1",
-                                                            "loss=1%,burst=0.1%:30%,dup=1%,reorder=2%:30us,"
-                                                            "delay=0us..3us,corrupt=0.5%,cut=0.5%,ce=1%,bleach=1%"}),
+    assert_int_equal(vc_net_verb_run(b->net, 3,
+                                     (const char *const[]){"fault", "s0:s1",
+                                                           "loss=1%,burst=0.1%:30%,dup=1%,reorder=2%:30us,"
+                                                           "delay=0us..3us,corrupt=0.5%,cut=0.5%,ce=1%,bleach=1%"}),
                      0);
     for (uint64_t i = 0; i < PACKETS; i++) {
         uint64_t draw = rnl_chance(seed, 1, 0, i);
         uint32_t from = (uint32_t)(draw % HOSTS), to = (uint32_t)(draw / HOSTS % HOSTS);
         (void)net_bench_send(b, from, to, i, (uint32_t)(draw >> 32) % 1473, (uint8_t)(draw >> 20 & 3));
         if (i == PACKETS / 2)
-            rnl_net_link_up(b->net, 3, 0);
+            vc_net_link_up(b->net, 3, 0);
         if (i % 16 == 0)
             net_bench_run(b, net_bench_ns(b) + 5000);
         if (i % 64 == 0)
@@ -242,7 +242,7 @@ static void equal_seeds_give_equal_runs_whatever_compiled_them(void **state)
 static void a_wrong_word_is_an_error_that_says_what_could_stand_there(void **state)
 {
     (void)state;
-    struct net_bench *b = net_bench_pair(1, &(struct rnl_net_link_config){.bits_per_s = GBPS(10)}, PLAIN);
+    struct net_bench *b = net_bench_pair(1, &(struct vc_net_link_config){.bits_per_s = GBPS(10)}, PLAIN);
     static const struct {
         const char *words[4];
         const char *says;
@@ -269,11 +269,11 @@ static void a_wrong_word_is_an_error_that_says_what_could_stand_there(void **sta
         int count = 0;
         while (count < 4 && wrong[i].words[count])
             count++;
-        assert_int_equal(rnl_net_verb_run(b->net, count, wrong[i].words), RNL_ERR_ARG);
+        assert_int_equal(vc_net_verb_run(b->net, count, wrong[i].words), RNL_ERR_ARG);
         if (strstr(rnl_last_error()->text, wrong[i].says) == NULL)
             fail_msg("%s: '%s' does not say '%s'", wrong[i].words[0], rnl_last_error()->text, wrong[i].says);
     }
-    assert_int_equal(rnl_net_link_get(b->net, 0)->bits_per_s, GBPS(10));
+    assert_int_equal(vc_net_link_get(b->net, 0)->bits_per_s, GBPS(10));
     net_bench_free(b);
 }
 
@@ -286,12 +286,12 @@ static void words_build_a_network(void **state)
                                            {"link", "2", "s1"},       {"link", "3", "s1"},      {"link", "s0", "s1"},
                                            {"rate", "all", "10Gb/s"}, {"delay", "s0:s1", "3us"}};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        assert_int_equal(rnl_net_verb_run(b->net, words[i][2] ? 3 : 2, words[i]), 0);
-    assert_int_equal(rnl_net_verb_run(b->net, 2, (const char *const[]){"switches", "3"}), RNL_ERR_ARG);
-    assert_int_equal(rnl_net_verb_run(b->net, 3, (const char *const[]){"link", "0", "s2"}), RNL_ERR_ARG);
+        assert_int_equal(vc_net_verb_run(b->net, words[i][2] ? 3 : 2, words[i]), 0);
+    assert_int_equal(vc_net_verb_run(b->net, 2, (const char *const[]){"switches", "3"}), RNL_ERR_ARG);
+    assert_int_equal(vc_net_verb_run(b->net, 3, (const char *const[]){"link", "0", "s2"}), RNL_ERR_ARG);
     assert_non_null(strstr(rnl_last_error()->text, "2 switches"));
-    assert_int_equal(rnl_net_verb_run(b->net, 3, (const char *const[]){"link", "0", "0"}), RNL_ERR_ARG);
-    assert_int_equal(rnl_net_links(b->net), 10);
+    assert_int_equal(vc_net_verb_run(b->net, 3, (const char *const[]){"link", "0", "0"}), RNL_ERR_ARG);
+    assert_int_equal(vc_net_links(b->net), 10);
     net_bench_start(b, PLAIN);
     for (uint32_t from = 0; from < 4; from++)
         for (uint32_t to = 0; to < 4; to++)
@@ -300,8 +300,8 @@ static void words_build_a_network(void **state)
     for (uint32_t to = 0; to < 4; to++)
         for (int i = 0; i < 4; i++)
             assert_int_equal(net_bench_recv(b, to, &number, NULL), 100);
-    struct rnl_net_link_counts c;
-    rnl_net_link_counts(b->net, 8, &c);
+    struct vc_net_link_counts c;
+    vc_net_link_counts(b->net, 8, &c);
     assert_int_equal(c.delivered, 4); /* 0 and 1 to 2 and 3 */
     net_bench_free(b);
 }
@@ -311,26 +311,26 @@ static void words_change_the_links_they_name(void **state)
     (void)state;
     struct net_bench *b = net_bench_new(1, 3, 2);
     for (uint32_t i = 0; i < 3; i++)
-        assert_int_equal(rnl_net_connect(b->net, i, 3, &(struct rnl_net_link_config){0}, NULL), 0);
-    assert_int_equal(rnl_net_connect(b->net, 3, 4, &(struct rnl_net_link_config){0}, NULL), 0);
+        assert_int_equal(vc_net_connect(b->net, i, 3, &(struct vc_net_link_config){0}, NULL), 0);
+    assert_int_equal(vc_net_connect(b->net, 3, 4, &(struct vc_net_link_config){0}, NULL), 0);
     static const char *const words[][3] = {{"rate", "all", "1Gb/s"},     {"rate", "1", "2.5Gb/s"},
                                            {"rate", "s0>2", "100Mb/s"},  {"delay", "s0:s1", "1.5us"},
                                            {"buffer", "s0>s1", "192kB"}, {"mark", "s1>s0", "64KiB"},
                                            {"buffer", "0", "unbounded"}};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        assert_int_equal(rnl_net_verb_run(b->net, 3, words[i]), 0);
+        assert_int_equal(vc_net_verb_run(b->net, 3, words[i]), 0);
     static const uint64_t rate[] = {1000000000, 1000000000, 2500000000, 2500000000,
                                     1000000000, 100000000,  1000000000, 1000000000};
     for (uint32_t i = 0; i < 8; i++) {
-        assert_int_equal(rnl_net_link_get(b->net, i)->bits_per_s, rate[i]);
-        assert_int_equal(rnl_net_link_get(b->net, i)->delay_ns, i < 6 ? 0 : 1500);
-        assert_int_equal(rnl_net_link_get(b->net, i)->buffer_bytes, i == 6 ? 192000 : 0);
-        assert_int_equal(rnl_net_link_get(b->net, i)->mark_bytes, i == 7 ? 65536 : 0);
+        assert_int_equal(vc_net_link_get(b->net, i)->bits_per_s, rate[i]);
+        assert_int_equal(vc_net_link_get(b->net, i)->delay_ns, i < 6 ? 0 : 1500);
+        assert_int_equal(vc_net_link_get(b->net, i)->buffer_bytes, i == 6 ? 192000 : 0);
+        assert_int_equal(vc_net_link_get(b->net, i)->mark_bytes, i == 7 ? 65536 : 0);
     }
     uint32_t link;
-    assert_int_equal(rnl_net_find_link(b->net, 4, 3, &link), 0);
+    assert_int_equal(vc_net_find_link(b->net, 4, 3, &link), 0);
     assert_int_equal(link, 7);
-    assert_int_equal(rnl_net_find_link(b->net, 0, 1, &link), RNL_ERR_ARG);
+    assert_int_equal(vc_net_find_link(b->net, 0, 1, &link), RNL_ERR_ARG);
     net_bench_free(b);
 }
 

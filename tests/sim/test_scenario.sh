@@ -2,8 +2,8 @@
 # Scenarios: what a line does, what is said of one that is wrong, and that all of it is the same in each run.
 # shellcheck source=tests/sim/head.sh
 . "$(dirname "${BASH_SOURCE[0]}")/head.sh"
-token=$guests/guest-token.so
-needs "$guests/guest-token.so" "$guests/guest-wrong.so"
+token=$vprocs/vproc-token.so
+needs "$vprocs/vproc-token.so" "$vprocs/vproc-wrong.so"
 
 play() { # status, lines on standard input; arguments of runnel sim before the program
     local want=$1
@@ -42,7 +42,7 @@ done
 ok "a rank crashes at any step that the library takes, and the others finish" $?
 
 printf 'drift all +0ppm\nat 10ms stall 0 500ms\n' >scenario
-"$runnel" sim -n 2 --scenario scenario "$guests/guest-wrong.so" gap >said
+"$runnel" sim -n 2 --scenario scenario "$vprocs/vproc-wrong.so" gap >said
 [ "$(sed -n 's/^longest sleep \([0-9]*\) us$/\1/p' said)" -ge 500000 ]
 ok "no program runs on a host that stalls" $?
 play 0 <<<'drift all +100ppm' && [ "$(hash_of said)" != "$(hash_of calm)" ]

@@ -2,12 +2,12 @@
  *
  * test_trace.c - traces of the virtual network: that the file is what pcapng says, that it can be read as lines, and
  * that a damaged one is an error and no more. */
+#include "net/wire/frame.h"
+#include "net/wire/packet.h"
 #include "runnel/runnel.h"
 #include "sim/cluster/trace.h"
 #include "sim/net_bench.h"
 #include "support/random.h"
-#include "wire/frame.h"
-#include "wire/packet.h"
 
 struct memory {
     unsigned char bytes[1 << 20];
@@ -29,24 +29,24 @@ static uint32_t data_packet(unsigned char *at, size_t room)
 {
     struct rnl_packet p = {
         .type = RNL_PACKET_DATA,
-        .flags = RNL_PACKET_ACK | RNL_PACKET_WANT,
+        .flags = RNL_PACKET_ACK | RNL_PACKET_ACK_WANTED,
         .connection = 0x10002,
         .number = 77,
         .ack = {.largest = 40, .hold_ns = 2048, .window_bytes = 6400, .run = 2, .ranges = 1, .range = {{3, 1}}}};
-    const uint64_t words[RNL_WORDS] = {[RNL_WORD_GRANTED] = 900, [RNL_WORD_WANTS] = 5};
+    const uint64_t words[RNL_CREDIT_WORDS] = {[RNL_CREDIT_GRANTED] = 900, [RNL_CREDIT_WANTED] = 5};
     uint32_t end = rnl_packet_encode(at, room, &p);
     assert_true(end > 0);
     rnl_frame_put_head(at + end, RNL_FRAME_BULK, 0, 16, 64);
-    memset(at + end + RNL_FRAME_HEAD, 'b', 16);
-    end += RNL_FRAME_HEAD + 16;
-    end += rnl_frame_put_words(at + end, 200, 1u << RNL_WORD_GRANTED | 1u << RNL_WORD_WANTS, words, 0);
+    memset(at + end + RNL_FRAME_HEADER, 'b', 16);
+    end += RNL_FRAME_HEADER + 16;
+    end += rnl_frame_put_credit(at + end, 200, 1u << RNL_CREDIT_GRANTED | 1u << RNL_CREDIT_WANTED, words, 0);
     end += rnl_frame_put_bare(at + end, 8, RNL_FRAME_PING);
     return rnl_packet_finish(at, end);
 }
 
 static void send_bytes(struct net_bench *b, uint32_t from, uint32_t to, const void *at, uint32_t bytes, uint8_t ecn)
 {
-    struct rnl_socket_out out = {.to = rnl_net_addr(to, NET_PORT), .at = at, .bytes = bytes, .ecn = ecn};
+    struct rnl_socket_out out = {.to = vc_net_addr(to, NET_PORT), .at = at, .bytes = bytes, .ecn = ecn};
     struct rnl_socket_result r;
     assert_int_equal(b->socket[from]->ops->send(b->socket[from], &out, 1, &r), 1);
 }
@@ -55,27 +55,27 @@ static void send_bytes(struct net_bench *b, uint32_t from, uint32_t to, const vo
 static void make_trace(size_t room)
 {
     struct net_bench *b = net_bench_new(1, 3, 1);
-    struct rnl_trace *t;
+    struct vc_trace *t;
     static unsigned char packet[2048];
     file.used = 0;
     file.room = room;
-    assert_int_equal(rnl_net_star(b->net, 3, &(struct rnl_net_link_config){.delay_ns = 1000}), 0);
-    net_bench_start(b, (struct rnl_net_socket_config){.plain = 1});
-    assert_int_equal(rnl_trace_new(b->net, to_memory, &file, "a story, seed 1", &t), 0);
-    rnl_net_set_tap(b->net, rnl_trace_tap, t);
+    assert_int_equal(vc_net_star(b->net, 3, &(struct vc_net_link_config){.delay_ns = 1000}), 0);
+    net_bench_start(b, (struct vc_net_socket_config){.plain = 1});
+    assert_int_equal(vc_trace_new(b->net, to_memory, &file, "a story, seed 1", &t), 0);
+    vc_net_set_tap(b->net, vc_trace_tap, t);
     uint32_t bytes = data_packet(packet, sizeof packet);
     net_bench_run(b, 1500000000);
     send_bytes(b, 0, 1, packet, bytes, RNL_ECN_ECT0);
     net_bench_run(b, 1500010000);
-    assert_int_equal(rnl_net_verb_run(b->net, 3, (const char *const[]){"fault", "s0>2", "nth=1"}), 0);
+    assert_int_equal(vc_net_verb_run(b->net, 3, (const char *const[]){"fault", "s0>2", "nth=1"}), 0);
     send_bytes(b, 1, 2, packet, bytes, 0);
     net_bench_run(b, 1500020000);
     b->socket[0]->ops->close(b->socket[0]);
     send_bytes(b, 1, 0, "hello", 5, RNL_ECN_CE);
     net_bench_run(b, UINT64_MAX);
-    int status = rnl_trace_end(t);
+    int status = vc_trace_end(t);
     assert_int_equal(status, room >= sizeof file.bytes ? 0 : RNL_ERR_SYSTEM);
-    rnl_net_set_tap(b->net, NULL, NULL);
+    vc_net_set_tap(b->net, NULL, NULL);
     net_bench_free(b);
 }
 
@@ -120,14 +120,14 @@ static void the_file_is_what_pcapng_says(void **state)
 }
 
 /* Decodes what is in `file`; *text is malloc'd. */
-static int decode(const struct rnl_trace_filter *filter, char **text)
+static int decode(const struct vc_trace_filter *filter, char **text)
 {
     size_t size;
     FILE *in = file.used ? fmemopen(file.bytes, file.used, "rb") : fopen("/dev/null", "rb");
     FILE *out = open_memstream(text, &size);
     assert_non_null(in);
     assert_non_null(out);
-    int status = rnl_trace_decode(in, out, filter);
+    int status = vc_trace_decode(in, out, filter);
     fclose(in);
     fclose(out);
     return status;
@@ -153,11 +153,11 @@ static void a_trace_can_be_read_as_lines(void **state)
         "      1.500022000 lost 1:7000 > 0:7000 5 B CE  too short for a packet  [dropped: nobody has that port]\n";
     assert_string_equal(text, story);
     free(text);
-    assert_int_equal(decode(&(struct rnl_trace_filter){.host = 2}, &text), 0);
+    assert_int_equal(decode(&(struct vc_trace_filter){.host = 2}, &text), 0);
     assert_null(strstr(text, "0:7000"));
     assert_non_null(strstr(text, "lost 1:7000 > 2:7000"));
     free(text);
-    assert_int_equal(decode(&(struct rnl_trace_filter){.host = UINT32_MAX, .only_dropped = 1}, &text), 0);
+    assert_int_equal(decode(&(struct vc_trace_filter){.host = UINT32_MAX, .only_dropped = 1}, &text), 0);
     assert_null(strstr(text, "sent"));
     free(text);
 }
@@ -236,8 +236,8 @@ static void any_bytes_can_be_described(void **state)
             packet[test_random_below(&random, bytes)] = (unsigned char)test_random_next(&random);
         size_t room = test_random_below(&random, sizeof text) + 1;
         memset(text, 'x', sizeof text);
-        rnl_trace_describe(packet, test_random_one_in(&random, 3) ? test_random_below(&random, bytes) : bytes, text,
-                           room);
+        vc_trace_describe(packet, test_random_one_in(&random, 3) ? test_random_below(&random, bytes) : bytes, text,
+                          room);
         assert_true(strlen(text) < room);
     }
 }

@@ -16,8 +16,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "api/fm/process.h"
 #include "base/copy.h"
-#include "fm/process.h"
+#include "endpoint/endpoint.h"
 #include "multi/fm_check.h"
 #include "runnel/am.h"
 #include "runnel/fm.h"
@@ -97,7 +98,7 @@ static void send_stream(void)
 {
     uint64_t v = 5;
     rnl_stream *s;
-    struct rnl_begin b = {.peer = 1, .handler = STREAM, .bound = sizeof v};
+    struct rnl_message b = {.peer = 1, .handler = STREAM, .bound = sizeof v};
     if (rnl_begin(ends[0], &b, &s) == 0 && rnl_piece(s, &v, sizeof v) == 0)
         (void)!rnl_end(s);
 }
@@ -106,7 +107,7 @@ static void send_medium(void)
 {
     unsigned char bytes[MEDIUM_BYTES] = {5};
     rnl_stream *s;
-    struct rnl_begin b = {.peer = 1, .handler = MEDIUM, .bound = sizeof bytes};
+    struct rnl_message b = {.peer = 1, .handler = MEDIUM, .bound = sizeof bytes};
     if (rnl_begin(ends[0], &b, &s) == 0 && rnl_piece(s, bytes, sizeof bytes) == 0)
         (void)!rnl_end(s);
 }
@@ -222,6 +223,13 @@ static void once(const struct row *r, int marked)
     extract_back();
 }
 
+/* How many pauses stand between two polls is chosen by the processor's vendor; the limits are for one. */
+static void pause_once(struct rnl_endpoint *ep)
+{
+    ep->wait.pauses = ep->wait.pauses_for[RNL_NEAR] = ep->wait.pauses_for[RNL_FAR] = 1;
+    ep->wait.fence_near = 0;
+}
+
 static int open_am(void)
 {
     rnl_hub *hub;
@@ -235,6 +243,7 @@ static int open_am(void)
             AM_SetHandler(am[i], ASK, on_ask) != AM_OK || AM_SetHandler(am[i], ANSWERED, on_answered) != AM_OK ||
             AM_Map(am[i], 0, AM_NameOf((int)(1 - i), 0), AM_ALL) != AM_OK)
             return -1;
+        pause_once(am_ends[i]);
     }
     return 0;
 }
@@ -248,6 +257,7 @@ static int copy(void)
         struct rnl_options o = {.size = sizeof o, .hub = hub, .hub_rank = i};
         if (rnl_open(&ends[i], &o) < 0)
             return 1;
+        pause_once(ends[i]);
         rnl_fm_be(ends[i]);
         if (rnl_handler_stream(ends[i], STREAM, on_stream, NULL) < 0 ||
             rnl_handler_stream(ends[i], MEDIUM, on_medium, NULL) < 0 ||

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reliable/handshake.h"
+#include "net/flow/handshake.h"
 #include "support/must.h"
 #include "support/random.h"
 

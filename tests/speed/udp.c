@@ -15,28 +15,16 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "endpoint/link.h"
+#include "endpoint/net.h"
+#include "net/datagram/udp.h"
+#include "net/wire/seal.h"
+#include "remote/remote_internal.h"
 #include "support/hub.h"
 #include "support/loop.h"
 #include "support/must.h"
-#include "transport/udp/udp.h"
-#include "wire/seal.h"
 
-enum {
-    ECHO = 1,
-    COUNT,
-    BULK,
-    TRIPS = 20000,
-    WAITS = 3000,
-    SLICE = 200,
-    LONG_SLICE = 10000,
-    RATE_MS = 200,
-    BULKS = 600,
-    LOCALS = 300000,
-    FIRSTS = 400,
-    MIB = 1 << 20,
-    PART_MIB = 8
-};
+enum { ECHO = 1, COUNT, BULK, FIRSTS = 400, MIB = 1 << 20, PART_MIB = 8 };
+enum { TRIPS = 20000, WAITS = 3000, SLICE = 200, LONG_SLICE = 10000, RATE_MS = 200, BULKS = 600, LOCALS = 300000 };
 enum { AT_PORT = 0, AT_STOP = 2, AT_SEEN, AT_RESULT };
 
 struct want {
@@ -246,7 +234,7 @@ static double bulk(struct test_loop_side *s, unsigned times)
     uint64_t began = test_now_ns();
     if (s->rank == 0) {
         for (unsigned i = 0; i < times; i++) {
-            const struct rnl_begin b = {.peer = 1, .handler = BULK, .bound = MIB};
+            const struct rnl_message b = {.peer = 1, .handler = BULK, .bound = MIB};
             rnl_stream *out;
             TEST_MUST(rnl_begin(s->ep, &b, &out) == 0);
             TEST_MUST(rnl_piece(out, buf, sizeof buf) == 0);
@@ -278,7 +266,7 @@ static void told(struct test_loop_side *s)
     const struct rnl_flow_counters *c = s->ep->remote->count;
     struct rnl_udp_counts u;
     rnl_udp_counts(s->ep->remote->t, &u);
-    const struct rnl_flow *f = &s->ep->peer[!s->rank].conn->link->flow;
+    const struct rnl_flow *f = &s->ep->peer[!s->rank].conn->remote->flow;
     printf("rank %u: window %llu bytes, round trip %u ns, least %llu, datagrams of %u\n", s->rank,
            (unsigned long long)f->congest.window >> 8, f->rtt.smoothed_ns, (unsigned long long)f->path->base_ns,
            f->mtu.bytes);
@@ -483,12 +471,6 @@ static void *silent_hear(void *arg)
     return NULL;
 }
 
-static int by_size(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
 static void silent_round(unsigned ranks, uint32_t without)
 {
     const struct test_loop opt = {.local = ranks == 3 ? 1 << 0 | 1 << 2 : 0, .kernel.without = without};
@@ -521,7 +503,7 @@ static void silent_round(unsigned ranks, uint32_t without)
     }
     TEST_MUST(pthread_join(thread, NULL) == 0);
     rnl_kernel_socket_facts(test_loop_socket(0), &f);
-    qsort(l.took, FIRSTS, sizeof l.took[0], by_size);
+    qsort(l.took, FIRSTS, sizeof l.took[0], shorter);
     printf("%s, %s: extract in vain %.0f ns, 8 B after a silence %.2f us (10 %% below %.2f, 10 %% above %.2f)\n",
            ranks == 3 ? "beside a peer in memory" : "all over a network",
            f.features & RNL_KERNEL_BELL ? "io_uring" : "asked", l.extract_ns, (double)l.took[FIRSTS / 2] / 1000,

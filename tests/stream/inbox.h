@@ -4,17 +4,10 @@
 #ifndef RNL_TESTS_STREAM_INBOX_H
 #define RNL_TESTS_STREAM_INBOX_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "runnel/counters.h"
 #include "support/hub.h"
 #include "support/random.h"
+#include "support/unit.h"
 #include "support/wires.h"
 
 enum { INBOX_MAX = 4096 };
@@ -59,7 +52,7 @@ static inline int inbox_stream(rnl_stream *s, unsigned peer, void *ctx)
     size_t n = 0;
     b->started++;
     for (;;) {
-        size_t want = b->piece ? b->piece : rnl_here(s, NULL);
+        size_t want = b->piece ? b->piece : rnl_peek(s, NULL);
         if (want == 0)
             want = 1;
         inbox_room(b, n + want + 1);
@@ -121,7 +114,7 @@ static inline void inbox_free(struct inbox *b)
 /* One message of n bytes, without waiting. 0 or the status of the begin. */
 static inline int post_card(rnl_endpoint *ep, unsigned peer, unsigned handler, const void *buf, size_t n)
 {
-    const struct rnl_begin b = {.peer = peer, .handler = handler, .bound = n, .flags = RNL_NO_WAIT};
+    const struct rnl_message b = {.peer = peer, .handler = handler, .bound = n, .flags = RNL_NO_WAIT};
     rnl_stream *s;
     test_wires_settle();
     int status = rnl_begin(ep, &b, &s);
@@ -134,7 +127,7 @@ static inline int post_card(rnl_endpoint *ep, unsigned peer, unsigned handler, c
 
 static inline int open_stream(rnl_endpoint *ep, unsigned peer, unsigned handler, size_t bound, rnl_stream **s)
 {
-    const struct rnl_begin b = {.peer = peer, .handler = handler, .bound = bound, .flags = RNL_NO_WAIT};
+    const struct rnl_message b = {.peer = peer, .handler = handler, .bound = bound, .flags = RNL_NO_WAIT};
     test_wires_settle();
     return rnl_begin(ep, &b, s);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Taking in: what runnel.h says of rnl_extract, rnl_receive and rnl_here. */
+ * Taking in: what runnel.h says of rnl_extract, rnl_receive and rnl_peek. */
 #include "stream/three.h"
 
 #include <stdlib.h>
@@ -12,15 +12,15 @@ static int greedy(rnl_stream *s, unsigned peer, void *ctx)
     char *buf = ctx;
     const void *view = NULL;
     (void)peer;
-    TEST_MUST(rnl_here(s, &view) == 10 && memcmp(view, "0123456789", 10) == 0);
+    TEST_MUST(rnl_peek(s, &view) == 10 && memcmp(view, "0123456789", 10) == 0);
     TEST_MUST(rnl_receive(s, buf, 11) == RNL_ERR_PAST_END);
     TEST_MUST(buf[0] == 'x' && buf[10] == 'x'); /* nothing copied */
     TEST_MUST(rnl_receive(s, buf, SIZE_MAX) == RNL_ERR_PAST_END);
     TEST_MUST(rnl_receive(s, buf, 4) == 0);
-    TEST_MUST(rnl_here(s, &view) == 6 && memcmp(view, "456789", 6) == 0);
+    TEST_MUST(rnl_peek(s, &view) == 6 && memcmp(view, "456789", 6) == 0);
     TEST_MUST(rnl_receive(s, buf, 7) == RNL_ERR_PAST_END);
     TEST_MUST(rnl_receive(s, buf + 4, 6) == 0);
-    TEST_MUST(rnl_here(s, NULL) == 0);
+    TEST_MUST(rnl_peek(s, NULL) == 0);
     TEST_MUST(rnl_receive(s, buf, 0) == 0);
     TEST_MUST(rnl_receive(s, buf, 1) == RNL_ERR_PAST_END);
     return RNL_DONE;
@@ -46,32 +46,6 @@ static void receiving_past_the_end_copies_nothing(void **state)
         assert_int_equal(rnl_extract(f->b, SIZE_MAX), 10);
         assert_memory_equal(buf, "0123456789", 10);
     }
-}
-
-static int lazy(rnl_stream *s, unsigned peer, void *ctx)
-{
-    unsigned char *buf = ctx;
-    (void)peer;
-    TEST_MUST(rnl_receive(s, buf, 3) == 0);
-    return RNL_DONE;
-}
-
-static void what_a_handler_does_not_receive_is_dropped(void **state)
-{
-    static const size_t lengths[] = {5, 48, 100, 100000, 500000};
-    struct fixture *f = *state;
-    unsigned char buf[4] = "";
-    assert_int_equal(rnl_handler_stream(f->b, OTHER, lazy, buf), OTHER);
-    for (unsigned round = 0; round < 20; round++) {
-        for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
-            assert_int_equal(post_card(f->a, 1, OTHER, test_pattern(i, 0), lengths[i]), 0);
-            assert_int_equal(rnl_send(f->a, 1, NOTE, "next", 4), 0);
-            drain(f->b);
-            assert_memory_equal(buf, test_pattern(i, 0), 3);
-            assert_memory_equal(f->in.buf, "next", 4);
-        }
-    }
-    assert_int_equal(f->in.count, 100);
 }
 
 /* ---- taking in ---- */
@@ -112,7 +86,7 @@ static int echo_to_self(rnl_stream *s, unsigned peer, void *ctx)
 {
     struct fixture *f = ctx;
     unsigned char buf[600];
-    size_t n = rnl_here(s, NULL);
+    size_t n = rnl_peek(s, NULL);
     TEST_MUST(rnl_receive(s, buf, n) == 0);
     if (f->echoes)
         TEST_MUST(post_card(f->a, peer, OTHER, buf, n) == 0);
@@ -193,47 +167,6 @@ static void peers_take_turns_when_the_limit_is_small(void **state)
     drain(f->b);
 }
 
-static void messages_of_all_kinds_keep_their_order(void **state)
-{
-    struct fixture *f = *state;
-    struct test_random r = test_random_of(7, 7);
-    uint64_t sent = 0, seen = 0;
-    for (unsigned round = 0; round < 400; round++) {
-        for (;;) {
-            size_t n = 8 + test_random_size(&r, 40000, NULL, 0);
-            unsigned char *buf = malloc(n);
-            assert_non_null(buf);
-            memset(buf, 0, n);
-            memcpy(buf, &sent, 8);
-            int status = n <= RNL_SHORT_MAX ? 0 : 1;
-            if (status == 0) { /* rnl_send would wait */
-                rnl_stream *s;
-                status = open_stream(f->a, 1, NOTE, n, &s);
-                if (status == 0) {
-                    assert_int_equal(rnl_piece(s, buf, n), 0);
-                    assert_int_equal(rnl_end(s), 0);
-                }
-            } else {
-                status = post_card(f->a, 1, NOTE, buf, n);
-            }
-            free(buf);
-            if (status == RNL_NO_ROOM)
-                break;
-            assert_int_equal(status, 0);
-            sent++;
-            if (test_random_one_in(&r, 10))
-                break;
-        }
-        assert_true(rnl_extract(f->b, test_random_size(&r, 100000, NULL, 0)) >= 0);
-        for (unsigned i = 0; i < f->in.count; i++)
-            assert_int_equal(f->in.got[i].first, seen++);
-        f->in.count = 0;
-    }
-    drain(f->b);
-    assert_int_equal(seen + f->in.count, sent);
-    assert_true(rnl_get_counters(f->a)->no_room > 0);
-}
-
 /* A rank that sent to several peers and then waits is looked at when the job hangs. */
 static void who_waits_has_counted_what_it_sent(void **state)
 {
@@ -285,16 +218,13 @@ static void a_header_that_lay_long_says_no_more_than_it_meant(void **state)
     }
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(receiving_past_the_end_copies_nothing),       TEST(what_a_handler_does_not_receive_is_dropped),
-        TEST(a_byte_limit_is_rounded_up_to_a_packet),      TEST(messages_without_payload_are_counted_only),
-        TEST(an_extract_takes_what_was_there_and_no_more), TEST(quit_returns_after_that_handler),
-        TEST(peers_take_turns_when_the_limit_is_small),    TEST(messages_of_all_kinds_keep_their_order),
-        TEST(who_waits_has_counted_what_it_sent),          TEST(a_header_that_lay_long_says_no_more_than_it_meant),
+        TEST(receiving_past_the_end_copies_nothing),     TEST(a_byte_limit_is_rounded_up_to_a_packet),
+        TEST(messages_without_payload_are_counted_only), TEST(an_extract_takes_what_was_there_and_no_more),
+        TEST(quit_returns_after_that_handler),           TEST(peers_take_turns_when_the_limit_is_small),
+        TEST(who_waits_has_counted_what_it_sent),        TEST(a_header_that_lay_long_says_no_more_than_it_meant),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,8 +9,7 @@
 #include <stdio.h>
 #include <sys/resource.h>
 
-#include "endpoint/link.h"
-#include "stream/stream.h"
+#include "support/seam.h"
 
 enum { NOTE = 1, WHOLE = 2, ASK = 3, KEEP = 4, LATE = 5 };
 enum { LONG_BYTES = 500000 };
@@ -83,12 +82,6 @@ static void give(void **piece, unsigned first)
         free(piece[i]);
 }
 
-static void stay_awake(struct rnl_endpoint *ep)
-{
-    if (ep->remote)
-        ep->remote->rest_after_ns = UINT64_MAX / 2;
-}
-
 static void a_whole_message_without_memory_waits(void **state)
 {
     struct fixture *f = *state;
@@ -102,8 +95,8 @@ static void a_whole_message_without_memory_waits(void **state)
         skip();
     }
     inbox_room(&f->in, (1 << 20) + 1);
-    stay_awake(f->a);
-    stay_awake(f->b);
+    test_seam_stay_active(f->a);
+    test_seam_stay_active(f->b);
     assert_int_equal(post_card(f->a, 1, WHOLE, test_pattern(1, 0), 1000), 0); /* the area is mapped */
     drain(f->b);
     put_by(spare);
@@ -154,8 +147,8 @@ static void a_message_that_gets_no_memory_ends_close(void **state)
         puts("skip: the sanitizers' own memory cannot be limited");
         skip();
     }
-    stay_awake(f->a);
-    stay_awake(f->b);
+    test_seam_stay_active(f->a);
+    test_seam_stay_active(f->b);
     assert_int_equal(post_card(f->a, 1, LATE, test_pattern(1, 0), LONG_BYTES), 0);
     drain(f->b);
     assert_int_equal(rnl_get_counters(f->b)->no_handler, 1);
@@ -190,8 +183,7 @@ static void suspended_keeps_and_collected_messages_count_against_the_budget(void
 {
     struct fixture *f = *state;
     rnl_stream *s, *t, *u;
-    uint64_t budget = f->b->budget;
-    f->b->budget = 1500;
+    size_t budget = test_seam_set_budget(f->b, 1500);
     assert_int_equal(open_stream(f->a, 1, KEEP, 1000, &s), 0);
     assert_int_equal(open_stream(f->c, 1, KEEP, 1000, &t), 0);
     assert_int_equal(rnl_piece(s, test_pattern(1, 0), 500), 0);
@@ -206,25 +198,25 @@ static void suspended_keeps_and_collected_messages_count_against_the_budget(void
     drain(f->b);
     assert_int_equal(f->keeps, 2);
     unsigned who = f->kept[0] ? 0 : 2;
-    assert_int_equal(f->b->kept_bytes, 500); /* fewer came */
+    assert_int_equal(rnl_get_counters(f->b)->kept_bytes, 500); /* fewer came */
     rnl_kept_free(f->kept[who]);
-    assert_int_equal(f->b->kept_bytes, 0);
+    assert_int_equal(rnl_get_counters(f->b)->kept_bytes, 0);
     assert_int_equal(open_stream(f->a, 1, WHOLE, 1000, &u), 0);
     assert_int_equal(rnl_piece(u, test_pattern(1, 0), 500), 0);
     assert_int_equal(rnl_flush(f->a), 0);
     drain(f->b);
-    assert_int_equal(f->b->gather_bytes, 1000);
     f->kept_status[2] = 0;
     assert_int_equal(post_card(f->c, 1, KEEP, test_pattern(1, 0), 600), 0);
     drain(f->b);
     assert_int_equal(f->kept_status[2], RNL_NO_ROOM);
     assert_int_equal(rnl_abort(u), 0);
     drain(f->b);
-    assert_int_equal(f->b->gather_bytes, 0);
-    f->b->budget = budget;
+    assert_int_equal(post_card(f->c, 1, KEEP, test_pattern(1, 0), 600), 0);
+    drain(f->b);
+    assert_int_equal(f->kept_status[2], 0);
+    rnl_kept_free(f->kept[2]);
+    (void)test_seam_set_budget(f->b, budget);
 }
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
 {

@@ -9,15 +9,10 @@
 #include "stream/world.h"
 
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "runnel/counters.h"
+#include "support/unit.h"
 
 enum op_kind {
     OP_SEND,
@@ -76,7 +71,7 @@ static void op_send(struct world *w, struct message *m, struct test_random *r)
 /* The place in the order is taken when begin returns; the handlers that run meanwhile may send, too. */
 static rnl_stream *begin(struct world *w, struct message *m, struct message **sent)
 {
-    const struct rnl_begin b = {.peer = m->dst, .handler = m->handler, .bound = m->bound, .answer = m->answer};
+    const struct rnl_message b = {.peer = m->dst, .handler = m->handler, .bound = m->bound, .answer = m->answer};
     rnl_stream *s;
     WORLD_MUST(w, rnl_begin(w->l.h.ep[m->src], &b, &s) == 0);
     *sent = world_begun(w, m);
@@ -105,7 +100,7 @@ static void op_open(struct world *w, struct message *m)
     if (w->plenty && may_wait(w, m)) {
         w->open[m->src][m->dst] = begin(w, m, &w->open_message[m->src][m->dst]);
     } else {
-        const struct rnl_begin b = {
+        const struct rnl_message b = {
             .peer = m->dst, .handler = m->handler, .bound = m->bound, .answer = m->answer, .flags = RNL_NO_WAIT};
         int status = rnl_begin(w->l.h.ep[m->src], &b, &s);
         if (status < 0) {

@@ -71,7 +71,7 @@ static void unlink_it(struct world *w, struct message *m)
 
 void world_abort(struct world *w, rnl_stream *s, struct message *m)
 {
-    int seen = s->ep->open_short != s && !s->first;
+    int seen = s->ep->fast.open_short != s && !s->first;
     WORLD_MUST(w, rnl_abort(s) == 0);
     m->aborted = 1;
     if (!m->started && (!seen || m->handler == H_WHOLE || m->handler == H_PLACE))
@@ -85,7 +85,7 @@ static int is_it(const struct message *m, const struct slot *at, rnl_stream *s)
     const void *view;
     if (!s || s->state != RNL_STREAM_RUNNING || m->handler != at->handler || s->bound != m->bound)
         return 0;
-    size_t n = rnl_here(s, &view);
+    size_t n = rnl_peek(s, &view);
     return n <= m->length && memcmp(view, test_pattern(m->id, 0), n) == 0;
 }
 
@@ -207,7 +207,7 @@ void world_send_now(struct world *w, const struct message *m, unsigned flags, st
         send_short(w, m);
         return;
     }
-    const struct rnl_begin b = {
+    const struct rnl_message b = {
         .peer = m->dst, .handler = m->handler, .bound = m->bound, .answer = m->answer, .flags = flags};
     rnl_stream *s;
     int status = rnl_begin(ep, &b, &s);
@@ -257,8 +257,8 @@ static void post_done(void *arg, int status)
 
 void world_post(struct world *w, const struct message *m, struct test_random *r)
 {
-    const struct rnl_begin b = {.peer = m->dst, .handler = m->handler, .bound = m->bound, .answer = m->answer};
-    struct rnl_piece piece[5];
+    const struct rnl_message b = {.peer = m->dst, .handler = m->handler, .bound = m->bound, .answer = m->answer};
+    struct rnl_buffer piece[5];
     unsigned pieces = 1 + test_random_below(r, 5);
     struct posted *p = world_alloc(w, sizeof *p);
     *p = (struct posted){.w = w, .ep = w->l.h.ep[m->src], .in_post = 1, .n = m->length, .copy = malloc(m->length + 1)};
@@ -268,7 +268,7 @@ void world_post(struct world *w, const struct message *m, struct test_random *r)
     size_t at = 0;
     for (unsigned i = 0; i < pieces; i++) {
         size_t n = i + 1 == pieces ? m->length - at : world_size(r, m->length - at);
-        piece[i] = (struct rnl_piece){p->copy + at, n};
+        piece[i] = (struct rnl_buffer){p->copy + at, n};
         at += n;
     }
     /* Its place in the order is now. */
@@ -315,7 +315,7 @@ static int may_end_early(struct test_random *r)
 static void looks(struct world *w, rnl_stream *s, const struct message *m, size_t at)
 {
     const void *view;
-    size_t n = rnl_here(s, &view);
+    size_t n = rnl_peek(s, &view);
     if (n > m->length - at)
         world_wrong(w, "message %llx: %zu bytes are here, %zu are left", (unsigned long long)m->id, n, m->length - at);
     is_pattern(w, m, view, at, n, "view");
@@ -420,7 +420,7 @@ static int stream_handler(rnl_stream *s, unsigned peer, void *ctx)
             expect_back(
                 w, m,
                 (struct reply){.id = m->id, .refused = 1, .handler = m->handler, .reason = reason, .n = m->length});
-        return RNL_REFUSE(reason);
+        return RNL_REJECT(reason);
     }
     return kept;
 }
@@ -456,7 +456,7 @@ static int answer_stream(rnl_stream *s, unsigned peer, void *ctx)
 {
     const struct slot *at = ctx;
     const void *view;
-    size_t n = rnl_here(s, &view); /* answers are whole when they come */
+    size_t n = rnl_peek(s, &view); /* answers are whole when they come */
     answer_comes(at->w, at, peer, view, n);
     return RNL_DONE;
 }
@@ -492,7 +492,7 @@ void world_register(struct world *w, unsigned rank, unsigned handler)
         break;
     case A_STREAM:
         got = rnl_handler_stream(ep, id, answer_stream, at);
-        rnl_on_refused(ep, refusal_comes, at);
+        rnl_on_rejected(ep, refusal_comes, at);
         break;
     case A_WHOLE:
         got = rnl_handler_whole(ep, id, answer_whole, at, 0);

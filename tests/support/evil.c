@@ -9,9 +9,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "net/wire/packet.h"
 #include "support/must.h"
 #include "support/random.h"
-#include "wire/packet.h"
 
 enum { KEPT = 32, KEPT_BYTES = 9000, LONGEST = 65507, VICTIMS = 2 };
 

@@ -93,7 +93,7 @@ void lockstep_open(struct lockstep *l, unsigned size, const struct rnl_options *
             l->ops.sense_fence = sense_fence;
         }
         env->ops = &l->ops;
-        l->h.ep[i]->spin = 1;
+        l->h.ep[i]->wait.spin = 1;
         if (l->h.wires)
             test_wires_attach(l->h.wires, l->h.ep[i]);
     }

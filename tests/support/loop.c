@@ -15,9 +15,9 @@
 #include <signal.h>
 
 #include "endpoint/endpoint.h"
+#include "net/datagram/udp.h"
+#include "net/wire/bytes.h"
 #include "support/must.h"
-#include "transport/udp/udp.h"
-#include "wire/bytes.h"
 
 #define MEET_NS     ((uint64_t)60 * 1000 * 1000 * 1000)
 #define PATIENCE_NS 5000000
@@ -27,11 +27,11 @@ static struct rnl_addr own[TEST_LOOP_MAX], *address = own;
 static struct rnl_socket *socket_of[TEST_LOOP_MAX];
 static uint8_t local, apart;
 
-static int place(struct rnl_env *env, uint32_t rank, struct rnl_place *out)
+static int place(struct rnl_env *env, uint32_t rank, struct rnl_rank_address *out)
 {
     if (rank == env->rank || ((local >> rank & 1) && (local >> env->rank & 1)))
         return 0;
-    *out = (struct rnl_place){.same_kernel = !(apart >> rank & 1), .addr_bytes = address[rank].len};
+    *out = (struct rnl_rank_address){.same_kernel = !(apart >> rank & 1), .addr_bytes = address[rank].len};
     memcpy(out->addr, address[rank].bytes, address[rank].len);
     return 1;
 }
@@ -47,20 +47,20 @@ void test_loop_attach(rnl_endpoint *ep, const struct test_loop *opt)
     apart = opt->apart;
     struct rnl_socket **s = &socket_of[env->rank];
     struct rnl_kernel_options kernel = opt->kernel;
-    kernel.claims = rnl_wire_claims;
+    kernel.claims = rnl_wire_handshake_room;
     TEST_MUST(rnl_kernel_socket_open(opt->ipv6 ? &ipv6 : &ipv4, &kernel, s) == 0);
     rnl_udp_addr_of(&(*s)->self, &address[env->rank]);
     ops[env->rank] = *env->ops;
-    ops[env->rank].place = place;
+    ops[env->rank].rank_address = place;
     env->ops = &ops[env->rank];
     env->protect = opt->protect;
-    env->facts.trip_ns = opt->trip_ns ? opt->trip_ns : rnl_host_trip_ns();
+    env->facts.round_trip_ns = opt->trip_ns ? opt->trip_ns : rnl_host_round_trip_ns();
     if (opt->wrap)
         *s = opt->wrap(*s, env->rank);
     TEST_MUST(rnl_udp_transport_new(env, *s, NULL, &env->datagrams) == 0);
     memset(env->job_key, opt->strangers >> env->rank & 1 ? 0x44 : 0x33, sizeof env->job_key);
-    TEST_MUST(rnl_remote_new(ep, &opt->remote) == 0);
-    rnl_ep_chores(ep);
+    TEST_MUST(rnl_ep_net_new(ep, &opt->remote) == 0);
+    rnl_ep_set_pending(ep);
 }
 
 struct rnl_socket_addr test_loop_addr(unsigned rank)

@@ -7,10 +7,11 @@
 
 #include <stdatomic.h>
 
-#include "endpoint/remote.h"
+#include "endpoint/net.h"
+#include "net/datagram/transport.h"
+#include "net/socket/kernel.h"
+#include "remote/remote.h"
 #include "runnel/runnel.h"
-#include "transport/contract.h"
-#include "transport/udp/kernel.h"
 
 enum { TEST_LOOP_MAX = 16 };
 

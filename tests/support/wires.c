@@ -11,11 +11,12 @@
 #include <string.h>
 
 #include "endpoint/endpoint.h"
-#include "endpoint/remote.h"
+#include "endpoint/net.h"
+#include "net/datagram/udp.h"
+#include "net/fault/fault.h"
+#include "remote/remote.h"
 #include "support/must.h"
 #include "support/random.h"
-#include "transport/fault/fault.h"
-#include "transport/udp/udp.h"
 
 enum {
     QUEUE = 4096,
@@ -294,24 +295,24 @@ void test_wires_pass(struct test_wires *w, uint64_t ns)
 
 static unsigned per_host = 1;
 
-static int address(uint32_t rank, unsigned way, struct rnl_place *out)
+static int address(uint32_t rank, unsigned way, struct rnl_rank_address *out)
 {
     struct rnl_socket_addr a = addr_of(rank, way);
     struct rnl_addr addr;
     rnl_udp_addr_of(&a, &addr);
-    *out = (struct rnl_place){.addr_bytes = addr.len};
+    *out = (struct rnl_rank_address){.addr_bytes = addr.len};
     memcpy(out->addr, addr.bytes, addr.len);
     return 1;
 }
 
-static int place(struct rnl_env *env, uint32_t rank, struct rnl_place *out)
+static int place(struct rnl_env *env, uint32_t rank, struct rnl_rank_address *out)
 {
     return rank / per_host != env->rank / per_host && address(rank, 0, out);
 }
 
 static unsigned addresses = 1;
 
-static int way(struct rnl_env *env, uint32_t rank, unsigned n, struct rnl_place *out)
+static int way(struct rnl_env *env, uint32_t rank, unsigned n, struct rnl_rank_address *out)
 {
     return rank / per_host != env->rank / per_host && n + 1 < addresses && address(rank, n + 1, out);
 }
@@ -391,8 +392,8 @@ void test_wires_attach(struct test_wires *w, rnl_endpoint *ep)
     struct port *p = &w->port[env->rank];
     struct rnl_fault fault = {0};
     w->ops[env->rank] = *env->ops;
-    w->ops[env->rank].place = place;
-    w->ops[env->rank].way = way;
+    w->ops[env->rank].rank_address = place;
+    w->ops[env->rank].alternate_address = way;
     if (atomic_load(&w->clock_ns)) {
         w->ops[env->rank].now_ns = tick;
         w->ops[env->rank].park = nap;
@@ -410,8 +411,8 @@ void test_wires_attach(struct test_wires *w, rnl_endpoint *ep)
     if (w->faults[0])
         TEST_MUST(rnl_fault_transport_new(env->datagrams, &fault, env->ops->now_ns(env), &env->datagrams) == 0);
     memset(env->job_key, 0x5a, sizeof env->job_key);
-    TEST_MUST(rnl_remote_new(ep, &w->opt) == 0);
-    rnl_remote_soon(ep);
+    TEST_MUST(rnl_ep_net_new(ep, &w->opt) == 0);
+    rnl_ep_net_soon(ep);
 }
 
 static struct test_wires *eager; /* there is one at a time */
@@ -430,12 +431,12 @@ void test_wires_settle(void)
         rest = 1;
         for (unsigned i = 0; i < w->size; i++) {
             struct port *p = &w->port[i];
-            if (!p->open || p->ep->open == RNL_EP_FORKED)
+            if (!p->open || p->ep->fast.open == RNL_EP_FORKED)
                 continue;
-            rnl_remote_tidy(p->ep);
-            rnl_remote_receive(p->ep);
-            rnl_remote_send(p->ep);
-            rest &= rnl_remote_at_rest(p->ep) && !p->first;
+            rnl_ep_net_maintain(p->ep);
+            rnl_ep_net_receive(p->ep);
+            rnl_ep_net_send(p->ep);
+            rest &= rnl_remote_at_rest(p->ep->remote) && !p->first;
         }
         for (unsigned i = 0; i < w->size; i++)
             rest &= !w->port[i].first;

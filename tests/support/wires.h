@@ -4,7 +4,7 @@
  * datagram transport, over sockets of a small network in memory. Tests of streams and interfaces run so, too:
  *
  *   RNL_TEST_REMOTE=""           over datagrams that all arrive, in order
- *   RNL_TEST_REMOTE="loss=5%"    and what transport/fault/fault.h can do to them
+ *   RNL_TEST_REMOTE="loss=5%"    and what net/fault/fault.h can do to them
  *   RNL_TEST_PER_HOST=2          so many ranks share a host, and memory; else one
  *   RNL_TEST_EAGER=1             for tests of one thread that look for what they have just sent: test_wires_settle
  *                                lets all that is on its way arrive, and all are connected from the start */

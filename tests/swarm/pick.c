@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "net/socket/socket.h"
+#include "net/wire/hello.h"
 #include "support/must.h"
 #include "swarm/world.h"
-#include "transport/socket.h"
-#include "wire/hello.h"
 
 enum { COPY_ENTITY = 0x30000000, COPIES_MAX = 2000 };
 
@@ -63,7 +63,7 @@ static void hold(struct swarm_picker *p, const struct rnl_socket_out *out, uint6
     p->copies = c;
     c->out.at = memcpy(c->at, out->at, out->bytes);
     rnl_sim_event_init(&c->event, goes, COPY_ENTITY + (uint32_t)w->copies++);
-    TEST_MUST(rnl_sim_at(w->sim, &c->event, rnl_sim_now(w->sim) + later_ns * RNL_TICKS_PER_NS) == 0);
+    TEST_MUST(rnl_sim_at(w->sim, &c->event, rnl_sim_now(w->sim) + later_ns * VC_TICKS_PER_NS) == 0);
 }
 
 /* REPLAY. */
@@ -84,7 +84,7 @@ static uint32_t picked(struct swarm_host *h)
     struct swarm_world *w = h->w;
     uint64_t number = ++w->picked;
     if (!h->first_ns)
-        h->first_ns = 1 + rnl_sim_now(w->sim) / RNL_TICKS_PER_NS;
+        h->first_ns = 1 + rnl_sim_now(w->sim) / VC_TICKS_PER_NS;
     for (unsigned i = 0; i < SWARM_PICKS_MAX; i++)
         if (w->plan.pick[i].number == number)
             return w->plan.pick[i].what;

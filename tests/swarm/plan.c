@@ -279,8 +279,8 @@ void swarm_plan_of(uint64_t seed, const struct swarm_less *less, struct swarm_pl
     addresses(p);
     p->ecn = (uint8_t)of_plan(p, 17, 2);
     p->plain = (uint8_t)(of_plan(p, 18, 8) == 0);
-    uint64_t law = of_plan(p, 19, 16);
-    p->newreno = (uint8_t)(law < 3 ? law : SWARM_LAW_OURS);
+    uint64_t algorithm = of_plan(p, 19, 16);
+    p->newreno = (uint8_t)(algorithm < 3 ? algorithm : SWARM_LAW_OURS);
     if (swarm_has(p, SWARM_REPLAY)) {
         p->again = share(p, SWARM_REPLAY, 0, 10);
         p->again_ns = US << of(p, SWARM_REPLAY, 1, 21);

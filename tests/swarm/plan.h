@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-#include "transport/fault/fault.h"
+#include "net/fault/fault.h"
 
 #define SWARM_FAULTS(X)                                                                      \
     X(LOSS, "loss")           /* of single packets */                                        \
@@ -94,7 +94,7 @@ struct swarm_plan {
     uint32_t faults;                   /* bits: those that exist */
     unsigned hosts, pattern, messages; /* messages: of each program */
     size_t longest, total;             /* bytes of one message; of all of a program */
-    struct swarm_way {                 /* all links (struct rnl_net_link_config) */
+    struct swarm_way {                 /* all links (struct vc_net_link_config) */
         uint64_t bits_per_s, delay_ns, buffer_bytes, mark_bytes;
         uint32_t mtu;
         uint8_t silent;
@@ -111,7 +111,7 @@ struct swarm_plan {
     uint8_t addresses;   /* of each host */
     uint8_t ecn;         /* packets are capable of it */
     uint8_t plain;       /* sockets neither send runs nor get merged ones */
-    uint8_t newreno;     /* hosts obey that law of congestion: SWARM_LAW_* */
+    uint8_t newreno;     /* hosts obey that algorithm of congestion: SWARM_LAW_* */
     uint8_t picks;       /* datagrams are counted, and those in pick[] picked */
     uint32_t again;      /* REPLAY: likelihood of a datagram, of RNL_CHANCE_ALWAYS; hellos have ten times that */
     uint64_t again_ns;   /* ... so much later at most */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "endpoint/endpoint.h"
+#include "runnel/adapter.h"
 #include "support/random.h"
 #include "swarm/world.h"
 
@@ -118,7 +119,7 @@ static int hop(struct swarm_host *h, unsigned to, const struct swarm_letter *out
 {
     if (whole)
         return rnl_send(h->ep, to, H_HOP, test_pattern(out->id, 0), out->n);
-    const struct rnl_begin b = {.peer = to, .handler = H_HOP, .bound = out->n};
+    const struct rnl_message b = {.peer = to, .handler = H_HOP, .bound = out->n};
     rnl_stream *s;
     int status = rnl_begin(h->ep, &b, &s);
     if (status != 0)
@@ -169,13 +170,22 @@ static int part_handler(rnl_stream *s, unsigned peer, void *ctx)
     return RNL_DONE;
 }
 
+/* A message is never shorter than told, and never longer than told to be exact. */
+static void length_fits(struct swarm_host *h, const rnl_stream *s, const struct swarm_letter *l, size_t at)
+{
+    int exact;
+    size_t n = rnl_length(s, &exact);
+    if (exact ? n != l->n : n < l->n)
+        swarm_wrong("rank %u, a message of %u bytes has length %zu, exact %d, at %zu", h->rank, l->n, n, exact, at);
+}
+
 static int stream_handler(rnl_stream *s, unsigned peer, void *ctx)
 {
     const struct swarm_slot *slot = ctx;
     struct swarm_host *h = slot->host;
     const void *view;
     unsigned char buf[PIECE_MAX];
-    size_t here = rnl_here(s, &view), at = 0;
+    size_t here = rnl_peek(s, &view), at = 0;
     if (taken_back(h) && here < TELLING) {
         int status = rnl_receive(s, buf, TELLING);
         if (status == RNL_ERR_PEER_DEAD || status == RNL_ERR_JOB)
@@ -188,6 +198,7 @@ static int stream_handler(rnl_stream *s, unsigned peer, void *ctx)
     struct swarm_letter l = swarm_comes(oracle(h), h->rank, peer, slot->handler, view, here);
     unsigned ending = (unsigned)by(h, &l, 0, 8);
     note(h, peer, 1, l.n);
+    length_fits(h, s, &l, 0);
     for (uint64_t k = 10; at < l.n; k++) {
         size_t n = 1 + by(h, &l, k, l.n - at < PIECE_MAX ? l.n - at : PIECE_MAX);
         if (ending == 1 && by(h, &l, k + 1000, 4) == 0)
@@ -202,12 +213,13 @@ static int stream_handler(rnl_stream *s, unsigned peer, void *ctx)
                         rnl_last_error()->text);
         swarm_bytes(&l, at, buf, n);
         at += n;
+        length_fits(h, s, &l, at);
     }
     h->handled++;
     if (l.answer && ending == 3) {
         unsigned reason = (unsigned)by(h, &l, 3, 256);
         swarm_replies(oracle(h), h->rank, peer, &l, l.n, 1, reason);
-        return RNL_REFUSE(reason);
+        return RNL_REJECT(reason);
     }
     if (l.answer)
         reply(h, s, &l, peer);
@@ -267,7 +279,7 @@ static int is_over(const struct swarm_host *h, unsigned peer)
 /* 1 = it has. */
 static int takes_back(struct swarm_host *h, unsigned peer)
 {
-    if (h->closed || rnl_sim_now(h->w->sim) / RNL_TICKS_PER_NS > h->w->plan.back_ns || !is_over(h, peer))
+    if (h->closed || rnl_sim_now(h->w->sim) / VC_TICKS_PER_NS > h->w->plan.back_ns || !is_over(h, peer))
         return 0;
     int status = rnl_readmit(h->ep, peer);
     if (status == RNL_BUSY || status == RNL_ERR_PEER_DEAD)
@@ -285,9 +297,9 @@ static void death(void *arg, unsigned peer, enum rnl_death_reason reason)
     struct swarm_host *h = arg;
     note(h, peer, 5, reason);
     if (h->w->deaths++ == 0)
-        h->w->first_death_ns = rnl_sim_now(h->w->sim) / RNL_TICKS_PER_NS;
+        h->w->first_death_ns = rnl_sim_now(h->w->sim) / VC_TICKS_PER_NS;
     if (lives(h))
-        swarm_told(oracle(h), h->rank, peer, rnl_sim_now(h->w->sim) / RNL_TICKS_PER_NS, !h->w->closed);
+        swarm_told(oracle(h), h->rank, peer, rnl_sim_now(h->w->sim) / VC_TICKS_PER_NS, !h->w->closed);
     if (taken_back(h) && at_once(h) && !h->sending)
         (void)takes_back(h, peer);
 }
@@ -349,9 +361,9 @@ static void posted(void *arg, int status)
 static void send_post(struct swarm_host *h, unsigned to, uint32_t n)
 {
     unsigned handler = lives(h) ? H_STREAM : H_ANEW;
-    const struct rnl_begin b = {.peer = to, .handler = handler, .bound = n};
+    const struct rnl_message b = {.peer = to, .handler = handler, .bound = n};
     struct swarm_letter l = swarm_sent(oracle(h), h->rank, to, n, handler, 0);
-    const struct rnl_piece p = {test_pattern(l.id, 0), n};
+    const struct rnl_buffer p = {test_pattern(l.id, 0), n};
     int status = rnl_post(h->ep, &b, &p, 1, posted, h);
     if (status == 0)
         return;
@@ -377,7 +389,7 @@ static void send_short(struct swarm_host *h, unsigned to, uint32_t n)
 static void send_stream(struct swarm_host *h, unsigned to, uint32_t n, uint32_t answer)
 {
     unsigned handler = draw(h, 2) || answer || n > 64000 ? H_STREAM : H_WHOLE;
-    const struct rnl_begin b = {
+    const struct rnl_message b = {
         .peer = to, .handler = handler, .bound = n + draw(h, 2) * draw(h, 100), .answer = answer};
     rnl_stream *s;
     int status = rnl_begin(h->ep, &b, &s);
@@ -392,7 +404,7 @@ static void send_stream(struct swarm_host *h, unsigned to, uint32_t n, uint32_t 
 /* Some of a message; then it is given up. */
 static void send_part(struct swarm_host *h, unsigned to, uint32_t n)
 {
-    const struct rnl_begin b = {.peer = to, .handler = H_GIVEN_UP, .bound = (size_t)n + PIECE_MAX};
+    const struct rnl_message b = {.peer = to, .handler = H_GIVEN_UP, .bound = (size_t)n + PIECE_MAX};
     rnl_stream *s;
     int status = rnl_begin(h->ep, &b, &s);
     if (gone(status))
@@ -497,7 +509,7 @@ static void looks_for_the_dead(struct swarm_host *h, size_t *left)
 static void stays(struct swarm_host *h, size_t *left)
 {
     const struct swarm_world *w = h->w;
-    while (rnl_sim_now(w->sim) / RNL_TICKS_PER_NS < w->plan.back_ns) {
+    while (rnl_sim_now(w->sim) / VC_TICKS_PER_NS < w->plan.back_ns) {
         looks_for_the_dead(h, left);
         int64_t status = rnl_wait(h->ep, LOOK_NS);
         if (status != RNL_TIMED_OUT)
@@ -533,7 +545,7 @@ static void registers(struct swarm_host *h)
     must(h, rnl_handler_stream(h->ep, H_GIVEN_UP, part_handler, &h->slot[H_GIVEN_UP]), "handler");
     must(h, rnl_handler_stream(h->ep, H_ANEW, stream_handler, &h->slot[H_ANEW]), "handler");
     must(h, rnl_handler_stream(h->ep, H_HOP, stream_handler, &h->slot[H_HOP]), "handler");
-    rnl_on_refused(h->ep, refusal, h);
+    rnl_on_rejected(h->ep, refusal, h);
     rnl_on_death(h->ep, death, h);
 }
 

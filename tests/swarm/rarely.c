@@ -28,7 +28,7 @@ static uint64_t place(const struct rnl_mark *m)
     return x;
 }
 
-int rnl_rarely(struct rnl_mark *m)
+int rnl_buggify(struct rnl_mark *m)
 {
     if (!on)
         return 0;

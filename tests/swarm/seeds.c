@@ -8,7 +8,6 @@
  *   swarm-seeds one SEED [LESS,...]    one, and what it was. LESS: a fault that is left out, or hosts=N, messages=N,
  *                                      longest=N, total=N: at most so many
  *   swarm-seeds here SEED [LESS,...]   the same in this process, for a debugger
- *   swarm-seeds find COUNT [FROM]      how many it takes until one fails, as it is (tests/mutants/run --swarm)
  *
  * SWARM_MARKS=1: how often each mark in the library was reached (base/sometimes.h). */
 #include <stdio.h>
@@ -243,18 +242,6 @@ static int many(const char *self, uint64_t count, uint64_t from)
     return missing != 0;
 }
 
-/* 0 = one was found. */
-static int find(uint64_t count, uint64_t from)
-{
-    for (uint64_t i = 0; i < count; i++)
-        if (fails(from + i, &whole)) {
-            printf("after %llu schedules: %s\n", (unsigned long long)i + 1, result->why);
-            return 0;
-        }
-    printf("none of %llu schedules fails\n", (unsigned long long)count);
-    return 1;
-}
-
 int main(int argc, char **argv)
 {
     struct swarm_less less = {0};
@@ -264,11 +251,8 @@ int main(int argc, char **argv)
     if (argc >= 3 && (strcmp(argv[1], "one") == 0 || strcmp(argv[1], "here") == 0) &&
         (argc == 3 || parse_less(argv[3], &less)))
         return one(strtoull(argv[2], NULL, 0), &less, argv[1][0] == 'h');
-    if (argc >= 3 && argc <= 4 && strcmp(argv[1], "find") == 0)
-        return find(strtoull(argv[2], NULL, 0), argc > 3 ? strtoull(argv[3], NULL, 0) : 1);
     if (argc >= 2 && argc <= 3 && strtoull(argv[1], NULL, 0) > 0)
         return many(argv[0], strtoull(argv[1], NULL, 0), argc > 2 ? strtoull(argv[2], NULL, 0) : 1);
-    fprintf(stderr, "usage: %s COUNT [FROM] | one SEED [LESS,...] | here SEED [LESS,...] | find COUNT [FROM]\n",
-            argv[0]);
+    fprintf(stderr, "usage: %s COUNT [FROM] | one SEED [LESS,...] | here SEED [LESS,...]\n", argv[0]);
     return 64;
 }

@@ -6,11 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "net/wire/hello.h"
+#include "net/wire/packet.h"
 #include "sim/cluster/net.h"
 #include "support/must.h"
 #include "swarm/world.h"
-#include "wire/hello.h"
-#include "wire/packet.h"
 
 enum { OLD = 8, HELLOS_MAX = 1000 };
 
@@ -54,7 +54,7 @@ static void check_sent(struct swarm_world *w, unsigned from, unsigned to, const 
 }
 
 /* Answers are not answered for ever. */
-static void check_hello(struct swarm_world *w, unsigned from, unsigned to, const struct rnl_net_tap_packet *k)
+static void check_hello(struct swarm_world *w, unsigned from, unsigned to, const struct vc_net_tap_packet *k)
 {
     uint32_t src, dst;
     if (rnl_hello_peek(k->at, k->bytes, &src, &dst) && ++way_of(w->tap, from, 0, to)->hellos > HELLOS_MAX)
@@ -98,35 +98,35 @@ static void delivered(struct swarm_world *w, unsigned from, unsigned to, const s
 }
 
 /* SWARM_TALK=1: a line for each datagram. */
-static void say(const struct swarm_world *w, const struct rnl_net_tap_packet *k, uint32_t from, uint32_t to)
+static void say(const struct swarm_world *w, const struct vc_net_tap_packet *k, uint32_t from, uint32_t to)
 {
     static const char *const what[] = {"", "sends", "gets  ", "loses "};
     static const char *const type[] = {"DATA", "HELLO", "UNKNOWN", "PROBE", "CLOSE", "PATH"};
     struct rnl_packet p;
-    printf("%12.3f us %u>%u %s %5u bytes", (double)rnl_sim_now(w->sim) / (1e3 * RNL_TICKS_PER_NS), from, to,
+    printf("%12.3f us %u>%u %s %5u bytes", (double)rnl_sim_now(w->sim) / (1e3 * VC_TICKS_PER_NS), from, to,
            what[k->what], k->bytes);
     if (rnl_packet_decode(k->at, k->bytes, &p) == RNL_PACKET_GOOD)
         printf(" %s %s%llu%s", type[p.type], p.control ? "C" : "", (unsigned long long)p.number,
                p.flags & RNL_PACKET_ACK ? " ack" : "");
-    if (k->what == RNL_NET_TAP_DROPPED)
-        printf(" (%s)", rnl_net_drop_name(k->drop));
+    if (k->what == VC_NET_TAP_DROPPED)
+        printf(" (%s)", vc_net_drop_name(k->drop));
     putchar('\n');
 }
 
-static void look(void *arg, const struct rnl_net_tap_packet *k)
+static void look(void *arg, const struct vc_net_tap_packet *k)
 {
     struct swarm_world *w = arg;
-    uint32_t from = rnl_net_host_of(w->net, &k->from), to = rnl_net_host_of(w->net, &k->to);
+    uint32_t from = vc_net_host_of(w->net, &k->from), to = vc_net_host_of(w->net, &k->to);
     struct rnl_packet p;
     if (w->tap->talks)
         say(w, k, from, to);
-    if (k->what == RNL_NET_TAP_SENT && !w->replays && from < w->plan.hosts && to < w->plan.hosts)
+    if (k->what == VC_NET_TAP_SENT && !w->replays && from < w->plan.hosts && to < w->plan.hosts)
         check_hello(w, from, to, k);
-    if (k->what == RNL_NET_TAP_DROPPED || from >= w->plan.hosts || to >= w->plan.hosts ||
+    if (k->what == VC_NET_TAP_DROPPED || from >= w->plan.hosts || to >= w->plan.hosts ||
         rnl_packet_decode(k->at, k->bytes, &p) != RNL_PACKET_GOOD || p.type == RNL_PACKET_HELLO ||
         p.type == RNL_PACKET_UNKNOWN)
         return;
-    if (k->what == RNL_NET_TAP_SENT && !w->plan.picks && !w->replays) /* else they come twice and late here */
+    if (k->what == VC_NET_TAP_SENT && !w->plan.picks && !w->replays) /* else they come twice and late here */
         check_sent(w, from, to, &p);
     else
         delivered(w, from, to, &p);
@@ -150,7 +150,7 @@ void swarm_tap_new(struct swarm_world *w)
     t->fresh = calloc((size_t)t->hosts * SWARM_LIVES, sizeof *t->fresh);
     TEST_MUST(t->way && t->fresh);
     w->tap = t;
-    rnl_net_set_tap(w->net, look, w);
+    vc_net_set_tap(w->net, look, w);
 }
 
 void swarm_tap_free(struct swarm_world *w)

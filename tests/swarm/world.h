@@ -8,8 +8,7 @@
 #include "base/bell.h"
 #include "base/env.h"
 #include "runnel/runnel.h"
-#include "sim/cluster/agent.h"
-#include "sim/cluster/host.h"
+#include "sim/cluster/cluster_internal.h"
 #include "sim/engine/coro.h"
 #include "swarm/oracle.h"
 #include "swarm/plan.h"
@@ -33,7 +32,7 @@ struct swarm_kept {
 struct swarm_host {
     struct swarm_world *w;
     unsigned rank;
-    struct rnl_vhost clock;
+    struct vc_host clock;
     struct rnl_sim_coro coro;
     struct rnl_sim_coro_ticket ticket;
     const _Atomic uint32_t *sleeps_on; /* NULL: awake */
@@ -57,12 +56,12 @@ struct swarm_host {
         unsigned handler;
     } slot[8];
 };
-struct rnl_net;
+struct vc_net;
 struct swarm_world {
     struct swarm_plan plan;
     struct rnl_sim *sim;
-    struct rnl_net *net;
-    struct rnl_vagent *agent;
+    struct vc_net *net;
+    struct vc_agent *agent;
     struct swarm_oracle *oracle;
     struct swarm_host *host;
     unsigned running, closing; /* programs that have not ended; ... of them closed */

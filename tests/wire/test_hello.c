@@ -2,18 +2,9 @@
  *
  * test_hello.c - HELLO and UNKNOWN: against bytes that another implementation made, each bit turned over, each length,
  * what a member of the job could say that cannot be, and other versions. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include "wire/bytes.h"
-#include "wire/hello.h"
-
-#include <stdlib.h>
-#include <string.h>
+#include "net/wire/bytes.h"
+#include "net/wire/hello.h"
+#include "support/unit.h"
 
 static struct rnl_job_keys job;
 static unsigned char wire[2000];
@@ -59,11 +50,11 @@ static enum rnl_hello_verdict decode(size_t bytes, struct rnl_hello *h)
 static void each_field_lies_where_the_picture_shows_it(void **state)
 {
     (void)state;
-    static const unsigned char head[] = {0x13, 2, 128, 0, 0,    0,    0, 0, 0, 0, 0, 0, 0,    0,    0, 0, 3, 0, 0, 0,
+    static const unsigned char head[] = {0x14, 2, 128, 0, 0,    0,    0, 0, 0, 0, 0, 0, 0,    0,    0, 0, 3, 0, 0, 0,
                                          7,    0, 0,   0, 0x11, 0x11, 0, 0, 0, 0, 0, 0, 0x22, 0x22, 0, 0, 0, 0, 0, 0};
     static const unsigned char rest[] = {4, 3, 2, 1, 1, 3, 0xc0, 0x05, 0xa0, 0x86, 0x01, 0, 0xa8, 0x61, 0, 0};
-    static const unsigned char tag[] = {0xa8, 0xd8, 0x96, 0x86, 0x23, 0x04, 0xf0, 0x73,
-                                        0xe1, 0xe9, 0x2d, 0x85, 0x14, 0xeb, 0x4a, 0x63}; /* Python's hashlib */
+    static const unsigned char tag[] = {0x3c, 0xa9, 0x3f, 0xf0, 0x46, 0x0f, 0xb7, 0xb2,
+                                        0x9b, 0x58, 0xa9, 0x9f, 0x65, 0x70, 0x7d, 0xc7}; /* Python's hashlib */
     struct rnl_hello h = some_hello(), got;
     for (size_t room = 0; room < RNL_HELLO_BYTES; room++)
         assert_int_equal(rnl_hello_encode(wire, room, &job, &h), 0);
@@ -122,8 +113,8 @@ static void what_a_member_may_not_say_is_refused(void **state)
     REFUSED(memset(h.nonce, 0, 16));
     REFUSED(memset(h.echo, 0, 16)); /* a connection of one nonce */
     REFUSED(h.flags = RNL_HELLO_SURE);
-    REFUSED(h.flags = RNL_HELLO_SURE | RNL_HELLO_WANT);
-    REFUSED(h.flags = RNL_HELLO_UP | RNL_HELLO_WANT);
+    REFUSED(h.flags = RNL_HELLO_SURE | RNL_HELLO_WANTS_REPLY);
+    REFUSED(h.flags = RNL_HELLO_UP | RNL_HELLO_WANTS_REPLY);
     REFUSED(h.mtu_bytes = RNL_HELLO_BYTES - 1);
 #undef REFUSED
     h = some_hello();
@@ -147,35 +138,12 @@ static void what_a_member_may_not_say_is_refused(void **state)
     assert_int_equal(decode(RNL_HELLO_BYTES + 8, &got), RNL_HELLO_BAD);
 }
 
-static void another_version_of_the_same_job_is_known_as_such(void **state)
-{
-    (void)state;
-    struct rnl_hello h = some_hello(), got;
-    for (unsigned version = 0; version < RNL_WIRE_VERSIONS; version++)
-        for (size_t bytes = 40; bytes <= 300; bytes++) {
-            if (version == RNL_WIRE_VERSION)
-                continue;
-            rnl_hello_encode(wire, sizeof wire, &job, &h);
-            wire[0] = (unsigned char)(version | RNL_PACKET_HELLO << 4);
-            wire[1] = (unsigned char)(bytes | RNL_HELLO_WANT);
-            rnl_put16(wire + 2, (uint16_t)bytes);
-            tag(bytes);
-            assert_int_equal(decode(bytes, &got), RNL_HELLO_VERSION);
-            assert_int_equal(got.version, version);
-            assert_int_equal(got.flags, RNL_HELLO_WANT);
-            assert_int_equal(got.src, 3);
-            assert_int_equal(got.dst, 7);
-            wire[bytes - 1] ^= 1;
-            assert_int_equal(decode(bytes, &got), RNL_HELLO_FORGED);
-        }
-}
-
 static void unknown_is_of_its_rank_and_of_its_packet(void **state)
 {
     (void)state;
     static const unsigned char expected[] = {
-        0x23, 0, 40, 0, 4,    3,    2,    1,    5,    0,    0,    0,    0,    0,    0,    0x80, 0x11, 0x11, 0,    0,
-        0,    0, 0,  0, 0xb7, 0x17, 0xb8, 0x6e, 0x08, 0x74, 0xe2, 0xc3, 0xcd, 0x3d, 0x9b, 0x69, 0xe6, 0xed, 0x32, 0x95};
+        0x24, 0, 40, 0, 4,    3,    2,    1,    5,    0,    0,    0,    0,    0,    0,    0x80, 0x11, 0x11, 0,    0,
+        0,    0, 0,  0, 0x50, 0xb5, 0x33, 0x7f, 0x03, 0x00, 0x33, 0x48, 0xe8, 0x51, 0x77, 0x09, 0x48, 0xb4, 0x40, 0x8a};
     struct rnl_unknown u = {0x01020304, 5, 1, 0x1111}, got;
     assert_int_equal(rnl_unknown_encode(wire, RNL_UNKNOWN_BYTES - 1, &job, 3, &u), 0);
     assert_int_equal(rnl_unknown_encode(wire, RNL_UNKNOWN_BYTES, &job, 3, &u), RNL_UNKNOWN_BYTES);
@@ -202,7 +170,6 @@ int main(void)
         cmocka_unit_test(each_field_lies_where_the_picture_shows_it),
         cmocka_unit_test(every_bit_that_is_turned_over_is_noticed),
         cmocka_unit_test(what_a_member_may_not_say_is_refused),
-        cmocka_unit_test(another_version_of_the_same_job_is_known_as_such),
         cmocka_unit_test(unknown_is_of_its_rank_and_of_its_packet),
     };
     return cmocka_run_group_tests(tests, setup, NULL);

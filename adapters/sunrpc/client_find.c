@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * client_find.c - a client looks for the link to its server: over the very CLIENT that it has. A server that is not on
+ * this host is not even asked. */
+#include "client.h"
+#include "host.h"
+#include "pair.h"
+#include "preload.h"
+
+#include <limits.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum {
+    CALLS_BEFORE = 2,
+    ANSWER_S = 1,
+    /* A server that does not answer in time may be busy: it is asked again after ever more calls. */
+    ASKS_MAX = 4,
+    CALLS_BETWEEN = 16,
+    TIMES_MORE = 8,
+    LATE_MAX = 64,
+    LATE_CALLS = 2,
+    LATE_MS = 50,
+    LOOKS_MAX = 1000
+};
+
+void rnl_rpc_client_begin(struct rnl_rpc_client *c)
+{
+    c->calls = c->asked = 0;
+    c->late = 0;
+    c->calls_before = rnl_rpc_settings()->now ? 0 : CALLS_BEFORE;
+}
+
+static bool is_loopback(const struct sockaddr_storage *a)
+{
+    if (a->ss_family == AF_INET)
+        return (ntohl(((const struct sockaddr_in *)(const void *)a)->sin_addr.s_addr) >> 24) == 127;
+    if (a->ss_family == AF_INET6) {
+        const struct in6_addr *to = &((const struct sockaddr_in6 *)(const void *)a)->sin6_addr;
+        return IN6_IS_ADDR_LOOPBACK(to) || (IN6_IS_ADDR_V4MAPPED(to) && to->s6_addr[12] == 127);
+    }
+    return a->ss_family == AF_UNIX;
+}
+
+static bool same_address(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+{
+    if (a->ss_family != b->ss_family)
+        return false;
+    if (a->ss_family == AF_INET)
+        return ((const struct sockaddr_in *)(const void *)a)->sin_addr.s_addr ==
+               ((const struct sockaddr_in *)(const void *)b)->sin_addr.s_addr;
+    return memcmp(&((const struct sockaddr_in6 *)(const void *)a)->sin6_addr,
+                  &((const struct sockaddr_in6 *)(const void *)b)->sin6_addr, sizeof(struct in6_addr)) == 0;
+}
+
+/* An address is this host's own if packets to it leave from it. */
+static bool is_own(const struct sockaddr_storage *a, socklen_t bytes)
+{
+    struct sockaddr_storage from;
+    socklen_t n = sizeof from;
+    if (is_loopback(a))
+        return true;
+    if (a->ss_family != AF_INET && a->ss_family != AF_INET6)
+        return false;
+    int fd = socket(a->ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0); /* connecting it sends nothing */
+    bool own = fd >= 0 && connect(fd, (const struct sockaddr *)a, bytes) == 0 &&
+               getsockname(fd, (struct sockaddr *)&from, &n) == 0 && same_address(a, &from);
+    if (fd >= 0)
+        close(fd);
+    return own;
+}
+
+static bool server_is_here(CLIENT *cl, struct rnl_rpc_client *c)
+{
+    struct netbuf address = {0};
+    struct sockaddr_storage a = {0};
+    if (!c->real->cl_control(cl, CLGET_SVC_ADDR, &address) || !address.buf || address.len > sizeof a ||
+        address.len < sizeof a.ss_family)
+        return false;
+    memcpy(&a, address.buf, address.len);
+    return is_own(&a, address.len);
+}
+
+static void stay(struct rnl_rpc_client *c, const char *why)
+{
+    rnl_rpc_explain("program %u version %u stays with libtirpc: %s", c->program, c->version, why);
+    c->late = 0;
+    atomic_store_explicit(&c->state, RNL_RPC_CLIENT_OLD, memory_order_release);
+}
+
+void rnl_rpc_client_drain(CLIENT *cl, struct rnl_rpc_client *c)
+{
+    char byte;
+    int fd, came = 0;
+    if (!c->real->cl_control(cl, CLGET_FD, &fd))
+        return;
+    while (came < LATE_MAX && rnl_rpc_sleep_on(fd, LATE_MS) > 0 && recv(fd, &byte, sizeof byte, MSG_DONTWAIT) >= 0)
+        came++;
+    c->late = came ? LATE_CALLS : c->late - 1;
+}
+
+/* A UDP client stays NEW for good, since its calls have to take in what comes late, one after the other. */
+static void ask_later(struct rnl_rpc_client *c)
+{
+    c->late = c->datagram ? LATE_CALLS : 0;
+    c->calls = 0;
+    c->calls_before = ++c->asked == 1 ? CALLS_BETWEEN : c->calls_before * TIMES_MORE;
+    if (c->asked >= ASKS_MAX)
+        c->calls_before = UINT_MAX;
+    rnl_rpc_explain(
+        "program %u version %u: its server did not answer in time whether it has this library, and is asked again "
+        "%u calls later",
+        c->program, c->version, c->calls_before);
+}
+
+/* The private program is called over the CLIENT, with its numbers, credentials and time-out replaced for this one
+ * call. */
+static enum clnt_stat introduce(CLIENT *cl, struct rnl_rpc_client *c, struct timeval limit, struct rnl_rpc_place *place,
+                                struct rnl_rpc_answer *answer)
+{
+    u_int32_t program = RNL_RPC_PROGRAM, version = RNL_RPC_VERSION;
+    AUTH *auth = cl->cl_auth;
+    if (c->late)
+        rnl_rpc_client_drain(cl, c);
+    c->real->cl_control(cl, CLSET_PROG, &program);
+    c->real->cl_control(cl, CLSET_VERS, &version);
+    if (c->wait_set)
+        c->real->cl_control(cl, CLSET_TIMEOUT, &limit);
+    cl->cl_auth = rnl_rpc_tirpc()->authnone_create();
+    enum clnt_stat status = c->real->cl_call(cl, RNL_RPC_INTRODUCE, (xdrproc_t)rnl_rpc_xdr_place, (void *)place,
+                                             (xdrproc_t)rnl_rpc_xdr_answer, (void *)answer, limit);
+    cl->cl_auth = auth;
+    if (c->wait_set)
+        c->real->cl_control(cl, CLSET_TIMEOUT, &c->wait);
+    c->real->cl_control(cl, CLSET_PROG, &c->program);
+    c->real->cl_control(cl, CLSET_VERS, &c->version);
+    return status;
+}
+
+void rnl_rpc_client_knock(CLIENT *cl, struct rnl_rpc_client *c, struct timeval limit)
+{
+    struct rnl_rpc_place place;
+    struct rnl_rpc_answer answer = {.refused = 1};
+    struct sockaddr_un door = {.sun_family = AF_UNIX};
+    if (!rnl_rpc_tirpc()) {
+        stay(c, "this release of libtirpc lacks functions that are needed");
+        return;
+    }
+    if (!server_is_here(cl, c)) {
+        stay(c, "its server is not on this host");
+        return;
+    }
+    if (!rnl_rpc_place_here(&place)) {
+        stay(c, "/proc does not say which host and network namespace this is");
+        return;
+    }
+    if (limit.tv_sec >= ANSWER_S)
+        limit = (struct timeval){ANSWER_S, 0};
+    enum clnt_stat status = introduce(cl, c, limit, &place, &answer);
+    if (status == RPC_CANTRECV && c->datagram) { /* nobody has the port: somebody may have it later */
+        c->calls = 0;
+        return;
+    }
+    if (status == RPC_TIMEDOUT && (c->datagram || c->asked + 1 < ASKS_MAX)) {
+        ask_later(c);
+        return;
+    }
+    if (status != RPC_SUCCESS) {
+        stay(c, status == RPC_PROGUNAVAIL || status == RPC_PROGVERSMISMATCH
+                    ? "its server runs without this library: start it with `runnel rpc`"
+                    : "its server did not answer whether it has this library");
+        return;
+    }
+    if (answer.refused || answer.name_bytes == 0 || answer.name_bytes > sizeof answer.name) {
+        stay(c, "its server refuses: it is in another network namespace or on another host, or has no room");
+        return;
+    }
+    memcpy(door.sun_path + 1, answer.name, answer.name_bytes);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (!rnl_rpc_has_room(fd) ||
+        connect(fd, (struct sockaddr *)&door,
+                (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + answer.name_bytes)) < 0 ||
+        !rnl_rpc_hello_send(fd, answer.token, -1)) {
+        if (fd >= 0)
+            close(fd);
+        stay(c, "its server's door does not open, or this process has hardly a descriptor left");
+        return;
+    }
+    memcpy(c->proof, answer.proof, sizeof c->proof);
+    c->sock = fd;
+    c->calls = 0;
+    atomic_store_explicit(&c->state, RNL_RPC_CLIENT_KNOCKED, memory_order_release);
+}
+
+void rnl_rpc_client_enter(struct rnl_rpc_client *c)
+{
+    struct rnl_rpc_hello welcome;
+    struct rnl_rpc_segment *segment = NULL;
+    int fd, came = rnl_rpc_hello_receive(c->sock, &welcome, &fd);
+    if (came == 0 && ++c->calls < LOOKS_MAX)
+        return;
+    if (came > 0 && fd >= 0 && rnl_rpc_secret_equal(welcome.secret, c->proof))
+        segment = rnl_rpc_segment_map(fd);
+    if (fd >= 0)
+        close(fd);
+    if (segment)
+        c->link = rnl_rpc_pair_new(segment, c->sock, false, welcome.barrier != 0);
+    if (!c->link) {
+        close(c->sock);
+        c->sock = -1;
+        stay(c,
+             came == 0 ? "its server does not look at its door" : "what came through its server's door is no segment");
+        return;
+    }
+    atomic_store_explicit(&c->state, RNL_RPC_CLIENT_UPGRADED, memory_order_release);
+    rnl_rpc_explain("program %u version %u: upgraded to shared memory", c->program, c->version);
+}

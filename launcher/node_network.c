@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * node_network.c - connects a node agent's ranks to the other hosts: their UDP sockets, the probes, the table of rank
+ * addresses that results, and liveness attestation. */
+#include "launcher/node_agent_internal.h"
+
+#include "base/env.h"
+#include "job/net.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Datagrams between ranks of one host go over its loopback interface: nobody else reaches their sockets. */
+void rnl_node_network_open(struct rnl_node_agent *n)
+{
+    const bool alone = n->spec.hosts == 1;
+    struct rnl_host_info *own;
+    struct rnl_socket_addr probe, *at = calloc(n->count, sizeof *at);
+    n->probed = alone;
+    n->info = calloc(n->spec.hosts, sizeof *n->info);
+    own = n->info ? &n->info[n->spec.host] : NULL;
+    int e = !at || !own ? -ENOMEM : 0;
+    if (e == 0 && (!alone || rnl_node_agent_is(n, RNL_JOB_DATAGRAMS))) {
+        n->sockets = malloc(n->count * sizeof *n->sockets);
+        e = !n->sockets ? -ENOMEM : rnl_net_open(alone ? RNL_NET_LOOPBACK : RNL_NET_ANY, n->count, n->sockets, at);
+        for (uint32_t i = 0; n->sockets && e < 0 && i < n->count; i++)
+            n->sockets[i] = -1;
+    }
+    if (e == 0 && !alone)
+        e = rnl_net_open(RNL_NET_ANY, 1, &n->probe_fd, &probe);
+    const int addresses = e == 0 && !alone ? rnl_host_addresses(own->address, RNL_HOST_ADDRESSES_MAX) : 0;
+    if (addresses < 0)
+        e = -rnl_last_error()->sys_errno;
+    if (e < 0)
+        rnl_node_agent_fail(n, RNL_EXIT_SYSTEM, "cannot open %u UDP socket%s for the ranks: %s; %s", n->count,
+                            RNL_S(n->count), strerror(-e), rnl_net_remedy(-e));
+    if (e == 0) {
+        own->addresses = (uint32_t)addresses;
+        own->kernel = rnl_host_kernel();
+        own->host = n->spec.host;
+        own->ranks = n->count;
+        own->probe_port = alone ? 0 : probe.port;
+        for (uint32_t i = 0; i < n->count; i++)
+            own->port[i] = at[i].port;
+        if (alone) {
+            memcpy(own->address[0].ip, at[0].ip, sizeof own->address[0].ip);
+            own->addresses = own->kernel = 1;
+        }
+    }
+    free(at);
+}
+
+/* ---- probes ---- */
+
+static void on_probe_events(uv_poll_t *handle, int status, int events);
+
+static void start_probe(struct rnl_node_agent *n)
+{
+    struct rnl_socket *socket;
+    int r = rnl_host_probe_adopt(n->probe_fd, &socket);
+    if (r == 0) {
+        r = rnl_host_probe_new(n->spec.host, n->spec.hosts, n->info, n->spec.agents, rnl_host_random(NULL), socket,
+                               rnl_now_ns(), &n->probe);
+        if (r < 0)
+            socket->ops->close(socket);
+    }
+    const int e = r < 0 ? 0 : rnl_watch(n->loop, &n->probe_events, n->probe_fd, on_probe_events, n);
+    if (e < 0)
+        r = rnl_fail_errno(RNL_ERR_SYSTEM, -e, "a socket cannot be watched");
+    if (r < 0)
+        rnl_node_agent_fail(n, RNL_EXIT_SYSTEM, "%s", rnl_last_error()->text);
+}
+
+int rnl_node_network_hosts(struct rnl_node_agent *n, struct rnl_unpack *u)
+{
+    if (n->probe || n->probe_fd < 0 || n->phase != RNL_NODE_AGENT_PROBING)
+        return -1;
+    for (uint32_t i = 0; i < n->spec.hosts; i++)
+        if (rnl_host_info_unpack(u, n->spec.hosts, n->spec.at, &n->info[i]) < 0 || n->info[i].host != i)
+            return -1;
+    start_probe(n);
+    return 0;
+}
+
+static void report_probe(struct rnl_node_agent *n)
+{
+    struct rnl_pack p = {.at = NULL}, all = {.at = NULL};
+    struct rnl_probe_failure failure;
+    uint32_t failures = 0;
+    for (uint32_t i = 0; i < n->spec.hosts; i++)
+        if (rnl_host_probe_failed(n->probe, i, &failure)) {
+            rnl_probe_failure_pack(&p, &failure);
+            failures++;
+        }
+    rnl_pack_bytes(&all, &failures, sizeof failures);
+    rnl_pack_bytes(&all, p.at, p.bytes);
+    all.failed |= p.failed;
+    rnl_control_send_pack(&n->control, RNL_CONTROL_PROBED, &all);
+    rnl_pack_free(&p);
+    rnl_pack_free(&all);
+}
+
+void rnl_node_network_work(struct rnl_node_agent *n)
+{
+    if (!n->probe || n->phase != RNL_NODE_AGENT_PROBING)
+        return;
+    rnl_host_probe_step(n->probe, rnl_now_ns());
+    rnl_timer_at(&n->probe_timer, rnl_timer_wake, rnl_host_probe_deadline_ns(n->probe));
+    if (!n->probed && rnl_host_probe_done(n->probe)) {
+        n->probed = true;
+        report_probe(n);
+    }
+}
+
+/* ---- liveness attestation ---- */
+
+/* What other agents attest of their ranks is passed on to ours. */
+static void on_probe_events(uv_poll_t *handle, int status, int events)
+{
+    struct rnl_node_agent *n = handle->data;
+    const uint64_t now = rnl_now_ns();
+    unsigned char bits[RNL_JOB_RANKS_MAX / 8];
+    uint32_t host;
+    (void)status;
+    (void)events;
+    if (n->phase == RNL_NODE_AGENT_PROBING || !n->agent)
+        return; /* the work that follows takes it in */
+    rnl_host_probe_step(n->probe, now);
+    while (rnl_host_probe_attested(n->probe, &host, bits, sizeof bits))
+        for (uint32_t i = 0; i < n->spec.at[host].count; i++)
+            if (bits[i / 8] >> i % 8 & 1)
+                rnl_agent_attest(n->agent, n->spec.at[host].first + i, now);
+}
+
+/* Who only computes is not to be taken for dead, by ranks of this host either. */
+static void on_attest(uv_timer_t *timer)
+{
+    struct rnl_node_agent *n = timer->data;
+    const uint64_t now = rnl_now_ns();
+    unsigned char bits[RNL_JOB_RANKS_MAX / 8] = {0};
+    for (uint32_t i = 0; i < n->count; i++)
+        if (rnl_agent_runs(n->agent, n->first + i, now)) {
+            bits[i / 8] |= (unsigned char)(1u << i % 8);
+            rnl_agent_attest(n->agent, n->first + i, now);
+        }
+    if (n->probe)
+        rnl_host_probe_attest(n->probe, bits, (n->count + 7) / 8, now);
+}
+
+void rnl_node_network_attest(struct rnl_node_agent *n)
+{
+    (void)uv_timer_stop(&n->probe_timer);
+    if (n->sockets)
+        rnl_timer_start(&n->attest, on_attest, 0, (uint64_t)1000 * RNL_HOST_PROBE_ATTEST_EVERY_S);
+}
+
+/* ---- addresses ---- */
+
+/* Where datagrams between ranks of this host go, if they are to be exchanged. */
+static void own_address(const struct rnl_node_agent *n, uint8_t ip[16])
+{
+    const struct rnl_host_info *own = &n->info[n->spec.host];
+    memset(ip, 0, 16);
+    if (own->addresses > 0)
+        memcpy(ip, own->address[own->addresses - 1].ip, 16); /* the loopback's, if there is one */
+}
+
+void rnl_node_network_places(const struct rnl_node_agent *n, struct rnl_rank_location *places)
+{
+    const struct rnl_host_info *own = &n->info[n->spec.host];
+    const bool datagrams = rnl_node_agent_is(n, RNL_JOB_DATAGRAMS);
+    for (uint32_t h = 0; h < n->spec.hosts; h++) {
+        const struct rnl_job_host *at = &n->spec.at[h];
+        uint8_t ip[16], further[RNL_RANK_ALTERNATES][16] = {{0}};
+        if (h == n->spec.host) {
+            own_address(n, ip);
+        } else {
+            (void)rnl_host_probe_address(n->probe, h, ip);
+            (void)rnl_host_probe_alternates(n->probe, h, further, RNL_RANK_ALTERNATES);
+        }
+        for (uint32_t i = 0; i < at->count; i++) {
+            struct rnl_rank_location *p = &places[at->first + i];
+            memset(p, 0, sizeof *p);
+            p->host = datagrams ? at->first + i : h;
+            p->same_kernel = own->kernel != 0 && own->kernel == n->info[h].kernel;
+            if (h == n->spec.host && !datagrams)
+                continue;
+            memcpy(p->at.ip, ip, sizeof ip);
+            memcpy(p->further, further, sizeof further);
+            p->at.port = n->info[h].port[i];
+        }
+    }
+}
+
+void rnl_node_network_free(struct rnl_node_agent *n)
+{
+    if (n->sockets)
+        rnl_net_close(n->spec.at[n->spec.host].count, n->sockets);
+    if (n->probe)
+        rnl_host_probe_free(n->probe);
+    else if (n->probe_fd >= 0)
+        close(n->probe_fd);
+    free(n->info);
+    free(n->sockets);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * shim_runnel.c - what of this library cannot be bound to the function itself; exports.c does that with the rest. */
+#include "sim/cluster/shim.h"
+
+#include "base/error.h"
+#include "runnel/adapter.h"
+
+static int shim_rnl_hub_new(unsigned size, rnl_hub **out)
+{
+    (void)size, (void)out;
+    return rnl_fail(RNL_ERR_UNSUPPORTED, "a hub is for threads, and ranks of the virtual cluster have none: start more "
+                                         "ranks (runnel sim -n)");
+}
+
+static void shim_rnl_hub_free(rnl_hub *hub)
+{
+    (void)hub; /* there is none */
+}
+
+/* The library's own would link code that starts threads into the simulator. */
+static int shim_rnl_open_exchange(rnl_endpoint **out, const struct rnl_options *opt, const struct rnl_exchange *x)
+{
+    (void)out, (void)opt, (void)x;
+    return rnl_fail(RNL_ERR_UNSUPPORTED, "in the virtual cluster processes know each other without an exchange: call "
+                                         "rnl_open");
+}
+
+const struct vc_shim vc_shim_runnel[] = {
+    VC_SHIM(rnl_open_exchange),
+    VC_SHIM(rnl_hub_new),
+    VC_SHIM(rnl_hub_free),
+    VC_SHIM_END,
+};

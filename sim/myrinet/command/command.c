@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * command.c - `runnel paper`: the papers' machine. A table of its own commands; each has its options and its usage. */
+#include "tools/tool.h"
+
+#include "sim/myrinet/command/command.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MACHINE    "--machine --machine-file --set "
+#define EXPERIMENT "--count --packet --buffers --cold --seed --senders --processes --places --slow --attention --bad "
+static const struct command {
+    const char *name, *takes, *what;
+    int (*main)(struct myri_cmd_options *);
+    const char *options; /* that concern it, a blank behind each */
+} commands[] = {
+    {"list", "", "what there is: systems, machines, measures", myri_cmd_list, ""},
+    {"run", "SYSTEM", "one experiment", myri_cmd_run, MACHINE EXPERIMENT "--size --measure --json "},
+    {"table", "all|PAPER|SYSTEM|ROW", "published figures beside ours", myri_cmd_table, "--set --json "},
+    {"figure", "[NAME|all]", "curves of the papers, and what-ifs", myri_cmd_figure,
+     MACHINE "--count --seed --plot --json "},
+    {"trace", "SYSTEM", "where the time of one message goes", myri_cmd_trace,
+     MACHINE EXPERIMENT "--size --measure --plot "},
+    {"profile", "SYSTEM", "the cycles of each line of its firmware", myri_cmd_profile,
+     MACHINE EXPERIMENT "--size --measure "},
+    {"matrix", "", "all systems on one machine", myri_cmd_matrix, MACHINE "--count --seed --json "},
+    {"sweep", "SYSTEM", "one measure over one value", myri_cmd_sweep,
+     MACHINE EXPERIMENT "--size --measure --over --plot --json "},
+    {"fit", "", "finds the fitted values again, from rows of class fit", myri_cmd_fit, "--json "},
+    {"machine", "[NAME]", "a machine: each value with its unit, class and source", myri_cmd_machine, MACHINE},
+};
+enum { COMMANDS = sizeof commands / sizeof commands[0], USAGE = 64 };
+
+static const struct choice {
+    const char *name, *value, *what;
+} options[] = {
+    {"--machine", "NAME", "this one, instead of the one its paper used"},
+    {"--machine-file", "F", "this one, from a file"},
+    {"--set", "VALUE=N", "change one value of the machine; may be repeated"},
+    {"--size", "BYTES", "of a message"},
+    {"--count", "N", "of messages"},
+    {"--measure", "M", "what is measured (runnel paper list)"},
+    {"--packet", "BYTES", "where a system lets one choose"},
+    {"--buffers", "N", "for what arrives, where a system lets one choose"},
+    {"--over", "VALUE=A,B",
+     "what varies: size, packet, buffers, senders, processes, places, slow, or a value of\n"
+     "                     the machine"},
+    {"--cold", "", "caches of translations are empty at first (vmmc)"},
+    {"--seed", "N", "of the hosts' jitter and of errors"},
+    {"--senders", "N", "that send to one more node (goodput, wire-cost)"},
+    {"--processes", "N", "that have each card attached"},
+    {"--places", "N", "in memory that messages are sent from, as chance has it"},
+    {"--slow", "US",
+     "what the receiver computes after each message (goodput, wire-cost), or before each look\n"
+     "                     (answer)"},
+    {"--attention", "HOW", "how a host that computes sees what comes (answer): polls, interrupts, or a processor"},
+    {"--bad", "P", "part of the packets with a wrong CRC, like 0.01"},
+    {"--plot", "DIR", "also draw it there, with gnuplot"},
+    {"--json", "", "JSON instead of a table"},
+};
+enum { OPTIONS = sizeof options / sizeof options[0] };
+
+static int takes(const struct command *c, const char *option)
+{
+    size_t n = strlen(option);
+    for (const char *p = c->options; (p = strstr(p, option)) != NULL; p += n)
+        if (p[n] == ' ')
+            return 1;
+    return 0;
+}
+
+static void usage(FILE *to)
+{
+    fputs("Usage: runnel paper COMMAND [ARGUMENT] [OPTION...]\n"
+          "The papers' systems on the papers' machine, simulated; the same to the bit in each run.\n\n",
+          to);
+    for (unsigned i = 0; i < COMMANDS; i++)
+        fprintf(to, "  %-8s %-22s %s\n", commands[i].name, commands[i].takes, commands[i].what);
+    fputs("\nrunnel paper COMMAND --help has the options of each; runnel-paper(1) says what they mean.\n", to);
+}
+
+static int help(const struct command *c)
+{
+    if (!c) {
+        usage(stdout);
+    } else {
+        printf("Usage: runnel paper %s%s%s%s\n%s.\n%s", c->name, *c->takes ? " " : "", c->takes,
+               *c->options ? " [OPTION...]" : "", c->what, *c->options ? "\n" : "");
+        for (unsigned i = 0; i < OPTIONS; i++)
+            if (takes(c, options[i].name)) {
+                char asked[40];
+                snprintf(asked, sizeof asked, "%s %s", options[i].name, options[i].value);
+                printf("  %-18s %s\n", asked, options[i].what);
+            }
+    }
+    return fflush(stdout) == 0 ? 0 : 1;
+}
+
+int myri_cmd_wrong(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fputs("runnel paper: ", stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+    return USAGE;
+}
+
+int myri_cmd_no_memory(size_t bytes)
+{
+    fprintf(stderr, "runnel paper: no memory for %zu bytes; raise ulimit -v, or free memory\n", bytes);
+    return 1;
+}
+
+int myri_cmd_failed(void)
+{
+    fprintf(stderr, "runnel paper: %s\n", rnl_last_error()->text);
+    return rnl_last_error()->status == RNL_ERR_ARG ? USAGE : 1; /* what cannot be, or what went wrong */
+}
+
+int myri_cmd_cannot(const char *what, const char *name)
+{
+    fprintf(stderr, "runnel paper: %s %s: %s\n", what, name, strerror(errno));
+    return 1;
+}
+
+static int number(const char *name, const char *text, double least, double most, double *out)
+{
+    char *end;
+    double v = strtod(text, &end);
+    if (*end || end == text || !(v >= least && v <= most))
+        return myri_cmd_wrong("%s takes a number from %.10g to %.10g, not '%s'", name, least, most, text);
+    *out = v;
+    return 0;
+}
+
+static int whole(const char *name, const char *text, double most, uint32_t *out)
+{
+    double v = 0;
+    int rc = number(name, text, 1, most, &v);
+    *out = (uint32_t)v;
+    return rc;
+}
+
+static int attention(const char *text, enum myri_attention *out)
+{
+    static const char *const names[] = {"polls", "interrupts", "processor"};
+    for (int i = 0; i < 3; i++)
+        if (strcmp(text, names[i]) == 0) {
+            *out = (enum myri_attention)i;
+            return 0;
+        }
+    return myri_cmd_wrong("--attention takes polls, interrupts or processor, not '%s'", text);
+}
+
+static int take_option(struct myri_cmd_options *o, const char *name, const char *v)
+{
+    if (strcmp(name, "--machine") == 0)
+        o->machine = v;
+    else if (strcmp(name, "--machine-file") == 0)
+        o->machine_file = v;
+    else if (strcmp(name, "--measure") == 0)
+        o->measure = v;
+    else if (strcmp(name, "--plot") == 0)
+        o->plot = v;
+    else if (strcmp(name, "--over") == 0)
+        o->over = v;
+    else if (strcmp(name, "--set") == 0 && o->sets < MYRI_CMD_SETS)
+        o->set[o->sets++] = v;
+    else if (strcmp(name, "--size") == 0)
+        return whole(name, v, 1e9, &o->bytes);
+    else if (strcmp(name, "--count") == 0)
+        return whole(name, v, 1e7, &o->count);
+    else if (strcmp(name, "--packet") == 0)
+        return whole(name, v, 65536, &o->packet);
+    else if (strcmp(name, "--buffers") == 0)
+        return whole(name, v, 65536, &o->buffers);
+    else if (strcmp(name, "--attention") == 0)
+        return attention(v, &o->attention);
+    else if (strcmp(name, "--seed") == 0)
+        return o->seed_given = 1, whole(name, v, 4e9, &o->seed);
+    else if (strcmp(name, "--senders") == 0)
+        return whole(name, v, 31, &o->senders);
+    else if (strcmp(name, "--processes") == 0)
+        return whole(name, v, 8, &o->processes);
+    else if (strcmp(name, "--places") == 0)
+        return whole(name, v, 1024, &o->places);
+    else if (strcmp(name, "--slow") == 0)
+        return number(name, v, 0, 1e6, &o->slow_us);
+    else if (strcmp(name, "--bad") == 0)
+        return number(name, v, 0, 1, &o->bad);
+    else
+        return myri_cmd_wrong("there is no option %s, or it is there too often; --help lists them", name);
+    return 0;
+}
+
+/* What would have no effect is refused. */
+static int concerns(const struct command *c, const char *option)
+{
+    char who[160] = "";
+    if (takes(c, option))
+        return 0;
+    for (unsigned i = 0; i < COMMANDS; i++)
+        if (takes(&commands[i], option)) {
+            size_t n = strlen(who);
+            snprintf(who + n, sizeof who - n, "%s%s", n ? ", " : "", commands[i].name);
+        }
+    return myri_cmd_wrong("%s has no effect on %s; it is of: %s (runnel paper %s --help)", option, c->name, who,
+                          c->name);
+}
+
+/* Its arguments, where they do not fit together. */
+static int agrees(const struct command *c, const struct myri_cmd_options *o)
+{
+    if (o->what && !*c->takes)
+        return myri_cmd_wrong("%s takes no argument, but there is '%s' (runnel paper %s --help)", c->name, o->what,
+                              c->name);
+    if (o->machine && o->machine_file)
+        return myri_cmd_wrong("--machine %s has no effect beside --machine-file: take one of them", o->machine);
+    if (c->main == myri_cmd_machine && o->what && (o->machine || o->machine_file))
+        return myri_cmd_wrong("'%s' has no effect beside --machine or --machine-file: take one of them", o->what);
+    return 0;
+}
+
+int rnl_tool_paper(int argc, char **argv)
+{
+    enum { ALL = 64, NAME = 32 };
+    struct myri_cmd_options o = {.seed = 1};
+    const struct command *command = NULL;
+    char seen[ALL][NAME];
+    int given = 0;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "-?") == 0)
+            return help(command);
+        if (strncmp(argv[i], "--", 2) == 0) {
+            const char *eq = strchr(argv[i], '='), *value = eq ? eq + 1 : i + 1 < argc ? argv[i + 1] : NULL;
+            if (given == ALL)
+                return myri_cmd_wrong("more than %d options", ALL);
+            char *name = seen[given++];
+            snprintf(name, NAME, "%.*s", eq ? (int)(eq - argv[i]) : NAME - 1, argv[i]);
+            if (!eq && strcmp(name, "--json") == 0) {
+                o.json = 1;
+                continue;
+            }
+            if (!eq && strcmp(name, "--cold") == 0) {
+                o.cold = 1;
+                continue;
+            }
+            if (!value)
+                return myri_cmd_wrong("%s takes a value", name);
+            i += eq ? 0 : 1;
+            int rc = take_option(&o, name, value);
+            if (rc)
+                return rc;
+        } else if (!command) {
+            for (unsigned k = 0; k < COMMANDS; k++)
+                if (strcmp(argv[i], commands[k].name) == 0)
+                    command = &commands[k];
+            if (!command)
+                return myri_cmd_wrong("there is no command '%s'; runnel paper --help lists what there is", argv[i]);
+        } else if (!o.what) {
+            o.what = argv[i];
+        } else {
+            return myri_cmd_wrong("'%s' is one argument too many", argv[i]);
+        }
+    }
+    if (!command) {
+        usage(stderr);
+        return USAGE;
+    }
+    for (int i = 0; i < given; i++) {
+        int rc = concerns(command, seen[i]);
+        if (rc)
+            return rc;
+    }
+    int rc = agrees(command, &o);
+    rc = rc ? rc : command->main(&o);
+    return fflush(stdout) == 0 ? rc : 1;
+}
+
+/* ---- what the commands share ---- */
+
+int myri_cmd_system(const struct myri_cmd_options *o, const struct myri_system **out)
+{
+    *out = o->what ? myri_system_find(o->what) : NULL;
+    if (o->what && !*out)
+        return myri_cmd_wrong("there is no system '%s'; runnel paper list has them", o->what);
+    if (!*out)
+        return myri_cmd_wrong("name a system; runnel paper list has them");
+    if (o->cold && !(*out)->translates)
+        return myri_cmd_wrong("--cold has no effect on %s, which has no cache of translations; it is of vmmc", o->what);
+    if (o->bad > 0 && !(*out)->on_crc)
+        return myri_cmd_wrong("--bad has no effect on %s, which sends no packets to another node", o->what);
+    return 0;
+}
+
+int myri_cmd_measure(const struct myri_cmd_options *o, const struct myri_system *system, enum myri_measure usual,
+                     enum myri_measure *out)
+{
+    int m = system->receive ? (int)usual : (int)MYRI_LOCAL_RATE;
+    if (o->measure) {
+        m = 0;
+        while (m < MYRI_MEASURES && strcmp(o->measure, myri_measure_name((enum myri_measure)m)) != 0)
+            m++;
+    }
+    if (m == MYRI_MEASURES)
+        return myri_cmd_wrong("there is no measure '%s'; runnel paper list has them", o->measure);
+    int asks = m == MYRI_ANSWER || m == MYRI_ANSWER_COST, slow = o->over && strncmp(o->over, "slow=", 5) == 0;
+    if ((o->slow_us > 0 || slow) && !asks && m != MYRI_GOODPUT && m != MYRI_WIRE_COST)
+        return myri_cmd_wrong("slow has no effect on %s: it is of goodput, wire-cost, answer and answer-cost",
+                              myri_measure_name((enum myri_measure)m));
+    if (o->attention != MYRI_BY_POLLS && !asks)
+        return myri_cmd_wrong("--attention has no effect on %s: it is of answer and answer-cost",
+                              myri_measure_name((enum myri_measure)m));
+    *out = (enum myri_measure)m;
+    return 0;
+}
+
+static int read_machine(const char *path, struct myri_machine *out)
+{
+    const size_t room = MYRI_MACHINE_FILE + 1;
+    FILE *f = fopen(path, "r");
+    if (!f)
+        return myri_cmd_wrong("cannot read %s", path);
+    char *text = malloc(room);
+    size_t n = text ? fread(text, 1, room, f) : 0;
+    int rc = !text ? myri_cmd_no_memory(room) : myri_machine_parse(text, n, out) < 0 ? myri_cmd_failed() : 0;
+    fclose(f);
+    free(text);
+    return rc;
+}
+
+int myri_cmd_machine_for(const struct myri_cmd_options *o, const char *by_default, struct myri_machine *out)
+{
+    char name[MYRI_MACHINE_NAME];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(by_default, " "), by_default);
+    int rc = 0;
+    if (o->machine_file)
+        rc = read_machine(o->machine_file, out);
+    else if (myri_machine_builtin(o->machine ? o->machine : name, out) < 0)
+        rc = myri_cmd_failed();
+    for (int i = 0; rc == 0 && i < o->sets; i++)
+        if (myri_machine_set(out, o->set[i]) < 0)
+            rc = myri_cmd_failed();
+    return rc;
+}
+
+void myri_cmd_prepare(const struct myri_cmd_options *o, struct myri_experiment *x)
+{
+    if (o->count)
+        x->count = o->count;
+    x->packet = o->packet;
+    x->buffers = o->buffers;
+    x->attention = o->attention;
+    x->seed = o->seed;
+    x->cold = o->cold;
+    x->senders = o->senders;
+    x->processes = o->processes;
+    x->places = o->places;
+    x->slow_us = o->slow_us;
+    if (o->slow_us <= 0 && (x->measure == MYRI_ANSWER || x->measure == MYRI_ANSWER_COST))
+        x->slow_us = 20;
+    x->bad_per_2_32 = (uint64_t)(o->bad * 4294967296.0);
+}

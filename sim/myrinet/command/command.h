@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * command.h - what the files of `runnel paper` share. */
+#ifndef MYRI_COMMAND_H
+#define MYRI_COMMAND_H
+
+#include "runnel/runnel.h"
+#include "sim/myrinet/experiments/run.h"
+
+enum { MYRI_CMD_SETS = 32 };
+struct myri_cmd_options {
+    const char *what, *machine, *machine_file, *measure, *plot, *over, *set[MYRI_CMD_SETS];
+    int sets, json, cold, seed_given;
+    uint32_t bytes, count, packet, buffers, senders, processes, places, seed;
+    enum myri_attention attention;
+    double slow_us, bad;
+};
+
+/* Each prints, and returns the exit status. */
+int myri_cmd_figure(struct myri_cmd_options *);
+int myri_cmd_fit(struct myri_cmd_options *);
+int myri_cmd_list(struct myri_cmd_options *);
+int myri_cmd_run(struct myri_cmd_options *);
+int myri_cmd_matrix(struct myri_cmd_options *);
+int myri_cmd_profile(struct myri_cmd_options *);
+int myri_cmd_sweep(struct myri_cmd_options *);
+int myri_cmd_table(struct myri_cmd_options *);
+int myri_cmd_trace(struct myri_cmd_options *);
+int myri_cmd_machine(struct myri_cmd_options *);
+
+/* Say what is wrong, and return the status for it. */
+int myri_cmd_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
+int myri_cmd_failed(void);                               /* the last error: 64 if it was of arguments, or 1 */
+int myri_cmd_cannot(const char *what, const char *name); /* and errno says why */
+int myri_cmd_no_memory(size_t bytes);
+/* 0, or the exit status, said. */
+int myri_cmd_system(const struct myri_cmd_options *, const struct myri_system **out);
+/* The measure that is asked for, or `usual`, of a system that is alone local-rate. */
+int myri_cmd_measure(const struct myri_cmd_options *, const struct myri_system *, enum myri_measure usual,
+                     enum myri_measure *out);
+int myri_cmd_machine_for(const struct myri_cmd_options *, const char *by_default, struct myri_machine *out);
+void myri_cmd_prepare(const struct myri_cmd_options *, struct myri_experiment *);
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * run.c - `runnel paper list`, `machine` and `run`. */
+#include "sim/myrinet/command/command.h"
+
+#include "sim/myrinet/data.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+int myri_cmd_list(struct myri_cmd_options *o)
+{
+    (void)o;
+    puts("Systems:");
+    for (int i = 0; myri_systems[i]; i++)
+        printf("  %-17s %s (%s; measured on %s)\n", myri_systems[i]->name, myri_systems[i]->title,
+               myri_systems[i]->source, myri_systems[i]->machines);
+    puts("Machines:");
+    for (const struct myri_data *d = myri_data_table; d->name; d++) {
+        struct myri_machine m;
+        if (strncmp(d->name, "machines/", 9) != 0)
+            continue;
+        if (myri_machine_parse((const char *)d->bytes, d->n, &m) < 0)
+            return myri_cmd_failed();
+        printf("  %-17s %s\n", m.name, m.about);
+    }
+    printf("Measures:");
+    for (int m = 0; m < MYRI_MEASURES; m++)
+        printf(" %s", myri_measure_name((enum myri_measure)m));
+    putchar('\n');
+    return 0;
+}
+
+int myri_cmd_machine(struct myri_cmd_options *o)
+{
+    struct myri_machine m;
+    int rc = myri_cmd_machine_for(o, o->what ? o->what : "H-P", &m);
+    if (rc)
+        return rc;
+    printf("machine %s\nabout   %s\n\n", m.name, m.about);
+    for (int k = 0; k < MYRI_M_COUNT; k++)
+        printf("%-15s %-6.10g %-9s %-8s %s\n", myri_machine_name_of((enum myri_machine_value)k), m.v[k],
+               myri_machine_unit_of((enum myri_machine_value)k), myri_machine_class_name(m.class_of[k]), m.source[k]);
+    return 0;
+}
+
+int myri_cmd_run(struct myri_cmd_options *o)
+{
+    const struct myri_system *system;
+    struct myri_experiment x;
+    struct myri_machine machine;
+    struct myri_outcome out;
+    int rc = myri_cmd_system(o, &system);
+    if (rc == 0)
+        rc = myri_cmd_machine_for(o, system->machines, &machine);
+    if (rc)
+        return rc;
+    enum myri_measure measure;
+    rc = myri_cmd_measure(o, system, MYRI_ONE_WAY, &measure);
+    if (rc)
+        return rc;
+    myri_experiment_init(&x, system, &machine, measure, o->bytes ? o->bytes : 4);
+    myri_cmd_prepare(o, &x);
+    if (myri_experiment_run(&x, &out) < 0)
+        return myri_cmd_failed();
+    const char *unit = myri_measure_unit(x.measure);
+    if (o->json) {
+        printf("{\"system\":\"%s\",\"machine\":\"%s\",\"measure\":\"%s\",\"bytes\":%u,\"count\":%u,\"value\":%.6g,"
+               "\"unit\":\"%s\",\"sent\":%u,\"received\":%u,\"wrong\":%u,\"instructions\":%" PRIu64 "%s}\n",
+               system->name, machine.name, myri_measure_name(x.measure), x.bytes, x.count, out.value, unit, out.sent,
+               out.received, out.wrong, out.instructions, x.senders > 1 ? ",\"what_if\":true" : "");
+        return 0;
+    }
+    printf("%s on %s: %s %.3f %s, %u bytes\n", system->title, machine.name, myri_measure_name(x.measure), out.value,
+           unit, x.bytes);
+    if (x.senders > 1)
+        puts("  a what-if: no published figure validates more than two hosts");
+    printf("  messages %u sent, %u received, %u wrong\n", out.sent, out.received, out.wrong);
+    printf("  packets  %" PRIu64 " sent, %" PRIu64 " received, %" PRIu64 " with a wrong CRC; %" PRIu64 " bytes\n",
+           out.count.packets_sent, out.count.packets_received, out.count.packets_bad, out.count.bytes_sent);
+    printf("  buses    %" PRIu64 " stores, %" PRIu64 " loads, %" PRIu64 " bytes to cards and %" PRIu64
+           " to hosts by DMA, %" PRIu64 " interrupts\n",
+           out.count.stores, out.count.loads, out.count.dma_from_host, out.count.dma_to_host, out.count.interrupts);
+    printf("  cards    %" PRIu64 " instructions, of them %" PRIu64 " in idle turns that were added up\n",
+           out.instructions, out.skipped);
+    return 0;
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * table.c - `runnel paper table`: published figures beside ours, misses included. */
+#include "sim/myrinet/command/command.h"
+#include "sim/myrinet/experiments/rows.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct sums {
+    int answered, inside, tuned_inside, figures, nulls;
+    double off, tuned_off, null_off;
+};
+
+static int changed(void *arg, struct myri_machine *m)
+{
+    const struct myri_cmd_options *o = arg;
+    for (int i = 0; i < o->sets; i++)
+        if (myri_machine_set(m, o->set[i]) < 0)
+            return RNL_ERR_ARG;
+    return 0;
+}
+
+/* As asked for, but without the factor on the time of the card's processor. */
+static int unfitted(void *arg, struct myri_machine *m)
+{
+    int rc = changed(arg, m);
+    m->v[MYRI_M_ni_time] = 1;
+    return rc;
+}
+
+/* That factor on the row's machine. */
+static double factor_of(struct myri_cmd_options *o, const struct myri_row *r)
+{
+    struct myri_machine m;
+    return myri_machine_builtin(r->field[MYRI_ROW_MACHINE], &m) < 0 || changed(o, &m) < 0 ? 1 : m.v[MYRI_M_ni_time];
+}
+
+static int wanted(const struct myri_row *r, const char *what)
+{
+    return !what || strcmp(what, "all") == 0 || strcmp(what, r->field[MYRI_ROW_ID]) == 0 ||
+           strcmp(what, r->field[MYRI_ROW_PAPER]) == 0 || strcmp(what, r->field[MYRI_ROW_SYSTEM]) == 0 ||
+           strcmp(what, r->field[MYRI_ROW_CLASS]) == 0;
+}
+
+static void figure(char *out, size_t room, double v, int digits)
+{
+    if (isnan(v))
+        snprintf(out, room, "-");
+    else
+        snprintf(out, room, "%.*g", digits, v);
+}
+
+static void percent(char *out, size_t room, double v, int decimals)
+{
+    if (isnan(v))
+        snprintf(out, room, "-");
+    else
+        snprintf(out, room, "%+.*f%%", decimals, 100 * v);
+}
+
+/* What there is no experiment of, or what is missing from one that is not counted. */
+static const char *what_is_missing(const struct myri_row *r)
+{
+    static const struct {
+        const char *system, *what;
+    } missing[] = {
+        {"mpi-fm1", "of MPI there are a header, copies, one match; its queues, tags, communicators are missing"},
+        {"mpi-fm2", "of MPI there are a header, copies, one match; its queues, tags, communicators are missing"},
+        {"vrpc", "no vRPC here: what its library takes is not given"},
+        {"shrimp", "other hardware: SHRIMP's interface"},
+        {"myricom-api", "closed firmware: Myricom's API"},
+        {"fmmc", "no FM/MC here: multicast and its credits on the card, interrupts"},
+        {"panda", "no Panda here (RPC, group), nor FM/MC below it"},
+        {"orca", "no Orca here (runtime, objects, programs), nor Panda and FM/MC below it"},
+        {"orca-initial", "no Orca here (runtime, Amoeba's threads), nor Panda below it"},
+        {"orca-ethernet", "no Ethernet here, nor Amoeba and Orca on it"},
+    };
+    if (strcmp(r->field[MYRI_ROW_ID], "10b") == 0)
+        return "FM 2.x below it has 46 of 77 MB/s here (row 9b)";
+    for (size_t i = 0; i < sizeof missing / sizeof missing[0]; i++)
+        if (strcmp(missing[i].system, r->field[MYRI_ROW_SYSTEM]) == 0)
+            return missing[i].what;
+    return strcmp(r->field[MYRI_ROW_CLASS], "input") == 0 ? "given to the machine"
+                                                          : "no experiment: nothing to measure";
+}
+
+/* Columns are as wide as the longest entry, so that no name is cut. */
+static const struct column {
+    const char *head;
+    enum myri_row_field field;
+} columns[] = {{"row", MYRI_ROW_ID},          {"system", MYRI_ROW_SYSTEM}, {"machine", MYRI_ROW_MACHINE},
+               {"class", MYRI_ROW_CLASS},     {"metric", MYRI_ROW_METRIC}, {"bytes", MYRI_ROW_BYTES},
+               {"published", MYRI_ROW_VALUE}, {"unit", MYRI_ROW_UNIT}};
+enum { COLUMNS = sizeof columns / sizeof columns[0] };
+
+static int right_of(enum myri_row_field f)
+{
+    return f == MYRI_ROW_BYTES || f == MYRI_ROW_VALUE;
+}
+
+static void print_head(const struct myri_row *rows, int n, const char *what, int *width)
+{
+    for (int k = 0; k < COLUMNS; k++) {
+        width[k] = (int)strlen(columns[k].head);
+        for (int i = 0; i < n; i++)
+            if (wanted(&rows[i], what) && (int)strlen(rows[i].field[columns[k].field]) > width[k])
+                width[k] = (int)strlen(rows[i].field[columns[k].field]);
+        printf("%*s ", right_of(columns[k].field) ? width[k] : -width[k], columns[k].head);
+    }
+    printf("%8s %7s %8s %7s %8s %6s\n", "ours", "off", "unfitted", "tuned", "null", "off");
+}
+
+static void print_row(const struct myri_row *r, const struct myri_answer *a, const struct myri_answer *plain,
+                      const int *width)
+{
+    char ours[24], off[24], bare[24], null[24], null_off[24], tuned[24];
+    if (myri_row_is_shape(r)) {
+        snprintf(ours, sizeof ours, "%s", a->answered ? a->truth ? "true" : "false" : "-");
+        snprintf(bare, sizeof bare, "%s", plain->answered ? plain->truth ? "true" : "false" : "-");
+        snprintf(off, sizeof off, "-");
+    } else {
+        figure(ours, sizeof ours, a->answered ? a->ours : NAN, 4);
+        figure(bare, sizeof bare, plain->answered ? plain->ours : NAN, 4);
+        percent(off, sizeof off, a->answered ? a->off : NAN, 1);
+    }
+    figure(null, sizeof null, a->null, 3);
+    percent(null_off, sizeof null_off, a->null_off, 0);
+    figure(tuned, sizeof tuned, a->tuned, 4);
+    for (int k = 0; k < COLUMNS; k++)
+        printf("%*s ", right_of(columns[k].field) ? width[k] : -width[k], r->field[columns[k].field]);
+    printf("%8s %7s %8s %7s %8s %6s  ", ours, off, bare, tuned, null, null_off);
+    int counted = strcmp(r->field[MYRI_ROW_CLASS], "later") != 0;
+    if (!a->answered)
+        puts(what_is_missing(r));
+    else
+        printf("%s%s%s\n", a->inside ? "inside" : "MISS",
+               counted ? "" : ", not counted: ", counted ? "" : what_is_missing(r));
+}
+
+static void print_json(const struct myri_row *r, const struct myri_answer *a, const struct myri_answer *plain,
+                       int *some)
+{
+    printf("%s\n  {\"row\": \"%s\", \"system\": \"%s\", \"machine\": \"%s\", \"class\": \"%s\", \"unit\": \"%s\", ",
+           *some ? "," : "", r->field[MYRI_ROW_ID], r->field[MYRI_ROW_SYSTEM], r->field[MYRI_ROW_MACHINE],
+           r->field[MYRI_ROW_CLASS], r->field[MYRI_ROW_UNIT]);
+    if (myri_row_is_shape(r)) {
+        printf("\"ours\": %s, \"unfitted\": %s", a->truth ? "true" : "false", plain->truth ? "true" : "false");
+    } else {
+        printf("\"published\": \"%s\", \"ours\": %.6g, \"unfitted\": %.6g", r->field[MYRI_ROW_VALUE], a->ours,
+               plain->ours);
+        if (!isnan(a->null))
+            printf(", \"null\": %.6g", a->null);
+        if (!isnan(a->tuned))
+            printf(", \"tuned\": %.6g, \"tuned_inside\": %s", a->tuned, a->tuned_inside ? "true" : "false");
+    }
+    printf(", \"inside\": %s}", a->inside ? "true" : "false");
+    *some = 1;
+}
+
+static void add(struct sums *s, const struct myri_row *r, const struct myri_answer *a)
+{
+    if (!a->answered || strcmp(r->field[MYRI_ROW_CLASS], "held") != 0)
+        return;
+    s->answered++;
+    s->inside += a->inside;
+    s->tuned_inside += a->tuned_inside;
+    if (!isnan(a->off)) {
+        s->figures++;
+        s->off += fabs(a->off);
+        s->tuned_off += fabs(isnan(a->tuned) ? a->off : a->tuned / a->published - 1);
+        if (!isnan(a->null_off)) {
+            s->nulls++;
+            s->null_off += fabs(a->null_off);
+        }
+    }
+}
+
+static void print_sums(const struct sums *s)
+{
+    if (!s->answered) {
+        puts("\nheld rows: no rows of that class are among these");
+        return;
+    }
+    printf("\nheld rows: %d of %d inside (15 %% of latencies and sizes, 10 %% of rates); with tuned firmware %d\n",
+           s->inside, s->answered, s->tuned_inside);
+    if (!s->figures)
+        puts("off in the mean: no rows with a figure");
+    else
+        printf("off in the mean: %.1f %%, with tuned firmware %.1f %% (%d rows with a figure)",
+               100 * s->off / s->figures, 100 * s->tuned_off / s->figures, s->figures);
+    if (s->nulls)
+        printf("; the null model %.1f %% (%d rows that it has)\n", 100 * s->null_off / s->nulls, s->nulls);
+    else if (s->figures)
+        puts("; the null model: no rows");
+}
+
+static int table(struct myri_cmd_options *o, struct myri_row *rows)
+{
+    struct sums sums = {0};
+    int n = myri_rows_builtin(rows, MYRI_ROWS), some = 0, found = 0, width[COLUMNS];
+    if (n < 0)
+        return myri_cmd_failed();
+    for (int i = 0; i < n; i++)
+        found += wanted(&rows[i], o->what);
+    if (!found)
+        return myri_cmd_wrong("no published figure is called '%s', nor its paper, system or class", o->what);
+    for (int i = 0; i < o->sets; i++) { /* before there is half a table */
+        struct myri_machine m;
+        if (myri_machine_builtin("H-P", &m) < 0 || myri_machine_set(&m, o->set[i]) < 0)
+            return myri_cmd_failed();
+    }
+    if (o->json)
+        putchar('[');
+    else
+        print_head(rows, n, o->what, width);
+    for (int i = 0; i < n; i++) {
+        struct myri_answer a, plain;
+        if (!wanted(&rows[i], o->what))
+            continue;
+        int same = factor_of(o, &rows[i]) == 1; /* no factor: there is nothing to leave out */
+        if (myri_row_answer(&rows[i], changed, o, &a) < 0 ||
+            (!same && myri_row_answer(&rows[i], unfitted, o, &plain) < 0)) {
+            fprintf(stderr, "row %s: ", rows[i].field[MYRI_ROW_ID]);
+            return myri_cmd_failed();
+        }
+        if (same)
+            plain = a;
+        add(&sums, &rows[i], &a);
+        if (!o->json)
+            print_row(&rows[i], &a, &plain, width);
+        else if (a.answered)
+            print_json(&rows[i], &a, &plain, &some);
+    }
+    if (o->json)
+        puts(some ? "\n]" : "]");
+    else
+        print_sums(&sums);
+    return 0;
+}
+
+int myri_cmd_table(struct myri_cmd_options *o)
+{
+    struct myri_row *rows = calloc(MYRI_ROWS, sizeof *rows);
+    int rc = rows ? table(o, rows) : myri_cmd_no_memory(MYRI_ROWS * sizeof *rows);
+    free(rows);
+    return rc;
+}

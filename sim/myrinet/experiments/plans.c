@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * plans.c - the experiments behind the published figures. Sizes that a paper leaves open are those of its figure's
+ * axis: peaks are the largest of a sweep, half-power sizes lie on the curve of that sweep. */
+#include "sim/myrinet/experiments/rows.h"
+
+#include "base/error.h"
+#include "sim/myrinet/data.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+struct context {
+    const struct myri_row *row;
+    struct myri_machine machine;
+    const struct myri_system *system;
+};
+
+/* ---- what an experiment and its machine begin with ---- */
+
+void myri_experiment_init(struct myri_experiment *x, const struct myri_system *system,
+                          const struct myri_machine *machine, enum myri_measure measure, uint32_t bytes)
+{
+    memset(x, 0, sizeof *x);
+    x->system = system;
+    x->machine = *machine;
+    x->measure = measure;
+    x->bytes = bytes;
+    x->count = bytes >= 65536 ? 20 : bytes >= 4096 ? 100 : 500;
+    x->jitter_us = 16;
+    x->seed = 1;
+}
+
+int myri_machine_builtin(const char *name, struct myri_machine *out)
+{
+    char path[64];
+    snprintf(path, sizeof path, "machines/%s.machine", name);
+    const struct myri_data *d = myri_data_find(path);
+    if (!d)
+        return rnl_fail(RNL_ERR_ARG, "there is no machine '%s'; runnel paper list names them", name);
+    return myri_machine_parse((const char *)d->bytes, d->n, out);
+}
+
+/* ---- plans ---- */
+
+static int measure(const struct context *c, const char *system, enum myri_measure m, uint32_t bytes, uint32_t packet,
+                   double *out)
+{
+    struct myri_experiment x;
+    struct myri_outcome o;
+    myri_experiment_init(&x, system ? myri_system_find(system) : c->system, &c->machine, m, bytes);
+    x.packet = packet;
+    int rc = myri_experiment_run(&x, &o);
+    if (rc == 0)
+        *out = o.value;
+    return rc;
+}
+
+/* The largest rate over powers of two, and the size where half of it is reached, between two sizes on a line. */
+static int sweep(const struct context *c, enum myri_measure m, uint32_t least, uint32_t most, double *peak,
+                 double *half)
+{
+    enum { MOST = 24 };
+    double rate[MOST] = {0}, size[MOST] = {0};
+    int n = 0, rc = 0;
+    *peak = 0;
+    for (uint32_t bytes = least; bytes <= most && n < MOST && rc == 0; bytes *= 2, n++) {
+        rc = measure(c, NULL, m, bytes, 0, &rate[n]);
+        size[n] = bytes;
+        if (rc == 0 && rate[n] > *peak)
+            *peak = rate[n];
+    }
+    if (rc < 0)
+        return rc;
+    *half = size[0];
+    for (int i = 1; i < n; i++)
+        if (rate[i - 1] < *peak / 2 && rate[i] >= *peak / 2) {
+            *half = size[i - 1] + (size[i] - size[i - 1]) * (*peak / 2 - rate[i - 1]) / (rate[i] - rate[i - 1]);
+            break;
+        }
+    return 0;
+}
+
+/* ---- shapes ---- */
+
+enum { SHORTEST = 4, SHORT = 128 }; /* VMMC's sends by stores: bytes */
+
+/* 27b: the cost of a synchronous send grows slowly up to 128 bytes, and jumps behind them: with each word it is no less
+ * than before, and the step behind them is larger than all that it grew by until there. */
+static int slow_then_jump(struct context *c, int *truth)
+{
+    double first = 0, before = 0, is = 0;
+    int rc = 0;
+    *truth = 1;
+    for (uint32_t bytes = SHORTEST; bytes <= SHORT + 4 && rc == 0; bytes += 4, before = is) {
+        rc = measure(c, NULL, MYRI_SEND_COST, bytes, 0, &is);
+        if (bytes == SHORTEST)
+            first = is;
+        else if (bytes <= SHORT)
+            *truth &= is >= before;
+        else
+            *truth &= is - before > before - first;
+    }
+    return rc;
+}
+
+/* 27c: posting any long message costs less than sending any short one. How much "slightly" is the paper does not say.
+ */
+static int long_posts_cheaper(struct context *c, int *truth)
+{
+    double least = INFINITY, most = 0, is = 0;
+    int rc = 0;
+    for (uint32_t bytes = SHORTEST; bytes <= SHORT && rc == 0; bytes += 4) {
+        rc = measure(c, NULL, MYRI_POST_COST, bytes, 0, &is);
+        least = is < least ? is : least;
+    }
+    for (uint32_t bytes = SHORT + 4; bytes <= 65536 && rc == 0; bytes = bytes % 8 ? 256 : 2 * bytes) {
+        rc = measure(c, NULL, MYRI_POST_COST, bytes, 0, &is);
+        most = is > most ? is : most;
+    }
+    *truth = most < least;
+    return rc;
+}
+
+/* Of a rate that another system has at the same size: in per cent, the largest over sizes from least to most. */
+static int share(const struct context *c, const char *of, uint32_t least, uint32_t most, double *out)
+{
+    int rc = 0;
+    *out = 0;
+    for (uint32_t bytes = least; bytes <= most && rc == 0; bytes *= 2) {
+        double part = 0, whole = 0;
+        rc = measure(c, NULL, MYRI_STREAM_RATE, bytes, 0, &part);
+        rc = rc < 0 ? rc : measure(c, of, MYRI_STREAM_RATE, bytes, 0, &whole);
+        if (rc == 0 && 100 * part / whole > *out)
+            *out = 100 * part / whole;
+    }
+    return rc;
+}
+
+/* 54b, 54c: one of two ways to the card is faster at every size of the figure. */
+static int always_above(struct context *c, enum myri_measure above, enum myri_measure below, uint32_t least, int *truth)
+{
+    *truth = 1;
+    for (uint32_t bytes = least; bytes <= 65536; bytes *= 2) {
+        double a = 0, b = 0;
+        int rc = measure(c, "probe", above, bytes, 0, &a);
+        rc = rc < 0 ? rc : measure(c, "probe", below, bytes, 0, &b);
+        if (rc < 0)
+            return rc;
+        *truth &= a > b;
+    }
+    return 0;
+}
+
+/* 54a: the size at which DMA overtakes stores. */
+static int crossing(struct context *c, double *out)
+{
+    double before = 0, before_at = 0;
+    *out = NAN;
+    for (uint32_t bytes = 64; bytes <= 65536; bytes *= 2) {
+        double dma = 0, store = 0;
+        int rc = measure(c, "probe", MYRI_LOCAL_RATE, bytes, 0, &dma);
+        rc = rc < 0 ? rc : measure(c, "probe", MYRI_STORE_RATE, bytes, 0, &store);
+        if (rc < 0)
+            return rc;
+        double ahead = dma - store;
+        if (before < 0 && ahead >= 0) {
+            *out = before_at + (bytes - before_at) * -before / (ahead - before);
+            return 0;
+        }
+        before = ahead;
+        before_at = bytes;
+    }
+    return 0;
+}
+
+/* ---- the table ---- */
+
+enum plan_kind { MEASURE, PEAK, HALF, SHARE, CROSSING, SLOW_JUMP, LONG_CHEAPER, WC_ABOVE_COPY, DMA_ABOVE_PIN };
+
+static const struct experiment_plan {
+    const char *id;
+    enum plan_kind kind;
+    enum myri_measure measure;
+    uint32_t bytes, packet; /* PEAK, HALF: the largest size. SHARE: the least, and in `packet` the largest */
+    const char *system;     /* if it is not the row's own. SHARE: of whose rate */
+} plans[] = {
+    {"7a", MEASURE, MYRI_ONE_WAY, 16, 0, NULL},
+    {"7b", PEAK, MYRI_STREAM_RATE, 4096, 0, NULL},
+    {"7c", HALF, MYRI_STREAM_RATE, 4096, 0, NULL},
+    {"7d", MEASURE, MYRI_STREAM_RATE, 128, 0, NULL},
+    {"8a", SHARE, MYRI_STREAM_RATE, 16, 2048, "fm1"},
+    {"8b", SHARE, MYRI_STREAM_RATE, 2048, 2048, "fm1"},
+    {"9a", MEASURE, MYRI_ONE_WAY, 16, 0, NULL},
+    {"9b", PEAK, MYRI_STREAM_RATE, 65536, 0, NULL},
+    {"9c", HALF, MYRI_STREAM_RATE, 65536, 0, NULL},
+    {"10a", MEASURE, MYRI_ONE_WAY, 16, 0, NULL},
+    {"10b", PEAK, MYRI_STREAM_RATE, 65536, 0, NULL},
+    {"10c", SHARE, MYRI_STREAM_RATE, 16, 16, "fm2"},
+    {"10d", SHARE, MYRI_STREAM_RATE, 65536, 65536, "fm2"},
+    {"21a", MEASURE, MYRI_LOCAL_RATE, 4096, 0, "probe"},
+    {"21b", MEASURE, MYRI_LOCAL_RATE, 65536, 0, "probe"},
+    {"24", MEASURE, MYRI_ONE_WAY, 4, 0, NULL},
+    {"25", PEAK, MYRI_PING_RATE, 1 << 20, 0, NULL},
+    {"26", MEASURE, MYRI_BOTH_RATE, 1 << 18, 0, NULL},
+    {"27a", MEASURE, MYRI_SEND_COST, 4, 0, NULL},
+    {"27b", SLOW_JUMP, 0, 0, 0, NULL},
+    {"27c", LONG_CHEAPER, 0, 0, 0, NULL},
+    {"31a", MEASURE, MYRI_ONE_WAY, 8, 0, NULL},
+    {"31b", MEASURE, MYRI_PING_RATE, 8192, 0, NULL},
+    {"32a", MEASURE, MYRI_ONE_WAY, 8, 0, NULL},
+    {"32b", MEASURE, MYRI_STREAM_RATE, 8192, 0, NULL},
+    {"32c", MEASURE, MYRI_STREAM_RATE, 4096, 4096, NULL},
+    {"34", MEASURE, MYRI_ROUND_TRIP, 16, 0, "fm1-polls"},
+    {"38a", MEASURE, MYRI_ROUND_TRIP, 64, 0, "fm1-polls"},
+    {"38b", MEASURE, MYRI_ROUND_TRIP, 248, 0, "fm1-polls"},
+    {"38c", MEASURE, MYRI_STREAM_RATE, 16384, 0, "fm1-polls"},
+    {"52a", MEASURE, MYRI_ONE_WAY, 4, 0, NULL},
+    {"52b", MEASURE, MYRI_STREAM_RATE, 256, 256, NULL},
+    {"52c", MEASURE, MYRI_STREAM_RATE, 1024, 1024, NULL},
+    {"53a", MEASURE, MYRI_ONE_WAY, 4, 0, NULL},
+    {"53b", PEAK, MYRI_PING_RATE, 1 << 20, 0, NULL},
+    {"53c", MEASURE, MYRI_PING_RATE, 4096, 0, NULL},
+    {"54a", CROSSING, 0, 0, 0, "probe"},
+    {"54b", WC_ABOVE_COPY, 0, 0, 0, "probe"},
+    {"54c", DMA_ABOVE_PIN, 0, 0, 0, "probe"},
+    {"60a", MEASURE, MYRI_STREAM_RATE, 1 << 20, 0, "pm-cached"},
+    {"60b", MEASURE, MYRI_STREAM_RATE, 1 << 20, 0, "pm-uncached"},
+};
+
+static void null_of(const struct experiment_plan *p, struct context *c, struct myri_answer *a)
+{
+    const char *system = p->system && strcmp(p->system, "probe") == 0 ? "machine" : c->row->field[MYRI_ROW_SYSTEM];
+    if (p->kind == MEASURE && p->measure == MYRI_ONE_WAY)
+        a->null = myri_null_latency(system, &c->machine, p->bytes);
+    else if (p->kind == MEASURE && p->measure == MYRI_ROUND_TRIP)
+        a->null = 2 * myri_null_latency(system, &c->machine, p->bytes);
+    else if (p->kind == MEASURE && p->measure == MYRI_SEND_COST)
+        a->null = 4 * c->machine.v[MYRI_M_store];
+    else if (p->kind == PEAK || (p->kind == MEASURE && myri_measure_unit(p->measure)[0] == 'M'))
+        a->null = myri_null_rate(system, &c->machine, p->bytes);
+    if (p->kind == HALF) { /* where a constant time per message and the peak meet */
+        double peak = myri_null_rate(system, &c->machine, p->bytes);
+        a->null = myri_null_latency(system, &c->machine, 4) * peak;
+    }
+}
+
+/* The row's own, the plan's, or with `tuned` the one whose name has -tuned behind the system's. */
+static const struct myri_system *system_of(const struct myri_row *r, const struct experiment_plan *p, int tuned)
+{
+    const char *name = p->system && p->kind != SHARE ? p->system : r->field[MYRI_ROW_SYSTEM];
+    size_t n = strlen(r->field[MYRI_ROW_SYSTEM]);
+    char second[2 * MYRI_ROW_TEXT];
+    if (!tuned)
+        return myri_system_find(name);
+    if (strncmp(name, r->field[MYRI_ROW_SYSTEM], n) != 0)
+        return NULL;
+    snprintf(second, sizeof second, "%.*s-tuned%s", (int)n, name, name + n);
+    return myri_system_find(second);
+}
+
+int myri_plan_answer(const struct myri_row *r, int tuned, myri_row_machine *change, void *arg, struct myri_answer *a)
+{
+    struct context c = {.row = r};
+    const struct experiment_plan *p = NULL;
+    for (size_t i = 0; i < sizeof plans / sizeof plans[0]; i++)
+        if (strcmp(plans[i].id, r->field[MYRI_ROW_ID]) == 0)
+            p = &plans[i];
+    if (!p || !(c.system = system_of(r, p, tuned)))
+        return 0;
+    int rc = myri_machine_builtin(r->field[MYRI_ROW_MACHINE], &c.machine);
+    if (rc == 0 && change)
+        rc = change(arg, &c.machine);
+    if (rc < 0)
+        return rc;
+    double peak = 0, half = 0;
+    switch (p->kind) {
+    case MEASURE:
+        rc = measure(&c, NULL, p->measure, p->bytes, p->packet, &a->ours);
+        break;
+    case PEAK:
+    case HALF:
+        rc = sweep(&c, p->measure, p->kind == HALF ? 16 : 128, p->bytes, &peak, &half);
+        a->ours = p->kind == PEAK ? peak : half;
+        break;
+    case SHARE:
+        rc = share(&c, p->system, p->bytes, p->packet, &a->ours);
+        break;
+    case CROSSING:
+        rc = crossing(&c, &a->ours);
+        break;
+    case SLOW_JUMP:
+        rc = slow_then_jump(&c, &a->truth);
+        break;
+    case LONG_CHEAPER:
+        rc = long_posts_cheaper(&c, &a->truth);
+        break;
+    case WC_ABOVE_COPY:
+        rc = always_above(&c, MYRI_STORE_RATE, MYRI_COPY_RATE, 64, &a->truth);
+        break;
+    case DMA_ABOVE_PIN:
+        rc = always_above(&c, MYRI_LOCAL_RATE, MYRI_PIN_RATE, 64, &a->truth);
+        break;
+    }
+    if (rc < 0)
+        return rc;
+    null_of(p, &c, a);
+    a->answered = 1;
+    return 0;
+}

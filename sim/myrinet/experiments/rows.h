@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * rows.h - the published figures (rows.csv), and which experiment on which machine answers each.
+ *
+ * Classes: `fit` rows may be used to find fitted values, `held` rows never; `leaked` rows have been used to derive the
+ * machine's values, and prove nothing; `input` rows are the machine's values themselves. */
+#ifndef MYRI_ROWS_H
+#define MYRI_ROWS_H
+
+#include "sim/myrinet/experiments/run.h"
+
+enum { MYRI_ROWS = 128, MYRI_ROW_FIELDS = 12, MYRI_ROW_TEXT = 96 };
+enum myri_row_field {
+    MYRI_ROW_ID,
+    MYRI_ROW_PAPER,
+    MYRI_ROW_PLACE,
+    MYRI_ROW_MACHINE,
+    MYRI_ROW_SYSTEM,
+    MYRI_ROW_METRIC,
+    MYRI_ROW_BYTES,
+    MYRI_ROW_VALUE,
+    MYRI_ROW_UNIT,
+    MYRI_ROW_KIND,
+    MYRI_ROW_CLASS,
+    MYRI_ROW_NOTE
+};
+struct myri_row {
+    char field[MYRI_ROW_FIELDS][MYRI_ROW_TEXT];
+};
+
+/* A changed machine for every experiment of a row; NULL: as it is built in. */
+typedef int myri_row_machine(void *arg, struct myri_machine *);
+
+struct myri_answer {
+    int answered;     /* there is an experiment for it */
+    int truth;        /* of a shape */
+    double ours;      /* of a figure */
+    double null;      /* what the closed form from given values says; NAN: nothing */
+    double published; /* or the bound; NAN: a shape */
+    double off;       /* ours / published - 1; NAN of bounds and shapes */
+    double null_off;
+    int inside;   /* 15 % of latencies and sizes, 10 % of rates, bounds and shapes exactly */
+    double tuned; /* the same with the system's firmware that was written for speed alone; NAN: it has none */
+    int tuned_inside;
+};
+
+/* Reads rows.csv; returns how many, or RNL_ERR_ARG with the line that is wrong. */
+int myri_rows_read(const char *text, size_t n, struct myri_row *rows, int most);
+int myri_rows_builtin(struct myri_row *rows, int most);
+/* 0, or an error of the experiment. */
+int myri_row_answer(const struct myri_row *, myri_row_machine *change, void *arg, struct myri_answer *out);
+static inline int myri_row_is_shape(const struct myri_row *r)
+{
+    return r->field[MYRI_ROW_KIND][0] == 's';
+}
+
+/* Closed forms (null.c): what the given values alone would say, without protocol or firmware. */
+double myri_null_latency(const char *system, const struct myri_machine *, uint32_t bytes);
+double myri_null_rate(const char *system, const struct myri_machine *, uint32_t bytes);
+
+/* ---- plans.c: which experiment answers a published figure ---- */
+
+/* Fills answered, and truth or ours and null. A figure without a plan is left unanswered, as is with `tuned` one of a
+ * system that has no second firmware. */
+int myri_plan_answer(const struct myri_row *, int tuned, myri_row_machine *change, void *arg, struct myri_answer *);
+
+/* ---- fit.c: finds the fitted values of the machines, from rows of class fit and nothing else ---- */
+
+struct myri_fit {
+    const char *what;              /* in words */
+    enum myri_machine_value value; /* one, on all of its machines */
+    const char *rows, *machines;   /* names with blanks between */
+    double least, most, step;      /* where it may lie, and in what steps it is kept */
+    double found, is;              /* what the rows say; what the machine files have */
+    double misfit;                 /* the mean square of what the rows are off, relative */
+};
+enum { MYRI_FITS = 4 }; /* at most; they are found one after another, each with those before it in place */
+int myri_fit_all(struct myri_fit *out, int most); /* how many, or an error */
+
+#endif

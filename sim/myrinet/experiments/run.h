@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * run.h - one experiment on one system: who sends what to whom, and what is measured. Every one builds a machine of its
+ * own, so experiments share nothing and each is the same each time. */
+#ifndef MYRI_RUN_H
+#define MYRI_RUN_H
+
+#include "sim/myrinet/systems/system.h"
+
+enum myri_measure {
+    MYRI_ONE_WAY,     /* us: half of a round trip, the mean */
+    MYRI_ROUND_TRIP,  /* us */
+    MYRI_PING_RATE,   /* MB/s: bytes in one way of a ping-pong */
+    MYRI_STREAM_RATE, /* MB/s: messages one behind the other, at the receiver */
+    MYRI_BOTH_RATE,   /* MB/s in all, both ways: each sends one, and waits for the other's */
+    MYRI_SEND_COST,   /* us: until `send` returns, nothing else going on */
+    MYRI_POST_COST,   /* us: until `post` returns */
+    MYRI_LOCAL_RATE,  /* MB/s: transfers to the own card */
+    MYRI_COPY_RATE,   /* MB/s: a copy first, then the transfer */
+    MYRI_STORE_RATE,  /* MB/s: the processor stores into SRAM, through write combining where there is some */
+    MYRI_PLAIN_RATE,  /* MB/s: without write combining */
+    MYRI_PIN_RATE,    /* MB/s: a system call and pinning before each transfer */
+    MYRI_GOODPUT,     /* MB/s: as STREAM_RATE, of several senders, of what arrived; receivers may be slow */
+    MYRI_ANSWER,      /* us: of a question to a host that computes, until the answer is there */
+    MYRI_ANSWER_COST, /* us of computing that each question costs that host, its polls included */
+    MYRI_WIRE_COST,   /* bytes on the wire for each byte that a program received: as GOODPUT, what else it cost */
+    MYRI_MEASURES
+};
+/* ANSWER: who sees to what comes to a host that computes. */
+enum myri_attention {
+    MYRI_BY_POLLS,      /* the program itself, after each `slow_us` */
+    MYRI_BY_INTERRUPTS, /* a handler that each message starts */
+    MYRI_BY_PROCESSOR   /* another processor, which does nothing else than to poll */
+};
+const char *myri_measure_name(enum myri_measure);
+const char *myri_measure_unit(enum myri_measure);
+
+struct myri_experiment {
+    const struct myri_system *system;
+    struct myri_machine machine;
+    enum myri_measure measure;
+    uint32_t bytes, count, packet;
+    uint32_t buffers;   /* for what arrives, where a system lets one choose; 0 = its own */
+    uint32_t senders;   /* GOODPUT, WIRE_COST: nodes that send to one more; 0 = 1 */
+    uint32_t places;    /* in memory, from which messages are sent as chance has it; 0 = 1 */
+    uint32_t processes; /* that have the card of each node attached; 0 = 1 */
+    double jitter_us;   /* hosts wait up to this before each message, so that no phase is preferred; < 0: 16 */
+    double
+        slow_us; /* GOODPUT, WIRE_COST: the receiver computes this long after each message. ANSWER: before each poll */
+    enum myri_attention attention;
+    uint64_t bad_per_2_32, seed;
+    int no_skip, cold, profile; /* profile: cards count each instruction, for inspect */
+    const void *object;         /* another firmware than the system's own, or NULL */
+    size_t object_bytes;
+    myri_hw_tracer *tracer; /* of the functions of firmware, too */
+    void *tracer_arg;
+    uint64_t begin_ps; /* hosts wait so long before they begin: cards have been started then */
+    /* before it is torn down; or NULL */
+    void (*inspect)(void *, const struct myri_hw *, const struct myri_side *sides);
+    void *inspect_arg;
+};
+
+struct myri_outcome {
+    double value; /* of the measure */
+    uint32_t sent, received, wrong;
+    struct myri_hw_count count;
+    uint64_t instructions, skipped, events, end_ps;
+};
+
+/* What it prefers when nothing is said. */
+void myri_experiment_init(struct myri_experiment *, const struct myri_system *, const struct myri_machine *,
+                          enum myri_measure, uint32_t bytes);
+/* 0; RNL_ERR_ARG: what cannot be; RNL_ERR_ABORTED: it ran, and hangs or has a fault; RNL_ERR_NO_MEMORY. */
+int myri_experiment_run(const struct myri_experiment *, struct myri_outcome *out);
+
+/* A machine that is built in. */
+int myri_machine_builtin(const char *name, struct myri_machine *out);
+
+#endif

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * card.c - the registers of the card, the sharing of its SRAM, and its idle loop.
+ *
+ * Idle turns. A program that waits reads the status again and again. If at two reads in a row all registers and flags
+ * of the processor are equal, nothing was stored in between and no event reached the card, then the turn between them
+ * repeats until an event does: whole turns are added up instead of executed. tests/myrinet compares both to the bit. */
+#include "sim/myrinet/hw/hw.h"
+
+#include "base/error.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void look_again(struct myri_card *c)
+{
+    c->turn.valid = 0;
+    if (c->idle) {
+        struct myri_hw *hw = c->hw;
+        c->idle = 0;
+        c->busy_from_ps = c->cpu.now_ps;
+        if (!rnl_sim_scheduled(&hw->processors) || rnl_sim_when(hw->sim, &hw->processors) > c->cpu.now_ps)
+            rnl_sim_at(hw->sim, &hw->processors, c->cpu.now_ps);
+    }
+}
+
+/* The SRAM has so many accesses in a cycle. The host DMA engine takes what the bus brings, packets that leave and come
+ * share the rest alike, and the processor has what is left, never less than a quarter of an access per cycle (which is
+ * not taken from the engines). That quarter, and who goes first, are assumptions: no paper says it of this card. */
+void myri_card_share(struct myri_card *c)
+{
+    const double *v = c->hw->machine.v;
+    double all = v[MYRI_M_sram_accesses], one_rate = 4 * v[MYRI_M_ni_clock]; /* MB/s of one access per cycle */
+    double cycle = 1e6 / v[MYRI_M_ni_clock] * v[MYRI_M_ni_time] * v[MYRI_M_ni_instruction], one = cycle, two = cycle;
+    uint64_t speed = 1000000;
+    if (all > 0) {
+        const double kept = 0.25;
+        double left = all - (c->dma.moving ? v[MYRI_M_dma_rate] / one_rate : 0), link = v[MYRI_M_link_rate] / one_rate;
+        int packets = c->send.moving + c->port.flowing;
+        double each = packets ? left / packets : link;
+        if (each < link)
+            speed = each > 0 ? (uint64_t)(1e6 * each / link) : 0;
+        if (speed < 10000) /* a fast bus alone may take everything: packets crawl, but do not stop */
+            speed = 10000;
+        left -= packets * (each < link ? each : link);
+        if (left < kept)
+            left = kept;
+        /* an instruction of several cycles spreads its accesses over them */
+        double per_cycle = left * v[MYRI_M_ni_instruction];
+        if (per_cycle < 1)
+            one = cycle / per_cycle;
+        if (per_cycle < 2)
+            two = 2 * cycle / per_cycle;
+    }
+    c->cpu.step1_ps = (uint32_t)(one + 0.5);
+    c->cpu.step2_ps = (uint32_t)(two + 0.5);
+    c->net_speed = speed;
+    myri_net_pace(c);
+}
+
+static uint32_t flags_of(const struct myri_lanai *m)
+{
+    return m->zero | m->negative << 1 | m->overflow << 2 | m->carry << 3 | m->delay << 4;
+}
+
+static void at_status(struct myri_card *c)
+{
+    struct myri_lanai *m = &c->cpu;
+    if (c->idle) /* being brought up to an event: myri_card_wake */
+        return;
+    if (c->turn.valid && c->turn.status == c->status && c->turn.flags == flags_of(m) && c->turn.stores == m->stores &&
+        c->turn.waited == m->waited && memcmp(c->turn.r, m->r, sizeof m->r) == 0) {
+        if (!c->hw->no_skip) {
+            c->idle = 1;
+            c->period.ps = m->now_ps - c->turn.at_ps;
+            c->period.instructions = m->instructions - c->turn.instructions;
+            c->period.stalls = m->stalls - c->turn.stalls;
+            c->period.accesses = m->accesses - c->turn.accesses;
+            if (!c->hw->parts)
+                myri_hw_trace(c->hw, c->id, MYRI_LANE_FIRMWARE, c->busy_from_ps, c->turn.at_ps, "firmware", 0);
+            m->stop = 1;
+            return;
+        }
+    }
+    c->turn.valid = 1;
+    c->turn.status = c->status;
+    c->turn.flags = flags_of(m);
+    memcpy(c->turn.r, m->r, sizeof m->r);
+    c->turn.stores = m->stores;
+    c->turn.waited = m->waited;
+    c->turn.instructions = m->instructions;
+    c->turn.stalls = m->stalls;
+    c->turn.accesses = m->accesses;
+    c->turn.at_ps = m->now_ps;
+}
+
+void myri_card_wake(struct myri_card *c, uint64_t at)
+{
+    struct myri_lanai *m = &c->cpu;
+    if (c->idle && m->now_ps < at) {
+        uint64_t turns = (at - m->now_ps) / c->period.ps, from = m->now_ps;
+        m->now_ps += turns * c->period.ps;
+        if (turns)
+            myri_card_turn(c, from, m->now_ps);
+        m->instructions += turns * c->period.instructions;
+        m->stalls += turns * c->period.stalls;
+        m->accesses += turns * c->period.accesses;
+        c->skipped += turns * c->period.instructions;
+        if (myri_lanai_run(m, at) < 0)
+            myri_hw_fault(c->hw, "the firmware of node %u: %s, at address %u", c->id, m->fault, m->fault_at);
+    }
+    look_again(c);
+}
+
+void myri_card_pause(struct myri_card *c, uint64_t ps)
+{
+    myri_card_wake(c, myri_hw_now(c->hw));
+    myri_card_turn(c, c->cpu.now_ps, c->cpu.now_ps + ps);
+    c->cpu.now_ps += ps;
+}
+
+/* ---- registers ---- */
+
+static uint32_t load(struct myri_lanai *m, uint32_t reg)
+{
+    struct myri_card *c = (struct myri_card *)m;
+    switch (reg) {
+    case ISR:
+        myri_card_turn(c, m->now_ps, m->now_ps);
+        at_status(c);
+        return c->status;
+    case CLK:
+        m->stores++; /* what it reads differs each time: this turn is none that repeats */
+        return (uint32_t)(m->now_ps / 500000);
+    case NODE:
+        return c->id;
+    default:
+        return reg < NIC_REGISTERS ? c->reg[reg] : 0;
+    }
+}
+
+static void start_send(struct myri_card *c, uint64_t at)
+{
+    uint32_t from = c->reg[SMP], n = c->reg[SMLT] - from;
+    struct myri_hw *hw = c->hw;
+    if (!(c->status & SDONE)) {
+        myri_hw_fault(hw, "node %u starts its send engine while it works", c->id);
+        return;
+    }
+    if (n == 0 || n > MYRI_HW_PACKET || from >= MYRI_LANAI_SRAM || n > MYRI_LANAI_SRAM - from) {
+        myri_hw_fault(hw, "node %u sends %u bytes from SRAM address %u: 1 to %d bytes within SRAM can be sent", c->id,
+                      n, from, MYRI_HW_PACKET);
+        return;
+    }
+    uint32_t to = c->reg[SRT] & 0xffff;
+    if (!(c->reg[SRT] & ROUTE_VALID) || to >= hw->nodes || to == c->id) {
+        myri_hw_fault(hw, "node %u sends along a route %08x, which leads nowhere", c->id, c->reg[SRT]);
+        return;
+    }
+    struct myri_hw_packet *p = hw->free_packets;
+    if (p)
+        hw->free_packets = p->next;
+    else if ((p = malloc(sizeof *p)) != NULL) {
+        p->chain = hw->all_packets;
+        hw->all_packets = p;
+    } else {
+        myri_hw_fault(hw, "no memory for a packet");
+        return;
+    }
+    p->hw = hw;
+    p->next = NULL;
+    p->from = c->id;
+    p->to = to;
+    p->n = n;
+    p->bad = p->held = 0;
+    for (uint32_t i = 0; i < n; i++)
+        p->bytes[i] = c->send.snapshot[i] = myri_lanai_byte(&c->cpu, from + i);
+    c->send.packet = p;
+    c->send.at = from;
+    c->send.n = n;
+    c->send.from_ps = at;
+    c->status &= ~(uint32_t)SDONE;
+    rnl_sim_at(hw->sim, &c->send.enter, at + hw->t.send_start);
+}
+
+static void store(struct myri_lanai *m, uint32_t reg, uint32_t value)
+{
+    struct myri_card *c = (struct myri_card *)m;
+    uint64_t at = m->now_ps + m->step1_ps;
+    if (reg >= NIC_REGISTERS) {
+        myri_hw_fault(c->hw, "node %u stores to register %u; there are %d", c->id, reg, NIC_REGISTERS);
+        return;
+    }
+    c->reg[reg] = value;
+    switch (reg) {
+    case CTR:
+        if (myri_bus_dma(c, at) == 0)
+            c->status &= ~(uint32_t)HDONE;
+        break;
+    case SMLT:
+        start_send(c, at);
+        break;
+    case RML:
+        if (c->port.flowing)
+            myri_hw_fault(c->hw, "node %u moves its room for a packet while one comes in", c->id);
+        c->status &= ~(uint32_t)(RECV | CRCERR);
+        c->port.open = 0; /* from the event on */
+        rnl_sim_at(c->hw->sim, &c->port.arm, at);
+        break;
+    case HIRQ:
+        myri_host_interrupt(&c->hw->host[c->id], at, value);
+        break;
+    default:
+        return;
+    }
+    m->stop = 1; /* the next event may be nearer now */
+}
+
+int myri_card_init(struct myri_card *c, struct myri_hw *hw, uint32_t id, const void *object, size_t bytes)
+{
+    int rc = myri_lanai_load(&c->cpu, object, bytes);
+    if (rc < 0)
+        return rc;
+    c->hw = hw;
+    c->id = id;
+    c->status = HDONE | SDONE;
+    c->cpu.load = load;
+    c->cpu.store = store;
+    c->dma.snapshot = malloc(MYRI_LANAI_SRAM);
+    c->send.snapshot = malloc(MYRI_HW_PACKET);
+    if (!c->dma.snapshot || !c->send.snapshot)
+        return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for the engines of a card");
+    myri_net_init(c);
+    myri_card_share(c);
+    return 0;
+}
+
+void myri_card_fini(struct myri_card *c)
+{
+    myri_lanai_fini(&c->cpu);
+    free(c->dma.snapshot);
+    free(c->send.snapshot);
+}
+
+void myri_card_poke(struct myri_card *c, uint32_t at, uint32_t value)
+{
+    c->cpu.sram[at >> 2] = value;
+}
+
+uint32_t myri_card_peek(const struct myri_card *c, uint32_t at)
+{
+    return c->cpu.sram[at >> 2];
+}
+
+void myri_card_poke_byte(struct myri_card *c, uint32_t at, uint8_t value)
+{
+    myri_lanai_set_byte(&c->cpu, at, value);
+}

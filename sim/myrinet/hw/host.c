@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * host.c - memory, pages and their pins, tasks and what their work costs, interrupts. Tasks of one host have a
+ * processor each; only interrupts take time from them. */
+#include "sim/myrinet/hw/hw.h"
+
+#include "base/error.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { STACK = 64 << 10 };
+
+uint32_t myri_host_take(struct myri_host *h, uint32_t bytes, int pinned)
+{
+    uint32_t page = h->hw->page, pages = (bytes + page - 1) / page, first = h->taken;
+    if (pages > h->hw->pages - h->taken) {
+        myri_hw_fault(h->hw, "host %u: %u pages of memory are asked for, %u of %u are left", h->id, pages,
+                      h->hw->pages - h->taken, h->hw->pages);
+        return MYRI_HW_NO_WATCH;
+    }
+    h->taken += pages;
+    memset(h->pins + first, pinned ? 1 : 0, pages);
+    return first * page;
+}
+
+void myri_host_ring(struct myri_host *h, uint32_t at, uint32_t stride, uint32_t count)
+{
+    h->ring.flag = at + stride - 4;
+    h->ring.stride = stride;
+    h->ring.count = count;
+}
+
+uint32_t myri_host_word(const struct myri_host *h, uint32_t at)
+{
+    const uint8_t *p = h->memory + at;
+    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
+void myri_host_set_word(struct myri_host *h, uint32_t at, uint32_t v)
+{
+    uint8_t *p = h->memory + at;
+    p[0] = (uint8_t)(v >> 24);
+    p[1] = (uint8_t)(v >> 16);
+    p[2] = (uint8_t)(v >> 8);
+    p[3] = (uint8_t)v;
+}
+
+/* ---- tasks ---- */
+
+void myri_task_spend(struct myri_task *t, uint64_t ps, const char *what)
+{
+    struct myri_hw *hw = t->host->hw;
+    uint64_t from = myri_hw_now(hw), until = from + ps;
+    while (myri_hw_now(hw) < until || (t->host->stolen_ps && !t->serves)) {
+        if (!t->serves) {
+            until += t->host->stolen_ps;
+            t->host->stolen_ps = 0;
+        }
+        if (myri_hw_now(hw) < until)
+            rnl_sim_park_until(&t->coro, until);
+    }
+    myri_hw_trace(hw, t->host->id, MYRI_LANE_HOST, from, until, what, 0);
+}
+
+void myri_task_operate(struct myri_task *t, uint32_t operations, const char *what)
+{
+    myri_task_spend(t, operations * t->host->hw->t.operation, what);
+}
+
+void myri_task_copy(struct myri_task *t, uint32_t to, uint32_t from, uint32_t bytes)
+{
+    struct myri_host *h = t->host;
+    if ((uint64_t)to + bytes > MYRI_HW_MEMORY || (uint64_t)from + bytes > MYRI_HW_MEMORY) {
+        myri_hw_fault(h->hw, "host %u copies %u bytes outside its memory", h->id, bytes);
+        return;
+    }
+    myri_task_spend(t, myri_machine_bytes(&h->hw->machine, MYRI_M_copy_rate, bytes), "copy");
+    memmove(h->memory + to, h->memory + from, bytes);
+}
+
+uint32_t myri_task_look(struct myri_task *t, uint32_t at)
+{
+    myri_task_spend(t, t->host->hw->t.poll, "poll");
+    return myri_host_word(t->host, at);
+}
+
+/* How many words behind the first the one is that has changed, or n. */
+static uint32_t changed(const struct myri_task *t, const uint32_t *at, const uint32_t *old, uint32_t n, uint32_t first)
+{
+    uint32_t k = 0;
+    while (k < n && myri_host_word(t->host, at[(first + k) % n]) == old[(first + k) % n])
+        k++;
+    return k;
+}
+
+uint32_t myri_task_poll_among(struct myri_task *t, const uint32_t *at, const uint32_t *old, uint32_t n, uint32_t first,
+                              uint64_t until)
+{
+    struct myri_hw *hw = t->host->hw;
+    uint64_t from = myri_hw_now(hw);
+    uint32_t k, least = at[0], most = at[0];
+    for (uint32_t i = 1; i < n; i++) {
+        least = at[i] < least ? at[i] : least;
+        most = at[i] > most ? at[i] : most;
+    }
+    while ((k = changed(t, at, old, n, first)) == n) {
+        if (myri_hw_now(hw) >= until || hw->fault[0])
+            return n;
+        t->watch = least;
+        t->watch_to = most;
+        if (until == RNL_SIM_NEVER)
+            rnl_sim_park(&t->coro);
+        else
+            rnl_sim_park_until(&t->coro, until);
+        t->watch = MYRI_HW_NO_WATCH;
+    }
+    myri_hw_trace(hw, t->host->id, MYRI_LANE_HOST, from, myri_hw_now(hw), "wait", 0);
+    /* Looks at those before it, and then: the line that the card has written is not in the cache any more. */
+    myri_task_spend(t, k * hw->t.poll + hw->t.miss, "miss");
+    return (first + k) % n;
+}
+
+uint32_t myri_task_poll(struct myri_task *t, uint32_t at, uint32_t old, uint64_t until)
+{
+    return myri_task_poll_among(t, &at, &old, 1, 0, until) ? old : myri_host_word(t->host, at);
+}
+
+uint32_t myri_task_poll_by_call(struct myri_task *t, uint32_t at, uint32_t old, uint64_t until, uint32_t operations)
+{
+    uint64_t from = myri_hw_now(t->host->hw), call = operations * t->host->hw->t.operation;
+    uint32_t word = myri_task_poll(t, at, old, until);
+    if (word != old && call) /* calls follow one another; the one that is on when the word comes has looked before */
+        myri_task_spend(t, call - (myri_hw_now(t->host->hw) - from) % call, "extract");
+    return word;
+}
+
+void myri_host_written(struct myri_host *h, uint32_t at, uint32_t n)
+{
+    for (uint32_t i = 0; i < h->tasks; i++) {
+        struct myri_task *t = h->task[i];
+        if (t->watch != MYRI_HW_NO_WATCH && t->watch_to + 4 > at && t->watch < at + n)
+            rnl_sim_wake(&t->coro, rnl_sim_ticket(&t->coro), myri_hw_now(h->hw), 1);
+    }
+}
+
+static void task_main(struct rnl_sim_coro *coro, void *arg)
+{
+    struct myri_task *t = arg;
+    struct myri_hw *hw = t->host->hw;
+    (void)coro;
+    t->fn(t, t->arg);
+    t->ended = 1;
+    if (--hw->tasks_left == 0)
+        rnl_sim_stop(hw->sim);
+}
+
+struct myri_task *myri_hw_task(struct myri_hw *hw, uint32_t node, void (*fn)(struct myri_task *, void *), void *arg)
+{
+    struct myri_host *h = &hw->host[node];
+    struct myri_task *t = h->tasks < MYRI_HW_TASKS ? calloc(1, sizeof *t) : NULL;
+    if (!t || !(t->stack = malloc(STACK))) {
+        free(t);
+        myri_hw_fault(hw, "host %u: no room for a task more than %u", node, h->tasks);
+        return NULL;
+    }
+    t->host = h;
+    t->fn = fn;
+    t->arg = arg;
+    t->map_to = MYRI_LANAI_SRAM;
+    t->watch = MYRI_HW_NO_WATCH;
+    h->task[h->tasks++] = t;
+    rnl_sim_coro_init(&t->coro, hw->sim, MYRI_HW_NODES + node, t->stack, STACK);
+    if (rnl_sim_coro_start(&t->coro, 0, task_main, t) < 0)
+        myri_hw_fault(hw, "no memory for a task");
+    else
+        hw->tasks_left++;
+    return t;
+}
+
+/* ---- interrupts ---- */
+
+uint64_t myri_task_await_interrupt(struct myri_task *t, uint64_t seen)
+{
+    while (t->host->interrupts == seen && !t->host->hw->fault[0])
+        rnl_sim_park(&t->coro);
+    return t->host->interrupts;
+}
+
+static void interrupted(struct rnl_sim *sim, struct rnl_sim_event *e)
+{
+    struct myri_hw *hw = rnl_sim_owner(sim);
+    struct myri_host *h = &hw->host[e->entity];
+    if (!h->interrupt_served) {
+        uint64_t cost = h->driver_cost ? h->driver_cost(h, h->interrupt_value) : 0;
+        h->interrupt_served = 1;
+        h->stolen_ps += hw->t.interrupt + cost;
+        rnl_sim_at(sim, e, rnl_sim_now(sim) + cost);
+        return;
+    }
+    h->interrupt_served = 0;
+    hw->count.interrupts++;
+    h->interrupts++;
+    if (h->driver)
+        h->driver(h, h->interrupt_value);
+    for (uint32_t i = 0; i < h->tasks; i++)
+        if (h->task[i]->serves)
+            rnl_sim_wake(&h->task[i]->coro, rnl_sim_ticket(&h->task[i]->coro), rnl_sim_now(sim), 1);
+    h->interrupt_value = h->interrupt_waits;
+    h->interrupt_waits = 0;
+    if (h->interrupt_value)
+        rnl_sim_at(sim, e, rnl_sim_now(sim) + hw->t.interrupt);
+}
+
+void myri_host_interrupt(struct myri_host *h, uint64_t at, uint32_t value)
+{
+    if (rnl_sim_scheduled(&h->interrupt)) {
+        h->interrupt_waits |= value;
+        return;
+    }
+    h->interrupt_value = value;
+    rnl_sim_at(h->hw->sim, &h->interrupt, at + h->hw->t.interrupt);
+}
+
+int myri_host_init(struct myri_host *h, struct myri_hw *hw, uint32_t id)
+{
+    h->hw = hw;
+    h->id = id;
+    h->taken = 1; /* page 0 is nobody's: a zero address is none */
+    h->memory = calloc(1, MYRI_HW_MEMORY);
+    if (!h->memory)
+        return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for the %d bytes of a host", MYRI_HW_MEMORY);
+    rnl_sim_event_init(&h->interrupt, interrupted, id);
+    return 0;
+}
+
+void myri_host_fini(struct myri_host *h)
+{
+    for (uint32_t i = 0; i < h->tasks; i++) {
+        rnl_sim_coro_kill(&h->task[i]->coro);
+        free(h->task[i]->stack);
+        free(h->task[i]);
+    }
+    free(h->memory);
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * hw.h - hosts, I/O buses, cards and the Myrinet between them, on the virtual time of sim/engine: one tick is a
+ * picosecond. Protocols are not known here: the card runs whatever firmware it is loaded with, tasks run host code.
+ *
+ * Caught and reported, never simulated on: a DMA to or from a page that is not pinned, an engine that is started while
+ * it works, a buffer that changes while it is on the wire or on the bus, a packet longer than the room for it, a place
+ * of a host's ring that is written again before the program has taken what is there. The first such fault stops the
+ * run; myri_hw_run fails with what happened, where and when.
+ *
+ * Processors of cards run ahead of the events, as far as nothing can reach them: up to the next event, and up to a
+ * packet's way through the network beyond the slowest other processor (hw.c). */
+#ifndef MYRI_HW_H
+#define MYRI_HW_H
+
+#include "sim/engine/coro.h"
+#include "sim/engine/engine.h"
+#include "sim/myrinet/hw/lanai.h"
+#include "sim/myrinet/hw/machine.h"
+#include "sim/myrinet/hw/nic.h"
+
+enum {
+    MYRI_HW_NODES = 32,
+    MYRI_HW_TASKS = 8,
+    MYRI_HW_MEMORY = 16 << 20, /* bytes of each host */
+    MYRI_HW_PAGE_LEAST = 1024, /* as machine.h has it */
+    MYRI_HW_PACKET = 20 << 10
+};
+
+enum myri_hw_lane {
+    MYRI_LANE_HOST,
+    MYRI_LANE_BUS,
+    MYRI_LANE_FIRMWARE,
+    MYRI_LANE_DMA,
+    MYRI_LANE_SEND,
+    MYRI_LANE_RECEIVE,
+    MYRI_LANES
+};
+/* What something did from one tick to another; `what` may end with the machine. */
+typedef void myri_hw_tracer(void *arg, uint32_t node, enum myri_hw_lane, uint64_t from, uint64_t to, const char *what,
+                            uint64_t amount);
+
+struct myri_hw_packet {
+    struct rnl_sim_event event;
+    struct myri_hw *hw;
+    struct myri_hw_packet *chain;               /* of all there are */
+    struct myri_hw_packet *next;                /* at the port of its destination, or free */
+    uint32_t from, to, n, held;                 /* held: its sender's engine waits for it */
+    uint64_t duration_ps, entered_ps, leave_ps; /* leave: the sender has it no sooner out of its SRAM */
+    int bad;                                    /* its CRC will not be right */
+    uint8_t bytes[MYRI_HW_PACKET];
+};
+
+/* The card: processor, SRAM, and three engines. */
+enum { MYRI_HW_SEEN = 256 }; /* parts of a turn; what is behind them is shown with the last one */
+struct myri_hw_parts;
+struct myri_card {
+    struct myri_lanai cpu; /* first */
+    struct myri_hw *hw;
+    uint32_t id, status, reg[NIC_REGISTERS];
+    int idle; /* its program waits for an event: proved, not guessed (card.c) */
+    uint64_t busy_from_ps;
+    struct {
+        uint64_t ps, instructions, stalls, accesses;
+    } period; /* of an idle turn */
+    struct {
+        int valid;
+        uint32_t status, flags, waited, r[32];
+        uint64_t stores, instructions, stalls, accesses, at_ps;
+    } turn; /* what the processor was like at its last look at the status */
+    struct {
+        uint64_t at_ps[MYRI_HW_SEEN], stores, shown_ps; /* of this turn; shown: up to when it has been traced */
+        uint32_t n;
+        uint8_t part, of[MYRI_HW_SEEN];
+    } seen; /* parts of the program, where a trace asks for them (parts.c) */
+    struct {
+        struct rnl_sim_event begin, done;
+        int moving;              /* bytes, between these two: it takes SRAM's rate */
+        uint64_t asked_ps;       /* when the firmware started it */
+        uint64_t from_ps, to_ps; /* on the bus */
+        uint64_t burst_ps;       /* since when in one burst behind the other */
+        uint64_t shown_ps;       /* up to when its bursts have been traced */
+        uint32_t host, sram, n, direction;
+        uint8_t *snapshot;
+    } dma;
+    struct {
+        struct rnl_sim_event enter, go, done;
+        int flowing; /* its packet flows into another card: sooner than it sees that, by the signal's way back */
+        int moving;  /* bytes onto the wire: it may also wait for its start, or for the network */
+        struct myri_hw_packet *packet;
+        uint32_t at, n, to;
+        uint64_t from_ps;
+        uint8_t *snapshot;
+    } send;
+    struct {
+        struct rnl_sim_event arm, done;
+        struct myri_hw_packet *first, *last; /* at its port, in order; the first may be on its way in */
+        int open, flowing;
+        uint64_t from_ps;
+        uint64_t left_ps, paced_ps, speed; /* of the packet that flows: at full speed; since when; in millionths */
+    } port;
+    uint64_t net_speed;  /* that its SRAM leaves to each packet that leaves it or comes, in millionths of the link's */
+    uint64_t slack_used; /* bytes of its packets that the network holds */
+    uint64_t ordinal;    /* of packets sent */
+    uint64_t skipped;    /* instructions of idle turns that were added up */
+};
+
+struct myri_hw_count {
+    uint64_t packets_sent, packets_received, packets_bad, bytes_sent, bytes_received;
+    uint64_t dma_to_host, dma_from_host, stores, loads, interrupts, refused; /* refused: tasks outside their map */
+};
+
+struct myri_host {
+    struct myri_hw *hw;
+    uint32_t id;
+    uint8_t *memory;
+    uint8_t pins[MYRI_HW_MEMORY / MYRI_HW_PAGE_LEAST]; /* a page each */
+    uint32_t taken;                                    /* pages */
+    struct {
+        uint32_t flag, stride, count; /* host address of the first place's last word; bytes; places, 0 = no ring */
+    } ring;
+    uint64_t bus_free_ps;
+    struct rnl_sim_event interrupt;
+    uint32_t interrupt_value, interrupt_waits; /* bits; being served, and come meanwhile */
+    int interrupt_served;
+    /* The driver: how long an interrupt takes the processor, and what it has done at the end of that. */
+    uint64_t (*driver_cost)(struct myri_host *, uint32_t value);
+    void (*driver)(struct myri_host *, uint32_t value);
+    void *driver_arg;
+    uint64_t stolen_ps;  /* by interrupts, not yet paid by the tasks */
+    uint64_t interrupts; /* served, ever */
+    uint32_t tasks;
+    struct myri_task *task[MYRI_HW_TASKS];
+};
+
+/* A process on a host, with a processor of its own. */
+struct myri_task {
+    struct rnl_sim_coro coro;
+    struct myri_host *host;
+    void (*fn)(struct myri_task *, void *arg);
+    void *arg;
+    unsigned char *stack;
+    uint32_t map_from, map_to; /* the SRAM that it may store to and load from */
+    uint32_t watch, watch_to;  /* the host addresses it polls, from the first to the last, or MYRI_HW_NO_WATCH */
+    int serves;                /* what it does is the handling of interrupts: they take no time from it */
+    int ended;
+};
+#define MYRI_HW_NO_WATCH 0xffffffffu
+
+struct myri_hw {
+    struct rnl_sim *sim;
+    struct myri_machine machine;
+    uint32_t nodes, page, pages; /* page: bytes; pages of each host */
+    struct myri_card *card;
+    struct myri_host *host;
+    struct rnl_sim_event processors;
+    struct myri_hw_packet *free_packets, *all_packets;
+    uint32_t tasks_left;
+    uint64_t horizon_ps; /* the run is stopped with a fault beyond this */
+    int no_skip;         /* execute idle turns instead of adding them up: the same, slower */
+    uint64_t bad_per_2_32;
+    struct myri_hw_count count;
+    struct {
+        uint64_t at_ps;
+        uint32_t from, to, bytes;
+    } first_bad; /* packet whose CRC was wrong, if count.packets_bad is not 0 */
+    myri_hw_tracer *tracer;
+    void *tracer_arg;
+    struct myri_hw_parts *parts; /* of the firmware, for traces; or NULL */
+    char fault[256];
+    struct { /* machine values, in ticks */
+        uint64_t head, send_start, receive_start, dma_start, dma_setup, burst, store, combined, load, poll, miss,
+            operation, interrupt;
+    } t;
+};
+
+/* All nodes run the same firmware on the same machine. 0, RNL_ERR_ARG, RNL_ERR_NO_MEMORY. */
+int myri_hw_new(const struct myri_machine *, uint32_t nodes, uint64_t seed, const void *object, size_t bytes,
+                struct myri_hw **out);
+void myri_hw_free(struct myri_hw *);
+/* Before it is started: traces name the functions of its firmware from now on, from the text of its .lines file. 0 or
+ * RNL_ERR_NO_MEMORY. */
+int myri_hw_name_parts(struct myri_hw *, const char *lines);
+/* The host code has prepared its cards: starts their processors. RNL_ERR_ARG without fw_main in the object. */
+int myri_hw_power(struct myri_hw *);
+/* Until all tasks have ended. RNL_ERR_ABORTED with the fault, or as nothing more happens and tasks wait. */
+int myri_hw_run(struct myri_hw *);
+void myri_hw_fault(struct myri_hw *, const char *format, ...) __attribute__((format(printf, 2, 3)));
+uint64_t myri_hw_now(const struct myri_hw *);
+
+/* -- set-up, without time: what the driver and the daemons have done before -- */
+
+struct myri_task *myri_hw_task(struct myri_hw *, uint32_t node, void (*fn)(struct myri_task *, void *), void *arg);
+/* Whole pages, physically in a row, zero; pinned or not. The address, or MYRI_HW_NO_WATCH when memory is full. */
+uint32_t myri_host_take(struct myri_host *, uint32_t bytes, int pinned);
+/* The library has a ring of `count` places there, each of which ends with a word that the card writes last and the
+ * program clears: a place that is written again before that is a fault. */
+void myri_host_ring(struct myri_host *, uint32_t at, uint32_t stride, uint32_t count);
+uint32_t myri_card_symbol(struct myri_hw *, const char *name);
+void myri_card_poke(struct myri_card *, uint32_t at, uint32_t value);
+uint32_t myri_card_peek(const struct myri_card *, uint32_t at);
+void myri_card_poke_byte(struct myri_card *, uint32_t at, uint8_t value);
+
+/* -- inside a task; each call takes the time that the machine takes for it -- */
+
+void myri_task_spend(struct myri_task *, uint64_t ps, const char *what);
+void myri_task_operate(struct myri_task *, uint32_t operations, const char *what);
+/* Over the bus, in order. Outside the task's map they do nothing, are counted, and return -1. */
+int myri_task_store(struct myri_task *, uint32_t sram, uint32_t value);
+int myri_task_store_words(struct myri_task *, uint32_t sram, const uint32_t *, uint32_t words);
+/* The same through write-combining buffers, in lines of 32 bytes; plain stores where the machine has none. */
+int myri_task_combine(struct myri_task *, uint32_t sram, const uint32_t *, uint32_t words);
+int myri_task_load(struct myri_task *, uint32_t sram, uint32_t *out);
+/* Loads until the word is `wanted`, or no longer less than it (counters), with a pause between two looks: who looks all
+ * the time slows his own card's transfers down to half. 0, or -1: not in the map, or the machine has a fault. */
+int myri_task_await(struct myri_task *, uint32_t sram, uint32_t wanted, int counter, uint32_t *out);
+/* In host memory. Copying costs the copy rate; word and set_word are for what is in the cache, and cost nothing. */
+void myri_task_copy(struct myri_task *, uint32_t to, uint32_t from, uint32_t bytes);
+uint32_t myri_host_word(const struct myri_host *, uint32_t at);
+void myri_host_set_word(struct myri_host *, uint32_t at, uint32_t v);
+/* Polls a cached word until it is not `old`, or until the tick: the word as it is then. */
+uint32_t myri_task_poll(struct myri_task *, uint32_t at, uint32_t old, uint64_t until);
+/* The same of n words in turn, from that one on: the number of one that is not as it was, or n. */
+uint32_t myri_task_poll_among(struct myri_task *, const uint32_t *at, const uint32_t *old, uint32_t n, uint32_t first,
+                              uint64_t until);
+/* The same for a program that looks by calling a library: each call takes so many operations, and the word is seen in
+ * the first that begins after it has come. */
+uint32_t myri_task_poll_by_call(struct myri_task *, uint32_t at, uint32_t old, uint64_t until, uint32_t operations);
+/* Until the host has served more than `seen` interrupts; how many it has. */
+uint64_t myri_task_await_interrupt(struct myri_task *, uint64_t seen);
+/* One look. */
+uint32_t myri_task_look(struct myri_task *, uint32_t at);
+
+/* -- among the files of hw/ -- */
+
+int myri_card_init(struct myri_card *, struct myri_hw *, uint32_t id, const void *object, size_t bytes);
+void myri_card_fini(struct myri_card *);
+/* An event reaches the card at this tick: it is brought up to it, and looks again. */
+void myri_card_wake(struct myri_card *, uint64_t at);
+void myri_card_pause(struct myri_card *, uint64_t ps); /* its processor stands still for so long, from a task */
+/* One turn of its loop ended, and the next begins: later, if turns between them were added up. */
+void myri_card_turn(struct myri_card *, uint64_t ended_ps, uint64_t begins_ps);
+void myri_card_last_turn(struct myri_card *);
+void myri_card_executes(struct myri_lanai *, uint32_t at);
+void myri_card_share(struct myri_card *); /* the SRAM, among processor and engines; in events only */
+void myri_net_pace(struct myri_card *);   /* its share has changed, and so when the packets that leave it or come end */
+void myri_net_init(struct myri_card *);
+void myri_net_enter(struct rnl_sim *, struct rnl_sim_event *);
+void myri_net_arm(struct rnl_sim *, struct rnl_sim_event *);
+int myri_bus_dma(struct myri_card *, uint64_t at); /* the engine's registers are set */
+void myri_hw_trace(struct myri_hw *, uint32_t node, enum myri_hw_lane, uint64_t from, uint64_t to, const char *what,
+                   uint64_t amount);
+void myri_host_written(struct myri_host *, uint32_t at, uint32_t n);
+void myri_host_interrupt(struct myri_host *, uint64_t at, uint32_t value);
+int myri_host_init(struct myri_host *, struct myri_hw *, uint32_t id);
+void myri_host_fini(struct myri_host *);
+
+#endif

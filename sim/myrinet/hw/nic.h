@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * nic.h - the card as firmware sees it, and as the model of the card obeys it: registers, their bits, and accessors.
+ * Compiled for LANai the accessors are single instructions; a native build (tests) gives nic_read and nic_write itself.
+ *
+ * Of the real register file only what the protocols need is here, under names of our own:
+ *   host DMA   EAR host address, LAR SRAM address, DIR direction, CTR bytes: writing it starts the transfer
+ *   send       SRT route, SMP first byte, SMLT limit: writing it sends [SMP, SMLT) as one packet with its CRC
+ *   receive    RMP first byte of room, RML limit: writing it opens the card for one packet; RLEN its length
+ *   ISR        status bits; CLK half microseconds; HIRQ interrupts the host with a value; NODE whose card this is */
+#ifndef MYRI_NIC_H
+#define MYRI_NIC_H
+
+#include <stdint.h>
+
+enum { ISR, EAR, LAR, DIR, CTR, SRT, SMP, SMLT, RMP, RML, RLEN, CLK, HIRQ, NODE, NIC_REGISTERS };
+enum { HDONE = 1, SDONE = 2, RECV = 4, CRCERR = 8 }; /* HDONE, SDONE: that engine is idle; CRCERR comes with RECV */
+enum { FROM_HOST = 0, TO_HOST = 1 };
+#define ROUTE_VALID 0x80000000u /* a route: this and the number of the node */
+
+#ifdef __lanai__
+#define NIC_FILE ((volatile uint32_t *)0xffffff00u)
+static inline uint32_t nic_read(unsigned r)
+{
+    return NIC_FILE[r];
+}
+static inline void nic_write(unsigned r, uint32_t v)
+{
+    NIC_FILE[r] = v;
+}
+/* Where something of the global `card` lies in SRAM. */
+#define SRAM_AT(p) ((uint32_t)(p))
+#else
+uint32_t nic_read(unsigned r);
+void nic_write(unsigned r, uint32_t v);
+#define SRAM_AT(p) ((uint32_t)((const volatile char *)(p) - (const volatile char *)&card))
+#endif
+/* The words there: SRAM_AT the other way round. */
+#define WORDS_AT(sram) ((volatile uint32_t *)((volatile char *)&card + ((sram)-SRAM_AT(&card))))
+#define FIRMWARE       static inline __attribute__((always_inline))
+#define RARELY(x)      __builtin_expect(!!(x), 0) /* keeps what happens now and then out of the loop's straight way */
+
+/* For firmware whose state is a local variable of its endless loop, and so mostly in registers: init(STATE *) and
+ * step(STATE *) of its own, and the entries that the card, or a native test, calls. */
+#ifdef __lanai__
+#define LOOP_OF_CARD(type) \
+    void fw_main(void);    \
+    void fw_main(void)     \
+    {                      \
+        type loop;         \
+        init(&loop);       \
+        for (;;)           \
+            step(&loop);   \
+    }
+#else
+#define LOOP_OF_CARD(type)   \
+    static type native_loop; \
+    void fw_init(void);      \
+    void fw_init(void)       \
+    {                        \
+        init(&native_loop);  \
+    }                        \
+    void fw_step(void);      \
+    void fw_step(void)       \
+    {                        \
+        step(&native_loop);  \
+    }
+#endif
+
+/* Open the card for one packet into [p, p + bytes). */
+FIRMWARE void nic_arm(uint32_t at, uint32_t bytes)
+{
+    nic_write(RMP, at);
+    nic_write(RML, at + bytes);
+}
+FIRMWARE void nic_send(uint32_t route, uint32_t at, uint32_t bytes)
+{
+    nic_write(SRT, route);
+    nic_write(SMP, at);
+    nic_write(SMLT, at + bytes);
+}
+FIRMWARE void nic_dma(uint32_t host, uint32_t at, uint32_t direction, uint32_t bytes)
+{
+    nic_write(EAR, host);
+    nic_write(LAR, at);
+    nic_write(DIR, direction);
+    nic_write(CTR, bytes);
+}
+
+#endif

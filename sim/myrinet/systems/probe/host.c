@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * host.c - the probe is no system of a paper: it measures the machine as paper 002 (figure 1) and the survey (figure 2)
+ * did, in blocks that a host hands to its card and waits for. */
+#include "sim/myrinet/systems/probe/layout.h"
+#include "sim/myrinet/systems/system.h"
+
+#include <stddef.h>
+
+struct probe_host_state {
+    uint32_t card, status, count;
+};
+
+static int open_side(struct myri_side *side)
+{
+    struct probe_host_state *st = side->state;
+    st->card = myri_card_symbol(side->hw, "card");
+    st->status = myri_host_take(side->host, side->hw->page, 1);
+    myri_card_poke(side->card, st->card + (uint32_t)offsetof(struct probe_card, status_at), st->status);
+    for (uint32_t page = 0; page <= side->largest / side->hw->page; page++)
+        side->host->pins[side->out / side->hw->page + page] = 1;
+    return side->hw->fault[0] ? -1 : 0;
+}
+
+static void send_block(struct myri_side *side, uint32_t to, uint32_t bytes)
+{
+    struct probe_host_state *st = side->state;
+    const uint32_t what[2] = {side->out, bytes};
+    (void)to;
+    myri_task_store_words(side->task, st->card + (uint32_t)offsetof(struct probe_card, host), what, 2);
+    myri_task_store(side->task, st->card + (uint32_t)offsetof(struct probe_card, go), st->count + 1);
+    myri_task_poll(side->task, st->status, st->count, RNL_SIM_NEVER);
+    st->count++;
+}
+
+const struct myri_system myri_system_probe = {
+    .name = "probe",
+    .title = "transfers between host and card, as a host sees them",
+    .source = "papers 002, figure 1, and 004, figure 2",
+    .object = "systems/probe/firmware",
+    .machines = "H-P H-PP",
+    .state_bytes = sizeof(struct probe_host_state),
+    .most = PROBE_MAX,
+    .open = open_side,
+    .send = send_block,
+};

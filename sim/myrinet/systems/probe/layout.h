@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * layout.h - the probe's one request: the card moves `bytes` from the host, then one word to the host to say so. */
+#ifndef MYRI_PROBE_LAYOUT_H
+#define MYRI_PROBE_LAYOUT_H
+
+#include <stdint.h>
+
+enum { PROBE_MAX = 64 << 10 };
+struct probe_card {
+    uint32_t host, bytes, status_at, go; /* go: the host counts up, last */
+    uint32_t count;                      /* what the card answers with */
+    uint32_t buffer[PROBE_MAX / 4];
+};
+
+#endif

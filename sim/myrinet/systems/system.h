@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * system.h - a communication system on the papers' machine: its firmware, and what experiments do with its host
+ * library. Each folder here has one; its host.h is the library's own interface, as its paper has it, for programs of
+ * tasks.
+ *
+ * A side is one process. Experiments write a message into `out`, the last word of it counting up, and look for it where
+ * `receive` says that it is. What a system needs beside (posting, exporting) its functions here do. */
+#ifndef MYRI_SYSTEM_H
+#define MYRI_SYSTEM_H
+
+#include "sim/myrinet/hw/hw.h"
+
+struct myri_side {
+    const struct myri_system *system;
+    struct myri_hw *hw;
+    struct myri_host *host;
+    struct myri_card *card;
+    struct myri_task *task;
+    uint32_t node, nodes, process, processes; /* process: of those on this node that use the card */
+    uint32_t packet;                          /* bytes, where a system lets one choose; 0 = its own */
+    uint32_t buffers;                         /* for what arrives, where a system lets one choose; 0 = its own */
+    int notify;                               /* what arrives interrupts this host */
+    int cold;                                 /* caches of translations are empty at first */
+    uint32_t largest;                         /* message of this run */
+    uint32_t out, got;                        /* host addresses; got: where the last message is */
+    uint32_t reach;                           /* bytes from the first `out` on that messages are sent from */
+    uint32_t from;                            /* who sent it */
+    void *state;                              /* the system's, state_bytes, zero at first */
+};
+
+struct myri_system {
+    const char *name, *title, *source; /* source: paper and place */
+    const char *object;                /* name in data.h, without .hex */
+    const char *machines;              /* where its paper measured it: names with blanks between */
+    size_t state_bytes;
+    uint32_t most;                        /* bytes of a message */
+    uint32_t buffers_least, buffers_most; /* for what arrives; least: for each node that there is; 0: no choice */
+    int overwrites;                       /* a message lies where the one before it of that sender did */
+    uint32_t several_most; /* bytes of a message of several senders, as who receives longer ones names one; 0: any */
+    uint32_t piece; /* bytes of a message that come as one: what is longer is put together for one sender; 0: for any */
+    int by_page;    /* no piece has parts of two pages */
+    int lossy;      /* its own protocol may drop messages */
+    uint32_t packet_least, packet_most; /* bytes of a packet, whole words; 0: no choice */
+    uint32_t processes_most;            /* that can have a node's card attached; 0: one */
+    int translates;                     /* its card has a cache of translations: side.cold */
+    int notifies;                       /* a message can interrupt its receiver's host: side.notify */
+    uint32_t look;                      /* host operations of a look that finds nothing; 0: a cached word is polled */
+    const char *on_crc; /* why it does not recover from a wrong CRC, and who says so; NULL where no packets go */
+    /* Without time: what daemons, drivers and initialisation have done. Called for each side, then `joined`. */
+    int (*open)(struct myri_side *);
+    void (*joined)(struct myri_side *side, uint32_t n); /* all n of them; or NULL */
+    /* Inside the side's task. The buffer `out` may be used again when `send` returns; `post` may leave it in use. */
+    void (*send)(struct myri_side *, uint32_t to, uint32_t bytes);
+    void (*post)(struct myri_side *, uint32_t to, uint32_t bytes); /* or NULL: send */
+    /* The next message, of `bytes` at most: its length, or 0 when none has come by the tick. */
+    uint32_t (*receive)(struct myri_side *, uint32_t bytes, uint64_t until);
+    void (*finish)(struct myri_side *); /* before the task ends: what it owes others; or NULL */
+    /* after all, also of a side that failed to open: what the state holds; or NULL */
+    void (*close)(struct myri_side *);
+};
+
+extern const struct myri_system *const myri_systems[]; /* ends with NULL */
+const struct myri_system *myri_system_find(const char *name);
+
+#endif

@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * address_probe.c - the probes between hosts and the liveness attestations of address_probe.h. */
+#include "job/address_probe.h"
+
+#include "base/bug.h"
+#include "base/error.h"
+#include "base/secret.h"
+#include "job/proto.h"
+#include "net/socket/kernel.h"
+#include "net/wire/bytes.h"
+
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ASK = 1, ANSWER, CHOSEN, AGREED, ALIVE, AT_TAG = 32, AT_BITS = 48, BATCH = 16, DATAGRAM_MOST = 2048 };
+enum { BITS_MOST = RNL_JOB_RANKS_MAX / 8 };
+#define MS ((uint64_t)1000 * 1000)
+static const uint64_t first_ns = 15 * MS, most_ns = 400 * MS, give_up_ns = 7000 * MS;
+static const uint64_t fresh_ns = 3000 * MS * RNL_HOST_PROBE_ATTEST_EVERY_S;
+static const unsigned char magic[4] = {'R', 'N', 'L', 'Q'};
+
+struct probe_path { /* an address of a peer */
+    struct rnl_probe_attempt attempt;
+    bool works; /* a long datagram came by it, or back */
+};
+struct peer {
+    bool found;   /* ip is where it is */
+    bool settled; /* and it knows where we are */
+    bool heard;
+    bool news; /* its bits have not been asked for */
+    uint64_t alive_ns, alive_count;
+    unsigned char bits[BITS_MOST];
+    uint8_t ip[16];
+    uint32_t chosen; /* the way, if we ask */
+    struct probe_path *path;
+};
+struct rnl_host_probe {
+    uint32_t host, hosts;
+    const struct rnl_host_info *info;
+    struct rnl_socket *socket;
+    unsigned char *key; /* rnl_secret_new */
+    uint64_t nonce, give_up_at, again_at, gap, now_ns, alive_count;
+    bool gave_up;
+    unsigned char in[BATCH][DATAGRAM_MOST];
+    struct peer peer[];
+};
+
+static bool is_ours_to_ask(const struct rnl_host_probe *p, uint32_t other)
+{
+    return p->host < other;
+}
+
+static void sign(const struct rnl_host_probe *p, unsigned char *at, uint32_t bytes, unsigned char tag[16])
+{
+    memset(at + AT_TAG, 0, 16);
+    rnl_keyed_hash(tag, p->key, "probe", at, bytes);
+}
+
+/* ---- what the kernel says ---- */
+
+static struct probe_path *path_to(struct rnl_host_probe *p, const struct rnl_socket_addr *to)
+{
+    for (uint32_t h = 0; h < p->hosts; h++)
+        for (uint32_t k = 0; p->info[h].probe_port == to->port && k < p->info[h].addresses; k++)
+            if (p->peer[h].path && memcmp(p->info[h].address[k].ip, to->ip, sizeof to->ip) == 0)
+                return &p->peer[h].path[k];
+    return NULL;
+}
+
+static void hear_errors(struct rnl_host_probe *p)
+{
+    struct rnl_socket_error e;
+    while (p->socket->ops->error(p->socket, &e) == 1) {
+        struct probe_path *w = path_to(p, &e.to);
+        if (!w)
+            continue;
+        w->attempt.sys_errno = e.sys_errno;
+        w->attempt.from_own_kernel = e.from_us;
+    }
+}
+
+static void say_bits(struct rnl_host_probe *p, const struct rnl_socket_addr *to, uint32_t kind, uint32_t other,
+                     uint32_t which, uint64_t nonce, const unsigned char *bits, size_t n, uint32_t bytes)
+{
+    unsigned char at[RNL_HOST_PROBE_LONG_BYTES] = {0}, tag[16];
+    memcpy(at, magic, sizeof magic);
+    rnl_put32(at + 4, kind);
+    rnl_put32(at + 8, p->host);
+    rnl_put32(at + 12, other);
+    rnl_put32(at + 16, which);
+    rnl_put64(at + 24, nonce);
+    if (n > 0)
+        memcpy(at + AT_BITS, bits, n);
+    sign(p, at, bytes, tag);
+    memcpy(at + AT_TAG, tag, sizeof tag);
+    const struct rnl_socket_out out = {.to = *to, .at = at, .bytes = bytes};
+    struct rnl_socket_result result = {.stop = RNL_SOCKET_WENT};
+    struct probe_path *w = path_to(p, to);
+    if (p->socket->ops->send(p->socket, &out, 1, &result) == 1 || !w || result.stop == RNL_SOCKET_FULL)
+        return;
+    w->attempt.sys_errno = result.sys_errno;
+    w->attempt.from_own_kernel = true;
+}
+
+static void say(struct rnl_host_probe *p, const struct rnl_socket_addr *to, uint32_t kind, uint32_t other,
+                uint32_t which, uint64_t nonce, uint32_t bytes)
+{
+    say_bits(p, to, kind, other, which, nonce, NULL, 0, bytes);
+}
+
+static struct rnl_socket_addr addr_of(const struct rnl_host_probe *p, uint32_t host, uint32_t way)
+{
+    struct rnl_socket_addr a = {.port = p->info[host].probe_port};
+    memcpy(a.ip, p->info[host].address[way].ip, sizeof a.ip);
+    return a;
+}
+
+/* ---- asking ---- */
+
+static void ask(struct rnl_host_probe *p, uint32_t other)
+{
+    struct peer *q = &p->peer[other];
+    for (uint32_t k = 0; !q->found && k < p->info[other].addresses; k++) {
+        const struct rnl_socket_addr to = addr_of(p, other, k);
+        say(p, &to, ASK, other, k, p->nonce, RNL_HOST_PROBE_SHORT_BYTES);
+        say(p, &to, ASK, other, k, p->nonce, RNL_HOST_PROBE_LONG_BYTES);
+    }
+    if (q->found) {
+        const struct rnl_socket_addr to = addr_of(p, other, q->chosen);
+        say(p, &to, CHOSEN, other, q->chosen, p->nonce, RNL_HOST_PROBE_SHORT_BYTES);
+    }
+}
+
+static void hear_answer(struct rnl_host_probe *p, uint32_t other, const unsigned char *at,
+                        const struct rnl_socket_in *in)
+{
+    struct peer *q = &p->peer[other];
+    uint32_t k = rnl_get32(at + 16);
+    if (k >= p->info[other].addresses)
+        return;
+    struct probe_path *w = &q->path[k];
+    const struct rnl_socket_addr asked = addr_of(p, other, k);
+    w->works |= in->bytes == RNL_HOST_PROBE_LONG_BYTES && rnl_socket_addr_equal(&asked, &in->from);
+    if (q->found)
+        return;
+    if (!rnl_socket_addr_equal(&asked, &in->from)) {
+        w->attempt.other_source = true;
+        return;
+    }
+    if (in->bytes < RNL_HOST_PROBE_LONG_BYTES) {
+        w->attempt.only_short = true;
+        return;
+    }
+    q->found = true;
+    q->chosen = k;
+    memcpy(q->ip, asked.ip, sizeof q->ip);
+    say(p, &in->from, CHOSEN, other, k, p->nonce, RNL_HOST_PROBE_SHORT_BYTES);
+}
+
+/* ---- further addresses ---- */
+
+/* An ASK came by one of the addresses that the other host has told. */
+static void came_by(struct rnl_host_probe *p, uint32_t other, const struct rnl_socket_in *in)
+{
+    for (uint32_t k = 0; k < p->info[other].addresses && in->bytes == RNL_HOST_PROBE_LONG_BYTES; k++)
+        if (memcmp(p->info[other].address[k].ip, in->from.ip, 16) == 0)
+            p->peer[other].path[k].works = true;
+}
+
+/* All addresses of `other` that work: first the one that was chosen. *k: 0 at first. 1, or 0 = no more. */
+static bool next_ip(const struct rnl_host_probe *p, uint32_t other, uint32_t *k, uint8_t ip[16])
+{
+    const struct peer *q = &p->peer[other];
+    if ((*k)++ == 0) {
+        memcpy(ip, q->ip, sizeof q->ip);
+        return true;
+    }
+    for (; *k - 2 < p->info[other].addresses; (*k)++) {
+        const uint8_t *at = p->info[other].address[*k - 2].ip;
+        if (!q->path[*k - 2].works || memcmp(at, q->ip, sizeof q->ip) == 0)
+            continue;
+        memcpy(ip, at, sizeof q->ip);
+        return true;
+    }
+    return false;
+}
+
+static bool has_ip(const struct rnl_host_info *info, const uint8_t ip[16])
+{
+    for (uint32_t k = 0; k < info->addresses; k++)
+        if (memcmp(info->address[k].ip, ip, sizeof info->address[k].ip) == 0)
+            return true;
+    return false;
+}
+
+/* The interface of an address, or "". */
+static const char *interface_of(const struct rnl_host_info *info, const uint8_t ip[16])
+{
+    for (uint32_t k = 0; k < info->addresses; k++)
+        if (memcmp(info->address[k].ip, ip, sizeof info->address[k].ip) == 0)
+            return info->address[k].interface;
+    return "";
+}
+
+unsigned rnl_host_probe_alternates(const struct rnl_host_probe *p, uint32_t other, uint8_t (*ip)[16], unsigned max)
+{
+    enum { WORKS_ELSEWHERE, WORKS, ELSEWHERE, ROUNDS };
+    const struct rnl_host_info *info = &p->info[other], *own = &p->info[p->host];
+    const struct peer *q = &p->peer[other];
+    unsigned n = 0;
+    for (int round = 0; round < ROUNDS && q->found; round++)
+        for (uint32_t k = 0; k < info->addresses && n < max; k++) {
+            const uint8_t *at = info->address[k].ip;
+            int taken = memcmp(at, q->ip, 16) == 0 || has_ip(own, at);
+            int used = strcmp(interface_of(info, q->ip), info->address[k].interface) == 0;
+            for (unsigned i = 0; i < n; i++) {
+                taken |= memcmp(at, ip[i], 16) == 0;
+                used |= strcmp(interface_of(info, ip[i]), info->address[k].interface) == 0;
+            }
+            if (taken || (round != WORKS && used) || (round != ELSEWHERE && !q->path[k].works))
+                continue;
+            memcpy(ip[n++], at, 16);
+        }
+    return n;
+}
+
+/* ---- who lives ---- */
+
+void rnl_host_probe_attest(struct rnl_host_probe *p, const unsigned char *bits, size_t bytes, uint64_t now_ns)
+{
+    p->alive_count++;
+    for (uint32_t h = 0; h < p->hosts; h++) {
+        const struct peer *q = &p->peer[h];
+        struct rnl_socket_addr to = {.port = p->info[h].probe_port};
+        if (h == p->host || !q->found)
+            continue;
+        for (uint32_t k = 0; next_ip(p, h, &k, to.ip);)
+            say_bits(p, &to, ALIVE, h, q->alive_ns != 0 && now_ns - q->alive_ns < fresh_ns, p->alive_count, bits,
+                     bytes < BITS_MOST ? bytes : BITS_MOST,
+                     bytes > RNL_HOST_PROBE_SHORT_BYTES - AT_BITS ? RNL_HOST_PROBE_LONG_BYTES
+                                                                  : RNL_HOST_PROBE_SHORT_BYTES);
+    }
+}
+
+/* The count tells what is older than what has come, so that nothing can be played back. */
+static void hear_alive(struct rnl_host_probe *p, struct peer *q, const unsigned char *at, uint64_t count,
+                       uint32_t bytes)
+{
+    if (count <= q->alive_count)
+        return;
+    q->alive_count = count;
+    q->alive_ns = p->now_ns;
+    if (!rnl_get32(at + 16))
+        return;
+    memset(q->bits, 0, sizeof q->bits);
+    memcpy(q->bits, at + AT_BITS, bytes - AT_BITS < BITS_MOST ? bytes - AT_BITS : BITS_MOST);
+    q->news = true;
+}
+
+bool rnl_host_probe_attested(struct rnl_host_probe *p, uint32_t *host, unsigned char *bits, size_t bytes)
+{
+    for (uint32_t h = 0; h < p->hosts; h++)
+        if (p->peer[h].news) {
+            p->peer[h].news = false;
+            *host = h;
+            memcpy(bits, p->peer[h].bits, bytes < BITS_MOST ? bytes : BITS_MOST);
+            return true;
+        }
+    return false;
+}
+
+/* ---- what arrives ---- */
+
+static bool is_listed(const struct rnl_host_probe *p, uint32_t other, const struct rnl_socket_addr *from)
+{
+    return from->port == p->info[other].probe_port && has_ip(&p->info[other], from->ip);
+}
+
+static bool is_chosen(const struct rnl_host_probe *p, uint32_t other, const struct rnl_socket_addr *from)
+{
+    const struct rnl_socket_addr chosen = addr_of(p, other, p->peer[other].chosen);
+    return rnl_socket_addr_equal(&chosen, from) != 0;
+}
+
+static void take_in(struct rnl_host_probe *p, unsigned char *at, const struct rnl_socket_in *in)
+{
+    unsigned char had[16], tag[16];
+    if (in->cut || (in->bytes != RNL_HOST_PROBE_SHORT_BYTES && in->bytes != RNL_HOST_PROBE_LONG_BYTES) ||
+        memcmp(at, magic, sizeof magic) != 0)
+        return;
+    memcpy(had, at + AT_TAG, sizeof had);
+    sign(p, at, in->bytes, tag);
+    uint32_t kind = rnl_get32(at + 4), other = rnl_get32(at + 8);
+    uint64_t nonce = rnl_get64(at + 24);
+    if (sodium_memcmp(had, tag, sizeof tag) != 0 || rnl_get32(at + 12) != p->host || other >= p->hosts ||
+        other == p->host)
+        return;
+    struct peer *q = &p->peer[other];
+    q->heard = true;
+    if (kind == ALIVE) {
+        hear_alive(p, q, at, nonce, in->bytes);
+        return;
+    }
+    if (!is_ours_to_ask(p, other)) {
+        if (kind == ASK) {
+            came_by(p, other, in);
+            say(p, &in->from, ANSWER, other, rnl_get32(at + 16), nonce, in->bytes);
+        }
+        /* What is replayed proves who wrote it, not where it came from: only what the host has listed is believed. */
+        if (kind != CHOSEN || (!is_listed(p, other, &in->from) && !RNL_BUG(chosen_from_anywhere)) ||
+            (q->settled && memcmp(q->ip, in->from.ip, sizeof q->ip) != 0))
+            return;
+        memcpy(q->ip, in->from.ip, sizeof q->ip);
+        q->found = q->settled = true;
+        say(p, &in->from, AGREED, other, rnl_get32(at + 16), nonce, RNL_HOST_PROBE_SHORT_BYTES);
+        return;
+    }
+    if (nonce != p->nonce) /* an answer from another time */
+        return;
+    if (kind == ANSWER)
+        hear_answer(p, other, at, in);
+    else if (kind == AGREED && q->found && is_chosen(p, other, &in->from))
+        q->settled = true;
+}
+
+static void hear(struct rnl_host_probe *p)
+{
+    struct rnl_socket_in in[BATCH];
+    for (int n = BATCH; n == BATCH;) {
+        for (int i = 0; i < BATCH; i++)
+            in[i] = (struct rnl_socket_in){.at = p->in[i], .room = DATAGRAM_MOST};
+        n = p->socket->ops->recv(p->socket, in, BATCH);
+        for (int i = 0; i < n; i++)
+            if (in[i].segment == 0 || in[i].segment >= in[i].bytes) /* the socket was opened without merging */
+                take_in(p, p->in[i], &in[i]);
+    }
+    hear_errors(p);
+}
+
+static bool is_open(const struct rnl_host_probe *p)
+{
+    for (uint32_t h = 0; h < p->hosts; h++)
+        if (h != p->host && !p->peer[h].settled)
+            return true;
+    return false;
+}
+
+void rnl_host_probe_step(struct rnl_host_probe *p, uint64_t now_ns)
+{
+    p->now_ns = now_ns;
+    hear(p);
+    if (now_ns >= p->give_up_at)
+        p->gave_up = true;
+    if (now_ns >= p->again_at && !rnl_host_probe_done(p)) {
+        for (uint32_t h = p->host + 1; h < p->hosts; h++)
+            if (!p->peer[h].settled)
+                ask(p, h);
+        p->again_at = now_ns + p->gap;
+        p->gap = 2 * p->gap < most_ns ? 2 * p->gap : most_ns;
+    }
+    (void)p->socket->ops->arm(p->socket);
+    hear_errors(p); /* arming may have found some */
+}
+
+uint64_t rnl_host_probe_deadline_ns(const struct rnl_host_probe *p)
+{
+    if (rnl_host_probe_done(p))
+        return UINT64_MAX;
+    return p->again_at < p->give_up_at ? p->again_at : p->give_up_at;
+}
+
+bool rnl_host_probe_done(const struct rnl_host_probe *p)
+{
+    return p->gave_up || !is_open(p);
+}
+
+bool rnl_host_probe_address(const struct rnl_host_probe *p, uint32_t other, uint8_t ip[16])
+{
+    memcpy(ip, p->peer[other].ip, 16);
+    return p->peer[other].found;
+}
+
+bool rnl_host_probe_failed(const struct rnl_host_probe *p, uint32_t other, struct rnl_probe_failure *out)
+{
+    const struct peer *q = &p->peer[other];
+    if (other == p->host || q->settled)
+        return false;
+    *out = (struct rnl_probe_failure){.other = other,
+                                      .heard = q->heard,
+                                      .asked = (uint32_t)is_ours_to_ask(p, other),
+                                      .addresses = p->info[other].addresses};
+    for (uint32_t k = 0; k < out->addresses; k++)
+        out->address[k] = q->path[k].attempt;
+    return true;
+}
+
+/* ---- beginning and end ---- */
+
+int rnl_host_probe_adopt(int fd, struct rnl_socket **out)
+{
+    /* No connected sockets beside it: what came for them would wake nobody who waits at `fd`. */
+    const struct rnl_kernel_options options = {.without = RNL_KERNEL_SEGMENT | RNL_KERNEL_MERGE | RNL_KERNEL_ECN |
+                                                          RNL_KERNEL_CONNECT};
+    return rnl_kernel_socket_adopt(fd, &options, out);
+}
+
+int rnl_host_probe_new(uint32_t host, uint32_t hosts, const struct rnl_host_info *info,
+                       const unsigned char key[RNL_JOB_SECRET], uint64_t nonce, struct rnl_socket *socket,
+                       uint64_t now_ns, struct rnl_host_probe **out)
+{
+    struct rnl_host_probe *p = calloc(1, sizeof *p + hosts * sizeof p->peer[0]);
+    if (!p)
+        goto no_memory;
+    p->host = host;
+    p->hosts = hosts;
+    p->info = info;
+    p->socket = socket;
+    p->key = rnl_secret_new(RNL_JOB_SECRET);
+    if (!p->key)
+        goto no_memory;
+    memcpy(p->key, key, RNL_JOB_SECRET);
+    p->nonce = nonce;
+    p->again_at = now_ns;
+    p->gap = first_ns;
+    p->give_up_at = now_ns + give_up_ns;
+    for (uint32_t h = 0; h < hosts; h++) {
+        p->peer[h].path = calloc(info[h].addresses + 1, sizeof *p->peer[h].path);
+        if (!p->peer[h].path)
+            goto no_memory;
+        for (uint32_t k = 0; k < info[h].addresses; k++) {
+            memcpy(p->peer[h].path[k].attempt.ip, info[h].address[k].ip, sizeof info[h].address[k].ip);
+            p->peer[h].path[k].attempt.port = info[h].probe_port;
+        }
+    }
+    *out = p;
+    return 0;
+no_memory:
+    if (p)
+        p->socket = NULL; /* it stays the caller's */
+    rnl_host_probe_free(p);
+    return rnl_fail(RNL_ERR_NO_MEMORY, "no memory to look for %u hosts", hosts);
+}
+
+void rnl_host_probe_free(struct rnl_host_probe *p)
+{
+    if (!p)
+        return;
+    for (uint32_t h = 0; h < p->hosts; h++)
+        free(p->peer[h].path);
+    if (p->socket)
+        p->socket->ops->close(p->socket);
+    rnl_secret_free(p->key, RNL_JOB_SECRET);
+    free(p);
+}

@@ -1,0 +1,577 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * daemon_hosts.c - introductions between hosts: a daemon calls the one of the other host, over a line (line.h) that is
+ * for one pair of processes and lasts as long as they do. Each daemon says who its process is, as the kernel told it,
+ * and gives it the key of the pair; what the two say to each other then goes over neither daemon nor line. A daemon
+ * says over the line when its process is gone. A line that ends without that parts nobody: the daemon there may have
+ * ended.
+ *
+ * Daemons of nodes, which are root's, believe each other's numbers of users and groups. A daemon of a user speaks for
+ * that user's processes only, and takes whoever has the user's key for that user. */
+#include "base/error.h"
+#include "base/secret.h"
+#include "job/daemon_internal.h"
+#include "job/line_msg.h"
+#include "job/node_key.h"
+#include "runnel/runnel.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+    CALLS = 4096,        /* lines at a time */
+    CALLS_OF_ONE = 1024, /* of one process, and of one user that is not the daemon's */
+    UNPROVEN = 32,       /* lines of strangers; the oldest makes room */
+    ACCEPTS_PER_STEP = 16,
+    KIND_USER = 1,
+    KIND_NODE = 2
+};
+#define PROVE_NS ((uint64_t)5 * 1000 * 1000 * 1000) /* to prove the key, to ask, to take the last word in */
+#define AGAIN_NS ((uint64_t)10 * 1000 * 1000)
+
+enum call_state {
+    CALL_PROVING = 0, /* the line is not up */
+    CALL_ASKING,      /* REQUEST is awaited, or the ANSWER to it */
+    CALL_WAITING,     /* server: nobody offers the service yet */
+    CALL_ASKED,       /* server: who offers it has been asked */
+    CALL_UP,
+    CALL_ENDING /* what is left is to be sent */
+};
+
+struct daemon_call {
+    uint8_t source;
+    uint8_t state;
+    bool is_server, is_gone, is_full;
+    struct daemon_call *next;
+    struct rnl_line *line;
+    struct daemon_caller *caller; /* who reaches; who serves, from ASKED on; or NULL */
+    uint32_t number;
+    uint64_t until_ns; /* 0 = no bound */
+    struct rnl_meet_call ask;
+    uint32_t uid, groups, group[RNL_LINE_GROUPS]; /* server: of who reaches */
+};
+
+struct daemon_hosts {
+    uint8_t source;
+    bool is_deaf; /* out of descriptors: nobody is accepted until the next look */
+    int listen;
+    uint32_t numbers, calls;
+    struct daemon_call *call; /* the newest first */
+    unsigned char key[RNL_NODE_KEY_BYTES];
+};
+
+static uint32_t kind_of(const struct rnl_daemon *d)
+{
+    return d->opt.of_node ? KIND_NODE : KIND_USER;
+}
+
+/* ---- messages ---- */
+
+static int send_msg(struct daemon_call *k, const struct rnl_line_msg *m)
+{
+    unsigned char out[RNL_LINE_BYTES];
+    const size_t n = rnl_line_msg_encode(m, out);
+    return rnl_line_send(k->line, out, n);
+}
+
+static int send_request(struct daemon_call *k)
+{
+    const struct daemon_caller *c = k->caller;
+    struct rnl_line_msg m = {.kind = RNL_LINE_REQUEST, .uid = c->uid, .ask = k->ask};
+    m.groups = c->groups < RNL_LINE_GROUPS ? c->groups : RNL_LINE_GROUPS;
+    memcpy(m.group, c->group, m.groups * sizeof m.group[0]);
+    return send_msg(k, &m);
+}
+
+/* Takes in who asks for what. A daemon of a user knows one user; that of a node believes the other node. */
+static void take_request(const struct rnl_daemon *d, struct daemon_call *k, const struct rnl_line_msg *m)
+{
+    unsigned char ip[RNL_MEET_IP_BYTES];
+    memcpy(ip, k->ask.ip, sizeof ip);
+    k->ask = m->ask;
+    memcpy(k->ask.ip, ip, sizeof ip);
+    k->uid = d->opt.of_node ? m->uid : d->own_uid;
+    k->groups = d->opt.of_node ? m->groups : 1;
+    memcpy(k->group, m->group, sizeof k->group);
+    if (!d->opt.of_node)
+        k->group[0] = getegid();
+    if (k->ask.flags & RNL_MEET_OWN_USER)
+        k->ask.uid = k->uid;
+}
+
+/* ---- the life of a call ---- */
+
+static struct daemon_call *new_call(struct rnl_daemon *d, int fd, bool is_server)
+{
+    /* After 30 s without a byte TCP asks the other host every 10 s whether it has the connection still, 6 times. */
+    static const int options[][3] = {{IPPROTO_TCP, TCP_KEEPIDLE, 30},
+                                     {IPPROTO_TCP, TCP_KEEPINTVL, 10},
+                                     {IPPROTO_TCP, TCP_KEEPCNT, 6},
+                                     {IPPROTO_TCP, TCP_NODELAY, 1},
+                                     {SOL_SOCKET, SO_KEEPALIVE, 1}};
+    struct daemon_hosts *h = d->hosts;
+    struct daemon_call *k = h->calls < CALLS ? calloc(1, sizeof *k) : NULL;
+    if (!k) {
+        close(fd);
+        return NULL;
+    }
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
+        (void)setsockopt(fd, options[i][0], options[i][1], &options[i][2], sizeof options[i][2]);
+    *k = (struct daemon_call){.source = RNL_DAEMON_CALL, .is_server = is_server, .until_ns = d->now_ns + PROVE_NS};
+    k->line = rnl_line_new(fd, is_server, h->key, kind_of(d));
+    struct epoll_event e = {.events = EPOLLIN, .data.ptr = k};
+    if (!k->line || epoll_ctl(d->epoll, EPOLL_CTL_ADD, fd, &e) < 0) {
+        rnl_line_free(k->line);
+        free(k);
+        return NULL;
+    }
+    k->number = ++h->numbers ? h->numbers : ++h->numbers;
+    k->next = h->call;
+    h->call = k;
+    h->calls++;
+    rnl_daemon_due(d, k->until_ns);
+    return k;
+}
+
+static void part_from(struct daemon_call *k)
+{
+    if (k->caller)
+        k->caller->calls--;
+    k->caller = NULL;
+}
+
+/* The call is over; nothing is said any more. It is freed at the end of the step. */
+static void end_call(struct rnl_daemon *d, struct daemon_call *k)
+{
+    part_from(k);
+    k->is_gone = true;
+    d->due_ns = 0;
+}
+
+static void watch(struct rnl_daemon *d, struct daemon_call *k)
+{
+    const int left = k->is_gone ? 0 : rnl_line_flush(k->line);
+    if (left < 0 || (left == 0 && k->state == CALL_ENDING)) {
+        end_call(d, k);
+        return;
+    }
+    struct epoll_event e = {.events = left ? EPOLLIN | EPOLLOUT : EPOLLIN, .data.ptr = k};
+    if (k->is_gone || k->is_full == (left != 0))
+        return;
+    k->is_full = left != 0;
+    if (epoll_ctl(d->epoll, EPOLL_CTL_MOD, rnl_line_fd(k->line), &e) < 0)
+        end_call(d, k);
+}
+
+/* Says a last word. */
+static void finish(struct rnl_daemon *d, struct daemon_call *k, const struct rnl_line_msg *m)
+{
+    part_from(k);
+    if (k->is_gone)
+        return;
+    k->state = CALL_ENDING;
+    k->until_ns = d->now_ns + PROVE_NS;
+    rnl_daemon_due(d, k->until_ns);
+    if (send_msg(k, m) < 0)
+        end_call(d, k);
+    else
+        watch(d, k);
+}
+
+static void say_gone(struct rnl_daemon *d, struct daemon_call *k, uint32_t why)
+{
+    finish(d, k, &(struct rnl_line_msg){.kind = RNL_LINE_GONE, .why = why});
+}
+
+static void refuse(struct rnl_daemon *d, struct daemon_call *k, int status)
+{
+    finish(d, k, &(struct rnl_line_msg){.kind = RNL_LINE_ANSWER, .status = status});
+}
+
+static void gone_came(struct rnl_daemon *d, struct daemon_call *k, uint32_t why)
+{
+    const struct rnl_meet_msg msg = {
+        .kind = RNL_MEET_GONE,
+        .u.gone = {.call = k->number, .why = why == RNL_DEATH_LEFT ? RNL_DEATH_LEFT : RNL_DEATH_EXIT}};
+    if (rnl_daemon_say(k->caller, &msg) < 0)
+        rnl_daemon_drop(d, k->caller);
+    end_call(d, k);
+}
+
+/* The call has come to nothing. */
+static void fail(struct rnl_daemon *d, struct daemon_call *k, int status)
+{
+    if (k->caller && k->state < CALL_UP && !k->is_server)
+        rnl_daemon_say_result(d, k->caller, k->ask.ticket, status);
+    if (k->caller && k->state == CALL_ASKED)
+        gone_came(d, k, RNL_DEATH_EXIT);
+    else
+        end_call(d, k);
+}
+
+/* ---- server ---- */
+
+/* Whether another call for a process of this user would leave too few to others. */
+static bool is_crowded(const struct rnl_daemon *d, uint32_t uid)
+{
+    uint32_t n = 0;
+    for (const struct daemon_call *k = d->hosts->call; k && uid != d->own_uid; k = k->next)
+        n += k->is_server ? k->state > CALL_ASKING && k->uid == uid : k->caller && k->caller->uid == uid;
+    return n >= CALLS_OF_ONE;
+}
+
+/* Asks who offers the service, if anybody does. */
+static void serve_call(struct rnl_daemon *d, struct daemon_call *k)
+{
+    const struct daemon_service *s = rnl_daemon_find(d, k->ask.uid, k->ask.name);
+    if (!d->opt.of_node && k->ask.uid != d->own_uid) {
+        refuse(d, k, RNL_ERR_REFUSED);
+        return;
+    }
+    if (!s || s->caller->is_gone || s->caller->is_full)
+        return;
+    if (!rnl_daemon_admits(s, k->uid, k->group, k->groups)) {
+        refuse(d, k, RNL_ERR_REFUSED);
+        return;
+    }
+    if (s->caller->calls >= CALLS_OF_ONE) {
+        refuse(d, k, RNL_NO_ROOM);
+        return;
+    }
+    struct rnl_meet_msg msg = {.kind = RNL_MEET_CALLED};
+    struct rnl_meet_called *m = &msg.u.called;
+    m->ticket = s->ticket;
+    m->call = k->number;
+    m->uid = k->uid;
+    m->gid = k->group[0];
+    m->place = k->ask.place;
+    memcpy(m->ip, k->ask.ip, sizeof m->ip);
+    memcpy(m->token, k->ask.token, sizeof m->token);
+    rnl_line_pair_key(k->line, m->key);
+    const int e = rnl_daemon_say(s->caller, &msg);
+    explicit_bzero(&msg, sizeof msg);
+    if (e == RNL_NO_ROOM) {
+        rnl_daemon_watch_room(d, s->caller, true);
+    } else if (e < 0) {
+        rnl_daemon_drop(d, s->caller);
+    } else {
+        k->caller = s->caller;
+        k->caller->calls++;
+        k->state = CALL_ASKED;
+    }
+}
+
+void rnl_daemon_hosts_serve(struct rnl_daemon *d)
+{
+    for (struct daemon_call *k = d->hosts ? d->hosts->call : NULL; k; k = k->next)
+        if (k->state == CALL_WAITING && !k->is_gone)
+            serve_call(d, k);
+}
+
+static struct daemon_call *find_call(struct rnl_daemon *d, const struct daemon_caller *c, uint32_t number)
+{
+    struct daemon_call *k = d->hosts ? d->hosts->call : NULL;
+    while (k && (k->number != number || k->caller != c || k->is_gone))
+        k = k->next;
+    return k;
+}
+
+void rnl_daemon_answer_came(struct rnl_daemon *d, struct daemon_caller *c, const struct rnl_meet_answer *a)
+{
+    struct daemon_call *k = find_call(d, c, a->call);
+    if (!k || k->state != CALL_ASKED)
+        return;
+    if (a->status < 0) {
+        refuse(d, k, a->status == RNL_NO_ROOM || a->status == RNL_BUSY ? a->status : RNL_ERR_REFUSED);
+        return;
+    }
+    const struct rnl_line_msg m = {
+        .kind = RNL_LINE_ANSWER, .uid = c->uid, .groups = 1, .group = {c->group[0]}, .place = a->place};
+    k->state = CALL_UP;
+    if (send_msg(k, &m) < 0)
+        end_call(d, k);
+    else
+        watch(d, k);
+}
+
+/* ---- client ---- */
+
+static void met(struct rnl_daemon *d, struct daemon_call *k, const struct rnl_line_msg *answer)
+{
+    struct rnl_meet_msg msg = {.kind = RNL_MEET_MET};
+    struct rnl_meet_met *m = &msg.u.met;
+    m->ticket = k->ask.ticket;
+    m->call = k->number;
+    m->uid = d->opt.of_node ? answer->uid : d->own_uid;
+    m->gid = d->opt.of_node ? answer->group[0] : getegid();
+    m->place = answer->place;
+    memcpy(m->ip, k->ask.ip, sizeof m->ip);
+    rnl_line_pair_key(k->line, m->key);
+    if (rnl_daemon_say(k->caller, &msg) < 0) {
+        rnl_daemon_drop(d, k->caller); /* it does not read what it asked for */
+    } else {
+        k->state = CALL_UP;
+        k->until_ns = 0;
+    }
+    explicit_bzero(&msg, sizeof msg);
+}
+
+void rnl_daemon_call_came(struct rnl_daemon *d, struct daemon_caller *c, const struct rnl_meet_call *q)
+{
+    struct daemon_hosts *h = d->hosts;
+    if (!h || (!d->opt.of_node && c->uid != d->own_uid) || c->uid == UINT32_MAX) {
+        rnl_daemon_say_result(d, c, q->ticket, h ? RNL_ERR_REFUSED : RNL_ERR_UNREACHABLE);
+        return;
+    }
+    const uint16_t port = q->port ? (uint16_t)q->port : rnl_node_key_port(h->key, d->opt.of_node);
+    const int fd = c->calls < CALLS_OF_ONE && !is_crowded(d, c->uid) ? rnl_line_dial(q->ip, port) : -EMFILE;
+    struct daemon_call *k = fd < 0 ? NULL : new_call(d, fd, false);
+    if (!k) {
+        const bool full = fd >= 0 || fd == -EMFILE || fd == -ENFILE || fd == -ENOBUFS || fd == -ENOMEM;
+        rnl_daemon_say_result(d, c, q->ticket, full ? RNL_NO_ROOM : RNL_ERR_UNREACHABLE);
+        return;
+    }
+    k->ask = *q;
+    k->caller = c;
+    c->calls++;
+}
+
+void rnl_daemon_call_cancel(struct rnl_daemon *d, const struct daemon_caller *c, uint32_t ticket)
+{
+    for (struct daemon_call *k = d->hosts ? d->hosts->call : NULL; k; k = k->next)
+        if (k->caller == c && !k->is_server && k->ask.ticket == ticket && k->state < CALL_UP) {
+            if (rnl_line_is_up(k->line))
+                say_gone(d, k, RNL_DEATH_LEFT); /* it may have been let in meanwhile */
+            else
+                end_call(d, k);
+        }
+}
+
+/* ---- both ---- */
+
+void rnl_daemon_part_came(struct rnl_daemon *d, struct daemon_caller *c, uint32_t call)
+{
+    struct daemon_call *k = find_call(d, c, call);
+    if (k && k->state == CALL_UP)
+        say_gone(d, k, RNL_DEATH_LEFT);
+}
+
+void rnl_daemon_hosts_forget(struct rnl_daemon *d, struct daemon_caller *c)
+{
+    for (struct daemon_call *k = d->hosts ? d->hosts->call : NULL; k && c->calls > 0; k = k->next) {
+        if (k->caller != c)
+            continue;
+        if (k->state == CALL_UP) {
+            say_gone(d, k, RNL_DEATH_EXIT);
+        } else if (k->is_server) { /* another process may offer the service */
+            part_from(k);
+            k->state = CALL_WAITING;
+        } else {
+            end_call(d, k);
+        }
+    }
+}
+
+/* Takes in a message. Returns false if it is none that may come now. */
+static bool heard(struct rnl_daemon *d, struct daemon_call *k, const struct rnl_line_msg *m)
+{
+    if (k->is_server && k->state == CALL_ASKING && m->kind == RNL_LINE_REQUEST) {
+        take_request(d, k, m);
+        if (is_crowded(d, k->uid)) {
+            refuse(d, k, RNL_NO_ROOM);
+            return true;
+        }
+        k->state = CALL_WAITING;
+        k->until_ns = 0;
+        serve_call(d, k);
+        return true;
+    }
+    if (!k->is_server && k->state == CALL_ASKING && m->kind == RNL_LINE_ANSWER) {
+        if (m->status == 0)
+            met(d, k, m);
+        else
+            fail(d, k, m->status == RNL_NO_ROOM || m->status == RNL_BUSY ? m->status : RNL_ERR_REFUSED);
+        return true;
+    }
+    if (k->state == CALL_UP && m->kind == RNL_LINE_GONE) {
+        gone_came(d, k, m->why);
+        return true;
+    }
+    return false;
+}
+
+static void hear_call(struct rnl_daemon *d, struct daemon_call *k)
+{
+    unsigned char bytes[RNL_LINE_BYTES];
+    struct rnl_line_msg m;
+    size_t n;
+    int got = 1;
+    while (got == 1 && !k->is_gone) {
+        got = rnl_line_receive(k->line, bytes, &n);
+        if (k->state == CALL_PROVING && rnl_line_is_up(k->line)) {
+            k->state = CALL_ASKING;
+            k->until_ns = k->is_server ? d->now_ns + PROVE_NS : 0;
+            if (!k->is_server)
+                got = send_request(k);
+        }
+        if (got < 0 ||
+            (got == 1 && k->state != CALL_ENDING && (!rnl_line_msg_decode(bytes, n, &m) || !heard(d, k, &m))))
+            fail(d, k, RNL_ERR_UNREACHABLE);
+    }
+    if (!k->is_gone)
+        watch(d, k);
+}
+
+/* ---- who calls ---- */
+
+/* Strangers who say nothing keep nobody out: the oldest of them makes room. */
+static void make_room(struct rnl_daemon *d)
+{
+    struct daemon_call *oldest = NULL;
+    uint32_t strangers = 0;
+    for (struct daemon_call *k = d->hosts->call; k; k = k->next)
+        if (k->is_server && k->state == CALL_PROVING && !k->is_gone) {
+            strangers++;
+            oldest = k;
+        }
+    if (strangers >= UNPROVEN)
+        end_call(d, oldest);
+}
+
+/* While the system has no descriptors, who calls waits: the next look is when one may be free. */
+static void deafen(struct rnl_daemon *d, bool is_deaf)
+{
+    struct daemon_hosts *h = d->hosts;
+    struct epoll_event e = {.events = is_deaf ? 0 : EPOLLIN, .data.ptr = h};
+    if (h->is_deaf != is_deaf)
+        (void)epoll_ctl(d->epoll, EPOLL_CTL_MOD, h->listen, &e);
+    h->is_deaf = is_deaf;
+    if (is_deaf)
+        rnl_daemon_due(d, d->now_ns + AGAIN_NS);
+}
+
+static void accept_calls(struct rnl_daemon *d)
+{
+    for (int i = 0; i < ACCEPTS_PER_STEP; i++) {
+        struct sockaddr_in6 from = {.sin6_family = AF_UNSPEC};
+        socklen_t n = sizeof from;
+        const int fd = accept4(d->hosts->listen, (struct sockaddr *)&from, &n, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd < 0) {
+            deafen(d, errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM);
+            return;
+        }
+        make_room(d);
+        struct daemon_call *k = new_call(d, fd, true);
+        if (!k)
+            continue;
+        if (from.sin6_family == AF_INET6) {
+            memcpy(k->ask.ip, &from.sin6_addr, 16);
+        } else {
+            struct sockaddr_in in;
+            memcpy(&in, &from, sizeof in);
+            k->ask.ip[10] = k->ask.ip[11] = 0xff;
+            memcpy(k->ask.ip + 12, &in.sin_addr, 4);
+        }
+    }
+}
+
+void rnl_daemon_hosts_event(struct rnl_daemon *d, void *source, uint32_t events)
+{
+    struct daemon_call *k = source;
+    (void)events;
+    if (k->source == RNL_DAEMON_HOSTS)
+        accept_calls(d);
+    else if (!k->is_gone)
+        hear_call(d, k);
+}
+
+void rnl_daemon_hosts_late(struct rnl_daemon *d)
+{
+    struct daemon_hosts *h = d->hosts;
+    if (!h)
+        return;
+    deafen(d, false);
+    for (struct daemon_call **at = &h->call, *k; (k = *at) != NULL;) {
+        if (!k->is_gone && k->until_ns && d->now_ns >= k->until_ns)
+            fail(d, k, RNL_ERR_UNREACHABLE);
+        if (k->is_gone) {
+            *at = k->next;
+            h->calls--;
+            rnl_line_free(k->line);
+            free(k);
+            continue;
+        }
+        if (k->until_ns)
+            rnl_daemon_due(d, k->until_ns);
+        at = &k->next;
+    }
+    rnl_daemon_hosts_serve(d);
+}
+
+uint32_t rnl_daemon_hosts_calls(const struct rnl_daemon *d)
+{
+    return d->hosts ? d->hosts->calls : 0;
+}
+
+/* ---- beginning and end ---- */
+
+static int begin(struct rnl_daemon *d)
+{
+    char file[4096];
+    struct epoll_event e = {.events = EPOLLIN};
+    int status = d->opt.key ? 0 : rnl_node_key_file(file, sizeof file);
+    if (status < 0)
+        return status;
+    struct daemon_hosts *h = rnl_secret_new(sizeof *h);
+    if (!h)
+        return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for a daemon");
+    *h = (struct daemon_hosts){.source = RNL_DAEMON_HOSTS, .listen = -1};
+    e.data.ptr = h;
+    status = rnl_node_key_read(d->opt.key ? d->opt.key : file, h->key);
+    if (status == 0) {
+        const uint16_t port = d->opt.port ? d->opt.port : rnl_node_key_port(h->key, d->opt.of_node);
+        h->listen = rnl_line_listen(port);
+        const int why = h->listen < 0 ? -h->listen : epoll_ctl(d->epoll, EPOLL_CTL_ADD, h->listen, &e) < 0 ? errno : 0;
+        if (why)
+            status = rnl_fail_errno(RNL_ERR_SYSTEM, why,
+                                    "cannot listen for the daemons of other hosts at port %u: no process of another "
+                                    "host is introduced here",
+                                    port);
+    }
+    d->hosts = h;
+    if (status < 0)
+        rnl_daemon_hosts_free(d);
+    return status;
+}
+
+/* Without a key of its own that was named, a daemon is for its host alone: that is no failure. */
+int rnl_daemon_hosts_new(struct rnl_daemon *d)
+{
+    if (d->opt.name && !d->opt.key)
+        return 0;
+    const int status = begin(d);
+    return d->opt.key ? status : 0;
+}
+
+void rnl_daemon_hosts_free(struct rnl_daemon *d)
+{
+    struct daemon_hosts *h = d->hosts;
+    if (!h)
+        return;
+    for (struct daemon_call *k = h->call, *next; k; k = next) {
+        next = k->next;
+        part_from(k);
+        rnl_line_free(k->line);
+        free(k);
+    }
+    if (h->listen >= 0)
+        close(h->listen);
+    rnl_secret_free(h, sizeof *h);
+    d->hosts = NULL;
+}

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * line.c - the handshake and the messages of line.h. */
+#include "job/line.h"
+
+#include "base/error.h"
+#include "base/secret.h"
+#include "net/wire/bytes.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <sodium.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+    NONCE = 32,
+    PROOF = 32,
+    HEADER = crypto_secretstream_xchacha20poly1305_HEADERBYTES,
+    PROVEN = PROOF + HEADER,
+    OVERHEAD = crypto_secretstream_xchacha20poly1305_ABYTES,
+    BLOCK = 2 + RNL_LINE_BYTES + OVERHEAD,
+    BLOCKS = 4, /* that may wait to be sent */
+    LABEL = 16,
+    BACKLOG = 64,
+    VERSION = 1
+};
+static_assert(HEADER == 24 && crypto_secretstream_xchacha20poly1305_KEYBYTES == (int)PROOF &&
+                  (int)RNL_LINE_KEY == (int)PROOF,
+              "as drawn");
+static_assert(crypto_auth_BYTES == (int)PROOF && crypto_auth_KEYBYTES == (int)RNL_LINE_KEY, "a keyed hash");
+
+enum line_state { AWAITS_NONCE = 0, AWAITS_PROOF, UP, ENDED };
+
+struct rnl_line {
+    int fd;
+    bool server;
+    enum line_state state;
+    uint32_t kind;
+    unsigned char key[RNL_LINE_KEY], nonce[NONCE], other[NONCE];
+    crypto_secretstream_xchacha20poly1305_state in, out;
+    size_t got, ready; /* bytes of `taken`, and of `sent` */
+    unsigned char taken[BLOCK], sent[BLOCKS * BLOCK];
+};
+
+/* Makes 32 bytes from a label, the kind, both nonces and the node key. */
+static void derive(const struct rnl_line *l, const char *label, unsigned char out[PROOF])
+{
+    unsigned char text[LABEL + 8 + 2 * NONCE] = {0};
+    memcpy(text, label, strnlen(label, LABEL));
+    rnl_put32(text + LABEL, VERSION);
+    rnl_put32(text + LABEL + 4, l->kind);
+    memcpy(text + LABEL + 8, l->server ? l->nonce : l->other, NONCE);
+    memcpy(text + LABEL + 8 + NONCE, l->server ? l->other : l->nonce, NONCE);
+    (void)crypto_auth(out, text, sizeof text, l->key);
+}
+
+void rnl_line_pair_key(const struct rnl_line *l, unsigned char out[RNL_LINE_KEY])
+{
+    derive(l, "pair", out);
+}
+
+/* ---- sending ---- */
+
+int rnl_line_flush(struct rnl_line *l)
+{
+    while (l->state != ENDED && l->ready > 0) {
+        const ssize_t n = send(l->fd, l->sent, l->ready, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && (errno == EAGAIN || errno == ENOTCONN))
+            return 1;
+        if (n < 0) {
+            l->state = ENDED;
+            break;
+        }
+        memmove(l->sent, l->sent + n, l->ready - (size_t)n);
+        l->ready -= (size_t)n;
+    }
+    return l->state == ENDED ? RNL_ERR_UNREACHABLE : 0;
+}
+
+static void push(struct rnl_line *l, const void *at, size_t n)
+{
+    memcpy(l->sent + l->ready, at, n);
+    l->ready += n;
+}
+
+/* Sends the proof and the header of the own stream; a client also its nonce. */
+static void prove(struct rnl_line *l)
+{
+    unsigned char key[PROOF], at[PROVEN];
+    derive(l, l->server ? "server" : "client", at);
+    derive(l, l->server ? "server's stream" : "client's stream", key);
+    (void)crypto_secretstream_xchacha20poly1305_init_push(&l->out, at + PROOF, key);
+    sodium_memzero(key, sizeof key);
+    if (!l->server)
+        push(l, l->nonce, NONCE);
+    push(l, at, sizeof at);
+}
+
+int rnl_line_send(struct rnl_line *l, const void *msg, size_t n)
+{
+    unsigned char block[BLOCK];
+    if (l->state != UP || n > RNL_LINE_BYTES || l->ready + BLOCK > sizeof l->sent)
+        return RNL_ERR_UNREACHABLE;
+    rnl_put16(block, (uint16_t)(n + OVERHEAD));
+    (void)crypto_secretstream_xchacha20poly1305_push(&l->out, block + 2, NULL, msg, n, NULL, 0, 0);
+    push(l, block, 2 + n + OVERHEAD);
+    return rnl_line_flush(l) < 0 ? RNL_ERR_UNREACHABLE : 0;
+}
+
+/* ---- receiving ---- */
+
+/* How many bytes make the next part whole; 0 = what came is no part. */
+static size_t wanted(const struct rnl_line *l)
+{
+    if (l->state == AWAITS_NONCE)
+        return l->server ? NONCE + PROVEN : NONCE;
+    if (l->state == AWAITS_PROOF)
+        return PROVEN;
+    if (l->got < 2)
+        return 2;
+    const size_t bytes = rnl_get16(l->taken);
+    return bytes < OVERHEAD || bytes > RNL_LINE_BYTES + OVERHEAD ? 0 : 2 + bytes;
+}
+
+/* Checks the proof of the other end, and takes in the header of its stream. */
+static bool check(struct rnl_line *l, const unsigned char at[PROVEN])
+{
+    unsigned char key[PROOF];
+    derive(l, l->server ? "client" : "server", key);
+    bool good = sodium_memcmp(key, at, sizeof key) == 0;
+    derive(l, l->server ? "client's stream" : "server's stream", key);
+    good = good && crypto_secretstream_xchacha20poly1305_init_pull(&l->in, at + PROOF, key) == 0;
+    sodium_memzero(key, sizeof key);
+    return good;
+}
+
+/* Takes in a part of the handshake. */
+static bool shake(struct rnl_line *l)
+{
+    if (l->state == AWAITS_NONCE)
+        memcpy(l->other, l->taken, NONCE);
+    if (l->state == AWAITS_NONCE && !l->server) {
+        l->state = AWAITS_PROOF;
+        prove(l);
+        return true;
+    }
+    if (!check(l, l->taken + (l->server ? NONCE : 0)))
+        return false;
+    l->state = UP;
+    if (l->server)
+        prove(l);
+    return true;
+}
+
+static int ended(struct rnl_line *l)
+{
+    l->state = ENDED;
+    return RNL_ERR_UNREACHABLE;
+}
+
+int rnl_line_receive(struct rnl_line *l, unsigned char out[RNL_LINE_BYTES], size_t *n)
+{
+    if (rnl_line_flush(l) < 0)
+        return RNL_ERR_UNREACHABLE;
+    for (;;) {
+        const size_t want = wanted(l);
+        if (want == 0)
+            return ended(l);
+        if (l->got < want) {
+            const ssize_t k = recv(l->fd, l->taken + l->got, want - l->got, MSG_DONTWAIT);
+            if (k < 0 && errno == EINTR)
+                continue;
+            if (k < 0 && (errno == EAGAIN || errno == ENOTCONN))
+                return 0;
+            if (k <= 0)
+                return ended(l);
+            l->got += (size_t)k;
+            continue;
+        }
+        l->got = 0;
+        if (l->state == UP) {
+            unsigned long long bytes;
+            if (crypto_secretstream_xchacha20poly1305_pull(&l->in, out, &bytes, NULL, l->taken + 2, want - 2, NULL,
+                                                           0) != 0)
+                return ended(l);
+            *n = (size_t)bytes;
+            return 1;
+        }
+        if (!shake(l) || rnl_line_flush(l) < 0)
+            return ended(l);
+        if (l->state == UP)
+            return 0; /* the caller may have something to say first */
+    }
+}
+
+bool rnl_line_is_up(const struct rnl_line *l)
+{
+    return l->state == UP;
+}
+
+int rnl_line_fd(const struct rnl_line *l)
+{
+    return l->fd;
+}
+
+/* ---- life ---- */
+
+struct rnl_line *rnl_line_new(int fd, bool server, const unsigned char key[RNL_LINE_KEY], uint32_t kind)
+{
+    struct rnl_line *l = sodium_init() < 0 ? NULL : rnl_secret_new(sizeof *l);
+    if (!l) {
+        close(fd);
+        return NULL;
+    }
+    l->fd = fd;
+    l->server = server;
+    l->kind = kind;
+    memcpy(l->key, key, sizeof l->key);
+    randombytes_buf(l->nonce, sizeof l->nonce);
+    if (server) {
+        push(l, l->nonce, NONCE);
+        (void)rnl_line_flush(l);
+    }
+    return l;
+}
+
+void rnl_line_free(struct rnl_line *l)
+{
+    if (!l)
+        return;
+    close(l->fd);
+    rnl_secret_free(l, sizeof *l);
+}
+
+/* ---- sockets ---- */
+
+int rnl_line_dial(const unsigned char ip[16], uint16_t port)
+{
+    static const unsigned char mapped[12] = {[10] = 0xff, [11] = 0xff};
+    const bool is_ipv4 = memcmp(ip, mapped, sizeof mapped) == 0;
+    struct sockaddr_in6 in6 = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
+    struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(port)};
+    memcpy(&in6.sin6_addr, ip, 16);
+    memcpy(&in.sin_addr, ip + 12, 4);
+    int fd = socket(is_ipv4 ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -errno;
+    const struct sockaddr *at = is_ipv4 ? (const struct sockaddr *)&in : (const struct sockaddr *)&in6;
+    if (connect(fd, at, is_ipv4 ? sizeof in : sizeof in6) == 0 || errno == EINPROGRESS)
+        return fd;
+    int e = -errno;
+    close(fd);
+    return e;
+}
+
+int rnl_line_listen(uint16_t port)
+{
+    const int on = 1, off = 0;
+    const struct sockaddr_in6 in6 = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
+    const struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(port)};
+    int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    const bool is_both = fd >= 0 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) == 0;
+    if (!is_both) {
+        if (fd >= 0)
+            close(fd);
+        fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    }
+    if (fd < 0)
+        return -errno;
+    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    const struct sockaddr *at = is_both ? (const struct sockaddr *)&in6 : (const struct sockaddr *)&in;
+    if (bind(fd, at, is_both ? sizeof in6 : sizeof in) == 0 && listen(fd, BACKLOG) == 0)
+        return fd;
+    const int e = -errno;
+    close(fd);
+    return e;
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * meet_far.c - peers on other hosts. The daemons of both hosts introduce them (daemon_hosts.c): each endpoint learns
+ * from its own user's daemon, or root's, who the other is, where its socket for datagrams is, by which rank it calls
+ * this one, and the key of the pair. From then on the two talk over remote/, and the daemon tells only of the peer's
+ * end. */
+#include "base/error.h"
+#include "base/secret.h"
+#include "job/meet_internal.h"
+#include "job/net.h"
+#include "job/rank_env.h"
+#include "net/datagram/udp.h"
+#include "net/socket/kernel.h"
+#include "net/wire/bytes.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct meet_far {
+    unsigned char key[RNL_MEET_KEY_BYTES], ip[RNL_MEET_IP_BYTES];
+    uint32_t port, as; /* of the peer; the rank by which it calls this process; port 0 = there is none */
+    uint32_t call;
+};
+
+/* ---- the socket for datagrams ---- */
+
+static int open_datagrams(struct meet *m)
+{
+    const struct rnl_kernel_options options = {.claims = rnl_wire_handshake_room};
+    struct rnl_socket_addr at;
+    struct rnl_socket *socket;
+    int fd;
+    int status = rnl_net_open(RNL_NET_ANY, 1, &fd, &at);
+    if (status < 0)
+        return rnl_fail_errno(RNL_ERR_SYSTEM, -status, "cannot open a socket for peers on other hosts: %s",
+                              rnl_net_remedy(-status));
+    status = rnl_kernel_socket_adopt(fd, &options, &socket);
+    if (status < 0) {
+        close(fd);
+        return status;
+    }
+    status = rnl_udp_transport_new(&m->env, socket, NULL, &m->env.datagrams);
+    if (status < 0)
+        socket->ops->close(socket);
+    else
+        m->udp_port = at.port;
+    return status;
+}
+
+int rnl_meet_far_begin(struct meet *m)
+{
+    if (!m->far)
+        m->far = rnl_secret_new(m->env.size * sizeof *m->far);
+    if (!m->far)
+        return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for the keys of peers on other hosts");
+    return m->env.datagrams ? 0 : open_datagrams(m);
+}
+
+void rnl_meet_far_free(struct meet *m)
+{
+    if (m->env.datagrams)
+        m->env.datagrams->ops->close(m->env.datagrams);
+    m->env.datagrams = NULL;
+    rnl_secret_free(m->far, m->env.size * sizeof *m->far);
+    m->far = NULL;
+}
+
+int rnl_meet_far_address(struct rnl_env *env, uint32_t rank, struct rnl_rank_address *out)
+{
+    const struct meet *m = rnl_meet_of(env);
+    const struct meet_far *f = m->far ? &m->far[rank] : NULL;
+    if (!f || f->port == 0)
+        return 0;
+    rnl_rank_address(f->ip, (uint16_t)f->port, false, 0, out);
+    out->key = f->key;
+    out->as = f->as;
+    return 1;
+}
+
+/* ---- to reach ---- */
+
+int rnl_meet_far_host(const char *text, unsigned char ip[RNL_MEET_IP_BYTES], uint32_t *port)
+{
+    const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+    char host[256];
+    struct addrinfo *found;
+    const char *colon = strrchr(text, ':'), *first = strchr(text, ':');
+    unsigned number = 0;
+    int end = 0;
+    const bool in_brackets = text[0] == '[' && strchr(text, ']');
+    if (colon && (in_brackets ? colon > strchr(text, ']') : colon == first)) {
+        if (sscanf(colon, ":%5u%n", &number, &end) != 1 || colon[end] != '\0' || number == 0 || number > UINT16_MAX)
+            return rnl_fail(RNL_ERR_ARG, "'%.100s' has no port after its colon", text);
+    } else {
+        colon = text + strlen(text);
+    }
+    const char *from = in_brackets ? text + 1 : text, *until = in_brackets ? strchr(text, ']') : colon;
+    if (until == from || (size_t)(until - from) >= sizeof host)
+        return rnl_fail(RNL_ERR_ARG, "'%.100s' names no host", text);
+    snprintf(host, sizeof host, "%.*s", (int)(until - from), from);
+    const int e = getaddrinfo(host, NULL, &hints, &found);
+    if (e != 0)
+        return rnl_fail(RNL_ERR_UNREACHABLE, "there is no host %.100s: %s", host, gai_strerror(e));
+    memset(ip, 0, RNL_MEET_IP_BYTES);
+    if (found->ai_family == AF_INET6) {
+        memcpy(ip, &((const struct sockaddr_in6 *)(const void *)found->ai_addr)->sin6_addr, RNL_MEET_IP_BYTES);
+    } else {
+        ip[10] = ip[11] = 0xff;
+        memcpy(ip + 12, &((const struct sockaddr_in *)(const void *)found->ai_addr)->sin_addr, 4);
+    }
+    freeaddrinfo(found);
+    *port = number;
+    return 0;
+}
+
+int rnl_meet_far_call(struct meet *m, uint32_t rank, struct rnl_meet_msg *msg)
+{
+    const struct meet_slot *s = &m->slot[rank];
+    int status = rnl_meet_far_begin(m);
+    if (status < 0)
+        return status;
+    *msg = (struct rnl_meet_msg){.kind = RNL_MEET_CALL};
+    struct rnl_meet_call *q = &msg->u.call;
+    q->ticket = s->ticket;
+    q->uid = s->uid;
+    q->flags = s->own_user ? RNL_MEET_OWN_USER : 0;
+    q->port = s->host_port;
+    q->place = (struct rnl_meet_place){.port = m->udp_port, .rank = rank};
+    memcpy(q->place.own, m->address, sizeof q->place.own);
+    memcpy(q->ip, s->host, sizeof q->ip);
+    memcpy(q->token, s->token, sizeof q->token);
+    memcpy(q->name, s->name, sizeof q->name);
+    return 0;
+}
+
+/* ---- to become a peer ---- */
+
+void rnl_meet_far_take(struct meet *m, uint32_t rank, uint32_t call, const struct rnl_meet_place *place,
+                       const unsigned char ip[RNL_MEET_IP_BYTES], const unsigned char key[RNL_MEET_KEY_BYTES])
+{
+    struct meet_far *f = &m->far[rank];
+    m->slot[rank].is_far = true;
+    memcpy(m->slot[rank].at, place->own, sizeof place->own);
+    *f = (struct meet_far){.port = place->port, .as = place->rank, .call = call};
+    memcpy(f->ip, ip, sizeof f->ip);
+    memcpy(f->key, key, sizeof f->key);
+}
+
+int rnl_meet_far_up(struct meet *m, uint32_t rank)
+{
+    struct meet_slot *s = &m->slot[rank];
+    const int status = rnl_meet_join(m, rank);
+    if (status < 0)
+        return status;
+    s->state = MEET_UP;
+    s->due_ns = 0;
+    s->service = NULL;
+    m->news++;
+    rnl_meet_tell(m);
+    rnl_meet_show(m, rank);
+    return 0;
+}
+
+int rnl_meet_far_say(struct meet *m, uint32_t call, uint32_t rank, int status)
+{
+    struct rnl_meet_msg msg = {.kind = RNL_MEET_ANSWER, .u.answer = {.call = call, .status = status}};
+    msg.u.answer.place = (struct rnl_meet_place){.port = m->udp_port, .rank = rank};
+    memcpy(msg.u.answer.place.own, m->address, sizeof msg.u.answer.place.own);
+    return rnl_meet_tell_daemon(m, &msg);
+}
+
+/* ---- the end ---- */
+
+uint32_t rnl_meet_far_call_of(const struct meet *m, uint32_t rank)
+{
+    return m->far && m->slot[rank].is_far ? m->far[rank].call : 0;
+}
+
+void rnl_meet_far_part(struct meet *m, uint32_t rank)
+{
+    const struct rnl_meet_msg msg = {.kind = RNL_MEET_PART, .u.ticket = {.ticket = m->far[rank].call}};
+    if (m->far[rank].call != 0)
+        (void)!rnl_meet_tell_daemon(m, &msg);
+}
+
+void rnl_meet_far_alone(struct meet *m, uint32_t rank)
+{
+    if (m->far)
+        m->far[rank].call = 0;
+}
+
+void rnl_meet_far_forget(struct meet *m, uint32_t rank)
+{
+    if (m->far)
+        sodium_memzero(&m->far[rank], sizeof m->far[rank]);
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * rank_env.c - the operations of rank_env.h. */
+#include "job/rank_env.h"
+
+#include "base/error.h"
+#include "net/datagram/udp.h"
+#include "net/socket/kernel.h"
+#include "net/wire/bytes.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+void rnl_rank_env_init(struct rnl_rank_env *e, const struct rnl_env_ops *ops)
+{
+    e->env.ops = ops;
+    e->owner = getpid();
+    e->wait = RNL_WAITFD_NONE;
+    e->file = -1;
+    if (gethostname(e->env.host, sizeof e->env.host - 1) < 0)
+        memcpy(e->env.host, "localhost", sizeof "localhost");
+    rnl_host_facts(&e->env.facts);
+}
+
+int rnl_rank_env_segments(struct rnl_rank_env *e, uint32_t segments, uint32_t own)
+{
+    e->segment = calloc(segments, sizeof *e->segment);
+    e->segments = segments;
+    e->own_segment = own;
+    return e->segment ? 0 : rnl_fail(RNL_ERR_NO_MEMORY, "no memory for a job of %u ranks", e->env.size);
+}
+
+static void close_fd(const struct rnl_rank_env *e, const struct rnl_rank_segment *s)
+{
+    if ((s->state == RNL_SEGMENT_HERE || s->state == RNL_SEGMENT_OPEN) && s->fd != e->file)
+        close(s->fd);
+}
+
+void rnl_rank_env_end(struct rnl_rank_env *e)
+{
+    if (e->env.datagrams)
+        e->env.datagrams->ops->close(e->env.datagrams);
+    e->env.datagrams = NULL;
+    rnl_waitfd_free(&e->wait);
+    for (uint32_t i = 0; e->segment && i < e->segments; i++)
+        close_fd(e, &e->segment[i]);
+    if (e->heads)
+        munmap(e->heads, (size_t)e->segments * RNL_SEGMENT_HEAD);
+    free(e->segment);
+    e->segment = NULL;
+    e->heads = NULL;
+    explicit_bzero(e->env.job_key, sizeof e->env.job_key);
+}
+
+int rnl_rank_env_forked(const struct rnl_env *env)
+{
+    if (RNL_LIKELY(getpid() == ((const struct rnl_rank_env *)(const void *)env)->owner))
+        return 0;
+    return rnl_fail(RNL_ERR_FORKED,
+                    "this process is a fork of rank %u: only the process that opened an endpoint can use it; "
+                    "open before the fork is for the parent alone",
+                    env->rank);
+}
+
+/* ---- other hosts ---- */
+
+int rnl_rank_env_connect(struct rnl_rank_env *e, int udp)
+{
+    const struct rnl_kernel_options options = {.claims = rnl_wire_handshake_room};
+    struct rnl_socket *socket;
+    int status = rnl_kernel_socket_adopt(udp, &options, &socket);
+    if (status < 0) {
+        close(udp);
+        return status;
+    }
+    status = rnl_udp_transport_new(&e->env, socket, NULL, &e->env.datagrams);
+    if (status < 0)
+        socket->ops->close(socket);
+    else
+        e->env.facts.round_trip_ns = rnl_host_round_trip_ns();
+    return status;
+}
+
+void rnl_rank_address(const uint8_t ip[16], uint16_t port, bool same_kernel, uint64_t incarnation,
+                      struct rnl_rank_address *out)
+{
+    struct rnl_socket_addr at = {.port = port};
+    struct rnl_addr addr;
+    memcpy(at.ip, ip, sizeof at.ip);
+    rnl_udp_addr_of(&at, &addr);
+    *out = (struct rnl_rank_address){.incarnation = incarnation, .same_kernel = same_kernel, .addr_bytes = addr.len};
+    static_assert(sizeof out->addr == sizeof addr.bytes, "an address is an address");
+    memcpy(out->addr, addr.bytes, addr.len);
+}
+
+/* ---- segments ---- */
+
+int rnl_rank_segment_check(const struct rnl_rank_env *e, uint32_t rank, uint32_t segment)
+{
+    int status = rnl_rank_env_forked(&e->env);
+    if (status == 0 && e->segment[segment].state >= RNL_SEGMENT_OPEN)
+        status = rnl_fail(RNL_ERR_JOB, "the segment of rank %u has been handed out to this rank before", rank);
+    return status;
+}
+
+int rnl_rank_segment_map(struct rnl_env *env, int segment, size_t offset, size_t bytes, int writable, void **at)
+{
+    struct rnl_rank_env *e = rnl_rank_env_of(env);
+    const struct rnl_rank_segment *s = &e->segment[segment];
+    const bool head = offset < RNL_SEGMENT_HEAD && bytes <= RNL_SEGMENT_HEAD - offset;
+    void *p = e->heads;
+    if (head && !p) { /* they lie together, so that one page of page tables serves many peers */
+        p = mmap(NULL, (size_t)e->segments * RNL_SEGMENT_HEAD, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                 -1, 0);
+        e->heads = p == MAP_FAILED ? NULL : p;
+    }
+    if (p != MAP_FAILED)
+        p = mmap(head ? e->heads + (size_t)segment * RNL_SEGMENT_HEAD + offset : NULL, bytes,
+                 PROT_READ | (writable ? PROT_WRITE : 0), MAP_SHARED | (head ? MAP_FIXED : 0), s->fd,
+                 (off_t)(s->offset + offset));
+    if (p == MAP_FAILED)
+        return rnl_fail_errno(errno == ENOMEM ? RNL_ERR_NO_MEMORY : RNL_ERR_SYSTEM, errno,
+                              "cannot map %zu bytes of a segment at offset %zu: raise the limit of address space "
+                              "(ulimit -v) or of mappings (vm.max_map_count)",
+                              bytes, offset);
+    *at = p;
+    return 0;
+}
+
+void rnl_rank_segment_unmap(struct rnl_env *env, int segment, void *at, size_t bytes)
+{
+    const struct rnl_rank_env *e = rnl_rank_env_of(env);
+    (void)segment;
+    const bool head =
+        e->heads && (char *)at >= e->heads && (char *)at < e->heads + (size_t)e->segments * RNL_SEGMENT_HEAD;
+    if (!head ||
+        mmap(at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
+        munmap(at, bytes);
+}
+
+void rnl_rank_segment_settle(struct rnl_env *env, int segment)
+{
+    const struct rnl_rank_env *e = rnl_rank_env_of(env);
+    close_fd(e, &e->segment[segment]);
+    e->segment[segment].state = RNL_SEGMENT_SETTLED;
+}
+
+void rnl_rank_segment_close(struct rnl_env *env, int segment)
+{
+    const struct rnl_rank_env *e = rnl_rank_env_of(env);
+    struct rnl_rank_segment *s = &e->segment[segment];
+    close_fd(e, s);
+    if (s->state == RNL_SEGMENT_OPEN || (uint32_t)segment == e->own_segment)
+        s->state = RNL_SEGMENT_ABSENT;
+}
+
+/* ---- event loops ---- */
+
+int rnl_rank_env_fd(struct rnl_env *env)
+{
+    struct rnl_rank_env *e = rnl_rank_env_of(env);
+    int status = rnl_rank_env_forked(env);
+    if (status == 0 && e->wait.epoll < 0)
+        status = rnl_waitfd_new(&e->wait, env->bell);
+    return status < 0 ? status : e->wait.epoll;
+}
+
+void rnl_rank_env_fd_drain(struct rnl_env *env)
+{
+    rnl_waitfd_drain(&rnl_rank_env_of(env)->wait);
+}
+
+void rnl_rank_env_fd_until(struct rnl_env *env, uint64_t ns)
+{
+    rnl_waitfd_until(&rnl_rank_env_of(env)->wait, ns);
+}
+
+void rnl_rank_env_fd_raise(struct rnl_env *env, uint32_t rank)
+{
+    const struct rnl_bell *bell = rank < env->size ? env->bell_of(env, rank) : NULL;
+    if (bell)
+        rnl_waitfd_raise(&rnl_rank_env_of(env)->wait, bell);
+}
+
+int rnl_rank_env_fd_watch(struct rnl_env *env, int fd)
+{
+    return rnl_waitfd_watch(&rnl_rank_env_of(env)->wait, fd);
+}

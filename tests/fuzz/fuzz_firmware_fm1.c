@@ -1,6 +1,0 @@
-/* SPDX-License-Identifier: BSD-3-Clause
- *
- * fuzz_firmware_fm1.c - what the firmware of fm1 makes of any packets, entries of the host, and engines' pace: see
- * native.h. */
-#define FUZZED
-#include "paper/native_fm1.c"

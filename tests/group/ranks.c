@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * ranks.c - what groups promise between processes: a program for launched jobs and for the virtual cluster.
+ *
+ *     ranks order METHOD COUNT    each rank sends COUNT messages of many lengths
+ *     ranks death VICTIM COUNT [METHOD]    the same, and rank VICTIM, if there is one, kills itself on its way
+ *     ranks slow                  the last rank takes nothing in for a while
+ *     ranks hostile               rank 1 sends what is no message of the protocol
+ *     ranks part                  a group of the odd ranks beside one of all; and one more after it was left
+ *
+ * Ranks that are in the group to its end print "MODE: rank R agrees on HASH". */
+#include <runnel/group.h>
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { HANDLER = 3, RANKS = 64, LONGEST = 100000 };
+
+struct state {
+    rnl_endpoint *ep;
+    uint64_t hash, done[RANKS], total, view_hash, last;
+    unsigned in_view, sequencer;
+    bool lives[RANKS], bad, over;
+    uint64_t die_at, commands; /* messages of each rank, of which all have been delivered when it is over */
+};
+
+static unsigned char bytes[LONGEST + 256];
+
+static size_t length_of(unsigned rank, uint64_t i)
+{
+    static const size_t lengths[] = {8, 16, 17, 300, 0, 5000, 20000, LONGEST};
+    return lengths[(i * 5 + rank + i / 7) % 8] >> (i % 3 == 0 ? 0 : i % 2);
+}
+
+static void deliver(rnl_group *g, const struct rnl_group_message *m, void *ctx)
+{
+    struct state *s = ctx;
+    uint64_t i = s->done[m->sender]++;
+    (void)g;
+    s->bad |= m->number != ++s->last || m->sender >= RANKS || m->n != length_of(m->sender, i) ||
+              (m->n && memcmp(m->buf, bytes + (m->sender + i) % 256, m->n) != 0);
+    if (s->over)
+        return;
+    s->hash = (s->hash ^ m->sender ^ m->number << 8) * 0x100000001b3u;
+    s->total++;
+    if (s->die_at && s->total == s->die_at)
+        raise(SIGKILL);
+    s->over = true;
+    for (unsigned r = 0; r < rnl_size(s->ep); r++)
+        s->over &= !s->lives[r] || s->done[r] >= s->commands;
+}
+
+static void changed(rnl_group *g, const struct rnl_group_view *v, void *ctx)
+{
+    struct state *s = ctx;
+    (void)g;
+    s->bad |= v->number != ++s->last;
+    s->in_view = v->count;
+    s->sequencer = v->sequencer;
+    memset(s->lives, 0, sizeof s->lives);
+    for (unsigned i = 0; i < v->count; i++)
+        s->lives[v->ranks[i]] = true;
+    if (s->over)
+        return;
+    s->hash = (s->hash ^ v->count ^ v->number << 8) * 0x100000001b3u;
+    s->over = s->commands && v->number > 1;
+    for (unsigned r = 0; r < rnl_size(s->ep); r++)
+        s->over &= !s->lives[r] || s->done[r] >= s->commands;
+}
+
+static void ended(rnl_group *g, int status, void *ctx)
+{
+    (void)g, (void)ctx;
+    printf("ended: %s\n", rnl_status_name(status));
+}
+
+static bool fails(const char *what, int64_t status)
+{
+    if (status < 0)
+        printf("%s: %s\n", what, rnl_last_error()->text);
+    return status < 0;
+}
+
+static bool open_group(struct state *s, int handler, unsigned method, size_t budget, rnl_group **g)
+{
+    struct rnl_group_options opt = {.size = sizeof opt,
+                                    .handler = handler,
+                                    .budget = budget,
+                                    .method = (enum rnl_group_method)(method % 4),
+                                    .flat = method / 4,
+                                    .deliver = deliver,
+                                    .changed = changed,
+                                    .ended = ended,
+                                    .ctx = s};
+    return !fails("rnl_group_open", rnl_group_open(s->ep, &opt, g));
+}
+
+/* Sends all, waits for all, leaves. */
+static bool traffic(struct state *s, rnl_group *g, const char *mode)
+{
+    const unsigned rank = rnl_rank(s->ep);
+    for (uint64_t i = 0; i < s->commands; i++) {
+        size_t n = length_of(rank, i);
+        const struct rnl_buffer pieces[] = {{bytes + (rank + i) % 256, n / 3},
+                                            {bytes + (rank + i) % 256 + n / 3, n - n / 3}};
+        if (fails("rnl_group_send", rnl_group_send(g, pieces, 2, 0)))
+            return false;
+    }
+    while (!s->over)
+        if (fails("rnl_wait", rnl_wait(s->ep, 60000000000)))
+            return false;
+    printf("%s: rank %u agrees on %016llx\n", mode, rank, (unsigned long long)s->hash);
+    return !fails("rnl_group_leave", rnl_group_leave(g, 60000000000)) && !s->bad;
+}
+
+/* While one member takes nothing in, the others may send what their share holds, and no more. It looks again once
+ * rank 0 has made the file `go`. */
+static bool slow(struct state *s)
+{
+    enum { TRIES = 1000, SENT_MAX = 100000 };
+    const size_t budget = 256 << 10;
+    const unsigned last = rnl_size(s->ep) - 1;
+    static uint64_t sent;
+    struct rnl_group_stats stats;
+    rnl_group *g;
+    if (!open_group(s, HANDLER, 0, budget, &g))
+        return false;
+    s->commands = UINT64_MAX; /* not over */
+    if (rnl_rank(s->ep) == 0) {
+        for (unsigned tries = 0; tries < TRIES && sent < SENT_MAX; tries++) {
+            const struct rnl_buffer piece = {bytes + sent % 256, length_of(0, sent)};
+            if (rnl_group_send(g, &piece, 1, RNL_NO_WAIT) == 0) {
+                sent++;
+                tries = 0;
+            }
+            if (rnl_extract(s->ep, SIZE_MAX) < 0)
+                return false;
+        }
+        rnl_group_get_stats(g, &stats);
+        printf("held back: %d, %d\n", sent < SENT_MAX, stats.kept_bytes <= budget / 2 + LONGEST);
+        FILE *file = fopen("go", "w");
+        if (!file || fclose(file))
+            return false;
+        for (unsigned r = 1; r <= last; r++)
+            if (fails("rnl_send", rnl_send(s->ep, r, HANDLER + 1, &sent, sizeof sent)))
+                return false;
+        s->commands = sent;
+    }
+    for (unsigned i = 0; rnl_rank(s->ep) == last && i < 6000 && access("go", F_OK) < 0; i++)
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    while (s->commands == UINT64_MAX || s->done[0] < s->commands)
+        if (fails("rnl_wait", rnl_wait(s->ep, 60000000000)))
+            return false;
+    printf("slow: rank %u agrees on %016llx\n", rnl_rank(s->ep), (unsigned long long)s->hash);
+    return !fails("rnl_group_leave", rnl_group_leave(g, 60000000000)) && !s->bad;
+}
+
+static int go_on(const void *buf, size_t n, unsigned peer, void *ctx)
+{
+    struct state *s = ctx;
+    uint64_t sent;
+    (void)peer, (void)n;
+    memcpy(&sent, buf, sizeof sent);
+    s->commands = sent;
+    return RNL_DONE;
+}
+
+/* Rank 1 says everything once, at each of its turns, and is excluded by the others, who go on. */
+static bool hostile(struct state *s)
+{
+    const unsigned rank = rnl_rank(s->ep);
+    rnl_group *g;
+    if (rank == 1) {
+        for (unsigned i = 0; i < 400; i++) {
+            unsigned char junk[48] = {(unsigned char)(1 + i % 20), (unsigned char)(i % 3), 0, 0, 1};
+            junk[8] = (unsigned char)(i % 11);
+            junk[16] = (unsigned char)(i % 4);
+            junk[i % 7 + 17] = (unsigned char)(i / 7);
+            for (unsigned r = 0; r < rnl_size(s->ep); r++)
+                if (r != 1 && rnl_send(s->ep, r, HANDLER, junk, i % 49) < 0)
+                    return false;
+        }
+        printf("hostile: rank 1 has said it\n");
+        return rnl_handler_stream(s->ep, HANDLER, (rnl_stream_handler *)NULL, NULL) < 0;
+    }
+    if (!open_group(s, HANDLER, 0, 0, &g))
+        return false;
+    s->commands = UINT64_MAX;
+    while (s->lives[1])
+        if (fails("rnl_wait", rnl_wait(s->ep, 60000000000)))
+            return false;
+    printf("hostile: rank %u goes on without rank 1\n", rank);
+    return !fails("rnl_group_leave", rnl_group_leave(g, 60000000000)) && !s->bad;
+}
+
+static int ignore(rnl_stream *s, unsigned peer, void *ctx)
+{
+    (void)s, (void)peer, (void)ctx;
+    return RNL_DONE;
+}
+
+/* The word for a program that is wrong, and a group of some ranks beside one of all. */
+static bool part(struct state *s)
+{
+    static struct state odd;
+    const unsigned rank = rnl_rank(s->ep), odds[] = {1, 3}, wrong[] = {3, 1};
+    struct rnl_group_options opt = {.size = sizeof opt,
+                                    .handler = HANDLER + 2,
+                                    .count = 2,
+                                    .ranks = wrong,
+                                    .deliver = deliver,
+                                    .changed = changed,
+                                    .ctx = &odd};
+    rnl_group *all, *some = NULL;
+    odd = *s;
+    if (rnl_group_open(s->ep, &opt, &some) != RNL_ERR_ARG)
+        return false;
+    opt.ranks = odds;
+    int status = rnl_group_open(s->ep, &opt, &some);
+    if (status != (rank % 2 ? 0 : RNL_ERR_RANK) || !open_group(s, HANDLER, 0, 0, &all))
+        return false;
+    const struct rnl_buffer too_long = {bytes, RNL_GROUP_MESSAGE_MAX + 1};
+    if (rnl_group_send(all, &too_long, 1, 0) != RNL_ERR_TOO_LONG || rnl_group_send(all, NULL, 0, 64) != RNL_ERR_ARG)
+        return false;
+    return (rank % 2 == 0 || traffic(&odd, some, "odd")) && traffic(s, all, "part");
+}
+
+int main(int argc, char **argv)
+{
+    static struct state s;
+    rnl_group *g;
+    bool good = false;
+    const char *mode = argc > 1 ? argv[1] : "order";
+    const unsigned number = argc > 2 ? (unsigned)atoi(argv[2]) : 0;
+    for (unsigned i = 0; i < sizeof bytes; i++)
+        bytes[i] = (unsigned char)(i * i >> 3 ^ i);
+    s.hash = 1;
+    s.commands = argc > 3 ? strtoull(argv[3], NULL, 10) : 40;
+    const struct rnl_options opt = {.size = sizeof opt};
+    if (fails("rnl_open", rnl_open(&s.ep, &opt)) ||
+        fails("handler", rnl_handler_whole(s.ep, HANDLER + 1, go_on, &s, 0)))
+        return 1;
+    if (strcmp(mode, "order") == 0) {
+        good = open_group(&s, HANDLER, number, 0, &g) && traffic(&s, g, mode);
+    } else if (strcmp(mode, "death") == 0) {
+        s.die_at = number == rnl_rank(s.ep) ? s.commands + 5 : 0;
+        good = open_group(&s, HANDLER, argc > 4 ? (unsigned)atoi(argv[4]) : 0, 0, &g) && traffic(&s, g, mode);
+    } else if (strcmp(mode, "slow") == 0) {
+        good = slow(&s);
+    } else if (strcmp(mode, "hostile") == 0) {
+        good = hostile(&s);
+        if (rnl_rank(s.ep) == 1 && fails("handler", rnl_handler_stream(s.ep, HANDLER, ignore, NULL)))
+            return 1;
+    } else if (strcmp(mode, "part") == 0) {
+        good = part(&s);
+    }
+    fflush(stdout);
+    return fails("rnl_close", rnl_close(s.ep)) || !good;
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * caller.c - a process that serves or reaches, for the script beside it:
+ *
+ *   caller serve NAME [any | uid=N | gid=N | deny | names=N]
+ *         offers the service (or N of them), echoes what comes, and prints a line for each thing that happens
+ *   caller serve NAME window
+ *         also offers a window, and prints a line for each notification
+ *   caller import NAME [SECONDS]
+ *         reaches it, imports its window, writes, adds and reads there, and says how the window was reached
+ *   caller serve NAME address
+ *         also prints its address
+ *   caller insert TEXT ADDRESS
+ *         makes the endpoint of that address a peer, sends the text, prints the echo
+ *   caller cross MINE THEIRS
+ *         writes its own address to the file MINE, inserts that in the file THEIRS, and says when they are one peer
+ *   caller twice NAME
+ *         reaches it two times, says something to each of the two peers, which are one process, and leaves them
+ *   caller reach NAME TEXT [SECONDS]
+ *         reaches it, sends the text, prints the echo; then sends it again when told on its input, until that ends */
+#include "runnel/meet.h"
+#include "runnel/window.h"
+#include "support/must.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SAY = 1, ECHO = 2, WINDOW = 3, WINDOW_BYTES = 1 << 20 };
+static rnl_endpoint *ep;
+static int denies;
+static char echo[256];
+
+static int on_knock(void *ctx, unsigned peer, const struct rnl_cred *cred)
+{
+    (void)ctx, (void)peer;
+    printf("knock uid %u gid %u pid %d\n", (unsigned)cred->uid, (unsigned)cred->gid, (int)cred->pid);
+    return denies;
+}
+
+static void on_death(void *arg, unsigned peer, enum rnl_death_reason why)
+{
+    (void)arg;
+    printf("gone %d\n", (int)why);
+    TEST_MUST(rnl_leave(ep, peer) == 0);
+}
+
+static int on_say(const void *data, size_t n, unsigned peer, void *ctx)
+{
+    (void)ctx;
+    printf("said %.*s\n", (int)n, (const char *)data);
+    if (rnl_send(ep, peer, ECHO, data, n) < 0)
+        printf("cannot echo: %s\n", rnl_last_error()->text);
+    return 0;
+}
+
+static int on_echo(const void *data, size_t n, unsigned peer, void *ctx)
+{
+    (void)ctx, (void)peer;
+    TEST_MUST(n < sizeof echo);
+    memcpy(echo, data, n);
+    echo[n] = '\0';
+    return 0;
+}
+
+static void on_note(void *ctx, rnl_window *w, unsigned peer, size_t offset, size_t n)
+{
+    const unsigned char *at = ctx;
+    size_t wrong = 0;
+    (void)w, (void)peer;
+    for (size_t i = 0; i < n; i++)
+        wrong += at[offset + i] != (unsigned char)((offset + i) * 7 >> 3);
+    printf("landed %zu at %zu, %zu wrong\n", n, offset, wrong);
+}
+
+static void print_address(FILE *to)
+{
+    char address[RNL_ADDRESS_BYTES];
+    TEST_MUST(rnl_address(ep, NULL, NULL, NULL, address, sizeof address) == 0);
+    fprintf(to, "%s\n", address);
+    fflush(to);
+}
+
+static void offer_window(void)
+{
+    rnl_window *w;
+    void *at;
+    TEST_MUST(rnl_window_alloc(ep, WINDOW_BYTES, &at, &w) == 0);
+    const struct rnl_offer o = {.size = sizeof o, .id = WINDOW, .notify = on_note, .ctx = at};
+    TEST_MUST(rnl_window_offer(w, &o) == 0);
+}
+
+static int import(const char *name, double seconds)
+{
+    static unsigned char own[WINDOW_BYTES], back[WINDOW_BYTES];
+    const size_t head = 4096;
+    const int64_t bound_ns = (int64_t)(seconds * 1e9);
+    rnl_import *m;
+    size_t bytes;
+    unsigned peer;
+    uint64_t was;
+    for (size_t i = 0; i < sizeof own; i++)
+        own[i] = (unsigned char)(i * 7 >> 3);
+    int status = rnl_reach(ep, name, bound_ns, &peer);
+    if (status == 0)
+        status = rnl_window_import(ep, peer, WINDOW, bound_ns, &m, &bytes);
+    if (status == 0)
+        status = rnl_put(m, head, own + head, sizeof own - head, RNL_PUT_NOTIFY);
+    for (unsigned i = 0; i < 100 && status == 0; i++)
+        status = rnl_fetch_add(m, 8, 3, &was);
+    if (status == 0)
+        status = rnl_quiet(ep, peer, bound_ns);
+    if (status == 0)
+        status = rnl_get(m, head, back, sizeof back - head);
+    if (status < 0) {
+        printf("%s: %s\n", rnl_status_name(status), rnl_last_error()->text);
+        return 1;
+    }
+    printf("%s %zu, counted %u, %s\n", rnl_import_is_direct(m) ? "direct" : "carried", bytes, (unsigned)(was % 300),
+           memcmp(back, own + head, sizeof back - head) == 0 ? "same" : "other");
+    TEST_MUST(rnl_import_drop(m) == 0 && rnl_leave(ep, peer) == 0);
+    return 0;
+}
+
+static int serve(const char *name, const char *how)
+{
+    uid_t uid = 0;
+    gid_t gid = 0;
+    unsigned names = 0;
+    struct rnl_admit who = {.uid = &uid, .gid = &gid};
+    who.flags = strcmp(how, "any") == 0 ? RNL_ADMIT_ANYONE : 0;
+    who.uids = sscanf(how, "uid=%u", &uid) == 1;
+    who.gids = sscanf(how, "gid=%u", &gid) == 1;
+    denies = strcmp(how, "deny") == 0;
+    (void)!sscanf(how, "names=%u", &names);
+    if (strcmp(how, "window") == 0)
+        offer_window();
+    if (strcmp(how, "address") == 0)
+        who.flags = RNL_ADMIT_ANYONE;
+    int status = rnl_serve(ep, name, &who, on_knock, NULL);
+    for (unsigned i = 0; i < names && status == 0; i++) {
+        char more[64];
+        snprintf(more, sizeof more, "%s-%u", name, i);
+        status = rnl_serve(ep, more, &who, on_knock, NULL);
+    }
+    if (status < 0) {
+        printf("%s: %s\n", rnl_status_name(status), rnl_last_error()->text);
+        return 1;
+    }
+    if (strcmp(how, "address") == 0)
+        print_address(stdout);
+    printf("serving\n");
+    while (rnl_wait(ep, -1) >= 0)
+        ;
+    printf("cannot wait: %s\n", rnl_last_error()->text);
+    return 1;
+}
+
+static int say(unsigned peer, const char *text)
+{
+    echo[0] = '\0';
+    int status = rnl_send(ep, peer, SAY, text, strlen(text));
+    while (status >= 0 && strcmp(echo, text) != 0) {
+        struct rnl_peer_info info;
+        status = (int)rnl_wait(ep, (int64_t)10 * 1000000000);
+        if (status >= 0 && rnl_peer(ep, peer, &info) == 0 && info.state != RNL_PEER_UP)
+            status = RNL_ERR_PEER_DEAD;
+    }
+    if (status < 0)
+        printf("%s\n", rnl_status_name(status));
+    else
+        printf("heard %s\n", echo);
+    return status < 0;
+}
+
+static int reach(const char *name, const char *text, double seconds)
+{
+    unsigned peer;
+    struct rnl_cred cred;
+    int status = rnl_reach(ep, name, (int64_t)(seconds * 1e9), &peer);
+    if (status < 0) {
+        printf("%s: %s\n", rnl_status_name(status), rnl_last_error()->text);
+        return 1;
+    }
+    TEST_MUST(rnl_peer_cred(ep, peer, &cred) == 0);
+    printf("reached uid %u pid %d\n", (unsigned)cred.uid, (int)cred.pid);
+    char line[80];
+    do {
+        if (say(peer, text))
+            return 1;
+    } while (fgets(line, sizeof line, stdin));
+    TEST_MUST(rnl_leave(ep, peer) == 0);
+    return 0;
+}
+
+static int insert(const char *text, const char *address)
+{
+    unsigned peer;
+    struct rnl_peer_info info = {.state = RNL_PEER_NEW};
+    const uint64_t end = test_now_ns() + (uint64_t)20 * 1000000000;
+    int status = rnl_insert(ep, address, &peer);
+    while (status >= 0 && info.state == RNL_PEER_NEW) {
+        TEST_MUST(test_now_ns() < end);
+        (void)!rnl_wait(ep, 10000000);
+        TEST_MUST(rnl_peer(ep, peer, &info) == 0);
+    }
+    if (status < 0 || info.state != RNL_PEER_UP) {
+        printf("not inserted: %s\n", status < 0 ? rnl_status_name(status) : "dead");
+        return 1;
+    }
+    status = say(peer, text);
+    TEST_MUST(rnl_leave(ep, peer) == 0);
+    return status;
+}
+
+/* Both sides insert each other at about the same time. */
+static int cross(const char *mine, const char *theirs)
+{
+    char address[RNL_ADDRESS_BYTES + 2] = "", part[256];
+    unsigned peer, again;
+    struct rnl_peer_info info = {.state = RNL_PEER_NEW};
+    const uint64_t end = test_now_ns() + (uint64_t)20 * 1000000000;
+    snprintf(part, sizeof part, "%s.part", mine);
+    TEST_MUST(rnl_serve(ep, mine, NULL, NULL, NULL) == 0); /* so the daemon has answered */
+    FILE *f = fopen(part, "we");
+    TEST_MUST(f);
+    print_address(f);
+    TEST_MUST(fclose(f) == 0 && rename(part, mine) == 0);
+    while (!(f = fopen(theirs, "re"))) {
+        TEST_MUST(test_now_ns() < end);
+        TEST_MUST(rnl_extract(ep, SIZE_MAX) >= 0);
+    }
+    TEST_MUST(fgets(address, sizeof address, f));
+    fclose(f);
+    address[strcspn(address, "\n")] = '\0';
+    TEST_MUST(rnl_insert(ep, address, &peer) == 0);
+    while (info.state == RNL_PEER_NEW) {
+        TEST_MUST(test_now_ns() < end);
+        (void)!rnl_wait(ep, 100000000);
+        TEST_MUST(rnl_peer(ep, peer, &info) == 0);
+    }
+    TEST_MUST(rnl_insert(ep, address, &again) == 0);
+    int status = info.state == RNL_PEER_UP && again == peer ? say(peer, "across") : 1;
+    for (unsigned i = 1; i < rnl_size(ep); i++) {
+        struct rnl_cred cred;
+        if (i != peer && rnl_peer_cred(ep, i, &cred) == 0)
+            status = printf("also peer %u\n", i);
+    }
+    for (const uint64_t until = test_now_ns() + 1000000000; test_now_ns() < until;) /* the other one may still say it */
+        (void)!rnl_wait(ep, 100000000);
+    return status != 0;
+}
+
+static int twice(const char *name)
+{
+    unsigned peer[2];
+    for (unsigned i = 0; i < 2; i++)
+        TEST_MUST(rnl_reach(ep, name, (int64_t)20 * 1000000000, &peer[i]) == 0);
+    TEST_MUST(peer[0] != peer[1]);
+    for (unsigned i = 0; i < 4; i++)
+        if (say(peer[i % 2], i % 2 ? "to the second" : "to the first"))
+            return 1;
+    TEST_MUST(rnl_leave(ep, peer[0]) == 0);
+    if (say(peer[1], "still there"))
+        return 1;
+    return rnl_leave(ep, peer[1]);
+}
+
+int main(int argc, char **argv)
+{
+    const struct rnl_options opt = {.size = sizeof opt, .flags = RNL_ALONE};
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    TEST_MUST(argc >= 3);
+    TEST_MUST(rnl_open(&ep, &opt) == 0);
+    TEST_MUST(rnl_handler_whole(ep, SAY, on_say, NULL, 0) == SAY);
+    TEST_MUST(rnl_handler_whole(ep, ECHO, on_echo, NULL, 0) == ECHO);
+    int serves = strcmp(argv[1], "serve") == 0;
+    if (serves)
+        rnl_on_death(ep, on_death, NULL);
+    int status = strcmp(argv[1], "insert") == 0   ? insert(argv[2], argv[3])
+                 : strcmp(argv[1], "cross") == 0  ? cross(argv[2], argv[3])
+                 : strcmp(argv[1], "twice") == 0  ? twice(argv[2])
+                 : strcmp(argv[1], "import") == 0 ? import(argv[2], argc > 3 ? atof(argv[3]) : 20)
+                 : serves                         ? serve(argv[2], argc > 3 ? argv[3] : "")
+                          : reach(argv[2], argc > 3 ? argv[3] : "hello", argc > 4 ? atof(argv[4]) : 20);
+    TEST_MUST(rnl_close(ep) == 0);
+    return status;
+}

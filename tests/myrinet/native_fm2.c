@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * native_fm2.c - see native.h. */
+#include "sim/myrinet/systems/fm2/firmware.c"
+
+#define SYSTEM    "fm2"
+#define CONSERVED (card.posted - card.sent <= FM2_QUEUE && sends - card.sent <= 1)
+#include "myrinet/native.h"
+
+static void host_fills(void)
+{
+    card.ring_at = 65536;
+    card.frame = 128 + FM2_TRAILER;
+    for (uint32_t i = 0; i < FM2_NODES; i++)
+        card.route[i] = ROUTE_VALID | i;
+}
+
+static void host_writes(void)
+{
+    if (card.posted - card.sent < FM2_QUEUE) {
+        uint32_t bytes = chance(FM2_DATA + 1), rest = chance(1 << 16);
+        card.queue[card.posted % FM2_QUEUE][FM2_WORDS - 2] = bytes << 16 | rest;
+        card.posted++;
+    }
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * test_delivery.c - every system delivers every byte: sizes, pages, buffers, frames, several senders; and what a host
+ * pays that computes meanwhile. */
+#include "tests/myrinet/machine.h"
+#include "tests/myrinet/systems.h"
+
+#include <string.h>
+
+static void every_system_delivers_every_byte_at_every_size(void **state)
+{
+    (void)state;
+    static const uint32_t sizes[] = {4, 8, 60, 124, 128, 132, 248, 256, 1020, 1024, 1028, 4096, 4100, 12288};
+    for (int s = 0; s < SYSTEMS; s++)
+        for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++)
+            for (int stream = 0; stream < 2; stream++) {
+                struct myri_outcome out;
+                struct myri_experiment x =
+                    experiment(systems[s][0], systems[s][1], stream ? MYRI_STREAM_RATE : MYRI_ONE_WAY, sizes[k]);
+                if (stream && strcmp(systems[s][0], "vmmc") == 0)
+                    continue; /* its receiver has one place for a message */
+                x.count = 12;
+                if (myri_experiment_run(&x, &out) < 0)
+                    fail_msg("%s, %u bytes: %s", systems[s][0], sizes[k], rnl_last_error()->text);
+                assert_int_equal(out.received, out.sent);
+                assert_int_equal(out.wrong, 0);
+                assert_int_equal(out.count.packets_sent, out.count.packets_received);
+                assert_int_equal(out.count.bytes_sent, out.count.bytes_received);
+            }
+}
+
+static void short_messages_of_bip_wait_for_their_buffers_on_the_card(void **state)
+{
+    (void)state;
+    for (uint32_t bytes = 4; bytes <= 512; bytes *= 2)
+        for (int tuned = 0; tuned < 2; tuned++) {
+            struct myri_outcome out;
+            struct myri_experiment x = experiment(tuned ? "bip-tuned" : "bip", "H-PP", MYRI_STREAM_RATE, bytes);
+            x.count = 300;
+            if (myri_experiment_run(&x, &out) < 0)
+                fail_msg("%u bytes: %s", bytes, rnl_last_error()->text);
+            assert_int_equal(out.received, 300);
+            assert_int_equal(out.wrong, 0);
+        }
+}
+
+static void pages_of_every_size_carry_every_byte(void **state)
+{
+    (void)state;
+    static const char *const paged[][2] = {{"vmmc", "H-P"},       {"bip", "H-PP"},         {"bip-tuned", "H-PP"},
+                                           {"pm-cached", "H-PP"}, {"pm-uncached", "H-PP"}, {"simple", "H-PP"}};
+    for (int s = 0; s < 6; s++)
+        for (uint32_t page = 1024; page <= 16384; page *= 2) {
+            struct myri_outcome out;
+            struct myri_experiment x = experiment(paged[s][0], paged[s][1], MYRI_ONE_WAY, 20480);
+            x.machine.v[MYRI_M_page] = page;
+            x.count = 6;
+            x.cold = 1;
+            if (myri_experiment_run(&x, &out) < 0)
+                fail_msg("%s, pages of %u: %s", paged[s][0], page, rnl_last_error()->text);
+            assert_int_equal(out.received, 12);
+            assert_int_equal(out.wrong, 0);
+            if (s == 0 || s == 3) /* a chunk is a page, or what a buffer holds of one */
+                assert_true(out.count.packets_sent >= 12 * (20480 / (s ? page < 8192 ? page : 8192 : page)));
+        }
+    struct myri_machine m = machine("H-P");
+    assert_int_equal(myri_machine_set(&m, "page=3000"), RNL_ERR_ARG);
+    assert_non_null(strstr(rnl_last_error()->text, "a power of two"));
+    assert_int_equal(myri_machine_set(&m, "page=512"), RNL_ERR_ARG);
+}
+
+static void fewer_receive_buffers_hold_senders_back_and_lose_nothing(void **state)
+{
+    (void)state;
+    static const char *const systems_with[] = {"fm1", "fm2", "pm"};
+    for (int s = 0; s < 3; s++) {
+        double rate[2];
+        for (int many = 0; many < 2; many++) {
+            struct myri_outcome out;
+            struct myri_experiment x = experiment(systems_with[s], "H-PP", MYRI_STREAM_RATE, 8192);
+            x.count = 20;
+            x.buffers = s == 2 ? (many ? 8 : 1) : many ? 64 : 4;
+            x.slow_us = s == 2 ? 60 : 0; /* PM's hosts give a buffer back at once, if they do nothing else */
+            if (myri_experiment_run(&x, &out) < 0)
+                fail_msg("%s, %u buffers: %s", systems_with[s], x.buffers, rnl_last_error()->text);
+            assert_int_equal(out.received, 20);
+            assert_int_equal(out.wrong, 0);
+            rate[many] = out.value;
+        }
+        assert_true(rate[1] > 1.05 * rate[0]);
+    }
+    struct myri_outcome out;
+    struct myri_experiment x = experiment("fm2", "H-PP", MYRI_GOODPUT, 128);
+    x.senders = 4;
+    x.buffers = 9;
+    assert_int_equal(myri_experiment_run(&x, &out), RNL_ERR_ARG);
+    assert_non_null(strstr(rnl_last_error()->text, "fm2 can have 10 to 256, with 5 nodes"));
+}
+
+static void frames_are_whole_where_their_paper_says_so(void **state)
+{
+    (void)state;
+    struct myri_outcome out;
+    struct myri_experiment x = experiment("fm1-polls", "H-A", MYRI_ONE_WAY, 16);
+    x.count = 10;
+    assert_int_equal(myri_experiment_run(&x, &out), 0);
+    assert_int_equal(out.count.bytes_sent, 20 * 136);
+    x = experiment("fm1", "H-S", MYRI_ONE_WAY, 16);
+    x.count = 10;
+    assert_int_equal(myri_experiment_run(&x, &out), 0);
+    assert_int_equal(out.count.bytes_sent, 20 * 24);
+    x = experiment("fm2", "H-P", MYRI_ONE_WAY, 16);
+    x.count = 10;
+    assert_int_equal(myri_experiment_run(&x, &out), 0);
+    assert_int_equal(out.count.bytes_sent, 20 * 136);
+}
+
+static void handlers_of_several_senders_wait_for_their_bytes_at_once(void **state)
+{
+    (void)state;
+    static const char *const streams[] = {"fm2", "mpi-fm2"};
+    for (int s = 0; s < 2; s++)
+        for (uint32_t bytes = 600; bytes <= 4096; bytes += 1748) {
+            struct myri_outcome out;
+            struct myri_experiment x = experiment(streams[s], "H-PP", MYRI_GOODPUT, bytes);
+            x.senders = 4;
+            x.count = 20;
+            if (myri_experiment_run(&x, &out) < 0)
+                fail_msg("%s, %u bytes: %s", streams[s], bytes, rnl_last_error()->text);
+            assert_int_equal(out.received, 80);
+            assert_int_equal(out.wrong, 0);
+        }
+}
+
+static double asked(enum myri_measure what, enum myri_attention how, double slow)
+{
+    struct myri_outcome out;
+    struct myri_experiment x = experiment("vmmc", "H-P", what, 4);
+    x.count = 100;
+    x.slow_us = slow;
+    x.attention = how;
+    if (myri_experiment_run(&x, &out) < 0)
+        fail_msg("%s", rnl_last_error()->text);
+    assert_int_equal(out.wrong, 0);
+    return out.value;
+}
+
+static void who_computes_pays_for_polls_and_interrupts_and_not_for_another_processor(void **state)
+{
+    (void)state;
+    double at_once = asked(MYRI_ANSWER, MYRI_BY_PROCESSOR, 20), interrupt = machine("H-P").v[MYRI_M_interrupt];
+    double often = asked(MYRI_ANSWER, MYRI_BY_POLLS, 10), seldom = asked(MYRI_ANSWER, MYRI_BY_POLLS, 90);
+    double interrupted = asked(MYRI_ANSWER, MYRI_BY_INTERRUPTS, 20);
+    assert_true(seldom - often > 30 && seldom - often < 50); /* half of what lies between two looks, in the mean */
+    assert_true(interrupted > at_once + interrupt && interrupted < at_once + interrupt + 3);
+    assert_true(asked(MYRI_ANSWER_COST, MYRI_BY_PROCESSOR, 20) == 0);
+    double cost = asked(MYRI_ANSWER_COST, MYRI_BY_INTERRUPTS, 20);
+    assert_true(cost > interrupt + 0.5 && cost < interrupt + 3); /* the handler's work too */
+    assert_true(asked(MYRI_ANSWER_COST, MYRI_BY_POLLS, 1) > asked(MYRI_ANSWER_COST, MYRI_BY_POLLS, 20));
+    struct myri_outcome out;
+    struct myri_experiment x = experiment("fm1", "H-P", MYRI_ANSWER, 4);
+    x.slow_us = 20;
+    x.attention = MYRI_BY_INTERRUPTS;
+    assert_int_equal(myri_experiment_run(&x, &out), RNL_ERR_ARG);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_system_delivers_every_byte_at_every_size),
+        cmocka_unit_test(short_messages_of_bip_wait_for_their_buffers_on_the_card),
+        cmocka_unit_test(pages_of_every_size_carry_every_byte),
+        cmocka_unit_test(fewer_receive_buffers_hold_senders_back_and_lose_nothing),
+        cmocka_unit_test(frames_are_whole_where_their_paper_says_so),
+        cmocka_unit_test(handlers_of_several_senders_wait_for_their_bytes_at_once),
+        cmocka_unit_test(who_computes_pays_for_polls_and_interrupts_and_not_for_another_processor),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * test_hw.c - pieces of hardware against closed forms, and the idle loop: added up it is what is executed. */
+#include "tests/myrinet/machine.h"
+#include "tests/myrinet/systems.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- closed forms ---- */
+
+static void task_of_stores(struct myri_task *t, void *arg)
+{
+    uint64_t *took = arg, from = myri_hw_now(t->host->hw);
+    uint32_t words[64] = {0}, at = myri_card_symbol(t->host->hw, "card") + 1024, word;
+    myri_task_store_words(t, at, words, 64);
+    took[0] = myri_hw_now(t->host->hw) - from;
+    from = myri_hw_now(t->host->hw);
+    myri_task_combine(t, at, words, 64);
+    took[1] = myri_hw_now(t->host->hw) - from;
+    from = myri_hw_now(t->host->hw);
+    myri_task_load(t, at, &word);
+    took[2] = myri_hw_now(t->host->hw) - from;
+    from = myri_hw_now(t->host->hw);
+    myri_task_copy(t, 8192, 4096, 4000);
+    took[3] = myri_hw_now(t->host->hw) - from;
+}
+
+static void stores_loads_and_copies_cost_what_the_machine_says(void **state)
+{
+    (void)state;
+    uint64_t took[4];
+    struct myri_hw *hw = new_hw("H-PP", "systems/probe/firmware.hex");
+    myri_hw_task(hw, 0, task_of_stores, took);
+    assert_int_equal(myri_hw_power(hw), 0);
+    assert_int_equal(myri_hw_run(hw), 0);
+    assert_int_equal(took[0], 64 * 121000);
+    assert_int_equal(took[1], 8 * ((uint64_t)(32 / 77.0 * 1e6 + 0.5)));
+    assert_int_equal(took[2], 500000);
+    assert_int_equal(took[3], (uint64_t)(4000 / 48.0 * 1e6 + 0.5));
+    myri_hw_free(hw);
+}
+
+enum { WORDS = 3, FIRST_WORD = 8192, APART = 400 };
+struct among {
+    uint32_t first, written, found;
+    uint64_t until, took;
+};
+
+static void task_that_polls(struct myri_task *t, void *arg)
+{
+    struct among *a = arg;
+    uint32_t at[WORDS], old[WORDS] = {0};
+    uint64_t from = myri_hw_now(t->host->hw);
+    for (uint32_t i = 0; i < WORDS; i++)
+        at[i] = FIRST_WORD + (WORDS - i) * APART; /* no order of addresses is asked for */
+    a->found = myri_task_poll_among(t, at, old, WORDS, a->first, a->until);
+    a->took = myri_hw_now(t->host->hw) - from;
+}
+
+static void task_that_writes(struct myri_task *t, void *arg)
+{
+    struct among *a = arg;
+    uint32_t at = FIRST_WORD + (WORDS - a->written) * APART;
+    myri_task_spend(t, 5000000, "wait");
+    myri_host_written(t->host, at + APART / 2, 4); /* between two of them: nobody's */
+    myri_task_spend(t, 5000000, "wait");
+    myri_host_set_word(t->host, at, 1);
+    myri_host_written(t->host, at, 4);
+}
+
+static void a_word_among_several_is_found_in_turn(void **state)
+{
+    (void)state;
+    for (uint32_t first = 0; first < WORDS; first++)
+        for (uint32_t written = 0; written <= WORDS; written++) {
+            struct among a = {.first = first, .written = written, .until = 20000000};
+            struct myri_hw *hw = new_hw("H-PP", "systems/probe/firmware.hex");
+            myri_hw_task(hw, 0, task_that_polls, &a);
+            myri_hw_task(hw, 0, task_that_writes, &a);
+            assert_int_equal(myri_hw_power(hw), 0);
+            assert_int_equal(myri_hw_run(hw), 0);
+            assert_int_equal(a.found, written);
+            if (written == WORDS) /* another word than any of them */
+                assert_int_equal(a.took, 20000000);
+            else
+                assert_int_equal(a.took, 10000000 + (written + WORDS - first) % WORDS * 5000 + 125000);
+            myri_hw_free(hw);
+        }
+}
+
+struct dma {
+    uint64_t from, to, n;
+};
+
+static void note_dma(void *arg, uint32_t node, enum myri_hw_lane lane, uint64_t from, uint64_t to, const char *what,
+                     uint64_t amount)
+{
+    struct dma *d = arg;
+    (void)node;
+    (void)what;
+    if (lane == MYRI_LANE_DMA && amount > 4)
+        *d = (struct dma){from, to, amount};
+}
+
+static void a_dma_alone_on_the_bus_takes_its_bytes_at_the_bus_rate(void **state)
+{
+    (void)state;
+    for (uint32_t bytes = 64; bytes <= 65536; bytes *= 4) {
+        struct dma d = {0};
+        struct myri_outcome out;
+        struct myri_experiment x = experiment("probe", "H-P", MYRI_LOCAL_RATE, bytes);
+        x.count = 3;
+        x.tracer = note_dma;
+        x.tracer_arg = &d;
+        assert_int_equal(myri_experiment_run(&x, &out), 0);
+        assert_int_equal(d.n, bytes);
+        assert_int_equal(d.to - d.from, (uint64_t)(bytes * 1e6 / 129.4 + 0.5));
+        assert_int_equal(out.count.dma_from_host, 3 * bytes);
+        assert_int_equal(out.count.dma_to_host, 3 * 4);
+    }
+}
+
+static void note_wire(void *arg, uint32_t node, enum myri_hw_lane lane, uint64_t from, uint64_t to, const char *what,
+                      uint64_t amount)
+{
+    struct dma *d = arg;
+    (void)node;
+    (void)what;
+    if (lane == MYRI_LANE_SEND)
+        d[0] = (struct dma){from, to, amount};
+    if (lane == MYRI_LANE_RECEIVE)
+        d[1] = (struct dma){from, to, amount};
+}
+
+static void a_packet_is_cut_through(void **state)
+{
+    (void)state;
+    struct dma d[2];
+    struct myri_outcome out;
+    struct myri_experiment x = experiment("vmmc", "H-P", MYRI_STREAM_RATE, 4096);
+    x.count = 1;
+    x.machine.v[MYRI_M_sram_accesses] = 8; /* more than all engines take */
+    x.tracer = note_wire;
+    x.tracer_arg = d;
+    assert_int_equal(myri_experiment_run(&x, &out), 0);
+    uint64_t start = 151515, receive = 121212,
+             wire = (uint64_t)((4096 + 12 + 6) * 1e6 / 160 + 0.5); /* 5 and 4 cycles */
+    assert_int_equal(d[0].n, 4108);
+    assert_int_equal(d[0].to - d[0].from, start + wire);
+    assert_int_equal(d[1].from - d[0].from, start + 300000);
+    assert_int_equal(d[1].to - d[1].from, wire + receive);
+}
+
+struct overlap {
+    struct dma send, fetch[2];
+    int sends, fetches;
+};
+
+static void note_overlap(void *arg, uint32_t node, enum myri_hw_lane lane, uint64_t from, uint64_t to, const char *what,
+                         uint64_t amount)
+{
+    struct overlap *o = arg;
+    if (node == 0 && lane == MYRI_LANE_SEND && o->sends++ == 0)
+        o->send = (struct dma){from, to, amount};
+    if (node == 0 && lane == MYRI_LANE_DMA && strcmp(what, "from host") == 0 && o->fetches < 2)
+        o->fetch[o->fetches++] = (struct dma){from, to, amount};
+}
+
+/* While the second chunk crosses the bus into the SRAM, the first one leaves it with what that leaves of its rate. */
+static void a_packet_leaves_more_slowly_while_a_transfer_takes_the_sram(void **state)
+{
+    (void)state;
+    struct overlap o = {0};
+    struct myri_outcome out;
+    struct myri_experiment x = experiment("vmmc", "H-P", MYRI_STREAM_RATE, 8192);
+    x.count = 1;
+    x.tracer = note_overlap;
+    x.tracer_arg = &o;
+    assert_int_equal(myri_experiment_run(&x, &out), 0);
+    double begin = (double)o.send.from + 151515 + 300000, end = (double)o.send.to; /* flows when its head is there */
+    double from = (double)o.fetch[1].from, to = (double)o.fetch[1].to;
+    double both = (to < end ? to : end) - (from > begin ? from : begin);
+    double share = (2 - 129.4 / 132) / (160 / 132.0), whole = (4096 + 12 + 6) * 1e6 / 160;
+    assert_true(both > 0.7 * whole && share < 0.9);
+    double moved = end - begin - both + both * share;
+    assert_true(fabs(moved - (whole - 300000 * share)) < 50000); /* its tail is a head's time under way */
+}
+
+/* ---- the network, and the idle loop ---- */
+
+/* One that was stopped is shorter than the signal to go on is long: it is there before its sender may go on. */
+static void a_short_packet_that_was_stopped_is_there_before_its_sender_knows(void **state)
+{
+    (void)state;
+    struct myri_outcome out;
+    struct myri_experiment x = experiment("vmmc", "H-P", MYRI_STREAM_RATE, 4);
+    x.count = 100;
+    assert_int_equal(myri_experiment_run(&x, &out), 0);
+    assert_int_equal(out.count.packets_sent, 100);
+    assert_int_equal(out.count.packets_received, 100);
+    assert_int_equal(out.count.dma_to_host, 400);
+}
+
+static void idle_turns_added_up_are_idle_turns_executed(void **state)
+{
+    (void)state;
+    for (int s = 0; s < SYSTEMS; s++)
+        for (uint32_t bytes = 4; bytes <= 16384; bytes *= 64) {
+            struct myri_outcome fast, slow;
+            struct myri_experiment x = experiment(systems[s][0], systems[s][1], MYRI_ONE_WAY, bytes);
+            x.count = 20;
+            x.jitter_us = 4; /* who waits longer repeats the same turns */
+            assert_int_equal(myri_experiment_run(&x, &fast), 0);
+            x.no_skip = 1;
+            assert_int_equal(myri_experiment_run(&x, &slow), 0);
+            assert_true(fast.value == slow.value);
+            assert_int_equal(fast.end_ps, slow.end_ps);
+            assert_int_equal(slow.skipped, 0);
+        }
+}
+
+/* Both cards have idle turns of one length, and would fall into step: then each packet waits for the same part of one,
+ * and a card with more to look at could be faster. */
+static void each_queue_that_is_scanned_costs_its_part_of_a_turn(void **state)
+{
+    (void)state;
+    double last = 0;
+    for (uint32_t processes = 1; processes <= 4; processes++) {
+        struct myri_outcome out;
+        struct myri_experiment x = experiment("vmmc", "H-P", MYRI_ONE_WAY, 4);
+        x.processes = processes;
+        x.count = 400;
+        assert_int_equal(myri_experiment_run(&x, &out), 0);
+        if (processes > 1 && !(out.value > last + 0.3 && out.value < last + 0.7))
+            fail_msg("%u processes: %.3f us after %.3f", processes, out.value, last);
+        last = out.value;
+    }
+}
+
+static void no_transfer_is_faster_than_the_sram(void **state)
+{
+    (void)state;
+    double rate[3];
+    for (int k = 0; k < 3; k++) {
+        struct myri_outcome out;
+        struct myri_experiment x = experiment("probe", "H-P", MYRI_LOCAL_RATE, 65536);
+        x.count = 3;
+        x.machine.v[MYRI_M_dma_rate] = 132 << k;
+        assert_int_equal(myri_experiment_run(&x, &out), 0);
+        rate[k] = out.value;
+    }
+    assert_true(rate[1] > 1.9 * rate[0]); /* 264 MB/s are two accesses in a cycle of 33 MHz */
+    assert_true(rate[2] == rate[1]);
+}
+
+/* ---- what traces show of firmware ---- */
+
+struct parts {
+    uint64_t to[2], busy[2];
+    int broken, receives, headers, starts, looks;
+};
+
+static void note_parts(void *arg, uint32_t node, enum myri_hw_lane lane, uint64_t from, uint64_t to, const char *what,
+                       uint64_t amount)
+{
+    struct parts *p = arg;
+    (void)amount;
+    if (lane != MYRI_LANE_FIRMWARE)
+        return;
+    p->broken += from != p->to[node];
+    p->to[node] = to;
+    p->busy[node] += strcmp(what, "waits") ? to - from : 0;
+    p->receives += node == 1 && strcmp(what, "receive") == 0;
+    p->headers += node == 0 && strcmp(what, "header") == 0;
+    p->looks += node == 1 && strcmp(what, "look_for_request") == 0;
+    p->starts += strcmp(what, "start host DMA") == 0;
+}
+
+static void a_trace_shows_all_of_a_programs_time_by_function(void **state)
+{
+    (void)state;
+    struct parts p = {0};
+    struct myri_outcome plain, out;
+    struct myri_experiment x = experiment("vmmc", "H-P", MYRI_STREAM_RATE, 4);
+    x.count = 1;
+    x.begin_ps = 100000000;
+    assert_int_equal(myri_experiment_run(&x, &plain), 0);
+    x.tracer = note_parts;
+    x.tracer_arg = &p;
+    assert_int_equal(myri_experiment_run(&x, &out), 0);
+    assert_int_equal(out.end_ps, plain.end_ps); /* who looks changes nothing */
+    assert_int_equal(out.instructions, plain.instructions);
+    assert_int_equal(p.broken, 0);
+    for (int node = 0; node < 2; node++) {
+        assert_true(p.to[node] >= out.end_ps);
+        assert_true(p.busy[node] > 2000000 && p.busy[node] < 10000000);
+    }
+    assert_int_equal(p.looks, 0); /* nobody asks node 1 for anything: that is waiting */
+    assert_true(p.receives > 0 && p.headers > 0 && p.starts > 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(stores_loads_and_copies_cost_what_the_machine_says),
+        cmocka_unit_test(a_word_among_several_is_found_in_turn),
+        cmocka_unit_test(a_dma_alone_on_the_bus_takes_its_bytes_at_the_bus_rate),
+        cmocka_unit_test(a_packet_is_cut_through),
+        cmocka_unit_test(a_packet_leaves_more_slowly_while_a_transfer_takes_the_sram),
+        cmocka_unit_test(a_short_packet_that_was_stopped_is_there_before_its_sender_knows),
+        cmocka_unit_test(idle_turns_added_up_are_idle_turns_executed),
+        cmocka_unit_test(each_queue_that_is_scanned_costs_its_part_of_a_turn),
+        cmocka_unit_test(no_transfer_is_faster_than_the_sram),
+        cmocka_unit_test(a_trace_shows_all_of_a_programs_time_by_function),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

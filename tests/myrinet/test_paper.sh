@@ -1,0 +1,106 @@
+#!/usr/bin/env bash
+# runnel paper: the table and its fitted values, runs with losses, and every figure.
+# shellcheck disable=SC2016,SC2154 # programs for bash -c; variables of checks.sh
+# shellcheck source=tests/myrinet/checks.sh
+. "$(dirname "${BASH_SOURCE[0]}")/checks.sh"
+
+check "fitted values are found again, from rows of class fit" paper fit
+check "the table is JSON with a figure or a truth for each row that has an experiment" bash -c '
+    "$0" paper table all --json >"$1" && python3 - "$1" "$2" <<END
+import csv, json, sys
+rows = {r["row"]: r for r in json.load(open(sys.argv[1]))}
+want = {r["id"] for r in csv.DictReader(open(sys.argv[2])) if r["class"] in ("held", "fit")}
+assert want <= set(rows), want - set(rows)
+assert all(isinstance(r["ours"], (bool, int, float)) for r in rows.values())
+assert all((r["class"] != "held") or r["row"] in want for r in rows.values())
+END' "$RUNNEL" "$work/table.json" "$RUNNEL_SOURCE/sim/myrinet/rows.csv"
+check "held rows are nearer than the null model is, in the mean" python3 - "$work/table.json" <<'END'
+import json, sys
+held = [r for r in json.load(open(sys.argv[1])) if r["class"] == "held" and "null" in r and r["published"][0].isdigit()]
+miss = lambda which: sum(abs(r[which] / float(r["published"]) - 1) for r in held) / len(held)
+assert len(held) >= 18 and miss("ours") < miss("null"), (len(held), miss("ours"), miss("null"))
+END
+check "it is the one that was committed, to the bit" cmp "$work/table.json" "$RUNNEL_SOURCE/doc/results/table.json"
+check "a figure has its curves" bash -c '"$0" paper figure survey-2 | grep -q "DMA after a copy"' "$RUNNEL"
+check "figure 3a: what is added takes, and flow control takes less than the bus" bash -c '
+    "$0" paper figure fm-3a --count 100 | awk "/^ +[0-9]/ {
+            n++; bad += !(\$2 >= \$3 && \$3 >= \$4 && \$3 - \$4 < 0.2); saved += \$2 - \$3 }
+        END { exit !(n == 9 && !bad && saved > 1) }"' "$RUNNEL"
+check "MPI loses less on FM 2.x than on FM 1.1, at the sizes where both have copies to save" bash -c '
+    one=$("$0" paper run mpi-fm1 --size 2048 --measure stream-rate --count 60 --json) &&
+    two=$("$0" paper run mpi-fm2 --size 2048 --measure stream-rate --count 60 --json) &&
+    grep -q "\"received\":60,\"wrong\":0" <<<"$one" && grep -q "\"received\":60,\"wrong\":0" <<<"$two" &&
+    "$0" paper figure fm-4b --count 60 | awk "\$1 == 2048 { exit !(\$2 < 85) }" &&
+    "$0" paper figure fm-6b --count 60 | awk "\$1 == 2048 { exit !(\$2 > 90) }"' "$RUNNEL"
+for system in fm1 fm2 mpi-fm1 mpi-fm2 vmmc pm pm-tuned bip simple; do
+    refuses "$system: a wrong CRC ends a ping-pong with what was lost" \
+        "^runnel paper: $system does not recover from a wrong CRC: .*, from node [01] .* and so 1 of " \
+        "$RUNNEL" paper run "$system" --bad 0.02
+done
+refuses "FM: a stream that misses a message has failed" "so [1-9][0-9]* of 300 messages" \
+    "$RUNNEL" paper run fm1 --measure stream-rate --count 300 --bad 0.01
+check "the simple protocol: a stream with losses is one" bash -c '
+    "$0" paper run simple --measure stream-rate --bad 0.01 --count 300 | grep -q "29[0-9] received, 0 wrong"' "$RUNNEL"
+refuses "a pool that FM 1.1 fills" "pool of 1024 messages is full" \
+    "$RUNNEL" paper run mpi-fm1 --size 2048 --measure stream-rate --count 1200 --set copy_rate=5
+check "a sweep" bash -c '
+    "$0" paper sweep bip --over ni_clock=33,66 --count 20 | grep -c "^ *[36]" | grep -qx 2' "$RUNNEL"
+# All of them, and their pictures where there is gnuplot.
+plot=()
+if command -v gnuplot >/dev/null; then plot=(--plot "$work/plots"); fi
+pictures() { # NAME COMMAND...: a case of what gnuplot has drawn
+    if [ ${#plot[@]} -gt 0 ]; then
+        check "$@"
+    else
+        echo "ok - $1 # SKIP gnuplot is not installed"
+    fi
+}
+"$RUNNEL" paper figure >"$work/names"
+"$RUNNEL" paper figure all --count 4 "${plot[@]}" >"$work/figures" 2>"$work/err"
+cat >"$work/figures.py" <<'END'
+import re, sys, xml.dom.minidom
+text = open(sys.argv[2]).read() + "\n"
+titles = [line.rstrip("\n").split(None, 1) for line in open(sys.argv[1])]
+assert len(titles) >= 26, len(titles)
+wanted = "ni-speed bus-rate combining packet scan interrupts overload senders page buffers attention attention-cost"
+assert set(wanted.split()) <= {name for name, _ in titles}
+at = [text.index(title.replace(" (what-if)", "")) for _, title in titles] + [len(text)]
+assert at == sorted(at), "not in the order of their list"
+for (name, title), begin, end in zip(titles, at, at[1:]):
+    part = text[begin:end]
+    rows = re.findall(r"^ +[0-9.]+((?: +[-0-9.e+]+)+)$", part, re.M)
+    assert len(rows) >= 4, (name, part)
+    assert ("no published figure validates it" in part) == ("(what-if)" in title), name
+    if len(sys.argv) > 3:
+        svg = xml.dom.minidom.parse("%s/%s.svg" % (sys.argv[3], name))
+        drawn = sum(p.getAttribute("d").count("L") > 3 for p in svg.getElementsByTagName("path"))
+        assert drawn >= len(rows[0].split()), (name, drawn)
+END
+cat >"$work/marks.py" <<'END'
+import csv, re, sys
+text = open(sys.argv[1]).read()
+names = [line.split(None, 1) for line in open(sys.argv[2])]
+begins = [text.index(title.strip().replace(" (what-if)", "")) for _, title in names] + [len(text)]
+marks = {name: " ".join(re.findall("^published: (.*)$", text[b:e], re.M)).replace(",", "")
+         for (name, _), b, e in zip(names, begins, begins[1:])}
+figure = {"000": "fm-%s", "002": "vmmc-%s", "004": "survey-%s"}
+looked = 0
+for r in csv.DictReader(open(sys.argv[3])):
+    at = re.fullmatch(r"Fig (\d)", r["place"])
+    if not at or r["paper"] not in figure or not r["value"] or (r["unit"] == "us" and r["paper"] == "000"):
+        continue # a latency is on no curve of a rate
+    name, value = figure[r["paper"]] % at[1], r["value"].strip("<>=")
+    on = [marks[n] for n in (name, name + "b") if n in marks]
+    assert any(value in re.findall(r"[\d.]*\d", m) for m in on), (r["id"], name, value, on)
+    looked += 1
+assert looked >= 15, looked
+END
+check "each figure marks the values that survive of it" \
+    python3 "$work/marks.py" "$work/figures" "$work/names" "$RUNNEL_SOURCE/sim/myrinet/rows.csv"
+check "each figure has its curves, and a what-if says that it is one" \
+    python3 "$work/figures.py" "$work/names" "$work/figures"
+pictures "each figure's picture is SVG with a line for each curve" \
+    python3 "$work/figures.py" "$work/names" "$work/figures" "$work/plots"
+refuses "a processor that only polls is one of three" "takes polls, interrupts or processor" \
+    paper run vmmc --measure answer --attention sleep
+exit $failed

@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# runnel paper: what is asked for wrongly is refused with 64, as is what would have no effect; help, and what is said of
+# rows that have no figure or no experiment.
+# shellcheck disable=SC2016,SC2154 # programs for bash -c; variables of checks.sh
+# shellcheck source=tests/myrinet/checks.sh
+. "$(dirname "${BASH_SOURCE[0]}")/checks.sh"
+
+# ---- 64 ----
+is_usage "a value that no machine has" "no value 'foo'" paper run vmmc --set foo=1
+is_usage "a machine that is not there" "no machine 'X'" paper run vmmc --machine X
+is_usage "half a word" "takes whole words" paper run vmmc --size 3
+is_usage "a sweep over what is no value" "no value 'foo'" paper sweep vmmc --over foo=1,2
+is_usage "a sweep over a size that cannot be" "takes whole words" paper sweep vmmc --over size=3,5
+is_usage "the matrix on no machine" "no machine 'X'" paper matrix --machine X
+is_usage "the matrix of no value" "no value 'foo'" paper matrix --set foo=1
+is_usage "a table of no value, before its first line" "no value 'foo'" paper table all --set foo=1
+is_usage "as JSON, too" "no value 'foo'" paper table all --set foo=1 --json
+is_usage "buffers that cannot be chosen" "cannot be chosen" paper run vmmc --buffers 4
+is_usage "a measure that a system has not" "cannot be measured" paper profile probe --measure one-way
+is_usage "a row that is not there" "no published figure" paper table 99z
+check "a run that fails is no wrong argument" bash -c '
+    "$0" paper run bip --count 300 --size 1024 --measure stream-rate; [ $? -eq 1 ]' "$RUNNEL"
+check "a picture that cannot be drawn is no wrong argument" bash -c '
+    "$0" paper figure fm-1 --plot /dev/null/x; [ $? -eq 1 ]' "$RUNNEL"
+
+# ---- no effect ----
+for command in list matrix fit; do
+    is_usage "$command of something" "takes no argument, but there is 'extra'" paper "$command" extra
+done
+is_usage "a packet of a figure" "--packet has no effect on figure; it is of: run, trace, profile, sweep" \
+    paper figure bus-rate --packet 512
+is_usage "another option names its commands" "it is of: figure, trace, sweep" paper run vmmc --plot x
+is_usage "a value that varies anyhow" "no effect where page is what varies" paper figure page --set page=4096
+is_usage "a size that varies anyhow" "no effect where size is what varies" paper sweep vmmc --over size=4,8 --size 16
+is_usage "a machine for what has nothing of ours" "nothing of ours" paper figure fm-2 --machine H-P
+is_usage "two machines" "no effect beside --machine-file" paper run vmmc --machine H-P --machine-file x
+is_usage "a machine twice" "'H-P' has no effect beside" paper machine H-P --machine H-S
+is_usage "a cold cache of what has none" "it is of vmmc" paper run fm1 --cold
+is_usage "a wrong CRC of what sends none" "sends no packets" paper run probe --bad 0.1
+check "the measure of a trace is shown" bash -c '
+    "$0" paper trace vmmc --measure one-way | head -n 1 | grep -q ", one-way, 1 message of 4 bytes"' "$RUNNEL"
+
+# ---- help ----
+check "each command's help names it and its options, and no others" bash -c '
+    for c in list run table figure trace profile matrix sweep fit machine; do
+        "$0" paper $c --help | head -n 1 | grep -q "^Usage: runnel paper $c" || exit 1
+    done
+    "$0" paper table --help | grep -q -e "--json" && ! "$0" paper table --help | grep -q -e "--size" &&
+    "$0" paper sweep --help | grep -q -e "--over" && ! "$0" paper run --help | grep -q -e "--over" &&
+    [ "$("$0" paper list --help | grep -c -e "--")" -eq 0 ]' "$RUNNEL"
+
+# ---- tables ----
+check "without the factor: what is set is set there, too" bash -c '
+    "$0" paper table 24 --set ni_clock=20 --json | python3 -c "
+import json, sys
+r, = json.load(sys.stdin)
+assert r[\"ours\"] == r[\"unfitted\"] > 12, r" &&
+    "$0" paper table 24 --set ni_clock=20 --set ni_time=1.2 --json | python3 -c "
+import json, sys
+r, = json.load(sys.stdin)
+assert r[\"ours\"] > r[\"unfitted\"] > 12, r"' "$RUNNEL"
+check "the mean of no figures is not 0 %" bash -c '
+    "$0" paper table 27b | grep -q "^off in the mean: no rows with a figure" &&
+    "$0" paper table 34 | grep -q "^held rows: no rows" && ! "$0" paper table 27b | grep -q "0\.0 %"' "$RUNNEL"
+"$RUNNEL" paper table later >"$work/later"
+"$RUNNEL" paper table machine >"$work/machine"
+check "no name is cut in a table" python3 - "$work" "$RUNNEL_SOURCE/sim/myrinet/rows.csv" <<'END'
+import csv, sys
+text = {c: open("%s/%s" % (sys.argv[1], c)).read().split("\n") for c in ("later", "machine")}
+looked = 0
+for r in csv.DictReader(open(sys.argv[2])):
+    where = "later" if r["class"] == "later" else r["system"]
+    if where not in text:
+        continue
+    line, = [l for l in text[where] if l.split(" ")[0] == r["id"]]
+    assert " %s " % r["metric"] in line and " %s " % r["system"] in line, line
+    looked += 1
+assert looked > 30, looked
+END
+check "nor of a curve" bash -c '"$0" paper figure buffers --count 3 | grep -q "  PM, who receives computes  "' "$RUNNEL"
+check "a row that is not counted, or has no experiment, says what is missing" python3 - "$work/later" <<'END'
+import sys
+rows = [l for l in open(sys.argv[1]) if l.split() and l.split()[0][0].isdigit()]
+assert len(rows) > 25, len(rows)
+for l in rows:
+    if " mpi-" in l:
+        assert "not counted: " in l and ("queues, tags" in l or "row 9b" in l), l
+    else:
+        assert "  no " in l and " here" in l, l
+END
+check "VMMC's two shapes are judged by every size: a tie is not less" bash -c '
+    "$0" paper table 27b | grep -q "true .*inside" && "$0" paper table 27c | grep -q "false .*MISS"' "$RUNNEL"
+
+# ---- figures ----
+"$RUNNEL" paper figure all --count 2 --json >"$work/figures.json"
+check "a figure is validated only by rows that have an experiment, and names them" \
+    python3 - "$work/figures.json" "$RUNNEL_SOURCE/doc/results/table.json" <<'END'
+import json, sys
+figures = {f["figure"]: f for f in json.load(open(sys.argv[1]))}
+rows = {r["row"] for r in json.load(open(sys.argv[2]))}
+assert not figures["fm-1"]["validated"] and not figures["fm-2"]["validated"]
+for f in figures.values():
+    assert f["validated"] == bool(f["rows"]) and set(f["rows"]) <= rows, (f["figure"], f["rows"])
+assert sum(f["validated"] for f in figures.values()) == 12
+END
+check "more processes never make a send faster, whatever the seed" bash -c '
+    for seed in 1 2; do
+        "$0" paper sweep vmmc --over processes=1,2,3,4 --seed $seed |
+            awk "/^ +[1-4] / { bad += n && !(\$2 > last + 0.3 && \$2 < last + 0.7); last = \$2; n++ }
+                END { exit bad || n != 4 }" || exit 1
+    done' "$RUNNEL"
+check "a bus faster than the SRAM is as fast as that, and the figure says why it falls" bash -c '
+    "$0" paper sweep vmmc --over dma_rate=264,400,528 --machine H-PP --size 65536 --measure ping-rate |
+        awk "/^ +[2-5]/ { v[n++] = \$2 } END { exit !(n == 3 && v[0] == v[1] && v[1] == v[2]) }" &&
+    "$0" paper figure bus-rate --count 2 | grep -q "264 MB/s in all" &&
+    "$0" paper figure buffers --count 3 | grep -q "ring of 8" &&
+    "$0" paper figure scan --count 3 --json | python3 -c "
+import json, sys
+assert \"idle loop\" in json.load(sys.stdin)[\"note\"]"' "$RUNNEL"
+exit $failed

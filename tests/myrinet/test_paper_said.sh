@@ -1,0 +1,116 @@
+#!/usr/bin/env bash
+# runnel paper: traces, profiles, machines, the matrix and the results page, and what is refused.
+# shellcheck disable=SC2016,SC2154 # programs for bash -c; variables of checks.sh
+# shellcheck source=tests/myrinet/checks.sh
+. "$(dirname "${BASH_SOURCE[0]}")/checks.sh"
+check "a trace shows what is on the bus" bash -c '"$0" paper trace vmmc | grep -q "0     bus       store, 4 bytes"' "$RUNNEL"
+for system in simple fm1 fm2 vmmc bip pm; do "$RUNNEL" paper trace "$system" --size 640 --count 2 --plot "$work/traces"; done \
+    >"$work/traced" 2>&1
+check "traces are JSON for viewers and SVG: both nodes, every lane, and no engine or bus does two things at once" \
+    python3 - "$work/traces" <<'END'
+import collections, json, sys, xml.dom.minidom
+for system in "simple fm1 fm2 vmmc bip pm".split():
+    lanes, names, names_of = collections.defaultdict(list), {}, collections.defaultdict(set)
+    for e in json.load(open("%s/%s.trace.json" % (sys.argv[1], system)))["traceEvents"]:
+        assert isinstance(e["pid"], int) and isinstance(e["tid"], int) and e["ph"] in "MX", e
+        if e["name"] == "thread_name":
+            names[e["pid"], e["tid"]] = e["args"]["name"]
+        elif e["ph"] == "X":
+            assert e["ts"] >= 0 and e["dur"] >= 0, e
+            names_of[e["pid"], names[e["pid"], e["tid"]]].add(e["name"])
+            lanes[e["pid"], names[e["pid"], e["tid"]]].append((e["ts"], e["ts"] + e["dur"]))
+    assert {"bus", "firmware", "host DMA", "send", "receive", "host"} <= {lane for _, lane in lanes}, (system, lanes.keys())
+    assert {0, 1} == {node for node, _ in lanes}
+    for node in (0, 1): # of a card's program: what it does, by function, and all of its time
+        program = names_of[node, "firmware"]
+        assert {"waits", "step"} < program and "firmware" not in program, (system, program)
+        spans = sorted(lanes[node, "firmware"])
+        assert all(abs(b[0] - a[1]) < 2e-6 for a, b in zip(spans, spans[1:])), (system, node)
+        assert spans[0][0] == 0 and spans[-1][1] >= max(b for l in lanes.values() for _, b in l) - 2e-6, (system, node)
+    assert {"waits", "step", "start send", "start host DMA", "open port"} <= (
+        names_of[0, "firmware"] | names_of[1, "firmware"]), (system, names_of)
+    assert len(names_of[0, "firmware"] | names_of[1, "firmware"]) > 5, (system, names_of)
+    for lane, spans in lanes.items():
+        spans.sort()
+        for one, next_one in zip(spans, spans[1:]):
+            assert next_one[0] >= one[1] - 2e-6, (system, lane, one, next_one)
+    svg = xml.dom.minidom.parse("%s/%s.svg" % (sys.argv[1], system)).documentElement
+    right = float(svg.getAttribute("width"))
+    boxes = [r for r in svg.getElementsByTagName("rect") if r.getAttribute("x")]
+    assert len(boxes) > 20, (system, len(boxes))
+    assert all(float(r.getAttribute("x")) + float(r.getAttribute("width")) <= right for r in boxes), system
+END
+MALLOC_PERTURB_=165 "$RUNNEL" paper trace vmmc >"$work/vmmc" # what was freed is no name any more
+check "a trace breaks a message down: who takes the request, its header, its packet, and what arrives" bash -c '
+    for part in "0  *firmware  look_for_request" "0  *firmware  header" "0  *firmware  start send" \
+        "1  *firmware  receive" "1  *firmware  start host DMA" "0  *firmware  waits"; do
+        grep -q " $part$" "$0" || { echo "$part"; exit 1; }
+    done
+    awk "NR == 1 { all = \$(NF - 1) } /^ *node 0 +node 1/ { on = 1; next } on && \$3 { a += \$1; b += \$2 }
+        END { exit !(all > 9 && a > all - 0.01 && a < all + 0.01 && b > all - 0.01 && b < all + 0.01) }" "$0"' "$work/vmmc"
+check "a profile names the functions, too" bash -c '"$0" paper profile vmmc --count 20 |
+    grep -q "^firmware.c  *[0-9]*  look_for_request  *[0-9]"' "$RUNNEL"
+check "a profile names the files that firmware shares" bash -c '"$0" paper profile fm1 --count 20 |
+    grep -q "^carry.h  *[0-9]"' "$RUNNEL"
+check "a trace shows both nodes" bash -c '"$0" paper trace vmmc | grep -q "1     host DMA  to host"' "$RUNNEL"
+check "a profile of a firmware that sends no messages has figures" bash -c '"$0" paper profile probe |
+    grep -q "^firmware.c .* [0-9.]* *[0-9.]*  *[0-9.]*%$" && ! "$0" paper profile probe | grep -qE "inf|nan"' "$RUNNEL"
+check "a profile adds up" bash -c '"$0" paper profile simple --count 20 |
+    awk "/%/ { s += \$NF } END { exit !(s > 98 && s < 101) }"' "$RUNNEL"
+check "a machine is printed as a file that can be read back" bash -c '
+    "$0" paper machine H-PP >"$1" && "$0" paper run bip --machine-file "$1" --count 10' "$RUNNEL" "$work/m"
+check "a value is changed without building anew" bash -c '
+    a=$("$0" paper run vmmc --json --count 20) &&
+    b=$("$0" paper run vmmc --json --count 20 --set dma_setup=5) && [ "$a" != "$b" ]' "$RUNNEL"
+
+sed '/^load /d' "$work/m" >"$work/less"
+refuses "a machine without a value" "load is missing" paper run bip --machine-file "$work/less"
+sed 's/^load .*/load 0.5 ns given x/' "$work/m" >"$work/unit"
+refuses "a value in another unit" "is kept in us" paper run bip --machine-file "$work/unit"
+sed 's/^load .*/load nan us given x/' "$work/m" >"$work/nan"
+refuses "a value that is no number" "has to be from" paper run bip --machine-file "$work/nan"
+refuses "a system that is not there" "there is no system 'amoeba'" paper run amoeba
+refuses "more processes than a card has queues" "the card of vmmc can have 4" paper run vmmc --processes 5
+refuses "senders where there is one" "is measured as goodput" paper run fm1 --senders 2
+check "the matrix has six systems, overload of those that bear it, and what it costs on the wire" bash -c '
+    "$0" paper matrix --json | python3 -c "
+import json, sys
+m = {r[\"system\"]: r for r in json.load(sys.stdin)}
+assert len(m) == 6
+assert {s for s in m if \"overload\" in m[s]} == set(m) - {\"bip\"}
+assert max(m[s][\"overload_wire\"] for s in m if s != \"bip\") > 3 * m[\"fm1\"][\"overload_wire\"]"' "$RUNNEL"
+check "more than two hosts: a run and the matrix say that nothing validates it" bash -c '
+    "$0" paper run fm1 --measure goodput --senders 4 --count 20 | grep -q "no published figure validates more than two" &&
+    ! "$0" paper run fm1 --measure goodput --count 20 | grep validates &&
+    "$0" paper run fm1 --measure goodput --senders 4 --count 20 --json | grep -q "\"what_if\":true" &&
+    "$0" paper matrix --count 4 | grep -q "^figure validates more than two hosts"' "$RUNNEL"
+"$RUNNEL" paper matrix >"$work/matrix"
+"$RUNNEL" paper figure >"$work/names"
+check "the results page is the one that would be written: matrix and figures" \
+    python3 - "$work" "$RUNNEL_SOURCE/doc/results/" <<'END'
+import sys
+work, out = sys.argv[1:]
+page = open(out + "README.md").read()
+assert open(work + "/matrix").read() in page, "the matrix is another"
+for line in open(work + "/names"):
+    assert "\n| %s | %s |\n" % tuple(line.rstrip("\n").split(None, 1)) in page, line
+END
+check "places to send from" bash -c '"$0" paper sweep pm-cache --over places=1,30 --size 65536 --measure stream-rate |
+    awk "\$1 == 1 { one = \$2 } \$1 == 30 { exit !(\$2 < 0.9 * one) }"' "$RUNNEL"
+refuses "more places than there can be" "from 1 to 1024" paper run pm-cache --places 1025
+refuses "more places than memory has" "pages of memory are asked for" paper run pm-cache --places 1000 --size 65536
+refuses "a cost on the wire of nothing" "none of .* messages was received" \
+    paper run simple --measure wire-cost --bad 1 --count 5
+refuses "several senders of several pieces" "take from several what comes as one, up to 8192" \
+    paper run pm --measure goodput --senders 2 --size 16384
+refuses "a packet of a size that no card has" "takes whole words, 16 to 1024" paper run fm2 --packet 7
+refuses "a packet that is not chosen" "those of vmmc cannot be chosen" paper run vmmc --packet 512
+refuses "a message too long" "takes whole words" paper run fm1 --size 1000000
+refuses "a system that is not named" "name a system" paper run
+refuses "an option that would have no effect" "^runnel paper: --over has no effect on run" paper run pm --over size=4,8
+refuses "a receiver that computes where nobody asks it to" "slow has no effect on one-way" paper run pm --slow 20
+refuses "half a byte" "size are whole numbers, not 4.5" paper sweep pm --over size=4,4.5
+refuses "more points than there is room for" "up to 24 points" paper sweep pm --over "size=$(seq -s, 4 4 100)"
+check "all figures are one array of JSON" bash -c '"$0" paper figure all --count 2 --json |
+    python3 -c "import json, sys; f = json.load(sys.stdin); assert len(f) > 25 and all(x[\"curves\"] for x in f)"' "$RUNNEL"
+exit $failed

@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# The scripts that judge the tree, once each: a check finds the fault that is planted for it, a count is right.
+set -u
+source_tree=${RUNNEL_SOURCE:-$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)}
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+mkdir -p "$tree"/{src/base,src/ring,include/runnel,man,tests,doc}
+cp -r "$source_tree/scripts" "$source_tree/.clang-format" "$source_tree/Makefile" "$tree/"
+cp "$source_tree/tests/run-summary" "$tree/tests/"
+cd "$tree" || exit 1
+status=0
+# expect NAME TEXT COMMAND...: the command prints TEXT
+expect() {
+    local name=$1 text=$2 printed
+    shift 2
+    printed=$("$@" 2>&1)
+    if grep -qF -- "$text" <<<"$printed"; then
+        echo "ok - $name"
+    else
+        printf 'not ok - %s\n%s\n' "$name" "$printed"
+        status=1
+    fi
+}
+
+printf '/* Counts. */\nint FM_count(void);\nint FM_more(void);\n' >include/runnel/fm.h
+printf 'FM_count(3)\n\n# NAME\n\nFM_count - counts\n' >man/FM_count.3.scd
+echo 'see [the design](doc/design.md)' >README.md
+printf '#include "ring/ring.h"\n\nstruct rnl_both {\n    int  x;\n};\n' >src/base/base.h
+printf 'struct rnl_both {\n    int x;\n};\nenum { RNL_ONE, RNL_TWO = (1, 2) };\n' >src/ring/ring.h
+printf '#define RNL_TWO 2\nFM_count();\n' >src/base/base.c
+printf '| **trial** | one round | - |\n' >doc/glossary.md
+expect "check-layers: base includes ring" "src/base/base.h:1: ring/ring.h" scripts/check-layers
+expect "check-layers: the core names an interface" "src/base/base.c:2: FM_count: only its own folder" scripts/check-layers
+expect "check-docs: a function in no manual page" "fm.h:3: FM_more is in no manual page" scripts/check-docs
+expect "check-docs: a dead link" "README.md:1: doc/design.md" scripts/check-docs
+expect "check-names: a tag that two files define" "rnl_both: struct tag at src/base/base.h:3, struct tag at src/ring/ring.h:1" scripts/check-names
+expect "check-names: a constant that is a macro elsewhere" "RNL_TWO: macro at src/base/base.c:1" scripts/check-names
+expect "check-names: a term without a source" "**trial** has no source" scripts/check-names
+if command -v clang-format-14 >/dev/null; then
+    expect "check-format: two spaces" "src/base/base.h:4" scripts/check-format
+else
+    echo "ok - check-format # SKIP no clang-format-14"
+fi
+expect "make help lists the targets" "make check-all" make help
+expect "figures: a file without marks is refused" "has no lines" scripts/figures --readme README.md --doc "$tree"
+
+# Parts that run beside each other: what they count arrives, and one that is killed counts as a failure.
+cat >parts.sh <<'END'
+set -eu
+dir=. tally=all.tally
+: >"$tally"
+source scripts/stages
+good() { one good true || true; }
+dead() { one before true || true; kill -KILL "$BASHPID"; }
+aside good
+aside dead
+gather
+tests/run-summary total "$tally"
+END
+expect "stages: of two parts, one is killed" "2 passed, 1 failed, 0 skipped" bash parts.sh
+cat >cases.sh <<'END'
+tests/run-summary one t tests sh -c 'echo "ok - a"; echo "not ok - b"; echo "ok - c # SKIP no root"; exit 1'
+tests/run-summary one t "tests: more" sh -c 'echo no root; exit 77'
+tests/run-summary one t "unit: x" sh -c 'echo "[ RUN      ] a"; echo "[       OK ] a"; echo "[ RUN      ] b"; exit 1'
+tests/run-summary total t
+END
+expect "run-summary: cases of every kind" "2 passed, 2 failed, 2 skipped" sh cases.sh
+rm -f t
+expect "run-summary: the skips of a suite are one line" "skipped: tests: no root (c, more)" sh cases.sh
+expect "affected: what a test of this build is made of" "unit-base-hist" "$source_tree/scripts/affected" --build "${RUNNEL_BUILD:-$source_tree/build}" \
+    --files "$source_tree/src/base/hist.c"
+# Builds that only say what they would have measured: the second is a quarter faster, and sends a tenth less.
+for build in old:100:10 new:80:9; do
+    IFS=: read -r name ns rate <<<"$build"
+    mkdir -p "$name/tools" && : >"$name/build.ninja"
+    {
+        echo '#!/bin/sh'
+        echo "echo '{\"test\":\"latency\",\"api\":\"fm\",\"bytes\":8,\"placement\":\"near\",\"value\":$ns,\"unit\":\"ns\"}'"
+        echo "echo '{\"test\":\"rate\",\"api\":\"fm\",\"bytes\":8,\"placement\":\"near\",\"value\":$rate,\"unit\":\"M/s\"}'"
+        echo "echo '{\"test\":\"rate\",\"api\":\"fm\",\"bytes\":8,\"placement\":\"far\",\"value\":null,\"unit\":\"M/s\"}'"
+    } >"$name/tools/runnel"
+    chmod +x "$name/tools/runnel"
+done
+# shellcheck disable=SC2317 # expect calls it
+compared() { "$source_tree/scripts/compare" old new --trials 6 --worse 5 -- rate 2>/dev/null | tr -s ' ' ','; }
+expect "compare: a faster row" "latency,fm,8,near,100,80,1.250,1.250,to,1.250,ns,faster" compared
+expect "compare: a slower row" "rate,fm,8,near,10,9,0.900,0.900,to,0.900,M/s,slower" compared
+exit $status
