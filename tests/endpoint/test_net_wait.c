@@ -14,13 +14,15 @@
 #include "support/hub.h"
 #include "support/loop.h"
 
-enum { NOTE = 1, TIMES = 20, PAUSE_MS = 3, LONG_MS = 5000 };
+enum { NOTE = 1, TIMES = 20, LONG_MS = 5000 };
 #define LONG_NS ((uint64_t)LONG_MS * 1000000)
 
 static int (*host_park_on)(struct rnl_env *, int, uint64_t);
+static rnl_endpoint *sleeper; /* rank 0 */
 static struct {
     unsigned parks, woken, late; /* late: nothing woke it for LONG_NS */
-    uint64_t shortest_ns;
+    unsigned for_flow;           /* sleeps that are to last until a flow is due */
+    unsigned too_long;           /* that are to last longer */
     int no_deadlines;
 } seen;
 
@@ -30,9 +32,8 @@ static int park_on(struct rnl_env *env, int fd, uint64_t deadline_ns)
     if (env->rank != 0)
         return host_park_on(env, fd, deadline_ns);
     seen.parks++;
-    uint64_t left = deadline_ns > now ? deadline_ns - now : 0;
-    if (seen.parks <= 2 && left < seen.shortest_ns) /* the last is cut short by the wait's own end */
-        seen.shortest_ns = left;
+    seen.for_flow += deadline_ns == rnl_remote_deadline(sleeper->remote);
+    seen.too_long += deadline_ns > rnl_remote_deadline(sleeper->remote);
     int woken = host_park_on(env, fd, seen.no_deadlines ? now + LONG_NS : deadline_ns);
     seen.woken += woken > 0;
     seen.late += seen.no_deadlines && !woken && rnl_host_now_ns(env) >= now + LONG_NS;
@@ -45,7 +46,7 @@ static void watch_parks(rnl_endpoint *ep, int no_deadlines)
     host_park_on = ops->park_on;
     ops->park_on = park_on;
     memset(&seen, 0, sizeof seen);
-    seen.shortest_ns = UINT64_MAX;
+    sleeper = ep;
     seen.no_deadlines = no_deadlines;
 }
 
@@ -75,6 +76,8 @@ struct sender {
     _Atomic int stop;
 };
 
+static unsigned pause_ms = 3;
+
 static void *send_now_and_then(void *arg)
 {
     struct sender *s = arg;
@@ -82,7 +85,7 @@ static void *send_now_and_then(void *arg)
         TEST_MUST(rnl_send(s->ep, 0, NOTE, &i, sizeof i) == 0);
         while (atomic_load_explicit(&s->heard, memory_order_relaxed) <= i)
             TEST_MUST(rnl_extract(s->ep, SIZE_MAX) >= 0);
-        test_sleep_ms(PAUSE_MS);
+        test_sleep_ms(pause_ms);
     }
     while (!atomic_load_explicit(&s->stop, memory_order_relaxed))
         TEST_MUST(rnl_extract(s->ep, SIZE_MAX) >= 0);
@@ -129,10 +132,11 @@ static void a_sleeper_is_woken_by_datagrams_and_by_peers_of_its_host(void **stat
     (void)state;
     open_three(&h);
     watch_parks(h.ep[0], 1);
-    hear(&h, by_wait, 1 << 1 | 1 << 2);
-    hear(&h, by_wait, 1 << 2);
+    for (; seen.parks == 0; pause_ms *= 2) { /* on a busy machine each message may be there before it sleeps */
+        hear(&h, by_wait, 1 << 1 | 1 << 2);
+        hear(&h, by_wait, 1 << 2);
+    }
     print_message("%u sleeps, %u woken\n", seen.parks, seen.woken);
-    assert_true(seen.parks > 0);
     seen.no_deadlines = 0;
     assert_int_equal(test_hub_close(&h), 0);
 }
@@ -152,16 +156,10 @@ static void a_sleep_ends_when_a_flow_is_due(void **state)
     watch_parks(h.ep[0], 0);
     uint64_t probes = h.ep[0]->remote->count->probes;
     assert_int_equal(rnl_send(h.ep[0], 1, NOTE, &what, sizeof what), 0); /* nobody takes it in: probes */
-    while (h.ep[0]->remote->count->probes < probes + 6)
-        assert_true(rnl_wait(h.ep[0], 10000000) == RNL_TIMED_OUT);
-    while (seen.parks == 0) /* the wait above may have been all spinning */
-        assert_true(rnl_wait(h.ep[0], 10000000) == RNL_TIMED_OUT);
-    memset(&seen, 0, sizeof seen);
-    seen.shortest_ns = UINT64_MAX;
-    while (seen.parks < 3)
-        assert_true(rnl_wait(h.ep[0], 1000000000) == RNL_TIMED_OUT);
-    print_message("the shorter of two sleeps was to last %llu us\n", (unsigned long long)seen.shortest_ns / 1000);
-    assert_true(seen.shortest_ns < 90000000); /* a sleep that nothing is due in lasts 100 ms */
+    while (seen.too_long == 0 && (h.ep[0]->remote->count->probes < probes + 6 || seen.for_flow < 2))
+        assert_true(rnl_wait(h.ep[0], 1000000000) >= RNL_TIMED_OUT);
+    print_message("%u sleeps, %u until a flow is due\n", seen.parks, seen.for_flow);
+    assert_int_equal(seen.too_long, 0);
     assert_int_equal(test_hub_close(&h), 0);
 }
 

@@ -7,7 +7,8 @@
  *
  * With --keep-going every survivor must be told, finish its checked traffic with the other survivors, and end well.
  * Without it the job ends with one line that names rank and signal. Whatever is killed, the launcher too, nothing may
- * be left behind. Times are printed; the bounds they are held to are wide, for machines that are busy. */
+ * be left behind. Times are printed, not judged: who is never told hangs its job. That a death rings each bell at once
+ * is for tests/job/test_agent.c. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,9 +21,7 @@
 
 #define MS 1000000ull
 enum { RANKS_MOST = 6, TIMES_MAX = 1 << 18, JOB_LIMIT_S = FM_SANITIZED ? 90 : 20 };
-/* A sleeper whom nobody wakes looks by itself every 100 ms: its median would be 50. */
-enum { MEDIAN_BOUND_MS = FM_SANITIZED ? 1000 : 100, ASLEEP_BOUND_MS = FM_SANITIZED ? 1000 : 40 };
-enum { WORST_BOUND_MS = FM_SANITIZED ? 20000 : 3000, FEW = 20, PROGRESS = 1000 };
+enum { PROGRESS = 1000 };
 
 enum mode { TRAFFIC, WAIT, POLL, SEND, STUCK, HALF, MODES };
 static const char *const mode_names[] = {"traffic", "wait", "poll", "send", "stuck", "half"};
@@ -272,16 +271,14 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Prints them; 0 if the median or the worst is beyond reason. */
-static int judge(const char *what, struct times *t, unsigned median_ms)
+static void print_times(const char *what, struct times *t)
 {
     if (t->n == 0)
-        return 1;
+        return;
     qsort(t->ns, t->n, sizeof *t->ns, compare);
     printf("# %-28s %6u times, ms: median %.2f, 90%% %.2f, 99%% %.2f, worst %.2f\n", what, t->n,
            (double)t->ns[t->n / 2] / 1e6, (double)t->ns[t->n * 9 / 10] / 1e6, (double)t->ns[t->n * 99 / 100] / 1e6,
            (double)t->ns[t->n - 1] / 1e6);
-    return (t->n < FEW || t->ns[t->n / 2] <= median_ms * MS) && t->ns[t->n - 1] <= WORST_BOUND_MS * MS;
 }
 
 static int named_ours(const char *name)
@@ -383,16 +380,14 @@ int main(int argc, char **argv)
     printf("# %u processes killed in %u jobs in %.1f s: %u while it started, %u stopped before, %u launchers, %u jobs "
            "without --keep-going; %u had ended before\n",
            kills, jobs, (double)(check_now_ns() - began_ns) / 1e9, early, stops, launchers, by_default, missed);
-    int in_time = 1;
     for (unsigned m = 0; m < MODES; m++) {
         char what[64];
         snprintf(what, sizeof what, "survivors told (%s)", mode_names[m]);
-        in_time &= judge(what, &told[m], m == WAIT || m == POLL ? ASLEEP_BOUND_MS : MEDIAN_BOUND_MS);
+        print_times(what, &told[m]);
     }
-    in_time &= judge("job ended (no --keep-going)", &ended, WORST_BOUND_MS);
-    in_time &= judge("ranks ended (launcher killed)", &orphans, WORST_BOUND_MS);
+    print_times("job ended (no --keep-going)", &ended);
+    print_times("ranks ended (launcher killed)", &orphans);
     verdict("every promise held in every job", failures == 0);
-    verdict("deaths are told in time", in_time);
     verdict("nothing is left in /dev/shm", count_ours("/dev/shm") <= shm);
     verdict("no descriptor is left", count_fds() == fds);
     verdict("somebody was killed", kills > 0);
@@ -400,5 +395,5 @@ int main(int argc, char **argv)
         free(told[m].ns);
     free(ended.ns);
     free(orphans.ns);
-    return failures || !in_time || !kills;
+    return failures || !kills;
 }

@@ -111,8 +111,13 @@ static void case_death(void)
     if (me != 0)
         IS(VMMC_ImportRecvBuf(me == 1 ? 2 : 0, 0, BUFFER, &proxy, NULL, LONG_NS), 0);
     meet();
-    if (me == 2)
+    if (me != 2)
+        tell(2);
+    if (me == 2) { /* the others have heard it at the meeting: what a node that ends has not sent yet is lost */
+        hear(0, 1);
+        hear(1, 1);
         _exit(3);
+    }
     if (me == 1) {
         while ((status = VMMC_SendMsg(&word, proxy, 8)) == 0)
             poll_once();
