@@ -14,11 +14,36 @@ assert want <= set(rows), want - set(rows)
 assert all(isinstance(r["ours"], (bool, int, float)) for r in rows.values())
 assert all((r["class"] != "held") or r["row"] in want for r in rows.values())
 END' "$RUNNEL" "$work/table.json" "$RUNNEL_SOURCE/sim/myrinet/rows.csv"
-check "held rows are nearer than the null model is, in the mean" python3 - "$work/table.json" <<'END'
-import json, sys
+"$RUNNEL" paper table all >"$work/table"
+check "held rows are closer than both null models are, on latencies and on rates" python3 - "$work/table.json" "$work/table" <<'END'
+import json, re, sys
 held = [r for r in json.load(open(sys.argv[1])) if r["class"] == "held" and "null" in r and r["published"][0].isdigit()]
-miss = lambda which: sum(abs(r[which] / float(r["published"]) - 1) for r in held) / len(held)
-assert len(held) >= 18 and miss("ours") < miss("null"), (len(held), miss("ours"), miss("null"))
+said = open(sys.argv[2]).read()
+for unit, name, least in (("us", "latencies", 8), ("MB/s", "rates", 9)):
+    of = [r for r in held if r["unit"] == unit]
+    ours, null, affine = ([abs(r[k] / float(r["published"]) - 1) for r in of] for k in ("ours", "null", "affine"))
+    assert len(of) >= least and sum(ours) < sum(null) and sum(ours) < sum(affine), (name, ours, affine)
+    line = re.search("^%s +of +(\\d+) rows: ours +([\\d.]+) %%, null +([\\d.]+) %%, affine +([\\d.]+) %%; .* on (\\d+): CLOSER"
+                     % name, said, re.M)
+    assert line and int(line[1]) == len(of) and int(line[5]) == sum(a < b for a, b in zip(ours, affine)), (name, line and line[0])
+    for miss, printed in zip((ours, null, affine), line.groups()[1:4]):
+        assert abs(100 * sum(miss) / len(of) - float(printed)) < 0.06, (name, line[0])
+END
+check "below the table: the first comparison and now, the classes of values, and the order of one-word latencies" \
+    python3 - "$work/table.json" "$work/table" "$RUNNEL_SOURCE/sim/myrinet/machines.txt" <<'END'
+import json, re, sys
+rows = {r["row"]: r for r in json.load(open(sys.argv[1]))}
+said = open(sys.argv[2]).read()
+inside = sum(r["inside"] for r in rows.values() if r["class"] == "held")
+assert "first comparison 9 of 23, and now %d\n" % inside in said, inside
+values = {(f[0], float(f[1]), f[3]) for f in map(str.split, open(sys.argv[3])) if len(f) > 4 and f[3] in (
+    "fitted", "derived", "default", "given")}
+n = {c: sum(v[2] == c for v in values) for c in ("fitted", "derived", "default", "given")}
+assert "%d fitted, %d derived, %d assumed, %d given" % tuple(n.values()) in said, n
+ours = re.search("; ours: (.*) us$", said, re.M)[1].split(" < ")
+assert [float(x.split()[1]) for x in ours] == sorted(float(x.split()[1]) for x in ours) and len(ours) == 5
+published = "bip pm vmmc fm2 simple".split()
+assert rows["33"]["ours"] == ([x.split()[0] for x in ours] == published)
 END
 check "it is the one that was committed, to the bit" cmp "$work/table.json" "$RUNNEL_SOURCE/doc/results/table.json"
 check "a figure has its curves" bash -c '"$0" paper figure survey-2 | grep -q "DMA after a copy"' "$RUNNEL"

@@ -2,17 +2,13 @@
  *
  * table.c - `runnel paper table`: published figures beside ours, misses included. */
 #include "sim/myrinet/command/command.h"
+#include "sim/myrinet/command/summary.h"
 #include "sim/myrinet/experiments/rows.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct sums {
-    int answered, inside, tuned_inside, figures, nulls;
-    double off, tuned_off, null_off;
-};
 
 static int changed(void *arg, struct myri_machine *m)
 {
@@ -110,13 +106,13 @@ static void print_head(const struct myri_row *rows, int n, const char *what, int
                 width[k] = (int)strlen(rows[i].field[columns[k].field]);
         printf("%*s ", right_of(columns[k].field) ? width[k] : -width[k], columns[k].head);
     }
-    printf("%8s %7s %8s %7s %8s %6s\n", "ours", "off", "unfitted", "tuned", "null", "off");
+    printf("%8s %7s %8s %7s %8s %6s %8s %6s\n", "ours", "off", "unfitted", "tuned", "null", "off", "affine", "off");
 }
 
 static void print_row(const struct myri_row *r, const struct myri_answer *a, const struct myri_answer *plain,
                       const int *width)
 {
-    char ours[24], off[24], bare[24], null[24], null_off[24], tuned[24];
+    char ours[24], off[24], bare[24], null[24], null_off[24], tuned[24], affine[24], affine_off[24];
     if (myri_row_is_shape(r)) {
         snprintf(ours, sizeof ours, "%s", a->answered ? a->truth ? "true" : "false" : "-");
         snprintf(bare, sizeof bare, "%s", plain->answered ? plain->truth ? "true" : "false" : "-");
@@ -128,10 +124,12 @@ static void print_row(const struct myri_row *r, const struct myri_answer *a, con
     }
     figure(null, sizeof null, a->null, 3);
     percent(null_off, sizeof null_off, a->null_off, 0);
+    figure(affine, sizeof affine, a->affine, 3);
+    percent(affine_off, sizeof affine_off, a->affine_off, 0);
     figure(tuned, sizeof tuned, a->tuned, 4);
     for (int k = 0; k < COLUMNS; k++)
         printf("%*s ", right_of(columns[k].field) ? width[k] : -width[k], r->field[columns[k].field]);
-    printf("%8s %7s %8s %7s %8s %6s  ", ours, off, bare, tuned, null, null_off);
+    printf("%8s %7s %8s %7s %8s %6s %8s %6s  ", ours, off, bare, tuned, null, null_off, affine, affine_off);
     int counted = strcmp(r->field[MYRI_ROW_CLASS], "later") != 0;
     if (!a->answered)
         puts(what_is_missing(r));
@@ -152,7 +150,7 @@ static void print_json(const struct myri_row *r, const struct myri_answer *a, co
         printf("\"published\": \"%s\", \"ours\": %.6g, \"unfitted\": %.6g", r->field[MYRI_ROW_VALUE], a->ours,
                plain->ours);
         if (!isnan(a->null))
-            printf(", \"null\": %.6g", a->null);
+            printf(", \"null\": %.6g, \"affine\": %.6g", a->null, a->affine);
         if (!isnan(a->tuned))
             printf(", \"tuned\": %.6g, \"tuned_inside\": %s", a->tuned, a->tuned_inside ? "true" : "false");
     }
@@ -160,46 +158,9 @@ static void print_json(const struct myri_row *r, const struct myri_answer *a, co
     *some = 1;
 }
 
-static void add(struct sums *s, const struct myri_row *r, const struct myri_answer *a)
-{
-    if (!a->answered || strcmp(r->field[MYRI_ROW_CLASS], "held") != 0)
-        return;
-    s->answered++;
-    s->inside += a->inside;
-    s->tuned_inside += a->tuned_inside;
-    if (!isnan(a->off)) {
-        s->figures++;
-        s->off += fabs(a->off);
-        s->tuned_off += fabs(isnan(a->tuned) ? a->off : a->tuned / a->published - 1);
-        if (!isnan(a->null_off)) {
-            s->nulls++;
-            s->null_off += fabs(a->null_off);
-        }
-    }
-}
-
-static void print_sums(const struct sums *s)
-{
-    if (!s->answered) {
-        puts("\nheld rows: no rows of that class are among these");
-        return;
-    }
-    printf("\nheld rows: %d of %d inside (15 %% of latencies and sizes, 10 %% of rates); with tuned firmware %d\n",
-           s->inside, s->answered, s->tuned_inside);
-    if (!s->figures)
-        puts("off in the mean: no rows with a figure");
-    else
-        printf("off in the mean: %.1f %%, with tuned firmware %.1f %% (%d rows with a figure)",
-               100 * s->off / s->figures, 100 * s->tuned_off / s->figures, s->figures);
-    if (s->nulls)
-        printf("; the null model %.1f %% (%d rows that it has)\n", 100 * s->null_off / s->nulls, s->nulls);
-    else if (s->figures)
-        puts("; the null model: no rows");
-}
-
 static int table(struct myri_cmd_options *o, struct myri_row *rows)
 {
-    struct sums sums = {0};
+    struct myri_cmd_sums sums = {0};
     int n = myri_rows_builtin(rows, MYRI_ROWS), some = 0, found = 0, width[COLUMNS];
     if (n < 0)
         return myri_cmd_failed();
@@ -228,7 +189,7 @@ static int table(struct myri_cmd_options *o, struct myri_row *rows)
         }
         if (same)
             plain = a;
-        add(&sums, &rows[i], &a);
+        myri_cmd_sums_add(&sums, &rows[i], &a);
         if (!o->json)
             print_row(&rows[i], &a, &plain, width);
         else if (a.answered)
@@ -236,8 +197,8 @@ static int table(struct myri_cmd_options *o, struct myri_row *rows)
     }
     if (o->json)
         puts(some ? "\n]" : "]");
-    else
-        print_sums(&sums);
+    else if (myri_cmd_sums_print(&sums, !o->what || strcmp(o->what, "all") == 0, changed, o) < 0)
+        return myri_cmd_failed();
     return 0;
 }
 

@@ -19,15 +19,6 @@ static const struct myri_fit fits[] = {
     {"an operation of the 50-MHz SPARC", MYRI_M_host_operation, "34", "H-A", 20, 120, 1, 0, 0, 0},
 };
 
-static int names_has(const char *names, const char *name)
-{
-    size_t n = strlen(name);
-    for (const char *p = names; *p; p += strcspn(p, " "), p += *p == ' ')
-        if (strcspn(p, " ") == n && strncmp(p, name, n) == 0)
-            return 1;
-    return 0;
-}
-
 struct tried {
     const struct myri_fit *all;
     int n; /* of these are in place, the last one being tried */
@@ -38,7 +29,7 @@ static int with_tried(void *arg, struct myri_machine *m)
 {
     const struct tried *t = arg;
     for (int i = 0; i < t->n; i++)
-        if (names_has(t->all[i].machines, m->name))
+        if (myri_names_has(t->all[i].machines, m->name))
             m->v[t->all[i].value] = i + 1 == t->n ? t->value : t->all[i].found;
     return 0;
 }
@@ -50,7 +41,7 @@ static int misfit(const struct myri_row *rows, int n, struct tried *t, double *o
     int used = 0;
     for (int i = 0; i < n; i++) {
         struct myri_answer a;
-        if (!names_has(f->rows, rows[i].field[MYRI_ROW_ID]))
+        if (!myri_names_has(f->rows, rows[i].field[MYRI_ROW_ID]))
             continue;
         if (strcmp(rows[i].field[MYRI_ROW_CLASS], "fit") != 0)
             return rnl_fail(RNL_ERR_ARG, "row %s is of class %s: only rows of class fit may be fitted",

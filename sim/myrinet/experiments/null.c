@@ -29,6 +29,12 @@ static const struct path *path_of(const char *system)
     return NULL;
 }
 
+int myri_null_stores(const char *system, uint32_t bytes)
+{
+    const struct path *p = path_of(system);
+    return p && bytes <= p->stores_up_to;
+}
+
 /* us */
 static double storing(const struct myri_machine *m, double bytes)
 {

@@ -175,9 +175,50 @@ static int crossing(struct context *c, double *out)
     return 0;
 }
 
+/* 33: five systems in the order of their published latencies. */
+static const struct myri_order order[MYRI_ORDER] = {{"53a", "bip", "H-PP", 4, 0},
+                                                    {"32a", "pm", "H-P", 8, 0},
+                                                    {"24", "vmmc", "H-P", 4, 0},
+                                                    {"31a", "fm2", "H-P", 8, 0},
+                                                    {"52a", "simple", "H-PP", 4, 0}};
+
+int myri_plan_order(myri_row_machine *change, void *arg, struct myri_order out[MYRI_ORDER])
+{
+    int rc = 0;
+    for (int i = 0; i < MYRI_ORDER && rc == 0; i++) {
+        struct context c = {0};
+        out[i] = order[i];
+        rc = myri_machine_builtin(order[i].machine, &c.machine);
+        rc = rc < 0 || !change ? rc : change(arg, &c.machine);
+        rc = rc < 0 ? rc : measure(&c, order[i].system, MYRI_ONE_WAY, order[i].bytes, 0, &out[i].ours);
+    }
+    return rc;
+}
+
+static int in_order(myri_row_machine *change, void *arg, int *truth)
+{
+    struct myri_order is[MYRI_ORDER];
+    int rc = myri_plan_order(change, arg, is);
+    *truth = rc == 0;
+    for (int i = 1; i < MYRI_ORDER; i++)
+        *truth &= is[i - 1].ours < is[i].ours;
+    return rc;
+}
+
 /* ---- the table ---- */
 
-enum plan_kind { MEASURE, PEAK, HALF, SHARE, CROSSING, SLOW_JUMP, LONG_CHEAPER, WC_ABOVE_COPY, DMA_ABOVE_PIN };
+enum plan_kind {
+    MEASURE,
+    PEAK,
+    HALF,
+    SHARE,
+    CROSSING,
+    SLOW_JUMP,
+    LONG_CHEAPER,
+    WC_ABOVE_COPY,
+    DMA_ABOVE_PIN,
+    IN_ORDER
+};
 
 static const struct experiment_plan {
     const char *id;
@@ -216,6 +257,7 @@ static const struct experiment_plan {
     {"38a", MEASURE, MYRI_ROUND_TRIP, 64, 0, "fm1-polls"},
     {"38b", MEASURE, MYRI_ROUND_TRIP, 248, 0, "fm1-polls"},
     {"38c", MEASURE, MYRI_STREAM_RATE, 16384, 0, "fm1-polls"},
+    {"33", IN_ORDER, 0, 0, 0, "probe"},
     {"52a", MEASURE, MYRI_ONE_WAY, 4, 0, NULL},
     {"52b", MEASURE, MYRI_STREAM_RATE, 256, 256, NULL},
     {"52c", MEASURE, MYRI_STREAM_RATE, 1024, 1024, NULL},
@@ -229,21 +271,29 @@ static const struct experiment_plan {
     {"60b", MEASURE, MYRI_STREAM_RATE, 1 << 20, 0, "pm-uncached"},
 };
 
-static void null_of(const struct experiment_plan *p, struct context *c, struct myri_answer *a)
+struct closed_form {
+    double (*latency)(const char *system, const struct myri_machine *, uint32_t bytes);
+    double (*rate)(const char *system, const struct myri_machine *, uint32_t bytes);
+    double (*ping)(const char *system, const struct myri_machine *, uint32_t bytes); /* a rate, too */
+};
+static const struct closed_form null_form = {myri_null_latency, myri_null_rate, myri_null_rate},
+                                affine_form = {myri_affine_latency, myri_affine_rate, myri_affine_ping};
+
+/* NAN: it says nothing of that. */
+static double by_form(const struct closed_form *form, const struct experiment_plan *p, const struct context *c)
 {
     const char *system = p->system && strcmp(p->system, "probe") == 0 ? "machine" : c->row->field[MYRI_ROW_SYSTEM];
     if (p->kind == MEASURE && p->measure == MYRI_ONE_WAY)
-        a->null = myri_null_latency(system, &c->machine, p->bytes);
-    else if (p->kind == MEASURE && p->measure == MYRI_ROUND_TRIP)
-        a->null = 2 * myri_null_latency(system, &c->machine, p->bytes);
-    else if (p->kind == MEASURE && p->measure == MYRI_SEND_COST)
-        a->null = 4 * c->machine.v[MYRI_M_store];
-    else if (p->kind == PEAK || (p->kind == MEASURE && myri_measure_unit(p->measure)[0] == 'M'))
-        a->null = myri_null_rate(system, &c->machine, p->bytes);
-    if (p->kind == HALF) { /* where a constant time per message and the peak meet */
-        double peak = myri_null_rate(system, &c->machine, p->bytes);
-        a->null = myri_null_latency(system, &c->machine, 4) * peak;
-    }
+        return form->latency(system, &c->machine, p->bytes);
+    if (p->kind == MEASURE && p->measure == MYRI_ROUND_TRIP)
+        return 2 * form->latency(system, &c->machine, p->bytes);
+    if (p->kind == MEASURE && p->measure == MYRI_SEND_COST)
+        return 4 * c->machine.v[MYRI_M_store];
+    if (p->kind == PEAK || (p->kind == MEASURE && myri_measure_unit(p->measure)[0] == 'M'))
+        return (p->measure == MYRI_PING_RATE ? form->ping : form->rate)(system, &c->machine, p->bytes);
+    if (p->kind == HALF) /* where a constant time per message and the peak meet */
+        return myri_null_latency(system, &c->machine, 4) * form->rate(system, &c->machine, p->bytes);
+    return NAN;
 }
 
 /* The row's own, the plan's, or with `tuned` the one whose name has -tuned behind the system's. */
@@ -302,10 +352,14 @@ int myri_plan_answer(const struct myri_row *r, int tuned, myri_row_machine *chan
     case DMA_ABOVE_PIN:
         rc = always_above(&c, MYRI_LOCAL_RATE, MYRI_PIN_RATE, 64, &a->truth);
         break;
+    case IN_ORDER:
+        rc = in_order(change, arg, &a->truth);
+        break;
     }
     if (rc < 0)
         return rc;
-    null_of(p, &c, a);
+    a->null = by_form(&null_form, p, &c);
+    a->affine = by_form(&affine_form, p, &c);
     a->answered = 1;
     return 0;
 }

@@ -59,6 +59,15 @@ int myri_rows_builtin(struct myri_row *rows, int most)
     return myri_rows_read((const char *)d->bytes, d->n, rows, most);
 }
 
+int myri_names_has(const char *names, const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *p = names; *p; p += strcspn(p, " "), p += *p == ' ')
+        if (strcspn(p, " ") == n && strncmp(p, name, n) == 0)
+            return 1;
+    return 0;
+}
+
 static int inside(const struct myri_row *r, double ours, double low, double high)
 {
     const char *value = r->field[MYRI_ROW_VALUE];
@@ -66,14 +75,14 @@ static int inside(const struct myri_row *r, double ours, double low, double high
         return value[1] == '=' ? ours <= low : ours < low;
     if (value[0] == '>')
         return value[1] == '=' ? ours >= low : ours > low;
-    double room = strcmp(r->field[MYRI_ROW_UNIT], "MB/s") == 0 ? 0.10 : 0.15;
+    double room = strcmp(r->field[MYRI_ROW_UNIT], "us") == 0 ? 0.15 : 0.10;
     return ours >= low * (1 - room) && ours <= high * (1 + room);
 }
 
 int myri_row_answer(const struct myri_row *r, myri_row_machine *change, void *arg, struct myri_answer *out)
 {
     struct myri_answer a = {0}, tuned = {0};
-    a.published = a.off = a.null = a.null_off = a.tuned = NAN;
+    a.published = a.off = a.null = a.null_off = a.affine = a.affine_off = a.tuned = NAN;
     int rc = myri_plan_answer(r, 0, change, arg, &a);
     rc = rc < 0 ? rc : myri_plan_answer(r, 1, change, arg, &tuned);
     if (rc < 0)
@@ -89,6 +98,7 @@ int myri_row_answer(const struct myri_row *r, myri_row_machine *change, void *ar
         if (r->field[MYRI_ROW_VALUE] == value) {
             a.off = a.ours / a.published - 1;
             a.null_off = a.null / a.published - 1;
+            a.affine_off = a.affine / a.published - 1;
         }
         a.inside = a.answered && inside(r, a.ours, low, high);
         a.tuned_inside = tuned.answered ? inside(r, a.tuned, low, high) : a.inside;

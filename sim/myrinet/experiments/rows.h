@@ -36,10 +36,11 @@ struct myri_answer {
     int truth;        /* of a shape */
     double ours;      /* of a figure */
     double null;      /* what the closed form from given values says; NAN: nothing */
+    double affine;    /* the same with a constant for each generation of cards, or the line of its DMA; NAN: nothing */
     double published; /* or the bound; NAN: a shape */
     double off;       /* ours / published - 1; NAN of bounds and shapes */
-    double null_off;
-    int inside;   /* 15 % of latencies and sizes, 10 % of rates, bounds and shapes exactly */
+    double null_off, affine_off;
+    int inside;   /* 15 % of latencies, 10 % of sizes and rates, bounds and shapes exactly */
     double tuned; /* the same with the system's firmware that was written for speed alone; NAN: it has none */
     int tuned_inside;
 };
@@ -47,6 +48,8 @@ struct myri_answer {
 /* Reads rows.csv; returns how many, or RNL_ERR_ARG with the line that is wrong. */
 int myri_rows_read(const char *text, size_t n, struct myri_row *rows, int most);
 int myri_rows_builtin(struct myri_row *rows, int most);
+/* Whether one of the names, with blanks between, is that one. */
+int myri_names_has(const char *names, const char *name);
 /* 0, or an error of the experiment. */
 int myri_row_answer(const struct myri_row *, myri_row_machine *change, void *arg, struct myri_answer *out);
 static inline int myri_row_is_shape(const struct myri_row *r)
@@ -57,12 +60,27 @@ static inline int myri_row_is_shape(const struct myri_row *r)
 /* Closed forms (null.c): what the given values alone would say, without protocol or firmware. */
 double myri_null_latency(const char *system, const struct myri_machine *, uint32_t bytes);
 double myri_null_rate(const char *system, const struct myri_machine *, uint32_t bytes);
+int myri_null_stores(const char *system, uint32_t bytes); /* whether such a message goes to the card by stores */
+/* The same with what two lines of arithmetic add to them (affine.c). */
+double myri_affine_latency(const char *system, const struct myri_machine *, uint32_t bytes);
+double myri_affine_rate(const char *system, const struct myri_machine *, uint32_t bytes);
+double myri_affine_ping(const char *system, const struct myri_machine *, uint32_t bytes);
 
 /* ---- plans.c: which experiment answers a published figure ---- */
 
 /* Fills answered, and truth or ours and null. A figure without a plan is left unanswered, as is with `tuned` one of a
  * system that has no second firmware. */
 int myri_plan_answer(const struct myri_row *, int tuned, myri_row_machine *change, void *arg, struct myri_answer *);
+
+/* The five published latencies of one word from one host to another, each as it was measured. */
+enum { MYRI_ORDER = 5 };
+struct myri_order {
+    const char *row, *system, *machine;
+    uint32_t bytes;
+    double ours; /* us */
+};
+/* In the order of the published figures; ours on machines that are changed so. 0, or an error. */
+int myri_plan_order(myri_row_machine *change, void *arg, struct myri_order out[MYRI_ORDER]);
 
 /* ---- fit.c: finds the fitted values of the machines, from rows of class fit and nothing else ---- */
 

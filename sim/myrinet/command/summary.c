@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * summary.c - the lines below `runnel paper table`; see summary.h. */
+#include "sim/myrinet/command/summary.h"
+
+#include "sim/myrinet/data.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Of the 23 held rows, before anything was changed with knowledge of them: doc/results/log.md, 1. */
+enum { FIRST_INSIDE = 9 };
+
+static void add_miss(struct myri_cmd_misses *k, const struct myri_answer *a)
+{
+    k->rows++;
+    k->ours += fabs(a->off);
+    k->null += fabs(a->null_off);
+    k->affine += fabs(a->affine_off);
+    k->nearer += fabs(a->off) < fabs(a->affine_off);
+}
+
+void myri_cmd_sums_add(struct myri_cmd_sums *s, const struct myri_row *r, const struct myri_answer *a)
+{
+    if (!a->answered || strcmp(r->field[MYRI_ROW_CLASS], "held") != 0)
+        return;
+    s->answered++;
+    s->inside += a->inside;
+    s->tuned_inside += a->tuned_inside;
+    if (isnan(a->off))
+        return;
+    s->figures++;
+    s->off += fabs(a->off);
+    s->tuned_off += fabs(isnan(a->tuned) ? a->off : a->tuned / a->published - 1);
+    if (isnan(a->null_off) || isnan(a->affine_off))
+        return;
+    add_miss(&s->all, a);
+    if (strcmp(r->field[MYRI_ROW_UNIT], "us") == 0)
+        add_miss(&s->latencies, a);
+    else if (strcmp(r->field[MYRI_ROW_UNIT], "MB/s") == 0)
+        add_miss(&s->rates, a);
+}
+
+static void print_misses(const char *what, const struct myri_cmd_misses *k)
+{
+    if (k->rows)
+        printf("%-9s of %2d rows: ours %5.1f %%, null %5.1f %%, affine %5.1f %%; nearer than affine on %d: %s\n", what,
+               k->rows, 100 * k->ours / k->rows, 100 * k->null / k->rows, 100 * k->affine / k->rows, k->nearer,
+               k->ours < k->affine ? "CLOSER in the mean" : "NOT CLOSER in the mean");
+}
+
+/* A number that several machines share, as they have the same card, is one value. */
+static int print_classes(void)
+{
+    struct {
+        int value;
+        char class_of;
+        double number;
+    } seen[512];
+    int n = 0, count[128] = {0};
+    for (const struct myri_data *d = myri_data_table; d->name; d++) {
+        struct myri_machine m;
+        if (strncmp(d->name, "machines/", 9) != 0)
+            continue;
+        int rc = myri_machine_parse((const char *)d->bytes, d->n, &m);
+        if (rc < 0)
+            return rc;
+        for (int v = 0; v < MYRI_M_COUNT; v++) {
+            int k = 0;
+            while (k < n && (seen[k].value != v || seen[k].class_of != m.class_of[v] || seen[k].number != m.v[v]))
+                k++;
+            if (k < n || n == sizeof seen / sizeof seen[0])
+                continue;
+            seen[n].value = v;
+            seen[n].class_of = m.class_of[v];
+            seen[n++].number = m.v[v];
+            count[(unsigned char)m.class_of[v]]++;
+        }
+    }
+    printf("values of all machines, one number of one name once: %d fitted, %d derived, %d assumed, %d given\n",
+           count['f'], count['d'], count['a'], count['g']);
+    return 0;
+}
+
+static int shorter(const void *a, const void *b)
+{
+    double x = ((const struct myri_order *)a)->ours, y = ((const struct myri_order *)b)->ours;
+    return (x > y) - (x < y);
+}
+
+static int print_order(myri_row_machine *change, void *arg)
+{
+    struct myri_order of[MYRI_ORDER];
+    int rc = myri_plan_order(change, arg, of);
+    if (rc < 0)
+        return rc;
+    printf("one-word latencies, published in this order:");
+    for (int i = 0; i < MYRI_ORDER; i++)
+        printf("%s %s", i ? " <" : "", of[i].system);
+    qsort(of, MYRI_ORDER, sizeof of[0], shorter);
+    printf("; ours:");
+    for (int i = 0; i < MYRI_ORDER; i++)
+        printf("%s %s %.2f", i ? " <" : "", of[i].system, of[i].ours);
+    puts(" us");
+    return 0;
+}
+
+int myri_cmd_sums_print(const struct myri_cmd_sums *s, int whole, myri_row_machine *change, void *arg)
+{
+    if (!s->answered) {
+        puts("\nheld rows: no rows of that class are among these");
+        return 0;
+    }
+    printf("\nheld rows: %d of %d inside (15 %% of latencies, 10 %% of sizes and rates); with tuned firmware %d\n",
+           s->inside, s->answered, s->tuned_inside);
+    if (whole)
+        printf("inside at the first comparison %d of %d, and now %d\n", FIRST_INSIDE, s->answered, s->inside);
+    if (s->figures)
+        printf("off in the mean: %.1f %%, with tuned firmware %.1f %% (%d rows with a figure)\n",
+               100 * s->off / s->figures, 100 * s->tuned_off / s->figures, s->figures);
+    print_misses("figures", &s->all);
+    print_misses("latencies", &s->latencies);
+    print_misses("rates", &s->rates);
+    if (!whole)
+        return 0;
+    int rc = print_classes();
+    return rc < 0 ? rc : print_order(change, arg);
+}
