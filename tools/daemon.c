@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * daemon.c - `runnel daemon`: keeps the names of services (job/daemon.h) for the processes of a user, or for all of
+ * daemon.c - `runnel daemon`: keeps the names of services (meet/daemon.h) for the processes of a user, or for all of
  * this host. The first process that needs it starts it; it ends when nobody has been connected to it for a while. */
-#include "job/daemon.h"
+#include "meet/daemon.h"
 #include "base/env.h"
 #include "runnel/runnel.h"
 #include "tool.h"

@@ -3,10 +3,10 @@
  * info_meet.c - what `runnel info` shows of processes that meet: the services that this user may reach, as the daemon
  * keeps them, and the peers of a process's endpoints. */
 #include "info.h"
-#include "job/daemon.h"
 #include "job/fds.h"
-#include "job/meet_proto.h"
-#include "job/meet_table.h"
+#include "meet/daemon.h"
+#include "meet/proto.h"
+#include "meet/table.h"
 
 #include <poll.h>
 #include <stdio.h>

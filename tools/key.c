@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * key.c - `runnel key`: makes and installs the key by which the daemons of several hosts know each other, and shows
- * what may be shown of it (job/node_key.h). */
-#include "job/node_key.h"
+ * what may be shown of it (meet/node_key.h). */
+#include "meet/node_key.h"
 #include "runnel/runnel.h"
 #include "tool.h"
 

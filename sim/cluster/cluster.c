@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/iface.h"
 #include "endpoint/endpoint.h"
-#include "job/job.h"
+#include "open/open.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -323,7 +323,7 @@ static void ask_where(struct vc_cluster *c, uint64_t tick)
 void vc_cluster_run(struct vc_cluster *c, struct vc_cluster_result *out)
 {
     uint64_t limit_ns = c->opt.limit_ns ? c->opt.limit_ns : LIMIT_NS;
-    rnl_job_virtual = vc_env_open;
+    rnl_open_virtual = vc_env_open;
     rnl_iface_host = &iface_host;
     int status = vc_guards_on(c);
     for (uint32_t rank = 0; rank < c->opt.ranks && status == 0; rank++)
@@ -344,7 +344,7 @@ void vc_cluster_run(struct vc_cluster *c, struct vc_cluster_result *out)
     }
     end_job(c);
     vc_guards_off(c);
-    rnl_job_virtual = NULL;
+    rnl_open_virtual = NULL;
     rnl_iface_host = NULL;
     *out = (struct vc_cluster_result){.status = c->status,
                                       .hash = rnl_sim_hash(c->sim),

@@ -10,9 +10,9 @@
 
 #include "base/error.h"
 #include "endpoint/endpoint.h"
-#include "job/job.h"
 #include "net/datagram/transport.h"
 #include "net/datagram/udp.h"
+#include "open/open.h"
 #include "sim/engine/random.h"
 
 #include <endian.h>
@@ -348,7 +348,7 @@ static int open_datagrams(struct vc_env *v)
     return status;
 }
 
-/* rnl_job_virtual: for the rank that runs. */
+/* rnl_open_virtual: for the rank that runs. */
 int vc_env_open(const struct rnl_options *opt, struct rnl_env **out)
 {
     struct vc_process *vp = vc_process_now;

@@ -144,11 +144,10 @@ static bool is_sound(const struct rnl_exchange *x)
     return with_us;
 }
 
-static int join(const struct rnl_options *opt, const void *exchange, struct rnl_env **out)
+int rnl_exchange_env(const struct rnl_options *opt, const struct rnl_exchange *x, struct rnl_env **out)
 {
     static const struct rnl_pmix_via via = {
         .put = put, .get = get, .fence = fence, .refused = refused, .ended = ended, .lost = RNL_ERR_JOB};
-    const struct rnl_exchange *x = exchange;
     if (opt && (opt->hub || opt->flags & (RNL_ALONE | RNL_RESTARTED)))
         return rnl_fail(RNL_ERR_ARG, "an endpoint that is opened by an exchange has no hub, and is neither RNL_ALONE "
                                      "nor RNL_RESTARTED");
@@ -165,9 +164,4 @@ static int join(const struct rnl_options *opt, const void *exchange, struct rnl_
     p->via = &via;
     const int r = rnl_pmix_start(p, begin, out);
     return r < 0 ? r : 0;
-}
-
-int rnl_open_exchange(rnl_endpoint **out, const struct rnl_options *opt, const struct rnl_exchange *x)
-{
-    return rnl_job_open(out, opt, join, x);
 }

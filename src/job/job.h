@@ -11,11 +11,8 @@
 #define RNL_JOB_JOB_H
 
 #include "base/env.h"
+#include "runnel/adapter.h"
 #include "runnel/runnel.h"
-
-/* Where it is not NULL, rnl_job_env calls it before anything else. The simulator sets it, since its ranks are copies of
- * a program in one process. */
-extern int (*rnl_job_virtual)(const struct rnl_options *opt, struct rnl_env **out);
 
 /* 1 = the process that started this one may end before it, and this process is ended with the job by other means. */
 extern int rnl_job_apart;
@@ -25,9 +22,8 @@ extern int rnl_job_apart;
  * block on the agent. */
 int rnl_job_env(const struct rnl_options *opt, struct rnl_env **out);
 
-/* rnl_open, into the job that `joins` joins: as rnl_job_env, with `arg` besides. */
-typedef int rnl_job_join(const struct rnl_options *opt, const void *arg, struct rnl_env **out);
-int rnl_job_open(rnl_endpoint **out, const struct rnl_options *opt, rnl_job_join *joins, const void *arg);
+/* The same into the job whose ranks the caller started: *x carries what they tell each other. */
+int rnl_exchange_env(const struct rnl_options *opt, const struct rnl_exchange *x, struct rnl_env **out);
 
 /* The parts of rnl_job_env. The caller keeps the bootstrap socket. */
 int rnl_client_env(int bootstrap, struct rnl_env **out);

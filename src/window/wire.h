@@ -29,7 +29,7 @@
  * tag: chosen by who asks, and quoted in the answer. grant, gen: an importer's entry in the table that the owner has
  * for this peer, and how often it was used before; so nobody can name what was not granted to it. how:
  * WINDOW_IMPORT_...; dir: 1 = a descriptor with this tag has been sent through the sockets of the pair
- * (job/meet_proto.h). Words are in the order of the hosts, as in cells. Whoever reads one trusts no byte of it. */
+ * (meet/proto.h). Words are in the order of the hosts, as in cells. Whoever reads one trusts no byte of it. */
 #ifndef RNL_WINDOW_WIRE_H
 #define RNL_WINDOW_WIRE_H
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "job/line_msg.h"
+#include "meet/line_msg.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "fuzz/input.h"
-#include "job/daemon.h"
 #include "job/fds.h"
-#include "job/meet_proto.h"
+#include "meet/daemon.h"
+#include "meet/proto.h"
 #include "runnel/runnel.h"
 
 enum { CALLERS = 4, STEPS = 80, NAMES = 3 };

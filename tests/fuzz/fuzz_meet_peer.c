@@ -11,8 +11,8 @@
 
 #include "fuzz/input.h"
 #include "job/fds.h"
-#include "job/meet.h"
-#include "job/meet_proto.h"
+#include "meet/meet.h"
+#include "meet/proto.h"
 #include "ring/segment.h"
 #include "runnel/meet.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "job/meet_proto.h"
+#include "meet/proto.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,7 +5,7 @@
 #define RNL_TESTS_MEET_PLAYED_H
 
 #include "job/fds.h"
-#include "job/meet_proto.h"
+#include "meet/proto.h"
 #include "meet/world.h"
 #include "ring/segment.h"
 

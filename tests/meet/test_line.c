@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_line.c - the line between daemons (job/line.h) over a pair of sockets, and the file of its key (job/node_key.h).
+ * test_line.c - the line between daemons (meet/line.h) over a pair of sockets, and the file of its key
+ * (meet/node_key.h).
  */
-#include "job/line.h"
-#include "job/node_key.h"
+#include "meet/line.h"
+#include "meet/node_key.h"
 #include "runnel/runnel.h"
 #include "support/must.h"
 

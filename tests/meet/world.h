@@ -4,7 +4,7 @@
 #ifndef RNL_TESTS_MEET_WORLD_H
 #define RNL_TESTS_MEET_WORLD_H
 
-#include "job/daemon.h"
+#include "meet/daemon.h"
 #include "runnel/meet.h"
 #include "support/must.h"
 

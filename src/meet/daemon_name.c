@@ -2,9 +2,9 @@
  *
  * daemon_name.c - how daemons are found and started: the abstract names at which they listen, and who does so there. */
 #include "base/error.h"
-#include "job/daemon_internal.h"
-#include "job/meet_proto.h"
-#include "job/who.h"
+#include "meet/daemon_internal.h"
+#include "meet/proto.h"
+#include "meet/who.h"
 #include "runnel/runnel.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * line.c - the handshake and the messages of line.h. */
-#include "job/line.h"
+#include "meet/line.h"
 
 #include "base/error.h"
 #include "base/secret.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * daemon_internal.h - what the files of the daemon share. */
-#ifndef RNL_JOB_DAEMON_INTERNAL_H
-#define RNL_JOB_DAEMON_INTERNAL_H
+#ifndef RNL_MEET_DAEMON_INTERNAL_H
+#define RNL_MEET_DAEMON_INTERNAL_H
 
-#include "job/daemon.h"
-#include "job/meet_proto.h"
+#include "meet/daemon.h"
+#include "meet/proto.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * meet_internal.h - the state of an endpoint alone, and the functions that its source files share. */
-#ifndef RNL_JOB_MEET_INTERNAL_H
-#define RNL_JOB_MEET_INTERNAL_H
+#ifndef RNL_MEET_MEET_INTERNAL_H
+#define RNL_MEET_MEET_INTERNAL_H
 
 #include "base/bell.h"
 #include "job/fds.h"
-#include "job/meet.h"
-#include "job/meet_proto.h"
-#include "job/meet_table.h"
 #include "job/membership.h"
 #include "job/waitfd.h"
+#include "meet/meet.h"
+#include "meet/proto.h"
+#include "meet/table.h"
 #include "runnel/meet.h"
 
 #include <stdatomic.h>
@@ -75,7 +75,7 @@ struct meet_slot {
     uint64_t incarnation; /* of the peer that it had last: counts introductions */
     uint64_t
         due_ns;    /* when a greeting is given up, a service asked for again, or a death taken for a leave; 0 = never */
-    uint32_t pair; /* number of the pair: meet_proto.h */
+    uint32_t pair; /* number of the pair: proto.h */
     uint32_t gifts;       /* descriptors that are expected of it */
     uint32_t uid, ticket; /* whose it has to be; by_name: of REACH */
     uint32_t host_port;   /* of the daemon there; 0 = that of the key */
@@ -112,12 +112,12 @@ struct meet {
     uint32_t knocks, news, pairs; /* slots to announce: who knocks, and who is far; numbers given out */
     struct meet_service *services;
     struct meet_link *links;
-    struct meet_gift *gifts; /* descriptors that are expected: meet_give.c */
+    struct meet_gift *gifts; /* descriptors that are expected: give.c */
     uint32_t gift_count;
     struct meet_service *listener; /* of the address, or NULL */
     int listen;                    /* its socket, or -1 */
     bool is_listed;               /* the address is a service, too, and `listener` one of `services`: for other hosts */
-    struct meet_far *far;         /* by rank: peers on other hosts; NULL: there has been none (meet_far.c) */
+    struct meet_far *far;         /* by rank: peers on other hosts; NULL: there has been none (remote.c) */
     uint16_t udp_port;            /* of the socket for them */
     struct rnl_meet_table *table; /* what `runnel info` shows, or NULL */
     int table_fd;                 /* its descriptor, or -1 */
@@ -133,7 +133,7 @@ static inline struct meet *rnl_meet_of(struct rnl_env *env)
     return (struct meet *)(void *)env;
 }
 
-/* ---- meet_base.c ---- */
+/* ---- base.c ---- */
 
 int rnl_meet_forked(const struct meet *);                                           /* 0 or RNL_ERR_FORKED */
 int rnl_meet_watch(struct meet *, int fd, enum meet_source source, uint32_t index); /* 0 or -errno */
@@ -145,7 +145,7 @@ int rnl_meet_tell_daemon(struct meet *, const struct rnl_meet_msg *);         /*
 int rnl_meet_join(struct meet *, uint32_t rank);                              /* the membership takes the peer in */
 int rnl_meet_admit(const struct rnl_admit *from, struct rnl_meet_admit *out); /* 0 or RNL_ERR_ARG */
 
-/* ---- meet_slot.c ---- */
+/* ---- slot.c ---- */
 
 /* Claim a free slot, for what the program asked for, and for a process of this user that came to the service. Return
  * its rank, or RNL_NO_ROOM. */
@@ -178,7 +178,7 @@ int rnl_meet_disconnect(struct rnl_env *, uint32_t rank, int why);
 /* Sends a message with the own credentials, and with fd unless it is -1. 0 or -errno. */
 int rnl_meet_say(int sock, const struct rnl_meet_msg *msg, int fd);
 
-/* ---- meet_give.c ---- */
+/* ---- give.c ---- */
 
 int rnl_meet_give(struct rnl_env *, uint32_t rank, uint32_t tag, int fd);
 int rnl_meet_expect(struct rnl_env *, uint32_t rank, uint32_t tag);
@@ -187,7 +187,7 @@ int rnl_meet_take(struct rnl_env *, uint32_t rank, uint32_t tag, size_t bytes, i
 bool rnl_meet_given(struct meet *, uint32_t rank, uint32_t tag, int fd);
 void rnl_meet_forget_gifts(struct meet *, uint32_t rank);
 
-/* ---- meet_greet.c ---- */
+/* ---- greet.c ---- */
 
 /* Give the slot its end of the pair's sockets, which is closed if they fail. 0 or RNL_ERR_SYSTEM. The first awaits the
  * peer's HELLO; the second goes to the peer: it makes the segment and greets. */
@@ -210,7 +210,7 @@ void rnl_meet_met_far(struct meet *, uint32_t rank, const struct rnl_meet_met *)
 /* Returns the slot that has inserted this address, or any of this user if `at` is NULL, and awaits its HELLO; or 0. */
 uint32_t rnl_meet_inserted(const struct meet *, uint32_t uid, const unsigned char at[RNL_MEET_TOKEN_BYTES]);
 
-/* ---- meet_ask.c ---- */
+/* ---- service.c ---- */
 
 int rnl_meet_serve(struct rnl_env *, const char *service, const struct rnl_admit *, rnl_knock *f, void *ctx);
 int rnl_meet_served(struct rnl_env *, const char *service);
@@ -223,7 +223,7 @@ void rnl_meet_links_due(struct meet *);
 void rnl_meet_ask(struct meet *, uint32_t rank);
 void rnl_meet_cancel(struct meet *, uint32_t rank);
 
-/* ---- meet_far.c ---- */
+/* ---- remote.c ---- */
 
 /* Reads "HOST" or "HOST:PORT", HOST being a name or an address, one of IPv6 in brackets if a port follows. A name is
  * looked up, which may take time. 0, RNL_ERR_ARG, RNL_ERR_UNREACHABLE. */
@@ -243,7 +243,7 @@ void rnl_meet_far_forget(struct meet *, uint32_t rank);            /* the slot i
 int rnl_meet_far_address(struct rnl_env *, uint32_t rank, struct rnl_rank_address *out);
 void rnl_meet_far_free(struct meet *);
 
-/* ---- meet_address.c ---- */
+/* ---- address.c ---- */
 
 int rnl_meet_address(struct rnl_env *, const struct rnl_admit *, rnl_knock *f, void *ctx, char *buf, size_t n);
 int rnl_meet_insert(struct rnl_env *, const char *address, uint32_t *rank);

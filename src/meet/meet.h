@@ -10,8 +10,8 @@
  * How a pair of sockets comes to be is all that differs between the ways to be introduced: the daemon hands one end to
  * whoever serves (daemon.h), a program's own socket carries it, or the peer connects to the socket that an address
  * names. The daemon is in no pair: it may end, and be started again, without anybody being parted. */
-#ifndef RNL_JOB_MEET_H
-#define RNL_JOB_MEET_H
+#ifndef RNL_MEET_MEET_H
+#define RNL_MEET_MEET_H
 
 #include "base/env.h"
 #include "runnel/runnel.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * daemon.c - the daemon of daemon.h: callers, services, and processes that wait for one to be offered. */
-#include "job/daemon.h"
+#include "meet/daemon.h"
 
 #include "base/error.h"
-#include "job/daemon_internal.h"
 #include "job/fds.h"
-#include "job/who.h"
+#include "meet/daemon_internal.h"
+#include "meet/who.h"
 #include "runnel/meet.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * daemon.h - the daemon keeps the names of services, and gives a process that reaches one to the process that serves
- * it: it passes one end of a pair of sockets on (meet_proto.h), and then knows nothing of the two. It shares no memory
+ * it: it passes one end of a pair of sockets on (proto.h), and then knows nothing of the two. It shares no memory
  * with anybody and waits for nobody: it owns what its loop calls, as an agent does (agent.h).
  *
  * There is one for each user, or one of root's for all. A service belongs to the user of the process that serves it;
@@ -12,8 +12,8 @@
  * It is found by a name of the abstract socket namespace, which anybody may take first. Then it takes a name with a
  * random end, and who calls looks through the kernel's list of names for one that the right user listens at. So there
  * is nothing that could be taken from it, and nothing that stays when it ends, as a file would. */
-#ifndef RNL_JOB_DAEMON_H
-#define RNL_JOB_DAEMON_H
+#ifndef RNL_MEET_DAEMON_H
+#define RNL_MEET_DAEMON_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * meet_address.c - introductions without a daemon: by the address of an endpoint, and through a socket that the program
+ * address.c - introductions without a daemon: by the address of an endpoint, and through a socket that the program
  * has.
  *
  * An address is text: rnl1.USER.HOST.NAME.TOKEN[@IP], USER a number and the others hexadecimal, IP in base 64. HOST is
@@ -9,9 +9,9 @@
  * host, it can be inserted from other hosts: there it is a service, RNL_MEET_AT and NAME, of the endpoint's daemon. */
 #include "base/error.h"
 #include "job/address_probe.h"
-#include "job/meet_internal.h"
-#include "job/node_key.h"
-#include "job/who.h"
+#include "meet/meet_internal.h"
+#include "meet/node_key.h"
+#include "meet/who.h"
 
 #include <errno.h>
 #include <fcntl.h>

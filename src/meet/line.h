@@ -13,8 +13,8 @@
  * proofs, the keys of both directions, and the key of the pair of processes that the line is about. So no line has
  * the keys of another one, nothing that was recorded counts again, and a daemon of a user and one of the node do not
  * talk to each other. Who records lines and gets the node key later can read them. */
-#ifndef RNL_JOB_LINE_H
-#define RNL_JOB_LINE_H
+#ifndef RNL_MEET_LINE_H
+#define RNL_MEET_LINE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,8 +2,8 @@
  *
  * node_key.h - the key by which the daemons of several hosts know each other: a file with 64 hexadecimal digits in a
  * line, which its owner alone may read and write. Root's is for the daemons of nodes, a user's for this user's own. */
-#ifndef RNL_JOB_NODE_KEY_H
-#define RNL_JOB_NODE_KEY_H
+#ifndef RNL_MEET_NODE_KEY_H
+#define RNL_MEET_NODE_KEY_H
 
 #include <stdbool.h>
 #include <stddef.h>

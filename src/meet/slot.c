@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * meet_slot.c - the peers of an endpoint alone: their numbers, what they say, and the end. (Their greeting:
- * meet_greet.c.)
+ * slot.c - the peers of an endpoint alone: their numbers, what they say, and the end. (Their greeting:
+ * greet.c.)
  *
  * Whatever the peer sends is read without waiting, and so is what is sent to it. A descriptor that it sends is checked
  * before it is used: a segment that could shrink would end this process by SIGBUS. */
 #include "base/error.h"
-#include "job/meet_internal.h"
-#include "job/who.h"
+#include "meet/meet_internal.h"
+#include "meet/who.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * meet_table.c - makes and reads the table of meet_table.h. */
-#include "job/meet_table.h"
+ * table.c - makes and reads the table of table.h. */
+#include "meet/table.h"
 
 #include "base/counters.h"
 #include "job/fds.h"

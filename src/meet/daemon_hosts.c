@@ -10,9 +10,9 @@
  * that user's processes only, and takes whoever has the user's key for that user. */
 #include "base/error.h"
 #include "base/secret.h"
-#include "job/daemon_internal.h"
-#include "job/line_msg.h"
-#include "job/node_key.h"
+#include "meet/daemon_internal.h"
+#include "meet/line_msg.h"
+#include "meet/node_key.h"
 #include "runnel/runnel.h"
 
 #include <errno.h>

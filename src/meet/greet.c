@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * meet_greet.c - greeting over the socket of a pair, and who is admitted. The side that goes to the other makes the
+ * greet.c - greeting over the socket of a pair, and who is admitted. The side that goes to the other makes the
  * segment and sends it with its HELLO; the other one answers when it is welcome. Each HELLO carries the credentials of
  * its sender, which the kernel has checked, so that a process that was given somebody else's socket is still seen as
  * itself.
@@ -9,8 +9,8 @@
  * are under way, the connection that the endpoint of the lesser name offers is kept, and takes the number that the
  * program has been given for the other one. */
 #include "base/error.h"
-#include "job/meet_internal.h"
-#include "job/who.h"
+#include "meet/meet_internal.h"
+#include "meet/who.h"
 #include "ring/segment.h"
 
 #include <errno.h>

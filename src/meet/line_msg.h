@@ -8,11 +8,11 @@
  *   ANSWER  | kind 4 | status 4 | uid 4 | gid 4 | place 24 |
  *   GONE    | kind 4 | why 4 |               either side
  *   place   | port 4 | rank 4 | own 16 |     of an endpoint: struct rnl_meet_place */
-#ifndef RNL_JOB_LINE_MSG_H
-#define RNL_JOB_LINE_MSG_H
+#ifndef RNL_MEET_LINE_MSG_H
+#define RNL_MEET_LINE_MSG_H
 
-#include "job/line.h"
-#include "job/meet_proto.h"
+#include "meet/line.h"
+#include "meet/proto.h"
 
 #include <assert.h>
 

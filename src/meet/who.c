@@ -2,7 +2,7 @@
  *
  * who.c - the kernel's answers of who.h: SO_PEERCRED, SO_PEERGROUPS, SO_PEERPIDFD, and which numbers of users mean
  * "none of this namespace". */
-#include "job/who.h"
+#include "meet/who.h"
 
 #include <errno.h>
 #include <stdio.h>

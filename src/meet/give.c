@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * meet_give.c - descriptors of memory files, from peer to peer over the socket of the pair. Each has a tag that the
+ * give.c - descriptors of memory files, from peer to peer over the socket of the pair. Each has a tag that the
  * receiver chose, and only one that it expects is taken: whatever else comes is refused by the kernel. */
 #include "base/error.h"
-#include "job/meet_internal.h"
+#include "meet/meet_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

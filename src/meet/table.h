@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * meet_table.h - the peers of an endpoint alone as `runnel info --pid` shows them: a memory file named "runnel-peers"
+ * table.h - the peers of an endpoint alone as `runnel info --pid` shows them: a memory file named "runnel-peers"
  * that the endpoint alone writes, and others find through /proc/PID/fd. Whoever reads it trusts no byte of it.
  *
  *   0       4         8     12     16
  *   +-------+---------+-----+------+----------------------------------------------------+
  *   | magic | version | pid | size | row[size], by rank: state 4 | uid 4 | gid 4 | pid 4 |
  *   +-------+---------+-----+------+----------------------------------------------------+ */
-#ifndef RNL_JOB_MEET_TABLE_H
-#define RNL_JOB_MEET_TABLE_H
+#ifndef RNL_MEET_TABLE_H
+#define RNL_MEET_TABLE_H
 
 #include <assert.h>
 #include <stdint.h>

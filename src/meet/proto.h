@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * meet_proto.h - the messages by which processes are introduced, over unix SOCK_SEQPACKET sockets: between an endpoint
+ * proto.h - the messages by which processes are introduced, over unix SOCK_SEQPACKET sockets: between an endpoint
  * alone and the daemon, and between two endpoints over the socket of their pair. Layouts and a codec of pure functions,
  * as in proto.h: one packet is one message, in the byte order of the host, and whoever reads one trusts no byte of it.
  *
@@ -34,7 +34,7 @@
  *   MET     | ticket 4 | call 4 | uid 4 | gid 4 | place 24 | ip 16 | key 32 |              of CALL: the peer's ANSWER
  *   GONE    | call 4 | why 4 |                        that peer is: enum rnl_death_reason, EXIT or LEFT
  *
- * Between hosts: call is a number of the daemon's for the pair; key is the pair's (job/line.h); place is where an
+ * Between hosts: call is a number of the daemon's for the pair; key is the pair's (meet/line.h); place is where an
  * endpoint is found and what it calls the other one: | port of its UDP socket 4 | rank 4 | own 16 |; port of CALL is
  * the daemon's, 0 = that of the key; ip is the other host's.
  *
@@ -42,8 +42,8 @@
  * is 2 pair to both sides, and the other 2 pair + 1. token: of an address (rnl_address), else 0; own: the name of the
  * sender's own address, by which endpoints that insert each other are seen to be one peer. Names end with a 0 and are
  * filled up with zeros. The headers, magic and version of HELLO, DENIED and GREET never change. */
-#ifndef RNL_JOB_MEET_PROTO_H
-#define RNL_JOB_MEET_PROTO_H
+#ifndef RNL_MEET_PROTO_H
+#define RNL_MEET_PROTO_H
 
 #include <assert.h>
 #include <stdbool.h>

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * meet_far.c - peers on other hosts. The daemons of both hosts introduce them (daemon_hosts.c): each endpoint learns
+ * remote.c - peers on other hosts. The daemons of both hosts introduce them (daemon_hosts.c): each endpoint learns
  * from its own user's daemon, or root's, who the other is, where its socket for datagrams is, by which rank it calls
  * this one, and the key of the pair. From then on the two talk over remote/, and the daemon tells only of the peer's
  * end. */
 #include "base/error.h"
 #include "base/secret.h"
-#include "job/meet_internal.h"
 #include "job/net.h"
 #include "job/rank_env.h"
+#include "meet/meet_internal.h"
 #include "net/datagram/udp.h"
 #include "net/socket/kernel.h"
 #include "net/wire/bytes.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * meet_ask.c - what an endpoint alone asks of daemons: to offer its services, and to reach those of others. A daemon
+ * service.c - what an endpoint alone asks of daemons: to offer its services, and to reach those of others. A daemon
  * that ends is no loss: the next one is asked for the same things. The own user's is started if there is none. */
 #include "base/error.h"
-#include "job/daemon.h"
-#include "job/meet_internal.h"
+#include "meet/daemon.h"
+#include "meet/meet_internal.h"
 
 #include <errno.h>
 #include <pwd.h>

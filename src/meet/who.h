@@ -3,8 +3,8 @@
  * who.h - who is at the other end of a unix socket, as the kernel tells. A user or group that this process's user
  * namespace does not have is shown by the kernel as the overflow user (65534), as if it were the user nobody: here it
  * is RNL_WHO_UNKNOWN, which is nobody's number, so nothing is ever granted to it by number. */
-#ifndef RNL_JOB_WHO_H
-#define RNL_JOB_WHO_H
+#ifndef RNL_MEET_WHO_H
+#define RNL_MEET_WHO_H
 
 #include <stdbool.h>
 #include <stdint.h>

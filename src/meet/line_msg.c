@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * line_msg.c - the codec of line_msg.h. */
-#include "job/line_msg.h"
+#include "meet/line_msg.h"
 
 #include "net/wire/bytes.h"
 

@@ -10,8 +10,8 @@
  *
  * For one thread at a time, but for sleeping. In a forked child every operation fails. */
 #include "base/error.h"
-#include "job/daemon.h"
-#include "job/meet_internal.h"
+#include "meet/daemon.h"
+#include "meet/meet_internal.h"
 #include "ring/segment.h"
 
 #include <errno.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * meet_base.c - what all files of an endpoint alone stand on: its descriptors, when it is to look again, and copies of
+ * base.c - what all files of an endpoint alone stand on: its descriptors, when it is to look again, and copies of
  * what the program said of whom it admits. */
 #include "base/error.h"
-#include "job/meet_internal.h"
+#include "meet/meet_internal.h"
 
 #include <errno.h>
 #include <string.h>

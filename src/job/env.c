@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * open.c - rnl_open: finds the job and joins it, then makes the endpoint on what the job gave. */
+ * env.c - rnl_job_env: finds the job of this process, and joins it. */
 #include "base/error.h"
 #include "job/fds.h"
 #include "job/job.h"
-#include "job/meet.h"
 #include "job/pmix.h"
 #include "job/rendezvous.h"
-#include "net/fault/fault.h"
-#include "net/wire/seal.h"
-#include "stream/stream.h"
-#include "window/window.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -21,7 +16,6 @@
 #include <unistd.h>
 
 int rnl_job_apart;
-int (*rnl_job_virtual)(const struct rnl_options *opt, struct rnl_env **out);
 
 /* Parses RUNNEL_FD. Returns 1 and *bootstrap, the bootstrap socket; 0: there is none, and this process runs alone; or
  * RNL_ERR_JOB. A process that joins changes the value to "DESCRIPTOR,PID", in a PMIx job to "pmix,PID". So programs
@@ -76,12 +70,6 @@ static int join(const char *where, int *bootstrap)
 int rnl_job_env(const struct rnl_options *opt, struct rnl_env **out)
 {
     int bootstrap = -1;
-    if (opt && opt->flags & RNL_ALONE && rnl_job_virtual)
-        return rnl_fail(RNL_ERR_UNSUPPORTED, "the virtual cluster has no endpoints alone: open one of the job");
-    if (rnl_job_virtual)
-        return rnl_job_virtual(opt, out);
-    if (opt && opt->flags & RNL_ALONE)
-        return rnl_meet_env(opt, out);
     int has_hub = opt && opt->size >= offsetof(struct rnl_options, hub_rank) + sizeof opt->hub_rank;
     if (has_hub && opt->hub)
         return rnl_hub_env(opt->hub, opt->hub_rank, 0, out);
@@ -126,63 +114,4 @@ int rnl_job_env(const struct rnl_options *opt, struct rnl_env **out)
         return rnl_fail(RNL_ERR_JOB, "the process that started this rank is gone: start the job again");
     }
     return 0;
-}
-
-/* Puts the faults that RNL_FAULT describes on arriving packets, for tests of real programs. The virtual cluster has
- * faults of its own. */
-static int take_faults(struct rnl_env *env)
-{
-    const char *text = getenv("RNL_FAULT");
-    char why[sizeof rnl_last_error()->text];
-    if (rnl_job_virtual || !text || *text == '\0' || env->meet)
-        return 0;
-    if (!env->datagrams)
-        return rnl_fail(RNL_ERR_ARG,
-                        "RNL_FAULT is '%.40s', and there are no packets that this could befall: start the job with "
-                        "`runnel run --transport udp`, or on several hosts, or unset it",
-                        text);
-    int status = rnl_fault_wrap(&env->datagrams, text, env->ops->now_ns(env));
-    if (status < 0) {
-        snprintf(why, sizeof why, "%s", rnl_last_error()->text);
-        (void)rnl_fail(status, "RNL_FAULT: %s", why);
-    }
-    return status;
-}
-
-int rnl_job_open(rnl_endpoint **out, const struct rnl_options *opt, rnl_job_join *joins, const void *arg)
-{
-    struct rnl_env *env;
-    uint8_t protect;
-    int status = rnl_ep_check(opt, opt && opt->hub ? rnl_hub_size(opt->hub)
-                                                   : 0); /* before joining, which is possible only once */
-    if (status == 0)
-        status = rnl_protect_read(getenv("RNL_PROTECT"), &protect);
-    if (status == 0)
-        status = joins(opt, arg, &env);
-    if (status < 0)
-        return status;
-    env->protect = protect;
-    status = take_faults(env);
-    if (status == 0)
-        status = rnl_ep_new(env, opt, out);
-    if (status < 0) {
-        env->ops->close(env);
-        return status;
-    }
-    rnl_stream_attach(*out);
-    rnl_window_attach(*out);
-    env->open = rnl_job_virtual ? NULL : rnl_open;
-    env->endpoint = *out;
-    return 0;
-}
-
-static int join_own(const struct rnl_options *opt, const void *arg, struct rnl_env **out)
-{
-    (void)arg;
-    return rnl_job_env(opt, out);
-}
-
-int rnl_open(rnl_endpoint **out, const struct rnl_options *opt)
-{
-    return rnl_job_open(out, opt, join_own, NULL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * node_key.c - reads, writes and shows the key of node_key.h. */
-#include "job/node_key.h"
+#include "meet/node_key.h"
 
 #include "base/error.h"
 #include "net/wire/bytes.h"

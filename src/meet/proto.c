@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * meet_proto.c - the codec of meet_proto.h, and who is admitted: without system calls or state. */
-#include "job/meet_proto.h"
+ * proto.c - the codec of proto.h, and who is admitted: without system calls or state. */
+#include "meet/proto.h"
 
 #include "runnel/meet.h"
 

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * open.c - rnl_open: an env is found for this process, and its endpoint, messages and windows are made on that. */
+#include "open/open.h"
+#include "base/error.h"
+#include "job/job.h"
+#include "meet/meet.h"
+#include "net/fault/fault.h"
+#include "net/wire/seal.h"
+#include "stream/stream.h"
+#include "window/window.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+int (*rnl_open_virtual)(const struct rnl_options *opt, struct rnl_env **out);
+
+/* Puts the faults that RNL_FAULT describes on arriving packets, for tests of real programs. The virtual cluster has
+ * faults of its own. */
+static int take_faults(struct rnl_env *env)
+{
+    const char *text = getenv("RNL_FAULT");
+    char why[sizeof rnl_last_error()->text];
+    if (rnl_open_virtual || !text || *text == '\0' || env->meet)
+        return 0;
+    if (!env->datagrams)
+        return rnl_fail(RNL_ERR_ARG,
+                        "RNL_FAULT is '%.40s', and there are no packets that this could befall: start the job with "
+                        "`runnel run --transport udp`, or on several hosts, or unset it",
+                        text);
+    int status = rnl_fault_wrap(&env->datagrams, text, env->ops->now_ns(env));
+    if (status < 0) {
+        snprintf(why, sizeof why, "%s", rnl_last_error()->text);
+        (void)rnl_fail(status, "RNL_FAULT: %s", why);
+    }
+    return status;
+}
+
+int rnl_open_with(rnl_endpoint **out, const struct rnl_options *opt, rnl_open_env *find, const void *arg)
+{
+    struct rnl_env *env;
+    uint8_t protect;
+    int status = rnl_ep_check(opt, opt && opt->hub ? rnl_hub_size(opt->hub)
+                                                   : 0); /* before joining, which is possible only once */
+    if (status == 0)
+        status = rnl_protect_read(getenv("RNL_PROTECT"), &protect);
+    if (status == 0)
+        status = find(opt, arg, &env);
+    if (status < 0)
+        return status;
+    env->protect = protect;
+    status = take_faults(env);
+    if (status == 0)
+        status = rnl_ep_new(env, opt, out);
+    if (status < 0) {
+        env->ops->close(env);
+        return status;
+    }
+    rnl_stream_attach(*out);
+    rnl_window_attach(*out);
+    env->open = rnl_open_virtual ? NULL : rnl_open;
+    env->endpoint = *out;
+    return 0;
+}
+
+static int find_env(const struct rnl_options *opt, const void *arg, struct rnl_env **out)
+{
+    const bool is_alone = opt && opt->flags & RNL_ALONE;
+    (void)arg;
+    if (is_alone && rnl_open_virtual)
+        return rnl_fail(RNL_ERR_UNSUPPORTED, "the virtual cluster has no endpoints alone: open one of the job");
+    if (rnl_open_virtual)
+        return rnl_open_virtual(opt, out);
+    return is_alone ? rnl_meet_env(opt, out) : rnl_job_env(opt, out);
+}
+
+int rnl_open(rnl_endpoint **out, const struct rnl_options *opt)
+{
+    return rnl_open_with(out, opt, find_env, NULL);
+}
