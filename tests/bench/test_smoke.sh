@@ -15,7 +15,7 @@ verdict "a table fits 80 columns, and says what was left out" $? "$out/stderr" "
 refuses() {
     local text=$1 code
     shift
-    timeout 20 "$runnel" bench "$@" >"$out/stdout" 2>"$out/stderr"
+    timeout 60 "$runnel" bench "$@" >"$out/stdout" 2>"$out/stderr"
     code=$?
     [ $code = 64 ] && [ ! -s "$out/stdout" ] && grep -qF -- "$text" "$out/stderr"
     verdict "refused: bench $*" $? "$out/stdout" "$out/stderr"

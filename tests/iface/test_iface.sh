@@ -15,9 +15,9 @@ finish() {
 }
 trap finish EXIT
 
-timeout 30 "$runnel" run -n 3 "$program" >"$dir/out" 2>&1 </dev/null
+timeout 60 "$runnel" run -n 3 "$program" >"$dir/out" 2>&1 </dev/null
 check "a job of three ranks adds up" [ "$?$(grep -c '^sum 15150, made 101$' "$dir/out")" = 03 ]
-timeout 30 "$program" >"$dir/out" 2>&1 </dev/null
+timeout 60 "$program" >"$dir/out" 2>&1 </dev/null
 check "so does a job of one that nobody launched" [ "$?$(grep -c '^sum 5050, made 101$' "$dir/out")" = 01 ]
 
 # shellcheck disable=SC2016 # for the other shell

@@ -164,7 +164,7 @@ static int say(unsigned peer, const char *text)
     int status = rnl_send(ep, peer, SAY, text, strlen(text));
     while (status >= 0 && strcmp(echo, text) != 0) {
         struct rnl_peer_info info;
-        status = (int)rnl_wait(ep, (int64_t)10 * 1000000000);
+        status = (int)rnl_wait(ep, (int64_t)60 * 1000000000);
         if (status >= 0 && rnl_peer(ep, peer, &info) == 0 && info.state != RNL_PEER_UP)
             status = RNL_ERR_PEER_DEAD;
     }
@@ -199,7 +199,7 @@ static int insert(const char *text, const char *address)
 {
     unsigned peer;
     struct rnl_peer_info info = {.state = RNL_PEER_NEW};
-    const uint64_t end = test_now_ns() + (uint64_t)20 * 1000000000;
+    const uint64_t end = test_now_ns() + (uint64_t)60 * 1000000000;
     int status = rnl_insert(ep, address, &peer);
     while (status >= 0 && info.state == RNL_PEER_NEW) {
         TEST_MUST(test_now_ns() < end);
@@ -221,7 +221,7 @@ static int cross(const char *mine, const char *theirs)
     char address[RNL_ADDRESS_BYTES + 2] = "", part[256];
     unsigned peer, again;
     struct rnl_peer_info info = {.state = RNL_PEER_NEW};
-    const uint64_t end = test_now_ns() + (uint64_t)20 * 1000000000;
+    const uint64_t end = test_now_ns() + (uint64_t)60 * 1000000000;
     snprintf(part, sizeof part, "%s.part", mine);
     TEST_MUST(rnl_serve(ep, mine, NULL, NULL, NULL) == 0); /* so the daemon has answered */
     FILE *f = fopen(part, "we");
@@ -257,7 +257,7 @@ static int twice(const char *name)
 {
     unsigned peer[2];
     for (unsigned i = 0; i < 2; i++)
-        TEST_MUST(rnl_reach(ep, name, (int64_t)20 * 1000000000, &peer[i]) == 0);
+        TEST_MUST(rnl_reach(ep, name, (int64_t)60 * 1000000000, &peer[i]) == 0);
     TEST_MUST(peer[0] != peer[1]);
     for (unsigned i = 0; i < 4; i++)
         if (say(peer[i % 2], i % 2 ? "to the second" : "to the first"))

@@ -288,7 +288,7 @@ static void a_supplementary_group_is_admitted_through_a_socket_that_its_process_
             pause();
     }
     world_open(0, 0);
-    assert_int_equal(rnl_introduce(world[0].ep, pair[0], RNL_ACCEPT, &who, (int64_t)20 * 1000000000, &peer), 0);
+    assert_int_equal(rnl_introduce(world[0].ep, pair[0], RNL_ACCEPT, &who, (int64_t)60 * 1000000000, &peer), 0);
     assert_int_equal(rnl_peer_cred(world[0].ep, peer, &cred), 0);
     assert_int_equal(cred.uid, STRANGER);
     end_child(pid);

@@ -102,7 +102,7 @@ static void world_turn(void)
 /* Gives turns until the condition holds; at most 20 s. */
 #define UNTIL(condition)                                                \
     do {                                                                \
-        uint64_t until_ns = test_now_ns() + (uint64_t)20 * 1000000000u; \
+        uint64_t until_ns = test_now_ns() + (uint64_t)60 * 1000000000u; \
         while (!(condition)) {                                          \
             TEST_MUST(test_now_ns() < until_ns && #condition);          \
             world_turn();                                               \

@@ -17,7 +17,7 @@ list=$name-1:1,$name-2:3 on_hosts -n 4 --tag-output sh -c 'ip -o -4 addr show et
 ok 'deals ranks in blocks, as many as a host has slots' $?
 
 printf '# hosts\n%s slots=2\n\n%s:1\n' "$name-3" "$name-1" >file
-timeout 30 "$runnel" run --launcher netns --hostfile file --tag-output \
+timeout 60 "$runnel" run --launcher netns --hostfile file --tag-output \
     sh -c 'ip -o -4 addr show eth0 | grep -o "10[.]77[.]0[.][0-9]"' >out 2>said </dev/null
 [ "$(sort out | tr '\n' ' ')" = '[0] 10.77.0.3 [1] 10.77.0.3 [2] 10.77.0.1 ' ]
 ok 'reads hosts and slots from a file' $?

@@ -17,7 +17,7 @@ finish() {
 trap finish EXIT
 
 info() { # ARGUMENTS; leaves status, $dir/out, $dir/err
-    timeout 20 "$runnel" info "$@" >"$dir/out" 2>"$dir/err" </dev/null
+    timeout 60 "$runnel" info "$@" >"$dir/out" 2>"$dir/err" </dev/null
     status=$?
 }
 is() { [ "$1" = "$2" ]; }

@@ -139,7 +139,7 @@ print("busy for %d ticks of 200" % busy)
 sys.exit(busy > 40)
 PYTHON
 port=$(sed -nE 's/^master .* ([0-9]+)$/\1/p' meet | head -n 1)
-timeout 30 python3 flood.py "$port" "$launcher" 180 >flood
+timeout 60 python3 flood.py "$port" "$launcher" 180 >flood
 r=$?
 ok "callers that say nothing keep nobody busy ($(cat flood))" $r
 for k in 1 2; do join "$k"; done
@@ -153,7 +153,7 @@ prlimit --pid "$launcher" --nofile=12:12
     sleep 3
     prlimit --pid "$launcher" --nofile=200:200 2>/dev/null
 ) &
-timeout 30 python3 flood.py "$(sed -nE 's/^master .* ([0-9]+)$/\1/p' meet | head -n 1)" "$launcher" 60 >flood
+timeout 60 python3 flood.py "$(sed -nE 's/^master .* ([0-9]+)$/\1/p' meet | head -n 1)" "$launcher" 60 >flood
 r=$?
 ok "without a free descriptor it looks again after pauses ($(cat flood))" $r
 kill -TERM "$launcher"

@@ -168,7 +168,7 @@ statuses() {
     ok "garbage from a rank ends it and not the launcher" is "$status $(grep -c 'wrote garbage' "$dir/err")" "137 1"
     run -n 2 "$joiner" twice
     ok "a second open is explained" is "$status $(grep -c '^-66 .*opened once' "$dir/out")" "0 2"
-    timeout 10 env --ignore-signal=CHLD "$runnel" run -n 2 sh -c 'exit 3' >"$dir/out" 2>"$dir/err" </dev/null
+    timeout 60 env --ignore-signal=CHLD "$runnel" run -n 2 sh -c 'exit 3' >"$dir/out" 2>"$dir/err" </dev/null
     ok "an ignored SIGCHLD does no harm" is $? 3
     ok "no process is left after all that" none_left
 }
@@ -340,7 +340,7 @@ output() {
     held=$(($(sed 's/[^0-9]//g' "$dir/hwm") - $(sed 's/[^0-9]//g' "$dir/idle")))
     ok "... in bounded memory ($held kB more than an idle one)" below "$held" 8000
     from=$(now_ms)
-    timeout 20 "$runnel" run -n 2 yes 2>"$dir/err" | head -1 >"$dir/out"
+    timeout 60 "$runnel" run -n 2 yes 2>"$dir/err" | head -1 >"$dir/out"
     status=${PIPESTATUS[0]}
     ok "the reader goes away: so do the ranks ($(($(now_ms) - from)) ms)" is "$status $(cat "$dir/out")" "141 y"
     if [ -c /dev/full ]; then

@@ -135,8 +135,8 @@ run() { # whether one of these processes has not ended; what nobody has waited f
     done
     return 1
 }
-# killed NAME LAUNCHER: it is killed, and its ranks, whose ids are in the file said, end within a second. The hosts are
-# this one, which has all addresses of the launcher's own.
+# killed NAME LAUNCHER: it is killed, and its ranks, whose ids are in the file said, end: by the connection's end, since by
+# silence it would take 20 s. The hosts are this one, which has all addresses of the launcher's own.
 killed() {
     local from i ranks
     mapfile -t ranks < <(grep -xE '[0-9]+' said)
@@ -148,8 +148,8 @@ killed() {
     done
     ms=$((($(date +%s%N) - from) / 1000000))
     { wait "$2"; } 2>/dev/null
-    [ ${#ranks[@]} = 2 ] && [ "$ms" -le 1000 ]
-    ok "$1: the launcher is killed, and its ranks end within a second ($ms ms)" $?
+    [ ${#ranks[@]} = 2 ] && [ "$i" -lt 600 ]
+    ok "$1: the launcher is killed, and its ranks end before its silence is seen ($ms ms)" $?
 }
 # shellcheck disable=SC2016 # the ranks' shell is to see it
 RUNNEL_SSH=$ssh "$runnel" run --hosts here,there -n 2 sh -c 'echo $$; exec sleep 60' >said 2>&1 </dev/null &
@@ -163,10 +163,10 @@ killed 'stand-in' $!
 wrong=0
 for what in '' '\x00' 'runnel-agent 1 0.1.0\n' '\x01\x00\x00\x00\xff\xff\xff\x7f' '\x01\x00\x00\x00\x04\x00\x00\x00abcd'; do
     # shellcheck disable=SC2059 # it is a format
-    printf "$what" | timeout 20 "$runnel" agent >said 2>&1
+    printf "$what" | timeout 60 "$runnel" agent >said 2>&1
     [ $? = 64 ] || wrong=1
 done
-head -c 100000 /dev/urandom | timeout 20 "$runnel" agent >said 2>&1
+head -c 100000 /dev/urandom | timeout 60 "$runnel" agent >said 2>&1
 [ $? = 64 ] && [ $wrong = 0 ]
 ok 'an agent that hears garbage ends' $?
 

@@ -40,7 +40,7 @@ ok 'the faults are there: a trip takes as long as they say' $?
 ! RNL_FAULT=lost=5% udp 2 "$build/examples/pingpong" 5 >said 2>&1 &&
     grep -q "RNL_FAULT: faults: there is no 'lost'; there are: loss" said
 ok 'a fault that there is not is named' $?
-! RNL_FAULT=loss=5% timeout 20 "$runnel" run -n 2 "$build/examples/pingpong" 5 >said 2>&1 &&
+! RNL_FAULT=loss=5% timeout 60 "$runnel" run -n 2 "$build/examples/pingpong" 5 >said 2>&1 &&
     grep -q "RNL_FAULT is 'loss=5%', and there are no packets .*--transport udp" said
 ok 'where no packets are, none can be lost' $?
 

@@ -9,7 +9,7 @@ story=$(dirname "${BASH_SOURCE[0]}")/story.pcapng # three datagrams: one arrives
 decode() {
     local status=$1
     shift
-    timeout 20 "$runnel" sim decode "$@" >"$dir/out" 2>&1 </dev/null
+    timeout 60 "$runnel" sim decode "$@" >"$dir/out" 2>&1 </dev/null
     [ $? = "$status" ]
 }
 lines() { [ "$(wc -l <"$dir/out")" = "$1" ]; }
@@ -24,7 +24,7 @@ check "--host picks those of a host" decode 0 --host 2 "$story"
 check "two of them" lines 2
 check "--lost picks what did not arrive" decode 0 --lost "$story"
 check "two of these, too" lines 2
-timeout 20 "$runnel" sim decode - <"$story" >"$dir/out" 2>&1
+timeout 60 "$runnel" sim decode - <"$story" >"$dir/out" 2>&1
 check "- is the standard input" lines 6
 check "a file that is not there is an error" decode 71 "$dir/none"
 check "that says so" says 'No such file'

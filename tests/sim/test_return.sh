@@ -70,7 +70,7 @@ am_back() { # milliseconds, scenario, options...: all four end well
     local ms=$1
     printf '%s\n' "$2" >scenario
     shift 2
-    timeout 20 "$runnel" sim -n 4 --keep-going --scenario scenario "$@" "$vprocs/vproc-am_return.so" "$ms" >said 2>&1
+    timeout 60 "$runnel" sim -n 4 --keep-going --scenario scenario "$@" "$vprocs/vproc-am_return.so" "$ms" >said 2>&1
     local status=$?
     [ $status = 0 ] && [ "$(grep -c ': right, ' said)" = 4 ] && return 0
     echo "# status $status; $* $(tr '\n' ';' <scenario) $(head -n 3 said | tr '\n' ' ')"

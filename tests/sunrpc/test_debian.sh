@@ -109,7 +109,7 @@ pair() {
         fi
         # Servers register their versions and transports one by one.
         for _ in $(seq 20); do
-            timeout 30 "${how[@]}" "$@" >"client.$with" 2>"errors.$with" && break
+            timeout 60 "${how[@]}" "$@" >"client.$with" 2>"errors.$with" && break
             sleep 0.2
         done
         kill "$pid" 2>/dev/null

@@ -139,12 +139,12 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
     chmod 755 "$dir"
     begin_server strict both run
     how=(setpriv --reuid 65534 env "RUNNEL_RPC=explain,now" "LD_PRELOAD=$library")
-    timeout 30 "${how[@]}" "$client" clnttcp "$(where clnttcp)" who >out 2>client.err
+    timeout 60 "${how[@]}" "$client" clnttcp "$(where clnttcp)" who >out 2>client.err
     [ $? = 1 ] && grep -q 'wrong: who' out && grep -q 'uid of another user was refused' server.err
     ok 'RUNNEL_RPC=strict: nobody speaks as another user' $?
     end_server
     begin_server with both run
-    timeout 30 "${how[@]}" "$client" clnttcp "$(where clnttcp)" who >out 2>client.err
+    timeout 60 "${how[@]}" "$client" clnttcp "$(where clnttcp)" who >out 2>client.err
     ok 'without it AUTH_SYS is as true as it was' $?
     end_server
 else
@@ -176,7 +176,7 @@ call with clnttcp simple
 before=$(descriptors)
 bad=
 for step in 1 2 3 4 5 6 7; do
-    timeout 30 "$dying" client $step "$(where clnttcp)" 2>dying.err
+    timeout 60 "$dying" client $step "$(where clnttcp)" 2>dying.err
     [ $? = 137 ] && kill -0 "$serving_pid" && call with clnttcp simple && upgraded 1 || bad="$bad $step"
 done
 for _ in $(seq 250); do
@@ -197,7 +197,7 @@ for step in 1 2 3 4 5 6 7; do
         [ -s served ] && break
         sleep 0.02
     done
-    timeout 30 "${how[@]}" "$client" clnttcp "$(cat served)" simple >out 2>client.err
+    timeout 60 "${how[@]}" "$client" clnttcp "$(cat served)" simple >out 2>client.err
     told=$?
     wait $serving
     [ $? = 137 ] && [ $told = 1 ] && [ "$(grep -c . dying.err)" = 0 ] || bad="$bad $step"
