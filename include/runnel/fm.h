@@ -44,9 +44,9 @@ FM_PUBLIC int FM_extract(unsigned long maxbytes);
 FM_PUBLIC void FM_receive(void *buffer, FM_stream *, unsigned long bytes);
 
 /* Opens a message. length is an upper bound on the bytes that follow. Only one message can be open to each peer.
- * Outside handlers the call waits for room and runs handlers meanwhile; it returns NULL while a message to that peer is
- * open that another thread (FM_THREADS) or a suspended handler will end: extract, then try again. An open message that
- * the caller must end itself is an error. Inside a handler the call returns NULL when the whole bound cannot be
+ * Outside handlers the call waits for room and runs handlers meanwhile. With FM_THREADS it also waits while another
+ * thread or a suspended handler has a message to that peer open; without, it returns NULL while a suspended handler has:
+ * extract, then try again. An open message that the caller must end itself is an error. Inside a handler the call returns NULL when the whole bound cannot be
  * reserved now (no room, or a message to that peer is open): do not spin there, but send later from the program. It
  * also returns NULL after an error, if the error handler returns. For a dead peer the error handler is called once;
  * later messages to it are discarded. */

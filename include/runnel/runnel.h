@@ -106,7 +106,9 @@ RNL_PUBLIC RNL_CHECK int rnl_send(rnl_endpoint *ep, unsigned peer, unsigned hand
  * Returns the payload bytes taken in; 0 means library traffic, nothing, or messages without payload (rnl_get_counters
  * tells them apart). With max_bytes 0 the call takes in credit, replies and deaths only. Returns RNL_ERR_CONTEXT,
  * _FORKED, _JOB, or RNL_ERR_NO_MEMORY: a message waits until this process has memory for it; the error is returned once
- * for each such message, and everything else is taken in. */
+ * for each such message, and everything else is taken in. RNL_ERR_NO_MEMORY or RNL_ERR_SYSTEM, once for a peer: what it
+ * sends cannot be taken in for want of memory or of a descriptor, for a second now; after rnl_options.silence_ms the
+ * peer is dead for this endpoint. */
 RNL_PUBLIC RNL_CHECK int64_t rnl_extract(rnl_endpoint *ep, size_t max_bytes);
 
 /* In a stream handler: copies the next n bytes of the message to buf, and suspends the handler until they have arrived.
@@ -228,7 +230,9 @@ enum rnl_death_reason {
     RNL_DEATH_LEFT, /* the peer replaced its program (exec), closed its connection to the launcher, or left by rnl_leave
                          or the rnl_close of an endpoint alone; its process lives */
     RNL_DEATH_SILENT, /* the peer is on another host and was silent for longer than the bound: dead for this endpoint */
-    RNL_DEATH_HOST    /* the peer's host is lost: its agent ended or is silent; its processes cannot come back */
+    RNL_DEATH_HOST,   /* the peer's host is lost: its agent ended or is silent; its processes cannot come back */
+    RNL_DEATH_NO_MEMORY /* the peer sends, and this process has lacked memory or a descriptor to take that in for longer
+                           than the bound: dead for this endpoint */
 };
 struct rnl_peer_info {
     enum rnl_peer_state state;
@@ -282,6 +286,9 @@ struct rnl_options {
     uint32_t hub_rank;     /* rank to take in the hub's job */
     const char *name;      /* name that `runnel info` shows; copied; NULL = the program's name */
     uint32_t peers;        /* RNL_ALONE: most peers at a time, up to 1023; 0 = 255 */
+    uint32_t silence_ms;   /* time without a word of a peer on another host that owes one, or without memory to take in
+                              what a peer sends, after which the peer is dead for this endpoint; 0 = 30000, at least
+                              100 */
 };
 enum {
     RNL_SHARED = 1, /* any thread may call; each call takes one lock */
@@ -298,8 +305,8 @@ enum {
 RNL_PUBLIC RNL_CHECK int rnl_open(rnl_endpoint **out, const struct rnl_options *opt);
 /* Leaves the job. Collective, but not of an endpoint that is RNL_ALONE (see below): runs handlers until every peer has
  * entered rnl_close or died and every message has been handled. Messages that the program left open are given up, as by
- * rnl_abort. Frees the endpoint, unless it returns RNL_ERR_CONTEXT or _FORKED. RNL_ERR_HANDLER: messages were dropped
- * because no handler was registered for them. RNL_ERR_JOB, RNL_ERR_NO_MEMORY (a message could not be taken in for lack
+ * rnl_abort, and RNL_ERR_ABORTED says so. Frees the endpoint, unless it returns RNL_ERR_CONTEXT or _FORKED.
+ * RNL_ERR_HANDLER: messages were dropped because no handler was registered for them. RNL_ERR_JOB, RNL_ERR_NO_MEMORY (a message could not be taken in for lack
  * of it): the peers see this rank die, and whatever was queued or suspended here gets RNL_ERR_JOB. An endpoint that is
  * RNL_ALONE waits for nobody and runs no handler: its peers take in what was sent to them and then find it dead
  * (RNL_DEATH_LEFT); posts that are still queued end with RNL_ERR_CLOSED. */

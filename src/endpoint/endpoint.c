@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 
 enum { DEFAULT_HANDLERS = 1024, MAX_HANDLERS = 65536, DEFAULT_STACKS = 64, SPIN_START = 1024 };
+enum { DEFAULT_SILENCE_MS = 30000, SILENCE_LEAST_MS = 100 };
 #define DEFAULT_BUDGET ((uint64_t)64 << 20)
 
 int rnl_ep_check(const struct rnl_options *opt, uint32_t size)
@@ -22,6 +23,13 @@ int rnl_ep_check(const struct rnl_options *opt, uint32_t size)
                         MAX_HANDLERS);
     if (opt->flags & ~(uint32_t)(RNL_SHARED | RNL_NO_RUN_IN_SEND | RNL_RESTARTED | RNL_ALONE | RNL_NO_YIELD))
         return rnl_fail(RNL_ERR_ARG, "unknown bits 0x%x in rnl_options.flags", opt->flags);
+    uint32_t silence_ms =
+        opt->size >= offsetof(struct rnl_options, silence_ms) + sizeof opt->silence_ms ? opt->silence_ms : 0;
+    if (silence_ms && silence_ms < SILENCE_LEAST_MS)
+        return rnl_fail(RNL_ERR_ARG,
+                        "rnl_options.silence_ms is %u: a peer may be without a processor for as long; set at least %d, "
+                        "or 0 for %d",
+                        silence_ms, SILENCE_LEAST_MS, DEFAULT_SILENCE_MS);
     uint64_t least = (uint64_t)size * RNL_GRANT_MIN * 64;
     if (opt->receive_budget && opt->receive_budget < least)
         return rnl_fail(RNL_ERR_ARG, "a receive budget of %zu bytes is too small for %u peer%s; set at least %llu",
@@ -42,6 +50,8 @@ static int complete(const struct rnl_options *opt, uint32_t size, struct rnl_opt
         out->handlers = DEFAULT_HANDLERS;
     if (out->stacks == 0)
         out->stacks = size > DEFAULT_STACKS ? size : DEFAULT_STACKS;
+    if (out->silence_ms == 0)
+        out->silence_ms = DEFAULT_SILENCE_MS;
     if (out->receive_budget == 0)
         out->receive_budget = DEFAULT_BUDGET > (uint64_t)size * RNL_GRANT_MIN * 128
                                   ? DEFAULT_BUDGET
@@ -77,6 +87,7 @@ int rnl_ep_new(struct rnl_env *env, const struct rnl_options *opt, struct rnl_en
     ep->size = env->size;
     ep->fast.handlers = o.handlers;
     ep->flags = o.flags;
+    ep->silence_ns = o.silence_ms * (uint64_t)1000 * 1000;
     ep->credit.budget = o.receive_budget;
     ep->wait.spin = SPIN_START;
     ep->wait.pauses_for[RNL_NEAR] = ep->wait.pauses = env->facts.pauses_near;
@@ -106,6 +117,7 @@ int rnl_ep_new(struct rnl_env *env, const struct rnl_options *opt, struct rnl_en
     if (o.flags & RNL_SHARED)
         lock_new(ep);
     ep->env = env;
+    ep->wait.owner = pthread_self();
     status = env->datagrams ? rnl_ep_net_new(ep, NULL) : 0;
     if (status < 0)
         goto free_counters;
@@ -180,7 +192,21 @@ int rnl_ep_enter_slow(struct rnl_endpoint *ep)
     if (ep->fast.open == RNL_EP_FORKED)
         return rnl_fail(RNL_ERR_FORKED,
                         "this process was forked from the one that opened the endpoint; only the parent may use it");
+    if (ep->fast.open == RNL_EP_AWAY && !pthread_equal(ep->wait.owner, pthread_self())) {
+        ep->wait.many_threads = 1;
+        return rnl_fail(
+            RNL_ERR_CONTEXT,
+            "another thread is in a call of this endpoint that waits, and one thread at a time may call: "
+            "open it shared (RNL_SHARED, or the interface's option for threads), or give each thread one of its own");
+    }
     if (ep->flags & RNL_SHARED)
         pthread_mutex_lock(&ep->lock);
     return 0;
+}
+
+const char *rnl_ep_threads_text(const struct rnl_endpoint *ep)
+{
+    return ep->wait.many_threads ? " (several threads have called this endpoint, which was opened without RNL_SHARED: "
+                                   "two at once can cause this)"
+                                 : "";
 }

@@ -109,7 +109,8 @@ enum rnl_open_state {
     RNL_EP_FORKED = 0,
     RNL_EP_OPEN,
     RNL_EP_SHARED,
-    RNL_EP_IN_REPLY /* a lane-1 handler runs: nothing may be sent */
+    RNL_EP_IN_REPLY, /* a lane-1 handler runs: nothing may be sent */
+    RNL_EP_AWAY      /* the thread that waits has given the processor away: no other may call */
 };
 
 /* What the fast path reads, in the order of its cache lines. Every call reads the first line. */
@@ -175,12 +176,14 @@ struct rnl_ep_wait {
     uint32_t empty_polls_limit; /* value of fast.empties at which rnl_ep_empty does more than count */
     uint32_t since_maintained;  /* empty extracts since the last tidying */
     uint8_t yielded;            /* the processor was given up, and whether that was of use is not judged yet */
-    uint8_t by_fd;          /* the socket rings no bell: sleeping is on descriptors, the endpoint's own among them */
-    uint8_t fd_mode;        /* enum rnl_fd_mode */
-    uint8_t fd_armed;       /* the last extract in descriptor mode found nothing, and peers ring */
-    uint64_t yielded_at;    /* what had been received by then; UINT64_MAX = the yield was too short to tell */
-    uint32_t fd_word;       /* value of the bell's word when the descriptor was armed */
-    uint64_t fd_until_ns;   /* time at which the armed descriptor becomes readable in any case */
+    uint8_t by_fd;        /* the socket rings no bell: sleeping is on descriptors, the endpoint's own among them */
+    uint8_t fd_mode;      /* enum rnl_fd_mode */
+    uint8_t fd_armed;     /* the last extract in descriptor mode found nothing, and peers ring */
+    uint64_t yielded_at;  /* what had been received by then; UINT64_MAX = the yield was too short to tell */
+    uint32_t fd_word;     /* value of the bell's word when the descriptor was armed */
+    uint64_t fd_until_ns; /* time at which the armed descriptor becomes readable in any case */
+    pthread_t owner;      /* the thread that opened the endpoint, or gave the processor away last; not of shared ones */
+    uint8_t many_threads; /* a thread that was not the owner has called an endpoint that is not shared */
     _Atomic uint32_t woken; /* rnl_wake was called, and no wait has said so; signal handlers and other threads set it */
 };
 
@@ -217,7 +220,9 @@ struct rnl_ep_credit {
     uint64_t reassembly_bytes; /* bytes of collecting buffers now */
     uint8_t starved;           /* a message waits for memory, not reported to the program yet */
     uint8_t starved_before;    /* a message has waited for memory at some time */
-    char starved_text[200];
+    int16_t starved_status;    /* what is reported: RNL_ERR_NO_MEMORY, or RNL_ERR_SYSTEM */
+    uint64_t unjoined_ns;      /* peers.c: since when connections of peers cannot be joined; 0 = none is waited for */
+    char starved_text[sizeof(((struct rnl_error *)0)->text)];
 };
 
 /* The end of the job (stream/close.c). */
@@ -229,6 +234,7 @@ struct rnl_ep_close {
     uint32_t at;      /* index in fast.conns of the connection that was not ready for the end at the last look */
     uint32_t drop_id; /* handler number of the last message dropped for want of a handler */
     uint64_t dropped; /* number of such messages */
+    uint32_t left_open, left_open_rank, left_open_id; /* messages that the program never ended; rank, handler of one */
     uint64_t wave;
 };
 
@@ -267,6 +273,7 @@ struct rnl_endpoint {
     struct rnl_peer *peer;
     uint32_t flags; /* RNL_SHARED, RNL_NO_RUN_IN_SEND, RNL_EP_GUARDED */
     uint32_t deaths_seen;
+    uint64_t silence_ns;       /* rnl_options.silence_ms */
     struct rnl_remote *remote; /* NULL: no peer is on another host */
     struct rnl_ep_work work;
     struct rnl_ep_wait wait;
@@ -340,9 +347,12 @@ void rnl_ep_guard(struct rnl_endpoint *ep);
 void rnl_ep_unguard(struct rnl_endpoint *ep);
 void rnl_ep_free(struct rnl_endpoint *ep);
 
-/* Begins a public call: checks that the process has not forked, and takes the lock of a shared endpoint. Returns 0 or
- * RNL_ERR_FORKED. Calls that send also fail in state RNL_EP_IN_REPLY. */
+/* Begins a public call: checks that the process has not forked, and takes the lock of a shared endpoint. Returns 0,
+ * RNL_ERR_FORKED, or RNL_ERR_CONTEXT: another thread is in a call of this endpoint, which is not shared. Calls that send also fail in state RNL_EP_IN_REPLY. */
 RNL_COLD int rnl_ep_enter_slow(struct rnl_endpoint *ep);
+/* Returns what to add to an error that two threads at once in an endpoint that is not shared can cause: "" if only one
+ * was ever seen. */
+RNL_COLD const char *rnl_ep_threads_text(const struct rnl_endpoint *ep);
 RNL_INLINE int rnl_ep_enter(struct rnl_endpoint *ep)
 {
     return RNL_LIKELY(ep->fast.open == RNL_EP_OPEN) ? 0 : rnl_ep_enter_slow(ep);

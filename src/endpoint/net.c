@@ -193,7 +193,8 @@ bool rnl_ep_is_remote(struct rnl_endpoint *ep, uint32_t rank)
 
 int rnl_ep_net_new(struct rnl_endpoint *ep, const struct rnl_remote_options *opt)
 {
-    int status = rnl_remote_new(ep->env, ep->c, opt, &ep->remote);
+    const struct rnl_remote_options own = {.silent_ns = ep->silence_ns, .open_ns = ep->silence_ns};
+    int status = rnl_remote_new(ep->env, ep->c, opt ? opt : &own, &ep->remote);
     if (status < 0)
         return status;
     ep->wait.by_fd = rnl_remote_by_fd(ep->remote);

@@ -63,13 +63,15 @@ static const char *reason_text(const struct rnl_peer *p, char *buf, size_t n)
     case RNL_DEATH_DISCONNECTED:
         if (why)
             return why;
-        return "it ended the connection, since it found that this process broke the protocol";
+        return "it ended the connection: it found that this process broke the protocol, or had no memory for it";
     case RNL_DEATH_SILENT:
         if (why)
             return why;
         return "nothing was heard of it for too long, or it does not know the connection any more";
     case RNL_DEATH_HOST:
         return "its host is lost: the agent there has ended, or nothing is heard of it; its processes cannot come back";
+    case RNL_DEATH_NO_MEMORY:
+        return "this process lacked memory or a descriptor to take in what it sent, for too long";
     default:
         return "it has left the job";
     }

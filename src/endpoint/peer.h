@@ -49,6 +49,7 @@ struct rnl_peer { /* of each rank, connected or not */
     uint8_t disconnect_due; /* the peer broke the protocol, and the agent had no room for the report yet */
     uint8_t rejoined;       /* the peer was dead before, and readmitted */
     uint8_t knock_due;      /* the program is to be asked whether this process may become a peer */
+    uint8_t unjoined_told;  /* the program was told that the connection of the peer cannot be joined */
     uint8_t left;           /* the program has given the number back, and something of the peer is still in use */
     int32_t detail;
     uint64_t last_dead; /* last incarnation that the job reported as gone; 0 = none */

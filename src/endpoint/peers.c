@@ -5,7 +5,10 @@
 #include "endpoint/endpoint.h"
 #include "endpoint/net.h"
 
-#define CONNECT_SOON_NS ((uint64_t)100 * 1000 * 1000) /* the launcher may have to wait for a processor */
+#include <stdio.h>
+
+#define UNJOINED_TOLD_NS ((uint64_t)1000 * 1000 * 1000)
+#define CONNECT_SOON_NS  ((uint64_t)100 * 1000 * 1000) /* the launcher may have to wait for a processor */
 
 /* ---- connections ---- */
 
@@ -62,6 +65,7 @@ static int connect_within(struct rnl_endpoint *ep, uint32_t rank, uint64_t wait_
         conn->channel.is_remote ? RNL_CELLS_LANE1_REMOTE : RNL_CELLS_LANE1; /* ring of the replies to our requests */
     rnl_rx_grant(&conn->channel.rx[1], reply_cells + RNL_BULK_BYTES / 64 + RNL_GRANT_MIN);
     p->conn = conn;
+    ep->credit.unjoined_ns = 0;
     ep->fast.conn[rank] = conn;
     bool ended = p->state == RNL_PEER_IS_ENDING;
     (void)rnl_peer_move(ep, rank, RNL_PEER_IS_UP);
@@ -96,6 +100,36 @@ int rnl_ep_accept(struct rnl_endpoint *ep, uint32_t rank, struct rnl_conn **out)
     return connect_within(ep, rank, 0, out);
 }
 
+/* The peer's connection could not be joined for want of memory or of a descriptor, as rnl_last_error() says. What lacks
+ * for a moment is nothing to tell; the program is told when it has lacked for a second, and gives the peer up, which
+ * then learns of it, when it has for as long as a peer may be silent. */
+static void lacks_for(struct rnl_endpoint *ep, uint32_t rank, int status)
+{
+    struct rnl_peer *p = &ep->peer[rank];
+    struct rnl_ep_credit *c = &ep->credit;
+    uint64_t now = ep->env->ops->now_ns(ep->env);
+    ep->c->connects_failed++;
+    if (c->unjoined_ns == 0)
+        c->unjoined_ns = now;
+    if (!c->starved) {
+        snprintf(c->starved_text, sizeof c->starved_text, "what rank %u sends cannot be taken in: %.200s", rank,
+                 rnl_last_error()->text);
+        c->starved_status = (int16_t)status;
+    }
+    if (now - c->unjoined_ns >= UNJOINED_TOLD_NS && !p->unjoined_told) {
+        p->unjoined_told = 1;
+        c->starved = 1;
+        rnl_ep_set_pending(ep);
+    }
+    if (now - c->unjoined_ns < ep->silence_ns || !rnl_peer_move(ep, rank, RNL_PEER_IS_ENDING))
+        return;
+    p->reason = RNL_DEATH_NO_MEMORY;
+    p->detail = 0;
+    rnl_ep_report_broken(ep, rank);
+    if (ep->work.joining == 1)
+        c->unjoined_ns = 0;
+}
+
 /* The peer's first message waits for this, so it is tried until it succeeds or never can. */
 static void join(struct rnl_endpoint *ep, uint32_t rank)
 {
@@ -105,7 +139,8 @@ static void join(struct rnl_endpoint *ep, uint32_t rank)
     if (status == RNL_NO_ROOM)
         return;
     bool again = status == RNL_ERR_SYSTEM || status == RNL_ERR_NO_MEMORY;
-    ep->c->connects_failed += again;
+    if (again && p->state == RNL_PEER_IS_JOINING)
+        lacks_for(ep, rank, status);
     if (p->state == RNL_PEER_IS_ENDING) /* it cannot succeed, and nobody will try again */
         rnl_ep_died(ep, rank, p->reason, p->detail);
     else if (status < 0 && !again)
@@ -186,5 +221,6 @@ int rnl_ep_broken(struct rnl_endpoint *ep, struct rnl_conn *conn, const char *wh
     }
     conn->broken = 1;
     rnl_ep_set_sole(ep);
-    return rnl_fail(RNL_ERR_PEER_BROKEN, "rank %u broke the protocol: %s; it is treated as dead", rank, what);
+    return rnl_fail(RNL_ERR_PEER_BROKEN, "rank %u broke the protocol: %s; it is treated as dead%s", rank, what,
+                    rnl_ep_threads_text(ep));
 }

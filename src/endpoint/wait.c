@@ -63,6 +63,27 @@ static bool unlock_for_wait(struct rnl_endpoint *ep)
     return ep->flags & (RNL_SHARED | RNL_EP_GUARDED) && pthread_mutex_unlock(&ep->lock) == 0;
 }
 
+/* Enclose what a thread does away from an endpoint that is not shared: the calls of other threads fail meanwhile, and
+ * say why, and no fast path needs to ask. */
+static void goes_away(struct rnl_endpoint *ep)
+{
+    if (ep->fast.open != RNL_EP_OPEN || ep->flags & RNL_EP_GUARDED)
+        return;
+    ep->wait.many_threads |= !pthread_equal(ep->wait.owner, pthread_self());
+    ep->wait.owner = pthread_self();
+    ep->fast.open = RNL_EP_AWAY;
+    ep->fast.ranks = 0;
+    ep->fast.pending_work |= RNL_PENDING_OPEN;
+}
+
+static void comes_back(struct rnl_endpoint *ep)
+{
+    if (ep->fast.open != RNL_EP_AWAY) /* it is shared, or this is a forked child */
+        return;
+    ep->fast.open = RNL_EP_OPEN;
+    rnl_ep_set_fast(ep);
+}
+
 static bool reply_fits(struct rnl_conn *conn)
 {
     struct rnl_tx *t = &conn->channel.tx[1];
@@ -184,7 +205,9 @@ static int sleep_until(struct rnl_endpoint *ep, struct rnl_idle *w, uint64_t now
             until = rnl_remote_deadline(ep->remote);
         ep->c->sleeps++;
         int locked = unlock_for_wait(ep);
+        goes_away(ep);
         woken = park(ep, word, until < w->deadline_ns ? until : w->deadline_ns);
+        comes_back(ep);
         if (locked)
             pthread_mutex_lock(&ep->lock);
         woken |= atomic_load_explicit(&env->bell->word, memory_order_relaxed) != word; /* else the time was up */
@@ -260,6 +283,17 @@ static void judge(struct rnl_endpoint *ep)
         ep->wait.spin = ep->wait.spin < SPIN_MAX / 2 ? ep->wait.spin * 2 : SPIN_MAX;
 }
 
+static void yield(struct rnl_endpoint *ep)
+{
+    int locked = unlock_for_wait(ep); /* the threads that this yields to may need it */
+    goes_away(ep);
+    uint64_t away = ep->env->ops->yield(ep->env);
+    comes_back(ep);
+    if (locked)
+        pthread_mutex_lock(&ep->lock);
+    yielded(ep, away);
+}
+
 /* Counts a poll with its weight: looking at many peers takes longer. Returns true when there were enough, or when it is
  * time to look at the clock. */
 static bool polled_enough(const struct rnl_endpoint *ep, struct rnl_idle *w)
@@ -297,11 +331,7 @@ int rnl_ep_idle(struct rnl_endpoint *ep, struct rnl_idle *w)
             return 0;
         w->polls = 0;
         w->yields += 1 + ep->wait.spin / POLLS_AS_YIELD;
-        int locked = unlock_for_wait(ep); /* other threads get their turn */
-        uint64_t away = env->ops->yield(env);
-        if (locked)
-            pthread_mutex_lock(&ep->lock);
-        yielded(ep, away);
+        yield(ep);
         if (w->yields <= YIELDS_BEFORE_SLEEP)
             return 0;
     }
@@ -309,15 +339,6 @@ int rnl_ep_idle(struct rnl_endpoint *ep, struct rnl_idle *w)
     /* After a wake-up: a few more looks before the next sleep. After a sleep that brought nothing: one look. */
     w->yields = sleep_until(ep, w, now) ? YIELDS_BEFORE_SLEEP - 4 : PARKED;
     return 0;
-}
-
-static void yield(struct rnl_endpoint *ep)
-{
-    int locked = unlock_for_wait(ep); /* the threads that this yields to may need it */
-    uint64_t away = ep->env->ops->yield(ep->env);
-    if (locked)
-        pthread_mutex_lock(&ep->lock);
-    yielded(ep, away);
 }
 
 /* Handles empty extracts: many in a row, or the first after a yield. */

@@ -98,6 +98,22 @@ void rnl_stream_abort_of(struct rnl_endpoint *ep, const struct rnl_stream *owner
     of_owner(ep, owner, rnl_stream_abort);
 }
 
+static void give_up_forgotten(struct rnl_stream *s)
+{
+    struct rnl_ep_close *close = &s->ep->close;
+    if (!(s->conn->shut & RNL_SHUT_DEAD)) { /* else it was lost with its peer, which is told elsewhere */
+        close->left_open++;
+        close->left_open_rank = s->conn->rank;
+        close->left_open_id = s->handler;
+    }
+    rnl_stream_abort(s);
+}
+
+void rnl_stream_abort_forgotten(struct rnl_endpoint *ep)
+{
+    of_owner(ep, NULL, give_up_forgotten);
+}
+
 int rnl_abort(rnl_stream *s)
 {
     struct rnl_endpoint *ep = s->ep;

@@ -81,6 +81,8 @@ int rnl_stream_try_begin(struct rnl_endpoint *ep, struct rnl_conn *conn, const s
     s->first = 1;
     s->owner = ep->work.running;
     s->piece_failed = 0;
+    if (ep->flags & RNL_SHARED)
+        s->thread = pthread_self();
     if (rnl_stream_is_short(b)) {
         status = try_short(ep, conn, s, b);
     } else if (b->bound <= RNL_EXTENT_BOUND || no_wait) {

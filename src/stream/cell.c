@@ -43,6 +43,7 @@ static void note_starved(struct rnl_endpoint *ep, const struct rnl_conn *conn)
     snprintf(ep->credit.starved_text, sizeof ep->credit.starved_text, "a message from rank %u waits for memory: %.140s",
              conn->rank, rnl_last_error()->text);
     ep->credit.starved = 1;
+    ep->credit.starved_status = RNL_ERR_NO_MEMORY;
     rnl_ep_set_pending(ep);
 }
 

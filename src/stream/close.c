@@ -99,12 +99,15 @@ static int quiesce(struct rnl_endpoint *ep)
                 continue;
             }
         }
-        if (lacks_memory(ep)) { /* nothing else can go on before this message does, but not for ever */
+        if (lacks_memory(ep) ||
+            ep->credit.unjoined_ns) { /* nothing else can go on before this message does, but not for ever */
             uint64_t now_ns = ep->env->ops->now_ns(ep->env);
             if (starved_since_ns == 0)
                 starved_since_ns = now_ns;
             if (now_ns - starved_since_ns > STARVED_MAX_NS)
-                return rnl_fail(RNL_ERR_NO_MEMORY, "%s", ep->credit.starved_text);
+                return ep->credit.starved_status /* a message that had waited for its handler before is not noted */
+                           ? rnl_fail(ep->credit.starved_status, "%s", ep->credit.starved_text)
+                           : rnl_fail(RNL_ERR_NO_MEMORY, "a message waits for memory, and got none for a second");
         } else {
             starved_since_ns = 0;
         }
@@ -147,13 +150,21 @@ int rnl_close(rnl_endpoint *ep)
             RNL_ERR_CONTEXT,
             "an endpoint is not closed inside a handler, or a function that the library calls: return first");
     }
-    rnl_stream_abort_of(ep, NULL); /* the program will not complete them; suspended handlers may */
+    rnl_ep_take_events(ep);         /* what was open to the dead is lost with them, not forgotten */
+    rnl_stream_abort_forgotten(ep); /* the program will not complete them; suspended handlers may */
     ep->close.closing = RNL_CLOSING;
     bool alone = ep->env->meet != NULL;
     status = alone ? depart(ep) : quiesce(ep);
     if (rnl_ep_forked(ep))
         return status;
     abandon(ep, alone ? RNL_ERR_CLOSED : RNL_ERR_JOB);
+    if (status == 0 && ep->close.left_open)
+        status = rnl_fail(RNL_ERR_ABORTED,
+                          "%u message%s given up, since %s never ended: one was to handler %u of rank %u; end or abort "
+                          "each message before the endpoint is closed",
+                          ep->close.left_open, ep->close.left_open == 1 ? " was" : "s were",
+                          ep->close.left_open == 1 ? "it was" : "they were", ep->close.left_open_id,
+                          ep->close.left_open_rank);
     if (status == 0 && ep->close.dropped && !RNL_BUG(stream_close_hides_dropped))
         status = rnl_fail(RNL_ERR_HANDLER,
                           "%llu message%s dropped: no handler was registered for number %u; register it before %s",

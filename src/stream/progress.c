@@ -163,7 +163,7 @@ static RNL_NOINLINE int report_starved(struct rnl_endpoint *ep)
 {
     ep->credit.starved = 0;
     rnl_ep_set_pending(ep);
-    return rnl_fail(RNL_ERR_NO_MEMORY, "%s", ep->credit.starved_text);
+    return rnl_fail(ep->credit.starved_status, "%s", ep->credit.starved_text);
 }
 
 int64_t rnl_stream_extract_empty(struct rnl_endpoint *ep)

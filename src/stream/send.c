@@ -153,6 +153,37 @@ static int begin(struct rnl_endpoint *ep, const struct rnl_message *b, struct rn
     return status;
 }
 
+int rnl_stream_wait_ended(struct rnl_endpoint *ep, unsigned peer)
+{
+    int status = rnl_ep_enter(ep);
+    if (status < 0)
+        return status;
+    struct rnl_conn *conn = peer < ep->size ? ep->peer[peer].conn : NULL;
+    const struct rnl_stream *s = conn ? rnl_stream_out(conn) : NULL;
+    struct rnl_idle w = {.deadline_ns = UINT64_MAX};
+    if (s)
+        conn->waits++;
+    while (status == 0 && s && rnl_stream_composing(s) && !conn->post_sending) {
+        if (ep->fast.in_handler) {
+            status = rnl_fail(RNL_NO_ROOM, "a message to rank %u is open already; leave this one to the program", peer);
+        } else if (ep->close.job_gone | ep->close.give_up) {
+            status = no_job(ep);
+        } else if (!s->owner && pthread_equal(s->thread, pthread_self())) {
+            status = rnl_fail(RNL_BUSY, "this thread has a message to rank %u open already; end it first", peer);
+        } else if (rnl_stream_progress(ep)) {
+            w.polls = w.yields = 0;
+        } else if (!rnl_ep_forked(ep)) {
+            rnl_ep_idle(ep, &w);
+        }
+        if (rnl_ep_forked(ep))
+            return rnl_ep_enter_slow(ep);
+    }
+    if (s)
+        conn->waits--;
+    rnl_ep_leave(ep);
+    return status;
+}
+
 /* ---- short messages ---- */
 
 int rnl_stream_publish_other(struct rnl_endpoint *ep, struct rnl_conn *conn, rnl_header key, unsigned char *end)

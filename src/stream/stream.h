@@ -110,7 +110,10 @@ struct rnl_stream {
         struct rnl_coro *coro;    /* in */
         struct rnl_stream *owner; /* out: message whose handler began it on a coroutine; NULL = the program did */
     };
-    struct rnl_handler h;                /* in: the handler as it was when the message came */
+    union {
+        struct rnl_handler h; /* in: the handler as it was when the message came */
+        pthread_t thread;     /* out, in an endpoint that threads share: the one that began it */
+    };
     int32_t ending;                      /* what the handler returned */
     uint32_t head_bytes;                 /* in, on a coroutine, if it may be replied to: bytes of conn->head */
     unsigned char *reassembly;           /* in, GATHER: the collecting buffer; NULL = in place, or too_long */
@@ -146,6 +149,10 @@ int rnl_stream_register(struct rnl_endpoint *ep, int id, const struct rnl_handle
 int64_t rnl_stream_extract(struct rnl_endpoint *ep, uint64_t max, unsigned *work_done);
 /* Is rnl_wait, which rnl_wake ends if `by_wake`. */
 int64_t rnl_stream_wait(struct rnl_endpoint *ep, int64_t timeout_ns, bool by_wake);
+/* Waits until the message that is open to the peer has ended, which another thread or a suspended handler has to do, in
+ * an endpoint that threads share. Returns 0; RNL_BUSY: this thread has opened it; RNL_NO_ROOM: a handler must not wait;
+ * RNL_ERR_JOB or RNL_ERR_FORKED. */
+int rnl_stream_wait_ended(struct rnl_endpoint *ep, unsigned peer);
 /* Makes progress for a blocked send: takes in replies, then lane 0 unless the endpoint forbids it. Returns the number
  * of things taken in. */
 unsigned rnl_stream_progress(struct rnl_endpoint *ep);

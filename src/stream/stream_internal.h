@@ -65,6 +65,8 @@ unsigned rnl_stream_announce_aborts(struct rnl_endpoint *ep);
 void rnl_stream_disown(struct rnl_endpoint *ep, struct rnl_stream *s);
 /* Aborts the messages that this handler's message has open, or the program, if it is NULL. */
 void rnl_stream_abort_of(struct rnl_endpoint *ep, const struct rnl_stream *owner);
+/* Aborts what the program has open when it closes the endpoint, and notes it in ep->close. */
+void rnl_stream_abort_forgotten(struct rnl_endpoint *ep);
 /* The abort of s is announced, or nobody is left to hear of it. */
 void rnl_stream_aborted(struct rnl_endpoint *ep, struct rnl_stream *s);
 RNL_INLINE bool rnl_stream_composing(const struct rnl_stream *s)

@@ -50,8 +50,8 @@ static void open_two(struct test_hub *h)
 
 static void wait_a_little(rnl_endpoint *ep)
 {
-    int64_t r = rnl_wait(ep, 20 * MS);
-    assert_true(r >= 0 || r == RNL_TIMED_OUT);
+    int64_t r = rnl_wait(ep, 20 * MS); /* where it fails for a second by the clock, that is told once */
+    assert_true(r >= 0 || r == RNL_TIMED_OUT || (open_status | map_status) != 0);
 }
 
 static void joins_as_soon_as_it_can(int opening, int mapping, unsigned maps)
@@ -62,18 +62,20 @@ static void joins_as_soon_as_it_can(int opening, int mapping, unsigned maps)
     map_status = mapping;
     maps_left = maps;
     assert_int_equal(rnl_send(h.ep[0], 1, NOTE, "first", 5), 0);
-    wait_a_little(h.ep[1]);
+    do
+        wait_a_little(h.ep[1]);
+    while (opening != RNL_NO_ROOM && rnl_get_counters(h.ep[1])->connects_failed == 0);
     assert_int_equal(in.count, 0);
     if (opening != RNL_NO_ROOM) {
-        assert_true(rnl_get_counters(h.ep[1])->connects_failed > 0);
         maps_left = maps;
         assert_int_equal(rnl_send(h.ep[1], 0, NOTE, "x", 1), opening ? opening : mapping); /* and says so */
     }
     open_status = map_status = 0;
-    wait_a_little(h.ep[1]);
-    assert_int_equal(in.count, 1);
+    while (in.count == 0)
+        wait_a_little(h.ep[1]);
     assert_int_equal(rnl_send(h.ep[1], 0, NOTE, "second", 6), 0);
-    drain(h.ep[0]);
+    while (in.count == 1)
+        wait_a_little(h.ep[0]);
     assert_int_equal(in.count, 2);
     assert_int_equal(test_hub_close(&h), 0);
 }
@@ -82,6 +84,69 @@ static void without_a_descriptor_a_connection_is_joined_later(void **state)
 {
     (void)state;
     joins_as_soon_as_it_can(RNL_ERR_SYSTEM, 0, 0);
+}
+
+static uint64_t ahead_ns; /* of the clock of the endpoint that fails */
+static uint64_t (*hub_now)(struct rnl_env *);
+static uint64_t now_ns(struct rnl_env *env)
+{
+    return hub_now(env) + ahead_ns;
+}
+
+static void no_sleep(struct rnl_env *env, _Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns)
+{
+    (void)env, (void)word, (void)expected, (void)deadline_ns; /* deadlines are of the clock that is ahead */
+}
+
+/* An hour passes at each look at the clock that the test asks for, so nothing here depends on how fast it runs. */
+static void what_lacks_for_a_peer_is_told_at_both_ends(int opening, int mapping)
+{
+    struct test_hub h;
+    struct rnl_peer_info info;
+    int64_t r = 0;
+    open_two(&h);
+    hub_now = failing.ops.now_ns;
+    failing.ops.now_ns = now_ns;
+    failing.ops.park = no_sleep;
+    ahead_ns = 0;
+    open_status = opening;
+    map_status = mapping;
+    maps_left = 0;
+    assert_int_equal(rnl_send(h.ep[0], 1, NOTE, "first", 5), 0);
+    while (rnl_get_counters(h.ep[1])->connects_failed == 0)
+        r = rnl_extract(h.ep[1], SIZE_MAX);
+    ahead_ns += 2000 * MS;
+    while (r == 0 || r == RNL_TIMED_OUT)
+        r = rnl_wait(h.ep[1], 20 * MS);
+    assert_int_equal(r, opening ? opening : mapping);
+    SAYS((int)r, "rank 0", "cannot be taken in", "as told");
+    assert_int_equal(rnl_wait(h.ep[1], 20 * MS), RNL_TIMED_OUT); /* once */
+    ahead_ns += 3600000 * MS;
+    while (rnl_peer(h.ep[1], 0, &info) == 0 && info.state != RNL_PEER_DEAD)
+        assert_true((r = rnl_wait(h.ep[1], 20 * MS)) == RNL_TIMED_OUT || r == 0);
+    assert_int_equal(info.reason, RNL_DEATH_NO_MEMORY);
+    assert_int_equal(rnl_send(h.ep[1], 0, NOTE, "x", 1), RNL_ERR_PEER_DEAD);
+    SAYS(RNL_ERR_PEER_DEAD, "rank 0", "lacked memory");
+    while (rnl_peer(h.ep[0], 1, &info) == 0 && info.state != RNL_PEER_DEAD) /* the other end */
+        assert_true(rnl_wait(h.ep[0], 60000 * MS) == 0);
+    assert_int_equal(info.reason, RNL_DEATH_DISCONNECTED);
+    assert_int_equal(rnl_send(h.ep[0], 1, NOTE, "x", 1), RNL_ERR_PEER_DEAD);
+    SAYS(RNL_ERR_PEER_DEAD, "rank 1", "no memory");
+    assert_int_equal(in.count, 0);
+    open_status = map_status = 0;
+    assert_int_equal(test_hub_close(&h), 0);
+}
+
+static void a_receiver_short_of_memory_says_so_and_gives_up(void **state)
+{
+    (void)state;
+    what_lacks_for_a_peer_is_told_at_both_ends(0, RNL_ERR_NO_MEMORY);
+}
+
+static void a_receiver_short_of_descriptors_says_so_and_gives_up(void **state)
+{
+    (void)state;
+    what_lacks_for_a_peer_is_told_at_both_ends(RNL_ERR_SYSTEM, 0);
 }
 
 static void without_an_answer_a_connection_is_joined_later(void **state)
@@ -123,6 +188,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_a_descriptor_a_connection_is_joined_later),
+        cmocka_unit_test(a_receiver_short_of_memory_says_so_and_gives_up),
+        cmocka_unit_test(a_receiver_short_of_descriptors_says_so_and_gives_up),
         cmocka_unit_test(without_an_answer_a_connection_is_joined_later),
         cmocka_unit_test(who_must_not_wait_does_not_wait_for_the_agent),
     };

@@ -350,6 +350,71 @@ static void a_stranger_hides_nothing_from_poll(void **state)
     }
 }
 
+/* ---- two threads in one endpoint that is not shared ---- */
+
+static struct {
+    struct test_seam seam;
+    rnl_endpoint *ep;
+    unsigned parks, refused;
+} two;
+
+static void refused(int64_t status)
+{
+    two.refused += status == RNL_ERR_CONTEXT && strstr(rnl_last_error()->text, "another thread") &&
+                   strstr(rnl_last_error()->text, "RNL_SHARED");
+}
+
+static void *intrude(void *arg)
+{
+    rnl_stream *s;
+    const struct rnl_message b = {.peer = 0, .handler = NOTE, .bound = 8}, far = {.handler = NOTE, .bound = 5000};
+    (void)arg;
+    refused(rnl_send(two.ep, 0, NOTE, "12345678", 8));
+    refused(rnl_begin(two.ep, &b, &s));
+    refused(rnl_begin(two.ep, &far, &s));
+    refused(rnl_extract(two.ep, SIZE_MAX));
+    refused(rnl_wait(two.ep, 0));
+    refused(rnl_flush(two.ep));
+    refused(rnl_close(two.ep));
+    return NULL;
+}
+
+/* The other thread calls while the first is asleep, for certain: it lives inside that sleep. */
+static void park(struct rnl_env *env, _Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns)
+{
+    pthread_t t;
+    (void)env, (void)word, (void)expected, (void)deadline_ns;
+    if (two.parks++ == 0) {
+        TEST_MUST(pthread_create(&t, NULL, intrude, NULL) == 0);
+        TEST_MUST(pthread_join(t, NULL) == 0);
+    }
+    rnl_wake(two.ep);
+}
+
+static void a_second_thread_in_an_endpoint_that_is_not_shared_is_told(void **state)
+{
+    struct fixture *f = *state;
+    two.ep = f->b;
+    two.parks = two.refused = 0;
+    for (unsigned i = 0; i < 20; i++) { /* the short path is warm */
+        assert_int_equal(rnl_send(f->b, 0, NOTE, "12345678", 8), 0);
+        assert_int_equal(rnl_extract(f->a, SIZE_MAX), 8);
+    }
+    test_seam_open(&two.seam, f->b);
+    two.seam.ops.park = park;
+    assert_int_equal(rnl_wait(f->b, -1), RNL_INTERRUPTED);
+    test_seam_close(&two.seam);
+    assert_int_equal(two.refused, 7);
+    f->in.count = 0;
+    assert_int_equal(rnl_send(f->b, 0, NOTE, "12345678", 8), 0); /* nothing has come to harm */
+    assert_int_equal(rnl_extract(f->a, SIZE_MAX), 8);
+    assert_int_equal(f->in.count, 1);
+    test_seam_break_protocol(f->a, 1);
+    while (rnl_extract(f->b, SIZE_MAX) != RNL_ERR_PEER_BROKEN && rnl_get_counters(f->b)->broken == 0)
+        ;
+    SAYS(RNL_ERR_PEER_BROKEN, "rank 0", "several threads", "RNL_SHARED"); /* it need not be the peer's fault */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -362,6 +427,7 @@ int main(void)
         TEST(a_descriptor_is_readable_while_there_is_something),
         cmocka_unit_test(a_descriptor_tells_of_answers_room_and_deaths),
         TEST(a_stranger_hides_nothing_from_poll),
+        TEST(a_second_thread_in_an_endpoint_that_is_not_shared_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

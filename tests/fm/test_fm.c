@@ -4,8 +4,11 @@
  * processes in tests/multi. */
 #include "fm/sized.h"
 
+#include "api/fm/process.h"
+
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 
 /* ---- messages ---- */
 
@@ -182,9 +185,8 @@ static void *chatter(void *arg)
     uint64_t one = 1;
     (void)arg;
     for (unsigned i = 0; i < EACH / test_slowness(); i++) {
-        FM_stream *s;
-        while ((s = FM_begin_message(0, 8, 1)) == NULL) /* another thread holds the queue */
-            FM_extract(~0ul);
+        FM_stream *s = FM_begin_message(0, 8, 1); /* waits while another thread has a message open */
+        TEST_MUST(s);
         FM_send_piece(s, &one, 8);
         FM_end_message(s);
         if (i % 7 == 0)
@@ -211,6 +213,69 @@ static void with_fm_threads_any_thread_may_call(void **state)
     FM_set_parameter(FM_THREADS, 0);
 }
 
+static _Atomic int second_ended;
+
+static void *second(void *arg)
+{
+    uint64_t one = 1;
+    FM_stream *s = FM_begin_message(0, 8, 1);
+    *(FM_stream **)arg = s;
+    if (s) {
+        FM_send_piece(s, &one, 8);
+        FM_end_message(s);
+    }
+    atomic_store(&second_ended, 1);
+    return NULL;
+}
+
+static void with_fm_threads_a_begin_waits_for_the_message_of_another_thread(void **state)
+{
+    (void)state;
+    pthread_t t;
+    FM_stream *theirs = NULL;
+    uint64_t one = 1;
+    FM_set_parameter(FM_THREADS, 1);
+    set_up(NULL);
+    counted = 0;
+    second_ended = 0;
+    FM_register_handler(1, count);
+    FM_stream *mine = FM_begin_message(0, 8, 1);
+    assert_non_null(mine);
+    assert_int_equal(pthread_create(&t, NULL, second, &theirs), 0);
+    for (unsigned waits = 0; !waits && !atomic_load(&second_ended);) { /* it waits, or has returned too early */
+        pthread_mutex_lock(&rnl_fm.ep->lock);
+        waits = rnl_fm.ep->peer[0].conn->waits;
+        pthread_mutex_unlock(&rnl_fm.ep->lock);
+    }
+    assert_int_equal(second_ended, 0);
+    assert_null(FM_begin_message(0, 8, 1)); /* but nobody waits for himself */
+    TOLD(RNL_BUSY, "this thread", "rank 0", "end it first");
+    FM_send_piece(mine, &one, 8);
+    FM_end_message(mine);
+    pthread_join(t, NULL);
+    assert_non_null(theirs);
+    FM_finalize();
+    assert_int_equal(counted, 2);
+    assert_int_equal(told.count, 0);
+    FM_set_parameter(FM_THREADS, 0);
+}
+
+static void finalize_tells_of_a_message_that_was_never_ended(void **state)
+{
+    (void)state;
+    uint64_t one = 1;
+    for (size_t bound = 8; bound <= 100000; bound += 99992) {
+        set_up(NULL);
+        counted = 0;
+        FM_register_handler(7, count);
+        FM_stream *s = FM_begin_message(0, bound, 7);
+        FM_send_piece(s, &one, 8);
+        FM_finalize();
+        assert_int_equal(counted, 0);
+        TOLD(RNL_ERR_ABORTED, "1 message", "never ended", "handler 7", "rank 0");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -221,7 +286,9 @@ int main(void)
         TEST(no_extract_inside_a_handler),
         TEST(waiting_and_the_descriptor),
         cmocka_unit_test(finalize_drops_what_nobody_handles_and_tells),
+        cmocka_unit_test(finalize_tells_of_a_message_that_was_never_ended),
         cmocka_unit_test(with_fm_threads_any_thread_may_call),
+        cmocka_unit_test(with_fm_threads_a_begin_waits_for_the_message_of_another_thread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

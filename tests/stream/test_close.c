@@ -67,8 +67,17 @@ static void open_messages_are_given_up(void **state)
     drain(w.h.ep[1]);
     assert_int_equal(open_stream(w.h.ep[0], 2, HALF, 600, &t), 0);
     assert_int_equal(rnl_piece(t, test_pattern(1, 0), 300), 0); /* nobody saw this one */
-    assert_int_equal(test_hub_close(&w.h), 0);
+    assert_int_equal(test_hub_close(&w.h), RNL_ERR_ABORTED);    /* and who forgot them is told */
+    assert_int_equal(w.h.closed[0], RNL_ERR_ABORTED);
+    assert_int_equal(w.h.closed[1], 0);
+    assert_int_equal(w.h.closed[2], 0);
     assert_int_equal(w.hops, 1);
+    rnl_endpoint *ep; /* with a sentence for the thread that closes */
+    const struct rnl_options opt = {.size = sizeof opt};
+    assert_int_equal(rnl_open(&ep, &opt), 0);
+    assert_int_equal(open_stream(ep, 0, HALF, 600, &s), 0);
+    assert_int_equal(rnl_close(ep), RNL_ERR_ABORTED);
+    SAYS(RNL_ERR_ABORTED, "1 message", "never ended", "rank 0");
 }
 
 static void told(void *arg, int status)

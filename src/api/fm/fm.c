@@ -19,11 +19,11 @@ static int run(rnl_stream *s, unsigned peer, void *ctx)
     return h((FM_stream *)s, peer) == FM_QUIT && !RNL_BUG(fm_quit_ignored) ? RNL_QUIT : RNL_DONE;
 }
 
-/* Whether the message that is open to this peer may be ended by somebody else than the caller: by another thread, by
- * the handler that opened it, or, if the caller is a handler, by the program. */
+/* Whether the message that is open to this peer may be ended by somebody else than the caller: by the handler that
+ * opened it, or, if the caller is a handler, by the program. Where threads share the endpoint, begin has waited. */
 static bool may_end(const struct rnl_endpoint *ep, unsigned peer)
 {
-    return rnl_fm.threads || ep->fast.in_handler || rnl_stream_out(ep->fast.conn[peer])->owner != NULL;
+    return !rnl_fm.threads && (ep->fast.in_handler || rnl_stream_out(ep->fast.conn[peer])->owner != NULL);
 }
 
 static RNL_NOINLINE FM_stream *begin_slow(unsigned long dest, unsigned long length, unsigned long handler)
@@ -36,6 +36,8 @@ static RNL_NOINLINE FM_stream *begin_slow(unsigned long dest, unsigned long leng
     if (s)
         return (FM_stream *)s;
     int status = rnl_begin(ep, &b, &s);
+    while (status == RNL_BUSY && rnl_fm.threads && (status = rnl_stream_wait_ended(ep, b.peer)) == 0)
+        status = rnl_begin(ep, &b, &s);
     if (status == 0)
         return (FM_stream *)s;
     if (status == RNL_NO_ROOM || (status == RNL_BUSY && may_end(ep, b.peer)))
