@@ -42,6 +42,78 @@ static void stores_loads_and_copies_cost_what_the_machine_says(void **state)
     myri_hw_free(hw);
 }
 
+static void task_of_calls(struct myri_task *t, void *arg)
+{
+    uint64_t *took = arg, from = myri_hw_now(t->host->hw);
+    for (uint32_t frames = 7; frames <= 9; frames++, from = myri_hw_now(t->host->hw)) {
+        myri_task_nest(t, frames);
+        *took++ = myri_hw_now(t->host->hw) - from;
+    }
+    for (uint32_t words = 0; words <= 10; words += 5, from = myri_hw_now(t->host->hw)) {
+        myri_task_copy_loop(t, words);
+        *took++ = myri_hw_now(t->host->hw) - from;
+    }
+    t->host->hw->t.store = 40000; /* a bus that is faster than the loop */
+    myri_task_copy_loop(t, 10);
+    *took = myri_hw_now(t->host->hw) - from;
+}
+
+static void frames_beyond_the_windows_trap_both_ways_and_a_copy_loop_hides_behind_its_stores(void **state)
+{
+    (void)state;
+    const uint64_t on_a_sparc[7] = {0, 2 * 5600000, 4 * 5600000, 0, 100000, 100000, 100000 + 9 * (100000 - 40000)},
+                   on_a_pentium[7] = {0, 0, 0, 0, 8500, 8500, 8500};
+    for (int k = 0; k < 2; k++) {
+        uint64_t took[7];
+        struct myri_hw *hw = new_hw(k ? "H-P" : "H-A", "systems/fm1/firmware.hex");
+        myri_hw_task(hw, 0, task_of_calls, took);
+        assert_int_equal(myri_hw_power(hw), 0);
+        assert_int_equal(myri_hw_run(hw), 0);
+        for (int i = 0; i < 7; i++)
+            assert_int_equal(took[i], k ? on_a_pentium[i] : on_a_sparc[i]);
+        myri_hw_free(hw);
+    }
+}
+
+static double value_of(const struct myri_experiment *x)
+{
+    struct myri_outcome o;
+    assert_int_equal(myri_experiment_run(x, &o), 0);
+    return o.value;
+}
+
+static void the_two_directions_share_the_set_ups_that_a_host_sees(void **state)
+{
+    (void)state;
+    double alike, split;
+    struct myri_experiment x = experiment("probe", "H-P", MYRI_LOCAL_RATE, 4096);
+    alike = value_of(&x);
+    assert_int_equal(myri_machine_set(&x.machine, "dma_to_host=0.25"), 0);
+    split = value_of(&x);
+    assert_true(fabs(split / alike - 1) < 0.01); /* one of each: the phase of the card's look is all that differs */
+    x = experiment("vmmc", "H-P", MYRI_ONE_WAY, 4);
+    alike = value_of(&x);
+    assert_int_equal(myri_machine_set(&x.machine, "dma_to_host=0.25"), 0);
+    split = value_of(&x);
+    assert_true(fabs(alike - split - 0.875) < 0.1); /* a short message: nothing but one transfer to the host */
+}
+
+static void firmware_that_does_not_fit_into_the_card_is_refused(void **state)
+{
+    (void)state;
+    struct myri_hw *hw;
+    struct myri_machine m = machine("H-A");
+    const struct myri_data *d = myri_data_find("systems/vmmc/firmware.hex");
+    assert_int_equal(myri_hw_new(&m, 2, 1, d->bytes, d->n, &hw), RNL_ERR_ARG); /* 186 of 128 KB */
+    struct myri_experiment x = experiment("vmmc", "H-P", MYRI_ONE_WAY, 4);
+    double before = value_of(&x); /* 256 KB */
+    assert_int_equal(myri_machine_set(&x.machine, "sram=191"), 0);
+    assert_true(value_of(&x) == before);
+    assert_int_equal(myri_machine_set(&x.machine, "sram=190"), 0);
+    struct myri_outcome o;
+    assert_int_equal(myri_experiment_run(&x, &o), RNL_ERR_ARG);
+}
+
 enum { WORDS = 3, FIRST_WORD = 8192, APART = 400 };
 struct among {
     uint32_t first, written, found;
@@ -305,6 +377,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stores_loads_and_copies_cost_what_the_machine_says),
+        cmocka_unit_test(frames_beyond_the_windows_trap_both_ways_and_a_copy_loop_hides_behind_its_stores),
+        cmocka_unit_test(the_two_directions_share_the_set_ups_that_a_host_sees),
+        cmocka_unit_test(firmware_that_does_not_fit_into_the_card_is_refused),
         cmocka_unit_test(a_word_among_several_is_found_in_turn),
         cmocka_unit_test(a_dma_alone_on_the_bus_takes_its_bytes_at_the_bus_rate),
         cmocka_unit_test(a_packet_is_cut_through),

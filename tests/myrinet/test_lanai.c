@@ -26,6 +26,7 @@ static void no_store(struct myri_lanai *l, uint32_t reg, uint32_t v)
 static void load_words(const uint32_t *words, uint32_t n)
 {
     myri_lanai_fini(&m);
+    m.sram_bytes = MYRI_LANAI_SRAM;
     m.sram = calloc(MYRI_LANAI_SRAM / 4, 4);
     m.code = calloc(n + 1, sizeof *m.code);
     assert_non_null(m.sram);

@@ -35,7 +35,7 @@ import json, re, sys
 rows = {r["row"]: r for r in json.load(open(sys.argv[1]))}
 said = open(sys.argv[2]).read()
 inside = sum(r["inside"] for r in rows.values() if r["class"] == "held")
-assert "first comparison 9 of 23, and now %d\n" % inside in said, inside
+assert "first comparison 9 of 23, and now %d, of which 4 with the row in sight (27c 31a 38b 38c)\n" % inside in said, inside
 values = {(f[0], float(f[1]), f[3]) for f in map(str.split, open(sys.argv[3])) if len(f) > 4 and f[3] in (
     "fitted", "derived", "default", "given")}
 n = {c: sum(v[2] == c for v in values) for c in ("fitted", "derived", "default", "given")}

@@ -89,7 +89,7 @@ for l in rows:
         assert "  no " in l and " here" in l, l
 END
 check "VMMC's two shapes are judged by every size: a tie is not less" bash -c '
-    "$0" paper table 27b | grep -q "true .*inside" && "$0" paper table 27c | grep -q "false .*MISS"' "$RUNNEL"
+    "$0" paper table 27b | grep -q "true .*inside" && "$0" paper table 33 | grep -q "false .*MISS"' "$RUNNEL"
 
 # ---- figures ----
 "$RUNNEL" paper figure all --count 2 --json >"$work/figures.json"

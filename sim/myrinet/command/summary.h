@@ -13,7 +13,7 @@ struct myri_cmd_misses {
     double ours, null, affine;
 };
 struct myri_cmd_sums {
-    int answered, inside, tuned_inside, figures;
+    int answered, inside, in_sight, tuned_inside, figures;
     double off, tuned_off;
     struct myri_cmd_misses all, latencies, rates;
 };

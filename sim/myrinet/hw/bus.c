@@ -210,7 +210,7 @@ int myri_bus_dma(struct myri_card *c, uint64_t at)
         myri_hw_fault(hw, "node %u starts its host DMA engine while it works", c->id);
         return -1;
     }
-    if (n == 0 || n > MYRI_LANAI_SRAM || sram < c->cpu.code_end || sram > MYRI_LANAI_SRAM - n ||
+    if (n == 0 || n > c->cpu.sram_bytes || sram < c->cpu.code_end || sram > c->cpu.sram_bytes - n ||
         (uint64_t)host + n > MYRI_HW_MEMORY) {
         myri_hw_fault(hw, "node %u: a DMA of %u bytes between host address %u and SRAM address %u leaves one of them",
                       c->id, n, host, sram);
@@ -232,7 +232,8 @@ int myri_bus_dma(struct myri_card *c, uint64_t at)
     rnl_sim_event_init(&c->dma.done, dma_done, c->id);
     c->dma.asked_ps = at;
     at += hw->t.dma_start;
-    c->dma.from_ps = (at > h->bus_free_ps ? at : h->bus_free_ps) + hw->t.dma_setup;
+    c->dma.from_ps = (at > h->bus_free_ps ? at : h->bus_free_ps) +
+                     hw->t.dma_setup[c->dma.direction == TO_HOST ? TO_HOST : FROM_HOST];
     c->dma.burst_ps = c->dma.from_ps;
     c->dma.to_ps = c->dma.from_ps + myri_machine_bytes(&hw->machine, MYRI_M_dma_rate, n);
     rnl_sim_at(hw->sim, &c->dma.begin, c->dma.from_ps);

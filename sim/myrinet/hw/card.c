@@ -147,7 +147,7 @@ static void start_send(struct myri_card *c, uint64_t at)
         myri_hw_fault(hw, "node %u starts its send engine while it works", c->id);
         return;
     }
-    if (n == 0 || n > MYRI_HW_PACKET || from >= MYRI_LANAI_SRAM || n > MYRI_LANAI_SRAM - from) {
+    if (n == 0 || n > MYRI_HW_PACKET || from >= c->cpu.sram_bytes || n > c->cpu.sram_bytes - from) {
         myri_hw_fault(hw, "node %u sends %u bytes from SRAM address %u: 1 to %d bytes within SRAM can be sent", c->id,
                       n, from, MYRI_HW_PACKET);
         return;
@@ -219,6 +219,7 @@ static void store(struct myri_lanai *m, uint32_t reg, uint32_t value)
 int myri_card_init(struct myri_card *c, struct myri_hw *hw, uint32_t id, const void *object, size_t bytes)
 {
     int rc = myri_lanai_load(&c->cpu, object, bytes);
+    rc = rc < 0 ? rc : myri_lanai_limit(&c->cpu, 1024 * (uint32_t)hw->machine.v[MYRI_M_sram]);
     if (rc < 0)
         return rc;
     c->hw = hw;

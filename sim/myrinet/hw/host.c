@@ -68,6 +68,32 @@ void myri_task_operate(struct myri_task *t, uint32_t operations, const char *wha
     myri_task_spend(t, operations * t->host->hw->t.operation, what);
 }
 
+void myri_task_nest(struct myri_task *t, uint32_t frames)
+{
+    const struct myri_hw *hw = t->host->hw;
+    uint32_t windows = (uint32_t)hw->machine.v[MYRI_M_windows]; /* one of them is the trap's own */
+    if (windows && frames > windows - 1)
+        myri_task_spend(t, 2 * (frames - (windows - 1)) * hw->t.window_trap, "window traps");
+}
+
+void myri_task_copy_loop(struct myri_task *t, uint32_t words)
+{
+    enum { LINE = 32 / 4 };
+    const struct myri_hw *hw = t->host->hw;
+    uint64_t one = hw->t.operation;
+    uint64_t shade =
+        hw->t.combined ? hw->t.combined / LINE : hw->t.store * 4 / (uint64_t)hw->machine.v[MYRI_M_store_bytes];
+    if (words)
+        myri_task_spend(t, one + (words - 1) * (one > shade ? one - shade : 0), "copy loop");
+}
+
+void myri_task_gather(struct myri_task *t, uint32_t from, uint32_t *out, uint32_t words)
+{
+    myri_task_copy_loop(t, words);
+    for (uint32_t i = 0; i < words; i++)
+        out[i] = myri_host_word(t->host, from + 4 * i);
+}
+
 void myri_task_copy(struct myri_task *t, uint32_t to, uint32_t from, uint32_t bytes)
 {
     struct myri_host *h = t->host;
@@ -167,7 +193,7 @@ struct myri_task *myri_hw_task(struct myri_hw *hw, uint32_t node, void (*fn)(str
     t->host = h;
     t->fn = fn;
     t->arg = arg;
-    t->map_to = MYRI_LANAI_SRAM;
+    t->map_to = hw->card[node].cpu.sram_bytes;
     t->watch = MYRI_HW_NO_WATCH;
     h->task[h->tasks++] = t;
     rnl_sim_coro_init(&t->coro, hw->sim, MYRI_HW_NODES + node, t->stack, STACK);

@@ -89,7 +89,10 @@ static void in_ticks(struct myri_hw *hw)
     hw->t.send_start = myri_machine_cycles(m, MYRI_M_send_start);
     hw->t.receive_start = myri_machine_cycles(m, MYRI_M_receive_start);
     hw->t.dma_start = myri_machine_cycles(m, MYRI_M_dma_start);
-    hw->t.dma_setup = myri_machine_us(m, MYRI_M_dma_setup);
+    /* who starts transfers from a host and waits for a word back sees the sum of both directions */
+    uint64_t both = 2 * myri_machine_us(m, MYRI_M_dma_setup);
+    hw->t.dma_setup[TO_HOST] = (uint64_t)((double)both * m->v[MYRI_M_dma_to_host] + 0.5);
+    hw->t.dma_setup[FROM_HOST] = both - hw->t.dma_setup[TO_HOST];
     hw->t.burst = myri_machine_bytes(m, MYRI_M_dma_rate, (uint64_t)m->v[MYRI_M_bus_burst]);
     hw->t.store = myri_machine_us(m, MYRI_M_store);
     hw->t.combined = myri_machine_bytes(m, MYRI_M_combined_rate, 32);
@@ -97,6 +100,7 @@ static void in_ticks(struct myri_hw *hw)
     hw->t.poll = myri_machine_ns(m, MYRI_M_poll);
     hw->t.miss = myri_machine_ns(m, MYRI_M_miss);
     hw->t.operation = myri_machine_ns(m, MYRI_M_host_operation);
+    hw->t.window_trap = myri_machine_us(m, MYRI_M_window_trap);
     hw->t.interrupt = myri_machine_us(m, MYRI_M_interrupt);
 }
 

@@ -169,8 +169,8 @@ struct myri_hw {
     struct myri_hw_parts *parts; /* of the firmware, for traces; or NULL */
     char fault[256];
     struct { /* machine values, in ticks */
-        uint64_t head, send_start, receive_start, dma_start, dma_setup, burst, store, combined, load, poll, miss,
-            operation, interrupt;
+        uint64_t head, send_start, receive_start, dma_start, dma_setup[2], burst, store, combined, load, poll, miss,
+            operation, window_trap, interrupt;
     } t;
 };
 
@@ -205,6 +205,13 @@ void myri_card_poke_byte(struct myri_card *, uint32_t at, uint8_t value);
 
 void myri_task_spend(struct myri_task *, uint64_t ps, const char *what);
 void myri_task_operate(struct myri_task *, uint32_t operations, const char *what);
+/* A call that lies so many frames deep, the program's own first: where frames lie in register windows, each that is
+ * beyond what they hold is written out by a trap, and fetched by one afterwards. */
+void myri_task_nest(struct myri_task *, uint32_t frames);
+/* What a loop costs that reads words of host memory and stores them to the card, beside the stores: an operation for a
+ * word, in the shade of the store before where that takes longer. gather reads them, too. */
+void myri_task_copy_loop(struct myri_task *, uint32_t words);
+void myri_task_gather(struct myri_task *, uint32_t from, uint32_t *out, uint32_t words);
 /* Over the bus, in order. Outside the task's map they do nothing, are counted, and return -1. */
 int myri_task_store(struct myri_task *, uint32_t sram, uint32_t value);
 int myri_task_store_words(struct myri_task *, uint32_t sram, const uint32_t *, uint32_t words);

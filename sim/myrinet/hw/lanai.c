@@ -62,7 +62,7 @@ static void fault(struct myri_lanai *m, const char *why, uint32_t at)
 
 static inline uint32_t load(struct myri_lanai *m, uint32_t a, unsigned op)
 {
-    if (a < MYRI_LANAI_SRAM) {
+    if (a < m->sram_bytes) {
         uint32_t w = m->sram[a >> 2];
         m->accesses++;
         switch (op) {
@@ -89,7 +89,7 @@ static inline uint32_t load(struct myri_lanai *m, uint32_t a, unsigned op)
 static inline void store(struct myri_lanai *m, uint32_t a, uint32_t v, unsigned op)
 {
     m->stores++;
-    if (a < MYRI_LANAI_SRAM) {
+    if (a < m->sram_bytes) {
         uint32_t *w = &m->sram[a >> 2], shift;
         if (a < m->code_end) {
             fault(m, "store into code", a);
@@ -312,7 +312,7 @@ int myri_lanai_run(struct myri_lanai *m, uint64_t until_ps)
 
 void myri_lanai_start(struct myri_lanai *m, uint32_t entry)
 {
-    const uint32_t top = MYRI_LANAI_SRAM - 64;
+    const uint32_t top = m->sram_bytes - 64;
     memset(m->r, 0, sizeof m->r);
     m->r[1] = ~0u;
     m->r[4] = top - 4; /* the caller pushed where to return to: nowhere */

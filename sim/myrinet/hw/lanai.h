@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 enum {
-    MYRI_LANAI_SRAM = 1 << 20, /* bytes; an absolute address has 21 bits */
+    MYRI_LANAI_SRAM = 1 << 20, /* bytes at most; an absolute address has 21 bits */
     MYRI_LANAI_SYMBOLS = 128,
     MYRI_LANAI_NAME = 32
 };
@@ -48,7 +48,7 @@ struct myri_lanai {
     const char *fault;
     uint32_t fault_at;
     uint32_t *sram; /* words; byte 0 of a word is its highest: big endian */
-    uint32_t code_end;
+    uint32_t sram_bytes, code_end, data_end;
     struct myri_lanai_op *code;
     uint64_t *executed;                                 /* per instruction, or NULL */
     uint64_t *took_ps;                                  /* likewise */
@@ -62,6 +62,8 @@ struct myri_lanai {
 
 /* Takes a relocatable ELF32 object from memory; m is overwritten. 0, or a negative rnl_status with its sentence. */
 int myri_lanai_load(struct myri_lanai *m, const void *object, size_t n);
+/* The card has so many bytes of SRAM, at whose end the stack lies. RNL_ERR_ARG: the firmware does not fit. */
+int myri_lanai_limit(struct myri_lanai *m, uint32_t sram_bytes);
 void myri_lanai_fini(struct myri_lanai *m);
 /* NULL when there is none of that name. */
 const struct myri_lanai_symbol *myri_lanai_find(const struct myri_lanai *m, const char *name);

@@ -90,6 +90,7 @@ static int lay_out(struct myri_lanai *m, struct object *o)
         if (code)
             m->code_end = at = (at + 3) & ~3u;
     }
+    m->data_end = at;
     return 0;
 }
 
@@ -191,6 +192,7 @@ int myri_lanai_load(struct myri_lanai *m, const void *object, size_t n)
     int rc = header(&o);
     if (rc < 0)
         return rc;
+    m->sram_bytes = MYRI_LANAI_SRAM;
     m->sram = calloc(MYRI_LANAI_SRAM / 4, 4);
     if (!m->sram)
         return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for %d bytes of SRAM", MYRI_LANAI_SRAM);
@@ -211,5 +213,17 @@ int myri_lanai_load(struct myri_lanai *m, const void *object, size_t n)
     for (uint32_t a = 0; a < m->code_end; a += 4)
         myri_lanai_decode(m->sram[a >> 2], a, &m->code[a >> 2]);
     m->step1_ps = m->step2_ps = 1000;
+    return 0;
+}
+
+int myri_lanai_limit(struct myri_lanai *m, uint32_t sram_bytes)
+{
+    enum { STACK = 4 << 10 };
+    if (sram_bytes > MYRI_LANAI_SRAM || sram_bytes < STACK || m->data_end > sram_bytes - STACK)
+        return rnl_fail(RNL_ERR_ARG,
+                        "the firmware needs %u bytes of SRAM beside a stack of %d, and the card has %u in all: take a "
+                        "machine with more (--machine, --set sram=KB)",
+                        m->data_end, STACK, sram_bytes);
+    m->sram_bytes = sram_bytes;
     return 0;
 }

@@ -24,11 +24,13 @@
     V(ni_clock, "MHz", 1, 1e4)           \
     V(ni_instruction, "cycles", 1, 1000) \
     V(ni_time, "factor", 0.1, 10)        \
+    V(sram, "KB", 16, 1024)              \
     V(sram_accesses, "per-cycle", 0, 8)  \
     V(send_start, "cycles", 0, 1000)     \
     V(receive_start, "cycles", 0, 1000)  \
     V(dma_start, "cycles", 0, 1000)      \
     V(dma_setup, "us", 0, 100)           \
+    V(dma_to_host, "part", 0, 1)         \
     V(dma_rate, "MB/s", 1, 1e5)          \
     V(bus_burst, "bytes", 4, 65536)      \
     V(store, "us", 0.001, 100)           \
@@ -39,6 +41,8 @@
     V(poll, "ns", 1, 1e5)                \
     V(miss, "ns", 0, 1e5)                \
     V(host_operation, "ns", 0.1, 1e4)    \
+    V(windows, "frames", 0, 32)          \
+    V(window_trap, "us", 0, 100)         \
     V(interrupt, "us", 0, 1e4)           \
     V(system_call, "us", 0, 1e4)         \
     V(pin_page, "us", 0, 1e4)            \

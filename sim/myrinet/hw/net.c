@@ -100,7 +100,7 @@ static void flow(struct myri_card *c, uint64_t now)
     struct myri_hw_packet *p = c->port.first;
     struct myri_card *from = &hw->card[p->from];
     myri_card_wake(c, now);
-    if (p->n > c->reg[RML] - c->reg[RMP] || c->reg[RMP] < c->cpu.code_end || c->reg[RML] > MYRI_LANAI_SRAM) {
+    if (p->n > c->reg[RML] - c->reg[RMP] || c->reg[RMP] < c->cpu.code_end || c->reg[RML] > c->cpu.sram_bytes) {
         myri_hw_fault(hw, "node %u has room for %u bytes, a packet of %u comes from node %u", c->id,
                       c->reg[RML] - c->reg[RMP], p->n, p->from);
         return;

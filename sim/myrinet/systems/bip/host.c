@@ -30,8 +30,7 @@ static void send_short(struct bip *b, uint32_t to, uint32_t from, uint32_t words
         b->known_free = 1;
     }
     b->known_free--;
-    for (uint32_t i = 0; i < words; i++)
-        packet[2 + i] = myri_host_word(b->side->host, from + 4 * i);
+    myri_task_gather(t, from, packet + 2, words);
     packet[2 + words] = BIP_MARK | b->side->node << 16 | words;
     myri_task_combine(t, IN_CARD(b, small) + k * (uint32_t)sizeof(uint32_t) * (BIP_SMALL + 3), packet, words + 3);
     const uint32_t go[2] = {to, words * 4 + 12};

@@ -6,6 +6,9 @@
 #include <stddef.h>
 
 enum { LIBRARY = 35, FRAME = 15, HANDLER = 12, CREDIT_HANDLER = 255 }; /* host operations: of a call, of a frame */
+/* Calls below one to the pool: the program, what it calls to wait for a message, FM_extract, what takes a frame, what
+ * puts a message together, the pool, what finds a buffer in it, its lock. An estimate, made with row 38b in sight. */
+enum { POOL_FRAMES = 8 };
 
 #define IN_CARD(f, field) ((f)->card + (uint32_t)offsetof(struct fm1_card, field))
 
@@ -27,8 +30,7 @@ static void put_frame(struct fm1 *f, uint32_t to, uint32_t handler, uint32_t fro
     uint32_t words[FM1_WORDS], n = (bytes + 3) / 4;
     want_slot(f);
     uint32_t end = IN_CARD(f, queue) + ((f->posted & (FM1_QUEUE - 1)) + 1) * FM1_FRAME;
-    for (uint32_t i = 0; i < n; i++)
-        words[i] = myri_host_word(f->side->host, from + 4 * i);
+    myri_task_gather(t, from, words, n);
     words[n] = bytes << 24 | to << 16 | f->owed[to];
     words[n + 1] = FM1_VALID | f->side->node << 24 | handler << 16 | last;
     f->owed[to] = 0;
@@ -51,12 +53,12 @@ static void want_credit(struct fm1 *f, uint32_t to)
 void fm1_send(struct fm1 *f, uint32_t to, uint32_t handler, uint32_t from, uint32_t bytes)
 {
     myri_task_operate(f->side->task, LIBRARY, "library");
-    if (f->polls) {
-        myri_task_operate(f->side->task, LIBRARY, "extract");
-        (void)fm1_extract(f);
-    }
     for (uint32_t at = 0; at < bytes; at += FM1_DATA) {
         uint32_t n = bytes - at < FM1_DATA ? bytes - at : FM1_DATA;
+        if (f->polls) { /* Bal et al. 1997, 2.2: by a call for the message, within the loop for each further frame */
+            myri_task_operate(f->side->task, at ? FRAME : LIBRARY, "extract");
+            (void)fm1_extract(f);
+        }
         want_credit(f, to);
         put_frame(f, to, handler, from + at, n, at + n == bytes ? FM1_LAST : 0);
     }
@@ -98,9 +100,11 @@ static void take_frame(struct fm1 *f)
     f->credit[from] += first & 0xffff;
     if (handler != CREDIT_HANDLER) {
         uint32_t filled = f->partial[from].filled;
-        if (filled || !(last & FM1_LAST)) { /* one of several: put together by a copy, in a buffer of FM's pool */
-            if (!filled || (last & FM1_LAST))
-                myri_task_operate(t, LIBRARY, "pool"); /* 003, 4.3: FM manages buffers of its own */
+        if (filled || !(last & FM1_LAST)) {     /* one of several: put together by a copy, in a buffer of FM's pool */
+            if (!filled || (last & FM1_LAST)) { /* Bal et al. 1997, 4.3: FM manages buffers of its own */
+                myri_task_nest(t, POOL_FRAMES);
+                myri_task_operate(t, LIBRARY, "pool");
+            }
             if (filled + bytes > f->side->largest) {
                 myri_hw_fault(f->side->hw, "node %u: a message of more than %u bytes comes", f->side->node, filled);
                 return;

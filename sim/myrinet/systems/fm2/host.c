@@ -38,6 +38,7 @@ static void post(struct fm2 *f, uint32_t to, uint32_t handler, const uint32_t *w
         myri_task_await(t, IN_CARD(f, sent), f->posted - FM2_QUEUE * 3 / 4, 1, &f->known_sent) < 0)
         return;
     uint32_t end = IN_CARD(f, queue) + (f->posted % FM2_QUEUE + 1) * 4 * FM2_WORDS;
+    myri_task_copy_loop(t, n);
     for (uint32_t i = 0; i < n; i++)
         packet[i] = words[i];
     packet[n] = bytes << 16 | to << 8 | f->owed[to];

@@ -179,8 +179,7 @@ void vmmc_post(struct vmmc *v, uint32_t from, uint32_t proxy, uint32_t bytes)
     want_entry(v);
     if (bytes <= VMMC_SHORT) {
         uint32_t words[3 + VMMC_SHORT / 4] = {proxy, 0, VMMC_IS_SHORT}, n = (bytes + 3) / 4;
-        for (uint32_t i = 0; i < n; i++)
-            words[3 + i] = myri_host_word(v->host, from + 4 * i);
+        myri_task_gather(v->task, from, words + 3, n);
         myri_task_store(v->task, entry + 4, words[0]); /* a short request has no address */
         myri_task_store_words(v->task, entry + 12, words + 2, 1 + n);
     } else {
