@@ -5,6 +5,7 @@
  * What differs: signals are not blocked during a call; a call of a UDP client arrives once, whatever its size. */
 #include "client.h"
 
+#include "far.h"
 #include "host.h"
 #include "preload.h"
 #include "stream.h"
@@ -44,12 +45,19 @@ static uint64_t deadline(struct timeval t)
 
 static void part(struct rnl_rpc_client *c, enum rnl_rpc_client_state state)
 {
+    if (c->link && c->unanswered)
+        rnl_rpc_far_settle(c->link);
+    if (c->link && c->far)
+        rnl_rpc_explain("program %u version %u: %u calls went over Runnel's packets", c->program, c->version,
+                        c->calls_far);
     if (c->link)
         c->link->ops->close(c->link);
     if (c->sock >= 0)
         close(c->sock);
     c->link = NULL;
     c->sock = -1;
+    c->unanswered = false;
+    c->calls_far = 0;
     rnl_rpc_client_begin(c);
     atomic_store_explicit(&c->state, state, memory_order_release);
 }
@@ -175,7 +183,8 @@ static bool call_by_link(CLIENT *cl, struct rnl_rpc_client *c, rpcproc_t procedu
         enum outcome o = send_call(cl, c, procedure, xargs, args);
         if (o != CALL_GOES_ON)
             return o == CALL_DONE;
-        if (is_zero(timeout)) { /* batched, or a message */
+        c->unanswered = is_zero(timeout);
+        if (c->unanswered) { /* batched, or a message */
             c->error.re_status = xres ? RPC_TIMEDOUT : RPC_SUCCESS;
             return true;
         }
@@ -212,6 +221,11 @@ static enum clnt_stat call_locked(CLIENT *cl, struct rnl_rpc_client *c, rpcproc_
                                   void *args, xdrproc_t xres, void *res, struct timeval timeout)
 {
     int state = atomic_load_explicit(&c->state, memory_order_relaxed);
+    if (RNL_UNLIKELY(c->link && c->far &&
+                     rnl_rpc_far_is_forked(c->link))) { /* the connection is shared, the link not */
+        part(c, RNL_RPC_CLIENT_OLD);
+        state = RNL_RPC_CLIENT_OLD;
+    }
     /* libtirpc's UDP client does not send a call whose time is zero. */
     bool old = by_gss(cl) || (c->datagram && is_zero(c->wait_set ? c->wait : timeout));
     if (state == RNL_RPC_CLIENT_NEW && !old && !is_zero(timeout) && ++c->calls > c->calls_before) {
@@ -230,8 +244,10 @@ static enum clnt_stat call_locked(CLIENT *cl, struct rnl_rpc_client *c, rpcproc_
     }
     if (state != RNL_RPC_CLIENT_UPGRADED || old)
         return call_old(cl, c, procedure, xargs, args, xres, res, timeout);
-    if (call_by_link(cl, c, procedure, xargs, args, xres, res, timeout))
+    if (call_by_link(cl, c, procedure, xargs, args, xres, res, timeout)) {
+        c->calls_far += c->far;
         return c->error.re_status;
+    }
     rnl_rpc_explain("program %u version %u: the server has gone, or has dropped its link", c->program, c->version);
     if (c->datagram) { /* as if the datagram had been lost: libtirpc sends it again, to whoever has the port now */
         part(c, RNL_RPC_CLIENT_NEW);

@@ -34,7 +34,11 @@ struct rnl_rpc_client {
     uint32_t xid; /* of the last call over the link */
     struct timeval wait;
     struct rpc_err error;
-    struct rnl_rpc_link *link; /* while UPGRADED */
+    struct rnl_rpc_link *link; /* while UPGRADED; of a server on another host also while KNOCKED */
+    bool far;                  /* the server is on another host */
+    bool unanswered;           /* the last calls were batched */
+    unsigned calls_far;        /* that went over the link to another host */
+    uint64_t knocked_ns;
     XDR out, in;
     int sock; /* doorbell, while KNOCKED and UPGRADED */
     char proof[RNL_RPC_TOKEN_BYTES];

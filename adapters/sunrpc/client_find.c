@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * client_find.c - a client looks for the link to its server: over the very CLIENT that it has. A server that is not on
- * this host is not even asked. */
+ * this host is asked only if there may be a key for other hosts. */
 #include "client.h"
+#include "far.h"
 #include "host.h"
 #include "pair.h"
 #include "preload.h"
 
+#include <arpa/inet.h>
 #include <limits.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -24,7 +27,8 @@ enum {
     LATE_MAX = 64,
     LATE_CALLS = 2,
     LATE_MS = 50,
-    LOOKS_MAX = 1000
+    LOOKS_MAX = 1000,
+    FAR_MS = 60000
 };
 
 void rnl_rpc_client_begin(struct rnl_rpc_client *c)
@@ -73,15 +77,34 @@ static bool is_own(const struct sockaddr_storage *a, socklen_t bytes)
     return own;
 }
 
-static bool server_is_here(CLIENT *cl, struct rnl_rpc_client *c)
+static bool server_is_here(CLIENT *cl, struct rnl_rpc_client *c, struct sockaddr_storage *a)
 {
     struct netbuf address = {0};
-    struct sockaddr_storage a = {0};
-    if (!c->real->cl_control(cl, CLGET_SVC_ADDR, &address) || !address.buf || address.len > sizeof a ||
-        address.len < sizeof a.ss_family)
+    *a = (struct sockaddr_storage){0};
+    if (!c->real->cl_control(cl, CLGET_SVC_ADDR, &address) || !address.buf || address.len > sizeof *a ||
+        address.len < sizeof a->ss_family)
         return false;
-    memcpy(&a, address.buf, address.len);
-    return is_own(&a, address.len);
+    memcpy(a, address.buf, address.len);
+    return is_own(a, address.len);
+}
+
+/* Writes "SERVICE@HOST", by the address at which the server answers. Returns false if it has none that other programs
+ * could use. */
+static bool name_far(const struct sockaddr_storage *a, const char *service, char *to, size_t n)
+{
+    char ip[INET6_ADDRSTRLEN];
+    unsigned uid;
+    int at = 0;
+    const void *from = a->ss_family == AF_INET ? (const void *)&((const struct sockaddr_in *)(const void *)a)->sin_addr
+                                               : &((const struct sockaddr_in6 *)(const void *)a)->sin6_addr;
+    if ((a->ss_family != AF_INET && a->ss_family != AF_INET6) || !inet_ntop(a->ss_family, from, ip, sizeof ip))
+        return false;
+    if (a->ss_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL((const struct in6_addr *)from))
+        return false;
+    /* Daemons of users know the own user by the key, whatever its number is there. */
+    if (sscanf(service, "%10u/%n", &uid, &at) == 1 && at > 0 && uid == (unsigned)geteuid())
+        service += at;
+    return (size_t)snprintf(to, n, a->ss_family == AF_INET ? "%s@%s" : "%s@[%s]", service, ip) < n;
 }
 
 static void stay(struct rnl_rpc_client *c, const char *why)
@@ -140,16 +163,42 @@ static enum clnt_stat introduce(CLIENT *cl, struct rnl_rpc_client *c, struct tim
     return status;
 }
 
+static void knocked(struct rnl_rpc_client *c, const struct rnl_rpc_answer *answer, int sock)
+{
+    memcpy(c->proof, answer->proof, sizeof c->proof);
+    c->sock = sock;
+    c->calls = 0;
+    c->knocked_ns = rnl_rpc_now_ns();
+    atomic_store_explicit(&c->state, RNL_RPC_CLIENT_KNOCKED, memory_order_release);
+}
+
+static void knock_far(struct rnl_rpc_client *c, const struct rnl_rpc_answer *answer, const struct sockaddr_storage *a)
+{
+    char service[RNL_RPC_SERVICE_BYTES + INET6_ADDRSTRLEN + 4];
+    const char *why = "its server has no address by which daemons could find its host";
+    if (memchr(answer->service, '\0', sizeof answer->service) && name_far(a, answer->service, service, sizeof service))
+        c->link = rnl_rpc_far_reach(service, answer->token, answer->proof, &why);
+    if (!c->link) {
+        stay(c, why);
+        return;
+    }
+    knocked(c, answer, c->link->fd);
+}
+
 void rnl_rpc_client_knock(CLIENT *cl, struct rnl_rpc_client *c, struct timeval limit)
 {
     struct rnl_rpc_place place;
-    struct rnl_rpc_answer answer = {.refused = 1};
+    struct rnl_rpc_answer answer = {.refused = RNL_RPC_REFUSED};
     struct sockaddr_un door = {.sun_family = AF_UNIX};
+    struct sockaddr_storage address;
     if (!rnl_rpc_tirpc()) {
         stay(c, "this release of libtirpc lacks functions that are needed");
         return;
     }
-    if (!server_is_here(cl, c)) {
+    c->far = !server_is_here(cl, c, &address);
+    const char *lacks = c->far ? rnl_rpc_far_lacks() : NULL;
+    if (lacks) {
+        rnl_rpc_explain("its server is not on this host, and %s", lacks);
         stay(c, "its server is not on this host");
         return;
     }
@@ -174,7 +223,15 @@ void rnl_rpc_client_knock(CLIENT *cl, struct rnl_rpc_client *c, struct timeval l
                     : "its server did not answer whether it has this library");
         return;
     }
-    if (answer.refused || answer.name_bytes == 0 || answer.name_bytes > sizeof answer.name) {
+    if (c->far && answer.refused == RNL_RPC_COME_FAR) {
+        knock_far(c, &answer, &address);
+        return;
+    }
+    if (c->far && answer.refused == RNL_RPC_NO_KEY) {
+        stay(c, "its server's host has no key for other hosts, or no daemon (see `runnel key`)");
+        return;
+    }
+    if (answer.refused || c->far || answer.name_bytes == 0 || answer.name_bytes > sizeof answer.name) {
         stay(c, "its server refuses: it is in another network namespace or on another host, or has no room");
         return;
     }
@@ -189,16 +246,35 @@ void rnl_rpc_client_knock(CLIENT *cl, struct rnl_rpc_client *c, struct timeval l
         stay(c, "its server's door does not open, or this process has hardly a descriptor left");
         return;
     }
-    memcpy(c->proof, answer.proof, sizeof c->proof);
-    c->sock = fd;
-    c->calls = 0;
-    atomic_store_explicit(&c->state, RNL_RPC_CLIENT_KNOCKED, memory_order_release);
+    knocked(c, &answer, fd);
+}
+
+static void enter_far(struct rnl_rpc_client *c)
+{
+    const char *why;
+    int up = rnl_rpc_far_is_up(c->link, &why);
+    if (up == 0 && rnl_rpc_now_ns() - c->knocked_ns < FAR_MS * (uint64_t)1000000)
+        return;
+    if (up > 0) {
+        atomic_store_explicit(&c->state, RNL_RPC_CLIENT_UPGRADED, memory_order_release);
+        rnl_rpc_explain("program %u version %u: upgraded to Runnel's packets", c->program, c->version);
+        return;
+    }
+    c->link->ops->close(c->link);
+    c->link = NULL;
+    close(c->sock);
+    c->sock = -1;
+    stay(c, up == 0 ? "the two processes were not introduced in time" : why);
 }
 
 void rnl_rpc_client_enter(struct rnl_rpc_client *c)
 {
     struct rnl_rpc_hello welcome;
     struct rnl_rpc_segment *segment = NULL;
+    if (c->far) {
+        enter_far(c);
+        return;
+    }
     int fd, came = rnl_rpc_hello_receive(c->sock, &welcome, &fd);
     if (came == 0 && ++c->calls < LOOKS_MAX)
         return;

@@ -4,12 +4,14 @@
  * has, and the door, an abstract socket that the kernel names. rpcbind hears of neither.
  *
  * A link takes a descriptor more; where few are left, clients stay with libtirpc. */
+#include "far.h"
 #include "host.h"
 #include "pair.h"
 #include "preload.h"
 #include "server.h"
 #include "stream.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -29,7 +31,7 @@ enum {
 /* A client that asked and has not come yet, with what the server's program is to see of it. A slot is used again after
  * TOKENS more have asked: who comes later is refused, and stays with libtirpc. */
 static struct token {
-    bool valid;
+    bool valid, far;
     char token[RNL_RPC_TOKEN_BYTES], proof[RNL_RPC_TOKEN_BYTES];
     struct sockaddr_storage from, to;
     socklen_t from_bytes, to_bytes;
@@ -78,6 +80,17 @@ static bool set_identity(SVCXPRT *x, const struct token *t)
     return true;
 }
 
+static struct token *take_token(const char shown[RNL_RPC_TOKEN_BYTES], bool far)
+{
+    struct token *t = NULL;
+    for (unsigned i = 0; i < TOKENS; i++)
+        if (tokens[i].valid && tokens[i].far == far && rnl_rpc_secret_equal(tokens[i].token, shown))
+            t = &tokens[i];
+    if (t)
+        t->valid = false;
+    return t;
+}
+
 static struct rnl_rpc_link *make_link(SVCXPRT *x, const struct rnl_rpc_hello *hello, int *memory)
 {
     struct rnl_rpc_segment *segment = NULL;
@@ -91,18 +104,12 @@ static void greeted(SVCXPRT *x, struct rnl_rpc_server *s)
 {
     struct rnl_rpc_hello hello;
     struct rnl_rpc_link *link = NULL;
-    struct token *t = NULL;
     int memory = -1, came = rnl_rpc_hello_receive(x->xp_fd, &hello, NULL);
     if (came == 0)
         return;
-    for (unsigned i = 0; came > 0 && i < TOKENS; i++)
-        if (tokens[i].valid && rnl_rpc_secret_equal(tokens[i].token, hello.secret))
-            t = &tokens[i];
-    if (t) {
-        t->valid = false;
-        if (set_identity(x, t))
-            link = make_link(x, &hello, &memory);
-    }
+    struct token *t = came > 0 ? take_token(hello.secret, false) : NULL;
+    if (t && set_identity(x, t))
+        link = make_link(x, &hello, &memory);
     if (link) {
         rnl_rpc_server_open(s, link);
         if (!rnl_rpc_hello_send(x->xp_fd, t->proof, memory))
@@ -228,6 +235,116 @@ static bool door_open(void)
     return true;
 }
 
+/* ---- clients on other hosts ---- */
+
+/* A transport on the descriptor that becomes readable when such a client may have come. */
+static struct well {
+    SVCXPRT *transport; /* NULL = none yet */
+    struct xp_ops ops;
+    const struct xp_ops *real;
+    pid_t pid;
+} well;
+
+static void never_greeted(SVCXPRT *x, struct rnl_rpc_server *s)
+{
+    (void)x, (void)s;
+}
+
+static void let_in(struct rnl_rpc_link *link, const char shown[RNL_RPC_TOKEN_BYTES], uid_t uid, int sock)
+{
+    SVCXPRT *x = NULL;
+    struct token *t = take_token(shown, true);
+    struct rnl_rpc_server *s = t ? rnl_rpc_server_new(sock, never_greeted, &x) : NULL;
+    if (!t)
+        close(sock);
+    if (s && set_identity(x, t)) {
+        s->uid = uid;
+        s->uid_known = uid != (uid_t)-1;
+        rnl_rpc_server_open(s, link);
+        if (!rnl_rpc_far_welcome(link, t->proof))
+            link->broken = true;
+        rnl_rpc_explain("a client on another host, over %s, was upgraded to Runnel's packets", t->netid);
+        return;
+    }
+    link->ops->close(link);
+    if (s)
+        rnl_rpc_server_end(s);
+    rnl_rpc_explain("a client on another host was turned away: %s",
+                    t ? "there is no memory for its link" : "it did not show a token");
+}
+
+static bool_t well_recv(SVCXPRT *x, struct rpc_msg *msg)
+{
+    char shown[RNL_RPC_TOKEN_BYTES];
+    struct rnl_rpc_link *link;
+    uid_t uid;
+    int sock;
+    (void)x, (void)msg;
+    while (well.pid == getpid() && (link = rnl_rpc_far_next(shown, &uid, &sock)) != NULL)
+        let_in(link, shown, uid, sock);
+    return FALSE;
+}
+
+static enum xprt_stat well_stat(SVCXPRT *x)
+{
+    (void)x;
+    return well.pid == getpid() ? XPRT_IDLE : XPRT_DIED;
+}
+
+static void well_destroy(SVCXPRT *x)
+{
+    if (x == well.transport)
+        well.transport = NULL;
+    x->xp_ops = well.real;
+    x->xp_ops->xp_destroy(x);
+}
+
+/* libtirpc makes transports on connected sockets only, so one gives its number to the descriptor. */
+static SVCXPRT *well_transport(int ready)
+{
+    int pair[2];
+    SVCXPRT *x = NULL;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
+        return NULL;
+    if (rnl_rpc_has_room(pair[0]))
+        x = rnl_rpc_tirpc()->svc_fd_create(pair[0], 0, 0);
+    close(pair[1]);
+    if (!x) {
+        close(pair[0]);
+    } else if (dup3(ready, pair[0], O_CLOEXEC) < 0) {
+        x->xp_ops->xp_destroy(x);
+        x = NULL;
+    }
+    return x;
+}
+
+static bool well_open(const char **service, const char **why)
+{
+    int ready;
+    if (well.transport && well.pid != getpid()) {
+        well_destroy(well.transport);
+        memset(tokens, 0, sizeof tokens);
+    }
+    if (!rnl_rpc_far_serve(service, &ready, why))
+        return false;
+    if (!well.transport) {
+        *why = "this process has hardly a descriptor left";
+        SVCXPRT *x = well_transport(ready);
+        if (x) {
+            well.real = x->xp_ops;
+            well.ops = *x->xp_ops;
+            well.ops.xp_recv = well_recv;
+            well.ops.xp_stat = well_stat;
+            well.ops.xp_destroy = well_destroy;
+            x->xp_ops = &well.ops;
+            well.transport = x;
+            well.pid = getpid();
+        }
+    }
+    close(ready);
+    return well.transport != NULL;
+}
+
 /* ---- the private program ---- */
 
 static void keep(struct netbuf *from, struct sockaddr_storage *to, socklen_t *bytes)
@@ -237,20 +354,36 @@ static void keep(struct netbuf *from, struct sockaddr_storage *to, socklen_t *by
         memcpy(to, from->buf, *bytes);
 }
 
-static void introduce(SVCXPRT *x, const struct rnl_rpc_place *asked, struct rnl_rpc_answer *answer)
+/* Finds out by which way the client may come: RNL_RPC_COME, RNL_RPC_COME_FAR, or it stays with libtirpc. */
+static enum rnl_rpc_refused way_for(const struct rnl_rpc_place *asked, const char **service)
 {
     struct rnl_rpc_place here;
+    const char *why;
+    if (rnl_rpc_place_here(&here) && rnl_rpc_place_equal(asked, &here)) {
+        if (door_open())
+            return RNL_RPC_COME;
+        rnl_rpc_explain("a client stays with libtirpc: this process has no descriptor left for a door");
+        return RNL_RPC_REFUSED;
+    }
+    why = rnl_rpc_far_lacks();
+    if (!why && well_open(service, &why))
+        return RNL_RPC_COME_FAR;
+    rnl_rpc_explain("a client on another host, or in another network namespace, stays with libtirpc: %s", why);
+    return RNL_RPC_NO_KEY;
+}
+
+static void introduce(SVCXPRT *x, const struct rnl_rpc_place *asked, struct rnl_rpc_answer *answer)
+{
+    const char *service = "";
     struct token *t = &tokens[next_token++ % TOKENS];
     drop_silent((uid_t)-1);
-    answer->refused = 1;
     t->valid = false;
-    if (!rnl_rpc_place_here(&here) || !rnl_rpc_place_equal(asked, &here)) {
-        rnl_rpc_explain("a client stays with libtirpc: it is in another network namespace");
+    answer->refused = way_for(asked, &service);
+    if (answer->refused != RNL_RPC_COME && answer->refused != RNL_RPC_COME_FAR)
         return;
-    }
-    if (!door_open() || getrandom(t->token, sizeof t->token, 0) != (ssize_t)sizeof t->token ||
+    if (getrandom(t->token, sizeof t->token, 0) != (ssize_t)sizeof t->token ||
         getrandom(t->proof, sizeof t->proof, 0) != (ssize_t)sizeof t->proof) {
-        rnl_rpc_explain("a client stays with libtirpc: this process has no descriptor left for a door");
+        answer->refused = RNL_RPC_REFUSED;
         return;
     }
     keep(&x->xp_rtaddr, &t->from, &t->from_bytes);
@@ -258,10 +391,14 @@ static void introduce(SVCXPRT *x, const struct rnl_rpc_place *asked, struct rnl_
     t->raddr = x->xp_raddr;
     t->addrlen = x->xp_addrlen;
     strncpy(t->netid, x->xp_netid ? x->xp_netid : "", sizeof t->netid - 1);
+    t->far = answer->refused == RNL_RPC_COME_FAR;
     t->valid = true;
-    answer->refused = 0;
-    answer->name_bytes = door.name_bytes;
-    memcpy(answer->name, door.name, sizeof answer->name);
+    if (t->far) {
+        strncpy(answer->service, service, sizeof answer->service - 1);
+    } else {
+        answer->name_bytes = door.name_bytes;
+        memcpy(answer->name, door.name, sizeof answer->name);
+    }
     memcpy(answer->token, t->token, sizeof answer->token);
     memcpy(answer->proof, t->proof, sizeof answer->proof);
 }

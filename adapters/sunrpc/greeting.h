@@ -9,6 +9,8 @@
  *     connect to the abstract socket; HELLO {token} ->
  *     <------------------------------------------------- WELCOME {proof} + segment
  *
+ * Between hosts the answer is {2, service, token, proof}, and the two datagrams are messages of far_internal.h.
+ *
  * Whoever answers on the address that the client has is the server, so nobody can take its place: the token names the
  * one who asked, the proof the one who answered. A server without this library answers that it has no such program. */
 #ifndef RNL_RPC_GREETING_H
@@ -22,17 +24,24 @@
 
 enum { RNL_RPC_PROGRAM = 0x2fffb0c4, RNL_RPC_VERSION = 1 };
 enum rnl_rpc_procedure { RNL_RPC_NULL = 0, RNL_RPC_INTRODUCE = 1 };
-enum { RNL_RPC_TOKEN_BYTES = 16, RNL_RPC_NAME_BYTES = 16, RNL_RPC_BOOT_BYTES = 36 };
+enum { RNL_RPC_TOKEN_BYTES = 16, RNL_RPC_NAME_BYTES = 16, RNL_RPC_BOOT_BYTES = 36, RNL_RPC_SERVICE_BYTES = 64 };
+enum rnl_rpc_refused {
+    RNL_RPC_COME = 0,
+    RNL_RPC_REFUSED = 1,
+    RNL_RPC_COME_FAR = 2, /* over the network */
+    RNL_RPC_NO_KEY = 3    /* it could be so, but the server has no key or no daemon */
+};
 
 struct rnl_rpc_place { /* two processes with the same place reach each other's abstract sockets */
     char boot[RNL_RPC_BOOT_BYTES];
     uint64_t netns_device, netns_inode;
 };
 struct rnl_rpc_answer {
-    u_int refused;    /* 0 = come */
+    u_int refused;    /* enum rnl_rpc_refused */
     u_int name_bytes; /* of the abstract socket's name, without the leading 0 byte */
     char name[RNL_RPC_NAME_BYTES];
     char token[RNL_RPC_TOKEN_BYTES], proof[RNL_RPC_TOKEN_BYTES];
+    char service[RNL_RPC_SERVICE_BYTES]; /* RNL_RPC_COME_FAR only: USER/NAME, filled up with 0 bytes */
 };
 bool_t rnl_rpc_xdr_place(XDR *, struct rnl_rpc_place *);
 bool_t rnl_rpc_xdr_answer(XDR *, struct rnl_rpc_answer *);

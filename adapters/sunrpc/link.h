@@ -59,6 +59,7 @@ struct rnl_rpc_link {
     void *owner;       /* of `blocked` */
     uint32_t peer_cpu; /* 1 + the processor that the peer last wrote on; 0 = not known */
     int fd;            /* readable when armed and a record came, and when the peer is gone */
+    bool far;          /* to another host: a look takes system calls */
     bool in_private;   /* what lies at in_at is a copy that the peer cannot change */
     bool in_open;      /* a record has been begun and not been left */
     bool in_last;      /* its last part has been brought */

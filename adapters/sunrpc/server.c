@@ -251,6 +251,8 @@ static void my_destroy(SVCXPRT *x)
 {
     struct rnl_rpc_server *s = server_of(x);
     set_by_fd(s->fd, NULL);
+    if (s->link && s->link->far)
+        rnl_rpc_explain("a client on another host has gone");
     if (s->link)
         atomic_fetch_sub_explicit(&rnl_rpc_servers, 1, memory_order_relaxed);
     x->xp_ops = s->real;

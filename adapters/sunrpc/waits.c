@@ -3,6 +3,8 @@
  * waits.c - looking, arming. */
 #include "waits.h"
 
+#include "far.h"
+
 #include "base/error.h"
 
 enum { HITS_A_TURN = 256, TURNS_OTHERS = 1024 };
@@ -10,6 +12,8 @@ enum { HITS_A_TURN = 256, TURNS_OTHERS = 1024 };
 unsigned rnl_rpc_set_look(struct rnl_rpc_set *set)
 {
     unsigned ready = 0;
+    if (RNL_UNLIKELY(atomic_load_explicit(&rnl_rpc_far_links, memory_order_relaxed) != 0))
+        rnl_rpc_far_look(); /* for all of them at once: `here` does not */
     for (unsigned i = 0; i < set->count; i++) {
         struct rnl_rpc_watched *w = &set->of[i];
         struct rnl_rpc_link *link = w->server->link;
@@ -28,6 +32,14 @@ static void disarm(struct rnl_rpc_set *set, bool crowded)
         if (link->armed == RNL_RPC_ARM_ONCE || (link->armed && !crowded))
             link->ops->arm(link, RNL_RPC_ARM_NONE);
     }
+}
+
+static bool only_far(const struct rnl_rpc_set *set)
+{
+    for (unsigned i = 0; i < set->count; i++)
+        if (!set->of[i].server->link->far)
+            return false;
+    return true;
 }
 
 enum rnl_rpc_found rnl_rpc_set_spin(struct rnl_rpc_set *set, struct rnl_rpc_patience *patience, uint64_t limit_ns)
@@ -53,8 +65,11 @@ enum rnl_rpc_found rnl_rpc_set_spin(struct rnl_rpc_set *set, struct rnl_rpc_pati
     for (;;) {
         if (rnl_rpc_set_look(set))
             return RNL_RPC_FOUND;
-        if (!rnl_rpc_spin(patience, same_cpu) || patience->looked_ns - patience->began_ns > limit_ns)
+        if (!rnl_rpc_spin(patience, same_cpu) || patience->looked_ns - patience->began_ns > limit_ns) {
+            if (only_far(set)) /* looks in vain, each of which took system calls */
+                rnl_rpc_crowd.until_ns = patience->looked_ns + RNL_RPC_CROWDED_NS;
             return RNL_RPC_NOTHING;
+        }
         if (patience->turns % TURNS_OTHERS == 0)
             return RNL_RPC_OTHERS;
     }

@@ -4,7 +4,8 @@
  * everything that calls.h has, and prints what came of it; the prints of two runs are compared, one with librunnel-rpc
  * and one without.
  *
- * KIND: clnttcp, vc, clntudp, bufcreate, dg, tlitcp, tliudp with WHERE = port on this host; clntunix with WHERE = path;
+ * KIND: clnttcp, vc, clntudp, bufcreate, dg, tlitcp, tliudp with WHERE = port on this host, or on $CALLS_HOST;
+ *       clntunix with WHERE = path;
  *       tcp, udp, tptcp, tpudp, vers with WHERE = host, through rpcbind
  * WHAT: all (default); core, which is all parts with fewer repetitions; or one of the words of `parts` below */
 #include "calls.h"
@@ -29,6 +30,7 @@ enum { SECONDS = 100, HANDLES = 20, THREADS = 4, LIST = 100 };
 static const struct timeval patience = {20, 0}, no_time = {0, 0};
 static const char *kind, *where;
 static int wrong, checks, datagram, few;
+static CLIENT *told; /* the handle that part_told has left */
 
 static void check(int ok, const char *what, int n)
 {
@@ -52,6 +54,8 @@ static CLIENT *make(rpcprog_t program, rpcvers_t version)
     const struct timeval wait = {5, 0};
     int sock = RPC_ANYSOCK;
     a.sin_port = htons((uint16_t)atoi(where));
+    if (getenv("CALLS_HOST"))
+        inet_pton(AF_INET, getenv("CALLS_HOST"), &a.sin_addr);
     if (strcmp(kind, "clnttcp") == 0)
         return clnttcp_create(&a, program, version, &sock, 0, 0);
     if (strcmp(kind, "clntudp") == 0)
@@ -439,13 +443,54 @@ static void part_busy(CLIENT *c)
     sleep(2);
 }
 
+/* Does what it is told on its input, and says when that is done: "null N", "bytes N", "nobody N" (a call of N bytes to
+ * a procedure that is not there), "batch N", "total", "destroy" (and a new handle), "quit". */
+static void part_told(CLIENT *c)
+{
+    char line[80], word[16];
+    while (fgets(line, sizeof line, stdin) && strcmp(line, "quit\n") != 0) {
+        int n = 0, sum = 0;
+        enum clnt_stat s = RPC_SUCCESS;
+        struct timespec a, b;
+        clock_gettime(CLOCK_MONOTONIC, &a);
+        if (sscanf(line, "%15s %d", word, &n) < 1)
+            continue;
+        if (strcmp(word, "null") == 0) {
+            for (int i = 0; i < n && s == RPC_SUCCESS; i++)
+                s = call(c, CALLS_NULL, NOTHING, NULL, NOTHING, NULL);
+        } else if (strcmp(word, "bytes") == 0 || strcmp(word, "nobody") == 0) {
+            struct calls_bytes to = {(u_int)n, some_bytes((u_int)n, (unsigned)n)}, back = {0};
+            int proc = strcmp(word, "bytes") == 0 ? CALLS_BYTES : 998;
+            s = call(c, proc, (xdrproc_t)xdr_calls_bytes, &to, (xdrproc_t)xdr_calls_bytes, &back);
+            check(s != RPC_SUCCESS || (back.count == to.count && memcmp(back.at, to.at, to.count) == 0), word, n);
+            free(to.at);
+            free(back.at);
+        } else if (strcmp(word, "batch") == 0) {
+            const int one = 1;
+            for (int i = 0; i < n && s == RPC_SUCCESS; i++)
+                s = clnt_call(c, CALLS_COUNT, (xdrproc_t)xdr_int, (char *)&one, NULL, NULL, no_time);
+        } else if (strcmp(word, "total") == 0) {
+            s = call(c, CALLS_TOTAL, NOTHING, NULL, (xdrproc_t)xdr_int, &sum);
+        } else if (strcmp(word, "destroy") == 0) {
+            clnt_destroy(c);
+            c = must_make();
+        }
+        clock_gettime(CLOCK_MONOTONIC, &b);
+        printf("%s %d: %s, %d\n", word, n, clnt_sperrno(s), sum);
+        fprintf(stderr, "%s %d: %.1f us each\n", word, n,
+                ((double)(b.tv_sec - a.tv_sec) * 1e6 + (double)(b.tv_nsec - a.tv_nsec) / 1e3) / (n > 0 ? n : 1));
+        fflush(stdout);
+    }
+    told = c;
+}
+
 static const struct {
     const char *name;
     void (*run)(CLIENT *);
 } parts[] = {{"simple", part_simple}, {"strings", part_strings}, {"bytes", part_bytes}, {"shapes", part_shapes},
              {"errors", part_errors}, {"who", part_who},         {"batch", part_batch}, {"threads", part_threads},
              {"fork", part_fork},     {"handles", part_handles}, {"late", part_late},   {"once", part_once},
-             {"death", part_death},   {"patient", part_patient}, {"busy", part_busy}};
+             {"death", part_death},   {"patient", part_patient}, {"busy", part_busy},   {"told", part_told}};
 enum { PARTS_OF_ALL = 11 };
 
 int main(int argc, char **argv)
@@ -467,7 +512,7 @@ int main(int argc, char **argv)
             parts[i].run(c);
             ran++;
         }
-    clnt_destroy(c);
+    clnt_destroy(told ? told : c);
     printf("%d checks, %d wrong\n", checks, wrong);
     return wrong || !ran ? 1 : 0;
 }

@@ -6,7 +6,7 @@
  * KIND: tcp, udp, both, unix (path in $CALLS_PATH), vc, dg, bufcreate, tli, bind (svc_create: needs rpcbind)
  * LOOP: run, select, poll, epoll, epoll2 (epoll_pwait2); daemon: svc_run in a forked child; prefork: svc_run in three
  *       processes
- * $CALLS_PORT: the port of tcp and udp, else one that is free */
+ * $CALLS_PORT: the port of tcp and udp, else one that is free; $CALLS_HOST: their address, else the loopback's */
 #include "calls.h"
 
 #include <arpa/inet.h>
@@ -171,6 +171,8 @@ static int bound_socket(int type)
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
     int fd = socket(AF_INET, type, 0);
     a.sin_port = htons((uint16_t)(port ? atoi(port) : 0));
+    if (getenv("CALLS_HOST"))
+        inet_pton(AF_INET, getenv("CALLS_HOST"), &a.sin_addr);
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));
     if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof a) < 0 || (type == SOCK_STREAM && listen(fd, 64) < 0)) {
         perror("server: socket");
