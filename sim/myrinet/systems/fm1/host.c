@@ -195,18 +195,18 @@ static void send_message(struct myri_side *side, uint32_t to, uint32_t bytes)
     fm1_send(&st->fm, to, 1, side->out, bytes);
 }
 
-/* One message at a time, so that the experiment sees each where it lies. */
+/* One message at a time, so that the experiment sees each where it lies: this one, or what a send has taken in before. */
 static uint32_t receive_message(struct myri_side *side, uint32_t bytes, uint64_t until)
 {
     struct fm1_host_state *st = side->state;
     (void)bytes;
-    st->got = 0;
     while (!st->got) {
         uint32_t flag = st->fm.ring + st->fm.next * FM1_FRAME + FM1_FRAME - 4;
         if (!myri_task_poll_by_call(side->task, flag, 0, until, LIBRARY))
             return 0;
         take_frame(&st->fm);
     }
+    st->got--;
     return st->length;
 }
 
