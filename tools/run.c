@@ -5,6 +5,8 @@
 #include "launcher/hosts.h"
 #include "launcher/launcher.h"
 #include "launcher/spawn.h"
+#include "meet/daemon.h"
+#include "meet/node_key.h"
 #include "tool.h"
 
 #include <argp.h>
@@ -284,11 +286,12 @@ static int launch(struct room *room)
         return RNL_EXIT_SYSTEM;
     if (job.expected && find_self(&job, room->self, sizeof room->self) < 0)
         return RNL_EXIT_SYSTEM;
-    if (rnl_tool_below_mpi() && job.hosts > 1)
-        fprintf(stderr,
-                "runnel: the provider of `runnel mpi` knows one host only, and this job has %u: if it is a job "
-                "of MPI, start it with --mpi and without `runnel mpi`, and MPI takes transports of its own\n",
-                job.hosts);
+    if (rnl_tool_below_mpi() && job.hosts > 1 && !rnl_daemon_named() && !rnl_node_key_present())
+        fprintf(
+            stderr,
+            "runnel: the provider of `runnel mpi` needs a key to reach ranks on other hosts, and this one has none: "
+            "make one with `runnel key --new`, and install it on each host with `runnel key --install`; or start "
+            "the job with --mpi and without `runnel mpi`, and MPI takes transports of its own\n");
     job.mpi |= rnl_tool_below_mpi();
     if (job.size == 0) {
         int cores = rnl_bind_count();

@@ -32,7 +32,7 @@ static int know_source(struct rnl_ofi_av *av, uint64_t source, fi_addr_t address
 static int insert(struct rnl_ofi_av *av, const struct rnl_ofi_name *name, fi_addr_t *out)
 {
     char text[RNL_ADDRESS_BYTES];
-    if (!rnl_ofi_name_unpack(name, text) || name->ep >= RNL_OFI_EPS)
+    if (!rnl_ofi_name_unpack(name, text))
         return -FI_EINVAL;
     struct rnl_ofi_peer *p = rnl_ofi_peer_find(av->domain, name);
     if (!p)
@@ -121,7 +121,7 @@ static int av_lookup(struct fid_av *fid, fi_addr_t address, void *out, size_t *l
     bool known = address < av->count && av->entry[address].peer;
     if (known) {
         struct rnl_ofi_name name = av->entry[address].peer->name;
-        name.ep = (uint16_t)av->entry[address].ep;
+        name.ep = (uint8_t)av->entry[address].ep;
         memcpy(out, &name, *len < sizeof name ? *len : sizeof name);
         *len = sizeof name;
     }

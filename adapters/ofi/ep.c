@@ -222,7 +222,7 @@ static int cm_getname(struct fid *fid, void *addr, size_t *len)
     const struct rnl_ofi_ep *e = ep_of(fid);
     struct rnl_ofi_name name = e->domain->name;
     size_t room = *len;
-    name.ep = (uint16_t)e->number;
+    name.ep = (uint8_t)e->number;
     *len = sizeof name;
     if (addr)
         memcpy(addr, &name, room < sizeof name ? room : sizeof name);

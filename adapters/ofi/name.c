@@ -1,69 +1,68 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * name.c - names of endpoints: the printable address of a domain in fewer bytes, and back. */
+ * name.c - names of endpoints: the printable address of a domain (src/meet/address.c) in fewer bytes, and back. */
 #include "wire.h"
 
 #include <runnel/meet.h>
 
+#include <sodium.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
-static const unsigned char magic[4] = {'R', 'N', 'L', 'F'};
-static const char prefix[] = "rnl", digits[] = "0123456789abcdef";
-
-static int value_of(char c)
-{
-    const char *at = c ? strchr(digits, c) : NULL;
-    return at ? (int)(at - digits) : -1;
-}
+static const unsigned char magic[2] = {'R', 'N'};
+/* Where the parts of an address are in what is packed. */
+enum { USER = 0, HOST = 4, NAME = 12, TOKEN = 28, IP = 44, IP_BYTES = RNL_OFI_PACKED_BYTES - IP };
+static const struct {
+    unsigned at, bytes;
+} in_hex[] = {{HOST, NAME - HOST}, {NAME, TOKEN - NAME}, {TOKEN, IP - TOKEN}};
+enum { HEX_PARTS = sizeof in_hex / sizeof in_hex[0], HEX_BYTES = 2 * (TOKEN - NAME) + 1, IP_TEXT = 23 };
 
 bool rnl_ofi_name_pack(struct rnl_ofi_name *out, const char *address, unsigned ep)
 {
-    size_t at = 0;
+    unsigned user;
+    int digits = 0;
+    size_t got;
     memset(out, 0, sizeof *out);
     memcpy(out->magic, magic, sizeof magic);
-    out->ep = (uint16_t)ep;
-    if (ep > UINT16_MAX || strncmp(address, prefix, sizeof prefix - 1) != 0)
+    out->ep = (uint8_t)ep;
+    if (ep > UINT8_MAX || sscanf(address, "rnl1.%10u%n", &user, &digits) != 1 || digits == 0)
         return false;
-    for (const char *part = address + sizeof prefix - 1;; part++) {
-        size_t n = strcspn(part, ".");
-        if (n == 0 || n > UINT8_MAX || at + 1 + (n + 1) / 2 > sizeof out->packed)
+    memcpy(out->packed + USER, &(uint32_t){user}, sizeof(uint32_t));
+    const char *text = address + digits;
+    for (unsigned i = 0; i < HEX_PARTS; i++) {
+        size_t n = in_hex[i].bytes;
+        if (*text != '.' || strnlen(text + 1, 2 * n) < 2 * n ||
+            sodium_hex2bin(out->packed + in_hex[i].at, n, text + 1, 2 * n, NULL, &got, NULL) != 0 || got != n)
             return false;
-        out->packed[at] = (unsigned char)n;
-        for (size_t i = 0; i < n; i++) {
-            int v = value_of(part[i]);
-            if (v < 0)
-                return false;
-            out->packed[at + 1 + i / 2] |= (unsigned char)(i % 2 ? v : v << 4);
-        }
-        at += 1 + (n + 1) / 2;
-        part += n;
-        if (*part == '\0')
-            break;
+        text += 1 + 2 * n;
     }
-    out->packed_bytes = (uint8_t)at;
-    return true;
+    out->kind = *text == '@' ? RNL_OFI_NAME_ANYWHERE : RNL_OFI_NAME_HERE;
+    return *text == '@' ? sodium_base642bin(out->packed + IP, IP_BYTES, text + 1, strlen(text + 1), NULL, &got, NULL,
+                                            sodium_base64_VARIANT_URLSAFE_NO_PADDING) == 0 &&
+                              got == IP_BYTES
+                        : *text == '\0';
 }
 
 bool rnl_ofi_name_unpack(const struct rnl_ofi_name *name, char *text)
 {
-    size_t at = 0, end = name->packed_bytes, n = sizeof prefix - 1;
-    if (memcmp(name->magic, magic, sizeof magic) != 0 || end == 0 || end > sizeof name->packed)
+    char hex[HEX_BYTES], ip[IP_TEXT];
+    uint32_t user;
+    memcpy(&user, name->packed + USER, sizeof user);
+    if (memcmp(name->magic, magic, sizeof magic) != 0 ||
+        (name->kind != RNL_OFI_NAME_HERE && name->kind != RNL_OFI_NAME_ANYWHERE))
         return false;
-    memcpy(text, prefix, n);
-    while (at < end) {
-        size_t count = name->packed[at++];
-        if (count == 0 || at + (count + 1) / 2 > end || n + count + 2 > RNL_ADDRESS_BYTES)
-            return false;
-        for (size_t i = 0; i < count; i++) {
-            unsigned both = name->packed[at + i / 2];
-            text[n++] = digits[i % 2 ? both & 15 : both >> 4];
-        }
-        at += (count + 1) / 2;
-        text[n++] = at < end ? '.' : '\0';
+    /* One address, one name: peers are found by these bytes. */
+    if (sodium_is_zero(name->packed + IP, IP_BYTES) != (name->kind == RNL_OFI_NAME_HERE))
+        return false;
+    int n = snprintf(text, RNL_ADDRESS_BYTES, "rnl1.%u", user);
+    for (unsigned i = 0; i < HEX_PARTS; i++) {
+        (void)sodium_bin2hex(hex, sizeof hex, name->packed + in_hex[i].at, in_hex[i].bytes);
+        n += snprintf(text + n, RNL_ADDRESS_BYTES - (size_t)n, ".%s", hex);
     }
-    for (; at < sizeof name->packed; at++)
-        if (name->packed[at] != 0)
-            return false; /* one address, one name: peers are found by these bytes */
+    if (name->kind == RNL_OFI_NAME_ANYWHERE) {
+        (void)sodium_bin2base64(ip, sizeof ip, name->packed + IP, IP_BYTES, sodium_base64_VARIANT_URLSAFE_NO_PADDING);
+        (void)snprintf(text + n, RNL_ADDRESS_BYTES - (size_t)n, "@%s", ip);
+    }
     return true;
 }

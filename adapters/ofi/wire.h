@@ -99,22 +99,22 @@ struct rnl_ofi_rma_head {
 };
 static_assert(sizeof(struct rnl_ofi_rma_head) == 40, "drawn above");
 
-enum { RNL_OFI_NAME_BYTES = 64, RNL_OFI_PACKED_BYTES = 56 };
+enum { RNL_OFI_NAME_BYTES = 64, RNL_OFI_PACKED_BYTES = 60 };
 /* The name of an endpoint, which fi_getname gives and fi_av_insert takes: 64 bytes, as many as MPI has room for.
  *
- *   0      4    6        7   8
- *   +------+----+--------+---+----------------------------+
- *   | RNLF | ep | packed | 0 | address of the domain, packed |
- *   +------+----+--------+---+----------------------------+
+ *   0    2    3      4      8      16     32      48   64
+ *   +----+----+------+------+------+------+-------+----+
+ *   | RN | ep | kind | user | host | name | token | ip |
+ *   +----+----+------+------+------+------+-------+----+
  *
- * Packed are the parts of the address between its dots, without the "rnl" that it begins with: each a byte with its
- * number of digits, and the digits, two to a byte. */
+ * From `user` on it is the address of the domain, which rnl_address prints as text. ip is 0 if it names no
+ * address by which other hosts reach it. */
 struct rnl_ofi_name {
-    unsigned char magic[4];
-    uint16_t ep;
-    uint8_t packed_bytes, zero;
+    unsigned char magic[2];
+    uint8_t ep, kind; /* enum rnl_ofi_name_kind */
     unsigned char packed[RNL_OFI_PACKED_BYTES];
 };
+enum rnl_ofi_name_kind { RNL_OFI_NAME_HERE = 1, RNL_OFI_NAME_ANYWHERE };
 static_assert(sizeof(struct rnl_ofi_name) == RNL_OFI_NAME_BYTES, "drawn above");
 
 /* Packs the address (rnl_address) into the name. Returns false if it does not fit, or has something else in it. */

@@ -9,6 +9,7 @@
  * host, it can be inserted from other hosts: there it is a service, RNL_MEET_AT and NAME, of the endpoint's daemon. */
 #include "base/error.h"
 #include "job/address_probe.h"
+#include "meet/daemon.h"
 #include "meet/meet_internal.h"
 #include "meet/node_key.h"
 #include "meet/who.h"
@@ -136,16 +137,18 @@ static int listen_at(struct meet *m)
                           "(ulimit -n)");
 }
 
-/* Whether processes of other hosts may come: a daemon that is talked to already, or that could be started, has a key.
- */
+/* Whether processes of other hosts may come: there is a daemon, or one that could be started has a key. */
 static bool has_other_hosts(const struct meet *m)
 {
-    char file[4096];
     for (const struct meet_link *l = m->links; l; l = l->next)
         if (l->uid == m->own_uid && l->sock >= 0)
             return true;
-    return access("/etc/runnel/key", F_OK) == 0 ||
-           (rnl_node_key_file(file, sizeof file) == 0 && access(file, F_OK) == 0);
+    if (rnl_node_key_present())
+        return true;
+    int sock = rnl_daemon_connect(m->own_uid, rnl_daemon_named());
+    if (sock >= 0)
+        close(sock);
+    return sock >= 0;
 }
 
 /* Gives an address of this host. False: it has none by which another one could reach it. */

@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static const char of_root[] = "/etc/runnel/key";
 enum { DIGITS = 2 * RNL_NODE_KEY_BYTES, PRINTED = 16, FIRST_PORT = 20000, PORTS = 10000 };
 
 int rnl_node_key_file(char *out, size_t n)
@@ -24,13 +25,19 @@ int rnl_node_key_file(char *out, size_t n)
     char buf[4096];
     const uid_t uid = geteuid();
     if (uid == 0) {
-        snprintf(out, n, "/etc/runnel/key");
+        snprintf(out, n, "%s", of_root);
         return 0;
     }
     if (getpwuid_r(uid, &entry, buf, sizeof buf, &found) != 0 || !found || found->pw_dir[0] != '/' ||
         (size_t)snprintf(out, n, "%s/.config/runnel/key", found->pw_dir) >= n)
         return rnl_fail(RNL_ERR_ARG, "user %u has no home directory where a key could be: name a file", (unsigned)uid);
     return 0;
+}
+
+bool rnl_node_key_present(void)
+{
+    char file[4096];
+    return access(of_root, F_OK) == 0 || (rnl_node_key_file(file, sizeof file) == 0 && access(file, F_OK) == 0);
 }
 
 bool rnl_node_key_parse(const char *text, unsigned char out[RNL_NODE_KEY_BYTES])

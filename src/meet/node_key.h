@@ -13,6 +13,8 @@ enum { RNL_NODE_KEY_BYTES = 32, RNL_NODE_KEY_PRINT = 40 /* of its fingerprint, w
 
 /* Writes the name of the file that the present user's daemons read. 0 or RNL_ERR_ARG: the user has no home. */
 int rnl_node_key_file(char *out, size_t n);
+/* Whether there is one, the present user's or that of the node's daemon. */
+bool rnl_node_key_present(void);
 /* Reads a key, which the caller wipes. 0; RNL_ERR_UNREACHABLE: there is no such file; RNL_ERR_REFUSED: others may read
  * or have written it, or it is no key. */
 int rnl_node_key_read(const char *file, unsigned char out[RNL_NODE_KEY_BYTES]);
