@@ -31,6 +31,11 @@ void info_put_json(const char *s);
 /* One line of a file in a folder; 0 = there is none. */
 int info_read_line(const char *dir, const char *name, char *text, unsigned room);
 
+/* The nearest `runnel` among the processes above that one; 0 = none. */
+int info_launcher_of(int pid);
+/* The state of a process: "running", "sleeping", "stopped" and so on; "" = there is none. */
+const char *info_state_of(int pid);
+
 /* The section of the network (info_net.c). */
 void info_network(struct info_page *p);
 /* A section of the processes that have an endpoint. */

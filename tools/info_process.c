@@ -54,7 +54,7 @@ static const char *program_of(const struct rnl_counters *c, const char *command)
 }
 
 /* The launcher of a process: its nearest ancestor of that name; 0 = none. A wrapper may stand between the two. */
-static int launcher_of(int pid)
+int info_launcher_of(int pid)
 {
     char dir[32], text[512];
     for (int steps = 0; steps < ANCESTORS_MAX; steps++) {
@@ -87,7 +87,7 @@ void info_running(struct info_page *p)
             continue;
         command_of(pid, command, sizeof command);
         snprintf(rank, sizeof rank, "rank %u of %u", c->rank, c->size);
-        int job = launcher_of(pid);
+        int job = info_launcher_of(pid);
         if (p->json) {
             info_key(p, e->d_name);
             printf("{\"program\":");
@@ -107,7 +107,7 @@ void info_running(struct info_page *p)
 }
 
 /* The state of a process as /proc has it: "stopped"; "" = there is none. */
-static const char *state_of(int pid)
+const char *info_state_of(int pid)
 {
     char dir[32], text[512];
     snprintf(dir, sizeof dir, "/proc/%d", pid);
@@ -138,7 +138,7 @@ static int complain(int pid, int status)
 {
     char dir[32], command[64];
     struct stat st;
-    const char *state = state_of(pid);
+    const char *state = info_state_of(pid);
     int e = status < 0 ? rnl_last_error()->sys_errno : 0;
     snprintf(dir, sizeof dir, "/proc/%d", pid);
     command_of(pid, command, sizeof command);
@@ -224,7 +224,7 @@ int info_process(int pid, int json)
     char command[64];
     int n = page ? rnl_counters_read(pid, page, ENDPOINTS_MAX)
                  : rnl_fail(RNL_ERR_NO_MEMORY, "no memory for the counters of %d endpoints", ENDPOINTS_MAX);
-    const char *state = state_of(pid);
+    const char *state = info_state_of(pid);
     if (n <= 0) {
         free(page);
         return complain(pid, n);

@@ -23,6 +23,7 @@ int rnl_tool_rpc(int argc, char **argv);
 int rnl_tool_run(int argc, char **argv);
 int rnl_tool_sim(int argc, char **argv);
 int rnl_tool_sim_decode(int argc, char **argv); /* of rnl_tool_sim */
+int rnl_tool_why(int argc, char **argv);
 
 /* Of subcommands that start a program: as a shell's, and that what they add to it is not there. */
 enum { RNL_TOOL_UNAVAILABLE = 69, RNL_TOOL_CANNOT_RUN = 126, RNL_TOOL_NOT_FOUND = 127 };

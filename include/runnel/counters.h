@@ -66,7 +66,19 @@ enum { RNL_COUNTERS_MAGIC = 0x4e525543, RNL_COUNTERS_VERSION = 1, RNL_COUNTERS_B
     X(mtu_raised, "times a path was found to take larger datagrams")                 \
     X(mtu_fell, "times a path was found not to take them any more")                  \
     X(cuts_undone, "congestion windows restored: no packet was lost")                \
-    X(strays, "datagrams that belong to no connection")
+    X(strays, "datagrams that belong to no connection")                              \
+    X(wait_for, "enum rnl_waits: what a call that sleeps waits for, now; 0 = none")  \
+    X(wait_since_ns, "start of the last such wait, CLOCK_MONOTONIC")                 \
+    X(suspended_rank, "1 + sender of the message whose handler was suspended last")
+
+enum rnl_waits {
+    RNL_WAITS_NOT = 0,
+    RNL_WAITS_MESSAGE,
+    RNL_WAITS_ROOM, /* at waiting_for_rank */
+    RNL_WAITS_CLOSE,
+    RNL_WAITS_OPERATION, /* a put, get or quiet, or what was queued before */
+    RNL_WAITS_TIME       /* a message, for a limited time */
+};
 
 struct rnl_counters {
     uint32_t magic, version;

@@ -577,6 +577,8 @@ struct rnl_idle {
     unsigned room_lane;
     uint32_t bulk; /* bytes of bulk area that are needed, too */
     uint32_t polls, yields;
+    uint8_t what;          /* enum rnl_waits, for whoever looks on; 0 = it follows from `room` and the close */
+    uint64_t since_ns;     /* when the call first gave the processor away; 0 = not yet */
     bool by_wake;          /* rnl_wake ends it */
     struct rnl_idle *next; /* list of ep->wait.asleep */
 };

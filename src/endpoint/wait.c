@@ -305,6 +305,18 @@ static bool polled_enough(const struct rnl_endpoint *ep, struct rnl_idle *w)
     return w->deadline_ns != UINT64_MAX && (before == 0 || before / POLLS_PER_CLOCK != w->polls / POLLS_PER_CLOCK);
 }
 
+/* Lets other processes see what the call waits for, while it is away. */
+static void show(struct rnl_endpoint *ep, struct rnl_idle *w, uint64_t now_ns)
+{
+    if (w->since_ns == 0)
+        w->since_ns = now_ns;
+    ep->c->wait_since_ns = w->since_ns;
+    ep->c->wait_for = w->room             ? RNL_WAITS_ROOM
+                      : ep->close.closing ? RNL_WAITS_CLOSE
+                      : w->what           ? w->what
+                                          : RNL_WAITS_OPERATION;
+}
+
 int rnl_ep_idle(struct rnl_endpoint *ep, struct rnl_idle *w)
 {
     if (RNL_UNLIKELY(ep->wait.yielded))
@@ -331,13 +343,19 @@ int rnl_ep_idle(struct rnl_endpoint *ep, struct rnl_idle *w)
             return 0;
         w->polls = 0;
         w->yields += 1 + ep->wait.spin / POLLS_AS_YIELD;
+        show(ep, w, now);
         yield(ep);
+        if (!rnl_ep_forked(ep))
+            ep->c->wait_for = RNL_WAITS_NOT;
         if (w->yields <= YIELDS_BEFORE_SLEEP)
             return 0;
     }
     w->polls = 0;
     /* After a wake-up: a few more looks before the next sleep. After a sleep that brought nothing: one look. */
+    show(ep, w, now);
     w->yields = sleep_until(ep, w, now) ? YIELDS_BEFORE_SLEEP - 4 : PARKED;
+    if (!rnl_ep_forked(ep))
+        ep->c->wait_for = RNL_WAITS_NOT;
     return 0;
 }
 

@@ -217,7 +217,8 @@ int64_t rnl_stream_extract_all(struct rnl_endpoint *ep, size_t max)
 
 int64_t rnl_stream_wait(struct rnl_endpoint *ep, int64_t timeout_ns, bool by_wake)
 {
-    struct rnl_idle w = {.deadline_ns = UINT64_MAX, .by_wake = by_wake};
+    struct rnl_idle w = {
+        .deadline_ns = UINT64_MAX, .by_wake = by_wake, .what = timeout_ns < 0 ? RNL_WAITS_MESSAGE : RNL_WAITS_TIME};
     unsigned work_done, counted = 0;
     int64_t bytes = rnl_ep_enter(ep);
     if (bytes < 0)

@@ -120,6 +120,7 @@ int rnl_stream_start(struct rnl_endpoint *ep, struct rnl_stream *s, const struct
     if (co) {
         s->coro = co;
         ep->c->handlers_suspended++;
+        ep->c->suspended_rank = 1 + s->conn->rank;
     } else {
         returned(ep, s);
     }
