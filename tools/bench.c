@@ -191,23 +191,16 @@ static void check(struct argp_state *state, struct bench_options *q)
         const struct bench_scenario *scenario = bench_scenarios[i];
         if (!(q->scenarios & 1u << i))
             continue;
-        if (!(q->apis & scenario->apis)) {
+        const char *why = NULL;
+        if (!(q->apis & scenario->apis))
+            why = "not measured over the interfaces that --api names; runnel-bench(1) says over which";
+        else if (scenario->netns && !q->netns)
+            why = "measured between namespaces: give --netns too";
+        else if (scenario->shm && q->net.udp)
+            why = "measured on one host: leave out --transport udp and --netns";
+        if (why) {
             if (q->named & 1u << i)
-                argp_error(state,
-                           "%s is not measured over the interfaces that --api names; runnel-bench(1) says over which",
-                           scenario->name);
-            q->scenarios &= ~(1u << i);
-            continue;
-        }
-        if (scenario->netns && !q->netns) {
-            if (q->named & 1u << i)
-                argp_error(state, "%s is measured between namespaces: give --netns too", scenario->name);
-            q->scenarios &= ~(1u << i);
-            continue;
-        }
-        if (scenario->shm && q->net.udp) {
-            if (q->named & 1u << i)
-                argp_error(state, "%s is measured on one host: leave out --transport udp and --netns", scenario->name);
+                argp_error(state, "%s is %s", scenario->name, why);
             q->scenarios &= ~(1u << i);
             continue;
         }

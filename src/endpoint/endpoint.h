@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * endpoint.h - peers and their connections, credit, polling and waiting, the life and death of peers. Only stream/ and
- * the interfaces on it stand above.
+ * endpoint.h - peers and their connections, credit, polling and waiting, the life and death of peers. Above: stream/.
  *
  * A struct rnl_endpoint is all the state of one place in a job; nothing is global. One thread at a time works on an
  * endpoint; RNL_SHARED endpoints take a lock in every public call. A connection is a pair of rings for each lane. It
@@ -41,8 +40,7 @@ enum { RNL_CONN_STREAM_BYTES = 3 * 184, RNL_HANDLER_BYTES = 32 };
 struct rnl_conn_ops {
     void (*opened)(struct rnl_endpoint *ep, struct rnl_conn *conn); /* the connection is new */
     void (*gone)(struct rnl_endpoint *ep, struct rnl_conn *conn);   /* its peer is gone: fails open messages */
-    bool (*receives)(
-        const struct rnl_conn *conn); /* an incoming message's handler runs or waits, or its reply is deferred */
+    bool (*receives)(const struct rnl_conn *conn);       /* a handler runs or waits, or its reply is deferred */
     bool (*sends)(const struct rnl_conn *conn);          /* an outgoing message is open */
     uint64_t (*uncomposed)(const struct rnl_conn *conn); /* bulk bytes reserved and not composed yet */
 };
@@ -601,11 +599,9 @@ void rnl_ep_busy(struct rnl_endpoint *ep);
 RNL_COLD void rnl_ep_look_again(struct rnl_endpoint *ep);
 /* Returns 1 if an extract would find something. Armed connections that have cells become polled. */
 int rnl_ep_look(struct rnl_endpoint *ep);
-/* The same for one look of a program that spins: it looks at the polled connections, and at the armed ones if the bell
- * rang. */
+/* The same for one look of a program that spins: at polled connections, and at armed ones if the bell rang. */
 int rnl_ep_look_polled(struct rnl_endpoint *ep);
-/* Ends a look of a program that found nothing: does now and then what an empty extract has time for, and never
- * yields. */
+/* Ends a look that found nothing: does now and then what an empty extract has time for, and never yields. */
 void rnl_ep_looked(struct rnl_endpoint *ep);
 /* Issues the heavy fence of env, or a full fence where there is none and senders fence. */
 void rnl_ep_fence(struct rnl_endpoint *ep);
