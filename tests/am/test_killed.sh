@@ -27,4 +27,4 @@ for how in '' '--transport udp'; do
     ok "each request to a killed rank was handled, or came back${how:+ ($how)}" $worse
 done
 echo "# $back came back, 2,400 of them sent to one that was known to be dead"
-exit $failed
+exit "$failed"

@@ -81,4 +81,4 @@ check "a program that leaves AM's names to others" "$cc" "${includes[@]}" -DAMUD
     "${program[@]}" -o "$dir/coexist-program" -L"$build/src" -lamudp
 check "... runs" run "$dir/coexist-program" 2 L messages
 check "... and has none of them" sh -c "! nm -u '$dir/coexist-program' | grep -E ' (AM_(Poll|Map|SetTag)|_AM_)'"
-exit $failed
+exit "$failed"

@@ -2,30 +2,15 @@
 # Programs written for AMUDP as jobs: each way to start them, output, exit codes, environment, collectives; and known
 # faults of AMUDP that show only between processes (w1 ...). Each case has a deadline.
 # shellcheck disable=SC2016,SC2317 # commands for the workers' shell; functions that are arguments
-set -u
-build=${RUNNEL_BUILD:?the build directory}
-runnel=${RUNNEL:?the runnel command}
+# shellcheck disable=SC1091,SC2154 # test.sh sets them
+. "$(dirname "$0")/../support/test.sh"
 program=$build/tests/amudp-spmd
-dir=$(mktemp -d)
 export TMPDIR=$dir
-trap 'rm -rf "$dir"' EXIT
 export PATH=$build/tools:$PATH
 for name in SPAWNFN NETWORKDEPTH FAULT_RATE CSPAWN_CMD; do unset "$name" "AMUDP_$name" "GASNET_$name"; done
-failed=0
 limit=60
 grep -qE '__(asan|tsan)_init' "$program" && limit=240
 
-ok() { # NAME COMMAND...
-    local name=$1
-    shift
-    if "$@"; then
-        echo "ok - $name"
-    else
-        echo "not ok - $name"
-        sed 's/^/    /' "$dir/out" "$dir/err" 2>/dev/null | cut -c1-300 | head -n 20
-        failed=1
-    fi
-}
 status=0
 run() { # COMMAND...: leaves out, err and $status
     status=0
@@ -38,59 +23,59 @@ lines() { [ "$(grep -cE -- "$2" "$dir/$1")" = "$3" ]; }
 # ---- starting ----
 for n in 1 2 5; do
     run "$program" "$n" L messages
-    ok "$n workers, each kind of message, as its own master" is 0
+    check "$n workers, each kind of message, as its own master" is 0
 done
 run "$program" 4 l gathers
-ok "gathers of up to 100,000 bytes, 4 workers" is 0
+check "gathers of up to 100,000 bytes, 4 workers" is 0
 run "$program" 7 L gathers
-ok "... 7 workers" is 0
+check "... 7 workers" is 0
 run "$program" 3 L gathers-threads
-ok "... 3 workers, with threads that poll meanwhile" is 0
+check "... 3 workers, with threads that poll meanwhile" is 0
 run "$program" 6 L barrier "$dir/barrier"
-ok "nobody leaves a barrier before all have come" is 0
+check "nobody leaves a barrier before all have come" is 0
 WHAT_THE_MASTER_HAS="a b" run "$program" 3 L print
-ok "output and errors of all workers come out at the master" lines out '^rank [012] of 3 has a b and 2 arguments$' 3
-ok "... each on its own" lines err '^errors of rank [012]$' 3
+check "output and errors of all workers come out at the master" lines out '^rank [012] of 3 has a b and 2 arguments$' 3
+check "... each on its own" lines err '^errors of rank [012]$' 3
 AMUDP_SPAWNFN=L run "$program" 2 print
-ok "the environment says how to spawn" lines out '^rank [01] of 2 has nothing and 2 arguments$' 2
+check "the environment says how to spawn" lines out '^rank [01] of 2 has nothing and 2 arguments$' 2
 GASNET_SPAWNFN=L AMUDP_SPAWNFN=X run "$program" 2 print
-ok "... GASNet's prefix before AMUDP's" is 0
+check "... GASNet's prefix before AMUDP's" is 0
 run "$runnel" run -n 3 "$program" print
-ok "the same program under runnel run" lines out '^rank [012] of 3 has nothing and 2 arguments$' 3
+check "the same program under runnel run" lines out '^rank [012] of 3 has nothing and 2 arguments$' 3
 run amudprun -np 2 "$program" print
-ok "amudprun starts it" lines out '^rank [01] of 2 has nothing and 2 arguments$' 2
+check "amudprun starts it" lines out '^rank [01] of 2 has nothing and 2 arguments$' 2
 run amudprun -np 2 -spawn L -depth 5 "$program" messages
-ok "... with options" is 0
+check "... with options" is 0
 run "$program"
-ok "without a number of workers it says how to start it" grep -q '^usage: .* WORKERS' "$dir/err"
-ok "... and fails" is 1
+check "without a number of workers it says how to start it" grep -q '^usage: .* WORKERS' "$dir/err"
+check "... and fails" is 1
 run "$program" 2 S print
-ok "ssh without hosts is an error that names the setting" grep -q 'SSH_SERVERS' "$dir/err"
+check "ssh without hosts is an error that names the setting" grep -q 'SSH_SERVERS' "$dir/err"
 silent() { # ARGUMENT...: a program that does not ask for errors to be printed
     SILENT=1 run "$program" "$@"
 }
 silent 2 S print
-ok "... also where errors are not printed" grep -q '^AMUDP: the job does not start: .*SSH_SERVERS' "$dir/err"
+check "... also where errors are not printed" grep -q '^AMUDP: the job does not start: .*SSH_SERVERS' "$dir/err"
 silent 2 C print
-ok "a custom spawner without a command names the setting" grep -q 'could not be started: CSPAWN_CMD' "$dir/err"
+check "a custom spawner without a command names the setting" grep -q 'could not be started: CSPAWN_CMD' "$dir/err"
 AMUDP_SPAWNFN=Q silent 2 print
-ok "a way of spawning that there is not is told" grep -q 'SPAWNFN names no way of spawning' "$dir/err"
-ok "... with those that there are" lines err '^  SPAWN [SLC]  ' 3
-ok "... and fails" is 1
+check "a way of spawning that there is not is told" grep -q 'SPAWNFN names no way of spawning' "$dir/err"
+check "... with those that there are" lines err '^  SPAWN [SLC]  ' 3
+check "... and fails" is 1
 for rate in 1.5 abc -1 0x; do
     AMUDP_FAULT_RATE=$rate silent 2 L print
-    ok "FAULT_RATE=$rate is refused" grep -qF "FAULT_RATE is '$rate': set it to" "$dir/err"
+    check "FAULT_RATE=$rate is refused" grep -qF "FAULT_RATE is '$rate': set it to" "$dir/err"
 done
 AMUDP_FAULT_RATE=abc run "$runnel" run -n 2 "$program" print
-ok "... also by workers that another starts" grep -q "FAULT_RATE is 'abc': set it to" "$dir/err"
+check "... also by workers that another starts" grep -q "FAULT_RATE is 'abc': set it to" "$dir/err"
 AMUDP_NETWORKDEPTH=many silent 2 L print
-ok "a number that is none is told, and what is taken" grep -q "NETWORKDEPTH is 'many', not a number from 1 to 1024: taken as 128" "$dir/err"
+check "a number that is none is told, and what is taken" grep -q "NETWORKDEPTH is 'many', not a number from 1 to 1024: taken as 128" "$dir/err"
 run amudprun --help
-ok "amudprun --help" lines out '^usage: amudprun|-spawn|-depth D|--help' 6
-ok "... succeeds" is 0
+check "amudprun --help" lines out '^usage: amudprun|-spawn|-depth D|--help' 6
+check "... succeeds" is 0
 run amudprun --np 2 --nonsense
-ok "an option that there is not is named" grep -q "there is no option '--nonsense'" "$dir/err"
-ok "... with status 64" is 64
+check "an option that there is not is named" grep -q "there is no option '--nonsense'" "$dir/err"
+check "... with status 64" is 64
 
 cat >"$dir/ssh" <<'EOF'
 #!/usr/bin/env bash
@@ -102,63 +87,63 @@ exec sh -c "$*"
 EOF
 chmod +x "$dir/ssh"
 WHAT_THE_MASTER_HAS="a b" SSH_SERVERS="one; two" SSH_CMD="$dir/ssh" run "$program" 4 S print
-ok "ssh: workers on each host of the list" lines out '^rank [0123] of 4 has a b and 2 arguments$' 4
-ok "ssh: ... by the command that is given" test "$(sort "$dir/ssh.hosts" | tr '\n' ' ')" = "one two "
+check "ssh: workers on each host of the list" lines out '^rank [0123] of 4 has a b and 2 arguments$' 4
+check "ssh: ... by the command that is given" test "$(sort "$dir/ssh.hosts" | tr '\n' ' ')" = "one two "
 SSH_SERVERS="one two" SSH_CMD="$dir/ssh" run "$program" 2 S exit 3
-ok "ssh: exit codes" is 3
+check "ssh: exit codes" is 3
 
 # ---- ends ----
 run "$program" 3 L exit 5
-ok "the exit code of the worker that ends the job is the master's" is 5
-ok "... and each worker's exit callback is called" lines out 'the job ends with 5$' 3
+check "the exit code of the worker that ends the job is the master's" is 5
+check "... and each worker's exit callback is called" lines out 'the job ends with 5$' 3
 run "$program" 3 L exit 0
-ok "a job can be ended with code 0" is 0
-ok "... and each worker hears of it" lines out 'the job ends with 0$' 3
-ok "... and ends by what it has set to end it" lines out 'ends itself with 0$' 3
+check "a job can be ended with code 0" is 0
+check "... and each worker hears of it" lines out 'the job ends with 0$' 3
+check "... and ends by what it has set to end it" lines out 'ends itself with 0$' 3
 run "$program" 4 L control 0
-ok "also where it only looks for that" lines out 'the job ends with 0$' 4
+check "also where it only looks for that" lines out 'the job ends with 0$' 4
 for code in 0 6; do
     run "$program" 3 L exit-threads "$code"
-    ok "threads that poll and end the job at once end it with $code" is "$code"
-    ok "... once in each worker" lines out "the job ends with $code\$" 3
+    check "threads that poll and end the job at once end it with $code" is "$code"
+    check "... once in each worker" lines out "the job ends with $code\$" 3
 done
 for how in short long reply 0; do
     for code in 0 6; do
         run "$program" 5 L exit-in "$how" "$code"
-        ok "a handler ($how) can end the job with $code" is "$code"
-        ok "... and each worker hears of it" lines out "the job ends with $code\$" 5
+        check "a handler ($how) can end the job with $code" is "$code"
+        check "... and each worker hears of it" lines out "the job ends with $code\$" 5
     done
 done
 run "$program" 3 L exit-in waiting 6
-ok "a handler can end a job whose worker waits for a stuck one" is 6
+check "a handler can end a job whose worker waits for a stuck one" is 6
 # It leaves without closing anything: no place to look for leaks.
 ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 run "$program" 3 L return
-ok "a worker that returns from main gives its status" is 7
+check "a worker that returns from main gives its status" is 7
 run "$program" 3 L killed
-ok "a worker that is killed ends the job" is 134
+check "a worker that is killed ends the job" is 134
 
 # ---- custom spawning ----
 SPAWNS_ITSELF=1 WHAT_THE_MASTER_HAS=there run "$program" print
-ok "a spawner of the program's own, and output at the master" lines out '^rank [012] of 3 has there and 2 arguments$' 3
+check "a spawner of the program's own, and output at the master" lines out '^rank [012] of 3 has there and 2 arguments$' 3
 SPAWNS_ITSELF=1 run "$program" messages
-ok "... each kind of message" is 0
+check "... each kind of message" is 0
 export CSPAWN_CMD='for i in $(seq %N); do %C & done; wait'
 run "$program" 3 C messages
-ok "custom: workers by a command" is 0
+check "custom: workers by a command" is 0
 CSPAWN_ROUTE_OUTPUT=1 WHAT_THE_MASTER_HAS=there run "$program" 3 C print
-ok "custom: output goes to the master if it is to" lines out '^rank [012] of 3 has there and 2 arguments$' 3
+check "custom: output goes to the master if it is to" lines out '^rank [012] of 3 has there and 2 arguments$' 3
 CSPAWN_ROUTE_OUTPUT=1 CSPAWN_CMD="for i in \$(seq %N); do env -i PATH=\$PATH %C & done; wait" \
     WHAT_THE_MASTER_HAS=there run "$program" 2 C print
-ok "custom: the master's environment is known where the worker's is empty" lines out 'has there' 2
+check "custom: the master's environment is known where the worker's is empty" lines out 'has there' 2
 run "$program" 3 C exit 6
-ok "custom: exit codes" is 6
+check "custom: exit codes" is 6
 run "$program" 3 C killed
-ok "custom: a worker that is killed ends the job" is 1
+check "custom: a worker that is killed ends the job" is 1
 CSPAWN_CMD='for i in $(seq 0 2); do MY_RANK=$i %C & done' run "$program" 3 C setproc
-ok "custom: a worker chooses its rank; its parent may be gone" is 0
+check "custom: a worker chooses its rank; its parent may be gone" is 0
 CSPAWN_CMD='exit 3' run "$program" 3 C print
-ok "custom: a command that fails ends the job" grep -q 'status 3' "$dir/err"
-ok "custom: no key is left behind" test -z "$(find "$dir" -name 'amudp-key*')"
+check "custom: a command that fails ends the job" grep -q 'status 3' "$dir/err"
+check "custom: no key is left behind" test -z "$(find "$dir" -name 'amudp-key*')"
 
 # ---- what AMUDP does wrong ----
 # w8: its environment goes to whoever connects first, its tags can be guessed.
@@ -174,8 +159,8 @@ rm $dir/talks
 EOF
 CSPAWN_CMD='for i in $(seq %N); do %C & done; sh '"$dir"'/look.sh $PPID; wait' run "$program" 2 C talk "$dir/talks"
 if [ -s "$dir/key" ]; then
-    ok "w8: the key's file is nobody else's" grep -qx 600 "$dir/mode"
-    ok "w8: no secret in the environment or the arguments" python3 - "$dir" <<'PYTHON'
+    check "w8: the key's file is nobody else's" grep -qx 600 "$dir/mode"
+    check "w8: no secret in the environment or the arguments" python3 - "$dir" <<'PYTHON'
 import sys
 d = sys.argv[1]
 key = open(d + "/key", "rb").read()
@@ -184,13 +169,13 @@ for name in ("environ", "cmdline"):
     sys.exit("in " + name) if key[:8] in text or key[:8].hex().encode() in text else None
 PYTHON
 else
-    ok "w8: the key's file is seen while the job runs" false
+    check "w8: the key's file is seen while the job runs" false
 fi
 run "$program" 3 L w8
-ok "w8: each worker has a tag of its own that nobody can guess" lines out '^tag [0-9a-f]{16}$' 3
+check "w8: each worker has a tag of its own that nobody can guess" lines out '^tag [0-9a-f]{16}$' 3
 sort "$dir/out" >"$dir/tags"
 run "$program" 3 L w8
-ok "... others in the next job" test "$(sort "$dir/out" "$dir/tags" | uniq -d | wc -l)" = 0
+check "... others in the next job" test "$(sort "$dir/out" "$dir/tags" | uniq -d | wc -l)" = 0
 
 # w1: a datagram of no bytes stops AMUDP for good; w2: one that is longer than any message ends its job at once.
 cat >"$dir/strange.py" <<'PYTHON'
@@ -241,18 +226,18 @@ stranger=$!
 run "$runnel" run --transport udp -n 2 "$program" talk "$dir/talks"
 wait "$stranger"
 sed 's/^/# /' "$dir/strange"
-ok "w1, w2: datagrams of 0 to 65,507 bytes from strangers change nothing" is 0
-ok "... and reached the ports of the job" grep -qE '^sent [0-9]{3,} to [1-9]' "$dir/strange"
+check "w1, w2: datagrams of 0 to 65,507 bytes from strangers change nothing" is 0
+check "... and reached the ports of the job" grep -qE '^sent [0-9]{3,} to [1-9]' "$dir/strange"
 run "$runnel" run --transport udp -n 3 "$program" messages
-ok "each kind of message between hosts" is 0
+check "each kind of message between hosts" is 0
 AMUDP_FAULT_RATE=0.2 REQUESTTIMEOUT_INITIAL=1000 run "$program" 2 L messages
-ok "FAULT_RATE between workers of one host" is 0
+check "FAULT_RATE between workers of one host" is 0
 AMUDP_FAULT_RATE=0.9999 limit=2 run "$program" 2 L messages
-ok "... it is packets that are lost: with nearly all of them nothing gets through" is 124
+check "... it is packets that are lost: with nearly all of them nothing gets through" is 124
 AMUDP_FAULT_RATE=0.2 REQUESTTIMEOUT_INITIAL=1000 run "$runnel" run -n 2 "$program" messages
-ok "... over shared memory" is 0
+check "... over shared memory" is 0
 AMUDP_FAULT_RATE=0.2 REQUESTTIMEOUT_INITIAL=1000 run "$runnel" run --transport udp -n 2 "$program" messages
-ok "... and over datagrams" is 0
+check "... and over datagrams" is 0
 
 # What each peer more costs: what is there once for a process, whoever it talks to, is left out.
 of_one() { # CASE LAUNCHER...: in $kb
@@ -266,13 +251,13 @@ of_one() { # CASE LAUNCHER...: in $kb
 }
 if [ "$limit" = 60 ]; then
     of_one w4
-    ok "w4: 128 replies of 65,000 bytes take at most 256 kB a peer (AMUDP: 8,200)" test "$kb" -le 256
+    check "w4: 128 replies of 65,000 bytes take at most 256 kB a peer (AMUDP: 8,200)" test "$kb" -le 256
     of_one w4 --transport udp
-    ok "... and over datagrams" test "$kb" -le 256
+    check "... and over datagrams" test "$kb" -le 256
 fi
 run taskset -c 0 "$program" 2 L w5
 sed 's/^/# /' "$dir/out"
-ok "w5: two that poll on one core give way to each other" is 0
+check "w5: two that poll on one core give way to each other" is 0
 cat >"$dir/many.py" <<'PYTHON'
 import os, resource, sys
 hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -282,11 +267,11 @@ for i in range(1100):
 os.execv(sys.argv[1], sys.argv[1:])
 PYTHON
 run python3 "$dir/many.py" "$program" 2 L messages
-ok "w14: descriptors beyond 1,024 are no different from others" is 0
+check "w14: descriptors beyond 1,024 are no different from others" is 0
 limit=$((limit * 3)) run "$program" 40 L gathers
-ok "w14: barrier and gather of 40 workers go by no master" is 0
+check "w14: barrier and gather of 40 workers go by no master" is 0
 run "$build/tests/amudp-exit-twice" 5 L
-ok "word of the end goes on by way of a worker that ends the job itself meanwhile" is 0
+check "word of the end goes on by way of a worker that ends the job itself meanwhile" is 0
 run "$runnel" run --keep-going -n 4 "$program" w15
-ok "w15: the others go on when a worker dies" lines out '^rank [023] goes on$' 3
-exit $failed
+check "w15: the others go on when a worker dies" lines out '^rank [023] goes on$' 3
+exit "$failed"

@@ -38,4 +38,4 @@ compile "fm1.h alone, twice" good c "$fm1"
 compile "fm.h as C++" good c++ "$fm"
 compile "fm1.h as C++" good c++ "$fm1"
 compile "both interfaces beside runnel.h" good c $'#include <runnel/runnel.h>\n#include <runnel/counters.h>\n#include <runnel/fm.h>\nint x;'
-exit $failed
+exit "$failed"

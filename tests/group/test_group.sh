@@ -75,4 +75,4 @@ for seed in 1 2 3; do
 done
 sim replica 100 -- -n 6 --hosts 3 --fault loss=2% --seed 3 && [ "$(grep '^rank' said | cut -d' ' -f4 | sort -u | wc -l)" = 1 ]
 ok 'the example, on three virtual hosts' $?
-exit $failed
+exit "$failed"

@@ -40,4 +40,4 @@ if command -v python3 >/dev/null; then
 import json, sys
 assert json.load(open(sys.argv[1]))["endpoints"][0]["counters"]["Tally.added"] == 200' "$dir/out"
 fi
-exit $failed
+exit "$failed"

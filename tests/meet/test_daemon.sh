@@ -1,17 +1,14 @@
 #!/usr/bin/env bash
 # Processes of several users meet by name: the daemon is started by the first of them, admits whom it is told to, outlives
 # floods, and is outlived by the connections that it made. Names of users and their services do not mix.
-# shellcheck disable=SC2317 # clean_up is called by the trap
-set -u
-build=${RUNNEL_BUILD:?the build directory}
-runnel=${RUNNEL:?the runnel command}
+# shellcheck disable=SC1091,SC2154,SC2034,SC2317 # test.sh sets them and uses shown; clean_up is called by the trap
+. "$(dirname "$0")/../support/test.sh"
 caller=$build/tests/meet-caller
 board=$build/examples/board
 python=/usr/bin/python3 # that which every user can execute
-dir=$(mktemp -d)
+shown='*.out'
 export RUNNEL_DAEMON=t$$
 PATH=$(dirname "$runnel"):$PATH
-failed=0
 mine=()
 clean_up() {
     local p
@@ -22,18 +19,7 @@ clean_up() {
     [ -z "$p" ] || kill "$p" 2>/dev/null
     rm -rf "$dir"
 }
-trap clean_up EXIT
-trap 'exit 130' INT TERM HUP
 cd "$dir" || exit 1
-ok() { # NAME STATUS
-    if [ "$2" = 0 ]; then
-        echo "ok - $1"
-    else
-        echo "not ok - $1"
-        tail -n 5 ./*.out 2>/dev/null | cut -c1-300 | sed 's/^/# /'
-        failed=1
-    fi
-}
 # Who listens at the daemon's name of that user (or "node"); nothing if nobody does.
 daemon_of() {
     local inode p
@@ -348,4 +334,4 @@ for ((i = 0; i < 300; i++)); do
 done
 [ -z "$(daemon_of "$(id -u)")" ]
 ok 'a daemon that nobody needs ends' $?
-exit $failed
+exit "$failed"

@@ -346,4 +346,4 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
 else
     echo 'ok - nodes # SKIP needs root and setpriv'
 fi
-exit $failed
+exit "$failed"

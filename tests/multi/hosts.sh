@@ -2,12 +2,9 @@
 # For the tests of jobs on several hosts, which are network namespaces: sourced by them. Needs root and ip(8); names
 # are unique to the test, and all of it goes when the test ends.
 # shellcheck disable=SC2034 # what it sets is for them
-set -u
-build=${RUNNEL_BUILD:?the build directory}
-runnel=${RUNNEL:?the runnel command}
-dir=$(mktemp -d)
+# shellcheck disable=SC1091,SC2154 # test.sh sets them
+. "$(dirname "${BASH_SOURCE[0]}")/../support/test.sh"
 hosts=()
-failed=0
 name=rt$$
 
 clean_up() {
@@ -17,29 +14,15 @@ clean_up() {
     done
     rm -rf "$dir"
 }
-trap clean_up EXIT
-trap 'exit 130' INT TERM HUP
 cd "$dir" || exit 1
 
-if ! command -v ip >/dev/null; then
-    echo 'ip is not installed (iproute2)'
-    exit 77
-fi
+needs_commands ip
 if ! ip netns add "${name}z" 2>said; then
     echo "network namespaces cannot be made here: $(head -n 1 said)"
     exit 77
 fi
 ip netns del "${name}z"
 
-ok() { # name status
-    if [ "$2" = 0 ]; then
-        echo "ok - $1"
-    else
-        echo "not ok - $1"
-        sed 's/^/# /' said 2>/dev/null | cut -c1-400 | head -n 20
-        failed=1
-    fi
-}
 # hosts_up N [MTU]: namespaces $name-1 .. on one bridge in $name-0, with 10.77.0.K and fd77::K on eth0. $list names them.
 hosts_up() {
     local n=$1 mtu=${2:-1500} k h

@@ -38,4 +38,4 @@ for ranks in 2 3; do
     try "$ranks ranks over UDP" "$runnel" run --timeout 80 --transport udp -n $ranks "$build/tests/adapter-program"
     try "$ranks ranks in the virtual cluster" "$runnel" sim -n $ranks --hosts $ranks "$build/tests/vproc-adapter.so"
 done
-exit $failed
+exit "$failed"

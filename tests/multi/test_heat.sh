@@ -2,7 +2,7 @@
 # examples/heat against a plain serial computation in Perl: pictures of many shapes and forms on 1 to 8 ranks, byte for
 # byte; and what it says and leaves behind when it cannot begin.
 # Prints "ok - name" or "not ok - name"; exits 77 if something is missing.
-# shellcheck disable=SC2016 # Perl programs in single quotes
+# shellcheck disable=SC2016,SC2154 # test.sh sets failed; Perl programs in single quotes
 set -uo pipefail
 
 # shellcheck source=tests/multi/example.sh
@@ -197,4 +197,4 @@ chmod +x limited
 program=$dir/limited refused 'an output that does not fit' 'cannot write .*: File too large.*Make room' \
     ../huge -n 1 -o old
 
-exit $failed
+exit "$failed"

@@ -1,18 +1,11 @@
 #!/usr/bin/env bash
 # test_hostile.sh [JOBS] [SEED] - ranks that do harm (hostile.c): the others end well and in time, whatever it is.
-set -u
-if [ -z "${RUNNEL:-}" ] || [ -z "${RUNNEL_BUILD:-}" ]; then
-    echo "$0: say which build: RUNNEL_BUILD=build RUNNEL=build/tools/runnel $0, or meson test -C build" \
-        "multi-multi_test_hostile_sh" >&2
-    exit 64
-fi
-runnel=$RUNNEL program=$RUNNEL_BUILD/tests/multi-hostile
+# shellcheck disable=SC1091,SC2154 # test.sh sets them
+. "$(dirname "$0")/../support/test.sh"
+program=$build/tests/multi-hostile
 jobs=${1:-4} seed=${2:-$(date +%s)}
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-[ -x "$program" ] || { echo "$program is not built"; exit 77; }
+needs_files "$program"
 
-status=0
 for mode in scribble lines credit files block stop; do
     bad='' broken=0 more=0
     # Of these two kinds somebody must be found out: in one job of two it ends before it has said what cannot be.
@@ -35,7 +28,7 @@ for mode in scribble lines credit files block stop; do
         echo "ok - who suffers from $mode ends well ($i jobs, $broken broken)"
     else
         echo "not ok - who suffers from $mode ends well (seeds$bad)"
-        status=1
+        failed=1
     fi
 done
 
@@ -69,7 +62,7 @@ if [ -z "$bad" ] && [ $states -gt 10 ]; then
     echo "ok - who stops in one of $states states holds nobody up"
 else
     echo "not ok - who stops holds nobody up:$bad"
-    status=1
+    failed=1
 fi
 timeout 60 "$runnel" run --keep-going --timeout 1 -n 3 "$program" stop-half-sent "$seed" 0 >"$dir/out" 2>"$dir/err" </dev/null
 ended=$?
@@ -78,6 +71,6 @@ if [ $ended = 124 ] && grep -q 'not done after 1 s' "$dir/err" && ! grep -q '^do
 else
     echo "not ok - who stops and is not killed is waited for, until --timeout ends the job (status $ended)"
     sed 's/^/# /' "$dir/out" "$dir/err" | head -30
-    status=1
+    failed=1
 fi
-exit $status
+exit "$failed"

@@ -238,4 +238,4 @@ hangs() {
 }
 hangs "a message for a number that nobody registered" number "handler 1 from rank 1: "
 hangs "no room, and for how long by now" full "room at rank 1, for ([1-9][0-9]*\.[0-9]|0\.[1-9]) s now$"
-exit $failed
+exit "$failed"

@@ -2,17 +2,13 @@
 # Jobs in narrow places: an ordinary user, no or little /dev/shm, no rights over each other, a bare chroot, few cores, small
 # limits, a fork, many at once. Each works, or says in one sentence what it lacks. What needs a right that we have not
 # is skipped.
-# shellcheck disable=SC2016,SC2317 # scripts for other shells in single quotes; functions called through ok
-set -u
-runnel=${RUNNEL:?the runnel command}
-faults=${RUNNEL_BUILD:?the build directory}/tests/multi-faults
-joiner=$RUNNEL_BUILD/tests/multi-run_joiner
+# shellcheck disable=SC1091,SC2154,SC2016,SC2317 # test.sh sets them; scripts for other shells in single quotes; functions called through ok
+. "$(dirname "$0")/../support/test.sh"
+faults=$build/tests/multi-faults
+joiner=$build/tests/multi-run_joiner
 storms=${RUNNEL_TEST_STORMS:-3}
-dir=$(mktemp -d)
 chmod 755 "$dir"
 export RUNNEL_TEST_MARK=$$.$RANDOM # every process we cause has it in its environment
-failed=0
-trap 'rm -rf "$dir"' EXIT
 # Where other users reach them, and where a chroot can be made.
 cp "$runnel" "$dir/runnel"
 cp "$faults" "$dir/faults"
@@ -21,19 +17,6 @@ chmod 755 "$dir"/*
 sanitized=
 grep -qE '__(a|t)san_init' "$faults" && sanitized=yes
 
-ok() { # NAME CONDITION...
-    local name=$1
-    shift
-    if "$@"; then
-        echo "ok - $name"
-    else
-        echo "not ok - $name"
-        echo "    failed: $*"
-        sed 's/^/    out: /' "$dir/out" | cut -c1-300 | head -20
-        sed 's/^/    err: /' "$dir/err" | cut -c1-300 | head -20
-        failed=1
-    fi
-}
 skip() { echo "ok - $1 # SKIP $2"; }
 run() { # COMMAND...; leaves status, $dir/out, $dir/err. Through pipes: the limit of file sizes is not about these
     {
@@ -82,14 +65,14 @@ fi
 
 if [ ${#as_nobody[@]} -gt 0 ]; then
     run "${as_nobody[@]}" "$dir/runnel" run -n 2 "$dir/faults" target rank
-    ok "an ordinary user without capabilities and HOME" all_done 2
+    check "an ordinary user without capabilities and HOME" all_done 2
     # The kernel lets nobody look into a process whose file may not be read: no /proc/PID/fd, no ptrace.
     chmod 111 "$dir/runnel" "$dir/faults"
     run "${as_nobody[@]}" "$dir/runnel" run -n 2 "$dir/faults" target rank
     if [ -n "$sanitized" ]; then
         skip "without the right to trace" "the sanitizers read their own program"
     else
-        ok "without the right to trace" all_done 2
+        check "without the right to trace" all_done 2
     fi
     chmod 755 "$dir/runnel" "$dir/faults"
     run "${as_nobody[@]}" prlimit --nproc=1 "$dir/runnel" run -n 2 "$dir/faults" target rank
@@ -98,7 +81,7 @@ if [ ${#as_nobody[@]} -gt 0 ]; then
     elif [ -n "$sanitized" ]; then
         skip "one process only: says what to raise" "the sanitizers start processes of their own"
     else
-        ok "one process only: says what to raise" says 71 'cannot start .*ulimit -u'
+        check "one process only: says what to raise" says 71 'cannot start .*ulimit -u'
     fi
 else
     skip "an ordinary user without capabilities and HOME" "setpriv is not there or may not change the user"
@@ -109,11 +92,11 @@ fi
 if "${namespace[@]}" true 2>/dev/null; then
     run "${namespace[@]}" sh -c 'umount -l /dev/shm 2>/dev/null
         mount -t tmpfs -o ro,mode=0 none /dev/shm && exec "$@"' sh "$dir/runnel" run -n 2 "$dir/faults" target rank
-    ok "without /dev/shm" all_done 2
+    check "without /dev/shm" all_done 2
     run "${namespace[@]}" sh -c 'mount -t tmpfs -o size=64M none /dev/shm &&
         dd if=/dev/zero of=/dev/shm/full bs=1M count=64 2>/dev/null; exec "$@"' \
         sh "$dir/runnel" run -n 4 "$dir/faults" target rank
-    ok "with 64 MB of /dev/shm, all in use" all_done 4
+    check "with 64 MB of /dev/shm, all in use" all_done 4
 else
     skip "without /dev/shm" "no mount namespace for us"
     skip "with 64 MB of /dev/shm, all in use" "no mount namespace for us"
@@ -131,9 +114,9 @@ if [ -n "$sanitized" ]; then
     skip "in a bare chroot" "the sanitizers need /proc"
 elif "${enter[@]}" "$dir/runnel" --version >/dev/null 2>&1; then
     run "${enter[@]}" "$dir/runnel" run -n 2 "$dir/faults" target rank
-    ok "in a bare chroot, without /proc, /dev and /tmp" all_done 2
+    check "in a bare chroot, without /proc, /dev and /tmp" all_done 2
     run prlimit --nofile=64 "${enter[@]}" "$dir/faults" target often
-    ok "... each close gives all descriptors back" all_done 1
+    check "... each close gives all descriptors back" all_done 1
 else
     skip "in a bare chroot" "no right to enter it"
 fi
@@ -141,21 +124,21 @@ fi
 # ---- limits
 
 run prlimit --nofile=64 "$dir/runnel" run -n 2 "$dir/faults" target rank
-ok "64 descriptors: two ranks" all_done 2
+check "64 descriptors: two ranks" all_done 2
 run prlimit --nofile=64 "$dir/runnel" run -n 16 "$dir/faults" target rank
-ok "64 descriptors: 16 ranks are told how many can be" says 71 'at most [0-9]+ ranks'
+check "64 descriptors: 16 ranks are told how many can be" says 71 'at most [0-9]+ ranks'
 run prlimit --nofile=64 "$dir/faults" target often
-ok "64 descriptors: opened and closed 100 times" all_done 1
+check "64 descriptors: opened and closed 100 times" all_done 1
 run prlimit --fsize=1024 "$dir/runnel" run -n 2 "$dir/faults" target rank
-ok "files of 1 kB: the launcher says what to raise" says 71 '^runnel: .*ulimit -f'
+check "files of 1 kB: the launcher says what to raise" says 71 '^runnel: .*ulimit -f'
 run prlimit --fsize=100000 "$dir/runnel" run -n 2 "$dir/faults" target rank
-ok "files of 100 kB: the rank says what to raise" says 3 '^target: .*ulimit -f'
+check "files of 100 kB: the rank says what to raise" says 3 '^target: .*ulimit -f'
 if [ -n "$sanitized" ]; then
     skip "files of 1 kB: a job of one needs none" "the sanitizers do"
     skip "little address space" "the sanitizers need much of it"
 else
     run prlimit --fsize=1024 "$dir/faults" target self
-    ok "files of 1 kB: a job of one needs none" all_done 1
+    check "files of 1 kB: a job of one needs none" all_done 1
     bad=0 worked=0 tried=0
     for ((kb = 3000; kb <= 60000; kb += kb / 12)); do
         # A receiver without memory for a message leaves it where it is, and waits: with a bound, then.
@@ -164,28 +147,28 @@ else
         explains || { bad=$((bad + 1)); echo "    $kb kB: status $status: $(head -c 300 "$dir/err")"; }
         [ "$status" -eq 0 ] && worked=$((worked + 1))
     done
-    ok "little address space: works $worked times of $tried, else says why" is $bad 0
+    check "little address space: works $worked times of $tried, else says why" is $bad 0
 fi
 
 # ---- fork and exec
 
 run "$dir/runnel" run -n 2 "$dir/faults" target fork
-ok "a rank that forks goes on, its child is refused, what that executes inherits nothing" all_done 2
-ok "... really nothing" is "$(grep inherited "$dir/out")" ""
+check "a rank that forks goes on, its child is refused, what that executes inherits nothing" all_done 2
+check "... really nothing" is "$(grep inherited "$dir/out")" ""
 run "$dir/faults" target fork
-ok "... also a job of one" is "$status$(cat "$dir/out")" 0done
+check "... also a job of one" is "$status$(cat "$dir/out")" 0done
 
 # ---- many
 
 from=$(now_ms)
 run taskset -c 0,1 "$dir/runnel" run -n 16 "$dir/faults" target rank
-ok "16 ranks on two cores, all to all: $(($(now_ms) - from)) ms" all_done 16
+check "16 ranks on two cores, all to all: $(($(now_ms) - from)) ms" all_done 16
 bad=0
 from=$(now_ms)
 for ((i = 0; i < storms; i++)); do
     run "$dir/runnel" run -n 64 "$dir/joiner" close
     [ "$status" -eq 0 ] && [ ! -s "$dir/err" ] || bad=$((bad + 1))
 done
-ok "64 ranks start and close, $storms times: $((($(now_ms) - from) / storms)) ms each" is $bad 0
-ok "no process is left" none_left
-exit $failed
+check "64 ranks start and close, $storms times: $((($(now_ms) - from) / storms)) ms each" is $bad 0
+check "no process is left" none_left
+exit "$failed"

@@ -99,4 +99,4 @@ ok 'the close waits for what handlers send while others are in it' $?
 job 2 "$build/tests/multi-close_late" "$build/examples/hello" >said 2>&1 </dev/null &&
     [ "$(grep -c 'rank 0 of 1' said)" = 2 ]
 ok 'what a rank starts is no part of the job' $?
-exit $failed
+exit "$failed"

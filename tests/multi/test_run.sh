@@ -5,28 +5,15 @@
 # Who is killed at random is killed in kill_many.c.
 #   test_run.sh               all parts
 #   test_run.sh part NAME...  one part, in this process
-# shellcheck disable=SC2016,SC2086,SC2094,SC2317 # scripts for other shells in single quotes; $status is a number; functions called through ok
-set -u
-runnel=${RUNNEL:?the runnel command}
-joiner=${RUNNEL_BUILD:?the build directory}/tests/multi-run_joiner
-dir=$(mktemp -d)
+# shellcheck disable=SC1091,SC2154,SC2016,SC2086,SC2094,SC2317 # test.sh sets them; scripts for other shells in single quotes; $status is a number; functions called through ok
+. "$(dirname "$0")/../support/test.sh"
+joiner=$build/tests/multi-run_joiner
 export RUNNEL_TEST_MARK=$$.$RANDOM # every process we cause has it in its environment
-failed=0
-trap 'marked | while read -r pid _; do kill -9 "$pid"; done; rm -rf "$dir"' EXIT
-
-ok() { # NAME CONDITION...
-    local name=$1
-    shift
-    if "$@"; then
-        echo "ok - $name"
-    else
-        echo "not ok - $name"
-        echo "    failed: $*"
-        [ -s "$dir/out" ] && sed 's/^/    out: /' "$dir/out" | cut -c1-200 | head -20
-        [ -s "$dir/err" ] && sed 's/^/    err: /' "$dir/err" | cut -c1-200 | head -20
-        failed=1
-    fi
+clean_up() {
+    marked | while read -r pid _; do kill -9 "$pid"; done
+    rm -rf "$dir"
 }
+
 host=$(uname -n)
 run() { # ARGUMENTS of runnel run; leaves status, $dir/out, $dir/err
     timeout 60 "$runnel" run "$@" >"$dir/out" 2>"$dir/err" </dev/null
@@ -117,60 +104,60 @@ complains() { # NAME STATUS TEXT ARGUMENTS...
     local name=$1 want=$2 text=$3
     shift 3
     run "$@"
-    ok "$name" is "$status $(grep -cE "$text" "$dir/err") $(grep -c '^runnel' "$dir/err")" "$want 1 1"
+    check "$name" is "$status $(grep -cE "$text" "$dir/err") $(grep -c '^runnel' "$dir/err")" "$want 1 1"
 }
 
 # exit statuses
 statuses() {
     run -n 3 true
-    ok "all 0 is 0, in silence" is "$status$(cat "$dir/out" "$dir/err")" 0
+    check "all 0 is 0, in silence" is "$status$(cat "$dir/out" "$dir/err")" 0
     run -n 3 "$joiner" all
-    ok "ranks join, connect, close" is "$status$(cat "$dir/err")" 0
+    check "ranks join, connect, close" is "$status$(cat "$dir/err")" 0
     run -n 3 "$joiner" die 1 e2
-    ok "the status of the first failure" is $status 2
-    ok "one line names rank, host and status" \
+    check "the status of the first failure" is $status 2
+    check "one line names rank, host and status" \
         says "$dir/err" "^runnel: rank 1 on $host exited with status 2; ending the job$"
     run -n 3 "$joiner" die 1 9
-    ok "killed by a signal: 128 + signal" is $status 137
-    ok "one line names rank, host and signal" \
+    check "killed by a signal: 128 + signal" is $status 137
+    check "one line names rank, host and signal" \
         says "$dir/err" "^runnel: rank 1 on $host was killed by signal 9 \(Killed\); ending the job$"
     run -n 4 --keep-going "$joiner" die 2 9
-    ok "--keep-going: status of the failure at the end" is $status 137
-    ok "--keep-going: the others learn it and finish" is "$(grep -c 'rank 2 died: why 1 detail 9' "$dir/out")" 3
-    ok "--keep-going: one line" says "$dir/err" "killed by signal 9.*the others go on"
+    check "--keep-going: status of the failure at the end" is $status 137
+    check "--keep-going: the others learn it and finish" is "$(grep -c 'rank 2 died: why 1 detail 9' "$dir/out")" 3
+    check "--keep-going: one line" says "$dir/err" "killed by signal 9.*the others go on"
     run -n 4 "$joiner" die 2 e0
-    ok "exit 0 without close: a death to the peers, none to the job" \
+    check "exit 0 without close: a death to the peers, none to the job" \
         is "$status $(grep -c 'rank 2 died: why 2 detail 0' "$dir/out")" "0 3"
     run -n 3 sh -c 'mkdir "$0" 2>/dev/null && exit 0; exec "$1" close' "$dir/lock1" "$joiner"
-    ok "a rank that ends without joining does not hold the close up" is "$status" 0
+    check "a rank that ends without joining does not hold the close up" is "$status" 0
     run -n 2 sh -c 'mkdir "$0" 2>/dev/null && exec "$1" close; exec "$1" late 300' "$dir/lock2" "$joiner"
-    ok "a rank that joins late does" is "$status" 0
+    check "a rank that joins late does" is "$status" 0
     run -n 2 sh -c '"$0" close; exit 5' "$joiner"
-    ok "a failure after the close is one" is "$status" 5
+    check "a failure after the close is one" is "$status" 5
     from=$(now_ms)
     run -n 3 sh -c 'trap "" TERM
         if mkdir "$0" 2>/dev/null; then sleep 0.5; exit 7; fi
         while :; do sleep 0.1; done' "$dir/lock3"
     ms=$(($(now_ms) - from))
-    ok "who ignores SIGTERM is killed after 2 s ($ms ms)" is "$status $((ms >= 1900))" "7 1" # they would go on for ever
+    check "who ignores SIGTERM is killed after 2 s ($ms ms)" is "$status $((ms >= 1900))" "7 1" # they would go on for ever
     run -n 2 sh -c '"$0" close & wait $!; exit 0' "$joiner"
-    ok "programs below a wrapper join" is "$status" 0
+    check "programs below a wrapper join" is "$status" 0
     run -n 2 sh -c 'mkdir "$0" 2>/dev/null || exec "$1" all-for 600
         "$1" ready & sleep 0.3; kill -9 $!; wait; exit 0' "$dir/lock4" "$joiner"
-    ok "a program that dies below its wrapper does not hold the close up" is "$status" 0
+    check "a program that dies below its wrapper does not hold the close up" is "$status" 0
     for how in exec cut; do
         run -n 3 "$joiner" die 1 $how
-        ok "who does $how with its place in the job is dead for the others, and lives on" \
+        check "who does $how with its place in the job is dead for the others, and lives on" \
             is "$status $(grep -c 'that rank 1 died: why 6 ' "$dir/out") $(grep -c replaced "$dir/out")" "0 2 $([ $how = cut ] && echo 0 || echo 1)"
-        ok "... and is told of" says "$dir/err" '^runnel: rank 1 on .* replaced its program \(exec\), or closed .*dead for the others$'
+        check "... and is told of" says "$dir/err" '^runnel: rank 1 on .* replaced its program \(exec\), or closed .*dead for the others$'
     done
     run -n 3 "$joiner" garbage
-    ok "garbage from a rank ends it and not the launcher" is "$status $(grep -c 'wrote garbage' "$dir/err")" "137 1"
+    check "garbage from a rank ends it and not the launcher" is "$status $(grep -c 'wrote garbage' "$dir/err")" "137 1"
     run -n 2 "$joiner" twice
-    ok "a second open is explained" is "$status $(grep -c '^-66 .*opened once' "$dir/out")" "0 2"
+    check "a second open is explained" is "$status $(grep -c '^-66 .*opened once' "$dir/out")" "0 2"
     timeout 60 env --ignore-signal=CHLD "$runnel" run -n 2 sh -c 'exit 3' >"$dir/out" 2>"$dir/err" </dev/null
-    ok "an ignored SIGCHLD does no harm" is $? 3
-    ok "no process is left after all that" none_left
+    check "an ignored SIGCHLD does no harm" is $? 3
+    check "no process is left after all that" none_left
 }
 
 # the command line and its errors
@@ -188,7 +175,7 @@ options() {
     printf 'echo from a script\n' >"$dir/bare"
     chmod +x "$dir/bare" "$dir/zeros"
     run -n 2 "$dir/bare"
-    ok "a script without a first line runs in the shell" is "$status $(grep -c 'from a script' "$dir/out")" "0 2"
+    check "a script without a first line runs in the shell" is "$status $(grep -c 'from a script' "$dir/out")" "0 2"
     mkfifo "$dir/fifo"
     complains "no file" 126 "no regular file" "$dir/fifo"
     if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
@@ -199,21 +186,21 @@ options() {
         chmod 755 "$dir" "$dir/open" "$dir/open/closed/script"
         other() { setpriv --reuid 65534 --clear-groups "$dir/open/runnel" run "$@" >"$dir/out" 2>"$dir/err" </dev/null; }
         other "$dir/open/closed/script"
-        ok "in a directory that may not be entered: says so" is "$? $(grep -c 'may not enter a directory on the way' "$dir/err")" "126 1"
+        check "in a directory that may not be entered: says so" is "$? $(grep -c 'may not enter a directory on the way' "$dir/err")" "126 1"
         other "$dir/open/script"
-        ok "another user's: says whose" is "$? $(grep -c 'belongs to user 0: ask' "$dir/err") $(grep -c chmod "$dir/err")" "126 1 0"
+        check "another user's: says whose" is "$? $(grep -c 'belongs to user 0: ask' "$dir/err") $(grep -c chmod "$dir/err")" "126 1 0"
     else
         echo "ok - programs of others # SKIP cannot become another user"
     fi
     (PATH=$(printf '/no/such/directory/%s:' {100..120})$PATH && "$runnel" run no-such-program >"$dir/out" 2>"$dir/err")
-    ok "a long PATH is cut between directories" grep -q 'in PATH (/no[^()]*/1[0-9][0-9]:\.\.\.)' "$dir/err"
+    check "a long PATH is cut between directories" grep -q 'in PATH (/no[^()]*/1[0-9][0-9]:\.\.\.)' "$dir/err"
     (cd "$dir" && PATH=/bin "$runnel" run bare >"$dir/out" 2>"$dir/err")
-    ok "a program here and not in PATH: says how" says "$dir/err" 'say ./bare'
+    check "a program here and not in PATH: says how" says "$dir/err" 'say ./bare'
     complains "-n 0" 64 "1 to 1024" -n 0 true
     complains "-n 1025" 64 "1 to 1024" -n 1025 true
     complains "-n 5000" 64 "on all its hosts together" -n 5000 true
     "$runnel" run --help >"$dir/out" 2>"$dir/err"
-    ok "--hosts stands before what does the same from a file" is \
+    check "--hosts stands before what does the same from a file" is \
         "$(sed -nE 's/^ +--host(s|file)=.*/\1/p' "$dir/out" | tr '\n' ' ')" "s file "
     complains "-n x" 64 "not 'x'" -n x true
     complains "-n 2x" 64 "not '2x'" -n 2x true
@@ -231,71 +218,71 @@ options() {
     complains "hosts twice, in the other order" 64 "both name the hosts" --hostfile "$dir/hosts" --hosts localhost true
     complains "-np" 64 "given as -n N, not -np N" -np 4 true
     run --np 2 echo x
-    ok "--np is taken for -n" is "$status $(wc -l <"$dir/out")" "0 2"
+    check "--np is taken for -n" is "$status $(wc -l <"$dir/out")" "0 2"
     complains "--bind x" 64 "core or none" --bind x true
     complains "--timeout x" 64 "number of seconds" --timeout x true
     complains "--timeout 0" 64 "number of seconds" --timeout 0 true
     complains "-x of nothing" 64 "no such variable" -x NO_SUCH_VARIABLE true
     (ulimit -n 40 && "$runnel" run -n 64 true >"$dir/out" 2>"$dir/err")
-    ok "too few descriptors: says how many" is "$? $(grep -c 'ulimit -Hn' "$dir/err")" "71 1"
+    check "too few descriptors: says how many" is "$? $(grep -c 'ulimit -Hn' "$dir/err")" "71 1"
     (ulimit -n 20 && "$runnel" run -n 2 true >"$dir/out" 2>"$dir/err")
-    ok "too few for one rank: no advice to start none" is "$? $(grep -c 'ulimit -Hn)$' "$dir/err")" "71 1"
+    check "too few for one rank: no advice to start none" is "$? $(grep -c 'ulimit -Hn)$' "$dir/err")" "71 1"
     bad=
     for n in 4 5 6 7 8 9 10 11 12; do # of which libuv takes for granted some
         (ulimit -n $n && "$runnel" run -n 1 true >"$dir/out" 2>"$dir/err")
         [ "$? $(grep -c '^runnel: .*\(ulimit\|Too many open files\)' "$dir/err")" = "71 1" ] || bad+="$n "
     done
-    ok "too few for the launcher itself: says so" is "$bad" ""
+    check "too few for the launcher itself: says so" is "$bad" ""
     "$runnel" nothing >"$dir/out" 2>"$dir/err"
-    ok "no such subcommand" is "$? $(grep -c "no subcommand 'nothing'" "$dir/err")" "64 1"
+    check "no such subcommand" is "$? $(grep -c "no subcommand 'nothing'" "$dir/err")" "64 1"
     "$runnel" --nothing >"$dir/out" 2>"$dir/err"
-    ok "no such option of runnel itself" is "$? $(grep -c "no option '--nothing'; runnel --help lists" "$dir/err")" "64 1"
+    check "no such option of runnel itself" is "$? $(grep -c "no option '--nothing'; runnel --help lists" "$dir/err")" "64 1"
 
     run -n 2 -x RUNNEL_TEST_X="a b" -x HOME sh -c 'echo "$RUNNEL_TEST_X"'
-    ok "-x sets a variable" is "$(cat "$dir/out")" "$(printf 'a b\na b')"
+    check "-x sets a variable" is "$(cat "$dir/out")" "$(printf 'a b\na b')"
     run -n 1 echo -n 5 --timeout 3
-    ok "options end at the program" is "$(cat "$dir/out")" "5 --timeout 3"
+    check "options end at the program" is "$(cat "$dir/out")" "5 --timeout 3"
     run -n 1 -- printf '%s.' -n 5
-    ok "-- ends them too" is "$(cat "$dir/out")" "-n.5."
+    check "-- ends them too" is "$(cat "$dir/out")" "-n.5."
     run --bind core -n 4 grep Cpus_allowed_list /proc/self/status
-    ok "--bind core: one core each" is "$(grep -cE ':\s*[0-9]+$' "$dir/out")" 4
+    check "--bind core: one core each" is "$(grep -cE ':\s*[0-9]+$' "$dir/out")" 4
     if [ "$(nproc)" -ge 2 ]; then
-        ok "--bind core: different ones" below 1 "$(sort -u "$dir/out" | wc -l)"
+        check "--bind core: different ones" below 1 "$(sort -u "$dir/out" | wc -l)"
     fi
     run -n 1 grep Cpus_allowed_list /proc/self/status
-    ok "--bind none: as we are" is "$(cat "$dir/out")" "$(grep Cpus_allowed_list /proc/self/status)"
+    check "--bind none: as we are" is "$(cat "$dir/out")" "$(grep Cpus_allowed_list /proc/self/status)"
     run true
     "$runnel" run --tag-output echo x >"$dir/out"
-    ok "as many ranks as cores by default" is "$(wc -l <"$dir/out")" "$(nproc)"
+    check "as many ranks as cores by default" is "$(wc -l <"$dir/out")" "$(nproc)"
     run -n 1 env
-    ok "only a descriptor and the rank are told through the environment" \
+    check "only a descriptor and the rank are told through the environment" \
         is "$(sed -n 's/^\(RUNNEL[^=]*\)=.*/\1/p' "$dir/out" | grep -vxE 'RUNNEL(_TEST.*|_BUILD|_SOURCE)?' | sort | tr '\n' ' ')" "RUNNEL_FD RUNNEL_RANK "
     run -n 2 sh -c 'ls -l /proc/$$/fd | grep -c "socket\|memfd\|anon_inode"'
-    ok "a rank inherits its own socket and nothing else of the launcher" is "$(cat "$dir/out")" "$(printf '1\n1')"
+    check "a rank inherits its own socket and nothing else of the launcher" is "$(cat "$dir/out")" "$(printf '1\n1')"
     run -n 2 "$joiner" system 'ls -l /proc/self/fd | grep -c "socket\|memfd\|anon_inode"'
-    ok "what a rank that has joined executes inherits nothing of that" is "$(cat "$dir/out")" "$(printf '0\n0')"
+    check "what a rank that has joined executes inherits nothing of that" is "$(cat "$dir/out")" "$(printf '0\n0')"
     from=$(now_ms)
     run --timeout 0.5 -n 2 sleep 100
-    ok "--timeout: status 124 ($(($(now_ms) - from)) ms)" is $status 124
-    ok "--timeout: says so" says "$dir/err" "not done after 0.5 s"
+    check "--timeout: status 124 ($(($(now_ms) - from)) ms)" is $status 124
+    check "--timeout: says so" says "$dir/err" "not done after 0.5 s"
     run --timeout 0.3 -n 2 "$joiner" stubborn
-    ok "--timeout ends also who ignores SIGTERM" is $status 124
+    check "--timeout ends also who ignores SIGTERM" is $status 124
 
     printf 'one\ntwo\n' | "$runnel" run -n 3 --tag-output cat >"$dir/out" 2>"$dir/err"
-    ok "standard input goes to rank 0, nothing to the others" is "$(cat "$dir/out")" "$(printf '[0] one\n[0] two')"
+    check "standard input goes to rank 0, nothing to the others" is "$(cat "$dir/out")" "$(printf '[0] one\n[0] two')"
     head -c 3000000 /dev/urandom | base64 >"$dir/big"
     "$runnel" run -n 2 cat <"$dir/big" >"$dir/out"
-    ok "... all of it" cmp -s "$dir/big" "$dir/out"
+    check "... all of it" cmp -s "$dir/big" "$dir/out"
 }
 
 # what the ranks write
 output() {
     run -n 1 printf abc
-    ok "a last line without newline as it is" is "$(od -c <"$dir/out")" "$(printf abc | od -c)"
+    check "a last line without newline as it is" is "$(od -c <"$dir/out")" "$(printf abc | od -c)"
     run -n 2 printf abc
-    ok "a newline between two of them" is "$(od -c <"$dir/out")" "$(printf 'abc\nabc' | od -c)"
+    check "a newline between two of them" is "$(od -c <"$dir/out")" "$(printf 'abc\nabc' | od -c)"
     run -n 2 --tag-output printf 'a\nb'
-    ok "--tag-output tags each line" is "$(sort "$dir/out")" "$(printf '[0] a\n[0] b\n[1] a\n[1] b')"
+    check "--tag-output tags each line" is "$(sort "$dir/out")" "$(printf '[0] a\n[0] b\n[1] a\n[1] b')"
     "$runnel" run -n 6 sh -c 'i=0
         while [ $i -lt 300 ]; do
             printf "%s" "<$$ begins "; printf "%s\n" "and ends $$>"
@@ -303,18 +290,18 @@ output() {
             i=$((i + 1))
         done' >"$dir/out" 2>&1 </dev/null
     whole='^(<([0-9]+) begins and ends \2>|\{([0-9]+) \3\})$'
-    ok "lines are not torn, output and error in one file" \
+    check "lines are not torn, output and error in one file" \
         is "$(grep -cE "$whole" "$dir/out") $(wc -l <"$dir/out")" "3600 3600"
     head -c 700000 /dev/zero | tr '\0' x >"$dir/long"
     run -n 1 cat "$dir/long"
-    ok "a line of 700 kB passes" cmp -s "$dir/long" "$dir/out"
+    check "a line of 700 kB passes" cmp -s "$dir/long" "$dir/out"
     head -c 30000000 /dev/urandom >"$dir/random"
     run -n 1 cat "$dir/random"
-    ok "30 MB of any bytes pass" cmp -s "$dir/random" "$dir/out"
+    check "30 MB of any bytes pass" cmp -s "$dir/random" "$dir/out"
     run -n 3 sh -c 'echo out; echo err >&2'
-    ok "standard error is standard error" is "$(sort -u "$dir/out") $(sort -u "$dir/err")" "out err"
+    check "standard error is standard error" is "$(sort -u "$dir/out") $(sort -u "$dir/err")" "out err"
     run -n 1 sh -c 'echo last words; echo more >&2; kill -9 $$'
-    ok "a dead rank's output comes before the line about it" \
+    check "a dead rank's output comes before the line about it" \
         is "$(cat "$dir/out"), $(head -1 "$dir/err"), $(sed -n 2p "$dir/err" | grep -c 'killed by signal 9')" \
         "last words, more, 1"
     {
@@ -331,30 +318,30 @@ output() {
         grep VmHWM "/proc/$writer/status" >"$dir/hwm"
         wc -c >"$dir/count"
     }
-    ok "a slow reader slows the ranks and loses nothing" is "$(cat "$dir/count")" 82000000
+    check "a slow reader slows the ranks and loses nothing" is "$(cat "$dir/count")" 82000000
     # beside a launcher that had nothing to hold: a sanitizer's own memory counts for nothing
     begin 2 sh -c 'echo ready; exec sleep 100'
     grep VmHWM "/proc/$launcher/status" >"$dir/idle"
     kill $launcher
     await_exit $launcher 60
     held=$(($(sed 's/[^0-9]//g' "$dir/hwm") - $(sed 's/[^0-9]//g' "$dir/idle")))
-    ok "... in bounded memory ($held kB more than an idle one)" below "$held" 8000
+    check "... in bounded memory ($held kB more than an idle one)" below "$held" 8000
     from=$(now_ms)
     timeout 60 "$runnel" run -n 2 yes 2>"$dir/err" | head -1 >"$dir/out"
     status=${PIPESTATUS[0]}
-    ok "the reader goes away: so do the ranks ($(($(now_ms) - from)) ms)" is "$status $(cat "$dir/out")" "141 y"
+    check "the reader goes away: so do the ranks ($(($(now_ms) - from)) ms)" is "$status $(cat "$dir/out")" "141 y"
     if [ -c /dev/full ]; then
         "$runnel" run -n 2 echo x >/dev/full 2>"$dir/err"
-        ok "output that cannot be written is an error" is "$? $(grep -c 'cannot write' "$dir/err")" "74 1"
+        check "output that cannot be written is an error" is "$? $(grep -c 'cannot write' "$dir/err")" "74 1"
     fi
     "$runnel" run -n 2 echo x >&- 2>"$dir/err"
-    ok "output to a closed standard output is an error" is "$? $(grep -c 'cannot write .*standard output is closed' "$dir/err")" "74 1"
+    check "output to a closed standard output is an error" is "$? $(grep -c 'cannot write .*standard output is closed' "$dir/err")" "74 1"
     "$runnel" run -n 2 sh -c 'echo x >&2' >&- 2>"$dir/err"
-    ok "closed standard output does no harm to who writes nothing there" is "$? $(grep -c x "$dir/err")" "0 2"
+    check "closed standard output does no harm to who writes nothing there" is "$? $(grep -c x "$dir/err")" "0 2"
     "$runnel" run -n 2 sh -c 'echo x >&2' >&- 2>/dev/null
-    ok "... whatever standard error is" is $? 0
+    check "... whatever standard error is" is $? 0
     "$runnel" run -n 2 sh -c 'echo x >&2; echo y' >"$dir/out" 2>&-
-    ok "what is said to a closed standard error is lost" is "$? $(grep -c y "$dir/out")" "0 2"
+    check "what is said to a closed standard error is lost" is "$? $(grep -c y "$dir/out")" "0 2"
 }
 
 becomes() { # STATES of launcher and ranks, within 60 s
@@ -373,18 +360,18 @@ signals() {
         begin 3 "$joiner" ready
         kill -"${signal%:*}" $launcher
         await_exit $launcher 60
-        ok "SIG${signal%:*} ends all ($ms ms)" is "$status $(grep -c "^runnel: got signal" "$dir/err")" "${signal#*:} 1"
+        check "SIG${signal%:*} ends all ($ms ms)" is "$status $(grep -c "^runnel: got signal" "$dir/err")" "${signal#*:} 1"
     done
     begin 2 sh -c 'trap "echo usr1" USR1; trap "echo usr2; exit 0" USR2; echo ready; while :; do sleep 0.05; done'
     kill -USR1 $launcher
     await_lines "$dir/out" 4
     kill -USR2 $launcher
     await_exit $launcher 60
-    ok "SIGUSR1 and SIGUSR2 are passed on" is "$status $(grep -c usr1 "$dir/out") $(grep -c usr2 "$dir/out")" "0 2 2"
+    check "SIGUSR1 and SIGUSR2 are passed on" is "$status $(grep -c usr1 "$dir/out") $(grep -c usr2 "$dir/out")" "0 2 2"
     begin 2 "$joiner" stubborn
     kill -INT $launcher
     await_exit $launcher 60
-    ok "a job that ignores SIGINT ends within a bound ($ms ms)" is "$status" 130
+    check "a job that ignores SIGINT ends within a bound ($ms ms)" is "$status" 130
     for ((tries = 0; tries < 10; tries++)); do # 5 s after the first it would end in any case: then it is not known
         begin 2 "$joiner" stubborn
         kill -INT $launcher
@@ -393,7 +380,7 @@ signals() {
         await_exit $launcher 60
         [ "$ms" -lt 3000 ] && break
     done
-    ok "a second SIGINT ends it at once ($ms ms)" is "$status $((ms < 3000))" "130 1"
+    check "a second SIGINT ends it at once ($ms ms)" is "$status $((ms < 3000))" "130 1"
     bad=
     for ((tries = 0; tries < 12; tries++)); do # some of the ranks have started, others have not
         "$runnel" run -n 100 sleep 600 >"$dir/out" 2>"$dir/err" </dev/null &
@@ -403,19 +390,19 @@ signals() {
         await_exit $launcher 60
         [ "$status" = 143 ] && [ "$looks" -lt 200 ] || bad+="$status after $ms ms, "
     done
-    ok "SIGTERM while the ranks start ends all" is "$bad" ""
+    check "SIGTERM while the ranks start ends all" is "$bad" ""
     begin 2 sh -c 'trap "echo bye; exit 0" TERM; echo ready; while :; do sleep 0.05; done'
     kill -TERM $launcher
     await_exit $launcher 60
-    ok "a job that ends well on SIGTERM ends with 0" is "$status $(grep -c bye "$dir/out")" "0 2"
+    check "a job that ends well on SIGTERM ends with 0" is "$status $(grep -c bye "$dir/out")" "0 2"
     begin 2 "$joiner" ready
     kill -TSTP $launcher
-    ok "SIGTSTP stops all" becomes TTT
+    check "SIGTSTP stops all" becomes TTT
     kill -CONT $launcher
-    ok "SIGCONT lets all go on" becomes SSS
+    check "SIGCONT lets all go on" becomes SSS
     kill -INT $launcher
     await_exit $launcher 60
-    ok "... and be ended" is "$status" 130
+    check "... and be ended" is "$status" 130
 }
 
 # the launcher sleeps, and dies
@@ -428,14 +415,14 @@ orphans() {
         now=$(awk '{print $14 + $15}' "/proc/$launcher/stat")
         [ "$now" = "$before" ] && break
     done
-    ok "an idle launcher uses no processor time" is "$now" "$before"
+    check "an idle launcher uses no processor time" is "$now" "$before"
     kill -9 $launcher
     { wait $launcher; } 2>/dev/null
-    ok "kill -9 of the launcher ends all" none_left
+    check "kill -9 of the launcher ends all" none_left
     begin 3 sh -c '"$0" ready; true' "$joiner"
     kill -9 $launcher
     { wait $launcher; } 2>/dev/null
-    ok "... also below wrappers" none_left
+    check "... also below wrappers" none_left
     "$runnel" run -n 2 sh -c 'sleep 77 & sleep 78 & wait' >/dev/null 2>&1 </dev/null &
     launcher=$!
     for ((i = 0; i < 300; i++)); do
@@ -444,18 +431,18 @@ orphans() {
     done
     kill -9 $launcher
     { wait $launcher; } 2>/dev/null
-    ok "... and what wrappers started" none_left
+    check "... and what wrappers started" none_left
     run -n 2 true
-    ok "the guard goes with the launcher" none_left
+    check "the guard goes with the launcher" none_left
     run -n 2 sh -c 'sleep 100 >/dev/null 2>&1 & exit 0'
-    ok "what a rank leaves running is ended with it" none_left
+    check "what a rank leaves running is ended with it" none_left
     from=$(now_ms)
     run -n 2 sh -c 'sleep 100 & exit 0'
-    ok "... also if it holds the output open ($(($(now_ms) - from)) ms)" is "$status $(none_left && echo none)" "0 none"
+    check "... also if it holds the output open ($(($(now_ms) - from)) ms)" is "$status $(none_left && echo none)" "0 none"
     run -n 2 sh -c 'setsid sh -c "sleep 5" & exit 0'
-    ok "... or has left the group: the job ends all the same" is "$status" 0
+    check "... or has left the group: the job ends all the same" is "$status" 0
     run -n 2 bash -c 'echo x > >(sleep 0.3; cat)'
-    ok "... but what still writes may finish" is "$(cat "$dir/out")" "$(printf 'x\nx')"
+    check "... but what still writes may finish" is "$(cat "$dir/out")" "$(printf 'x\nx')"
 }
 
 # on a terminal
@@ -464,22 +451,22 @@ terminal() {
         # script runs $SHELL; dash, unlike bash, ends at once when Ctrl-C reaches it too, before it prints the status.
         pty() { SHELL=/bin/bash script -qec "$1" /dev/null; }
         pty "$runnel run -n 1 env" </dev/null >"$dir/out"
-        ok "RUNNEL_TERMINAL=1 on a terminal" grep -q 'RUNNEL_TERMINAL=1' "$dir/out"
+        check "RUNNEL_TERMINAL=1 on a terminal" grep -q 'RUNNEL_TERMINAL=1' "$dir/out"
         : >"$dir/out"
         (sleep 0.2; printf 'typed\n'; shows "$dir/out" Typed 1) | pty "$runnel run -n 2 --tag-output sed -u s/t/T/" >"$dir/out"
-        ok "what is typed reaches rank 0" grep -q '\[0\] Typed' "$dir/out"
+        check "what is typed reaches rank 0" grep -q '\[0\] Typed' "$dir/out"
         : >"$dir/out"
         pty "$runnel run -n 1 sh -c 'printf \"50%%\\r\"; sleep 100; echo done'" </dev/null >"$dir/out" &
         pid=$!
         shows "$dir/out" 50% 1
-        ok "a carriage return shows progress at once" is "$? $(grep -c "done" "$dir/out")" "0 0"
+        check "a carriage return shows progress at once" is "$? $(grep -c "done" "$dir/out")" "0 0"
         kill -- -$pid
         wait $pid 2>/dev/null
         from=$(now_ms)
         : >"$dir/out"
         (shows "$dir/out" ready 3; printf '\003'; shows "$dir/out" status 1) |
             pty "$runnel run -n 3 sh -c 'echo ready; exec sleep 100'; echo status \$?" >"$dir/out"
-        ok "Ctrl-C ends all ($(($(now_ms) - from)) ms)" grep -q 'status 130' "$dir/out"
+        check "Ctrl-C ends all ($(($(now_ms) - from)) ms)" grep -q 'status 130' "$dir/out"
         : >"$dir/out"
         ( # the line of the command is shown as it is typed, once or twice, when it stops, and when it goes on
             echo "$runnel run -n 2 --tag-output sh -c 'echo ready; sed -u s/in/IN/; echo over'"
@@ -497,7 +484,7 @@ terminal() {
             shows "$dir/out" '\[0\] over' 1
             echo exit
         ) | pty "bash --norc -i" >"$dir/out" 2>&1
-        ok "Ctrl-Z stops the job, fg lets it go on and read" \
+        check "Ctrl-Z stops the job, fg lets it go on and read" \
             is "$(grep -c Stopped "$dir/out")$(grep -o '\[0\] lINe [12]' "$dir/out" | tr -d '\n')" "1[0] lINe 1[0] lINe 2"
     else
         echo "ok - on a terminal # SKIP script(1) is not installed"
@@ -508,13 +495,13 @@ terminal() {
 many() {
     from=$(now_ms)
     run -n 64 true
-    ok "64 x true: $(($(now_ms) - from)) ms" is $status 0
+    check "64 x true: $(($(now_ms) - from)) ms" is $status 0
     from=$(now_ms)
     run -n 64 "$joiner" close
-    ok "64 join and close: $(($(now_ms) - from)) ms" is $status 0
+    check "64 join and close: $(($(now_ms) - from)) ms" is $status 0
     from=$(now_ms)
     run -n 64 "$joiner" all
-    ok "64 connect all to all: $(($(now_ms) - from)) ms" is $status 0
+    check "64 connect all to all: $(($(now_ms) - from)) ms" is $status 0
 }
 
 # ranks that are stopped
@@ -523,19 +510,19 @@ stopped() {
     begin 2 sh -c 'echo $$; exec sleep 60'
     rank=$(head -n 1 "$dir/out")
     kill -STOP "$rank"
-    ok "a rank that is stopped: the launcher says which, and since when" \
+    check "a rank that is stopped: the launcher says which, and since when" \
         shows "$dir/err" "^runnel: rank [01] on $host has been stopped (SIGSTOP, or a debugger) since [0-9:]*: the job waits" 1
     sleep 4
-    ok "... once" says "$dir/err" "has been stopped"
+    check "... once" says "$dir/err" "has been stopped"
     kill -CONT "$rank"
     kill -TERM $launcher
     await_exit $launcher 20
-    ok "... and it is not killed for that" is $status 143
+    check "... and it is not killed for that" is $status 143
     run --stopped-after 0.5 --keep-going -n 2 sh -c '[ $RUNNEL_RANK = 1 ] && kill -STOP $$; echo on'
-    ok "--stopped-after: a rank that is stopped is killed, the others go on" is "$status $(cat "$dir/out")" "137 on"
-    ok "... with the reason" is "$(grep -c '^runnel: rank 1 on .* for too long (--stopped-after); killing it' "$dir/err")" 1
+    check "--stopped-after: a rank that is stopped is killed, the others go on" is "$status $(cat "$dir/out")" "137 on"
+    check "... with the reason" is "$(grep -c '^runnel: rank 1 on .* for too long (--stopped-after); killing it' "$dir/err")" 1
     run --stopped-after 0.5 -n 2 sh -c '[ $RUNNEL_RANK = 1 ] && kill -STOP $$; sleep 60'
-    ok "... and the job ends without --keep-going" is $status 137
+    check "... and the job ends without --keep-going" is $status 137
     complains "--stopped-after takes a time" 64 "stopped-after takes a number of seconds" --stopped-after soon true
 }
 
@@ -545,9 +532,9 @@ if [ "${1:-}" = part ]; then
     litter | sort >"$dir/before"
     set -m # background jobs get groups of their own, and SIGINT
     "${@:2}"
-    ok "$2: no process is left" none_left
+    check "$2: no process is left" none_left
     litter | sort >"$dir/after"
-    ok "$2: nothing is left in /dev/shm or the temporary directory" is "$(comm -13 "$dir/before" "$dir/after")" ""
+    check "$2: nothing is left in /dev/shm or the temporary directory" is "$(comm -13 "$dir/before" "$dir/after")" ""
     exit $failed
 fi
 parts=(signals terminal orphans stopped statuses output options many)
@@ -562,4 +549,4 @@ done
 for ((i = 0; i < ${#parts[@]}; i++)); do
     cat "$dir/$i.log"
 done
-exit $failed
+exit "$failed"

@@ -2,7 +2,7 @@
 # examples/sort against sort(1): inputs of many shapes on 1 to 8 ranks, and what it says and leaves behind when it
 # cannot sort.
 # Prints "ok - name" or "not ok - name"; exits 77 if something is missing.
-# shellcheck disable=SC2016 # Perl programs in single quotes
+# shellcheck disable=SC2016,SC2154 # test.sh sets failed; Perl programs in single quotes
 set -uo pipefail
 
 # shellcheck source=tests/multi/example.sh
@@ -155,4 +155,4 @@ for delay in 0.02 0.04 0.06 0.08 0.10 0.14 0.18 0.30; do
 done
 ok 'leaves nothing behind when a rank is killed' $bad
 
-exit $failed
+exit "$failed"

@@ -1,32 +1,18 @@
 #!/usr/bin/env bash
 # Jobs whose agents are started over ssh: with an sshd of the test's own on the loopback interface (its own directory,
 # configuration, keys and port) where there is one, and with a stand-in for ssh that runs the command line through a
-# shell, as an sshd does. Prints "ok - name" or "not ok - name".
-set -u
-build=${RUNNEL_BUILD:?the build directory}
-runnel=${RUNNEL:?the runnel command}
-dir=$(mktemp -d)
+# shell, as an sshd does.
+# shellcheck disable=SC1091,SC2154 # test.sh sets them
+. "$(dirname "$0")/../support/test.sh"
 daemon=
-failed=0
 # shellcheck disable=SC2317 # the trap calls it
 clean_up() {
     [ -n "$daemon" ] && kill "$daemon" 2>/dev/null
     rm -rf "$dir"
 }
-trap clean_up EXIT
-trap 'exit 130' INT TERM HUP
 chmod 700 "$dir"
 cd "$dir" || exit 1
 
-ok() { # name status
-    if [ "$2" = 0 ]; then
-        echo "ok - $1"
-    else
-        echo "not ok - $1"
-        sed 's/^/# /' said 2>/dev/null | cut -c1-400 | head -n 20
-        failed=1
-    fi
-}
 job() { # arguments of runnel run...
     timeout -k 5 60 "$runnel" run --timeout 50 "$@"
 }
@@ -215,4 +201,4 @@ END
 else
     echo 'ok - an sshd of its own # SKIP openssh-server is not installed'
 fi
-exit $failed
+exit "$failed"

@@ -58,4 +58,4 @@ for seed in 4 10 14; do
     ok "a crash with answers under way, seed $seed: the five others end, with nothing unanswered" $?
 done
 
-exit $failed
+exit "$failed"

@@ -86,4 +86,4 @@ wait $job
 status=$?
 [ $status = 137 ] && [ "$(grep -c '^dead [01] 2 ' said)" = 2 ] && [ "$(grep -c '^done [01] ' said)" = 2 ]
 ok 'who was killed is dead for the others, and they go on' $?
-exit $failed
+exit "$failed"

@@ -128,4 +128,4 @@ pictures "each figure's picture is SVG with a line for each curve" \
     python3 "$work/figures.py" "$work/names" "$work/figures" "$work/plots"
 refuses "a processor that only polls is one of three" "takes polls, interrupts or processor" \
     paper run vmmc --measure answer --attention sleep
-exit $failed
+exit "$failed"

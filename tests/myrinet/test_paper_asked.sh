@@ -117,4 +117,4 @@ check "a bus faster than the SRAM is as fast as that, and the figure says why it
     "$0" paper figure scan --count 3 --json | python3 -c "
 import json, sys
 assert \"idle loop\" in json.load(sys.stdin)[\"note\"]"' "$RUNNEL"
-exit $failed
+exit "$failed"

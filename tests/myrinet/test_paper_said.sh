@@ -113,4 +113,4 @@ refuses "half a byte" "size are whole numbers, not 4.5" paper sweep pm --over si
 refuses "more points than there is room for" "up to 24 points" paper sweep pm --over "size=$(seq -s, 4 4 100)"
 check "all figures are one array of JSON" bash -c '"$0" paper figure all --count 2 --json |
     python3 -c "import json, sys; f = json.load(sys.stdin); assert len(f) > 25 and all(x[\"curves\"] for x in f)"' "$RUNNEL"
-exit $failed
+exit "$failed"

@@ -1,32 +1,16 @@
 #!/usr/bin/env bash
-# The provider for libfabric: two processes that use its interface, fi_info, fi_pingpong, and Open MPI, unmodified. Finds
-# the build in $RUNNEL_BUILD and the command in $RUNNEL. Prints "ok - name" or "not ok - name"; exits 77 if something is missing.
-set -u
-build=${RUNNEL_BUILD:?the build directory}
-source=${RUNNEL_SOURCE:?the source directory}
-: "${RUNNEL:?the runnel command}"
+# The provider for libfabric: two processes that use its interface, fi_info, fi_pingpong, and Open MPI, unmodified.
+# shellcheck disable=SC1091,SC2154 # test.sh sets them
+. "$(dirname "$0")/../support/test.sh"
 if [ ! -e "$build/adapters/ofi/librnl-fi.so" ]; then
     echo 'built without libfabric (libfabric-dev)'
     exit 77
 fi
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
 cd "$dir" || exit 1
 export TMPDIR=$dir FI_PROVIDER_PATH=$build/adapters/ofi FI_PROVIDER=rnl
 # What libfabric and its providers do not give back is not ours.
 printf 'leak:libfabric\nleak:librdmacm\nleak:libpsm\n' >leaks
 export LSAN_OPTIONS=suppressions=$dir/leaks:print_suppressions=0
-failed=0
-ok() { # name status
-    if [ "$2" = 0 ]; then
-        echo "ok - $1"
-    else
-        echo "not ok - $1"
-        sed 's/^/# /' said 2>/dev/null | cut -c1-300 | head -n 20
-        failed=1
-    fi
-}
-
 for program in two memory; do
     timeout -k 5 900 "$build"/tests/ofi-$program all || failed=1
 done
@@ -34,7 +18,7 @@ timeout -k 5 400 "$build"/tests/ofi-hostile || failed=1
 
 if grep -qE '__(asan|tsan)_init' "$build"/adapters/ofi/librnl-fi.so; then
     echo '# programs of others cannot load a provider with a sanitizer'
-    exit $failed
+    exit "$failed"
 fi
 if ! command -v fi_info fi_pingpong >/dev/null; then
     echo '# fi_info and fi_pingpong are not installed (libfabric-bin)'
@@ -56,33 +40,33 @@ fi
 
 if ! command -v mpicc mpirun >/dev/null || ! mpirun --version 2>/dev/null | grep -q 'Open MPI'; then
     echo '# Open MPI is not installed (openmpi-bin, libopenmpi-dev)'
-    exit $failed
+    exit "$failed"
 fi
 unset FI_PROVIDER_PATH FI_PROVIDER
 export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-mpicc -O1 -o ring "$source"/tests/ofi/ring.c >said 2>&1
+mpicc -O1 -o ring "$tree"/tests/ofi/ring.c >said 2>&1
 ok 'a program for MPI compiles' $?
 for n in 1 2 4; do
-    timeout -k 5 120 "$RUNNEL" mpi mpirun -np $n ./ring >said 2>&1 </dev/null && grep -qx "ring of $n" said
+    timeout -k 5 120 "$runnel" mpi mpirun -np $n ./ring >said 2>&1 </dev/null && grep -qx "ring of $n" said
     ok "Open MPI runs a ring of $n ranks on the provider" $?
 done
-mpicc -O1 -o onesided "$source"/tests/ofi/onesided.c >said 2>&1
+mpicc -O1 -o onesided "$tree"/tests/ofi/onesided.c >said 2>&1
 for n in 2 4; do
-    timeout -k 5 120 "$RUNNEL" mpi mpirun -np $n ./onesided >said 2>&1 </dev/null && grep -qx "one-sided among $n" said
+    timeout -k 5 120 "$runnel" mpi mpirun -np $n ./onesided >said 2>&1 </dev/null && grep -qx "one-sided among $n" said
     ok "Open MPI puts, gets and accumulates between $n ranks" $?
 done
-FI_RNL_AUTO_PROGRESS=1 timeout -k 5 120 "$RUNNEL" mpi mpirun -np 2 ./onesided computes >said 2>&1 </dev/null &&
+FI_RNL_AUTO_PROGRESS=1 timeout -k 5 120 "$runnel" mpi mpirun -np 2 ./onesided computes >said 2>&1 </dev/null &&
     grep -qx 'one-sided among 2' said
 ok 'a rank that computes is reached meanwhile' $?
 grep -q '^runnel mpi: FI_PROVIDER_PATH=.* FI_PROVIDER=rnl OMPI_MCA_pml=cm' said
 ok 'runnel mpi says what it set' $?
-eval "$("$RUNNEL" mpi --print)"
+eval "$("$runnel" mpi --print)"
 timeout -k 5 120 mpirun -np 2 ./ring >said 2>&1 </dev/null && grep -qx 'ring of 2' said
 ok 'what runnel mpi prints does the same' $?
 ! FI_PROVIDER_PATH=$dir timeout -k 5 60 mpirun -np 2 ./ring >said 2>&1 </dev/null && ! grep -q 'ring of 2' said
 ok 'without the provider it does not run, so it was the provider' $?
-cp "$RUNNEL" lonely
+cp "$runnel" lonely
 ./lonely mpi true >said 2>&1
 [ $? = 69 ] && grep -q 'librnl-fi.so is neither' said
 ok 'runnel mpi without the provider says so' $?
-exit $failed
+exit "$failed"

@@ -35,4 +35,4 @@ check "half a trace is an error" decode 71 "$dir/half"
 check "after the lines that are whole" says ' sent 0:7000'
 check "without a file there is nothing to do" decode 64
 check "a host is a number" decode 64 --host x "$story"
-exit $failed
+exit "$failed"

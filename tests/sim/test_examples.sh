@@ -47,4 +47,4 @@ for ranks in 1 5; do
 done
 cmp -s heat.1.pgm heat.5.pgm
 ok "heat on 5 ranks is heat on one" $?
-exit $failed
+exit "$failed"

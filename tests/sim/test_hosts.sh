@@ -111,4 +111,4 @@ for step in 1 2 4 8 16 24 32 48 64 80 96; do
     fi
 done
 ok "a rank crashes at any step, and those of other hosts finish" $differ
-exit $failed
+exit "$failed"

@@ -36,4 +36,4 @@ both a -- -a b
 both - -a -- --alpha
 both --alpha=3 x
 both -a -a - -b-a
-exit $failed
+exit "$failed"

@@ -155,4 +155,4 @@ busy; ok "beside a busy rank of the same host another host answers" $?
 for seed in 1 2 3 4; do
     busy --loss 10% --seed $seed; ok "... and what the network loses is sent again, seed $seed" $?
 done
-exit $failed
+exit "$failed"

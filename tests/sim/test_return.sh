@@ -109,4 +109,4 @@ ok "several die again and again over a bad network" $worse
 echo "# $lost requests came back"
 [ "$lost" -gt 0 ]
 ok "... and requests were on their way to them" $?
-exit $failed
+exit "$failed"

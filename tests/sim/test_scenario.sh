@@ -103,4 +103,4 @@ ok "a scenario for another number of hosts is refused" $?
 "$runnel" sim --scenario no-such-file "$token" >said 2>&1
 [ $? = 71 ] && has 'no-such-file'
 ok "a scenario that is not there is named" $?
-exit $failed
+exit "$failed"

@@ -17,4 +17,4 @@ same dg poll dg all $datagram
 same bufcreate select bufcreate all $datagram
 same unix poll clntunix all $stream
 same both daemon clnttcp all $stream
-exit $failed
+exit "$failed"

@@ -1,13 +1,10 @@
 #!/usr/bin/env bash
 # Programs of Debian as they are, with and without librunnel-rpc, behind an rpcbind of this test, in namespaces of its
 # own: what the client prints is the same, and its calls were upgraded. Also our test program with what needs rpcbind:
-# svc_create, clnt_create, clnt_tp_create, clnt_create_vers. A program that is not installed is skipped. Finds the
-# build in $RUNNEL_BUILD and the command in $RUNNEL. Prints "ok - name" or "not ok - name"; exits 77 if something is
-# missing.
-set -uo pipefail
-
-build=${RUNNEL_BUILD:-$(cd "$(dirname "$0")/../.." && pwd)/build}
-runnel=${RUNNEL:-$build/tools/runnel}
+# svc_create, clnt_create, clnt_tp_create, clnt_create_vers. A program that is not installed is skipped.
+# shellcheck disable=SC1091,SC2154 # test.sh sets them
+. "$(dirname "$0")/../support/test.sh"
+set -o pipefail
 library=$build/adapters/sunrpc/librunnel-rpc.so
 export PATH=$PATH:/usr/sbin:/sbin
 if [ ! -e "$library" ]; then
@@ -18,23 +15,17 @@ if nm -D "$library" | grep -qE '__(tsan|asan)_init'; then
     echo 'a sanitizer cannot be preloaded into programs of others'
     exit 77
 fi
-for needed in rpcbind rpcinfo unshare ip; do
-    if ! command -v $needed >/dev/null; then
-        echo "$needed is not installed (rpcbind, util-linux, iproute2)"
-        exit 77
-    fi
-done
+needs_commands rpcbind rpcinfo unshare ip
 if [ "${1:-}" != inside ]; then
     if [ "$(id -u)" != 0 ] || ! unshare --net --mount --pid --fork true 2>/dev/null; then
         echo 'namespaces of its own take root'
         exit 77
     fi
+    rm -rf "$dir" # an exec runs no trap
     exec unshare --net --mount --pid --fork --kill-child --mount-proc "$0" inside
 fi
 
 # All processes end with this one, and what is mounted goes with them.
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
 cd "$dir" || exit 1
 ip link set lo up
 mount -t tmpfs tmpfs /run && mkdir -p /run/rpcbind /run/sendsigs.omit.d
@@ -44,16 +35,7 @@ if [ -x /usr/lib/yp/makedbm ]; then
 fi
 touch /var/lib/nfs/etab /var/lib/nfs/rmtab
 ln -s /run /var/run
-failed=0
 
-ok() { # name status
-    if [ "$2" = 0 ]; then
-        echo "ok - $1"
-    else
-        echo "not ok - $1"
-        failed=1
-    fi
-}
 registered() { # PROGRAM [gone]
     for _ in $(seq 250); do
         if rpcinfo -p 127.0.0.1 2>/dev/null | awk '{ print $1 }' | grep -qx "$1"; then
@@ -172,4 +154,4 @@ for kind in tcp udp tptcp tpudp vers; do
 done
 kill $binding
 wait $binding 2>/dev/null
-exit $failed
+exit "$failed"

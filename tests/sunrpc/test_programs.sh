@@ -220,4 +220,4 @@ if command -v busybox >/dev/null && ! ldd "$(command -v busybox)" >/dev/null 2>&
     [ $? = 126 ] && grep -q 'linked statically' said
     ok 'a static program' $?
 fi
-exit $failed
+exit "$failed"

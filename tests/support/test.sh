@@ -12,7 +12,8 @@ clean_up() { rm -rf "$dir"; } # those who leave more behind have one of their ow
 trap clean_up EXIT
 trap 'exit 130' INT TERM HUP
 
-# A case that is wrong shows what was left in said, out and err of the folder.
+# A case that is wrong shows what was left in files of the folder.
+shown='said out err'
 ok() { # NAME STATUS
     local file
     if [ "$2" = 0 ]; then
@@ -20,17 +21,18 @@ ok() { # NAME STATUS
         return
     fi
     echo "not ok - $1"
-    for file in said out err; do
+    # shellcheck disable=SC2086 # words and patterns
+    for file in $(cd "$dir" && echo $shown); do
         [ -s "$dir/$file" ] && sed "s/^/# $file: /" "$dir/$file" | cut -c1-300 | head -n 40
     done
     failed=1
 }
 check() { # NAME COMMAND...
-    local name=$1 status=0
+    local name=$1 result=0 # and not $status, which a command may look at
     shift
-    "$@" || status=$?
-    [ "$status" = 0 ] || echo "# failed: $*"
-    ok "$name" "$status"
+    "$@" || result=$?
+    [ "$result" = 0 ] || echo "# failed: $*"
+    ok "$name" "$result"
 }
 needs_commands() { # NAME...: the test is skipped where one is not installed
     local name

@@ -69,4 +69,4 @@ ok "a ring of 6, on three virtual hosts" $?
 grep hash said >first
 sim vmmc_ring 20 -- -n 6 --hosts 3 && grep hash said | cmp -s - first
 ok "and a second time it is the same" $?
-exit $failed
+exit "$failed"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # VMMC between hosts that are network namespaces: what it promises, its example, and a death.
-# shellcheck source=tests/multi/hosts.sh
+# shellcheck disable=SC1091,SC2154 # hosts.sh sets them
 . "$(dirname "${BASH_SOURCE[0]}")/../multi/hosts.sh"
 hosts_up 2
 all_end() { # CASE
@@ -17,4 +17,4 @@ on_hosts --keep-going -n 3 "$build/tests/vmmc-taken_back" death >said 2>&1 </dev
 ok "death, on two hosts" $?
 on_hosts -n 4 "$build/examples/vmmc_ring" 20 >said 2>&1 </dev/null && grep -qx '80 lines of 4 nodes, in order' said
 ok "a ring of 4, on two hosts" $?
-exit $failed
+exit "$failed"
