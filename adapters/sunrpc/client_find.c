@@ -172,16 +172,20 @@ static void knocked(struct rnl_rpc_client *c, const struct rnl_rpc_answer *answe
     atomic_store_explicit(&c->state, RNL_RPC_CLIENT_KNOCKED, memory_order_release);
 }
 
-static void knock_far(struct rnl_rpc_client *c, const struct rnl_rpc_answer *answer, const struct sockaddr_storage *a)
+static void knock_far(CLIENT *cl, struct rnl_rpc_client *c, const struct rnl_rpc_answer *answer,
+                      const struct sockaddr_storage *a)
 {
     char service[RNL_RPC_SERVICE_BYTES + INET6_ADDRSTRLEN + 4];
     const char *why = "its server has no address by which daemons could find its host";
+    int fd;
     if (memchr(answer->service, '\0', sizeof answer->service) && name_far(a, answer->service, service, sizeof service))
         c->link = rnl_rpc_far_reach(service, answer->token, answer->proof, &why);
     if (!c->link) {
         stay(c, why);
         return;
     }
+    if (!c->datagram && c->real->cl_control(cl, CLGET_FD, &fd))
+        rnl_rpc_far_watch(c->link, fd);
     knocked(c, answer, c->link->fd);
 }
 
@@ -224,7 +228,7 @@ void rnl_rpc_client_knock(CLIENT *cl, struct rnl_rpc_client *c, struct timeval l
         return;
     }
     if (c->far && answer.refused == RNL_RPC_COME_FAR) {
-        knock_far(c, &answer, &address);
+        knock_far(cl, c, &answer, &address);
         return;
     }
     if (c->far && answer.refused == RNL_RPC_NO_KEY) {

@@ -19,7 +19,15 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PEERS = 1023, KEEP_NS = 500000000, SLEEP_NS_MAX = 1000000000, ARMS_MAX = 64, COMING_NS = 20000000 };
+enum {
+    PEERS = 1023,
+    KEEP_NS = 500000000,
+    SLEEP_NS_MAX = 1000000000,
+    ARMS_MAX = 64,
+    COMING_NS = 20000000,
+    DOUBTFUL_NS = 100000000
+};
+static const uint64_t doubt_most_ns = 3000000000; /* a process that lives answers within half a second */
 
 struct rnl_rpc_far_state rnl_rpc_far_state = {.lock = PTHREAD_MUTEX_INITIALIZER, .well = -1};
 #define S rnl_rpc_far_state
@@ -65,7 +73,7 @@ struct rnl_rpc_far *rnl_rpc_far_new(unsigned peer, bool is_server)
         return NULL;
     f->link.ops = &rnl_rpc_far_ops;
     f->link.far = true;
-    f->link.fd = f->ring = -1;
+    f->link.fd = f->ring = f->watched = -1;
     f->peer = peer;
     f->is_server = is_server;
     f->end = &f->first;
@@ -302,9 +310,34 @@ static bool spin(struct rnl_rpc_far *f, bool (*ready)(struct rnl_rpc_far *))
     return false;
 }
 
+/* The connection to the server has ended: if its process still answers, only that connection was in its way. The
+ * daemons tell of a death, too, unless they have ended before. */
+static void doubt(struct rnl_rpc_far *f)
+{
+    const uint64_t now = rnl_rpc_now_ns();
+    if (f->watched >= 0) {
+        f->watched = -1;
+        f->settled = false;
+        f->doubt_ns = now;
+        (void)rnl_rpc_far_send(f, RNL_RPC_FAR_SETTLE, false, NULL, 0, true);
+    } else if (f->settled) {
+        f->doubt_ns = 0;
+    } else if (now - f->doubt_ns > doubt_most_ns) {
+        rnl_rpc_far_drop(f);
+    }
+}
+
+void rnl_rpc_far_watch(struct rnl_rpc_link *link, int fd)
+{
+    rnl_rpc_far_of(link)->watched = fd;
+}
+
 static void sleep_on(struct rnl_rpc_far *f, bool (*ready)(struct rnl_rpc_far *), uint64_t ns)
 {
-    struct pollfd fds[2] = {{.fd = -1, .events = POLLIN}, {.fd = f->link.fd, .events = POLLIN}};
+    struct pollfd fds[3] = {
+        {.fd = -1, .events = POLLIN}, {.fd = f->link.fd, .events = POLLIN}, {.fd = f->watched, .events = POLLRDHUP}};
+    if (f->doubt_ns && ns > DOUBTFUL_NS)
+        ns = DOUBTFUL_NS;
     struct timespec t = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
     pthread_mutex_lock(&S.lock);
     f->link.armed = RNL_RPC_ARM_ONCE;
@@ -313,8 +346,10 @@ static void sleep_on(struct rnl_rpc_far *f, bool (*ready)(struct rnl_rpc_far *),
     bool is = ready(f) || f->link.broken;
     pthread_mutex_unlock(&S.lock);
     if (!is)
-        (void)syscall(SYS_ppoll, fds, 2, &t, NULL, 8);
+        (void)syscall(SYS_ppoll, fds, 3, &t, NULL, 8);
     pthread_mutex_lock(&S.lock);
+    if (fds[2].revents || f->doubt_ns)
+        doubt(f);
     f->link.armed = RNL_RPC_ARM_NONE;
     pthread_mutex_unlock(&S.lock);
     f->link.ops->drain(&f->link);

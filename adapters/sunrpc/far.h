@@ -28,6 +28,9 @@ struct rnl_rpc_link *rnl_rpc_far_reach(const char *service, const char token[RNL
                                        const char proof[RNL_RPC_TOKEN_BYTES], const char **why);
 /* 1 = the server has welcomed this client: the link carries calls; 0 = not yet; -1 = it never will, *why says why. */
 int rnl_rpc_far_is_up(struct rnl_rpc_link *, const char **why);
+/* Whoever waits for the link also looks whether the connection `fd`, by which the server was asked, ends: then the
+ * server has to show that it lives. */
+void rnl_rpc_far_watch(struct rnl_rpc_link *, int fd);
 /* Makes sure, within a second or so, that what was written has arrived: for what nobody answers. */
 void rnl_rpc_far_settle(struct rnl_rpc_link *);
 

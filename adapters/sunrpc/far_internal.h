@@ -49,6 +49,8 @@ struct rnl_rpc_far {
     unsigned forks;  /* of the process whose link it is */
     uid_t uid;
     uint64_t began_ns;
+    int watched;       /* a connection whose end makes the peer's life doubtful; -1 = none */
+    uint64_t doubt_ns; /* since when it is doubted; 0 = it is not */
     char token[RNL_RPC_TOKEN_BYTES], proof[RNL_RPC_TOKEN_BYTES];
     int ring; /* what is written to so that link.fd becomes readable */
 

@@ -6,7 +6,8 @@
  * KIND: tcp, udp, both, unix (path in $CALLS_PATH), vc, dg, bufcreate, tli, bind (svc_create: needs rpcbind)
  * LOOP: run, select, poll, epoll, epoll2 (epoll_pwait2); daemon: svc_run in a forked child; prefork: svc_run in three
  *       processes
- * $CALLS_PORT: the port of tcp and udp, else one that is free; $CALLS_HOST: their address, else the loopback's */
+ * $CALLS_PORT: the port of tcp and udp, else one that is free; $CALLS_HOST: their address, else the loopback's;
+ * $CALLS_SECONDS: how long to serve */
 #include "calls.h"
 
 #include <arpa/inet.h>
@@ -290,8 +291,10 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: server KIND LOOP\n");
         return 64;
     }
+    const char *text = getenv("CALLS_SECONDS");
+    const unsigned seconds = text ? (unsigned)atoi(text) : SECONDS;
     signal(SIGPIPE, SIG_IGN);
-    alarm(SECONDS);
+    alarm(seconds);
     make(argv[1]);
     if (strcmp(argv[2], "daemon") == 0 && fork() != 0)
         _exit(0);
@@ -304,7 +307,7 @@ int main(int argc, char **argv)
             prctl(PR_SET_PDEATHSIG, SIGKILL);
             svc_run();
         }
-    alarm(SECONDS); /* forked children have none */
+    alarm(seconds); /* forked children have none */
     printf("ready %d\n", (int)getpid());
     fflush(stdout);
     if (strcmp(argv[2], "select") == 0)

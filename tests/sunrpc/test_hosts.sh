@@ -14,7 +14,7 @@ if nm -D "$library" | grep -q __tsan_init; then
     exit 77
 fi
 export ASAN_OPTIONS="${ASAN_OPTIONS:-}:verify_asan_link_order=0:detect_leaks=0"
-export RUNNEL_DAEMON=t$$ CALLS_HOST=10.77.0.2
+export RUNNEL_DAEMON=t$$ CALLS_HOST=10.77.0.2 CALLS_SECONDS=600
 mine=()
 clean_up_mine() {
     local p
@@ -146,6 +146,12 @@ for loop in run select poll epoll; do
     done
     end "$serving"
 done
+start 2 idle.served "${with[@]}" "$build/tests/sunrpc-server" tcp run
+within says idle.served '^ready'
+begin idle clnttcp "$(awk '/^tcp/ { print $2 }' idle.served)" "${with[@]}"
+settle idle
+tell idle 'null 3'
+since=$SECONDS
 serve both run "${with[@]}"
 call clnttcp "$tcp" once "${with[@]}" && ! grep -q . err
 ok 'one call is not worth a greeting' $?
@@ -236,12 +242,26 @@ settle later && tell later 'null 5' && [[ $answer == *Success* ]]
 finish later
 [ "$far" -ge 5 ]
 ok 'daemons that are started again introduce again' $?
-finish dying
 begin told clnttcp "$tcp" "${with[@]}"
 settle told && tell told 'null 5'
 end "$serving"
 tell told 'null 5'
 [[ $answer == *'Unable to receive'* ]]
 ok 'a client of TCP is told that its server was killed' $?
+tell dying 'null 5'
+[[ $answer == *'Unable to receive'* ]]
+ok 'so is one whose daemons had ended before' $?
 finish told
+finish dying
+
+# ---- who is silent for longer than a peer may be ----
+while ((SECONDS - since < 40)); do
+    sleep 1
+done
+tell idle 'null 5'
+[[ $answer == *Success* ]]
+status=$?
+finish idle
+[ $status = 0 ] && [ "$far" -ge 8 ]
+ok 'a link that was idle carries the next call' $?
 exit $failed
