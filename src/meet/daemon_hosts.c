@@ -27,12 +27,13 @@
 enum {
     CALLS = 4096,        /* lines at a time */
     CALLS_OF_ONE = 1024, /* of one process, and of one user that is not the daemon's */
-    UNPROVEN = 32,       /* lines of strangers; the oldest makes room */
+    UNPROVEN = 32,       /* lines of strangers; the oldest makes room, unless it is new */
     ACCEPTS_PER_STEP = 16,
     KIND_USER = 1,
     KIND_NODE = 2
 };
 #define PROVE_NS ((uint64_t)5 * 1000 * 1000 * 1000) /* to prove the key, to ask, to take the last word in */
+#define NEW_NS   ((uint64_t)500 * 1000 * 1000)      /* in which a line of a busy host need not have proved the key */
 #define AGAIN_NS ((uint64_t)10 * 1000 * 1000)
 
 enum call_state {
@@ -430,8 +431,8 @@ static void hear_call(struct rnl_daemon *d, struct daemon_call *k)
 
 /* ---- who calls ---- */
 
-/* Strangers who say nothing keep nobody out: the oldest of them makes room. */
-static void make_room(struct rnl_daemon *d)
+/* Strangers who say nothing keep nobody out: the oldest of them makes room. Returns it, or NULL if there is room. */
+static struct daemon_call *oldest_stranger(struct rnl_daemon *d)
 {
     struct daemon_call *oldest = NULL;
     uint32_t strangers = 0;
@@ -440,11 +441,10 @@ static void make_room(struct rnl_daemon *d)
             strangers++;
             oldest = k;
         }
-    if (strangers >= UNPROVEN)
-        end_call(d, oldest);
+    return strangers < UNPROVEN ? NULL : oldest;
 }
 
-/* While the system has no descriptors, who calls waits: the next look is when one may be free. */
+/* While there is no room or no descriptor, who calls waits: the next look is when one may be free. */
 static void deafen(struct rnl_daemon *d, bool is_deaf)
 {
     struct daemon_hosts *h = d->hosts;
@@ -461,12 +461,18 @@ static void accept_calls(struct rnl_daemon *d)
     for (int i = 0; i < ACCEPTS_PER_STEP; i++) {
         struct sockaddr_in6 from = {.sin6_family = AF_UNSPEC};
         socklen_t n = sizeof from;
+        struct daemon_call *oldest = oldest_stranger(d);
+        if (oldest && oldest->until_ns > d->now_ns + PROVE_NS - NEW_NS) {
+            deafen(d, true); /* many processes of a host whose daemon is busy may call at once: who calls waits */
+            return;
+        }
         const int fd = accept4(d->hosts->listen, (struct sockaddr *)&from, &n, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd < 0) {
             deafen(d, errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM);
             return;
         }
-        make_room(d);
+        if (oldest)
+            end_call(d, oldest);
         struct daemon_call *k = new_call(d, fd, true);
         if (!k)
             continue;
