@@ -11,7 +11,8 @@
  *   direct    The pages of the window are mapped into the importer: a put is a copy. The importer cannot reach anything
  *             outside the window. Only on one host.
  *   carried   A put is a message that the owner's library checks (window, bounds, not revoked) and copies, in the
- *             owner's next progress call. Any range of bytes. The importer has nothing mapped.
+ *             owner's next progress call, or meanwhile (rnl_progress_start). Any range of bytes. The importer has
+ *             nothing mapped.
  *
  * Order: puts of one import land in the order in which they were made. Each is visible before the next one, and before
  * its own notification; within a put nothing is ordered, but its last aligned 8 bytes (the last byte, if it is shorter)
@@ -66,8 +67,9 @@ typedef void rnl_notify(void *ctx, rnl_window *w, unsigned peer, size_t offset, 
 typedef int rnl_window_admit(void *ctx, unsigned peer);
 
 enum {
-    RNL_OFFER_DIRECT = 1, /* peers of other users may map it, too; by default those of the same user alone do */
-    RNL_OFFER_CARRIED = 2 /* nobody maps it */
+    RNL_OFFER_DIRECT = 1,   /* peers of other users may map it, too; by default those of the same user alone do */
+    RNL_OFFER_CARRIED = 2,  /* nobody maps it */
+    RNL_OFFER_IN_THREAD = 4 /* `notify` and `admit` may run in the thread of rnl_progress_start */
 };
 struct rnl_offer {
     uint32_t size; /* sizeof(struct rnl_offer); fields are added at the end */
@@ -167,6 +169,18 @@ RNL_PUBLIC RNL_CHECK int rnl_atomic_async(rnl_import *m, size_t offset, unsigned
  * in any more; RNL_ERR_PEER_DEAD, _PEER_BROKEN, _RANK, _CONTEXT, _JOB, _FORKED. */
 RNL_PUBLIC RNL_CHECK int rnl_quiet(rnl_endpoint *ep, unsigned peer, int64_t timeout_ns);
 
+/* ---- while the owner computes ---- */
+
+/* Starts a thread of the library that serves the endpoint while the program calls nothing: first contacts, imports,
+ * revokes, what is carried, acknowledgements and timers go on meanwhile. It takes over when nothing was called for
+ * about a millisecond, and steps back at the next call, which waits for what it is just doing; calls take no lock. It
+ * runs no function of the program but those of offers with RNL_OFFER_IN_THREAD, these one at a time and never beside a
+ * call. A message to the program waits for the program, and so does what the same peer sends over the same endpoint
+ * after it: between hosts that holds its puts up, on one host it does not. While the program waits by rnl_fd or rnl_arm
+ * the thread does nothing. It ends in rnl_close. Returns 0, also if it runs; RNL_ERR_UNSUPPORTED (an endpoint that
+ * threads share, or a virtual process), _CONTEXT (inside handlers), _SYSTEM, _FORKED. */
+RNL_PUBLIC RNL_CHECK int rnl_progress_start(rnl_endpoint *ep);
+
 /* ---- notifications ---- */
 
 /* Block and unblock the notifications of all windows of the endpoint; they count. While they are blocked, and while a
@@ -192,7 +206,7 @@ static inline RNL_CHECK int rnl_put(rnl_import *m, size_t offset, const void *fr
 {
     const struct rnl_import_head *h = (const struct rnl_import_head *)(const void *)m;
     uint64_t word;
-    if (n == 8 && offset < h->direct_words && offset % 8 == 0 && flags == 0) {
+    if (n == 8 && offset < __atomic_load_n(&h->direct_words, __ATOMIC_RELAXED) && offset % 8 == 0 && flags == 0) {
         memcpy(&word, from, 8);
         __atomic_store_n((uint64_t *)(void *)(h->at + offset), word,
                          __ATOMIC_RELEASE); /* pairs with the owner's load */
@@ -204,7 +218,7 @@ static inline RNL_CHECK int rnl_put(rnl_import *m, size_t offset, const void *fr
 static inline RNL_CHECK int rnl_fetch_add(rnl_import *m, size_t offset, uint64_t operand, uint64_t *before)
 {
     const struct rnl_import_head *h = (const struct rnl_import_head *)(const void *)m;
-    if (offset < h->direct_words && offset % 8 == 0) {
+    if (offset < __atomic_load_n(&h->direct_words, __ATOMIC_RELAXED) && offset % 8 == 0) {
         *before = __atomic_fetch_add((uint64_t *)(void *)(h->at + offset), operand, __ATOMIC_SEQ_CST);
         return 0;
     }
@@ -215,7 +229,7 @@ static inline RNL_CHECK int rnl_compare_swap(rnl_import *m, size_t offset, uint6
                                              uint64_t *before)
 {
     const struct rnl_import_head *h = (const struct rnl_import_head *)(const void *)m;
-    if (offset < h->direct_words && offset % 8 == 0) {
+    if (offset < __atomic_load_n(&h->direct_words, __ATOMIC_RELAXED) && offset % 8 == 0) {
         *before = expected;
         (void)__atomic_compare_exchange_n((uint64_t *)(void *)(h->at + offset), before, operand, 0, __ATOMIC_SEQ_CST,
                                           __ATOMIC_SEQ_CST);

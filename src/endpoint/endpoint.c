@@ -157,6 +157,7 @@ void rnl_ep_unguard(struct rnl_endpoint *ep)
 void rnl_ep_free(struct rnl_endpoint *ep)
 {
     struct rnl_env *env = ep->env;
+    rnl_turn_stop(ep);
     if (ep->windows)
         ep->window_ops->free(ep);
     for (uint32_t i = 0; i < ep->size; i++) {
@@ -201,6 +202,8 @@ int rnl_ep_enter_slow(struct rnl_endpoint *ep)
     }
     if (ep->flags & RNL_SHARED)
         pthread_mutex_lock(&ep->lock);
+    else if (ep->flags & RNL_EP_SERVES)
+        rnl_turn_begin(ep);
     return 0;
 }
 
@@ -209,4 +212,12 @@ const char *rnl_ep_threads_text(const struct rnl_endpoint *ep)
     return ep->wait.many_threads ? " (several threads have called this endpoint, which was opened without RNL_SHARED: "
                                    "two at once can cause this)"
                                  : "";
+}
+
+void rnl_ep_leave_slow(struct rnl_endpoint *ep)
+{
+    if (ep->flags & RNL_SHARED)
+        pthread_mutex_unlock(&ep->lock);
+    else
+        rnl_turn_end(ep);
 }

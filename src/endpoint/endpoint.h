@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "base/fence.h"
 #include "endpoint/peer.h"
+#include "endpoint/turn.h"
 #include "ring/ring.h"
 #include "ring/segment.h"
 #include "runnel/runnel.h"
@@ -106,9 +107,10 @@ enum rnl_closing { RNL_CLOSING = 1, RNL_CLOSED /* nothing new is accepted either
 enum rnl_open_state {
     RNL_EP_FORKED = 0,
     RNL_EP_OPEN,
-    RNL_EP_SHARED,
     RNL_EP_IN_REPLY, /* a lane-1 handler runs: nothing may be sent */
-    RNL_EP_AWAY      /* the thread that waits has given the processor away: no other may call */
+    RNL_EP_AWAY,     /* the thread that waits has given the processor away: no other may call */
+    RNL_EP_SHARED,
+    RNL_EP_SERVED /* as SHARED, but by turns with a thread of the library (turn.h) */
 };
 
 /* What the fast path reads, in the order of its cache lines. Every call reads the first line. */
@@ -269,7 +271,7 @@ struct rnl_endpoint {
     struct rnl_env *env;
     uint32_t rank, size;
     struct rnl_peer *peer;
-    uint32_t flags; /* RNL_SHARED, RNL_NO_RUN_IN_SEND, RNL_EP_GUARDED */
+    uint32_t flags; /* RNL_SHARED, RNL_NO_RUN_IN_SEND, RNL_EP_GUARDED, RNL_EP_SERVES */
     uint32_t deaths_seen;
     uint64_t silence_ns;       /* rnl_options.silence_ms */
     struct rnl_remote *remote; /* NULL: no peer is on another host */
@@ -288,7 +290,8 @@ struct rnl_endpoint {
     struct rnl_conn *retired;    /* connections of earlier incarnations of peers, of which messages are kept */
     struct rnl_later *later;     /* table of `laters` deferred replies (stream/reply.c) */
     uint32_t laters, later_free; /* entries; 1 + index of the first free one, 0 = none */
-    pthread_mutex_t lock;        /* recursive; initialized only with RNL_SHARED or RNL_EP_GUARDED */
+    struct rnl_turn turn;
+    pthread_mutex_t lock; /* recursive; initialized only with RNL_SHARED or RNL_EP_GUARDED */
     size_t map_bytes;
 };
 static_assert(offsetof(struct rnl_ep_fast, conns) + sizeof(void *) == RNL_CELL_BYTES &&
@@ -305,7 +308,7 @@ RNL_INLINE void rnl_ep_set_pending(struct rnl_endpoint *ep)
     const struct rnl_ep_work *w = &ep->work;
     ep->fast.pending_work = w->posts | w->reassembling | w->dying | w->aborting | w->calls | ep->credit.starved |
                             ep->wait.fd_armed | ep->poll.round_due | ep->net.due | ep->polls_windows |
-                            (ep->fast.open == RNL_EP_SHARED || w->open_streams ? RNL_PENDING_OPEN : 0);
+                            (ep->fast.open >= RNL_EP_SHARED || w->open_streams ? RNL_PENDING_OPEN : 0);
 }
 
 /* Makes the next extract poll the network. */
@@ -323,7 +326,7 @@ RNL_INLINE void rnl_ep_set_fast(struct rnl_endpoint *ep)
     uint32_t reach = ep->fast.open == RNL_EP_OPEN && ep->work.open_streams == 0 ? ep->size : 0;
     if (ep->fast.ranks != reach) /* stays 0 in a shared endpoint, which reads it unlocked */
         ep->fast.ranks = reach;
-    if (ep->work.open_streams || ep->fast.open == RNL_EP_SHARED)
+    if (ep->work.open_streams || ep->fast.open >= RNL_EP_SHARED)
         ep->fast.pending_work |= RNL_PENDING_OPEN;
     else
         ep->fast.pending_work &= ~RNL_PENDING_OPEN;
@@ -340,7 +343,7 @@ int rnl_ep_check(const struct rnl_options *opt, uint32_t size);
 int rnl_ep_new(struct rnl_env *env, const struct rnl_options *opt, struct rnl_endpoint **out);
 /* After rnl_ep_guard() the interface above holds ep->lock around all its calls, so that what they use needs no lock of
  * its own, the fast path included. Only waiting releases the lock. */
-enum { RNL_EP_GUARDED = 1 << 16 };
+enum { RNL_EP_GUARDED = 1 << 16, RNL_EP_SERVES = 1 << 17 /* a thread serves it (turn.h) */ };
 void rnl_ep_guard(struct rnl_endpoint *ep);
 void rnl_ep_unguard(struct rnl_endpoint *ep);
 void rnl_ep_free(struct rnl_endpoint *ep);
@@ -355,10 +358,11 @@ RNL_INLINE int rnl_ep_enter(struct rnl_endpoint *ep)
 {
     return RNL_LIKELY(ep->fast.open == RNL_EP_OPEN) ? 0 : rnl_ep_enter_slow(ep);
 }
+RNL_COLD void rnl_ep_leave_slow(struct rnl_endpoint *ep);
 RNL_INLINE void rnl_ep_leave(struct rnl_endpoint *ep)
 {
-    if (RNL_UNLIKELY(ep->flags & RNL_SHARED))
-        pthread_mutex_unlock(&ep->lock);
+    if (RNL_UNLIKELY(ep->flags & (RNL_SHARED | RNL_EP_SERVES)))
+        rnl_ep_leave_slow(ep);
 }
 
 /* A function of the program may fork, and return in the child. The endpoint reads as zeros there, and what is shared
@@ -516,6 +520,8 @@ void rnl_ep_promote(struct rnl_endpoint *ep, struct rnl_conn *conn);
  * Before a sleep a heavy fence and a look have to follow. */
 void rnl_ep_arm_all(struct rnl_endpoint *ep);
 void rnl_ep_arm(struct rnl_endpoint *ep, struct rnl_conn *conn);
+/* Messages that wait at the head of their lanes for a handler are looked at again. */
+void rnl_ep_look_at_heads(struct rnl_endpoint *ep);
 /* Returns true if conn has cells of lane 0, or replies, that an extract would try to take in. */
 bool rnl_ep_has_cells(struct rnl_conn *conn);
 /* Looks at all armed rings and makes those that have cells polled. Returns their number. */

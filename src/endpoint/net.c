@@ -18,7 +18,7 @@ enum {
  * something does, if only one thread polls. Returns true if something is here already. */
 static RNL_NOINLINE bool poll_seldom(struct rnl_endpoint *ep)
 {
-    bool may = !ep->wait.fd_mode && !(ep->flags & (RNL_SHARED | RNL_EP_GUARDED));
+    bool may = !ep->wait.fd_mode && !(ep->flags & (RNL_SHARED | RNL_EP_SERVES | RNL_EP_GUARDED));
     int status = may ? rnl_remote_bell(ep->remote, &ep->net.bell, &ep->net.bits) : RNL_ERR_UNSUPPORTED;
     ep->net.bits = status == 0 ? ep->net.bits : 0;
     if (ep->wait.fd_mode || rnl_ep_net_all(ep)) /* no peer of this host is connected */

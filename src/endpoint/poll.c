@@ -134,6 +134,15 @@ bool rnl_ep_has_cells(struct rnl_conn *conn)
     return conn->lane1_polled && !conn->blocked[1] && rnl_rx_peek(&conn->channel.rx[1]) != 0;
 }
 
+void rnl_ep_look_at_heads(struct rnl_endpoint *ep)
+{
+    for (uint32_t i = 0; i < ep->poll.connected; i++)
+        for (unsigned lane = 0; lane < RNL_LANES; lane++)
+            if (ep->fast.conns[i]->blocked[lane] == RNL_BLOCKED_HANDLER)
+                ep->fast.conns[i]->blocked[lane] = RNL_BLOCKED_NOT;
+    rnl_ep_set_sole(ep);
+}
+
 uint32_t rnl_ep_look_armed(struct rnl_endpoint *ep)
 {
     uint32_t before = ep->fast.polled;

@@ -57,10 +57,23 @@ void rnl_ep_relax(const struct rnl_endpoint *ep)
         pause_once();
 }
 
-/* Releases the lock of an endpoint that threads share. Returns 0 if there is none, or the caller does not hold it. */
-static bool unlock_for_wait(struct rnl_endpoint *ep)
+/* Lets others work on an endpoint that threads share, or that a thread serves. Returns what take_back is to be told. */
+enum let_go { KEPT, UNLOCKED, LENT };
+static enum let_go let_go(struct rnl_endpoint *ep)
 {
-    return ep->flags & (RNL_SHARED | RNL_EP_GUARDED) && pthread_mutex_unlock(&ep->lock) == 0;
+    if (RNL_UNLIKELY(ep->turn.runs) && rnl_turn_is_threads(ep)) {
+        rnl_turn_sleeps(ep);
+        return LENT;
+    }
+    return ep->flags & (RNL_SHARED | RNL_EP_GUARDED) && pthread_mutex_unlock(&ep->lock) == 0 ? UNLOCKED : KEPT;
+}
+
+static void take_back(struct rnl_endpoint *ep, enum let_go how)
+{
+    if (how == LENT)
+        rnl_turn_slept(ep);
+    else if (how == UNLOCKED)
+        pthread_mutex_lock(&ep->lock);
 }
 
 /* Enclose what a thread does away from an endpoint that is not shared: the calls of other threads fail meanwhile, and
@@ -109,7 +122,9 @@ static bool moved(struct rnl_conn *conn)
 /* Looks at the first `count` connections. */
 static bool look_at(struct rnl_endpoint *ep, uint32_t count)
 {
-    if (ep->work.calls || atomic_load_explicit(ep->fast.event_seq, memory_order_relaxed) != ep->fast.event_seq_seen)
+    if (atomic_load_explicit(ep->fast.event_seq, memory_order_relaxed) != ep->fast.event_seq_seen)
+        return true;
+    if (ep->work.calls && !rnl_turn_is_threads(ep)) /* they are the owner's */
         return true;
     if (ep->polls_windows && ep->window_ops->has(ep))
         return true;
@@ -204,12 +219,15 @@ static int sleep_until(struct rnl_endpoint *ep, struct rnl_idle *w, uint64_t now
         if (ep->remote && rnl_remote_deadline(ep->remote) < until)
             until = rnl_remote_deadline(ep->remote);
         ep->c->sleeps++;
-        int locked = unlock_for_wait(ep);
+        enum let_go gone = let_go(ep);
         goes_away(ep);
+        if (gone == KEPT)
+            rnl_turn_parks(ep);
         woken = park(ep, word, until < w->deadline_ns ? until : w->deadline_ns);
+        if (gone == KEPT)
+            rnl_turn_parked(ep);
         comes_back(ep);
-        if (locked)
-            pthread_mutex_lock(&ep->lock);
+        take_back(ep, gone);
         woken |= atomic_load_explicit(&env->bell->word, memory_order_relaxed) != word; /* else the time was up */
         if (ep->wait.by_fd && ep->remote)
             rnl_ep_net_soon(ep);
@@ -220,9 +238,10 @@ static int sleep_until(struct rnl_endpoint *ep, struct rnl_idle *w, uint64_t now
         }
     }
     struct rnl_idle **at = &ep->wait.asleep;
-    while (*at != w)
+    while (*at && *at != w) /* the owner has taken the thread's out, if it took its turn */
         at = &(*at)->next;
-    *at = w->next;
+    if (*at)
+        *at = w->next;
     rnl_ep_arm_all(ep); /* others may still sleep */
     return woken;
 }
@@ -285,12 +304,11 @@ static void judge(struct rnl_endpoint *ep)
 
 static void yield(struct rnl_endpoint *ep)
 {
-    int locked = unlock_for_wait(ep); /* the threads that this yields to may need it */
+    enum let_go gone = let_go(ep); /* the threads that this yields to may need it */
     goes_away(ep);
     uint64_t away = ep->env->ops->yield(ep->env);
     comes_back(ep);
-    if (locked)
-        pthread_mutex_lock(&ep->lock);
+    take_back(ep, gone);
     yielded(ep, away);
 }
 

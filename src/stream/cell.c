@@ -67,6 +67,8 @@ unsigned rnl_stream_block(struct rnl_endpoint *ep, struct rnl_conn *conn, unsign
 
 unsigned rnl_stream_no_handler(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, unsigned id)
 {
+    if (RNL_UNLIKELY(rnl_turn_is_threads(ep)))
+        return rnl_stream_leave_head(ep, conn, lane);
     ep->c->missing_handler = 1 + id;
     ep->c->missing_handler_rank = 1 + conn->rank;
     return rnl_stream_block(ep, conn, lane, RNL_BLOCKED_HANDLER);
@@ -222,6 +224,14 @@ static unsigned take_request(struct rnl_endpoint *ep, struct rnl_conn *conn, uns
     return 1;
 }
 
+unsigned rnl_stream_leave_head(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane)
+{
+    conn->blocked[lane] = RNL_BLOCKED_HANDLER;
+    ep->turn.heads = 1;
+    rnl_ep_set_sole(ep);
+    return 0;
+}
+
 static unsigned take_rejected(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, rnl_header h)
 {
     struct rnl_rx *r = &conn->channel.rx[lane];
@@ -238,6 +248,8 @@ static unsigned take_rejected(struct rnl_endpoint *ep, struct rnl_conn *conn, un
         rnl_ep_broken(ep, conn, "a malformed rejection");
         return 1;
     }
+    if (ep->hooks.rejected && rnl_turn_is_threads(ep))
+        return rnl_stream_leave_head(ep, conn, lane);
     ep->c->refused_received++;
     rnl_rx_read(r, h, 1);
     if (ep->hooks.rejected) {

@@ -150,6 +150,7 @@ int rnl_close(rnl_endpoint *ep)
             RNL_ERR_CONTEXT,
             "an endpoint is not closed inside a handler, or a function that the library calls: return first");
     }
+    rnl_turn_stop(ep);
     rnl_ep_take_events(ep);         /* what was open to the dead is lost with them, not forgotten */
     rnl_stream_abort_forgotten(ep); /* the program will not complete them; suspended handlers may */
     ep->close.closing = RNL_CLOSING;

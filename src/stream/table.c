@@ -71,15 +71,11 @@ int rnl_stream_register(struct rnl_endpoint *ep, int id, const struct rnl_handle
         ep->fast.handler[id].kind = h->stream ? RNL_KIND_STREAM : RNL_KIND_WHOLE;
     if (ep->c->missing_handler == (uint64_t)id + 1)
         ep->c->missing_handler = ep->c->missing_handler_rank = 0;
-    for (uint32_t i = 0; i < ep->poll.connected; i++) {
-        for (unsigned lane = 0; lane < RNL_LANES; lane++) /* a message may have waited for it */
-            if (ep->fast.conns[i]->blocked[lane] == RNL_BLOCKED_HANDLER)
-                ep->fast.conns[i]->blocked[lane] = RNL_BLOCKED_NOT;
+    for (uint32_t i = 0; i < ep->poll.connected; i++)
         rnl_stream_in(ep->fast.conns[i], 0)->ready = rnl_stream_in(ep->fast.conns[i], 1)->ready =
-            RNL_KIND_NONE; /* it may have a copy of another handler */
-    }
-    rnl_ep_set_sole(ep);
-    rnl_ep_look_again(ep); /* an extract may find something now */
+            RNL_KIND_NONE;    /* it may have a copy of another handler */
+    rnl_ep_look_at_heads(ep); /* a message may have waited for it */
+    rnl_ep_look_again(ep);    /* an extract may find something now */
     return id;
 }
 
@@ -151,8 +147,9 @@ void rnl_on_rejected(rnl_endpoint *ep, rnl_rejected *f, void *arg)
 
 void rnl_get_limits(const rnl_endpoint *ep, struct rnl_limits *out)
 {
+    struct rnl_endpoint *served = (struct rnl_endpoint *)(uintptr_t)ep;
     memset(out, 0, sizeof *out);
-    if (ep->fast.open == RNL_EP_FORKED)
+    if (rnl_ep_enter(served) < 0)
         return;
     *out = (struct rnl_limits){.whole_max = RNL_WHOLE_MAX,
                                .reply_max = RNL_REPLY_MAX,
@@ -162,6 +159,7 @@ void rnl_get_limits(const rnl_endpoint *ep, struct rnl_limits *out)
                                .stack_bytes = RNL_STACK_BYTES,
                                .receive_budget = ep->credit.budget,
                                .post_budget = RNL_POST_BUDGET};
+    rnl_ep_leave(served);
 }
 
 const struct rnl_counters *rnl_get_counters(rnl_endpoint *ep)

@@ -40,10 +40,7 @@ static const struct rnl_handler *handler(struct rnl_endpoint *ep, unsigned id)
 
 static void look_at_heads(struct rnl_endpoint *ep)
 {
-    for (uint32_t i = 0; i < ep->poll.connected; i++)
-        if (ep->fast.conns[i]->blocked[0] == RNL_BLOCKED_HANDLER)
-            ep->fast.conns[i]->blocked[0] = RNL_BLOCKED_NOT;
-    rnl_ep_set_sole(ep);
+    rnl_ep_look_at_heads(ep);
     rnl_ep_look_again(ep);
 }
 
@@ -83,7 +80,9 @@ static unsigned progress(struct rnl_endpoint *ep)
     unsigned things = ws->inner ? look_inside(ws) : 0;
     rnl_window_links(ws);
     rnl_window_imports_on(ws);
-    if (ws->notes && !ws->notes_blocked)
+    if (ws->put_off && !rnl_turn_is_threads(ep))
+        rnl_window_answer_late(ws);
+    if (!rnl_ep_forked(ep) && rnl_window_notes_due(ws))
         things += rnl_window_notes_run(ws);
     if (rnl_ep_forked(ep))
         return 1;
@@ -98,13 +97,13 @@ static unsigned progress(struct rnl_endpoint *ep)
 static int has(struct rnl_endpoint *ep)
 {
     const struct rnl_windows *ws = ep->windows;
-    return (ws->notes && !ws->notes_blocked) || ws->changes || (ws->inner && rnl_ep_look(ws->inner));
+    return rnl_window_notes_due(ws) || ws->changes || (ws->inner && rnl_ep_look(ws->inner));
 }
 
 static int arm(struct rnl_endpoint *ep)
 {
     struct rnl_windows *ws = ep->windows;
-    if ((ws->notes && !ws->notes_blocked) || ws->changes)
+    if (rnl_window_notes_due(ws) || ws->changes)
         return 1;
     if (!ws->inner)
         return 0;
@@ -162,6 +161,7 @@ static void state_free(struct rnl_endpoint *ep)
         if (ws->peer[i])
             peer_free(ws->peer[i]);
     rnl_window_imports_free(ws);
+    rnl_window_forget_late(ws);
     free(ws->note);
     free(ws->uid);
     free(ws->bound);

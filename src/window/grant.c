@@ -213,6 +213,53 @@ static int answer_import(struct rnl_windows *ws, struct window_peer *p, const st
     return rnl_window_grant(ws, p, w, ask->tag, ask->how, out);
 }
 
+/* Whether the program is to be asked, and not by this thread. */
+static bool is_for_owner(const struct rnl_windows *ws, uint32_t id)
+{
+    struct rnl_window *w;
+    if (!rnl_turn_is_threads(ws->ep))
+        return false;
+    HASH_FIND(hh, ws->offers, &id, sizeof id, w);
+    return w && w->offer.admit && !(w->offer.flags & RNL_OFFER_IN_THREAD);
+}
+
+static bool put_off(struct rnl_windows *ws, rnl_stream *s, struct window_peer *p, const struct window_import *ask)
+{
+    struct window_late *late = malloc(sizeof *late);
+    if (!late)
+        return false;
+    *late = (struct window_late){.next = ws->put_off, .via = s->ep, .peer = p, .ask = *ask};
+    if (rnl_defer(s, &late->name) < 0) {
+        free(late);
+        return false;
+    }
+    ws->put_off = late;
+    rnl_window_watch(ws);
+    return true;
+}
+
+void rnl_window_answer_late(struct rnl_windows *ws)
+{
+    struct window_late *late;
+    while ((late = ws->put_off)) {
+        struct window_imported out = {.a.tag = late->ask.tag};
+        const struct rnl_buffer piece = {&out, sizeof out};
+        ws->put_off = late->next;
+        out.a.status =
+            late->peer->link == WINDOW_UP ? answer_import(ws, late->peer, &late->ask, &out) : RNL_ERR_REFUSED;
+        if (rnl_ep_forked(ws->ep))
+            return;
+        (void)!rnl_answer(late->via, late->name, RNL_LIBRARY_ID + WINDOW_IMPORTED, &piece, 1);
+        free(late);
+    }
+}
+
+void rnl_window_forget_late(struct rnl_windows *ws)
+{
+    for (struct window_late *late; (late = ws->put_off); free(late))
+        ws->put_off = late->next;
+}
+
 int rnl_window_on_import(rnl_stream *s, unsigned peer, void *ctx)
 {
     struct rnl_endpoint *ep = s->ep;
@@ -228,6 +275,8 @@ int rnl_window_on_import(rnl_stream *s, unsigned peer, void *ctx)
     struct window_peer *p = status < 0 ? NULL : rnl_window_sender(ws, s, peer);
     if (p && p->link != WINDOW_UP && ep == ws->ep) /* it has found that our window endpoint cannot be reached */
         rnl_window_apart(ws, p);
+    if (status == 0 && p && p->link == WINDOW_UP && is_for_owner(ws, ask.id) && put_off(ws, s, p, &ask))
+        return RNL_DONE;
     if (status == 0)
         status = p && p->link == WINDOW_UP ? answer_import(ws, p, &ask, &out) : RNL_ERR_REFUSED;
     if (rnl_ep_forked(ep))

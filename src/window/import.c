@@ -260,13 +260,14 @@ int rnl_import_state(const rnl_import *m, size_t *bytes)
 {
     if (!m->ws)
         return forked();
-    if (m->state == WINDOW_ENDED)
-        return rnl_window_why(m);
-    if (m->state != WINDOW_HERE)
-        return 0;
-    if (bytes)
+    int status = rnl_ep_enter(m->ws->ep);
+    if (status < 0)
+        return status;
+    status = m->state == WINDOW_ENDED ? rnl_window_why(m) : m->state == WINDOW_HERE;
+    if (status == 1 && bytes)
         *bytes = m->bytes;
-    return 1;
+    rnl_ep_leave(m->ws->ep);
+    return status;
 }
 
 int rnl_import_is_direct(const rnl_import *m)
@@ -282,10 +283,10 @@ void rnl_window_import_end(struct rnl_import *m, int status)
     for (struct window_op *op = m->peer ? m->peer->first : NULL; op; op = op->next)
         if (op->import == m)
             op->import = NULL;
-    __atomic_store_n(&m->head.direct_words, 0, __ATOMIC_RELAXED); /* a put under way goes into the void */
+    m->status = status;
+    __atomic_store_n(&m->head.direct_words, 0, __ATOMIC_RELEASE); /* a put under way goes into the void */
     if (m->mapped)
         rnl_window_map_nothing(m->mapped, m->bytes);
-    m->status = status;
     m->state = WINDOW_ENDED;
     unlink_peer(m);
     if (m->is_left)

@@ -5,6 +5,7 @@
 #define RNL_WINDOW_INTERNAL_H
 
 #include "base/hash.h"
+#include "runnel/adapter.h"
 #include "runnel/window.h"
 #include "stream/stream.h"
 #include "window/window.h"
@@ -64,6 +65,16 @@ struct rnl_window {
 struct window_waiting {
     struct window_waiting *next;
     uint32_t id;
+};
+
+/* An importer that is to be answered by the owner, since the function of the program that is asked about it must not
+ * run in the thread. */
+struct window_late {
+    struct window_late *next;
+    struct rnl_endpoint *via;
+    struct window_peer *peer;
+    struct window_import ask;
+    rnl_deferred name;
 };
 
 struct window_note {
@@ -165,6 +176,7 @@ struct rnl_windows {
     uint32_t notes_size, notes_first, notes, notes_blocked;
     uint64_t notes_run;
     uint8_t notes_running; /* one runs now */
+    struct window_late *put_off;
     struct rnl_import *free_imports;
     void *slabs;              /* list of the memory of imports */
     uint8_t due, imports_due; /* link.c, import.c have something to go on with */
@@ -258,6 +270,8 @@ void rnl_window_fork_unlock(void);
 int rnl_window_grant(struct rnl_windows *ws, struct window_peer *p, struct rnl_window *w, uint32_t tag, uint32_t how,
                      struct window_imported *out);
 void rnl_window_grant_free(struct window_grant *g);
+void rnl_window_answer_late(struct rnl_windows *ws);
+void rnl_window_forget_late(struct rnl_windows *ws);
 int rnl_window_admitted(struct rnl_windows *ws, const struct window_peer *p, const struct rnl_window *w);
 void rnl_window_tell_waiting(struct rnl_windows *ws, uint32_t id); /* it is offered now */
 
@@ -295,6 +309,7 @@ rnl_stream_handler rnl_window_on_got, rnl_window_on_changed, rnl_window_on_quiet
 /* ---- note.c ---- */
 
 bool rnl_window_notes_full(const struct rnl_windows *ws);
+bool rnl_window_notes_due(const struct rnl_windows *ws); /* whether the caller has some to run */
 void rnl_window_note(struct rnl_windows *ws, struct window_grant *g, uint64_t offset, uint64_t n);
 unsigned rnl_window_notes_run(struct rnl_windows *ws);
 void rnl_window_notes_purge(struct rnl_windows *ws, const struct rnl_window *w);

@@ -22,27 +22,61 @@ void rnl_window_note(struct rnl_windows *ws, struct window_grant *g, uint64_t of
     rnl_window_watch(ws);
 }
 
+/* Returns whether the caller may run it. What the thread has run stays in its place, empty. */
+static bool may_run(const struct window_note *note, bool is_thread)
+{
+    return note->window && (!is_thread || note->window->offer.flags & RNL_OFFER_IN_THREAD);
+}
+
+bool rnl_window_notes_due(const struct rnl_windows *ws)
+{
+    bool is_thread = rnl_turn_is_threads(ws->ep);
+    if (!is_thread || ws->notes_blocked)
+        return ws->notes && !ws->notes_blocked;
+    for (uint32_t i = 0; i < ws->notes; i++)
+        if (may_run(&ws->note[(ws->notes_first + i) % ws->notes_size], true))
+            return true;
+    return false;
+}
+
+static void call(struct rnl_windows *ws, struct window_note *at)
+{
+    const struct window_note note = *at;
+    at->window = NULL;
+    ws->notes_running = 1;
+    note.notify(note.ctx, note.window, note.rank, note.offset, note.n);
+}
+
+/* The first ones are done. */
+static void drop_empty(struct rnl_windows *ws)
+{
+    while (ws->notes && !ws->note[ws->notes_first].window) {
+        ws->notes_first = (ws->notes_first + 1) % ws->notes_size;
+        ws->notes--;
+    }
+}
+
 unsigned rnl_window_notes_run(struct rnl_windows *ws)
 {
     struct rnl_endpoint *ep = ws->ep;
     unsigned ran = 0;
-    uint32_t most = ws->notes; /* those that come meanwhile run the next time */
+    const uint32_t first = ws->notes_first, most = ws->notes; /* those that come meanwhile run the next time */
+    const bool is_thread = rnl_turn_is_threads(ep);
     if (ep->fast.in_handler)
         return 0;
     ep->fast.in_handler = RNL_IN_CALL;
-    for (; most && ws->notes && !ws->notes_blocked; most--) {
-        const struct window_note note = ws->note[ws->notes_first];
-        ws->notes_first = (ws->notes_first + 1) % ws->notes_size;
-        ws->notes--;
-        if (!note.window)
+    for (uint32_t i = 0; i < most && !ws->notes_blocked; i++) {
+        struct window_note *note = &ws->note[(first + i) % ws->notes_size];
+        if (!may_run(note, is_thread))
             continue;
-        ws->notes_running = 1;
-        note.notify(note.ctx, note.window, note.rank, note.offset, note.n);
+        call(ws, note);
         if (rnl_ep_forked(ep))
             return ran;
         ws->notes_running = 0;
         ran++;
+        drop_empty(ws);
     }
+    drop_empty(ws);
     ep->fast.in_handler = 0;
     ws->notes_run += ran;
     ws->count[WINDOW_NOTES_RUN] += ran;

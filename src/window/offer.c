@@ -79,11 +79,11 @@ int rnl_window_wrap(rnl_endpoint *ep, void *at, size_t bytes, rnl_window **out)
 
 static int check(const struct rnl_window *w, const struct rnl_offer *o)
 {
-    const uint32_t kinds = RNL_OFFER_DIRECT | RNL_OFFER_CARRIED;
+    const uint32_t kinds = RNL_OFFER_DIRECT | RNL_OFFER_CARRIED, all = kinds | RNL_OFFER_IN_THREAD;
     struct rnl_window *other;
     if (o->size < offsetof(struct rnl_offer, ctx) + sizeof o->ctx)
         return rnl_fail(RNL_ERR_ARG, "rnl_offer.size is %u; set it to sizeof(struct rnl_offer)", o->size);
-    if (o->flags & ~kinds || (o->flags & kinds) == kinds)
+    if (o->flags & ~all || (o->flags & kinds) == kinds)
         return rnl_fail(RNL_ERR_ARG, "flags 0x%x of an offer: unknown, or both DIRECT and CARRIED", o->flags);
     if (o->flags & RNL_OFFER_DIRECT && w->pages.kind == WINDOW_WRAPPED)
         return rnl_fail(RNL_ERR_ARG, "a window of rnl_window_wrap cannot be mapped by peers: use rnl_window_adopt");

@@ -27,6 +27,12 @@ static int check(const struct rnl_import *m, size_t offset, size_t n)
     return rnl_window_in(m->bytes, offset, n) ? 0 : past_end(m, offset, n);
 }
 
+/* Pairs with the end of an import, which another thread may notice. */
+static bool is_direct(const struct rnl_import *m)
+{
+    return __atomic_load_n(&m->head.direct_words, __ATOMIC_ACQUIRE) != 0;
+}
+
 /* Returns where offset lies if all n bytes can be reached directly, else NULL. */
 static unsigned char *direct(const struct rnl_import *m, size_t offset, size_t n)
 {
@@ -37,12 +43,12 @@ static unsigned char *direct(const struct rnl_import *m, size_t offset, size_t n
 /* Begins an access that is carried. */
 static int begin(struct rnl_import *m, size_t offset, size_t n, struct rnl_windows **ws)
 {
-    int status = check(m, offset, n);
-    if (status == 0)
-        status = rnl_window_enter(m->ws->ep, ws);
+    if (!m->ws)
+        return check(m, offset, n);
+    int status = rnl_window_enter(m->ws->ep, ws);
     if (status < 0)
         return status;
-    status = check(m, offset, n); /* under the lock */
+    status = check(m, offset, n);
     if (status < 0)
         rnl_window_leave(*ws);
     return status;
@@ -91,14 +97,16 @@ static unsigned distance_of(struct window_peer *p, unsigned char *at, const void
 static int put_direct(struct rnl_import *m, unsigned char *at, const void *from, size_t n)
 {
     unsigned distance = RNL_NEAR;
-    if (m->ws->ep->fast.open == RNL_EP_OPEN) { /* else other threads write there, too */
-        struct window_peer *p = m->peer;
+    struct rnl_endpoint *ep = m->ws->ep;
+    if (ep->fast.open == RNL_EP_OPEN || (ep->fast.open == RNL_EP_SERVED && rnl_ep_enter(ep) == 0)) {
+        struct window_peer *p = m->peer; /* in a shared one other threads write there, too */
         if (p && n >= SAMPLE_MIN)
             distance = distance_of(p, at, from, n);
         m->ws->count[WINDOW_PUTS]++;
+        rnl_ep_leave(ep);
     }
     rnl_window_store(at, from, n, distance);
-    return m->head.direct_words ? 0 : rnl_window_why(m);
+    return is_direct(m) ? 0 : rnl_window_why(m);
 }
 
 static int put_carried(struct rnl_import *m, size_t offset, const void *from, size_t n, unsigned flags)
@@ -230,7 +238,7 @@ int rnl_get_async(rnl_import *m, size_t offset, void *to, size_t n, rnl_token *t
     const unsigned char *at = direct(m, offset, n);
     if (at) {
         rnl_copy_out(to, at, n, m->ws->ep->env->facts.wide_copy);
-        t->state = m->head.direct_words ? 0 : m->status;
+        t->state = is_direct(m) ? 0 : m->status;
         return t->state < 0 ? rnl_window_why(m) : 0;
     }
     int status = begin(m, offset, n, &ws);
@@ -340,7 +348,7 @@ static int atomic(rnl_import *m, size_t offset, const struct window_atomic *h, u
     if (at) {
         status = rnl_window_atomic(at, h->bytes, h->op, h->operand, h->expected, before);
         t->state = status;
-        return status < 0 || m->head.direct_words ? status : rnl_window_why(m);
+        return status < 0 || is_direct(m) ? status : rnl_window_why(m);
     }
     status = begin(m, offset, h->bytes, &ws);
     if (status < 0)

@@ -55,8 +55,8 @@ void rnl_window_leave(struct rnl_windows *ws)
 
 void rnl_window_watch(struct rnl_windows *ws)
 {
-    uint32_t polls =
-        ws->inner || ws->due || ws->imports_due || ws->changes || ws->held || (ws->notes && !ws->notes_blocked);
+    uint32_t polls = ws->inner || ws->due || ws->imports_due || ws->changes || ws->held ||
+                     (ws->notes && !ws->notes_blocked) || ws->put_off;
     if (polls == ws->ep->polls_windows)
         return;
     ws->ep->polls_windows = polls;
@@ -89,13 +89,14 @@ int rnl_window_turn(struct rnl_windows *ws, struct rnl_endpoint *via, uint64_t d
     uint64_t now = ep->env->ops->now_ns(ep->env), left = deadline_ns - now;
     if (now >= deadline_ns)
         return RNL_TIMED_OUT;
-    bool inside = via != ep && !(ep->flags & RNL_SHARED);
+    bool inside = via != ep && !(ep->flags & RNL_SHARED), keeps = ep->flags & RNL_EP_SERVES;
     if (deadline_ns == UINT64_MAX || (inside && left > slice))
         left = inside ? slice : (uint64_t)INT64_MAX;
-    rnl_window_leave(ws);
+    if (!keeps) /* the owner's turn goes on: it works on the window endpoint, too */
+        rnl_window_leave(ws);
     int64_t did = rnl_stream_wait(inside ? via : ep, (int64_t)left, false);
     if (did == RNL_TIMED_OUT && inside)
         did = rnl_extract(ep, SIZE_MAX);
-    int status = rnl_ep_enter(ep);
+    int status = !keeps || rnl_ep_forked(ep) ? rnl_ep_enter(ep) : 0;
     return status < 0 ? status : did < 0 && did != RNL_TIMED_OUT ? (int)did : 0;
 }

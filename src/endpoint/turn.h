@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * turn.h - whose turn it is to work on an endpoint: its owner's, which is the thread of the program, or that of the
+ * thread of the library that serves it (rnl_progress_start). Nothing else of the endpoint is locked.
+ *
+ *              the owner has called nothing for a while
+ *     OWNER ----------------------------------------------> THREAD
+ *       ^ ^            it gives back when asked               | ^
+ *       | +---------------------------------------------------+ |
+ *       |                                           it sleeps | | it was woken
+ *       |        the owner's next call                        v |
+ *       +---------------------------------------------------- ASLEEP
+ *
+ * The owner's mark is `calls`, odd during a call: two stores and a load in each call. Taking its turn, the thread
+ * changes `holder`, issues the heavy fence, and looks at `calls`: either it sees the mark, or the owner, which looks at
+ * `holder` after it has marked, sees that the turn is taken (tests/model/progress.pml). */
+#ifndef RNL_ENDPOINT_TURN_H
+#define RNL_ENDPOINT_TURN_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct rnl_endpoint;
+
+enum rnl_turn_holder { RNL_TURN_OWNER = 0, RNL_TURN_THREAD, RNL_TURN_ASLEEP };
+
+struct rnl_turn {
+    _Atomic uint32_t holder; /* enum rnl_turn_holder */
+    _Atomic uint32_t calls;  /* odd while the owner is in a call; changes with each */
+    _Atomic uint32_t asked;  /* the owner waits for its turn */
+    _Atomic uint32_t serves; /* the thread has its turn; only the thread itself can rely on that */
+    _Atomic uint32_t ends;   /* the thread is to end */
+    _Atomic uint32_t bell;   /* word on which the thread sleeps while the owner has its turn */
+    _Atomic uint32_t parked; /* the owner sleeps in a call */
+    _Atomic uint32_t far;    /* the thread sleeps until the owner has */
+    uint32_t depth;          /* calls of the owner inside each other */
+    uint32_t handlers;       /* while the thread serves: fast.handlers, which is 0 then, so that it finds no handler */
+    uint8_t heads;           /* messages wait at the head of their lanes for the owner */
+    uint8_t no_fence;        /* there is no heavy fence: the owner fences */
+    uint8_t runs;            /* the thread was started */
+    pthread_t thread, self;  /* for the owner; for the thread */
+};
+
+/* ---- the owner ---- */
+
+/* Begin and end a call. They do nothing in functions that the thread runs. */
+void rnl_turn_begin(struct rnl_endpoint *ep);
+void rnl_turn_end(struct rnl_endpoint *ep);
+/* Enclose a sleep of the owner inside a call. */
+void rnl_turn_parks(struct rnl_endpoint *ep);
+void rnl_turn_parked(struct rnl_endpoint *ep);
+/* Ends the thread, inside a call. */
+void rnl_turn_stop(struct rnl_endpoint *ep);
+
+/* ---- the thread ---- */
+
+/* Whether the caller is the thread, and has its turn. */
+bool rnl_turn_is_threads(const struct rnl_endpoint *ep);
+void rnl_turn_thread_begins(struct rnl_endpoint *ep); /* once, before all else */
+/* Waits until the owner has called nothing for a while. False: the thread is to end. */
+bool rnl_turn_take(struct rnl_endpoint *ep);
+void rnl_turn_give(struct rnl_endpoint *ep);
+/* Enclose a sleep of the thread, during which the owner may take its turn. After the second one the thread has its turn
+ * again, or is to end: then the owner waits for that, and touches nothing. */
+void rnl_turn_sleeps(struct rnl_endpoint *ep);
+void rnl_turn_slept(struct rnl_endpoint *ep);
+
+#endif
