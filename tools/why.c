@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * why.c - `runnel why`: who waits for whom in a job, and who is the reason. It reads the pages of the ranks on this host
+ * why.c - `runnel why`: who waits for whom in a job, and who is the reason. It reads the pages of ranks on this host
  * a few times (base/counters.h), so they need not answer: they may hang, be stopped, or be in a debugger. What it says
  * follows from these looks alone. A job in which something moves is not accused of anything. */
 #include "base/counters.h"

@@ -45,11 +45,11 @@ FM_PUBLIC void FM_receive(void *buffer, FM_stream *, unsigned long bytes);
 
 /* Opens a message. length is an upper bound on the bytes that follow. Only one message can be open to each peer.
  * Outside handlers the call waits for room and runs handlers meanwhile. With FM_THREADS it also waits while another
- * thread or a suspended handler has a message to that peer open; without, it returns NULL while a suspended handler has:
- * extract, then try again. An open message that the caller must end itself is an error. Inside a handler the call returns NULL when the whole bound cannot be
- * reserved now (no room, or a message to that peer is open): do not spin there, but send later from the program. It
- * also returns NULL after an error, if the error handler returns. For a dead peer the error handler is called once;
- * later messages to it are discarded. */
+ * thread or a suspended handler has a message to that peer open; without, it returns NULL while a suspended handler
+ * has: extract, then try again. An open message that the caller must end itself is an error. Inside a handler the call
+ * returns NULL when the whole bound cannot be reserved now (no room, or a message to that peer is open): do not spin
+ * there, but send later from the program. It also returns NULL after an error, if the error handler returns. For a dead
+ * peer the error handler is called once; later messages to it are discarded. */
 FM_PUBLIC FM_stream *FM_begin_message(unsigned long dest, unsigned long length, unsigned long handler);
 /* FM_send_piece appends any number of bytes at any alignment, any number of times; FM_end_message completes the
  * message. The buffer belongs to the caller again after FM_end_message. Neither function takes a NULL stream. */

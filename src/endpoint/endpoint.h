@@ -349,7 +349,8 @@ void rnl_ep_unguard(struct rnl_endpoint *ep);
 void rnl_ep_free(struct rnl_endpoint *ep);
 
 /* Begins a public call: checks that the process has not forked, and takes the lock of a shared endpoint. Returns 0,
- * RNL_ERR_FORKED, or RNL_ERR_CONTEXT: another thread is in a call of this endpoint, which is not shared. Calls that send also fail in state RNL_EP_IN_REPLY. */
+ * RNL_ERR_FORKED, or RNL_ERR_CONTEXT: another thread is in a call of this endpoint, which is not shared. Calls that
+ * send also fail in state RNL_EP_IN_REPLY. */
 RNL_COLD int rnl_ep_enter_slow(struct rnl_endpoint *ep);
 /* Returns what to add to an error that two threads at once in an endpoint that is not shared can cause: "" if only one
  * was ever seen. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Jobs that hang, each for a reason of its own, and jobs that go on: what test_why.sh asks `runnel why` about. The first
- * argument says which; nobody but the script ends them. */
+ * Jobs that hang, each for a reason of its own, and jobs that go on: what test_why.sh asks `runnel why` about. The
+ * first argument says which; nobody but the script ends them. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

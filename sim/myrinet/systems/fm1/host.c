@@ -195,7 +195,7 @@ static void send_message(struct myri_side *side, uint32_t to, uint32_t bytes)
     fm1_send(&st->fm, to, 1, side->out, bytes);
 }
 
-/* One message at a time, so that the experiment sees each where it lies: this one, or what a send has taken in before. */
+/* One message at a time, so that the experiment sees each where it lies: this one, or what a send took in before. */
 static uint32_t receive_message(struct myri_side *side, uint32_t bytes, uint64_t until)
 {
     struct fm1_host_state *st = side->state;
