@@ -307,9 +307,9 @@ RNL_PUBLIC RNL_CHECK int rnl_open(rnl_endpoint **out, const struct rnl_options *
  * entered rnl_close or died and every message has been handled. Messages that the program left open are given up, as by
  * rnl_abort, and RNL_ERR_ABORTED says so. Frees the endpoint, unless it returns RNL_ERR_CONTEXT or _FORKED.
  * RNL_ERR_HANDLER: messages were dropped because no handler was registered for them. RNL_ERR_JOB, RNL_ERR_NO_MEMORY (a
- * message could not be taken in for lack of it): the peers see this rank die, and whatever was queued or suspended here gets RNL_ERR_JOB. An endpoint that is
- * RNL_ALONE waits for nobody and runs no handler: its peers take in what was sent to them and then find it dead
- * (RNL_DEATH_LEFT); posts that are still queued end with RNL_ERR_CLOSED. */
+ * message could not be taken in for lack of it): the peers see this rank die, and whatever was queued or suspended here
+ * gets RNL_ERR_JOB. An endpoint that is RNL_ALONE waits for nobody and runs no handler: its peers take in what was sent
+ * to them and then find it dead (RNL_DEATH_LEFT); posts that are still queued end with RNL_ERR_CLOSED. */
 RNL_PUBLIC RNL_CHECK int rnl_close(rnl_endpoint *ep);
 /* Returns the rank of this process, 0 to rnl_size() - 1. */
 RNL_PUBLIC unsigned rnl_rank(const rnl_endpoint *ep);
