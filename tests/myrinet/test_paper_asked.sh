@@ -11,6 +11,27 @@ is_usage "a machine that is not there" "no machine 'X'" paper run vmmc --machine
 is_usage "half a word" "takes whole words" paper run vmmc --size 3
 is_usage "a sweep over what is no value" "no value 'foo'" paper sweep vmmc --over foo=1,2
 is_usage "a sweep over a size that cannot be" "takes whole words" paper sweep vmmc --over size=3,5
+is_usage "bounds of a value that no machine has" "no value 'foo'" paper fit foo --bounds
+is_usage "bounds of a value that papers give" "link_rate is given or derived" paper fit link_rate --bounds
+is_usage "a value to fit" "no effect on fit without --bounds" paper fit dma_setup
+check "bounds: each row is judged as the table does where the value stays, and what is printed is what JSON has" bash -c '
+    "$0" paper fit ni_instruction --bounds >"$1/bounds" && "$0" paper fit ni_instruction --bounds --json >"$1/bounds.json" &&
+    python3 - "$1" "$2" <<END
+import json, sys
+table = {r["row"]: r["inside"] for r in json.load(open(sys.argv[2]))}
+said = open(sys.argv[1] + "/bounds").read()
+rows = json.load(open(sys.argv[1] + "/bounds.json"))
+assert {r["row"] for r in rows} == set("7a 7b 7c 7d 34 38a 38b 38c".split()), rows
+for r in rows:
+    assert r["is"] == 4.05 and len(r["inside"]) == 9 and r["inside"]["4.05"] == table[r["row"]], r
+    bar = "".join(".#"[v] for v in r["inside"].values())
+    line = [l for l in said.split("\n") if l.split()[:1] == [r["row"]]]
+    assert len(set(bar)) == 1 or "|%s|" % bar in line[0], (bar, line)
+apart = [(a["row"], b["row"]) for i, a in enumerate(rows) for b in rows[i + 1:]
+         if any(a["inside"].values()) and any(b["inside"].values())
+         and not any(x and y for x, y in zip(a["inside"].values(), b["inside"].values()))]
+assert all("%s and %s" % pair in said for pair in apart) and (apart or "no two rows" in said), apart
+END' "$RUNNEL" "$work" "$RUNNEL_SOURCE/doc/results/table.json"
 is_usage "the matrix on no machine" "no machine 'X'" paper matrix --machine X
 is_usage "the matrix of no value" "no value 'foo'" paper matrix --set foo=1
 is_usage "a table of no value, before its first line" "no value 'foo'" paper table all --set foo=1
@@ -24,7 +45,7 @@ check "a picture that cannot be drawn is no wrong argument" bash -c '
     "$0" paper figure fm-1 --plot /dev/null/x; [ $? -eq 1 ]' "$RUNNEL"
 
 # ---- no effect ----
-for command in list matrix fit; do
+for command in list matrix; do
     is_usage "$command of something" "takes no argument, but there is 'extra'" paper "$command" extra
 done
 is_usage "a packet of a figure" "--packet has no effect on figure; it is of: run, trace, profile, sweep" \

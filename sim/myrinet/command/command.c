@@ -30,7 +30,7 @@ static const struct command {
     {"matrix", "", "all systems on one machine", myri_cmd_matrix, MACHINE "--count --seed --json "},
     {"sweep", "SYSTEM", "one measure over one value", myri_cmd_sweep,
      MACHINE EXPERIMENT "--size --measure --over --plot --json "},
-    {"fit", "", "finds the fitted values again, from rows of class fit", myri_cmd_fit, "--json "},
+    {"fit", "[VALUE|all]", "the fitted values again, from rows of class fit", myri_cmd_fit, "--bounds --json "},
     {"machine", "[NAME]", "a machine: each value with its unit, class and source", myri_cmd_machine, MACHINE},
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0], USAGE = 64 };
@@ -59,6 +59,7 @@ static const struct choice {
      "                     (answer)"},
     {"--attention", "HOW", "how a host that computes sees what comes (answer): polls, interrupts, or a processor"},
     {"--bad", "P", "part of the packets with a wrong CRC, like 0.01"},
+    {"--bounds", "", "how far VALUE, or each fitted one, can be moved with each row inside"},
     {"--plot", "DIR", "also draw it there, with gnuplot"},
     {"--json", "", "JSON instead of a table"},
 };
@@ -220,6 +221,8 @@ static int agrees(const struct command *c, const struct myri_cmd_options *o)
     if (o->what && !*c->takes)
         return myri_cmd_wrong("%s takes no argument, but there is '%s' (runnel paper %s --help)", c->name, o->what,
                               c->name);
+    if (c->main == myri_cmd_fit && o->what && !o->bounds)
+        return myri_cmd_wrong("'%s' has no effect on fit without --bounds: all fitted values are found", o->what);
     if (o->machine && o->machine_file)
         return myri_cmd_wrong("--machine %s has no effect beside --machine-file: take one of them", o->machine);
     if (c->main == myri_cmd_machine && o->what && (o->machine || o->machine_file))
@@ -245,6 +248,10 @@ int rnl_tool_paper(int argc, char **argv)
             snprintf(name, NAME, "%.*s", eq ? (int)(eq - argv[i]) : NAME - 1, argv[i]);
             if (!eq && strcmp(name, "--json") == 0) {
                 o.json = 1;
+                continue;
+            }
+            if (!eq && strcmp(name, "--bounds") == 0) {
+                o.bounds = 1;
                 continue;
             }
             if (!eq && strcmp(name, "--cold") == 0) {

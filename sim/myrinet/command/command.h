@@ -10,7 +10,7 @@
 enum { MYRI_CMD_SETS = 32 };
 struct myri_cmd_options {
     const char *what, *machine, *machine_file, *measure, *plot, *over, *set[MYRI_CMD_SETS];
-    int sets, json, cold, seed_given;
+    int sets, json, cold, bounds, seed_given;
     uint32_t bytes, count, packet, buffers, senders, processes, places, seed;
     enum myri_attention attention;
     double slow_us, bad;
@@ -19,6 +19,7 @@ struct myri_cmd_options {
 /* Each prints, and returns the exit status. */
 int myri_cmd_figure(struct myri_cmd_options *);
 int myri_cmd_fit(struct myri_cmd_options *);
+int myri_cmd_bounds(struct myri_cmd_options *); /* of fit --bounds */
 int myri_cmd_list(struct myri_cmd_options *);
 int myri_cmd_run(struct myri_cmd_options *);
 int myri_cmd_matrix(struct myri_cmd_options *);

@@ -9,6 +9,8 @@
 
 int myri_cmd_fit(struct myri_cmd_options *o)
 {
+    if (o->bounds)
+        return myri_cmd_bounds(o);
     struct myri_fit f[MYRI_FITS];
     int n = myri_fit_all(f, MYRI_FITS), differ = 0;
     if (n < 0)

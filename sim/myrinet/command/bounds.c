@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * bounds.c - `runnel paper fit --bounds`: for a value that is fitted or assumed, how far it can be moved with each row
+ * still inside, and which rows no number of it has inside together. The value is multiplied on each machine where it is
+ * not given or derived, all others staying; so it says nothing of two values that are moved at once. */
+#include "sim/myrinet/command/command.h"
+#include "sim/myrinet/experiments/rows.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { POINTS = 9, OWN = POINTS / 2 };
+static const double factors[POINTS] = {0.25, 0.5, 0.7, 0.85, 1, 1.2, 1.4, 2, 4};
+
+/* Of one row: at each factor `#` inside, `.` outside, a blank where the value cannot be that. */
+struct bounds_row {
+    const struct myri_row *row;
+    double is;
+    char at[POINTS + 1];
+};
+
+struct moved {
+    int value;
+    double factor;
+    int refused;
+};
+
+static int may_move(const struct myri_machine *m, int value)
+{
+    return (m->class_of[value] == 'f' || m->class_of[value] == 'a') && m->v[value] > 0;
+}
+
+static int move(void *arg, struct myri_machine *m)
+{
+    struct moved *t = arg;
+    char text[64];
+    if (t->factor == 1 || !may_move(m, t->value))
+        return 0;
+    snprintf(text, sizeof text, "%s=%.9g", myri_machine_name_of((enum myri_machine_value)t->value),
+             m->v[t->value] * t->factor);
+    t->refused |= myri_machine_set(m, text) < 0;
+    return 0;
+}
+
+static int judge(struct bounds_row *b, int value)
+{
+    for (int i = 0; i < POINTS; i++) {
+        struct moved t = {value, factors[i], 0};
+        struct myri_answer a;
+        int rc = myri_row_answer(b->row, move, &t, &a);
+        if (rc < 0) /* such a machine runs into a fault: it has no figure */
+            t.refused = 1;
+        else if (!a.answered)
+            return 0;
+        b->at[i] = t.refused ? ' ' : a.inside ? '#' : '.';
+    }
+    return 1;
+}
+
+static int is_moved(const struct bounds_row *b)
+{
+    for (int i = 0; i < POINTS; i++)
+        if (b->at[i] != ' ' && b->at[i] != b->at[OWN])
+            return 1;
+    return 0;
+}
+
+static int together(const struct bounds_row *a, const struct bounds_row *b)
+{
+    for (int i = 0; i < POINTS; i++)
+        if (a->at[i] == '#' && b->at[i] == '#')
+            return 1;
+    return 0;
+}
+
+/* Each run of numbers that have it inside. */
+static void print_row(const struct bounds_row *b, const char *unit)
+{
+    int runs = 0;
+    printf("  %-4s %-6s %-5s |%s|", b->row->field[MYRI_ROW_ID], b->row->field[MYRI_ROW_MACHINE],
+           b->row->field[MYRI_ROW_CLASS], b->at);
+    for (int i = 0; i < POINTS; i++) {
+        int first = i;
+        while (i + 1 < POINTS && b->at[first] == '#' && b->at[i + 1] == '#')
+            i++;
+        if (b->at[first] == '#')
+            printf("%s %.4g to %.4g", runs++ ? "," : "", b->is * factors[first], b->is * factors[i]);
+    }
+    printf("%s %s (it is %.4g)\n", runs ? "" : " never inside,", unit, b->is);
+}
+
+static void print_value(int value, const struct bounds_row *b, int n)
+{
+    const char *name = myri_machine_name_of((enum myri_machine_value)value), *unit;
+    unit = myri_machine_unit_of((enum myri_machine_value)value);
+    printf("%s, times", name);
+    for (int i = 0; i < POINTS; i++)
+        printf(" %g", factors[i]);
+    puts(": # inside, . outside");
+    int moved = 0, excluding = 0;
+    for (int i = 0; i < n; i++)
+        if (is_moved(&b[i])) {
+            print_row(&b[i], unit);
+            moved++;
+        }
+    printf("  %d of %d rows keep their side at all of these\n", n - moved, n);
+    for (int i = 0; i < n; i++)
+        for (int k = i + 1; k < n; k++)
+            if (strchr(b[i].at, '#') && strchr(b[k].at, '#') && !together(&b[i], &b[k]))
+                printf("%s %s and %s", excluding++ ? "," : "  never inside together:", b[i].row->field[MYRI_ROW_ID],
+                       b[k].row->field[MYRI_ROW_ID]);
+    puts(excluding ? "" : "  no two rows exclude each other");
+}
+
+static void print_json(int value, const struct bounds_row *b, int n, int *some)
+{
+    for (int i = 0; i < n; i++, *some = 1) {
+        printf("%s\n  {\"value\": \"%s\", \"row\": \"%s\", \"machine\": \"%s\", \"is\": %.6g, \"inside\": {",
+               *some ? "," : "", myri_machine_name_of((enum myri_machine_value)value), b[i].row->field[MYRI_ROW_ID],
+               b[i].row->field[MYRI_ROW_MACHINE], b[i].is);
+        for (int k = 0, any = 0; k < POINTS; k++)
+            if (b[i].at[k] != ' ')
+                printf("%s\"%.6g\": %s", any++ ? ", " : "", b[i].is * factors[k], b[i].at[k] == '#' ? "true" : "false");
+        printf("}}");
+    }
+}
+
+/* Rows that are held or fitted, on machines where the value may move: how many. */
+static int collect(const struct myri_row *rows, int n, int value, struct bounds_row *out)
+{
+    int found = 0;
+    for (int i = 0; i < n; i++) {
+        const char *class_name = rows[i].field[MYRI_ROW_CLASS];
+        struct myri_machine m;
+        if ((strcmp(class_name, "held") != 0 && strcmp(class_name, "fit") != 0) ||
+            myri_machine_builtin(rows[i].field[MYRI_ROW_MACHINE], &m) < 0 || !may_move(&m, value))
+            continue;
+        memset(&out[found], 0, sizeof out[found]);
+        out[found].row = &rows[i];
+        out[found].is = m.v[value];
+        found += judge(&out[found], value);
+    }
+    return found;
+}
+
+static int is_fitted(int value)
+{
+    struct myri_machine m;
+    return (myri_machine_builtin("H-A", &m) == 0 && m.class_of[value] == 'f') ||
+           (myri_machine_builtin("H-PP", &m) == 0 && m.class_of[value] == 'f');
+}
+
+int myri_cmd_bounds(struct myri_cmd_options *o)
+{
+    int all = o->what && strcmp(o->what, "all") == 0, named = o->what && !all ? myri_machine_value_of(o->what) : -1;
+    if (o->what && !all && named < 0)
+        return myri_cmd_wrong("a machine has no value '%s'; runnel paper machine lists them", o->what);
+    struct myri_row *rows = calloc(MYRI_ROWS, sizeof *rows);
+    struct bounds_row *b = calloc(MYRI_ROWS, sizeof *b);
+    int n = rows && b ? myri_rows_builtin(rows, MYRI_ROWS) : 0, some = 0, rc = 0;
+    if (!rows || !b)
+        rc = myri_cmd_no_memory(MYRI_ROWS * (sizeof *rows + sizeof *b));
+    else if (n < 0)
+        rc = myri_cmd_failed();
+    if (rc == 0 && o->json)
+        putchar('[');
+    for (int value = 0; rc == 0 && value < MYRI_M_COUNT; value++) {
+        if (named >= 0 ? value != named : !all && !is_fitted(value))
+            continue;
+        int found = collect(rows, n, value, b);
+        if (found == 0 && named >= 0)
+            rc = myri_cmd_wrong("%s is given or derived, or 0, on each machine that has rows: it is not to be moved",
+                                o->what);
+        else if (o->json)
+            print_json(value, b, found, &some);
+        else if (found)
+            print_value(value, b, found);
+    }
+    if (rc == 0 && o->json)
+        puts(some ? "\n]" : "]");
+    free(rows);
+    free(b);
+    return rc;
+}
