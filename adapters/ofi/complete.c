@@ -59,7 +59,10 @@ void rnl_ofi_complete(struct rnl_ofi_ep *e, void *context, uint64_t flags, uint6
         struct fi_cq_err_entry entry = {.op_context = context, .flags = completes, .err = -error};
         if (c)
             atomic_fetch_add_explicit(&c->errors, 1, memory_order_release);
-        rnl_ofi_cq_push_error(e->sent, &entry);
+        /* What was injected has no context, and programs take the one of an error for theirs: they learn it from their
+         * next call that names the peer. */
+        if (!(flags & RNL_OFI_SILENT))
+            rnl_ofi_cq_push_error(e->sent, &entry);
         return;
     }
     rnl_ofi_count(c);

@@ -108,6 +108,10 @@ static inline uint64_t rnl_ofi_source_of(const struct rnl_ofi_peer *p, unsigned 
 {
     return (uint64_t)(uintptr_t)p << 8 | ep;
 }
+static inline const struct rnl_ofi_peer *rnl_ofi_peer_of(uint64_t source)
+{
+    return (const struct rnl_ofi_peer *)(uintptr_t)(source >> 8);
+}
 
 /* Where a vector has a source: for completions that tell it. */
 struct rnl_ofi_source {

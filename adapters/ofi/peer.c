@@ -90,7 +90,7 @@ int rnl_ofi_peer_connect(struct rnl_ofi_domain *d, struct rnl_ofi_peer *p)
     if (!rnl_ofi_is_linked(&p->busy))
         rnl_ofi_append(&d->busy, &p->busy);
     rnl_ofi_peer_go_on(d, p);
-    return 0;
+    return p->state == RNL_OFI_GONE ? -FI_EHOSTUNREACH : 0;
 }
 
 bool rnl_ofi_peer_go_on(struct rnl_ofi_domain *d, struct rnl_ofi_peer *p)

@@ -479,4 +479,12 @@ void rnl_ofi_recvs_fail(struct rnl_ofi_domain *d, struct rnl_ofi_peer *p, int er
         if (r->used && r->sender == p)
             complete(r, &r->head, rnl_ofi_source_of(p, r->head.from), 0, 0, error);
     }
+    for (unsigned i = 0; i < 2 * RNL_OFI_EPS; i++) { /* those that only this peer could have filled */
+        struct rnl_ofi_match *m = d->ep[i / 2] ? d->ep[i / 2]->match[i % 2] : NULL;
+        for (struct rnl_ofi_recv *r = m ? rnl_ofi_match_first_recv(m) : NULL, *next; r; r = next) {
+            next = rnl_ofi_match_next_recv(m, r);
+            if (r->from != RNL_OFI_ANYONE && rnl_ofi_peer_of(r->from) == p)
+                cancel(m, r, -error);
+        }
+    }
 }

@@ -51,6 +51,9 @@ on_provider -n 2 ./ring >said 2>&1 </dev/null
 [ $? = 17 ] && ! grep -q 'ring of' said
 ok 'hosts whose daemons have different keys do not come together, and the job ends' $?
 end_daemons
+on_provider -n 2 ./ring >said 2>&1 </dev/null
+[ $? -lt 128 ] && grep -q 'MPI_ERR' said
+ok 'without daemons MPI says that it has failed' $?
 ! left_over
 ok 'nothing is left on the hosts' $?
 exit "$failed"

@@ -307,7 +307,7 @@ static void waits(void)
 /* The other one dies, with a message announced and one asked for. */
 static void death(void)
 {
-    static char big[1 << 20], to[8], ctx[2];
+    static char big[1 << 20], to[8], ctx[3];
     struct fi_cq_tagged_entry e;
     fi_addr_t source;
     if (side == 1) {
@@ -320,8 +320,11 @@ static void death(void)
     MUST(fi_trecv(ep, to, 8, NULL, other, 1, 0, &ctx[0]) == 0);
     await(&ctx[0]);
     tsend(big, sizeof big, 3, &ctx[1]);
+    MUST(fi_trecv(ep, to, 8, NULL, other, 9, 0, &ctx[2]) == 0); /* nobody else can fill it */
     barrier();
     MUST(next(&e, &source) == FI_ECONNRESET && e.op_context == &ctx[1]);
+    MUST(next(&e, &source) == FI_ECONNRESET && e.op_context == &ctx[2]);
+    MUST(fi_tinject(ep, "x", 1, other, 3) == -FI_ECONNRESET);
     MUST(fi_tsend(ep, to, 8, NULL, other, 3, &ctx[1]) == -FI_ECONNRESET);
 }
 
