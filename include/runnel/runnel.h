@@ -208,6 +208,11 @@ enum { RNL_ANY_ID = -1 };
  * A handler that overruns its stack by up to 256 KiB is ended by SIGSEGV; with a larger frame it may overwrite
  * anything. Returns the id, or RNL_ERR_HANDLER. */
 RNL_PUBLIC RNL_CHECK int rnl_handler_stream(rnl_endpoint *ep, int id, rnl_stream_handler *h, void *ctx);
+/* Returns the number of the handler that has overrun its stack: it runs now, and `address`, which a SIGSEGV could not
+ * touch (si_addr), lies below its stack. Otherwise returns RNL_ERR_HANDLER, and leaves no record. For the program's own
+ * handler of SIGSEGV, which needs a stack of its own (sigaltstack), in the thread that calls the endpoint: it takes no
+ * lock. The library itself handles no signal. */
+RNL_PUBLIC int rnl_overrun(const rnl_endpoint *ep, const void *address);
 enum { RNL_IN_PLACE = 1 }; /* whole handler: no private copy of a long message; the peer is trusted not to change it */
 /* Registers a handler of whole messages in the same way. flags is 0 or RNL_IN_PLACE. */
 RNL_PUBLIC RNL_CHECK int rnl_handler_whole(rnl_endpoint *ep, int id, rnl_whole_handler *h, void *ctx, unsigned flags);

@@ -147,6 +147,12 @@ void rnl_coro_pool_free(struct rnl_coro_pool *pool)
     free(pool);
 }
 
+bool rnl_coro_guards(const struct rnl_coro *c, const void *address)
+{
+    uintptr_t at = (uintptr_t)address, base = (uintptr_t)c->base;
+    return at >= base && at - base < c->pool->guard_bytes;
+}
+
 uint32_t rnl_coro_in_use(const struct rnl_coro_pool *pool)
 {
     return pool->in_use;

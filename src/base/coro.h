@@ -30,6 +30,9 @@ bool rnl_coro_resume(struct rnl_coro *);
 void rnl_coro_yield(struct rnl_coro *self);
 /* Gives up a suspended coroutine: its stack is reused, and never unwound. */
 void rnl_coro_drop(struct rnl_coro *);
+/* Returns true if the address lies in what nothing can touch below the coroutine's stack: code on it has overrun it.
+ * For signal handlers, too. */
+bool rnl_coro_guards(const struct rnl_coro *, const void *address);
 uint32_t rnl_coro_in_use(const struct rnl_coro_pool *);
 uint32_t rnl_coro_max(const struct rnl_coro_pool *);
 

@@ -49,6 +49,13 @@ void rnl_stream_attach(struct rnl_endpoint *ep)
 
 /* ---- handlers ---- */
 
+int rnl_overrun(const rnl_endpoint *ep, const void *address)
+{
+    const struct rnl_stream *s =
+        ep->work.running; /* others cannot be at their stacks' ends, since they are suspended */
+    return s && s->coro && rnl_coro_guards(s->coro, address) ? s->handler : RNL_ERR_HANDLER;
+}
+
 #define RAISE_HANDLERS "raise rnl_options.handlers, up to 65536"
 
 int rnl_stream_register(struct rnl_endpoint *ep, int id, const struct rnl_handler *h)

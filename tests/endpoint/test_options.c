@@ -87,6 +87,19 @@ static void a_budget_too_small_for_the_job_is_refused(void **state)
     rnl_hub_free(hub);
 }
 
+static void a_silence_too_short_to_tell_is_refused(void **state)
+{
+    (void)state;
+    rnl_endpoint *ep;
+    struct rnl_options opt = defaults();
+    opt.silence_ms = 99;
+    assert_int_equal(rnl_open(&ep, &opt), RNL_ERR_ARG);
+    SAYS(RNL_ERR_ARG, "silence_ms is 99", "at least 100", "30000");
+    opt.size = offsetof(struct rnl_options, silence_ms); /* a program that does not know the field */
+    assert_int_equal(rnl_open(&ep, &opt), 0);
+    assert_int_equal(rnl_close(ep), 0);
+}
+
 static void extremes_of_options_work(void **state)
 {
     (void)state;
@@ -153,6 +166,7 @@ int main(void)
         cmocka_unit_test(the_defaults_are_as_documented),
         cmocka_unit_test(options_are_checked_before_the_job_is_joined),
         cmocka_unit_test(a_budget_too_small_for_the_job_is_refused),
+        cmocka_unit_test(a_silence_too_short_to_tell_is_refused),
         cmocka_unit_test(extremes_of_options_work),
         cmocka_unit_test(the_counters_count),
     };

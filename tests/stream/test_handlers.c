@@ -4,6 +4,7 @@
  * becomes of a message that a handler leaves open. */
 #include "stream/inbox.h"
 
+#include "fm/child.h"
 #include "support/seam.h"
 
 enum { NOTE = 1, LATE = 7 };
@@ -381,6 +382,63 @@ static void a_ring_does_not_grow_under_an_open_message(void **state)
     assert_memory_equal(f->late.buf, "after", 5);
 }
 
+/* ---- a handler that overruns its stack ---- */
+
+static rnl_endpoint *overrun;
+
+static void on_fault(int signal, siginfo_t *info, void *context)
+{
+    char said[64];
+    (void)signal, (void)context;
+    int handler = rnl_overrun(overrun, info->si_addr);
+    int n = snprintf(said, sizeof said, "handler %d, elsewhere %d\n", handler, rnl_overrun(overrun, said));
+    (void)!write(STDERR_FILENO, said, (size_t)n);
+    _exit(9);
+}
+
+static unsigned deep(unsigned more)
+{
+    volatile unsigned char frame[4096];
+    frame[0] = (unsigned char)more;
+    return more == 0 ? frame[0] : deep(more - 1) + frame[0];
+}
+
+static int overruns(rnl_stream *s, unsigned peer, void *ctx)
+{
+    char buf[8];
+    (void)peer;
+    TEST_MUST(rnl_receive(s, buf, sizeof buf) == 0);
+    *(unsigned *)ctx = deep(1000);
+    return RNL_DONE;
+}
+
+static void begin_and_overrun(void)
+{
+    static unsigned char stack[1 << 16];
+    static unsigned sum;
+    const stack_t own = {.ss_sp = stack, .ss_size = sizeof stack};
+    struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    const struct rnl_options opt = {.size = sizeof opt};
+    rnl_stream *s;
+    TEST_MUST(sigaltstack(&own, NULL) == 0 && sigaction(SIGSEGV, &action, NULL) == 0);
+    TEST_MUST(rnl_open(&overrun, &opt) == 0 && rnl_handler_stream(overrun, 42, overruns, &sum) == 42);
+    TEST_MUST(open_stream(overrun, 0, 42, 20000, &s) == 0);
+    TEST_MUST(rnl_piece(s, test_pattern(1, 0), 100) == 0);
+    (void)!rnl_extract(overrun, SIZE_MAX); /* half a message: its handler gets a stack of its own */
+}
+
+static void a_handler_that_overruns_its_stack_is_named(void **state)
+{
+    (void)state;
+    if (test_slowness() != 1) {
+        puts("skip: the sanitizers tell of it themselves");
+        skip();
+    }
+    struct child_end end = in_child(begin_and_overrun);
+    assert_string_equal(end.said, "handler 42, elsewhere -18\n");
+    assert_int_equal(end.status, 9);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -390,6 +448,7 @@ int main(void)
         TEST(no_progress_and_no_waiting_inside_a_handler),
         TEST(what_a_handler_left_open_is_the_programs),
         TEST(a_ring_does_not_grow_under_an_open_message),
+        cmocka_unit_test(a_handler_that_overruns_its_stack_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
