@@ -19,6 +19,11 @@ bool rnl_turn_is_threads(const struct rnl_endpoint *ep)
     return atomic_load_explicit(&t->serves, memory_order_acquire) && pthread_equal(t->self, pthread_self());
 }
 
+bool rnl_turn_is_free(const struct rnl_endpoint *ep)
+{
+    return !rnl_turn_is_threads(ep) && ep->turn.depth == 0;
+}
+
 /* ---- the owner ---- */
 
 /* The turn is the owner's again: what the thread had armed for its sleep, and left at the heads of lanes, is undone. */

@@ -48,6 +48,8 @@ struct rnl_turn {
 /* Begin and end a call. They do nothing in functions that the thread runs. */
 void rnl_turn_begin(struct rnl_endpoint *ep);
 void rnl_turn_end(struct rnl_endpoint *ep);
+/* Whether the caller is the owner, outside of all calls. */
+bool rnl_turn_is_free(const struct rnl_endpoint *ep);
 /* Enclose a sleep of the owner inside a call. */
 void rnl_turn_parks(struct rnl_endpoint *ep);
 void rnl_turn_parked(struct rnl_endpoint *ep);

@@ -199,10 +199,26 @@ void rnl_stream_end_other(struct rnl_stream *s, unsigned char *end)
     (void)rnl_stream_publish_other(s->ep, s->conn, s->key, end);
 }
 
+/* Sends a short message from an endpoint that a thread serves: on the fast path, which is open during the call. */
+static RNL_NOINLINE int send_served(struct rnl_endpoint *ep, unsigned peer, unsigned handler, const void *buf, size_t n)
+{
+    rnl_turn_begin(ep);
+    ep->fast.ranks = ep->work.open_streams ? 0 : ep->size;
+    int status = rnl_send(ep, peer, handler, buf, n);
+    if (rnl_ep_forked(ep))
+        return status;
+    rnl_stream_promote(ep); /* what a handler has begun meanwhile */
+    ep->fast.ranks = 0;
+    rnl_turn_end(ep);
+    return status;
+}
+
 static RNL_NOINLINE int send_slow(struct rnl_endpoint *ep, unsigned peer, unsigned handler, const void *buf, size_t n)
 {
     struct rnl_stream *s;
     struct rnl_message b = {.peer = peer, .handler = handler, .bound = n};
+    if (ep->fast.open == RNL_EP_SERVED && rnl_turn_is_free(ep))
+        return send_served(ep, peer, handler, buf, n);
     int status = rnl_ep_enter(ep);
     if (status < 0)
         return status;

@@ -119,10 +119,10 @@ int rnl_progress_start(rnl_endpoint *ep)
     t->no_fence = !ep->env->facts.have_membarrier;
     sigfillset(&all); /* signals are for threads of the program */
     pthread_sigmask(SIG_SETMASK, &all, &before);
+    t->runs = 1;
     int error = pthread_create(&t->thread, NULL, serve, ep);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (error)
-        return rnl_fail_errno(RNL_ERR_SYSTEM, error, "cannot start the thread that serves windows");
-    t->runs = 1;
-    return 0;
+        t->runs = 0;
+    return error ? rnl_fail_errno(RNL_ERR_SYSTEM, error, "cannot start the thread that serves windows") : 0;
 }

@@ -2,6 +2,7 @@
  *
  * rnl_progress_start: what peers do with the windows of an owner that computes and calls nothing, over window endpoints
  * and carried by the endpoint itself, as between hosts. */
+#include "runnel/adapter.h"
 #include "runnel/window.h"
 
 #include "endpoint/endpoint.h"
@@ -217,6 +218,36 @@ static void functions_that_are_not_marked_run_in_the_owner(void **state)
     play(&(struct scene){.owner = unmarked_owner, .importer = unmarked_importer, .admit = on_admit});
 }
 
+/* What the thread has left at the head of its lane is seen by the owner's first look. */
+static void head_owner(struct scene *s, struct test_thread *t)
+{
+    offer(s, t);
+    compute(s, 1);
+    if (!s->apart)
+        TEST_MUST(rnl_look(t->ep) == 1);
+    await(s, t, END);
+    TEST_MUST(atomic_load(&s->messages) == 1);
+}
+
+static void head_importer(struct scene *s, struct test_thread *t)
+{
+    uint64_t word = 1;
+    rnl_import *m = import(t);
+    TEST_MUST(rnl_fetch_add(m, 0, 1, &word) == 0 && rnl_send(t->ep, 0, HANDLER, &word, sizeof word) == 0);
+    for (unsigned i = 1; i < 10 && !s->apart; i++) /* the thread has passed it */
+        TEST_MUST(rnl_fetch_add(m, 0, 1, &word) == 0 && word == i);
+    say(s, 1);
+    while (atomic_load(&s->messages) < 1)
+        progress(t);
+    say(s, END);
+}
+
+static void a_message_that_is_left_is_seen_at_once(void **state)
+{
+    (void)state;
+    play(&(struct scene){.owner = head_owner, .importer = head_importer});
+}
+
 /* The import comes while the owner computes, and is answered when it calls. */
 static void late_owner(struct scene *s, struct test_thread *t)
 {
@@ -320,6 +351,37 @@ static void owner_and_thread_alternate(void **state)
 {
     (void)state;
     play(&(struct scene){.owner = turns_owner, .importer = turns_importer});
+}
+
+/* The thread always has something to do. */
+static void asking_owner(struct scene *s, struct test_thread *t)
+{
+    offer(s, t);
+    for (unsigned i = 0; i < 30; i++) {
+        uint64_t end = test_now_ns() + (uint64_t)BOUND_NS;
+        while (!atomic_load(&t->ep->turn.serves)) {
+            TEST_MUST(test_now_ns() < end);
+            sched_yield();
+        }
+        TEST_MUST(rnl_extract(t->ep, SIZE_MAX) >= 0);
+    }
+    say(s, END);
+}
+
+static void asking_importer(struct scene *s, struct test_thread *t)
+{
+    uint64_t was, end = test_now_ns() + (uint64_t)BOUND_NS;
+    rnl_import *m = import(t);
+    for (uint64_t i = 0; atomic_load(&s->step) < END; i++) {
+        TEST_MUST(rnl_fetch_add(m, 0, 1, &was) == 0 && was == i);
+        TEST_MUST(test_now_ns() < end);
+    }
+}
+
+static void an_owner_that_asks_gets_its_turn(void **state)
+{
+    (void)state;
+    play(&(struct scene){.owner = asking_owner, .importer = asking_importer});
 }
 
 /* ---- revoke, fork, death, the end ---- */
@@ -428,6 +490,66 @@ static void a_dead_peer_holds_nobody_up(void **state)
     (void)test_hub_close(&h);
 }
 
+/* Each fence of the thread that takes its turn meets a call that has just begun, for a while. */
+enum { CALLS = 20 };
+static rnl_endpoint *fenced;
+static _Atomic unsigned fences;
+static int fence_late(struct rnl_env *env)
+{
+    (void)env;
+    if (atomic_fetch_add(&fences, 1) < CALLS)
+        atomic_fetch_add(&fenced->turn.calls, 2);
+    return 0;
+}
+
+static void a_call_that_begins_before_the_fence_wins(void **state)
+{
+    struct test_hub h;
+    struct rnl_env_ops ops;
+    (void)state;
+    test_hub_open(&h, 1, NULL);
+    fenced = h.ep[0];
+    ops = *fenced->env->ops;
+    ops.heavy_fence = fence_late;
+    atomic_store(&fences, 0);
+    if (fenced->env->facts.have_membarrier) { /* else the thread asks for none */
+        fenced->env->ops = &ops;
+        assert_int_equal(rnl_progress_start(fenced), 0);
+        for (uint64_t end = test_now_ns() + (uint64_t)BOUND_NS; !atomic_load(&fenced->turn.serves);) {
+            assert_true(test_now_ns() < end);
+            sched_yield();
+        }
+        assert_true(atomic_load(&fences) > CALLS);
+    }
+    assert_true(rnl_extract(fenced, SIZE_MAX) >= 0);
+    assert_int_equal(atomic_load(&fenced->turn.serves), 0);
+    assert_int_equal(test_hub_close(&h), 0);
+}
+
+/* A call that lasts is not taken for computing. */
+static int on_long(rnl_stream *stream, unsigned peer, void *ctx)
+{
+    const rnl_endpoint *ep = ctx;
+    (void)stream, (void)peer;
+    for (unsigned i = 0; i < 200; i++) {
+        usleep(100);
+        TEST_MUST(!atomic_load(&ep->turn.serves));
+    }
+    return RNL_DONE;
+}
+
+static void a_handler_that_lasts_keeps_the_turn(void **state)
+{
+    struct test_hub h;
+    (void)state;
+    test_hub_open(&h, 1, NULL);
+    assert_int_equal(rnl_handler_stream(h.ep[0], HANDLER, on_long, h.ep[0]), HANDLER);
+    assert_int_equal(rnl_progress_start(h.ep[0]), 0);
+    assert_int_equal(rnl_send(h.ep[0], 0, HANDLER, "", 1), 0);
+    assert_true(rnl_extract(h.ep[0], SIZE_MAX) >= 0);
+    assert_int_equal(test_hub_close(&h), 0);
+}
+
 static int on_start(rnl_stream *stream, unsigned peer, void *ctx)
 {
     (void)stream, (void)peer;
@@ -455,12 +577,16 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_owner_that_computes_is_served),
         cmocka_unit_test(functions_that_are_not_marked_run_in_the_owner),
+        cmocka_unit_test(a_message_that_is_left_is_seen_at_once),
         cmocka_unit_test(an_import_about_which_the_program_is_asked_waits),
         cmocka_unit_test(functions_that_are_marked_run_meanwhile),
         cmocka_unit_test(owner_and_thread_alternate),
+        cmocka_unit_test(an_owner_that_asks_gets_its_turn),
         cmocka_unit_test(a_revoke_while_the_thread_works),
         cmocka_unit_test(a_fork_leaves_the_thread_with_the_parent),
         cmocka_unit_test(a_dead_peer_holds_nobody_up),
+        cmocka_unit_test(a_call_that_begins_before_the_fence_wins),
+        cmocka_unit_test(a_handler_that_lasts_keeps_the_turn),
         cmocka_unit_test(where_it_cannot_be_started),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
