@@ -190,6 +190,10 @@ void rnl_ep_free(struct rnl_endpoint *ep)
 
 int rnl_ep_enter_slow(struct rnl_endpoint *ep)
 {
+    if (ep->fast.open == RNL_EP_SERVED) {
+        rnl_turn_begin(ep);
+        return 0;
+    }
     if (ep->fast.open == RNL_EP_FORKED)
         return rnl_fail(RNL_ERR_FORKED,
                         "this process was forked from the one that opened the endpoint; only the parent may use it");
@@ -202,8 +206,6 @@ int rnl_ep_enter_slow(struct rnl_endpoint *ep)
     }
     if (ep->flags & RNL_SHARED)
         pthread_mutex_lock(&ep->lock);
-    else if (ep->flags & RNL_EP_SERVES)
-        rnl_turn_begin(ep);
     return 0;
 }
 
