@@ -115,6 +115,7 @@ void rnl_turn_stop(struct rnl_endpoint *ep)
     struct rnl_turn *t = &ep->turn;
     if (!t->runs)
         return;
+    rnl_turn_begin(ep);
     atomic_store(&t->ends, 1);
     ring(ep);
     end_sleep(ep); /* it may not have left it yet */
@@ -122,6 +123,7 @@ void rnl_turn_stop(struct rnl_endpoint *ep)
     atomic_store(&t->holder, RNL_TURN_OWNER);
     t->runs = 0;
     back(ep);
+    rnl_turn_end(ep);
 }
 
 /* ---- the thread ---- */

@@ -53,7 +53,7 @@ bool rnl_turn_is_free(const struct rnl_endpoint *ep);
 /* Enclose a sleep of the owner inside a call. */
 void rnl_turn_parks(struct rnl_endpoint *ep);
 void rnl_turn_parked(struct rnl_endpoint *ep);
-/* Ends the thread, inside a call. */
+/* Ends the thread. */
 void rnl_turn_stop(struct rnl_endpoint *ep);
 
 /* ---- the thread ---- */

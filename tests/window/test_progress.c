@@ -357,7 +357,7 @@ static void owner_and_thread_alternate(void **state)
 static void asking_owner(struct scene *s, struct test_thread *t)
 {
     offer(s, t);
-    for (unsigned i = 0; i < 30; i++) {
+    for (unsigned i = 0; i < 8; i++) {
         uint64_t end = test_now_ns() + (uint64_t)BOUND_NS;
         while (!atomic_load(&t->ep->turn.serves)) {
             TEST_MUST(test_now_ns() < end);
