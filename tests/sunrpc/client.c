@@ -7,6 +7,7 @@
  * KIND: clnttcp, vc, clntudp, bufcreate, dg, tlitcp, tliudp with WHERE = port on this host, or on $CALLS_HOST;
  *       clntunix with WHERE = path;
  *       tcp, udp, tptcp, tpudp, vers with WHERE = host, through rpcbind
+ * $CALLS_SECONDS: how long it may take
  * WHAT: all (default); core, which is all parts with fewer repetitions; or one of the words of `parts` below */
 #include "calls.h"
 
@@ -504,7 +505,7 @@ int main(int argc, char **argv)
     where = argv[2];
     datagram = is_datagram(kind);
     few = argc > 3 && strcmp(argv[3], "core") == 0;
-    alarm(SECONDS);
+    alarm(getenv("CALLS_SECONDS") ? (unsigned)atoi(getenv("CALLS_SECONDS")) : SECONDS);
     signal(SIGPIPE, SIG_IGN);
     CLIENT *c = must_make();
     int ran = 0;

@@ -66,7 +66,7 @@ serve() { # KIND LOOP [COMMAND...]: on host 2; sets $serving and $port
     udp=$(awk '/^udp/ { print $2 }' served)
 }
 call() { # KIND PORT PART COMMAND...: to out and err
-    ip netns exec "$name-1" timeout -k 5 100 "${@:4}" "$build/tests/sunrpc-client" "$1" "$2" "$3" >out 2>err </dev/null
+    ip netns exec "$name-1" timeout -k 5 600 "${@:4}" "$build/tests/sunrpc-client" "$1" "$2" "$3" >out 2>err </dev/null
 }
 # A client on host 1 that does what it is told, one line after the other: begin NAME KIND PORT [COMMAND...]
 declare -A lines fds pids
@@ -112,9 +112,8 @@ hosts_up 2
 
 # ---- no key ----
 serve both run "${with[@]}"
-call clnttcp "$tcp" core "${with[@]}" && grep -q 'this host has no key' err && ! grep -q upgraded err
+call clnttcp "$tcp" simple "${with[@]}" && grep -q 'this host has no key' err && ! grep -q upgraded err
 ok 'without a key calls go over TCP, and it is said why' $?
-cp out expected
 daemon 1 --key key
 daemon1=$started
 call clnttcp "$tcp" simple "${with[@]}" && grep -q "its server's host has no key" err
@@ -138,10 +137,12 @@ for loop in run select poll epoll; do
     serve both "$loop" "${with[@]}"
     for kind in clnttcp clntudp; do
         [ $kind = clnttcp ] && port=$tcp || port=$udp
-        call $kind "$port" core && mv out expected && call $kind "$port" core "${with[@]}" && cmp -s expected out &&
-            grep -q "upgraded to Runnel's packets" err && grep -q "over ${kind#clnt}, was upgraded" served.err
-        status=$?
-        [ $status = 0 ] || { diff expected out; cat err served.err; } >said 2>&1
+        status=0
+        for part in simple strings shapes errors who batch threads fork; do
+            call $kind "$port" $part && mv out expected && call $kind "$port" $part "${with[@]}" && cmp -s expected out && continue
+            status=1
+            { echo "$part:"; diff expected out; cat err; } >said 2>&1
+        done
         ok "$kind, $loop: all calls say what they say over libtirpc" $status
     done
     end "$serving"
