@@ -206,7 +206,7 @@ static void unmarked_importer(struct scene *s, struct test_thread *t)
     for (unsigned i = 0; i < 5; i++)
         TEST_MUST(rnl_send(t->ep, 0, HANDLER, &word, sizeof word) == 0);
     if (!s->apart) /* else it waits behind the messages of the program */
-        for (unsigned i = 0; i < 2000; i++)
+        for (unsigned i = 0; i < 50; i++)
             TEST_MUST(rnl_fetch_add(m, 0, 1, &was) == 0 && was == i);
     say(s, 3);
     await(s, t, END);
@@ -307,7 +307,7 @@ static void functions_that_are_marked_run_meanwhile(void **state)
 
 /* ---- by turns ---- */
 
-enum { TURNS = 300 };
+enum { TURNS = 60 };
 
 /* Computes for longer and longer, sends, waits, and uses its window by turns with the thread. */
 static void turns_owner(struct scene *s, struct test_thread *t)
@@ -478,7 +478,7 @@ static void a_dead_peer_holds_nobody_up(void **state)
         assert_int_equal(rnl_window_import(h.ep[i], 0, ID, BOUND_NS, &m[i], NULL), 0);
     assert_int_equal(rnl_fetch_add(m[1], 0, 1, &was), 0);
     test_hub_kill(&h, 1, RNL_DEATH_SIGNAL, 9);
-    for (unsigned i = 1; i < 1000; i++) {
+    for (unsigned i = 1; i < 50; i++) {
         assert_int_equal(rnl_fetch_add(m[2], 0, 1, &was), 0);
         assert_int_equal(was, i);
     }
