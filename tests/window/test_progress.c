@@ -359,7 +359,7 @@ static void asking_owner(struct scene *s, struct test_thread *t)
     offer(s, t);
     for (unsigned i = 0; i < 8; i++) {
         uint64_t end = test_now_ns() + (uint64_t)BOUND_NS;
-        while (!atomic_load(&t->ep->turn.serves)) {
+        while (atomic_load(&t->ep->turn.holder) == RNL_TURN_OWNER) { /* asleep or not */
             TEST_MUST(test_now_ns() < end);
             sched_yield();
         }
