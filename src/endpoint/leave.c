@@ -45,7 +45,9 @@ int rnl_ep_quit(struct rnl_endpoint *ep, uint32_t rank)
     struct rnl_peer *p = &ep->peer[rank];
     if (p->conn && !p->conn->post_sending && ep->conn_ops->sends(p->conn))
         return rnl_fail(RNL_BUSY, "a message to peer %u is open: end or abort it, then leave", rank);
-    int status = ep->env->meet->leave(ep->env, rank, &incarnation);
+    int status = p->conn && p->conn->remote ? rnl_ep_net_activate(ep, p->conn) : 0; /* it is polled until it is gone */
+    if (status == 0)
+        status = ep->env->meet->leave(ep->env, rank, &incarnation);
     if (status < 0)
         return status;
     if (incarnation > p->last_dead)

@@ -10,6 +10,7 @@
 #include "endpoint/net.h"
 #include "job/job.h"
 #include "remote/remote_internal.h"
+#include "runnel/meet.h"
 
 enum { NOTE = 1, ASKED };
 #define MS ((uint64_t)1000000)
@@ -516,6 +517,54 @@ static void who_cannot_wake_a_connection_counts_it_and_loses_nothing(void **stat
     assert_int_equal(close_them(&f), 0);
 }
 
+static int leave(struct rnl_env *env, uint32_t rank, uint64_t *incarnation)
+{
+    (void)env, (void)rank, (void)incarnation;
+    return 0;
+}
+
+static void release(struct rnl_env *env, uint32_t rank)
+{
+    (void)env, (void)rank;
+}
+
+static void sides(struct rnl_env *env, uint32_t rank, uint32_t *mine, uint32_t *theirs)
+{
+    *mine = env->rank;
+    *theirs = rank;
+}
+
+static void look(struct rnl_env *env)
+{
+    (void)env;
+}
+
+static void who_rested_can_be_left(void **state)
+{
+    static const struct rnl_meet_ops meet = {.leave = leave, .release = release, .sides = sides, .look = look};
+    const struct rnl_remote_options opt = {.rest_ns = 2 * MS};
+    struct fixture f;
+    (void)state;
+    open_them(&f, 2, 1, &opt);
+    test_wires_connect(f.wires);
+    become_idle(&f);
+    f.a->env->meet = &meet;
+    if (CAN_FAIL) {
+        memory_fails = 1;
+        assert_int_equal(rnl_leave(f.a, 1), RNL_ERR_NO_MEMORY);
+        memory_fails = 0;
+        assert_true(rests(f.a, 1));
+    }
+    assert_int_equal(rnl_leave(f.a, 1), 0);
+    for (int i = 0; i < 20; i++) {
+        assert_true(rnl_wait(f.a, MS) >= RNL_TIMED_OUT);
+        assert_true(rnl_wait(f.b, MS) >= RNL_TIMED_OUT);
+    }
+    assert_null(f.a->peer[1].conn);
+    f.a->env->meet = NULL;
+    (void)!close_them(&f); /* the two have parted */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -531,6 +580,7 @@ int main(void)
         cmocka_unit_test(an_end_of_which_nothing_arrived_is_told_again),
         cmocka_unit_test(an_idle_link_sends_nothing_and_gives_its_memory_back),
         cmocka_unit_test(who_rested_goes_on_where_it_was),
+        cmocka_unit_test(who_rested_can_be_left),
         cmocka_unit_test(who_cannot_wake_a_connection_counts_it_and_loses_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
