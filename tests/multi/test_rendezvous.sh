@@ -121,10 +121,11 @@ RUNNEL_RENDEZVOUS=open "$joined" >rank.1 2>&1
 [ $? = 3 ] && grep -q 'nobody else can read' rank.1
 ok 'a file that others can read is refused' $?
 cat >flood.py <<'PYTHON'
-import socket, sys, time
-# flood.py PORT PROCESS N: N callers that say nothing, or half of what they should; the launcher is asked how busy it is meanwhile.
+import os, socket, sys, time
+# flood.py PORT PROCESS N: N callers that say nothing, or half of what they should. How busy is the launcher, beside a process that
+# never sleeps? One that spins gets as much of the processor, whatever else runs.
 port, pid, n = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-def ticks():
+def ticks(pid):
     return sum(int(t) for t in open("/proc/%s/stat" % pid).read().rsplit(")", 1)[1].split()[11:13])
 calls = []
 for i in range(n):
@@ -132,11 +133,19 @@ for i in range(n):
     if i % 2:
         s.send(b"half a message"[: i % 14])
     calls.append(s)
-before = ticks()
-time.sleep(2)
-busy = ticks() - before
-print("busy for %d ticks of 200" % busy)
-sys.exit(busy > 40)
+spins = os.fork()
+if spins == 0:
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        pass
+    os._exit(0)
+before, end = ticks(pid), time.monotonic() + 50
+while ticks(spins) < 100 and time.monotonic() < end:
+    time.sleep(0.05)
+busy, whole = ticks(pid) - before, ticks(spins)
+os.kill(spins, 9)
+print("busy for %d ticks, while one that spins had %d" % (busy, whole))
+sys.exit(busy > 10 + whole // 3)
 PYTHON
 port=$(sed -nE 's/^master .* ([0-9]+)$/\1/p' meet | head -n 1)
 timeout 60 python3 flood.py "$port" "$launcher" 180 >flood
@@ -148,14 +157,13 @@ status_of "$job"
 ok '... and those with the key join all the same' $?
 
 launch 1
-prlimit --pid "$launcher" --nofile=12:12
-(
-    sleep 3
-    prlimit --pid "$launcher" --nofile=200:200 2>/dev/null
-) &
+free=0 # the number that the next descriptor would have: it is to have none, not even for a caller that it drops at once
+while [ -e "/proc/$launcher/fd/$free" ]; do free=$((free + 1)); done
+prlimit --pid "$launcher" --nofile="$free:"
 timeout 60 python3 flood.py "$(sed -nE 's/^master .* ([0-9]+)$/\1/p' meet | head -n 1)" "$launcher" 60 >flood
 r=$?
 ok "without a free descriptor it looks again after pauses ($(cat flood))" $r
+prlimit --pid "$launcher" --nofile=200:
 kill -TERM "$launcher"
 status_of "$job"
 [ "$status" = 143 ] && [ ! -e meet ]
