@@ -171,10 +171,13 @@ ok 'a signal ends the wait, and the file' $?
 
 # ---- deaths ----
 launch 2
-join 1
-sleep 0.5
-kill -KILL "$(pgrep -P "${pids[1]}")"
-until_says said 'that had joined has ended before the job began: waiting for 2 more' 1
+for wait in 0.5 1 2 4 8; do # who dies before it has joined is nobody
+    join 1
+    sleep "$wait"
+    kill -KILL "$(pgrep -P "${pids[1]}")"
+    until_says said 'that had joined has ended before the job began: waiting for 2 more' 1 && break
+done
+[ "$(grep -c 'that had joined has ended before the job began: waiting for 2 more' said)" = 1 ]
 ok 'a joiner that dies before the job begins is reported' $?
 for k in 2 3; do join "$k" "$dir/go"; done
 until_says rank.2 'of 2' 1
