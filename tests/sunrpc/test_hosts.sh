@@ -138,7 +138,7 @@ for loop in run select poll epoll; do
     for kind in clnttcp clntudp; do
         [ $kind = clnttcp ] && port=$tcp || port=$udp
         status=0
-        for part in simple strings shapes errors who batch threads fork; do
+        for part in simple strings shapes errors who batch threads fork handles bytes; do
             call $kind "$port" $part && mv out expected && call $kind "$port" $part "${with[@]}" && cmp -s expected out && continue
             status=1
             { echo "$part:"; diff expected out; cat err; } >said 2>&1
