@@ -18,7 +18,7 @@ static void shim_rnl_hub_free(rnl_hub *hub)
     (void)hub; /* there is none */
 }
 
-/* The library's own would link code that starts threads into the simulator. */
+/* The library's own of these two would link code that starts threads into the simulator. */
 static int shim_rnl_open_exchange(rnl_endpoint **out, const struct rnl_options *opt, const struct rnl_exchange *x)
 {
     (void)out, (void)opt, (void)x;
@@ -26,9 +26,12 @@ static int shim_rnl_open_exchange(rnl_endpoint **out, const struct rnl_options *
                                          "rnl_open");
 }
 
+static int shim_rnl_progress_start(rnl_endpoint *ep)
+{
+    (void)ep;
+    return rnl_fail(RNL_ERR_UNSUPPORTED, "no thread can serve a virtual process: have it call rnl_extract or rnl_wait");
+}
+
 const struct vc_shim vc_shim_runnel[] = {
-    VC_SHIM(rnl_open_exchange),
-    VC_SHIM(rnl_hub_new),
-    VC_SHIM(rnl_hub_free),
-    VC_SHIM_END,
+    VC_SHIM(rnl_open_exchange), VC_SHIM(rnl_progress_start), VC_SHIM(rnl_hub_new), VC_SHIM(rnl_hub_free), VC_SHIM_END,
 };

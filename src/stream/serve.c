@@ -7,10 +7,7 @@
  * due. */
 #include "stream/stream_internal.h"
 
-#include <signal.h>
-
 #include "endpoint/net.h"
-#include "runnel/window.h"
 
 /* Returns whether the thread may go on with what is open on that lane: nothing, or a message of the library. */
 static bool may_go_on(const struct rnl_conn *conn, unsigned lane)
@@ -70,7 +67,7 @@ static unsigned pass(struct rnl_endpoint *ep)
     return t.work_done;
 }
 
-static void *serve(void *arg)
+void *rnl_stream_serve(void *arg)
 {
     struct rnl_endpoint *ep = arg;
     struct rnl_turn *turn = &ep->turn;
@@ -95,15 +92,9 @@ static void *serve(void *arg)
     return NULL;
 }
 
-/* Not inside a call of the endpoint, since calls end as they have begun. */
-int rnl_progress_start(rnl_endpoint *ep)
+int rnl_stream_serve_from_now(struct rnl_endpoint *ep)
 {
     struct rnl_turn *t = &ep->turn;
-    sigset_t all, before;
-    if (ep->fast.open == RNL_EP_FORKED)
-        return rnl_ep_enter_slow(ep);
-    if (t->runs)
-        return 0;
     if (ep->fast.open != RNL_EP_OPEN || ep->fast.in_handler)
         return rnl_fail(ep->flags & RNL_SHARED ? RNL_ERR_UNSUPPORTED : RNL_ERR_CONTEXT,
                         "the thread that serves windows cannot be started inside a handler, nor for an endpoint that "
@@ -117,12 +108,5 @@ int rnl_progress_start(rnl_endpoint *ep)
     rnl_ep_set_fast(ep);
     rnl_ep_set_pending(ep);
     t->no_fence = !ep->env->facts.have_membarrier;
-    sigfillset(&all); /* signals are for threads of the program */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    t->runs = 1;
-    int error = pthread_create(&t->thread, NULL, serve, ep);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (error)
-        t->runs = 0;
-    return error ? rnl_fail_errno(RNL_ERR_SYSTEM, error, "cannot start the thread that serves windows") : 0;
+    return 0;
 }

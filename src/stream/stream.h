@@ -278,6 +278,13 @@ RNL_INLINE int rnl_stream_end_short(struct rnl_stream *s)
     return 1;
 }
 
+/* ---- the thread that serves the endpoint: stream/serve.c ---- */
+
+/* From now on a thread may serve the endpoint. Returns 0, RNL_ERR_CONTEXT or RNL_ERR_UNSUPPORTED. */
+int rnl_stream_serve_from_now(struct rnl_endpoint *ep);
+/* What the thread runs, with the endpoint as its argument, until it is told to end. */
+void *rnl_stream_serve(void *ep);
+
 /* ---- the fast path of receiving, inlined into the native calls and the interfaces ---- */
 
 /* Receives eight bytes, the commonest length. */
