@@ -75,7 +75,7 @@ typedef void (*amudp_handler_fn_t)();
 #define EBADTAG        3  /* the endpoint does not take this tag */
 #define EBADHANDLER    4  /* nobody set that handler there */
 #define EBADSEGOFF     5  /* the transfer begins outside the segment */
-#define EBADLENGTH     6  /* ... or ends outside it */
+#define EBADLENGTH     6  /* the transfer ends outside the segment */
 #define EBADENDPOINT   7  /* there is no such endpoint (any more) */
 #define ECONGESTION    8  /* the endpoint was reached, but could not take it */
 #define EUNREACHABLE   9  /* its process is dead or out of reach */

@@ -483,8 +483,11 @@ void rnl_ofi_recvs_fail(struct rnl_ofi_domain *d, struct rnl_ofi_peer *p, int er
         struct rnl_ofi_match *m = d->ep[i / 2] ? d->ep[i / 2]->match[i % 2] : NULL;
         for (struct rnl_ofi_recv *r = m ? rnl_ofi_match_first_recv(m) : NULL, *next; r; r = next) {
             next = rnl_ofi_match_next_recv(m, r);
-            if (r->from != RNL_OFI_ANYONE && rnl_ofi_peer_of(r->from) == p)
-                cancel(m, r, -error);
+            if (r->from == RNL_OFI_ANYONE || rnl_ofi_peer_of(r->from) != p)
+                continue;
+            if (r->ep->count_recv)
+                atomic_fetch_add_explicit(&r->ep->count_recv->errors, 1, memory_order_release);
+            cancel(m, r, -error);
         }
     }
 }

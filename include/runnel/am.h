@@ -310,7 +310,7 @@ RNL_PUBLIC int rnl_am_readmit(eb_t bundle, unsigned rank);
  * Who defines RNL_AM_PREFIXED goes without them: amudp.h has the same ones. */
 #ifndef RNL_AM_PREFIXED
 #define AM_NONE                           ((tag_t)0) /* tag of an endpoint that lets no request in */
-#define AM_ALL                            ((tag_t)1) /* ... that lets all requests in; else the tags must match */
+#define AM_ALL                            ((tag_t)1) /* lets all requests in; other tags must match */
 #define AM_MaxShort()                     RNL_AM_SHORT
 #define AM_MaxMedium()                    RNL_AM_MEDIUM
 #define AM_MaxLong()                      RNL_AM_MEDIUM /* of requests and of replies */

@@ -39,7 +39,7 @@ struct vc_arena {
     void *bin[VC_ARENA_BINS];
     struct vc_process_file file[3], *files;
     struct vc_process_file *in, *out, *err; /* its variables stdin, stdout, stderr */
-    char *arg;                              /* ... optarg, optind, opterr, optopt */
+    char *arg;                              /* getopt's optarg, optind, opterr, optopt */
     int index, tell, letter;
     int in_word;            /* getopt's place in a word of short options; */
     int passed, passed_end; /* and the arguments that it has passed and not moved yet */

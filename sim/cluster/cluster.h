@@ -30,7 +30,7 @@ struct vc_cluster_options {
     uint8_t no_guards;    /* system calls and time-stamp reads of the program's own are not caught */
     uint8_t verbose;      /* tells of crashes and restarts */
     uint64_t spin_calls;  /* calls without waiting after which a rank is ended; 0 = the default */
-    uint32_t spin_ms;     /* ... processor time after which the run is ended; 0 = the default */
+    uint32_t spin_ms;     /* processor time after which the run is ended; 0 = the default */
     const char *scenario; /* what its file says, NUL-terminated; NULL = nothing happens */
     const char *scenario_name;
     const char *faults; /* of all links: net/fault/fault.h; NULL = none */

@@ -123,7 +123,7 @@ int vc_socket_open(struct vc_process *, struct rnl_socket **out);
 void vc_socket_kill(struct rnl_socket *);
 /* Where that rank is found. */
 struct rnl_socket_addr vc_socket_addr(const struct vc_process *);
-/* ... by the nth address of its host. */
+/* Where that rank is found by the nth address of its host. */
 struct rnl_socket_addr vc_socket_nth_addr(const struct vc_process *, unsigned nth);
 
 /* ---- ifaces.c: swaps the state of interfaces when another process runs; kept: vc_ifaces_bytes of its memory ---- */

@@ -22,7 +22,7 @@ struct net_packet {
     struct net_packet *behind;  /* in the queue of its link */
     union {
         struct net_link *link; /* it is on */
-        struct vc_net *net;    /* ... to its own host */
+        struct vc_net *net;    /* the network of its own host */
     };
     struct net_socket *socket; /* whose send buffer it takes `charge` of, until it left the host */
     uint64_t left, arrives;    /* ticks: the last bit is out; is there */

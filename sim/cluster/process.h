@@ -48,7 +48,7 @@ struct vc_process {
     uint8_t state;        /* enum vc_process_state */
     uint8_t asked;        /* time is up: it says where it stands, and goes no further */
     uint8_t ending;       /* it has ended; what is left of it is taken away when it has been left */
-    uint8_t injected;     /* ... since the scenario wanted it */
+    uint8_t injected;     /* it has ended because the scenario says so */
     uint8_t known_frames; /* to the unwinder */
     int end, detail;      /* enum vc_process_end */
     int fault;            /* the signal that is ending it */
@@ -59,7 +59,7 @@ struct vc_process {
     /* -- time -- */
     uint64_t debt_ns;           /* of host time that it has used and not yet passed */
     uint64_t calls;             /* of shims since it last waited */
-    uint64_t clock_reads;       /* ... in a row, of its clock */
+    uint64_t clock_reads;       /* reads of its clock in a row */
     uint64_t steps, crash_step; /* what the library has asked of its env; it crashes at the crash_step-th, */
     uint64_t crash_restart_ns;  /* and starts again after so long; UINT64_MAX = never */
     /* -- the world -- */

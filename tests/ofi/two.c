@@ -324,6 +324,7 @@ static void death(void)
     barrier();
     MUST(next(&e, &source) == FI_ECONNRESET && e.op_context == &ctx[1]);
     MUST(next(&e, &source) == FI_ECONNRESET && e.op_context == &ctx[2]);
+    MUST(fi_cntr_readerr(counter) == 1);
     MUST(fi_tinject(ep, "x", 1, other, 3) == -FI_ECONNRESET);
     MUST(fi_tsend(ep, to, 8, NULL, other, 3, &ctx[1]) == -FI_ECONNRESET);
 }
