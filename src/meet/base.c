@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * base.c - what all files of an endpoint alone stand on: its descriptors, when it is to look again, and copies of
- * what the program said of whom it admits. */
+ * base.c - what all files of an endpoint alone stand on: its descriptors, when it is to look again, messages to
+ * a peer over the socket of the pair, and copies of what the program said of whom it admits. */
 #include "base/error.h"
 #include "meet/meet_internal.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 int rnl_meet_forked(const struct meet *m)
@@ -41,6 +42,42 @@ void rnl_meet_due(struct meet *m, uint64_t at_ns)
 void rnl_meet_tell(struct meet *m)
 {
     atomic_fetch_add_explicit(&m->event_seq, 1, memory_order_relaxed); /* this process alone reads it */
+}
+
+int rnl_meet_say(int sock, const struct rnl_meet_msg *msg, int fd)
+{
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(sizeof(int))];
+    } control;
+    unsigned char bytes[RNL_MEET_BYTES_MAX];
+    const struct ucred own = {getpid(), geteuid(), getegid()};
+    struct iovec part = {.iov_base = bytes, .iov_len = rnl_meet_encode(msg, bytes)};
+    struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes};
+    memset(&control, 0, sizeof control);
+    m.msg_controllen = CMSG_SPACE(sizeof own) + (fd >= 0 ? CMSG_SPACE(sizeof fd) : 0);
+    struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_CREDENTIALS;
+    c->cmsg_len = CMSG_LEN(sizeof own);
+    memcpy(CMSG_DATA(c), &own, sizeof own);
+    if (fd >= 0) {
+        c = (struct cmsghdr *)(void *)(control.bytes + CMSG_SPACE(sizeof own));
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN(sizeof fd);
+        memcpy(CMSG_DATA(c), &fd, sizeof fd);
+    }
+    while (sendmsg(sock, &m, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+        if (errno != EINTR)
+            return -errno;
+    return 0;
+}
+
+void rnl_meet_say_short(int sock, enum rnl_meet_kind kind)
+{
+    const struct rnl_meet_msg msg = {.kind = kind};
+    (void)!rnl_meet_say(sock, &msg, -1); /* if there is no room, the end of the socket says as much */
 }
 
 int rnl_meet_tell_daemon(struct meet *m, const struct rnl_meet_msg *msg)

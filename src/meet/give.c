@@ -36,6 +36,14 @@ static struct meet_gift **find(struct meet *m, uint32_t rank, uint32_t tag)
     return at;
 }
 
+bool rnl_meet_lacks(const struct meet *m, uint32_t rank, uint32_t tag)
+{
+    for (const struct meet_gift *g = m->gifts; g; g = g->next)
+        if (g->rank == rank && g->tag == tag)
+            return g->fd < 0;
+    return false;
+}
+
 int rnl_meet_expect(struct rnl_env *env, uint32_t rank, uint32_t tag)
 {
     struct meet *m = rnl_meet_of(env);
@@ -80,8 +88,6 @@ int rnl_meet_take(struct rnl_env *env, uint32_t rank, uint32_t tag, size_t bytes
 {
     struct meet *m = rnl_meet_of(env);
     int status = 0;
-    if (fd && *find(m, rank, tag) && (*find(m, rank, tag))->fd < 0)
-        rnl_meet_hear_slot(m, rank); /* it was sent before the peer said so */
     struct meet_gift **at = find(m, rank, tag);
     if (!*at)
         return rnl_fail(RNL_ERR_ARG, "no descriptor %u is expected from peer %u", tag, rank);

@@ -32,36 +32,6 @@
 
 /* ---- sending ---- */
 
-int rnl_meet_say(int sock, const struct rnl_meet_msg *msg, int fd)
-{
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(sizeof(int))];
-    } control;
-    unsigned char bytes[RNL_MEET_BYTES_MAX];
-    const struct ucred own = {getpid(), geteuid(), getegid()};
-    struct iovec part = {.iov_base = bytes, .iov_len = rnl_meet_encode(msg, bytes)};
-    struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes};
-    memset(&control, 0, sizeof control);
-    m.msg_controllen = CMSG_SPACE(sizeof own) + (fd >= 0 ? CMSG_SPACE(sizeof fd) : 0);
-    struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-    c->cmsg_level = SOL_SOCKET;
-    c->cmsg_type = SCM_CREDENTIALS;
-    c->cmsg_len = CMSG_LEN(sizeof own);
-    memcpy(CMSG_DATA(c), &own, sizeof own);
-    if (fd >= 0) {
-        c = (struct cmsghdr *)(void *)(control.bytes + CMSG_SPACE(sizeof own));
-        c->cmsg_level = SOL_SOCKET;
-        c->cmsg_type = SCM_RIGHTS;
-        c->cmsg_len = CMSG_LEN(sizeof fd);
-        memcpy(CMSG_DATA(c), &fd, sizeof fd);
-    }
-    while (sendmsg(sock, &m, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-        if (errno != EINTR)
-            return -errno;
-    return 0;
-}
-
 static int say_hello(const struct meet *m, const struct meet_slot *s)
 {
     struct rnl_meet_msg msg = {.kind = RNL_MEET_HELLO};
@@ -77,12 +47,6 @@ void rnl_meet_say_denied(int sock, enum rnl_denied why)
 {
     const struct rnl_meet_msg msg = {.kind = RNL_MEET_DENIED, .u.denied = {.why = why}};
     (void)!rnl_meet_say(sock, &msg, -1);
-}
-
-void rnl_meet_say_short(int sock, enum rnl_meet_kind kind)
-{
-    const struct rnl_meet_msg msg = {.kind = kind};
-    (void)!rnl_meet_say(sock, &msg, -1); /* if there is no room, the end of the socket says as much */
 }
 
 /* ---- beginning ---- */

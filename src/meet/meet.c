@@ -375,6 +375,14 @@ static void meet_close(struct rnl_env *env)
     meet_free(rnl_meet_of(env));
 }
 
+/* A descriptor is sent before the message that speaks of it, so one that is missing may lie in the socket. */
+static int take_given(struct rnl_env *env, uint32_t rank, uint32_t tag, size_t bytes, int *fd)
+{
+    if (fd && rnl_meet_lacks(rnl_meet_of(env), rank, tag))
+        rnl_meet_hear_slot(rnl_meet_of(env), rank);
+    return rnl_meet_take(env, rank, tag, bytes, fd);
+}
+
 static const struct rnl_meet_ops introductions = {
     .serve = rnl_meet_serve,
     .served = rnl_meet_served,
@@ -391,7 +399,7 @@ static const struct rnl_meet_ops introductions = {
     .sides = rnl_meet_sides,
     .give = rnl_meet_give,
     .expect = rnl_meet_expect,
-    .take = rnl_meet_take,
+    .take = take_given,
     .release = rnl_meet_release,
     .look = meet_look,
 };

@@ -145,6 +145,10 @@ int rnl_meet_tell_daemon(struct meet *, const struct rnl_meet_msg *);         /*
 int rnl_meet_join(struct meet *, uint32_t rank);                              /* the membership takes the peer in */
 int rnl_meet_admit(const struct rnl_admit *from, struct rnl_meet_admit *out); /* 0 or RNL_ERR_ARG */
 
+/* Sends a peer a message with the own credentials, and with fd unless it is -1. 0 or -errno. */
+int rnl_meet_say(int sock, const struct rnl_meet_msg *msg, int fd);
+void rnl_meet_say_short(int sock, enum rnl_meet_kind kind); /* a message without a body */
+
 /* ---- slot.c ---- */
 
 /* Claim a free slot, for what the program asked for, and for a process of this user that came to the service. Return
@@ -175,13 +179,12 @@ void rnl_meet_release(struct rnl_env *, uint32_t rank);
 void rnl_meet_sides(struct rnl_env *, uint32_t rank, uint32_t *mine, uint32_t *theirs);
 int rnl_meet_disconnect(struct rnl_env *, uint32_t rank, int why);
 
-/* Sends a message with the own credentials, and with fd unless it is -1. 0 or -errno. */
-int rnl_meet_say(int sock, const struct rnl_meet_msg *msg, int fd);
-
 /* ---- give.c ---- */
 
 int rnl_meet_give(struct rnl_env *, uint32_t rank, uint32_t tag, int fd);
 int rnl_meet_expect(struct rnl_env *, uint32_t rank, uint32_t tag);
+/* The descriptor is expected and has not come. */
+bool rnl_meet_lacks(const struct meet *, uint32_t rank, uint32_t tag);
 int rnl_meet_take(struct rnl_env *, uint32_t rank, uint32_t tag, size_t bytes, int *fd);
 /* The peer has sent fd, which is taken if it is expected; else returns false. */
 bool rnl_meet_given(struct meet *, uint32_t rank, uint32_t tag, int fd);
@@ -196,7 +199,6 @@ int rnl_meet_offer(struct meet *, uint32_t rank, int sock);
 /* Makes a pair of sockets, in which the slot goes to the peer that will get *theirs. 0 or RNL_ERR_SYSTEM. */
 int rnl_meet_offer_pair(struct meet *, uint32_t rank, int *theirs);
 void rnl_meet_say_denied(int sock, enum rnl_denied why);
-void rnl_meet_say_short(int sock, enum rnl_meet_kind kind); /* a message without a body */
 void rnl_meet_deny(struct meet *, uint32_t rank, enum rnl_denied why);
 void rnl_meet_greeted(struct meet *, uint32_t rank, const struct rnl_meet_msg *, enum rnl_meet_verdict,
                       struct rnl_seqpacket *); /* slot in GREETING; takes the descriptors that it keeps */
