@@ -5,6 +5,8 @@
 
 #include "base/error.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -89,4 +91,15 @@ void vc_agent_free(struct vc_agent *a)
     free(a->bells);
     free(a->news);
     free(a);
+}
+
+void vc_agent_say(struct vc_cluster *c, const char *format, ...)
+{
+    char line[700];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    if (c->opt.say)
+        c->opt.say(c->opt.arg, line);
 }

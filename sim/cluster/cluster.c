@@ -2,6 +2,7 @@
  *
  * cluster.c - see cluster.h: lays out hosts and ranks, starts them, and ends the job as the launcher would: with the
  * first failure, unless it is to go on. */
+#include "sim/cluster/arena.h"
 #include "sim/cluster/cluster_internal.h"
 #include "sim/cluster/net.h"
 #include "sim/cluster/scenario.h"
@@ -12,25 +13,17 @@
 #include "endpoint/endpoint.h"
 #include "open/open.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <unistd.h>
+
+static rnl_sim_fn restart;
+static void bury(struct vc_process *);
 
 enum { STATUS_TIMEOUT = 124, STATUS_SIGNAL = 128, SIGNAL_KILL = 9, START_NS = 1000 };
 #define LIMIT_NS ((uint64_t)1000 * 1000000000)
-
-void vc_cluster_say(struct vc_cluster *c, const char *format, ...)
-{
-    char line[700];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(line, sizeof line, format, args);
-    va_end(args);
-    if (c->opt.say)
-        c->opt.say(c->opt.arg, line);
-}
 
 struct rnl_sim *vc_cluster_sim(struct vc_cluster *c)
 {
@@ -111,6 +104,7 @@ static int lay_out(struct vc_cluster *c)
         if (host->ranks++ == 0)
             host->first_rank = rank;
         c->process[rank].host = host;
+        rnl_sim_event_init(&c->process[rank].restart, restart, rank);
     }
     return 0;
 }
@@ -147,6 +141,7 @@ int vc_cluster_new(const struct vc_cluster_options *opt, struct vc_cluster **out
     if (!c)
         return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for a virtual cluster");
     c->opt = *opt;
+    c->buries = bury;
     prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0); /* a touched page of a slot is to cost a page */
     status = rnl_sim_new(opt->seed, &c->sim);
     if (status == 0)
@@ -209,18 +204,18 @@ static void failed(struct vc_cluster *c, int status)
     c->failed = 1;
 }
 
-void vc_cluster_ended(struct vc_cluster *c, struct vc_process *vp)
+static void ended(struct vc_cluster *c, struct vc_process *vp)
 {
     int status = status_of(vp);
     if (c->over)
         return;
     if (vp->injected && c->opt.verbose)
-        vc_cluster_say(c, "rank %u crashed, as the scenario wants", vp->rank);
+        vc_agent_say(c, "rank %u crashed, as the scenario wants", vp->rank);
     if (status != 0 && !(vp->injected && c->opt.keep_going)) {
         if (!c->failed && vp->end == VC_END_EXIT)
-            vc_cluster_say(c, "rank %u exited with status %d", vp->rank, vp->detail);
+            vc_agent_say(c, "rank %u exited with status %d", vp->rank, vp->detail);
         else if (!c->failed)
-            vc_cluster_say(c, "rank %u was killed by signal %d (%s)", vp->rank, vp->detail, strsignal(vp->detail));
+            vc_agent_say(c, "rank %u was killed by signal %d (%s)", vp->rank, vp->detail, strsignal(vp->detail));
         failed(c, status);
         if (!c->opt.keep_going)
             end_job(c);
@@ -229,67 +224,99 @@ void vc_cluster_ended(struct vc_cluster *c, struct vc_process *vp)
         end_job(c);
 }
 
-void vc_cluster_crash(struct vc_cluster *c, struct vc_process *vp, uint64_t restart_ns)
+/* ---- a rank's life ---- */
+
+/* main starts at one address whatever compiled this file: so the locals of a program have the same addresses in each
+ * build of the simulator. */
+static int call_main(struct vc_process *vp, int argc, char **argv)
 {
-    if (vp->state != VC_PROCESS_LIVES || vp->ending)
+    int status;
+    unsigned char *top = vp->image - VC_PROCESS_MAIN, *main = vp->image + vp->cluster->image->main;
+    char **environment = vc_arena_of(vp)->environment;
+    __asm__ volatile("mov %%rsp, %%rbx\n\t"
+                     "mov %[top], %%rsp\n\t"
+                     "call *%[main]\n\t"
+                     "mov %%rbx, %%rsp"
+                     : "=a"(status), "+D"(argc), "+S"(argv), "+d"(environment)
+                     : [top] "r"(top), [main] "r"(main)
+                     : "rbx", "rcx", "r8", "r9", "r10", "r11", "memory", "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4",
+                       "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
+    return status;
+}
+
+static void live(struct rnl_sim_coro *coro, void *arg)
+{
+    struct vc_process *vp = arg;
+    const struct vc_cluster_options *opt = &vp->cluster->opt;
+    (void)coro;
+    char **argv = vc_arena_alloc(((size_t)opt->argc + 1) * sizeof *argv, 16);
+    for (int i = 0; i < opt->argc && argv; i++)
+        if (!(argv[i] = vc_arena_text(opt->argv[i])))
+            argv = NULL;
+    if (!argv) {
+        vc_agent_say(vp->cluster, "rank %u has no memory for its arguments", vp->rank);
+        vc_process_end(vp, VC_END_EXIT, 71);
         return;
-    rnl_sim_note(c->sim, VC_NOTE_CRASH, vp->rank, vp->life, vp->steps);
-    vp->injected = 1;
-    vp->crash_step = 0;
-    if (restart_ns != UINT64_MAX &&
-        rnl_sim_at(c->sim, &vp->restart, rnl_sim_now(c->sim) + restart_ns * VC_TICKS_PER_NS) == 0)
-        c->starting++;
-    vc_process_end(vp, VC_END_SIGNAL, SIGNAL_KILL);
+    }
+    argv[opt->argc] = NULL;
+    vc_arena_of(vp)->name = argv[0];
+    const struct vc_image *m = vp->cluster->image;
+    for (size_t i = 0; i < m->inits; i++)
+        ((void (**)(int, char **, char **))(void *)(vp->image + m->init))[i](opt->argc, argv,
+                                                                             vc_arena_of(vp)->environment);
+    vc_process_exit(call_main(vp, opt->argc, argv));
 }
 
-void vc_cluster_stall(struct vc_cluster *c, struct vc_host *h, uint64_t ns)
+static int start(struct vc_process *vp, uint64_t at)
 {
-    uint64_t until = rnl_sim_now(c->sim) + ns * VC_TICKS_PER_NS;
-    rnl_sim_note(c->sim, VC_NOTE_STALL, h->index, ns, 0);
-    if (until <= h->stalled_until)
-        return;
-    h->stalled_until = until;
-    for (uint32_t i = 0; i < h->ranks; i++)
-        rnl_sim_delay(&c->process[h->first_rank + i].coro, until);
+    struct rnl_sim *sim = vp->cluster->sim;
+    int status = rnl_sim_coro_start(&vp->coro, at, live, vp);
+    if (status < 0)
+        return status;
+    vp->life++;
+    vp->state = VC_PROCESS_LIVES;
+    vp->ending = vp->injected = 0;
+    vp->sys_errno = 0;
+    vc_ifaces_reset(vp->ifaces);
+    vp->error = (struct rnl_error){.status = RNL_OK, .text = "no error"};
+    vp->debt_ns = vp->calls = vp->clock_reads = vp->drawn = vp->drawn_env = 0;
+    vp->rand_seed = 1;
+    vp->line[0].n = vp->line[1].n = 0;
+    vp->cluster->living++;
+    vc_image_fill(vp->cluster->image, vp->image, vp->arena);
+    vc_arena_init(vp);
+    rnl_sim_note(sim, VC_NOTE_START, vp->rank, vp->life, at);
+    return 0;
 }
 
-/* Neither being made nor being freed. */
-static bool endpoint_is_whole(const struct vc_process *vp)
+/* On the simulator's own stack: nothing of it runs any more. */
+static void bury(struct vc_process *vp)
 {
-    const struct rnl_endpoint *ep = vc_env_endpoint(vp);
-    return ep && ep->close.closing != RNL_CLOSED;
+    struct vc_cluster *c = vp->cluster;
+    vp->ending = 0;
+    vp->state = VC_PROCESS_OVER;
+    rnl_sim_note(c->sim, VC_NOTE_END, vp->rank, (uint64_t)vp->end, (uint64_t)(int64_t)vp->detail);
+    vc_env_drop(vp);
+    for (unsigned i = 0; i < VC_PROCESS_FDS; i++) {
+        if (vp->fds[i] >= 0)
+            close(vp->fds[i]);
+        vp->fds[i] = -1;
+    }
+    vc_guards_forget(vp);
+    vc_process_wipe(vp);
+    c->living--;
+    ended(c, vp);
 }
 
-void vc_cluster_step(struct vc_process *vp)
-{
-    if (vc_process_now == vp && ++vp->steps >= vp->crash_step && vp->crash_step > 0 && endpoint_is_whole(vp))
-        vc_cluster_crash(vp->cluster, vp, vp->crash_restart_ns);
-}
-
-void vc_cluster_count_step(struct vc_process *vp)
-{
-    vp->steps += vc_process_now == vp;
-}
-
-void vc_cluster_use(struct vc_process *vp, uint64_t ns)
-{
-    if (vc_process_now != vp)
-        return;
-    if (endpoint_is_whole(vp))
-        vc_process_charge(vp, ns);
-    else
-        vp->debt_ns += ns;
-}
-
-void vc_cluster_restart(struct rnl_sim *sim, struct rnl_sim_event *event)
+static void restart(struct rnl_sim *sim, struct rnl_sim_event *event)
 {
     struct vc_cluster *c = rnl_sim_owner(sim);
     struct vc_process *vp = &c->process[event->entity];
     c->starting--;
     if (c->opt.verbose)
-        vc_cluster_say(c, "rank %u starts again", vp->rank);
+        vc_agent_say(c, "rank %u starts again", vp->rank);
     uint64_t now = rnl_sim_now(sim), stall = vp->host->stalled_until;
-    if (vc_process_start(vp, now > stall ? now : stall) < 0)
+    if (start(vp, now > stall ? now : stall) < 0)
         end_job(c);
 }
 
@@ -317,7 +344,7 @@ static void ask_where(struct vc_cluster *c, uint64_t tick)
     }
     (void)rnl_sim_run(c->sim, tick);
     if (living > TOLD)
-        vc_cluster_say(c, "%u more ranks have not ended", living - TOLD);
+        vc_agent_say(c, "%u more ranks have not ended", living - TOLD);
 }
 
 void vc_cluster_run(struct vc_cluster *c, struct vc_cluster_result *out)
@@ -327,19 +354,19 @@ void vc_cluster_run(struct vc_cluster *c, struct vc_cluster_result *out)
     rnl_iface_host = &iface_host;
     int status = vc_guards_on(c);
     for (uint32_t rank = 0; rank < c->opt.ranks && status == 0; rank++)
-        status = vc_process_start(&c->process[rank], (uint64_t)rank * START_NS * VC_TICKS_PER_NS);
+        status = start(&c->process[rank], (uint64_t)rank * START_NS * VC_TICKS_PER_NS);
     if (status == 0)
         status = vc_scenario_start(c->scenario, c);
     if (status == 0) {
         (void)rnl_sim_run(c->sim, limit_ns * VC_TICKS_PER_NS);
         if (!c->over) {
-            vc_cluster_say(c, "no end after %llu.%03llu s of virtual time", (unsigned long long)(limit_ns / 1000000000),
-                           (unsigned long long)(limit_ns / 1000000 % 1000));
+            vc_agent_say(c, "no end after %llu.%03llu s of virtual time", (unsigned long long)(limit_ns / 1000000000),
+                         (unsigned long long)(limit_ns / 1000000 % 1000));
             ask_where(c, limit_ns * VC_TICKS_PER_NS + 1);
             failed(c, STATUS_TIMEOUT);
         }
     } else {
-        vc_cluster_say(c, "%s", rnl_last_error()->text);
+        vc_agent_say(c, "%s", rnl_last_error()->text);
         failed(c, STATUS_SIGNAL - 1);
     }
     end_job(c);

@@ -31,8 +31,9 @@ struct vc_cluster {
     struct vc_image *image;
     struct vc_agent *agent;
     struct vc_host *host;
-    struct vc_process *process; /* by rank */
-    uint64_t slot_bytes;        /* of each */
+    struct vc_process *process;          /* by rank */
+    void (*buries)(struct vc_process *); /* cluster.c: takes away what is left of a life that has ended */
+    uint64_t slot_bytes;                 /* of each */
     struct vc_scenario *scenario;
     struct vc_net *net;
     uint32_t living, starting; /* starting: restarts that are to come */
@@ -40,24 +41,6 @@ struct vc_cluster {
     uint8_t failed, over;
     uint64_t switches;
 };
-
-void vc_cluster_say(struct vc_cluster *, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* A rank's life is over, and nothing is left of it. */
-void vc_cluster_ended(struct vc_cluster *, struct vc_process *);
-/* The scenario's doing: like kill -9. restart_ns: after so much virtual time it starts again; UINT64_MAX = never. */
-void vc_cluster_crash(struct vc_cluster *, struct vc_process *, uint64_t restart_ns);
-/* The library asks something of its world. It may end here; the simulator itself, which takes away what is left of a
- * rank, takes no steps. What is left can be taken away when the endpoint is whole: until it is made, and while it is
- * freed, a crash waits for the next step. */
-void vc_cluster_step(struct vc_process *);
-/* The same where the library holds memory that only its stack knows: a crash waits. */
-void vc_cluster_count_step(struct vc_process *);
-/* That took so long. A rank that can crash passes the time now, others later. */
-void vc_cluster_use(struct vc_process *, uint64_t ns);
-/* No program of that host runs for so long. */
-void vc_cluster_stall(struct vc_cluster *, struct vc_host *, uint64_t ns);
-
-rnl_sim_fn vc_cluster_restart;
 
 /* env.c: what rnl_open finds instead of a launcher. */
 int vc_env_open(const struct rnl_options *opt, struct rnl_env **out);
@@ -70,6 +53,14 @@ void vc_env_poll(struct vc_process *, uint64_t until_ns);
 /* The endpoint of its process; NULL while there is none that is complete. */
 struct rnl_endpoint *vc_env_endpoint(const struct vc_process *);
 void vc_env_drop(struct vc_process *); /* its life has ended before it left the job */
+/* The library asks something of its world. A rank may end here; the simulator itself, which takes away what is left of
+ * a rank, takes no steps. What is left can be taken away when the endpoint is whole: until it is made, and while it is
+ * freed, a crash waits for the next step. */
+void vc_env_step(struct vc_process *);
+/* The same where the library holds memory that only its stack knows: a crash waits. */
+void vc_env_count_step(struct vc_process *);
+/* That took so long. A rank that can crash passes the time now, others later. */
+void vc_env_use(struct vc_process *, uint64_t ns);
 
 /* guard.c */
 int vc_guards_on(struct vc_cluster *);
@@ -95,6 +86,8 @@ enum { VC_DRIFT_MAX_PPB = 100000 }; /* 100 ppm, as quartz has it */
 void vc_host_init(struct vc_host *, uint64_t seed, uint32_t index);
 /* From this tick on; what it shows does not jump. */
 void vc_host_set_drift(struct vc_host *, int32_t ppb, uint64_t tick);
+/* No program of that host runs for so long. */
+void vc_host_stall(struct vc_cluster *, struct vc_host *, uint64_t ns);
 /* What its clock shows at this tick, and the first tick at which it shows at least that: RNL_SIM_NEVER for UINT64_MAX.
  */
 uint64_t vc_host_ns(const struct vc_host *, uint64_t tick);
@@ -112,6 +105,8 @@ struct rnl_membership *vc_agent_members(struct vc_agent *);
 void vc_agent_gone(struct vc_agent *, uint32_t rank, int why, int detail);
 struct rnl_bell *vc_agent_bell(struct vc_agent *, uint32_t rank);
 const _Atomic uint32_t *vc_agent_news(struct vc_agent *, uint32_t rank);
+/* A line of the launcher, for its user. */
+void vc_agent_say(struct vc_cluster *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- socket.c: a rank's socket, whose calls take the rank's time and are steps at which it may crash ---- */
 

@@ -43,15 +43,45 @@ static struct vc_process *process_of(const struct rnl_env *env)
     return ((const struct vc_env *)(const void *)env)->process;
 }
 
+/* ---- steps ---- */
+
+/* Neither being made nor being freed. */
+static bool endpoint_is_whole(const struct vc_process *vp)
+{
+    const struct rnl_endpoint *ep = vc_env_endpoint(vp);
+    return ep && ep->close.closing != RNL_CLOSED;
+}
+
+void vc_env_step(struct vc_process *vp)
+{
+    if (vc_process_now == vp && ++vp->steps >= vp->crash_step && vp->crash_step > 0 && endpoint_is_whole(vp))
+        vc_process_crash(vp->cluster, vp, vp->crash_restart_ns);
+}
+
+void vc_env_count_step(struct vc_process *vp)
+{
+    vp->steps += vc_process_now == vp;
+}
+
+void vc_env_use(struct vc_process *vp, uint64_t ns)
+{
+    if (vc_process_now != vp)
+        return;
+    if (endpoint_is_whole(vp))
+        vc_process_charge(vp, ns);
+    else
+        vp->debt_ns += ns;
+}
+
 static struct vc_process *step(const struct rnl_env *env)
 {
-    vc_cluster_step(process_of(env));
+    vc_env_step(process_of(env));
     return process_of(env);
 }
 
 static struct vc_process *count(const struct rnl_env *env)
 {
-    vc_cluster_count_step(process_of(env));
+    vc_env_count_step(process_of(env));
     return process_of(env);
 }
 
@@ -65,7 +95,7 @@ static struct rnl_membership *members(const struct rnl_env *env)
 static uint64_t vc_env_now_ns(struct rnl_env *env)
 {
     struct vc_process *vp = step(env);
-    vc_cluster_use(vp, NOW_NS);
+    vc_env_use(vp, NOW_NS);
     return vc_process_ns(vp);
 }
 

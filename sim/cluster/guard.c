@@ -99,8 +99,8 @@ static void say_where(struct vc_process *vp, const void *at, const char *what)
     }
     if (told == 0) /* it cannot be unwound from there */
         vc_process_place(vp, at, chain, sizeof chain);
-    vc_cluster_say(c, "rank %u %s at %s, at %llu.%09llu s", vp->rank, what, chain,
-                   (unsigned long long)(ns / 1000000000), (unsigned long long)(ns % 1000000000));
+    vc_agent_say(c, "rank %u %s at %s, at %llu.%09llu s", vp->rank, what, chain, (unsigned long long)(ns / 1000000000),
+                 (unsigned long long)(ns % 1000000000));
 }
 
 void vc_guards_report(struct vc_process *vp, const char *format, ...)
@@ -255,10 +255,10 @@ static void say_counter_reads(struct vc_cluster *c)
             if (!reads_counter(m->file + l->file_at + k))
                 continue;
             const char *name = vc_image_name(m, l->at + k, &in);
-            vc_cluster_say(c,
-                           "this machine does not trap reads of the time-stamp counter, which is not virtual, and "
-                           "%s+0x%llx of the program seems to be one",
-                           name ? name : "offset 0", (unsigned long long)(name ? in : l->at + k));
+            vc_agent_say(c,
+                         "this machine does not trap reads of the time-stamp counter, which is not virtual, and "
+                         "%s+0x%llx of the program seems to be one",
+                         name ? name : "offset 0", (unsigned long long)(name ? in : l->at + k));
             return;
         }
     }

@@ -52,3 +52,14 @@ uint64_t vc_host_tick(const struct vc_host *h, uint64_t ns)
         guess += 1 + (ns - shown) / 4; /* where a fast clock leaves a number out, a longer step could pass it */
     return guess * VC_TICKS_PER_NS;
 }
+
+void vc_host_stall(struct vc_cluster *c, struct vc_host *h, uint64_t ns)
+{
+    uint64_t until = rnl_sim_now(c->sim) + ns * VC_TICKS_PER_NS;
+    rnl_sim_note(c->sim, VC_NOTE_STALL, h->index, ns, 0);
+    if (until <= h->stalled_until)
+        return;
+    h->stalled_until = until;
+    for (uint32_t i = 0; i < h->ranks; i++)
+        rnl_sim_delay(&c->process[h->first_rank + i].coro, until);
+}

@@ -19,7 +19,8 @@
 
 enum {
     CHARGE_NS = 1000, /* so much is passed at once */
-    SPIN_CALLS = 20000000
+    SPIN_CALLS = 20000000,
+    SIGNAL_KILL = 9
 };
 
 struct vc_process *vc_process_now;
@@ -34,8 +35,7 @@ static void drop(unsigned char *from, const unsigned char *to)
     (void)madvise(from, (size_t)(to - from), MADV_DONTNEED);
 }
 
-/* All that it may have written reads as zeros again. What it had mapped from elsewhere in the arena goes, too. */
-static void wipe(struct vc_process *vp)
+void vc_process_wipe(struct vc_process *vp)
 {
     const struct vc_image *m = vp->cluster->image;
     drop(vp->slot + VC_PROCESS_GUARD, vp->image);
@@ -73,7 +73,6 @@ int vc_process_init(struct vc_process *vp, struct vc_cluster *c, uint32_t rank)
     if (!vp->ifaces)
         return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for the interfaces' state of rank %u", rank);
     rnl_sim_coro_init(&vp->coro, c->sim, rank, vp->slot + VC_PROCESS_GUARD, VC_PROCESS_STACK_TOP - VC_PROCESS_GUARD);
-    rnl_sim_event_init(&vp->restart, vc_cluster_restart, rank);
     vp->coro.enter = enter;
     vp->coro.leave = leave;
     return vc_image_map(c->image, vp->image);
@@ -107,8 +106,6 @@ static void enter(struct rnl_sim_coro *coro)
     errno = vp->sys_errno;
 }
 
-static void bury(struct vc_process *vp);
-
 static void leave(struct rnl_sim_coro *coro)
 {
     struct vc_process *vp = (struct vc_process *)(void *)coro;
@@ -117,92 +114,10 @@ static void leave(struct rnl_sim_coro *coro)
     copy_error(&vp->error, rnl_last_error());
     vc_process_now = NULL;
     if (vp->ending)
-        bury(vp);
+        vp->cluster->buries(vp);
 }
 
-/* ---- lives ---- */
-
-/* main starts at one address whatever compiled this file: so the locals of a program have the same addresses in each
- * build of the simulator. */
-static int call_main(struct vc_process *vp, int argc, char **argv)
-{
-    int status;
-    unsigned char *top = vp->image - VC_PROCESS_MAIN, *main = vp->image + vp->cluster->image->main;
-    char **environment = vc_arena_of(vp)->environment;
-    __asm__ volatile("mov %%rsp, %%rbx\n\t"
-                     "mov %[top], %%rsp\n\t"
-                     "call *%[main]\n\t"
-                     "mov %%rbx, %%rsp"
-                     : "=a"(status), "+D"(argc), "+S"(argv), "+d"(environment)
-                     : [top] "r"(top), [main] "r"(main)
-                     : "rbx", "rcx", "r8", "r9", "r10", "r11", "memory", "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4",
-                       "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
-    return status;
-}
-
-static void live(struct rnl_sim_coro *coro, void *arg)
-{
-    struct vc_process *vp = arg;
-    const struct vc_cluster_options *opt = &vp->cluster->opt;
-    (void)coro;
-    char **argv = vc_arena_alloc(((size_t)opt->argc + 1) * sizeof *argv, 16);
-    for (int i = 0; i < opt->argc && argv; i++)
-        if (!(argv[i] = vc_arena_text(opt->argv[i])))
-            argv = NULL;
-    if (!argv) {
-        vc_cluster_say(vp->cluster, "rank %u has no memory for its arguments", vp->rank);
-        vc_process_end(vp, VC_END_EXIT, 71);
-        return;
-    }
-    argv[opt->argc] = NULL;
-    vc_arena_of(vp)->name = argv[0];
-    const struct vc_image *m = vp->cluster->image;
-    for (size_t i = 0; i < m->inits; i++)
-        ((void (**)(int, char **, char **))(void *)(vp->image + m->init))[i](opt->argc, argv,
-                                                                             vc_arena_of(vp)->environment);
-    vc_process_exit(call_main(vp, opt->argc, argv));
-}
-
-int vc_process_start(struct vc_process *vp, uint64_t at)
-{
-    struct rnl_sim *sim = vp->cluster->sim;
-    int status = rnl_sim_coro_start(&vp->coro, at, live, vp);
-    if (status < 0)
-        return status;
-    vp->life++;
-    vp->state = VC_PROCESS_LIVES;
-    vp->ending = vp->injected = 0;
-    vp->sys_errno = 0;
-    vc_ifaces_reset(vp->ifaces);
-    vp->error = (struct rnl_error){.status = RNL_OK, .text = "no error"};
-    vp->debt_ns = vp->calls = vp->clock_reads = vp->drawn = vp->drawn_env = 0;
-    vp->rand_seed = 1;
-    vp->line[0].n = vp->line[1].n = 0;
-    vp->cluster->living++;
-    vc_image_fill(vp->cluster->image, vp->image, vp->arena);
-    vc_arena_init(vp);
-    rnl_sim_note(sim, VC_NOTE_START, vp->rank, vp->life, at);
-    return 0;
-}
-
-/* On the simulator's own stack: nothing of it runs any more. */
-static void bury(struct vc_process *vp)
-{
-    struct vc_cluster *c = vp->cluster;
-    vp->ending = 0;
-    vp->state = VC_PROCESS_OVER;
-    rnl_sim_note(c->sim, VC_NOTE_END, vp->rank, (uint64_t)vp->end, (uint64_t)(int64_t)vp->detail);
-    vc_env_drop(vp);
-    for (unsigned i = 0; i < VC_PROCESS_FDS; i++) {
-        if (vp->fds[i] >= 0)
-            close(vp->fds[i]);
-        vp->fds[i] = -1;
-    }
-    vc_guards_forget(vp);
-    wipe(vp);
-    c->living--;
-    vc_cluster_ended(c, vp);
-}
+/* ---- its end ---- */
 
 void vc_process_end(struct vc_process *vp, enum vc_process_end end, int detail)
 {
@@ -212,7 +127,20 @@ void vc_process_end(struct vc_process *vp, enum vc_process_end end, int detail)
     vp->detail = detail;
     vp->ending = 1;
     rnl_sim_coro_kill(&vp->coro); /* does not return if it is the one that runs */
-    bury(vp);
+    vp->cluster->buries(vp);
+}
+
+void vc_process_crash(struct vc_cluster *c, struct vc_process *vp, uint64_t restart_ns)
+{
+    if (vp->state != VC_PROCESS_LIVES || vp->ending)
+        return;
+    rnl_sim_note(c->sim, VC_NOTE_CRASH, vp->rank, vp->life, vp->steps);
+    vp->injected = 1;
+    vp->crash_step = 0;
+    if (restart_ns != UINT64_MAX &&
+        rnl_sim_at(c->sim, &vp->restart, rnl_sim_now(c->sim) + restart_ns * VC_TICKS_PER_NS) == 0)
+        c->starting++;
+    vc_process_end(vp, VC_END_SIGNAL, SIGNAL_KILL);
 }
 
 /* ---- time ---- */

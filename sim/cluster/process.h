@@ -79,8 +79,10 @@ extern struct vc_process *vc_process_now;
 /* Maps its slot. 0, RNL_ERR_SYSTEM. */
 int vc_process_init(struct vc_process *, struct vc_cluster *, uint32_t rank);
 void vc_process_fini(struct vc_process *);
-/* A new life begins at tick `at`. 0, RNL_ERR_NO_MEMORY. */
-int vc_process_start(struct vc_process *, uint64_t at);
+/* All that it may have written reads as zeros again. What it had mapped from elsewhere in the arena goes, too. */
+void vc_process_wipe(struct vc_process *);
+/* The scenario's doing: like kill -9. restart_ns: after so much virtual time it starts again; UINT64_MAX = never. */
+void vc_process_crash(struct vc_cluster *, struct vc_process *, uint64_t restart_ns);
 /* It ends: by itself (does not return then), or while it waits. */
 void vc_process_end(struct vc_process *, enum vc_process_end end, int detail);
 

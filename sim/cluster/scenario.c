@@ -291,7 +291,7 @@ static void happen(struct rnl_sim *sim, struct rnl_sim_event *event)
         return;
     int status = run_line(l, c, c->net, 0);
     if (status < 0) /* for want of memory: all else was tried before */
-        vc_cluster_say(c, "%s:%u: %s", l->scenario->name, l->number, rnl_last_error()->text);
+        vc_agent_say(c, "%s:%u: %s", l->scenario->name, l->number, rnl_last_error()->text);
 }
 
 int vc_scenario_start(struct vc_scenario *s, struct vc_cluster *c)

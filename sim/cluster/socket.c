@@ -38,10 +38,10 @@ static int vc_socket_send(struct rnl_socket *s, const struct rnl_socket_out *out
 {
     struct vsocket *v = of(s);
     *result = (struct rnl_socket_result){.stop = RNL_SOCKET_WENT};
-    vc_cluster_step(v->process);
+    vc_env_step(v->process);
     if (!v->inner)
         return n;
-    vc_cluster_use(v->process, SEND_NS);
+    vc_env_use(v->process, SEND_NS);
     int went = v->inner->ops->send(v->inner, out, n, result);
     learn(v);
     return went;
@@ -50,11 +50,11 @@ static int vc_socket_send(struct rnl_socket *s, const struct rnl_socket_out *out
 static int vc_socket_recv(struct rnl_socket *s, struct rnl_socket_in *in, int n)
 {
     struct vsocket *v = of(s);
-    vc_cluster_step(v->process);
+    vc_env_step(v->process);
     int came = v->inner ? v->inner->ops->recv(v->inner, in, n) : 0;
     if (came > 0) {
         learn(v);
-        vc_cluster_use(v->process, RECEIVE_NS);
+        vc_env_use(v->process, RECEIVE_NS);
     }
     return came;
 }
@@ -68,7 +68,7 @@ static int vc_socket_error(struct rnl_socket *s, struct rnl_socket_error *out)
 static int vc_socket_arm(struct rnl_socket *s)
 {
     struct vsocket *v = of(s);
-    vc_cluster_step(v->process);
+    vc_env_step(v->process);
     return v->inner ? v->inner->ops->arm(v->inner) : 0;
 }
 

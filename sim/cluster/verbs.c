@@ -115,7 +115,7 @@ static int verb_crash(struct vc_cluster *c, int n, const char *const *a, int dry
             vp->crash_step = vp->steps + step;
             vp->crash_restart_ns = restart_ns;
         } else {
-            vc_cluster_crash(c, vp, restart_ns);
+            vc_process_crash(c, vp, restart_ns);
         }
     }
     return 0;
@@ -135,7 +135,7 @@ static int verb_stall(struct vc_cluster *c, int n, const char *const *a, int dry
         return rnl_fail(RNL_ERR_ARG, "stall '%s': it takes " VC_VERB_TIME_IS, a[1]);
     for (uint32_t host = 0; host < c->opt.hosts && !dry; host++)
         if (rnl_fault_names(&hosts, host))
-            vc_cluster_stall(c, &c->host[host], ns);
+            vc_host_stall(c, &c->host[host], ns);
     return 0;
 }
 

@@ -10,35 +10,8 @@
 
 #include "base/error.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-void myri_hw_fault(struct myri_hw *hw, const char *format, ...)
-{
-    if (!hw->fault[0]) {
-        va_list args;
-        va_start(args, format);
-        int n = vsnprintf(hw->fault, sizeof hw->fault, format, args);
-        va_end(args);
-        if (n > 0 && (size_t)n < sizeof hw->fault)
-            snprintf(hw->fault + n, sizeof hw->fault - (size_t)n, " (at %.3f us)", (double)myri_hw_now(hw) / 1e6);
-    }
-    rnl_sim_stop(hw->sim);
-}
-
-uint64_t myri_hw_now(const struct myri_hw *hw)
-{
-    return rnl_sim_now(hw->sim);
-}
-
-void myri_hw_trace(struct myri_hw *hw, uint32_t node, enum myri_hw_lane lane, uint64_t from, uint64_t to,
-                   const char *what, uint64_t amount)
-{
-    if (hw->tracer && to > from)
-        hw->tracer(hw->tracer_arg, node, lane, from, to, what, amount);
-}
 
 static void on_processors(struct rnl_sim *sim, struct rnl_sim_event *e)
 {
@@ -71,15 +44,6 @@ static void on_processors(struct rnl_sim *sim, struct rnl_sim_event *e)
             myri_hw_fault(hw, "the firmware of node %u: %s, at address %u", behind->id, behind->cpu.fault,
                           behind->cpu.fault_at);
     }
-}
-
-uint32_t myri_card_symbol(struct myri_hw *hw, const char *name)
-{
-    const struct myri_lanai_symbol *s = myri_lanai_find(&hw->card[0].cpu, name);
-    if (s)
-        return s->at;
-    myri_hw_fault(hw, "the firmware has no symbol '%s'", name);
-    return 0;
 }
 
 static void in_ticks(struct myri_hw *hw)

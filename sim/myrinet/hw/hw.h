@@ -72,7 +72,7 @@ struct myri_card {
         uint64_t at_ps[MYRI_HW_SEEN], stores, shown_ps; /* of this turn; shown: up to when it has been traced */
         uint32_t n;
         uint8_t part, of[MYRI_HW_SEEN];
-    } seen; /* parts of the program, where a trace asks for them (parts.c) */
+    } seen; /* parts of the program, where a trace asks for them (trace.c) */
     struct {
         struct rnl_sim_event begin, done;
         int moving;              /* bytes, between these two: it takes SRAM's rate */

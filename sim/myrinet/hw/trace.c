@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * parts.c - for traces: which function of its source a card's program is in. Functions are inlined, so the table of
+ * trace.c - what a run tells: its time, its fault, its trace, and for the trace which function of its source a card's
+ * program is in. Functions are inlined, so the table of
  * lines says whose an instruction is; a store to a register says what it starts. What the compiler cannot ascribe goes
  * with the instruction before it.
  *
@@ -11,9 +12,44 @@
 #include "base/error.h"
 #include "sim/myrinet/hw/nic.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+void myri_hw_fault(struct myri_hw *hw, const char *format, ...)
+{
+    if (!hw->fault[0]) {
+        va_list args;
+        va_start(args, format);
+        int n = vsnprintf(hw->fault, sizeof hw->fault, format, args);
+        va_end(args);
+        if (n > 0 && (size_t)n < sizeof hw->fault)
+            snprintf(hw->fault + n, sizeof hw->fault - (size_t)n, " (at %.3f us)", (double)myri_hw_now(hw) / 1e6);
+    }
+    rnl_sim_stop(hw->sim);
+}
+
+uint64_t myri_hw_now(const struct myri_hw *hw)
+{
+    return rnl_sim_now(hw->sim);
+}
+
+void myri_hw_trace(struct myri_hw *hw, uint32_t node, enum myri_hw_lane lane, uint64_t from, uint64_t to,
+                   const char *what, uint64_t amount)
+{
+    if (hw->tracer && to > from)
+        hw->tracer(hw->tracer_arg, node, lane, from, to, what, amount);
+}
+
+uint32_t myri_card_symbol(struct myri_hw *hw, const char *name)
+{
+    const struct myri_lanai_symbol *s = myri_lanai_find(&hw->card[0].cpu, name);
+    if (s)
+        return s->at;
+    myri_hw_fault(hw, "the firmware has no symbol '%s'", name);
+    return 0;
+}
 
 enum { SAME, DMA, SEND, PORT, INTERRUPT, FUNCTIONS, PARTS = 64, NAME = 32 };
 struct myri_hw_parts {
