@@ -2,39 +2,30 @@
 # libamudp as a stranger sees it: its symbols, and programs that are compiled with the plain command line of amudp.h, as
 # C and C++, in each configuration, against the shared and the static library alone.
 # shellcheck disable=SC2317 # functions that are arguments
-set -u
-build=${RUNNEL_BUILD:?the build directory}
-source=${RUNNEL_SOURCE:?the source tree}
-here=$source/tests/amudp
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-failed=0
+# shellcheck disable=SC1091,SC2154 # test.sh sets them
+. "$(dirname "${BASH_SOURCE[0]}")/../support/test.sh"
+here=$tree/tests/amudp
 check() { # NAME COMMAND...
     local name=$1
     shift
-    if "$@" >"$dir/out" 2>&1 </dev/null; then
-        echo "ok - $name"
-    else
-        echo "not ok - $name"
-        sed 's/^/    /' "$dir/out" | head -n 20
-        failed=1
-    fi
+    "$@" >"$dir/out" 2>&1 </dev/null
+    ok "$name" $?
 }
 same() { # FILE FILE: sets of lines
     diff "$1" "$2"
 }
-includes=(-I"$source/include" -DAMUDP)
+includes=(-I"$tree/include" -DAMUDP)
 cc=${CC:-gcc}
 cxx=${CXX:-g++}
 
 nm -D --defined-only "$build/src/libamudp.so" |
     awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort -u >"$dir/exported"
-sed -nE '/global:/,/local:/s/^ *([A-Za-z0-9_]+);.*/\1/p' "$source/src/api/amudp/amudp.map" | sort -u >"$dir/mapped"
+sed -nE '/global:/,/local:/s/^ *([A-Za-z0-9_]+);.*/\1/p' "$tree/src/api/amudp/amudp.map" | sort -u >"$dir/mapped"
 grep -v '^#' "$here/symbols" | sort -u >"$dir/wanted"
 check "the library exports what its map names" same "$dir/mapped" "$dir/exported"
 comm -23 "$dir/wanted" "$dir/exported" >"$dir/missing"
 check "each symbol that programs for AMUDP look for is there" test ! -s "$dir/missing"
-sed -nE 's/^#define +[A-Za-z_]+ +(AMUDP_[A-Za-z]+)$/\1/p' "$source/include/amudp.h" |
+sed -nE 's/^#define +[A-Za-z_]+ +(AMUDP_[A-Za-z]+)$/\1/p' "$tree/include/amudp.h" |
     grep -v 'AMX_\|_t$' | sort -u >"$dir/coexist"
 comm -23 "$dir/coexist" "$dir/exported" >"$dir/missing"
 check "... and the second names of AMUDP_COEXIST_WITH_AM" test ! -s "$dir/missing"
@@ -56,10 +47,10 @@ printf '#include <amudp_const.h>\n#ifdef AM_Request0\n#error\n#endif\nint x = AM
 check "amudp_const.h alone brings no calls" "$cc" "${includes[@]}" -DAMUDP_NDEBUG=1 -c -o "$dir/const.o" "$dir/const.c"
 printf '#include <amudp.h>\n' >"$dir/both.c"
 check "both configurations at once are refused" \
-    sh -c "! $cc -I'$source/include' -DAMUDP_DEBUG=1 -DAMUDP_NDEBUG=1 -c -o '$dir/both.o' '$dir/both.c'"
+    sh -c "! $cc -I'$tree/include' -DAMUDP_DEBUG=1 -DAMUDP_NDEBUG=1 -c -o '$dir/both.o' '$dir/both.c'"
 if grep -qE '__(asan|tsan)_init' "$build/src/libamudp.so"; then
     echo "ok - programs with a plain command line # SKIP the library has a sanitizer in it"
-    exit $failed
+    exit "$failed"
 fi
 
 export PATH=$build/tools:$PATH LD_LIBRARY_PATH=$build/src

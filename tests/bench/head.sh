@@ -1,27 +1,11 @@
 # shellcheck shell=bash
-# What the tests of `runnel bench` begin with, sourced by them: the command in $RUNNEL, a folder of their own, $out, and
-# how a case is told: "ok - name" or "not ok - name". They end with `exit $status`.
-# shellcheck disable=SC2034 # for those who source it
-set -u
-runnel=${RUNNEL:?the runnel command}
-out=$(mktemp -d)
-trap 'rm -rf "$out"' EXIT
-status=0
-
-verdict() { # NAME CODE [FILES TO SHOW]
-    local name=$1 code=$2
-    shift 2
-    if [ "$code" = 0 ]; then
-        echo "ok - $name"
-    else
-        echo "not ok - $name"
-        [ $# = 0 ] || head -c 4000 "$@"
-        status=1
-    fi
-}
+# What the tests of `runnel bench` begin with, sourced by them: the head of all scripts, and what bench prints and leaves.
+# shellcheck source=tests/support/test.sh disable=SC2034 # for those who source this
+. "$(dirname "${BASH_SOURCE[0]}")/../support/test.sh"
+shown='stdout stderr table said rows'
 
 # 75: the machine left no repetition undisturbed, and bench said so. Everything but the figures must be there even then.
-well() { [ "$1" = 0 ] || { [ "$1" = 75 ] && grep -q 'nothing was measured' "$out/stderr"; }; }
+well() { [ "$1" = 0 ] || { [ "$1" = 75 ] && grep -q 'nothing was measured' "$dir/stderr"; }; }
 
 # check_rows TRANSPORT EXPECTED <ROWS: each is JSON as runnel-bench(1) describes it, and they are those of EXPECTED, a list of (test,
 # interfaces, numbers of ranks or None, sizes). On a busy machine a row may be without a value.
@@ -55,11 +39,11 @@ assert seen == expected, seen ^ expected' "$@"
 rows() {
     local name=$1 transport=$2 expected=$3 code
     shift 3
-    timeout 300 "$runnel" bench "$@" --json >"$out/rows" 2>"$out/stderr"
+    timeout 300 "$runnel" bench "$@" --json >"$dir/rows" 2>"$dir/stderr"
     well $?
     code=$?
-    [ $code != 0 ] || check_rows "$transport" "$expected" <"$out/rows" >"$out/stderr" 2>&1 || code=1
-    verdict "$name: the rows that the manual page says" $code "$out/stderr"
+    [ $code != 0 ] || check_rows "$transport" "$expected" <"$dir/rows" >"$dir/stderr" 2>&1 || code=1
+    ok "$name: the rows that the manual page says" $code
 }
 
 children() {
@@ -74,7 +58,7 @@ children() {
 killed() {
     local signal=$1 least=$2 pid family left p
     shift 2
-    setsid "$runnel" bench "$@" --max-time 60 >"$out/table" 2>"$out/stderr" &
+    setsid "$runnel" bench "$@" --max-time 60 >"$dir/table" 2>"$dir/stderr" &
     pid=$!
     for _ in $(seq 300); do
         # shellcheck disable=SC2046,SC2207
@@ -92,7 +76,7 @@ killed() {
         [ -n "$left" ] || break
         sleep 0.1
     done
-    echo "${#family[@]} processes, left:$left" >"$out/said"
+    echo "${#family[@]} processes, left:$left" >"$dir/said"
     [ "${#family[@]}" -ge "$least" ] && [ -z "$left" ]
-    verdict "$signal ends all processes of bench $*" $? "$out/said" "$out/stderr"
+    ok "$signal ends all processes of bench $*" $?
 }

@@ -5,31 +5,31 @@
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=tests/bench/head.sh
 . "$here/head.sh"
-mkdir "$out/tmp"
+mkdir "$dir/tmp"
 unset FAKE_MPI
-export TMPDIR=$out/tmp # keepers work below it
+export TMPDIR=$dir/tmp # keepers work below it
 
-mkdir "$out/empty"
-PATH=$out/empty "$(command -v timeout)" 20 "$runnel" bench --peer openmpi,mpich >"$out/stdout" 2>"$out/stderr"
+mkdir "$dir/empty"
+PATH=$dir/empty "$(command -v timeout)" 20 "$runnel" bench --peer openmpi,mpich >"$dir/stdout" 2>"$dir/stderr"
 code=$?
-[ $code = 1 ] && [ ! -s "$out/stdout" ] && grep -q 'openmpi needs mpicc.openmpi; mpich needs mpicc.mpich' "$out/stderr" &&
-    grep -q 'scripts/setup peers.*openmpi-bin libopenmpi-dev mpich libmpich-dev' "$out/stderr"
-verdict "absent peers are named with their packages, before anything is measured" $? "$out/stdout" "$out/stderr"
+[ $code = 1 ] && [ ! -s "$dir/stdout" ] && grep -q 'openmpi needs mpicc.openmpi; mpich needs mpicc.mpich' "$dir/stderr" &&
+    grep -q 'scripts/setup peers.*openmpi-bin libopenmpi-dev mpich libmpich-dev' "$dir/stderr"
+ok "absent peers are named with their packages, before anything is measured" $?
 
-# stand_in NAME FAILURE MPICC MPIRUN: an installation below $out/NAME
+# stand_in NAME FAILURE MPICC MPIRUN: an installation below $dir/NAME
 stand_in() {
-    mkdir -p "$out/$1/bin"
-    printf '#!/bin/sh\n%s\n' "$3" >"$out/$1/bin/mpicc"
-    printf '#!/bin/sh\nexport FAKE_MPI=%s\n%s\n' "$2" "$4" >"$out/$1/bin/mpirun"
-    chmod +x "$out/$1/bin/mpicc" "$out/$1/bin/mpirun"
+    mkdir -p "$dir/$1/bin"
+    printf '#!/bin/sh\n%s\n' "$3" >"$dir/$1/bin/mpicc"
+    printf '#!/bin/sh\nexport FAKE_MPI=%s\n%s\n' "$2" "$4" >"$dir/$1/bin/mpirun"
+    chmod +x "$dir/$1/bin/mpicc" "$dir/$1/bin/mpirun"
 }
 # shellcheck disable=SC2016 # for the scripts that are written
 {
     # Once for all: a test of a peer's time must not wait for a compiler meanwhile.
     compile="while [ \"\$1\" != -o ]; do set -- \"\$@\" \"\$1\"; shift; done
 program=\$2; shift 2
-[ -x '$out/compiled' ] || { cc -I '$here/fake_mpi' \"\$@\" -o \"\$program.new\" && mv \"\$program.new\" '$out/compiled'; } || exit
-exec cp '$out/compiled' \"\$program\""
+[ -x '$dir/compiled' ] || { cc -I '$here/fake_mpi' \"\$@\" -o \"\$program.new\" && mv \"\$program.new\" '$dir/compiled'; } || exit
+exec cp '$dir/compiled' \"\$program\""
     launch='while [ $# -gt 0 ]; do case $1 in -n | --bind-to) shift 2 ;; -*) shift ;; *) break ;; esac; done
 mkfifo "$TMPDIR/to-0" "$TMPDIR/to-1"
 FAKE_RANK=0 "$@" & a=$!
@@ -47,14 +47,14 @@ wait $b'
 }
 
 nothing_left() { # NAME: folders of keepers; processes are looked at below
-    [ -z "$(ls -A "$out/tmp")" ]
-    verdict "$1 leaves no file" $?
+    [ -z "$(ls -A "$dir/tmp")" ]
+    ok "$1 leaves no file" $?
 }
 
-timeout 100 "$runnel" bench --peer openmpi --peer-prefix openmpi="$out/good" --api fm --max-time 2 --json >"$out/rows" 2>"$out/stderr"
+timeout 100 "$runnel" bench --peer openmpi --peer-prefix openmpi="$dir/good" --api fm --max-time 2 --json >"$dir/rows" 2>"$dir/stderr"
 well $?
-verdict "bench with a stand-in ends well" $? "$out/stderr"
-cat >"$out/check.py" <<'EOF'
+ok "bench with a stand-in ends well" $?
+cat >"$dir/check.py" <<'EOF'
 import json
 import sys
 
@@ -75,21 +75,21 @@ for api in ("openmpi", "ompi-ucx"): # a busy machine may keep no trial of it, bu
     assert any(row.get("tried") for row in peers if row["api"] == api), peers
 assert not any("peer" in row or "error" in row for row in rows if row not in peers)
 EOF
-python3 "$out/check.py" <"$out/rows" >"$out/said" 2>&1
-verdict "its rows stand beside ours" $? "$out/said" "$out/stderr"
+python3 "$dir/check.py" <"$dir/rows" >"$dir/said" 2>&1
+ok "its rows stand beside ours" $?
 nothing_left "a good run"
 
 # fails NAME PREFIX TEXT ARGUMENTS...: of one row of that peer; the others are measured, as far as the machine lets them
 fails() {
     local name=$1 prefix=$2 text=$3 code
     shift 3
-    timeout 100 "$runnel" bench --peer ompi-ucx --peer-prefix openmpi="$out/$prefix" --api native --max-time 1 --peer-timeout 20 "$@" \
-        >"$out/table" 2>"$out/stderr"
+    timeout 100 "$runnel" bench --peer ompi-ucx --peer-prefix openmpi="$dir/$prefix" --api native --max-time 1 --peer-timeout 20 "$@" \
+        >"$dir/table" 2>"$dir/stderr"
     code=$?
-    tr '\n' ' ' <"$out/table" | tr -s ' ' | grep -qF -- "$text" && well $code &&
-        { [ $code != 0 ] || grep -qE '^[a-z-]*( [0-9]+)? *(raw|native|fm) .* [0-9]+$' "$out/table"; } &&
-        grep -q '^ompi-ucx failed: ' "$out/table" && ! awk 'length > 80 { bad = 1 } END { exit !bad }' "$out/table"
-    verdict "$name" $? "$out/table" "$out/stderr"
+    tr '\n' ' ' <"$dir/table" | tr -s ' ' | grep -qF -- "$text" && well $code &&
+        { [ $code != 0 ] || grep -qE '^[a-z-]*( [0-9]+)? *(raw|native|fm) .* [0-9]+$' "$dir/table"; } &&
+        grep -q '^ompi-ucx failed: ' "$dir/table" && ! awk 'length > 80 { bad = 1 } END { exit !bad }' "$dir/table"
+    ok "$name" $?
     nothing_left "it"
 }
 fails "a program that does not compile" nocompiler "the compiler ended with status 1: mpi.c:9: error: nothing works today" latency
@@ -109,7 +109,7 @@ ended() { # PIDS: within 60 s
         [ -n "$left" ] || return 0
         sleep 0.1
     done
-    echo "left:$left" >"$out/said"
+    echo "left:$left" >"$dir/said"
     return 1
 }
 # interrupted SIGNAL ARGUMENTS...: in the middle; processes and folders are gone soon after
@@ -118,10 +118,10 @@ interrupted() {
     shift
     # a shell's background job ignores Ctrl-C unless told otherwise
     python3 -c 'import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])' \
-        "$runnel" bench --max-time 60 latency "$@" >"$out/table" 2>"$out/stderr" &
+        "$runnel" bench --max-time 60 latency "$@" >"$dir/table" 2>"$dir/stderr" &
     pid=$!
     n=0
-    while [ "$(find "$out/tmp" -name peer -perm -u+x 2>/dev/null | wc -l)" -lt 1 ] && [ $n -lt 600 ]; do
+    while [ "$(find "$dir/tmp" -name peer -perm -u+x 2>/dev/null | wc -l)" -lt 1 ] && [ $n -lt 600 ]; do
         sleep 0.1
         n=$((n + 1))
     done
@@ -134,22 +134,22 @@ interrupted() {
     folder=$(for n in "${family[@]}"; do tr '\0' '\n' <"/proc/$n/environ"; done 2>/dev/null | sed -n 's/^UCX_POSIX_DIR=//p' | sort -u)
     kill "-$signal" $pid
     wait $pid 2>/dev/null
-    echo "${#family[@]} processes" >"$out/said"
+    echo "${#family[@]} processes" >"$dir/said"
     [ "${#family[@]}" -ge 8 ] && ended "${family[@]}"
-    verdict "$signal ends all processes of a peer" $? "$out/said" "$out/stderr"
+    ok "$signal ends all processes of a peer" $?
     n=0
-    while [ -n "$(ls -A "$out/tmp")" ] && [ $n -lt 300 ]; do
+    while [ -n "$(ls -A "$dir/tmp")" ] && [ $n -lt 300 ]; do
         sleep 0.1
         n=$((n + 1))
     done
     # shellcheck disable=SC2086 # a list of folders
-    [ -z "$(ls -A "$out/tmp")" ] && [ -n "$folder" ] && ! ls -d $folder >"$out/said" 2>/dev/null
-    verdict "and removes its files" $? "$out/said" "$out/stderr"
+    [ -z "$(ls -A "$dir/tmp")" ] && [ -n "$folder" ] && ! ls -d $folder >"$dir/said" 2>/dev/null
+    ok "and removes its files" $?
 }
-interrupted KILL --peer openmpi --peer-prefix openmpi="$out/good"
+interrupted KILL --peer openmpi --peer-prefix openmpi="$dir/good"
 
 # the real ones
-cat >"$out/check.py" <<'EOF'
+cat >"$dir/check.py" <<'EOF'
 import json
 import sys
 
@@ -170,21 +170,21 @@ for peer in openmpi:openmpi,ompi-ucx mpich:mpich ucx:ucx-am,ucx-tag libfabric:li
         continue
     fi
     # windows of many short messages may take a slowed machine longer than it may take a peer
-    timeout 300 "$runnel" bench --peer "$name" --api native --max-time 2 --json >"$out/rows" 2>"$out/stderr"
+    timeout 300 "$runnel" bench --peer "$name" --api native --max-time 2 --json >"$dir/rows" 2>"$dir/stderr"
     code=$?
-    if [ $code = 1 ] && grep -q 'scripts/setup peers' "$out/stderr"; then
+    if [ $code = 1 ] && grep -q 'scripts/setup peers' "$dir/stderr"; then
         echo "ok - $name # SKIP not installed: scripts/setup peers"
         continue
     fi
-    [ $code = 0 ] && python3 "$out/check.py" "${peer##*:}" <"$out/rows" >"$out/said" 2>&1
-    verdict "$name is measured, or says why not" $? "$out/stderr" "$out/said"
-    sed 's/^/# /' "$out/said"
+    [ $code = 0 ] && python3 "$dir/check.py" "${peer##*:}" <"$dir/rows" >"$dir/said" 2>&1
+    ok "$name is measured, or says why not" $?
+    sed 's/^/# /' "$dir/said"
     nothing_left "$name"
     [ "$name" != openmpi ] || interrupted KILL --peer openmpi # the one with the most processes and files
 done
 
 # Between namespaces each is measured, and nothing that short goes through memory.
-cat >"$out/far.py" <<'END'
+cat >"$dir/far.py" <<'END'
 import json, sys
 rows = [json.loads(line) for line in sys.stdin if line.startswith('{"')]
 for api in sys.argv[1:]:
@@ -195,13 +195,13 @@ for api in sys.argv[1:]:
 END
 if [ -n "${RNL_REAL_PEERS:-}" ] && [ "$(id -u)" = 0 ]; then
     timeout 300 "$runnel" bench latency --netns --peer openmpi,mpich,ucx,libfabric --size 8 --max-time 12 \
-        --peer-timeout 100 --json >"$out/rows" 2>"$out/stderr" &&
-        python3 "$out/far.py" openmpi ompi-ucx mpich ucx-am ucx-tag libfabric <"$out/rows" >"$out/said" 2>&1
-    verdict "peers between namespaces" $? "$out/stderr" "$out/said"
+        --peer-timeout 100 --json >"$dir/rows" 2>"$dir/stderr" &&
+        python3 "$dir/far.py" openmpi ompi-ucx mpich ucx-am ucx-tag libfabric <"$dir/rows" >"$dir/said" 2>&1
+    ok "peers between namespaces" $?
     nothing_left "peers between namespaces"
     ! ip netns list | grep -q runnel-bench
-    verdict "and their namespaces are gone" $? "$out/stderr" "$out/said"
+    ok "and their namespaces are gone" $?
 else
     echo "ok - peers between namespaces # SKIP measured only with RNL_REAL_PEERS=1, as root"
 fi
-exit $status
+exit "$failed"

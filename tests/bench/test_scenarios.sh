@@ -32,9 +32,9 @@ if [ ! -e "$library" ] || [ ! -e /usr/include/tirpc/rpc/rpc.h ] || nm -D "$libra
 else
     rows rpc shm "[('rpc-null', ['rpc', 'tirpc-tcp', 'tirpc-udp', 'tirpc-unix'], $n, [0]),
         ('rpc-send', ['rpc', 'tirpc-tcp', 'tirpc-unix'], $n, [65536, 1 << 20]), ('rpc-once', ['rpc', 'tirpc-tcp'], $n, [0])]" rpc "${short[@]}"
-    "$runnel" bench rpc --transport udp >"$out/said" 2>&1
-    [ $? = 64 ] && grep -q 'rpc is measured on one host' "$out/said"
-    verdict "rpc over datagrams is refused" $? "$out/said"
+    "$runnel" bench rpc --transport udp >"$dir/said" 2>&1
+    [ $? = 64 ] && grep -q 'rpc is measured on one host' "$dir/said"
+    ok "rpc over datagrams is refused" $?
 fi
 
 rows "bare sockets over loopback" udp "[('latency', $bare, [8]), ('waiting', $bare, [8]), ('rate', $bare, [8]),
@@ -69,9 +69,9 @@ if ip netns add "runnel-test-$$" 2>/dev/null; then
         sleep 0.1
     done
     [ -z "$left" ]
-    verdict "no namespace is left behind, also when it is killed" $?
+    ok "no namespace is left behind, also when it is killed" $?
 else
     echo "ok - between namespaces # SKIP they cannot be made here: it takes root and ip(8)"
 fi
 killed INT 20 barrier
-exit $status
+exit "$failed"

@@ -7,18 +7,18 @@
 all='["raw", "native", "fm", "fm1"], [None]'
 rows "shared memory" shm "[('latency', $all, [8]), ('rate', $all, [8]), ('bandwidth', $all, [65536, 1 << 20]),
     ('bandwidth-alone', $all, [65536, 1 << 20])]" --max-time 2
-timeout 150 "$runnel" bench latency bandwidth --api fm1,native --size 8,2M --max-time 1 >"$out/table" 2>"$out/stderr"
-well $? && ! awk 'length > 80 { bad = 1 } END { exit !bad }' "$out/table" && grep -q 'FM 1.1 was left out above 1M' "$out/table"
-verdict "a table fits 80 columns, and says what was left out" $? "$out/stderr" "$out/table"
+timeout 150 "$runnel" bench latency bandwidth --api fm1,native --size 8,2M --max-time 1 >"$dir/table" 2>"$dir/stderr"
+well $? && ! awk 'length > 80 { bad = 1 } END { exit !bad }' "$dir/table" && grep -q 'FM 1.1 was left out above 1M' "$dir/table"
+ok "a table fits 80 columns, and says what was left out" $?
 
 # refuses TEXT ARGUMENTS...
 refuses() {
     local text=$1 code
     shift
-    timeout 60 "$runnel" bench "$@" >"$out/stdout" 2>"$out/stderr"
+    timeout 60 "$runnel" bench "$@" >"$dir/stdout" 2>"$dir/stderr"
     code=$?
-    [ $code = 64 ] && [ ! -s "$out/stdout" ] && grep -qF -- "$text" "$out/stderr"
-    verdict "refused: bench $*" $? "$out/stdout" "$out/stderr"
+    [ $code = 64 ] && [ ! -s "$dir/stdout" ] && grep -qF -- "$text" "$dir/stderr"
+    ok "refused: bench $*" $?
 }
 refuses "latency, waiting, rate, bandwidth, peers, idle, wake, barrier, layered, startup, memory, loss, am, put, rpc or all" speed
 refuses "there is no interface 'mpi'" --api fm,mpi
@@ -33,17 +33,17 @@ refuses "--api tcp is for --transport udp" --api tcp
 refuses "there is no peer ''" --peer openmpi,
 refuses "--help" --fast
 
-mkdir "$out/bin"
-PATH=$out/bin "$runnel" bench latency --plot "$out/plots" >"$out/stdout" 2>"$out/stderr"
-[ $? = 1 ] && grep -q 'needs gnuplot.*gnuplot-nox' "$out/stderr" && [ ! -e "$out/plots" ]
-verdict "without gnuplot --plot says so before it measures" $? "$out/stderr"
+mkdir "$dir/bin"
+PATH=$dir/bin "$runnel" bench latency --plot "$dir/plots" >"$dir/stdout" 2>"$dir/stderr"
+[ $? = 1 ] && grep -q 'needs gnuplot.*gnuplot-nox' "$dir/stderr" && [ ! -e "$dir/plots" ]
+ok "without gnuplot --plot says so before it measures" $?
 if command -v gnuplot >/dev/null; then
-    timeout 150 "$runnel" bench bandwidth --api raw --size 64,1K,16K --max-time 1 --plot "$out/plots" >"$out/table" 2>"$out/stderr"
+    timeout 150 "$runnel" bench bandwidth --api raw --size 64,1K,16K --max-time 1 --plot "$dir/plots" >"$dir/table" 2>"$dir/stderr"
     # a trial that flipped leaves nothing to draw
-    well $? && { ! grep -q '^wrote ' "$out/table" || [ "$(head -c 4 "$out/plots/bandwidth.png" | tail -c 3)" = PNG ]; }
-    verdict "--plot writes a picture" $? "$out/stderr"
+    well $? && { ! grep -q '^wrote ' "$dir/table" || [ "$(head -c 4 "$dir/plots/bandwidth.png" | tail -c 3)" = PNG ]; }
+    ok "--plot writes a picture" $?
 else
     echo "ok - --plot writes a picture # SKIP gnuplot is not installed"
 fi
 killed KILL 3 --api fm
-exit $status
+exit "$failed"

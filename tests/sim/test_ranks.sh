@@ -120,7 +120,7 @@ ok "with --keep-going the others finish" $?
 # --- one run, whatever compiled it ---
 
 compile() { # compiler, optimisation
-    "$1" -std=c11 -D_GNU_SOURCE "-O$2" -fPIC -shared -I"$source/include" "$source/tests/sim/vproc_token.c" -o "token-$1-$2.so"
+    "$1" -std=c11 -D_GNU_SOURCE "-O$2" -fPIC -shared -I"$tree/include" "$tree/tests/sim/vproc_token.c" -o "token-$1-$2.so"
 }
 for compiler in gcc clang; do
     command -v $compiler >/dev/null || continue

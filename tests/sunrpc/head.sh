@@ -1,12 +1,11 @@
 # shellcheck shell=bash
-# What the tests of programs with and without librunnel-rpc begin with, sourced by them: a folder of their own, the
-# current one, a server and a client that begin and end, and how a case is told: "ok - name" or "not ok - name". They
-# end with `exit $failed`.
-# shellcheck disable=SC2034 # for those who source it
-set -uo pipefail
+# What the tests of programs with and without librunnel-rpc begin with, sourced by them: the head of all scripts, a server
+# and a client that begin and end, and the current folder, which is theirs.
+# shellcheck source=tests/support/test.sh disable=SC2034 # for those who source this
+. "$(dirname "${BASH_SOURCE[0]}")/../support/test.sh"
+set -o pipefail
+shown='out client.err server.err hostile.out'
 
-build=${RUNNEL_BUILD:-$(cd "$(dirname "$0")/../.." && pwd)/build}
-runnel=${RUNNEL:-$build/tools/runnel}
 library=$build/adapters/sunrpc/librunnel-rpc.so
 server=$build/tests/sunrpc-server client=$build/tests/sunrpc-client hostile=$build/tests/sunrpc-hostile dying=$build/tests/sunrpc-dying
 if [ ! -e "$library" ]; then
@@ -19,21 +18,13 @@ if nm -D "$library" | grep -q __tsan_init; then
 fi
 export ASAN_OPTIONS="${ASAN_OPTIONS:-}:verify_asan_link_order=0:detect_leaks=0"
 
-dir=$(mktemp -d)
 serving=
-trap 'end_server; rm -rf "$dir"' EXIT
-cd "$dir" || exit 1
-failed=0
-export CALLS_PATH=$dir/socket
-
-ok() { # name status
-    if [ "$2" = 0 ]; then
-        echo "ok - $1"
-    else
-        echo "not ok - $1"
-        failed=1
-    fi
+clean_up() {
+    end_server
+    rm -rf "$dir"
 }
+cd "$dir" || exit 1
+export CALLS_PATH=$dir/socket
 
 # begin_server WITH KIND LOOP: WITH is how to start it, "with", "without", or words for RUNNEL_RPC
 how=()
@@ -75,9 +66,6 @@ call() { # WITH KIND PART, to out and client.err
 }
 upgraded() { # N: so many handles of the client, at least
     [ "$(grep -c 'upgraded to shared memory$' client.err)" -ge "$1" ] && grep -q 'was upgraded to shared memory$' server.err
-}
-show() {
-    sed 's/^/    /' out client.err server.err | tail -n 20
 }
 
 # The prints of a client are the same without the library and with it.

@@ -1,25 +1,19 @@
 #!/usr/bin/env bash
 # The scripts that judge the tree, once each: a check finds the fault that is planted for it, a count is right.
-set -u
-source_tree=${RUNNEL_SOURCE:-$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)}
-tree=$(mktemp -d)
-trap 'rm -rf "$tree"' EXIT
-mkdir -p "$tree"/{src/base,src/ring,include/runnel,man,tests,doc}
-cp -r "$source_tree/scripts" "$source_tree/.clang-format" "$source_tree/Makefile" "$tree/"
-cp "$source_tree/tests/run-summary" "$tree/tests/"
-cd "$tree" || exit 1
-status=0
+# shellcheck source=tests/support/test.sh disable=SC2034
+. "$(dirname "${BASH_SOURCE[0]}")/../support/test.sh"
+mkdir -p "$dir"/{src/base,src/ring,include/runnel,man,tests,doc}
+cp -r "$tree/scripts" "$tree/.clang-format" "$tree/Makefile" "$dir/"
+cp "$tree/tests/run-summary" "$dir/tests/"
+cd "$dir" || exit 1
+shown=printed
 # expect NAME TEXT COMMAND...: the command prints TEXT
 expect() {
-    local name=$1 text=$2 printed
+    local name=$1 text=$2
     shift 2
-    printed=$("$@" 2>&1)
-    if grep -qF -- "$text" <<<"$printed"; then
-        echo "ok - $name"
-    else
-        printf 'not ok - %s\n%s\n' "$name" "$printed"
-        status=1
-    fi
+    "$@" >printed 2>&1
+    grep -qF -- "$text" printed
+    ok "$name" $?
 }
 
 printf '/* Counts. */\nint FM_count(void);\nint FM_more(void);\n' >include/runnel/fm.h
@@ -42,7 +36,7 @@ else
     echo "ok - check-format # SKIP no clang-format-14"
 fi
 expect "make help lists the targets" "make check-all" make help
-expect "figures: a file without marks is refused" "has no lines" scripts/figures --readme README.md --doc "$tree"
+expect "figures: a file without marks is refused" "has no lines" scripts/figures --readme README.md --doc "$dir"
 
 # Parts that run beside each other: what they count arrives, and one that is killed counts as a failure.
 cat >parts.sh <<'END'
@@ -67,8 +61,8 @@ END
 expect "run-summary: cases of every kind" "2 passed, 2 failed, 2 skipped" sh cases.sh
 rm -f t
 expect "run-summary: the skips of a suite are one line" "skipped: tests: no root (c, more)" sh cases.sh
-expect "affected: what a test of this build is made of" "unit-base-hist" "$source_tree/scripts/affected" --build "${RUNNEL_BUILD:-$source_tree/build}" \
-    --files "$source_tree/src/base/hist.c"
+expect "affected: what a test of this build is made of" "unit-base-hist" "$tree/scripts/affected" --build "${RUNNEL_BUILD:-$source_tree/build}" \
+    --files "$tree/src/base/hist.c"
 # Builds that only say what they would have measured: the second is a quarter faster, and sends a tenth less.
 for build in old:100:10 new:80:9; do
     IFS=: read -r name ns rate <<<"$build"
@@ -82,7 +76,7 @@ for build in old:100:10 new:80:9; do
     chmod +x "$name/tools/runnel"
 done
 # shellcheck disable=SC2317 # expect calls it
-compared() { "$source_tree/scripts/compare" old new --trials 6 --worse 5 -- rate 2>/dev/null | tr -s ' ' ','; }
+compared() { "$tree/scripts/compare" old new --trials 6 --worse 5 -- rate 2>/dev/null | tr -s ' ' ','; }
 expect "compare: a faster row" "latency,fm,8,near,100,80,1.250,1.250,to,1.250,ns,faster" compared
 expect "compare: a slower row" "rate,fm,8,near,10,9,0.900,0.900,to,0.900,M/s,slower" compared
-exit $status
+exit "$failed"
