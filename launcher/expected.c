@@ -271,7 +271,7 @@ static int listen_at(const unsigned char *key)
 }
 
 /* Tells all who come within a while. */
-static void turn_away(int listening, const char *why)
+static void reject(int listening, const char *why)
 {
     struct pollfd p = {.fd = listening, .events = POLLIN};
     while (poll(&p, 1, LINGER_MS) == 1) {
@@ -321,7 +321,7 @@ struct rnl_expected *rnl_expected_open(const char *where)
     if (good)
         return x;
     if (x->fd >= 0)
-        turn_away(x->fd, s ? "the node agent of this host has no descriptors or processes" : rnl_last_error()->text);
+        reject(x->fd, s ? "the node agent of this host has no descriptors or processes" : rnl_last_error()->text);
     rnl_secret_free(x, sizeof *x);
     return NULL;
 }

@@ -243,7 +243,7 @@ static void deal(struct rnl_launcher *l, struct rnl_node *last)
 }
 
 /* From a host that has no place in the job. */
-static void turn_away(struct rnl_launcher *l, struct rnl_node *n)
+static void reject(struct rnl_launcher *l, struct rnl_node *n)
 {
     char why[120];
     snprintf(why, sizeof why, "all %u ranks of this job have come: this process is one too many", l->job->size);
@@ -264,7 +264,7 @@ static int hear_arrivals(struct rnl_launcher *l, struct rnl_node *n, struct rnl_
     rnl_hosts_own(&own);
     n->own = memcmp(own.host, a->host, sizeof own.host) == 0;
     if (l->hosts > 0) {
-        turn_away(l, n);
+        reject(l, n);
         return 0;
     }
     if (a->count < before)

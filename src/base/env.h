@@ -25,11 +25,11 @@ enum rnl_distance { RNL_NEAR = 0, RNL_FAR = 1 };
 enum rnl_event_kind {
     RNL_EVENT_CONNECT = 1, /* the segment shared with peer `rank` is there: open it */
     RNL_EVENT_DEATH,       /* peer `rank` is dead, at least for this process; why and detail as enum rnl_death_reason */
-    RNL_EVENT_CLOSE_ASK,   /* close: report when idle, quoting `wave` */
-    RNL_EVENT_CLOSE_DONE,  /* close: every live rank was idle twice with no message in between */
-    RNL_EVENT_JOB_GONE,    /* the agent or hub itself is gone */
-    RNL_EVENT_RETURN,      /* after a DEATH of peer `rank`: another process, `incarnation`, is that rank now */
-    RNL_EVENT_KNOCK        /* a process asks to become peer `rank`: rnl_meet_ops.knock says who, .answer lets it in */
+    RNL_EVENT_CLOSE_REQUEST, /* close: report when idle, quoting `wave` */
+    RNL_EVENT_CLOSE_DONE,    /* close: every live rank was idle twice with no message in between */
+    RNL_EVENT_JOB_GONE,      /* the agent or hub itself is gone */
+    RNL_EVENT_RETURN,        /* after a DEATH of peer `rank`: another process, `incarnation`, is that rank now */
+    RNL_EVENT_KNOCK          /* a process asks to become peer `rank`: rnl_meet_ops.knock says who, .answer lets it in */
 };
 struct rnl_event {
     uint32_t kind, rank;

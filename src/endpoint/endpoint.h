@@ -324,9 +324,9 @@ RNL_INLINE void rnl_ep_net_soon(struct rnl_endpoint *ep)
 /* Recomputes fast.ranks after a change of `open` or `open_streams`: the fast path needs no other message to be open. */
 RNL_INLINE void rnl_ep_set_fast(struct rnl_endpoint *ep)
 {
-    uint32_t reach = ep->fast.open == RNL_EP_OPEN && ep->work.open_streams == 0 ? ep->size : 0;
-    if (ep->fast.ranks != reach) /* stays 0 in a shared endpoint, which reads it unlocked */
-        ep->fast.ranks = reach;
+    uint32_t ranks = ep->fast.open == RNL_EP_OPEN && ep->work.open_streams == 0 ? ep->size : 0;
+    if (ep->fast.ranks != ranks) /* stays 0 in a shared endpoint, which reads it unlocked */
+        ep->fast.ranks = ranks;
     if (ep->work.open_streams || ep->fast.open >= RNL_EP_SHARED)
         ep->fast.pending_work |= RNL_PENDING_OPEN;
     else

@@ -108,7 +108,7 @@ void rnl_ep_take_events_slow(struct rnl_endpoint *ep)
             if (known)
                 on_knock(ep, &e);
             break;
-        case RNL_EVENT_CLOSE_ASK:
+        case RNL_EVENT_CLOSE_REQUEST:
             ep->close.wave = e.wave;
             ep->close.report_requested = 1;
             break;

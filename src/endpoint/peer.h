@@ -40,17 +40,17 @@ enum rnl_process { RNL_PROCESS_SAME = 0, RNL_PROCESS_GONE, RNL_PROCESS_NEXT, RNL
 struct rnl_peer { /* of each rank, connected or not */
     struct rnl_conn *conn;
     uint64_t incarnation;
-    uint8_t state;          /* enum rnl_peer_is */
-    uint8_t process;        /* enum rnl_process */
-    uint8_t reason;         /* enum rnl_death_reason */
-    uint8_t reported;       /* reported to the program by an interface that does so once */
-    uint8_t report_due;     /* the function of rnl_on_death is still to be called */
-    uint8_t asked_agent;    /* a connect has waited for the agent already */
-    uint8_t disconnect_due; /* the peer broke the protocol, and the agent had no room for the report yet */
-    uint8_t rejoined;       /* the peer was dead before, and readmitted */
-    uint8_t knock_due;      /* the program is to be asked whether this process may become a peer */
-    uint8_t unjoined_told;  /* the program was told that the connection of the peer cannot be joined */
-    uint8_t left;           /* the program has given the number back, and something of the peer is still in use */
+    uint8_t state;             /* enum rnl_peer_is */
+    uint8_t process;           /* enum rnl_process */
+    uint8_t reason;            /* enum rnl_death_reason */
+    uint8_t reported;          /* reported to the program by an interface that does so once */
+    uint8_t report_due;        /* the function of rnl_on_death is still to be called */
+    uint8_t asked_agent;       /* a connect has waited for the agent already */
+    uint8_t disconnect_due;    /* the peer broke the protocol, and the agent had no room for the report yet */
+    uint8_t rejoined;          /* the peer was dead before, and readmitted */
+    uint8_t knock_due;         /* the program is to be asked whether this process may become a peer */
+    uint8_t unjoined_reported; /* the program was told that the connection of the peer cannot be joined */
+    uint8_t left;              /* the program has given the number back, and something of the peer is still in use */
     int32_t detail;
     uint64_t last_dead; /* last incarnation that the job reported as gone; 0 = none */
 };

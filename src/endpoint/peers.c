@@ -7,8 +7,8 @@
 
 #include <stdio.h>
 
-#define UNJOINED_TOLD_NS ((uint64_t)1000 * 1000 * 1000)
-#define CONNECT_SOON_NS  ((uint64_t)100 * 1000 * 1000) /* the launcher may have to wait for a processor */
+#define UNJOINED_REPORT_NS ((uint64_t)1000 * 1000 * 1000)
+#define CONNECT_SOON_NS    ((uint64_t)100 * 1000 * 1000) /* the launcher may have to wait for a processor */
 
 /* ---- connections ---- */
 
@@ -116,8 +116,8 @@ static void lacks_for(struct rnl_endpoint *ep, uint32_t rank, int status)
                  rnl_last_error()->text);
         c->starved_status = (int16_t)status;
     }
-    if (now - c->unjoined_ns >= UNJOINED_TOLD_NS && !p->unjoined_told) {
-        p->unjoined_told = 1;
+    if (now - c->unjoined_ns >= UNJOINED_REPORT_NS && !p->unjoined_reported) {
+        p->unjoined_reported = 1;
         c->starved = 1;
         rnl_ep_set_pending(ep);
     }

@@ -47,7 +47,7 @@ static void end_sleep(struct rnl_endpoint *ep)
     env->ops->wake(env, &env->bell->word);
 }
 
-static RNL_NOINLINE void ask(struct rnl_endpoint *ep)
+static RNL_NOINLINE void request(struct rnl_endpoint *ep)
 {
     struct rnl_turn *t = &ep->turn;
     uint32_t was = RNL_TURN_ASLEEP;
@@ -77,7 +77,7 @@ void rnl_turn_begin(struct rnl_endpoint *ep)
     else
         atomic_signal_fence(memory_order_seq_cst); /* pairs with the heavy fence of the thread */
     if (RNL_UNLIKELY(atomic_load_explicit(&t->holder, memory_order_acquire) != RNL_TURN_OWNER))
-        ask(ep);
+        request(ep);
 }
 
 void rnl_turn_end(struct rnl_endpoint *ep)

@@ -78,7 +78,7 @@ static void take_back(struct rnl_endpoint *ep, enum let_go how)
 
 /* Enclose what a thread does away from an endpoint that is not shared: the calls of other threads fail meanwhile, and
  * say why, and no fast path needs to ask. Of a shared one they are called with its lock. */
-static void goes_away(struct rnl_endpoint *ep)
+static void before_sleep(struct rnl_endpoint *ep)
 {
     if (ep->fast.open != RNL_EP_OPEN || ep->flags & RNL_EP_GUARDED)
         return;
@@ -89,7 +89,7 @@ static void goes_away(struct rnl_endpoint *ep)
     ep->fast.pending_work |= RNL_PENDING_OPEN;
 }
 
-static void comes_back(struct rnl_endpoint *ep)
+static void after_sleep(struct rnl_endpoint *ep)
 {
     if (ep->fast.open != RNL_EP_AWAY) /* it is shared, or this is a forked child */
         return;
@@ -219,7 +219,7 @@ static int sleep_until(struct rnl_endpoint *ep, struct rnl_idle *w, uint64_t now
         if (ep->remote && rnl_remote_deadline(ep->remote) < until)
             until = rnl_remote_deadline(ep->remote);
         ep->c->sleeps++;
-        goes_away(ep);
+        before_sleep(ep);
         enum let_go gone = let_go(ep);
         if (gone == KEPT)
             rnl_turn_parks(ep);
@@ -227,7 +227,7 @@ static int sleep_until(struct rnl_endpoint *ep, struct rnl_idle *w, uint64_t now
         if (gone == KEPT)
             rnl_turn_parked(ep);
         take_back(ep, gone);
-        comes_back(ep);
+        after_sleep(ep);
         woken |= atomic_load_explicit(&env->bell->word, memory_order_relaxed) != word; /* else the time was up */
         if (ep->wait.by_fd && ep->remote)
             rnl_ep_net_soon(ep);
@@ -304,11 +304,11 @@ static void judge(struct rnl_endpoint *ep)
 
 static void yield(struct rnl_endpoint *ep)
 {
-    goes_away(ep);
+    before_sleep(ep);
     enum let_go gone = let_go(ep); /* the threads that this yields to may need it */
     uint64_t away = ep->env->ops->yield(ep->env);
     take_back(ep, gone);
-    comes_back(ep);
+    after_sleep(ep);
     yielded(ep, away);
 }
 

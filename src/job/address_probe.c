@@ -33,7 +33,7 @@ struct peer {
     uint64_t alive_ns, alive_count;
     unsigned char bits[BITS_MOST];
     uint8_t ip[16];
-    uint32_t chosen; /* the way, if we ask */
+    uint32_t chosen; /* the way, if we send_probe */
     struct probe_path *path;
 };
 struct rnl_host_probe {
@@ -119,7 +119,7 @@ static struct rnl_socket_addr addr_of(const struct rnl_host_probe *p, uint32_t h
 
 /* ---- asking ---- */
 
-static void ask(struct rnl_host_probe *p, uint32_t other)
+static void send_probe(struct rnl_host_probe *p, uint32_t other)
 {
     struct peer *q = &p->peer[other];
     for (uint32_t k = 0; !q->found && k < p->info[other].addresses; k++) {
@@ -356,7 +356,7 @@ void rnl_host_probe_step(struct rnl_host_probe *p, uint64_t now_ns)
     if (now_ns >= p->again_at && !rnl_host_probe_done(p)) {
         for (uint32_t h = p->host + 1; h < p->hosts; h++)
             if (!p->peer[h].settled)
-                ask(p, h);
+                send_probe(p, h);
         p->again_at = now_ns + p->gap;
         p->gap = 2 * p->gap < most_ns ? 2 * p->gap : most_ns;
     }

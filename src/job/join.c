@@ -147,8 +147,8 @@ static int await_place(bool route, struct rnl_joined *out)
 }
 
 /* Asks the agent of this host for a place, once. RNL_NO_ROOM: there is none yet, or it has just ended. */
-static int ask(const struct rnl_rendezvous *at, const struct rnl_join_options *opt, bool *nobody,
-               struct rnl_joined *out)
+static int request(const struct rnl_rendezvous *at, const struct rnl_join_options *opt, bool *nobody,
+                   struct rnl_joined *out)
 {
     unsigned char packet[RNL_JOIN_PACKET] = {'j', opt->route ? RNL_JOIN_ROUTE : 0};
     struct sockaddr_un name;
@@ -177,7 +177,7 @@ static int find_place(const struct rnl_rendezvous *at, const struct rnl_join_opt
     struct timespec pause = {.tv_nsec = 2000000};
     for (;;) {
         bool nobody;
-        int r = ask(at, opt, &nobody, out);
+        int r = request(at, opt, &nobody, out);
         if (r != RNL_NO_ROOM)
             return r;
         close(out->lifeline);

@@ -44,7 +44,7 @@ static void queue(struct rnl_membership *m, uint32_t rank, const struct rnl_even
     if (!r->is_here || rnl_member_is_gone(r) || (r->lost && !RNL_BUG(membership_queues_after_loss)))
         return;
     struct rnl_event *last = r->queued > r->taken ? &r->events[(r->queued - 1) % r->room] : NULL;
-    if (event->kind == RNL_EVENT_CLOSE_ASK && last && last->kind == RNL_EVENT_CLOSE_ASK) {
+    if (event->kind == RNL_EVENT_CLOSE_REQUEST && last && last->kind == RNL_EVENT_CLOSE_REQUEST) {
         last->wave = event->wave; /* merged, so the queue stays bounded if a rank reports without taking its events */
         return;
     }
@@ -69,14 +69,14 @@ const struct rnl_event *rnl_membership_next(struct rnl_membership *m, uint32_t r
     const struct rnl_member *r = &m->member[rank];
     if (r->taken < r->queued)
         return &r->events[r->taken % r->room];
-    return r->lost && !r->told_gone && !RNL_BUG(membership_hides_loss) ? &gone : NULL;
+    return r->lost && !r->gone_reported && !RNL_BUG(membership_hides_loss) ? &gone : NULL;
 }
 
 void rnl_membership_took(struct rnl_membership *m, uint32_t rank)
 {
     struct rnl_member *r = &m->member[rank];
     if (r->taken == r->queued) {
-        r->told_gone = true;
+        r->gone_reported = true;
         return;
     }
     const struct rnl_event *event = &r->events[r->taken++ % r->room];
@@ -130,7 +130,7 @@ void rnl_member_connect(struct rnl_membership *m, uint32_t rank, uint32_t from)
 
 static void announce(struct rnl_membership *m, enum rnl_word_kind kind, uint64_t wave)
 {
-    const struct rnl_event event = {.kind = kind == RNL_WORD_DONE ? RNL_EVENT_CLOSE_DONE : RNL_EVENT_CLOSE_ASK,
+    const struct rnl_event event = {.kind = kind == RNL_WORD_DONE ? RNL_EVENT_CLOSE_DONE : RNL_EVENT_CLOSE_REQUEST,
                                     .wave = wave};
     m->wave = wave;
     m->done = kind == RNL_WORD_DONE;
@@ -156,7 +156,7 @@ static void look_at_wave(struct rnl_membership *m)
         r->activity_0 = r->activity;
     }
     m->inconclusive = false;
-    const struct rnl_word word = {.kind = quiet ? RNL_WORD_DONE : RNL_WORD_ASK, .wave = m->wave + !quiet};
+    const struct rnl_word word = {.kind = quiet ? RNL_WORD_DONE : RNL_WORD_REQUEST, .wave = m->wave + !quiet};
     tell(m, &word);
     announce(m, word.kind, word.wave);
 }
@@ -203,7 +203,7 @@ static void set_state(struct rnl_membership *m, uint32_t rank, enum rnl_rank_sta
 static void empty_queue(struct rnl_member *r)
 {
     r->taken = r->queued;
-    r->lost = r->told_gone = false;
+    r->lost = r->gone_reported = false;
 }
 
 int rnl_membership_join(struct rnl_membership *m, uint32_t rank, uint64_t incarnation)
@@ -268,7 +268,7 @@ int rnl_membership_rejoin(struct rnl_membership *m, uint32_t rank, uint64_t inca
     m->inconclusive = true;
     const struct rnl_event back = {
         .kind = RNL_EVENT_RETURN, .rank = rank, .incarnation = incarnation, .wave = r->returns}; /* _took reads wave */
-    const struct rnl_event ask = {.kind = RNL_EVENT_CLOSE_ASK, .wave = m->wave};
+    const struct rnl_event ask = {.kind = RNL_EVENT_CLOSE_REQUEST, .wave = m->wave};
     for (uint32_t i = 0; i < size; i++) {
         rnl_member_set_bit(m->settled, rnl_member_pair(m, rank, i), false);
         rnl_member_set_bit(m->settled, rnl_member_pair(m, i, rank), false);
@@ -340,7 +340,7 @@ static bool hear_leader(struct rnl_membership *m, const struct rnl_word *w)
         if (!m->member[w->rank].is_here)
             rnl_membership_gone(m, w->rank, w->why, w->detail);
         return true;
-    case RNL_WORD_ASK:
+    case RNL_WORD_REQUEST:
     case RNL_WORD_DONE:
         announce(m, w->kind, w->wave);
         return true;

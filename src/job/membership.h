@@ -66,9 +66,9 @@ enum rnl_word_kind {
     /* to and from the leader */
     RNL_WORD_DISCONNECT, /* rank disconnects from `other`, which broke the protocol */
     /* from the leader */
-    RNL_WORD_DEATH, /* rank, why, detail */
-    RNL_WORD_ASK,   /* wave */
-    RNL_WORD_DONE   /* wave */
+    RNL_WORD_DEATH,   /* rank, why, detail */
+    RNL_WORD_REQUEST, /* wave */
+    RNL_WORD_DONE     /* wave */
 };
 struct rnl_word {
     uint32_t kind, rank, other;

@@ -22,10 +22,10 @@ struct rnl_segment_record {
 struct rnl_member {
     enum rnl_rank_state state;
     bool is_here, has_joined;
-    bool reported;    /* in this wave */
-    bool lost;        /* an event for it was lost: when its queue is empty, it gets RNL_EVENT_JOB_GONE */
-    bool told_gone;   /* it got that event */
-    uint32_t returns; /* how often another process rejoined as this rank */
+    bool reported;      /* in this wave */
+    bool lost;          /* an event for it was lost: when its queue is empty, it gets RNL_EVENT_JOB_GONE */
+    bool gone_reported; /* it got that event */
+    uint32_t returns;   /* how often another process rejoined as this rank */
     uint64_t incarnation, before;
     int32_t why, detail;           /* the reason of its death */
     uint64_t activity, activity_0; /* from its reports for this wave and for the one before */

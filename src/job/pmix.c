@@ -76,7 +76,7 @@ static int judge_wave(struct rnl_pmix *p, struct rnl_event *out)
     p->waits = false;
     p->done = quiet && status == 0;
     p->wave += !p->done;
-    *out = (struct rnl_event){.kind = p->done ? RNL_EVENT_CLOSE_DONE : RNL_EVENT_CLOSE_ASK, .wave = p->wave};
+    *out = (struct rnl_event){.kind = p->done ? RNL_EVENT_CLOSE_DONE : RNL_EVENT_CLOSE_REQUEST, .wave = p->wave};
     return status;
 }
 
@@ -94,9 +94,9 @@ static int pmix_event(struct rnl_env *env, struct rnl_event *out)
         return 0; /* after the close an end is no death */
     if (rnl_local_event(env, out))
         return 1;
-    if ((p->local.deaths == 0 && !atomic_load(&p->lost)) || p->told_lost)
+    if ((p->local.deaths == 0 && !atomic_load(&p->lost)) || p->loss_reported)
         return 0;
-    p->told_lost = true;
+    p->loss_reported = true;
     *out = (struct rnl_event){.kind = RNL_EVENT_JOB_GONE};
     return 1;
 }

@@ -93,10 +93,10 @@ struct rnl_pmix {
     _Atomic bool fenced, lost; /* the fence is over; the server is gone */
     _Atomic int fence_status;
     /* -- the close -- */
-    uint64_t wave;    /* the wave that this rank has reported for */
-    bool waits, done; /* the fence of that wave is under way; the close is over */
-    bool told_lost;   /* RNL_EVENT_JOB_GONE has been reported */
-    uint64_t *before; /* by rank: its activity in the wave before; NULL in wave 0 */
+    uint64_t wave;      /* the wave that this rank has reported for */
+    bool waits, done;   /* the fence of that wave is under way; the close is over */
+    bool loss_reported; /* RNL_EVENT_JOB_GONE has been reported */
+    uint64_t *before;   /* by rank: its activity in the wave before; NULL in wave 0 */
 };
 
 /* pmix.c */

@@ -83,7 +83,7 @@ static bool good_event(const struct rnl_event *e, uint32_t ranks)
     case RNL_EVENT_DEATH:
         return e->rank < ranks && e->incarnation != 0 && e->wave == 0 && e->why > RNL_DEATH_NONE &&
                e->why <= RNL_DEATH_HOST;
-    case RNL_EVENT_CLOSE_ASK:
+    case RNL_EVENT_CLOSE_REQUEST:
     case RNL_EVENT_CLOSE_DONE:
         return e->rank == 0 && e->incarnation == 0 && e->why == 0 && e->detail == 0;
     }

@@ -295,7 +295,7 @@ void rnl_remote_step_handshake(struct rnl_remote_conn *rc, uint64_t now_ns)
 /* Returns true if the connection has just been established, and its first packet goes in this turn. It confirms as much
  * as the reply would, and the peer's first packet can then acknowledge it. If it is lost, the peer's next HELLO is
  * answered. */
-static bool first_packet_answers(const struct rnl_remote_conn *rc, const struct rnl_hs_step *step)
+static bool first_packet_replies(const struct rnl_remote_conn *rc, const struct rnl_hs_step *step)
 {
     return step->events & RNL_HS_CONFIRMED && rc->established && !rc->closed && !rc->paths && rc->flow.wanted &&
            !RNL_BUGGIFY("an answer goes beside the first packet");
@@ -320,7 +320,7 @@ bool rnl_remote_hello(struct rnl_remote *r, struct rnl_remote_conn *rc, const st
             rnl_remote_set_active(rc, v);
     }
     /* A new process of that rank, while the one before it is dead for us, gets no reply to confirm a connection. */
-    if (step.bytes && !(rc && ((rc->closed && step.events & RNL_HS_GONE) || first_packet_answers(rc, &step))))
+    if (step.bytes && !(rc && ((rc->closed && step.events & RNL_HS_GONE) || first_packet_replies(rc, &step))))
         rnl_remote_reply(r, v, out, step.bytes, now_ns);
     rnl_wipe(&step.made, sizeof step.made); /* keys */
     return false;

@@ -11,7 +11,7 @@
 static const uint64_t stall_limit_ns = (uint64_t)250 * 1000 * 1000;
 /* The interval of repeated hints to a peer whose data come from another address (net/flow/paths.h); at most an eighth
  * of the time after which that peer takes us for dead. */
-static const uint64_t settled_ns = (uint64_t)4 * 1000 * 1000 * 1000;
+static const uint64_t confirmed_ns = (uint64_t)4 * 1000 * 1000 * 1000;
 
 static void address_of(const struct rnl_rank_address *place, struct rnl_addr *out)
 {
@@ -86,7 +86,7 @@ int rnl_remote_paths_new(struct rnl_remote_conn *rc, const struct rnl_addr *addr
     for (unsigned i = 0; i < n; i++)
         if (taken >> i & 1)
             w->addr[count++] = addr[i];
-    rnl_paths_init(&w->set, count, 0, at_most(stall_limit_ns, dead_ns / 4), at_most(settled_ns, dead_ns / 8));
+    rnl_paths_init(&w->set, count, 0, at_most(stall_limit_ns, dead_ns / 4), at_most(confirmed_ns, dead_ns / 8));
     rc->paths = w;
     return 0;
 }
@@ -134,10 +134,10 @@ int rnl_remote_hello_send(struct rnl_remote_conn *rc, const void *at, uint32_t b
 
 /* ---- challenges ---- */
 
-static void answer(struct rnl_remote_conn *rc, const struct rnl_view *v, uint64_t value, uint64_t now_ns)
+static void respond(struct rnl_remote_conn *rc, const struct rnl_view *v, uint64_t value, uint64_t now_ns)
 {
     unsigned char out[RNL_PATHS_CHALLENGE_BYTES];
-    const struct rnl_path_word word = {RNL_PATH_ANSWER, value};
+    const struct rnl_path_word word = {RNL_PATH_RESPONSE, value};
     if (v->bytes != sizeof out)
         return;
     uint32_t bytes = rnl_flow_path(&rc->flow, out, sizeof out, sizeof out, &word);
@@ -173,11 +173,11 @@ void rnl_remote_paths_input(struct rnl_remote_conn *rc, const struct rnl_view *v
         r->has_word = 0;
         int path = w ? path_of(rc, v) : -1;
         if (word.kind == RNL_PATH_CHALLENGE) {
-            answer(rc, v, word.value, now_ns);
+            respond(rc, v, word.value, now_ns);
             if (w)
                 rnl_paths_doubt(&w->set, (unsigned)path);
         } else if (path < 0 || !rnl_paths_response(&w->set, (unsigned)path, word.value, now_ns))
-            r->stray_answers++;
+            r->stray_responses++;
         return;
     }
     if (!w || (!(v->flags & RNL_VIEW_ASIDE) && w->set.from == 0) || rnl_packet_is_control(v->at))
@@ -219,9 +219,9 @@ void rnl_remote_paths_step(struct rnl_remote_conn *rc, uint64_t now_ns)
     struct rnl_remote *r = rc->remote;
     struct rnl_paths *w = &rc->paths->set;
     int move;
-    unsigned ask = rnl_paths_step(w, rnl_flow_stuck_ns(&rc->flow, now_ns), looked_ns(r), now_ns, &move);
-    for (unsigned path = 0; ask >> path; path++)
-        if (ask >> path & 1)
+    unsigned due = rnl_paths_step(w, rnl_flow_stuck_ns(&rc->flow, now_ns), looked_ns(r), now_ns, &move);
+    for (unsigned path = 0; due >> path; path++)
+        if (due >> path & 1)
             challenge(rc, path, now_ns);
     if (!move) {
         rnl_remote_due(rc, rnl_paths_deadline(w));

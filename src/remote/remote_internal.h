@@ -122,7 +122,7 @@ struct rnl_remote {
     struct rnl_flow_counters *count; /* part of `c` */
     uint8_t has_word;                /* the packet being taken in has a path challenge or its response: */
     struct rnl_path_word word;
-    uint64_t stray_answers; /* responses to no challenge, or from another address than was challenged */
+    uint64_t stray_responses; /* responses to no challenge, or from another address than was challenged */
 };
 
 enum { RNL_CLOSE_LEAVES = 1, RNL_CLOSE_BROKEN }; /* reasons in a CLOSE frame */

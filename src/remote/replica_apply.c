@@ -7,7 +7,7 @@
 
 /* Makes sure of the big ring and the bulk areas, and of a place to note what is in them. Returns 0 if there is no
  * memory. */
-static bool reach(struct rnl_replica *m)
+static bool map_bulk(struct rnl_replica *m)
 {
     if (m->in[0].ranges)
         return true;
@@ -20,7 +20,7 @@ static bool reach(struct rnl_replica *m)
 }
 
 /* Makes sure of the ring of this lane. Returns 0 if there is no memory. */
-static bool reach_ring(struct rnl_replica *m, unsigned lane)
+static bool map_ring(struct rnl_replica *m, unsigned lane)
 {
     return RNL_LIKELY(m->channel->rx[lane].ring) ||
            !(RNL_BUGGIFY("no memory for a ring") || rnl_channel_map_requests(m->channel) < 0);
@@ -104,7 +104,7 @@ static void raise_floor(struct rnl_replica_in *in, uint64_t floor, uint32_t flag
 
 /* ---- the reply watermark ---- */
 
-static void settle(struct rnl_replica *m)
+static void advance_watermark(struct rnl_replica *m)
 {
     while (m->claim[0].read && m->in[1].shown >= m->claim[0].answers) {
         if (m->claim[0].read > m->watermark)
@@ -120,7 +120,7 @@ static void claim(struct rnl_replica *m, uint64_t read, uint64_t answers)
     if (read <= m->watermark || read <= m->claim[0].read || read <= m->claim[1].read)
         return; /* known */
     m->claim[m->claim[0].read != 0] = (struct rnl_replica_claim){read, answers};
-    settle(m);
+    advance_watermark(m);
 }
 
 /* ---- cells ---- */
@@ -240,7 +240,7 @@ static void join_next(struct rnl_replica *m, unsigned lane, const struct rnl_fra
     (void)note_here(in, end, (end + 63) & ~(uint64_t)63); /* touches what is here */
 }
 
-static bool speaks_of_far(rnl_header h)
+static bool needs_bulk(rnl_header h)
 {
     unsigned kind = RNL_HEADER_KIND(h);
     return kind == RNL_CELL_EXTENT || kind == RNL_CELL_PREFIX || kind == RNL_CELL_GROW;
@@ -255,13 +255,13 @@ static int take_line(struct rnl_replica *m, unsigned lane, uint64_t line, const 
     RNL_SOMETIMES(line > shown + 1, "a line comes ahead of others");
     if (line < shown || (line == shown && n <= (in->shown & 7)))
         return 0; /* known */
-    if (!reach_ring(m, lane))
+    if (!map_ring(m, lane))
         return RNL_NO_ROOM;
     if (line == shown)
         return append(m, lane, l);
     if (line >= read + ring_of(m, lane, line)) /* a place that was not advertised to it as free */
         return RNL_ERR_PEER_BROKEN;
-    if (speaks_of_far(l->head) && !reach(m))
+    if (needs_bulk(l->head) && !map_bulk(m))
         return RNL_NO_ROOM;
     if (line > in->highest)
         in->highest = line;
@@ -293,7 +293,7 @@ static int take_lines(struct rnl_replica *m, const struct rnl_frame *f)
     }
     int status = show(m, f->lane);
     if (m->claim[0].read)
-        settle(m);
+        advance_watermark(m);
     return status < 0 ? status : all;
 }
 
@@ -313,12 +313,12 @@ static int take_bulk(struct rnl_replica *m, const struct rnl_frame *f)
         bytes += in->floor - from;
         from = in->floor;
     }
-    if (!reach(m) || RNL_BUGGIFY("no place to note what is here") || !note_here(in, from, to))
+    if (!map_bulk(m) || RNL_BUGGIFY("no place to note what is here") || !note_here(in, from, to))
         return RNL_NO_ROOM;
     rnl_copy_in(m->channel->bulk_theirs + RNL_REMOTE_BULK_AREA(f->lane) + (from & r->bulk_mask), bytes, to - from);
     int status = show(m, f->lane);
     if (m->claim[0].read)
-        settle(m);
+        advance_watermark(m);
     return status;
 }
 

@@ -112,7 +112,7 @@ static int take_sides(struct rnl_channel *p)
     return 0;
 }
 
-static int reach(struct rnl_channel *p, size_t bytes, unsigned char **out)
+static int reserve(struct rnl_channel *p, size_t bytes, unsigned char **out)
 {
     void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED)
@@ -124,7 +124,7 @@ static int reach(struct rnl_channel *p, size_t bytes, unsigned char **out)
 
 int rnl_channel_map_mine(struct rnl_channel *p)
 {
-    int status = p->bulk_mine ? 0 : reach(p, RNL_REMOTE_REGION_BYTES, &p->bulk_mine);
+    int status = p->bulk_mine ? 0 : reserve(p, RNL_REMOTE_REGION_BYTES, &p->bulk_mine);
     for (unsigned lane = 0; lane < RNL_LANES && status == 0; lane++)
         p->tx[lane].bulk = p->bulk_mine + RNL_REMOTE_BULK_AREA(lane);
     return status;
@@ -132,7 +132,7 @@ int rnl_channel_map_mine(struct rnl_channel *p)
 
 int rnl_channel_map_theirs(struct rnl_channel *p)
 {
-    int status = p->bulk_theirs ? 0 : reach(p, RNL_REMOTE_REGION_BYTES + RNL_CHANNEL_TRAILER_BYTES, &p->bulk_theirs);
+    int status = p->bulk_theirs ? 0 : reserve(p, RNL_REMOTE_REGION_BYTES + RNL_CHANNEL_TRAILER_BYTES, &p->bulk_theirs);
     for (unsigned lane = 0; lane < RNL_LANES && status == 0; lane++)
         p->rx[lane].bulk = p->bulk_theirs + RNL_REMOTE_BULK_AREA(lane);
     return status;

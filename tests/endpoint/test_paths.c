@@ -221,8 +221,8 @@ static void who_hears_from_elsewhere_asks_seldom(void **state)
     /* It finds out when its acknowledgements are lost later on, though no packet comes from yet another address,
      * and though it was answered only just now. */
     const struct rnl_paths *w = &link_of(&f, 0)->paths->set;
-    uint64_t asked_ns = w->question_ns;
-    for (unsigned k = 41; w->question_ns == asked_ns || !rnl_flow_idle(&link_of(&f, 0)->flow); k++) {
+    uint64_t asked_ns = w->hint_sent_ns;
+    for (unsigned k = 41; w->hint_sent_ns == asked_ns || !rnl_flow_idle(&link_of(&f, 0)->flow); k++) {
         assert_true(k < 80);
         talk(&f, 1, 600 + k, 10000);
         look_for(&f, 100);
@@ -384,7 +384,7 @@ static int catches(void *arg, unsigned from, unsigned to, unsigned way, unsigned
     (void)to;
     if (bytes != RNL_PATHS_CHALLENGE_BYTES || at[0] >> 4 != RNL_PACKET_PATH || way != 1)
         return 1;
-    int answer = at[RNL_PACKET_HEAD] == RNL_PATH_ANSWER;
+    int answer = at[RNL_PACKET_HEAD] == RNL_PATH_RESPONSE;
     if (from == 0 && !answer && t->challenges < CAUGHT)
         memcpy(t->challenge[t->challenges++], at, bytes);
     if (from == 1 && answer && t->answers < CAUGHT)
@@ -420,7 +420,7 @@ static void strangers_move_nobody(void **state)
     get_stuck(&f, &t, 2);
     const struct rnl_remote *r = f.side[0].ep->remote;
     unsigned char forged[RNL_PATHS_CHALLENGE_BYTES];
-    uint64_t strays = r->c->strays, refused = r->count->refused, unasked = r->stray_answers;
+    uint64_t strays = r->c->strays, refused = r->count->refused, unasked = r->stray_responses;
 
     /* The true answer, from where nobody lives, and from another address of the peer. */
     test_wires_forge(f.wires, 1, NOBODY, 0, t.answer[0], RNL_PATHS_CHALLENGE_BYTES);
@@ -428,7 +428,7 @@ static void strangers_move_nobody(void **state)
     assert_int_equal(r->c->strays, strays + 1);
     test_wires_forge(f.wires, 1, 2, 0, t.answer[0], RNL_PATHS_CHALLENGE_BYTES);
     look(&f, 0);
-    assert_int_equal(r->stray_answers, unasked + 1);
+    assert_int_equal(r->stray_responses, unasked + 1);
     /* From the right one: it has been taken in, so it is not taken in again. */
     test_wires_forge(f.wires, 1, 1, 0, t.answer[0], RNL_PATHS_CHALLENGE_BYTES);
     look(&f, 0);

@@ -218,7 +218,7 @@ static void the_close_needs_two_quiet_waves(void **state)
     for (int i = 0; i < 3; i++) {
         assert_int_equal(next_event(&j.rank[i]).kind, RNL_EVENT_DEATH);
         struct rnl_event e = next_event(&j.rank[i]);
-        assert_int_equal(e.kind, RNL_EVENT_CLOSE_ASK);
+        assert_int_equal(e.kind, RNL_EVENT_CLOSE_REQUEST);
         assert_int_equal(e.wave, 1);
         report(&j.rank[i], 1, 10);
     }

@@ -151,7 +151,7 @@ static void hears_close(const struct played *p, enum rnl_event_kind kind, uint64
 {
     struct rnl_event e = next_event(p);
     assert_int_equal(e.kind, kind);
-    if (kind == RNL_EVENT_CLOSE_ASK)
+    if (kind == RNL_EVENT_CLOSE_REQUEST)
         assert_int_equal(e.wave, wave);
 }
 
@@ -172,7 +172,7 @@ static void hosts_close_together(void **state)
     enter_all(&h);
     report_all(&h, 0);
     for (int i = 0; i < 4; i++)
-        hears_close(&h.rank[i], RNL_EVENT_CLOSE_ASK, 1);
+        hears_close(&h.rank[i], RNL_EVENT_CLOSE_REQUEST, 1);
     report_all(&h, 1);
     for (int i = 0; i < 4; i++) /* the second wave brought the same */
         hears_close(&h.rank[i], RNL_EVENT_CLOSE_DONE, 0);
@@ -290,7 +290,7 @@ static void the_close_waits_for_one_that_is_stopped(void **state)
     assert_false(rnl_agent_stopped(h.at[1], 3, &since));
     report_some(&h, 3, 3, 0);
     for (int i = 0; i < 4; i++)
-        hears_close(&h.rank[i], RNL_EVENT_CLOSE_ASK, 1);
+        hears_close(&h.rank[i], RNL_EVENT_CLOSE_REQUEST, 1);
     signal_and_wait(&h, child, SIGSTOP, 0);
     report_some(&h, 0, 2, 1);
     kill(child, SIGKILL); /* as --stopped-after does */
@@ -300,7 +300,7 @@ static void the_close_waits_for_one_that_is_stopped(void **state)
     look(&h);
     for (int i = 0; i < 3; i++) {
         hears_death(&h.rank[i], 3, RNL_DEATH_SIGNAL, SIGKILL);
-        hears_close(&h.rank[i], RNL_EVENT_CLOSE_ASK, 2);
+        hears_close(&h.rank[i], RNL_EVENT_CLOSE_REQUEST, 2);
     }
     close_hosts(&h);
 }
@@ -328,7 +328,7 @@ static void words_that_cannot_be_are_refused(void **state)
     struct hosts h;
     static const struct rnl_word to_leader[] = {{.kind = 0},
                                                 {.kind = RNL_WORD_DEATH},
-                                                {.kind = RNL_WORD_ASK},
+                                                {.kind = RNL_WORD_REQUEST},
                                                 {.kind = RNL_WORD_JOINED, .rank = 4},
                                                 {.kind = RNL_WORD_DISCONNECT, .other = 4},
                                                 {.kind = RNL_WORD_GONE, .why = RNL_DEATH_HOST + 1},

@@ -115,7 +115,7 @@ static void client_body(int rank, int door)
     MUST(waitpid(pid, &status, 0) == pid && status == 0);
     MUST(env->ops->close_report(env, 0, 7) == 0);
     struct rnl_event e = await(rank, env);
-    MUST(e.kind == RNL_EVENT_CLOSE_ASK && e.wave == 1);
+    MUST(e.kind == RNL_EVENT_CLOSE_REQUEST && e.wave == 1);
     MUST(env->ops->close_report(env, 1, 7) == 0);
     MUST(await(rank, env).kind == RNL_EVENT_CLOSE_DONE);
     env->ops->segment_unmap(env, segment, at, 4096);

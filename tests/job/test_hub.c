@@ -59,7 +59,7 @@ static void a_program_without_launcher_is_a_job_of_one(void **state)
     nothing(env);
     env->ops->close_report(env, 0, 5);
     struct rnl_event e = next(env);
-    assert_int_equal(e.kind, RNL_EVENT_CLOSE_ASK);
+    assert_int_equal(e.kind, RNL_EVENT_CLOSE_REQUEST);
     assert_int_equal(e.wave, 1);
     env->ops->close_report(env, 1, 5);
     assert_int_equal(next(env).kind, RNL_EVENT_CLOSE_DONE);
@@ -157,7 +157,7 @@ static void who_leaves_without_finishing_is_dead_to_the_others(void **state)
     assert_int_equal(e.kind, RNL_EVENT_DEATH);
     assert_int_equal(e.why, RNL_DEATH_SIGNAL);
     assert_int_equal(e.detail, 9);
-    assert_int_equal(next(b).kind, RNL_EVENT_CLOSE_ASK);
+    assert_int_equal(next(b).kind, RNL_EVENT_CLOSE_REQUEST);
     b->ops->close_report(b, 1, 0);
     assert_int_equal(next(b).kind, RNL_EVENT_CLOSE_DONE);
     assert_int_equal(b->ops->close_report(b, 99, 0), RNL_ERR_JOB);
@@ -216,7 +216,7 @@ static void *live(void *arg)
         struct rnl_event e;
         while (env->ops->event(env, &e)) {
             m->deaths += e.kind == RNL_EVENT_DEATH;
-            if (e.kind == RNL_EVENT_CLOSE_ASK) {
+            if (e.kind == RNL_EVENT_CLOSE_REQUEST) {
                 wave = e.wave;
                 reported = 0;
             }

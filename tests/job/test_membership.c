@@ -61,7 +61,7 @@ static void hears(const struct job *j, uint32_t rank, uint32_t kind, uint64_t wa
 {
     struct rnl_event e = next(j, rank);
     assert_int_equal(e.kind, kind);
-    assert_int_equal(kind == RNL_EVENT_CLOSE_ASK ? e.wave : e.rank, wave_or_rank);
+    assert_int_equal(kind == RNL_EVENT_CLOSE_REQUEST ? e.wave : e.rank, wave_or_rank);
 }
 
 static void hears_nothing(const struct job *j, uint32_t rank)
@@ -87,13 +87,13 @@ static void a_quiet_job_closes_after_two_equal_waves(void **state)
     report(&j, 0, 0, 0, 8); /* the later one counts */
     hears_nothing(&j, 0);
     report(&j, 1, 1, 0, 9);
-    hears(&j, 0, RNL_EVENT_CLOSE_ASK, 1);
-    hears(&j, 1, RNL_EVENT_CLOSE_ASK, 1);
+    hears(&j, 0, RNL_EVENT_CLOSE_REQUEST, 1);
+    hears(&j, 1, RNL_EVENT_CLOSE_REQUEST, 1);
     report(&j, 1, 1, 0, 10); /* late */
     report(&j, 1, 1, 1, 9);
     report(&j, 0, 0, 1, 9); /* it did something */
-    hears(&j, 0, RNL_EVENT_CLOSE_ASK, 2);
-    hears(&j, 1, RNL_EVENT_CLOSE_ASK, 2);
+    hears(&j, 0, RNL_EVENT_CLOSE_REQUEST, 2);
+    hears(&j, 1, RNL_EVENT_CLOSE_REQUEST, 2);
     assert_false(rnl_membership_closed(j.m));
     report(&j, 0, 1, 2, 9);
     hears(&j, 0, RNL_EVENT_CLOSE_DONE, 0);
@@ -121,7 +121,7 @@ static void who_has_not_joined_holds_the_close_up_until_it_is_gone(void **state)
             rnl_membership_gone(j.m, 2, RNL_DEATH_EXIT, 0); /* known already */
             hears(&j, 0, RNL_EVENT_DEATH, 2);
         }
-        hears(&j, 0, RNL_EVENT_CLOSE_ASK, 1);
+        hears(&j, 0, RNL_EVENT_CLOSE_REQUEST, 1);
         stop(&j);
     }
 }
@@ -135,9 +135,9 @@ static void a_death_is_told_before_the_next_wave_and_makes_its_own_inconclusive(
     report(&j, 0, 1, 1, 1);
     rnl_membership_gone(j.m, 2, RNL_DEATH_SIGNAL, 9);
     for (uint32_t i = 0; i < 2; i++) {
-        hears(&j, i, RNL_EVENT_CLOSE_ASK, 1);
+        hears(&j, i, RNL_EVENT_CLOSE_REQUEST, 1);
         hears(&j, i, RNL_EVENT_DEATH, 2);
-        hears(&j, i, RNL_EVENT_CLOSE_ASK, 2); /* not done */
+        hears(&j, i, RNL_EVENT_CLOSE_REQUEST, 2); /* not done */
         hears_nothing(&j, i);
     }
     report(&j, 0, 1, 2, 1);
@@ -187,9 +187,9 @@ static void a_queue_is_bounded_whatever_ranks_do(void **state)
         assert_int_equal(rnl_membership_disconnect(j.m, 1, 0), 0);
     }
     assert_true(rnl_membership_queued(j.m, 0) - rnl_membership_taken(j.m, 0) <= 3);
-    hears(&j, 0, RNL_EVENT_CLOSE_ASK, 1);
+    hears(&j, 0, RNL_EVENT_CLOSE_REQUEST, 1);
     hears(&j, 0, RNL_EVENT_DEATH, 1);
-    hears(&j, 0, RNL_EVENT_CLOSE_ASK, 1000);
+    hears(&j, 0, RNL_EVENT_CLOSE_REQUEST, 1000);
     hears_nothing(&j, 0);
     assert_int_equal(rnl_membership_disconnect(j.m, 1, 1), RNL_ERR_JOB);
     stop(&j);
@@ -293,8 +293,8 @@ static void one_that_returns_is_met_by_segments_of_its_own(void **state)
     assert_int_equal(new_one, its);
     assert_int_not_equal(new_one, old);
     report(&j, 0, 1, 0, 3); /* it is waited for again */
-    hears(&j, 0, RNL_EVENT_CLOSE_ASK, 1);
-    hears(&j, 1, RNL_EVENT_CLOSE_ASK, 1);
+    hears(&j, 0, RNL_EVENT_CLOSE_REQUEST, 1);
+    hears(&j, 1, RNL_EVENT_CLOSE_REQUEST, 1);
     stop(&j);
 }
 
@@ -340,9 +340,9 @@ static void note(void *arg, const struct rnl_word *w)
 {
     struct sim *s = arg;
     assert_true(s->end < LOG);
-    s->log[s->end++] = (struct rnl_event){.kind = w->kind == RNL_WORD_DEATH ? RNL_EVENT_DEATH
-                                                  : w->kind == RNL_WORD_ASK ? RNL_EVENT_CLOSE_ASK
-                                                                            : RNL_EVENT_CLOSE_DONE,
+    s->log[s->end++] = (struct rnl_event){.kind = w->kind == RNL_WORD_DEATH     ? RNL_EVENT_DEATH
+                                                  : w->kind == RNL_WORD_REQUEST ? RNL_EVENT_CLOSE_REQUEST
+                                                                                : RNL_EVENT_CLOSE_DONE,
                                           .rank = w->rank,
                                           .wave = w->wave};
     for (int i = 0; w->kind == RNL_WORD_DONE && i < RANKS; i++)
@@ -386,13 +386,13 @@ static void sim_hear(struct sim *s, uint32_t who)
     }
     assert_false(r->told);
     const struct rnl_event *l = &s->log[r->heard++];
-    while (l->kind == RNL_EVENT_CLOSE_ASK && !(e.kind == l->kind && e.wave == l->wave))
+    while (l->kind == RNL_EVENT_CLOSE_REQUEST && !(e.kind == l->kind && e.wave == l->wave))
         l = &s->log[r->heard++];
     assert_true(r->heard <= s->end);
     assert_int_equal(l->kind, e.kind);
     assert_int_equal(l->rank, e.rank);
     r->done = e.kind == RNL_EVENT_CLOSE_DONE;
-    if (e.kind == RNL_EVENT_CLOSE_ASK)
+    if (e.kind == RNL_EVENT_CLOSE_REQUEST)
         r->wave = e.wave;
 }
 

@@ -28,7 +28,7 @@ static const struct {
     {RNL_FROM_AGENT,
      {.kind = RNL_MSG_EVENT,
       .u.event = {.kind = RNL_EVENT_DEATH, .rank = 2, .incarnation = 3, .why = RNL_DEATH_SIGNAL, .detail = 9}}},
-    {RNL_FROM_AGENT, {.kind = RNL_MSG_EVENT, .u.event = {.kind = RNL_EVENT_CLOSE_ASK, .wave = 4}}},
+    {RNL_FROM_AGENT, {.kind = RNL_MSG_EVENT, .u.event = {.kind = RNL_EVENT_CLOSE_REQUEST, .wave = 4}}},
     {RNL_FROM_AGENT, {.kind = RNL_MSG_EVENT, .u.event = {.kind = RNL_EVENT_CLOSE_DONE, .wave = 4}}},
     {RNL_FROM_AGENT,
      {.kind = RNL_MSG_WELCOME,

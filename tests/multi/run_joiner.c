@@ -72,7 +72,7 @@ static void close_all(struct joiner *j)
         fail(j, "report");
     while (!j->done) {
         sleep_until(j, UINT64_MAX, &e, &got);
-        if (got && e.kind == RNL_EVENT_CLOSE_ASK && env->ops->close_report(env, e.wave, j->activity) < 0)
+        if (got && e.kind == RNL_EVENT_CLOSE_REQUEST && env->ops->close_report(env, e.wave, j->activity) < 0)
             fail(j, "report");
     }
     for (uint32_t i = 0; j->word != NULL && i < env->size; i++)

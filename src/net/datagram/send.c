@@ -42,7 +42,7 @@ void rnl_udp_send_end(struct udp *u)
 
 /* ---- to the socket ---- */
 
-static void settle(struct udp_sender *s)
+static void rewind(struct udp_sender *s)
 {
     if (s->outs == 0 && s->rooms == 0)
         s->tail = 0;
@@ -92,7 +92,7 @@ static void push(struct udp *u)
     s->outs -= done;
     memmove(s->out, s->out + done, s->outs * sizeof *s->out);
     memmove(s->out_peer, s->out_peer + done, s->outs * sizeof *s->out_peer);
-    settle(s);
+    rewind(s);
 }
 
 int rnl_udp_flush(struct rnl_transport *t, uint64_t now_ns)
@@ -229,7 +229,7 @@ int rnl_udp_commit(struct rnl_transport *t, uint32_t rank, const struct rnl_room
     }
     if (end == s->tail) /* the room behind the last packet was not needed */
         s->tail = round8(last);
-    settle(s);
+    rewind(s);
     return went;
 }
 
@@ -317,5 +317,5 @@ void rnl_udp_send_forget(struct udp *u, uint32_t rank)
         s->out_peer[kept++] = s->out_peer[i];
     }
     s->outs = kept;
-    settle(s);
+    rewind(s);
 }

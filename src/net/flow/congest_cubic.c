@@ -17,7 +17,7 @@ static uint64_t cube_root(uint64_t x)
     return r;
 }
 
-static void answer(struct rnl_congest *c, const struct rnl_congest_news *news, uint64_t number)
+static void lost(struct rnl_congest *c, const struct rnl_congest_news *news, uint64_t number)
 {
     if (number < c->state.cubic.recovery)
         return;
@@ -49,7 +49,7 @@ static void acked(struct rnl_congest *c, const struct rnl_congest_limits *limits
     (void)round;
     uint64_t packet = (uint64_t)news->packet << 8;
     if (news->marked)
-        answer(c, news, news->number);
+        lost(c, news, news->number);
     if (news->number < c->state.cubic.recovery || !news->limited)
         return;
     if (c->window < c->threshold) {
@@ -84,4 +84,4 @@ static void collapse(struct rnl_congest *c, const struct rnl_congest_news *news)
     c->state.cubic.began_ns = 0;
 }
 
-const struct rnl_congest_ops rnl_congest_cubic = {LEAST_Q8, acked, answer, collapse};
+const struct rnl_congest_ops rnl_congest_cubic = {LEAST_Q8, acked, lost, collapse};

@@ -6,7 +6,7 @@
 
 enum { LEAST_Q8 = 2 * 256 };
 
-static void answer(struct rnl_congest *c, const struct rnl_congest_news *news, uint64_t number)
+static void lost(struct rnl_congest *c, const struct rnl_congest_news *news, uint64_t number)
 {
     if (number < c->state.newreno.recovery)
         return;
@@ -22,7 +22,7 @@ static void acked(struct rnl_congest *c, const struct rnl_congest_limits *limits
     (void)limits;
     (void)round;
     if (news->marked)
-        answer(c, news, news->number);
+        lost(c, news, news->number);
     if (news->number < c->state.newreno.recovery || !news->limited)
         return;
     if (c->window < c->threshold)
@@ -38,4 +38,4 @@ static void collapse(struct rnl_congest *c, const struct rnl_congest_news *news)
     c->state.newreno.recovery = 0;
 }
 
-const struct rnl_congest_ops rnl_congest_newreno = {LEAST_Q8, acked, answer, collapse};
+const struct rnl_congest_ops rnl_congest_newreno = {LEAST_Q8, acked, lost, collapse};

@@ -184,7 +184,7 @@ static void probed(struct rnl_flow *f, const unsigned char *at, const struct rnl
     if (!rnl_probe_decode(at, p, &probe))
         return;
     if (probe.kind == RNL_PROBE_REQUEST)
-        f->probe_answer = p->bytes;
+        f->probe_reply = p->bytes;
     else
         f->count->mtu_raised += (unsigned)rnl_mtu_passed(&f->mtu, probe.bytes, now_ns);
 }

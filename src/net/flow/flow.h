@@ -261,7 +261,7 @@ struct rnl_flow {
     uint64_t flight;       /* bytes on the wire, of open packets */
     uint64_t charge;       /* bytes that they take in the peer's socket buffer */
     uint64_t last_sent_ns; /* of a packet that has to be acknowledged, or of its timeout */
-    uint64_t vouched_ns;   /* the last liveness attestation, 0 = never */
+    uint64_t attested_ns;  /* the last liveness attestation, 0 = never */
     uint64_t heard_ns;     /* the peer's last packet, or when it was first expected to answer */
     uint64_t retry_ns;     /* when alloc is asked again */
     uint64_t lost_below;   /* no packet from here on was judged lost */
@@ -283,9 +283,9 @@ struct rnl_flow {
     uint8_t ping;          /* a packet has to be sent that is acknowledged, even without content */
     uint8_t timeouts;      /* probe timeouts in a row */
     uint8_t closes, drain; /* CLOSEs sent; whether everything is delivered first */
-    uint8_t answer_close;
-    uint16_t mtu_most;     /* that both sides take */
-    uint16_t probe_answer; /* the size of a probe of the peer's that is to be answered; 0 = none */
+    uint8_t close_reply_due;
+    uint16_t mtu_most;    /* that both sides take */
+    uint16_t probe_reply; /* the size of a probe of the peer's that is to be answered; 0 = none */
     uint32_t close_reason, peer_reason;
     uint64_t close_ns; /* CLOSING: when CLOSE is sent next; DRAINING: the end */
 };

@@ -56,7 +56,7 @@ uint64_t rnl_flow_timeout_at(const struct rnl_flow *f);
 void rnl_flow_judge(struct rnl_flow *f, uint64_t now_ns);
 void rnl_flow_timers(struct rnl_flow *f, uint64_t now_ns);
 /* Takes in a CLOSE of the peer. The highest bit of its reason says that it answers ours. */
-#define RNL_FLOW_CLOSE_ANSWER 0x80000000u
+#define RNL_FLOW_CLOSE_REPLY 0x80000000u
 void rnl_flow_peer_closes(struct rnl_flow *f, uint32_t reason, uint64_t now_ns);
 /* true = a CLOSE with *reason has to be sent now. */
 bool rnl_flow_close_due(const struct rnl_flow *f, uint64_t now_ns, uint32_t *reason);

@@ -240,7 +240,7 @@ uint32_t rnl_flow_repeat_close(struct rnl_flow *f, unsigned char *at, size_t mos
 static bool is_lone(const struct rnl_flow *f, uint64_t now_ns)
 {
     return f->sent.count == 0 && f->wanted && f->sent.size && f->received.unacknowledged && f->state == RNL_FLOW_UP &&
-           !(f->probes | f->ping | f->timeouts | f->answer_close) && !f->probe_answer && f->mtu.due_ns > now_ns &&
+           !(f->probes | f->ping | f->timeouts | f->close_reply_due) && !f->probe_reply && f->mtu.due_ns > now_ns &&
            (!f->judge || f->congest.window >> 8 >= rnl_flow_packet(f)) && f->loss.verdict_ns == UINT64_MAX &&
            now_ns >= f->pace.release_ns && now_ns - f->last_sent_ns < f->config->linger_ns &&
            !f->config->keepalive_ns && f->keys.tx_confirmed && f->keys.tx_sealed < f->keys.limits->change_after &&
@@ -317,9 +317,9 @@ uint32_t rnl_flow_output(struct rnl_flow *f, unsigned char *at, size_t most, uin
         return 0;
     if (f->received.due_ns <= now_ns && (bytes = put_ack(f, at, room, now_ns)) > 0)
         return bytes;
-    if (f->probe_answer) {
-        bytes = put_probe(f, at, room, RNL_PROBE_REPLY, f->probe_answer);
-        f->probe_answer = 0;
+    if (f->probe_reply) {
+        bytes = put_probe(f, at, room, RNL_PROBE_REPLY, f->probe_reply);
+        f->probe_reply = 0;
         if (bytes)
             return bytes;
     }
@@ -353,13 +353,13 @@ bool rnl_flow_has_output(struct rnl_flow *f, uint64_t now_ns)
 
 bool rnl_flow_has_more(const struct rnl_flow *f, uint64_t now_ns)
 {
-    return f->wanted || f->probes || f->ping || f->probe_answer || f->answer_close || f->state != RNL_FLOW_UP ||
+    return f->wanted || f->probes || f->ping || f->probe_reply || f->close_reply_due || f->state != RNL_FLOW_UP ||
            f->received.due_ns <= now_ns || f->mtu.due_ns <= now_ns;
 }
 
 bool rnl_flow_is_urgent(const struct rnl_flow *f)
 {
-    return f->wanted || f->probes || f->ping || f->probe_answer || f->answer_close || f->state != RNL_FLOW_UP ||
+    return f->wanted || f->probes || f->ping || f->probe_reply || f->close_reply_due || f->state != RNL_FLOW_UP ||
            f->received.due_ns == 0 || f->sent.count;
 }
 

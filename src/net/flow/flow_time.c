@@ -154,7 +154,7 @@ static void silence(struct rnl_flow *f, uint64_t due_ns, uint64_t now_ns)
     if (now_ns - due_ns > bound)
         f->heard_ns = rnl_flow_min(f->heard_ns + (now_ns - due_ns - bound), now_ns);
     uint64_t silent = now_ns - f->heard_ns;
-    uint64_t unsure = f->vouched_ns > f->heard_ns && f->vouched_ns <= now_ns ? now_ns - f->vouched_ns : silent;
+    uint64_t unsure = f->attested_ns > f->heard_ns && f->attested_ns <= now_ns ? now_ns - f->attested_ns : silent;
     if (f->config->dead_ns && unsure >= f->config->dead_ns >> RNL_BUG(swarm_dead_too_soon) &&
         f->timeouts >= RNL_FLOW_DEAD_TIMEOUTS && !RNL_BUG(flow_never_dead))
         f->state = RNL_FLOW_DEAD;
@@ -182,7 +182,7 @@ void rnl_flow_relax(struct rnl_flow *f)
 
 void rnl_flow_attest(struct rnl_flow *f, uint64_t when_ns)
 {
-    f->vouched_ns = when_ns;
+    f->attested_ns = when_ns;
 }
 
 bool rnl_flow_is_idle_since(const struct rnl_flow *f, uint64_t since_ns)
@@ -225,7 +225,7 @@ uint64_t rnl_flow_deadline(const struct rnl_flow *f)
 {
     if (f->state >= RNL_FLOW_CLOSED)
         return UINT64_MAX;
-    if (f->judge || f->probe_answer || f->answer_close)
+    if (f->judge || f->probe_reply || f->close_reply_due)
         return 0;
     if (f->state == RNL_FLOW_DRAINING)
         return f->close_ns;
@@ -265,7 +265,7 @@ void rnl_flow_close(struct rnl_flow *f, uint32_t reason, int drain, uint64_t now
     if (f->state >= RNL_FLOW_DRAINING)
         return;
     f->state = RNL_FLOW_CLOSING;
-    f->close_reason = reason & ~RNL_FLOW_CLOSE_ANSWER;
+    f->close_reason = reason & ~RNL_FLOW_CLOSE_REPLY;
     f->drain = drain != 0;
     f->close_ns = now_ns;
 }
@@ -273,8 +273,8 @@ void rnl_flow_close(struct rnl_flow *f, uint32_t reason, int drain, uint64_t now
 bool rnl_flow_close_due(const struct rnl_flow *f, uint64_t now_ns, uint32_t *reason)
 {
     *reason = f->close_reason;
-    if (f->answer_close) {
-        *reason |= RNL_FLOW_CLOSE_ANSWER;
+    if (f->close_reply_due) {
+        *reason |= RNL_FLOW_CLOSE_REPLY;
         return true;
     }
     return f->state == RNL_FLOW_CLOSING && rnl_flow_drained(f) && now_ns >= f->close_ns;
@@ -282,8 +282,8 @@ bool rnl_flow_close_due(const struct rnl_flow *f, uint64_t now_ns, uint32_t *rea
 
 void rnl_flow_close_sent(struct rnl_flow *f, uint64_t now_ns)
 {
-    if (f->answer_close) {
-        f->answer_close = 0;
+    if (f->close_reply_due) {
+        f->close_reply_due = 0;
         return;
     }
     if (f->closes++ == RNL_FLOW_CLOSE_TRIES) {
@@ -295,13 +295,13 @@ void rnl_flow_close_sent(struct rnl_flow *f, uint64_t now_ns)
 
 void rnl_flow_peer_closes(struct rnl_flow *f, uint32_t reason, uint64_t now_ns)
 {
-    f->peer_reason = reason & ~RNL_FLOW_CLOSE_ANSWER;
+    f->peer_reason = reason & ~RNL_FLOW_CLOSE_REPLY;
     if (f->state < RNL_FLOW_DRAINING) {
         f->state = RNL_FLOW_DRAINING;
         f->close_ns = now_ns + 3 * rnl_flow_pto_ns(f);
     }
-    if (!(reason & RNL_FLOW_CLOSE_ANSWER))
-        f->answer_close = 1;
+    if (!(reason & RNL_FLOW_CLOSE_REPLY))
+        f->close_reply_due = 1;
 }
 
 bool rnl_flow_idle(const struct rnl_flow *f)

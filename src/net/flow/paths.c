@@ -11,15 +11,16 @@ static const uint64_t first_gap_ns = 50 * MS, most_gap_ns = 1000 * MS;
 /* The active path may take twice the round trip of the other path that has responded, and at least this time. */
 static const uint64_t least_chance_ns = 10 * MS;
 /* After a hint paths are challenged sooner; a hint is repeated at this interval, and counts for so long. */
-static const uint64_t hinted_patience_ns = 10 * MS, hint_every_ns = 250 * MS, hint_counts_ns = 1000 * MS;
+static const uint64_t hinted_stall_ns = 10 * MS, hint_every_ns = 250 * MS, hint_counts_ns = 1000 * MS;
 
-void rnl_paths_init(struct rnl_paths *w, unsigned count, unsigned active, uint64_t stall_limit_ns, uint64_t settled_ns)
+void rnl_paths_init(struct rnl_paths *w, unsigned count, unsigned active, uint64_t stall_limit_ns,
+                    uint64_t confirmed_ns)
 {
     memset(w, 0, sizeof *w);
     w->count = (uint8_t)(count < RNL_FLOW_PATHS_MAX ? count : RNL_FLOW_PATHS_MAX);
     w->active = (uint8_t)active;
     w->stall_limit_ns = stall_limit_ns;
-    w->settled_ns = settled_ns;
+    w->confirmed_ns = confirmed_ns;
 }
 
 static void no_hint(struct rnl_paths *w, unsigned from)
@@ -36,10 +37,10 @@ void rnl_paths_set_active(struct rnl_paths *w, unsigned path)
 }
 
 /* Ends the challenges: their responses are no longer accepted. */
-static void settle(struct rnl_paths *w)
+static void end_challenges(struct rnl_paths *w)
 {
     memset(w->path, 0, sizeof w->path);
-    w->asking = w->proved = 0;
+    w->challenging = w->proved = 0;
     w->gap_ns = first_gap_ns;
     w->next_ns = 0;
 }
@@ -49,10 +50,10 @@ static uint64_t chance_until(const struct rnl_paths *w)
     return w->proved_ns + (2 * w->rtt_ns > least_chance_ns ? 2 * w->rtt_ns : least_chance_ns);
 }
 
-static uint64_t patience(const struct rnl_paths *w, uint64_t now_ns)
+static uint64_t stall_limit(const struct rnl_paths *w, uint64_t now_ns)
 {
     int hinted = w->hinted_ns && now_ns < w->hinted_ns + hint_counts_ns;
-    return hinted && hinted_patience_ns < w->stall_limit_ns ? hinted_patience_ns : w->stall_limit_ns;
+    return hinted && hinted_stall_ns < w->stall_limit_ns ? hinted_stall_ns : w->stall_limit_ns;
 }
 
 unsigned rnl_paths_step(struct rnl_paths *w, uint64_t stuck_ns, uint64_t looked_ns, uint64_t now_ns, int *move)
@@ -60,18 +61,18 @@ unsigned rnl_paths_step(struct rnl_paths *w, uint64_t stuck_ns, uint64_t looked_
     *move = 0;
     if (w->works_ns && now_ns - w->works_ns < stuck_ns)
         stuck_ns = now_ns - w->works_ns;
-    if (stuck_ns == 0 || stuck_ns < patience(w, now_ns)) {
-        if (w->asking)
-            settle(w);
+    if (stuck_ns == 0 || stuck_ns < stall_limit(w, now_ns)) {
+        if (w->challenging)
+            end_challenges(w);
         return 0;
     }
-    if (!w->asking) {
-        settle(w);
-        w->asking = 1;
+    if (!w->challenging) {
+        end_challenges(w);
+        w->challenging = 1;
     }
     if (w->proved && looked_ns >= chance_until(w)) {
         rnl_paths_set_active(w, w->proved - 1u);
-        settle(w);
+        end_challenges(w);
         w->works_ns = 0;
         *move = 1;
         return 0;
@@ -88,22 +89,22 @@ void rnl_paths_challenged(struct rnl_paths *w, unsigned path, uint64_t value, ui
     struct rnl_path_challenges *a = &w->path[path];
     a->value[a->next] = value;
     a->number[a->next] = number;
-    a->asked_ns[a->next] = now_ns;
+    a->sent_ns[a->next] = now_ns;
     a->next = (uint8_t)((a->next + 1) % RNL_PATHS_CHALLENGES);
 }
 
 bool rnl_paths_response(struct rnl_paths *w, unsigned path, uint64_t value, uint64_t now_ns)
 {
-    if (!w->asking || path >= w->count || value == 0)
+    if (!w->challenging || path >= w->count || value == 0)
         return false;
     for (unsigned k = 0; k < RNL_PATHS_CHALLENGES; k++) {
         struct rnl_path_challenges *a = &w->path[path];
         if (a->value[k] != value)
             continue;
         a->value[k] = 0;
-        uint64_t took_ns = now_ns - a->asked_ns[k];
+        uint64_t took_ns = now_ns - a->sent_ns[k];
         if (path == w->active) {
-            settle(w);
+            end_challenges(w);
             w->works_ns = now_ns;
             w->hinted_ns = 0;
         } else if (!w->proved) {
@@ -122,7 +123,7 @@ int rnl_paths_pending(const struct rnl_paths *w, unsigned path, uint64_t number)
 {
     for (unsigned k = 0; path < w->count && k < RNL_PATHS_CHALLENGES; k++)
         if (w->path[path].value[k] != 0 && w->path[path].number[k] == number)
-            return w->asking;
+            return w->challenging;
     return 0;
 }
 
@@ -140,12 +141,12 @@ bool rnl_paths_hint(struct rnl_paths *w, unsigned path, uint64_t next, uint64_t 
         return false;
     if (w->hint_number && acked >= w->hint_number) {
         w->hinted_ns = 0;
-        if (now_ns < w->question_ns + w->settled_ns)
+        if (now_ns < w->hint_sent_ns + w->confirmed_ns)
             return false;
     }
     if (w->hinted_ns && now_ns < w->hinted_ns + hint_every_ns)
         return false;
-    w->hinted_ns = w->question_ns = now_ns;
+    w->hinted_ns = w->hint_sent_ns = now_ns;
     w->hint_number = next;
     return true;
 }

@@ -17,13 +17,13 @@
  *      +--------------- another path responds, the active one does not: it is active ----------+
  *
  * Each side decides for what it sends. The two may use different paths, and one direction of a path may be dead. A side
- * that has nothing in flight finds this out by asking when the peer's data come from another address than its active
+ * that has nothing in flight finds this out by a ping when the peer's data come from another address than its active
  * path, as they do when the peer has migrated. An active path that works is never left; one that is there again is used
  * when the present one is dead. So the peer's data may come from another address for good. They are no hint any more
  * once something that was sent after the first of them is acknowledged, until they come from yet another address, or
  * the peer shows that it is in trouble, by challenging a path that is not the active one. Without this last rule a side
  * that only receives would never learn that its active path has died since, because the peer finds its own path alive.
- * A peer that knows only one address of ours challenges none; so it is asked again every `settled_ns` while its data
+ * A peer that knows only one address of ours challenges none; so it is pinged again every `confirmed_ns` while its data
  * come from another address. */
 #ifndef RNL_NET_FLOW_PATHS_H
 #define RNL_NET_FLOW_PATHS_H
@@ -41,27 +41,27 @@ enum {
 struct rnl_paths {
     struct rnl_path_challenges {
         uint64_t value[RNL_PATHS_CHALLENGES]; /* 0 = none */
-        uint64_t asked_ns[RNL_PATHS_CHALLENGES];
+        uint64_t sent_ns[RNL_PATHS_CHALLENGES];
         uint64_t number[RNL_PATHS_CHALLENGES]; /* of the packet that carried it */
         uint8_t next;                          /* the place of the oldest, which the next one takes */
     } path[RNL_FLOW_PATHS_MAX];
     uint64_t stall_limit_ns;
     uint64_t next_ns, gap_ns; /* the time of the next challenges, and the interval to those after them */
-    uint64_t hinted_ns;       /* when the peer's data came from another address and we asked; 0 = not lately */
-    uint64_t hint_number;     /* of our packet that asks, or of a later one; 0 = none yet */
-    uint64_t question_ns;     /* when it was sent; once it is acknowledged, nothing is asked for settled_ns */
-    uint64_t settled_ns;
+    uint64_t hinted_ns;       /* when the peer's data came from another address and a ping was due; 0 = not lately */
+    uint64_t hint_number;     /* of our packet that pings, or of a later one; 0 = none yet */
+    uint64_t hint_sent_ns;    /* when it was sent; once it is acknowledged, none follows for confirmed_ns */
+    uint64_t confirmed_ns;
     uint64_t rtt_ns;       /* of the quickest response of the path that was proved */
     uint64_t proved_ns;    /* when its first response came */
     uint64_t works_ns;     /* when the active path last responded; 0 = it was never challenged */
     uint8_t count, active; /* the number of paths, and which one is active */
-    uint8_t asking;        /* challenges are in flight */
+    uint8_t challenging;   /* challenges are in flight */
     uint8_t proved;        /* 1 + the path that has responded; 0 = none */
     uint8_t from;          /* 1 + the path that the peer's data come from; 0 = the active one */
 };
 
 void rnl_paths_init(struct rnl_paths *paths, unsigned count, unsigned active, uint64_t stall_limit_ns,
-                    uint64_t settled_ns);
+                    uint64_t confirmed_ns);
 /* Returns the bits of the paths that have to be challenged now. `stuck_ns` is how long nothing has been acknowledged, 0
  * if something has, and everything that had arrived by `looked_ns` has been taken in. *move = 1 says that paths->active
  * has changed, and paths->rtt_ns is the time that its response took. */
@@ -78,7 +78,7 @@ int rnl_paths_pending(const struct rnl_paths *paths, unsigned path, uint64_t num
 /* `path` is the active path from now on, and what was known of the one before is forgotten. */
 void rnl_paths_set_active(struct rnl_paths *paths, unsigned path);
 /* Data of the peer came from `path`. `next` is the number of our next packet, `acked` the largest acknowledged. true =
- * it is time to ask whether our packets still arrive. */
+ * it is time for a ping, which shows whether our packets still arrive. */
 bool rnl_paths_hint(struct rnl_paths *paths, unsigned path, uint64_t next, uint64_t acked, uint64_t now_ns);
 /* The peer's challenge came from `path`. */
 void rnl_paths_doubt(struct rnl_paths *paths, unsigned path);

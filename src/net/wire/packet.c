@@ -240,8 +240,8 @@ uint32_t rnl_path_encode(unsigned char *at, uint32_t body, uint32_t room, uint32
 bool rnl_path_decode(const unsigned char *at, const struct rnl_packet *p, struct rnl_path_word *word)
 {
     const unsigned char *b = at + p->body;
-    if (p->type != RNL_PACKET_PATH || p->body_bytes < RNL_PATH_BODY || b[0] > RNL_PATH_ANSWER || !all_zero(b + 1, 7) ||
-        !all_zero(b + RNL_PATH_BODY, p->body_bytes - RNL_PATH_BODY) || rnl_get64(b + 8) == 0)
+    if (p->type != RNL_PACKET_PATH || p->body_bytes < RNL_PATH_BODY || b[0] > RNL_PATH_RESPONSE ||
+        !all_zero(b + 1, 7) || !all_zero(b + RNL_PATH_BODY, p->body_bytes - RNL_PATH_BODY) || rnl_get64(b + 8) == 0)
         return false;
     *word = (struct rnl_path_word){b[0], rnl_get64(b + 8)};
     return true;

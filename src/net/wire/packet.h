@@ -222,7 +222,7 @@ uint32_t rnl_probe_encode(unsigned char *at, uint32_t body, uint32_t room, const
 bool rnl_probe_decode(const unsigned char *at, const struct rnl_packet *p, struct rnl_probe *probe);
 /* A challenge is sent to an address of the peer that is not proved yet, and its response comes back from there. Both
  * are datagrams of `bytes`, as long as data, so that they prove the path for data. */
-enum rnl_path_kind { RNL_PATH_CHALLENGE = 0, RNL_PATH_ANSWER };
+enum rnl_path_kind { RNL_PATH_CHALLENGE = 0, RNL_PATH_RESPONSE };
 struct rnl_path_word {
     uint8_t kind;
     uint64_t value; /* not 0 */
