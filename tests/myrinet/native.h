@@ -22,7 +22,7 @@
 static struct fuzz_input input;
 #endif
 
-static uint32_t regs[NIC_REGISTERS], status = HDONE | SDONE, armed;
+static uint32_t regs[NIC_REGISTERS], status = HDONE | SDONE, armed, ticking;
 static uint64_t seed, sends, dmas, packets, interrupts;
 
 static uint64_t into_host; /* transfers */
@@ -66,6 +66,10 @@ static void must(int holds, const char *what)
 static void arrive(void)
 {
     uint32_t fits = regs[RML] - regs[RMP], words = 1 + chance(12), n;
+#ifdef FRAGMENTS
+    if (chance(3))
+        words = fits / 4;
+#endif
     unsigned char *to = (unsigned char *)(uintptr_t)&card + regs[RMP];
     if (words * 4 > fits)
         return;
@@ -104,6 +108,8 @@ static void happen(void)
         status |= SDONE;
     if (armed && !(status & RECV) && chance(4) == 0)
         arrive();
+    if (ticking && chance(40) == 0)
+        status |= TIMER;
     if (chance(6) == 0)
         host_writes();
 }
@@ -147,6 +153,10 @@ void nic_write(unsigned r, uint32_t v)
     case HIRQ:
         interrupts++;
         break;
+    case TMR:
+        status &= ~(uint32_t)TIMER;
+        ticking = v != 0;
+        break;
     default:
         break;
     }
@@ -157,7 +167,7 @@ static void begin(void)
     memset((void *)(uintptr_t)&card, 0, sizeof card);
     memset(regs, 0, sizeof regs);
     status = HDONE | SDONE;
-    armed = 0;
+    armed = ticking = 0;
     sends = dmas = packets = interrupts = into_host = 0;
     filling = 1;
     host_fills();

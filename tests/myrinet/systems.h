@@ -4,10 +4,20 @@
 #ifndef RNL_TESTS_PAPER_SYSTEMS_H
 #define RNL_TESTS_PAPER_SYSTEMS_H
 
-static const char *const systems[][2] = {
-    {"simple", "H-PP"},  {"fm1", "H-S"},          {"fm1-polls", "H-A"},       {"fm2", "H-FM2"},
-    {"vmmc", "H-P"},     {"bip", "H-PP"},         {"bip-tuned", "H-PP"},      {"pm", "H-P"},
-    {"pm-tuned", "H-P"}, {"pm-uncached", "H-PP"}, {"pm-tuned-cached", "H-PP"}};
+static const char *const systems[][2] = {{"simple", "H-PP"},
+                                         {"fm1", "H-S"},
+                                         {"fm1-polls", "H-A"},
+                                         {"fm2", "H-FM2"},
+                                         {"vmmc", "H-P"},
+                                         {"bip", "H-PP"},
+                                         {"bip-tuned", "H-PP"},
+                                         {"pm", "H-P"},
+                                         {"pm-tuned", "H-P"},
+                                         {"pm-uncached", "H-PP"},
+                                         {"pm-tuned-cached", "H-PP"},
+                                         {"fmmc", "H-A"},
+                                         {"fmmc-small", "H-A"},
+                                         {"fmmc-no-multicast", "H-A"}};
 enum { SYSTEMS = sizeof systems / sizeof systems[0] };
 
 #endif

@@ -44,7 +44,7 @@ static void draw_machine(struct myri_machine *m)
     MUST(myri_machine_builtin(names[below(5)], m) == 0);
     for (uint32_t changes = below(4); changes; changes--) {
         char text[64];
-        uint32_t k = below(MYRI_M_COUNT);
+        uint32_t k = below(MYRI_M_page + 1); /* what came later changes nothing that is measured here */
         double v = k == MYRI_M_page ? (double)(1024u << below(5)) : m->v[k] * pow(2, (double)below(65) / 16 - 2);
         if (below(6) == 0)
             v = 0;
@@ -56,11 +56,15 @@ static void draw_machine(struct myri_machine *m)
 static void draw(struct myri_experiment *x)
 {
     struct myri_machine m;
-    uint32_t n = 0;
+    uint32_t n = 0, first = 0, later;
     drawn = 0;
     const struct myri_system *drawn_from[64], *cache = myri_system_find("pm-cache");
-    for (size_t i = 0; myri_systems[i]; i++)
-        if (myri_systems[i] != cache) /* which came later, and is drawn last */
+    while (strcmp(myri_systems[first]->name, "probe") != 0)
+        first++;
+    for (later = ++first; myri_systems[later]; later++)
+        ;
+    for (uint32_t i = 0; i < first; i++) /* those behind the probe came later, and are drawn last, as is this one */
+        if (myri_systems[i] != cache)
             drawn_from[n++] = myri_systems[i];
     const struct myri_system *s = drawn_from[below(n)];
     draw_machine(&m);
@@ -87,6 +91,17 @@ static void draw(struct myri_experiment *x)
         x->places = below(40);
     if (strcmp(s->name, "pm-uncached") == 0 && below(2))
         x->system = cache;
+    if (below(3) == 0) {
+        x->system = myri_systems[first + below(later - first)];
+        x->bytes = x->bytes < x->system->most ? x->bytes : x->system->most;
+    }
+    if (x->measure == MYRI_WIRE_COST && below(2))
+        x->measure = (enum myri_measure)(MYRI_TO_ALL + below(3));
+    if (x->measure == MYRI_TO_ALL || x->measure == MYRI_ALL_RATE) {
+        x->receivers = below(9);
+        x->bringer = (enum myri_bringer)below(3);
+        x->senders = 0;
+    }
 }
 
 /* Both send first and take in then: with a `send` that returns when the other has made room, neither comes to that. */

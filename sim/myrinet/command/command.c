@@ -11,8 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MACHINE    "--machine --machine-file --set "
-#define EXPERIMENT "--count --packet --buffers --cold --seed --senders --processes --places --slow --attention --bad "
+#define MACHINE "--machine --machine-file --set "
+#define EXPERIMENT                                                                                                    \
+    "--count --packet --buffers --cold --seed --senders --processes --places --slow --attention --bad --lost --late " \
+    "--receivers --bringer "
 static const struct command {
     const char *name, *takes, *what;
     int (*main)(struct myri_cmd_options *);
@@ -59,6 +61,10 @@ static const struct choice {
      "                     (answer)"},
     {"--attention", "HOW", "how a host that computes sees what comes (answer): polls, interrupts, or a processor"},
     {"--bad", "P", "part of the packets with a wrong CRC, like 0.01"},
+    {"--lost", "P", "part of the packets that the network loses"},
+    {"--late", "P", "part of the packets that take a longer way, where later ones overtake them"},
+    {"--receivers", "N", "that one node sends to (to-all, all-rate)"},
+    {"--bringer", "WHO", "brings it to them (to-all, all-rate): the system, repeats, or hosts, which send on"},
     {"--bounds", "", "how far VALUE, or each fitted one, can be moved with each row inside"},
     {"--plot", "DIR", "also draw it there, with gnuplot"},
     {"--json", "", "JSON instead of a table"},
@@ -159,6 +165,17 @@ static int attention(const char *text, enum myri_attention *out)
     return myri_cmd_wrong("--attention takes polls, interrupts or processor, not '%s'", text);
 }
 
+static int bringer(const char *text, enum myri_bringer *out)
+{
+    static const char *const names[] = {"system", "repeats", "hosts"};
+    for (int i = 0; i < 3; i++)
+        if (strcmp(text, names[i]) == 0) {
+            *out = (enum myri_bringer)i;
+            return 0;
+        }
+    return myri_cmd_wrong("--bringer takes system, repeats or hosts, not '%s'", text);
+}
+
 static int take_option(struct myri_cmd_options *o, const char *name, const char *v)
 {
     if (strcmp(name, "--machine") == 0)
@@ -195,6 +212,14 @@ static int take_option(struct myri_cmd_options *o, const char *name, const char 
         return number(name, v, 0, 1e6, &o->slow_us);
     else if (strcmp(name, "--bad") == 0)
         return number(name, v, 0, 1, &o->bad);
+    else if (strcmp(name, "--lost") == 0)
+        return number(name, v, 0, 1, &o->lost);
+    else if (strcmp(name, "--late") == 0)
+        return number(name, v, 0, 1, &o->late);
+    else if (strcmp(name, "--receivers") == 0)
+        return whole(name, v, 31, &o->receivers);
+    else if (strcmp(name, "--bringer") == 0)
+        return bringer(v, &o->bringer);
     else
         return myri_cmd_wrong("there is no option %s, or it is there too often; --help lists them", name);
     return 0;
@@ -321,8 +346,12 @@ int myri_cmd_measure(const struct myri_cmd_options *o, const struct myri_system 
     if ((o->slow_us > 0 || slow) && !asks && m != MYRI_GOODPUT && m != MYRI_WIRE_COST)
         return myri_cmd_wrong("slow has no effect on %s: it is of goodput, wire-cost, answer and answer-cost",
                               myri_measure_name((enum myri_measure)m));
-    if (o->attention != MYRI_BY_POLLS && !asks)
-        return myri_cmd_wrong("--attention has no effect on %s: it is of answer and answer-cost",
+    int to_all = m == MYRI_TO_ALL || m == MYRI_ALL_RATE;
+    if (o->bringer != MYRI_BY_SYSTEM && !to_all)
+        return myri_cmd_wrong("--bringer has no effect on %s: it is of to-all and all-rate",
+                              myri_measure_name((enum myri_measure)m));
+    if (o->attention != MYRI_BY_POLLS && !asks && !to_all)
+        return myri_cmd_wrong("--attention has no effect on %s: it is of answer, answer-cost, to-all and all-rate",
                               myri_measure_name((enum myri_measure)m));
     *out = (enum myri_measure)m;
     return 0;
@@ -367,6 +396,10 @@ void myri_cmd_prepare(const struct myri_cmd_options *o, struct myri_experiment *
     x->seed = o->seed;
     x->cold = o->cold;
     x->senders = o->senders;
+    x->receivers = o->receivers;
+    x->bringer = o->bringer;
+    x->lost_per_2_32 = (uint64_t)(o->lost * 4294967296.0);
+    x->late_per_2_32 = (uint64_t)(o->late * 4294967296.0);
     x->processes = o->processes;
     x->places = o->places;
     x->slow_us = o->slow_us;

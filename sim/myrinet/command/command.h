@@ -11,9 +11,10 @@ enum { MYRI_CMD_SETS = 32 };
 struct myri_cmd_options {
     const char *what, *machine, *machine_file, *measure, *plot, *over, *set[MYRI_CMD_SETS];
     int sets, json, cold, bounds, seed_given;
-    uint32_t bytes, count, packet, buffers, senders, processes, places, seed;
+    uint32_t bytes, count, packet, buffers, senders, receivers, processes, places, seed;
     enum myri_attention attention;
-    double slow_us, bad;
+    enum myri_bringer bringer;
+    double slow_us, bad, lost, late;
 };
 
 /* Each prints, and returns the exit status. */

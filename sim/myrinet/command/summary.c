@@ -17,6 +17,10 @@ enum { FIRST_INSIDE = 9 };
  * row is described, and nothing is predicted by it. */
 static const char in_sight[] = "27c 31a 38b 38c";
 
+/* Of the held rows of systems that were built later (class second), those that were inside when their system was first
+ * compared with them, before anything was changed with knowledge of them (log.md, from 48 on). */
+static const char second_first[] = "39a 39b 39c 39d";
+
 static void add_miss(struct myri_cmd_misses *k, const struct myri_answer *a)
 {
     k->rows++;
@@ -28,6 +32,11 @@ static void add_miss(struct myri_cmd_misses *k, const struct myri_answer *a)
 
 void myri_cmd_sums_add(struct myri_cmd_sums *s, const struct myri_row *r, const struct myri_answer *a)
 {
+    if (a->answered && strcmp(r->field[MYRI_ROW_CLASS], "second") == 0) {
+        s->second++;
+        s->second_inside += a->inside;
+        s->second_first += myri_names_has(second_first, r->field[MYRI_ROW_ID]);
+    }
     if (!a->answered || strcmp(r->field[MYRI_ROW_CLASS], "held") != 0)
         return;
     s->answered++;
@@ -112,8 +121,20 @@ static int print_order(myri_row_machine *change, void *arg)
     return 0;
 }
 
+static void print_second(const struct myri_cmd_sums *s)
+{
+    if (s->second)
+        printf("held rows of later systems (second): inside at the first comparison %d of %d, and now %d\n",
+               s->second_first, s->second, s->second_inside);
+}
+
 int myri_cmd_sums_print(const struct myri_cmd_sums *s, int whole, myri_row_machine *change, void *arg)
 {
+    if (!s->answered && s->second) {
+        putchar('\n');
+        print_second(s);
+        return 0;
+    }
     if (!s->answered) {
         puts("\nheld rows: no rows of that class are among these");
         return 0;
@@ -123,6 +144,7 @@ int myri_cmd_sums_print(const struct myri_cmd_sums *s, int whole, myri_row_machi
     if (whole)
         printf("inside at the first comparison %d of %d, and now %d, of which %d with the row in sight (%s)\n",
                FIRST_INSIDE, s->answered, s->inside, s->in_sight, in_sight);
+    print_second(s);
     if (!s->figures)
         puts("off in the mean: no rows with a figure");
     else

@@ -68,7 +68,6 @@ static const char *what_is_missing(const struct myri_row *r)
         {"vrpc", "no vRPC here: what its library takes is not given"},
         {"shrimp", "other hardware: SHRIMP's interface"},
         {"myricom-api", "closed firmware: Myricom's API"},
-        {"fmmc", "no FM/MC here: multicast and its credits on the card, interrupts"},
         {"panda", "no Panda here (RPC, group), nor FM/MC below it"},
         {"orca", "no Orca here (runtime, objects, programs), nor Panda and FM/MC below it"},
         {"orca-initial", "no Orca here (runtime, Amoeba's threads), nor Panda below it"},

@@ -217,7 +217,8 @@ enum plan_kind {
     LONG_CHEAPER,
     WC_ABOVE_COPY,
     DMA_ABOVE_PIN,
-    IN_ORDER
+    IN_ORDER,
+    DIFFERENCE
 };
 
 static const struct experiment_plan {
@@ -225,7 +226,7 @@ static const struct experiment_plan {
     enum plan_kind kind;
     enum myri_measure measure;
     uint32_t bytes, packet; /* PEAK, HALF: the largest size. SHARE: the least, and in `packet` the largest */
-    const char *system;     /* if it is not the row's own. SHARE: of whose rate */
+    const char *system;     /* if it is not the row's own. SHARE: of whose rate. DIFFERENCE: what is less by so much */
 } plans[] = {
     {"7a", MEASURE, MYRI_ONE_WAY, 16, 0, NULL},
     {"7b", PEAK, MYRI_STREAM_RATE, 4096, 0, NULL},
@@ -258,6 +259,17 @@ static const struct experiment_plan {
     {"38b", MEASURE, MYRI_ROUND_TRIP, 248, 0, "fm1-polls"},
     {"38c", MEASURE, MYRI_STREAM_RATE, 16384, 0, "fm1-polls"},
     {"33", IN_ORDER, 0, 0, 0, "probe"},
+    {"39a", MEASURE, MYRI_ROUND_TRIP, 16, 0, NULL},
+    {"39b", MEASURE, MYRI_ROUND_TRIP, 64, 0, NULL},
+    {"39c", MEASURE, MYRI_ROUND_TRIP, 248, 0, NULL},
+    {"39d", MEASURE, MYRI_STREAM_RATE, 16384, 0, NULL},
+    {"40a", DIFFERENCE, MYRI_ROUND_TRIP, 16, 0, "fmmc-no-locks"},
+    {"40b", DIFFERENCE, MYRI_ROUND_TRIP, 16, 0, "fmmc-no-multicast"},
+    {"40c", DIFFERENCE, MYRI_ROUND_TRIP, 16, 0, "fmmc-small"},
+    {"40d", DIFFERENCE, MYRI_ROUND_TRIP, 16, 0, "fmmc-no-objects"},
+    {"41", MEASURE, MYRI_FETCH, 4, 0, NULL},
+    {"42a", MEASURE, MYRI_ROUND_TRIP, 64, 120, NULL}, /* a fragment of 128 bytes with its header */
+    {"42b", MEASURE, MYRI_FETCH, 4, 120, NULL},
     {"52a", MEASURE, MYRI_ONE_WAY, 4, 0, NULL},
     {"52b", MEASURE, MYRI_STREAM_RATE, 256, 256, NULL},
     {"52c", MEASURE, MYRI_STREAM_RATE, 1024, 1024, NULL},
@@ -299,7 +311,7 @@ static double by_form(const struct closed_form *form, const struct experiment_pl
 /* The row's own, the plan's, or with `tuned` the one whose name has -tuned behind the system's. */
 static const struct myri_system *system_of(const struct myri_row *r, const struct experiment_plan *p, int tuned)
 {
-    const char *name = p->system && p->kind != SHARE ? p->system : r->field[MYRI_ROW_SYSTEM];
+    const char *name = p->system && p->kind != SHARE && p->kind != DIFFERENCE ? p->system : r->field[MYRI_ROW_SYSTEM];
     size_t n = strlen(r->field[MYRI_ROW_SYSTEM]);
     char second[2 * MYRI_ROW_TEXT];
     if (!tuned)
@@ -352,6 +364,13 @@ int myri_plan_answer(const struct myri_row *r, int tuned, myri_row_machine *chan
     case DMA_ABOVE_PIN:
         rc = always_above(&c, MYRI_LOCAL_RATE, MYRI_PIN_RATE, 64, &a->truth);
         break;
+    case DIFFERENCE: {
+        double less = 0;
+        rc = measure(&c, NULL, p->measure, p->bytes, p->packet, &a->ours);
+        rc = rc < 0 ? rc : measure(&c, p->system, p->measure, p->bytes, p->packet, &less);
+        a->ours -= less;
+        break;
+    }
     case IN_ORDER:
         rc = in_order(change, arg, &a->truth);
         break;

@@ -24,6 +24,9 @@ enum myri_measure {
     MYRI_ANSWER,      /* us: of a question to a host that computes, until the answer is there */
     MYRI_ANSWER_COST, /* us of computing that each question costs that host, its polls included */
     MYRI_WIRE_COST,   /* bytes on the wire for each byte that a program received: as GOODPUT, what else it cost */
+    MYRI_TO_ALL,      /* us: from a message to several, `receivers`, until the last of them has it */
+    MYRI_ALL_RATE,    /* MB/s of such messages one behind the other, at the last of them */
+    MYRI_FETCH,       /* us: a number, or what else another node's card has, is fetched */
     MYRI_MEASURES
 };
 /* ANSWER: who sees to what comes to a host that computes. */
@@ -31,6 +34,12 @@ enum myri_attention {
     MYRI_BY_POLLS,      /* the program itself, after each `slow_us` */
     MYRI_BY_INTERRUPTS, /* a handler that each message starts */
     MYRI_BY_PROCESSOR   /* another processor, which does nothing else than to poll */
+};
+/* TO_ALL, ALL_RATE: who brings a message to the receivers. */
+enum myri_bringer {
+    MYRI_BY_SYSTEM, /* its own way, or repeated sends where it has none */
+    MYRI_BY_REPEATS,
+    MYRI_BY_HOSTS /* a tree: node k sends on to nodes 2k+1 and 2k+2 */
 };
 const char *myri_measure_name(enum myri_measure);
 const char *myri_measure_unit(enum myri_measure);
@@ -42,15 +51,17 @@ struct myri_experiment {
     uint32_t bytes, count, packet;
     uint32_t buffers;   /* for what arrives, where a system lets one choose; 0 = its own */
     uint32_t senders;   /* GOODPUT, WIRE_COST: nodes that send to one more; 0 = 1 */
+    uint32_t receivers; /* TO_ALL, ALL_RATE: nodes beside the sender; 0 = 1 */
     uint32_t places;    /* in memory, from which messages are sent as chance has it; 0 = 1 */
     uint32_t processes; /* that have the card of each node attached; 0 = 1 */
     double jitter_us;   /* hosts wait up to this before each message, so that no phase is preferred; < 0: 16 */
     double
         slow_us; /* GOODPUT, WIRE_COST: the receiver computes this long after each message. ANSWER: before each poll */
-    enum myri_attention attention;
-    uint64_t bad_per_2_32, seed;
-    int no_skip, cold, profile; /* profile: cards count each instruction, for inspect */
-    const void *object;         /* another firmware than the system's own, or NULL */
+    enum myri_attention attention; /* TO_ALL: by interrupts, or all poll */
+    enum myri_bringer bringer;
+    uint64_t bad_per_2_32, lost_per_2_32, late_per_2_32, seed; /* of packets: wrong CRC; gone; overtaken */
+    int no_skip, cold, profile;                                /* profile: cards count each instruction, for inspect */
+    const void *object;                                        /* another firmware than the system's own, or NULL */
     size_t object_bytes;
     myri_hw_tracer *tracer; /* of the functions of firmware, too */
     void *tracer_arg;

@@ -4,7 +4,7 @@
  * A transfer runs in bursts. Whoever comes while one runs waits for its end, then goes first, and the transfer ends
  * that much later; before its first burst a transfer waits for whoever is on the bus. */
 #include "base/bug.h"
-#include "sim/myrinet/hw/hw.h"
+#include "sim/myrinet/os/process.h"
 
 #include <string.h>
 
@@ -51,6 +51,8 @@ static void wait_until(struct myri_task *t, uint64_t at)
 {
     while (myri_hw_now(t->host->hw) < at)
         rnl_sim_park_until(&t->coro, at);
+    if (t->process)
+        myri_process_account(t->process);
 }
 
 static int allowed(struct myri_task *t, uint32_t at, uint32_t words)
@@ -120,6 +122,17 @@ int myri_task_load(struct myri_task *t, uint32_t at, uint32_t *out)
     hw->count.loads++;
     myri_hw_trace(hw, t->host->id, MYRI_LANE_HOST, from, myri_hw_now(hw), "load", 4);
     return 0;
+}
+
+void myri_task_enable(struct myri_task *t, uint32_t mask)
+{
+    struct myri_hw *hw = t->host->hw;
+    uint64_t at_bus = take_bus(t->host, myri_hw_now(hw), hw->t.store);
+    myri_hw_trace(hw, t->host->id, MYRI_LANE_BUS, at_bus, at_bus + hw->t.store, "store", 4);
+    wait_until(t, at_bus + hw->t.store);
+    myri_card_wake(&hw->card[t->host->id], myri_hw_now(hw));
+    myri_card_enable(&hw->card[t->host->id], mask);
+    hw->count.stores++;
 }
 
 int myri_task_await(struct myri_task *t, uint32_t at, uint32_t wanted, int counter, uint32_t *out)
@@ -205,7 +218,9 @@ int myri_bus_dma(struct myri_card *c, uint64_t at)
 {
     struct myri_hw *hw = c->hw;
     struct myri_host *h = &hw->host[c->id];
-    uint32_t host = c->reg[EAR], sram = c->reg[LAR], n = c->reg[CTR];
+    uint32_t space = c->reg[EAR] >> 24, host = c->reg[EAR] & (MYRI_HW_MEMORY - 1), sram = c->reg[LAR], n = c->reg[CTR];
+    if (!space)
+        host = c->reg[EAR];
     if (!(c->status & HDONE)) {
         myri_hw_fault(hw, "node %u starts its host DMA engine while it works", c->id);
         return -1;
@@ -220,6 +235,12 @@ int myri_bus_dma(struct myri_card *c, uint64_t at)
         if (!h->pins[page] && !RNL_BUG(myrinet_pins_unchecked)) {
             myri_hw_fault(hw, "node %u: a DMA of %u bytes %s host address %u; its page %u is not pinned", c->id, n,
                           c->reg[DIR] == TO_HOST ? "to" : "from", host, page);
+            return -1;
+        }
+    for (uint32_t page = host / hw->page; page <= (host + n - 1) / hw->page; page++)
+        if (space && h->owner[page] != space && !RNL_BUG(myrinet_owners_unchecked)) {
+            myri_hw_fault(hw, "node %u: a DMA of %u bytes for space %u %s host address %u; its page %u is of space %u",
+                          c->id, n, space, c->reg[DIR] == TO_HOST ? "to" : "from", host, page, h->owner[page]);
             return -1;
         }
     c->dma.host = host;

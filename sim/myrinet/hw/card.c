@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { HALF_US = 500000 }; /* ps */
+
 static void look_again(struct myri_card *c)
 {
     c->turn.valid = 0;
@@ -131,7 +133,7 @@ static uint32_t load(struct myri_lanai *m, uint32_t reg)
         return c->status;
     case CLK:
         m->stores++; /* what it reads differs each time: this turn is none that repeats */
-        return (uint32_t)(m->now_ps / 500000);
+        return (uint32_t)(m->now_ps / HALF_US);
     case NODE:
         return c->id;
     default:
@@ -183,6 +185,29 @@ static void start_send(struct myri_card *c, uint64_t at)
     rnl_sim_at(hw->sim, &c->send.enter, at + hw->t.send_start);
 }
 
+/* Bits that the firmware, or the host, lets through. */
+static void interrupt_enabled(struct myri_card *c, uint64_t at)
+{
+    uint32_t now = c->irq_waits & c->reg[HIEN];
+    c->irq_waits &= ~now;
+    if (now)
+        myri_host_interrupt(&c->hw->host[c->id], at, now);
+}
+
+void myri_card_enable(struct myri_card *c, uint32_t mask)
+{
+    c->reg[HIEN] = mask;
+    interrupt_enabled(c, myri_hw_now(c->hw));
+}
+
+static void ran_down(struct rnl_sim *sim, struct rnl_sim_event *e)
+{
+    struct myri_hw *hw = rnl_sim_owner(sim);
+    struct myri_card *c = &hw->card[e->entity];
+    myri_card_wake(c, rnl_sim_now(sim));
+    c->status |= TIMER;
+}
+
 static void store(struct myri_lanai *m, uint32_t reg, uint32_t value)
 {
     struct myri_card *c = (struct myri_card *)m;
@@ -208,7 +233,17 @@ static void store(struct myri_lanai *m, uint32_t reg, uint32_t value)
         rnl_sim_at(c->hw->sim, &c->port.arm, at);
         break;
     case HIRQ:
-        myri_host_interrupt(&c->hw->host[c->id], at, value);
+        c->irq_waits |= value;
+        interrupt_enabled(c, at);
+        break;
+    case HIEN:
+        interrupt_enabled(c, at);
+        break;
+    case TMR:
+        c->status &= ~(uint32_t)TIMER;
+        rnl_sim_cancel(c->hw->sim, &c->timer);
+        if (value)
+            rnl_sim_at(c->hw->sim, &c->timer, at + value * (uint64_t)HALF_US);
         break;
     default:
         return;
@@ -225,6 +260,8 @@ int myri_card_init(struct myri_card *c, struct myri_hw *hw, uint32_t id, const v
     c->hw = hw;
     c->id = id;
     c->status = HDONE | SDONE;
+    c->reg[HIEN] = ~0u;
+    rnl_sim_event_init(&c->timer, ran_down, id);
     c->cpu.load = load;
     c->cpu.store = store;
     c->dma.snapshot = malloc(MYRI_LANAI_SRAM);

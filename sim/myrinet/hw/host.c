@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * host.c - memory, pages and their pins, tasks and what their work costs, interrupts. Tasks of one host have a
- * processor each; only interrupts take time from them. */
-#include "sim/myrinet/hw/hw.h"
+ * processor each, save those that are processes of one (os/process.h); interrupts take time from them. */
+#include "sim/myrinet/os/process.h"
 
 #include "base/error.h"
 
@@ -14,9 +14,9 @@ enum { STACK = 64 << 10 };
 uint32_t myri_host_take(struct myri_host *h, uint32_t bytes, int pinned)
 {
     uint32_t page = h->hw->page, pages = (bytes + page - 1) / page, first = h->taken;
-    if (pages > h->hw->pages - h->taken) {
+    if (pages > h->dealt_from - h->taken) {
         myri_hw_fault(h->hw, "host %u: %u pages of memory are asked for, %u of %u are left", h->id, pages,
-                      h->hw->pages - h->taken, h->hw->pages);
+                      h->dealt_from - h->taken, h->hw->pages);
         return MYRI_HW_NO_WATCH;
     }
     h->taken += pages;
@@ -52,6 +52,13 @@ void myri_task_spend(struct myri_task *t, uint64_t ps, const char *what)
 {
     struct myri_hw *hw = t->host->hw;
     uint64_t from = myri_hw_now(hw), until = from + ps;
+    if (t->process) {
+        myri_process_account(t->process);
+        from = myri_hw_now(hw);
+        myri_process_spend(t->process, ps);
+        myri_hw_trace(hw, t->host->id, MYRI_LANE_HOST, from, myri_hw_now(hw), what, 0);
+        return;
+    }
     while (myri_hw_now(hw) < until || (t->host->stolen_ps && !t->serves)) {
         if (!t->serves) {
             until += t->host->stolen_ps;
@@ -135,11 +142,15 @@ uint32_t myri_task_poll_among(struct myri_task *t, const uint32_t *at, const uin
             return n;
         t->watch = least;
         t->watch_to = most;
-        if (until == RNL_SIM_NEVER)
+        uint64_t end = t->process ? myri_process_quantum_end(t->process) : RNL_SIM_NEVER;
+        end = end < until ? end : until;
+        if (end == RNL_SIM_NEVER)
             rnl_sim_park(&t->coro);
         else
-            rnl_sim_park_until(&t->coro, until);
+            rnl_sim_park_until(&t->coro, end);
         t->watch = MYRI_HW_NO_WATCH;
+        if (t->process)
+            myri_process_account(t->process);
     }
     myri_hw_trace(hw, t->host->id, MYRI_LANE_HOST, from, myri_hw_now(hw), "wait", 0);
     /* Looks at those before it, and then: the line that the card has written is not in the cache any more. */
@@ -253,6 +264,7 @@ int myri_host_init(struct myri_host *h, struct myri_hw *hw, uint32_t id)
     h->hw = hw;
     h->id = id;
     h->taken = 1; /* page 0 is nobody's: a zero address is none */
+    h->dealt_from = hw->pages;
     h->memory = calloc(1, MYRI_HW_MEMORY);
     if (!h->memory)
         return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for the %d bytes of a host", MYRI_HW_MEMORY);

@@ -48,6 +48,7 @@ struct myri_hw_packet {
     uint32_t from, to, n, held;                 /* held: its sender's engine waits for it */
     uint64_t duration_ps, entered_ps, leave_ps; /* leave: the sender has it no sooner out of its SRAM */
     int bad;                                    /* its CRC will not be right */
+    int aside;                                  /* another way through the network holds it, whole */
     uint8_t bytes[MYRI_HW_PACKET];
 };
 
@@ -58,6 +59,8 @@ struct myri_card {
     struct myri_lanai cpu; /* first */
     struct myri_hw *hw;
     uint32_t id, status, reg[NIC_REGISTERS];
+    uint32_t irq_waits; /* bits of HIRQ that HIEN holds back */
+    struct rnl_sim_event timer;
     int idle; /* its program waits for an event: proved, not guessed (card.c) */
     uint64_t busy_from_ps;
     struct {
@@ -106,7 +109,7 @@ struct myri_card {
 };
 
 struct myri_hw_count {
-    uint64_t packets_sent, packets_received, packets_bad, bytes_sent, bytes_received;
+    uint64_t packets_sent, packets_received, packets_bad, packets_lost, bytes_sent, bytes_received;
     uint64_t dma_to_host, dma_from_host, stores, loads, interrupts, refused; /* refused: tasks outside their map */
 };
 
@@ -114,8 +117,11 @@ struct myri_host {
     struct myri_hw *hw;
     uint32_t id;
     uint8_t *memory;
-    uint8_t pins[MYRI_HW_MEMORY / MYRI_HW_PAGE_LEAST]; /* a page each */
-    uint32_t taken;                                    /* pages */
+    uint8_t pins[MYRI_HW_MEMORY / MYRI_HW_PAGE_LEAST];  /* a page each */
+    uint32_t taken;                                     /* pages, in a row */
+    uint8_t owner[MYRI_HW_MEMORY / MYRI_HW_PAGE_LEAST]; /* the space (os/space.h) that a page is of; 0: of none */
+    uint32_t spaces, dealt_from;                        /* how many; the first page that one of them has had */
+    uint64_t dealt;
     struct {
         uint32_t flag, stride, count; /* host address of the first place's last word; bytes; places, 0 = no ring */
     } ring;
@@ -144,8 +150,13 @@ struct myri_task {
     uint32_t watch, watch_to;  /* the host addresses it polls, from the first to the last, or MYRI_HW_NO_WATCH */
     int serves;                /* what it does is the handling of interrupts: they take no time from it */
     int ended;
+    struct myri_process *process; /* it shares processors with others (os/process.h); NULL: it has its own */
 };
 #define MYRI_HW_NO_WATCH 0xffffffffu
+
+/* An address for a card, of a frame that is a space's. */
+#define MYRI_SPACE_ADDRESS(space, at) ((uint32_t)(space) << 24 | (uint32_t)(at))
+_Static_assert(MYRI_HW_MEMORY <= 1 << 24, "the space's number lies above an address");
 
 struct myri_hw {
     struct rnl_sim *sim;
@@ -158,7 +169,7 @@ struct myri_hw {
     uint32_t tasks_left;
     uint64_t horizon_ps; /* the run is stopped with a fault beyond this */
     int no_skip;         /* execute idle turns instead of adding them up: the same, slower */
-    uint64_t bad_per_2_32;
+    uint64_t bad_per_2_32, lost_per_2_32, late_per_2_32; /* of packets: CRC wrong; gone; overtaken by later ones */
     struct myri_hw_count count;
     struct {
         uint64_t at_ps;
@@ -199,6 +210,8 @@ void myri_host_ring(struct myri_host *, uint32_t at, uint32_t stride, uint32_t c
 uint32_t myri_card_symbol(struct myri_hw *, const char *name);
 void myri_card_poke(struct myri_card *, uint32_t at, uint32_t value);
 uint32_t myri_card_peek(const struct myri_card *, uint32_t at);
+/* What the host's store to the card's HIEN does. */
+void myri_card_enable(struct myri_card *, uint32_t mask);
 void myri_card_poke_byte(struct myri_card *, uint32_t at, uint8_t value);
 
 /* -- inside a task; each call takes the time that the machine takes for it -- */
@@ -218,6 +231,8 @@ int myri_task_store_words(struct myri_task *, uint32_t sram, const uint32_t *, u
 /* The same through write-combining buffers, in lines of 32 bytes; plain stores where the machine has none. */
 int myri_task_combine(struct myri_task *, uint32_t sram, const uint32_t *, uint32_t words);
 int myri_task_load(struct myri_task *, uint32_t sram, uint32_t *out);
+/* A store to the register that says which bits of its card's interrupts reach this host. */
+void myri_task_enable(struct myri_task *, uint32_t mask);
 /* Loads until the word is `wanted`, or no longer less than it (counters), with a pause between two looks: who looks all
  * the time slows his own card's transfers down to half. 0, or -1: not in the map, or the machine has a fault. */
 int myri_task_await(struct myri_task *, uint32_t sram, uint32_t wanted, int counter, uint32_t *out);

@@ -46,7 +46,10 @@
     V(interrupt, "us", 0, 1e4)           \
     V(system_call, "us", 0, 1e4)         \
     V(pin_page, "us", 0, 1e4)            \
-    V(page, "bytes", 1024, 16384)
+    V(page, "bytes", 1024, 16384)        \
+    V(quantum, "us", 10, 1e6)            \
+    V(process_switch, "us", 0, 1e4)      \
+    V(thread_switch, "us", 0, 1e4)
 
 #define MYRI_MACHINE_ENUM(name, unit, least, most) MYRI_M_##name,
 enum myri_machine_value { MYRI_MACHINE_VALUES(MYRI_MACHINE_ENUM) MYRI_M_COUNT };

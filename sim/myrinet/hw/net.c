@@ -16,7 +16,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OVERHEAD_BYTES = 6, STREAM_CRC = 0x4352 }; /* route, type, CRC and the gap between packets */
+enum {
+    OVERHEAD_BYTES = 6,
+    STREAM_CRC = 0x4352,
+    STREAM_LOST = 0x4c4f,
+    STREAM_LATE = 0x4c41,
+    LATE_US = 40
+}; /* route, type, CRC and the gap between packets */
 
 static void free_packet(struct myri_hw_packet *p)
 {
@@ -116,7 +122,7 @@ static void flow(struct myri_card *c, uint64_t now)
         p->leave_ps = stopped ? now + hw->t.head : now;
         from->send.flowing = 1;
         rnl_sim_at(hw->sim, &from->send.go, p->leave_ps);
-    } else {
+    } else if (!p->aside) {
         from->slack_used -= p->n;
     }
     set_end(c, now);
@@ -180,6 +186,8 @@ void myri_net_enter(struct rnl_sim *sim, struct rnl_sim_event *e)
     struct myri_card *c = &hw->card[e->entity];
     struct myri_hw_packet *p = c->send.packet;
     uint64_t now = rnl_sim_now(sim), chance = rnl_sim_random(rnl_sim_seed(sim), STREAM_CRC, c->id, c->ordinal++);
+    uint64_t seed = rnl_sim_seed(sim), lost = rnl_sim_random(seed, STREAM_LOST, c->id, c->ordinal),
+             late = rnl_sim_random(seed, STREAM_LATE, c->id, c->ordinal), head = hw->t.head;
     c->send.packet = NULL;
     c->send.to = p->to;
     p->duration_ps = myri_machine_bytes(&hw->machine, MYRI_M_link_rate, p->n + OVERHEAD_BYTES);
@@ -191,8 +199,13 @@ void myri_net_enter(struct rnl_sim *sim, struct rnl_sim_event *e)
     }
     hw->count.packets_sent++;
     hw->count.bytes_sent += p->n;
-    if (c->slack_used + p->n <= (uint64_t)hw->machine.v[MYRI_M_slack]) {
-        c->slack_used += p->n;
+    int gone = rnl_sim_chance(lost, hw->lost_per_2_32);
+    p->aside = !gone && rnl_sim_chance(late, hw->late_per_2_32);
+    if (p->aside)
+        head += p->duration_ps + rnl_sim_below(late << 32, LATE_US * (uint64_t)1000000);
+    if (gone || p->aside || c->slack_used + p->n <= (uint64_t)hw->machine.v[MYRI_M_slack]) {
+        if (!gone && !p->aside)
+            c->slack_used += p->n;
         myri_card_wake(c, now);
         c->send.moving = 1;
         myri_card_share(c);
@@ -200,8 +213,13 @@ void myri_net_enter(struct rnl_sim *sim, struct rnl_sim_event *e)
     } else {
         p->held = 1;
     }
+    if (gone) {
+        hw->count.packets_lost++;
+        free_packet(p);
+        return;
+    }
     rnl_sim_event_init(&p->event, head_arrived, p->to);
-    rnl_sim_at(sim, &p->event, now + hw->t.head);
+    rnl_sim_at(sim, &p->event, now + head);
 }
 
 void myri_net_init(struct myri_card *c)

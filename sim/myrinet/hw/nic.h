@@ -7,14 +7,17 @@
  *   host DMA   EAR host address, LAR SRAM address, DIR direction, CTR bytes: writing it starts the transfer
  *   send       SRT route, SMP first byte, SMLT limit: writing it sends [SMP, SMLT) as one packet with its CRC
  *   receive    RMP first byte of room, RML limit: writing it opens the card for one packet; RLEN its length
- *   ISR        status bits; CLK half microseconds; HIRQ interrupts the host with a value; NODE whose card this is */
+ *   ISR        status bits; CLK half microseconds; NODE whose card this is
+ *   TMR        half microseconds until TIMER is set, once; 0 stops it; writing it clears TIMER
+ *   HIRQ       interrupts the host with a value, whose bits wait while HIEN, which is all ones at first, lacks them */
 #ifndef MYRI_NIC_H
 #define MYRI_NIC_H
 
 #include <stdint.h>
 
-enum { ISR, EAR, LAR, DIR, CTR, SRT, SMP, SMLT, RMP, RML, RLEN, CLK, HIRQ, NODE, NIC_REGISTERS };
-enum { HDONE = 1, SDONE = 2, RECV = 4, CRCERR = 8 }; /* HDONE, SDONE: that engine is idle; CRCERR comes with RECV */
+enum { ISR, EAR, LAR, DIR, CTR, SRT, SMP, SMLT, RMP, RML, RLEN, CLK, HIRQ, NODE, TMR, HIEN, NIC_REGISTERS };
+/* HDONE, SDONE: that engine is idle; CRCERR comes with RECV; TIMER: the timer has run down */
+enum { HDONE = 1, SDONE = 2, RECV = 4, CRCERR = 8, TIMER = 16 };
 enum { FROM_HOST = 0, TO_HOST = 1 };
 #define ROUTE_VALID 0x80000000u /* a route: this and the number of the node */
 

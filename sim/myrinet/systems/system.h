@@ -55,7 +55,9 @@ struct myri_system {
     void (*post)(struct myri_side *, uint32_t to, uint32_t bytes); /* or NULL: send */
     /* The next message, of `bytes` at most: its length, or 0 when none has come by the tick. */
     uint32_t (*receive)(struct myri_side *, uint32_t bytes, uint64_t until);
-    void (*finish)(struct myri_side *); /* before the task ends: what it owes others; or NULL */
+    void (*to_all)(struct myri_side *, uint32_t bytes); /* what lies in `out`, to all other nodes; or NULL */
+    uint32_t (*fetch)(struct myri_side *);              /* a number of another node's card; or NULL */
+    void (*finish)(struct myri_side *);                 /* before the task ends: what it owes others; or NULL */
     /* after all, also of a side that failed to open: what the state holds; or NULL */
     void (*close)(struct myri_side *);
 };

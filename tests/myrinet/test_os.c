@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * test_os.c - what systems for several processes need, against closed forms: the card's timer and the bits of its
+ * interrupts, packets that are lost or overtaken, processes on few processors, address spaces. */
+#include "sim/myrinet/os/process.h"
+#include "sim/myrinet/os/space.h"
+#include "tests/myrinet/machine.h"
+
+#include <string.h>
+
+static void write_register(struct myri_card *c, uint32_t reg, uint32_t value)
+{
+    if (c->cpu.now_ps < myri_hw_now(c->hw))
+        c->cpu.now_ps = myri_hw_now(c->hw);
+    c->cpu.store(&c->cpu, reg, value);
+}
+
+/* ---- timer, interrupts ---- */
+
+struct looked {
+    uint32_t early, late, stopped, again;
+};
+
+static void task_of_timer(struct myri_task *t, void *arg)
+{
+    struct looked *l = arg;
+    struct myri_card *c = &t->host->hw->card[t->host->id];
+    write_register(c, TMR, 20); /* 10 us behind the instruction that stores it */
+    myri_task_spend(t, 9999999, "wait");
+    l->early = c->status & TIMER;
+    myri_task_spend(t, 1000000, "wait");
+    l->late = c->status & TIMER;
+    write_register(c, TMR, 20);
+    l->again = c->status & TIMER;
+    write_register(c, TMR, 0);
+    myri_task_spend(t, 20000000, "wait");
+    l->stopped = c->status & TIMER;
+}
+
+static void the_timer_runs_down_once_and_can_be_stopped(void **state)
+{
+    (void)state;
+    struct looked l = {0};
+    struct myri_hw *hw = new_hw("H-PP", "systems/probe/firmware.hex");
+    myri_hw_task(hw, 0, task_of_timer, &l);
+    assert_int_equal(myri_hw_power(hw), 0);
+    assert_int_equal(myri_hw_run(hw), 0);
+    assert_int_equal(l.early, 0);
+    assert_int_equal(l.late, TIMER);
+    assert_int_equal(l.again, 0);
+    assert_int_equal(l.stopped, 0);
+    myri_hw_free(hw);
+}
+
+static void task_of_interrupts(struct myri_task *t, void *arg)
+{
+    uint64_t *took = arg, from;
+    struct myri_card *c = &t->host->hw->card[t->host->id];
+    myri_task_enable(t, 2);
+    write_register(c, HIRQ, 1);
+    myri_task_spend(t, 50000000, "wait");
+    took[0] = t->host->interrupts; /* held back */
+    write_register(c, HIRQ, 2);
+    myri_task_spend(t, 50000000, "wait");
+    took[1] = t->host->interrupts;
+    myri_task_enable(t, 3);
+    from = myri_hw_now(t->host->hw);
+    took[2] = myri_task_await_interrupt(t, took[1]);
+    took[3] = myri_hw_now(t->host->hw) - from;
+    from = myri_hw_now(t->host->hw);
+    myri_task_spend(t, 1000000, "compute"); /* who is interrupted pays */
+    took[4] = myri_hw_now(t->host->hw) - from;
+}
+
+static void interrupts_wait_for_their_bit_and_cost_what_the_machine_says(void **state)
+{
+    (void)state;
+    uint64_t took[5] = {0};
+    struct myri_hw *hw = new_hw("H-PP", "systems/probe/firmware.hex");
+    struct myri_task *t = myri_hw_task(hw, 0, task_of_interrupts, took);
+    t->serves = 1; /* of those so far nothing is taken from it */
+    assert_int_equal(myri_hw_power(hw), 0);
+    assert_int_equal(myri_hw_run(hw), 0);
+    assert_int_equal(took[0], 0);
+    assert_int_equal(took[1], 1);
+    assert_int_equal(took[2], 2);
+    assert_int_equal(took[3], 10000000);
+    assert_int_equal(took[4], 1000000);
+    myri_hw_free(hw);
+}
+
+/* ---- packets ---- */
+
+static void packets_that_are_lost_or_overtaken_are_counted(void **state)
+{
+    (void)state;
+    struct myri_outcome out;
+    struct myri_experiment x = experiment("simple", "H-PP", MYRI_STREAM_RATE, 64);
+    x.count = 400;
+    x.lost_per_2_32 = (uint64_t)1 << 28; /* one in 16 */
+    assert_int_equal(myri_experiment_run(&x, &out), 0);
+    assert_true(out.count.packets_lost > 10 && out.count.packets_lost < 50);
+    assert_int_equal(out.received + out.count.packets_lost, 400);
+    assert_int_equal(out.wrong, 0);
+    x.lost_per_2_32 = 0;
+    x.late_per_2_32 = (uint64_t)1 << 28;
+    assert_int_equal(myri_experiment_run(&x, &out), 0);
+    assert_int_equal(out.received, 400);
+    assert_int_equal(out.count.packets_sent, out.count.packets_received);
+}
+
+/* ---- processes ---- */
+
+struct ran {
+    struct myri_os os;
+    struct myri_process p[3];
+    uint64_t ended_ps[3], slept_ps;
+    uint32_t signals;
+};
+
+static void task_of_work(struct myri_task *t, void *arg)
+{
+    struct ran *r = arg;
+    uint32_t k = 0;
+    while (t->host->task[k] != t)
+        k++;
+    myri_process_join(&r->p[k], &r->os, t);
+    myri_task_spend(t, 25000000000u * (k + 1), "work"); /* 25, 50, 75 ms */
+    r->ended_ps[k] = myri_hw_now(t->host->hw);
+    myri_process_leave(&r->p[k]);
+}
+
+static void run_three(struct ran *r, uint32_t processors)
+{
+    struct myri_hw *hw = new_hw("H-PP", "systems/probe/firmware.hex");
+    memset(r, 0, sizeof *r);
+    myri_os_init(&r->os, &hw->host[0], processors);
+    for (int i = 0; i < 3; i++)
+        myri_hw_task(hw, 0, task_of_work, r);
+    assert_int_equal(myri_hw_power(hw), 0);
+    assert_int_equal(myri_hw_run(hw), 0);
+    myri_hw_free(hw);
+}
+
+static void processes_share_processors_by_quantum_and_time_adds_up(void **state)
+{
+    (void)state;
+    static struct ran r;
+    const uint64_t ms = 1000000000, change = 8000000; /* quanta of 10 ms, switches of 8 us */
+    run_three(&r, 1);
+    /* 0 1 2 0 1 2 0' 1 2 1 2 1' 2 2 2': the sixth quantum of process 0's 25 ms is half of one; who is alone is not
+     * switched */
+    assert_int_equal(r.os.ran_ps, 150 * ms);
+    assert_int_equal(r.ended_ps[0], 65 * ms + 7 * change);
+    assert_int_equal(r.ended_ps[2], r.os.ran_ps + r.os.switched_ps);
+    assert_int_equal(r.os.switched_ps, r.os.switches * change);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(r.p[i].ran_ps, 25 * ms * (uint64_t)(i + 1));
+    run_three(&r, 3);
+    assert_int_equal(r.os.switches, 3);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(r.ended_ps[i], 25 * ms * (uint64_t)(i + 1) + change);
+}
+
+static void on_signal(void *arg)
+{
+    ((struct ran *)arg)->signals++;
+}
+
+static void task_that_sleeps(struct myri_task *t, void *arg)
+{
+    struct ran *r = arg;
+    r->p[0].on_signal = on_signal;
+    r->p[0].signal_arg = r;
+    myri_process_join(&r->p[0], &r->os, t);
+    myri_process_sleep(&r->p[0]);
+    r->slept_ps = myri_hw_now(t->host->hw);
+    myri_process_sleep(&r->p[0]); /* woken before: at once */
+    r->ended_ps[0] = myri_hw_now(t->host->hw);
+    myri_process_leave(&r->p[0]);
+}
+
+static void task_that_wakes(struct myri_task *t, void *arg)
+{
+    struct ran *r = arg;
+    myri_process_join(&r->p[1], &r->os, t);
+    myri_task_spend(t, 3000000, "work");
+    myri_process_wake(&r->p[0]);
+    myri_process_signal(&r->p[0]);
+    myri_task_spend(t, 1000000, "work");
+    r->ended_ps[1] = myri_hw_now(t->host->hw);
+    myri_process_leave(&r->p[1]);
+}
+
+static void who_sleeps_gives_its_processor_away_until_it_is_woken(void **state)
+{
+    (void)state;
+    static struct ran r;
+    struct myri_hw *hw = new_hw("H-PP", "systems/probe/firmware.hex");
+    memset(&r, 0, sizeof r);
+    myri_os_init(&r.os, &hw->host[0], 1);
+    myri_hw_task(hw, 0, task_that_sleeps, &r);
+    myri_hw_task(hw, 0, task_that_wakes, &r);
+    assert_int_equal(myri_hw_power(hw), 0);
+    assert_int_equal(myri_hw_run(hw), 0);
+    assert_int_equal(r.ended_ps[1], 8000000 + 8000000 + 4000000);
+    assert_int_equal(r.signals, 1);
+    assert_int_equal(r.slept_ps, r.ended_ps[1] + 8000000 + 2000000); /* a switch, and the signal's way in */
+    assert_int_equal(r.ended_ps[0], r.slept_ps);
+    assert_int_equal(r.os.busy, 0);
+    myri_hw_free(hw);
+}
+
+/* ---- address spaces ---- */
+
+static void spaces_share_no_frame_and_lie_anywhere(void **state)
+{
+    (void)state;
+    struct myri_hw *hw = new_hw("H-PP", "systems/probe/firmware.hex");
+    static struct myri_space a, b;
+    assert_int_equal(myri_space_init(&a, &hw->host[0]), 0);
+    assert_int_equal(myri_space_init(&b, &hw->host[0]), 0);
+    uint32_t at = myri_space_map(&a, 100 * 4096), other = myri_space_map(&b, 100 * 4096), rows = 0;
+    for (uint32_t i = 0; i < 100; i++) {
+        for (uint32_t k = 0; k < 100; k++)
+            assert_int_not_equal(a.frame[i], b.frame[k]);
+        rows += i && a.frame[i] == a.frame[i - 1] + 1;
+        assert_int_equal(hw->host[0].owner[a.frame[i]], 1);
+    }
+    assert_true(rows < 5);
+    myri_space_set_word(&a, NULL, at + 4096, 17);
+    myri_space_set_word(&b, NULL, other + 4096, 18);
+    assert_int_equal(myri_space_word(&a, NULL, at + 4096), 17);
+    /* pinned it stays, paged out it comes back with its bytes, elsewhere */
+    uint32_t card = myri_space_pin(&a, at + 4096);
+    assert_int_equal(card, MYRI_SPACE_ADDRESS(1, a.frame[1] * 4096));
+    assert_int_equal(myri_space_page_out(&a, at + 4096), -1);
+    assert_int_equal(hw->host[0].pins[a.frame[1]], 1);
+    myri_space_unpin(&a, at + 4096);
+    assert_int_equal(hw->host[0].pins[a.frame[1]], 0);
+    uint32_t was = a.frame[1];
+    assert_int_equal(myri_space_page_out(&a, at + 4096), 0);
+    assert_int_equal(hw->host[0].owner[was], 0);
+    assert_int_equal(myri_space_word(&a, NULL, at + 4096), 17);
+    assert_int_equal(a.page_ins, 1);
+    assert_int_equal(myri_space_pin(&a, 0), 0);
+    assert_int_equal(myri_space_pin(&a, at + 100 * 4096), 0);
+    myri_space_fini(&a);
+    myri_space_fini(&b);
+    myri_hw_free(hw);
+}
+
+static void a_dma_to_a_frame_of_another_space_is_a_fault(void **state)
+{
+    (void)state;
+    struct myri_hw *hw = new_hw("H-PP", "systems/probe/firmware.hex");
+    static struct myri_space a, b;
+    assert_int_equal(myri_space_init(&a, &hw->host[0]), 0);
+    assert_int_equal(myri_space_init(&b, &hw->host[0]), 0);
+    uint32_t at = myri_space_map(&a, 4096), card = myri_space_pin(&a, at), frame = a.frame[0];
+    struct myri_card *c = &hw->card[0];
+    write_register(c, EAR, card);
+    write_register(c, LAR, c->cpu.code_end);
+    write_register(c, DIR, TO_HOST);
+    write_register(c, CTR, 4);
+    assert_string_equal(hw->fault, "");
+    c->status |= HDONE; /* that one is over */
+    /* the page goes, and its frame is another's, while the card still has the translation */
+    myri_space_unpin(&a, at);
+    assert_int_equal(myri_space_page_out(&a, at), 0);
+    hw->host[0].owner[frame] = (uint8_t)b.id;
+    hw->host[0].pins[frame] = 1;
+    write_register(c, CTR, 4);
+    assert_non_null(strstr(hw->fault, "for space 1 to host address"));
+    assert_non_null(strstr(hw->fault, "is of space 2"));
+    myri_space_fini(&a);
+    myri_space_fini(&b);
+    myri_hw_free(hw);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_timer_runs_down_once_and_can_be_stopped),
+        cmocka_unit_test(interrupts_wait_for_their_bit_and_cost_what_the_machine_says),
+        cmocka_unit_test(packets_that_are_lost_or_overtaken_are_counted),
+        cmocka_unit_test(processes_share_processors_by_quantum_and_time_adds_up),
+        cmocka_unit_test(who_sleeps_gives_its_processor_away_until_it_is_woken),
+        cmocka_unit_test(spaces_share_no_frame_and_lie_anywhere),
+        cmocka_unit_test(a_dma_to_a_frame_of_another_space_is_a_fault),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
