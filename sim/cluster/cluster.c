@@ -170,6 +170,7 @@ void vc_cluster_free(struct vc_cluster *c)
         return;
     for (uint32_t rank = 0; c->process && rank < c->opt.ranks; rank++)
         vc_process_fini(&c->process[rank]);
+    vc_alone_free(c);
     vc_agent_free(c->agent);
     vc_net_free(c->net);
     vc_scenario_free(c->scenario);
@@ -305,6 +306,8 @@ static void bury(struct vc_process *vp)
     vc_guards_forget(vp);
     vc_process_wipe(vp);
     c->living--;
+    if (c->looks)
+        c->looks(c);
     ended(c, vp);
 }
 
@@ -352,6 +355,7 @@ void vc_cluster_run(struct vc_cluster *c, struct vc_cluster_result *out)
     uint64_t limit_ns = c->opt.limit_ns ? c->opt.limit_ns : LIMIT_NS;
     rnl_open_virtual = vc_env_open;
     rnl_iface_host = &iface_host;
+    vc_alone_draws(c, true);
     int status = vc_guards_on(c);
     for (uint32_t rank = 0; rank < c->opt.ranks && status == 0; rank++)
         status = start(&c->process[rank], (uint64_t)rank * START_NS * VC_TICKS_PER_NS);
@@ -373,6 +377,7 @@ void vc_cluster_run(struct vc_cluster *c, struct vc_cluster_result *out)
     vc_guards_off(c);
     rnl_open_virtual = NULL;
     rnl_iface_host = NULL;
+    vc_alone_draws(c, false);
     *out = (struct vc_cluster_result){.status = c->status,
                                       .hash = rnl_sim_hash(c->sim),
                                       .events = rnl_sim_events(c->sim),

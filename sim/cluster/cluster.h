@@ -5,7 +5,8 @@
  * from the program, its arguments and the seed.
  *
  * Reading order: image.h (the program), process.h (a copy of it), shim.h (what it may call), host.c (clocks), agent.c
- * (the launcher's part), env.c (what the library is told of the world), guard.c (what is refused). */
+ * (the launcher's part), env.c (what the library is told of the world), alone.c (processes that no launcher started),
+ * guard.c (what is refused). */
 #ifndef VC_CLUSTER_H
 #define VC_CLUSTER_H
 

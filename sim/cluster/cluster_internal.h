@@ -36,10 +36,16 @@ struct vc_cluster {
     uint64_t slot_bytes;                 /* of each */
     struct vc_scenario *scenario;
     struct vc_net *net;
-    uint32_t living, starting; /* starting: restarts that are to come */
-    int status;                /* of the first failure */
+    /* alone.c: NULL while no process has opened an endpoint alone. looks: who sleeps until something comes by a socket
+     * is woken if something has; to be called each time that anybody ran. */
+    struct vc_meet *meet;
+    void (*looks)(struct vc_cluster *);
+    struct vc_streams *streams; /* between the daemons; NULL: there is one host */
+    uint32_t living, starting;  /* starting: restarts that are to come */
+    int status;                 /* of the first failure */
     uint8_t failed, over;
     uint64_t switches;
+    uint64_t drawn_keys; /* ordinal of VC_CHANCE_KEYS */
 };
 
 /* env.c: what rnl_open finds instead of a launcher. */
@@ -77,6 +83,7 @@ struct vc_host {
     uint64_t offset_ns;         /* what its clock showed at tick 0 */
     uint64_t stalled_until;     /* no program on it runs before this tick */
     uint32_t first_rank, ranks; /* of its own */
+    uint32_t ports;             /* that endpoints alone have had */
     uint8_t algorithm;          /* enum rnl_congest_algorithm: of endpoints that are opened there */
 };
 
@@ -108,12 +115,38 @@ const _Atomic uint32_t *vc_agent_news(struct vc_agent *, uint32_t rank);
 /* A line of the launcher, for its user. */
 void vc_agent_say(struct vc_cluster *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* ---- alone.c: endpoints alone, and the daemons of the virtual hosts that introduce them ---- */
+
+enum {                     /* what a process is charged for, in ns */
+       VC_NOW_NS = 20,     /* to look at the clock */
+       VC_YIELD_NS = 2000, /* to look in vain and give way. More than wait.c takes for being alone: it soon sleeps */
+       VC_WAKE_NS = 5000   /* from waking somebody until the sleeper runs */
+};
+
+/* What rnl_open finds with RNL_ALONE. */
+int vc_alone_open(struct vc_process *, const struct rnl_options *, struct rnl_env **out);
+/* Whether none of its endpoints alone is being made or freed. */
+bool vc_alone_is_whole(const struct vc_process *);
+void vc_alone_drop(struct vc_process *); /* its life has ended */
+/* The daemon of that host is killed; the next process that needs one starts another. */
+void vc_daemon_kill(struct vc_cluster *, struct vc_host *);
+void vc_alone_free(struct vc_cluster *);
+/* Numbers for keys and tokens are drawn from the seed from now on, or by the system again. */
+void vc_alone_draws(struct vc_cluster *, bool on);
+
 /* ---- socket.c: a rank's socket, whose calls take the rank's time and are steps at which it may crash ---- */
 
-enum { VC_PORT_FIRST = 7000 }; /* of the first rank of a host */
+enum {
+    VC_PORT_FIRST = 7000,  /* of the first rank of a host */
+    VC_PORT_ALONE = 20000, /* of the first endpoint alone of a host, and how many there are */
+    VC_PORTS_ALONE = 40000
+};
 
 /* *out is set to NULL when it is closed. 0, RNL_ERR_ARG, RNL_ERR_NO_MEMORY. */
 int vc_socket_open(struct vc_process *, struct rnl_socket **out);
+/* The same at a port that nobody has had lately; ring(arg): something came while it was armed. */
+int vc_socket_open_any(struct vc_process *, void (*ring)(void *arg), void *arg, uint16_t *port,
+                       struct rnl_socket **out);
 /* Its rank is gone: from now on it takes nothing and brings nothing. Its close is still its owner's. */
 void vc_socket_kill(struct rnl_socket *);
 /* Where that rank is found. */

@@ -20,12 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    NOW_NS = 20,     /* to look at the clock */
-    YIELD_NS = 2000, /* to look in vain and give way. More than wait.c takes for being alone: it soon sleeps instead */
-    WAKE_NS = 5000,  /* from ringing a bell until the sleeper runs */
-    ASK_NS = 20000   /* to ask the launcher for a segment */
-};
+enum { ASK_NS = 20000 /* to ask the launcher for a segment */ };
 
 struct vc_env {
     struct rnl_env env; /* first */
@@ -49,7 +44,8 @@ static struct vc_process *process_of(const struct rnl_env *env)
 static bool endpoint_is_whole(const struct vc_process *vp)
 {
     const struct rnl_endpoint *ep = vc_env_endpoint(vp);
-    return ep && ep->close.closing != RNL_CLOSED;
+    const bool of_job = ep && ep->close.closing != RNL_CLOSED;
+    return of_job == (vp->env != NULL) && (of_job || vp->alone) && vc_alone_is_whole(vp);
 }
 
 void vc_env_step(struct vc_process *vp)
@@ -95,7 +91,7 @@ static struct rnl_membership *members(const struct rnl_env *env)
 static uint64_t vc_env_now_ns(struct rnl_env *env)
 {
     struct vc_process *vp = step(env);
-    vc_env_use(vp, NOW_NS);
+    vc_env_use(vp, VC_NOW_NS);
     return vc_process_ns(vp);
 }
 
@@ -110,7 +106,7 @@ static uint64_t vc_env_random(struct rnl_env *env)
 static uint64_t vc_env_yield(struct rnl_env *env)
 {
     struct vc_process *vp = step(env);
-    uint64_t ns = vp->debt_ns + YIELD_NS;
+    uint64_t ns = vp->debt_ns + VC_YIELD_NS;
     vc_process_sleep(vp, rnl_sim_now(vp->cluster->sim) + ns * VC_TICKS_PER_NS);
     return ns;
 }
@@ -137,7 +133,7 @@ void vc_env_rung(struct vc_cluster *c, uint32_t rank)
         return;
     v->raised = 1;
     if (v->sleeps_on || v->polls)
-        (void)vc_process_wake(vp, v->ticket, rnl_sim_now(c->sim) + (debt + WAKE_NS) * VC_TICKS_PER_NS, 1);
+        (void)vc_process_wake(vp, v->ticket, rnl_sim_now(c->sim) + (debt + VC_WAKE_NS) * VC_TICKS_PER_NS, 1);
 }
 
 static void vc_env_wake(struct rnl_env *env, _Atomic uint32_t *word)
@@ -313,11 +309,9 @@ static int vc_env_way(struct rnl_env *env, uint32_t rank, unsigned n, struct rnl
     return n + 1 < vc_net_addresses(process_of(env)->cluster->net) && nth_place(env, rank, n + 1, out);
 }
 
-/* As getpid there says (shim_process.c). */
 static int32_t vc_env_pid_of(struct rnl_env *env, uint32_t rank)
 {
-    const struct vc_cluster *c = process_of(env)->cluster;
-    return (int32_t)(VC_PROCESS_PID + rank + (c->process[rank].life - 1) * c->opt.ranks);
+    return vc_process_pid(&process_of(env)->cluster->process[rank]);
 }
 
 static void vc_env_close(struct rnl_env *env)
@@ -382,6 +376,8 @@ static int open_datagrams(struct vc_env *v)
 int vc_env_open(const struct rnl_options *opt, struct rnl_env **out)
 {
     struct vc_process *vp = vc_process_now;
+    if (opt && opt->flags & RNL_ALONE)
+        return vc_alone_open(vp, opt, out);
     struct vc_env *v = calloc(1, sizeof *v);
     if (!v)
         return rnl_fail(RNL_ERR_NO_MEMORY, "no memory to join a job");
@@ -433,6 +429,7 @@ struct rnl_endpoint *vc_env_endpoint(const struct vc_process *vp)
 void vc_env_drop(struct vc_process *vp)
 {
     struct rnl_endpoint *ep = vc_env_endpoint(vp);
+    vc_alone_drop(vp);
     if (ep)
         vc_ifaces_abandon(vp->ifaces, ep);
     vc_agent_gone(vp->cluster->agent, vp->rank, vp->end == VC_END_SIGNAL ? RNL_DEATH_SIGNAL : RNL_DEATH_EXIT,

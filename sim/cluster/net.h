@@ -212,6 +212,7 @@ enum vc_chance {
     VC_CHANCE_CLOCK,     /* drift and offset of a host's clock; entity: host */
     VC_CHANCE_STALL,     /* when a host stalls and for how long; entity: host */
     VC_CHANCE_CRASH,     /* entity: rank */
+    VC_CHANCE_KEYS,      /* of introductions; entity: 0 */
     VC_CHANCE_NET = 256, /* from here on: the network's */
 };
 

@@ -115,6 +115,8 @@ static void leave(struct rnl_sim_coro *coro)
     vc_process_now = NULL;
     if (vp->ending)
         vp->cluster->buries(vp);
+    if (vp->cluster->looks)
+        vp->cluster->looks(vp->cluster);
 }
 
 /* ---- its end ---- */
@@ -144,6 +146,11 @@ void vc_process_crash(struct vc_cluster *c, struct vc_process *vp, uint64_t rest
 }
 
 /* ---- time ---- */
+
+int32_t vc_process_pid(const struct vc_process *vp)
+{
+    return (int32_t)(VC_PROCESS_PID + vp->rank + (vp->life - 1) * vp->cluster->opt.ranks);
+}
 
 uint64_t vc_process_ns(const struct vc_process *vp)
 {

@@ -64,6 +64,7 @@ struct vc_process {
     uint64_t crash_restart_ns;  /* and starts again after so long; UINT64_MAX = never */
     /* -- the world -- */
     struct vc_env *env;        /* while it is in the job */
+    struct vc_alone *alone;    /* its endpoints alone */
     uint64_t drawn, drawn_env; /* ordinals of its streams of chance */
     uint64_t rand_seed;
     int fds[VC_PROCESS_FDS]; /* ours behind its numbers; -1, VC_PROCESS_FD_ENDPOINT */
@@ -96,6 +97,8 @@ void vc_process_charge(struct vc_process *, uint64_t ns);
 /* Sleeps until `tick`, or until woken by vc_process_wake; what that gave. */
 uint64_t vc_process_sleep(struct vc_process *, uint64_t tick);
 int vc_process_wake(struct vc_process *, struct rnl_sim_coro_ticket, uint64_t tick, uint64_t value);
+/* As getpid says there. */
+int32_t vc_process_pid(const struct vc_process *);
 /* What its host's clock shows it. */
 uint64_t vc_process_ns(const struct vc_process *);
 /* Each shim says so: somebody who calls and calls without ever waiting is ended. */

@@ -147,8 +147,7 @@ static int shim_raise(int number)
 
 static int shim_getpid(void)
 {
-    const struct vc_process *vp = vc_process_now;
-    return (int)(VC_PROCESS_PID + vp->rank + (vp->life - 1) * vp->cluster->opt.ranks);
+    return vc_process_pid(vc_process_now);
 }
 
 static int shim_getppid(void)

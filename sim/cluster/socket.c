@@ -116,11 +116,11 @@ struct rnl_socket_addr vc_socket_nth_addr(const struct vc_process *vp, unsigned 
     return vc_net_nth_addr(vp->host->index, nth, (uint16_t)(VC_PORT_FIRST + vp->rank - vp->host->first_rank));
 }
 
-int vc_socket_open(struct vc_process *vp, struct rnl_socket **out)
+static int open_at(struct vc_process *vp, uint16_t port, void (*ring_it)(void *arg), void *arg, struct rnl_socket **out)
 {
     struct vsocket *v = calloc(1, sizeof *v);
     const struct vc_net_socket_config config = {
-        .port = vc_socket_addr(vp).port, .ring = ring, .arg = vp, .receive_asked = RNL_KERNEL_RECEIVE_BYTES};
+        .port = port, .ring = ring_it, .arg = arg, .receive_asked = RNL_KERNEL_RECEIVE_BYTES};
     if (!v)
         return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for a socket");
     int status = vc_net_socket_open(vp->cluster->net, vp->host->index, &config, &v->inner);
@@ -135,6 +135,21 @@ int vc_socket_open(struct vc_process *vp, struct rnl_socket **out)
     v->owner = out;
     *out = &v->s;
     return 0;
+}
+
+int vc_socket_open(struct vc_process *vp, struct rnl_socket **out)
+{
+    return open_at(vp, vc_socket_addr(vp).port, ring, vp, out);
+}
+
+int vc_socket_open_any(struct vc_process *vp, void (*ring_it)(void *arg), void *arg, uint16_t *port,
+                       struct rnl_socket **out)
+{
+    const uint16_t next = (uint16_t)(VC_PORT_ALONE + vp->host->ports++ % VC_PORTS_ALONE);
+    int status = open_at(vp, next, ring_it, arg, out);
+    if (status == 0)
+        *port = next;
+    return status;
 }
 
 void vc_socket_kill(struct rnl_socket *s)

@@ -178,9 +178,22 @@ static int verb_law(struct vc_cluster *c, int n, const char *const *a, int dry)
     return 0;
 }
 
+/* HOSTS */
+static int verb_daemon(struct vc_cluster *c, int n, const char *const *a, int dry)
+{
+    struct rnl_fault_ranks hosts;
+    int status = read_set("hosts", a[0], c->opt.hosts, &hosts);
+    (void)n;
+    for (uint32_t host = 0; status == 0 && host < c->opt.hosts && !dry; host++)
+        if (rnl_fault_names(&hosts, host))
+            vc_daemon_kill(c, &c->host[host]);
+    return status;
+}
+
 const struct vc_verb vc_verbs[] = {
     {"crash", "RANKS [step N] [restart TIME]",
      "as by kill -9; at the N-th step from then that the library takes; the rank starts again later", 1, 5, verb_crash},
+    {"daemon", "HOSTS", "the daemon there is killed; who needs one starts the next", 1, 1, verb_daemon},
     {"stall", "HOSTS TIME", "no program runs there for so long", 2, 2, verb_stall},
     {"drift", "HOSTS PPM", "how much too fast the clock is from now on", 2, 2, verb_drift},
     {"algorithm", "HOSTS dlf|newreno|cubic", "how endpoints that are opened there from now on share a link with others",

@@ -44,7 +44,7 @@ struct address {
 
 /* ---- text ---- */
 
-static void own_host(unsigned char out[HOST_BYTES])
+static void own_host(const struct meet *m, unsigned char out[HOST_BYTES])
 {
     unsigned char hash[crypto_generichash_BYTES_MIN];
     struct {
@@ -52,6 +52,10 @@ static void own_host(unsigned char out[HOST_BYTES])
         uint64_t device, inode;
     } id;
     struct stat st;
+    if (m->world) {
+        memcpy(out, m->world->host_id, HOST_BYTES);
+        return;
+    }
     memset(&id, 0, sizeof id);
     int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
     if (fd >= 0) {
@@ -143,18 +147,22 @@ static bool has_other_hosts(const struct meet *m)
     for (const struct meet_link *l = m->links; l; l = l->next)
         if (l->uid == m->own_uid && l->sock >= 0)
             return true;
-    if (rnl_node_key_present())
+    if (m->world ? m->world->has_hosts : rnl_node_key_present())
         return true;
-    int sock = rnl_daemon_connect(m->own_uid, rnl_daemon_named());
+    int sock = rnl_daemon_connect(m->own_uid, rnl_meet_daemon(m));
     if (sock >= 0)
         close(sock);
     return sock >= 0;
 }
 
 /* Gives an address of this host. False: it has none by which another one could reach it. */
-static bool own_ip(unsigned char out[RNL_MEET_IP_BYTES])
+static bool own_ip(const struct meet *m, unsigned char out[RNL_MEET_IP_BYTES])
 {
     struct rnl_host_address first;
+    if (m->world) {
+        memcpy(out, m->world->ip, RNL_MEET_IP_BYTES);
+        return m->world->has_hosts;
+    }
     if (rnl_host_addresses(&first, 1) != 1 || rnl_is_loopback(first.ip))
         return false;
     memcpy(out, first.ip, sizeof first.ip);
@@ -180,10 +188,10 @@ int rnl_meet_address(struct rnl_env *env, const struct rnl_admit *who, rnl_knock
     m->listener->who = admit;
     m->listener->f = f;
     m->listener->ctx = ctx;
-    own_host(a.host);
+    own_host(m, a.host);
     memcpy(a.name, m->address, sizeof a.name);
     memcpy(a.token, m->token, sizeof a.token);
-    a.has_ip = has_other_hosts(m) && own_ip(a.ip);
+    a.has_ip = has_other_hosts(m) && own_ip(m, a.ip);
     if (a.has_ip)
         rnl_meet_list_address(m);
     return print(&a, buf, n);
@@ -288,13 +296,13 @@ int rnl_meet_insert(struct rnl_env *env, const char *address, uint32_t *rank)
         return status;
     if (sodium_init() < 0 || !parse(address, &a))
         return rnl_fail(RNL_ERR_ARG, "'%.20s' is no address that rnl_address has made", address ? address : "");
-    own_host(host);
+    own_host(m, host);
     const bool is_far = memcmp(host, a.host, sizeof host) != 0;
     if (is_far && !a.has_ip)
         return rnl_fail(RNL_ERR_UNREACHABLE, "that address is of another host, or another network namespace of this "
                                              "one, and no key was there with which its processes are introduced to "
                                              "others: see `runnel key`");
-    m->now_ns = rnl_host_now_ns(env);
+    m->now_ns = rnl_meet_now(m);
     *rank = 0;
     if (memcmp(a.name, m->address, sizeof a.name) == 0)
         return 0;
@@ -399,7 +407,7 @@ int rnl_meet_introduce(struct rnl_env *env, int socket, int offers, const struct
     struct meet_slot *s = &m->slot[claimed];
     s->quiet = quiet;
     s->who = malloc(sizeof *s->who);
-    m->now_ns = rnl_host_now_ns(env);
+    m->now_ns = rnl_meet_now(m);
     if (!s->who)
         status = rnl_fail(RNL_ERR_NO_MEMORY, "no memory for an introduction");
     else

@@ -3,6 +3,7 @@
  * base.c - what all files of an endpoint alone stand on: its descriptors, when it is to look again, messages to
  * a peer over the socket of the pair, and copies of what the program said of whom it admits. */
 #include "base/error.h"
+#include "meet/daemon.h"
 #include "meet/meet_internal.h"
 
 #include <errno.h>
@@ -31,6 +32,11 @@ void rnl_meet_drop_fd(struct meet *m, int *fd)
     epoll_ctl(m->epoll, EPOLL_CTL_DEL, *fd, NULL); /* close alone would not do it: a child may hold the file open */
     close(*fd);
     *fd = -1;
+}
+
+const char *rnl_meet_daemon(const struct meet *m)
+{
+    return m->world ? m->world->daemon : rnl_daemon_named();
 }
 
 void rnl_meet_due(struct meet *m, uint64_t at_ns)

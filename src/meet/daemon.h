@@ -21,13 +21,24 @@
 
 struct rnl_daemon;
 
+/* The streams to daemons of other hosts, where they are not the kernel's: in the virtual cluster. Descriptors are those
+ * of stream sockets that do not block. */
+struct rnl_daemon_net {
+    int (*listen)(void *arg, uint16_t port); /* a descriptor, readable when somebody calls; or -errno */
+    int (*accept)(void *arg, int listen, unsigned char ip[16]); /* a descriptor, or -errno */
+    int (*dial)(void *arg, const unsigned char ip[16], uint16_t port);
+    void *arg;
+    unsigned char key[32]; /* that all hosts have */
+};
+
 struct rnl_daemon_options {
     bool of_node;     /* takes services of all users; for root */
     const char *name; /* NULL, or what $RUNNEL_DAEMON says */
     uint32_t callers; /* at most; 0 = 4096 */
     const char *key;  /* file of the node key; NULL: the user's, and if there is none no other host is talked to */
     uint16_t port;    /* at which daemons of other hosts are listened for; 0 = the key's */
-    int patience;     /* how often, 10 ms apart, to look whether whoever has a name begins to listen */
+    const struct rnl_daemon_net *net; /* NULL: the kernel's streams; else `key` counts for nothing */
+    int patience;                     /* how often, 10 ms apart, to look whether whoever has a name begins to listen */
 };
 /* 0; RNL_ERR_REFUSED: another daemon runs; RNL_ERR_ARG, RNL_ERR_SYSTEM, RNL_ERR_NO_MEMORY. */
 int rnl_daemon_new(const struct rnl_daemon_options *, struct rnl_daemon **out);

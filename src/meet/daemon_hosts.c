@@ -323,6 +323,11 @@ static void met(struct rnl_daemon *d, struct daemon_call *k, const struct rnl_li
     explicit_bzero(&msg, sizeof msg);
 }
 
+static int dial(const struct rnl_daemon *d, const unsigned char ip[RNL_MEET_IP_BYTES], uint16_t port)
+{
+    return d->opt.net ? d->opt.net->dial(d->opt.net->arg, ip, port) : rnl_line_dial(ip, port);
+}
+
 void rnl_daemon_call_came(struct rnl_daemon *d, struct daemon_caller *c, const struct rnl_meet_call *q)
 {
     struct daemon_hosts *h = d->hosts;
@@ -330,8 +335,9 @@ void rnl_daemon_call_came(struct rnl_daemon *d, struct daemon_caller *c, const s
         rnl_daemon_say_result(d, c, q->ticket, h ? RNL_ERR_REFUSED : RNL_ERR_UNREACHABLE);
         return;
     }
-    const uint16_t port = q->port ? (uint16_t)q->port : rnl_node_key_port(h->key, d->opt.of_node);
-    const int fd = c->calls < CALLS_OF_ONE && !is_crowded(d, c->uid) ? rnl_line_dial(q->ip, port) : -EMFILE;
+    const uint16_t own = d->opt.net ? d->opt.port : rnl_node_key_port(h->key, d->opt.of_node);
+    const uint16_t port = q->port ? (uint16_t)q->port : own;
+    const int fd = c->calls < CALLS_OF_ONE && !is_crowded(d, c->uid) ? dial(d, q->ip, port) : -EMFILE;
     struct daemon_call *k = fd < 0 ? NULL : new_call(d, fd, false);
     if (!k) {
         const bool full = fd >= 0 || fd == -EMFILE || fd == -ENFILE || fd == -ENOBUFS || fd == -ENOMEM;
@@ -459,31 +465,23 @@ static void deafen(struct rnl_daemon *d, bool is_deaf)
 static void accept_calls(struct rnl_daemon *d)
 {
     for (int i = 0; i < ACCEPTS_PER_STEP; i++) {
-        struct sockaddr_in6 from = {.sin6_family = AF_UNSPEC};
-        socklen_t n = sizeof from;
+        unsigned char ip[RNL_MEET_IP_BYTES];
         struct daemon_call *oldest = oldest_stranger(d);
         if (oldest && oldest->until_ns > d->now_ns + PROVE_NS - NEW_NS) {
             deafen(d, true); /* many processes of a host whose daemon is busy may call at once: who calls waits */
             return;
         }
-        const int fd = accept4(d->hosts->listen, (struct sockaddr *)&from, &n, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        const int fd = d->opt.net ? d->opt.net->accept(d->opt.net->arg, d->hosts->listen, ip)
+                                  : rnl_line_accept(d->hosts->listen, ip);
         if (fd < 0) {
-            deafen(d, errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM);
+            deafen(d, fd == -EMFILE || fd == -ENFILE || fd == -ENOBUFS || fd == -ENOMEM);
             return;
         }
         if (oldest)
             end_call(d, oldest);
         struct daemon_call *k = new_call(d, fd, true);
-        if (!k)
-            continue;
-        if (from.sin6_family == AF_INET6) {
-            memcpy(k->ask.ip, &from.sin6_addr, 16);
-        } else {
-            struct sockaddr_in in;
-            memcpy(&in, &from, sizeof in);
-            k->ask.ip[10] = k->ask.ip[11] = 0xff;
-            memcpy(k->ask.ip + 12, &in.sin_addr, 4);
-        }
+        if (k)
+            memcpy(k->ask.ip, ip, sizeof ip);
     }
 }
 
@@ -531,7 +529,8 @@ static int begin(struct rnl_daemon *d)
 {
     char file[4096];
     struct epoll_event e = {.events = EPOLLIN};
-    int status = d->opt.key ? 0 : rnl_node_key_file(file, sizeof file);
+    const struct rnl_daemon_net *net = d->opt.net;
+    int status = d->opt.key || net ? 0 : rnl_node_key_file(file, sizeof file);
     if (status < 0)
         return status;
     struct daemon_hosts *h = rnl_secret_new(sizeof *h);
@@ -539,10 +538,13 @@ static int begin(struct rnl_daemon *d)
         return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for a daemon");
     *h = (struct daemon_hosts){.source = RNL_DAEMON_HOSTS, .listen = -1};
     e.data.ptr = h;
-    status = rnl_node_key_read(d->opt.key ? d->opt.key : file, h->key);
+    if (net)
+        memcpy(h->key, net->key, sizeof h->key);
+    else
+        status = rnl_node_key_read(d->opt.key ? d->opt.key : file, h->key);
     if (status == 0) {
         const uint16_t port = d->opt.port ? d->opt.port : rnl_node_key_port(h->key, d->opt.of_node);
-        h->listen = rnl_line_listen(port);
+        h->listen = net ? net->listen(net->arg, port) : rnl_line_listen(port);
         const int why = h->listen < 0 ? -h->listen : epoll_ctl(d->epoll, EPOLL_CTL_ADD, h->listen, &e) < 0 ? errno : 0;
         if (why)
             status = rnl_fail_errno(RNL_ERR_SYSTEM, why,
@@ -559,10 +561,10 @@ static int begin(struct rnl_daemon *d)
 /* Without a key of its own that was named, a daemon is for its host alone: that is no failure. */
 int rnl_daemon_hosts_new(struct rnl_daemon *d)
 {
-    if (d->opt.name && !d->opt.key)
+    if (d->opt.name && !d->opt.key && !d->opt.net)
         return 0;
     const int status = begin(d);
-    return d->opt.key ? status : 0;
+    return d->opt.key || d->opt.net ? status : 0;
 }
 
 void rnl_daemon_hosts_free(struct rnl_daemon *d)

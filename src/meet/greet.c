@@ -312,6 +312,8 @@ static void hello_came(struct meet *m, uint32_t rank, const struct rnl_meet_hell
     }
     s->cred = (struct rnl_cred){.uid = rnl_who_uid(p->uid), .gid = rnl_who_gid(p->gid), .pid = p->pid};
     memcpy(s->at, hello->own, sizeof s->at);
+    if (m->world)
+        s->virtual_pid = m->world->pid(&m->env, s->at);
     s->watch = p->pidfd;
     p->pidfd = -1;
     if (!s->offers) {

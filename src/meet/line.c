@@ -280,3 +280,22 @@ int rnl_line_listen(uint16_t port)
     close(fd);
     return e;
 }
+
+int rnl_line_accept(int listener, unsigned char ip[16])
+{
+    struct sockaddr_in6 from = {.sin6_family = AF_UNSPEC};
+    socklen_t n = sizeof from;
+    const int fd = accept4(listener, (struct sockaddr *)&from, &n, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0)
+        return -errno;
+    if (from.sin6_family == AF_INET6) {
+        memcpy(ip, &from.sin6_addr, 16);
+    } else {
+        struct sockaddr_in in;
+        memcpy(&in, &from, sizeof in);
+        memset(ip, 0, 16);
+        ip[10] = ip[11] = 0xff;
+        memcpy(ip + 12, &in.sin_addr, 4);
+    }
+    return fd;
+}

@@ -43,5 +43,7 @@ void rnl_line_pair_key(const struct rnl_line *, unsigned char out[RNL_LINE_KEY])
  * of each address of this host. Both return a socket that does not block, or the failed call's negative errno. */
 int rnl_line_dial(const unsigned char ip[16], uint16_t port);
 int rnl_line_listen(uint16_t port);
+/* Accepts who calls there. Returns a descriptor or -errno, and the address that the call comes from. */
+int rnl_line_accept(int listener, unsigned char ip[16]);
 
 #endif

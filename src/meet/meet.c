@@ -68,7 +68,7 @@ static void look(struct meet *m)
     struct epoll_event events[EVENTS];
     if (getpid() != m->owner)
         return;
-    m->now_ns = rnl_host_now_ns(&m->env);
+    m->now_ns = rnl_meet_now(m);
     int n = epoll_wait(m->epoll, events, EVENTS, 0);
     for (int i = 0; i < n; i++)
         take(m, &events[i]);
@@ -88,7 +88,12 @@ static void meet_look(struct rnl_env *env)
 static void sleep_until(struct meet *m, uint64_t deadline_ns)
 {
     struct pollfd p = {.fd = m->epoll, .events = POLLIN};
-    uint64_t now = rnl_host_now_ns(&m->env), end = deadline_ns < m->due_ns ? deadline_ns : m->due_ns;
+    const uint64_t end = deadline_ns < m->due_ns ? deadline_ns : m->due_ns;
+    if (m->world) {
+        m->world->sleep(&m->env, m->epoll, end);
+        return;
+    }
+    const uint64_t now = rnl_meet_now(m);
     uint64_t ns = end > now ? end - now : 0;
     const struct timespec left = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
     (void)ppoll(&p, 1, end == UINT64_MAX ? NULL : &left, NULL);
@@ -183,10 +188,10 @@ static int meet_segment_open(struct rnl_env *env, uint32_t rank, size_t bytes, u
         status = open_own(m, bytes);
     if (status < 0)
         return status;
-    uint64_t now = rnl_host_now_ns(env), end = wait_ns < UINT64_MAX - now ? now + wait_ns : UINT64_MAX;
+    uint64_t now = rnl_meet_now(m), end = wait_ns < UINT64_MAX - now ? now + wait_ns : UINT64_MAX;
     while (s->state == MEET_GREETING || s->state == MEET_AWAITING || s->state == MEET_KNOCKING) {
         look(m);
-        if (s->state == MEET_KNOCKING || (s->state <= MEET_GREETING && rnl_host_now_ns(env) >= end))
+        if (s->state == MEET_KNOCKING || (s->state <= MEET_GREETING && rnl_meet_now(m) >= end))
             return rnl_fail(RNL_NO_ROOM, "peer %u has not been introduced yet: try again later", rank);
         if (s->state <= MEET_GREETING)
             sleep_until(m, end);
@@ -407,13 +412,13 @@ static const struct rnl_meet_ops introductions = {
 static int32_t meet_pid_of(struct rnl_env *env, uint32_t rank)
 {
     struct rnl_cred cred;
-    if (rank == env->rank)
+    if (rank == env->rank && !rnl_meet_of(env)->world)
         return getpid();
     return env->meet->cred(env, rank, &cred) == 0 ? cred.pid : 0;
 }
 
-static const struct rnl_env_ops meet_ops = {
-    .size = sizeof meet_ops,
+const struct rnl_env_ops rnl_meet_real_ops = {
+    .size = sizeof rnl_meet_real_ops,
     .pid_of = meet_pid_of,
     .now_ns = rnl_host_now_ns,
     .random = rnl_host_random,
@@ -479,7 +484,7 @@ static int make_descriptors(struct meet *m)
                  : 0;
 }
 
-int rnl_meet_env(const struct rnl_options *opt, struct rnl_env **out)
+int rnl_meet_env_in(const struct rnl_options *opt, struct rnl_meet_world *world, struct rnl_env **out)
 {
     uint32_t peers = opt && opt->size >= offsetof(struct rnl_options, peers) + sizeof opt->peers ? opt->peers : 0;
     if (peers > PEERS_MAX)
@@ -488,7 +493,8 @@ int rnl_meet_env(const struct rnl_options *opt, struct rnl_env **out)
     struct meet *m = calloc(1, sizeof *m);
     if (!m)
         return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for an endpoint");
-    m->env.ops = &meet_ops;
+    m->world = world;
+    m->env.ops = world ? world->ops : &rnl_meet_real_ops;
     m->env.meet = &introductions;
     m->env.bell_of = meet_bell_of;
     m->env.size = 1 + (peers ? peers : PEERS);
@@ -500,7 +506,7 @@ int rnl_meet_env(const struct rnl_options *opt, struct rnl_env **out)
     m->wait = RNL_WAITFD_NONE;
     m->due_ns = UINT64_MAX;
     for (size_t i = 0; i < sizeof m->address; i += sizeof(uint64_t)) {
-        const uint64_t random = rnl_host_random(&m->env);
+        const uint64_t random = m->env.ops->random(&m->env);
         memcpy(m->address + i, &random, sizeof random);
     }
     int status = make_tables(m);
@@ -511,13 +517,33 @@ int rnl_meet_env(const struct rnl_options *opt, struct rnl_env **out)
         return status;
     }
     m->env.bell = &m->bells[0];
-    m->table_fd = rnl_meet_table_new(m->env.size, &m->table);
-    if (gethostname(m->env.host, sizeof m->env.host) < 0)
-        memcpy(m->env.host, "localhost", sizeof "localhost");
+    if (world) {
+        memcpy(m->env.host, world->host, sizeof m->env.host);
+        m->env.facts = world->facts;
+    } else {
+        m->table_fd = rnl_meet_table_new(m->env.size, &m->table);
+        if (gethostname(m->env.host, sizeof m->env.host) < 0)
+            memcpy(m->env.host, "localhost", sizeof "localhost");
+        rnl_host_facts(&m->env.facts);
+    }
     m->env.host[sizeof m->env.host - 1] = '\0';
-    rnl_host_facts(&m->env.facts);
     m->env.facts.keep_going = 1;
     m->env.facts.must_look = 1;
     *out = &m->env;
     return 0;
+}
+
+int rnl_meet_env(const struct rnl_options *opt, struct rnl_env **out)
+{
+    return rnl_meet_env_in(opt, NULL, out);
+}
+
+struct rnl_meet_world *rnl_meet_world_of(struct rnl_env *env)
+{
+    return rnl_meet_of(env)->world;
+}
+
+const unsigned char *rnl_meet_name_of(struct rnl_env *env)
+{
+    return rnl_meet_of(env)->address;
 }

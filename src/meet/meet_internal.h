@@ -72,6 +72,7 @@ struct meet_slot {
     struct meet_service *service; /* to which it came */
     struct rnl_meet_admit *who;   /* whom rnl_introduce admits, or NULL */
     struct rnl_cred cred;
+    pid_t virtual_pid;    /* of a peer in the virtual cluster */
     uint64_t incarnation; /* of the peer that it had last: counts introductions */
     uint64_t
         due_ns;    /* when a greeting is given up, a service asked for again, or a death taken for a leave; 0 = never */
@@ -97,7 +98,8 @@ struct meet_link {
 };
 
 struct meet {
-    struct rnl_env env; /* first */
+    struct rnl_env env;           /* first */
+    struct rnl_meet_world *world; /* NULL: a real host */
     pid_t owner;
     uint32_t own_uid;
     int epoll, self; /* what a look takes in; an eventfd in it */
@@ -133,11 +135,17 @@ static inline struct meet *rnl_meet_of(struct rnl_env *env)
     return (struct meet *)(void *)env;
 }
 
+static inline uint64_t rnl_meet_now(struct meet *m)
+{
+    return m->env.ops->now_ns(&m->env);
+}
+
 /* ---- base.c ---- */
 
 int rnl_meet_forked(const struct meet *);                                           /* 0 or RNL_ERR_FORKED */
 int rnl_meet_watch(struct meet *, int fd, enum meet_source source, uint32_t index); /* 0 or -errno */
 void rnl_meet_drop_fd(struct meet *, int *fd);    /* stops watching *fd, closes it, sets it to -1; ignores -1 */
+const char *rnl_meet_daemon(const struct meet *); /* the name at which the daemons of this host listen, or NULL */
 void rnl_meet_due(struct meet *, uint64_t at_ns); /* asks for a look at that time at the latest */
 void rnl_meet_tell(struct meet *);                /* an event is here */
 void rnl_meet_show(struct meet *, uint32_t rank); /* the slot is to be shown as it is now */
@@ -229,7 +237,7 @@ void rnl_meet_cancel(struct meet *, uint32_t rank);
 
 /* Reads "HOST" or "HOST:PORT", HOST being a name or an address, one of IPv6 in brackets if a port follows. A name is
  * looked up, which may take time. 0, RNL_ERR_ARG, RNL_ERR_UNREACHABLE. */
-int rnl_meet_far_host(const char *text, unsigned char ip[RNL_MEET_IP_BYTES], uint32_t *port);
+int rnl_meet_far_host(struct meet *, const char *text, unsigned char ip[RNL_MEET_IP_BYTES], uint32_t *port);
 /* Makes what peers on other hosts need. The endpoint takes the datagrams over, and closes them. 0 or a status. */
 int rnl_meet_far_begin(struct meet *);
 int rnl_meet_far_call(struct meet *, uint32_t rank, struct rnl_meet_msg *); /* makes the CALL of a slot that reaches */

@@ -35,6 +35,8 @@ static int open_datagrams(struct meet *m)
     struct rnl_socket_addr at;
     struct rnl_socket *socket;
     int fd;
+    if (m->world)
+        return m->world->datagrams(&m->env, &m->udp_port);
     int status = rnl_net_open(RNL_NET_ANY, 1, &fd, &at);
     if (status < 0)
         return rnl_fail_errno(RNL_ERR_SYSTEM, -status, "cannot open a socket for peers on other hosts: %s",
@@ -84,7 +86,7 @@ int rnl_meet_far_address(struct rnl_env *env, uint32_t rank, struct rnl_rank_add
 
 /* ---- to reach ---- */
 
-int rnl_meet_far_host(const char *text, unsigned char ip[RNL_MEET_IP_BYTES], uint32_t *port)
+int rnl_meet_far_host(struct meet *m, const char *text, unsigned char ip[RNL_MEET_IP_BYTES], uint32_t *port)
 {
     const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
     char host[256];
@@ -103,6 +105,9 @@ int rnl_meet_far_host(const char *text, unsigned char ip[RNL_MEET_IP_BYTES], uin
     if (until == from || (size_t)(until - from) >= sizeof host)
         return rnl_fail(RNL_ERR_ARG, "'%.100s' names no host", text);
     snprintf(host, sizeof host, "%.*s", (int)(until - from), from);
+    *port = number;
+    if (m->world)
+        return m->world->resolve(&m->env, host, ip);
     const int e = getaddrinfo(host, NULL, &hints, &found);
     if (e != 0)
         return rnl_fail(RNL_ERR_UNREACHABLE, "there is no host %.100s: %s", host, gai_strerror(e));
@@ -114,7 +119,6 @@ int rnl_meet_far_host(const char *text, unsigned char ip[RNL_MEET_IP_BYTES], uin
         memcpy(ip + 12, &((const struct sockaddr_in *)(const void *)found->ai_addr)->sin_addr, 4);
     }
     freeaddrinfo(found);
-    *port = number;
     return 0;
 }
 

@@ -31,7 +31,7 @@ static int send_msg(int sock, const struct rnl_meet_msg *msg, int fd)
 static uint32_t new_ticket(struct meet *m)
 {
     for (;;) {
-        const uint32_t ticket = (uint32_t)(rnl_host_random(&m->env) >> 32);
+        const uint32_t ticket = (uint32_t)(m->env.ops->random(&m->env) >> 32);
         bool is_used = ticket == 0;
         for (const struct meet_service *s = m->services; s; s = s->next)
             is_used |= s->ticket == ticket;
@@ -123,7 +123,7 @@ static void try_to_start(struct meet *m, struct meet_link *l)
 {
     int status = rnl_daemon_started(&l->starter);
     if (status == 1 && m->now_ns >= l->started_ns + START_NS) {
-        status = rnl_daemon_start(&l->starter);
+        status = m->world ? m->world->start_daemon(&m->env) : rnl_daemon_start(&l->starter);
         l->started_ns = m->now_ns;
     }
     if (status < 0 || m->now_ns - l->since_ns > GIVE_UP_NS) {
@@ -200,7 +200,7 @@ static void connect_link(struct meet *m, struct meet_link *l)
 {
     const struct rnl_meet_msg greet = {.kind = RNL_MEET_GREET};
     if (l->sock < 0) {
-        int sock = rnl_daemon_connect(l->uid, rnl_daemon_named());
+        int sock = rnl_daemon_connect(l->uid, rnl_meet_daemon(m));
         if (l->since_ns == 0)
             l->since_ns = m->now_ns;
         if (sock == -EAGAIN && m->now_ns - l->since_ns < BUSY_NS) { /* others connect, too */
@@ -381,7 +381,7 @@ int rnl_meet_serve(struct rnl_env *env, const char *service, const struct rnl_ad
     *s = (struct meet_service){.next = m->services, .who = admit, .f = f, .ctx = ctx, .ticket = new_ticket(m)};
     memcpy(s->name, name, sizeof name);
     m->services = s;
-    m->now_ns = rnl_host_now_ns(env);
+    m->now_ns = rnl_meet_now(m);
     connect_link(m, l);
     return 0;
 }
@@ -406,7 +406,7 @@ void rnl_meet_list_address(struct meet *m)
     }
     s->is_asked = false; /* whom it admits may have changed */
     s->status = 0;
-    m->now_ns = rnl_host_now_ns(&m->env);
+    m->now_ns = rnl_meet_now(m);
     if (l->sock >= 0 || m->now_ns >= l->next_ns)
         connect_link(m, l);
     else
@@ -513,7 +513,7 @@ int rnl_meet_reach(struct rnl_env *env, const char *service, int quiet, uint32_t
     if (status == 0)
         status = parse(m, service, &uid, name);
     if (status == 0 && host)
-        status = rnl_meet_far_host(host + 1, ip, &port);
+        status = rnl_meet_far_host(m, host + 1, ip, &port);
     if (status == 0)
         status = rnl_meet_claim(m);
     if (status < 0)
@@ -529,7 +529,7 @@ int rnl_meet_reach(struct rnl_env *env, const char *service, int quiet, uint32_t
     s->quiet = quiet;
     s->uid = uid;
     memcpy(s->name, name, sizeof name);
-    m->now_ns = rnl_host_now_ns(env);
+    m->now_ns = rnl_meet_now(m);
     *rank = (uint32_t)status;
     rnl_meet_ask(m, *rank);
     return 0;

@@ -289,12 +289,21 @@ int rnl_meet_met(struct rnl_env *env, uint32_t rank)
     return rnl_fail(s->status, "no memory, or no descriptor, for the introduction of a peer: raise their limits");
 }
 
+/* Who is in the slot, as the program is told: to the kernel processes of the virtual cluster are all the simulator. */
+static struct rnl_cred cred_of(const struct meet *m, const struct meet_slot *s)
+{
+    struct rnl_cred cred = s->cred;
+    if (m->world)
+        cred.pid = s->virtual_pid;
+    return cred;
+}
+
 int rnl_meet_knock(struct rnl_env *env, uint32_t rank, struct rnl_cred *cred, rnl_knock **f, void **ctx)
 {
     const struct meet_slot *s = &rnl_meet_of(env)->slot[rank];
     if (s->state != MEET_KNOCKING)
         return 0;
-    *cred = s->cred;
+    *cred = cred_of(rnl_meet_of(env), s);
     *f = s->service->f;
     *ctx = s->service->ctx;
     return 1;
@@ -305,9 +314,10 @@ int rnl_meet_cred(struct rnl_env *env, uint32_t rank, struct rnl_cred *out)
     const struct meet *m = rnl_meet_of(env);
     const struct meet_slot *s = &m->slot[rank];
     if (rank == 0)
-        *out = (struct rnl_cred){.uid = m->own_uid, .gid = getegid(), .pid = m->owner};
+        *out = (struct rnl_cred){
+            .uid = m->own_uid, .gid = getegid(), .pid = m->world ? m->world->pid(env, m->address) : m->owner};
     else if (s->state == MEET_KNOCKING || s->state == MEET_UP || s->state == MEET_ENDED)
-        *out = s->cred;
+        *out = cred_of(m, s);
     else
         return rnl_fail(RNL_ERR_RANK, "nobody has been introduced as peer %u", rank);
     return 0;
@@ -316,6 +326,8 @@ int rnl_meet_cred(struct rnl_env *env, uint32_t rank, struct rnl_cred *out)
 static void say_leave(struct meet *m, uint32_t rank)
 {
     const struct meet_slot *s = &m->slot[rank];
+    if (m->world && m->world->is_gone)
+        return;
     if (s->is_far)
         rnl_meet_far_part(m, rank);
     else if (s->sock >= 0)

@@ -68,8 +68,6 @@ static int find_env(const struct rnl_options *opt, const void *arg, struct rnl_e
 {
     const bool is_alone = opt && opt->flags & RNL_ALONE;
     (void)arg;
-    if (is_alone && rnl_open_virtual)
-        return rnl_fail(RNL_ERR_UNSUPPORTED, "the virtual cluster has no endpoints alone: open one of the job");
     if (rnl_open_virtual)
         return rnl_open_virtual(opt, out);
     return is_alone ? rnl_meet_env(opt, out) : rnl_job_env(opt, out);
