@@ -59,7 +59,7 @@ bool rnl_reader_next(struct rnl_reader *r, struct rnl_control_frame *out)
     if (r->error != 0 || left < sizeof header)
         return false;
     memcpy(header, r->at + r->taken, sizeof header);
-    if (header[0] > RNL_CONTROL_ARRIVALS || header[1] > RNL_CONTROL_FRAME_MAX) {
+    if (header[0] > RNL_CONTROL_PATHS || header[1] > RNL_CONTROL_FRAME_MAX) {
         refuse(r);
         return false;
     }

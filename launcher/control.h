@@ -29,6 +29,8 @@
  *   END    *   text: the job is over, and the agent ends; who still waits to join is told the text
  *   from an agent
  *   HERE       struct rnl_host_info of its host
+ *   FACTS      struct rnl_host_facts of its host; only of a job that examines hosts (doctor.h), before HERE
+ *   PATHS      number 4, so many struct rnl_path_report of the paths to other hosts, for PROBED in such a job
  *   PROBED     number 4, so many struct rnl_probe_failure
  *   WORD
  *   FENCE      which 4, bytes: all ranks of it that run have come to a barrier of MPI's (mpi.h)
@@ -46,6 +48,7 @@
 
 #include "job/address_probe.h"
 #include "job/agent.h"
+#include "launcher/host_facts.h"
 
 #include <assert.h>
 #include <stdbool.h>
@@ -54,7 +57,7 @@
 #include <uv.h>
 
 enum {
-    RNL_CONTROL_VERSION = 12,
+    RNL_CONTROL_VERSION = 13,
     RNL_CONTROL_FRAME_HEADER = 8,
     RNL_CONTROL_FRAME_MAX = 16 << 20, /* JOB carries an environment */
     RNL_CONTROL_NOISE_MAX = 1 << 16,  /* bytes before the greeting */
@@ -85,7 +88,9 @@ enum rnl_control_kind {
     RNL_CONTROL_TAKEN,
     RNL_CONTROL_DONE,
     RNL_CONTROL_PONG,
-    RNL_CONTROL_ARRIVALS
+    RNL_CONTROL_ARRIVALS,
+    RNL_CONTROL_FACTS,
+    RNL_CONTROL_PATHS
 };
 
 enum rnl_fence { RNL_FENCE_PMI, RNL_FENCE_PMIX, RNL_FENCES };
@@ -149,7 +154,8 @@ enum rnl_job_flags {
     RNL_JOB_OWN_INPUT = 32,  /* rank 0 inherits the agent's standard input, and no INPUT comes */
     RNL_JOB_EXPECTED = 64,   /* ranks join by themselves */
     RNL_JOB_MPI = 128,       /* serve MPI, whatever the program is */
-    RNL_JOB_FLAGS = 255
+    RNL_JOB_EXAMINE = 256,   /* say FACTS and PATHS; no rank is started */
+    RNL_JOB_FLAGS = 511
 };
 
 /* The body of JOB is the first part of this up to `at`, then `at`, then texts that end with 0: the working directory,
@@ -175,6 +181,10 @@ int rnl_host_info_unpack(struct rnl_unpack *, uint32_t hosts, const struct rnl_j
 void rnl_probe_failure_pack(struct rnl_pack *, const struct rnl_probe_failure *);
 int rnl_probe_failure_unpack(struct rnl_unpack *, uint32_t hosts, struct rnl_probe_failure *out);
 
+/* Sent up to `attempts`, then these as in PROBED. */
+void rnl_path_report_pack(struct rnl_pack *, const struct rnl_path_report *);
+int rnl_path_report_unpack(struct rnl_unpack *, uint32_t hosts, struct rnl_path_report *out);
+
 struct rnl_arrivals { /* the processes that wait on a host, in the order in which they came; sent up to wanted[count] */
     uint64_t host[2]; /* a kernel and its network namespace */
     char name[RNL_JOB_HOST_BYTES];
@@ -196,6 +206,7 @@ enum rnl_exit_flags {
 static_assert(sizeof(struct rnl_job_host) == RNL_JOB_HOST_BYTES + 8, "a host of JOB");
 static_assert(offsetof(struct rnl_job_spec, at) == 40 + 2 * RNL_JOB_KEY_BYTES, "the first part of JOB");
 static_assert(offsetof(struct rnl_host_info, address) == 24 && sizeof(struct rnl_host_address) == 32, "HERE");
+static_assert(offsetof(struct rnl_path_report, attempts) == 80, "PATHS");
 static_assert(offsetof(struct rnl_probe_failure, address) == 16 && sizeof(struct rnl_probe_attempt) == 28, "PROBED");
 static_assert(sizeof(struct rnl_rank_exit) == 16 && sizeof(struct rnl_word) == 40, "EXITED and WORD");
 

@@ -199,6 +199,24 @@ int rnl_probe_failure_unpack(struct rnl_unpack *u, uint32_t hosts, struct rnl_pr
     return u->bad ? garbled("the result of a host's probes") : 0;
 }
 
+/* ---- PATHS ---- */
+
+void rnl_path_report_pack(struct rnl_pack *p, const struct rnl_path_report *r)
+{
+    rnl_pack_bytes(p, r, offsetof(struct rnl_path_report, attempts));
+    rnl_probe_failure_pack(p, &r->attempts);
+}
+
+int rnl_path_report_unpack(struct rnl_unpack *u, uint32_t hosts, struct rnl_path_report *out)
+{
+    const struct rnl_path_result *r = &out->result;
+    memset(out, 0, sizeof *out);
+    rnl_unpack_bytes(u, out, offsetof(struct rnl_path_report, attempts));
+    u->bad |= out->settled > 1 || r->done > 1 || r->sent > RNL_PATH_TRAIN_MOST || r->counts.came > r->sent ||
+              r->counts.reordered > r->counts.came || r->echoes > r->sent;
+    return u->bad ? garbled("the result of a host's measurements") : rnl_probe_failure_unpack(u, hosts, &out->attempts);
+}
+
 /* ---- ARRIVALS ---- */
 
 void rnl_arrivals_pack(struct rnl_pack *p, const struct rnl_arrivals *a)

@@ -47,9 +47,22 @@ static bool set_environment(char **environment)
     return good;
 }
 
+/* What an examination needs of a job is its sockets. */
+static void prepare_examination(struct rnl_node_agent *n)
+{
+    struct rnl_host_facts facts;
+    rnl_host_facts_collect(&facts);
+    rnl_control_send(&n->control, RNL_CONTROL_FACTS, &facts, sizeof facts);
+    rnl_node_network_open(n);
+}
+
 static void prepare(struct rnl_node_agent *n)
 {
     char sentence[512];
+    if (rnl_node_agent_is(n, RNL_JOB_EXAMINE)) {
+        prepare_examination(n);
+        return;
+    }
     if (!set_environment(n->spec.environment)) {
         rnl_node_agent_fail(n, RNL_EXIT_SYSTEM, "no memory for the environment");
         return;
@@ -133,7 +146,7 @@ static int make_agent(struct rnl_node_agent *n)
 
 static int hear_go(struct rnl_node_agent *n)
 {
-    if (n->phase != RNL_NODE_AGENT_PROBING || !n->probed)
+    if (n->phase != RNL_NODE_AGENT_PROBING || !n->probed || rnl_node_agent_is(n, RNL_JOB_EXAMINE))
         return -1;
     const int e = rnl_rank_input_new(n);
     if (e < 0)

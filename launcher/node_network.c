@@ -12,6 +12,9 @@
 #include <string.h>
 #include <unistd.h>
 
+/* For the addresses of a host that is examined to answer; the measurements follow. */
+static const uint64_t examine_ns = UINT64_C(3000000000);
+
 /* Datagrams between ranks of one host go over its loopback interface: nobody else reaches their sockets. */
 void rnl_node_network_open(struct rnl_node_agent *n)
 {
@@ -66,6 +69,8 @@ static void start_probe(struct rnl_node_agent *n)
         if (r < 0)
             socket->ops->close(socket);
     }
+    if (r == 0 && rnl_node_agent_is(n, RNL_JOB_EXAMINE))
+        r = rnl_host_probe_measure(n->probe, examine_ns);
     const int e = r < 0 ? 0 : rnl_watch(n->loop, &n->probe_events, n->probe_fd, on_probe_events, n);
     if (e < 0)
         r = rnl_fail_errno(RNL_ERR_SYSTEM, -e, "a socket cannot be watched");
@@ -102,6 +107,21 @@ static void report_probe(struct rnl_node_agent *n)
     rnl_pack_free(&all);
 }
 
+static void report_paths(struct rnl_node_agent *n)
+{
+    struct rnl_pack p = {.at = NULL};
+    struct rnl_path_report report;
+    const uint32_t others = n->spec.hosts - 1;
+    rnl_pack_bytes(&p, &others, sizeof others);
+    for (uint32_t i = 0; i < n->spec.hosts; i++)
+        if (i != n->spec.host) {
+            rnl_host_probe_report(n->probe, i, &report);
+            rnl_path_report_pack(&p, &report);
+        }
+    rnl_control_send_pack(&n->control, RNL_CONTROL_PATHS, &p);
+    rnl_pack_free(&p);
+}
+
 void rnl_node_network_work(struct rnl_node_agent *n)
 {
     if (!n->probe || n->phase != RNL_NODE_AGENT_PROBING)
@@ -110,7 +130,10 @@ void rnl_node_network_work(struct rnl_node_agent *n)
     rnl_timer_at(&n->probe_timer, rnl_timer_wake, rnl_host_probe_deadline_ns(n->probe));
     if (!n->probed && rnl_host_probe_done(n->probe)) {
         n->probed = true;
-        report_probe(n);
+        if (rnl_node_agent_is(n, RNL_JOB_EXAMINE))
+            report_paths(n);
+        else
+            report_probe(n);
     }
 }
 

@@ -224,8 +224,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     return 0;
 }
 
-/* Where this command is, on the hosts too. 0, or -1: it has been said why. */
-static int find_self(struct rnl_launch *job, char *self, size_t room)
+int rnl_tool_find_self(struct rnl_launch *job, char *self, size_t room)
 {
     const ssize_t n = job->agent ? 0 : readlink("/proc/self/exe", self, room - 1);
     if (n < 0) {
@@ -250,7 +249,7 @@ static int deal(const struct options *all, struct rnl_launch *job, struct rnl_jo
                 RNL_JOB_RANKS_MAX);
         return -1;
     }
-    if (find_self(job, self, room) < 0)
+    if (rnl_tool_find_self(job, self, room) < 0)
         return -1;
     memset(at, 0, RNL_HOSTS_MAX * sizeof *at);
     job->hosts = rnl_hosts_deal(&all->hosts, job->size, at);
@@ -284,7 +283,7 @@ static int launch(struct room *room)
     struct rnl_launch job = all->job;
     if (all->hosts.n > 0 && deal(all, &job, room->at, room->self, sizeof room->self) < 0)
         return RNL_EXIT_SYSTEM;
-    if (job.expected && find_self(&job, room->self, sizeof room->self) < 0)
+    if (job.expected && rnl_tool_find_self(&job, room->self, sizeof room->self) < 0)
         return RNL_EXIT_SYSTEM;
     if (rnl_tool_below_mpi() && job.hosts > 1 && !rnl_daemon_named() && !rnl_node_key_present())
         fprintf(

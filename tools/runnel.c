@@ -45,9 +45,12 @@ static const struct subcommand {
 #if RNL_HAVE_LAUNCHER
     {"run", "runnel run", "start the processes of a job", rnl_tool_run},
     {"agent", "runnel agent", NULL, rnl_tool_agent},
+    {"doctor", "runnel doctor", "what of these hosts, and of the network between them, is in the way of jobs",
+     rnl_tool_doctor},
 #else
     {"run", "runnel run", NULL, no_launcher},
     {"agent", "runnel agent", NULL, no_launcher},
+    {"doctor", "runnel doctor", NULL, no_launcher},
 #endif
     {"daemon", "runnel daemon", "keep the names of services, for processes that no launcher started", rnl_tool_daemon},
     {"key", "runnel key", "make and install the key by which daemons of several hosts know each other", rnl_tool_key},

@@ -14,16 +14,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ASK = 1, ANSWER, CHOSEN, AGREED, ALIVE, AT_TAG = 32, AT_BITS = 48, BATCH = 16, DATAGRAM_MOST = 2048 };
+enum { ASK = 1, ANSWER, CHOSEN, AGREED, ALIVE, MEASURE, ECHO, AT_TAG = 32, AT_BITS = 48, BATCH = 16 };
+enum { DATAGRAM_MOST = 2048, DATAGRAM_MOST_MEASURED = 9216 };
 enum { BITS_MOST = RNL_JOB_RANKS_MAX / 8 };
 #define MS ((uint64_t)1000 * 1000)
-static const uint64_t first_ns = 15 * MS, most_ns = 400 * MS, give_up_ns = 7000 * MS;
+static const uint64_t first_ns = 15 * MS, most_ns = 400 * MS;
 static const uint64_t fresh_ns = 3000 * MS * RNL_HOST_PROBE_ATTEST_EVERY_S;
 static const unsigned char magic[4] = {'R', 'N', 'L', 'Q'};
 
-struct probe_path { /* an address of a peer */
-    struct rnl_probe_attempt attempt;
-    bool works; /* a long datagram came by it, or back */
+struct measured { /* both directions of the path to a peer */
+    struct rnl_path_sender to;
+    struct rnl_path_receiver from;
+    bool begun;
 };
 struct peer {
     bool found;   /* ip is where it is */
@@ -33,8 +35,9 @@ struct peer {
     uint64_t alive_ns, alive_count;
     unsigned char bits[BITS_MOST];
     uint8_t ip[16];
-    uint32_t chosen; /* the way, if we send_probe */
-    struct probe_path *path;
+    uint32_t chosen;                /* the way, if we send probes */
+    struct rnl_probe_attempt *path; /* its addresses */
+    struct measured *measured;
 };
 struct rnl_host_probe {
     uint32_t host, hosts;
@@ -42,8 +45,9 @@ struct rnl_host_probe {
     struct rnl_socket *socket;
     unsigned char *key; /* rnl_secret_new */
     uint64_t nonce, give_up_at, again_at, gap, now_ns, alive_count;
-    bool gave_up;
-    unsigned char in[BATCH][DATAGRAM_MOST];
+    bool gave_up, measures;
+    uint32_t in_bytes;
+    unsigned char *in; /* BATCH of in_bytes each */
     struct peer peer[];
 };
 
@@ -60,7 +64,7 @@ static void sign(const struct rnl_host_probe *p, unsigned char *at, uint32_t byt
 
 /* ---- what the kernel says ---- */
 
-static struct probe_path *path_to(struct rnl_host_probe *p, const struct rnl_socket_addr *to)
+static struct rnl_probe_attempt *path_to(struct rnl_host_probe *p, const struct rnl_socket_addr *to)
 {
     for (uint32_t h = 0; h < p->hosts; h++)
         for (uint32_t k = 0; p->info[h].probe_port == to->port && k < p->info[h].addresses; k++)
@@ -73,18 +77,20 @@ static void hear_errors(struct rnl_host_probe *p)
 {
     struct rnl_socket_error e;
     while (p->socket->ops->error(p->socket, &e) == 1) {
-        struct probe_path *w = path_to(p, &e.to);
+        struct rnl_probe_attempt *w = path_to(p, &e.to);
         if (!w)
             continue;
-        w->attempt.sys_errno = e.sys_errno;
-        w->attempt.from_own_kernel = e.from_us;
+        w->sys_errno = e.sys_errno;
+        w->from_own_kernel = e.from_us;
     }
 }
 
-static void say_bits(struct rnl_host_probe *p, const struct rnl_socket_addr *to, uint32_t kind, uint32_t other,
-                     uint32_t which, uint64_t nonce, const unsigned char *bits, size_t n, uint32_t bytes)
+/* Returns why it was not sent; 0 = it was. */
+static uint32_t say_bits(struct rnl_host_probe *p, const struct rnl_socket_addr *to, uint32_t kind, uint32_t other,
+                         uint32_t which, uint64_t nonce, const unsigned char *bits, size_t n, uint32_t bytes)
 {
-    unsigned char at[RNL_HOST_PROBE_LONG_BYTES] = {0}, tag[16];
+    unsigned char at[DATAGRAM_MOST_MEASURED], tag[16];
+    memset(at, 0, bytes);
     memcpy(at, magic, sizeof magic);
     rnl_put32(at + 4, kind);
     rnl_put32(at + 8, p->host);
@@ -97,17 +103,20 @@ static void say_bits(struct rnl_host_probe *p, const struct rnl_socket_addr *to,
     memcpy(at + AT_TAG, tag, sizeof tag);
     const struct rnl_socket_out out = {.to = *to, .at = at, .bytes = bytes};
     struct rnl_socket_result result = {.stop = RNL_SOCKET_WENT};
-    struct probe_path *w = path_to(p, to);
-    if (p->socket->ops->send(p->socket, &out, 1, &result) == 1 || !w || result.stop == RNL_SOCKET_FULL)
-        return;
-    w->attempt.sys_errno = result.sys_errno;
-    w->attempt.from_own_kernel = true;
+    struct rnl_probe_attempt *w = path_to(p, to);
+    if (p->socket->ops->send(p->socket, &out, 1, &result) == 1)
+        return 0;
+    if (w && result.stop != RNL_SOCKET_FULL && kind != MEASURE) {
+        w->sys_errno = result.sys_errno;
+        w->from_own_kernel = true;
+    }
+    return result.stop;
 }
 
 static void say(struct rnl_host_probe *p, const struct rnl_socket_addr *to, uint32_t kind, uint32_t other,
                 uint32_t which, uint64_t nonce, uint32_t bytes)
 {
-    say_bits(p, to, kind, other, which, nonce, NULL, 0, bytes);
+    (void)say_bits(p, to, kind, other, which, nonce, NULL, 0, bytes);
 }
 
 static struct rnl_socket_addr addr_of(const struct rnl_host_probe *p, uint32_t host, uint32_t way)
@@ -122,12 +131,14 @@ static struct rnl_socket_addr addr_of(const struct rnl_host_probe *p, uint32_t h
 static void send_probe(struct rnl_host_probe *p, uint32_t other)
 {
     struct peer *q = &p->peer[other];
-    for (uint32_t k = 0; !q->found && k < p->info[other].addresses; k++) {
+    for (uint32_t k = 0; k < p->info[other].addresses; k++) {
         const struct rnl_socket_addr to = addr_of(p, other, k);
+        if (q->found && (q->path[k].works || !p->measures))
+            continue;
         say(p, &to, ASK, other, k, p->nonce, RNL_HOST_PROBE_SHORT_BYTES);
         say(p, &to, ASK, other, k, p->nonce, RNL_HOST_PROBE_LONG_BYTES);
     }
-    if (q->found) {
+    if (q->found && !q->settled) {
         const struct rnl_socket_addr to = addr_of(p, other, q->chosen);
         say(p, &to, CHOSEN, other, q->chosen, p->nonce, RNL_HOST_PROBE_SHORT_BYTES);
     }
@@ -140,19 +151,15 @@ static void hear_answer(struct rnl_host_probe *p, uint32_t other, const unsigned
     uint32_t k = rnl_get32(at + 16);
     if (k >= p->info[other].addresses)
         return;
-    struct probe_path *w = &q->path[k];
+    struct rnl_probe_attempt *w = &q->path[k];
     const struct rnl_socket_addr asked = addr_of(p, other, k);
     w->works |= in->bytes == RNL_HOST_PROBE_LONG_BYTES && rnl_socket_addr_equal(&asked, &in->from);
-    if (q->found)
+    if (!rnl_socket_addr_equal(&asked, &in->from))
+        w->other_source = true;
+    else if (in->bytes < RNL_HOST_PROBE_LONG_BYTES)
+        w->only_short = true;
+    if (q->found || !w->works)
         return;
-    if (!rnl_socket_addr_equal(&asked, &in->from)) {
-        w->attempt.other_source = true;
-        return;
-    }
-    if (in->bytes < RNL_HOST_PROBE_LONG_BYTES) {
-        w->attempt.only_short = true;
-        return;
-    }
     q->found = true;
     q->chosen = k;
     memcpy(q->ip, asked.ip, sizeof q->ip);
@@ -237,10 +244,10 @@ void rnl_host_probe_attest(struct rnl_host_probe *p, const unsigned char *bits, 
         if (h == p->host || !q->found)
             continue;
         for (uint32_t k = 0; next_ip(p, h, &k, to.ip);)
-            say_bits(p, &to, ALIVE, h, q->alive_ns != 0 && now_ns - q->alive_ns < fresh_ns, p->alive_count, bits,
-                     bytes < BITS_MOST ? bytes : BITS_MOST,
-                     bytes > RNL_HOST_PROBE_SHORT_BYTES - AT_BITS ? RNL_HOST_PROBE_LONG_BYTES
-                                                                  : RNL_HOST_PROBE_SHORT_BYTES);
+            (void)say_bits(p, &to, ALIVE, h, q->alive_ns != 0 && now_ns - q->alive_ns < fresh_ns, p->alive_count, bits,
+                           bytes < BITS_MOST ? bytes : BITS_MOST,
+                           bytes > RNL_HOST_PROBE_SHORT_BYTES - AT_BITS ? RNL_HOST_PROBE_LONG_BYTES
+                                                                        : RNL_HOST_PROBE_SHORT_BYTES);
     }
 }
 
@@ -271,6 +278,80 @@ bool rnl_host_probe_attested(struct rnl_host_probe *p, uint32_t *host, unsigned 
     return false;
 }
 
+/* ---- measurements ---- */
+
+static void fill_attempts(const struct rnl_host_probe *, uint32_t other, struct rnl_probe_failure *out);
+
+struct direction {
+    struct rnl_host_probe *p;
+    uint32_t other;
+};
+
+static enum rnl_path_sent send_measure(void *arg, uint32_t number, uint32_t bytes)
+{
+    const struct direction *d = arg;
+    struct rnl_socket_addr to = {.port = d->p->info[d->other].probe_port};
+    memcpy(to.ip, d->p->peer[d->other].ip, sizeof to.ip);
+    const uint32_t stop = say_bits(d->p, &to, MEASURE, d->other, number, d->p->nonce, NULL, 0, bytes);
+    return stop == RNL_SOCKET_TOO_LONG ? RNL_PATH_TOO_LONG : RNL_PATH_WENT;
+}
+
+static void hear_measure(struct rnl_host_probe *p, uint32_t other, const unsigned char *at,
+                         const struct rnl_socket_in *in)
+{
+    struct measured *m = p->peer[other].measured;
+    rnl_path_receive(&m->from, rnl_get32(at + 16));
+    (void)say_bits(p, &in->from, ECHO, other, rnl_get32(at + 16), rnl_get64(at + 24),
+                   (const unsigned char *)&m->from.counts, sizeof m->from.counts, RNL_HOST_PROBE_SHORT_BYTES);
+}
+
+static void hear_echo(struct rnl_host_probe *p, uint32_t other, const unsigned char *at)
+{
+    struct measured *m = p->peer[other].measured;
+    struct rnl_path_counts counts;
+    memcpy(&counts, at + AT_BITS, sizeof counts);
+    if (rnl_get64(at + 24) == p->nonce && m->begun)
+        rnl_path_echo(&m->to, rnl_get32(at + 16), &counts, p->now_ns);
+}
+
+static void measure(struct rnl_host_probe *p)
+{
+    for (uint32_t h = 0; h < p->hosts && p->measures; h++) {
+        struct measured *m = p->peer[h].measured;
+        struct direction d = {.p = p, .other = h};
+        if (!p->peer[h].settled)
+            continue;
+        if (!m->begun)
+            rnl_path_begin(&m->to, p->hosts, RNL_HOST_PROBE_LONG_BYTES, p->now_ns);
+        m->begun = true;
+        rnl_path_step(&m->to, p->now_ns, send_measure, &d);
+    }
+}
+
+/* When the next step of a measurement is due; UINT64_MAX = all are over. */
+static uint64_t measure_at(const struct rnl_host_probe *p)
+{
+    uint64_t at = UINT64_MAX;
+    for (uint32_t h = 0; h < p->hosts && p->measures; h++)
+        if (p->peer[h].settled) {
+            const struct measured *m = p->peer[h].measured;
+            const uint64_t due = m->begun ? rnl_path_deadline_ns(&m->to) : 0;
+            at = due < at ? due : at;
+        }
+    return at;
+}
+
+void rnl_host_probe_report(const struct rnl_host_probe *p, uint32_t other, struct rnl_path_report *out)
+{
+    const struct peer *q = &p->peer[other];
+    memset(out, 0, sizeof *out);
+    out->settled = q->settled;
+    memcpy(out->ip, q->ip, sizeof out->ip);
+    if (q->measured && q->measured->begun)
+        rnl_path_result(&q->measured->to, &out->result);
+    fill_attempts(p, other, &out->attempts);
+}
+
 /* ---- what arrives ---- */
 
 static bool is_listed(const struct rnl_host_probe *p, uint32_t other, const struct rnl_socket_addr *from)
@@ -284,10 +365,15 @@ static bool is_chosen(const struct rnl_host_probe *p, uint32_t other, const stru
     return rnl_socket_addr_equal(&chosen, from) != 0;
 }
 
+static bool is_length(uint32_t bytes)
+{
+    return bytes == RNL_HOST_PROBE_SHORT_BYTES || bytes == RNL_HOST_PROBE_LONG_BYTES;
+}
+
 static void take_in(struct rnl_host_probe *p, unsigned char *at, const struct rnl_socket_in *in)
 {
     unsigned char had[16], tag[16];
-    if (in->cut || (in->bytes != RNL_HOST_PROBE_SHORT_BYTES && in->bytes != RNL_HOST_PROBE_LONG_BYTES) ||
+    if (in->cut || in->bytes < RNL_HOST_PROBE_SHORT_BYTES || !(is_length(in->bytes) || p->measures) ||
         memcmp(at, magic, sizeof magic) != 0)
         return;
     memcpy(had, at + AT_TAG, sizeof had);
@@ -299,6 +385,15 @@ static void take_in(struct rnl_host_probe *p, unsigned char *at, const struct rn
         return;
     struct peer *q = &p->peer[other];
     q->heard = true;
+    if (kind == MEASURE || kind == ECHO) {
+        if (p->measures && kind == MEASURE)
+            hear_measure(p, other, at, in);
+        else if (p->measures)
+            hear_echo(p, other, at);
+        return;
+    }
+    if (!is_length(in->bytes))
+        return;
     if (kind == ALIVE) {
         hear_alive(p, q, at, nonce, in->bytes);
         return;
@@ -330,11 +425,11 @@ static void hear(struct rnl_host_probe *p)
     struct rnl_socket_in in[BATCH];
     for (int n = BATCH; n == BATCH;) {
         for (int i = 0; i < BATCH; i++)
-            in[i] = (struct rnl_socket_in){.at = p->in[i], .room = DATAGRAM_MOST};
+            in[i] = (struct rnl_socket_in){.at = p->in + i * p->in_bytes, .room = p->in_bytes};
         n = p->socket->ops->recv(p->socket, in, BATCH);
         for (int i = 0; i < n; i++)
             if (in[i].segment == 0 || in[i].segment >= in[i].bytes) /* the socket was opened without merging */
-                take_in(p, p->in[i], &in[i]);
+                take_in(p, p->in + i * p->in_bytes, &in[i]);
     }
     hear_errors(p);
 }
@@ -353,13 +448,14 @@ void rnl_host_probe_step(struct rnl_host_probe *p, uint64_t now_ns)
     hear(p);
     if (now_ns >= p->give_up_at)
         p->gave_up = true;
-    if (now_ns >= p->again_at && !rnl_host_probe_done(p)) {
+    if (now_ns >= p->again_at && !p->gave_up && !rnl_host_probe_done(p)) {
         for (uint32_t h = p->host + 1; h < p->hosts; h++)
-            if (!p->peer[h].settled)
+            if (!p->peer[h].settled || p->measures)
                 send_probe(p, h);
         p->again_at = now_ns + p->gap;
         p->gap = 2 * p->gap < most_ns ? 2 * p->gap : most_ns;
     }
+    measure(p);
     (void)p->socket->ops->arm(p->socket);
     hear_errors(p); /* arming may have found some */
 }
@@ -368,12 +464,14 @@ uint64_t rnl_host_probe_deadline_ns(const struct rnl_host_probe *p)
 {
     if (rnl_host_probe_done(p))
         return UINT64_MAX;
-    return p->again_at < p->give_up_at ? p->again_at : p->give_up_at;
+    const uint64_t at = measure_at(p), again = p->gave_up ? UINT64_MAX : p->again_at;
+    const uint64_t end = p->gave_up ? UINT64_MAX : p->give_up_at, least = again < end ? again : end;
+    return at < least ? at : least;
 }
 
 bool rnl_host_probe_done(const struct rnl_host_probe *p)
 {
-    return p->gave_up || !is_open(p);
+    return (p->gave_up || !is_open(p)) && measure_at(p) == UINT64_MAX;
 }
 
 bool rnl_host_probe_address(const struct rnl_host_probe *p, uint32_t other, uint8_t ip[16])
@@ -382,17 +480,22 @@ bool rnl_host_probe_address(const struct rnl_host_probe *p, uint32_t other, uint
     return p->peer[other].found;
 }
 
-bool rnl_host_probe_failed(const struct rnl_host_probe *p, uint32_t other, struct rnl_probe_failure *out)
+static void fill_attempts(const struct rnl_host_probe *p, uint32_t other, struct rnl_probe_failure *out)
 {
     const struct peer *q = &p->peer[other];
-    if (other == p->host || q->settled)
-        return false;
     *out = (struct rnl_probe_failure){.other = other,
                                       .heard = q->heard,
                                       .asked = (uint32_t)is_ours_to_ask(p, other),
                                       .addresses = p->info[other].addresses};
     for (uint32_t k = 0; k < out->addresses; k++)
-        out->address[k] = q->path[k].attempt;
+        out->address[k] = q->path[k];
+}
+
+bool rnl_host_probe_failed(const struct rnl_host_probe *p, uint32_t other, struct rnl_probe_failure *out)
+{
+    if (other == p->host || p->peer[other].settled)
+        return false;
+    fill_attempts(p, other, out);
     return true;
 }
 
@@ -424,14 +527,19 @@ int rnl_host_probe_new(uint32_t host, uint32_t hosts, const struct rnl_host_info
     p->nonce = nonce;
     p->again_at = now_ns;
     p->gap = first_ns;
-    p->give_up_at = now_ns + give_up_ns;
+    p->now_ns = now_ns;
+    p->give_up_at = now_ns + RNL_HOST_PROBE_GIVE_UP_MS * MS;
+    p->in_bytes = DATAGRAM_MOST;
+    p->in = malloc((size_t)BATCH * DATAGRAM_MOST_MEASURED);
+    if (!p->in)
+        goto no_memory;
     for (uint32_t h = 0; h < hosts; h++) {
         p->peer[h].path = calloc(info[h].addresses + 1, sizeof *p->peer[h].path);
         if (!p->peer[h].path)
             goto no_memory;
         for (uint32_t k = 0; k < info[h].addresses; k++) {
-            memcpy(p->peer[h].path[k].attempt.ip, info[h].address[k].ip, sizeof info[h].address[k].ip);
-            p->peer[h].path[k].attempt.port = info[h].probe_port;
+            memcpy(p->peer[h].path[k].ip, info[h].address[k].ip, sizeof info[h].address[k].ip);
+            p->peer[h].path[k].port = info[h].probe_port;
         }
     }
     *out = p;
@@ -443,12 +551,28 @@ no_memory:
     return rnl_fail(RNL_ERR_NO_MEMORY, "no memory to look for %u hosts", hosts);
 }
 
+int rnl_host_probe_measure(struct rnl_host_probe *p, uint64_t give_up_ns)
+{
+    for (uint32_t h = 0; h < p->hosts; h++) {
+        p->peer[h].measured = calloc(1, sizeof *p->peer[h].measured);
+        if (!p->peer[h].measured)
+            return rnl_fail(RNL_ERR_NO_MEMORY, "no memory to measure the paths to %u hosts", p->hosts);
+    }
+    p->measures = true;
+    p->in_bytes = DATAGRAM_MOST_MEASURED;
+    p->give_up_at = p->now_ns + give_up_ns;
+    return 0;
+}
+
 void rnl_host_probe_free(struct rnl_host_probe *p)
 {
     if (!p)
         return;
-    for (uint32_t h = 0; h < p->hosts; h++)
+    for (uint32_t h = 0; h < p->hosts; h++) {
         free(p->peer[h].path);
+        free(p->peer[h].measured);
+    }
+    free(p->in);
     if (p->socket)
         p->socket->ops->close(p->socket);
     rnl_secret_free(p->key, RNL_JOB_SECRET);

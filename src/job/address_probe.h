@@ -12,6 +12,9 @@
  *   AGREED   the other host will use the source of CHOSEN. It is accepted only from the address that was chosen
  *   ALIVE    every 7 s: a bit for each rank of the sender's host that lives and is not stopped. `which` is 1 if the
  *            last ALIVE from the receiver is recent, so that both directions work; `nonce` counts them
+ *   MEASURE  `runnel doctor` only, between addresses that are settled: a datagram of a measurement (path_measure.h),
+ *            whose number is `which`; of any length
+ *   ECHO     the short reply to MEASURE: the same `which` and `nonce`, and in `bits` what of the train came so far
  *
  * Datagrams are little-endian. Their tag is made with a key that the launcher draws and sends over the control stream
  * to agents only: ranks, which have the job's key, cannot forge them. Below PMIx it is the key of the job. A datagram
@@ -26,6 +29,7 @@
 #ifndef RNL_JOB_ADDRESS_PROBE_H
 #define RNL_JOB_ADDRESS_PROBE_H
 
+#include "job/path_measure.h"
 #include "job/proto.h"
 #include "net/socket/socket.h"
 #include "net/wire/key.h"
@@ -38,7 +42,8 @@ enum {
     RNL_HOST_PROBE_SHORT_BYTES = 64,
     RNL_HOST_PROBE_LONG_BYTES = 1200, /* what flows begin with (net/flow/flow.c) */
     RNL_HOST_PROBE_ATTEST_EVERY_S = 7,
-    RNL_HOST_ADDRESSES_MAX = 32 /* addresses of a host that are probed */
+    RNL_HOST_ADDRESSES_MAX = 32, /* addresses of a host that are probed */
+    RNL_HOST_PROBE_GIVE_UP_MS = 7000
 };
 
 struct rnl_host_address {
@@ -64,9 +69,17 @@ struct rnl_probe_failure { /* how the probe of a host failed */
         uint8_t only_short;      /* 1 = short datagrams came back, long ones did not */
         uint8_t other_source;    /* 1 = the reply came from another address */
         uint8_t from_own_kernel; /* 1 = the error is of the host itself, not of one on the path */
-        uint8_t reserved[3];
+        uint8_t works;           /* 1 = a long datagram came by it, or back */
+        uint8_t reserved[2];
         int32_t sys_errno; /* the kernel's last error, 0 = none */
     } address[RNL_HOST_ADDRESSES_MAX];
+};
+
+struct rnl_path_report { /* what a host has seen of the path to another one */
+    uint32_t settled;    /* 1 = both know an address of the other that works */
+    uint8_t ip[16];      /* the address of the other that was chosen */
+    struct rnl_path_result result;
+    struct rnl_probe_failure attempts; /* of all its addresses, also if the path works */
 };
 
 struct rnl_host_probe;
@@ -79,11 +92,18 @@ int rnl_host_probe_adopt(int fd, struct rnl_socket **out);
 int rnl_host_probe_new(uint32_t host, uint32_t hosts, const struct rnl_host_info *info,
                        const unsigned char key[RNL_JOB_SECRET], uint64_t nonce, struct rnl_socket *socket,
                        uint64_t now_ns, struct rnl_host_probe **out);
+/* Has a new probe measure the paths to all hosts, too, in the direction away from this one, once they are settled. It
+ * gives up hosts that do not answer after `give_up_ns`, and asks addresses that do not work until then. 0,
+ * RNL_ERR_NO_MEMORY. */
+int rnl_host_probe_measure(struct rnl_host_probe *, uint64_t give_up_ns);
+/* Returns what was seen of the path to `other`, of a probe that measures. */
+void rnl_host_probe_report(const struct rnl_host_probe *, uint32_t other, struct rnl_path_report *out);
 void rnl_host_probe_free(struct rnl_host_probe *);
 /* To be called when the socket is readable, and at the deadline. */
 void rnl_host_probe_step(struct rnl_host_probe *, uint64_t now_ns);
 uint64_t rnl_host_probe_deadline_ns(const struct rnl_host_probe *); /* UINT64_MAX = none */
-/* Whether every pair with this host has an address, or the time to try is over. Steps still reply to others then. */
+/* Whether every pair with this host has an address, and is measured, or the time to try is over. Steps still reply to
+ * others then. */
 bool rnl_host_probe_done(const struct rnl_host_probe *);
 /* Returns true and the IP address by which `other` is reached, or false. */
 bool rnl_host_probe_address(const struct rnl_host_probe *, uint32_t other, uint8_t ip[16]);
@@ -103,6 +123,10 @@ bool rnl_host_probe_attested(struct rnl_host_probe *, uint32_t *host, unsigned c
  * attempt is NULL, that there was no address to try. `heard`: the other host has heard of the asker. */
 void rnl_probe_describe(const struct rnl_host_info *other_info, const struct rnl_probe_attempt *, bool heard,
                         const char *asker, const char *other, char *out, size_t room);
+/* The same for one who wants to mend it: what is to be done, and who can do it, in `room` bytes each. Returns a word for
+ * the kind of fault: "firewall", "one way", "mtu", "route". */
+const char *rnl_probe_remedy(const struct rnl_probe_attempt *, bool heard, const char *asker, const char *other,
+                             char *remedy, char *ask, size_t room);
 bool rnl_is_loopback(const uint8_t ip[16]);
 
 /* ---- this host ---- */

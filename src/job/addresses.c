@@ -151,3 +151,54 @@ void rnl_probe_describe(const struct rnl_host_info *other_info, const struct rnl
     snprintf(out, room, "host %s does not reach host %s at %s (%s), UDP port %u: %s", asker, other, at,
              interface_of(other_info, w->ip), w->port, why);
 }
+
+const char *rnl_probe_remedy(const struct rnl_probe_attempt *w, bool heard, const char *asker, const char *other,
+                             char *remedy, char *ask, size_t room)
+{
+    static const char ports[] = "Runnel takes UDP ports of net.ipv4.ip_local_port_range";
+    if (w->only_short) {
+        snprintf(remedy, room,
+                 "give both interfaces, and all that lies between, one MTU of 1280 bytes or more (ip link set "
+                 "DEVICE mtu 1500)");
+        snprintf(ask, room, "who runs the network between %s and %s", asker, other);
+        return "mtu";
+    }
+    if (w->other_source) {
+        snprintf(remedy, room,
+                 "let %s answer from the address that was asked: look at its routes (ip route get ADDRESS) "
+                 "and at what translates addresses",
+                 other);
+        snprintf(ask, room, "the administrator of %s", other);
+        return "route";
+    }
+    if (w->sys_errno != 0 && w->from_own_kernel && (w->sys_errno == EPERM || w->sys_errno == EACCES)) {
+        snprintf(remedy, room, "allow UDP to %s in the firewall of %s (nft list ruleset; its output chain)", other,
+                 asker);
+        snprintf(ask, room, "the administrator of %s", asker);
+        return "firewall";
+    }
+    if (w->sys_errno != 0 && w->from_own_kernel && w->sys_errno != ECONNREFUSED) {
+        snprintf(remedy, room,
+                 w->sys_errno == EMSGSIZE
+                     ? "raise the MTU of its interface to 1280 bytes or more (ip link set DEVICE mtu 1500)"
+                     : "give both hosts addresses of one network and of one kind, or add a route (ip route)");
+        snprintf(ask, room, "the administrators of %s and %s", asker, other);
+        return w->sys_errno == EMSGSIZE ? "mtu" : "route";
+    }
+    if (w->sys_errno == ECONNREFUSED) {
+        snprintf(remedy, room, "allow UDP from %s in the firewall of %s (nft list ruleset; a rule that rejects); %s",
+                 asker, other, ports);
+        snprintf(ask, room, "the administrator of %s", other);
+        return "firewall";
+    }
+    if (w->sys_errno != 0) {
+        snprintf(remedy, room, "look at the routers between them (traceroute -U), which refuse it");
+        snprintf(ask, room, "who runs the network between %s and %s", asker, other);
+        return "route";
+    }
+    const char *from = heard ? other : asker, *to = heard ? asker : other;
+    snprintf(remedy, room, "allow UDP from %s to %s in the firewall of %s, and in those between; %s", from, to, to,
+             ports);
+    snprintf(ask, room, "the administrator of %s, then who runs the network between %s and %s", to, from, to);
+    return heard ? "one way" : "firewall";
+}

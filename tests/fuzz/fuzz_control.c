@@ -26,6 +26,10 @@ static void unpack(const struct rnl_control_frame *f)
     u = (struct rnl_unpack){.at = f->body, .left = f->bytes};
     while (u.left > 0 && rnl_probe_failure_unpack(&u, 2, &failure) == 0)
         ;
+    static struct rnl_path_report report;
+    u = (struct rnl_unpack){.at = f->body, .left = f->bytes};
+    while (u.left > 0 && rnl_path_report_unpack(&u, 2, &report) == 0)
+        ;
 }
 
 /* The first byte says in what pieces the rest arrives, and whether a greeting is awaited. */
