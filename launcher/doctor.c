@@ -19,7 +19,7 @@
 enum { LEAVE_MS = 1000, REPORT_PERCENT = 55 /* of the time, for agents to begin */ };
 
 struct doctor {
-    struct rnl_launcher l; /* what struct rnl_node needs of one: loop, job, hosts */
+    struct rnl_launcher *l; /* what struct rnl_node needs of one: loop, job, hosts */
     struct rnl_doctor_report *report;
     struct rnl_job_host *at; /* the hosts that answered, as JOB names them */
     uint32_t *number;        /* of a host in `at`; UINT32_MAX = it did not answer */
@@ -109,17 +109,17 @@ static int hear(struct doctor *d, struct rnl_node *n, const struct rnl_control_f
 /* The agents that greeted get their job, numbered without the others. */
 static void ask(struct doctor *d)
 {
-    struct rnl_job_spec *s = &d->l.spec;
+    struct rnl_job_spec *s = &d->l->spec;
     struct rnl_pack p = {.at = NULL};
     static char nobody[] = "examined", *argv[] = {nobody, NULL}, *none[] = {NULL}, here[] = "";
     d->asked = true;
     for (uint32_t i = 0; i < d->report->hosts; i++) {
-        if (d->l.node[i]->state != RNL_NODE_GREETED)
+        if (d->l->node[i]->state != RNL_NODE_GREETED)
             continue;
         d->number[i] = d->answered;
-        d->at[d->answered] = d->l.at[i];
+        d->at[d->answered] = d->l->at[i];
         d->at[d->answered++].first = s->size;
-        s->size += d->l.at[i].count;
+        s->size += d->l->at[i].count;
         d->report->host[i].answered = true;
     }
     s->hosts = d->answered;
@@ -133,7 +133,7 @@ static void ask(struct doctor *d)
             continue;
         s->host = d->number[i];
         rnl_job_spec_pack(&p, s);
-        rnl_control_send_pack(&d->l.node[i]->control, RNL_CONTROL_JOB, &p);
+        rnl_control_send_pack(&d->l->node[i]->control, RNL_CONTROL_JOB, &p);
         rnl_pack_free(&p);
     }
 }
@@ -148,22 +148,22 @@ static void probe(struct doctor *d)
         if (d->number[i] == UINT32_MAX)
             continue;
         if (info->probe_port == 0) {
-            *info = (struct rnl_host_info){.host = d->number[i], .ranks = d->l.at[i].count, .probe_port = 1};
+            *info = (struct rnl_host_info){.host = d->number[i], .ranks = d->l->at[i].count, .probe_port = 1};
             for (uint32_t k = 0; k < info->ranks; k++)
                 info->port[k] = 1;
         }
         rnl_host_info_pack(&p, info);
     }
     for (uint32_t i = 0; i < d->report->hosts; i++)
-        if (d->l.node[i]->state == RNL_NODE_HERE)
-            rnl_control_send_pack(&d->l.node[i]->control, RNL_CONTROL_HOSTS, &p);
+        if (d->l->node[i]->state == RNL_NODE_HERE)
+            rnl_control_send_pack(&d->l->node[i]->control, RNL_CONTROL_HOSTS, &p);
     rnl_pack_free(&p);
 }
 
 static void start_more(struct doctor *d)
 {
-    for (uint32_t i = 0; i < d->report->hosts && d->waiting < d->l.job->fan_out; i++) {
-        struct rnl_node *n = d->l.node[i];
+    for (uint32_t i = 0; i < d->report->hosts && d->waiting < d->l->job->fan_out; i++) {
+        struct rnl_node *n = d->l->node[i];
         if (n->state != RNL_NODE_WAITING)
             continue;
         d->waiting++;
@@ -192,7 +192,7 @@ static bool work(struct doctor *d)
     uint32_t open = 0, beginning = 0, here = 0;
     char late[160];
     for (uint32_t i = 0; i < d->report->hosts; i++) {
-        struct rnl_node *n = d->l.node[i];
+        struct rnl_node *n = d->l->node[i];
         if (look_at(d, n) &&
             (now >= d->end_ns || (!d->asked && now >= d->gather_end_ns && n->state < RNL_NODE_GREETED))) {
             snprintf(late, sizeof late,
@@ -244,14 +244,14 @@ static void leave(struct doctor *d)
 {
     const uint64_t until = rnl_now_ns() + LEAVE_MS * UINT64_C(1000000);
     for (uint32_t i = 0; i < d->report->hosts; i++)
-        if (rnl_node_talks(d->l.node[i]))
-            rnl_control_send(&d->l.node[i]->control, RNL_CONTROL_END, NULL, 0);
+        if (rnl_node_talks(d->l->node[i]))
+            rnl_control_send(&d->l->node[i]->control, RNL_CONTROL_END, NULL, 0);
     for (bool left = false; !left && rnl_now_ns() < until;) {
         rnl_timer_at(&d->timer, rnl_timer_wake, until);
-        (void)uv_run(d->l.loop, UV_RUN_ONCE);
+        (void)uv_run(d->l->loop, UV_RUN_ONCE);
         left = true;
         for (uint32_t i = 0; i < d->report->hosts; i++)
-            left &= rnl_node_has_left(d->l.node[i]);
+            left &= rnl_node_has_left(d->l->node[i]);
     }
 }
 
@@ -260,17 +260,17 @@ static int make(struct doctor *d, const struct rnl_launch *job)
     d->report = new_report(job->hosts);
     d->at = calloc(job->hosts, sizeof *d->at);
     d->number = malloc(job->hosts * sizeof *d->number);
-    d->l.node = calloc(job->hosts, sizeof(struct rnl_node *));
-    if (!d->report || !d->at || !d->number || !d->l.node)
+    d->l->node = calloc(job->hosts, sizeof(struct rnl_node *));
+    if (!d->report || !d->at || !d->number || !d->l->node)
         return -1;
-    for (; d->l.nodes < job->hosts; d->l.nodes++) {
+    for (; d->l->nodes < job->hosts; d->l->nodes++) {
         struct rnl_node *n = calloc(1, sizeof *n);
         if (!n)
             return -1;
-        n->launcher = &d->l;
-        n->host = d->l.nodes;
+        n->launcher = d->l;
+        n->host = d->l->nodes;
         n->pidfd = -1;
-        d->l.node[n->host] = n;
+        d->l->node[n->host] = n;
         d->number[n->host] = UINT32_MAX;
         d->report->host[n->host].name = job->at[n->host].name;
         d->report->host[n->host].ranks = job->at[n->host].count;
@@ -280,7 +280,7 @@ static int make(struct doctor *d, const struct rnl_launch *job)
 
 static int examine(struct doctor *d, const struct rnl_launch *job, uint64_t time_ns)
 {
-    struct rnl_job_spec *s = &d->l.spec;
+    struct rnl_job_spec *s = &d->l->spec;
     const uint64_t begun = rnl_now_ns();
     if (make(d, job) < 0) {
         fprintf(stderr, "runnel: no memory to examine %u hosts\n", job->hosts);
@@ -294,7 +294,7 @@ static int examine(struct doctor *d, const struct rnl_launch *job, uint64_t time
     d->gather_end_ns = begun + time_ns / 100 * REPORT_PERCENT;
     d->end_ns = begun + time_ns;
     while (work(d))
-        (void)uv_run(d->l.loop, UV_RUN_ONCE);
+        (void)uv_run(d->l->loop, UV_RUN_ONCE);
     leave(d);
     d->report->took_ns = rnl_now_ns() - begun;
     return 0;
@@ -331,30 +331,34 @@ int rnl_doctor_examine(const struct rnl_launch *job, uint64_t time_ns, struct rn
     signal(SIGPIPE, SIG_IGN);
     signal(SIGCHLD, SIG_DFL);
     struct doctor *d = calloc(1, sizeof *d);
-    const int e = d ? rnl_loop_init(&loop) : -ENOMEM;
+    struct rnl_launcher *l = calloc(1, sizeof *l);
+    const int e = d && l ? rnl_loop_init(&loop) : -ENOMEM;
     if (e < 0) {
         fprintf(stderr, "runnel: cannot make an event loop: %s; raise the limits (ulimit -n)\n", strerror(-e));
         free(d);
+        free(l);
         return -1;
     }
-    d->l.loop = &loop;
-    d->l.job = job;
-    d->l.at = job->at;
-    d->l.hosts = job->hosts;
+    d->l = l;
+    d->l->loop = &loop;
+    d->l->job = job;
+    d->l->at = job->at;
+    d->l->hosts = job->hosts;
     (void)uv_timer_init(&loop, &d->timer);
     const int status = examine(d, job, time_ns);
     rnl_loop_drain(&loop);
-    for (uint32_t i = 0; i < d->l.nodes; i++)
-        rnl_node_free(d->l.node[i]);
+    for (uint32_t i = 0; i < d->l->nodes; i++)
+        rnl_node_free(d->l->node[i]);
     (void)uv_loop_close(&loop);
     if (status == 0)
         *out = d->report;
     else
         rnl_doctor_free(d->report);
-    free(d->l.node);
+    free(d->l->node);
     free(d->at);
     free(d->number);
-    explicit_bzero(&d->l.spec, sizeof d->l.spec);
+    explicit_bzero(&l->spec, sizeof l->spec);
+    free(l);
     free(d);
     return status;
 }
