@@ -3,7 +3,8 @@
  * doctor.c - examines hosts (doctor.h). It uses the agents, their control streams and their probes as a job does, but
  * unlike a job it goes on without the hosts that fail.
  *
- *   GATHER: agents start and greet; who does not is left out --> JOB to the others: FACTS, HERE --> HOSTS: PATHS --> END */
+ *   GATHER: agents start and greet; who does not is left out --> JOB to the others: FACTS, HERE
+ *   --> HOSTS: PATHS --> END */
 #include "launcher/doctor.h"
 
 #include "launcher/node.h"

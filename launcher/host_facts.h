@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * host_facts.h - what of a host bears on jobs: cores, limits, settings of its kernel. The node agent collects them where
- * the ranks would run, so they are those of its login, its container and its namespace. */
+ * host_facts.h - what of a host bears on jobs: cores, limits, settings of its kernel. The node agent collects them
+ * where the ranks would run, so they are those of its login, its container and its namespace. */
 #ifndef RNL_LAUNCHER_HOST_FACTS_H
 #define RNL_LAUNCHER_HOST_FACTS_H
 

@@ -45,7 +45,8 @@ void rnl_timer_at(uv_timer_t *timer, uv_timer_cb callback, uint64_t at_ns)
         rnl_timer_start(timer, callback, at_ns > now ? (at_ns - now + 999999) / 1000000 : 0, 0);
 }
 
-/* A timer that has run out when the turn begins would be called back, and then the loop would sleep for other things. */
+/* A timer that has run out when the turn begins would be called back, and then the loop would sleep for other
+ * things. */
 void rnl_timer_wake(uv_timer_t *timer)
 {
     uv_stop(timer->loop);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * doctor.c - `runnel doctor`: what of these hosts, and of the network between them, is in the way of jobs. launcher/doctor.h
- * looks and draws the findings; this prints them, for people or as JSON. */
+ * doctor.c - `runnel doctor`: what of these hosts, and of the network between them, is in the way of jobs.
+ * launcher/doctor.h looks and draws the findings; this prints them, for people or as JSON. */
 #include "launcher/doctor.h"
 #include "info.h"
 #include "launcher/hosts.h"

@@ -28,8 +28,8 @@ int rnl_tool_sim_decode(int argc, char **argv); /* of rnl_tool_sim */
 int rnl_tool_why(int argc, char **argv);
 
 struct rnl_launch;
-/* Sets where this command is, on the hosts too, unless --agent did; `self` has to live as long. 0, or -1: it has been said
- * why. */
+/* Sets where this command is, on the hosts too, unless --agent did; `self` has to live as long. 0, or -1: it has been
+ * said why. */
 int rnl_tool_find_self(struct rnl_launch *, char *self, size_t room);
 
 /* Of subcommands that start a program: as a shell's, and that what they add to it is not there. */

@@ -21,7 +21,8 @@ enum {
     RNL_PATH_SIZES = 16
 };
 
-/* Numbers of datagrams: of the train from 0 on; of sizes the size itself behind this; of the question for the counts. */
+/* Numbers of datagrams: of the train from 0 on; of sizes the size itself behind this; of the question for the
+ * counts. */
 enum { RNL_PATH_NUMBER_SIZE = 1 << 16, RNL_PATH_NUMBER_TALLY = 1 << 17 };
 
 struct rnl_path_counts { /* what the receiver of a direction has seen of the train; travels in each echo */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_findings.c - what `runnel doctor` draws from what it has seen: a healthy report has no findings; one thing that is
- * wrong is one finding, of its severity, with a remedy and somebody to ask. */
+ * test_findings.c - what `runnel doctor` draws from what it has seen: a healthy report has no findings; one thing
+ * that is wrong is one finding, of its severity, with a remedy and somebody to ask. */
 #include "launcher/doctor.h"
 
 #include <errno.h>
