@@ -129,11 +129,10 @@ int rnl_ofi_on_greeting(rnl_stream *s, unsigned peer, void *ctx)
     struct rnl_ofi_domain *d = ctx;
     struct rnl_ofi_name name;
     char text[RNL_ADDRESS_BYTES];
-    unsigned number;
     if (rnl_receive(s, &name, sizeof name) < 0 || !rnl_ofi_name_unpack(&name, text))
         return RNL_DONE;
-    /* The library knows by whose address the peer came; somebody else's is no name for it. */
-    if (rnl_insert(d->rnl, text, &number) < 0 || number != peer)
+    /* The library knows by whose address the peer came, even if it has left by now; another one is no name for it. */
+    if (rnl_peer_is(d->rnl, peer, text) != 1)
         return RNL_DONE;
     struct rnl_ofi_peer *p = rnl_ofi_peer_find(d, &name);
     if (!p || p->broken || !take_number(d, p, peer))

@@ -107,6 +107,10 @@ RNL_PUBLIC RNL_CHECK int rnl_insert(rnl_endpoint *ep, const char *address, unsig
 /* Copies the credentials of a peer, which stay readable after its death until rnl_leave. RNL_ERR_RANK: no such peer has
  * been introduced. */
 RNL_PUBLIC RNL_CHECK int rnl_peer_cred(rnl_endpoint *ep, unsigned peer, struct rnl_cred *out);
+/* Whether the peer is the endpoint of this address: 1, or 0 for another one's, or if neither side inserted it. It can
+ * be asked after the peer's death until rnl_leave, and connects nobody: the way to check what a peer says its address
+ * is. RNL_ERR_ARG: not an address; RNL_ERR_RANK: no such peer has been introduced. */
+RNL_PUBLIC RNL_CHECK int rnl_peer_is(rnl_endpoint *ep, unsigned peer, const char *address);
 
 /* Leaves the peer and gives its number back. The peer takes in what was sent to it, and then finds this process dead
  * (RNL_DEATH_LEFT); what it has sent and was not taken in is lost, posts to it end with RNL_ERR_PEER_DEAD, and its

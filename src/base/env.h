@@ -163,6 +163,7 @@ struct rnl_meet_ops {
                  int (**f)(void *ctx, unsigned peer, const struct rnl_cred *), void **ctx);
     void (*answer)(struct rnl_env *, uint32_t rank, int welcome);
     int (*cred)(struct rnl_env *, uint32_t rank, struct rnl_cred *); /* 0 or RNL_ERR_RANK */
+    int (*is)(struct rnl_env *, uint32_t rank, const char *address); /* as rnl_peer_is */
     /* Ends the connection, or the introduction, whatever its state. *incarnation is that of its last event. */
     int (*leave)(struct rnl_env *, uint32_t rank, uint64_t *incarnation); /* 0 or RNL_ERR_RANK */
     /* The ranks by which both sides of a connection call themselves and each other: what each calls the other by is

@@ -272,6 +272,19 @@ static uint32_t present(struct meet *m, const struct address *a)
     return found;
 }
 
+int rnl_meet_is(struct rnl_env *env, uint32_t rank, const char *address)
+{
+    const struct meet *m = rnl_meet_of(env);
+    struct rnl_cred cred;
+    struct address a;
+    if (!parse(address, &a))
+        return rnl_fail(RNL_ERR_ARG, "'%.20s' is no address that rnl_address has made", address ? address : "");
+    int status = rnl_meet_cred(env, rank, &cred);
+    if (status < 0)
+        return status;
+    return cred.uid == a.uid && memcmp(rank == 0 ? m->address : m->slot[rank].at, a.name, sizeof a.name) == 0;
+}
+
 static void insert_far(struct meet *m, uint32_t rank, const struct address *a)
 {
     struct meet_slot *s = &m->slot[rank];

@@ -400,6 +400,7 @@ static const struct rnl_meet_ops introductions = {
     .knock = rnl_meet_knock,
     .answer = rnl_meet_answer,
     .cred = rnl_meet_cred,
+    .is = rnl_meet_is,
     .leave = rnl_meet_leave,
     .sides = rnl_meet_sides,
     .give = rnl_meet_give,

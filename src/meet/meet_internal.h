@@ -182,6 +182,7 @@ void rnl_meet_close_slot(struct meet *, uint32_t rank);                   /* say
 int rnl_meet_met(struct rnl_env *, uint32_t rank);
 int rnl_meet_knock(struct rnl_env *, uint32_t rank, struct rnl_cred *, rnl_knock **f, void **ctx);
 int rnl_meet_cred(struct rnl_env *, uint32_t rank, struct rnl_cred *);
+int rnl_meet_is(struct rnl_env *, uint32_t rank, const char *address);
 int rnl_meet_leave(struct rnl_env *, uint32_t rank, uint64_t *incarnation);
 void rnl_meet_release(struct rnl_env *, uint32_t rank);
 void rnl_meet_sides(struct rnl_env *, uint32_t rank, uint32_t *mine, uint32_t *theirs);

@@ -182,14 +182,27 @@ int rnl_insert(rnl_endpoint *ep, const char *address, unsigned *peer)
 
 /* ---- peers ---- */
 
+static int no_peer(const rnl_endpoint *ep, unsigned peer)
+{
+    return rnl_fail(RNL_ERR_RANK, "there is no peer %u: this endpoint has at most %u", peer, ep->size - 1);
+}
+
 int rnl_peer_cred(rnl_endpoint *ep, unsigned peer, struct rnl_cred *out)
 {
     int status = enter(ep);
     if (status < 0)
         return status;
-    status = peer < ep->size
-                 ? ep->env->meet->cred(ep->env, peer, out)
-                 : rnl_fail(RNL_ERR_RANK, "there is no peer %u: this endpoint has at most %u", peer, ep->size - 1);
+    status = peer < ep->size ? ep->env->meet->cred(ep->env, peer, out) : no_peer(ep, peer);
+    rnl_ep_leave(ep);
+    return status;
+}
+
+int rnl_peer_is(rnl_endpoint *ep, unsigned peer, const char *address)
+{
+    int status = enter(ep);
+    if (status < 0)
+        return status;
+    status = peer < ep->size ? ep->env->meet->is(ep->env, peer, address) : no_peer(ep, peer);
     rnl_ep_leave(ep);
     return status;
 }

@@ -268,6 +268,33 @@ static void an_address_can_be_given_out_and_inserted(void **state)
     UNTIL(world[0].count == 1);
 }
 
+/* Also after its death: the address shows who it was, and asking connects nobody. */
+static void a_peer_is_the_endpoint_of_its_address(void **state)
+{
+    (void)state;
+    char at[2][RNL_ADDRESS_BYTES];
+    unsigned b;
+    world_open(0, 0);
+    world_open(1, 0);
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(rnl_address(world[i].ep, NULL, NULL, NULL, at[i], sizeof at[i]), 0);
+    assert_int_equal(rnl_insert(world[0].ep, at[1], &b), 0);
+    UNTIL(is_up(0, b) && is_up(1, 1));
+    for (unsigned left = 0; left < 2; left++) {
+        assert_int_equal(rnl_peer_is(world[1].ep, 1, at[0]), 1);
+        assert_int_equal(rnl_peer_is(world[1].ep, 1, at[1]), 0);
+        assert_int_equal(rnl_peer_is(world[1].ep, 0, at[1]), 1);
+        assert_int_equal(rnl_peer_is(world[1].ep, 1, "nowhere"), RNL_ERR_ARG);
+        assert_int_equal(rnl_peer_is(world[1].ep, 2, at[0]), RNL_ERR_RANK);
+        assert_int_equal(rnl_peer_is(world[1].ep, 100000, at[0]), RNL_ERR_RANK);
+        if (left == 0)
+            world_close(0);
+        UNTIL(world[1].deaths == 1);
+    }
+    assert_int_equal(rnl_leave(world[1].ep, 1), 0);
+    assert_int_equal(rnl_peer_is(world[1].ep, 1, at[0]), RNL_ERR_RANK);
+}
+
 static void an_address_without_its_token_opens_nothing(void **state)
 {
     (void)state;
@@ -522,6 +549,7 @@ int main(void)
         cmocka_unit_test_teardown(an_introduction_that_fails_is_a_death, teardown),
         cmocka_unit_test_teardown(a_job_introduces_nobody, teardown),
         cmocka_unit_test_teardown(an_address_can_be_given_out_and_inserted, teardown),
+        cmocka_unit_test_teardown(a_peer_is_the_endpoint_of_its_address, teardown),
         cmocka_unit_test_teardown(an_address_without_its_token_opens_nothing, teardown),
         cmocka_unit_test_teardown(who_insert_each_other_are_one_peer, teardown),
         cmocka_unit_test_teardown(the_own_address_is_rank_0, teardown),

@@ -37,6 +37,7 @@ struct side_case {
     int mr_mode;
     enum fi_progress progress;
     bool kills; /* side 1 is killed */
+    bool unmet; /* the sides do not greet each other, and do not meet at the end */
 };
 
 static int side, to_other, from_other;
@@ -179,9 +180,10 @@ static void run_side(const struct side_case *c, int number, int out, int in)
     running = c->name;
     alarm(2 * WAIT_S);
     open_with(c);
-    greet();
+    if (!c->unmet)
+        greet();
     c->run();
-    if (!c->kills)
+    if (!c->kills && !c->unmet)
         barrier();
     shut();
     exit(0);

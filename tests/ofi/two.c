@@ -329,6 +329,23 @@ static void death(void)
     MUST(fi_tsend(ep, to, 8, NULL, other, 3, &ctx[1]) == -FI_ECONNRESET);
 }
 
+/* Side 0 is introduced by its first send, and leaves at once: what it sent is taken in all the same. */
+static void leaving(void)
+{
+    char to[4][16], ctx[4];
+    if (side == 0) {
+        MUST(fi_send(ep, "one", 4, NULL, other, &ctx[0]) == 0 && fi_tinject(ep, "two", 4, other, 2) == 0);
+        await(&ctx[0]);
+        return;
+    }
+    for (unsigned i = 0; i < 2; i++)
+        MUST((i ? fi_trecv(ep, to[i], 16, NULL, FI_ADDR_UNSPEC, 2, 0, &ctx[i])
+                : fi_recv(ep, to[i], 16, NULL, FI_ADDR_UNSPEC, &ctx[i])) == 0);
+    await(&ctx[0]);
+    await(&ctx[1]);
+    MUST(strcmp(to[0], "one") == 0 && strcmp(to[1], "two") == 0);
+}
+
 /* What is no name, and what the provider cannot do, is refused. */
 static void refusals(void)
 {
@@ -363,6 +380,7 @@ static const struct side_case cases[] = {
     {.name = "flood", .run = flood, .threading = FI_THREAD_DOMAIN, .wait = FI_WAIT_NONE},
     {.name = "waits", .run = waits, .threading = FI_THREAD_SAFE, .wait = FI_WAIT_FD},
     {.name = "refusals", .run = refusals, .threading = FI_THREAD_SAFE, .wait = FI_WAIT_NONE},
+    {.name = "leaving", .run = leaving, .threading = FI_THREAD_DOMAIN, .wait = FI_WAIT_NONE, .unmet = true},
     {.name = "death", .run = death, .threading = FI_THREAD_SAFE, .wait = FI_WAIT_NONE, .kills = true},
 };
 
