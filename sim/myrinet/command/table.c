@@ -63,8 +63,6 @@ static const char *what_is_missing(const struct myri_row *r)
     static const struct {
         const char *system, *what;
     } missing[] = {
-        {"mpi-fm1", "of MPI there are a header, copies, one match; its queues, tags, communicators are missing"},
-        {"mpi-fm2", "of MPI there are a header, copies, one match; its queues, tags, communicators are missing"},
         {"vrpc", "no vRPC here: what its library takes is not given"},
         {"shrimp", "other hardware: SHRIMP's interface"},
         {"myricom-api", "closed firmware: Myricom's API"},
@@ -73,8 +71,6 @@ static const char *what_is_missing(const struct myri_row *r)
         {"orca-initial", "no Orca here (runtime, Amoeba's threads), nor Panda below it"},
         {"orca-ethernet", "no Ethernet here, nor Amoeba and Orca on it"},
     };
-    if (strcmp(r->field[MYRI_ROW_ID], "10b") == 0)
-        return "FM 2.x below it has 46 of 77 MB/s here (row 9b)";
     for (size_t i = 0; i < sizeof missing / sizeof missing[0]; i++)
         if (strcmp(missing[i].system, r->field[MYRI_ROW_SYSTEM]) == 0)
             return missing[i].what;
