@@ -17,7 +17,8 @@ static const char *const systems[][2] = {{"simple", "H-PP"},
                                          {"pm-tuned-cached", "H-PP"},
                                          {"fmmc", "H-A"},
                                          {"fmmc-small", "H-A"},
-                                         {"fmmc-no-multicast", "H-A"}};
+                                         {"fmmc-no-multicast", "H-A"},
+    {"lfc", "H-PP"}};
 enum { SYSTEMS = sizeof systems / sizeof systems[0] };
 
 #endif
