@@ -18,7 +18,7 @@ static const char *const systems[][2] = {{"simple", "H-PP"},
                                          {"fmmc", "H-A"},
                                          {"fmmc-small", "H-A"},
                                          {"fmmc-no-multicast", "H-A"},
-    {"lfc", "H-PP"}};
+                                         {"lfc", "H-PP"}};
 enum { SYSTEMS = sizeof systems / sizeof systems[0] };
 
 #endif

@@ -18,7 +18,7 @@ static void fill(struct myri_side *s, uint32_t word, uint32_t bytes)
         myri_host_set_word(s->host, s->out + i, word);
 }
 
-static void expect(struct heard *h, struct mpi *m, uint32_t at, const struct mpi_envelope *got, uint32_t source,
+static void expect(struct heard *h, struct mpi_state *m, uint32_t at, const struct mpi_envelope *got, uint32_t source,
                    uint32_t tag, uint32_t word, uint32_t bytes)
 {
     h->checks++;
@@ -27,7 +27,7 @@ static void expect(struct heard *h, struct mpi *m, uint32_t at, const struct mpi
         h->wrong += myri_host_word(m->side->host, at + i) != word;
 }
 
-static void receive(struct heard *h, struct mpi *m, const struct mpi_communicator *c, uint32_t from, uint32_t tag,
+static void receive(struct heard *h, struct mpi_state *m, const struct mpi_communicator *c, uint32_t from, uint32_t tag,
                     uint32_t at, uint32_t source, uint32_t is_tag, uint32_t word, uint32_t bytes)
 {
     struct mpi_envelope got = {0};
@@ -41,7 +41,7 @@ static void talk(struct myri_task *t, void *arg)
     struct sides *all = arg;
     struct myri_side *s = side_of(all, t);
     struct heard *h = all->arg;
-    struct mpi *m = s->state;
+    struct mpi_state *m = s->state;
     struct mpi_communicator other;
     mpi_comm_dup(m, &m->world, &other);
     if (s->node) { /* 1 and 2 send; 2 a little later */
@@ -91,7 +91,7 @@ static void matches_on(const char *system, const char *on)
     /* the last of a queue costs at least a look at each before it: link, context, tag */
     uint64_t operation = all.hw->t.operation;
     assert_true(h.cost_ps[0] >= h.cost_ps[1] + (MANY - 2) * 9 * operation);
-    const struct mpi *m = all.side[0].state;
+    const struct mpi_state *m = all.side[0].state;
     assert_null(m->posted);
     assert_null(m->unexpected);
     free_sides(&all);

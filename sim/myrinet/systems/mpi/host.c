@@ -13,7 +13,7 @@ enum { LIBRARY = 35, FOR_MPI = 1, TAG = 7 };
 
 /* What experiments ask of either. */
 struct exchange {
-    struct mpi mpi; /* first */
+    struct mpi_state mpi; /* first */
     struct mpi_request *wanted;
     uint32_t in, most;
 };
@@ -57,7 +57,7 @@ struct on_fm1 {
 static void fm1_message(struct fm1 *f, uint32_t from, uint32_t at, uint32_t bytes)
 {
     struct on_fm1 *st = f->owner;
-    struct mpi *m = &st->x.mpi;
+    struct mpi_state *m = &st->x.mpi;
     struct mpi_envelope e;
     (void)from;
     if (bytes < MPI_HEADER)
@@ -77,7 +77,7 @@ static void fm1_message(struct fm1 *f, uint32_t from, uint32_t at, uint32_t byte
     }
 }
 
-static void fm1_put(struct mpi *m, uint32_t node, const struct mpi_envelope *e, uint32_t at)
+static void fm1_put(struct mpi_state *m, uint32_t node, const struct mpi_envelope *e, uint32_t at)
 {
     struct on_fm1 *st = m->side->state;
     uint32_t words[6];
@@ -88,7 +88,7 @@ static void fm1_put(struct mpi *m, uint32_t node, const struct mpi_envelope *e, 
     fm1_send(&st->fm, node, FOR_MPI, st->staging, MPI_HEADER + e->bytes);
 }
 
-static int fm1_progress(struct mpi *m, uint64_t until)
+static int fm1_progress(struct mpi_state *m, uint64_t until)
 {
     struct on_fm1 *st = m->side->state;
     uint32_t flag = st->fm.ring + st->fm.next * FM1_FRAME + FM1_FRAME - 4;
@@ -143,7 +143,7 @@ struct on_fm2 {
 static void fm2_message(struct fm2_stream *s, uint32_t from)
 {
     struct on_fm2 *st = s->fm->owner;
-    struct mpi *m = &st->x.mpi;
+    struct mpi_state *m = &st->x.mpi;
     struct mpi_envelope e;
     uint32_t header = st->header_in + from * MPI_HEADER;
     if (fm2_receive(header, s, MPI_HEADER) != MPI_HEADER)
@@ -163,7 +163,7 @@ static void fm2_message(struct fm2_stream *s, uint32_t from)
     }
 }
 
-static void fm2_put(struct mpi *m, uint32_t node, const struct mpi_envelope *e, uint32_t at)
+static void fm2_put(struct mpi_state *m, uint32_t node, const struct mpi_envelope *e, uint32_t at)
 {
     struct on_fm2 *st = m->side->state;
     uint32_t words[6];
@@ -176,7 +176,7 @@ static void fm2_put(struct mpi *m, uint32_t node, const struct mpi_envelope *e, 
     fm2_end_message(s);
 }
 
-static int fm2_progress(struct mpi *m, uint64_t until)
+static int fm2_progress(struct mpi_state *m, uint64_t until)
 {
     struct on_fm2 *st = m->side->state;
     return fm2_extract(&st->fm, 1, until) != 0; /* a packet: no more than may be wanted */

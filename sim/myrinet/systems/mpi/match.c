@@ -8,12 +8,12 @@
 
 enum { ENTRY = 35 }; /* of a call that programs make, its checks of arguments: as for all libraries here */
 
-void mpi_did(struct mpi *m, uint32_t operations)
+void mpi_did(struct mpi_state *m, uint32_t operations)
 {
     m->operations += operations;
 }
 
-void mpi_pay(struct mpi *m)
+void mpi_pay(struct mpi_state *m)
 {
     uint32_t operations = m->operations;
     m->operations = 0;
@@ -21,7 +21,7 @@ void mpi_pay(struct mpi *m)
         myri_task_operate(m->side->task, operations, "MPI");
 }
 
-static int fits(struct mpi *m, uint32_t asked, uint32_t is)
+static int fits(struct mpi_state *m, uint32_t asked, uint32_t is)
 {
     mpi_did(m, 3); /* a load, a compare, a branch; wildcards once more */
     if (asked == is)
@@ -30,13 +30,13 @@ static int fits(struct mpi *m, uint32_t asked, uint32_t is)
     return asked == MPI_ANY;
 }
 
-static int matches(struct mpi *m, const struct mpi_request *r, const struct mpi_envelope *e)
+static int matches(struct mpi_state *m, const struct mpi_request *r, const struct mpi_envelope *e)
 {
     mpi_did(m, 3);
     return r->context == e->context && fits(m, r->tag, e->tag) && fits(m, r->source, e->source);
 }
 
-struct mpi_request *mpi_match(struct mpi *m, const struct mpi_envelope *e)
+struct mpi_request *mpi_match(struct mpi_state *m, const struct mpi_envelope *e)
 {
     mpi_did(m, 2);
     for (struct mpi_request **at = &m->posted; *at; at = &(*at)->next) {
@@ -53,7 +53,7 @@ struct mpi_request *mpi_match(struct mpi *m, const struct mpi_envelope *e)
     return NULL;
 }
 
-void mpi_arrived(struct mpi *m, struct mpi_request *r, const struct mpi_envelope *e)
+void mpi_arrived(struct mpi_state *m, struct mpi_request *r, const struct mpi_envelope *e)
 {
     mpi_did(m, 8); /* the envelope, the flag */
     r->got = *e;
@@ -65,7 +65,7 @@ void mpi_arrived(struct mpi *m, struct mpi_request *r, const struct mpi_envelope
     r->done = 1;
 }
 
-struct mpi_unexpected *mpi_keep(struct mpi *m, const struct mpi_envelope *e)
+struct mpi_unexpected *mpi_keep(struct mpi_state *m, const struct mpi_envelope *e)
 {
     struct mpi_unexpected *u = m->unused;
     mpi_did(m, 3);
@@ -87,7 +87,8 @@ struct mpi_unexpected *mpi_keep(struct mpi *m, const struct mpi_envelope *e)
 
 /* ---- calls ---- */
 
-void mpi_send(struct mpi *m, const struct mpi_communicator *c, uint32_t to, uint32_t tag, uint32_t at, uint32_t bytes)
+void mpi_send(struct mpi_state *m, const struct mpi_communicator *c, uint32_t to, uint32_t tag, uint32_t at,
+              uint32_t bytes)
 {
     struct mpi_envelope e = {c->context, c->rank, tag, bytes, m->numbers++, 0};
     mpi_did(m, ENTRY + 10); /* the node of the rank, six words of envelope */
@@ -96,7 +97,8 @@ void mpi_send(struct mpi *m, const struct mpi_communicator *c, uint32_t to, uint
 }
 
 /* One of those that came before, if it is there; its bytes may still be coming. */
-static struct mpi_unexpected *find_early(struct mpi *m, const struct mpi_request *r, struct mpi_unexpected ***link)
+static struct mpi_unexpected *find_early(struct mpi_state *m, const struct mpi_request *r,
+                                         struct mpi_unexpected ***link)
 {
     mpi_did(m, 2);
     for (struct mpi_unexpected **at = &m->unexpected; *at; at = &(*at)->next) {
@@ -109,7 +111,7 @@ static struct mpi_unexpected *find_early(struct mpi *m, const struct mpi_request
     return NULL;
 }
 
-static void take_early(struct mpi *m, struct mpi_request *r, struct mpi_unexpected **link)
+static void take_early(struct mpi_state *m, struct mpi_request *r, struct mpi_unexpected **link)
 {
     struct mpi_unexpected *u = *link;
     mpi_did(m, 9); /* off its queue, into the free ones */
@@ -123,8 +125,8 @@ static void take_early(struct mpi *m, struct mpi_request *r, struct mpi_unexpect
     m->unused = u;
 }
 
-struct mpi_request *mpi_irecv(struct mpi *m, const struct mpi_communicator *c, uint32_t from, uint32_t tag, uint32_t at,
-                              uint32_t most)
+struct mpi_request *mpi_irecv(struct mpi_state *m, const struct mpi_communicator *c, uint32_t from, uint32_t tag,
+                              uint32_t at, uint32_t most)
 {
     struct mpi_request *r = m->unused_requests;
     struct mpi_unexpected **link = NULL, *u;
@@ -150,7 +152,7 @@ struct mpi_request *mpi_irecv(struct mpi *m, const struct mpi_communicator *c, u
     return r;
 }
 
-int mpi_wait(struct mpi *m, struct mpi_request *r, struct mpi_envelope *got, uint64_t until)
+int mpi_wait(struct mpi_state *m, struct mpi_request *r, struct mpi_envelope *got, uint64_t until)
 {
     mpi_did(m, ENTRY);
     while (!r->done && !m->side->hw->fault[0]) {
@@ -170,7 +172,7 @@ int mpi_wait(struct mpi *m, struct mpi_request *r, struct mpi_envelope *got, uin
     return done;
 }
 
-void mpi_comm_dup(struct mpi *m, const struct mpi_communicator *c, struct mpi_communicator *out)
+void mpi_comm_dup(struct mpi_state *m, const struct mpi_communicator *c, struct mpi_communicator *out)
 {
     *out = *c;
     out->context = ++m->contexts; /* each node makes them in the same order, as MPI has it */
@@ -192,7 +194,7 @@ void mpi_from_words(struct mpi_envelope *e, const struct myri_host *h, uint32_t 
     e->spare = myri_host_word(h, at + 20);
 }
 
-int mpi_init(struct mpi *m, struct myri_side *side)
+int mpi_init(struct mpi_state *m, struct myri_side *side)
 {
     uint32_t slot = (side->largest + 3) & ~3u;
     m->side = side;

@@ -38,7 +38,7 @@ struct mpi_unexpected {
     int whole; /* its bytes are there */
 };
 
-struct mpi {
+struct mpi_state {
     struct myri_side *side;
     struct mpi_communicator world;
     uint32_t operations; /* executed, not yet paid for */
@@ -46,29 +46,31 @@ struct mpi {
     struct mpi_request request[MPI_REQUESTS], *unused_requests, *posted, **last_posted;
     struct mpi_unexpected pool[MPI_POOL_MOST], *unused, *unexpected, **last_unexpected;
     /* Below: FM 1.1 or FM 2.x. */
-    void (*put)(struct mpi *, uint32_t node, const struct mpi_envelope *, uint32_t at);
-    int (*progress)(struct mpi *, uint64_t until); /* takes in what is here, waits for it; 0: nothing by the tick */
-    const char *overflow;                          /* why it may be that the pool is full */
+    void (*put)(struct mpi_state *, uint32_t node, const struct mpi_envelope *, uint32_t at);
+    int (*progress)(struct mpi_state *,
+                    uint64_t until); /* takes in what is here, waits for it; 0: nothing by the tick */
+    const char *overflow;            /* why it may be that the pool is full */
 };
 
-int mpi_init(struct mpi *, struct myri_side *);
+int mpi_init(struct mpi_state *, struct myri_side *);
 /* The same nodes, whose messages do not match those of the other. */
-void mpi_comm_dup(struct mpi *, const struct mpi_communicator *, struct mpi_communicator *out);
-void mpi_send(struct mpi *, const struct mpi_communicator *, uint32_t to, uint32_t tag, uint32_t at, uint32_t bytes);
-struct mpi_request *mpi_irecv(struct mpi *, const struct mpi_communicator *, uint32_t from, uint32_t tag, uint32_t at,
-                              uint32_t most);
+void mpi_comm_dup(struct mpi_state *, const struct mpi_communicator *, struct mpi_communicator *out);
+void mpi_send(struct mpi_state *, const struct mpi_communicator *, uint32_t to, uint32_t tag, uint32_t at,
+              uint32_t bytes);
+struct mpi_request *mpi_irecv(struct mpi_state *, const struct mpi_communicator *, uint32_t from, uint32_t tag,
+                              uint32_t at, uint32_t most);
 /* Whether it has been received by the tick; then the request is gone, and `got` says what came. */
-int mpi_wait(struct mpi *, struct mpi_request *, struct mpi_envelope *got, uint64_t until);
+int mpi_wait(struct mpi_state *, struct mpi_request *, struct mpi_envelope *got, uint64_t until);
 
 /* -- for what is below: in a handler -- */
 
-void mpi_did(struct mpi *, uint32_t operations);
-void mpi_pay(struct mpi *);
+void mpi_did(struct mpi_state *, uint32_t operations);
+void mpi_pay(struct mpi_state *);
 /* The request that this message is for, taken off its queue; or NULL. */
-struct mpi_request *mpi_match(struct mpi *, const struct mpi_envelope *);
-void mpi_arrived(struct mpi *, struct mpi_request *, const struct mpi_envelope *);
+struct mpi_request *mpi_match(struct mpi_state *, const struct mpi_envelope *);
+void mpi_arrived(struct mpi_state *, struct mpi_request *, const struct mpi_envelope *);
 /* Where it is kept; NULL with a fault: the pool is full. */
-struct mpi_unexpected *mpi_keep(struct mpi *, const struct mpi_envelope *);
+struct mpi_unexpected *mpi_keep(struct mpi_state *, const struct mpi_envelope *);
 void mpi_to_words(const struct mpi_envelope *, uint32_t words[6]);
 void mpi_from_words(struct mpi_envelope *, const struct myri_host *, uint32_t at);
 
