@@ -182,7 +182,7 @@ static void arrived(struct lfc_loop *l)
     nic_arm(SRAM_AT(packet_at(l->open)), sizeof card.packet[0]);
 }
 
-/* A slot of the host's, all of which are sent in the order in which they have been filled, but for what lacks credit. */
+/* A slot of the host's. They are sent in the order in which they have been filled, but for what lacks credit. */
 static void posted(struct lfc_loop *l)
 {
     uint32_t slot = l->seen++ & (LFC_SLOTS - 1), p = OF_SLOT + slot, what = card.what[slot], bytes = what & 0xffff;

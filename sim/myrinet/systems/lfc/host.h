@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * host.h - LFC (paper 004; names of its user guide): packets of up to 1 KB, to one or to all, reliable and in order by
- * credits between cards; an upcall for each, which may keep it; a watchdog that interrupts who does not poll; fetch-and-add on
- * a card. Upcalls may not send. */
+ * credits between cards; an upcall for each, which may keep it; a watchdog that interrupts who does not poll;
+ * fetch-and-add on a card. Upcalls may not send. */
 #ifndef MYRI_LFC_HOST_H
 #define MYRI_LFC_HOST_H
 

@@ -8,9 +8,9 @@
  *           VALID 31 | who sent it first 30..24 | TO_ALL 1
  *  other kinds have two words: the first as above, and a value
  *
- * The host stores data and the two words behind them into a free slot, then what it is (`what`: bytes 15..0, destination
- * 23..16, TO_ALL 24), then `posted`; the slot is free again when the card has cleared its `what`. A place of the host's
- * ring ends with the packet's last word. */
+ * The host stores data and the two words behind them into a free slot, then what it is (`what`: bytes 15..0,
+ * destination 23..16, TO_ALL 24), then `posted`; the slot is free again when the card has cleared its `what`. A place
+ * of the host's ring ends with the packet's last word. */
 #ifndef MYRI_LFC_LAYOUT_H
 #define MYRI_LFC_LAYOUT_H
 

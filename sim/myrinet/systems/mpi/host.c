@@ -4,7 +4,7 @@
  *
  * On FM 1.1 a message has to be one buffer, so header and data are copied together; extract hands over all that is
  * here, so a message whose receive is posted is copied to its place, any other into the pool and from there. On FM 2.x
- * header and data are two pieces, the handler takes the data to their place, and extract takes no more than is wanted. */
+ * header and data are two pieces, the handler takes the data to their place, and extract takes no more than wanted. */
 #include "sim/myrinet/systems/fm1/host.h"
 #include "sim/myrinet/systems/fm2/host.h"
 #include "sim/myrinet/systems/mpi/mpi.h"

@@ -10,7 +10,7 @@
 
 #include "sim/myrinet/systems/system.h"
 
-enum { MPI_ANY = 0xffffffffu }; /* source, or tag */
+#define MPI_ANY 0xffffffffu /* source, or tag */
 enum { MPI_HEADER = 24, MPI_REQUESTS = 64, MPI_POOL_BYTES = 4 << 20, MPI_POOL_MOST = 1024 };
 
 /* What goes before the data: six words (5: at least 24 bytes). */
