@@ -31,6 +31,10 @@ void info_put_json(const char *s);
 /* One line of a file in a folder; 0 = there is none. */
 int info_read_line(const char *dir, const char *name, char *text, unsigned room);
 
+struct rnl_counters;
+/* The name of a program: what its endpoint says, else what the system says. */
+void info_program(const struct rnl_counters *, int pid, char *name, unsigned room);
+
 /* The nearest `runnel` among the processes above that one; 0 = none. */
 int info_launcher_of(int pid);
 /* The state of a process: "running", "sleeping", "stopped" and so on; "" = there is none. */

@@ -53,6 +53,13 @@ static const char *program_of(const struct rnl_counters *c, const char *command)
     return c->program[0] ? c->program : command;
 }
 
+void info_program(const struct rnl_counters *c, int pid, char *name, unsigned room)
+{
+    char command[64];
+    command_of(pid, command, sizeof command);
+    snprintf(name, room, "%s", program_of(c, command));
+}
+
 /* The launcher of a process: its nearest ancestor of that name; 0 = none. A wrapper may stand between the two. */
 int info_launcher_of(int pid)
 {

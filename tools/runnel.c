@@ -60,6 +60,7 @@ static const struct subcommand {
     {"mpi", "runnel mpi", "start Open MPI so that its messages go by Runnel", rnl_tool_mpi},
     {"rpc", "runnel rpc", "start a program whose SunRPC calls go over shared memory", rnl_tool_rpc},
     {"info", "runnel info", "what this machine has for messages, and what is in force", rnl_tool_info},
+    {"top", "runnel top", "what the ranks of a job do now, live: rates, waits, queues", rnl_tool_top},
     {"why", "runnel why", "why a job does not go on: who waits for whom, and who is the reason", rnl_tool_why},
 };
 enum { SUBCOMMANDS = sizeof subcommands / sizeof subcommands[0] };

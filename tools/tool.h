@@ -25,6 +25,7 @@ int rnl_tool_rpc(int argc, char **argv);
 int rnl_tool_run(int argc, char **argv);
 int rnl_tool_sim(int argc, char **argv);
 int rnl_tool_sim_decode(int argc, char **argv); /* of rnl_tool_sim */
+int rnl_tool_top(int argc, char **argv);
 int rnl_tool_why(int argc, char **argv);
 
 struct rnl_launch;

@@ -3,23 +3,18 @@
  * why.c - `runnel why`: who waits for whom in a job, and who is the reason. It reads the pages of ranks on this host
  * a few times (base/counters.h), so they need not answer: they may hang, be stopped, or be in a debugger. What it says
  * follows from these looks alone. A job in which something moves is not accused of anything. */
-#include "base/counters.h"
 #include "base/error.h"
 #include "info.h"
-#include "job/proto.h"
-#include "machine.h"
+#include "job_look.h"
 #include "runnel/runnel.h"
 #include "tool.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
 #include <time.h>
-#include <unistd.h>
 
 enum { OPTION_JSON = 256, LOOKS = 11, LOOK_MS = 120, NAMED_MAX = 8 };
 
@@ -43,6 +38,7 @@ struct rank {
 };
 
 struct look {
+    struct job_look ranks;
     int job;
     unsigned size;
     struct rank *rank;
@@ -62,28 +58,15 @@ static uint64_t moved_of(const struct rnl_counters *c)
            c->replies_received + c->handlers_resumed + c->connects + c->deaths;
 }
 
-/* Processor time of a process so far, in ticks. */
-static uint64_t ticks_of(int pid)
-{
-    char dir[32], text[512];
-    unsigned long long user = 0, kernel = 0;
-    snprintf(dir, sizeof dir, "/proc/%d", pid);
-    if (!info_read_line(dir, "stat", text, sizeof text))
-        return 0;
-    const char *after = strrchr(text, ')');
-    if (after)
-        (void)sscanf(after, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu", &user, &kernel);
-    return user + kernel;
-}
-
 /* Looks at one rank: the first look notes, later ones compare. What was seen to move stays that, whatever follows. */
-static void look_at(struct rank *r, const struct rnl_counters *c, bool first)
+static void look_at(struct rank *r, const struct job_rank *seen, bool first)
 {
-    const char *state = info_state_of(r->pid);
-    uint64_t moved = moved_of(c), ticks = ticks_of(r->pid);
+    const struct rnl_counters *c = &seen->page.core;
+    const char *state = info_state_of(seen->pid);
+    uint64_t moved = moved_of(c), ticks = seen->ticks;
     bool waits = c->wait_for && c->wait_for < sizeof wait_word / sizeof *wait_word;
     if (first)
-        *r = (struct rank){.pid = r->pid, .moved = moved, .ticks = ticks, .yields = c->yields, .doing = OUTSIDE};
+        *r = (struct rank){.pid = seen->pid, .moved = moved, .ticks = ticks, .yields = c->yields, .doing = OUTSIDE};
     if (strncmp(state, "stopped", 7) == 0)
         r->doing = STOPPED;
     else if (moved != r->moved || (r->doing == STOPPED && !first))
@@ -109,64 +92,29 @@ static void look_at(struct rank *r, const struct rnl_counters *c, bool first)
     r->c = *c;
 }
 
-/* Whether the job's launcher is among the processes above that one; an agent of another host may stand between. */
-static bool is_of(int pid, int job)
+/* Returns the number of ranks; 0 = there are none; -1 = no memory. */
+static int look_at_all(struct look *l, int pid)
 {
-    for (int above = pid; above; above = info_launcher_of(above))
-        if (above == job)
-            return true;
-    return false;
-}
-
-/* Finds the ranks of the job. Returns their number; -1 = no memory. */
-static int find(struct look *l)
-{
-    struct rnl_counters_page page;
-    const struct dirent *e;
-    int found = 0;
-    DIR *proc = opendir("/proc");
-    while (proc && (e = readdir(proc)) != NULL) {
-        int pid = atoi(e->d_name);
-        if (pid <= 0 || pid == getpid() || !is_of(pid, l->job) || rnl_counters_read(pid, &page, 1) <= 0)
-            continue;
-        if (page.core.size == 0 || page.core.size > RNL_JOB_RANKS_MAX || page.core.rank >= page.core.size)
-            continue;
-        if (!l->rank) {
-            l->size = page.core.size;
-            l->rank = calloc(l->size, sizeof *l->rank);
-        }
-        if (!l->rank) {
-            found = -1;
-            break;
-        }
-        if (page.core.size != l->size || l->rank[page.core.rank].pid)
-            continue;
-        l->rank[page.core.rank].pid = pid;
-        look_at(&l->rank[page.core.rank], &page.core, true);
-        found++;
-    }
-    if (proc)
-        closedir(proc);
-    return found;
-}
-
-static void look_again(struct look *l)
-{
-    struct rnl_counters_page page;
     const struct timespec pause = {0, LOOK_MS * 1000 * 1000};
-    for (unsigned i = 1; i < LOOKS; i++) {
-        nanosleep(&pause, NULL);
+    const int found = job_look_find(&l->ranks, pid);
+    l->job = l->ranks.job;
+    l->size = l->ranks.size;
+    if (found > 0)
+        l->rank = calloc(l->size, sizeof *l->rank);
+    for (unsigned i = 0; i < LOOKS && l->rank; i++) {
+        if (i > 0) {
+            nanosleep(&pause, NULL);
+            (void)job_look_again(&l->ranks);
+        }
         for (unsigned k = 0; k < l->size; k++) {
-            struct rank *r = &l->rank[k];
-            if (!r->pid)
-                continue;
-            if (rnl_counters_read(r->pid, &page, 1) > 0 && page.core.rank == k)
-                look_at(r, &page.core, false);
+            if (l->ranks.rank[k].pid)
+                look_at(&l->rank[k], &l->ranks.rank[k], i == 0);
             else
-                *r = (struct rank){.doing = ABSENT}; /* it has ended meanwhile */
+                l->rank[k] = (struct rank){.doing = ABSENT};
         }
     }
-    l->now_ns = bench_now_ns();
+    l->now_ns = l->ranks.now_ns;
+    return found > 0 && !l->rank ? -1 : found;
 }
 
 /* ---- who waits for whom ---- */
@@ -520,25 +468,23 @@ int rnl_tool_why(int argc, char **argv)
     argp_err_exit_status = EX_USAGE;
     if (argp_parse(&argp, argc, argv, 0, NULL, &q) != 0)
         return EX_USAGE;
-    l.job = q.job;
-    for (int above = q.job; above; above = info_launcher_of(above))
-        l.job = above;
-    int found = find(&l);
+    const int found = look_at_all(&l, q.job);
     if (found <= 0) {
         fprintf(
             stderr,
             "runnel why: process %d has no rank with an endpoint that you may look into; runnel info lists the jobs "
             "of this host\n",
             q.job);
+        job_look_free(&l.ranks);
         free(l.rank);
         return EX_UNAVAILABLE;
     }
-    look_again(&l);
     judge(&l);
     if (q.json)
         tell_json(&l);
     else
         tell(&l);
+    job_look_free(&l.ranks);
     free(l.rank);
     if (fflush(stdout) != 0)
         return EX_IOERR;
