@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The datagram transport over AF_XDP, between two namespaces of this test: conform_xdp PLACES 4|6 generic|copy|vlan
- * [FAULTS]. Places 0 and 2 are on one side of the wire, 1 and 3 on the other; those of one side share a queue. vlan: the
- * addresses are those of a VLAN on the wire. */
+ * [FAULTS]. Places 0 and 2 are on one side of the wire, 1 and 3 on the other; those of one side share a queue. vlan:
+ * the addresses are those of a VLAN on the wire. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * fuzz_xdp_frame.c - frames that anybody on the wire may send: the input as it is, and with the sums made right, so that
- * what lies behind them is reached. What is read must lie in the frame, and say the same when it is written again. */
+ * fuzz_xdp_frame.c - frames that anybody on the wire may send: the input as it is, and with the sums made right, so
+ * that what lies behind them is reached. What is read must lie in the frame, and say the same when it is written again.
+ * */
 #include <stdlib.h>
 #include <string.h>
 

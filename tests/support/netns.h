@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * netns.h - two network namespaces of the test's own, joined by a wire, for sockets that need an interface. They have no
- * names and end with the process. Making them takes root; a test without it is skipped. */
+ * netns.h - two network namespaces of the test's own, joined by a wire, for sockets that need an interface. They have
+ * no names and end with the process. Making them takes root; a test without it is skipped. */
 #ifndef RNL_TESTS_SUPPORT_NETNS_H
 #define RNL_TESTS_SUPPORT_NETNS_H
 

@@ -140,8 +140,8 @@ static uint64_t now_ns(void)
 
 /* The lock is tried, never waited for. A process that dies or is stopped while it holds it would keep it, so one that
  * was found held by the same turn for LOCK_STALE_NS is taken over. If the former holder goes on after all, both write
- * the rings' indices: packets are lost or overwritten by that, and found to be by their tags. The word is the milliseconds
- * of the turn's beginning, with the endpoint in the low bits. */
+ * the rings' indices: packets are lost or overwritten by that, and found to be by their tags. The word is the
+ * milliseconds of the turn's beginning, with the endpoint in the low bits. */
 static bool try_lock(struct rnl_xdp_rings *r)
 {
     if (r->endpoints == 1)

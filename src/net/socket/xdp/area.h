@@ -2,9 +2,10 @@
  *
  * area.h - the memory of one queue of an interface, which the endpoints of a host share, and their rings.
  *
- * A queue has one pair of rings in which chunks go to the kernel to be filled and come back from it when they were sent;
- * each endpoint has a socket with two rings of its own, for what it sends and what came for it. Who opened the queue
- * (queue.c) keeps no part in that, so the endpoints serve the pair themselves, in turns, under a lock of the area:
+ * A queue has one pair of rings in which chunks go to the kernel to be filled and come back from it when they were
+ * sent; each endpoint has a socket with two rings of its own, for what it sends and what came for it. Who opened the
+ * queue (queue.c) keeps no part in that, so the endpoints serve the pair themselves, in turns, under a lock of the
+ * area:
  *
  *     page 0                 struct rnl_xdp_area, then a byte for each chunk to send from: 1 = under way
  *     rnl_xdp_area.begin     chunks to send from, `out_chunks` of each endpoint, then chunks to receive into

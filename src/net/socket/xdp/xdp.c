@@ -146,8 +146,8 @@ static int one_by_kernel(struct xdp_socket *k, const struct rnl_socket_out *o, s
     return 1;
 }
 
-/* The chunks of a queue pass through rings that all its endpoints write. Who finds that it gets none any more, whoever is
- * to blame, leaves the queue. */
+/* The chunks of a queue pass through rings that all its endpoints write. Who finds that it gets none any more, whoever
+ * is to blame, leaves the queue. */
 static void check_chunks(struct xdp_socket *k, uint32_t ms)
 {
     const bool dry = rnl_xdp_rings_dry(&k->rings) && rnl_xdp_rings_silent(&k->rings);
