@@ -122,8 +122,9 @@ static void one_way_stream(struct myri_task *t, void *arg)
     }
     uint32_t all = r->x->count * (r->sides - 1), got = 0;
     while (got < all) {
-        int may_miss = s->system->lossy || s->system->overwrites || r->x->bad_per_2_32 ||
-                       r->x->lost_per_2_32; /* one place is overwritten */
+        int may_miss =
+            s->system->lossy || s->system->overwrites ||
+            ((r->x->bad_per_2_32 || r->x->lost_per_2_32) && !s->system->recovers); /* one place is overwritten */
         uint64_t until = may_miss ? myri_hw_now(r->hw) + (uint64_t)IDLE_US * 1000000 : RNL_SIM_NEVER;
         if (!receive_next(r, s, until)) {
             if (r->sending == 0 || r->hw->fault[0])

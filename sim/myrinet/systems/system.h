@@ -46,6 +46,7 @@ struct myri_system {
     int translates;                     /* its card has a cache of translations: side.cold */
     int notifies;                       /* a message can interrupt its receiver's host: side.notify */
     uint32_t look;                      /* host operations of a look that finds nothing; 0: a cached word is polled */
+    int recovers;                       /* from lost packets and wrong CRCs: each message arrives once */
     const char *on_crc; /* why it does not recover from a wrong CRC, and who says so; NULL where no packets go */
     /* Without time: what daemons, drivers and initialisation have done. Called for each side, then `joined`. */
     int (*open)(struct myri_side *);
