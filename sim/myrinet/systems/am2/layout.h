@@ -8,8 +8,8 @@
  *  answer:   source 31..24 | kind 23..16 | channel 15..8 | bit 0, and a reason
  *
  * The host stores a short message into a free slot, of a long one its two words, and its data into the slot's part of
- * the DMA area; then `state`. What arrives stays in the card's ring, where the host reads short ones across the bus; the
- * data of a long one is put into the host before `ready` counts it. */
+ * the DMA area; then `state`. What arrives stays in the card's ring, where the host reads short ones across the bus;
+ * the data of a long one is put into the host before `ready` counts it. */
 #ifndef MYRI_AM2_LAYOUT_H
 #define MYRI_AM2_LAYOUT_H
 
