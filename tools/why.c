@@ -16,7 +16,7 @@
 #include <sysexits.h>
 #include <time.h>
 
-enum { OPTION_JSON = 256, LOOKS = 11, LOOK_MS = 120, NAMED_MAX = 8 };
+enum { OPTION_JSON = 256, OPTION_DOT, LOOKS = 11, LOOK_MS = 120, NAMED_MAX = 8 };
 
 enum doing {
     ABSENT = 0, /* no process of this host has an endpoint of this rank */
@@ -415,10 +415,60 @@ static void tell_json(const struct look *l)
     puts("]}");
 }
 
+/* ---- the picture ---- */
+
+static bool is_culprit(const struct look *l, unsigned rank)
+{
+    for (unsigned i = 0; i < l->culprits && i < NAMED_MAX; i++)
+        if (l->culprit[i] == rank)
+            return true;
+    return false;
+}
+
+/* A line from each rank to whom it waits for. Who waits for a message or the close waits for the culprits, if it is
+ * none. */
+static void tell_arrows(const struct look *l, unsigned i)
+{
+    const struct rank *r = &l->rank[i];
+    const int room = room_of(l, r), rest = rest_of(l, r);
+    if (room >= 0)
+        printf("  r%u -> r%d [label=\"room\"];\n", i, room);
+    if (rest >= 0)
+        printf("  r%u -> r%d [label=\"rest of a message\"];\n", i, rest);
+    if (r->pid && r->c.missing_handler && r->c.missing_handler_rank && r->c.missing_handler_rank <= l->size)
+        printf("  r%llu -> r%u [label=\"handler %llu\"];\n", (unsigned long long)r->c.missing_handler_rank - 1, i,
+               (unsigned long long)r->c.missing_handler - 1);
+    if (room >= 0 || rest >= 0 || !l->hangs || !blocked(r) || is_culprit(l, i))
+        return;
+    for (unsigned k = 0; k < l->culprits && k < NAMED_MAX; k++)
+        printf("  r%u -> r%u [label=\"%s\", style=dashed];\n", i, l->culprit[k],
+               r->doing == WAITS ? wait_word[r->wait_for] : "message");
+}
+
+/* For `dot -Tsvg`. Of a large job the ranks that move are left out. */
+static void tell_dot(const struct look *l)
+{
+    enum { ALL_MOST = 64 };
+    printf("digraph job {\n  label=\"job %d: %s\"; labelloc=t; node [shape=box, fontname=\"sans-serif\"];\n", l->job,
+           l->verdict);
+    for (unsigned i = 0; i < l->size; i++) {
+        const struct rank *r = &l->rank[i];
+        if (l->size > ALL_MOST && r->doing == MOVES)
+            continue;
+        printf("  r%u [label=\"rank %u\\n%s", i, i, doing_word[r->doing]);
+        if (r->doing == WAITS)
+            printf(" for %s\\n%.1f s", wait_word[r->wait_for], seconds(r->since_ns, l->now_ns));
+        printf("\"%s];\n", is_culprit(l, i) ? ", color=red, penwidth=2" : "");
+    }
+    for (unsigned i = 0; i < l->size; i++)
+        tell_arrows(l, i);
+    puts("}");
+}
+
 /* ---- the command ---- */
 
 struct question {
-    int job, json;
+    int job, json, dot;
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -428,6 +478,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     switch (key) {
     case OPTION_JSON:
         q->json = 1;
+        return 0;
+    case OPTION_DOT:
+        q->dot = 1;
         return 0;
     case ARGP_KEY_ARG: {
         long n = strtol(arg, &end, 10);
@@ -454,6 +507,7 @@ int rnl_tool_why(int argc, char **argv)
 {
     static const struct argp_option options[] = {
         {"json", OPTION_JSON, NULL, 0, "One JSON object", 0},
+        {"dot", OPTION_DOT, NULL, 0, "A picture of who waits for whom, for dot -Tsvg (Graphviz)", 0},
         {NULL, 0, NULL, 0, NULL, 0},
     };
     static const struct argp argp = {
@@ -482,6 +536,8 @@ int rnl_tool_why(int argc, char **argv)
     judge(&l);
     if (q.json)
         tell_json(&l);
+    else if (q.dot)
+        tell_dot(&l);
     else
         tell(&l);
     job_look_free(&l.ranks);

@@ -18,8 +18,10 @@ clean_up() {
     end_job
     rm -rf "$dir"
 }
-begin_job() { # WAY
-    "$runnel" run --timeout 300 --keep-going -n 3 "$program" "$1" >"$dir/said" 2>&1 &
+begin_job() { # WAY [OPTION...]
+    local way=$1
+    shift
+    "$runnel" run --timeout 300 --keep-going -n 3 "$@" "$program" "$way" >"$dir/said" 2>&1 &
     launcher=$!
 }
 why() { # ARGUMENTS; leaves status, $dir/out, $dir/err
@@ -80,19 +82,65 @@ asks computes computes false '[1]'
 says 'rank 1 computes' 'no hang if it ends'
 end_job
 
-# Jobs that go on: five looks at each, and none is accused.
-for way in throws streams timed; do
-    begin_job "$way"
-    until=$((SECONDS + 60))
-    until [ "$(grep -c '"pid":[1-9]' <<<"$("$runnel" why --json "$launcher" 2>/dev/null | tr '{' '\n')")" = 3 ] || [ "$SECONDS" -ge "$until" ]; do :; done
-    accused=0
-    for _ in 1 2 3 4 5; do
+# The picture has the ranks, the culprits in red, and who waits for whom.
+begin_job cycle
+until=$((SECONDS + 60))
+while :; do
+    why --dot "$launcher"
+    [ "$(grep -cE '^  r0 -> r1 |^  r1 -> r0 ' "$dir/out")" != 2 ] && [ "$SECONDS" -lt "$until" ] || break
+done
+check 'the picture has the circle' is "$(grep -cE '^  r0 -> r1 \[label="room"|^  r1 -> r0 \[label="room"' "$dir/out")" 2
+check '... and who is in it in red' is "$(grep -cE '^  r[01] \[.*color=red' "$dir/out") $(grep -cE '^  r2 \[.*color=red' "$dir/out")" '2 0'
+check '... and it is a graph' is "$(sed -n '1p;$p' "$dir/out" | tr -d '\n')" 'digraph job {}'
+end_job
+
+# More hangs, four at a time, each job with a folder of its own.
+logs=()
+running=()
+beside() { # WAY COMMAND...: in the background
+    local one
+    while [ "$(jobs -rp | wc -l)" -ge 4 ]; do
+        wait -n
+    done
+    one=$dir/job${#logs[@]}
+    (
+        dir=$one failed=0 launcher=
+        mkdir "$dir"
+        trap end_job EXIT
+        "$@"
+        exit "$failed"
+    ) >"$one.log" 2>&1 &
+    running+=($!)
+    logs+=("$one.log")
+}
+for hang in 'two_stopped stopped true [1,2]' 'stopped_room stopped true [1]' 'stopped_sender stopped true [1]' \
+    'reads outside true [1]' 'locks outside true [1]' 'sender_outside outside true [0]' 'two_rooms outside true [1]' \
+    'cycle_of_three cycle true [0,1,2]' 'closes_early unsent true [1,2]' 'two_unsent unsent true [0,1]' \
+    'handler_of_two handler true [2]' 'unfinished_and_polls unfinished true [2]' 'two_unfinished unfinished true [0]' \
+    'handler_pauses outside true [1]' 'handler_loops computes false [2]'; do
+    # shellcheck disable=SC2086 # words
+    beside asks $hang
+done
+
+# Jobs that go on, over shared memory and over datagrams: three looks at each, and none is accused.
+goes_on() { # WAY TRANSPORT
+    local until=$((SECONDS + 60)) accused=0
+    begin_job "$1" --transport "$2"
+    until [ "$("$runnel" why --json "$launcher" 2>/dev/null | tr '{' '\n' | grep -c '"pid":[1-9]')" = 3 ] || [ "$SECONDS" -ge "$until" ]; do :; done
+    for _ in 1 2 3; do
         why --json "$launcher"
         [ "$(field hangs)" = false ] || { accused=$((accused + 1)); cp "$dir/out" "$dir/said"; }
     done
-    check "$way: a job that goes on is not accused" is "$accused" 0
-    end_job
+    check "$1, $2: a job that goes on is not accused" is "$accused" 0
+}
+for way in throws streams timed ring fan naps works pieces long_ones polls_and_sends each_to_each timed_sends one_works; do
+    beside goes_on "$way" auto
+    beside goes_on "$way" udp
 done
+for pid in "${running[@]}"; do
+    wait "$pid" || failed=1
+done
+cat "${logs[@]}"
 
 why 1
 check "a process that has no job is told apart" is "$status $(grep -c 'no rank with an endpoint' "$dir/err")" '69 1'
