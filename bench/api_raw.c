@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * api_raw.c - the baselines of raw.h as one more interface. Its variants are the choices that no machine agrees on: for
- * latency how to wait (fence or not, how many pauses), for bandwidth how to copy in. Which one is the baseline is
+ * latency how to wait (fence or not, how many pauses), for rate whether lines are filled first and then written past
+ * the caches, for what is long how to copy in and out and how much of the ring to use. Which one is the baseline is
  * decided by whoever collects: the best. */
 #include "baseline_copy.h"
 #include "process.h"
@@ -18,6 +19,7 @@ static const struct {
 } waits[BENCH_WAITS] = {{false, 0}, {false, 1}, {false, 2}, {false, 5}, {true, 0},
                         {true, 1},  {true, 2},  {true, 3},  {true, 4},  {true, 6}};
 
+static bool corks;               /* rate: full lines, past the caches */
 static struct bench_process *of; /* handlers have no argument for it */
 
 static void on_short(struct raw_end *e, const void *payload, uint32_t len)
@@ -78,13 +80,15 @@ static int raw_prepare(struct bench_process *s, const struct bench_order *o)
     e->handler[BULK] = on_bulk;
     e->handler[3] = on_short;
     e->one_core = s->one_core;
-    e->copy_in = baseline_copy_in(0);
-    e->copy_out = baseline_copy_out();
-    if (o->test == BENCH_LATENCY) {
+    bool bulk = o->test != BENCH_RATE && (o->test != BENCH_LATENCY || o->bytes > BENCH_LONG);
+    struct baseline_through through = baseline_through(bulk ? o->variant : 0);
+    e->copy_in = baseline_copy_way(through.in);
+    e->copy_out = baseline_copy_way(through.out);
+    e->ring = through.ring;
+    corks = o->test == BENCH_RATE && o->variant == 1;
+    if (o->test == BENCH_LATENCY && !bulk) {
         e->fence = waits[o->variant % BENCH_WAITS].fence;
         e->pauses = waits[o->variant % BENCH_WAITS].pauses;
-    } else if (o->test != BENCH_RATE) {
-        e->copy_in = baseline_copy_in(o->variant);
     }
     return 0;
 }
@@ -140,6 +144,12 @@ static int raw_stream(struct bench_process *s, uint64_t n)
         while (s->got < n)
             if (!raw_poll(e))
                 raw_relax(e);
+        return 0;
+    }
+    if (s->bytes == 8 && corks) {
+        for (uint64_t i = 0; i < n; i++)
+            raw_send_corked(e, EIGHT, &i);
+        raw_uncork(e, EIGHT);
         return 0;
     }
     if (s->bytes == 8) {

@@ -26,6 +26,8 @@ enum bench_test {
     BENCH_RATE,
     BENCH_BANDWIDTH,       /* a window of messages */
     BENCH_BANDWIDTH_ALONE, /* one message at a time */
+    BENCH_FRESH,           /* a window of messages that the sender writes and the receiver reads, every byte */
+    BENCH_FRESH_ALONE,     /* one such message at a time */
     BENCH_WAITING,         /* latency, of two that sleep while they wait; over datagrams only */
     /* The scenarios' (scenario.h). */
     BENCH_PEERS,
@@ -98,7 +100,8 @@ struct bench_pair {
     _Alignas(128) unsigned char board[512]; /* zeroed; words that the processes of one test share */
 };
 
-enum { BENCH_WAITS = 10 }; /* variants of the baseline for latency */
+enum { BENCH_WAITS = 10 };  /* variants of the baseline for latency */
+enum { BENCH_LONG = 4096 }; /* above it the variants for latency, too, are those of the copies */
 enum { BENCH_MAX_PAIRS = 20, BENCH_AREA_MAGIC = 0x524e4c42 };
 
 struct bench_area {

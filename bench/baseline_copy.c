@@ -3,6 +3,8 @@
  * baseline_copy.c - see baseline_copy.h. */
 #include "baseline_copy.h"
 
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 static void copy_plain(void *to, const void *from, size_t n)
@@ -81,50 +83,61 @@ static baseline_copy *widest(void)
     return __builtin_cpu_supports("avx2") ? copy_avx2 : copy_plain;
 }
 
-unsigned baseline_copies_in(void)
-{
-    return 2;
-}
-
-baseline_copy *baseline_copy_in(unsigned variant)
-{
-    return variant == 0 ? copy_string : widest();
-}
-
-baseline_copy *baseline_copy_out(void)
-{
-    return widest();
-}
-
 baseline_copy *baseline_copy_way(enum baseline_copy_way way)
 {
     if (way == BASELINE_COPY_PLAIN)
         return copy_plain;
     if (way == BASELINE_COPY_STRING)
         return copy_string;
-    if (__builtin_cpu_supports("avx512f"))
+    if (way == BASELINE_COPY_VECTOR)
+        return widest();
+    bool avx512 = __builtin_cpu_supports("avx512f");
+    if (avx512 && way == BASELINE_COPY_STREAM)
         return stream_avx512;
-    return __builtin_cpu_supports("avx2") ? stream_avx2 : NULL;
+    return __builtin_cpu_supports("avx2") && avx512 == (way == BASELINE_COPY_STREAM32) ? stream_avx2 : NULL;
 }
 #else
-unsigned baseline_copies_in(void)
-{
-    return 1;
-}
-
-baseline_copy *baseline_copy_in(unsigned variant)
-{
-    (void)variant;
-    return copy_plain;
-}
-
-baseline_copy *baseline_copy_out(void)
-{
-    return copy_plain;
-}
-
 baseline_copy *baseline_copy_way(enum baseline_copy_way way)
 {
-    return way == BASELINE_COPY_PLAIN ? copy_plain : NULL;
+    return way == BASELINE_COPY_PLAIN || way == BASELINE_COPY_VECTOR ? copy_plain : NULL;
 }
 #endif
+
+/* The number of a combination that exists becomes *out, as if those before it were counted; returns how many exist. */
+static unsigned walk(unsigned number, struct baseline_through *out)
+{
+    static const enum baseline_copy_way in[] = {BASELINE_COPY_STRING, BASELINE_COPY_VECTOR, BASELINE_COPY_STREAM,
+                                                BASELINE_COPY_STREAM32},
+                                        outs[] = {BASELINE_COPY_VECTOR, BASELINE_COPY_STRING};
+    static const size_t rings[] = {512 << 10, 1 << 20, 256 << 10};
+    unsigned n = 0;
+    for (unsigned r = 0; r < sizeof rings / sizeof *rings; r++)
+        for (unsigned o = 0; o < sizeof outs / sizeof *outs; o++)
+            for (unsigned i = 0; i < sizeof in / sizeof *in; i++)
+                if (baseline_copy_way(in[i]) && baseline_copy_way(outs[o])) {
+                    if (n == number)
+                        *out = (struct baseline_through){in[i], outs[o], rings[r]};
+                    n++;
+                }
+    return n;
+}
+
+unsigned baseline_throughs(void)
+{
+    struct baseline_through unused;
+    return walk(BASELINE_THROUGH_MAX, &unused);
+}
+
+struct baseline_through baseline_through(unsigned number)
+{
+    struct baseline_through t = {BASELINE_COPY_PLAIN, BASELINE_COPY_PLAIN, 512 << 10};
+    walk(number, &t);
+    return t;
+}
+
+void baseline_through_text(unsigned number, char *out, size_t size)
+{
+    static const char *const name[] = {"memcpy", "movsb", "nt", "vector", "nt32"};
+    struct baseline_through t = baseline_through(number);
+    snprintf(out, size, "%s in, %s out, ring of %zuK", name[t.in], name[t.out], t.ring >> 10);
+}

@@ -168,8 +168,19 @@ static int run_rate(struct bench_process *s, const struct bench_api *api, const 
     return 0;
 }
 
+/* Rank 1, of fresh messages: verifies those that have arrived beyond *seen, each with its seed. */
+static int read_fresh(struct bench_process *s, uint64_t *seen)
+{
+    for (; *seen < s->got; ++*seen)
+        if (!bench_filled(s->to + *seen % s->slots * s->bytes, s->bytes, *seen))
+            return bench_process_fail(s, "bytes of a message of %llu bytes differ from what was sent",
+                                      (unsigned long long)s->bytes);
+    return 0;
+}
+
 /* o->count times: rank 0 rewrites a window of messages, sends it, and waits until the other process has copied it out;
- * that is timed. Then rank 1 verifies every byte.
+ * that is timed. Then rank 1 verifies every byte. Of fresh messages, rank 0 writes each just before it sends it, and
+ * rank 1 verifies each when it has arrived: that is timed, too.
  *
  * Before that both processes touch their pools, and the first turns, two walks through them if those are few, are not
  * timed. Who is measured right after another would else find cold what that had to itself: the baseline, whose
@@ -178,8 +189,9 @@ static int run_rate(struct bench_process *s, const struct bench_api *api, const 
 static int run_bandwidth(struct bench_process *s, const struct bench_api *api, const struct bench_order *o,
                          struct bench_answer *a)
 {
-    uint64_t window = 1;
-    if (o->test == BENCH_BANDWIDTH) {
+    uint64_t window = 1, seen = 0;
+    bool fresh = o->test == BENCH_FRESH || o->test == BENCH_FRESH_ALONE;
+    if (o->test == BENCH_BANDWIDTH || o->test == BENCH_FRESH) {
         window = s->bytes * 4 >= WINDOW ? 4 : WINDOW / s->bytes;
         if (window * s->bytes > s->pool_bytes)
             window = s->pool_bytes / s->bytes;
@@ -197,12 +209,17 @@ static int run_bandwidth(struct bench_process *s, const struct bench_api *api, c
         if (s->rank == 0) {
             if (api->expect && api->expect(s))
                 return -1;
-            bench_fill(s->pool + at, window * s->bytes, turn);
+            if (!fresh)
+                bench_fill(s->pool + at, window * s->bytes, turn);
             meet(s, api);
             uint64_t t0 = bench_now_ns();
-            for (uint64_t i = 0; i < window; i++)
-                if (api->put(s, s->pool + at + i * s->bytes, s->bytes))
+            for (uint64_t i = 0; i < window; i++) {
+                unsigned char *message = s->pool + at + i * s->bytes;
+                if (fresh)
+                    bench_fill(message, s->bytes, target - window + i);
+                if (api->put(s, message, s->bytes))
                     return -1;
+            }
             while (atomic_load_explicit(&s->pair->ack, memory_order_acquire) !=
                    target) { /* pairs with the store below */
                 for (int i = 0; i < 8; i++)
@@ -218,10 +235,10 @@ static int run_bandwidth(struct bench_process *s, const struct bench_api *api, c
                 return -1;
             meet(s, api);
             while (s->got < target)
-                if (api->poll(s))
+                if (api->poll(s) || (fresh && read_fresh(s, &seen)))
                     return -1;
             atomic_store_explicit(&s->pair->ack, target, memory_order_release);
-            if (!bench_filled(s->to, window * s->bytes, turn))
+            if (!fresh && !bench_filled(s->to, window * s->bytes, turn))
                 return bench_process_fail(s, "bytes of a message of %llu bytes differ from what was sent",
                                           (unsigned long long)s->bytes);
         }
@@ -262,6 +279,8 @@ static void run_order(struct bench_process *s, const struct bench_api *api, cons
             break;
         case BENCH_BANDWIDTH:
         case BENCH_BANDWIDTH_ALONE:
+        case BENCH_FRESH:
+        case BENCH_FRESH_ALONE:
             run_bandwidth(s, api, o, &a);
             break;
         default:

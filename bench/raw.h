@@ -14,7 +14,7 @@
  *     +-----+-----+----+---+-----+---------------------------+
  *   credit: position read, line * 8, once per quarter ring           receiver
  *   taken: bulk bytes copied out, once per eighth of the area        receiver
- *   bulk[512 KiB]                                                    sender
+ *   bulk[1 MiB]                                                      sender
  *
  * seq is the low half of the line number: a stale line never matches, nobody clears anything. ack is how far the sender
  * has read the opposite ring. A line stays open: a message like the one before is appended and n goes up, unless the
@@ -36,7 +36,8 @@ enum {
     RAW_LINES = 1024,
     RAW_PAYLOAD = 56,
     RAW_PER_LINE = 7,
-    RAW_BULK = 512 << 10,
+    RAW_BULK = 1 << 20, /* bulk: of which `ring` bytes are in use */
+    RAW_RING = 512 << 10,
     RAW_CHUNK = 32 << 10, /* bulk: largest piece announced at once */
     RAW_HANDLERS = 4
 };
@@ -63,7 +64,8 @@ struct raw_end {
     uint32_t out_n, out_handler, out_len;
     uint32_t in_n; /* items read of in_line */
     uint64_t in_line, credit_written;
-    uint64_t bulk_out, bulk_in; /* bytes, with what was skipped at the end of the area */
+    uint64_t ring;              /* bytes of the bulk area in use */
+    uint64_t bulk_out, bulk_in; /* bytes, with what was skipped at the end of the ring */
     uint64_t peer_taken, taken_written;
     raw_handler *handler[RAW_HANDLERS];
     void (*copy_in)(void *, const void *, size_t); /* pieces of 2 KiB and more */
@@ -71,6 +73,8 @@ struct raw_end {
     bool fence; /* after the last send before polling */
     unsigned pauses;
     bool one_core;
+    uint64_t staged[8]; /* a line that is not published yet, and its items (raw_send_corked) */
+    uint32_t corked;
     uint64_t got, sum; /* of the handlers */
     unsigned char *to; /* bulk: where the message in arrival goes, and its length */
     uint64_t to_bytes;
@@ -130,6 +134,19 @@ static inline void raw_send(struct raw_end *e, uint32_t handler, const void *fro
     /* R1 pairs with A1: who sees the header sees the payload */
     atomic_store_explicit(&line->header, header, memory_order_release);
 }
+
+/* Writes the staged line past the caches, as a whole. */
+void raw_uncork_line(struct raw_end *, uint32_t handler);
+/* 8 bytes, which stay with the sender until the line is full or raw_uncork is called. */
+static inline void raw_send_corked(struct raw_end *e, uint32_t handler, const void *from)
+{
+    memcpy(&e->staged[++e->corked], from, 8);
+    if (e->corked == RAW_PER_LINE)
+        raw_uncork_line(e, handler);
+}
+void raw_uncork(struct raw_end *, uint32_t handler);
+/* Whether this processor has stores for that. */
+bool raw_can_cork(void);
 
 static inline void raw_leave_line(struct raw_end *e)
 {

@@ -81,6 +81,8 @@ void bench_report_json(FILE *f, const struct bench_row *row, size_t n)
         }
         if (bench_is_latency(r->test) || r->test == BENCH_RATE)
             json_number(f, "cpu_ns", r->cpu_ns);
+        json_text(f, "data", r->data);
+        json_text(f, "way", r->way[0] ? r->way : NULL);
         json_text(f, "peer", r->about);
         json_text(f, "error", r->lost);
         fputs("}\n", f);
@@ -107,6 +109,8 @@ static void table_row(FILE *f, const struct bench_row *r)
         snprintf(name, sizeof name, "%s", bench_test_name(r->test));
     if (r->bytes)
         bench_bytes_text(r->bytes, bytes);
+    if (r->data && !strcmp(r->data, "unchanged"))
+        strcat(bytes, "=");
     if (r->trials == 0) {
         fprintf(f, "%-16s%-10s%5s%8s  %.*s%s\n", name, bench_api_name(r->api), bytes, "-", 35, r->lost,
                 strlen(r->lost) > 35 ? "..." : "");
@@ -126,7 +130,7 @@ void bench_report_table(FILE *f, const struct bench_row *row, size_t n)
     for (size_t i = 0; i < n;) {
         enum bench_placement placement = row[i].placement;
         size_t end = i, empty = 0;
-        bool seen = false;
+        bool seen = false, unchanged = false;
         double probe = NAN;
         for (; end < n && row[end].placement == placement; end++) {
             seen |= row[end].trials > 0;
@@ -145,10 +149,14 @@ void bench_report_table(FILE *f, const struct bench_row *row, size_t n)
             fprintf(f, "%-16s%-10s%5s%8s %-4s%9s%6s%7s%7s%7s\n", "test", "api", "bytes", "value", "unit", "baseline",
                     "ratio", "p99.9", "cpu ns", "trials");
             for (; i < end; i++) {
-                if (row[i].shown && (row[i].trials || row[i].lost))
+                if (row[i].shown && (row[i].trials || row[i].lost)) {
                     table_row(f, &row[i]);
+                    unchanged |= row[i].data && !strcmp(row[i].data, "unchanged");
+                }
                 empty += row[i].shown && !row[i].trials && !row[i].lost;
             }
+            if (unchanged)
+                fputs("=: the same bytes each time, which may stay in the receiver's cache\n", f);
             if (empty)
                 fprintf(f, "%zu more rows were not seen undisturbed in this placement\n", empty);
         }

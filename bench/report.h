@@ -14,8 +14,9 @@ void bench_bytes_text(uint64_t bytes, char out[24]);
 int bench_bytes_parse(const char *text, uint64_t *bytes);
 
 /* One object a line: test, api, transport, bytes, value, unit, baseline, ratio, placement; trials, probe_ns; n, where
- * the test has one; p50 and p999, where there are single times; cpu_ns for latency and rate; of a peer its own words,
- * and error if it failed. What was not seen is null. */
+ * the test has one; p50 and p999, where there are single times; cpu_ns for latency and rate; data, what becomes of the
+ * bytes, and way, which variant a baseline is; of a peer its own words, and error if it failed. What was not seen is
+ * null. */
 void bench_report_json(FILE *, const struct bench_row *, size_t n);
 /* At most 80 columns. Rows of units that are only plotted are left out. A row of a peer that failed says so. */
 void bench_report_table(FILE *, const struct bench_row *, size_t n);

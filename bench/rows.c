@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,13 +19,12 @@ const char *bench_placement_name(enum bench_placement p)
 const char *bench_test_name(enum bench_test t)
 {
     static const char *const name[] = {
-        "probe",        "latency",     "rate",       "bandwidth",    "bandwidth-alone", "waiting",
-        "peers",        "idle-wait",   "idle-poll",  "idle-extract", "wake-wait",       "wake-poll",
-        "wake-unarmed", "wake-armed",  "barrier",    "layered",      "layered-stream",  "startup-run",
-        "startup-job",  "memory-peer", "memory-all", "loss-stream",  "loss-trip",       "am-trip",
-        "am-rate",      "am-bulk",     "am-waiting", "am-loss-trip", "am-loss-rate",    "am-loss-bulk",
-        "am-par",       "put-landed",  "put-used",   "put-notify",   "put-add",         "put-import",
-        "rpc-null",     "rpc-send",    "rpc-once",   "quit"};
+        "probe",        "latency",      "rate",         "bandwidth",    "bandwidth-alone", "fresh",       "fresh-alone",
+        "waiting",      "peers",        "idle-wait",    "idle-poll",    "idle-extract",    "wake-wait",   "wake-poll",
+        "wake-unarmed", "wake-armed",   "barrier",      "layered",      "layered-stream",  "startup-run", "startup-job",
+        "memory-peer",  "memory-all",   "loss-stream",  "loss-trip",    "am-trip",         "am-rate",     "am-bulk",
+        "am-waiting",   "am-loss-trip", "am-loss-rate", "am-loss-bulk", "am-par",          "put-landed",  "put-used",
+        "put-notify",   "put-add",      "put-import",   "rpc-null",     "rpc-send",        "rpc-once",    "quit"};
     _Static_assert(sizeof name / sizeof *name == BENCH_QUIT + 1, "a name for each test");
     return name[t <= BENCH_QUIT ? t : BENCH_QUIT];
 }
@@ -38,6 +38,8 @@ const char *bench_test_unit(enum bench_test t)
         return "M/s";
     case BENCH_BANDWIDTH:
     case BENCH_BANDWIDTH_ALONE:
+    case BENCH_FRESH:
+    case BENCH_FRESH_ALONE:
     case BENCH_LOSS_STREAM:
     case BENCH_AM_BULK:
     case BENCH_AM_LOSS_BULK:
@@ -78,6 +80,43 @@ const char *bench_api_name(unsigned api)
 const char *bench_pair_name(const struct bench_area *a, unsigned pair)
 {
     return a->pair[pair].role[0] ? a->pair[pair].role : bench_api_name(pair);
+}
+
+const char *bench_test_data(enum bench_test test, uint64_t bytes)
+{
+    switch (test) {
+    case BENCH_LATENCY:
+    case BENCH_RATE:
+    case BENCH_WAITING:
+        return bytes > 8 ? "unchanged" : NULL;
+    case BENCH_BANDWIDTH:
+    case BENCH_BANDWIDTH_ALONE:
+        return "rewritten";
+    case BENCH_FRESH:
+    case BENCH_FRESH_ALONE:
+        return "fresh";
+    default:
+        return NULL;
+    }
+}
+
+bool bench_row_above(const struct bench_row *r)
+{
+    const double most = 1 + BENCH_ABOVE_PERCENT / 100.0;
+    bool ours = r->api == BENCH_NATIVE || r->api == BENCH_FM || r->api == BENCH_FM1;
+    bool of_pairs = bench_is_bulk(r->test, r->bytes) || r->test == BENCH_LATENCY || r->test == BENCH_RATE;
+    if (!ours || !of_pairs || r->udp || r->trials < BENCH_ABOVE_TRIALS || isnan(r->ratio))
+        return false;
+    return bench_is_latency(r->test) ? r->ratio * most < 1 : r->ratio > most;
+}
+
+/* Names the variant of a baseline over shared memory. */
+static void name_way(struct bench_row *row, unsigned variant)
+{
+    if (bench_is_bulk(row->test, row->bytes))
+        baseline_through_text(variant, row->way, sizeof row->way);
+    else if (row->test == BENCH_RATE)
+        snprintf(row->way, sizeof row->way, variant ? "full lines, nt" : "open lines");
 }
 
 static bool better(enum bench_test test, double a, double b)
@@ -145,14 +184,21 @@ static void tail(const struct bench_series *s, struct bench_row *row)
     row->p999 = (double)rnl_hist_percentile(h, 99.9) / scale;
 }
 
-static void unit_rows(const struct bench_unit *u, enum bench_placement placement, double *room, struct bench_row *out,
-                      size_t *rows)
+static void unit_rows(const struct bench_unit *u, enum bench_placement placement, bool udp, double *room,
+                      struct bench_row *out, size_t *rows)
 {
     size_t n, baselines = 0;
     unsigned best = 0;
     double baseline = NAN, probe = median_of(u, placement, room, &n, get_probe, 0, 0);
+    size_t most = 0;
+    for (unsigned v = 0; v < BENCH_VARIANTS; v++) {
+        (void)median_of(u, placement, room, &n, get_baseline, v, 0);
+        most = n > most ? n : most;
+    }
     for (unsigned v = 0; v < BENCH_VARIANTS; v++) {
         double m = median_of(u, placement, room, &n, get_baseline, v, 0);
+        if (2 * n < most) /* left out for most of the time, since it was far behind (trials.c): its median is of few */
+            continue;
         if (!isnan(m) && (isnan(baseline) || better(u->test, m, baseline))) {
             baseline = m;
             best = v;
@@ -169,6 +215,7 @@ static void unit_rows(const struct bench_unit *u, enum bench_placement placement
                                   .n = u->n,
                                   .placement = placement,
                                   .shown = u->shown,
+                                  .data = u->scenario ? NULL : bench_test_data(u->test, u->bytes),
                                   .baseline = baseline,
                                   .probe_ns = probe,
                                   .p50 = NAN,
@@ -180,6 +227,8 @@ static void unit_rows(const struct bench_unit *u, enum bench_placement placement
             row->trials = baselines;
             row->tried = u->baseline[best].tried;
             row->ratio = isnan(baseline) ? NAN : 1;
+            if (!udp && !isnan(baseline))
+                name_way(row, best);
             tail(&u->baseline[best], row);
             if (cpu)
                 row->cpu_ns = median_of(u, placement, room, &n, get_baseline_cpu, best, 0);
@@ -212,7 +261,7 @@ int bench_rows(const struct bench_plan *p, bool one_core, struct bench_row **row
     for (unsigned k = 0; k < BENCH_PLACEMENTS; k++)
         if ((k == BENCH_ONE_CORE) == one_core)
             for (size_t i = 0; i < p->units; i++)
-                unit_rows(&p->unit[i], k, room, out, n);
+                unit_rows(&p->unit[i], k, p->udp, room, out, n);
     for (size_t i = 0; i < *n; i++) {
         unsigned a = out[i].api;
         out[i].udp = p->udp;

@@ -2,7 +2,6 @@
  *
  * trials.c - see trials.h: running. What comes out of it is computed in rows.c. */
 #include "trials.h"
-#include "baseline_copy.h"
 #include "machine.h"
 #include "stats.h"
 
@@ -184,6 +183,8 @@ static uint64_t next_count(const struct bench_run *r, const struct bench_unit *u
                             [BENCH_RATE] = {30e6, 2000, 1000000},
                             [BENCH_BANDWIDTH] = {6e6, 1, 64},
                             [BENCH_BANDWIDTH_ALONE] = {6e6, 3, 1000},
+                            [BENCH_FRESH] = {6e6, 1, 64},
+                            [BENCH_FRESH_ALONE] = {6e6, 3, 1000},
                             [BENCH_WAITING] = {20e6, 10, 20000},
                             [BENCH_LOSS_TRIP] = {12e6, 1000, 20000}, /* each sees losses, or those without are kept */
                             [BENCH_AM_TRIP] = {3e6, 10, 20000},
@@ -252,12 +253,13 @@ int bench_take_tail(const struct bench_run *r, unsigned pair, struct rnl_hist **
 
 static unsigned variants_of(const struct bench_area *a, const struct bench_unit *u)
 {
-    enum { LONG = 4096, WAITS_OF_LONG = 3 }; /* how to poll is of no account beside the copying */
-    if (a->net.udp)                          /* sizes of the window */
-        return u->test == BENCH_BANDWIDTH ? 2 : 1;
+    if (a->net.udp) /* sizes of the window */
+        return u->test == BENCH_BANDWIDTH || u->test == BENCH_FRESH ? 2 : 1;
+    if (bench_is_bulk(u->test, u->bytes))
+        return baseline_throughs();
     if (u->test == BENCH_LATENCY)
-        return a->one_core ? 1 : u->bytes > LONG ? WAITS_OF_LONG : BENCH_WAITS;
-    return u->test == BENCH_RATE ? 1 : baseline_copies_in();
+        return a->one_core ? 1 : BENCH_WAITS;
+    return u->test == BENCH_RATE && u->bytes == 8 && raw_can_cork() ? 2 : 1;
 }
 
 /* Each unit has one whole trial, if it is begun at all; another one is broken off. */
@@ -269,9 +271,11 @@ static bool too_late(const struct bench_run *r, const struct bench_unit *u)
 /* A variant that has been far behind the best of its placement for some trials is left out: time for what matters. */
 static bool still_worth(const struct bench_unit *u, unsigned variant)
 {
-    enum { TRIALS = 7 };
-    double value[TRIALS], mine = NAN, best = NAN;
-    if (u->trials < TRIALS || u->test != BENCH_LATENCY)
+    enum { MOST = 7, LONG_ONES = 4 };
+    const size_t TRIALS = bench_is_bulk(u->test, u->bytes) ? LONG_ONES : MOST;
+    const double less = bench_is_latency(u->test) ? 1 : -1; /* the sign by which the better value is the smaller */
+    double value[MOST], mine = NAN, best = NAN;
+    if (u->trials < TRIALS)
         return true;
     enum bench_placement placement = u->trial[u->trials - 1].placement;
     for (unsigned v = 0; v < BENCH_VARIANTS; v++) {
@@ -284,10 +288,10 @@ static bool still_worth(const struct bench_unit *u, unsigned variant)
         double m = bench_median(value, n);
         if (v == variant)
             mine = m;
-        if (isnan(best) || m < best)
+        if (isnan(best) || less * m < less * best)
             best = m;
     }
-    return isnan(mine) || mine < 1.15 * best;
+    return isnan(mine) || (less > 0 ? mine < 1.15 * best : mine > best / 1.15);
 }
 
 static int merge_tail(struct bench_series *s, enum bench_placement placement, const struct rnl_hist *h)

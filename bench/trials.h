@@ -8,6 +8,7 @@
 #define RNL_BENCH_TRIALS_H
 
 #include "area.h"
+#include "baseline_copy.h"
 
 enum bench_placement { BENCH_NEAR, BENCH_FAR, BENCH_ONE_CORE, BENCH_PLACEMENTS, BENCH_FLIPPED = BENCH_PLACEMENTS };
 /* Also the number of the pair. From BENCH_OWN on: peers, see peer.h. */
@@ -41,7 +42,8 @@ enum {
         ((1u << BENCH_UCX_PUT) - 1) & ~(1u << BENCH_AM | 1u << BENCH_MEMCPY | 1u << BENCH_MOVSB | 1u << BENCH_NT)
 };
 _Static_assert((int)BENCH_APIS <= (int)BENCH_MAX_PAIRS, "a pair for each interface and peer");
-enum { BENCH_VARIANTS = BENCH_WAITS }; /* the most that a baseline has */
+enum { BENCH_VARIANTS = BASELINE_THROUGH_MAX }; /* the most that a baseline has */
+_Static_assert((int)BENCH_WAITS <= (int)BENCH_VARIANTS, "room for the variants of latency");
 
 /* From two probes, ns one way: near below 90, far above 130, between them the closer; flipped if they differ by more
  * than 1.4 times. */
@@ -142,6 +144,13 @@ static inline bool bench_is_latency(enum bench_test test)
     return test == BENCH_LATENCY || test == BENCH_WAITING;
 }
 
+/* Whether the bytes are copied in one piece after the other, so that it matters how. */
+static inline bool bench_is_bulk(enum bench_test test, uint64_t bytes)
+{
+    return test == BENCH_BANDWIDTH || test == BENCH_BANDWIDTH_ALONE || test == BENCH_FRESH ||
+           test == BENCH_FRESH_ALONE || (test == BENCH_LATENCY && bytes > BENCH_LONG);
+}
+
 /* One line of the result. */
 struct bench_row {
     enum bench_test test;
@@ -157,7 +166,18 @@ struct bench_row {
     double p50, p999;         /* where there are single times, in the unit of value; else NAN */
     double cpu_ns;            /* latency and rate; else NAN */
     const char *about, *lost; /* of a peer: the plan's texts; else NULL */
+    const char *data;         /* what becomes of the bytes, or NULL: see bench_test_data */
+    char way[48];             /* of the baseline over shared memory: which variant it is; may be empty */
 };
+
+/* What a test of pairs does to the bytes of its messages: "unchanged", the same bytes each time, which may stay in the
+ * receiver's cache; "rewritten" before they are sent and checked after they arrived, which is not timed; "fresh", where
+ * writing and reading them is part of the time. NULL: none of these tests. */
+const char *bench_test_data(enum bench_test, uint64_t bytes);
+/* Whether a row of ours over shared memory is better than its baseline by more than BENCH_ABOVE_PERCENT, by the median
+ * of at least BENCH_ABOVE_TRIALS trials: then the baseline is none. */
+enum { BENCH_ABOVE_PERCENT = 5, BENCH_ABOVE_TRIALS = 5 };
+bool bench_row_above(const struct bench_row *);
 
 /* All rows of a plan, sorted by placement, then as the units; *rows is the caller's to free. Of the baseline's variants
  * the one with the best median in that placement counts. 0 or -ENOMEM. */

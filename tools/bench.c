@@ -35,11 +35,14 @@ enum {
     OPTION_NETNS,
     OPTION_MTU,
     OPTION_PROTECT,
+    OPTION_CHECK,
     OPTION_CHILD,
     OPTION_PART
 };
 enum { PAIR_TESTS = 1u << BENCH_LATENCY | 1u << BENCH_RATE | 1u << BENCH_BANDWIDTH | 1u << BENCH_BANDWIDTH_ALONE };
+enum { FRESH_TESTS = 1u << BENCH_FRESH | 1u << BENCH_FRESH_ALONE };
 enum { MOST_WAITING = 1024 }; /* one datagram */
+enum { STATUS_ABOVE = 2 };
 enum { PAIR_SHARE = 5, RANKS = 16, MOST_RANKS = 256 };
 static const uint64_t MOST_BYTES = 16 << 20;
 
@@ -51,7 +54,7 @@ struct bench_options {
     unsigned apis, peer_apis; /* our own; of peers, in the tests of the pairs alone */
     uint64_t size[MAX_SIZES];
     unsigned sizes;
-    bool json;
+    bool json, check;
     double seconds;
     unsigned ranks; /* 0: not said */
     const char *plot, *child;
@@ -73,9 +76,11 @@ static const struct argp_option options[] = {
      0},
     {"size", OPTION_SIZE, "N[,N...]", 0,
      "message sizes in bytes, K and M understood, at most 16M (default: 8 for latency, rate and peers, 64K,1M for "
-     "bandwidth, 16,1K,64K for layered)",
+     "bandwidth, 4K,64K,1M,4M for fresh, 16,1K,64K for layered)",
      0},
     {"json", OPTION_JSON, NULL, 0, "one JSON object a row on standard output", 0},
+    {"check", OPTION_CHECK, NULL, 0,
+     "end with 2 if a row of ours is more than 5 % better than its baseline, which then is none", 0},
     {"max-time", OPTION_MAX_TIME, "SECONDS", 0, "measure for about that long (default 20)", 0},
     {"plot", OPTION_PLOT, "DIR", 0,
      "also write latency.png, bandwidth.png, layered.png and am-rate.png to DIR (needs gnuplot)", 0},
@@ -142,7 +147,7 @@ static void parse_scenario(struct argp_state *state, struct bench_options *q, co
             return;
         }
     argp_error(state,
-               "there is no test '%s': latency, waiting, rate, bandwidth, peers, idle, wake, barrier, layered, "
+               "there is no test '%s': latency, waiting, rate, bandwidth, fresh, peers, idle, wake, barrier, layered, "
                "startup, memory, loss, am, put, rpc or all",
                name);
 }
@@ -218,14 +223,14 @@ static void check(struct argp_state *state, struct bench_options *q)
     if (q->plot && !plots && !(q->tests & (1u << BENCH_LATENCY | 1u << BENCH_BANDWIDTH)))
         argp_error(state, "--plot draws latency, bandwidth, layered and am: ask for one of them too");
     if (q->sizes && !sizes && !q->tests)
-        argp_error(state, "--size is for latency, rate, bandwidth, peers and layered: ask for one of them too");
+        argp_error(state, "--size is for latency, rate, bandwidth, fresh, peers and layered: ask for one of them too");
     if (q->ranks && !ranks)
         argp_error(state, "--ranks is for barrier: ask for it too");
     if (!q->ranks)
         q->ranks = RANKS;
     check_prefixes(state, q);
     if (q->peer_apis && !q->tests && !peers)
-        argp_error(state, "--peer is for latency, rate, bandwidth and put: ask for one of them too");
+        argp_error(state, "--peer is for latency, rate, bandwidth, fresh and put: ask for one of them too");
     q->peer_apis |= unnamed;
 }
 
@@ -289,6 +294,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case OPTION_JSON:
         q->json = true;
         break;
+    case OPTION_CHECK:
+        q->check = true;
+        break;
     case OPTION_MAX_TIME:
         q->seconds = strtod(arg, &end);
         if (end == arg || *end || !(q->seconds >= 0.1 && q->seconds <= 86400))
@@ -322,10 +330,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
             q->tests |= 1u << BENCH_RATE;
         else if (!strcmp(arg, "bandwidth"))
             q->tests |= 1u << BENCH_BANDWIDTH | 1u << BENCH_BANDWIDTH_ALONE;
+        else if (!strcmp(arg, "fresh"))
+            q->tests |= FRESH_TESTS;
         else if (!strcmp(arg, "waiting"))
             q->tests |= 1u << BENCH_WAITING;
         else if (!strcmp(arg, "all"))
-            q->tests = PAIR_TESTS | 1u << BENCH_WAITING, q->scenarios = ~0u, q->all = true;
+            q->tests = PAIR_TESTS | FRESH_TESTS | 1u << BENCH_WAITING, q->scenarios = ~0u, q->all = true;
         else
             parse_scenario(state, q, arg);
         break;
@@ -354,15 +364,22 @@ static unsigned apis_for(const struct bench_options *q, enum bench_test test, ui
 
 static int make_plan(const struct bench_options *q, const struct bench_wish *w, struct bench_plan *p)
 {
-    static const uint64_t small[] = {8}, large[] = {64 << 10, 1 << 20};
-    static const enum bench_test tests[] = {BENCH_LATENCY, BENCH_RATE, BENCH_BANDWIDTH, BENCH_BANDWIDTH_ALONE,
-                                            BENCH_WAITING};
+    enum { SMALL, LARGE, FRESH };
+    static const struct {
+        unsigned sizes;
+        uint64_t size[4];
+    } default_sizes[] = {
+        [SMALL] = {1, {8}}, [LARGE] = {2, {64 << 10, 1 << 20}}, [FRESH] = {4, {4 << 10, 64 << 10, 1 << 20, 4 << 20}}};
+    static const enum bench_test tests[] = {BENCH_LATENCY, BENCH_RATE,        BENCH_BANDWIDTH, BENCH_BANDWIDTH_ALONE,
+                                            BENCH_FRESH,   BENCH_FRESH_ALONE, BENCH_WAITING};
     int e = 0;
     p->udp = q->net.udp;
     for (unsigned t = 0; t < sizeof tests / sizeof *tests; t++) {
-        bool bulk = tests[t] == BENCH_BANDWIDTH || tests[t] == BENCH_BANDWIDTH_ALONE;
-        const uint64_t *size = q->sizes ? q->size : bulk ? large : small;
-        unsigned sizes = q->sizes ? q->sizes : bulk ? 2 : 1;
+        int of = 1u << tests[t] & FRESH_TESTS                                       ? FRESH
+                 : tests[t] == BENCH_BANDWIDTH || tests[t] == BENCH_BANDWIDTH_ALONE ? LARGE
+                                                                                    : SMALL;
+        const uint64_t *size = q->sizes ? q->size : default_sizes[of].size;
+        unsigned sizes = q->sizes ? q->sizes : default_sizes[of].sizes;
         if (!(q->tests & 1u << tests[t]))
             continue;
         for (unsigned i = 0; i < sizes && e == 0; i++)
@@ -434,6 +451,23 @@ static bool remarks(FILE *f, const struct bench_options *q, const struct bench_p
     return empty < p->units;
 }
 
+/* Names the rows that are better than their baseline; returns how many. */
+static unsigned name_above(FILE *f, const struct bench_row *row, size_t n)
+{
+    unsigned above = 0;
+    for (size_t i = 0; i < n; i++) {
+        char bytes[24];
+        if (!bench_row_above(&row[i]))
+            continue;
+        bench_bytes_text(row[i].bytes, bytes);
+        fprintf(f, "%s %s, %s, %s: %.2f of its baseline, so the baseline is not the best that this machine allows.\n",
+                bench_test_name(row[i].test), bytes, bench_api_name(row[i].api), bench_placement_name(row[i].placement),
+                row[i].ratio);
+        above++;
+    }
+    return above;
+}
+
 static int show(const struct bench_options *q, const struct bench_plan *p, bool one_core, const char *machine)
 {
     char text[512];
@@ -460,6 +494,8 @@ static int show(const struct bench_options *q, const struct bench_plan *p, bool 
             "nothing was measured: other programs got in between each time. Give a longer --max-time, or stop them");
         status = EX_TEMPFAIL;
     }
+    if (name_above(q->json ? stderr : stdout, row, n) && q->check && status == 0)
+        status = STATUS_ABOVE;
     if (q->plot && bench_plot(q->plot, row, n, q->json ? stderr : stdout, text, sizeof text))
         status = complain(text);
     if (fflush(stdout) || ferror(stdout))
@@ -546,8 +582,8 @@ int rnl_tool_bench(int argc, char **argv)
         .options = options,
         .parser = parse,
         .children = rnl_tool_help,
-        .args_doc =
-            "[latency|waiting|rate|bandwidth|peers|idle|wake|barrier|layered|startup|memory|loss|am|put|rpc|all]...",
+        .args_doc = "[latency|waiting|rate|bandwidth|fresh|peers|idle|wake|barrier|layered|startup|memory|loss|am|put|"
+                    "rpc|all]...",
         .doc = "Measures messages between processes of this host beside the fastest that the machine allows. "
                "Without a test: latency, rate and bandwidth.\v"
                "Rows are medians; ratio is value / baseline of the same trial. See runnel-bench(1).",

@@ -7,6 +7,8 @@
 all='["raw", "native", "fm", "fm1"], [None]'
 rows "shared memory" shm "[('latency', $all, [8]), ('rate', $all, [8]), ('bandwidth', $all, [65536, 1 << 20]),
     ('bandwidth-alone', $all, [65536, 1 << 20])]" --max-time 2
+rows "fresh" shm "[(t, ['raw', 'native', 'fm'], [None], [4096, 65536]) for t in ('fresh', 'fresh-alone')]" \
+    fresh --api native,fm --size 4K,64K --max-time 1
 timeout 150 "$runnel" bench latency bandwidth --api fm1,native --size 8,2M --max-time 1 >"$dir/table" 2>"$dir/stderr"
 well $? && ! awk 'length > 80 { bad = 1 } END { exit !bad }' "$dir/table" && grep -q 'FM 1.1 was left out above 1M' "$dir/table"
 ok "a table fits 80 columns, and says what was left out" $?
@@ -20,7 +22,7 @@ refuses() {
     [ $code = 64 ] && [ ! -s "$dir/stdout" ] && grep -qF -- "$text" "$dir/stderr"
     ok "refused: bench $*" $?
 }
-refuses "latency, waiting, rate, bandwidth, peers, idle, wake, barrier, layered, startup, memory, loss, am, put, rpc or all" speed
+refuses "latency, waiting, rate, bandwidth, fresh, peers, idle, wake, barrier, layered, startup, memory, loss, am, put, rpc or all" speed
 refuses "there is no interface 'mpi'" --api fm,mpi
 refuses "whole bytes from 1 to 16M" --size 8,17M
 refuses "seconds from 0.1" --max-time nan
