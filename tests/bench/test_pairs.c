@@ -152,6 +152,8 @@ static void wrong_bytes_are_an_error(void **state)
     api.put = put_wrong;
     expect_failure(&api, BENCH_BANDWIDTH, "differ from what was sent");
     expect_failure(&api, BENCH_BANDWIDTH_ALONE, "bytes of a message of 8 bytes differ");
+    expect_failure(&api, BENCH_FRESH, "differ from what was sent");
+    expect_failure(&api, BENCH_FRESH_ALONE, "bytes of a message of 8 bytes differ");
 }
 
 static void a_lost_or_doubled_message_is_an_error(void **state)
