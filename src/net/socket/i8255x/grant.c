@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * grant.c - takes cards through uio_pci_generic or vfio-pci. */
+#include "net/socket/i8255x/grant.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/vfio.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "net/socket/i8255x/layout.h"
+
+enum { MEMORY_SPACE = 2, BUS_MASTER = 4, NO_INTERRUPT = 0x400, COMMAND_WORD = 4 }; /* of the configuration space */
+static const uint64_t iova = 0x40000000; /* an address of our choice, below 4 GiB */
+
+static int failed(const char *slot, const char *what)
+{
+    return rnl_fail_errno(RNL_ERR_SYSTEM, errno, "card %s cannot be taken: %s", slot, what);
+}
+
+/* ---- drivers ---- */
+
+static bool write_text(const char *path, const char *text)
+{
+    const int fd = open(path, O_WRONLY | O_CLOEXEC);
+    const bool good = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+    const int e = errno;
+    if (fd >= 0)
+        close(fd);
+    errno = e;
+    return good;
+}
+
+/* The last part of the name that a link leads to. */
+static bool read_link(const char *slot, const char *file, char *out, size_t room)
+{
+    char path[128], to[256];
+    snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/%s", slot, file);
+    const ssize_t n = readlink(path, to, sizeof to - 1);
+    if (n < 0)
+        return false;
+    to[n] = '\0';
+    const char *last = strrchr(to, '/');
+    last = last ? last + 1 : to;
+    if (strlen(last) >= room)
+        return false;
+    strcpy(out, last);
+    return true;
+}
+
+static int bind_driver(const char *slot, const char *driver)
+{
+    char path[128], now[64];
+    if (read_link(slot, "driver", now, sizeof now) && strcmp(now, driver) == 0)
+        return 0;
+    snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/driver/unbind", slot);
+    (void)write_text(path, slot);
+    snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/driver_override", slot);
+    if (!write_text(path, driver))
+        return failed(slot, "there is no such card, or its driver cannot be chosen, which takes root");
+    if (!write_text("/sys/bus/pci/drivers_probe", slot))
+        return failed(slot, "its driver cannot be changed");
+    if (read_link(slot, "driver", now, sizeof now) && strcmp(now, driver) == 0)
+        return 0;
+    errno = ENODEV;
+    return rnl_fail(RNL_ERR_SYSTEM,
+                    "card %s cannot be taken: the driver %s does not take it; load it first (modprobe %s)", slot,
+                    driver, driver);
+}
+
+/* Lets the card reach memory, or not; its interrupts stay off. */
+static bool set_command_word(const struct rnl_i8255x_grant *g, bool master)
+{
+    uint16_t c;
+    const off_t at = (off_t)(g->config_at + COMMAND_WORD);
+    if (pread(g->config, &c, sizeof c, at) != sizeof c)
+        return false;
+    c = (uint16_t)((c & ~BUS_MASTER) | MEMORY_SPACE | NO_INTERRUPT | (master ? BUS_MASTER : 0));
+    return pwrite(g->config, &c, sizeof c, at) == sizeof c;
+}
+
+/* ---- uio ---- */
+
+static int open_uio_device(const char *slot)
+{
+    char path[280];
+    int fd = -1;
+    snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/uio", slot);
+    DIR *d = opendir(path);
+    for (const struct dirent *e; d && fd < 0 && (e = readdir(d));)
+        if (strncmp(e->d_name, "uio", 3) == 0) {
+            snprintf(path, sizeof path, "/dev/%s", e->d_name);
+            fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+        }
+    if (d)
+        closedir(d);
+    return fd;
+}
+
+/* The physical address of a page of ours, 0 = we are not told. */
+static uint64_t physical(const void *at)
+{
+    uint64_t entry = 0;
+    const int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || pread(fd, &entry, sizeof entry, (off_t)((uintptr_t)at >> 12) * 8) != sizeof entry)
+        entry = 0;
+    if (fd >= 0)
+        close(fd);
+    return entry >> 63 ? (entry & ((UINT64_C(1) << 55) - 1)) << 12 : 0;
+}
+
+/* A huge page, which stays where it is: the card knows it by its physical address. */
+static int make_uio_memory(const char *slot, struct rnl_i8255x_grant *g)
+{
+    g->memory = memfd_create("runnel-card", MFD_CLOEXEC | MFD_HUGETLB);
+    if (g->memory < 0 || ftruncate(g->memory, RNL_I8255X_MEMORY) < 0)
+        return failed(slot, "there is no huge page of 2 MiB for its memory: raise vm.nr_hugepages");
+    void *at = mmap(NULL, RNL_I8255X_MEMORY, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, g->memory, 0);
+    if (at == MAP_FAILED)
+        return failed(slot, "there is no huge page of 2 MiB for its memory: raise vm.nr_hugepages");
+    memset(at, 0, RNL_I8255X_MEMORY);
+    g->bus = physical(at);
+    (void)munmap(at, RNL_I8255X_MEMORY);
+    if (g->bus != 0 && g->bus + RNL_I8255X_MEMORY <= UINT64_C(1) << 32)
+        return 0;
+    errno = g->bus ? ERANGE : EPERM;
+    return failed(slot, "the physical address of its memory is not told, which takes CAP_SYS_ADMIN, or above 4 GiB");
+}
+
+static int take_uio(const char *slot, struct rnl_i8255x_grant *g)
+{
+    char path[128];
+    int status = bind_driver(slot, "uio_pci_generic");
+    if (status < 0)
+        return status;
+    g->device = open_uio_device(slot); /* before all others, see grant.h */
+    if (g->device < 0)
+        return failed(slot, "its /dev/uio* cannot be opened");
+    snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/config", slot);
+    g->config = open(path, O_RDWR | O_CLOEXEC);
+    snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/resource0", slot);
+    g->registers = open(path, O_RDWR | O_SYNC | O_CLOEXEC);
+    if (g->config < 0 || g->registers < 0)
+        return failed(slot, "its registers cannot be opened, which takes root");
+    return make_uio_memory(slot, g);
+}
+
+/* ---- vfio ---- */
+
+static int make_vfio_memory(const char *slot, struct rnl_i8255x_grant *g)
+{
+    g->memory = memfd_create("runnel-card", MFD_CLOEXEC);
+    void *at = MAP_FAILED;
+    if (g->memory >= 0 && ftruncate(g->memory, RNL_I8255X_MEMORY) == 0)
+        at = mmap(NULL, RNL_I8255X_MEMORY, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, g->memory, 0);
+    if (at == MAP_FAILED)
+        return failed(slot, "there is no memory for it");
+    struct vfio_iommu_type1_dma_map map = {.argsz = sizeof map,
+                                           .flags = VFIO_DMA_MAP_FLAG_READ | VFIO_DMA_MAP_FLAG_WRITE,
+                                           .vaddr = (uintptr_t)at,
+                                           .iova = iova,
+                                           .size = RNL_I8255X_MEMORY};
+    const int r = ioctl(g->container, VFIO_IOMMU_MAP_DMA, &map);
+    const int e = errno;
+    (void)munmap(at, RNL_I8255X_MEMORY); /* the pages stay pinned until the container is closed */
+    errno = e;
+    g->bus = iova;
+    return r == 0 ? 0 : failed(slot, "its memory cannot be pinned: raise the limit (ulimit -l)");
+}
+
+static int take_vfio(const char *slot, struct rnl_i8255x_grant *g)
+{
+    char path[80], group[64];
+    int status = bind_driver(slot, "vfio-pci");
+    if (status < 0)
+        return status;
+    if (!read_link(slot, "iommu_group", group, sizeof group))
+        return failed(slot, "this machine has no IOMMU that works: see intel_iommu=on, or take it through uio");
+    snprintf(path, sizeof path, "/dev/vfio/%s", group);
+    g->container = open("/dev/vfio/vfio", O_RDWR | O_CLOEXEC);
+    g->group = g->container < 0 ? -1 : open(path, O_RDWR | O_CLOEXEC);
+    if (g->group < 0)
+        return failed(slot, "/dev/vfio cannot be opened: give this user the group's file there");
+    if (ioctl(g->group, VFIO_GROUP_SET_CONTAINER, &g->container) < 0 ||
+        ioctl(g->container, VFIO_SET_IOMMU, VFIO_TYPE1v2_IOMMU) < 0 ||
+        (g->device = ioctl(g->group, VFIO_GROUP_GET_DEVICE_FD, slot)) < 0)
+        return failed(slot, "vfio does not hand it out: all devices of its group have to be vfio's");
+    struct vfio_region_info bar = {.argsz = sizeof bar, .index = VFIO_PCI_BAR0_REGION_INDEX};
+    struct vfio_region_info space = {.argsz = sizeof space, .index = VFIO_PCI_CONFIG_REGION_INDEX};
+    if (ioctl(g->device, VFIO_DEVICE_GET_REGION_INFO, &bar) < 0 ||
+        ioctl(g->device, VFIO_DEVICE_GET_REGION_INFO, &space) < 0)
+        return failed(slot, "vfio does not describe its registers");
+    g->registers = fcntl(g->device, F_DUPFD_CLOEXEC, 0);
+    g->config = fcntl(g->device, F_DUPFD_CLOEXEC, 0);
+    if (g->registers < 0 || g->config < 0)
+        return failed(slot, "there is no free descriptor: raise their limit (ulimit -n)");
+    g->registers_at = bar.offset;
+    g->config_at = space.offset;
+    return make_vfio_memory(slot, g);
+}
+
+/* ---- both ---- */
+
+/* "0000:00:03.0", and nothing that could be another path. */
+static bool is_slot(const char *slot)
+{
+    unsigned a, b, c, d;
+    int n = 0;
+    return strlen(slot) == 12 && sscanf(slot, "%4x:%2x:%2x.%1x%n", &a, &b, &c, &d, &n) == 4 && n == 12;
+}
+
+int rnl_i8255x_take(const char *slot, enum rnl_i8255x_way way, struct rnl_i8255x_grant *out)
+{
+    struct rnl_i8255x_grant g = {
+        .device = -1, .registers = -1, .memory = -1, .config = -1, .container = -1, .group = -1};
+    char id[16] = "", path[128];
+    if (!is_slot(slot))
+        return rnl_fail(RNL_ERR_ARG, "'%.40s' is no address of a card, which look like 0000:00:03.0 (lspci -D)", slot);
+    snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/device", slot);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const ssize_t n = fd < 0 ? -1 : read(fd, id, sizeof id - 1);
+    if (fd >= 0)
+        close(fd);
+    if (n < 6 || (strncmp(id, "0x1209", 6) != 0 && strncmp(id, "0x1229", 6) != 0))
+        return rnl_fail(RNL_ERR_ARG, "%s is no card of the 8255x family (8086:1209, 8086:1229)", slot);
+    int status = way == RNL_I8255X_VFIO ? take_vfio(slot, &g) : take_uio(slot, &g);
+    if (status == 0 && !set_command_word(&g, true))
+        status = failed(slot, "its configuration space cannot be written");
+    if (status < 0)
+        rnl_i8255x_give_back(&g);
+    else
+        *out = g;
+    return status;
+}
+
+void rnl_i8255x_give_back(struct rnl_i8255x_grant *g)
+{
+    int *const fd[] = {&g->device, &g->registers, &g->config, &g->memory, &g->group, &g->container};
+    if (g->config >= 0)
+        (void)set_command_word(g, false);
+    for (size_t i = 0; i < sizeof fd / sizeof fd[0]; i++) {
+        if (*fd[i] >= 0)
+            close(*fd[i]);
+        *fd[i] = -1;
+    }
+}

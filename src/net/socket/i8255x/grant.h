@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * grant.h - takes a card from the kernel for a process of this host: the only part that needs privileges. Through uio
+ * it writes to sysfs and asks for a physical address (CAP_SYS_ADMIN); through vfio, where an IOMMU keeps the card to
+ * the memory that it was given, it opens /dev/vfio. What it makes are descriptors, which another process without any
+ * privilege can be passed (SCM_RIGHTS).
+ *
+ * `device` is what ends the card's reach: when the last descriptor of that file is closed, by whatever death, the
+ * kernel takes the bus from the card, which then writes nowhere. It is opened before the memory, and has the lower
+ * number, because a dying process closes its descriptors in that order: the memory is there until the card is silent.
+ * Who passes them passes `device` first, for the same reason. */
+#ifndef RNL_NET_SOCKET_I8255X_GRANT_H
+#define RNL_NET_SOCKET_I8255X_GRANT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum rnl_i8255x_way { RNL_I8255X_UIO = 1, RNL_I8255X_VFIO };
+
+struct rnl_i8255x_grant {
+    int device;            /* /dev/uioN, or the device of vfio */
+    int registers, memory; /* registers: may be the same as `device` */
+    uint64_t registers_at; /* offset in `registers` */
+    uint64_t bus;          /* the card's address of the memory */
+    int config;            /* the configuration space; stays with who took the card */
+    uint64_t config_at;
+    int container, group; /* of vfio, and they stay, too; -1 = none */
+};
+
+/* Takes the card with this PCI address (0000:00:03.0) from its driver, for as long as a descriptor is open: the card's
+ * interface is gone meanwhile. 0, RNL_ERR_ARG, RNL_ERR_SYSTEM. */
+int rnl_i8255x_take(const char *slot, enum rnl_i8255x_way way, struct rnl_i8255x_grant *out);
+/* Takes the bus from the card, whoever still has descriptors of it, and closes these ones. */
+void rnl_i8255x_give_back(struct rnl_i8255x_grant *g);
+
+#endif
