@@ -69,13 +69,13 @@ static void on_on(void *buffer, unsigned size)
 
 int main(int argc, char **argv)
 {
-    const uint64_t messages = FM_COUNT(600);
     if (argc > 1 && strcmp(argv[1], "poll") == 0)
         FM_set_parameter(FM1_POLL_ON_SEND, 1);
     FM_initialize();
     me = check_rank = FM_nodeid;
     ranks = FM_numnodes;
     CHECK(ranks <= RANKS_MAX);
+    const uint64_t messages = FM_COUNT(ranks > 4 ? 150 : 600);
     FM_register_handler(SHORT, on_short);
     FM_register_handler(LONG, on_long);
     FM_register_handler(ON, on_on);

@@ -90,5 +90,4 @@ if [ $sanitized = no ]; then
 fi
 run 'a rank asleep in FM_wait uses no processor' 4 fm_idle wait
 run 'a rank asleep on FM_fd uses no processor' 4 fm_idle poll
-run 'a barrier of 16 processes' 16 fm_idle barrier
 exit "$failed"

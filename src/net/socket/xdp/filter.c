@@ -16,7 +16,7 @@
 #include "base/error.h"
 
 enum { R0, R1, R2, R3, R4, R5, CONTEXT, FRAME, END, HEADERS, STACK }; /* registers, the first ones of any use */
-enum { INSNS = 96, JUMPS = 24, KEY = -24 };                           /* KEY: of the stack */
+enum { INSNS = 96, JUMPS = 24, LOAD_TRIES = 8, KEY = -24 };           /* KEY: of the stack */
 
 struct place_key { /* as the program composes it */
     uint8_t ip[16];
@@ -194,7 +194,12 @@ int rnl_xdp_filter_make(struct rnl_xdp_filter *f, uint32_t sockets, uint32_t add
                         .insn_cnt = (uint32_t)c.n,
                         .license = (uintptr_t) "BSD",
                         .prog_name = "runnel"};
-    f->program = bpf(BPF_PROG_LOAD, &a);
+    /* A signal that arrives while the kernel checks the program ends the check. */
+    for (int tries = 0; tries < LOAD_TRIES; tries++) {
+        f->program = bpf(BPF_PROG_LOAD, &a);
+        if (f->program >= 0 || errno != EAGAIN)
+            break;
+    }
     return f->program < 0 ? refused(f, "the filter") : 0;
 }
 
