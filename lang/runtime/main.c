@@ -160,6 +160,7 @@ int orc_main(const struct orc_program *program, int argc, char **argv)
     program->finish();
     orc_free_threads();
     orc_free_hidden();
+    orc_leave_system();
     free(orc_argv);
     return status;
 }

@@ -10,8 +10,7 @@ int orc_in_operation;
 struct orc_object *orc_new_object(const struct orc_class *class, orc_place at)
 {
     struct orc_object *o = orc_alloc(sizeof *o);
-    (void)at;
-    *o = (struct orc_object){.plain = true, .nested = orc_in_operation > 0, .refs = 1, .class = class};
+    *o = (struct orc_object){.plain = true, .nested = orc_in_operation > 0, .refs = 1, .class = class, .at = at};
     o->fields = orc_alloc(class->fields->size);
     orc_in_operation++; /* nested objects, and SELF */
     orc_init(class->fields, o->fields);
@@ -35,6 +34,8 @@ void orc_release(struct orc_object *o)
     }
     orc_free(o->class->fields, o->fields);
     free(o->fields);
+    if (o->shared)
+        free(o->shared->placing);
     free(o->shared);
     free(o);
 }

@@ -256,6 +256,7 @@ struct orc_object {
     uint32_t refs;
     const struct orc_class *class;
     struct orc_shared *shared; /* what the run-time system knows of it once it was passed to a process */
+    orc_place at;              /* where it is declared */
 };
 
 struct orc_object *orc_new_object(const struct orc_class *, orc_place at);

@@ -51,9 +51,9 @@ static void run(void *arg)
     for (;;) { /* the stack is given to one process after another */
         struct orc_thread *t = &c->thread;
         t->process->body(t->args);
+        orc_free_args(t->process, t->args);
         if (orc_system->ended)
             orc_system->ended(t);
-        orc_free_args(t->process, t->args);
         c->ended = true;
         rnl_context_leave(&c->context, 0);
     }
@@ -108,6 +108,18 @@ void orc_wake(struct orc_thread *t)
     enqueue(t);
 }
 
+void orc_yield(void)
+{
+    struct orc_thread *t = orc_self;
+    enqueue(t);
+    yield(t);
+}
+
+bool orc_is_idle(void)
+{
+    return !ready.first;
+}
+
 static void step(struct orc_thread *t)
 {
     struct coroutine *c = of(t);
@@ -154,9 +166,7 @@ void orc_poll(void)
         return;
     if (!ready.first && !orc_system->poll)
         return;
-    struct orc_thread *t = orc_self;
-    enqueue(t);
-    yield(t);
+    orc_yield();
 }
 
 void orc_free_threads(void)

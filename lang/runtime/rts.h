@@ -60,6 +60,9 @@ void orc_sleep(void);
 void orc_wake(struct orc_thread *);
 /* Runs what can be run; returns false if there was nothing. */
 bool orc_run_some(void);
+bool orc_is_idle(void);
+/* From a process: lets the others run, once each. */
+void orc_yield(void);
 void orc_free_args(const struct orc_process *, void **args);
 void orc_free_threads(void);
 void orc_each_thread(void (*f)(struct orc_thread *, void *arg), void *arg);
@@ -76,6 +79,7 @@ struct orc_blocked {
     void (*done)(struct orc_object *, struct orc_blocked *); /* after it was run for somebody elsewhere */
     uint32_t source, ticket;
     bool write_first;
+    void *caller; /* of somebody elsewhere */
 };
 const struct orc_operation *orc_operation_of(const struct orc_class *, uint32_t number);
 /* Runs alternatives; *wrote tells whether the object may have changed. */
@@ -100,14 +104,16 @@ struct orc_shared {
     enum orc_state state;
     uint32_t owner;
     int64_t global_refs;
-    bool fixed; /* by Strategy */
-    bool known; /* the state is here or was asked for */
+    bool fixed;     /* by Strategy */
+    int64_t wish;   /* of Strategy, before it is shared: the owner, or -1 = everywhere */
+    uint32_t moves; /* how often it has moved */
     struct orc_blocked *blocked, **last;
-    struct orc_thread *waiting; /* for a change of state */
-    uint64_t reads, writes;     /* here, since it was placed */
+    uint64_t reads, writes; /* by this rank */
+    uint64_t told_reads;    /* of a replica, those that the manager knows */
     double estimated_reads, estimated_writes;
     const char *why;
-    struct orc_object *next; /* in the table of shared objects */
+    struct orc_placing *placing; /* of the manager */
+    struct orc_object *next;     /* in the table of shared objects */
 };
 struct orc_shared *orc_shared_of(struct orc_object *); /* makes it */
 
@@ -139,12 +145,14 @@ struct orc_system {
     void (*invoke)(struct orc_object *, uint32_t operation, void **args, orc_place at);
     void (*strategy)(struct orc_object *, int64_t replicate, int64_t cpu, orc_place at);
     void (*ended)(struct orc_thread *);
-    void (*dropped)(struct orc_object *); /* the last handle here is gone */
+    void (*dropped)(struct orc_object *);        /* a use of the object here has ended, and it is still there */
+    void (*handle_dropped)(struct orc_object *); /* a handle to a shared object goes */
     void (*poll)(void);
     int (*loop)(void); /* runs the program to its end */
 };
 extern const struct orc_system *orc_system;
-extern const struct orc_system orc_local;
+extern const struct orc_system orc_local, orc_cluster;
 void orc_choose_system(void);
+void orc_leave_system(void); /* after all values were freed */
 
 #endif

@@ -102,6 +102,8 @@ void orc_free(const struct orc_type *t, void *v)
     }
     case ORC_OBJECT: {
         struct orc_object *o = *(struct orc_object **)v;
+        if (o && o->shared && orc_system->handle_dropped)
+            orc_system->handle_dropped(o);
         if (o)
             orc_release(o);
         break;

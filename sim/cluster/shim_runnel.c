@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "runnel/adapter.h"
+#include "runnel/panda.h"
 
 static int shim_rnl_hub_new(unsigned size, rnl_hub **out)
 {
@@ -32,6 +33,24 @@ static int shim_rnl_progress_start(rnl_endpoint *ep)
     return rnl_fail(RNL_ERR_UNSUPPORTED, "no thread can serve a virtual process: have it call rnl_extract or rnl_wait");
 }
 
+static pan_thread_p shim_pan_thread_create(void (*f)(void *arg), void *arg, size_t stack, int prio, int detach)
+{
+    (void)f, (void)arg, (void)stack, (void)prio, (void)detach;
+    (void)rnl_fail(RNL_ERR_UNSUPPORTED, "a virtual process has one thread: use pan_rpc_start and upcalls");
+    return NULL;
+}
+
+static void shim_pan_thread_join(pan_thread_p t)
+{
+    (void)t; /* there is none */
+}
+
 const struct vc_shim vc_shim_runnel[] = {
-    VC_SHIM(rnl_open_exchange), VC_SHIM(rnl_progress_start), VC_SHIM(rnl_hub_new), VC_SHIM(rnl_hub_free), VC_SHIM_END,
+    VC_SHIM(pan_thread_create),
+    VC_SHIM(pan_thread_join),
+    VC_SHIM(rnl_open_exchange),
+    VC_SHIM(rnl_progress_start),
+    VC_SHIM(rnl_hub_new),
+    VC_SHIM(rnl_hub_free),
+    VC_SHIM_END,
 };

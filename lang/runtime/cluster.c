@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * cluster.c - the program on several ranks: upcalls, the queue of events, the loop, and its end. */
+#include "cluster.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+uint64_t orc_count, orc_processes = 1;
+struct orc_pending *orc_pendings;
+
+static struct orc_event *first, **last = &first;       /* to be executed */
+static struct orc_event *early, **early_last = &early; /* whose count is ahead of this rank's, or whose object moves */
+static int port, rank, ranks, dead = -1;
+static uint32_t tickets;
+
+int orc_rank(void)
+{
+    return rank;
+}
+
+int orc_ranks(void)
+{
+    return ranks;
+}
+
+void orc_broken(uint32_t source)
+{
+    orc_fail(0, "cpu %u has sent what no program of this kind sends; do all ranks run the same program?", source);
+}
+
+/* ---- upcalls ---- */
+
+static struct orc_event *new_event(enum orc_event_kind kind, pan_msg_p msg)
+{
+    size_t n = pan_msg_left(msg);
+    struct orc_event *e = malloc(sizeof *e + n);
+    if (!e)
+        orc_fail(0, "there is no memory left for %zu bytes", n);
+    e->next = NULL;
+    e->kind = kind;
+    e->source = (uint32_t)pan_msg_sender(msg);
+    e->n = n;
+    if (n && pan_msg_consume(msg, e->bytes, n) < 0)
+        e->n = 0; /* the sender is dead, which ends the program */
+    pan_msg_clear(msg);
+    *last = e;
+    last = &e->next;
+    return e;
+}
+
+static void on_group(pan_msg_p msg, void *proto)
+{
+    struct orc_event *e = new_event(ORC_EVENT_GROUP, msg);
+    memcpy(&e->group, (char *)proto + pan_group_proto_offset(), sizeof e->group);
+}
+
+static void on_request(pan_upcall_p upcall, pan_msg_p msg, void *proto)
+{
+    struct orc_event *e = new_event(ORC_EVENT_REQUEST, msg);
+    memcpy(&e->request, (char *)proto + pan_rpc_proto_offset(), sizeof e->request);
+    e->upcall = upcall;
+}
+
+static void on_death(void *arg, int pid)
+{
+    (void)arg;
+    if (dead < 0 && orc_processes)
+        dead = pid;
+}
+
+/* ---- pending invocations ---- */
+
+void orc_pending_begin(struct orc_pending *p, void **args, orc_place at)
+{
+    p->ticket = ++tickets;
+    p->args = args;
+    p->thread = orc_self;
+    p->at = at;
+    p->done = p->again = p->deadlock = false;
+    p->next = orc_pendings;
+    orc_pendings = p;
+}
+
+struct orc_pending *orc_pending_take(uint32_t ticket)
+{
+    for (struct orc_pending **at = &orc_pendings; *at; at = &(*at)->next)
+        if ((*at)->ticket == ticket) {
+            struct orc_pending *p = *at;
+            *at = p->next;
+            return p;
+        }
+    orc_broken((uint32_t)rank);
+}
+
+/* ---- events ---- */
+
+void orc_send_group(enum orc_group_kind kind, uint32_t operation, uint64_t id, uint32_t ticket, uint32_t reads,
+                    uint32_t moves, const struct orc_buffer *body)
+{
+    const struct orc_group head = {id, (uint32_t)kind << 24 | operation, ticket, reads, moves};
+    _Alignas(8) unsigned char proto[64];
+    const pan_iovec_t iov = {body ? body->p : NULL, body ? body->n : 0};
+    size_t at = pan_group_proto_offset();
+    memcpy(proto + at, &head, sizeof head);
+    int status = pan_group_send(port, &iov, iov.len ? 1 : 0, proto, at + sizeof head);
+    if (status < 0 && dead < 0)
+        orc_fail(0, "%s", rnl_last_error()->text);
+}
+
+static void execute_group(struct orc_event *e)
+{
+    switch (e->group.kind_operation >> 24) {
+    case ORC_GROUP_INVOKE:
+        orc_group_invoked(e);
+        break;
+    case ORC_GROUP_FORK:
+        orc_forked(e);
+        break;
+    case ORC_GROUP_EXIT:
+        orc_exited(e);
+        break;
+    case ORC_GROUP_MOVE:
+        orc_moved(e);
+        break;
+    default:
+        orc_broken(e->source);
+    }
+    orc_count++;
+}
+
+/* Returns false if the event has to wait. */
+static bool execute(struct orc_event *e)
+{
+    if (e->kind == ORC_EVENT_GROUP) {
+        execute_group(e);
+        return true;
+    }
+    if (e->kind == ORC_EVENT_REPLY) {
+        if (e->reply.count > orc_count)
+            return false;
+        orc_replied(e);
+        return true;
+    }
+    struct orc_object *o = e->request.count > orc_count ? NULL : orc_find(e->request.id);
+    if (e->request.count > orc_count || (o && o->shared->state == ORC_TRANSIT))
+        return false;
+    if (!o)
+        orc_send_reply(e->upcall, ORC_REPLY_MOVED, NULL);
+    else if (e->request.kind == ORC_REQUEST_MOVE)
+        orc_request_moved(e, o);
+    else
+        orc_request_invoked(e, o);
+    return true;
+}
+
+static void run_early(void)
+{
+    struct orc_event *list = early;
+    early = NULL;
+    early_last = &early;
+    while (list) {
+        struct orc_event *e = list;
+        list = e->next;
+        e->next = NULL;
+        if (execute(e)) {
+            free(e);
+        } else {
+            *early_last = e;
+            early_last = &e->next;
+        }
+    }
+}
+
+static void run_events(void)
+{
+    while (first) {
+        struct orc_event *e = first;
+        first = e->next;
+        if (!first)
+            last = &first;
+        e->next = NULL;
+        bool group = e->kind == ORC_EVENT_GROUP;
+        if (execute(e)) {
+            free(e);
+        } else {
+            *early_last = e;
+            early_last = &e->next;
+        }
+        if (group && early)
+            run_early();
+    }
+}
+
+void orc_replied_later(void *arg, int status, pan_msg_p msg, void *proto)
+{
+    if (status < 0)
+        return; /* its owner is dead, which ends the program */
+    struct orc_event *e = new_event(ORC_EVENT_REPLY, msg);
+    memcpy(&e->reply, (char *)proto + pan_rpc_proto_offset(), sizeof e->reply);
+    e->caller = arg;
+}
+
+/* ---- a death ---- */
+
+struct losses {
+    unsigned count;
+    struct orc_buffer text;
+};
+
+static void note_loss(struct orc_object *o, void *arg)
+{
+    struct losses *l = arg;
+    char s[256];
+    if ((o->shared->state != ORC_REMOTE && o->shared->state != ORC_TRANSIT) || o->shared->owner != (uint32_t)dead)
+        return;
+    if (l->count++ < 8) {
+        int n = snprintf(s, sizeof s, "%s%s declared at %s:%u", l->count > 1 ? ", " : "", o->class->name,
+                         orc_file(o->at), o->at & 0xfffff);
+        orc_put_bytes(&l->text, s, (size_t)n < sizeof s ? (size_t)n : sizeof s - 1);
+    }
+}
+
+/* One rank tells, the lowest that lives; all end. */
+_Noreturn static void end_of_death(void)
+{
+    struct rnl_peer_info info;
+    struct losses l = {0};
+    int teller = 0;
+    while (teller < rank && rnl_peer(pan_endpoint(), (unsigned)teller, &info) == 0 &&
+           (info.state == RNL_PEER_DEAD || info.state == RNL_PEER_RETURNED))
+        teller++;
+    fflush(stdout);
+    if (teller == rank) {
+        orc_each_shared(note_loss, &l);
+        const char *how = "";
+        if (rnl_peer(pan_endpoint(), (unsigned)dead, &info) == 0 && info.reason == RNL_DEATH_SIGNAL)
+            how = " of a signal";
+        fprintf(stderr, "cpu %d died%s, and the program ends: %s%.*s%s\n", dead, how,
+                l.count ? "lost with it are the objects " : "no object is lost but its processes are", (int)l.text.n,
+                l.text.n ? (char *)l.text.p : "", l.count > 8 ? " and more" : "");
+    }
+    orc_end(1);
+}
+
+void orc_progress(bool wait)
+{
+    if (first) {
+        (void)!pan_poll();
+    } else {
+        int status = wait ? pan_wait(-1) : pan_poll();
+        if (status < 0 && status != RNL_INTERRUPTED && status != RNL_TIMED_OUT && dead < 0)
+            orc_fail(0, "%s", rnl_last_error()->text);
+    }
+    run_events();
+    if (dead >= 0 && orc_processes)
+        end_of_death();
+}
+
+void orc_wait_until(const bool *flag)
+{
+    while (!*flag) {
+        if (!orc_is_idle())
+            orc_sleep();
+        else
+            orc_progress(true);
+    }
+}
+
+/* ---- the system ---- */
+
+static void cluster_poll(void)
+{
+    orc_progress(false);
+}
+
+static int cluster_loop(void)
+{
+    rank = pan_my_pid();
+    ranks = pan_nr_processes();
+    pan_rpc_register(on_request);
+    port = pan_group_register_port(on_group);
+    pan_on_death(on_death, NULL);
+    if (port < 0 || pan_start() < 0)
+        orc_fail(0, "%s", rnl_last_error()->text);
+    if (rank == 0)
+        orc_spawn(0, orc_alloc(sizeof(void *)))->cpu = 0;
+    while (orc_processes) {
+        bool ran = orc_run_some();
+        if (orc_processes)
+            orc_progress(!ran && orc_is_idle());
+    }
+    orc_table_free();
+    return 0;
+}
+
+const struct orc_system orc_cluster = {
+    .ncpus = pan_nr_processes,
+    .mycpu = pan_my_pid,
+    .fork = orc_cluster_fork,
+    .invoke = orc_cluster_invoke,
+    .strategy = orc_cluster_strategy,
+    .ended = orc_process_ended,
+    .handle_dropped = orc_handle_dropped,
+    .poll = cluster_poll,
+    .loop = cluster_loop,
+};
