@@ -50,7 +50,7 @@ static inline void make_sides(struct sides *s, const char *system, const char *o
         one->nodes = n;
         one->processes = 1;
         one->largest = one->reach = largest;
-        one->out = myri_host_take(one->host, 2 * largest + 2 * s->hw->page, 0);
+        assert_int_equal(myri_side_begin(one, 2 * largest + 2 * s->hw->page), 0);
         one->state = calloc(1, sys->state_bytes);
         assert_non_null(one->state);
     }
@@ -78,6 +78,7 @@ static inline void free_sides(struct sides *s)
     for (uint32_t i = 0; i < s->n; i++) {
         if (s->side[i].system->close)
             s->side[i].system->close(&s->side[i]);
+        myri_side_end(&s->side[i]);
         free(s->side[i].state);
     }
     myri_hw_free(s->hw);

@@ -18,7 +18,9 @@ static const char *const systems[][2] = {{"simple", "H-PP"},
                                          {"fmmc", "H-A"},
                                          {"fmmc-small", "H-A"},
                                          {"fmmc-no-multicast", "H-A"},
-                                         {"lfc", "H-PP"}};
+                                         {"lfc", "H-PP"},
+                                         {"vmmc2", "H-PP"},
+                                         {"vmmc2-misses", "H-PP"}};
 enum { SYSTEMS = sizeof systems / sizeof systems[0] };
 
 #endif

@@ -98,7 +98,9 @@ static int open_sides(struct experiment_run *r)
             return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for a side");
         uint32_t more = x->places > 1 ? (x->places - 1) * myri_experiment_pages(x) : 0;
         s->reach = x->bytes + more;
-        s->out = r->first_out[i] = myri_host_take(s->host, more + 2 * x->bytes + 2 * r->hw->page, 0);
+        if (myri_side_begin(s, more + 2 * x->bytes + 2 * r->hw->page) < 0)
+            return rnl_fail(RNL_ERR_ARG, "%s: %s", x->system->name, r->hw->fault);
+        r->first_out[i] = s->out;
         if (r->hw->fault[0] || x->system->open(s) < 0)
             return rnl_fail(RNL_ERR_ARG, "%s: %s", x->system->name, r->hw->fault);
         for (uint32_t at = more; at; at -= myri_experiment_pages(x)) {
@@ -273,6 +275,7 @@ int myri_experiment_run(const struct myri_experiment *x, struct myri_outcome *ou
     for (uint32_t i = 0; i < r->sides; i++) {
         if (r->side[i].state && x->system->close)
             x->system->close(&r->side[i]);
+        myri_side_end(&r->side[i]);
         free(r->side[i].state);
     }
     myri_hw_free(r->hw);

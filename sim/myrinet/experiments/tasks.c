@@ -32,7 +32,7 @@ static uint32_t pattern(uint32_t node, uint32_t k)
 void myri_experiment_fill(struct myri_side *s, uint32_t bytes)
 {
     for (uint32_t k = 0; k + 1 < bytes / 4; k++)
-        myri_host_set_word(s->host, s->out + 4 * k, pattern(s->node, k));
+        myri_side_set_word(s, s->out + 4 * k, pattern(s->node, k));
 }
 
 static void send_next(struct experiment_run *r, struct myri_side *s, uint32_t to, int post)
@@ -43,7 +43,7 @@ static void send_next(struct experiment_run *r, struct myri_side *s, uint32_t to
         s->out = r->first_out[s->node] + myri_experiment_pages(r->x) * (uint32_t)rnl_sim_below(random, r->x->places);
     }
     r->out->sent++;
-    myri_host_set_word(s->host, s->out + n - 4, ++r->seen[s->node] | s->node << 24);
+    myri_side_set_word(s, s->out + n - 4, ++r->seen[s->node] | s->node << 24);
     if (post && s->system->post)
         s->system->post(s, to, n);
     else
@@ -60,10 +60,10 @@ static int receive_next(struct experiment_run *r, struct myri_side *s, uint64_t 
         r->out->wrong++;
         return 1;
     }
-    uint32_t last = myri_host_word(s->host, s->got + n - 4), node = last >> 24;
+    uint32_t last = myri_side_word(s, s->got + n - 4), node = last >> 24;
     int right = node < r->sides && (last & 0xffffff) <= r->seen[node] && (last & 0xffffff) > 0;
     for (uint32_t k = 0; right && k + 1 < n / 4; k++)
-        right = myri_host_word(s->host, s->got + 4 * k) == pattern(node, k);
+        right = myri_side_word(s, s->got + 4 * k) == pattern(node, k);
     r->out->wrong += !right;
     return 1;
 }
@@ -248,7 +248,7 @@ static void bring(struct experiment_run *r, struct myri_side *s)
 {
     uint32_t n = r->x->bytes;
     r->out->sent += r->sides - 1;
-    myri_host_set_word(s->host, s->out + n - 4, ++r->seen[s->node] | s->node << 24);
+    myri_side_set_word(s, s->out + n - 4, ++r->seen[s->node] | s->node << 24);
     if (r->x->bringer == MYRI_BY_SYSTEM && s->system->to_all) {
         s->system->to_all(s, n);
         return;
@@ -264,7 +264,7 @@ static void bring_on(struct experiment_run *r, struct myri_side *s)
     uint32_t n = r->x->bytes, child = 2 * s->node + 1;
     if (child >= r->sides)
         return;
-    myri_task_copy(s->task, s->out, s->got, n);
+    myri_side_copy(s, s->out, s->got, n);
     for (uint32_t to = child; to <= child + 1 && to < r->sides; to++)
         s->system->send(s, to, n);
 }

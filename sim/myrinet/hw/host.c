@@ -24,6 +24,14 @@ uint32_t myri_host_take(struct myri_host *h, uint32_t bytes, int pinned)
     return first * page;
 }
 
+uint32_t myri_host_take_table(struct myri_host *h, uint32_t bytes)
+{
+    uint32_t at = myri_host_take(h, bytes, 1), page = h->hw->page;
+    for (uint32_t i = 0; i < bytes && at != MYRI_HW_NO_WATCH; i += page)
+        h->pins[(at + i) / page] = MYRI_PIN_TABLE;
+    return at;
+}
+
 void myri_host_ring(struct myri_host *h, uint32_t at, uint32_t stride, uint32_t count)
 {
     h->ring.flag = at + stride - 4;

@@ -113,11 +113,12 @@ struct myri_hw_count {
     uint64_t dma_to_host, dma_from_host, stores, loads, interrupts, refused; /* refused: tasks outside their map */
 };
 
+enum { MYRI_PIN_TABLE = 2 };
 struct myri_host {
     struct myri_hw *hw;
     uint32_t id;
     uint8_t *memory;
-    uint8_t pins[MYRI_HW_MEMORY / MYRI_HW_PAGE_LEAST];  /* a page each */
+    uint8_t pins[MYRI_HW_MEMORY / MYRI_HW_PAGE_LEAST];  /* a page each; MYRI_PIN_TABLE: a table */
     uint32_t taken;                                     /* pages, in a row */
     uint8_t owner[MYRI_HW_MEMORY / MYRI_HW_PAGE_LEAST]; /* the space (os/space.h) that a page is of; 0: of none */
     uint32_t spaces, dealt_from;                        /* how many; the first page that one of them has had */
@@ -204,6 +205,8 @@ uint64_t myri_hw_now(const struct myri_hw *);
 struct myri_task *myri_hw_task(struct myri_hw *, uint32_t node, void (*fn)(struct myri_task *, void *), void *arg);
 /* Whole pages, physically in a row, zero; pinned or not. The address, or MYRI_HW_NO_WATCH when memory is full. */
 uint32_t myri_host_take(struct myri_host *, uint32_t bytes, int pinned);
+/* The same, pinned, of the kernel: it writes words there, each of them whole, also while a card reads them. */
+uint32_t myri_host_take_table(struct myri_host *, uint32_t bytes);
 /* The library has a ring of `count` places there, each of which ends with a word that the card writes last and the
  * program clears: a place that is written again before that is a fault. */
 void myri_host_ring(struct myri_host *, uint32_t at, uint32_t stride, uint32_t count);

@@ -28,11 +28,12 @@ void myri_space_fini(struct myri_space *s)
         free(s->away[i]);
 }
 
-/* A free frame, where chance has it: those that host.c deals in a row come from below, these from anywhere above. */
+/* A free frame, where chance has it: those that host.c deals in a row come from below, these from anywhere above,
+ * and not from the sixteenth of it that is left to the kernel. */
 static uint32_t deal(struct myri_space *s)
 {
     struct myri_host *h = s->host;
-    uint32_t from = h->taken, n = h->hw->pages - from;
+    uint32_t kernel = h->hw->pages / 16, from = h->taken > kernel ? h->taken : kernel, n = h->hw->pages - from;
     uint64_t random = rnl_sim_random(rnl_sim_seed(h->hw->sim), STREAM_FRAME, h->id, h->dealt++);
     for (uint32_t i = 0, k = n ? (uint32_t)rnl_sim_below(random, n) : 0; i < n; i++, k = k + 1 == n ? 0 : k + 1)
         if (!h->owner[from + k]) {
@@ -149,6 +150,17 @@ void myri_space_read(struct myri_space *s, struct myri_task *t, uint32_t at, voi
 void myri_space_write(struct myri_space *s, struct myri_task *t, uint32_t at, const void *from, uint32_t bytes)
 {
     move(s, t, at, NULL, from, bytes);
+}
+
+void myri_space_copy(struct myri_space *s, struct myri_task *t, uint32_t to, uint32_t from, uint32_t bytes)
+{
+    uint8_t part[1024]; /* no page is smaller */
+    myri_task_spend(t, myri_machine_bytes(&s->host->hw->machine, MYRI_M_copy_rate, bytes), "copy");
+    for (uint32_t done = 0; done < bytes; done += (uint32_t)sizeof part) {
+        uint32_t n = bytes - done < sizeof part ? bytes - done : (uint32_t)sizeof part;
+        myri_space_read(s, t, from + done, part, n);
+        myri_space_write(s, t, to + done, part, n);
+    }
 }
 
 uint32_t myri_space_word(struct myri_space *s, struct myri_task *t, uint32_t at)

@@ -12,7 +12,7 @@
 
 #include "sim/myrinet/hw/hw.h"
 
-enum { MYRI_SPACE_PAGES = 1024 };
+enum { MYRI_SPACE_PAGES = 4096 };
 
 struct myri_space {
     struct myri_host *host;
@@ -36,6 +36,8 @@ int myri_space_page_out(struct myri_space *, uint32_t at);
 /* Bytes in the space, as the program of a task (or, with NULL, someone who takes no time) sees them. */
 void myri_space_read(struct myri_space *, struct myri_task *, uint32_t at, void *out, uint32_t bytes);
 void myri_space_write(struct myri_space *, struct myri_task *, uint32_t at, const void *from, uint32_t bytes);
+/* What a program copies within its space, in the time of a copy. */
+void myri_space_copy(struct myri_space *, struct myri_task *, uint32_t to, uint32_t from, uint32_t bytes);
 uint32_t myri_space_word(struct myri_space *, struct myri_task *, uint32_t at);
 void myri_space_set_word(struct myri_space *, struct myri_task *, uint32_t at, uint32_t value);
 /* Where a byte lies in the host's memory now, or 0. */

@@ -9,7 +9,7 @@
 #ifndef MYRI_SYSTEM_H
 #define MYRI_SYSTEM_H
 
-#include "sim/myrinet/hw/hw.h"
+#include "sim/myrinet/os/space.h"
 
 struct myri_side {
     const struct myri_system *system;
@@ -24,9 +24,10 @@ struct myri_side {
     int cold;                                 /* caches of translations are empty at first */
     uint32_t largest;                         /* message of this run */
     uint32_t out, got;                        /* host addresses; got: where the last message is */
-    uint32_t reach;                           /* bytes from the first `out` on that messages are sent from */
-    uint32_t from;                            /* who sent it */
-    void *state;                              /* the system's, state_bytes, zero at first */
+    struct myri_space *space; /* NULL, or what these two are addresses of, instead of the host's memory */
+    uint32_t reach;           /* bytes from the first `out` on that messages are sent from */
+    uint32_t from;            /* who sent it */
+    void *state;              /* the system's, state_bytes, zero at first */
 };
 
 struct myri_system {
@@ -46,6 +47,7 @@ struct myri_system {
     int translates;                     /* its card has a cache of translations: side.cold */
     int notifies;                       /* a message can interrupt its receiver's host: side.notify */
     uint32_t look;                      /* host operations of a look that finds nothing; 0: a cached word is polled */
+    int virtual;                        /* programs have address spaces: side.space */
     int recovers;                       /* from lost packets and wrong CRCs: each message arrives once */
     const char *on_crc; /* why it does not recover from a wrong CRC, and who says so; NULL where no packets go */
     /* Without time: what daemons, drivers and initialisation have done. Called for each side, then `joined`. */
@@ -65,5 +67,14 @@ struct myri_system {
 
 extern const struct myri_system *const myri_systems[]; /* ends with NULL */
 const struct myri_system *myri_system_find(const char *name);
+
+/* Before a side is opened: its space, if it has one, and `out` with so many bytes. 0, or -1 with a fault. */
+int myri_side_begin(struct myri_side *, uint32_t bytes);
+void myri_side_end(struct myri_side *);
+/* Words where `out` and `got` are, without time. */
+uint32_t myri_side_word(const struct myri_side *, uint32_t at);
+void myri_side_set_word(const struct myri_side *, uint32_t at, uint32_t value);
+/* What a program copies there, in the time of a copy. */
+void myri_side_copy(const struct myri_side *, uint32_t to, uint32_t from, uint32_t bytes);
 
 #endif
