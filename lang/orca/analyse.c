@@ -13,9 +13,9 @@ static bool any(struct node *n, predicate *f)
     return false;
 }
 
-static bool of_object(struct node *desig)
+static bool of_object(struct node *designator)
 {
-    struct symbol *s = root_of(desig);
+    struct symbol *s = root_of(designator);
     return s && (s->var == VAR_FIELD || s->var == VAR_SELF);
 }
 

@@ -411,11 +411,11 @@ void check_call(struct context *, struct node *, bool statement);
 void check_operation_call(struct context *, struct node *, bool statement);
 void check_fork(struct context *, struct node *);
 bool check_builtin(struct context *, struct node *, bool statement);
-void check_assignable(struct context *, struct node *desig, const char *what);
+void check_assignable(struct context *, struct node *designator, const char *what);
 void check_fits(struct node *e, const struct type *to, const char *what);
 struct value *constant(struct context *, struct node *, const char *what); /* reports; NULL */
 void fold(struct node *);
-struct symbol *root_of(struct node *desig); /* the variable a designator is part of; NULL: none */
+struct symbol *root_of(struct node *designator); /* the variable a designator is part of; NULL: none */
 void check_local_declarations(struct context *, struct node *list);
 struct symbol *declare_local(struct context *, const char *name, struct place, struct type *, int var);
 struct symbol *resolve(struct context *, struct node *qualid, const char *what);

@@ -58,7 +58,7 @@ struct node *parse_args(struct parser *p)
     return parse_list(p, ")");
 }
 
-/* Desig = QualId [ Index { "." id | Index } ] ; Index = "[" Expr { "," Expr } "]" | "!" id */
+/* Designator = QualId [ Index { "." id | Index } ] ; Index = "[" Expr { "," Expr } "]" | "!" id */
 static struct node *parse_designator(struct parser *p)
 {
     struct node *n = new_node(N_NAME, p->t->at);
@@ -102,10 +102,10 @@ static struct node *parse_elements(struct parser *p)
     return first;
 }
 
-static struct node *parse_call(struct parser *p, struct node *desig)
+static struct node *parse_call(struct parser *p, struct node *designator)
 {
-    struct node *n = new_node(is(p, "$") ? N_OPCALL : N_CALL, desig->at);
-    n->a = desig;
+    struct node *n = new_node(is(p, "$") ? N_OPCALL : N_CALL, designator->at);
+    n->a = designator;
     if (take(p, "$")) {
         if (is(p, "$"))
             syntax(p, "the name of an operation ($$ belongs to the data-parallel language)");
@@ -306,14 +306,14 @@ static struct node *parse_for(struct parser *p)
 
 static struct node *parse_assignment(struct parser *p)
 {
-    struct node *desig = parse_designator(p);
+    struct node *designator = parse_designator(p);
     if (is(p, "(") || is(p, "$")) {
-        struct node *n = new_node(N_CALLSTAT, desig->at);
-        n->a = parse_call(p, desig);
+        struct node *n = new_node(N_CALLSTAT, designator->at);
+        n->a = parse_call(p, designator);
         return n;
     }
-    struct node *n = new_node(N_ASSIGN, desig->at);
-    n->a = desig;
+    struct node *n = new_node(N_ASSIGN, designator->at);
+    n->a = designator;
     int op = which(p, multiplying);
     op = op ? op : which(p, adding);
     if (op) {

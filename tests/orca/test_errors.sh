@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Rules of the language that a program can break: the compiler names the place and what was expected; what only shows when
 # the program runs ends it with the line. Each case is a body of OrcaMain, after declarations.
+# shellcheck disable=SC2016 # $ is Orca's
 set -uo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 build=$(cd "${RUNNEL_BUILD:-build}" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -18,7 +19,7 @@ verdict() { # RESULT NAME DETAIL
     count=$((count + 1))
     if [ "$1" = 0 ]; then echo "ok $count - $2"; else
         echo "not ok $count - $2"
-        sed 's/^/# /' <<<"$3"
+        printf '# %s\n' "${3//$'\n'/$'\n# '}"
         status=1
     fi
 }
