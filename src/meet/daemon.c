@@ -2,6 +2,7 @@
  *
  * daemon.c - the daemon of daemon.h: callers, services, and processes that wait for one to be offered. */
 #include "meet/daemon.h"
+#include "base/bug.h"
 
 #include "base/error.h"
 #include "job/fds.h"
@@ -143,7 +144,7 @@ static bool serve_waiter(struct rnl_daemon *d, const struct daemon_waiter *w)
     }
     int e = say_knock(s, w);
     if (e == RNL_NO_ROOM)
-        rnl_daemon_watch_room(d, s->caller, true);
+        rnl_daemon_watch_room(d, s->caller, !RNL_BUG(daemon_forgets_a_full_server));
     else if (e == RNL_ERR_SYSTEM) { /* too many descriptors are on their way */
         rnl_daemon_due(d, d->now_ns + AGAIN_NS);
     } else if (e < 0)

@@ -119,7 +119,7 @@ static void tx_set_stop(struct rnl_tx *t)
 {
     uint64_t used = tx_used(t), granted = tx_granted(t);
     uint64_t by_grant = rnl_tx_cell(t) + 1 + (granted > used ? granted - used : 0);
-    uint64_t by_room = (t->acked >> 3) + RNL_CELLS(t->wrap) - t->held_cells + RNL_BUG(ring_cell_too_many);
+    uint64_t by_room = (t->acked >> 3) + RNL_CELLS(t->wrap) - t->held_cells;
     rnl_tx_set_stop(t, t->ring ? (by_grant < by_room ? by_grant : by_room) * 8 : 0);
 }
 

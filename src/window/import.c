@@ -2,6 +2,7 @@
  *
  * import.c - the importer's calls that make and end imports, and what the owner says of them. Imports lie in memory
  * that reads as zero in a forked child, so that the inlined puts find nothing there and the others know why. */
+#include "base/bug.h"
 #include "window/internal.h"
 
 #include <errno.h>
@@ -334,6 +335,7 @@ static bool was_revoked(struct window_peer *p, uint32_t grant, uint16_t generati
         if (e->grant != grant || e->generation != generation)
             continue;
         *at = e->next;
+        p->early_count--;
         free(e);
         return true;
     }
@@ -347,6 +349,7 @@ void rnl_window_early_free(struct window_peer *p)
         free(e);
     }
     p->early = NULL;
+    p->early_count = 0;
 }
 
 /* The answer says yes. A window that cannot be mapped here is carried. Returns 0, or why there is none. */
@@ -423,7 +426,8 @@ int rnl_window_on_offered(rnl_stream *s, unsigned peer, void *ctx)
     return RNL_DONE;
 }
 
-/* The answer that grants it may still be on its way, on the other lane. */
+/* The answer that grants it may still be on its way, on the other lane. False: there is no memory for it, or the peer
+ * revokes so much of what is not known here that it makes it up. */
 static bool note_early(struct window_peer *p, const struct window_revoked *in)
 {
     const struct window_op *op = p->first;
@@ -431,11 +435,13 @@ static bool note_early(struct window_peer *p, const struct window_revoked *in)
         op = op->next;
     if (!op)
         return true;
-    struct window_early *e = malloc(sizeof *e);
+    struct window_early *e =
+        p->early_count < WINDOW_EARLY || RNL_BUG(window_early_unbounded) ? malloc(sizeof *e) : NULL;
     if (!e)
         return false;
     *e = (struct window_early){.next = p->early, .grant = in->grant, .generation = in->generation};
     p->early = e;
+    p->early_count++;
     return true;
 }
 

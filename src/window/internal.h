@@ -117,6 +117,7 @@ struct window_early {
     uint32_t grant;
     uint16_t generation;
 };
+enum { WINDOW_EARLY = 1024 /* of one peer */ };
 
 /* Something that awaits an answer. */
 struct window_op {
@@ -158,6 +159,7 @@ struct window_peer {
     struct window_op *first, **last; /* in order */
     struct rnl_import *imports;
     struct window_early *early; /* revoked before they were known here */
+    uint32_t early_count;
     struct window_entry *entry;
     uint32_t entries, free_entry; /* 1 + index; 0 = none */
     struct window_waiting *waiting;

@@ -3,6 +3,7 @@
  * land.c - what is carried lands here: handlers of the owner's library, which check each access against what was
  * granted and do it in the window. A handler that waits for bytes holds no address of the window meanwhile, since the
  * offer may be revoked and the memory freed; what it had found it looks up again. */
+#include "base/bug.h"
 #include "window/internal.h"
 
 #include "stream/request.h"
@@ -114,7 +115,7 @@ static struct window_peer *begin(rnl_stream *s, unsigned peer, void *head, size_
 static struct window_grant *find(struct window_peer *p, const struct window_put *h)
 {
     struct window_grant *g = rnl_window_granted(p, h->grant, h->generation);
-    return g && rnl_window_in(g->window->pages.bytes, h->offset, h->n) ? g : NULL;
+    return g && (rnl_window_in(g->window->pages.bytes, h->offset, h->n) || RNL_BUG(window_end_unchecked)) ? g : NULL;
 }
 
 /* Receives n bytes to `done` of the put, in pieces. */

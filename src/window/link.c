@@ -6,6 +6,7 @@
  * and a key; the side whose address is the lower one goes to the other, and shows its key there, by which it is known
  * as this peer. A peer of another host, or one that cannot be introduced, is spoken to over the program's endpoint
  * itself. */
+#include "base/bug.h"
 #include "window/internal.h"
 
 #include "endpoint/net.h"
@@ -131,7 +132,16 @@ void rnl_window_apart(struct rnl_windows *ws, struct window_peer *p)
     up(ws, p, ws->ep, p->rank);
 }
 
-/* Both addresses are known. */
+/* Returns whether the process at that number of the window endpoint is that of the peer, as far as the kernel tells. */
+static bool is_its_process(const struct rnl_windows *ws, const struct window_peer *p, uint32_t at)
+{
+    struct rnl_env *env = ws->ep->env, *inner = ws->inner->env;
+    int32_t pid = env->ops->pid_of ? env->ops->pid_of(env, p->rank) : 0;
+    int32_t other = pid && inner->ops->pid_of ? inner->ops->pid_of(inner, at) : 0;
+    return !other || pid == other;
+}
+
+/* Both addresses are known. A peer may name the address of another one: that stays bound to whom it is bound to. */
 static void go(struct rnl_windows *ws, struct window_peer *p, const struct window_meet *own,
                const struct window_meet *its)
 {
@@ -143,6 +153,8 @@ static void go(struct rnl_windows *ws, struct window_peer *p, const struct windo
         p->link = WINDOW_AWAITED;
     } else if (rnl_insert(ws->inner, its->address, &at) < 0) {
         p->is_apart = 1;
+        rnl_window_apart(ws, p);
+    } else if (ws->bound[at] && !RNL_BUG(window_link_taken_over)) {
         rnl_window_apart(ws, p);
     } else {
         p->link = WINDOW_COMING;
@@ -255,8 +267,12 @@ static void come(struct rnl_windows *ws, struct window_peer *p)
     struct window_bind show = b;
     if (rnl_peer(ws->inner, p->at, &info) < 0 || info.state == RNL_PEER_NEW)
         return;
-    if (info.state != RNL_PEER_UP) {
-        rnl_window_leave_due(ws, p->at);
+    const bool is_other = info.state == RNL_PEER_UP && !is_its_process(ws, p, p->at);
+    if (info.state != RNL_PEER_UP || is_other) {
+        if (is_other)
+            ws->bound[p->at] = 0; /* whoever it is can still say so */
+        else
+            rnl_window_leave_due(ws, p->at);
         p->is_apart = 1;
         rnl_window_apart(ws, p);
         return;

@@ -3,6 +3,7 @@
  * note.c - notifications: they wait in a ring until the owner's next progress call. While the ring is full, messages
  * that bring one wait at the head of their lane (state.c), so the lane's credit bounds what waits, and its sender is
  * held up. */
+#include "base/bug.h"
 #include "window/internal.h"
 
 bool rnl_window_notes_full(const struct rnl_windows *ws)
@@ -22,6 +23,11 @@ void rnl_window_note(struct rnl_windows *ws, struct window_grant *g, uint64_t of
     rnl_window_watch(ws);
 }
 
+static bool are_blocked(const struct rnl_windows *ws)
+{
+    return ws->notes_blocked && !RNL_BUG(window_notes_run_blocked);
+}
+
 /* Returns whether the caller may run it. What the thread has run stays in its place, empty. */
 static bool may_run(const struct window_note *note, bool is_thread)
 {
@@ -31,8 +37,8 @@ static bool may_run(const struct window_note *note, bool is_thread)
 bool rnl_window_notes_due(const struct rnl_windows *ws)
 {
     bool is_thread = rnl_turn_is_threads(ws->ep);
-    if (!is_thread || ws->notes_blocked)
-        return ws->notes && !ws->notes_blocked;
+    if (!is_thread || are_blocked(ws))
+        return ws->notes && !are_blocked(ws);
     for (uint32_t i = 0; i < ws->notes; i++)
         if (may_run(&ws->note[(ws->notes_first + i) % ws->notes_size], true))
             return true;
@@ -65,7 +71,7 @@ unsigned rnl_window_notes_run(struct rnl_windows *ws)
     if (ep->fast.in_handler)
         return 0;
     ep->fast.in_handler = RNL_IN_CALL;
-    for (uint32_t i = 0; i < most && !ws->notes_blocked; i++) {
+    for (uint32_t i = 0; i < most && !are_blocked(ws); i++) {
         struct window_note *note = &ws->note[(first + i) % ws->notes_size];
         if (!may_run(note, is_thread))
             continue;

@@ -5,6 +5,7 @@
  * A revoked offer is taken out of the table of each importer before anything else, so nothing that is carried reaches
  * the window any more. Importers that have mapped it are told, and answer when they have put nothing in its place. One
  * that has not answered in time is left with pages that are the window's no more. */
+#include "base/bug.h"
 #include "window/internal.h"
 
 #include <stdlib.h>
@@ -203,7 +204,7 @@ static int revoke(struct rnl_windows *ws, struct rnl_window *w, int64_t wait_ns)
         if (status < 0)
             break; /* no time is left, or nobody can answer */
     }
-    int status = w->grants_told ? rnl_window_pages_move(&w->pages) : 0;
+    int status = w->grants_told && !RNL_BUG(window_pages_stay) ? rnl_window_pages_move(&w->pages) : 0;
     if (status == 0)
         forget_grants(w);
     return status;

@@ -5,6 +5,7 @@
 #include "runnel/window.h"
 
 #include "endpoint/endpoint.h"
+#include "window/internal.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -410,6 +412,148 @@ static void a_peer_that_comes_before_its_reply_is_known(void **state)
     play(&(struct scene){.owner = other_side, .importer = deaf_side});
 }
 
+/* ---- peers that take over or make up ---- */
+
+enum { HOSTILE = 1, HONEST };
+
+/* Makes rank 0, a peer with a window and the hostile one, all driven by this thread. */
+static void three(struct test_hub *h, rnl_import **m)
+{
+    struct test_thread t;
+    test_hub_open(h, 3, NULL);
+    t = (struct test_thread){.ep = h->ep[HONEST]};
+    offer_own(&t);
+    assert_int_equal(rnl_import_begin(h->ep[0], HONEST, ID, m), 0);
+    for (uint64_t end = test_now_ns() + (uint64_t)BOUND_NS; rnl_import_state(*m, NULL) == 0;) {
+        assert_true(rnl_extract(h->ep[HONEST], SIZE_MAX) >= 0 && rnl_extract(h->ep[0], SIZE_MAX) >= 0);
+        assert_true(test_now_ns() < end);
+    }
+    assert_int_equal(rnl_import_state(*m, NULL), 1);
+}
+
+/* The hostile peer sends a message of windows to rank 0. */
+static void forge(struct test_hub *h, unsigned kind, const void *body, size_t n, size_t answer)
+{
+    const struct rnl_message b = {.handler = RNL_LIBRARY_ID + kind, .bound = n, .answer = answer, .flags = RNL_NO_WAIT};
+    rnl_stream *s;
+    int status;
+    for (uint64_t end = test_now_ns() + (uint64_t)BOUND_NS;
+         (status = rnl_begin(h->ep[HOSTILE], &b, &s)) == RNL_NO_ROOM;) {
+        assert_true(rnl_extract(h->ep[0], SIZE_MAX) >= 0 && rnl_extract(h->ep[HOSTILE], SIZE_MAX) >= 0);
+        assert_true(test_now_ns() < end);
+    }
+    assert_int_equal(status, 0);
+    assert_int_equal(rnl_piece(s, body, n), 0);
+    assert_int_equal(rnl_end(s), 0);
+}
+
+static int close_three(struct test_hub *h)
+{
+    test_hub_kill(h, HOSTILE, RNL_DEATH_SIGNAL, 9);
+    return test_hub_close(h);
+}
+
+/* A peer that names another one's address as its own gets nothing of that one's. */
+static void a_peer_cannot_take_the_place_of_another(void **state)
+{
+    const struct rnl_admit all = {.flags = RNL_ADMIT_ANYONE};
+    struct test_hub h;
+    struct window_meet forged = {.key = {1}};
+    rnl_import *m;
+    uint64_t was;
+    (void)state;
+    three(&h, &m);
+    const struct rnl_windows *ws = h.ep[0]->windows;
+    char *to = forged.address;
+    char address[RNL_ADDRESS_BYTES];
+    assert_int_equal(rnl_address(h.ep[HONEST]->windows->inner, &all, NULL, NULL, address, sizeof address), 0);
+    /* Rank 0 goes to the greater text: a zero before root's number makes it that; another user's is so by chance. */
+    assert_true(strlen(address) + 2 <= sizeof forged.address);
+    memcpy(to, address, 5);
+    to[5] = '0';
+    strcpy(to + 5 + (geteuid() == 0), address + 5);
+    const uint32_t at = ws->peer[HONEST]->at;
+    forge(&h, WINDOW_MEET, &forged, sizeof forged, sizeof forged);
+    for (unsigned i = 0; i < LOOKS; i++)
+        for (unsigned k = 0; k < 3; k++)
+            assert_true(rnl_extract(h.ep[k], SIZE_MAX) >= 0);
+    assert_int_equal(ws->bound[at], 1 + HONEST);
+    assert_int_equal(ws->peer[HOSTILE]->link == WINDOW_AWAITED || ws->peer[HOSTILE]->via == h.ep[0], 1);
+    assert_int_equal(rnl_fetch_add(m, 0, 1, &was), 0);
+    assert_int_equal(was, 0);
+    (void)close_three(&h);
+}
+
+static const struct rnl_handler *hears_nothing(struct rnl_endpoint *ep, unsigned id)
+{
+    (void)ep, (void)id;
+    return NULL;
+}
+
+/* Revokes of what was never granted are kept while an answer is awaited, in bounded memory. */
+static void what_a_peer_revokes_early_takes_bounded_memory(void **state)
+{
+    struct test_hub h;
+    rnl_import *m, *waits;
+    (void)state;
+    three(&h, &m);
+    struct rnl_window_ops deaf = *h.ep[HOSTILE]->window_ops;
+    deaf.handler = hears_nothing;
+    h.ep[HOSTILE]->window_ops = &deaf;
+    assert_int_equal(rnl_import_begin(h.ep[0], HOSTILE, ID, &waits), 0);
+    struct rnl_windows *ws = h.ep[0]->windows;
+    rnl_window_apart(ws, ws->peer[HOSTILE]);
+    assert_true(rnl_extract(h.ep[0], SIZE_MAX) >= 0); /* it asks, and nobody answers */
+    for (uint32_t i = 0; i < 2 * WINDOW_EARLY; i++) {
+        const struct window_revoked r = {.tag = i, .grant = i};
+        forge(&h, WINDOW_REVOKED, &r, sizeof r, 0);
+        assert_true(rnl_extract(h.ep[0], SIZE_MAX) >= 0);
+    }
+    for (uint64_t end = test_now_ns() + (uint64_t)BOUND_NS; ws->peer[HOSTILE]->early_count < WINDOW_EARLY;) {
+        assert_true(rnl_extract(h.ep[0], SIZE_MAX) >= 0 && rnl_extract(h.ep[HOSTILE], SIZE_MAX) >= 0);
+        assert_true(test_now_ns() < end);
+    }
+    assert_int_equal(ws->peer[HOSTILE]->early_count, WINDOW_EARLY);
+    (void)close_three(&h);
+}
+
+/* The window endpoint finds another process at the address than the peer's. */
+static int32_t another_pid(struct rnl_env *env, uint32_t rank)
+{
+    (void)env, (void)rank;
+    return 1;
+}
+
+static void a_peer_is_the_process_that_it_was(void **state)
+{
+    struct test_hub h;
+    struct test_thread t;
+    struct rnl_env_ops ops[2];
+    rnl_import *m;
+    (void)state;
+    test_hub_open(&h, 2, NULL);
+    t = (struct test_thread){.ep = h.ep[0]};
+    offer_own(&t);
+    t.ep = h.ep[1];
+    offer_own(&t); /* either of them may be the one that goes */
+    assert_int_equal(rnl_import_begin(h.ep[1], 0, ID, &m), 0);
+    for (uint64_t end = test_now_ns() + (uint64_t)BOUND_NS; rnl_import_state(m, NULL) == 0;) {
+        for (unsigned i = 0; i < 2; i++) {
+            rnl_endpoint *inner = h.ep[i]->windows->inner;
+            if (inner && inner->env->ops->pid_of != another_pid) {
+                ops[i] = *inner->env->ops;
+                ops[i].pid_of = another_pid;
+                inner->env->ops = &ops[i];
+            }
+            assert_true(rnl_extract(h.ep[i], SIZE_MAX) >= 0);
+        }
+        assert_true(test_now_ns() < end);
+    }
+    assert_int_equal(rnl_import_state(m, NULL), 1);
+    assert_int_equal(rnl_import_is_direct(m), 0);
+    assert_int_equal(test_hub_close(&h), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -419,6 +563,9 @@ int main(void)
         cmocka_unit_test(atomics_give_the_value_before),
         cmocka_unit_test(a_revoked_window_is_out_of_reach),
         cmocka_unit_test(a_peer_that_comes_before_its_reply_is_known),
+        cmocka_unit_test(a_peer_cannot_take_the_place_of_another),
+        cmocka_unit_test(what_a_peer_revokes_early_takes_bounded_memory),
+        cmocka_unit_test(a_peer_is_the_process_that_it_was),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,7 +29,7 @@ static uint32_t owed(struct rnl_flow *f, struct rnl_packet *p, uint64_t now_ns)
 uint32_t rnl_flow_finish(struct rnl_flow *f, unsigned char *at, uint32_t room, struct rnl_packet *p, uint32_t body)
 {
     p->connection = f->connection;
-    p->number = p->control ? f->control + 1 : f->sent.next - (f->probes != 0 && RNL_BUG(swarm_nonce_reused));
+    p->number = p->control ? f->control + 1 : f->sent.next;
     uint32_t from = rnl_packet_encode(at, room, p);
     if (from == 0)
         return 0;
@@ -172,7 +172,7 @@ static uint32_t put_data(struct rnl_flow *f, unsigned char *at, uint32_t room, u
         return 0;
     if (!reserve(f, now_ns) || rnl_keys_left(&f->keys) == 0)
         return 0;
-    if (f->sent.next > f->config->number_limit && !RNL_BUG(flow_number_limit)) {
+    if (f->sent.next > f->config->number_limit) {
         f->state = RNL_FLOW_DEAD;
         return 0;
     }

@@ -59,7 +59,7 @@ void rnl_hs_peer_pair(struct rnl_hs_peer *peer, uint32_t as, const struct rnl_jo
 void rnl_hs_peer_drop(struct rnl_handshake *hs, struct rnl_hs_peer *peer)
 {
     /* The present nonce may be in flight, so its generation must not be used again. */
-    if (peer->generation >= hs->base && !RNL_BUG(swarm_old_nonces_after_rejoin))
+    if (peer->generation >= hs->base)
         hs->base = peer->generation + 1;
     memset(peer, 0, sizeof *peer);
 }
@@ -204,7 +204,7 @@ static void make(struct rnl_handshake *hs, struct rnl_hs_peer *peer, const struc
     peer->state = h->flags & RNL_HELLO_UP ? RNL_HS_UP : RNL_HS_MADE;
     step->events |= RNL_HS_CONNECTED | (peer->state == RNL_HS_UP ? RNL_HS_CONFIRMED : 0);
     peer->rx_connection = connection_of(peer->rank, peer->generation);
-    peer->generation += !RNL_BUG(hs_generation_kept);
+    peer->generation++;
     peer->incarnation = h->src_incarnation;
     peer->tries = 0;
     peer->next_ns = now_ns + c->first_ns;
@@ -289,9 +289,9 @@ static uint32_t take(struct rnl_handshake *hs, struct rnl_hs_peer *peer, const s
     }
     /* It replies to us without having our pair: it is another process, or it has dropped a record since and has other
      * nonces now, or this is an old reply. Its reply to our next nonce, which was never sent before, decides. */
-    int restarted = have && !RNL_BUG(hs_restart_ignored) && peer->state == RNL_HS_MADE &&
-                    (another || (!paired && !RNL_BUG(swarm_newer_nonce_ignored))) && same(h->echo, peer->mine) &&
-                    address_bytes == peer->address_bytes && memcmp(address, peer->address, address_bytes) == 0;
+    int restarted = have && !RNL_BUG(hs_restart_ignored) && peer->state == RNL_HS_MADE && (another || !paired) &&
+                    same(h->echo, peer->mine) && address_bytes == peer->address_bytes &&
+                    memcmp(address, peer->address, address_bytes) == 0;
     RNL_SOMETIMES(!wants && !paired && !restarted, "an answer comes that needs none");
     RNL_SOMETIMES(restarted && another, "another process answers than the one that the connection is with");
     RNL_SOMETIMES(restarted && !another, "the same process answers with another nonce than the one of our pair");

@@ -2,7 +2,6 @@
  *
  * sent.c - records by packet number: the slot is number % size, and the bit maps are searched a word at a time. */
 #include "net/flow/sent.h"
-#include "base/bug.h"
 
 #include <string.h>
 
@@ -76,7 +75,7 @@ void *rnl_sent_move(struct rnl_sent *sent, void *block, uint32_t size)
         uint32_t from = slot_of(&old, n), to = slot_of(sent, n);
         sent->record[to] = old.record[from];
         if (is_set(old.open, from))
-            set(sent->open, to + RNL_BUG(swarm_open_lost_in_growth));
+            set(sent->open, to);
         if (is_set(old.lost, from))
             set(sent->lost, to);
     }
