@@ -5,6 +5,7 @@
  * that one waits for at most one pass of the thread, and wakes it if it sleeps. While the owner calls now and then, the
  * thread naps, and looks once in NAP_NS whether it still does. */
 #include "endpoint/turn.h"
+#include "base/bug.h"
 
 #include "endpoint/endpoint.h"
 
@@ -17,11 +18,6 @@ bool rnl_turn_is_threads(const struct rnl_endpoint *ep)
     const struct rnl_turn *t = &ep->turn;
     /* Set by the thread itself, which always sees it; `self` was stored before it. */
     return atomic_load_explicit(&t->serves, memory_order_acquire) && pthread_equal(t->self, pthread_self());
-}
-
-bool rnl_turn_is_free(const struct rnl_endpoint *ep)
-{
-    return !rnl_turn_is_threads(ep) && ep->turn.depth == 0;
 }
 
 /* ---- the owner ---- */
@@ -47,7 +43,7 @@ static void end_sleep(struct rnl_endpoint *ep)
     env->ops->wake(env, &env->bell->word);
 }
 
-static RNL_NOINLINE void request(struct rnl_endpoint *ep)
+RNL_NOINLINE void rnl_turn_request(struct rnl_endpoint *ep)
 {
     struct rnl_turn *t = &ep->turn;
     uint32_t was = RNL_TURN_ASLEEP;
@@ -69,24 +65,23 @@ static RNL_NOINLINE void request(struct rnl_endpoint *ep)
 void rnl_turn_begin(struct rnl_endpoint *ep)
 {
     struct rnl_turn *t = &ep->turn;
-    if (RNL_UNLIKELY(rnl_turn_is_threads(ep)) || t->depth++)
+    if (RNL_UNLIKELY(rnl_turn_is_threads(ep)))
         return;
-    atomic_store_explicit(&t->calls, atomic_load_explicit(&t->calls, memory_order_relaxed) + 1, memory_order_relaxed);
-    if (RNL_UNLIKELY(t->no_fence))
-        rnl_full_fence();
-    else
-        atomic_signal_fence(memory_order_seq_cst); /* pairs with the heavy fence of the thread */
-    if (RNL_UNLIKELY(atomic_load_explicit(&t->holder, memory_order_acquire) != RNL_TURN_OWNER))
-        request(ep);
+    if (t->depth)
+        t->depth++;
+    else if (RNL_UNLIKELY(!rnl_turn_begin_only(t)))
+        rnl_turn_request(ep);
 }
 
 void rnl_turn_end(struct rnl_endpoint *ep)
 {
     struct rnl_turn *t = &ep->turn;
-    if (RNL_UNLIKELY(rnl_turn_is_threads(ep)) || --t->depth)
+    if (RNL_UNLIKELY(rnl_turn_is_threads(ep)))
         return;
-    atomic_store_explicit(&t->calls, atomic_load_explicit(&t->calls, memory_order_relaxed) + 1,
-                          memory_order_release); /* pairs with the load of the thread that takes its turn */
+    if (t->depth > 1)
+        t->depth--;
+    else
+        rnl_turn_end_only(t);
 }
 
 void rnl_turn_parks(struct rnl_endpoint *ep)
@@ -192,7 +187,8 @@ bool rnl_turn_take(struct rnl_endpoint *ep)
         is_long = false;
         if (atomic_load(&t->ends))
             return false;
-        if (calls % 2 || calls != atomic_load_explicit(&t->calls, memory_order_relaxed) || !take_from_owner(ep, calls))
+        if ((calls % 2 && !RNL_BUG(turn_taken_in_a_call)) ||
+            calls != atomic_load_explicit(&t->calls, memory_order_relaxed) || !take_from_owner(ep, calls))
             continue;
         if (ep->wait.fd_mode == RNL_FD_NONE) {
             begin_serving(ep);

@@ -17,6 +17,9 @@
 #ifndef RNL_ENDPOINT_TURN_H
 #define RNL_ENDPOINT_TURN_H
 
+#include "base/error.h"
+#include "base/fence.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -48,8 +51,33 @@ struct rnl_turn {
 /* Begin and end a call. They do nothing in functions that the thread runs. */
 void rnl_turn_begin(struct rnl_endpoint *ep);
 void rnl_turn_end(struct rnl_endpoint *ep);
-/* Whether the caller is the owner, outside of all calls. */
-bool rnl_turn_is_free(const struct rnl_endpoint *ep);
+/* The same for a call that is short, and the only one of the owner: whether the caller may begin so, which is not said
+ * of the thread; false from its beginning: the turn is to be requested; and its end. */
+RNL_INLINE bool rnl_turn_may_begin_only(const struct rnl_turn *t)
+{
+    return t->depth == 0 &&
+           !atomic_load_explicit(&t->serves, memory_order_acquire); /* set: the thread may be the caller */
+}
+
+RNL_INLINE bool rnl_turn_begin_only(struct rnl_turn *t)
+{
+    t->depth = 1;
+    atomic_store_explicit(&t->calls, atomic_load_explicit(&t->calls, memory_order_relaxed) + 1, memory_order_relaxed);
+    if (RNL_UNLIKELY(t->no_fence))
+        rnl_full_fence();
+    else
+        atomic_signal_fence(memory_order_seq_cst); /* pairs with the heavy fence of the thread */
+    return RNL_LIKELY(atomic_load_explicit(&t->holder, memory_order_acquire) == RNL_TURN_OWNER);
+}
+
+RNL_INLINE void rnl_turn_end_only(struct rnl_turn *t)
+{
+    t->depth = 0;
+    atomic_store_explicit(&t->calls, atomic_load_explicit(&t->calls, memory_order_relaxed) + 1,
+                          memory_order_release); /* pairs with the load of the thread that takes its turn */
+}
+/* Waits for the owner's turn, after the beginning of a call. */
+void rnl_turn_request(struct rnl_endpoint *ep);
 /* Enclose a sleep of the owner inside a call. */
 void rnl_turn_parks(struct rnl_endpoint *ep);
 void rnl_turn_parked(struct rnl_endpoint *ep);

@@ -199,26 +199,10 @@ void rnl_stream_end_other(struct rnl_stream *s, unsigned char *end)
     (void)rnl_stream_publish_other(s->ep, s->conn, s->key, end);
 }
 
-/* Sends a short message from an endpoint that a thread serves: on the fast path, which is open during the call. */
-static RNL_NOINLINE int send_served(struct rnl_endpoint *ep, unsigned peer, unsigned handler, const void *buf, size_t n)
-{
-    rnl_turn_begin(ep);
-    ep->fast.ranks = ep->work.open_streams ? 0 : ep->size;
-    int status = rnl_send(ep, peer, handler, buf, n);
-    if (rnl_ep_forked(ep))
-        return status;
-    rnl_stream_promote(ep); /* what a handler has begun meanwhile */
-    ep->fast.ranks = 0;
-    rnl_turn_end(ep);
-    return status;
-}
-
 static RNL_NOINLINE int send_slow(struct rnl_endpoint *ep, unsigned peer, unsigned handler, const void *buf, size_t n)
 {
     struct rnl_stream *s;
     struct rnl_message b = {.peer = peer, .handler = handler, .bound = n};
-    if (ep->fast.open == RNL_EP_SERVED && rnl_turn_is_free(ep))
-        return send_served(ep, peer, handler, buf, n);
     int status = rnl_ep_enter(ep);
     if (status < 0)
         return status;
@@ -286,10 +270,29 @@ static RNL_NOINLINE int send_n(struct rnl_endpoint *ep, struct rnl_conn *conn, u
     return send_short(ep, conn, peer, handler, buf, n);
 }
 
+/* Sends a short message for which the fast path is closed. Where a thread serves the endpoint, and this call is the
+ * owner's only one, the path is open during the call. */
+static RNL_NOINLINE int send_closed(struct rnl_endpoint *ep, unsigned peer, unsigned handler, const void *buf, size_t n)
+{
+    if (ep->fast.open != RNL_EP_SERVED || !rnl_turn_may_begin_only(&ep->turn))
+        return send_slow(ep, peer, handler, buf, n);
+    if (RNL_UNLIKELY(!rnl_turn_begin_only(&ep->turn)))
+        rnl_turn_request(ep);
+    ep->fast.ranks = ep->work.open_streams ? 0 : ep->size;
+    int status = rnl_send(ep, peer, handler, buf, n);
+    if (rnl_ep_forked(ep))
+        return status;
+    if (RNL_UNLIKELY(ep->fast.open_short))
+        rnl_stream_promote(ep); /* what a handler has begun meanwhile */
+    ep->fast.ranks = 0;
+    rnl_turn_end_only(&ep->turn);
+    return status;
+}
+
 int rnl_send(rnl_endpoint *ep, unsigned peer, unsigned handler, const void *buf, size_t n)
 {
     if (RNL_UNLIKELY(peer >= ep->fast.ranks || ep->fast.open_short))
-        return send_slow(ep, peer, handler, buf, n);
+        return send_closed(ep, peer, handler, buf, n);
     struct rnl_conn *conn = ep->fast.conn[peer];
     const struct rnl_tx *t = &conn->channel.tx[0];
     if (RNL_LIKELY(n == 8 && t->fast_bytes == 8 && handler == (uint32_t)t->fast_handler))

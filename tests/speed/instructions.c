@@ -22,6 +22,7 @@
 #include "multi/fm_check.h"
 #include "runnel/am.h"
 #include "runnel/fm.h"
+#include "stream/stream.h"
 
 #if defined(__x86_64__) && defined(__OPTIMIZE__) && !FM_SANITIZED
 #define COUNTABLE 1
@@ -136,6 +137,19 @@ static void extract_fm(void)
     FM_extract(~0ul);
 }
 
+/* As if a thread served the endpoint; none is started. */
+static void serve(void)
+{
+    if (ends[0]->fast.open == RNL_EP_OPEN)
+        (void)!rnl_stream_serve_from_now(ends[0]);
+}
+
+static void send_served(void)
+{
+    serve();
+    send_native();
+}
+
 static void extract_back(void)
 {
     (void)!rnl_extract(ends[0], ~0ul);
@@ -190,6 +204,7 @@ static const struct row {
     {"AM-2 poll, handler, reply", am_request, am_serve, 1, 0, 603},
     {"AM-2 poll, handler of a reply", am_ask_and_serve, am_collect, 1, 0, 421},
     {"AM-2 poll that finds nothing", NULL, am_collect, 1, 0, 137},
+    {"native send, served", send_served, extract_native, 0, 0, 112}, /* the last ones: it is served from then on */
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
