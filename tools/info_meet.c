@@ -18,7 +18,7 @@ enum { ANSWER_MS = 2000 };
 /* Asks the daemon for what follows the cursor. False: it does not answer. */
 static int ask(int sock, uint32_t cursor, struct rnl_meet_listed *out)
 {
-    const struct rnl_meet_msg list = {.kind = RNL_MEET_LIST, .u.ticket = {.ticket = cursor}};
+    const struct rnl_meet_msg list = {.kind = RNL_MEET_LIST, .u.request_id = {.request_id = cursor}};
     unsigned char bytes[RNL_MEET_BYTES_MAX];
     struct pollfd ready = {.fd = sock, .events = POLLIN};
     struct rnl_seqpacket p;

@@ -99,7 +99,7 @@ int rnl_rpc_far_is_up(struct rnl_rpc_link *link, const char **why)
 
 /* ---- a server ---- */
 
-static int on_knock(void *ctx, unsigned peer, const struct rnl_cred *cred)
+static int on_connection_request(void *ctx, unsigned peer, const struct rnl_cred *cred)
 {
     (void)ctx;
     struct rnl_rpc_far *f = rnl_rpc_far_new(peer, true);
@@ -127,7 +127,7 @@ bool rnl_rpc_far_serve(const char **name, int *ready, const char **why)
     bool ok = rnl_rpc_far_open(why);
     if (ok && S.well < 0) {
         *why = "the daemon of this host cannot be used";
-        ok = choose_name() && S.lib->serve(S.ep, S.service, &anyone, on_knock, NULL) == 0;
+        ok = choose_name() && S.lib->serve(S.ep, S.service, &anyone, on_connection_request, NULL) == 0;
         if (ok) {
             *why = "this process has hardly a descriptor left";
             S.well = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

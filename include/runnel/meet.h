@@ -54,7 +54,7 @@ struct rnl_admit {
 /* Function that rnl_serve registers: cred asks to become `peer`. It returns 0 to let it in, anything else to refuse it.
  * It runs in progress calls, under the rules of rnl_post's done; messages to the peer can be sent after it has
  * returned. */
-typedef int rnl_knock(void *ctx, unsigned peer, const struct rnl_cred *cred);
+typedef int rnl_connection_request(void *ctx, unsigned peer, const struct rnl_cred *cred);
 
 /* Offers the service of this name, of up to 63 bytes of letters, digits and ._-, to other processes of this host, and
  * of hosts whose daemons have the same key. `who` says who may reach it; NULL: processes of the same user. f, unless it
@@ -62,8 +62,8 @@ typedef int rnl_knock(void *ctx, unsigned peer, const struct rnl_cred *cred);
  * is closed or rnl_unserve is called. Waits for the daemon, and starts it if need be. Not inside handlers. Returns 0,
  * RNL_ERR_ARG, RNL_ERR_REFUSED (another process of this user offers it), RNL_ERR_UNREACHABLE (the daemon cannot be
  * started), RNL_ERR_UNSUPPORTED (not an endpoint alone), RNL_ERR_NO_MEMORY, RNL_ERR_CONTEXT, RNL_ERR_FORKED. */
-RNL_PUBLIC RNL_CHECK int rnl_serve(rnl_endpoint *ep, const char *service, const struct rnl_admit *who, rnl_knock *f,
-                                   void *ctx);
+RNL_PUBLIC RNL_CHECK int rnl_serve(rnl_endpoint *ep, const char *service, const struct rnl_admit *who,
+                                   rnl_connection_request *f, void *ctx);
 /* Ends the offer; peers that were introduced stay. Returns 0, RNL_ERR_ARG (it is not offered), _UNSUPPORTED, _FORKED.
  */
 RNL_PUBLIC int rnl_unserve(rnl_endpoint *ep, const char *service);
@@ -94,8 +94,8 @@ enum { RNL_ADDRESS_BYTES = 128 };
  * (runnel-key(1)), or the endpoint's daemon runs already, it also names this host, and can be inserted from others.
  * `who`, f and ctx say who is admitted, as for rnl_serve; a later call replaces them. Returns 0, RNL_ERR_ARG (n is too
  * small), _UNSUPPORTED, _SYSTEM, _NO_MEMORY, _FORKED. */
-RNL_PUBLIC RNL_CHECK int rnl_address(rnl_endpoint *ep, const struct rnl_admit *who, rnl_knock *f, void *ctx, char *buf,
-                                     size_t n);
+RNL_PUBLIC RNL_CHECK int rnl_address(rnl_endpoint *ep, const struct rnl_admit *who, rnl_connection_request *f,
+                                     void *ctx, char *buf, size_t n);
 /* Makes the endpoint that has this address a peer; returns at once, as rnl_reach with timeout 0 does. An address that
  * is a peer already gives the number of that peer, also if the peer came here, or is on its way: two endpoints that
  * insert each other are one peer of each other. One that waits to be let in is let in. The own address is peer 0.

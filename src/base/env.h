@@ -25,11 +25,11 @@ enum rnl_distance { RNL_NEAR = 0, RNL_FAR = 1 };
 enum rnl_event_kind {
     RNL_EVENT_CONNECT = 1, /* the segment shared with peer `rank` is there: open it */
     RNL_EVENT_DEATH,       /* peer `rank` is dead, at least for this process; why and detail as enum rnl_death_reason */
-    RNL_EVENT_CLOSE_REQUEST, /* close: report when idle, quoting `wave` */
-    RNL_EVENT_CLOSE_DONE,    /* close: every live rank was idle twice with no message in between */
-    RNL_EVENT_JOB_GONE,      /* the agent or hub itself is gone */
-    RNL_EVENT_RETURN,        /* after a DEATH of peer `rank`: another process, `incarnation`, is that rank now */
-    RNL_EVENT_KNOCK          /* a process asks to become peer `rank`: rnl_meet_ops.knock says who, .answer lets it in */
+    RNL_EVENT_CLOSE_REQUEST,     /* close: report when idle, quoting `wave` */
+    RNL_EVENT_CLOSE_DONE,        /* close: every live rank was idle twice with no message in between */
+    RNL_EVENT_JOB_GONE,          /* the agent or hub itself is gone */
+    RNL_EVENT_RETURN,            /* after a DEATH of peer `rank`: another process, `incarnation`, is that rank now */
+    RNL_EVENT_CONNECTION_REQUEST /* a process asks to become peer `rank`: rnl_meet_ops.request, .reply */
 };
 struct rnl_event {
     uint32_t kind, rank;
@@ -158,10 +158,11 @@ struct rnl_meet_ops {
                    int (*f)(void *ctx, unsigned peer, const struct rnl_cred *), void *ctx, char *buf, size_t n);
     /* 1 = introduced; 0 = not yet; or why it has failed. */
     int (*met)(struct rnl_env *, uint32_t rank);
-    /* After RNL_EVENT_KNOCK: returns 1 with who knocks and whom to ask, or 0 = nobody any more. `answer` follows. */
-    int (*knock)(struct rnl_env *, uint32_t rank, struct rnl_cred *,
-                 int (**f)(void *ctx, unsigned peer, const struct rnl_cred *), void **ctx);
-    void (*answer)(struct rnl_env *, uint32_t rank, int welcome);
+    /* After RNL_EVENT_CONNECTION_REQUEST: returns 1 with who requests and whom to ask; 0 = nobody any more. `reply`
+     * follows. */
+    int (*request)(struct rnl_env *, uint32_t rank, struct rnl_cred *,
+                   int (**f)(void *ctx, unsigned peer, const struct rnl_cred *), void **ctx);
+    void (*reply)(struct rnl_env *, uint32_t rank, int welcome);
     int (*cred)(struct rnl_env *, uint32_t rank, struct rnl_cred *); /* 0 or RNL_ERR_RANK */
     int (*is)(struct rnl_env *, uint32_t rank, const char *address); /* as rnl_peer_is */
     /* Ends the connection, or the introduction, whatever its state. *incarnation is that of its last event. */

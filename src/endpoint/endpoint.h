@@ -151,13 +151,13 @@ struct rnl_ep_fast {
 
 /* Work of an extract besides looking at rings. Numbers are counts. */
 struct rnl_ep_work {
-    uint32_t open_streams;           /* general-path out streams with bytes that may not be visible */
-    uint32_t posts;                  /* queued posts, of all peers */
-    uint32_t reassembling;           /* messages that are collected in a buffer for want of a stack */
-    uint32_t dying;                  /* peers in state DYING */
-    uint32_t joining;                /* peers to be joined, broken and not yet reported, or left */
-    uint32_t aborting;               /* out streams that are being aborted */
-    uint32_t calls, reports, knocks; /* calls due to the program, of all kinds; that report deaths; that ask it */
+    uint32_t open_streams;             /* general-path out streams with bytes that may not be visible */
+    uint32_t posts;                    /* queued posts, of all peers */
+    uint32_t reassembling;             /* messages that are collected in a buffer for want of a stack */
+    uint32_t dying;                    /* peers in state DYING */
+    uint32_t joining;                  /* peers to be joined, broken and not yet reported, or left */
+    uint32_t aborting;                 /* out streams that are being aborted */
+    uint32_t calls, reports, requests; /* calls due to the program, of all kinds; that report deaths; that ask it */
     struct rnl_post *done_first, *done_last; /* posts whose end is to be reported to the program */
     struct rnl_stream *running;              /* incoming stream whose handler runs on its coroutine now */
     uint8_t quit;                            /* a resumed handler returned RNL_QUIT */

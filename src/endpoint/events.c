@@ -73,12 +73,12 @@ static void on_return(struct rnl_endpoint *ep, const struct rnl_event *e)
         rnl_ep_busy(ep);
 }
 
-static void on_knock(struct rnl_endpoint *ep, const struct rnl_event *e)
+static void on_connection_request(struct rnl_endpoint *ep, const struct rnl_event *e)
 {
     struct rnl_peer *p = &ep->peer[e->rank];
-    ep->work.calls += !p->knock_due;
-    ep->work.knocks += !p->knock_due;
-    p->knock_due = 1; /* stream/ asks the program, when nothing here is under way */
+    ep->work.calls += !p->request_due;
+    ep->work.requests += !p->request_due;
+    p->request_due = 1; /* stream/ asks the program, when nothing here is under way */
     rnl_ep_set_pending(ep);
     if (ep->wait.fd_armed)
         rnl_ep_busy(ep);
@@ -104,9 +104,9 @@ void rnl_ep_take_events_slow(struct rnl_endpoint *ep)
             if (known)
                 on_return(ep, &e);
             break;
-        case RNL_EVENT_KNOCK:
+        case RNL_EVENT_CONNECTION_REQUEST:
             if (known)
-                on_knock(ep, &e);
+                on_connection_request(ep, &e);
             break;
         case RNL_EVENT_CLOSE_REQUEST:
             ep->close.wave = e.wave;

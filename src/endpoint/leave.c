@@ -19,9 +19,9 @@ void rnl_ep_give_back(struct rnl_endpoint *ep, uint32_t rank)
 static void withdraw(struct rnl_endpoint *ep, struct rnl_peer *p)
 {
     ep->work.reports -= p->report_due;
-    ep->work.knocks -= p->knock_due;
-    ep->work.calls -= (uint32_t)p->report_due + p->knock_due;
-    p->report_due = p->knock_due = 0;
+    ep->work.requests -= p->request_due;
+    ep->work.calls -= (uint32_t)p->report_due + p->request_due;
+    p->report_due = p->request_due = 0;
 }
 
 /* Nothing more is taken in of the connection; rnl_ep_reap_dying ends it. */

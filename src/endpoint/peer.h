@@ -48,7 +48,7 @@ struct rnl_peer { /* of each rank, connected or not */
     uint8_t asked_agent;       /* a connect has waited for the agent already */
     uint8_t disconnect_due;    /* the peer broke the protocol, and the agent had no room for the report yet */
     uint8_t rejoined;          /* the peer was dead before, and readmitted */
-    uint8_t knock_due;         /* the program is to be asked whether this process may become a peer */
+    uint8_t request_due;       /* the program is to be asked whether this process may become a peer */
     uint8_t unjoined_reported; /* the program was told that the connection of the peer cannot be joined */
     uint8_t left;              /* the program has given the number back, and something of the peer is still in use */
     int32_t detail;

@@ -169,7 +169,8 @@ static bool own_ip(const struct meet *m, unsigned char out[RNL_MEET_IP_BYTES])
     return true;
 }
 
-int rnl_meet_address(struct rnl_env *env, const struct rnl_admit *who, rnl_knock *f, void *ctx, char *buf, size_t n)
+int rnl_meet_address(struct rnl_env *env, const struct rnl_admit *who, rnl_connection_request *f, void *ctx, char *buf,
+                     size_t n)
 {
     struct meet *m = rnl_meet_of(env);
     struct address a = {.uid = m->own_uid};
@@ -209,7 +210,7 @@ static bool may_call(const struct meet *m, int sock, uint32_t *uid)
            rnl_meet_inserted(m, who.uid, NULL) != 0;
 }
 
-void rnl_meet_hear_listener(struct meet *m)
+void rnl_meet_receive_listener(struct meet *m)
 {
     for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
         int sock = accept4(m->listen, NULL, NULL, SOCK_CLOEXEC);
@@ -218,7 +219,7 @@ void rnl_meet_hear_listener(struct meet *m)
         uint32_t uid;
         int rank = may_call(m, sock, &uid) ? rnl_meet_claim_for(m, uid, m->listener) : RNL_ERR_REFUSED;
         if (rank < 0) {
-            rnl_meet_say_denied(sock, rank == RNL_NO_ROOM ? RNL_DENIED_NO_ROOM : RNL_DENIED_ADMIT);
+            rnl_meet_send_denied(sock, rank == RNL_NO_ROOM ? RNL_DENIED_NO_ROOM : RNL_DENIED_ADMIT);
             close(sock);
             continue;
         }
@@ -259,11 +260,11 @@ static uint32_t present(struct meet *m, const struct address *a)
     uint32_t found = rnl_meet_inserted(m, a->uid, a->name);
     for (uint32_t i = 1; i < m->env.size && !found; i++) {
         struct meet_slot *s = &m->slot[i];
-        if ((s->state != MEET_UP && s->state != MEET_KNOCKING) || s->cred.uid != a->uid ||
+        if ((s->state != MEET_UP && s->state != MEET_REQUESTING) || s->cred.uid != a->uid ||
             memcmp(s->at, a->name, sizeof s->at) != 0)
             continue;
-        rnl_meet_hear_slot(m, i); /* it may have left */
-        rnl_meet_answer(&m->env, i, true);
+        rnl_meet_receive_slot(m, i); /* it may have left */
+        rnl_meet_reply(&m->env, i, true);
         if (s->state == MEET_UP)
             found = i;
     }
@@ -285,10 +286,10 @@ int rnl_meet_is(struct rnl_env *env, uint32_t rank, const char *address)
     return cred.uid == a.uid && memcmp(rank == 0 ? m->address : m->slot[rank].at, a.name, sizeof a.name) == 0;
 }
 
-static void insert_far(struct meet *m, uint32_t rank, const struct address *a)
+static void insert_remote(struct meet *m, uint32_t rank, const struct address *a)
 {
     struct meet_slot *s = &m->slot[rank];
-    s->is_known = s->by_address = s->by_name = s->is_far = true;
+    s->is_known = s->by_address = s->by_name = s->is_remote = true;
     s->own_user = a->uid == m->own_uid;
     s->uid = a->uid;
     memcpy(s->host, a->ip, sizeof s->host);
@@ -296,7 +297,7 @@ static void insert_far(struct meet *m, uint32_t rank, const struct address *a)
     memcpy(s->token, a->token, sizeof s->token);
     memcpy(s->name, RNL_MEET_AT, sizeof RNL_MEET_AT);
     sodium_bin2hex(s->name + sizeof RNL_MEET_AT - 1, sizeof s->name - sizeof RNL_MEET_AT + 1, a->name, sizeof a->name);
-    rnl_meet_ask(m, rank);
+    rnl_meet_request_service(m, rank);
 }
 
 int rnl_meet_insert(struct rnl_env *env, const char *address, uint32_t *rank)
@@ -310,8 +311,8 @@ int rnl_meet_insert(struct rnl_env *env, const char *address, uint32_t *rank)
     if (sodium_init() < 0 || !parse(address, &a))
         return rnl_fail(RNL_ERR_ARG, "'%.20s' is no address that rnl_address has made", address ? address : "");
     own_host(m, host);
-    const bool is_far = memcmp(host, a.host, sizeof host) != 0;
-    if (is_far && !a.has_ip)
+    const bool is_remote = memcmp(host, a.host, sizeof host) != 0;
+    if (is_remote && !a.has_ip)
         return rnl_fail(RNL_ERR_UNREACHABLE, "that address is of another host, or another network namespace of this "
                                              "one, and no key was there with which its processes are introduced to "
                                              "others: see `runnel key`");
@@ -323,8 +324,8 @@ int rnl_meet_insert(struct rnl_env *env, const char *address, uint32_t *rank)
     if (*rank)
         return 0;
     int claimed = rnl_meet_claim(m);
-    if (is_far && claimed >= 0) {
-        insert_far(m, (uint32_t)claimed, &a);
+    if (is_remote && claimed >= 0) {
+        insert_remote(m, (uint32_t)claimed, &a);
         *rank = (uint32_t)claimed;
         return 0;
     }
@@ -348,7 +349,7 @@ int rnl_meet_insert(struct rnl_env *env, const char *address, uint32_t *rank)
 
 /* ---- through a socket of the program ---- */
 
-void rnl_meet_hear_program(struct meet *m, uint32_t rank)
+void rnl_meet_receive_program(struct meet *m, uint32_t rank)
 {
     struct meet_slot *s = &m->slot[rank];
     unsigned char bytes[INTRODUCE_BYTES];
@@ -369,7 +370,7 @@ void rnl_meet_hear_program(struct meet *m, uint32_t rank)
     else if (rnl_meet_take_sock(m, rank, p.fds[0]) < 0)
         rnl_meet_failed(m, rank, RNL_ERR_SYSTEM);
     else
-        rnl_meet_hear_slot(m, rank);
+        rnl_meet_receive_slot(m, rank);
 }
 
 static int offer_through(struct meet *m, uint32_t rank, int socket)

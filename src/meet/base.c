@@ -45,12 +45,12 @@ void rnl_meet_due(struct meet *m, uint64_t at_ns)
         m->due_ns = at_ns;
 }
 
-void rnl_meet_tell(struct meet *m)
+void rnl_meet_notify(struct meet *m)
 {
     atomic_fetch_add_explicit(&m->event_seq, 1, memory_order_relaxed); /* this process alone reads it */
 }
 
-int rnl_meet_say(int sock, const struct rnl_meet_msg *msg, int fd)
+int rnl_meet_send(int sock, const struct rnl_meet_msg *msg, int fd)
 {
     union {
         struct cmsghdr align;
@@ -80,13 +80,13 @@ int rnl_meet_say(int sock, const struct rnl_meet_msg *msg, int fd)
     return 0;
 }
 
-void rnl_meet_say_short(int sock, enum rnl_meet_kind kind)
+void rnl_meet_send_short(int sock, enum rnl_meet_kind kind)
 {
     const struct rnl_meet_msg msg = {.kind = kind};
-    (void)!rnl_meet_say(sock, &msg, -1); /* if there is no room, the end of the socket says as much */
+    (void)!rnl_meet_send(sock, &msg, -1); /* if there is no room, the end of the socket says as much */
 }
 
-int rnl_meet_tell_daemon(struct meet *m, const struct rnl_meet_msg *msg)
+int rnl_meet_send_daemon(struct meet *m, const struct rnl_meet_msg *msg)
 {
     unsigned char bytes[RNL_MEET_BYTES_MAX];
     const struct meet_link *l = m->links;

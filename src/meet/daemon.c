@@ -37,7 +37,7 @@ enum {
 struct daemon_waiter { /* a process that reaches a service which nobody offers, or whose caller does not read */
     struct daemon_waiter *next;
     struct daemon_caller *caller;
-    uint32_t uid, ticket;
+    uint32_t uid, request_id;
     char name[RNL_MEET_NAME_BYTES];
     int sock; /* to be given to whoever offers it */
 };
@@ -54,7 +54,7 @@ void rnl_daemon_drop(struct rnl_daemon *d, struct daemon_caller *c)
     d->due_ns = 0; /* it is freed at the end of this step */
 }
 
-int rnl_daemon_say(const struct daemon_caller *c, const struct rnl_meet_msg *msg)
+int rnl_daemon_send(const struct daemon_caller *c, const struct rnl_meet_msg *msg)
 {
     unsigned char bytes[RNL_MEET_BYTES_MAX];
     int e = rnl_seqpacket_send(c->sock, bytes, rnl_meet_encode(msg, bytes), NULL, 0, 0);
@@ -68,20 +68,20 @@ void rnl_daemon_due(struct rnl_daemon *d, uint64_t at_ns)
         d->due_ns = at_ns;
 }
 
-void rnl_daemon_say_result(struct rnl_daemon *d, struct daemon_caller *c, uint32_t ticket, int status)
+void rnl_daemon_send_result(struct rnl_daemon *d, struct daemon_caller *c, uint32_t request_id, int status)
 {
-    const struct rnl_meet_msg msg = {.kind = RNL_MEET_RESULT, .u.result = {.ticket = ticket, .status = status}};
-    if (rnl_daemon_say(c, &msg) < 0)
+    const struct rnl_meet_msg msg = {.kind = RNL_MEET_RESULT, .u.result = {.request_id = request_id, .status = status}};
+    if (rnl_daemon_send(c, &msg) < 0)
         rnl_daemon_drop(d, c); /* it does not read what it asked for */
 }
 
 /* Gives the waiter's socket to the caller that offers the service. Returns what rnl_seqpacket_send does. */
-static int say_knock(const struct daemon_service *s, const struct daemon_waiter *w)
+static int send_request(const struct daemon_service *s, const struct daemon_waiter *w)
 {
     const struct daemon_caller *who = w->caller;
     const struct rnl_meet_msg msg = {
-        .kind = RNL_MEET_KNOCK,
-        .u.knock = {.ticket = s->ticket, .uid = who->uid, .gid = who->group[0], .pid = who->pid}};
+        .kind = RNL_MEET_REQUEST,
+        .u.request = {.request_id = s->request_id, .uid = who->uid, .gid = who->group[0], .pid = who->pid}};
     unsigned char bytes[RNL_MEET_BYTES_MAX];
     return rnl_seqpacket_send(s->caller->sock, bytes, rnl_meet_encode(&msg, bytes), &w->sock, 1, 0);
 }
@@ -139,10 +139,10 @@ static bool serve_waiter(struct rnl_daemon *d, const struct daemon_waiter *w)
     if (!s || s->caller->is_gone || s->caller->is_full)
         return false;
     if (!admits(s, w->caller)) {
-        rnl_daemon_say_result(d, w->caller, w->ticket, RNL_ERR_REFUSED);
+        rnl_daemon_send_result(d, w->caller, w->request_id, RNL_ERR_REFUSED);
         return true;
     }
-    int e = say_knock(s, w);
+    int e = send_request(s, w);
     if (e == RNL_NO_ROOM)
         rnl_daemon_watch_room(d, s->caller, !RNL_BUG(daemon_forgets_a_full_server));
     else if (e == RNL_ERR_SYSTEM) { /* too many descriptors are on their way */
@@ -177,13 +177,13 @@ static void serve_came(struct rnl_daemon *d, struct daemon_caller *c, const stru
         s = NULL;
     }
     if (!s) {
-        rnl_daemon_say_result(d, c, q->ticket, RNL_ERR_REFUSED);
+        rnl_daemon_send_result(d, c, q->request_id, RNL_ERR_REFUSED);
         return;
     }
     s->uid = c->uid;
     memcpy(s->name, q->name, sizeof s->name);
     s->caller = c;
-    s->ticket = q->ticket;
+    s->request_id = q->request_id;
     if (others) {
         *s->who = (struct rnl_meet_admit){.flags = q->flags, .uids = q->uids, .gids = q->gids};
         memcpy(s->who->uid, q->uid, sizeof q->uid);
@@ -194,18 +194,18 @@ static void serve_came(struct rnl_daemon *d, struct daemon_caller *c, const stru
     *first = s;
     d->services++;
     c->services++;
-    rnl_daemon_say_result(d, c, q->ticket, 0);
+    rnl_daemon_send_result(d, c, q->request_id, 0);
     serve_waiters(d, s);
     rnl_daemon_hosts_serve(d);
 }
 
-/* Ends the services of the caller with that ticket, or all of them. */
-static void end_services(struct rnl_daemon *d, struct daemon_caller *c, const uint32_t *ticket)
+/* Ends the services of the caller with that request_id, or all of them. */
+static void end_services(struct rnl_daemon *d, struct daemon_caller *c, const uint32_t *request_id)
 {
     for (unsigned i = 0; i < BUCKETS && c->services > 0; i++)
         for (struct daemon_service **at = &d->service[i]; *at;) {
             struct daemon_service *s = *at;
-            if (s->caller != c || (ticket && s->ticket != *ticket)) {
+            if (s->caller != c || (request_id && s->request_id != *request_id)) {
                 at = &s->next;
                 continue;
             }
@@ -223,10 +223,11 @@ static void reach_came(struct rnl_daemon *d, struct daemon_caller *c, const stru
     struct daemon_waiter *w = c->waiting < most ? calloc(1, sizeof *w) : NULL;
     if (!w) {
         close(sock);
-        rnl_daemon_say_result(d, c, q->ticket, RNL_NO_ROOM);
+        rnl_daemon_send_result(d, c, q->request_id, RNL_NO_ROOM);
         return;
     }
-    *w = (struct daemon_waiter){.next = d->waiter, .caller = c, .uid = q->uid, .ticket = q->ticket, .sock = sock};
+    *w = (struct daemon_waiter){
+        .next = d->waiter, .caller = c, .uid = q->uid, .request_id = q->request_id, .sock = sock};
     memcpy(w->name, q->name, sizeof w->name);
     d->waiter = w;
     d->waiters++;
@@ -235,14 +236,14 @@ static void reach_came(struct rnl_daemon *d, struct daemon_caller *c, const stru
         end_waiter(d, &d->waiter);
 }
 
-static void cancel_came(struct rnl_daemon *d, const struct daemon_caller *c, uint32_t ticket)
+static void cancel_came(struct rnl_daemon *d, const struct daemon_caller *c, uint32_t request_id)
 {
     for (struct daemon_waiter **at = &d->waiter; *at; at = &(*at)->next)
-        if ((*at)->caller == c && (*at)->ticket == ticket) {
+        if ((*at)->caller == c && (*at)->request_id == request_id) {
             end_waiter(d, at);
             return;
         }
-    rnl_daemon_call_cancel(d, c, ticket);
+    rnl_daemon_call_cancel(d, c, request_id);
 }
 
 /* Tells of the first service at or after the cursor, a bucket and a place in it, that the caller may reach. */
@@ -261,12 +262,12 @@ static void list_came(struct rnl_daemon *d, struct daemon_caller *c, uint32_t cu
             break;
         }
     }
-    if (rnl_daemon_say(c, &msg) < 0)
+    if (rnl_daemon_send(c, &msg) < 0)
         rnl_daemon_drop(d, c);
 }
 
 /* Returns false if the caller is to be hung up on. */
-static bool heard(struct rnl_daemon *d, struct daemon_caller *c, const unsigned char *bytes, struct rnl_seqpacket *p)
+static bool handle(struct rnl_daemon *d, struct daemon_caller *c, const unsigned char *bytes, struct rnl_seqpacket *p)
 {
     struct rnl_meet_msg msg;
     if (p->cut || rnl_meet_decode(RNL_MEET_FROM_RANK, bytes, p->n, &msg) != RNL_MEET_GOOD ||
@@ -283,25 +284,25 @@ static bool heard(struct rnl_daemon *d, struct daemon_caller *c, const unsigned 
         serve_came(d, c, &msg.u.serve);
         break;
     case RNL_MEET_UNSERVE:
-        end_services(d, c, &msg.u.ticket.ticket);
+        end_services(d, c, &msg.u.request_id.request_id);
         break;
     case RNL_MEET_REACH:
         reach_came(d, c, &msg.u.reach, p->fds[0]);
         break;
     case RNL_MEET_CANCEL:
-        cancel_came(d, c, msg.u.ticket.ticket);
+        cancel_came(d, c, msg.u.request_id.request_id);
         break;
     case RNL_MEET_LIST:
-        list_came(d, c, msg.u.ticket.ticket);
+        list_came(d, c, msg.u.request_id.request_id);
         break;
     case RNL_MEET_CALL:
         rnl_daemon_call_came(d, c, &msg.u.call);
         break;
-    case RNL_MEET_ANSWER:
-        rnl_daemon_answer_came(d, c, &msg.u.answer);
+    case RNL_MEET_REPLY:
+        rnl_daemon_reply_came(d, c, &msg.u.reply);
         break;
     case RNL_MEET_PART:
-        rnl_daemon_part_came(d, c, msg.u.ticket.ticket);
+        rnl_daemon_part_came(d, c, msg.u.request_id.request_id);
         break;
     }
     return true;
@@ -315,7 +316,7 @@ static void hear(struct rnl_daemon *d, struct daemon_caller *c)
         int e = rnl_seqpacket_receive(c->sock, bytes, sizeof bytes, 1, &p, 0);
         if (e == RNL_NO_ROOM)
             return;
-        if (e < 0 || !heard(d, c, bytes, &p))
+        if (e < 0 || !handle(d, c, bytes, &p))
             rnl_daemon_drop(d, c);
         for (unsigned k = 0; e == 0 && k < p.nfds; k++)
             (void)!rnl_seqpacket_refuse_fd(p.fds[k]);

@@ -5,8 +5,8 @@
  * with anybody and waits for nobody: it owns what its loop calls, as an agent does (agent.h).
  *
  * There is one for each user, or one of root's for all. A service belongs to the user of the process that serves it;
- * the daemon of a user takes services of that user only. Who asks is told by the kernel (SO_PEERCRED), once, when the
- * process connects; a caller that sends wrong bytes, too many of them, or does not read its answers is hung up on. What
+ * the daemon of a user takes services of that user only. The kernel says who asks (SO_PEERCRED), once, when the
+ * process connects; a caller that sends wrong bytes, too many of them, or does not read its replies is hung up on. What
  * is kept for a caller is bounded, and so is the number of callers of each user.
  *
  * It is found by a name of the abstract socket namespace, which anybody may take first. Then it takes a name with a

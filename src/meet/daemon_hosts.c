@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * daemon_hosts.c - introductions between hosts: a daemon calls the one of the other host, over a line (line.h) that is
- * for one pair of processes and lasts as long as they do. Each daemon says who its process is, as the kernel told it,
- * and gives it the key of the pair; what the two say to each other then goes over neither daemon nor line. A daemon
- * says over the line when its process is gone. A line that ends without that parts nobody: the daemon there may have
- * ended.
+ * daemon_hosts.c - introductions between hosts: a daemon calls the one of the other host, over a stream
+ * (secure_stream.h) that is for one pair of processes and lasts as long as they do. Each daemon says who its process
+ * is, as the kernel told it, and gives it the key of the pair; what the two say to each other then goes over neither
+ * daemon nor stream. A daemon says over the stream when its process is gone. A stream that ends without that ends no
+ * connection: the daemon there may have ended.
  *
  * Daemons of nodes, which are root's, believe each other's numbers of users and groups. A daemon of a user speaks for
  * that user's processes only, and takes whoever has the user's key for that user. */
 #include "base/error.h"
 #include "base/secret.h"
 #include "meet/daemon_internal.h"
-#include "meet/line_msg.h"
+#include "meet/daemon_msg.h"
 #include "meet/node_key.h"
 #include "runnel/runnel.h"
 
@@ -25,22 +25,22 @@
 #include <unistd.h>
 
 enum {
-    CALLS = 4096,        /* lines at a time */
+    CALLS = 4096,        /* streams at a time */
     CALLS_OF_ONE = 1024, /* of one process, and of one user that is not the daemon's */
-    UNPROVEN = 32,       /* lines of strangers; the oldest makes room, unless it is new */
+    UNPROVEN = 32,       /* streams of strangers; the oldest makes room, unless it is new */
     ACCEPTS_PER_STEP = 16,
     KIND_USER = 1,
     KIND_NODE = 2
 };
-#define PROVE_NS ((uint64_t)5 * 1000 * 1000 * 1000) /* to prove the key, to ask, to take the last word in */
-#define NEW_NS   ((uint64_t)500 * 1000 * 1000)      /* in which a line of a busy host need not have proved the key */
+#define PROVE_NS ((uint64_t)5 * 1000 * 1000 * 1000) /* to prove the key, to request, to take the last word in */
+#define NEW_NS   ((uint64_t)500 * 1000 * 1000)      /* in which a stream of a busy host need not have proved the key */
 #define AGAIN_NS ((uint64_t)10 * 1000 * 1000)
 
 enum call_state {
-    CALL_PROVING = 0, /* the line is not up */
-    CALL_ASKING,      /* REQUEST is awaited, or the ANSWER to it */
+    CALL_PROVING = 0, /* the stream is not up */
+    CALL_REQUESTING,  /* REQUEST is awaited, or the REPLY to it */
     CALL_WAITING,     /* server: nobody offers the service yet */
-    CALL_ASKED,       /* server: who offers it has been asked */
+    CALL_PENDING,     /* server: who offers it has been asked */
     CALL_UP,
     CALL_ENDING /* what is left is to be sent */
 };
@@ -50,12 +50,12 @@ struct daemon_call {
     uint8_t state;
     bool is_server, is_gone, is_full;
     struct daemon_call *next;
-    struct rnl_line *line;
-    struct daemon_caller *caller; /* who reaches; who serves, from ASKED on; or NULL */
+    struct rnl_secure_stream *stream;
+    struct daemon_caller *caller; /* who reaches; who serves, from PENDING on; or NULL */
     uint32_t number;
     uint64_t until_ns; /* 0 = no bound */
-    struct rnl_meet_call ask;
-    uint32_t uid, groups, group[RNL_LINE_GROUPS]; /* server: of who reaches */
+    struct rnl_meet_call request;
+    uint32_t uid, groups, group[RNL_DAEMON_MSG_GROUPS]; /* server: of who reaches */
 };
 
 struct daemon_hosts {
@@ -74,36 +74,36 @@ static uint32_t kind_of(const struct rnl_daemon *d)
 
 /* ---- messages ---- */
 
-static int send_msg(struct daemon_call *k, const struct rnl_line_msg *m)
+static int send_msg(struct daemon_call *k, const struct rnl_daemon_msg *m)
 {
-    unsigned char out[RNL_LINE_BYTES];
-    const size_t n = rnl_line_msg_encode(m, out);
-    return rnl_line_send(k->line, out, n);
+    unsigned char out[RNL_SECURE_STREAM_BYTES];
+    const size_t n = rnl_daemon_msg_encode(m, out);
+    return rnl_secure_stream_send(k->stream, out, n);
 }
 
 static int send_request(struct daemon_call *k)
 {
     const struct daemon_caller *c = k->caller;
-    struct rnl_line_msg m = {.kind = RNL_LINE_REQUEST, .uid = c->uid, .ask = k->ask};
-    m.groups = c->groups < RNL_LINE_GROUPS ? c->groups : RNL_LINE_GROUPS;
+    struct rnl_daemon_msg m = {.kind = RNL_DAEMON_MSG_REQUEST, .uid = c->uid, .request = k->request};
+    m.groups = c->groups < RNL_DAEMON_MSG_GROUPS ? c->groups : RNL_DAEMON_MSG_GROUPS;
     memcpy(m.group, c->group, m.groups * sizeof m.group[0]);
     return send_msg(k, &m);
 }
 
 /* Takes in who asks for what. A daemon of a user knows one user; that of a node believes the other node. */
-static void take_request(const struct rnl_daemon *d, struct daemon_call *k, const struct rnl_line_msg *m)
+static void take_request(const struct rnl_daemon *d, struct daemon_call *k, const struct rnl_daemon_msg *m)
 {
     unsigned char ip[RNL_MEET_IP_BYTES];
-    memcpy(ip, k->ask.ip, sizeof ip);
-    k->ask = m->ask;
-    memcpy(k->ask.ip, ip, sizeof ip);
+    memcpy(ip, k->request.ip, sizeof ip);
+    k->request = m->request;
+    memcpy(k->request.ip, ip, sizeof ip);
     k->uid = d->opt.of_node ? m->uid : d->own_uid;
     k->groups = d->opt.of_node ? m->groups : 1;
     memcpy(k->group, m->group, sizeof k->group);
     if (!d->opt.of_node)
         k->group[0] = getegid();
-    if (k->ask.flags & RNL_MEET_OWN_USER)
-        k->ask.uid = k->uid;
+    if (k->request.flags & RNL_MEET_OWN_USER)
+        k->request.uid = k->uid;
 }
 
 /* ---- the life of a call ---- */
@@ -125,10 +125,10 @@ static struct daemon_call *new_call(struct rnl_daemon *d, int fd, bool is_server
     for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
         (void)setsockopt(fd, options[i][0], options[i][1], &options[i][2], sizeof options[i][2]);
     *k = (struct daemon_call){.source = RNL_DAEMON_CALL, .is_server = is_server, .until_ns = d->now_ns + PROVE_NS};
-    k->line = rnl_line_new(fd, is_server, h->key, kind_of(d));
+    k->stream = rnl_secure_stream_new(fd, is_server, h->key, kind_of(d));
     struct epoll_event e = {.events = EPOLLIN, .data.ptr = k};
-    if (!k->line || epoll_ctl(d->epoll, EPOLL_CTL_ADD, fd, &e) < 0) {
-        rnl_line_free(k->line);
+    if (!k->stream || epoll_ctl(d->epoll, EPOLL_CTL_ADD, fd, &e) < 0) {
+        rnl_secure_stream_free(k->stream);
         free(k);
         return NULL;
     }
@@ -157,7 +157,7 @@ static void end_call(struct rnl_daemon *d, struct daemon_call *k)
 
 static void watch(struct rnl_daemon *d, struct daemon_call *k)
 {
-    const int left = k->is_gone ? 0 : rnl_line_flush(k->line);
+    const int left = k->is_gone ? 0 : rnl_secure_stream_flush(k->stream);
     if (left < 0 || (left == 0 && k->state == CALL_ENDING)) {
         end_call(d, k);
         return;
@@ -166,12 +166,12 @@ static void watch(struct rnl_daemon *d, struct daemon_call *k)
     if (k->is_gone || k->is_full == (left != 0))
         return;
     k->is_full = left != 0;
-    if (epoll_ctl(d->epoll, EPOLL_CTL_MOD, rnl_line_fd(k->line), &e) < 0)
+    if (epoll_ctl(d->epoll, EPOLL_CTL_MOD, rnl_secure_stream_fd(k->stream), &e) < 0)
         end_call(d, k);
 }
 
 /* Says a last word. */
-static void finish(struct rnl_daemon *d, struct daemon_call *k, const struct rnl_line_msg *m)
+static void finish(struct rnl_daemon *d, struct daemon_call *k, const struct rnl_daemon_msg *m)
 {
     part_from(k);
     if (k->is_gone)
@@ -185,14 +185,14 @@ static void finish(struct rnl_daemon *d, struct daemon_call *k, const struct rnl
         watch(d, k);
 }
 
-static void say_gone(struct rnl_daemon *d, struct daemon_call *k, uint32_t why)
+static void send_gone(struct rnl_daemon *d, struct daemon_call *k, uint32_t why)
 {
-    finish(d, k, &(struct rnl_line_msg){.kind = RNL_LINE_GONE, .why = why});
+    finish(d, k, &(struct rnl_daemon_msg){.kind = RNL_DAEMON_MSG_GONE, .why = why});
 }
 
 static void refuse(struct rnl_daemon *d, struct daemon_call *k, int status)
 {
-    finish(d, k, &(struct rnl_line_msg){.kind = RNL_LINE_ANSWER, .status = status});
+    finish(d, k, &(struct rnl_daemon_msg){.kind = RNL_DAEMON_MSG_REPLY, .status = status});
 }
 
 static void gone_came(struct rnl_daemon *d, struct daemon_call *k, uint32_t why)
@@ -200,7 +200,7 @@ static void gone_came(struct rnl_daemon *d, struct daemon_call *k, uint32_t why)
     const struct rnl_meet_msg msg = {
         .kind = RNL_MEET_GONE,
         .u.gone = {.call = k->number, .why = why == RNL_DEATH_LEFT ? RNL_DEATH_LEFT : RNL_DEATH_EXIT}};
-    if (rnl_daemon_say(k->caller, &msg) < 0)
+    if (rnl_daemon_send(k->caller, &msg) < 0)
         rnl_daemon_drop(d, k->caller);
     end_call(d, k);
 }
@@ -209,8 +209,8 @@ static void gone_came(struct rnl_daemon *d, struct daemon_call *k, uint32_t why)
 static void fail(struct rnl_daemon *d, struct daemon_call *k, int status)
 {
     if (k->caller && k->state < CALL_UP && !k->is_server)
-        rnl_daemon_say_result(d, k->caller, k->ask.ticket, status);
-    if (k->caller && k->state == CALL_ASKED)
+        rnl_daemon_send_result(d, k->caller, k->request.request_id, status);
+    if (k->caller && k->state == CALL_PENDING)
         gone_came(d, k, RNL_DEATH_EXIT);
     else
         end_call(d, k);
@@ -223,15 +223,15 @@ static bool is_crowded(const struct rnl_daemon *d, uint32_t uid)
 {
     uint32_t n = 0;
     for (const struct daemon_call *k = d->hosts->call; k && uid != d->own_uid; k = k->next)
-        n += k->is_server ? k->state > CALL_ASKING && k->uid == uid : k->caller && k->caller->uid == uid;
+        n += k->is_server ? k->state > CALL_REQUESTING && k->uid == uid : k->caller && k->caller->uid == uid;
     return n >= CALLS_OF_ONE;
 }
 
 /* Asks who offers the service, if anybody does. */
 static void serve_call(struct rnl_daemon *d, struct daemon_call *k)
 {
-    const struct daemon_service *s = rnl_daemon_find(d, k->ask.uid, k->ask.name);
-    if (!d->opt.of_node && k->ask.uid != d->own_uid) {
+    const struct daemon_service *s = rnl_daemon_find(d, k->request.uid, k->request.name);
+    if (!d->opt.of_node && k->request.uid != d->own_uid) {
         refuse(d, k, RNL_ERR_REFUSED);
         return;
     }
@@ -247,15 +247,15 @@ static void serve_call(struct rnl_daemon *d, struct daemon_call *k)
     }
     struct rnl_meet_msg msg = {.kind = RNL_MEET_CALLED};
     struct rnl_meet_called *m = &msg.u.called;
-    m->ticket = s->ticket;
+    m->request_id = s->request_id;
     m->call = k->number;
     m->uid = k->uid;
     m->gid = k->group[0];
-    m->place = k->ask.place;
-    memcpy(m->ip, k->ask.ip, sizeof m->ip);
-    memcpy(m->token, k->ask.token, sizeof m->token);
-    rnl_line_pair_key(k->line, m->key);
-    const int e = rnl_daemon_say(s->caller, &msg);
+    m->place = k->request.place;
+    memcpy(m->ip, k->request.ip, sizeof m->ip);
+    memcpy(m->token, k->request.token, sizeof m->token);
+    rnl_secure_stream_pair_key(k->stream, m->key);
+    const int e = rnl_daemon_send(s->caller, &msg);
     explicit_bzero(&msg, sizeof msg);
     if (e == RNL_NO_ROOM) {
         rnl_daemon_watch_room(d, s->caller, true);
@@ -264,7 +264,7 @@ static void serve_call(struct rnl_daemon *d, struct daemon_call *k)
     } else {
         k->caller = s->caller;
         k->caller->calls++;
-        k->state = CALL_ASKED;
+        k->state = CALL_PENDING;
     }
 }
 
@@ -283,17 +283,17 @@ static struct daemon_call *find_call(struct rnl_daemon *d, const struct daemon_c
     return k;
 }
 
-void rnl_daemon_answer_came(struct rnl_daemon *d, struct daemon_caller *c, const struct rnl_meet_answer *a)
+void rnl_daemon_reply_came(struct rnl_daemon *d, struct daemon_caller *c, const struct rnl_meet_reply *a)
 {
     struct daemon_call *k = find_call(d, c, a->call);
-    if (!k || k->state != CALL_ASKED)
+    if (!k || k->state != CALL_PENDING)
         return;
     if (a->status < 0) {
         refuse(d, k, a->status == RNL_NO_ROOM || a->status == RNL_BUSY ? a->status : RNL_ERR_REFUSED);
         return;
     }
-    const struct rnl_line_msg m = {
-        .kind = RNL_LINE_ANSWER, .uid = c->uid, .groups = 1, .group = {c->group[0]}, .place = a->place};
+    const struct rnl_daemon_msg m = {
+        .kind = RNL_DAEMON_MSG_REPLY, .uid = c->uid, .groups = 1, .group = {c->group[0]}, .place = a->place};
     k->state = CALL_UP;
     if (send_msg(k, &m) < 0)
         end_call(d, k);
@@ -303,18 +303,18 @@ void rnl_daemon_answer_came(struct rnl_daemon *d, struct daemon_caller *c, const
 
 /* ---- client ---- */
 
-static void met(struct rnl_daemon *d, struct daemon_call *k, const struct rnl_line_msg *answer)
+static void met(struct rnl_daemon *d, struct daemon_call *k, const struct rnl_daemon_msg *reply)
 {
     struct rnl_meet_msg msg = {.kind = RNL_MEET_MET};
     struct rnl_meet_met *m = &msg.u.met;
-    m->ticket = k->ask.ticket;
+    m->request_id = k->request.request_id;
     m->call = k->number;
-    m->uid = d->opt.of_node ? answer->uid : d->own_uid;
-    m->gid = d->opt.of_node ? answer->group[0] : getegid();
-    m->place = answer->place;
-    memcpy(m->ip, k->ask.ip, sizeof m->ip);
-    rnl_line_pair_key(k->line, m->key);
-    if (rnl_daemon_say(k->caller, &msg) < 0) {
+    m->uid = d->opt.of_node ? reply->uid : d->own_uid;
+    m->gid = d->opt.of_node ? reply->group[0] : getegid();
+    m->place = reply->place;
+    memcpy(m->ip, k->request.ip, sizeof m->ip);
+    rnl_secure_stream_pair_key(k->stream, m->key);
+    if (rnl_daemon_send(k->caller, &msg) < 0) {
         rnl_daemon_drop(d, k->caller); /* it does not read what it asked for */
     } else {
         k->state = CALL_UP;
@@ -325,14 +325,14 @@ static void met(struct rnl_daemon *d, struct daemon_call *k, const struct rnl_li
 
 static int dial(const struct rnl_daemon *d, const unsigned char ip[RNL_MEET_IP_BYTES], uint16_t port)
 {
-    return d->opt.net ? d->opt.net->dial(d->opt.net->arg, ip, port) : rnl_line_dial(ip, port);
+    return d->opt.net ? d->opt.net->dial(d->opt.net->arg, ip, port) : rnl_secure_stream_dial(ip, port);
 }
 
 void rnl_daemon_call_came(struct rnl_daemon *d, struct daemon_caller *c, const struct rnl_meet_call *q)
 {
     struct daemon_hosts *h = d->hosts;
     if (!h || (!d->opt.of_node && c->uid != d->own_uid) || c->uid == UINT32_MAX) {
-        rnl_daemon_say_result(d, c, q->ticket, h ? RNL_ERR_REFUSED : RNL_ERR_UNREACHABLE);
+        rnl_daemon_send_result(d, c, q->request_id, h ? RNL_ERR_REFUSED : RNL_ERR_UNREACHABLE);
         return;
     }
     const uint16_t own = d->opt.net ? d->opt.port : rnl_node_key_port(h->key, d->opt.of_node);
@@ -341,20 +341,20 @@ void rnl_daemon_call_came(struct rnl_daemon *d, struct daemon_caller *c, const s
     struct daemon_call *k = fd < 0 ? NULL : new_call(d, fd, false);
     if (!k) {
         const bool full = fd >= 0 || fd == -EMFILE || fd == -ENFILE || fd == -ENOBUFS || fd == -ENOMEM;
-        rnl_daemon_say_result(d, c, q->ticket, full ? RNL_NO_ROOM : RNL_ERR_UNREACHABLE);
+        rnl_daemon_send_result(d, c, q->request_id, full ? RNL_NO_ROOM : RNL_ERR_UNREACHABLE);
         return;
     }
-    k->ask = *q;
+    k->request = *q;
     k->caller = c;
     c->calls++;
 }
 
-void rnl_daemon_call_cancel(struct rnl_daemon *d, const struct daemon_caller *c, uint32_t ticket)
+void rnl_daemon_call_cancel(struct rnl_daemon *d, const struct daemon_caller *c, uint32_t request_id)
 {
     for (struct daemon_call *k = d->hosts ? d->hosts->call : NULL; k; k = k->next)
-        if (k->caller == c && !k->is_server && k->ask.ticket == ticket && k->state < CALL_UP) {
-            if (rnl_line_is_up(k->line))
-                say_gone(d, k, RNL_DEATH_LEFT); /* it may have been let in meanwhile */
+        if (k->caller == c && !k->is_server && k->request.request_id == request_id && k->state < CALL_UP) {
+            if (rnl_secure_stream_is_up(k->stream))
+                send_gone(d, k, RNL_DEATH_LEFT); /* it may have been let in meanwhile */
             else
                 end_call(d, k);
         }
@@ -366,7 +366,7 @@ void rnl_daemon_part_came(struct rnl_daemon *d, struct daemon_caller *c, uint32_
 {
     struct daemon_call *k = find_call(d, c, call);
     if (k && k->state == CALL_UP)
-        say_gone(d, k, RNL_DEATH_LEFT);
+        send_gone(d, k, RNL_DEATH_LEFT);
 }
 
 void rnl_daemon_hosts_forget(struct rnl_daemon *d, struct daemon_caller *c)
@@ -375,7 +375,7 @@ void rnl_daemon_hosts_forget(struct rnl_daemon *d, struct daemon_caller *c)
         if (k->caller != c)
             continue;
         if (k->state == CALL_UP) {
-            say_gone(d, k, RNL_DEATH_EXIT);
+            send_gone(d, k, RNL_DEATH_EXIT);
         } else if (k->is_server) { /* another process may offer the service */
             part_from(k);
             k->state = CALL_WAITING;
@@ -386,9 +386,9 @@ void rnl_daemon_hosts_forget(struct rnl_daemon *d, struct daemon_caller *c)
 }
 
 /* Takes in a message. Returns false if it is none that may come now. */
-static bool heard(struct rnl_daemon *d, struct daemon_call *k, const struct rnl_line_msg *m)
+static bool handle(struct rnl_daemon *d, struct daemon_call *k, const struct rnl_daemon_msg *m)
 {
-    if (k->is_server && k->state == CALL_ASKING && m->kind == RNL_LINE_REQUEST) {
+    if (k->is_server && k->state == CALL_REQUESTING && m->kind == RNL_DAEMON_MSG_REQUEST) {
         take_request(d, k, m);
         if (is_crowded(d, k->uid)) {
             refuse(d, k, RNL_NO_ROOM);
@@ -399,36 +399,36 @@ static bool heard(struct rnl_daemon *d, struct daemon_call *k, const struct rnl_
         serve_call(d, k);
         return true;
     }
-    if (!k->is_server && k->state == CALL_ASKING && m->kind == RNL_LINE_ANSWER) {
+    if (!k->is_server && k->state == CALL_REQUESTING && m->kind == RNL_DAEMON_MSG_REPLY) {
         if (m->status == 0)
             met(d, k, m);
         else
             fail(d, k, m->status == RNL_NO_ROOM || m->status == RNL_BUSY ? m->status : RNL_ERR_REFUSED);
         return true;
     }
-    if (k->state == CALL_UP && m->kind == RNL_LINE_GONE) {
+    if (k->state == CALL_UP && m->kind == RNL_DAEMON_MSG_GONE) {
         gone_came(d, k, m->why);
         return true;
     }
     return false;
 }
 
-static void hear_call(struct rnl_daemon *d, struct daemon_call *k)
+static void receive_call(struct rnl_daemon *d, struct daemon_call *k)
 {
-    unsigned char bytes[RNL_LINE_BYTES];
-    struct rnl_line_msg m;
+    unsigned char bytes[RNL_SECURE_STREAM_BYTES];
+    struct rnl_daemon_msg m;
     size_t n;
     int got = 1;
     while (got == 1 && !k->is_gone) {
-        got = rnl_line_receive(k->line, bytes, &n);
-        if (k->state == CALL_PROVING && rnl_line_is_up(k->line)) {
-            k->state = CALL_ASKING;
+        got = rnl_secure_stream_receive(k->stream, bytes, &n);
+        if (k->state == CALL_PROVING && rnl_secure_stream_is_up(k->stream)) {
+            k->state = CALL_REQUESTING;
             k->until_ns = k->is_server ? d->now_ns + PROVE_NS : 0;
             if (!k->is_server)
                 got = send_request(k);
         }
         if (got < 0 ||
-            (got == 1 && k->state != CALL_ENDING && (!rnl_line_msg_decode(bytes, n, &m) || !heard(d, k, &m))))
+            (got == 1 && k->state != CALL_ENDING && (!rnl_daemon_msg_decode(bytes, n, &m) || !handle(d, k, &m))))
             fail(d, k, RNL_ERR_UNREACHABLE);
     }
     if (!k->is_gone)
@@ -472,7 +472,7 @@ static void accept_calls(struct rnl_daemon *d)
             return;
         }
         const int fd = d->opt.net ? d->opt.net->accept(d->opt.net->arg, d->hosts->listen, ip)
-                                  : rnl_line_accept(d->hosts->listen, ip);
+                                  : rnl_secure_stream_accept(d->hosts->listen, ip);
         if (fd < 0) {
             deafen(d, fd == -EMFILE || fd == -ENFILE || fd == -ENOBUFS || fd == -ENOMEM);
             return;
@@ -481,7 +481,7 @@ static void accept_calls(struct rnl_daemon *d)
             end_call(d, oldest);
         struct daemon_call *k = new_call(d, fd, true);
         if (k)
-            memcpy(k->ask.ip, ip, sizeof ip);
+            memcpy(k->request.ip, ip, sizeof ip);
     }
 }
 
@@ -492,7 +492,7 @@ void rnl_daemon_hosts_event(struct rnl_daemon *d, void *source, uint32_t events)
     if (k->source == RNL_DAEMON_HOSTS)
         accept_calls(d);
     else if (!k->is_gone)
-        hear_call(d, k);
+        receive_call(d, k);
 }
 
 void rnl_daemon_hosts_late(struct rnl_daemon *d)
@@ -507,7 +507,7 @@ void rnl_daemon_hosts_late(struct rnl_daemon *d)
         if (k->is_gone) {
             *at = k->next;
             h->calls--;
-            rnl_line_free(k->line);
+            rnl_secure_stream_free(k->stream);
             free(k);
             continue;
         }
@@ -544,7 +544,7 @@ static int begin(struct rnl_daemon *d)
         status = rnl_node_key_read(d->opt.key ? d->opt.key : file, h->key);
     if (status == 0) {
         const uint16_t port = d->opt.port ? d->opt.port : rnl_node_key_port(h->key, d->opt.of_node);
-        h->listen = net ? net->listen(net->arg, port) : rnl_line_listen(port);
+        h->listen = net ? net->listen(net->arg, port) : rnl_secure_stream_listen(port);
         const int why = h->listen < 0 ? -h->listen : epoll_ctl(d->epoll, EPOLL_CTL_ADD, h->listen, &e) < 0 ? errno : 0;
         if (why)
             status = rnl_fail_errno(RNL_ERR_SYSTEM, why,
@@ -575,7 +575,7 @@ void rnl_daemon_hosts_free(struct rnl_daemon *d)
     for (struct daemon_call *k = h->call, *next; k; k = next) {
         next = k->next;
         part_from(k);
-        rnl_line_free(k->line);
+        rnl_secure_stream_free(k->stream);
         free(k);
     }
     if (h->listen >= 0)

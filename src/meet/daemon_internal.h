@@ -35,7 +35,7 @@ struct daemon_service {
     uint32_t uid;
     char name[RNL_MEET_NAME_BYTES];
     struct daemon_caller *caller;
-    uint32_t ticket;
+    uint32_t request_id;
     struct rnl_meet_admit *who; /* NULL = the same user */
     struct daemon_service *next;
 };
@@ -64,9 +64,9 @@ int rnl_daemon_listen(const struct rnl_daemon_options *);
 
 struct daemon_service *rnl_daemon_find(struct rnl_daemon *, uint32_t uid, const char name[RNL_MEET_NAME_BYTES]);
 bool rnl_daemon_admits(const struct daemon_service *, uint32_t uid, const uint32_t *group, uint32_t groups);
-void rnl_daemon_say_result(struct rnl_daemon *, struct daemon_caller *, uint32_t ticket, int status);
+void rnl_daemon_send_result(struct rnl_daemon *, struct daemon_caller *, uint32_t request_id, int status);
 /* Sends a message without a descriptor, and wipes its bytes. Returns what rnl_seqpacket_send does. */
-int rnl_daemon_say(const struct daemon_caller *, const struct rnl_meet_msg *);
+int rnl_daemon_send(const struct daemon_caller *, const struct rnl_meet_msg *);
 void rnl_daemon_drop(struct rnl_daemon *, struct daemon_caller *);
 void rnl_daemon_watch_room(struct rnl_daemon *, struct daemon_caller *, bool is_full);
 void rnl_daemon_due(struct rnl_daemon *, uint64_t at_ns); /* asks for a step at that time */
@@ -81,9 +81,9 @@ void rnl_daemon_hosts_event(struct rnl_daemon *, void *source, uint32_t events);
 void rnl_daemon_hosts_late(struct rnl_daemon *); /* ends what is over, and what is too late; frees */
 /* What callers ask. */
 void rnl_daemon_call_came(struct rnl_daemon *, struct daemon_caller *, const struct rnl_meet_call *);
-void rnl_daemon_answer_came(struct rnl_daemon *, struct daemon_caller *, const struct rnl_meet_answer *);
+void rnl_daemon_reply_came(struct rnl_daemon *, struct daemon_caller *, const struct rnl_meet_reply *);
 void rnl_daemon_part_came(struct rnl_daemon *, struct daemon_caller *, uint32_t call);
-void rnl_daemon_call_cancel(struct rnl_daemon *, const struct daemon_caller *, uint32_t ticket);
+void rnl_daemon_call_cancel(struct rnl_daemon *, const struct daemon_caller *, uint32_t request_id);
 void rnl_daemon_hosts_forget(struct rnl_daemon *, struct daemon_caller *); /* it is gone */
 void rnl_daemon_hosts_serve(struct rnl_daemon *); /* services or room are there that were not before */
 

@@ -24,7 +24,7 @@ int rnl_meet_give(struct rnl_env *env, uint32_t rank, uint32_t tag, int fd)
 {
     struct meet_slot *s = &rnl_meet_of(env)->slot[rank];
     const struct rnl_meet_msg msg = {.kind = RNL_MEET_GIVE, .u.give = {.tag = tag}};
-    int e = s->state == MEET_UP && s->sock >= 0 ? rnl_meet_say(s->sock, &msg, fd) : -EPIPE;
+    int e = s->state == MEET_UP && s->sock >= 0 ? rnl_meet_send(s->sock, &msg, fd) : -EPIPE;
     return e < 0 ? rnl_fail_errno(RNL_ERR_SYSTEM, -e, "cannot send a descriptor to peer %u", rank) : 0;
 }
 

@@ -33,7 +33,7 @@
 
 /* ---- sending ---- */
 
-static int say_hello(const struct meet *m, const struct meet_slot *s)
+static int send_hello(const struct meet *m, const struct meet_slot *s)
 {
     struct rnl_meet_msg msg = {.kind = RNL_MEET_HELLO};
     msg.u.hello.channel_bytes = RNL_CHANNEL_BYTES;
@@ -41,13 +41,13 @@ static int say_hello(const struct meet *m, const struct meet_slot *s)
     msg.u.hello.pair = s->pair;
     memcpy(msg.u.hello.token, s->token, sizeof s->token);
     memcpy(msg.u.hello.own, m->address, sizeof m->address);
-    return rnl_meet_say(s->sock, &msg, s->offers ? s->segment : -1);
+    return rnl_meet_send(s->sock, &msg, s->offers ? s->segment : -1);
 }
 
-void rnl_meet_say_denied(int sock, enum rnl_denied why)
+void rnl_meet_send_denied(int sock, enum rnl_denied why)
 {
     const struct rnl_meet_msg msg = {.kind = RNL_MEET_DENIED, .u.denied = {.why = why}};
-    (void)!rnl_meet_say(sock, &msg, -1);
+    (void)!rnl_meet_send(sock, &msg, -1);
 }
 
 /* ---- beginning ---- */
@@ -89,8 +89,8 @@ int rnl_meet_offer(struct meet *m, uint32_t rank, int sock)
     status = rnl_meet_take_sock(m, rank, sock);
     if (status < 0)
         return status;
-    s->asks_pidfd = setsockopt(sock, SOL_SOCKET, SO_PASSPIDFD, &on, sizeof on) == 0; /* from Linux 6.5 on */
-    int e = say_hello(m, s);
+    s->wants_pidfd = setsockopt(sock, SOL_SOCKET, SO_PASSPIDFD, &on, sizeof on) == 0; /* from Linux 6.5 on */
+    int e = send_hello(m, s);
     return e < 0 ? rnl_fail_errno(RNL_ERR_SYSTEM, -e, "cannot send a greeting to a peer") : 0;
 }
 
@@ -167,21 +167,21 @@ static void welcome(struct meet *m, uint32_t rank)
 {
     struct meet_slot *s = &m->slot[rank];
     if (up(m, rank) < 0) {
-        rnl_meet_say_denied(s->sock, RNL_DENIED_NO_ROOM);
+        rnl_meet_send_denied(s->sock, RNL_DENIED_NO_ROOM);
         rnl_meet_failed(m, rank, RNL_ERR_NO_MEMORY);
-    } else if (s->state == MEET_UP && say_hello(m, s) < 0) {
+    } else if (s->state == MEET_UP && send_hello(m, s) < 0) {
         rnl_meet_ended(m, rank, RNL_DEATH_LEFT, 0);
     }
 }
 
 void rnl_meet_deny(struct meet *m, uint32_t rank, enum rnl_denied why)
 {
-    if (m->slot[rank].is_far) {
-        rnl_meet_asks_no_more(m, &m->slot[rank]);
-        rnl_meet_answer_far(m, rank, why == RNL_DENIED_NO_ROOM ? RNL_NO_ROOM : RNL_ERR_REFUSED);
+    if (m->slot[rank].is_remote) {
+        rnl_meet_end_request(m, &m->slot[rank]);
+        rnl_meet_reply_remote(m, rank, why == RNL_DENIED_NO_ROOM ? RNL_NO_ROOM : RNL_ERR_REFUSED);
         return;
     }
-    rnl_meet_say_denied(m->slot[rank].sock, why);
+    rnl_meet_send_denied(m->slot[rank].sock, why);
     rnl_meet_failed(m, rank, RNL_ERR_REFUSED);
 }
 
@@ -239,39 +239,39 @@ static void take_place(struct meet *m, uint32_t from, uint32_t to)
     if (epoll_ctl(m->epoll, EPOLL_CTL_MOD, sock, &e) == 0)
         f->sock = -1;
     t->sock = f->sock < 0 ? sock : -1;
-    t->offers = t->asks_pidfd = t->gives_way = false;
+    t->offers = t->wants_pidfd = t->yields = false;
     t->due_ns = 0;
     rnl_meet_abandon(m, from);
 }
 
 /* Somebody has come by the address whom this endpoint has inserted, or has as a peer, too. Returns the slot in which it
  * is to go on, or 0: this connection is one too many. */
-static uint32_t settle(struct meet *m, uint32_t rank, const struct rnl_meet_hello *hello, uint32_t uid)
+static uint32_t choose_slot(struct meet *m, uint32_t rank, const struct rnl_meet_hello *hello, uint32_t uid)
 {
     for (uint32_t i = 1; i < m->env.size; i++) {
         struct meet_slot *s = &m->slot[i];
         if (i == rank || s->state != MEET_UP || s->cred.uid != uid || memcmp(s->at, hello->own, sizeof s->at) != 0)
             continue;
-        rnl_meet_hear_slot(m, i); /* it may have left before it came again */
+        rnl_meet_receive_slot(m, i); /* it may have left before it came again */
         if (s->state == MEET_UP)
             return 0;
     }
     uint32_t twin = rnl_meet_inserted(m, uid, hello->own);
     if (!twin)
         return rank;
-    if (memcmp(m->address, hello->own, sizeof m->address) < 0 && !m->slot[twin].gives_way)
+    if (memcmp(m->address, hello->own, sizeof m->address) < 0 && !m->slot[twin].yields)
         return 0;
     take_place(m, rank, twin);
     return twin;
 }
 
 /* The other endpoint keeps the connection that it has offered: that one is about to come, or is here. */
-void rnl_meet_give_way(struct meet *m, uint32_t rank)
+void rnl_meet_yield(struct meet *m, uint32_t rank)
 {
     struct meet_slot *s = &m->slot[rank];
     rnl_meet_hang_up(m, s);
     s->by_name = false;
-    s->gives_way = true;
+    s->yields = true;
     s->due_ns = m->now_ns + GREETING_NS;
     rnl_meet_due(m, s->due_ns);
 }
@@ -281,11 +281,11 @@ void rnl_meet_give_way(struct meet *m, uint32_t rank)
 static void await_program(struct meet *m, uint32_t rank)
 {
     struct meet_slot *s = &m->slot[rank];
-    s->state = MEET_KNOCKING;
+    s->state = MEET_REQUESTING;
     s->due_ns = m->now_ns + GREETING_NS;
     rnl_meet_due(m, s->due_ns);
-    m->knocks++;
-    rnl_meet_tell(m);
+    m->requests++;
+    rnl_meet_notify(m);
 }
 
 static void hello_came(struct meet *m, uint32_t rank, const struct rnl_meet_hello *hello, struct rnl_seqpacket *p)
@@ -301,10 +301,10 @@ static void hello_came(struct meet *m, uint32_t rank, const struct rnl_meet_hell
         rnl_meet_deny(m, rank, RNL_DENIED_ADMIT);
         return;
     }
-    if (s->asks_pidfd)
+    if (s->wants_pidfd)
         (void)!setsockopt(s->sock, SOL_SOCKET, SO_PASSPIDFD, &off, sizeof off);
     if (s->service && s->service == m->listener) {
-        uint32_t other = settle(m, rank, hello, rnl_who_uid(p->uid));
+        uint32_t other = choose_slot(m, rank, hello, rnl_who_uid(p->uid));
         if (!other) {
             rnl_meet_deny(m, rank, RNL_DENIED_TWICE);
             return;
@@ -344,19 +344,19 @@ void rnl_meet_greeted(struct meet *m, uint32_t rank, const struct rnl_meet_msg *
     else if (denied && msg->u.denied.why == RNL_DENIED_NO_ROOM)
         rnl_meet_hung_up(m, rank); /* it may have room later */
     else if (denied && msg->u.denied.why == RNL_DENIED_TWICE && m->slot[rank].by_address)
-        rnl_meet_give_way(m, rank);
+        rnl_meet_yield(m, rank);
     else
         rnl_meet_failed(m, rank, denied ? RNL_ERR_REFUSED : RNL_ERR_UNREACHABLE);
 }
 
 /* ---- peers of other hosts ---- */
 
-void rnl_meet_answer_far(struct meet *m, uint32_t rank, int status)
+void rnl_meet_reply_remote(struct meet *m, uint32_t rank, int status)
 {
-    const uint32_t call = rnl_meet_far_call_of(m, rank);
+    const uint32_t call = rnl_meet_remote_call_of(m, rank);
     if (status == 0)
-        status = rnl_meet_far_up(m, rank) < 0 ? RNL_NO_ROOM : 0;
-    const int e = rnl_meet_far_say(m, call, rank, status);
+        status = rnl_meet_remote_up(m, rank) < 0 ? RNL_NO_ROOM : 0;
+    const int e = rnl_meet_remote_reply(m, call, rank, status);
     if (status < 0)
         rnl_meet_failed(m, rank, status);
     else if (e < 0)
@@ -368,17 +368,17 @@ void rnl_meet_answer_far(struct meet *m, uint32_t rank, int status)
 static int place_for(struct meet *m, struct meet_service *s, const struct rnl_meet_called *c)
 {
     for (uint32_t i = 1; s == m->listener && i < m->env.size; i++)
-        if (m->slot[i].state == MEET_UP && m->slot[i].is_far && m->slot[i].cred.uid == c->uid &&
+        if (m->slot[i].state == MEET_UP && m->slot[i].is_remote && m->slot[i].cred.uid == c->uid &&
             memcmp(m->slot[i].at, c->place.own, sizeof m->slot[i].at) == 0)
             return RNL_BUSY;
     const uint32_t twin = s == m->listener ? rnl_meet_inserted(m, c->uid, c->place.own) : 0;
     if (!twin)
         return rnl_meet_claim_for(m, c->uid, s);
-    if (memcmp(m->address, c->place.own, sizeof m->address) < 0 && !m->slot[twin].gives_way)
+    if (memcmp(m->address, c->place.own, sizeof m->address) < 0 && !m->slot[twin].yields)
         return RNL_BUSY;
     if (m->slot[twin].by_name)
         rnl_meet_cancel(m, twin);
-    m->slot[twin].gives_way = false;
+    m->slot[twin].yields = false;
     m->slot[twin].due_ns = 0;
     return (int)twin;
 }
@@ -386,35 +386,35 @@ static int place_for(struct meet *m, struct meet_service *s, const struct rnl_me
 void rnl_meet_called(struct meet *m, struct meet_service *s, const struct rnl_meet_called *c)
 {
     const bool has_token = s && (s != m->listener || sodium_memcmp(c->token, m->token, sizeof m->token) == 0);
-    const int rank = !has_token ? RNL_ERR_REFUSED : rnl_meet_far_begin(m) < 0 ? RNL_NO_ROOM : place_for(m, s, c);
+    const int rank = !has_token ? RNL_ERR_REFUSED : rnl_meet_remote_begin(m) < 0 ? RNL_NO_ROOM : place_for(m, s, c);
     if (rank < 0) {
-        (void)!rnl_meet_far_say(m, c->call, 0, rank == RNL_ERR_REFUSED || rank == RNL_BUSY ? rank : RNL_NO_ROOM);
+        (void)!rnl_meet_remote_reply(m, c->call, 0, rank == RNL_ERR_REFUSED || rank == RNL_BUSY ? rank : RNL_NO_ROOM);
         return;
     }
     m->slot[rank].cred = (struct rnl_cred){.uid = c->uid, .gid = c->gid};
-    rnl_meet_far_take(m, (uint32_t)rank, c->call, &c->place, c->ip, c->key);
+    rnl_meet_remote_take(m, (uint32_t)rank, c->call, &c->place, c->ip, c->key);
     if (s->f && !m->slot[rank].is_ours)
         await_program(m, (uint32_t)rank);
     else
-        rnl_meet_answer_far(m, (uint32_t)rank, 0);
+        rnl_meet_reply_remote(m, (uint32_t)rank, 0);
 }
 
-void rnl_meet_met_far(struct meet *m, uint32_t rank, const struct rnl_meet_met *c)
+void rnl_meet_met_remote(struct meet *m, uint32_t rank, const struct rnl_meet_met *c)
 {
     m->slot[rank].cred = (struct rnl_cred){.uid = c->uid, .gid = c->gid};
-    rnl_meet_far_take(m, rank, c->call, &c->place, c->ip, c->key);
-    if (rnl_meet_far_up(m, rank) < 0)
+    rnl_meet_remote_take(m, rank, c->call, &c->place, c->ip, c->key);
+    if (rnl_meet_remote_up(m, rank) < 0)
         rnl_meet_failed(m, rank, RNL_ERR_NO_MEMORY);
 }
 
-void rnl_meet_answer(struct rnl_env *env, uint32_t rank, int is_welcome)
+void rnl_meet_reply(struct rnl_env *env, uint32_t rank, int is_welcome)
 {
     struct meet *m = rnl_meet_of(env);
-    if (m->slot[rank].state != MEET_KNOCKING)
+    if (m->slot[rank].state != MEET_REQUESTING)
         return;
-    rnl_meet_asks_no_more(m, &m->slot[rank]);
-    if (is_welcome && m->slot[rank].is_far)
-        rnl_meet_answer_far(m, rank, 0);
+    rnl_meet_end_request(m, &m->slot[rank]);
+    if (is_welcome && m->slot[rank].is_remote)
+        rnl_meet_reply_remote(m, rank, 0);
     else if (is_welcome)
         welcome(m, rank);
     else

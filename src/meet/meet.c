@@ -33,7 +33,7 @@ enum { PEERS_MAX = 1023, PEERS = 255, EVENTS = 64 };
 static void notify(void *arg, uint32_t rank)
 {
     (void)rank; /* 0: nobody else is here */
-    rnl_meet_tell(arg);
+    rnl_meet_notify(arg);
 }
 
 static void take(struct meet *m, const struct epoll_event *e)
@@ -46,18 +46,18 @@ static void take(struct meet *m, const struct epoll_event *e)
         break;
     case MEET_SOCK:
         if (m->slot[index].state == MEET_AWAITING)
-            rnl_meet_hear_program(m, index);
+            rnl_meet_receive_program(m, index);
         else
-            rnl_meet_hear_slot(m, index);
+            rnl_meet_receive_slot(m, index);
         break;
     case MEET_WATCH:
         rnl_meet_watched(m, index);
         break;
     case MEET_LINK:
-        rnl_meet_hear_link(m, index);
+        rnl_meet_receive_link(m, index);
         break;
     case MEET_LISTEN:
-        rnl_meet_hear_listener(m);
+        rnl_meet_receive_listener(m);
         break;
     }
 }
@@ -102,29 +102,29 @@ static void sleep_until(struct meet *m, uint64_t deadline_ns)
 /* ---- events ---- */
 
 /* No segment tells the endpoint of a peer on another host. */
-static int next_far(struct meet *m, struct rnl_event *out)
+static int next_remote(struct meet *m, struct rnl_event *out)
 {
-    for (uint32_t i = 1; m->news && i < m->env.size; i++) {
+    for (uint32_t i = 1; m->unreported && i < m->env.size; i++) {
         struct meet_slot *s = &m->slot[i];
-        if (!s->is_far || s->state != MEET_UP || s->is_told)
+        if (!s->is_remote || s->state != MEET_UP || s->is_reported)
             continue;
-        s->is_told = true;
+        s->is_reported = true;
         *out = (struct rnl_event){.kind = RNL_EVENT_RETURN, .rank = i, .incarnation = s->incarnation};
         return 1;
     }
-    m->news = 0;
+    m->unreported = 0;
     return 0;
 }
 
-static int next_knock(struct meet *m, struct rnl_event *out)
+static int next_request(struct meet *m, struct rnl_event *out)
 {
-    for (uint32_t i = 1; m->knocks && i < m->env.size; i++) {
+    for (uint32_t i = 1; m->requests && i < m->env.size; i++) {
         struct meet_slot *s = &m->slot[i];
-        if (s->state != MEET_KNOCKING || s->is_announced)
+        if (s->state != MEET_REQUESTING || s->is_announced)
             continue;
         s->is_announced = true;
-        m->knocks--;
-        *out = (struct rnl_event){.kind = RNL_EVENT_KNOCK, .rank = i};
+        m->requests--;
+        *out = (struct rnl_event){.kind = RNL_EVENT_CONNECTION_REQUEST, .rank = i};
         return 1;
     }
     return 0;
@@ -132,7 +132,7 @@ static int next_knock(struct meet *m, struct rnl_event *out)
 
 static int next_event(struct meet *m, struct rnl_event *out)
 {
-    return rnl_membership_event(m->members, 0, out) || next_far(m, out) || next_knock(m, out);
+    return rnl_membership_event(m->members, 0, out) || next_remote(m, out) || next_request(m, out);
 }
 
 static int meet_event(struct rnl_env *env, struct rnl_event *out)
@@ -189,16 +189,16 @@ static int meet_segment_open(struct rnl_env *env, uint32_t rank, size_t bytes, u
     if (status < 0)
         return status;
     uint64_t now = rnl_meet_now(m), end = wait_ns < UINT64_MAX - now ? now + wait_ns : UINT64_MAX;
-    while (s->state == MEET_GREETING || s->state == MEET_AWAITING || s->state == MEET_KNOCKING) {
+    while (s->state == MEET_GREETING || s->state == MEET_AWAITING || s->state == MEET_REQUESTING) {
         look(m);
-        if (s->state == MEET_KNOCKING || (s->state <= MEET_GREETING && rnl_meet_now(m) >= end))
+        if (s->state == MEET_REQUESTING || (s->state <= MEET_GREETING && rnl_meet_now(m) >= end))
             return rnl_fail(RNL_NO_ROOM, "peer %u has not been introduced yet: try again later", rank);
         if (s->state <= MEET_GREETING)
             sleep_until(m, end);
     }
     if (rank != 0 && (s->state == MEET_FREE || s->state == MEET_LEFT))
         return rnl_fail(RNL_ERR_RANK, "there is no peer %u: nobody has been introduced by this number", rank);
-    if (s->is_far && s->state == MEET_UP)
+    if (s->is_remote && s->state == MEET_UP)
         return RNL_NO_ROOM; /* nothing is shared with a peer of another host */
     if (!s->shared || s->shared->bytes != bytes)
         return rnl_fail(RNL_ERR_PEER_DEAD, "peer %u is gone: there is no segment to share with it", rank);
@@ -250,7 +250,7 @@ static void meet_segment_settle(struct rnl_env *env, int segment)
 
 static void meet_segment_close(struct rnl_env *env, int segment)
 {
-    (void)env, (void)segment; /* one that was not settled may be opened again, and goes with its slot */
+    (void)env, (void)segment; /* one that was not mapped for good may be opened again, and goes with its slot */
 }
 
 /* ---- waiting ---- */
@@ -369,7 +369,7 @@ static void meet_free(struct meet *m)
     if (m->heads)
         munmap(m->heads, (size_t)m->env.size * RNL_SEGMENT_HEAD);
     free(m->bells);
-    rnl_meet_far_free(m);
+    rnl_meet_remote_free(m);
     free(m->slot);
     explicit_bzero(m->token, sizeof m->token);
     free(m);
@@ -384,7 +384,7 @@ static void meet_close(struct rnl_env *env)
 static int take_given(struct rnl_env *env, uint32_t rank, uint32_t tag, size_t bytes, int *fd)
 {
     if (fd && rnl_meet_lacks(rnl_meet_of(env), rank, tag))
-        rnl_meet_hear_slot(rnl_meet_of(env), rank);
+        rnl_meet_receive_slot(rnl_meet_of(env), rank);
     return rnl_meet_take(env, rank, tag, bytes, fd);
 }
 
@@ -397,8 +397,8 @@ static const struct rnl_meet_ops introductions = {
     .insert = rnl_meet_insert,
     .address = rnl_meet_address,
     .met = rnl_meet_met,
-    .knock = rnl_meet_knock,
-    .answer = rnl_meet_answer,
+    .request = rnl_meet_request,
+    .reply = rnl_meet_reply,
     .cred = rnl_meet_cred,
     .is = rnl_meet_is,
     .leave = rnl_meet_leave,
@@ -444,7 +444,7 @@ const struct rnl_env_ops rnl_meet_real_ops = {
     .close = meet_close,
     .park_on = meet_park_on,
     .fd_watch = meet_fd_watch,
-    .rank_address = rnl_meet_far_address,
+    .rank_address = rnl_meet_remote_address,
 };
 
 static int make_tables(struct meet *m)

@@ -15,14 +15,14 @@ static_assert(sizeof(struct rnl_meet_denied) == 16, "DENIED");
 static_assert(sizeof(struct rnl_meet_greet) == 8, "GREET");
 static_assert(sizeof(struct rnl_meet_serve) == 336, "SERVE");
 static_assert(offsetof(struct rnl_meet_serve, uid) == 80, "SERVE.uid");
-static_assert(sizeof(struct rnl_meet_ticket) == 8, "UNSERVE, CANCEL, LIST");
+static_assert(sizeof(struct rnl_meet_request_id) == 8, "UNSERVE, CANCEL, LIST");
 static_assert(sizeof(struct rnl_meet_give) == 8, "GIVE");
 static_assert(sizeof(struct rnl_meet_reach) == 72, "REACH");
 static_assert(sizeof(struct rnl_meet_result) == 8, "RESULT");
-static_assert(sizeof(struct rnl_meet_knock) == 16, "KNOCK");
+static_assert(sizeof(struct rnl_meet_request) == 16, "REQUEST");
 static_assert(sizeof(struct rnl_meet_listed) == 80, "LISTED");
 static_assert(sizeof(struct rnl_meet_call) == 136, "CALL");
-static_assert(sizeof(struct rnl_meet_answer) == 32, "ANSWER");
+static_assert(sizeof(struct rnl_meet_reply) == 32, "REPLY");
 static_assert(sizeof(struct rnl_meet_called) == 104, "CALLED");
 static_assert(sizeof(struct rnl_meet_met) == 88, "MET");
 static_assert(sizeof(struct rnl_meet_gone) == 8, "GONE");
@@ -49,19 +49,19 @@ static int body_bytes(uint32_t kind)
     case RNL_MEET_CANCEL:
     case RNL_MEET_LIST:
     case RNL_MEET_PART:
-        return sizeof(struct rnl_meet_ticket);
+        return sizeof(struct rnl_meet_request_id);
     case RNL_MEET_REACH:
         return sizeof(struct rnl_meet_reach);
     case RNL_MEET_RESULT:
         return sizeof(struct rnl_meet_result);
-    case RNL_MEET_KNOCK:
-        return sizeof(struct rnl_meet_knock);
+    case RNL_MEET_REQUEST:
+        return sizeof(struct rnl_meet_request);
     case RNL_MEET_LISTED:
         return sizeof(struct rnl_meet_listed);
     case RNL_MEET_CALL:
         return sizeof(struct rnl_meet_call);
-    case RNL_MEET_ANSWER:
-        return sizeof(struct rnl_meet_answer);
+    case RNL_MEET_REPLY:
+        return sizeof(struct rnl_meet_reply);
     case RNL_MEET_CALLED:
         return sizeof(struct rnl_meet_called);
     case RNL_MEET_MET:
@@ -79,7 +79,7 @@ static bool has_version(uint32_t kind)
 
 unsigned rnl_meet_fds(const struct rnl_meet_msg *msg)
 {
-    return msg->kind == RNL_MEET_REACH || msg->kind == RNL_MEET_KNOCK || msg->kind == RNL_MEET_GIVE ||
+    return msg->kind == RNL_MEET_REACH || msg->kind == RNL_MEET_REQUEST || msg->kind == RNL_MEET_GIVE ||
            (msg->kind == RNL_MEET_HELLO && msg->u.hello.offers);
 }
 
@@ -138,7 +138,7 @@ static bool good_body(const struct rnl_meet_msg *m)
     case RNL_MEET_CANCEL:
     case RNL_MEET_LIST:
     case RNL_MEET_PART:
-        return m->u.ticket.zero == 0;
+        return m->u.request_id.zero == 0;
     case RNL_MEET_GIVE:
         return m->u.give.zero == 0;
     case RNL_MEET_REACH:
@@ -146,8 +146,8 @@ static bool good_body(const struct rnl_meet_msg *m)
     case RNL_MEET_CALL:
         return m->u.call.flags <= RNL_MEET_OWN_USER && m->u.call.port <= UINT16_MAX && good_place(&m->u.call.place) &&
                good_name(m->u.call.name);
-    case RNL_MEET_ANSWER:
-        return m->u.answer.status <= 0 && (m->u.answer.status < 0 || good_place(&m->u.answer.place));
+    case RNL_MEET_REPLY:
+        return m->u.reply.status <= 0 && (m->u.reply.status < 0 || good_place(&m->u.reply.place));
     case RNL_MEET_CALLED:
         return good_place(&m->u.called.place);
     case RNL_MEET_MET:

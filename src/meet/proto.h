@@ -18,30 +18,30 @@
  *   (one byte)                                        wakes the receiver, or makes its descriptor readable
  *   endpoint to daemon
  *   GREET   | magic 4 | version 4 |
- *   SERVE   | ticket 4 | flags 4 | uids 4 | gids 4 | name 64 | uid 4 x 32 | gid 4 x 32 |    struct rnl_admit
- *   UNSERVE | ticket 4 | 0 4 |                        the ticket of SERVE
- *   REACH   | ticket 4 | uid 4 | name 64 |            with one end of a pair of sockets, in which HELLO waits already
- *   CANCEL  | ticket 4 | 0 4 |                        the ticket of REACH
+ *   SERVE   | id 4 | flags 4 | uids 4 | gids 4 | name 64 | uid 4 x 32 | gid 4 x 32 |        struct rnl_admit
+ *   UNSERVE | id 4 | 0 4 |                            the id of SERVE
+ *   REACH   | id 4 | uid 4 | name 64 |                with one end of a pair of sockets, in which HELLO waits already
+ *   CANCEL  | id 4 | 0 4 |                            the id of REACH
  *   LIST    | cursor 4 | 0 4 |                        asks for the next service; 0 for the first
- *   CALL    | ticket 4 | uid 4 | flags 4 | port 4 | place 24 | ip 16 | token 16 | name 64 |   REACH on another host
- *   ANSWER  | call 4 | status 4 | place 24 |          of CALLED: 0, and where the sender is; or why it is refused
+ *   CALL    | id 4 | uid 4 | flags 4 | port 4 | place 24 | ip 16 | token 16 | name 64 |       REACH on another host
+ *   REPLY   | call 4 | status 4 | place 24 |          of CALLED: 0, and where the sender is; or why it is refused
  *   PART    | call 4 | 0 4 |                          the sender leaves that peer
  *   daemon to endpoint
- *   RESULT  | ticket 4 | status 4 |                   of SERVE: 0, or why not; of REACH: why not
- *   KNOCK   | ticket 4 | uid 4 | gid 4 | pid 4 |      of SERVE; who sent REACH, with the socket that came with it
+ *   RESULT  | id 4 | status 4 |                       of SERVE: 0, or why not; of REACH: why not
+ *   REQUEST | id 4 | uid 4 | gid 4 | pid 4 |          of SERVE; who sent REACH, with the socket that came with it
  *   LISTED  | cursor 4 | uid 4 | pid 4 | 0 4 | name 64 |  one that the caller may reach; no name: no more
- *   CALLED  | ticket 4 | call 4 | uid 4 | gid 4 | place 24 | ip 16 | token 16 | key 32 |   of SERVE: who sent CALL
- *   MET     | ticket 4 | call 4 | uid 4 | gid 4 | place 24 | ip 16 | key 32 |              of CALL: the peer's ANSWER
+ *   CALLED  | id 4 | call 4 | uid 4 | gid 4 | place 24 | ip 16 | token 16 | key 32 |       of SERVE: who sent CALL
+ *   MET     | id 4 | call 4 | uid 4 | gid 4 | place 24 | ip 16 | key 32 |                  of CALL: the peer's REPLY
  *   GONE    | call 4 | why 4 |                        that peer is: enum rnl_death_reason, EXIT or LEFT
  *
- * Between hosts: call is a number of the daemon's for the pair; key is the pair's (meet/line.h); place is where an
+ * Between hosts: call is a number of the daemon's for the pair; key is the pair's (secure_stream.h); place is where an
  * endpoint is found and what it calls the other one: | port of its UDP socket 4 | rank 4 | own 16 |; port of CALL is
  * the daemon's, 0 = that of the key; ip is the other host's.
  *
- * ticket: a number that the endpoint drew at random. pair: a number of the pair, which the side that offers chose; it
- * is 2 pair to both sides, and the other 2 pair + 1. token: of an address (rnl_address), else 0; own: the name of the
- * sender's own address, by which endpoints that insert each other are seen to be one peer. Names end with a 0 and are
- * filled up with zeros. The headers, magic and version of HELLO, DENIED and GREET never change. */
+ * id: of the request, a number that the endpoint drew at random. pair: a number of the pair, which the side that offers
+ * chose; it is 2 pair to both sides, and the other 2 pair + 1. token: of an address (rnl_address), else 0; own: the
+ * name of the sender's own address, by which endpoints that insert each other are seen to be one peer. Names end with a
+ * 0 and are filled up with zeros. The headers, magic and version of HELLO, DENIED and GREET never change. */
 #ifndef RNL_MEET_PROTO_H
 #define RNL_MEET_PROTO_H
 
@@ -77,10 +77,10 @@ enum rnl_meet_kind {
     RNL_MEET_CANCEL,
     RNL_MEET_LIST,
     RNL_MEET_CALL,
-    RNL_MEET_ANSWER,
+    RNL_MEET_REPLY,
     RNL_MEET_PART,
     RNL_MEET_RESULT = 32,
-    RNL_MEET_KNOCK,
+    RNL_MEET_REQUEST,
     RNL_MEET_LISTED,
     RNL_MEET_CALLED,
     RNL_MEET_MET,
@@ -111,26 +111,26 @@ struct rnl_meet_admit { /* struct rnl_admit, copied */
     uint32_t uid[RNL_MEET_IDS], gid[RNL_MEET_IDS];
 };
 struct rnl_meet_serve {
-    uint32_t ticket, flags, uids, gids;
+    uint32_t request_id, flags, uids, gids;
     char name[RNL_MEET_NAME_BYTES];
     uint32_t uid[RNL_MEET_IDS], gid[RNL_MEET_IDS];
 };
-struct rnl_meet_ticket { /* UNSERVE, CANCEL; of LIST it is the cursor, of PART the call */
-    uint32_t ticket, zero;
+struct rnl_meet_request_id { /* UNSERVE, CANCEL; of LIST it is the cursor, of PART the call */
+    uint32_t request_id, zero;
 };
 struct rnl_meet_give {
     uint32_t tag, zero;
 };
 struct rnl_meet_reach {
-    uint32_t ticket, uid;
+    uint32_t request_id, uid;
     char name[RNL_MEET_NAME_BYTES];
 };
 struct rnl_meet_result {
-    uint32_t ticket;
+    uint32_t request_id;
     int32_t status;
 };
-struct rnl_meet_knock {
-    uint32_t ticket, uid, gid, pid;
+struct rnl_meet_request {
+    uint32_t request_id, uid, gid, pid;
 };
 struct rnl_meet_listed {
     uint32_t cursor, uid, pid, zero;
@@ -141,23 +141,23 @@ struct rnl_meet_place { /* of an endpoint that is to have a peer on another host
     unsigned char own[RNL_MEET_TOKEN_BYTES];
 };
 struct rnl_meet_call {
-    uint32_t ticket, uid, flags, port;
+    uint32_t request_id, uid, flags, port;
     struct rnl_meet_place place;
     unsigned char ip[RNL_MEET_IP_BYTES], token[RNL_MEET_TOKEN_BYTES];
     char name[RNL_MEET_NAME_BYTES];
 };
-struct rnl_meet_answer {
+struct rnl_meet_reply {
     uint32_t call;
     int32_t status;
     struct rnl_meet_place place;
 };
 struct rnl_meet_called {
-    uint32_t ticket, call, uid, gid;
+    uint32_t request_id, call, uid, gid;
     struct rnl_meet_place place;
     unsigned char ip[RNL_MEET_IP_BYTES], token[RNL_MEET_TOKEN_BYTES], key[RNL_MEET_KEY_BYTES];
 };
 struct rnl_meet_met {
-    uint32_t ticket, call, uid, gid;
+    uint32_t request_id, call, uid, gid;
     struct rnl_meet_place place;
     unsigned char ip[RNL_MEET_IP_BYTES], key[RNL_MEET_KEY_BYTES];
 };
@@ -171,14 +171,14 @@ struct rnl_meet_msg {
         struct rnl_meet_denied denied;
         struct rnl_meet_greet greet;
         struct rnl_meet_serve serve;
-        struct rnl_meet_ticket ticket;
+        struct rnl_meet_request_id request_id;
         struct rnl_meet_give give;
         struct rnl_meet_reach reach;
         struct rnl_meet_result result;
-        struct rnl_meet_knock knock;
+        struct rnl_meet_request request;
         struct rnl_meet_listed listed;
         struct rnl_meet_call call;
-        struct rnl_meet_answer answer;
+        struct rnl_meet_reply reply;
         struct rnl_meet_called called;
         struct rnl_meet_met met;
         struct rnl_meet_gone gone;

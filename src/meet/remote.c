@@ -21,7 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 
-struct meet_far {
+struct meet_remote {
     unsigned char key[RNL_MEET_KEY_BYTES], ip[RNL_MEET_IP_BYTES];
     uint32_t port, as; /* of the peer; the rank by which it calls this process; port 0 = there is none */
     uint32_t call;
@@ -54,28 +54,28 @@ static int open_datagrams(struct meet *m)
     return status;
 }
 
-int rnl_meet_far_begin(struct meet *m)
+int rnl_meet_remote_begin(struct meet *m)
 {
-    if (!m->far)
-        m->far = rnl_secret_new(m->env.size * sizeof *m->far);
-    if (!m->far)
+    if (!m->remote)
+        m->remote = rnl_secret_new(m->env.size * sizeof *m->remote);
+    if (!m->remote)
         return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for the keys of peers on other hosts");
     return m->env.datagrams ? 0 : open_datagrams(m);
 }
 
-void rnl_meet_far_free(struct meet *m)
+void rnl_meet_remote_free(struct meet *m)
 {
     if (m->env.datagrams)
         m->env.datagrams->ops->close(m->env.datagrams);
     m->env.datagrams = NULL;
-    rnl_secret_free(m->far, m->env.size * sizeof *m->far);
-    m->far = NULL;
+    rnl_secret_free(m->remote, m->env.size * sizeof *m->remote);
+    m->remote = NULL;
 }
 
-int rnl_meet_far_address(struct rnl_env *env, uint32_t rank, struct rnl_rank_address *out)
+int rnl_meet_remote_address(struct rnl_env *env, uint32_t rank, struct rnl_rank_address *out)
 {
     const struct meet *m = rnl_meet_of(env);
-    const struct meet_far *f = m->far ? &m->far[rank] : NULL;
+    const struct meet_remote *f = m->remote ? &m->remote[rank] : NULL;
     if (!f || f->port == 0)
         return 0;
     rnl_rank_address(f->ip, (uint16_t)f->port, false, 0, out);
@@ -86,7 +86,7 @@ int rnl_meet_far_address(struct rnl_env *env, uint32_t rank, struct rnl_rank_add
 
 /* ---- to reach ---- */
 
-int rnl_meet_far_host(struct meet *m, const char *text, unsigned char ip[RNL_MEET_IP_BYTES], uint32_t *port)
+int rnl_meet_remote_host(struct meet *m, const char *text, unsigned char ip[RNL_MEET_IP_BYTES], uint32_t *port)
 {
     const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
     char host[256];
@@ -122,15 +122,15 @@ int rnl_meet_far_host(struct meet *m, const char *text, unsigned char ip[RNL_MEE
     return 0;
 }
 
-int rnl_meet_far_call(struct meet *m, uint32_t rank, struct rnl_meet_msg *msg)
+int rnl_meet_remote_call(struct meet *m, uint32_t rank, struct rnl_meet_msg *msg)
 {
     const struct meet_slot *s = &m->slot[rank];
-    int status = rnl_meet_far_begin(m);
+    int status = rnl_meet_remote_begin(m);
     if (status < 0)
         return status;
     *msg = (struct rnl_meet_msg){.kind = RNL_MEET_CALL};
     struct rnl_meet_call *q = &msg->u.call;
-    q->ticket = s->ticket;
+    q->request_id = s->request_id;
     q->uid = s->uid;
     q->flags = s->own_user ? RNL_MEET_OWN_USER : 0;
     q->port = s->host_port;
@@ -144,18 +144,18 @@ int rnl_meet_far_call(struct meet *m, uint32_t rank, struct rnl_meet_msg *msg)
 
 /* ---- to become a peer ---- */
 
-void rnl_meet_far_take(struct meet *m, uint32_t rank, uint32_t call, const struct rnl_meet_place *place,
-                       const unsigned char ip[RNL_MEET_IP_BYTES], const unsigned char key[RNL_MEET_KEY_BYTES])
+void rnl_meet_remote_take(struct meet *m, uint32_t rank, uint32_t call, const struct rnl_meet_place *place,
+                          const unsigned char ip[RNL_MEET_IP_BYTES], const unsigned char key[RNL_MEET_KEY_BYTES])
 {
-    struct meet_far *f = &m->far[rank];
-    m->slot[rank].is_far = true;
+    struct meet_remote *f = &m->remote[rank];
+    m->slot[rank].is_remote = true;
     memcpy(m->slot[rank].at, place->own, sizeof place->own);
-    *f = (struct meet_far){.port = place->port, .as = place->rank, .call = call};
+    *f = (struct meet_remote){.port = place->port, .as = place->rank, .call = call};
     memcpy(f->ip, ip, sizeof f->ip);
     memcpy(f->key, key, sizeof f->key);
 }
 
-int rnl_meet_far_up(struct meet *m, uint32_t rank)
+int rnl_meet_remote_up(struct meet *m, uint32_t rank)
 {
     struct meet_slot *s = &m->slot[rank];
     const int status = rnl_meet_join(m, rank);
@@ -164,42 +164,42 @@ int rnl_meet_far_up(struct meet *m, uint32_t rank)
     s->state = MEET_UP;
     s->due_ns = 0;
     s->service = NULL;
-    m->news++;
-    rnl_meet_tell(m);
+    m->unreported++;
+    rnl_meet_notify(m);
     rnl_meet_show(m, rank);
     return 0;
 }
 
-int rnl_meet_far_say(struct meet *m, uint32_t call, uint32_t rank, int status)
+int rnl_meet_remote_reply(struct meet *m, uint32_t call, uint32_t rank, int status)
 {
-    struct rnl_meet_msg msg = {.kind = RNL_MEET_ANSWER, .u.answer = {.call = call, .status = status}};
-    msg.u.answer.place = (struct rnl_meet_place){.port = m->udp_port, .rank = rank};
-    memcpy(msg.u.answer.place.own, m->address, sizeof msg.u.answer.place.own);
-    return rnl_meet_tell_daemon(m, &msg);
+    struct rnl_meet_msg msg = {.kind = RNL_MEET_REPLY, .u.reply = {.call = call, .status = status}};
+    msg.u.reply.place = (struct rnl_meet_place){.port = m->udp_port, .rank = rank};
+    memcpy(msg.u.reply.place.own, m->address, sizeof msg.u.reply.place.own);
+    return rnl_meet_send_daemon(m, &msg);
 }
 
 /* ---- the end ---- */
 
-uint32_t rnl_meet_far_call_of(const struct meet *m, uint32_t rank)
+uint32_t rnl_meet_remote_call_of(const struct meet *m, uint32_t rank)
 {
-    return m->far && m->slot[rank].is_far ? m->far[rank].call : 0;
+    return m->remote && m->slot[rank].is_remote ? m->remote[rank].call : 0;
 }
 
-void rnl_meet_far_part(struct meet *m, uint32_t rank)
+void rnl_meet_remote_leave(struct meet *m, uint32_t rank)
 {
-    const struct rnl_meet_msg msg = {.kind = RNL_MEET_PART, .u.ticket = {.ticket = m->far[rank].call}};
-    if (m->far[rank].call != 0)
-        (void)!rnl_meet_tell_daemon(m, &msg);
+    const struct rnl_meet_msg msg = {.kind = RNL_MEET_PART, .u.request_id = {.request_id = m->remote[rank].call}};
+    if (m->remote[rank].call != 0)
+        (void)!rnl_meet_send_daemon(m, &msg);
 }
 
-void rnl_meet_far_alone(struct meet *m, uint32_t rank)
+void rnl_meet_remote_orphaned(struct meet *m, uint32_t rank)
 {
-    if (m->far)
-        m->far[rank].call = 0;
+    if (m->remote)
+        m->remote[rank].call = 0;
 }
 
-void rnl_meet_far_forget(struct meet *m, uint32_t rank)
+void rnl_meet_remote_forget(struct meet *m, uint32_t rank)
 {
-    if (m->far)
-        sodium_memzero(&m->far[rank], sizeof m->far[rank]);
+    if (m->remote)
+        sodium_memzero(&m->remote[rank], sizeof m->remote[rank]);
 }

@@ -28,17 +28,17 @@ static int send_msg(int sock, const struct rnl_meet_msg *msg, int fd)
 }
 
 /* Nobody else can guess it, and no other question or offer has it. */
-static uint32_t new_ticket(struct meet *m)
+static uint32_t new_request_id(struct meet *m)
 {
     for (;;) {
-        const uint32_t ticket = (uint32_t)(m->env.ops->random(&m->env) >> 32);
-        bool is_used = ticket == 0;
+        const uint32_t request_id = (uint32_t)(m->env.ops->random(&m->env) >> 32);
+        bool is_used = request_id == 0;
         for (const struct meet_service *s = m->services; s; s = s->next)
-            is_used |= s->ticket == ticket;
+            is_used |= s->request_id == request_id;
         for (uint32_t i = 1; i < m->env.size; i++)
-            is_used |= m->slot[i].by_name && m->slot[i].ticket == ticket;
+            is_used |= m->slot[i].by_name && m->slot[i].request_id == request_id;
         if (!is_used)
-            return ticket;
+            return request_id;
     }
 }
 
@@ -66,14 +66,14 @@ static struct meet_link *link_of(struct meet *m, uint32_t uid)
 }
 
 /* Whose daemon is asked: that of the service's user, or for another host the own one, which knows the way there. */
-static uint32_t asked_of(const struct meet *m, const struct meet_slot *s)
+static uint32_t owner_of(const struct meet *m, const struct meet_slot *s)
 {
-    return s->is_far ? m->own_uid : s->uid;
+    return s->is_remote ? m->own_uid : s->uid;
 }
 
 static bool is_waiting(const struct meet *m, const struct meet_slot *s, uint32_t uid)
 {
-    return s->state == MEET_GREETING && s->by_name && asked_of(m, s) == uid && s->due_ns == 0;
+    return s->state == MEET_GREETING && s->by_name && owner_of(m, s) == uid && s->due_ns == 0;
 }
 
 /* Whether the link has anything to ask, now or again when the daemon has ended. */
@@ -107,12 +107,12 @@ static void lost(struct meet *m, struct meet_link *l)
 {
     rnl_meet_drop_fd(m, &l->sock);
     for (struct meet_service *s = m->services; s && l->uid == m->own_uid; s = s->next)
-        s->is_asked = false;
+        s->is_requested = false;
     for (uint32_t i = 1; i < m->env.size; i++) /* others find their sockets hung up on */
-        if (m->slot[i].is_far && is_waiting(m, &m->slot[i], l->uid))
-            m->slot[i].is_asked = false;
+        if (m->slot[i].is_remote && is_waiting(m, &m->slot[i], l->uid))
+            m->slot[i].is_requested = false;
     if (l->uid == m->own_uid)
-        rnl_meet_far_lost(m);
+        rnl_meet_remote_lost(m);
     l->since_ns = 0;
     l->started_ns = 0;
     l->next_ns = m->now_ns + TRY_NS;
@@ -139,25 +139,25 @@ static int call(struct meet *m, const struct meet_link *l, uint32_t rank)
 {
     struct meet_slot *s = &m->slot[rank];
     struct rnl_meet_msg msg;
-    s->ticket = new_ticket(m);
-    if (rnl_meet_far_call(m, rank, &msg) < 0) {
+    s->request_id = new_request_id(m);
+    if (rnl_meet_remote_call(m, rank, &msg) < 0) {
         rnl_meet_failed(m, rank, RNL_ERR_SYSTEM);
         return 0;
     }
     int e = send_msg(l->sock, &msg, -1);
-    s->is_asked = e == 0;
+    s->is_requested = e == 0;
     return e;
 }
 
-/* Tells the daemon what it has not been told. Where its socket has no room, the rest waits. */
-static void tell(struct meet *m, struct meet_link *l)
+/* Sends the daemon each request that it does not have yet. Where its socket has no room, the rest waits. */
+static void send_requests(struct meet *m, struct meet_link *l)
 {
     int e = 0;
     for (struct meet_service *s = m->services; s && l->uid == m->own_uid && e == 0; s = s->next) {
         struct rnl_meet_msg msg = {.kind = RNL_MEET_SERVE};
-        if (s->is_asked || s->status < 0)
+        if (s->is_requested || s->status < 0)
             continue;
-        msg.u.serve.ticket = s->ticket;
+        msg.u.serve.request_id = s->request_id;
         msg.u.serve.flags = s->who.flags;
         msg.u.serve.uids = s->who.uids;
         msg.u.serve.gids = s->who.gids;
@@ -165,15 +165,15 @@ static void tell(struct meet *m, struct meet_link *l)
         memcpy(msg.u.serve.uid, s->who.uid, sizeof s->who.uid);
         memcpy(msg.u.serve.gid, s->who.gid, sizeof s->who.gid);
         e = send_msg(l->sock, &msg, -1);
-        s->is_asked = e == 0;
+        s->is_requested = e == 0;
     }
     for (uint32_t i = 1; i < m->env.size && e == 0; i++) {
         struct meet_slot *s = &m->slot[i];
         struct rnl_meet_msg msg = {.kind = RNL_MEET_REACH};
         int theirs;
-        if (!is_waiting(m, s, l->uid) || s->is_asked)
+        if (!is_waiting(m, s, l->uid) || s->is_requested)
             continue;
-        if (s->is_far) {
+        if (s->is_remote) {
             e = call(m, l, i);
             continue;
         }
@@ -181,11 +181,11 @@ static void tell(struct meet *m, struct meet_link *l)
             rnl_meet_failed(m, i, RNL_ERR_SYSTEM);
             continue;
         }
-        s->ticket = new_ticket(m); /* answers to what was asked before find nobody */
-        msg.u.reach.ticket = s->ticket;
+        s->request_id = new_request_id(m); /* answers to what was asked before find nobody */
+        msg.u.reach.request_id = s->request_id;
         msg.u.reach.uid = s->uid;
         memcpy(msg.u.reach.name, s->name, sizeof s->name);
-        s->is_asked = true;
+        s->is_requested = true;
         e = send_msg(l->sock, &msg, theirs);
         close(theirs); /* if it was not sent, the slot finds its socket hung up on, and asks again */
     }
@@ -195,7 +195,7 @@ static void tell(struct meet *m, struct meet_link *l)
         lost(m, l);
 }
 
-/* Connects to the daemon, or starts one; tells it what is to be told. */
+/* Connects to the daemon, or starts one; sends it what is requested. */
 static void connect_link(struct meet *m, struct meet_link *l)
 {
     const struct rnl_meet_msg greet = {.kind = RNL_MEET_GREET};
@@ -224,7 +224,7 @@ static void connect_link(struct meet *m, struct meet_link *l)
         if (rnl_daemon_started(&l->starter) == 0)
             rnl_meet_due(m, m->now_ns + TRY_NS);
     }
-    tell(m, l);
+    send_requests(m, l);
 }
 
 void rnl_meet_links_due(struct meet *m)
@@ -243,10 +243,10 @@ void rnl_meet_links_due(struct meet *m)
 
 /* ---- what daemons say ---- */
 
-static bool is_asked(const struct meet *m, const struct meet_link *l, uint32_t rank, uint32_t ticket)
+static bool is_requested(const struct meet *m, const struct meet_link *l, uint32_t rank, uint32_t request_id)
 {
     const struct meet_slot *s = &m->slot[rank];
-    return s->state == MEET_GREETING && s->by_name && asked_of(m, s) == l->uid && s->ticket == ticket;
+    return s->state == MEET_GREETING && s->by_name && owner_of(m, s) == l->uid && s->request_id == request_id;
 }
 
 /* The own user's daemon alone speaks of the services that are offered here, and of what is reached the one that was
@@ -254,16 +254,16 @@ static bool is_asked(const struct meet *m, const struct meet_link *l, uint32_t r
 static void result_came(struct meet *m, const struct meet_link *l, const struct rnl_meet_result *r)
 {
     for (struct meet_service *s = m->services; s && l->uid == m->own_uid; s = s->next)
-        if (s->ticket == r->ticket) {
+        if (s->request_id == r->request_id) {
             s->status = r->status == 0 ? 1 : RNL_ERR_REFUSED;
             return;
         }
     for (uint32_t i = 1; i < m->env.size; i++)
-        if (is_asked(m, l, i, r->ticket)) {
-            if (m->slot[i].is_far && r->status == RNL_BUSY && m->slot[i].by_address) {
-                rnl_meet_give_way(m, i);
-            } else if (m->slot[i].is_far && r->status == RNL_NO_ROOM) { /* there may be later */
-                m->slot[i].is_asked = false;
+        if (is_requested(m, l, i, r->request_id)) {
+            if (m->slot[i].is_remote && r->status == RNL_BUSY && m->slot[i].by_address) {
+                rnl_meet_yield(m, i);
+            } else if (m->slot[i].is_remote && r->status == RNL_NO_ROOM) { /* there may be later */
+                m->slot[i].is_requested = false;
                 rnl_meet_due(m, m->slot[i].due_ns = m->now_ns + AGAIN_NS);
             } else {
                 rnl_meet_failed(
@@ -274,46 +274,46 @@ static void result_came(struct meet *m, const struct meet_link *l, const struct 
 }
 
 /* Services and peers of this user are the business of its own daemon. */
-static struct meet_service *of_ticket(const struct meet *m, const struct meet_link *l, uint32_t ticket)
+static struct meet_service *of_request_id(const struct meet *m, const struct meet_link *l, uint32_t request_id)
 {
     struct meet_service *s = l->uid == m->own_uid ? m->services : NULL;
-    while (s && s->ticket != ticket)
+    while (s && s->request_id != request_id)
         s = s->next;
     return s;
 }
 
-static void far_came(struct meet *m, const struct meet_link *l, const struct rnl_meet_msg *msg)
+static void remote_came(struct meet *m, const struct meet_link *l, const struct rnl_meet_msg *msg)
 {
     if (l->uid != m->own_uid)
         return;
     if (msg->kind == RNL_MEET_CALLED)
-        rnl_meet_called(m, of_ticket(m, l, msg->u.called.ticket), &msg->u.called);
+        rnl_meet_called(m, of_request_id(m, l, msg->u.called.request_id), &msg->u.called);
     else if (msg->kind == RNL_MEET_GONE)
-        rnl_meet_far_gone(m, &msg->u.gone);
+        rnl_meet_remote_gone(m, &msg->u.gone);
     for (uint32_t i = 1; msg->kind == RNL_MEET_MET && i < m->env.size; i++)
-        if (m->slot[i].is_far && is_asked(m, l, i, msg->u.met.ticket)) {
-            rnl_meet_met_far(m, i, &msg->u.met);
+        if (m->slot[i].is_remote && is_requested(m, l, i, msg->u.met.request_id)) {
+            rnl_meet_met_remote(m, i, &msg->u.met);
             return;
         }
 }
 
-static void knock_came(struct meet *m, const struct meet_link *l, const struct rnl_meet_knock *k, int sock)
+static void request_came(struct meet *m, const struct meet_link *l, const struct rnl_meet_request *k, int sock)
 {
-    struct meet_service *s = of_ticket(m, l, k->ticket);
+    struct meet_service *s = of_request_id(m, l, k->request_id);
     int rank = s ? rnl_meet_claim_for(m, k->uid, s) : RNL_ERR_RANK;
     if (rank < 0) {
         if (s && rnl_seqpacket_is_socket(sock))
-            rnl_meet_say_denied(sock, RNL_DENIED_NO_ROOM);
+            rnl_meet_send_denied(sock, RNL_DENIED_NO_ROOM);
         (void)!rnl_seqpacket_refuse_fd(sock);
         return;
     }
     if (rnl_meet_take_sock(m, (uint32_t)rank, sock) < 0)
         rnl_meet_failed(m, (uint32_t)rank, RNL_ERR_SYSTEM);
     else
-        rnl_meet_hear_slot(m, (uint32_t)rank);
+        rnl_meet_receive_slot(m, (uint32_t)rank);
 }
 
-void rnl_meet_hear_link(struct meet *m, uint32_t uid)
+void rnl_meet_receive_link(struct meet *m, uint32_t uid)
 {
     struct meet_link *l = find_link(m, uid);
     unsigned char bytes[RNL_MEET_BYTES_MAX];
@@ -329,12 +329,12 @@ void rnl_meet_hear_link(struct meet *m, uint32_t uid)
             for (unsigned k = 0; e == 0 && k < p.nfds; k++)
                 (void)!rnl_seqpacket_refuse_fd(p.fds[k]);
             lost(m, l);
-        } else if (msg.kind == RNL_MEET_KNOCK) {
-            knock_came(m, l, &msg.u.knock, p.fds[0]);
+        } else if (msg.kind == RNL_MEET_REQUEST) {
+            request_came(m, l, &msg.u.request, p.fds[0]);
         } else if (msg.kind == RNL_MEET_RESULT) {
             result_came(m, l, &msg.u.result);
         } else {
-            far_came(m, l, &msg);
+            remote_came(m, l, &msg);
         }
         explicit_bzero(&msg, sizeof msg); /* keys */
         explicit_bzero(bytes, sizeof bytes);
@@ -359,7 +359,8 @@ static void remove_service(struct meet *m, struct meet_service **at)
     free(s);
 }
 
-int rnl_meet_serve(struct rnl_env *env, const char *service, const struct rnl_admit *who, rnl_knock *f, void *ctx)
+int rnl_meet_serve(struct rnl_env *env, const char *service, const struct rnl_admit *who, rnl_connection_request *f,
+                   void *ctx)
 {
     struct meet *m = rnl_meet_of(env);
     char name[RNL_MEET_NAME_BYTES];
@@ -378,7 +379,7 @@ int rnl_meet_serve(struct rnl_env *env, const char *service, const struct rnl_ad
     struct meet_service *s = l ? calloc(1, sizeof *s) : NULL;
     if (!s)
         return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for the service %s", name);
-    *s = (struct meet_service){.next = m->services, .who = admit, .f = f, .ctx = ctx, .ticket = new_ticket(m)};
+    *s = (struct meet_service){.next = m->services, .who = admit, .f = f, .ctx = ctx, .request_id = new_request_id(m)};
     memcpy(s->name, name, sizeof name);
     m->services = s;
     m->now_ns = rnl_meet_now(m);
@@ -390,21 +391,21 @@ void rnl_meet_list_address(struct meet *m)
 {
     struct meet_service *s = m->listener;
     struct meet_link *l = link_of(m, m->own_uid);
-    const struct rnl_meet_msg msg = {.kind = RNL_MEET_UNSERVE, .u.ticket = {.ticket = s->ticket}};
+    const struct rnl_meet_msg msg = {.kind = RNL_MEET_UNSERVE, .u.request_id = {.request_id = s->request_id}};
     if (!l)
         return;
     if (!m->is_listed) {
-        s->ticket = new_ticket(m);
+        s->request_id = new_request_id(m);
         s->next = m->services;
         m->services = s;
         m->is_listed = true;
         memcpy(s->name, RNL_MEET_AT, sizeof RNL_MEET_AT);
         sodium_bin2hex(s->name + sizeof RNL_MEET_AT - 1, sizeof s->name - sizeof RNL_MEET_AT + 1, m->address,
                        sizeof m->address);
-    } else if (l->sock >= 0 && s->is_asked && send_msg(l->sock, &msg, -1) < 0) {
+    } else if (l->sock >= 0 && s->is_requested && send_msg(l->sock, &msg, -1) < 0) {
         lost(m, l);
     }
-    s->is_asked = false; /* whom it admits may have changed */
+    s->is_requested = false; /* whom it admits may have changed */
     s->status = 0;
     m->now_ns = rnl_meet_now(m);
     if (l->sock >= 0 || m->now_ns >= l->next_ns)
@@ -441,9 +442,9 @@ int rnl_meet_unserve(struct rnl_env *env, const char *service)
         return status;
     if (!*at)
         return rnl_fail(RNL_ERR_ARG, "this endpoint does not offer %.70s", service);
-    const struct rnl_meet_msg msg = {.kind = RNL_MEET_UNSERVE, .u.ticket = {.ticket = (*at)->ticket}};
+    const struct rnl_meet_msg msg = {.kind = RNL_MEET_UNSERVE, .u.request_id = {.request_id = (*at)->request_id}};
     struct meet_link *l = find_link(m, m->own_uid);
-    if (l && l->sock >= 0 && (*at)->is_asked && send_msg(l->sock, &msg, -1) < 0)
+    if (l && l->sock >= 0 && (*at)->is_requested && send_msg(l->sock, &msg, -1) < 0)
         lost(m, l); /* the next connection does not offer it */
     remove_service(m, at);
     return 0;
@@ -451,9 +452,9 @@ int rnl_meet_unserve(struct rnl_env *env, const char *service)
 
 /* ---- to reach ---- */
 
-void rnl_meet_ask(struct meet *m, uint32_t rank)
+void rnl_meet_request_service(struct meet *m, uint32_t rank)
 {
-    struct meet_link *l = link_of(m, asked_of(m, &m->slot[rank]));
+    struct meet_link *l = link_of(m, owner_of(m, &m->slot[rank]));
     if (!l)
         rnl_meet_failed(m, rank, RNL_ERR_NO_MEMORY);
     else if (l->sock >= 0 || m->now_ns >= l->next_ns)
@@ -465,9 +466,9 @@ void rnl_meet_ask(struct meet *m, uint32_t rank)
 void rnl_meet_cancel(struct meet *m, uint32_t rank)
 {
     struct meet_slot *s = &m->slot[rank];
-    const struct rnl_meet_msg msg = {.kind = RNL_MEET_CANCEL, .u.ticket = {.ticket = s->ticket}};
-    const struct meet_link *l = find_link(m, asked_of(m, s));
-    if (l && l->sock >= 0 && s->is_asked)
+    const struct rnl_meet_msg msg = {.kind = RNL_MEET_CANCEL, .u.request_id = {.request_id = s->request_id}};
+    const struct meet_link *l = find_link(m, owner_of(m, s));
+    if (l && l->sock >= 0 && s->is_requested)
         (void)!send_msg(l->sock, &msg, -1); /* else whoever gets the socket finds it hung up on */
     s->by_name = false;
 }
@@ -513,14 +514,14 @@ int rnl_meet_reach(struct rnl_env *env, const char *service, int quiet, uint32_t
     if (status == 0)
         status = parse(m, service, &uid, name);
     if (status == 0 && host)
-        status = rnl_meet_far_host(m, host + 1, ip, &port);
+        status = rnl_meet_remote_host(m, host + 1, ip, &port);
     if (status == 0)
         status = rnl_meet_claim(m);
     if (status < 0)
         return status;
     struct meet_slot *s = &m->slot[status];
     if (host) {
-        s->is_far = true;
+        s->is_remote = true;
         s->own_user = !memchr(service, '/', (size_t)(host - service));
         s->host_port = port;
         memcpy(s->host, ip, sizeof ip);
@@ -531,6 +532,6 @@ int rnl_meet_reach(struct rnl_env *env, const char *service, int quiet, uint32_t
     memcpy(s->name, name, sizeof name);
     m->now_ns = rnl_meet_now(m);
     *rank = (uint32_t)status;
-    rnl_meet_ask(m, *rank);
+    rnl_meet_request_service(m, *rank);
     return 0;
 }

@@ -86,24 +86,24 @@ void rnl_meet_hang_up(struct meet *m, struct meet_slot *s)
     s->service = NULL;
 }
 
-void rnl_meet_asks_no_more(struct meet *m, struct meet_slot *s)
+void rnl_meet_end_request(struct meet *m, struct meet_slot *s)
 {
-    m->knocks -= s->state == MEET_KNOCKING && !s->is_announced;
+    m->requests -= s->state == MEET_REQUESTING && !s->is_announced;
     s->is_announced = true;
 }
 
 static void set_free(struct meet *m, uint32_t rank)
 {
     struct meet_slot *s = &m->slot[rank];
-    rnl_meet_asks_no_more(m, s);
+    rnl_meet_end_request(m, s);
     rnl_meet_hang_up(m, s);
     if (s->shared) { /* the endpoint has not opened it */
         rnl_membership_segment_settle(m->members, s->shared, 0);
         rnl_membership_segment_close(m->members, s->shared, 0);
         s->shared = NULL;
     }
-    if (s->is_far)
-        rnl_meet_far_forget(m, rank);
+    if (s->is_remote)
+        rnl_meet_remote_forget(m, rank);
     s->state = MEET_FREE;
 }
 
@@ -150,7 +150,7 @@ void rnl_meet_hung_up(struct meet *m, uint32_t rank)
         rnl_meet_ended(m, rank, RNL_DEATH_EXIT, -1);
     } else if (s->by_name) {
         rnl_meet_hang_up(m, s);
-        s->is_asked = false;
+        s->is_requested = false;
         s->due_ns = m->now_ns + AGAIN_NS;
         rnl_meet_due(m, s->due_ns);
     } else {
@@ -178,10 +178,10 @@ void rnl_meet_slots_due(struct meet *m)
         if (s->state == MEET_UP && s->sock < 0)
             rnl_meet_ended(m, i, RNL_DEATH_LEFT, 0);
         else if (s->state == MEET_GREETING && s->by_name)
-            rnl_meet_ask(m, i);
-        else if (s->gives_way)
+            rnl_meet_request_service(m, i);
+        else if (s->yields)
             rnl_meet_failed(m, i, RNL_ERR_REFUSED);
-        else if (s->state == MEET_KNOCKING)
+        else if (s->state == MEET_REQUESTING)
             rnl_meet_deny(m, i, RNL_DENIED_NO_ROOM);
         else if (is_greeting(s) && !s->is_ours)
             rnl_meet_failed(m, i, RNL_TIMED_OUT);
@@ -190,26 +190,26 @@ void rnl_meet_slots_due(struct meet *m)
 
 /* ---- the end of a peer on another host ---- */
 
-void rnl_meet_far_gone(struct meet *m, const struct rnl_meet_gone *g)
+void rnl_meet_remote_gone(struct meet *m, const struct rnl_meet_gone *g)
 {
     for (uint32_t i = 1; g->call && i < m->env.size; i++) {
-        if (rnl_meet_far_call_of(m, i) != g->call)
+        if (rnl_meet_remote_call_of(m, i) != g->call)
             continue;
         if (m->slot[i].state == MEET_UP)
             rnl_meet_ended(m, i, (int)g->why, g->why == RNL_DEATH_EXIT ? -1 : 0);
-        else if (m->slot[i].state == MEET_KNOCKING)
+        else if (m->slot[i].state == MEET_REQUESTING)
             set_free(m, i);
     }
 }
 
 /* The next daemon knows nothing of the pairs, and gives their numbers to others. */
-void rnl_meet_far_lost(struct meet *m)
+void rnl_meet_remote_lost(struct meet *m)
 {
     for (uint32_t i = 1; i < m->env.size; i++) {
-        if (!m->slot[i].is_far)
+        if (!m->slot[i].is_remote)
             continue;
-        rnl_meet_far_alone(m, i);
-        if (m->slot[i].state == MEET_KNOCKING)
+        rnl_meet_remote_orphaned(m, i);
+        if (m->slot[i].state == MEET_REQUESTING)
             set_free(m, i);
     }
 }
@@ -217,7 +217,7 @@ void rnl_meet_far_lost(struct meet *m)
 /* ---- hearing ---- */
 
 /* Handles a packet of the peer. */
-static void heard(struct meet *m, uint32_t rank, const unsigned char *bytes, struct rnl_seqpacket *p)
+static void handle(struct meet *m, uint32_t rank, const unsigned char *bytes, struct rnl_seqpacket *p)
 {
     struct meet_slot *s = &m->slot[rank];
     struct rnl_meet_msg msg;
@@ -226,7 +226,7 @@ static void heard(struct meet *m, uint32_t rank, const unsigned char *bytes, str
         verdict = RNL_MEET_BAD; /* another process holds the socket, such as a child: what it says counts for nothing */
     else if (s->state == MEET_GREETING)
         rnl_meet_greeted(m, rank, &msg, verdict, p);
-    else if (s->state == MEET_KNOCKING)
+    else if (s->state == MEET_REQUESTING)
         set_free(m, rank); /* it does not wait for its answer */
     else if (verdict == RNL_MEET_GOOD && msg.kind == RNL_MEET_LEAVE)
         rnl_meet_ended(m, rank, RNL_DEATH_LEFT, 0);
@@ -241,7 +241,7 @@ static void heard(struct meet *m, uint32_t rank, const unsigned char *bytes, str
         (void)!rnl_seqpacket_refuse_fd(p->fds[i]);
 }
 
-void rnl_meet_hear_slot(struct meet *m, uint32_t rank)
+void rnl_meet_receive_slot(struct meet *m, uint32_t rank)
 {
     struct meet_slot *s = &m->slot[rank];
     unsigned char bytes[RNL_MEET_BYTES_MAX + 1];
@@ -249,17 +249,17 @@ void rnl_meet_hear_slot(struct meet *m, uint32_t rank)
     for (int i = 0; i < PACKETS_PER_TURN && s->sock >= 0; i++) {
         const bool greets = s->state == MEET_GREETING;
         const unsigned fds = (greets && !s->offers) || (s->state == MEET_UP && s->gifts);
-        int e = greets && s->asks_pidfd ? rnl_seqpacket_receive_pidfd(s->sock, bytes, sizeof bytes, &p)
-                                        : rnl_seqpacket_receive(s->sock, bytes, sizeof bytes, fds, &p, 0);
+        int e = greets && s->wants_pidfd ? rnl_seqpacket_receive_pidfd(s->sock, bytes, sizeof bytes, &p)
+                                         : rnl_seqpacket_receive(s->sock, bytes, sizeof bytes, fds, &p, 0);
         if (e == RNL_NO_ROOM)
             return;
         if (e < 0) {
-            if (s->state == MEET_KNOCKING)
+            if (s->state == MEET_REQUESTING)
                 set_free(m, rank);
             else
                 rnl_meet_hung_up(m, rank);
         } else if (p.n != 1 || p.nfds > 0 || s->state != MEET_UP) { /* one byte wakes, as it has done now */
-            heard(m, rank, bytes, &p);
+            handle(m, rank, bytes, &p);
             if (p.pidfd >= 0)
                 close(p.pidfd);
         }
@@ -278,7 +278,7 @@ int rnl_meet_met(struct rnl_env *env, uint32_t rank)
         return rnl_fail(s->status, "the other side does not admit this process, or is of another release: see who may "
                                    "reach the service, and use one release");
     case RNL_ERR_UNREACHABLE:
-        if (s->is_far)
+        if (s->is_remote)
             return rnl_fail(s->status,
                             "no daemon with the key of this one answers at the other host: `runnel key` shows "
                             "keys and ports on both, and how to install one");
@@ -299,10 +299,10 @@ static struct rnl_cred cred_of(const struct meet *m, const struct meet_slot *s)
     return cred;
 }
 
-int rnl_meet_knock(struct rnl_env *env, uint32_t rank, struct rnl_cred *cred, rnl_knock **f, void **ctx)
+int rnl_meet_request(struct rnl_env *env, uint32_t rank, struct rnl_cred *cred, rnl_connection_request **f, void **ctx)
 {
     const struct meet_slot *s = &rnl_meet_of(env)->slot[rank];
-    if (s->state != MEET_KNOCKING)
+    if (s->state != MEET_REQUESTING)
         return 0;
     *cred = cred_of(rnl_meet_of(env), s);
     *f = s->service->f;
@@ -317,22 +317,22 @@ int rnl_meet_cred(struct rnl_env *env, uint32_t rank, struct rnl_cred *out)
     if (rank == 0)
         *out = (struct rnl_cred){
             .uid = m->own_uid, .gid = getegid(), .pid = m->world ? m->world->pid(env, m->address) : m->owner};
-    else if (s->state == MEET_KNOCKING || s->state == MEET_UP || s->state == MEET_ENDED)
+    else if (s->state == MEET_REQUESTING || s->state == MEET_UP || s->state == MEET_ENDED)
         *out = cred_of(m, s);
     else
         return rnl_fail(RNL_ERR_RANK, "nobody has been introduced as peer %u", rank);
     return 0;
 }
 
-static void say_leave(struct meet *m, uint32_t rank)
+static void send_leave(struct meet *m, uint32_t rank)
 {
     const struct meet_slot *s = &m->slot[rank];
     if (m->world && m->world->is_gone)
         return;
-    if (s->is_far)
-        rnl_meet_far_part(m, rank);
+    if (s->is_remote)
+        rnl_meet_remote_leave(m, rank);
     else if (s->sock >= 0)
-        rnl_meet_say_short(s->sock, RNL_MEET_LEAVE);
+        rnl_meet_send_short(s->sock, RNL_MEET_LEAVE);
 }
 
 int rnl_meet_leave(struct rnl_env *env, uint32_t rank, uint64_t *incarnation)
@@ -342,14 +342,14 @@ int rnl_meet_leave(struct rnl_env *env, uint32_t rank, uint64_t *incarnation)
     if (s->state == MEET_FREE || s->state == MEET_LEFT || (!s->is_ours && is_greeting(s)))
         return rnl_fail(RNL_ERR_RANK, "there is no peer %u to leave", rank);
     if (s->state == MEET_UP) {
-        say_leave(m, rank);
+        send_leave(m, rank);
         rnl_meet_ended(m, rank, RNL_DEATH_LEFT, 0);
-    } else if (s->state == MEET_KNOCKING && s->is_far) {
-        rnl_meet_asks_no_more(m, s);
-        (void)!rnl_meet_far_say(m, rnl_meet_far_call_of(m, rank), rank, RNL_ERR_REFUSED);
-    } else if (s->state == MEET_KNOCKING) {
-        rnl_meet_say_denied(s->sock, RNL_DENIED_ADMIT);
-        rnl_meet_asks_no_more(m, s);
+    } else if (s->state == MEET_REQUESTING && s->is_remote) {
+        rnl_meet_end_request(m, s);
+        (void)!rnl_meet_remote_reply(m, rnl_meet_remote_call_of(m, rank), rank, RNL_ERR_REFUSED);
+    } else if (s->state == MEET_REQUESTING) {
+        rnl_meet_send_denied(s->sock, RNL_DENIED_ADMIT);
+        rnl_meet_end_request(m, s);
     } else if (is_greeting(s) && s->by_name) {
         rnl_meet_cancel(m, rank);
     }
@@ -370,7 +370,7 @@ void rnl_meet_sides(struct rnl_env *env, uint32_t rank, uint32_t *mine, uint32_t
 {
     const struct meet_slot *s = &rnl_meet_of(env)->slot[rank];
     struct rnl_rank_address place;
-    if (rnl_meet_far_address(env, rank, &place) == 1) {
+    if (rnl_meet_remote_address(env, rank, &place) == 1) {
         *mine = place.as;
         *theirs = rank;
         return;
@@ -385,7 +385,7 @@ int rnl_meet_disconnect(struct rnl_env *env, uint32_t rank, int why)
     if (why != RNL_DEATH_BROKEN || m->slot[rank].state != MEET_UP)
         return 0;
     if (m->slot[rank].sock >= 0)
-        rnl_meet_say_short(m->slot[rank].sock, RNL_MEET_BROKE);
+        rnl_meet_send_short(m->slot[rank].sock, RNL_MEET_BROKE);
     rnl_meet_ended(m, rank, RNL_DEATH_BROKEN, 0);
     return 0;
 }
@@ -393,7 +393,7 @@ int rnl_meet_disconnect(struct rnl_env *env, uint32_t rank, int why)
 void rnl_meet_forget_service(struct meet *m, const struct meet_service *service)
 {
     for (uint32_t i = 1; i < m->env.size; i++)
-        if (m->slot[i].service == service && (is_greeting(&m->slot[i]) || m->slot[i].state == MEET_KNOCKING))
+        if (m->slot[i].service == service && (is_greeting(&m->slot[i]) || m->slot[i].state == MEET_REQUESTING))
             set_free(m, i);
 }
 
@@ -401,6 +401,6 @@ void rnl_meet_close_slot(struct meet *m, uint32_t rank)
 {
     struct meet_slot *s = &m->slot[rank];
     if (s->state == MEET_UP)
-        say_leave(m, rank);
+        send_leave(m, rank);
     rnl_meet_hang_up(m, s);
 }

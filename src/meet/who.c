@@ -42,15 +42,15 @@ static uint32_t vague_gid(void)
     return vague("/proc/self/gid_map", "/proc/sys/kernel/overflowgid");
 }
 
-uint32_t rnl_who_uid(uid_t told)
+uint32_t rnl_who_uid(uid_t seen)
 {
-    return told != geteuid() && told == vague("/proc/self/uid_map", "/proc/sys/kernel/overflowuid") ? RNL_WHO_UNKNOWN
-                                                                                                    : told;
+    return seen != geteuid() && seen == vague("/proc/self/uid_map", "/proc/sys/kernel/overflowuid") ? RNL_WHO_UNKNOWN
+                                                                                                    : seen;
 }
 
-uint32_t rnl_who_gid(gid_t told)
+uint32_t rnl_who_gid(gid_t seen)
 {
-    return told == vague_gid() ? RNL_WHO_UNKNOWN : told;
+    return seen == vague_gid() ? RNL_WHO_UNKNOWN : seen;
 }
 
 int rnl_who_at(int sock, struct rnl_who *out)

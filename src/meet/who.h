@@ -23,8 +23,8 @@ struct rnl_who {
 /* Who connected to, listened at, or made this pair of sockets. 0 or -errno. */
 int rnl_who_at(int sock, struct rnl_who *out);
 /* The user (group) that the kernel has named by this number. */
-uint32_t rnl_who_uid(uid_t told);
-uint32_t rnl_who_gid(gid_t told);
+uint32_t rnl_who_uid(uid_t seen);
+uint32_t rnl_who_gid(gid_t seen);
 
 /* Opens the process at the other end, if it is that one. Returns a pidfd, or -1: the kernel does not tell. */
 int rnl_who_pidfd(int sock, pid_t pid);

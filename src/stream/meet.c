@@ -42,7 +42,8 @@ static int turn(struct rnl_endpoint *ep, struct rnl_idle *w)
 
 /* ---- to serve ---- */
 
-static int serve(struct rnl_endpoint *ep, const char *service, const struct rnl_admit *who, rnl_knock *f, void *ctx)
+static int serve(struct rnl_endpoint *ep, const char *service, const struct rnl_admit *who, rnl_connection_request *f,
+                 void *ctx)
 {
     struct rnl_env *env = ep->env;
     struct rnl_idle w = {.deadline_ns = env->ops->now_ns(env) + DAEMON_WAIT_NS};
@@ -64,7 +65,7 @@ static int serve(struct rnl_endpoint *ep, const char *service, const struct rnl_
     return status > 0 ? 0 : status;
 }
 
-int rnl_serve(rnl_endpoint *ep, const char *service, const struct rnl_admit *who, rnl_knock *f, void *ctx)
+int rnl_serve(rnl_endpoint *ep, const char *service, const struct rnl_admit *who, rnl_connection_request *f, void *ctx)
 {
     int status = enter(ep);
     if (status < 0)
@@ -157,7 +158,8 @@ int rnl_introduce(rnl_endpoint *ep, int socket, enum rnl_introduce_side side, co
     return status;
 }
 
-int rnl_address(rnl_endpoint *ep, const struct rnl_admit *who, rnl_knock *f, void *ctx, char *buf, size_t n)
+int rnl_address(rnl_endpoint *ep, const struct rnl_admit *who, rnl_connection_request *f, void *ctx, char *buf,
+                size_t n)
 {
     int status = enter(ep);
     if (status < 0)

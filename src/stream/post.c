@@ -82,23 +82,23 @@ static void report_deaths(struct rnl_endpoint *ep)
 static void ask(struct rnl_endpoint *ep, uint32_t rank)
 {
     struct rnl_cred cred;
-    rnl_knock *f;
+    rnl_connection_request *f;
     void *ctx;
-    if (!ep->env->meet->knock(ep->env, rank, &cred, &f, &ctx))
+    if (!ep->env->meet->request(ep->env, rank, &cred, &f, &ctx))
         return;
     bool welcome = f(ctx, rank, &cred) == 0;
     if (!rnl_ep_forked(ep))
-        ep->env->meet->answer(ep->env, rank, welcome);
+        ep->env->meet->reply(ep->env, rank, welcome);
 }
 
-static void report_knocks(struct rnl_endpoint *ep)
+static void report_requests(struct rnl_endpoint *ep)
 {
-    for (uint32_t i = 0; !rnl_ep_forked(ep) && ep->work.knocks && i < ep->size; i++) {
+    for (uint32_t i = 0; !rnl_ep_forked(ep) && ep->work.requests && i < ep->size; i++) {
         struct rnl_peer *p = &ep->peer[i];
-        if (!p->knock_due)
+        if (!p->request_due)
             continue;
-        p->knock_due = 0;
-        ep->work.knocks--;
+        p->request_due = 0;
+        ep->work.requests--;
         ep->work.calls--;
         ask(ep, i);
     }
@@ -110,8 +110,8 @@ unsigned rnl_stream_run_callbacks(struct rnl_endpoint *ep)
     ep->fast.in_handler = RNL_IN_CALL;
     report_posts(ep);
     report_deaths(ep);
-    if (ep->work.knocks)
-        report_knocks(ep);
+    if (ep->work.requests)
+        report_requests(ep);
     ep->fast.in_handler = 0;
     rnl_ep_set_pending(ep);
     return n;

@@ -49,27 +49,27 @@ static void listen_to(struct world *w, unsigned i)
 
 static void fill(struct rnl_meet_msg *msg, struct fuzz_input *in)
 {
-    static const uint32_t kinds[] = {RNL_MEET_SERVE, RNL_MEET_UNSERVE, RNL_MEET_REACH, RNL_MEET_CANCEL,
-                                     RNL_MEET_LIST,  RNL_MEET_GREET,   RNL_MEET_KNOCK};
+    static const uint32_t kinds[] = {RNL_MEET_SERVE, RNL_MEET_UNSERVE, RNL_MEET_REACH,  RNL_MEET_CANCEL,
+                                     RNL_MEET_LIST,  RNL_MEET_GREET,   RNL_MEET_REQUEST};
     char *name = NULL;
     msg->kind = kinds[fuzz_below(in, 7)];
     switch (msg->kind) {
     case RNL_MEET_SERVE:
-        msg->u.serve.ticket = fuzz_below(in, 4);
+        msg->u.serve.request_id = fuzz_below(in, 4);
         msg->u.serve.flags = fuzz_below(in, 3);
         msg->u.serve.uids = fuzz_below(in, 34);
         name = msg->u.serve.name;
         break;
     case RNL_MEET_REACH:
-        msg->u.reach.ticket = fuzz_below(in, 4);
+        msg->u.reach.request_id = fuzz_below(in, 4);
         msg->u.reach.uid = fuzz_below(in, 8) ? geteuid() : geteuid() + 1;
         name = msg->u.reach.name;
         break;
     case RNL_MEET_LIST:
-        msg->u.ticket.ticket = (uint32_t)fuzz_number(in, 1u << 22);
+        msg->u.request_id.request_id = (uint32_t)fuzz_number(in, 1u << 22);
         break;
     default:
-        msg->u.ticket.ticket = fuzz_below(in, 4);
+        msg->u.request_id.request_id = fuzz_below(in, 4);
         break;
     }
     if (name)

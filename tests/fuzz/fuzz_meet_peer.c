@@ -29,12 +29,12 @@ static void take_events(struct world *w)
 {
     struct rnl_event e;
     struct rnl_cred cred;
-    rnl_knock *f;
+    rnl_connection_request *f;
     void *ctx;
     while (w->env->ops->event(w->env, &e) == 1) {
         FUZZ_MUST(e.rank < w->env->size);
-        if (e.kind == RNL_EVENT_KNOCK && w->env->meet->knock(w->env, e.rank, &cred, &f, &ctx))
-            w->env->meet->answer(w->env, e.rank, 1);
+        if (e.kind == RNL_EVENT_CONNECTION_REQUEST && w->env->meet->request(w->env, e.rank, &cred, &f, &ctx))
+            w->env->meet->reply(w->env, e.rank, 1);
     }
 }
 

@@ -214,7 +214,7 @@ elif what == "steal":  # tries to offer a service at the daemon of another user
     s = connect()
     s.send(GREET)
     s.send(serve(1, b"stolen"))
-    kind, zero, n, ticket, status = struct.unpack("HHIIi", s.recv(100))
+    kind, zero, n, request_id, status = struct.unpack("HHIIi", s.recv(100))
     print("status", status, flush=True)
     sys.exit(0)
 elif what == "squat":

@@ -43,9 +43,9 @@ static int caller(void)
     return sock;
 }
 
-static void offer(int sock, const char *name, uint32_t ticket)
+static void offer(int sock, const char *name, uint32_t request_id)
 {
-    struct rnl_meet_msg serve = {.kind = RNL_MEET_SERVE, .u.serve = {.ticket = ticket}};
+    struct rnl_meet_msg serve = {.kind = RNL_MEET_SERVE, .u.serve = {.request_id = request_id}};
     snprintf(serve.u.serve.name, sizeof serve.u.serve.name, "%s", name);
     played_say(sock, &serve, -1);
     (void)now();
@@ -73,7 +73,7 @@ static void a_daemon_rests_while_a_server_does_not_read(void **state)
     assert_int_equal(poll(&rest, 1, 0), 0);
     while (knocks < asked) {
         int fd = -1;
-        (void)played_hear(server, RNL_MEET_FROM_DAEMON, RNL_MEET_KNOCK, &fd);
+        (void)played_hear(server, RNL_MEET_FROM_DAEMON, RNL_MEET_REQUEST, &fd);
         close(fd);
         knocks++;
         (void)now();
@@ -110,10 +110,10 @@ static void services_are_listed_one_by_one(void **state)
         assert_int_equal(one.u.listed.uid, geteuid());
         seen[i] = true;
         n++;
-        list.u.ticket.ticket = one.u.listed.cursor;
+        list.u.request_id.request_id = one.u.listed.cursor;
     }
     assert_int_equal(n, SERVICES);
-    list.u.ticket.ticket = UINT32_MAX;
+    list.u.request_id.request_id = UINT32_MAX;
     played_say(client, &list, -1);
     (void)now();
     one = played_hear(client, RNL_MEET_FROM_DAEMON, RNL_MEET_LISTED, NULL);

@@ -49,9 +49,9 @@ static void own_daemon(int listener, int *tickets, int *said)
 {
     int sock = greeted(listener);
     const struct rnl_meet_msg serve = played_hear(sock, RNL_MEET_FROM_RANK, RNL_MEET_SERVE, NULL);
-    const uint32_t ticket = serve.u.serve.ticket;
-    struct rnl_meet_msg result = {.kind = RNL_MEET_RESULT, .u.result = {.ticket = ticket}};
-    TEST_MUST(write(tickets[1], &ticket, sizeof ticket) == sizeof ticket);
+    const uint32_t request_id = serve.u.serve.request_id;
+    struct rnl_meet_msg result = {.kind = RNL_MEET_RESULT, .u.result = {.request_id = request_id}};
+    TEST_MUST(write(tickets[1], &request_id, sizeof request_id) == sizeof request_id);
     await_byte(said[0]);
     test_sleep_ms(50); /* the endpoint has read what the other daemon said */
     played_say(sock, &result, -1);
@@ -62,15 +62,16 @@ static void own_daemon(int listener, int *tickets, int *said)
 static void foreign_daemon(int ready, int *tickets, int *said)
 {
     int own;
-    uint32_t ticket;
+    uint32_t request_id;
     become(STRANGER, 0);
     int listener = daemon_at(STRANGER);
     TEST_MUST(write(ready, "", 1) == 1);
     int sock = greeted(listener);
-    TEST_MUST(read(tickets[0], &ticket, sizeof ticket) == sizeof ticket);
-    struct rnl_meet_msg result = {.kind = RNL_MEET_RESULT, .u.result = {.ticket = ticket, .status = RNL_ERR_REFUSED}};
-    struct rnl_meet_msg knock = {.kind = RNL_MEET_KNOCK, .u.knock = {.ticket = ticket, .uid = STRANGER}};
-    played_say(sock, &knock, played_offer(&own));
+    TEST_MUST(read(tickets[0], &request_id, sizeof request_id) == sizeof request_id);
+    struct rnl_meet_msg result = {.kind = RNL_MEET_RESULT,
+                                  .u.result = {.request_id = request_id, .status = RNL_ERR_REFUSED}};
+    struct rnl_meet_msg request = {.kind = RNL_MEET_REQUEST, .u.request = {.request_id = request_id, .uid = STRANGER}};
+    played_say(sock, &request, played_offer(&own));
     played_say(sock, &result, -1);
     TEST_MUST(write(said[1], "", 1) == 1);
     for (;;)
@@ -99,7 +100,7 @@ static void a_foreign_daemon_speaks_of_no_service_of_ours(void **state)
     world_open(0, 0);
     snprintf(reached, sizeof reached, "%d/x", STRANGER);
     assert_int_equal(rnl_reach(world[0].ep, reached, 0, &peer), 0);
-    /* RESULT of the foreign daemon comes first, with the right ticket. */
+    /* RESULT of the foreign daemon comes first, with the right request_id. */
     assert_int_equal(rnl_serve(world[0].ep, "kv", &anyone, on_knock, &world[0]), 0);
     for (int i = 0; i < 100; i++)
         world_turn();
@@ -113,13 +114,14 @@ static void careless_daemon(int listener, int *socks)
 {
     int sock = greeted(listener), own;
     const struct rnl_meet_msg serve = played_hear(sock, RNL_MEET_FROM_RANK, RNL_MEET_SERVE, NULL);
-    struct rnl_meet_msg result = {.kind = RNL_MEET_RESULT, .u.result = {.ticket = serve.u.serve.ticket}};
-    struct rnl_meet_msg knock = {.kind = RNL_MEET_KNOCK, .u.knock = {.ticket = serve.u.serve.ticket, .uid = STRANGER}};
+    struct rnl_meet_msg result = {.kind = RNL_MEET_RESULT, .u.result = {.request_id = serve.u.serve.request_id}};
+    struct rnl_meet_msg request = {.kind = RNL_MEET_REQUEST,
+                                   .u.request = {.request_id = serve.u.serve.request_id, .uid = STRANGER}};
     played_say(sock, &result, -1);
     pid_t stranger = fork_bounded();
     if (stranger == 0) {
         become(STRANGER, 0);
-        played_say(sock, &knock, played_offer(&own));
+        played_say(sock, &request, played_offer(&own));
         (void)played_hear(own, RNL_MEET_FROM_PEER, RNL_MEET_DENIED, NULL);
         TEST_MUST(write(socks[1], "", 1) == 1);
         _exit(0);

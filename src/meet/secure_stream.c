@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * line.c - the handshake and the messages of line.h. */
-#include "meet/line.h"
+ * secure_stream.c - the handshake and the messages of secure_stream.h. */
+#include "meet/secure_stream.h"
 
 #include "base/error.h"
 #include "base/secret.h"
@@ -21,32 +21,32 @@ enum {
     HEADER = crypto_secretstream_xchacha20poly1305_HEADERBYTES,
     PROVEN = PROOF + HEADER,
     OVERHEAD = crypto_secretstream_xchacha20poly1305_ABYTES,
-    BLOCK = 2 + RNL_LINE_BYTES + OVERHEAD,
+    BLOCK = 2 + RNL_SECURE_STREAM_BYTES + OVERHEAD,
     BLOCKS = 4, /* that may wait to be sent */
     LABEL = 16,
     BACKLOG = 64,
     VERSION = 1
 };
 static_assert(HEADER == 24 && crypto_secretstream_xchacha20poly1305_KEYBYTES == (int)PROOF &&
-                  (int)RNL_LINE_KEY == (int)PROOF,
+                  (int)RNL_SECURE_STREAM_KEY == (int)PROOF,
               "as drawn");
-static_assert(crypto_auth_BYTES == (int)PROOF && crypto_auth_KEYBYTES == (int)RNL_LINE_KEY, "a keyed hash");
+static_assert(crypto_auth_BYTES == (int)PROOF && crypto_auth_KEYBYTES == (int)RNL_SECURE_STREAM_KEY, "a keyed hash");
 
-enum line_state { AWAITS_NONCE = 0, AWAITS_PROOF, UP, ENDED };
+enum stream_state { AWAITS_NONCE = 0, AWAITS_PROOF, UP, ENDED };
 
-struct rnl_line {
+struct rnl_secure_stream {
     int fd;
     bool server;
-    enum line_state state;
+    enum stream_state state;
     uint32_t kind;
-    unsigned char key[RNL_LINE_KEY], nonce[NONCE], other[NONCE];
+    unsigned char key[RNL_SECURE_STREAM_KEY], nonce[NONCE], other[NONCE];
     crypto_secretstream_xchacha20poly1305_state in, out;
     size_t got, ready; /* bytes of `taken`, and of `sent` */
     unsigned char taken[BLOCK], sent[BLOCKS * BLOCK];
 };
 
 /* Makes 32 bytes from a label, the kind, both nonces and the node key. */
-static void derive(const struct rnl_line *l, const char *label, unsigned char out[PROOF])
+static void derive(const struct rnl_secure_stream *l, const char *label, unsigned char out[PROOF])
 {
     unsigned char text[LABEL + 8 + 2 * NONCE] = {0};
     memcpy(text, label, strnlen(label, LABEL));
@@ -57,14 +57,14 @@ static void derive(const struct rnl_line *l, const char *label, unsigned char ou
     (void)crypto_auth(out, text, sizeof text, l->key);
 }
 
-void rnl_line_pair_key(const struct rnl_line *l, unsigned char out[RNL_LINE_KEY])
+void rnl_secure_stream_pair_key(const struct rnl_secure_stream *l, unsigned char out[RNL_SECURE_STREAM_KEY])
 {
     derive(l, "pair", out);
 }
 
 /* ---- sending ---- */
 
-int rnl_line_flush(struct rnl_line *l)
+int rnl_secure_stream_flush(struct rnl_secure_stream *l)
 {
     while (l->state != ENDED && l->ready > 0) {
         const ssize_t n = send(l->fd, l->sent, l->ready, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -82,14 +82,14 @@ int rnl_line_flush(struct rnl_line *l)
     return l->state == ENDED ? RNL_ERR_UNREACHABLE : 0;
 }
 
-static void push(struct rnl_line *l, const void *at, size_t n)
+static void push(struct rnl_secure_stream *l, const void *at, size_t n)
 {
     memcpy(l->sent + l->ready, at, n);
     l->ready += n;
 }
 
 /* Sends the proof and the header of the own stream; a client also its nonce. */
-static void prove(struct rnl_line *l)
+static void prove(struct rnl_secure_stream *l)
 {
     unsigned char key[PROOF], at[PROVEN];
     derive(l, l->server ? "server" : "client", at);
@@ -101,21 +101,21 @@ static void prove(struct rnl_line *l)
     push(l, at, sizeof at);
 }
 
-int rnl_line_send(struct rnl_line *l, const void *msg, size_t n)
+int rnl_secure_stream_send(struct rnl_secure_stream *l, const void *msg, size_t n)
 {
     unsigned char block[BLOCK];
-    if (l->state != UP || n > RNL_LINE_BYTES || l->ready + BLOCK > sizeof l->sent)
+    if (l->state != UP || n > RNL_SECURE_STREAM_BYTES || l->ready + BLOCK > sizeof l->sent)
         return RNL_ERR_UNREACHABLE;
     rnl_put16(block, (uint16_t)(n + OVERHEAD));
     (void)crypto_secretstream_xchacha20poly1305_push(&l->out, block + 2, NULL, msg, n, NULL, 0, 0);
     push(l, block, 2 + n + OVERHEAD);
-    return rnl_line_flush(l) < 0 ? RNL_ERR_UNREACHABLE : 0;
+    return rnl_secure_stream_flush(l) < 0 ? RNL_ERR_UNREACHABLE : 0;
 }
 
 /* ---- receiving ---- */
 
 /* How many bytes make the next part whole; 0 = what came is no part. */
-static size_t wanted(const struct rnl_line *l)
+static size_t wanted(const struct rnl_secure_stream *l)
 {
     if (l->state == AWAITS_NONCE)
         return l->server ? NONCE + PROVEN : NONCE;
@@ -124,11 +124,11 @@ static size_t wanted(const struct rnl_line *l)
     if (l->got < 2)
         return 2;
     const size_t bytes = rnl_get16(l->taken);
-    return bytes < OVERHEAD || bytes > RNL_LINE_BYTES + OVERHEAD ? 0 : 2 + bytes;
+    return bytes < OVERHEAD || bytes > RNL_SECURE_STREAM_BYTES + OVERHEAD ? 0 : 2 + bytes;
 }
 
 /* Checks the proof of the other end, and takes in the header of its stream. */
-static bool check(struct rnl_line *l, const unsigned char at[PROVEN])
+static bool check(struct rnl_secure_stream *l, const unsigned char at[PROVEN])
 {
     unsigned char key[PROOF];
     derive(l, l->server ? "client" : "server", key);
@@ -140,7 +140,7 @@ static bool check(struct rnl_line *l, const unsigned char at[PROVEN])
 }
 
 /* Takes in a part of the handshake. */
-static bool shake(struct rnl_line *l)
+static bool shake(struct rnl_secure_stream *l)
 {
     if (l->state == AWAITS_NONCE)
         memcpy(l->other, l->taken, NONCE);
@@ -157,15 +157,15 @@ static bool shake(struct rnl_line *l)
     return true;
 }
 
-static int ended(struct rnl_line *l)
+static int ended(struct rnl_secure_stream *l)
 {
     l->state = ENDED;
     return RNL_ERR_UNREACHABLE;
 }
 
-int rnl_line_receive(struct rnl_line *l, unsigned char out[RNL_LINE_BYTES], size_t *n)
+int rnl_secure_stream_receive(struct rnl_secure_stream *l, unsigned char out[RNL_SECURE_STREAM_BYTES], size_t *n)
 {
-    if (rnl_line_flush(l) < 0)
+    if (rnl_secure_stream_flush(l) < 0)
         return RNL_ERR_UNREACHABLE;
     for (;;) {
         const size_t want = wanted(l);
@@ -191,28 +191,29 @@ int rnl_line_receive(struct rnl_line *l, unsigned char out[RNL_LINE_BYTES], size
             *n = (size_t)bytes;
             return 1;
         }
-        if (!shake(l) || rnl_line_flush(l) < 0)
+        if (!shake(l) || rnl_secure_stream_flush(l) < 0)
             return ended(l);
         if (l->state == UP)
             return 0; /* the caller may have something to say first */
     }
 }
 
-bool rnl_line_is_up(const struct rnl_line *l)
+bool rnl_secure_stream_is_up(const struct rnl_secure_stream *l)
 {
     return l->state == UP;
 }
 
-int rnl_line_fd(const struct rnl_line *l)
+int rnl_secure_stream_fd(const struct rnl_secure_stream *l)
 {
     return l->fd;
 }
 
 /* ---- life ---- */
 
-struct rnl_line *rnl_line_new(int fd, bool server, const unsigned char key[RNL_LINE_KEY], uint32_t kind)
+struct rnl_secure_stream *rnl_secure_stream_new(int fd, bool server, const unsigned char key[RNL_SECURE_STREAM_KEY],
+                                                uint32_t kind)
 {
-    struct rnl_line *l = sodium_init() < 0 ? NULL : rnl_secret_new(sizeof *l);
+    struct rnl_secure_stream *l = sodium_init() < 0 ? NULL : rnl_secret_new(sizeof *l);
     if (!l) {
         close(fd);
         return NULL;
@@ -224,12 +225,12 @@ struct rnl_line *rnl_line_new(int fd, bool server, const unsigned char key[RNL_L
     randombytes_buf(l->nonce, sizeof l->nonce);
     if (server) {
         push(l, l->nonce, NONCE);
-        (void)rnl_line_flush(l);
+        (void)rnl_secure_stream_flush(l);
     }
     return l;
 }
 
-void rnl_line_free(struct rnl_line *l)
+void rnl_secure_stream_free(struct rnl_secure_stream *l)
 {
     if (!l)
         return;
@@ -239,7 +240,7 @@ void rnl_line_free(struct rnl_line *l)
 
 /* ---- sockets ---- */
 
-int rnl_line_dial(const unsigned char ip[16], uint16_t port)
+int rnl_secure_stream_dial(const unsigned char ip[16], uint16_t port)
 {
     static const unsigned char mapped[12] = {[10] = 0xff, [11] = 0xff};
     const bool is_ipv4 = memcmp(ip, mapped, sizeof mapped) == 0;
@@ -258,7 +259,7 @@ int rnl_line_dial(const unsigned char ip[16], uint16_t port)
     return e;
 }
 
-int rnl_line_listen(uint16_t port)
+int rnl_secure_stream_listen(uint16_t port)
 {
     const int on = 1, off = 0;
     const struct sockaddr_in6 in6 = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
@@ -281,7 +282,7 @@ int rnl_line_listen(uint16_t port)
     return e;
 }
 
-int rnl_line_accept(int listener, unsigned char ip[16])
+int rnl_secure_stream_accept(int listener, unsigned char ip[16])
 {
     struct sockaddr_in6 from = {.sin6_family = AF_UNSPEC};
     socklen_t n = sizeof from;

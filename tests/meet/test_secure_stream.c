@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_line.c - the line between daemons (meet/line.h) over a pair of sockets, and the file of its key
- * (meet/node_key.h).
+ * test_secure_stream.c - the stream between daemons (meet/secure_stream.h) over a pair of sockets, and the file of its
+ * key (meet/node_key.h).
  */
-#include "meet/line.h"
 #include "meet/node_key.h"
+#include "meet/secure_stream.h"
 #include "runnel/runnel.h"
 #include "support/must.h"
 
@@ -22,62 +22,62 @@
 #include <cmocka.h>
 
 enum { SERVER_HEARS = 32 + 32 + 24 };
-static const unsigned char key[RNL_LINE_KEY] = {1, 2, 3}, other_key[RNL_LINE_KEY] = {1, 2, 4};
-static struct rnl_line *a, *b; /* client and server */
-static unsigned char msg[RNL_LINE_BYTES];
+static const unsigned char key[RNL_SECURE_STREAM_KEY] = {1, 2, 3}, other_key[RNL_SECURE_STREAM_KEY] = {1, 2, 4};
+static struct rnl_secure_stream *a, *b; /* client and server */
+static unsigned char msg[RNL_SECURE_STREAM_BYTES];
 static size_t bytes;
 
 static void open_pair(const unsigned char *of_client, uint32_t kind)
 {
     int s[2];
     TEST_MUST(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, s) == 0);
-    a = rnl_line_new(s[0], false, of_client, kind);
-    b = rnl_line_new(s[1], true, key, 1);
+    a = rnl_secure_stream_new(s[0], false, of_client, kind);
+    b = rnl_secure_stream_new(s[1], true, key, 1);
     TEST_MUST(a && b);
 }
 
 static void close_pair(void)
 {
-    rnl_line_free(a);
-    rnl_line_free(b);
+    rnl_secure_stream_free(a);
+    rnl_secure_stream_free(b);
 }
 
 /* Returns what the server says of it. */
 static int shake(void)
 {
-    TEST_MUST(rnl_line_receive(a, msg, &bytes) == 0);
-    int got = rnl_line_receive(b, msg, &bytes);
+    TEST_MUST(rnl_secure_stream_receive(a, msg, &bytes) == 0);
+    int got = rnl_secure_stream_receive(b, msg, &bytes);
     if (got == 0)
-        got = rnl_line_receive(a, msg, &bytes);
+        got = rnl_secure_stream_receive(a, msg, &bytes);
     return got;
 }
 
 static void messages_go_both_ways_and_both_have_the_key_of_the_pair(void **state)
 {
-    unsigned char one[RNL_LINE_KEY], two[RNL_LINE_KEY], long_one[RNL_LINE_BYTES] = {7};
+    unsigned char one[RNL_SECURE_STREAM_KEY], two[RNL_SECURE_STREAM_KEY], long_one[RNL_SECURE_STREAM_BYTES] = {7};
     (void)state;
     open_pair(key, 1);
-    assert_true(rnl_line_send(a, "early", 5) < 0);
+    assert_true(rnl_secure_stream_send(a, "early", 5) < 0);
     assert_int_equal(shake(), 0);
-    assert_true(rnl_line_is_up(a) && rnl_line_is_up(b));
-    rnl_line_pair_key(a, one);
-    rnl_line_pair_key(b, two);
+    assert_true(rnl_secure_stream_is_up(a) && rnl_secure_stream_is_up(b));
+    rnl_secure_stream_pair_key(a, one);
+    rnl_secure_stream_pair_key(b, two);
     assert_memory_equal(one, two, sizeof one);
-    assert_int_equal(rnl_line_send(a, "ask", 3), 0);
-    assert_int_equal(rnl_line_send(a, long_one, sizeof long_one), 0);
-    assert_int_equal(rnl_line_send(b, "answer", 6), 0);
-    assert_int_equal(rnl_line_receive(b, msg, &bytes), 1);
+    assert_int_equal(rnl_secure_stream_send(a, "ask", 3), 0);
+    assert_int_equal(rnl_secure_stream_send(a, long_one, sizeof long_one), 0);
+    assert_int_equal(rnl_secure_stream_send(b, "answer", 6), 0);
+    assert_int_equal(rnl_secure_stream_receive(b, msg, &bytes), 1);
     assert_true(bytes == 3 && memcmp(msg, "ask", 3) == 0);
-    assert_int_equal(rnl_line_receive(b, msg, &bytes), 1);
+    assert_int_equal(rnl_secure_stream_receive(b, msg, &bytes), 1);
     assert_int_equal(bytes, sizeof long_one);
-    assert_int_equal(rnl_line_receive(b, msg, &bytes), 0);
-    assert_int_equal(rnl_line_receive(a, msg, &bytes), 1);
+    assert_int_equal(rnl_secure_stream_receive(b, msg, &bytes), 0);
+    assert_int_equal(rnl_secure_stream_receive(a, msg, &bytes), 1);
     assert_int_equal(bytes, 6);
-    assert_true(rnl_line_send(a, long_one, sizeof long_one + 1) < 0);
+    assert_true(rnl_secure_stream_send(a, long_one, sizeof long_one + 1) < 0);
     close_pair();
     open_pair(key, 1);
     assert_int_equal(shake(), 0);
-    rnl_line_pair_key(a, two);
+    rnl_secure_stream_pair_key(a, two);
     assert_memory_not_equal(one, two, sizeof one);
     close_pair();
 }
@@ -87,7 +87,7 @@ static void another_key_or_kind_proves_nothing(void **state)
     (void)state;
     open_pair(other_key, 1);
     assert_int_equal(shake(), RNL_ERR_UNREACHABLE);
-    assert_false(rnl_line_is_up(b));
+    assert_false(rnl_secure_stream_is_up(b));
     close_pair();
     open_pair(key, 2);
     assert_int_equal(shake(), RNL_ERR_UNREACHABLE);
@@ -102,16 +102,16 @@ static int between(size_t changed, unsigned char *said, size_t *n, const unsigne
     unsigned char nonce[64];
     TEST_MUST(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, left) == 0);
     TEST_MUST(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, right) == 0);
-    a = rnl_line_new(left[0], false, key, 1);
-    b = rnl_line_new(right[1], true, key, 1);
+    a = rnl_secure_stream_new(left[0], false, key, 1);
+    b = rnl_secure_stream_new(right[1], true, key, 1);
     *n = 0;
     for (int round = 0; round < 4; round++) {
         const ssize_t down = recv(right[0], nonce, sizeof nonce, 0);
         if (down > 0)
             TEST_MUST(send(left[1], nonce, (size_t)down, 0) == down);
-        (void)rnl_line_receive(a, msg, &bytes);
-        if (rnl_line_is_up(a) && round == 2)
-            (void)rnl_line_send(a, "secret", 6);
+        (void)rnl_secure_stream_receive(a, msg, &bytes);
+        if (rnl_secure_stream_is_up(a) && round == 2)
+            (void)rnl_secure_stream_send(a, "secret", 6);
         const ssize_t up = recv(left[1], said + *n, 512 - *n, 0);
         for (ssize_t i = 0; i < up; i++) {
             unsigned char c = again && *n < again_bytes ? again[*n] : said[*n];
@@ -119,7 +119,7 @@ static int between(size_t changed, unsigned char *said, size_t *n, const unsigne
             (void)send(right[0], &c, 1, MSG_NOSIGNAL);
             ++*n;
         }
-        const int got = rnl_line_receive(b, msg, &bytes);
+        const int got = rnl_secure_stream_receive(b, msg, &bytes);
         worst = got < worst ? got : worst;
         if (got == 1)
             assert_true(bytes == 6 && memcmp(msg, "secret", 6) == 0);
@@ -159,7 +159,7 @@ static void a_key_is_read_from_a_file_of_ones_own_only(void **state)
     unsigned char got[RNL_NODE_KEY_BYTES], made[RNL_NODE_KEY_BYTES] = {5};
     char link[128], print[RNL_NODE_KEY_PRINT], text[96];
     (void)state;
-    snprintf(folder, sizeof folder, "/tmp/runnel-line-%d", (int)getpid());
+    snprintf(folder, sizeof folder, "/tmp/runnel-stream-%d", (int)getpid());
     snprintf(file, sizeof file, "%s/key", folder);
     snprintf(link, sizeof link, "%s/link", folder);
     TEST_MUST(mkdir(folder, 0700) == 0);
