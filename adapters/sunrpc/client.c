@@ -5,9 +5,9 @@
  * What differs: signals are not blocked during a call; a call of a UDP client arrives once, whatever its size. */
 #include "client.h"
 
-#include "far.h"
 #include "host.h"
 #include "preload.h"
+#include "remote.h"
 #include "stream.h"
 
 #include "base/error.h"
@@ -46,10 +46,10 @@ static uint64_t deadline(struct timeval t)
 static void part(struct rnl_rpc_client *c, enum rnl_rpc_client_state state)
 {
     if (c->link && c->unanswered)
-        rnl_rpc_far_settle(c->link);
-    if (c->link && c->far)
+        rnl_rpc_remote_flush(c->link);
+    if (c->link && c->remote)
         rnl_rpc_explain("program %u version %u: %u calls went over Runnel's packets", c->program, c->version,
-                        c->calls_far);
+                        c->calls_remote);
     if (c->link)
         c->link->ops->close(c->link);
     if (c->sock >= 0)
@@ -57,7 +57,7 @@ static void part(struct rnl_rpc_client *c, enum rnl_rpc_client_state state)
     c->link = NULL;
     c->sock = -1;
     c->unanswered = false;
-    c->calls_far = 0;
+    c->calls_remote = 0;
     rnl_rpc_client_begin(c);
     atomic_store_explicit(&c->state, state, memory_order_release);
 }
@@ -221,18 +221,18 @@ static enum clnt_stat call_locked(CLIENT *cl, struct rnl_rpc_client *c, rpcproc_
                                   void *args, xdrproc_t xres, void *res, struct timeval timeout)
 {
     int state = atomic_load_explicit(&c->state, memory_order_relaxed);
-    if (RNL_UNLIKELY(c->link && c->far &&
-                     rnl_rpc_far_is_forked(c->link))) { /* the connection is shared, the link not */
+    if (RNL_UNLIKELY(c->link && c->remote &&
+                     rnl_rpc_remote_is_forked(c->link))) { /* the connection is shared, the link not */
         part(c, RNL_RPC_CLIENT_OLD);
         state = RNL_RPC_CLIENT_OLD;
     }
     /* libtirpc's UDP client does not send a call whose time is zero. */
     bool old = by_gss(cl) || (c->datagram && is_zero(c->wait_set ? c->wait : timeout));
     if (state == RNL_RPC_CLIENT_NEW && !old && !is_zero(timeout) && ++c->calls > c->calls_before) {
-        rnl_rpc_client_knock(cl, c, timeout);
+        rnl_rpc_client_greet(cl, c, timeout);
         state = atomic_load_explicit(&c->state, memory_order_relaxed);
     }
-    if (state == RNL_RPC_CLIENT_KNOCKED) {
+    if (state == RNL_RPC_CLIENT_GREETED) {
         rnl_rpc_client_enter(c);
         state = atomic_load_explicit(&c->state, memory_order_relaxed);
         if (state == RNL_RPC_CLIENT_UPGRADED) {
@@ -245,7 +245,7 @@ static enum clnt_stat call_locked(CLIENT *cl, struct rnl_rpc_client *c, rpcproc_
     if (state != RNL_RPC_CLIENT_UPGRADED || old)
         return call_old(cl, c, procedure, xargs, args, xres, res, timeout);
     if (call_by_link(cl, c, procedure, xargs, args, xres, res, timeout)) {
-        c->calls_far += c->far;
+        c->calls_remote += c->remote;
         return c->error.re_status;
     }
     rnl_rpc_explain("program %u version %u: the server has gone, or has dropped its link", c->program, c->version);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * client_find.c - a client looks for the link to its server: over the very CLIENT that it has. A server that is not on
- * this host is asked only if there may be a key for other hosts. */
+ * this host is tries only if there may be a key for other hosts. */
 #include "client.h"
-#include "far.h"
 #include "host.h"
 #include "pair.h"
 #include "preload.h"
+#include "remote.h"
 
 #include <arpa/inet.h>
 #include <limits.h>
@@ -20,8 +20,8 @@
 enum {
     CALLS_BEFORE = 2,
     ANSWER_S = 1,
-    /* A server that does not answer in time may be busy: it is asked again after ever more calls. */
-    ASKS_MAX = 4,
+    /* A server that does not answer in time may be busy: it is tries again after ever more calls. */
+    TRIES_MAX = 4,
     CALLS_BETWEEN = 16,
     TIMES_MORE = 8,
     LATE_MAX = 64,
@@ -33,7 +33,7 @@ enum {
 
 void rnl_rpc_client_begin(struct rnl_rpc_client *c)
 {
-    c->calls = c->asked = 0;
+    c->calls = c->tries = 0;
     c->late = 0;
     c->calls_before = rnl_rpc_settings()->now ? 0 : CALLS_BEFORE;
 }
@@ -90,7 +90,7 @@ static bool server_is_here(CLIENT *cl, struct rnl_rpc_client *c, struct sockaddr
 
 /* Writes "SERVICE@HOST", by the address at which the server answers. Returns false if it has none that other programs
  * could use. */
-static bool name_far(const struct sockaddr_storage *a, const char *service, char *to, size_t n)
+static bool name_remote(const struct sockaddr_storage *a, const char *service, char *to, size_t n)
 {
     char ip[INET6_ADDRSTRLEN];
     unsigned uid;
@@ -126,15 +126,15 @@ void rnl_rpc_client_drain(CLIENT *cl, struct rnl_rpc_client *c)
 }
 
 /* A UDP client stays NEW for good, since its calls have to take in what comes late, one after the other. */
-static void ask_later(struct rnl_rpc_client *c)
+static void retry_later(struct rnl_rpc_client *c)
 {
     c->late = c->datagram ? LATE_CALLS : 0;
     c->calls = 0;
-    c->calls_before = ++c->asked == 1 ? CALLS_BETWEEN : c->calls_before * TIMES_MORE;
-    if (c->asked >= ASKS_MAX)
+    c->calls_before = ++c->tries == 1 ? CALLS_BETWEEN : c->calls_before * TIMES_MORE;
+    if (c->tries >= TRIES_MAX)
         c->calls_before = UINT_MAX;
     rnl_rpc_explain(
-        "program %u version %u: its server did not answer in time whether it has this library, and is asked again "
+        "program %u version %u: its server did not answer in time whether it has this library, and is tries again "
         "%u calls later",
         c->program, c->version, c->calls_before);
 }
@@ -163,44 +163,45 @@ static enum clnt_stat introduce(CLIENT *cl, struct rnl_rpc_client *c, struct tim
     return status;
 }
 
-static void knocked(struct rnl_rpc_client *c, const struct rnl_rpc_answer *answer, int sock)
+static void greeted(struct rnl_rpc_client *c, const struct rnl_rpc_answer *answer, int sock)
 {
     memcpy(c->proof, answer->proof, sizeof c->proof);
     c->sock = sock;
     c->calls = 0;
-    c->knocked_ns = rnl_rpc_now_ns();
-    atomic_store_explicit(&c->state, RNL_RPC_CLIENT_KNOCKED, memory_order_release);
+    c->greeted_ns = rnl_rpc_now_ns();
+    atomic_store_explicit(&c->state, RNL_RPC_CLIENT_GREETED, memory_order_release);
 }
 
-static void knock_far(CLIENT *cl, struct rnl_rpc_client *c, const struct rnl_rpc_answer *answer,
-                      const struct sockaddr_storage *a)
+static void greet_remote(CLIENT *cl, struct rnl_rpc_client *c, const struct rnl_rpc_answer *answer,
+                         const struct sockaddr_storage *a)
 {
     char service[RNL_RPC_SERVICE_BYTES + INET6_ADDRSTRLEN + 4];
     const char *why = "its server has no address by which daemons could find its host";
     int fd;
-    if (memchr(answer->service, '\0', sizeof answer->service) && name_far(a, answer->service, service, sizeof service))
-        c->link = rnl_rpc_far_reach(service, answer->token, answer->proof, &why);
+    if (memchr(answer->service, '\0', sizeof answer->service) &&
+        name_remote(a, answer->service, service, sizeof service))
+        c->link = rnl_rpc_remote_reach(service, answer->token, answer->proof, &why);
     if (!c->link) {
         stay(c, why);
         return;
     }
     if (!c->datagram && c->real->cl_control(cl, CLGET_FD, &fd))
-        rnl_rpc_far_watch(c->link, fd);
-    knocked(c, answer, c->link->fd);
+        rnl_rpc_remote_watch(c->link, fd);
+    greeted(c, answer, c->link->fd);
 }
 
-void rnl_rpc_client_knock(CLIENT *cl, struct rnl_rpc_client *c, struct timeval limit)
+void rnl_rpc_client_greet(CLIENT *cl, struct rnl_rpc_client *c, struct timeval limit)
 {
     struct rnl_rpc_place place;
     struct rnl_rpc_answer answer = {.refused = RNL_RPC_REFUSED};
-    struct sockaddr_un door = {.sun_family = AF_UNIX};
+    struct sockaddr_un listener = {.sun_family = AF_UNIX};
     struct sockaddr_storage address;
     if (!rnl_rpc_tirpc()) {
         stay(c, "this release of libtirpc lacks functions that are needed");
         return;
     }
-    c->far = !server_is_here(cl, c, &address);
-    const char *lacks = c->far ? rnl_rpc_far_lacks() : NULL;
+    c->remote = !server_is_here(cl, c, &address);
+    const char *lacks = c->remote ? rnl_rpc_remote_lacks() : NULL;
     if (lacks) {
         rnl_rpc_explain("its server is not on this host, and %s", lacks);
         stay(c, "its server is not on this host");
@@ -217,8 +218,8 @@ void rnl_rpc_client_knock(CLIENT *cl, struct rnl_rpc_client *c, struct timeval l
         c->calls = 0;
         return;
     }
-    if (status == RPC_TIMEDOUT && (c->datagram || c->asked + 1 < ASKS_MAX)) {
-        ask_later(c);
+    if (status == RPC_TIMEDOUT && (c->datagram || c->tries + 1 < TRIES_MAX)) {
+        retry_later(c);
         return;
     }
     if (status != RPC_SUCCESS) {
@@ -227,37 +228,37 @@ void rnl_rpc_client_knock(CLIENT *cl, struct rnl_rpc_client *c, struct timeval l
                     : "its server did not answer whether it has this library");
         return;
     }
-    if (c->far && answer.refused == RNL_RPC_COME_FAR) {
-        knock_far(cl, c, &answer, &address);
+    if (c->remote && answer.refused == RNL_RPC_COME_REMOTE) {
+        greet_remote(cl, c, &answer, &address);
         return;
     }
-    if (c->far && answer.refused == RNL_RPC_NO_KEY) {
+    if (c->remote && answer.refused == RNL_RPC_NO_KEY) {
         stay(c, "its server's host has no key for other hosts, or no daemon (see `runnel key`)");
         return;
     }
-    if (answer.refused || c->far || answer.name_bytes == 0 || answer.name_bytes > sizeof answer.name) {
+    if (answer.refused || c->remote || answer.name_bytes == 0 || answer.name_bytes > sizeof answer.name) {
         stay(c, "its server refuses: it is in another network namespace or on another host, or has no room");
         return;
     }
-    memcpy(door.sun_path + 1, answer.name, answer.name_bytes);
+    memcpy(listener.sun_path + 1, answer.name, answer.name_bytes);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (!rnl_rpc_has_room(fd) ||
-        connect(fd, (struct sockaddr *)&door,
+        connect(fd, (struct sockaddr *)&listener,
                 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + answer.name_bytes)) < 0 ||
         !rnl_rpc_hello_send(fd, answer.token, -1)) {
         if (fd >= 0)
             close(fd);
-        stay(c, "its server's door does not open, or this process has hardly a descriptor left");
+        stay(c, "its server's listener does not open, or this process has hardly a descriptor left");
         return;
     }
-    knocked(c, &answer, fd);
+    greeted(c, &answer, fd);
 }
 
-static void enter_far(struct rnl_rpc_client *c)
+static void enter_remote(struct rnl_rpc_client *c)
 {
     const char *why;
-    int up = rnl_rpc_far_is_up(c->link, &why);
-    if (up == 0 && rnl_rpc_now_ns() - c->knocked_ns < FAR_MS * (uint64_t)1000000)
+    int up = rnl_rpc_remote_is_up(c->link, &why);
+    if (up == 0 && rnl_rpc_now_ns() - c->greeted_ns < FAR_MS * (uint64_t)1000000)
         return;
     if (up > 0) {
         atomic_store_explicit(&c->state, RNL_RPC_CLIENT_UPGRADED, memory_order_release);
@@ -275,8 +276,8 @@ void rnl_rpc_client_enter(struct rnl_rpc_client *c)
 {
     struct rnl_rpc_hello welcome;
     struct rnl_rpc_segment *segment = NULL;
-    if (c->far) {
-        enter_far(c);
+    if (c->remote) {
+        enter_remote(c);
         return;
     }
     int fd, came = rnl_rpc_hello_receive(c->sock, &welcome, &fd);
@@ -291,8 +292,8 @@ void rnl_rpc_client_enter(struct rnl_rpc_client *c)
     if (!c->link) {
         close(c->sock);
         c->sock = -1;
-        stay(c,
-             came == 0 ? "its server does not look at its door" : "what came through its server's door is no segment");
+        stay(c, came == 0 ? "its server does not look at its listener"
+                          : "what came through its server's listener is no segment");
         return;
     }
     atomic_store_explicit(&c->state, RNL_RPC_CLIENT_UPGRADED, memory_order_release);

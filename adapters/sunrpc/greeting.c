@@ -53,7 +53,7 @@ bool_t rnl_rpc_xdr_answer(XDR *x, struct rnl_rpc_answer *a)
 {
     return xdr_word(x, &a->refused) && xdr_word(x, &a->name_bytes) && xdr_whole(x, a->name, sizeof a->name) &&
            xdr_whole(x, a->token, sizeof a->token) && xdr_whole(x, a->proof, sizeof a->proof) &&
-           (a->refused != RNL_RPC_COME_FAR || xdr_whole(x, a->service, sizeof a->service));
+           (a->refused != RNL_RPC_COME_REMOTE || xdr_whole(x, a->service, sizeof a->service));
 }
 
 bool rnl_rpc_place_here(struct rnl_rpc_place *p)

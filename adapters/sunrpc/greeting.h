@@ -9,7 +9,7 @@
  *     connect to the abstract socket; HELLO {token} ->
  *     <------------------------------------------------- WELCOME {proof} + segment
  *
- * Between hosts the answer is {2, service, token, proof}, and the two datagrams are messages of far_internal.h.
+ * Between hosts the answer is {2, service, token, proof}, and the two datagrams are messages of remote_internal.h.
  *
  * Whoever answers on the address that the client has is the server, so nobody can take its place: the token names the
  * one who asked, the proof the one who answered. A server without this library answers that it has no such program. */
@@ -28,8 +28,8 @@ enum { RNL_RPC_TOKEN_BYTES = 16, RNL_RPC_NAME_BYTES = 16, RNL_RPC_BOOT_BYTES = 3
 enum rnl_rpc_refused {
     RNL_RPC_COME = 0,
     RNL_RPC_REFUSED = 1,
-    RNL_RPC_COME_FAR = 2, /* over the network */
-    RNL_RPC_NO_KEY = 3    /* it could be so, but the server has no key or no daemon */
+    RNL_RPC_COME_REMOTE = 2, /* over the network */
+    RNL_RPC_NO_KEY = 3       /* it could be so, but the server has no key or no daemon */
 };
 
 struct rnl_rpc_place { /* two processes with the same place reach each other's abstract sockets */
@@ -41,7 +41,7 @@ struct rnl_rpc_answer {
     u_int name_bytes; /* of the abstract socket's name, without the leading 0 byte */
     char name[RNL_RPC_NAME_BYTES];
     char token[RNL_RPC_TOKEN_BYTES], proof[RNL_RPC_TOKEN_BYTES];
-    char service[RNL_RPC_SERVICE_BYTES]; /* RNL_RPC_COME_FAR only: USER/NAME, filled up with 0 bytes */
+    char service[RNL_RPC_SERVICE_BYTES]; /* RNL_RPC_COME_REMOTE only: USER/NAME, filled up with 0 bytes */
 };
 bool_t rnl_rpc_xdr_place(XDR *, struct rnl_rpc_place *);
 bool_t rnl_rpc_xdr_answer(XDR *, struct rnl_rpc_answer *);

@@ -52,19 +52,19 @@ bool rnl_rpc_fence(void)
     return rnl_host_heavy_fence(&rnl_rpc_host) == 0;
 }
 
-bool rnl_rpc_spin(struct rnl_rpc_patience *p, bool same_cpu)
+bool rnl_rpc_spin(struct rnl_rpc_spinner *p, bool same_cpu)
 {
     p->turns++;
     if (same_cpu) {
         sched_yield();
-        return rnl_rpc_patience_look(p, &rnl_rpc_crowd, rnl_rpc_now_ns()) && p->turns <= RNL_RPC_SAME_CPU_TURNS;
+        return rnl_rpc_spinner_look(p, &rnl_rpc_crowd, rnl_rpc_now_ns()) && p->turns <= RNL_RPC_SAME_CPU_TURNS;
     }
     PAUSE();
     if (RNL_LIKELY(p->turns % TURNS_A_CLOCK != 0))
         return true;
     if (p->turns % TURNS_A_YIELD == 0)
         sched_yield();
-    return rnl_rpc_patience_look(p, &rnl_rpc_crowd, rnl_rpc_now_ns());
+    return rnl_rpc_spinner_look(p, &rnl_rpc_crowd, rnl_rpc_now_ns());
 }
 
 int rnl_rpc_sleep_on(int fd, uint64_t ms)

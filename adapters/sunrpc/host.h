@@ -10,10 +10,10 @@
 #include <stdint.h>
 
 enum {
-    RNL_RPC_SPIN_NS = 50000,       /* how long to look before sleeping */
-    RNL_RPC_AWAY_NS = 60000,       /* who was away for longer has shared its processor with others */
-    RNL_RPC_CROWDED_NS = 20000000, /* and does not spin for so long */
-    RNL_RPC_SAME_CPU_TURNS = 30    /* how often to give way to a peer that was last seen on this processor */
+    RNL_RPC_SPIN_NS = 50000,        /* how long to look before sleeping */
+    RNL_RPC_DESCHEDULED_NS = 60000, /* who was away for longer has shared its processor with others */
+    RNL_RPC_CROWDED_NS = 20000000,  /* and does not spin for so long */
+    RNL_RPC_SAME_CPU_TURNS = 30     /* how often to give way to a peer that was last seen on this processor */
 };
 
 /* Learns what the machine has, and registers the process for membarrier; later calls do nothing. */
@@ -41,19 +41,19 @@ static inline bool rnl_rpc_is_crowded(const struct rnl_rpc_crowd *c, uint64_t no
 }
 
 /* A wait of a thread, from its first look on. */
-struct rnl_rpc_patience {
+struct rnl_rpc_spinner {
     uint64_t began_ns, looked_ns;
     unsigned turns;
 };
-static inline void rnl_rpc_patience_begin(struct rnl_rpc_patience *p, uint64_t now_ns)
+static inline void rnl_rpc_spinner_begin(struct rnl_rpc_spinner *p, uint64_t now_ns)
 {
-    *p = (struct rnl_rpc_patience){now_ns, now_ns, 0};
+    *p = (struct rnl_rpc_spinner){now_ns, now_ns, 0};
 }
 /* Notes a look at now_ns. Returns true if the thread may go on looking, false if it shall sleep: it has looked for long
  * enough, or it was away since its last look, which makes the machine crowded. */
-static inline bool rnl_rpc_patience_look(struct rnl_rpc_patience *p, struct rnl_rpc_crowd *c, uint64_t now_ns)
+static inline bool rnl_rpc_spinner_look(struct rnl_rpc_spinner *p, struct rnl_rpc_crowd *c, uint64_t now_ns)
 {
-    if (now_ns - p->looked_ns > RNL_RPC_AWAY_NS)
+    if (now_ns - p->looked_ns > RNL_RPC_DESCHEDULED_NS)
         c->until_ns = now_ns + RNL_RPC_CROWDED_NS;
     p->looked_ns = now_ns;
     return now_ns - p->began_ns <= RNL_RPC_SPIN_NS && !rnl_rpc_is_crowded(c, now_ns);
@@ -62,7 +62,7 @@ static inline bool rnl_rpc_patience_look(struct rnl_rpc_patience *p, struct rnl_
 /* A turn of a spinning loop between two looks: pauses, reads the clock now and then, and now and then gives the
  * processor away. `same_cpu`: the peer was last seen on this processor, so only if this thread gives way can it
  * answer. Returns false if it is time to sleep. */
-bool rnl_rpc_spin(struct rnl_rpc_patience *, bool same_cpu);
+bool rnl_rpc_spin(struct rnl_rpc_spinner *, bool same_cpu);
 
 /* Sleeps until fd is readable or `ms` have passed: a system call, since poll is interposed. Returns what ppoll does. */
 int rnl_rpc_sleep_on(int fd, uint64_t ms);

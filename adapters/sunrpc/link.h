@@ -25,7 +25,7 @@ struct rnl_rpc_link_ops {
     /* -- the record that is being written: it begins with the first byte after the last record -- */
     /* Hands over what was written up to out_at and makes room for at least one more byte; may block for room. */
     bool (*room)(struct rnl_rpc_link *);
-    bool (*end)(struct rnl_rpc_link *); /* the record is complete, and the peer is told */
+    bool (*end)(struct rnl_rpc_link *); /* the record is complete, and the peer is notified */
     /* Takes the record back. Returns false if a part of it is on its way already. */
     bool (*drop)(struct rnl_rpc_link *);
 
@@ -59,7 +59,7 @@ struct rnl_rpc_link {
     void *owner;       /* of `blocked` */
     uint32_t peer_cpu; /* 1 + the processor that the peer last wrote on; 0 = not known */
     int fd;            /* readable when armed and a record came, and when the peer is gone */
-    bool far;          /* to another host: a look takes system calls */
+    bool remote;       /* to another host: a look takes system calls */
     bool in_private;   /* what lies at in_at is a copy that the peer cannot change */
     bool in_open;      /* a record has been begun and not been left */
     bool in_last;      /* its last part has been brought */

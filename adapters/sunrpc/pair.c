@@ -94,22 +94,22 @@ static void disarm(struct rnl_rpc_pair *p, bool (*ready)(struct rnl_rpc_pair *),
 
 static bool spin(struct rnl_rpc_pair *p, bool (*ready)(struct rnl_rpc_pair *), uint64_t now_ns)
 {
-    struct rnl_rpc_patience patience;
+    struct rnl_rpc_spinner spinner;
     bool same_cpu = p->link.peer_cpu == rnl_rpc_cpu();
     bool sense = ready == rnl_rpc_pair_here && p->waits++ % SENSE_EACH == 0;
-    const _Atomic uint64_t *head = &p->in->line[p->in_line % RNL_RPC_LINES].head;
-    uint64_t last = atomic_load_explicit(head, memory_order_relaxed);
+    const _Atomic uint64_t *header = &p->in->cell[p->in_cell % RNL_RPC_CELLS].header;
+    uint64_t last = atomic_load_explicit(header, memory_order_relaxed);
     if (p->link.armed == RNL_RPC_ARM_ALWAYS)
         pair_arm(&p->link, RNL_RPC_ARM_NONE);
-    rnl_rpc_patience_begin(&patience, now_ns);
+    rnl_rpc_spinner_begin(&spinner, now_ns);
     do {
         if (sense)
-            (void)rnl_host_sense_load(&rnl_rpc_host, head, last, &p->link.distance);
+            (void)rnl_host_sense_load(&rnl_rpc_host, header, last, &p->link.distance);
         if (ready(p))
             return true;
         if (ready == rnl_rpc_pair_has_room && p->link.blocked)
             p->link.blocked(&p->link);
-    } while (rnl_rpc_spin(&patience, same_cpu));
+    } while (rnl_rpc_spin(&spinner, same_cpu));
     return false;
 }
 
@@ -187,9 +187,9 @@ struct rnl_rpc_link *rnl_rpc_pair_new(struct rnl_rpc_segment *segment, int fd, b
     p->link.ops = &pair_ops;
     p->link.fd = fd;
     p->segment = segment;
-    p->out = &segment->way[server ? RNL_RPC_REPLIES : RNL_RPC_CALLS];
-    p->in = &segment->way[server ? RNL_RPC_CALLS : RNL_RPC_REPLIES];
-    p->out_line_stop = RNL_RPC_LINES;
+    p->out = &segment->ring[server ? RNL_RPC_REPLIES : RNL_RPC_CALLS];
+    p->in = &segment->ring[server ? RNL_RPC_CALLS : RNL_RPC_REPLIES];
+    p->out_cell_stop = RNL_RPC_CELLS;
     p->out_bulk_stop = RNL_RPC_BULK_BYTES;
     p->fence_each = !peer_barrier || !rnl_rpc_host.facts.have_membarrier;
     return &p->link;

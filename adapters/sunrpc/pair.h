@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * pair.h - the link between two processes of one host: lines and bulk areas in a segment (segment.h), and a connected
+ * pair.h - the link between two processes of one host: cells and bulk areas in a segment (segment.h), and a connected
  * Unix socket as doorbell, whose end of file is the news that the peer is gone. */
 #ifndef RNL_RPC_PAIR_H
 #define RNL_RPC_PAIR_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * pair_in.c - reading records. A line is copied before anything in it is looked at. What lies in the bulk area is read
+ * pair_in.c - reading records. A cell is copied before anything in it is looked at. What lies in the bulk area is read
  * in place, where the peer can still change it, so the stream fetches each byte there once. */
 #include "pair_internal.h"
 
@@ -8,29 +8,30 @@
 
 #include <string.h>
 
-enum { TELL_LINES = RNL_RPC_LINES / 4, TELL_BYTES = RNL_RPC_BULK_BYTES / 8 };
+enum { ADVERTISE_CELLS = RNL_RPC_CELLS / 4, ADVERTISE_BYTES = RNL_RPC_BULK_BYTES / 8 };
 
 static uint64_t head_of(struct rnl_rpc_pair *p)
 {
     /* pairs with the release in publish() of the peer */
-    return atomic_load_explicit(&p->in->line[p->in_line % RNL_RPC_LINES].head, memory_order_acquire);
+    return atomic_load_explicit(&p->in->cell[p->in_cell % RNL_RPC_CELLS].header, memory_order_acquire);
 }
 
 bool rnl_rpc_pair_here(struct rnl_rpc_pair *p)
 {
-    return (uint32_t)head_of(p) == (uint32_t)(p->in_line + 1);
+    return (uint32_t)head_of(p) == (uint32_t)(p->in_cell + 1);
 }
 
-/* The writer is told late, in large steps: each time costs it a cache miss. */
-static void tell(struct rnl_rpc_pair *p)
+/* Advertises late and in large steps what was read: each time costs it a cache miss. */
+static void advertise(struct rnl_rpc_pair *p)
 {
-    if (RNL_LIKELY(p->in_line - p->in_line_told < TELL_LINES && p->in_bulk - p->in_bulk_told < TELL_BYTES))
+    if (RNL_LIKELY(p->in_cell - p->in_cell_advertised < ADVERTISE_CELLS &&
+                   p->in_bulk - p->in_bulk_advertised < ADVERTISE_BYTES))
         return;
-    p->in_line_told = p->in_line;
-    p->in_bulk_told = p->in_bulk;
+    p->in_cell_advertised = p->in_cell;
+    p->in_bulk_advertised = p->in_bulk;
     /* both pair with the acquires in rnl_rpc_pair_has_room of the peer */
     atomic_store_explicit(&p->in->bulk_read, p->in_bulk, memory_order_release);
-    atomic_store_explicit(&p->in->lines_read, p->in_line, memory_order_release);
+    atomic_store_explicit(&p->in->cells_read, p->in_cell, memory_order_release);
     rnl_rpc_pair_ring(p, &p->in->room_armed, &p->rung_room);
 }
 
@@ -41,7 +42,7 @@ static void leave_part(struct rnl_rpc_pair *p)
         p->in_part_end = 0;
     }
     p->link.in_at = p->link.in_end = NULL;
-    tell(p);
+    advertise(p);
 }
 
 static bool impossible(struct rnl_rpc_link *link)
@@ -54,11 +55,11 @@ static bool impossible(struct rnl_rpc_link *link)
 bool rnl_rpc_pair_peek(struct rnl_rpc_link *link, void *to, size_t n)
 {
     struct rnl_rpc_pair *p = rnl_rpc_pair_of(link);
-    uint64_t head = head_of(p);
-    if (link->in_open || (uint32_t)head != (uint32_t)(p->in_line + 1) || (head >> 32 & 0xff) < n ||
-        n > RNL_RPC_PAYLOAD_BYTES || head >> 56 & RNL_RPC_BULK)
+    uint64_t header = head_of(p);
+    if (link->in_open || (uint32_t)header != (uint32_t)(p->in_cell + 1) || (header >> 32 & 0xff) < n ||
+        n > RNL_RPC_PAYLOAD_BYTES || header >> 56 & RNL_RPC_BULK)
         return false;
-    memcpy(to, p->in->line[p->in_line % RNL_RPC_LINES].payload, n);
+    memcpy(to, p->in->cell[p->in_cell % RNL_RPC_CELLS].payload, n);
     return true;
 }
 
@@ -73,11 +74,11 @@ bool rnl_rpc_pair_next(struct rnl_rpc_link *link)
         if (!rnl_rpc_pair_wait(p, rnl_rpc_pair_here, deadline))
             return impossible(link);
     }
-    uint64_t head = head_of(p);
-    unsigned n = head >> 32 & 0xff, flags = (unsigned)(head >> 56);
-    memcpy(p->copy, p->in->line[p->in_line % RNL_RPC_LINES].payload, RNL_RPC_PAYLOAD_BYTES);
-    p->in_line++;
-    link->peer_cpu = (uint32_t)(head >> 40) & 0xffff;
+    uint64_t header = head_of(p);
+    unsigned n = header >> 32 & 0xff, flags = (unsigned)(header >> 56);
+    memcpy(p->copy, p->in->cell[p->in_cell % RNL_RPC_CELLS].payload, RNL_RPC_PAYLOAD_BYTES);
+    p->in_cell++;
+    link->peer_cpu = (uint32_t)(header >> 40) & 0xffff;
     link->in_open = true;
     link->in_last = (flags & RNL_RPC_LAST) != 0;
     if (flags & RNL_RPC_BULK) {

@@ -14,19 +14,19 @@ static const uint64_t rnl_rpc_rest_ns = 35000000000u; /* the rest of a record co
 struct rnl_rpc_pair {
     struct rnl_rpc_link link; /* first */
     struct rnl_rpc_segment *segment;
-    struct rnl_rpc_way *out, *in;
+    struct rnl_rpc_ring *out, *in;
 
     /* writing */
-    uint64_t out_line, out_line_stop; /* next line; the first that may not be written yet */
+    uint64_t out_cell, out_cell_stop; /* next cell; the first that may not be written yet */
     uint64_t out_bulk, out_bulk_stop; /* the same in bytes of the bulk area */
     unsigned char *part;              /* where the open part begins; NULL = none is open */
-    uint32_t part_bytes;              /* wanted of the bulk area for the next part; 0 = a line is enough */
+    uint32_t part_bytes;              /* wanted of the bulk area for the next part; 0 = a cell is enough */
     unsigned parts;                   /* of the record, handed over */
     uint32_t rung_record, rung_room;  /* the arming that was rung for last */
 
     /* reading */
-    uint64_t in_line, in_line_told; /* next line; what the writer was told */
-    uint64_t in_bulk, in_bulk_told;
+    uint64_t in_cell, in_cell_advertised; /* next cell; what the writer knows of */
+    uint64_t in_bulk, in_bulk_advertised;
     uint64_t in_part_end; /* position after the part at in_at, if that lies in the bulk area; else 0 */
     uint32_t arming;      /* the last number stored as armed */
     unsigned waits;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * pair_out.c - writing records. A record is a run of parts: the first three lie in their lines, later ones in the bulk
+ * pair_out.c - writing records. A record is a run of parts: the first three lie in their cells, later ones in the bulk
  * area, in pieces that grow, each handed over when it is full; so the peer reads while this side still writes. The peer
  * is rung at the end of a record and for each long piece, since a sleeper has no use for less. */
 #include "pair_internal.h"
@@ -19,40 +19,41 @@ static bool broken(struct rnl_rpc_pair *p)
 
 bool rnl_rpc_pair_has_room(struct rnl_rpc_pair *p)
 {
-    if (p->out_line >= p->out_line_stop) {
-        /* pairs with the release in tell() of the peer */
-        uint64_t read = atomic_load_explicit(&p->out->lines_read, memory_order_acquire);
-        if (p->out_line - read > RNL_RPC_LINES)
+    if (p->out_cell >= p->out_cell_stop) {
+        /* pairs with the release in advertise() of the peer */
+        uint64_t read = atomic_load_explicit(&p->out->cells_read, memory_order_acquire);
+        if (p->out_cell - read > RNL_RPC_CELLS)
             return broken(p);
-        p->out_line_stop = read + RNL_RPC_LINES;
+        p->out_cell_stop = read + RNL_RPC_CELLS;
     }
     if (p->out_bulk + p->part_bytes > p->out_bulk_stop) {
-        /* pairs with the release in tell() of the peer */
+        /* pairs with the release in advertise() of the peer */
         uint64_t read = atomic_load_explicit(&p->out->bulk_read, memory_order_acquire);
         /* out_bulk has been rounded up, and read has not */
         if (p->out_bulk - read > RNL_RPC_BULK_BYTES + RNL_RPC_UNIT_BYTES)
             return broken(p);
         p->out_bulk_stop = read + RNL_RPC_BULK_BYTES;
     }
-    return p->out_line < p->out_line_stop && p->out_bulk + p->part_bytes <= p->out_bulk_stop;
+    return p->out_cell < p->out_cell_stop && p->out_bulk + p->part_bytes <= p->out_bulk_stop;
 }
 
 static void publish(struct rnl_rpc_pair *p, uint64_t flags)
 {
-    struct rnl_rpc_line *line = &p->out->line[p->out_line % RNL_RPC_LINES];
+    struct rnl_rpc_cell *cell = &p->out->cell[p->out_cell % RNL_RPC_CELLS];
     uint32_t n = (uint32_t)(p->link.out_at - p->part);
     p->link.out_bytes += n;
     if (p->part_bytes) {
-        memcpy(line->payload, &p->out_bulk, sizeof p->out_bulk);
-        memcpy(line->payload + sizeof p->out_bulk, &n, sizeof n);
+        memcpy(cell->payload, &p->out_bulk, sizeof p->out_bulk);
+        memcpy(cell->payload + sizeof p->out_bulk, &n, sizeof n);
         p->out_bulk += n;
         n = sizeof p->out_bulk + sizeof n;
         flags |= RNL_RPC_BULK;
     }
-    uint64_t head =
-        (uint32_t)(p->out_line + 1) | (uint64_t)n << 32 | (uint64_t)(rnl_rpc_cpu() & 0xffff) << 40 | flags << 56;
-    atomic_store_explicit(&line->head, head, memory_order_release); /* pairs with the acquire in rnl_rpc_pair_here */
-    p->out_line++;
+    uint64_t header =
+        (uint32_t)(p->out_cell + 1) | (uint64_t)n << 32 | (uint64_t)(rnl_rpc_cpu() & 0xffff) << 40 | flags << 56;
+    atomic_store_explicit(&cell->header, header,
+                          memory_order_release); /* pairs with the acquire in rnl_rpc_pair_here */
+    p->out_cell++;
     p->parts++;
     p->part = p->link.out_at = p->link.out_end = NULL;
     if (flags & RNL_RPC_LAST || p->parts > PARTS_UNRUNG)
@@ -82,7 +83,7 @@ static bool open_part(struct rnl_rpc_pair *p)
         p->part = p->out->bulk + p->out_bulk % RNL_RPC_BULK_BYTES;
         link->out_end = p->part + p->part_bytes;
     } else {
-        p->part = p->out->line[p->out_line % RNL_RPC_LINES].payload;
+        p->part = p->out->cell[p->out_cell % RNL_RPC_CELLS].payload;
         link->out_end = p->part + RNL_RPC_PAYLOAD_BYTES;
     }
     link->out_at = p->part;

@@ -5,17 +5,17 @@
  * the copy.
  *
  *        0 +-------------------------------+
- *          | calls:   the client writes    |   struct rnl_rpc_way
+ *          | calls:   the client writes    |   struct rnl_rpc_ring
  *  1056768 +-------------------------------+
- *          | replies: the server writes    |   struct rnl_rpc_way
+ *          | replies: the server writes    |   struct rnl_rpc_ring
  *          +-------------------------------+
  *
- * One way, with who writes each part:
+ * One ring, with who writes each part:
  *
  *        0 +----------------------------------------------------------------+
- *          | 64 lines of 64 bytes                                    writer |
+ *          | 64 cells of 64 bytes                                    writer |
  *     4096 +-------------------+-------------------+------------------------+
- *          | lines read        | bulk bytes read   |                 reader |
+ *          | cells read        | bulk bytes read   |                 reader |
  *     4224 +-------------------+-------------------+------------------------+
  *          | armed: a record   |                                     reader |
  *     4352 +-------------------+--------------------------------------------+
@@ -24,7 +24,7 @@
  *          | bulk area, 1 MiB                                        writer |
  *          +----------------------------------------------------------------+
  *
- * A line. Its number counts from 1 and names its place, so an old line never matches and nobody clears one:
+ * A cell. Its number counts from 1 and names its place, so an old cell never matches and nobody clears one:
  *
  *          0               4   5       7   8                                64
  *          +---------------+---+-------+---+---------------------------------+
@@ -44,39 +44,39 @@
 #include <stdint.h>
 
 enum {
-    RNL_RPC_LINES = 64,
-    RNL_RPC_LINE_BYTES = 64,
+    RNL_RPC_CELLS = 64,
+    RNL_RPC_CELL_BYTES = 64,
     RNL_RPC_PAYLOAD_BYTES = 56,
     RNL_RPC_BULK_BYTES = 1 << 20,
     RNL_RPC_UNIT_BYTES = 64 /* parts in the bulk area begin on a multiple of it */
 };
-enum rnl_rpc_line_flags { RNL_RPC_LAST = 1, RNL_RPC_BULK = 2 };
+enum rnl_rpc_cell_flags { RNL_RPC_LAST = 1, RNL_RPC_BULK = 2 };
 enum { RNL_RPC_CALLS = 0, RNL_RPC_REPLIES = 1 };
 
-struct rnl_rpc_line {
-    _Atomic uint64_t head; /* number | n << 32 | cpu << 40 | flags << 56 */
+struct rnl_rpc_cell {
+    _Atomic uint64_t header; /* number | n << 32 | cpu << 40 | flags << 56 */
     unsigned char payload[RNL_RPC_PAYLOAD_BYTES];
 };
-struct rnl_rpc_way {
-    struct rnl_rpc_line line[RNL_RPC_LINES];
-    alignas(128) _Atomic uint64_t lines_read;
+struct rnl_rpc_ring {
+    struct rnl_rpc_cell cell[RNL_RPC_CELLS];
+    alignas(128) _Atomic uint64_t cells_read;
     _Atomic uint64_t bulk_read;
     alignas(128) _Atomic uint32_t record_armed; /* 0, or a number that changes with each arming */
     alignas(128) _Atomic uint32_t room_armed;
     alignas(4096) unsigned char bulk[RNL_RPC_BULK_BYTES];
 };
 struct rnl_rpc_segment {
-    struct rnl_rpc_way way[2];
+    struct rnl_rpc_ring ring[2];
 };
 
-static_assert(sizeof(struct rnl_rpc_line) == RNL_RPC_LINE_BYTES, "one cache line");
-static_assert(offsetof(struct rnl_rpc_line, payload) == 8, "after the head");
-static_assert(offsetof(struct rnl_rpc_way, lines_read) == 4096, "as drawn");
-static_assert(offsetof(struct rnl_rpc_way, bulk_read) == 4104, "as drawn");
-static_assert(offsetof(struct rnl_rpc_way, record_armed) == 4224, "as drawn");
-static_assert(offsetof(struct rnl_rpc_way, room_armed) == 4352, "as drawn");
-static_assert(offsetof(struct rnl_rpc_way, bulk) == 8192, "as drawn");
-static_assert(offsetof(struct rnl_rpc_segment, way[1]) == 1056768, "as drawn");
+static_assert(sizeof(struct rnl_rpc_cell) == RNL_RPC_CELL_BYTES, "one cache cell");
+static_assert(offsetof(struct rnl_rpc_cell, payload) == 8, "after the header");
+static_assert(offsetof(struct rnl_rpc_ring, cells_read) == 4096, "as drawn");
+static_assert(offsetof(struct rnl_rpc_ring, bulk_read) == 4104, "as drawn");
+static_assert(offsetof(struct rnl_rpc_ring, record_armed) == 4224, "as drawn");
+static_assert(offsetof(struct rnl_rpc_ring, room_armed) == 4352, "as drawn");
+static_assert(offsetof(struct rnl_rpc_ring, bulk) == 8192, "as drawn");
+static_assert(offsetof(struct rnl_rpc_segment, ring[1]) == 1056768, "as drawn");
 
 /* Makes the memory, zeroed and sealed. Returns a descriptor that is close-on-exec, or -1 with errno set. */
 int rnl_rpc_segment_new(void);

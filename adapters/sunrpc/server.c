@@ -108,7 +108,7 @@ void rnl_rpc_server_each(void (*f)(struct rnl_rpc_server *, void *), void *conte
 static bool call_head(struct rnl_rpc_server *s, struct rpc_msg *msg)
 {
     struct rnl_rpc_link *link = s->link;
-    /* A call without credentials begins with ten words that lie whole in its line. */
+    /* A call without credentials begins with ten words that lie whole in its cell. */
     if (link->in_private && link->in_end - link->in_at >= 40) {
         uint32_t w[10];
         memcpy(w, link->in_at, sizeof w);
@@ -251,7 +251,7 @@ static void my_destroy(SVCXPRT *x)
 {
     struct rnl_rpc_server *s = server_of(x);
     set_by_fd(s->fd, NULL);
-    if (s->link && s->link->far)
+    if (s->link && s->link->remote)
         rnl_rpc_explain("a client on another host has gone");
     if (s->link)
         atomic_fetch_sub_explicit(&rnl_rpc_servers, 1, memory_order_relaxed);

@@ -29,7 +29,7 @@ struct rnl_rpc_server {
     void (*greeted)(SVCXPRT *, struct rnl_rpc_server *); /* something came, and there is no link yet */
     uint64_t began_ns;
     _Atomic bool open; /* `link` is set, and stays */
-    bool dead;         /* the client was turned away */
+    bool dead;         /* the client was refused */
     bool watched;      /* the loop that serves this transport looks into the link before it sleeps */
     bool uid_known;
     int epoll; /* the epoll descriptor that waits for it, or -1, and how */
@@ -45,7 +45,7 @@ void rnl_rpc_server_each(void (*f)(struct rnl_rpc_server *, void *), void *conte
 /* Makes a transport on a connected doorbell, which it owns from then on. Until it has a link, `greeted` is called for
  * what arrives. Returns NULL, with fd closed, if it cannot. */
 struct rnl_rpc_server *rnl_rpc_server_new(int fd, void (*greeted)(SVCXPRT *, struct rnl_rpc_server *), SVCXPRT **made);
-/* The client is turned away: the loop that serves the doorbell finds its end, and destroys the transport. */
+/* The client is refused: the loop that serves the doorbell finds its end, and destroys the transport. */
 void rnl_rpc_server_end(struct rnl_rpc_server *);
 /* Greeted: from now on calls come over the link. */
 void rnl_rpc_server_open(struct rnl_rpc_server *, struct rnl_rpc_link *);

@@ -16,7 +16,7 @@
 #include <emmintrin.h>
 #endif
 
-enum { WORD = 4, SHORT_MAX = 64, FAR_MIN = 1024 };
+enum { WORD = 4, SHORT_MAX = 64, REMOTE_MIN = 1024 };
 typedef uint32_t __attribute__((may_alias, aligned(1))) loose_word;
 
 static struct rnl_rpc_link *link_of(XDR *x)
@@ -28,7 +28,7 @@ static struct rnl_rpc_link *link_of(XDR *x)
 
 /* Where the other core is far, a plain store into a line that it has read waits for that line; a whole line that is
  * written past the caches does not. Where it is near, that is the slower one. */
-static void copy_far(unsigned char *to, const unsigned char *from, size_t n)
+static void copy_remote(unsigned char *to, const unsigned char *from, size_t n)
 {
 #ifdef __SSE2__
     size_t odd = (64 - ((uintptr_t)to & 63)) & 63;
@@ -45,8 +45,8 @@ static void store(struct rnl_rpc_link *link, const void *from, size_t n)
 {
     if (RNL_LIKELY(n <= SHORT_MAX))
         rnl_copy_short(link->out_at, from, n);
-    else if (n >= FAR_MIN && (link->distance & 1) == RNL_FAR)
-        copy_far(link->out_at, from, n);
+    else if (n >= REMOTE_MIN && (link->distance & 1) == RNL_FAR)
+        copy_remote(link->out_at, from, n);
     else
         rnl_copy_in(link->out_at, from, n);
     link->out_at += n;

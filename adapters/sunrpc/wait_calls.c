@@ -76,9 +76,9 @@ static int ask_and_report(struct wait *w, const struct timespec *t)
 /* The set has at least one member, and is being watched; the watch ends here. */
 static int wait_for(struct wait *w)
 {
-    struct rnl_rpc_patience patience = {0};
+    struct rnl_rpc_spinner spinner = {0};
     enum rnl_rpc_found found;
-    while ((found = rnl_rpc_set_spin(&w->set, &patience, w->limit_ns)) == RNL_RPC_OTHERS)
+    while ((found = rnl_rpc_set_spin(&w->set, &spinner, w->limit_ns)) == RNL_RPC_OTHERS)
         if ((w->asked = w->ask(w, &no_time, NULL)) != 0) {
             rnl_rpc_watch_end();
             return w->asked;
@@ -96,7 +96,7 @@ static int wait_for(struct wait *w)
         return n;
     }
     /* The time spent looking counts. */
-    uint64_t spent = patience.looked_ns - patience.began_ns;
+    uint64_t spent = spinner.looked_ns - spinner.began_ns;
     uint64_t left = w->limit_ns == UINT64_MAX ? UINT64_MAX : spent < w->limit_ns ? w->limit_ns - spent : 0;
     struct timespec t = timespec_of(left);
     if (sure)
@@ -407,7 +407,7 @@ RNL_RPC_INTERPOSED int epoll_ctl(int epoll, int op, int fd, struct epoll_event *
     return result;
 }
 
-/* A number that is used again is another set: what an earlier one was told is forgotten. */
+/* A number that is used again is another set: what was added to an earlier one is forgotten. */
 RNL_RPC_INTERPOSED int epoll_create1(int flags)
 {
     int epoll = real_epoll_create1()(flags);

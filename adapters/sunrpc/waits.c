@@ -3,7 +3,7 @@
  * waits.c - looking, arming. */
 #include "waits.h"
 
-#include "far.h"
+#include "remote.h"
 
 #include "base/error.h"
 
@@ -12,8 +12,8 @@ enum { HITS_A_TURN = 256, TURNS_OTHERS = 1024 };
 unsigned rnl_rpc_set_look(struct rnl_rpc_set *set)
 {
     unsigned ready = 0;
-    if (RNL_UNLIKELY(atomic_load_explicit(&rnl_rpc_far_links, memory_order_relaxed) != 0))
-        rnl_rpc_far_look(); /* for all of them at once: `here` does not */
+    if (RNL_UNLIKELY(atomic_load_explicit(&rnl_rpc_remote_links, memory_order_relaxed) != 0))
+        rnl_rpc_remote_look(); /* for all of them at once: `here` does not */
     for (unsigned i = 0; i < set->count; i++) {
         struct rnl_rpc_watched *w = &set->of[i];
         struct rnl_rpc_link *link = w->server->link;
@@ -34,15 +34,15 @@ static void disarm(struct rnl_rpc_set *set, bool crowded)
     }
 }
 
-static bool only_far(const struct rnl_rpc_set *set)
+static bool only_remote(const struct rnl_rpc_set *set)
 {
     for (unsigned i = 0; i < set->count; i++)
-        if (!set->of[i].server->link->far)
+        if (!set->of[i].server->link->remote)
             return false;
     return true;
 }
 
-enum rnl_rpc_found rnl_rpc_set_spin(struct rnl_rpc_set *set, struct rnl_rpc_patience *patience, uint64_t limit_ns)
+enum rnl_rpc_found rnl_rpc_set_spin(struct rnl_rpc_set *set, struct rnl_rpc_spinner *spinner, uint64_t limit_ns)
 {
     static _Thread_local unsigned hits; /* in a row, without a look at the other descriptors */
     if (rnl_rpc_set_look(set)) {
@@ -54,8 +54,8 @@ enum rnl_rpc_found rnl_rpc_set_spin(struct rnl_rpc_set *set, struct rnl_rpc_pati
     hits = 0;
     uint64_t now = rnl_rpc_now_ns();
     bool crowded = rnl_rpc_is_crowded(&rnl_rpc_crowd, now);
-    if (!patience->began_ns) {
-        rnl_rpc_patience_begin(patience, now);
+    if (!spinner->began_ns) {
+        rnl_rpc_spinner_begin(spinner, now);
         disarm(set, crowded);
     }
     if (crowded || limit_ns == 0)
@@ -65,12 +65,12 @@ enum rnl_rpc_found rnl_rpc_set_spin(struct rnl_rpc_set *set, struct rnl_rpc_pati
     for (;;) {
         if (rnl_rpc_set_look(set))
             return RNL_RPC_FOUND;
-        if (!rnl_rpc_spin(patience, same_cpu) || patience->looked_ns - patience->began_ns > limit_ns) {
-            if (only_far(set)) /* looks in vain, each of which took system calls */
-                rnl_rpc_crowd.until_ns = patience->looked_ns + RNL_RPC_CROWDED_NS;
+        if (!rnl_rpc_spin(spinner, same_cpu) || spinner->looked_ns - spinner->began_ns > limit_ns) {
+            if (only_remote(set)) /* looks in vain, each of which took system calls */
+                rnl_rpc_crowd.until_ns = spinner->looked_ns + RNL_RPC_CROWDED_NS;
             return RNL_RPC_NOTHING;
         }
-        if (patience->turns % TURNS_OTHERS == 0)
+        if (spinner->turns % TURNS_OTHERS == 0)
             return RNL_RPC_OTHERS;
     }
 }

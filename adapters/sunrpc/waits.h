@@ -33,9 +33,9 @@ static inline void rnl_rpc_set_add(struct rnl_rpc_set *set, struct rnl_rpc_serve
 }
 /* Marks the members that are ready, and returns how many. */
 unsigned rnl_rpc_set_look(struct rnl_rpc_set *);
-/* Looks at once, then again and again for at most limit_ns, or as long as looking makes sense. `patience` is all zero
+/* Looks at once, then again and again for at most limit_ns, or as long as looking makes sense. `spinner` is all zero
  * at the first call of a wait. */
-enum rnl_rpc_found rnl_rpc_set_spin(struct rnl_rpc_set *, struct rnl_rpc_patience *patience, uint64_t limit_ns);
+enum rnl_rpc_found rnl_rpc_set_spin(struct rnl_rpc_set *, struct rnl_rpc_spinner *spinner, uint64_t limit_ns);
 /* Lets every member ring, and looks once more. Returns how many are ready. *sure becomes false if a ring may be
  * missed, so that the sleep has to be short. */
 unsigned rnl_rpc_set_arm(struct rnl_rpc_set *, bool *sure);

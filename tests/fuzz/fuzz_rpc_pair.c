@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * fuzz_rpc_pair.c - a peer that writes what it likes into the segment of a pair while the other side reads and writes:
- * that side stays within the segment and its own copy of a line, whatever it finds there. */
+ * that side stays within the segment and its own copy of a cell, whatever it finds there. */
 #include "adapters/sunrpc/pair.h"
 #include "adapters/sunrpc/pair_internal.h"
 
@@ -14,29 +14,29 @@ static const uint64_t past = 1; /* nobody waits */
 
 static void scribble(struct fuzz_input *in, struct rnl_rpc_segment *s, struct rnl_rpc_pair *p)
 {
-    struct rnl_rpc_way *mine = &s->way[RNL_RPC_CALLS], *other = &s->way[RNL_RPC_REPLIES];
-    struct rnl_rpc_line *line = &mine->line[(p->in_line + fuzz_below(in, 2)) % RNL_RPC_LINES];
-    uint64_t number = fuzz_number(in, p->in_line + 1), word = fuzz_number(in, p->in_bulk);
+    struct rnl_rpc_ring *mine = &s->ring[RNL_RPC_CALLS], *other = &s->ring[RNL_RPC_REPLIES];
+    struct rnl_rpc_cell *cell = &mine->cell[(p->in_cell + fuzz_below(in, 2)) % RNL_RPC_CELLS];
+    uint64_t number = fuzz_number(in, p->in_cell + 1), word = fuzz_number(in, p->in_bulk);
     unsigned bytes = fuzz_below(in, 256), flags = fuzz_below(in, 256), what = fuzz_below(in, 5);
     uint32_t part = (uint32_t)fuzz_number(in, 4096);
     switch (what) {
     case 0:
-        atomic_store(&other->lines_read, fuzz_number(in, p->out_line));
+        atomic_store(&other->cells_read, fuzz_number(in, p->out_cell));
         break;
     case 1:
         atomic_store(&other->bulk_read, fuzz_number(in, p->out_bulk));
         break;
     case 2:
-        memcpy(line->payload, &word, sizeof word);
-        memcpy(line->payload + sizeof word, &part, sizeof part);
+        memcpy(cell->payload, &word, sizeof word);
+        memcpy(cell->payload + sizeof word, &part, sizeof part);
         break;
     case 3:
-        atomic_store(&line->head, (uint32_t)number | (uint64_t)bytes << 32 | (uint64_t)flags << 56);
+        atomic_store(&cell->header, (uint32_t)number | (uint64_t)bytes << 32 | (uint64_t)flags << 56);
         break;
     default:
-        memcpy(line->payload, &word, sizeof word);
-        memcpy(line->payload + sizeof word, &part, sizeof part);
-        atomic_store(&line->head, (uint32_t)(p->in_line + 1) | (uint64_t)bytes << 32 | (uint64_t)(flags & 3) << 56);
+        memcpy(cell->payload, &word, sizeof word);
+        memcpy(cell->payload + sizeof word, &part, sizeof part);
+        atomic_store(&cell->header, (uint32_t)(p->in_cell + 1) | (uint64_t)bytes << 32 | (uint64_t)(flags & 3) << 56);
         break;
     }
 }
@@ -59,7 +59,7 @@ static void look(const struct rnl_rpc_pair *p)
 
 static void move(struct fuzz_input *in, struct rnl_rpc_link *link)
 {
-    unsigned char head[64];
+    unsigned char header[64];
     unsigned what = fuzz_below(in, 6), n = fuzz_below(in, 64);
     link->deadline_ns = past;
     switch (what) {
@@ -67,7 +67,7 @@ static void move(struct fuzz_input *in, struct rnl_rpc_link *link)
         (void)link->ops->here(link);
         break;
     case 1:
-        (void)link->ops->peek(link, head, n);
+        (void)link->ops->peek(link, header, n);
         break;
     case 2:
     case 3:

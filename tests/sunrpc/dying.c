@@ -26,7 +26,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-static int last_step, door, bell;
+static int last_step, listener, bell;
 static struct rnl_rpc_answer answer;
 
 static void did(int step)
@@ -57,8 +57,8 @@ static struct rnl_rpc_link *welcome(void)
 {
     struct rnl_rpc_hello hello;
     int memory = rnl_rpc_segment_new();
-    await(door);
-    bell = accept(door, NULL, NULL);
+    await(listener);
+    bell = accept(listener, NULL, NULL);
     did(3);
     await(bell);
     if (memory < 0 || bell < 0 || rnl_rpc_hello_receive(bell, &hello, NULL) <= 0)
@@ -107,11 +107,11 @@ static int server_main(void)
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     socklen_t n = sizeof a;
     SVCXPRT *x = svctcp_create(RPC_ANYSOCK, 0, 0);
-    door = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (!x || !svc_reg(x, RNL_RPC_PROGRAM, RNL_RPC_VERSION, serve, NULL) ||
-        !svc_reg(x, CALLS_PROGRAM, CALLS_VERSION, serve, NULL) || door < 0 ||
-        bind(door, (struct sockaddr *)&a, sizeof a.sun_family) < 0 || listen(door, 1) < 0 ||
-        getsockname(door, (struct sockaddr *)&a, &n) < 0)
+        !svc_reg(x, CALLS_PROGRAM, CALLS_VERSION, serve, NULL) || listener < 0 ||
+        bind(listener, (struct sockaddr *)&a, sizeof a.sun_family) < 0 || listen(listener, 1) < 0 ||
+        getsockname(listener, (struct sockaddr *)&a, &n) < 0)
         fail("no server");
     answer.name_bytes = (u_int)(n - offsetof(struct sockaddr_un, sun_path) - 1);
     memcpy(answer.name, a.sun_path + 1, answer.name_bytes);
@@ -140,7 +140,7 @@ static int client_main(uint16_t port)
     bell = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (connect(bell, (struct sockaddr *)&to,
                 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + answer.name_bytes)) < 0)
-        fail("the door is shut");
+        fail("the listener is closed");
     did(2);
     memcpy(hello.secret, answer.token, sizeof hello.secret);
     if (last_step == 3)

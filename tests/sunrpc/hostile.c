@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * hostile.c - clients that do harm to a server which runs with librunnel-rpc: hostile HOW PORT [SEED]. They find the
- * door as a good client does, by TCP, and then
+ * listener as a good client does, by TCP, and then
  *
  *   scribble   write anything anywhere into the segment for 400 ms
- *   lines      send records whose contents are random
+ *   cells      send records whose contents are random
  *   token      show tokens that nobody gave them, a thousand times
  *   half       say half a greeting and stay, some hundred times
- *   silent     come to the door some hundred times, say nothing and stay: most have to be shown out
- *   slow       come to the door and say nothing for five seconds: then it has to be shown out, and not before
+ *   silent     come to the listener some hundred times, say nothing and stay: most have to be hung up on
+ *   slow       come to the listener and say nothing for five seconds: then it has to be hung up on, and not before
  *   stop       begin a record and never end it
  *   bell       ring all the time, and send nothing
  * Ends with status 0 when it has done so. */
@@ -51,18 +51,18 @@ static void ask(uint16_t port, struct rnl_rpc_answer *answer)
         clnt_call(c, RNL_RPC_INTRODUCE, (xdrproc_t)rnl_rpc_xdr_place, (char *)&place, (xdrproc_t)rnl_rpc_xdr_answer,
                   (char *)answer, ((struct timeval){5, 0})) != RPC_SUCCESS ||
         answer->refused)
-        fail("the server does not say where its door is");
+        fail("the server does not say where its listener is");
     clnt_destroy(c);
 }
 
-static int knock(const struct rnl_rpc_answer *answer)
+static int connect_listener(const struct rnl_rpc_answer *answer)
 {
-    struct sockaddr_un door = {.sun_family = AF_UNIX};
+    struct sockaddr_un listener = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    memcpy(door.sun_path + 1, answer->name, answer->name_bytes);
-    if (fd < 0 || connect(fd, (struct sockaddr *)&door,
+    memcpy(listener.sun_path + 1, answer->name, answer->name_bytes);
+    if (fd < 0 || connect(fd, (struct sockaddr *)&listener,
                           (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + answer->name_bytes)) < 0)
-        fail("the door is shut");
+        fail("the listener is closed");
     return fd;
 }
 
@@ -70,7 +70,7 @@ static struct rnl_rpc_segment *enter(const struct rnl_rpc_answer *answer, int *f
 {
     struct rnl_rpc_hello welcome;
     int memory = -1, came = 0;
-    *fd = knock(answer);
+    *fd = connect_listener(answer);
     if (!rnl_rpc_hello_send(*fd, answer->token, -1))
         fail("no greeting");
     for (int i = 0; i < 100 && came == 0; i++) {
@@ -93,27 +93,27 @@ static void ring(int fd)
 static void scribble(struct rnl_rpc_segment *s, int fd)
 {
     for (uint64_t until = rnl_rpc_now_ns() + HARM_MS * 1000000u; rnl_rpc_now_ns() < until;) {
-        struct rnl_rpc_way *way = &s->way[test_random_below(&r, 2)];
-        struct rnl_rpc_line *line = &way->line[test_random_below(&r, RNL_RPC_LINES)];
+        struct rnl_rpc_ring *into = &s->ring[test_random_below(&r, 2)];
+        struct rnl_rpc_cell *cell = &into->cell[test_random_below(&r, RNL_RPC_CELLS)];
         uint64_t word = test_random_next(&r), number = test_random_below(&r, 300);
         switch (test_random_below(&r, 7)) {
         case 0:
-            atomic_store(&way->lines_read, number);
+            atomic_store(&into->cells_read, number);
             break;
         case 1:
-            atomic_store(&way->bulk_read, word % (4u << 20));
+            atomic_store(&into->bulk_read, word % (4u << 20));
             break;
         case 2:
-            atomic_store(test_random_below(&r, 2) ? &way->record_armed : &way->room_armed, (uint32_t)word);
+            atomic_store(test_random_below(&r, 2) ? &into->record_armed : &into->room_armed, (uint32_t)word);
             break;
         case 3:
-            memcpy(line->payload + 8 * test_random_below(&r, 7), &word, 8);
+            memcpy(cell->payload + 8 * test_random_below(&r, 7), &word, 8);
             break;
         case 4:
-            atomic_store(&line->head, number | (word & 0xff) << 32 | (word >> 8 & 3) << 56);
+            atomic_store(&cell->header, number | (word & 0xff) << 32 | (word >> 8 & 3) << 56);
             break;
         case 5:
-            memcpy(way->bulk + word % (RNL_RPC_BULK_BYTES - 8), &word, 8);
+            memcpy(into->bulk + word % (RNL_RPC_BULK_BYTES - 8), &word, 8);
             break;
         default:
             ring(fd);
@@ -127,7 +127,7 @@ static void come_and_say_nothing(const struct rnl_rpc_answer *answer)
     struct pollfd p[MANY];
     int shown_out = 0;
     for (int i = 0; i < MANY; i++)
-        p[i] = (struct pollfd){.fd = knock(answer), .events = POLLIN};
+        p[i] = (struct pollfd){.fd = connect_listener(answer), .events = POLLIN};
     for (uint64_t until = rnl_rpc_now_ns() + MANY_MS * 1000000ull; shown_out < MANY - LET_STAY;) {
         if (rnl_rpc_now_ns() > until)
             fail("the server lets all stay who say nothing");
@@ -150,8 +150,8 @@ static void come_and_be_slow(const struct rnl_rpc_answer *answer, uint16_t port)
 {
     struct rnl_rpc_answer again = {0};
     uint64_t began = rnl_rpc_now_ns();
-    int fd = knock(answer);
-    ask(port, &again); /* the server looks who is at its door when somebody asks for it */
+    int fd = connect_listener(answer);
+    ask(port, &again); /* the server looks who is at its listener when somebody asks for it */
     if (is_shown_out(fd, 0) && rnl_rpc_now_ns() - began < 4500000000u)
         fail("the server waits for nobody");
     usleep(5300000);
@@ -199,7 +199,7 @@ int main(int argc, char **argv)
             char token[RNL_RPC_TOKEN_BYTES];
             for (unsigned k = 0; k < sizeof token; k++)
                 token[k] = (char)test_random_next(&r);
-            fd = knock(&answer);
+            fd = connect_listener(&answer);
             (void)rnl_rpc_hello_send(fd, token, -1);
             close(fd);
         }
@@ -207,7 +207,7 @@ int main(int argc, char **argv)
     }
     if (strcmp(argv[1], "half") == 0) {
         for (int i = 0; i < MANY; i++)
-            (void)!send(knock(&answer), "half a", 6, MSG_NOSIGNAL);
+            (void)!send(connect_listener(&answer), "half a", 6, MSG_NOSIGNAL);
         usleep(HARM_MS * 1000);
         return 0;
     }
@@ -222,13 +222,13 @@ int main(int argc, char **argv)
     struct rnl_rpc_segment *s = enter(&answer, &fd);
     if (strcmp(argv[1], "scribble") == 0)
         scribble(s, fd);
-    else if (strcmp(argv[1], "lines") == 0)
+    else if (strcmp(argv[1], "cells") == 0)
         send_nonsense(s, fd);
     else if (strcmp(argv[1], "bell") == 0)
         for (uint64_t until = rnl_rpc_now_ns() + HARM_MS * 1000000u; rnl_rpc_now_ns() < until;)
             ring(fd);
     else if (strcmp(argv[1], "stop") == 0) {
-        atomic_store(&s->way[RNL_RPC_CALLS].line[0].head, 1 | (uint64_t)8 << 32);
+        atomic_store(&s->ring[RNL_RPC_CALLS].cell[0].header, 1 | (uint64_t)8 << 32);
         ring(fd);
         usleep(HARM_MS * 1000);
     } else

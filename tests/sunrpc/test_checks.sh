@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every check that client.c makes, for each way to make a client, a server and its loop, with and without
+# Every check that client.c makes, for each ring to make a client, a server and its loop, with and without
 # librunnel-rpc: the prints are the same, and as many checks were made as there are. test_programs.sh has a core of
 # them. Finds the build in $RUNNEL_BUILD and the command in $RUNNEL. Exits 77 if something is missing.
 set -uo pipefail

@@ -124,7 +124,7 @@ pair 'rpc.rstatd and rsysinfo' 100001 0 rpc.rstatd -- rsysinfo 127.0.0.1
 pair 'rpc.rstatd and rpcinfo' 100001 1 rpc.rstatd -- rpcinfo -T udp 127.0.0.1 100001 1
 pair 'rpc.rquotad and rpcinfo' 100011 1 rpc.rquotad -F -- rpcinfo -T tcp 127.0.0.1 100011
 pair 'rpc.statd and rpcinfo' 100024 1 rpc.statd -F --no-notify -P "$dir/state" -- rpcinfo -T tcp 127.0.0.1 100024
-# showmount makes one call, which goes the old way, and may end before mountd has answered its greeting. rpcinfo calls each version.
+# showmount makes one call, which goes the old ring, and may end before mountd has answered its greeting. rpcinfo calls each version.
 pair 'rpc.mountd and showmount' 100005 0 rpc.mountd -F -- showmount -e 127.0.0.1
 pair 'rpc.mountd and rpcinfo' 100005 2 rpc.mountd -F -- rpcinfo -T tcp 127.0.0.1 100005
 pair 'rpc.rusersd and rpcinfo' 100002 1 rpc.rusersd -- rpcinfo -T udp 127.0.0.1 100002

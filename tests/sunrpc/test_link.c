@@ -367,7 +367,7 @@ static void who_has_no_room_takes_in_what_arrives(void **state)
     do
         e.client->deadline_ns = rnl_rpc_now_ns() + 30000000;
     while (rnl_rpc_stream_put(e.client, "word", 4) && e.client->ops->end(e.client) && ++sent < 1000);
-    assert_int_equal(sent, RNL_RPC_LINES);
+    assert_int_equal(sent, RNL_RPC_CELLS);
     assert_int_equal(taken, 10);
     assert_true(e.client->broken);
     end(&e);
@@ -376,15 +376,15 @@ static void who_has_no_room_takes_in_what_arrives(void **state)
 static void who_was_away_does_not_spin(void **state)
 {
     struct rnl_rpc_crowd crowd = {0};
-    struct rnl_rpc_patience p;
+    struct rnl_rpc_spinner p;
     (void)state;
-    rnl_rpc_patience_begin(&p, 1000);
-    assert_true(rnl_rpc_patience_look(&p, &crowd, 1000 + RNL_RPC_SPIN_NS));
-    assert_false(rnl_rpc_patience_look(&p, &crowd, 1001 + RNL_RPC_SPIN_NS)); /* long enough */
+    rnl_rpc_spinner_begin(&p, 1000);
+    assert_true(rnl_rpc_spinner_look(&p, &crowd, 1000 + RNL_RPC_SPIN_NS));
+    assert_false(rnl_rpc_spinner_look(&p, &crowd, 1001 + RNL_RPC_SPIN_NS)); /* long enough */
     assert_false(rnl_rpc_is_crowded(&crowd, 1001 + RNL_RPC_SPIN_NS));
-    rnl_rpc_patience_begin(&p, 1000000);
-    assert_false(rnl_rpc_patience_look(&p, &crowd, 1000001 + RNL_RPC_AWAY_NS));
-    uint64_t until = 1000001 + RNL_RPC_AWAY_NS + RNL_RPC_CROWDED_NS;
+    rnl_rpc_spinner_begin(&p, 1000000);
+    assert_false(rnl_rpc_spinner_look(&p, &crowd, 1000001 + RNL_RPC_DESCHEDULED_NS));
+    uint64_t until = 1000001 + RNL_RPC_DESCHEDULED_NS + RNL_RPC_CROWDED_NS;
     assert_true(rnl_rpc_is_crowded(&crowd, until - 1));
     assert_false(rnl_rpc_is_crowded(&crowd, until));
 }
@@ -442,10 +442,10 @@ static void memory_that_could_shrink_is_refused(void **state)
 
 static void forge(struct ends *e, uint64_t number, unsigned n, unsigned flags, uint64_t start, uint32_t bytes)
 {
-    struct rnl_rpc_line *line = &e->third->way[RNL_RPC_CALLS].line[(number - 1) % RNL_RPC_LINES];
-    memcpy(line->payload, &start, sizeof start);
-    memcpy(line->payload + 8, &bytes, sizeof bytes);
-    atomic_store(&line->head, (uint32_t)number | (uint64_t)n << 32 | (uint64_t)flags << 56);
+    struct rnl_rpc_cell *cell = &e->third->ring[RNL_RPC_CALLS].cell[(number - 1) % RNL_RPC_CELLS];
+    memcpy(cell->payload, &start, sizeof start);
+    memcpy(cell->payload + 8, &bytes, sizeof bytes);
+    atomic_store(&cell->header, (uint32_t)number | (uint64_t)n << 32 | (uint64_t)flags << 56);
 }
 
 static void lengths_and_positions_beyond_the_segment_break_the_link(void **state)
@@ -483,7 +483,8 @@ static void a_reader_that_claims_what_was_not_written_breaks_the_link(void **sta
         struct ends e;
         static char bytes[RNL_RPC_BULK_BYTES / 2];
         begin(&e);
-        atomic_store(bulk ? &e.third->way[RNL_RPC_CALLS].bulk_read : &e.third->way[RNL_RPC_CALLS].lines_read, 1u << 30);
+        atomic_store(bulk ? &e.third->ring[RNL_RPC_CALLS].bulk_read : &e.third->ring[RNL_RPC_CALLS].cells_read,
+                     1u << 30);
         e.client->deadline_ns = soon();
         bool ok = true;
         for (int i = 0; ok && i < 1000; i++)
@@ -502,25 +503,25 @@ static void *scribble(void *arg)
     struct test_random r;
     r = test_random_of(99, 0);
     while (!atomic_load(&stop)) {
-        struct rnl_rpc_way *way = &e->third->way[test_random_below(&r, 2)];
-        struct rnl_rpc_line *line = &way->line[test_random_below(&r, RNL_RPC_LINES)];
+        struct rnl_rpc_ring *ring = &e->third->ring[test_random_below(&r, 2)];
+        struct rnl_rpc_cell *cell = &ring->cell[test_random_below(&r, RNL_RPC_CELLS)];
         uint64_t number = test_random_below(&r, 200), word = test_random_below(&r, UINT32_MAX);
         switch (test_random_below(&r, 5)) {
         case 0:
-            atomic_store_explicit(&way->lines_read, number, memory_order_relaxed);
+            atomic_store_explicit(&ring->cells_read, number, memory_order_relaxed);
             break;
         case 1:
-            atomic_store_explicit(&way->bulk_read, word % (RNL_RPC_BULK_BYTES * 2), memory_order_relaxed);
+            atomic_store_explicit(&ring->bulk_read, word % (RNL_RPC_BULK_BYTES * 2), memory_order_relaxed);
             break;
         case 2:
-            memcpy(line->payload, &word, sizeof word);
-            memcpy(line->payload + 8, &number, sizeof number);
+            memcpy(cell->payload, &word, sizeof word);
+            memcpy(cell->payload + 8, &number, sizeof number);
             break;
         case 3:
-            atomic_store_explicit(&line->head, number | word << 32 | (word & 3) << 56, memory_order_relaxed);
+            atomic_store_explicit(&cell->header, number | word << 32 | (word & 3) << 56, memory_order_relaxed);
             break;
         default:
-            memcpy(way->bulk + word % (RNL_RPC_BULK_BYTES - 8), &word, sizeof word);
+            memcpy(ring->bulk + word % (RNL_RPC_BULK_BYTES - 8), &word, sizeof word);
             break;
         }
     }

@@ -39,7 +39,7 @@ end_server
 
 begin_server with both prefork
 call with clnttcp core && upgraded 10
-ok 'servers that forked share a port: each opens its own door' $?
+ok 'servers that forked share a port: each opens its own listener' $?
 end_server
 
 # ---- deaths ----
@@ -114,7 +114,7 @@ ok 'the busy client was served each time' $?
 wait $slow
 status=$?
 [ $status = 0 ] || cat hostile.out
-ok 'who comes to the door and says nothing is shown out after five seconds' $status
+ok 'who comes to the listener and says nothing is hung up on after five seconds' $status
 end_server
 
 # ---- limits ----

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * door.c - a server that is asked for a link: the private program, which answers over whatever transport the client
- * has, and the door, an abstract socket that the kernel names. rpcbind hears of neither.
+ * listener.c - a server that is asked for a link: the private program, which answers over whatever transport the client
+ * has, and the listener, an abstract socket that the kernel names. rpcbind hears of neither.
  *
  * A link takes a descriptor more; where few are left, clients stay with libtirpc. */
-#include "far.h"
 #include "host.h"
 #include "pair.h"
 #include "preload.h"
+#include "remote.h"
 #include "server.h"
 #include "stream.h"
 
@@ -22,7 +22,7 @@
 enum {
     TOKENS = 64,
     BACKLOG = 128,
-    /* Who comes to the door shows its token at once. Who is slower may stay for a while, with some others. */
+    /* Who comes to the listener shows its token at once. Who is slower may stay for a while, with some others. */
     GREET_MS = 5000,
     SILENT_OF_A_USER = 16,
     SILENT_OF_ALL = 64
@@ -31,7 +31,7 @@ enum {
 /* A client that asked and has not come yet, with what the server's program is to see of it. A slot is used again after
  * TOKENS more have asked: who comes later is refused, and stays with libtirpc. */
 static struct token {
-    bool valid, far;
+    bool valid, remote;
     char token[RNL_RPC_TOKEN_BYTES], proof[RNL_RPC_TOKEN_BYTES];
     struct sockaddr_storage from, to;
     socklen_t from_bytes, to_bytes;
@@ -41,14 +41,14 @@ static struct token {
 } tokens[TOKENS];
 static unsigned next_token;
 
-static struct door {
+static struct listener {
     SVCXPRT *transport; /* NULL = none yet */
     struct xp_ops ops;
     const struct xp_ops *real;
     pid_t pid; /* whose it is: a forked child opens its own */
     char name[RNL_RPC_NAME_BYTES];
     u_int name_bytes;
-} door;
+} listener;
 
 /* ---- greeting ---- */
 
@@ -80,11 +80,11 @@ static bool set_identity(SVCXPRT *x, const struct token *t)
     return true;
 }
 
-static struct token *take_token(const char shown[RNL_RPC_TOKEN_BYTES], bool far)
+static struct token *take_token(const char shown[RNL_RPC_TOKEN_BYTES], bool remote)
 {
     struct token *t = NULL;
     for (unsigned i = 0; i < TOKENS; i++)
-        if (tokens[i].valid && tokens[i].far == far && rnl_rpc_secret_equal(tokens[i].token, shown))
+        if (tokens[i].valid && tokens[i].remote == remote && rnl_rpc_secret_equal(tokens[i].token, shown))
             t = &tokens[i];
     if (t)
         t->valid = false;
@@ -117,14 +117,14 @@ static void greeted(SVCXPRT *x, struct rnl_rpc_server *s)
         rnl_rpc_explain("a client over %s was upgraded to shared memory", t->netid);
     } else {
         rnl_rpc_server_end(s);
-        rnl_rpc_explain("a client was turned away at the door: %s",
+        rnl_rpc_explain("a client was refused at the listener: %s",
                         t ? "there is no memory for its link" : "it did not show a token");
     }
     if (memory >= 0)
         close(memory);
 }
 
-/* ---- the door ---- */
+/* ---- the listener ---- */
 
 struct silence {
     uint64_t now_ns;
@@ -152,8 +152,8 @@ static void note_silent(struct rnl_rpc_server *s, void *context)
         c->oldest_of_user = s;
 }
 
-/* Drops those that came to the door and have said nothing for too long, and the oldest of too many: of the user who has
- * just come, then of all. */
+/* Drops those that came to the listener and have sent nothing for too long, and the oldest of too many: of the user who
+ * has just come, then of all. */
 static void drop_silent(uid_t uid)
 {
     struct silence c = {.now_ns = rnl_rpc_now_ns(), .uid = uid};
@@ -162,15 +162,15 @@ static void drop_silent(uid_t uid)
                                : c.of_all > SILENT_OF_ALL   ? c.oldest
                                                             : NULL;
     if (s) {
-        rnl_rpc_explain("a client was turned away at the door: it said nothing, as did too many others");
+        rnl_rpc_explain("a client was refused at the listener: it said nothing, as did too many others");
         rnl_rpc_server_end(s);
     }
 }
 
-static bool_t door_recv(SVCXPRT *x, struct rpc_msg *msg)
+static bool_t listener_recv(SVCXPRT *x, struct rpc_msg *msg)
 {
     (void)msg;
-    if (door.pid != getpid())
+    if (listener.pid != getpid())
         return FALSE;
     int fd = accept4(x->xp_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (rnl_rpc_has_room(fd)) {
@@ -186,28 +186,28 @@ static bool_t door_recv(SVCXPRT *x, struct rpc_msg *msg)
     return FALSE;
 }
 
-static enum xprt_stat door_stat(SVCXPRT *x)
+static enum xprt_stat listener_stat(SVCXPRT *x)
 {
     (void)x;
-    return door.pid == getpid() ? XPRT_IDLE : XPRT_DIED; /* the parent's: libtirpc destroys it in this process */
+    return listener.pid == getpid() ? XPRT_IDLE : XPRT_DIED; /* the parent's: libtirpc destroys it in this process */
 }
 
-static void door_destroy(SVCXPRT *x)
+static void listener_destroy(SVCXPRT *x)
 {
-    if (x == door.transport)
-        door.transport = NULL;
-    x->xp_ops = door.real;
+    if (x == listener.transport)
+        listener.transport = NULL;
+    x->xp_ops = listener.real;
     x->xp_ops->xp_destroy(x);
 }
 
-static bool door_open(void)
+static bool listener_open(void)
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     socklen_t n = sizeof a;
-    if (door.transport && door.pid == getpid())
+    if (listener.transport && listener.pid == getpid())
         return true;
-    if (door.transport) { /* inherited, with the tokens of the parent's clients */
-        door_destroy(door.transport);
+    if (listener.transport) { /* inherited, with the tokens of the parent's clients */
+        listener_destroy(listener.transport);
         memset(tokens, 0, sizeof tokens);
     }
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -215,35 +215,35 @@ static bool door_open(void)
     rnl_rpc_take_no_descriptors(fd);
     if (rnl_rpc_has_room(fd) && bind(fd, (struct sockaddr *)&a, sizeof a.sun_family) == 0 && listen(fd, BACKLOG) == 0 &&
         getsockname(fd, (struct sockaddr *)&a, &n) == 0 && n > offsetof(struct sockaddr_un, sun_path) + 1 &&
-        n - offsetof(struct sockaddr_un, sun_path) - 1 <= sizeof door.name)
+        n - offsetof(struct sockaddr_un, sun_path) - 1 <= sizeof listener.name)
         x = rnl_rpc_tirpc()->svc_vc_create(fd, 0, 0);
     if (!x) {
         if (fd >= 0)
             close(fd);
         return false;
     }
-    door.name_bytes = (u_int)(n - offsetof(struct sockaddr_un, sun_path) - 1);
-    memcpy(door.name, a.sun_path + 1, door.name_bytes);
-    door.real = x->xp_ops;
-    door.ops = *x->xp_ops;
-    door.ops.xp_recv = door_recv;
-    door.ops.xp_stat = door_stat;
-    door.ops.xp_destroy = door_destroy;
-    x->xp_ops = &door.ops;
-    door.transport = x;
-    door.pid = getpid();
+    listener.name_bytes = (u_int)(n - offsetof(struct sockaddr_un, sun_path) - 1);
+    memcpy(listener.name, a.sun_path + 1, listener.name_bytes);
+    listener.real = x->xp_ops;
+    listener.ops = *x->xp_ops;
+    listener.ops.xp_recv = listener_recv;
+    listener.ops.xp_stat = listener_stat;
+    listener.ops.xp_destroy = listener_destroy;
+    x->xp_ops = &listener.ops;
+    listener.transport = x;
+    listener.pid = getpid();
     return true;
 }
 
 /* ---- clients on other hosts ---- */
 
 /* A transport on the descriptor that becomes readable when such a client may have come. */
-static struct well {
+static struct remote_listener {
     SVCXPRT *transport; /* NULL = none yet */
     struct xp_ops ops;
     const struct xp_ops *real;
     pid_t pid;
-} well;
+} remote_listener;
 
 static void never_greeted(SVCXPRT *x, struct rnl_rpc_server *s)
 {
@@ -261,7 +261,7 @@ static void let_in(struct rnl_rpc_link *link, const char shown[RNL_RPC_TOKEN_BYT
         s->uid = uid;
         s->uid_known = uid != (uid_t)-1;
         rnl_rpc_server_open(s, link);
-        if (!rnl_rpc_far_welcome(link, t->proof))
+        if (!rnl_rpc_remote_welcome(link, t->proof))
             link->broken = true;
         rnl_rpc_explain("a client on another host, over %s, was upgraded to Runnel's packets", t->netid);
         return;
@@ -269,38 +269,38 @@ static void let_in(struct rnl_rpc_link *link, const char shown[RNL_RPC_TOKEN_BYT
     link->ops->close(link);
     if (s)
         rnl_rpc_server_end(s);
-    rnl_rpc_explain("a client on another host was turned away: %s",
+    rnl_rpc_explain("a client on another host was refused: %s",
                     t ? "there is no memory for its link" : "it did not show a token");
 }
 
-static bool_t well_recv(SVCXPRT *x, struct rpc_msg *msg)
+static bool_t remote_listener_recv(SVCXPRT *x, struct rpc_msg *msg)
 {
     char shown[RNL_RPC_TOKEN_BYTES];
     struct rnl_rpc_link *link;
     uid_t uid;
     int sock;
     (void)x, (void)msg;
-    while (well.pid == getpid() && (link = rnl_rpc_far_next(shown, &uid, &sock)) != NULL)
+    while (remote_listener.pid == getpid() && (link = rnl_rpc_remote_next(shown, &uid, &sock)) != NULL)
         let_in(link, shown, uid, sock);
     return FALSE;
 }
 
-static enum xprt_stat well_stat(SVCXPRT *x)
+static enum xprt_stat remote_listener_stat(SVCXPRT *x)
 {
     (void)x;
-    return well.pid == getpid() ? XPRT_IDLE : XPRT_DIED;
+    return remote_listener.pid == getpid() ? XPRT_IDLE : XPRT_DIED;
 }
 
-static void well_destroy(SVCXPRT *x)
+static void remote_listener_destroy(SVCXPRT *x)
 {
-    if (x == well.transport)
-        well.transport = NULL;
-    x->xp_ops = well.real;
+    if (x == remote_listener.transport)
+        remote_listener.transport = NULL;
+    x->xp_ops = remote_listener.real;
     x->xp_ops->xp_destroy(x);
 }
 
 /* libtirpc makes transports on connected sockets only, so one gives its number to the descriptor. */
-static SVCXPRT *well_transport(int ready)
+static SVCXPRT *remote_listener_transport(int ready)
 {
     int pair[2];
     SVCXPRT *x = NULL;
@@ -318,31 +318,31 @@ static SVCXPRT *well_transport(int ready)
     return x;
 }
 
-static bool well_open(const char **service, const char **why)
+static bool remote_listener_open(const char **service, const char **why)
 {
     int ready;
-    if (well.transport && well.pid != getpid()) {
-        well_destroy(well.transport);
+    if (remote_listener.transport && remote_listener.pid != getpid()) {
+        remote_listener_destroy(remote_listener.transport);
         memset(tokens, 0, sizeof tokens);
     }
-    if (!rnl_rpc_far_serve(service, &ready, why))
+    if (!rnl_rpc_remote_serve(service, &ready, why))
         return false;
-    if (!well.transport) {
+    if (!remote_listener.transport) {
         *why = "this process has hardly a descriptor left";
-        SVCXPRT *x = well_transport(ready);
+        SVCXPRT *x = remote_listener_transport(ready);
         if (x) {
-            well.real = x->xp_ops;
-            well.ops = *x->xp_ops;
-            well.ops.xp_recv = well_recv;
-            well.ops.xp_stat = well_stat;
-            well.ops.xp_destroy = well_destroy;
-            x->xp_ops = &well.ops;
-            well.transport = x;
-            well.pid = getpid();
+            remote_listener.real = x->xp_ops;
+            remote_listener.ops = *x->xp_ops;
+            remote_listener.ops.xp_recv = remote_listener_recv;
+            remote_listener.ops.xp_stat = remote_listener_stat;
+            remote_listener.ops.xp_destroy = remote_listener_destroy;
+            x->xp_ops = &remote_listener.ops;
+            remote_listener.transport = x;
+            remote_listener.pid = getpid();
         }
     }
     close(ready);
-    return well.transport != NULL;
+    return remote_listener.transport != NULL;
 }
 
 /* ---- the private program ---- */
@@ -354,20 +354,20 @@ static void keep(struct netbuf *from, struct sockaddr_storage *to, socklen_t *by
         memcpy(to, from->buf, *bytes);
 }
 
-/* Finds out by which way the client may come: RNL_RPC_COME, RNL_RPC_COME_FAR, or it stays with libtirpc. */
+/* Finds out how the client may come: RNL_RPC_COME, RNL_RPC_COME_REMOTE, or it stays with libtirpc. */
 static enum rnl_rpc_refused way_for(const struct rnl_rpc_place *asked, const char **service)
 {
     struct rnl_rpc_place here;
     const char *why;
     if (rnl_rpc_place_here(&here) && rnl_rpc_place_equal(asked, &here)) {
-        if (door_open())
+        if (listener_open())
             return RNL_RPC_COME;
-        rnl_rpc_explain("a client stays with libtirpc: this process has no descriptor left for a door");
+        rnl_rpc_explain("a client stays with libtirpc: this process has no descriptor left for a listener");
         return RNL_RPC_REFUSED;
     }
-    why = rnl_rpc_far_lacks();
-    if (!why && well_open(service, &why))
-        return RNL_RPC_COME_FAR;
+    why = rnl_rpc_remote_lacks();
+    if (!why && remote_listener_open(service, &why))
+        return RNL_RPC_COME_REMOTE;
     rnl_rpc_explain("a client on another host, or in another network namespace, stays with libtirpc: %s", why);
     return RNL_RPC_NO_KEY;
 }
@@ -379,7 +379,7 @@ static void introduce(SVCXPRT *x, const struct rnl_rpc_place *asked, struct rnl_
     drop_silent((uid_t)-1);
     t->valid = false;
     answer->refused = way_for(asked, &service);
-    if (answer->refused != RNL_RPC_COME && answer->refused != RNL_RPC_COME_FAR)
+    if (answer->refused != RNL_RPC_COME && answer->refused != RNL_RPC_COME_REMOTE)
         return;
     if (getrandom(t->token, sizeof t->token, 0) != (ssize_t)sizeof t->token ||
         getrandom(t->proof, sizeof t->proof, 0) != (ssize_t)sizeof t->proof) {
@@ -391,13 +391,13 @@ static void introduce(SVCXPRT *x, const struct rnl_rpc_place *asked, struct rnl_
     t->raddr = x->xp_raddr;
     t->addrlen = x->xp_addrlen;
     strncpy(t->netid, x->xp_netid ? x->xp_netid : "", sizeof t->netid - 1);
-    t->far = answer->refused == RNL_RPC_COME_FAR;
+    t->remote = answer->refused == RNL_RPC_COME_REMOTE;
     t->valid = true;
-    if (t->far) {
+    if (t->remote) {
         strncpy(answer->service, service, sizeof answer->service - 1);
     } else {
-        answer->name_bytes = door.name_bytes;
-        memcpy(answer->name, door.name, sizeof answer->name);
+        answer->name_bytes = listener.name_bytes;
+        memcpy(answer->name, listener.name, sizeof answer->name);
     }
     memcpy(answer->token, t->token, sizeof answer->token);
     memcpy(answer->proof, t->proof, sizeof answer->proof);

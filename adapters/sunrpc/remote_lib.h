@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * far_lib.h - the functions of librunnel that links between hosts use. */
-#ifndef RNL_RPC_FAR_LIB_H
-#define RNL_RPC_FAR_LIB_H
+ * remote_lib.h - the functions of librunnel that links between hosts use. */
+#ifndef RNL_RPC_REMOTE_LIB_H
+#define RNL_RPC_REMOTE_LIB_H
 
 #include "runnel/adapter.h"
 #include "runnel/meet.h"

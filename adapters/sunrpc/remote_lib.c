@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * far_lib.c - librunnel is loaded when it is first needed, and whether it could be of use is found out before that. */
-#include "far_lib.h"
+ * remote_lib.c - librunnel is loaded when it is first needed, and whether it could be of use is found out before that.
+ * */
+#include "remote_lib.h"
 
-#include "far.h"
+#include "remote.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -62,7 +63,7 @@ static bool has_daemon(void)
     return found;
 }
 
-const char *rnl_rpc_far_lacks(void)
+const char *rnl_rpc_remote_lacks(void)
 {
     if (!has_key() && !has_daemon())
         return "this host has no key for other hosts (see `runnel key`)";

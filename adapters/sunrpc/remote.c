@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * far.c - the endpoint of this process and its peers: opening it, what comes, waiting, the thread that keeps links
+ * remote.c - the endpoint of this process and its peers: opening it, what comes, waiting, the thread that keeps links
  * alive. Messages of a peer become parts in its queue, of which it can fill no more than the window. */
-#include "far_internal.h"
+#include "remote_internal.h"
 
 #include "base/error.h"
 
@@ -29,15 +29,15 @@ enum {
 };
 static const uint64_t doubt_most_ns = 3000000000; /* a process that lives answers within half a second */
 
-struct rnl_rpc_far_state rnl_rpc_far_state = {.lock = PTHREAD_MUTEX_INITIALIZER, .well = -1};
-#define S rnl_rpc_far_state
-_Atomic unsigned rnl_rpc_far_links;
+struct rnl_rpc_remote_state rnl_rpc_remote_state = {.lock = PTHREAD_MUTEX_INITIALIZER, .arrivals = -1};
+#define S rnl_rpc_remote_state
+_Atomic unsigned rnl_rpc_remote_links;
 static pthread_cond_t news; /* somebody is to be reached */
 static unsigned forks;      /* how many forks lie between the first process and this one */
 
 /* ---- descriptors ---- */
 
-bool rnl_rpc_far_make_fd(struct rnl_rpc_far *f, int *sock)
+bool rnl_rpc_remote_make_fd(struct rnl_rpc_remote *f, int *sock)
 {
     int pair[2];
     if (!f->is_server) {
@@ -51,7 +51,7 @@ bool rnl_rpc_far_make_fd(struct rnl_rpc_far *f, int *sock)
     return rnl_rpc_has_room(pair[0]) && rnl_rpc_has_room(pair[1]);
 }
 
-void rnl_rpc_far_ring(struct rnl_rpc_far *f)
+void rnl_rpc_remote_ring(struct rnl_rpc_remote *f)
 {
     const uint64_t one = 1;
     if (f->ring < 0 || f->link.armed == RNL_RPC_ARM_NONE)
@@ -66,13 +66,13 @@ void rnl_rpc_far_ring(struct rnl_rpc_far *f)
 
 /* ---- peers ---- */
 
-struct rnl_rpc_far *rnl_rpc_far_new(unsigned peer, bool is_server)
+struct rnl_rpc_remote *rnl_rpc_remote_new(unsigned peer, bool is_server)
 {
-    struct rnl_rpc_far *f = peer < S.count && !S.peers[peer] ? calloc(1, sizeof *f) : NULL;
+    struct rnl_rpc_remote *f = peer < S.count && !S.peers[peer] ? calloc(1, sizeof *f) : NULL;
     if (!f)
         return NULL;
-    f->link.ops = &rnl_rpc_far_ops;
-    f->link.far = true;
+    f->link.ops = &rnl_rpc_remote_ops;
+    f->link.remote = true;
     f->link.fd = f->ring = f->watched = -1;
     f->peer = peer;
     f->is_server = is_server;
@@ -81,15 +81,15 @@ struct rnl_rpc_far *rnl_rpc_far_new(unsigned peer, bool is_server)
     f->uid = (uid_t)-1;
     f->forks = forks;
     S.peers[peer] = f;
-    atomic_fetch_add_explicit(&rnl_rpc_far_links, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&rnl_rpc_remote_links, 1, memory_order_relaxed);
     return f;
 }
 
-void rnl_rpc_far_drop(struct rnl_rpc_far *f)
+void rnl_rpc_remote_drop(struct rnl_rpc_remote *f)
 {
     f->dead = f->link.broken = true;
     if (f->forks == forks)
-        rnl_rpc_far_coming(f, false);
+        rnl_rpc_remote_coming(f, false);
     if (f->peer && f->forks == forks) {
         S.peers[f->peer] = NULL;
         (void)S.lib->leave(S.ep, f->peer);
@@ -97,7 +97,7 @@ void rnl_rpc_far_drop(struct rnl_rpc_far *f)
     }
     if (f->ring >= 0) {
         f->link.armed = RNL_RPC_ARM_ONCE;
-        rnl_rpc_far_ring(f);
+        rnl_rpc_remote_ring(f);
     }
     if (f->is_server && f->ring >= 0) { /* the end of file is the news */
         close(f->ring);
@@ -105,18 +105,18 @@ void rnl_rpc_far_drop(struct rnl_rpc_far *f)
     }
 }
 
-void rnl_rpc_far_free(struct rnl_rpc_far *f)
+void rnl_rpc_remote_free(struct rnl_rpc_remote *f)
 {
-    rnl_rpc_far_drop(f);
+    rnl_rpc_remote_drop(f);
     if (f->open)
         free(f->open);
     while (f->first) {
-        struct rnl_rpc_far_part *p = f->first;
+        struct rnl_rpc_remote_part *p = f->first;
         f->first = p->next;
         free(p);
     }
     if (f->forks == forks)
-        atomic_fetch_sub_explicit(&rnl_rpc_far_links, 1, memory_order_relaxed);
+        atomic_fetch_sub_explicit(&rnl_rpc_remote_links, 1, memory_order_relaxed);
     free(f->room);
     free(f);
 }
@@ -128,72 +128,72 @@ static void on_death(void *arg, unsigned peer, enum rnl_death_reason reason)
         (void)S.lib->leave(S.ep, peer);
         return;
     }
-    struct rnl_rpc_far *f = S.peers[peer];
+    struct rnl_rpc_remote *f = S.peers[peer];
     struct rnl_peer_info info;
     if (S.lib->peer(S.ep, peer, &info) == 0)
-        f->why = rnl_rpc_far_why_dead(&info);
-    rnl_rpc_far_drop(f);
-    if (f->is_server && f->link.fd < 0) /* nobody has been told of it */
-        rnl_rpc_far_free(f);
+        f->why = rnl_rpc_remote_why_dead(&info);
+    rnl_rpc_remote_drop(f);
+    if (f->is_server && f->link.fd < 0) /* nobody has been acknowledged of it */
+        rnl_rpc_remote_free(f);
 }
 
 /* ---- messages ---- */
 
-static void take_part(struct rnl_rpc_far *f, struct rnl_rpc_far_part *p)
+static void take_part(struct rnl_rpc_remote *f, struct rnl_rpc_remote_part *p)
 {
-    const uint64_t count = p->n + RNL_RPC_FAR_PART;
-    if (f->came + count - f->taken > RNL_RPC_FAR_WINDOW || p->n > RNL_RPC_FAR_BYTES) {
+    const uint64_t count = p->n + RNL_RPC_REMOTE_PART;
+    if (f->came + count - f->taken > RNL_RPC_REMOTE_WINDOW || p->n > RNL_RPC_REMOTE_BYTES) {
         free(p);
-        rnl_rpc_far_drop(f);
+        rnl_rpc_remote_drop(f);
         return;
     }
     f->came += count;
     *f->end = p;
     f->end = &p->next;
-    rnl_rpc_far_ring(f);
+    rnl_rpc_remote_ring(f);
 }
 
 /* Returns whether the part was taken over. */
-static bool take_message(struct rnl_rpc_far *f, uint32_t word, struct rnl_rpc_far_part *p)
+static bool take_message(struct rnl_rpc_remote *f, uint32_t word, struct rnl_rpc_remote_part *p)
 {
     uint64_t taken;
     switch (word >> 24) {
-    case RNL_RPC_FAR_HELLO:
+    case RNL_RPC_REMOTE_HELLO:
         if (!f->is_server || f->up || f->greeted || p->n != sizeof f->token)
             break;
         memcpy(f->token, p->bytes, sizeof f->token);
         f->greeted = true;
         taken = 1;
-        (void)!write(S.well, &taken, sizeof taken);
+        (void)!write(S.arrivals, &taken, sizeof taken);
         return false;
-    case RNL_RPC_FAR_WELCOME:
+    case RNL_RPC_REMOTE_WELCOME:
         if (f->is_server || p->n != sizeof f->proof || !rnl_rpc_secret_equal((const char *)p->bytes, f->proof))
             break;
         f->up = true;
-        rnl_rpc_far_coming(f, false);
+        rnl_rpc_remote_coming(f, false);
         return false;
-    case RNL_RPC_FAR_DATA:
-        p->last = (word & RNL_RPC_FAR_LAST) != 0;
+    case RNL_RPC_REMOTE_DATA:
+        p->last = (word & RNL_RPC_REMOTE_LAST) != 0;
         if (!f->up)
             break;
         take_part(f, p);
         return true;
-    case RNL_RPC_FAR_TAKEN:
+    case RNL_RPC_REMOTE_TAKEN:
         if (p->n != sizeof taken)
             break;
         memcpy(&taken, p->bytes, sizeof taken);
         taken = be64toh(taken);
-        if (taken < f->told || taken > f->sent)
+        if (taken < f->acknowledged || taken > f->sent)
             break;
-        f->told = taken;
-        rnl_rpc_far_ring(f);
+        f->acknowledged = taken;
+        rnl_rpc_remote_ring(f);
         return false;
-    case RNL_RPC_FAR_SETTLE:
+    case RNL_RPC_REMOTE_FLUSH:
         return false;
     default:
         break;
     }
-    rnl_rpc_far_drop(f);
+    rnl_rpc_remote_drop(f);
     return false;
 }
 
@@ -202,41 +202,41 @@ static int on_message(rnl_stream *s, unsigned peer, void *ctx)
     uint32_t word;
     const size_t n = S.lib->length(s, NULL);
     (void)ctx;
-    struct rnl_rpc_far_part *p =
-        n >= sizeof word && n - sizeof word <= RNL_RPC_FAR_BYTES ? malloc(sizeof *p + n) : NULL;
+    struct rnl_rpc_remote_part *p =
+        n >= sizeof word && n - sizeof word <= RNL_RPC_REMOTE_BYTES ? malloc(sizeof *p + n) : NULL;
     if (!p && peer < S.count && S.peers[peer])
-        rnl_rpc_far_drop(S.peers[peer]);
+        rnl_rpc_remote_drop(S.peers[peer]);
     if (!p || S.lib->receive(s, &word, sizeof word) < 0 ||
         (n > sizeof word && S.lib->receive(s, p->bytes, n - sizeof word) < 0)) {
-        free(p); /* the peer has died, which is told by itself */
+        free(p); /* the peer has died, which is acknowledged by itself */
         return RNL_DONE;
     }
     word = ntohl(word);
     p->next = NULL;
     p->n = (uint32_t)(n - sizeof word);
-    if (word >> 24 == RNL_RPC_FAR_SETTLE)
-        (void)!S.lib->reply(s, RNL_RPC_FAR_SETTLED, NULL, 0);
-    struct rnl_rpc_far *f = peer < S.count ? S.peers[peer] : NULL; /* it may have gone meanwhile */
+    if (word >> 24 == RNL_RPC_REMOTE_FLUSH)
+        (void)!S.lib->reply(s, RNL_RPC_REMOTE_FLUSHED, NULL, 0);
+    struct rnl_rpc_remote *f = peer < S.count ? S.peers[peer] : NULL; /* it may have gone meanwhile */
     if (!f || !take_message(f, word, p))
         free(p);
     return RNL_DONE;
 }
 
-static int on_settled(rnl_stream *s, unsigned peer, void *ctx)
+static int on_flushed(rnl_stream *s, unsigned peer, void *ctx)
 {
     (void)s, (void)ctx;
     if (peer < S.count && S.peers[peer]) {
-        S.peers[peer]->settled = true;
-        rnl_rpc_far_ring(S.peers[peer]);
+        S.peers[peer]->flushed = true;
+        rnl_rpc_remote_ring(S.peers[peer]);
     }
     return RNL_DONE;
 }
 
-int rnl_rpc_far_send(struct rnl_rpc_far *f, unsigned kind, bool last, const void *bytes, size_t n, bool answer)
+int rnl_rpc_remote_send(struct rnl_rpc_remote *f, unsigned kind, bool last, const void *bytes, size_t n, bool answer)
 {
-    const uint32_t word = htonl(kind << 24 | (last ? RNL_RPC_FAR_LAST : 0));
+    const uint32_t word = htonl(kind << 24 | (last ? RNL_RPC_REMOTE_LAST : 0));
     const struct rnl_message m = {.peer = f->peer,
-                                  .handler = RNL_RPC_FAR_MESSAGES,
+                                  .handler = RNL_RPC_REMOTE_MESSAGES,
                                   .bound = sizeof word + n,
                                   .answer = answer ? sizeof word : 0,
                                   .flags = RNL_NO_WAIT};
@@ -257,13 +257,13 @@ int rnl_rpc_far_send(struct rnl_rpc_far *f, unsigned kind, bool last, const void
     }
     if (status == 0)
         return 1;
-    rnl_rpc_far_drop(f);
+    rnl_rpc_remote_drop(f);
     return -1;
 }
 
 /* ---- progress ---- */
 
-void rnl_rpc_far_pump(void)
+void rnl_rpc_remote_pump(void)
 {
     if (!S.ep)
         return;
@@ -271,37 +271,37 @@ void rnl_rpc_far_pump(void)
     (void)!S.lib->extract(S.ep, SIZE_MAX);
 }
 
-void rnl_rpc_far_arm(void)
+void rnl_rpc_remote_arm(void)
 {
     int fd;
     for (unsigned i = 0; i < ARMS_MAX && S.lib->arm(S.ep, &fd) > 0; i++)
-        rnl_rpc_far_pump();
+        rnl_rpc_remote_pump();
 }
 
-void rnl_rpc_far_look(void)
+void rnl_rpc_remote_look(void)
 {
     pthread_mutex_lock(&S.lock);
-    rnl_rpc_far_pump();
+    rnl_rpc_remote_pump();
     pthread_mutex_unlock(&S.lock);
 }
 
-static bool look(struct rnl_rpc_far *f, bool (*ready)(struct rnl_rpc_far *))
+static bool look(struct rnl_rpc_remote *f, bool (*ready)(struct rnl_rpc_remote *))
 {
     pthread_mutex_lock(&S.lock);
-    rnl_rpc_far_pump();
+    rnl_rpc_remote_pump();
     bool is = ready(f) || f->link.broken;
     pthread_mutex_unlock(&S.lock);
     return is;
 }
 
-/* A look that was in vain for so long takes the time of somebody who may be on this processor: the next waits of this
+/* A look that found nothing for so long takes the time of somebody who may be on this processor: the next waits of this
  * thread sleep at once. */
-static bool spin(struct rnl_rpc_far *f, bool (*ready)(struct rnl_rpc_far *))
+static bool spin(struct rnl_rpc_remote *f, bool (*ready)(struct rnl_rpc_remote *))
 {
-    struct rnl_rpc_patience patience;
+    struct rnl_rpc_spinner spinner;
     uint64_t now = rnl_rpc_now_ns();
-    rnl_rpc_patience_begin(&patience, now);
-    while (rnl_rpc_patience_look(&patience, &rnl_rpc_crowd, now)) {
+    rnl_rpc_spinner_begin(&spinner, now);
+    while (rnl_rpc_spinner_look(&spinner, &rnl_rpc_crowd, now)) {
         if (look(f, ready))
             return true;
         now = rnl_rpc_now_ns();
@@ -312,27 +312,27 @@ static bool spin(struct rnl_rpc_far *f, bool (*ready)(struct rnl_rpc_far *))
 
 /* The connection to the server has ended: if its process still answers, only that connection was in its way. The
  * daemons tell of a death, too, unless they have ended before. */
-static void doubt(struct rnl_rpc_far *f)
+static void doubt(struct rnl_rpc_remote *f)
 {
     const uint64_t now = rnl_rpc_now_ns();
     if (f->watched >= 0) {
         f->watched = -1;
-        f->settled = false;
+        f->flushed = false;
         f->doubt_ns = now;
-        (void)rnl_rpc_far_send(f, RNL_RPC_FAR_SETTLE, false, NULL, 0, true);
-    } else if (f->settled) {
+        (void)rnl_rpc_remote_send(f, RNL_RPC_REMOTE_FLUSH, false, NULL, 0, true);
+    } else if (f->flushed) {
         f->doubt_ns = 0;
     } else if (now - f->doubt_ns > doubt_most_ns) {
-        rnl_rpc_far_drop(f);
+        rnl_rpc_remote_drop(f);
     }
 }
 
-void rnl_rpc_far_watch(struct rnl_rpc_link *link, int fd)
+void rnl_rpc_remote_watch(struct rnl_rpc_link *link, int fd)
 {
-    rnl_rpc_far_of(link)->watched = fd;
+    rnl_rpc_remote_of(link)->watched = fd;
 }
 
-static void sleep_on(struct rnl_rpc_far *f, bool (*ready)(struct rnl_rpc_far *), uint64_t ns)
+static void sleep_on(struct rnl_rpc_remote *f, bool (*ready)(struct rnl_rpc_remote *), uint64_t ns)
 {
     struct pollfd fds[3] = {
         {.fd = -1, .events = POLLIN}, {.fd = f->link.fd, .events = POLLIN}, {.fd = f->watched, .events = POLLRDHUP}};
@@ -342,7 +342,7 @@ static void sleep_on(struct rnl_rpc_far *f, bool (*ready)(struct rnl_rpc_far *),
     pthread_mutex_lock(&S.lock);
     f->link.armed = RNL_RPC_ARM_ONCE;
     while (!ready(f) && !f->link.broken && S.lib->arm(S.ep, &fds[0].fd) > 0)
-        rnl_rpc_far_pump();
+        rnl_rpc_remote_pump();
     bool is = ready(f) || f->link.broken;
     pthread_mutex_unlock(&S.lock);
     if (!is)
@@ -355,7 +355,7 @@ static void sleep_on(struct rnl_rpc_far *f, bool (*ready)(struct rnl_rpc_far *),
     f->link.ops->drain(&f->link);
 }
 
-bool rnl_rpc_far_wait(struct rnl_rpc_far *f, bool (*ready)(struct rnl_rpc_far *), uint64_t deadline_ns)
+bool rnl_rpc_remote_wait(struct rnl_rpc_remote *f, bool (*ready)(struct rnl_rpc_remote *), uint64_t deadline_ns)
 {
     bool is = look(f, ready);
     uint64_t now = rnl_rpc_now_ns();
@@ -376,13 +376,13 @@ static void keep_coming(void)
 {
     struct pollfd fd = {.fd = -1, .events = POLLIN};
     const struct timespec t = {0, COMING_NS};
-    rnl_rpc_far_greet();
+    rnl_rpc_remote_greet();
     const bool is_armed = S.lib->arm(S.ep, &fd.fd) == 0;
     pthread_mutex_unlock(&S.lock);
     if (is_armed)
         (void)syscall(SYS_ppoll, &fd, 1, &t, NULL, 8);
     pthread_mutex_lock(&S.lock);
-    rnl_rpc_far_pump();
+    rnl_rpc_remote_pump();
 }
 
 /* Peers are answered and what was lost is sent again, although the program does something else for long; and servers
@@ -402,7 +402,7 @@ static void *keep(void *none)
         until.tv_nsec %= 1000000000;
         (void)pthread_cond_timedwait(&news, &S.lock, &until);
         if (rnl_rpc_now_ns() - S.pumped_ns >= KEEP_NS)
-            rnl_rpc_far_pump();
+            rnl_rpc_remote_pump();
     }
     return none;
 }
@@ -424,17 +424,17 @@ static void in_child(void)
     S.ep = NULL;
     S.peers = NULL;
     S.count = S.coming = 0;
-    S.well = -1;
-    atomic_store_explicit(&rnl_rpc_far_links, 0, memory_order_relaxed);
+    S.arrivals = -1;
+    atomic_store_explicit(&rnl_rpc_remote_links, 0, memory_order_relaxed);
     pthread_mutex_unlock(&S.lock);
 }
 
-bool rnl_rpc_far_is_forked(struct rnl_rpc_link *link)
+bool rnl_rpc_remote_is_forked(struct rnl_rpc_link *link)
 {
-    return link->far && rnl_rpc_far_of(link)->forks != forks;
+    return link->remote && rnl_rpc_remote_of(link)->forks != forks;
 }
 
-void rnl_rpc_far_coming(struct rnl_rpc_far *f, bool is)
+void rnl_rpc_remote_coming(struct rnl_rpc_remote *f, bool is)
 {
     S.coming += is - f->coming;
     f->coming = is;
@@ -442,7 +442,7 @@ void rnl_rpc_far_coming(struct rnl_rpc_far *f, bool is)
         pthread_cond_signal(&news);
 }
 
-static bool start_keeper(void)
+static bool start_thread(void)
 {
     pthread_t thread;
     pthread_attr_t attr;
@@ -462,7 +462,7 @@ static bool start_keeper(void)
     return e == 0;
 }
 
-bool rnl_rpc_far_open(const char **why)
+bool rnl_rpc_remote_open(const char **why)
 {
     static bool fork_is_watched;
     const struct rnl_options options = {
@@ -484,8 +484,8 @@ bool rnl_rpc_far_open(const char **why)
     }
     S.count = S.lib->size(S.ep);
     S.peers = calloc(S.count, sizeof *S.peers);
-    if (!S.peers || S.lib->handler_stream(S.ep, RNL_RPC_FAR_MESSAGES, on_message, NULL) < 0 ||
-        S.lib->handler_stream(S.ep, RNL_RPC_FAR_SETTLED, on_settled, NULL) < 0 || !start_keeper()) {
+    if (!S.peers || S.lib->handler_stream(S.ep, RNL_RPC_REMOTE_MESSAGES, on_message, NULL) < 0 ||
+        S.lib->handler_stream(S.ep, RNL_RPC_REMOTE_FLUSHED, on_flushed, NULL) < 0 || !start_thread()) {
         S.ep = NULL; /* and is kept, unused: this happens once */
         return false;
     }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * far_link.c - records between hosts. A part is written in private memory and sent when it is full or the record ends;
- * parts that came lie in private memory, too, so they may be read in place. In a child of the process whose link it is
- * a link is broken. */
-#include "far_internal.h"
+ * remote_link.c - records between hosts. A part is written in private memory and sent when it is full or the record
+ * ends; parts that came lie in private memory, too, so they may be read in place. In a child of the process whose link
+ * it is a link is broken. */
+#include "remote_internal.h"
 
 #include "base/error.h"
 
@@ -14,14 +14,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define S rnl_rpc_far_state
+#define S rnl_rpc_remote_state
 
-enum { TELL_BYTES = RNL_RPC_FAR_WINDOW / 4, TRY_MS = 20 };
+enum { ADVERTISE_BYTES = RNL_RPC_REMOTE_WINDOW / 4, TRY_MS = 20 };
 static const uint64_t rest_ns = 35000000000u; /* the rest of a record comes within this time, as in libtirpc */
 
-static bool is_broken(struct rnl_rpc_far *f)
+static bool is_broken(struct rnl_rpc_remote *f)
 {
-    if (rnl_rpc_far_is_forked(&f->link))
+    if (rnl_rpc_remote_is_forked(&f->link))
         f->link.broken = true;
     return f->link.broken;
 }
@@ -33,20 +33,20 @@ static uint64_t deadline_of(const struct rnl_rpc_link *link)
 
 /* ---- writing ---- */
 
-static bool has_room(struct rnl_rpc_far *f)
+static bool has_room(struct rnl_rpc_remote *f)
 {
-    return f->sent + RNL_RPC_FAR_BYTES + RNL_RPC_FAR_PART - f->told <= RNL_RPC_FAR_WINDOW;
+    return f->sent + RNL_RPC_REMOTE_BYTES + RNL_RPC_REMOTE_PART - f->acknowledged <= RNL_RPC_REMOTE_WINDOW;
 }
 
 /* Whether a part of any length can be sent: the peer has taken enough, and the network takes it. */
-static bool can_send(struct rnl_rpc_far *f)
+static bool can_send(struct rnl_rpc_remote *f)
 {
     struct rnl_room_info room = {.size = sizeof room};
     return has_room(f) && S.lib->room(S.ep, f->peer, &room) == 0 && room.lacks == 0 &&
-           room.bound >= RNL_RPC_FAR_BYTES + sizeof(uint32_t);
+           room.bound >= RNL_RPC_REMOTE_BYTES + sizeof(uint32_t);
 }
 
-static bool send_part(struct rnl_rpc_far *f, bool last)
+static bool send_part(struct rnl_rpc_remote *f, bool last)
 {
     struct rnl_rpc_link *link = &f->link;
     const size_t n = link->out_at ? (size_t)(link->out_at - f->room) : 0;
@@ -55,9 +55,9 @@ static bool send_part(struct rnl_rpc_far *f, bool last)
         int sent = 0;
         pthread_mutex_lock(&S.lock);
         if (has_room(f) && !is_broken(f))
-            sent = rnl_rpc_far_send(f, RNL_RPC_FAR_DATA, last, f->room, n, false);
+            sent = rnl_rpc_remote_send(f, RNL_RPC_REMOTE_DATA, last, f->room, n, false);
         if (sent > 0)
-            f->sent += n + RNL_RPC_FAR_PART;
+            f->sent += n + RNL_RPC_REMOTE_PART;
         pthread_mutex_unlock(&S.lock);
         if (sent > 0)
             break;
@@ -70,7 +70,7 @@ static bool send_part(struct rnl_rpc_far *f, bool last)
         }
         if (link->blocked)
             link->blocked(link);
-        (void)rnl_rpc_far_wait(f, can_send, now + TRY_MS * (uint64_t)1000000);
+        (void)rnl_rpc_remote_wait(f, can_send, now + TRY_MS * (uint64_t)1000000);
     }
     link->out_bytes += n;
     f->begun = true;
@@ -78,22 +78,22 @@ static bool send_part(struct rnl_rpc_far *f, bool last)
     return true;
 }
 
-static bool far_room(struct rnl_rpc_link *link)
+static bool remote_room(struct rnl_rpc_link *link)
 {
-    struct rnl_rpc_far *f = rnl_rpc_far_of(link);
-    if (is_broken(f) || (!f->room && !(f->room = malloc(RNL_RPC_FAR_BYTES))))
+    struct rnl_rpc_remote *f = rnl_rpc_remote_of(link);
+    if (is_broken(f) || (!f->room && !(f->room = malloc(RNL_RPC_REMOTE_BYTES))))
         return false;
     if (link->out_at && !send_part(f, false))
         return false;
     link->out_at = f->room;
-    link->out_end = f->room + RNL_RPC_FAR_BYTES;
-    link->out_room = RNL_RPC_FAR_BYTES;
+    link->out_end = f->room + RNL_RPC_REMOTE_BYTES;
+    link->out_room = RNL_RPC_REMOTE_BYTES;
     return true;
 }
 
-static bool far_end(struct rnl_rpc_link *link)
+static bool remote_end(struct rnl_rpc_link *link)
 {
-    struct rnl_rpc_far *f = rnl_rpc_far_of(link);
+    struct rnl_rpc_remote *f = rnl_rpc_remote_of(link);
     if (is_broken(f) || !send_part(f, true))
         return false;
     f->begun = false;
@@ -104,9 +104,9 @@ static bool far_end(struct rnl_rpc_link *link)
     return true;
 }
 
-static bool far_drop(struct rnl_rpc_link *link)
+static bool remote_drop(struct rnl_rpc_link *link)
 {
-    if (rnl_rpc_far_of(link)->begun)
+    if (rnl_rpc_remote_of(link)->begun)
         return false;
     link->out_at = link->out_end = NULL;
     return true;
@@ -114,15 +114,15 @@ static bool far_drop(struct rnl_rpc_link *link)
 
 /* ---- reading ---- */
 
-static bool has_part(struct rnl_rpc_far *f)
+static bool has_part(struct rnl_rpc_remote *f)
 {
     return f->first != NULL;
 }
 
-static bool far_here(struct rnl_rpc_link *link)
+static bool remote_here(struct rnl_rpc_link *link)
 {
-    struct rnl_rpc_far *f = rnl_rpc_far_of(link);
-    if (rnl_rpc_far_is_forked(link))
+    struct rnl_rpc_remote *f = rnl_rpc_remote_of(link);
+    if (rnl_rpc_remote_is_forked(link))
         return false;
     pthread_mutex_lock(&S.lock);
     bool is = has_part(f);
@@ -130,9 +130,9 @@ static bool far_here(struct rnl_rpc_link *link)
     return is;
 }
 
-static bool far_peek(struct rnl_rpc_link *link, void *to, size_t n)
+static bool remote_peek(struct rnl_rpc_link *link, void *to, size_t n)
 {
-    struct rnl_rpc_far *f = rnl_rpc_far_of(link);
+    struct rnl_rpc_remote *f = rnl_rpc_remote_of(link);
     pthread_mutex_lock(&S.lock);
     bool is = !link->in_open && f->first && f->first->n >= n;
     if (is)
@@ -141,35 +141,36 @@ static bool far_peek(struct rnl_rpc_link *link, void *to, size_t n)
     return is;
 }
 
-/* Frees the part at in_at. The peer is told late, in large steps. */
-static void leave_part(struct rnl_rpc_far *f)
+/* Frees the part at in_at. The peer is acknowledged late, in large steps. */
+static void leave_part(struct rnl_rpc_remote *f)
 {
     f->link.in_at = f->link.in_end = NULL;
     if (!f->open)
         return;
     pthread_mutex_lock(&S.lock);
-    f->taken += f->open->n + RNL_RPC_FAR_PART;
+    f->taken += f->open->n + RNL_RPC_REMOTE_PART;
     const uint64_t word = htobe64(f->taken);
-    if (f->taken - f->taken_told >= TELL_BYTES && !is_broken(f) &&
-        rnl_rpc_far_send(f, RNL_RPC_FAR_TAKEN, false, &word, sizeof word, false) > 0)
-        f->taken_told = f->taken;
+    if (f->taken - f->taken_advertised >= ADVERTISE_BYTES && !is_broken(f) &&
+        rnl_rpc_remote_send(f, RNL_RPC_REMOTE_TAKEN, false, &word, sizeof word, false) > 0)
+        f->taken_advertised = f->taken;
     pthread_mutex_unlock(&S.lock);
     free(f->open);
     f->open = NULL;
 }
 
-static bool far_next(struct rnl_rpc_link *link)
+static bool remote_next(struct rnl_rpc_link *link)
 {
-    struct rnl_rpc_far *f = rnl_rpc_far_of(link);
+    struct rnl_rpc_remote *f = rnl_rpc_remote_of(link);
     if (link->in_open && link->in_last)
         return false;
     leave_part(f);
-    if (rnl_rpc_far_is_forked(link) || (!far_here(link) && !rnl_rpc_far_wait(f, has_part, deadline_of(link)))) {
+    if (rnl_rpc_remote_is_forked(link) ||
+        (!remote_here(link) && !rnl_rpc_remote_wait(f, has_part, deadline_of(link)))) {
         link->broken = true;
         return false;
     }
     pthread_mutex_lock(&S.lock);
-    struct rnl_rpc_far_part *p = f->first;
+    struct rnl_rpc_remote_part *p = f->first;
     f->first = p->next;
     if (!f->first)
         f->end = &f->first;
@@ -182,35 +183,35 @@ static bool far_next(struct rnl_rpc_link *link)
     return true;
 }
 
-static bool far_leave(struct rnl_rpc_link *link)
+static bool remote_leave(struct rnl_rpc_link *link)
 {
     while (link->in_open && !link->in_last)
-        if (!far_next(link))
+        if (!remote_next(link))
             return false;
-    leave_part(rnl_rpc_far_of(link));
+    leave_part(rnl_rpc_remote_of(link));
     link->in_open = link->in_last = false;
     return true;
 }
 
 /* ---- waiting ---- */
 
-static bool far_wait(struct rnl_rpc_link *link, uint64_t deadline_ns)
+static bool remote_wait(struct rnl_rpc_link *link, uint64_t deadline_ns)
 {
-    return !is_broken(rnl_rpc_far_of(link)) && rnl_rpc_far_wait(rnl_rpc_far_of(link), has_part, deadline_ns);
+    return !is_broken(rnl_rpc_remote_of(link)) && rnl_rpc_remote_wait(rnl_rpc_remote_of(link), has_part, deadline_ns);
 }
 
-static void far_arm(struct rnl_rpc_link *link, enum rnl_rpc_arming how)
+static void remote_arm(struct rnl_rpc_link *link, enum rnl_rpc_arming how)
 {
     pthread_mutex_lock(&S.lock);
     link->armed = (uint8_t)how;
-    if (how != RNL_RPC_ARM_NONE && !is_broken(rnl_rpc_far_of(link)))
-        rnl_rpc_far_arm();
+    if (how != RNL_RPC_ARM_NONE && !is_broken(rnl_rpc_remote_of(link)))
+        rnl_rpc_remote_arm();
     pthread_mutex_unlock(&S.lock);
 }
 
-static void far_drain(struct rnl_rpc_link *link)
+static void remote_drain(struct rnl_rpc_link *link)
 {
-    struct rnl_rpc_far *f = rnl_rpc_far_of(link);
+    struct rnl_rpc_remote *f = rnl_rpc_remote_of(link);
     char bytes[64];
     ssize_t n;
     if (is_broken(f))
@@ -224,50 +225,50 @@ static void far_drain(struct rnl_rpc_link *link)
     while (n == (ssize_t)sizeof bytes || (n < 0 && errno == EINTR));
     if (n == 0 || (n < 0 && errno != EAGAIN))
         link->broken = true;
-    rnl_rpc_far_look();
+    rnl_rpc_remote_look();
 }
 
-static void far_close(struct rnl_rpc_link *link)
+static void remote_close(struct rnl_rpc_link *link)
 {
     pthread_mutex_lock(&S.lock);
-    rnl_rpc_far_free(rnl_rpc_far_of(link));
+    rnl_rpc_remote_free(rnl_rpc_remote_of(link));
     pthread_mutex_unlock(&S.lock);
 }
 
-static bool is_settled(struct rnl_rpc_far *f)
+static bool is_flushed(struct rnl_rpc_remote *f)
 {
-    return f->settled;
+    return f->flushed;
 }
 
-void rnl_rpc_far_settle(struct rnl_rpc_link *link)
+void rnl_rpc_remote_flush(struct rnl_rpc_link *link)
 {
-    enum { SETTLE_MS = 2000 };
-    struct rnl_rpc_far *f = rnl_rpc_far_of(link);
-    const uint64_t deadline = rnl_rpc_now_ns() + SETTLE_MS * (uint64_t)1000000;
+    enum { FLUSH_MS = 2000 };
+    struct rnl_rpc_remote *f = rnl_rpc_remote_of(link);
+    const uint64_t deadline = rnl_rpc_now_ns() + FLUSH_MS * (uint64_t)1000000;
     int sent = 0;
-    if (!link->far)
+    if (!link->remote)
         return;
     while (sent == 0 && !is_broken(f) && rnl_rpc_now_ns() < deadline) {
         pthread_mutex_lock(&S.lock);
-        f->settled = false;
-        rnl_rpc_far_pump();
-        sent = rnl_rpc_far_send(f, RNL_RPC_FAR_SETTLE, false, NULL, 0, true);
+        f->flushed = false;
+        rnl_rpc_remote_pump();
+        sent = rnl_rpc_remote_send(f, RNL_RPC_REMOTE_FLUSH, false, NULL, 0, true);
         pthread_mutex_unlock(&S.lock);
     }
     if (sent > 0)
-        (void)rnl_rpc_far_wait(f, is_settled, deadline);
+        (void)rnl_rpc_remote_wait(f, is_flushed, deadline);
 }
 
-const struct rnl_rpc_link_ops rnl_rpc_far_ops = {
-    .room = far_room,
-    .end = far_end,
-    .drop = far_drop,
-    .here = far_here,
-    .peek = far_peek,
-    .next = far_next,
-    .leave = far_leave,
-    .wait = far_wait,
-    .arm = far_arm,
-    .drain = far_drain,
-    .close = far_close,
+const struct rnl_rpc_link_ops rnl_rpc_remote_ops = {
+    .room = remote_room,
+    .end = remote_end,
+    .drop = remote_drop,
+    .here = remote_here,
+    .peek = remote_peek,
+    .next = remote_next,
+    .leave = remote_leave,
+    .wait = remote_wait,
+    .arm = remote_arm,
+    .drain = remote_drain,
+    .close = remote_close,
 };
