@@ -27,7 +27,7 @@ struct rnl_rpc_client {
     bool datagram;                /* a UDP client: a lost link is no error */
     bool wait_set;                /* CLSET_TIMEOUT was used: it beats the argument of the call */
     _Atomic bool by_link;         /* the last call went over the link: `error` is its result */
-    unsigned calls;               /* while NEW, since the server was tries last; looks for the welcome while GREETED */
+    unsigned calls;               /* while NEW, since the server was asked last; looks for the welcome while GREETED */
     unsigned calls_before, tries; /* calls until the server is asked; how often it was, without an answer */
     unsigned late;                /* calls before which stale answers of a UDP server are waited for, a little */
     uint32_t program, version;
@@ -47,7 +47,7 @@ struct rnl_rpc_client {
 /* Replaces the table of functions of what libtirpc has made; `cl` may be NULL. Returns cl. */
 CLIENT *rnl_rpc_client_adopt(CLIENT *cl, rpcprog_t program, rpcvers_t version, bool datagram);
 
-/* client_find.c: nothing is known of the server yet, and it has not been tries. */
+/* client_find.c: nothing is known of the server yet, and it has not been asked. */
 void rnl_rpc_client_begin(struct rnl_rpc_client *c);
 /* Asks the server, over the CLIENT itself, for a link; `limit` is how long the caller has. State NEW
  * becomes GREETED or OLD,

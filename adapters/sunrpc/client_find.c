@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * client_find.c - a client looks for the link to its server: over the very CLIENT that it has. A server that is not on
- * this host is tries only if there may be a key for other hosts. */
+ * this host is asked only if there may be a key for other hosts. */
 #include "client.h"
 #include "host.h"
 #include "pair.h"
@@ -20,7 +20,7 @@
 enum {
     CALLS_BEFORE = 2,
     ANSWER_S = 1,
-    /* A server that does not answer in time may be busy: it is tries again after ever more calls. */
+    /* A server that does not answer in time may be busy: it is asked again after ever more calls. */
     TRIES_MAX = 4,
     CALLS_BETWEEN = 16,
     TIMES_MORE = 8,
@@ -134,7 +134,7 @@ static void retry_later(struct rnl_rpc_client *c)
     if (c->tries >= TRIES_MAX)
         c->calls_before = UINT_MAX;
     rnl_rpc_explain(
-        "program %u version %u: its server did not answer in time whether it has this library, and is tries again "
+        "program %u version %u: its server did not answer in time whether it has this library, and is asked again "
         "%u calls later",
         c->program, c->version, c->calls_before);
 }

@@ -69,7 +69,7 @@ struct rnl_rpc_segment {
     struct rnl_rpc_ring ring[2];
 };
 
-static_assert(sizeof(struct rnl_rpc_cell) == RNL_RPC_CELL_BYTES, "one cache cell");
+static_assert(sizeof(struct rnl_rpc_cell) == RNL_RPC_CELL_BYTES, "one cache line");
 static_assert(offsetof(struct rnl_rpc_cell, payload) == 8, "after the header");
 static_assert(offsetof(struct rnl_rpc_ring, cells_read) == 4096, "as drawn");
 static_assert(offsetof(struct rnl_rpc_ring, bulk_read) == 4104, "as drawn");

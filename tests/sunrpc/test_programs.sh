@@ -150,7 +150,7 @@ fi
 # ---- harm ----
 
 begin_server with both run
-for harm in 'scribble 1' 'scribble 2' 'lines 1' 'lines 2' token half silent bell stop; do
+for harm in 'scribble 1' 'scribble 2' 'cells 1' 'cells 2' token half silent bell stop; do
     # shellcheck disable=SC2086 # words
     set -- $harm
     timeout 60 "$hostile" "$1" "$(where clnttcp)" "${2:-1}" >hostile.out 2>&1
