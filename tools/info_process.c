@@ -4,6 +4,7 @@
  * need not be in a call, nor run at all. What it wrote is shown as base/counters.c hands it over, checked. */
 #include "base/counters.h"
 #include "base/error.h"
+#include "base/notes.h"
 #include "info.h"
 #include "job/proto.h"
 #include "machine.h"
@@ -225,6 +226,31 @@ static void counters_json(const struct rnl_counters_page *page, const char *comm
     fputs("}}", stdout);
 }
 
+/* What the process says of itself (base/notes.h). */
+static void show_notes(int pid, int json)
+{
+    char *text = malloc(RNL_NOTES_TEXT_MAX + 1), *save = NULL;
+    if (!text)
+        return;
+    text[0] = '\0';
+    (void)rnl_notes_read(pid, text);
+    if (json)
+        fputs(",\"notes\":[", stdout);
+    const char *separator = "";
+    for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+        if (!json) {
+            printf("  %s\n", line);
+            continue;
+        }
+        fputs(separator, stdout);
+        info_put_json(line);
+        separator = ",";
+    }
+    if (json)
+        putchar(']');
+    free(text);
+}
+
 int info_process(int pid, int json)
 {
     struct rnl_counters_page *page = calloc(ENDPOINTS_MAX, sizeof *page);
@@ -251,7 +277,10 @@ int info_process(int pid, int json)
         fputs("],\"introduced\":[", stdout);
     info_peers(pid, json);
     if (json)
-        puts("]}");
+        putchar(']');
+    show_notes(pid, json);
+    if (json)
+        puts("}");
     free(page);
     return 0;
 }

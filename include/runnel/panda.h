@@ -64,6 +64,10 @@ RNL_PUBLIC void pan_sleep(int64_t ns);
 /* f(arg, rank) is an upcall for each process that dies. */
 RNL_PUBLIC void pan_on_death(void (*f)(void *arg, int pid), void *arg);
 
+/* Has `runnel info --pid` show lines of text about this process, n bytes of which at most 16368 are kept, until the
+ * next call. Returns 0 or RNL_ERR_NO_MEMORY. */
+RNL_PUBLIC int pan_show(const char *text, size_t n);
+
 /* ---- headers and messages ---- */
 
 /* Bytes of the largest header; of Panda's part in those of calls; and of messages to the group. */

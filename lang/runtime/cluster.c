@@ -2,8 +2,10 @@
  *
  * cluster.c - the program on several ranks: upcalls, the queue of events, the loop, and its end. */
 #include "cluster.h"
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 uint64_t orc_count, orc_processes = 1;
 struct orc_pending *orc_pendings;
@@ -11,6 +13,7 @@ struct orc_pending *orc_pendings;
 static struct orc_event *first, **last = &first;       /* to be executed */
 static struct orc_event *early, **early_last = &early; /* whose count is ahead of this rank's, or whose object moves */
 static int port, rank, ranks, dead = -1;
+enum { CAUSE_MS = 700 }; /* how long the cause of an end is waited for; the launcher kills after 2 s */
 static uint32_t tickets;
 
 int orc_rank(void)
@@ -30,11 +33,27 @@ void orc_broken(uint32_t source)
 
 /* ---- upcalls ---- */
 
+/* Small ones are used again. */
+enum { SMALL = 128 };
+static struct orc_event *spare;
+
+static void free_event(struct orc_event *e)
+{
+    if (e->n > SMALL) {
+        free(e);
+        return;
+    }
+    e->next = spare;
+    spare = e;
+}
+
 static struct orc_event *new_event(enum orc_event_kind kind, pan_msg_p msg)
 {
     size_t n = pan_msg_left(msg);
-    struct orc_event *e = malloc(sizeof *e + n);
-    if (!e)
+    struct orc_event *e = n <= SMALL ? spare : NULL;
+    if (e)
+        spare = e->next;
+    else if (!(e = malloc(sizeof *e + (n > SMALL ? n : SMALL))))
         orc_fail(0, "there is no memory left for %zu bytes", n);
     e->next = NULL;
     e->kind = kind;
@@ -163,7 +182,7 @@ static void run_early(void)
         list = e->next;
         e->next = NULL;
         if (execute(e)) {
-            free(e);
+            free_event(e);
         } else {
             *early_last = e;
             early_last = &e->next;
@@ -181,7 +200,7 @@ static void run_events(void)
         e->next = NULL;
         bool group = e->kind == ORC_EVENT_GROUP;
         if (execute(e)) {
-            free(e);
+            free_event(e);
         } else {
             *early_last = e;
             early_last = &e->next;
@@ -214,31 +233,98 @@ static void note_loss(struct orc_object *o, void *arg)
     if ((o->shared->state != ORC_REMOTE && o->shared->state != ORC_TRANSIT) || o->shared->owner != (uint32_t)dead)
         return;
     if (l->count++ < 8) {
-        int n = snprintf(s, sizeof s, "%s%s declared at %s:%u", l->count > 1 ? ", " : "", o->class->name,
-                         orc_file(o->at), o->at & 0xfffff);
+        int n = snprintf(s, sizeof s, "%s%s (%s)", l->count > 1 ? ", " : "", o->shared->name, o->class->name);
         orc_put_bytes(&l->text, s, (size_t)n < sizeof s ? (size_t)n : sizeof s - 1);
     }
 }
 
-/* One rank tells, the lowest that lives; all end. */
+static int64_t now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* The rank whose death was the first cause, or -1: those that have ended themselves with an error have told why. */
+static int cause(struct rnl_peer_info *info)
+{
+    for (int i = 0; i < ranks; i++)
+        if (i != rank && rnl_peer(pan_endpoint(), (unsigned)i, info) == 0 &&
+            (info->state == RNL_PEER_DEAD || info->state == RNL_PEER_RETURNED) &&
+            !(info->reason == RNL_DEATH_EXIT && info->detail))
+            return i;
+    return -1;
+}
+
+static bool is_lowest(void)
+{
+    struct rnl_peer_info info;
+    for (int i = 0; i < rank; i++)
+        if (rnl_peer(pan_endpoint(), (unsigned)i, &info) != 0 ||
+            (info.state != RNL_PEER_DEAD && info.state != RNL_PEER_RETURNED))
+            return false;
+    return true;
+}
+
+/* One rank tells, the lowest that lives; all end. What ends first for the sake of another's death may be heard of
+ * before it. */
 _Noreturn static void end_of_death(void)
 {
     struct rnl_peer_info info;
     struct losses l = {0};
-    int teller = 0;
-    while (teller < rank && rnl_peer(pan_endpoint(), (unsigned)teller, &info) == 0 &&
-           (info.state == RNL_PEER_DEAD || info.state == RNL_PEER_RETURNED))
-        teller++;
+    int64_t begin = now_ms();
     fflush(stdout);
-    if (teller == rank) {
+    while (is_lowest() && (dead = cause(&info)) < 0 && now_ms() - begin < CAUSE_MS)
+        (void)!pan_wait(10000000);
+    if (dead >= 0 && is_lowest()) {
+        char how[32] = "";
         orc_each_shared(note_loss, &l);
-        const char *how = "";
-        if (rnl_peer(pan_endpoint(), (unsigned)dead, &info) == 0 && info.reason == RNL_DEATH_SIGNAL)
-            how = " of a signal";
+        if (info.reason == RNL_DEATH_SIGNAL)
+            snprintf(how, sizeof how, " of signal %d", info.detail);
         fprintf(stderr, "cpu %d died%s, and the program ends: %s%.*s%s\n", dead, how,
-                l.count ? "lost with it are the objects " : "no object is lost but its processes are", (int)l.text.n,
-                l.text.n ? (char *)l.text.p : "", l.count > 8 ? " and more" : "");
+                l.count == 1 ? "lost with it is the object "
+                : l.count    ? "lost with it are the objects "
+                             : "no object had its only copy there",
+                (int)l.text.n, l.text.n ? (char *)l.text.p : "", l.count > 8 ? " and more" : "");
     }
+    orc_end(1);
+}
+
+enum { SHOW_MS = 200, LOOKS = 1000 }; /* what is shown is that old at most; looks at the clock */
+
+/* Now and then, and when it waits for long. */
+static void show_sometimes(bool late)
+{
+    static unsigned looks;
+    static int64_t shown;
+    if (!late && ++looks % LOOKS)
+        return;
+    int64_t now = now_ms();
+    if (shown && now - shown < SHOW_MS)
+        return;
+    shown = now;
+    orc_show();
+}
+
+static volatile sig_atomic_t terminated;
+
+static void on_term(int number)
+{
+    (void)number;
+    terminated = 1;
+    rnl_wake(pan_endpoint());
+}
+
+/* The launcher ends the job. If a rank has died, that is why, and the news of it may come a little later. */
+_Noreturn static void end_of_job(void)
+{
+    for (int64_t begin = now_ms(); dead < 0 && now_ms() - begin < CAUSE_MS;)
+        (void)!pan_wait(10000000);
+    if (dead >= 0)
+        end_of_death();
+    fflush(stdout);
+    signal(SIGTERM, SIG_DFL);
+    raise(SIGTERM);
     orc_end(1);
 }
 
@@ -247,13 +333,16 @@ void orc_progress(bool wait)
     if (first) {
         (void)!pan_poll();
     } else {
-        int status = wait ? pan_wait(-1) : pan_poll();
+        int status = wait ? pan_wait((int64_t)SHOW_MS * 1000000) : pan_poll();
+        show_sometimes(status == RNL_TIMED_OUT);
         if (status < 0 && status != RNL_INTERRUPTED && status != RNL_TIMED_OUT && dead < 0)
             orc_fail(0, "%s", rnl_last_error()->text);
     }
     run_events();
     if (dead >= 0 && orc_processes)
         end_of_death();
+    if (terminated && orc_processes)
+        end_of_job();
 }
 
 void orc_wait_until(const bool *flag)
@@ -282,12 +371,20 @@ static int cluster_loop(void)
     pan_on_death(on_death, NULL);
     if (port < 0 || pan_start() < 0)
         orc_fail(0, "%s", rnl_last_error()->text);
+    struct sigaction term = {.sa_handler = on_term};
+    sigaction(SIGTERM, &term, NULL);
     if (rank == 0)
         orc_spawn(0, orc_alloc(sizeof(void *)))->cpu = 0;
     while (orc_processes) {
         bool ran = orc_run_some();
         if (orc_processes)
             orc_progress(!ran && orc_is_idle());
+    }
+    signal(SIGTERM, SIG_DFL);
+    while (spare) {
+        struct orc_event *e = spare;
+        spare = e->next;
+        free(e);
     }
     orc_table_free();
     return 0;

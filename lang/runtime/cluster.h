@@ -143,6 +143,8 @@ void orc_account(struct orc_object *o, uint32_t cpu, uint32_t reads, uint32_t wr
 void orc_decide(struct orc_object *o);
 void orc_moved(struct orc_event *e);
 void orc_request_moved(struct orc_event *e, struct orc_object *o);
+/* Has `runnel info --pid` show the shared objects and who waits. */
+void orc_show(void);
 void orc_cluster_strategy(struct orc_object *o, int64_t replicate, int64_t cpu, orc_place at);
 
 #endif

@@ -4,6 +4,7 @@
  * record in the queue of the object, wherever its caller is, and is run by whoever makes its guard true. */
 #include "cluster.h"
 #include <stdlib.h>
+#include <time.h>
 
 /* ---- arguments ---- */
 
@@ -141,24 +142,11 @@ void orc_send_reply(pan_upcall_p upcall, uint32_t status, const struct orc_buffe
 
 static void reply_done(pan_upcall_p upcall, const struct orc_operation *op, void **args)
 {
-    struct orc_buffer b = {0};
-    unsigned char small[64];
-    b.p = small;
-    b.room = sizeof small;
-    struct orc_buffer *body = &b;
-    bool flat = !op->result || op->result->flat;
-    size_t n = op->result ? op->result->size : 0;
-    for (uint32_t i = 0; i < op->params_count; i++)
-        if (op->params[i].mode == ORC_OUT) {
-            flat &= op->params[i].type->flat;
-            n += op->params[i].type->size;
-        }
-    if (!flat || n > sizeof small)
-        b = (struct orc_buffer){0};
-    put_out(body, op, args);
-    orc_send_reply(upcall, ORC_REPLY_DONE, body);
-    if (b.p != small)
-        free(b.p);
+    unsigned char small[256];
+    struct orc_buffer body = ORC_BUFFER_IN(small);
+    put_out(&body, op, args);
+    orc_send_reply(upcall, ORC_REPLY_DONE, &body);
+    orc_buffer_free(&body);
 }
 
 static void remote_done(struct orc_object *o, struct orc_blocked *b)
@@ -195,6 +183,15 @@ _Noreturn static void alone(struct orc_object *o, const struct orc_operation *op
 }
 
 /* ---- calls of this rank ---- */
+
+enum { MEASURED = 64 }; /* one of so many is measured, for what calls and multicasts cost here */
+
+static double now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
 
 /* Runs the alternatives that only read, on a replica. */
 static int try_read(struct orc_object *o, const struct orc_operation *op, void **args)
@@ -245,16 +242,20 @@ static bool invoke_everywhere(struct orc_object *o, const struct orc_operation *
 {
     struct orc_shared *s = o->shared;
     struct orc_pending p = {.operation = op};
-    struct orc_buffer body = {0};
+    unsigned char small[256];
+    struct orc_buffer body = ORC_BUFFER_IN(small);
     struct orc_blocked told = {.operation = number, .at = at};
     uint32_t reads = (uint32_t)(s->reads - s->told_reads);
     s->told_reads = s->reads;
     orc_pending_begin(&p, args, at);
     put_in(&body, op, args);
     orc_waits_for(o, &told);
+    double begin = s->writes % MEASURED == 0 && !op->blocks ? now_ns() : 0;
     orc_send_group(ORC_GROUP_INVOKE, number, s->id, p.ticket, reads, s->moves, &body);
-    free(body.p);
+    orc_buffer_free(&body);
     orc_wait_until(&p.done);
+    if (begin > 0)
+        orc_cost_measured(true, now_ns() - begin);
     orc_self->object = NULL;
     return !p.again;
 }
@@ -264,7 +265,8 @@ static bool invoke_remote(struct orc_object *o, const struct orc_operation *op, 
 {
     struct orc_shared *s = o->shared;
     struct orc_pending p = {.operation = op};
-    struct orc_buffer body = {0};
+    unsigned char small[256];
+    struct orc_buffer body = ORC_BUFFER_IN(small);
     struct orc_blocked told = {.operation = number, .at = at};
     const struct orc_request head = {.id = s->id, .count = orc_count, .kind = ORC_REQUEST_INVOKE, .operation = number};
     _Alignas(8) unsigned char proto[64];
@@ -275,12 +277,15 @@ static bool invoke_remote(struct orc_object *o, const struct orc_operation *op, 
     memcpy(proto + offset, &head, sizeof head);
     const pan_iovec_t iov = {body.p, body.n};
     orc_waits_for(o, &told);
+    double begin = (s->reads + s->writes) % MEASURED == 0 && !op->blocks ? now_ns() : 0;
     int status =
         pan_rpc_start((int)s->owner, &iov, iov.len ? 1 : 0, proto, offset + sizeof head, orc_replied_later, &p);
-    free(body.p);
+    orc_buffer_free(&body);
     if (status < 0 && status != RNL_ERR_PEER_DEAD)
         orc_fail(at, "%s", rnl_last_error()->text);
     orc_wait_until(&p.done);
+    if (begin > 0)
+        orc_cost_measured(false, now_ns() - begin);
     orc_self->object = NULL;
     if (p.deadlock)
         alone(o, op, at);

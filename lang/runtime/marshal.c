@@ -10,11 +10,22 @@ void orc_put_bytes(struct orc_buffer *b, const void *p, size_t n)
 {
     if (b->room - b->n < n) {
         b->room = 2 * (b->n + n) + 64;
-        b->p = orc_realloc(b->p, b->room);
+        if (b->p && b->p == b->lent) {
+            b->p = orc_alloc(b->room);
+            memcpy(b->p, b->lent, b->n);
+        } else {
+            b->p = orc_realloc(b->p, b->room);
+        }
     }
     if (n)
         memcpy(b->p + b->n, p, n);
     b->n += n;
+}
+
+void orc_buffer_free(struct orc_buffer *b)
+{
+    if (b->p != b->lent)
+        free(b->p);
 }
 
 void orc_put_u32(struct orc_buffer *b, uint32_t v)

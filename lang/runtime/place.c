@@ -75,8 +75,8 @@ static void tell(const struct orc_object *o, const char *what)
 {
     if (!orc_options.verbose)
         return;
-    fprintf(stderr, "cpu %d: the object of type %s declared at %s:%u %s\n", orc_rank(), o->class->name, orc_file(o->at),
-            o->at & 0xfffff, what);
+    fprintf(stderr, "cpu %d: the object %s (%s) %s: %s\n", orc_rank(), o->shared->name, o->class->name, what,
+            o->shared->why);
 }
 
 /* ---- estimates ---- */
@@ -109,6 +109,8 @@ void orc_expect(struct orc_object *o, uint32_t cpu, const struct orc_param *p)
 {
     struct orc_shared *s = o->shared;
     double n = uses(p);
+    if (!s->name)
+        s->name = p->name;
     if (n == 0)
         return;
     s->estimated_reads += (n + p->score) / 2;
@@ -325,4 +327,47 @@ void orc_cluster_strategy(struct orc_object *o, int64_t replicate, int64_t cpu, 
             orc_yield();
         }
     }
+}
+
+/* ---- what is shown ---- */
+
+static void show_object(struct orc_object *o, void *arg)
+{
+    static const char *const states[] = {[ORC_UNSHARED] = "unshared",
+                                         [ORC_REPLICATED] = "at all cpus",
+                                         [ORC_OWNER] = "here",
+                                         [ORC_REMOTE] = "remote",
+                                         [ORC_TRANSIT] = "moving"};
+    const struct orc_shared *s = o->shared;
+    char line[400];
+    int blocked = 0;
+    for (const struct orc_blocked *b = s->blocked; b; b = b->next)
+        blocked++;
+    int n = snprintf(line, sizeof line,
+                     "object %s (%s): %s, %s cpu %u, %llu reads and %llu writes of this cpu, %d blocked; %s\n",
+                     s->name ? s->name : "?", o->class->name, states[s->state],
+                     s->state == ORC_REPLICATED ? "managed by" : "owned by", s->owner, (unsigned long long)s->reads,
+                     (unsigned long long)s->writes, blocked, s->why);
+    orc_put_bytes(arg, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
+}
+
+static void show_thread(struct orc_thread *t, void *arg)
+{
+    char line[400];
+    if (!t->object)
+        return;
+    int n = snprintf(line, sizeof line, "process %s waits in %s of object %s (%s), %s:%u\n", t->process->name,
+                     orc_operation_of(t->object->class, t->operation)->name,
+                     t->object->shared->name ? t->object->shared->name : "?", t->object->class->name, orc_file(t->at),
+                     t->at & 0xfffff);
+    orc_put_bytes(arg, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
+}
+
+void orc_show(void)
+{
+    struct orc_buffer text = {0};
+    orc_each_thread(show_thread, &text);
+    orc_each_shared(show_object, &text);
+    (void)!pan_show((const char *)text.p, text.n);
+    orc_buffer_free(&text);
 }

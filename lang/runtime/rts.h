@@ -15,7 +15,10 @@ void *orc_realloc(void *p, size_t n);
 struct orc_buffer {
     unsigned char *p;
     size_t n, room;
+    unsigned char *lent; /* p is this at first, memory of the caller */
 };
+#define ORC_BUFFER_IN(bytes) ((struct orc_buffer){.p = (bytes), .room = sizeof(bytes), .lent = (bytes)})
+void orc_buffer_free(struct orc_buffer *);
 struct orc_reader {
     const unsigned char *p;
     size_t n;
@@ -112,6 +115,7 @@ struct orc_shared {
     uint64_t told_reads;    /* of a replica, those that the manager knows */
     double estimated_reads, estimated_writes;
     const char *why;
+    const char *name;            /* what the first process that got it calls it */
     struct orc_placing *placing; /* of the manager */
     struct orc_object *next;     /* in the table of shared objects */
 };

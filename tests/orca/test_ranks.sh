@@ -50,4 +50,39 @@ for mode in '-p 1' '-p 2' '-static' '-dynamic' '-p 2 -no-strategy' '-p 1 -no-str
         says "micro, $mode" '^final 100 200' -n 3 ./micro $mode 100
     }
 done
+
+# A rank with the only copy of an object is killed: the job ends at once with a sentence that names both.
+compile "$tree/tests/orca/programs/dies.imp"
+for option in --stopped-after=60 --keep-going; do
+    for transport in auto udp; do
+        "$runnel" run --timeout $limit $option --transport $transport -n 3 ./dies >said 2>&1 </dev/null &
+        job=$!
+        while ! grep -q '^ready' said && kill -0 $job 2>/dev/null; do sleep 0.05; done
+        seen=
+        for pid in $(pgrep -x dies); do
+            [ "$(readlink "/proc/$pid/exe")" = "$dir/dies" ] || continue
+            for _ in $(seq 100); do
+                "$runnel" info --pid "$pid" >info 2>/dev/null && grep -q '^  object ready' info && break
+                sleep 0.1
+            done
+            seen+=$(grep -E '^  (object [oa]|process Orca)' info | sed 's/, [0-9]* reads.*blocked//')$'\n'
+            if tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -qx RUNNEL_RANK=2; then
+                kill -9 "$pid"
+            fi
+        done
+        wait $job
+        grep -q '^  object o (IntObject): here, owned by cpu 2; Strategy says so$' <<<"$seen" &&
+            [ "$(grep -c '^  object all (IntObject): at all cpus, managed by cpu 0; Strategy says so$' <<<"$seen")" = 3 ] &&
+            grep -q '^  process OrcaMain waits in AwaitValue of object all (IntObject), .*/dies.imp:30$' <<<"$seen"
+        ok "runnel info shows each object and who waits, $option, $transport" $?
+        grep -q '^cpu 2 died of signal 9, and the program ends: lost with it is the object o (IntObject)$' said
+        ok "the death of a rank is told, $option, $transport" $?
+    done
+done
+compile "$tree/tests/orca/programs/stuck.imp"
+for argument in '' everywhere; do
+    run -n 3 ./stuck $argument
+    grep -q 'stuck.imp:20: local deadlock: AwaitValue of an object of type IntObject blocks' said
+    ok "a wait that nobody can end is told ${argument:-at the owner}" $?
+done
 exit "$failed"

@@ -108,6 +108,7 @@ void rnl_pan_free(struct rnl_panda *p)
         next = u->next;
         free(u);
     }
+    rnl_notes_free(p->notes);
     free(p->call);
     free(p);
 }
@@ -165,6 +166,16 @@ void pan_on_death(void (*f)(void *arg, int pid), void *arg)
     p->death = f;
     p->death_arg = arg;
     rnl_pan_unlock(p);
+}
+
+int pan_show(const char *text, size_t n)
+{
+    struct rnl_panda *p = rnl_pan_enter("pan_show");
+    if (!p)
+        return rnl_last_error()->status;
+    int status = rnl_notes_set(&p->notes, text, n);
+    rnl_pan_unlock(p);
+    return status;
 }
 
 /* ---- progress ---- */

@@ -12,6 +12,7 @@
 
 #include "api/group/group.h"
 #include "base/iface.h"
+#include "base/notes.h"
 #include "runnel/panda.h"
 #include "stream/stream.h"
 
@@ -115,6 +116,7 @@ struct rnl_panda {
     struct rnl_pan_waiter *waiters, *poller;
     struct rnl_pan_waiter *any; /* those in pan_wait */
     pthread_t poll_thread;
+    struct rnl_notes *notes;
 };
 struct rnl_panda_process {
     struct rnl_panda *session;
