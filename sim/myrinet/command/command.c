@@ -326,7 +326,7 @@ int myri_cmd_system(const struct myri_cmd_options *o, const struct myri_system *
         return myri_cmd_wrong("name a system; runnel paper list has them");
     if (o->cold && !(*out)->translates)
         return myri_cmd_wrong(
-            "--cold has no effect on %s, which has no cache of translations; those of vmmc and vmmc2 have", o->what);
+            "--cold has no effect on %s, which has no cache of translations; it is of vmmc, vmmc2, unet-mm", o->what);
     if (o->bad > 0 && !(*out)->on_crc && !(*out)->recovers)
         return myri_cmd_wrong("--bad has no effect on %s, which sends no packets to another node", o->what);
     return 0;
