@@ -7,6 +7,7 @@
 #include "launcher/mpi_pmi.h"
 #include "launcher/mpi_pmix.h"
 #include "launcher/node_agent_internal.h"
+#include "launcher/spawn.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -140,6 +141,9 @@ void rnl_mpi_prepare(struct rnl_node_agent *n)
         return;
     }
     rnl_pmi_init(&n->mpi->pmi, n->spec.number, n->spec.hosts, n->spec.at);
+    /* As mpirun does: Open MPI's ranks, else, keep a processor for a whole time slice while another waits for it. */
+    if (open_mpi && (int)n->count > rnl_bind_count())
+        setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
     if (open_mpi)
         n->mpi->pmix = rnl_pmix_server_new(n->loop, &n->spec, n->host, why, sizeof why);
     if (open_mpi && !n->mpi->pmix)

@@ -109,6 +109,18 @@ mkdir none
 : >none/libpmix.so.2 # which cannot be loaded
 LD_LIBRARY_PATH=$dir/none status 71 run -n 2 ./ring.openmpi && grep -q 'each would be alone: libpmix.so.2 cannot be loaded' err
 ok 'openmpi: without libpmix no rank is alone in silence' $?
+# shellcheck disable=SC2016 # for the shell of a rank
+yields='echo "yields: ${OMPI_MCA_mpi_yield_when_idle:-no}"'
+cpu=$(taskset -cp $$ | sed 's/.*: //; s/[-,].*//')
+taskset -c "$cpu" timeout 60 "$runnel" run --mpi -n 2 sh -c "$yields" >said 2>err </dev/null && [ "$(grep -cx 'yields: 1' said)" = 2 ]
+ok 'openmpi: ranks that are more than the processors yield' $?
+OMPI_MCA_mpi_yield_when_idle=0 taskset -c "$cpu" timeout 60 "$runnel" run --mpi -n 2 sh -c "$yields" >said 2>err </dev/null &&
+    [ "$(grep -cx 'yields: 0' said)" = 2 ]
+ok 'openmpi: who says whether they yield is heard' $?
+if [ "$(nproc)" -ge 2 ]; then
+    run -n 2 --mpi sh -c "$yields" && [ "$(grep -cx 'yields: no' said)" = 2 ]
+    ok 'openmpi: ranks with a processor each do not yield' $?
+fi
 LD_LIBRARY_PATH=$dir/none run -n 2 true
 ok 'what is no program of Open MPI needs no libpmix' $?
 ! ls -d /tmp/pmix* /dev/shm/*runnel* >said 2>&1
