@@ -7,7 +7,8 @@
  *   silent       all are connected and wait for so long, while whoever started them counts packets: rank 0 says when
  *                that begins and ends, each how much processor time it took
  *
- * A test fails on processor time beyond reason, never on time that passed. Without arguments: a job of one joins and leaves. */
+ * A test fails on processor time beyond reason, never on time that passed. Without arguments: a job of one joins and
+ * leaves. */
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
