@@ -276,6 +276,7 @@ static void threads(void)
     pan_mutex_lock(mutex);
     MUST(pan_cond_timedwait(never, 2000000) == RNL_TIMED_OUT);
     pan_mutex_unlock(mutex);
+    group(); /* its upcalls wait in the queue, with a copy of their message */
     for (unsigned i = 0; i < THREADS; i++)
         pan_thread_join(t[i]);
     end_round();
