@@ -57,7 +57,7 @@
 #include <uv.h>
 
 enum {
-    RNL_CONTROL_VERSION = 13,
+    RNL_CONTROL_VERSION = 14,
     RNL_CONTROL_FRAME_HEADER = 8,
     RNL_CONTROL_FRAME_MAX = 16 << 20, /* JOB carries an environment */
     RNL_CONTROL_NOISE_MAX = 1 << 16,  /* bytes before the greeting */
@@ -155,7 +155,8 @@ enum rnl_job_flags {
     RNL_JOB_EXPECTED = 64,   /* ranks join by themselves */
     RNL_JOB_MPI = 128,       /* serve MPI, whatever the program is */
     RNL_JOB_EXAMINE = 256,   /* say FACTS and PATHS; no rank is started */
-    RNL_JOB_FLAGS = 511
+    RNL_JOB_RINGS = 512,     /* datagrams to other hosts go by AF_XDP where they can */
+    RNL_JOB_FLAGS = 1023
 };
 
 /* The body of JOB is the first part of this up to `at`, then `at`, then texts that end with 0: the working directory,

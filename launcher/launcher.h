@@ -23,6 +23,7 @@ struct rnl_launch {
     uint32_t size;
     bool bind_core;
     bool datagrams; /* ranks of one host use datagrams, too, as if each were on a host of its own */
+    bool rings;     /* datagrams to other hosts go by AF_XDP where they can */
     bool tag;
     bool keep_going;
     bool mpi;                  /* MPI is served, whatever the program is */

@@ -6,6 +6,7 @@
 #include "base/bug.h"
 #include "base/secret.h"
 #include "launcher/expected.h"
+#include "net/socket/xdp/queue.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -132,6 +133,9 @@ static int make_agent(struct rnl_node_agent *n)
     if (places)
         rnl_node_network_places(n, places);
     opt.places = places;
+    int *rings = places ? rnl_node_network_rings(n) : NULL;
+    opt.rings = rings;
+    opt.rings_memory = rings ? rnl_xdp_queue_memory(n->queue) : -1;
     int r = n->sockets && !places ? rnl_fail(RNL_ERR_NO_MEMORY, "no memory for the places of %u ranks", size)
                                   : rnl_agent_new(&opt, &n->agent);
     for (uint32_t i = 0; r == 0 && n->sockets && i < n->count; i++)
@@ -139,6 +143,9 @@ static int make_agent(struct rnl_node_agent *n)
     const int e = r < 0 ? 0 : rnl_agent_serve(&n->watch, n->loop, n->agent);
     if (e < 0)
         r = rnl_fail_errno(RNL_ERR_SYSTEM, -e, "the agent of the job cannot be watched");
+    for (uint32_t i = 0; r < 0 && !n->agent && rings && i < n->count; i++)
+        close(rings[i]);
+    free(rings);
     free(places);
     explicit_bzero(&opt, sizeof opt);
     return r;

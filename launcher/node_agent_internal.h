@@ -66,8 +66,9 @@ struct rnl_node_agent {
     struct rnl_agent *agent;
     struct rnl_agent_watched watch;
     /* -- node_network.c -- */
-    struct rnl_host_info *info; /* by host */
-    int *sockets;               /* the UDP sockets of this host's ranks, until job/agent.h takes them over */
+    struct rnl_host_info *info;  /* by host */
+    int *sockets;                /* the UDP sockets of this host's ranks, until job/agent.h takes them over */
+    struct rnl_xdp_queue *queue; /* of the ranks that have AF_XDP sockets, or NULL */
     struct rnl_host_probe *probe;
     int probe_fd;
     uv_poll_t probe_events;
@@ -139,6 +140,9 @@ void rnl_processes_end(struct rnl_node_agent *); /* kills what is left, and reap
 
 /* Opens the sockets of the ranks and of the probe, and fills info[spec.host]. */
 void rnl_node_network_open(struct rnl_node_agent *);
+/* Opens AF_XDP for the ranks of this host, if the job wants it. Returns a socket for each, in an array that the caller
+ * frees; NULL: it does without, and if it was wanted the reason has been said. */
+int *rnl_node_network_rings(struct rnl_node_agent *);
 void rnl_node_network_free(struct rnl_node_agent *);
 /* Takes in HOSTS and begins to probe. 0, or -1 if the frame is malformed. */
 int rnl_node_network_hosts(struct rnl_node_agent *, struct rnl_unpack *);

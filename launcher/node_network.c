@@ -6,6 +6,7 @@
 
 #include "base/env.h"
 #include "job/net.h"
+#include "net/socket/xdp/queue.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -53,6 +54,35 @@ void rnl_node_network_open(struct rnl_node_agent *n)
         }
     }
     free(at);
+}
+
+/* ---- AF_XDP ---- */
+
+/* The queue of one interface serves: the one by which the first other host is reached. What goes by another interface,
+ * and all of it where there is no queue, goes by the kernel's sockets. */
+int *rnl_node_network_rings(struct rnl_node_agent *n)
+{
+    const struct rnl_host_info *own = &n->info[n->spec.host];
+    const uint32_t other = n->spec.host == 0 ? 1 : 0;
+    uint8_t ip[16];
+    char interface[16];
+    if (!rnl_node_agent_is(n, RNL_JOB_RINGS) || !n->probe || n->count == 0)
+        return NULL;
+    int *rings = malloc(n->count * sizeof *rings);
+    int status = rings ? 0 : rnl_fail(RNL_ERR_NO_MEMORY, "no memory for the sockets of %u ranks", n->count);
+    if (status == 0 && !rnl_host_probe_address(n->probe, other, ip))
+        status = rnl_fail(RNL_ERR_UNREACHABLE, "host %s has no address", n->spec.at[other].name);
+    if (status == 0)
+        status = rnl_xdp_interface_to(ip, interface);
+    if (status == 0)
+        status = rnl_xdp_queue_open(interface, 0, RNL_XDP_ANY, own->port, n->count, &n->queue);
+    for (uint32_t i = 0; status == 0 && i < n->count; i++)
+        rings[i] = rnl_xdp_queue_socket(n->queue, i);
+    if (status == 0)
+        return rings;
+    rnl_node_agent_say(n, "does without AF_XDP, its datagrams go by the kernel: %s", rnl_last_error()->text);
+    free(rings);
+    return NULL;
 }
 
 /* ---- probes ---- */
@@ -225,6 +255,8 @@ void rnl_node_network_free(struct rnl_node_agent *n)
         rnl_host_probe_free(n->probe);
     else if (n->probe_fd >= 0)
         close(n->probe_fd);
+    if (n->queue)
+        rnl_xdp_queue_close(n->queue);
     free(n->info);
     free(n->sockets);
 }

@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "net/socket/kernel.h"
+#include "net/socket/xdp/queue.h"
 #include "net/wire/seal.h"
 
 /* "lo 65536, eth0 1500": the interfaces that are up, each once. */
@@ -101,6 +102,8 @@ void info_network(struct info_page *p)
     info_number(p, "datagram bytes at most", s->datagram_max, "that this host sends in one");
     info_number(p, "receive buffer bytes", f.receive_bytes, "as the kernel counts; net.core.rmem_max limits it");
     s->ops->close(s);
+    const bool rings = rnl_xdp_queue_allowed() == 0;
+    info_flag(p, "af_xdp", rings, rings ? "`runnel run --transport xdp` can open queues" : rnl_last_error()->text);
     name_interfaces(text, sizeof text);
     info_row(p, "interfaces and mtu", text, NULL);
     show_protection(p);

@@ -42,7 +42,9 @@ static const struct argp_option options[] = {
     {"ranks", 'n', "N", 0, "Start N processes (default: as many as there are cores to run on)", 0},
     {"bind", OPT_BIND, "WHERE", 0, "core: bind each process to one core; none: leave it to the system (default)", 0},
     {"transport", OPT_TRANSPORT, "WHAT", 0,
-     "auto: shared memory between processes of one host (default); udp: datagrams between all of them", 0},
+     "auto: shared memory between processes of one host (default); udp: datagrams between all of them; xdp: as auto, "
+     "and datagrams to other hosts go by AF_XDP where they can",
+     0},
     {"tag-output", OPT_TAG, NULL, 0, "Put the rank before each line of output", 0},
     {"timeout", OPT_TIMEOUT, "SECONDS", 0, "End the job after this time, with status 124", 0},
     {"stopped-after", OPT_STOPPED_AFTER, "SECONDS", 0, "Kill a process that has been stopped for this time", 0},
@@ -166,7 +168,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         job->bind_core = is_first("--bind", arg, "core", "none", state);
         break;
     case OPT_TRANSPORT:
-        job->datagrams = !is_first("--transport", arg, "auto", "udp", state);
+        job->rings = strcmp(arg, "xdp") == 0;
+        job->datagrams = strcmp(arg, "udp") == 0;
+        if (!job->rings && !job->datagrams && strcmp(arg, "auto") != 0)
+            argp_error(state, "--transport takes auto, udp or xdp, not '%s'", arg);
         break;
     case OPT_TAG:
         job->tag = true;

@@ -15,11 +15,11 @@ struct agent_reply { /* a REPLY that waits for room in a rank's socket */
 };
 
 struct agent_rank {
-    int bootstrap; /* the agent's end of the bootstrap socket, whose other end the rank's processes inherit */
-    int sock;      /* the agent's end of the socket that the rank made when it joined */
-    int watch;     /* pidfd of the process that joined, if that is not the one that was started */
-    int net;       /* its UDP socket, kept because a rank whose open failed may join again */
-    bool away;     /* on another host */
+    int bootstrap;  /* the agent's end of the bootstrap socket, whose other end the rank's processes inherit */
+    int sock;       /* the agent's end of the socket that the rank made when it joined */
+    int watch;      /* pidfd of the process that joined, if that is not the one that was started */
+    int net, rings; /* its UDP and AF_XDP sockets, kept because a rank whose open failed may join again */
+    bool away;      /* on another host */
     pid_t started, joined;
     uint64_t hung_up_ns, refused_ns; /* when its socket was found closed; since when sending fails, 0 = it does not */
     uint64_t stopped_ns;             /* since when its process has been found stopped; 0 = it was not the last time */
@@ -37,6 +37,7 @@ struct agent_rank {
 
 struct rnl_agent {
     uint32_t size, found;
+    int rings_memory;
     bool keep_going, networked;
     int epoll, status_fd, bells_fd;
     uint64_t now_ns, deadline_ns;

@@ -122,6 +122,7 @@ int rnl_agent_new(const struct rnl_agent_options *opt, struct rnl_agent **out)
     a->size = opt->size;
     a->keep_going = opt->keep_going != 0;
     a->networked = opt->places;
+    a->rings_memory = opt->rings_memory;
     a->wait = RNL_WAITFD_NONE;
     a->deadline_ns = UINT64_MAX;
     a->tell = opt->tell;
@@ -130,7 +131,7 @@ int rnl_agent_new(const struct rnl_agent_options *opt, struct rnl_agent **out)
     memcpy(a->host, opt->host, sizeof a->host);
     for (uint32_t i = 0; i < a->size; i++) {
         struct agent_rank *r = &a->rank[i];
-        r->bootstrap = r->sock = r->watch = r->net = -1;
+        r->bootstrap = r->sock = r->watch = r->net = r->rings = -1;
         r->away = opt->tell && i - opt->first >= opt->count;
     }
     a->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -150,8 +151,10 @@ int rnl_agent_new(const struct rnl_agent_options *opt, struct rnl_agent **out)
     }
     memcpy(a->key, opt->key, RNL_JOB_KEY_BYTES);
     for (uint32_t i = 0, next = 0; opt->places && i < a->size; i++)
-        if (!a->rank[i].away)
+        if (!a->rank[i].away) {
+            a->rank[i].rings = opt->rings ? opt->rings[next] : -1;
             a->rank[i].net = opt->sockets[next++];
+        }
     *out = a;
     return 0;
 }

@@ -76,13 +76,15 @@ void rnl_agent_fail(struct rnl_agent *a, uint32_t rank, int e)
 
 int rnl_agent_welcome(struct rnl_agent *a, uint32_t rank)
 {
-    const int fds[RNL_SEQPACKET_FDS_MAX] = {a->status_fd, a->bells_fd, a->rank[rank].net};
+    const int rings = a->rank[rank].rings;
+    const int fds[RNL_SEQPACKET_FDS_MAX] = {a->status_fd, a->bells_fd, a->rank[rank].net, rings, a->rings_memory};
     struct rnl_msg msg = {.kind = RNL_MSG_WELCOME,
                           .u.welcome = {.rank = rank,
                                         .size = a->size,
                                         .incarnation = rank + 1,
                                         .flags = (a->keep_going ? RNL_WELCOME_KEEP_GOING : 0u) |
-                                                 (a->networked ? RNL_WELCOME_NETWORK : 0u)}};
+                                                 (a->networked ? RNL_WELCOME_NETWORK : 0u) |
+                                                 (a->networked && rings >= 0 ? RNL_WELCOME_RINGS : 0u)}};
     memcpy(msg.u.welcome.key, a->key, sizeof msg.u.welcome.key);
     memcpy(msg.u.welcome.host, a->host, sizeof msg.u.welcome.host);
     int status = rnl_msg_send(a->rank[rank].sock, &msg, fds, 0);

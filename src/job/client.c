@@ -242,9 +242,13 @@ static int take_welcome(struct client *c, const struct rnl_msg_welcome *w, struc
     if (!c->networked)
         return 0;
     int udp = fcntl(p->fds[2], F_DUPFD_CLOEXEC, 0); /* a copy, since the packet's descriptors are closed */
-    return udp < 0 ? rnl_fail(RNL_ERR_SYSTEM, "this process has no free descriptor to join its job: raise their limit "
-                                              "(ulimit -n)")
-                   : rnl_rank_env_connect(&c->base, udp);
+    int rings = w->flags & RNL_WELCOME_RINGS ? fcntl(p->fds[3], F_DUPFD_CLOEXEC, 0) : -1;
+    if (udp >= 0)
+        return rnl_rank_env_connect(&c->base, udp, rings, p->fds[4]);
+    if (rings >= 0)
+        close(rings);
+    return rnl_fail(RNL_ERR_SYSTEM,
+                    "this process has no free descriptor to join its job: raise their limit (ulimit -n)");
 }
 
 static int receive_welcome(struct client *c)

@@ -193,7 +193,7 @@ int rnl_pmix_start(struct rnl_pmix *p, int (*begin)(struct rnl_pmix *, int *udp)
     p->local.base.env.bell_of = rnl_local_bell_of;
     int status = begin(p, &udp);
     if (status == 0 && udp >= 0)
-        status = rnl_rank_env_connect(&p->local.base, udp);
+        status = rnl_rank_env_connect(&p->local.base, udp, -1, -1);
     else if (udp >= 0)
         close(udp);
     if (status < 0) {

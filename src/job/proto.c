@@ -35,7 +35,7 @@ unsigned rnl_msg_fds(const struct rnl_msg *msg)
     case RNL_MSG_HELLO:
         return 1;
     case RNL_MSG_WELCOME:
-        return msg->u.welcome.flags & RNL_WELCOME_NETWORK ? 3 : 2;
+        return 2u + !!(msg->u.welcome.flags & RNL_WELCOME_NETWORK) + 2u * !!(msg->u.welcome.flags & RNL_WELCOME_RINGS);
     case RNL_MSG_REPLY:
         return msg->u.reply.result == RNL_SEGMENT_FOUND;
     }
@@ -72,7 +72,8 @@ static bool good_welcome(const struct rnl_msg_welcome *w)
             return false;
     return w->magic == RNL_PROTO_MAGIC && w->version == RNL_PROTO_VERSION && w->size >= 1 &&
            w->size <= RNL_JOB_RANKS_MAX && w->rank < w->size && w->incarnation != 0 && w->zero == 0 &&
-           (w->flags & ~(uint32_t)(RNL_WELCOME_KEEP_GOING | RNL_WELCOME_NETWORK)) == 0;
+           (w->flags & ~(uint32_t)(RNL_WELCOME_KEEP_GOING | RNL_WELCOME_NETWORK | RNL_WELCOME_RINGS)) == 0 &&
+           (!(w->flags & RNL_WELCOME_RINGS) || w->flags & RNL_WELCOME_NETWORK);
 }
 
 static bool good_event(const struct rnl_event *e, uint32_t ranks)

@@ -21,7 +21,8 @@
  *   LEAVE
  *   agent to rank
  *   WELCOME    | magic 4 | version 4 | rank 4 | size 4 | incarnation 8 | flags 4 | 0 4 | key 32 | host 64 |
- *                                                    with status page and doorbells; with NETWORK also a UDP socket
+ *                                                    with status page and doorbells; with NETWORK also a UDP socket;
+ *                                                    with RINGS also an AF_XDP socket and the memory of its queue
  *   REJECTED   | magic 4 | version 4 | why 4 | 0 4 |
  *   REPLY      | rank 4 | result 4 | errno 4 | 0 4 | with the memory file of the segment if its result is FOUND
  *   EVENT      | kind 4 | rank 4 | incarnation 8 | wave 8 | why 4 | detail 4 |
@@ -39,7 +40,7 @@
 
 enum {
     RNL_PROTO_MAGIC = 0x4a4c4e52, /* "RNLJ" */
-    RNL_PROTO_VERSION = 7,
+    RNL_PROTO_VERSION = 8,
     RNL_JOB_RANKS_MAX = 1024,
     RNL_JOB_KEY_BYTES = 32,
     RNL_JOB_HOST_BYTES = 64,
@@ -62,7 +63,8 @@ enum rnl_msg_kind {
 
 enum rnl_welcome_flags {
     RNL_WELCOME_KEEP_GOING = 1,
-    RNL_WELCOME_NETWORK = 2 /* some ranks can be reached by datagrams only: job/status.h has their addresses */
+    RNL_WELCOME_NETWORK = 2, /* some ranks can be reached by datagrams only: job/status.h has their addresses */
+    RNL_WELCOME_RINGS = 4    /* with NETWORK: those of that UDP socket may go by AF_XDP (net/socket/xdp/xdp.h) */
 };
 enum rnl_rejected { RNL_REJECTED_VERSION = 1, RNL_REJECTED_TWICE, RNL_REJECTED_DEAD, RNL_REJECTED_NO_ROOM };
 

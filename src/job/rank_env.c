@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "net/datagram/udp.h"
 #include "net/socket/kernel.h"
+#include "net/socket/xdp/xdp.h"
 #include "net/wire/bytes.h"
 
 #include <errno.h>
@@ -67,15 +68,31 @@ int rnl_rank_env_forked(const struct rnl_env *env)
 
 /* ---- other hosts ---- */
 
-int rnl_rank_env_connect(struct rnl_rank_env *e, int udp)
+/* Puts rings beside a socket; it goes on by itself where they are of no use. */
+static void add_rings(struct rnl_socket **socket, int rings, int memory)
+{
+    const struct rnl_xdp_options options = {.claims = rnl_wire_handshake_room};
+    struct rnl_socket *both;
+    if (rings < 0)
+        return;
+    if (rnl_xdp_socket_new(*socket, rings, memory, &options, &both) == 0)
+        *socket = both;
+    else
+        close(rings);
+}
+
+int rnl_rank_env_connect(struct rnl_rank_env *e, int udp, int rings, int memory)
 {
     const struct rnl_kernel_options options = {.claims = rnl_wire_handshake_room};
     struct rnl_socket *socket;
     int status = rnl_kernel_socket_adopt(udp, &options, &socket);
     if (status < 0) {
         close(udp);
+        if (rings >= 0)
+            close(rings);
         return status;
     }
+    add_rings(&socket, rings, memory);
     status = rnl_udp_transport_new(&e->env, socket, NULL, &e->env.datagrams);
     if (status < 0)
         socket->ops->close(socket);

@@ -49,8 +49,10 @@ int rnl_rank_env_segments(struct rnl_rank_env *, uint32_t segments, uint32_t own
 /* Frees all but the struct itself; the socket of datagrams, too, if no endpoint has taken it over. */
 void rnl_rank_env_end(struct rnl_rank_env *);
 int rnl_rank_env_forked(const struct rnl_env *); /* 0 or RNL_ERR_FORKED */
-/* Makes this UDP socket, which it owns in any case, the env's transport to other hosts. 0 or a negative rnl_status. */
-int rnl_rank_env_connect(struct rnl_rank_env *, int udp);
+/* Makes this UDP socket, which it owns in any case, the env's transport to other hosts. `rings`: an AF_XDP socket for
+ * the same port, which it owns, too, -1 = none; `memory` is that of its queue. What does not go by rings goes without.
+ * 0 or a negative rnl_status. */
+int rnl_rank_env_connect(struct rnl_rank_env *, int udp, int rings, int memory);
 void rnl_rank_address(const uint8_t ip[16], uint16_t port, bool same_kernel, uint64_t incarnation,
                       struct rnl_rank_address *out);
 /* 0; RNL_ERR_FORKED; or RNL_ERR_JOB: the segment with this rank, of this number, was opened before. */

@@ -34,6 +34,9 @@ static const struct {
      {.kind = RNL_MSG_WELCOME,
       .u.welcome = {.size = JOB, .incarnation = 9, .flags = RNL_WELCOME_NETWORK, .host = "elsewhere"}}},
     {RNL_FROM_RANK, {.kind = RNL_MSG_HAVE, .u.peer = {.rank = 7}}},
+    {RNL_FROM_AGENT,
+     {.kind = RNL_MSG_WELCOME,
+      .u.welcome = {.size = JOB, .incarnation = 9, .flags = RNL_WELCOME_NETWORK | RNL_WELCOME_RINGS, .host = "here"}}},
 };
 enum { SAMPLES = sizeof samples / sizeof samples[0] };
 
@@ -99,7 +102,8 @@ static const struct {
              WRONG(5, welcome.size, RNL_JOB_RANKS_MAX + 1),
              WRONG(5, welcome.size, 0),
              WRONG(5, welcome.incarnation, 0),
-             WRONG(5, welcome.flags, 4),
+             WRONG(5, welcome.flags, 4), /* rings without a network */
+             WRONG(5, welcome.flags, 8),
              WRONG(5, welcome.zero, 1),
              WRONG(5, welcome.host[40], 'x'), /* behind the end */
              WRONG(6, rejected.why, 99),

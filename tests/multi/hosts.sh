@@ -51,8 +51,10 @@ hosts_down() {
     done
     hosts=()
 }
+# run_options: more of `runnel run`, for all of a test.
 on_hosts() { # OPTION... PROGRAM ARGUMENT...
-    timeout -k 5 100 "$runnel" run --timeout 80 --launcher netns --hosts "$list" "$@"
+    # shellcheck disable=SC2086 # words
+    timeout -k 5 100 "$runnel" run --timeout 80 ${run_options:-} --launcher netns --hosts "$list" "$@"
 }
 # Waits until N processes of the program multi-kill_rank are on a host: the array ranks, in the order of their ids.
 ranks_on() { # HOST N

@@ -24,6 +24,18 @@ int rnl_xdp_queue_open(const char *interface, uint32_t queue, enum rnl_xdp_mode 
     return absent();
 }
 
+int rnl_xdp_queue_allowed(void)
+{
+    return absent();
+}
+
+int rnl_xdp_interface_to(const uint8_t ip[16], char name[16])
+{
+    (void)ip;
+    (void)name;
+    return absent();
+}
+
 int rnl_xdp_queue_socket(struct rnl_xdp_queue *q, uint32_t endpoint)
 {
     (void)q;

@@ -6,12 +6,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ifaddrs.h>
+#include <inttypes.h>
 #include <linux/ethtool.h>
+#include <linux/if_vlan.h>
 #include <linux/if_xdp.h>
 #include <linux/sockios.h>
 #include <net/if.h>
 #include <net/if_arp.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -238,6 +241,60 @@ static int bind_all(struct rnl_xdp_queue *q, enum rnl_xdp_mode wanted)
     return error == 0 ? 0
                       : rnl_fail_errno(error == EOPNOTSUPP ? RNL_ERR_UNSUPPORTED : RNL_ERR_SYSTEM, error,
                                        "AF_XDP sockets cannot be bound to queue %u of %s", q->queue, q->name);
+}
+
+/* ---- privileges ---- */
+
+int rnl_xdp_queue_allowed(void)
+{
+    enum { NET_ADMIN = 12, NET_RAW = 13, BPF = 39 }; /* numbers of capabilities, which never change */
+    const uint64_t all = UINT64_C(1) << NET_ADMIN | UINT64_C(1) << NET_RAW | UINT64_C(1) << BPF;
+    char line[128];
+    uint64_t has = 0;
+    FILE *f = fopen("/proc/self/status", "re");
+    while (f && fgets(line, sizeof line, f))
+        if (sscanf(line, "CapEff: %" SCNx64, &has) == 1)
+            break;
+    if (f)
+        (void)fclose(f);
+    if ((has & all) != all)
+        return rnl_fail(RNL_ERR_SYSTEM,
+                        "to open a queue takes CAP_NET_RAW, CAP_BPF and CAP_NET_ADMIN, which this process "
+                        "has not");
+    const int fd = socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return rnl_fail_errno(RNL_ERR_UNSUPPORTED, errno, "this kernel has no AF_XDP sockets");
+    close(fd);
+    return 0;
+}
+
+/* ---- which interface ---- */
+
+/* The interface below a VLAN takes its place; every other stays. */
+static void below_vlan(char name[IF_NAMESIZE])
+{
+    struct vlan_ioctl_args ask = {.cmd = GET_VLAN_REALDEV_NAME_CMD};
+    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    memcpy(ask.device1, name, IF_NAMESIZE);
+    if (fd >= 0 && ioctl(fd, SIOCGIFVLAN, &ask) == 0)
+        memcpy(name, ask.u.device2, IF_NAMESIZE);
+    if (fd >= 0)
+        close(fd);
+}
+
+int rnl_xdp_interface_to(const uint8_t ip[16], char name[16])
+{
+    _Static_assert(IF_NAMESIZE == 16, "a name of an interface");
+    struct rnl_xdp_way way;
+    const int ask = rnl_xdp_netlink_open(false);
+    if (ask < 0)
+        return ask;
+    const bool found = rnl_xdp_way_ask(ask, ip, 0, &way) == 0 && if_indextoname(way.link, name);
+    close(ask);
+    if (!found)
+        return rnl_fail(RNL_ERR_UNREACHABLE, "the kernel has no plain route to another host, by which frames could go");
+    below_vlan(name);
+    return 0;
 }
 
 /* ---- beginning and end ---- */

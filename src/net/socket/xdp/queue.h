@@ -17,6 +17,11 @@ struct rnl_xdp_queue;
  * attached, another process has the queue), RNL_ERR_UNSUPPORTED (built without, or a kernel without AF_XDP). */
 int rnl_xdp_queue_open(const char *interface, uint32_t queue, enum rnl_xdp_mode mode, const uint16_t *ports,
                        uint32_t endpoints, struct rnl_xdp_queue **out);
+/* 0 if this process may open queues, as far as its privileges go; else RNL_ERR_SYSTEM, RNL_ERR_UNSUPPORTED. */
+int rnl_xdp_queue_allowed(void);
+/* The name of the interface by which this kernel sends to an address: of a VLAN the one below it. `name` has room for
+ * IF_NAMESIZE (16) bytes. 0, RNL_ERR_UNREACHABLE (there is no such way, or it is none of Ethernet), RNL_ERR_SYSTEM. */
+int rnl_xdp_interface_to(const uint8_t ip[16], char name[16]);
 /* The descriptors of one endpoint, for rnl_xdp_socket_new in whichever process: its AF_XDP socket, which is the
  * caller's from now on and can be asked for once, and the memory, which stays the queue's. */
 int rnl_xdp_queue_socket(struct rnl_xdp_queue *q, uint32_t endpoint);
