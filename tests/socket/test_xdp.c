@@ -22,7 +22,7 @@
 #include "support/netns.h"
 #include "support/unit.h"
 
-enum { SOCKETS = 3, ROOM = 2048, PATIENCE_MS = 3000 };
+enum { SOCKETS = 3, ROOM = 2048, PATIENCE_MS = 30000 };
 
 static struct rnl_socket *s[SOCKETS];
 static struct rnl_socket_addr at[SOCKETS];
