@@ -9,6 +9,7 @@
 #include "base/iface.h"
 #include "job/fds.h"
 #include "job/proto.h"
+#include "launcher/copy_measure.h"
 #include "launcher/launcher.h"
 #include "launcher/spawn.h"
 #include "machine.h"
@@ -249,6 +250,38 @@ static void show_features(struct info_page *p)
               hypervisor ? "the distance between processors may change at any time" : "none seen");
 }
 
+/* The table of copies, which this measures as `runnel run` does, as far as it is not there. */
+static void show_copies(struct info_page *p)
+{
+    static const char *const kinds[RNL_COPY_KINDS] = {"memcpy", "rep movsb", "past caches (32)", "past caches (64)"},
+                             *const distances[RNL_COPIES_DISTANCES] = {"near", "far"};
+    struct rnl_copies c;
+    char path[RNL_COPIES_PATH_MAX], text[256], remark[96], processor[128];
+    bool kept = rnl_copies_path(path, sizeof path);
+    (void)rnl_copies_complete(&c);
+    info_section(p, "copies into bulk areas");
+    info_row(p, "table", kept ? path : "none",
+             kept ? "RNL_COPIES names another; empty: none" : "no home, or RNL_COPIES");
+    rnl_copies_processor(processor, sizeof processor);
+    info_row(p, "of processor", processor, "a table of another one counts as none");
+    for (unsigned d = 0; d < RNL_COPIES_DISTANCES; d++) {
+        size_t n = 0;
+        for (unsigned log2 = 11; log2 <= RNL_COPIES_LOG2_MAX; log2++) {
+            enum rnl_copy_kind kind = rnl_copies_kind(c.word[d], (size_t)1 << log2);
+            if (log2 > 11 && kind == rnl_copies_kind(c.word[d], (size_t)1 << (log2 - 1)))
+                continue;
+            n += (size_t)snprintf(text + n, sizeof text - n, "%s%s from %u KiB", log2 > 11 ? ", " : "", kinds[kind],
+                                  1u << (log2 - 10));
+        }
+        snprintf(text + n, sizeof text - n, "; %s", rnl_copies_whole_area(c.word[d]) ? "1 MiB" : "512 KiB");
+        if (c.line_ns[d])
+            snprintf(remark, sizeof remark, "measured; a line crossed in %u ns", c.line_ns[d]);
+        else
+            snprintf(remark, sizeof remark, "the defaults: no two processors were that far apart yet");
+        info_row(p, distances[d], text, remark);
+    }
+}
+
 #if RNL_HAVE_HWLOC
 static void add_caches(hwloc_obj_t obj, char *text, size_t room)
 {
@@ -422,6 +455,7 @@ static int show_machine(int json)
     struct info_page p = {.json = json};
     show_build(&p);
     show_features(&p);
+    show_copies(&p);
     info_network(&p);
     show_topology(&p);
     show_limits(&p);

@@ -2,6 +2,7 @@
  *
  * run.c - `runnel run`: reads the options, hands over to launcher/launcher.c. */
 #include "job/proto.h"
+#include "launcher/copy_measure.h"
 #include "launcher/hosts.h"
 #include "launcher/launcher.h"
 #include "launcher/spawn.h"
@@ -306,6 +307,9 @@ static int launch(struct room *room)
         setenv("RUNNEL_TERMINAL", "1", 1);
     else
         unsetenv("RUNNEL_TERMINAL");
+    struct rnl_copies copies;
+    if (job.hosts == 0)
+        (void)rnl_copies_complete(&copies); /* now, while nobody of the job runs; the ranks read it */
     return rnl_launch(&job);
 }
 

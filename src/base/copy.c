@@ -122,6 +122,26 @@ __attribute__((target("avx2"))) static size_t copy_turns_avx2(char *to, const ch
     return i;
 }
 
+__attribute__((target("avx512f"))) static size_t copy_lines_past64(char *to, const char *from, size_t n)
+{
+    size_t i = 0;
+    for (; n - i >= LINE; i += LINE)
+        _mm512_stream_si512((__m512i *)(void *)(to + i), _mm512_loadu_si512(from + i));
+    return i;
+}
+
+__attribute__((target("avx2"))) static size_t copy_lines_past32(char *to, const char *from, size_t n)
+{
+    size_t i = 0;
+    for (; n - i >= LINE; i += LINE) {
+        const __m256i *f = (const __m256i *)(const void *)(from + i);
+        __m256i *t = (__m256i *)(void *)(to + i), a = _mm256_loadu_si256(f), b = _mm256_loadu_si256(f + 1);
+        _mm256_stream_si256(t, a);
+        _mm256_stream_si256(t + 1, b);
+    }
+    return i;
+}
+
 /* Copies whole lines past the caches, from an aligned target on; returns the bytes copied. */
 static size_t copy_lines_past(char *to, const char *from, size_t n)
 {
@@ -139,6 +159,35 @@ static size_t copy_lines_past(char *to, const char *from, size_t n)
     return i;
 }
 
+/* Copies past the caches what are whole lines of the target, and orders it. */
+static void copy_past(char *t, const char *f, size_t n, size_t (*lines)(char *, const char *, size_t))
+{
+    size_t head = -(uintptr_t)t & (LINE - 1);
+    head = head < n ? head : n;
+    memcpy(t, f, head);
+    size_t done = head + lines(t + head, f + head, n - head);
+    memcpy(t + done, f + done, n - done);
+    _mm_sfence();
+}
+
+void rnl_copy_in_kind(enum rnl_copy_kind kind, void *to, const void *from, size_t n)
+{
+    switch (kind) {
+    case RNL_COPY_REP:
+        copy_rep(to, from, n);
+        break;
+    case RNL_COPY_PAST32:
+        copy_past(to, from, n, copy_lines_past32);
+        break;
+    case RNL_COPY_PAST64:
+        copy_past(to, from, n, copy_lines_past64);
+        break;
+    default:
+        if (n > 0) /* from may be NULL */
+            memcpy(to, from, n);
+    }
+}
+
 void rnl_copy_put(void *to, const void *from, size_t n, int far)
 {
     char *t = to;
@@ -150,11 +199,7 @@ void rnl_copy_put(void *to, const void *from, size_t n, int far)
             copy_rep(t, f, n);
         return;
     }
-    size_t head = -(uintptr_t)t & (LINE - 1);
-    memcpy(t, f, head);
-    size_t done = head + copy_lines_past(t + head, f + head, n - head);
-    memcpy(t + done, f + done, n - done);
-    _mm_sfence();
+    copy_past(t, f, n, copy_lines_past);
 }
 
 void rnl_copy_out(void *to, const void *from, size_t n, uint8_t wide)
@@ -182,6 +227,13 @@ void rnl_copy_in(void *to, const void *from, size_t n)
     memcpy(to, from, n);
 }
 
+void rnl_copy_in_kind(enum rnl_copy_kind kind, void *to, const void *from, size_t n)
+{
+    (void)kind;
+    if (n > 0) /* from may be NULL */
+        memcpy(to, from, n);
+}
+
 void rnl_copy_put(void *to, const void *from, size_t n, int far)
 {
     (void)far;
@@ -195,3 +247,8 @@ void rnl_copy_out(void *to, const void *from, size_t n, uint8_t wide)
 }
 
 #endif
+
+void rnl_copy_in_by(uint64_t word, void *to, const void *from, size_t n)
+{
+    rnl_copy_in_kind(rnl_copies_kind(word, n), to, from, n);
+}

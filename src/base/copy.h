@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/copies.h"
 #include "base/error.h"
 
 enum rnl_copy_wide { RNL_COPY_PLAIN = 0, RNL_COPY_AVX2 = 1, RNL_COPY_AVX512 = 2 };
@@ -22,6 +23,10 @@ uint8_t rnl_copy_detect(void);
 bool rnl_copy_trips(const void *to, const void *from);
 /* Copies into memory that another process will read: memcpy below 2 KiB, above that rep movsb unless rnl_copy_trips. */
 void rnl_copy_in(void *to, const void *from, size_t n);
+/* Copies in as a word of copies.h says. What is stored past the caches is ordered by a fence before the return. */
+void rnl_copy_in_by(uint64_t word, void *to, const void *from, size_t n);
+/* Copies in by one kind, whatever the size. */
+void rnl_copy_in_kind(enum rnl_copy_kind kind, void *to, const void *from, size_t n);
 /* Copies into memory of another process that lies near or far, where it has been read before. Far, what is written with
  * plain stores is fetched first, line by line; so bulk goes past the caches, and is ordered by a fence. */
 void rnl_copy_put(void *to, const void *from, size_t n, int far);

@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/copies.h"
+
 struct rnl_env;
 struct rnl_bell;
 struct rnl_endpoint;
@@ -193,9 +195,11 @@ struct rnl_env_facts {
     uint32_t local_endpoints; /* endpoints that share this process's memory and use it alike; 0 = unknown or few */
     /* pause instructions between two empty polls; the best number differs by processor (design.md, waiting) */
     uint8_t pauses_near, pauses_far;
-    uint8_t fence_near;     /* 1 = a fence before the first poll also brings stores to a near peer sooner */
-    uint32_t round_trip_ns; /* rnl_host_round_trip_ns, if datagrams are in use; 0 = unknown */
-    uint64_t tsc_khz;       /* rate of the time-stamp counter; 0 = not usable */
+    uint8_t fence_near;       /* 1 = a fence before the first poll also brings stores to a near peer sooner */
+    uint32_t yield_ns;        /* the shortest yield so far, one to nobody; 0 = less than matters */
+    uint32_t round_trip_ns;   /* rnl_host_round_trip_ns, if datagrams are in use; 0 = unknown */
+    struct rnl_copies copies; /* how bulk areas of peers on this host are written */
+    uint64_t tsc_khz;         /* rate of the time-stamp counter; 0 = not usable */
 };
 
 struct rnl_env {

@@ -22,8 +22,9 @@
 
 enum {
     SPIN_MAX = 4096,
-    OTHERS_RAN_NS = 1500, /* ns: a yield longer than this let another process run */
-    PEER_RAN_NS = 600,    /* ns: a yield longer than this, with a message after it, let the peer run */
+    OTHERS_RAN_NS = 1500, /* ns: a yield longer than this, and than two in vain, let another process run */
+    PEER_RAN_NS =
+        600, /* ns: one longer than this, and than one and a half, with a message after it, let the peer run */
     YIELDS_BEFORE_SLEEP = 100,
     PARKED = YIELDS_BEFORE_SLEEP + 1, /* value of rnl_idle.yields: the last sleep brought nothing */
     POLLS_AS_YIELD = 64,              /* polls that bring sleep as near as one yield does */
@@ -285,9 +286,13 @@ static uint64_t received(const struct rnl_endpoint *ep)
 /* Notes how long a yield took. */
 static void yielded(struct rnl_endpoint *ep, uint64_t away)
 {
+    /* Where system calls are slow, as in some virtual machines, a yield to nobody takes longer than these bounds. */
+    uint64_t in_vain = ep->env->facts.yield_ns;
+    if (away < in_vain)
+        ep->env->facts.yield_ns = (uint32_t)(in_vain = away);
     ep->c->yields++;
-    ep->wait.yielded = away <= OTHERS_RAN_NS;
-    ep->wait.yielded_at = away > PEER_RAN_NS ? received(ep) : UINT64_MAX;
+    ep->wait.yielded = away <= OTHERS_RAN_NS || away <= in_vain * 2;
+    ep->wait.yielded_at = away > PEER_RAN_NS && away > in_vain * 3 / 2 ? received(ep) : UINT64_MAX;
     if (!ep->wait.yielded)
         spin_less(ep);
 }

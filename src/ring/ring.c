@@ -286,7 +286,7 @@ static bool crosses(uint64_t offset, uint32_t bytes, uint64_t boundary)
 static bool wraps_early(struct rnl_tx *t, uint64_t offset, uint32_t bytes)
 {
     uint64_t max = 0; /* most bytes outstanding for which it pays */
-    if (crosses(offset, bytes, RNL_BULK_BYTES / 2) && bytes <= RNL_BULK_BYTES / 8)
+    if (!t->whole_area && crosses(offset, bytes, RNL_BULK_BYTES / 2) && bytes <= RNL_BULK_BYTES / 8)
         max = RNL_BULK_BYTES / 8;
     else if (crosses(offset, bytes, RNL_BULK_BYTES) && bytes <= RNL_BULK_BYTES / 2)
         max = RNL_BULK_BYTES / 2; /* then half of the MiB that follows is free */

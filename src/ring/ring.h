@@ -68,6 +68,7 @@ struct rnl_tx {         /* private state of the sender */
     uint64_t bulk_head, bulk_read; /* position reserved up to; position the peer has read up to */
     unsigned char *bulk;           /* NULL = not mapped yet */
     uint64_t bulk_mask;            /* bytes of the area, less 1 */
+    bool whole_area;               /* the positions do not wrap early, at the first half MiB */
     uint64_t granted;              /* most units the peer ever granted; a smaller value later is ignored */
     uint64_t credit_returned;      /* units returned (lane 0), or held for later replies (lane 1) */
     uint64_t wanted;               /* value of `credit_wanted` in the own control page (lane 0) */

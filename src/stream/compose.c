@@ -23,11 +23,12 @@ static uint32_t chunk_of(uint64_t bound)
 static int64_t put_extent(struct rnl_stream *s, const unsigned char *buf, size_t n)
 {
     size_t done = 0, chunk = chunk_of(s->bound);
+    uint64_t copies = rnl_stream_copies(s->conn, s->ep->env);
     while (done < n) {
         size_t there = (size_t)(s->at - s->base) - s->published, step = n - done;
         if (there + step > chunk)
             step = chunk > there ? chunk - there : 0;
-        rnl_copy_in(s->at, buf + done, step);
+        rnl_copy_in_by(copies, s->at, buf + done, step);
         s->at += step;
         done += step;
         if (done < n) {
@@ -35,7 +36,7 @@ static int64_t put_extent(struct rnl_stream *s, const unsigned char *buf, size_t
                 rnl_stream_publish_extent(s->ep, s->conn, s, 0);
             else if (step == 0) { /* no cell for an early publication: go on composing */
                 step = n - done;
-                rnl_copy_in(s->at, buf + done, step);
+                rnl_copy_in_by(copies, s->at, buf + done, step);
                 s->at += step;
                 done = n;
             }
@@ -48,6 +49,7 @@ static int64_t put_chunks(struct rnl_stream *s, const unsigned char *buf, size_t
 {
     struct rnl_endpoint *ep = s->ep;
     struct rnl_conn *conn = s->conn;
+    uint64_t copies = rnl_stream_copies(conn, ep->env);
     size_t done = 0;
     while (done < n) {
         if (s->base && s->at == s->end) {
@@ -69,7 +71,7 @@ static int64_t put_chunks(struct rnl_stream *s, const unsigned char *buf, size_t
         size_t step = (size_t)(s->end - s->at);
         if (step > n - done)
             step = n - done;
-        rnl_copy_in(s->at, buf + done, step);
+        rnl_copy_in_by(copies, s->at, buf + done, step);
         s->at += step;
         done += step;
     }

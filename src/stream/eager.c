@@ -5,7 +5,7 @@
  * path to do. */
 #include "stream/stream_internal.h"
 
-enum { MEMCPY_MAX = 2048 /* longer pieces get the copy for bulk data */ };
+enum { MEMCPY_MAX = 2047 /* longer pieces get the copy for bulk data */ };
 
 /* Returns 1 if there is room as far as is known without asking the peer. */
 static int has_room(const struct rnl_tx *t, uint64_t end)
@@ -66,7 +66,7 @@ bool rnl_stream_piece_eager(struct rnl_stream *s, const void *buf, size_t n)
         s->bound > RNL_EAGER || s->conn->shut != RNL_SHUT_STREAM)
         return false;
     if (n > MEMCPY_MAX)
-        rnl_copy_in(s->at, buf, n);
+        rnl_copy_in_by(rnl_stream_copies(s->conn, s->ep->env), s->at, buf, n);
     else if (n > 0) /* buf may be NULL */
         memcpy(s->at, buf, n);
     s->at += n;
@@ -75,7 +75,8 @@ bool rnl_stream_piece_eager(struct rnl_stream *s, const void *buf, size_t n)
 
 /* Prefetches the lines in which another message of this length will lie, and which the peer read last: they come back
  * while this message is on its way, not when the next one is composed. Lines that the peer may still read are left
- * alone. */
+ * alone. A far peer's lines of a message that is copied without fetching them are left alone, too: the crossings would
+ * take longer than the copy. */
 static inline void fetch_back(const struct rnl_tx *t, uint32_t bytes)
 {
     uint64_t at = t->bulk_head & t->bulk_mask;
@@ -115,6 +116,7 @@ bool rnl_stream_end_eager(struct rnl_stream *s)
     ep->fast.ranks = ep->size;
     ep->fast.pending_work &= ~RNL_PENDING_OPEN;
     (void)rnl_ep_published(ep, conn, t);
-    fetch_back(t, bytes);
+    if (bytes <= MEMCPY_MAX || !(conn->channel.distance & RNL_FAR))
+        fetch_back(t, bytes);
     return true;
 }

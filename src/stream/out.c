@@ -57,6 +57,7 @@ int rnl_stream_open_extent(struct rnl_endpoint *ep, struct rnl_conn *conn, struc
     }
     if (RNL_UNLIKELY(!t->bulk) && (status = rnl_channel_map_mine(&conn->channel)) < 0)
         return status;
+    t->whole_area = rnl_copies_whole_area(rnl_stream_copies(conn, ep->env));
     status = rnl_tx_bulk_room(t, bytes, &start);
     if (status <= 0)
         return status < 0 ? rnl_ep_broken(ep, conn, "a bulk position past what was written") : RNL_NO_ROOM;

@@ -154,6 +154,12 @@ bool rnl_stream_ended(struct rnl_endpoint *ep, struct rnl_stream *s, int ending)
 int rnl_stream_start(struct rnl_endpoint *ep, struct rnl_stream *s, const struct rnl_handler *h);
 /* Gives the bytes that have arrived, the end of the message, or the peer's death to the handler that waits. */
 void rnl_stream_resume(struct rnl_endpoint *ep, struct rnl_stream *s);
+/* Returns the word of base/copies.h for a connection as far away as it is now. What goes to another host is private
+ * memory, which no other core holds. */
+RNL_INLINE uint64_t rnl_stream_copies(const struct rnl_conn *conn, const struct rnl_env *env)
+{
+    return conn->remote ? RNL_COPIES_DEFAULT : env->facts.copies.word[conn->channel.distance & RNL_FAR];
+}
 /* Copies bytes out of a message. What came from another host was written by this core, so writing whole lines is what
  * counts then. */
 RNL_INLINE void rnl_stream_copy_out(const struct rnl_stream *s, void *to, const void *from, size_t n)

@@ -4,12 +4,20 @@
 #include "base/copy.h"
 #include "support/unit.h"
 
-enum { SMALL_MAX = 4100, EDGE = 64, BIG = (1 << 20) + 77, IN = 255 };
+enum {
+    SMALL_MAX = 4100,
+    EDGE = 64,
+    BIG = (1 << 20) + 77,
+    IN = 255,
+    KIND = 100 /* and those after it: enum rnl_copy_kind */
+};
 
 static void copy_how(int how, void *to, const void *from, size_t n)
 {
     if (how == IN)
         rnl_copy_in(to, from, n);
+    else if (how >= KIND)
+        rnl_copy_in_kind((enum rnl_copy_kind)(how - KIND), to, from, n);
     else
         rnl_copy_out(to, from, n, (uint8_t)how);
 }
@@ -48,6 +56,15 @@ static void in_copies_every_size(void **state)
 {
     (void)state;
     copies_every_size(IN);
+}
+
+/* Each kind that this processor has, whatever it is used for by default. */
+static void every_kind_copies_every_size(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < RNL_COPY_KINDS; kind++)
+        if (rnl_copies_valid((uint64_t)kind << 60))
+            copies_every_size(KIND + kind);
 }
 
 static void out_plain_copies_every_size(void **state)
@@ -118,9 +135,13 @@ static void copies_that_trip_are_whole(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(in_copies_every_size),        cmocka_unit_test(out_plain_copies_every_size),
-        cmocka_unit_test(out_avx2_copies_every_size),  cmocka_unit_test(out_avx512_copies_every_size),
-        cmocka_unit_test(an_unknown_width_copies_too), cmocka_unit_test(it_is_known_where_repeated_moves_trip),
+        cmocka_unit_test(in_copies_every_size),
+        cmocka_unit_test(every_kind_copies_every_size),
+        cmocka_unit_test(out_plain_copies_every_size),
+        cmocka_unit_test(out_avx2_copies_every_size),
+        cmocka_unit_test(out_avx512_copies_every_size),
+        cmocka_unit_test(an_unknown_width_copies_too),
+        cmocka_unit_test(it_is_known_where_repeated_moves_trip),
         cmocka_unit_test(copies_that_trip_are_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

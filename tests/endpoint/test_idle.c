@@ -170,6 +170,31 @@ static void how_long_to_spin_is_learnt(void **state)
     f->a->env->ops = ops;
 }
 
+/* Where a yield to nobody takes 1400 ns, one of 2000 tells nothing, and one of 3000 that others ran. */
+static void a_slow_system_call_is_not_taken_for_others(void **state)
+{
+    struct fixture *f = *state;
+    const struct rnl_env_ops *ops = f->a->env->ops;
+    idle_env(f->a);
+    f->a->wait.spin = 64;
+    f->a->env->facts.yield_ns = 2000; /* a guess, which the first yield corrects */
+    f->a->fast.empty_polls = f->a->wait.empty_polls_limit = 0;
+    for (int i = 0; i < 24; i++) {
+        idling.yield_ns = i == 0 ? 1400 : i < 12 ? 2000 : 3000;
+        for (uint64_t yields = idling.yields; idling.yields == yields;)
+            assert_int_equal(rnl_extract(f->a, SIZE_MAX), 0);
+        assert_int_equal(rnl_send(f->b, 0, NOTE, "x", 1), 0);
+        assert_int_equal(rnl_extract(f->a, SIZE_MAX), 1);
+        if (i == 11) {
+            assert_int_equal(rnl_extract(f->a, SIZE_MAX), 0);
+            assert_int_equal(f->a->wait.spin, 4096);
+        }
+    }
+    assert_int_equal(f->a->env->facts.yield_ns, 1400);
+    assert_int_equal(f->a->wait.spin, 1);
+    f->a->env->ops = ops;
+}
+
 static unsigned polls_before_a_yield(unsigned size)
 {
     struct test_hub h;
@@ -203,6 +228,7 @@ int main(void)
         TEST(a_heavy_fence_that_fails_is_done_without),
         TEST(short_waits_look_after_credit),
         TEST(how_long_to_spin_is_learnt),
+        TEST(a_slow_system_call_is_not_taken_for_others),
         cmocka_unit_test(who_has_many_peers_polls_less_often),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
