@@ -30,17 +30,17 @@ static const size_t sizes[RNL_COPIES_SIZES] = {4 << 10, 16 << 10, 64 << 10};
 /* The classes of sizes (copies.h) that each measured size stands for. */
 static const unsigned first_class[RNL_COPIES_SIZES + 1] = {11, 13, 15, 16};
 
-struct order {
+struct copy_order {
     uint32_t kind;
     size_t bytes, area;
     uint64_t messages, window; /* of which so many may be under way */
 };
-struct pair {
+struct copy_pair {
     _Alignas(128) _Atomic uint64_t there; /* messages in the ring; written by the sender */
     _Alignas(128) _Atomic uint64_t taken; /* messages out of it; by the receiver */
     _Alignas(128) _Atomic uint32_t turn;  /* number of the order; by the sender */
     _Atomic uint32_t stop;
-    struct order order;
+    struct copy_order order;
     int cpu;
     uint8_t wide;
     unsigned char *ring, *from, *to;
@@ -72,13 +72,13 @@ static int pin(int cpu)
 
 static void *receive(void *arg)
 {
-    struct pair *p = arg;
+    struct copy_pair *p = arg;
     (void)pin(p->cpu);
     for (uint32_t turn = 1;; turn++) {
         while (atomic_load_explicit(&p->turn, memory_order_acquire) != turn) /* pairs with run */
             if (atomic_load_explicit(&p->stop, memory_order_relaxed))
                 return NULL;
-        struct order o = p->order;
+        struct copy_order o = p->order;
         for (uint64_t i = 0; i < o.messages; i++) {
             while (atomic_load_explicit(&p->there, memory_order_acquire) <= i) { /* pairs with run */
                 if (atomic_load_explicit(&p->stop, memory_order_relaxed))
@@ -94,7 +94,7 @@ static void *receive(void *arg)
 }
 
 /* Returns the ns for an order, or 0 if it took too long. The receiver may be late to begin. */
-static double run(struct pair *p, const struct order *o)
+static double run(struct copy_pair *p, const struct copy_order *o)
 {
     uint64_t taken = 0, began = now_ns(), looks = 0;
     if (atomic_load_explicit(&p->stop, memory_order_relaxed))
@@ -130,9 +130,9 @@ static double least(double a, double b)
 }
 
 /* One way, ns, of a line; 0 = too long. */
-static double cross(struct pair *p)
+static double cross(struct copy_pair *p)
 {
-    const struct order o = {.messages = TRIPS, .window = 1};
+    const struct copy_order o = {.messages = TRIPS, .window = 1};
     double best = 0;
     for (int i = 0; i < PROBES; i++) {
         double ns = run(p, &o);
@@ -144,10 +144,10 @@ static double cross(struct pair *p)
 }
 
 /* What a message costs in a stream and alone, added: neither is to become slower for the other. 0 = unknown. */
-static double cost(struct pair *p, enum rnl_copy_kind kind, size_t bytes, size_t area)
+static double cost(struct copy_pair *p, enum rnl_copy_kind kind, size_t bytes, size_t area)
 {
-    const struct order stream = {kind, bytes, area, STREAMED / bytes, area / bytes / 2},
-                       alone = {kind, bytes, area, ALONE, 1};
+    const struct copy_order stream = {kind, bytes, area, STREAMED / bytes, area / bytes / 2},
+                            alone = {kind, bytes, area, ALONE, 1};
     double a = run(p, &stream), b = a > 0 ? run(p, &alone) : 0;
     return b > 0 ? a / (double)stream.messages + b / ALONE : 0;
 }
@@ -170,7 +170,7 @@ uint64_t rnl_copies_choose(double ns[RNL_COPIES_SIZES][RNL_COPY_KINDS], double a
     return word;
 }
 
-static uint64_t measure(struct pair *p)
+static uint64_t measure(struct copy_pair *p)
 {
     double ns[RNL_COPIES_SIZES][RNL_COPY_KINDS] = {{0}}, area_ns = 0;
     const size_t longest = sizes[RNL_COPIES_SIZES - 1];
@@ -188,7 +188,7 @@ static uint64_t measure(struct pair *p)
 
 static void *send_pieces(void *arg)
 {
-    struct pair *p = ((void **)arg)[0];
+    struct copy_pair *p = ((void **)arg)[0];
     struct rnl_copies_found *out = ((void **)arg)[1];
     const int *cpu = ((void **)arg)[2];
     unsigned known = *(unsigned *)((void **)arg)[3];
@@ -212,7 +212,7 @@ int rnl_copies_measure(const int cpu[2], unsigned known, struct rnl_copies_found
 {
     static const size_t page = 4096;
     struct rnl_copies_found found = {0};
-    struct pair *p = aligned_alloc(128, sizeof *p);
+    struct copy_pair *p = aligned_alloc(128, sizeof *p);
     unsigned char *memory = aligned_alloc(page, AREA + STREAMED + (64 << 10));
     pthread_t receiver, sender;
     if (p && memory) {

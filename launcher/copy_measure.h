@@ -17,7 +17,8 @@ struct rnl_copies_found {
  * 0 = the distance was known, or the processors moved or were busy meanwhile, or there is no thread to be had. */
 int rnl_copies_measure(const int cpu[2], unsigned known, struct rnl_copies_found *out);
 /* Completes the table of this host by the distance between the first two processors of this process, or the first and
- * the last, if it lacks that, and keeps it. Where there is no place for a table it measures nothing. Returns how many distances the table knows then; *c is the table, of defaults where nothing is known. */
+ * the last, if it lacks that, and keeps it. Where there is no place for a table it measures nothing. Returns how many
+ * distances the table knows then; *c is the table, of defaults where nothing is known. */
 unsigned rnl_copies_complete(struct rnl_copies *c);
 
 /* The choice from times: ns[i][k] is how long `kind` k took for size i, the least of some rounds; 0 = not measured.
