@@ -62,10 +62,11 @@ for option in --stopped-after=60 --keep-going; do
         for pid in $(pgrep -x dies); do
             [ "$(readlink "/proc/$pid/exe")" = "$dir/dies" ] || continue
             for _ in $(seq 100); do
-                "$runnel" info --pid "$pid" >info 2>/dev/null && grep -q '^  object ready' info && break
+                "$runnel" info --pid "$pid" >state 2>/dev/null
+                if grep -q "^  object ready" state; then break; fi
                 sleep 0.1
             done
-            seen+=$(grep -E '^  (object [oa]|process Orca)' info | sed 's/, [0-9]* reads.*blocked//')$'\n'
+            seen+=$(grep -E '^  (object [oa]|process Orca)' state | sed 's/, [0-9]* reads.*blocked//')$'\n'
             if tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -qx RUNNEL_RANK=2; then
                 kill -9 "$pid"
             fi

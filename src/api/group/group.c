@@ -302,7 +302,7 @@ int rnl_group_leave(rnl_group *g, int64_t timeout_ns)
             return status;
         bool through = before == 0 && is_through(g);
         uint64_t now = ep->env->ops->now_ns(ep->env);
-        bool gone = through || (got < 0 && got != RNL_TIMED_OUT);
+        bool gone = through || (got < 0 && got != RNL_TIMED_OUT && got != RNL_INTERRUPTED);
         begin = begin ? begin : now;
         if (gone)
             forget(g);

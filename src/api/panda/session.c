@@ -126,8 +126,6 @@ int pan_end(void)
     if (p->threaded) { /* the other threads have ended */
         p->threaded = false;
         rnl_ep_unguard(p->ep);
-        while (rnl_wait(p->ep, 0) >= 0) { /* a wake that was meant for one of them ends this wait, and not the next */
-        }
     }
     rnl_pan_run_queue(p);
     int left = p->group ? rnl_group_leave(p->group, -1) : 0;
