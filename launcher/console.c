@@ -251,7 +251,7 @@ bool rnl_console_waiting(const struct rnl_console *c)
     return waiting;
 }
 
-void rnl_console_say(struct rnl_console *c, const char *line)
+void rnl_console_report(struct rnl_console *c, const char *line)
 {
     struct console_sink *s = &c->sink[c->sinks - 1];
     begin_line(s, NULL);

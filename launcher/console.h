@@ -31,7 +31,7 @@ void rnl_console_end(struct rnl_console *, uint32_t rank);
 /* Whether bytes wait for a sink. */
 bool rnl_console_waiting(const struct rnl_console *);
 /* Writes a line of the launcher (without newline) to standard error, behind all that was written before. */
-void rnl_console_say(struct rnl_console *, const char *line);
+void rnl_console_report(struct rnl_console *, const char *line);
 /* The errno of the first sink that could not be written; 0 = none. EPIPE does not count. */
 int rnl_console_error(const struct rnl_console *);
 

@@ -36,7 +36,7 @@
  *   FENCE      which 4, bytes: all ranks of it that run have come to a barrier of MPI's (mpi.h)
  *   EXITED     struct rnl_rank_exit
  *   FINISHED   rank 4: it has exited, and its output has been sent
- *   SAY        text: a line for standard error
+ *   REPORT        text: a line for standard error
  *   FAIL       exit status 4, text: why this host cannot go on. The first FAIL of any host ends the job
  *   OUTPUT     rank 4, which 4 (1 or 2, standard output or error), bytes
  *   TAKEN      bytes 8: so many more bytes of input may come; 0 = rank 0 reads no more
@@ -82,7 +82,7 @@ enum rnl_control_kind {
     RNL_CONTROL_PROBED,
     RNL_CONTROL_EXITED,
     RNL_CONTROL_FINISHED,
-    RNL_CONTROL_SAY,
+    RNL_CONTROL_REPORT,
     RNL_CONTROL_FAIL,
     RNL_CONTROL_OUTPUT,
     RNL_CONTROL_TAKEN,

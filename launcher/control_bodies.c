@@ -212,7 +212,7 @@ int rnl_path_report_unpack(struct rnl_unpack *u, uint32_t hosts, struct rnl_path
     const struct rnl_path_result *r = &out->result;
     memset(out, 0, sizeof *out);
     rnl_unpack_bytes(u, out, offsetof(struct rnl_path_report, attempts));
-    u->bad |= out->settled > 1 || r->done > 1 || r->sent > RNL_PATH_TRAIN_MOST || r->counts.came > r->sent ||
+    u->bad |= out->agreed > 1 || r->done > 1 || r->sent > RNL_PATH_TRAIN_MOST || r->counts.came > r->sent ||
               r->counts.reordered > r->counts.came || r->echoes > r->sent;
     return u->bad ? garbled("the result of a host's measurements") : rnl_probe_failure_unpack(u, hosts, &out->attempts);
 }

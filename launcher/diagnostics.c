@@ -9,7 +9,7 @@
 
 enum { LINES_MOST = 20, LINE_BYTES = 600 };
 
-void rnl_launcher_say(struct rnl_launcher *l, const char *format, ...)
+void rnl_launcher_report(struct rnl_launcher *l, const char *format, ...)
 {
     char line[640];
     va_list args;
@@ -18,7 +18,7 @@ void rnl_launcher_say(struct rnl_launcher *l, const char *format, ...)
     vsnprintf(line + n, sizeof line - n, format, args);
     va_end(args);
     if (l->console)
-        rnl_console_say(l->console, line);
+        rnl_console_report(l->console, line);
     else
         fprintf(stderr, "%s\n", line);
 }
@@ -34,7 +34,7 @@ static bool was_heard(const struct rnl_launcher *l, uint32_t by, uint32_t of)
 }
 
 /* Returns how many lines the pair has, of which those beyond the limit are not printed. */
-static unsigned say_pair(struct rnl_launcher *l, const struct rnl_host_failure *v, unsigned before)
+static unsigned report_pair(struct rnl_launcher *l, const struct rnl_host_failure *v, unsigned before)
 {
     const uint32_t other = v->what.other;
     const bool heard = was_heard(l, other, v->host);
@@ -46,17 +46,17 @@ static unsigned say_pair(struct rnl_launcher *l, const struct rnl_host_failure *
             continue;
         rnl_probe_describe(&l->info[other], w, heard, l->at[v->host].name, l->at[other].name, line, sizeof line);
         if (before + lines++ < LINES_MOST)
-            rnl_launcher_say(l, "%s", line);
+            rnl_launcher_report(l, "%s", line);
     }
     return lines;
 }
 
-void rnl_diagnostics_say(struct rnl_launcher *l)
+void rnl_diagnostics_report(struct rnl_launcher *l)
 {
     unsigned lines = 0;
     for (uint32_t i = 0; i < l->failures; i++)
         if (l->failure[i].what.asked)
-            lines += say_pair(l, &l->failure[i], lines);
+            lines += report_pair(l, &l->failure[i], lines);
     if (lines > LINES_MOST)
-        rnl_launcher_say(l, "... and %u more of that kind", lines - LINES_MOST);
+        rnl_launcher_report(l, "... and %u more of that kind", lines - LINES_MOST);
 }

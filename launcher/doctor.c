@@ -26,7 +26,7 @@ struct doctor {
     uint32_t *number;        /* of a host in `at`; UINT32_MAX = it did not answer */
     uint32_t answered, waiting;
     bool asked, probing;
-    uint64_t gather_end_ns, end_ns;
+    uint64_t greet_end_ns, end_ns;
     uv_timer_t timer;
 };
 
@@ -41,7 +41,7 @@ static void wrong(struct doctor *d, struct rnl_node *n, const char *why)
 
 /* ---- what agents say: 0, or -1 if no agent of this release says that ---- */
 
-static int hear_facts(struct rnl_doctor_host *h, struct rnl_unpack *u)
+static int receive_facts(struct rnl_doctor_host *h, struct rnl_unpack *u)
 {
     struct timespec now = {0};
     rnl_unpack_bytes(u, &h->facts, sizeof h->facts);
@@ -54,7 +54,7 @@ static int hear_facts(struct rnl_doctor_host *h, struct rnl_unpack *u)
     return 0;
 }
 
-static int hear_here(struct doctor *d, struct rnl_node *n, struct rnl_unpack *u)
+static int receive_here(struct doctor *d, struct rnl_node *n, struct rnl_unpack *u)
 {
     struct rnl_doctor_host *h = &d->report->host[n->host];
     if (d->answered > 1 &&
@@ -64,7 +64,7 @@ static int hear_here(struct doctor *d, struct rnl_node *n, struct rnl_unpack *u)
     return 0;
 }
 
-static int hear_paths(struct doctor *d, struct rnl_node *n, struct rnl_unpack *u)
+static int receive_paths(struct doctor *d, struct rnl_node *n, struct rnl_unpack *u)
 {
     struct rnl_doctor_host *h = &d->report->host[n->host];
     struct rnl_path_report *one = malloc(sizeof *one);
@@ -89,11 +89,11 @@ static int hear(struct doctor *d, struct rnl_node *n, const struct rnl_control_f
     char text[400];
     switch (f->kind) {
     case RNL_CONTROL_FACTS:
-        return hear_facts(h, &u);
+        return receive_facts(h, &u);
     case RNL_CONTROL_HERE:
-        return n->state == RNL_NODE_GREETED ? hear_here(d, n, &u) : -1;
+        return n->state == RNL_NODE_GREETED ? receive_here(d, n, &u) : -1;
     case RNL_CONTROL_PATHS:
-        return n->state == RNL_NODE_HERE ? hear_paths(d, n, &u) : -1;
+        return n->state == RNL_NODE_HERE ? receive_paths(d, n, &u) : -1;
     case RNL_CONTROL_PONG:
         return 0;
     case RNL_CONTROL_FAIL:
@@ -195,7 +195,7 @@ static bool work(struct doctor *d)
     for (uint32_t i = 0; i < d->report->hosts; i++) {
         struct rnl_node *n = d->l->node[i];
         if (look_at(d, n) &&
-            (now >= d->end_ns || (!d->asked && now >= d->gather_end_ns && n->state < RNL_NODE_GREETED))) {
+            (now >= d->end_ns || (!d->asked && now >= d->greet_end_ns && n->state < RNL_NODE_GREETED))) {
             snprintf(late, sizeof late,
                      n->state < RNL_NODE_GREETED ? "its agent has not answered in time%s%s"
                                                  : "its agent began, and has not reported in time%s%s",
@@ -213,7 +213,7 @@ static bool work(struct doctor *d)
         ask(d);
     else if (d->asked && !d->probing && here == 0 && d->answered > 1)
         probe(d);
-    rnl_timer_at(&d->timer, rnl_timer_wake, d->asked ? d->end_ns : d->gather_end_ns);
+    rnl_timer_at(&d->timer, rnl_timer_wake, d->asked ? d->end_ns : d->greet_end_ns);
     return open > 0;
 }
 
@@ -292,7 +292,7 @@ static int examine(struct doctor *d, const struct rnl_launch *job, uint64_t time
         fprintf(stderr, "runnel: the system gave no random key: %s\n", strerror(errno));
         return -1;
     }
-    d->gather_end_ns = begun + time_ns / 100 * REPORT_PERCENT;
+    d->greet_end_ns = begun + time_ns / 100 * REPORT_PERCENT;
     d->end_ns = begun + time_ns;
     while (work(d))
         (void)uv_run(d->l->loop, UV_RUN_ONCE);

@@ -101,7 +101,7 @@ static void one_too_many(struct rnl_node_agent *n, struct joiner *j)
     char why[100];
     const int fd = j->fd;
     snprintf(why, sizeof why, "all %u ranks of this job have come: this process is one too many", n->spec.size);
-    rnl_node_agent_say(n, "a process that came when all %u ranks had was refused", n->spec.size);
+    rnl_node_agent_report(n, "a process that came when all %u ranks had was refused", n->spec.size);
     forget(n->expected, j);
     refuse(fd, why);
 }
@@ -178,7 +178,7 @@ bool rnl_expected_ended(struct rnl_node_agent *n, struct rnl_slot *s)
     s->vanished = !said && s->taken;
     s->unserved = !s->taken;
     if (!s->taken)
-        rnl_node_agent_say(n, "a process on %s ended on the way to its place in the job; ending it", n->host);
+        rnl_node_agent_report(n, "a process on %s ended on the way to its place in the job; ending it", n->host);
     if (!said)
         s->status = 1;
     close(s->lifeline);

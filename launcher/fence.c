@@ -5,7 +5,7 @@
 #include "launcher/mpi.h"
 #include "launcher/node.h"
 
-int rnl_fence_hear(struct rnl_node *n, struct rnl_unpack *u)
+int rnl_fence_receive(struct rnl_node *n, struct rnl_unpack *u)
 {
     const uint32_t which = rnl_unpack_32(u);
     if (u->bad || which >= RNL_FENCES || n->fenced[which] || n->launcher->phase != RNL_LAUNCH_RUNNING)
@@ -39,7 +39,7 @@ static void complete(struct rnl_launcher *l, uint32_t which)
         n->fenced[which] = false;
     }
     if (all.failed || all.bytes > RNL_CONTROL_FRAME_MAX) {
-        rnl_launcher_say(l, "the ranks exchange more at their start than there is room for: start fewer ranks");
+        rnl_launcher_report(l, "the ranks exchange more at their start than there is room for: start fewer ranks");
         rnl_launcher_give_up(l, RNL_EXIT_SYSTEM);
     }
     for (uint32_t i = 0; i < l->hosts && l->phase == RNL_LAUNCH_RUNNING; i++)

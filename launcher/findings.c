@@ -43,7 +43,7 @@ void rnl_finding_remedy(struct rnl_finding *f, const char *format, ...)
     va_end(args);
 }
 
-void rnl_finding_ask(struct rnl_finding *f, const char *format, ...)
+void rnl_finding_contact(struct rnl_finding *f, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -59,9 +59,9 @@ void rnl_findings_free(struct rnl_findings *all)
 
 /* ---- paths ---- */
 
-static void ask_network(struct rnl_finding *f)
+static void contact_network(struct rnl_finding *f)
 {
-    rnl_finding_ask(f, "who runs the network between %s and %s", f->host, f->other);
+    rnl_finding_contact(f, "who runs the network between %s and %s", f->host, f->other);
 }
 
 /* No address of the other works. The host that asked knows what it saw; the other one, whether it was heard. */
@@ -80,7 +80,7 @@ static void unreachable(const struct rnl_doctor_host *from, const struct rnl_doc
         const char *code = rnl_probe_remedy(w, heard, from->name, to->name, remedy, ask, sizeof remedy);
         struct rnl_finding *f = rnl_finding_add(out, RNL_FINDING_STOPS, code, from->name, to->name, "%s", text);
         rnl_finding_remedy(f, "%s", remedy);
-        rnl_finding_ask(f, "%s", ask);
+        rnl_finding_contact(f, "%s", ask);
         told++;
     }
     if (told > 0)
@@ -89,7 +89,7 @@ static void unreachable(const struct rnl_doctor_host *from, const struct rnl_doc
     struct rnl_finding *f = rnl_finding_add(out, RNL_FINDING_STOPS, "no address", from->name, to->name, "%s", text);
     rnl_finding_remedy(f, "bring an interface of %s up, and give it an address (ip link set DEVICE up; ip addr add)",
                        to->name);
-    rnl_finding_ask(f, "the administrator of %s", to->name);
+    rnl_finding_contact(f, "the administrator of %s", to->name);
 }
 
 /* Addresses that lead nowhere although another one works: they are left out, and that is all. */
@@ -107,7 +107,7 @@ static void dead_addresses(const struct rnl_doctor_host *from, const struct rnl_
         struct rnl_finding *f = rnl_finding_add(out, RNL_FINDING_NOTE, "dead address", from->name, to->name,
                                                 "%s. Another address works", text);
         rnl_finding_remedy(f, "none is needed; if it should work: %s", remedy);
-        rnl_finding_ask(f, "%s", ask);
+        rnl_finding_contact(f, "%s", ask);
     }
 }
 
@@ -124,7 +124,7 @@ static void lossy(const struct rnl_doctor_host *from, const struct rnl_doctor_ho
         rnl_finding_remedy(
             f, "look for errors and drops of both interfaces (ip -s link, ethtool -S DEVICE), for a bad cable, "
                "a full queue of a switch, or a rule that drops (nft list ruleset, tc -s qdisc)");
-        ask_network(f);
+        contact_network(f);
     }
     if (r->counts.reordered > 0) {
         const bool felt = (uint64_t)r->counts.reordered * 1000 >= (uint64_t)r->sent * REORDERED_PER_MILLE;
@@ -135,14 +135,14 @@ static void lossy(const struct rnl_doctor_host *from, const struct rnl_doctor_ho
         rnl_finding_remedy(
             f, "let one path carry all datagrams of a flow: bonds and routes that deal them out in turn do this "
                "(balance-rr; a hash of addresses and ports does not)");
-        ask_network(f);
+        contact_network(f);
     }
     if (r->counts.repeated > 0) {
         struct rnl_finding *f =
             rnl_finding_add(out, RNL_FINDING_NOTE, "repeat", from->name, to->name,
                             "%u datagrams from %s to %s arrived twice", r->counts.repeated, from->name, to->name);
         rnl_finding_remedy(f, "look for a loop of bridges, or a port that mirrors others");
-        ask_network(f);
+        contact_network(f);
     }
 }
 
@@ -162,7 +162,7 @@ static void narrow(const struct rnl_doctor_host *from, const struct rnl_doctor_h
     rnl_finding_remedy(
         f, "give all that lies between an MTU of %u, or both interfaces one of %u (ip link set DEVICE mtu %u)", takes,
         passes, passes);
-    ask_network(f);
+    contact_network(f);
 }
 
 static void timing(const struct rnl_doctor_host *from, const struct rnl_doctor_host *to,
@@ -177,7 +177,7 @@ static void timing(const struct rnl_doctor_host *from, const struct rnl_doctor_h
         from->name, to->name, (double)r->least_ns / 1e6);
     rnl_finding_remedy(f,
                        "run ranks that talk much on hosts of one switch; look for queues that are full (tc -s qdisc)");
-    ask_network(f);
+    contact_network(f);
 }
 
 static void path(const struct rnl_doctor_report *report, uint32_t a, uint32_t b, struct rnl_findings *out)
@@ -186,7 +186,7 @@ static void path(const struct rnl_doctor_report *report, uint32_t a, uint32_t b,
     const struct rnl_path_report *p = &from->path[b], *back = &to->path[a];
     if (!from->has_paths || !to->answered || to->info.addresses == 0)
         return; /* it was said of the host */
-    if (!p->settled) {
+    if (!p->agreed) {
         if (p->attempts.asked)
             unreachable(from, to, b, back, out);
         return;
@@ -200,7 +200,7 @@ static void path(const struct rnl_doctor_report *report, uint32_t a, uint32_t b,
         rnl_finding_remedy(f,
                            "look for a limit of packets a second (nft list ruleset: limit, meter), for a host that is "
                            "stopped or overloaded, and for routes that change");
-        ask_network(f);
+        contact_network(f);
         return;
     }
     lossy(from, to, &p->result, out);
@@ -224,7 +224,7 @@ static void absent(const struct rnl_doctor_host *h, struct rnl_findings *out)
             "`ssh %s true` has to work without a password, and the runnel command has to be there, where "
             "it is here or where --agent says",
             h->name);
-    rnl_finding_ask(f, "the administrator of %s", h->name);
+    rnl_finding_contact(f, "the administrator of %s", h->name);
 }
 
 static int worse_first(const void *a, const void *b)

@@ -17,12 +17,12 @@ enum {
 
 static void admin(struct rnl_finding *f)
 {
-    rnl_finding_ask(f, "the administrator of %s", f->host);
+    rnl_finding_contact(f, "the administrator of %s", f->host);
 }
 
 static void starter(struct rnl_finding *f)
 {
-    rnl_finding_ask(f, "nobody: who starts the job can change it");
+    rnl_finding_contact(f, "nobody: who starts the job can change it");
 }
 
 static void system_of(const struct rnl_doctor_report *report, const struct rnl_doctor_host *h, struct rnl_findings *out)

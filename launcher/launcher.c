@@ -32,7 +32,7 @@ static void interrupt(struct rnl_launcher *l, int signal)
     }
     const char *name = sigdescr_np(signal);
     l->interrupted = signal;
-    rnl_launcher_say(l, "got signal %d (%s), passed on; ending the job", signal, name ? name : "unknown");
+    rnl_launcher_report(l, "got signal %d (%s), passed on; ending the job", signal, name ? name : "unknown");
     rnl_nodes_signal(l, signal);
     rnl_nodes_signal(l, SIGCONT);
     rnl_launcher_kill_in(l, INTERRUPT_MS);
@@ -58,10 +58,10 @@ static void on_timeout(uv_timer_t *timer)
     l->status = RNL_EXIT_TIMEOUT;
     l->failed = true;
     if (l->hosts == 0)
-        rnl_launcher_say(l, "only %u of %u processes had joined after %s s (--timeout); ending the job",
-                         rnl_rendezvous_joined(l->bootstrap), l->job->size, l->job->timeout_text);
+        rnl_launcher_report(l, "only %u of %u processes had joined after %s s (--timeout); ending the job",
+                            rnl_rendezvous_joined(l->bootstrap), l->job->size, l->job->timeout_text);
     else
-        rnl_launcher_say(l, "the job was not done after %s s (--timeout); ending it", l->job->timeout_text);
+        rnl_launcher_report(l, "the job was not done after %s s (--timeout); ending it", l->job->timeout_text);
     rnl_launcher_end_job(l);
 }
 
@@ -128,7 +128,7 @@ static int draw_keys(struct rnl_launcher *l)
     if (getrandom(s->key, sizeof s->key, 0) != (ssize_t)sizeof s->key ||
         getrandom(s->agents, sizeof s->agents, 0) != (ssize_t)sizeof s->agents ||
         getrandom(&s->number, sizeof s->number, 0) != (ssize_t)sizeof s->number) {
-        rnl_launcher_say(l, "the system gave no random key for the job: %s", strerror(errno));
+        rnl_launcher_report(l, "the system gave no random key for the job: %s", strerror(errno));
         return -1;
     }
     return 0;
@@ -170,9 +170,9 @@ static int set_up(struct rnl_launcher *l)
     if (e == 0)
         e = rnl_console_new(l->loop, l->job->size, l->job->tag, &l->console);
     if (e < 0) {
-        rnl_launcher_say(l,
-                         "cannot watch signals, or make the buffers for the output: %s; raise ulimit -n or ulimit -v",
-                         strerror(-e));
+        rnl_launcher_report(
+            l, "cannot watch signals, or make the buffers for the output: %s; raise ulimit -n or ulimit -v",
+            strerror(-e));
         return -1;
     }
     rnl_input_new(l, l->local && !isatty(STDIN_FILENO));

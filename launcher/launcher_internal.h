@@ -87,15 +87,15 @@ void rnl_nodes_work(struct rnl_launcher *); /* called in each turn of the loop *
 bool rnl_nodes_busy(const struct rnl_launcher *);
 void rnl_nodes_signal(struct rnl_launcher *, int signal);
 const char *rnl_nodes_host(const struct rnl_launcher *, uint32_t rank);
-void rnl_nodes_word(void *launcher, const struct rnl_word *);             /* the `tell` of struct rnl_agent_options */
+void rnl_nodes_word(void *launcher, const struct rnl_word *); /* the `publish` of struct rnl_agent_options */
 void rnl_nodes_input(struct rnl_launcher *, const void *bytes, size_t n); /* to rank 0; 0 bytes are the end */
 void rnl_nodes_end(struct rnl_launcher *); /* sends END, and waits a bounded time for the agents */
 
 /* ---- diagnostics.c ---- */
 
 /* Prints a line on standard error, after "runnel: ". */
-RNL_PRINTF(2, 3) void rnl_launcher_say(struct rnl_launcher *, const char *format, ...);
+RNL_PRINTF(2, 3) void rnl_launcher_report(struct rnl_launcher *, const char *format, ...);
 /* Explains each pair of hosts and address that do not work by a sentence with the likely cause. */
-void rnl_diagnostics_say(struct rnl_launcher *);
+void rnl_diagnostics_report(struct rnl_launcher *);
 
 #endif

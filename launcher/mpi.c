@@ -45,24 +45,24 @@ static void reply_to(struct line *l, const char *reply)
         hang_up(l); /* it does not read */
 }
 
-static void hear_line(struct line *l)
+static void receive_line(struct line *l)
 {
     struct rnl_node_agent *n = l->agent;
     char reply[RNL_PMI_LINE];
-    switch (rnl_pmi_hear(&n->mpi->pmi, &l->caller, l->at, reply)) {
+    switch (rnl_pmi_receive(&n->mpi->pmi, &l->caller, l->at, reply)) {
     case RNL_PMI_NO_COMMAND:
-        rnl_node_agent_say(n, "rank %u on %s says something at PMI_FD that is no PMI-1; it is not served any more",
-                           l->rank, n->host);
+        rnl_node_agent_report(n, "rank %u on %s says something at PMI_FD that is no PMI-1; it is not served any more",
+                              l->rank, n->host);
         hang_up(l);
         return;
     case RNL_PMI_ABORTS: /* and waits for its end */
         rnl_process_abort(n, l->rank, l->caller.status);
         return;
     case RNL_PMI_NO_SPAWN:
-        rnl_node_agent_say(n,
-                           "rank %u on %s wants to start more processes (MPI_Comm_spawn), which `runnel run` does "
-                           "not do; start all of them at once",
-                           l->rank, n->host);
+        rnl_node_agent_report(n,
+                              "rank %u on %s wants to start more processes (MPI_Comm_spawn), which `runnel run` does "
+                              "not do; start all of them at once",
+                              l->rank, n->host);
         reply_to(l, reply);
         return;
     case RNL_PMI_REPLIES:
@@ -88,13 +88,13 @@ static void on_bytes(uv_stream_t *stream, ssize_t bytes, const uv_buf_t *buffer)
     l->have += bytes > 0 ? (size_t)bytes : 0;
     while (l->open && (end = memchr(l->at, '\n', l->have))) {
         *end = '\0';
-        hear_line(l);
+        receive_line(l);
         l->have -= (size_t)(end + 1 - l->at);
         memmove(l->at, end + 1, l->have);
     }
     if (l->open && l->have == sizeof l->at) { /* no line is so long */
         l->at[0] = '\0';
-        hear_line(l);
+        receive_line(l);
     }
     if (bytes < 0)
         hang_up(l);
@@ -191,7 +191,7 @@ void rnl_mpi_work(struct rnl_node_agent *n)
         send_fence(n, RNL_FENCE_PMIX, bytes, count);
 }
 
-int rnl_mpi_hear(struct rnl_node_agent *n, struct rnl_unpack *u)
+int rnl_mpi_receive(struct rnl_node_agent *n, struct rnl_unpack *u)
 {
     const uint32_t which = rnl_unpack_32(u);
     struct rnl_mpi *m = n->mpi;

@@ -18,7 +18,7 @@ void rnl_mpi_prepare(struct rnl_node_agent *);
 /* Makes the rank's connection, and puts its end and what else is the rank's alone into `how`. 0 or -errno. */
 int rnl_mpi_add(struct rnl_node_agent *, uint32_t rank);
 /* Takes in FENCE. 0, or -1 if it must not come. */
-int rnl_mpi_hear(struct rnl_node_agent *, struct rnl_unpack *);
+int rnl_mpi_receive(struct rnl_node_agent *, struct rnl_unpack *);
 void rnl_mpi_work(struct rnl_node_agent *); /* called in each turn of the loop */
 void rnl_mpi_end(struct rnl_node_agent *, uint32_t rank);
 void rnl_mpi_free(struct rnl_node_agent *); /* when the loop has closed its handles */
@@ -26,7 +26,7 @@ void rnl_mpi_free(struct rnl_node_agent *); /* when the loop has closed its hand
 /* ---- fence.c: in the launcher ---- */
 
 /* Takes in FENCE. 0, or -1 if it must not come. */
-int rnl_fence_hear(struct rnl_node *, struct rnl_unpack *);
+int rnl_fence_receive(struct rnl_node *, struct rnl_unpack *);
 /* Ends the fences that all hosts have come to whose ranks run; called in each turn of the loop. */
 void rnl_fence_work(struct rnl_launcher *);
 

@@ -125,7 +125,7 @@ static void get(struct rnl_pmi *p, const char *line, char reply[RNL_PMI_LINE])
 }
 
 /* The lines of a command that spawns end with endcmd, and the last of several such commands has the reply. */
-static enum rnl_pmi_turn hear_spawn(struct rnl_pmi_caller *c, const char *line, char reply[RNL_PMI_LINE])
+static enum rnl_pmi_turn receive_spawn(struct rnl_pmi_caller *c, const char *line, char reply[RNL_PMI_LINE])
 {
     (void)(sscanf(line, "totspawns=%u", &c->in_all) == 1 || sscanf(line, "spawnssofar=%u", &c->so_far) == 1);
     c->spawning = strcmp(line, "endcmd") != 0;
@@ -135,7 +135,7 @@ static enum rnl_pmi_turn hear_spawn(struct rnl_pmi_caller *c, const char *line, 
     return RNL_PMI_NO_SPAWN;
 }
 
-static enum rnl_pmi_turn hear_abort(struct rnl_pmi_caller *c, const char *line)
+static enum rnl_pmi_turn receive_abort(struct rnl_pmi_caller *c, const char *line)
 {
     char code[16] = "";
     (void)word(line, "exitcode", code, sizeof code);
@@ -144,7 +144,8 @@ static enum rnl_pmi_turn hear_abort(struct rnl_pmi_caller *c, const char *line)
     return RNL_PMI_ABORTS;
 }
 
-enum rnl_pmi_turn rnl_pmi_hear(struct rnl_pmi *p, struct rnl_pmi_caller *c, const char *line, char reply[RNL_PMI_LINE])
+enum rnl_pmi_turn rnl_pmi_receive(struct rnl_pmi *p, struct rnl_pmi_caller *c, const char *line,
+                                  char reply[RNL_PMI_LINE])
 {
     static const struct {
         const char *command, *reply;
@@ -157,7 +158,7 @@ enum rnl_pmi_turn rnl_pmi_hear(struct rnl_pmi *p, struct rnl_pmi_caller *c, cons
     };
     char command[24], version[8] = "";
     if (c->spawning)
-        return hear_spawn(c, line, reply);
+        return receive_spawn(c, line, reply);
     if (strcmp(line, "mcmd=spawn") == 0) {
         *c = (struct rnl_pmi_caller){.spawning = true};
         return RNL_PMI_SILENT;
@@ -186,7 +187,7 @@ enum rnl_pmi_turn rnl_pmi_hear(struct rnl_pmi *p, struct rnl_pmi_caller *c, cons
     else if (strcmp(command, "barrier_in") == 0)
         c->inside = true;
     else if (strcmp(command, "abort") == 0)
-        return hear_abort(c, line);
+        return receive_abort(c, line);
     else
         return RNL_PMI_NO_COMMAND;
     return c->inside ? RNL_PMI_SILENT : RNL_PMI_REPLIES;

@@ -47,7 +47,8 @@ enum rnl_pmi_turn {
 
 void rnl_pmi_init(struct rnl_pmi *, uint64_t number, uint32_t hosts, const struct rnl_job_host *);
 /* Takes in a line, without its end and with a 0 there. `reply` gets a line with its end and a 0. */
-enum rnl_pmi_turn rnl_pmi_hear(struct rnl_pmi *, struct rnl_pmi_caller *, const char *line, char reply[RNL_PMI_LINE]);
+enum rnl_pmi_turn rnl_pmi_receive(struct rnl_pmi *, struct rnl_pmi_caller *, const char *line,
+                                  char reply[RNL_PMI_LINE]);
 /* Takes in the news of all hosts. 0, or -1 if they are malformed, or more than there may be. */
 int rnl_pmi_learn(struct rnl_pmi *, const void *news, size_t bytes);
 void rnl_pmi_free(struct rnl_pmi *);

@@ -111,13 +111,14 @@ int rnl_node_start(struct rnl_node *n)
     if (!l->local)
         e = rnl_remote_start(l->job, n->host, pipes, &n->pid);
     if (e < 0) {
-        rnl_launcher_say(l, "cannot start the agent of host %s: %s; name fewer hosts, or raise the limits (ulimit -a)",
-                         name, strerror(-e));
+        rnl_launcher_report(l,
+                            "cannot start the agent of host %s: %s; name fewer hosts, or raise the limits (ulimit -a)",
+                            name, strerror(-e));
         return e;
     }
     e = rnl_node_watch(n, pipes);
     if (e < 0)
-        rnl_launcher_say(l, "cannot watch the agent of host %s: %s", name, strerror(-e));
+        rnl_launcher_report(l, "cannot watch the agent of host %s: %s", name, strerror(-e));
     return e;
 }
 

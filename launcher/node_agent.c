@@ -91,7 +91,7 @@ static void prepare(struct rnl_node_agent *n)
         rnl_node_network_open(n);
 }
 
-static int hear_job(struct rnl_node_agent *n, const struct rnl_control_frame *f)
+static int receive_job(struct rnl_node_agent *n, const struct rnl_control_frame *f)
 {
     if (n->phase != RNL_NODE_AGENT_EXPECTING || rnl_job_spec_unpack(f->body, f->bytes, &n->spec) < 0 ||
         rnl_node_agent_is(n, RNL_JOB_EXPECTED) != (n->expected != NULL))
@@ -122,7 +122,7 @@ static int make_agent(struct rnl_node_agent *n)
     const bool alone = n->spec.hosts == 1;
     struct rnl_agent_options opt = {.size = size,
                                     .keep_going = rnl_node_agent_is(n, RNL_JOB_KEEP_GOING),
-                                    .tell = alone ? NULL : send_word,
+                                    .publish = alone ? NULL : send_word,
                                     .arg = n,
                                     .first = alone ? 0 : n->first,
                                     .count = alone ? 0 : n->count,
@@ -151,7 +151,7 @@ static int make_agent(struct rnl_node_agent *n)
     return r;
 }
 
-static int hear_go(struct rnl_node_agent *n)
+static int receive_go(struct rnl_node_agent *n)
 {
     if (n->phase != RNL_NODE_AGENT_PROBING || !n->probed || rnl_node_agent_is(n, RNL_JOB_EXAMINE))
         return -1;
@@ -168,7 +168,7 @@ static int hear_go(struct rnl_node_agent *n)
     return 0;
 }
 
-static int hear_signal(struct rnl_node_agent *n, struct rnl_unpack *u)
+static int receive_signal(struct rnl_node_agent *n, struct rnl_unpack *u)
 {
     const uint32_t signal = rnl_unpack_32(u);
     if (u->bad || signal < 1 || signal > 64)
@@ -177,7 +177,7 @@ static int hear_signal(struct rnl_node_agent *n, struct rnl_unpack *u)
     return 0;
 }
 
-static int hear_word(struct rnl_node_agent *n, struct rnl_unpack *u)
+static int receive_word(struct rnl_node_agent *n, struct rnl_unpack *u)
 {
     struct rnl_word w;
     rnl_unpack_bytes(u, &w, sizeof w);
@@ -193,19 +193,19 @@ static int hear(struct rnl_node_agent *n, const struct rnl_control_frame *f)
         return -1;
     switch (f->kind) {
     case RNL_CONTROL_JOB:
-        return hear_job(n, f);
+        return receive_job(n, f);
     case RNL_CONTROL_HOSTS:
         return rnl_node_network_hosts(n, &u);
     case RNL_CONTROL_GO:
-        return hear_go(n);
+        return receive_go(n);
     case RNL_CONTROL_SIGNAL:
-        return hear_signal(n, &u);
+        return receive_signal(n, &u);
     case RNL_CONTROL_WORD:
-        return hear_word(n, &u);
+        return receive_word(n, &u);
     case RNL_CONTROL_FENCE:
-        return rnl_mpi_hear(n, &u);
+        return rnl_mpi_receive(n, &u);
     case RNL_CONTROL_INPUT:
-        return rnl_rank_input_hear(n, f);
+        return rnl_rank_input_receive(n, f);
     case RNL_CONTROL_ROOM:
         return rnl_output_room(n, &u);
     case RNL_CONTROL_PING:

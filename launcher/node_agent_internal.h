@@ -105,7 +105,7 @@ static inline bool rnl_node_agent_is(const struct rnl_node_agent *n, enum rnl_jo
 
 /* ---- node_report.c ---- */
 /* Sends a line for standard error. */
-RNL_PRINTF(2, 3) void rnl_node_agent_say(struct rnl_node_agent *, const char *format, ...);
+RNL_PRINTF(2, 3) void rnl_node_agent_report(struct rnl_node_agent *, const char *format, ...);
 /* Ends the job with that exit status, for the reason that the format gives. */
 RNL_PRINTF(3, 4) void rnl_node_agent_fail(struct rnl_node_agent *, int status, const char *format, ...);
 
@@ -122,7 +122,7 @@ void rnl_output_end(struct rnl_node_agent *, uint32_t rank);
 /* Makes standard input of rank 0, which becomes how.in. 0 or -errno. */
 int rnl_rank_input_new(struct rnl_node_agent *);
 /* Takes in INPUT. 0, or -1 if it must not come. */
-int rnl_rank_input_hear(struct rnl_node_agent *, const struct rnl_control_frame *);
+int rnl_rank_input_receive(struct rnl_node_agent *, const struct rnl_control_frame *);
 void rnl_rank_input_end(struct rnl_node_agent *); /* rank 0 has ended */
 
 /* ---- process.c: the ranks ---- */

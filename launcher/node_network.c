@@ -80,7 +80,7 @@ int *rnl_node_network_rings(struct rnl_node_agent *n)
         rings[i] = rnl_xdp_queue_socket(n->queue, i);
     if (status == 0)
         return rings;
-    rnl_node_agent_say(n, "does without AF_XDP, its datagrams go by the kernel: %s", rnl_last_error()->text);
+    rnl_node_agent_report(n, "does without AF_XDP, its datagrams go by the kernel: %s", rnl_last_error()->text);
     free(rings);
     return NULL;
 }

@@ -9,14 +9,14 @@
 
 enum { FAILED_MS = 5000 /* an agent that cannot go on waits so long for END */ };
 
-void rnl_node_agent_say(struct rnl_node_agent *n, const char *format, ...)
+void rnl_node_agent_report(struct rnl_node_agent *n, const char *format, ...)
 {
     char line[512];
     va_list args;
     va_start(args, format);
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
-    rnl_control_send(&n->control, RNL_CONTROL_SAY, line, strlen(line));
+    rnl_control_send(&n->control, RNL_CONTROL_REPORT, line, strlen(line));
 }
 
 static void on_end(uv_timer_t *timer)

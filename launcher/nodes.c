@@ -107,7 +107,7 @@ static void begin_probes(struct rnl_launcher *l)
 static void go(struct rnl_launcher *l)
 {
     if (l->failures > 0) {
-        rnl_diagnostics_say(l);
+        rnl_diagnostics_report(l);
         rnl_launcher_give_up(l, RNL_EXIT_SYSTEM);
         return;
     }
@@ -129,8 +129,8 @@ static void lose_ranks(struct rnl_launcher *l, uint32_t host, const char *why)
     for (uint32_t r = at->first; r < end; r++)
         left += !l->rank[r].finished;
     if (left > 0 && !l->quiet && !(l->ending && l->interrupted != 0))
-        rnl_launcher_say(l, "host %s, with rank%s %u%s, is lost: %s; %s", at->name, RNL_S(at->count), at->first, to,
-                         why, l->job->keep_going ? "the others go on" : "ending the job");
+        rnl_launcher_report(l, "host %s, with rank%s %u%s, is lost: %s; %s", at->name, RNL_S(at->count), at->first, to,
+                            why, l->job->keep_going ? "the others go on" : "ending the job");
     for (uint32_t r = at->first; r < end && left > 0; r++) {
         const struct rnl_rank_exit x = {.rank = r, .status = RNL_EXIT_SYSTEM, .flags = RNL_EXIT_UNSERVED};
         if (l->agent)
@@ -144,7 +144,7 @@ static void lose(struct rnl_launcher *l, struct rnl_node *n, const char *why)
 {
     rnl_node_lose(n);
     if (is_before_the_ranks(l)) {
-        rnl_launcher_say(l, "host %s: %s", l->at[n->host].name, why);
+        rnl_launcher_report(l, "host %s: %s", l->at[n->host].name, why);
         rnl_launcher_give_up(l, RNL_EXIT_SYSTEM);
     }
     l->input.over |= n->host == 0;
@@ -177,7 +177,7 @@ static bool is_rank_of(const struct rnl_launcher *l, uint32_t host, uint32_t ran
     return rank - l->at[host].first < l->at[host].count;
 }
 
-static int hear_here(struct rnl_launcher *l, struct rnl_node *n, struct rnl_unpack *u)
+static int receive_here(struct rnl_launcher *l, struct rnl_node *n, struct rnl_unpack *u)
 {
     if (n->state != RNL_NODE_GREETED ||
         (l->hosts > 1 &&
@@ -194,7 +194,7 @@ static int hear_here(struct rnl_launcher *l, struct rnl_node *n, struct rnl_unpa
     return u->left == 0 ? 0 : -1;
 }
 
-static int hear_probed(struct rnl_launcher *l, struct rnl_node *n, struct rnl_unpack *u)
+static int receive_probed(struct rnl_launcher *l, struct rnl_node *n, struct rnl_unpack *u)
 {
     const uint32_t failures = rnl_unpack_32(u);
     if (l->phase != RNL_LAUNCH_PROBING || n->state != RNL_NODE_HERE || failures >= l->hosts)
@@ -215,27 +215,27 @@ static int hear_probed(struct rnl_launcher *l, struct rnl_node *n, struct rnl_un
 }
 
 /* An agent of this host needs no name. */
-static void hear_say(struct rnl_launcher *l, uint32_t host, struct rnl_unpack *text)
+static void receive_report(struct rnl_launcher *l, uint32_t host, struct rnl_unpack *text)
 {
     const bool named = !l->local;
     if (!l->quiet && text->left > 0)
-        rnl_launcher_say(l, "%s%s%s%.*s", named ? "host " : "", named ? l->at[host].name : "", named ? ": " : "",
-                         (int)(text->left < 440 ? text->left : 440), (const char *)text->at);
+        rnl_launcher_report(l, "%s%s%s%.*s", named ? "host " : "", named ? l->at[host].name : "", named ? ": " : "",
+                            (int)(text->left < 440 ? text->left : 440), (const char *)text->at);
 }
 
-static int hear_fail(struct rnl_launcher *l, uint32_t host, struct rnl_unpack *u)
+static int receive_fail(struct rnl_launcher *l, uint32_t host, struct rnl_unpack *u)
 {
     const uint32_t status = rnl_unpack_32(u);
     if (u->bad)
         return -1;
     snprintf(l->why, sizeof l->why, "%.*s", (int)(u->left < sizeof l->why ? u->left : sizeof l->why - 1),
              (const char *)u->at);
-    hear_say(l, host, u);
+    receive_report(l, host, u);
     rnl_launcher_give_up(l, (int)(status & 255));
     return 0;
 }
 
-static int hear_exited(struct rnl_launcher *l, uint32_t host, struct rnl_unpack *u)
+static int receive_exited(struct rnl_launcher *l, uint32_t host, struct rnl_unpack *u)
 {
     struct rnl_rank_exit x;
     rnl_unpack_bytes(u, &x, sizeof x);
@@ -245,7 +245,7 @@ static int hear_exited(struct rnl_launcher *l, uint32_t host, struct rnl_unpack 
     return 0;
 }
 
-static int hear_finished(struct rnl_launcher *l, uint32_t host, struct rnl_unpack *u)
+static int receive_finished(struct rnl_launcher *l, uint32_t host, struct rnl_unpack *u)
 {
     const uint32_t rank = rnl_unpack_32(u);
     if (u->bad || !is_rank_of(l, host, rank))
@@ -254,7 +254,7 @@ static int hear_finished(struct rnl_launcher *l, uint32_t host, struct rnl_unpac
     return 0;
 }
 
-static int hear_output(struct rnl_launcher *l, struct rnl_node *n, struct rnl_unpack *u)
+static int receive_output(struct rnl_launcher *l, struct rnl_node *n, struct rnl_unpack *u)
 {
     const uint32_t rank = rnl_unpack_32(u), which = rnl_unpack_32(u);
     if (u->bad || !is_rank_of(l, n->host, rank) || which < 1 || which > 2)
@@ -264,7 +264,7 @@ static int hear_output(struct rnl_launcher *l, struct rnl_node *n, struct rnl_un
     return 0;
 }
 
-static int hear_taken(struct rnl_launcher *l, struct rnl_unpack *u)
+static int receive_taken(struct rnl_launcher *l, struct rnl_unpack *u)
 {
     uint64_t bytes;
     rnl_unpack_bytes(u, &bytes, sizeof bytes);
@@ -274,7 +274,7 @@ static int hear_taken(struct rnl_launcher *l, struct rnl_unpack *u)
 }
 
 /* An agent speaks for the ranks of its own host only. */
-static int hear_word(struct rnl_launcher *l, uint32_t host, struct rnl_unpack *u)
+static int receive_word(struct rnl_launcher *l, uint32_t host, struct rnl_unpack *u)
 {
     struct rnl_word w;
     rnl_unpack_bytes(u, &w, sizeof w);
@@ -288,26 +288,26 @@ static int hear(struct rnl_launcher *l, struct rnl_node *n, const struct rnl_con
     struct rnl_unpack u = {.at = f->body, .left = f->bytes};
     switch (f->kind) {
     case RNL_CONTROL_HERE:
-        return hear_here(l, n, &u);
+        return receive_here(l, n, &u);
     case RNL_CONTROL_PROBED:
-        return hear_probed(l, n, &u);
+        return receive_probed(l, n, &u);
     case RNL_CONTROL_WORD:
-        return hear_word(l, n->host, &u);
+        return receive_word(l, n->host, &u);
     case RNL_CONTROL_FENCE:
-        return rnl_fence_hear(n, &u);
+        return rnl_fence_receive(n, &u);
     case RNL_CONTROL_EXITED:
-        return hear_exited(l, n->host, &u);
+        return receive_exited(l, n->host, &u);
     case RNL_CONTROL_FINISHED:
-        return hear_finished(l, n->host, &u);
-    case RNL_CONTROL_SAY:
-        hear_say(l, n->host, &u);
+        return receive_finished(l, n->host, &u);
+    case RNL_CONTROL_REPORT:
+        receive_report(l, n->host, &u);
         return 0;
     case RNL_CONTROL_FAIL:
-        return hear_fail(l, n->host, &u);
+        return receive_fail(l, n->host, &u);
     case RNL_CONTROL_OUTPUT:
-        return hear_output(l, n, &u);
+        return receive_output(l, n, &u);
     case RNL_CONTROL_TAKEN:
-        return n->host == 0 ? hear_taken(l, &u) : -1;
+        return n->host == 0 ? receive_taken(l, &u) : -1;
     case RNL_CONTROL_DONE:
         n->state = RNL_NODE_DONE;
         return 0;
@@ -362,7 +362,7 @@ static int fill_spec(struct rnl_launcher *l)
     const bool local = l->local;
     l->folder = local ? NULL : getcwd(NULL, 0);
     if (!l->folder && !local) {
-        rnl_launcher_say(l, "cannot learn the working directory: %s", strerror(errno));
+        rnl_launcher_report(l, "cannot learn the working directory: %s", strerror(errno));
         return -1;
     }
     s->size = job->size;
@@ -384,13 +384,13 @@ static int fill_spec(struct rnl_launcher *l)
 static int make_leader(struct rnl_launcher *l)
 {
     struct rnl_agent_options opt = {
-        .size = l->job->size, .keep_going = l->job->keep_going, .tell = rnl_nodes_word, .arg = l};
+        .size = l->job->size, .keep_going = l->job->keep_going, .publish = rnl_nodes_word, .arg = l};
     memcpy(opt.host, l->own_host.name, sizeof opt.host);
     memcpy(opt.key, l->spec.key, sizeof opt.key);
     const int r = rnl_agent_new(&opt, &l->agent);
     explicit_bzero(&opt, sizeof opt);
     if (r < 0)
-        rnl_launcher_say(l, "%s", rnl_last_error()->text);
+        rnl_launcher_report(l, "%s", rnl_last_error()->text);
     return r < 0 ? r : rnl_agent_serve(&l->watch, l->loop, l->agent);
 }
 
@@ -416,7 +416,7 @@ static int set_hosts(struct rnl_launcher *l)
     l->spec.at = (struct rnl_job_host *)(uintptr_t)l->at;
     l->info = calloc(l->hosts, sizeof l->info[0]);
     if (!l->info)
-        rnl_launcher_say(l, "no memory for the agents of %u host%s", l->hosts, RNL_S(l->hosts));
+        rnl_launcher_report(l, "no memory for the agents of %u host%s", l->hosts, RNL_S(l->hosts));
     if (!l->info || (l->hosts > 1 && make_leader(l) < 0))
         return -1;
     l->pinged_ns = rnl_now_ns();
@@ -432,7 +432,7 @@ int rnl_nodes_start(struct rnl_launcher *l)
     if (l->hosts == 0)
         return 0;
     if (make_nodes(l) < 0)
-        rnl_launcher_say(l, "no memory for the agents of %u host%s", l->hosts, RNL_S(l->hosts));
+        rnl_launcher_report(l, "no memory for the agents of %u host%s", l->hosts, RNL_S(l->hosts));
     if (l->nodes < l->hosts || set_hosts(l) < 0)
         return -1;
     start_more(l);

@@ -125,7 +125,7 @@ struct input_write {
     char at[];
 };
 
-static void say_taken(struct rnl_node_agent *n, uint64_t bytes)
+static void report_taken(struct rnl_node_agent *n, uint64_t bytes)
 {
     rnl_control_send(&n->control, RNL_CONTROL_TAKEN, &bytes, sizeof bytes);
 }
@@ -137,7 +137,7 @@ void rnl_rank_input_end(struct rnl_node_agent *n)
     n->input_open = false;
     uv_close((uv_handle_t *)&n->input, NULL);
     if (!n->input_ends)
-        say_taken(n, 0);
+        report_taken(n, 0);
 }
 
 static void input_written(uv_write_t *request, int status)
@@ -147,12 +147,12 @@ static void input_written(uv_write_t *request, int status)
     n->input_writes--;
     free(request);
     if (status == 0 && !n->input_ends)
-        say_taken(n, bytes);
+        report_taken(n, bytes);
     else if (status < 0 || n->input_writes == 0)
         rnl_rank_input_end(n); /* rank 0 has closed it, or has had all */
 }
 
-int rnl_rank_input_hear(struct rnl_node_agent *n, const struct rnl_control_frame *f)
+int rnl_rank_input_receive(struct rnl_node_agent *n, const struct rnl_control_frame *f)
 {
     if (n->first != 0 || n->phase < RNL_NODE_AGENT_RUNNING || n->input_ends)
         return -1;

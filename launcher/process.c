@@ -23,9 +23,9 @@ enum {
     LOOK_MS = 3000        /* for ranks that are stopped */
 };
 #define SECOND_NS UINT64_C(1000000000)
-static const uint64_t linger_ns = SECOND_NS;           /* for what an exited rank left running with its output open */
-static const uint64_t killed_ns = SECOND_NS / 5;       /* the same, once that is killed */
-static const uint64_t stopped_said_ns = 5 * SECOND_NS; /* a rank is stopped for so long before that is said */
+static const uint64_t linger_ns = SECOND_NS;             /* for what an exited rank left running with its output open */
+static const uint64_t killed_ns = SECOND_NS / 5;         /* the same, once that is killed */
+static const uint64_t stopped_report_ns = 5 * SECOND_NS; /* a rank is stopped for so long before that is said */
 
 static bool is_expected(const struct rnl_node_agent *n)
 {
@@ -126,7 +126,7 @@ void rnl_processes_prepare(struct rnl_node_agent *n)
 
 static void look(uv_timer_t *timer);
 
-static void say_exec_failed(struct rnl_node_agent *n, const struct rnl_spawn_failed *f)
+static void report_exec_failed(struct rnl_node_agent *n, const struct rnl_spawn_failed *f)
 {
     const char *program = n->spec.argv[0], *why = strerror(f->sys_errno);
     if (f->stage == RNL_SPAWN_BIND)
@@ -146,12 +146,12 @@ static void say_exec_failed(struct rnl_node_agent *n, const struct rnl_spawn_fai
 }
 
 /* Whoever fails to start also exits with 127: the pipe is read before that is reported. */
-static void hear_exec_failed(struct rnl_node_agent *n)
+static void receive_exec_failed(struct rnl_node_agent *n)
 {
     struct rnl_spawn_failed f;
     const ssize_t bytes = n->exec_failed < 0 ? -1 : read(n->exec_failed, &f, sizeof f);
     if (bytes == sizeof f)
-        say_exec_failed(n, &f);
+        report_exec_failed(n, &f);
     if (bytes == 0) { /* all ranks run their programs */
         uv_close((uv_handle_t *)&n->exec_events, NULL);
         close(n->exec_failed);
@@ -163,7 +163,7 @@ static void on_exec_failed(uv_poll_t *handle, int status, int events)
 {
     (void)status;
     (void)events;
-    hear_exec_failed(handle->data);
+    receive_exec_failed(handle->data);
 }
 
 static void on_exit_event(uv_poll_t *handle, int status, int events);
@@ -248,7 +248,7 @@ static void slot_ended(struct rnl_node_agent *n, uint32_t rank)
     s->exited = true;
     s->exited_ns = rnl_now_ns();
     rnl_agent_exited(n->agent, rank, s->signal, s->status, s->exited_ns); /* first of all: peers wait for the news */
-    hear_exec_failed(n);
+    receive_exec_failed(n);
     const struct rnl_rank_exit x = {.rank = rank,
                                     .signal = (uint32_t)s->signal,
                                     .status = (uint32_t)s->status,
@@ -403,21 +403,22 @@ void rnl_processes_end(struct rnl_node_agent *n)
 
 /* ---- what the agent of the membership found ---- */
 
-static void hear_agent(struct rnl_node_agent *n)
+static void receive_agent(struct rnl_node_agent *n)
 {
     struct rnl_agent_death d;
     while (n->agent && rnl_agent_next_death(n->agent, &d)) {
         struct rnl_slot *s = &n->slot[d.rank];
         if (d.why == RNL_DEATH_LEFT && !n->quiet)
-            rnl_node_agent_say(n,
-                               "rank %u on %s replaced its program (exec), or closed its connection to the launcher, "
-                               "without closing its endpoint first; it is dead for the others",
-                               d.rank, n->host);
+            rnl_node_agent_report(
+                n,
+                "rank %u on %s replaced its program (exec), or closed its connection to the launcher, "
+                "without closing its endpoint first; it is dead for the others",
+                d.rank, n->host);
         if (d.why != RNL_DEATH_BROKEN || s->pid <= 0 || !s->started || s->finished)
-            continue; /* its process, or the wrapper's, will tell how it ends */
+            continue; /* its process, or the wrapper's, will show how it ends */
         s->broken = true;
         if (d.sys_errno != 0 && !n->quiet) {
-            rnl_node_agent_say(
+            rnl_node_agent_report(
                 n, "cannot go on with rank %u on %s: %s; give the launcher more memory, or start fewer ranks", d.rank,
                 n->host, strerror(d.sys_errno));
             s->unserved = true;
@@ -426,14 +427,14 @@ static void hear_agent(struct rnl_node_agent *n)
     }
 }
 
-static void say_stopped(struct rnl_node_agent *n, uint32_t rank, uint64_t for_ns)
+static void report_stopped(struct rnl_node_agent *n, uint32_t rank, uint64_t for_ns)
 {
     char since[32];
     struct tm tm;
     const time_t at = time(NULL) - (time_t)(for_ns / SECOND_NS);
     localtime_r(&at, &tm);
     strftime(since, sizeof since, "%H:%M:%S", &tm);
-    rnl_node_agent_say(
+    rnl_node_agent_report(
         n,
         "rank %u on %s has been stopped (SIGSTOP, or a debugger) since %s: the job waits for it; SIGCONT "
         "lets it go on",
@@ -442,7 +443,8 @@ static void say_stopped(struct rnl_node_agent *n, uint32_t rank, uint64_t for_ns
 
 static void end_stopped(struct rnl_node_agent *n, uint32_t rank)
 {
-    rnl_node_agent_say(n, "rank %u on %s has been stopped for too long (--stopped-after); killing it", rank, n->host);
+    rnl_node_agent_report(n, "rank %u on %s has been stopped for too long (--stopped-after); killing it", rank,
+                          n->host);
     slot_kill(&n->slot[rank], SIGKILL);
 }
 
@@ -458,8 +460,8 @@ static void look(uv_timer_t *timer)
             continue;
         if (now - since_ns >= n->spec.stopped_after_ns && !RNL_BUG(stopped_ranks_live)) {
             end_stopped(n, i);
-        } else if (now - since_ns >= stopped_said_ns && s->stopped_reported_ns != since_ns && !n->quiet) {
-            say_stopped(n, i, now - since_ns);
+        } else if (now - since_ns >= stopped_report_ns && s->stopped_reported_ns != since_ns && !n->quiet) {
+            report_stopped(n, i, now - since_ns);
             s->stopped_reported_ns = since_ns;
         }
     }
@@ -469,7 +471,7 @@ void rnl_processes_work(struct rnl_node_agent *n)
 {
     start_more(n);
     if (n->agent)
-        hear_agent(n);
+        receive_agent(n);
     if (n->slot)
         finish_exited(n);
 }

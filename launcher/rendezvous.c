@@ -46,7 +46,7 @@ static void fail(struct rnl_launcher *l, int status, const char *format, ...)
     va_start(args, format);
     vsnprintf(l->why, sizeof l->why, format, args);
     va_end(args);
-    rnl_launcher_say(l, "%s", l->why);
+    rnl_launcher_report(l, "%s", l->why);
     rnl_launcher_give_up(l, status);
 }
 
@@ -170,8 +170,8 @@ static void gone(struct rnl_launcher *l, const struct rnl_node *n, uint32_t coun
     name_host(l, n, name);
     l->bootstrap->joined -= count;
     for (; count > 0 && l->phase == RNL_LAUNCH_GATHERING; count--)
-        rnl_launcher_say(l, "a process on %s that had joined has ended before the job began: waiting for %u more", name,
-                         l->job->size - l->bootstrap->joined);
+        rnl_launcher_report(l, "a process on %s that had joined has ended before the job began: waiting for %u more",
+                            name, l->job->size - l->bootstrap->joined);
 }
 
 static int64_t least_wanted(const struct rnl_node *n)
@@ -248,10 +248,10 @@ static void reject(struct rnl_launcher *l, struct rnl_node *n)
     char why[120];
     snprintf(why, sizeof why, "all %u ranks of this job have come: this process is one too many", l->job->size);
     rnl_control_send(&n->control, RNL_CONTROL_END, why, strlen(why));
-    rnl_launcher_say(l, "a process that came when all %u ranks had was refused", l->job->size);
+    rnl_launcher_report(l, "a process that came when all %u ranks had was refused", l->job->size);
 }
 
-static int hear_arrivals(struct rnl_launcher *l, struct rnl_node *n, struct rnl_unpack *u)
+static int receive_arrivals(struct rnl_launcher *l, struct rnl_node *n, struct rnl_unpack *u)
 {
     struct rnl_arrivals *a = malloc(sizeof *a), own;
     if (!a || rnl_arrivals_unpack(u, a) < 0) {
@@ -281,7 +281,7 @@ static void lost(struct rnl_launcher *l, struct rnl_node *n, const char *why)
     if (n->came && l->hosts == 0)
         gone(l, n, n->came->count);
     else if (n->release[0] != '\0')
-        rnl_launcher_say(l, "a node agent was refused: %s", why);
+        rnl_launcher_report(l, "a node agent was refused: %s", why);
     free(n->came);
     n->came = NULL;
     rnl_node_lose(n);
@@ -297,7 +297,7 @@ void rnl_rendezvous_work(struct rnl_launcher *l)
         while (n->host >= RNL_HOSTS_MAX && rnl_node_talks(n) && !n->garbled &&
                rnl_reader_next(&n->control.reader, &f)) {
             struct rnl_unpack u = {.at = f.body, .left = f.bytes};
-            n->garbled = f.kind != RNL_CONTROL_ARRIVALS || hear_arrivals(l, n, &u) < 0;
+            n->garbled = f.kind != RNL_CONTROL_ARRIVALS || receive_arrivals(l, n, &u) < 0;
         }
         if (n->host >= RNL_HOSTS_MAX && n->state > RNL_NODE_WAITING && n->state < RNL_NODE_LOST &&
             rnl_node_gone(n, why, sizeof why))
@@ -317,7 +317,7 @@ int rnl_rendezvous_open(struct rnl_launcher *l)
     struct rnl_bootstrap *b = rnl_secret_new(sizeof *b); /* it has the join key */
     int fd = -1;
     if (!b || sodium_init() < 0) {
-        rnl_launcher_say(l, "no memory, or no random numbers, for a rendezvous");
+        rnl_launcher_report(l, "no memory, or no random numbers, for a rendezvous");
         return -1;
     }
     l->bootstrap = b;
@@ -330,7 +330,7 @@ int rnl_rendezvous_open(struct rnl_launcher *l)
         (void)unlink(l->job->rendezvous_file);
     e = e < 0 ? e : rnl_listener_open(&b->listener, l->loop, fd, came, l);
     if (e < 0) {
-        rnl_launcher_say(l, "cannot watch the bootstrap socket: %s", strerror(-e));
+        rnl_launcher_report(l, "cannot watch the bootstrap socket: %s", strerror(-e));
         return -1;
     }
     (void)uv_timer_init(l->loop, &b->sweep);

@@ -74,7 +74,7 @@ static void add_all(struct text *t, unsigned port)
 }
 
 /* There is such a file already. */
-static void say_whose(const char *file)
+static void report_owner(const char *file)
 {
     struct rnl_rendezvous r;
     if (rnl_rendezvous_read(file, &r) < 0) {
@@ -96,7 +96,7 @@ static int write_file(const char *file, const struct text *t)
 {
     const int fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0 && errno == EEXIST) {
-        say_whose(file);
+        report_owner(file);
         return -1;
     }
     const bool good = fd >= 0 && write(fd, t->at, t->bytes) == (ssize_t)t->bytes;

@@ -95,7 +95,7 @@ static void report(struct rnl_launcher *l, const struct rnl_rank_exit *x)
                  x->status == RNL_EXIT_NOT_FOUND
                      ? ", as a program does that lacks a shared library, or a script that lacks a command"
                      : "");
-    rnl_launcher_say(l, "rank %u on %s%s; %s", x->rank, rnl_nodes_host(l, x->rank), how, then);
+    rnl_launcher_report(l, "rank %u on %s%s; %s", x->rank, rnl_nodes_host(l, x->rank), how, then);
 }
 
 void rnl_launcher_finished(struct rnl_launcher *l, uint32_t rank)

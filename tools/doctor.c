@@ -114,7 +114,7 @@ static void print_path(const struct rnl_doctor_host *from, const struct rnl_doct
     if (!from->has_paths)
         return;
     printf("path %s -> %s: ", from->name, to->name);
-    if (!p->settled) {
+    if (!p->agreed) {
         puts("none");
         return;
     }
@@ -198,8 +198,8 @@ static void json_path(const struct rnl_doctor_host *from, const struct rnl_docto
     printf("{\"from\":");
     info_put_json(from->name);
     put_text("to", to->name);
-    printf(",\"works\":%s", p->settled ? "true" : "false");
-    put_text("address", p->settled ? at : NULL);
+    printf(",\"works\":%s", p->agreed ? "true" : "false");
+    put_text("address", p->agreed ? at : NULL);
     printf(",\"sent\":%u,\"lost\":%u,\"overtaken\":%u,\"twice\":%u,\"whole\":%s,\"passes_bytes\":%u,\"takes_bytes\":%u,"
            "\"trip_least_ns\":%llu,\"trip_median_ns\":%llu,\"trip_most_ns\":%llu}",
            r->sent, r->sent - r->counts.came, r->counts.reordered, r->counts.repeated, r->done ? "true" : "false",

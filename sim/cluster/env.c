@@ -190,9 +190,9 @@ static void vc_env_segment_unmap(struct rnl_env *env, int segment, void *at, siz
     (void)env, (void)segment, (void)at, (void)bytes; /* the other side may still read it */
 }
 
-static void vc_env_segment_settle(struct rnl_env *env, int segment)
+static void vc_env_segment_mapped(struct rnl_env *env, int segment)
 {
-    rnl_membership_segment_settle(members(env), rnl_membership_segment_at(members(env), segment), env->rank);
+    rnl_membership_segment_mapped(members(env), rnl_membership_segment_at(members(env), segment), env->rank);
 }
 
 static void vc_env_segment_close(struct rnl_env *env, int segment)
@@ -340,7 +340,7 @@ static const struct rnl_env_ops vc_env_ops = {
     .segment_open = vc_env_segment_open,
     .segment_map = vc_env_segment_map,
     .segment_unmap = vc_env_segment_unmap,
-    .segment_settle = vc_env_segment_settle,
+    .segment_mapped = vc_env_segment_mapped,
     .segment_close = vc_env_segment_close,
     .event = vc_env_event,
     .close_report = vc_env_close_report,

@@ -10,6 +10,7 @@
 #define RNL_BASE_ENV_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -92,7 +93,7 @@ struct rnl_env_ops {
     void (*segment_unmap)(struct rnl_env *, int segment, void *at, size_t bytes);
     /* Says that everything wanted of the segment is mapped. What mapping needs (a descriptor) is given back, and the
      * agent forgets the segment once both sides have settled. It cannot be opened again. */
-    void (*segment_settle)(struct rnl_env *, int segment);
+    void (*segment_mapped)(struct rnl_env *, int segment);
     /* Ends the use of a segment. One that was not settled may be opened again. */
     void (*segment_close)(struct rnl_env *, int segment);
 
@@ -153,8 +154,9 @@ struct rnl_meet_ops {
     int (*served)(struct rnl_env *, const char *service);
     int (*unserve)(struct rnl_env *, const char *service);
     /* Begin an introduction and give it a rank. quiet: its failure is told by `met` and not by the event of a death. */
-    int (*reach)(struct rnl_env *, const char *service, int quiet, uint32_t *rank);
-    int (*introduce)(struct rnl_env *, int socket, int offers, const struct rnl_admit *who, int quiet, uint32_t *rank);
+    int (*reach)(struct rnl_env *, const char *service, bool quiet, uint32_t *rank);
+    int (*introduce)(struct rnl_env *, int socket, bool offers, const struct rnl_admit *who, bool quiet,
+                     uint32_t *rank);
     int (*insert)(struct rnl_env *, const char *address, uint32_t *rank);
     int (*address)(struct rnl_env *, const struct rnl_admit *who,
                    int (*f)(void *ctx, unsigned peer, const struct rnl_cred *), void *ctx, char *buf, size_t n);
@@ -164,7 +166,7 @@ struct rnl_meet_ops {
      * follows. */
     int (*request)(struct rnl_env *, uint32_t rank, struct rnl_cred *,
                    int (**f)(void *ctx, unsigned peer, const struct rnl_cred *), void **ctx);
-    void (*reply)(struct rnl_env *, uint32_t rank, int welcome);
+    void (*reply)(struct rnl_env *, uint32_t rank, bool welcome);
     int (*cred)(struct rnl_env *, uint32_t rank, struct rnl_cred *); /* 0 or RNL_ERR_RANK */
     int (*is)(struct rnl_env *, uint32_t rank, const char *address); /* as rnl_peer_is */
     /* Ends the connection, or the introduction, whatever its state. *incarnation is that of its last event. */

@@ -197,7 +197,7 @@ int rnl_ep_enter_slow(struct rnl_endpoint *ep)
     if (ep->fast.open == RNL_EP_FORKED)
         return rnl_fail(RNL_ERR_FORKED,
                         "this process was forked from the one that opened the endpoint; only the parent may use it");
-    if (ep->fast.open == RNL_EP_AWAY && !pthread_equal(ep->wait.owner, pthread_self())) {
+    if (ep->fast.open == RNL_EP_YIELDED && !pthread_equal(ep->wait.owner, pthread_self())) {
         ep->wait.many_threads = 1;
         return rnl_fail(
             RNL_ERR_CONTEXT,

@@ -109,7 +109,7 @@ enum rnl_open_state {
     RNL_EP_FORKED = 0,
     RNL_EP_OPEN,
     RNL_EP_IN_REPLY, /* a lane-1 handler runs: nothing may be sent */
-    RNL_EP_AWAY,     /* the thread that waits has given the processor away: no other may call */
+    RNL_EP_YIELDED,  /* the thread that waits has given the processor away: no other may call */
     RNL_EP_SHARED,
     RNL_EP_SERVED /* as SHARED, but by turns with a thread of the library (turn.h) */
 };

@@ -85,14 +85,14 @@ static void before_sleep(struct rnl_endpoint *ep)
         return;
     ep->wait.many_threads |= !pthread_equal(ep->wait.owner, pthread_self());
     ep->wait.owner = pthread_self();
-    ep->fast.open = RNL_EP_AWAY;
+    ep->fast.open = RNL_EP_YIELDED;
     ep->fast.ranks = 0;
     ep->fast.pending_work |= RNL_PENDING_OPEN;
 }
 
 static void after_sleep(struct rnl_endpoint *ep)
 {
-    if (ep->fast.open != RNL_EP_AWAY) /* it is shared, or this is a forked child */
+    if (ep->fast.open != RNL_EP_YIELDED) /* it is shared, or this is a forked child */
         return;
     ep->fast.open = RNL_EP_OPEN;
     rnl_ep_set_fast(ep);

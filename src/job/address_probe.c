@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ASK = 1, ANSWER, CHOSEN, AGREED, ALIVE, MEASURE, ECHO, AT_TAG = 32, AT_BITS = 48, BATCH = 16 };
+enum { REQUEST = 1, REPLY, CHOSEN, AGREED, ALIVE, MEASURE, ECHO, AT_TAG = 32, AT_BITS = 48, BATCH = 16 };
 enum { DATAGRAM_MOST = 2048, DATAGRAM_MOST_MEASURED = 9216 };
 enum { BITS_MOST = RNL_JOB_RANKS_MAX / 8 };
 #define MS ((uint64_t)1000 * 1000)
@@ -28,8 +28,8 @@ struct measured { /* both directions of the path to a peer */
     bool begun;
 };
 struct peer {
-    bool found;   /* ip is where it is */
-    bool settled; /* and it knows where we are */
+    bool found;  /* ip is where it is */
+    bool agreed; /* and it knows where we are */
     bool heard;
     bool news; /* its bits have not been asked for */
     uint64_t alive_ns, alive_count;
@@ -51,7 +51,7 @@ struct rnl_host_probe {
     struct peer peer[];
 };
 
-static bool is_ours_to_ask(const struct rnl_host_probe *p, uint32_t other)
+static bool is_ours_to_probe(const struct rnl_host_probe *p, uint32_t other)
 {
     return p->host < other;
 }
@@ -73,7 +73,7 @@ static struct rnl_probe_attempt *path_to(struct rnl_host_probe *p, const struct 
     return NULL;
 }
 
-static void hear_errors(struct rnl_host_probe *p)
+static void receive_errors(struct rnl_host_probe *p)
 {
     struct rnl_socket_error e;
     while (p->socket->ops->error(p->socket, &e) == 1) {
@@ -86,8 +86,8 @@ static void hear_errors(struct rnl_host_probe *p)
 }
 
 /* Returns why it was not sent; 0 = it was. */
-static uint32_t say_bits(struct rnl_host_probe *p, const struct rnl_socket_addr *to, uint32_t kind, uint32_t other,
-                         uint32_t which, uint64_t nonce, const unsigned char *bits, size_t n, uint32_t bytes)
+static uint32_t send_bits(struct rnl_host_probe *p, const struct rnl_socket_addr *to, uint32_t kind, uint32_t other,
+                          uint32_t which, uint64_t nonce, const unsigned char *bits, size_t n, uint32_t bytes)
 {
     unsigned char at[DATAGRAM_MOST_MEASURED], tag[16];
     memset(at, 0, bytes);
@@ -113,10 +113,10 @@ static uint32_t say_bits(struct rnl_host_probe *p, const struct rnl_socket_addr 
     return result.stop;
 }
 
-static void say(struct rnl_host_probe *p, const struct rnl_socket_addr *to, uint32_t kind, uint32_t other,
-                uint32_t which, uint64_t nonce, uint32_t bytes)
+static void send_bare(struct rnl_host_probe *p, const struct rnl_socket_addr *to, uint32_t kind, uint32_t other,
+                      uint32_t which, uint64_t nonce, uint32_t bytes)
 {
-    (void)say_bits(p, to, kind, other, which, nonce, NULL, 0, bytes);
+    (void)send_bits(p, to, kind, other, which, nonce, NULL, 0, bytes);
 }
 
 static struct rnl_socket_addr addr_of(const struct rnl_host_probe *p, uint32_t host, uint32_t way)
@@ -135,17 +135,17 @@ static void send_probe(struct rnl_host_probe *p, uint32_t other)
         const struct rnl_socket_addr to = addr_of(p, other, k);
         if (q->found && (q->path[k].works || !p->measures))
             continue;
-        say(p, &to, ASK, other, k, p->nonce, RNL_HOST_PROBE_SHORT_BYTES);
-        say(p, &to, ASK, other, k, p->nonce, RNL_HOST_PROBE_LONG_BYTES);
+        send_bare(p, &to, REQUEST, other, k, p->nonce, RNL_HOST_PROBE_SHORT_BYTES);
+        send_bare(p, &to, REQUEST, other, k, p->nonce, RNL_HOST_PROBE_LONG_BYTES);
     }
-    if (q->found && !q->settled) {
+    if (q->found && !q->agreed) {
         const struct rnl_socket_addr to = addr_of(p, other, q->chosen);
-        say(p, &to, CHOSEN, other, q->chosen, p->nonce, RNL_HOST_PROBE_SHORT_BYTES);
+        send_bare(p, &to, CHOSEN, other, q->chosen, p->nonce, RNL_HOST_PROBE_SHORT_BYTES);
     }
 }
 
-static void hear_answer(struct rnl_host_probe *p, uint32_t other, const unsigned char *at,
-                        const struct rnl_socket_in *in)
+static void receive_reply(struct rnl_host_probe *p, uint32_t other, const unsigned char *at,
+                          const struct rnl_socket_in *in)
 {
     struct peer *q = &p->peer[other];
     uint32_t k = rnl_get32(at + 16);
@@ -163,12 +163,12 @@ static void hear_answer(struct rnl_host_probe *p, uint32_t other, const unsigned
     q->found = true;
     q->chosen = k;
     memcpy(q->ip, asked.ip, sizeof q->ip);
-    say(p, &in->from, CHOSEN, other, k, p->nonce, RNL_HOST_PROBE_SHORT_BYTES);
+    send_bare(p, &in->from, CHOSEN, other, k, p->nonce, RNL_HOST_PROBE_SHORT_BYTES);
 }
 
 /* ---- further addresses ---- */
 
-/* An ASK came by one of the addresses that the other host has told. */
+/* A REQUEST came by one of the addresses that the other host has told. */
 static void came_by(struct rnl_host_probe *p, uint32_t other, const struct rnl_socket_in *in)
 {
     for (uint32_t k = 0; k < p->info[other].addresses && in->bytes == RNL_HOST_PROBE_LONG_BYTES; k++)
@@ -244,16 +244,16 @@ void rnl_host_probe_attest(struct rnl_host_probe *p, const unsigned char *bits, 
         if (h == p->host || !q->found)
             continue;
         for (uint32_t k = 0; next_ip(p, h, &k, to.ip);)
-            (void)say_bits(p, &to, ALIVE, h, q->alive_ns != 0 && now_ns - q->alive_ns < fresh_ns, p->alive_count, bits,
-                           bytes < BITS_MOST ? bytes : BITS_MOST,
-                           bytes > RNL_HOST_PROBE_SHORT_BYTES - AT_BITS ? RNL_HOST_PROBE_LONG_BYTES
-                                                                        : RNL_HOST_PROBE_SHORT_BYTES);
+            (void)send_bits(p, &to, ALIVE, h, q->alive_ns != 0 && now_ns - q->alive_ns < fresh_ns, p->alive_count, bits,
+                            bytes < BITS_MOST ? bytes : BITS_MOST,
+                            bytes > RNL_HOST_PROBE_SHORT_BYTES - AT_BITS ? RNL_HOST_PROBE_LONG_BYTES
+                                                                         : RNL_HOST_PROBE_SHORT_BYTES);
     }
 }
 
 /* The count tells what is older than what has come, so that nothing can be played back. */
-static void hear_alive(struct rnl_host_probe *p, struct peer *q, const unsigned char *at, uint64_t count,
-                       uint32_t bytes)
+static void receive_alive(struct rnl_host_probe *p, struct peer *q, const unsigned char *at, uint64_t count,
+                          uint32_t bytes)
 {
     if (count <= q->alive_count)
         return;
@@ -292,20 +292,20 @@ static enum rnl_path_sent send_measure(void *arg, uint32_t number, uint32_t byte
     const struct direction *d = arg;
     struct rnl_socket_addr to = {.port = d->p->info[d->other].probe_port};
     memcpy(to.ip, d->p->peer[d->other].ip, sizeof to.ip);
-    const uint32_t stop = say_bits(d->p, &to, MEASURE, d->other, number, d->p->nonce, NULL, 0, bytes);
+    const uint32_t stop = send_bits(d->p, &to, MEASURE, d->other, number, d->p->nonce, NULL, 0, bytes);
     return stop == RNL_SOCKET_TOO_LONG ? RNL_PATH_TOO_LONG : RNL_PATH_WENT;
 }
 
-static void hear_measure(struct rnl_host_probe *p, uint32_t other, const unsigned char *at,
-                         const struct rnl_socket_in *in)
+static void receive_measure(struct rnl_host_probe *p, uint32_t other, const unsigned char *at,
+                            const struct rnl_socket_in *in)
 {
     struct measured *m = p->peer[other].measured;
     rnl_path_receive(&m->from, rnl_get32(at + 16));
-    (void)say_bits(p, &in->from, ECHO, other, rnl_get32(at + 16), rnl_get64(at + 24),
-                   (const unsigned char *)&m->from.counts, sizeof m->from.counts, RNL_HOST_PROBE_SHORT_BYTES);
+    (void)send_bits(p, &in->from, ECHO, other, rnl_get32(at + 16), rnl_get64(at + 24),
+                    (const unsigned char *)&m->from.counts, sizeof m->from.counts, RNL_HOST_PROBE_SHORT_BYTES);
 }
 
-static void hear_echo(struct rnl_host_probe *p, uint32_t other, const unsigned char *at)
+static void receive_echo(struct rnl_host_probe *p, uint32_t other, const unsigned char *at)
 {
     struct measured *m = p->peer[other].measured;
     struct rnl_path_counts counts;
@@ -319,7 +319,7 @@ static void measure(struct rnl_host_probe *p)
     for (uint32_t h = 0; h < p->hosts && p->measures; h++) {
         struct measured *m = p->peer[h].measured;
         struct direction d = {.p = p, .other = h};
-        if (!p->peer[h].settled)
+        if (!p->peer[h].agreed)
             continue;
         if (!m->begun)
             rnl_path_begin(&m->to, p->hosts, RNL_HOST_PROBE_LONG_BYTES, p->now_ns);
@@ -333,7 +333,7 @@ static uint64_t measure_at(const struct rnl_host_probe *p)
 {
     uint64_t at = UINT64_MAX;
     for (uint32_t h = 0; h < p->hosts && p->measures; h++)
-        if (p->peer[h].settled) {
+        if (p->peer[h].agreed) {
             const struct measured *m = p->peer[h].measured;
             const uint64_t due = m->begun ? rnl_path_deadline_ns(&m->to) : 0;
             at = due < at ? due : at;
@@ -345,7 +345,7 @@ void rnl_host_probe_report(const struct rnl_host_probe *p, uint32_t other, struc
 {
     const struct peer *q = &p->peer[other];
     memset(out, 0, sizeof *out);
-    out->settled = q->settled;
+    out->agreed = q->agreed;
     memcpy(out->ip, q->ip, sizeof out->ip);
     if (q->measured && q->measured->begun)
         rnl_path_result(&q->measured->to, &out->result);
@@ -387,37 +387,37 @@ static void take_in(struct rnl_host_probe *p, unsigned char *at, const struct rn
     q->heard = true;
     if (kind == MEASURE || kind == ECHO) {
         if (p->measures && kind == MEASURE)
-            hear_measure(p, other, at, in);
+            receive_measure(p, other, at, in);
         else if (p->measures)
-            hear_echo(p, other, at);
+            receive_echo(p, other, at);
         return;
     }
     if (!is_length(in->bytes))
         return;
     if (kind == ALIVE) {
-        hear_alive(p, q, at, nonce, in->bytes);
+        receive_alive(p, q, at, nonce, in->bytes);
         return;
     }
-    if (!is_ours_to_ask(p, other)) {
-        if (kind == ASK) {
+    if (!is_ours_to_probe(p, other)) {
+        if (kind == REQUEST) {
             came_by(p, other, in);
-            say(p, &in->from, ANSWER, other, rnl_get32(at + 16), nonce, in->bytes);
+            send_bare(p, &in->from, REPLY, other, rnl_get32(at + 16), nonce, in->bytes);
         }
         /* What is replayed proves who wrote it, not where it came from: only what the host has listed is believed. */
         if (kind != CHOSEN || (!is_listed(p, other, &in->from) && !RNL_BUG(chosen_from_anywhere)) ||
-            (q->settled && memcmp(q->ip, in->from.ip, sizeof q->ip) != 0))
+            (q->agreed && memcmp(q->ip, in->from.ip, sizeof q->ip) != 0))
             return;
         memcpy(q->ip, in->from.ip, sizeof q->ip);
-        q->found = q->settled = true;
-        say(p, &in->from, AGREED, other, rnl_get32(at + 16), nonce, RNL_HOST_PROBE_SHORT_BYTES);
+        q->found = q->agreed = true;
+        send_bare(p, &in->from, AGREED, other, rnl_get32(at + 16), nonce, RNL_HOST_PROBE_SHORT_BYTES);
         return;
     }
     if (nonce != p->nonce) /* an answer from another time */
         return;
-    if (kind == ANSWER)
-        hear_answer(p, other, at, in);
+    if (kind == REPLY)
+        receive_reply(p, other, at, in);
     else if (kind == AGREED && q->found && is_chosen(p, other, &in->from))
-        q->settled = true;
+        q->agreed = true;
 }
 
 static void hear(struct rnl_host_probe *p)
@@ -431,13 +431,13 @@ static void hear(struct rnl_host_probe *p)
             if (in[i].segment == 0 || in[i].segment >= in[i].bytes) /* the socket was opened without merging */
                 take_in(p, p->in + i * p->in_bytes, &in[i]);
     }
-    hear_errors(p);
+    receive_errors(p);
 }
 
 static bool is_open(const struct rnl_host_probe *p)
 {
     for (uint32_t h = 0; h < p->hosts; h++)
-        if (h != p->host && !p->peer[h].settled)
+        if (h != p->host && !p->peer[h].agreed)
             return true;
     return false;
 }
@@ -450,14 +450,14 @@ void rnl_host_probe_step(struct rnl_host_probe *p, uint64_t now_ns)
         p->gave_up = true;
     if (now_ns >= p->again_at && !p->gave_up && !rnl_host_probe_done(p)) {
         for (uint32_t h = p->host + 1; h < p->hosts; h++)
-            if (!p->peer[h].settled || p->measures)
+            if (!p->peer[h].agreed || p->measures)
                 send_probe(p, h);
         p->again_at = now_ns + p->gap;
         p->gap = 2 * p->gap < most_ns ? 2 * p->gap : most_ns;
     }
     measure(p);
     (void)p->socket->ops->arm(p->socket);
-    hear_errors(p); /* arming may have found some */
+    receive_errors(p); /* arming may have found some */
 }
 
 uint64_t rnl_host_probe_deadline_ns(const struct rnl_host_probe *p)
@@ -485,7 +485,7 @@ static void fill_attempts(const struct rnl_host_probe *p, uint32_t other, struct
     const struct peer *q = &p->peer[other];
     *out = (struct rnl_probe_failure){.other = other,
                                       .heard = q->heard,
-                                      .asked = (uint32_t)is_ours_to_ask(p, other),
+                                      .asked = (uint32_t)is_ours_to_probe(p, other),
                                       .addresses = p->info[other].addresses};
     for (uint32_t k = 0; k < out->addresses; k++)
         out->address[k] = q->path[k];
@@ -493,7 +493,7 @@ static void fill_attempts(const struct rnl_host_probe *p, uint32_t other, struct
 
 bool rnl_host_probe_failed(const struct rnl_host_probe *p, uint32_t other, struct rnl_probe_failure *out)
 {
-    if (other == p->host || p->peer[other].settled)
+    if (other == p->host || p->peer[other].agreed)
         return false;
     fill_attempts(p, other, out);
     return true;

@@ -5,14 +5,14 @@
  * host probes, and nobody attests. Of each pair, the host with the lower number sends requests to all addresses of the
  * other at once; those that do not work do not reply.
  *
- *   ASK      a short and a long datagram to each address
- *   ANSWER   the reply to the source of an ASK, of the same length
- *   CHOSEN   to the first address whose long ANSWER came from the address asked, so both directions work. It is
+ *   REQUEST  a short and a long datagram to each address
+ *   REPLY    the reply to the source of a REQUEST, of the same length
+ *   CHOSEN   to the first address whose long REPLY came from the address asked, so both directions work. It is
  *            accepted only from an address that its host has listed, since this host's datagrams will go there
  *   AGREED   the other host will use the source of CHOSEN. It is accepted only from the address that was chosen
  *   ALIVE    every 7 s: a bit for each rank of the sender's host that lives and is not stopped. `which` is 1 if the
  *            last ALIVE from the receiver is recent, so that both directions work; `nonce` counts them
- *   MEASURE  `runnel doctor` only, between addresses that are settled: a datagram of a measurement (path_measure.h),
+ *   MEASURE  `runnel doctor` only, between addresses that are agreed: a datagram of a measurement (path_measure.h),
  *            whose number is `which`; of any length
  *   ECHO     the short reply to MEASURE: the same `which` and `nonce`, and in `bits` what of the train came so far
  *
@@ -76,7 +76,7 @@ struct rnl_probe_failure { /* how the probe of a host failed */
 };
 
 struct rnl_path_report { /* what a host has seen of the path to another one */
-    uint32_t settled;    /* 1 = both know an address of the other that works */
+    uint32_t agreed;     /* 1 = both know an address of the other that works */
     uint8_t ip[16];      /* the address of the other that was chosen */
     struct rnl_path_result result;
     struct rnl_probe_failure attempts; /* of all its addresses, also if the path works */
@@ -92,7 +92,7 @@ int rnl_host_probe_adopt(int fd, struct rnl_socket **out);
 int rnl_host_probe_new(uint32_t host, uint32_t hosts, const struct rnl_host_info *info,
                        const unsigned char key[RNL_JOB_SECRET], uint64_t nonce, struct rnl_socket *socket,
                        uint64_t now_ns, struct rnl_host_probe **out);
-/* Has a new probe measure the paths to all hosts, too, in the direction away from this one, once they are settled. It
+/* Has a new probe measure the paths to all hosts, too, in the direction away from this one, once they are agreed. It
  * gives up hosts that do not answer after `give_up_ns`, and asks addresses that do not work until then. 0,
  * RNL_ERR_NO_MEMORY. */
 int rnl_host_probe_measure(struct rnl_host_probe *, uint64_t give_up_ns);

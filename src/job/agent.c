@@ -142,15 +142,15 @@ static void unjoin(struct rnl_agent *a, uint32_t rank)
     rnl_agent_drop_replies(r);
     r->interest = 0;
     r->joined = 0;
-    r->asked = false;
+    r->has_sent = false;
     rnl_membership_unjoin(a->members, rank);
 }
 
 /* Handles a message of a rank. Returns 1 if the rank left or broke the protocol, else 0. */
 static int heard(struct rnl_agent *a, uint32_t rank, const struct rnl_msg *msg)
 {
-    bool asked = a->rank[rank].asked;
-    a->rank[rank].asked = true;
+    bool had_sent = a->rank[rank].has_sent;
+    a->rank[rank].has_sent = true;
     a->rank[rank].stopped_ns = 0; /* it sent, so it is not stopped */
     switch (msg->kind) {
     case RNL_MSG_SEGMENT:
@@ -162,7 +162,7 @@ static int heard(struct rnl_agent *a, uint32_t rank, const struct rnl_msg *msg)
     case RNL_MSG_REPORT:
         return rnl_membership_report(a->members, rank, msg->u.report.wave, msg->u.report.activity) < 0;
     case RNL_MSG_LEAVE:
-        if (!asked) {
+        if (!had_sent) {
             unjoin(a, rank);
             return 0;
         }
@@ -172,7 +172,7 @@ static int heard(struct rnl_agent *a, uint32_t rank, const struct rnl_msg *msg)
     return 1;
 }
 
-static void hear_sock(struct rnl_agent *a, uint32_t rank)
+static void receive_sock(struct rnl_agent *a, uint32_t rank)
 {
     struct agent_rank *r = &a->rank[rank];
     unsigned char bytes[RNL_MSG_BYTES_MAX];
@@ -193,7 +193,7 @@ static void hear_sock(struct rnl_agent *a, uint32_t rank)
     }
 }
 
-static void hear_bootstrap(struct rnl_agent *a, uint32_t rank)
+static void receive_bootstrap(struct rnl_agent *a, uint32_t rank)
 {
     struct agent_rank *r = &a->rank[rank];
     unsigned char bytes[RNL_MSG_BYTES_MAX];
@@ -223,7 +223,7 @@ static void hear_bootstrap(struct rnl_agent *a, uint32_t rank)
         return; /* a good HELLO: this process may be out of descriptors, and the rank sees its socket closed */
     }
     if (is_joined(a, rank))
-        hear_sock(a, rank); /* its LEAVE may wait there, sent before this HELLO */
+        receive_sock(a, rank); /* its LEAVE may wait there, sent before this HELLO */
     enum rnl_rank_state state = rnl_membership_state(a->members, rank);
     if (verdict == RNL_MSG_OTHER_VERSION)
         reject(p.fds[0], RNL_REJECTED_VERSION);
@@ -286,13 +286,13 @@ void rnl_agent_step(struct rnl_agent *a, uint64_t now_ns)
         struct agent_rank *r = &a->rank[rank];
         switch ((enum rnl_agent_source)(events[i].data.u64 >> 32)) {
         case RNL_AGENT_BOOTSTRAP:
-            hear_bootstrap(a, rank);
+            receive_bootstrap(a, rank);
             break;
         case RNL_AGENT_SOCK:
             if (events[i].events & EPOLLOUT)
                 rnl_agent_flush(a, rank);
             if (events[i].events & EPOLLIN)
-                hear_sock(a, rank);
+                receive_sock(a, rank);
             else if ((events[i].events & (EPOLLHUP | EPOLLERR)) && is_joined(a, rank) && !r->hung_up)
                 hung_up(a, rank); /* found although the rank is not read from while replies are queued */
             break;
@@ -321,7 +321,7 @@ int rnl_agent_fd(const struct rnl_agent *a)
 int rnl_agent_word(struct rnl_agent *a, const struct rnl_word *w, uint64_t now_ns)
 {
     a->now_ns = now_ns;
-    return rnl_membership_hear(a->members, w);
+    return rnl_membership_receive(a->members, w);
 }
 
 void rnl_agent_lost(struct rnl_agent *a, uint32_t rank, uint64_t now_ns)

@@ -32,9 +32,9 @@ struct rnl_agent_options {
     const int *sockets; /* one UDP socket for each rank of this host; owned by the agent if rnl_agent_new succeeds */
     const int *rings;   /* or NULL: an AF_XDP socket for each of them, -1 = none, owned by the agent likewise, ... */
     int rings_memory; /* ... and the memory of their queue, which the caller keeps open as long as there is an agent */
-    /* -- with several hosts: `tell` sends a message to the other agents. It runs within calls of the agent and must not
-     * call it. NULL: all ranks are on this host -- */
-    void (*tell)(void *arg, const struct rnl_word *);
+    /* -- with several hosts: `publish` sends a message to the other agents. It runs within calls of the agent and must
+     * not call it. NULL: all ranks are on this host -- */
+    void (*publish)(void *arg, const struct rnl_word *);
     void *arg;
     uint32_t first, count; /* the ranks of this host; count 0: this is the leader, whose host runs no rank */
 };

@@ -19,7 +19,7 @@ struct agent_rank {
     int sock;       /* the agent's end of the socket that the rank made when it joined */
     int watch;      /* pidfd of the process that joined, if that is not the one that was started */
     int net, rings; /* its UDP and AF_XDP sockets, kept because a rank whose open failed may join again */
-    bool away;      /* on another host */
+    bool is_remote; /* on another host */
     pid_t started, joined;
     uint64_t hung_up_ns, refused_ns; /* when its socket was found closed; since when sending fails, 0 = it does not */
     uint64_t stopped_ns;             /* since when its process has been found stopped; 0 = it was not the last time */
@@ -27,7 +27,7 @@ struct agent_rank {
     uint32_t interest; /* the EPOLL* events watched on sock */
     bool hung_up;      /* its socket is closed, and the exit of its process should follow */
     uint8_t rounds;    /* how often the wait for that exit was prolonged */
-    bool asked;        /* it has sent something since it joined */
+    bool has_sent;     /* it has sent something since it joined */
     bool broken;       /* the next step declares it broken */
     int32_t sys_errno; /* the system error for which it is declared broken; 0 = it broke the protocol */
     bool retry;        /* sending to it failed and is to be tried again at the deadline */
@@ -45,8 +45,8 @@ struct rnl_agent {
     struct rnl_status_page *status;
     struct rnl_bell *bells;
     struct rnl_waitfd wait; /* raises the descriptors of ranks */
-    void (*tell)(void *arg, const struct rnl_word *);
-    void *tell_arg;
+    void (*publish)(void *arg, const struct rnl_word *);
+    void *publish_arg;
     unsigned char *key; /* rnl_secret_new */
     char host[RNL_JOB_HOST_BYTES];
     struct agent_rank rank[];

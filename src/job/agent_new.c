@@ -94,21 +94,21 @@ static void release_segment(void *agent, const struct rnl_segment *s)
 static void spread(void *agent, const struct rnl_word *word)
 {
     const struct rnl_agent *a = agent;
-    a->tell(a->tell_arg, word);
+    a->publish(a->publish_arg, word);
 }
 
 static int make_members(struct rnl_agent *a, const struct rnl_agent_options *opt)
 {
     bool is_here[RNL_JOB_RANKS_MAX];
     for (uint32_t i = 0; i < a->size; i++)
-        is_here[i] = !a->rank[i].away;
+        is_here[i] = !a->rank[i].is_remote;
     const struct rnl_membership_options members = {.size = a->size,
                                                    .is_here = is_here,
-                                                   .leads = !opt->tell || opt->count == 0,
+                                                   .leads = !opt->publish || opt->count == 0,
                                                    .arg = a,
                                                    .notify = rnl_agent_flush,
                                                    .changed = rnl_agent_changed,
-                                                   .tell = opt->tell ? spread : NULL,
+                                                   .publish = opt->publish ? spread : NULL,
                                                    .make = make_segment,
                                                    .release = release_segment};
     return rnl_membership_new(&members, &a->members);
@@ -125,14 +125,14 @@ int rnl_agent_new(const struct rnl_agent_options *opt, struct rnl_agent **out)
     a->rings_memory = opt->rings_memory;
     a->wait = RNL_WAITFD_NONE;
     a->deadline_ns = UINT64_MAX;
-    a->tell = opt->tell;
-    a->tell_arg = opt->arg;
+    a->publish = opt->publish;
+    a->publish_arg = opt->arg;
     a->status_fd = a->bells_fd = -1;
     memcpy(a->host, opt->host, sizeof a->host);
     for (uint32_t i = 0; i < a->size; i++) {
         struct agent_rank *r = &a->rank[i];
         r->bootstrap = r->sock = r->watch = r->net = r->rings = -1;
-        r->away = opt->tell && i - opt->first >= opt->count;
+        r->is_remote = opt->publish && i - opt->first >= opt->count;
     }
     a->epoll = epoll_create1(EPOLL_CLOEXEC);
     a->key = rnl_secret_new(RNL_JOB_KEY_BYTES);
@@ -151,7 +151,7 @@ int rnl_agent_new(const struct rnl_agent_options *opt, struct rnl_agent **out)
     }
     memcpy(a->key, opt->key, RNL_JOB_KEY_BYTES);
     for (uint32_t i = 0, next = 0; opt->places && i < a->size; i++)
-        if (!a->rank[i].away) {
+        if (!a->rank[i].is_remote) {
             a->rank[i].rings = opt->rings ? opt->rings[next] : -1;
             a->rank[i].net = opt->sockets[next++];
         }

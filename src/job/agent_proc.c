@@ -61,7 +61,7 @@ static pid_t pid_of(const struct agent_rank *r)
 static bool lives(const struct rnl_agent *a, uint32_t rank)
 {
     enum rnl_rank_state state = rnl_membership_state(a->members, rank);
-    return !a->rank[rank].away && (state == RNL_RANK_JOINED || state == RNL_RANK_STARTING);
+    return !a->rank[rank].is_remote && (state == RNL_RANK_JOINED || state == RNL_RANK_STARTING);
 }
 
 bool rnl_agent_runs(struct rnl_agent *a, uint32_t rank, uint64_t now_ns)

@@ -196,7 +196,7 @@ int rnl_agent_had_segment(struct rnl_agent *a, uint32_t rank, uint32_t other)
     struct rnl_segment *s;
     if (rnl_membership_segment(a->members, rank, other, 0, &s) != RNL_SEGMENT_FOUND)
         return rnl_fail(RNL_ERR_JOB, "rank %u claims a segment with rank %u that it was not given", rank, other);
-    rnl_membership_segment_settle(a->members, s, rank);
+    rnl_membership_segment_mapped(a->members, s, rank);
     rnl_membership_segment_close(a->members, s, rank);
     return 0;
 }

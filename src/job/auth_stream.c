@@ -101,7 +101,7 @@ static bool check(struct rnl_auth_stream *s, const unsigned char other[NONCE], c
 
 static bool shake(struct rnl_auth_stream *s, bool *answered)
 {
-    const uint64_t until_ns = rnl_host_now_ns(NULL) + RNL_AUTH_STREAM_PATIENCE_MS * UINT64_C(1000000);
+    const uint64_t until_ns = rnl_host_now_ns(NULL) + RNL_AUTH_STREAM_LIMIT_MS * UINT64_C(1000000);
     unsigned char other[NONCE + PROVEN];
     if (s->server)
         return send_part(s->fd, s->nonce, NONCE) && receive(s->fd, other, sizeof other, until_ns, answered) &&

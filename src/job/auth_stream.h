@@ -13,12 +13,12 @@
 
 #include <stdbool.h>
 
-enum { RNL_AUTH_STREAM_PATIENCE_MS = 10000 /* for the other end's half of the handshake */ };
+enum { RNL_AUTH_STREAM_LIMIT_MS = 10000 /* for the other end's half of the handshake */ };
 
 struct rnl_auth_stream;
 
 /* Shakes hands over fd, a connected stream socket, which the stream owns from now on, also on failure. Blocks for
- * RNL_AUTH_STREAM_PATIENCE_MS at most. NULL: the other end did not prove that it has the key; *answered = it said
+ * RNL_AUTH_STREAM_LIMIT_MS at most. NULL: the other end did not prove that it has the key; *answered = it said
  * something, so waiting longer is in vain. The stream lies in pages that no core dump contains. */
 struct rnl_auth_stream *rnl_auth_stream_open(int fd, bool server, const unsigned char key[32], bool *answered);
 void rnl_auth_stream_free(struct rnl_auth_stream *); /* fine on NULL */

@@ -43,6 +43,6 @@ int rnl_client_receive(struct client *c, struct rnl_msg *msg, int *fd, uint64_t 
 int rnl_client_take(struct client *c, const struct rnl_msg *msg, int fd, struct rnl_event *event);
 
 int rnl_client_segment_open(struct rnl_env *env, uint32_t rank, size_t bytes, uint64_t wait_ns, int *segment);
-void rnl_client_segment_settle(struct rnl_env *env, int segment);
+void rnl_client_segment_mapped(struct rnl_env *env, int segment);
 
 #endif

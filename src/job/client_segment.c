@@ -117,7 +117,7 @@ int rnl_client_take(struct client *c, const struct rnl_msg *msg, int fd, struct 
         *event = msg->u.event;
         return 1;
     }
-    if (msg->kind != RNL_MSG_REPLY || c->base.segment[reply->rank].state != RNL_SEGMENT_ASKED) {
+    if (msg->kind != RNL_MSG_REPLY || c->base.segment[reply->rank].state != RNL_SEGMENT_REQUESTED) {
         if (fd >= 0)
             close(fd);
         return garbled(c);
@@ -145,9 +145,9 @@ static int request(struct client *c, uint32_t rank, size_t bytes, uint64_t wait_
         status = rnl_client_send(c, &question, end == UINT64_MAX);
         if (status < 0)
             return status;
-        s->state = RNL_SEGMENT_ASKED;
+        s->state = RNL_SEGMENT_REQUESTED;
     }
-    while (s->state == RNL_SEGMENT_ASKED) {
+    while (s->state == RNL_SEGMENT_REQUESTED) {
         struct rnl_msg msg;
         struct rnl_event event;
         int fd;
@@ -161,7 +161,7 @@ static int request(struct client *c, uint32_t rank, size_t bytes, uint64_t wait_
                                 : rnl_fail(status, "the launcher of this job has not replied yet: try again later");
         if (status == 0)
             status = rnl_client_take(c, &msg, fd, &event);
-        if (status == 1 && s->state == RNL_SEGMENT_ASKED) /* the caller takes in its own reply */
+        if (status == 1 && s->state == RNL_SEGMENT_REQUESTED) /* the caller takes in its own reply */
             status = keep_event(c, &event);
         if (status < 0)
             return status;
@@ -223,11 +223,11 @@ int rnl_client_segment_open(struct rnl_env *env, uint32_t rank, size_t bytes, ui
     return 0;
 }
 
-void rnl_client_segment_settle(struct rnl_env *env, int segment)
+void rnl_client_segment_mapped(struct rnl_env *env, int segment)
 {
     struct client *c = rnl_client_of(env);
     const struct rnl_msg msg = {.kind = RNL_MSG_HAVE, .u.peer = {.rank = (uint32_t)segment}};
-    rnl_rank_segment_settle(env, segment);
+    rnl_rank_segment_mapped(env, segment);
     if (msg.u.peer.rank != env->rank && !c->gone)
         (void)!rnl_client_send(c, &msg, 0); /* if lost, the agent keeps a descriptor until one rank is gone */
 }

@@ -137,11 +137,11 @@ static void hub_segment_unmap(struct rnl_env *env, int segment, void *at, size_t
     (void)env, (void)segment, (void)at, (void)bytes; /* the other side may still read it */
 }
 
-static void hub_segment_settle(struct rnl_env *env, int segment)
+static void hub_segment_mapped(struct rnl_env *env, int segment)
 {
     struct rnl_hub *hub = hub_of(env);
     pthread_mutex_lock(&hub->lock);
-    rnl_membership_segment_settle(hub->members, rnl_membership_segment_at(hub->members, segment), env->rank);
+    rnl_membership_segment_mapped(hub->members, rnl_membership_segment_at(hub->members, segment), env->rank);
     pthread_mutex_unlock(&hub->lock);
 }
 
@@ -187,7 +187,7 @@ static const struct rnl_env_ops hub_ops = {
     .segment_open = hub_segment_open,
     .segment_map = hub_segment_map,
     .segment_unmap = hub_segment_unmap,
-    .segment_settle = hub_segment_settle,
+    .segment_mapped = hub_segment_mapped,
     .segment_close = hub_segment_close,
     .event = hub_event,
     .close_report = hub_close_report,

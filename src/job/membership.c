@@ -15,10 +15,10 @@
  * close: these events cannot be lost for want of memory. */
 enum { EVENTS_FIRST = 64 };
 
-static void tell(struct rnl_membership *m, const struct rnl_word *word)
+static void publish(struct rnl_membership *m, const struct rnl_word *word)
 {
-    if (m->opt.tell)
-        m->opt.tell(m->opt.arg, word);
+    if (m->opt.publish)
+        m->opt.publish(m->opt.arg, word);
 }
 
 /* ---- events ---- */
@@ -157,7 +157,7 @@ static void look_at_wave(struct rnl_membership *m)
     }
     m->inconclusive = false;
     const struct rnl_word word = {.kind = quiet ? RNL_WORD_DONE : RNL_WORD_REQUEST, .wave = m->wave + !quiet};
-    tell(m, &word);
+    publish(m, &word);
     announce(m, word.kind, word.wave);
 }
 
@@ -174,7 +174,7 @@ int rnl_membership_report(struct rnl_membership *m, uint32_t rank, uint64_t wave
     r->activity = activity;
     const struct rnl_word word = {.kind = RNL_WORD_REPORT, .rank = rank, .wave = wave, .activity = activity};
     if (!m->opt.leads)
-        tell(m, &word);
+        publish(m, &word);
     look_at_wave(m);
     return 0;
 }
@@ -223,7 +223,7 @@ int rnl_membership_join(struct rnl_membership *m, uint32_t rank, uint64_t incarn
     set_state(m, rank, RNL_RANK_JOINED);
     const struct rnl_word word = {.kind = RNL_WORD_JOINED, .rank = rank};
     if (!m->opt.leads)
-        tell(m, &word);
+        publish(m, &word);
     return 0;
 }
 
@@ -240,7 +240,7 @@ void rnl_membership_unjoin(struct rnl_membership *m, uint32_t rank)
             queue_death(m, rank, i);
     const struct rnl_word word = {.kind = RNL_WORD_UNJOINED, .rank = rank};
     if (!m->opt.leads)
-        tell(m, &word);
+        publish(m, &word);
 }
 
 int rnl_membership_rejoin(struct rnl_membership *m, uint32_t rank, uint64_t incarnation)
@@ -249,10 +249,10 @@ int rnl_membership_rejoin(struct rnl_membership *m, uint32_t rank, uint64_t inca
     uint32_t size = m->opt.size;
     if (r->state == RNL_RANK_STARTING)
         return rnl_membership_join(m, rank, incarnation);
-    if (r->state != RNL_RANK_DEAD || m->done || m->opt.tell)
+    if (r->state != RNL_RANK_DEAD || m->done || m->opt.publish)
         return rnl_fail(RNL_ERR_JOB, "rank %u cannot come back: %s", rank,
                         r->state == RNL_RANK_JOINED ? "its process lives"
-                        : m->opt.tell               ? "a job of several hosts takes nobody back"
+                        : m->opt.publish            ? "a job of several hosts takes nobody back"
                                                     : "the job has closed");
     if (!m->seen)
         m->seen = calloc((size_t)size * size, sizeof *m->seen);
@@ -270,8 +270,8 @@ int rnl_membership_rejoin(struct rnl_membership *m, uint32_t rank, uint64_t inca
         .kind = RNL_EVENT_RETURN, .rank = rank, .incarnation = incarnation, .wave = r->returns}; /* _took reads wave */
     const struct rnl_event ask = {.kind = RNL_EVENT_CLOSE_REQUEST, .wave = m->wave};
     for (uint32_t i = 0; i < size; i++) {
-        rnl_member_set_bit(m->settled, rnl_member_pair(m, rank, i), false);
-        rnl_member_set_bit(m->settled, rnl_member_pair(m, i, rank), false);
+        rnl_member_set_bit(m->mapped, rnl_member_pair(m, rank, i), false);
+        rnl_member_set_bit(m->mapped, rnl_member_pair(m, i, rank), false);
         rnl_member_set_bit(m->disconnected, rnl_member_pair(m, rank, i), false);
         rnl_member_set_bit(m->disconnected, rnl_member_pair(m, i, rank), false);
         m->seen[rnl_member_pair(m, rank, i)] = m->member[i].returns;
@@ -304,7 +304,7 @@ void rnl_membership_gone(struct rnl_membership *m, uint32_t rank, int why, int d
         return;
     const struct rnl_word word = {
         .kind = m->opt.leads ? RNL_WORD_DEATH : RNL_WORD_GONE, .rank = rank, .why = why, .detail = detail};
-    tell(m, &word);
+    publish(m, &word);
     look_at_wave(m);
 }
 
@@ -317,7 +317,7 @@ static void disconnected(struct rnl_membership *m, const struct rnl_word *w)
     if (m->member[w->other].is_here)
         queue(m, w->other, &event);
     else
-        tell(m, w);
+        publish(m, w);
 }
 
 int rnl_membership_disconnect(struct rnl_membership *m, uint32_t rank, uint32_t other)
@@ -333,7 +333,7 @@ int rnl_membership_disconnect(struct rnl_membership *m, uint32_t rank, uint32_t 
 }
 
 /* Whether it is one of the messages that the leader sends. */
-static bool hear_leader(struct rnl_membership *m, const struct rnl_word *w)
+static bool receive_leader(struct rnl_membership *m, const struct rnl_word *w)
 {
     switch (w->kind) {
     case RNL_WORD_DEATH: /* of a rank that is here, this membership finds the death itself */
@@ -353,7 +353,7 @@ static bool hear_leader(struct rnl_membership *m, const struct rnl_word *w)
 }
 
 /* Whether it is one of the messages that are sent to the leader. */
-static bool hear_follower(struct rnl_membership *m, const struct rnl_word *w)
+static bool receive_follower(struct rnl_membership *m, const struct rnl_word *w)
 {
     enum rnl_rank_state state = m->member[w->rank].state;
     switch (w->kind) {
@@ -374,10 +374,10 @@ static bool hear_follower(struct rnl_membership *m, const struct rnl_word *w)
     return false;
 }
 
-int rnl_membership_hear(struct rnl_membership *m, const struct rnl_word *w)
+int rnl_membership_receive(struct rnl_membership *m, const struct rnl_word *w)
 {
     bool good = w->rank < m->opt.size && w->other < m->opt.size && w->why >= 0 && w->why <= RNL_DEATH_HOST;
-    if (good && (m->opt.leads ? hear_follower(m, w) : hear_leader(m, w)))
+    if (good && (m->opt.leads ? receive_follower(m, w) : receive_leader(m, w)))
         return 0;
     return rnl_fail(RNL_ERR_JOB,
                     "another host's agent sent message %u about rank %u, which it may not send: run one release of "
@@ -418,10 +418,10 @@ int rnl_membership_new(const struct rnl_membership_options *opt, struct rnl_memb
     if (m) {
         m->opt = *opt;
         m->starting = opt->size;
-        m->settled = calloc(bits, 1);
+        m->mapped = calloc(bits, 1);
         m->disconnected = calloc(bits, 1);
     }
-    if (!m || !m->settled || !m->disconnected) {
+    if (!m || !m->mapped || !m->disconnected) {
         rnl_membership_free(m);
         return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for a job of %u rank%s", opt->size, RNL_S(opt->size));
     }
@@ -442,7 +442,7 @@ void rnl_membership_free(struct rnl_membership *m)
     for (uint32_t i = 0; i < m->opt.size; i++)
         free(m->member[i].events);
     free(m->at);
-    free(m->settled);
+    free(m->mapped);
     free(m->disconnected);
     free(m->seen);
     free(m);

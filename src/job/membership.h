@@ -96,7 +96,7 @@ struct rnl_membership_options {
     void *arg;
     void (*notify)(void *arg, uint32_t rank);               /* an event is queued for this rank, which is here */
     void (*changed)(void *arg, uint32_t rank);              /* its state changed; no event about it is queued yet */
-    void (*tell)(void *arg, const struct rnl_word *);       /* sends to the leader, or from it to all others */
+    void (*publish)(void *arg, const struct rnl_word *);    /* sends to the leader, or from it to all others */
     int (*make)(void *arg, struct rnl_segment *);           /* sets base or fd; 0, or what rnl_fail returned */
     void (*release)(void *arg, const struct rnl_segment *); /* frees base or fd, which nobody needs any more */
 };
@@ -126,7 +126,7 @@ int rnl_membership_disconnect(struct rnl_membership *, uint32_t rank, uint32_t o
  * RNL_ERR_JOB: the rank is not in the job, or that wave was not asked for. */
 int rnl_membership_report(struct rnl_membership *, uint32_t rank, uint64_t wave, uint64_t activity);
 /* Takes in a message of another membership. RNL_ERR_JOB: a membership in that role does not send it. */
-int rnl_membership_hear(struct rnl_membership *, const struct rnl_word *);
+int rnl_membership_receive(struct rnl_membership *, const struct rnl_word *);
 
 enum rnl_rank_state rnl_membership_state(const struct rnl_membership *, uint32_t rank);
 void rnl_membership_death(const struct rnl_membership *, uint32_t rank, int32_t *why, int32_t *detail); /* once gone */
@@ -170,7 +170,7 @@ int rnl_membership_segment_open(struct rnl_membership *, uint32_t rank, uint32_t
 int rnl_membership_segment_map(struct rnl_membership *, int index, size_t offset, size_t bytes, void **at);
 struct rnl_segment *rnl_membership_segment_at(struct rnl_membership *, int index); /* NULL: released */
 /* Rank has mapped the segment and will not ask for it again. */
-void rnl_membership_segment_settle(struct rnl_membership *, struct rnl_segment *, uint32_t rank);
+void rnl_membership_segment_mapped(struct rnl_membership *, struct rnl_segment *, uint32_t rank);
 /* Rank gives its side up. No effect on NULL, or on a side that is DONE. */
 void rnl_membership_segment_close(struct rnl_membership *, struct rnl_segment *, uint32_t rank);
 

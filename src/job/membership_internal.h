@@ -43,7 +43,7 @@ struct rnl_membership {
     struct rnl_segment_record *records;
     struct rnl_segment **at; /* by index */
     int indices, indices_room;
-    unsigned char *settled;      /* bit rank * size + other: rank has mapped its segment with other */
+    unsigned char *mapped;       /* bit rank * size + other: rank has mapped its segment with other */
     unsigned char *disconnected; /* bit rank * size + other: rank has disconnected from other */
     uint32_t *seen; /* [self * size + rank]: the value of rank's `returns` that self knows; NULL = no rank rejoined */
     struct rnl_member member[];

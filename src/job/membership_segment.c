@@ -58,7 +58,7 @@ enum rnl_segment_verdict rnl_membership_segment(struct rnl_membership *m, uint32
     struct rnl_segment_record key, *r;
     memset(&key, 0, sizeof key);
     set_key(m, rank, other, &key);
-    if (rnl_member_bit(m->settled, rnl_member_pair(m, rank, other)))
+    if (rnl_member_bit(m->mapped, rnl_member_pair(m, rank, other)))
         return RNL_SEGMENT_TWICE;
     HASH_FIND(hh, m->records, &key.key, sizeof key.key, r);
     if (r && r->side[side_of(&r->segment, rank)] != WANTED)
@@ -158,14 +158,14 @@ struct rnl_segment *rnl_membership_segment_at(struct rnl_membership *m, int inde
     return m->at[index];
 }
 
-void rnl_membership_segment_settle(struct rnl_membership *m, struct rnl_segment *s, uint32_t rank)
+void rnl_membership_segment_mapped(struct rnl_membership *m, struct rnl_segment *s, uint32_t rank)
 {
     struct rnl_segment_record *r = (struct rnl_segment_record *)(void *)s;
     bool side = side_of(s, rank);
     uint32_t other = s->rank[!side];
     r->side[side] = HAD;
     if (r->key.returns[0] == m->member[s->rank[0]].returns && r->key.returns[1] == m->member[s->rank[1]].returns)
-        rnl_member_set_bit(m->settled, rnl_member_pair(m, rank, other), true);
+        rnl_member_set_bit(m->mapped, rnl_member_pair(m, rank, other), true);
 }
 
 void rnl_membership_segment_close(struct rnl_membership *m, struct rnl_segment *s, uint32_t rank)

@@ -174,7 +174,7 @@ static int open_probe(struct rnl_pmix *p, int udp, struct rnl_host_probe **out)
 }
 
 /* Probes, and replies to the probes of others, until *done or, if that is NULL, until all pairs with this host are
- * settled or the time to try is over. */
+ * agreed or the time to try is over. */
 static void run_probe(struct rnl_host_probe *probe, int udp, const _Atomic bool *done)
 {
     for (;;) {

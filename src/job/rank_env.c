@@ -158,11 +158,11 @@ void rnl_rank_segment_unmap(struct rnl_env *env, int segment, void *at, size_t b
         munmap(at, bytes);
 }
 
-void rnl_rank_segment_settle(struct rnl_env *env, int segment)
+void rnl_rank_segment_mapped(struct rnl_env *env, int segment)
 {
     const struct rnl_rank_env *e = rnl_rank_env_of(env);
     close_fd(e, &e->segment[segment]);
-    e->segment[segment].state = RNL_SEGMENT_SETTLED;
+    e->segment[segment].state = RNL_SEGMENT_MAPPED;
 }
 
 void rnl_rank_segment_close(struct rnl_env *env, int segment)

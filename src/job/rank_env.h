@@ -14,11 +14,11 @@
 
 enum rnl_segment_state {
     RNL_SEGMENT_ABSENT = 0,
-    RNL_SEGMENT_ASKED,    /* the agent has been asked for it */
-    RNL_SEGMENT_HERE,     /* the agent has sent its descriptor */
-    RNL_SEGMENT_REJECTED, /* the agent has not; the next call returns the reason */
-    RNL_SEGMENT_OPEN,     /* it is being mapped */
-    RNL_SEGMENT_SETTLED   /* everything wanted of it is mapped */
+    RNL_SEGMENT_REQUESTED, /* the agent has been asked for it */
+    RNL_SEGMENT_HERE,      /* the agent has sent its descriptor */
+    RNL_SEGMENT_REJECTED,  /* the agent has not; the next call returns the reason */
+    RNL_SEGMENT_OPEN,      /* it is being mapped */
+    RNL_SEGMENT_MAPPED     /* everything wanted of it is mapped */
 };
 struct rnl_rank_segment {
     uint8_t state, result; /* enum rnl_segment_state; in state REJECTED: enum rnl_segment_verdict */
@@ -65,7 +65,7 @@ void rnl_rank_env_fd_raise(struct rnl_env *, uint32_t rank);
 int rnl_rank_env_fd_watch(struct rnl_env *, int fd);
 int rnl_rank_segment_map(struct rnl_env *, int segment, size_t offset, size_t bytes, int writable, void **at);
 void rnl_rank_segment_unmap(struct rnl_env *, int segment, void *at, size_t bytes);
-void rnl_rank_segment_settle(struct rnl_env *, int segment);
+void rnl_rank_segment_mapped(struct rnl_env *, int segment);
 void rnl_rank_segment_close(struct rnl_env *, int segment);
 
 /* The entries of a table of operations that all envs fill alike. */

@@ -98,7 +98,7 @@ static int connect_to(const char *address, const char *port)
     freeaddrinfo(to);
     if (e == EINPROGRESS) {
         socklen_t n = sizeof e;
-        if (poll(&p, 1, RNL_AUTH_STREAM_PATIENCE_MS) != 1)
+        if (poll(&p, 1, RNL_AUTH_STREAM_LIMIT_MS) != 1)
             e = ETIMEDOUT;
         else if (getsockopt(p.fd, SOL_SOCKET, SO_ERROR, &e, &n) < 0)
             e = errno;

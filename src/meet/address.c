@@ -399,7 +399,7 @@ static int await_through(struct meet *m, uint32_t rank, int socket)
     return 0;
 }
 
-int rnl_meet_introduce(struct rnl_env *env, int socket, int offers, const struct rnl_admit *who, int quiet,
+int rnl_meet_introduce(struct rnl_env *env, int socket, bool offers, const struct rnl_admit *who, bool quiet,
                        uint32_t *rank)
 {
     struct meet *m = rnl_meet_of(env);

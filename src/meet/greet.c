@@ -152,7 +152,7 @@ static int up(struct meet *m, uint32_t rank)
         rnl_membership_gone(m->members, rank, RNL_DEATH_NEVER_JOINED, status);
         return status;
     }
-    rnl_membership_segment_settle(m->members, s->shared, rank); /* the peer's side is the peer's business */
+    rnl_membership_segment_mapped(m->members, s->shared, rank); /* the peer's side is the peer's business */
     rnl_membership_segment_close(m->members, s->shared, rank);
     s->state = MEET_UP;
     s->due_ns = 0;
@@ -407,7 +407,7 @@ void rnl_meet_met_remote(struct meet *m, uint32_t rank, const struct rnl_meet_me
         rnl_meet_failed(m, rank, RNL_ERR_NO_MEMORY);
 }
 
-void rnl_meet_reply(struct rnl_env *env, uint32_t rank, int is_welcome)
+void rnl_meet_reply(struct rnl_env *env, uint32_t rank, bool is_welcome)
 {
     struct meet *m = rnl_meet_of(env);
     if (m->slot[rank].state != MEET_REQUESTING)

@@ -239,11 +239,11 @@ static void meet_segment_unmap(struct rnl_env *env, int segment, void *at, size_
         munmap(at, bytes);
 }
 
-static void meet_segment_settle(struct rnl_env *env, int segment)
+static void meet_segment_mapped(struct rnl_env *env, int segment)
 {
     struct meet *m = rnl_meet_of(env);
     struct meet_slot *s = &m->slot[segment];
-    rnl_membership_segment_settle(m->members, s->shared, 0);
+    rnl_membership_segment_mapped(m->members, s->shared, 0);
     rnl_membership_segment_close(m->members, s->shared, 0);
     s->shared = NULL;
 }
@@ -432,7 +432,7 @@ const struct rnl_env_ops rnl_meet_real_ops = {
     .segment_open = meet_segment_open,
     .segment_map = meet_segment_map,
     .segment_unmap = meet_segment_unmap,
-    .segment_settle = meet_segment_settle,
+    .segment_mapped = meet_segment_mapped,
     .segment_close = meet_segment_close,
     .event = meet_event,
     .close_report = meet_close_report,

@@ -211,7 +211,7 @@ void rnl_meet_send_denied(int sock, enum rnl_denied why);
 void rnl_meet_deny(struct meet *, uint32_t rank, enum rnl_denied why);
 void rnl_meet_greeted(struct meet *, uint32_t rank, const struct rnl_meet_msg *, enum rnl_meet_verdict,
                       struct rnl_seqpacket *); /* slot in GREETING; takes the descriptors that it keeps */
-void rnl_meet_reply(struct rnl_env *, uint32_t rank, int welcome);
+void rnl_meet_reply(struct rnl_env *, uint32_t rank, bool welcome);
 /* Peers of other hosts: the program, or who admits everybody, has said 0 or why not; and what the daemon says. The
  * service is NULL if there is none of that request_id. */
 void rnl_meet_yield(struct meet *, uint32_t rank); /* the other endpoint's connection is the one to be kept */
@@ -228,7 +228,7 @@ int rnl_meet_serve(struct rnl_env *, const char *service, const struct rnl_admit
 int rnl_meet_served(struct rnl_env *, const char *service);
 void rnl_meet_list_address(struct meet *); /* asks the daemon to let who has the address come from other hosts, too */
 int rnl_meet_unserve(struct rnl_env *, const char *service);
-int rnl_meet_reach(struct rnl_env *, const char *service, int quiet, uint32_t *rank);
+int rnl_meet_reach(struct rnl_env *, const char *service, bool quiet, uint32_t *rank);
 void rnl_meet_receive_link(struct meet *, uint32_t uid);
 void rnl_meet_links_due(struct meet *);
 /* Asks the daemon for the service that the slot reaches; and does so no more. */
@@ -261,7 +261,7 @@ void rnl_meet_remote_free(struct meet *);
 int rnl_meet_address(struct rnl_env *, const struct rnl_admit *, rnl_connection_request *f, void *ctx, char *buf,
                      size_t n);
 int rnl_meet_insert(struct rnl_env *, const char *address, uint32_t *rank);
-int rnl_meet_introduce(struct rnl_env *, int socket, int offers, const struct rnl_admit *, int quiet, uint32_t *rank);
+int rnl_meet_introduce(struct rnl_env *, int socket, bool offers, const struct rnl_admit *, bool quiet, uint32_t *rank);
 void rnl_meet_receive_listener(struct meet *);
 void rnl_meet_receive_program(struct meet *, uint32_t rank); /* slot in AWAITING */
 

@@ -503,7 +503,7 @@ static int parse(const struct meet *m, const char *service, uint32_t *uid, char 
     return 0;
 }
 
-int rnl_meet_reach(struct rnl_env *env, const char *service, int quiet, uint32_t *rank)
+int rnl_meet_reach(struct rnl_env *env, const char *service, bool quiet, uint32_t *rank)
 {
     struct meet *m = rnl_meet_of(env);
     char name[RNL_MEET_NAME_BYTES];

@@ -98,7 +98,7 @@ static void set_free(struct meet *m, uint32_t rank)
     rnl_meet_end_request(m, s);
     rnl_meet_hang_up(m, s);
     if (s->shared) { /* the endpoint has not opened it */
-        rnl_membership_segment_settle(m->members, s->shared, 0);
+        rnl_membership_segment_mapped(m->members, s->shared, 0);
         rnl_membership_segment_close(m->members, s->shared, 0);
         s->shared = NULL;
     }

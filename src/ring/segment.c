@@ -74,7 +74,7 @@ int rnl_channel_open(struct rnl_channel *p, struct rnl_env *env, uint32_t rank, 
         env->ops->segment_close(env, p->segment); /* not settled, so it can be opened again */
         goto failed;
     }
-    env->ops->segment_settle(env, p->segment);
+    env->ops->segment_mapped(env, p->segment);
     p->senders_fence = 1;
     lanes_init(p, env, rank);
     rnl_control_page_init(p->mine, !env->facts.have_membarrier);

@@ -107,16 +107,16 @@ static void a_message_that_gets_its_handler_is_taken(void **state)
 
 static void settle_slowly(struct rnl_env *e, int segment)
 {
-    now.was->segment_settle(e, segment);
+    now.was->segment_mapped(e, segment);
     TEST_MUST(rnl_extract(now.b, SIZE_MAX) == 0); /* joins */
     TEST_MUST(rnl_send(now.b, 0, NOTE, "x", 1) == 0);
 }
 
 static void connect(void)
 {
-    now.ops.segment_settle = settle_slowly;
+    now.ops.segment_mapped = settle_slowly;
     TEST_MUST(rnl_send(now.a, 1, NOTE, "y", 1) == 0);
-    now.ops.segment_settle = now.was->segment_settle;
+    now.ops.segment_mapped = now.was->segment_mapped;
 }
 
 static void a_new_connection_makes_the_descriptor_readable(void **state)

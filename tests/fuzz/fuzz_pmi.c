@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             memcpy(line, data, taken);
             line[taken] = '\0';
             memset(reply, 'x', sizeof reply);
-            const enum rnl_pmi_turn turn = rnl_pmi_hear(&pmi, &caller, line, reply);
+            const enum rnl_pmi_turn turn = rnl_pmi_receive(&pmi, &caller, line, reply);
             if (turn == RNL_PMI_REPLIES || turn == RNL_PMI_NO_SPAWN) {
                 const char *last = memchr(reply, '\0', sizeof reply);
                 FUZZ_MUST(last && last > reply && memchr(reply, '\n', sizeof reply) == last - 1);

@@ -141,7 +141,7 @@ static const struct rnl_order_ops ops = {.send = do_send, .deliver = do_deliver,
 
 static void world_new(struct world *w, uint64_t seed)
 {
-    static const uint8_t methods[] = {0, RNL_ORDER_PB, RNL_ORDER_BB, RNL_ORDER_ASK};
+    static const uint8_t methods[] = {0, RNL_ORDER_PB, RNL_ORDER_BB, RNL_ORDER_REQUEST};
     *w = (struct world){.seed = seed};
     w->size = (uint32_t)(1 + draw(w, MEMBERS - 1));
     w->budget = w->size * (4096 + draw(w, 5) * 8192);

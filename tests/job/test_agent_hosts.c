@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_agent_hosts.c - three agents of one job: a leader without ranks, and two hosts of two ranks each. What they tell
- * each other goes through queues of ours, so it can be late, lost and made up. */
+ * test_agent_hosts.c - three agents of one job: a leader without ranks, and two hosts of two ranks each. What they
+ * publish each other goes through queues of ours, so it can be late, lost and made up. */
 #include "job/agent_internal.h"
 #include "job/net.h"
 #include "job/played.h"
@@ -74,13 +74,13 @@ static void open_hosts(struct hosts *h)
     memset(places, 0, sizeof places);
     now_testing = h;
     h->before = descriptors();
-    h->leader = agent_on(&(struct rnl_agent_options){.tell = from_leader});
+    h->leader = agent_on(&(struct rnl_agent_options){.publish = from_leader});
     for (uint32_t i = 0; i < 4; i++)
         places[i] = (struct rnl_rank_location){.host = i / 2};
     for (uint32_t i = 0; i < 2; i++) {
         int sockets[2];
         assert_int_equal(rnl_net_open(RNL_NET_LOOPBACK, 2, sockets, at), 0);
-        h->at[i] = agent_on(&(struct rnl_agent_options){.tell = from_host,
+        h->at[i] = agent_on(&(struct rnl_agent_options){.publish = from_host,
                                                         .arg = (void *)(uintptr_t)i,
                                                         .first = 2 * i,
                                                         .count = 2,

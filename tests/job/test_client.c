@@ -204,7 +204,7 @@ static void crowded_body(int rank, int door)
     MUST(env->ops->segment_open(env, peer, 65536, UINT64_MAX, &segment) == 0);
     MUST(env->ops->segment_map(env, segment, 4096, 4096, 1, &at) == 0);
     MUST(env->ops->segment_map(env, segment, 8192, 8192, 1, &far) == 0);
-    env->ops->segment_settle(env, segment);
+    env->ops->segment_mapped(env, segment);
     MUST(descriptors() == before);
     MUST(env->ops->segment_open(env, peer, 65536, UINT64_MAX, &segment) == RNL_ERR_JOB);
     atomic_fetch_add((_Atomic uint32_t *)at, 1);

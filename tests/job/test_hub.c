@@ -91,10 +91,10 @@ static void both_sides_see_one_memory_at_one_address(void **state)
     assert_ptr_equal(ma, mb);
     for (int i = 0; i < 1 << 16; i++)
         assert_int_equal(ma[i], 0);
-    b->ops->segment_close(b, sb); /* not settled: it was not had */
+    b->ops->segment_close(b, sb); /* not mapped: it was not had */
     assert_int_equal(b->ops->segment_open(b, 2, 1 << 16, UINT64_MAX, &sb), 0);
-    a->ops->segment_settle(a, sa);
-    b->ops->segment_settle(b, sb);
+    a->ops->segment_mapped(a, sa);
+    b->ops->segment_mapped(b, sb);
     assert_int_equal(b->ops->segment_open(b, 2, 1 << 16, UINT64_MAX, &again), RNL_ERR_JOB);
     a->ops->segment_close(a, sa); /* the other side may still read */
     a->ops->close(a);
@@ -192,7 +192,7 @@ static void *live(void *arg)
         if (env->ops->segment_open(env, to, 4096, UINT64_MAX, &segment[to]) < 0)
             continue;
         assert_int_equal(env->ops->segment_map(env, segment[to], 0, 4096, 1, &at), 0);
-        env->ops->segment_settle(env, segment[to]);
+        env->ops->segment_mapped(env, segment[to]);
         word[to] = at;
     }
     for (int i = 0; i < ROUNDS; i++) {

@@ -91,7 +91,7 @@ static void answer(struct rnl_local *l)
         usleep(1000);
     TEST_MUST(strcmp(at, "from 1") == 0);
     strcpy(at, "from 3");
-    rnl_rank_segment_settle(&l->base.env, segment);
+    rnl_rank_segment_mapped(&l->base.env, segment);
     rnl_rank_env_fd_raise(&l->base.env, 1);
     TEST_MUST(rnl_local_disconnect(&l->base.env, 1, RNL_DEATH_BROKEN) == 0);
     rnl_rank_segment_unmap(&l->base.env, segment, at, 4096);

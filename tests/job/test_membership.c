@@ -240,8 +240,8 @@ static void a_segment_lives_until_both_sides_are_done(void **state)
     s = rnl_membership_segment_at(j.m, a);
     rnl_membership_segment_close(j.m, s, 0); /* not had: it may be opened again */
     assert_int_equal(rnl_membership_segment_open(j.m, 0, 2, 64, &b), 0);
-    rnl_membership_segment_settle(j.m, s, 0);
-    rnl_membership_segment_settle(j.m, s, 2);
+    rnl_membership_segment_mapped(j.m, s, 0);
+    rnl_membership_segment_mapped(j.m, s, 2);
     rnl_membership_segment_close(j.m, s, 0);
     rnl_membership_gone(j.m, 2, RNL_DEATH_EXIT, 0);
     assert_int_equal(j.released, 0); /* whoever died may still read */
@@ -278,7 +278,7 @@ static void one_that_returns_is_met_by_segments_of_its_own(void **state)
     start(&j, 2, 2);
     assert_int_equal(rnl_membership_rejoin(j.m, 1, 4), RNL_ERR_JOB); /* it lives */
     assert_int_equal(rnl_membership_segment_open(j.m, 0, 1, 64, &old), 0);
-    rnl_membership_segment_settle(j.m, rnl_membership_segment_at(j.m, old), 0);
+    rnl_membership_segment_mapped(j.m, rnl_membership_segment_at(j.m, old), 0);
     rnl_membership_gone(j.m, 1, RNL_DEATH_SIGNAL, 9);
     assert_int_equal(rnl_membership_rejoin(j.m, 1, 4), 0);
     assert_int_equal(rnl_membership_incarnation(j.m, 1, 1), 4);
@@ -335,7 +335,7 @@ static unsigned draw(struct sim *s, unsigned below)
     return (unsigned)(s->random >> 20) % below;
 }
 
-/* What the membership would tell other hosts is the log. */
+/* What the membership would publish to other hosts is the log. */
 static void note(void *arg, const struct rnl_word *w)
 {
     struct sim *s = arg;
@@ -446,7 +446,7 @@ static void sim_act(struct sim *s, uint32_t who, bool deaths)
 static void sim_run(uint64_t seed, bool deaths)
 {
     struct sim s = {.random = seed * 0x9e3779b97f4a7c15u + 1};
-    const struct rnl_membership_options opt = {.size = RANKS, .leads = true, .arg = &s, .tell = note};
+    const struct rnl_membership_options opt = {.size = RANKS, .leads = true, .arg = &s, .publish = note};
     assert_int_equal(rnl_membership_new(&opt, &s.j.m), 0);
     for (int i = 0; i < RANKS; i++)
         s.rank[i] = (struct sim_rank){.lives = true, .reported_wave = -1};

@@ -257,13 +257,13 @@ static void frames_survive_in_pieces(void **state)
     open_pair(&e);
     for (size_t i = 0; i < sizeof big; i++)
         big[i] = (unsigned char)(i % 251);
-    rnl_control_send(&e.c[0], RNL_CONTROL_SAY, "abc", 3);
+    rnl_control_send(&e.c[0], RNL_CONTROL_REPORT, "abc", 3);
     rnl_control_send(&e.c[0], RNL_CONTROL_END, NULL, 0);
     rnl_control_send(&e.c[0], RNL_CONTROL_JOB, big, sizeof big); /* more than the socket takes */
     assert_true(e.c[0].writes > 0);
     while (!rnl_reader_next(&e.c[1].reader, &f))
         uv_run(&e.loop, UV_RUN_ONCE);
-    assert_int_equal(f.kind, RNL_CONTROL_SAY);
+    assert_int_equal(f.kind, RNL_CONTROL_REPORT);
     assert_memory_equal(f.body, "abc", 3);
     assert_int_equal(rnl_reader_next(&e.c[1].reader, &f), 1);
     assert_int_equal(f.kind, RNL_CONTROL_END);

@@ -17,7 +17,7 @@ static struct rnl_findings all;
 
 static void good_path(struct rnl_path_report *p, uint32_t from, uint32_t to)
 {
-    *p = (struct rnl_path_report){.settled = 1,
+    *p = (struct rnl_path_report){.agreed = 1,
                                   .ip = {[10] = 0xff, [11] = 0xff, [12] = 10, [15] = (uint8_t)(to + 1)},
                                   .result = {.sent = 400,
                                              .counts = {.came = 400},
@@ -168,7 +168,7 @@ static void a_path_that_does_not_work_says_why(void **state)
     struct rnl_path_report *p = &report->host[0].path[1], *back = &report->host[1].path[0];
     struct rnl_probe_attempt *w = &p->attempts.address[0];
     (void)state;
-    p->settled = back->settled = 0;
+    p->agreed = back->agreed = 0;
     w->works = 0;
     back->attempts.heard = 0;
     is_found(RNL_FINDING_STOPS, "firewall", "a", "b");

@@ -17,7 +17,7 @@ static char reply[RNL_PMI_LINE];
 static enum rnl_pmi_turn hear(struct rnl_pmi *p, const char *line)
 {
     reply[0] = '\0';
-    return rnl_pmi_hear(p, &caller, line, reply);
+    return rnl_pmi_receive(p, &caller, line, reply);
 }
 static void replies(const char *line, const char *wanted)
 {

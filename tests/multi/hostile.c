@@ -272,7 +272,7 @@ static void keep_segments(void)
                 kept[peer] = fcntl(fd, F_DUPFD, 100);
         }
         CHECK(kept[peer] >= 0);
-        ep->env->ops->segment_close(ep->env, segment); /* not settled: it is had again when connecting */
+        ep->env->ops->segment_close(ep->env, segment); /* not mapped for good: it is opened again when connecting */
     }
 }
 

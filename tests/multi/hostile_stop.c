@@ -76,7 +76,7 @@ static void connect_mapped(rnl_endpoint *ep)
     CHECK(ep->env->ops->segment_open(ep->env, FIRST, RNL_CHANNEL_BYTES, UINT64_MAX, &segment) == 0);
     CHECK(ep->env->ops->segment_map(ep->env, segment, RNL_SEGMENT_CONTROL(1), sizeof(struct rnl_control_page), 1,
                                     &at) == 0);
-    ep->env->ops->segment_settle(ep->env, segment);
+    ep->env->ops->segment_mapped(ep->env, segment);
     stop();
 }
 

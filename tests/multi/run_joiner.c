@@ -102,7 +102,7 @@ static void connect_all(struct joiner *j)
             continue;
         if (r < 0 || env->ops->segment_map(env, segment, 0, 4096, 1, &at) < 0)
             fail(j, "connect");
-        env->ops->segment_settle(env, segment);
+        env->ops->segment_mapped(env, segment);
         j->word[i] = at;
         atomic_store(half(j, i, 1), env->rank + 1);
     }

@@ -150,7 +150,7 @@ static void env_segment_unmap(struct rnl_env *env, int segment, void *at, size_t
 }
 static void env_segment_settle(struct rnl_env *env, int segment)
 {
-    rnl_membership_segment_settle(members(env), rnl_membership_segment_at(members(env), segment), env->rank);
+    rnl_membership_segment_mapped(members(env), rnl_membership_segment_at(members(env), segment), env->rank);
 }
 static void env_segment_close(struct rnl_env *env, int segment)
 {
@@ -251,7 +251,7 @@ static const struct rnl_env_ops ops = {
     .segment_open = env_segment_open,
     .segment_map = env_segment_map,
     .segment_unmap = env_segment_unmap,
-    .segment_settle = env_segment_settle,
+    .segment_mapped = env_segment_settle,
     .segment_close = env_segment_close,
     .event = env_event,
     .close_report = env_close_report,

@@ -163,14 +163,14 @@ extern struct rnl_amudp_spmd {
 
 /* ---- tree.c ---- */
 enum { /* handlers of the tree's endpoint */
-       RNL_AMUDP_GATHER = 1,
+       RNL_AMUDP_ALLGATHER = 1,
        RNL_AMUDP_END,
        RNL_AMUDP_DONE,
        RNL_AMUDP_GO,
        RNL_AMUDP_END_ACK
 };
 int rnl_amudp_tree_new(struct amudp_eb *bundle);
-int rnl_amudp_gather(const void *from, void *to, size_t len);
+int rnl_amudp_allgather(const void *from, void *to, size_t len);
 
 /* ---- exit.c ---- */
 int rnl_amudp_exit_handlers(struct amudp_ep *tree);

@@ -71,7 +71,7 @@ int AMUDP_SPMDBarrier(void)
 {
     if (!rnl_amudp_spmd.started)
         return rnl_amudp_fail(AM_ERR_NOT_INIT, __func__, "there is no job: " STARTUP " has not made one");
-    return rnl_amudp_gather(NULL, NULL, 0);
+    return rnl_amudp_allgather(NULL, NULL, 0);
 }
 
 int AMUDP_SPMDAllGather(void *from, void *to, size_t len)
@@ -80,7 +80,7 @@ int AMUDP_SPMDAllGather(void *from, void *to, size_t len)
         return rnl_amudp_fail(AM_ERR_NOT_INIT, __func__, "there is no job: " STARTUP " has not made one");
     if (len > 0 && (!from || !to))
         return rnl_amudp_fail(AM_ERR_BAD_ARG, __func__, "there is nothing to gather, or no place for it");
-    return rnl_amudp_gather(from, to, len);
+    return rnl_amudp_allgather(from, to, len);
 }
 
 static uint64_t draw(void)
@@ -100,7 +100,7 @@ static int introduce(struct amudp_ep *ep, const struct card *mine)
     struct card *all = malloc(sizeof *all * (size_t)size);
     if (!all)
         return rnl_amudp_fail(AM_ERR_RESOURCE, STARTUP, "no memory for the names of %d workers", size);
-    int r = rnl_amudp_gather(mine, all, sizeof *all);
+    int r = rnl_amudp_allgather(mine, all, sizeof *all);
     if (r == AM_OK && size > (int)ep->entries)
         r = AM_SetNumTranslations(ep, size);
     for (int i = 0; r == AM_OK && i < size; i++)

@@ -55,7 +55,7 @@ static void take(int32_t step, int32_t part, int32_t parts, const void *bytes, s
     g.got[step]++;
 }
 
-static void on_gather(void *token, void *buf, size_t n, int32_t number, int32_t step, int32_t part, int32_t parts)
+static void on_allgather(void *token, void *buf, size_t n, int32_t number, int32_t step, int32_t part, int32_t parts)
 {
     (void)token;
     if (g.running && number == g.number) {
@@ -94,7 +94,7 @@ int rnl_amudp_tree_new(struct amudp_eb *bundle)
     rnl_amudp_spmd.tree = ep;
     r = AM_SetHandler(ep, 0, on_returned);
     if (r == AM_OK)
-        r = AM_SetHandler(ep, RNL_AMUDP_GATHER, on_gather);
+        r = AM_SetHandler(ep, RNL_AMUDP_ALLGATHER, on_allgather);
     if (r == AM_OK)
         r = rnl_amudp_exit_handlers(ep);
     if (r == AM_OK)
@@ -110,8 +110,8 @@ static int send_blocks(int to, int32_t step, size_t n)
     for (int32_t part = 0; part < parts; part++) {
         size_t at = (size_t)part * PART, m = n - at < PART ? n - at : PART;
         int32_t args[] = {g.number, step, part, parts};
-        int r =
-            rnl_am_request_i(rnl_amudp_spmd.tree->core, to, RNL_AMUDP_GATHER, m > 0 ? g.blocks + at : NULL, m, 4, args);
+        int r = rnl_am_request_i(rnl_amudp_spmd.tree->core, to, RNL_AMUDP_ALLGATHER, m > 0 ? g.blocks + at : NULL, m, 4,
+                                 args);
         if (r != AM_OK)
             return rnl_amudp_result(r, "AMUDP_SPMDAllGather");
     }
@@ -187,7 +187,7 @@ static void begin(char *blocks, const void *from, size_t len, size_t all)
     rnl_am_let_go(held);
 }
 
-int rnl_amudp_gather(const void *from, void *to, size_t len)
+int rnl_amudp_allgather(const void *from, void *to, size_t len)
 {
     int size = rnl_amudp_spmd.size, rank = rnl_amudp_spmd.rank, mask = AM_NOEVENTS, r = AM_OK;
     rnl_am_eb core = rnl_amudp_spmd.bundle->core;

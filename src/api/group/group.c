@@ -11,7 +11,7 @@ static const uint8_t method_of[] = {
     [RNL_GROUP_AUTO] = 0,
     [RNL_GROUP_PB] = RNL_ORDER_PB,
     [RNL_GROUP_BB] = RNL_ORDER_BB,
-    [RNL_GROUP_GSB] = RNL_ORDER_ASK,
+    [RNL_GROUP_GSB] = RNL_ORDER_REQUEST,
 };
 
 /* ---- what the protocol calls ---- */
@@ -83,7 +83,7 @@ void rnl_group_free(struct rnl_group *g)
     free(g);
 }
 
-void rnl_group_settle(struct rnl_group *g)
+void rnl_group_drain(struct rnl_group *g)
 {
     if (g->left && !g->posted && !g->taking && !g->ticking)
         rnl_group_free(g);
@@ -310,7 +310,7 @@ int rnl_group_leave(rnl_group *g, int64_t timeout_ns)
         if (before)
             return rnl_fail(RNL_ERR_CONTEXT, "rnl_group_leave was called in a handler; call it from the program");
         if (gone) {
-            rnl_group_settle(g);
+            rnl_group_drain(g);
             return through ? 0 : (int)got;
         }
         if (timeout_ns >= 0 && now - begin >= (uint64_t)timeout_ns)

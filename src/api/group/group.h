@@ -55,7 +55,7 @@ void rnl_group_put(void *ctx, uint32_t to, const struct rnl_order_head *head, st
 /* Posts what waits for room. */
 void rnl_group_retry(struct rnl_group *g);
 /* Frees the group if nothing of it is in use. */
-void rnl_group_settle(struct rnl_group *g);
+void rnl_group_drain(struct rnl_group *g);
 
 /* ---- group.c ---- */
 

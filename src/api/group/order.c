@@ -89,8 +89,8 @@ static uint8_t method_for(const struct rnl_order *o, uint32_t bytes)
     uint8_t method = o->opt.method;
     uint32_t small = o->opt.small ? o->opt.small : is_flat(o) ? SMALL_FLAT : SMALL_TREE;
     if (!method)
-        method = bytes <= small ? RNL_ORDER_PB : is_flat(o) ? RNL_ORDER_BB : RNL_ORDER_ASK;
-    return method == RNL_ORDER_BB && !is_flat(o) ? RNL_ORDER_ASK : method;
+        method = bytes <= small ? RNL_ORDER_PB : is_flat(o) ? RNL_ORDER_BB : RNL_ORDER_REQUEST;
+    return method == RNL_ORDER_BB && !is_flat(o) ? RNL_ORDER_REQUEST : method;
 }
 
 void rnl_order_place_own(struct rnl_order *o, struct rnl_order_item *item)
@@ -196,7 +196,7 @@ static struct rnl_order_item *await(struct rnl_order *o, uint32_t sender, uint64
     return awaited;
 }
 
-static bool take_ask(struct rnl_order *o, uint32_t from, const struct rnl_order_head *head)
+static bool take_request(struct rnl_order *o, uint32_t from, const struct rnl_order_head *head)
 {
     struct rnl_order_item *awaited = NULL;
     if (!may_send(o, from, head->lseq))
@@ -333,8 +333,8 @@ static bool take_bare(struct rnl_order *o, uint32_t from, const struct rnl_order
 {
     bool of_sequencer = from == o->sequencer && from != o->opt.self;
     switch (head->kind) {
-    case RNL_ORDER_ASK:
-        return take_ask(o, from, head);
+    case RNL_ORDER_REQUEST:
+        return take_request(o, from, head);
     case RNL_ORDER_ACK:
         if (o->sequencer != o->opt.self || head->seq > o->top)
             return false;

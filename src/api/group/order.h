@@ -42,7 +42,7 @@ enum {
 enum rnl_order_kind {
     RNL_ORDER_PB = 1,  /* to the sequencer: message `lseq` of its sender */
     RNL_ORDER_BB,      /* to all: message `lseq` of its sender */
-    RNL_ORDER_ASK,     /* to the sequencer: a place for message `lseq` */
+    RNL_ORDER_REQUEST, /* to the sequencer: a place for message `lseq` */
     RNL_ORDER_PLACE,   /* to the sender: message `lseq` has place `seq` */
     RNL_ORDER_MESSAGE, /* to all: place `seq` is message `lseq` of `member`, which follows */
     RNL_ORDER_ACCEPT,  /* to all: place `seq` is message `lseq` of `member` */

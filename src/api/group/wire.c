@@ -42,7 +42,7 @@ static void done(void *arg, int status)
     free_out(out);
     g->posted--;
     rnl_group_retry(g);
-    rnl_group_settle(g);
+    rnl_group_drain(g);
 }
 
 /* Returns RNL_NO_ROOM if it cannot be posted now. */
@@ -79,7 +79,7 @@ static void tick(void *arg, int status)
     (void)status;
     g->ticking = false;
     rnl_group_retry(g);
-    rnl_group_settle(g);
+    rnl_group_drain(g);
 }
 
 /* While nothing of this group is in the queue, a message to itself makes it try again. */
@@ -207,7 +207,7 @@ int rnl_group_take(rnl_stream *s, unsigned rank, void *ctx)
             rnl_order_died(g->order, member);
         if (status < 0 || g->left) {
             rnl_order_item_drop(g->order, item);
-            rnl_group_settle(g);
+            rnl_group_drain(g);
             return RNL_DONE;
         }
     }

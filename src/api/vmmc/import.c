@@ -100,7 +100,7 @@ int VMMC_ImportRecvBufReq(VMMC_NodeID node, VMMC_Process process, uint32_t rbufi
     return 0;
 }
 
-void rnl_vmmc_settle(void)
+void rnl_vmmc_drain(void)
 {
     for (struct rnl_vmmc_request **link = &rnl_vmmc.requests, *r; (r = *link);) {
         size_t bytes = 0;

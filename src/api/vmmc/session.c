@@ -72,7 +72,7 @@ int VMMC_Poll(void)
         return status;
     int64_t got = rnl_extract(rnl_vmmc.ep, ~(size_t)0);
     if (rnl_vmmc.requests)
-        rnl_vmmc_settle();
+        rnl_vmmc_drain();
     return got < 0 ? (int)got : 0;
 }
 
@@ -83,6 +83,6 @@ int VMMC_Wait(int64_t timeout_ns)
         return status;
     int64_t got = rnl_wait(rnl_vmmc.ep, timeout_ns);
     if (got != RNL_ERR_FORKED && rnl_vmmc.requests)
-        rnl_vmmc_settle();
+        rnl_vmmc_drain();
     return got < 0 ? (int)got : 0;
 }

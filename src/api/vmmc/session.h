@@ -74,7 +74,7 @@ size_t rnl_vmmc_page(void);
 /* Whether that process has this node. Returns 0, RNL_ERR_PEER_DEAD or RNL_ERR_RANK. */
 int rnl_vmmc_is_there(VMMC_NodeID node, VMMC_Process process);
 /* Completes the requests that have been answered. */
-void rnl_vmmc_settle(void);
+void rnl_vmmc_drain(void);
 /* Frees all that the session keeps. windows: also gives back windows and imports, which else the endpoint does or has
  * done. */
 void rnl_vmmc_free(bool windows);
