@@ -18,7 +18,8 @@ struct agent_rank {
     int bootstrap;  /* the agent's end of the bootstrap socket, whose other end the rank's processes inherit */
     int sock;       /* the agent's end of the socket that the rank made when it joined */
     int watch;      /* pidfd of the process that joined, if that is not the one that was started */
-    int net, rings; /* its UDP and AF_XDP sockets, kept because a rank whose open failed may join again */
+    int net;        /* its UDP socket, kept because a rank whose open failed may join again */
+    int rings;      /* its AF_XDP socket until it has joined; it does without if it joins again */
     bool is_remote; /* on another host */
     pid_t started, joined;
     uint64_t hung_up_ns, refused_ns; /* when its socket was found closed; since when sending fails, 0 = it does not */

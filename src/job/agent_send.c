@@ -89,6 +89,8 @@ int rnl_agent_welcome(struct rnl_agent *a, uint32_t rank)
     memcpy(msg.u.welcome.host, a->host, sizeof msg.u.welcome.host);
     int status = rnl_msg_send(a->rank[rank].sock, &msg, fds, 0);
     explicit_bzero(&msg, sizeof msg);
+    if (status == 0) /* a copy here would keep what comes for a rank that has left its rings */
+        rnl_agent_drop_fd(a, &a->rank[rank].rings);
     return status;
 }
 

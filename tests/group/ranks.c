@@ -116,7 +116,7 @@ static bool traffic(struct state *s, rnl_group *g, const char *mode)
             return false;
     printf("%s: rank %u agrees on %016llx\n", mode, rank, (unsigned long long)s->hash);
     if (strcmp(mode, "odd") != 0) /* the other group still sends */
-        rnl_wake(s->ep); /* is not what ends a leave */
+        rnl_wake(s->ep);          /* is not what ends a leave */
     return !fails("rnl_group_leave", rnl_group_leave(g, 60000000000)) && !s->bad;
 }
 

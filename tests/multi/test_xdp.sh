@@ -2,18 +2,19 @@
 # Jobs whose datagrams go by AF_XDP, as `runnel run --transport xdp` makes them: hosts are network namespaces.
 # shellcheck disable=SC1091,SC2154,SC2034 # hosts.sh sets, and uses, them
 . "$(dirname "$0")/hosts.sh"
-needs_files "$build/tests/multi-fm_alltoall" "$build/examples/sort"
+needs_files "$build/tests/multi-fm_alltoall" "$build/examples/sort" "$build/examples/pingpong"
 
 # Datagrams that the kernel's UDP has delivered on the first host.
 by_kernel() { ip netns exec "$name-1" sh -c 'cat /proc/net/snmp /proc/net/snmp6' | awk '/^Udp: [0-9]/ {n += $2} /^Udp6InDatagrams/ {n += $2} END {print n}'; }
-# run_both PROGRAM...: $udp and $xdp are the datagrams that the kernel has delivered to it, one way and the other
+# run_both RANKS PROGRAM...: $udp and $xdp are the datagrams that the kernel has delivered to it, one way and the other
 run_both() {
-    local first
+    local first n=$1
+    shift
     first=$(by_kernel)
-    on_hosts -n 4 "$@" >said 2>err || return
+    on_hosts -n "$n" "$@" >said 2>err || return
     udp=$(($(by_kernel) - first))
     first=$(by_kernel)
-    on_hosts -n 4 --transport xdp "$@" >said 2>err || return
+    on_hosts -n "$n" --transport xdp "$@" >said 2>err || return
     xdp=$(($(by_kernel) - first))
     echo "# the kernel delivered $udp datagrams, and $xdp beside the rings"
 }
@@ -24,12 +25,14 @@ if grep -q 'does without AF_XDP' err; then
     head -n 1 err
     exit 77
 fi
-run_both "$build/tests/multi-fm_alltoall"
+run_both 4 "$build/tests/multi-fm_alltoall"
 ok "FM's messages arrive by AF_XDP between two hosts with two ranks each" $?
-check "most of its datagrams do not pass the kernel" test "$xdp" -lt $((udp / 2))
+run_both 2 "$build/examples/pingpong" # one datagram at a time, which the kernel cannot merge
+ok "messages go to and fro by AF_XDP" $?
+check "most of their datagrams do not pass the kernel" test "$xdp" -lt $((udp / 2))
 for ((i = 0; i < 20000; i++)); do echo "$((i * 7919 % 20011)) a line"; done >lines
 LC_ALL=C sort lines >expected
-run_both "$build/examples/sort" "$dir/lines" -o "$dir/result" && cmp result expected
+run_both 4 "$build/examples/sort" "$dir/lines" -o "$dir/result" && cmp result expected
 ok "sort sorts by AF_XDP" $?
 
 # One job has the queue; another says that it does without, and works all the same.
