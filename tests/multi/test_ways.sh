@@ -123,7 +123,7 @@ goes_on() {
 }
 survives 'a stream of messages goes on when a link dies, and the other one' a "$build/tests/multi-fm_beat"
 survives 'requests and replies do, with a move to another bundle and new mappings' b "$build/tests/am-beat"
-[ "${1:-}" != messages ] || exit $failed
+[ "${1:-}" != messages ] || exit "$failed"
 export PATH=$build/tools:$PATH TMPDIR=$dir
 cat >spawn <<'END'
 #!/usr/bin/env bash

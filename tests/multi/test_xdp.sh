@@ -56,4 +56,4 @@ hosts_down
 
 run_options='--transport xdp' "$tree/tests/multi/test_ways.sh" messages
 ok "a job goes on when the interface of its rings is down, and when it is back" $?
-exit $failed
+exit "$failed"

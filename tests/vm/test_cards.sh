@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Cards of Intel's 8255x, driven by processes of machines that QEMU emulates: test_cards.sh conform|machines|kill
+# shellcheck source=tests/support/test.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/test.sh"
 shown='a.log b.log err out'
 export RUNNEL_BUILD=$build VM_DIR=$dir VM_SECONDS=150
@@ -23,4 +24,4 @@ kill)
     ok "a card survives who drove it" $?
     ;;
 esac
-exit $failed
+exit "$failed"
