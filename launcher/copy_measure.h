@@ -13,8 +13,8 @@ struct rnl_copies_found {
     uint32_t line_ns;  /* how long a line takes to cross */
     uint64_t word;
 };
-/* Measures between two processors; `known`, bit per distance, ends it after the distance is known. Returns 1 =
- * measured, 0 = the distance was known, or the processors moved or were busy meanwhile, or there is no thread to be had. */
+/* Measures between two processors; `known`, bit per distance, ends it when the distance is known. Returns 1 = measured,
+ * 0 = the distance was known, the processors moved or were busy meanwhile, or there is no thread to be had. */
 int rnl_copies_measure(const int cpu[2], unsigned known, struct rnl_copies_found *out);
 /* Completes the table of this host by the distance between the first two processors of this process, or the first and
  * the last, if it lacks that, and keeps it. Where there is no place for a table it measures nothing. Returns how many

@@ -193,7 +193,7 @@ if command -v python3 >/dev/null; then
     check "--json is one object with these sections" python3 -c '
 import json, sys
 d = json.load(open(sys.argv[1]))
-assert list(d) == ["runnel", "transports", "features", "network", "topology", "limits", "settings", "endpoint_defaults", "window", "FM", "AM", "VMMC", "Group", "Panda", "running", "services"], list(d)
+assert list(d) == ["runnel", "transports", "features", "copies_into_bulk_areas", "network", "topology", "limits", "settings", "endpoint_defaults", "window", "FM", "AM", "VMMC", "Group", "Panda", "running", "services"], list(d)
 assert d["transports"]["shm"] is True and isinstance(d["limits"]["ranks_of_a_job"], int)
 assert isinstance(d["network"]["segmentation_offload"], bool) and d["network"]["interfaces_and_mtu"] and d["network"]["ciphers"]
 assert d["settings"]["RUNNEL_FD"] == {"value": "a job of one", "from": "default"}
