@@ -403,6 +403,7 @@ void check_declarations(struct unit *, struct tree *);
 void check_implemented(struct unit *);
 struct symbol *declare_routine(struct unit *, struct scope *, struct node *);
 void check_bodies(struct unit *);
+const char *type_c_name(struct context *, const char *name);
 struct type *check_type(struct context *, struct node *, const char *name);
 struct subtype *check_subtype(struct context *, struct node *);
 void check_expr(struct context *, struct node *);
