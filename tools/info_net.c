@@ -95,8 +95,6 @@ void info_network(struct info_page *p)
     info_flag(p, "arrivals in memory", !!(f.features & RNL_KERNEL_BELL),
               "io_uring tells of them; without it a silent network is asked now and then");
     info_flag(p, "congestion marks", !!(f.features & RNL_KERNEL_ECN), "ECN can be set and read");
-    info_flag(p, "times of arrival", !!(f.features & RNL_KERNEL_STAMP),
-              "SO_TIMESTAMPNS: what waited for a turn of the process did not wait in the network");
     info_flag(p, "error queue", !!(f.features & RNL_KERNEL_ERRORS), "IP_RECVERR: whom an error is about");
     info_flag(p, "path mtu probing", !!(f.features & RNL_KERNEL_PROBE), "datagrams are never cut up on their way");
     info_number(p, "datagram bytes at most", s->datagram_max, "that this host sends in one");

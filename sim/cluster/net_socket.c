@@ -184,7 +184,6 @@ void net_socket_take(struct vc_net *net, struct net_packet *p)
                        (uint64_t)p->from << 32 | (uint64_t)p->from_port << 16 | (uint64_t)p->nth << 8 | p->ecn, p->data,
                        p->bytes);
     net_tap(net, VC_NET_TAP_DELIVERED, p->to, p, NULL, VC_NET_DROP_NONE);
-    p->arrives = rnl_sim_now(net->sim);
     p->next = NULL;
     if (k->first)
         k->last->next = p;
@@ -225,14 +224,12 @@ static void receive_run(struct net_socket *k, struct rnl_socket_in *in)
     in->segment = 0;
     in->ecn = k->s.has_ecn ? p->ecn : 0;
     in->from = vc_net_nth_addr(p->from, p->nth, p->from_port);
-    in->came_ns = p->arrives;
     memcpy(in->at, p->data, in->bytes);
     net_packet_free(k->net, p);
     while (!in->cut && k->first && follows(k, k->first, in, segment, segments)) {
         p = take_first(k);
         memcpy((unsigned char *)in->at + in->bytes, p->data, p->bytes);
         in->bytes += p->bytes;
-        in->came_ns = p->arrives;
         in->segment = (uint16_t)segment;
         segments++;
         net_packet_free(k->net, p);

@@ -54,8 +54,6 @@ static int vc_socket_recv(struct rnl_socket *s, struct rnl_socket_in *in, int n)
     int came = v->inner ? v->inner->ops->recv(v->inner, in, n) : 0;
     if (came > 0) {
         learn(v);
-        for (int i = 0; i < came; i++) /* ticks of the network below: by the clock of this host */
-            in[i].came_ns = vc_host_ns(v->process->host, in[i].came_ns);
         vc_env_use(v->process, RECEIVE_NS);
     }
     return came;

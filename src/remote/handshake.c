@@ -339,7 +339,7 @@ static void broken(struct rnl_remote_conn *rc)
 void rnl_remote_input(struct rnl_remote_conn *rc, const struct rnl_view *v, uint64_t now_ns)
 {
     unsigned ecn = v->flags & RNL_VIEW_CE ? 3 : v->flags & RNL_VIEW_ECT ? 2 : 0;
-    int status = rnl_flow_input(&rc->flow, (unsigned char *)(uintptr_t)v->at, v->bytes, ecn, v->came_ns, now_ns);
+    int status = rnl_flow_input(&rc->flow, (unsigned char *)(uintptr_t)v->at, v->bytes, ecn, now_ns);
     if (status < 0) {
         broken(rc);
         return;

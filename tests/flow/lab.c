@@ -289,7 +289,7 @@ static void wake(struct lab *l, unsigned host)
     for (struct event *e = h->first, *next; e; e = next) {
         struct end *end = &l->end[e->end];
         next = e->next;
-        int status = rnl_flow_input(&end->up.flow, e->data, e->bytes, e->ecn, 0, l->now);
+        int status = rnl_flow_input(&end->up.flow, e->data, e->bytes, e->ecn, l->now);
         if (status < 0)
             wrong(l, "a peer was taken for broken");
         l->r->hash = (l->r->hash ^ l->now ^ ((uint64_t)e->end << 48) ^ e->bytes) * 1099511628211u;

@@ -127,7 +127,7 @@ int pair_run(struct pair *p, uint64_t until_ns, int (*done)(struct pair *))
         /* A side takes in everything that is there before it is asked for output. */
         while (f && (f->at > p->away_until[f->to] ? f->at : p->away_until[f->to]) <= p->now) {
             p->flight[where] = p->flight[--p->flights];
-            if (rnl_flow_input(&p->side[f->to].flow, f->data, f->bytes, f->ecn, f->at, p->now) < 0)
+            if (rnl_flow_input(&p->side[f->to].flow, f->data, f->bytes, f->ecn, p->now) < 0)
                 p->broken++;
             free(f);
             f = next_of(p, &where);

@@ -227,7 +227,7 @@ static void a_replay_is_refused_also_much_later(void **state)
     for (int i = 0; i < 2; i++) {
         unsigned char again[PAIR_DATAGRAM];
         memcpy(again, kept, kept_bytes);
-        assert_int_equal(rnl_flow_input(&p->side[1].flow, again, kept_bytes, 0, 0, p->now), RNL_FLOW_OLD);
+        assert_int_equal(rnl_flow_input(&p->side[1].flow, again, kept_bytes, 0, p->now), RNL_FLOW_OLD);
         upper_send(&p->side[0], 3000);
         everything_arrives(100 * MS);
     }
@@ -360,51 +360,6 @@ static void an_idle_peer_is_asked_for_a_sign_of_life_if_wanted(void **state)
     assert_int_equal(rnl_flow_state(&p->side[0].flow), RNL_FLOW_DEAD);
 }
 
-/* ---- hosts whose processes have few turns ---- */
-
-/* Each side has turns of half a ms, four ms apart, and never when the other has one. Returns the packets of ours that
- * were acknowledged meanwhile. */
-static uint64_t by_turns(unsigned turns)
-{
-    uint64_t done = p->side[0].done;
-    for (unsigned i = 0; i < turns; i++) {
-        p->away_until[i % 2] = UINT64_MAX;
-        p->away_until[1 - i % 2] = p->now + 4 * MS;
-        pair_run(p, p->now + 4 * MS + MS / 2, NULL);
-    }
-    p->away_until[0] = p->away_until[1] = 0;
-    return p->side[0].done - done;
-}
-
-static void small_sockets(struct pair *q)
-{
-    q->side[0].window = q->side[1].window = 256 << 10;
-}
-
-static void what_waits_for_a_turn_of_a_process_is_no_queue(void **state)
-{
-    (void)state;
-    begin(600, small_sockets);
-    upper_send(&p->side[0], 1000000);
-    (void)by_turns(40);
-    assert_int_equal(p->side[0].flow.count->lost, 0);
-    assert_int_equal(p->side[0].flow.congest.threshold, RNL_CONGEST_NO_THRESHOLD); /* nothing has cut the window */
-    assert_in_range(p->side[0].flow.rtt.smoothed_ns, 2 * PAIR_DELAY_NS, 3 * PAIR_DELAY_NS);
-    assert_in_range(p->path[0].base_ns, 2 * PAIR_DELAY_NS, 3 * PAIR_DELAY_NS);
-    pair_check(p);
-}
-
-static void a_window_is_sent_in_each_round_trip_of_the_network_while_a_process_has_no_turn(void **state)
-{
-    (void)state;
-    begin(600, small_sockets);
-    upper_send(&p->side[0], 1000000);
-    (void)by_turns(4);
-    p->side[0].flow.congest.window = p->side[0].flow.congest.threshold = 20 * 1266 << 8;
-    assert_true(by_turns(2) > 5 * (uint64_t)20);
-    pair_check(p);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -422,8 +377,6 @@ int main(void)
         cmocka_unit_test_teardown(without_memory_it_waits_and_goes_on, end),
         cmocka_unit_test_teardown(a_peer_that_never_calls_again_is_dead_after_its_bound_and_not_before, end),
         cmocka_unit_test_teardown(an_idle_peer_is_asked_for_a_sign_of_life_if_wanted, end),
-        cmocka_unit_test_teardown(what_waits_for_a_turn_of_a_process_is_no_queue, end),
-        cmocka_unit_test_teardown(a_window_is_sent_in_each_round_trip_of_the_network_while_a_process_has_no_turn, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

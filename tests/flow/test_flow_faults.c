@@ -331,7 +331,7 @@ static void a_peer_that_lies_harms_only_its_own_connection(void **state)
             for (int k = 0; k < 40 && rnl_flow_output(f, at, sizeof at, p->now) > 0; k++)
                 ;
             uint32_t bytes = lie(&r, &theirs, number, at);
-            status = rnl_flow_input(f, at, bytes, test_random_below(&r, 4), 0, p->now);
+            status = rnl_flow_input(f, at, bytes, test_random_below(&r, 4), p->now);
             const char *bad = rnl_flow_valid(f);
             if (bad)
                 fail_msg("seed %llu: %s", (unsigned long long)seed, bad);

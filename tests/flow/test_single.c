@@ -140,7 +140,7 @@ static void arrive(struct both *b, unsigned which, int again)
     static struct letter copy;
     memcpy(&copy, l, sizeof copy);
     for (unsigned w = 0; w < 2; w++)
-        took[w] = rnl_flow_input(&b->p[w]->side[l->to].flow, l->at[w], l->bytes, l->ecn, 0, b->now);
+        took[w] = rnl_flow_input(&b->p[w]->side[l->to].flow, l->at[w], l->bytes, l->ecn, b->now);
     if (took[0] != took[1])
         fail_at(b, "a datagram is taken here and refused there");
     compare(b);

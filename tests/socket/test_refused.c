@@ -144,7 +144,6 @@ static void what_the_kernel_lacks_is_done_without(void **state)
         {IPPROTO_UDP, UDP_SEGMENT, RNL_KERNEL_SEGMENT},  {IPPROTO_UDP, UDP_GRO, RNL_KERNEL_MERGE},
         {IPPROTO_IP, IP_RECVTOS, RNL_KERNEL_ECN},        {IPPROTO_IP, IP_RECVERR, RNL_KERNEL_ERRORS},
         {IPPROTO_IP, IP_MTU_DISCOVER, RNL_KERNEL_PROBE}, {SOL_SOCKET, SO_RCVBUF, 0},
-        {SOL_SOCKET, SO_TIMESTAMPNS, RNL_KERNEL_STAMP},
     };
     struct rnl_socket *s = open_here();
     uint32_t all = facts_of(s).features, f = 0;

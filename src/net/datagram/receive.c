@@ -144,7 +144,6 @@ static bool next_packet(struct udp *u, struct udp_buffer *b, struct rnl_view *v)
     v->flags = flags_of[b->in.ecn & 3] | (b->aside ? RNL_VIEW_ASIDE : 0u);
     v->zero = 0;
     v->token = token_of(&u->receive, b);
-    v->came_ns = b->in.came_ns;
     if (last && b->in.cut) {
         v->flags |= RNL_VIEW_CUT;
         u->counts.cut++;

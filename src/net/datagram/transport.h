@@ -36,8 +36,7 @@ struct rnl_view { /* one packet that arrived, where it lies */
     uint32_t bytes, peer;
     uint32_t flags; /* RNL_VIEW_... */
     uint32_t zero;
-    uint64_t token;   /* belongs to the transport */
-    uint64_t came_ns; /* when it came to this host, which may be later than the now_ns of the poll; 0 = not known */
+    uint64_t token; /* belongs to the transport */
 };
 enum {
     RNL_VIEW_CE = 1,   /* the network marked it "congestion experienced" */

@@ -190,7 +190,6 @@ static struct delayed_datagram *copy_of(struct fault *m, const struct rnl_view *
     h->view.bytes = verdict->bytes;
     h->view.flags = flags_of(v->flags, verdict);
     h->view.token = (uint64_t)(h - m->held);
-    h->view.came_ns = verdict->delay_ns ? 0 : v->came_ns;
     if (m->below->ops->source(m->below, v, &h->from) < 0)
         memset(&h->from, 0, sizeof h->from);
     return h;
@@ -221,10 +220,8 @@ static void take_datagram(struct fault *m, const struct rnl_view *v, uint64_t no
             wait_until(m, h, now_ns + verdict.delay_ns);
         else
             m->counts.lost[RNL_FAULT_NONE]++;
-        if (verdict.twice && (h = copy_of(m, v, &verdict))) {
-            h->view.came_ns = 0;
+        if (verdict.twice && (h = copy_of(m, v, &verdict)))
             wait_until(m, h, now_ns + verdict.twice_ns);
-        }
     }
     if (!kept)
         m->below->ops->release(m->below, v, 1);

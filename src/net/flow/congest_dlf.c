@@ -100,8 +100,6 @@ static void grow(struct rnl_congest *c, const struct rnl_congest_news *news, uin
         c->window += got / SMALL_STEP;
         return;
     }
-    if (got > c->window) /* it was sent in several round trips of the network, while a process had no turn */
-        got = c->window;
     if (c->window < c->threshold && !c->state.dlf.rival_ns) {
         c->window += got;
         return;
@@ -114,7 +112,7 @@ static void grow(struct rnl_congest *c, const struct rnl_congest_news *news, uin
         if (c->state.dlf.loss_q16 < FAST_LOSS_Q16 && c->window >> FAST_SHIFT > step)
             step = c->window >> FAST_SHIFT;
     }
-    c->window += step * (got >> 8) / (c->window >> 8);
+    c->window += step * news->acked / (c->window >> 8);
 }
 
 /* Returns the queueing delay: the round trip above the least one, without its variation, which has other reasons. */

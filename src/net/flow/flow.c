@@ -88,7 +88,7 @@ void rnl_flow_landed(struct rnl_flow *f, const struct rnl_sent_packet *record)
     f->charge -= rnl_flow_charge(f, record->bytes);
 }
 
-static void took(struct rnl_flow *f, uint64_t number, const struct rnl_ack *ack, uint64_t came_ns, uint64_t now_ns)
+static void took(struct rnl_flow *f, uint64_t number, const struct rnl_ack *ack, uint64_t now_ns)
 {
     struct rnl_sent_packet *record = rnl_sent_at(&f->sent, number);
     rnl_sent_acked(&f->sent, number);
@@ -98,10 +98,8 @@ static void took(struct rnl_flow *f, uint64_t number, const struct rnl_ack *ack,
     if (record->ack_largest)
         rnl_received_heard(&f->received, record->ack_largest);
     if (number == ack->largest) {
-        uint64_t came = came_ns > record->sent_ns ? came_ns : now_ns; /* a stamp may be wrong */
-        f->news_rtt_ns = (uint32_t)rnl_flow_min(came - record->sent_ns, RNL_RTT_MAX_NS);
+        f->news_rtt_ns = (uint32_t)rnl_flow_min(now_ns - record->sent_ns, RNL_RTT_MAX_NS);
         f->news_hold_ns = ack->hold_ns;
-        f->news_late_ns = (uint32_t)rnl_flow_min(now_ns - came, RNL_RTT_MAX_NS);
     }
     f->news_acked += (uint32_t)rnl_flow_cost(f, record->bytes);
     f->news_packets++;
@@ -153,7 +151,7 @@ static void news(struct rnl_flow *f, uint64_t largest)
         f->loss.largest = largest;
 }
 
-static int acknowledged(struct rnl_flow *f, const struct rnl_packet *p, uint64_t came_ns, uint64_t now_ns)
+static int acknowledged(struct rnl_flow *f, const struct rnl_packet *p, uint64_t now_ns)
 {
     const struct rnl_ack *ack = &p->ack;
     if (ack->largest >= f->sent.next && !RNL_BUG(flow_ack_of_unsent))
@@ -166,7 +164,7 @@ static int acknowledged(struct rnl_flow *f, const struct rnl_packet *p, uint64_t
     uint64_t high = ack->largest, low = high - ack->run;
     for (unsigned i = 0;; i++) {
         for (uint64_t n = low; (n = rnl_sent_find_open(&f->sent, n, high + 1)) <= high; n++)
-            took(f, n, ack, came_ns, now_ns);
+            took(f, n, ack, now_ns);
         if (f->lost_below > low)
             for (uint64_t n = low; (n = rnl_sent_find_lost(&f->sent, n, high + 1)) <= high; n++)
                 was_wrong(f, n, ack->largest, now_ns);
@@ -202,8 +200,7 @@ static bool is_usual(const struct rnl_flow *f, const struct rnl_packet *p, unsig
 }
 
 /* The fast path of rnl_flow_input: does for a usual packet what rnl_flow_input would do. */
-static int take_usual(struct rnl_flow *f, unsigned char *at, const struct rnl_packet *p, uint64_t came_ns,
-                      uint64_t now_ns)
+static int take_usual(struct rnl_flow *f, unsigned char *at, const struct rnl_packet *p, uint64_t now_ns)
 {
     int opened = rnl_keys_open(&f->keys, f->sealer, at, p, now_ns, 0);
     if (opened <= 0) {
@@ -219,21 +216,18 @@ static int take_usual(struct rnl_flow *f, unsigned char *at, const struct rnl_pa
         f->count->received_bytes += p->bytes;
         rnl_received_data(&f->received, p->number, p->flags & RNL_PACKET_ACK_WANTED, 0,
                           rnl_received_every(f->config->ack_every, p->bytes), f->config->ack_delay_ns, now_ns);
-        rnl_received_came(&f->received, p->number, came_ns);
     }
     note_window(f, p);
-    took(f, p->ack.largest, &p->ack, came_ns, now_ns);
+    took(f, p->ack.largest, &p->ack, now_ns);
     news(f, p->ack.largest);
     return RNL_FLOW_NEW;
 }
 
-int rnl_flow_input(struct rnl_flow *f, unsigned char *at, size_t bytes, unsigned ecn, uint64_t came_ns, uint64_t now_ns)
+int rnl_flow_input(struct rnl_flow *f, unsigned char *at, size_t bytes, unsigned ecn, uint64_t now_ns)
 {
     struct rnl_packet p;
-    if (came_ns == 0 || came_ns > now_ns)
-        came_ns = now_ns;
     if (RNL_LIKELY(rnl_packet_usual(at, bytes, &p)) && is_usual(f, &p, ecn))
-        return take_usual(f, at, &p, came_ns, now_ns);
+        return take_usual(f, at, &p, now_ns);
     if (rnl_packet_decode(at, bytes, &p) != RNL_PACKET_GOOD || p.type == RNL_PACKET_HELLO ||
         p.type == RNL_PACKET_UNKNOWN) {
         f->count->refused++;
@@ -268,15 +262,13 @@ int rnl_flow_input(struct rnl_flow *f, unsigned char *at, size_t bytes, unsigned
         f->count->received++;
         f->count->received_bytes += p.bytes;
     }
-    if (p.control) {
+    if (p.control)
         rnl_received_control(&f->received, p.number);
-    } else if (status != RNL_NO_ROOM) {
+    else if (status != RNL_NO_ROOM)
         rnl_received_data(&f->received, p.number, p.flags & RNL_PACKET_ACK_WANTED, ecn,
                           rnl_received_every(f->config->ack_every, p.bytes), f->config->ack_delay_ns, now_ns);
-        rnl_received_came(&f->received, p.number, came_ns);
-    }
     if (p.flags & RNL_PACKET_ACK) {
-        int believed = acknowledged(f, &p, came_ns, now_ns);
+        int believed = acknowledged(f, &p, now_ns);
         if (believed < 0)
             return believed;
     }
@@ -366,7 +358,6 @@ void rnl_flow_migrate(struct rnl_flow *f, uint64_t rtt_ns, uint64_t now_ns)
     f->news_acked = f->news_packets = f->news_capable = f->news_rtt_ns = 0;
     f->judge = f->limited = f->credited = f->timeouts = f->probes = 0;
     f->since_request = 0;
-    f->away_ns = 0;
     f->last_sent_ns = f->heard_ns = now_ns;
     if (f->state == RNL_FLOW_SUSPECT)
         f->state = RNL_FLOW_UP;

@@ -131,12 +131,10 @@ void rnl_flow_init(struct rnl_flow *flow, const struct rnl_flow_setup *setup, ui
 void rnl_flow_fini(struct rnl_flow *flow);
 
 enum rnl_flow_verdict { RNL_FLOW_NEW = 0, RNL_FLOW_OLD, RNL_FLOW_REJECTED };
-/* Takes a datagram with our connection number; `ecn` are the two bits of its IP header; came_ns is when it came to this
- * host, 0 = not known: what it waited since then for a turn of this process says nothing of the network. It may be
- * decrypted in place. A negative result says that the peer broke the protocol (RNL_ERR_PEER_BROKEN, or what `frames`
- * returned): end the connection. */
-int rnl_flow_input(struct rnl_flow *flow, unsigned char *datagram, size_t bytes, unsigned ecn, uint64_t came_ns,
-                   uint64_t now_ns);
+/* Takes a datagram with our connection number; `ecn` are the two bits of its IP header. It may be decrypted in place. A
+ * negative result says that the peer broke the protocol (RNL_ERR_PEER_BROKEN, or what `frames` returned): end the
+ * connection. */
+int rnl_flow_input(struct rnl_flow *flow, unsigned char *datagram, size_t bytes, unsigned ecn, uint64_t now_ns);
 /* Writes the next datagram, sealed, and returns its bytes; 0 = none may be sent now. `room` is at least rnl_flow_mtu;
  * with room for the largest size in config->mtu all sizes can be probed. */
 uint32_t rnl_flow_output(struct rnl_flow *flow, unsigned char *at, size_t room, uint64_t now_ns);
@@ -268,8 +266,6 @@ struct rnl_flow {
     uint64_t retry_ns;     /* when alloc is asked again */
     uint64_t lost_below;   /* no packet from here on was judged lost */
     uint64_t judged;       /* the largest acknowledged packet at the last judgement */
-    uint64_t away_ns;      /* how long either process lately was without a turn while the other waited (flow_time.c), */
-    uint64_t away_at_ns;   /* as of this time */
     uint64_t window_at;    /* the largest number that the peer had received when it advertised window_bytes */
     uint32_t window_bytes; /* that the peer's socket buffer holds */
     uint32_t connection, peer_ack_delay_ns;
@@ -277,7 +273,7 @@ struct rnl_flow {
         since_request; /* bytes sent since a packet that asked for an acknowledgement at once, if any is in flight */
 
     /* What acknowledgements said since the last output, which judges it. */
-    uint32_t news_acked, news_packets, news_capable, news_rtt_ns, news_hold_ns, news_late_ns;
+    uint32_t news_acked, news_packets, news_capable, news_rtt_ns, news_hold_ns;
     uint32_t peer_ce, peer_ect;
     uint8_t judge, limited, credited, has_counts;
 

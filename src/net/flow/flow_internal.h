@@ -49,8 +49,6 @@ bool rnl_flow_window_open(const struct rnl_flow *f, uint64_t now_ns);
 bool rnl_flow_keys_open(const struct rnl_flow *f);
 /* Returns one probe timeout, without the doubling. */
 uint64_t rnl_flow_pto_ns(const struct rnl_flow *f);
-/* Returns how long packets lately waited in sockets for a turn of either process; 0 = no longer than usual. */
-uint64_t rnl_flow_away_ns(const struct rnl_flow *f, uint64_t now_ns);
 /* Returns when the probe timeout expires. */
 uint64_t rnl_flow_timeout_at(const struct rnl_flow *f);
 /* Draws the conclusions from the acknowledgements that arrived since the last output, and from the time. Both may end

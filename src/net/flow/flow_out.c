@@ -60,22 +60,10 @@ static bool drain_open(const struct rnl_flow *f, uint64_t flight)
     return flight + rnl_flow_packet(f) <= (f->congest.window >> 8) * f->path->base_ns / trip / 2;
 }
 
-/* Returns how many of the bytes in flight are probably not in the network: while a process has no turn, they wait in
- * its socket to be acknowledged, or their acknowledgements in ours. The window is what the network takes in a round
- * trip. So a flow that is paced may send one in each round trip that such a wait lasts, as far as the peer's socket
- * holds them. */
-static uint64_t beside(const struct rnl_flow *f, uint64_t now_ns)
-{
-    uint64_t away = RNL_UNLIKELY(f->away_ns != 0) ? rnl_flow_away_ns(f, now_ns) : 0;
-    uint64_t trip = f->rtt.smoothed_ns > f->path->base_ns ? f->rtt.smoothed_ns : f->path->base_ns;
-    return away ? (f->congest.window >> 8) * away / (trip + 1) : 0;
-}
-
 /* true = one more packet may be sent when `flight` bytes are in flight and take `charge` bytes of the peer's socket. */
 static bool open_with(const struct rnl_flow *f, uint64_t flight, uint64_t charge, uint64_t now_ns)
 {
-    uint64_t absent = beside(f, now_ns);
-    if (!rnl_congest_open(&f->congest, flight > absent ? flight - absent : 0, rnl_flow_packet(f)))
+    if (!rnl_congest_open(&f->congest, flight, rnl_flow_packet(f)))
         return false;
     if (flight == 0 && !RNL_BUG(flow_zero_window_not_probed))
         return true; /* one packet may always be in flight, since otherwise a closed window would never open */

@@ -8,12 +8,6 @@
 #include "base/sometimes.h"
 #include "net/flow/flow_internal.h"
 
-enum {
-    AWAY_LEAST_NS = 100000,  /* a wait that is not longer is one of a process that has its turns */
-    AWAY_MOST_NS = 20000000, /* what is longer counts as so much */
-    AWAY_KEPT = 16           /* a wait is remembered for so many times its length */
-};
-
 uint64_t rnl_flow_pto_ns(const struct rnl_flow *f)
 {
     uint64_t pto = f->config->first_pto_ns;
@@ -89,34 +83,15 @@ static void find_losses(struct rnl_flow *f, uint64_t now_ns)
         rnl_congest_collapse(&f->congest, &f->config->congest, &news);
 }
 
-uint64_t rnl_flow_away_ns(const struct rnl_flow *f, uint64_t now_ns)
-{
-    uint64_t passed = now_ns > f->away_at_ns ? (now_ns - f->away_at_ns) / AWAY_KEPT : 0;
-    return f->away_ns > passed ? f->away_ns - passed : 0;
-}
-
-/* Notes how long the last round trip took beyond that of the network: what came lay in the peer's socket until the
- * peer's process had a turn, and its acknowledgement in ours. An acknowledgement that is kept for company is no such
- * wait. */
-static void note_away(struct rnl_flow *f, uint64_t now_ns)
-{
-    uint64_t waited = (uint64_t)f->news_hold_ns + f->news_late_ns;
-    if (waited < AWAY_LEAST_NS || waited < rnl_flow_away_ns(f, now_ns))
-        return;
-    f->away_ns = rnl_flow_min(waited, AWAY_MOST_NS);
-    f->away_at_ns = now_ns;
-}
-
 void rnl_flow_judge(struct rnl_flow *f, uint64_t now_ns)
 {
     f->judge = 0;
     struct rnl_congest_news news = news_of(f, now_ns);
     if (f->news_rtt_ns) {
         rnl_rtt_sample(&f->rtt, f->news_rtt_ns, f->news_hold_ns);
-        note_away(f, now_ns);
-        /* The hold time is the peer's claim. A base that is known is not changed by samples that are mostly claims. */
-        if (f->news_hold_ns <= f->news_rtt_ns / 2 || f->path->base_ns == 0)
-            rnl_path_sample(f->path, f->rtt.latest_ns, now_ns);
+        /* The hold time is the peer's claim. The round trip that all flows of the path share must not depend on it. */
+        if (f->news_hold_ns < 2 * RNL_ACK_HOLD_UNIT_NS || f->path->base_ns == 0)
+            rnl_path_sample(f->path, f->news_rtt_ns, now_ns);
         news.rtt_ns = f->rtt.latest_ns;
         news.smoothed_ns = f->rtt.smoothed_ns;
         news.base_ns = (uint32_t)rnl_flow_min(f->path->base_ns, RNL_RTT_MAX_NS);

@@ -46,12 +46,6 @@ RNL_INLINE unsigned rnl_received_every(unsigned every, uint32_t bytes)
 /* Notes the number of a data packet whose tag was right. `asked` says that it requests an acknowledgement at once. */
 void rnl_received_data(struct rnl_received *received, uint64_t number, int asked, unsigned ecn, unsigned every,
                        uint32_t delay_ns, uint64_t now_ns);
-/* That packet, noted just now, came to this host at that time. What it waited here is told as held. */
-RNL_INLINE void rnl_received_came(struct rnl_received *received, uint64_t number, uint64_t came_ns)
-{
-    if (number == received->largest)
-        received->largest_ns = came_ns;
-}
 /* Fills in what can be acknowledged now, except for the window, which the caller adds. false = nothing has ever
  * arrived. */
 bool rnl_received_ack(const struct rnl_received *received, uint64_t now_ns, struct rnl_ack *ack);

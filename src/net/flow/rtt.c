@@ -60,7 +60,11 @@ void rnl_rtt_sample(struct rnl_rtt *rtt, uint64_t sample_ns, uint32_t hold_ns)
 {
     if (sample_ns > RNL_RTT_MAX_NS)
         sample_ns = RNL_RTT_MAX_NS;
-    uint32_t sample = rnl_rtt_without(sample_ns ? (uint32_t)sample_ns : 1, hold_ns);
+    uint32_t sample = sample_ns ? (uint32_t)sample_ns : 1;
+    if (rtt->least_ns == 0 || sample < rtt->least_ns)
+        rtt->least_ns = sample;
+    if (sample >= rtt->least_ns && sample - rtt->least_ns >= hold_ns)
+        sample -= hold_ns;
     rtt->latest_ns = sample;
     if (rtt->smoothed_ns == 0) {
         rtt->smoothed_ns = sample;

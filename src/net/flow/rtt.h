@@ -39,16 +39,9 @@ struct rnl_rtt {
     uint32_t smoothed_ns; /* 0 = no sample yet */
     uint32_t variance_ns;
     uint32_t latest_ns;
+    uint32_t least_ns;
 };
-enum { RNL_RTT_MAX_NS = 2000000000, RNL_RTT_LEAST_NS = 5000 };
-/* Returns a round trip without the time that the peer held it, which is its claim: no network is thought faster than
- * RNL_RTT_LEAST_NS for it. Who claims too much harms the path that leads to him. */
-RNL_INLINE uint32_t rnl_rtt_without(uint32_t sample_ns, uint32_t hold_ns)
-{
-    uint32_t rest = sample_ns > hold_ns ? sample_ns - hold_ns : 0;
-    uint32_t least = sample_ns < RNL_RTT_LEAST_NS ? sample_ns : RNL_RTT_LEAST_NS;
-    return rest > least ? rest : least;
-}
+enum { RNL_RTT_MAX_NS = 2000000000 };
 /* Takes in the time sample_ns from sending a packet to its acknowledgement; the peer says that it held it for
  * hold_ns. */
 void rnl_rtt_sample(struct rnl_rtt *rtt, uint64_t sample_ns, uint32_t hold_ns);

@@ -45,8 +45,6 @@ static void find_features(struct kernel_socket *k, uint32_t without)
     if (!(without & RNL_KERNEL_PROBE) &&
         set_ip(k, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE) == 0)
         have |= RNL_KERNEL_PROBE;
-    if (!(without & RNL_KERNEL_STAMP) && set(k, SOL_SOCKET, SO_TIMESTAMPNS, 0) == 0)
-        have |= RNL_KERNEL_STAMP;
     k->epoll = without & RNL_KERNEL_CONNECT || !rnl_kernel_may_open() ? -1 : epoll_create1(EPOLL_CLOEXEC);
     if (k->epoll >= 0 && rnl_kernel_watch(k, 1) < 0) {
         close(k->epoll);

@@ -23,8 +23,7 @@ enum rnl_kernel_feature {
     RNL_KERNEL_IPV4 = 32,
     RNL_KERNEL_IPV6 = 64,
     RNL_KERNEL_CONNECT = 128, /* peers that are sent to often have connected sockets on the same port */
-    RNL_KERNEL_BELL = 256,    /* io_uring sets a word when something arrives; known once `bell` was called */
-    RNL_KERNEL_STAMP = 512    /* SO_TIMESTAMPNS: the kernel says when a datagram came that is read with control data */
+    RNL_KERNEL_BELL = 256     /* io_uring sets a word when something arrives; known once `bell` was called */
 };
 
 enum {
@@ -36,7 +35,7 @@ enum {
 
 struct rnl_kernel_options { /* 0 = the default */
     uint32_t receive_bytes; /* of the receive buffer to ask for, by default RNL_KERNEL_RECEIVE_BYTES */
-    uint32_t without;       /* RNL_KERNEL_SEGMENT .. PROBE, CONNECT, BELL, STAMP: features that are not to be used */
+    uint32_t without;       /* RNL_KERNEL_SEGMENT .. PROBE, CONNECT, BELL: features that are not to be used */
     /* Returns how long a datagram claims to be, 0 = it does not say. If set, datagrams that arrive one at a time are
      * received by recvfrom, which is quicker than recvmsg, and a merged run is cut by the claim of its first datagram,
      * as far as a run of ours can be so. Where the kernel says how a run has to be cut, only that counts. */

@@ -65,7 +65,6 @@ struct kernel_socket {
     uint8_t distrusts;      /* this poll checks whether something arrived that io_uring did not signal */
     uint32_t unarmed;       /* polls that returned something since the last arm */
     uint32_t singles;       /* single datagrams since one had control data (recv_plain, recv_once) */
-    uint32_t stamped;       /* datagrams until the kernel stamps no more, since all were short; 0 = it does not */
     uint32_t (*claims)(const void *at, uint32_t bytes);
     int family;               /* AF_INET, AF_INET6 */
     struct kernel_bell *bell; /* NULL = none yet */

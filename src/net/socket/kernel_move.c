@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <netinet/udp.h>
-#include <time.h>
 
 enum {
     MISSES_MANY = 64,  /* consecutive misses after which a socket is polled seldom */
@@ -17,40 +16,8 @@ enum {
     SINGLES = 16,      /* single datagrams without control data after which it is not requested any more, */
     SINGLES_MOST = 80, /* until so many have arrived; then it is requested once */
     LONG_BYTES = 1000, /* the shortest datagrams that runs are usually made of */
-    SHORTS = 64,       /* consecutive shorter ones after which merging is turned off */
-    STAMPED = 4096,    /* datagrams that the kernel stamps after one of LONG_BYTES or a run came or went; */
-    ASKED = 64,        /* so many of them are received with control data, which tells the stamps */
-    SAME_MOMENT_NS = 10000 /* between two looks at a clock */
+    SHORTS = 64        /* consecutive shorter ones after which merging is turned off */
 };
-
-/* ---- stamps ---- */
-
-static void set_stamps(struct kernel_socket *k, int on)
-{
-    (void)rnl_kernel_set(k->fd, SOL_SOCKET, SO_TIMESTAMPNS, on);
-    for (uint32_t i = 0; i < k->connected_count; i++)
-        (void)rnl_kernel_set(k->connected[i].fd, SOL_SOCKET, SO_TIMESTAMPNS, on);
-}
-
-/* Stamps cost each datagram of the host some 70 ns, so they are on while somebody sends much. */
-static void stamp_for_long(struct kernel_socket *k)
-{
-    if (!(k->facts.features & RNL_KERNEL_STAMP))
-        return;
-    if (!k->stamped)
-        set_stamps(k, 1);
-    k->stamped = STAMPED;
-}
-
-static void stamp_or_not(struct kernel_socket *k, const struct rnl_socket_in *in, int got)
-{
-    for (int i = 0; i < got; i++) {
-        if (in[i].bytes >= LONG_BYTES)
-            stamp_for_long(k);
-        else if (k->stamped && --k->stamped == 0)
-            set_stamps(k, 0);
-    }
-}
 
 /* ---- sending ---- */
 
@@ -184,8 +151,6 @@ static int send_run(struct kernel_socket *k, const struct rnl_socket_out *o, str
 static int send_out(struct kernel_socket *k, const struct rnl_socket_out *o)
 {
     struct way w;
-    if (o->bytes >= LONG_BYTES)
-        stamp_for_long(k);
     w.fd = rnl_kernel_peer_socket(k, &o->to);
     w.len = 0;
     if (w.fd >= 0) {
@@ -221,47 +186,8 @@ int rnl_kernel_send(struct rnl_socket *s, const struct rnl_socket_out *out, int 
 /* ---- receiving ---- */
 
 struct control_in {
-    _Alignas(struct cmsghdr) char room[2 * CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(struct timespec))];
+    _Alignas(struct cmsghdr) char room[2 * CMSG_SPACE(sizeof(int))];
 };
-
-static int64_t ns_of(const struct timespec *t)
-{
-    return (int64_t)t->tv_sec * 1000000000 + t->tv_nsec;
-}
-
-static int64_t clock_ns(clockid_t clock)
-{
-    struct timespec t;
-    clock_gettime(clock, &t);
-    return ns_of(&t);
-}
-
-/* Reads both clocks at one moment. false = the process lost its turn between them, again and again. */
-static bool read_clocks(int64_t *steady, int64_t *real)
-{
-    for (int tries = 0; tries < KERNEL_TRIES; tries++) {
-        *steady = clock_ns(CLOCK_MONOTONIC);
-        *real = clock_ns(CLOCK_REALTIME);
-        if (clock_ns(CLOCK_MONOTONIC) - *steady < SAME_MOMENT_NS)
-            return true;
-    }
-    return false;
-}
-
-/* Converts the kernel's stamps, which are of the real-time clock, to the clock of rnl_env. A clock that was set
- * meanwhile gives a wrong time, or none: stamps are hints. */
-static void convert_stamps(struct rnl_socket_in *in, int n)
-{
-    int64_t real = 0, steady = 0;
-    for (int i = 0; i < n; i++) {
-        if (in[i].came_ns == 0)
-            continue;
-        if (real == 0 && !read_clocks(&steady, &real))
-            steady = 0;
-        int64_t waited = real - (int64_t)in[i].came_ns;
-        in[i].came_ns = waited >= 0 && waited < steady ? (uint64_t)(steady - waited) : 0;
-    }
-}
 
 static void read_control(struct msghdr *m, struct rnl_socket_in *in)
 {
@@ -276,10 +202,6 @@ static void read_control(struct msghdr *m, struct rnl_socket_in *in)
             memcpy(&value, CMSG_DATA(c), sizeof value);
             if (value > 0 && value < UINT16_MAX && (uint32_t)value < in->bytes)
                 in->segment = (uint16_t)value;
-        } else if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_TIMESTAMPNS) {
-            struct timespec stamp;
-            memcpy(&stamp, CMSG_DATA(c), sizeof stamp);
-            in->came_ns = (uint64_t)ns_of(&stamp);
         }
     }
 }
@@ -293,7 +215,7 @@ struct arrival {
 
 static void expect(const struct kernel_socket *k, struct msghdr *m, struct arrival *a, const struct rnl_socket_in *in)
 {
-    int controls = k->facts.features & (RNL_KERNEL_ECN | RNL_KERNEL_MERGE | RNL_KERNEL_STAMP);
+    int controls = k->facts.features & (RNL_KERNEL_ECN | RNL_KERNEL_MERGE);
     a->part = (struct iovec){in->at, in->room};
     *m = (struct msghdr){.msg_name = &a->name,
                          .msg_namelen = sizeof a->name,
@@ -320,7 +242,6 @@ static void fill_message(const struct kernel_socket *k, const struct kernel_conn
     in->segment = 0;
     in->ecn = RNL_ECN_NOT;
     in->cut = !!(m->msg_flags & MSG_TRUNC);
-    in->came_ns = 0;
     rnl_kernel_addr_of(&a->name, &in->from);
     if (m->msg_controllen)
         read_control(m, in);
@@ -336,7 +257,6 @@ static int fill_plain(struct kernel_socket *k, const struct kernel_connected *c,
     in->bytes = in->cut ? in->room : (uint32_t)bytes;
     in->segment = 0;
     in->ecn = RNL_ECN_NOT;
-    in->came_ns = 0;
     if (c)
         in->from = c->peer;
     else
@@ -368,7 +288,6 @@ static int recv_once(struct kernel_socket *k, int fd, const struct kernel_connec
         if (bytes < 0)
             return -1;
         fill_message(k, c, &m[0].msg_hdr, &a[0], (size_t)bytes, in);
-        convert_stamps(in, 1);
         k->singles = in->segment || in->ecn != RNL_ECN_NOT ? 0 : k->singles < SINGLES ? k->singles + 1 : SINGLES;
         return 1;
     }
@@ -380,22 +299,16 @@ static int recv_once(struct kernel_socket *k, int fd, const struct kernel_connec
         return -1;
     for (int i = 0; i < got; i++)
         fill_message(k, c, &m[i].msg_hdr, &a[i], m[i].msg_len, &in[i]);
-    convert_stamps(in, got);
     return got;
-}
-
-/* true = datagrams come one by one, and nobody needs what their control data would tell. Who sends much needs to know
- * when the acknowledgements came. */
-static bool is_plain(const struct kernel_socket *k)
-{
-    return k->claims && k->singles >= SINGLES && k->singles < SINGLES_MOST && k->stamped <= STAMPED - ASKED;
 }
 
 /* Receives up to n, at most a batch; repeats a call that returned an error of an earlier datagram. */
 static int recv_some(struct kernel_socket *k, int fd, struct kernel_connected *c, struct rnl_socket_in *in, int n)
 {
     for (int tries = 0; tries < KERNEL_TRIES; tries++) {
-        int got = n == 1 && is_plain(k) ? recv_plain(k, fd, c, in) : recv_once(k, fd, c, in, n);
+        int got = n == 1 && k->claims && k->singles >= SINGLES && k->singles < SINGLES_MOST
+                      ? recv_plain(k, fd, c, in)
+                      : recv_once(k, fd, c, in, n);
         if (got >= 0)
             return got;
         switch (errno) {
@@ -480,7 +393,7 @@ int rnl_kernel_recv(struct rnl_socket *s, struct rnl_socket_in *in, int n)
         active += (uint32_t)is_active;
         if (!is_active && !everywhere && (k->polls + i) % POLL_EVERY)
             continue;
-        int quick = !all && c->drained && n > got && is_plain(k);
+        int quick = !all && c->drained && n > got && k->claims && k->singles >= SINGLES && k->singles < SINGLES_MOST;
         int more = quick ? recv_fast(k, c, in + got) : recv_by(k, c->fd, c, all, in + got, n - got);
         if (more < 0)
             return got ? got : more;
@@ -500,7 +413,6 @@ int rnl_kernel_recv(struct rnl_socket *s, struct rnl_socket_in *in, int n)
         rnl_kernel_bell_invalidate(k);
         k->facts.unrung++;
     }
-    stamp_or_not(k, in, got);
     k->armed = k->distrusts = 0;
     if (got > 0 && k->watched && ++k->unarmed >= UNWATCHED)
         (void)rnl_kernel_watch(k, 0);

@@ -83,8 +83,6 @@ static int same_options(const struct kernel_socket *k, int fd)
         failed |= rnl_kernel_set_ip(k, fd, IP_RECVERR, 1, IPV6_RECVERR, 1);
     if (f & RNL_KERNEL_PROBE)
         failed |= rnl_kernel_set_ip(k, fd, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE);
-    if (k->stamped)
-        failed |= rnl_kernel_set(fd, SOL_SOCKET, SO_TIMESTAMPNS, 1);
     (void)rnl_kernel_set(fd, SOL_SOCKET, SO_RCVBUF,
                          (int)(k->facts.receive_asked > INT32_MAX ? INT32_MAX : k->facts.receive_asked));
     return failed;

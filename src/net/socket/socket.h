@@ -61,7 +61,6 @@ struct rnl_socket_in {
     uint8_t ecn;
     uint8_t cut; /* 1 = the end is missing */
     struct rnl_socket_addr from;
-    uint64_t came_ns; /* when it came to this host, of a run: its last, by the clock of rnl_env; 0 = not known */
 };
 
 /* Why send did not take the next datagram or run. */

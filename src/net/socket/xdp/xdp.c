@@ -212,7 +212,6 @@ static bool take(struct xdp_socket *k, const uint8_t *frame, uint32_t bytes, str
     in->cut = d.bytes > in->room;
     in->ecn = d.ecn;
     in->segment = 0;
-    in->came_ns = 0;
     in->from = d.from;
     memcpy(in->at, frame + d.at, in->bytes);
     const uint32_t first = k->options.claims ? k->options.claims(in->at, in->bytes) : 0;
