@@ -7,12 +7,17 @@
 #include "base/copy.h"
 #include "base/env.h"
 
-#include <pthread.h>
+#include <assert.h>
+#include <errno.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
     AREA = 1 << 20,
@@ -44,6 +49,7 @@ struct copy_pair {
     int cpu;
     uint8_t wide;
     unsigned char *ring, *from, *to;
+    struct rnl_copies_found found; /* line_ns 0: nothing; by the sender */
 };
 
 static uint64_t now_ns(void)
@@ -67,22 +73,21 @@ static int pin(int cpu)
         return -1;
     CPU_ZERO(&set);
     CPU_SET(cpu, &set);
-    return pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+    return sched_setaffinity(0, sizeof set, &set);
 }
 
-static void *receive(void *arg)
+static void receive(struct copy_pair *p)
 {
-    struct copy_pair *p = arg;
     (void)pin(p->cpu);
     for (uint32_t turn = 1;; turn++) {
         while (atomic_load_explicit(&p->turn, memory_order_acquire) != turn) /* pairs with run */
             if (atomic_load_explicit(&p->stop, memory_order_relaxed))
-                return NULL;
+                return;
         struct copy_order o = p->order;
         for (uint64_t i = 0; i < o.messages; i++) {
             while (atomic_load_explicit(&p->there, memory_order_acquire) <= i) { /* pairs with run */
                 if (atomic_load_explicit(&p->stop, memory_order_relaxed))
-                    return NULL;
+                    return;
                 if (o.bytes)
                     relax();
             }
@@ -186,52 +191,64 @@ static uint64_t measure(struct copy_pair *p)
     return rnl_copies_choose(ns, area_ns);
 }
 
-static void *send_pieces(void *arg)
+static void send_pieces(struct copy_pair *p, int cpu, unsigned known)
 {
-    struct copy_pair *p = ((void **)arg)[0];
-    struct rnl_copies_found *out = ((void **)arg)[1];
-    const int *cpu = ((void **)arg)[2];
-    unsigned known = *(unsigned *)((void **)arg)[3];
-    out->line_ns = 0;
-    if (pin(cpu[0]) == 0) {
-        double before = cross(p);
-        unsigned distance = before < FAR_FROM_NS ? RNL_NEAR : RNL_FAR;
-        if (before > 0 && !(known >> distance & 1)) {
-            uint64_t word = measure(p);
-            double after = cross(p), low = before < after ? before : after;
-            if (low > 0 && before + after < low * 2.4) /* the processors are where they were */
-                *out = (struct rnl_copies_found){distance, (uint32_t)(low + 0.5), word};
-        }
-    }
-    atomic_store_explicit(&p->stop, 1, memory_order_relaxed);
-    return NULL;
+    if (pin(cpu) < 0)
+        return;
+    double before = cross(p);
+    unsigned distance = before < FAR_FROM_NS ? RNL_NEAR : RNL_FAR;
+    if (before == 0 || known >> distance & 1)
+        return;
+    uint64_t word = measure(p);
+    double after = cross(p), low = before < after ? before : after;
+    if (low > 0 && before + after < low * 2.4) /* the processors are where they were */
+        p->found = (struct rnl_copies_found){distance, (uint32_t)(low + 0.5), word};
 }
 
-/* Two threads of their own, so that the caller's affinity stays as it is. */
+/* Begins a child that dies with this process. Returns 0 in the child, its pid here, -1 = there is none. */
+static pid_t begin_child(pid_t parent)
+{
+    pid_t child = fork();
+    if (child == 0 && (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent))
+        _exit(1);
+    return child;
+}
+
+static void wait_for(pid_t child)
+{
+    while (child > 0 && waitpid(child, NULL, 0) < 0 && errno == EINTR) {
+    }
+}
+
+/* Two processes of their own, so that the caller's affinity stays as it is and it has no threads. */
 int rnl_copies_measure(const int cpu[2], unsigned known, struct rnl_copies_found *out)
 {
-    static const size_t page = 4096;
-    struct rnl_copies_found found = {0};
-    struct copy_pair *p = aligned_alloc(128, sizeof *p);
-    unsigned char *memory = aligned_alloc(page, AREA + STREAMED + (64 << 10));
-    pthread_t receiver, sender;
-    if (p && memory) {
-        memset(p, 0, sizeof *p);
-        p->ring = memory;
-        p->from = memory + AREA;
-        p->to = p->from + STREAMED;
-        p->cpu = cpu[1];
-        p->wide = rnl_copy_detect();
-        void *arg[] = {p, &found, (void *)(uintptr_t)cpu, &known};
-        if (pthread_create(&receiver, NULL, receive, p) == 0) {
-            if (pthread_create(&sender, NULL, send_pieces, arg) == 0)
-                pthread_join(sender, NULL);
-            atomic_store_explicit(&p->stop, 1, memory_order_relaxed);
-            pthread_join(receiver, NULL);
-        }
+    static const size_t head = 4096, bytes = 4096 + AREA + STREAMED + (64 << 10);
+    static_assert(sizeof(struct copy_pair) <= 4096, "the pair has a page of its own");
+    unsigned char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return 0;
+    struct copy_pair *p = (struct copy_pair *)(void *)memory;
+    p->ring = memory + head;
+    p->from = p->ring + AREA;
+    p->to = p->from + STREAMED;
+    p->cpu = cpu[1];
+    p->wide = rnl_copy_detect();
+    const pid_t self = getpid(), receiver = begin_child(self);
+    if (receiver == 0) {
+        receive(p);
+        _exit(0);
     }
-    free(memory);
-    free(p);
+    const pid_t sender = receiver > 0 ? begin_child(self) : -1;
+    if (sender == 0) {
+        send_pieces(p, cpu[0], known);
+        _exit(0);
+    }
+    wait_for(sender);
+    atomic_store_explicit(&p->stop, 1, memory_order_relaxed);
+    wait_for(receiver);
+    const struct rnl_copies_found found = p->found;
+    munmap(memory, bytes);
     if (found.line_ns == 0)
         return 0;
     *out = found;

@@ -3,8 +3,6 @@
  * iface.c - registers Panda as an interface (base/iface.h): its process state, counters and `runnel info`. */
 #include "api/panda/session.h"
 
-struct rnl_panda_process rnl_panda_process;
-
 /* The group hangs from the endpoint's handler table, and is freed by its own interface. */
 static void abandon(struct rnl_endpoint *ep)
 {
