@@ -45,7 +45,7 @@ static void on_paid(pan_msg_p msg, void *proto)
 static int pay(int amount)
 {
     void *proto = pan_proto_create(0), *back;
-    pan_msg_p msg;
+    pan_msg_p msg = NULL;
     const pan_iovec_t iov = {&amount, sizeof amount};
     int now = 0;
     if (!proto || pan_rpc_trans(0, &iov, 1, proto, pan_rpc_proto_offset(), &msg, &back) < 0 ||

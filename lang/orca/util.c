@@ -60,7 +60,7 @@ char *copy_text(const char *s, size_t n)
     return p;
 }
 
-static char *vform(const char *format, va_list ap)
+__attribute__((format(printf, 1, 0))) static char *vform(const char *format, va_list ap)
 {
     va_list again;
     va_copy(again, ap);

@@ -26,7 +26,7 @@ void orc_end(int status)
     _Exit(status);
 }
 
-_Noreturn static void vfail(orc_place at, const char *format, va_list ap)
+__attribute__((format(printf, 2, 0))) _Noreturn static void vfail(orc_place at, const char *format, va_list ap)
 {
     fflush(stdout);
     if (at & 0xfffff)

@@ -88,7 +88,8 @@ void orc_free(const struct orc_type *t, void *v)
                 free(g->slots[i].node);
             }
         free(g->slots);
-    } /* fall through */
+    }
+        __attribute__((fallthrough));
     case ORC_RECORD:
         for (uint32_t i = 0; i < t->fields_count; i++)
             if (!t->fields[i].type->flat)
@@ -160,7 +161,8 @@ void orc_copy(const struct orc_type *t, void *to, const void *from)
         break;
     }
     case ORC_GRAPH:
-        copy_graph(t, to, from); /* fall through */
+        copy_graph(t, to, from);
+        __attribute__((fallthrough));
     case ORC_RECORD:
         for (uint32_t i = 0; i < t->fields_count; i++)
             if (!t->fields[i].type->flat)

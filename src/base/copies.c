@@ -78,7 +78,7 @@ void rnl_copies_processor(char *out, size_t size)
     unsigned word[12] = {0};
     char name[49];
 #if defined(__x86_64__)
-    if (__get_cpuid_max(0x80000000, NULL) >= 0x80000004)
+    if ((unsigned)__get_cpuid_max(0x80000000, NULL) >= 0x80000004)
         for (unsigned i = 0; i < 3; i++)
             __get_cpuid(0x80000002 + i, &word[4 * i], &word[4 * i + 1], &word[4 * i + 2], &word[4 * i + 3]);
     unsigned signature = 0, b, c, d;

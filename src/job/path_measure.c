@@ -141,7 +141,7 @@ void rnl_path_step(struct rnl_path_sender *s, uint64_t now_ns, enum rnl_path_sen
     case RNL_PATH_SETTLES:
         s->phase = RNL_PATH_TALLIES;
         s->tries = 0;
-        /* fall through */
+        __attribute__((fallthrough));
     case RNL_PATH_TALLIES:
         if (s->tries++ == TALLY_TRIES)
             s->phase = RNL_PATH_OVER;

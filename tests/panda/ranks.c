@@ -361,7 +361,7 @@ static void alone(void)
     MUST(call(0, ask) == 0); /* itself */
     MUST(pan_wait(1000) == RNL_TIMED_OUT);
     pan_sleep(1000);
-    MUST(!pan_mutex_trylock(mutex) == 0);
+    MUST(pan_mutex_trylock(mutex) != 0);
     MUST(pan_thread_create(caller, NULL, 0, 0, 0) == NULL); /* with a mutex held */
     pan_mutex_unlock(mutex);
     void *block = pan_proto_create(300);

@@ -37,7 +37,7 @@ static int run(const char *command)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 255;
 }
 
-static int run_on(unsigned side, const char *format, va_list args)
+__attribute__((format(printf, 2, 0))) static int run_on(unsigned side, const char *format, va_list args)
 {
     char command[512];
     const int before = own_namespace();
