@@ -22,7 +22,7 @@ enum { LONGEST = 400000, THREADS = 4 };
 
 static unsigned char bytes[LONGEST + 256];
 static const char *mode;
-static unsigned served, failures;
+static _Atomic unsigned served, failures; /* of several threads */
 
 #define MUST(x)                     \
     do {                            \
@@ -47,7 +47,7 @@ static struct held {
     pan_upcall_p upcall;
     struct ask ask;
 } * held;
-static unsigned cleared;
+static _Atomic unsigned cleared;
 static pan_mutex_p mutex;
 static pan_cond_p cond;
 static uint64_t shared_sum;
@@ -55,7 +55,7 @@ static bool stop;
 
 static void clear(void *arg)
 {
-    ++*(unsigned *)arg;
+    ++*(_Atomic unsigned *)arg;
 }
 
 static void reply(pan_upcall_p upcall, const struct ask *ask)
@@ -136,7 +136,8 @@ static void release_held(void)
 }
 
 /* A message to the group ends a round: each rank has sent one for it. */
-static int ends_port, ends;
+static int ends_port;
+static _Atomic int ends;
 static void on_end(pan_msg_p msg, void *proto)
 {
     (void)proto;
@@ -156,7 +157,7 @@ static void end_round(void)
 
 /* ---- rpc ---- */
 
-static unsigned done_count;
+static _Atomic unsigned done_count;
 static void done(void *arg, int status, pan_msg_p msg, void *proto)
 {
     const struct ask *ask = arg;
@@ -196,7 +197,8 @@ static void rpc(void)
 /* ---- group ---- */
 
 static int ports[2];
-static uint64_t hash = 1, delivered, next_of[64];
+static uint64_t hash = 1, next_of[64];
+static _Atomic uint64_t delivered;
 
 static void take(pan_msg_p msg, const char *proto, uint64_t port)
 {
