@@ -150,9 +150,10 @@ static void end_round(void)
     static int rounds;
     rounds++;
     MUST(pan_group_send(ends_port, NULL, 0, proto, sizeof proto) == 0);
-    while (ends < rounds * pan_nr_processes())
-        if (pan_wait(5000000) < 0)
-            MUST(rnl_last_error()->status == RNL_INTERRUPTED || rnl_last_error()->status == RNL_TIMED_OUT);
+    while (ends < rounds * pan_nr_processes()) {
+        int status = pan_wait(5000000);
+        MUST(status >= 0 || status == RNL_INTERRUPTED || status == RNL_TIMED_OUT);
+    }
 }
 
 /* ---- rpc ---- */
