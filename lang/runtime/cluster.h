@@ -110,7 +110,7 @@ void orc_replied(struct orc_event *e);
 void orc_send_reply(pan_upcall_p upcall, uint32_t status, const struct orc_buffer *body);
 /* Ends what is blocked at the object because it moves: those of this rank call anew, callers are told to. */
 void orc_flush_blocked(struct orc_object *o);
-/* Of an object that only one process can still reach: what is blocked there is a local deadlock. */
+/* Reports a local deadlock if an operation is blocked at the object, which only one process can still reach. */
 void orc_check_alone(struct orc_object *o);
 
 /* ---- fork.c ---- */

@@ -408,7 +408,6 @@ void orc_replied(struct orc_event *e)
     end_pending(p, e->reply.status == ORC_REPLY_MOVED);
 }
 
-/* Of an object that only one process can still reach. */
 void orc_check_alone(struct orc_object *o)
 {
     for (struct orc_blocked **at = &o->shared->blocked, *b; (b = *at);) {

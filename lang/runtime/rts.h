@@ -145,7 +145,7 @@ struct orc_system {
     int (*ncpus)(void);
     int (*mycpu)(void);
     void (*fork)(uint32_t process, int64_t cpu, void **args, orc_place at);
-    /* Of an object that is not ORC_UNSHARED, from a process. */
+    /* Invokes an operation of an object that is not ORC_UNSHARED, from a process. */
     void (*invoke)(struct orc_object *, uint32_t operation, void **args, orc_place at);
     void (*strategy)(struct orc_object *, int64_t replicate, int64_t cpu, orc_place at);
     void (*ended)(struct orc_thread *);

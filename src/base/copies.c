@@ -63,7 +63,7 @@ bool rnl_copies_parse(const char *text, size_t n, const char *processor, struct 
     for (unsigned d = 0; d < RNL_COPIES_DISTANCES; d++)
         if (got.line_ns[d] > LINE_NS_MAX || (!rnl_copies_valid(got.word[d])))
             return false;
-    /* It is a table if it is to the byte what this program would write. */
+    /* Only a text that is to the byte what this program would write is a table. */
     size_t length = rnl_copies_format(&got, processor, whole);
     if (length != n || memcmp(whole, text, n) != 0)
         return false;

@@ -39,7 +39,7 @@ struct rnl_pan_rpc_head {
     uint64_t ticket;
     uint32_t psize, zero;
 };
-/* And a message to the group:
+/* A message to the group:
  *
  *       0       4       8
  *       +-------+-------+---------------+------

@@ -63,7 +63,7 @@ void pan_sleep(int64_t ns)
 
 /* ---- waiting ---- */
 
-/* Of several threads: gives the work of the poller to one that sleeps, other than `but`. */
+/* Makes a thread that sleeps, other than `but`, the poller if there is none. */
 static void hand_over(struct rnl_panda *p, const struct rnl_pan_waiter *but)
 {
     struct rnl_pan_waiter *w = p->waiters;

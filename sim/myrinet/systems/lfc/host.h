@@ -33,7 +33,7 @@ struct lfc {
 int lfc_start(struct lfc *, struct myri_side *);
 /* A slot of the card that is free; drains the network while it waits. */
 uint32_t lfc_send_alloc(struct lfc *);
-/* Of `bytes` from host memory into the slot, and off. */
+/* Copies `bytes` from host memory into the slot, and sends them. */
 void lfc_ucast_launch(struct lfc *, uint32_t to, uint32_t slot, uint32_t from, uint32_t bytes);
 void lfc_bcast_launch(struct lfc *, uint32_t slot, uint32_t from, uint32_t bytes);
 /* Upcalls for what is here; how many. */

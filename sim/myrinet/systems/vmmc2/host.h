@@ -43,9 +43,10 @@ int vmmc2_import(struct vmmc2 *, const struct vmmc2 *exporter, uint32_t export);
 
 /* From a task. Redirection: the export's next message is to lie there, if nothing of it has come yet. */
 void vmmc2_redirect(struct vmmc2 *, uint32_t export, uint32_t at, uint32_t bytes);
-/* Of several exports, the first from `turn` on whose next message is here, or n when none is by the tick. */
+/* Returns the first of several exports, from `turn` on, whose next message is here, or n when none is by the tick. */
 uint32_t vmmc2_poll(struct vmmc2 *, const uint32_t *exports, uint32_t n, uint32_t turn, uint64_t until);
-/* That message: its bytes, in the buffer that was posted; one that was staged is copied. 0: it was refused. */
+/* Takes an export's next message into the buffer that was posted, from where it was staged if it was, and returns its
+ * bytes. 0: it was refused. */
 uint32_t vmmc2_take(struct vmmc2 *, uint32_t export);
 /* The memory may be used again when vmmc2_wait, or vmmc2_send, returns. */
 void vmmc2_post(struct vmmc2 *, uint32_t from, uint32_t import, uint32_t bytes);
