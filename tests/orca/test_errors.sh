@@ -2,27 +2,15 @@
 # Rules of the language that a program can break: the compiler names the place and what was expected; what only shows when
 # the program runs ends it with the line. Each case is a body of OrcaMain, after declarations.
 # shellcheck disable=SC2016 # $ is Orca's
-set -uo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
-build=$(cd "${RUNNEL_BUILD:-build}" && pwd)
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
-count=0
-status=0
+# shellcheck source=tests/support/test.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/test.sh"
+build=$(cd "$build" && pwd)
+cd "$dir" || exit 1
+shown='said m.imp'
 sanitizer=
 if nm "$build/lang/liborca.a" 2>/dev/null | grep -q __asan_init; then sanitizer="-W -fsanitize=address,undefined"; fi
 if nm "$build/lang/liborca.a" 2>/dev/null | grep -q __tsan_init; then sanitizer="-W -fsanitize=thread"; fi
 printf 'MODULE SPECIFICATION m;\n PROCESS OrcaMain();\nEND;\n' >m.spf
-
-verdict() { # RESULT NAME DETAIL
-    count=$((count + 1))
-    if [ "$1" = 0 ]; then echo "ok $count - $2"; else
-        echo "not ok $count - $2"
-        printf '# %s\n' "${3//$'\n'/$'\n# '}"
-        status=1
-    fi
-}
 
 program() { # DECLARATIONS LOCALS STATEMENTS: declarations in line 2, locals in line 4, statements in line 6
     printf 'MODULE IMPLEMENTATION m;\n%s\nPROCESS OrcaMain();\n%s\nBEGIN\n%s\nEND;\nEND;\n' "$1" "$2" "$3" >m.imp
@@ -30,28 +18,30 @@ program() { # DECLARATIONS LOCALS STATEMENTS: declarations in line 2, locals in 
 
 rejects() { # PATTERN DECLARATIONS LOCALS STATEMENTS
     program "$2" "$3" "$4"
-    text=$("$build/lang/orcac" m.imp -o m 2>&1)
-    [ $? = 1 ] && grep -q -- "$1" <<<"$text" && grep -q '^ *^$' <<<"$text"
-    verdict $? "rejected: $4 $2: $1" "$text"
+    "$build/lang/orcac" m.imp -o m >said 2>&1
+    [ $? = 1 ] && grep -q -- "$1" said && grep -q '^ *^$' said
+    ok "rejected: $4 $2: $1" $?
+}
+
+run() { # the program; what it and the compiler say is left in $dir/said
+    # shellcheck disable=SC2086 # words
+    "$build/lang/orcac" -O0 $sanitizer m.imp -o m >said 2>&1 && ./m >said 2>&1
 }
 
 fails() { # PATTERN DECLARATIONS LOCALS STATEMENTS
     program "$2" "$3" "$4"
-    # shellcheck disable=SC2086 # words
-    text=$("$build/lang/orcac" -O0 $sanitizer m.imp -o m 2>&1 && ./m 2>&1)
-    [ $? = 1 ] && grep -q -- "^cpu 0: m.imp:6: $1" <<<"$text"
-    verdict $? "ends: $4: $1" "$text"
+    run
+    [ $? = 1 ] && grep -q -- "^cpu 0: m.imp:6: $1" said
+    ok "ends: $4: $1" $?
 }
 
 prints() { # TEXT DECLARATIONS LOCALS STATEMENTS
     program "$2" "$3" "$4"
-    # shellcheck disable=SC2086 # words
-    text=$("$build/lang/orcac" -O0 $sanitizer m.imp -o m 2>&1 && ./m 2>&1)
-    [ "$text" = "$1" ]
-    verdict $? "prints $1: $4" "$text"
+    run
+    [ "$(cat said)" = "$1" ]
+    ok "prints $1: $4" $?
 }
 
-echo "1..54"
 rejects 'm.imp:6:6: error: the value is of type integer, but real' '' 'r: real;' 'r := 1;'
 rejects 'm.imp:7:1: error: ; after the statement was expected' '' 'i: integer;' 'IF i = 1 THEN i := 1; FI'
 rejects 'x is not declared' '' '' 'x := 1;'
@@ -107,7 +97,7 @@ prints 'c b' 'FUNCTION f(s: string): string; BEGIN s[1] := CHR(99); RETURN s; EN
 prints '5 1' 'TYPE E = (a, b, c); TYPE A = ARRAY[E] OF integer;' 'x: A[a .. c]; n: integer;' 'x[b] := 5; FOR e IN a .. c DO IF x[e] > 0 THEN n := ORD(e); FI; OD; WriteLine(x[b], " ", n);'
 # A deep recursion ends with a message.
 program 'FUNCTION f(n: integer): integer; BEGIN RETURN 1 + f(n + 1); END;' 'i: integer;' 'i := f(1);'
-text=$("$build/lang/orcac" -O0 m.imp -o m 2>&1 && ./m 2>&1)
-[ -n "$sanitizer" ] || grep -q 'm.imp:2: the recursion is too deep' <<<"$text"
-verdict $? "a recursion without end is told" "$text"
-exit $status
+"$build/lang/orcac" -O0 m.imp -o m >said 2>&1 && ./m >said 2>&1
+[ -n "$sanitizer" ] || grep -q 'm.imp:2: the recursion is too deep' said
+ok "a recursion without end is told" $?
+exit "$failed"
