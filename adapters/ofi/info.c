@@ -102,7 +102,8 @@ static void fill_domain(struct fi_domain_attr *a, const struct fi_domain_attr *h
     a->control_progress = a->data_progress = automatic ? FI_PROGRESS_AUTO : FI_PROGRESS_MANUAL;
     a->resource_mgmt = FI_RM_ENABLED;
     a->av_type = h && h->av_type != FI_AV_UNSPEC ? h->av_type : FI_AV_TABLE;
-    a->mr_mode = h && h->mr_mode == FI_MR_BASIC ? FI_MR_BASIC : old ? FI_MR_SCALABLE : 0;
+    int wanted = h ? h->mr_mode : FI_MR_UNSPEC; /* programs of today may still name the two old modes */
+    a->mr_mode = wanted == FI_MR_BASIC ? FI_MR_BASIC : old || wanted == FI_MR_SCALABLE ? FI_MR_SCALABLE : 0;
     a->mr_key_size = sizeof(uint64_t);
     a->cq_data_size = DATA_BYTES;
     a->cq_cnt = a->cntr_cnt = QUEUE;

@@ -485,6 +485,7 @@ static void death(void)
 static const struct side_case cases[] = {
     {.name = "lengths", .run = lengths, .threading = FI_THREAD_DOMAIN},
     {.name = "lengths by address", .run = lengths, .threading = FI_THREAD_SAFE, .mr_mode = FI_MR_BASIC},
+    {.name = "lengths, scalable", .run = lengths, .threading = FI_THREAD_SAFE, .mr_mode = FI_MR_SCALABLE},
     {.name = "events", .run = events, .threading = FI_THREAD_SAFE},
     {.name = "order", .run = order, .threading = FI_THREAD_SAFE},
     {.name = "refusals", .run = refusals, .threading = FI_THREAD_SAFE},

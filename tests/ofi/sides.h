@@ -91,7 +91,7 @@ static void open_with(const struct side_case *c)
     hints->fabric_attr->prov_name = strdup("rnl");
     MUST(fi_getinfo(FI_VERSION(1, 14), NULL, NULL, 0, hints, &info) == 0);
     fi_freeinfo(hints);
-    MUST(c->mr_mode || info->domain_attr->mr_mode == 0);
+    MUST(info->domain_attr->mr_mode == c->mr_mode);
     MUST(!c->progress || info->domain_attr->data_progress == c->progress);
     MUST(fi_fabric(info->fabric_attr, &fabric, NULL) == 0);
     MUST(fi_domain(fabric, info, &domain, NULL) == 0);
