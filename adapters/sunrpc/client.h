@@ -49,9 +49,8 @@ CLIENT *rnl_rpc_client_adopt(CLIENT *cl, rpcprog_t program, rpcvers_t version, b
 
 /* client_find.c: nothing is known of the server yet, and it has not been asked. */
 void rnl_rpc_client_begin(struct rnl_rpc_client *c);
-/* Asks the server, over the CLIENT itself, for a link; `limit` is how long the caller has. State NEW
- * becomes GREETED or OLD,
- * or stays if the server had no time to answer. */
+/* Asks the server, over the CLIENT itself, for a link; `limit` is how long the caller has. State NEW becomes GREETED or
+ * OLD, or stays if the server had no time to answer. */
 void rnl_rpc_client_greet(CLIENT *cl, struct rnl_rpc_client *c, struct timeval limit);
 /* Takes what has come for calls that were given up off the socket of a UDP client. libtirpc would send its next call
  * again for each, whose second answer would be the next to come late, and so on for good. Waits for some ms. */

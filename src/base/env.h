@@ -135,7 +135,7 @@ struct rnl_env_ops {
     /* Makes the own descriptor readable when `fd` is, from now on. Returns 0 or RNL_ERR_SYSTEM. */
     int (*fd_watch)(struct rnl_env *, int fd);
     /* Returns 1 if `rank`, on another host, has an n-th alternate address (0, 1, ...), stored in *out; 0 = it has no
-     * more. Packets go there when they no longer arrive at the address of `place`. NULL = no rank has alternate
+     * more. Packets go there when they no longer arrive at the one of `rank_address`. NULL = no rank has alternate
      * addresses. */
     int (*alternate_address)(struct rnl_env *, uint32_t rank, unsigned n, struct rnl_rank_address *out);
     /* Returns the process of `rank`, on this host, as this process would call it; 0 = unknown, or in another pid

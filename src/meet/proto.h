@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * proto.h - the messages by which processes are introduced, over unix SOCK_SEQPACKET sockets: between an endpoint
- * alone and the daemon, and between two endpoints over the socket of their pair. Layouts and a codec of pure functions,
- * as in proto.h: one packet is one message, in the byte order of the host, and whoever reads one trusts no byte of it.
+ * alone and the daemon, and between two endpoints over the socket of their pair. Layouts and a codec of pure functions:
+ * one packet is one message, in the byte order of the host, and whoever reads one trusts no byte of it.
  *
  *   0      2      4             8
  *   +------+------+-------------+-----------------+

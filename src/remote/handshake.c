@@ -306,7 +306,7 @@ bool rnl_remote_hello(struct rnl_remote *r, struct rnl_remote_conn *rc, const st
     unsigned char out[RNL_HELLO_BYTES];
     struct rnl_hs_step step;
     struct rnl_addr from;
-    uint32_t rank = rnl_hs_window_claim(&r->hs, v->at, v->bytes);
+    uint32_t rank = rnl_hs_claimed_rank(&r->hs, v->at, v->bytes);
     if (rank == UINT32_MAX || (rc ? rc->closed : r->pair_keys != NULL) || !rnl_remote_is_of(r, rank, v, &from)) {
         r->c->strays++;
         return false;

@@ -105,9 +105,9 @@ RNL_INLINE bool rnl_stream_is_ready(const struct rnl_stream *s, const struct rnl
 /* Sets up the free stream of that lane for records like h's. Returns true if they are expected from now on. */
 RNL_NOINLINE bool rnl_stream_expect(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, rnl_header h);
 
-/* Returns the handler of that number, or NULL if there is none, and the message must wait. */
 /* The thread that serves the endpoint leaves what is first on that lane to the owner. Returns 0. */
 unsigned rnl_stream_leave_head(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane);
+/* Returns the handler of that number, or NULL if there is none, and the message must wait. */
 const struct rnl_handler *rnl_stream_handler_of(struct rnl_endpoint *ep, unsigned id);
 /* Blocks the lane, whose first message must wait. Returns 0, for the caller to return. */
 unsigned rnl_stream_block(struct rnl_endpoint *ep, struct rnl_conn *conn, unsigned lane, enum rnl_blocked why);

@@ -128,7 +128,7 @@ static void take_hello(struct hs_world *w, const struct hs_datagram *d)
     struct hs_node *n = &w->node[d->to];
     unsigned char address[ADDRESS], out[HS_BYTES];
     struct rnl_hs_step step;
-    uint32_t rank = rnl_hs_window_claim(&n->hs, d->at, d->bytes);
+    uint32_t rank = rnl_hs_claimed_rank(&n->hs, d->at, d->bytes);
     struct hs_link *l = rank < HS_NODES ? &n->link[rank] : NULL;
     address_of(d->from, address);
     in_bytes = d->bytes;

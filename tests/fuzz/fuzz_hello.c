@@ -61,7 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     unsigned state = data[0] % 5, what = data[1];
     size_t bytes = size - 2 > BYTES ? BYTES : size - 2;
     (void)rnl_hello_decode(data + 2, size - 2, &job, &h); /* as it is */
-    (void)rnl_hs_window_claim(&hs, data + 2, size - 2);
+    (void)rnl_hs_claimed_rank(&hs, data + 2, size - 2);
     memcpy(at, data + 2, bytes);
     if (bytes && !(at[0] & 8)) /* one of our version, so that the corpus outlives a new one */
         at[0] = (unsigned char)((at[0] & 0xf0) | RNL_WIRE_VERSION);

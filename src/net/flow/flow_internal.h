@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * flow_internal.h - what flow.c, flow_out.c and flow_time.c have in common. */
+ * flow_internal.h - what flow.c, flow_out.c, flow_turn.c and flow_time.c have in common. */
 #ifndef RNL_NET_FLOW_FLOW_INTERNAL_H
 #define RNL_NET_FLOW_FLOW_INTERNAL_H
 
@@ -36,7 +36,7 @@ RNL_INLINE uint64_t rnl_flow_min(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* Reports the notes of a packet as lost to the upper side, which will send their content again. */
+/* Reports the notes of a packet as lost to the upper side, which will send their content again, and frees them. */
 void rnl_flow_free_records(struct rnl_flow *f, struct rnl_sent_packet *record);
 /* Takes an open packet off the bytes in flight. */
 void rnl_flow_landed(struct rnl_flow *f, const struct rnl_sent_packet *record);

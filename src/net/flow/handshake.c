@@ -147,7 +147,7 @@ int rnl_hs_open(struct rnl_handshake *hs, struct rnl_hs_peer *peer, const void *
     return 0;
 }
 
-uint32_t rnl_hs_window_claim(const struct rnl_handshake *hs, const unsigned char *at, size_t bytes)
+uint32_t rnl_hs_claimed_rank(const struct rnl_handshake *hs, const unsigned char *at, size_t bytes)
 {
     uint32_t src, dst;
     if (!rnl_hello_peek(at, bytes, &src, &dst) || src >= hs->config.ranks || src == hs->config.rank)

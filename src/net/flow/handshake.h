@@ -128,7 +128,7 @@ bool rnl_hs_expect(struct rnl_hs_peer *peer, uint64_t incarnation);
 RNL_CHECK int rnl_hs_open(struct rnl_handshake *hs, struct rnl_hs_peer *peer, const void *address,
                           uint32_t address_bytes, uint64_t now_ns);
 /* The rank that a HELLO claims to come from, to find its record, or UINT32_MAX. */
-uint32_t rnl_hs_window_claim(const struct rnl_handshake *hs, const unsigned char *at, size_t bytes);
+uint32_t rnl_hs_claimed_rank(const struct rnl_handshake *hs, const unsigned char *at, size_t bytes);
 /* A HELLO came from `address`. `peer` is its record, NULL if there is none. `out` has `room` bytes and is not `at`. */
 void rnl_hs_input(struct rnl_handshake *hs, struct rnl_hs_peer *peer, const unsigned char *at, size_t bytes,
                   const void *address, uint32_t address_bytes, uint64_t now_ns, unsigned char *out, size_t room,
