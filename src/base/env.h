@@ -204,6 +204,12 @@ struct rnl_env_facts {
     uint64_t tsc_khz;         /* rate of the time-stamp counter; 0 = not usable */
 };
 
+/* What goes around a transport that an env makes after the opening. */
+struct rnl_env_late {
+    /* Replaces *t by a transport that wraps it. 0, or a negative status, which leaves *t as it was. */
+    int (*wrap)(const struct rnl_env_late *, struct rnl_transport **t);
+};
+
 struct rnl_env {
     const struct rnl_env_ops *ops;
     struct rnl_env_facts facts;
@@ -219,6 +225,7 @@ struct rnl_env {
      * key, from which the identity of the job comes, too. Where peers are introduced it is there from the first
      * RNL_EVENT_RETURN of one on another host on, and there is no such key. */
     struct rnl_transport *datagrams;
+    struct rnl_env_late *late; /* what goes around it where it comes later; NULL = nothing. The env frees it */
     unsigned char job_key[RNL_ENV_KEY_BYTES];
     uint8_t protect;                 /* protection of datagrams, the same in the whole job: enum rnl_protect */
     const struct rnl_meet_ops *meet; /* NULL: the peers are the ranks of a job */

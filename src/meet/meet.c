@@ -370,6 +370,7 @@ static void meet_free(struct meet *m)
         munmap(m->heads, (size_t)m->env.size * RNL_SEGMENT_HEAD);
     free(m->bells);
     rnl_meet_remote_free(m);
+    free(m->env.late);
     free(m->slot);
     explicit_bzero(m->token, sizeof m->token);
     free(m);

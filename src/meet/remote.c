@@ -29,7 +29,7 @@ struct meet_remote {
 
 /* ---- the socket for datagrams ---- */
 
-static int open_datagrams(struct meet *m)
+static int make_datagrams(struct meet *m)
 {
     const struct rnl_kernel_options options = {.claims = rnl_wire_handshake_room};
     struct rnl_socket_addr at;
@@ -51,6 +51,18 @@ static int open_datagrams(struct meet *m)
         socket->ops->close(socket);
     else
         m->udp_port = at.port;
+    return status;
+}
+
+static int open_datagrams(struct meet *m)
+{
+    int status = make_datagrams(m);
+    if (status == 0 && m->env.late)
+        status = m->env.late->wrap(m->env.late, &m->env.datagrams);
+    if (status < 0 && m->env.datagrams) {
+        m->env.datagrams->ops->close(m->env.datagrams);
+        m->env.datagrams = NULL;
+    }
     return status;
 }
 

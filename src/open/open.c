@@ -16,20 +16,47 @@
 
 int (*rnl_open_virtual)(const struct rnl_options *opt, struct rnl_env **out);
 
+/* Faults for datagrams that are opened when the first peer on another host is met. */
+struct late_faults {
+    struct rnl_env_late late; /* first */
+    struct rnl_fault f;
+    uint64_t since_ns;
+};
+
+static int wrap_late(const struct rnl_env_late *late, struct rnl_transport **t)
+{
+    const struct late_faults *l = (const struct late_faults *)(const void *)late;
+    return rnl_fault_transport_new(*t, &l->f, l->since_ns, t);
+}
+
+static int take_faults_late(struct rnl_env *env, const char *text)
+{
+    struct late_faults *l = malloc(sizeof *l);
+    if (!l)
+        return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for its %zu bytes", sizeof *l);
+    *l = (struct late_faults){.late = {wrap_late}, .since_ns = env->ops->now_ns(env)};
+    int status = rnl_fault_parse(text, &l->f);
+    if (status < 0)
+        free(l);
+    else
+        env->late = &l->late;
+    return status;
+}
+
 /* Puts the faults that RNL_FAULT describes on arriving packets, for tests of real programs. The virtual cluster has
  * faults of its own. */
 static int take_faults(struct rnl_env *env)
 {
     const char *text = getenv("RNL_FAULT");
     char why[sizeof rnl_last_error()->text];
-    if (rnl_open_virtual || !text || *text == '\0' || env->meet)
+    if (rnl_open_virtual || !text || *text == '\0')
         return 0;
-    if (!env->datagrams)
+    if (!env->datagrams && !env->meet)
         return rnl_fail(RNL_ERR_ARG,
                         "RNL_FAULT is '%.40s', and there are no packets that this could befall: start the job with "
                         "`runnel run --transport udp`, or on several hosts, or unset it",
                         text);
-    int status = rnl_fault_wrap(&env->datagrams, text, env->ops->now_ns(env));
+    int status = env->meet ? take_faults_late(env, text) : rnl_fault_wrap(&env->datagrams, text, env->ops->now_ns(env));
     if (status < 0) {
         snprintf(why, sizeof why, "%s", rnl_last_error()->text);
         (void)rnl_fail(status, "RNL_FAULT: %s", why);

@@ -17,7 +17,8 @@
  *   caller twice NAME
  *         reaches it two times, says something to each of the two peers, which are one process, and leaves them
  *   caller reach NAME TEXT [SECONDS]
- *         reaches it, sends the text, prints the echo; then sends it again when told on its input, until that ends */
+ *         reaches it, sends the text, prints the echo and how long that took; then sends it again when told on its
+ *         input, until that ends */
 #include "runnel/meet.h"
 #include "runnel/window.h"
 #include "support/must.h"
@@ -188,8 +189,10 @@ static int reach(const char *name, const char *text, double seconds)
     printf("reached uid %u pid %d\n", (unsigned)cred.uid, (int)cred.pid);
     char line[80];
     do {
+        const uint64_t since_ns = test_now_ns();
         if (say(peer, text))
             return 1;
+        printf("took %llu us\n", (unsigned long long)(test_now_ns() - since_ns) / 1000);
     } while (fgets(line, sizeof line, stdin));
     TEST_MUST(rnl_leave(ep, peer) == 0);
     return 0;
@@ -273,18 +276,22 @@ int main(int argc, char **argv)
     const struct rnl_options opt = {.size = sizeof opt, .flags = RNL_ALONE};
     setvbuf(stdout, NULL, _IOLBF, 0);
     TEST_MUST(argc >= 3);
-    TEST_MUST(rnl_open(&ep, &opt) == 0);
+    int status = rnl_open(&ep, &opt);
+    if (status < 0) {
+        printf("%s: %s\n", rnl_status_name(status), rnl_last_error()->text);
+        return 1;
+    }
     TEST_MUST(rnl_handler_whole(ep, SAY, on_say, NULL, 0) == SAY);
     TEST_MUST(rnl_handler_whole(ep, ECHO, on_echo, NULL, 0) == ECHO);
     int serves = strcmp(argv[1], "serve") == 0;
     if (serves)
         rnl_on_death(ep, on_death, NULL);
-    int status = strcmp(argv[1], "insert") == 0   ? insert(argv[2], argv[3])
-                 : strcmp(argv[1], "cross") == 0  ? cross(argv[2], argv[3])
-                 : strcmp(argv[1], "twice") == 0  ? twice(argv[2])
-                 : strcmp(argv[1], "import") == 0 ? import(argv[2], argc > 3 ? atof(argv[3]) : 20)
-                 : serves                         ? serve(argv[2], argc > 3 ? argv[3] : "")
-                          : reach(argv[2], argc > 3 ? argv[3] : "hello", argc > 4 ? atof(argv[4]) : 20);
+    status = strcmp(argv[1], "insert") == 0   ? insert(argv[2], argv[3])
+             : strcmp(argv[1], "cross") == 0  ? cross(argv[2], argv[3])
+             : strcmp(argv[1], "twice") == 0  ? twice(argv[2])
+             : strcmp(argv[1], "import") == 0 ? import(argv[2], argc > 3 ? atof(argv[3]) : 20)
+             : serves                         ? serve(argv[2], argc > 3 ? argv[3] : "")
+                      : reach(argv[2], argc > 3 ? argv[3] : "hello", argc > 4 ? atof(argv[4]) : 20);
     TEST_MUST(rnl_close(ep) == 0);
     return status;
 }

@@ -66,6 +66,11 @@ serve first kv
 ok 'the first process that serves starts it' $?
 reach kv hello >client.out 2>&1 && grep -q '^heard hello$' client.out && grep -q "^reached uid $(id -u) pid $server$" client.out
 ok 'an unrelated process reaches it and talks' $?
+RNL_FAULT=lost=5% reach kv x >fault.out 2>&1
+grep -q "^RNL_ERR_ARG: RNL_FAULT: faults: there is no 'lost'; there are: loss" fault.out
+ok 'faults that there are not are named when it opens' $?
+RNL_FAULT=loss=5% reach kv near >near.out 2>&1 && grep -q '^heard near$' near.out
+ok 'faults that there are wait for a peer on another host' $?
 until_says first.out '^gone 6$' && grep -q '^knock uid' first.out
 ok 'who leaves is gone for the server' $?
 "$caller" serve kv >second.out 2>&1 </dev/null

@@ -97,6 +97,9 @@ until_says kv.out '^gone 6$' && grep -q "^knock uid $(id -u) gid $(id -g) pid 0$
 ok 'the server is told who came, and that it left' $?
 reach 1 "$(id -u)/kv@[fd77::2]:$(sed -n 's/^port \([0-9]*\) .*/\1/p' made.out)" six >six.out 2>&1 && grep -q '^heard six$' six.out
 ok 'by another address, with the port and the user' $?
+RNL_FAULT=delay=100ms reach 1 kv@10.77.0.2 slow >slow.out 2>&1 && grep -q '^heard slow$' slow.out &&
+    awk '$1 == "took" && $2 >= 100000 { late = 1 } END { exit !late }' slow.out
+ok 'RNL_FAULT befalls the packets between them' $?
 reach 2 kv@10.77.0.2 self >self.out 2>&1 && grep -q '^heard self$' self.out
 ok 'also from its own host' $?
 on 1 timeout -k 5 60 "$caller" twice kv@10.77.0.2 </dev/null >twice.out 2>&1 && grep -q '^heard still there$' twice.out
@@ -117,6 +120,14 @@ serve 2 no.out no deny
 reach 1 no@10.77.0.2 x >denied.out 2>&1
 grep -q '^RNL_ERR_REFUSED' denied.out && grep -q '^knock' no.out
 ok 'the server may refuse who knocks' $?
+end "$started"
+
+RNL_FAULT=loss=5%,dup=2%,reorder=5%:1ms,corrupt=1%,cut=1% serve 2 worn.out worn
+for ((i = 0; i < 20; i++)); do
+    RNL_FAULT=loss=5%,seed=$i reach 1 worn@10.77.0.2 "worn$i" 60 || break
+done >worn1.out 2>&1
+[ "$(grep -c '^heard worn' worn1.out)" = 20 ] && until_says worn.out '^gone 6$' 20
+ok 'peers that come one after another talk in spite of faults' $?
 end "$started"
 
 serve 2 window.out windows window
