@@ -290,6 +290,7 @@ static void idle_turns_added_up_are_idle_turns_executed(void **state)
             assert_true(fast.value == slow.value);
             assert_int_equal(fast.end_ps, slow.end_ps);
             assert_int_equal(slow.skipped, 0);
+            assert_int_equal(fast.worked, slow.worked);
         }
 }
 

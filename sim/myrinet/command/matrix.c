@@ -2,7 +2,7 @@
  *
  * matrix.c - `runnel paper matrix`: the survey's six issues, and what they come to when all systems run on one
  * machine. */
-#include "sim/myrinet/command/figure.h"
+#include "sim/myrinet/command/measured.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -14,81 +14,140 @@ static const struct issues {
     {"simple", "DMA, staging area", "offset in area", "none", "poll", "none: drops", "no"},
     {"fm1", "stores", "none to send", "none", "poll", "host credits", "no"},
     {"fm2", "stores, combined", "none to send", "none", "poll", "host credits", "no"},
+    {"fmmc", "stores", "none to send", "none", "both", "host credits, card's to all", "cards forward"},
+    {"pm", "DMA, own buffers", "none to send", "gang", "poll", "card ACK/NACK", "card sends each"},
     {"vmmc", "stores to 128 B, DMA", "TLB on card", "yes", "both", "back-pressure", "no"},
+    {"vmmc2", "DMA", "UTLB, card caches", "yes", "both", "card, sent again", "no"},
+    {"lfc", "stores, combined", "none to send", "none", "both, watchdog", "card credits", "cards forward"},
+    {"am2", "stores to 128 B, DMA", "DMA areas", "none", "poll", "card, alternating bit", "no"},
     {"bip", "stores to 1 KB, DMA", "user does", "none", "poll", "rendezvous", "no"},
-    {"pm", "DMA, own buffers", "none to send", "gang", "poll", "card ACK/NACK", "yes"},
+    {"unet", "DMA, pinned area", "offset in area", "yes", "both", "none: drops", "no"},
+    {"unet-mm", "DMA", "TLB on card", "yes", "both", "none: drops", "no"},
+    {"mpi-fm1", "stores", "none to send", "none", "poll", "host credits", "no"},
+    {"mpi-fm2", "stores, combined", "none to send", "none", "poll", "host credits", "no"},
 };
+enum { SYSTEMS = sizeof issues / sizeof issues[0] };
 
-static int one(const struct myri_cmd_options *o, const char *system, enum myri_measure m, uint32_t bytes, double *out)
+/* "-" where there is no such figure. */
+static void print(int width, int digits, double value)
 {
-    const struct myri_cmd_figure f = {.over = "size"};
-    struct myri_cmd_curve c = {
-        .label = system, .system = system, .machine = o->machine ? o->machine : "H-PP", .measure = m};
-    return myri_cmd_point(o, &f, &c, bytes, out);
+    if (isnan(value))
+        printf(" %*s", width, "-");
+    else
+        printf(" %*.*f", width, digits, value);
 }
 
-/* Of four senders of 128 bytes to a receiver that computes; NAN where that ends in a fault. */
-static double overload(const struct myri_cmd_options *o, const struct myri_machine *machine, const char *system,
-                       enum myri_measure m)
+static void print_issues(const struct myri_machine *machine)
 {
-    enum { SENDERS = 4, MESSAGES = 100, SLOW_US = 20 };
-    struct myri_experiment x;
-    struct myri_outcome out;
-    myri_experiment_init(&x, myri_system_find(system), machine, m, 128);
-    myri_cmd_prepare(o, &x);
-    x.senders = SENDERS;
-    x.slow_us = SLOW_US;
-    if (!o->count)
-        x.count = MESSAGES;
-    return myri_experiment_run(&x, &out) < 0 ? NAN : out.value;
+    printf("on %s\n\n%-8s %-21s %-18s %-10s %-14s %-28s %s\n", machine->name, "system", "host to card", "translation",
+           "protection", "control", "reliability", "to many");
+    for (int i = 0; i < SYSTEMS; i++)
+        printf("%-8s %-21s %-18s %-10s %-14s %-28s %s\n", issues[i].system, issues[i].transfer, issues[i].translation,
+               issues[i].protection, issues[i].control, issues[i].reliability, issues[i].multicast);
+}
+
+static void print_short(const struct myri_cmd_measured *m)
+{
+    puts("\nMessages of 4 bytes. us: one way; what a send takes of its host, and a receive of a message that is there; "
+         "from\n"
+         "one message of a stream to the next; until the last of 8 and of 16 has one, where the system has a way of "
+         "its own.\n"
+         "Per message, of programs that poll: instructions of the sender's and of the receiver's card, in turns that "
+         "store\n"
+         "something, and interrupts of both hosts.\n");
+    printf("%-8s %8s %6s %8s %6s %7s %8s %11s %11s %11s\n", "system", "one-way", "send", "receive", "gap", "to 8",
+           "to 16", "sender", "receiver", "interrupts");
+    for (int i = 0; i < SYSTEMS; i++, m++) {
+        printf("%-8s", issues[i].system);
+        print(8, 2, m->one_way_us);
+        print(6, 2, m->send_us);
+        print(8, 2, m->take_us);
+        print(6, 2, m->gap_us);
+        print(7, 1, m->to_8_us);
+        print(8, 1, m->to_16_us);
+        print(11, 1, m->sender_instructions);
+        print(11, 1, m->receiver_instructions);
+        print(11, 2, m->interrupts);
+        putchar('\n');
+    }
+}
+
+static void print_long(const struct myri_cmd_measured *m)
+{
+    puts("\nMB/s: ping-pong of 1 KB, and of the longest message up to 64 KB. For each byte of 1 KB, at both hosts "
+         "together:\n"
+         "bytes that hosts copy in their memory, and bytes that cross the I/O buses. Bytes of firmware, and of the "
+         "card's\n"
+         "memory with it, without its stack; pages pinned on a host of two. Overload: four senders of 128 bytes to a\n"
+         "receiver that computes 20 us for each; MB/s that its program gets, and bytes on the wire for each byte of "
+         "that\n"
+         "(BIP's ring is overrun). Overload and multicasts are what-ifs: no published figure validates more than two "
+         "hosts.\n");
+    printf("%-8s %6s %6s %6s %7s %6s %9s %8s %7s %9s %6s\n", "system", "1 KB", "long", "bytes", "copied", "buses",
+           "firmware", "memory", "pinned", "overload", "wire");
+    for (int i = 0; i < SYSTEMS; i++, m++) {
+        printf("%-8s", issues[i].system);
+        print(6, 1, m->rate_1k);
+        print(6, 1, m->rate_long);
+        printf(" %6u", m->long_bytes);
+        print(7, 2, m->copies);
+        print(6, 2, m->bus_bytes);
+        printf(" %9u %8u %7u", m->firmware_bytes, m->sram_bytes, m->pinned);
+        print(9, 2, m->goodput);
+        print(6, 2, m->wire);
+        putchar('\n');
+    }
+}
+
+static void print_json(const struct myri_cmd_measured *m)
+{
+    for (int i = 0; i < SYSTEMS; i++, m++) {
+        const struct {
+            const char *name;
+            double value;
+        } fields[] = {{"one_way_us", m->one_way_us},
+                      {"send_us", m->send_us},
+                      {"receive_us", m->take_us},
+                      {"gap_us", m->gap_us},
+                      {"to_8_us", m->to_8_us},
+                      {"to_16_us", m->to_16_us},
+                      {"sender_instructions", m->sender_instructions},
+                      {"receiver_instructions", m->receiver_instructions},
+                      {"interrupts", m->interrupts},
+                      {"rate_1k", m->rate_1k},
+                      {"rate_long", m->rate_long},
+                      {"long_bytes", m->long_bytes},
+                      {"copied", m->copies},
+                      {"bus_bytes", m->bus_bytes},
+                      {"firmware_bytes", m->firmware_bytes},
+                      {"sram_bytes", m->sram_bytes},
+                      {"pinned_pages", m->pinned},
+                      {"overload", m->goodput},
+                      {"overload_wire", m->wire}};
+        printf("%s\n  {\"system\": \"%s\"", i ? "," : "[", issues[i].system);
+        for (size_t f = 0; f < sizeof fields / sizeof fields[0]; f++)
+            if (!isnan(fields[f].value))
+                printf(", \"%s\": %.6g", fields[f].name, fields[f].value);
+        putchar('}');
+    }
+    puts("\n]");
 }
 
 int myri_cmd_matrix(struct myri_cmd_options *o)
 {
     struct myri_machine machine;
+    struct myri_cmd_measured measured[SYSTEMS];
     int rc = myri_cmd_machine_for(o, "H-PP", &machine);
+    for (int i = 0; i < SYSTEMS && rc == 0; i++)
+        rc = myri_cmd_measured(o, &machine, myri_system_find(issues[i].system), &measured[i]);
     if (rc)
         return rc;
-    if (o->json)
-        putchar('[');
-    else
-        printf(
-            "on %s; us: one way of 4 bytes, a send of 4 bytes at its host; MB/s: ping-pong of 1 KB and 64 KB, of\n"
-            "overload (four senders of 128 bytes to a receiver that computes 20 us for each: what its program gets,\n"
-            "and bytes on the wire for each byte of that; BIP's ring is overrun). Overload is a what-if: no published\n"
-            "figure validates more than two hosts.\n\n"
-            "%-7s %-20s %-14s %-10s %-7s %-13s %-8s %7s %5s %5s %5s %8s %5s\n",
-            machine.name, "system", "host to card", "translation", "protection", "control", "reliability", "to many",
-            "one-way", "send", "1 KB", "64 KB", "overload", "wire");
-    for (size_t i = 0; i < sizeof issues / sizeof issues[0]; i++) {
-        const struct issues *s = &issues[i];
-        double longest = strcmp(s->system, "fm1") == 0 ? 32768 : 65536;
-        double v[4];
-        rc = one(o, s->system, MYRI_ONE_WAY, 4, &v[0]);
-        rc = rc ? rc : one(o, s->system, MYRI_SEND_COST, 4, &v[1]);
-        rc = rc ? rc : one(o, s->system, MYRI_PING_RATE, 1024, &v[2]);
-        rc = rc ? rc : one(o, s->system, MYRI_PING_RATE, (uint32_t)longest, &v[3]);
-        if (rc)
-            return rc;
-        double goodput = overload(o, &machine, s->system, MYRI_GOODPUT),
-               wire = overload(o, &machine, s->system, MYRI_WIRE_COST);
-        if (o->json) {
-            printf("%s\n  {\"system\": \"%s\", \"one_way_us\": %.4g, \"send_us\": %.4g, \"rate_1k\": %.4g, "
-                   "\"rate_long\": %.4g",
-                   i ? "," : "", s->system, v[0], v[1], v[2], v[3]);
-            if (!isnan(goodput))
-                printf(", \"overload\": %.4g, \"overload_wire\": %.4g", goodput, wire);
-            putchar('}');
-            continue;
-        }
-        printf("%-7s %-20s %-14s %-10s %-7s %-13s %-8s %7.2f %5.2f %5.1f %5.1f ", s->system, s->transfer,
-               s->translation, s->protection, s->control, s->reliability, s->multicast, v[0], v[1], v[2], v[3]);
-        if (isnan(goodput))
-            printf("%8s %5s\n", "fault", "-");
-        else
-            printf("%8.2f %5.2f\n", goodput, wire);
+    if (o->json) {
+        print_json(measured);
+        return 0;
     }
-    if (o->json)
-        puts("\n]");
+    print_issues(&machine);
+    print_short(measured);
+    print_long(measured);
     return 0;
 }

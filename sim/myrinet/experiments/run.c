@@ -17,7 +17,7 @@ static const char *const names[MYRI_MEASURES][2] = {
     {"both-rate", "MB/s"}, {"send-cost", "us"},    {"post-cost", "us"},    {"local-rate", "MB/s"},
     {"copy-rate", "MB/s"}, {"store-rate", "MB/s"}, {"plain-rate", "MB/s"}, {"pin-rate", "MB/s"},
     {"goodput", "MB/s"},   {"answer", "us"},       {"answer-cost", "us"},  {"wire-cost", "B/B"},
-    {"to-all", "us"},      {"all-rate", "MB/s"},   {"fetch", "us"},
+    {"to-all", "us"},      {"all-rate", "MB/s"},   {"fetch", "us"},        {"take-cost", "us"},
 };
 
 const char *myri_measure_name(enum myri_measure m)
@@ -65,6 +65,7 @@ static void value_of(struct experiment_run *r)
     case MYRI_ANSWER:
     case MYRI_TO_ALL:
     case MYRI_FETCH:
+    case MYRI_TAKE_COST:
         r->out->value = (double)r->busy_ps / 1e6 / n;
         break;
     case MYRI_ANSWER_COST:
@@ -254,6 +255,7 @@ static int run(struct experiment_run *r)
     for (uint32_t i = 0; i < r->sides; i++) {
         r->out->instructions += r->hw->card[i].cpu.instructions;
         r->out->skipped += r->hw->card[i].skipped;
+        r->out->worked += r->hw->card[i].worked;
     }
     if (x->inspect)
         x->inspect(x->inspect_arg, r->hw, r->side);

@@ -27,6 +27,7 @@ enum myri_measure {
     MYRI_TO_ALL,      /* us: from a message to several, `receivers`, until the last of them has it */
     MYRI_ALL_RATE,    /* MB/s of such messages one behind the other, at the last of them */
     MYRI_FETCH,       /* us: a number, or what else another node's card has, is fetched */
+    MYRI_TAKE_COST,   /* us: until `receive` returns, of a message that came long ago, nothing else going on */
     MYRI_MEASURES
 };
 /* ANSWER: who sees to what comes to a host that computes. */
@@ -75,7 +76,7 @@ struct myri_outcome {
     double value; /* of the measure */
     uint32_t sent, received, wrong;
     struct myri_hw_count count;
-    uint64_t instructions, skipped, events, end_ps;
+    uint64_t instructions, skipped, worked, events, end_ps; /* worked: of turns that stored something */
 };
 
 /* What it prefers when nothing is said. */

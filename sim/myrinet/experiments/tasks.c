@@ -174,6 +174,31 @@ static void cost_of_send(struct myri_task *t, void *arg)
     finish(s);
 }
 
+/* Node 0 sends when node 1 has the one before; node 1 takes a message when it has come for sure. */
+static void cost_of_take(struct myri_task *t, void *arg)
+{
+    struct experiment_run *r = arg;
+    struct myri_side *s = side_of(r, t);
+    uint64_t pause = 200000000 + (uint64_t)r->x->bytes * 20000;
+    for (uint32_t i = 0; i < r->x->count && !r->hw->fault[0]; i++) {
+        if (s->node == 0) {
+            while (r->out->received < i && !r->hw->fault[0])
+                myri_task_spend(t, 1000000, "wait");
+            jitter(r, s);
+            send_next(r, s, 1, 0);
+            continue;
+        }
+        while (r->out->sent <= i && !r->hw->fault[0])
+            myri_task_spend(t, 1000000, "wait");
+        myri_task_spend(t, pause, "pause");
+        uint64_t from = myri_hw_now(r->hw);
+        if (!receive_next(r, s, RNL_SIM_NEVER))
+            return;
+        r->busy_ps += myri_hw_now(r->hw) - from;
+    }
+    finish(s);
+}
+
 /* Node 0 asks now and then, node 1 computes, and answers in one of three ways. */
 static void asker(struct myri_task *t, void *arg)
 {
@@ -380,6 +405,8 @@ static void (*task_of(const struct myri_experiment *x, uint32_t node))(struct my
     case MYRI_SEND_COST:
     case MYRI_POST_COST:
         return cost_of_send;
+    case MYRI_TAKE_COST:
+        return cost_of_take;
     case MYRI_ANSWER:
     case MYRI_ANSWER_COST:
         return node == 0 ? asker : x->attention == MYRI_BY_POLLS ? myri_experiment_computer : answerer;

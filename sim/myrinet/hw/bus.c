@@ -84,6 +84,7 @@ static int put_words(struct myri_task *t, uint32_t at, const uint32_t *words, ui
         wait_until(t, at_bus + each);
         arrive(t, at + 4 * i, words + i, k);
         hw->count.stores++;
+        hw->count.bytes_stored += 4 * k;
     }
     myri_hw_trace(hw, t->host->id, MYRI_LANE_HOST, from, myri_hw_now(hw), "store", 4 * n);
     return 0;
@@ -133,6 +134,7 @@ void myri_task_enable(struct myri_task *t, uint32_t mask)
     myri_card_wake(&hw->card[t->host->id], myri_hw_now(hw));
     myri_card_enable(&hw->card[t->host->id], mask);
     hw->count.stores++;
+    hw->count.bytes_stored += 4;
 }
 
 int myri_task_await(struct myri_task *t, uint32_t at, uint32_t wanted, int counter, uint32_t *out)

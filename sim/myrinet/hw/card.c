@@ -107,6 +107,7 @@ void myri_card_wake(struct myri_card *c, uint64_t at)
         m->instructions += turns * c->period.instructions;
         m->stalls += turns * c->period.stalls;
         m->accesses += turns * c->period.accesses;
+        c->began.instructions += turns * c->period.instructions;
         c->skipped += turns * c->period.instructions;
         if (myri_lanai_run(m, at) < 0)
             myri_hw_fault(c->hw, "the firmware of node %u: %s, at address %u", c->id, m->fault, m->fault_at);
@@ -129,6 +130,10 @@ static uint32_t load(struct myri_lanai *m, uint32_t reg)
     switch (reg) {
     case ISR:
         myri_card_turn(c, m->now_ps, m->now_ps);
+        if (m->stores != c->began.stores)
+            c->worked += m->instructions - c->began.instructions;
+        c->began.stores = m->stores;
+        c->began.instructions = m->instructions;
         at_status(c);
         return c->status;
     case CLK:

@@ -118,6 +118,7 @@ void myri_task_copy(struct myri_task *t, uint32_t to, uint32_t from, uint32_t by
     }
     myri_task_spend(t, myri_machine_bytes(&h->hw->machine, MYRI_M_copy_rate, bytes), "copy");
     memmove(h->memory + to, h->memory + from, bytes);
+    h->hw->count.bytes_copied += bytes;
 }
 
 uint32_t myri_task_look(struct myri_task *t, uint32_t at)

@@ -106,11 +106,16 @@ struct myri_card {
     uint64_t slack_used; /* bytes of its packets that the network holds */
     uint64_t ordinal;    /* of packets sent */
     uint64_t skipped;    /* instructions of idle turns that were added up */
+    uint64_t worked;     /* instructions of turns that stored something */
+    struct {
+        uint64_t stores, instructions;
+    } began; /* this turn, as `worked` counts it */
 };
 
 struct myri_hw_count {
     uint64_t packets_sent, packets_received, packets_bad, packets_lost, bytes_sent, bytes_received;
     uint64_t dma_to_host, dma_from_host, stores, loads, interrupts, refused; /* refused: tasks outside their map */
+    uint64_t bytes_stored, bytes_copied; /* by hosts: to their cards; from one place of their memory to another */
 };
 
 enum { MYRI_PIN_TABLE = 2 };

@@ -156,6 +156,7 @@ void myri_space_copy(struct myri_space *s, struct myri_task *t, uint32_t to, uin
 {
     uint8_t part[1024]; /* no page is smaller */
     myri_task_spend(t, myri_machine_bytes(&s->host->hw->machine, MYRI_M_copy_rate, bytes), "copy");
+    s->host->hw->count.bytes_copied += bytes;
     for (uint32_t done = 0; done < bytes; done += (uint32_t)sizeof part) {
         uint32_t n = bytes - done < sizeof part ? bytes - done : (uint32_t)sizeof part;
         myri_space_read(s, t, from + done, part, n);

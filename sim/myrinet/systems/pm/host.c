@@ -227,6 +227,22 @@ static void send_message(struct myri_side *side, uint32_t to, uint32_t bytes)
     }
 }
 
+static void send_to_all(struct myri_side *side, uint32_t bytes)
+{
+    struct pm_host_state *st = side->state;
+    uint32_t to[PM_NODES], n = 0, done;
+    for (uint32_t node = 0; node < side->nodes; node++)
+        if (node != side->node)
+            to[n++] = node;
+    for (uint32_t at = 0; at < bytes; at += PM_BUFFER) {
+        uint32_t part = bytes - at < PM_BUFFER ? bytes - at : PM_BUFFER, buffer = pm_get_send_buffer(&st->pm);
+        for (uint32_t k = 0; k < part; k += 4)
+            myri_host_set_word(side->host, buffer + k, myri_host_word(side->host, side->out + at + k));
+        pm_send_many(&st->pm, to, n, buffer, part);
+        (void)myri_task_await(side->task, IN_CARD(&st->pm, done), st->pm.sent, 0, &done); /* a copy may be refused */
+    }
+}
+
 static uint32_t receive_message(struct myri_side *side, uint32_t bytes, uint64_t until)
 {
     struct pm_host_state *st = side->state;
@@ -277,7 +293,8 @@ enum { PM_MOST = 8 * PM_BUFFER }; /* bytes of a message in buffers */
         .object = "systems/pm/" firmware, .machines = "H-P H-PP", .state_bytes = sizeof(struct pm_host_state), \
         .most = largest, .look = LIBRARY, .buffers_most = PM_RING, .open = opener, .send = send_message,       \
         .receive = receive_message, .finish = finish, .piece = PM_BUFFER, .by_page = largest != PM_MOST,       \
-        .packet_least = largest == PM_MOST ? 4 : 0, .packet_most = largest == PM_MOST ? PM_BUFFER : 0,         \
+        .to_all = largest == PM_MOST ? send_to_all : NULL, .packet_least = largest == PM_MOST ? 4 : 0,         \
+        .packet_most = largest == PM_MOST ? PM_BUFFER : 0,                                                     \
         .on_crc = "PM takes the hardware to be reliable, so it has no time-outs (paper 004)"                   \
     }
 const struct myri_system myri_system_pm =

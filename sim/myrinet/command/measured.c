@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * measured.c - the experiments behind `runnel paper matrix`; see measured.h. */
+#include "sim/myrinet/command/measured.h"
+
+#include <math.h>
+
+enum { SHORT = 4, BLOCK = 1024, LONG = 65536 };
+
+struct counted {
+    uint64_t worked[2], interrupts;
+    uint32_t firmware_bytes, sram_bytes, pinned;
+};
+
+static void count_cards(void *arg, const struct myri_hw *hw, const struct myri_side *sides)
+{
+    struct counted *c = arg;
+    (void)sides;
+    for (int i = 0; i < 2; i++)
+        c->worked[i] = hw->card[i].worked;
+    c->interrupts = hw->count.interrupts;
+    c->firmware_bytes = hw->card[0].cpu.code_end;
+    c->sram_bytes = hw->card[0].cpu.data_end;
+    c->pinned = 0;
+    for (uint32_t k = 0; k < hw->pages; k++)
+        c->pinned += hw->host[0].pins[k] != 0;
+}
+
+static void begin(const struct myri_cmd_options *o, const struct myri_machine *machine,
+                  const struct myri_system *system, enum myri_measure m, uint32_t bytes, struct myri_experiment *x)
+{
+    myri_experiment_init(x, system, machine, m, bytes);
+    myri_cmd_prepare(o, x);
+}
+
+/* Each message costs what twice as many cost more. */
+static int per_message(struct myri_experiment x, struct myri_cmd_measured *out)
+{
+    struct counted one, two;
+    struct myri_outcome o;
+    x.inspect = count_cards;
+    x.inspect_arg = &one;
+    if (myri_experiment_run(&x, &o) < 0)
+        return -1;
+    x.inspect_arg = &two;
+    uint32_t n = x.count;
+    x.count *= 2;
+    if (myri_experiment_run(&x, &o) < 0)
+        return -1;
+    out->take_us = o.value;
+    out->sender_instructions = (double)(two.worked[0] - one.worked[0]) / n;
+    out->receiver_instructions = (double)(two.worked[1] - one.worked[1]) / n;
+    out->interrupts = (double)(two.interrupts - one.interrupts) / n;
+    out->firmware_bytes = two.firmware_bytes;
+    out->sram_bytes = two.sram_bytes;
+    out->pinned = two.pinned;
+    return 0;
+}
+
+static double overload(struct myri_experiment x, const struct myri_cmd_options *o)
+{
+    enum { SENDERS = 4, MESSAGES = 100, SLOW_US = 20 };
+    struct myri_outcome out;
+    x.senders = SENDERS;
+    x.slow_us = SLOW_US;
+    if (!o->count)
+        x.count = MESSAGES;
+    return myri_experiment_run(&x, &out) < 0 ? NAN : out.value;
+}
+
+static int to_all(struct myri_experiment x, uint32_t receivers, double *out)
+{
+    enum { MESSAGES = 100 };
+    struct myri_outcome o;
+    x.receivers = receivers;
+    x.count = x.count < MESSAGES ? x.count : MESSAGES;
+    *out = NAN;
+    if (!x.system->to_all)
+        return 0;
+    if (myri_experiment_run(&x, &o) < 0)
+        return -1;
+    *out = o.value;
+    return 0;
+}
+
+int myri_cmd_measured(const struct myri_cmd_options *o, const struct myri_machine *machine,
+                      const struct myri_system *system, struct myri_cmd_measured *m)
+{
+    struct myri_experiment x;
+    struct myri_outcome out;
+    begin(o, machine, system, MYRI_ONE_WAY, SHORT, &x);
+    if (myri_experiment_run(&x, &out) < 0)
+        return myri_cmd_failed();
+    m->one_way_us = out.value;
+    begin(o, machine, system, MYRI_SEND_COST, SHORT, &x);
+    if (myri_experiment_run(&x, &out) < 0)
+        return myri_cmd_failed();
+    m->send_us = out.value;
+    begin(o, machine, system, MYRI_TAKE_COST, SHORT, &x);
+    if (per_message(x, m) < 0)
+        return myri_cmd_failed();
+    begin(o, machine, system, MYRI_STREAM_RATE, SHORT, &x);
+    m->gap_us = myri_experiment_run(&x, &out) < 0 || !(out.value > 0) ? NAN : SHORT / out.value;
+
+    m->long_bytes = system->most < LONG ? system->most : LONG;
+    begin(o, machine, system, MYRI_PING_RATE, m->long_bytes, &x);
+    if (myri_experiment_run(&x, &out) < 0)
+        return myri_cmd_failed();
+    m->rate_long = out.value;
+    begin(o, machine, system, MYRI_PING_RATE, BLOCK, &x);
+    if (myri_experiment_run(&x, &out) < 0)
+        return myri_cmd_failed();
+    m->rate_1k = out.value;
+    double bytes = 2.0 * x.count * BLOCK;
+    const struct myri_hw_count *c = &out.count;
+    m->copies = (double)c->bytes_copied / bytes;
+    m->bus_bytes = (double)(c->dma_to_host + c->dma_from_host + c->bytes_stored + 4 * c->loads) / bytes;
+
+    begin(o, machine, system, MYRI_TO_ALL, SHORT, &x);
+    if (to_all(x, 8, &m->to_8_us) < 0 || to_all(x, 16, &m->to_16_us) < 0)
+        return myri_cmd_failed();
+    begin(o, machine, system, MYRI_GOODPUT, 128, &x);
+    m->goodput = overload(x, o);
+    begin(o, machine, system, MYRI_WIRE_COST, 128, &x);
+    m->wire = overload(x, o);
+    return 0;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * measured.h - what `runnel paper matrix` measures of a system. NAN: it has no such thing, or a run ends in a fault. */
+#ifndef MYRI_MEASURED_H
+#define MYRI_MEASURED_H
+
+#include "sim/myrinet/command/command.h"
+
+struct myri_cmd_measured {
+    /* Of messages of 4 bytes. LogP's latency is what overheads leave of one way. */
+    double one_way_us, send_us, take_us, gap_us;
+    /* Per message of 4 bytes, of two programs that poll: instructions of turns that store something, on either card. */
+    double sender_instructions, receiver_instructions, interrupts;
+    double rate_1k, rate_long;                   /* MB/s of ping-pongs */
+    uint32_t long_bytes;                         /* of the longest message, 64 KB at most */
+    double copies, bus_bytes;                    /* per byte of 1 KB, at both hosts together */
+    uint32_t firmware_bytes, sram_bytes, pinned; /* sram: with the firmware; pinned: pages of a host, of two hosts */
+    double to_8_us, to_16_us;                    /* a message of 4 bytes, by the system's own way */
+    double goodput, wire;                        /* under overload: MB/s, and bytes on the wire for each byte of it */
+};
+
+/* 0, or the exit status, said. */
+int myri_cmd_measured(const struct myri_cmd_options *, const struct myri_machine *, const struct myri_system *,
+                      struct myri_cmd_measured *out);
+
+#endif
