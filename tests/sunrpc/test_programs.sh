@@ -181,6 +181,31 @@ done
 ok "a client that is killed at a step of its introduction leaves nothing behind${bad:+, but after:$bad}" $?
 end_server
 
+begin_server with both run
+call with clnttcp simple
+before=$(descriptors)
+set_how now
+for i in $(seq 20); do
+    [ $((i % 2)) = 0 ] && kind=clnttcp || kind=clntudp
+    : >client.err
+    "${how[@]}" "$client" "$kind" "$(where "$kind")" told < <(yes 'null 50') >out 2>client.err &
+    calling=$!
+    for _ in $(seq 3000); do
+        grep -q 'upgraded to shared memory$' client.err && break
+        sleep 0.02
+    done
+    kill -9 $calling
+    wait $calling 2>/dev/null
+done
+for _ in $(seq 3000); do
+    [ "$(descriptors)" -le "$before" ] && break
+    sleep 0.02
+done
+[ "$(grep -c 'was upgraded' server.err)" -ge 21 ] && [ "$(descriptors)" -le "$before" ] && call with clnttcp simple
+status=$?
+ok "20 clients that are killed during their calls leave no descriptor behind ($before before, $(descriptors) after)" $status
+end_server
+
 bad=
 set_how now
 for step in 1 2 3 4 5 6 7; do
