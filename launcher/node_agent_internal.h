@@ -10,7 +10,7 @@
 #include "launcher/guard.h"
 #include "launcher/launcher.h"
 #include "launcher/loop.h"
-#include "launcher/mpi.h"
+#include "launcher/mpi/mpi.h"
 #include "launcher/spawn.h"
 
 /* EXPECTING --JOB--> PROBING --GO--> RUNNING --all ranks finished--> DONE; END, or the end of the stream: OVER. What

@@ -2,7 +2,7 @@
  *
  * nodes.c - brings the node agents of a job together, --fan-out at a time, has them probe each other's addresses, and
  * takes in what they report. Agents form a star: each talks to the launcher only. */
-#include "launcher/mpi.h"
+#include "launcher/mpi/mpi.h"
 #include "launcher/node.h"
 
 #include "base/bug.h"

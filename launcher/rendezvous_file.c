@@ -3,9 +3,9 @@
  * rendezvous_file.c - see rendezvous_file.h. Part of the runnel command: it prints to standard error. */
 #include "launcher/rendezvous_file.h"
 
-#include "job/address_probe.h"
 #include "job/rendezvous.h"
 #include "launcher/launcher.h"
+#include "net/probe/address_probe.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * doctor.c - `runnel doctor`: what of these hosts, and of the network between them, is in the way of jobs.
- * launcher/doctor.h looks and draws the findings; this prints them, for people or as JSON. */
-#include "launcher/doctor.h"
+ * launcher/doctor/doctor.h looks and draws the findings; this prints them, for people or as JSON. */
+#include "launcher/doctor/doctor.h"
 #include "info.h"
 #include "launcher/hosts.h"
 #include "tool.h"

@@ -54,6 +54,7 @@ struct rnl_rank_address { /* where a rank of another host is found */
     uint32_t as;
 };
 enum { RNL_ENV_KEY_BYTES = 32 };
+enum { RNL_JOB_RANKS_MAX = 1024 }; /* of one job */
 
 struct rnl_env_ops {
     uint32_t size; /* bytes of this table, which grows at the end */

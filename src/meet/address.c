@@ -8,11 +8,11 @@
  * listens, which anybody can list; TOKEN is what only who was given the address can show. With IP, an address of the
  * host, it can be inserted from other hosts: there it is a service, RNL_MEET_AT and NAME, of the endpoint's daemon. */
 #include "base/error.h"
-#include "job/address_probe.h"
 #include "meet/daemon.h"
 #include "meet/meet_internal.h"
 #include "meet/node_key.h"
 #include "meet/who.h"
+#include "net/probe/address_probe.h"
 
 #include <errno.h>
 #include <fcntl.h>

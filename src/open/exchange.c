@@ -2,8 +2,8 @@
  *
  * exchange.c - rnl_open_exchange. It is a file of its own so that a program that only calls rnl_open does not link the
  * thread in which a fence runs. */
-#include "job/job.h"
 #include "open/open.h"
+#include "pmix/pmix.h"
 
 static int find_env(const struct rnl_options *opt, const void *exchange, struct rnl_env **out)
 {

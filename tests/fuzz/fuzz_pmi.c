@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "fuzz/input.h"
-#include "launcher/mpi_pmi.h"
+#include "launcher/mpi/pmi.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -7,6 +7,7 @@
 #include "job/fds.h"
 #include "job/job.h"
 #include "job/played.h"
+#include "open/open.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -3,6 +3,7 @@
  * The hub: a job of threads, and the job of one. */
 #include "base/bell.h"
 #include "job/job.h"
+#include "open/open.h"
 
 #include <poll.h>
 #include <pthread.h>

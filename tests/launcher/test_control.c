@@ -2,11 +2,11 @@
  *
  * test_control.c - jobs on several hosts, without processes: how ranks are dealt, the control protocol's codec and its
  * stream, and how hosts find each other, over loopback. What comes in is cut, bent and made up. */
-#include "job/address_probe.h"
 #include "job/agent.h"
 #include "job/net.h"
 #include "launcher/control.h"
 #include "launcher/hosts.h"
+#include "net/probe/address_probe.h"
 
 #include "base/env.h"
 #include "base/error.h"

@@ -2,7 +2,7 @@
  *
  * test_findings.c - what `runnel doctor` draws from what it has seen: a healthy report has no findings; one thing
  * that is wrong is one finding, of its severity, with a remedy and somebody to ask. */
-#include "launcher/doctor.h"
+#include "launcher/doctor/doctor.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * test_pmi.c - PMI-1 without processes: what two hosts reply to lines of MPICH's, and to such as are none. */
-#include "launcher/mpi_pmi.h"
+#include "launcher/mpi/pmi.h"
 
 #include <stdio.h>
 

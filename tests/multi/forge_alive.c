@@ -5,8 +5,8 @@
  * healthy rank is taken for silent. Rank 1 of two, on the second host, forges; it ends with 0 if nobody has believed
  * it. */
 #include "base/env.h"
-#include "job/job.h"
 #include "net/wire/key.h"
+#include "open/open.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -16,7 +16,7 @@
  *   twice           opens a second time, says what it was told
  *   garbage         rank 1 writes noise into its sockets; all wait to be ended */
 #include "base/bell.h"
-#include "job/job.h"
+#include "open/open.h"
 
 #include <signal.h>
 #include <stdio.h>

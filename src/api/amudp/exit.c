@@ -14,8 +14,8 @@
 #include "api/amudp/amudp_internal.h"
 
 #include "endpoint/endpoint.h"
-#include "job/pmix.h"
 #include "job/rendezvous.h"
+#include "pmix/pmix.h"
 
 #include <stdio.h>
 #include <stdlib.h>

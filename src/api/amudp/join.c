@@ -5,8 +5,8 @@
  * connection to the agent, which means that the job is over. */
 #include "api/amudp/amudp_internal.h"
 
-#include "job/job.h"
 #include "job/rendezvous.h"
+#include "open/open.h"
 
 #include <errno.h>
 #include <poll.h>

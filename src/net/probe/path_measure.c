@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * path_measure.c - the measurement of path_measure.h. */
-#include "job/path_measure.h"
+#include "net/probe/path_measure.h"
 
-#include "job/address_probe.h"
+#include "net/probe/address_probe.h"
 
 #include <stdlib.h>
 #include <string.h>

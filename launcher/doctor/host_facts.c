@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * host_facts.c - collects the facts of host_facts.h. What cannot be learnt stays zero, or without a limit. */
-#include "launcher/host_facts.h"
+#include "launcher/doctor/host_facts.h"
 
-#include "job/address_probe.h"
 #include "job/net.h"
 #include "launcher/spawn.h"
+#include "net/probe/address_probe.h"
 #include "runnel/runnel.h"
 
 #include <fcntl.h>

@@ -5,7 +5,7 @@
  *
  *   GATHER: agents start and greet; who does not is left out --> JOB to the others: FACTS, HERE
  *   --> HOSTS: PATHS --> END */
-#include "launcher/doctor.h"
+#include "launcher/doctor/doctor.h"
 
 #include "launcher/node.h"
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * pmix_lib.c - a rank below PMIx: wraps the calls of libpmix, which is loaded only in a PMIx job, since it brings
+ * lib.c - a rank below PMIx: wraps the calls of libpmix, which is loaded only in a PMIx job, since it brings
  * threads and a dozen libraries that programs started by `runnel run` do not need. */
-#include "job/pmix.h"
+#include "pmix/pmix.h"
 
 #if RNL_HAVE_PMIX
 #include "base/error.h"
 #include "base/secret.h"
-#include "job/pmix_internal.h"
 #include "job/proto.h"
+#include "pmix/pmix_internal.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

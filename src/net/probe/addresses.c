@@ -4,7 +4,7 @@
  * other host is reached (address_probe.h). The addresses are read with getifaddrs, the kernel's identity from its boot
  * id. */
 #include "base/error.h"
-#include "job/address_probe.h"
+#include "net/probe/address_probe.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * pmix_join.c - joins a job by two exchanges among all its ranks. In the first each rank publishes its card: its
+ * join.c - joins a job by two exchanges among all its ranks. In the first each rank publishes its card: its
  * release, its host's addresses, its UDP port, and from rank 0 the key of the job, which is therefore as secret as what
  * carries it. Then the lowest rank of each host probes by which addresses it reaches the others. The second exchange
  * carries the errors of all ranks, so that all of them join or none. */
 #include "base/error.h"
 #include "job/net.h"
-#include "job/pmix_internal.h"
 #include "net/wire/packet.h"
+#include "pmix/pmix_internal.h"
 #include "runnel/runnel.h"
 
 #include <errno.h>

@@ -26,11 +26,11 @@
  *   +------+------+------+------+-------+-----+-------+-------+------------------------------+
  *
  * The functions take the time as an argument. */
-#ifndef RNL_JOB_ADDRESS_PROBE_H
-#define RNL_JOB_ADDRESS_PROBE_H
+#ifndef RNL_PROBE_ADDRESS_PROBE_H
+#define RNL_PROBE_ADDRESS_PROBE_H
 
-#include "job/path_measure.h"
-#include "job/proto.h"
+#include "base/env.h"
+#include "net/probe/path_measure.h"
 #include "net/socket/socket.h"
 #include "net/wire/key.h"
 

@@ -2,7 +2,7 @@
  *
  * fence.c - fences over all hosts of a job: each brings bytes, and gets those of all, in the order of hosts. A host
  * that is lost, or whose ranks have all ended, is not waited for. */
-#include "launcher/mpi.h"
+#include "launcher/mpi/mpi.h"
 #include "launcher/node.h"
 
 int rnl_fence_receive(struct rnl_node *n, struct rnl_unpack *u)

@@ -9,8 +9,8 @@
  *            longest that was echoed and the next one, until they are neighbours
  *   train    `train` datagrams, long and short ones by turns, at most `window` of which are without an echo
  *   tally    asks for the counts once everything that is late has had its time */
-#ifndef RNL_JOB_PATH_MEASURE_H
-#define RNL_JOB_PATH_MEASURE_H
+#ifndef RNL_PROBE_PATH_MEASURE_H
+#define RNL_PROBE_PATH_MEASURE_H
 
 #include <assert.h>
 #include <stdint.h>

@@ -3,7 +3,7 @@
  * test_address_probe.c - how hosts find each other, over a network in memory: what is known of their alternate
  * addresses, that attestations go to all that work, and that nothing counts which comes from elsewhere or under another
  * key. Time is the test's. */
-#include "job/address_probe.h"
+#include "net/probe/address_probe.h"
 
 #include "job/proto.h"
 #include "net/wire/key.h"

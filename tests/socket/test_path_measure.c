@@ -2,7 +2,7 @@
  *
  * test_path_measure.c - the measurement of one direction of a path, over a network in memory that loses, reorders,
  * repeats and narrows. Time is the test's. */
-#include "job/path_measure.h"
+#include "net/probe/path_measure.h"
 
 #include <stdbool.h>
 

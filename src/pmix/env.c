@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * pmix.c - the env of a rank below PMIx or an exchange of its caller, whose job has no agent. Ranks of one host share a
+ * env.c - the env of a rank below PMIx or an exchange of its caller, whose job has no agent. Ranks of one host share a
  * memory file (local.h); other hosts are reached by datagrams, at addresses that were probed during the join
- * (pmix_join.c). The close is decided by waves, as in membership.h: each wave is one fence over all ranks that carries
+ * (join.c). The close is decided by waves, as in membership.h: each wave is one fence over all ranks that carries
  * the activity of each, so all ranks come to the same result from the same numbers.
  *
  * The server handles deaths: mpirun and srun end a job when one of its processes dies. So libpmix stays initialized
@@ -12,8 +12,8 @@
 #include "base/bug.h"
 #include "base/error.h"
 #include "base/secret.h"
-#include "job/pmix_internal.h"
 #include "net/wire/bytes.h"
+#include "pmix/pmix_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * mpi_pmi.c - see mpi_pmi.h. */
-#include "launcher/mpi_pmi.h"
+ * pmi.c - see pmi.h. */
+#include "launcher/mpi/pmi.h"
 
 #include "base/hash.h"
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * env.c - rnl_job_env: finds the job of this process, and joins it. */
+ * job.c - finds the job of this process, and joins it. */
+#include "job/job.h"
 #include "base/error.h"
 #include "job/fds.h"
-#include "job/job.h"
-#include "job/pmix.h"
 #include "job/rendezvous.h"
+#include "open/open.h"
+#include "pmix/pmix.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -104,7 +105,7 @@ int rnl_job_env(const struct rnl_options *opt, struct rnl_env **out)
     snprintf(number, sizeof number, "%d", bootstrap);
     joined_as(number);
     fcntl(bootstrap, F_SETFD, FD_CLOEXEC);
-    if (rnl_job_apart) /* this process may outlive its parent: see job.h */
+    if (rnl_job_apart) /* this process may outlive its parent: see open.h */
         return 0;
     /* The launcher's PR_SET_PDEATHSIG does not reach a process started by a wrapper, so this process dies with it. */
     pid_t parent = getppid();

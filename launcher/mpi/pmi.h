@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * mpi_pmi.h - PMI-1, by which MPICH and its kin find their ranks: what a host keeps for its ranks, and what it replies
+ * pmi.h - PMI-1, by which MPICH and its kin find their ranks: what a host keeps for its ranks, and what it replies
  * to a line of one. Pure: mpi.c has the sockets. A rank says a line of words NAME=VALUE, and reads one as reply:
  *
  *   cmd=put kvsname=NAME key=KEY value=VALUE           cmd=put_result rc=0 msg=success

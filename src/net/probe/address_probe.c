@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * address_probe.c - the probes between hosts and the liveness attestations of address_probe.h. */
-#include "job/address_probe.h"
+#include "net/probe/address_probe.h"
 
 #include "base/bug.h"
 #include "base/error.h"
 #include "base/secret.h"
-#include "job/proto.h"
 #include "net/socket/kernel.h"
 #include "net/wire/bytes.h"
 

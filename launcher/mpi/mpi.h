@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * mpi.h - how ranks that are MPI's find each other: a node agent serves PMI-1 (mpi_pmi.h) and PMIx (mpi_pmix.h), and
+ * mpi.h - how ranks that are MPI's find each other: a node agent serves PMI-1 (pmi.h) and PMIx (pmix.h), and
  * the launcher exchanges between hosts what their ranks say before a barrier or a fence. */
 #ifndef RNL_LAUNCHER_MPI_H
 #define RNL_LAUNCHER_MPI_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * findings_host.c - draws what follows from the facts of one host (doctor.h, host_facts.h). Pure. */
-#include "launcher/doctor.h"
+#include "launcher/doctor/doctor.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -2,10 +2,10 @@
  *
  * mpi.c - a node agent's connections to ranks that speak PMI-1, and its part in fences: mpi.h. A line has one reply,
  * which the rank reads before it says more; one that does not is no longer listened to. */
-#include "launcher/mpi.h"
+#include "launcher/mpi/mpi.h"
 
-#include "launcher/mpi_pmi.h"
-#include "launcher/mpi_pmix.h"
+#include "launcher/mpi/pmi.h"
+#include "launcher/mpi/pmix.h"
 #include "launcher/node_agent_internal.h"
 #include "launcher/spawn.h"
 

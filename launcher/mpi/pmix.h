@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * mpi_pmix.h - a node agent as a PMIx server, by which the ranks of Open MPI and its kin find each other. libpmix does
+ * pmix.h - a node agent as a PMIx server, by which the ranks of Open MPI and its kin find each other. libpmix does
  * it, and is loaded only when it is wanted: it has threads, and takes a tenth of a second to begin, and nearly as long
  * to end, which is left to the end of the process. */
 #ifndef RNL_LAUNCHER_MPI_PMIX_H

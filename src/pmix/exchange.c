@@ -6,9 +6,8 @@
  * caller says it: they can share memory if they have one kernel, one process namespace and one user. */
 #include "base/error.h"
 #include "base/secret.h"
-#include "job/job.h"
-#include "job/pmix_internal.h"
 #include "job/proto.h"
+#include "pmix/pmix_internal.h"
 
 #include <errno.h>
 #include <signal.h>

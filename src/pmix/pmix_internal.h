@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * pmix_internal.h - the state of a rank below PMIx or below an exchange of its caller, shared by what carries values
- * from rank to rank (pmix_lib.c, exchange.c), joining (pmix_join.c) and the env (pmix.c). */
-#ifndef RNL_JOB_PMIX_INTERNAL_H
-#define RNL_JOB_PMIX_INTERNAL_H
+ * from rank to rank (lib.c, exchange.c), joining (join.c) and the env (env.c). */
+#ifndef RNL_PMIX_PMIX_INTERNAL_H
+#define RNL_PMIX_PMIX_INTERNAL_H
 
-#include "job/address_probe.h"
 #include "job/local.h"
-#include "job/pmix.h"
+#include "net/probe/address_probe.h"
+#include "pmix/pmix.h"
 #include "runnel/adapter.h"
 
 #include <pthread.h>
@@ -99,7 +99,7 @@ struct rnl_pmix {
     uint64_t *before;   /* by rank: its activity in the wave before; NULL in wave 0 */
 };
 
-/* pmix.c */
+/* env.c */
 /* Makes the env. `begin` joins; *udp is the UDP socket of this rank, -1 if all are on this host. Returns 1 and *out, or
  * an error; `p` is gone then as after its close. */
 int rnl_pmix_start(struct rnl_pmix *p, int (*begin)(struct rnl_pmix *, int *udp), struct rnl_env **out);
@@ -108,7 +108,7 @@ int rnl_pmix_fence(struct rnl_pmix *);
 int rnl_pmix_fence_wait(struct rnl_pmix *);
 /* The fence is over, with that status, 0 = success. Any thread may call it. */
 void rnl_pmix_fence_over(struct rnl_pmix *, int status);
-/* pmix_join.c */
+/* join.c */
 /* Joins as `rank` of `size`; `ranks` lists the `count` ranks of this host, ascending, this one among them. */
 int rnl_pmix_join(struct rnl_pmix *, const uint32_t *ranks, uint32_t count, int *udp);
 

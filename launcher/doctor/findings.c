@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * findings.c - draws what follows from what was seen of hosts and of the paths between them (doctor.h). Pure. */
-#include "launcher/doctor.h"
+#include "launcher/doctor/doctor.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * mpi_pmix.c - see mpi_pmix.h. Fences of one host are libpmix's own matter. Of one over several hosts it tells in
+ * pmix.c - see pmix.h. Fences of one host are libpmix's own matter. Of one over several hosts it tells in
  * its thread, which hands what the ranks bring to the loop. */
-#include "launcher/mpi_pmix.h"
+#include "launcher/mpi/pmix.h"
 
 #include <fcntl.h>
 #include <stdio.h>
