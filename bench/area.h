@@ -140,7 +140,7 @@ void bench_pair_fail(struct bench_pair *, unsigned rank, const char *sentence);
 
 /* Worker: all processes of a pair arrive before any leaves. *count is private to the process and starts at 0. */
 void bench_meet(struct bench_pair *, uint64_t *count, bool one_core);
-/* The same in two steps, for who has something to do meanwhile: arrives; are all here? */
+/* bench_meet in two steps, for a process with something to do meanwhile: it arrives, and asks whether all are here. */
 void bench_meet_begin(struct bench_pair *, uint64_t *count);
 bool bench_met(const struct bench_pair *, uint64_t count);
 

@@ -69,7 +69,7 @@ static const struct peer_setting ways[][6] = {
     [BENCH_TIRPC_UNIX] = {{NULL, NULL}},
 };
 
-/* The same over a network. Libfabric's datagrams (udp;ofi_rxd) are slower by far than its TCP. */
+/* The settings of each peer over a network. Libfabric's datagrams (udp;ofi_rxd) are slower by far than its TCP. */
 static const struct peer_setting ways_tcp[][6] = {
     [BENCH_OPENMPI] = {{"OMPI_MCA_pml", "ob1"}, {"OMPI_MCA_btl", "self,tcp"}, {"OMPI_MCA_btl_tcp_if_include", "%i"}},
     [BENCH_OPENMPI_UCX] = {{"OMPI_MCA_pml", "ucx"},

@@ -11,7 +11,7 @@
 #include "baseline_copy.h"
 
 enum bench_placement { BENCH_NEAR, BENCH_FAR, BENCH_ONE_CORE, BENCH_PLACEMENTS, BENCH_FLIPPED = BENCH_PLACEMENTS };
-/* Also the number of the pair. From BENCH_OWN on: peers, see peer.h. */
+/* An interface, and the number of the pair that measures it. From BENCH_OWN on they are peers: see peer.h. */
 enum {
     BENCH_RAW,
     BENCH_NATIVE,
@@ -36,7 +36,7 @@ enum {
     BENCH_TIRPC_UNIX,
     BENCH_APIS
 };
-/* Those of the pairs' tests. */
+/* The interfaces that the tests of pairs have. */
 enum {
     BENCH_OF_PAIRS =
         ((1u << BENCH_UCX_PUT) - 1) & ~(1u << BENCH_AM | 1u << BENCH_MEMCPY | 1u << BENCH_MOVSB | 1u << BENCH_NT)
@@ -114,7 +114,7 @@ struct bench_run {
 
 /* Adds a unit in its place (by test, size, interface, n), or shows one that is there already. 0 or -ENOMEM. */
 int bench_plan_insert(struct bench_plan *, const struct bench_unit *);
-/* The same for a unit of the pairs. */
+/* Adds a unit of the pairs in its place. 0 or -ENOMEM. */
 int bench_plan_add(struct bench_plan *, enum bench_test, uint64_t bytes, unsigned apis, bool shown);
 void bench_plan_free(struct bench_plan *);
 /* Trials of all units of the pairs in turn until end_ns. 0, or negative with plan->text. */

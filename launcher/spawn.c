@@ -46,7 +46,7 @@ static const char *why_not(const char *path)
     return others;
 }
 
-/* So much of a list of directories as a sentence has room for: whole ones. */
+/* How many bytes of a list of directories a sentence shows: as many whole ones as it has room for. */
 static int shown(const char *dirs)
 {
     int n = (int)strnlen(dirs, PATH_SHOWN + 1), whole = n;

@@ -15,7 +15,7 @@
 
 /* Looks up what follows this library in the program, once. */
 void *rnl_rpc_next(_Atomic(void *) *cache, const char *name);
-/* The same for libtirpc, which a program may have loaded itself. */
+/* Looks up a name in libtirpc, which a program may have loaded itself, once. */
 void *rnl_rpc_next_tirpc(_Atomic(void *) *cache, const char *name);
 
 /* Defines real_NAME(), which returns the function that the interposed NAME takes the place of. `find` is one of the two

@@ -54,7 +54,7 @@ void rnl_rpc_watch_begin(void);
 void rnl_rpc_watch_end(void);
 /* The transport of a descriptor, if it has a link; else NULL. Only while watching. */
 struct rnl_rpc_server *rnl_rpc_server_of(int fd);
-/* The same, with or without a link. */
+/* The transport of a descriptor, with or without a link. NULL: it has none. */
 struct rnl_rpc_server *rnl_rpc_server_at_all(int fd);
 
 #endif

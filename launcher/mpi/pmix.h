@@ -19,7 +19,7 @@ struct rnl_pmix_server *rnl_pmix_server_new(uv_loop_t *, const struct rnl_job_sp
 int rnl_pmix_server_add(struct rnl_pmix_server *, uint32_t rank, char ***out);
 /* Whether all ranks of this host have come to a fence over all hosts, which is told once; with what they bring. */
 bool rnl_pmix_server_fence(struct rnl_pmix_server *, const void **bytes, size_t *count);
-/* That fence is over; with what all hosts have brought. */
+/* Tells libpmix that the fence over all hosts is over, and what all hosts have brought. */
 void rnl_pmix_server_fenced(struct rnl_pmix_server *, const void *bytes, size_t count);
 
 #endif

@@ -63,9 +63,9 @@ void vc_env_drop(struct vc_process *); /* its life has ended before it left the 
  * a rank, takes no steps. What is left can be taken away when the endpoint is whole: until it is made, and while it is
  * freed, a crash waits for the next step. */
 void vc_env_step(struct vc_process *);
-/* The same where the library holds memory that only its stack knows: a crash waits. */
+/* Counts a step where the library holds memory that only its stack knows: a crash waits for the next vc_env_step. */
 void vc_env_count_step(struct vc_process *);
-/* That took so long. A rank that can crash passes the time now, others later. */
+/* Charges a rank for what took it so long. A rank that can crash passes the time now, others later. */
 void vc_env_use(struct vc_process *, uint64_t ns);
 
 /* guard.c */
@@ -144,7 +144,7 @@ enum {
 
 /* *out is set to NULL when it is closed. 0, RNL_ERR_ARG, RNL_ERR_NO_MEMORY. */
 int vc_socket_open(struct vc_process *, struct rnl_socket **out);
-/* The same at a port that nobody has had lately; ring(arg): something came while it was armed. */
+/* Opens a socket at a port that nobody has had lately; ring(arg): something came while it was armed. */
 int vc_socket_open_any(struct vc_process *, void (*ring)(void *arg), void *arg, uint16_t *port,
                        struct rnl_socket **out);
 /* Its rank is gone: from now on it takes nothing and brings nothing. Its close is still its owner's. */

@@ -68,7 +68,7 @@ int vc_net_connect(struct vc_net *, uint32_t a, uint32_t b, const struct vc_net_
 int vc_net_star(struct vc_net *, uint32_t hub, const struct vc_net_link_config *);
 /* After the last link, before the first packet. 0, RNL_ERR_NO_MEMORY. */
 int vc_net_route(struct vc_net *);
-/* Then: true = there is no way between some hosts, such as these. */
+/* After vc_net_route: true = there is no way between some hosts, such as these two. */
 bool vc_net_apart(const struct vc_net *, uint32_t *from, uint32_t *to);
 /* The first link from a to b, or RNL_ERR_ARG. */
 int vc_net_find_link(const struct vc_net *, uint32_t a, uint32_t b, uint32_t *out);

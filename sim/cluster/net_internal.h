@@ -122,7 +122,7 @@ void net_link_settle(struct net_link *);
 void net_line_arrives(struct rnl_sim *, struct rnl_sim_event *);
 /* A packet sets out from its host. */
 void net_send(struct vc_net *, struct net_packet *);
-/* It ends here. */
+/* The packet ends on this link, for the reason given. */
 void net_drop(struct vc_net *, struct net_packet *, struct net_link *, enum vc_net_drop);
 /* Its sender is told, if it was a datagram: a message goes back from node `at`. */
 void net_tell(struct vc_net *, const struct net_packet *, enum net_kind, uint32_t at, uint32_t value);
@@ -132,7 +132,7 @@ static inline uint32_t net_longest(const struct net_link *l)
     return l->config.mtu - VC_NET_HEADERS;
 }
 
-/* It is not in a send buffer any more. */
+/* Takes the packet out of the count of its socket's send buffer. */
 static inline void net_unsend(struct net_packet *p)
 {
     if (p->socket)

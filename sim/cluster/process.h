@@ -84,7 +84,7 @@ void vc_process_fini(struct vc_process *);
 void vc_process_wipe(struct vc_process *);
 /* The scenario's doing: like kill -9. restart_ns: after so much virtual time it starts again; UINT64_MAX = never. */
 void vc_process_crash(struct vc_cluster *, struct vc_process *, uint64_t restart_ns);
-/* It ends: by itself (does not return then), or while it waits. */
+/* Ends a process: by itself (the call does not return then), or while it waits. */
 void vc_process_end(struct vc_process *, enum vc_process_end end, int detail);
 
 /* exit(status): what it wants done at its end is done, then it ends. Called by itself. */

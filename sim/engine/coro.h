@@ -51,7 +51,7 @@ int rnl_sim_coro_start(struct rnl_sim_coro *, uint64_t at, rnl_sim_coro_fn *fn, 
  * does not return. */
 void rnl_sim_coro_kill(struct rnl_sim_coro *);
 
-/* Whose turn an event is; NULL: that of none. */
+/* The coroutine whose turn the event is, or NULL. */
 struct rnl_sim_coro *rnl_sim_coro_of(struct rnl_sim_event *);
 /* The one that runs, or NULL. */
 struct rnl_sim_coro *rnl_sim_running(const struct rnl_sim *);

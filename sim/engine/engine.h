@@ -83,7 +83,7 @@ enum rnl_sim_note_kind {
     RNL_SIM_NOTE_FIRST = 16
 };
 void rnl_sim_note(struct rnl_sim *, uint32_t kind, uint32_t entity, uint64_t a, uint64_t b);
-/* The same for bytes, with a number of the caller's. */
+/* Notes bytes, with a number of the caller's. */
 void rnl_sim_note_bytes(struct rnl_sim *, uint32_t kind, uint32_t entity, uint64_t a, const void *bytes, size_t n);
 struct rnl_sim_noted {
     uint64_t at, a, b; /* b: n, of bytes */

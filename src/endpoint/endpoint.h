@@ -386,8 +386,8 @@ uint64_t rnl_conn_reply_watermark(const struct rnl_conn *conn);
  * RNL_ERR_PEER_BROKEN, RNL_ERR_SYSTEM, RNL_ERR_NO_MEMORY or RNL_ERR_JOB. A later call may succeed where one has
  * failed. */
 int rnl_ep_connect(struct rnl_endpoint *ep, uint32_t rank, struct rnl_conn **out);
-/* The same for a caller that must not wait. The launcher usually answers at once, so it is waited for once, up to 100
- * ms. RNL_NO_ROOM: the launcher has not answered yet. */
+/* rnl_ep_connect for a caller that must not wait. The launcher usually answers at once, so it is waited for once, up to
+ * 100 ms. RNL_NO_ROOM: the launcher has not answered yet. */
 int rnl_ep_connect_soon(struct rnl_endpoint *ep, uint32_t rank, struct rnl_conn **out);
 /* Makes the connection that a peer of another host asked for, which has proved that it is that rank. */
 int rnl_ep_accept(struct rnl_endpoint *ep, uint32_t rank, struct rnl_conn **out);

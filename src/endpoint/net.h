@@ -38,8 +38,8 @@ bool rnl_ep_net_look(struct rnl_endpoint *ep, uint64_t now_ns);
 bool rnl_ep_net_all(const struct rnl_endpoint *ep);
 /* Returns true if the rank is on another host. ep->remote may be NULL. */
 bool rnl_ep_is_remote(struct rnl_endpoint *ep, uint32_t rank);
-/* The same, where the first peer on another host may have been introduced since: then the network is taken into use,
- * or it returns a negative status. */
+/* rnl_ep_is_remote, where the first peer on another host may have been introduced since: then the network is taken into
+ * use, or it returns a negative status. */
 int rnl_ep_net_leads(struct rnl_endpoint *ep, uint32_t rank);
 /* Gives conn, to a peer on another host, its rings again if it hibernates. Returns 0 or RNL_ERR_NO_MEMORY. */
 int rnl_ep_net_activate(struct rnl_endpoint *ep, struct rnl_conn *conn);

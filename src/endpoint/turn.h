@@ -51,8 +51,8 @@ struct rnl_turn {
 /* Begin and end a call. They do nothing in functions that the thread runs. */
 void rnl_turn_begin(struct rnl_endpoint *ep);
 void rnl_turn_end(struct rnl_endpoint *ep);
-/* The same for a call that is short, and the only one of the owner: whether the caller may begin so, which is not said
- * of the thread; false from its beginning: the turn is to be requested; and its end. */
+/* A turn of a call that is short, and the only one of the owner. may_begin_only: whether the caller may begin so, which
+ * is not said of the thread. begin_only returns false if the turn has to be requested by rnl_turn_begin instead. */
 RNL_INLINE bool rnl_turn_may_begin_only(const struct rnl_turn *t)
 {
     return t->depth == 0 &&

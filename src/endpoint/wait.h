@@ -43,7 +43,7 @@ void rnl_ep_busy(struct rnl_endpoint *ep);
 RNL_COLD void rnl_ep_look_again(struct rnl_endpoint *ep);
 /* Returns 1 if an extract would find something. Armed connections that have cells become polled. */
 int rnl_ep_look(struct rnl_endpoint *ep);
-/* The same for one look of a program that spins: at polled connections, and at armed ones if the bell rang. */
+/* rnl_ep_look for a program that spins: at polled connections, and at armed ones if the bell rang. */
 int rnl_ep_look_polled(struct rnl_endpoint *ep);
 /* Ends a look that found nothing: does now and then what an empty extract has time for, and never yields. */
 void rnl_ep_looked(struct rnl_endpoint *ep);

@@ -15,7 +15,7 @@
 /* Returns 1 and *out, the env of this rank, which its close frees; 0 if there is no PMIx server; or RNL_ERR_JOB,
  * RNL_ERR_SYSTEM, RNL_ERR_NO_MEMORY. All ranks of the job must call it; it succeeds or fails for all of them. */
 int rnl_pmix_env(struct rnl_env **out);
-/* The same into the job whose ranks the caller started: *x carries what they tell each other. */
+/* The env of a rank of a job whose ranks the caller started: *x carries what they tell each other. */
 int rnl_exchange_env(const struct rnl_options *opt, const struct rnl_exchange *x, struct rnl_env **out);
 /* For a process that exits with success and without a close, as its program's ranks have agreed: finalizes PMIx, since
  * the server would otherwise count the exit as a failure. No effect outside a PMIx job. */

@@ -213,7 +213,7 @@ static bool awaits(const struct window_peer *p)
     return p->link == WINDOW_AWAITED || p->link == WINDOW_MET_ASKED;
 }
 
-/* It could not reach our address, which can happen as late as its window endpoint gives up. */
+/* The peer could not reach our address, which can happen as late as its window endpoint gives up. */
 int rnl_window_on_apart(rnl_stream *s, unsigned peer, void *ctx)
 {
     struct rnl_windows *ws = s->ep->windows;

@@ -7,7 +7,7 @@
 #include "sim/myrinet/command/command.h"
 
 struct myri_cmd_measured {
-    /* Of messages of 4 bytes. LogP's latency is what overheads leave of one way. */
+    /* Of messages of 4 bytes. LogP's latency is the one-way time less both overheads. */
     double one_way_us, send_us, take_us, gap_us;
     /* Per message of 4 bytes, of two programs that poll: instructions of turns that store something, on either card. */
     double sender_instructions, receiver_instructions, interrupts;

@@ -268,7 +268,8 @@ RNL_INLINE struct rnl_am_endpoint *rnl_am_find(const struct rnl_am_port *port, u
 int rnl_am_segment(const struct rnl_am_endpoint *ep, uint64_t offset, uint64_t nbytes);
 /* Runs a handler with its hooks, counts the event, and wakes threads that wait for it. */
 void rnl_am_run(struct rnl_am_token *t, rnl_am_fn fn, void *buf);
-/* The same for a short message, inlined for endpoints without hooks and bundles nobody waits on. */
+/* Runs the handler of a short message as rnl_am_run does; inlined for endpoints without hooks in bundles that nobody
+ * waits on. */
 RNL_NOINLINE void rnl_am_call_short(rnl_am_fn fn, struct rnl_am_token *t, const int32_t *args, unsigned numargs);
 RNL_INLINE void rnl_am_run_short(struct rnl_am_token *t, rnl_am_fn fn)
 {

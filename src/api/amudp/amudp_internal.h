@@ -136,7 +136,7 @@ struct rnl_amudp_request {
 
 /* To the core. */
 int rnl_amudp_send(struct amudp_ep *ep, const struct rnl_amudp_request *q, const int32_t *args);
-/* The same, or later. */
+/* Sends the request to the core now, or later if the endpoint's faults delay it. */
 int rnl_amudp_fault_send(struct amudp_ep *ep, const struct rnl_amudp_request *q, const int32_t *args);
 /* Sends what is due, of all endpoints, as a poll of one bundle takes in what comes for all. Returns ns until the next
  * is, -1 = none. */

@@ -134,7 +134,7 @@ void rnl_order_send(struct rnl_order *o, struct rnl_order_item *item);
  * is checked. */
 void rnl_order_input(struct rnl_order *o, uint32_t from, const struct rnl_order_head *head,
                      struct rnl_order_item *item);
-/* That member is dead. */
+/* Tells the order that this member is dead. */
 void rnl_order_died(struct rnl_order *o, uint32_t member);
 /* This member wants to leave: ops.ended(0) when it has. */
 void rnl_order_leave(struct rnl_order *o);

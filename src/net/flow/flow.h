@@ -63,7 +63,7 @@ struct rnl_flow_ops {
     void (*path)(void *ctx, const struct rnl_path_word *word);
 };
 
-/* The same for all flows of an endpoint; rnl_flow_defaults fills it in. */
+/* What all flows of an endpoint have in common; rnl_flow_defaults fills it in. */
 struct rnl_flow_config {
     uint32_t granularity_ns;     /* of the caller's timers */
     uint32_t min_pto_ns;         /* of a probe timeout (PTO), without the peer's delay of acknowledgements */

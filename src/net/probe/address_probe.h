@@ -123,7 +123,7 @@ bool rnl_host_probe_attested(struct rnl_host_probe *, uint32_t *host, unsigned c
  * attempt is NULL, that there was no address to try. `heard`: the other host has heard of the asker. */
 void rnl_probe_describe(const struct rnl_host_info *other_info, const struct rnl_probe_attempt *, bool heard,
                         const char *asker, const char *other, char *out, size_t room);
-/* The same for one who wants to mend it: what is to be done, and who can do it, in `room` bytes each. Returns a word
+/* Writes for one who wants to mend it what is to be done, and who can do it, in `room` bytes each. Returns a word
  * for the kind of fault: "firewall", "one way", "mtu", "route". */
 const char *rnl_probe_remedy(const struct rnl_probe_attempt *, bool heard, const char *asker, const char *other,
                              char *remedy, char *ask, size_t room);
