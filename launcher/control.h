@@ -18,7 +18,7 @@
  *
  *   to an agent; those marked with * go to all
  *   JOB        struct rnl_job_spec: the job, and its keys
- *   HOSTS  *   struct rnl_host_info of each host; the agents then probe each other's addresses (net/probe/address_probe.h)
+ *   HOSTS  *   struct rnl_host_info of each host; then they probe their addresses (net/probe/address_probe.h)
  *   GO     *   start the ranks
  *   SIGNAL *   signal 4
  *   WORD   *   struct rnl_word: a message of the membership (job/membership.h)

@@ -2,7 +2,7 @@
  *
  * doctor.h - examines hosts and the network between them, for `runnel doctor`: starts the node agent of each, as a job
  * would, has it say the facts of its host (host_facts.h), and has all probe and measure each other
- * (net/probe/address_probe.h). What was seen is a report; what follows from it are findings, which a pure function draws. */
+ * (net/probe/address_probe.h). What was seen is a report; a pure function draws findings from it. */
 #ifndef RNL_LAUNCHER_DOCTOR_H
 #define RNL_LAUNCHER_DOCTOR_H
 

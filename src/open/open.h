@@ -11,7 +11,8 @@
  * copies of a program in one process. */
 extern int (*rnl_open_virtual)(const struct rnl_options *opt, struct rnl_env **out);
 
-/* Finds the job of this process and its rank in it (job.c), and joins it. The env is made by the first of these that is there:
+/* Finds the job of this process and its rank in it (job.c), and joins it. The env is made by the first of these that is
+ * there:
  *
  *   a hub         the options name it; each endpoint is a thread of this process (tests, thread sanitizer)
  *   an agent      the launcher passed a socket to it in RUNNEL_FD

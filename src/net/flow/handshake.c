@@ -261,7 +261,7 @@ static uint32_t take(struct rnl_handshake *hs, struct rnl_hs_peer *peer, const s
     int have = peer && peer->state >= RNL_HS_MADE, wants = h->flags & RNL_HELLO_WANTS_REPLY,
         paired = h->flags & RNL_HELLO_UP;
     if (have && h->src_incarnation == peer->incarnation && same(h->nonce, peer->theirs)) {
-        /* This hello is from the opening that made our connection, and may be older than the peer's knowledge of our nonce. */
+        /* This hello is of the opening that made our connection, and may be older than what the peer knows now. */
         if (paired && same(h->echo, peer->mine))
             step->events |= rnl_hs_confirm(peer);
         else if (!wants)
