@@ -107,7 +107,7 @@ assert len(rows) >= 17, len(rows)
 for l in rows:
     assert "  no " in l and " here" in l, l
 END
-check "held rows of later systems are counted by themselves, as they were at first and as they are" python3 - "$work/second" <<'END'
+check "held rows that came later are counted by themselves, as they were at first and as they are" python3 - "$work/second" <<'END'
 import re, sys
 text = open(sys.argv[1]).read()
 rows = [l for l in text.split("\n") if re.match(r"\d+[a-d]? ", l)]

@@ -14,7 +14,7 @@
 #define MACHINE "--machine --machine-file --set "
 #define EXPERIMENT                                                                                                    \
     "--count --packet --buffers --cold --seed --senders --processes --places --slow --attention --bad --lost --late " \
-    "--receivers --bringer "
+    "--receivers --bringer --notify --across "
 static const struct command {
     const char *name, *takes, *what;
     int (*main)(struct myri_cmd_options *);
@@ -65,6 +65,8 @@ static const struct choice {
     {"--late", "P", "part of the packets that take a longer way, where later ones overtake them"},
     {"--receivers", "N", "that one node sends to (to-all, all-rate)"},
     {"--bringer", "WHO", "brings it to them (to-all, all-rate): the system, repeats, or hosts, which send on"},
+    {"--notify", "", "messages may interrupt hosts, also those whose programs poll"},
+    {"--across", "", "hosts look for messages across the I/O bus, not at a cached word"},
     {"--bounds", "", "how far VALUE, or each fitted one, can be moved with each row inside"},
     {"--plot", "DIR", "also draw it there, with gnuplot"},
     {"--json", "", "JSON instead of a table"},
@@ -283,6 +285,14 @@ int rnl_tool_paper(int argc, char **argv)
                 o.cold = 1;
                 continue;
             }
+            if (!eq && strcmp(name, "--notify") == 0) {
+                o.notify = 1;
+                continue;
+            }
+            if (!eq && strcmp(name, "--across") == 0) {
+                o.across = 1;
+                continue;
+            }
             if (!value)
                 return myri_cmd_wrong("%s takes a value", name);
             i += eq ? 0 : 1;
@@ -396,6 +406,8 @@ void myri_cmd_prepare(const struct myri_cmd_options *o, struct myri_experiment *
     x->attention = o->attention;
     x->seed = o->seed;
     x->cold = o->cold;
+    x->notify = o->notify;
+    x->across_bus = o->across;
     x->senders = o->senders;
     x->receivers = o->receivers;
     x->bringer = o->bringer;

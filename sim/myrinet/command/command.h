@@ -10,7 +10,7 @@
 enum { MYRI_CMD_SETS = 32 };
 struct myri_cmd_options {
     const char *what, *machine, *machine_file, *measure, *plot, *over, *set[MYRI_CMD_SETS];
-    int sets, json, cold, bounds, seed_given;
+    int sets, json, cold, notify, across, bounds, seed_given;
     uint32_t bytes, count, packet, buffers, senders, receivers, processes, places, seed;
     enum myri_attention attention;
     enum myri_bringer bringer;

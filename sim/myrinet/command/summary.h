@@ -14,7 +14,7 @@ struct myri_cmd_misses {
 };
 struct myri_cmd_sums {
     int answered, inside, in_sight, tuned_inside, figures;
-    int second, second_inside, second_first; /* of later systems: rows, inside now, at the first comparison */
+    int second, second_inside, second_first; /* that came later: rows, inside now, at the first comparison */
     double off, tuned_off;
     struct myri_cmd_misses all, latencies, rates;
 };

@@ -329,13 +329,17 @@ int myri_plan_answer(const struct myri_row *r, int tuned, myri_row_machine *chan
     for (size_t i = 0; i < sizeof plans / sizeof plans[0]; i++)
         if (strcmp(plans[i].id, r->field[MYRI_ROW_ID]) == 0)
             p = &plans[i];
-    if (!p || !(c.system = system_of(r, p, tuned)))
+    if (p ? !(c.system = system_of(r, p, tuned)) : tuned || !myri_row_is_shape(r))
         return 0;
     int rc = myri_machine_builtin(r->field[MYRI_ROW_MACHINE], &c.machine);
     if (rc == 0 && change)
         rc = change(arg, &c.machine);
-    if (rc < 0)
-        return rc;
+    if (rc == 0 && !p)
+        rc = a->answered = myri_shape_judge(r->field[MYRI_ROW_ID], &c.machine, &a->truth);
+    if (rc < 0 || !p) {
+        a->null = a->affine = NAN;
+        return rc < 0 ? rc : 0;
+    }
     double peak = 0, half = 0;
     switch (p->kind) {
     case MEASURE:

@@ -2,14 +2,15 @@
  *
  * rows.h - the published figures (rows.csv), and which experiment on which machine answers each.
  *
- * Classes: `fit` rows may be used to find fitted values, `held` rows never; `leaked` rows have been used to derive the
- * machine's values, and prove nothing; `input` rows are the machine's values themselves. */
+ * Classes: `fit` rows may be used to find fitted values, `held` rows never; `second` rows are held ones that came
+ * later, of systems and of what the survey says in words; `leaked` rows have been used to derive the machine's values,
+ * and prove nothing; `input` rows are the machine's values themselves. */
 #ifndef MYRI_ROWS_H
 #define MYRI_ROWS_H
 
 #include "sim/myrinet/experiments/run.h"
 
-enum { MYRI_ROWS = 128, MYRI_ROW_FIELDS = 12, MYRI_ROW_TEXT = 96 };
+enum { MYRI_ROWS = 256, MYRI_ROW_FIELDS = 12, MYRI_ROW_TEXT = 240 };
 enum myri_row_field {
     MYRI_ROW_ID,
     MYRI_ROW_PAPER,
@@ -81,6 +82,11 @@ struct myri_order {
 };
 /* In the order of the published figures; ours on machines that are changed so. 0, or an error. */
 int myri_plan_order(myri_row_machine *change, void *arg, struct myri_order out[MYRI_ORDER]);
+
+/* ---- shapes.c: what the survey says in words, each judged as the row's note has it ---- */
+
+/* 1 with the truth, 0 when there is no such row, or an error of an experiment. */
+int myri_shape_judge(const char *row, const struct myri_machine *, int *truth);
 
 /* ---- fit.c: finds the fitted values of the machines, from rows of class fit and nothing else ---- */
 

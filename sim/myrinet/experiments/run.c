@@ -91,8 +91,8 @@ static int open_sides(struct experiment_run *r)
         s->packet = x->packet;
         s->buffers = x->buffers;
         s->cold = x->cold;
-        s->notify = x->attention == MYRI_BY_INTERRUPTS &&
-                    ((i == 1 && myri_experiment_asks(x)) || (i > 0 && myri_experiment_to_all(x)));
+        s->notify = x->attention == MYRI_BY_INTERRUPTS || x->notify;
+        s->notify &= myri_experiment_asks(x) ? i == 1 : myri_experiment_to_all(x) ? i > 0 : x->notify;
         s->largest = x->bytes;
         s->state = calloc(1, x->system->state_bytes);
         if (!s->state)
@@ -112,7 +112,7 @@ static int open_sides(struct experiment_run *r)
         myri_experiment_fill(s, x->bytes);
         s->task = myri_hw_task(r->hw, i, myri_experiment_task, r);
         if (s->task)
-            s->task->serves = s->notify;
+            s->task->serves = s->notify && x->attention == MYRI_BY_INTERRUPTS;
     }
     if (myri_experiment_asks(x) && x->attention != MYRI_BY_POLLS)
         (void)myri_hw_task(r->hw, 1, myri_experiment_computer, r);
@@ -123,8 +123,8 @@ static int open_sides(struct experiment_run *r)
 
 static int check(const struct myri_experiment *x)
 {
-    if (x->attention == MYRI_BY_INTERRUPTS && !x->system->notifies &&
-        (myri_experiment_asks(x) || myri_experiment_to_all(x)))
+    if (!x->system->notifies &&
+        (x->notify || (x->attention == MYRI_BY_INTERRUPTS && (myri_experiment_asks(x) || myri_experiment_to_all(x)))))
         return rnl_fail(RNL_ERR_ARG, "messages of %s do not interrupt; those of vmmc can", x->system->name);
     if (x->receivers && !myri_experiment_to_all(x))
         return rnl_fail(RNL_ERR_ARG, "%u receivers: what several receive is measured as to-all, or all-rate",
@@ -220,6 +220,7 @@ static int run(struct experiment_run *r)
     if (rc < 0)
         return rc;
     r->hw->no_skip = x->no_skip;
+    r->hw->looks_across = x->across_bus;
     r->hw->bad_per_2_32 = x->bad_per_2_32;
     r->hw->lost_per_2_32 = x->lost_per_2_32;
     r->hw->late_per_2_32 = x->late_per_2_32;

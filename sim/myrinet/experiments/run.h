@@ -60,6 +60,8 @@ struct myri_experiment {
         slow_us; /* GOODPUT, WIRE_COST: the receiver computes this long after each message. ANSWER: before each poll */
     enum myri_attention attention; /* TO_ALL: by interrupts, or all poll */
     enum myri_bringer bringer;
+    int notify;     /* messages may interrupt all hosts, whatever their programs do; ANSWER: who is asked */
+    int across_bus; /* hosts look for messages across the I/O bus, as if flags lay on their cards */
     uint64_t bad_per_2_32, lost_per_2_32, late_per_2_32, seed; /* of packets: wrong CRC; gone; overtaken */
     int no_skip, cold, profile;                                /* profile: cards count each instruction, for inspect */
     const void *object;                                        /* another firmware than the system's own, or NULL */

@@ -322,16 +322,16 @@ static void one_to_all(struct myri_task *t, void *arg)
         return;
     }
     for (uint32_t i = 0; i < r->x->count && !r->hw->fault[0];) {
-        if (s->notify)
+        if (t->serves)
             seen = myri_task_await_interrupt(t, seen);
-        while (i < r->x->count && receive_next(r, s, s->notify ? myri_hw_now(r->hw) : RNL_SIM_NEVER)) {
+        while (i < r->x->count && receive_next(r, s, t->serves ? myri_hw_now(r->hw) : RNL_SIM_NEVER)) {
             i++;
             if (r->x->bringer == MYRI_BY_HOSTS)
                 bring_on(r, s);
             r->end_ps = myri_hw_now(r->hw);
             r->lack--;
         }
-        if (!s->notify)
+        if (!t->serves)
             break;
     }
     finish(s);

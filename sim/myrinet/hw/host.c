@@ -121,9 +121,19 @@ void myri_task_copy(struct myri_task *t, uint32_t to, uint32_t from, uint32_t by
     h->hw->count.bytes_copied += bytes;
 }
 
+/* A look for a word that is taken to be on the card, where any word there takes as long. */
+static void look_across(struct myri_task *t)
+{
+    uint32_t word;
+    (void)myri_task_load(t, t->map_from, &word);
+}
+
 uint32_t myri_task_look(struct myri_task *t, uint32_t at)
 {
-    myri_task_spend(t, t->host->hw->t.poll, "poll");
+    if (t->host->hw->looks_across)
+        look_across(t);
+    else
+        myri_task_spend(t, t->host->hw->t.poll, "poll");
     return myri_host_word(t->host, at);
 }
 
@@ -142,6 +152,14 @@ uint32_t myri_task_poll_among(struct myri_task *t, const uint32_t *at, const uin
     struct myri_hw *hw = t->host->hw;
     uint64_t from = myri_hw_now(hw);
     uint32_t k, least = at[0], most = at[0];
+    for (k = 0; hw->looks_across; k = (k + 1) % n) {
+        uint32_t which = (first + k) % n;
+        look_across(t);
+        if (myri_host_word(t->host, at[which]) != old[which])
+            return which;
+        if (myri_hw_now(hw) >= until || hw->fault[0])
+            return n;
+    }
     for (uint32_t i = 1; i < n; i++) {
         least = at[i] < least ? at[i] : least;
         most = at[i] > most ? at[i] : most;
@@ -175,6 +193,15 @@ uint32_t myri_task_poll(struct myri_task *t, uint32_t at, uint32_t old, uint64_t
 uint32_t myri_task_poll_by_call(struct myri_task *t, uint32_t at, uint32_t old, uint64_t until, uint32_t operations)
 {
     uint64_t from = myri_hw_now(t->host->hw), call = operations * t->host->hw->t.operation;
+    for (int again = t->host->hw->looks_across; again;
+         again = myri_hw_now(t->host->hw) < until && !t->host->hw->fault[0]) {
+        look_across(t);
+        myri_task_spend(t, call, "extract");
+        if (myri_host_word(t->host, at) != old)
+            return myri_host_word(t->host, at);
+    }
+    if (t->host->hw->looks_across)
+        return old;
     uint32_t word = myri_task_poll(t, at, old, until);
     if (word != old && call) /* calls follow one another; the one that is on when the word comes has looked before */
         myri_task_spend(t, call - (myri_hw_now(t->host->hw) - from) % call, "extract");
