@@ -287,3 +287,28 @@ int myri_experiment_run(const struct myri_experiment *x, struct myri_outcome *ou
         *out = outcome;
     return rc;
 }
+
+/* ---- what an experiment and its machine begin with ---- */
+
+void myri_experiment_init(struct myri_experiment *x, const struct myri_system *system,
+                          const struct myri_machine *machine, enum myri_measure measure, uint32_t bytes)
+{
+    memset(x, 0, sizeof *x);
+    x->system = system;
+    x->machine = *machine;
+    x->measure = measure;
+    x->bytes = bytes;
+    x->count = bytes >= 65536 ? 20 : bytes >= 4096 ? 100 : 500;
+    x->jitter_us = 16;
+    x->seed = 1;
+}
+
+int myri_machine_builtin(const char *name, struct myri_machine *out)
+{
+    char path[64];
+    snprintf(path, sizeof path, "machines/%s.machine", name);
+    const struct myri_data *d = myri_data_find(path);
+    if (!d)
+        return rnl_fail(RNL_ERR_ARG, "there is no machine '%s'; runnel paper list names them", name);
+    return myri_machine_parse((const char *)d->bytes, d->n, out);
+}
