@@ -3,8 +3,9 @@
 """Writes the C file with what the papers' machine brings along: objects of firmware and their line tables, machines, and
 the table of published figures.
     sim/myrinet/embed.py OUT.c FILE ...
-data.h finds each by a name: NAME.hex and NAME.lines for the two parts of each object in objects.hex, an empty line
-between them; machines/NAME.machine for each of machines.txt; else the file's path below sim/myrinet/."""
+data.h finds each by a name: NAME.hex and NAME.lines for the two parts of each object in objects.hex, an empty line between them;
+machines/NAME.machine for each of machines.txt; kit/STEP/FILE for examples/paper/STEP/FILE; else the file's path below
+sim/myrinet/."""
 import os
 import re
 import sys
@@ -25,6 +26,8 @@ def main():
         with open(path, "rb") as f:
             data = f.read()
         name = os.path.relpath(os.path.abspath(path), base)
+        if name.startswith("../../examples/paper/"):
+            name = "kit/" + name[len("../../examples/paper/"):]
         parts = [(name, data)]
         if name.endswith("objects.hex"):
             parts = []

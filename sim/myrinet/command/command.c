@@ -29,10 +29,13 @@ static const struct command {
      MACHINE EXPERIMENT "--size --measure --plot "},
     {"profile", "SYSTEM", "the cycles of each line of its firmware", myri_cmd_profile,
      MACHINE EXPERIMENT "--size --measure "},
-    {"matrix", "", "all systems on one machine", myri_cmd_matrix, MACHINE "--count --seed --json "},
+    {"matrix", "[SYSTEM]", "all systems on one machine, and one more", myri_cmd_matrix,
+     MACHINE "--count --seed --json "},
     {"sweep", "SYSTEM", "one measure over one value", myri_cmd_sweep,
      MACHINE EXPERIMENT "--size --measure --over --plot --json "},
     {"fit", "[VALUE|all]", "the fitted values again, from rows of class fit", myri_cmd_fit, "--bounds --json "},
+    {"new", "NAME", "a folder with a protocol of one's own", myri_cmd_new, "--from "},
+    {"build", "FOLDER", "a system of that folder, for all commands", myri_cmd_build, "--native "},
     {"machine", "[NAME]", "a machine: each value with its unit, class and source", myri_cmd_machine, MACHINE},
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0], USAGE = 64 };
@@ -68,6 +71,8 @@ static const struct choice {
     {"--notify", "", "messages may interrupt hosts, also those whose programs poll"},
     {"--across", "", "hosts look for messages across the I/O bus, not at a cached word"},
     {"--bounds", "", "how far VALUE, or each fitted one, can be moved with each row inside"},
+    {"--from", "STEP", "what a step of the tutorial comes to, instead of its beginning"},
+    {"--native", "", "its firmware as a program of this machine, under sanitizers"},
     {"--plot", "DIR", "also draw it there, with gnuplot"},
     {"--json", "", "JSON instead of a table"},
 };
@@ -188,6 +193,8 @@ static int take_option(struct myri_cmd_options *o, const char *name, const char 
         o->measure = v;
     else if (strcmp(name, "--plot") == 0)
         o->plot = v;
+    else if (strcmp(name, "--from") == 0)
+        o->from = v;
     else if (strcmp(name, "--over") == 0)
         o->over = v;
     else if (strcmp(name, "--set") == 0 && o->sets < MYRI_CMD_SETS)
@@ -281,6 +288,10 @@ int rnl_tool_paper(int argc, char **argv)
                 o.bounds = 1;
                 continue;
             }
+            if (!eq && strcmp(name, "--native") == 0) {
+                o.native = 1;
+                continue;
+            }
             if (!eq && strcmp(name, "--cold") == 0) {
                 o.cold = 1;
                 continue;
@@ -330,6 +341,11 @@ int rnl_tool_paper(int argc, char **argv)
 int myri_cmd_system(const struct myri_cmd_options *o, const struct myri_system **out)
 {
     *out = o->what ? myri_system_find(o->what) : NULL;
+    if (o->what && !*out && myri_cmd_is_own(o->what)) {
+        int rc = myri_cmd_own(o->what, out);
+        if (rc)
+            return rc;
+    }
     if (o->what && !*out)
         return myri_cmd_wrong("there is no system '%s'; runnel paper list has them", o->what);
     if (!*out)

@@ -28,6 +28,29 @@ static const struct issues {
 };
 enum { SYSTEMS = sizeof issues / sizeof issues[0] };
 
+/* The table's systems, and behind them one that is asked for beside. */
+static struct issues shown[SYSTEMS + 1];
+static int systems = SYSTEMS;
+
+static int show(const struct myri_cmd_options *o, const struct myri_system *found[SYSTEMS + 1])
+{
+    for (int i = 0; i < SYSTEMS; i++) {
+        shown[i] = issues[i];
+        found[i] = myri_system_find(issues[i].system);
+        if (o->what && strcmp(o->what, issues[i].system) == 0)
+            return myri_cmd_wrong("%s is in the matrix anyhow: name another system, or one of your own", o->what);
+    }
+    systems = SYSTEMS;
+    if (!o->what)
+        return 0;
+    int rc = myri_cmd_system(o, &found[SYSTEMS]);
+    if (rc == 0 && !found[SYSTEMS]->receive)
+        rc = myri_cmd_wrong("%s sends no messages to another node, so it has no place in the matrix", o->what);
+    if (rc == 0)
+        shown[systems++] = (struct issues){found[SYSTEMS]->name, "-", "-", "-", "-", "-", "-"};
+    return rc;
+}
+
 /* "-" where there is no such figure. */
 static void print(int width, int digits, double value)
 {
@@ -41,9 +64,9 @@ static void print_issues(const struct myri_machine *machine)
 {
     printf("on %s\n\n%-8s %-21s %-18s %-10s %-14s %-28s %s\n", machine->name, "system", "host to card", "translation",
            "protection", "control", "reliability", "to many");
-    for (int i = 0; i < SYSTEMS; i++)
-        printf("%-8s %-21s %-18s %-10s %-14s %-28s %s\n", issues[i].system, issues[i].transfer, issues[i].translation,
-               issues[i].protection, issues[i].control, issues[i].reliability, issues[i].multicast);
+    for (int i = 0; i < systems; i++)
+        printf("%-8s %-21s %-18s %-10s %-14s %-28s %s\n", shown[i].system, shown[i].transfer, shown[i].translation,
+               shown[i].protection, shown[i].control, shown[i].reliability, shown[i].multicast);
 }
 
 static void print_short(const struct myri_cmd_measured *m)
@@ -57,8 +80,8 @@ static void print_short(const struct myri_cmd_measured *m)
          "something, and interrupts of both hosts.\n");
     printf("%-8s %8s %6s %8s %6s %7s %8s %11s %11s %11s\n", "system", "one-way", "send", "receive", "gap", "to 8",
            "to 16", "sender", "receiver", "interrupts");
-    for (int i = 0; i < SYSTEMS; i++, m++) {
-        printf("%-8s", issues[i].system);
+    for (int i = 0; i < systems; i++, m++) {
+        printf("%-8s", shown[i].system);
         print(8, 2, m->one_way_us);
         print(6, 2, m->send_us);
         print(8, 2, m->take_us);
@@ -85,8 +108,8 @@ static void print_long(const struct myri_cmd_measured *m)
          "hosts.\n");
     printf("%-8s %6s %6s %6s %7s %6s %9s %8s %7s %9s %6s\n", "system", "1 KB", "long", "bytes", "copied", "buses",
            "firmware", "memory", "pinned", "overload", "wire");
-    for (int i = 0; i < SYSTEMS; i++, m++) {
-        printf("%-8s", issues[i].system);
+    for (int i = 0; i < systems; i++, m++) {
+        printf("%-8s", shown[i].system);
         print(6, 1, m->rate_1k);
         print(6, 1, m->rate_long);
         printf(" %6u", m->long_bytes);
@@ -101,7 +124,7 @@ static void print_long(const struct myri_cmd_measured *m)
 
 static void print_json(const struct myri_cmd_measured *m)
 {
-    for (int i = 0; i < SYSTEMS; i++, m++) {
+    for (int i = 0; i < systems; i++, m++) {
         const struct {
             const char *name;
             double value;
@@ -124,7 +147,7 @@ static void print_json(const struct myri_cmd_measured *m)
                       {"pinned_pages", m->pinned},
                       {"overload", m->goodput},
                       {"overload_wire", m->wire}};
-        printf("%s\n  {\"system\": \"%s\"", i ? "," : "[", issues[i].system);
+        printf("%s\n  {\"system\": \"%s\"", i ? "," : "[", shown[i].system);
         for (size_t f = 0; f < sizeof fields / sizeof fields[0]; f++)
             if (!isnan(fields[f].value))
                 printf(", \"%s\": %.6g", fields[f].name, fields[f].value);
@@ -136,10 +159,12 @@ static void print_json(const struct myri_cmd_measured *m)
 int myri_cmd_matrix(struct myri_cmd_options *o)
 {
     struct myri_machine machine;
-    struct myri_cmd_measured measured[SYSTEMS];
+    struct myri_cmd_measured measured[SYSTEMS + 1];
+    const struct myri_system *found[SYSTEMS + 1];
     int rc = myri_cmd_machine_for(o, "H-PP", &machine);
-    for (int i = 0; i < SYSTEMS && rc == 0; i++)
-        rc = myri_cmd_measured(o, &machine, myri_system_find(issues[i].system), &measured[i]);
+    rc = rc ? rc : show(o, found);
+    for (int i = 0; i < systems && rc == 0; i++)
+        rc = myri_cmd_measured(o, &machine, found[i], &measured[i]);
     if (rc)
         return rc;
     if (o->json) {

@@ -388,7 +388,8 @@ int myri_cmd_sweep(struct myri_cmd_options *o)
     f.title = title;
     f.over = over;
     f.y = myri_measure_unit(measure);
-    f.curve[0].label = f.curve[0].system = system->name;
+    f.curve[0].label = system->name;
+    f.curve[0].system = o->what;
     f.curve[0].measure = measure;
     f.curve[0].bytes = o->bytes ? o->bytes : 4;
     return myri_cmd_draw(o, &f);

@@ -3,7 +3,7 @@
  * trace.c - `runnel paper trace`: where the time of one message goes; `profile`: which lines of firmware take it.
  */
 #include "sim/myrinet/command/command.h"
-#include "sim/myrinet/data.h"
+#include "sim/myrinet/systems/added.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -341,12 +341,10 @@ static int profile(struct myri_cmd_options *o, struct profile *p)
 {
     struct myri_experiment x;
     struct myri_outcome out;
-    char name[80];
     int rc = prepare(o, &x, MYRI_ONE_WAY);
     if (rc)
         return rc;
-    snprintf(name, sizeof name, "%s.lines", x.system->object);
-    const struct myri_data *lines = myri_data_find(name);
+    const struct myri_data *lines = myri_system_lines(x.system);
     if (!lines)
         return myri_cmd_wrong("there are no lines of %s", x.system->object);
     p->table = (const char *)lines->bytes;
@@ -357,7 +355,8 @@ static int profile(struct myri_cmd_options *o, struct profile *p)
         return myri_cmd_failed();
     double cycle_ps = 1e6 / x.machine.v[MYRI_M_ni_clock];
     const double per = out.sent ? (double)out.sent : 1; /* the probe sends none */
-    printf("sim/myrinet/%s.c: cycles %s of %u bytes, idle turns that were added up left out\n\n", x.system->object,
+    printf("%s%s.c: cycles %s of %u bytes, idle turns that were added up left out\n\n",
+           myri_system_is_added(x.system) ? "" : "sim/myrinet/", x.system->object,
            out.sent ? "per message" : "of a whole run, with transfers", x.bytes);
     printf("%-16s %5s  %-18s %12s %12s %6s\n", "file", "line", "function", "instructions", "cycles", "share");
     qsort(p->line, (size_t)p->lines, sizeof p->line[0], by_line);

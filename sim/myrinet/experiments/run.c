@@ -4,7 +4,7 @@
 #include "sim/myrinet/experiments/internal.h"
 
 #include "base/error.h"
-#include "sim/myrinet/data.h"
+#include "sim/myrinet/systems/added.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -206,10 +206,8 @@ static int run(struct experiment_run *r)
 {
     const struct myri_experiment *x = r->x;
     const struct myri_data *object = NULL;
-    char name[80];
-    snprintf(name, sizeof name, "%s.hex", x->system->object);
-    if (!x->object && !(object = myri_data_find(name)))
-        return rnl_fail(RNL_ERR_ARG, "there is no firmware %s", name);
+    if (!x->object && !(object = myri_system_object(x->system)))
+        return rnl_fail(RNL_ERR_ARG, "there is no firmware %s", x->system->object);
     r->sides = myri_experiment_gathers(x) ? (x->senders ? x->senders : 1) + 1 : x->system->receive ? 2 : 1;
     if (myri_experiment_to_all(x))
         r->sides = (x->receivers ? x->receivers : 1) + 1;
@@ -227,8 +225,7 @@ static int run(struct experiment_run *r)
     r->hw->tracer = x->tracer;
     r->hw->tracer_arg = x->tracer_arg;
     if (x->tracer && !x->object) {
-        snprintf(name, sizeof name, "%s.lines", x->system->object);
-        const struct myri_data *lines = myri_data_find(name);
+        const struct myri_data *lines = myri_system_lines(x->system);
         rc = lines ? myri_hw_name_parts(r->hw, (const char *)lines->bytes) : 0;
     }
     /* Nothing takes a millisecond a message, and two seconds beside. */

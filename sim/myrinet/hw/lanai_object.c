@@ -81,7 +81,10 @@ static int lay_out(struct myri_lanai *m, struct object *o)
                 return wrong("a section is to be aligned to what is no power of two up to 4096");
             at = (at + align - 1) & ~(align - 1);
             if (s.size > (uint32_t)MYRI_LANAI_SRAM - STACK_ROOM - at)
-                return wrong("it needs more SRAM than there is beside the stack");
+                return rnl_fail(RNL_ERR_ARG,
+                                "the firmware's code and data need more than the %d bytes of SRAM that any card has "
+                                "beside a stack: make its buffers smaller",
+                                MYRI_LANAI_SRAM - STACK_ROOM);
             o->base[i] = at;
             for (uint32_t k = 0; s.type != SHT_NOBITS_ && k < s.size; k++)
                 myri_lanai_set_byte(m, at + k, o->bytes[s.offset + k]);

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * layout.h - what host and card share: one object in the card's memory, `card`, and the form of a packet.
+ *
+ *     send ring      a descriptor for each packet that is to go: the host fills it, the card clears its flag
+ *     receive ring   host addresses of free buffers, 0 = none: the host fills them in, the card takes them
+ *     packet         the payload, padded to whole words | one word, the mark
+ *
+ * The mark is the last word of a packet, so it comes into the host's memory last: who sees it has all of the packet. */
+#ifndef LAYOUT_H
+#define LAYOUT_H
+
+#include <stdint.h>
+
+enum {
+    RING = 16,    /* descriptors, and buffers for what arrives; a power of two, as they are counted with a mask */
+    PACKET = 1024 /* bytes of payload at most */
+};
+
+/* A mark is never 0: MARK, the number of the node that sent the packet, and the bytes of the payload. */
+#define MARK             0x80000000u
+#define MARK_OF(node, n) (MARK | (node) << 16 | (n))
+#define MARK_NODE(mark)  ((mark) >> 16 & 31)
+#define MARK_BYTES(mark) ((mark)&0xffff)
+
+enum { FREE, POSTED, TAKEN }; /* flags of a descriptor; FREE is 0, as the card's memory is at first */
+struct descriptor {
+    uint32_t flag;
+    uint32_t to, bytes; /* node; bytes of payload */
+    uint32_t offset;    /* where the payload lies in the area */
+};
+
+struct card {
+    struct descriptor send[RING];
+    uint32_t receive[RING];
+    uint32_t area;            /* host address of pinned memory that payloads are sent from */
+    uint32_t dropped, errors; /* packets for which no buffer was free; packets with a wrong CRC */
+    uint32_t out[PACKET / 4 + 1], in[PACKET / 4 + 1]; /* a packet that goes, and one that has come */
+};
+
+#endif

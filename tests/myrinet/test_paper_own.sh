@@ -1,0 +1,128 @@
+#!/usr/bin/env bash
+# runnel paper new and build: a folder for a protocol of one's own, the system that is made of it, in every command that takes
+# one, and what is refused. From the build tree, and once more as it is installed.
+# shellcheck disable=SC2016,SC2154,SC2034 # programs for bash -c; variables of checks.sh; what a failed case shows
+# shellcheck source=tests/myrinet/checks.sh
+. "$(dirname "${BASH_SOURCE[0]}")/checks.sh"
+needs_commands clang-14 llvm-objcopy-14 llvm-dwarfdump-14 cc meson
+cd "$work" || exit 1
+has() { grep -q -e "$2" "$work/out"; ok "$1" $?; } # NAME WORDS: what the last command printed
+says() { grep -q -e "$2" "$work/err"; ok "$1" $?; }
+changed() { # FILE SED: of a new folder, broken; built again by the next case
+    rm -rf broken && paper new broken >/dev/null && sed -i "$2" "broken/$1" && ! cmp -s "broken/$1" "mine/$1"
+}
+
+goes_round() { # WHERE: from nothing to a trace
+    check "$1: a folder is made" paper new mine
+    check "$1: it has what it says, under its name" bash -c 'for f in layout.h firmware.c host.c native.c README.md; do
+        [ -s mine/$f ] || exit 1; done; grep -q "name = \"mine\"" mine/host.c && ! grep -rqw NAME mine'
+    check "$1: it is built, without a warning" bash -c '"$0" paper build mine && [ ! -s "$1" ]' "$RUNNEL" "$work/err"
+    has "$1: its size is told" "^mine/mine.so: [0-9]* bytes of firmware, [0-9]* bytes of the card"
+    check "$1: it runs" paper run mine
+    has "$1: every message arrives, and arrives right" "messages 1000 sent, 1000 received, 0 wrong"
+    check "$1: by the path of its object, it is the same" bash -c '
+        a=$("$0" paper run mine) && b=$("$0" paper run ./mine/mine.so) && c=$(cd mine && "$0" paper run mine.so) &&
+        [ "$a" = "$b" ] && [ "$a" = "$c" ]' "$RUNNEL"
+    check "$1: a trace names the functions of its firmware" bash -c '"$0" paper trace mine >"$1" &&
+        for part in "0  *firmware  fetch" "1  *firmware  deliver" "1  *firmware  start host DMA"; do
+            grep -q " $part$" "$1" || exit 1
+        done' "$RUNNEL" "$work/traced"
+    check "$1: a profile has the lines of its own source" bash -c '
+        line=$(grep -n "card.out\[padded" mine/firmware.c | cut -d: -f1) && "$0" paper profile mine >"$1" &&
+        grep -q "^mine/firmware.c: cycles per message" "$1" &&
+        grep -q "^firmware.c  *$line  fetch  *[0-9]" "$1" && grep -q "^nic.h .* nic_send " "$1"' "$RUNNEL" "$work/profile"
+}
+
+goes_round "from the build tree"
+is_usage "a folder that is there" "mine is there already, and is left as it is" paper new mine
+is_usage "a name with a dash" "cannot be the name of a system" paper new my-own
+is_usage "a name with a slash" "cannot be the name of a system" paper new ./other
+is_usage "a name with a digit first" "cannot be the name of a system" paper new 2nd
+is_usage "the name of a system that is there" "there is a system 'pm' already" paper new pm
+is_usage "no name" "say how it is called" paper new
+is_usage "a step that the tutorial has not" "has no step 'none'" paper new other --from none
+check "nothing was made by any of these" bash -c '[ "$(echo *)" = "err mine out profile traced" ]'
+check "a sweep" bash -c '"$0" paper sweep mine --over size=4,64 | grep -q "^ *64  *[0-9.]*$"' "$RUNNEL"
+check "the matrix has a row more" bash -c '"$0" paper matrix mine --count 4 >"$1" &&
+    [ "$(grep -c "^mine " "$1")" = 3 ] && [ "$(grep -c "^simple " "$1")" = 3 ]' "$RUNNEL" "$work/matrix"
+check "the matrix as JSON" bash -c '"$0" paper matrix ./mine/mine.so --count 4 --json | python3 -c "
+import json, sys
+rows = json.load(sys.stdin)
+assert rows[-1][\"system\"] == \"mine\" and rows[-1][\"one_way_us\"] > 0, rows[-1]"' "$RUNNEL"
+is_usage "a row that the matrix has" "simple is in the matrix anyhow" paper matrix simple
+is_usage "a system with no place in the matrix" "probe sends no messages" paper matrix probe
+check "a value of its machine is changed as for others" bash -c '
+    a=$("$0" paper run mine --json) && b=$("$0" paper run mine --json --set dma_setup=5) && [ "$a" != "$b" ]' "$RUNNEL"
+check "the firmware is built for this machine, and holds what it promises there" bash -c '
+    "$0" paper build --native mine && mine/mine-native 100000 3 | grep -q "^ok - mine: "' "$RUNNEL"
+changed firmware.c '/card.dropped++/d'
+check "a firmware that loses packets still builds for this machine" paper build --native broken
+check "and is found out there" bash -c '! broken/broken-native 100000 >"$0" && grep -q "a packet is lost" "$0"' "$work/out"
+changed firmware.c 's/^    l->area = card.area;$/    l->area = card.receive[RING + (card.area \& 1) * 99999];/'
+paper build --native broken >/dev/null
+check "the sanitizer sees what is undefined" bash -c '! broken/broken-native 1000 2>"$0" && grep -q "runtime error" "$0"' "$work/err"
+
+refuses "a folder that is not there" "nowhere: No such file" paper build nowhere
+refuses "what is no folder" "mine/host.c is no folder" paper build mine/host.c
+refuses "no folder at all" "name a folder" paper build
+mkdir -p empty my-own
+refuses "a folder without sources" "empty has no firmware.c" paper build empty
+refuses "a folder whose name cannot be a system's" "cannot be that of a system" paper build my-own
+changed firmware.c 's/^    l->sending = 0;$/&\n    missing(l);/; s/RARELY(l->sending)/RARELY(l->sending_)/'
+refuses "an error in the firmware, with the compiler's words" "^firmware.c:[0-9]*:[0-9]*: error: no member named 'sending_'" paper build broken
+says "and ours" "^runnel paper: firmware.c does not compile"
+check "and nothing half made" test ! -e broken/broken.so
+changed host.c 's/s->taken++;/s->taken_++;/'
+refuses "an error in the host code, with the compiler's words" "^host.c:[0-9]*:[0-9]*: error: .*taken_" paper build broken
+says "and ours" "^runnel paper: host.c does not compile"
+changed host.c 's/myri_system_here/myri_system_there/'
+refuses "host code without its entry" "host.c has to define const struct myri_system myri_system_here" paper build broken
+changed host.c 's/myri_task_copy(t, s->area/myri_task_copies(t, s->area/'
+refuses "a function that there is not" "undefined symbol: myri_task_copies" paper build broken
+changed firmware.c 's/^    l->area = card.area;$/    l->area = card.area * card.errors;/'
+refuses "a multiplication" "a multiplication or a division, perhaps" paper build broken
+changed host.c '/\.receive = receive,/d; s/^static uint32_t receive/uint32_t receive/'
+refuses "an entry that lacks something" "does not say .receive" paper build broken
+changed layout.h 's/    uint32_t area; .*/&\n    uint32_t more[300000];/'
+refuses "a firmware that no card has room for" "more than the .* bytes of SRAM" paper build broken
+changed layout.h 's/    uint32_t area; .*/&\n    uint32_t more[40000];/'
+check "a firmware for a large card is built" paper build broken
+is_usage "and does not fit into a small one" "the firmware needs 1[0-9]* bytes of SRAM .* the card has 131072" \
+    paper run broken --set sram=128
+mkdir bin
+for tool in bash awk sed od sort mktemp rm mv cmp cc gcc as ld collect2 cat; do
+    ln -s "$(command -v "$tool")" "bin/$tool" 2>/dev/null
+done
+refuses "no compiler for LANai: the packages that have it" "clang-14 is missing.*install the packages clang-14 and llvm-14" \
+    env PATH="$work/bin" "$RUNNEL" paper build mine
+refuses "no compiler for the host's side" "there is no compiler no-such-cc" env CC=no-such-cc "$RUNNEL" paper build mine
+check "a compiler with words behind it" env CC="cc -DANY=1" "$RUNNEL" paper build mine
+
+is_usage "a path that leads nowhere" "nowhere/x.so: No such file" paper run nowhere/x.so
+is_usage "a folder that was not built" "empty has no empty.so: runnel paper build empty makes it" paper run empty
+is_usage "a system of no name" "there is no system 'other'" paper run other
+cp mine/README.md text.so
+is_usage "a file that is no library" "text.so cannot be loaded .*runnel paper build makes" paper run text.so
+echo 'int x;' | cc -shared -fPIC -x c - -o library.so
+is_usage "a library that is no system" "it has no symbol myri_kit" paper profile ./library.so
+while read -r name version layout; do
+    {
+        echo '#include "sim/myrinet/kit/kit.h"'
+        echo "const struct myri_kit myri_kit = {MYRI_KIT_VERSION + $version, MYRI_KIT_LAYOUT + $layout, 0, 0, 0, 0, 0};"
+    } | cc -std=gnu11 -shared -fPIC -I"$tree" -I"$tree/src" -x c - -o release.so
+    is_usage "$name" "release.so was built for another release of runnel" paper trace release.so
+done <<<"$(printf 'another_version 1 0\nother_structs 0 1\n')"
+touch -d '+1 hour' mine/layout.h
+check "sources newer than the object are told of" paper run mine
+says "with what to do" "mine/layout.h has been changed since .*: runnel paper build mine"
+
+# As it is installed, below a folder that is none of its prefix.
+rm -rf mine
+check "it is installed" env DESTDIR="$work/dest" meson install -C "$build" --no-rebuild --tags runtime,devel
+RUNNEL=$(find "$work/dest" -path '*/bin/runnel')
+[ -n "$RUNNEL" ] || exit 1
+goes_round "as installed"
+check "nothing of the build tree is in what it makes" bash -c '! grep -aq "$0" mine/mine.so' "$tree"
+find "$work/dest" -path '*/runnel/paper/*' -name kit.h -delete
+is_usage "an installation without the headers" "the headers for protocols of one's own are not there" paper build mine
+exit "$failed"
