@@ -57,7 +57,7 @@
 #include <uv.h>
 
 enum {
-    RNL_CONTROL_VERSION = 14,
+    RNL_CONTROL_VERSION = 16,
     RNL_CONTROL_FRAME_HEADER = 8,
     RNL_CONTROL_FRAME_MAX = 16 << 20, /* JOB carries an environment */
     RNL_CONTROL_NOISE_MAX = 1 << 16,  /* bytes before the greeting */
@@ -156,7 +156,8 @@ enum rnl_job_flags {
     RNL_JOB_MPI = 128,       /* serve MPI, whatever the program is */
     RNL_JOB_EXAMINE = 256,   /* say FACTS and PATHS; no rank is started */
     RNL_JOB_RINGS = 512,     /* datagrams to other hosts go by AF_XDP where they can */
-    RNL_JOB_FLAGS = 1023
+    RNL_JOB_CARDS = 1024,    /* they go by cards that ranks drive where they can */
+    RNL_JOB_FLAGS = 2047
 };
 
 /* The body of JOB is the first part of this up to `at`, then `at`, then texts that end with 0: the working directory,
@@ -206,7 +207,7 @@ enum rnl_exit_flags {
 
 static_assert(sizeof(struct rnl_job_host) == RNL_JOB_HOST_BYTES + 8, "a host of JOB");
 static_assert(offsetof(struct rnl_job_spec, at) == 40 + 2 * RNL_JOB_KEY_BYTES, "the first part of JOB");
-static_assert(offsetof(struct rnl_host_info, address) == 24 && sizeof(struct rnl_host_address) == 32, "HERE");
+static_assert(offsetof(struct rnl_host_info, address) == 48 && sizeof(struct rnl_host_address) == 32, "HERE");
 static_assert(offsetof(struct rnl_path_report, attempts) == 80, "PATHS");
 static_assert(offsetof(struct rnl_probe_failure, address) == 16 && sizeof(struct rnl_probe_attempt) == 28, "PROBED");
 static_assert(sizeof(struct rnl_rank_exit) == 16 && sizeof(struct rnl_word) == 40, "EXITED and WORD");

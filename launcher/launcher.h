@@ -24,6 +24,7 @@ struct rnl_launch {
     bool bind_core;
     bool datagrams; /* ranks of one host use datagrams, too, as if each were on a host of its own */
     bool rings;     /* datagrams to other hosts go by AF_XDP where they can */
+    bool cards;     /* they go by cards that ranks drive where they can */
     bool tag;
     bool keep_going;
     bool mpi;                  /* MPI is served, whatever the program is */

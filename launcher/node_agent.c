@@ -136,6 +136,8 @@ static int make_agent(struct rnl_node_agent *n)
     int *rings = places ? rnl_node_network_rings(n) : NULL;
     opt.rings = rings;
     opt.rings_memory = rings ? rnl_xdp_queue_memory(n->queue) : -1;
+    struct rnl_agent_cards *cards = places ? rnl_node_cards_give(n) : NULL;
+    opt.cards = cards;
     int r = n->sockets && !places ? rnl_fail(RNL_ERR_NO_MEMORY, "no memory for the places of %u ranks", size)
                                   : rnl_agent_new(&opt, &n->agent);
     for (uint32_t i = 0; r == 0 && n->sockets && i < n->count; i++)
@@ -145,6 +147,10 @@ static int make_agent(struct rnl_node_agent *n)
         r = rnl_fail_errno(RNL_ERR_SYSTEM, -e, "the agent of the job cannot be watched");
     for (uint32_t i = 0; r < 0 && !n->agent && rings && i < n->count; i++)
         close(rings[i]);
+    for (uint32_t i = 0; r < 0 && !n->agent && cards && i < n->count; i++)
+        for (uint32_t k = 0; k < cards[i].count * RNL_I8255X_GRANT_FDS; k++)
+            close(cards[i].fd[k]);
+    free(cards);
     free(rings);
     free(places);
     explicit_bzero(&opt, sizeof opt);

@@ -12,6 +12,7 @@
 #include "launcher/loop.h"
 #include "launcher/mpi/mpi.h"
 #include "launcher/spawn.h"
+#include "net/socket/i8255x/grant.h"
 
 /* EXPECTING --JOB--> PROBING --GO--> RUNNING --all ranks finished--> DONE; END, or the end of the stream: OVER. What
  * cannot go on has said why by FAIL, and waits in FAILED for END. */
@@ -69,6 +70,7 @@ struct rnl_node_agent {
     struct rnl_host_info *info;  /* by host */
     int *sockets;                /* the UDP sockets of this host's ranks, until job/agent.h takes them over */
     struct rnl_xdp_queue *queue; /* of the ranks that have AF_XDP sockets, or NULL */
+    struct rnl_i8255x_grant card[RNL_JOB_CARDS_MAX]; /* node_cards.c: taken from this host; wire 0 = none */
     struct rnl_host_probe *probe;
     int probe_fd;
     uv_poll_t probe_events;
@@ -143,6 +145,19 @@ void rnl_node_network_open(struct rnl_node_agent *);
 /* Opens AF_XDP for the ranks of this host, if the job wants it. Returns a socket for each, in an array that the caller
  * frees; NULL: it does without, and if it was wanted the reason has been said. */
 int *rnl_node_network_rings(struct rnl_node_agent *);
+/* node_cards.c. Takes the cards of this host for the job, if it wants them. If it gets none, the reason has been
+ * said. */
+void rnl_node_cards_take(struct rnl_node_agent *);
+/* Returns whether the rank that is the i-th of `count` of its host drives the card of that wire, if there is one. */
+static inline bool rnl_node_card_is_of(uint32_t wire, uint32_t i, uint32_t count)
+{
+    return (wire - 1) % count == i;
+}
+/* Returns the descriptors of the cards for each rank of this host, which are the caller's and in an array that it
+ * frees; NULL: they have none. */
+struct rnl_agent_cards *rnl_node_cards_give(struct rnl_node_agent *);
+/* Takes the bus from the cards of a rank of this host that has ended, however that was. */
+void rnl_node_cards_end(struct rnl_node_agent *, uint32_t rank);
 void rnl_node_network_free(struct rnl_node_agent *);
 /* Takes in HOSTS and begins to probe. 0, or -1 if the frame is malformed. */
 int rnl_node_network_hosts(struct rnl_node_agent *, struct rnl_unpack *);

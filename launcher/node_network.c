@@ -48,6 +48,8 @@ void rnl_node_network_open(struct rnl_node_agent *n)
         own->probe_port = alone ? 0 : probe.port;
         for (uint32_t i = 0; i < n->count; i++)
             own->port[i] = at[i].port;
+        if (!alone)
+            rnl_node_cards_take(n);
         if (alone) {
             memcpy(own->address[0].ip, at[0].ip, sizeof own->address[0].ip);
             own->addresses = own->kernel = 1;
@@ -243,6 +245,9 @@ void rnl_node_network_places(const struct rnl_node_agent *n, struct rnl_rank_loc
             memcpy(p->at.ip, ip, sizeof ip);
             memcpy(p->further, further, sizeof further);
             p->at.port = n->info[h].port[i];
+            for (uint32_t w = 1; w <= RNL_JOB_CARDS_MAX; w++)
+                if (rnl_node_card_is_of(w, i, at->count))
+                    memcpy(p->card[w - 1], n->info[h].card[w - 1], sizeof p->card[w - 1]);
         }
     }
 }
@@ -257,6 +262,8 @@ void rnl_node_network_free(struct rnl_node_agent *n)
         close(n->probe_fd);
     if (n->queue)
         rnl_xdp_queue_close(n->queue);
+    for (uint32_t i = 0; i < n->count; i++)
+        rnl_node_cards_end(n, n->first + i);
     free(n->info);
     free(n->sockets);
 }

@@ -369,7 +369,7 @@ static int fill_spec(struct rnl_launcher *l)
     s->flags = (job->keep_going ? RNL_JOB_KEEP_GOING : 0u) | (job->bind_core ? RNL_JOB_BIND : 0u) |
                (job->datagrams ? RNL_JOB_DATAGRAMS : 0u) | (job->expected ? RNL_JOB_EXPECTED : 0u) |
                (job->start == RNL_START_NETNS ? RNL_JOB_ONE_MACHINE : 0u) | (local ? RNL_JOB_LOCAL : 0u) |
-               (job->rings ? RNL_JOB_RINGS : 0u) | (job->mpi ? RNL_JOB_MPI : 0u) |
+               (job->rings ? RNL_JOB_RINGS : 0u) | (job->cards ? RNL_JOB_CARDS : 0u) | (job->mpi ? RNL_JOB_MPI : 0u) |
                (local && l->input.over ? RNL_JOB_OWN_INPUT : 0u);
     s->stopped_after_ns = job->stopped_after_ns;
     s->folder = local ? here : l->folder;

@@ -248,6 +248,7 @@ static void slot_ended(struct rnl_node_agent *n, uint32_t rank)
     s->exited = true;
     s->exited_ns = rnl_now_ns();
     rnl_agent_exited(n->agent, rank, s->signal, s->status, s->exited_ns); /* first of all: peers wait for the news */
+    rnl_node_cards_end(n, rank);
     receive_exec_failed(n);
     const struct rnl_rank_exit x = {.rank = rank,
                                     .signal = (uint32_t)s->signal,

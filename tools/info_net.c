@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "net/socket/i8255x/grant.h"
 #include "net/socket/kernel.h"
 #include "net/socket/xdp/queue.h"
 #include "net/wire/seal.h"
@@ -102,6 +103,13 @@ void info_network(struct info_page *p)
     s->ops->close(s);
     const bool rings = rnl_xdp_queue_allowed() == 0;
     info_flag(p, "af_xdp", rings, rings ? "`runnel run --transport xdp` can open queues" : rnl_last_error()->text);
+    char slot[RNL_I8255X_CARDS][RNL_I8255X_SLOT_BYTES];
+    enum rnl_i8255x_way way[RNL_I8255X_CARDS];
+    const int cards = rnl_i8255x_find(slot, way);
+    info_flag(p, "cards of 8255x", cards > 0,
+              cards <= 0       ? rnl_last_error()->text
+              : geteuid() == 0 ? "`runnel run --transport i8255x` has ranks drive them"
+                               : "root can hand them out: `runnel run --transport i8255x`");
     name_interfaces(text, sizeof text);
     info_row(p, "interfaces and mtu", text, NULL);
     show_protection(p);

@@ -44,7 +44,9 @@ static const struct argp_option options[] = {
     {"bind", OPT_BIND, "WHERE", 0, "core: bind each process to one core; none: leave it to the system (default)", 0},
     {"transport", OPT_TRANSPORT, "WHAT", 0,
      "auto: shared memory between processes of one host (default); udp: datagrams between all of them; xdp: as auto, "
-     "and datagrams to other hosts go by AF_XDP where they can",
+     "and datagrams to other hosts go by AF_XDP where they can; i8255x: as auto, and they go by cards of that family "
+     "that "
+     "ranks drive",
      0},
     {"tag-output", OPT_TAG, NULL, 0, "Put the rank before each line of output", 0},
     {"timeout", OPT_TIMEOUT, "SECONDS", 0, "End the job after this time, with status 124", 0},
@@ -170,9 +172,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         break;
     case OPT_TRANSPORT:
         job->rings = strcmp(arg, "xdp") == 0;
+        job->cards = strcmp(arg, "i8255x") == 0;
         job->datagrams = strcmp(arg, "udp") == 0;
-        if (!job->rings && !job->datagrams && strcmp(arg, "auto") != 0)
-            argp_error(state, "--transport takes auto, udp or xdp, not '%s'", arg);
+        if (!job->rings && !job->cards && !job->datagrams && strcmp(arg, "auto") != 0)
+            argp_error(state, "--transport takes auto, udp, xdp or i8255x, not '%s'", arg);
         break;
     case OPT_TAG:
         job->tag = true;

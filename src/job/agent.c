@@ -31,6 +31,7 @@ void rnl_agent_forget(struct rnl_agent *a, uint32_t rank)
     rnl_agent_drop_fd(a, &r->watch);
     rnl_agent_drop_fd(a, &r->net);
     rnl_agent_drop_fd(a, &r->rings);
+    rnl_agent_drop_cards(r);
     rnl_agent_drop_replies(r);
 }
 

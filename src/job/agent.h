@@ -22,6 +22,11 @@
 
 struct rnl_agent;
 
+struct rnl_agent_cards { /* the cards of a rank */
+    uint32_t count;
+    int fd[RNL_JOB_CARDS_MAX * 3]; /* of each its device, registers and memory (net/socket/i8255x/grant.h) */
+};
+
 struct rnl_agent_options {
     uint32_t size; /* ranks, 1 .. RNL_JOB_RANKS_MAX */
     int keep_going;
@@ -32,6 +37,7 @@ struct rnl_agent_options {
     const int *sockets; /* one UDP socket for each rank of this host; owned by the agent if rnl_agent_new succeeds */
     const int *rings;   /* or NULL: an AF_XDP socket for each of them, -1 = none, owned by the agent likewise, ... */
     int rings_memory; /* ... and the memory of their queue, which the caller keeps open as long as there is an agent */
+    const struct rnl_agent_cards *cards; /* or NULL: what each of them drives; owned by the agent likewise */
     /* -- with several hosts: `publish` sends a message to the other agents. It runs within calls of the agent and must
      * not call it. NULL: all ranks are on this host -- */
     void (*publish)(void *arg, const struct rnl_word *);

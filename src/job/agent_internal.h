@@ -15,12 +15,13 @@ struct agent_reply { /* a REPLY that waits for room in a rank's socket */
 };
 
 struct agent_rank {
-    int bootstrap;  /* the agent's end of the bootstrap socket, whose other end the rank's processes inherit */
-    int sock;       /* the agent's end of the socket that the rank made when it joined */
-    int watch;      /* pidfd of the process that joined, if that is not the one that was started */
-    int net;        /* its UDP socket, kept because a rank whose open failed may join again */
-    int rings;      /* its AF_XDP socket until it has joined; it does without if it joins again */
-    bool is_remote; /* on another host */
+    int bootstrap; /* the agent's end of the bootstrap socket, whose other end the rank's processes inherit */
+    int sock;      /* the agent's end of the socket that the rank made when it joined */
+    int watch;     /* pidfd of the process that joined, if that is not the one that was started */
+    int net;       /* its UDP socket, kept because a rank whose open failed may join again */
+    int rings;     /* its AF_XDP socket until it has joined; it does without if it joins again */
+    struct rnl_agent_cards cards; /* until it has joined, likewise: the last descriptor ends a card's reach */
+    bool is_remote;               /* on another host */
     pid_t started, joined;
     uint64_t hung_up_ns, refused_ns; /* when its socket was found closed; since when sending fails, 0 = it does not */
     uint64_t stopped_ns;             /* since when its process has been found stopped; 0 = it was not the last time */
@@ -58,6 +59,7 @@ struct rnl_agent {
 enum rnl_agent_source { RNL_AGENT_BOOTSTRAP, RNL_AGENT_SOCK, RNL_AGENT_WATCH };
 int rnl_agent_watch(struct rnl_agent *, int fd, enum rnl_agent_source source, uint32_t rank, uint32_t events);
 void rnl_agent_drop_fd(struct rnl_agent *, int *fd); /* stops watching *fd, closes it, sets it to -1; ignores -1 */
+void rnl_agent_drop_cards(struct agent_rank *);
 /* Moves the agent's deadline to at_ns if it is later. */
 void rnl_agent_wish(struct rnl_agent *, uint64_t at_ns);
 /* Sends WELCOME to a rank that is being admitted. Returns what rnl_seqpacket_send does. */

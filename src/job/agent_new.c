@@ -153,6 +153,8 @@ int rnl_agent_new(const struct rnl_agent_options *opt, struct rnl_agent **out)
     for (uint32_t i = 0, next = 0; opt->places && i < a->size; i++)
         if (!a->rank[i].is_remote) {
             a->rank[i].rings = opt->rings ? opt->rings[next] : -1;
+            if (opt->cards)
+                a->rank[i].cards = opt->cards[next];
             a->rank[i].net = opt->sockets[next++];
         }
     *out = a;

@@ -61,6 +61,13 @@ static void pop(struct agent_rank *r)
     free(reply);
 }
 
+void rnl_agent_drop_cards(struct agent_rank *r)
+{
+    for (uint32_t i = 0; i < r->cards.count * 3; i++)
+        close(r->cards.fd[i]);
+    r->cards.count = 0;
+}
+
 void rnl_agent_drop_replies(struct agent_rank *r)
 {
     while (r->first)
@@ -77,20 +84,26 @@ void rnl_agent_fail(struct rnl_agent *a, uint32_t rank, int e)
 int rnl_agent_welcome(struct rnl_agent *a, uint32_t rank)
 {
     const int rings = a->rank[rank].rings;
-    const int fds[RNL_SEQPACKET_FDS_MAX] = {a->status_fd, a->bells_fd, a->rank[rank].net, rings, a->rings_memory};
+    const struct rnl_agent_cards *cards = &a->rank[rank].cards;
+    int fds[RNL_SEQPACKET_FDS_MAX] = {a->status_fd, a->bells_fd, a->rank[rank].net, rings, a->rings_memory};
     struct rnl_msg msg = {.kind = RNL_MSG_WELCOME,
                           .u.welcome = {.rank = rank,
                                         .size = a->size,
                                         .incarnation = rank + 1,
                                         .flags = (a->keep_going ? RNL_WELCOME_KEEP_GOING : 0u) |
                                                  (a->networked ? RNL_WELCOME_NETWORK : 0u) |
-                                                 (a->networked && rings >= 0 ? RNL_WELCOME_RINGS : 0u)}};
+                                                 (a->networked && rings >= 0 ? RNL_WELCOME_RINGS : 0u),
+                                        .cards = cards->count}};
+    if (cards->count)
+        memcpy(fds + 3, cards->fd, cards->count * 3 * sizeof fds[0]);
     memcpy(msg.u.welcome.key, a->key, sizeof msg.u.welcome.key);
     memcpy(msg.u.welcome.host, a->host, sizeof msg.u.welcome.host);
     int status = rnl_msg_send(a->rank[rank].sock, &msg, fds, 0);
     explicit_bzero(&msg, sizeof msg);
-    if (status == 0) /* a copy here would keep what comes for a rank that has left its rings */
+    if (status == 0) { /* a copy here would keep what comes for a rank that has left its rings, or a card running */
         rnl_agent_drop_fd(a, &a->rank[rank].rings);
+        rnl_agent_drop_cards(&a->rank[rank]);
+    }
     return status;
 }
 

@@ -9,6 +9,7 @@
 #include "job/client_internal.h"
 #include "job/fds.h"
 #include "job/job.h"
+#include "net/socket/i8255x/i8255x.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -63,29 +64,46 @@ static int client_disconnect(struct rnl_env *env, uint32_t rank, int why)
 
 /* ---- other hosts ---- */
 
-static bool address(struct rnl_env *env, uint32_t rank, const uint8_t ip[16], struct rnl_rank_address *out)
+static bool address(struct rnl_env *env, uint32_t rank, const uint8_t ip[16], uint32_t scope,
+                    struct rnl_rank_address *out)
 {
     const struct client *c = rnl_client_of(env);
     const struct rnl_status_rank *r = &c->status->rank[rank];
     if (!c->networked || r->place.host == c->status->rank[env->rank].place.host)
         return false;
-    rnl_rank_address(ip, r->place.at.port, r->place.same_kernel != 0,
+    rnl_rank_address(ip, scope, r->place.at.port, r->place.same_kernel != 0,
                      atomic_load_explicit(&r->incarnation, memory_order_relaxed), out);
     return true;
 }
 
+/* A rank's addresses: of the cards on wires that this rank has a card on, too, then those of its UDP socket. */
+static int nth_address(struct rnl_env *env, uint32_t rank, unsigned n, struct rnl_rank_address *out)
+{
+    static const uint8_t none[16];
+    const struct rnl_rank_location *p = &rnl_client_of(env)->status->rank[rank].place;
+    for (uint32_t wire = 1; wire <= RNL_JOB_CARDS_MAX; wire++) {
+        const uint8_t *mac = p->card[wire - 1];
+        struct rnl_socket_addr at;
+        if (!(rnl_client_of(env)->base.wires >> wire & 1) || memcmp(mac, none, sizeof p->card[0]) == 0 || n-- > 0)
+            continue;
+        rnl_i8255x_address_of(mac, wire, p->at.port, &at);
+        return address(env, rank, at.ip, wire, out);
+    }
+    if (n == 0)
+        return address(env, rank, p->at.ip, 0, out);
+    if (n > RNL_RANK_ALTERNATES || memcmp(p->further[n - 1], none, sizeof none) == 0)
+        return 0;
+    return address(env, rank, p->further[n - 1], 0, out);
+}
+
 static int client_place(struct rnl_env *env, uint32_t rank, struct rnl_rank_address *out)
 {
-    return address(env, rank, rnl_client_of(env)->status->rank[rank].place.at.ip, out);
+    return nth_address(env, rank, 0, out);
 }
 
 static int client_alternate(struct rnl_env *env, uint32_t rank, unsigned n, struct rnl_rank_address *out)
 {
-    static const uint8_t none[16];
-    const struct rnl_rank_location *p = &rnl_client_of(env)->status->rank[rank].place;
-    if (n >= RNL_RANK_ALTERNATES || memcmp(p->further[n], none, sizeof none) == 0)
-        return 0;
-    return address(env, rank, p->further[n], out);
+    return nth_address(env, rank, n + 1, out);
 }
 
 static uint64_t client_liveness(struct rnl_env *env, uint32_t rank)
@@ -242,11 +260,12 @@ static int take_welcome(struct client *c, const struct rnl_msg_welcome *w, struc
     if (!c->networked)
         return 0;
     int udp = fcntl(p->fds[2], F_DUPFD_CLOEXEC, 0); /* a copy, since the packet's descriptors are closed */
-    int rings = w->flags & RNL_WELCOME_RINGS ? fcntl(p->fds[3], F_DUPFD_CLOEXEC, 0) : -1;
+    const struct rnl_rank_beside beside = {.rings = w->flags & RNL_WELCOME_RINGS ? p->fds[3] : -1,
+                                           .memory = p->fds[4],
+                                           .cards = w->cards,
+                                           .card = p->fds + 3};
     if (udp >= 0)
-        return rnl_rank_env_connect(&c->base, udp, rings, p->fds[4]);
-    if (rings >= 0)
-        close(rings);
+        return rnl_rank_env_connect(&c->base, udp, &beside);
     return rnl_fail(RNL_ERR_SYSTEM,
                     "this process has no free descriptor to join its job: raise their limit (ulimit -n)");
 }

@@ -10,6 +10,7 @@
 
 enum { HEADER_BYTES = 8 /* kind 2, zero 2, bytes 4 */ };
 
+static_assert(3 + 3 * RNL_JOB_CARDS_MAX <= RNL_SEQPACKET_FDS_MAX, "the descriptors of WELCOME");
 static_assert(offsetof(struct rnl_msg_segment, bytes) == 8, "SEGMENT.bytes");
 static_assert(offsetof(struct rnl_msg_welcome, incarnation) == 16, "WELCOME.incarnation");
 static_assert(offsetof(struct rnl_msg_welcome, key) == 32, "WELCOME.key");
@@ -35,7 +36,8 @@ unsigned rnl_msg_fds(const struct rnl_msg *msg)
     case RNL_MSG_HELLO:
         return 1;
     case RNL_MSG_WELCOME:
-        return 2u + !!(msg->u.welcome.flags & RNL_WELCOME_NETWORK) + 2u * !!(msg->u.welcome.flags & RNL_WELCOME_RINGS);
+        return 2u + !!(msg->u.welcome.flags & RNL_WELCOME_NETWORK) + 2u * !!(msg->u.welcome.flags & RNL_WELCOME_RINGS) +
+               3u * msg->u.welcome.cards;
     case RNL_MSG_REPLY:
         return msg->u.reply.result == RNL_SEGMENT_FOUND;
     }
@@ -71,9 +73,10 @@ static bool good_welcome(const struct rnl_msg_welcome *w)
         if (w->host[i] != '\0')
             return false;
     return w->magic == RNL_PROTO_MAGIC && w->version == RNL_PROTO_VERSION && w->size >= 1 &&
-           w->size <= RNL_JOB_RANKS_MAX && w->rank < w->size && w->incarnation != 0 && w->zero == 0 &&
+           w->size <= RNL_JOB_RANKS_MAX && w->rank < w->size && w->incarnation != 0 && w->cards <= RNL_JOB_CARDS_MAX &&
            (w->flags & ~(uint32_t)(RNL_WELCOME_KEEP_GOING | RNL_WELCOME_NETWORK | RNL_WELCOME_RINGS)) == 0 &&
-           (!(w->flags & RNL_WELCOME_RINGS) || w->flags & RNL_WELCOME_NETWORK);
+           (!(w->flags & RNL_WELCOME_RINGS) || w->flags & RNL_WELCOME_NETWORK) &&
+           (!w->cards || (w->flags & (RNL_WELCOME_NETWORK | RNL_WELCOME_RINGS)) == RNL_WELCOME_NETWORK);
 }
 
 static bool good_event(const struct rnl_event *e, uint32_t ranks)

@@ -5,11 +5,13 @@
 
 #include "base/error.h"
 #include "net/datagram/udp.h"
+#include "net/socket/i8255x/beside.h"
 #include "net/socket/kernel.h"
 #include "net/socket/xdp/xdp.h"
 #include "net/wire/bytes.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -73,26 +75,65 @@ static void add_rings(struct rnl_socket **socket, int rings, int memory)
 {
     const struct rnl_xdp_options options = {.claims = rnl_wire_handshake_room};
     struct rnl_socket *both;
-    if (rings < 0)
-        return;
-    if (rnl_xdp_socket_new(*socket, rings, memory, &options, &both) == 0)
+    const int fd = fcntl(rings, F_DUPFD_CLOEXEC, 0);
+    if (fd >= 0 && rnl_xdp_socket_new(*socket, fd, memory, &options, &both) == 0)
         *socket = both;
-    else
-        close(rings);
+    else if (fd >= 0)
+        close(fd);
 }
 
-int rnl_rank_env_connect(struct rnl_rank_env *e, int udp, int rings, int memory)
+/* Copies the descriptors of one card, which are closed with its socket: the copies have the same order. */
+static int copy_grant(const int from[RNL_I8255X_GRANT_FDS], struct rnl_i8255x_grant *out)
+{
+    int fd[RNL_I8255X_GRANT_FDS] = {-1, -1, -1}, status = 0;
+    for (int i = 0; i < RNL_I8255X_GRANT_FDS && status == 0; i++)
+        if ((fd[i] = fcntl(from[i], F_DUPFD_CLOEXEC, 0)) < 0)
+            status = rnl_fail_errno(RNL_ERR_SYSTEM, errno, "no descriptor for a card: raise their limit (ulimit -n)");
+    if (status == 0)
+        status = rnl_i8255x_adopt(fd, out);
+    for (int i = 0; i < RNL_I8255X_GRANT_FDS && status < 0; i++)
+        if (fd[i] >= 0)
+            close(fd[i]);
+    return status;
+}
+
+/* The same with cards. One that does not work leaves the others; where none does, it goes on by itself. */
+static uint32_t add_cards(struct rnl_socket **socket, uint32_t n, const int *fd)
+{
+    struct rnl_i8255x_grant g[RNL_I8255X_CARDS];
+    struct rnl_socket *cards, *both;
+    uint32_t got = 0, wires = 0;
+    for (uint32_t i = 0; i < n && i < RNL_I8255X_CARDS; i++)
+        if (copy_grant(fd + (size_t)i * RNL_I8255X_GRANT_FDS, &g[got]) == 0)
+            wires |= 1u << g[got++].wire;
+    if (got == 0)
+        return 0;
+    if (rnl_i8255x_socket_new(g, got, (*socket)->self.port, &cards) < 0) {
+        for (uint32_t i = 0; i < got; i++)
+            rnl_i8255x_give_back(&g[i]);
+        return 0;
+    }
+    if (rnl_i8255x_beside(cards, *socket, &both) < 0) {
+        cards->ops->close(cards);
+        return 0;
+    }
+    *socket = both;
+    return wires;
+}
+
+int rnl_rank_env_connect(struct rnl_rank_env *e, int udp, const struct rnl_rank_beside *beside)
 {
     const struct rnl_kernel_options options = {.claims = rnl_wire_handshake_room};
     struct rnl_socket *socket;
     int status = rnl_kernel_socket_adopt(udp, &options, &socket);
     if (status < 0) {
         close(udp);
-        if (rings >= 0)
-            close(rings);
         return status;
     }
-    add_rings(&socket, rings, memory);
+    if (beside && beside->rings >= 0)
+        add_rings(&socket, beside->rings, beside->memory);
+    if (beside && beside->cards > 0)
+        e->wires = add_cards(&socket, beside->cards, beside->card);
     status = rnl_udp_transport_new(&e->env, socket, NULL, &e->env.datagrams);
     if (status < 0)
         socket->ops->close(socket);
@@ -101,10 +142,10 @@ int rnl_rank_env_connect(struct rnl_rank_env *e, int udp, int rings, int memory)
     return status;
 }
 
-void rnl_rank_address(const uint8_t ip[16], uint16_t port, bool same_kernel, uint64_t incarnation,
+void rnl_rank_address(const uint8_t ip[16], uint32_t scope, uint16_t port, bool same_kernel, uint64_t incarnation,
                       struct rnl_rank_address *out)
 {
-    struct rnl_socket_addr at = {.port = port};
+    struct rnl_socket_addr at = {.scope = scope, .port = port};
     struct rnl_addr addr;
     memcpy(at.ip, ip, sizeof at.ip);
     rnl_udp_addr_of(&at, &addr);

@@ -34,6 +34,7 @@ struct rnl_rank_env {
     int file;                         /* a memory file of several segments, -1 = none */
     struct rnl_rank_segment *segment; /* a segment's number is its index here */
     uint32_t segments, own_segment;   /* how many; the number of the one that this rank shares with itself */
+    uint32_t wires;                   /* the wires of the cards that this rank drives: bit w is wire w */
     char *heads; /* address space for the first RNL_SEGMENT_HEAD bytes of each, side by side; NULL = none yet */
 };
 
@@ -49,11 +50,16 @@ int rnl_rank_env_segments(struct rnl_rank_env *, uint32_t segments, uint32_t own
 /* Frees all but the struct itself; the socket of datagrams, too, if no endpoint has taken it over. */
 void rnl_rank_env_end(struct rnl_rank_env *);
 int rnl_rank_env_forked(const struct rnl_env *); /* 0 or RNL_ERR_FORKED */
-/* Makes this UDP socket, which it owns in any case, the env's transport to other hosts. `rings`: an AF_XDP socket for
- * the same port, which it owns, too, -1 = none; `memory` is that of its queue. What does not go by rings goes without.
- * 0 or a negative rnl_status. */
-int rnl_rank_env_connect(struct rnl_rank_env *, int udp, int rings, int memory);
-void rnl_rank_address(const uint8_t ip[16], uint16_t port, bool same_kernel, uint64_t incarnation,
+struct rnl_rank_beside {                         /* what datagrams may go by beside a UDP socket */
+    int rings, memory; /* an AF_XDP socket for the same port, -1 = none, and the memory of its queue */
+    uint32_t cards;    /* how many, */
+    const int *card;   /* and the three descriptors of each (net/socket/i8255x/grant.h) */
+};
+/* Makes this UDP socket, which it owns in any case, the env's transport to other hosts, with what is beside it. The
+ * descriptors of `beside` stay the caller's. What does not go by these goes without. 0 or a negative rnl_status. */
+int rnl_rank_env_connect(struct rnl_rank_env *, int udp, const struct rnl_rank_beside *beside);
+/* scope: of an address of a card, the number of its wire (net/socket/i8255x/i8255x.h), otherwise 0. */
+void rnl_rank_address(const uint8_t ip[16], uint32_t scope, uint16_t port, bool same_kernel, uint64_t incarnation,
                       struct rnl_rank_address *out);
 /* 0; RNL_ERR_FORKED; or RNL_ERR_JOB: the segment with this rank, of this number, was opened before. */
 int rnl_rank_segment_check(const struct rnl_rank_env *, uint32_t rank, uint32_t segment);

@@ -90,7 +90,7 @@ int rnl_meet_remote_address(struct rnl_env *env, uint32_t rank, struct rnl_rank_
     const struct meet_remote *f = m->remote ? &m->remote[rank] : NULL;
     if (!f || f->port == 0)
         return 0;
-    rnl_rank_address(f->ip, (uint16_t)f->port, false, 0, out);
+    rnl_rank_address(f->ip, 0, (uint16_t)f->port, false, 0, out);
     out->key = f->key;
     out->as = f->as;
     return 1;

@@ -110,7 +110,7 @@ static bool nth_place(struct rnl_env *env, uint32_t rank, unsigned n, struct rnl
     const struct rnl_pmix_paths *paths = &p->host[h].paths;
     if (h == p->own_host || n >= paths->count)
         return false;
-    rnl_rank_address(paths->ip[n], p->peer[rank].port,
+    rnl_rank_address(paths->ip[n], 0, p->peer[rank].port,
                      p->info[h].kernel != 0 && p->info[h].kernel == p->info[p->own_host].kernel, rank + 1, out);
     return true;
 }
@@ -193,7 +193,7 @@ int rnl_pmix_start(struct rnl_pmix *p, int (*begin)(struct rnl_pmix *, int *udp)
     p->local.base.env.bell_of = rnl_local_bell_of;
     int status = begin(p, &udp);
     if (status == 0 && udp >= 0)
-        status = rnl_rank_env_connect(&p->local.base, udp, -1, -1);
+        status = rnl_rank_env_connect(&p->local.base, udp, NULL);
     else if (udp >= 0)
         close(udp);
     if (status < 0) {

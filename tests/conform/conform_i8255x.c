@@ -27,6 +27,7 @@ static int open_card(struct world *w, unsigned i)
 {
     struct rnl_i8255x_grant *g = &w->grant[i];
     int status = rnl_i8255x_take(slot[i], way, g);
+    g->wire = 1;
     if (status == 0 && (status = rnl_i8255x_socket_new(g, 1, 7000, &w->socket[i])) < 0)
         rnl_i8255x_give_back(g);
     if (status == 0)
@@ -65,7 +66,7 @@ static void destroy(struct conform_net *net)
     struct rnl_i8255x_facts f;
     for (int i = 0; i < 2; i++)
         if (net->t[i]) {
-            rnl_i8255x_socket_facts(w->socket[i], 0, &f);
+            (void)rnl_i8255x_socket_facts(w->socket[i], 0, &f);
             received += f.received;
             refused += f.refused;
             restarts += f.rx_restarts + f.tx_restarts;

@@ -37,6 +37,9 @@ static const struct {
     {RNL_FROM_AGENT,
      {.kind = RNL_MSG_WELCOME,
       .u.welcome = {.size = JOB, .incarnation = 9, .flags = RNL_WELCOME_NETWORK | RNL_WELCOME_RINGS, .host = "here"}}},
+    {RNL_FROM_AGENT,
+     {.kind = RNL_MSG_WELCOME,
+      .u.welcome = {.size = JOB, .incarnation = 9, .flags = RNL_WELCOME_NETWORK, .cards = 4, .host = "driver"}}},
 };
 enum { SAMPLES = sizeof samples / sizeof samples[0] };
 
@@ -104,7 +107,9 @@ static const struct {
              WRONG(5, welcome.incarnation, 0),
              WRONG(5, welcome.flags, 4), /* rings without a network */
              WRONG(5, welcome.flags, 8),
-             WRONG(5, welcome.zero, 1),
+             WRONG(5, welcome.cards, 1),  /* cards without a network */
+             WRONG(15, welcome.cards, 1), /* beside rings */
+             WRONG(16, welcome.cards, 5),
              WRONG(5, welcome.host[40], 'x'), /* behind the end */
              WRONG(6, rejected.why, 99),
              WRONG(7, reply.result, 99),

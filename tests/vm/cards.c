@@ -40,6 +40,8 @@ static void open_cards(char **slot, uint32_t n)
         if (rnl_i8255x_take(slot[i], RNL_I8255X_UIO, &g[i]) < 0) {
             printf("%s\n", rnl_last_error()->text);
             exit(1);
+        } else {
+            g[i].wire = i + 1;
         }
     TEST_MUST(setgroups(0, NULL) == 0 && setresgid(NOBODY, NOBODY, NOBODY) == 0 &&
               setresuid(NOBODY, NOBODY, NOBODY) == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
@@ -81,7 +83,7 @@ static void show(void)
 {
     struct rnl_i8255x_facts f;
     for (uint32_t i = 0; i < cards; i++) {
-        rnl_i8255x_socket_facts(s, i, &f);
+        TEST_MUST(rnl_i8255x_socket_facts(s, i, &f));
         printf("card %u: %s, link %s, sent %llu, received %llu, refused %llu, restarts %llu and %llu\n", i,
                f.gone ? "gone" : "there", f.link_up ? "up" : "down", (unsigned long long)f.sent,
                (unsigned long long)f.received, (unsigned long long)f.refused, (unsigned long long)f.rx_restarts,

@@ -5,14 +5,13 @@ host || exit 1
 load uio_pci_generic
 echo 8 >/proc/sys/vm/nr_hugepages
 set -- $(cards)
-word() { od -An -tu2 -j4 -N2 "/sys/bus/pci/devices/$1/config" | tr -d ' '; }
 inside "$BUILD/tests/vm-cards" hold "$1" >/tmp/held 2>&1 &
 for _ in $(seq 300); do grep -q held /tmp/held && break; sleep 0.1; done
 cat /tmp/held
-alive=$(word "$1")
+alive=$(command_word "$1")
 kill -9 "$(sed 's/held by //' /tmp/held)"
 wait
-dead=$(word "$1")
+dead=$(command_word "$1")
 echo "command word: $alive alive, $dead killed"
 [ $((alive & 4)) = 4 ] && echo "ok - a card that is driven is master of the bus" || echo "not ok - master while driven"
 [ $((dead & 4)) = 0 ] && echo "ok - who is killed leaves no card that writes into memory" || echo "not ok - silent after a kill"

@@ -42,6 +42,7 @@ enum {
     RNL_HOST_PROBE_SHORT_BYTES = 64,
     RNL_HOST_PROBE_LONG_BYTES = 1200, /* what flows begin with (net/flow/flow.c) */
     RNL_HOST_PROBE_ATTEST_EVERY_S = 7,
+    RNL_HOST_CARDS_MAX = 4,
     RNL_HOST_ADDRESSES_MAX = 32, /* addresses of a host that are probed */
     RNL_HOST_PROBE_GIVE_UP_MS = 7000
 };
@@ -53,7 +54,8 @@ struct rnl_host_address {
 struct rnl_host_info { /* the addresses and ports of a host */
     uint32_t host, addresses, ranks;
     uint16_t probe_port, reserved;
-    uint64_t kernel; /* equal for hosts that are namespaces of one kernel; 0 = not known */
+    uint64_t kernel;                     /* equal for hosts that are namespaces of one kernel; 0 = not known */
+    uint8_t card[RNL_HOST_CARDS_MAX][6]; /* hardware addresses of cards that its ranks drive, by wire; zeros = none */
     struct rnl_host_address address[RNL_HOST_ADDRESSES_MAX];
     uint16_t port[RNL_JOB_RANKS_MAX]; /* the UDP port of each of its ranks; the probe does not look at it */
 };

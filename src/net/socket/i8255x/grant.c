@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <linux/vfio.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -215,19 +216,68 @@ static bool is_slot(const char *slot)
     return strlen(slot) == 12 && sscanf(slot, "%4x:%2x:%2x.%1x%n", &a, &b, &c, &d, &n) == 4 && n == 12;
 }
 
-int rnl_i8255x_take(const char *slot, enum rnl_i8255x_way way, struct rnl_i8255x_grant *out)
+static bool is_of_family(const char *slot)
 {
-    struct rnl_i8255x_grant g = {
-        .device = -1, .registers = -1, .memory = -1, .config = -1, .container = -1, .group = -1};
     char id[16] = "", path[128];
-    if (!is_slot(slot))
-        return rnl_fail(RNL_ERR_ARG, "'%.40s' is no address of a card, which look like 0000:00:03.0 (lspci -D)", slot);
-    snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/device", slot);
+    snprintf(path, sizeof path, "/sys/bus/pci/devices/%.15s/device", slot);
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     const ssize_t n = fd < 0 ? -1 : read(fd, id, sizeof id - 1);
     if (fd >= 0)
         close(fd);
-    if (n < 6 || (strncmp(id, "0x1209", 6) != 0 && strncmp(id, "0x1229", 6) != 0))
+    return n >= 6 && (strncmp(id, "0x1209", 6) == 0 || strncmp(id, "0x1229", 6) == 0);
+}
+
+static bool has_driver(const char *driver)
+{
+    char path[80];
+    snprintf(path, sizeof path, "/sys/bus/pci/drivers/%s", driver);
+    return access(path, F_OK) == 0;
+}
+
+/* How a card is to be had; 0: the kernel uses it. Without a driver, by an IOMMU where there is one. */
+static enum rnl_i8255x_way way_to(const char *slot)
+{
+    char driver[64], group[64];
+    if (read_link(slot, "driver", driver, sizeof driver))
+        return strcmp(driver, "vfio-pci") == 0          ? RNL_I8255X_VFIO
+               : strcmp(driver, "uio_pci_generic") == 0 ? RNL_I8255X_UIO
+                                                        : (enum rnl_i8255x_way)0;
+    return read_link(slot, "iommu_group", group, sizeof group) && has_driver("vfio-pci") ? RNL_I8255X_VFIO
+                                                                                         : RNL_I8255X_UIO;
+}
+
+int rnl_i8255x_find(char slot[RNL_I8255X_CARDS][RNL_I8255X_SLOT_BYTES], enum rnl_i8255x_way way[RNL_I8255X_CARDS])
+{
+    struct dirent **all = NULL;
+    const int n = scandir("/sys/bus/pci/devices", &all, NULL, alphasort);
+    int found = 0, busy = 0;
+    for (int i = 0; i < n; i++) {
+        const char *name = all[i]->d_name;
+        const bool is_card = is_slot(name) && is_of_family(name);
+        const enum rnl_i8255x_way w = is_card ? way_to(name) : (enum rnl_i8255x_way)0;
+        busy += is_card && !w;
+        if (w && found < RNL_I8255X_CARDS) {
+            snprintf(slot[found], RNL_I8255X_SLOT_BYTES, "%.12s", name);
+            way[found++] = w;
+        }
+        free(all[i]);
+    }
+    free(all);
+    if (found > 0)
+        return found;
+    return busy ? rnl_fail(RNL_ERR_SYSTEM,
+                           "the kernel uses all cards of the 8255x family here: unbind one from its driver, see "
+                           "runnel-cards(7)")
+                : rnl_fail(RNL_ERR_SYSTEM, "there is no card of the 8255x family (8086:1209, 8086:1229) here");
+}
+
+int rnl_i8255x_take(const char *slot, enum rnl_i8255x_way way, struct rnl_i8255x_grant *out)
+{
+    struct rnl_i8255x_grant g = {
+        .device = -1, .registers = -1, .memory = -1, .config = -1, .container = -1, .group = -1};
+    if (!is_slot(slot))
+        return rnl_fail(RNL_ERR_ARG, "'%.40s' is no address of a card, which look like 0000:00:03.0 (lspci -D)", slot);
+    if (!is_of_family(slot))
         return rnl_fail(RNL_ERR_ARG, "%s is no card of the 8255x family (8086:1209, 8086:1229)", slot);
     int status = way == RNL_I8255X_VFIO ? take_vfio(slot, &g) : take_uio(slot, &g);
     if (status == 0 && !set_command_word(&g, true))
@@ -249,4 +299,47 @@ void rnl_i8255x_give_back(struct rnl_i8255x_grant *g)
             close(*fd[i]);
         *fd[i] = -1;
     }
+}
+
+/* ---- the label ---- */
+
+static void *map_memory(int memory)
+{
+    void *at = mmap(NULL, RNL_I8255X_MEMORY, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, memory, 0);
+    return at == MAP_FAILED ? NULL : at;
+}
+
+int rnl_i8255x_label(struct rnl_i8255x_grant *g, uint32_t wire)
+{
+    char *at = map_memory(g->memory);
+    if (!at)
+        return rnl_fail_errno(RNL_ERR_SYSTEM, errno, "the memory of a card cannot be mapped");
+    g->wire = wire;
+    const struct rnl_i8255x_label label = {
+        .magic = RNL_I8255X_LABEL, .wire = wire, .bus = g->bus, .registers_at = g->registers_at};
+    memcpy(at + RNL_I8255X_AT_LABEL, &label, sizeof label);
+    (void)munmap(at, RNL_I8255X_MEMORY);
+    return 0;
+}
+
+int rnl_i8255x_adopt(const int fd[RNL_I8255X_GRANT_FDS], struct rnl_i8255x_grant *out)
+{
+    const char *at = map_memory(fd[2]);
+    struct rnl_i8255x_label label;
+    if (!at)
+        return rnl_fail_errno(RNL_ERR_SYSTEM, errno, "the memory of a card cannot be mapped");
+    memcpy(&label, at + RNL_I8255X_AT_LABEL, sizeof label);
+    (void)munmap((void *)(uintptr_t)at, RNL_I8255X_MEMORY);
+    if (label.magic != RNL_I8255X_LABEL || label.wire < 1 || label.wire > RNL_I8255X_CARDS)
+        return rnl_fail(RNL_ERR_SYSTEM, "descriptors that were to be a card's are none of a card that was taken");
+    *out = (struct rnl_i8255x_grant){.device = fd[0],
+                                     .registers = fd[1],
+                                     .memory = fd[2],
+                                     .registers_at = label.registers_at,
+                                     .bus = label.bus,
+                                     .wire = label.wire,
+                                     .config = -1,
+                                     .container = -1,
+                                     .group = -1};
+    return 0;
 }

@@ -22,14 +22,29 @@ struct rnl_i8255x_grant {
     int registers, memory; /* registers: may be the same as `device` */
     uint64_t registers_at; /* offset in `registers` */
     uint64_t bus;          /* the card's address of the memory */
+    uint32_t wire;         /* the number of its wire, from 1; rnl_i8255x_take leaves 0 */
     int config;            /* the configuration space; stays with who took the card */
     uint64_t config_at;
     int container, group; /* of vfio, and they stay, too; -1 = none */
 };
 
+enum { RNL_I8255X_CARDS = 4, RNL_I8255X_GRANT_FDS = 3, RNL_I8255X_SLOT_BYTES = 16 };
+
+/* Writes into `slot` the PCI addresses of the cards of this host that are to be had, in their order, and into `way`
+ * how: those that the administrator has bound to vfio-pci or uio_pci_generic, and those that no driver has. A card that
+ * the kernel uses is none of them. Returns how many there are, at most RNL_I8255X_CARDS; RNL_ERR_SYSTEM: there is none,
+ * and the record says what to do about it. */
+int rnl_i8255x_find(char slot[RNL_I8255X_CARDS][RNL_I8255X_SLOT_BYTES], enum rnl_i8255x_way way[RNL_I8255X_CARDS]);
+
 /* Takes the card with this PCI address (0000:00:03.0) from its driver, for as long as a descriptor is open: the card's
  * interface is gone meanwhile. 0, RNL_ERR_ARG, RNL_ERR_SYSTEM. */
 int rnl_i8255x_take(const char *slot, enum rnl_i8255x_way way, struct rnl_i8255x_grant *out);
+/* Gives a card that was taken its number of a wire, and leaves in its memory what whoever gets its descriptors has to
+ * know. 0, RNL_ERR_SYSTEM. */
+int rnl_i8255x_label(struct rnl_i8255x_grant *g, uint32_t wire);
+/* Fills a grant from the three descriptors device, registers and memory of a card that was labelled, which stay the
+ * caller's. 0, RNL_ERR_SYSTEM (they are none of a card). */
+int rnl_i8255x_adopt(const int fd[RNL_I8255X_GRANT_FDS], struct rnl_i8255x_grant *out);
 /* Takes the bus from the card, whoever still has descriptors of it, and closes these ones. */
 void rnl_i8255x_give_back(struct rnl_i8255x_grant *g);
 

@@ -51,11 +51,11 @@ static uint32_t now_ms(void)
     return (uint32_t)((uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000);
 }
 
-static void address_of(const uint8_t mac[6], uint32_t scope, uint16_t port, struct rnl_socket_addr *out)
+void rnl_i8255x_address_of(const uint8_t mac[6], uint32_t wire, uint16_t port, struct rnl_socket_addr *out)
 {
     const uint8_t ip[16] = {0xfe,       0x80,   0,      0,    0,    0,      0,      0,
                             mac[0] ^ 2, mac[1], mac[2], 0xff, 0xfe, mac[3], mac[4], mac[5]};
-    *out = (struct rnl_socket_addr){.scope = scope, .port = port};
+    *out = (struct rnl_socket_addr){.scope = wire, .port = port};
     memcpy(out->ip, ip, sizeof ip);
 }
 
@@ -99,10 +99,18 @@ static const struct rnl_xdp_head *head_of(struct card_socket *k, const struct wi
     return &h->head;
 }
 
+static struct wire *wire_to(struct card_socket *k, uint32_t scope)
+{
+    for (uint32_t i = 0; i < k->wires; i++)
+        if (k->wire[i].self.scope == scope)
+            return &k->wire[i];
+    return NULL;
+}
+
 /* Posts one datagram; 0, or why not (enum rnl_socket_stop), with an errno. */
 static uint32_t post(struct card_socket *k, const struct rnl_socket_out *o, int32_t *sys_errno)
 {
-    struct wire *w = o->to.scope - 1 < k->wires ? &k->wire[o->to.scope - 1] : NULL;
+    struct wire *w = wire_to(k, o->to.scope);
     const struct rnl_xdp_head *h;
     uint8_t *room;
     *sys_errno = EMSGSIZE;
@@ -247,8 +255,10 @@ int rnl_i8255x_socket_new(const struct rnl_i8255x_grant *cards, uint32_t n, uint
         w->fd[0] = g->device;
         w->fd[1] = g->registers;
         w->fd[2] = g->memory;
-        if (status == 0)
-            address_of(w->card.mac, ++k->wires, port, &w->self);
+        if (status == 0) {
+            rnl_i8255x_address_of(w->card.mac, g->wire, port, &w->self);
+            k->wires++;
+        }
     }
     if (status < 0) {
         close_wires(k);
@@ -272,9 +282,12 @@ void rnl_i8255x_socket_address(const struct rnl_socket *s, uint32_t card, struct
     *out = ((const struct card_socket *)(const void *)s)->wire[card].self;
 }
 
-void rnl_i8255x_socket_facts(const struct rnl_socket *s, uint32_t card, struct rnl_i8255x_facts *out)
+bool rnl_i8255x_socket_facts(const struct rnl_socket *s, uint32_t card, struct rnl_i8255x_facts *out)
 {
-    const struct wire *w = &((const struct card_socket *)(const void *)s)->wire[card];
+    const struct card_socket *k = (const struct card_socket *)(const void *)s;
+    if (card >= k->wires)
+        return false;
+    const struct wire *w = &k->wire[card];
     *out = (struct rnl_i8255x_facts){.gone = w->card.gone,
                                      .link_up = w->card.link_up,
                                      .sent = w->sent,
@@ -282,4 +295,5 @@ void rnl_i8255x_socket_facts(const struct rnl_socket *s, uint32_t card, struct r
                                      .refused = w->refused,
                                      .rx_restarts = w->card.rx_restarts,
                                      .tx_restarts = w->card.tx_restarts};
+    return true;
 }

@@ -7,6 +7,7 @@
  *
  *     0        what the card's self test writes
  *     0x400    one action at a time: configuration, address
+ *     0x800    its label, for whoever is passed the memory (grant.h)
  *     0x10000  RNL_I8255X_RX receive blocks of RNL_I8255X_SLOT bytes, a circle
  *     0x40000  RNL_I8255X_TX transmit blocks, a circle
  *
@@ -35,7 +36,18 @@ enum {
     RNL_I8255X_MEMORY = 2 << 20,
     RNL_I8255X_REGISTERS = 4096
 };
-enum { RNL_I8255X_AT_TEST = 0, RNL_I8255X_AT_ONCE = 0x400, RNL_I8255X_AT_RX = 0x10000, RNL_I8255X_AT_TX = 0x40000 };
+enum {
+    RNL_I8255X_AT_TEST = 0,
+    RNL_I8255X_AT_ONCE = 0x400,
+    RNL_I8255X_AT_LABEL = 0x800,
+    RNL_I8255X_AT_RX = 0x10000,
+    RNL_I8255X_AT_TX = 0x40000
+};
+enum { RNL_I8255X_LABEL = 0x58353538 };
+struct rnl_i8255x_label {
+    uint32_t magic, wire;
+    uint64_t bus, registers_at;
+};
 
 enum {                         /* registers, by their offsets */
        RNL_I8255X_STATUS = 0,  /* bits 2 to 5: state of the receive unit */

@@ -1,0 +1,33 @@
+#!/bin/sh
+# shellcheck disable=SC2046,SC2086,SC2119 # words; functions of tests/vm/init
+# Jobs of two machines whose ranks drive a card each, without any privilege, from machine a.
+host || exit 1
+network
+await_other || exit 1
+nobody="setpriv --reuid 65534 --regid 65534 --clear-groups --no-new-privs --bounding-set=-all"
+
+on_both -n 2 --transport i8255x "$BUILD/tests/multi-fm_alltoall" 1 10 >/tmp/said 2>/tmp/err
+ok "a job goes on where a machine has no card to hand out" $?
+grep 'does without' /tmp/err
+grep -q 'host a: does without .*uio_pci_generic' /tmp/err
+ok "and says why" $?
+
+offer_cards
+lines="$TREE/man/runnel.7.scd $TREE/man/runnel-run.1.scd $TREE/man/runnel-bench.1.scd" # both machines see them
+inside env LC_ALL=C sort -o /tmp/expected $lines
+first=$(udp_arrivals)
+on_both -n 2 --transport i8255x $nobody "$BUILD/tests/multi-fm_alltoall" 1 10 >/tmp/said 2>/tmp/err
+ok "FM's messages arrive by cards that nobody's processes drive" $?
+on_both -n 2 --transport i8255x $nobody "$BUILD/tests/am-beat" 60 5 >/tmp/said 2>/tmp/err
+ok "requests and replies do" $?
+on_both -n 2 --transport i8255x "$BUILD/examples/sort" $lines -o /tmp/result 2>/tmp/err && cmp /host/tmp/result /host/tmp/expected
+ok "sort sorts by cards" $?
+[ -s /tmp/err ] && cat /tmp/err
+udp=$(($(udp_arrivals) - first))
+echo "# the kernel delivered $udp datagrams meanwhile"
+[ $udp -lt 60 ]
+ok "only the probes of agents go by the kernel" $?
+masters=0
+for slot in $(cards); do masters=$((masters + ($(command_word "$slot") & 4))); done
+ok "no card is master of the bus when the jobs have ended" $masters
+end_other
