@@ -138,6 +138,24 @@ static void notifications_interrupt_programs_that_poll(void **state)
     assert_non_null(strstr(rnl_last_error()->text, "do not interrupt"));
 }
 
+/* Who multicasts receives its own, where a system hands them over, so it can go on for ever. */
+static void a_thousand_multicasts_reach_seven_nodes(void **state)
+{
+    (void)state;
+    for (int i = 0; myri_systems[i]; i++) {
+        struct myri_outcome out;
+        if (!myri_systems[i]->to_all)
+            continue;
+        struct myri_experiment x = experiment(myri_systems[i]->name, "H-PP", MYRI_ALL_RATE, 4);
+        x.receivers = 7;
+        x.count = 1000;
+        if (myri_experiment_run(&x, &out) < 0)
+            fail_msg("%s: %s", myri_systems[i]->name, rnl_last_error()->text);
+        assert_int_equal(out.received, 7000);
+        assert_int_equal(out.wrong, 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -146,6 +164,7 @@ int main(void)
         cmocka_unit_test(looks_across_the_bus_go_between_bursts),
         cmocka_unit_test(every_system_can_look_across_the_bus),
         cmocka_unit_test(notifications_interrupt_programs_that_poll),
+        cmocka_unit_test(a_thousand_multicasts_reach_seven_nodes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

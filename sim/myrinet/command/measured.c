@@ -8,7 +8,7 @@
 enum { SHORT = 4, BLOCK = 1024, LONG = 65536 };
 
 struct counted {
-    uint64_t worked[2], interrupts;
+    uint64_t worked[2];
     uint32_t firmware_bytes, sram_bytes, pinned;
 };
 
@@ -18,7 +18,6 @@ static void count_cards(void *arg, const struct myri_hw *hw, const struct myri_s
     (void)sides;
     for (int i = 0; i < 2; i++)
         c->worked[i] = hw->card[i].worked;
-    c->interrupts = hw->count.interrupts;
     c->firmware_bytes = hw->card[0].cpu.code_end;
     c->sram_bytes = hw->card[0].cpu.data_end;
     c->pinned = 0;
@@ -50,10 +49,25 @@ static int per_message(struct myri_experiment x, struct myri_cmd_measured *out)
     out->take_us = o.value;
     out->sender_instructions = (double)(two.worked[0] - one.worked[0]) / n;
     out->receiver_instructions = (double)(two.worked[1] - one.worked[1]) / n;
-    out->interrupts = (double)(two.interrupts - one.interrupts) / n;
     out->firmware_bytes = two.firmware_bytes;
     out->sram_bytes = two.sram_bytes;
     out->pinned = two.pinned;
+    return 0;
+}
+
+static int interrupts(struct myri_experiment x, enum myri_attention attention, double *out)
+{
+    enum { LOOK_US = 20 };
+    struct myri_outcome o;
+    x.slow_us = LOOK_US;
+    x.attention = attention;
+    x.notify = 1;
+    *out = NAN;
+    if (!x.system->notifies)
+        return 0;
+    if (myri_experiment_run(&x, &o) < 0)
+        return -1;
+    *out = (double)o.count.interrupts / x.count;
     return 0;
 }
 
@@ -101,6 +115,11 @@ int myri_cmd_measured(const struct myri_cmd_options *o, const struct myri_machin
         return myri_cmd_failed();
     begin(o, machine, system, MYRI_STREAM_RATE, SHORT, &x);
     m->gap_us = myri_experiment_run(&x, &out) < 0 || !(out.value > 0) ? NAN : SHORT / out.value;
+
+    begin(o, machine, system, MYRI_ANSWER, SHORT, &x);
+    if (interrupts(x, MYRI_BY_POLLS, &m->interrupts_looking) < 0 ||
+        interrupts(x, MYRI_BY_INTERRUPTS, &m->interrupts_never) < 0)
+        return myri_cmd_failed();
 
     m->long_bytes = system->most < LONG ? system->most : LONG;
     begin(o, machine, system, MYRI_PING_RATE, m->long_bytes, &x);

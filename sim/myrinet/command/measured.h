@@ -10,7 +10,9 @@ struct myri_cmd_measured {
     /* Of messages of 4 bytes. LogP's latency is the one-way time less both overheads. */
     double one_way_us, send_us, take_us, gap_us;
     /* Per message of 4 bytes, of two programs that poll: instructions of turns that store something, on either card. */
-    double sender_instructions, receiver_instructions, interrupts;
+    double sender_instructions, receiver_instructions;
+    /* Per question of 4 bytes to a program that may be interrupted: it looks each 20 us, or never. */
+    double interrupts_looking, interrupts_never;
     double rate_1k, rate_long;                   /* MB/s of ping-pongs */
     uint32_t long_bytes;                         /* of the longest message, 64 KB at most */
     double copies, bus_bytes;                    /* per byte of 1 KB, at both hosts together */

@@ -315,6 +315,8 @@ static void one_to_all(struct myri_task *t, void *arg)
                     myri_task_spend(t, 1000000, "wait");
             }
             r->busy_ps += waits ? r->end_ps - from : 0;
+            if (!waits && s->system->to_all && r->x->bringer == MYRI_BY_SYSTEM)
+                (void)s->system->receive(s, r->x->bytes, myri_hw_now(r->hw));
         }
         while (!waits && r->out->received < r->out->sent && !r->hw->fault[0])
             (void)s->system->receive(s, r->x->bytes, myri_hw_now(r->hw) + 10000000);
