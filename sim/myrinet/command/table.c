@@ -66,9 +66,8 @@ static const char *what_is_missing(const struct myri_row *r)
         {"vrpc", "no vRPC here: what its library takes is not given"},
         {"shrimp", "other hardware: SHRIMP's interface"},
         {"myricom-api", "closed firmware: Myricom's API"},
-        {"panda", "no Panda here (RPC, group), nor FM/MC below it"},
-        {"orca", "no Orca here (runtime, objects, programs), nor Panda and FM/MC below it"},
-        {"orca-initial", "no Orca here (runtime, Amoeba's threads), nor Panda below it"},
+        {"orca", "no Orca here (runtime, objects, programs)"},
+        {"orca-initial", "no Orca here (runtime, Amoeba's threads)"},
         {"orca-ethernet", "no Ethernet here, nor Amoeba and Orca on it"},
     };
     for (size_t i = 0; i < sizeof missing / sizeof missing[0]; i++)

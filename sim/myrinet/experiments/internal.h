@@ -37,6 +37,17 @@ static inline int myri_experiment_to_all(const struct myri_experiment *x)
     return x->measure == MYRI_TO_ALL || x->measure == MYRI_ALL_RATE;
 }
 
+static inline int myri_experiment_calls(const struct myri_experiment *x)
+{
+    return x->measure == MYRI_CALL || x->measure == MYRI_CALL_RATE;
+}
+
+/* TURNS: of nodes. */
+static inline uint32_t myri_experiment_pairs(const struct experiment_run *r)
+{
+    return r->sides * (r->sides - 1) / 2;
+}
+
 /* Bytes of the pages that a message has. */
 static inline uint32_t myri_experiment_pages(const struct myri_experiment *x)
 {
@@ -46,6 +57,8 @@ static inline uint32_t myri_experiment_pages(const struct myri_experiment *x)
 
 /* A message's pattern, but for its last word. */
 void myri_experiment_fill(struct myri_side *, uint32_t bytes);
+/* A side's `handled`: checks what a handler serves, and puts the next word at the end of the reply. */
+void myri_experiment_handled(struct myri_side *, uint32_t bytes);
 /* What the task of a side does, and the task of who computes while another answers. */
 void myri_experiment_task(struct myri_task *, void *run);
 void myri_experiment_computer(struct myri_task *, void *run);

@@ -16,6 +16,8 @@ struct context {
 
 /* ---- plans ---- */
 
+enum { GROUP = 8 }; /* members of a group: paper 003, 3.2 */
+
 static int measure(const struct context *c, const char *system, enum myri_measure m, uint32_t bytes, uint32_t packet,
                    double *out)
 {
@@ -23,6 +25,10 @@ static int measure(const struct context *c, const char *system, enum myri_measur
     struct myri_outcome o;
     myri_experiment_init(&x, system ? myri_system_find(system) : c->system, &c->machine, m, bytes);
     x.packet = packet;
+    if (m == MYRI_TURNS || m == MYRI_ALL_RATE)
+        x.receivers = GROUP - 1;
+    if (m == MYRI_TURNS) /* for each of 28 pairs */
+        x.count = 20;
     int rc = myri_experiment_run(&x, &o);
     if (rc == 0)
         *out = o.value;
@@ -227,6 +233,8 @@ static const struct experiment_plan {
     {"32b", MEASURE, MYRI_STREAM_RATE, 8192, 0, NULL},
     {"32c", MEASURE, MYRI_STREAM_RATE, 4096, 4096, NULL},
     {"34", MEASURE, MYRI_ROUND_TRIP, 16, 0, "fm1-polls"},
+    {"35a", MEASURE, MYRI_CALL, 4, 0, "panda-initial"},
+    {"35b", MEASURE, MYRI_TURNS, 4, 0, "panda-initial"},
     {"38a", MEASURE, MYRI_ROUND_TRIP, 64, 0, "fm1-polls"},
     {"38b", MEASURE, MYRI_ROUND_TRIP, 248, 0, "fm1-polls"},
     {"38c", MEASURE, MYRI_STREAM_RATE, 16384, 0, "fm1-polls"},
@@ -242,6 +250,11 @@ static const struct experiment_plan {
     {"41", MEASURE, MYRI_FETCH, 4, 0, NULL},
     {"42a", MEASURE, MYRI_ROUND_TRIP, 64, 120, NULL}, /* a fragment of 128 bytes with its header */
     {"42b", MEASURE, MYRI_FETCH, 4, 120, NULL},
+    {"43a", MEASURE, MYRI_CALL, 4, 0, NULL}, /* empty, but that an experiment knows a message by a word */
+    {"43b", MEASURE, MYRI_TURNS, 4, 0, NULL},
+    {"43c", MEASURE, MYRI_CALL_RATE, 1000000, 0, NULL},
+    {"43d", MEASURE, MYRI_ALL_RATE, 1000000, 0, NULL},
+    {"44", MEASURE, MYRI_TURNS, 4, 0, "panda-no-multicast"},
     {"52a", MEASURE, MYRI_ONE_WAY, 4, 0, NULL},
     {"52b", MEASURE, MYRI_STREAM_RATE, 256, 256, NULL},
     {"52c", MEASURE, MYRI_STREAM_RATE, 1024, 1024, NULL},

@@ -18,6 +18,7 @@ static const char *const names[MYRI_MEASURES][2] = {
     {"copy-rate", "MB/s"}, {"store-rate", "MB/s"}, {"plain-rate", "MB/s"}, {"pin-rate", "MB/s"},
     {"goodput", "MB/s"},   {"answer", "us"},       {"answer-cost", "us"},  {"wire-cost", "B/B"},
     {"to-all", "us"},      {"all-rate", "MB/s"},   {"fetch", "us"},        {"take-cost", "us"},
+    {"call", "us"},        {"call-rate", "MB/s"},  {"turns", "us"},
 };
 
 const char *myri_measure_name(enum myri_measure m)
@@ -57,6 +58,15 @@ static void value_of(struct experiment_run *r)
     case MYRI_WIRE_COST:
         r->out->value = (double)r->hw->count.bytes_sent / (bytes * r->out->received);
         break;
+    case MYRI_CALL:
+        r->out->value = (span - jittered) / n;
+        break;
+    case MYRI_CALL_RATE:
+        r->out->value = 2 * bytes * n / span;
+        break;
+    case MYRI_TURNS:
+        r->out->value = (span - jittered) / (2 * n * myri_experiment_pairs(r));
+        break;
     case MYRI_ALL_RATE:
         r->out->value = bytes * n / span;
         break;
@@ -94,6 +104,8 @@ static int open_sides(struct experiment_run *r)
         s->notify = x->attention == MYRI_BY_INTERRUPTS || x->notify;
         s->notify &= myri_experiment_asks(x) ? i == 1 : myri_experiment_to_all(x) ? i > 0 : x->notify;
         s->largest = x->bytes;
+        s->handled = myri_experiment_calls(x) || x->measure == MYRI_TURNS ? myri_experiment_handled : NULL;
+        s->handled_arg = r;
         s->state = calloc(1, x->system->state_bytes);
         if (!s->state)
             return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for a side");
@@ -126,9 +138,13 @@ static int check(const struct myri_experiment *x)
     if (!x->system->notifies &&
         (x->notify || (x->attention == MYRI_BY_INTERRUPTS && (myri_experiment_asks(x) || myri_experiment_to_all(x)))))
         return rnl_fail(RNL_ERR_ARG, "messages of %s do not interrupt; those of vmmc can", x->system->name);
-    if (x->receivers && !myri_experiment_to_all(x))
-        return rnl_fail(RNL_ERR_ARG, "%u receivers: what several receive is measured as to-all, or all-rate",
+    if (x->receivers && !myri_experiment_to_all(x) && x->measure != MYRI_TURNS)
+        return rnl_fail(RNL_ERR_ARG, "%u receivers: what several receive is measured as to-all, all-rate or turns",
                         x->receivers);
+    if ((myri_experiment_calls(x) && !x->system->call) ||
+        (x->measure == MYRI_TURNS && !(x->system->to_all && x->system->serve)))
+        return rnl_fail(RNL_ERR_ARG, "%s of %s cannot be measured; those of panda can", myri_measure_name(x->measure),
+                        x->system->name);
     if (x->receivers >= SIDES)
         return rnl_fail(RNL_ERR_ARG, "%u receivers: there can be up to %d", x->receivers, SIDES - 1);
     if (x->measure == MYRI_FETCH && !x->system->fetch)
@@ -209,7 +225,7 @@ static int run(struct experiment_run *r)
     if (!x->object && !(object = myri_system_object(x->system)))
         return rnl_fail(RNL_ERR_ARG, "there is no firmware %s", x->system->object);
     r->sides = myri_experiment_gathers(x) ? (x->senders ? x->senders : 1) + 1 : x->system->receive ? 2 : 1;
-    if (myri_experiment_to_all(x))
+    if (myri_experiment_to_all(x) || x->measure == MYRI_TURNS)
         r->sides = (x->receivers ? x->receivers : 1) + 1;
     r->receiver = r->sides - 1;
     r->sending = r->sides - 1;
@@ -230,6 +246,8 @@ static int run(struct experiment_run *r)
     }
     /* Nothing takes a millisecond a message, and two seconds beside. */
     r->hw->horizon_ps = (uint64_t)x->count * r->sides * (1000000000u + (uint64_t)x->bytes * 1000000) + 2000000000000u;
+    if (x->measure == MYRI_TURNS)
+        r->hw->horizon_ps *= 2 * (uint64_t)myri_experiment_pairs(r);
     for (uint32_t i = 0; x->profile && rc == 0 && i < r->sides; i++)
         rc = myri_lanai_profile(&r->hw->card[i].cpu);
     if (rc == 0)

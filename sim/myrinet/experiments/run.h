@@ -28,6 +28,9 @@ enum myri_measure {
     MYRI_ALL_RATE,    /* MB/s of such messages one behind the other, at the last of them */
     MYRI_FETCH,       /* us: a number, or what else another node's card has, is fetched */
     MYRI_TAKE_COST,   /* us: until `receive` returns, of a message that came long ago, nothing else going on */
+    MYRI_CALL,        /* us: of a call, until its reply is there */
+    MYRI_CALL_RATE,   /* MB/s: calls one behind the other, bytes of request and reply */
+    MYRI_TURNS,       /* us a multicast: two of `receivers` and one multicast in turn, in the mean over all pairs */
     MYRI_MEASURES
 };
 /* ANSWER: who sees to what comes to a host that computes. */
@@ -52,7 +55,7 @@ struct myri_experiment {
     uint32_t bytes, count, packet;
     uint32_t buffers;   /* for what arrives, where a system lets one choose; 0 = its own */
     uint32_t senders;   /* GOODPUT, WIRE_COST: nodes that send to one more; 0 = 1 */
-    uint32_t receivers; /* TO_ALL, ALL_RATE: nodes beside the sender; 0 = 1 */
+    uint32_t receivers; /* TO_ALL, ALL_RATE, TURNS: nodes beside the sender; 0 = 1 */
     uint32_t places;    /* in memory, from which messages are sent as chance has it; 0 = 1 */
     uint32_t processes; /* that have the card of each node attached; 0 = 1 */
     double jitter_us;   /* hosts wait up to this before each message, so that no phase is preferred; < 0: 16 */

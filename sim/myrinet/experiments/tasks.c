@@ -50,21 +50,27 @@ static void send_next(struct experiment_run *r, struct myri_side *s, uint32_t to
         s->system->send(s, to, n);
 }
 
-static int receive_next(struct experiment_run *r, struct myri_side *s, uint64_t until)
+/* What lies at `got`. */
+static void check(struct experiment_run *r, struct myri_side *s, uint32_t n)
 {
-    uint32_t n = s->system->receive(s, r->x->bytes, until);
-    if (n == 0)
-        return 0;
     r->out->received++;
     if (n != r->x->bytes) {
         r->out->wrong++;
-        return 1;
+        return;
     }
     uint32_t last = myri_side_word(s, s->got + n - 4), node = last >> 24;
     int right = node < r->sides && (last & 0xffffff) <= r->seen[node] && (last & 0xffffff) > 0;
     for (uint32_t k = 0; right && k + 1 < n / 4; k++)
         right = myri_side_word(s, s->got + 4 * k) == pattern(node, k);
     r->out->wrong += !right;
+}
+
+static int receive_next(struct experiment_run *r, struct myri_side *s, uint64_t until)
+{
+    uint32_t n = s->system->receive(s, r->x->bytes, until);
+    if (n == 0)
+        return 0;
+    check(r, s, n);
     return 1;
 }
 
@@ -339,6 +345,71 @@ static void one_to_all(struct myri_task *t, void *arg)
     finish(s);
 }
 
+/* ---- calls, and multicasts in turn ---- */
+
+static void count_up(struct experiment_run *r, struct myri_side *s)
+{
+    myri_side_set_word(s, s->out + r->x->bytes - 4, ++r->seen[s->node] | s->node << 24);
+}
+
+void myri_experiment_handled(struct myri_side *s, uint32_t bytes)
+{
+    struct experiment_run *r = s->handled_arg;
+    if (s->from != s->node)
+        check(r, s, bytes);
+    if (myri_experiment_calls(r->x)) {
+        r->out->sent++;
+        count_up(r, s);
+    }
+}
+
+static void caller(struct myri_task *t, void *arg)
+{
+    struct experiment_run *r = arg;
+    struct myri_side *s = side_of(r, t);
+    if (s->node == 1) {
+        (void)s->system->serve(s, r->x->count);
+        finish(s);
+        return;
+    }
+    r->begin_ps = myri_hw_now(r->hw);
+    for (uint32_t i = 0; i < r->x->count; i++) {
+        if (r->x->measure == MYRI_CALL)
+            jitter(r, s);
+        r->out->sent++;
+        count_up(r, s);
+        uint32_t n = s->system->call(s, 1, r->x->bytes);
+        if (n == 0)
+            return;
+        check(r, s, n);
+    }
+    r->end_ps = myri_hw_now(r->hw);
+    finish(s);
+}
+
+/* Each pair of nodes has 2 * count turns; whose turn it is has served all multicasts before it. */
+static void taker_of_turns(struct myri_task *t, void *arg)
+{
+    struct experiment_run *r = arg;
+    struct myri_side *s = side_of(r, t);
+    uint32_t all = 0;
+    for (uint32_t a = 0; a < r->sides; a++)
+        for (uint32_t b = a + 1; b < r->sides; b++)
+            for (uint32_t k = 0; k < 2 * r->x->count; k++, all++) {
+                if (s->node != (k % 2 ? b : a))
+                    continue;
+                if (!s->system->serve(s, all))
+                    return;
+                jitter(r, s);
+                r->out->sent += r->sides - 1;
+                count_up(r, s);
+                s->system->to_all(s, r->x->bytes);
+            }
+    if (s->system->serve(s, all) && s->node == r->sides - 2) /* it waits for the last one */
+        r->end_ps = myri_hw_now(r->hw);
+    finish(s);
+}
+
 static void fetcher(struct myri_task *t, void *arg)
 {
     struct experiment_run *r = arg;
@@ -417,6 +488,11 @@ static void (*task_of(const struct myri_experiment *x, uint32_t node))(struct my
         return one_to_all;
     case MYRI_FETCH:
         return fetcher;
+    case MYRI_CALL:
+    case MYRI_CALL_RATE:
+        return caller;
+    case MYRI_TURNS:
+        return taker_of_turns;
     default:
         return local;
     }

@@ -173,6 +173,22 @@ uint64_t myri_task_await_interrupt(struct myri_task *t, uint64_t seen)
     return t->host->interrupts;
 }
 
+uint64_t myri_task_compute(struct myri_task *t, uint64_t ps, uint64_t seen)
+{
+    struct myri_host *h = t->host;
+    while (ps && h->interrupts == seen && !h->hw->fault[0]) {
+        uint64_t from = myri_hw_now(h->hw), stolen = h->stolen_ps;
+        h->stolen_ps = 0;
+        ps += stolen;
+        t->computes = 1;
+        rnl_sim_park_until(&t->coro, from + ps);
+        t->computes = 0;
+        ps -= myri_hw_now(h->hw) - from;
+        myri_hw_trace(h->hw, h->id, MYRI_LANE_HOST, from, myri_hw_now(h->hw), "compute", 0);
+    }
+    return ps;
+}
+
 static void interrupted(struct rnl_sim *sim, struct rnl_sim_event *e)
 {
     struct myri_hw *hw = rnl_sim_owner(sim);
@@ -190,7 +206,7 @@ static void interrupted(struct rnl_sim *sim, struct rnl_sim_event *e)
     if (h->driver)
         h->driver(h, h->interrupt_value);
     for (uint32_t i = 0; i < h->tasks; i++)
-        if (h->task[i]->serves)
+        if (h->task[i]->serves || h->task[i]->computes)
             rnl_sim_wake(&h->task[i]->coro, rnl_sim_ticket(&h->task[i]->coro), rnl_sim_now(sim), 1);
     h->interrupt_value = h->interrupt_waits;
     h->interrupt_waits = 0;

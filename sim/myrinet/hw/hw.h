@@ -155,6 +155,7 @@ struct myri_task {
     uint32_t map_from, map_to; /* the SRAM that it may store to and load from */
     uint32_t watch, watch_to;  /* the host addresses it polls, from the first to the last, or MYRI_HW_NO_WATCH */
     int serves;                /* what it does is the handling of interrupts: they take no time from it */
+    int computes;              /* it has to know of interrupts */
     int ended;
     struct myri_process *process; /* it shares processors with others (os/process.h); NULL: it has its own */
 };
@@ -257,6 +258,9 @@ uint32_t myri_task_poll_among(struct myri_task *, const uint32_t *at, const uint
 /* The same for a program that looks by calling a library: each call takes so many operations, and the word is seen in
  * the first that begins after it has come. */
 uint32_t myri_task_poll_by_call(struct myri_task *, uint32_t at, uint32_t old, uint64_t until, uint32_t operations);
+/* Computes so long, or until the host has served more than `seen` interrupts, whose time is not computing's: what is
+ * left to compute. */
+uint64_t myri_task_compute(struct myri_task *, uint64_t ps, uint64_t seen);
 /* Until the host has served more than `seen` interrupts; how many it has. */
 uint64_t myri_task_await_interrupt(struct myri_task *, uint64_t seen);
 /* One look. */

@@ -27,7 +27,10 @@ struct myri_side {
     struct myri_space *space; /* NULL, or what these two are addresses of, instead of the host's memory */
     uint32_t reach;           /* bytes from the first `out` on that messages are sent from */
     uint32_t from;            /* who sent it */
-    void *state;              /* the system's, state_bytes, zero at first */
+    /* Called without time, in a handler that serves a call or a multicast: it lies at `got`, and a reply in `out`. */
+    void (*handled)(struct myri_side *, uint32_t bytes);
+    void *handled_arg;
+    void *state; /* the system's, state_bytes, zero at first */
 };
 
 struct myri_system {
@@ -60,7 +63,11 @@ struct myri_system {
     uint32_t (*receive)(struct myri_side *, uint32_t bytes, uint64_t until);
     void (*to_all)(struct myri_side *, uint32_t bytes); /* what lies in `out`, to all other nodes; or NULL */
     uint32_t (*fetch)(struct myri_side *);              /* a number of another node's card; or NULL */
-    void (*finish)(struct myri_side *);                 /* before the task ends: what it owes others; or NULL */
+    /* A call, until its reply, of as many bytes, is at `got`: its length; or NULL. */
+    uint32_t (*call)(struct myri_side *, uint32_t to, uint32_t bytes);
+    /* Until handlers of this side have served n calls and multicasts of all sides, ever: whether they have; or NULL. */
+    int (*serve)(struct myri_side *, uint32_t n);
+    void (*finish)(struct myri_side *); /* before the task ends: what it owes others; or NULL */
     /* after all, also of a side that failed to open: what the state holds; or NULL */
     void (*close)(struct myri_side *);
 };
