@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * test_misuse.c - what the machine catches: each of these ends a run, and says which node did what. */
-#include "tests/myrinet/machine.h"
+#include "tests/myrinet/registers.h"
 
 #include "sim/myrinet/systems/bip/layout.h"
 #include "sim/myrinet/systems/probe/layout.h"
@@ -136,6 +136,100 @@ static void a_dma_outside_the_hosts_memory_is_reported(void **state)
     myri_hw_free(hw);
 }
 
+/* ---- marks and limits ---- */
+
+enum misuse {
+    SENDS_WHAT_THE_HOST_STILL_BRINGS,
+    LETS_OUT_MORE_THAN_THE_MARK_SAID,
+    TRANSFERS_WHAT_STILL_ARRIVES,
+    TRANSFERS_MORE_THAN_THE_MARK_SAID,
+    CHANGES_WHAT_IT_LET_OUT,
+    CHANGES_WHAT_IT_LET_OUT_TO_THE_HOST,
+    MOVES_A_LIMIT_BACK,
+    MOVES_A_LIMIT_BEYOND_THE_END,
+    LIMITS_A_TRANSFER_FROM_THE_HOST,
+    MISUSES,
+    NOTHING_WRONG = MISUSES
+};
+struct misused {
+    struct engines e;
+    enum misuse what;
+};
+
+static void misuses_marks(struct myri_task *t, void *arg)
+{
+    const struct misused *m = arg;
+    int host_brings = m->what == SENDS_WHAT_THE_HOST_STILL_BRINGS || m->what == LETS_OUT_MORE_THAN_THE_MARK_SAID;
+    wait_ps(t, 1000000);
+    if (host_brings) {
+        start_dma(t, m->e.page[0], AT, FROM_HOST, PIECE, 0);
+        wait_ps(t, 10000000);
+        uint32_t mark = get_register(t, HMARK);
+        start_send(t, AT, PIECE, m->what == SENDS_WHAT_THE_HOST_STILL_BRINGS ? 0 : AT + mark + 4);
+    } else if (m->what == CHANGES_WHAT_IT_LET_OUT_TO_THE_HOST) {
+        start_dma(t, m->e.page[0], AT, TO_HOST, PIECE, AT + 2048);
+        wait_ps(t, 10000000);
+        myri_lanai_set_byte(&card_of(t)->cpu, AT + 2044, 1);
+    } else if (m->what == LIMITS_A_TRANSFER_FROM_THE_HOST) {
+        start_dma(t, m->e.page[0], AT, FROM_HOST, PIECE, AT + 2048);
+    } else {
+        start_send(t, AT, PIECE, AT + 2048);
+        wait_ps(t, 5000000);
+        if (m->what == CHANGES_WHAT_IT_LET_OUT)
+            myri_lanai_set_byte(&card_of(t)->cpu, AT + 2044, 1);
+        if (m->what == NOTHING_WRONG) { /* what has left, and what has not been let out yet */
+            wait_ps(t, 50000000);
+            assert_int_equal(get_register(t, SMARK), 2048);
+            myri_lanai_set_byte(&card_of(t)->cpu, AT + 2044, 1);
+            myri_lanai_set_byte(&card_of(t)->cpu, AT + 2048, 1);
+        }
+        if (m->what == MOVES_A_LIMIT_BACK)
+            set_register(t, SML, AT + 2044);
+        else
+            set_register(t, SML, AT + PIECE + (m->what == MOVES_A_LIMIT_BEYOND_THE_END ? 4 : 0));
+    }
+    wait_ps(t, 100000000);
+}
+
+static void takes_what_comes(struct myri_task *t, void *arg)
+{
+    const struct misused *m = arg;
+    open_port(t, AT);
+    if (m->what != TRANSFERS_WHAT_STILL_ARRIVES && m->what != TRANSFERS_MORE_THAN_THE_MARK_SAID)
+        return;
+    wait_ps(t, 8000000);
+    uint32_t mark = get_register(t, RMARK);
+    assert_true(mark > 0);
+    start_dma(t, m->e.page[1], AT, TO_HOST, PIECE, m->what == TRANSFERS_WHAT_STILL_ARRIVES ? 0 : AT + mark + 4);
+    wait_ps(t, 100000000);
+}
+
+static void marks_and_limits_that_are_not_kept_are_reported(void **state)
+{
+    (void)state;
+    static const char *const says[MISUSES] = {
+        "is let out as a byte of a packet, and no mark has said that it has come from the host (at 1",
+        "is let out as a byte of a packet, and no mark has said that it has come from the host (at 1",
+        "is let out as a byte of a transfer, and no mark has said that it has come from the network (at 8",
+        "is let out as a byte of a transfer, and no mark has said that it has come from the network (at 8",
+        "node 0: byte 2044 of a packet changed in its buffer while it was on the wire (at ",
+        "node 0: byte 2044 of 4096 changed in its buffer while it crossed the I/O bus (at ",
+        "node 0 moves the limit of its send engine to SRAM address 67580; it can be from 67584 to 69632",
+        "node 0 moves the limit of its send engine to SRAM address 69636; it can be from 67584 to 69632",
+        "node 0 sets a limit for a transfer from its host",
+    };
+    for (int what = 0; what <= MISUSES; what++) {
+        struct misused m = {new_engines(), (enum misuse)what};
+        myri_hw_task(m.e.hw, 0, misuses_marks, &m);
+        myri_hw_task(m.e.hw, 1, takes_what_comes, &m);
+        assert_int_equal(myri_hw_power(m.e.hw), 0);
+        assert_int_equal(myri_hw_run(m.e.hw), what == MISUSES ? 0 : RNL_ERR_ABORTED);
+        if (what < MISUSES && !strstr(rnl_last_error()->text, says[what]))
+            fail_msg("%d: '%s' does not say '%s'", what, rnl_last_error()->text, says[what]);
+        myri_hw_free(m.e.hw);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -145,6 +239,7 @@ int main(void)
         cmocka_unit_test(a_packet_longer_than_its_room_is_reported),
         cmocka_unit_test(a_packet_from_beyond_the_sram_is_reported),
         cmocka_unit_test(a_dma_outside_the_hosts_memory_is_reported),
+        cmocka_unit_test(marks_and_limits_that_are_not_kept_are_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,8 @@
  *
  * bus.c - the I/O bus of a host: stores and loads of its processor, and the DMA engine of its card, one at a time.
  * A transfer runs in bursts. Whoever comes while one runs waits for its end, then goes first, and the transfer ends
- * that much later; before its first burst a transfer waits for whoever is on the bus. */
+ * that much later; before its first burst a transfer waits for whoever is on the bus. One that has come to its limit
+ * leaves the bus, and goes on without another set-up: an assumption, as no paper says what that takes. */
 #include "base/bug.h"
 #include "sim/myrinet/os/process.h"
 
@@ -12,6 +13,20 @@ static void show_bursts(struct myri_card *c, uint64_t to)
 {
     uint64_t from = c->dma.shown_ps > c->dma.from_ps ? c->dma.shown_ps : c->dma.from_ps;
     myri_hw_trace(c->hw, c->id, MYRI_LANE_BUS, from, to, c->dma.direction == TO_HOST ? "to host" : "from host", 0);
+}
+
+/* The engine's bytes come to a halt between two bursts. */
+static void pause_engine(struct myri_card *c, uint64_t from, uint64_t ps)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < c->dma.pauses; i++)
+        if (c->dma.pause[i].to_ps > myri_hw_now(c->hw))
+            c->dma.pause[kept++] = c->dma.pause[i];
+    if (kept == MYRI_HW_PAUSES)
+        kept--; /* more than a host has tasks: its marks tell of less than there is */
+    c->dma.pause[kept].from_ps = from;
+    c->dma.pause[kept].to_ps = from + ps;
+    c->dma.pauses = kept + 1;
 }
 
 /* From when on the processor has the bus for this long. */
@@ -30,6 +45,7 @@ static uint64_t take_bus(struct myri_host *h, uint64_t now, uint64_t ps)
             } else {
                 late = ps;
                 c->dma.burst_ps = at + ps;
+                pause_engine(c, at, ps);
                 show_bursts(c, at);
                 c->dma.shown_ps = at + ps;
             }
@@ -178,6 +194,15 @@ static int overruns(struct myri_host *h, uint32_t host, uint32_t n)
     return 1;
 }
 
+static void shown(struct myri_card *c, uint64_t now)
+{
+    const char *way = c->dma.direction == TO_HOST ? "to host" : "from host";
+    show_bursts(c, now);
+    c->dma.shown_ps = now;
+    myri_hw_trace(c->hw, c->id, MYRI_LANE_DMA, c->dma.asked_ps, c->dma.from_ps, c->dma.base ? "limit" : "set-up", 0);
+    myri_hw_trace(c->hw, c->id, MYRI_LANE_DMA, c->dma.from_ps, now, way, c->dma.reach - c->dma.base);
+}
+
 static void dma_done(struct rnl_sim *sim, struct rnl_sim_event *e)
 {
     struct myri_hw *hw = rnl_sim_owner(sim);
@@ -186,14 +211,23 @@ static void dma_done(struct rnl_sim *sim, struct rnl_sim_event *e)
     uint64_t now = rnl_sim_now(sim);
     uint32_t n = c->dma.n;
     myri_card_wake(c, now);
-    for (uint32_t i = 0; i < n; i++) {
-        uint8_t is =
-            c->dma.direction == TO_HOST ? myri_lanai_byte(&c->cpu, c->dma.sram + i) : h->memory[c->dma.host + i];
-        int table = c->dma.direction == FROM_HOST && h->pins[(c->dma.host + i) / hw->page] == MYRI_PIN_TABLE;
-        if (is != c->dma.snapshot[i] && !table) {
+    for (uint32_t i = 0; i < n && c->dma.direction == FROM_HOST; i++) {
+        int table = h->pins[(c->dma.host + i) / hw->page] == MYRI_PIN_TABLE;
+        if (h->memory[c->dma.host + i] != c->dma.snapshot[i] && !table) {
             myri_hw_fault(hw, "node %u: byte %u of %u changed in its buffer while it crossed the I/O bus", c->id, i, n);
             return;
         }
+    }
+    myri_card_settle(c, now);
+    if (hw->fault[0])
+        return;
+    c->dma.moving = 0;
+    if (c->dma.reach < n) {
+        c->dma.stalled = 1;
+        shown(c, now);
+        c->dma.asked_ps = now;
+        myri_card_share(c);
+        return;
     }
     if (c->dma.direction == TO_HOST) {
         if (h->ring.count && overruns(h, c->dma.host, n))
@@ -201,18 +235,12 @@ static void dma_done(struct rnl_sim *sim, struct rnl_sim_event *e)
         memcpy(h->memory + c->dma.host, c->dma.snapshot, n);
         hw->count.dma_to_host += n;
     } else {
-        for (uint32_t i = 0; i < n; i++)
-            myri_lanai_set_byte(&c->cpu, c->dma.sram + i, c->dma.snapshot[i]);
         hw->count.dma_from_host += n;
     }
     c->status |= HDONE;
-    c->dma.moving = 0;
+    c->reg[HMARK] = n;
     myri_card_share(c);
-    show_bursts(c, now);
-    c->dma.shown_ps = now;
-    myri_hw_trace(hw, c->id, MYRI_LANE_DMA, c->dma.asked_ps, c->dma.from_ps, "set-up", 0);
-    myri_hw_trace(hw, c->id, MYRI_LANE_DMA, c->dma.from_ps, now, c->dma.direction == TO_HOST ? "to host" : "from host",
-                  n);
+    shown(c, now);
     if (c->dma.direction == TO_HOST)
         myri_host_written(h, c->dma.host, n);
 }
@@ -221,6 +249,7 @@ int myri_bus_dma(struct myri_card *c, uint64_t at)
 {
     struct myri_hw *hw = c->hw;
     struct myri_host *h = &hw->host[c->id];
+    uint32_t limit = c->dma.limit, reach;
     uint32_t space = c->reg[EAR] >> 24, host = c->reg[EAR] & (MYRI_HW_MEMORY - 1), sram = c->reg[LAR], n = c->reg[CTR];
     if (!space)
         host = c->reg[EAR];
@@ -246,11 +275,23 @@ int myri_bus_dma(struct myri_card *c, uint64_t at)
                           c->id, n, space, c->reg[DIR] == TO_HOST ? "to" : "from", host, page, h->owner[page]);
             return -1;
         }
+    reach = limit && limit - sram < n ? limit - sram : n;
+    c->dma.limit = 0;
+    if (reach < n && c->reg[DIR] != TO_HOST) {
+        myri_hw_fault(hw, "node %u sets a limit for a transfer from its host, whose bytes are all there", c->id);
+        return -1;
+    }
+    if (c->reg[DIR] == TO_HOST && !myri_card_there(c, sram, sram + reach, "a transfer"))
+        return -1;
     c->dma.host = host;
     c->dma.sram = sram;
     c->dma.n = n;
     c->dma.direction = c->reg[DIR];
-    for (uint32_t i = 0; i < n; i++)
+    c->dma.reach = reach;
+    c->dma.base = c->dma.settled = c->dma.pauses = 0;
+    c->dma.stalled = 0;
+    c->reg[HMARK] = 0;
+    for (uint32_t i = 0; i < reach; i++)
         c->dma.snapshot[i] = c->dma.direction == TO_HOST ? myri_lanai_byte(&c->cpu, sram + i) : h->memory[host + i];
     rnl_sim_event_init(&c->dma.begin, dma_begins, c->id);
     rnl_sim_event_init(&c->dma.done, dma_done, c->id);
@@ -259,8 +300,30 @@ int myri_bus_dma(struct myri_card *c, uint64_t at)
     c->dma.from_ps = (at > h->bus_free_ps ? at : h->bus_free_ps) +
                      hw->t.dma_setup[c->dma.direction == TO_HOST ? TO_HOST : FROM_HOST];
     c->dma.burst_ps = c->dma.from_ps;
-    c->dma.to_ps = c->dma.from_ps + myri_machine_bytes(&hw->machine, MYRI_M_dma_rate, n);
+    c->dma.to_ps = c->dma.from_ps + myri_machine_bytes(&hw->machine, MYRI_M_dma_rate, reach);
     rnl_sim_at(hw->sim, &c->dma.begin, c->dma.from_ps);
     rnl_sim_at(hw->sim, &c->dma.done, c->dma.to_ps);
     return 0;
+}
+
+void myri_bus_move_limit(struct myri_card *c, uint32_t reach, uint64_t at)
+{
+    struct myri_hw *hw = c->hw;
+    struct myri_host *h = &hw->host[c->id];
+    uint64_t more = myri_machine_bytes(&hw->machine, MYRI_M_dma_rate, reach - c->dma.reach);
+    for (uint32_t i = c->dma.reach; i < reach; i++)
+        c->dma.snapshot[i] = myri_lanai_byte(&c->cpu, c->dma.sram + i);
+    if (reach == c->dma.reach)
+        return;
+    if (c->dma.stalled) {
+        c->dma.stalled = 0;
+        c->dma.pauses = 0;
+        c->dma.base = c->dma.reach;
+        c->dma.from_ps = c->dma.burst_ps = at > h->bus_free_ps ? at : h->bus_free_ps;
+        c->dma.to_ps = c->dma.from_ps;
+        rnl_sim_at(hw->sim, &c->dma.begin, c->dma.from_ps);
+    }
+    c->dma.reach = reach;
+    c->dma.to_ps += more;
+    rnl_sim_at(hw->sim, &c->dma.done, c->dma.to_ps);
 }

@@ -4,7 +4,8 @@
  *
  * Idle turns. A program that waits reads the status again and again. If at two reads in a row all registers and flags
  * of the processor are equal, nothing was stored in between and no event reached the card, then the turn between them
- * repeats until an event does: whole turns are added up instead of executed. tests/myrinet compares both to the bit. */
+ * repeats until an event does: whole turns are added up instead of executed. tests/myrinet compares both to the bit. A
+ * turn that reads the mark of an engine that moves repeats none; one that stands begins to move in an event. */
 #include "sim/myrinet/hw/hw.h"
 
 #include "base/error.h"
@@ -38,7 +39,7 @@ void myri_card_share(struct myri_card *c)
     if (all > 0) {
         const double kept = 0.25;
         double left = all - (c->dma.moving ? v[MYRI_M_dma_rate] / one_rate : 0), link = v[MYRI_M_link_rate] / one_rate;
-        int packets = c->send.moving + c->port.flowing;
+        int packets = c->send.moving + (c->port.flowing && !c->port.stalled);
         double each = packets ? left / packets : link;
         if (each < link)
             speed = each > 0 ? (uint64_t)(1e6 * each / link) : 0;
@@ -124,6 +125,15 @@ void myri_card_pause(struct myri_card *c, uint64_t ps)
 
 /* ---- registers ---- */
 
+/* What they have not done yet may slow this one's engines down: marks are read when they have. */
+static int others_are_behind(const struct myri_card *c)
+{
+    for (uint32_t i = 0; i < c->hw->nodes; i++)
+        if (!c->hw->card[i].idle && c->hw->card[i].cpu.now_ps < c->cpu.now_ps)
+            return 1;
+    return 0;
+}
+
 static uint32_t load(struct myri_lanai *m, uint32_t reg)
 {
     struct myri_card *c = (struct myri_card *)m;
@@ -141,15 +151,49 @@ static uint32_t load(struct myri_lanai *m, uint32_t reg)
         return (uint32_t)(m->now_ps / HALF_US);
     case NODE:
         return c->id;
+    case HMARK:
+    case SMARK:
+    case RMARK:
+        if (c->hw->executing == c && others_are_behind(c)) {
+            m->again = 1;
+            return 0;
+        }
+        return myri_card_mark(c, reg, m->now_ps);
     default:
         return reg < NIC_REGISTERS ? c->reg[reg] : 0;
     }
 }
 
+/* The firmware has stored a limit: of the next start, or, while the engine works, moved forward. */
+static void set_limit(struct myri_card *c, uint32_t reg, uint64_t at)
+{
+    int host = reg == HML;
+    uint32_t value = c->reg[reg], base = host ? c->dma.sram : c->send.at, n = host ? c->dma.n : c->send.n,
+             old = host ? c->dma.reach : c->send.reach;
+    if (c->status & (uint32_t)(host ? HDONE : SDONE)) {
+        *(host ? &c->dma.limit : &c->send.limit) = value;
+        return;
+    }
+    if (value - base < old || value - base > n) {
+        myri_hw_fault(c->hw, "node %u moves the limit of its %s to SRAM address %u; it can be from %u to %u", c->id,
+                      host ? "host DMA" : "send engine", value, base + old, base + n);
+        return;
+    }
+    if (!myri_card_there(c, base + old, value, host ? "a transfer" : "a packet"))
+        return;
+    if (host)
+        myri_bus_move_limit(c, value - base, at);
+    else
+        myri_net_release(c, value - base, at);
+}
+
 static void start_send(struct myri_card *c, uint64_t at)
 {
-    uint32_t from = c->reg[SMP], n = c->reg[SMLT] - from;
+    uint32_t from = c->reg[SMP], n = c->reg[SMLT] - from, reach = c->send.limit - from;
     struct myri_hw *hw = c->hw;
+    if (!c->send.limit || reach > n)
+        reach = n;
+    c->send.limit = 0;
     if (!(c->status & SDONE)) {
         myri_hw_fault(hw, "node %u starts its send engine while it works", c->id);
         return;
@@ -179,13 +223,14 @@ static void start_send(struct myri_card *c, uint64_t at)
     p->from = c->id;
     p->to = to;
     p->n = n;
-    p->bad = p->held = 0;
-    for (uint32_t i = 0; i < n; i++)
-        p->bytes[i] = c->send.snapshot[i] = myri_lanai_byte(&c->cpu, from + i);
     c->send.packet = p;
     c->send.at = from;
     c->send.n = n;
     c->send.from_ps = at;
+    c->reg[SMARK] = 0;
+    if (!myri_card_there(c, from, from + reach, "a packet"))
+        return;
+    myri_net_begin(c, reach);
     c->status &= ~(uint32_t)SDONE;
     rnl_sim_at(hw->sim, &c->send.enter, at + hw->t.send_start);
 }
@@ -223,6 +268,10 @@ static void store(struct myri_lanai *m, uint32_t reg, uint32_t value)
     }
     c->reg[reg] = value;
     switch (reg) {
+    case HML:
+    case SML:
+        set_limit(c, reg, at);
+        break;
     case CTR:
         if (myri_bus_dma(c, at) == 0)
             c->status &= ~(uint32_t)HDONE;
@@ -234,6 +283,7 @@ static void store(struct myri_lanai *m, uint32_t reg, uint32_t value)
         if (c->port.flowing)
             myri_hw_fault(c->hw, "node %u moves its room for a packet while one comes in", c->id);
         c->status &= ~(uint32_t)(RECV | CRCERR);
+        c->reg[RMARK] = 0;
         c->port.open = 0; /* from the event on */
         rnl_sim_at(c->hw->sim, &c->port.arm, at);
         break;

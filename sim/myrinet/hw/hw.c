@@ -40,7 +40,10 @@ static void on_processors(struct rnl_sim *sim, struct rnl_sim_event *e)
             limit = second->cpu.now_ps + hw->t.head;
         if (hw->horizon_ps < limit)
             limit = hw->horizon_ps + 1;
-        if (myri_lanai_run(&behind->cpu, limit) < 0)
+        hw->executing = behind;
+        int rc = myri_lanai_run(&behind->cpu, limit);
+        hw->executing = NULL;
+        if (rc < 0)
             myri_hw_fault(hw, "the firmware of node %u: %s, at address %u", behind->id, behind->cpu.fault,
                           behind->cpu.fault_at);
     }

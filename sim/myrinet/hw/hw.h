@@ -4,9 +4,9 @@
  * picosecond. Protocols are not known here: the card runs whatever firmware it is loaded with, tasks run host code.
  *
  * Caught and reported, never simulated on: a DMA to or from a page that is not pinned, an engine that is started while
- * it works, a buffer that changes while it is on the wire or on the bus, a packet longer than the room for it, a place
- * of a host's ring that is written again before the program has taken what is there. The first such fault stops the
- * run; myri_hw_run fails with what happened, where and when.
+ * it works, a buffer that changes while it is on the wire or on the bus, a byte that is sent or transferred before it
+ * has come, a packet longer than the room for it, a place of a host's ring that is written again before the program has
+ * taken what is there. The first such fault stops the run; myri_hw_run fails with what happened, where and when.
  *
  * Processors of cards run ahead of the events, as far as nothing can reach them: up to the next event, and up to a
  * packet's way through the network beyond the slowest other processor (hw.c). */
@@ -47,13 +47,17 @@ struct myri_hw_packet {
     struct myri_hw_packet *next;                /* at the port of its destination, or free */
     uint32_t from, to, n, held;                 /* held: its sender's engine waits for it */
     uint64_t duration_ps, entered_ps, leave_ps; /* leave: the sender has it no sooner out of its SRAM */
-    int bad;                                    /* its CRC will not be right */
+    uint64_t released_ps;                       /* the part of the duration that its sender lets out of the SRAM */
+    int bad;                                    /* its CRC will not be right: */
+    uint32_t bad_bit;                           /* this one is wrong */
     int aside;                                  /* another way through the network holds it, whole */
+    int limited, gone;                          /* it leaves in parts; it is lost, when it has arrived */
     uint8_t bytes[MYRI_HW_PACKET];
 };
 
 /* The card: processor, SRAM, and three engines. */
 enum { MYRI_HW_SEEN = 256 }; /* parts of a turn; what is behind them is shown with the last one */
+enum { MYRI_HW_RELEASES = 32, MYRI_HW_PAUSES = 16 };
 struct myri_hw_parts;
 struct myri_card {
     struct myri_lanai cpu; /* first */
@@ -78,7 +82,15 @@ struct myri_card {
     } seen; /* parts of the program, where a trace asks for them (trace.c) */
     struct {
         struct rnl_sim_event begin, done;
-        int moving;              /* bytes, between these two: it takes SRAM's rate */
+        int moving;           /* bytes, between these two: it takes SRAM's rate */
+        int stalled;          /* at its limit */
+        uint32_t base, reach; /* bytes before what it moves now, and with it */
+        uint32_t settled;     /* bytes put into SRAM, or found unchanged there */
+        uint32_t limit;       /* SRAM address, set for the next transfer; 0: none */
+        struct {
+            uint64_t from_ps, to_ps;
+        } pause[MYRI_HW_PAUSES]; /* others have the bus, between two bursts */
+        uint32_t pauses;
         uint64_t asked_ps;       /* when the firmware started it */
         uint64_t from_ps, to_ps; /* on the bus */
         uint64_t burst_ps;       /* since when in one burst behind the other */
@@ -87,18 +99,27 @@ struct myri_card {
         uint8_t *snapshot;
     } dma;
     struct {
-        struct rnl_sim_event enter, go, done;
+        struct rnl_sim_event enter, go, done, release;
         int flowing; /* its packet flows into another card: sooner than it sees that, by the signal's way back */
         int moving;  /* bytes onto the wire: it may also wait for its start, or for the network */
+        int stalled; /* at its limit, which the packet's other end knows by now */
         struct myri_hw_packet *packet;
+        struct myri_hw_packet *on; /* the same, until it has arrived */
         uint32_t at, n, to;
-        uint64_t from_ps;
+        uint32_t reach, settled, limit; /* bytes released; found unchanged as they left; as for the host DMA */
+        struct {
+            uint64_t at_ps; /* when the receiver's end can know it */
+            uint32_t reach;
+        } releases[MYRI_HW_RELEASES];
+        uint32_t released; /* of these */
+        uint64_t from_ps, entered_ps;
         uint8_t *snapshot;
     } send;
     struct {
-        struct rnl_sim_event arm, done;
+        struct rnl_sim_event arm, done, stall;
         struct myri_hw_packet *first, *last; /* at its port, in order; the first may be on its way in */
-        int open, flowing;
+        int open, flowing, stalled;          /* stalled: all that its sender has released is here */
+        uint32_t settled;                    /* bytes put into SRAM */
         uint64_t from_ps;
         uint64_t left_ps, paced_ps, speed; /* of the packet that flows: at full speed; since when; in millionths */
     } port;
@@ -172,6 +193,7 @@ struct myri_hw {
     struct myri_card *card;
     struct myri_host *host;
     struct rnl_sim_event processors;
+    struct myri_card *executing; /* whose processor runs between two events, or NULL */
     struct myri_hw_packet *free_packets, *all_packets;
     uint32_t tasks_left;
     uint64_t horizon_ps; /* the run is stopped with a fault beyond this */
@@ -283,6 +305,14 @@ void myri_net_init(struct myri_card *);
 void myri_net_enter(struct rnl_sim *, struct rnl_sim_event *);
 void myri_net_arm(struct rnl_sim *, struct rnl_sim_event *);
 int myri_bus_dma(struct myri_card *, uint64_t at); /* the engine's registers are set */
+/* marks.c: how far the engines are at this tick, and what of their bytes is in the SRAM by then. */
+uint32_t myri_card_mark(struct myri_card *, uint32_t reg, uint64_t at);
+void myri_card_settle(struct myri_card *, uint64_t at);
+int myri_card_there(struct myri_card *, uint32_t from, uint32_t to, const char *what);
+void myri_bus_move_limit(struct myri_card *, uint32_t reach, uint64_t at);
+uint64_t myri_net_flowed(const struct myri_card *, uint64_t at); /* into it, since it was looked at last */
+void myri_net_begin(struct myri_card *, uint32_t reach);
+void myri_net_release(struct myri_card *, uint32_t reach, uint64_t at);
 void myri_hw_trace(struct myri_hw *, uint32_t node, enum myri_hw_lane, uint64_t from, uint64_t to, const char *what,
                    uint64_t amount);
 void myri_host_written(struct myri_host *, uint32_t at, uint32_t n);

@@ -128,6 +128,7 @@ int myri_lanai_run(struct myri_lanai *m, uint64_t until_ps)
         }
         const struct myri_lanai_op *d = &m->code[at >> 2];
         uint64_t before = m->accesses;
+        const uint32_t was_loaded = m->loaded, had_waited = m->waited;
         uint32_t wait = (m->loaded & d->reads) != 0, jump = 0, to = 0;
         m->waited = wait;
         m->stalls += wait;
@@ -240,6 +241,17 @@ int myri_lanai_run(struct myri_lanai *m, uint64_t until_ps)
         case MYRI_LN_LDXUB:
             v = load(m, x + y, d->op - MYRI_LN_LDX + MYRI_LN_LD);
         loaded:
+            if (m->again) { /* as if it had not begun */
+                m->again = 0;
+                if (d->update & 1)
+                    r[d->rs1] = x;
+                m->pc = at;
+                m->loaded = was_loaded;
+                m->waited = had_waited;
+                m->stalls -= wait;
+                m->instructions--;
+                return 0;
+            }
             if (d->rd > 1) {
                 r[d->rd] = v;
                 m->loaded = 1u << d->rd;

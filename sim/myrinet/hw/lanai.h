@@ -45,6 +45,7 @@ struct myri_lanai {
     uint64_t instructions, stalls; /* stalls: loaded registers used at once */
     uint64_t stores, accesses;     /* stores to SRAM or registers; accesses to data in SRAM */
     int stop;                      /* set by a call-back: run returns after this instruction */
+    int again;                     /* set by `load`: run returns before this instruction, and executes it later */
     const char *fault;
     uint32_t fault_at;
     uint32_t *sram; /* words; byte 0 of a word is its highest: big endian */

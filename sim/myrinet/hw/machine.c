@@ -167,6 +167,12 @@ uint64_t myri_machine_cycles(const struct myri_machine *m, enum myri_machine_val
     return whole(m->v[k] * 1e6 / m->v[MYRI_M_ni_clock]);
 }
 
+uint32_t myri_machine_done(const struct myri_machine *m, enum myri_machine_value rate, uint64_t all, uint64_t left)
+{
+    /* one tick for what was rounded */
+    return left >= all ? 0 : (uint32_t)((double)(all - left + 1) * m->v[rate] / 1e6) & ~3u;
+}
+
 uint64_t myri_machine_bytes(const struct myri_machine *m, enum myri_machine_value rate, uint64_t n)
 {
     return m->v[rate] > 0 ? whole((double)n * 1e6 / m->v[rate]) : 0;

@@ -77,5 +77,7 @@ uint64_t myri_machine_us(const struct myri_machine *, enum myri_machine_value);
 uint64_t myri_machine_ns(const struct myri_machine *, enum myri_machine_value);
 uint64_t myri_machine_cycles(const struct myri_machine *, enum myri_machine_value);
 uint64_t myri_machine_bytes(const struct myri_machine *, enum myri_machine_value rate, uint64_t n);
+/* The other way round: whole words that are through, of so much time as all take and as is left. */
+uint32_t myri_machine_done(const struct myri_machine *, enum myri_machine_value rate, uint64_t all, uint64_t left);
 
 #endif

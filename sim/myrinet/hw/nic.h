@@ -9,13 +9,40 @@
  *   receive    RMP first byte of room, RML limit: writing it opens the card for one packet; RLEN its length
  *   ISR        status bits; CLK half microseconds; NODE whose card this is
  *   TMR        half microseconds until TIMER is set, once; 0 stops it; writing it clears TIMER
+ *   HMARK, SMARK, RMARK  marks: bytes that the host DMA has moved, that have left, that have come of the packet that is
+ *              on its way in; whole words, until all are done, and since the engine was last started
+ *   HML, SML   limits: an SRAM address, set before CTR or SMLT starts its engine, that it does not go beyond until the
+ *              limit is moved, up to what was started; HML is for transfers to the host
  *   HIRQ       interrupts the host with a value, whose bits wait while HIEN, which is all ones at first, lacks them */
 #ifndef MYRI_NIC_H
 #define MYRI_NIC_H
 
 #include <stdint.h>
 
-enum { ISR, EAR, LAR, DIR, CTR, SRT, SMP, SMLT, RMP, RML, RLEN, CLK, HIRQ, NODE, TMR, HIEN, NIC_REGISTERS };
+enum {
+    ISR,
+    EAR,
+    LAR,
+    DIR,
+    CTR,
+    SRT,
+    SMP,
+    SMLT,
+    RMP,
+    RML,
+    RLEN,
+    CLK,
+    HIRQ,
+    NODE,
+    TMR,
+    HIEN,
+    HMARK,
+    SMARK,
+    RMARK,
+    HML,
+    SML,
+    NIC_REGISTERS
+};
 /* HDONE, SDONE: that engine is idle; CRCERR comes with RECV; TIMER: the timer has run down */
 enum { HDONE = 1, SDONE = 2, RECV = 4, CRCERR = 8, TIMER = 16 };
 enum { FROM_HOST = 0, TO_HOST = 1 };
@@ -81,6 +108,12 @@ FIRMWARE void nic_send(uint32_t route, uint32_t at, uint32_t bytes)
     nic_write(SRT, route);
     nic_write(SMP, at);
     nic_write(SMLT, at + bytes);
+}
+/* The same, but no byte from `limit` on leaves before that limit is moved. */
+FIRMWARE void nic_send_up_to(uint32_t route, uint32_t at, uint32_t bytes, uint32_t limit)
+{
+    nic_write(SML, limit);
+    nic_send(route, at, bytes);
 }
 FIRMWARE void nic_dma(uint32_t host, uint32_t at, uint32_t direction, uint32_t bytes)
 {

@@ -25,7 +25,8 @@ void myri_hw_fault(struct myri_hw *hw, const char *format, ...)
         int n = vsnprintf(hw->fault, sizeof hw->fault, format, args);
         va_end(args);
         if (n > 0 && (size_t)n < sizeof hw->fault)
-            snprintf(hw->fault + n, sizeof hw->fault - (size_t)n, " (at %.3f us)", (double)myri_hw_now(hw) / 1e6);
+            snprintf(hw->fault + n, sizeof hw->fault - (size_t)n, " (at %.3f us)",
+                     (double)(hw->executing ? hw->executing->cpu.now_ps : myri_hw_now(hw)) / 1e6);
     }
     rnl_sim_stop(hw->sim);
 }
