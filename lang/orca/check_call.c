@@ -100,7 +100,8 @@ static void check_args(struct context *c, struct node *n, const char *name, stru
             check_fits(a, t, what);
         } else {
             if (!same(t, a->type))
-                error_at(a->at, "%s is of type %s, but %s was expected", what, show(a->type), show(t));
+                error_at(a->at, "%s is of type %s, but %s was expected", what, show_beside(a->type, t),
+                         show_beside(t, a->type));
             check_assignable(c, a, mode == MODE_OUT ? "take the OUT parameter" : "be the SHARED argument");
         }
     }
@@ -146,7 +147,7 @@ void check_call(struct context *c, struct node *n, bool statement)
     if (t->kind == K_ERROR)
         return;
     if (t->kind != K_FUNCTION) {
-        error_at(n->at, "a function was expected before the arguments, not a %s", show(t));
+        error_at(n->at, "a function was expected before the arguments, not a value of type %s", show(t));
         return;
     }
     check_args(c, n, "the function", NULL, 0, t->params);
@@ -161,7 +162,7 @@ void check_operation_call(struct context *c, struct node *n, bool statement)
     if (t->kind == K_ERROR)
         return;
     if (t->kind != K_OBJECT) {
-        error_at(n->a->at, "an object was expected before $%s, not a %s", n->name, show(t));
+        error_at(n->a->at, "an object was expected before $%s, not a value of type %s", n->name, show(t));
         return;
     }
     struct symbol *s = root_of(n->a);

@@ -175,7 +175,7 @@ static void check_param(struct node *d, struct symbol *p, const char *name)
         if (p->mode == MODE_OUT)
             error_at(p->at, "a process has no OUT parameters");
         if (p->mode == MODE_SHARED && !object && p->type->kind != K_ERROR)
-            error_at(p->at, "a SHARED parameter of a process is an object or an array of objects, but %s is a %s",
+            error_at(p->at, "a SHARED parameter of a process is an object or an array of objects, but %s is of type %s",
                      p->name, show(p->type));
     }
     if (d->kind == D_OPERATION && p->mode == MODE_SHARED)

@@ -46,7 +46,8 @@ void check_fits(struct node *e, const struct type *to, const char *what)
                        : is_integer(to) && is_real(e->type)          ? " (use TRUNC)"
                        : same(to, &type_char) && e->kind == N_STRING ? " (a character stands between single quotes)"
                                                                      : "";
-    error_at(e->at, "%s is of type %s, but %s was expected%s", what, show(e->type), show(to), hint);
+    error_at(e->at, "%s is of type %s, but %s was expected%s", what, show_beside(e->type, to), show_beside(to, e->type),
+             hint);
 }
 
 void check_assignable(struct context *c, struct node *n, const char *what)

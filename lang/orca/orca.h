@@ -298,6 +298,8 @@ bool has_object(const struct type *);
 bool has_equality(const struct type *);
 bool fits(const struct type *to, const struct type *from); /* implicit conversion */
 const char *show(const struct type *);
+/* With the place of its declaration where the other type is shown by the same words. */
+const char *show_beside(const struct type *, const struct type *other);
 struct field *find_field(struct field *, const char *name);
 
 struct value {

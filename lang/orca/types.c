@@ -162,6 +162,14 @@ const char *show(const struct type *t)
     }
 }
 
+const char *show_beside(const struct type *t, const struct type *other)
+{
+    const char *words = show(t);
+    return t != other && t->at.src && strcmp(words, show(other)) == 0
+               ? form("%s of %s:%d", words, t->at.src->path, t->at.line)
+               : words;
+}
+
 struct field *find_field(struct field *f, const char *name)
 {
     while (f && strcmp(f->name, name) != 0)
