@@ -15,7 +15,7 @@ changed() { # FILE SED: of a new folder, broken; built again by the next case
 goes_round() { # WHERE: from nothing to a trace
     check "$1: a folder is made" paper new mine
     check "$1: it has what it says, under its name" bash -c 'for f in layout.h firmware.c host.c native.c README.md; do
-        [ -s mine/$f ] || exit 1; done; grep -q "name = \"mine\"" mine/host.c && ! grep -rqw NAME mine'
+        [ -s mine/$f ] || exit 1; done; grep -q "name = \"mine\"" mine/host.c && ! grep -rqE "\<(my_|NAME\>)" mine'
     check "$1: it is built, without a warning" bash -c '"$0" paper build mine && [ ! -s "$1" ]' "$RUNNEL" "$work/err"
     has "$1: its size is told" "^mine/mine.so: [0-9]* bytes of firmware, [0-9]* bytes of the card"
     check "$1: it runs" paper run mine
@@ -123,6 +123,10 @@ RUNNEL=$(find "$work/dest" -path '*/bin/runnel')
 [ -n "$RUNNEL" ] || exit 1
 goes_round "as installed"
 check "nothing of the build tree is in what it makes" bash -c '! grep -aq "$0" mine/mine.so' "$tree"
+for step in simple credits combined; do
+    cp -r "$work/dest/"*/*/share/doc/runnel/examples/paper/$step . && check "the installed example $step is built" paper build $step &&
+        check "$step runs" paper run ./$step --count 20
+done
 find "$work/dest" -path '*/runnel/paper/*' -name kit.h -delete
 is_usage "an installation without the headers" "the headers for protocols of one's own are not there" paper build mine
 exit "$failed"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * host.c - the host's half of NAME, and what experiments do with it. Time passes in the calls myri_task_... alone: each
- * takes what it takes on the machine. hw/hw.h says what there is. */
+ * host.c - the host's half of my_simple, and what experiments do with it. Time passes in the calls myri_task_...
+ * alone: each takes what it takes on the machine. hw/hw.h says what there is. */
 #include "layout.h"
 #include "sim/myrinet/systems/system.h"
 
@@ -117,8 +117,8 @@ static int open(struct myri_side *side)
 }
 
 const struct myri_system myri_system_here = {
-    .name = "NAME",
-    .title = "NAME",
+    .name = "my_simple",
+    .title = "my_simple",
     .machines = "H-PP", /* where it runs if nothing else is said: runnel paper machine H-PP */
     .state_bytes = sizeof(struct state),
     .most = 1 << 20, /* bytes of a message */
@@ -126,7 +126,7 @@ const struct myri_system myri_system_here = {
     .packet_most = PACKET,
     .piece = PACKET, /* what comes at once, and so may come from several */
     .lossy = 1,      /* packets are dropped where no buffer is free */
-    .on_crc = "NAME sends nothing again",
+    .on_crc = "my_simple sends nothing again",
     .open = open,
     .send = send,
     .receive = receive,

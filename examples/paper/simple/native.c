@@ -5,7 +5,7 @@
  * `card`, and lose no packet; sanitizers see what is undefined. */
 #include "firmware.c"
 
-#define SYSTEM "NAME"
+#define SYSTEM "my_simple"
 /* What has come is in the host, dropped, in error, or the one that waits. */
 #define CONSERVED (packets - card.errors - card.dropped - into_host <= 1)
 #include "myrinet/native.h"

@@ -38,7 +38,12 @@ static const struct myri_data *file_of(const char *step, const char *file)
     return d ? d : myri_data_find(name);
 }
 
-/* The text, with the name for each NAME that stands alone. */
+static int is_in_word(char c)
+{
+    return isalnum((unsigned char)c) || c == '_';
+}
+
+/* The text, with the name instead of each word my_... */
 static int write_file(const char *folder, const char *file, const struct myri_data *d, const char *name)
 {
     char path[64];
@@ -46,12 +51,15 @@ static int write_file(const char *folder, const char *file, const struct myri_da
     FILE *f = fopen(path, "wx");
     if (!f)
         return myri_cmd_cannot("cannot write", path);
-    const char *from = (const char *)d->bytes, *at;
-    while ((at = strstr(from, "NAME")) != NULL) {
-        int alone = !isalnum((unsigned char)at[4]) && at[4] != '_' &&
-                    (at == (const char *)d->bytes || (!isalnum((unsigned char)at[-1]) && at[-1] != '_'));
-        fprintf(f, "%.*s%s", (int)(at - from), from, alone ? name : "NAME");
-        from = at + 4;
+    const char *from = (const char *)d->bytes;
+    for (const char *p = from; (p = strstr(p, "my_")) != NULL;) {
+        int begins = p == (const char *)d->bytes || !is_in_word(p[-1]);
+        if (begins)
+            fprintf(f, "%.*s%s", (int)(p - from), from, name);
+        while (is_in_word(*p))
+            p++;
+        if (begins)
+            from = p;
     }
     fputs(from, f);
     int failed = ferror(f);

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * firmware.c - the program of the card: one endless loop, each turn of which looks at the status of the three engines
+ * (host DMA, send, receive) and starts what can be started. It never waits. It has no library, and the processor
+ * neither multiplies nor divides.
+ *
+ * hw/nic.h says which registers there are. What host and card share lies in `card`; all else belongs into `struct
+ * loop`, which the compiler keeps in registers. */
+#include "layout.h"
+#include "sim/myrinet/hw/nic.h"
+
+volatile struct card card;
+
+struct loop {
+    uint32_t node;
+    uint32_t delivering; /* the host DMA engine takes card.in to the host */
+    uint32_t sending;    /* the packet of slot send_at is on its way out */
+    uint32_t in_bytes;   /* of the packet in card.in; 0: there is none */
+    uint32_t send_at;    /* the next slot to send */
+    uint32_t deliver_at; /* the next buffer of the host */
+};
+
+/* The card takes the next packet from the network. */
+FIRMWARE void open_port(struct loop *l)
+{
+    l->in_bytes = 0;
+    nic_arm(SRAM_AT(card.in), sizeof card.in);
+}
+
+/* A packet has come into card.in. Its status stays until the port is opened again. Credits are counted here, and need
+ * neither a buffer of the host nor a transfer. */
+FIRMWARE void receive(struct loop *l, uint32_t status)
+{
+    if (status & CRCERR) {
+        card.errors++;
+        open_port(l);
+        return;
+    }
+    uint32_t bytes = nic_read(RLEN), mark = card.in[(bytes >> 2) - 1];
+    if (MARK_CREDITS(mark))
+        card.returned[MARK_NODE(mark)] += MARK_CREDITS(mark);
+    if (MARK_BYTES(mark)) {
+        l->in_bytes = bytes;
+    } else {
+        card.bare++;
+        open_port(l);
+    }
+}
+
+/* From card.in to the host. The mark comes to the same place of every buffer, the payload in front of it. */
+FIRMWARE void deliver(struct loop *l)
+{
+    uint32_t to = card.receive[l->deliver_at];
+    if (to) {
+        card.receive[l->deliver_at] = 0; /* before the transfer: who sees its end gives a buffer back */
+        l->deliver_at = (l->deliver_at + 1) & (RING - 1);
+        nic_dma(to + PACKET - (l->in_bytes - 4), SRAM_AT(card.in), TO_HOST, l->in_bytes);
+        l->delivering = 1;
+    } else {
+        card.dropped++;
+        open_port(l);
+    }
+}
+
+/* The packet of the next slot, out of the slot itself: the host has stored the payload there, and no engine fetches. */
+FIRMWARE void send_slot(struct loop *l)
+{
+    volatile struct slot *d = &card.send[l->send_at];
+    if (d->flag != POSTED)
+        return;
+    uint32_t bytes = d->bytes, padded = (bytes + 3) & ~3u;
+    d->flag = TAKEN;
+    d->packet[padded >> 2] = MARK_OF(d->credits, l->node, bytes);
+    nic_send(ROUTE_VALID | (d->to & 31), SRAM_AT(d->packet), padded + 4);
+    l->sending = 1;
+}
+
+/* One turn of the loop. RARELY keeps what is not always so out of its straight way. */
+FIRMWARE void step(struct loop *l)
+{
+    uint32_t status = nic_read(ISR);
+    if ((status & RECV) && !l->in_bytes)
+        receive(l, status);
+    if (RARELY(l->delivering) && (status & HDONE)) {
+        l->delivering = 0;
+        open_port(l);
+    }
+    if (RARELY(l->sending) && (status & SDONE)) { /* it has left: its slot is free */
+        card.send[l->send_at].flag = FREE;
+        l->send_at = (l->send_at + 1) & (RING - 1);
+        l->sending = 0;
+    }
+    if (RARELY(l->in_bytes) && !l->delivering)
+        deliver(l);
+    if (!l->sending)
+        send_slot(l);
+}
+
+FIRMWARE void init(struct loop *l)
+{
+    *l = (struct loop){0};
+    l->node = nic_read(NODE);
+    open_port(l);
+}
+
+LOOP_OF_CARD(struct loop)
