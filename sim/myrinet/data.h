@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 struct myri_data {
-    const char *name; /* path below sim/myrinet/; a .hex is the bytes of its first part, its .lines the second */
+    const char *name; /* path below sim/myrinet/, or below the top; .hex: the bytes of an object, .lines: its lines */
     const unsigned char *bytes;
     size_t n; /* a 0 follows */
 };

@@ -5,7 +5,7 @@ the table of published figures.
     sim/myrinet/embed.py OUT.c FILE ...
 data.h finds each by a name: NAME.hex and NAME.lines for the two parts of each object in objects.hex, an empty line between them;
 machines/NAME.machine for each of machines.txt; kit/STEP/FILE for examples/paper/STEP/FILE; else the file's path below
-sim/myrinet/."""
+sim/myrinet/, or below the tree's top where it is not there."""
 import os
 import re
 import sys
@@ -28,6 +28,8 @@ def main():
         name = os.path.relpath(os.path.abspath(path), base)
         if name.startswith("../../examples/paper/"):
             name = "kit/" + name[len("../../examples/paper/"):]
+        elif name.startswith("../../"):
+            name = name[len("../../"):]
         parts = [(name, data)]
         if name.endswith("objects.hex"):
             parts = []

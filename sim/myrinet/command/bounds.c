@@ -3,39 +3,33 @@
  * bounds.c - `runnel paper fit --bounds`: for a value that is fitted or assumed, how far it can be moved with each row
  * still inside, and which rows no number of it has inside together. The value is multiplied on each machine where it is
  * not given or derived, all others staying; so it says nothing of two values that are moved at once. */
+#include "sim/myrinet/command/bounds.h"
 #include "sim/myrinet/command/command.h"
-#include "sim/myrinet/experiments/rows.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { POINTS = 9, OWN = POINTS / 2 };
-static const double factors[POINTS] = {0.25, 0.5, 0.7, 0.85, 1, 1.2, 1.4, 2, 4};
-
-/* Of one row: at each factor `#` inside, `.` outside, a blank where the value cannot be that. */
-struct bounds_row {
-    const struct myri_row *row;
-    double is;
-    char at[POINTS + 1];
-};
+enum { POINTS = MYRI_CMD_FACTORS, OWN = MYRI_CMD_OWN };
+const double myri_cmd_factors[POINTS] = {0.25, 0.5, 0.7, 0.85, 1, 1.2, 1.4, 2, 4};
 
 struct moved {
     int value;
     double factor;
+    const char *classes;
     int refused;
 };
 
-static int may_move(const struct myri_machine *m, int value)
+static int may_move(const struct myri_machine *m, int value, const char *classes)
 {
-    return (m->class_of[value] == 'f' || m->class_of[value] == 'a') && m->v[value] > 0;
+    return strchr(classes, m->class_of[value]) && m->v[value] > 0;
 }
 
 static int move(void *arg, struct myri_machine *m)
 {
     struct moved *t = arg;
     char text[64];
-    if (t->factor == 1 || !may_move(m, t->value))
+    if (t->factor == 1 || !may_move(m, t->value, t->classes))
         return 0;
     snprintf(text, sizeof text, "%s=%.9g", myri_machine_name_of((enum myri_machine_value)t->value),
              m->v[t->value] * t->factor);
@@ -43,22 +37,37 @@ static int move(void *arg, struct myri_machine *m)
     return 0;
 }
 
-static int judge(struct bounds_row *b, int value)
+static void judge_at(struct myri_cmd_bounds_row *b, int i, int value, const char *classes)
 {
-    for (int i = 0; i < POINTS; i++) {
-        struct moved t = {value, factors[i], 0};
-        struct myri_answer a;
-        int rc = myri_row_answer(b->row, move, &t, &a);
-        if (rc < 0) /* such a machine runs into a fault: it has no figure */
-            t.refused = 1;
-        else if (!a.answered)
-            return 0;
-        b->at[i] = t.refused ? ' ' : a.inside ? '#' : '.';
-    }
+    struct moved t = {value, myri_cmd_factors[i], classes, 0};
+    if (myri_row_answer(b->row, move, &t, &b->answer[i]) < 0) /* it runs into a fault: it has no figure */
+        t.refused = 1;
+    b->at[i] = t.refused ? ' ' : b->answer[i].inside ? '#' : '.';
+}
+
+static int same(const struct myri_cmd_bounds_row *b, int i)
+{
+    const struct myri_answer *own = &b->answer[OWN], *a = &b->answer[i];
+    return b->at[i] == b->at[OWN] && a->ours == own->ours && a->truth == own->truth;
+}
+
+int myri_cmd_bounds_judge(struct myri_cmd_bounds_row *b, int value, const char *classes, int ends_first)
+{
+    judge_at(b, OWN, value, classes);
+    if (b->at[OWN] != ' ' && !b->answer[OWN].answered)
+        return 0;
+    judge_at(b, 0, value, classes);
+    judge_at(b, POINTS - 1, value, classes);
+    b->idle = same(b, 0) && same(b, POINTS - 1);
+    for (int i = 1; i + 1 < POINTS; i++)
+        if (i != OWN && b->idle && ends_first)
+            b->at[i] = b->at[OWN];
+        else if (i != OWN)
+            judge_at(b, i, value, classes);
     return 1;
 }
 
-static int is_moved(const struct bounds_row *b)
+static int is_moved(const struct myri_cmd_bounds_row *b)
 {
     for (int i = 0; i < POINTS; i++)
         if (b->at[i] != ' ' && b->at[i] != b->at[OWN])
@@ -66,7 +75,7 @@ static int is_moved(const struct bounds_row *b)
     return 0;
 }
 
-static int together(const struct bounds_row *a, const struct bounds_row *b)
+static int together(const struct myri_cmd_bounds_row *a, const struct myri_cmd_bounds_row *b)
 {
     for (int i = 0; i < POINTS; i++)
         if (a->at[i] == '#' && b->at[i] == '#')
@@ -75,7 +84,7 @@ static int together(const struct bounds_row *a, const struct bounds_row *b)
 }
 
 /* Each run of numbers that have it inside. */
-static void print_row(const struct bounds_row *b, const char *unit)
+static void print_row(const struct myri_cmd_bounds_row *b, const char *unit)
 {
     int runs = 0;
     printf("  %-4s %-6s %-5s |%s|", b->row->field[MYRI_ROW_ID], b->row->field[MYRI_ROW_MACHINE],
@@ -85,18 +94,18 @@ static void print_row(const struct bounds_row *b, const char *unit)
         while (i + 1 < POINTS && b->at[first] == '#' && b->at[i + 1] == '#')
             i++;
         if (b->at[first] == '#')
-            printf("%s %.4g to %.4g", runs++ ? "," : "", b->is * factors[first], b->is * factors[i]);
+            printf("%s %.4g to %.4g", runs++ ? "," : "", b->is * myri_cmd_factors[first], b->is * myri_cmd_factors[i]);
     }
     printf("%s %s (it is %.4g)\n", runs ? "" : " never inside,", unit, b->is);
 }
 
-static void print_value(int value, const struct bounds_row *b, int n)
+static void print_value(int value, const struct myri_cmd_bounds_row *b, int n)
 {
     const char *name = myri_machine_name_of((enum myri_machine_value)value), *unit;
     unit = myri_machine_unit_of((enum myri_machine_value)value);
     printf("%s, times", name);
     for (int i = 0; i < POINTS; i++)
-        printf(" %g", factors[i]);
+        printf(" %g", myri_cmd_factors[i]);
     puts(": # inside, . outside");
     int moved = 0, excluding = 0;
     for (int i = 0; i < n; i++)
@@ -113,7 +122,7 @@ static void print_value(int value, const struct bounds_row *b, int n)
     puts(excluding ? "" : "  no two rows exclude each other");
 }
 
-static void print_json(int value, const struct bounds_row *b, int n, int *some)
+static void print_json(int value, const struct myri_cmd_bounds_row *b, int n, int *some)
 {
     for (int i = 0; i < n; i++, *some = 1) {
         printf("%s\n  {\"value\": \"%s\", \"row\": \"%s\", \"machine\": \"%s\", \"is\": %.6g, \"inside\": {",
@@ -121,25 +130,26 @@ static void print_json(int value, const struct bounds_row *b, int n, int *some)
                b[i].row->field[MYRI_ROW_MACHINE], b[i].is);
         for (int k = 0, any = 0; k < POINTS; k++)
             if (b[i].at[k] != ' ')
-                printf("%s\"%.6g\": %s", any++ ? ", " : "", b[i].is * factors[k], b[i].at[k] == '#' ? "true" : "false");
+                printf("%s\"%.6g\": %s", any++ ? ", " : "", b[i].is * myri_cmd_factors[k],
+                       b[i].at[k] == '#' ? "true" : "false");
         printf("}}");
     }
 }
 
 /* Rows that are held or fitted, on machines where the value may move: how many. */
-static int collect(const struct myri_row *rows, int n, int value, struct bounds_row *out)
+static int collect(const struct myri_row *rows, int n, int value, struct myri_cmd_bounds_row *out)
 {
     int found = 0;
     for (int i = 0; i < n; i++) {
         const char *class_name = rows[i].field[MYRI_ROW_CLASS];
         struct myri_machine m;
         if ((strcmp(class_name, "held") != 0 && strcmp(class_name, "fit") != 0) ||
-            myri_machine_builtin(rows[i].field[MYRI_ROW_MACHINE], &m) < 0 || !may_move(&m, value))
+            myri_machine_builtin(rows[i].field[MYRI_ROW_MACHINE], &m) < 0 || !may_move(&m, value, "fa"))
             continue;
         memset(&out[found], 0, sizeof out[found]);
         out[found].row = &rows[i];
         out[found].is = m.v[value];
-        found += judge(&out[found], value);
+        found += myri_cmd_bounds_judge(&out[found], value, "fa", 0);
     }
     return found;
 }
@@ -157,7 +167,7 @@ int myri_cmd_bounds(struct myri_cmd_options *o)
     if (o->what && !all && named < 0)
         return myri_cmd_wrong("a machine has no value '%s'; runnel paper machine lists them", o->what);
     struct myri_row *rows = calloc(MYRI_ROWS, sizeof *rows);
-    struct bounds_row *b = calloc(MYRI_ROWS, sizeof *b);
+    struct myri_cmd_bounds_row *b = calloc(MYRI_ROWS, sizeof *b);
     int n = rows && b ? myri_rows_builtin(rows, MYRI_ROWS) : 0, some = 0, rc = 0;
     if (!rows || !b)
         rc = myri_cmd_no_memory(MYRI_ROWS * (sizeof *rows + sizeof *b));

@@ -23,6 +23,7 @@ static const struct command {
     {"list", "", "what there is: systems, machines, measures", myri_cmd_list, ""},
     {"run", "SYSTEM", "one experiment", myri_cmd_run, MACHINE EXPERIMENT "--size --measure --json "},
     {"table", "all|PAPER|SYSTEM|ROW", "published figures beside ours", myri_cmd_table, "--set --json "},
+    {"why", "ROW", "where a figure's time goes, what would have it inside, what was tried", myri_cmd_why, ""},
     {"figure", "[NAME|all]", "curves of the papers, and what-ifs", myri_cmd_figure,
      MACHINE "--count --seed --plot --json "},
     {"trace", "SYSTEM", "where the time of one message goes", myri_cmd_trace,

@@ -31,6 +31,7 @@ int myri_cmd_trace(struct myri_cmd_options *);
 int myri_cmd_machine(struct myri_cmd_options *);
 int myri_cmd_new(struct myri_cmd_options *);
 int myri_cmd_build(struct myri_cmd_options *);
+int myri_cmd_why(struct myri_cmd_options *);
 
 /* Say what is wrong, and return the status for it. */
 int myri_cmd_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));

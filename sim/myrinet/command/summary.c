@@ -21,6 +21,11 @@ static const char in_sight[] = "27c 31a 38b 38c";
  * they were first compared, before anything was changed with knowledge of them (log.md, from 48 on). */
 static const char second_first[] = "10a 10c 35a 35b 39a 39b 39c 39d 43a 43b 43c 71b 71c 71d 72a 72b 73 74 75 76a 76b";
 
+int myri_cmd_was_inside(const struct myri_row *r)
+{
+    return myri_names_has(second_first, r->field[MYRI_ROW_ID]);
+}
+
 static void add_miss(struct myri_cmd_misses *k, const struct myri_answer *a)
 {
     k->rows++;
@@ -35,7 +40,7 @@ void myri_cmd_sums_add(struct myri_cmd_sums *s, const struct myri_row *r, const 
     if (a->answered && strcmp(r->field[MYRI_ROW_CLASS], "second") == 0) {
         s->second++;
         s->second_inside += a->inside;
-        s->second_first += myri_names_has(second_first, r->field[MYRI_ROW_ID]);
+        s->second_first += myri_cmd_was_inside(r);
     }
     if (!a->answered || strcmp(r->field[MYRI_ROW_CLASS], "held") != 0)
         return;

@@ -58,7 +58,7 @@ static void percent(char *out, size_t room, double v, int decimals)
 }
 
 /* What there is no experiment of, or what is missing from one that is not counted. */
-static const char *what_is_missing(const struct myri_row *r)
+const char *myri_cmd_what_is_missing(const struct myri_row *r)
 {
     static const struct {
         const char *system, *what;
@@ -126,10 +126,10 @@ static void print_row(const struct myri_row *r, const struct myri_answer *a, con
     printf("%8s %7s %8s %7s %8s %6s %8s %6s  ", ours, off, bare, tuned, null, null_off, affine, affine_off);
     int counted = strcmp(r->field[MYRI_ROW_CLASS], "later") != 0;
     if (!a->answered)
-        puts(what_is_missing(r));
+        puts(myri_cmd_what_is_missing(r));
     else
         printf("%s%s%s\n", a->inside ? "inside" : "MISS",
-               counted ? "" : ", not counted: ", counted ? "" : what_is_missing(r));
+               counted ? "" : ", not counted: ", counted ? "" : myri_cmd_what_is_missing(r));
 }
 
 static void print_json(const struct myri_row *r, const struct myri_answer *a, const struct myri_answer *plain,

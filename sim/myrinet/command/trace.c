@@ -45,7 +45,7 @@ static void collect(void *arg, uint32_t node, enum myri_hw_lane lane, uint64_t f
                     uint64_t amount)
 {
     struct spans *s = arg;
-    if (to <= STARTED_PS)
+    if (to <= STARTED_PS || lane == MYRI_LANE_MEASURED)
         return;
     from = from < STARTED_PS ? 0 : from - STARTED_PS;
     to -= STARTED_PS;

@@ -79,32 +79,38 @@ static int inside(const struct myri_row *r, double ours, double low, double high
     return ours >= low * (1 - room) && ours <= high * (1 + room);
 }
 
+void myri_row_judge(const struct myri_row *r, struct myri_answer *a)
+{
+    a->published = a->off = a->null_off = a->affine_off = NAN;
+    const char *value = r->field[MYRI_ROW_VALUE];
+    value += strspn(value, "<>=");
+    if (myri_row_is_shape(r) || !value[0]) {
+        a->inside = a->tuned_inside = a->truth;
+        return;
+    }
+    char *end;
+    double low = strtod(value, &end), high = end[0] == '.' && end[1] == '.' ? strtod(end + 2, &end) : low;
+    a->published = (low + high) / 2;
+    if (r->field[MYRI_ROW_VALUE] == value) {
+        a->off = a->ours / a->published - 1;
+        a->null_off = a->null / a->published - 1;
+        a->affine_off = a->affine / a->published - 1;
+    }
+    a->inside = a->answered && inside(r, a->ours, low, high);
+    a->tuned_inside = isnan(a->tuned) ? a->inside : inside(r, a->tuned, low, high);
+}
+
 int myri_row_answer(const struct myri_row *r, myri_row_machine *change, void *arg, struct myri_answer *out)
 {
     struct myri_answer a = {0}, tuned = {0};
-    a.published = a.off = a.null = a.null_off = a.affine = a.affine_off = a.tuned = NAN;
+    a.null = a.affine = a.tuned = NAN;
     int rc = myri_plan_answer(r, 0, change, arg, &a);
     rc = rc < 0 ? rc : myri_plan_answer(r, 1, change, arg, &tuned);
     if (rc < 0)
         return rc;
     if (tuned.answered)
         a.tuned = tuned.ours;
-    const char *value = r->field[MYRI_ROW_VALUE];
-    value += strspn(value, "<>=");
-    if (!myri_row_is_shape(r) && value[0]) {
-        char *end;
-        double low = strtod(value, &end), high = end[0] == '.' && end[1] == '.' ? strtod(end + 2, &end) : low;
-        a.published = (low + high) / 2;
-        if (r->field[MYRI_ROW_VALUE] == value) {
-            a.off = a.ours / a.published - 1;
-            a.null_off = a.null / a.published - 1;
-            a.affine_off = a.affine / a.published - 1;
-        }
-        a.inside = a.answered && inside(r, a.ours, low, high);
-        a.tuned_inside = tuned.answered ? inside(r, a.tuned, low, high) : a.inside;
-    } else {
-        a.inside = a.tuned_inside = a.truth;
-    }
+    myri_row_judge(r, &a);
     *out = a;
     return 0;
 }

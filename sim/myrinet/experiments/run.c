@@ -278,6 +278,17 @@ static int run(struct experiment_run *r)
     return 0;
 }
 
+static struct {
+    myri_experiment_each *each;
+    void *arg;
+} watch;
+
+void myri_experiment_watch(myri_experiment_each *each, void *arg)
+{
+    watch.each = each;
+    watch.arg = arg;
+}
+
 int myri_experiment_run(const struct myri_experiment *x, struct myri_outcome *out)
 {
     int rc = check(x);
@@ -300,6 +311,8 @@ int myri_experiment_run(const struct myri_experiment *x, struct myri_outcome *ou
     free(r);
     if (rc == 0)
         *out = outcome;
+    if (rc == 0 && watch.each)
+        watch.each(watch.arg, x, outcome.value);
     return rc;
 }
 

@@ -69,7 +69,11 @@ struct myri_experiment {
     int no_skip, cold, profile;                                /* profile: cards count each instruction, for inspect */
     const void *object;                                        /* another firmware than the system's own, or NULL */
     size_t object_bytes;
-    myri_hw_tracer *tracer; /* of the functions of firmware, too */
+    /* Of the functions of firmware, too, and in MYRI_LANE_MEASURED of what the measure is made of: each "message",
+     * from its sender's call, the node's, until the other has it (or what was fetched is there); each "cost" of that
+     * host; of rates the "interval" between two messages of a stream. Those of latencies and costs come to the measure
+     * exactly. */
+    myri_hw_tracer *tracer;
     void *tracer_arg;
     uint64_t begin_ps; /* hosts wait so long before they begin: cards have been started then */
     /* before it is torn down; or NULL */
@@ -89,6 +93,10 @@ void myri_experiment_init(struct myri_experiment *, const struct myri_system *, 
                           enum myri_measure, uint32_t bytes);
 /* 0; RNL_ERR_ARG: what cannot be; RNL_ERR_ABORTED: it ran, and hangs or has a fault; RNL_ERR_NO_MEMORY. */
 int myri_experiment_run(const struct myri_experiment *, struct myri_outcome *out);
+
+/* Tells of every experiment that ends well from now on, and what it came to; NULL: of none. */
+typedef void myri_experiment_each(void *arg, const struct myri_experiment *, double value);
+void myri_experiment_watch(myri_experiment_each *, void *arg);
 
 /* A machine that is built in. */
 int myri_machine_builtin(const char *name, struct myri_machine *out);

@@ -88,6 +88,13 @@ static void finish(struct myri_side *s)
         s->system->finish(s);
 }
 
+/* What is measured of this node, up to now; the next of it begins. */
+static void show(struct experiment_run *r, uint32_t node, uint64_t from, const char *what)
+{
+    myri_hw_trace(r->hw, node, MYRI_LANE_MEASURED, from, myri_hw_now(r->hw), what, r->x->bytes);
+    r->shown_ps = myri_hw_now(r->hw);
+}
+
 /* ---- the tasks ---- */
 
 static void ping_pong(struct myri_task *t, void *arg)
@@ -100,12 +107,15 @@ static void ping_pong(struct myri_task *t, void *arg)
     for (uint32_t i = 0; i < r->x->count; i++) {
         if (first) {
             jitter(r, s);
+            r->shown_ps = myri_hw_now(r->hw);
             send_next(r, s, 1, 0);
         }
         if (!receive_next(r, s, RNL_SIM_NEVER))
             return;
+        show(r, !s->node, r->shown_ps, "message");
         if (!first) {
             jitter(r, s);
+            r->shown_ps = myri_hw_now(r->hw);
             send_next(r, s, 0, 0);
         }
     }
@@ -138,8 +148,9 @@ static void one_way_stream(struct myri_task *t, void *arg)
             continue;
         }
         if (got++ == 0)
-            r->begin_ps = myri_hw_now(r->hw);
+            r->begin_ps = r->shown_ps = myri_hw_now(r->hw);
         r->end_ps = myri_hw_now(r->hw);
+        show(r, s->node, r->shown_ps, "interval");
         if (r->x->slow_us > 0)
             myri_task_spend(t, (uint64_t)(r->x->slow_us * 1e6), "compute");
     }
@@ -151,11 +162,13 @@ static void both_ways(struct myri_task *t, void *arg)
     struct experiment_run *r = arg;
     struct myri_side *s = side_of(r, t);
     if (s->node == 0)
-        r->begin_ps = myri_hw_now(r->hw);
+        r->begin_ps = r->shown_ps = myri_hw_now(r->hw);
     for (uint32_t i = 0; i < r->x->count; i++) {
         send_next(r, s, !s->node, 0);
         if (!receive_next(r, s, RNL_SIM_NEVER))
             return;
+        if (s->node == 0)
+            show(r, 0, r->shown_ps, "interval");
     }
     if (myri_hw_now(r->hw) > r->end_ps)
         r->end_ps = myri_hw_now(r->hw);
@@ -173,6 +186,7 @@ static void cost_of_send(struct myri_task *t, void *arg)
             uint64_t from = myri_hw_now(r->hw);
             send_next(r, s, 1, r->x->measure == MYRI_POST_COST);
             r->busy_ps += myri_hw_now(r->hw) - from;
+            show(r, 0, from, "cost");
         } else if (!receive_next(r, s, RNL_SIM_NEVER)) {
             return;
         }
@@ -201,6 +215,7 @@ static void cost_of_take(struct myri_task *t, void *arg)
         if (!receive_next(r, s, RNL_SIM_NEVER))
             return;
         r->busy_ps += myri_hw_now(r->hw) - from;
+        show(r, s->node, from, "cost");
     }
     finish(s);
 }
@@ -420,6 +435,7 @@ static void fetcher(struct myri_task *t, void *arg)
         uint32_t number = s->system->fetch(s);
         r->out->wrong += number != i;
         r->busy_ps += myri_hw_now(r->hw) - from;
+        show(r, s->node, from, "message");
     }
     finish(s);
 }
@@ -431,7 +447,7 @@ static void local(struct myri_task *t, void *arg)
     struct myri_side *s = side_of(r, t);
     uint32_t n = r->x->bytes, page = r->hw->page, area = s->out + ((n + page - 1) & ~(page - 1));
     uint32_t words[1024] = {0}, sram = myri_card_symbol(r->hw, "card") + 64;
-    r->begin_ps = myri_hw_now(r->hw);
+    r->begin_ps = r->shown_ps = myri_hw_now(r->hw);
     for (uint32_t i = 0; i < r->x->count; i++) {
         switch (r->x->measure) {
         case MYRI_STORE_RATE:
@@ -458,6 +474,7 @@ static void local(struct myri_task *t, void *arg)
         default:
             s->system->send(s, 0, n);
         }
+        show(r, s->node, r->shown_ps, "interval");
     }
     r->end_ps = myri_hw_now(r->hw);
 }

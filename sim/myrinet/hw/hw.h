@@ -34,7 +34,8 @@ enum myri_hw_lane {
     MYRI_LANE_DMA,
     MYRI_LANE_SEND,
     MYRI_LANE_RECEIVE,
-    MYRI_LANES
+    MYRI_LANES,
+    MYRI_LANE_MEASURED = MYRI_LANES /* of no part of the machine: what an experiment measures (experiments/run.h) */
 };
 /* What something did from one tick to another; `what` may end with the machine. */
 typedef void myri_hw_tracer(void *arg, uint32_t node, enum myri_hw_lane, uint64_t from, uint64_t to, const char *what,
