@@ -8,7 +8,7 @@
  * The file that includes this has included the firmware, named it (SYSTEM), and says what the host fills before and
  * writes meanwhile, which may be done again and again: it leaves nothing of the run before. Of systems without
  * protection that has to make sense: that it need not would be protection. CONSERVED, if it is there, holds after every
- * turn, and PERMITTED of every transfer into the host.
+ * turn, PERMITTED of every transfer into the host, and READABLE of every one out of it.
  *
  * With FUZZED, it is a target for fuzzers: chance is what the input's bytes say (what the host fills before stays
  * drawn), and what must not be ends the program. */
@@ -88,6 +88,10 @@ static void arrive(void)
 #endif
         memcpy(to + 4 * i, &w, 4);
     }
+#ifdef LIKELY_PACKET /* a whole one that is not refused at once: its words */
+    if (chance(2))
+        words = LIKELY_PACKET(to, words, fits);
+#endif
     n = words * 4;
 #ifdef FIRST_WORD /* of a packet that is not refused at once */
     uint32_t first = FIRST_WORD(n);
@@ -132,6 +136,9 @@ void nic_write(unsigned r, uint32_t v)
     case CTR:
         must(status & HDONE, "the host DMA engine is started while it works");
         must(regs[LAR] < sizeof card && v <= sizeof card - regs[LAR] && v > 0, "a DMA outside the card");
+#ifdef READABLE
+        must(regs[DIR] == TO_HOST || READABLE(regs[EAR], v), "memory of the host that is nobody's to send");
+#endif
 #ifdef PERMITTED
         must(regs[DIR] != TO_HOST || PERMITTED(regs[EAR], regs[LAR], v), "memory of the host that is not open");
 #endif

@@ -20,7 +20,8 @@ static const char *const systems[][2] = {{"simple", "H-PP"},
                                          {"fmmc-no-multicast", "H-A"},
                                          {"lfc", "H-PP"},
                                          {"vmmc2", "H-PP"},
-                                         {"vmmc2-misses", "H-PP"}};
+                                         {"vmmc2-misses", "H-PP"},
+                                         {"hamlyn", "H-PP"}};
 enum { SYSTEMS = sizeof systems / sizeof systems[0] };
 
 #endif

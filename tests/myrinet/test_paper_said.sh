@@ -78,7 +78,7 @@ check "the matrix has all systems, overload of those that bear it, and what it c
     python3 - "$work/matrix.json" <<'END'
 import json, sys
 m = {r["system"]: r for r in json.load(open(sys.argv[1]))}
-assert set(m) == set("simple fm1 fm2 fmmc pm vmmc vmmc2 lfc am2 bip unet unet-mm mpi-fm1 mpi-fm2".split())
+assert set(m) == set("simple fm1 fm2 fmmc pm vmmc vmmc2 lfc am2 bip unet unet-mm hamlyn mpi-fm1 mpi-fm2".split())
 assert {s for s in m if "overload" in m[s]} == set(m) - {"bip"}
 for credits in ("fm1", "fmmc", "lfc"):
     assert max(m[s]["overload_wire"] for s in m if s != "bip") > 2.5 * m[credits]["overload_wire"], credits
@@ -91,7 +91,7 @@ assert {s for s in m if "to_8_us" in m[s]} == {s for s in m if "to_16_us" in m[s
 for s in ("fmmc", "lfc"): # a tree: one more level; the card of PM sends each
     assert m[s]["to_16_us"] < 1.4 * m[s]["to_8_us"] and m["pm"]["to_16_us"] > 1.9 * m["pm"]["to_8_us"], s
 # by how their papers move 1 KB: into an area and out of it, out of a ring, not at all
-copied = dict(simple=2, fm1=1, fm2=1, fmmc=1, pm=0, vmmc=0, vmmc2=0, lfc=1, am2=2, bip=1, unet=2)
+copied = dict(simple=2, fm1=1, fm2=1, fmmc=1, pm=0, vmmc=0, vmmc2=0, lfc=1, am2=2, bip=1, unet=2, hamlyn=2)
 for s, n in copied.items():
     assert abs(m[s]["copied"] - n) < 0.02, (s, m[s]["copied"])
 assert m["mpi-fm1"]["copied"] > m["fm1"]["copied"] + 1.9 and m["mpi-fm2"]["copied"] < m["fm2"]["copied"] + 0.1

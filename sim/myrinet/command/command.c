@@ -14,7 +14,7 @@
 #define MACHINE "--machine --machine-file --set "
 #define EXPERIMENT                                                                                                    \
     "--count --packet --buffers --cold --seed --senders --processes --places --slow --attention --bad --lost --late " \
-    "--receivers --bringer --notify --across "
+    "--reorder --receivers --bringer --notify --across "
 static const struct command {
     const char *name, *takes, *what;
     int (*main)(struct myri_cmd_options *);
@@ -67,6 +67,7 @@ static const struct choice {
     {"--bad", "P", "part of the packets with a wrong CRC, like 0.01"},
     {"--lost", "P", "part of the packets that the network loses"},
     {"--late", "P", "part of the packets that take a longer way, where later ones overtake them"},
+    {"--reorder", "", "each packet takes a way of its own, so that they come in any order"},
     {"--receivers", "N", "that one node sends to (to-all, all-rate)"},
     {"--bringer", "WHO", "brings it to them (to-all, all-rate): the system, repeats, or hosts, which send on"},
     {"--notify", "", "messages may interrupt hosts, also those whose programs poll"},
@@ -260,6 +261,8 @@ static int agrees(const struct command *c, const struct myri_cmd_options *o)
         return myri_cmd_wrong("'%s' has no effect on fit without --bounds: all fitted values are found", o->what);
     if (o->machine && o->machine_file)
         return myri_cmd_wrong("--machine %s has no effect beside --machine-file: take one of them", o->machine);
+    if (o->reorder && o->late > 0)
+        return myri_cmd_wrong("--late has no effect beside --reorder, which makes every packet take its own time");
     if (c->main == myri_cmd_machine && o->what && (o->machine || o->machine_file))
         return myri_cmd_wrong("'%s' has no effect beside --machine or --machine-file: take one of them", o->what);
     return 0;
@@ -295,6 +298,10 @@ int rnl_tool_paper(int argc, char **argv)
             }
             if (!eq && strcmp(name, "--cold") == 0) {
                 o.cold = 1;
+                continue;
+            }
+            if (!eq && strcmp(name, "--reorder") == 0) {
+                o.reorder = 1;
                 continue;
             }
             if (!eq && strcmp(name, "--notify") == 0) {
@@ -430,6 +437,7 @@ void myri_cmd_prepare(const struct myri_cmd_options *o, struct myri_experiment *
     x->bringer = o->bringer;
     x->lost_per_2_32 = (uint64_t)(o->lost * 4294967296.0);
     x->late_per_2_32 = (uint64_t)(o->late * 4294967296.0);
+    x->reorder = o->reorder;
     x->processes = o->processes;
     x->places = o->places;
     x->slow_us = o->slow_us;

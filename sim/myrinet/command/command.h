@@ -11,6 +11,7 @@ enum { MYRI_CMD_SETS = 32 };
 struct myri_cmd_options {
     const char *what, *machine, *machine_file, *measure, *plot, *over, *from, *set[MYRI_CMD_SETS];
     int sets, json, cold, notify, across, bounds, native, seed_given;
+    int reorder;
     uint32_t bytes, count, packet, buffers, senders, receivers, processes, places, seed;
     enum myri_attention attention;
     enum myri_bringer bringer;

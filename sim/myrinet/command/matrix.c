@@ -23,6 +23,7 @@ static const struct issues {
     {"bip", "stores to 1 KB, DMA", "user does", "none", "poll", "rendezvous", "no"},
     {"unet", "DMA, pinned area", "offset in area", "yes", "both", "none: drops", "no"},
     {"unet-mm", "DMA", "TLB on card", "yes", "both", "none: drops", "no"},
+    {"hamlyn", "stores to 96 B, DMA", "DMA areas", "yes", "both", "back-pressure, slots", "no"},
     {"mpi-fm1", "stores", "none to send", "none", "poll", "host credits", "no"},
     {"mpi-fm2", "stores, combined", "none to send", "none", "poll", "host credits", "no"},
 };

@@ -77,10 +77,10 @@ int myri_cmd_run(struct myri_cmd_options *o)
     if (x.senders > 1)
         puts("  a what-if: no published figure validates more than two hosts");
     printf("  messages %u sent, %u received, %u wrong\n", out.sent, out.received, out.wrong);
-    printf("  packets  %" PRIu64 " sent, %" PRIu64 " received, %" PRIu64 " with a wrong CRC, %" PRIu64 " lost; %" PRIu64
-           " bytes\n",
+    printf("  packets  %" PRIu64 " sent, %" PRIu64 " received, %" PRIu64 " with a wrong CRC, %" PRIu64 " lost, %" PRIu64
+           " overtaken; %" PRIu64 " bytes\n",
            out.count.packets_sent, out.count.packets_received, out.count.packets_bad, out.count.packets_lost,
-           out.count.bytes_sent);
+           out.count.packets_overtaken, out.count.bytes_sent);
     printf("  buses    %" PRIu64 " stores, %" PRIu64 " loads, %" PRIu64 " bytes to cards and %" PRIu64
            " to hosts by DMA, %" PRIu64 " interrupts\n",
            out.count.stores, out.count.loads, out.count.dma_from_host, out.count.dma_to_host, out.count.interrupts);

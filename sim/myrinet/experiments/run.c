@@ -218,6 +218,13 @@ static int lost_by_crc(const struct experiment_run *r, int rc)
                     r->out->sent - r->out->received, r->out->sent);
 }
 
+/* Where nothing is promised, and a message is one packet, order is nobody's business. */
+static int takes_order(const struct myri_experiment *x)
+{
+    uint32_t piece = x->packet ? x->packet : x->system->piece;
+    return !x->system->any_order && !(x->system->lossy && x->bytes <= piece);
+}
+
 static int run(struct experiment_run *r)
 {
     const struct myri_experiment *x = r->x;
@@ -238,6 +245,8 @@ static int run(struct experiment_run *r)
     r->hw->bad_per_2_32 = x->bad_per_2_32;
     r->hw->lost_per_2_32 = x->lost_per_2_32;
     r->hw->late_per_2_32 = x->late_per_2_32;
+    r->hw->reorder = x->reorder;
+    r->hw->for_order = takes_order(x) ? x->system->name : NULL;
     r->hw->tracer = x->tracer;
     r->hw->tracer_arg = x->tracer_arg;
     if (x->tracer && !x->object) {

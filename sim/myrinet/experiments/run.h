@@ -66,8 +66,9 @@ struct myri_experiment {
     int notify;     /* messages may interrupt all hosts, whatever their programs do; ANSWER: who is asked */
     int across_bus; /* hosts look for messages across the I/O bus, as if flags lay on their cards */
     uint64_t bad_per_2_32, lost_per_2_32, late_per_2_32, seed; /* of packets: wrong CRC; gone; overtaken */
-    int no_skip, cold, profile;                                /* profile: cards count each instruction, for inspect */
-    const void *object;                                        /* another firmware than the system's own, or NULL */
+    int reorder;                /* each packet takes a way of its own: they come in any order */
+    int no_skip, cold, profile; /* profile: cards count each instruction, for inspect */
+    const void *object;         /* another firmware than the system's own, or NULL */
     size_t object_bytes;
     /* Of the functions of firmware, too, and in MYRI_LANE_MEASURED of what the measure is made of: each "message",
      * from its sender's call, the node's, until the other has it (or what was fetched is there); each "cost" of that

@@ -53,6 +53,7 @@ struct myri_hw_packet {
     uint32_t bad_bit;                           /* this one is wrong */
     int aside;                                  /* another way through the network holds it, whole */
     int limited, gone;                          /* it leaves in parts; it is lost, when it has arrived */
+    uint64_t ordinal;                           /* of those of its sender */
     uint8_t bytes[MYRI_HW_PACKET];
 };
 
@@ -123,6 +124,7 @@ struct myri_card {
         uint32_t settled;                    /* bytes put into SRAM */
         uint64_t from_ps;
         uint64_t left_ps, paced_ps, speed; /* of the packet that flows: at full speed; since when; in millionths */
+        uint64_t newest[MYRI_HW_NODES];    /* packet that has come from each: its ordinal */
     } port;
     uint64_t net_speed;  /* that its SRAM leaves to each packet that leaves it or comes, in millionths of the link's */
     uint64_t slack_used; /* bytes of its packets that the network holds */
@@ -136,6 +138,7 @@ struct myri_card {
 
 struct myri_hw_count {
     uint64_t packets_sent, packets_received, packets_bad, packets_lost, bytes_sent, bytes_received;
+    uint64_t packets_overtaken; /* by one that left the same node for the same node later */
     uint64_t dma_to_host, dma_from_host, stores, loads, interrupts, refused; /* refused: tasks outside their map */
     uint64_t bytes_stored, bytes_copied; /* by hosts: to their cards; from one place of their memory to another */
 };
@@ -201,6 +204,8 @@ struct myri_hw {
     int no_skip;         /* execute idle turns instead of adding them up: the same, slower */
     int looks_across;    /* polls of host memory go across the I/O bus instead: the flags are taken to be on the card */
     uint64_t bad_per_2_32, lost_per_2_32, late_per_2_32; /* of packets: CRC wrong; gone; overtaken by later ones */
+    int reorder;           /* each packet has a way of its own, so that they come in any order */
+    const char *for_order; /* who takes the network to keep order: the first overtaken packet is a fault; or NULL */
     struct myri_hw_count count;
     struct {
         uint64_t at_ps;

@@ -21,12 +21,13 @@
 #include <string.h>
 
 enum {
-    OVERHEAD_BYTES = 6,
+    OVERHEAD_BYTES = 6, /* route, type, CRC and the gap between packets */
     STREAM_CRC = 0x4352,
     STREAM_LOST = 0x4c4f,
     STREAM_LATE = 0x4c41,
-    LATE_US = 40
-}; /* route, type, CRC and the gap between packets */
+    LATE_US = 40,
+    REORDER_US = 160 /* there and back within AM-II's patience: nothing is sent again for that alone */
+};
 
 static void free_packet(struct myri_hw_packet *p)
 {
@@ -295,7 +296,15 @@ void myri_net_arm(struct rnl_sim *sim, struct rnl_sim_event *e)
 static void head_arrived(struct rnl_sim *sim, struct rnl_sim_event *e)
 {
     struct myri_hw_packet *p = (struct myri_hw_packet *)((char *)e - offsetof(struct myri_hw_packet, event));
-    struct myri_card *c = &p->hw->card[p->to];
+    struct myri_hw *hw = p->hw;
+    struct myri_card *c = &hw->card[p->to];
+    if (p->ordinal > c->port.newest[p->from])
+        c->port.newest[p->from] = p->ordinal;
+    else if (hw->count.packets_overtaken++ == 0 && hw->for_order)
+        myri_hw_fault(hw,
+                      "node %u: a packet of %u bytes of node %u comes behind one that left later, and %s takes the "
+                      "network to keep packets in order",
+                      c->id, p->n, p->from, hw->for_order);
     if (c->port.last)
         c->port.last->next = p;
     else
@@ -315,6 +324,7 @@ void myri_net_enter(struct rnl_sim *sim, struct rnl_sim_event *e)
              late = rnl_sim_random(seed, STREAM_LATE, c->id, c->ordinal), head = hw->t.head;
     c->send.packet = NULL;
     c->send.entered_ps = p->entered_ps = now;
+    p->ordinal = c->ordinal;
     if (rnl_sim_chance(chance, hw->bad_per_2_32)) { /* one bit, which the CRC always finds */
         p->bad_bit = (uint32_t)rnl_sim_below(chance << 32, (uint64_t)p->n * 8);
         p->bad = 1;
@@ -324,9 +334,10 @@ void myri_net_enter(struct rnl_sim *sim, struct rnl_sim_event *e)
     hw->count.packets_sent++;
     hw->count.bytes_sent += p->n;
     int gone = rnl_sim_chance(lost, hw->lost_per_2_32);
-    p->aside = !gone && rnl_sim_chance(late, hw->late_per_2_32);
+    p->aside = !gone && (hw->reorder || rnl_sim_chance(late, hw->late_per_2_32));
     if (p->aside)
-        head += (p->limited ? 0 : p->duration_ps) + rnl_sim_below(late << 32, LATE_US * (uint64_t)1000000);
+        head += (p->limited ? 0 : p->duration_ps) +
+                rnl_sim_below(late << 32, (hw->reorder ? REORDER_US : LATE_US) * (uint64_t)1000000);
     if (p->limited) {
         p->aside = 0;
         p->held = 1;

@@ -28,12 +28,19 @@ void myri_space_fini(struct myri_space *s)
         free(s->away[i]);
 }
 
-/* A free frame, where chance has it: those that host.c deals in a row come from below, these from anywhere above,
- * and not from the sixteenth of it that is left to the kernel. */
+/* Those that host.c deals in a row come from below, the frames of spaces from anywhere above, and not from the
+ * sixteenth of it that is left to the kernel. */
+static uint32_t frames_from(const struct myri_host *h)
+{
+    uint32_t kernel = h->hw->pages / 16;
+    return h->taken > kernel ? h->taken : kernel;
+}
+
+/* A free frame, where chance has it. */
 static uint32_t deal(struct myri_space *s)
 {
     struct myri_host *h = s->host;
-    uint32_t kernel = h->hw->pages / 16, from = h->taken > kernel ? h->taken : kernel, n = h->hw->pages - from;
+    uint32_t from = frames_from(h), n = h->hw->pages - from;
     uint64_t random = rnl_sim_random(rnl_sim_seed(h->hw->sim), STREAM_FRAME, h->id, h->dealt++);
     for (uint32_t i = 0, k = n ? (uint32_t)rnl_sim_below(random, n) : 0; i < n; i++, k = k + 1 == n ? 0 : k + 1)
         if (!h->owner[from + k]) {
@@ -47,17 +54,64 @@ static uint32_t deal(struct myri_space *s)
     return 0;
 }
 
+/* The first of n frames in a row that are free, or this space's own and not pinned; 0: there are none. */
+static uint32_t row_of(struct myri_space *s, uint32_t n)
+{
+    struct myri_host *h = s->host;
+    for (uint32_t k = frames_from(h), free = 0; k < h->hw->pages; k++) {
+        free = !h->owner[k] || (h->owner[k] == s->id && !h->pins[k]) ? free + 1 : 0;
+        if (free == n)
+            return k + 1 - n;
+    }
+    myri_hw_fault(h->hw, "host %u: %u frames in a row are asked for space %u, and there are none", h->id, n, s->id);
+    return 0;
+}
+
+/* Whole pages for so many bytes; 0: there is no room for them. */
+static uint32_t room_for(struct myri_space *s, uint32_t bytes)
+{
+    uint32_t page = s->host->hw->page, n = (bytes + page - 1) / page;
+    if (n <= MYRI_SPACE_PAGES - s->pages)
+        return n;
+    myri_hw_fault(s->host->hw, "host %u: space %u has room for %u more pages; %u are asked for", s->host->id, s->id,
+                  MYRI_SPACE_PAGES - s->pages, n);
+    return 0;
+}
+
 uint32_t myri_space_map(struct myri_space *s, uint32_t bytes)
 {
-    uint32_t page = s->host->hw->page, n = (bytes + page - 1) / page, first = s->pages;
-    if (n > MYRI_SPACE_PAGES - first) {
-        myri_hw_fault(s->host->hw, "host %u: space %u has room for %u more pages; %u are asked for", s->host->id, s->id,
-                      MYRI_SPACE_PAGES - first, n);
+    uint32_t page = s->host->hw->page, n = room_for(s, bytes), first = s->pages;
+    if (!n)
         return 0;
-    }
     for (uint32_t i = 0; i < n; i++)
         if (!(s->frame[s->pages++] = deal(s)))
             return 0;
+    return (first + 1) * page;
+}
+
+uint32_t myri_space_map_area(struct myri_space *s, uint32_t bytes)
+{
+    struct myri_host *h = s->host;
+    uint32_t page = h->hw->page, n = room_for(s, bytes), first = s->pages, row = n ? row_of(s, n) : 0;
+    if (!row)
+        return 0;
+    for (uint32_t k = row; k < row + n; k++)
+        h->owner[k] = (uint8_t)s->id;
+    for (uint32_t i = 0; i < first; i++) /* the kernel moves what is in the way */
+        if (s->frame[i] >= row && s->frame[i] < row + n) {
+            uint32_t was = s->frame[i];
+            if (!(s->frame[i] = deal(s)))
+                return 0;
+            memcpy(h->memory + s->frame[i] * page, h->memory + was * page, page);
+        }
+    memset(h->memory + row * page, 0, n * page);
+    memset(h->pins + row, 1, n);
+    for (uint32_t k = row; k < row + n; k++) {
+        s->pinned[s->pages] = 1;
+        s->frame[s->pages++] = k;
+    }
+    if (row < h->dealt_from)
+        h->dealt_from = row;
     return (first + 1) * page;
 }
 

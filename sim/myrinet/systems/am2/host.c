@@ -176,6 +176,7 @@ const struct myri_system myri_system_am2 = {
     .most = AM2_DATA,
     .look = LIBRARY,
     .recovers = 1,
+    .any_order = 1,
     .open = open_side,
     .send = send_message,
     .receive = receive_message,

@@ -291,6 +291,7 @@ static uint32_t receive_message(struct myri_side *side, uint32_t bytes, uint64_t
         .most = UNET_DATA,                                 \
         .virtual = 1,                                      \
         .lossy = 1,                                        \
+        .any_order = 1, /* a message is a packet */        \
         .translates = mm,                                  \
         .notifies = 1,                                     \
         .on_crc = "it is unreliable (paper 004, table 1)", \

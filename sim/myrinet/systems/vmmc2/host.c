@@ -377,6 +377,7 @@ static uint32_t receive_message(struct myri_side *side, uint32_t bytes, uint64_t
         .translates = 1,                                                      \
         .notifies = 1,                                                        \
         .recovers = 1,                                                        \
+        .any_order = 1,                                                       \
         .open = opener,                                                       \
         .joined = joined,                                                     \
         .send = send_message,                                                 \
