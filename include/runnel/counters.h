@@ -69,7 +69,10 @@ enum { RNL_COUNTERS_MAGIC = 0x4e525543, RNL_COUNTERS_VERSION = 1, RNL_COUNTERS_B
     X(strays, "datagrams that belong to no connection")                              \
     X(wait_for, "enum rnl_waits: what a call that sleeps waits for, now; 0 = none")  \
     X(wait_since_ns, "start of the last such wait, CLOCK_MONOTONIC")                 \
-    X(suspended_rank, "1 + sender of the message whose handler was suspended last")
+    X(suspended_rank, "1 + sender of the message whose handler was suspended last")  \
+    X(frames_sent, "frames with datagrams sent past the kernel")                     \
+    X(frames_received, "frames with datagrams received past the kernel")             \
+    X(frames_refused, "frames that were none of a whole datagram for this rank")
 
 enum rnl_waits {
     RNL_WAITS_NOT = 0,

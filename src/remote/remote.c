@@ -209,6 +209,14 @@ static int poll_once(struct rnl_remote *r, uint64_t now)
     return n;
 }
 
+static void copy_frames(struct rnl_remote *r)
+{
+    const struct rnl_socket_frames *f = r->t->frames;
+    r->c->frames_sent = f->sent;
+    r->c->frames_received = f->received;
+    r->c->frames_refused = f->refused;
+}
+
 static void receive(struct rnl_remote *r)
 {
     if (r->hello_next < r->hellos) /* the endpoint has to take these events first */
@@ -226,6 +234,8 @@ static void receive(struct rnl_remote *r)
         came |= n > 0;
     }
     r->receiving = 0;
+    if (r->t->frames)
+        copy_frames(r);
     r->drained = n < RNL_REMOTE_POLL;
     r->polled |= RNL_REMOTE_POLLED | (came ? RNL_REMOTE_CAME : 0);
     if (r->replied)

@@ -97,7 +97,7 @@ static void destroy(struct conform_net *net)
         if (net->t[i]) {
             rnl_xdp_socket_facts(w->socket[i], &f);
             TEST_MUST(f.works);
-            by_rings += f.received;
+            by_rings += f.frames.received;
             by_kernel += f.received_kernel;
             net->t[i]->ops->close(net->t[i]);
         }

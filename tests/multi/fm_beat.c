@@ -6,9 +6,10 @@
  * goes on with the others. With FILE it says `beats RANK` once all were heard, and `moves RANK N` when packets to a
  * peer have gone on to another of its addresses for the N-th time. Says at its end
  *
- *   beat RANK gap MS [dead R]... [moved N]
+ *   beat RANK gap MS [dead R]... [moved N] [frames N refused N forged N again N]
  *
- * gap: the longest time in which one of those that live was not heard. Without arguments: a job of one joins and
+ * gap: the longest time in which one of those that live was not heard; frames: that came past the kernel, that were
+ * none for it, and packets that were no peer's or had come before. Without arguments: a job of one joins and
  * leaves. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -127,9 +128,9 @@ static void say_moves(void)
     CHECK(dprintf(STDOUT_FILENO, "moves %lu %llu\n", me, (unsigned long long)said) > 0);
 }
 
-static void say(const char *until, uint64_t moves)
+static void say(const char *until, uint64_t moves, const struct rnl_counters *c)
 {
-    char line[64 + RANKS_MAX * 10];
+    char line[200 + RANKS_MAX * 10];
     uint64_t gap = 0;
     for (unsigned long r = 0; r < ranks; r++)
         if (r != me && !dead[r] && gap_ns[r] > gap)
@@ -139,7 +140,11 @@ static void say(const char *until, uint64_t moves)
         if (dead[r])
             n += snprintf(line + n, sizeof line - (size_t)n, " dead %lu", r);
     if (until)
-        snprintf(line + n, sizeof line - (size_t)n, " moved %llu", (unsigned long long)moves);
+        n += snprintf(line + n, sizeof line - (size_t)n, " moved %llu", (unsigned long long)moves);
+    if (c->frames_received)
+        snprintf(line + n, sizeof line - (size_t)n, " frames %llu refused %llu forged %llu again %llu",
+                 (unsigned long long)c->frames_received, (unsigned long long)c->frames_refused,
+                 (unsigned long long)c->packets_refused, (unsigned long long)c->packets_again);
     CHECK(dprintf(STDOUT_FILENO, "%s\n", line) > 0);
 }
 
@@ -176,10 +181,11 @@ int main(int argc, char **argv)
     while (!all_here())
         (void)FM_wait(-1);
     uint64_t moves = moved();
+    const struct rnl_counters counters = *rnl_get_counters(rnl_fm.ep);
     FM_finalize();
     for (unsigned long r = 0; r < ranks; r++)
         if (r != me && (got[r] < all[r] - 1 || all[r] == 0) && !dead[r])
             check_fail("%llu messages of %lu came", (unsigned long long)got[r], r);
-    say(until, moves);
+    say(until, moves, &counters);
     return 0;
 }

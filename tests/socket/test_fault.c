@@ -198,7 +198,7 @@ static struct below *below_new(const char *faults, struct rnl_transport **t)
     struct rnl_fault f;
     assert_non_null(b);
     b->env = (struct rnl_env){.rank = 0, .size = PEERS};
-    b->t = (struct rnl_transport){&below_ops, &b->env, 0, false, true};
+    b->t = (struct rnl_transport){.ops = &below_ops, .env = &b->env, .has_ecn = true};
     assert_int_equal(rnl_fault_parse(faults, &f), 0);
     assert_int_equal(rnl_fault_transport_new(&b->t, &f, 0, t), 0);
     return b;

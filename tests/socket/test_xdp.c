@@ -109,9 +109,9 @@ static bool passes(int from, int to, uint32_t bytes, bool rings)
     static uint8_t number;
     const uint64_t until = test_now_ns() + PATIENCE_MS * 1000000ull;
     for (data[0] = ++number; test_now_ns() < until;) {
-        const uint64_t before = facts(from).sent;
+        const uint64_t before = facts(from).frames.sent;
         (void)send_to(from, to, data, bytes);
-        const bool by_rings = facts(from).sent > before;
+        const bool by_rings = facts(from).frames.sent > before;
         while (comes(to, 20))
             if (in.bytes == bytes && got[0] == number && rnl_socket_addr_equal(&in.from, &at[from]) &&
                 by_rings == rings)
@@ -148,7 +148,7 @@ static void chunks_come_back(void **state)
         assert_true(comes(0, PATIENCE_MS));
         assert_true(facts(0).sent_kernel <= before + 1);
     }
-    assert_true(facts(0).received > 3900 && facts(1).received > 1900 && facts(2).received > 1900);
+    assert_true(facts(0).frames.received > 3900 && facts(1).frames.received > 1900 && facts(2).frames.received > 1900);
 }
 
 static int tcp(unsigned side, int listener, uint16_t port)
@@ -188,7 +188,8 @@ static void other_traffic_is_the_kernels(void **state)
     char text[65536] = "";
     (void)state;
     assert_true(passes(0, 1, 8, true));
-    const uint64_t before = facts(1).received + facts(1).refused + facts(2).received + facts(2).refused;
+    const uint64_t before =
+        facts(1).frames.received + facts(1).frames.refused + facts(2).frames.received + facts(2).frames.refused;
     int listener = tcp(1, 1, at[1].port), client = tcp(0, 0, at[1].port), server = accept(listener, NULL, NULL);
     assert_true(server >= 0);
     for (int i = 0; i < 64; i++) {
@@ -221,7 +222,9 @@ static void other_traffic_is_the_kernels(void **state)
         other[i]->ops->close(other[i]);
     }
     support_netns_do(1, "ip addr del 10.77.0.9/24 dev wire");
-    assert_int_equal(facts(1).received + facts(1).refused + facts(2).received + facts(2).refused, before);
+    assert_int_equal(facts(1).frames.received + facts(1).frames.refused + facts(2).frames.received +
+                         facts(2).frames.refused,
+                     before);
 }
 
 static void a_neighbour_that_changes_is_followed(void **state)
@@ -271,9 +274,9 @@ static void another_route_is_taken(void **state)
     assert_true(passes(0, 1, 8, true));
     CHANGE(0, "ip link add other type veth peer name end && ip link set other up && ip link set end up && "
               "ip route add 10.77.0.2/32 dev other");
-    const uint64_t before = facts(0).sent;
+    const uint64_t before = facts(0).frames.sent;
     (void)send_to(0, 1, "x", 1);
-    assert_int_equal(facts(0).sent, before);
+    assert_int_equal(facts(0).frames.sent, before);
     CHANGE(0, "ip link del other");
     assert_true(passes(0, 1, 8, true));
 }
@@ -313,9 +316,9 @@ static void the_filter_goes(void **state)
     assert_true(passes(0, 1, 8, true));
     rnl_xdp_queue_close(queue[1]);
     queue[1] = NULL;
-    const uint64_t before = facts(1).received;
+    const uint64_t before = facts(1).frames.received;
     assert_true(passes(0, 1, 8, true));
-    assert_int_equal(facts(1).received, before);
+    assert_int_equal(facts(1).frames.received, before);
     assert_true(facts(1).received_kernel > 0);
 }
 
@@ -329,7 +332,8 @@ static int without_privilege(int socket, int memory)
         return 3;
     s[0] = x;
     for (int i = 0; i < 1000; i++) { /* the first go by the kernel, which has to find the neighbour */
-        if (send_to(0, 1, "ask", 3) == RNL_SOCKET_WENT && comes(0, 100) && facts(0).sent && facts(0).received)
+        if (send_to(0, 1, "ask", 3) == RNL_SOCKET_WENT && comes(0, 100) && facts(0).frames.sent &&
+            facts(0).frames.received)
             return 0;
         test_sleep_ms(5);
     }

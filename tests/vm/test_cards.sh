@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Cards of Intel's 8255x, driven by processes of machines that QEMU emulates: test_cards.sh conform|machines|kill|jobs
+# Cards of Intel's 8255x, driven by processes of machines that QEMU emulates: test_cards.sh conform|jobs|strangers|machines|kill
 # shellcheck source=tests/support/test.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/test.sh"
 shown='a.log b.log err out'
@@ -31,6 +31,31 @@ jobs)
     "$tree/scripts/vm" pair "$tree/tests/vm/guest_jobs.sh" "$tree/tests/vm/guest_serve.sh" >"$dir/out" 2>&1
     ok "both machines went through" $?
     cases 7
+    ;;
+strangers)
+    # Frames are written to both wires between the machines while two jobs run: damaged ones first, forged ones later.
+    dumps=()
+    for wire in 0 1; do dumps+=(-object "filter-dump,id=d$wire,netdev=n$wire,file=$dir/%m$wire.pcap"); done
+    "$tree/scripts/vm" pair "$tree/tests/vm/guest_strangers.sh" "$tree/tests/vm/guest_serve.sh" "${dumps[@]}" >"$dir/out" 2>&1 &
+    machines=$!
+    strangers=
+    for ((i = 0; i < 600; i++)); do [ "$(cat "$dir"/?[01].pcap 2>/dev/null | wc -c)" -ge 96 ] && break; sleep 0.1; done
+    for wire in 0 1; do
+        "$build/tests/vm-strangers" "$dir/a$wire.pcap" "$dir/2$wire" 2 "7$wire" >"$dir/to-b$wire" 2>&1 &
+        strangers+=" $!"
+        "$build/tests/vm-strangers" "$dir/b$wire.pcap" "$dir/1$wire" 1 "8$wire" >"$dir/to-a$wire" 2>&1 &
+        strangers+=" $!"
+    done
+    for ((i = 0; i < 1400; i++)); do grep -q 'forge now' "$dir/a.log" && break; kill -0 $machines 2>/dev/null || break; sleep 0.1; done
+    # shellcheck disable=SC2086 # words
+    kill -USR1 $strangers
+    wait $machines
+    ok "both machines went through" $?
+    # shellcheck disable=SC2086
+    kill $strangers && for stranger in $strangers; do wait "$stranger" || failed=1; done
+    ok "strangers went through" $?
+    sed 's/^/# /' "$dir"/to-??
+    cases 5
     ;;
 esac
 exit "$failed"

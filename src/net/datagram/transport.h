@@ -119,9 +119,10 @@ struct rnl_transport_ops {
 struct rnl_transport {
     const struct rnl_transport_ops *ops;
     struct rnl_env *env;
-    uint32_t receive_bytes; /* see rnl_transport_holds */
-    bool has_fd;            /* arm and fd work */
-    bool has_ecn;           /* packets can be marked, and views say how they came */
+    uint32_t receive_bytes;                 /* see rnl_transport_holds */
+    const struct rnl_socket_frames *frames; /* what its socket has counted, or NULL */
+    bool has_fd;                            /* arm and fd work */
+    bool has_ecn;                           /* packets can be marked, and views say how they came */
 };
 
 /* How many packets of so many bytes the host keeps while nobody polls. It drops further ones, so what peers may send

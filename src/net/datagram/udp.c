@@ -63,6 +63,7 @@ int rnl_udp_transport_new(struct rnl_env *env, struct rnl_socket *socket, const 
     u->t.ops = &udp_ops;
     u->t.env = env;
     u->t.receive_bytes = socket->receive_bytes;
+    u->t.frames = socket->frames;
     u->t.has_fd = socket->has_fd;
     u->t.has_ecn = socket->has_ecn;
     u->socket = socket;

@@ -502,6 +502,7 @@ int rnl_fault_transport_new(struct rnl_transport *below, const struct rnl_fault 
     m->t.ops = &fault_ops;
     m->t.env = below->env;
     m->t.receive_bytes = below->receive_bytes;
+    m->t.frames = below->frames;
     m->t.has_fd = below->has_fd;
     m->t.has_ecn = below->has_ecn;
     m->below = below;

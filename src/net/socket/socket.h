@@ -119,8 +119,15 @@ struct rnl_socket_ops {
     int (*bell)(struct rnl_socket *, const _Atomic uint32_t **at, uint32_t *bits);
 };
 
+/* What a socket that makes frames itself has counted. */
+struct rnl_socket_frames {
+    uint64_t sent, received; /* with datagrams */
+    uint64_t refused;        /* that came and were none of a whole datagram for this socket */
+};
+
 struct rnl_socket {
     const struct rnl_socket_ops *ops;
+    const struct rnl_socket_frames *frames; /* NULL: the kernel makes them */
     struct rnl_socket_addr self;
     uint32_t datagram_max;  /* bytes of the longest datagram that this host sends; send and recv may change it */
     uint32_t segments_max;  /* datagrams of the longest run that can be sent; 1 = no runs */

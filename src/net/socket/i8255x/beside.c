@@ -180,6 +180,7 @@ int rnl_i8255x_beside(struct rnl_socket *cards, struct rnl_socket *kernel, struc
         return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for a socket over cards");
     b->s = *kernel;
     b->s.ops = &both_ops;
+    b->s.frames = cards->frames;
     b->cards = cards;
     b->kernel = kernel;
     const int status = watch(b);

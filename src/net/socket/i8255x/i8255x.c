@@ -33,7 +33,8 @@ struct kept_head {
 };
 
 struct card_socket {
-    struct rnl_socket s; /* first */
+    struct rnl_socket s;             /* first */
+    struct rnl_socket_frames frames; /* of all cards */
     uint32_t wires, first, misses, tended_ms;
     struct wire wire[RNL_I8255X_CARDS];
     struct kept_head head[HEADS];
@@ -127,6 +128,7 @@ static uint32_t post(struct card_socket *k, const struct rnl_socket_out *o, int3
     }
     rnl_i8255x_post(&w->card, rnl_xdp_frame_write(h, room, o->at, o->bytes, o->ecn));
     w->sent++;
+    k->frames.sent++;
     w->posted = true;
     return RNL_SOCKET_WENT;
 }
@@ -169,19 +171,22 @@ static bool take(const struct wire *w, const uint8_t *frame, uint32_t bytes, str
 }
 
 /* At most as many frames as the circle has: what strangers send cannot hold a call up. */
-static int from_wire(struct wire *w, struct rnl_socket_in *in, int n)
+static int from_wire(struct card_socket *k, struct wire *w, struct rnl_socket_in *in, int n)
 {
     const uint8_t *frame;
     uint32_t bytes;
     int got = 0;
     for (uint32_t i = 0; got < n && i < RNL_I8255X_RX && (frame = rnl_i8255x_next(&w->card, &bytes)); i++) {
-        if (take(w, frame, bytes, &in[got]))
+        if (take(w, frame, bytes, &in[got])) {
             got++;
-        else
+        } else {
             w->refused++;
+            k->frames.refused++;
+        }
         rnl_i8255x_free(&w->card);
     }
     w->received += (uint32_t)got;
+    k->frames.received += (uint32_t)got;
     return got;
 }
 
@@ -190,7 +195,7 @@ static int card_recv(struct rnl_socket *s, struct rnl_socket_in *in, int n)
     struct card_socket *k = of(s);
     int got = 0;
     for (uint32_t i = 0; i < k->wires && got < n; i++)
-        got += from_wire(&k->wire[(k->first + i) % k->wires], in + got, n - got);
+        got += from_wire(k, &k->wire[(k->first + i) % k->wires], in + got, n - got);
     if (got == n)
         k->first++; /* a busy card does not keep another from its turn */
     if (++k->misses >= MISSES_TEND)
@@ -266,6 +271,7 @@ int rnl_i8255x_socket_new(const struct rnl_i8255x_grant *cards, uint32_t n, uint
         return status;
     }
     k->s = (struct rnl_socket){.ops = &card_ops,
+                               .frames = &k->frames,
                                .self = k->wire[0].self,
                                .datagram_max = DATAGRAM_MOST,
                                .segments_max = 1,

@@ -35,6 +35,7 @@ struct xdp_socket {
     uint32_t full_ms,
         dry_ms; /* since when no chunk came back; since when the kernel has none to receive into; 0 = not */
     bool watched, armed;
+    struct rnl_socket_frames frames;
     struct rnl_xdp_facts facts;
 };
 
@@ -102,7 +103,7 @@ static bool post(struct xdp_socket *k, const struct rnl_xdp_route *d, const stru
         if (!room)
             return at > 0;
         rnl_xdp_rings_post(&k->rings, rnl_xdp_frame_write(&d->head, room, (const uint8_t *)o->at + at, bytes, ecn));
-        k->facts.sent++;
+        k->frames.sent++;
         at += bytes;
     } while (at < o->bytes);
     return true;
@@ -230,10 +231,10 @@ static int by_rings(struct xdp_socket *k, struct rnl_socket_in *in, int n)
         if (take(k, frame, bytes, &in[got]))
             got++;
         else
-            k->facts.refused++;
+            k->frames.refused++;
         rnl_xdp_rings_take(&k->rings);
     }
-    k->facts.received += (uint32_t)got;
+    k->frames.received += (uint32_t)got;
     if (broken)
         leave(k, "another process wrote into the rings of the queue");
     else
@@ -367,6 +368,7 @@ int rnl_xdp_socket_new(struct rnl_socket *kernel, int socket, int memory, const 
         return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for an AF_XDP socket");
     k->s = *kernel;
     k->s.ops = &xdp_ops;
+    k->s.frames = &k->frames;
     k->kernel = kernel;
     k->options = options ? *options : (struct rnl_xdp_options){0};
     k->options.run_most = k->options.run_most ? k->options.run_most : RUN_MOST;
@@ -400,5 +402,7 @@ bool rnl_xdp_socket_is(const struct rnl_socket *s)
 
 void rnl_xdp_socket_facts(const struct rnl_socket *s, struct rnl_xdp_facts *out)
 {
-    *out = ((const struct xdp_socket *)(const void *)s)->facts;
+    const struct xdp_socket *k = (const struct xdp_socket *)(const void *)s;
+    *out = k->facts;
+    out->frames = k->frames;
 }

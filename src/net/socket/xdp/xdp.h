@@ -26,9 +26,8 @@ int rnl_xdp_socket_new(struct rnl_socket *kernel, int socket, int memory, const 
 struct rnl_xdp_facts {
     uint32_t mode, interface, queue;       /* enum rnl_xdp_mode of area.h */
     uint8_t works;                         /* 0 = everything goes by the kernel; `why` says why */
-    uint64_t sent, received;               /* datagrams by the rings */
+    struct rnl_socket_frames frames;       /* by the rings */
     uint64_t sent_kernel, received_kernel; /* datagrams and runs by the kernel's socket */
-    uint64_t refused;                      /* frames that came and were no datagrams for us */
     char why[160];
 };
 void rnl_xdp_socket_facts(const struct rnl_socket *s, struct rnl_xdp_facts *out);
