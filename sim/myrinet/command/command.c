@@ -24,6 +24,8 @@ static const struct command {
     {"run", "SYSTEM", "one experiment", myri_cmd_run, MACHINE EXPERIMENT "--size --measure --json "},
     {"table", "all|PAPER|SYSTEM|ROW", "published figures beside ours", myri_cmd_table, "--set --json "},
     {"why", "ROW", "where a figure's time goes, what would have it inside, what was tried", myri_cmd_why, ""},
+    {"diff", "SYSTEM [SYSTEM]", "one message of two systems, or of one that is changed, side by side", myri_cmd_diff,
+     MACHINE "--size --count --seed --json "},
     {"figure", "[NAME|all]", "curves of the papers, and what-ifs", myri_cmd_figure,
      MACHINE "--count --seed --plot --json "},
     {"trace", "SYSTEM", "where the time of one message goes", myri_cmd_trace,
@@ -326,6 +328,8 @@ int rnl_tool_paper(int argc, char **argv)
                 return myri_cmd_wrong("there is no command '%s'; runnel paper --help lists what there is", argv[i]);
         } else if (!o.what) {
             o.what = argv[i];
+        } else if (!o.other && command->main == myri_cmd_diff) {
+            o.other = argv[i];
         } else {
             return myri_cmd_wrong("'%s' is one argument too many", argv[i]);
         }

@@ -9,7 +9,7 @@
 
 enum { MYRI_CMD_SETS = 32 };
 struct myri_cmd_options {
-    const char *what, *machine, *machine_file, *measure, *plot, *over, *from, *set[MYRI_CMD_SETS];
+    const char *what, *other, *machine, *machine_file, *measure, *plot, *over, *from, *set[MYRI_CMD_SETS];
     int sets, json, cold, notify, across, bounds, native, seed_given;
     int reorder;
     uint32_t bytes, count, packet, buffers, senders, receivers, processes, places, seed;
@@ -33,6 +33,7 @@ int myri_cmd_machine(struct myri_cmd_options *);
 int myri_cmd_new(struct myri_cmd_options *);
 int myri_cmd_build(struct myri_cmd_options *);
 int myri_cmd_why(struct myri_cmd_options *);
+int myri_cmd_diff(struct myri_cmd_options *);
 
 /* Say what is wrong, and return the status for it. */
 int myri_cmd_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));

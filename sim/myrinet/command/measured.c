@@ -32,26 +32,48 @@ static void begin(const struct myri_cmd_options *o, const struct myri_machine *m
     myri_cmd_prepare(o, x);
 }
 
-/* Each message costs what twice as many cost more. */
-static int per_message(struct myri_experiment x, struct myri_cmd_measured *out)
+static double bus_bytes(const struct myri_hw_count *c)
 {
+    return (double)(c->dma_to_host + c->dma_from_host + c->bytes_stored + 4 * c->loads);
+}
+
+int myri_cmd_count(const struct myri_experiment *asked, struct myri_cmd_counts *out)
+{
+    struct myri_experiment x = *asked;
     struct counted one, two;
-    struct myri_outcome o;
+    struct myri_outcome first, o;
     x.inspect = count_cards;
     x.inspect_arg = &one;
-    if (myri_experiment_run(&x, &o) < 0)
-        return -1;
+    int rc = myri_experiment_run(&x, &first);
     x.inspect_arg = &two;
-    uint32_t n = x.count;
+    double n = x.count;
     x.count *= 2;
-    if (myri_experiment_run(&x, &o) < 0)
-        return -1;
+    rc = rc < 0 ? rc : myri_experiment_run(&x, &o);
+    if (rc < 0)
+        return rc;
     out->take_us = o.value;
     out->sender_instructions = (double)(two.worked[0] - one.worked[0]) / n;
     out->receiver_instructions = (double)(two.worked[1] - one.worked[1]) / n;
+    out->bus_bytes = (bus_bytes(&o.count) - bus_bytes(&first.count)) / n;
+    out->copied = (double)(o.count.bytes_copied - first.count.bytes_copied) / n;
+    out->interrupts = (double)(o.count.interrupts - first.count.interrupts) / n;
     out->firmware_bytes = two.firmware_bytes;
     out->sram_bytes = two.sram_bytes;
     out->pinned = two.pinned;
+    return 0;
+}
+
+static int per_message(const struct myri_experiment *x, struct myri_cmd_measured *out)
+{
+    struct myri_cmd_counts c;
+    if (myri_cmd_count(x, &c) < 0)
+        return -1;
+    out->take_us = c.take_us;
+    out->sender_instructions = c.sender_instructions;
+    out->receiver_instructions = c.receiver_instructions;
+    out->firmware_bytes = c.firmware_bytes;
+    out->sram_bytes = c.sram_bytes;
+    out->pinned = c.pinned;
     return 0;
 }
 
@@ -111,7 +133,7 @@ int myri_cmd_measured(const struct myri_cmd_options *o, const struct myri_machin
         return myri_cmd_failed();
     m->send_us = out.value;
     begin(o, machine, system, MYRI_TAKE_COST, SHORT, &x);
-    if (per_message(x, m) < 0)
+    if (per_message(&x, m) < 0)
         return myri_cmd_failed();
     begin(o, machine, system, MYRI_STREAM_RATE, SHORT, &x);
     m->gap_us = myri_experiment_run(&x, &out) < 0 || !(out.value > 0) ? NAN : SHORT / out.value;
@@ -133,7 +155,7 @@ int myri_cmd_measured(const struct myri_cmd_options *o, const struct myri_machin
     double bytes = 2.0 * x.count * BLOCK;
     const struct myri_hw_count *c = &out.count;
     m->copies = (double)c->bytes_copied / bytes;
-    m->bus_bytes = (double)(c->dma_to_host + c->dma_from_host + c->bytes_stored + 4 * c->loads) / bytes;
+    m->bus_bytes = bus_bytes(c) / bytes;
 
     begin(o, machine, system, MYRI_TO_ALL, SHORT, &x);
     if (to_all(x, 8, &m->to_8_us) < 0 || to_all(x, 16, &m->to_16_us) < 0)

@@ -21,6 +21,15 @@ struct myri_cmd_measured {
     double goodput, wire;                        /* under overload: MB/s, and bytes on the wire for each byte of it */
 };
 
+/* Of each message, what twice as many cost more; both hosts together, where it does not say whose. */
+struct myri_cmd_counts {
+    double take_us; /* of the receive */
+    double sender_instructions, receiver_instructions, bus_bytes, copied, interrupts;
+    uint32_t firmware_bytes, sram_bytes, pinned; /* as above */
+};
+/* Of an experiment that measures take-cost. 0, or an error. */
+int myri_cmd_count(const struct myri_experiment *, struct myri_cmd_counts *out);
+
 /* 0, or the exit status, said. */
 int myri_cmd_measured(const struct myri_cmd_options *, const struct myri_machine *, const struct myri_system *,
                       struct myri_cmd_measured *out);

@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAMES = 128, MESSAGE, COST, INTERVAL };
+enum { NAMES = 128, MESSAGE, CALL, COST, INTERVAL };
 
 struct stage_span {
     uint64_t from, to;
     uint32_t node;
-    uint16_t lane, what; /* what: number of a name; of what is measured MESSAGE, COST or INTERVAL */
+    uint16_t lane, what; /* what: number of a name; of what is measured MESSAGE, CALL, COST or INTERVAL */
 };
 struct stage_spans {
     struct stage_span *span;
@@ -26,7 +26,7 @@ struct stage_spans {
 
 static int is_wait(const char *what)
 {
-    static const char *const waits[] = {"wait", "waits", "pause", "jitter", "start", "stagger"};
+    static const char *const waits[] = {"wait", "waits", "poll", "look", "pause", "jitter", "start", "stagger"};
     for (size_t i = 0; i < sizeof waits / sizeof waits[0]; i++)
         if (strcmp(what, waits[i]) == 0)
             return 1;
@@ -66,6 +66,7 @@ static void keep(void *arg, uint32_t node, enum myri_hw_lane lane, uint64_t from
     }
     uint16_t number = lane != MYRI_LANE_MEASURED      ? name_of(s, what)
                       : strcmp(what, "message") == 0  ? MESSAGE
+                      : strcmp(what, "call") == 0     ? CALL
                       : strcmp(what, "interval") == 0 ? INTERVAL
                                                       : COST;
     s->span[s->n++] = (struct stage_span){from, to, node, (uint16_t)lane, number};
@@ -116,9 +117,9 @@ static struct myri_stage *stage_of(struct myri_stages *out, enum myri_stage_kind
     return &out->stage[i];
 }
 
-/* One message: from when on its receiver's card and host are on its way. */
+/* One message: from when on its receiver's card and host are on its way, and until when its sender's host is. */
 struct stage_way {
-    uint64_t from, to, card, host;
+    uint64_t from, to, card, host, call;
     uint32_t sender;
     int cost;
 };
@@ -129,10 +130,10 @@ static int rank_of(const struct stage_way *w, const struct stage_span *p, uint64
     if (w->cost)
         return sends ? (p->lane == MYRI_LANE_BUS ? 30 : p->lane == MYRI_LANE_HOST ? 29 : p->lane) : 1;
     switch (p->lane) {
-    case MYRI_LANE_BUS:
-        return sends ? 12 : at >= w->host ? 28 : 4;
+    case MYRI_LANE_BUS: /* a host that looks for what is not there yet is on nobody's way */
+        return sends ? (at < w->call ? 12 : 0) : at >= w->host ? 28 : 0;
     case MYRI_LANE_HOST:
-        return sends ? 11 : at >= w->host ? 27 : 3;
+        return sends ? (at < w->call ? 11 : 0) : at >= w->host ? 27 : 0;
     case MYRI_LANE_DMA:
         return sends ? 14 : at >= w->card ? 26 : 6;
     case MYRI_LANE_FIRMWARE:
@@ -180,22 +181,37 @@ static void add(struct myri_stages *out, const struct stage_way *w, uint64_t fro
     g->ps += to - from;
 }
 
+/* From when on the receiver's host is on the way: from the first transfer into its memory. Of one that reads from the
+ * card it is the end of the first turn in which the card has dealt with what came. */
+static uint64_t host_from(const struct stage_spans *s, size_t first, const struct stage_way *w)
+{
+    uint64_t came = UINT64_MAX, dealt = UINT64_MAX;
+    for (size_t i = first; i < s->n && s->span[i].from < w->to; i++) {
+        const struct stage_span *p = &s->span[i];
+        if (p->node == w->sender || p->from < w->card)
+            continue;
+        if (p->lane == MYRI_LANE_DMA && strcmp(s->name[p->what], "to host") == 0)
+            return p->from;
+        if (p->lane == MYRI_LANE_RECEIVE && came == UINT64_MAX)
+            came = p->to;
+        else if (p->lane == MYRI_LANE_FIRMWARE && p->from >= came && (dealt == UINT64_MAX || p->from == dealt))
+            dealt = p->to;
+    }
+    return dealt;
+}
+
 /* All of a message's time; the spans from `first` on may reach into it. */
 static void share_out(struct myri_stages *out, const struct stage_spans *s, size_t first, struct stage_way w)
 {
-    w.card = w.host = UINT64_MAX;
+    w.card = w.call = UINT64_MAX;
     for (size_t i = first; i < s->n && s->span[i].from < w.to; i++) {
         const struct stage_span *p = &s->span[i];
-        if (p->node == w.sender || p->from < w.from)
-            continue;
-        if (p->lane == MYRI_LANE_RECEIVE && p->from < w.card)
+        if (p->lane == MYRI_LANE_MEASURED && p->what == CALL && p->from == w.from)
+            w.call = p->to;
+        if (p->lane == MYRI_LANE_RECEIVE && p->node != w.sender && p->from >= w.from && p->from < w.card)
             w.card = p->from;
-        if (p->lane == MYRI_LANE_DMA && w.card < p->from && p->from < w.host &&
-            strcmp(s->name[p->what], "to host") == 0)
-            w.host = p->from;
     }
-    if (w.host == UINT64_MAX) /* its host reads from the card */
-        w.host = w.card;
+    w.host = host_from(s, first, &w);
     for (uint64_t at = w.from; at < w.to;) {
         const struct stage_span *does = NULL, *next = NULL;
         uint64_t end = w.to;
@@ -206,13 +222,13 @@ static void share_out(struct myri_stages *out, const struct stage_spans *s, size
             if (p->from > at) {
                 if (next && p->from > next->from)
                     break;
-                if (!next || rank_of(&w, p, p->from) > rank_of(&w, next, p->from))
+                if (rank_of(&w, p, p->from) > (next ? rank_of(&w, next, p->from) : 0))
                     next = p;
                 end = p->from < end ? p->from : end;
                 continue;
             }
             end = p->to < end ? p->to : end;
-            if (!does || rank_of(&w, p, at) > rank_of(&w, does, at))
+            if (rank_of(&w, p, at) > (does ? rank_of(&w, does, at) : 0))
                 does = p;
         }
         add(out, &w, at, end, s, does, next);
@@ -256,7 +272,7 @@ static void share_all(struct stage_spans *s, const struct myri_experiment *x, st
     qsort(s->span, s->n, sizeof s->span[0], by_begin);
     for (size_t i = 0; i < s->n; i++) {
         const struct stage_span *p = &s->span[i];
-        if (p->lane != MYRI_LANE_MEASURED)
+        if (p->lane != MYRI_LANE_MEASURED || p->what == CALL)
             continue;
         /* A stream is shown at its receiver, node 1; whatever else at who sends. */
         int stream = p->what == INTERVAL && x->measure == MYRI_STREAM_RATE;

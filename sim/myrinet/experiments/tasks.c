@@ -95,6 +95,14 @@ static void show(struct experiment_run *r, uint32_t node, uint64_t from, const c
     r->shown_ps = myri_hw_now(r->hw);
 }
 
+/* The next message of a ping-pong. */
+static void send_shown(struct experiment_run *r, struct myri_side *s)
+{
+    uint64_t from = r->shown_ps = myri_hw_now(r->hw);
+    send_next(r, s, !s->node, 0);
+    myri_hw_trace(r->hw, s->node, MYRI_LANE_MEASURED, from, myri_hw_now(r->hw), "call", r->x->bytes);
+}
+
 /* ---- the tasks ---- */
 
 static void ping_pong(struct myri_task *t, void *arg)
@@ -107,16 +115,14 @@ static void ping_pong(struct myri_task *t, void *arg)
     for (uint32_t i = 0; i < r->x->count; i++) {
         if (first) {
             jitter(r, s);
-            r->shown_ps = myri_hw_now(r->hw);
-            send_next(r, s, 1, 0);
+            send_shown(r, s);
         }
         if (!receive_next(r, s, RNL_SIM_NEVER))
             return;
         show(r, !s->node, r->shown_ps, "message");
         if (!first) {
             jitter(r, s);
-            r->shown_ps = myri_hw_now(r->hw);
-            send_next(r, s, 0, 0);
+            send_shown(r, s);
         }
     }
     if (first)
