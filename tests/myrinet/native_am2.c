@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * native_am2.c - see native.h. */
+#ifdef BARE
+#define SYSTEM "am2-bare"
+#include "sim/myrinet/systems/am2/firmware-bare.c"
+#else
 #define SYSTEM "am2"
 #include "sim/myrinet/systems/am2/firmware.c"
+#endif
 #define CONSERVED     (card.ready - card.taken < AM2_RING && native_loop.active <= AM2_SLOTS)
 #define FIRST_WORD(n) ((1 + chance(4)) << 24 | (1 + ((n) == 8 ? chance(4) : 0)) << 16 | chance(5) << 8 | chance(2))
 #include "myrinet/native.h"

@@ -264,6 +264,7 @@ static const struct experiment_plan {
     {"54a", CROSSING, 0, 0, 0, "probe"},
     {"54b", WC_ABOVE_COPY, 0, 0, 0, "probe"},
     {"54c", DMA_ABOVE_PIN, 0, 0, 0, "probe"},
+    {"78", DIFFERENCE, MYRI_ONE_WAY, 4, 0, "am2-bare"},
     {"60a", MEASURE, MYRI_STREAM_RATE, 1 << 20, 0, "pm-cached"},
     {"60b", MEASURE, MYRI_STREAM_RATE, 1 << 20, 0, "pm-uncached"},
 };

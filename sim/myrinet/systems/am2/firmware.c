@@ -19,6 +19,9 @@ struct am2_loop {
     uint32_t ready;      /* of them, those that the host may read */
     uint32_t engine;     /* NONE; AM2_SLOTS: data of what came goes into the host; or the slot that is filled */
     uint32_t answers, answer_at, ticking;
+#ifdef AM2_BARE
+    uint32_t leaving; /* NONE, or the slot whose message is on its way out */
+#endif
 };
 
 static void open_next(struct am2_loop *l)
@@ -26,6 +29,7 @@ static void open_next(struct am2_loop *l)
     nic_arm(SRAM_AT(card.ring[l->taken_in & (AM2_RING - 1)]), sizeof card.ring[0]);
 }
 
+#ifndef AM2_BARE
 static void put_answer(struct am2_loop *l, uint32_t to, uint32_t what, uint32_t reason)
 {
     uint32_t at = (l->answer_at + l->answers) & (AM2_ANSWERS - 1);
@@ -36,6 +40,7 @@ static void put_answer(struct am2_loop *l, uint32_t to, uint32_t what, uint32_t 
     card.answer[at][2] = reason;
     l->answers++;
 }
+#endif
 
 static void finish(struct am2_loop *l, uint32_t slot, uint32_t state, uint32_t reason)
 {
@@ -46,6 +51,7 @@ static void finish(struct am2_loop *l, uint32_t slot, uint32_t state, uint32_t r
     l->active--;
 }
 
+#ifndef AM2_BARE
 static void answered(struct am2_loop *l, uint32_t c, uint32_t kind, uint32_t its_bit, uint32_t reason)
 {
     uint32_t slot = busy[c] - 1;
@@ -61,7 +67,19 @@ static void answered(struct am2_loop *l, uint32_t c, uint32_t kind, uint32_t its
         age[slot] = card.patience - 1; /* again, with the next tick but one */
     }
 }
+#endif
 
+#ifdef AM2_BARE
+/* Nobody answers: what finds no room is lost. */
+static void message_came(struct am2_loop *l, uint32_t n)
+{
+    uint32_t bytes = card.ring[l->taken_in & (AM2_RING - 1)][1] & 0xffff;
+    if (bytes > AM2_DATA || ((bytes + 3) & ~3u) + 8 != n || !card.open || l->taken_in - card.taken >= AM2_RING - 1)
+        card.errors++;
+    else
+        l->taken_in++;
+}
+#else
 static void message_came(struct am2_loop *l, uint32_t first, uint32_t from, uint32_t c, uint32_t n)
 {
     uint32_t back = l->node << 24 | (first & 0xff01);
@@ -82,18 +100,26 @@ static void message_came(struct am2_loop *l, uint32_t first, uint32_t from, uint
         put_answer(l, from, back | AM2_ACK << 16, 0);
     }
 }
+#endif
 
 static void arrived(struct am2_loop *l, uint32_t status)
 {
     volatile uint32_t *at = card.ring[l->taken_in & (AM2_RING - 1)];
     uint32_t first = at[0], n = nic_read(RLEN), from = first >> 24 & (AM2_NODES - 1), kind = first >> 16 & 0xff;
+#ifndef AM2_BARE
     uint32_t c = from * AM2_CHANNELS + (first >> 8 & (AM2_CHANNELS - 1));
+#endif
     if (status & CRCERR || n < 8 || from >= l->nodes || from == l->node)
         card.errors++; /* as if it were lost: it comes again */
+#ifdef AM2_BARE
+    else if (kind == AM2_MESSAGE)
+        message_came(l, n);
+#else
     else if (kind == AM2_MESSAGE)
         message_came(l, first, from, c, n);
     else if (kind == AM2_ACK || kind == AM2_NACK)
         answered(l, c, kind, first & 1, at[1]);
+#endif
     else
         card.errors++;
     open_next(l);
@@ -142,11 +168,15 @@ static void look_at_slot(struct am2_loop *l, uint32_t status)
         nic_dma(card.out_at + slot * AM2_PLACE, SRAM_AT(&card.slot[slot][2]), FROM_HOST, bytes);
     } else if (due[slot] && status & SDONE && !l->answers) {
         due[slot] = 0;
+#ifdef AM2_BARE
+        l->leaving = slot;
+#endif
         nic_send(card.route[card.to[slot] & (AM2_NODES - 1)], SRAM_AT(card.slot[slot]), bytes + 8);
     }
     l->at = slot + 1 == AM2_SLOTS ? 0 : slot + 1;
 }
 
+#ifndef AM2_BARE
 /* Who has waited long enough goes again, or comes back. */
 static void tick(struct am2_loop *l)
 {
@@ -163,6 +193,7 @@ static void tick(struct am2_loop *l)
     l->ticking = l->active != 0;
     nic_write(TMR, l->active ? card.tick : 0);
 }
+#endif
 
 static void put_into_host(struct am2_loop *l)
 {
@@ -178,6 +209,12 @@ static void put_into_host(struct am2_loop *l)
 FIRMWARE void step(struct am2_loop *l)
 {
     uint32_t status = nic_read(ISR);
+#ifdef AM2_BARE
+    if (RARELY(l->leaving != NONE) && status & SDONE) {
+        finish(l, l->leaving, AM2_FREE, 0);
+        l->leaving = NONE;
+    }
+#endif
     if (RARELY(status & RECV))
         arrived(l, status);
     if (RARELY(l->engine != NONE) && status & HDONE) {
@@ -191,6 +228,7 @@ FIRMWARE void step(struct am2_loop *l)
         put_into_host(l);
     else
         look_at_slot(l, status);
+#ifndef AM2_BARE
     if (RARELY(l->answers) && nic_read(ISR) & SDONE) {
         volatile uint32_t *a = card.answer[l->answer_at];
         l->answer_at = (l->answer_at + 1) & (AM2_ANSWERS - 1);
@@ -203,6 +241,7 @@ FIRMWARE void step(struct am2_loop *l)
         l->ticking = 1;
         nic_write(TMR, card.tick);
     }
+#endif
 }
 
 static void init(struct am2_loop *l)
@@ -211,6 +250,9 @@ static void init(struct am2_loop *l)
     l->nodes = card.nodes;
     l->at = l->active = l->taken_in = l->ready = l->answers = l->answer_at = l->ticking = 0;
     l->engine = NONE;
+#ifdef AM2_BARE
+    l->leaving = NONE;
+#endif
     for (uint32_t i = 0; i < PAIRS; i++)
         busy[i] = bit[i] = expected[i] = 0;
     for (uint32_t i = 0; i < AM2_SLOTS; i++)
