@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Cards of Intel's 8255x, driven by processes of machines that QEMU emulates: test_cards.sh conform|jobs|strangers|machines|kill
+# Cards of Intel's 8255x, driven by processes of machines that QEMU emulates: test_cards.sh conform|jobs|strangers|failover|killed|machines|kill
 # shellcheck source=tests/support/test.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/test.sh"
 shown='a.log b.log err out'
@@ -31,6 +31,43 @@ jobs)
     "$tree/scripts/vm" pair "$tree/tests/vm/guest_jobs.sh" "$tree/tests/vm/guest_serve.sh" >"$dir/out" 2>&1
     ok "both machines went through" $?
     cases 7
+    ;;
+failover)
+    # Only the bus of an older machine lets a card be pulled.
+    VM_MACHINE=pc "$tree/scripts/vm" pair "$tree/tests/vm/guest_failover.sh" "$tree/tests/vm/guest_serve.sh" >"$dir/out" 2>&1 &
+    machines=$!
+    # Waits until both ranks have moved N times, and tells how long that took.
+    both_moved() { # N WHAT
+        local began i
+        began=$(date +%s%N)
+        for ((i = 0; i < 600; i++)); do
+            [ "$(tr -d '\r' <"$dir/a.log" | grep -c "^moves [01] $1\$")" = 2 ] && break
+            kill -0 $machines 2>/dev/null || break
+            sleep 0.05
+        done
+        echo "# $2: both have moved, known after $((($(date +%s%N) - began) / 1000000)) ms"
+    }
+    happens() { "$tree/tests/vm/qmp" "$dir/$1.qmp" "${@:2}"; } # MACHINE COMMAND...
+    for ((i = 0; i < 1200; i++)); do [ "$(grep -c '^beats' "$dir/a.log" 2>/dev/null)" = 2 ] && break; sleep 0.1; done
+    happens a set_link name=c0 up=false
+    ok "a link goes down" $?
+    both_moved 1 "link off"
+    happens a set_link name=c0 up=true && happens a device_del id=c1
+    ok "the link is back and the other card is pulled" $?
+    both_moved 2 "card pulled"
+    happens b stop && sleep 0.4 && happens b cont
+    ok "the other machine is stopped for 400 ms" $?
+    wait $machines
+    ok "both machines went through" $?
+    tr -d '\r' <"$dir/a.log" | grep -a '^beat '
+    check "both have moved twice or more" test "$(tr -d '\r' <"$dir/a.log" | grep -c '^beat .* moved [2-9]')" = 2
+    cases 1
+    ;;
+killed)
+    VM_APPEND=intel_iommu=on "$tree/scripts/vm" pair "$tree/tests/vm/guest_killed.sh" "$tree/tests/vm/guest_serve.sh" \
+        -device intel-iommu,caching-mode=on >"$dir/out" 2>&1
+    ok "both machines went through" $?
+    cases 4
     ;;
 strangers)
     # Frames are written to both wires between the machines while two jobs run: damaged ones first, forged ones later.
