@@ -109,7 +109,7 @@ struct world {
     struct myri_task *task[SOME];
     struct ham_address slot[SOME]; /* that a sender has been given */
     uint32_t got[SOME], wrong, seed;
-    int reorder, pages_go;
+    int reorder;
 };
 
 static uint32_t on_card(const struct ham *h, size_t field)
@@ -420,10 +420,6 @@ static void placer(struct myri_task *t, void *arg)
     for (uint32_t m = 0; m < TURNS && !w->hw->fault[0]; m++) {
         while (m >= w->got[k] + 2)
             pause_us(t, 5);
-        if (w->pages_go) { /* what the program has elsewhere may be out when it is copied from */
-            (void)myri_space_page_out(&w->space[k], w->ham[k].area + 2 * WIDE);
-            w->wrong += myri_space_page_out(&w->space[k], h->area) == 0; /* the area stays */
-        }
         fill(w, k, (m & 1) * WIDE, WIDE, k << 16 | (m + 1));
         ham_sent(h, ham_send(h, &w->slot[k], (m & 1) * WIDE, h->area + (m & 1) * WIDE, WIDE, HAM_WITH_RECORD));
     }
@@ -460,7 +456,6 @@ static void counters_of_two_senders_are_never_mixed(void **state)
     for (uint32_t run = 0; run < 12; run++) {
         w.reorder = run > 0;
         w.seed = run;
-        w.pages_go = run & 1;
         /* two processes of node 0 and one of node 2, whose messages have the same numbers */
         make_world(&w, 4, (const uint32_t[]){0, 0, 2, 1},
                    (void (*const[])(struct myri_task *, void *)){placer, placer, placer, judge});
@@ -531,6 +526,63 @@ static void a_full_queue_is_its_senders_fault_and_its_process_own(void **state)
     end_world(&w);
 }
 
+/* ---- memory that the system wants ---- */
+
+enum { PAGE = 4096, LETTERS = 20 };
+
+/* Short messages from pages that are out, long ones from the area after a copy of such pages; the area itself stays. */
+static void writer(struct myri_task *t, void *arg)
+{
+    struct world *w = arg;
+    struct ham *h = &w->ham[0];
+    uint32_t mine = myri_space_map(&w->space[0], 2 * PAGE);
+    h->task = t;
+    for (uint32_t m = 0; m < LETTERS; m++) {
+        for (uint32_t i = 0; i < 2 * PAGE; i += 4)
+            myri_space_set_word(&w->space[0], NULL, mine + i, m + i);
+        w->wrong += myri_space_page_out(&w->space[0], mine) < 0 || myri_space_page_out(&w->space[0], mine + PAGE) < 0;
+        ham_sent(h, ham_send(h, &w->slot[0], 0, mine + PAGE - 8, 16, HAM_WITH_RECORD)); /* over the border */
+        w->wrong += myri_space_page_out(&w->space[0], mine) < 0 || myri_space_page_out(&w->space[0], mine + PAGE) < 0;
+        myri_space_copy(&w->space[0], t, h->area, mine, 2 * PAGE);
+        w->wrong += myri_space_page_out(&w->space[0], h->area) == 0;
+        ham_sent(h, ham_send(h, &w->slot[0], 16, h->area, 2 * PAGE, HAM_WITH_RECORD));
+        while (w->got[1] <= m && !w->hw->fault[0])
+            pause_us(t, 50);
+    }
+    w->wrong += w->space[0].page_outs != 4 * LETTERS || w->space[0].page_ins != 4 * LETTERS;
+}
+
+static void reader(struct myri_task *t, void *arg)
+{
+    struct world *w = arg;
+    struct ham *h = &w->ham[1];
+    struct ham_record r[2];
+    h->task = t;
+    for (uint32_t m = 0; m < LETTERS; m++) {
+        for (uint32_t k = 0; k < 2; k++)
+            if (!ham_meta_poll(h, &r[k], myri_hw_now(w->hw) + 20000000000u))
+                return;
+        for (uint32_t page = 0; page < AREA; page += PAGE)
+            w->wrong += myri_space_page_out(&w->space[1], h->area + page) == 0;
+        for (uint32_t i = 0; i < 16; i += 4)
+            w->wrong += myri_space_word(&w->space[1], NULL, h->area + i) != m + PAGE - 8 + i;
+        for (uint32_t i = 0; i < 2 * PAGE; i += 4)
+            w->wrong += myri_space_word(&w->space[1], NULL, h->area + 16 + i) != m + i;
+        w->got[1]++;
+    }
+}
+
+static void pages_that_are_out_are_sent_and_those_of_an_area_stay(void **state)
+{
+    (void)state;
+    static struct world w;
+    make_world(&w, 2, (const uint32_t[]){0, 1}, (void (*const[])(struct myri_task *, void *)){writer, reader});
+    assert_int_equal(ham_slot_create(&w.ham[1], w.ham[1].area, 16 + 2 * PAGE, &w.slot[0]), 0);
+    run_world(&w);
+    assert_int_equal(w.got[1], LETTERS);
+    end_world(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -543,6 +595,7 @@ int main(void)
         cmocka_unit_test(a_slot_that_is_taken_back_is_touched_no_more),
         cmocka_unit_test(counters_of_two_senders_are_never_mixed),
         cmocka_unit_test(a_full_queue_is_its_senders_fault_and_its_process_own),
+        cmocka_unit_test(pages_that_are_out_are_sent_and_those_of_an_area_stay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

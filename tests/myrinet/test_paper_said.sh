@@ -71,6 +71,14 @@ sed 's/^load .*/load nan us given x/' "$work/m" >"$work/nan"
 refuses "a value that is no number" "has to be from" paper run bip --machine-file "$work/nan"
 refuses "a system that is not there" "there is no system 'amoeba'" paper run amoeba
 refuses "more processes than a card has queues" "the card of vmmc can have 4" paper run vmmc --processes 5
+refuses "a part of late packets where each has its own time" "no effect beside --reorder" \
+    paper run hamlyn --reorder --late 0.1
+refuses "packets in any order of all systems" "--reorder has no effect on matrix" paper matrix --reorder
+check "packets in any order: Hamlyn brings all, FM says that it takes the network to keep order" bash -c '
+    a=$("$0" paper run hamlyn --measure stream-rate --size 20000 --count 30 --reorder) &&
+    echo "$a" | grep -q "messages 30 sent, 30 received, 0 wrong" && ! echo "$a" | grep -q " 0 overtaken" || exit 1
+    e=$("$0" paper run fm2 --measure stream-rate --size 20000 --count 30 --reorder 2>&1)
+    [ $? = 1 ] && echo "$e" | grep -q "fm2 takes the network to keep packets in order"' "$RUNNEL"
 refuses "senders where there is one" "is measured as goodput" paper run fm1 --senders 2
 "$RUNNEL" paper matrix --json >"$work/matrix.json"
 "$RUNNEL" paper matrix >"$work/matrix"
