@@ -89,6 +89,22 @@ changed layout.h 's/    uint32_t area; .*/&\n    uint32_t more[40000];/'
 check "a firmware for a large card is built" paper build broken
 is_usage "and does not fit into a small one" "the firmware needs 1[0-9]* bytes of SRAM .* the card has 131072" \
     paper run broken --set sram=128
+changed host.c 's/^    want_descriptor(t, s);/&\n    if (bytes == 4)\n        *(volatile int *)(uintptr_t)side->got = 1;/'
+paper build broken >/dev/null 2>&1
+check "host code that dies tells its line" bash -c '
+    ! "$0" paper run broken 2>"$1" && grep -q "host code of .*broken.so got signal 11, at address" "$1" &&
+    $(grep -o "addr2line -fe [^ ]* 0x[0-9a-f]*" "$1" | tail -n 1) | grep -q "host.c:$(grep -n "volatile int" broken/host.c | cut -d: -f1)"' \
+    "$RUNNEL" "$work/died"
+changed host.c 's/^    want_descriptor(t, s);/    volatile char large[200000];\n    large[0] = 1;\n&/'
+paper build broken >/dev/null 2>&1
+check "a stack that is overrun is told, and not written over" bash -c '
+    ! "$0" paper run broken 2>"$1" && grep -q "broken.so got signal 11, .*stack has 64 KB" "$1"' "$RUNNEL" "$work/died"
+changed host.c 's/^    return 0;/    return -1;/'
+paper build broken >/dev/null 2>&1
+refuses "host code that gives up without a word" "does not open a side, and has not said why" paper run broken
+changed host.c 's/RING \* SLOT, 1)/RING * SLOT, 0)/'
+paper build broken >/dev/null 2>&1
+refuses "a fault of the machine, as with other systems" "its page [0-9]* is not pinned" paper run broken
 mkdir bin
 for tool in bash awk sed od sort mktemp rm mv cmp cc gcc as ld collect2 cat; do
     ln -s "$(command -v "$tool")" "bin/$tool" 2>/dev/null

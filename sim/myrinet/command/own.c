@@ -10,10 +10,13 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <ucontext.h>
+#include <unistd.h>
 
 static int is_folder(const char *path)
 {
@@ -66,9 +69,11 @@ static int path_of(const char *what, char object[PATH_MAX], char folder[PATH_MAX
 static int judge(const char *what, const struct myri_kit *kit)
 {
     if (kit->version != MYRI_KIT_VERSION || kit->layout != MYRI_KIT_LAYOUT)
-        return myri_cmd_wrong("%s was built for another release of runnel (its kit is %u-%016" PRIx64
-                              ", this command's %d-%016" PRIx64 "): runnel paper build makes it anew",
-                              what, kit->version, kit->layout, MYRI_KIT_VERSION, MYRI_KIT_LAYOUT);
+        return myri_cmd_wrong(
+            "%s was built for another release of runnel (its kit is %u-%016" PRIx64 ", this command's %d-%016" PRIx64
+            "): runnel paper build makes it anew; should that not help, the installed headers are not this "
+            "command's, so install runnel anew",
+            what, kit->version, kit->layout, MYRI_KIT_VERSION, MYRI_KIT_LAYOUT);
     const struct myri_system *s = kit->system;
     const char *lacks = !s->name || !*s->name ? "name"
                         : !s->open            ? "open"
@@ -78,6 +83,54 @@ static int judge(const char *what, const struct myri_kit *kit)
                         : s->state_bytes == 0 ? "state_bytes"
                                               : NULL;
     return lacks ? myri_cmd_wrong("%s: its struct myri_system does not say .%s; host.c has to", what, lacks) : 0;
+}
+
+/* Where host code dies, its author has to look: the place is told, then the signal does what it does. */
+static struct {
+    char object[PATH_MAX], said[2 * PATH_MAX + 400];
+    unsigned char stack[32 << 10]; /* the task's own may be what has no room */
+} dying;
+
+static uintptr_t place(const void *context)
+{
+#if defined(__x86_64__)
+    return (uintptr_t)((const ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+#elif defined(__aarch64__)
+    return (uintptr_t)((const ucontext_t *)context)->uc_mcontext.pc;
+#else
+    (void)context;
+    return 0;
+#endif
+}
+
+static void dies(int number, siginfo_t *info, void *context)
+{
+    Dl_info is = {0};
+    uintptr_t at = place(context);
+    int n = 0;
+    if (at && dladdr((void *)at, &is) && is.dli_fname && strcmp(is.dli_fname, dying.object) == 0)
+        n = snprintf(dying.said, sizeof dying.said,
+                     "runnel paper: host code of %s got signal %d, at address %p; addr2line -fe %s %#" PRIxPTR
+                     " names the line, and a task's stack has 64 KB\n",
+                     dying.object, number, info->si_addr, dying.object, at - (uintptr_t)is.dli_fbase);
+    else
+        n = snprintf(dying.said, sizeof dying.said,
+                     "runnel paper: signal %d, at address %p, behind a call of %s's host code, it seems\n", number,
+                     info->si_addr, dying.object);
+    if (n > 0)
+        (void)!write(STDERR_FILENO, dying.said, (size_t)n);
+}
+
+static void watch_over(const char *object)
+{
+    static const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+    const stack_t stack = {.ss_sp = dying.stack, .ss_size = sizeof dying.stack};
+    struct sigaction action = {.sa_sigaction = dies, .sa_flags = SA_SIGINFO | SA_ONSTACK | (int)SA_RESETHAND};
+    snprintf(dying.object, sizeof dying.object, "%s", object);
+    sigemptyset(&action.sa_mask);
+    if (sigaltstack(&stack, NULL) == 0)
+        for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
+            sigaction(signals[i], &action, NULL);
 }
 
 static int add(const char *what, const char *folder, const struct myri_kit *kit, const struct myri_system **out)
@@ -122,6 +175,7 @@ int myri_cmd_own(const char *what, const struct myri_system **out)
                             what);
     if (rc == 0) {
         warn_if_older(object, folder);
+        watch_over(object);
         rc = add(what, folder, kit, out);
     }
     if (rc)

@@ -115,7 +115,10 @@ static int open_sides(struct experiment_run *r)
             return rnl_fail(RNL_ERR_ARG, "%s: %s", x->system->name, r->hw->fault);
         r->first_out[i] = s->out;
         if (r->hw->fault[0] || x->system->open(s) < 0)
-            return rnl_fail(RNL_ERR_ARG, "%s: %s", x->system->name, r->hw->fault);
+            return rnl_fail(RNL_ERR_ARG, "%s: %s", x->system->name,
+                            r->hw->fault[0] ? r->hw->fault
+                                            : "its host code does not open a side, and has not said why "
+                                              "(myri_hw_fault)");
         for (uint32_t at = more; at; at -= myri_experiment_pages(x)) {
             s->out = r->first_out[i] + at;
             myri_experiment_fill(s, x->bytes);

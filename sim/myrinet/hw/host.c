@@ -8,8 +8,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
-enum { STACK = 64 << 10 };
+enum { STACK = 64 << 10, GUARD = 64 << 10 }; /* guard: nothing, below the stack, so that who overruns it is stopped */
 
 uint32_t myri_host_take(struct myri_host *h, uint32_t bytes, int pinned)
 {
@@ -141,11 +142,22 @@ static void task_main(struct rnl_sim_coro *coro, void *arg)
         rnl_sim_stop(hw->sim);
 }
 
+static unsigned char *new_stack(void)
+{
+    unsigned char *p = mmap(NULL, GUARD + STACK, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED)
+        return NULL;
+    if (mprotect(p + GUARD, STACK, PROT_READ | PROT_WRITE) == 0)
+        return p + GUARD;
+    munmap(p, GUARD + STACK);
+    return NULL;
+}
+
 struct myri_task *myri_hw_task(struct myri_hw *hw, uint32_t node, void (*fn)(struct myri_task *, void *), void *arg)
 {
     struct myri_host *h = &hw->host[node];
     struct myri_task *t = h->tasks < MYRI_HW_TASKS ? calloc(1, sizeof *t) : NULL;
-    if (!t || !(t->stack = malloc(STACK))) {
+    if (!t || !(t->stack = new_stack())) {
         free(t);
         myri_hw_fault(hw, "host %u: no room for a task more than %u", node, h->tasks);
         return NULL;
@@ -241,7 +253,7 @@ void myri_host_fini(struct myri_host *h)
 {
     for (uint32_t i = 0; i < h->tasks; i++) {
         rnl_sim_coro_kill(&h->task[i]->coro);
-        free(h->task[i]->stack);
+        munmap(h->task[i]->stack - GUARD, GUARD + STACK);
         free(h->task[i]);
     }
     free(h->memory);
