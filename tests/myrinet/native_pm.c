@@ -4,6 +4,9 @@
 #ifdef TUNED
 #define SYSTEM "pm-tuned"
 #include "sim/myrinet/systems/pm/firmware-tuned.c"
+#elif defined GANG
+#define SYSTEM "pm-gang"
+#include "sim/myrinet/systems/pm/firmware-gang.c"
 #else
 #define SYSTEM "pm"
 #include "sim/myrinet/systems/pm/firmware.c"
@@ -19,6 +22,7 @@ static void host_fills(void)
     memset(sequence_of, 0, sizeof sequence_of);
     memset(next_sequence, 0, sizeof next_sequence);
     memset(expected, 0, sizeof expected);
+    card.after_refusal = PM_POSTED;
     for (uint32_t i = 0; i < PM_NODES; i++)
         card.route[i] = ROUTE_VALID | i;
 }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * test_pm.c - PM's own calls: the same to many nodes by one upload, also where receivers refuse; a context switch only
- * when the network holds nothing of this node's. */
+ * test_pm.c - PM's own calls: the same to many nodes by one upload, also where receivers refuse; jobs that take
+ * turns; the pin-down cache. */
 #include "runnel/runnel.h"
 #include "sim/myrinet/data.h"
 #include "sim/myrinet/experiments/run.h"
-#include "sim/myrinet/systems/pm/host.h"
+#include "sim/myrinet/systems/pm/gang.h"
 #include "support/unit.h"
+
+#include <string.h>
 
 enum { NODES = 4 };
 
@@ -17,7 +19,6 @@ struct job {
     uint32_t messages, bytes;
     uint64_t sleep_ps; /* of receivers, before they look */
     uint32_t got[NODES];
-    int switches;
 };
 
 static void new_job(struct job *j, void (*task)(struct myri_task *, void *))
@@ -115,40 +116,145 @@ static void refused_copies_come_again(void **state)
     myri_hw_free(j.hw);
 }
 
-static void switches(struct myri_task *t, void *arg)
+/* ---- jobs that take turns ---- */
+
+static struct myri_outcome turns(enum myri_measure what, const char *quantum, uint32_t senders, uint32_t bytes,
+                                 uint32_t count, double slow_us, uint32_t seed)
 {
-    struct job *j = arg;
-    uint32_t node = node_of(j, t);
-    struct pm *m = &j->pm[node];
-    if (node == 0) {
-        pm_send(m, 1, pm_get_send_buffer(m), 1024);
-        assert_int_equal(pm_switch(m), -1); /* it is still under way */
-        while (!pm_send_done(m))
-            myri_task_spend(t, 1000000, "wait");
-        uint64_t from = myri_hw_now(j->hw);
-        assert_int_equal(pm_switch(m), 0);
-        assert_true(myri_hw_now(j->hw) - from > 100 * (500000 + 121000)); /* a load and a store for each word kept */
-        pm_send(m, 1, pm_get_send_buffer(m), 2048);                       /* and its channel is as it was */
-        while (!pm_send_done(m))
-            myri_task_spend(t, 1000000, "wait");
-        j->switches = 1;
-    } else if (node == 1) {
-        for (uint32_t bytes = 1024; bytes <= 2048; bytes *= 2) {
+    struct myri_experiment x;
+    struct myri_machine m;
+    struct myri_outcome out;
+    assert_int_equal(myri_machine_builtin("H-PP", &m), 0);
+    assert_int_equal(myri_machine_set(&m, quantum), 0);
+    myri_experiment_init(&x, myri_system_find("pm-gang"), &m, what, bytes);
+    x.senders = senders;
+    x.count = count;
+    x.slow_us = slow_us;
+    x.seed = seed;
+    if (myri_experiment_run(&x, &out) < 0)
+        fail_msg("%u senders of %u bytes, %s: %s", senders, bytes, quantum, rnl_last_error()->text);
+    assert_int_equal(out.sent, 2 * senders * count);
+    assert_int_equal(out.received, out.sent);
+    assert_int_equal(out.wrong, 0);
+    return out;
+}
+
+/* Every message is checked: it is of the job that gets it, and the next one of its sender. Quanta of odd lengths end in
+ * the middle of all that processes and cards do; with receivers that compute, most of the messages are refused. */
+static void a_switch_in_a_stream_loses_and_doubles_nothing(void **state)
+{
+    (void)state;
+    static const char *const quantum[] = {"quantum=211", "quantum=353.7", "quantum=1009"};
+    static const uint32_t bytes[] = {4, 1000, 8192};
+    for (uint32_t q = 0; q < 3; q++)
+        for (uint32_t b = 0; b < 3; b++) {
+            (void)turns(MYRI_SWITCH_TIME, quantum[q], 1, bytes[b], 150, 0, q + b);
+            (void)turns(MYRI_SWITCH_TIME, quantum[q], 1, bytes[b], 80, 60, q + b);
+        }
+    (void)turns(MYRI_SWITCH_TIME, "quantum=300", 3, 8192, 40, 200, 1);
+    (void)turns(MYRI_SWITCH_TIME, "quantum=457", 7, 128, 60, 20, 2);
+    (void)turns(MYRI_SWITCH_TIME, "quantum=300", 7, 4096, 20, 100, 3);
+}
+
+/* A load and a store for each word that the card knows of a job; what waits to be received does not make it longer. */
+static void a_switch_costs_what_its_words_cost_and_waits_for_the_network(void **state)
+{
+    (void)state;
+    const double words = PM_CHANNEL * (0.5 + 0.121);
+    double idle = turns(MYRI_SWITCH_COST, "quantum=500", 1, 4, 300, 0, 1).value;
+    double full = turns(MYRI_SWITCH_COST, "quantum=500", 3, 8192, 40, 200, 1).value;
+    assert_true(idle > words && idle < 1.1 * words);
+    assert_true(full > words && full < 1.1 * words);
+    /* eight messages of 8 KB from each of three: 65 us each, before the network holds nothing */
+    double light = turns(MYRI_SWITCH_TIME, "quantum=500", 3, 4, 300, 0, 1).value;
+    double heavy = turns(MYRI_SWITCH_TIME, "quantum=500", 3, 8192, 40, 0, 1).value;
+    assert_true(light > idle + 5 * 100); /* letters there and back, twice, and the last one there */
+    assert_true(heavy > light + 500);
+}
+
+struct alone {
+    struct pm_gang gang;
+    struct myri_side side[2];
+    struct pm pm[2];
+    uint64_t took_ps;
+    uint32_t switches;
+};
+
+static void task_of_one(struct myri_task *t, void *arg)
+{
+    struct alone *a = arg;
+    uint32_t node = t->host->id;
+    struct pm *m = &a->pm[node];
+    if (a->gang.jobs)
+        pm_gang_join(&a->gang, 0, &a->side[node]);
+    uint64_t from = myri_hw_now(t->host->hw);
+    for (uint32_t k = 0; k < 400; k++) {
+        if (node == 0) {
+            pm_send(m, 1, pm_get_send_buffer(m), 4);
+        } else {
             assert_int_equal(pm_receive(m, RNL_SIM_NEVER), 1);
-            assert_int_equal(m->got_bytes, bytes);
             pm_put_receive_buffer(m);
         }
     }
+    if (node) {
+        a->took_ps = myri_hw_now(t->host->hw) - from;
+        a->switches = a->gang.node[1].os.switches;
+    }
+    if (a->gang.jobs)
+        pm_gang_leave(&a->gang, 0, &a->side[node]);
 }
 
-static void a_switch_waits_until_nothing_is_under_way(void **state)
+static void run_alone(struct alone *a, uint32_t jobs)
+{
+    struct myri_machine m;
+    struct myri_hw *hw;
+    const struct myri_data *object = myri_data_find("systems/pm/firmware-gang.hex");
+    memset(a, 0, sizeof *a);
+    assert_int_equal(myri_machine_builtin("H-PP", &m), 0);
+    assert_int_equal(myri_machine_set(&m, "quantum=500"), 0);
+    assert_int_equal(myri_hw_new(&m, 2, 1, object->bytes, object->n, &hw), 0);
+    hw->horizon_ps = 1000000000000u;
+    if (jobs)
+        assert_int_equal(pm_gang_init(&a->gang, hw, jobs), 0);
+    for (uint32_t i = 0; i < 2; i++) {
+        a->side[i] = (struct myri_side){.hw = hw, .host = &hw->host[i], .card = &hw->card[i], .node = i, .nodes = 2};
+        assert_int_equal(jobs ? pm_gang_open(&a->gang, 0, &a->pm[i], &a->side[i]) : pm_open(&a->pm[i], &a->side[i]), 0);
+    }
+    if (jobs)
+        pm_gang_start(&a->gang);
+    for (uint32_t i = 0; i < 2; i++)
+        a->side[i].task = myri_hw_task(hw, i, task_of_one, a);
+    assert_int_equal(myri_hw_power(hw), 0);
+    if (myri_hw_run(hw) < 0)
+        fail_msg("%s", rnl_last_error()->text);
+    myri_hw_free(hw);
+}
+
+static void a_job_that_is_alone_pays_nothing(void **state)
 {
     (void)state;
-    struct job j = {0};
-    new_job(&j, switches);
-    run(&j);
-    assert_int_equal(j.switches, 1);
-    myri_hw_free(j.hw);
+    static struct alone with, without;
+    run_alone(&without, 0);
+    run_alone(&with, 1);
+    assert_true(without.took_ps > 3 * (uint64_t)500000000); /* several quanta */
+    assert_int_equal(with.gang.turns, 0);
+    assert_int_equal(with.switches, 2);                     /* to the process, and to the daemon, when they begin */
+    assert_true(with.took_ps < without.took_ps + 20000000); /* its switch, and the other side's */
+}
+
+static void jobs_are_few_and_of_firmware_that_lets_them(void **state)
+{
+    (void)state;
+    static struct pm_gang g;
+    struct myri_experiment x;
+    struct myri_machine m;
+    struct myri_outcome out;
+    struct myri_hw hw = {.nodes = 2};
+    assert_int_equal(pm_gang_init(&g, &hw, PM_JOBS + 1), RNL_ERR_ARG);
+    assert_int_equal(myri_machine_builtin("H-PP", &m), 0);
+    myri_experiment_init(&x, myri_system_find("pm"), &m, MYRI_SWITCH_COST, 4);
+    assert_int_equal(myri_experiment_run(&x, &out), RNL_ERR_ARG);
+    assert_non_null(strstr(rnl_last_error()->text, "those of pm-gang do"));
 }
 
 /* ---- the pin-down cache ---- */
@@ -236,7 +342,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_upload_serves_all_receivers),
         cmocka_unit_test(refused_copies_come_again),
-        cmocka_unit_test(a_switch_waits_until_nothing_is_under_way),
+        cmocka_unit_test(a_switch_in_a_stream_loses_and_doubles_nothing),
+        cmocka_unit_test(a_switch_costs_what_its_words_cost_and_waits_for_the_network),
+        cmocka_unit_test(a_job_that_is_alone_pays_nothing),
+        cmocka_unit_test(jobs_are_few_and_of_firmware_that_lets_them),
         cmocka_unit_test(the_page_used_longest_ago_loses_its_pin),
         cmocka_unit_test(the_cache_lies_between_all_pages_pinned_and_none),
     };

@@ -59,11 +59,11 @@ static const struct choice {
      "                     the machine"},
     {"--cold", "", "caches of translations are empty at first (vmmc)"},
     {"--seed", "N", "of the hosts' jitter and of errors"},
-    {"--senders", "N", "that send to one more node (goodput, wire-cost)"},
+    {"--senders", "N", "that send to one more node (goodput, wire-cost, switch-cost, switch-time)"},
     {"--processes", "N", "that have each card attached"},
     {"--places", "N", "in memory that messages are sent from, as chance has it"},
     {"--slow", "US",
-     "what the receiver computes after each message (goodput, wire-cost), or before each look\n"
+     "what the receiver computes after each message (as --senders), or before each look\n"
      "                     (answer)"},
     {"--attention", "HOW", "how a host that computes sees what comes (answer): polls, interrupts, or a processor"},
     {"--bad", "P", "part of the packets with a wrong CRC, like 0.01"},
@@ -382,8 +382,10 @@ int myri_cmd_measure(const struct myri_cmd_options *o, const struct myri_system 
     if (m == MYRI_MEASURES)
         return myri_cmd_wrong("there is no measure '%s'; runnel paper list has them", o->measure);
     int asks = m == MYRI_ANSWER || m == MYRI_ANSWER_COST, slow = o->over && strncmp(o->over, "slow=", 5) == 0;
-    if ((o->slow_us > 0 || slow) && !asks && m != MYRI_GOODPUT && m != MYRI_WIRE_COST)
-        return myri_cmd_wrong("slow has no effect on %s: it is of goodput, wire-cost, answer and answer-cost",
+    int turns = m == MYRI_SWITCH_COST || m == MYRI_SWITCH_TIME;
+    if ((o->slow_us > 0 || slow) && !asks && !turns && m != MYRI_GOODPUT && m != MYRI_WIRE_COST)
+        return myri_cmd_wrong("slow has no effect on %s: it is of goodput, wire-cost, answer, answer-cost, switch-cost "
+                              "and switch-time",
                               myri_measure_name((enum myri_measure)m));
     int to_all = m == MYRI_TO_ALL || m == MYRI_ALL_RATE;
     if (o->bringer != MYRI_BY_SYSTEM && !to_all)

@@ -25,7 +25,13 @@ struct experiment_run {
 
 static inline int myri_experiment_gathers(const struct myri_experiment *x)
 {
-    return x->measure == MYRI_GOODPUT || x->measure == MYRI_WIRE_COST;
+    return x->measure == MYRI_GOODPUT || x->measure == MYRI_WIRE_COST || x->measure == MYRI_SWITCH_COST ||
+           x->measure == MYRI_SWITCH_TIME;
+}
+
+static inline int myri_experiment_switches(const struct myri_experiment *x)
+{
+    return x->measure == MYRI_SWITCH_COST || x->measure == MYRI_SWITCH_TIME;
 }
 
 static inline int myri_experiment_asks(const struct myri_experiment *x)
@@ -56,6 +62,8 @@ static inline uint32_t myri_experiment_pages(const struct myri_experiment *x)
     return (x->bytes + page - 1) & ~(page - 1);
 }
 
+/* SWITCH_COST, SWITCH_TIME (jobs.c): a machine of its own. */
+int myri_experiment_jobs(const struct myri_experiment *, struct myri_outcome *out);
 /* A message's pattern, but for its last word. */
 void myri_experiment_fill(struct myri_side *, uint32_t bytes);
 /* A side's `handled`: checks what a handler serves, and puts the next word at the end of the reply. */

@@ -18,7 +18,8 @@ static const char *const names[MYRI_MEASURES][2] = {
     {"copy-rate", "MB/s"}, {"store-rate", "MB/s"}, {"plain-rate", "MB/s"}, {"pin-rate", "MB/s"},
     {"goodput", "MB/s"},   {"answer", "us"},       {"answer-cost", "us"},  {"wire-cost", "B/B"},
     {"to-all", "us"},      {"all-rate", "MB/s"},   {"fetch", "us"},        {"take-cost", "us"},
-    {"call", "us"},        {"call-rate", "MB/s"},  {"turns", "us"},
+    {"call", "us"},        {"call-rate", "MB/s"},  {"turns", "us"},        {"switch-cost", "us"},
+    {"switch-time", "us"},
 };
 
 const char *myri_measure_name(enum myri_measure m)
@@ -160,6 +161,8 @@ static int check(const struct myri_experiment *x)
                         x->system->name, x->system->most);
     if (x->count == 0 || x->count > 10000000)
         return rnl_fail(RNL_ERR_ARG, "%u messages: an experiment has 1 to 10 million", x->count);
+    if (myri_experiment_switches(x) && !x->system->turns)
+        return rnl_fail(RNL_ERR_ARG, "jobs of %s take no turns on its card; those of pm-gang do", x->system->name);
     uint32_t nodes = myri_experiment_gathers(x) ? x->senders + 1 + !x->senders : 2;
     if (x->buffers && !x->system->buffers_most)
         return rnl_fail(RNL_ERR_ARG, "%u receive buffers: those of %s cannot be chosen", x->buffers, x->system->name);
@@ -173,7 +176,10 @@ static int check(const struct myri_experiment *x)
                    : rnl_fail(RNL_ERR_ARG, "packets of %u bytes: those of %s cannot be chosen", x->packet,
                               x->system->name);
     if (x->senders && !myri_experiment_gathers(x))
-        return rnl_fail(RNL_ERR_ARG, "%u senders: what several send is measured as goodput, or wire-cost", x->senders);
+        return rnl_fail(RNL_ERR_ARG,
+                        "%u senders: what several send is measured as goodput, wire-cost, switch-cost or "
+                        "switch-time",
+                        x->senders);
     if (x->senders > 1 && x->system->several_most && x->bytes > x->system->several_most)
         return rnl_fail(RNL_ERR_ARG,
                         "%u senders of %u bytes: who receives by %s names the sender of what is longer than %u bytes",
@@ -312,7 +318,7 @@ int myri_experiment_run(const struct myri_experiment *x, struct myri_outcome *ou
     struct myri_outcome outcome = {0};
     r->x = x;
     r->out = &outcome;
-    rc = run(r);
+    rc = myri_experiment_switches(x) ? myri_experiment_jobs(x, &outcome) : run(r);
     for (uint32_t i = 0; i < r->sides; i++) {
         if (r->side[i].state && x->system->close)
             x->system->close(&r->side[i]);

@@ -31,6 +31,8 @@ enum myri_measure {
     MYRI_CALL,        /* us: of a call, until its reply is there */
     MYRI_CALL_RATE,   /* MB/s: calls one behind the other, bytes of request and reply */
     MYRI_TURNS,       /* us a multicast: two of `receivers` and one multicast in turn, in the mean over all pairs */
+    MYRI_SWITCH_COST, /* us: saving one job's channel and restoring another's, of a node; jobs take turns */
+    MYRI_SWITCH_TIME, /* us: from the end of a quantum until the next job goes on, on all nodes */
     MYRI_MEASURES
 };
 /* ANSWER: who sees to what comes to a host that computes. */
@@ -54,7 +56,7 @@ struct myri_experiment {
     enum myri_measure measure;
     uint32_t bytes, count, packet;
     uint32_t buffers;   /* for what arrives, where a system lets one choose; 0 = its own */
-    uint32_t senders;   /* GOODPUT, WIRE_COST: nodes that send to one more; 0 = 1 */
+    uint32_t senders;   /* GOODPUT, WIRE_COST, of each job SWITCH_*: nodes that send to one more; 0 = 1 */
     uint32_t receivers; /* TO_ALL, ALL_RATE, TURNS: nodes beside the sender; 0 = 1 */
     uint32_t places;    /* in memory, from which messages are sent as chance has it; 0 = 1 */
     uint32_t processes; /* that have the card of each node attached; 0 = 1 */

@@ -153,6 +153,17 @@ void myri_task_enable(struct myri_task *t, uint32_t mask)
     hw->count.bytes_stored += 4;
 }
 
+void myri_task_restart(struct myri_task *t)
+{
+    struct myri_hw *hw = t->host->hw;
+    uint64_t at_bus = take_bus(t->host, myri_hw_now(hw), hw->t.store);
+    myri_hw_trace(hw, t->host->id, MYRI_LANE_BUS, at_bus, at_bus + hw->t.store, "store", 4);
+    wait_until(t, at_bus + hw->t.store);
+    myri_card_restart(&hw->card[t->host->id]);
+    hw->count.stores++;
+    hw->count.bytes_stored += 4;
+}
+
 int myri_task_await(struct myri_task *t, uint32_t at, uint32_t wanted, int counter, uint32_t *out)
 {
     enum { PAUSE_US = 5 };

@@ -123,6 +123,14 @@ void myri_card_pause(struct myri_card *c, uint64_t ps)
     c->cpu.now_ps += ps;
 }
 
+void myri_card_restart(struct myri_card *c)
+{
+    myri_card_wake(c, myri_hw_now(c->hw));
+    if (c->cpu.now_ps < myri_hw_now(c->hw)) /* it is busy, and its turn to run comes behind this event */
+        c->cpu.now_ps = myri_hw_now(c->hw);
+    myri_lanai_restart(&c->cpu, myri_lanai_find(&c->cpu, "fw_main")->at);
+}
+
 /* ---- registers ---- */
 
 /* What they have not done yet may slow this one's engines down: marks are read when they have. */

@@ -271,6 +271,9 @@ int myri_task_combine(struct myri_task *, uint32_t sram, const uint32_t *, uint3
 int myri_task_load(struct myri_task *, uint32_t sram, uint32_t *out);
 /* A store to the register that says which bits of its card's interrupts reach this host. */
 void myri_task_enable(struct myri_task *, uint32_t mask);
+/* A store to the register that resets the card's processor: its program begins again, with the memory as it is. What
+ * its engines are at goes on. */
+void myri_task_restart(struct myri_task *);
 /* Loads until the word is `wanted`, or no longer less than it (counters), with a pause between two looks: who looks all
  * the time slows his own card's transfers down to half. 0, or -1: not in the map, or the machine has a fault. */
 int myri_task_await(struct myri_task *, uint32_t sram, uint32_t wanted, int counter, uint32_t *out);
@@ -300,6 +303,7 @@ int myri_card_init(struct myri_card *, struct myri_hw *, uint32_t id, const void
 void myri_card_fini(struct myri_card *);
 /* An event reaches the card at this tick: it is brought up to it, and looks again. */
 void myri_card_wake(struct myri_card *, uint64_t at);
+void myri_card_restart(struct myri_card *);
 void myri_card_pause(struct myri_card *, uint64_t ps); /* its processor stands still for so long, from a task */
 /* One turn of its loop ended, and the next begins: later, if turns between them were added up. */
 void myri_card_turn(struct myri_card *, uint64_t ended_ps, uint64_t begins_ps);

@@ -334,6 +334,14 @@ void myri_lanai_start(struct myri_lanai *m, uint32_t entry)
     m->now_ps = 0;
 }
 
+void myri_lanai_restart(struct myri_lanai *m, uint32_t entry)
+{
+    uint64_t now = m->now_ps;
+    m->delay = m->loaded = m->waited = 0;
+    myri_lanai_start(m, entry);
+    m->now_ps = now;
+}
+
 int myri_lanai_profile(struct myri_lanai *m)
 {
     m->executed = calloc(m->code_end / 4 + 1, sizeof *m->executed);

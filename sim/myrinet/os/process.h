@@ -23,12 +23,18 @@ struct myri_os {
 struct myri_process {
     struct myri_os *os;
     struct myri_task *task;
+    int first;                  /* a daemon: when it is woken, it has the processor before others, and of one of them */
     int has;                    /* a processor */
+    int yields;                 /* its processor is another's as soon as it can be */
+    int stopped, off;           /* off: it would be ready if it were not stopped */
     int sleeps, woken;          /* woken: before it slept */
+    struct rnl_sim_event alarm; /* of a sleep that ends by itself */
     uint64_t left_ps, since_ps; /* of its quantum; since when it has been charged for what it runs */
     uint64_t ran_ps;
     uint32_t signals;             /* that have come and were not handled */
-    void (*on_signal)(void *arg); /* runs in the process, with its processor */
+    uint32_t blocked;             /* how often: signals wait */
+    int handles;                  /* one now; the next waits until it is over */
+    void (*on_signal)(void *arg); /* runs in the process, with its processor, also in the middle of what it computes */
     void *signal_arg;
 };
 
@@ -39,9 +45,18 @@ void myri_process_join(struct myri_process *, struct myri_os *, struct myri_task
 void myri_process_leave(struct myri_process *);
 /* Inside it: gives its processor away until it is woken; a wake that has come before is one. */
 void myri_process_sleep(struct myri_process *);
+/* The same until that tick at most. */
+void myri_process_sleep_until(struct myri_process *, uint64_t until);
+/* Inside it, in the time of a system call: signals wait until it has been unblocked as often. */
+void myri_process_block(struct myri_process *);
+void myri_process_unblock(struct myri_process *);
 /* From anywhere. */
 void myri_process_wake(struct myri_process *);
 void myri_process_signal(struct myri_process *); /* wakes it, too */
+/* It has no processor until it is resumed. When it runs just now, it gives its processor away with what it is at: `has`
+ * says so. What it sleeps for may come meanwhile. */
+void myri_process_stop(struct myri_process *);
+void myri_process_resume(struct myri_process *);
 
 /* -- for hw/host.c -- */
 

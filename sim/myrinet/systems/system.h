@@ -33,6 +33,20 @@ struct myri_side {
     void *state; /* the system's, state_bytes, zero at first */
 };
 
+/* Jobs that take turns on all nodes (gang scheduling): each has a process, and so a side, on each node. */
+struct myri_turns {
+    uint32_t most; /* jobs */
+    /* Without time, instead of the system's: side[job * nodes + node], whose tasks are set afterwards. NULL: with a
+     * fault of the machine, or no memory. It is the caller's, to free. */
+    void *(*open)(struct myri_hw *, struct myri_side *side, uint32_t jobs);
+    /* Inside a side's task, first and last. */
+    void (*join)(void *, uint32_t job, struct myri_side *);
+    void (*leave)(void *, uint32_t job, struct myri_side *);
+    /* How many turns there were; in all, of one node, saving and restoring, and from the ends of quanta until the next
+     * job went on. */
+    uint32_t (*taken)(const void *, double *exchange_us, double *turn_us);
+};
+
 struct myri_system {
     const char *name, *title, *source; /* source: paper and place */
     const char *object;                /* name in data.h, without .hex */
@@ -53,6 +67,7 @@ struct myri_system {
     uint32_t look;                      /* host operations of a look that finds nothing; 0: a cached word is polled */
     int virtual;                        /* programs have address spaces: side.space */
     int recovers;                       /* from lost packets and wrong CRCs: each message arrives once */
+    const struct myri_turns *turns;     /* or NULL */
     const char *on_crc; /* why it does not recover from a wrong CRC, and who says so; NULL where no packets go */
     /* Without time: what daemons, drivers and initialisation have done. Called for each side, then `joined`. */
     int (*open)(struct myri_side *);

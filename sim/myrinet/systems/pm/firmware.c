@@ -143,11 +143,34 @@ FIRMWARE void step(struct pm_firmware_loop *l)
         fetch(l, status);
 }
 
+#ifdef PM_TURNS
+/* The processor was reset while the network held nothing: the channel here is another job's since. What comes waits at
+ * the port, and what that job was refused waits here, until it runs on all nodes. */
+FIRMWARE void take_over(struct pm_firmware_loop *l)
+{
+    while (!(nic_read(ISR) & HDONE)) /* what came last for the other job has its ACK, but may be on its way to memory */
+        ;
+    card.turn.ready = 1;
+    while (nic_read(ISR), card.after_refusal == PM_HELD)
+        ;
+    l->oldest = l->look = card.turn.oldest;
+    l->newest = card.turn.newest;
+    l->buffer = card.turn.buffer;
+    l->after = l->oldest - 1; /* what the outgoing buffers hold is not this job's */
+    for (uint32_t i = 0; i < PM_RING; i++)
+        if (card.send[i].state == PM_HELD)
+            card.send[i].state = PM_POSTED;
+}
+#endif
+
 FIRMWARE void init(struct pm_firmware_loop *l)
 {
     *l = (struct pm_firmware_loop){0};
     l->node = nic_read(NODE);
     open_for_packet(l);
+#ifdef PM_TURNS
+    take_over(l);
+#endif
 }
 
 LOOP_OF_CARD(struct pm_firmware_loop)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * host.c - PM's library, with and without its pin-down cache; see host.h. */
-#include "sim/myrinet/systems/pm/host.h"
+#include "sim/myrinet/systems/pm/gang.h"
 
 #include <assert.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { LIBRARY = 35, HANDLER = 12 }; /* host operations of a call */
@@ -72,6 +73,7 @@ int pm_open(struct pm *m, struct myri_side *side)
         return -1;
     for (uint32_t i = 0; i < m->buffers; i++)
         myri_card_poke(side->card, IN_CARD(m, receive) + 4 * i, m->in + i * PM_SLOT);
+    myri_card_poke(side->card, IN_CARD(m, after_refusal), PM_POSTED);
     for (uint32_t i = 0; i < side->nodes; i++)
         myri_card_poke(side->card, IN_CARD(m, route) + 4 * i, ROUTE_VALID | i);
     return 0;
@@ -136,20 +138,6 @@ void pm_put_receive_buffer(struct pm *m)
     myri_host_set_word(m->side->host, m->in + m->next * PM_SLOT + PM_BUFFER, 0);
     myri_task_store(m->side->task, IN_CARD(m, receive) + 4 * (m->given++ % PM_RING), m->in + m->next * PM_SLOT);
     m->next = (m->next + 1) % m->buffers;
-}
-
-int pm_switch(struct pm *m)
-{
-    enum { SENDING = sizeof(struct pm_descriptor) * PM_RING / 4 };
-    if (!pm_send_done(m))
-        return -1;
-    for (uint32_t i = 0; i < SENDING + m->buffers + 2 * PM_NODES; i++) { /* out to memory, and the next job's in */
-        uint32_t word;
-        if (myri_task_load(m->side->task, m->card + 4 * i, &word) < 0 ||
-            myri_task_store(m->side->task, m->card + 4 * i, word) < 0)
-            return -1;
-    }
-    return 0;
 }
 
 /* ---- experiments ---- */
@@ -285,32 +273,75 @@ static void finish(struct myri_side *side)
     st->held = 0;
 }
 
+/* ---- jobs that take turns ---- */
+
+static void *open_jobs(struct myri_hw *hw, struct myri_side *side, uint32_t jobs)
+{
+    struct pm_gang *g = malloc(sizeof *g);
+    if (!g || pm_gang_init(g, hw, jobs) < 0) {
+        free(g);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < jobs * hw->nodes; i++) {
+        struct pm_host_state *st = side[i].state;
+        if (pm_gang_open(g, i / hw->nodes, &st->pm, &side[i]) < 0) {
+            free(g);
+            return NULL;
+        }
+    }
+    pm_gang_start(g);
+    return g;
+}
+
+static void join_job(void *gang, uint32_t job, struct myri_side *side)
+{
+    pm_gang_join(gang, job, side);
+}
+
+static void leave_job(void *gang, uint32_t job, struct myri_side *side)
+{
+    pm_gang_leave(gang, job, side);
+}
+
+static uint32_t turns_of(const void *gang, double *exchange_us, double *turn_us)
+{
+    const struct pm_gang *g = gang;
+    *exchange_us = (double)g->exchanged_ps / 1e6 / g->nodes;
+    *turn_us = (double)g->turned_ps / 1e6;
+    return g->turns;
+}
+
+static const struct myri_turns turns = {
+    .most = PM_JOBS, .open = open_jobs, .join = join_job, .leave = leave_job, .taken = turns_of};
+
 /* Of pinned buffers a packet is a part, of user memory what lies within a page. */
 enum { PM_MOST = 8 * PM_BUFFER }; /* bytes of a message in buffers */
-#define PM_SYSTEM(called, words, firmware, opener, largest)                                                    \
+#define PM_SYSTEM(called, words, firmware, opener, largest, jobs)                                              \
     {                                                                                                          \
         .name = called, .title = words, .source = "papers 002, section 7, and 004; PM's own",                  \
         .object = "systems/pm/" firmware, .machines = "H-P H-PP", .state_bytes = sizeof(struct pm_host_state), \
         .most = largest, .look = LIBRARY, .buffers_most = PM_RING, .open = opener, .send = send_message,       \
         .receive = receive_message, .finish = finish, .piece = PM_BUFFER, .by_page = largest != PM_MOST,       \
         .to_all = largest == PM_MOST ? send_to_all : NULL, .packet_least = largest == PM_MOST ? 4 : 0,         \
-        .packet_most = largest == PM_MOST ? PM_BUFFER : 0,                                                     \
+        .packet_most = largest == PM_MOST ? PM_BUFFER : 0, .turns = jobs,                                      \
         .on_crc = "PM takes the hardware to be reliable, so it has no time-outs (paper 004)"                   \
     }
 const struct myri_system myri_system_pm =
-    PM_SYSTEM("pm", "PM, from its pinned buffers", "firmware", open_side, PM_MOST);
-const struct myri_system myri_system_pm_cached =
-    PM_SYSTEM("pm-cached", "PM, from user pages that are all in its pin-down cache", "firmware", open_cached, 1 << 20);
+    PM_SYSTEM("pm", "PM, from its pinned buffers", "firmware", open_side, PM_MOST, NULL);
+const struct myri_system myri_system_pm_cached = PM_SYSTEM(
+    "pm-cached", "PM, from user pages that are all in its pin-down cache", "firmware", open_cached, 1 << 20, NULL);
 const struct myri_system myri_system_pm_uncached = PM_SYSTEM(
-    "pm-uncached", "PM, from user pages that are pinned for each message", "firmware", open_uncached, 1 << 20);
+    "pm-uncached", "PM, from user pages that are pinned for each message", "firmware", open_uncached, 1 << 20, NULL);
 static_assert(PM_PINNED >= 1 << 20, "a message's pages are all pinned while it is on its way");
-const struct myri_system myri_system_pm_cache =
-    PM_SYSTEM("pm-cache", "PM, from user pages through its pin-down cache of 1 MB", "firmware", open_cache, 1 << 20);
+const struct myri_system myri_system_pm_cache = PM_SYSTEM(
+    "pm-cache", "PM, from user pages through its pin-down cache of 1 MB", "firmware", open_cache, 1 << 20, NULL);
+const struct myri_system myri_system_pm_gang =
+    PM_SYSTEM("pm-gang", "PM, whose jobs take turns", "firmware-gang", open_side, PM_MOST, &turns);
 const struct myri_system myri_system_pm_tuned =
-    PM_SYSTEM("pm-tuned", "PM with firmware written for speed alone", "firmware-tuned", open_side, PM_MOST);
+    PM_SYSTEM("pm-tuned", "PM with firmware written for speed alone", "firmware-tuned", open_side, PM_MOST, NULL);
 const struct myri_system myri_system_pm_tuned_cached =
     PM_SYSTEM("pm-tuned-cached", "PM-tuned, from user pages that are all in its pin-down cache", "firmware-tuned",
-              open_cached, 1 << 20);
+              open_cached, 1 << 20, NULL);
 const struct myri_system myri_system_pm_tuned_uncached =
     PM_SYSTEM("pm-tuned-uncached", "PM-tuned, from user pages that are pinned for each message", "firmware-tuned",
-              open_uncached, 1 << 20);
+              open_uncached, 1 << 20, NULL);

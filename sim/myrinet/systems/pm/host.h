@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * host.h - PM's library: send buffers are taken, filled in place and sent; received ones are used in place and given
- * back. The running job owns the card (gang scheduling), so nothing on it is protected from it; a context switch waits
- * until the network holds nothing of the job's, and saves what the card keeps of it. */
+ * back. The running job owns the card (gang scheduling), so nothing on it is protected from it; gang.h has
+ * the switch. */
 #ifndef MYRI_PM_HOST_H
 #define MYRI_PM_HOST_H
 
@@ -32,8 +32,6 @@ int pm_send_done(struct pm *); /* all have their ACKs */
 /* 1, and got_at, got_bytes, got_from; 0 by the tick. */
 int pm_receive(struct pm *, uint64_t until);
 void pm_put_receive_buffer(struct pm *);
-/* The time of saving one job's channel and restoring another's, when nothing is outstanding; -1 while something is. */
-int pm_switch(struct pm *);
 
 /* ---- the pin-down cache ----
  *

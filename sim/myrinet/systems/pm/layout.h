@@ -14,7 +14,8 @@
 
 enum { PM_RING = 8, PM_BUFFER = 8192, PM_NODES = 64, PM_HEADER = 12, PM_SEQUENCE = 0xffffff };
 enum { PM_DATA = 1, PM_ACK, PM_NACK };
-enum { PM_FREE, PM_POSTED, PM_FLYING };
+/* HELD: refused while its job is stopped; it goes again when the job does. */
+enum { PM_FREE, PM_POSTED, PM_FLYING, PM_HELD };
 
 /* With `to`: the data are those of the descriptor before, which the card may still have (multi-send). */
 #define PM_SAME 0x80000000u
@@ -30,6 +31,15 @@ struct pm_card {
     uint32_t resent, refused, errors;
     /* one more word behind the data: a mark for the receiving host, so that one DMA brings both */
     uint32_t out[2][PM_HEADER / 4 + PM_BUFFER / 4], in[2][PM_HEADER / 4 + PM_BUFFER / 4 + 1], answer[2][PM_HEADER / 4];
+    /* Of the firmware whose jobs take turns. */
+    uint32_t
+        after_refusal; /* state of a message that was refused: POSTED, or HELD from when its job is stopped on until
+                             * the next one runs */
+    struct {
+        uint32_t oldest, newest; /* of the send ring, counting on: where the card goes on when it begins again */
+        uint32_t buffer;         /* entry of the receive ring */
+        uint32_t ready;          /* the card has begun again */
+    } turn;
 };
 
 #endif

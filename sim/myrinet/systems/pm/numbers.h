@@ -5,6 +5,13 @@
 static uint32_t sequence_of[PM_RING], next_sequence[PM_NODES]; /* of what is sent */
 static uint32_t expected[PM_NODES];                            /* of what comes */
 
+#ifdef PM_TURNS
+/* A job that is stopped may have receivers that are full, and stay so: nothing of it goes again until it runs. */
+#define AFTER_REFUSAL card.after_refusal
+#else
+#define AFTER_REFUSAL PM_POSTED
+#endif
+
 /* The message of a slot is sent for the first time. */
 FIRMWARE void number(uint32_t slot, uint32_t to)
 {
@@ -41,6 +48,6 @@ FIRMWARE uint32_t accepted(uint32_t slot, uint32_t *oldest, uint32_t newest, uin
 /* Again, and in order: the oldest first, to which the caller goes back. */
 FIRMWARE void refused(uint32_t slot)
 {
-    card.send[slot].state = PM_POSTED;
+    card.send[slot].state = AFTER_REFUSAL;
     card.resent++;
 }
