@@ -13,7 +13,7 @@ struct member {
     uint32_t order[NODES * EACH], multicasts, requests, messages[NODES], wrong;
     struct panda_message *kept[KEPT];
     uint32_t keeps, reply_at;
-    int done;
+    int done, handles;
 };
 
 struct group {
@@ -44,6 +44,7 @@ static uint32_t checked(struct panda *p, const struct panda_message *m, uint32_t
 {
     struct member *me = p->owner;
     uint32_t word = myri_host_word(p->side->host, m->at), k = word & 0xffff;
+    me->wrong += me->handles; /* one after another */
     me->wrong += m->from != from || word != word_of(what, from, k) || m->bytes != bytes_of(from, k + what);
     for (uint32_t i = 0; i < m->bytes; i += 4)
         me->wrong += myri_host_word(p->side->host, m->at + i) != word;
@@ -91,7 +92,9 @@ static void on_request(struct panda *p, struct panda_message *m)
     me->wrong += k != me->requests++;
     uint32_t n = bytes_of(p->side->node, k + 3);
     fill(p->side, me->reply_at, word_of(3, p->side->node, k), n);
+    me->handles = 1;
     panda_rpc_reply(p, m, me->reply_at, n);
+    me->handles = 0;
     panda_free(p, m);
     is_all(p);
 }
@@ -128,6 +131,19 @@ static void everybody(struct myri_task *t, void *arg)
     (void)panda_wait(p, &me->done, RNL_SIM_NEVER);
 }
 
+static void open_member(struct group *g, struct sides *all, const char *system, struct panda_lacks lacks, uint32_t i)
+{
+    struct panda *p = &g->m[i].on.panda;
+    p->owner = &g->m[i];
+    p->lacks = lacks;
+    p->on_multicast = on_multicast;
+    p->on_request = on_request;
+    p->on_message = on_message;
+    all->side[i].handled_arg = g;
+    g->m[i].reply_at = myri_host_take(all->side[i].host, LARGEST + PANDA_ROOM, 0);
+    assert_int_equal(panda_open_on(&g->m[i].on, &all->side[i], strcmp(system, "panda-initial") == 0), 0);
+}
+
 static void all_at_once(const char *system, struct panda_lacks lacks, uint32_t nodes, uint32_t slow_us)
 {
     static struct sides all;
@@ -136,17 +152,8 @@ static void all_at_once(const char *system, struct panda_lacks lacks, uint32_t n
     g.slow_us = slow_us;
     make_sides(&all, system, "H-A", nodes, LARGEST, nodes);
     all.arg = &g;
-    for (uint32_t i = 0; i < nodes; i++) {
-        struct panda *p = &g.m[i].on.panda;
-        p->owner = &g.m[i];
-        p->lacks = lacks;
-        p->on_multicast = on_multicast;
-        p->on_request = on_request;
-        p->on_message = on_message;
-        all.side[i].handled_arg = &g;
-        g.m[i].reply_at = myri_host_take(all.side[i].host, LARGEST + PANDA_ROOM, 0);
-        assert_int_equal(panda_open_on(&g.m[i].on, &all.side[i], strcmp(system, "panda-initial") == 0), 0);
-    }
+    for (uint32_t i = 0; i < nodes; i++)
+        open_member(&g, &all, system, lacks, i);
     start_sides(&all, everybody);
     if (myri_hw_run(all.hw) < 0)
         fail_msg("%s, %u nodes: %s", system, nodes, rnl_last_error()->text);
@@ -154,6 +161,10 @@ static void all_at_once(const char *system, struct panda_lacks lacks, uint32_t n
         if (g.m[i].wrong)
             fail_msg("%s: %u words are wrong at node %u of %u", system, g.m[i].wrong, i, nodes);
         assert_int_equal(g.m[i].done, 1);
+        uint32_t slots = g.m[i].on.panda.free_slots;
+        for (uint32_t k = 0; k < KEPT; k++)
+            slots += g.m[i].kept[k] && !g.m[i].kept[k]->below;
+        assert_int_equal(slots, g.m[i].on.panda.slots);
         assert_int_equal(g.m[i].multicasts, nodes * EACH);
         assert_int_equal(g.m[i].requests, EACH);
         assert_int_equal(g.m[i].messages[(i + 1) % nodes], EACH);
@@ -207,6 +218,49 @@ static double of(const char *system, enum myri_measure what, uint32_t bytes)
     return out.value;
 }
 
+/* Node 0 calls while node 1 computes: interrupts answer, and their time is not the computing's. */
+static void caller_and_computer(struct myri_task *t, void *arg)
+{
+    enum { CALLS = 10 };
+    struct sides *all = arg;
+    struct myri_side *s = side_of(all, t);
+    struct member *me = &((struct group *)all->arg)->m[s->node];
+    uint64_t from = myri_hw_now(s->hw), long_ps = 80000000000;
+    if (s->node == 1) {
+        panda_compute(&me->on.panda, long_ps);
+        uint64_t more = myri_hw_now(s->hw) - from - long_ps;
+        me->wrong += more < CALLS * (uint64_t)80000000 || more > long_ps / 2 || s->host->interrupts < CALLS;
+        return;
+    }
+    for (uint32_t k = 0; k < CALLS; k++) {
+        fill(s, s->out, word_of(2, 0, k), bytes_of(0, k + 2));
+        from = myri_hw_now(s->hw);
+        struct panda_message *m = panda_rpc_trans(&me->on.panda, 1, s->out, bytes_of(0, k + 2));
+        if (!m)
+            return;
+        me->wrong += checked(&me->on.panda, m, 3, 1) != k || myri_hw_now(s->hw) - from > 5000000000;
+        panda_free(&me->on.panda, m);
+    }
+}
+
+static void what_comes_interrupts_a_program_that_computes(void **state)
+{
+    (void)state;
+    static struct sides all;
+    static struct group g;
+    memset(&g, 0, sizeof g);
+    make_sides(&all, "panda", "H-A", 2, LARGEST, 1);
+    all.arg = &g;
+    for (uint32_t i = 0; i < 2; i++)
+        open_member(&g, &all, "panda", (struct panda_lacks){0}, i);
+    start_sides(&all, caller_and_computer);
+    if (myri_hw_run(all.hw) < 0)
+        fail_msg("%s", rnl_last_error()->text);
+    assert_int_equal(g.m[0].wrong + g.m[1].wrong, 0);
+    assert_int_equal(g.m[1].requests, 10);
+    free_sides(&all);
+}
+
 /* Each optimization makes what it is for shorter, and all of them are less than what the initial system takes. */
 static void each_optimization_saves_what_it_is_for(void **state)
 {
@@ -232,6 +286,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(multicasts_come_in_one_order_between_calls_that_have_their_replies),
         cmocka_unit_test(a_slow_member_holds_nothing_back_for_good),
+        cmocka_unit_test(what_comes_interrupts_a_program_that_computes),
         cmocka_unit_test(each_optimization_saves_what_it_is_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

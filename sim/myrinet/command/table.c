@@ -67,7 +67,6 @@ const char *myri_cmd_what_is_missing(const struct myri_row *r)
         {"shrimp", "other hardware: SHRIMP's interface"},
         {"myricom-api", "closed firmware: Myricom's API"},
         {"orca", "no Orca here (runtime, objects, programs)"},
-        {"orca-initial", "no Orca here (runtime, Amoeba's threads)"},
         {"orca-ethernet", "no Ethernet here, nor Amoeba and Orca on it"},
     };
     for (size_t i = 0; i < sizeof missing / sizeof missing[0]; i++)

@@ -29,6 +29,8 @@ static int measure(const struct context *c, const char *system, enum myri_measur
         x.receivers = GROUP - 1;
     if (m == MYRI_TURNS) /* for each of 28 pairs */
         x.count = 20;
+    if (m == MYRI_ALL_RATE) /* of so many bytes that it has a rate */
+        x.count = 5;
     int rc = myri_experiment_run(&x, &o);
     if (rc == 0)
         *out = o.value;
@@ -235,6 +237,8 @@ static const struct experiment_plan {
     {"34", MEASURE, MYRI_ROUND_TRIP, 16, 0, "fm1-polls"},
     {"35a", MEASURE, MYRI_CALL, 4, 0, "panda-initial"},
     {"35b", MEASURE, MYRI_TURNS, 4, 0, "panda-initial"},
+    {"35c", MEASURE, MYRI_CALL, 4, 0, NULL},
+    {"35d", MEASURE, MYRI_TURNS, 4, 0, NULL},
     {"38a", MEASURE, MYRI_ROUND_TRIP, 64, 0, "fm1-polls"},
     {"38b", MEASURE, MYRI_ROUND_TRIP, 248, 0, "fm1-polls"},
     {"38c", MEASURE, MYRI_STREAM_RATE, 16384, 0, "fm1-polls"},
@@ -255,6 +259,8 @@ static const struct experiment_plan {
     {"43c", MEASURE, MYRI_CALL_RATE, 1000000, 0, NULL},
     {"43d", MEASURE, MYRI_ALL_RATE, 1000000, 0, NULL},
     {"44", MEASURE, MYRI_TURNS, 4, 0, "panda-no-multicast"},
+    {"46a", MEASURE, MYRI_CALL, 4, 0, NULL},
+    {"46b", MEASURE, MYRI_TURNS, 4, 0, NULL},
     {"52a", MEASURE, MYRI_ONE_WAY, 4, 0, NULL},
     {"52b", MEASURE, MYRI_STREAM_RATE, 256, 256, NULL},
     {"52c", MEASURE, MYRI_STREAM_RATE, 1024, 1024, NULL},

@@ -201,7 +201,9 @@ static int check(const struct myri_experiment *x)
         return rnl_fail(RNL_ERR_ARG, "%u places: who is alone sends from one", x->places);
     if (x->places > PLACES_MOST)
         return rnl_fail(RNL_ERR_ARG, "%u places to send from: there can be up to %d", x->places, PLACES_MOST);
-    if (two ? !x->system->receive : x->system->receive != NULL)
+    if (myri_experiment_calls(x) || x->measure == MYRI_TURNS)
+        return 0;
+    if (two ? !x->system->receive : x->system->receive || !x->system->send)
         return rnl_fail(RNL_ERR_ARG, "%s of %s cannot be measured", myri_measure_name(x->measure), x->system->name);
     return 0;
 }
@@ -240,7 +242,9 @@ static int run(struct experiment_run *r)
     const struct myri_data *object = NULL;
     if (!x->object && !(object = myri_system_object(x->system)))
         return rnl_fail(RNL_ERR_ARG, "there is no firmware %s", x->system->object);
-    r->sides = myri_experiment_gathers(x) ? (x->senders ? x->senders : 1) + 1 : x->system->receive ? 2 : 1;
+    r->sides = myri_experiment_gathers(x)                       ? (x->senders ? x->senders : 1) + 1
+               : x->system->receive || myri_experiment_calls(x) ? 2
+                                                                : 1;
     if (myri_experiment_to_all(x) || x->measure == MYRI_TURNS)
         r->sides = (x->receivers ? x->receivers : 1) + 1;
     r->receiver = r->sides - 1;

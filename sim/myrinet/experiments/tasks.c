@@ -389,7 +389,7 @@ static void caller(struct myri_task *t, void *arg)
     struct experiment_run *r = arg;
     struct myri_side *s = side_of(r, t);
     if (s->node == 1) {
-        (void)s->system->serve(s, r->x->count);
+        (void)s->system->serve(s, r->x->count, 0);
         finish(s);
         return;
     }
@@ -419,14 +419,14 @@ static void taker_of_turns(struct myri_task *t, void *arg)
             for (uint32_t k = 0; k < 2 * r->x->count; k++, all++) {
                 if (s->node != (k % 2 ? b : a))
                     continue;
-                if (!s->system->serve(s, all))
+                if (!s->system->serve(s, 0, all))
                     return;
                 jitter(r, s);
                 r->out->sent += r->sides - 1;
                 count_up(r, s);
                 s->system->to_all(s, r->x->bytes);
             }
-    if (s->system->serve(s, all) && s->node == r->sides - 2) /* it waits for the last one */
+    if (s->system->serve(s, 0, all) && s->node == r->sides - 2) /* it waits for the last one */
         r->end_ps = myri_hw_now(r->hw);
     finish(s);
 }

@@ -81,8 +81,9 @@ struct myri_system {
     uint32_t (*fetch)(struct myri_side *);              /* a number of another node's card; or NULL */
     /* A call, until its reply, of as many bytes, is at `got`: its length; or NULL. */
     uint32_t (*call)(struct myri_side *, uint32_t to, uint32_t bytes);
-    /* Until handlers of this side have served n calls and multicasts of all sides, ever: whether they have; or NULL. */
-    int (*serve)(struct myri_side *, uint32_t n);
+    /* Until handlers of this side have served so many, the multicasts being those of all sides: whether they have; or
+     * NULL. */
+    int (*serve)(struct myri_side *, uint32_t calls, uint32_t multicasts);
     void (*finish)(struct myri_side *); /* before the task ends: what it owes others; or NULL */
     /* after all, also of a side that failed to open: what the state holds; or NULL */
     void (*close)(struct myri_side *);

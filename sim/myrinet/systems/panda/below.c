@@ -91,5 +91,9 @@ int panda_open_on(struct panda_on *o, struct myri_side *side, int initial)
     }
     o->fmmc.owner = &o->panda;
     o->fmmc.handler[FOR_PANDA] = fmmc_came;
-    return fmmc_initialize(&o->fmmc, side, FMMC_FRAGMENT);
+    int notify = side->notify;
+    side->notify = !o->panda.lacks.threads; /* until the program waits */
+    int rc = fmmc_initialize(&o->fmmc, side, FMMC_FRAGMENT);
+    side->notify = notify;
+    return rc;
 }

@@ -8,7 +8,7 @@ struct panda_state {
     struct panda_on on;
     struct panda_message *first, **last, *kept; /* that have come; the one that the experiment looks at */
     int came, served_all;
-    uint32_t served, wanted; /* by handlers, ever */
+    uint32_t calls, multicasts, calls_wanted, multicasts_wanted; /* served, ever; that the program waits for */
 };
 
 static void served(struct panda_state *st, const struct panda_message *m)
@@ -18,7 +18,8 @@ static void served(struct panda_state *st, const struct panda_message *m)
     side->from = m->from;
     if (side->handled)
         side->handled(side, m->bytes);
-    if (++st->served == st->wanted)
+    *(m->kind == PANDA_REQUEST ? &st->calls : &st->multicasts) += 1;
+    if (st->calls == st->calls_wanted && st->multicasts == st->multicasts_wanted)
         panda_signal(&st->on.panda, &st->served_all);
 }
 
@@ -145,12 +146,13 @@ static uint32_t call(struct myri_side *side, uint32_t to, uint32_t bytes)
     return m ? keep(side, m) : 0;
 }
 
-static int serve(struct myri_side *side, uint32_t n)
+static int serve(struct myri_side *side, uint32_t calls, uint32_t multicasts)
 {
     struct panda_state *st = side->state;
-    if (st->served >= n)
+    if (st->calls >= calls && st->multicasts >= multicasts)
         return 1;
-    st->wanted = n;
+    st->calls_wanted = calls;
+    st->multicasts_wanted = multicasts;
     st->served_all = 0;
     return panda_wait(&st->on.panda, &st->served_all, RNL_SIM_NEVER);
 }

@@ -23,7 +23,7 @@ static void operate(struct panda *p, uint32_t calls, const char *what)
 /* To each of n, or to all where the cards forward. */
 static void give_to_fm(struct panda *p, uint32_t kind, const uint32_t *to, uint32_t n, uint32_t at, uint32_t bytes)
 {
-    uint32_t depth = p->handling ? DEEP_IN + DEEP_OUT - 1 : DEEP_OUT;
+    uint32_t depth = p->frames + (p->handling ? DEEP_IN + DEEP_OUT - 1 : DEEP_OUT);
     p->within++;
     if (kind == PANDA_MULTICAST && !p->lacks.multicast) {
         panda_deep(p, depth);

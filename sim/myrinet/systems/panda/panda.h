@@ -58,7 +58,8 @@ struct panda {
     panda_handler *on_request, *on_message, *on_multicast; /* of the program */
     struct panda_message message[PANDA_MESSAGES], *unused, *arrived, **last;
     uint32_t slot, slots, free_slots, slot_at[PANDA_MESSAGES]; /* bytes; where messages are that Panda copies */
-    int within;                                                /* calls of FM, in which nothing is handled */
+    uint32_t frames; /* that a program has above Panda's beside one, or beside its handler's */
+    int within;      /* calls of FM, in which nothing is handled */
     int handling;
     int busy;         /* the program's thread runs: what comes interrupts */
     uint32_t handled; /* multicasts, ever */
