@@ -19,7 +19,7 @@ known() {
 sanitizer=
 if nm "$build/lang/liborca.a" 2>/dev/null | grep -q __asan_init; then sanitizer="-W -fsanitize=address,undefined"; fi
 if nm "$build/lang/liborca.a" 2>/dev/null | grep -q __tsan_init; then sanitizer="-W -fsanitize=thread"; fi
-for program in feat micro tsp asp leq sor water; do
+for program in feat micro tsp asp leq sor water ida bodies; do
     # shellcheck disable=SC2086 # words
     "$build/lang/orcac" -O1 $sanitizer "examples/orca/$program.imp" -o "$dir/$program" >"$dir/said" 2>&1
     ok "$program compiles" $?
@@ -30,6 +30,8 @@ known asp 'n 96 checksum 423294 ' 96
 known sor 'iterations 152 ' 40 40
 known water 'mols 64 kinetic 2.90163e-06 ' 64 10
 known micro 'final 100 200' 100
+known ida 'moves 34 solutions 1 nodes 123500$' 60 1
+known bodies 'energy -0.561622 first 0.210419 0.0341234$' 200 20
 "$dir/feat" >"$dir/said" 2>&1
 [ "$(cat "$dir/said")" = "$(cat tests/orca/feat.out)" ]
 ok "feat prints what it has to" $?
