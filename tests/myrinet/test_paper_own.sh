@@ -49,6 +49,8 @@ check "the matrix as JSON" bash -c '"$0" paper matrix ./mine/mine.so --count 4 -
 import json, sys
 rows = json.load(sys.stdin)
 assert rows[-1][\"system\"] == \"mine\" and rows[-1][\"one_way_us\"] > 0, rows[-1]"' "$RUNNEL"
+check "a difference of it and a built-in one, stage for stage" bash -c '"$0" paper diff mine simple >"$1" &&
+    grep -q "^mine: mine on H-PP" "$1" && grep -q "^  deliver  *[0-9]" "$1"' "$RUNNEL" "$work/matrix"
 is_usage "a row that the matrix has" "simple is in the matrix anyhow" paper matrix simple
 is_usage "a system with no place in the matrix" "probe sends no messages" paper matrix probe
 check "a value of its machine is changed as for others" bash -c '

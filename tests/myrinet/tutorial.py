@@ -20,8 +20,10 @@ def verdict(name, complaint):
 
 
 def differs(expected, printed):
-    """Both in order; dots are any number of lines, also none, and at the end of a line the rest of it."""
+    """Both in order; dots are any number of lines, also none, and at the end of a line the rest of it. How wide a column
+    is says nothing."""
     def is_it(line, there):
+        line, there = " ".join(line.split()), " ".join(there.split())
         return there.startswith(line[:-3]) if line.endswith("...") else there == line
 
     at, may_skip = 0, False
@@ -29,7 +31,8 @@ def differs(expected, printed):
         if line == "...":
             may_skip = True
             continue
-        found = next((i for i in range(at, len(printed) if may_skip else min(at + 1, len(printed))) if is_it(line, printed[i])), None)
+        last = len(printed) if may_skip else min(at + 1, len(printed))
+        found = next((i for i in range(at, last) if is_it(line, printed[i])), None)
         if found is None:
             return ["the page has: " + line] + ["printed: " + p for p in printed[at:at + 60]]
         at, may_skip = found + 1, False
