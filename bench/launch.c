@@ -60,6 +60,10 @@ pid_t bench_launch_pair(const struct bench_area *area, const char *area_path, un
         for (const char *const *w = (const char *const[]){"--launcher", "netns", "--hosts", hosts, NULL}; *w; w++)
             argv[n_argv++] = *w;
     }
+    if (*area->net.via) {
+        argv[n_argv++] = "--transport";
+        argv[n_argv++] = area->net.via;
+    }
     for (const char *const *w = (const char *const[]){self, "bench", "--child", area_path, "--part", part, NULL}; *w;
          w++)
         argv[n_argv++] = *w;

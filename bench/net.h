@@ -16,6 +16,7 @@ struct bench_net {
     uint32_t mtu;        /* of the interfaces */
     char space[2][32];   /* the namespaces' names, one a process; "" = this one, over loopback */
     char address[2][16]; /* IPv4 */
+    char via[8];         /* xdp, i8255x: what carries the library's datagrams past the kernel; "" = the kernel does */
     char protect[24];    /* how packets of the library are protected, for the reader; "" = as it is by default */
 };
 

@@ -64,7 +64,11 @@ void bench_report_json(FILE *f, const struct bench_row *row, size_t n)
 {
     for (const struct bench_row *r = row; r < row + n; r++) {
         fprintf(f, "{\"test\":\"%s\",\"api\":\"%s\",\"transport\":\"%s\",\"bytes\":%llu", bench_test_name(r->test),
-                bench_api_name(r->api), r->udp ? "udp" : "shm", (unsigned long long)r->bytes);
+                bench_api_name(r->api),
+                r->via   ? r->via
+                : r->udp ? "udp"
+                         : "shm",
+                (unsigned long long)r->bytes);
         json_number(f, "value", r->value);
         fprintf(f, ",\"unit\":\"%s\"", bench_test_unit(r->test));
         json_number(f, "baseline", r->baseline);

@@ -265,6 +265,7 @@ int bench_rows(const struct bench_plan *p, bool one_core, struct bench_row **row
     for (size_t i = 0; i < *n; i++) {
         unsigned a = out[i].api;
         out[i].udp = p->udp;
+        out[i].via = p->via;
         out[i].about = p->about[a][0] ? p->about[a] : NULL;
         out[i].lost = p->lost[a][0] ? p->lost[a] : NULL;
     }

@@ -91,8 +91,9 @@ struct bench_unit {
 struct bench_plan {
     struct bench_unit *unit;
     size_t units;
-    bool udp;    /* what carries the messages: datagrams, or shared memory */
-    double calm; /* 1; smaller while repetitions get preempted: shorter ones slip between interruptions */
+    bool udp;        /* what carries the messages: datagrams, or shared memory */
+    const char *via; /* of datagrams that go past the kernel, bench_net.via; else NULL */
+    double calm;     /* 1; smaller while repetitions get preempted: shorter ones slip between interruptions */
     char about[BENCH_APIS][160]; /* of a peer that attached: what it says of itself */
     char lost[BENCH_APIS][256];  /* why a peer takes no part any more; empty = it does */
     char text[256];              /* why bench_run or bench_attached failed */
@@ -160,8 +161,9 @@ struct bench_row {
     enum bench_placement placement;
     bool shown;
     bool udp;
-    size_t trials; /* 0: not seen; the figures below are then NAN */
-    size_t tried;  /* repetitions in whatever placement, also those that do not count */
+    const char *via; /* of the plan */
+    size_t trials;   /* 0: not seen; the figures below are then NAN */
+    size_t tried;    /* repetitions in whatever placement, also those that do not count */
     double value, baseline, ratio, probe_ns;
     double p50, p999;         /* where there are single times, in the unit of value; else NAN */
     double cpu_ns;            /* latency and rate; else NAN */

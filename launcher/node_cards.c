@@ -2,8 +2,9 @@
  *
  * node_cards.c - the cards of a host that its ranks drive. A node agent takes them before it says HERE, learns their
  * addresses, and hands their descriptors to ranks when these join: the first card to the first rank, and so on, from
- * the beginning again. The n-th card of a host is on wire n. What it keeps of a card is what takes the bus from it when
- * the rank has ended: nothing writes into memory afterwards. */
+ * the beginning again. The n-th card of a host is on wire n. Where the hosts are namespaces of one machine, its cards are
+ * dealt to them in turn, and the n-th that one gets is on wire n. What it keeps of a card is what takes the bus from it
+ * when the rank has ended: nothing writes into memory afterwards. */
 #include "launcher/node_agent_internal.h"
 
 #include "net/socket/i8255x/card.h"
@@ -41,8 +42,11 @@ void rnl_node_cards_take(struct rnl_node_agent *n)
     const int found = rnl_i8255x_find(slot, way);
     if (found < 0)
         rnl_node_agent_report(n, "does without cards, its datagrams go by the kernel: %s", rnl_last_error()->text);
-    for (int i = 0; i < found; i++)
-        if (take(slot[i], way[i], (uint32_t)i + 1, &n->card[i], n->info[n->spec.host].card[i]) < 0)
+    const bool shared = rnl_node_agent_is(n, RNL_JOB_ONE_MACHINE);
+    const uint32_t first = shared ? n->spec.host : 0, step = shared ? n->spec.hosts : 1;
+    uint32_t wire = 1;
+    for (uint32_t i = first; found > 0 && i < (uint32_t)found; i += step, wire++)
+        if (take(slot[i], way[i], wire, &n->card[wire - 1], n->info[n->spec.host].card[wire - 1]) < 0)
             rnl_node_agent_report(n, "does without the card %s: %s", slot[i], rnl_last_error()->text);
 }
 

@@ -52,6 +52,7 @@ static int make_plan(const struct bench_options *q, const struct bench_wish *w, 
                                             BENCH_FRESH,   BENCH_FRESH_ALONE, BENCH_WAITING};
     int e = 0;
     p->udp = q->net.udp;
+    p->via = *q->net.via ? q->net.via : NULL;
     for (unsigned t = 0; t < sizeof tests / sizeof *tests; t++) {
         int of = 1u << tests[t] & BENCH_FRESH_TESTS                                 ? FRESH
                  : tests[t] == BENCH_BANDWIDTH || tests[t] == BENCH_BANDWIDTH_ALONE ? LARGE
@@ -157,7 +158,9 @@ static int show(const struct bench_options *q, const struct bench_plan *p, bool 
         bench_report_json(stdout, row, n);
     } else {
         printf("%s\n", machine);
-        if (q->netns)
+        if (*q->net.via)
+            printf("over %s, between two network namespaces\n", q->net.via);
+        else if (q->netns)
             printf("over udp, between two network namespaces\n");
         else if (q->net.udp)
             printf("over udp, on the loopback interface\n");

@@ -35,7 +35,10 @@ static const uint64_t MOST_BYTES = 16 << 20;
 
 static const struct argp_option options[] = {
     {"transport", OPTION_TRANSPORT, "NAME", 0,
-     "what carries the messages: shm, shared memory (default), or udp, datagrams over loopback", 0},
+     "what carries the messages: shm, shared memory (default); udp, datagrams over loopback; xdp or i8255x, datagrams "
+     "past "
+     "the kernel between two network namespaces",
+     0},
     {"netns", OPTION_NETNS, NULL, 0, "udp between two network namespaces that are made for it (takes root)", 0},
     {"mtu", OPTION_MTU, "BYTES", 0, "of the interfaces between the namespaces (default 1500)", 0},
     {"protect", OPTION_PROTECT, "HOW", 0, "how our packets are protected: off, auth (default) or encrypt", 0},
@@ -148,6 +151,13 @@ static void check(struct argp_state *state, struct bench_options *q)
         argp_error(state, "--mtu is for the interfaces that --netns makes: give that too");
     if (!q->net.mtu)
         q->net.mtu = q->netns ? BENCH_NET_ETHERNET_MTU : BENCH_NET_LOOPBACK_MTU;
+    if (*q->net.via && (q->apis & (q->apis - 1) || q->apis == 1u << BENCH_TCP || q->named))
+        argp_error(state,
+                   "--transport %s is for pairs of one interface, since one job has the queue or the cards: give "
+                   "--api fm, or another",
+                   q->net.via);
+    if (*q->net.via)
+        q->scenarios = 0;
     if (!q->net.udp) {
         if (q->tests & 1u << BENCH_WAITING && !q->all)
             argp_error(state, "waiting is for --transport udp; over shared memory wake times sleepers");
@@ -237,10 +247,15 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     char *end;
     switch (key) {
     case OPTION_TRANSPORT:
-        if (strcmp(arg, "shm") && strcmp(arg, "udp"))
-            argp_error(state, "there is no transport '%s': this release has shm and udp", arg);
-        q->net.udp = !strcmp(arg, "udp");
-        q->shm = !q->net.udp;
+        q->net.via[0] = '\0';
+        q->shm = !strcmp(arg, "shm");
+        q->net.udp = !q->shm;
+        if (!strcmp(arg, "xdp") || !strcmp(arg, "i8255x")) {
+            snprintf(q->net.via, sizeof q->net.via, "%s", arg);
+            q->netns = true;
+        } else if (!q->shm && strcmp(arg, "udp")) {
+            argp_error(state, "there is no transport '%s': this release has shm, udp, xdp and i8255x", arg);
+        }
         break;
     case OPTION_NETNS:
         q->netns = true;

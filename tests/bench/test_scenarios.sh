@@ -55,6 +55,7 @@ if ip netns add "runnel-test-$$" 2>/dev/null; then
         --netns --api native latency waiting "${short[@]}"
     rows "large frames" udp "[(t, ['raw'], $n, [70000]) for t in ('bandwidth', 'bandwidth-alone')]" \
         --netns --mtu 9000 --api raw bandwidth --size 70000 "${short[@]}"
+    rows "past the kernel" xdp "[('latency', ['raw', 'fm'], $n, [8])]" --transport xdp --api fm latency "${short[@]}"
     rows "lost datagrams" udp "[('loss-stream', ['fm'], [1, 10, 50], [65536]), ('loss-trip', ['fm'], [1, 10, 50], [8])]" \
         --netns --api fm loss "${short[@]}"
     rows "a barrier of an odd number" udp '[("barrier", ["native"], [5], [8])]' --netns barrier --ranks 5 "${short[@]}"

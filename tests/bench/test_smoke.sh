@@ -30,6 +30,8 @@ refuses "--size is for" barrier startup --size 8
 refuses "2 to 256 processes" barrier --ranks 257
 refuses "startup is not measured over the interfaces" startup --api fm1
 refuses "give one of the two" latency --transport shm --netns --max-time 0.3
+refuses "is for pairs of one interface" --transport xdp latency
+refuses "is for pairs of one interface" --transport i8255x --api am am
 refuses "bytes from 1280 to 65535" --netns --mtu 576
 refuses "--api tcp is for --transport udp" --api tcp
 refuses "there is no peer ''" --peer openmpi,

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Cards of Intel's 8255x, driven by processes of machines that QEMU emulates: test_cards.sh conform|jobs|strangers|failover|killed|machines|kill
+# Cards of Intel's 8255x, driven by processes of machines that QEMU emulates: test_cards.sh conform|jobs|strangers|failover|killed|tutorial|machines|kill
 # shellcheck source=tests/support/test.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/test.sh"
 shown='a.log b.log err out'
@@ -62,6 +62,43 @@ failover)
     tr -d '\r' <"$dir/a.log" | grep -a '^beat '
     check "both have moved twice or more" test "$(tr -d '\r' <"$dir/a.log" | grep -c '^beat .* moved [2-9]')" = 2
     cases 1
+    ;;
+tutorial)
+    # What runnel-cards(7) says, word for word, but for the folder: its files and its commands are taken from the page.
+    sed "s|/tmp/|$dir/|g" "$tree/man/runnel-cards.7.scd" | awk -v dir="$dir" '
+        /^```$/ { inside = !inside; first = 1; next }
+        inside && first && /^# / { file = $2; first = 0; next }
+        inside && first { file = dir "/command" ++n; first = 0 }
+        inside { print > file }'
+    [ "$(ls "$dir")" = "$(printf '%s\n' command1 command2 command3 command4 one.sh two.sh)" ]
+    ok "the page has four commands and two files" $?
+    shown='machines/?.log command?.out'
+    store=${RUNNEL_VM:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/runnel-vm}
+    mkdir "$dir/store" && ln -s "$store/vmlinux" "$store/tree" "$dir/store"
+    unset VM_DIR VM_SECONDS
+    given() { (cd "$tree" && bash -e "$dir/command$1") >"$dir/command$1.out" 2>&1; } # N
+    RUNNEL_VM=$dir/store given 1
+    ok "machines are prepared, with the kernel that was fetched before" $?
+    export RUNNEL_VM=$dir/store
+    given 2
+    ok "one machine boots and measures" $?
+    grep -a 'cards of 8255x' "$dir/command2.out" | grep -q yes
+    ok "it says that it has cards" $?
+    grep -aq '^latency  *fm\|nothing was measured' "$dir/command2.out" && ! grep -aq 'does without' "$dir/command2.out"
+    ok "and what a message takes by them" $?
+    given 3 &
+    machines=$!
+    for ((i = 0; i < 1400; i++)); do
+        [ "$(grep -ac '^beats' "$dir/machines/a.log" 2>/dev/null)" = 2 ] && break
+        kill -0 $machines 2>/dev/null || break
+        sleep 0.1
+    done
+    given 4
+    ok "a cable is pulled" $?
+    wait $machines
+    ok "two machines talk" $?
+    grep -aq 'median ns' "$dir/machines/a.log" && [ "$(grep -ac '^beat .* moved [1-9].* frames' "$dir/machines/a.log")" = 2 ]
+    ok "over cards, before and after that" $?
     ;;
 killed)
     VM_APPEND=intel_iommu=on "$tree/scripts/vm" pair "$tree/tests/vm/guest_killed.sh" "$tree/tests/vm/guest_serve.sh" \

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -143,6 +144,8 @@ static int take_uio(const char *slot, struct rnl_i8255x_grant *g)
     g->device = open_uio_device(slot); /* before all others, see grant.h */
     if (g->device < 0)
         return failed(slot, "its /dev/uio* cannot be opened");
+    if (flock(g->device, LOCK_EX | LOCK_NB) < 0) /* for as long as anybody has this descriptor */
+        return failed(slot, "another process has it");
     snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/config", slot);
     g->config = open(path, O_RDWR | O_CLOEXEC);
     snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/resource0", slot);
