@@ -93,6 +93,7 @@ static const char help[] =
     "  -p 1|2|3       never replicate objects, always, or decide (default)\n"
     "  -static, -dynamic, -combined   decide by the compiler's estimate, by counts, or by both\n"
     "  -no-strategy   ignore calls of Strategy\n"
+    "  -turn-ns N     each turn of a loop in a process or function takes so much longer\n"
     "  -v             tell each decision\n"
     "  -OC            the program's own arguments follow\n";
 
@@ -121,6 +122,9 @@ static void take_options(int argc, char **argv)
             i++;
         } else if (number_option("-p", a, next, 1, 3, &v)) {
             orc_options.place = (int)v;
+            i++;
+        } else if (number_option("-turn-ns", a, next, 0, 1000000000, &v)) {
+            orc_options.turn_ns = (int)v;
             i++;
         } else if (strcmp(a, "-static") == 0) {
             orc_options.conflict = ORC_PLACE_STATIC;

@@ -149,6 +149,7 @@ int orc_invoke(struct orc_object *o, uint32_t number, void **args, orc_place at)
         return status;
     }
     if (!o->plain) {
+        orc_spend_turns();
         orc_system->invoke(o, number, args, at);
     } else if (orc_try(o, number, args, false, &wrote) == ORC_BLOCKED) {
         orc_fail(at, "local deadlock: %s of an object of type %s blocks, and no other process can reach the object",

@@ -5,6 +5,7 @@
 #include "rts.h"
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <time.h>
 
 enum { STACK_BYTES = 1 << 20, STACK_RESERVE = 1 << 15, BUDGET = 2000 };
 
@@ -19,6 +20,7 @@ struct orc_thread *orc_self;
 uint64_t orc_running;
 char *orc_stack_end;
 int orc_budget = BUDGET;
+static int turns_from = BUDGET; /* the budget at the last orc_spend_turns */
 
 static struct orc_queue ready = {NULL, &ready.first};
 static struct coroutine *unused; /* stacks are used again */
@@ -120,13 +122,38 @@ bool orc_is_idle(void)
     return !ready.first;
 }
 
+/* What the turns of loops since the last call take more (-turn-ns). Turns behind the last poll stay for the next call until
+ * they come to a microsecond. */
+void orc_spend_turns(void)
+{
+    static int64_t owed_ns;
+    if (!orc_options.turn_ns)
+        return;
+    owed_ns += (int64_t)(turns_from - orc_budget) * orc_options.turn_ns;
+    turns_from = orc_budget;
+    if (owed_ns < 1000)
+        return;
+    const struct timespec t = {owed_ns / 1000000000, owed_ns % 1000000000};
+    owed_ns = 0;
+    nanosleep(&t, NULL);
+}
+
+/* Polls come every few microseconds, also where turns take long. */
+static void refill(void)
+{
+    const int turns = orc_options.turn_ns ? 20000 / orc_options.turn_ns : BUDGET;
+    orc_spend_turns();
+    orc_budget = turns_from = turns < 1 ? 1 : turns < BUDGET ? turns : BUDGET;
+}
+
 static void step(struct orc_thread *t)
 {
     struct coroutine *c = of(t);
     orc_self = t;
     orc_stack_end = (char *)c->context.stack + STACK_RESERVE;
-    orc_budget = BUDGET;
+    refill();
     rnl_context_enter(&c->context);
+    orc_spend_turns();
     orc_stack_end = NULL;
     orc_self = NULL;
     if (!c->ended)
@@ -161,7 +188,7 @@ bool orc_run_some(void)
 
 void orc_poll(void)
 {
-    orc_budget = BUDGET;
+    refill();
     if (orc_in_operation || !orc_self)
         return;
     if (!ready.first && !orc_system->poll)

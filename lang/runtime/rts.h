@@ -133,9 +133,11 @@ struct orc_options {
     int place;    /* 1: never replicate, 2: always, 0 or 3: decide */
     int conflict; /* ORC_PLACE_ */
     bool no_strategy, verbose;
+    int turn_ns; /* that each turn of a loop takes more */
 };
 extern struct orc_options orc_options;
 extern int orc_cpus_wanted;
+void orc_spend_turns(void); /* before what others see: process.c */
 void orc_waits_for(struct orc_object *, const struct orc_blocked *);
 _Noreturn void orc_deadlock(void); /* tells who waits for what; ends the program */
 
