@@ -10,6 +10,9 @@
  * protection that has to make sense: that it need not would be protection. CONSERVED, if it is there, holds after every
  * turn, PERMITTED of every transfer into the host, and READABLE of every one out of it.
  *
+ * With MARKS, packets and transfers come in parts, as chance says, and no byte may be let out of which no mark, or the
+ * status, has said that it has come.
+ *
  * With FUZZED, it is a target for fuzzers: chance is what the input's bytes say (what the host fills before stays
  * drawn), and what must not be ends the program. */
 #include <stdio.h>
@@ -63,6 +66,40 @@ static void must(int holds, const char *what)
     }
 }
 
+static uint32_t coming; /* bytes of a packet that is on its way in */
+#ifdef MARKS
+static unsigned char packet[32768];
+static uint32_t came, moved, told_came, told_moved, limit; /* bytes; what of them marks have told; of the packet out */
+
+static void come_on(void)
+{
+    uint32_t more = 4 * chance(1024);
+    more = more < coming - came ? more : coming - came;
+    memcpy((unsigned char *)(uintptr_t)&card + regs[RMP] + came, packet + came, more);
+    came += more;
+    if (came == coming) {
+        regs[RLEN] = came;
+        status |= RECV | (chance(8) ? 0u : CRCERR);
+        coming = armed = 0;
+        packets++;
+    }
+}
+
+static int is_there(uint32_t from, uint32_t to)
+{
+    uint32_t host = status & HDONE || regs[DIR] == TO_HOST ? 0 : regs[CTR];
+    return !(host > told_moved && from < regs[LAR] + host && to > regs[LAR] + told_moved) &&
+           !(coming > told_came && from < regs[RMP] + coming && to > regs[RMP] + told_came);
+}
+
+static void let_out(uint32_t to)
+{
+    must(to >= limit && to <= regs[SMLT], "a limit goes back, or beyond the end");
+    must(is_there(limit, to), "a byte leaves that has not come");
+    limit = to;
+}
+#endif
+
 static void arrive(void)
 {
     uint32_t fits = regs[RML] - regs[RMP], words = 1 + chance(12), n;
@@ -70,7 +107,11 @@ static void arrive(void)
     if (chance(3))
         words = fits / 4;
 #endif
+#ifdef MARKS
+    unsigned char *to = packet;
+#else
     unsigned char *to = (unsigned char *)(uintptr_t)&card + regs[RMP];
+#endif
     if (words * 4 > fits)
         return;
     for (uint32_t i = 0; i < words; i++) {
@@ -98,19 +139,38 @@ static void arrive(void)
     if (chance(2))
         memcpy(to, &first, 4);
 #endif
+#ifdef MARKS
+    coming = n;
+    came = told_came = 0;
+#else
     regs[RLEN] = n;
     status |= RECV | (chance(8) ? 0u : CRCERR);
     armed = 0;
     packets++;
+#endif
 }
 
 static void happen(void)
 {
     if (!(status & HDONE) && chance(3) == 0)
         status |= HDONE;
-    if (!(status & SDONE) && chance(3) == 0)
+#ifdef MARKS
+    if (limit != regs[SMLT])
+        ; /* it waits there */
+    else
+#endif
+        if (!(status & SDONE) && chance(3) == 0)
         status |= SDONE;
-    if (armed && !(status & RECV) && chance(4) == 0)
+#ifdef MARKS
+    if (!(status & HDONE)) {
+        uint32_t more = 4 * chance(512);
+        moved += more < regs[CTR] - moved ? more : regs[CTR] - moved;
+    }
+    if (coming)
+        come_on();
+    else
+#endif
+        if (armed && !(status & RECV) && chance(4) == 0)
         arrive();
     if (ticking && chance(40) == 0)
         status |= TIMER;
@@ -125,6 +185,12 @@ uint32_t nic_read(unsigned r)
         happen();
         return status;
     }
+#ifdef MARKS
+    if (r == HMARK)
+        return told_moved = status & HDONE ? regs[CTR] : moved;
+    if (r == RMARK)
+        return status & RECV ? regs[RLEN] : coming ? (told_came = came) : 0;
+#endif
     return r == NODE ? 0 : regs[r];
 }
 
@@ -142,6 +208,10 @@ void nic_write(unsigned r, uint32_t v)
 #ifdef PERMITTED
         must(regs[DIR] != TO_HOST || PERMITTED(regs[EAR], regs[LAR], v), "memory of the host that is not open");
 #endif
+#ifdef MARKS
+        must(regs[DIR] != TO_HOST || is_there(regs[LAR], regs[LAR] + v), "a byte goes to the host that has not come");
+        moved = told_moved = 0;
+#endif
         status &= ~(uint32_t)HDONE;
         dmas++;
         into_host += regs[DIR] == TO_HOST;
@@ -149,10 +219,24 @@ void nic_write(unsigned r, uint32_t v)
     case SMLT:
         must(status & SDONE, "the send engine is started while it works");
         must(regs[SMP] < v && v <= sizeof card, "a packet outside the card");
+#ifdef MARKS
+        limit = regs[SMP];
+        let_out(regs[SML] ? regs[SML] : v);
+        regs[SML] = 0;
+#endif
         status &= ~(uint32_t)SDONE;
         sends++;
         break;
+#ifdef MARKS
+    case SML:
+        if (!(status & SDONE)) {
+            let_out(v);
+            regs[SML] = 0;
+        }
+        break;
+#endif
     case RML:
+        must(!coming, "the room for a packet is moved while one comes in");
         must(regs[RMP] < v && v <= sizeof card, "room outside the card");
         status &= ~(uint32_t)(RECV | CRCERR);
         armed = 1;
@@ -174,7 +258,7 @@ static void begin(void)
     memset((void *)(uintptr_t)&card, 0, sizeof card);
     memset(regs, 0, sizeof regs);
     status = HDONE | SDONE;
-    armed = ticking = 0;
+    armed = ticking = coming = 0;
     sends = dmas = packets = interrupts = into_host = 0;
     filling = 1;
     host_fills();

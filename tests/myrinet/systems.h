@@ -21,7 +21,9 @@ static const char *const systems[][2] = {{"simple", "H-PP"},
                                          {"lfc", "H-PP"},
                                          {"vmmc2", "H-PP"},
                                          {"vmmc2-misses", "H-PP"},
-                                         {"hamlyn", "H-PP"}};
+                                         {"hamlyn", "H-PP"},
+                                         {"trapeze", "H-PP"},
+                                         {"trapeze-store", "H-P"}};
 enum { SYSTEMS = sizeof systems / sizeof systems[0] };
 
 #endif

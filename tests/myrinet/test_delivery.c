@@ -19,6 +19,8 @@ static void every_system_delivers_every_byte_at_every_size(void **state)
                     experiment(systems[s][0], systems[s][1], stream ? MYRI_STREAM_RATE : MYRI_ONE_WAY, sizes[k]);
                 if (stream && strcmp(systems[s][0], "vmmc") == 0)
                     continue; /* its receiver has one place for a message */
+                if (sizes[k] > x.system->most)
+                    continue;
                 x.count = 12;
                 if (myri_experiment_run(&x, &out) < 0)
                     fail_msg("%s, %u bytes: %s", systems[s][0], sizes[k], rnl_last_error()->text);

@@ -24,6 +24,7 @@ static const struct issues {
     {"unet", "DMA, pinned area", "offset in area", "yes", "both", "none: drops", "no"},
     {"unet-mm", "DMA", "TLB on card", "yes", "both", "none: drops", "no"},
     {"hamlyn", "stores to 96 B, DMA", "DMA areas", "yes", "both", "back-pressure, slots", "no"},
+    {"trapeze", "stores, DMA of frames", "page frames", "none", "both", "none: drops", "no"},
     {"mpi-fm1", "stores", "none to send", "none", "poll", "host credits", "no"},
     {"mpi-fm2", "stores, combined", "none to send", "none", "poll", "host credits", "no"},
 };

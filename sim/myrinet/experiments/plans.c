@@ -198,7 +198,8 @@ enum plan_kind {
     WC_ABOVE_COPY,
     DMA_ABOVE_PIN,
     IN_ORDER,
-    DIFFERENCE
+    DIFFERENCE,
+    SAVED
 };
 
 static const struct experiment_plan {
@@ -206,7 +207,8 @@ static const struct experiment_plan {
     enum plan_kind kind;
     enum myri_measure measure;
     uint32_t bytes, packet; /* PEAK, HALF: the largest size. SHARE: the least, and in `packet` the largest */
-    const char *system;     /* if it is not the row's own. SHARE: of whose rate. DIFFERENCE: what is less by so much */
+    const char *system;     /* if it is not the row's own. SHARE: of whose rate. DIFFERENCE: what is less by so much.
+                             * SAVED: what takes more by so much */
 } plans[] = {
     {"7a", MEASURE, MYRI_ONE_WAY, 16, 0, NULL},
     {"7b", PEAK, MYRI_STREAM_RATE, 4096, 0, NULL},
@@ -273,6 +275,7 @@ static const struct experiment_plan {
     {"78", DIFFERENCE, MYRI_ONE_WAY, 4, 0, "am2-bare"},
     {"60a", MEASURE, MYRI_STREAM_RATE, 1 << 20, 0, "pm-cached"},
     {"60b", MEASURE, MYRI_STREAM_RATE, 1 << 20, 0, "pm-uncached"},
+    {"80a", SAVED, MYRI_ONE_WAY, 8192, 0, "trapeze-store"},
 };
 
 struct closed_form {
@@ -303,7 +306,8 @@ static double by_form(const struct closed_form *form, const struct experiment_pl
 /* The row's own, the plan's, or with `tuned` the one whose name has -tuned behind the system's. */
 static const struct myri_system *system_of(const struct myri_row *r, const struct experiment_plan *p, int tuned)
 {
-    const char *name = p->system && p->kind != SHARE && p->kind != DIFFERENCE ? p->system : r->field[MYRI_ROW_SYSTEM];
+    int compares = p->kind == SHARE || p->kind == DIFFERENCE || p->kind == SAVED;
+    const char *name = p->system && !compares ? p->system : r->field[MYRI_ROW_SYSTEM];
     size_t n = strlen(r->field[MYRI_ROW_SYSTEM]);
     char second[2 * MYRI_ROW_TEXT];
     if (!tuned)
@@ -360,11 +364,12 @@ int myri_plan_answer(const struct myri_row *r, int tuned, myri_row_machine *chan
     case DMA_ABOVE_PIN:
         rc = always_above(&c, MYRI_LOCAL_RATE, MYRI_PIN_RATE, 64, &a->truth);
         break;
-    case DIFFERENCE: {
-        double less = 0;
+    case DIFFERENCE:
+    case SAVED: {
+        double other = 0;
         rc = measure(&c, NULL, p->measure, p->bytes, p->packet, &a->ours);
-        rc = rc < 0 ? rc : measure(&c, p->system, p->measure, p->bytes, p->packet, &less);
-        a->ours -= less;
+        rc = rc < 0 ? rc : measure(&c, p->system, p->measure, p->bytes, p->packet, &other);
+        a->ours = p->kind == SAVED ? 100 * (1 - a->ours / other) : a->ours - other; /* per cent */
         break;
     }
     case IN_ORDER:

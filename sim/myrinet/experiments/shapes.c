@@ -360,6 +360,21 @@ static int copies_cost_throughput(const struct myri_machine *m, const char *syst
     return rc;
 }
 
+/* ---- data transfers: cut through ---- */
+
+static int cut_through_pays(const struct myri_machine *m, const char *system, int *truth)
+{
+    int rc = 0;
+    *truth = 1;
+    for (uint32_t bytes = 1024; bytes <= 8192 && rc == 0; bytes *= 2) {
+        double cut = 0, stored = 0;
+        rc = rate(m, system, MYRI_ONE_WAY, bytes, &cut);
+        rc = rc < 0 ? rc : rate(m, "trapeze-store", MYRI_ONE_WAY, bytes, &stored);
+        *truth &= cut < stored;
+    }
+    return rc;
+}
+
 /* ---- the rows ---- */
 
 static const struct shape {
@@ -382,6 +397,7 @@ static const struct shape {
     {"77a", "vmmc2", hits_follow_the_upper},
     {"77b", "vmmc2-misses", misses_follow_the_lower},
     {"77c", "vmmc2", hits_to_misses},
+    {"80b", "trapeze", cut_through_pays},
     {"79a", "unet-mm", misses_interrupt},
     {"79b", "unet", copies_cost_throughput},
 };
