@@ -122,8 +122,7 @@ bool orc_is_idle(void)
     return !ready.first;
 }
 
-/* What the turns of loops since the last call take more (-turn-ns). Turns behind the last poll stay for the next call until
- * they come to a microsecond. */
+/* Takes the time that the turns of loops since the last call take more (-turn-ns). Less than a microsecond stays owed. */
 void orc_spend_turns(void)
 {
     static int64_t owed_ns;

@@ -33,8 +33,7 @@ done
 run -n 4 --hosts 4 --loss 5% --seed 7 sor.so 20 20 && cp said first && run -n 4 --hosts 4 --loss 5% --seed 7 sor.so 20 20 && cmp -s said first
 ok "one seed, one run" $?
 printf 'at 300us crash 2\n' >scenario
-run -n 4 --hosts 4 --keep-going --scenario scenario sor.so 40 40
-[ $? != 0 ] && grep -q 'cpu 2 died' said
+! run -n 4 --hosts 4 --keep-going --scenario scenario sor.so 40 40 && grep -q 'cpu 2 died' said
 ok "a host that dies ends the program, which says who" $?
 
 speedup() { # AT-LEAST PROGRAM ARGUMENT...: tenths
