@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * test_os.c - what systems for several processes need, against closed forms: the card's timer and the bits of its
- * interrupts, packets that are lost or overtaken, processes on few processors, address spaces. */
+ * interrupts, packets that are lost or overtaken, processes on few processors, their stops, signals and
+ * letters, address spaces. */
+#include "sim/myrinet/os/mail.h"
 #include "sim/myrinet/os/process.h"
 #include "sim/myrinet/os/space.h"
 #include "tests/myrinet/machine.h"
@@ -211,6 +213,169 @@ static void who_sleeps_gives_its_processor_away_until_it_is_woken(void **state)
     myri_hw_free(hw);
 }
 
+/* ---- stops, daemons, signals, letters ---- */
+
+struct governed {
+    struct myri_os os[2];
+    struct myri_process worker, other, daemon;
+    struct myri_mailbox box;
+    uint64_t worked_ps, stopped_ps, resumed_ps, came_ps[3], handled_ps, unblocked_ps;
+    uint32_t got[3], signals, during;
+    int runs;
+};
+
+static void task_that_is_stopped(struct myri_task *t, void *arg)
+{
+    struct governed *g = arg;
+    myri_process_join(&g->worker, &g->os[0], t);
+    myri_task_spend(t, 5000000000, "work"); /* 5 ms */
+    g->worked_ps = myri_hw_now(t->host->hw);
+    myri_process_leave(&g->worker);
+}
+
+/* A daemon: it has the one processor as soon as its alarm rings. */
+static void task_that_stops(struct myri_task *t, void *arg)
+{
+    struct governed *g = arg;
+    g->daemon.first = 1;
+    myri_process_join(&g->daemon, &g->os[0], t);
+    myri_process_sleep_until(&g->daemon, 2000000000);
+    g->stopped_ps = myri_hw_now(t->host->hw);
+    assert_int_equal(g->worker.has, 0);
+    myri_process_stop(&g->worker);
+    myri_process_sleep_until(&g->daemon, 4000000000);
+    g->runs = g->worker.has;
+    myri_process_resume(&g->worker);
+    g->resumed_ps = myri_hw_now(t->host->hw);
+    myri_process_leave(&g->daemon);
+}
+
+static void a_daemon_goes_first_and_who_is_stopped_does_not_run(void **state)
+{
+    (void)state;
+    static struct governed g;
+    const uint64_t change = 8000000;
+    struct myri_hw *hw = new_hw("H-PP", "systems/probe/firmware.hex");
+    memset(&g, 0, sizeof g);
+    myri_os_init(&g.os[0], &hw->host[0], 1);
+    myri_hw_task(hw, 0, task_that_is_stopped, &g);
+    myri_hw_task(hw, 0, task_that_stops, &g);
+    assert_int_equal(myri_hw_power(hw), 0);
+    assert_int_equal(myri_hw_run(hw), 0);
+    assert_int_equal(g.stopped_ps, 2000000000 + change);
+    assert_int_equal(g.resumed_ps, 4000000000 + change);
+    assert_int_equal(g.runs, 0);
+    /* 5 ms, the two between stop and go, and five switches: to it, to the daemon and back; the alarm's, and the last */
+    assert_int_equal(g.worked_ps, 5000000000 + 2000000000 + 5 * change);
+    assert_int_equal(g.worker.ran_ps, 5000000000);
+    myri_hw_free(hw);
+}
+
+static void counts(void *arg)
+{
+    struct governed *g = arg;
+    g->signals++;
+    g->during += g->worker.handles != 1;
+    g->handled_ps = myri_hw_now(g->os[0].host->hw);
+    myri_task_spend(g->worker.task, 100000000, "handle");
+}
+
+static void task_with_signals(struct myri_task *t, void *arg)
+{
+    struct governed *g = arg;
+    g->worker.on_signal = counts;
+    g->worker.signal_arg = g;
+    myri_process_join(&g->worker, &g->os[0], t);
+    myri_task_spend(t, 2000000000, "work"); /* one comes in the middle of it */
+    assert_int_equal(g->signals, 1);
+    myri_process_block(&g->worker);
+    myri_task_spend(t, 2000000000, "work"); /* three come */
+    assert_int_equal(g->signals, 1);
+    assert_int_equal(g->worker.signals, 3);
+    g->unblocked_ps = myri_hw_now(t->host->hw);
+    myri_process_unblock(&g->worker);
+    assert_int_equal(g->signals, 4);
+    g->worked_ps = myri_hw_now(t->host->hw);
+    myri_process_leave(&g->worker);
+}
+
+static void task_that_signals(struct myri_task *t, void *arg)
+{
+    struct governed *g = arg;
+    myri_task_spend(t, 1000000000, "wait");
+    myri_process_signal(&g->worker);
+    g->came_ps[0] = myri_hw_now(t->host->hw);
+    myri_task_spend(t, 2000000000, "wait");
+    for (int i = 0; i < 3; i++)
+        myri_process_signal(&g->worker);
+}
+
+static void a_signal_runs_in_the_middle_of_what_a_process_is_at_and_waits_while_blocked(void **state)
+{
+    (void)state;
+    static struct governed g;
+    const uint64_t call = 2000000;
+    struct myri_hw *hw = new_hw("H-PP", "systems/probe/firmware.hex");
+    memset(&g, 0, sizeof g);
+    myri_os_init(&g.os[0], &hw->host[0], 1);
+    myri_hw_task(hw, 0, task_with_signals, &g);
+    myri_hw_task(hw, 0, task_that_signals, &g);
+    assert_int_equal(myri_hw_power(hw), 0);
+    assert_int_equal(myri_hw_run(hw), 0);
+    assert_int_equal(g.signals, 4);
+    assert_int_equal(g.during, 0);
+    assert_int_equal(g.unblocked_ps, 8000000 + 4000000000 + call + 100000000 + call);
+    assert_int_equal(g.worked_ps, g.unblocked_ps + call + 3 * (call + 100000000));
+    myri_hw_free(hw);
+}
+
+static void task_that_takes_letters(struct myri_task *t, void *arg)
+{
+    struct governed *g = arg;
+    struct myri_letter l;
+    myri_process_join(&g->daemon, &g->os[1], t);
+    assert_int_equal(myri_mail_take(&g->box, &l, 20000000), 0); /* none has come by then */
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(myri_mail_take(&g->box, &l, RNL_SIM_NEVER), 1);
+        g->got[i] = l.word[0];
+        g->came_ps[i] = myri_hw_now(t->host->hw);
+    }
+    myri_process_leave(&g->daemon);
+}
+
+static void task_that_sends_letters(struct myri_task *t, void *arg)
+{
+    struct governed *g = arg;
+    myri_process_join(&g->worker, &g->os[0], t);
+    for (uint32_t i = 0; i < 3; i++) {
+        const struct myri_letter l = {.kind = 1, .word = {10 + i}};
+        myri_mail_send(&g->worker, &g->box, &l);
+    }
+    myri_process_leave(&g->worker);
+}
+
+static void letters_come_in_order_and_take_calls_ethernet_and_an_interrupt(void **state)
+{
+    (void)state;
+    static struct governed g;
+    const uint64_t call = 2000000, change = 8000000, ethernet = 100000000, interrupt = 10000000;
+    struct myri_hw *hw = new_hw("H-PP", "systems/probe/firmware.hex");
+    memset(&g, 0, sizeof g);
+    myri_os_init(&g.os[0], &hw->host[0], 1);
+    myri_os_init(&g.os[1], &hw->host[1], 1);
+    myri_mail_init(&g.box, &hw->host[1]);
+    g.box.owner = &g.daemon;
+    myri_hw_task(hw, 0, task_that_sends_letters, &g);
+    myri_hw_task(hw, 1, task_that_takes_letters, &g);
+    assert_int_equal(myri_hw_power(hw), 0);
+    assert_int_equal(myri_hw_run(hw), 0);
+    for (uint32_t i = 0; i < 3; i++)
+        assert_int_equal(g.got[i], 10 + i);
+    assert_int_equal(g.came_ps[0], change + call + ethernet + change + 3 * interrupt + call);
+    assert_int_equal(g.came_ps[2], g.came_ps[0] + 2 * call);
+    myri_hw_free(hw);
+}
+
 /* ---- address spaces ---- */
 
 static void spaces_share_no_frame_and_lie_anywhere(void **state)
@@ -286,6 +451,9 @@ int main(void)
         cmocka_unit_test(packets_that_are_lost_or_overtaken_are_counted),
         cmocka_unit_test(processes_share_processors_by_quantum_and_time_adds_up),
         cmocka_unit_test(who_sleeps_gives_its_processor_away_until_it_is_woken),
+        cmocka_unit_test(a_daemon_goes_first_and_who_is_stopped_does_not_run),
+        cmocka_unit_test(a_signal_runs_in_the_middle_of_what_a_process_is_at_and_waits_while_blocked),
+        cmocka_unit_test(letters_come_in_order_and_take_calls_ethernet_and_an_interrupt),
         cmocka_unit_test(spaces_share_no_frame_and_lie_anywhere),
         cmocka_unit_test(a_dma_to_a_frame_of_another_space_is_a_fault),
     };

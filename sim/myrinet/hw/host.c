@@ -138,7 +138,7 @@ static void task_main(struct rnl_sim_coro *coro, void *arg)
     (void)coro;
     t->fn(t, t->arg);
     t->ended = 1;
-    if (--hw->tasks_left == 0)
+    if (!t->daemon && --hw->tasks_left == 0)
         rnl_sim_stop(hw->sim);
 }
 
@@ -174,6 +174,14 @@ struct myri_task *myri_hw_task(struct myri_hw *hw, uint32_t node, void (*fn)(str
     else
         hw->tasks_left++;
     return t;
+}
+
+void myri_hw_daemon(struct myri_task *t)
+{
+    if (!t)
+        return;
+    t->daemon = 1;
+    t->host->hw->tasks_left--;
 }
 
 /* ---- interrupts ---- */

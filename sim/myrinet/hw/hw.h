@@ -181,7 +181,7 @@ struct myri_task {
     uint32_t watch, watch_to;  /* the host addresses it polls, from the first to the last, or MYRI_HW_NO_WATCH */
     int serves;                /* what it does is the handling of interrupts: they take no time from it */
     int computes;              /* it has to know of interrupts */
-    int ended;
+    int ended, daemon;
     struct myri_process *process; /* it shares processors with others (os/process.h); NULL: it has its own */
 };
 #define MYRI_HW_NO_WATCH 0xffffffffu
@@ -238,6 +238,8 @@ uint64_t myri_hw_now(const struct myri_hw *);
 /* -- set-up, without time: what the driver and the daemons have done before -- */
 
 struct myri_task *myri_hw_task(struct myri_hw *, uint32_t node, void (*fn)(struct myri_task *, void *), void *arg);
+/* The run does not wait for it. NULL: none. */
+void myri_hw_daemon(struct myri_task *);
 /* Whole pages, physically in a row, zero; pinned or not. The address, or MYRI_HW_NO_WATCH when memory is full. */
 uint32_t myri_host_take(struct myri_host *, uint32_t bytes, int pinned);
 /* The same, pinned, of the kernel: it writes words there, each of them whole, also while a card reads them. */

@@ -32,7 +32,7 @@ static uint64_t driver_cost(struct myri_host *h, uint32_t value)
 }
 
 /* Translations for the page that is missing and those behind it, which are pinned for good. */
-static void driver(struct myri_host *h, uint32_t value)
+void vmmc_driver(struct myri_host *h, uint32_t value)
 {
     struct myri_card *c = &h->hw->card[h->id];
     uint32_t card = myri_card_symbol(h->hw, "card");
@@ -62,7 +62,7 @@ int vmmc_attach(struct vmmc *v, struct myri_hw *hw, uint32_t node, uint32_t proc
     v->imported = 1; /* proxy page 0 is none */
     if (hw->fault[0] || process >= VMMC_PROCESSES)
         return -1;
-    v->host->driver = driver;
+    v->host->driver = vmmc_driver;
     v->host->driver_cost = driver_cost;
     uint32_t shift = 0;
     while (1u << shift < hw->page)
@@ -109,8 +109,7 @@ void vmmc_unexport(struct vmmc *v, uint32_t at, uint32_t bytes)
     set_incoming(v, at, bytes, 0);
 }
 
-/* Whether the exporter's daemon gives these pages to that process. */
-static int permitted(const struct vmmc *exporter, const struct vmmc *importer, uint32_t at, uint32_t bytes)
+int vmmc_permits(const struct vmmc *exporter, const struct vmmc *importer, uint32_t at, uint32_t bytes)
 {
     for (uint32_t k = 0; k < VMMC_EXPORTS; k++) {
         uint32_t from = exporter->exported[k].at, size = exporter->exported[k].bytes;
@@ -129,7 +128,7 @@ static int permitted(const struct vmmc *exporter, const struct vmmc *importer, u
 uint32_t vmmc_import(struct vmmc *v, const struct vmmc *exporter, uint32_t at, uint32_t bytes)
 {
     uint32_t size = v->hw->page, first = v->imported, pages = (at % size + bytes + size - 1) / size;
-    if (!permitted(exporter, v, at, bytes) || pages > VMMC_PAGES - first)
+    if (!vmmc_permits(exporter, v, at, bytes) || pages > VMMC_PAGES - first)
         return 0;
     for (uint32_t k = 0; k < pages; k++)
         myri_card_poke(v->card_of, IN_PROCESS(v, outgoing) + 4 * (first + k),
@@ -202,6 +201,12 @@ void vmmc_wait(struct vmmc *v)
         if (v->hw->fault[0])
             return;
     }
+}
+
+int vmmc_check(struct vmmc *v, uint32_t longs)
+{
+    myri_task_operate(v->task, LIBRARY, "library");
+    return (int32_t)(myri_task_look(v->task, v->status) - longs) >= 0;
 }
 
 void vmmc_send(struct vmmc *v, uint32_t from, uint32_t proxy, uint32_t bytes)

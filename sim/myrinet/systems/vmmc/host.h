@@ -3,7 +3,8 @@
  * host.h - VMMC's library (paper 002, sections 3 and 4): export, import, send. There is no receive: a receiver looks at
  * its memory, or asks to be notified.
  *
- * The daemons' work (pins and tables, agreed on over Ethernet) is done here at once and without time. Process k of a
+ * The daemons' work (pins and tables, agreed on over Ethernet) is done here at once and without time; daemon.h has
+ * daemons that are processes, and ask for it in theirs. Process k of a
  * node sees, of the card, only its own send queue: its task's map. */
 #ifndef MYRI_VMMC_HOST_H
 #define MYRI_VMMC_HOST_H
@@ -39,14 +40,21 @@ int vmmc_attach(struct vmmc *, struct myri_hw *, uint32_t node, uint32_t process
 int vmmc_export(struct vmmc *, uint32_t at, uint32_t bytes, int notify, const struct vmmc_importer *only, uint32_t n);
 /* Also what was imported before is refused from now on. */
 void vmmc_unexport(struct vmmc *, uint32_t at, uint32_t bytes);
+/* Whether the exporter's daemon gives these pages to that process. */
+int vmmc_permits(const struct vmmc *exporter, const struct vmmc *importer, uint32_t at, uint32_t bytes);
 /* The proxy address for them. 0: not part of one buffer that is exported to this process, or no room for that many
  * pages (8 MB a process). */
 uint32_t vmmc_import(struct vmmc *, const struct vmmc *exporter, uint32_t at, uint32_t bytes);
+/* What serves the card's interrupts: translations that are missing. */
+void vmmc_driver(struct myri_host *, uint32_t value);
 /* Puts translations into the TLB and pins, as the driver does at a miss. */
 void vmmc_translate(struct vmmc *, uint32_t address, uint32_t pages);
 
 /* From a task. Asynchronous: of a long message the memory may be read until vmmc_wait returns. */
 void vmmc_post(struct vmmc *, uint32_t from, uint32_t proxy, uint32_t bytes);
+/* One look (002, 5.3): whether the first so many long sends have been taken, `longs` as it is behind the post of one. A
+ * call, and a look at the word that the card writes. */
+int vmmc_check(struct vmmc *, uint32_t longs);
 void vmmc_wait(struct vmmc *); /* until all long ones have been taken */
 void vmmc_send(struct vmmc *, uint32_t from, uint32_t proxy, uint32_t bytes);
 
