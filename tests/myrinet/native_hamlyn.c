@@ -59,7 +59,8 @@ static uint32_t likely_packet(unsigned char *to, uint32_t words, uint32_t most)
         last[node][sender] += chance(3) == 0;
         number = last[node][sender] - (chance(4) ? 0 : chance(10));
     }
-    uint32_t begins = 4 * chance(chance(6) ? 100 : 1100), offset = begins + (pieces ? bytes * chance(pieces + 1) : 0);
+    uint32_t begins = 4 * chance(chance(6) ? 100 : 1100), behind = chance(6) == 0; /* behind the message: refused */
+    uint32_t offset = begins + (pieces || behind ? bytes * chance(pieces + 1 + behind) : 0);
     uint32_t high = card.process[i].slot[k].key[0], low = card.process[i].slot[k].key[1];
     uint32_t flags = chance(4);
     high ^= chance(20) == 0;
