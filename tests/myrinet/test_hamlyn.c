@@ -235,12 +235,14 @@ static void wrong_sender(struct myri_task *t, void *arg)
         pause_us(t, 1000);
         struct ham_trouble told = ham_trouble(owner);
         all += wrongs[i].packets;
-        if (told.times != all || told.reason != wrongs[i].reason || told.node != 0 || told.process != 0 ||
-            told.slot != to.slot)
-            fail_msg("%d: refused %u of %u, for reason %u, of slot %u", i, told.times, all, told.reason, told.slot);
+        if (told.times == all && told.reason == wrongs[i].reason && told.node == 0 && told.process == 0 &&
+            told.slot == to.slot)
+            continue;
+        w->wrong++;
+        printf("%d: refused %u of %u, for reason %u, of slot %u\n", i, told.times, all, told.reason, told.slot);
     }
-    assert_int_equal(touched(w, 1, 0, AREA), 0);
-    assert_int_equal(on_card(owner, offsetof(struct ham_card, refused)), all);
+    w->wrong += touched(w, 1, 0, AREA) != 0;
+    w->wrong += on_card(owner, offsetof(struct ham_card, refused)) != all;
     struct ham_address nobody = w->slot[0];
     nobody.process = 3;
     (void)ham_send(h, &nobody, 0, h->area, 8, HAM_WITH_RECORD);                               /* nobody to tell */
@@ -252,7 +254,7 @@ static void one_receiver(struct myri_task *t, void *arg)
     struct world *w = arg;
     struct ham_record r;
     w->ham[1].task = t;
-    assert_int_equal(ham_slot_create(&w->ham[1], w->ham[1].area + SLOT_AT, SLOT_BYTES, &w->slot[0]), 0);
+    w->wrong += ham_slot_create(&w->ham[1], w->ham[1].area + SLOT_AT, SLOT_BYTES, &w->slot[0]) < 0;
     if (!ham_meta_poll(&w->ham[1], &r, 1000000000000u))
         return;
     w->got[1]++;

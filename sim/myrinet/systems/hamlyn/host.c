@@ -168,6 +168,7 @@ struct ham_peer {
     struct ham_address data, returns;       /* of slots at the peer */
     struct ham_address its_data, its_words; /* of slots here */
     uint32_t free, seen;                    /* places there; returns of them that have been read */
+    uint32_t its_places;                    /* here, that it may write into */
     uint32_t due, due_n, returned;          /* places here that are to be given back; how many; times that some were */
 };
 struct ham_host_state {
@@ -209,7 +210,7 @@ static int open_side(struct myri_side *side)
     st->word_of = myri_space_map(side->space, 4);
     for (uint32_t peer = 0, at = h->area; peer < side->nodes; peer++) {
         struct ham_peer *p = &st->peer[peer];
-        p->free = (1u << places) - 1;
+        p->free = p->its_places = (1u << places) - 1;
         if (peer == side->node)
             continue;
         if (ham_slot_create(h, at, places * st->place_bytes, &p->its_data) < 0 ||
@@ -243,6 +244,7 @@ static void give_back(struct myri_side *side, struct ham_peer *p)
     if (!p->due)
         return;
     myri_side_set_word(side, st->word_of, ++p->returned << PLACES | p->due);
+    p->its_places |= p->due;
     p->due = p->due_n = 0;
     (void)ham_send(&st->ham, &p->returns, 4 * k, st->word_of, 4, 0);
 }
@@ -312,6 +314,12 @@ static uint32_t receive_message(struct myri_side *side, uint32_t bytes, uint64_t
         place++, at += st->place_bytes;
     myri_side_copy(side, st->in, st->ham.area + (r.node - (r.node > side->node)) * st->places * st->place_bytes + at,
                    r.bytes);
+    if (!(p->its_places >> place & 1)) {
+        myri_hw_fault(side->hw, "node %u: node %u has written into place %u, which it was not given back", side->node,
+                      r.node, place);
+        return 0;
+    }
+    p->its_places &= ~(1u << place);
     p->due |= 1u << place;
     p->due_n++;
     side->got = st->in;
