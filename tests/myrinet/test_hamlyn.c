@@ -109,7 +109,7 @@ struct world {
     struct myri_task *task[SOME];
     struct ham_address slot[SOME]; /* that a sender has been given */
     uint32_t got[SOME], wrong, seed;
-    int reorder;
+    int reorder, fast; /* fast: transfers start at once */
 };
 
 static uint32_t on_card(const struct ham *h, size_t field)
@@ -135,6 +135,8 @@ static void make_world(struct world *w, uint32_t n, const uint32_t *where,
                        void (*const *fn)(struct myri_task *, void *))
 {
     struct myri_machine m = machine("H-PP");
+    if (w->fast)
+        assert_int_equal(myri_machine_set(&m, "dma_setup=0"), 0);
     const struct myri_data *d = myri_data_find("systems/hamlyn/firmware.hex");
     uint32_t process[MYRI_HW_NODES] = {0}, nodes = 0;
     for (uint32_t k = 0; k < n; k++)
@@ -528,6 +530,58 @@ static void a_full_queue_is_its_senders_fault_and_its_process_own(void **state)
     end_world(&w);
 }
 
+/* ---- more messages under way than there are counters ---- */
+
+enum { FLOOD = 40, TWO_PACKETS = 128 };
+
+static void flood_of_long_ones(struct myri_task *t, void *arg)
+{
+    struct world *w = arg;
+    struct ham *h = &w->ham[0];
+    h->task = t;
+    for (uint32_t m = 0; m < FLOOD; m++) {
+        fill(w, 0, m * TWO_PACKETS, TWO_PACKETS, m + 1);
+        (void)ham_send(h, &w->slot[0], m * TWO_PACKETS, h->area + m * TWO_PACKETS, TWO_PACKETS, HAM_WITH_RECORD);
+    }
+    ham_sent(h, h->sent - 1);
+}
+
+static void judge_of_flood(struct myri_task *t, void *arg)
+{
+    struct world *w = arg;
+    struct ham *h = &w->ham[1];
+    struct ham_record r;
+    uint32_t last = 0;
+    h->task = t;
+    while (ham_meta_poll(h, &r, myri_hw_now(w->hw) + 2000000000u)) {
+        for (uint32_t i = 0; i < TWO_PACKETS; i += 4)
+            w->wrong += myri_space_word(&w->space[1], NULL, h->area + r.offset + i) != r.offset / TWO_PACKETS + 1;
+        last += r.offset / TWO_PACKETS >= FLOOD - HAM_OPEN;
+        w->got[1]++;
+    }
+    w->wrong += last != HAM_OPEN; /* nothing that came before takes the counter of one of these */
+}
+
+static void who_has_too_many_messages_under_way_loses_the_older_ones(void **state)
+{
+    (void)state;
+    static struct world w;
+    uint32_t lost = 0;
+    for (uint32_t run = 0; run < 20; run++) {
+        w.reorder = w.fast = 1;
+        w.seed = run;
+        make_world(&w, 2, (const uint32_t[]){0, 1},
+                   (void (*const[])(struct myri_task *, void *)){flood_of_long_ones, judge_of_flood});
+        myri_card_poke(&w.hw->card[0], w.ham[0].card + (uint32_t)offsetof(struct ham_card, packet), TWO_PACKETS / 2);
+        assert_int_equal(ham_slot_create(&w.ham[1], w.ham[1].area, FLOOD * TWO_PACKETS, &w.slot[0]), 0);
+        run_world(&w);
+        assert_true(ham_trouble(&w.ham[1]).times >= FLOOD - w.got[1]);
+        lost += FLOOD - w.got[1];
+        end_world(&w);
+    }
+    assert_true(lost > 10);
+}
+
 /* ---- memory that the system wants ---- */
 
 enum { PAGE = 4096, LETTERS = 20 };
@@ -597,6 +651,7 @@ int main(void)
         cmocka_unit_test(a_slot_that_is_taken_back_is_touched_no_more),
         cmocka_unit_test(counters_of_two_senders_are_never_mixed),
         cmocka_unit_test(a_full_queue_is_its_senders_fault_and_its_process_own),
+        cmocka_unit_test(who_has_too_many_messages_under_way_loses_the_older_ones),
         cmocka_unit_test(pages_that_are_out_are_sent_and_those_of_an_area_stay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
