@@ -2,9 +2,9 @@
  *
  * node_cards.c - the cards of a host that its ranks drive. A node agent takes them before it says HERE, learns their
  * addresses, and hands their descriptors to ranks when these join: the first card to the first rank, and so on, from
- * the beginning again. The n-th card of a host is on wire n. Where the hosts are namespaces of one machine, its cards are
- * dealt to them in turn, and the n-th that one gets is on wire n. What it keeps of a card is what takes the bus from it
- * when the rank has ended: nothing writes into memory afterwards. */
+ * the beginning again. The n-th card of a host is on wire n. Where the hosts are namespaces of one machine, its cards
+ * are dealt to them in turn, and the n-th that one gets is on wire n. What it keeps of a card is what takes the bus from
+ * it when the rank has ended: nothing writes into memory afterwards. */
 #include "launcher/node_agent_internal.h"
 
 #include "net/socket/i8255x/card.h"

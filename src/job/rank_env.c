@@ -134,6 +134,7 @@ int rnl_rank_env_connect(struct rnl_rank_env *e, int udp, const struct rnl_rank_
         add_rings(&socket, beside->rings, beside->memory);
     if (beside && beside->cards > 0)
         e->wires = add_cards(&socket, beside->cards, beside->card);
+    e->env.facts.prefers_first = e->wires != 0;
     status = rnl_udp_transport_new(&e->env, socket, NULL, &e->env.datagrams);
     if (status < 0)
         socket->ops->close(socket);

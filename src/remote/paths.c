@@ -110,6 +110,8 @@ void rnl_remote_set_active(struct rnl_remote_conn *rc, const struct rnl_view *v)
     if (path < 0)
         return;
     rnl_paths_set_active(&rc->paths->set, (unsigned)path);
+    if (path > 0 && rc->remote->env->facts.prefers_first)
+        rnl_paths_want_first(&rc->paths->set);
     (void)t->ops->set_active_path(t, rc->rank, (unsigned)path);
 }
 

@@ -32,6 +32,67 @@ static int answered(struct rnl_paths *w, unsigned way, uint64_t value, uint64_t 
     return rnl_paths_response(w, way, value, now_ms * MS);
 }
 
+/* The connection has begun on another path than the first, which is the best and was not there yet. */
+static void the_first_is_taken_when_it_is_wanted_and_responds(void **state)
+{
+    struct rnl_paths w;
+    int move;
+    (void)state;
+    rnl_paths_init(&w, 3, OTHER, PATIENCE_MS * MS, SETTLED_MS * MS);
+    rnl_paths_want_first(&w);
+    assert_int_equal(step(&w, 0, 1000, &move), 1u << ACTIVE);
+    asked(&w, ACTIVE, 5, 1000);
+    assert_int_equal(rnl_paths_deadline(&w), 1050 * MS);
+    assert_int_equal(step(&w, 0, 1049, &move), 0);
+    assert_int_equal(step(&w, 3, 1050, &move), 1u << ACTIVE); /* something was acknowledged, and it is wanted still */
+    asked(&w, ACTIVE, 6, 1050);
+    assert_int_equal(answered(&w, THIRD, 6, 1060), 0);
+    assert_int_equal(answered(&w, ACTIVE, 6, 1060), 1);
+    assert_int_equal(rnl_paths_deadline(&w), 1060 * MS);
+    assert_int_equal(step(&w, 0, 1060, &move), 0);
+    assert_int_equal(move, 1);
+    assert_int_equal(w.active, ACTIVE);
+    assert_int_equal(rnl_paths_deadline(&w), UINT64_MAX);
+    assert_int_equal(step(&w, 0, 5000, &move), 0);
+    assert_int_equal(move, 0);
+}
+
+static void it_is_not_wanted_for_ever(void **state)
+{
+    struct rnl_paths w;
+    unsigned challenges = 0;
+    int move;
+    (void)state;
+    rnl_paths_init(&w, 3, OTHER, PATIENCE_MS * MS, SETTLED_MS * MS);
+    rnl_paths_want_first(&w);
+    for (uint64_t ms = 1000; ms < 20000; ms++)
+        challenges += step(&w, 0, ms, &move);
+    assert_true(challenges >= 4 && challenges <= 8);
+    assert_int_equal(w.active, OTHER);
+    assert_int_equal(rnl_paths_deadline(&w), UINT64_MAX);
+    rnl_paths_set_active(&w, ACTIVE);
+    rnl_paths_want_first(&w); /* it is active already */
+    assert_int_equal(step(&w, 0, 30000, &move), 0);
+}
+
+/* The path in use dies while the first is wanted: all are challenged, and the one that responds is taken. */
+static void what_is_wanted_does_not_keep_it_on_a_dead_path(void **state)
+{
+    struct rnl_paths w;
+    int move;
+    (void)state;
+    rnl_paths_init(&w, 3, OTHER, PATIENCE_MS * MS, SETTLED_MS * MS);
+    rnl_paths_want_first(&w);
+    assert_int_equal(step(&w, 0, 1000, &move), 1u << ACTIVE);
+    asked(&w, ACTIVE, 5, 1000);
+    assert_int_equal(step(&w, PATIENCE_MS, 1400, &move), ALL);
+    asked(&w, THIRD, 6, 1400);
+    assert_int_equal(answered(&w, THIRD, 6, 1401), 1);
+    (void)step(&w, PATIENCE_MS + 11, 1411, &move);
+    assert_int_equal(move, 1);
+    assert_int_equal(w.active, THIRD);
+}
+
 /* Another has answered: the active path has 10 ms for it, or twice what the other took. */
 static void the_aim_has_its_chance(void **state)
 {
@@ -206,6 +267,9 @@ static void what_settled_a_hint_is_asked_again(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_first_is_taken_when_it_is_wanted_and_responds),
+        cmocka_unit_test(it_is_not_wanted_for_ever),
+        cmocka_unit_test(what_is_wanted_does_not_keep_it_on_a_dead_path),
         cmocka_unit_test(the_aim_has_its_chance),
         cmocka_unit_test(the_least_of_its_answers_is_the_round_trip),
         cmocka_unit_test(what_is_acknowledged_settles_it),

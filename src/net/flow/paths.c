@@ -8,6 +8,7 @@
 
 #define MS ((uint64_t)1000 * 1000)
 static const uint64_t first_gap_ns = 50 * MS, most_gap_ns = 1000 * MS;
+enum { WANTED_TRIES = 8 }; /* challenges of the first path, within 5 s */
 /* The active path may take twice the round trip of the other path that has responded, and at least this time. */
 static const uint64_t least_chance_ns = 10 * MS;
 /* After a hint paths are challenged sooner; a hint is repeated at this interval, and counts for so long. */
@@ -56,12 +57,53 @@ static uint64_t stall_limit(const struct rnl_paths *w, uint64_t now_ns)
     return hinted && hinted_stall_ns < w->stall_limit_ns ? hinted_stall_ns : w->stall_limit_ns;
 }
 
+void rnl_paths_want_first(struct rnl_paths *w)
+{
+    end_challenges(w);
+    w->wanted = w->active ? WANTED_TRIES : 0;
+}
+
+static uint64_t next_gap(const struct rnl_paths *w)
+{
+    return 2 * w->gap_ns < most_gap_ns ? 2 * w->gap_ns : most_gap_ns;
+}
+
+static void move_to(struct rnl_paths *w, unsigned path, int *move)
+{
+    rnl_paths_set_active(w, path);
+    end_challenges(w);
+    w->works_ns = 0;
+    w->wanted = 0;
+    *move = 1;
+}
+
+/* The active path works, and the first is wanted all the same. */
+static unsigned step_wanted(struct rnl_paths *w, uint64_t now_ns, int *move)
+{
+    if (w->proved == 1) {
+        move_to(w, 0, move);
+        return 0;
+    }
+    if (now_ns < w->next_ns)
+        return 0;
+    if (--w->wanted == 0) {
+        end_challenges(w);
+        return 0;
+    }
+    w->challenging = 1;
+    w->next_ns = now_ns + w->gap_ns;
+    w->gap_ns = next_gap(w);
+    return 1;
+}
+
 unsigned rnl_paths_step(struct rnl_paths *w, uint64_t stuck_ns, uint64_t looked_ns, uint64_t now_ns, int *move)
 {
     *move = 0;
     if (w->works_ns && now_ns - w->works_ns < stuck_ns)
         stuck_ns = now_ns - w->works_ns;
     if (stuck_ns == 0 || stuck_ns < stall_limit(w, now_ns)) {
+        if (w->wanted)
+            return step_wanted(w, now_ns, move);
         if (w->challenging)
             end_challenges(w);
         return 0;
@@ -71,16 +113,13 @@ unsigned rnl_paths_step(struct rnl_paths *w, uint64_t stuck_ns, uint64_t looked_
         w->challenging = 1;
     }
     if (w->proved && looked_ns >= chance_until(w)) {
-        rnl_paths_set_active(w, w->proved - 1u);
-        end_challenges(w);
-        w->works_ns = 0;
-        *move = 1;
+        move_to(w, w->proved - 1u, move);
         return 0;
     }
     if (now_ns < w->next_ns)
         return 0;
     w->next_ns = now_ns + w->gap_ns;
-    w->gap_ns = 2 * w->gap_ns < most_gap_ns ? 2 * w->gap_ns : most_gap_ns;
+    w->gap_ns = next_gap(w);
     return (1u << w->count) - 1;
 }
 
@@ -129,6 +168,8 @@ int rnl_paths_pending(const struct rnl_paths *w, unsigned path, uint64_t number)
 
 uint64_t rnl_paths_deadline(const struct rnl_paths *w)
 {
+    if (w->wanted)
+        return w->proved == 1 ? w->proved_ns : w->next_ns;
     return w->proved ? chance_until(w) : UINT64_MAX;
 }
 

@@ -23,6 +23,9 @@
  * once something that was sent after the first of them is acknowledged, until they come from yet another address, or
  * the peer shows that it is in trouble, by challenging a path that is not the active one. Without this last rule a side
  * that only receives would never learn that its active path has died since, because the peer finds its own path alive.
+ * A side whose first address of a peer is the best, a card that it drives, may say so when the connection begins on
+ * another (rnl_paths_want_first): that one is challenged a few times and becomes the active path when it responds. It
+ * may have been silent only since its owner had not begun yet.
  * A peer that knows only one address of ours challenges none; so it is pinged again every `confirmed_ns` while its data
  * come from another address. */
 #ifndef RNL_NET_FLOW_PATHS_H
@@ -57,6 +60,7 @@ struct rnl_paths {
     uint8_t count, active; /* the number of paths, and which one is active */
     uint8_t challenging;   /* challenges are in flight */
     uint8_t proved;        /* 1 + the path that has responded; 0 = none */
+    uint8_t wanted;        /* so often the first path is still challenged, since it is the best; 0 = it is not */
     uint8_t from;          /* 1 + the path that the peer's data come from; 0 = the active one */
 };
 
@@ -77,6 +81,8 @@ bool rnl_paths_response(struct rnl_paths *paths, unsigned path, uint64_t value, 
 int rnl_paths_pending(const struct rnl_paths *paths, unsigned path, uint64_t number);
 /* `path` is the active path from now on, and what was known of the one before is forgotten. */
 void rnl_paths_set_active(struct rnl_paths *paths, unsigned path);
+/* The first path is not the active one, and is to be as soon as it responds, within some seconds. */
+void rnl_paths_want_first(struct rnl_paths *paths);
 /* Data of the peer came from `path`. `next` is the number of our next packet, `acked` the largest acknowledged. true =
  * it is time for a ping, which shows whether our packets still arrive. */
 bool rnl_paths_hint(struct rnl_paths *paths, unsigned path, uint64_t next, uint64_t acked, uint64_t now_ns);
