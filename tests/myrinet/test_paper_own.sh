@@ -42,7 +42,7 @@ is_usage "the name of a system that is there" "there is a system 'pm' already" p
 is_usage "no name" "say how it is called" paper new
 is_usage "a step that the tutorial has not" "has no step 'none'" paper new other --from none
 check "nothing was made by any of these" bash -c '[ "$(echo *)" = "err mine out profile traced" ]'
-check "a sweep" bash -c '"$0" paper sweep mine --over size=4,64 | grep -q "^ *64  *[0-9.]*$"' "$RUNNEL"
+check "a sweep, from where its name is no path" bash -c 'cd mine && "$0" paper sweep mine.so --over size=4,64 | grep -q "^ *64  *[0-9.]*$"' "$RUNNEL"
 check "the matrix has a row more" bash -c '"$0" paper matrix mine --count 4 >"$1" &&
     [ "$(grep -c "^mine " "$1")" = 3 ] && [ "$(grep -c "^simple " "$1")" = 3 ]' "$RUNNEL" "$work/matrix"
 check "the matrix as JSON" bash -c '"$0" paper matrix ./mine/mine.so --count 4 --json | python3 -c "
@@ -97,7 +97,7 @@ check "host code that dies tells its line" bash -c '
     ! "$0" paper run broken 2>"$1" && grep -q "host code of .*broken.so got signal 11, at address" "$1" &&
     $(grep -o "addr2line -fe [^ ]* 0x[0-9a-f]*" "$1" | tail -n 1) | grep -q "host.c:$(grep -n "volatile int" broken/host.c | cut -d: -f1)"' \
     "$RUNNEL" "$work/died"
-changed host.c 's/^    want_descriptor(t, s);/    volatile char large[200000];\n    large[0] = 1;\n&/'
+changed host.c 's/^    want_descriptor(t, s);/    volatile char large[100000];\n    large[0] = 1;\n&/'
 paper build broken >/dev/null 2>&1
 check "a stack that is overrun is told, and not written over" bash -c '
     ! "$0" paper run broken 2>"$1" && grep -q "broken.so got signal 11, .*stack has 64 KB" "$1"' "$RUNNEL" "$work/died"
