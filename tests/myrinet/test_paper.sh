@@ -126,6 +126,39 @@ check "each figure has its curves, and a what-if says that it is one" \
     python3 "$work/figures.py" "$work/names" "$work/figures"
 pictures "each figure's picture is SVG with a line for each curve" \
     python3 "$work/figures.py" "$work/names" "$work/figures" "$work/plots"
+cat >"$work/titles.py" <<'END'
+import re, sys, xml.dom.minidom
+titles = [line.rstrip("\n").split(None, 1) for line in open(sys.argv[1])]
+private = {s for s in open(sys.argv[2]).read().split() if s not in ("simple", "probe")} | {"row", "rows", "ours"}
+for name, title in titles:
+    title = title.replace(" (what-if)", "")
+    words = set(re.findall(r"[\w.-]+", title))
+    assert not words & private - {"ours"} and not any("_" in w or re.fullmatch(r"H-\w+", w) for w in words), (name, title)
+    assert title[0].isupper() and len(title) > 20 and not title.endswith((",", ":", " ")), (name, title)
+    if len(sys.argv) < 4:
+        continue
+    svg = xml.dom.minidom.parse("%s/%s.svg" % (sys.argv[3], name)).documentElement
+    width, height = (float(svg.getAttribute(a)) for a in ("width", "height"))
+    lines = []
+    for t in svg.getElementsByTagName("text"):
+        text = "".join(c.data for c in t.getElementsByTagName("tspan")[0].childNodes if c.nodeType == c.TEXT_NODE) \
+            if t.getElementsByTagName("tspan") else t.firstChild.data
+        where = t.parentNode.getAttribute("transform")
+        x, y = map(float, re.match(r"translate\(([-\d.]+),([-\d.]+)\)", where).groups())
+        room = 0.58 * 13 * len(text.strip()) # of letters of 13 px, as wide as they are in the mean
+        left = {"middle": x - room / 2, "end": x - room}.get(t.parentNode.getAttribute("text-anchor"), x)
+        if "rotate" not in where:
+            assert left > -2 and left + room < width + 2 and 0 < y < height, (name, text, left, room)
+        lines.append(" ".join(text.split()))
+    whole = " ".join(lines)
+    assert title in whole, (name, title, whole)
+    assert re.search(r"\((NOT validated|not validated|validated|a what-if: no published|what the paper prints)", whole), name
+END
+"$RUNNEL" paper list | sed -n '/^Systems:/,/^Machines:/s/^  \([^ ]*\) .*/\1/p' >"$work/systems"
+check "titles are whole sentences without the command's own names" \
+    python3 "$work/titles.py" "$work/names" "$work/systems"
+pictures "pictures have whole titles, none is cut at an edge, and each says what validates it" \
+    python3 "$work/titles.py" "$work/names" "$work/systems" "$work/plots"
 refuses "a processor that only polls is one of three" "takes polls, interrupts or processor" \
     paper run vmmc --measure answer --attention sleep
 exit "$failed"

@@ -123,16 +123,27 @@ check "VMMC's two shapes are judged by every size: a tie is not less" bash -c '
 
 # ---- figures ----
 "$RUNNEL" paper figure all --count 2 --json >"$work/figures.json"
-check "a figure is validated only by rows that have an experiment, and names them" \
+check "a figure is validated only by held rows that are all inside, and names them and what misses" \
     python3 - "$work/figures.json" "$RUNNEL_SOURCE/doc/results/table.json" <<'END'
 import json, sys
 figures = {f["figure"]: f for f in json.load(open(sys.argv[1]))}
-rows = {r["row"] for r in json.load(open(sys.argv[2]))}
+rows = {r["row"]: r for r in json.load(open(sys.argv[2]))}
 assert not figures["fm-1"]["validated"] and not figures["fm-2"]["validated"]
 for f in figures.values():
-    assert f["validated"] == bool(f["rows"]) and set(f["rows"]) <= rows, (f["figure"], f["rows"])
-assert sum(f["validated"] for f in figures.values()) == 12
+    assert set(f["rows"]) <= set(rows), (f["figure"], f["rows"])
+    missed = [r for r in f["rows"] if not rows[r]["inside"]]
+    held = [r for r in f["rows"] if rows[r]["class"] in ("held", "second")]
+    assert f["missed"] == missed and f["validated"] == bool(held and not missed), (f["figure"], f["missed"], missed)
+    assert all(r in f["said"].split("published")[-1] for r in f["rows"]) and f["said"], f
+    assert f["said"].startswith("validated") == f["validated"] and ("NOT" in f["said"]) == bool(missed), f["said"]
+    assert f["validated"] or not f["rows"] or "not validated" in f["said"].lower(), f["said"]
+assert sum(bool(f["rows"]) for f in figures.values()) >= 12 and sum(f["validated"] for f in figures.values()) >= 2
+assert any(f["missed"] for f in figures.values())
 END
+check "a figure on another machine than its rows are of is not validated" bash -c '
+    "$0" paper figure vmmc-3 --count 2 --json | grep -q "\"validated\": true" &&
+    "$0" paper figure vmmc-3 --count 2 --set dma_rate=120 --json | grep -q "\"validated\": false" &&
+    "$0" paper figure vmmc-3 --count 2 --machine H-PP | grep -q "^(not validated: on another machine"' "$RUNNEL"
 check "more processes never make a send faster, whatever the seed" bash -c '
     for seed in 1 2; do
         "$0" paper sweep vmmc --over processes=1,2,3,4 --seed $seed |

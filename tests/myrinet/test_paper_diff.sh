@@ -50,6 +50,21 @@ for d in json.loads("[%s null]" % open(sys.argv[1] + "/pairs").read())[:-1]:
         assert waits < side["ps"] / 2, (side["label"], waits / side["ps"])
 END
 "$RUNNEL" paper diff simple vmmc >"$work/two"
+for pair in "simple vmmc" "pm bip" "am2 lfc" "fm1 fm2" "fmmc unet"; do
+    read -r -a two <<<"$pair"
+    "$RUNNEL" paper diff "${two[@]}" --count 20
+done >"$work/some"
+check "stages as printed come to what run prints, to the last digit" python3 - "$work" <<'END'
+import json, re, sys
+runs = {r["system"]: r["value"] for r in map(json.loads, open(sys.argv[1] + "/runs"))}
+parts = re.split(r"^ +(\S+) +(\S+) difference$", open(sys.argv[1] + "/some").read(), flags=re.M)
+assert len(parts) == 16, len(parts)
+for a, b, text in zip(parts[1::3], parts[2::3], parts[3::3]):
+    inner = [l.split()[-3:] for l in text.split("\n") if re.match(r"  \S.* [+-][\d.]+$", l)]
+    for k, system in enumerate((a, b)):
+        said = "%.3f" % (sum(round(1000 * float(v[k])) for v in inner) / 1000)
+        assert abs(float(said) - runs[system]) < 0.00051, (system, said, runs[system])
+END
 "$RUNNEL" paper matrix --json >"$work/matrix.json"
 check "as printed, stages add up to their part, parts to one way, and the difference is of what stands there" \
     python3 - "$work" <<'END'

@@ -39,6 +39,8 @@ static const struct command {
     {"fit", "[VALUE|all]", "the fitted values again, from rows of class fit", myri_cmd_fit, "--bounds --json "},
     {"new", "NAME", "a folder with a protocol of one's own", myri_cmd_new, "--from "},
     {"build", "FOLDER", "a system of that folder, for all commands", myri_cmd_build, "--native "},
+    {"report", "DIR", "one page of HTML with all that there is: tables, pictures, traces, machines", myri_cmd_report,
+     "--count --seed "},
     {"machine", "[NAME]", "a machine: each value with its unit, class and source", myri_cmd_machine, MACHINE},
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0], USAGE = 64 };

@@ -5,7 +5,10 @@
 #define MYRI_COMMAND_H
 
 #include "runnel/runnel.h"
+#include "sim/myrinet/command/say.h"
 #include "sim/myrinet/experiments/run.h"
+
+#include <stdio.h>
 
 enum { MYRI_CMD_SETS = 32 };
 struct myri_cmd_options {
@@ -34,12 +37,8 @@ int myri_cmd_new(struct myri_cmd_options *);
 int myri_cmd_build(struct myri_cmd_options *);
 int myri_cmd_why(struct myri_cmd_options *);
 int myri_cmd_diff(struct myri_cmd_options *);
+int myri_cmd_report(struct myri_cmd_options *);
 
-/* Say what is wrong, and return the status for it. */
-int myri_cmd_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
-int myri_cmd_failed(void);                               /* the last error: 64 if it was of arguments, or 1 */
-int myri_cmd_cannot(const char *what, const char *name); /* and errno says why */
-int myri_cmd_no_memory(size_t bytes);
 /* 0, or the exit status, said. */
 int myri_cmd_system(const struct myri_cmd_options *, const struct myri_system **out);
 /* A system of the user's own, made by `runnel paper build`, is named by a path: of its .so, or of its folder. */
@@ -49,6 +48,8 @@ int myri_cmd_own(const char *what, const struct myri_system **out);
 int myri_cmd_measure(const struct myri_cmd_options *, const struct myri_system *, enum myri_measure usual,
                      enum myri_measure *out);
 int myri_cmd_machine_for(const struct myri_cmd_options *, const char *by_default, struct myri_machine *out);
+/* The time line of an experiment's messages, as SVG. 0, or an error. */
+int myri_cmd_trace_svg(FILE *, const struct myri_experiment *, uint64_t *took_ps);
 void myri_cmd_prepare(const struct myri_cmd_options *, struct myri_experiment *);
 
 #endif

@@ -38,6 +38,22 @@ struct myri_cmd_figure {
 extern const struct myri_cmd_figure myri_cmd_printed[], myri_cmd_what_if[]; /* each ends with a NULL name */
 #define SIZES_BLOCKS 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536
 
+struct myri_cmd_validity {
+    int validated;
+    char said[200];   /* for below its title; empty: nothing is to be said */
+    char missed[100]; /* of its rows those that are outside, or have no experiment */
+};
+/* Whether its published rows validate a figure. 0, or the exit status, said. */
+int myri_cmd_figure_judge(const struct myri_cmd_options *, const struct myri_cmd_figure *, struct myri_cmd_validity *);
+int myri_cmd_figure_points(const struct myri_cmd_figure *); /* how many */
+int myri_cmd_figure_curves(const struct myri_cmd_figure *);
+int myri_cmd_figure_has_ours(const struct myri_cmd_figure *);
+/* All points: y of each curve. 0, or the exit status, said. */
+int myri_cmd_figure_measure(const struct myri_cmd_options *, const struct myri_cmd_figure *,
+                            double (*y)[MYRI_CMD_POINTS]);
+/* Draws NAME.svg in a folder, which is made. 0, or the exit status, said. */
+int myri_cmd_plot(const char *dir, const struct myri_cmd_figure *, double (*y)[MYRI_CMD_POINTS],
+                  const struct myri_cmd_validity *);
 /* One point. 0, or the exit status, said. */
 int myri_cmd_point(const struct myri_cmd_options *, const struct myri_cmd_figure *, const struct myri_cmd_curve *,
                    double x, double *y);

@@ -52,7 +52,7 @@ const struct myri_cmd_figure myri_cmd_printed[] = {
      .over = "size",
      .unit = "bytes",
      .y = "MB/s",
-     .rows = "7b 7d",
+     .rows = "7b 7d 8a 8b",
      .curve = {{.label = "FM 1.1", .system = "fm1", .machine = "H-S", .measure = MYRI_STREAM_RATE},
                {.label = "MPI-FM", .system = "mpi-fm1", .machine = "H-S", .measure = MYRI_STREAM_RATE}},
      .x = {SIZES_FRAMES}},

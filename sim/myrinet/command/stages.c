@@ -117,9 +117,10 @@ static struct myri_stage *stage_of(struct myri_stages *out, enum myri_stage_kind
     return &out->stage[i];
 }
 
-/* One message: from when on its receiver's card and host are on its way, and until when its sender's host is. */
+/* One message: from when on its receiver's card and host are on its way, until when its sender's host is,
+ * and when that has stored the last word, or a packet has left: its card begins then. */
 struct stage_way {
-    uint64_t from, to, card, host, call;
+    uint64_t from, to, card, host, call, bell;
     uint32_t sender;
     int cost;
 };
@@ -131,9 +132,9 @@ static int rank_of(const struct stage_way *w, const struct stage_span *p, uint64
         return sends ? (p->lane == MYRI_LANE_BUS ? 30 : p->lane == MYRI_LANE_HOST ? 29 : p->lane) : 1;
     switch (p->lane) {
     case MYRI_LANE_BUS: /* a host that looks for what is not there yet is on nobody's way */
-        return sends ? (at < w->call ? 12 : 0) : at >= w->host ? 28 : 0;
+        return sends ? (at < w->bell ? 17 : at < w->call ? 12 : 0) : at >= w->host ? 28 : 0;
     case MYRI_LANE_HOST:
-        return sends ? (at < w->call ? 11 : 0) : at >= w->host ? 27 : 0;
+        return sends ? (at < w->bell ? 16 : at < w->call ? 11 : 0) : at >= w->host ? 27 : 0;
     case MYRI_LANE_DMA:
         return sends ? 14 : at >= w->card ? 26 : 6;
     case MYRI_LANE_FIRMWARE:
@@ -185,19 +186,32 @@ static void add(struct myri_stages *out, const struct stage_way *w, uint64_t fro
  * card it is the end of the first turn in which the card has dealt with what came. */
 static uint64_t host_from(const struct stage_spans *s, size_t first, const struct stage_way *w)
 {
-    uint64_t came = UINT64_MAX, dealt = UINT64_MAX;
+    uint64_t dealt = UINT64_MAX;
     for (size_t i = first; i < s->n && s->span[i].from < w->to; i++) {
         const struct stage_span *p = &s->span[i];
         if (p->node == w->sender || p->from < w->card)
             continue;
         if (p->lane == MYRI_LANE_DMA && strcmp(s->name[p->what], "to host") == 0)
             return p->from;
-        if (p->lane == MYRI_LANE_RECEIVE && came == UINT64_MAX)
-            came = p->to;
-        else if (p->lane == MYRI_LANE_FIRMWARE && p->from >= came && (dealt == UINT64_MAX || p->from == dealt))
+        if (p->lane == MYRI_LANE_FIRMWARE && (dealt == UINT64_MAX || p->from == dealt))
             dealt = p->to;
     }
     return dealt;
+}
+
+static uint64_t bell_of(const struct stage_spans *s, size_t first, const struct stage_way *w)
+{
+    uint64_t last = 0;
+    for (size_t i = first; i < s->n && s->span[i].from < w->to; i++) {
+        const struct stage_span *p = &s->span[i];
+        if (p->node != w->sender || p->from < w->from)
+            continue;
+        if (p->lane == MYRI_LANE_SEND)
+            return p->from < last ? p->from : last;
+        if (p->lane == MYRI_LANE_BUS && p->to <= w->call && strcmp(s->name[p->what], "store") == 0)
+            last = p->to;
+    }
+    return last;
 }
 
 /* All of a message's time; the spans from `first` on may reach into it. */
@@ -208,10 +222,11 @@ static void share_out(struct myri_stages *out, const struct stage_spans *s, size
         const struct stage_span *p = &s->span[i];
         if (p->lane == MYRI_LANE_MEASURED && p->what == CALL && p->from == w.from)
             w.call = p->to;
-        if (p->lane == MYRI_LANE_RECEIVE && p->node != w.sender && p->from >= w.from && p->from < w.card)
-            w.card = p->from;
+        if (p->lane == MYRI_LANE_RECEIVE && p->node != w.sender && p->from >= w.from && p->to < w.card)
+            w.card = p->to;
     }
     w.host = host_from(s, first, &w);
+    w.bell = bell_of(s, first, &w);
     for (uint64_t at = w.from; at < w.to;) {
         const struct stage_span *does = NULL, *next = NULL;
         uint64_t end = w.to;

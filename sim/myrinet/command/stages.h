@@ -4,10 +4,11 @@
  *
  * Of messages and costs, every picosecond is given to one stage, so stages add up to the measure exactly. Where several
  * things work at once, it is the one that is furthest on the message's way: of the receiver host before DMA before
- * card, then the wire, then of the sender DMA before card before host. Nothing of the receiver's is on that way before
- * the message's first packet comes, nothing of its host's before the first transfer into its memory, or before its card
- * has dealt with what it reads from there, and of the sender's host nothing behind its call. Where nothing works, it is
- * a wait for whatever begins next. Of a cost, what the host itself does counts first.
+ * card, then the wire, then of the sender DMA before card before host. The sender's card begins when its host has
+ * stored its last word, or a packet has left. Nothing of the receiver's is on that way before the message's first
+ * packet has come, nothing of its host's before the first transfer into its memory, or before its card has dealt with
+ * what it reads from there, and of the sender's host nothing behind its call. Where nothing works, it is a wait for
+ * whatever begins next. Of a cost, what the host itself does counts first.
  *
  * Of rates, it is how long each part works within the time that they are taken from. */
 #ifndef MYRI_STAGES_H

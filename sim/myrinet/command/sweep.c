@@ -3,14 +3,10 @@
  * sweep.c - `runnel paper figure` and `sweep`: tables of points, and their pictures by gnuplot. */
 #include "sim/myrinet/command/figure.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 static int share(const struct myri_cmd_options *o, const struct myri_cmd_figure *f, const struct myri_cmd_curve *c,
                  double x, double *y)
@@ -122,7 +118,7 @@ static int varied(const struct myri_cmd_options *o, const char *over)
     return 0;
 }
 
-static int points_of(const struct myri_cmd_figure *f)
+int myri_cmd_figure_points(const struct myri_cmd_figure *f)
 {
     int n = 0;
     while (n < MYRI_CMD_POINTS && (f->x[n] > 0 || (n == 0 && f->x[1] > 0)))
@@ -130,7 +126,7 @@ static int points_of(const struct myri_cmd_figure *f)
     return n;
 }
 
-static int curves_of(const struct myri_cmd_figure *f)
+int myri_cmd_figure_curves(const struct myri_cmd_figure *f)
 {
     int n = 0;
     while (n < MYRI_CMD_CURVES && f->curve[n].label)
@@ -138,19 +134,12 @@ static int curves_of(const struct myri_cmd_figure *f)
     return n;
 }
 
-static int has_ours(const struct myri_cmd_figure *f)
+int myri_cmd_figure_has_ours(const struct myri_cmd_figure *f)
 {
-    for (int c = 0; c < curves_of(f); c++)
+    for (int c = 0; c < myri_cmd_figure_curves(f); c++)
         if (!f->curve[c].given && !f->curve[c].y)
             return 1;
     return 0;
-}
-
-static const char *kind_of(const struct myri_cmd_figure *f)
-{
-    return f->rows       ? ""
-           : has_ours(f) ? "a what-if: no published figure validates it"
-                         : "what the paper prints, nothing of ours";
 }
 
 static int width_of(const char *label)
@@ -159,11 +148,11 @@ static int width_of(const char *label)
     return n < 20 ? 20 : n;
 }
 
-static void print_rows(const struct myri_cmd_figure *f) /* a list of strings */
+static void print_names(const char *names) /* a list of strings */
 {
     int some = 0;
     putchar('[');
-    for (const char *r = f->rows; r && *r; r += strcspn(r, " "), r += *r == ' ')
+    for (const char *r = names; r && *r; r += strcspn(r, " "), r += *r == ' ')
         printf("%s\"%.*s\"", some++ ? ", " : "", (int)strcspn(r, " "), r);
     putchar(']');
 }
@@ -175,13 +164,15 @@ static void print_note(const char *note, const char *ends) /* as a string of JSO
 }
 
 static void print_figure(const struct myri_cmd_options *o, const struct myri_cmd_figure *f,
-                         double (*y)[MYRI_CMD_POINTS])
+                         double (*y)[MYRI_CMD_POINTS], const struct myri_cmd_validity *v)
 {
-    int n = points_of(f), curves = curves_of(f);
+    int n = myri_cmd_figure_points(f), curves = myri_cmd_figure_curves(f);
     if (o->json) {
-        printf("{\"figure\": \"%s\", \"over\": \"%s\", \"y\": \"%s\", \"validated\": %s, \"rows\": ", f->name, f->over,
-               f->y, f->rows ? "true" : "false");
-        print_rows(f);
+        printf("{\"figure\": \"%s\", \"over\": \"%s\", \"y\": \"%s\", \"validated\": %s, \"said\": \"%s\", \"rows\": ",
+               f->name, f->over, f->y, v->validated ? "true" : "false", v->said);
+        print_names(f->rows);
+        fputs(", \"missed\": ", stdout);
+        print_names(v->missed);
         if (f->note) {
             fputs(", \"note\": \"", stdout);
             print_note(f->note, " ");
@@ -199,8 +190,8 @@ static void print_figure(const struct myri_cmd_options *o, const struct myri_cmd
         return;
     }
     printf("%s\n", f->title);
-    if (!f->rows)
-        printf("(%s)\n", kind_of(f));
+    if (v->said[0])
+        printf("(%s)\n", v->said);
     printf("\n%10s", f->over);
     for (int c = 0; c < curves; c++)
         printf("  %*s", width_of(f->curve[c].label), f->curve[c].label);
@@ -222,94 +213,35 @@ static void print_figure(const struct myri_cmd_options *o, const struct myri_cmd
     }
 }
 
-static int gnuplot(const char *script)
+int myri_cmd_figure_measure(const struct myri_cmd_options *o, const struct myri_cmd_figure *f,
+                            double (*y)[MYRI_CMD_POINTS])
 {
-    pid_t child = fork();
-    int status = 0;
-    if (child == 0) {
-        execlp("gnuplot", "gnuplot", script, (char *)NULL);
-        _exit(127);
-    }
-    if (child < 0 || waitpid(child, &status, 0) < 0)
-        return myri_cmd_cannot("cannot start", "gnuplot");
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-        return 0;
-    fprintf(stderr, "runnel paper: %s\n",
-            WIFEXITED(status) && WEXITSTATUS(status) == 127 ? "gnuplot is not installed (scripts/setup demo)"
-                                                            : "gnuplot failed");
-    return 1;
-}
-
-static int plot_figure(const struct myri_cmd_options *o, const struct myri_cmd_figure *f, double (*y)[MYRI_CMD_POINTS])
-{
-    char path[512];
-    int n = points_of(f), curves = curves_of(f), marks = 0;
-    if (mkdir(o->plot, 0777) < 0 && errno != EEXIST)
-        return myri_cmd_cannot("cannot make", o->plot);
-    snprintf(path, sizeof path, "%s/%s.gp", o->plot, f->name);
-    FILE *out = fopen(path, "w");
-    if (!out)
-        return myri_cmd_cannot("cannot write", path);
-    fprintf(out, "set terminal svg size 800,%d background 'white' font 'sans,13'\nset output '%s/%s.svg'\n",
-            f->note ? 560 : 500, o->plot, f->name);
-    fprintf(out,
-            "set title \"%s%s%s%s\"\nset key below height 1\nset grid\nset ylabel '%s'\n"
-            "set xlabel \"%s%s%s%s",
-            f->title, f->rows ? "" : "\\n(", kind_of(f), f->rows ? "" : ")", f->y, f->over, f->unit[0] ? ", " : "",
-            f->unit, f->note ? "\\n" : "");
-    for (const char *p = f->note; p && *p; p++)
-        fputs(*p == '\n' ? "\\n" : (char[]){*p, 0}, out);
-    fputs("\" noenhanced\n", out);
-    int in_powers = strcmp(f->over, "size") == 0 || strcmp(f->over, "page") == 0 || strcmp(f->over, "packet") == 0 ||
-                    strcmp(f->over, "buffers") == 0 || (strcmp(f->over, "slow") == 0 && f->x[0] > 0);
-    fputs(in_powers ? "set logscale x 2\n" : "set xrange [0:*]\n", out);
-    fputs(f->curve[0].y ? "set boxwidth 0.6\nset xtics 1\n" : "", out);
-    /* Room for the labels of published values, at both ends where the first point is not near zero. */
-    fprintf(out, "set yrange [0:*]\nset offsets %s, graph 0.15, graph 0.15, 0\n", in_powers ? "graph 0.12" : "0");
-    while (marks < MYRI_CMD_CURVES && f->mark[marks].label)
-        marks++;
-    fputs("plot ", out);
-    for (int c = 0; c < curves; c++)
-        fprintf(out, "%s'-' with %s title '%s'", c ? ", " : "",
-                f->curve[c].y ? "boxes fill solid 0.4" : "linespoints lw 2 pt 7 ps 0.5", f->curve[c].label);
-    if (marks)
-        fputs(", '-' using 1:2:3 with labels point pt 2 ps 1.5 lw 2 lc 'black' offset 0,1 center title 'published'",
-              out);
-    fputc('\n', out);
-    for (int c = 0; c < curves; c++) {
-        for (int k = 0; k < n; k++)
-            if (!isnan(y[c][k]))
-                fprintf(out, "%g %.6g\n", f->x[k], y[c][k]);
-        fputs("e\n", out);
-    }
-    for (int k = 0; k < marks; k++)
-        fprintf(out, "%g %g \"%s\"\n", f->mark[k].x, f->mark[k].y, f->mark[k].label);
-    fputs(marks ? "e\n" : "", out);
-    if (fclose(out) != 0)
-        return myri_cmd_cannot("cannot write", path);
-    int rc = gnuplot(path);
-    if (rc == 0 && !o->json)
-        printf("drawn: %s/%s.svg\n", o->plot, f->name);
+    int rc = 0;
+    for (int c = 0; c < myri_cmd_figure_curves(f) && rc == 0; c++)
+        for (int k = 0; k < myri_cmd_figure_points(f) && rc == 0; k++)
+            rc = myri_cmd_point(o, f, &f->curve[c], f->x[k], &y[c][k]);
     return rc;
 }
 
 int myri_cmd_draw(const struct myri_cmd_options *o, const struct myri_cmd_figure *f)
 {
     double y[MYRI_CMD_CURVES][MYRI_CMD_POINTS];
-    for (int c = 0; c < curves_of(f); c++)
-        for (int k = 0; k < points_of(f); k++) {
-            int rc = myri_cmd_point(o, f, &f->curve[c], f->x[k], &y[c][k]);
-            if (rc)
-                return rc;
-        }
-    print_figure(o, f, y);
-    return o->plot ? plot_figure(o, f, y) : 0;
+    struct myri_cmd_validity v;
+    int rc = myri_cmd_figure_measure(o, f, y);
+    rc = rc ? rc : myri_cmd_figure_judge(o, f, &v);
+    if (rc)
+        return rc;
+    print_figure(o, f, y, &v);
+    rc = o->plot ? myri_cmd_plot(o->plot, f, y, &v) : 0;
+    if (o->plot && rc == 0 && !o->json)
+        printf("drawn: %s/%s.svg\n", o->plot, f->name);
+    return rc;
 }
 
 /* What a figure leaves no choice of. */
 static int concerns(const struct myri_cmd_options *o, const struct myri_cmd_figure *f)
 {
-    if (!has_ours(f) && (o->machine || o->machine_file || o->sets || o->count || o->seed_given))
+    if (!myri_cmd_figure_has_ours(f) && (o->machine || o->machine_file || o->sets || o->count || o->seed_given))
         return myri_cmd_wrong("%s has nothing of ours, so that no machine and no number changes it", f->name);
     return varied(o, f->over);
 }
@@ -320,7 +252,7 @@ static int figures(struct myri_cmd_options *o, const struct myri_cmd_figure *f)
     int found = 0;
     for (; f->name; f++) {
         if (!o->what) {
-            printf("%-14s %s%s\n", f->name, f->title, f->rows || !has_ours(f) ? "" : " (what-if)");
+            printf("%-14s %s%s\n", f->name, f->title, f->rows || !myri_cmd_figure_has_ours(f) ? "" : " (what-if)");
             continue;
         }
         int all = strcmp(o->what, "all") == 0;

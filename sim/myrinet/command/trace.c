@@ -2,6 +2,7 @@
  *
  * trace.c - `runnel paper trace`: where the time of one message goes; `profile`: which lines of firmware take it.
  */
+#include "base/error.h"
 #include "sim/myrinet/command/command.h"
 #include "sim/myrinet/systems/added.h"
 
@@ -158,14 +159,11 @@ static const char *colour_of(const struct span *p, const struct spent *spent, in
 }
 
 /* Time lines of two nodes; below them what the colours of the firmware are, and what they come to. */
-static int write_svg(const struct spans *s, const char *dir, const char *name, uint64_t end)
+static void put_svg(FILE *f, const struct spans *s, uint64_t end)
 {
     enum { LEFT = 110, WIDTH = 820, ROW = 34, LEGEND = 16, COLUMN = 310 };
     struct spent spent[FUNCTIONS];
     int functions = add_up_firmware(s, spent), below = ROW * 2 * MYRI_LANES + 70;
-    FILE *f = open_in(dir, name, "svg");
-    if (!f)
-        return 1;
     fprintf(f,
             "<svg xmlns='http://www.w3.org/2000/svg' width='%d' height='%d' font-family='sans-serif' font-size='11'>\n"
             "<rect width='100%%' height='100%%' fill='white'/>\n",
@@ -202,7 +200,34 @@ static int write_svg(const struct spans *s, const char *dir, const char *name, u
                 (double)spent[k].ps[1] / 1e6);
     }
     fputs("</svg>\n", f);
-    return fclose(f) == 0 ? 0 : 1;
+}
+
+static int write_svg(const struct spans *s, const char *dir, const char *name, uint64_t end)
+{
+    FILE *f = open_in(dir, name, "svg");
+    if (f)
+        put_svg(f, s, end);
+    return f && fclose(f) == 0 ? 0 : 1;
+}
+
+int myri_cmd_trace_svg(FILE *out, const struct myri_experiment *asked, uint64_t *took_ps)
+{
+    struct myri_experiment x = *asked;
+    struct myri_outcome o;
+    struct spans *s = calloc(1, sizeof *s);
+    if (!s)
+        return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for the spans of a trace");
+    x.tracer = collect;
+    x.tracer_arg = s;
+    x.begin_ps = STARTED_PS;
+    int rc = myri_experiment_run(&x, &o);
+    if (rc == 0) {
+        *took_ps = o.end_ps - STARTED_PS;
+        qsort(s->span, (size_t)s->n, sizeof s->span[0], by_begin);
+        put_svg(out, s, *took_ps);
+    }
+    free(s);
+    return rc;
 }
 
 static int prepare(struct myri_cmd_options *o, struct myri_experiment *x, enum myri_measure m)
