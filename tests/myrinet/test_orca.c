@@ -3,7 +3,7 @@
  * test_orca.c - Orca's shared objects on the papers' machine: copies that all nodes write at once stay equal, each
  * operation is executed once at each copy and in one order with those that are called; operations wait for their guards
  * at their own node, at another, and at all copies. */
-#include "sim/myrinet/systems/orca/orca.h"
+#include "sim/myrinet/systems/orca/jacobi.h"
 #include "tests/myrinet/sides.h"
 
 enum { NODES = 8, EACH = 6, SLOTS = 3, LARGEST = 9000 };
@@ -227,6 +227,51 @@ static void a_slow_copy_holds_nothing_back_for_good(void **state)
     all_at_once("orca-initial", 4, 5000);
 }
 
+enum { EQUATIONS = 11, ITERATIONS = 150 };
+
+struct solving {
+    struct orca orca[NODES];
+    struct jacobi jacobi[NODES];
+    uint32_t sum[NODES];
+};
+
+static void solve(struct myri_task *t, void *arg)
+{
+    struct sides *sides = arg;
+    struct solving *g = sides->arg;
+    uint32_t me = side_of(sides, t)->node;
+    g->sum[me] = jacobi_run(&g->jacobi[me], &g->orca[me], ITERATIONS);
+}
+
+/* However many nodes have a part of it: as each row is computed alike, to the bit. */
+static void a_program_comes_to_the_same_on_any_number_of_nodes(void **state)
+{
+    (void)state;
+    static struct sides sides;
+    static struct solving g;
+    uint32_t alone = 0;
+    for (uint32_t nodes = 1; nodes <= NODES; nodes += nodes < 4 ? 1 : 2) {
+        memset(&g, 0, sizeof g);
+        make_sides(&sides, "orca", "H-A", nodes, 1000, nodes);
+        sides.arg = &g;
+        for (uint32_t i = 0; i < nodes; i++) {
+            assert_int_equal(orca_open(&g.orca[i], &sides.side[i], 0), 0);
+            jacobi_open(&g.jacobi[i], &g.orca[i], EQUATIONS);
+        }
+        start_sides(&sides, solve);
+        if (myri_hw_run(sides.hw) < 0)
+            fail_msg("%u nodes: %s", nodes, rnl_last_error()->text);
+        alone = nodes == 1 ? g.sum[0] : alone;
+        for (uint32_t i = 0; i < nodes; i++) {
+            assert_int_equal(g.sum[i], alone);
+            assert_int_equal(g.orca[i].on.panda.handled, nodes > 1 ? nodes * ITERATIONS : 0);
+            for (uint32_t k = 0; k < EQUATIONS; k++) /* 11 x and the ten others are 1 */
+                assert_true(g.jacobi[i].x[k] > 1.0 / 21 - 1e-5 && g.jacobi[i].x[k] < 1.0 / 21 + 1e-5);
+        }
+        free_sides(&sides);
+    }
+}
+
 static double of(const char *system, enum myri_measure what, uint32_t bytes)
 {
     struct myri_outcome out;
@@ -259,6 +304,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(copies_that_all_write_stay_equal_and_guards_wait),
         cmocka_unit_test(a_slow_copy_holds_nothing_back_for_good),
+        cmocka_unit_test(a_program_comes_to_the_same_on_any_number_of_nodes),
         cmocka_unit_test(an_invocation_is_a_call_or_a_multicast_and_its_marshalling),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

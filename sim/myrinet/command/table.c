@@ -66,8 +66,8 @@ const char *myri_cmd_what_is_missing(const struct myri_row *r)
         {"vrpc", "no vRPC here: what its library takes is not given"},
         {"shrimp", "other hardware: SHRIMP's interface"},
         {"myricom-api", "closed firmware: Myricom's API"},
-        {"orca", "no Orca here (runtime, objects, programs)"},
-        {"orca-ethernet", "no Ethernet here, nor Amoeba and Orca on it"},
+        {"orca", "no Water here: nothing says what its computing takes"},
+        {"orca-ethernet", "no Ethernet here: nothing says what Amoeba's kernel and FLIP take"},
     };
     for (size_t i = 0; i < sizeof missing / sizeof missing[0]; i++)
         if (strcmp(missing[i].system, r->field[MYRI_ROW_SYSTEM]) == 0)

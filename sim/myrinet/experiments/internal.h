@@ -19,6 +19,7 @@ struct experiment_run {
     uint32_t answered;                  /* ANSWER: questions */
     uint32_t lack;                      /* TO_ALL: receivers that have not this one yet */
     uint64_t computed_ps, computing_ps; /* what the computing came to, and how long it took */
+    uint32_t solution;                  /* JACOBI: of who had it last */
     uint32_t seen[SIDES];               /* last word of the last message of that sender */
     uint32_t first_out[SIDES];          /* of its places */
 };

@@ -18,8 +18,8 @@ static const char *const names[MYRI_MEASURES][2] = {
     {"copy-rate", "MB/s"}, {"store-rate", "MB/s"}, {"plain-rate", "MB/s"}, {"pin-rate", "MB/s"},
     {"goodput", "MB/s"},   {"answer", "us"},       {"answer-cost", "us"},  {"wire-cost", "B/B"},
     {"to-all", "us"},      {"all-rate", "MB/s"},   {"fetch", "us"},        {"take-cost", "us"},
-    {"call", "us"},        {"call-rate", "MB/s"},  {"turns", "us"},        {"switch-cost", "us"},
-    {"switch-time", "us"},
+    {"call", "us"},        {"call-rate", "MB/s"},  {"jacobi", "us"},       {"turns", "us"},
+    {"switch-cost", "us"}, {"switch-time", "us"},
 };
 
 const char *myri_measure_name(enum myri_measure m)
@@ -61,6 +61,9 @@ static void value_of(struct experiment_run *r)
         break;
     case MYRI_CALL:
         r->out->value = (span - jittered) / n;
+        break;
+    case MYRI_JACOBI:
+        r->out->value = span / n;
         break;
     case MYRI_CALL_RATE:
         r->out->value = 2 * bytes * n / span;
@@ -142,13 +145,13 @@ static int check(const struct myri_experiment *x)
     if (!x->system->notifies &&
         (x->notify || (x->attention == MYRI_BY_INTERRUPTS && (myri_experiment_asks(x) || myri_experiment_to_all(x)))))
         return rnl_fail(RNL_ERR_ARG, "messages of %s do not interrupt; those of vmmc can", x->system->name);
-    if (x->receivers && !myri_experiment_to_all(x) && x->measure != MYRI_TURNS)
+    if (x->receivers && !myri_experiment_to_all(x) && x->measure != MYRI_TURNS && x->measure != MYRI_JACOBI)
         return rnl_fail(RNL_ERR_ARG, "%u receivers: what several receive is measured as to-all, all-rate or turns",
                         x->receivers);
-    if ((myri_experiment_calls(x) && !x->system->call) ||
+    if ((myri_experiment_calls(x) && !x->system->call) || (x->measure == MYRI_JACOBI && !x->system->jacobi) ||
         (x->measure == MYRI_TURNS && !(x->system->to_all && x->system->serve)))
-        return rnl_fail(RNL_ERR_ARG, "%s of %s cannot be measured; those of panda can", myri_measure_name(x->measure),
-                        x->system->name);
+        return rnl_fail(RNL_ERR_ARG, "%s of %s cannot be measured; those of panda, or of orca, can",
+                        myri_measure_name(x->measure), x->system->name);
     if (x->receivers >= SIDES)
         return rnl_fail(RNL_ERR_ARG, "%u receivers: there can be up to %d", x->receivers, SIDES - 1);
     if (x->measure == MYRI_FETCH && !x->system->fetch)
@@ -201,7 +204,11 @@ static int check(const struct myri_experiment *x)
         return rnl_fail(RNL_ERR_ARG, "%u places: who is alone sends from one", x->places);
     if (x->places > PLACES_MOST)
         return rnl_fail(RNL_ERR_ARG, "%u places to send from: there can be up to %d", x->places, PLACES_MOST);
-    if (myri_experiment_calls(x) || x->measure == MYRI_TURNS)
+    if (x->measure == MYRI_JACOBI && (x->bytes % 8 || x->bytes / 8 <= x->receivers))
+        return rnl_fail(RNL_ERR_ARG,
+                        "a vector of %u bytes on %u nodes: it has 8 bytes for an equation, and each node one", x->bytes,
+                        x->receivers + 1);
+    if (myri_experiment_calls(x) || x->measure == MYRI_TURNS || x->measure == MYRI_JACOBI)
         return 0;
     if (two ? !x->system->receive : x->system->receive || !x->system->send)
         return rnl_fail(RNL_ERR_ARG, "%s of %s cannot be measured", myri_measure_name(x->measure), x->system->name);
@@ -247,6 +254,8 @@ static int run(struct experiment_run *r)
                                                                 : 1;
     if (myri_experiment_to_all(x) || x->measure == MYRI_TURNS)
         r->sides = (x->receivers ? x->receivers : 1) + 1;
+    if (x->measure == MYRI_JACOBI)
+        r->sides = x->receivers + 1;
     r->receiver = r->sides - 1;
     r->sending = r->sides - 1;
     int rc = myri_hw_new(&x->machine, r->sides, x->seed, x->object ? x->object : (const void *)object->bytes,
@@ -268,6 +277,8 @@ static int run(struct experiment_run *r)
     }
     /* Nothing takes a millisecond a message, and two seconds beside. */
     r->hw->horizon_ps = (uint64_t)x->count * r->sides * (1000000000u + (uint64_t)x->bytes * 1000000) + 2000000000000u;
+    if (x->measure == MYRI_JACOBI) /* 20 us for an element of the matrix */
+        r->hw->horizon_ps += (uint64_t)x->count * x->bytes / 8 * (x->bytes / 8) * 20000000;
     if (x->measure == MYRI_TURNS)
         r->hw->horizon_ps *= 2 * (uint64_t)myri_experiment_pairs(r);
     for (uint32_t i = 0; x->profile && rc == 0 && i < r->sides; i++)

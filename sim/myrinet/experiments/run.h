@@ -30,7 +30,8 @@ enum myri_measure {
     MYRI_TAKE_COST,   /* us: until `receive` returns, of a message that came long ago, nothing else going on */
     MYRI_CALL,        /* us: of a call, until its reply is there */
     MYRI_CALL_RATE,   /* MB/s: calls one behind the other, bytes of request and reply */
-    MYRI_TURNS,       /* us a multicast: two of `receivers` and one multicast in turn, in the mean over all pairs */
+    MYRI_JACOBI, /* us an iteration of Jacobi's method on `receivers` and one nodes; bytes are those of its vector */
+    MYRI_TURNS,  /* us a multicast: two of `receivers` and one multicast in turn, in the mean over all pairs */
     MYRI_SWITCH_COST, /* us: saving one job's channel and restoring another's, of a node; jobs take turns */
     MYRI_SWITCH_TIME, /* us: from the end of a quantum until the next job goes on, on all nodes */
     MYRI_MEASURES

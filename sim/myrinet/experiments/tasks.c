@@ -431,6 +431,20 @@ static void taker_of_turns(struct myri_task *t, void *arg)
     finish(s);
 }
 
+/* All come to the same. */
+static void solver(struct myri_task *t, void *arg)
+{
+    struct experiment_run *r = arg;
+    struct myri_side *s = side_of(r, t);
+    uint32_t solution = s->system->jacobi(s, r->x->bytes, r->x->count);
+    r->out->wrong += r->end_ps && solution != r->solution;
+    r->solution = solution;
+    r->out->sent += r->x->count;
+    r->out->received += r->x->count;
+    r->end_ps = myri_hw_now(r->hw);
+    finish(s);
+}
+
 static void fetcher(struct myri_task *t, void *arg)
 {
     struct experiment_run *r = arg;
@@ -516,6 +530,8 @@ static void (*task_of(const struct myri_experiment *x, uint32_t node))(struct my
         return caller;
     case MYRI_TURNS:
         return taker_of_turns;
+    case MYRI_JACOBI:
+        return solver;
     default:
         return local;
     }

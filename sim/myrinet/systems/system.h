@@ -84,6 +84,8 @@ struct myri_system {
     /* Until handlers of this side have served so many, the multicasts being those of all sides: whether they have; or
      * NULL. */
     int (*serve)(struct myri_side *, uint32_t calls, uint32_t multicasts);
+    /* Jacobi's method on a shared vector of so many bytes: a sum of the bits of what it comes to; or NULL. */
+    uint32_t (*jacobi)(struct myri_side *, uint32_t bytes, uint32_t iterations);
     void (*finish)(struct myri_side *); /* before the task ends: what it owes others; or NULL */
     /* after all, also of a side that failed to open: what the state holds; or NULL */
     void (*close)(struct myri_side *);

@@ -3,7 +3,7 @@
  * host.c - Orca as experiments see it (paper 003, 3.2): an object on each node, whose operation other nodes call (ROI),
  * and one that all nodes have a copy of (GOI). An operation takes an array and adds one to a count; the first kind
  * gives one back, too. The program waits with a guard for the count. */
-#include "sim/myrinet/systems/orca/orca.h"
+#include "sim/myrinet/systems/orca/jacobi.h"
 
 #include <string.h>
 
@@ -17,6 +17,7 @@ struct orca_state {
     struct orca orca; /* first */
     struct count here, everywhere;
     struct orca_object *object[MYRI_HW_NODES], *replicated;
+    struct jacobi jacobi;
     uint32_t number, results; /* host addresses */
 };
 
@@ -49,16 +50,20 @@ static const struct orca_type counter = {{[ADD] = add, [AWAIT] = await}, 1u << A
 static int open_with(struct myri_side *side, struct orca_lacks lacks, int initial)
 {
     struct orca_state *st = side->state;
+    uint32_t most = side->largest / JACOBI_NUMBER;
     st->orca.lacks = lacks;
+    side->largest += JACOBI_HEAD;
     if (initial)
         st->orca.on.panda.lacks = PANDA_INITIAL;
     st->number = myri_host_take(side->host, 4, 0);
     st->results = myri_host_take(side->host, side->largest, 0);
     if (orca_open(&st->orca, side, initial) < 0)
         return -1;
-    for (uint32_t i = 0; i < side->nodes && i + 1 < ORCA_OBJECTS; i++)
+    for (uint32_t i = 0; i < side->nodes && i + 2 < ORCA_OBJECTS; i++)
         st->object[i] = orca_new(&st->orca, &counter, i, &st->here);
     st->replicated = orca_new(&st->orca, &counter, ORCA_EVERYWHERE, &st->everywhere);
+    if (most && most <= JACOBI_MOST)
+        jacobi_open(&st->jacobi, &st->orca, most);
     return 0;
 }
 
@@ -109,11 +114,21 @@ static int serve(struct myri_side *side, uint32_t calls, uint32_t multicasts)
            (multicasts == 0 || until(st, st->replicated, multicasts));
 }
 
+static uint32_t jacobi(struct myri_side *side, uint32_t bytes, uint32_t iterations)
+{
+    struct orca_state *st = side->state;
+    if (bytes % JACOBI_NUMBER == 0 && st->jacobi.equations * JACOBI_NUMBER == bytes)
+        return jacobi_run(&st->jacobi, &st->orca, iterations);
+    myri_hw_fault(side->hw, "a vector of %u bytes: it has 8 for each equation, of which there can be up to %u", bytes,
+                  JACOBI_MOST);
+    return 0;
+}
+
 #define ORCA_SYSTEM(called, words, firmware, crc, opener)                                                            \
     {                                                                                                                \
         .name = called, .title = words, .source = "paper 003, sections 2.1, 3.1, 4.3 and 5.1.3", .object = firmware, \
         .machines = "H-A", .state_bytes = sizeof(struct orca_state), .most = 1 << 18, .on_crc = crc, .open = opener, \
-        .call = call, .serve = serve, .to_all = to_all                                                               \
+        .call = call, .serve = serve, .jacobi = jacobi, .to_all = to_all                                             \
     }
 const struct myri_system myri_system_orca =
     ORCA_SYSTEM("orca", "Orca", "systems/fmmc/firmware", FMMC_ON_CRC, open_final);
