@@ -120,7 +120,7 @@ int bench_connect_fm(struct bench_process *, unsigned hubs);
 
 extern const struct bench_api bench_role_idle_native, bench_role_idle_fm, bench_role_wake, bench_role_wake_fd,
     bench_role_barrier, bench_role_layer_fm, bench_role_layer_fm1, bench_role_startup, bench_role_memory, bench_role_am,
-    bench_role_am_par, bench_role_put;
+    bench_role_am_par, bench_role_put, bench_role_panda;
 
 /* The role or interface of that name, or NULL. */
 const struct bench_api *bench_role(const char *name);

@@ -24,7 +24,8 @@ const char *bench_test_name(enum bench_test t)
         "wake-unarmed", "wake-armed",   "barrier",      "layered",      "layered-stream",  "startup-run", "startup-job",
         "memory-peer",  "memory-all",   "loss-stream",  "loss-trip",    "am-trip",         "am-rate",     "am-bulk",
         "am-waiting",   "am-loss-trip", "am-loss-rate", "am-loss-bulk", "am-par",          "put-landed",  "put-used",
-        "put-notify",   "put-add",      "put-import",   "rpc-null",     "rpc-send",        "rpc-once",    "quit"};
+        "put-notify",   "put-add",      "put-import",   "rpc-null",     "rpc-send",        "rpc-once",    "panda-call",
+        "panda-group",  "panda-stream", "quit"};
     _Static_assert(sizeof name / sizeof *name == BENCH_QUIT + 1, "a name for each test");
     return name[t <= BENCH_QUIT ? t : BENCH_QUIT];
 }
@@ -43,6 +44,7 @@ const char *bench_test_unit(enum bench_test t)
     case BENCH_LOSS_STREAM:
     case BENCH_AM_BULK:
     case BENCH_AM_LOSS_BULK:
+    case BENCH_PANDA_STREAM:
         return "GB/s";
     case BENCH_LAYERED:
     case BENCH_LAYERED_STREAM:
@@ -70,10 +72,10 @@ const char *bench_test_unit(enum bench_test t)
 
 const char *bench_api_name(unsigned api)
 {
-    static const char *const name[BENCH_APIS] = {"raw",      "native", "fm",        "fm1",       "tcp",
-                                                 "am",       "memcpy", "movsb",     "nt",        "openmpi",
-                                                 "ompi-ucx", "mpich",  "ucx-am",    "ucx-tag",   "libfabric",
-                                                 "ucx-put",  "rpc",    "tirpc-tcp", "tirpc-udp", "tirpc-unix"};
+    static const char *const name[BENCH_APIS] = {
+        "raw",     "native",    "fm",      "fm1",     "tcp",       "am",        "memcpy",
+        "movsb",   "nt",        "panda",   "openmpi", "ompi-ucx",  "mpich",     "ucx-am",
+        "ucx-tag", "libfabric", "ucx-put", "rpc",     "tirpc-tcp", "tirpc-udp", "tirpc-unix"};
     return api < BENCH_APIS ? name[api] : "?";
 }
 

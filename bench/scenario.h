@@ -43,7 +43,7 @@ struct bench_scenario {
 
 extern const struct bench_scenario bench_scenario_peers, bench_scenario_idle, bench_scenario_wake,
     bench_scenario_barrier, bench_scenario_layered, bench_scenario_startup, bench_scenario_memory, bench_scenario_loss,
-    bench_scenario_am, bench_scenario_put, bench_scenario_rpc;
+    bench_scenario_am, bench_scenario_put, bench_scenario_rpc, bench_scenario_panda;
 /* All of them, in the order of their rows, up to NULL. */
 extern const struct bench_scenario *const bench_scenarios[];
 

@@ -202,7 +202,10 @@ static uint64_t next_count(const struct bench_run *r, const struct bench_unit *u
                             [BENCH_PUT_IMPORT] = {20e6, 3, 100},
                             [BENCH_RPC_NULL] = {3e6, 20, 20000},
                             [BENCH_RPC_SEND] = {6e6, 10, 2000},
-                            [BENCH_RPC_ONCE] = {30e6, 5, 200}};
+                            [BENCH_RPC_ONCE] = {30e6, 5, 200},
+                            [BENCH_PANDA_CALL] = {3e6, 20, 20000},
+                            [BENCH_PANDA_GROUP] = {3e6, 20, 20000},
+                            [BENCH_PANDA_STREAM] = {6e6, 10, 1000}};
     enum bench_test test =
         u->test == BENCH_LOSS_TRIP ? u->test : as; /* what is told to the processes as another test */
     double wanted = elapsed_ns > 0 ? r->plan->calm * counts[test].target_ns * (double)count / elapsed_ns : 0;

@@ -22,6 +22,7 @@ enum {
     BENCH_MEMCPY,
     BENCH_MOVSB,
     BENCH_NT,
+    BENCH_PANDA,
     BENCH_OWN,
     BENCH_OPENMPI = BENCH_OWN,
     BENCH_OPENMPI_UCX,
@@ -38,8 +39,8 @@ enum {
 };
 /* The interfaces that the tests of pairs have. */
 enum {
-    BENCH_OF_PAIRS =
-        ((1u << BENCH_UCX_PUT) - 1) & ~(1u << BENCH_AM | 1u << BENCH_MEMCPY | 1u << BENCH_MOVSB | 1u << BENCH_NT)
+    BENCH_OF_PAIRS = ((1u << BENCH_UCX_PUT) - 1) &
+                     ~(1u << BENCH_AM | 1u << BENCH_MEMCPY | 1u << BENCH_MOVSB | 1u << BENCH_NT | 1u << BENCH_PANDA)
 };
 _Static_assert((int)BENCH_APIS <= (int)BENCH_MAX_PAIRS, "a pair for each interface and peer");
 enum { BENCH_VARIANTS = BASELINE_THROUGH_MAX }; /* the most that a baseline has */

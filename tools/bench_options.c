@@ -119,7 +119,7 @@ static void parse_scenario(struct argp_state *state, struct bench_options *q, co
         }
     argp_error(state,
                "there is no test '%s': latency, waiting, rate, bandwidth, fresh, peers, idle, wake, barrier, layered, "
-               "startup, memory, loss, am, put, rpc or all",
+               "startup, memory, loss, am, put, rpc, panda or all",
                name);
 }
 
@@ -338,7 +338,7 @@ int bench_options_parse(int argc, char **argv, struct bench_options *q)
         .parser = parse,
         .children = rnl_tool_help,
         .args_doc = "[latency|waiting|rate|bandwidth|fresh|peers|idle|wake|barrier|layered|startup|memory|loss|am|put|"
-                    "rpc|all]...",
+                    "rpc|panda|all]...",
         .doc = "Measures messages between processes of this host beside the fastest that the machine allows. "
                "Without a test: latency, rate and bandwidth.\v"
                "Rows are medians; ratio is value / baseline of the same trial. See runnel-bench(1).",

@@ -122,7 +122,7 @@ bool orc_is_idle(void)
     return !ready.first;
 }
 
-/* Takes the time that the turns of loops since the last call take more (-turn-ns). Less than a microsecond stays owed. */
+/* Takes the time that turns of loops since the last call take more (-turn-ns). Less than a microsecond stays owed. */
 void orc_spend_turns(void)
 {
     static int64_t owed_ns;

@@ -17,6 +17,8 @@ rows startup shm '[("startup-run", ["native"], [1, 2, 16, 64], [0]), ("startup-j
     startup "${short[@]}"
 rows am shm '[("am-trip", ["am"], [None], [8]), ("am-rate", ["am"], [1, 4, 16, 64, 128, 512], [8]),
     ("am-bulk", ["am"], [1, 2, 4, 8], [131072]), ("am-par", ["am"], [None], [0])]' am "${short[@]}"
+rows panda shm '[("panda-call", ["panda"], [None], [8]), ("panda-group", ["panda"], [None], [8]), ("panda-stream", ["panda"], [None], [65536])]' \
+    panda "${short[@]}"
 rows memory shm '[("memory-peer", ["native"], [2, 16, 63], [0]), ("memory-all", ["native"], [2, 16, 63], [0])]' memory "${short[@]}"
 
 copies="['native', 'memcpy']"
