@@ -16,7 +16,7 @@ struct scene {
     struct myri_hw *hw;
     struct vmmc_daemons daemons;
     struct vmmc_user user[NODES][2];
-    uint32_t nodes, at;
+    uint32_t nodes, at, proxy, handlers_from;
     uint64_t exported_ps, imported_ps, asked_ps, computed_ps, block_ps;
     uint32_t next[NODES], wrong, inside, nested, senders_left;
     int asks_early;
@@ -311,6 +311,71 @@ static void a_handler_finds_the_whole_message_and_a_daemon_goes_first(void **sta
     assert_int_equal(s.wrong, 0);
 }
 
+enum { WORDS = 400 };
+
+static void sends_back(struct vmmc_user *u, uint32_t id, uint32_t offset, uint32_t bytes, struct vmmc_importer from)
+{
+    struct scene *s = u->arg;
+    (void)id, (void)bytes, (void)from;
+    myri_host_set_word(u->vmmc.host, s->handlers_from, offset / 4 + 1);
+    vmmc_user_send(u, s->handlers_from, s->proxy + PAGE + offset, 4);
+}
+
+static void sends_and_is_interrupted(struct myri_task *t, void *arg)
+{
+    struct scene *s = arg;
+    struct vmmc_user *u = &s->user[0][0];
+    uint32_t bytes, from = myri_host_take(t->host, PAGE, 0), own = myri_host_take(t->host, PAGE, 0);
+    s->handlers_from = myri_host_take(t->host, PAGE, 0);
+    u->arg = s;
+    vmmc_user_join(u, t);
+    TEST_MUST(vmmc_user_import(u, 1, 0, 7, RNL_SIM_NEVER, &s->proxy, &bytes) == VMMC_GRANTED);
+    TEST_MUST(vmmc_user_export(u, 8, own, PAGE, sends_back, NULL, 0) == VMMC_GRANTED);
+    for (uint32_t k = 0; k < WORDS || s->senders_left; k++) {
+        myri_host_set_word(t->host, from, k % WORDS + 1);
+        vmmc_user_send(u, from, s->proxy + 4 * (k % WORDS), 4);
+    }
+    myri_task_spend(t, 1000 * (uint64_t)US, "wait");
+    vmmc_user_leave(u);
+}
+
+static void interrupts_it(struct myri_task *t, void *arg)
+{
+    struct scene *s = arg;
+    struct vmmc_user *u = &s->user[1][0];
+    uint32_t proxy, bytes, from = myri_host_take(t->host, PAGE, 0);
+    vmmc_user_join(u, t);
+    TEST_MUST(vmmc_user_export(u, 7, s->at, 2 * PAGE, NULL, NULL, 0) == VMMC_GRANTED);
+    TEST_MUST(vmmc_user_import(u, 0, 0, 8, RNL_SIM_NEVER, &proxy, &bytes) == VMMC_GRANTED);
+    for (uint32_t k = 0; k < WORDS; k++) {
+        TEST_MUST(vmmc_user_notify(u, from, proxy + 4 * k, 4) == 0);
+        myri_task_spend(t, (31 + k % 7) * (uint64_t)US, "compute");
+    }
+    s->senders_left--;
+    vmmc_user_leave(u);
+}
+
+static void a_handler_may_send_while_its_process_sends(void **state)
+{
+    (void)state;
+    static struct scene s;
+    open_scene(&s, 2);
+    s.senders_left = 1;
+    s.at = myri_host_take(&s.hw->host[1], 2 * PAGE, 0);
+    myri_hw_task(s.hw, 0, sends_and_is_interrupted, &s);
+    myri_hw_task(s.hw, 1, interrupts_it, &s);
+    assert_int_equal(myri_hw_power(s.hw), 0);
+    if (myri_hw_run(s.hw) < 0)
+        fail_msg("%s", rnl_last_error()->text);
+    for (uint32_t k = 0; k < WORDS; k++) {
+        assert_int_equal(myri_host_word(&s.hw->host[1], s.at + 4 * k), k + 1);
+        assert_int_equal(myri_host_word(&s.hw->host[1], s.at + PAGE + 4 * k), k + 1);
+    }
+    for (uint32_t i = 0; i < 4; i++)
+        vmmc_user_close(&s.user[i / 2][i % 2]);
+    myri_hw_free(s.hw);
+}
+
 /* ---- the status check ---- */
 
 static void checker(struct myri_task *t, void *arg)
@@ -360,6 +425,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_is_refused_with_a_reason),
         cmocka_unit_test(notifications_are_handled_once_each_in_order_and_none_is_lost_while_blocked),
         cmocka_unit_test(a_handler_finds_the_whole_message_and_a_daemon_goes_first),
+        cmocka_unit_test(a_handler_may_send_while_its_process_sends),
         cmocka_unit_test(a_status_check_is_a_call_and_a_look),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

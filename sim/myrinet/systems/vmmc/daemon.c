@@ -414,6 +414,25 @@ enum vmmc_answer vmmc_user_import(struct vmmc_user *u, uint32_t node, uint32_t p
     return VMMC_GRANTED;
 }
 
+/* The library is in the middle of a request of the card's: a handler that sends would write into it. */
+static void enter(struct vmmc_user *u)
+{
+    u->process.blocked++;
+}
+
+static void leave(struct vmmc_user *u)
+{
+    u->process.blocked--;
+    myri_process_account(&u->process);
+}
+
+void vmmc_user_send(struct vmmc_user *u, uint32_t from, uint32_t proxy, uint32_t bytes)
+{
+    enter(u);
+    vmmc_send(&u->vmmc, from, proxy, bytes);
+    leave(u);
+}
+
 int vmmc_user_notify(struct vmmc_user *u, uint32_t from, uint32_t proxy, uint32_t bytes)
 {
     uint32_t k = 0;
@@ -422,6 +441,7 @@ int vmmc_user_notify(struct vmmc_user *u, uint32_t from, uint32_t proxy, uint32_
         k++;
     if (k == u->imports)
         return -1;
+    enter(u);
     uint32_t node = u->imported[k].node, process = u->imported[k].process, number = ++u->noted[node][process];
     uint32_t page = u->vmmc.hw->page, notes = page / (uint32_t)sizeof(struct vmmc_note);
     const uint32_t words[4] = {u->imported[k].id, proxy - u->imported[k].proxy, bytes, number};
@@ -430,5 +450,6 @@ int vmmc_user_notify(struct vmmc_user *u, uint32_t from, uint32_t proxy, uint32_
         myri_host_set_word(u->vmmc.host, u->scratch + 4 * i, words[i]);
     vmmc_send(&u->vmmc, u->scratch,
               u->note_proxy[node][process] + (number - 1) % notes * (uint32_t)sizeof(struct vmmc_note), sizeof words);
+    leave(u);
     return 0;
 }

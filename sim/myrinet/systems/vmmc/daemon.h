@@ -32,7 +32,8 @@ struct vmmc_note {
     uint32_t id, offset, bytes, number; /* number: last, from 1 */
 };
 struct vmmc_user;
-/* Runs in the process; `offset` and `bytes` are of the message in buffer `id`. */
+/* Runs in the process, may send, and asks the daemon for nothing. `offset` and `bytes` are of the message in buffer
+ * `id`. */
 typedef void vmmc_handler(struct vmmc_user *, uint32_t id, uint32_t offset, uint32_t bytes, struct vmmc_importer from);
 
 /* A process that uses VMMC. */
@@ -93,7 +94,9 @@ enum vmmc_answer vmmc_user_unexport(struct vmmc_user *, uint32_t id);
 /* Waits until that process exports the buffer, or until the tick. */
 enum vmmc_answer vmmc_user_import(struct vmmc_user *, uint32_t node, uint32_t process, uint32_t id, uint64_t until,
                                   uint32_t *proxy, uint32_t *bytes);
-/* Synchronous; the receiver's handler runs when it has arrived. -1: nothing is imported there. */
+/* vmmc_send, while which no handler of the process runs: handlers may send by it, too. */
+void vmmc_user_send(struct vmmc_user *, uint32_t from, uint32_t proxy, uint32_t bytes);
+/* The same; the receiver's handler runs when it has arrived. -1: nothing is imported there. */
 int vmmc_user_notify(struct vmmc_user *, uint32_t from, uint32_t proxy, uint32_t bytes);
 
 #endif

@@ -2,9 +2,8 @@
  *
  * program.c - see program.h: the calls of runnel/vmmc.h over VMMC's library on the papers' machine (host.h).
  *
- * An exporter's pages interrupt its host at each message or at none; that a message asks for a notification is not in
- * its packet. So each node has, besides, a page for each other one, in which that one enters its notifications behind
- * the message that they are of; they are taken out of it when the program looks. */
+ * Each node has a daemon, which is asked for exports and imports, and one process, in which the program runs; what
+ * notifies it runs its handlers as signals, also in the middle of a call. */
 #include "sim/myrinet/systems/vmmc/program.h"
 
 #include <stdbool.h>
@@ -12,20 +11,9 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "sim/myrinet/systems/vmmc/host.h"
+#include "sim/myrinet/systems/vmmc/daemon.h"
 
-enum {
-    EXPORTS = 16,
-    IMPORTS = 32,
-    LOOK = 12 /* host operations */,
-    IMPORT_LOOK_PS = 10000000,
-    EXIT_LOOK_PS = 100000000
-};
-
-struct note {
-    uint32_t id, offset, bytes, number; /* number: last, counts from 1 */
-};
-enum { NOTES = 1024 / sizeof(struct note) }; /* a page has room for them on each machine */
+enum { EXPORTS = 16, IMPORTS = 32, LOOK = 12 /* host operations */, EXIT_LOOK_PS = 100000000 };
 
 struct exported {
     uint32_t id, at, bytes;
@@ -37,14 +25,10 @@ struct imported {
 };
 
 struct node {
-    struct vmmc vmmc;
+    struct vmmc_user user;
     struct exported exported[EXPORTS];
     struct imported imported[IMPORTS];
     uint32_t imports;
-    uint32_t inbox;                                           /* of notifications: a page for each node */
-    uint32_t note_proxy[MYRI_HW_NODES], noted[MYRI_HW_NODES]; /* where own ones go; how many went */
-    uint32_t seen[MYRI_HW_NODES];
-    uint32_t scratch; /* a note that is being sent */
     unsigned blocked, in_handler;
     int status;
 };
@@ -55,25 +39,26 @@ static struct program {
     int argc;
     char **argv;
     struct node *node;
+    struct vmmc_daemons daemons;
     uint32_t left;    /* nodes that have ended their session */
     struct node *now; /* whose task runs: each call that lets others run sets it again */
 } program;
 
 static uint32_t address_of(const struct node *n, const void *at, size_t bytes)
 {
-    uintptr_t offset = (uintptr_t)at - (uintptr_t)n->vmmc.host->memory,
-              size = (uintptr_t)n->vmmc.hw->page * n->vmmc.hw->pages;
+    uintptr_t offset = (uintptr_t)at - (uintptr_t)n->user.vmmc.host->memory,
+              size = (uintptr_t)n->user.vmmc.hw->page * n->user.vmmc.hw->pages;
     return offset < size && bytes <= size - offset ? (uint32_t)offset : 0;
 }
 
 static void *pointer_to(const struct node *n, uint32_t at)
 {
-    return n->vmmc.host->memory + at;
+    return n->user.vmmc.host->memory + at;
 }
 
 static void look(struct node *n)
 {
-    myri_task_operate(n->vmmc.task, LOOK, "look");
+    myri_task_operate(n->user.vmmc.task, LOOK, "look");
     program.now = n;
 }
 
@@ -90,11 +75,12 @@ int VMMC_Exit(void)
     struct node *n = program.now;
     if (n->in_handler)
         return rnl_fail(RNL_ERR_CONTEXT, "VMMC_Exit was called in a handler; call it from the program");
-    n->blocked = 0;
+    while (n->blocked)
+        (void)VMMC_UnblockNotifications();
     program.left++;
     for (int more = 1; more >= 0;) {
         more = program.left < program.hw->nodes ? 1 : more - 1;
-        myri_task_spend(n->vmmc.task, EXIT_LOOK_PS, "wait");
+        myri_task_spend(n->user.vmmc.task, EXIT_LOOK_PS, "wait");
         program.now = n;
         (void)VMMC_Poll();
     }
@@ -108,7 +94,7 @@ rnl_endpoint *VMMC_Endpoint(void)
 
 VMMC_NodeID VMMC_Node(void)
 {
-    return program.now->vmmc.host->id;
+    return program.now->user.vmmc.host->id;
 }
 
 unsigned VMMC_Nodes(void)
@@ -131,28 +117,23 @@ static struct exported *find_export(struct node *n, uint32_t id)
     return NULL;
 }
 
-static void notify(struct node *n, uint32_t from, struct note note)
+/* A signal of the process: whatever call it is in the middle of goes on behind it. */
+static void on_note(struct vmmc_user *u, uint32_t id, uint32_t offset, uint32_t bytes, struct vmmc_importer from)
 {
-    const struct exported *e = find_export(n, note.id);
+    struct node *n = u->arg;
+    const struct exported *e = find_export(n, id);
     if (!e || !e->handler)
         return;
+    program.now = n;
     n->in_handler = 1;
-    e->handler(e->id, pointer_to(n, e->at + note.offset), note.bytes, from);
+    e->handler(id, pointer_to(n, e->at + offset), bytes, from.node);
     n->in_handler = 0;
     program.now = n;
 }
 
 int VMMC_Poll(void)
 {
-    struct node *n = program.now;
-    look(n);
-    for (uint32_t from = 0; from < program.hw->nodes && !n->blocked && !n->in_handler; from++)
-        for (struct note note;; n->seen[from]++, notify(n, from, note)) {
-            uint32_t place = n->seen[from] % NOTES * (uint32_t)sizeof note;
-            memcpy(&note, pointer_to(n, n->inbox + from * program.hw->page + place), sizeof note);
-            if (note.number != n->seen[from] + 1)
-                break;
-        }
+    look(program.now);
     return 0;
 }
 
@@ -167,9 +148,10 @@ int VMMC_Wait(int64_t timeout_ns)
 int VMMC_Alloc(size_t nbytes, void **at)
 {
     struct node *n = program.now;
-    uint32_t got = nbytes && nbytes < 1u << 30 ? myri_host_take(n->vmmc.host, (uint32_t)nbytes, 0) : MYRI_HW_NO_WATCH;
+    uint32_t got =
+        nbytes && nbytes < 1u << 30 ? myri_host_take(n->user.vmmc.host, (uint32_t)nbytes, 0) : MYRI_HW_NO_WATCH;
     if (got == MYRI_HW_NO_WATCH)
-        return rnl_fail(RNL_ERR_NO_MEMORY, "node %u has no %zu bytes left", n->vmmc.host->id, nbytes);
+        return rnl_fail(RNL_ERR_NO_MEMORY, "node %u has no %zu bytes left", n->user.vmmc.host->id, nbytes);
     *at = pointer_to(n, got);
     return 0;
 }
@@ -183,7 +165,7 @@ int VMMC_Free(void *at)
 int VMMC_ExportRecvBuf(void *buf, size_t nbytes, uint32_t rbufid, VMMC_MsgHandler *handler, const VMMC_ExportOptions *o)
 {
     struct node *n = program.now;
-    uint32_t page = n->vmmc.hw->page, at = address_of(n, buf, nbytes), importers = o && o->only ? o->importers : 0;
+    uint32_t page = n->user.vmmc.hw->page, at = address_of(n, buf, nbytes), importers = o && o->only ? o->importers : 0;
     struct vmmc_importer only[VMMC_IMPORTERS];
     struct exported *e = n->exported;
     while (e < n->exported + EXPORTS && e->used)
@@ -194,10 +176,15 @@ int VMMC_ExportRecvBuf(void *buf, size_t nbytes, uint32_t rbufid, VMMC_MsgHandle
         return rnl_fail(RNL_ERR_REFUSED, "receive buffer %u is exported already", rbufid);
     for (uint32_t i = 0; i < importers; i++)
         only[i] = (struct vmmc_importer){.node = o->only[i].node};
-    if (e == n->exported + EXPORTS || vmmc_export(&n->vmmc, at, (uint32_t)nbytes, 0, only, importers) < 0)
-        return rnl_fail(RNL_ERR_NO_MEMORY, "the daemon of node %u keeps no more exports", n->vmmc.host->id);
+    if (e == n->exported + EXPORTS)
+        return rnl_fail(RNL_ERR_NO_MEMORY, "node %u keeps %d exports", n->user.vmmc.host->id, EXPORTS);
     *e = (struct exported){.id = rbufid, .at = at, .bytes = (uint32_t)nbytes, .handler = handler, .used = 1};
-    return 0;
+    enum vmmc_answer answer = vmmc_user_export(&n->user, rbufid, at, (uint32_t)nbytes, on_note, only, importers);
+    program.now = n;
+    e->used = answer == VMMC_GRANTED;
+    return e->used ? 0
+                   : rnl_fail(RNL_ERR_NO_MEMORY, "node %u does not export buffer %u: %s", n->user.vmmc.host->id, rbufid,
+                              vmmc_answer_text(answer));
 }
 
 int VMMC_UnexportRecvBuf(uint32_t rbufid, int64_t timeout_ns)
@@ -207,7 +194,8 @@ int VMMC_UnexportRecvBuf(uint32_t rbufid, int64_t timeout_ns)
     (void)timeout_ns;
     if (!e)
         return rnl_fail(RNL_ERR_ARG, "this process has no receive buffer %u", rbufid);
-    vmmc_unexport(&n->vmmc, e->at, e->bytes);
+    (void)vmmc_user_unexport(&n->user, rbufid);
+    program.now = n;
     e->used = 0;
     return 0;
 }
@@ -239,24 +227,22 @@ int VMMC_ImportRecvBuf(VMMC_NodeID node, VMMC_Process process, uint32_t rbufid, 
                        int64_t timeout_ns)
 {
     struct node *n = program.now;
-    const struct exported *e = NULL;
-    (void)process;
+    uint32_t at = 0, bytes = 0;
     if (node >= program.hw->nodes)
         return rnl_fail(RNL_ERR_RANK, "there is no node %u: the machine has %u", node, program.hw->nodes);
-    for (int64_t waited = 0; !(e = find_export(&program.node[node], rbufid)); waited += IMPORT_LOOK_PS / 1000) {
-        if (timeout_ns >= 0 && waited > timeout_ns)
-            return rnl_fail(RNL_TIMED_OUT, "node %u does not export a buffer %u", node, rbufid);
-        myri_task_spend(n->vmmc.task, IMPORT_LOOK_PS, "wait");
-        program.now = n;
-    }
-    uint32_t at = n->imports < IMPORTS ? vmmc_import(&n->vmmc, &program.node[node].vmmc, e->at, e->bytes) : 0;
-    if (at == 0)
-        return rnl_fail(RNL_ERR_REFUSED, "node %u does not export buffer %u to this one, or there is no room", node,
-                        rbufid);
-    n->imported[n->imports++] = (struct imported){.proxy = at, .bytes = e->bytes, .node = node, .id = rbufid};
+    if (n->imports == IMPORTS)
+        return rnl_fail(RNL_ERR_REFUSED, "node %u has imported %d buffers", n->user.vmmc.host->id, IMPORTS);
+    uint64_t now = myri_hw_now(program.hw), most = (RNL_SIM_NEVER - 1 - now) / 1000;
+    uint64_t until = timeout_ns < 0 || (uint64_t)timeout_ns > most ? RNL_SIM_NEVER : now + 1000 * (uint64_t)timeout_ns;
+    enum vmmc_answer answer = vmmc_user_import(&n->user, node, process, rbufid, until, &at, &bytes);
+    program.now = n;
+    if (answer != VMMC_GRANTED)
+        return rnl_fail(answer == VMMC_NOT_EXPORTED ? RNL_TIMED_OUT : RNL_ERR_REFUSED, "buffer %u of node %u: %s",
+                        rbufid, node, vmmc_answer_text(answer));
+    n->imported[n->imports++] = (struct imported){.proxy = at, .bytes = bytes, .node = node, .id = rbufid};
     *proxy = (void *)(uintptr_t)at;
     if (nbytes)
-        *nbytes = e->bytes;
+        *nbytes = bytes;
     return 0;
 }
 
@@ -300,15 +286,11 @@ static int send_message(const void *src, void *dest, size_t nbytes, bool asks)
         return rnl_fail(RNL_ERR_PAST_END, "%zu bytes at offset %u of a receive buffer of %u bytes", nbytes, offset,
                         m->bytes);
     if (from == 0)
-        return rnl_fail(RNL_ERR_ARG, "the card of node %u reads memory of VMMC_Alloc only", n->vmmc.host->id);
-    if (nbytes)
-        vmmc_send(&n->vmmc, from, (uint32_t)at, (uint32_t)nbytes);
-    if (asks) {
-        struct note note = {.id = m->id, .offset = offset, .bytes = (uint32_t)nbytes, .number = ++n->noted[m->node]};
-        memcpy(pointer_to(n, n->scratch), &note, sizeof note);
-        vmmc_send(&n->vmmc, n->scratch, n->note_proxy[m->node] + (note.number - 1) % NOTES * (uint32_t)sizeof note,
-                  sizeof note);
-    }
+        return rnl_fail(RNL_ERR_ARG, "the card of node %u reads memory of VMMC_Alloc only", n->user.vmmc.host->id);
+    if (asks)
+        (void)vmmc_user_notify(&n->user, from, (uint32_t)at, (uint32_t)nbytes);
+    else if (nbytes)
+        vmmc_user_send(&n->user, from, (uint32_t)at, (uint32_t)nbytes);
     program.now = n;
     return 0;
 }
@@ -333,7 +315,10 @@ int VMMC_SendMsgReq(const void *src, void *dest, size_t nbytes, unsigned flags, 
 
 void VMMC_BlockNotifications(void)
 {
-    program.now->blocked++;
+    struct node *n = program.now;
+    n->blocked++;
+    myri_process_block(&n->user.process);
+    program.now = n;
 }
 
 int VMMC_UnblockNotifications(void)
@@ -341,7 +326,10 @@ int VMMC_UnblockNotifications(void)
     struct node *n = program.now;
     if (n->blocked == 0)
         return n->in_handler ? RNL_ERR_CONTEXT : 1;
-    return --n->blocked == 0 && !n->in_handler;
+    n->blocked--;
+    myri_process_unblock(&n->user.process);
+    program.now = n;
+    return n->blocked == 0 && !n->in_handler;
 }
 
 /* ---- the machine ---- */
@@ -349,19 +337,10 @@ int VMMC_UnblockNotifications(void)
 static void run_node(struct myri_task *t, void *arg)
 {
     struct node *n = arg;
-    n->vmmc.task = t;
+    vmmc_user_join(&n->user, t);
     program.now = n;
     n->status = program.main(program.argc, program.argv);
-}
-
-/* What the daemons have done before the program begins. */
-static int prepare(struct node *n, uint32_t id)
-{
-    struct myri_hw *hw = program.hw;
-    int status = vmmc_attach(&n->vmmc, hw, id, 0);
-    n->inbox = myri_host_take(&hw->host[id], hw->page * hw->nodes, 0);
-    n->scratch = myri_host_take(&hw->host[id], hw->page, 0);
-    return status < 0 || hw->fault[0] || vmmc_export(&n->vmmc, n->inbox, hw->page * hw->nodes, 0, NULL, 0) < 0 ? -1 : 0;
+    vmmc_user_leave(&n->user);
 }
 
 int vmmc_program_run(struct myri_hw *hw, int (*main)(int, char **), int argc, char **argv)
@@ -371,16 +350,12 @@ int vmmc_program_run(struct myri_hw *hw, int (*main)(int, char **), int argc, ch
     if (!nodes)
         return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for %u nodes", hw->nodes);
     program = (struct program){.hw = hw, .main = main, .argc = argc, .argv = argv, .node = nodes};
+    vmmc_daemons_init(&program.daemons, hw, 1);
     for (uint32_t i = 0; i < hw->nodes && status == 0; i++)
-        status = prepare(&nodes[i], i);
+        status = vmmc_user_open(&nodes[i].user, &program.daemons, i, 0);
     for (uint32_t i = 0; i < hw->nodes && status == 0; i++) {
-        for (uint32_t to = 0; to < hw->nodes; to++)
-            if (to != i)
-                nodes[i].note_proxy[to] =
-                    vmmc_import(&nodes[i].vmmc, &nodes[to].vmmc, nodes[to].inbox + i * hw->page, hw->page);
-        struct myri_task *t = myri_hw_task(hw, i, run_node, &nodes[i]);
-        t->map_from = nodes[i].vmmc.card + (uint32_t)offsetof(struct vmmc_card, process);
-        t->map_to = t->map_from + (uint32_t)sizeof(struct vmmc_request) * VMMC_QUEUE;
+        nodes[i].user.arg = &nodes[i];
+        (void)myri_hw_task(hw, i, run_node, &nodes[i]);
     }
     if (status < 0)
         status = rnl_fail(RNL_ERR_ABORTED, "%s", hw->fault);
@@ -388,6 +363,8 @@ int vmmc_program_run(struct myri_hw *hw, int (*main)(int, char **), int argc, ch
         status = myri_hw_run(hw);
     for (uint32_t i = 0; i < hw->nodes && status == 0; i++)
         status = nodes[i].status;
+    for (uint32_t i = 0; i < hw->nodes; i++)
+        vmmc_user_close(&nodes[i].user);
     free(nodes);
     program = (struct program){.hw = NULL};
     return status;

@@ -5,8 +5,9 @@
  * task.
  *
  * Its nodes share the address space of this process, so a program must keep nothing in static variables, and can send
- * from memory of VMMC_Alloc only, which is memory of its node. Time passes in calls only. What the machine of the paper
- * has no counterpart for, requested imports, fails with RNL_ERR_UNSUPPORTED. */
+ * from memory of VMMC_Alloc only, which is memory of its node. Time passes in calls only, and a notification runs its
+ * handler in the middle of one, as a signal; handlers may send, and neither export nor import. What the machine of the
+ * paper has no counterpart for, requested imports, fails with RNL_ERR_UNSUPPORTED. */
 #ifndef MYRI_VMMC_PROGRAM_H
 #define MYRI_VMMC_PROGRAM_H
 
