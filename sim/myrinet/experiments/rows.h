@@ -41,8 +41,9 @@ struct myri_answer {
     double published; /* or the bound; NAN: a shape */
     double off;       /* ours / published - 1; NAN of bounds and shapes */
     double null_off, affine_off;
-    int inside;   /* 15 % of latencies, 10 % of sizes and rates, bounds and shapes exactly */
-    double tuned; /* the same with the system's firmware that was written for speed alone; NAN: it has none */
+    int inside; /* 15 % of latencies, 10 % of sizes and rates, bounds and shapes exactly */
+    /* The same with the system's firmware that was written for speed alone, of a shape 1 or 0; NAN: it has none. */
+    double tuned;
     int tuned_inside;
 };
 

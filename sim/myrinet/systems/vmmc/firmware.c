@@ -214,6 +214,25 @@ FIRMWARE void long_send(struct vmmc_firmware_loop *l, uint32_t status)
 
 /* ---- requests ---- */
 
+#ifdef VMMC_TUNED
+/* Two words at a time, loaded before the first is stored; so perhaps one behind the last, which is the request's. */
+FIRMWARE void copy_words(volatile uint32_t *to, volatile uint32_t *from, uint32_t words)
+{
+    volatile uint32_t *end = from + words;
+    if (!RARELY(words > 1)) {
+        *to = *from;
+        return;
+    }
+    do {
+        uint32_t a = from[0], b = from[1];
+        to[0] = a;
+        to[1] = b;
+        from += 2;
+        to += 2;
+    } while (from < end);
+}
+#endif
+
 FIRMWARE void look_for_request(struct vmmc_firmware_loop *l, uint32_t status)
 {
     uint32_t i = l->turn, attached = card.processes, bytes = 0;
@@ -236,8 +255,12 @@ FIRMWARE void look_for_request(struct vmmc_firmware_loop *l, uint32_t status)
         uint32_t route = bytes <= VMMC_SHORT ? header(l, p, h, e->proxy, bytes) : 0;
         if (route) {
             uint32_t words = (bytes + 3) >> 2;
+#ifdef VMMC_TUNED
+            copy_words(h + VMMC_HEADER / 4, e->data, words);
+#else
             for (uint32_t k = 0; k < words; k++)
                 h[VMMC_HEADER / 4 + k] = e->data[k];
+#endif
             nic_send(route, SRAM_AT(h), VMMC_HEADER + bytes);
             l->fill ^= 1;
         } else {

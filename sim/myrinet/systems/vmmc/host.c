@@ -295,22 +295,16 @@ static uint32_t receive_message(struct myri_side *side, uint32_t bytes, uint64_t
     return bytes;
 }
 
-const struct myri_system myri_system_vmmc = {
-    .name = "vmmc",
-    .title = "VMMC, virtual memory-mapped communication",
-    .source = "paper 002",
-    .object = "systems/vmmc/firmware",
-    .machines = "H-P",
-    .state_bytes = sizeof(struct vmmc_host_state),
-    .most = 1 << 20,
-    .overwrites = 1,
-    .processes_most = VMMC_PROCESSES,
-    .translates = 1,
-    .notifies = 1,
-    .open = open_side,
-    .joined = joined,
-    .send = send_message,
-    .post = post_message,
-    .receive = receive_message,
-    .on_crc = "VMMC checks for it, and does no more (paper 002, section 4.2)",
-};
+#define VMMC_SYSTEM(called, titled, firmware)                                                                          \
+    {                                                                                                                  \
+        .name = called, .title = titled, .object = "systems/vmmc/" firmware, .source = "paper 002", .machines = "H-P", \
+        .state_bytes = sizeof(struct vmmc_host_state), .most = 1 << 20, .overwrites = 1,                               \
+        .processes_most = VMMC_PROCESSES, .translates = 1, .notifies = 1, .open = open_side, .joined = joined,         \
+        .send = send_message, .post = post_message, .receive = receive_message,                                        \
+        .on_crc = "VMMC checks for it, and does no more (paper 002, section 4.2)"                                      \
+    }
+
+const struct myri_system myri_system_vmmc =
+    VMMC_SYSTEM("vmmc", "VMMC, virtual memory-mapped communication", "firmware");
+const struct myri_system myri_system_vmmc_tuned =
+    VMMC_SYSTEM("vmmc-tuned", "VMMC with firmware written for speed alone", "firmware-tuned");
