@@ -3,7 +3,7 @@
  * node_cards.c - the cards of a host that its ranks drive. A node agent takes them before it says HERE, learns their
  * addresses, and hands their descriptors to ranks when these join: the first card to the first rank, and so on, from
  * the beginning again. The n-th card of a host is on wire n. Where the hosts are namespaces of one machine, its cards
- * are dealt to them in turn, and the n-th that one gets is on wire n. What it keeps of a card is what takes the bus from
+ * are dealt to them in turn, and the n-th that one gets is on wire n. What an agent keeps of a card takes the bus from
  * it when the rank has ended: nothing writes into memory afterwards. */
 #include "launcher/node_agent_internal.h"
 
