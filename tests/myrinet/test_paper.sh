@@ -148,7 +148,7 @@ for name, title in titles:
         room = 0.58 * 13 * len(text.strip()) # of letters of 13 px, as wide as they are in the mean
         left = {"middle": x - room / 2, "end": x - room}.get(t.parentNode.getAttribute("text-anchor"), x)
         if "rotate" not in where:
-            assert left > -2 and left + room < width + 2 and 0 < y < height, (name, text, left, room)
+            assert 4 < left and left + room < width - 4 and 0 < y < height, (name, text, left, room)
         lines.append(" ".join(text.split()))
     whole = " ".join(lines)
     assert title in whole, (name, title, whole)
