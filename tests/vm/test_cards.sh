@@ -30,7 +30,7 @@ kill)
 jobs)
     "$tree/scripts/vm" pair "$tree/tests/vm/guest_jobs.sh" "$tree/tests/vm/guest_serve.sh" >"$dir/out" 2>&1
     ok "both machines went through" $?
-    cases 8
+    cases 10
     ;;
 failover)
     # Only the bus of an older machine lets a card be pulled.

@@ -141,13 +141,19 @@ static int take_uio(const char *slot, struct rnl_i8255x_grant *g)
     int status = bind_driver(slot, "uio_pci_generic");
     if (status < 0)
         return status;
-    g->device = open_uio_device(slot); /* before all others, see grant.h */
-    if (g->device < 0)
-        return failed(slot, "its /dev/uio* cannot be opened");
-    if (flock(g->device, LOCK_EX | LOCK_NB) < 0) /* for as long as anybody has this descriptor */
-        return failed(slot, "another process has it");
     snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/config", slot);
     g->config = open(path, O_RDWR | O_CLOEXEC);
+    if (g->config >= 0 && flock(g->config, LOCK_EX | LOCK_NB) < 0) {
+        const int e = errno;
+        close(g->config); /* and its command word stays as it is */
+        g->config = -1;
+        errno = e;
+        return failed(slot, "another process has it");
+    }
+    /* Before the memory, see grant.h. Behind the lock, since closing it takes the bus from the card, whoever has it. */
+    g->device = open_uio_device(slot);
+    if (g->device < 0)
+        return failed(slot, "its /dev/uio* cannot be opened");
     snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/resource0", slot);
     g->registers = open(path, O_RDWR | O_SYNC | O_CLOEXEC);
     if (g->config < 0 || g->registers < 0)
