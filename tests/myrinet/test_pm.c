@@ -118,7 +118,7 @@ static void refused_copies_come_again(void **state)
 
 /* ---- jobs that take turns ---- */
 
-/* Where host and bus take next to no time: what was delivered last may still be on its way when a card begins again. */
+/* Host and bus take next to no time, so that one job's messages come soon behind the other's. */
 static const char *const quick[] = {"ethernet=0",       "load=0.001",  "store=0.001", "system_call=0",
                                     "process_switch=0", "interrupt=0", NULL};
 
@@ -265,7 +265,7 @@ static void each_job_knows_how_many_of_its_messages_have_their_ack(void **state)
     static struct alone two;
     run_jobs(&two, 2, 1, 0);
     assert_true(two.gang.turns > 3);
-    run_jobs(&two, 2, 0, 1); /* short ones come while what came last for the other job is still on its way to memory */
+    run_jobs(&two, 2, 0, 1); /* short ones soon behind long ones */
     assert_true(two.gang.turns > 3);
 }
 
