@@ -3,6 +3,7 @@
  * native_pm.c - see native.h. */
 #ifdef TUNED
 #define SYSTEM "pm-tuned"
+#define MARKS
 #include "sim/myrinet/systems/pm/firmware-tuned.c"
 #elif defined GANG
 #define SYSTEM "pm-gang"

@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * PM's firmware written again for speed alone: the same protocol and memory as firmware.c. A transfer is started before
- * anything else is noted, its packet's header is made while it runs, and the packet leaves in the turn that sees its
- * end. What is addressed by counting there is walked by pointer here. */
+ * PM's firmware written again for speed alone: the same protocol and memory as firmware.c. A transfer is started
+ * before anything else is noted, its packet's header is made while it runs, and the packet begins to leave then, with
+ * what the transfer's mark says that is there (immediate sending). What is addressed by counting there is walked by
+ * pointer here. */
 #include "sim/myrinet/hw/nic.h"
 #include "sim/myrinet/systems/pm/layout.h"
 
 volatile struct pm_card card;
 
-enum { IDLE, FETCH, READY, DELIVER };
+enum { IDLE, FETCH, DELIVER };
 static uint32_t node;
 #include "sim/myrinet/systems/pm/numbers.h"
 
 struct pm_tuned_loop {
-    uint32_t engine; /* READY: what it has fetched waits for the wire */
+    uint32_t engine;
     volatile struct pm_descriptor *look;
     uint32_t looked, newest; /* counting on; what `look` points to, and the first that was never sent */
     uint32_t oldest;
     volatile uint32_t *out; /* the outgoing packet */
     uint32_t out_both, out_bytes, out_route;
+    uint32_t data, leaves;     /* SRAM: where its data begin; up to where it may leave, 0: it waits for the wire */
     volatile uint32_t *buffer; /* entry of the receive ring */
     uint32_t in, in_both;
     uint32_t answer, answer_both, answer_route; /* answer_route: one waits for the wire */
@@ -89,7 +91,14 @@ FIRMWARE void receive(struct pm_tuned_loop *l, uint32_t status)
         send_answer(l);
 }
 
-FIRMWARE void fetch(struct pm_tuned_loop *l)
+/* The packet whose transfer is under way, up to there. */
+FIRMWARE void launch(struct pm_tuned_loop *l, uint32_t reach)
+{
+    nic_send_up_to(l->out_route, SRAM_AT(l->out), PM_HEADER + l->out_bytes, reach);
+    l->leaves = reach;
+}
+
+FIRMWARE void fetch(struct pm_tuned_loop *l, uint32_t status)
 {
     volatile struct pm_descriptor *d = l->look;
     uint32_t bytes = d->bytes, to = d->to & (PM_NODES - 1), slot = l->looked & (PM_RING - 1);
@@ -105,38 +114,61 @@ FIRMWARE void fetch(struct pm_tuned_loop *l)
     l->out[0] = PM_DATA << 28 | slot << 24 | sequence_of[slot];
     l->out[1] = node;
     l->out[2] = bytes;
+    l->data = SRAM_AT(l->out) + PM_HEADER;
+    if (status & SDONE)
+        launch(l, l->data);
     l->looked++;
     l->look = d + 1 == card.send + PM_RING ? card.send : d + 1;
+}
+
+/* The transfer of what is to leave goes on, or has ended. The status, without the bit of an engine that works now. */
+FIRMWARE uint32_t send_on(struct pm_tuned_loop *l, uint32_t status)
+{
+    uint32_t is = status;
+    uint32_t reach = l->data + (status & HDONE ? l->out_bytes : nic_read(HMARK));
+    if (!l->leaves) {
+        if (!(status & SDONE))
+            return is;
+        launch(l, reach);
+        is &= ~(uint32_t)SDONE;
+    } else if (reach != l->leaves) {
+        nic_write(SML, reach);
+        l->leaves = reach;
+    }
+    if (status & HDONE) {
+        l->out = WORDS_AT(SRAM_AT(l->out) ^ l->out_both);
+        l->leaves = 0;
+        l->engine = IDLE;
+    }
+    return is;
 }
 
 FIRMWARE void step(struct pm_tuned_loop *l)
 {
     uint32_t status = nic_read(ISR), state = l->look->state;
-    if (RARELY(l->engine) && (status & HDONE))
-        l->engine = l->engine == FETCH || l->engine == READY ? READY : IDLE;
+    if (RARELY(l->engine)) {
+        if (l->engine == FETCH) {
+            status = send_on(l, status);
+        } else if (status & HDONE) {
+            l->engine = IDLE;
+        }
+    }
     if (RARELY(l->answer_route)) { /* before anything else is let out or in */
         if (status & SDONE)
             send_answer(l);
         return;
     }
     if (RARELY(l->engine)) {
-        if (l->engine == READY && (status & SDONE)) {
-            nic_send(l->out_route, SRAM_AT(l->out), PM_HEADER + l->out_bytes);
-            l->out = WORDS_AT(SRAM_AT(l->out) ^ l->out_both);
-            l->engine = IDLE;
-            status &= ~(uint32_t)SDONE;
-        } else {
-            if ((status & RECV) && WORDS_AT(l->in)[0] >> 28 != PM_DATA) /* it needs no engine */
-                receive(l, status);
-            return;
-        }
+        if ((status & RECV) && WORDS_AT(l->in)[0] >> 28 != PM_DATA) /* it needs no engine */
+            receive(l, status);
+        return;
     }
     if (RARELY(status & RECV)) {
         receive(l, status);
         return;
     }
     if (RARELY(state == PM_POSTED)) {
-        fetch(l);
+        fetch(l, status);
     } else if (RARELY(l->looked != l->newest)) { /* one that was refused may lie behind it */
         l->looked++;
         l->look = l->look + 1 == card.send + PM_RING ? card.send : l->look + 1;
