@@ -45,9 +45,7 @@ check "a picture that cannot be drawn is no wrong argument" bash -c '
     "$0" paper figure fm-1 --plot /dev/null/x; [ $? -eq 1 ]' "$RUNNEL"
 
 # ---- no effect ----
-for command in list; do
-    is_usage "$command of something" "takes no argument, but there is 'extra'" paper "$command" extra
-done
+is_usage "list of something" "takes no argument, but there is 'extra'" paper list extra
 is_usage "a packet of a figure" "--packet has no effect on figure; it is of: run, trace, profile, sweep" \
     paper figure bus-rate --packet 512
 is_usage "another option names its commands" "it is of: figure, trace, sweep" paper run vmmc --plot x
