@@ -68,14 +68,15 @@ assert [s for s, _ in points] == ["fmmc", "fmmc-no-objects"], points
 assert abs(float(points[0][1]) - float(points[1][1]) - table["40d"]["ours"]) < 0.11, points
 assert "It is made of 2 experiments" in why("40d") and "It is made of" not in why("42a")
 END
-"$RUNNEL" paper fit dma_setup --bounds --json >"$work/bounds.json"
-said "what it would take is what fit --bounds says, and given values are named so" "53c 53a 24" <<'END'
+"$RUNNEL" paper fit ni_instruction --bounds --json >"$work/bounds.json"
+said "what it would take is what fit --bounds says, and given values are named so" "53c 53a 38a 34" <<'END'
 bounds = {r["row"]: r for r in json.load(open(sys.argv[1] + "/bounds.json"))}
-for row in ("53c", "53a", "24"):
+for row in ("38a", "34"):
     bar = "".join(".#"[v] for v in bounds[row]["inside"].values())
-    line = re.search(r"^  dma_setup +fitted +1.75 us +\|(.*)\|(.*)$", why(row), re.M)
+    line = re.search(r"^  ni_instruction +fitted +4.05 cycles +\|(.*)\|(.*)$", why(row), re.M)
     assert line[1] == bar and ("none has it inside" in line[2]) == ("#" not in bar), (row, line[0], bar)
-    assert re.search(r"^  (load|ni_clock) +given ", why(row), re.M), row
+for row in ("53c", "53a", "38a"):
+    assert re.search(r"^  (link_rate|ni_clock) +given ", why(row), re.M), row
     tried = {l.split()[0] for l in why(row).split("\n") if re.search(r" \|[#. ]{9}\|", l)}
     idle = int(re.search(r"^  (\d+) of \d+ values change nothing", why(row), re.M)[1])
     lines = open(source + "/sim/myrinet/machines.txt").read().split("\nmachine ")
@@ -83,7 +84,7 @@ for row in ("53c", "53a", "24"):
     machine = {f[0] for f in map(str.split, mine.split("\n")) if len(f) > 4 and f[0] != "about" and f[0] != "#" and float(f[1]) > 0}
     assert tried < machine and len(tried) + idle == len(machine), (row, len(tried), idle, machine - tried)
 assert "inside at times 0.25 to 0.7 (0.4375 to 1.225)" in why("53c") and "no value alone" in why("53a")
-assert "no value alone" not in why("53c") and "How far it stays inside" in why("24")
+assert "no value alone" not in why("53c") and "How far it stays inside" in why("38a")
 END
 said "what was tried are the entries of the log that name it, each once and whole" "53a 53c 27a" <<'END'
 for row in ("53a", "53c", "27a"):
