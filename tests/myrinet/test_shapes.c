@@ -86,6 +86,20 @@ static void looks_across_the_bus_go_between_bursts(void **state)
     assert_true(out.value > 1.9 * slowed);
 }
 
+/* A host that waits for a place looks, pauses, and looks again: with a tenth of the pause many times as often. */
+static void who_waits_pauses_as_long_as_the_machine_says(void **state)
+{
+    (void)state;
+    struct myri_outcome often, seldom;
+    struct myri_experiment x = experiment("pm", "H-P", MYRI_STREAM_RATE, 8192);
+    assert_int_equal(myri_machine_set(&x.machine, "look_pause=10"), 0);
+    assert_int_equal(myri_experiment_run(&x, &seldom), 0);
+    assert_int_equal(myri_machine_set(&x.machine, "look_pause=1"), 0);
+    assert_int_equal(myri_experiment_run(&x, &often), 0);
+    assert_true(often.count.loads > 4 * seldom.count.loads);
+    assert_true(often.value < 0.9 * seldom.value); /* each look stands in the way of a transfer */
+}
+
 /* Every system: a look across the bus finds the same messages, and a round trip of one word costs more. */
 static void every_system_can_look_across_the_bus(void **state)
 {
@@ -162,6 +176,7 @@ int main(void)
         cmocka_unit_test(every_shape_is_judged_and_says_by_what),
         cmocka_unit_test(a_shape_is_another_on_a_machine_where_its_reason_is_gone),
         cmocka_unit_test(looks_across_the_bus_go_between_bursts),
+        cmocka_unit_test(who_waits_pauses_as_long_as_the_machine_says),
         cmocka_unit_test(every_system_can_look_across_the_bus),
         cmocka_unit_test(notifications_interrupt_programs_that_poll),
         cmocka_unit_test(a_thousand_multicasts_reach_seven_nodes),

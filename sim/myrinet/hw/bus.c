@@ -166,7 +166,6 @@ void myri_task_restart(struct myri_task *t)
 
 int myri_task_await(struct myri_task *t, uint32_t at, uint32_t wanted, int counter, uint32_t *out)
 {
-    enum { PAUSE_US = 5 };
     for (;;) {
         uint32_t is = 0;
         if (t->host->hw->fault[0] || myri_task_load(t, at, &is) < 0)
@@ -175,7 +174,7 @@ int myri_task_await(struct myri_task *t, uint32_t at, uint32_t wanted, int count
             *out = is;
             return 0;
         }
-        myri_task_spend(t, PAUSE_US * (uint64_t)1000000, "pause");
+        myri_task_spend(t, myri_machine_us(&t->host->hw->machine, MYRI_M_look_pause), "pause");
     }
 }
 

@@ -276,8 +276,9 @@ void myri_task_enable(struct myri_task *, uint32_t mask);
 /* A store to the register that resets the card's processor: its program begins again, with the memory as it is. What
  * its engines are at goes on. */
 void myri_task_restart(struct myri_task *);
-/* Loads until the word is `wanted`, or no longer less than it (counters), with a pause between two looks: who looks all
- * the time slows his own card's transfers down to half. 0, or -1: not in the map, or the machine has a fault. */
+/* Loads until the word is `wanted`, or no longer less than it (counters), with the machine's pause between two looks:
+ * who looks all the time slows his own card's transfers down to half. 0, or -1: not in the map, or the machine has a
+ * fault. */
 int myri_task_await(struct myri_task *, uint32_t sram, uint32_t wanted, int counter, uint32_t *out);
 /* In host memory. Copying costs the copy rate; word and set_word are for what is in the cache, and cost nothing. */
 void myri_task_copy(struct myri_task *, uint32_t to, uint32_t from, uint32_t bytes);

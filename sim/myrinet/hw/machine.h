@@ -37,6 +37,7 @@
     V(store_bytes, "bytes", 4, 64)       \
     V(combined_rate, "MB/s", 0, 1e5)     \
     V(load, "us", 0.001, 100)            \
+    V(look_pause, "us", 0, 1000)         \
     V(copy_rate, "MB/s", 0.1, 1e5)       \
     V(poll, "ns", 1, 1e5)                \
     V(miss, "ns", 0, 1e5)                \
