@@ -86,7 +86,7 @@ check "the matrix has all systems, overload of those that bear it, and what it c
     python3 - "$work/matrix.json" <<'END'
 import json, sys
 m = {r["system"]: r for r in json.load(open(sys.argv[1]))}
-assert set(m) == set("simple fm1 fm2 fmmc pm vmmc vmmc2 lfc am2 bip unet unet-mm hamlyn mpi-fm1 mpi-fm2".split())
+assert set(m) == set("simple fm1 fm2 fmmc pm vmmc vmmc2 lfc am2 bip unet unet-mm hamlyn trapeze mpi-fm1 mpi-fm2".split())
 assert {s for s in m if "overload" in m[s]} == set(m) - {"bip"}
 for credits in ("fm1", "fmmc", "lfc"):
     assert max(m[s]["overload_wire"] for s in m if s != "bip") > 2.5 * m[credits]["overload_wire"], credits
