@@ -31,14 +31,16 @@ sed 's/^/# /' /tmp/said
 ok "ranks go on by cards when one of them comes late" $?
 udp=$(($(udp_arrivals) - first))
 masters() { for slot in $(cards); do echo $(($(command_word "$slot") & 4)); done | awk '{n += $1 / 4} END {print n}'; }
-on_both -n 2 --transport i8255x "$BUILD/tests/multi-fm_beat" 300 20 / >/tmp/other 2>&1 &
+on_both -n 2 --transport i8255x "$BUILD/tests/multi-fm_beat" 100 20 /tmp/enough >/tmp/other 2>&1 &
 other=$!
 for _ in $(seq 200); do [ "$(masters)" = 2 ] && break; sleep 0.1; done
 sleep 1
 on_both -n 2 --transport i8255x "$BUILD/tests/multi-fm_alltoall" 1 2 >/tmp/said 2>/tmp/err
 grep -c 'does without the card .*another process has it' /tmp/err | grep -qx 4
 ok "a job goes on without the cards that another one has" $?
-wait $other && [ "$(sed -n 's/^beat .* moved 0 frames \([0-9]*\).*/\1/p' /tmp/other | awk '$1 > 250' | wc -l)" = 2 ]
+kept=$(masters)
+on_both -n 2 touch /tmp/enough
+wait $other && [ "$kept" = 2 ]
 ok "which keeps them" $?
 sed 's/^/# /' /tmp/other
 echo "# the kernel delivered $udp datagrams meanwhile"
