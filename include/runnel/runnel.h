@@ -286,7 +286,7 @@ struct rnl_options {
     uint32_t flags;
     size_t receive_budget; /* bytes; 0 = the default, 64 MiB */
     uint32_t handlers;     /* size of the handler table; 0 = 1024, at most 65536 */
-    uint32_t stacks;       /* number of handler stacks; 0 = the larger of 64 and the number of local peers */
+    uint32_t stacks;       /* number of handler stacks; 0 = the larger of 64 and the number of ranks */
     rnl_hub *hub;          /* join this job inside the process instead of the launcher's; NULL = the launcher's */
     uint32_t hub_rank;     /* rank to take in the hub's job */
     const char *name;      /* name that `runnel info` shows; copied; NULL = the program's name */

@@ -37,8 +37,8 @@ said = open(sys.argv[2]).read()
 inside = sum(r["inside"] for r in rows.values() if r["class"] == "held")
 assert "first comparison 9 of 23, and now %d, of which 4 with the row in sight (27c 31a 38b 38c)\n" % inside in said, inside
 values = {(f[0], float(f[1]), f[3]) for f in map(str.split, open(sys.argv[3])) if len(f) > 4 and f[3] in (
-    "fitted", "derived", "default", "given")}
-n = {c: sum(v[2] == c for v in values) for c in ("fitted", "derived", "default", "given")}
+    "fitted", "derived", "assumed", "given")}
+n = {c: sum(v[2] == c for v in values) for c in ("fitted", "derived", "assumed", "given")}
 assert "%d fitted, %d derived, %d assumed, %d given" % tuple(n.values()) in said, n
 ours = re.search("; ours: (.*) us$", said, re.M)[1].split(" < ")
 assert [float(x.split()[1]) for x in ours] == sorted(float(x.split()[1]) for x in ours) and len(ours) == 5

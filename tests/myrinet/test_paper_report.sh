@@ -100,7 +100,7 @@ assert len(systems) > 18, systems
 machines = text[text.index("id='machines'"):]
 for line in open(source + "/sim/myrinet/machines.txt"):
     f = line.split(None, 4)
-    if len(f) == 5 and f[3] in ("given", "derived", "fitted", "default"):
+    if len(f) == 5 and f[3] in ("given", "derived", "fitted", "assumed"):
         assert "<td class='%s'>%.10g %s</td>" % (f[3], float(f[1]), f[3]) in machines, f
         assert f[4].strip() in html.unescape(machines), f
 assert "with 2 messages in each experiment" in text

@@ -36,7 +36,7 @@ void page_begin(FILE *out, const char *title)
         "#12651f }\n"
         "tr.none, p.none { color: #555 } nav a { margin-right: 1em } details { margin: .5em 0 } summary { cursor: "
         "pointer; color: #1d4f91 }\n"
-        ".given { color: #12651f } .derived { color: #1d4f91 } .fitted { color: #a01010 } .default { color: #6b5200 }\n"
+        ".given { color: #12651f } .derived { color: #1d4f91 } .fitted { color: #a01010 } .assumed { color: #6b5200 }\n"
         "</style></head><body>\n<h1>",
         out);
     page_text(out, title);

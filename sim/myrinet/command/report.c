@@ -231,7 +231,7 @@ static int put_machines(FILE *out)
     fputs("<h2 id='machines'>The machines</h2>\n<p>Behind each number its class: <span class='given'>given</span>, "
           "<span class='derived'>derived</span>, <span class='fitted'>fitted</span> (by runnel paper fit, on rows of "
           "class fit), "
-          "<span class='default'>default</span> (known from elsewhere, or assumed).</p>\n<div "
+          "<span class='assumed'>assumed</span> (or known from elsewhere).</p>\n<div "
           "class='wide'><table>\n<tr><th>value</th>",
           out);
     for (int i = 0; i < n; i++)

@@ -166,7 +166,7 @@ static void print_nearest(const struct myri_cmd_bounds_row *b)
 static void print_value(const struct myri_cmd_bounds_row *b, const struct myri_machine *m, int value)
 {
     int runs = 0;
-    const char *class_name = m->class_of[value] == 'a' ? "assumed" : myri_machine_class_name(m->class_of[value]);
+    const char *class_name = myri_machine_class_name(m->class_of[value]);
     const char *unit = myri_machine_unit_of((enum myri_machine_value)value);
     printf("  %-15s %-8s %8.4g %-9s |%s|", myri_machine_name_of((enum myri_machine_value)value), class_name, b->is,
            unit, b->at);

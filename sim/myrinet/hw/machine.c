@@ -36,7 +36,7 @@ int myri_machine_value_of(const char *name)
 
 const char *myri_machine_class_name(char c)
 {
-    return c == 'g' ? "given" : c == 'd' ? "derived" : c == 'f' ? "fitted" : "default";
+    return c == 'g' ? "given" : c == 'd' ? "derived" : c == 'f' ? "fitted" : "assumed";
 }
 
 static int put(struct myri_machine *m, int k, double v, const char *where)
@@ -75,10 +75,10 @@ static int take_value(struct myri_machine *m, char *line, int number, unsigned c
     char c = strcmp(class_name, "given") == 0     ? 'g'
              : strcmp(class_name, "derived") == 0 ? 'd'
              : strcmp(class_name, "fitted") == 0  ? 'f'
-             : strcmp(class_name, "default") == 0 ? 'a'
+             : strcmp(class_name, "assumed") == 0 ? 'a'
                                                   : 0;
     if (!c)
-        return rnl_fail(RNL_ERR_ARG, "%s: a class is given, derived, fitted or default, not '%s'", where, class_name);
+        return rnl_fail(RNL_ERR_ARG, "%s: a class is given, derived, fitted or assumed, not '%s'", where, class_name);
     m->class_of[k] = c;
     snprintf(m->source[k], sizeof m->source[k], "%s", line + used);
     return 0;

@@ -61,7 +61,7 @@ enum { MYRI_MACHINE_NAME = 16, MYRI_MACHINE_TEXT = 200, MYRI_MACHINE_FILE = 64 <
 struct myri_machine {
     char name[MYRI_MACHINE_NAME], about[MYRI_MACHINE_TEXT];
     double v[MYRI_M_COUNT];
-    char class_of[MYRI_M_COUNT]; /* g d f or a(ssumed): "default" */
+    char class_of[MYRI_M_COUNT]; /* g d f or a(ssumed) */
     char source[MYRI_M_COUNT][MYRI_MACHINE_TEXT];
 };
 
