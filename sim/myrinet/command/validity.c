@@ -2,6 +2,7 @@
  *
  * validity.c - what the published rows on a figure say of it. Validated is one whose rows are all inside, at least one
  * of them held: rows that were fitted, or that values were derived from, prove nothing. */
+#include "base/error.h"
 #include "sim/myrinet/command/figure.h"
 #include "sim/myrinet/experiments/rows.h"
 
@@ -11,12 +12,14 @@
 
 /* Figures share rows, so each is answered once. Inside is -1 of one without an experiment. */
 static struct {
-    struct myri_row row[MYRI_ROWS];
+    struct myri_row *row; /* for the life of the command; the pages of a command that judges nothing stay few */
     int n, asked[MYRI_ROWS], inside[MYRI_ROWS];
 } judged;
 
 static int answer_of(const char *name, size_t length, int *inside, int *held)
 {
+    if (!judged.row && !(judged.row = calloc(MYRI_ROWS, sizeof *judged.row)))
+        return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for %d published rows", MYRI_ROWS);
     if (!judged.n && (judged.n = myri_rows_builtin(judged.row, MYRI_ROWS)) < 0)
         return judged.n;
     for (int i = 0; i < judged.n; i++) {
