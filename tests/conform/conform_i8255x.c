@@ -64,15 +64,17 @@ static void destroy(struct conform_net *net)
 {
     struct world *w = net->state;
     struct rnl_i8255x_facts f;
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++) {
         if (net->t[i]) {
             (void)rnl_i8255x_socket_facts(w->socket[i], 0, &f);
             received += f.received;
             refused += f.refused;
             restarts += f.rx_restarts + f.tx_restarts;
             net->t[i]->ops->close(net->t[i]);
-            rnl_i8255x_give_back(&w->grant[i]);
         }
+        if (w->socket[i]) /* was opened; a case may have closed it */
+            rnl_i8255x_give_back(&w->grant[i]);
+    }
     free(w);
 }
 
