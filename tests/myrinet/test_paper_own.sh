@@ -64,6 +64,38 @@ changed firmware.c 's/^    l->area = card.area;$/    l->area = card.receive[RING
 paper build --native broken >/dev/null
 check "the sanitizer sees what is undefined" bash -c '! broken/broken-native 1000 2>"$0" && grep -q "runtime error" "$0"' "$work/err"
 
+# What a run says of a protocol that does not work.
+changed host.c 's/bytes, slot \* SLOT};/bytes, (slot ^ 1) * SLOT};/' # the payload of another slot
+paper build broken >/dev/null
+for command in run trace "sweep --over size=4,64" profile; do
+    read -r -a words <<<"$command"
+    status=0
+    paper "${words[0]}" broken "${words[@]:1}" >out 2>err || status=$?
+    [ $status = 1 ] && grep -q "broken: [0-9]* of [0-9]* messages came with bytes that its sender did not send, the first at node 1 at" err
+    ok "wrong bytes are an error of ${words[0]}" $?
+done
+changed firmware.c '0,/    if (to) {/s//    if (0) {/' # every packet is dropped
+paper build broken >/dev/null
+refuses "a trace of a message that does not arrive is none" "1 of 1 messages did not arrive" paper trace broken
+has "but shows where it was last" "of which 1 did not arrive"
+has "to its last step" "1  *receive  *receive, 8 bytes"
+refuses "who waits for it is named, with the call, the place and the time" \
+    "nothing more happens that could wake them: node 0 in myri_task_poll of host address [0-9]* since [0-9.]* us, node 1 in myri_task_poll of host .* no card's firmware finds anything to do; see runnel paper trace" \
+    paper run broken
+changed firmware.c '/nic_arm(SRAM_AT/d'
+paper build broken >/dev/null
+refuses "a port that is never opened is named" "a packet waits at card 1, whose port is not open" paper run broken
+refuses "and the way there is traced" "wake them: node 0 in myri_task_poll" paper trace broken --measure one-way
+has "up to there" "which failed; its error counts from 1000 us before"
+changed firmware.c 's/card.send\[l->free_at\].flag = FREE;/(void)l;/'
+paper build broken >/dev/null
+refuses "a descriptor that is never free is named as its layout has it" "node 0 in myri_task_await of card+[0-9]* since" paper run broken
+changed firmware.c 's/^    uint32_t status = nic_read(ISR);/&\n    card.dropped++;/; s/if (d->flag != POSTED)/if (d->flag != 77)/'
+paper build broken >/dev/null
+refuses "a run that its limit ends says so, and which line of firmware goes on" \
+    "the run's limit of [0-9]* us ended it, as 2 tasks were not done: node 0 in .*; card 0 works on, at firmware.c:[0-9]*" \
+    paper run broken --count 2
+
 refuses "a folder that is not there" "nowhere: No such file" paper build nowhere
 refuses "what is no folder" "mine/host.c is no folder" paper build mine/host.c
 refuses "no folder at all" "name a folder" paper build

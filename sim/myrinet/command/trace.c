@@ -256,6 +256,14 @@ static void print_spent(const struct spans *s)
         printf("%9.3f %9.3f  %s\n", (double)spent[k].ps[0] / 1e6, (double)spent[k].ps[1] / 1e6, spent[k].what);
 }
 
+static uint64_t last_end(const struct spans *s)
+{
+    uint64_t end = 0;
+    for (int i = 0; i < s->n; i++)
+        end = s->span[i].to > end ? s->span[i].to : end;
+    return end;
+}
+
 static int trace(struct myri_cmd_options *o, struct spans *s)
 {
     struct myri_experiment x;
@@ -268,13 +276,22 @@ static int trace(struct myri_cmd_options *o, struct spans *s)
     x.tracer = collect;
     x.tracer_arg = s;
     x.begin_ps = STARTED_PS;
-    if (myri_experiment_run(&x, &out) < 0)
+    int failed = myri_experiment_run(&x, &out) < 0;
+    if (failed && (s->n == 0 || rnl_last_error()->status != RNL_ERR_ABORTED))
         return myri_cmd_failed();
-    uint64_t took_ps = out.end_ps - STARTED_PS;
     qsort(s->span, (size_t)s->n, sizeof s->span[0], by_begin);
-    printf("%s on %s, %s, %u message%s of %u bytes: %.3f us\n\n%9s %9s %9s  %-5s %-9s %s\n", x.system->title,
-           x.machine.name, myri_measure_name(x.measure), x.count, x.count == 1 ? "" : "s", x.bytes,
-           (double)took_ps / 1e6, "from us", "to us", "us", "node", "where", "what");
+    uint64_t took_ps = failed ? last_end(s) : out.end_ps - STARTED_PS;
+    int lacks = !failed && out.received < out.sent;
+    printf("%s on %s, %s, %u message%s of %u bytes", x.system->title, x.machine.name, myri_measure_name(x.measure),
+           x.count, x.count == 1 ? "" : "s", x.bytes);
+    if (failed)
+        printf(", which failed; its error counts from %.0f us before the trace", (double)STARTED_PS / 1e6);
+    else if (lacks)
+        printf(", of which %u did not arrive, as is seen after %.3f us", out.sent - out.received,
+               (double)took_ps / 1e6);
+    else
+        printf(": %.3f us", (double)took_ps / 1e6);
+    printf("\n\n%9s %9s %9s  %-5s %-9s %s\n", "from us", "to us", "us", "node", "where", "what");
     for (int i = 0; i < s->n; i++) {
         const struct span *p = &s->span[i];
         printf("%9.3f %9.3f %9.3f  %-5u %-9s %s", (double)p->from / 1e6, (double)p->to / 1e6,
@@ -286,6 +303,13 @@ static int trace(struct myri_cmd_options *o, struct spans *s)
     print_spent(s);
     if (o->plot)
         rc = write_events(s, o->plot, x.system->name) | write_svg(s, o->plot, x.system->name, took_ps);
+    fflush(stdout); /* what follows is about what stands above */
+    if (failed)
+        return myri_cmd_failed();
+    if (lacks) {
+        fprintf(stderr, "runnel paper: %u of %u messages did not arrive\n", out.sent - out.received, out.sent);
+        return 1;
+    }
     return rc;
 }
 

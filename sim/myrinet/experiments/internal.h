@@ -65,6 +65,14 @@ static inline uint32_t myri_experiment_pages(const struct myri_experiment *x)
 
 /* SWITCH_COST, SWITCH_TIME (jobs.c): a machine of its own. */
 int myri_experiment_jobs(const struct myri_experiment *, struct myri_outcome *out);
+/* One that is not what was sent has come to the node. */
+static inline void myri_experiment_wrong(struct myri_outcome *out, const struct myri_hw *hw, uint32_t node)
+{
+    if (out->wrong++ == 0) {
+        out->wrong_at = node;
+        out->wrong_ps = myri_hw_now(hw);
+    }
+}
 /* A message's pattern, but for its last word. */
 void myri_experiment_fill(struct myri_side *, uint32_t bytes);
 /* A side's `handled`: checks what a handler serves, and puts the next word at the end of the reply. */

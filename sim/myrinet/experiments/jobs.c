@@ -38,7 +38,8 @@ static void take(struct jobs *j, uint32_t job, const struct myri_side *s, uint32
     for (uint32_t k = 0; right && k < words; k++)
         right = myri_side_word(s, s->got + 4 * k) == word_of(job, node, j->next[job][node] + 1, k, words);
     j->out->received++;
-    j->out->wrong += !right;
+    if (!right)
+        myri_experiment_wrong(j->out, j->hw, s->node);
     if (right)
         j->next[job][node]++;
 }

@@ -271,10 +271,11 @@ static int run(struct experiment_run *r)
     r->hw->for_order = takes_order(x) ? x->system->name : NULL;
     r->hw->tracer = x->tracer;
     r->hw->tracer_arg = x->tracer_arg;
-    if (x->tracer && !x->object) {
-        const struct myri_data *lines = myri_system_lines(x->system);
-        rc = lines ? myri_hw_name_parts(r->hw, (const char *)lines->bytes) : 0;
-    }
+    const struct myri_data *lines = x->object ? NULL : myri_system_lines(x->system);
+    if (lines)
+        r->hw->lines = (const char *)lines->bytes;
+    if (x->tracer && lines)
+        rc = myri_hw_name_parts(r->hw, r->hw->lines);
     /* Nothing takes a millisecond a message, and two seconds beside. */
     r->hw->horizon_ps = (uint64_t)x->count * r->sides * (1000000000u + (uint64_t)x->bytes * 1000000) + 2000000000000u;
     if (x->measure == MYRI_JACOBI) /* 20 us for an element of the matrix */
@@ -311,6 +312,17 @@ static int run(struct experiment_run *r)
     return 0;
 }
 
+/* Whatever a system promises: what it hands over is what was sent, or its figure is of nothing. */
+static int came_wrong(const struct myri_experiment *x, const struct myri_outcome *out)
+{
+    const char *what = x->measure == MYRI_FETCH ? "a number that it should not" : "bytes that its sender did not send";
+    return rnl_fail(RNL_ERR_ABORTED,
+                    "%s: %u of %u messages came with %s, the first at node %u at %.3f us; runnel paper trace shows who "
+                    "had them",
+                    x->system->name, out->wrong, x->measure == MYRI_FETCH ? x->count : out->received, what,
+                    out->wrong_at, (double)out->wrong_ps / 1e6);
+}
+
 static struct {
     myri_experiment_each *each;
     void *arg;
@@ -334,6 +346,8 @@ int myri_experiment_run(const struct myri_experiment *x, struct myri_outcome *ou
     r->x = x;
     r->out = &outcome;
     rc = myri_experiment_switches(x) ? myri_experiment_jobs(x, &outcome) : run(r);
+    if (rc == 0 && outcome.wrong)
+        rc = came_wrong(x, &outcome);
     for (uint32_t i = 0; i < r->sides; i++) {
         if (r->side[i].state && x->system->close)
             x->system->close(&r->side[i]);

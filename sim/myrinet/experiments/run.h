@@ -86,8 +86,9 @@ struct myri_experiment {
 };
 
 struct myri_outcome {
-    double value; /* of the measure */
-    uint32_t sent, received, wrong;
+    double value;                             /* of the measure */
+    uint32_t sent, received, wrong, wrong_at; /* a run with wrong ones fails; node of the first */
+    uint64_t wrong_ps;
     struct myri_hw_count count;
     uint64_t instructions, skipped, worked, events, end_ps; /* worked: of turns that stored something */
 };

@@ -55,14 +55,15 @@ static void check(struct experiment_run *r, struct myri_side *s, uint32_t n)
 {
     r->out->received++;
     if (n != r->x->bytes) {
-        r->out->wrong++;
+        myri_experiment_wrong(r->out, r->hw, s->node);
         return;
     }
     uint32_t last = myri_side_word(s, s->got + n - 4), node = last >> 24;
     int right = node < r->sides && (last & 0xffffff) <= r->seen[node] && (last & 0xffffff) > 0;
     for (uint32_t k = 0; right && k + 1 < n / 4; k++)
         right = myri_side_word(s, s->got + 4 * k) == pattern(node, k);
-    r->out->wrong += !right;
+    if (!right)
+        myri_experiment_wrong(r->out, r->hw, s->node);
 }
 
 static int receive_next(struct experiment_run *r, struct myri_side *s, uint64_t until)
@@ -437,7 +438,8 @@ static void solver(struct myri_task *t, void *arg)
     struct experiment_run *r = arg;
     struct myri_side *s = side_of(r, t);
     uint32_t solution = s->system->jacobi(s, r->x->bytes, r->x->count);
-    r->out->wrong += r->end_ps && solution != r->solution;
+    if (r->end_ps && solution != r->solution)
+        myri_experiment_wrong(r->out, r->hw, s->node);
     r->solution = solution;
     r->out->sent += r->x->count;
     r->out->received += r->x->count;
@@ -453,7 +455,8 @@ static void fetcher(struct myri_task *t, void *arg)
         jitter(r, s);
         uint64_t from = myri_hw_now(r->hw);
         uint32_t number = s->system->fetch(s);
-        r->out->wrong += number != i;
+        if (number != i)
+            myri_experiment_wrong(r->out, r->hw, s->node);
         r->busy_ps += myri_hw_now(r->hw) - from;
         show(r, s->node, from, "message");
     }

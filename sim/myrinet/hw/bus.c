@@ -131,6 +131,7 @@ int myri_task_load(struct myri_task *t, uint32_t at, uint32_t *out)
     uint64_t from = myri_hw_now(hw);
     if (!allowed(t, at, 1))
         return -1;
+    int entered = myri_task_enters(t, "myri_task_load", at, 0);
     uint64_t at_bus = take_bus(t->host, from, hw->t.load);
     myri_hw_trace(hw, t->host->id, MYRI_LANE_BUS, at_bus, at_bus + hw->t.load, "load", 4);
     wait_until(t, at_bus + hw->t.load);
@@ -138,6 +139,7 @@ int myri_task_load(struct myri_task *t, uint32_t at, uint32_t *out)
     *out = myri_card_peek(&hw->card[t->host->id], at);
     hw->count.loads++;
     myri_hw_trace(hw, t->host->id, MYRI_LANE_HOST, from, myri_hw_now(hw), "load", 4);
+    myri_task_leaves(t, entered);
     return 0;
 }
 
@@ -164,7 +166,7 @@ void myri_task_restart(struct myri_task *t)
     hw->count.bytes_stored += 4;
 }
 
-int myri_task_await(struct myri_task *t, uint32_t at, uint32_t wanted, int counter, uint32_t *out)
+static int await(struct myri_task *t, uint32_t at, uint32_t wanted, int counter, uint32_t *out)
 {
     for (;;) {
         uint32_t is = 0;
@@ -176,6 +178,13 @@ int myri_task_await(struct myri_task *t, uint32_t at, uint32_t wanted, int count
         }
         myri_task_spend(t, myri_machine_us(&t->host->hw->machine, MYRI_M_look_pause), "pause");
     }
+}
+
+int myri_task_await(struct myri_task *t, uint32_t at, uint32_t wanted, int counter, uint32_t *out)
+{
+    int entered = myri_task_enters(t, "myri_task_await", at, 0), rc = await(t, at, wanted, counter, out);
+    myri_task_leaves(t, entered);
+    return rc;
 }
 
 /* ---- the card's engine ---- */

@@ -111,7 +111,7 @@ void myri_card_wake(struct myri_card *c, uint64_t at)
         c->began.instructions += turns * c->period.instructions;
         c->skipped += turns * c->period.instructions;
         if (myri_lanai_run(m, at) < 0)
-            myri_hw_fault(c->hw, "the firmware of node %u: %s, at address %u", c->id, m->fault, m->fault_at);
+            myri_card_fault(c);
     }
     look_again(c);
 }

@@ -57,7 +57,7 @@ void myri_host_set_word(struct myri_host *h, uint32_t at, uint32_t v)
 
 /* ---- tasks ---- */
 
-void myri_task_spend(struct myri_task *t, uint64_t ps, const char *what)
+static void spend(struct myri_task *t, uint64_t ps, const char *what)
 {
     struct myri_hw *hw = t->host->hw;
     uint64_t from = myri_hw_now(hw), until = from + ps;
@@ -79,9 +79,18 @@ void myri_task_spend(struct myri_task *t, uint64_t ps, const char *what)
     myri_hw_trace(hw, t->host->id, MYRI_LANE_HOST, from, until, what, 0);
 }
 
+void myri_task_spend(struct myri_task *t, uint64_t ps, const char *what)
+{
+    int entered = myri_task_enters(t, "myri_task_spend", MYRI_HW_NO_WATCH, 1);
+    spend(t, ps, what);
+    myri_task_leaves(t, entered);
+}
+
 void myri_task_operate(struct myri_task *t, uint32_t operations, const char *what)
 {
+    int entered = myri_task_enters(t, "myri_task_operate", MYRI_HW_NO_WATCH, 1);
     myri_task_spend(t, operations * t->host->hw->t.operation, what);
+    myri_task_leaves(t, entered);
 }
 
 void myri_task_nest(struct myri_task *t, uint32_t frames)
@@ -188,8 +197,10 @@ void myri_hw_daemon(struct myri_task *t)
 
 uint64_t myri_task_await_interrupt(struct myri_task *t, uint64_t seen)
 {
+    int entered = myri_task_enters(t, "myri_task_await_interrupt", MYRI_HW_NO_WATCH, 1);
     while (t->host->interrupts == seen && !t->host->hw->fault[0])
         rnl_sim_park(&t->coro);
+    myri_task_leaves(t, entered);
     return t->host->interrupts;
 }
 

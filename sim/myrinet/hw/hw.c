@@ -44,8 +44,7 @@ static void on_processors(struct rnl_sim *sim, struct rnl_sim_event *e)
         int rc = myri_lanai_run(&behind->cpu, limit);
         hw->executing = NULL;
         if (rc < 0)
-            myri_hw_fault(hw, "the firmware of node %u: %s, at address %u", behind->id, behind->cpu.fault,
-                          behind->cpu.fault_at);
+            myri_card_fault(behind);
     }
 }
 
@@ -138,8 +137,7 @@ int myri_hw_run(struct myri_hw *hw)
     if (hw->fault[0])
         return rnl_fail(RNL_ERR_ABORTED, "%s", hw->fault);
     if (hw->tasks_left)
-        return rnl_fail(RNL_ERR_ABORTED, "%u tasks wait, and nothing more happens that could wake them (at %.3f us)",
-                        hw->tasks_left, (double)myri_hw_now(hw) / 1e6);
+        return myri_hw_stuck(hw);
     return 0;
 }
 

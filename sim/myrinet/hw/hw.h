@@ -182,6 +182,12 @@ struct myri_task {
     int serves;                /* what it does is the handling of interrupts: they take no time from it */
     int computes;              /* it has to know of interrupts */
     int ended, daemon;
+    struct {
+        const char *call; /* that takes its time, or NULL: for who asks why a run does not end */
+        uint32_t at;      /* what it looks at, or MYRI_HW_NO_WATCH */
+        int host;         /* that is in the host's memory, else on its card */
+        uint64_t since_ps;
+    } in;
     struct myri_process *process; /* it shares processors with others (os/process.h); NULL: it has its own */
 };
 #define MYRI_HW_NO_WATCH 0xffffffffu
@@ -213,6 +219,7 @@ struct myri_hw {
     } first_bad; /* packet whose CRC was wrong, if count.packets_bad is not 0 */
     myri_hw_tracer *tracer;
     void *tracer_arg;
+    const char *lines;           /* of the firmware, as its .lines file has them, to name them in faults; or NULL */
     struct myri_hw_parts *parts; /* of the firmware, for traces; or NULL */
     char fault[256];
     struct { /* machine values, in ticks */
@@ -302,6 +309,26 @@ uint32_t myri_task_look(struct myri_task *, uint32_t at);
 
 /* -- among the files of hw/ -- */
 
+/* Of the call of a task that is outermost: 1, and it says so again as it returns. */
+static inline int myri_task_enters(struct myri_task *t, const char *call, uint32_t at, int host)
+{
+    if (t->in.call)
+        return 0;
+    t->in.call = call;
+    t->in.at = at;
+    t->in.host = host;
+    t->in.since_ps = myri_hw_now(t->host->hw);
+    return 1;
+}
+static inline void myri_task_leaves(struct myri_task *t, int entered)
+{
+    if (entered)
+        t->in.call = NULL;
+}
+/* stuck.c: the instruction's "FILE:LINE", or "address N"; a processor's fault; why tasks have not ended. */
+void myri_hw_line(const struct myri_hw *, uint32_t at, char *out, size_t n);
+void myri_card_fault(struct myri_card *);
+int myri_hw_stuck(const struct myri_hw *);
 int myri_card_init(struct myri_card *, struct myri_hw *, uint32_t id, const void *object, size_t bytes);
 void myri_card_fini(struct myri_card *);
 /* An event reaches the card at this tick: it is brought up to it, and looks again. */

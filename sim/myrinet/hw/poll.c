@@ -29,8 +29,8 @@ static uint32_t changed(const struct myri_task *t, const uint32_t *at, const uin
     return k;
 }
 
-uint32_t myri_task_poll_among(struct myri_task *t, const uint32_t *at, const uint32_t *old, uint32_t n, uint32_t first,
-                              uint64_t until)
+static uint32_t poll_among(struct myri_task *t, const uint32_t *at, const uint32_t *old, uint32_t n, uint32_t first,
+                           uint64_t until)
 {
     struct myri_hw *hw = t->host->hw;
     uint64_t from = myri_hw_now(hw);
@@ -66,6 +66,15 @@ uint32_t myri_task_poll_among(struct myri_task *t, const uint32_t *at, const uin
     /* Looks at those before it, and then: the line that the card has written is not in the cache any more. */
     myri_task_spend(t, k * hw->t.poll + hw->t.miss, "miss");
     return (first + k) % n;
+}
+
+uint32_t myri_task_poll_among(struct myri_task *t, const uint32_t *at, const uint32_t *old, uint32_t n, uint32_t first,
+                              uint64_t until)
+{
+    int entered = myri_task_enters(t, n == 1 ? "myri_task_poll" : "myri_task_poll_among", at[first], 1);
+    uint32_t which = poll_among(t, at, old, n, first, until);
+    myri_task_leaves(t, entered);
+    return which;
 }
 
 uint32_t myri_task_poll(struct myri_task *t, uint32_t at, uint32_t old, uint64_t until)
