@@ -26,6 +26,8 @@ static struct fuzz_input input;
 #endif
 
 static uint32_t regs[NIC_REGISTERS], status = HDONE | SDONE, armed, ticking;
+static uint64_t seed_given = 1; /* whose run it is; `seed` goes on from there */
+static uint32_t turn_is;
 static uint64_t seed, sends, dmas, packets, interrupts;
 
 static uint64_t into_host; /* transfers */
@@ -57,7 +59,7 @@ static void host_writes(void);
 static void must(int holds, const char *what)
 {
     if (!holds) {
-        printf("not ok - %s: %s (seed %llu)\n", SYSTEM, what, (unsigned long long)seed);
+        printf("not ok - %s: %s (turn %u of seed %llu)\n", SYSTEM, what, turn_is, (unsigned long long)seed_given);
 #ifdef FUZZED
         abort();
 #else
@@ -287,12 +289,26 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     return 0;
 }
 #else
+static int is_number(const char *text, uint64_t *out)
+{
+    char *end;
+    *out = strtoull(text, &end, 10);
+    return *text >= '0' && *text <= '9' && !*end;
+}
+
 int main(int argc, char **argv)
 {
-    uint32_t turns = argc > 1 ? (uint32_t)atoi(argv[1]) : 200000;
-    seed = argc > 2 ? (uint64_t)atoi(argv[2]) : 1;
+    enum { LEAST = 1000, USUAL = 200000 };
+    uint64_t turns = USUAL;
+    int right = argc <= 3 && (argc < 2 || is_number(argv[1], &turns)) && (argc < 3 || is_number(argv[2], &seed_given));
+    if (!right || turns < LEAST || turns > 0xffffffff) {
+        fprintf(stderr, "Usage: %s [TURNS [SEED]]: whole numbers, %d turns or more (%d), and which run it is (1)\n",
+                argv[0], LEAST, USUAL);
+        return 64;
+    }
+    seed = seed_given;
     begin();
-    for (uint32_t i = 0; i < turns; i++)
+    for (turn_is = 1; turn_is <= turns && turn_is; turn_is++)
         turn();
 #ifdef STAYS_ON_CARD
     int right_transfers = dmas == 0;

@@ -59,6 +59,14 @@ check "the firmware is built for this machine, and holds what it promises there"
     "$0" paper build --native mine && mine/mine-native 100000 3 | grep -q "^ok - mine: "' "$RUNNEL"
 changed firmware.c '/card.dropped++/d'
 check "a firmware that loses packets still builds for this machine" paper build --native broken
+check "whose run is told so that it can be had again" bash -c '
+    broken/broken-native 100000 7 >"$0"; grep -q "(turn [0-9]* of seed 7)$" "$0" && turn=$(sed "s/.*(turn \([0-9]*\).*/\1/" "$0") &&
+    a=$(cat "$0") && b=$(broken/broken-native $((turn + 1000)) 7) ; [ "$a" = "$b" ]' "$work/out"
+for words in --help abc "0" "-1" "5000 x" "5000 1 1"; do
+    read -r -a all <<<"$words"
+    check "$words is no run of it" bash -c 'broken/broken-native "$@" 2>"$0" ; [ $? = 64 ] && grep -q "Usage: .*TURNS \[SEED\]" "$0"' \
+        "$work/out" "${all[@]}"
+done
 check "and is found out there" bash -c '! broken/broken-native 100000 >"$0" && grep -q "a packet is lost" "$0"' "$work/out"
 changed firmware.c 's/^    l->area = card.area;$/    l->area = card.receive[RING + (card.area \& 1) * 99999];/'
 paper build --native broken >/dev/null
@@ -68,11 +76,11 @@ check "the sanitizer sees what is undefined" bash -c '! broken/broken-native 100
 changed host.c 's/bytes, slot \* SLOT};/bytes, (slot ^ 1) * SLOT};/' # the payload of another slot
 paper build broken >/dev/null
 for command in run trace "sweep --over size=4,64" profile; do
-    read -r -a words <<<"$command"
+    read -r -a asked <<<"$command"
     status=0
-    paper "${words[0]}" broken "${words[@]:1}" >out 2>err || status=$?
+    paper "${asked[0]}" broken "${asked[@]:1}" >out 2>err || status=$?
     [ $status = 1 ] && grep -q "broken: [0-9]* of [0-9]* messages came with bytes that its sender did not send, the first at node 1 at" err
-    ok "wrong bytes are an error of ${words[0]}" $?
+    ok "wrong bytes are an error of ${asked[0]}" $?
 done
 changed firmware.c '0,/    if (to) {/s//    if (0) {/' # every packet is dropped
 paper build broken >/dev/null
@@ -111,10 +119,29 @@ refuses "an error in the host code, with the compiler's words" "^host.c:[0-9]*:[
 says "and ours" "^runnel paper: host.c does not compile"
 changed host.c 's/myri_system_here/myri_system_there/'
 refuses "host code without its entry" "host.c has to define const struct myri_system myri_system_here" paper build broken
-changed host.c 's/myri_task_copy(t, s->area/myri_task_copies(t, s->area/'
-refuses "a function that there is not" "undefined symbol: myri_task_copies" paper build broken
-changed firmware.c 's/^    l->area = card.area;$/    l->area = card.area * card.errors;/'
-refuses "a multiplication" "a multiplication or a division, perhaps" paper build broken
+refused() { # NAME WORDS FILE SED: the compilers take it; nothing is left of it, and the status is a refused source's
+    local name=$1 words=$2 status=0
+    changed "$3" "$4"
+    paper build broken >out 2>err || status=$?
+    [ $status = 1 ] && grep -q -e "$words" err && [ ! -e broken/broken.so ]
+    ok "$name" $?
+}
+line=$(grep -n 'myri_task_copy(t, s->area' mine/host.c | cut -d: -f1)
+refused "a function that there is not, with its line" "host.c:$line uses myri_task_copies, which neither it nor runnel has" \
+    host.c 's/myri_task_copy(t, s->area/myri_task_copies(t, s->area/'
+check "and once, not as if it had been loaded" bash -c '! grep -q "cannot be loaded" "$0"' "$work/err"
+refused "a function that is declared, and nowhere there" "host.c:[0-9]* uses elsewhere, which neither it nor runnel has" \
+    host.c 's/^    want_descriptor(t, s);/    extern void elsewhere(void);\n    elsewhere();\n&/'
+while read -r name symbol says change; do
+    line=$(grep -n '^    l->area = card.area;' mine/firmware.c | cut -d: -f1)
+    refused "$name in firmware, with its line and what to do" "firmware.c:$line uses $symbol, .*$says" firmware.c \
+        "s/^    l->area = card.area;/    l->area = $change;/"
+done <<'ALL'
+multiplication __mulsi3 shifts.and.adds card.area * card.errors
+division __udivsi3 masks card.area \/ card.errors
+remainder __umodsi3 masks card.area % card.errors
+floating __muldf3\|__floatunsidf integers (uint32_t)(card.area * 1.5)
+ALL
 changed host.c '/\.receive = receive,/d; s/^static uint32_t receive/uint32_t receive/'
 refuses "an entry that lacks something" "does not say .receive" paper build broken
 changed layout.h 's/    uint32_t area; .*/&\n    uint32_t more[300000];/'
@@ -150,6 +177,14 @@ check "a compiler with words behind it" env CC="cc -DANY=1" "$RUNNEL" paper buil
 
 is_usage "a path that leads nowhere" "nowhere/x.so: No such file" paper run nowhere/x.so
 is_usage "a folder that was not built" "empty has no empty.so: runnel paper build empty makes it" paper run empty
+is_usage "an option that there is not, last" "there is no option --foo; runnel paper run --help lists them" paper run simple --foo
+is_usage "and with something behind it" "there is no option --foo; runnel paper run --help" paper run simple --foo 3
+is_usage "and with an equals sign" "there is no option --foo; runnel paper run --help" paper run simple --foo=3
+is_usage "an option without its value" "--size takes a value" paper run simple --size
+is_usage "the name, in the folder itself" "no system 'mine'; that of this folder is named by a path: . or ./NAME.so" \
+    bash -c 'cd mine && "$0" paper run mine' "$RUNNEL"
+changed layout.h 's/RING = 16,/RING = 12,/'
+refuses "a ring that no mask counts" "RING has to be a power of two" paper build broken
 is_usage "a system of no name" "there is no system 'other'" paper run other
 cp mine/README.md text.so
 is_usage "a file that is no library" "text.so cannot be loaded .*runnel paper build makes" paper run text.so

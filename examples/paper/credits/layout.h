@@ -19,6 +19,8 @@ enum {
     PACKET = 1024 /* bytes of payload at most */
 };
 
+_Static_assert((RING & (RING - 1)) == 0, "RING has to be a power of two, as it is counted with a mask");
+
 /* A mark is never 0: MARK, how many buffers the sender gives back, the sender's number, and the bytes of the payload.
  * A packet without payload is for the card alone. */
 #define MARK                      0x80000000u

@@ -17,6 +17,8 @@ enum {
     PACKET = 1024 /* bytes of payload at most */
 };
 
+_Static_assert((RING & (RING - 1)) == 0, "RING has to be a power of two, as it is counted with a mask");
+
 /* A mark is never 0: MARK, the number of the node that sent the packet, and the bytes of the payload. */
 #define MARK             0x80000000u
 #define MARK_OF(node, n) (MARK | (node) << 16 | (n))

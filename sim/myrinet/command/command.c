@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MACHINE "--machine --machine-file --set "
 #define EXPERIMENT                                                                                                    \
@@ -83,6 +84,14 @@ static const struct choice {
     {"--json", "", "JSON instead of a table"},
 };
 enum { OPTIONS = sizeof options / sizeof options[0] };
+
+static int is_option(const char *name)
+{
+    unsigned i = 0;
+    while (i < OPTIONS && strcmp(name, options[i].name) != 0)
+        i++;
+    return i < OPTIONS;
+}
 
 static int takes(const struct command *c, const char *option)
 {
@@ -236,7 +245,7 @@ static int take_option(struct myri_cmd_options *o, const char *name, const char 
     else if (strcmp(name, "--bringer") == 0)
         return bringer(v, &o->bringer);
     else
-        return myri_cmd_wrong("there is no option %s, or it is there too often; --help lists them", name);
+        return myri_cmd_wrong("%s is there too often, or takes no value", name);
     return 0;
 }
 
@@ -316,6 +325,9 @@ int rnl_tool_paper(int argc, char **argv)
                 o.across = 1;
                 continue;
             }
+            if (!is_option(name))
+                return myri_cmd_wrong("there is no option %s; runnel paper %s --help lists them", name,
+                                      command ? command->name : "COMMAND");
             if (!value)
                 return myri_cmd_wrong("%s takes a value", name);
             i += eq ? 0 : 1;
@@ -360,6 +372,11 @@ int myri_cmd_system(const struct myri_cmd_options *o, const struct myri_system *
         if (rc)
             return rc;
     }
+    char here[64];
+    snprintf(here, sizeof here, "%.50s.so", o->what ? o->what : "");
+    if (o->what && !*out && (access(here, R_OK) == 0 || access("host.c", R_OK) == 0))
+        return myri_cmd_wrong("there is no system '%s'; that of this folder is named by a path: . or ./NAME.so",
+                              o->what);
     if (o->what && !*out)
         return myri_cmd_wrong("there is no system '%s'; runnel paper list has them", o->what);
     if (!*out)

@@ -6,6 +6,7 @@
 #include "sim/myrinet/systems/added.h"
 
 #include <ctype.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -178,22 +179,78 @@ static int run_script(const char *folder, const char *name, int native, const st
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
-/* What the card's loader says of it: what only a run would find else. */
-static int look_at_firmware(const char *folder, const char *name)
+/* The first line of host.c that has the word, or 0. */
+static int line_with(const char *folder, const char *word)
 {
-    char path[PATH_MAX + 64];
+    char path[PATH_MAX + 64], text[1024];
+    size_t length = strlen(word);
+    int found = 0, line = 0;
+    snprintf(path, sizeof path, "%s/host.c", folder);
+    FILE *f = fopen(path, "r");
+    while (f && !found && fgets(text, sizeof text, f)) {
+        line++;
+        for (const char *p = text; (p = strstr(p, word)) != NULL; p += length)
+            if ((p == text || !is_in_word(p[-1])) && !is_in_word(p[length]))
+                found = line;
+    }
+    if (f)
+        fclose(f);
+    return found;
+}
+
+/* Host code that uses what neither it nor this command has cannot be loaded: who wrote it is told the name. */
+static int lacks_nothing(const char *folder, const char *path)
+{
+    static const char before[] = "undefined symbol: ";
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (library)
+        return dlclose(library), 0;
+    const char *why = dlerror(), *is = why ? strstr(why, before) : NULL;
+    if (!is)
+        return 0; /* who loads it says what else there is */
+    char name[128], where[32] = "";
+    is += sizeof before - 1;
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(is, " ,)"), is);
+    int line = line_with(folder, name);
+    if (line)
+        snprintf(where, sizeof where, ":%d", line);
+    fprintf(stderr,
+            "runnel paper: host.c%s uses %s, which neither it nor runnel has: is the name right (sim/myrinet/hw/hw.h)? "
+            "Else define it there\n",
+            where, name);
+    return 1;
+}
+
+/* What loaders say of it, of host and of card: what only a run would find else. */
+static int look_at(const char *folder, const char *path)
+{
     const struct myri_system *system;
     struct myri_lanai card;
-    snprintf(path, sizeof path, "%s/%s.so", folder, name);
-    int rc = myri_cmd_own(path, &system);
-    if (rc)
-        return rc;
-    const struct myri_data *object = myri_system_object(system);
-    if (myri_lanai_load(&card, object->bytes, object->n) < 0)
-        return myri_cmd_failed();
+    if (lacks_nothing(folder, path) || myri_cmd_own(path, &system))
+        return 1;
+    const struct myri_data *object = myri_system_object(system), *lines = myri_system_lines(system);
+    if (myri_lanai_load(&card, object->bytes, object->n) < 0) {
+        char line[80];
+        if (!*card.undefined.name)
+            return myri_cmd_failed(), 1;
+        myri_lanai_line((const char *)lines->bytes, card.undefined.at, line, sizeof line);
+        fprintf(stderr, "runnel paper: %s uses %s, which the firmware does not define; %s\n", line, card.undefined.name,
+                myri_lanai_lacks(card.undefined.name));
+        return 1;
+    }
     printf("%s: %u bytes of firmware, %u bytes of the card's memory with it\n", path, card.code_end, card.data_end);
     myri_lanai_fini(&card);
     return 0;
+}
+
+static int look_at_all(const char *folder, const char *name)
+{
+    char path[PATH_MAX + 64];
+    snprintf(path, sizeof path, "%s/%s.so", folder, name);
+    int rc = look_at(folder, path);
+    if (rc)
+        (void)unlink(path); /* nobody is to run it */
+    return rc;
 }
 
 int myri_cmd_build(struct myri_cmd_options *o)
@@ -220,7 +277,7 @@ int myri_cmd_build(struct myri_cmd_options *o)
     if (rc)
         return rc;
     if (!o->native)
-        return look_at_firmware(folder, name);
+        return look_at_all(folder, name);
     printf("%s/%s-native: run it; it takes a number of turns and a seed\n", folder, name);
     return 0;
 }

@@ -325,8 +325,7 @@ static inline void myri_task_leaves(struct myri_task *t, int entered)
     if (entered)
         t->in.call = NULL;
 }
-/* stuck.c: the instruction's "FILE:LINE", or "address N"; a processor's fault; why tasks have not ended. */
-void myri_hw_line(const struct myri_hw *, uint32_t at, char *out, size_t n);
+/* stuck.c: a processor's fault; why tasks have not ended. */
 void myri_card_fault(struct myri_card *);
 int myri_hw_stuck(const struct myri_hw *);
 int myri_card_init(struct myri_card *, struct myri_hw *, uint32_t id, const void *object, size_t bytes);

@@ -59,10 +59,15 @@ struct myri_lanai {
     void *owner;
     struct myri_lanai_symbol symbol[MYRI_LANAI_SYMBOLS];
     uint32_t symbols;
+    struct myri_lanai_symbol undefined; /* why an object was refused: at that instruction it uses what it has not */
 };
 
 /* Takes a relocatable ELF32 object from memory; m is overwritten. 0, or a negative rnl_status with its sentence. */
 int myri_lanai_load(struct myri_lanai *m, const void *object, size_t n);
+/* What a symbol is that firmware uses and does not define, and what to do instead. */
+const char *myri_lanai_lacks(const char *symbol);
+/* The instruction's "FILE:LINE" by the text of a .lines file, or "address N". */
+void myri_lanai_line(const char *lines, uint32_t at, char *out, size_t n);
 /* The card has so many bytes of SRAM, at whose end the stack lies. RNL_ERR_ARG: the firmware does not fit. */
 int myri_lanai_limit(struct myri_lanai *m, uint32_t sram_bytes);
 void myri_lanai_fini(struct myri_lanai *m);

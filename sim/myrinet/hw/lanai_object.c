@@ -132,6 +132,37 @@ static int take_symbols(struct myri_lanai *m, struct object *o)
     return 0;
 }
 
+const char *myri_lanai_lacks(const char *symbol)
+{
+    static const struct {
+        const char *part, *says;
+    } known[] = {
+        {"mul", "the card's processor does not multiply: take shifts and adds, or let the host do it"},
+        {"div", "the card's processor does not divide: take shifts and masks of powers of two, or let the host do it"},
+        {"mod", "the card's processor does not divide: take shifts and masks of powers of two, or let the host do it"},
+        {"df", "the card's processor has no floating point: take integers"},
+        {"sf", "the card's processor has no floating point: take integers"},
+        {"mem", "firmware has no library: copy or clear word by word, in a volatile object"},
+    };
+    int of_compiler = strncmp(symbol, "__", 2) == 0 || strncmp(symbol, "mem", 3) == 0;
+    for (int pass = 0; of_compiler && pass < 2; pass++) /* __muldf3 is both: floating point comes first */
+        for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+            if ((known[i].part[1] == 'f') == !pass && strstr(symbol, known[i].part))
+                return known[i].says;
+    return "firmware has no library: define it in firmware.c, or leave it";
+}
+
+static int undefined(struct myri_lanai *m, const struct object *o, const struct section *symbols, uint32_t name,
+                     uint32_t at)
+{
+    struct section strings;
+    const char *is = section_of(o, symbols->link, &strings) < 0 ? NULL : name_of(o, &strings, name);
+    m->undefined.at = at;
+    snprintf(m->undefined.name, sizeof m->undefined.name, "%s", is && *is ? is : "?");
+    return rnl_fail(RNL_ERR_ARG, "the firmware uses %s at address %u, and does not define it; %s", m->undefined.name,
+                    at, myri_lanai_lacks(m->undefined.name));
+}
+
 static int relocate(struct myri_lanai *m, const struct object *o, const struct section *symbols, uint32_t base,
                     uint32_t limit, const uint8_t *entry)
 {
@@ -141,7 +172,7 @@ static int relocate(struct myri_lanai *m, const struct object *o, const struct s
     const uint8_t *y = o->bytes + symbols->offset + (size_t)SYMBOL * k;
     uint32_t in = be16(y + 14);
     if (!in || in >= o->sections)
-        return wrong("it uses a symbol that it does not define (a multiplication or a division, perhaps)");
+        return undefined(m, o, symbols, be32(y), base + place);
     uint32_t v = o->base[in] + be32(y + 4) + be32(entry + 8), *w = &m->sram[(base + place) >> 2];
     switch (info & 255) {
     case R_NONE:
@@ -210,7 +241,9 @@ int myri_lanai_load(struct myri_lanai *m, const void *object, size_t n)
             rc = rnl_fail(RNL_ERR_NO_MEMORY, "no memory for %u instructions", m->code_end / 4);
     }
     if (rc < 0) {
+        const struct myri_lanai_symbol lacks = m->undefined;
         myri_lanai_fini(m);
+        m->undefined = lacks;
         return rc;
     }
     for (uint32_t a = 0; a < m->code_end; a += 4)
@@ -229,4 +262,29 @@ int myri_lanai_limit(struct myri_lanai *m, uint32_t sram_bytes)
                         m->data_end, STACK, sram_bytes);
     m->sram_bytes = sram_bytes;
     return 0;
+}
+
+void myri_lanai_line(const char *lines, uint32_t at, char *out, size_t n)
+{
+    unsigned long line = 0;
+    const char *file = NULL;
+    size_t length = 0;
+    snprintf(out, n, "address %u", at);
+    for (const char *t = lines; t && *t;) { /* ADDRESS LINE FILE FUNCTION, ascending */
+        char *end;
+        unsigned long from = strtoul(t, &end, 16);
+        if (end == t || from > at)
+            break;
+        unsigned long number = strtoul(end, &end, 10);
+        end += strspn(end, " ");
+        if (number) { /* 0: the compiler's own */
+            line = number;
+            file = end;
+            length = strcspn(file, " ");
+        }
+        t = end + strcspn(end, "\n");
+        t += *t == '\n';
+    }
+    if (file)
+        snprintf(out, n, "%.*s:%lu", (int)length, file, line);
 }

@@ -7,39 +7,13 @@
 #include "base/error.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-void myri_hw_line(const struct myri_hw *hw, uint32_t at, char *out, size_t n)
-{
-    unsigned long line = 0;
-    const char *file = NULL;
-    size_t length = 0;
-    snprintf(out, n, "address %u", at);
-    for (const char *t = hw->lines; t && *t;) { /* ADDRESS LINE FILE FUNCTION, ascending */
-        char *end;
-        unsigned long from = strtoul(t, &end, 16);
-        if (end == t || from > at)
-            break;
-        unsigned long number = strtoul(end, &end, 10);
-        end += strspn(end, " ");
-        if (number) { /* 0: the compiler's own */
-            line = number;
-            file = end;
-            length = strcspn(file, " ");
-        }
-        t = end + strcspn(end, "\n");
-        t += *t == '\n';
-    }
-    if (file)
-        snprintf(out, n, "%.*s:%lu", (int)length, file, line);
-}
 
 void myri_card_fault(struct myri_card *c)
 {
     const struct myri_lanai *m = &c->cpu;
     char line[80];
-    myri_hw_line(c->hw, m->r[2], line, sizeof line);
+    myri_lanai_line(c->hw->lines, m->r[2], line, sizeof line);
     if (c->hw->lines && strncmp(line, "address", 7) != 0)
         myri_hw_fault(c->hw, "the firmware of node %u: %s, at address %u, in %s", c->id, m->fault, m->fault_at, line);
     else
@@ -95,7 +69,7 @@ static void cards(const struct myri_hw *hw, char *text, size_t room)
     for (uint32_t i = 0; i < hw->nodes && shown < 2; i++) {
         const struct myri_card *c = &hw->card[i];
         char one[96], line[64];
-        myri_hw_line(hw, c->cpu.r[2], line, sizeof line);
+        myri_lanai_line(hw->lines, c->cpu.r[2], line, sizeof line);
         if (!c->idle)
             snprintf(one, sizeof one, "; card %u works on, at %s", i, line);
         else if (c->send.on)
