@@ -36,7 +36,8 @@ goes_round() { # WHERE: from nothing to a trace
 goes_round "from the build tree"
 is_usage "a folder that is there" "mine is there already, and is left as it is" paper new mine
 is_usage "a name with a dash" "cannot be the name of a system" paper new my-own
-is_usage "a name with a slash" "cannot be the name of a system" paper new ./other
+is_usage "a path that ends in no name" "cannot be the name of a system" paper new ./my-own
+is_usage "a path into a folder that is not there" "none/other lies in a folder that is not there" paper new none/other
 is_usage "a name with a digit first" "cannot be the name of a system" paper new 2nd
 is_usage "the name of a system that is there" "there is a system 'pm' already" paper new pm
 is_usage "no name" "say how it is called" paper new
@@ -51,6 +52,9 @@ rows = json.load(sys.stdin)
 assert rows[-1][\"system\"] == \"mine\" and rows[-1][\"one_way_us\"] > 0, rows[-1]"' "$RUNNEL"
 check "a difference of it and a built-in one, stage for stage" bash -c '"$0" paper diff mine simple >"$1" &&
     grep -q "^mine: mine on H-PP" "$1" && grep -q "^  deliver  *[0-9]" "$1"' "$RUNNEL" "$work/matrix"
+check "a path is taken, and its last part is the name" bash -c 'mkdir -p below/here && "$0" paper new below/here/other/ |
+    grep -q "next: runnel paper build below/here/other$" && grep -q "name = \"other\"" below/here/other/host.c &&
+    "$0" paper build below/here/other && "$0" paper run below/here/other --count 20' "$RUNNEL"
 is_usage "a row that the matrix has" "simple is in the matrix anyhow" paper matrix simple
 is_usage "a system with no place in the matrix" "probe sends no messages" paper matrix probe
 check "a value of its machine is changed as for others" bash -c '
@@ -208,6 +212,13 @@ RUNNEL=$(find "$work/dest" -path '*/bin/runnel')
 [ -n "$RUNNEL" ] || exit 1
 goes_round "as installed"
 check "nothing of the build tree is in what it makes" bash -c '! grep -aq "$0" mine/mine.so' "$tree"
+for file in paper-machine.md results/log.md rows.csv; do
+    check "the manual's $file is installed" bash -c 'cmp "$0"/*/*/share/doc/runnel/"$1" "$2"' "$work/dest" "$file" \
+        "$(find "$tree/doc" "$tree/sim/myrinet" -path "*/$file")"
+done
+check "the headers are where the templates and the tutorial say" bash -c '
+    d=include/runnel/paper/sim/myrinet/hw && [ -s "$(echo "$0"/*/*/$d/nic.h)" ] && [ -s "$(echo "$0"/*/*/$d/hw.h)" ] &&
+    grep -q "$d where" mine/host.c && grep -q "$d where" mine/firmware.c' "$work/dest"
 for step in simple credits combined; do
     cp -r "$work/dest/"*/*/share/doc/runnel/examples/paper/$step . && check "the installed example $step is built" paper build $step &&
         check "$step runs" paper run ./$step --count 20

@@ -4,8 +4,8 @@
  * (host DMA, send, receive) and starts what can be started. It never waits. It has no library, and the processor
  * neither multiplies nor divides.
  *
- * hw/nic.h says which registers there are. What host and card share lies in `card`; all else belongs into `struct
- * loop`, which the compiler keeps in registers. */
+ * nic.h, below include/runnel/paper/sim/myrinet/hw where runnel is installed, says which registers there are. What host
+ * and card share lies in `card`; all else belongs into `struct loop`, which the compiler keeps in registers. */
 #include "layout.h"
 #include "sim/myrinet/hw/nic.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * host.c - the host's half of my_credits, and what experiments do with it. Time passes in the calls myri_task_...
- * alone: each takes what it takes on the machine. hw/hw.h says what there is. */
+ * alone: each takes what it takes on the machine. runnel-paper-tutorial(7) has a table of them; hw.h, below
+ * include/runnel/paper/sim/myrinet/hw where runnel is installed, has all. */
 #include "layout.h"
 #include "sim/myrinet/systems/system.h"
 

@@ -125,6 +125,8 @@ static int help(const struct command *c)
                 snprintf(asked, sizeof asked, "%s %s", options[i].name, options[i].value);
                 printf("  %-18s %s\n", asked, options[i].what);
             }
+        if (takes(c, "--from"))
+            printf("\nThe steps: %s. NAME may be a path, whose last part is the name.\n", myri_cmd_steps());
     }
     return fflush(stdout) == 0 ? 0 : 1;
 }

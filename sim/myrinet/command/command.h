@@ -34,6 +34,7 @@ int myri_cmd_table(struct myri_cmd_options *);
 int myri_cmd_trace(struct myri_cmd_options *);
 int myri_cmd_machine(struct myri_cmd_options *);
 int myri_cmd_new(struct myri_cmd_options *);
+const char *myri_cmd_steps(void); /* that `new` has, with commas between */
 int myri_cmd_build(struct myri_cmd_options *);
 int myri_cmd_why(struct myri_cmd_options *);
 int myri_cmd_diff(struct myri_cmd_options *);

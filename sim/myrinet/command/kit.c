@@ -47,7 +47,7 @@ static int is_in_word(char c)
 /* The text, with the name instead of each word my_... */
 static int write_file(const char *folder, const char *file, const struct myri_data *d, const char *name)
 {
-    char path[64];
+    char path[PATH_MAX + 16];
     snprintf(path, sizeof path, "%s/%s", folder, file);
     FILE *f = fopen(path, "wx");
     if (!f)
@@ -69,9 +69,9 @@ static int write_file(const char *folder, const char *file, const struct myri_da
     return 0;
 }
 
-static int no_step(const char *step)
+const char *myri_cmd_steps(void)
 {
-    char steps[160] = "";
+    static char steps[160];
     size_t n = 0;
     for (const struct myri_data *d = myri_data_table; d->name; d++) {
         const char *end = strstr(d->name, "/host.c");
@@ -79,36 +79,46 @@ static int no_step(const char *step)
             n += (size_t)snprintf(steps + n, sizeof steps - n, "%s%.*s", n ? ", " : "", (int)(end - d->name - 4),
                                   d->name + 4);
     }
-    return myri_cmd_wrong("the tutorial has no step '%s'; it has: %s", step, steps);
+    return steps;
 }
 
 int myri_cmd_new(struct myri_cmd_options *o)
 {
-    const char *name = o->what, *step = o->from ? o->from : "simple";
-    char needed[64];
-    if (!name)
+    const char *step = o->from ? o->from : "simple";
+    char folder[PATH_MAX], needed[64];
+    if (!o->what)
         return myri_cmd_wrong("say how it is called: runnel paper new NAME");
+    size_t n = strlen(o->what);
+    while (n > 1 && o->what[n - 1] == '/')
+        n--;
+    if (n >= sizeof folder)
+        return myri_cmd_wrong("the path of the folder is too long: %zu bytes, of %d at most", n, PATH_MAX - 1);
+    snprintf(folder, sizeof folder, "%.*s", (int)n, o->what);
+    const char *slash = strrchr(folder, '/'), *name = slash ? slash + 1 : folder;
     if (!is_identifier(name))
         return myri_cmd_wrong("'%s' cannot be the name of a system: take letters, digits and _, a letter first, %d at "
-                              "most",
+                              "most; a path to it may stand in front",
                               name, NAME);
     if (myri_system_find(name))
         return myri_cmd_wrong("there is a system '%s' already, which a command would take instead: choose another name",
                               name);
     snprintf(needed, sizeof needed, "kit/%.40s/host.c", step);
     if (!myri_data_find(needed))
-        return no_step(step);
-    if (mkdir(name, 0777) < 0)
+        return myri_cmd_wrong("the tutorial has no step '%s'; it has: %s", step, myri_cmd_steps());
+    if (mkdir(folder, 0777) < 0)
         return errno == EEXIST ? myri_cmd_wrong("%s is there already, and is left as it is: choose another name, or "
                                                 "remove it",
-                                                name)
-                               : myri_cmd_cannot("cannot make the folder", name);
+                                                folder)
+               : errno == ENOENT
+                   ? myri_cmd_wrong("%s lies in a folder that is not there: make that one first (mkdir -p)", folder)
+                   : myri_cmd_cannot("cannot make the folder", folder);
     for (int i = 0; i < FILES; i++) {
-        int rc = write_file(name, files[i], file_of(step, files[i]), name);
+        int rc = write_file(folder, files[i], file_of(step, files[i]), name);
         if (rc)
             return rc;
     }
-    printf("%s/ has layout.h, firmware.c, host.c, native.c and README.md; next: runnel paper build %s\n", name, name);
+    printf("%s/ has layout.h, firmware.c, host.c, native.c and README.md; next: runnel paper build %s\n", folder,
+           folder);
     return 0;
 }
 

@@ -25,10 +25,11 @@ int myri_cmd_list(struct myri_cmd_options *o)
             return myri_cmd_failed();
         printf("  %-17s %s\n", m.name, m.about);
     }
-    printf("Measures:");
-    for (int m = 0; m < MYRI_MEASURES; m++)
-        printf(" %s", myri_measure_name((enum myri_measure)m));
-    putchar('\n');
+    puts("Measures:");
+    for (int k = 0; k < MYRI_MEASURES; k++) {
+        enum myri_measure m = (enum myri_measure)k;
+        printf("  %-17s %-4s  %s\n", myri_measure_name(m), myri_measure_unit(m), myri_measure_about(m));
+    }
     return 0;
 }
 

@@ -26,7 +26,7 @@ enum myri_measure {
     MYRI_WIRE_COST,   /* bytes on the wire for each byte that a program received: as GOODPUT, what else it cost */
     MYRI_TO_ALL,      /* us: from a message to several, `receivers`, until the last of them has it */
     MYRI_ALL_RATE,    /* MB/s of such messages one behind the other, at the last of them */
-    MYRI_FETCH,       /* us: a number, or what else another node's card has, is fetched */
+    MYRI_FETCH,       /* us: the next sequence number is had from another node's card */
     MYRI_TAKE_COST,   /* us: until `receive` returns, of a message that came long ago, nothing else going on */
     MYRI_CALL,        /* us: of a call, until its reply is there */
     MYRI_CALL_RATE,   /* MB/s: calls one behind the other, bytes of request and reply */
@@ -50,6 +50,7 @@ enum myri_bringer {
 };
 const char *myri_measure_name(enum myri_measure);
 const char *myri_measure_unit(enum myri_measure);
+const char *myri_measure_about(enum myri_measure); /* what it is, for users */
 
 struct myri_experiment {
     const struct myri_system *system;

@@ -78,7 +78,8 @@ struct myri_system {
     /* The next message, of `bytes` at most: its length, or 0 when none has come by the tick. */
     uint32_t (*receive)(struct myri_side *, uint32_t bytes, uint64_t until);
     void (*to_all)(struct myri_side *, uint32_t bytes); /* what lies in `out`, to all other nodes; or NULL */
-    uint32_t (*fetch)(struct myri_side *);              /* a number of another node's card; or NULL */
+    /* The next sequence number, had from the card of node 0, whoever asks: 0 first, then each one more; or NULL. */
+    uint32_t (*fetch)(struct myri_side *);
     /* A call, until its reply, of as many bytes, is at `got`: its length; or NULL. */
     uint32_t (*call)(struct myri_side *, uint32_t to, uint32_t bytes);
     /* Until handlers of this side have served so many, the multicasts being those of all sides: whether they have; or
