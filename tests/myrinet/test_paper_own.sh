@@ -170,6 +170,32 @@ refuses "host code that gives up without a word" "does not open a side, and has 
 changed host.c 's/RING \* SLOT, 1)/RING * SLOT, 0)/'
 paper build broken >/dev/null 2>&1
 refuses "a fault of the machine, as with other systems" "its page [0-9]* is not pinned" paper run broken
+changed host.c 's/^    return got;/    if (s->taken == 5)\n        for (volatile int i = 0;; i++)\n            ;\n&/'
+paper build broken >/dev/null 2>&1
+line=$(grep -n 'volatile int i = 0' broken/host.c | cut -d: -f1)
+refuses "host code that loops without a call is ended" "broken.so has computed for more than 1 s without a call of the machine" \
+    timeout 60 "$RUNNEL" paper run broken --timeout 1
+cp err looped
+check "and tells its line" bash -c '$(grep -o "addr2line -fe [^ ]* 0x[0-9a-f]*" "$0" | tail -n 1) | grep -q "host.c:\($1\|$(($1 + 1))\)"' \
+    "$work/looped" "$line"
+is_usage "a timeout of what is built in" "timeout has no effect on simple" paper run simple --timeout 5
+check "who computes long, but calls, is not ended" paper run mine --count 20000 --timeout 0.1
+
+# A build that is ended ends its compilers, and leaves nothing.
+changed firmware.c 's/^    uint32_t status = nic_read(ISR);/&\n    EVERY/'
+awk '/^    EVERY/ { for (i = 0; i < 4000; i++) print "    if (card.area == " 7 * i + 3 ") card.errors = card.dropped + " i ";"; next } 1' \
+    broken/firmware.c >large.c && mv large.c broken/firmware.c
+mkdir made
+TMPDIR=$work/made "$RUNNEL" paper build broken >out 2>err &
+builder=$!
+for ((i = 0; i < 600 && $(pgrep -fc "clang-14 .*$work/made/") == 0; i++)); do sleep 0.05; done
+check "a large firmware is being compiled" pgrep -f "clang-14 .*$work/made/"
+kill $builder
+wait $builder
+status=$?
+for ((i = 0; i < 200 && $(pgrep -fc "$work/made/") > 0; i++)); do sleep 0.05; done
+check "a build that is ended takes its compilers with it" bash -c '[ "$1" = 143 ] && ! pgrep -f "$0/made/[t]mp" && [ -z "$(ls "$0/made")" ]' \
+    "$work" $status
 mkdir bin
 for tool in bash awk sed od sort mktemp rm mv cmp cc gcc as ld collect2 cat; do
     ln -s "$(command -v "$tool")" "bin/$tool" 2>/dev/null

@@ -15,7 +15,7 @@
 #define MACHINE "--machine --machine-file --set "
 #define EXPERIMENT                                                                                                    \
     "--count --packet --buffers --cold --seed --senders --processes --places --slow --attention --bad --lost --late " \
-    "--reorder --receivers --bringer --notify --across "
+    "--reorder --receivers --bringer --notify --across --timeout "
 static const struct command {
     const char *name, *takes, *what;
     int (*main)(struct myri_cmd_options *);
@@ -77,6 +77,7 @@ static const struct choice {
     {"--bringer", "WHO", "brings it to them (to-all, all-rate): the system, repeats, or hosts, which send on"},
     {"--notify", "", "messages may interrupt hosts, also those whose programs poll"},
     {"--across", "", "hosts look for messages across the I/O bus, not at a cached word"},
+    {"--timeout", "SECONDS", "that host code of one's own may compute without a call of the machine (60)"},
     {"--bounds", "", "how far VALUE, or each fitted one, can be moved with each row inside"},
     {"--from", "STEP", "what a step of the tutorial comes to, instead of its beginning"},
     {"--native", "", "its firmware as a program of this machine, under sanitizers"},
@@ -236,6 +237,8 @@ static int take_option(struct myri_cmd_options *o, const char *name, const char 
         return whole(name, v, 1024, &o->places);
     else if (strcmp(name, "--slow") == 0)
         return number(name, v, 0, 1e6, &o->slow_us);
+    else if (strcmp(name, "--timeout") == 0)
+        return number(name, v, 0.01, 1e6, &o->timeout);
     else if (strcmp(name, "--bad") == 0)
         return number(name, v, 0, 1, &o->bad);
     else if (strcmp(name, "--lost") == 0)
@@ -369,7 +372,11 @@ int rnl_tool_paper(int argc, char **argv)
 int myri_cmd_system(const struct myri_cmd_options *o, const struct myri_system **out)
 {
     *out = o->what ? myri_system_find(o->what) : NULL;
+    if (o->timeout > 0 && *out)
+        return myri_cmd_wrong("--timeout has no effect on %s, which is built in", o->what);
     if (o->what && !*out && myri_cmd_is_own(o->what)) {
+        if (o->timeout > 0)
+            myri_cmd_own_timeout(o->timeout);
         int rc = myri_cmd_own(o->what, out);
         if (rc)
             return rc;

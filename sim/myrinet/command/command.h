@@ -18,7 +18,7 @@ struct myri_cmd_options {
     uint32_t bytes, count, packet, buffers, senders, receivers, processes, places, seed;
     enum myri_attention attention;
     enum myri_bringer bringer;
-    double slow_us, bad, lost, late;
+    double slow_us, bad, lost, late, timeout;
 };
 
 /* Each prints, and returns the exit status. */
@@ -45,6 +45,9 @@ int myri_cmd_system(const struct myri_cmd_options *, const struct myri_system **
 /* A system of the user's own, made by `runnel paper build`, is named by a path: of its .so, or of its folder. */
 int myri_cmd_is_own(const char *what);
 int myri_cmd_own(const char *what, const struct myri_system **out);
+/* So long may its host code compute without a call of the machine: before it is loaded. */
+enum { MYRI_CMD_TIMEOUT = 60 };
+void myri_cmd_own_timeout(double seconds);
 /* The measure that is asked for, or `usual`, of a system that is alone local-rate. */
 int myri_cmd_measure(const struct myri_cmd_options *, const struct myri_system *, enum myri_measure usual,
                      enum myri_measure *out);

@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -161,6 +162,16 @@ static int find_headers(struct headers *h)
     return 0;
 }
 
+/* Who ends the build ends its compilers: they are a group of processes, of which the script removes what it has made. */
+static volatile sig_atomic_t builders, ended_by;
+
+static void ends(int number)
+{
+    ended_by = number;
+    if (builders)
+        kill(-(pid_t)builders, SIGTERM);
+}
+
 /* The script, with what belongs to it; its exit status. */
 static int run_script(const char *folder, const char *name, int native, const struct headers *h)
 {
@@ -173,17 +184,42 @@ static int run_script(const char *folder, const char *name, int native, const st
     const char *argv[8 + INCLUDES] = {"bash", "-c", script, "build", folder, name, native ? "native" : "lanai"};
     for (int i = 0; i < h->n; i++)
         argv[7 + i] = h->folder[i];
+    static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
+    enum { SIGNALS = sizeof signals / sizeof signals[0] };
+    const struct sigaction action = {.sa_handler = ends};
+    struct sigaction before[SIGNALS];
+    sigset_t block, usual;
+    sigemptyset(&block);
+    for (int i = 0; i < SIGNALS; i++)
+        sigaddset(&block, signals[i]);
     fflush(NULL);
+    sigprocmask(SIG_BLOCK, &block, &usual); /* until it is known whom they concern */
     pid_t child = fork();
     if (child == 0) {
+        setpgid(0, 0);
+        sigprocmask(SIG_SETMASK, &usual, NULL);
         execvp("bash", (char *const *)(uintptr_t)argv);
         myri_cmd_cannot("cannot run", "bash, which compiles");
         _exit(127);
     }
+    if (child > 0)
+        setpgid(child, child); /* whichever of both is first */
+    builders = child > 0 ? child : 0;
+    for (int i = 0; i < SIGNALS; i++) {
+        sigaction(signals[i], NULL, &before[i]);
+        if (before[i].sa_handler != SIG_IGN)
+            sigaction(signals[i], &action, NULL);
+    }
+    sigprocmask(SIG_SETMASK, &usual, NULL);
     int status = 0;
     while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
         ;
+    builders = 0;
+    for (int i = 0; i < SIGNALS; i++)
+        sigaction(signals[i], &before[i], NULL);
     free(script);
+    if (ended_by)
+        raise(ended_by);
     if (child < 0)
         return myri_cmd_cannot("cannot start", "bash");
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1;

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -121,8 +122,48 @@ static void dies(int number, siginfo_t *info, void *context)
         (void)!write(STDERR_FILENO, dying.said, (size_t)n);
 }
 
+/* A look each so often, of the processor's time: has the host code called anything since the last looks? */
+enum { LOOKS = 5 };
+static struct {
+    unsigned long seen;
+    int looks;
+    double seconds;
+} computing = {.seconds = MYRI_CMD_TIMEOUT};
+
+static void looks(int number, siginfo_t *info, void *context)
+{
+    Dl_info is = {0};
+    uintptr_t at = place(context);
+    (void)number;
+    (void)info;
+    if (computing.seen != myri_hw_progress) {
+        computing.seen = myri_hw_progress;
+        computing.looks = 0;
+    }
+    if (computing.looks++ < LOOKS || !at || !dladdr((void *)at, &is) || !is.dli_fname ||
+        strcmp(is.dli_fname, dying.object) != 0) /* firmware may take long, too: then it is not there */
+        return;
+    int n = snprintf(dying.said, sizeof dying.said,
+                     "runnel paper: host code of %s has computed for more than %.10g s without a call of the machine "
+                     "(myri_task_...), in which alone time passes; addr2line -fe %s %#" PRIxPTR
+                     " names the line; --timeout SECONDS has it last longer\n",
+                     dying.object, computing.seconds, dying.object, at - (uintptr_t)is.dli_fbase);
+    if (n > 0)
+        (void)!write(STDERR_FILENO, dying.said, (size_t)n);
+    _exit(1);
+}
+
+void myri_cmd_own_timeout(double seconds)
+{
+    computing.seconds = seconds;
+}
+
 static void watch_over(const char *object)
 {
+    const struct sigaction look = {.sa_sigaction = looks, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART};
+    double each = computing.seconds / LOOKS;
+    const struct timeval every = {(time_t)each, (suseconds_t)((each - (double)(time_t)each) * 1e6)};
+    const struct itimerval timer = {every, every};
     static const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
     const stack_t stack = {.ss_sp = dying.stack, .ss_size = sizeof dying.stack};
     struct sigaction action = {.sa_sigaction = dies, .sa_flags = SA_SIGINFO | SA_ONSTACK | (int)SA_RESETHAND};
@@ -131,6 +172,8 @@ static void watch_over(const char *object)
     if (sigaltstack(&stack, NULL) == 0)
         for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
             sigaction(signals[i], &action, NULL);
+    if (sigaction(SIGVTALRM, &look, NULL) == 0)
+        (void)setitimer(ITIMER_VIRTUAL, &timer, NULL);
 }
 
 static int add(const char *what, const char *folder, const struct myri_kit *kit, const struct myri_system **out)

@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+volatile unsigned long myri_hw_progress;
+
 static void on_processors(struct rnl_sim *sim, struct rnl_sim_event *e)
 {
     struct myri_hw *hw = rnl_sim_owner(sim);
@@ -41,6 +43,7 @@ static void on_processors(struct rnl_sim *sim, struct rnl_sim_event *e)
         if (hw->horizon_ps < limit)
             limit = hw->horizon_ps + 1;
         hw->executing = behind;
+        myri_hw_progress = myri_hw_progress + 1;
         int rc = myri_lanai_run(&behind->cpu, limit);
         hw->executing = NULL;
         if (rc < 0)

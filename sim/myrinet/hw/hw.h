@@ -309,9 +309,12 @@ uint32_t myri_task_look(struct myri_task *, uint32_t at);
 
 /* -- among the files of hw/ -- */
 
+/* Rises as long as the machine goes on: calls of tasks, and turns of processors. */
+extern volatile unsigned long myri_hw_progress;
 /* Of the call of a task that is outermost: 1, and it says so again as it returns. */
 static inline int myri_task_enters(struct myri_task *t, const char *call, uint32_t at, int host)
 {
+    myri_hw_progress = myri_hw_progress + 1;
     if (t->in.call)
         return 0;
     t->in.call = call;
