@@ -162,7 +162,7 @@ static int find_headers(struct headers *h)
     return 0;
 }
 
-/* Who ends the build ends its compilers: they are a group of processes, of which the script removes what it has made. */
+/* Who ends the build ends its compilers: they are a group, whose script removes what it has made. */
 static volatile sig_atomic_t builders, ended_by;
 
 static void ends(int number)
