@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Does what runnel-paper-tutorial(7) says, line by line, in the folder that it is called in: a line with a dollar is
 run, and what stands below it has to be what it prints, where dots are lines left out; a block that begins with the name
-of a file is to be found in it.
+of a file is to be found in it, and one that says above which line of a file it goes is put there.
     tests/myrinet/tutorial.py PAGE"""
 import re
 import subprocess
@@ -46,12 +46,25 @@ def run(command, expected):
     verdict(command, ["status %d" % p.returncode] + printed if p.returncode else differs(expected, printed))
 
 
+def add(path, line, text):
+    with open(path, encoding="utf-8") as f:
+        parts = f.read().split("\n" + line)
+    if len(parts) == 2:
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(parts[0] + "\n" + text + line + parts[1])
+    verdict("%s has one line: %s" % (path, line.strip()), None if len(parts) == 2 else ["%d" % (len(parts) - 1)])
+
+
 def main():
     with open(sys.argv[1], encoding="utf-8") as f:
         page = f.read()
     commands = 0
     for block in page.split("```\n")[1::2]:
         lines = block.replace("\\\\", "\\").rstrip("\n").split("\n")
+        added = re.fullmatch(r"/\* to (\S+/\S+), above: (.*) \*/", lines[0])
+        if added:
+            add(added.group(1), added.group(2) + "\n", "\n".join(lines[1:]) + "\n")
+            continue
         named = re.fullmatch(r"/\* (\S+/\S+) \*/", lines[0])
         if named:
             with open(named.group(1), encoding="utf-8") as f:
