@@ -14,7 +14,8 @@ struct myri_cmd_misses {
 };
 struct myri_cmd_sums {
     int answered, inside, in_sight, tuned_inside, figures;
-    int second, second_inside, second_first; /* that came later: rows, inside now, at the first comparison */
+    int second, second_inside, second_in_sight; /* that came later: rows, inside now, and those in sight */
+    int second_then, second_first;              /* rows at the first comparison, and inside then */
     double off, tuned_off;
     struct myri_cmd_misses all, latencies, rates;
 };
