@@ -6,12 +6,12 @@
 #include "sim/myrinet/systems/orca/jacobi.h"
 #include "tests/myrinet/sides.h"
 
-enum { NODES = 8, EACH = 6, SLOTS = 3, LARGEST = 9000 };
+enum { NODES = 8, EACH = 6, SLOTS = 3, LARGEST = 9000, ROUNDS = 100 };
 /* A bounded buffer, which puts and gets wait for; and a log, which waits for nobody. */
 enum { PUT = 0, GET = 1, APPEND = 0, ASK = 1, READ = 2 };
 
 struct buffer {
-    uint32_t words[SLOTS], n;
+    uint32_t words[NODES * ROUNDS], n, slots;
 };
 
 struct log {
@@ -29,13 +29,13 @@ struct member {
 
 struct all {
     struct member m[NODES];
-    uint32_t slow_us;
+    uint32_t slow_us, taken[NODES][ROUNDS + 1];
 };
 
 static int put(struct orca *o, struct orca_object *x, struct orca_arguments *a)
 {
     struct buffer *b = x->state;
-    if (b->n == SLOTS)
+    if (b->n == b->slots)
         return 0;
     b->words[b->n++] = myri_host_word(o->side->host, a->in);
     return 1;
@@ -101,6 +101,22 @@ static uint32_t result(const struct member *me)
     return myri_host_word(me->orca.side->host, me->area + LARGEST);
 }
 
+/* Others may still wait for what this node has to execute. */
+static void finish(const struct sides *sides, struct member *me)
+{
+    const struct myri_side *s = me->orca.side;
+    const struct all *g = sides->arg;
+    static const int never;
+    uint32_t all_done = 0;
+    me->done = 1;
+    while (all_done < s->nodes && !s->hw->fault[0]) {
+        (void)panda_wait(&me->orca.on.panda, &never, myri_hw_now(s->hw) + 500000000);
+        all_done = 0;
+        for (uint32_t i = 0; i < s->nodes; i++)
+            all_done += g->m[i].done != 0;
+    }
+}
+
 /* Buffers are of three kinds: of the node before, of one's own, of all. A node puts into that of the next one, whose
  * buffer has half the room; those who get wait. */
 static void everybody(struct myri_task *t, void *arg)
@@ -131,16 +147,7 @@ static void everybody(struct myri_task *t, void *arg)
     invoke(me, me->logged, READ, s->nodes * EACH, 4); /* waits */
     invoke(me, me->logged, APPEND, 0xffff, 4);
     invoke(me, me->logged, READ, s->nodes * (EACH + 1), 4);
-    me->done = 1;
-    /* others may still wait for what this node has to execute */
-    static const int never;
-    uint32_t all_done = 0;
-    while (all_done < s->nodes && !s->hw->fault[0]) {
-        (void)panda_wait(&me->orca.on.panda, &never, myri_hw_now(s->hw) + 500000000);
-        all_done = 0;
-        for (uint32_t i = 0; i < s->nodes; i++)
-            all_done += g->m[i].done != 0;
-    }
+    finish(sides, me);
 }
 
 static void open_member(struct member *me, struct myri_side *s, const char *system)
@@ -151,6 +158,7 @@ static void open_member(struct member *me, struct myri_side *s, const char *syst
         me->orca.lacks = (struct orca_lacks){1, 1};
     }
     me->orca.owner = me;
+    me->here.slots = me->everywhere.slots = SLOTS;
     me->area = myri_host_take(s->host, 2 * LARGEST + 8, 0);
     assert_int_equal(orca_open(&me->orca, s, initial), 0);
     for (uint32_t i = 0; i < s->nodes; i++)
@@ -165,18 +173,23 @@ static void open_member(struct member *me, struct myri_side *s, const char *syst
     }
 }
 
+static void open_all(struct sides *sides, struct all *g, const char *system, uint32_t nodes)
+{
+    memset(g, 0, sizeof *g);
+    make_sides(sides, system, "H-A", nodes, LARGEST, nodes);
+    sides->arg = g;
+    for (uint32_t i = 0; i < nodes; i++) {
+        sides->side[i].handled_arg = g;
+        open_member(&g->m[i], &sides->side[i], system);
+    }
+}
+
 static void all_at_once(const char *system, uint32_t nodes, uint32_t slow_us)
 {
     static struct sides sides;
     static struct all g;
-    memset(&g, 0, sizeof g);
+    open_all(&sides, &g, system, nodes);
     g.slow_us = slow_us;
-    make_sides(&sides, system, "H-A", nodes, LARGEST, nodes);
-    sides.arg = &g;
-    for (uint32_t i = 0; i < nodes; i++) {
-        sides.side[i].handled_arg = &g;
-        open_member(&g.m[i], &sides.side[i], system);
-    }
     start_sides(&sides, everybody);
     if (myri_hw_run(sides.hw) < 0)
         fail_msg("%s, %u nodes: %s", system, nodes, rnl_last_error()->text);
@@ -218,6 +231,62 @@ static void copies_that_all_write_stay_equal_and_guards_wait(void **state)
     for (size_t k = 0; k < sizeof systems / sizeof systems[0]; k++)
         for (uint32_t nodes = 2; nodes <= 6; nodes += 2)
             all_at_once(systems[k], nodes, 0);
+}
+
+/* Node 0 puts into its own buffer, which others put into, too, while the first of them get from it: one at a time, and
+ * all wait there. Node 0's put wakes one whose reply lets others' puts in. */
+static void many_at_one(struct myri_task *t, void *arg)
+{
+    struct sides *sides = arg;
+    struct myri_side *s = side_of(sides, t);
+    struct all *g = sides->arg;
+    struct member *me = &g->m[s->node];
+    uint32_t last[NODES] = {0};
+    for (uint32_t k = 1; k <= ROUNDS && !s->hw->fault[0]; k++) {
+        int gets = s->node > 0 && s->node <= (s->nodes - 1) / 2;
+        invoke(me, me->buffer[0], gets ? GET : PUT, s->node << 16 | k, 4);
+        me->wrong += me->orca.on.panda.arrived != NULL; /* what came meanwhile has been handled */
+        if (gets) {                                     /* those of each node in order */
+            uint32_t from = result(me) >> 16, nth = result(me) & 0xffff;
+            me->wrong += from >= s->nodes || nth <= last[from % NODES];
+            last[from % NODES] = nth;
+            g->taken[from % NODES][nth % (ROUNDS + 1)]++;
+        } else if (s->node) {
+            panda_compute(&me->orca.on.panda, 100000000 * (uint64_t)(1 + (k * 7 + s->node) % 5));
+        } else if (k % 3 == 1) {
+            panda_compute(&me->orca.on.panda, 200000000);
+        }
+    }
+    finish(sides, me);
+}
+
+static void those_that_wait_at_one_node_are_executed_once_each(void **state)
+{
+    (void)state;
+    static const char *const systems[] = {"orca", "orca-initial", "orca-generic"};
+    static struct sides sides;
+    static struct all g;
+    for (uint32_t k = 0; k < 3 * (NODES - 2); k++) {
+        uint32_t nodes = 3 + k / 3, got = 0;
+        const char *system = systems[k % 3];
+        open_all(&sides, &g, system, nodes);
+        for (uint32_t i = 0; i < nodes; i++)
+            g.m[i].here.slots = NODES * ROUNDS; /* puts do not wait */
+        start_sides(&sides, many_at_one);
+        if (myri_hw_run(sides.hw) < 0)
+            fail_msg("%s, %u nodes: %s", system, nodes, rnl_last_error()->text);
+        for (uint32_t i = 0; i < nodes; i++) {
+            if (g.m[i].wrong || !g.m[i].done)
+                fail_msg("%s: %u wrong at node %u of %u, done %d", system, g.m[i].wrong, i, nodes, g.m[i].done);
+            for (uint32_t nth = 0; nth <= ROUNDS; nth++) {
+                assert_true(g.taken[i][nth] <= 1);
+                got += g.taken[i][nth];
+            }
+        }
+        assert_int_equal(got, (nodes - 1) / 2 * ROUNDS);
+        assert_int_equal(g.m[0].here.n, (nodes - (nodes - 1) / 2) * ROUNDS - got);
+        free_sides(&sides);
+    }
 }
 
 static void a_slow_copy_holds_nothing_back_for_good(void **state)
@@ -303,6 +372,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(copies_that_all_write_stay_equal_and_guards_wait),
+        cmocka_unit_test(those_that_wait_at_one_node_are_executed_once_each),
         cmocka_unit_test(a_slow_copy_holds_nothing_back_for_good),
         cmocka_unit_test(a_program_comes_to_the_same_on_any_number_of_nodes),
         cmocka_unit_test(an_invocation_is_a_call_or_a_multicast_and_its_marshalling),

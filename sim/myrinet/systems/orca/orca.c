@@ -113,10 +113,14 @@ static int execute_own(struct orca *o, struct orca_object *x, uint32_t operation
     return 1;
 }
 
-/* After a write: those that wait are tried from the first on, until none of them gets on. */
+/* After a write: those that wait are tried from the first on, until none of them gets on. What a reply takes in is
+ * handled afterwards, also where the program's own write brought us here: it may write, which would begin this anew. */
 static void retry(struct orca *o, struct orca_object *x)
 {
+    struct panda *panda = &o->on.panda;
+    int handling = panda->handling;
     operate(o, PANDA_CALL, "retry");
+    panda->handling = 1;
     for (struct orca_blocked **p = &o->first; *p && !o->side->hw->fault[0];) {
         struct orca_blocked *b = *p;
         int done = b->object == x && (b->waiting ? execute_own(o, x, b->operation, b->waiting)
@@ -132,6 +136,8 @@ static void retry(struct orca *o, struct orca_object *x)
         if (writes(x, b->operation))
             p = &o->first;
     }
+    panda->handling = handling;
+    panda_handle(panda);
 }
 
 /* ---- what comes ---- */
