@@ -2,7 +2,7 @@
  *
  * test_os.c - what systems for several processes need, against closed forms: the card's timer and the bits of its
  * interrupts, packets that are lost or overtaken, processes on few processors, their stops, signals and
- * letters, address spaces. */
+ * letters, cycles of the bus, address spaces. */
 #include "sim/myrinet/os/mail.h"
 #include "sim/myrinet/os/process.h"
 #include "sim/myrinet/os/space.h"
@@ -381,6 +381,92 @@ static void letters_come_in_order_and_take_calls_ethernet_and_an_interrupt(void 
     myri_hw_free(hw);
 }
 
+/* ---- cycles of the bus ---- */
+
+enum cycle { STORE, LOAD, ENABLE, RESTART, CYCLES };
+static const char *const cycle_names[] = {"store", "load", "enable", "restart"};
+struct crossing {
+    struct myri_os os;
+    struct myri_process worker, other;
+    enum cycle cycle;
+    uint32_t at, began, loaded, intrusions, cycles, came; /* the last two: when somebody else had the processor */
+};
+
+/* Whoever has the worker's processor in the middle of a call, or runs in between: its cycle is over. */
+static void intrude(void *arg)
+{
+    struct crossing *x = arg;
+    struct myri_hw *hw = x->os.host->hw;
+    struct myri_card *c = &hw->card[x->os.host->id];
+    x->intrusions++;
+    x->came = x->cycle == ENABLE ? c->reg[HIEN] : myri_card_peek(c, x->at);
+    x->cycles = (uint32_t)(hw->count.stores + hw->count.loads);
+    myri_card_poke(c, x->at, 0xbad);
+}
+
+static void task_that_crosses(struct myri_task *t, void *arg)
+{
+    struct crossing *x = arg;
+    x->worker.on_signal = intrude;
+    x->worker.signal_arg = x;
+    myri_process_join(&x->worker, &x->os, t);
+    while (!x->intrusions && x->began < 400000) {
+        x->began++;
+        if (x->cycle == STORE)
+            assert_int_equal(myri_task_store(t, x->at, x->began), 0);
+        else if (x->cycle == LOAD)
+            assert_int_equal(myri_task_load(t, x->at, &x->loaded), 0);
+        else if (x->cycle == ENABLE)
+            myri_task_enable(t, x->began);
+        else
+            myri_task_restart(t);
+    }
+    myri_process_leave(&x->worker);
+}
+
+static void task_that_is_next(struct myri_task *t, void *arg)
+{
+    struct crossing *x = arg;
+    myri_process_join(&x->other, &x->os, t);
+    intrude(x);
+    myri_process_leave(&x->other);
+}
+
+static void task_that_signals_in_a_cycle(struct myri_task *t, void *arg)
+{
+    struct crossing *x = arg;
+    myri_task_spend(t, 50005000, "wait");
+    myri_process_signal(&x->worker);
+}
+
+/* Who has the processor when a quantum ends with a cycle finds the store there, and is too late for what is loaded. */
+static void a_cycle_is_over_before_anybody_else_has_the_processor(void **state)
+{
+    (void)state;
+    static struct crossing x;
+    for (uint32_t k = 0; k < 2 * CYCLES; k++) {
+        struct myri_hw *hw = new_hw("H-PP", "systems/probe/firmware.hex");
+        memset(&x, 0, sizeof x);
+        x.cycle = k / 2;
+        x.at = hw->card[0].cpu.code_end + 64;
+        myri_os_init(&x.os, &hw->host[0], 1);
+        myri_hw_task(hw, 0, task_that_crosses, &x);
+        if (k % 2)
+            myri_hw_task(hw, 1, task_that_signals_in_a_cycle, &x);
+        else
+            myri_hw_task(hw, 0, task_that_is_next, &x);
+        assert_int_equal(myri_hw_power(hw), 0);
+        assert_int_equal(myri_hw_run(hw), 0);
+        uint32_t came = x.cycle == STORE || x.cycle == ENABLE ? x.began : 0;
+        if (x.intrusions != 1 || x.cycles != x.began || x.came != came || x.loaded != 0)
+            fail_msg("%s, %s: %u times in cycle %u, when %u were over; %u had come, %u was loaded",
+                     cycle_names[x.cycle], k % 2 ? "a signal" : "a switch", x.intrusions, x.began, x.cycles, x.came,
+                     x.loaded);
+        assert_int_equal(myri_card_peek(&hw->card[0], x.at), 0xbad);
+        myri_hw_free(hw);
+    }
+}
+
 /* ---- address spaces ---- */
 
 static void spaces_share_no_frame_and_lie_anywhere(void **state)
@@ -505,6 +591,7 @@ int main(void)
         cmocka_unit_test(a_daemon_goes_first_and_who_is_stopped_does_not_run),
         cmocka_unit_test(a_signal_runs_in_the_middle_of_what_a_process_is_at_and_waits_while_blocked),
         cmocka_unit_test(letters_come_in_order_and_take_calls_ethernet_and_an_interrupt),
+        cmocka_unit_test(a_cycle_is_over_before_anybody_else_has_the_processor),
         cmocka_unit_test(spaces_share_no_frame_and_lie_anywhere),
         cmocka_unit_test(an_area_lies_in_a_row_and_is_pinned),
         cmocka_unit_test(a_dma_to_a_frame_of_another_space_is_a_fault),

@@ -67,6 +67,11 @@ static void wait_until(struct myri_task *t, uint64_t at)
 {
     while (myri_hw_now(t->host->hw) < at)
         rnl_sim_park_until(&t->coro, at);
+}
+
+/* Only when the cycle has done what it is for: the processor may now be another's, or a signal's handler may run. */
+static void account(struct myri_task *t)
+{
     if (t->process)
         myri_process_account(t->process);
 }
@@ -101,6 +106,7 @@ static int put_words(struct myri_task *t, uint32_t at, const uint32_t *words, ui
         arrive(t, at + 4 * i, words + i, k);
         hw->count.stores++;
         hw->count.bytes_stored += 4 * k;
+        account(t);
     }
     myri_hw_trace(hw, t->host->id, MYRI_LANE_HOST, from, myri_hw_now(hw), "store", 4 * n);
     return 0;
@@ -138,6 +144,7 @@ int myri_task_load(struct myri_task *t, uint32_t at, uint32_t *out)
     myri_card_wake(&hw->card[t->host->id], myri_hw_now(hw));
     *out = myri_card_peek(&hw->card[t->host->id], at);
     hw->count.loads++;
+    account(t);
     myri_hw_trace(hw, t->host->id, MYRI_LANE_HOST, from, myri_hw_now(hw), "load", 4);
     myri_task_leaves(t, entered);
     return 0;
@@ -153,6 +160,7 @@ void myri_task_enable(struct myri_task *t, uint32_t mask)
     myri_card_enable(&hw->card[t->host->id], mask);
     hw->count.stores++;
     hw->count.bytes_stored += 4;
+    account(t);
 }
 
 void myri_task_restart(struct myri_task *t)
@@ -164,6 +172,7 @@ void myri_task_restart(struct myri_task *t)
     myri_card_restart(&hw->card[t->host->id]);
     hw->count.stores++;
     hw->count.bytes_stored += 4;
+    account(t);
 }
 
 static int await(struct myri_task *t, uint32_t at, uint32_t wanted, int counter, uint32_t *out)
