@@ -134,6 +134,9 @@ static void refused_user(struct myri_task *t, void *arg)
     TEST_MUST(vmmc_user_import(u, 0, 0, 1, RNL_SIM_NEVER, &proxy, &bytes) == VMMC_FORBIDDEN);
     TEST_MUST(vmmc_user_import(u, 2, 0, 1, RNL_SIM_NEVER, &proxy, &bytes) == VMMC_NO_NODE);
     TEST_MUST(vmmc_user_import(u, 1, VMMC_PROCESSES, 1, RNL_SIM_NEVER, &proxy, &bytes) == VMMC_NO_NODE);
+    /* who does not wait for the answer either takes nothing back where there is nobody */
+    TEST_MUST(vmmc_user_import(u, 7, 0, 1, myri_hw_now(s->hw), &proxy, &bytes) == VMMC_NO_NODE);
+    TEST_MUST(vmmc_user_import(u, 1, VMMC_PROCESSES, 1, myri_hw_now(s->hw), &proxy, &bytes) == VMMC_NO_NODE);
     uint64_t from = myri_hw_now(s->hw);
     TEST_MUST(vmmc_user_import(u, 1, 0, 1, from + 2000 * (uint64_t)US, &proxy, &bytes) == VMMC_NOT_EXPORTED);
     TEST_MUST(myri_hw_now(s->hw) > from + 2000 * (uint64_t)US);

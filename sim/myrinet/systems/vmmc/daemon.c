@@ -184,6 +184,11 @@ static void match_those_that_wait(struct vmmc_node *n)
         }
 }
 
+static int exists(const struct vmmc_node *n, const struct myri_letter *l)
+{
+    return l->word[TO_NODE] < n->all->hw->nodes && l->word[TO_PROCESS] < VMMC_PROCESSES;
+}
+
 static void serve(struct vmmc_node *n, struct myri_letter *l)
 {
     struct vmmc_user *u = l->node == n->id && l->process < VMMC_PROCESSES ? n->user[l->process] : NULL;
@@ -196,13 +201,14 @@ static void serve(struct vmmc_node *n, struct myri_letter *l)
         answer(n, u, l, do_unexport(n, u, l->word[ID]));
         break;
     case IMPORT:
-        if (l->word[TO_NODE] >= n->all->hw->nodes || l->word[TO_PROCESS] >= VMMC_PROCESSES)
+        if (!exists(n, l))
             answer(n, u, l, VMMC_NO_NODE);
         else
             pass_on(n, l, ASK, l->word[TO_NODE]);
         break;
-    case CANCEL:
-        pass_on(n, l, FORGET, l->word[TO_NODE]);
+    case CANCEL: /* what was to come from nowhere has been refused */
+        if (exists(n, l))
+            pass_on(n, l, FORGET, l->word[TO_NODE]);
         break;
     case ASK:
         ask(n, l);
