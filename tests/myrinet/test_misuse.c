@@ -148,6 +148,10 @@ enum misuse {
     MOVES_A_LIMIT_BACK,
     MOVES_A_LIMIT_BEYOND_THE_END,
     LIMITS_A_TRANSFER_FROM_THE_HOST,
+    LIMITS_A_PACKET_BEFORE_ITS_START,
+    LIMITS_A_PACKET_BEYOND_ITS_END,
+    LIMITS_A_TRANSFER_BEFORE_ITS_START,
+    LIMITS_A_TRANSFER_BEYOND_ITS_END,
     MISUSES,
     NOTHING_WRONG = MISUSES
 };
@@ -172,6 +176,11 @@ static void misuses_marks(struct myri_task *t, void *arg)
         myri_lanai_set_byte(&card_of(t)->cpu, AT + 2044, 1);
     } else if (m->what == LIMITS_A_TRANSFER_FROM_THE_HOST) {
         start_dma(t, m->e.page[0], AT, FROM_HOST, PIECE, AT + 2048);
+    } else if (m->what == LIMITS_A_PACKET_BEFORE_ITS_START || m->what == LIMITS_A_PACKET_BEYOND_ITS_END) {
+        start_send(t, AT, PIECE, m->what == LIMITS_A_PACKET_BEFORE_ITS_START ? AT - 4 : AT + PIECE + 4);
+    } else if (m->what == LIMITS_A_TRANSFER_BEFORE_ITS_START || m->what == LIMITS_A_TRANSFER_BEYOND_ITS_END) {
+        start_dma(t, m->e.page[0], AT, TO_HOST, PIECE,
+                  m->what == LIMITS_A_TRANSFER_BEFORE_ITS_START ? AT - 64 : AT + PIECE + 4);
     } else {
         start_send(t, AT, PIECE, AT + 2048);
         wait_ps(t, 5000000);
@@ -217,6 +226,10 @@ static void marks_and_limits_that_are_not_kept_are_reported(void **state)
         "node 0 moves the limit of its send engine to SRAM address 67580; it can be from 67584 to 69632",
         "node 0 moves the limit of its send engine to SRAM address 69636; it can be from 67584 to 69632",
         "node 0 sets a limit for a transfer from its host",
+        "node 0 starts its send engine with a limit at SRAM address 65532; it can be from 65536 to 69632",
+        "node 0 starts its send engine with a limit at SRAM address 69636; it can be from 65536 to 69632",
+        "node 0 starts its host DMA with a limit at SRAM address 65472; it can be from 65536 to 69632",
+        "node 0 starts its host DMA with a limit at SRAM address 69636; it can be from 65536 to 69632",
     };
     for (int what = 0; what <= MISUSES; what++) {
         struct misused m = {new_engines(), (enum misuse)what};

@@ -303,8 +303,10 @@ int myri_bus_dma(struct myri_card *c, uint64_t at)
                           c->id, n, space, c->reg[DIR] == TO_HOST ? "to" : "from", host, page, h->owner[page]);
             return -1;
         }
-    reach = limit && limit - sram < n ? limit - sram : n;
     c->dma.limit = 0;
+    if (!myri_card_limited(c, limit, sram, n, "host DMA"))
+        return -1;
+    reach = limit ? limit - sram : n;
     if (reach < n && c->reg[DIR] != TO_HOST) {
         myri_hw_fault(hw, "node %u sets a limit for a transfer from its host, whose bytes are all there", c->id);
         return -1;

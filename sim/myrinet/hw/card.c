@@ -195,12 +195,20 @@ static void set_limit(struct myri_card *c, uint32_t reg, uint64_t at)
         myri_net_release(c, value - base, at);
 }
 
+int myri_card_limited(struct myri_card *c, uint32_t limit, uint32_t from, uint32_t n, const char *engine)
+{
+    if (!limit || limit - from <= n)
+        return 1;
+    myri_hw_fault(c->hw, "node %u starts its %s with a limit at SRAM address %u; it can be from %u to %u", c->id,
+                  engine, limit, from, from + n);
+    return 0;
+}
+
 static void start_send(struct myri_card *c, uint64_t at)
 {
-    uint32_t from = c->reg[SMP], n = c->reg[SMLT] - from, reach = c->send.limit - from;
+    uint32_t from = c->reg[SMP], n = c->reg[SMLT] - from, limit = c->send.limit;
+    uint32_t reach = limit ? limit - from : n;
     struct myri_hw *hw = c->hw;
-    if (!c->send.limit || reach > n)
-        reach = n;
     c->send.limit = 0;
     if (!(c->status & SDONE)) {
         myri_hw_fault(hw, "node %u starts its send engine while it works", c->id);
@@ -211,6 +219,8 @@ static void start_send(struct myri_card *c, uint64_t at)
                       n, from, MYRI_HW_PACKET);
         return;
     }
+    if (!myri_card_limited(c, limit, from, n, "send engine"))
+        return;
     uint32_t to = c->reg[SRT] & 0xffff;
     if (!(c->reg[SRT] & ROUTE_VALID) || to >= hw->nodes || to == c->id) {
         myri_hw_fault(hw, "node %u sends along a route %08x, which leads nowhere", c->id, c->reg[SRT]);

@@ -165,6 +165,7 @@ struct myri_host {
     void (*driver)(struct myri_host *, uint32_t value);
     void *driver_arg;
     uint64_t stolen_ps;  /* by interrupts, not yet paid by the tasks */
+    uint64_t letters_ps; /* until then it serves interrupts of letters over Ethernet (os/mail.c) */
     uint64_t interrupts; /* served, ever */
     uint32_t tasks;
     struct myri_task *task[MYRI_HW_TASKS];
@@ -351,6 +352,8 @@ int myri_bus_dma(struct myri_card *, uint64_t at); /* the engine's registers are
 uint32_t myri_card_mark(struct myri_card *, uint32_t reg, uint64_t at);
 void myri_card_settle(struct myri_card *, uint64_t at);
 int myri_card_there(struct myri_card *, uint32_t from, uint32_t to, const char *what);
+/* A limit that an engine starts with lies within what it moves, or is 0; else 0, and a fault. */
+int myri_card_limited(struct myri_card *, uint32_t limit, uint32_t from, uint32_t n, const char *engine);
 void myri_bus_move_limit(struct myri_card *, uint32_t reach, uint64_t at);
 uint64_t myri_net_flowed(const struct myri_card *, uint64_t at); /* into it, since it was looked at last */
 void myri_net_begin(struct myri_card *, uint32_t reach);

@@ -12,7 +12,7 @@
  *   HMARK, SMARK, RMARK  marks: bytes that the host DMA has moved, that have left, that have come of the packet that is
  *              on its way in; whole words, until all are done, and since the engine was last started
  *   HML, SML   limits: an SRAM address, set before CTR or SMLT starts its engine, that it does not go beyond until the
- *              limit is moved, up to what was started; HML is for transfers to the host
+ *              limit is moved; one that lies outside of what is started is a fault; HML is for transfers to the host
  *   HIRQ       interrupts the host with a value, whose bits wait while HIEN, which is all ones at first, lacks them */
 #ifndef MYRI_NIC_H
 #define MYRI_NIC_H
