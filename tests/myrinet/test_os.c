@@ -220,7 +220,7 @@ struct governed {
     struct myri_process worker, other, daemon;
     struct myri_mailbox box;
     uint64_t worked_ps, stopped_ps, resumed_ps, came_ps[3], handled_ps, unblocked_ps;
-    uint32_t got[3], signals, during;
+    uint32_t got[3], seen[3], signals, during;
     int runs;
 };
 
@@ -359,6 +359,19 @@ static void task_that_sends_letters(struct myri_task *t, void *arg)
     myri_process_leave(&g->worker);
 }
 
+/* In the middle of the first letter's interrupt, and soon behind its end. */
+static void task_that_looks(struct myri_task *t, void *arg)
+{
+    struct governed *g = arg;
+    const uint64_t there = 8000000 + 2000000 + 100000000, interrupt = 10000000;
+    myri_task_spend(t, there + interrupt / 2, "wait");
+    g->seen[0] = g->box.came;
+    myri_task_spend(t, interrupt, "wait");
+    g->seen[1] = g->box.came;
+    myri_task_spend(t, interrupt, "wait");
+    g->seen[2] = g->box.came;
+}
+
 static void letters_come_in_order_and_take_calls_ethernet_and_an_interrupt(void **state)
 {
     (void)state;
@@ -372,8 +385,12 @@ static void letters_come_in_order_and_take_calls_ethernet_and_an_interrupt(void 
     g.box.owner = &g.daemon;
     myri_hw_task(hw, 0, task_that_sends_letters, &g);
     myri_hw_task(hw, 1, task_that_takes_letters, &g);
+    myri_hw_task(hw, 0, task_that_looks, &g);
     assert_int_equal(myri_hw_power(hw), 0);
     assert_int_equal(myri_hw_run(hw), 0);
+    assert_int_equal(hw->count.interrupts, 3);
+    for (uint32_t i = 0; i < 3; i++) /* each is there at the end of its interrupt */
+        assert_int_equal(g.seen[i], i);
     for (uint32_t i = 0; i < 3; i++)
         assert_int_equal(g.got[i], 10 + i);
     assert_int_equal(g.came_ps[0], change + call + ethernet + change + 3 * interrupt + call);

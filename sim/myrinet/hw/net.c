@@ -25,6 +25,7 @@ enum {
     STREAM_CRC = 0x4352,
     STREAM_LOST = 0x4c4f,
     STREAM_LATE = 0x4c41,
+    /* no values of the machine, whose network keeps order: what experiments without order ask of one, at most */
     LATE_US = 40,
     REORDER_US = 160 /* there and back within AM-II's patience: nothing is sent again for that alone */
 };

@@ -21,12 +21,33 @@ static void arrive(struct myri_mail_place *at)
         myri_process_wake(b->owner);
 }
 
-static void over_ethernet(struct rnl_sim *sim, struct rnl_sim_event *e)
+static void served(struct rnl_sim *sim, struct rnl_sim_event *e)
+{
+    (void)sim;
+    arrive((struct myri_mail_place *)e);
+}
+
+/* The interrupt takes the processor's time from who has it, and from nobody where none does. */
+static void serve(struct rnl_sim *sim, struct rnl_sim_event *e)
 {
     struct myri_mail_place *at = (struct myri_mail_place *)e;
     struct myri_hw *hw = rnl_sim_owner(sim);
-    at->box->host->stolen_ps += hw->t.interrupt;
-    arrive(at);
+    const struct myri_process *owner = at->box->owner;
+    if (!owner || !owner->os || owner->os->busy)
+        at->box->host->stolen_ps += hw->t.interrupt;
+    rnl_sim_event_init(e, served, at->box->host->id);
+    rnl_sim_at(sim, e, rnl_sim_now(sim) + hw->t.interrupt);
+}
+
+/* One interrupt at a time. */
+static void over_ethernet(struct rnl_sim *sim, struct rnl_sim_event *e)
+{
+    struct myri_host *h = ((struct myri_mail_place *)e)->box->host;
+    uint64_t at = h->letters_ps > rnl_sim_now(sim) ? h->letters_ps : rnl_sim_now(sim);
+    h->hw->count.interrupts++;
+    h->letters_ps = at + h->hw->t.interrupt;
+    rnl_sim_event_init(e, serve, h->id);
+    rnl_sim_at(sim, e, at);
 }
 
 void myri_mail_send(struct myri_process *from, struct myri_mailbox *to, const struct myri_letter *letter)

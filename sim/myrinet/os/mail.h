@@ -2,8 +2,9 @@
  *
  * mail.h - letters between processes: on one host through its kernel, to another one over Ethernet, as daemons of the
  * papers talk (002, 4.1). Who sends pays a system call, who takes one, too; a letter from elsewhere is on its way for
- * what the machine says (`ethernet`), and interrupts the host that it comes to. All arrive, those of one sender in
- * order. A letter is small: what it takes on the wire does not depend on what is in it. */
+ * what the machine says (`ethernet`), and interrupts the host that it comes to: it is there when that is served. All
+ * arrive, those of one sender in order. A letter is small: what it takes on the wire does not depend on what is in it.
+ */
 #ifndef MYRI_MAIL_H
 #define MYRI_MAIL_H
 
