@@ -8,6 +8,7 @@
 #include "sim/myrinet/systems/pm/gang.h"
 #include "support/unit.h"
 
+#include <malloc.h>
 #include <string.h>
 
 enum { NODES = 4 };
@@ -121,6 +122,16 @@ static void refused_copies_come_again(void **state)
 /* Host and bus take next to no time, so that one job's messages come soon behind the other's. */
 static const char *const quick[] = {"ethernet=0",       "load=0.001",  "store=0.001", "system_call=0",
                                     "process_switch=0", "interrupt=0", NULL};
+
+static struct myri_experiment gang(const char *quantum)
+{
+    struct myri_experiment x;
+    struct myri_machine m;
+    assert_int_equal(myri_machine_builtin("H-PP", &m), 0);
+    assert_int_equal(myri_machine_set(&m, quantum), 0);
+    myri_experiment_init(&x, myri_system_find("pm-gang"), &m, MYRI_SWITCH_TIME, 4);
+    return x;
+}
 
 static struct myri_outcome turns(enum myri_measure what, const char *quantum, uint32_t senders, uint32_t bytes,
                                  uint32_t count, double slow_us, uint32_t seed)
@@ -269,6 +280,73 @@ static void each_job_knows_how_many_of_its_messages_have_their_ack(void **state)
     assert_true(two.gang.turns > 3);
 }
 
+/* Letters, switches and interrupts take longer than such a quantum; each process has something of it all the same. */
+static void a_quantum_is_never_too_short_to_go_on(void **state)
+{
+    (void)state;
+    static const char *const quantum[] = {"quantum=10", "quantum=11", "quantum=14", "quantum=20", "quantum=30"};
+    for (uint32_t q = 0; q < sizeof quantum / sizeof quantum[0]; q++)
+        (void)turns(MYRI_SWITCH_TIME, quantum[q], 1 + q % 3, 1000, 40, 0, q);
+    (void)turns(MYRI_SWITCH_TIME, "quantum=10", 1, 4, 40, -1, 1); /* quick */
+    for (int slow = 0; slow < 2; slow++) { /* what it costs to begin it is all that there is, or letters take nothing */
+        struct myri_experiment x = gang("quantum=10");
+        struct myri_outcome out;
+        assert_int_equal(myri_machine_set(&x.machine, "process_switch=1000"), 0);
+        assert_int_equal(myri_machine_set(&x.machine, slow ? "ethernet=1" : "ethernet=0"), 0);
+        assert_int_equal(myri_machine_set(&x.machine, slow ? "interrupt=100" : "interrupt=0"), 0);
+        x.count = 40;
+        if (myri_experiment_run(&x, &out) < 0)
+            fail_msg("%d: %s", slow, rnl_last_error()->text);
+        assert_int_equal(out.received, 80);
+    }
+}
+
+static void a_run_that_fails_leaves_no_event_in_memory_that_is_freed(void **state)
+{
+    (void)state;
+    /* Turns that take so long that the run's limit comes first, while daemons sleep and letters are served. */
+    static const char *const slow[] = {"ethernet=1000", "interrupt=10000", "process_switch=10000", "system_call=1000"};
+    assert_int_equal(mallopt(M_MMAP_THRESHOLD, 65536), 1); /* the scheduler's memory is unmapped when it is freed */
+    for (uint32_t senders = 1; senders < 4; senders++) {
+        struct myri_experiment x = gang("quantum=10");
+        struct myri_outcome out;
+        for (uint32_t i = 0; i < sizeof slow / sizeof slow[0]; i++)
+            assert_int_equal(myri_machine_set(&x.machine, slow[i]), 0);
+        x.senders = senders;
+        x.count = 100;
+        assert_int_equal(myri_experiment_run(&x, &out), RNL_ERR_ABORTED);
+        assert_non_null(strstr(rnl_last_error()->text, "the run's limit of"));
+    }
+}
+
+static void jobs_have_the_conditions_of_the_experiment(void **state)
+{
+    (void)state;
+    struct myri_experiment x = gang("quantum=1000");
+    struct myri_outcome near, far, out;
+    assert_int_equal(myri_experiment_run(&x, &near), 0);
+    x.across_bus = 1;
+    assert_int_equal(myri_experiment_run(&x, &far), 0);
+    assert_true(far.count.loads > near.count.loads);
+    for (int how = 0; how < 2; how++) {
+        x = gang("quantum=1000");
+        x.reorder = !how;
+        x.late_per_2_32 = how ? (uint64_t)1 << 29 : 0;
+        assert_int_equal(myri_experiment_run(&x, &out), RNL_ERR_ABORTED);
+        assert_non_null(strstr(rnl_last_error()->text, "pm-gang takes the network to keep packets in order"));
+    }
+    for (int what = 0; what < 3; what++) {
+        static const char *const says[] = {"--cold has no effect", "--processes has no effect",
+                                           "--places has no effect"};
+        x = gang("quantum=1000");
+        x.cold = what == 0;
+        x.processes = what == 1 ? 1 : 0;
+        x.places = what == 2 ? 4 : 0;
+        assert_int_equal(myri_experiment_run(&x, &out), RNL_ERR_ARG);
+        assert_non_null(strstr(rnl_last_error()->text, says[what]));
+    }
+}
+
 static void jobs_are_few_and_of_firmware_that_lets_them(void **state)
 {
     (void)state;
@@ -373,6 +451,9 @@ int main(void)
         cmocka_unit_test(a_switch_costs_what_its_words_cost_and_waits_for_the_network),
         cmocka_unit_test(a_job_that_is_alone_pays_nothing),
         cmocka_unit_test(each_job_knows_how_many_of_its_messages_have_their_ack),
+        cmocka_unit_test(a_quantum_is_never_too_short_to_go_on),
+        cmocka_unit_test(a_run_that_fails_leaves_no_event_in_memory_that_is_freed),
+        cmocka_unit_test(jobs_have_the_conditions_of_the_experiment),
         cmocka_unit_test(jobs_are_few_and_of_firmware_that_lets_them),
         cmocka_unit_test(the_page_used_longest_ago_loses_its_pin),
         cmocka_unit_test(the_cache_lies_between_all_pages_pinned_and_none),

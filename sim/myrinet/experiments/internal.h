@@ -65,6 +65,8 @@ static inline uint32_t myri_experiment_pages(const struct myri_experiment *x)
 
 /* SWITCH_COST, SWITCH_TIME (jobs.c): a machine of its own. */
 int myri_experiment_jobs(const struct myri_experiment *, struct myri_outcome *out);
+/* What an experiment says of cards, hosts and the network, for the machine that it runs on. */
+void myri_experiment_conditions(const struct myri_experiment *, struct myri_hw *);
 /* One that is not what was sent has come to the node. */
 static inline void myri_experiment_wrong(struct myri_outcome *out, const struct myri_hw *hw, uint32_t node)
 {

@@ -109,10 +109,7 @@ static int run(struct jobs *j)
     int rc = myri_hw_new(&x->machine, j->nodes, x->seed, object->bytes, object->n, &j->hw);
     if (rc < 0)
         return rc;
-    j->hw->no_skip = x->no_skip;
-    j->hw->bad_per_2_32 = x->bad_per_2_32;
-    j->hw->lost_per_2_32 = x->lost_per_2_32;
-    j->hw->late_per_2_32 = x->late_per_2_32;
+    myri_experiment_conditions(x, j->hw);
     /* Nothing takes a millisecond a message, but for what the receiver computes; and ten seconds beside. */
     j->hw->horizon_ps = (uint64_t)x->count * j->nodes * JOBS *
                             (1000000000u + (uint64_t)x->bytes * 1000000 + (uint64_t)(x->slow_us * 1e6)) +
@@ -151,12 +148,12 @@ int myri_experiment_jobs(const struct myri_experiment *x, struct myri_outcome *o
     j->out = out;
     j->nodes = (x->senders ? x->senders : 1) + 1;
     int rc = run(j);
-    for (uint32_t i = 0; i < JOBS * j->nodes; i++) {
+    for (uint32_t i = 0; i < JOBS * j->nodes; i++)
         myri_side_end(&j->side[i]);
-        free(j->side[i].state);
-    }
+    myri_hw_free(j->hw); /* its events may lie in what is freed behind it */
     free(j->turns);
-    myri_hw_free(j->hw);
+    for (uint32_t i = 0; i < JOBS * j->nodes; i++)
+        free(j->side[i].state);
     free(j);
     return rc;
 }

@@ -192,6 +192,14 @@ static int check(const struct myri_experiment *x)
         return rnl_fail(RNL_ERR_ARG, "%u messages: an experiment has 1 to 10 million", x->count);
     if (myri_experiment_switches(x) && !x->system->turns)
         return rnl_fail(RNL_ERR_ARG, "jobs of %s take no turns on its card; those of pm-gang do", x->system->name);
+    if (myri_experiment_switches(x) && (x->cold || x->processes || x->places))
+        return rnl_fail(RNL_ERR_ARG,
+                        "%s has no effect on %s, whose jobs have a process on each node and copy nothing that is cold: "
+                        "leave it out",
+                        x->cold        ? "--cold"
+                        : x->processes ? "--processes"
+                                       : "--places",
+                        myri_measure_name(x->measure));
     uint32_t nodes = myri_experiment_gathers(x) ? x->senders + 1 + !x->senders : 2;
     if (x->buffers && !x->system->buffers_most)
         return rnl_fail(RNL_ERR_ARG, "%u receive buffers: those of %s cannot be chosen", x->buffers, x->system->name);
@@ -269,6 +277,17 @@ static int takes_order(const struct myri_experiment *x)
     return !x->system->any_order && !(x->system->lossy && x->bytes <= piece);
 }
 
+void myri_experiment_conditions(const struct myri_experiment *x, struct myri_hw *hw)
+{
+    hw->no_skip = x->no_skip;
+    hw->looks_across = x->across_bus;
+    hw->bad_per_2_32 = x->bad_per_2_32;
+    hw->lost_per_2_32 = x->lost_per_2_32;
+    hw->late_per_2_32 = x->late_per_2_32;
+    hw->reorder = x->reorder;
+    hw->for_order = takes_order(x) ? x->system->name : NULL;
+}
+
 static int run(struct experiment_run *r)
 {
     const struct myri_experiment *x = r->x;
@@ -288,13 +307,7 @@ static int run(struct experiment_run *r)
                          x->object ? x->object_bytes : object->n, &r->hw);
     if (rc < 0)
         return rc;
-    r->hw->no_skip = x->no_skip;
-    r->hw->looks_across = x->across_bus;
-    r->hw->bad_per_2_32 = x->bad_per_2_32;
-    r->hw->lost_per_2_32 = x->lost_per_2_32;
-    r->hw->late_per_2_32 = x->late_per_2_32;
-    r->hw->reorder = x->reorder;
-    r->hw->for_order = takes_order(x) ? x->system->name : NULL;
+    myri_experiment_conditions(x, r->hw);
     r->hw->tracer = x->tracer;
     r->hw->tracer_arg = x->tracer_arg;
     const struct myri_data *lines = x->object ? NULL : myri_system_lines(x->system);
@@ -378,9 +391,10 @@ int myri_experiment_run(const struct myri_experiment *x, struct myri_outcome *ou
         if (r->side[i].state && x->system->close)
             x->system->close(&r->side[i]);
         myri_side_end(&r->side[i]);
-        free(r->side[i].state);
     }
-    myri_hw_free(r->hw);
+    myri_hw_free(r->hw); /* its events may lie in what is freed behind it */
+    for (uint32_t i = 0; i < r->sides; i++)
+        free(r->side[i].state);
     free(r);
     if (rc == 0)
         *out = outcome;

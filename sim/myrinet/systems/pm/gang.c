@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <string.h>
 
-enum { STOP = 1, QUIET, TURN, TURNED, GO, ENDED, QUIT };
-enum { LOOK_PS = 1000000, PAUSE_PS = 5000000, EACH = 4 }; /* EACH: words of a descriptor */
+enum { STOP = 1, QUIET, TURN, TURNED, GO, GONE, ENDED, QUIT };
+enum { EACH = 4 }; /* words of a descriptor */
 enum {
     SEND = EACH * PM_RING,
     ACCEPTED = SEND + PM_RING,
@@ -97,15 +97,12 @@ static void restore(struct pm_gang_node *n, uint32_t saved)
 static void stop(struct pm_gang_node *n)
 {
     struct myri_task *t = n->daemon.task;
-    struct myri_process *p = &n->job[n->runs].process;
     myri_task_spend(t, n->os.signal_ps, "stop");
-    if (!n->job[n->runs].left)
-        myri_process_stop(p);
-    while (p->stopped && p->has && !n->gang->hw->fault[0]) /* on another processor it may be in the middle of a store */
-        myri_task_spend(t, LOOK_PS, "wait");
+    if (!n->job[n->runs].left) /* the daemon has the only processor, so it is in the middle of no store */
+        myri_process_stop(&n->job[n->runs].process);
     (void)myri_task_store(t, field(n->gang, offsetof(struct pm_card, after_refusal)), PM_HELD);
     while (!is_quiet(n) && !n->gang->hw->fault[0])
-        myri_task_spend(t, PAUSE_PS, "wait");
+        myri_task_spend(t, myri_machine_us(&n->gang->hw->machine, MYRI_M_look_pause), "wait");
 }
 
 static void exchange(struct pm_gang_node *n, uint32_t next)
@@ -122,6 +119,7 @@ static void go(struct pm_gang_node *n)
     (void)myri_task_store(n->daemon.task, field(n->gang, offsetof(struct pm_card, after_refusal)), PM_POSTED);
     myri_task_spend(n->daemon.task, n->os.signal_ps, "resume");
     myri_process_resume(&n->job[n->runs].process);
+    n->gang->resumed_ps = myri_hw_now(n->gang->hw);
 }
 
 static void tell(struct pm_gang_node *n, uint32_t to, uint32_t kind, uint32_t job)
@@ -148,8 +146,7 @@ static void follow(struct myri_task *t, void *arg)
     myri_process_join(&n->daemon, &n->os, t);
     while (myri_mail_take(&n->box, &l, RNL_SIM_NEVER) && l.kind != QUIT) {
         serve(n, l.kind, l.word[0]);
-        if (l.kind != GO)
-            tell(n, 0, l.kind == ENDED ? ENDED : l.kind + 1, l.word[0]);
+        tell(n, 0, l.kind == ENDED ? ENDED : l.kind + 1, l.word[0]);
     }
     myri_process_leave(&n->daemon);
 }
@@ -158,7 +155,7 @@ static void follow(struct myri_task *t, void *arg)
 static void have_all(struct pm_gang_node *first, uint32_t kind, uint32_t job)
 {
     struct pm_gang *g = first->gang;
-    uint32_t lack = kind == STOP || kind == TURN ? g->nodes - 1 : 0;
+    uint32_t lack = g->nodes - 1;
     struct myri_letter l;
     for (uint32_t i = 1; i < g->nodes; i++)
         tell(first, i, kind, job);
@@ -185,7 +182,7 @@ static void lead(struct myri_task *t, void *arg)
     struct pm_gang *g = n->gang;
     struct myri_letter l;
     myri_process_join(&n->daemon, &n->os, t);
-    uint64_t until = myri_hw_now(g->hw) + g->quantum_ps;
+    uint64_t until = myri_hw_now(g->hw) + n->os.switch_ps + g->quantum_ps;
     for (uint32_t next; (next = after(g, n->runs)) < g->jobs && !g->hw->fault[0];) {
         int over = g->ended[n->runs] == g->nodes;
         if (!over && myri_mail_take(&n->box, &l, next == n->runs ? RNL_SIM_NEVER : until)) { /* who is alone goes on */
@@ -198,9 +195,10 @@ static void lead(struct myri_task *t, void *arg)
             have_all(n, TURN, next);
             have_all(n, GO, next);
             g->turns++;
-            g->turned_ps += myri_hw_now(g->hw) - from;
+            g->turned_ps += g->resumed_ps - from;
         }
-        until = myri_hw_now(g->hw) + g->quantum_ps;
+        /* However short it is, each process has something of it: it begins when all have the processor. */
+        until = myri_hw_now(g->hw) + n->os.switch_ps + g->quantum_ps;
     }
     for (uint32_t i = 1; i < g->nodes; i++)
         tell(n, i, QUIT, 0);

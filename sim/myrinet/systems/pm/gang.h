@@ -4,7 +4,7 @@
  * itself (paper 002, section 7). A daemon on each node, and the first of them decides. At the end of a quantum (the
  * machine's) it has all of them stop the job's processes and wait until their cards have no message without an answer:
  * then the network holds nothing of the job's. Each daemon then reads what its card knows of the job, word by word, and
- * writes what it knew of the next one; when all have, that job's processes go on.
+ * writes what it knew of the next one; when all have, that job's processes go on, and when all do, its quantum begins.
  *
  * A process is stopped wherever it is, also between two stores to the card: what it has stored there is saved, too. */
 #ifndef MYRI_PM_GANG_H
@@ -40,7 +40,8 @@ struct pm_gang {
     /* What it came to. */
     uint32_t turns;
     uint64_t exchanged_ps; /* saving and restoring, of all nodes together */
-    uint64_t turned_ps;    /* from the ends of quanta until the next job's processes go on */
+    uint64_t turned_ps;    /* from the ends of quanta until the next job's processes go on, on all nodes */
+    uint64_t resumed_ps;   /* when the last of them went on */
 };
 
 /* Before any of them is opened: a machine of which all cards run PM's firmware for jobs that take turns. 0, or a
