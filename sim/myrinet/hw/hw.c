@@ -13,8 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-volatile unsigned long myri_hw_progress;
-
 static void on_processors(struct rnl_sim *sim, struct rnl_sim_event *e)
 {
     struct myri_hw *hw = rnl_sim_owner(sim);

@@ -17,6 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+volatile unsigned long myri_hw_progress;
+
 void myri_hw_fault(struct myri_hw *hw, const char *format, ...)
 {
     if (!hw->fault[0]) {
