@@ -81,6 +81,11 @@ pictures() { # NAME COMMAND...: a case of what gnuplot has drawn
     fi
 }
 "$RUNNEL" paper figure >"$work/names"
+for where in "a'b" "c; set output 'd'" "|e" "-f"; do
+    pictures "a picture in $where" bash -c '
+        cd "$1" && "$0" paper figure bus-rate --count 2 --plot "$2" && [ -s "./$2/bus-rate.svg" ]' "$RUNNEL" "$work" "$where"
+done
+pictures "nothing but the picture's folder was made by its name" bash -c '! [ -e "$1/d" ] && ! [ -e "$1/a" ]' "$RUNNEL" "$work"
 "$RUNNEL" paper figure all --count 4 "${plot[@]}" >"$work/figures" 2>"$work/err"
 cat >"$work/figures.py" <<'END'
 import re, sys, xml.dom.minidom

@@ -5,6 +5,7 @@
 #include "sim/myrinet/command/figure.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,19 +52,32 @@ static void put_lines(FILE *out, const char *text)
     }
 }
 
+/* Between single quotes of gnuplot, where a quote is doubled. What is no path from the root begins with ./ there, as
+ * gnuplot takes some first letters for more than a part of a name (| for a pipe). */
+static void put_path(FILE *out, const char *dir, const char *name)
+{
+    fputs(*dir == '/' ? "set output '" : "set output './", out);
+    for (; *dir; dir++)
+        fputs(*dir == '\'' ? "''" : (char[]){*dir, 0}, out);
+    fprintf(out, "/%s.svg'\n", name);
+}
+
 int myri_cmd_plot(const char *dir, const struct myri_cmd_figure *f, double (*y)[MYRI_CMD_POINTS],
                   const struct myri_cmd_validity *v)
 {
-    char path[512];
+    char path[PATH_MAX];
     int n = myri_cmd_figure_points(f), curves = myri_cmd_figure_curves(f), marks = 0;
+    if (strchr(dir, '\n'))
+        return myri_cmd_wrong("gnuplot takes no path with a line's end in it: give --plot another");
+    if (snprintf(path, sizeof path, "%s%s/%s.gp", *dir == '/' ? "" : "./", dir, f->name) >= (int)sizeof path)
+        return myri_cmd_wrong("the path for --plot is too long: %zu bytes", strlen(dir));
     if (mkdir(dir, 0777) < 0 && errno != EEXIST)
         return myri_cmd_cannot("cannot make", dir);
-    snprintf(path, sizeof path, "%s/%s.gp", dir, f->name);
     FILE *out = fopen(path, "w");
     if (!out)
         return myri_cmd_cannot("cannot write", path);
-    fprintf(out, "set terminal svg size 800,%d background 'white' font 'sans,13'\nset output '%s/%s.svg'\n",
-            f->note ? 560 : 500, dir, f->name);
+    fprintf(out, "set terminal svg size 800,%d background 'white' font 'sans,13'\n", f->note ? 560 : 500);
+    put_path(out, dir, f->name);
     /* The fifth colour of gnuplot's own is a yellow that is not seen on white. */
     fputs("set linetype 5 linecolor rgb '#8c510a'\nset title \"", out);
     put_lines(out, f->title);
