@@ -196,6 +196,13 @@ status=$?
 for ((i = 0; i < 200 && $(pgrep -fc "$work/made/") > 0; i++)); do sleep 0.05; done
 check "a build that is ended takes its compilers with it" bash -c '[ "$1" = 143 ] && [ ! -e "$0/broken/broken.so" ] && ! pgrep -f "$0/made/[t]mp" && [ -z "$(ls "$0/made")" ]' \
     "$work" $status
+changed host.c 's/^    want_descriptor(t, s);/&\n    if (side->nodes > 2) myri_task_copy(t, 0xfffffff0, from, bytes);/'
+paper build broken >/dev/null 2>&1
+refuses "a fault under overload, which is none of a ring's" "copies 128 bytes outside its memory" paper matrix broken --count 4
+for name in 'a\\"b' 'a b' 'a\\nb' pm-own; do
+    refused "a name that would break what is printed: $name" "cannot be the name of a system" host.c \
+        "s/\.name = \"broken\"/.name = \"$name\"/"
+done
 mkdir bin
 for tool in bash awk sed od sort mktemp rm mv cmp cc gcc as ld collect2 cat; do
     ln -s "$(command -v "$tool")" "bin/$tool" 2>/dev/null
@@ -218,6 +225,12 @@ refuses "a ring that no mask counts" "RING has to be a power of two" paper build
 is_usage "a system of no name" "there is no system 'other'" paper run other
 cp mine/README.md text.so
 is_usage "a file that is no library" "text.so cannot be loaded .*runnel paper build makes" paper run text.so
+for bytes in 9000 4096 40; do
+    head -c $bytes mine/mine.so >cut.so
+    is_usage "an object that ends after $bytes bytes" "cut.so cannot be loaded .*at $bytes bytes.*runnel paper build" paper run ./cut.so
+done
+head -c -1 mine/mine.so >cut.so
+is_usage "an object without its last byte" "it ends before what it says that it has" paper run ./cut.so
 echo 'int x;' | cc -shared -fPIC -x c - -o library.so
 is_usage "a library that is no system" "it has no symbol myri_kit" paper profile ./library.so
 while read -r name version layout; do

@@ -152,6 +152,18 @@ for r in json.load(open(sys.argv[2])):
         for name, value in zip(names, values):
             assert (value == "-") == (name not in r) and (value == "-" or abs(float(value) - r[name]) < 0.06), (r, name, value)
 END
+check "the matrix says what ours of AM-II and of PM have not, which the survey's table gives them" bash -c '
+    grep -q "^am2 .* none  *poll " "$0" && grep -q "^pm  .*none: own buffers  *none  *poll " "$0" &&
+    grep -q "AM-II protects users and can interrupt" "$0" && grep -q "PM protects by gang scheduling, which is pm-gang" "$0"
+' "$work/matrix"
+check "the manual names all systems whose packets may come in any order" bash -c '
+    bear=$(sed -n "/^\*--reorder/,/bear that/p" "$1/man/runnel-paper.1.scd" | tr -d "\n" | sed "s/.*order\. //; s/ bear.*//")
+    [ "$bear" = "Hamlyn, AM-II, VMMC-2, U-Net and Trapeze" ] &&
+        for system in hamlyn:0 am2:0 vmmc2:0 unet:0 unet-mm:0 trapeze:0 fm1:1 fm2:1 fmmc:1 pm:1 vmmc:1 lfc:1 bip:1; do
+            status=0
+            "$0" paper run "${system%:*}" --reorder --measure stream-rate --count 200 >"$2" 2>&1 || status=$?
+            [ "$status" = "${system#*:}" ] || { echo "$system: $status"; exit 1; }
+        done' "$RUNNEL" "$tree" "$work/reordered"
 check "more than two hosts: a run and the matrix say that nothing validates it" bash -c '
     "$0" paper run fm1 --measure goodput --senders 4 --count 20 | grep -q "no published figure validates more than two" &&
     ! "$0" paper run fm1 --measure goodput --count 20 | grep validates &&
@@ -182,6 +194,10 @@ refuses "a system that is not named" "name a system" paper run
 refuses "an option that would have no effect" "^runnel paper: --over has no effect on run" paper run pm --over size=4,8
 refuses "a receiver that computes where nobody asks it to" "slow has no effect on one-way" paper run pm --slow 20
 refuses "half a byte" "size are whole numbers, not 4.5" paper sweep pm --over size=4,4.5
+for many in size=4294967300 senders=4294967297 packet=4294967552 size=1e30 size=inf page=1e30 slow=inf; do
+    is_usage "a sweep over $many, which is another number in 32 bits" "is too large: what a sweep varies goes up to 4294967295" \
+        paper sweep simple --over "$many"
+done
 refuses "more points than there is room for" "up to 24 points" paper sweep pm --over "size=$(seq -s, 4 4 100)"
 check "all figures are one array of JSON" bash -c '"$0" paper figure all --count 2 --json |
     python3 -c "import json, sys; f = json.load(sys.stdin); assert len(f) > 25 and all(x[\"curves\"] for x in f)"' "$RUNNEL"

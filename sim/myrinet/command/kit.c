@@ -18,11 +18,11 @@
 #include <unistd.h>
 
 static const char *const files[] = {"README.md", "layout.h", "firmware.c", "host.c", "native.c"};
-enum { FILES = sizeof files / sizeof files[0], NAME = 24 };
+enum { FILES = sizeof files / sizeof files[0] };
 
-static int is_identifier(const char *name)
+int myri_cmd_is_name(const char *name)
 {
-    if (!isalpha((unsigned char)name[0]) || strlen(name) > NAME)
+    if (!isalpha((unsigned char)name[0]) || strlen(name) > MYRI_CMD_NAME)
         return 0;
     for (const char *p = name; *p; p++)
         if (!isalnum((unsigned char)*p) && *p != '_')
@@ -96,10 +96,10 @@ int myri_cmd_new(struct myri_cmd_options *o)
         return myri_cmd_wrong("the path of the folder is too long: %zu bytes, of %d at most", n, PATH_MAX - 1);
     snprintf(folder, sizeof folder, "%.*s", (int)n, o->what);
     const char *slash = strrchr(folder, '/'), *name = slash ? slash + 1 : folder;
-    if (!is_identifier(name))
+    if (!myri_cmd_is_name(name))
         return myri_cmd_wrong("'%s' cannot be the name of a system: take letters, digits and _, a letter first, %d at "
                               "most; a path to it may stand in front",
-                              name, NAME);
+                              name, MYRI_CMD_NAME);
     if (myri_system_find(name))
         return myri_cmd_wrong("there is a system '%s' already, which a command would take instead: choose another name",
                               name);
@@ -311,10 +311,10 @@ int myri_cmd_build(struct myri_cmd_options *o)
     if (!S_ISDIR(is.st_mode))
         return myri_cmd_wrong("%s is no folder; runnel paper new makes one", o->what);
     const char *name = strrchr(full, '/') + 1;
-    if (!is_identifier(name))
+    if (!myri_cmd_is_name(name))
         return myri_cmd_wrong("the folder's name '%s' cannot be that of a system: take letters, digits and _, a letter "
                               "first, %d at most",
-                              name, NAME);
+                              name, MYRI_CMD_NAME);
     snprintf(folder, sizeof folder, "%s", o->what);
     for (size_t n = strlen(folder); n > 1 && folder[n - 1] == '/'; n--)
         folder[n - 1] = 0;

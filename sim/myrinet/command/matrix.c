@@ -15,7 +15,7 @@ static const struct issues {
     {"fm1", "stores", "none to send", "none", "poll", "host credits", "no"},
     {"fm2", "stores, combined", "none to send", "none", "poll", "host credits", "no"},
     {"fmmc", "stores", "none to send", "none", "both", "host credits, card's to all", "cards forward"},
-    {"pm", "DMA, own buffers", "none to send", "gang", "poll", "card ACK/NACK", "card sends each"},
+    {"pm", "DMA, own buffers", "none: own buffers", "none", "poll", "card ACK/NACK", "card sends each"},
     {"vmmc", "stores to 128 B, DMA", "TLB on card", "yes", "both", "back-pressure", "no"},
     {"vmmc2", "DMA", "UTLB, card caches", "yes", "both", "card, sent again", "no"},
     {"lfc", "stores, combined", "none to send", "none", "both, watchdog", "card credits", "cards forward"},
@@ -69,6 +69,11 @@ static void print_issues(const struct myri_machine *machine)
     for (int i = 0; i < systems; i++)
         printf("%-8s %-21s %-18s %-10s %-14s %-28s %s\n", shown[i].system, shown[i].transfer, shown[i].translation,
                shown[i].protection, shown[i].control, shown[i].reliability, shown[i].multicast);
+    puts("\nThat is how they run here. Table 1 of the survey (paper 004) has more of two: AM-II protects users and can "
+         "interrupt,\n"
+         "where ours has one endpoint of a node, and polls; PM protects by gang scheduling, which is pm-gang here, and "
+         "looks\n"
+         "addresses up in a TLB on the card, where pm sends from its own buffers, and pm-cache from a user's pages.");
 }
 
 static void print_short(const struct myri_cmd_measured *m)

@@ -93,15 +93,24 @@ static int interrupts(struct myri_experiment x, enum myri_attention attention, d
     return 0;
 }
 
-static double overload(struct myri_experiment x, const struct myri_cmd_options *o)
+/* NAN where there is no such figure: the experiment cannot be (RNL_ERR_ARG), or overruns the ring of a system that
+ * nothing keeps from it. Every other end of a run is a fault, and told. */
+static int value_or_none(const struct myri_experiment *x, double *out)
+{
+    struct myri_outcome o;
+    int rc = myri_experiment_run(x, &o);
+    *out = rc < 0 ? NAN : o.value;
+    return rc == RNL_ERR_ARG || (rc == RNL_ERR_ABORTED && x->system->overrun) ? 0 : rc;
+}
+
+static int overload(struct myri_experiment x, const struct myri_cmd_options *o, double *out)
 {
     enum { SENDERS = 4, MESSAGES = 100, SLOW_US = 20 };
-    struct myri_outcome out;
     x.senders = SENDERS;
     x.slow_us = SLOW_US;
     if (!o->count)
         x.count = MESSAGES;
-    return myri_experiment_run(&x, &out) < 0 ? NAN : out.value;
+    return value_or_none(&x, out);
 }
 
 static int to_all(struct myri_experiment x, uint32_t receivers, double *out)
@@ -136,7 +145,10 @@ int myri_cmd_measured(const struct myri_cmd_options *o, const struct myri_machin
     if (per_message(&x, m) < 0)
         return myri_cmd_failed();
     begin(o, machine, system, MYRI_STREAM_RATE, SHORT, &x);
-    m->gap_us = myri_experiment_run(&x, &out) < 0 || !(out.value > 0) ? NAN : SHORT / out.value;
+    double rate;
+    if (value_or_none(&x, &rate) < 0)
+        return myri_cmd_failed();
+    m->gap_us = rate > 0 ? SHORT / rate : NAN;
 
     begin(o, machine, system, MYRI_ANSWER, SHORT, &x);
     if (interrupts(x, MYRI_BY_POLLS, &m->interrupts_looking) < 0 ||
@@ -161,8 +173,8 @@ int myri_cmd_measured(const struct myri_cmd_options *o, const struct myri_machin
     if (to_all(x, 8, &m->to_8_us) < 0 || to_all(x, 16, &m->to_16_us) < 0)
         return myri_cmd_failed();
     begin(o, machine, system, MYRI_GOODPUT, 128, &x);
-    m->goodput = overload(x, o);
+    if (overload(x, o, &m->goodput) < 0)
+        return myri_cmd_failed();
     begin(o, machine, system, MYRI_WIRE_COST, 128, &x);
-    m->wire = overload(x, o);
-    return 0;
+    return overload(x, o, &m->wire) < 0 ? myri_cmd_failed() : 0;
 }

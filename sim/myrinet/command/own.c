@@ -83,7 +83,14 @@ static int judge(const char *what, const struct myri_kit *kit)
                         : s->most < 4         ? "most (bytes of a message, 4 or more)"
                         : s->state_bytes == 0 ? "state_bytes"
                                               : NULL;
-    return lacks ? myri_cmd_wrong("%s: its struct myri_system does not say .%s; host.c has to", what, lacks) : 0;
+    if (lacks)
+        return myri_cmd_wrong("%s: its struct myri_system does not say .%s; host.c has to", what, lacks);
+    return myri_cmd_is_name(s->name)
+               ? 0
+               : myri_cmd_wrong(
+                     "%s: its .name, '%s', cannot be the name of a system: host.c has to take letters, digits and "
+                     "_, a letter first, %d at most",
+                     what, s->name, MYRI_CMD_NAME);
 }
 
 /* Where host code dies, its author has to look: the place is told, then the signal does what it does. */
@@ -205,6 +212,7 @@ int myri_cmd_own(const char *what, const struct myri_system **out)
 {
     char object[PATH_MAX], folder[PATH_MAX];
     int rc = path_of(what, object, folder);
+    rc = rc ? rc : myri_cmd_object_is_whole(object);
     if (rc)
         return rc;
     void *library = dlopen(object, RTLD_NOW | RTLD_LOCAL);

@@ -305,6 +305,9 @@ int myri_cmd_sweep(struct myri_cmd_options *o)
         int begins_at_none = n == 0 && strcmp(over, "slow") == 0 && *end == ',';
         if (end == p || (*end && *end != ',') || !(f.x[n] > 0 || (f.x[n] == 0 && begins_at_none)))
             return myri_cmd_wrong("'%s' are no numbers above 0 with commas between them", eq + 1);
+        if (f.x[n] > UINT32_MAX)
+            return myri_cmd_wrong("'%.*s' is too large: what a sweep varies goes up to %u", (int)(end - p), p,
+                                  UINT32_MAX);
         if (f.x[n] != floor(f.x[n]) && strstr(" size packet buffers senders processes places ", spaced))
             return myri_cmd_wrong("%s are whole numbers, not %g", over, f.x[n]);
         p = end + (*end == ',');

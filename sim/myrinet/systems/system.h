@@ -59,6 +59,7 @@ struct myri_system {
     uint32_t piece; /* bytes of a message that come as one: what is longer is put together for one sender; 0: for any */
     int by_page;    /* no piece has parts of two pages */
     int lossy;      /* its own protocol may drop messages */
+    int overrun;    /* nothing stops senders of more than a receiver's ring holds, which ends a run */
     int any_order;  /* its packets may overtake each other; else the first that does ends a run */
     uint32_t packet_least, packet_most; /* bytes of a packet, whole words; 0: no choice */
     uint32_t processes_most;            /* that can have a node's card attached; 0: one */
