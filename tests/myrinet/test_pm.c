@@ -294,6 +294,7 @@ static void a_quantum_is_never_too_short_to_go_on(void **state)
         assert_int_equal(myri_machine_set(&x.machine, "process_switch=1000"), 0);
         assert_int_equal(myri_machine_set(&x.machine, slow ? "ethernet=1" : "ethernet=0"), 0);
         assert_int_equal(myri_machine_set(&x.machine, slow ? "interrupt=100" : "interrupt=0"), 0);
+        assert_int_equal(myri_machine_set(&x.machine, slow ? "system_call=1" : "system_call=0"), 0);
         x.count = 40;
         if (myri_experiment_run(&x, &out) < 0)
             fail_msg("%d: %s", slow, rnl_last_error()->text);
