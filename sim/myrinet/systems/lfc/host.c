@@ -68,7 +68,6 @@ void lfc_packet_free(struct lfc *f, struct lfc_packet p)
 
 uint32_t lfc_send_alloc(struct lfc *f)
 {
-    enum { PAUSE_PS = 2000000 };
     struct myri_task *t = f->side->task;
     uint32_t slot = f->posted % LFC_SLOTS, what = 1;
     myri_task_operate(t, LIBRARY, "library");
@@ -76,7 +75,7 @@ uint32_t lfc_send_alloc(struct lfc *f)
         return slot;
     while (!f->side->hw->fault[0] && myri_task_load(t, IN_CARD(f, what) + 4 * slot, &what) == 0 && what) {
         (void)lfc_poll(f);
-        myri_task_spend(t, PAUSE_PS, "pause");
+        myri_task_spend(t, myri_machine_us(&f->side->hw->machine, MYRI_M_look_pause), "pause");
     }
     return slot;
 }
