@@ -305,8 +305,8 @@ static void a_quantum_is_never_too_short_to_go_on(void **state)
 static void a_run_that_fails_leaves_no_event_in_memory_that_is_freed(void **state)
 {
     (void)state;
-    (void)mallopt(M_MMAP_THRESHOLD, 65536); /* the scheduler's memory is unmapped when freed; sanitizers see it as it is */
-    for (uint32_t k = 0; k < 40; k++) { /* it ends while daemons sleep and their letters are on the way */
+    (void)mallopt(M_MMAP_THRESHOLD, 65536); /* freed memory is unmapped; sanitizers see it anyway */
+    for (uint32_t k = 0; k < 40; k++) {     /* it ends while daemons sleep and their letters are on the way */
         struct myri_experiment x = gang(k % 2 ? "quantum=300" : "quantum=50");
         struct myri_outcome out;
         x.senders = 1 + k % 5;
