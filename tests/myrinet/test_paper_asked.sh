@@ -38,6 +38,14 @@ is_usage "a table of no value, before its first line" "no value 'foo'" paper tab
 is_usage "as JSON, too" "no value 'foo'" paper table all --set foo=1 --json
 is_usage "buffers that cannot be chosen" "cannot be chosen" paper run vmmc --buffers 4
 is_usage "a measure that a system has not" "cannot be measured" paper profile probe --measure one-way
+is_usage "a measure that another system has" "jacobi of panda cannot be measured; what can: one-way, .*call, call-rate" \
+    paper run panda --measure jacobi
+is_usage "messages of Orca in the matrix" "orca has none of the messages .*: call, call-rate, jacobi" paper matrix orca
+check "without --measure, it is what the system has: a call of Orca and of Panda, local-rate of what is alone" bash -c '
+    for s in orca:call panda:call probe:local-rate lfc:one-way; do
+        "$0" paper run "${s%:*}" --count 20 --json | grep -q "\"measure\":\"${s#*:}\"" || exit 1
+    done && "$0" paper trace orca | head -n 1 | grep -q ", call," && "$0" paper profile orca --count 5 >"$1/profile" &&
+    "$0" paper sweep orca --over size=4,8 --count 5 | grep -q "call over size"' "$RUNNEL" "$work"
 is_usage "a row that is not there" "no published figure" paper table 99z
 check "a run that fails is no wrong argument" bash -c '
     "$0" paper run bip --count 300 --size 1024 --measure stream-rate; [ $? -eq 1 ]' "$RUNNEL"

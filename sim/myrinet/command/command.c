@@ -401,7 +401,7 @@ int myri_cmd_system(const struct myri_cmd_options *o, const struct myri_system *
 int myri_cmd_measure(const struct myri_cmd_options *o, const struct myri_system *system, enum myri_measure usual,
                      enum myri_measure *out)
 {
-    int m = system->receive ? (int)usual : (int)MYRI_LOCAL_RATE;
+    int m = (int)myri_measure_usual(system, usual);
     if (o->measure) {
         m = 0;
         while (m < MYRI_MEASURES && strcmp(o->measure, myri_measure_name((enum myri_measure)m)) != 0)

@@ -52,7 +52,7 @@ int myri_cmd_is_name(const char *);
 /* So long may its host code compute without a call of the machine: before it is loaded. */
 enum { MYRI_CMD_TIMEOUT = 60 };
 void myri_cmd_own_timeout(double seconds);
-/* The measure that is asked for, or `usual`, of a system that is alone local-rate. */
+/* The measure that is asked for, or myri_measure_usual. */
 int myri_cmd_measure(const struct myri_cmd_options *, const struct myri_system *, enum myri_measure usual,
                      enum myri_measure *out);
 int myri_cmd_machine_for(const struct myri_cmd_options *, const char *by_default, struct myri_machine *out);

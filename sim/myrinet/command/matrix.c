@@ -47,7 +47,8 @@ static int show(const struct myri_cmd_options *o, const struct myri_system *foun
         return 0;
     int rc = myri_cmd_system(o, &found[SYSTEMS]);
     if (rc == 0 && !found[SYSTEMS]->receive)
-        rc = myri_cmd_wrong("%s sends no messages to another node, so it has no place in the matrix", o->what);
+        rc = myri_cmd_wrong("%s has none of the messages that the matrix compares; what can be measured of it: %s",
+                            o->what, myri_measures_of(found[SYSTEMS]));
     if (rc == 0)
         shown[systems++] = (struct issues){found[SYSTEMS]->name, "-", "-", "-", "-", "-", "-"};
     return rc;

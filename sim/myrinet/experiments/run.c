@@ -12,52 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Its name, its unit, and what it is, as `runnel paper list` says it. */
-static const char *const names[MYRI_MEASURES][3] = {
-    {"one-way", "us",
-     "a message and its answer, one at a time: half of the round trip, the mean over phases of the cards' loops"},
-    {"round-trip", "us", "the same, the whole round trip"},
-    {"ping-rate", "MB/s", "the same, as bytes of a message in its one way"},
-    {"stream-rate", "MB/s", "messages one behind the other, one way, as they come to the receiver"},
-    {"both-rate", "MB/s", "both ways in all: each node sends a message, then waits for the other's"},
-    {"send-cost", "us", "until send returns, when nothing else goes on"},
-    {"post-cost", "us", "until a send returns that may leave its buffer in use"},
-    {"local-rate", "MB/s", "transfers by DMA from a host to its own card"},
-    {"copy-rate", "MB/s", "the same, each after a copy"},
-    {"store-rate", "MB/s", "the host stores into its card, through write combining where there is some"},
-    {"plain-rate", "MB/s", "the same, without write combining"},
-    {"pin-rate", "MB/s", "as local-rate, with a system call and pinning before each transfer"},
-    {"goodput", "MB/s", "what arrives of --senders, at a receiver that may be --slow"},
-    {"answer", "us", "from a question to a host that computes (--slow) until its answer is there"},
-    {"answer-cost", "us", "of computing that each such question costs, with the looks for it"},
-    {"wire-cost", "B/B", "as goodput: bytes on the wire for each byte that the receiver's program gets"},
-    {"to-all", "us", "from a message of one node until the last of --receivers has it"},
-    {"all-rate", "MB/s", "such messages one behind the other, at the last of the receivers"},
-    {"fetch", "us", "the next sequence number, 0, 1, 2 and so on, is had from node 0's card"},
-    {"take-cost", "us", "until receive returns, of a message that came long ago"},
-    {"call", "us", "from a remote call until its reply is there"},
-    {"call-rate", "MB/s", "such calls one behind the other, bytes of request and reply"},
-    {"jacobi", "us", "an iteration of Jacobi's method, on --receivers and one nodes"},
-    {"turns", "us", "a multicast, where two of --receivers and one nodes multicast in turn, the mean over all pairs"},
-    {"switch-cost", "us", "saving what a card knows of one job and restoring another's"},
-    {"switch-time", "us", "from the end of a job's quantum until the next one goes on, on all nodes"},
-};
-
-const char *myri_measure_name(enum myri_measure m)
-{
-    return names[m][0];
-}
-
-const char *myri_measure_unit(enum myri_measure m)
-{
-    return names[m][1];
-}
-
-const char *myri_measure_about(enum myri_measure m)
-{
-    return names[m][2];
-}
-
 /* ---- the frame ---- */
 
 static void value_of(struct experiment_run *r)
@@ -174,10 +128,9 @@ static int check(const struct myri_experiment *x)
     if (x->receivers && !myri_experiment_to_all(x) && x->measure != MYRI_TURNS && x->measure != MYRI_JACOBI)
         return rnl_fail(RNL_ERR_ARG, "%u receivers: what several receive is measured as to-all, all-rate or turns",
                         x->receivers);
-    if ((myri_experiment_calls(x) && !x->system->call) || (x->measure == MYRI_JACOBI && !x->system->jacobi) ||
-        (x->measure == MYRI_TURNS && !(x->system->to_all && x->system->serve)))
-        return rnl_fail(RNL_ERR_ARG, "%s of %s cannot be measured; those of panda, or of orca, can",
-                        myri_measure_name(x->measure), x->system->name);
+    int fetches = x->measure == MYRI_FETCH || myri_experiment_switches(x); /* what these need is said below */
+    if (!myri_measure_can(x->system, x->measure) && !fetches)
+        return myri_measure_refused(x->system, x->measure);
     if (x->receivers >= SIDES)
         return rnl_fail(RNL_ERR_ARG, "%u receivers: there can be up to %d", x->receivers, SIDES - 1);
     if (x->measure == MYRI_FETCH && !x->system->fetch)
@@ -242,10 +195,6 @@ static int check(const struct myri_experiment *x)
         return rnl_fail(RNL_ERR_ARG,
                         "a vector of %u bytes on %u nodes: it has 8 bytes for an equation, and each node one", x->bytes,
                         x->receivers + 1);
-    if (myri_experiment_calls(x) || x->measure == MYRI_TURNS || x->measure == MYRI_JACOBI)
-        return 0;
-    if (two ? !x->system->receive : x->system->receive || !x->system->send)
-        return rnl_fail(RNL_ERR_ARG, "%s of %s cannot be measured", myri_measure_name(x->measure), x->system->name);
     return 0;
 }
 

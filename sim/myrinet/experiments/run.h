@@ -51,6 +51,13 @@ enum myri_bringer {
 const char *myri_measure_name(enum myri_measure);
 const char *myri_measure_unit(enum myri_measure);
 const char *myri_measure_about(enum myri_measure); /* what it is, for users */
+/* Whether a system has it; which one is meant where none is named: a call of a system that has calls, else `usual`,
+ * else the first that it has. */
+int myri_measure_can(const struct myri_system *, enum myri_measure);
+enum myri_measure myri_measure_usual(const struct myri_system *, enum myri_measure usual);
+/* The names of all that it has, with commas between. */
+const char *myri_measures_of(const struct myri_system *);
+int myri_measure_refused(const struct myri_system *, enum myri_measure); /* RNL_ERR_ARG, said */
 
 struct myri_experiment {
     const struct myri_system *system;
