@@ -56,7 +56,7 @@ check "a path is taken, and its last part is the name" bash -c 'mkdir -p below/h
     grep -q "next: runnel paper build below/here/other$" && grep -q "name = \"other\"" below/here/other/host.c &&
     "$0" paper build below/here/other && "$0" paper run below/here/other --count 20' "$RUNNEL"
 is_usage "a row that the matrix has" "simple is in the matrix anyhow" paper matrix simple
-is_usage "a system with no place in the matrix" "probe sends no messages" paper matrix probe
+is_usage "a system with no place in the matrix" "probe has none of the messages" paper matrix probe
 check "a value of its machine is changed as for others" bash -c '
     a=$("$0" paper run mine --json) && b=$("$0" paper run mine --json --set dma_setup=5) && [ "$a" != "$b" ]' "$RUNNEL"
 check "the firmware is built for this machine, and holds what it promises there" bash -c '
