@@ -298,7 +298,7 @@ bool has_object(const struct type *);
 bool has_equality(const struct type *);
 bool fits(const struct type *to, const struct type *from); /* implicit conversion */
 const char *show(const struct type *);
-/* With the place of its declaration where the other type is shown by the same words. */
+/* Shows a type, with the place of its declaration where the other type is shown by the same words. */
 const char *show_beside(const struct type *, const struct type *other);
 struct field *find_field(struct field *, const char *name);
 
@@ -456,7 +456,7 @@ enum builtin {
 /* ---- analyse.c, pattern.c ---- */
 
 void analyse(void);
-/* Whether these nodes change the object whose operation holds them; whether they may block. */
+/* These two say whether nodes change the object whose operation holds them, and whether they may block. */
 bool changes_object(struct node *list);
 bool may_block(struct node *list);
 void estimate_accesses(void);

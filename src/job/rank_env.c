@@ -97,7 +97,7 @@ static int copy_grant(const int from[RNL_I8255X_GRANT_FDS], struct rnl_i8255x_gr
     return status;
 }
 
-/* The same with cards. One that does not work leaves the others; where none does, it goes on by itself. */
+/* Puts cards beside a socket. One that does not work leaves the others; where none does, the socket goes on alone. */
 static uint32_t add_cards(struct rnl_socket **socket, uint32_t n, const int *fd)
 {
     struct rnl_i8255x_grant g[RNL_I8255X_CARDS];

@@ -10,7 +10,7 @@
 enum { MYRI_CMD_FACTORS = 9, MYRI_CMD_OWN = MYRI_CMD_FACTORS / 2 };
 extern const double myri_cmd_factors[MYRI_CMD_FACTORS];
 
-/* Of one row: at each factor `#` inside, `.` outside, a blank where the value cannot be that. */
+/* What one row comes to at each factor: `#` inside, `.` outside, a blank where the value cannot be that. */
 struct myri_cmd_bounds_row {
     const struct myri_row *row;
     double is;

@@ -269,7 +269,7 @@ static int concerns(const struct command *c, const char *option)
                           c->name);
 }
 
-/* Its arguments, where they do not fit together. */
+/* Refuses arguments of a command that do not fit together. */
 static int agrees(const struct command *c, const struct myri_cmd_options *o)
 {
     if (o->what && !*c->takes)

@@ -46,10 +46,10 @@ int myri_cmd_system(const struct myri_cmd_options *, const struct myri_system **
 int myri_cmd_is_own(const char *what);
 int myri_cmd_own(const char *what, const struct myri_system **out);
 int myri_cmd_object_is_whole(const char *path); /* 0, or the exit status, said: its file ends too early */
-/* Of a system: letters, digits and _, a letter first. */
+/* The name of a system has letters, digits and _, a letter first. */
 enum { MYRI_CMD_NAME = 24 }; /* at most */
 int myri_cmd_is_name(const char *);
-/* So long may its host code compute without a call of the machine: before it is loaded. */
+/* How long host code of one's own may compute without a call of the machine. To be called before it is loaded. */
 enum { MYRI_CMD_TIMEOUT = 60 };
 void myri_cmd_own_timeout(double seconds);
 /* The measure that is asked for, or myri_measure_usual. */

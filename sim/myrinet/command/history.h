@@ -12,7 +12,7 @@ struct myri_history {
     int entry[MYRI_HISTORY_ENTRIES], n; /* of the log, ascending */
 };
 
-/* Of a row without any it is empty. */
+/* The history of a row, which is empty where the row has none. */
 void myri_history_of(const char *row, struct myri_history *out);
 /* The text of an entry, from its number on; NULL: there is none. */
 const char *myri_history_entry(int number, size_t *bytes);

@@ -132,7 +132,7 @@ struct headers {
     int n;
 };
 
-/* Of the build tree that this command lies in, or else of its installation. */
+/* Finds the headers of the build tree that this command lies in, or else of its installation. */
 static int find_headers(struct headers *h)
 {
     char self[PATH_MAX / 2], path[PATH_MAX];

@@ -7,7 +7,7 @@
 #include "sim/myrinet/command/command.h"
 
 struct myri_cmd_measured {
-    /* Of messages of 4 bytes. LogP's latency is the one-way time less both overheads. */
+    /* These are for messages of 4 bytes. LogP's latency is the one-way time less both overheads. */
     double one_way_us, send_us, take_us, gap_us;
     /* Per message of 4 bytes, of two programs that poll: instructions of turns that store something, on either card. */
     double sender_instructions, receiver_instructions;
@@ -21,13 +21,13 @@ struct myri_cmd_measured {
     double goodput, wire;                        /* under overload: MB/s, and bytes on the wire for each byte of it */
 };
 
-/* Of each message, what twice as many cost more; both hosts together, where it does not say whose. */
+/* The cost of one message, which is what twice as many cost more; of both hosts together, where no host is named. */
 struct myri_cmd_counts {
     double take_us; /* of the receive */
     double sender_instructions, receiver_instructions, bus_bytes, copied, interrupts;
     uint32_t firmware_bytes, sram_bytes, pinned; /* as above */
 };
-/* Of an experiment that measures take-cost. 0, or an error. */
+/* Counts what a message of an experiment costs, which has to measure take-cost. 0, or an error. */
 int myri_cmd_count(const struct myri_experiment *, struct myri_cmd_counts *out);
 
 /* 0, or the exit status, said. */

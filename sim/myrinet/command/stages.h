@@ -2,7 +2,7 @@
  *
  * stages.h - where the time of what an experiment measures goes, summed up from the spans of its trace.
  *
- * Of messages and costs, every picosecond is given to one stage, so stages add up to the measure exactly. Where several
+ * Every picosecond of a message or a cost is given to one stage, so stages add up to the measure exactly. Where several
  * things work at once, it is the one that is furthest on the message's way: of the receiver host before DMA before
  * card, then the wire, then of the sender DMA before card before host. The sender's card begins when its host has
  * stored its last word, or a packet has left. Nothing of the receiver's is on that way before the message's first
@@ -10,7 +10,7 @@
  * what it reads from there, and of the sender's host nothing behind its call. Where nothing works, it is a wait for
  * whatever begins next. Of a cost, what the host itself does counts first.
  *
- * Of rates, it is how long each part works within the time that they are taken from. */
+ * The stages of a rate are how long each part works within the time that the rate is taken from. */
 #ifndef MYRI_STAGES_H
 #define MYRI_STAGES_H
 
@@ -47,7 +47,7 @@ const char *myri_stage_kind_name(enum myri_stage_kind);
 int myri_stages_of(const struct myri_experiment *, struct myri_stages *out);
 /* us of each message or round trip; what of a measure is one: a round trip has two messages. */
 double myri_stages_per(const struct myri_experiment *, const struct myri_stages *);
-/* Of one kind and role, all of them. */
+/* The sum of all stages of one kind and role, in picoseconds. */
 uint64_t myri_stages_sum(const struct myri_stages *, enum myri_stage_kind, int role);
 
 #endif

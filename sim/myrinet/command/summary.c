@@ -10,22 +10,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of the 23 held rows, before anything was changed with knowledge of them: doc/results/log.md, 1. */
+/* So many of the 23 held rows were inside before anything was changed with knowledge of them: doc/results/log.md, 1. */
 enum { FIRST_INSIDE = 9 };
 
 /* Rows that are inside by a mechanism or an estimate that was chosen with them in sight (log.md 19, 43 to 45): such a
  * row is described, and nothing is predicted by it. */
 static const char in_sight[] = "27c 31a 38b 38c";
 
-/* Of the held rows that came later (class second), of systems and of the survey's words, those that were inside when
- * they were first compared, before anything was changed with knowledge of them (log.md, from 48 on). */
+/* Held rows that came later (class second), of systems and of the survey's words, which were inside as they were first
+ * compared, before anything was changed with knowledge of them (log.md, from 48 on). */
 static const char second_first[] = "10a 10c 35a 35b 35d 39a 39b 39c 39d 43a 43b 43c 71b 71c 73 74 75 76a 76b 78 80b";
 
 /* Rows that one row of two systems became after the first comparison, which counts that one: true with 71c, false with
  * 72a and 72b (log.md 55). */
 static const char split_later[] = "71d 72c 72d";
 
-/* Its criterion was changed after it had been looked at (log.md 55). */
+/* The row whose criterion was changed after it had been looked at (log.md 55). */
 static const char second_in_sight[] = "79a";
 
 int myri_cmd_was_inside(const struct myri_row *r)

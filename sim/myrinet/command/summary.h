@@ -24,7 +24,7 @@ void myri_cmd_sums_add(struct myri_cmd_sums *, const struct myri_row *, const st
 /* `whole`: of all rows, so that it says what the machines' values are and how it began, too. 0, or an error. */
 int myri_cmd_sums_print(const struct myri_cmd_sums *, int whole, myri_row_machine *change, void *arg);
 
-/* Of class second: inside when its system was first compared with it. */
+/* Whether a row of class second was inside when its system was first compared with it. */
 int myri_cmd_was_inside(const struct myri_row *);
 /* What there is no experiment of, or what is missing from one that is not counted (table.c). */
 const char *myri_cmd_what_is_missing(const struct myri_row *);

@@ -19,7 +19,7 @@ static int changed(void *arg, struct myri_machine *m)
     return 0;
 }
 
-/* As asked for, but without the factor on the time of the card's processor. */
+/* Sets what is asked for, but not the factor on the time of the card's processor. */
 static int unfitted(void *arg, struct myri_machine *m)
 {
     int rc = changed(arg, m);
@@ -27,7 +27,7 @@ static int unfitted(void *arg, struct myri_machine *m)
     return rc;
 }
 
-/* That factor on the row's machine. */
+/* The factor on the time of the card's processor, as it is on the row's machine. */
 static double factor_of(struct myri_cmd_options *o, const struct myri_row *r)
 {
     struct myri_machine m;

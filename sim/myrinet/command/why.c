@@ -100,7 +100,7 @@ static void print_way(const struct myri_experiment *x, const struct myri_stages 
     puts(" us");
 }
 
-/* Of a rate: which part of the machine works how much of the time. */
+/* Prints, for a rate, which part of the machine works how much of the time. */
 static void print_busy(const struct myri_experiment *x, const struct myri_stages *s)
 {
     static const char *const of[2] = {"sender", "receiver"};
@@ -149,7 +149,7 @@ static int print_time(const struct myri_experiment *x)
 
 /* ---- what it would take ---- */
 
-/* Of a figure that is inside nowhere: how near it comes. */
+/* Prints how near a figure comes that is inside nowhere. */
 static void print_nearest(const struct myri_cmd_bounds_row *b)
 {
     int best = -1;

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Its name, its unit, and what it is, as `runnel paper list` says it. */
+/* The name of each measure, its unit, and what it is, as `runnel paper list` says it. */
 static const char *const names[MYRI_MEASURES][3] = {
     {"one-way", "us",
      "a message and its answer, one at a time: half of the round trip, the mean over phases of the cards' loops"},

@@ -122,7 +122,7 @@ static int speed_up(const struct context *c, enum myri_measure m, uint32_t bytes
     return rc;
 }
 
-/* Of a rate that another system has at the same size: in per cent, the largest over sizes from least to most. */
+/* The rate in per cent of what another system has at the same size, the largest over sizes from least to most. */
 static int share(const struct context *c, const char *of, uint32_t least, uint32_t most, double *out)
 {
     int rc = 0;

@@ -37,12 +37,12 @@ struct myri_answer {
     int truth;        /* of a shape */
     double ours;      /* of a figure */
     double null;      /* what the closed form from given values says; NAN: nothing */
-    double affine;    /* the same with a constant for each generation of cards, or the line of its DMA; NAN: nothing */
+    double affine;    /* `null` with a constant for each generation of cards, or the line of its DMA; NAN: nothing */
     double published; /* or the bound; NAN: a shape */
     double off;       /* ours / published - 1; NAN of bounds and shapes */
     double null_off, affine_off;
     int inside; /* 15 % of latencies, 10 % of sizes and rates, bounds and shapes exactly */
-    /* The same with the system's firmware that was written for speed alone, of a shape 1 or 0; NAN: it has none. */
+    /* Ours with the system's firmware that was written for speed alone, of a shape 1 or 0; NAN: there is none. */
     double tuned;
     int tuned_inside;
 };
@@ -65,7 +65,7 @@ static inline int myri_row_is_shape(const struct myri_row *r)
 double myri_null_latency(const char *system, const struct myri_machine *, uint32_t bytes);
 double myri_null_rate(const char *system, const struct myri_machine *, uint32_t bytes);
 int myri_null_stores(const char *system, uint32_t bytes); /* whether such a message goes to the card by stores */
-/* The same with what two lines of arithmetic add to them (affine.c). */
+/* The closed forms of null.c with what two lines of arithmetic add to them (affine.c). */
 double myri_affine_latency(const char *system, const struct myri_machine *, uint32_t bytes);
 double myri_affine_rate(const char *system, const struct myri_machine *, uint32_t bytes);
 double myri_affine_ping(const char *system, const struct myri_machine *, uint32_t bytes);

@@ -81,10 +81,10 @@ struct myri_experiment {
     int no_skip, cold, profile; /* profile: cards count each instruction, for inspect */
     const void *object;         /* another firmware than the system's own, or NULL */
     size_t object_bytes;
-    /* Of the functions of firmware, too, and in MYRI_LANE_MEASURED of what the measure is made of: each "message",
-     * from its sender's call, the node's, until the other has it (or what was fetched is there), and that "call"; each
-     * "cost" of that host; of rates the "interval" between two messages of a stream. Those of latencies and costs come
-     * to the measure exactly. */
+    /* Is told of each span, also of functions of firmware, and in MYRI_LANE_MEASURED of what makes the measure: each
+     * "message", from its sender's call, the node's, until the other has it (or what was fetched is there), and that
+     * "call"; each "cost" of that host; the "interval" between two messages of a stream. Spans of latencies and costs
+     * come to the measure exactly. */
     myri_hw_tracer *tracer;
     void *tracer_arg;
     uint64_t begin_ps; /* hosts wait so long before they begin: cards have been started then */

@@ -75,7 +75,8 @@ static double left_by_line(const double *x, const double *y, int n)
     return left;
 }
 
-/* Of the time to the last receiver: what a line over their number leaves, and one over the logarithm of the nodes. */
+/* What a line over the number of receivers leaves of the time to the last of them, and one over the logarithm of the
+ * nodes. */
 static int growth(const struct myri_machine *m, const char *system, double *linear, double *logarithmic)
 {
     double n[COUNTS], log_n[COUNTS], us[COUNTS];
@@ -239,7 +240,7 @@ static int polls_across_slow_transfers(const struct myri_machine *m, const char 
     return rc < 0 ? rc : lower_across_bus(&x, truth);
 }
 
-/* Of one question to a program that may be interrupted: it looks now and then, or not at all. */
+/* How many interrupts one question costs a program that looks now and then, or not at all. */
 static int interrupts_of(const struct myri_machine *m, const char *system, enum myri_attention attention, double *out)
 {
     enum { QUESTIONS = 100, LOOK_US = 20 };

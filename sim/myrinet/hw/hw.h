@@ -246,11 +246,11 @@ uint64_t myri_hw_now(const struct myri_hw *);
 /* -- set-up, without time: what the driver and the daemons have done before -- */
 
 struct myri_task *myri_hw_task(struct myri_hw *, uint32_t node, void (*fn)(struct myri_task *, void *), void *arg);
-/* The run does not wait for it. NULL: none. */
+/* Marks a task that a run does not wait for. NULL: none. */
 void myri_hw_daemon(struct myri_task *);
 /* Whole pages, physically in a row, zero; pinned or not. The address, or MYRI_HW_NO_WATCH when memory is full. */
 uint32_t myri_host_take(struct myri_host *, uint32_t bytes, int pinned);
-/* The same, pinned, of the kernel: it writes words there, each of them whole, also while a card reads them. */
+/* Takes pinned pages for the kernel, which writes words there, each of them whole, also while a card reads them. */
 uint32_t myri_host_take_table(struct myri_host *, uint32_t bytes);
 /* The library has a ring of `count` places there, each of which ends with a word that the card writes last and the
  * program clears: a place that is written again before that is a fault. */
@@ -276,7 +276,7 @@ void myri_task_gather(struct myri_task *, uint32_t from, uint32_t *out, uint32_t
 /* Over the bus, in order. Outside the task's map they do nothing, are counted, and return -1. */
 int myri_task_store(struct myri_task *, uint32_t sram, uint32_t value);
 int myri_task_store_words(struct myri_task *, uint32_t sram, const uint32_t *, uint32_t words);
-/* The same through write-combining buffers, in lines of 32 bytes; plain stores where the machine has none. */
+/* Stores words through write-combining buffers, in lines of 32 bytes; plain stores where the machine has none. */
 int myri_task_combine(struct myri_task *, uint32_t sram, const uint32_t *, uint32_t words);
 int myri_task_load(struct myri_task *, uint32_t sram, uint32_t *out);
 /* A store to the register that says which bits of its card's interrupts reach this host. */
@@ -294,11 +294,11 @@ uint32_t myri_host_word(const struct myri_host *, uint32_t at);
 void myri_host_set_word(struct myri_host *, uint32_t at, uint32_t v);
 /* Polls a cached word until it is not `old`, or until the tick: the word as it is then. */
 uint32_t myri_task_poll(struct myri_task *, uint32_t at, uint32_t old, uint64_t until);
-/* The same of n words in turn, from that one on: the number of one that is not as it was, or n. */
+/* Polls n cached words in turn, from number `first` on: the number of one that is not as it was, or n. */
 uint32_t myri_task_poll_among(struct myri_task *, const uint32_t *at, const uint32_t *old, uint32_t n, uint32_t first,
                               uint64_t until);
-/* The same for a program that looks by calling a library: each call takes so many operations, and the word is seen in
- * the first that begins after it has come. */
+/* Polls for a program that looks by calling a library: each call takes so many operations, and the word is seen in the
+ * first that begins after it has come. */
 uint32_t myri_task_poll_by_call(struct myri_task *, uint32_t at, uint32_t old, uint64_t until, uint32_t operations);
 /* Computes so long, or until the host has served more than `seen` interrupts, whose time is not computing's: what is
  * left to compute. */
@@ -312,7 +312,7 @@ uint32_t myri_task_look(struct myri_task *, uint32_t at);
 
 /* Rises as long as the machine goes on: calls of tasks, and turns of processors. */
 extern volatile unsigned long myri_hw_progress;
-/* Of the call of a task that is outermost: 1, and it says so again as it returns. */
+/* Returns 1 for the outermost call of a task, which tells myri_task_leaves so as it ends. */
 static inline int myri_task_enters(struct myri_task *t, const char *call, uint32_t at, int host)
 {
     myri_hw_progress = myri_hw_progress + 1;

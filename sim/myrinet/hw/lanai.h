@@ -77,7 +77,7 @@ const struct myri_lanai_symbol *myri_lanai_find(const struct myri_lanai *m, cons
 int myri_lanai_profile(struct myri_lanai *m);
 /* From the function `entry` on, at time 0. */
 void myri_lanai_start(struct myri_lanai *m, uint32_t entry);
-/* The same at its own time, wherever it is: the memory stays as it is. */
+/* Starts from `entry` at the processor's own time, wherever it is: the memory stays as it is. */
 void myri_lanai_restart(struct myri_lanai *m, uint32_t entry);
 /* Until its time is at least until_ps, a call-back stops it, or a fault: then -1. */
 int myri_lanai_run(struct myri_lanai *m, uint64_t until_ps);

@@ -34,7 +34,7 @@ static uint32_t be16(const uint8_t *p)
     return (uint32_t)p[0] << 8 | p[1];
 }
 
-/* Its bytes lie within the object, or it has none there. */
+/* Finds section i, whose bytes have to lie within the object, unless it has none there. */
 static int section_of(const struct object *o, uint32_t i, struct section *out)
 {
     if (i >= o->sections)

@@ -3,7 +3,7 @@
  * nic.h - the card as firmware sees it, and as the model of the card obeys it: registers, their bits, and accessors.
  * Compiled for LANai the accessors are single instructions; a native build (tests) gives nic_read and nic_write itself.
  *
- * Of the real register file only what the protocols need is here, under names of our own:
+ * Only what the protocols need of the real register file is here, under names of our own:
  *   host DMA   EAR host address, LAR SRAM address, DIR direction, CTR bytes: writing it starts the transfer
  *   send       SRT route, SMP first byte, SMLT limit: writing it sends [SMP, SMLT) as one packet with its CRC
  *   receive    RMP first byte of room, RML limit: writing it opens the card for one packet; RLEN its length
@@ -109,7 +109,7 @@ FIRMWARE void nic_send(uint32_t route, uint32_t at, uint32_t bytes)
     nic_write(SMP, at);
     nic_write(SMLT, at + bytes);
 }
-/* The same, but no byte from `limit` on leaves before that limit is moved. */
+/* Sends a packet of which no byte from `limit` on leaves before that limit is moved. */
 FIRMWARE void nic_send_up_to(uint32_t route, uint32_t at, uint32_t bytes, uint32_t limit)
 {
     nic_write(SML, limit);

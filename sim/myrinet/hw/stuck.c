@@ -62,7 +62,7 @@ static int tasks(const struct myri_hw *hw, char *text, size_t room)
     return shown;
 }
 
-/* Of a card: its program goes on, or something it has started. */
+/* Says of each card whether its program goes on, or something that it has started. */
 static void cards(const struct myri_hw *hw, char *text, size_t room)
 {
     int shown = 0;

@@ -38,7 +38,7 @@ static void dispatch(struct myri_os *os)
     }
 }
 
-/* It looks at once whether it may go on. */
+/* Has a process look at once whether it may go on. */
 static void interrupt(struct myri_process *p)
 {
     rnl_sim_wake(&p->task->coro, rnl_sim_ticket(&p->task->coro), now_of(p), 1);
@@ -57,7 +57,7 @@ static void preempt(struct myri_os *os)
     }
 }
 
-/* Behind the others that are ready; daemons before those that are none. */
+/* Puts a process behind the others that are ready, a daemon before those that are none. */
 static void queue_up(struct myri_process *p)
 {
     struct myri_os *os = p->os;

@@ -45,7 +45,7 @@ void myri_process_join(struct myri_process *, struct myri_os *, struct myri_task
 void myri_process_leave(struct myri_process *);
 /* Inside it: gives its processor away until it is woken; a wake that has come before is one. */
 void myri_process_sleep(struct myri_process *);
-/* The same until that tick at most. */
+/* Sleeps as above, until that tick at most. */
 void myri_process_sleep_until(struct myri_process *, uint64_t until);
 /* Inside it, in the time of a system call: signals wait until it has been unblocked as often. */
 void myri_process_block(struct myri_process *);
@@ -53,8 +53,8 @@ void myri_process_unblock(struct myri_process *);
 /* From anywhere. */
 void myri_process_wake(struct myri_process *);
 void myri_process_signal(struct myri_process *); /* wakes it, too */
-/* It has no processor until it is resumed. When it runs just now, it gives its processor away with what it is at: `has`
- * says so. What it sleeps for may come meanwhile. */
+/* A process that is stopped has no processor until it is resumed. If it runs just now, it gives its processor away with
+ * what it is at: `has` says so. What it sleeps for may come meanwhile. */
 void myri_process_stop(struct myri_process *);
 void myri_process_resume(struct myri_process *);
 
@@ -62,7 +62,8 @@ void myri_process_resume(struct myri_process *);
 
 /* Time that is run on its processor, from now on; waits for one, and gives it away when its quantum is over. */
 void myri_process_spend(struct myri_process *, uint64_t ps);
-/* It has run since the last call, by waiting for the bus or by polling: may wait for a processor. */
+/* Accounts for what the process has run since the last call, by waiting for the bus or by polling; may wait for a
+ * processor. */
 void myri_process_account(struct myri_process *);
 /* Until when it may poll before others run, if there are any. */
 uint64_t myri_process_quantum_end(const struct myri_process *);

@@ -28,7 +28,7 @@ int myri_space_init(struct myri_space *, struct myri_host *);
 void myri_space_fini(struct myri_space *);
 /* Whole pages, zero. Their address in the space, or 0 with a fault: too many. */
 uint32_t myri_space_map(struct myri_space *, uint32_t bytes);
-/* The same in frames in a row, pinned for good: what a kernel sets aside for a card that translates nothing. */
+/* Maps pages in frames in a row, pinned for good: what a kernel sets aside for a card that translates nothing. */
 uint32_t myri_space_map_area(struct myri_space *, uint32_t bytes);
 /* The page's frame, for a driver: pins it, in if it was out. The address for a card, or 0: no page of the space. */
 uint32_t myri_space_pin(struct myri_space *, uint32_t at);

@@ -15,7 +15,7 @@ struct myri_added {
     struct myri_data object, lines; /* lines: text, which a 0 follows */
 };
 
-/* It stays until the program ends. */
+/* Adds a system, which stays until the program ends. */
 void myri_system_add(struct myri_added *);
 int myri_system_is_added(const struct myri_system *);
 /* A system's firmware, and its table of lines, wherever they are; NULL: there is none. */

@@ -152,7 +152,7 @@ static void control_came(struct tree_loop *l, volatile uint32_t *at)
     }
 }
 
-/* It is on its way into the host; its children get it from where it is, another buffer takes its part. */
+/* Queues a packet that is on its way into the host for its children, from where it lies; a spare buffer replaces it. */
 static void pass_on(struct tree_loop *l, uint32_t here, uint32_t mark)
 {
     uint32_t root = mark >> 24 & (FMMC_NODES - 1), k = l->node >= root ? l->node - root : l->node + l->nodes - root;
@@ -170,7 +170,7 @@ static void pass_on(struct tree_loop *l, uint32_t here, uint32_t mark)
     l->other = spares[--l->spare];
 }
 
-/* Of what waits for the send engine: what others wait for first. Whether it has started it. */
+/* Starts the send engine with what waits for it, first what others wait for. Returns whether there was anything. */
 static int send_waiting(struct tree_loop *l)
 {
     if (l->leaving) {

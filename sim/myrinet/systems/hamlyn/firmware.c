@@ -57,8 +57,8 @@ static struct ham_counter *counter_of(volatile uint32_t *h)
                     (number & (HAM_OPEN - 1))];
 }
 
-/* Its counter is for the message of this packet from now on. One that lacks packets although so many have been begun
- * behind it will never be whole. */
+/* From now on the counter is for the message of this packet. If the message that had it still lacks packets although so
+ * many have been begun behind it, it will never be whole. */
 static void take_counter(struct ham_loop *l, struct ham_counter *c, uint32_t i, volatile uint32_t *h)
 {
     if (c->left) {
@@ -76,7 +76,7 @@ FIRMWARE uint32_t queue_is_full(volatile struct ham_process *p)
     return p->promised - p->taken >= HAM_RECORDS;
 }
 
-/* Of a message of several packets: why this one is refused, or 0. */
+/* Counts a packet of a message of several packets: why this packet is refused, or 0. */
 static uint32_t count(struct ham_loop *l, uint32_t i, volatile uint32_t *h)
 {
     volatile struct ham_process *p = process[i];

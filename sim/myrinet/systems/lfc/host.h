@@ -39,7 +39,7 @@ void lfc_bcast_launch(struct lfc *, uint32_t slot, uint32_t from, uint32_t bytes
 /* Upcalls for what is here; how many. */
 uint32_t lfc_poll(struct lfc *);
 void lfc_packet_free(struct lfc *, struct lfc_packet);
-/* They nest: the outermost acts. */
+/* These two nest: the outermost call acts. */
 void lfc_intr_disable(struct lfc *);
 void lfc_intr_enable(struct lfc *);
 /* What the variable of that node's card was before. */

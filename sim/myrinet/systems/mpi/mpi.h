@@ -53,7 +53,7 @@ struct mpi_state {
 };
 
 int mpi_init(struct mpi_state *, struct myri_side *);
-/* The same nodes, whose messages do not match those of the other. */
+/* Makes a communicator of the same nodes, whose messages do not match those of the one it is made from. */
 void mpi_comm_dup(struct mpi_state *, const struct mpi_communicator *, struct mpi_communicator *out);
 void mpi_send(struct mpi_state *, const struct mpi_communicator *, uint32_t to, uint32_t tag, uint32_t at,
               uint32_t bytes);

@@ -11,8 +11,8 @@ enum { COMPARE = 2, COUNT = 4 };
  * compiler made of the operation, the run-time's invocation and its way to another node. Panda's have none (4.3). A
  * switch of threads fetches one, and each other one traps when it is returned to. */
 enum { FRAMES = 4 };
-/* Of the modules below an invocation: objects, processes, marshalling, statistics. A lock, and a header, each, where
- * they have not been made one. */
+/* Modules below an invocation: objects, processes, marshalling, statistics. Each has a lock and a header, where they
+ * have not been made one. */
 enum { MODULES = 4 };
 
 static void operate(struct orca *o, uint32_t operations, const char *what)
@@ -88,7 +88,7 @@ static void block(struct orca *o, struct orca_object *x, uint32_t operation, str
     o->last = &b->next;
 }
 
-/* Of another node's. */
+/* Executes the operation that a message of another node asks for. Returns 0 if its guard is false. */
 static int execute_message(struct orca *o, struct orca_object *x, uint32_t operation, struct panda_message *m)
 {
     struct orca_arguments a = {.in = o->in, .in_bytes = m->bytes - ORCA_HEADER, .out = o->out, .from = m->from};

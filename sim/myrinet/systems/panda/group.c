@@ -12,7 +12,7 @@ static void operate(struct panda *p, uint32_t operations, const char *what)
     myri_task_operate(p->side->task, operations, what);
 }
 
-/* Its own one is handled as others are. */
+/* Calls the program's handler, for a multicast of this node's own as for any other. */
 static void hand_over(struct panda *p, struct panda_message *m)
 {
     operate(p, PANDA_CALL, "group");

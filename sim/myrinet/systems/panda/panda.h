@@ -8,7 +8,7 @@
  * where the program waits: `wait` takes messages in, and a switch of threads is paid where one would be.
  *
  * A handler is called for each message, one after another, also where it was taken in by a send of another handler's.
- * It may send, and must not wait. It owns the message until it frees it, then or later. */
+ * Handlers may send, and must not wait. A handler owns the message until it frees it, then or later. */
 #ifndef MYRI_PANDA_H
 #define MYRI_PANDA_H
 

@@ -314,7 +314,7 @@ static uint32_t turns_of(const void *gang, double *exchange_us, double *turn_us)
 static const struct myri_turns turns = {
     .most = PM_JOBS, .open = open_jobs, .join = join_job, .leave = leave_job, .taken = turns_of};
 
-/* Of pinned buffers a packet is a part, of user memory what lies within a page. */
+/* A packet is a part of a pinned buffer, or what lies within a page of user memory. */
 enum { PM_MOST = 8 * PM_BUFFER }; /* bytes of a message in buffers */
 #define PM_SYSTEM(called, words, firmware, opener, largest, jobs)                                              \
     {                                                                                                          \

@@ -25,7 +25,7 @@ int pm_open(struct pm *, struct myri_side *);
 uint32_t pm_get_send_buffer(struct pm *);
 /* From the send buffer, or from any pinned memory; `at` stays as it is until the message has its ACK. */
 void pm_send(struct pm *, uint32_t to, uint32_t at, uint32_t bytes);
-/* The same to each of n nodes (paper 004, multicast): the data cross the bus once, the card sends them n times,
+/* Sends a message to each of n nodes (paper 004, multicast): the data cross the bus once, the card sends them n times,
  * and fetches them again only for a copy that was refused. `at` stays as it is until all have their ACKs. */
 void pm_send_many(struct pm *, const uint32_t *to, uint32_t n, uint32_t at, uint32_t bytes);
 int pm_send_done(struct pm *); /* all have their ACKs */

@@ -31,7 +31,7 @@ struct pm_card {
     uint32_t resent, refused, errors;
     /* one more word behind the data: a mark for the receiving host, so that one DMA brings both */
     uint32_t out[2][PM_HEADER / 4 + PM_BUFFER / 4], in[2][PM_HEADER / 4 + PM_BUFFER / 4 + 1], answer[2][PM_HEADER / 4];
-    /* Of the firmware whose jobs take turns. */
+    /* Only the firmware whose jobs take turns uses this one. */
     uint32_t
         after_refusal; /* state of a message that was refused: POSTED, or HELD from when its job is stopped on until
                              * the next one runs */

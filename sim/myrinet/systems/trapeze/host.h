@@ -29,21 +29,21 @@ struct tpz {
 
 /* A message to send, once there is a place for it on the card. One at a time. */
 struct tpz_sendmsg *tpz_get_sendmsg_spinwait(struct tpz *);
-/* Its control part, to be written. */
+/* The message's control part, which the caller writes. */
 uint32_t *tpz_mtod(struct tpz_sendmsg *);
-/* Its payload is in a pinned frame, whole words, TPZ_FRAME at most. */
+/* Gives the message a payload, which lies in a pinned frame: whole words, TPZ_FRAME at most. */
 void tpz_attach_sendmsg(struct tpz *, struct tpz_sendmsg *, uint32_t frame);
 void tpz_set_payload_len(struct tpz_sendmsg *, uint32_t bytes);
-/* Sends it; how many have been, with it. */
+/* Sends the message. Returns how many have been sent, this one included. */
 uint32_t tpz_release_sendmsg(struct tpz *, struct tpz_sendmsg *, uint32_t to, uint32_t control_bytes);
 /* Until that many have their payload on the card: frames may be written again. */
 void tpz_await_fetched(struct tpz *, uint32_t number);
 /* The next message, if it has come by the tick: 1, else 0. */
 int tpz_get_rcvmsg(struct tpz *, struct tpz_rcvmsg *, uint64_t until);
-/* Its frame is the caller's, who attaches another one. */
+/* Gives the message's frame to the caller, who attaches another one. */
 uint32_t tpz_detach_rcvmsg(struct tpz *, struct tpz_rcvmsg *);
 void tpz_attach_rcvmsg(struct tpz *, struct tpz_rcvmsg *, uint32_t frame);
-/* Its place is the card's again. */
+/* Gives the message's place in the ring back to the card. */
 void tpz_release_rcvmsg(struct tpz *, struct tpz_rcvmsg *);
 
 #endif

@@ -96,7 +96,7 @@ enum vmmc_answer vmmc_user_import(struct vmmc_user *, uint32_t node, uint32_t pr
                                   uint32_t *proxy, uint32_t *bytes);
 /* vmmc_send, while which no handler of the process runs: handlers may send by it, too. */
 void vmmc_user_send(struct vmmc_user *, uint32_t from, uint32_t proxy, uint32_t bytes);
-/* The same; the receiver's handler runs when it has arrived. -1: nothing is imported there. */
+/* Sends as vmmc_user_send does; the receiver's handler runs when the data are there. -1: nothing is imported there. */
 int vmmc_user_notify(struct vmmc_user *, uint32_t from, uint32_t proxy, uint32_t bytes);
 
 #endif

@@ -38,7 +38,7 @@ int vmmc_attach(struct vmmc *, struct myri_hw *, uint32_t node, uint32_t process
 /* Pages of the own memory, pinned from now on, may be written by who imports them: everybody may if n is 0, else these
  * n processes alone. 0, or -1: the daemon keeps VMMC_EXPORTS buffers of a process, VMMC_IMPORTERS of each. */
 int vmmc_export(struct vmmc *, uint32_t at, uint32_t bytes, int notify, const struct vmmc_importer *only, uint32_t n);
-/* Also what was imported before is refused from now on. */
+/* From now on sends to this buffer are refused, also by who imported it before. */
 void vmmc_unexport(struct vmmc *, uint32_t at, uint32_t bytes);
 /* Whether the exporter's daemon gives these pages to that process. */
 int vmmc_permits(const struct vmmc *exporter, const struct vmmc *importer, uint32_t at, uint32_t bytes);

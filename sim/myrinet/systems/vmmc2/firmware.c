@@ -169,7 +169,7 @@ static void end_request(struct vmmc2_loop *l, uint32_t i, uint32_t is_last)
     }
 }
 
-/* Its page is here: it is the last one of those that are kept for its node. */
+/* The page of a packet has come from the host: the packet becomes the last of those that are kept for its node. */
 static void fetched(struct vmmc2_loop *l)
 {
     uint32_t b = l->filling, to = l->fill_node;
