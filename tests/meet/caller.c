@@ -8,6 +8,8 @@
  *         also offers a window, and prints a line for each notification
  *   caller import NAME [SECONDS]
  *         reaches it, imports its window, writes, adds and reads there, and says how the window was reached
+ *   caller tear NAME KEY
+ *         reaches the store of examples/store.c and changes the value of the key in its table, but not the sum
  *   caller serve NAME address
  *         also prints its address
  *   caller insert TEXT ADDRESS
@@ -198,6 +200,22 @@ static int reach(const char *name, const char *text, double seconds)
     return 0;
 }
 
+static int tear(const char *name, const char *key)
+{
+    unsigned peer;
+    rnl_import *m;
+    size_t bytes;
+    unsigned char slot[256]; /* the sum, a key of 56 bytes, and the value */
+    TEST_MUST(rnl_reach(ep, name, (int64_t)20 * 1000000000, &peer) == 0);
+    TEST_MUST(rnl_window_import(ep, peer, 1, (int64_t)20 * 1000000000, &m, &bytes) == 0);
+    for (size_t at = 0; at + sizeof slot <= bytes; at += sizeof slot) {
+        TEST_MUST(rnl_get(m, at, slot, sizeof slot) == 0);
+        if (strcmp((const char *)slot + 8, key) == 0)
+            return rnl_put(m, at + 64, "torn", 4, 0) < 0 || rnl_quiet(ep, peer, -1) < 0;
+    }
+    return 1;
+}
+
 static int insert(const char *text, const char *address)
 {
     unsigned peer;
@@ -289,6 +307,7 @@ int main(int argc, char **argv)
     status = strcmp(argv[1], "insert") == 0   ? insert(argv[2], argv[3])
              : strcmp(argv[1], "cross") == 0  ? cross(argv[2], argv[3])
              : strcmp(argv[1], "twice") == 0  ? twice(argv[2])
+             : strcmp(argv[1], "tear") == 0   ? tear(argv[2], argv[3])
              : strcmp(argv[1], "import") == 0 ? import(argv[2], argc > 3 ? atof(argv[3]) : 20)
              : serves                         ? serve(argv[2], argc > 3 ? argv[3] : "")
                       : reach(argv[2], argc > 3 ? argv[3] : "hello", argc > 4 ? atof(argv[4]) : 20);

@@ -5,6 +5,7 @@
 . "$(dirname "$0")/../support/test.sh"
 caller=$build/tests/meet-caller
 board=$build/examples/board
+store=$build/examples/store
 python=/usr/bin/python3 # that which every user can execute
 shown='*.out'
 export RUNNEL_DAEMON=t$$
@@ -98,6 +99,16 @@ mine+=($!)
 until_says board.out up && "$board" 'first line' >lines.out && "$board" 'second line' >lines.out &&
     [ "$(cat lines.out)" = "$(printf 'user %s: first line\nuser %s: second line' "$(id -u)" "$(id -u)")" ]
 ok 'the example: a notice board' $?
+"$store" >store.out 2>&1 &
+mine+=($!)
+until_says store.out open && "$store" key 'a value' && [ "$("$store" key)" = 'a value' ] &&
+    "$store" --times 3 key >times.out && grep -q '^3 reads, .* from mapped memory$' times.out &&
+    "$store" key '' && ! "$store" key >none.out 2>&1 && [ "$(cat none.out)" = "store: there is no 'key'" ]
+ok 'the example: a store whose clients write by requests and read by gets' $?
+"$store" key 'another value' && "$caller" tear store key && ! "$store" key >torn.out 2>&1 && ! grep -q 'torn\|another value' torn.out
+ok 'its readers take nothing whose sum is wrong' $?
+"$store" other x && "$store" key again && [ "$("$store" key)" = again ]
+ok 'and its keeper reads nothing that clients can write' $?
 
 # ---- deaths ----
 mkfifo feed

@@ -104,6 +104,11 @@ reach 2 kv@10.77.0.2 self >self.out 2>&1 && grep -q '^heard self$' self.out
 ok 'also from its own host' $?
 on 1 timeout -k 5 60 "$caller" twice kv@10.77.0.2 </dev/null >twice.out 2>&1 && grep -q '^heard still there$' twice.out
 ok 'two endpoints may be introduced more than once' $?
+start 2 store.out "$build/examples/store"
+until_says store.out open && on 1 "$build/examples/store" --at store@10.77.0.2 key 'far away' &&
+    on 1 timeout 60 "$build/examples/store" --at store@10.77.0.2 --times 2 key >far.out 2>&1 </dev/null &&
+    grep -q '^far away$' far.out && grep -q '^2 reads, .* by messages$' far.out
+ok 'the example of a store is written and read there' $?
 reach 1 kv@10.77.0.3 x 2 >nobody.out 2>&1
 grep -qE '^RNL_(ERR_UNREACHABLE|TIMED_OUT)' nobody.out
 ok 'a host without a daemon is not reached' $?
