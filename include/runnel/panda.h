@@ -113,6 +113,19 @@ RNL_PUBLIC RNL_CHECK int pan_rpc_start(int dest, const pan_iovec_t *iov, int n, 
 RNL_PUBLIC RNL_CHECK int pan_rpc_reply(pan_upcall_p upcall, const pan_iovec_t *iov, int n, void *proto, size_t psize,
                                        void (*clear)(void *arg), void *arg);
 
+/* ---- messages to ports of one process ---- */
+
+/* An upcall for each message to the port. */
+typedef void pan_mp_handler(pan_msg_p msg, void *proto);
+/* Returns the number of the port, the same at all processes that register theirs in the same order. Before pan_start.
+ * RNL_ERR_TOO_LONG: there are PAN_PORTS_MAX. */
+RNL_PUBLIC RNL_CHECK int pan_mp_register_port(pan_mp_handler *h);
+/* Sends the pieces to that port of process dest, once and in order with calls to it. The header is one of messages to
+ * the group. The pieces belong to the caller again on return. Returns 0, RNL_ERR_RANK, RNL_ERR_ARG, RNL_ERR_TOO_LONG
+ * (4 GiB), RNL_ERR_PEER_DEAD, or what rnl_wait returns. RNL_NO_ROOM, in upcalls of a process of one thread only: try
+ * again later. */
+RNL_PUBLIC RNL_CHECK int pan_mp_send(int dest, int port, const pan_iovec_t *iov, int n, void *proto, size_t psize);
+
 /* ---- totally ordered group communication: one group of all processes ---- */
 
 /* An upcall for each message to a port, the own ones included, in one order at all processes. */
@@ -130,6 +143,11 @@ RNL_PUBLIC RNL_CHECK int pan_group_send(int port, const pan_iovec_t *iov, int n,
 RNL_PUBLIC pan_thread_p pan_thread_create(void (*f)(void *arg), void *arg, size_t stack, int prio, int detach);
 RNL_PUBLIC void pan_thread_join(pan_thread_p t);
 RNL_PUBLIC void pan_thread_yield(void);
+/* Ends the thread that calls it, which pan_thread_create made. */
+RNL_PUBLIC void pan_thread_exit(void);
+/* What pan_thread_create returned for the thread that calls it, or NULL: it was not made by that. Not of a detached
+ * one once it has ended. */
+RNL_PUBLIC pan_thread_p pan_thread_self(void);
 
 /* Makes a mutex, or returns NULL. */
 RNL_PUBLIC pan_mutex_p pan_mutex_create(void);

@@ -325,6 +325,12 @@ static void death(void)
     MUST(call(victim, ask) == RNL_ERR_PEER_DEAD);
 }
 
+static void on_port(pan_msg_p msg, void *proto)
+{
+    (void)proto;
+    pan_msg_clear(msg);
+}
+
 static void hostile(void)
 {
     int last = pan_nr_processes() - 1;
@@ -339,6 +345,8 @@ static void hostile(void)
             if (i % 3)
                 junk[8] = (unsigned char)(i % 60), memset(junk, 0, i % 5 ? 8 : 0);
             MUST(rnl_send(pan_endpoint(), 0, 1017, junk, i % 49) == 0); /* replies that nobody asked for */
+            MUST(rnl_send(pan_endpoint(), 0, 1019, junk, i % 49) ==
+                 0); /* and messages to ports that may not be there */
         }
     }
     for (unsigned i = 0; pan_my_pid() == 0 && i < 50; i++)
@@ -367,6 +375,12 @@ static void alone(void)
     MUST(pan_mutex_trylock(mutex) != 0);
     MUST(pan_thread_create(caller, NULL, 0, 0, 0) == NULL); /* with a mutex held */
     pan_mutex_unlock(mutex);
+    pan_mutex_lock(mutex); /* what a send delivers meanwhile is due when somebody waits */
+    MUST(pan_group_send(ends_port, NULL, 0, proto, 8) == 0 && ends == 0);
+    pan_mutex_unlock(mutex);
+    MUST(pan_wait(60000000000) == 0 && ends == 1);
+    ends = 0;
+    MUST(pan_mp_send(0, 0, NULL, 0, proto, 8) == RNL_ERR_ARG && pan_mp_register_port(on_end) == RNL_ERR_CONTEXT);
     void *block = pan_proto_create(300);
     MUST(block != NULL);
     free(block);
@@ -392,6 +406,8 @@ int main(int argc, char **argv)
     ports[0] = pan_group_register_port(take_even);
     ports[1] = pan_group_register_port(take_odd);
     ends_port = pan_group_register_port(on_end);
+    if (strcmp(mode, "hostile") == 0)
+        MUST(pan_mp_register_port(on_port) == 0);
     if (pan_start() < 0)
         return 1;
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)

@@ -13,15 +13,32 @@ struct pan_thread {
     bool detached;
 };
 
+static _Thread_local struct pan_thread *self;
+
+static void end(void)
+{
+    if (self && self->detached)
+        free(self);
+    self = NULL;
+}
+
 static void *run(void *arg)
 {
-    struct pan_thread *t = arg;
-    void (*f)(void *) = t->f;
-    void *own = t->arg;
-    if (t->detached)
-        free(t);
-    f(own);
+    self = arg;
+    self->f(self->arg);
+    end();
     return NULL;
+}
+
+pan_thread_p pan_thread_self(void)
+{
+    return self;
+}
+
+void pan_thread_exit(void)
+{
+    end();
+    pthread_exit(NULL);
 }
 
 static pan_thread_p start(struct rnl_panda *p, struct pan_thread *t, size_t stack)

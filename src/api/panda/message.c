@@ -136,6 +136,7 @@ static void call(struct rnl_panda *p, struct pan_msg *m)
         m->cleared |= m->status < 0;
         break;
     case RNL_PAN_OF_GROUP:
+    case RNL_PAN_OF_PORT:
         m->group(m, m->proto);
         break;
     case RNL_PAN_OF_DEATH:

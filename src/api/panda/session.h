@@ -24,7 +24,12 @@ enum rnl_pan_counter {
     RNL_PAN_QUEUED,
     RNL_PAN_COUNTERS
 };
-enum { RNL_PAN_REQUEST = 1016, RNL_PAN_REPLY, RNL_PAN_GROUP }; /* numbers in the endpoint's handler table */
+enum {
+    RNL_PAN_REQUEST = 1016,
+    RNL_PAN_REPLY,
+    RNL_PAN_GROUP,
+    RNL_PAN_PORT
+}; /* numbers in the endpoint's handler table */
 enum { RNL_PAN_PROTO_MAX = 128, RNL_PAN_RPC_OFFSET = 16, RNL_PAN_GROUP_OFFSET = 8, RNL_PAN_SHORT = RNL_SHORT_MAX };
 
 /* What a request and its reply begin with, in the byte order of the job. The program's header follows, then the data.
@@ -39,7 +44,7 @@ struct rnl_pan_rpc_head {
     uint64_t ticket;
     uint32_t psize, zero;
 };
-/* A message to the group:
+/* A message to the group, or to a port of one process:
  *
  *       0       4       8
  *       +-------+-------+---------------+------
@@ -58,7 +63,7 @@ struct pan_upcall { /* a request that waits for pan_rpc_reply */
     uint32_t client;
 };
 
-enum rnl_pan_kind { RNL_PAN_OF_REQUEST, RNL_PAN_OF_REPLY, RNL_PAN_OF_GROUP, RNL_PAN_OF_DEATH };
+enum rnl_pan_kind { RNL_PAN_OF_REQUEST, RNL_PAN_OF_REPLY, RNL_PAN_OF_GROUP, RNL_PAN_OF_PORT, RNL_PAN_OF_DEATH };
 struct pan_msg {
     struct pan_msg *next; /* of the queue, or of those that are free */
     rnl_stream *stream;   /* the bytes are there; NULL: at `at` */
@@ -99,9 +104,10 @@ struct rnl_panda {
     struct rnl_ep_watch watch;
     pan_rpc_handler *request;
     pan_group_handler *port[PAN_PORTS_MAX];
+    pan_mp_handler *own_port[PAN_PORTS_MAX]; /* of messages to this process only */
     void (*death)(void *arg, int pid);
     void *death_arg;
-    uint32_t ports;
+    uint32_t ports, own_ports;
     bool started, threaded, dispatching, leaving;
     uint32_t held; /* mutexes that are locked, while there is one thread */
 
@@ -159,11 +165,12 @@ int rnl_pan_send(struct rnl_panda *p, uint32_t dest, unsigned handler, const voi
 /* The bytes of the pieces, or RNL_ERR_ARG. */
 int64_t rnl_pan_check(const pan_iovec_t *iov, int n, const void *proto, size_t psize, size_t offset);
 
-/* ---- rpc.c, group.c ---- */
+/* ---- rpc.c, group.c, port.c ---- */
 
 int rnl_pan_take_request(rnl_stream *s, unsigned peer, void *ctx);
 int rnl_pan_take_reply(rnl_stream *s, unsigned peer, void *ctx);
 void rnl_pan_fail_calls(struct rnl_panda *p, uint32_t rank, int status);
 int rnl_pan_open_group(struct rnl_panda *p);
+int rnl_pan_take_port(rnl_stream *s, unsigned peer, void *ctx);
 
 #endif

@@ -27,7 +27,7 @@ int pan_init(int *argc, char **argv)
     struct rnl_panda *p = calloc(1, sizeof *p);
     if (!p)
         return rnl_fail(RNL_ERR_NO_MEMORY, "no memory for Panda");
-    const struct rnl_options options = {.size = sizeof options, .handlers = RNL_PAN_GROUP + 8};
+    const struct rnl_options options = {.size = sizeof options, .handlers = RNL_PAN_PORT + 8};
     int status = rnl_open(&ep, &options);
     if (status < 0) {
         free(p);
@@ -61,9 +61,13 @@ int pan_start(void)
         .stream = rnl_pan_take_request, .ctx = p, .flags = rnl_handler_flags(&rnl_panda_iface)};
     const struct rnl_handler reply = {
         .stream = rnl_pan_take_reply, .ctx = p, .flags = rnl_handler_flags(&rnl_panda_iface)};
+    const struct rnl_handler port = {
+        .stream = rnl_pan_take_port, .ctx = p, .flags = rnl_handler_flags(&rnl_panda_iface)};
     int status = rnl_stream_register(p->ep, RNL_PAN_REQUEST, &request);
     if (status >= 0)
         status = rnl_stream_register(p->ep, RNL_PAN_REPLY, &reply);
+    if (status >= 0)
+        status = rnl_stream_register(p->ep, RNL_PAN_PORT, &port);
     if (status >= 0)
         status = rnl_pan_open_group(p);
     p->started = status >= 0;

@@ -25,6 +25,12 @@ static uint64_t now_ns(struct rnl_panda *p)
     return p->ep->env->ops->now_ns(p->ep->env);
 }
 
+/* Upcalls of what a send took in, while nobody waited or a mutex was held, are run before a wait. */
+static bool is_due(const struct rnl_panda *p)
+{
+    return p->first && !p->dispatching && !p->held;
+}
+
 int pan_wait(int64_t timeout_ns)
 {
     struct rnl_panda *p = rnl_pan_enter("pan_wait");
@@ -41,7 +47,7 @@ int pan_wait(int64_t timeout_ns)
                 break;
             }
     } else if (status == 0) {
-        int64_t got = rnl_wait(p->ep, timeout_ns);
+        int64_t got = is_due(p) ? 0 : rnl_wait(p->ep, timeout_ns);
         status = got < 0 ? (int)got : 0;
         if (RNL_UNLIKELY(p->first))
             rnl_pan_run_queue(p);
@@ -89,6 +95,12 @@ static int poll_until(struct rnl_panda *p, struct rnl_pan_waiter *w, uint64_t de
     if (deadline_ns != UINT64_MAX) {
         uint64_t now = now_ns(p);
         timeout = now >= deadline_ns ? 0 : (int64_t)(deadline_ns - now);
+    }
+    if (RNL_UNLIKELY(is_due(p))) {
+        hand_over(p, w);
+        rnl_pan_run_queue(p);
+        tell_any(p);
+        return 0;
     }
     p->poller = w;
     if (p->threaded)
