@@ -191,6 +191,31 @@ static void show_waits(const struct rnl_counters *c, uint64_t now)
                (unsigned long long)c->missing_handler - 1, (unsigned long long)c->missing_handler_rank - 1);
 }
 
+/* What a call of a window awaits of a peer, in words: src/window/internal.h has the numbers. */
+static void show_window_wait(const struct rnl_counters_page *page, uint64_t now)
+{
+    static const char *const words[] = {NULL,
+                                        "to take in a put",
+                                        "to answer a get",
+                                        "to answer an atomic",
+                                        "to take in what was put there (quiet)",
+                                        "to let an import in or refuse it",
+                                        "to give a revoked window back"};
+    const char *name, *text;
+    uint64_t value, what = 0, at = 0, since = 0;
+    for (unsigned i = 0; rnl_counters_item(page, i, &name, &text, &value); i++) {
+        what = strcmp(name, "window.waits_for") == 0 ? value : what;
+        at = strcmp(name, "window.waits_at") == 0 ? value : at;
+        since = strcmp(name, "window.waits_since_ns") == 0 ? value : since;
+    }
+    if (what == 0 || what >= sizeof words / sizeof *words || at == 0)
+        return;
+    printf("  waiting for rank %llu %s", (unsigned long long)at - 1, words[what]);
+    if (since && since <= now)
+        printf(", for %.1f s now", (double)(now - since) / 1e9);
+    putchar('\n');
+}
+
 static void show_counters(const struct rnl_counters_page *page, int pid, const char *command, const char *state)
 {
     const struct rnl_counters *c = &page->core;
@@ -208,6 +233,7 @@ static void show_counters(const struct rnl_counters_page *page, int pid, const c
         printf(", open for %.1f s", (double)(now - c->start_ns) / 1e9);
     putchar('\n');
     show_waits(c, now);
+    show_window_wait(page, now);
     for (unsigned i = 0; rnl_counters_item(page, i, &name, &text, &value); i++)
         printf("  %-*s %*llu  %s\n", (int)width, name, (int)digits, (unsigned long long)value, text);
 }

@@ -9,6 +9,10 @@ static const struct rnl_counter_text counters[] = {
     [WINDOW_PUTS] = {"puts", "puts to peers, without those of one word into a direct window"},
     [WINDOW_NOTES_RUN] = {"notifications", "notifications of puts that were run"},
     [WINDOW_REFUSED] = {"refused", "puts and other accesses of peers to what was not granted to them, or no more"},
+    [WINDOW_WAITS_FOR] = {"waits_for",
+                          "what a call awaits now: 1 put, 2 get, 3 atomic, 4 quiet, 5 import, 6 revoke; 0 = nothing"},
+    [WINDOW_WAITS_AT] = {"waits_at", "1 + the rank that it awaits that of"},
+    [WINDOW_WAITS_SINCE] = {"waits_since_ns", "start of that wait, CLOCK_MONOTONIC"},
     [WINDOW_COUNTERS] = {NULL, NULL},
 };
 static const struct rnl_iface_row info[] = {

@@ -166,7 +166,27 @@ struct window_peer {
     uint32_t waiting_count;
 };
 
-enum window_counter { WINDOW_OFFERS, WINDOW_IMPORTS, WINDOW_PUTS, WINDOW_NOTES_RUN, WINDOW_REFUSED, WINDOW_COUNTERS };
+enum window_counter {
+    WINDOW_OFFERS,
+    WINDOW_IMPORTS,
+    WINDOW_PUTS,
+    WINDOW_NOTES_RUN,
+    WINDOW_REFUSED,
+    WINDOW_WAITS_FOR, /* enum window_wait */
+    WINDOW_WAITS_AT,
+    WINDOW_WAITS_SINCE,
+    WINDOW_COUNTERS
+};
+/* What a call waits for; `runnel info` has words for each (tools/info_process.c). */
+enum window_wait {
+    WINDOW_WAITS_NOT,
+    WINDOW_WAITS_PUT,
+    WINDOW_WAITS_GET,
+    WINDOW_WAITS_ATOMIC,
+    WINDOW_WAITS_QUIET,
+    WINDOW_WAITS_IMPORT,
+    WINDOW_WAITS_REVOKE
+};
 
 struct rnl_windows {
     struct rnl_endpoint *ep, *inner; /* of the program; the window endpoint, or NULL */
@@ -212,6 +232,13 @@ int rnl_window_no_context(void); /* RNL_ERR_CONTEXT */
  * after which ws is not to be used. */
 int rnl_window_turn(struct rnl_windows *ws, struct rnl_endpoint *via, uint64_t deadline_ns);
 uint64_t rnl_window_deadline(const struct rnl_windows *ws, int64_t timeout_ns);
+/* Shows in the counters what a call begins to wait for at that rank; rnl_window_waited: it has ended. Of threads that
+ * share the endpoint the last one shows. */
+void rnl_window_waits(struct rnl_windows *ws, enum window_wait what, uint32_t rank);
+RNL_INLINE void rnl_window_waited(struct rnl_windows *ws)
+{
+    ws->count[WINDOW_WAITS_FOR] = ws->count[WINDOW_WAITS_AT] = ws->count[WINDOW_WAITS_SINCE] = 0;
+}
 
 /* ---- carry.c ---- */
 

@@ -191,6 +191,15 @@ static void forget_grants(struct rnl_window *w)
     w->grants_told = 0;
 }
 
+/* Returns the rank of an importer that has not answered yet. */
+static uint32_t first_told(const struct rnl_window *w)
+{
+    const struct window_grant *g = w->grants;
+    while (g->next && !(g->state == WINDOW_GRANT_TOLD && g->direct))
+        g = g->next;
+    return g->peer->rank;
+}
+
 static int revoke(struct rnl_windows *ws, struct rnl_window *w, int64_t wait_ns)
 {
     end_offer(ws, w);
@@ -198,12 +207,14 @@ static int revoke(struct rnl_windows *ws, struct rnl_window *w, int64_t wait_ns)
         wait_ns = 0;
     uint64_t deadline = wait_ns ? rnl_window_deadline(ws, wait_ns) : 0;
     while (w->grants_told && wait_ns) {
+        rnl_window_waits(ws, WINDOW_WAITS_REVOKE, first_told(w));
         int status = rnl_window_turn(ws, ws->inner ? ws->inner : ws->ep, deadline);
         if (status == RNL_ERR_FORKED)
             return status;
         if (status < 0)
             break; /* no time is left, or nobody can answer */
     }
+    rnl_window_waited(ws);
     int status = w->grants_told && !RNL_BUG(window_pages_stay) ? rnl_window_pages_move(&w->pages) : 0;
     if (status == 0)
         forget_grants(w);

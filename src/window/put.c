@@ -109,6 +109,18 @@ static int put_direct(struct rnl_import *m, unsigned char *at, const void *from,
     return is_direct(m) ? 0 : rnl_window_why(m);
 }
 
+/* Sends it. A wait for room shows without its time: most puts find room at once, so no clock is read for it. */
+static int put_message(struct rnl_windows *ws, struct window_peer *p, enum window_kind kind, const struct window_put *h,
+                       const void *from, size_t n)
+{
+    ws->count[WINDOW_WAITS_AT] = 1 + (uint64_t)p->rank;
+    ws->count[WINDOW_WAITS_FOR] = WINDOW_WAITS_PUT;
+    int status = rnl_window_send(ws, p, kind, h, sizeof *h, from, n, 0);
+    if (!rnl_ep_forked(ws->ep))
+        rnl_window_waited(ws);
+    return status;
+}
+
 static int put_carried(struct rnl_import *m, size_t offset, const void *from, size_t n, unsigned flags)
 {
     struct rnl_windows *ws;
@@ -119,7 +131,7 @@ static int put_carried(struct rnl_import *m, size_t offset, const void *from, si
     struct window_peer *p = m->peer;
     p->is_unsure = 1;
     ws->count[WINDOW_PUTS]++;
-    status = rnl_window_send(ws, p, flags & RNL_PUT_NOTIFY ? WINDOW_PUT_NOTIFY : WINDOW_PUT, &h, sizeof h, from, n, 0);
+    status = put_message(ws, p, flags & RNL_PUT_NOTIFY ? WINDOW_PUT_NOTIFY : WINDOW_PUT, &h, from, n);
     return end(ws, m, status);
 }
 
@@ -133,7 +145,7 @@ static int notify(struct rnl_import *m, size_t offset, size_t n)
         return status;
     struct window_peer *p = m->peer;
     p->is_unsure = 1;
-    status = rnl_window_send(ws, p, WINDOW_NOTIFY, &h, sizeof h, NULL, 0, 0);
+    status = put_message(ws, p, WINDOW_NOTIFY, &h, NULL, 0);
     if (status == 0 && ++p->notes % SENSE_EVERY == 0 && p->via)
         p->via->env->ops->sense_fence(p->via->env, &p->via->fast.conn[p->at]->channel.distance);
     return end(ws, m, status);
@@ -260,17 +272,19 @@ int rnl_get_async(rnl_import *m, size_t offset, void *to, size_t n, rnl_token *t
 }
 
 /* Waits for a token. */
-static int await(struct rnl_windows *ws, struct rnl_import *m, const rnl_token *t)
+static int await(struct rnl_windows *ws, struct rnl_import *m, const rnl_token *t, enum window_wait what)
 {
-    while (rnl_token_state(t) == 1) {
+    int status = 0;
+    if (m->peer)
+        rnl_window_waits(ws, what, m->peer->rank);
+    while (status == 0 && rnl_token_state(t) == 1) {
         struct rnl_endpoint *via = m->peer ? m->peer->via : ws->ep;
-        int status = rnl_window_turn(ws, via ? via : ws->ep, UINT64_MAX);
+        status = rnl_window_turn(ws, via ? via : ws->ep, UINT64_MAX);
         if (status == RNL_ERR_FORKED)
             return status;
-        if (status < 0 && rnl_token_state(t) == 1)
-            return status;
     }
-    return rnl_token_state(t);
+    rnl_window_waited(ws);
+    return rnl_token_state(t) == 1 ? status : rnl_token_state(t);
 }
 
 int rnl_get(rnl_import *m, size_t offset, void *to, size_t n)
@@ -284,7 +298,7 @@ int rnl_get(rnl_import *m, size_t offset, void *to, size_t n)
         return status;
     status = rnl_window_may_wait(ws) ? rnl_get_async(m, offset, to, n, &t) : rnl_window_no_context();
     if (status == 0)
-        status = await(ws, m, &t);
+        status = await(ws, m, &t, WINDOW_WAITS_GET);
     return end(ws, m, status);
 }
 
@@ -358,7 +372,7 @@ static int atomic(rnl_import *m, size_t offset, const struct window_atomic *h, u
     if (status == 0)
         status = atomic_carried(ws, m, h, before, t);
     if (status == 0 && waits)
-        status = await(ws, m, t);
+        status = await(ws, m, t, WINDOW_WAITS_ATOMIC);
     return end(ws, m, status);
 }
 
@@ -436,10 +450,12 @@ static int quiet(struct rnl_windows *ws, struct window_peer *p, int64_t timeout_
     uint64_t deadline = rnl_window_deadline(ws, timeout_ns);
     int status = rnl_window_post(ws, p, WINDOW_QUIET, &h, sizeof h, sizeof(struct window_answer));
     p->is_unsure = 0;
+    rnl_window_waits(ws, WINDOW_WAITS_QUIET, p->rank);
     while (status == 0 && rnl_token_state(&t) == 1)
         status = rnl_window_turn(ws, p->via ? p->via : ws->ep, deadline);
     if (status == RNL_ERR_FORKED)
         return status;
+    rnl_window_waited(ws);
     if (rnl_token_state(&t) == 1) {
         rnl_window_op_remove(p, op);
         rnl_window_op_end(op, status);

@@ -81,6 +81,13 @@ uint64_t rnl_window_deadline(const struct rnl_windows *ws, int64_t timeout_ns)
     return timeout_ns < 0 ? UINT64_MAX : ws->ep->env->ops->now_ns(ws->ep->env) + (uint64_t)timeout_ns;
 }
 
+void rnl_window_waits(struct rnl_windows *ws, enum window_wait what, uint32_t rank)
+{
+    ws->count[WINDOW_WAITS_SINCE] = ws->ep->env->ops->now_ns(ws->ep->env);
+    ws->count[WINDOW_WAITS_AT] = 1 + (uint64_t)rank;
+    ws->count[WINDOW_WAITS_FOR] = what;
+}
+
 /* A wait on the window endpoint alone looks at the endpoint itself now and then, since the job may be gone. */
 int rnl_window_turn(struct rnl_windows *ws, struct rnl_endpoint *via, uint64_t deadline_ns)
 {

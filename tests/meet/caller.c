@@ -6,6 +6,11 @@
  *         offers the service (or N of them), echoes what comes, and prints a line for each thing that happens
  *   caller serve NAME window
  *         also offers a window, and prints a line for each notification
+ *   caller serve NAME carried
+ *         the same, but nobody maps the window
+ *   caller await NAME put | get | atomic | quiet | import
+ *         reaches it and imports its window, prints a line, and when told on its input does that, which waits if the
+ *         other process is stopped meanwhile; prints what came of it
  *   caller import NAME [SECONDS]
  *         reaches it, imports its window, writes, adds and reads there, and says how the window was reached
  *   caller tear NAME KEY
@@ -86,12 +91,12 @@ static void print_address(FILE *to)
     fflush(to);
 }
 
-static void offer_window(void)
+static void offer_window(unsigned flags)
 {
     rnl_window *w;
     void *at;
     TEST_MUST(rnl_window_alloc(ep, WINDOW_BYTES, &at, &w) == 0);
-    const struct rnl_offer o = {.size = sizeof o, .id = WINDOW, .notify = on_note, .ctx = at};
+    const struct rnl_offer o = {.size = sizeof o, .id = WINDOW, .flags = flags, .notify = on_note, .ctx = at};
     TEST_MUST(rnl_window_offer(w, &o) == 0);
 }
 
@@ -127,6 +132,29 @@ static int import(const char *name, double seconds)
     return 0;
 }
 
+static int await(const char *name, const char *what)
+{
+    static unsigned char bytes[WINDOW_BYTES];
+    rnl_import *m, *other;
+    unsigned peer;
+    uint64_t was;
+    char line[80];
+    TEST_MUST(rnl_reach(ep, name, (int64_t)20 * 1000000000, &peer) == 0);
+    TEST_MUST(rnl_window_import(ep, peer, WINDOW, (int64_t)20 * 1000000000, &m, NULL) == 0);
+    printf("imported\n");
+    TEST_MUST(fgets(line, sizeof line, stdin));
+    int status = strcmp(what, "get") == 0      ? rnl_get(m, 0, bytes, sizeof bytes)
+                 : strcmp(what, "atomic") == 0 ? rnl_fetch_add(m, 8, 3, &was)
+                 : strcmp(what, "import") == 0 ? rnl_window_import(ep, peer, WINDOW, -1, &other, NULL)
+                                               : rnl_put(m, 0, bytes, 8, 0);
+    for (unsigned i = 0; i < 100 && status == 0 && strcmp(what, "put") == 0; i++)
+        status = rnl_put(m, 0, bytes, sizeof bytes, 0);
+    if (status == 0)
+        status = rnl_quiet(ep, peer, -1);
+    printf("%s %d\n", what, status);
+    return status != 0;
+}
+
 static int serve(const char *name, const char *how)
 {
     uid_t uid = 0;
@@ -139,7 +167,9 @@ static int serve(const char *name, const char *how)
     denies = strcmp(how, "deny") == 0;
     (void)!sscanf(how, "names=%u", &names);
     if (strcmp(how, "window") == 0)
-        offer_window();
+        offer_window(0);
+    if (strcmp(how, "carried") == 0)
+        offer_window(RNL_OFFER_CARRIED);
     if (strcmp(how, "address") == 0)
         who.flags = RNL_ADMIT_ANYONE;
     int status = rnl_serve(ep, name, &who, on_knock, NULL);
@@ -308,6 +338,7 @@ int main(int argc, char **argv)
              : strcmp(argv[1], "cross") == 0  ? cross(argv[2], argv[3])
              : strcmp(argv[1], "twice") == 0  ? twice(argv[2])
              : strcmp(argv[1], "tear") == 0   ? tear(argv[2], argv[3])
+             : strcmp(argv[1], "await") == 0  ? await(argv[2], argv[3])
              : strcmp(argv[1], "import") == 0 ? import(argv[2], argc > 3 ? atof(argv[3]) : 20)
              : serves                         ? serve(argv[2], argc > 3 ? argv[3] : "")
                       : reach(argv[2], argc > 3 ? argv[3] : "hello", argc > 4 ? atof(argv[4]) : 20);

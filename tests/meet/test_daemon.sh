@@ -110,6 +110,36 @@ ok 'its readers take nothing whose sum is wrong' $?
 "$store" other x && "$store" key again && [ "$("$store" key)" = again ]
 ok 'and its keeper reads nothing that clients can write' $?
 
+# ---- windows in runnel info ----
+serve windows windows carried
+windows_server=$server
+counts() { # WORD NUMBER: the last runnel info has that counter of windows
+    awk -v name="window.$1" -v n="$2" '$1 == name && $2 == n { found = 1 } END { exit !found }' info.out
+}
+declare -A waits=([put]='to take in a put' [get]='to answer a get' [atomic]='to answer an atomic'
+    [quiet]='to take in what was put there (quiet)' [import]='to let an import in or refuse it')
+for what in put get atomic quiet import; do
+    mkfifo "feed-$what"
+    "$caller" await windows "$what" <"feed-$what" >"await-$what.out" 2>&1 &
+    client=$!
+    mine+=("$client")
+    exec 7>"feed-$what"
+    until_says "await-$what.out" '^imported$' && "$runnel" info --pid "$client" >info.out &&
+        counts imports 1 && ! grep -q '^  waiting for' info.out && kill -STOP "$windows_server"
+    echo >&7
+    for ((i = 0; i < 100; i++)); do
+        "$runnel" info --pid "$client" >info.out 2>&1 && grep -qF "  waiting for rank 1 ${waits[$what]}" info.out && break
+        sleep 0.05
+    done
+    [ $i -lt 100 ] && { [ "$what" != quiet ] || counts puts 1; } && kill -CONT "$windows_server" && wait "$client" && grep -q "^$what 0$" "await-$what.out"
+    ok "runnel info --pid says that a call waits for a peer to answer: $what" $?
+    kill -CONT "$windows_server"
+    exec 7>&-
+done
+"$caller" import windows >import.out 2>&1 && "$runnel" info --pid "$windows_server" >info.out && counts offers 1 &&
+    counts notifications 1 && "$runnel" info | grep -qE "$(id -u)/windows +process $windows_server\$"
+ok 'runnel info shows the windows of a process, and the notifications that it ran' $?
+
 # ---- deaths ----
 mkfifo feed
 "$caller" reach kv again <feed >staying.out 2>&1 &
