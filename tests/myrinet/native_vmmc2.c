@@ -2,14 +2,20 @@
  *
  * native_vmmc2.c - see native.h. The kernel's table has translations of pages of one region, with whatever a transfer
  * brings of them: into no other the card may write. */
+#ifdef TUNED
+#define SYSTEM "vmmc2-tuned"
+#include "sim/myrinet/systems/vmmc2/firmware-tuned.c"
+#else
 #define SYSTEM "vmmc2"
 #include "sim/myrinet/systems/vmmc2/firmware.c"
+#endif
 enum { REGION = 1 << 20 };
 #define CONSERVED (native_loop.unacked + native_loop.frees == VMMC2_BUFFERS)
 #define PERMITTED(host, sram, bytes)                       \
     ((host) >= REGION && (host) + (bytes) <= 2 * REGION && \
      (bytes) <= 4096 - ((host)&4095)) /* within a page that the kernel has translated */
-#define FIRST_WORD(n) ((chance(3) ? 1 : 2 + chance(2)) << 24 | (1 + chance(3)) << 16 | ((n) > 24 ? (n)-24 : 1))
+#define READABLE(host, bytes) ((host) < REGION || (bytes) <= 4096 - ((host)&4095)) /* the kernel's table, or a page */
+#define FIRST_WORD(n)         ((chance(3) ? 1 : 2 + chance(2)) << 24 | (1 + chance(3)) << 16 | ((n) > 24 ? (n)-24 : 1))
 static uint32_t likely(void);
 #define LIKELY_WORD likely
 #include "myrinet/native.h"

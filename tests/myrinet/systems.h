@@ -21,6 +21,7 @@ static const char *const systems[][2] = {{"simple", "H-PP"},
                                          {"lfc", "H-PP"},
                                          {"vmmc2", "H-PP"},
                                          {"vmmc2-misses", "H-PP"},
+                                         {"vmmc2-tuned", "H-PP"},
                                          {"hamlyn", "H-PP"},
                                          {"trapeze", "H-PP"},
                                          {"trapeze-store", "H-P"}};

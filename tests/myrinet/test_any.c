@@ -53,20 +53,33 @@ static void draw_machine(struct myri_machine *m)
     }
 }
 
+/* Whether it is the second firmware of that one. */
+static int is_tuned_of(const struct myri_system *s, const struct myri_system *plain)
+{
+    const char *at = strstr(s->name, "-tuned");
+    size_t n = at ? (size_t)(at - s->name) : 0;
+    return at && strncmp(s->name, plain->name, n) == 0 && strcmp(at + 6, plain->name + n) == 0;
+}
+
+/* BIP's and PM's were there before a seed had found something; others are drawn last, in place of their plain one. */
+static int is_tuned_later(const struct myri_system *s)
+{
+    return strstr(s->name, "-tuned") && strncmp(s->name, "bip", 3) != 0 && strncmp(s->name, "pm", 2) != 0;
+}
+
 static void draw(struct myri_experiment *x)
 {
     struct myri_machine m;
     uint32_t n = 0, first = 0, later;
     drawn = 0;
-    const struct myri_system *drawn_from[64], *cache = myri_system_find("pm-cache"),
-                                              *tuned = myri_system_find("vmmc-tuned");
+    const struct myri_system *drawn_from[64], *behind[64], *cache = myri_system_find("pm-cache");
     while (strcmp(myri_systems[first]->name, "probe") != 0)
         first++;
-    for (later = ++first; myri_systems[later]; later++)
-        ;
-    for (uint32_t i = 0; i < first; i++) /* those behind the probe came later, and are drawn last, as are these two */
-        if (myri_systems[i] != cache && myri_systems[i] != tuned)
+    for (uint32_t i = later = 0; myri_systems[i]; i++) /* those behind the probe came later, and are drawn last */
+        if (i <= first && myri_systems[i] != cache && !is_tuned_later(myri_systems[i]))
             drawn_from[n++] = myri_systems[i];
+        else if (i > first && !is_tuned_later(myri_systems[i]))
+            behind[later++] = myri_systems[i];
     const struct myri_system *s = drawn_from[below(n)];
     draw_machine(&m);
     myri_experiment_init(x, s, &m, (enum myri_measure)below(MYRI_ANSWER_COST + 1), draw_bytes(s->most));
@@ -93,7 +106,7 @@ static void draw(struct myri_experiment *x)
     if (strcmp(s->name, "pm-uncached") == 0 && below(2))
         x->system = cache;
     if (below(3) == 0) {
-        x->system = myri_systems[first + below(later - first)];
+        x->system = behind[below(later)];
         x->bytes = x->bytes < x->system->most ? x->bytes : x->system->most;
     }
     if (x->measure == MYRI_WIRE_COST && below(2))
@@ -103,8 +116,11 @@ static void draw(struct myri_experiment *x)
         x->bringer = (enum myri_bringer)below(3);
         x->senders = 0;
     }
-    if (strcmp(x->system->name, "vmmc") == 0 && below(2))
-        x->system = tuned;
+    for (uint32_t i = 0; myri_systems[i]; i++)
+        if (is_tuned_later(myri_systems[i]) && is_tuned_of(myri_systems[i], x->system) && below(2)) {
+            x->system = myri_systems[i];
+            break;
+        }
 }
 
 /* Both send first and take in then: with a `send` that returns when the other has made room, neither comes to that. */

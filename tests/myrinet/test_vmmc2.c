@@ -2,6 +2,7 @@
  *
  * test_vmmc2.c - VMMC-2: whatever the network loses, spoils or has overtaken, each message comes once and in order;
  * pages come and go; what a process has no reference to, the card does not touch. */
+#include "sim/myrinet/systems/added.h"
 #include "sim/myrinet/systems/vmmc2/host.h"
 #include "tests/myrinet/sides.h"
 
@@ -10,26 +11,28 @@ static uint64_t part(double of_all)
     return (uint64_t)(of_all * 4294967296.0);
 }
 
+static const char *const kinds[] = {"vmmc2", "vmmc2-tuned"};
+
 static void every_message_comes_whatever_the_network_does(void **state)
 {
     (void)state;
     static const double faults[][3] = {{0, 0, 0}, {0.1, 0, 0}, {0, 0.1, 0}, {0, 0, 0.2}, {0.1, 0.1, 0.1}};
     static const uint32_t senders[] = {1, 2, 7, 31}, bytes[] = {20, 6000};
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 8; i++)
         for (int k = 0; k < 5; k++)
             for (int slow = 0; slow < 2; slow++) {
                 struct myri_outcome out;
-                struct myri_experiment x = experiment("vmmc2", "H-PP", MYRI_GOODPUT, bytes[k & 1]);
-                x.senders = senders[i];
+                struct myri_experiment x = experiment(kinds[i / 4], "H-PP", MYRI_GOODPUT, bytes[k & 1]);
+                x.senders = senders[i & 3];
                 x.count = 20;
                 x.slow_us = slow ? 100 : 0;
-                x.seed = (uint64_t)(7 * i + k);
+                x.seed = (uint64_t)(7 * (i & 3) + k);
                 x.lost_per_2_32 = part(faults[k][0]);
                 x.bad_per_2_32 = part(faults[k][1]);
                 x.late_per_2_32 = part(faults[k][2]);
                 if (myri_experiment_run(&x, &out) < 0)
-                    fail_msg("%u senders, faults %d: %s", senders[i], k, rnl_last_error()->text);
-                assert_int_equal(out.sent, 20 * senders[i]);
+                    fail_msg("%s, %u senders, faults %d: %s", kinds[i / 4], senders[i & 3], k, rnl_last_error()->text);
+                assert_int_equal(out.sent, 20 * senders[i & 3]);
                 assert_int_equal(out.received, out.sent);
                 assert_int_equal(out.wrong, 0);
             }
@@ -42,7 +45,7 @@ struct two {
     struct myri_hw *hw;
     struct myri_space space[SOME];
     struct vmmc2 v[SOME];
-    uint32_t at[SOME], in[2], export[2], import[2], got[2], wrong, identity, unreferred, paged_out;
+    uint32_t at[SOME], in[2], export[2], import[2], got[2], wrong, tuned, identity, unreferred, paged_out;
 };
 
 static void sender(struct myri_task *t, void *arg)
@@ -87,7 +90,7 @@ static void receiver(struct myri_task *t, void *arg)
 static int run_two(struct two *w)
 {
     struct myri_machine m = machine("H-PP");
-    const struct myri_data *d = myri_data_find("systems/vmmc2/firmware.hex");
+    const struct myri_data *d = myri_system_object(myri_system_find(kinds[w->tuned]));
     assert_int_equal(myri_hw_new(&m, 2, 3, d->bytes, d->n, &w->hw), 0);
     w->hw->horizon_ps = 5000000000000u;
     for (uint32_t i = 0; i < SOME; i++) {
@@ -131,7 +134,9 @@ static void two_processes_share_a_card_and_pages_come_and_go(void **state)
 {
     (void)state;
     static struct two w;
-    for (uint32_t out = 0; out < 2; out++) {
+    for (uint32_t k = 0; k < 4; k++) {
+        uint32_t out = k & 1;
+        w.tuned = k / 2;
         w.paged_out = out;
         if (run_two(&w) < 0)
             fail_msg("%s", rnl_last_error()->text);
@@ -149,24 +154,30 @@ static void virtual_is_not_physical(void **state)
 {
     (void)state;
     static struct two w;
-    w.identity = 1;
-    assert_true(run_two(&w) < 0);
-    assert_non_null(strstr(w.hw->fault, "node 0: a DMA of"));
-    end_two(&w);
+    for (uint32_t tuned = 0; tuned < 2; tuned++) {
+        w.tuned = tuned;
+        w.identity = 1;
+        assert_true(run_two(&w) < 0);
+        assert_non_null(strstr(w.hw->fault, "node 0: a DMA of"));
+        end_two(&w);
+    }
 }
 
 static void a_page_without_a_reference_is_not_sent(void **state)
 {
     (void)state;
     static struct two w;
-    w.unreferred = 1;
-    w.hw = NULL;
-    assert_true(run_two(&w) < 0); /* the messages of process 0 never come, those of the other do */
-    assert_int_equal(w.got[0], 0);
-    assert_int_equal(w.got[1], MESSAGES);
-    uint32_t errors = myri_card_symbol(w.hw, "card") + (uint32_t)offsetof(struct vmmc2_card, errors);
-    assert_int_equal(myri_card_peek(&w.hw->card[0], errors), 3 * MESSAGES);
-    end_two(&w);
+    for (uint32_t tuned = 0; tuned < 2; tuned++) {
+        w.tuned = tuned;
+        w.unreferred = 1;
+        w.hw = NULL;
+        assert_true(run_two(&w) < 0); /* the messages of process 0 never come, those of the other do */
+        assert_int_equal(w.got[0], 0);
+        assert_int_equal(w.got[1], MESSAGES);
+        uint32_t errors = myri_card_symbol(w.hw, "card") + (uint32_t)offsetof(struct vmmc2_card, errors);
+        assert_int_equal(myri_card_peek(&w.hw->card[0], errors), 3 * MESSAGES);
+        end_two(&w);
+    }
 }
 
 int main(void)

@@ -364,12 +364,12 @@ static uint32_t receive_message(struct myri_side *side, uint32_t bytes, uint64_t
     return got;
 }
 
-#define VMMC2_SYSTEM(id, called, titled, opener)                              \
+#define VMMC2_SYSTEM(id, called, titled, firmware, opener)                    \
     const struct myri_system myri_system_##id = {                             \
         .name = called,                                                       \
         .title = titled,                                                      \
         .source = "paper 000, section 5, and paper 004, address translation", \
-        .object = "systems/vmmc2/firmware",                                   \
+        .object = "systems/vmmc2/" firmware,                                  \
         .machines = "H-PP",                                                   \
         .state_bytes = sizeof(struct vmmc2_host_state),                       \
         .most = 1 << 20,                                                      \
@@ -384,5 +384,8 @@ static uint32_t receive_message(struct myri_side *side, uint32_t bytes, uint64_t
         .post = post_message,                                                 \
         .receive = receive_message,                                           \
     }
-VMMC2_SYSTEM(vmmc2, "vmmc2", "VMMC-2", open_side);
-VMMC2_SYSTEM(vmmc2_misses, "vmmc2-misses", "VMMC-2, no page stays pinned", open_without);
+VMMC2_SYSTEM(vmmc2, "vmmc2", "VMMC-2", "firmware", open_side);
+VMMC2_SYSTEM(vmmc2_misses, "vmmc2-misses", "VMMC-2, no page stays pinned", "firmware", open_without);
+VMMC2_SYSTEM(vmmc2_tuned, "vmmc2-tuned", "VMMC-2 with firmware written for speed alone", "firmware-tuned", open_side);
+VMMC2_SYSTEM(vmmc2_tuned_misses, "vmmc2-tuned-misses", "VMMC-2-tuned, no page stays pinned", "firmware-tuned",
+             open_without);
