@@ -152,15 +152,17 @@ static void everybody(struct myri_task *t, void *arg)
 
 static void open_member(struct member *me, struct myri_side *s, const char *system)
 {
-    int initial = strcmp(system, "orca-initial") == 0;
-    if (initial) {
+    enum panda_below below = strcmp(system, "orca-initial") == 0    ? PANDA_ON_FM1
+                             : strcmp(system, "orca-ethernet") == 0 ? PANDA_ON_FLIP
+                                                                    : PANDA_ON_FMMC;
+    if (below != PANDA_ON_FMMC) {
         me->orca.on.panda.lacks = PANDA_INITIAL;
         me->orca.lacks = (struct orca_lacks){1, 1};
     }
     me->orca.owner = me;
     me->here.slots = me->everywhere.slots = SLOTS;
     me->area = myri_host_take(s->host, 2 * LARGEST + 8, 0);
-    assert_int_equal(orca_open(&me->orca, s, initial), 0);
+    assert_int_equal(orca_open(&me->orca, s, below), 0);
     for (uint32_t i = 0; i < s->nodes; i++)
         me->buffer[i] = orca_new(&me->orca, &buffers, i, &me->here);
     me->shared = orca_new(&me->orca, &buffers, ORCA_EVERYWHERE, &me->everywhere);
@@ -227,7 +229,7 @@ static void all_at_once(const char *system, uint32_t nodes, uint32_t slow_us)
 static void copies_that_all_write_stay_equal_and_guards_wait(void **state)
 {
     (void)state;
-    static const char *const systems[] = {"orca", "orca-initial", "orca-generic"};
+    static const char *const systems[] = {"orca", "orca-initial", "orca-generic", "orca-ethernet"};
     for (size_t k = 0; k < sizeof systems / sizeof systems[0]; k++)
         for (uint32_t nodes = 2; nodes <= 6; nodes += 2)
             all_at_once(systems[k], nodes, 0);
@@ -294,6 +296,7 @@ static void a_slow_copy_holds_nothing_back_for_good(void **state)
     (void)state;
     all_at_once("orca", 4, 5000);
     all_at_once("orca-initial", 4, 5000);
+    all_at_once("orca-ethernet", 4, 5000);
 }
 
 enum { EQUATIONS = 11, ITERATIONS = 150 };
@@ -324,7 +327,7 @@ static void a_program_comes_to_the_same_on_any_number_of_nodes(void **state)
         make_sides(&sides, "orca", "H-A", nodes, 1000, nodes);
         sides.arg = &g;
         for (uint32_t i = 0; i < nodes; i++) {
-            assert_int_equal(orca_open(&g.orca[i], &sides.side[i], 0), 0);
+            assert_int_equal(orca_open(&g.orca[i], &sides.side[i], PANDA_ON_FMMC), 0);
             jacobi_open(&g.jacobi[i], &g.orca[i], EQUATIONS);
         }
         start_sides(&sides, solve);

@@ -2,7 +2,8 @@
  *
  * test_os.c - what systems for several processes need, against closed forms: the card's timer and the bits of its
  * interrupts, packets that are lost or overtaken, processes on few processors, their stops, signals and
- * letters, cycles of the bus, address spaces. */
+ * letters, datagrams, cycles of the bus, address spaces. */
+#include "sim/myrinet/os/ether.h"
 #include "sim/myrinet/os/mail.h"
 #include "sim/myrinet/os/process.h"
 #include "sim/myrinet/os/space.h"
@@ -398,6 +399,121 @@ static void letters_come_in_order_and_take_calls_ethernet_and_an_interrupt(void 
     myri_hw_free(hw);
 }
 
+/* ---- datagrams over Ethernet ---- */
+
+struct wired {
+    struct myri_ether_port port[2];
+    uint32_t out, in, got[3], bytes[3], from[3];
+    uint64_t sent_ps[3], there_ps[3], computed_ps;
+    int computes;
+};
+
+static const uint32_t datagram[3] = {4, 1459, 4}; /* one of them in two frames */
+
+static void task_that_sends_datagrams(struct myri_task *t, void *arg)
+{
+    struct wired *w = arg;
+    for (uint32_t i = 0; i < 3; i++) {
+        myri_host_set_word(t->host, w->out, 20 + i);
+        myri_ether_send(&w->port[0], t, i == 1 ? MYRI_ETHER_ALL : 1, w->out, datagram[i]);
+        w->sent_ps[i] = myri_hw_now(t->host->hw);
+    }
+}
+
+static void task_that_takes_datagrams(struct myri_task *t, void *arg)
+{
+    struct wired *w = arg;
+    if (w->computes) {
+        myri_task_spend(t, 10000000000, "compute");
+        w->computed_ps = myri_hw_now(t->host->hw);
+        return;
+    }
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(myri_task_poll(t, w->port[1].flag, 0, RNL_SIM_NEVER), 1);
+        w->there_ps[i] = myri_hw_now(t->host->hw);
+        w->bytes[i] = myri_ether_take(&w->port[1], t, w->in, &w->from[i]);
+        w->got[i] = myri_host_word(t->host, w->in);
+    }
+    assert_int_equal(myri_ether_take(&w->port[1], t, w->in, &w->from[0]), 0);
+}
+
+static void run_wired(struct wired *w, int computes)
+{
+    struct myri_hw *hw = new_hw("H-A", "systems/probe/firmware.hex");
+    memset(w, 0, sizeof *w);
+    w->computes = computes;
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(myri_ether_open(&w->port[i], &hw->host[i], 1500), 0);
+    w->out = myri_host_take(&hw->host[0], 1500, 0);
+    w->in = myri_host_take(&hw->host[1], 1500, 0);
+    myri_hw_task(hw, 0, task_that_sends_datagrams, w);
+    myri_hw_task(hw, 1, task_that_takes_datagrams, w);
+    assert_int_equal(myri_hw_power(hw), 0);
+    assert_int_equal(myri_hw_run(hw), 0);
+    assert_int_equal(hw->count.interrupts, 4);
+    myri_hw_free(hw);
+}
+
+static void datagrams_take_calls_kernels_the_cable_and_an_interrupt(void **state)
+{
+    (void)state;
+    static struct wired w;
+    const struct myri_machine m = machine("H-A");
+    const uint64_t call = myri_machine_us(&m, MYRI_M_system_call), kernel = myri_machine_us(&m, MYRI_M_datagram);
+    const uint64_t interrupt = myri_machine_us(&m, MYRI_M_interrupt), miss = myri_machine_ns(&m, MYRI_M_miss);
+    const uint64_t word = myri_machine_bytes(&m, MYRI_M_copy_rate, 4);
+    const uint64_t large = myri_machine_bytes(&m, MYRI_M_copy_rate, 1459);
+    /* 800 ns a byte: 46 of data at least, 42 of which are FLIP's; 18 around them and 8 before; 12 between two frames */
+    const uint64_t least = (8 + 18 + 46) * 800000u, two = (8 + 18 + 1500 + 12 + 8 + 18 + 46) * 800000u;
+    assert_int_equal(myri_ether_ps(4), least);
+    assert_int_equal(myri_ether_ps(5), least + 800000);
+    assert_int_equal(myri_ether_ps(1458), (8 + 18 + 1500) * 800000u);
+    assert_int_equal(myri_ether_ps(1459), two);
+    run_wired(&w, 0);
+    assert_int_equal(w.sent_ps[0], call + word + kernel);
+    assert_int_equal(w.there_ps[0], w.sent_ps[0] + least + interrupt + kernel + miss);
+    /* The one before has left by then, and the cable is free: two frames in the kernel, one interrupt for the last. */
+    assert_int_equal(w.sent_ps[1], w.sent_ps[0] + least + call + large + 2 * kernel);
+    assert_int_equal(w.there_ps[1], w.sent_ps[1] + two + interrupt + kernel + miss);
+    assert_int_equal(w.sent_ps[2], w.sent_ps[1] + two + call + word + kernel);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(w.got[i], 20 + i);
+        assert_int_equal(w.bytes[i], datagram[i]);
+        assert_int_equal(w.from[i], 0);
+    }
+    run_wired(&w, 1); /* four frames interrupt who computes */
+    assert_int_equal(w.computed_ps, 10000000000 + 4 * (interrupt + kernel));
+}
+
+/* Both send at once: the second one's frame begins behind the gap. */
+static void task_that_sends_one(struct myri_task *t, void *arg)
+{
+    struct wired *w = arg;
+    uint32_t me = t->host->id;
+    myri_ether_send(&w->port[me], t, 1 - me, me ? w->in : w->out, 4);
+    (void)myri_task_poll(t, w->port[me].flag, 0, RNL_SIM_NEVER);
+    w->there_ps[me] = myri_hw_now(t->host->hw);
+}
+
+static void the_cable_carries_one_frame_at_a_time(void **state)
+{
+    (void)state;
+    static struct wired w;
+    struct myri_hw *hw = new_hw("H-A", "systems/probe/firmware.hex");
+    memset(&w, 0, sizeof w);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(myri_ether_open(&w.port[i], &hw->host[i], 1500), 0);
+    w.out = myri_host_take(&hw->host[0], 1500, 0);
+    w.in = myri_host_take(&hw->host[1], 1500, 0);
+    for (uint32_t i = 0; i < 2; i++)
+        myri_hw_task(hw, i, task_that_sends_one, &w);
+    assert_int_equal(myri_hw_power(hw), 0);
+    assert_int_equal(myri_hw_run(hw), 0);
+    uint64_t first = w.there_ps[0] < w.there_ps[1] ? w.there_ps[0] : w.there_ps[1];
+    assert_int_equal(w.there_ps[0] + w.there_ps[1] - 2 * first, myri_ether_ps(4) + 12 * 800000u);
+    myri_hw_free(hw);
+}
+
 /* ---- cycles of the bus ---- */
 
 enum cycle { STORE, LOAD, ENABLE, RESTART, CYCLES };
@@ -608,6 +724,8 @@ int main(void)
         cmocka_unit_test(a_daemon_goes_first_and_who_is_stopped_does_not_run),
         cmocka_unit_test(a_signal_runs_in_the_middle_of_what_a_process_is_at_and_waits_while_blocked),
         cmocka_unit_test(letters_come_in_order_and_take_calls_ethernet_and_an_interrupt),
+        cmocka_unit_test(datagrams_take_calls_kernels_the_cable_and_an_interrupt),
+        cmocka_unit_test(the_cable_carries_one_frame_at_a_time),
         cmocka_unit_test(a_cycle_is_over_before_anybody_else_has_the_processor),
         cmocka_unit_test(spaces_share_no_frame_and_lie_anywhere),
         cmocka_unit_test(an_area_lies_in_a_row_and_is_pinned),

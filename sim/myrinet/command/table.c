@@ -67,7 +67,6 @@ const char *myri_cmd_what_is_missing(const struct myri_row *r)
         {"shrimp", "other hardware: SHRIMP's interface"},
         {"myricom-api", "closed firmware: Myricom's API"},
         {"orca", "no Water here: nothing says what its computing takes"},
-        {"orca-ethernet", "no Ethernet here: nothing says what Amoeba's kernel and FLIP take"},
     };
     for (size_t i = 0; i < sizeof missing / sizeof missing[0]; i++)
         if (strcmp(missing[i].system, r->field[MYRI_ROW_SYSTEM]) == 0)

@@ -17,6 +17,7 @@ static const struct myri_fit fits[] = {
     {"cycles of an instruction of LANai 2.3, within a fifth of 5 MIPS", MYRI_M_ni_instruction, "7a 34", "H-A H-S", 4, 6,
      0.05, 0, 0, 0},
     {"an operation of the 50-MHz SPARC", MYRI_M_host_operation, "34", "H-A", 20, 120, 1, 0, 0, 0},
+    {"a frame's way through Amoeba's kernel", MYRI_M_datagram, "36a", "H-A H-A2", 0, 300, 1, 0, 0, 0},
 };
 
 struct tried {

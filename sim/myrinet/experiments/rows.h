@@ -101,7 +101,7 @@ struct myri_fit {
     double found, is;              /* what the rows say; what the machine files have */
     double misfit;                 /* the mean square of what the rows are off, relative */
 };
-enum { MYRI_FITS = 4 }; /* at most; they are found one after another, each with those before it in place */
+enum { MYRI_FITS = 5 }; /* at most; they are found one after another, each with those before it in place */
 int myri_fit_all(struct myri_fit *out, int most); /* how many, or an error */
 
 #endif

@@ -220,6 +220,14 @@ uint64_t myri_task_compute(struct myri_task *t, uint64_t ps, uint64_t seen)
     return ps;
 }
 
+void myri_host_interrupted(struct myri_host *h)
+{
+    h->interrupts++;
+    for (uint32_t i = 0; i < h->tasks; i++)
+        if (h->task[i]->serves || h->task[i]->computes)
+            rnl_sim_wake(&h->task[i]->coro, rnl_sim_ticket(&h->task[i]->coro), myri_hw_now(h->hw), 1);
+}
+
 static void interrupted(struct rnl_sim *sim, struct rnl_sim_event *e)
 {
     struct myri_hw *hw = rnl_sim_owner(sim);
@@ -233,12 +241,9 @@ static void interrupted(struct rnl_sim *sim, struct rnl_sim_event *e)
     }
     h->interrupt_served = 0;
     hw->count.interrupts++;
-    h->interrupts++;
     if (h->driver)
         h->driver(h, h->interrupt_value);
-    for (uint32_t i = 0; i < h->tasks; i++)
-        if (h->task[i]->serves || h->task[i]->computes)
-            rnl_sim_wake(&h->task[i]->coro, rnl_sim_ticket(&h->task[i]->coro), rnl_sim_now(sim), 1);
+    myri_host_interrupted(h);
     h->interrupt_value = h->interrupt_waits;
     h->interrupt_waits = 0;
     if (h->interrupt_value)

@@ -61,6 +61,7 @@ struct myri_hw_packet {
 enum { MYRI_HW_SEEN = 256 }; /* parts of a turn; what is behind them is shown with the last one */
 enum { MYRI_HW_RELEASES = 32, MYRI_HW_PAUSES = 16 };
 struct myri_hw_parts;
+struct myri_ether_port;
 struct myri_card {
     struct myri_lanai cpu; /* first */
     struct myri_hw *hw;
@@ -214,6 +215,10 @@ struct myri_hw {
     int reorder;           /* each packet has a way of its own, so that they come in any order */
     const char *for_order; /* who takes the network to keep order: the first overtaken packet is a fault; or NULL */
     struct myri_hw_count count;
+    struct { /* the cable beside the Myrinet (os/ether.h): nothing is on it from then on; hosts that have datagrams */
+        uint64_t free_ps;
+        struct myri_ether_port *port[MYRI_HW_NODES];
+    } ether;
     struct {
         uint64_t at_ps;
         uint32_t from, to, bytes;
@@ -362,6 +367,7 @@ void myri_hw_trace(struct myri_hw *, uint32_t node, enum myri_hw_lane, uint64_t 
                    uint64_t amount);
 void myri_host_written(struct myri_host *, uint32_t at, uint32_t n);
 void myri_host_interrupt(struct myri_host *, uint64_t at, uint32_t value);
+void myri_host_interrupted(struct myri_host *); /* one has been served: who computes knows */
 int myri_host_init(struct myri_host *, struct myri_hw *, uint32_t id);
 void myri_host_fini(struct myri_host *);
 

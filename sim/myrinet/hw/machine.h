@@ -51,6 +51,7 @@
     V(quantum, "us", 10, 1e6)            \
     V(process_switch, "us", 0, 1e4)      \
     V(ethernet, "us", 0, 1e5)            \
+    V(datagram, "us", 0, 1e5)            \
     V(thread_switch, "us", 0, 1e4)
 
 #define MYRI_MACHINE_ENUM(name, unit, least, most) MYRI_M_##name,

@@ -47,17 +47,17 @@ static int await(struct orca *o, struct orca_object *x, struct orca_arguments *a
 
 static const struct orca_type counter = {{[ADD] = add, [AWAIT] = await}, 1u << ADD};
 
-static int open_with(struct myri_side *side, struct orca_lacks lacks, int initial)
+static int open_with(struct myri_side *side, struct orca_lacks lacks, enum panda_below below)
 {
     struct orca_state *st = side->state;
     uint32_t most = side->largest / JACOBI_NUMBER;
     st->orca.lacks = lacks;
     side->largest += JACOBI_HEAD;
-    if (initial)
+    if (below != PANDA_ON_FMMC)
         st->orca.on.panda.lacks = PANDA_INITIAL;
     st->number = myri_host_take(side->host, 4, 0);
     st->results = myri_host_take(side->host, side->largest, 0);
-    if (orca_open(&st->orca, side, initial) < 0)
+    if (orca_open(&st->orca, side, below) < 0)
         return -1;
     for (uint32_t i = 0; i < side->nodes && i + 2 < ORCA_OBJECTS; i++)
         st->object[i] = orca_new(&st->orca, &counter, i, &st->here);
@@ -69,17 +69,22 @@ static int open_with(struct myri_side *side, struct orca_lacks lacks, int initia
 
 static int open_final(struct myri_side *side)
 {
-    return open_with(side, (struct orca_lacks){0, 0}, 0);
+    return open_with(side, (struct orca_lacks){0, 0}, PANDA_ON_FMMC);
 }
 
 static int open_initial(struct myri_side *side)
 {
-    return open_with(side, (struct orca_lacks){1, 1}, 1);
+    return open_with(side, (struct orca_lacks){1, 1}, PANDA_ON_FM1);
+}
+
+static int open_ethernet(struct myri_side *side)
+{
+    return open_with(side, (struct orca_lacks){1, 1}, PANDA_ON_FLIP);
 }
 
 static int open_generic(struct myri_side *side)
 {
-    return open_with(side, (struct orca_lacks){.marshalling = 1}, 0);
+    return open_with(side, (struct orca_lacks){.marshalling = 1}, PANDA_ON_FMMC);
 }
 
 static uint32_t call(struct myri_side *side, uint32_t to, uint32_t bytes)
@@ -136,3 +141,15 @@ const struct myri_system myri_system_orca_initial = ORCA_SYSTEM("orca-initial", 
                                                                 "systems/fm1/firmware-whole", FM1_ON_CRC, open_initial);
 const struct myri_system myri_system_orca_generic = ORCA_SYSTEM("orca-generic", "Orca that marshals by descriptors",
                                                                 "systems/fmmc/firmware", FMMC_ON_CRC, open_generic);
+const struct myri_system myri_system_orca_ethernet = {.name = "orca-ethernet",
+                                                      .title = "Orca over Ethernet, on the kernel's datagrams",
+                                                      .source = "paper 003, section 3.2",
+                                                      .object = "systems/probe/firmware",
+                                                      .machines = "H-A",
+                                                      .state_bytes = sizeof(struct orca_state),
+                                                      .most = 1 << 14,
+                                                      .open = open_ethernet,
+                                                      .call = call,
+                                                      .serve = serve,
+                                                      .jacobi = jacobi,
+                                                      .to_all = to_all};

@@ -305,7 +305,7 @@ struct orca_object *orca_new(struct orca *o, const struct orca_type *type, uint3
     return x;
 }
 
-int orca_open(struct orca *o, struct myri_side *side, int initial)
+int orca_open(struct orca *o, struct myri_side *side, enum panda_below below)
 {
     struct panda *p = &o->on.panda;
     uint32_t largest = (side->largest + 3) & ~3u, room = largest + ORCA_HEADER + PANDA_ROOM;
@@ -325,5 +325,5 @@ int orca_open(struct orca *o, struct myri_side *side, int initial)
     p->on_multicast = on_multicast;
     p->frames = FRAMES - 1;
     side->largest = largest + ORCA_HEADER;
-    return panda_open_on(&o->on, side, initial);
+    return panda_open_on(&o->on, side, below);
 }

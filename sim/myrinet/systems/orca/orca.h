@@ -72,7 +72,7 @@ struct orca {
 };
 
 /* After `lacks` and the lacks of its Panda have been set. -1 with a fault. */
-int orca_open(struct orca *, struct myri_side *, int initial);
+int orca_open(struct orca *, struct myri_side *, enum panda_below);
 /* In the same order on all nodes, before any operation. */
 struct orca_object *orca_new(struct orca *, const struct orca_type *, uint32_t owner, void *state);
 /* Whether it has been executed; not with a fault. */

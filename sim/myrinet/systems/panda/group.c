@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * group.c - Panda's multicasts, which all members handle in one order; see panda.h. On FM/MC the cards number and
- * forward them, and FM/MC hands them over in order. Otherwise the sender asks node 0 for a number, hosts forward the
- * message down a tree, and each holds back what comes early (paper 003, 3.1). */
+ * forward them, and FM/MC hands them over in order. Over Ethernet the sender sends its message to node 0, which gives
+ * it a number and broadcasts it, and waits until it has come back (Kaashoek's scheme for buses, which 003, 3.1, names).
+ * Otherwise the sender asks node 0 for a number, and hosts forward the message down a tree. Either way each member
+ * holds back what comes early. */
 #include "sim/myrinet/systems/panda/panda.h"
 
 enum { SEQUENCER = 0 };
@@ -16,6 +18,8 @@ static void operate(struct panda *p, uint32_t operations, const char *what)
 static void hand_over(struct panda *p, struct panda_message *m)
 {
     operate(p, PANDA_CALL, "group");
+    if (m->from == p->side->node && p->fm->broadcast)
+        panda_signal(p, &p->came_back);
     operate(p, PANDA_HANDLER, "handler");
     p->handled++;
     if (p->on_multicast)
@@ -49,6 +53,12 @@ void panda_group_take(struct panda *p, struct panda_message *m)
         panda_free(p, m);
         return;
     }
+    if (m->kind == PANDA_ORDER) {
+        operate(p, PANDA_CALL, "sequencer");
+        m->kind = PANDA_MULTICAST;
+        m->number = p->given++;
+        panda_put_all(p, m->source, m->number, m->at, m->bytes);
+    }
     m->from = m->source;
     if (!p->lacks.multicast) {
         hand_over(p, m);
@@ -79,8 +89,14 @@ void panda_group_send(struct panda *p, uint32_t at, uint32_t bytes)
 {
     operate(p, PANDA_CALL, "group");
     panda_mutex(p);
+    if (p->fm->broadcast && p->side->node != SEQUENCER) {
+        p->came_back = 0;
+        panda_put(p, SEQUENCER, PANDA_ORDER, 0, at, bytes);
+        (void)panda_wait(p, &p->came_back, RNL_SIM_NEVER);
+        return;
+    }
     uint32_t number = p->lacks.multicast ? next_number(p) : 0;
-    panda_put_all(p, number, at, bytes);
+    panda_put_all(p, p->side->node, number, at, bytes);
     if (p->lacks.multicast) {
         struct panda_message *own = panda_own(p, number, at, bytes);
         int handling = p->handling;

@@ -53,7 +53,7 @@ static void on_multicast(struct panda *p, struct panda_message *m)
     }
 }
 
-static int open_with(struct myri_side *side, struct panda_lacks lacks, int initial)
+static int open_with(struct myri_side *side, struct panda_lacks lacks, enum panda_below below)
 {
     struct panda_state *st = side->state;
     struct panda *p = &st->on.panda;
@@ -63,42 +63,47 @@ static int open_with(struct myri_side *side, struct panda_lacks lacks, int initi
     p->on_message = on_message;
     p->on_multicast = on_multicast;
     st->last = &st->first;
-    return panda_open_on(&st->on, side, initial);
+    return panda_open_on(&st->on, side, below);
 }
 
 static int open_final(struct myri_side *side)
 {
-    return open_with(side, (struct panda_lacks){0}, 0);
+    return open_with(side, (struct panda_lacks){0}, PANDA_ON_FMMC);
 }
 
 static int open_initial(struct myri_side *side)
 {
-    return open_with(side, PANDA_INITIAL, 1);
+    return open_with(side, PANDA_INITIAL, PANDA_ON_FM1);
+}
+
+static int open_ethernet(struct myri_side *side)
+{
+    return open_with(side, PANDA_INITIAL, PANDA_ON_FLIP);
 }
 
 static int open_no_multicast(struct myri_side *side)
 {
-    return open_with(side, (struct panda_lacks){.multicast = 1}, 0);
+    return open_with(side, (struct panda_lacks){.multicast = 1}, PANDA_ON_FMMC);
 }
 
 static int open_kernel_threads(struct myri_side *side)
 {
-    return open_with(side, (struct panda_lacks){.threads = 1}, 0);
+    return open_with(side, (struct panda_lacks){.threads = 1}, PANDA_ON_FMMC);
 }
 
 static int open_copies(struct myri_side *side)
 {
-    return open_with(side, (struct panda_lacks){.buffers = 1}, 0);
+    return open_with(side, (struct panda_lacks){.buffers = 1}, PANDA_ON_FMMC);
 }
 
 static int open_fragments(struct myri_side *side)
 {
-    return open_with(side, (struct panda_lacks){.whole = 1}, 0);
+    return open_with(side, (struct panda_lacks){.whole = 1}, PANDA_ON_FMMC);
 }
 
 static int open_windows(struct myri_side *side)
 {
-    return open_with(side, (struct panda_lacks){.flat = 1}, 0);
+    return open_with(side, (struct panda_lacks){.flat = 1}, PANDA_ON_FMMC);
 }
 
 static void drop_kept(struct panda_state *st)
@@ -185,3 +190,15 @@ const struct myri_system myri_system_panda_fragments =
     PANDA_SYSTEM("panda-fragments", "Panda that makes fragments of its own", ON_FMMC, FMMC_ON_CRC, open_fragments);
 const struct myri_system myri_system_panda_windows =
     PANDA_SYSTEM("panda-windows", "Panda with register windows", ON_FMMC, FMMC_ON_CRC, open_windows);
+/* Its card has a program that does nothing. Nobody sends but by call and multicast, for which there is always room. */
+const struct myri_system myri_system_panda_ethernet = {.name = "panda-ethernet",
+                                                       .title = "Panda over Ethernet, on the kernel's datagrams",
+                                                       .source = "paper 003, section 3.2",
+                                                       .object = "systems/probe/firmware",
+                                                       .machines = "H-A",
+                                                       .state_bytes = sizeof(struct panda_state),
+                                                       .most = 1 << 15,
+                                                       .open = open_ethernet,
+                                                       .call = call,
+                                                       .serve = serve,
+                                                       .to_all = send_to_all};

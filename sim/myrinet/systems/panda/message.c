@@ -9,9 +9,10 @@
  * pan_msg_assemble, and for a first one pan_msg_create. */
 enum { CUT = 4, ASSEMBLE = 5 };
 /* Calls below one another, the program's first, where they lie in register windows. Out: program, rpc or group, message
- * module, its fragments, system layer, FM's send, its extract, what takes a frame. In: thread, its loop, queue, message
- * module, its fragments, rpc or group, the program's handler, and from there on out again, but for the program. */
-enum { DEEP_OUT = 8, DEEP_IN = 7 };
+ * module, its fragments, system layer, and what a send of FM or of the kernel has below it (struct panda_fm). In:
+ * thread, its loop, queue, message module, its fragments, rpc or group, the program's handler, and from there on out
+ * again, but for the program. */
+enum { DEEP_OUT = 5, DEEP_IN = 7 };
 
 static void operate(struct panda *p, uint32_t calls, const char *what)
 {
@@ -20,18 +21,19 @@ static void operate(struct panda *p, uint32_t calls, const char *what)
 
 /* ---- out ---- */
 
-/* To each of n, or to all where the cards forward. */
+/* To each of n, or to all where the cards or the Ethernet do that. */
 static void give_to_fm(struct panda *p, uint32_t kind, const uint32_t *to, uint32_t n, uint32_t at, uint32_t bytes)
 {
-    uint32_t depth = p->frames + (p->handling ? DEEP_IN + DEEP_OUT - 1 : DEEP_OUT);
+    uint32_t depth = p->frames + p->fm->frames + (p->handling ? DEEP_IN + DEEP_OUT - 1 : DEEP_OUT);
+    int all = kind == PANDA_MULTICAST && (p->fm->broadcast || !p->lacks.multicast);
     p->within++;
-    if (kind == PANDA_MULTICAST && !p->lacks.multicast) {
+    if (all) {
         panda_deep(p, depth);
-        p->fm->multicast(p, at, bytes);
+        (p->fm->broadcast ? p->fm->broadcast : p->fm->multicast)(p, at, bytes);
         n = 0;
     }
     for (uint32_t i = 0; i < n; i++) {
-        if (p->lacks.threads)
+        if (p->lacks.threads && !p->fm->kernel)
             panda_mutex(p); /* FM's lock */
         panda_deep(p, depth);
         p->fm->send(p, to[i], at, bytes);
@@ -66,11 +68,11 @@ static void put_in_fragments(struct panda *p, uint32_t kind, const uint32_t *to,
     }
 }
 
-static void put_to(struct panda *p, uint32_t kind, const uint32_t *to, uint32_t n, uint32_t number, uint32_t at,
-                   uint32_t bytes)
+static void put_to(struct panda *p, uint32_t kind, uint32_t source, const uint32_t *to, uint32_t n, uint32_t number,
+                   uint32_t at, uint32_t bytes)
 {
     uint32_t end = at + ((bytes + 3) & ~3u), was[4], all = end + PANDA_TRAILER - at;
-    const uint32_t words[4] = {kind << 24 | p->side->node << 16, number, p->handled, bytes};
+    const uint32_t words[4] = {kind << 24 | source << 16, number, p->handled, bytes};
     get_words(p, end, was);
     set_words(p, end, words);
     myri_task_operate(p->side->task, PANDA_TRAILER / 4, "trailer");
@@ -83,7 +85,7 @@ static void put_to(struct panda *p, uint32_t kind, const uint32_t *to, uint32_t 
 
 void panda_put(struct panda *p, uint32_t to, uint32_t kind, uint32_t number, uint32_t at, uint32_t bytes)
 {
-    put_to(p, kind, &to, 1, number, at, bytes);
+    put_to(p, kind, p->side->node, &to, 1, number, at, bytes);
 }
 
 /* The two below in a binary tree, of nodes numbered from the source on. */
@@ -95,10 +97,10 @@ static uint32_t below(const struct panda *p, uint32_t source, uint32_t to[2])
     return n;
 }
 
-void panda_put_all(struct panda *p, uint32_t number, uint32_t at, uint32_t bytes)
+void panda_put_all(struct panda *p, uint32_t source, uint32_t number, uint32_t at, uint32_t bytes)
 {
     uint32_t to[2], n = below(p, p->side->node, to);
-    put_to(p, PANDA_MULTICAST, to, n, number, at, bytes);
+    put_to(p, PANDA_MULTICAST, source, to, n, number, at, bytes);
 }
 
 /* ---- in ---- */
@@ -168,6 +170,11 @@ void panda_arrive(struct panda *p, uint32_t from, uint32_t at, uint32_t bytes, v
     panda_handle(p);
 }
 
+static int forwards(const struct panda *p)
+{
+    return p->lacks.multicast && !p->fm->broadcast;
+}
+
 /* A fragment goes on as it came, if it is of a multicast that hosts forward, and is put to those before it: the message
  * when it is whole, or NULL. */
 static struct panda_message *assemble(struct panda *p, struct panda_message *m)
@@ -176,7 +183,7 @@ static struct panda_message *assemble(struct panda *p, struct panda_message *m)
     uint32_t end = m->at + m->bytes - PANDA_TRAILER, all = myri_host_word(h, end), from = myri_host_word(h, end + 4);
     uint32_t what = myri_host_word(h, end + 8), source = what >> 16 & 0xff, to[2], part = m->bytes - PANDA_TRAILER;
     int many = what >> 24 == PANDA_MULTICAST;
-    if (many && p->lacks.multicast) {
+    if (many && forwards(p)) {
         uint32_t n = below(p, source, to);
         give_to_fm(p, PANDA_MULTICAST, to, n, m->at, m->bytes);
     }
@@ -233,9 +240,9 @@ static void handle(struct panda *p, struct panda_message *m)
     m->handled = myri_host_word(h, end + 8);
     m->bytes = myri_host_word(h, end + 12);
     myri_task_operate(p->side->task, PANDA_HANDLER, "demultiplex");
-    if (kind == PANDA_MULTICAST && p->lacks.multicast && !p->lacks.whole)
+    if (kind == PANDA_MULTICAST && forwards(p) && !p->lacks.whole)
         forward(p, m);
-    if (kind == PANDA_MULTICAST || kind == PANDA_ASK)
+    if (kind == PANDA_MULTICAST || kind == PANDA_ASK || kind == PANDA_ORDER)
         panda_group_take(p, m);
     else
         panda_rpc_take(p, m);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * panda.h - the part of Panda that Orca stands on (paper 003, sections 3.1, 4 and 5.1.2): threads, remote procedure
- * calls, messages, and multicasts that all members get in one order, on FM/MC or on FM 1.1. Names are Panda's, without
- * pan_.
+ * calls, messages, and multicasts that all members get in one order, on FM/MC, on FM 1.1, or on the kernel's FLIP over
+ * Ethernet. Names are Panda's, without pan_.
  *
  * A node has one thread of the program, and threads of Panda's own for what comes. What its scheduler would do is done
  * where the program waits: `wait` takes messages in, and a switch of threads is paid where one would be.
@@ -47,6 +47,9 @@ struct panda_fm {
     void (*free)(struct panda *, void *);
     void (*interrupts)(struct panda *, int on);                     /* NULL: there are none */
     void (*multicast)(struct panda *, uint32_t at, uint32_t bytes); /* numbered, in order everywhere; or NULL */
+    void (*broadcast)(struct panda *, uint32_t at, uint32_t bytes); /* to all others, with no number; or NULL */
+    uint32_t frames;                                                /* calls below one another, in a send */
+    int kernel; /* it is the kernel's: it needs no lock, and who waits for it sleeps */
 };
 
 struct panda {
@@ -68,6 +71,7 @@ struct panda {
         struct panda_message *reply;
     } ticket[PANDA_TICKETS];
     uint32_t number, given;      /* of the multicast that is handled next; by the sequencer */
+    int came_back;               /* the own multicast, where the sequencer broadcasts it */
     struct panda_message *early; /* multicasts whose turn has not come */
     struct panda_message *partial[MYRI_HW_NODES], *partial_many[MYRI_HW_NODES]; /* that come in fragments: multicasts */
     uint32_t small; /* a place for messages of Panda's own */
@@ -101,7 +105,15 @@ void panda_free(struct panda *, struct panda_message *);
 
 /* -- among the files of this folder -- */
 
-enum panda_kind { PANDA_REQUEST = 1, PANDA_REPLY, PANDA_MESSAGE, PANDA_MULTICAST, PANDA_ASK, PANDA_NUMBER };
+enum panda_kind {
+    PANDA_REQUEST = 1,
+    PANDA_REPLY,
+    PANDA_MESSAGE,
+    PANDA_MULTICAST,
+    PANDA_ASK,
+    PANDA_NUMBER,
+    PANDA_ORDER
+};
 /* Host operations, as everywhere: of a call, of a handler; and half of FM's LOCKS, a mutex. */
 enum { PANDA_CALL = 35, PANDA_HANDLER = 12, PANDA_MUTEX = 17 };
 
@@ -111,8 +123,8 @@ void panda_arrive(struct panda *, uint32_t from, uint32_t at, uint32_t bytes, vo
 void panda_handle(struct panda *);
 void panda_dispatch(struct panda *);
 void panda_put(struct panda *, uint32_t to, uint32_t kind, uint32_t number, uint32_t at, uint32_t bytes);
-/* A multicast: to the card, or down this node's tree. */
-void panda_put_all(struct panda *, uint32_t number, uint32_t at, uint32_t bytes);
+/* A multicast of the source's: to the card, to the Ethernet, or down this node's tree. */
+void panda_put_all(struct panda *, uint32_t source, uint32_t number, uint32_t at, uint32_t bytes);
 /* A copy of what this node multicasts, as if it had come. */
 struct panda_message *panda_own(struct panda *, uint32_t number, uint32_t at, uint32_t bytes);
 /* For what waits for an answer: taken, and given back with it when it is there. */

@@ -3,7 +3,8 @@
  * threads.c - what threads cost where a program waits; see panda.h. In the final system they are the user's, the
  * scheduler's idle loop turns interrupts off and polls, and a handler is called like a function (paper 003, 4.1). In
  * the initial one they are the kernel's: one of low priority polls, to which the processor goes when the program waits,
- * and what the program's own calls took in is handed to a thread that handles it (section 3.1). */
+ * and what the program's own calls took in is handed to a thread that handles it (section 3.1). Over Ethernet nobody
+ * polls: the kernel wakes a thread for what has come. */
 #include "sim/myrinet/systems/panda/panda.h"
 
 static void switch_threads(struct panda *p)
@@ -22,13 +23,11 @@ static void set_interrupts(struct panda *p, int on)
 static void extract(struct panda *p)
 {
     p->interrupts_seen = p->side->host->interrupts;
-    if (p->lacks.threads) {
+    if (p->lacks.threads && !p->fm->kernel)
         panda_mutex(p);
-        p->within++;
-    }
+    p->within += p->lacks.threads;
     p->fm->extract(p);
-    if (p->lacks.threads)
-        p->within--;
+    p->within -= p->lacks.threads;
     panda_handle(p);
 }
 
@@ -46,6 +45,18 @@ void panda_handle(struct panda *p)
     p->handling = 0;
 }
 
+/* Nobody runs until the kernel has something, and then its thread of Panda does. Whether it has. */
+static int sleep_until(struct panda *p, uint64_t until)
+{
+    uint32_t flag = p->fm->flag(p);
+    if (myri_host_word(p->side->host, flag))
+        return 1;
+    if (!myri_task_poll(p->side->task, flag, 0, until))
+        return 0;
+    switch_threads(p);
+    return 1;
+}
+
 int panda_wait(struct panda *p, const int *done, uint64_t until)
 {
     struct myri_task *t = p->side->task;
@@ -59,6 +70,13 @@ int panda_wait(struct panda *p, const int *done, uint64_t until)
     if (*done)
         return 1;
     p->busy = 0;
+    if (p->fm->kernel) {
+        while (!*done && !fault[0] && sleep_until(p, until))
+            extract(p);
+        switch_threads(p);
+        p->busy = 1;
+        return *done != 0;
+    }
     myri_task_operate(t, PANDA_CALL, "scheduler");
     if (p->lacks.threads)
         switch_threads(p);
