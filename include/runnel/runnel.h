@@ -97,8 +97,9 @@ enum {
 
 /* Sends n <= RNL_SHORT_MAX bytes as one message. buf belongs to the caller again on return. Outside handlers the call
  * waits for room and runs handlers meanwhile; inside a handler it returns RNL_NO_ROOM instead. Returns 0, RNL_NO_ROOM,
- * RNL_BUSY, RNL_ERR_RANK, _TOO_LONG, _HANDLER, _CONTEXT (in the handler of a reply), _PEER_DEAD, _PEER_BROKEN, _FORKED,
- * _JOB; the first message to a peer may also return _NO_MEMORY or _SYSTEM. */
+ * RNL_TIMED_OUT (see rnl_send_timeout), RNL_BUSY, RNL_ERR_RANK, _TOO_LONG, _HANDLER, _CONTEXT (in the handler of a
+ * reply), _PEER_DEAD, _PEER_BROKEN, _FORKED, _JOB; the first message to a peer may also return _NO_MEMORY or
+ * _SYSTEM. */
 RNL_PUBLIC RNL_CHECK int rnl_send(rnl_endpoint *ep, unsigned peer, unsigned handler, const void *buf, size_t n);
 
 /* Takes in messages and runs their handlers. Never blocks. Stops at the first of these: max_bytes of payload have been
@@ -154,6 +155,12 @@ RNL_PUBLIC RNL_CHECK int rnl_end(rnl_stream *s);
 RNL_PUBLIC int rnl_abort(rnl_stream *s);
 /* Makes all composed bytes visible to their receivers now. */
 RNL_PUBLIC RNL_CHECK int rnl_flush(rnl_endpoint *ep);
+/* Bounds how long each later send, begin, piece and end of this endpoint may wait for room outside handlers (negative:
+ * no limit, which is the default). A call that would wait longer returns RNL_TIMED_OUT: a send or begin has begun
+ * nothing; after a piece or end the message stays open, and can be continued with the same call or aborted, but an end
+ * after a piece of which a part was taken gives it up (RNL_ERR_ABORTED). Handlers that the call runs meanwhile are not
+ * cut short. Never waits, inside handlers neither. Has no effect in a forked child. */
+RNL_PUBLIC void rnl_send_timeout(rnl_endpoint *ep, int64_t timeout_ns);
 
 struct rnl_buffer {
     const void *buf;

@@ -88,6 +88,7 @@ int rnl_ep_new(struct rnl_env *env, const struct rnl_options *opt, struct rnl_en
     ep->fast.handlers = o.handlers;
     ep->flags = o.flags;
     ep->silence_ns = o.silence_ms * (uint64_t)1000 * 1000;
+    ep->send_timeout_ns = UINT64_MAX;
     ep->credit.budget = o.receive_budget;
     ep->wait.spin = SPIN_START;
     ep->wait.pauses_for[RNL_NEAR] = ep->wait.pauses = env->facts.pauses_near;

@@ -275,6 +275,7 @@ struct rnl_endpoint {
     uint32_t flags; /* RNL_SHARED, RNL_NO_RUN_IN_SEND, RNL_EP_GUARDED, RNL_EP_SERVES */
     uint32_t deaths_seen;
     uint64_t silence_ns;       /* rnl_options.silence_ms */
+    uint64_t send_timeout_ns;  /* rnl_send_timeout; UINT64_MAX = none */
     struct rnl_remote *remote; /* NULL: no peer is on another host */
     struct rnl_ep_work work;
     struct rnl_ep_wait wait;
@@ -382,9 +383,10 @@ void rnl_conn_free(struct rnl_conn *conn);
  * network credit words can overtake cells. */
 uint64_t rnl_conn_reply_watermark(const struct rnl_conn *conn);
 
-/* Gives the connection to rank in *out, and makes it first if need be. Returns 0, RNL_ERR_RANK, RNL_ERR_PEER_DEAD,
- * RNL_ERR_PEER_BROKEN, RNL_ERR_SYSTEM, RNL_ERR_NO_MEMORY or RNL_ERR_JOB. A later call may succeed where one has
- * failed. */
+/* Gives the connection to rank in *out, and makes it first if need be, for which it waits for the launcher as long as
+ * rnl_send_timeout allows. Returns 0, RNL_ERR_RANK, RNL_ERR_PEER_DEAD, RNL_ERR_PEER_BROKEN, RNL_ERR_SYSTEM,
+ * RNL_ERR_NO_MEMORY, RNL_ERR_JOB, or RNL_NO_ROOM: the launcher has not answered yet. A later call may succeed where one
+ * has failed. */
 int rnl_ep_connect(struct rnl_endpoint *ep, uint32_t rank, struct rnl_conn **out);
 /* rnl_ep_connect for a caller that must not wait. The launcher usually answers at once, so it is waited for once, up to
  * 100 ms. RNL_NO_ROOM: the launcher has not answered yet. */

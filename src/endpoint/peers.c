@@ -80,7 +80,7 @@ static int connect_within(struct rnl_endpoint *ep, uint32_t rank, uint64_t wait_
 
 int rnl_ep_connect(struct rnl_endpoint *ep, uint32_t rank, struct rnl_conn **out)
 {
-    return connect_within(ep, rank, UINT64_MAX, out);
+    return connect_within(ep, rank, ep->send_timeout_ns, out);
 }
 
 int rnl_ep_connect_soon(struct rnl_endpoint *ep, uint32_t rank, struct rnl_conn **out)

@@ -17,10 +17,52 @@ static RNL_COLD int no_job(const struct rnl_endpoint *ep)
     return rnl_fail(RNL_ERR_JOB, "the %s", ep->close.job_gone ? "launcher of this job is gone" : "job ends");
 }
 
-/* Waits for a free cell (and `bulk` contiguous bytes) to conn on lane 0, and makes progress meanwhile. */
-static int wait_room(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t bulk)
+void rnl_send_timeout(rnl_endpoint *ep, int64_t timeout_ns)
 {
-    struct rnl_idle w = {.deadline_ns = UINT64_MAX, .room = conn, .bulk = bulk};
+    if (rnl_ep_enter(ep) < 0)
+        return; /* a forked child sends nothing */
+    ep->send_timeout_ns = timeout_ns < 0 ? UINT64_MAX : (uint64_t)timeout_ns;
+    rnl_ep_leave(ep);
+}
+
+/* Returns when a call that begins to wait now has to give up; UINT64_MAX = never. */
+static uint64_t deadline_of(const struct rnl_endpoint *ep)
+{
+    if (RNL_LIKELY(ep->send_timeout_ns == UINT64_MAX))
+        return UINT64_MAX;
+    uint64_t now = ep->env->ops->now_ns(ep->env);
+    return ep->send_timeout_ns < UINT64_MAX - now ? now + ep->send_timeout_ns : UINT64_MAX;
+}
+
+static bool is_late(struct rnl_endpoint *ep, uint64_t deadline_ns)
+{
+    return deadline_ns != UINT64_MAX && ep->env->ops->now_ns(ep->env) >= deadline_ns;
+}
+
+static RNL_COLD int late(const struct rnl_endpoint *ep, unsigned peer, const char *lacks)
+{
+    return rnl_fail(
+        RNL_TIMED_OUT,
+        "%s rank %u within the %.6g ms that rnl_send_timeout allows; try again, abort the message, or allow "
+        "more",
+        lacks, peer, (double)ep->send_timeout_ns / 1e6);
+}
+
+/* Makes progress once, or idles if there is nothing to do. Returns false if the process has forked: then the endpoint
+ * is not its own. */
+static bool progress_or_idle(struct rnl_endpoint *ep, struct rnl_idle *w)
+{
+    if (rnl_stream_progress(ep))
+        w->polls = w->yields = 0;
+    else if (!rnl_ep_forked(ep))
+        rnl_ep_idle(ep, w);
+    return !rnl_ep_forked(ep);
+}
+
+/* Waits for a free cell (and `bulk` contiguous bytes) to conn on lane 0, and makes progress meanwhile. */
+static int wait_room(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t bulk, uint64_t deadline_ns)
+{
+    struct rnl_idle w = {.deadline_ns = deadline_ns, .room = conn, .bulk = bulk};
     struct rnl_tx *t = &conn->channel.tx[0];
     ep->c->no_room++;
     ep->c->waiting_for_rank = conn->rank + 1;
@@ -63,15 +105,14 @@ static int wait_room(struct rnl_endpoint *ep, struct rnl_conn *conn, uint32_t bu
             }
             break;
         }
+        if (is_late(ep, deadline_ns)) {
+            status = late(ep, conn->rank, "there was no room for a message to");
+            break;
+        }
         if (since == 0)
             ep->c->waiting_since_ns = since = ep->env->ops->now_ns(ep->env);
-        unsigned work_done = rnl_stream_progress(ep);
-        if (rnl_ep_forked(ep))
+        if (!progress_or_idle(ep, &w))
             return rnl_ep_enter_slow(ep);
-        if (work_done)
-            w.polls = w.yields = 0;
-        else
-            rnl_ep_idle(ep, &w);
     }
     conn->waits--;
     ep->c->waiting_for_rank = ep->c->waiting_since_ns = 0;
@@ -101,7 +142,11 @@ static int begin(struct rnl_endpoint *ep, const struct rnl_message *b, struct rn
     }
     if (no_wait && b->bound > RNL_RESERVE_MAX)
         return rnl_stream_too_long(b->bound);
-    status = no_wait ? rnl_ep_connect_soon(ep, b->peer, &conn) : rnl_ep_connect(ep, b->peer, &conn);
+    const uint64_t deadline_ns = no_wait ? UINT64_MAX : deadline_of(ep);
+    if (no_wait)
+        status = rnl_ep_connect_soon(ep, b->peer, &conn);
+    else if ((status = rnl_ep_connect(ep, b->peer, &conn)) == RNL_NO_ROOM)
+        status = late(ep, b->peer, "the launcher has not connected");
     if (status < 0)
         return status;
     for (;;) {
@@ -118,19 +163,19 @@ static int begin(struct rnl_endpoint *ep, const struct rnl_message *b, struct rn
             break;
         uint32_t bulk = rnl_stream_is_short(b) ? 0 : b->bound < RNL_PIECE_MIN ? (uint32_t)b->bound : RNL_PIECE_MIN;
         if (queued(conn)) {
-            struct rnl_idle w = {.deadline_ns = UINT64_MAX};
+            struct rnl_idle w = {.deadline_ns = deadline_ns};
             conn->waits++; /* rnl_readmit has to wait, too */
             while (queued(conn) && !(conn->dying | conn->gone | ep->close.job_gone | ep->close.give_up) &&
-                   !rnl_ep_forked(ep))
-                if (!rnl_stream_progress(ep) && !rnl_ep_forked(ep))
-                    rnl_ep_idle(ep, &w);
-            if (rnl_ep_forked(ep))
-                return rnl_ep_enter_slow(ep);
+                   !is_late(ep, deadline_ns))
+                if (!progress_or_idle(ep, &w))
+                    return rnl_ep_enter_slow(ep);
             conn->waits--;
+            if (queued(conn) && is_late(ep, deadline_ns))
+                return late(ep, b->peer, "queued messages have not left for");
             if (ep->close.job_gone | ep->close.give_up)
                 return no_job(ep);
         } else {
-            status = wait_room(ep, conn, bulk);
+            status = wait_room(ep, conn, bulk, deadline_ns);
             if (status < 0)
                 break;
         }
@@ -160,7 +205,7 @@ int rnl_stream_wait_ended(struct rnl_endpoint *ep, unsigned peer)
         return status;
     struct rnl_conn *conn = peer < ep->size ? ep->peer[peer].conn : NULL;
     const struct rnl_stream *s = conn ? rnl_stream_out(conn) : NULL;
-    struct rnl_idle w = {.deadline_ns = UINT64_MAX};
+    struct rnl_idle w = {.deadline_ns = deadline_of(ep)};
     if (s)
         conn->waits++;
     while (status == 0 && s && rnl_stream_composing(s) && !conn->post_sending) {
@@ -170,13 +215,11 @@ int rnl_stream_wait_ended(struct rnl_endpoint *ep, unsigned peer)
             status = no_job(ep);
         } else if (!s->owner && pthread_equal(s->thread, pthread_self())) {
             status = rnl_fail(RNL_BUSY, "this thread has a message to rank %u open already; end it first", peer);
-        } else if (rnl_stream_progress(ep)) {
-            w.polls = w.yields = 0;
-        } else if (!rnl_ep_forked(ep)) {
-            rnl_ep_idle(ep, &w);
-        }
-        if (rnl_ep_forked(ep))
+        } else if (is_late(ep, w.deadline_ns)) {
+            status = late(ep, peer, "another thread has not ended its message to");
+        } else if (!progress_or_idle(ep, &w)) {
             return rnl_ep_enter_slow(ep);
+        }
     }
     if (s)
         conn->waits--;
@@ -343,6 +386,7 @@ static RNL_NOINLINE int piece_slow(struct rnl_stream *s, const void *buf, size_t
     if (status < 0)
         return status;
     const unsigned char *from = buf;
+    const uint64_t deadline_ns = deadline_of(ep);
     for (;;) {
         int64_t took = rnl_stream_put(s, from, n);
         status = took < 0 ? (int)took : 0;
@@ -356,7 +400,11 @@ static RNL_NOINLINE int piece_slow(struct rnl_stream *s, const void *buf, size_t
             break;
         }
         uint64_t left = s->bound - s->before;
-        status = wait_room(ep, s->conn, s->base ? 0 : left < RNL_PIECE_MIN ? (uint32_t)left : RNL_PIECE_MIN);
+        status = wait_room(ep, s->conn,
+                           s->base                ? 0
+                           : left < RNL_PIECE_MIN ? (uint32_t)left
+                                                  : RNL_PIECE_MIN,
+                           deadline_ns);
         if (status < 0)
             break;
     }
@@ -380,17 +428,18 @@ static RNL_NOINLINE int end_slow(struct rnl_stream *s)
     int status = rnl_ep_enter(ep);
     if (status < 0)
         return status;
+    const uint64_t deadline_ns = deadline_of(ep);
     while ((status = rnl_stream_try_end(s)) == RNL_NO_ROOM) {
         if (ep->fast.in_handler) {
             status = rnl_fail(RNL_ERR_CONTEXT,
                               "this message was begun outside the handler and cannot wait for room inside it");
             break;
         }
-        status = wait_room(ep, s->conn, 0);
+        status = wait_room(ep, s->conn, 0, deadline_ns);
         if (status < 0)
             break;
     }
-    if (status < 0 && status != RNL_ERR_CONTEXT && !rnl_ep_forked(ep))
+    if (status < 0 && status != RNL_ERR_CONTEXT && status != RNL_TIMED_OUT && !rnl_ep_forked(ep))
         rnl_stream_abort(s); /* it is invalid now */
     rnl_ep_leave(ep);
     return status;

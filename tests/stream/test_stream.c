@@ -102,6 +102,100 @@ static void no_room_outside_handlers_says_to_extract(void **state)
     SAYS(RNL_NO_ROOM, "try again after the next extract");
 }
 
+struct watch {
+    size_t seen; /* bytes of the open message received */
+    int done;
+};
+
+static int watcher(rnl_stream *s, unsigned peer, void *ctx)
+{
+    struct watch *w = ctx;
+    char byte;
+    (void)peer;
+    w->seen = 0;
+    while (rnl_receive(s, &byte, 1) == 0)
+        w->seen++;
+    w->done++;
+    return RNL_DONE;
+}
+
+enum { SHORTLY = 2000000 }; /* ns */
+
+static void a_send_gives_up_when_its_time_has_passed(void **state)
+{
+    struct fixture *f = *state;
+    unsigned sent = 0;
+    uint64_t before = test_now_ns();
+    rnl_send_timeout(f->a, SHORTLY);
+    while (rnl_send(f->a, 1, NOTE, "x", 1) == 0)
+        sent++;
+    assert_true(test_now_ns() - before >= SHORTLY);
+    assert_int_equal(rnl_send(f->a, 1, NOTE, "x", 1), RNL_TIMED_OUT);
+    SAYS(RNL_TIMED_OUT, "no room for a message to rank 1 within the 2 ms");
+    assert_int_equal(rnl_send(f->a, 2, NOTE, "x", 1), 0); /* to others there is room */
+    drain(f->c);
+    drain(f->b);
+    assert_int_equal(f->in.count, sent + 1); /* what timed out was not sent */
+    assert_int_equal(rnl_send(f->a, 1, NOTE, "x", 1), 0);
+    drain(f->b);
+    assert_int_equal(f->in.count, sent + 2);
+}
+
+static void a_send_behind_queued_messages_gives_up_too(void **state)
+{
+    struct fixture *f = *state;
+    unsigned sent = 1;
+    const struct rnl_message b = {.peer = 1, .handler = NOTE, .bound = 1};
+    const struct rnl_buffer piece = {"x", 1};
+    rnl_send_timeout(f->a, SHORTLY);
+    while (rnl_send(f->a, 1, NOTE, "x", 1) == 0)
+        sent++;
+    assert_int_equal(rnl_post(f->a, &b, &piece, 1, NULL, NULL), 0);
+    assert_int_equal(rnl_send(f->a, 1, NOTE, "x", 1), RNL_TIMED_OUT);
+    SAYS(RNL_TIMED_OUT, "queued messages have not left for rank 1");
+    drain(f->b);
+    rnl_send_timeout(f->a, -1);
+    assert_int_equal(rnl_send(f->a, 1, NOTE, "x", 1), 0);
+    drain(f->b);
+    assert_int_equal(f->in.count, sent + 1);
+}
+
+static void what_timed_out_of_a_message_is_continued_or_given_up(void **state)
+{
+    enum { PIECE = 64 << 10, BYTES = 64 << 20 };
+    const struct rnl_message b = {.peer = 1, .handler = OTHER, .bound = BYTES};
+    struct fixture *f = *state;
+    struct watch w = {0};
+    rnl_stream *s;
+    int status;
+    assert_int_equal(rnl_handler_stream(f->b, OTHER, watcher, &w), OTHER);
+    rnl_send_timeout(f->a, SHORTLY);
+    assert_int_equal(rnl_begin(f->a, &b, &s), 0);
+    size_t sent = 0;
+    while ((status = rnl_piece(s, test_pattern(0, 0), 1)) == 0)
+        sent++;
+    assert_int_equal(status, RNL_TIMED_OUT); /* nothing of it was taken */
+    assert_int_equal(rnl_end(s), RNL_TIMED_OUT);
+    drain(f->b);
+    assert_int_equal(rnl_piece(s, test_pattern(0, 0), 1), 0);
+    assert_int_equal(rnl_end(s), 0);
+    drain(f->b);
+    assert_int_equal(w.seen, sent + 1);
+    assert_int_equal(w.done, 1);
+
+    assert_int_equal(rnl_begin(f->a, &b, &s), 0);
+    while ((status = rnl_piece(s, test_pattern(0, 0), PIECE)) == 0)
+        ;
+    assert_int_equal(status, RNL_TIMED_OUT); /* a part of it was taken */
+    drain(f->b);
+    assert_int_equal(rnl_end(s), RNL_ERR_ABORTED);
+    drain(f->b);
+    assert_int_equal(w.done, 2);
+    assert_int_equal(rnl_send(f->a, 1, OTHER, "x", 1), 0);
+    drain(f->b);
+    assert_int_equal(w.done, 3);
+}
+
 static void one_message_per_peer_is_open_at_a_time(void **state)
 {
     static const size_t bounds[] = {8, 3000};
@@ -133,23 +227,6 @@ static void one_message_per_peer_is_open_at_a_time(void **state)
 }
 
 /* ---- when bytes become visible ---- */
-
-struct watch {
-    size_t seen; /* bytes of the open message received */
-    int done;
-};
-
-static int watcher(rnl_stream *s, unsigned peer, void *ctx)
-{
-    struct watch *w = ctx;
-    char byte;
-    (void)peer;
-    w->seen = 0;
-    while (rnl_receive(s, &byte, 1) == 0)
-        w->seen++;
-    w->done++;
-    return RNL_DONE;
-}
 
 static void make_visible(struct fixture *f, unsigned how)
 {
@@ -246,6 +323,9 @@ int main(void)
         TEST(a_piece_past_the_bound_is_refused_and_the_stream_goes_on),
         TEST(a_stream_is_refused_after_its_end),
         TEST(no_room_outside_handlers_says_to_extract),
+        TEST(a_send_gives_up_when_its_time_has_passed),
+        TEST(a_send_behind_queued_messages_gives_up_too),
+        TEST(what_timed_out_of_a_message_is_continued_or_given_up),
         TEST(one_message_per_peer_is_open_at_a_time),
         TEST(composed_bytes_are_visible_at_the_next_call),
         TEST(a_full_packet_is_visible_without_a_call),
