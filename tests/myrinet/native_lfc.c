@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * native_lfc.c - see native.h. */
+#ifdef TUNED
+#define SYSTEM "lfc-tuned"
+#include "sim/myrinet/systems/lfc/firmware-tuned.c"
+#else
 #define SYSTEM "lfc"
 #include "sim/myrinet/systems/lfc/firmware.c"
+#endif
 #define CONSERVED     (card.posted - native_loop.seen <= LFC_SLOTS && native_loop.frees < LFC_BUFFERS)
 #define FIRST_WORD(n) ((1 + chance(4)) << 24 | ((n) == 8 ? 1 + chance(3) : chance(20) == 0) << 16 | chance(2))
 #include "myrinet/native.h"

@@ -5,6 +5,7 @@
 #include "sim/myrinet/systems/lfc/host.h"
 #include "tests/myrinet/sides.h"
 
+static const char *firmware; /* the system of this round: the same with each of two firmwares */
 enum { EACH = 12, MOST = MYRI_HW_NODES * EACH };
 
 struct seen {
@@ -63,7 +64,7 @@ static void everybody(struct myri_task *t, void *arg)
 static void start(struct sides *all, struct seen *seen, uint32_t nodes, uint32_t buffers,
                   void (*fn)(struct myri_task *, void *))
 {
-    make_sides(all, "lfc", "H-PP", nodes, 1024, nodes);
+    make_sides(all, firmware, "H-PP", nodes, 1024, nodes);
     all->arg = seen;
     for (uint32_t i = 0; i < nodes; i++) {
         seen->lfc[i].owner = seen;
@@ -143,7 +144,7 @@ static uint64_t interrupts_with(uint32_t pause_us)
     static struct seen seen;
     memset(&seen, 0, sizeof seen);
     seen.pause_ps = pause_us * (uint64_t)1000000;
-    make_sides(&all, "lfc", "H-PP", 2, 1024, 1);
+    make_sides(&all, firmware, "H-PP", 2, 1024, 1);
     all.arg = &seen;
     for (uint32_t i = 0; i < 2; i++) {
         seen.lfc[i].owner = &seen;
@@ -174,5 +175,8 @@ int main(void)
         cmocka_unit_test(numbers_of_a_card_are_dealt_once),
         cmocka_unit_test(the_watchdog_interrupts_only_who_does_not_poll),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    firmware = "lfc";
+    int failed = cmocka_run_group_tests_name("lfc", tests, NULL, NULL);
+    firmware = "lfc-tuned";
+    return failed + cmocka_run_group_tests_name("lfc-tuned", tests, NULL, NULL);
 }

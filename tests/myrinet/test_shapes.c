@@ -131,7 +131,7 @@ static void notifications_interrupt_programs_that_poll(void **state)
     static const struct {
         const char *system;
         double each;
-    } of[] = {{"vmmc", 1}, {"vmmc2", 1}, {"unet", 1}, {"lfc", 0}};
+    } of[] = {{"vmmc", 1}, {"vmmc2", 1}, {"unet", 1}, {"lfc", 0}, {"lfc-tuned", 0}};
     for (size_t i = 0; i < sizeof of / sizeof of[0]; i++) {
         struct myri_outcome out;
         struct myri_experiment x = experiment(of[i].system, "H-PP", MYRI_ANSWER, 4);
@@ -158,7 +158,7 @@ static void a_thousand_multicasts_reach_seven_nodes(void **state)
     (void)state;
     for (int i = 0; myri_systems[i]; i++) {
         struct myri_outcome out;
-        if (!myri_names_has("lfc fmmc pm", myri_systems[i]->name))
+        if (!myri_names_has("lfc lfc-tuned fmmc pm", myri_systems[i]->name))
             continue;
         struct myri_experiment x = experiment(myri_systems[i]->name, "H-PP", MYRI_ALL_RATE, 4);
         x.receivers = 7;
