@@ -301,6 +301,16 @@ static bool first_packet_replies(const struct rnl_remote_conn *rc, const struct 
            !RNL_BUGGIFY("an answer goes beside the first packet");
 }
 
+/* Adds what a HELLO or UNKNOWN was counted as to the counters that other processes read. */
+static void count_refused(struct rnl_remote *r, const struct rnl_hs_counters *before)
+{
+    const struct rnl_hs_counters *now = &r->hs.count;
+    r->c->packets_refused += now->forged + now->bad - before->forged - before->bad;
+    if (now->taken == before->taken)
+        r->c->strays += now->stale + now->strayed + now->version + now->mismatch - before->stale - before->strayed -
+                        before->version - before->mismatch;
+}
+
 bool rnl_remote_hello(struct rnl_remote *r, struct rnl_remote_conn *rc, const struct rnl_view *v, uint64_t now_ns)
 {
     unsigned char out[RNL_HELLO_BYTES];
@@ -311,7 +321,9 @@ bool rnl_remote_hello(struct rnl_remote *r, struct rnl_remote_conn *rc, const st
         r->c->strays++;
         return false;
     }
+    const struct rnl_hs_counters before = r->hs.count;
     rnl_hs_input(&r->hs, rc ? &rc->hs : NULL, v->at, v->bytes, from.bytes, from.len, now_ns, out, sizeof out, &step);
+    count_refused(r, &before);
     if (step.events & RNL_HS_NEEDS_PEER)
         return true;
     if (rc) {
@@ -361,7 +373,10 @@ void rnl_remote_unknown(struct rnl_remote_conn *rc, const struct rnl_view *v, ui
     struct rnl_remote *r = rc->remote;
     uint64_t number;
     unsigned control;
-    if (rnl_hs_unknown_said(&r->hs, &rc->hs, rc->flow.connection, v->at, v->bytes, now_ns, &number, &control) == 1 &&
+    const struct rnl_hs_counters before = r->hs.count;
+    bool said = rnl_hs_unknown_said(&r->hs, &rc->hs, rc->flow.connection, v->at, v->bytes, now_ns, &number, &control);
+    count_refused(r, &before);
+    if (said &&
         (control ? rnl_remote_challenged(rc, v, number) : rnl_flow_in_flight(&rc->flow, number))) /* not a forgery */
         rnl_remote_lose(rc, RNL_DEATH_SILENT);
     rnl_remote_due(rc, rnl_hs_deadline(&rc->hs));

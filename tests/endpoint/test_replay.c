@@ -5,6 +5,7 @@
  * datagrams would end the connection: the repeated one, and what is said to it, repeated in turn. */
 #include "endpoint/net.h"
 #include "remote/remote_internal.h"
+#include "runnel/counters.h"
 #include "support/hub.h"
 #include "support/random.h"
 #include "support/unit.h"
@@ -154,11 +155,35 @@ static void nor_from_an_address_that_is_new(void **state)
     nothing_is_said_of(1);
 }
 
+static void forged_greetings_are_counted(void **state)
+{
+    static const struct rnl_job_keys guessed;
+    const struct rnl_hello h = {.src = A, .dst = B, .src_incarnation = 1, .flags = RNL_HELLO_WANTS_REPLY};
+    const struct rnl_unknown u = {.connection = 1, .number = 1};
+    unsigned char hello[RNL_HELLO_BYTES], unknown[RNL_UNKNOWN_BYTES];
+    struct fixture f;
+    (void)state;
+    open_them(&f, 0);
+    const struct rnl_counters *c = rnl_get_counters(f.h.ep[B]);
+    uint64_t refused = c->packets_refused;
+    assert_int_equal(rnl_hello_encode(hello, sizeof hello, &guessed, &h), sizeof hello);
+    assert_int_equal(rnl_unknown_encode(unknown, sizeof unknown, &guessed, A, &u), sizeof unknown);
+    test_wires_forge(f.wires, A, 0, B, hello, sizeof hello);
+    look_for(&f, 5);
+    assert_int_equal(c->packets_refused, refused + 1);
+    test_wires_forge(f.wires, A, 0, B, unknown, sizeof unknown);
+    look_for(&f, 5);
+    assert_int_equal(c->packets_refused, refused + 2);
+    assert_int_equal(test_hub_close(&f.h), 0);
+    test_wires_free(f.wires);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_repeated_from_where_another_lives_has_no_answer),
         cmocka_unit_test(nor_from_an_address_that_is_new),
+        cmocka_unit_test(forged_greetings_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
