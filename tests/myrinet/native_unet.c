@@ -2,12 +2,29 @@
  *
  * native_unet.c - see native.h. The kernel's translations are of pages of one region: into no other the card may
  * write. */
+#ifdef TUNED
+#define SYSTEM "unet-tuned"
+#include "sim/myrinet/systems/unet/firmware-tuned.c"
+#else
 #define SYSTEM "unet"
 #include "sim/myrinet/systems/unet/firmware.c"
+#endif
 enum { REGION = 1 << 20 };
-#define CONSERVED (native_loop.room < 2 && native_loop.fill < 2)
-#define PERMITTED(host, sram, bytes) \
-    ((host) >= REGION && (host) + (bytes) <= 2 * REGION && (bytes) <= 4096 - ((host)&4095))
+#define CONSERVED             (native_loop.room < 2 && native_loop.fill < 2)
+#define PERMITTED             permitted
+#define READABLE(host, bytes) ((host) >= REGION && (bytes) <= 4096 - ((host)&4095))
+
+/* Pages of the region; and what has come over a channel, from the node at its other end. */
+static int permitted(uint32_t host, uint32_t sram, uint32_t bytes)
+{
+    if (sram >= SRAM_AT(card.in)) {
+        volatile uint32_t *h = card.in[(sram - SRAM_AT(card.in)) / sizeof card.in[0]];
+        if (h[1] >= UNET_CHANNELS || !card.channel[h[1]].valid || card.channel[h[1]].node != h[0] >> 24)
+            return 0;
+    }
+    return host >= REGION && host + bytes <= 2 * REGION && bytes <= 4096 - (host & 4095);
+}
+
 #define FIRST_WORD(n) ((1 + chance(3)) << 24 | ((n) > 8 ? (n)-8 : 1))
 #define LIKELY_WORD() chance(8)
 #include "myrinet/native.h"

@@ -23,6 +23,8 @@ static const char *const systems[][2] = {{"simple", "H-PP"},
                                          {"vmmc2", "H-PP"},
                                          {"vmmc2-misses", "H-PP"},
                                          {"vmmc2-tuned", "H-PP"},
+                                         {"unet-tuned", "H-PP"},
+                                         {"unet-mm-tuned", "H-PP"},
                                          {"hamlyn", "H-PP"},
                                          {"trapeze", "H-PP"},
                                          {"trapeze-store", "H-P"}};

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TUNED_LEAST = 7 }; /* bip, vmmc, vmmc2's two, and pm's three */
+enum { TUNED_LEAST = 9 }; /* bip, vmmc, two each of vmmc2 and unet, and pm's three */
 
 /* The system that a second firmware is of; NULL: it is none. */
 static const struct myri_system *plain_of(const struct myri_system *s)
@@ -65,7 +65,7 @@ static void it_sends_the_same_packets_and_moves_the_same_bytes(void **state)
         for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
             const struct myri_system *s = myri_systems[i], *plain = plain_of(s);
             struct myri_outcome a, b;
-            if (!plain)
+            if (!plain || sizes[k] > s->most)
                 continue;
             run_one(plain, MYRI_ROUND_TRIP, sizes[k], &a);
             run_one(s, MYRI_ROUND_TRIP, sizes[k], &b);

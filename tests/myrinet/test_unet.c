@@ -2,6 +2,7 @@
  *
  * test_unet.c - U-Net: what comes is right, what is lost has been dropped for want of a buffer, or by the network; a
  * page without a translation interrupts the host once, pages come and go; channels are their endpoints' own. */
+#include "sim/myrinet/systems/added.h"
 #include "sim/myrinet/systems/unet/host.h"
 #include "tests/myrinet/sides.h"
 
@@ -29,9 +30,9 @@ static void count(void *arg, const struct myri_hw *hw, const struct myri_side *s
 static void what_is_lost_has_been_dropped_for_a_reason(void **state)
 {
     (void)state;
-    static const char *const kinds[] = {"unet", "unet-mm"};
+    static const char *const kinds[] = {"unet", "unet-mm", "unet-tuned", "unet-mm-tuned"};
     static const uint32_t senders[] = {1, 3, 31};
-    for (int s = 0; s < 2; s++)
+    for (int s = 0; s < 4; s++)
         for (int n = 0; n < 3; n++)
             for (int slow = 0; slow < 2; slow++) {
                 struct myri_outcome out;
@@ -57,20 +58,22 @@ static void what_is_lost_has_been_dropped_for_a_reason(void **state)
 static void a_page_without_a_translation_interrupts_once(void **state)
 {
     (void)state;
-    struct myri_outcome out;
-    struct counted c;
-    struct myri_experiment x = experiment("unet-mm", "H-PP", MYRI_ONE_WAY, 4096);
-    x.count = 100;
-    x.cold = 1;
-    x.inspect = count;
-    x.inspect_arg = &c;
-    assert_int_equal(myri_experiment_run(&x, &out), 0);
-    assert_int_equal(out.wrong, 0);
-    assert_int_equal(out.count.interrupts, c.misses);
-    assert_in_range(c.misses, 2 * 31, 2 * 32); /* of each host a page to send from, and thirty buffers */
-    x = experiment("unet", "H-PP", MYRI_ONE_WAY, 4096);
-    assert_int_equal(myri_experiment_run(&x, &out), 0);
-    assert_int_equal(out.count.interrupts, 0);
+    for (int tuned = 0; tuned < 2; tuned++) {
+        struct myri_outcome out;
+        struct counted c;
+        struct myri_experiment x = experiment(tuned ? "unet-mm-tuned" : "unet-mm", "H-PP", MYRI_ONE_WAY, 4096);
+        x.count = 100;
+        x.cold = 1;
+        x.inspect = count;
+        x.inspect_arg = &c;
+        assert_int_equal(myri_experiment_run(&x, &out), 0);
+        assert_int_equal(out.wrong, 0);
+        assert_int_equal(out.count.interrupts, c.misses);
+        assert_in_range(c.misses, 2 * 31, 2 * 32); /* of each host a page to send from, and thirty buffers */
+        x = experiment(tuned ? "unet-tuned" : "unet", "H-PP", MYRI_ONE_WAY, 4096);
+        assert_int_equal(myri_experiment_run(&x, &out), 0);
+        assert_int_equal(out.count.interrupts, 0);
+    }
 }
 
 /* ---- two endpoints of node 0 send to two of node 1, whose kernel wants memory back ---- */
@@ -80,7 +83,7 @@ struct four {
     struct myri_hw *hw;
     struct myri_space space[SOME];
     struct unet u[SOME];
-    uint32_t at[SOME], channel[SOME], got, wrong, outs, of_another, unmapped;
+    uint32_t at[SOME], channel[SOME], got, wrong, outs, tuned, of_another, unmapped;
 };
 
 static void sender(struct myri_task *t, void *arg)
@@ -122,7 +125,7 @@ static void receiver(struct myri_task *t, void *arg)
 static void run_four(struct four *w)
 {
     struct myri_machine m = machine("H-PP");
-    const struct myri_data *d = myri_data_find("systems/unet/firmware.hex");
+    const struct myri_data *d = myri_system_object(myri_system_find(w->tuned ? "unet-mm-tuned" : "unet-mm"));
     assert_int_equal(myri_hw_new(&m, 2, 5, d->bytes, d->n, &w->hw), 0);
     w->hw->horizon_ps = 5000000000000u;
     for (uint32_t i = 0; i < SOME; i++) {
@@ -152,20 +155,24 @@ static void two_processes_share_a_card_and_pages_come_and_go(void **state)
 {
     (void)state;
     static struct four w;
-    run_four(&w);
-    assert_int_equal(w.got, MESSAGES << 16 | MESSAGES);
-    assert_true(w.outs > MESSAGES);
-    assert_true(on_card(w.hw, 1, offsetof(struct unet_card, misses)) > MESSAGES);
-    end_four(&w);
+    for (uint32_t tuned = 0; tuned < 2; tuned++) {
+        w.tuned = tuned;
+        run_four(&w);
+        assert_int_equal(w.got, MESSAGES << 16 | MESSAGES);
+        assert_true(w.outs > MESSAGES);
+        assert_true(on_card(w.hw, 1, offsetof(struct unet_card, misses)) > MESSAGES);
+        end_four(&w);
+    }
 }
 
 static void what_is_not_its_own_is_refused(void **state)
 {
     (void)state;
     static struct four w;
-    for (int k = 0; k < 2; k++) {
-        w.of_another = k == 0; /* another endpoint's channel, and a page that the space has not */
-        w.unmapped = k == 1;
+    for (uint32_t k = 0; k < 4; k++) {
+        w.tuned = k >> 1;
+        w.of_another = !(k & 1); /* another endpoint's channel, and a page that the space has not */
+        w.unmapped = k & 1;
         run_four(&w);
         assert_int_equal(w.got, MESSAGES << 16);
         assert_int_equal(on_card(w.hw, 0, offsetof(struct unet_card, errors)), MESSAGES);

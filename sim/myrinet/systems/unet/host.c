@@ -280,25 +280,28 @@ static uint32_t receive_message(struct myri_side *side, uint32_t bytes, uint64_t
     return n;
 }
 
-#define UNET_SYSTEM(id, called, titled, opener, mm)        \
-    const struct myri_system myri_system_##id = {          \
-        .name = called,                                    \
-        .title = titled,                                   \
-        .source = "paper 000, section 5, and paper 004",   \
-        .object = "systems/unet/firmware",                 \
-        .machines = "H-PP",                                \
-        .state_bytes = sizeof(struct unet_host_state),     \
-        .most = UNET_DATA,                                 \
-        .virtual = 1,                                      \
-        .lossy = 1,                                        \
-        .any_order = 1, /* a message is a packet */        \
-        .translates = mm,                                  \
-        .notifies = 1,                                     \
-        .on_crc = "it is unreliable (paper 004, table 1)", \
-        .open = opener,                                    \
-        .joined = joined,                                  \
-        .send = send_message,                              \
-        .receive = receive_message,                        \
+#define UNET_SYSTEM(id, called, titled, firmware, opener, mm) \
+    const struct myri_system myri_system_##id = {             \
+        .name = called,                                       \
+        .title = titled,                                      \
+        .source = "paper 000, section 5, and paper 004",      \
+        .object = "systems/unet/" firmware,                   \
+        .machines = "H-PP",                                   \
+        .state_bytes = sizeof(struct unet_host_state),        \
+        .most = UNET_DATA,                                    \
+        .virtual = 1,                                         \
+        .lossy = 1,                                           \
+        .any_order = 1, /* a message is a packet */           \
+        .translates = mm,                                     \
+        .notifies = 1,                                        \
+        .on_crc = "it is unreliable (paper 004, table 1)",    \
+        .open = opener,                                       \
+        .joined = joined,                                     \
+        .send = send_message,                                 \
+        .receive = receive_message,                           \
     }
-UNET_SYSTEM(unet, "unet", "U-Net", open_area, 0);
-UNET_SYSTEM(unet_mm, "unet-mm", "U-Net/MM", open_mm, 1);
+UNET_SYSTEM(unet, "unet", "U-Net", "firmware", open_area, 0);
+UNET_SYSTEM(unet_mm, "unet-mm", "U-Net/MM", "firmware", open_mm, 1);
+UNET_SYSTEM(unet_tuned, "unet-tuned", "U-Net with firmware written for speed alone", "firmware-tuned", open_area, 0);
+UNET_SYSTEM(unet_mm_tuned, "unet-mm-tuned", "U-Net/MM with firmware written for speed alone", "firmware-tuned", open_mm,
+            1);
