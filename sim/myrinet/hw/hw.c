@@ -36,8 +36,9 @@ static void on_processors(struct rnl_sim *sim, struct rnl_sim_event *e)
             rnl_sim_at(sim, e, behind->cpu.now_ps);
             return;
         }
-        if (second && second->cpu.now_ps + hw->t.head < limit)
-            limit = second->cpu.now_ps + hw->t.head;
+        uint64_t ahead = hw->no_skip ? 1 : hw->t.head;
+        if (second && second->cpu.now_ps + ahead < limit)
+            limit = second->cpu.now_ps + ahead;
         if (hw->horizon_ps < limit)
             limit = hw->horizon_ps + 1;
         hw->executing = behind;
