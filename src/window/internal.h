@@ -154,6 +154,7 @@ struct window_peer {
     uint8_t is_unsure;        /* something was carried to it since the last quiet */
     struct rnl_endpoint *via; /* UP; COMING: the window endpoint */
     uint32_t at;              /* its number there */
+    uint64_t coming_until_ns; /* COMING: when it is given up, since daemons of other hosts may be gone */
     uint32_t tags;
     unsigned char key[WINDOW_KEY_BYTES], its_key[WINDOW_KEY_BYTES];
     struct window_op *first, **last; /* in order */

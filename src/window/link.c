@@ -4,8 +4,8 @@
  * of both sides, of which the program knows nothing, so that windows and the program's messages never wait for each
  * other. First contact goes over the program's endpoint: each side tells the other the address of its window endpoint
  * and a key; the side whose address is the lower one goes to the other, and shows its key there, by which it is known
- * as this peer. A peer of another host, or one that cannot be introduced, is spoken to over the program's endpoint
- * itself. */
+ * as this peer. Between hosts the daemons introduce them, if the two endpoints were introduced so themselves. A peer
+ * that cannot be introduced, as a rank of a job on another host, is spoken to over the program's endpoint itself. */
 #include "base/bug.h"
 #include "window/internal.h"
 
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { PEERS_LEAST = 255, PEERS_MOST = 1023, HANDLERS = 1, UIDS = 32 };
+enum { PEERS_LEAST = 255, PEERS_MOST = 1023, HANDLERS = 1, UIDS = 32, COMING_NS = 2000000000 };
 
 /* ---- the window endpoint ---- */
 
@@ -82,9 +82,6 @@ static bool has_key(const struct window_peer *p)
 static void tell(struct rnl_windows *ws, struct window_peer *p, struct window_meet *out)
 {
     memset(out, 0, sizeof *out);
-    /* Between hosts the endpoint of the program carries all. (Ranks of a job that are remote may be on this host.) */
-    if (ws->ep->env->meet && rnl_ep_is_remote(ws->ep, p->rank))
-        return;
     open_inner(ws);
     if (!ws->inner)
         return;
@@ -159,6 +156,7 @@ static void go(struct rnl_windows *ws, struct window_peer *p, const struct windo
     } else {
         p->link = WINDOW_COMING;
         p->at = at;
+        p->coming_until_ns = ws->ep->env->ops->now_ns(ws->ep->env) + COMING_NS;
         ws->bound[at] = 1 + p->rank;
         go_on(ws);
     }
@@ -265,7 +263,9 @@ static void come(struct rnl_windows *ws, struct window_peer *p)
     struct rnl_peer_info info;
     const struct window_bind b = {{0}};
     struct window_bind show = b;
-    if (rnl_peer(ws->inner, p->at, &info) < 0 || info.state == RNL_PEER_NEW)
+    if (rnl_peer(ws->inner, p->at, &info) < 0)
+        return;
+    if (info.state == RNL_PEER_NEW && ws->ep->env->ops->now_ns(ws->ep->env) < p->coming_until_ns)
         return;
     const bool is_other = info.state == RNL_PEER_UP && !is_its_process(ws, p, p->at);
     if (info.state != RNL_PEER_UP || is_other) {

@@ -135,8 +135,8 @@ static int put_carried(struct rnl_import *m, size_t offset, const void *from, si
     return end(ws, m, status);
 }
 
-/* Tells the owner that n bytes have landed. */
-static int notify(struct rnl_import *m, size_t offset, size_t n)
+/* Tells the owner that n bytes have landed; if `waits` is false it returns at once. */
+static int notify(struct rnl_import *m, size_t offset, size_t n, bool waits)
 {
     struct rnl_windows *ws;
     const struct window_put h = head_of(m, offset, n);
@@ -145,7 +145,8 @@ static int notify(struct rnl_import *m, size_t offset, size_t n)
         return status;
     struct window_peer *p = m->peer;
     p->is_unsure = 1;
-    status = put_message(ws, p, WINDOW_NOTIFY, &h, NULL, 0);
+    status =
+        waits ? put_message(ws, p, WINDOW_NOTIFY, &h, NULL, 0) : rnl_window_post(ws, p, WINDOW_NOTIFY, &h, sizeof h, 0);
     if (status == 0 && ++p->notes % SENSE_EVERY == 0 && p->via)
         p->via->env->ops->sense_fence(p->via->env, &p->via->fast.conn[p->at]->channel.distance);
     return end(ws, m, status);
@@ -159,7 +160,7 @@ int rnl_put_any(rnl_import *m, size_t offset, const void *from, size_t n, unsign
     if (!at)
         return put_carried(m, offset, from, n, flags);
     int status = put_direct(m, at, from, n);
-    return status == 0 && flags ? notify(m, offset, n) : status;
+    return status == 0 && flags ? notify(m, offset, n, true) : status;
 }
 
 /* ---- asynchronous puts ---- */
@@ -179,8 +180,11 @@ static void posted(void *arg, int status)
 int rnl_put_async(rnl_import *m, size_t offset, const void *from, size_t n, unsigned flags, rnl_token *t)
 {
     struct rnl_windows *ws;
-    if (direct(m, offset, n)) {
-        int status = rnl_put_any(m, offset, from, n, flags);
+    unsigned char *at = direct(m, offset, n);
+    if (at && !(flags & ~(unsigned)RNL_PUT_NOTIFY)) {
+        int status = put_direct(m, at, from, n);
+        if (status == 0 && flags)
+            status = notify(m, offset, n, false);
         if (status == 0)
             t->state = 0;
         return status;

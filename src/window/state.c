@@ -97,8 +97,9 @@ int rnl_window_turn(struct rnl_windows *ws, struct rnl_endpoint *via, uint64_t d
     if (now >= deadline_ns)
         return RNL_TIMED_OUT;
     bool inside = via != ep && !(ep->flags & RNL_SHARED), keeps = ep->flags & RNL_EP_SERVES;
-    if (deadline_ns == UINT64_MAX || (inside && left > slice))
-        left = inside ? slice : (uint64_t)INT64_MAX;
+    const bool looks_again = inside || ws->due; /* an introduction may have failed, which wakes nobody */
+    if (deadline_ns == UINT64_MAX || (looks_again && left > slice))
+        left = looks_again ? slice : (uint64_t)INT64_MAX;
     if (!keeps) /* the owner's turn goes on: it works on the window endpoint, too */
         rnl_window_leave(ws);
     int64_t did = rnl_stream_wait(inside ? via : ep, (int64_t)left, false);

@@ -11,8 +11,11 @@
  *   caller await NAME put | get | atomic | quiet | import
  *         reaches it and imports its window, prints a line, and when told on its input does that, which waits if the
  *         other process is stopped meanwhile; prints what came of it
- *   caller import NAME [SECONDS]
- *         reaches it, imports its window, writes, adds and reads there, and says how the window was reached
+ *   caller import NAME [SECONDS [later]]
+ *         reaches it, imports its window (later: when told on its input), writes, adds and reads there, and says how the
+ *         window was reached
+ *   caller apart NAME
+ *         reaches it; shows that half a message holds up no put, and puts that wait hold up no message
  *   caller tear NAME KEY
  *         reaches the store of examples/store.c and changes the value of the key in its table, but not the sum
  *   caller serve NAME address
@@ -31,12 +34,13 @@
 #include "support/must.h"
 
 #include <poll.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { SAY = 1, ECHO = 2, WINDOW = 3, WINDOW_BYTES = 1 << 20 };
+enum { SAY = 1, ECHO = 2, WINDOW = 3, LONG = 4, WINDOW_BYTES = 1 << 20, NOTES = 6000 };
 static rnl_endpoint *ep;
 static int denies;
 static char echo[256];
@@ -59,6 +63,10 @@ static int on_say(const void *data, size_t n, unsigned peer, void *ctx)
 {
     (void)ctx;
     printf("said %.*s\n", (int)n, (const char *)data);
+    if (n == 5 && memcmp(data, "block", n) == 0)
+        TEST_MUST(rnl_notify_block(ep) == 0);
+    if (n == 7 && memcmp(data, "unblock", n) == 0)
+        TEST_MUST(rnl_notify_unblock(ep) == 0);
     if (rnl_send(ep, peer, ECHO, data, n) < 0)
         printf("cannot echo: %s\n", rnl_last_error()->text);
     return 0;
@@ -71,6 +79,14 @@ static int on_echo(const void *data, size_t n, unsigned peer, void *ctx)
     memcpy(echo, data, n);
     echo[n] = '\0';
     return 0;
+}
+
+static int on_long(rnl_stream *s, unsigned peer, void *ctx)
+{
+    static unsigned char bytes[2 * WINDOW_BYTES];
+    (void)peer, (void)ctx;
+    printf("long %s\n", rnl_receive(s, bytes, sizeof bytes) == 0 ? "taken in" : "broken");
+    return RNL_DONE;
 }
 
 static void on_note(void *ctx, rnl_window *w, unsigned peer, size_t offset, size_t n)
@@ -100,7 +116,7 @@ static void offer_window(unsigned flags)
     TEST_MUST(rnl_window_offer(w, &o) == 0);
 }
 
-static int import(const char *name, double seconds)
+static int import(const char *name, double seconds, bool later)
 {
     static unsigned char own[WINDOW_BYTES], back[WINDOW_BYTES];
     const size_t head = 4096;
@@ -112,6 +128,10 @@ static int import(const char *name, double seconds)
     for (size_t i = 0; i < sizeof own; i++)
         own[i] = (unsigned char)(i * 7 >> 3);
     int status = rnl_reach(ep, name, bound_ns, &peer);
+    if (status == 0 && later) {
+        printf("reached\n");
+        (void)getchar();
+    }
     if (status == 0)
         status = rnl_window_import(ep, peer, WINDOW, bound_ns, &m, &bytes);
     if (status == 0)
@@ -230,6 +250,43 @@ static int reach(const char *name, const char *text, double seconds)
     return 0;
 }
 
+/* The process sends half a message, puts with notifications, and completes the message. Then it puts more than the
+ * other one, which is asked to block its notifications, takes in, and sends a message. */
+static int apart(const char *name)
+{
+    static unsigned char half[WINDOW_BYTES];
+    const struct rnl_message begin = {.handler = LONG, .bound = 2 * sizeof half};
+    struct rnl_message b = begin;
+    const int64_t bound_ns = (int64_t)20 * 1000000000;
+    unsigned char word[8];
+    rnl_import *m;
+    rnl_stream *s;
+    rnl_token tokens[NOTES] = {{0}};
+    for (size_t i = 0; i < sizeof word; i++)
+        word[i] = (unsigned char)((8 + i) * 7 >> 3);
+    TEST_MUST(rnl_reach(ep, name, bound_ns, &b.peer) == 0);
+    TEST_MUST(rnl_window_import(ep, b.peer, WINDOW, bound_ns, &m, NULL) == 0);
+    TEST_MUST(rnl_begin(ep, &b, &s) == 0 && rnl_piece(s, half, sizeof half) == 0 && rnl_flush(ep) == 0);
+    int status = rnl_put(m, 8, word, 8, RNL_PUT_NOTIFY);
+    if (status == 0)
+        status = rnl_quiet(ep, b.peer, bound_ns);
+    printf("behind half a message: %s\n", status == 0 ? "landed" : rnl_last_error()->text);
+    if (status < 0)
+        return 1;
+    TEST_MUST(rnl_piece(s, half, sizeof half) == 0 && rnl_end(s) == 0);
+    TEST_MUST(say(b.peer, "block") == 0);
+    for (unsigned i = 0; i < NOTES; i++)
+        while ((status = rnl_put_async(m, 8, word, 8, RNL_PUT_NOTIFY, &tokens[i])) == RNL_NO_ROOM)
+            TEST_MUST(rnl_wait(ep, 1000000) >= RNL_TIMED_OUT);
+    status = rnl_quiet(ep, b.peer, 300000000);
+    printf("puts whose notifications wait: %s\n", rnl_status_name(status));
+    status = say(b.peer, "unblock");
+    if (status == 0)
+        status = rnl_quiet(ep, b.peer, bound_ns);
+    printf("afterwards: %s\n", rnl_status_name(status));
+    return status != 0;
+}
+
 static int tear(const char *name, const char *key)
 {
     unsigned peer;
@@ -331,15 +388,17 @@ int main(int argc, char **argv)
     }
     TEST_MUST(rnl_handler_whole(ep, SAY, on_say, NULL, 0) == SAY);
     TEST_MUST(rnl_handler_whole(ep, ECHO, on_echo, NULL, 0) == ECHO);
+    TEST_MUST(rnl_handler_stream(ep, LONG, on_long, NULL) == LONG);
     int serves = strcmp(argv[1], "serve") == 0;
     if (serves)
         rnl_on_death(ep, on_death, NULL);
     status = strcmp(argv[1], "insert") == 0   ? insert(argv[2], argv[3])
              : strcmp(argv[1], "cross") == 0  ? cross(argv[2], argv[3])
              : strcmp(argv[1], "twice") == 0  ? twice(argv[2])
+             : strcmp(argv[1], "apart") == 0  ? apart(argv[2])
              : strcmp(argv[1], "tear") == 0   ? tear(argv[2], argv[3])
              : strcmp(argv[1], "await") == 0  ? await(argv[2], argv[3])
-             : strcmp(argv[1], "import") == 0 ? import(argv[2], argc > 3 ? atof(argv[3]) : 20)
+             : strcmp(argv[1], "import") == 0 ? import(argv[2], argc > 3 ? atof(argv[3]) : 20, argc > 4)
              : serves                         ? serve(argv[2], argc > 3 ? argv[3] : "")
                       : reach(argv[2], argc > 3 ? argv[3] : "hello", argc > 4 ? atof(argv[4]) : 20);
     TEST_MUST(rnl_close(ep) == 0);

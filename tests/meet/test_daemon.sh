@@ -110,6 +110,17 @@ ok 'its readers take nothing whose sum is wrong' $?
 "$store" other x && "$store" key again && [ "$("$store" key)" = again ]
 ok 'and its keeper reads nothing that clients can write' $?
 
+for how in window carried; do
+    serve "apart-$how" apart $how
+    timeout 60 "$caller" apart apart </dev/null >held.out 2>&1
+    [ "$(grep -v '^heard' held.out)" = 'behind half a message: landed
+puts whose notifications wait: RNL_TIMED_OUT
+afterwards: RNL_OK' ] && grep -q '^landed 8 at 8, 0 wrong$' "apart-$how.out" &&
+        grep -q '^long taken in$' "apart-$how.out"
+    ok "half a message holds up no put, nor do puts hold up messages: $how" $?
+    end "$server"
+done
+
 # ---- windows in runnel info ----
 serve windows windows carried
 windows_server=$server

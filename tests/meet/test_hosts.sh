@@ -104,6 +104,27 @@ reach 2 kv@10.77.0.2 self >self.out 2>&1 && grep -q '^heard self$' self.out
 ok 'also from its own host' $?
 on 1 timeout -k 5 60 "$caller" twice kv@10.77.0.2 </dev/null >twice.out 2>&1 && grep -q '^heard still there$' twice.out
 ok 'two endpoints may be introduced more than once' $?
+# Both hosts have one more address, the same, which comes first: so that of a window endpoint leads to the wrong host.
+for host in 1 2; do
+    ip -n "$name-$host" addr del "10.77.0.$host/24" dev eth0
+    ip -n "$name-$host" addr add 10.88.0.1/24 dev eth0
+    ip -n "$name-$host" addr add "10.77.0.$host/24" dev eth0
+done
+serve 2 astray.out astray window
+[ "$(on 1 timeout -k 5 60 "$caller" import astray@10.77.0.2 2>&1)" = 'carried 1048576, counted 297, same' ]
+ok 'windows of a host whose address is taken for another one are reached as its messages are' $?
+end "$started"
+ip -n "$name-1" addr del 10.88.0.1/24 dev eth0
+ip -n "$name-2" addr del 10.88.0.1/24 dev eth0
+serve 2 apart.out apart window
+on 1 timeout -k 5 60 "$caller" apart apart@10.77.0.2 </dev/null >held.out 2>&1
+cp held.out said
+[ "$(grep -v '^heard' held.out)" = 'behind half a message: landed
+puts whose notifications wait: RNL_TIMED_OUT
+afterwards: RNL_OK' ] && grep -q '^landed 8 at 8, 0 wrong$' apart.out &&
+    grep -q '^long taken in$' apart.out
+ok 'half a message to a process of another host holds up no put, nor do puts hold up messages' $?
+end "$started"
 start 2 store.out "$build/examples/store"
 until_says store.out open && on 1 "$build/examples/store" --at store@10.77.0.2 key 'far away' &&
     on 1 timeout 60 "$build/examples/store" --at store@10.77.0.2 --times 2 key >far.out 2>&1 </dev/null &&
@@ -291,7 +312,16 @@ start 1 stay.out bash -c "exec '$caller' reach kv@10.77.0.2 stay <feed2"
 client=$started
 exec 9>feed2
 until_says stay.out '^heard stay$'
+serve 2 window.out windows window
+mkfifo feed3
+start 1 later.out bash -c "exec '$caller' import windows@10.77.0.2 20 later <feed3"
+exec 7>feed3
+until_says later.out '^reached$'
 end "$daemon1" "$daemon2"
+echo >&7
+until_says later.out '^carried 1048576, counted 297, same$'
+ok 'windows need no daemon between two that were introduced' $?
+exec 7>&-
 echo >&9
 until_says stay.out '^heard stay$' 2
 ok 'a pair outlives both daemons' $?
