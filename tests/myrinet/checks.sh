@@ -24,3 +24,4 @@ is_usage() { # NAME WORDS COMMAND...: refused as wrong arguments are, before any
     ok "$name" $?
 }
 paper() { "$RUNNEL" paper "$@"; }
+systems() { paper list | sed -n '/^Systems:/,/^Machines:/s/^  \([^ ]*\) .*/\1/p'; } # all that there are

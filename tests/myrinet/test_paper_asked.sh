@@ -62,8 +62,51 @@ is_usage "a size that varies anyhow" "no effect where size is what varies" paper
 is_usage "a machine for what has nothing of ours" "nothing of ours" paper figure fm-2 --machine H-P
 is_usage "two machines" "no effect beside --machine-file" paper run vmmc --machine H-P --machine-file x
 is_usage "a machine twice" "'H-P' has no effect beside" paper machine H-P --machine H-S
-is_usage "a cold cache of what has none" "it is of vmmc" paper run fm1 --cold
-is_usage "a wrong CRC of what sends none" "sends no packets" paper run probe --bad 0.1
+mapfile -t all < <(systems)
+check "an option that a system takes changes its run, and what it does not take is refused, with the systems that do" \
+    python3 - "$RUNNEL" "${all[@]}" <<'END'
+import re, subprocess, sys
+runnel, systems = sys.argv[1], sys.argv[2:]
+def run(system, *options):
+    r = subprocess.run([runnel, "paper", "run", system, *options], capture_output=True, text=True)
+    return r.returncode, r.stdout.split("\n  cards")[0], r.stderr
+of = lambda option: {"--cold": ("--size", "4096", "--count", "20"), "--places": ("--size", "4096", "--count", "40")}.get(option, ("--count", "40"))
+named = {"--cold": "take one of: (.*)", "--places": "take one of: (.*)", "--notify": "can: (.*)"}
+for option, more in (("--across", ()), ("--cold", ()), ("--places", ("64",)), ("--notify", ()), ("--bad", ("0.2",)), ("--lost", ("0.2",)),
+                     ("--late", ("1",)), ("--reorder", ())):
+    refused, taken = {}, []
+    for s in systems:
+        cold = ("--cold",) if option == "--places" and run(s, "--count", "1", "--cold")[0] == 0 else ()
+        now = run(s, *of(option), *cold, option, *more)
+        if now[0] == 64:
+            refused[s] = now[2]
+            continue
+        taken.append(s)
+        was = run(s, *of(option), *cold)
+        assert was[0] == 0, (s, was)
+        assert now != was or s.endswith("-misses") and option == "--cold", (s, option, was) # it keeps no page
+    assert refused, option
+    for s, said in refused.items():
+        assert s in said, said
+        if option in named:
+            plain = [t for t in taken if not any(t.startswith(u + "-") for u in taken)]
+            assert re.search(named[option], said)[1].split(", ") == plain, (option, said, plain)
+END
+is_usage "places as what varies, of what keeps nothing of them" "take one of: vmmc, " paper sweep fm1 --over places=1,8
+is_usage "the system's own way where it has none" "no way of its own to several: take --bringer repeats or hosts, or one of: pm, " \
+    paper run vmmc --measure to-all --bringer system
+is_usage "who brings it where it goes to one" "--bringer has no effect on one-way" paper run pm --bringer system
+is_usage "how it is seen where nobody asks" "--attention has no effect on one-way" paper run pm --attention polls
+is_usage "a rate of one message" "stream-rate of one message is no rate.*(--count)" paper run vmmc --measure stream-rate --count 1
+is_usage "an SRAM that is too small names the system" "^runnel paper: vmmc: the firmware needs 190484 bytes" paper run vmmc --machine H-A
+is_usage "as does a run of jobs" "^runnel paper: pm-gang: the firmware needs" paper run pm-gang --measure switch-cost --set sram=16
+refuses "AM-II says how many messages came back, and why" \
+    "am2 returned 1 of 1 messages to their senders: no answer came, however often they were sent; .* lost: 100," \
+    paper run am2 --lost 1 --count 5
+check "a latency says what its first message took, and is the mean with it in" bash -c '
+    one=$("$0" paper run hamlyn --count 1) && two=$("$0" paper run hamlyn --count 2) &&
+    [ "$(sed -n "1s/.*one-way \([0-9.]* us\).*/\1/p" <<<"$one")" = "$(sed -n "s/^  first *\([0-9.]* us\), .*/\1/p" <<<"$one")" ] &&
+    [ "$(grep "^  first" <<<"$one")" = "$(grep "^  first" <<<"$two")" ]' "$RUNNEL"
 check "the measure of a trace is shown" bash -c '
     "$0" paper trace vmmc --measure one-way | head -n 1 | grep -q ", one-way, 1 message of 4 bytes"' "$RUNNEL"
 

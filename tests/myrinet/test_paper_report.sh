@@ -26,6 +26,10 @@ fi
 check "a page is written" bash -c '"$0" paper report "$1/page" --count 2 >"$1/wrote" && grep -qx "written: $1/page/index.html" "$1/wrote" &&
     [ "$(ls "$1/page")" = index.html ]' "$RUNNEL" "$work"
 cp "$work/page/index.html" "$work/first.html"
+check "scratch files lie where TMPDIR says, and nothing of them is left" bash -c '
+    mkdir "$1/scratch" && TMPDIR=$1/scratch "$0" paper report "$1/elsewhere" --count 2 >"$1/wrote" && [ -z "$(ls "$1/scratch")" ] &&
+    cmp "$1/elsewhere/index.html" "$1/first.html" && ! TMPDIR=$1/none "$0" paper report "$1/last" --count 2 2>"$1/said" &&
+    grep -q "cannot make (TMPDIR says where) $1/none/" "$1/said"' "$RUNNEL" "$work"
 check "an older page is overwritten, which it says, by the same to the bit" bash -c '
     "$0" paper report "$1/page" --count 2 >"$1/wrote" && grep -qx "overwrites: $1/page/index.html" "$1/wrote" &&
     cmp "$1/page/index.html" "$1/first.html" && [ "$(ls "$1/page")" = index.html ]' "$RUNNEL" "$work"
@@ -103,7 +107,8 @@ for line in open(source + "/sim/myrinet/machines.txt"):
     if len(f) == 5 and f[3] in ("given", "derived", "fitted", "assumed"):
         assert "<td class='%s'>%.10g %s</td>" % (f[3], float(f[1]), f[3]) in machines, f
         assert f[4].strip() in html.unescape(machines), f
-assert "with 2 messages in each experiment" in text
+assert "with 2 messages in each experiment" in text and "The first message of one word" in text
+assert rows["27b"][10] == "true", rows["27b"]
 END
 check "its text can be read without pictures and styles" python3 - "$work/first.html" <<'END'
 import html, re, sys

@@ -68,6 +68,9 @@ assert [s for s, _ in points] == ["fmmc", "fmmc-no-objects"], points
 assert abs(float(points[0][1]) - float(points[1][1]) - table["40d"]["ours"]) < 0.11, points
 assert "It is made of 2 experiments" in why("40d") and "It is made of" not in why("42a")
 END
+said "a shape is true or false with both firmwares" "27b" <<'END'
+assert "\nours: true, inside\nwith the firmware that was written for speed alone: true, inside\n" in why("27b"), why("27b")[:600]
+END
 "$RUNNEL" paper fit ni_instruction --bounds --json >"$work/bounds.json"
 said "what it would take is what fit --bounds says, and given values are named so" "53c 53a 38a 34" <<'END'
 bounds = {r["row"]: r for r in json.load(open(sys.argv[1] + "/bounds.json"))}

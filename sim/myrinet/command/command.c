@@ -4,6 +4,7 @@
 #include "tools/tool.h"
 
 #include "sim/myrinet/command/command.h"
+#include "sim/myrinet/systems/added.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -60,11 +61,11 @@ static const struct choice {
     {"--over", "VALUE=A,B",
      "what varies: size, packet, buffers, senders, processes, places, slow, or a value of\n"
      "                     the machine"},
-    {"--cold", "", "caches of translations are empty at first (vmmc)"},
+    {"--cold", "", "caches of translations are empty at first, where a system has one"},
     {"--seed", "N", "of the hosts' jitter and of errors"},
     {"--senders", "N", "that send to one more node (goodput, wire-cost, switch-cost, switch-time)"},
     {"--processes", "N", "that have each card attached"},
-    {"--places", "N", "in memory that messages are sent from, as chance has it"},
+    {"--places", "N", "in memory that messages are sent from, as chance has it, where that matters to a system"},
     {"--slow", "US",
      "what the receiver computes after each message (as --senders), or before each look\n"
      "                     (answer)"},
@@ -226,7 +227,7 @@ static int take_option(struct myri_cmd_options *o, const char *name, const char 
     else if (strcmp(name, "--buffers") == 0)
         return whole(name, v, 65536, &o->buffers);
     else if (strcmp(name, "--attention") == 0)
-        return attention(v, &o->attention);
+        return o->attention_given = 1, attention(v, &o->attention);
     else if (strcmp(name, "--seed") == 0)
         return o->seed_given = 1, whole(name, v, 4e9, &o->seed);
     else if (strcmp(name, "--senders") == 0)
@@ -248,7 +249,7 @@ static int take_option(struct myri_cmd_options *o, const char *name, const char 
     else if (strcmp(name, "--receivers") == 0)
         return whole(name, v, 31, &o->receivers);
     else if (strcmp(name, "--bringer") == 0)
-        return bringer(v, &o->bringer);
+        return o->bringer_given = 1, bringer(v, &o->bringer);
     else
         return myri_cmd_wrong("%s is there too often, or takes no value", name);
     return 0;
@@ -391,11 +392,28 @@ int myri_cmd_system(const struct myri_cmd_options *o, const struct myri_system *
     if (!*out)
         return myri_cmd_wrong("name a system; runnel paper list has them");
     if (o->cold && !(*out)->translates)
+        return myri_cmd_wrong("--cold has no effect on %s, which has no cache of translations; take one of: %s",
+                              o->what, myri_systems_with(MYRI_HAS_CACHE));
+    const char *of_packets = o->bad > 0 ? "--bad" : o->lost > 0 ? "--lost" : o->late > 0 ? "--late" : "--reorder";
+    if ((o->bad > 0 || o->lost > 0 || o->late > 0 || o->reorder) && !(*out)->on_crc && !(*out)->recovers)
+        return myri_cmd_wrong("%s has no effect on %s, which sends no packets to another node; leave it out, or take "
+                              "another system",
+                              of_packets, o->what);
+    if (o->across && (*out)->looks_across)
         return myri_cmd_wrong(
-            "--cold has no effect on %s, which has no cache of translations; it is of vmmc, vmmc2, unet-mm", o->what);
-    if (o->bad > 0 && !(*out)->on_crc && !(*out)->recovers)
-        return myri_cmd_wrong("--bad has no effect on %s, which sends no packets to another node", o->what);
-    return 0;
+            "--across has no effect on %s, whose host looks for messages across the bus anyhow; leave "
+            "it out",
+            o->what);
+    return o->places > 1 ? myri_cmd_places_matter(*out) : 0;
+}
+
+int myri_cmd_places_matter(const struct myri_system *system)
+{
+    if (myri_system_has(system, MYRI_HAS_PLACES) || myri_system_is_added(system))
+        return 0;
+    return myri_cmd_wrong("places have no effect on %s, which keeps nothing of the pages that it sends from; take one "
+                          "of: %s",
+                          system->name, myri_systems_with(MYRI_HAS_PLACES));
 }
 
 int myri_cmd_measure(const struct myri_cmd_options *o, const struct myri_system *system, enum myri_measure usual,
@@ -416,10 +434,13 @@ int myri_cmd_measure(const struct myri_cmd_options *o, const struct myri_system 
                               "and switch-time",
                               myri_measure_name((enum myri_measure)m));
     int to_all = m == MYRI_TO_ALL || m == MYRI_ALL_RATE;
-    if (o->bringer != MYRI_BY_SYSTEM && !to_all)
+    if (o->bringer_given && !to_all)
         return myri_cmd_wrong("--bringer has no effect on %s: it is of to-all and all-rate",
                               myri_measure_name((enum myri_measure)m));
-    if (o->attention != MYRI_BY_POLLS && !asks && !to_all)
+    if (o->bringer_given && o->bringer == MYRI_BY_SYSTEM && !system->to_all)
+        return myri_cmd_wrong("%s has no way of its own to several: take --bringer repeats or hosts, or one of: %s",
+                              system->name, myri_systems_with(MYRI_HAS_TO_ALL));
+    if (o->attention_given && !asks && !to_all)
         return myri_cmd_wrong("--attention has no effect on %s: it is of answer, answer-cost, to-all and all-rate",
                               myri_measure_name((enum myri_measure)m));
     *out = (enum myri_measure)m;

@@ -14,7 +14,7 @@ enum { MYRI_CMD_SETS = 32 };
 struct myri_cmd_options {
     const char *what, *other, *machine, *machine_file, *measure, *plot, *over, *from, *set[MYRI_CMD_SETS];
     int sets, json, cold, notify, across, bounds, native, seed_given;
-    int reorder;
+    int reorder, bringer_given, attention_given;
     uint32_t bytes, count, packet, buffers, senders, receivers, processes, places, seed;
     enum myri_attention attention;
     enum myri_bringer bringer;
@@ -42,6 +42,8 @@ int myri_cmd_report(struct myri_cmd_options *);
 
 /* 0, or the exit status, said. */
 int myri_cmd_system(const struct myri_cmd_options *, const struct myri_system **out);
+/* What varies or is set has no effect on this system: the exit status, said; or 0. */
+int myri_cmd_places_matter(const struct myri_system *);
 /* A system of the user's own, made by `runnel paper build`, is named by a path: of its .so, or of its folder. */
 int myri_cmd_is_own(const char *what);
 int myri_cmd_own(const char *what, const struct myri_system **out);

@@ -33,6 +33,7 @@ enum { SYSTEMS = sizeof issues / sizeof issues[0] };
 /* The table's systems, and behind them one that is asked for beside. */
 static struct issues shown[SYSTEMS + 1];
 static int systems = SYSTEMS;
+static char unfit[SYSTEMS][300]; /* why a system has no figures; or empty */
 
 static int show(const struct myri_cmd_options *o, const struct myri_system *found[SYSTEMS + 1])
 {
@@ -123,10 +124,12 @@ static void print_long(const struct myri_cmd_measured *m)
         printf("%-8s", shown[i].system);
         print(6, 1, m->rate_1k);
         print(6, 1, m->rate_long);
-        printf(" %6u", m->long_bytes);
+        print(6, 0, m->long_bytes);
         print(7, 2, m->copies);
         print(6, 2, m->bus_bytes);
-        printf(" %9u %8u %7u", m->firmware_bytes, m->sram_bytes, m->pinned);
+        print(9, 0, m->firmware_bytes);
+        print(8, 0, m->sram_bytes);
+        print(7, 0, m->pinned);
         print(9, 2, m->goodput);
         print(6, 2, m->wire);
         putchar('\n');
@@ -168,6 +171,25 @@ static void print_json(const struct myri_cmd_measured *m)
     puts("\n]");
 }
 
+/* A system of the table whose firmware has no room on this machine has no figures; one that is asked for is refused. */
+static int measure(const struct myri_cmd_options *o, const struct myri_machine *machine, int i,
+                   const struct myri_system *system, struct myri_cmd_measured *out)
+{
+    if (i == SYSTEMS || myri_experiment_fits(system, machine))
+        return myri_cmd_measured(o, machine, system, out);
+    *out = (struct myri_cmd_measured){NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN,
+                                      NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
+    snprintf(unfit[i], sizeof unfit[i], "%s", rnl_last_error()->text);
+    return 0;
+}
+
+static void print_unfit(void)
+{
+    for (int i = 0; i < SYSTEMS; i++)
+        if (unfit[i][0])
+            printf("%s%s\n", i == 0 || !unfit[i - 1][0] ? "\n" : "", unfit[i]);
+}
+
 int myri_cmd_matrix(struct myri_cmd_options *o)
 {
     struct myri_machine machine;
@@ -176,7 +198,7 @@ int myri_cmd_matrix(struct myri_cmd_options *o)
     int rc = myri_cmd_machine_for(o, "H-PP", &machine);
     rc = rc ? rc : show(o, found);
     for (int i = 0; i < systems && rc == 0; i++)
-        rc = myri_cmd_measured(o, &machine, found[i], &measured[i]);
+        rc = measure(o, &machine, i, found[i], &measured[i]);
     if (rc)
         return rc;
     if (o->json) {
@@ -186,5 +208,6 @@ int myri_cmd_matrix(struct myri_cmd_options *o)
     print_issues(&machine);
     print_short(measured);
     print_long(measured);
+    print_unfit();
     return 0;
 }

@@ -155,8 +155,9 @@ int myri_cmd_measured(const struct myri_cmd_options *o, const struct myri_machin
         interrupts(x, MYRI_BY_INTERRUPTS, &m->interrupts_never) < 0)
         return myri_cmd_failed();
 
-    m->long_bytes = system->most < LONG ? system->most : LONG;
-    begin(o, machine, system, MYRI_PING_RATE, m->long_bytes, &x);
+    uint32_t longest = system->most < LONG ? system->most : LONG;
+    m->long_bytes = longest;
+    begin(o, machine, system, MYRI_PING_RATE, longest, &x);
     if (myri_experiment_run(&x, &out) < 0)
         return myri_cmd_failed();
     m->rate_long = out.value;

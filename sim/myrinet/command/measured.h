@@ -13,12 +13,12 @@ struct myri_cmd_measured {
     double sender_instructions, receiver_instructions;
     /* Per question of 4 bytes to a program that may be interrupted: it looks each 20 us, or never. */
     double interrupts_looking, interrupts_never;
-    double rate_1k, rate_long;                   /* MB/s of ping-pongs */
-    uint32_t long_bytes;                         /* of the longest message, 64 KB at most */
-    double copies, bus_bytes;                    /* per byte of 1 KB, at both hosts together */
-    uint32_t firmware_bytes, sram_bytes, pinned; /* sram: with the firmware; pinned: pages of a host, of two hosts */
-    double to_8_us, to_16_us;                    /* a message of 4 bytes, by the system's own way */
-    double goodput, wire;                        /* under overload: MB/s, and bytes on the wire for each byte of it */
+    double rate_1k, rate_long;                 /* MB/s of ping-pongs */
+    double long_bytes;                         /* of the longest message, 64 KB at most */
+    double copies, bus_bytes;                  /* per byte of 1 KB, at both hosts together */
+    double firmware_bytes, sram_bytes, pinned; /* sram: with the firmware; pinned: pages of a host, of two hosts */
+    double to_8_us, to_16_us;                  /* a message of 4 bytes, by the system's own way */
+    double goodput, wire;                      /* under overload: MB/s, and bytes on the wire for each byte of it */
 };
 
 /* The cost of one message, which is what twice as many cost more; of both hosts together, where no host is named. */

@@ -95,9 +95,30 @@ void page_number(FILE *out, const char *format, double v)
     fprintf(out, "<td class='n'>%s</td>", text);
 }
 
+int page_scratch(char out[PAGE_PATH])
+{
+    const char *in = getenv("TMPDIR");
+    int n = snprintf(out, PAGE_PATH, "%s/runnel-paper-XXXXXX", in && *in ? in : "/tmp");
+    errno = ENAMETOOLONG;
+    return n < PAGE_PATH ? 0 : -1;
+}
+
+static FILE *scratch_file(void)
+{
+    char path[PAGE_PATH];
+    int fd = page_scratch(path) < 0 ? -1 : mkstemp(path);
+    if (fd < 0)
+        return NULL;
+    unlink(path);
+    FILE *f = fdopen(fd, "w+");
+    if (!f)
+        close(fd);
+    return f;
+}
+
 int page_printed(FILE *out, int (*print)(void *), void *arg)
 {
-    FILE *kept = tmpfile();
+    FILE *kept = scratch_file();
     int was = kept ? dup(STDOUT_FILENO) : -1, rc = 1;
     fflush(stdout);
     if (was < 0 || dup2(fileno(kept), STDOUT_FILENO) < 0) {

@@ -6,6 +6,9 @@
 
 #include <stdio.h>
 
+enum { PAGE_PATH = 512 };
+/* A template for mkdtemp and mkstemp in TMPDIR, or else in /tmp. 0, or -1 with errno: the path is too long. */
+int page_scratch(char out[PAGE_PATH]);
 void page_begin(FILE *, const char *title);
 void page_end(FILE *);
 void page_text(FILE *, const char *text);

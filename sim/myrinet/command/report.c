@@ -40,7 +40,10 @@ static void put_row(FILE *out, const struct myri_row *r, const struct myri_answe
         page_cell(out, "%.4g", a->ours);
     page_number(out, "%+.1f %%", a->answered ? 100 * a->off : NAN);
     page_cell(out, "%s", h.first[0] ? h.first : "-");
-    page_number(out, "%.4g", a->tuned);
+    if (myri_row_is_shape(r) && !isnan(a->tuned))
+        page_cell(out, "%s", a->tuned_inside ? "true" : "false");
+    else
+        page_number(out, "%.4g", a->tuned);
     page_number(out, "%.3g", a->null);
     page_number(out, "%.3g", a->affine);
     page_cell(out, "%s", !a->answered ? myri_cmd_what_is_missing(r) : a->inside ? "inside" : "MISS");
@@ -142,9 +145,9 @@ static int put_figure(FILE *out, const struct myri_cmd_options *o, const struct 
 
 static int put_figures(FILE *out, const struct myri_cmd_options *o)
 {
-    char dir[] = "/tmp/runnel-paper-XXXXXX";
-    if (!mkdtemp(dir))
-        return myri_cmd_cannot("cannot make", dir);
+    char dir[PAGE_PATH];
+    if (page_scratch(dir) < 0 || !mkdtemp(dir))
+        return myri_cmd_cannot("cannot make (TMPDIR says where)", dir);
     int rc = 0;
     fputs("<h2 id='figures'>Figures of the papers</h2>\n<p>Crosses are the values that survive in the papers' texts; "
           "their printed "
@@ -178,9 +181,11 @@ static int put_matrix(FILE *out, struct myri_cmd_options *o)
 static int put_traces(FILE *out, const struct myri_cmd_options *o)
 {
     fputs(
-        "<h2 id='traces'>One message of one word</h2>\n<p>Each system on its paper's machine: what hosts, buses, the "
-        "cards' programs, "
-        "their engines and the wire do, and when. <code>runnel paper trace SYSTEM</code> has each span in words.</p>\n",
+        "<h2 id='traces'>The first message of one word</h2>\n<p>Each system on its paper's machine: what hosts, buses, "
+        "the cards' programs, their engines and the wire do, and when. Cards have been started, but no message went "
+        "before: caches of translations are cold, pages are not pinned yet, credits not yet known, so that some take "
+        "longer here than in the tables, which have means of many. "
+        "<code>runnel paper trace SYSTEM</code> has each span in words.</p>\n",
         out);
     for (int i = 0; myri_systems[i]; i++) {
         struct myri_experiment x;

@@ -75,6 +75,9 @@ int myri_cmd_run(struct myri_cmd_options *o)
     }
     printf("%s on %s: %s %.3f %s, %u bytes\n", system->title, machine.name, myri_measure_name(x.measure), out.value,
            unit, x.bytes);
+    if (x.measure == MYRI_ONE_WAY || x.measure == MYRI_ROUND_TRIP)
+        printf("  first    %.3f us, which the mean has in it: cards have just been started, caches are cold\n",
+               out.first);
     if (x.senders > 1)
         puts("  a what-if: no published figure validates more than two hosts");
     printf("  messages %u sent, %u received, %u wrong\n", out.sent, out.received, out.wrong);

@@ -317,6 +317,7 @@ int myri_cmd_sweep(struct myri_cmd_options *o)
     enum myri_measure measure;
     rc = myri_cmd_measure(o, system, MYRI_ONE_WAY, &measure);
     rc = rc ? rc : varied(o, over);
+    rc = rc || strcmp(over, "places") != 0 ? rc : myri_cmd_places_matter(system);
     if (rc)
         return rc;
     snprintf(title, sizeof title, "%s: %s over %s", system->title, myri_measure_name(measure), over);

@@ -279,9 +279,14 @@ static void print_answer(const struct myri_row *r, const struct myri_answer *a)
     if (!isnan(a->off))
         printf(" (%+.1f %%)", 100 * a->off);
     printf(", %s\n", a->inside ? "inside" : "MISS");
-    if (!isnan(a->tuned))
-        printf("with the firmware that was written for speed alone: %.4g %s, %s\n", a->tuned, unit,
-               a->tuned_inside ? "inside" : "MISS");
+    if (!isnan(a->tuned)) {
+        fputs("with the firmware that was written for speed alone: ", stdout);
+        if (myri_row_is_shape(r))
+            fputs(a->tuned_inside ? "true" : "false", stdout);
+        else
+            printf("%.4g %s", a->tuned, unit);
+        printf(", %s\n", a->tuned_inside ? "inside" : "MISS");
+    }
     if (!isnan(a->null))
         printf("by arithmetic alone: %.3g %s, with two constants beside it %.3g\n", a->null, unit, a->affine);
     print_first(r);

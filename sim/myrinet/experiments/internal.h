@@ -15,6 +15,7 @@ struct experiment_run {
     struct myri_side side[SIDES];
     uint32_t sides, receiver, sending; /* GOODPUT: senders that have not finished */
     uint64_t shown_ps;                 /* where the next span of what is measured begins, for traces */
+    uint64_t first_ps;                 /* of a ping-pong: the first round trip */
     uint64_t jitter_spent_ps, begin_ps, end_ps, busy_ps, jitters;
     uint32_t answered;                  /* ANSWER: questions */
     uint32_t lack;                      /* TO_ALL: receivers that have not this one yet */
@@ -65,6 +66,8 @@ static inline uint32_t myri_experiment_pages(const struct myri_experiment *x)
 
 /* SWITCH_COST, SWITCH_TIME (jobs.c): a machine of its own. */
 int myri_experiment_jobs(const struct myri_experiment *, struct myri_outcome *out);
+/* The error of the machine with the system's name before it. */
+int myri_experiment_named(const struct myri_experiment *, int rc);
 /* What an experiment says of cards, hosts and the network, for the machine that it runs on. */
 void myri_experiment_conditions(const struct myri_experiment *, struct myri_hw *);
 /* One that is not what was sent has come to the node. */

@@ -108,7 +108,7 @@ static int run(struct jobs *j)
         return rnl_fail(RNL_ERR_ARG, "there is no firmware %s", name);
     int rc = myri_hw_new(&x->machine, j->nodes, x->seed, object->bytes, object->n, &j->hw);
     if (rc < 0)
-        return rc;
+        return myri_experiment_named(x, rc);
     myri_experiment_conditions(x, j->hw);
     /* Nothing takes a millisecond a message, but for what the receiver computes; and ten seconds beside. */
     j->hw->horizon_ps = (uint64_t)x->count * j->nodes * JOBS *

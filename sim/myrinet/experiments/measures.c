@@ -94,6 +94,45 @@ static void add(char *list, size_t room, const char *name)
     snprintf(list + n, room - n, "%s%s", n ? ", " : "", name);
 }
 
+int myri_system_has(const struct myri_system *s, enum myri_property p)
+{
+    switch (p) {
+    case MYRI_HAS_NOTIFY:
+        return s->notifies;
+    case MYRI_HAS_FETCH:
+        return s->fetch != NULL;
+    case MYRI_HAS_TURNS:
+        return s->turns != NULL;
+    case MYRI_HAS_CACHE:
+        return s->translates;
+    case MYRI_HAS_PLACES:
+        return s->translates || s->by_place;
+    default:
+        return s->to_all != NULL;
+    }
+}
+
+/* Another system with that property has the first part of its name. */
+static int is_variant(const char *name, enum myri_property p)
+{
+    for (int i = 0; myri_systems[i]; i++) {
+        size_t n = strlen(myri_systems[i]->name);
+        if (myri_system_has(myri_systems[i], p) && strncmp(name, myri_systems[i]->name, n) == 0 && name[n] == '-')
+            return 1;
+    }
+    return 0;
+}
+
+const char *myri_systems_with(enum myri_property p)
+{
+    static _Thread_local char list[160];
+    list[0] = 0;
+    for (int i = 0; myri_systems[i]; i++)
+        if (myri_system_has(myri_systems[i], p) && !is_variant(myri_systems[i]->name, p))
+            add(list, sizeof list, myri_systems[i]->name);
+    return list;
+}
+
 const char *myri_measures_of(const struct myri_system *s)
 {
     static _Thread_local char list[240];

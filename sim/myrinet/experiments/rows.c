@@ -85,7 +85,8 @@ void myri_row_judge(const struct myri_row *r, struct myri_answer *a)
     const char *value = r->field[MYRI_ROW_VALUE];
     value += strspn(value, "<>=");
     if (myri_row_is_shape(r) || !value[0]) {
-        a->inside = a->tuned_inside = a->truth;
+        a->inside = a->truth;
+        a->tuned_inside = isnan(a->tuned) ? a->truth : a->tuned > 0;
         return;
     }
     char *end;

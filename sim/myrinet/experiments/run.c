@@ -124,7 +124,8 @@ static int check(const struct myri_experiment *x)
 {
     if (!x->system->notifies &&
         (x->notify || (x->attention == MYRI_BY_INTERRUPTS && (myri_experiment_asks(x) || myri_experiment_to_all(x)))))
-        return rnl_fail(RNL_ERR_ARG, "messages of %s do not interrupt; those of vmmc can", x->system->name);
+        return rnl_fail(RNL_ERR_ARG, "messages of %s do not interrupt; those of these systems can: %s", x->system->name,
+                        myri_systems_with(MYRI_HAS_NOTIFY));
     if (x->receivers && !myri_experiment_to_all(x) && x->measure != MYRI_TURNS && x->measure != MYRI_JACOBI)
         return rnl_fail(RNL_ERR_ARG, "%u receivers: what several receive is measured as to-all, all-rate or turns",
                         x->receivers);
@@ -133,8 +134,14 @@ static int check(const struct myri_experiment *x)
         return myri_measure_refused(x->system, x->measure);
     if (x->receivers >= SIDES)
         return rnl_fail(RNL_ERR_ARG, "%u receivers: there can be up to %d", x->receivers, SIDES - 1);
+    int is_rate = x->measure == MYRI_STREAM_RATE || (x->measure == MYRI_GOODPUT && x->senders <= 1);
+    if (x->count == 1 && is_rate && !x->tracer)
+        return rnl_fail(RNL_ERR_ARG,
+                        "%s of one message is no rate, as no other one comes behind it: take more (--count)",
+                        myri_measure_name(x->measure));
     if (x->measure == MYRI_FETCH && !x->system->fetch)
-        return rnl_fail(RNL_ERR_ARG, "%s has nothing that could be fetched from a card; fmmc has", x->system->name);
+        return rnl_fail(RNL_ERR_ARG, "%s has nothing that could be fetched from a card; these systems have: %s",
+                        x->system->name, myri_systems_with(MYRI_HAS_FETCH));
     if (myri_experiment_asks(x) && !(x->slow_us >= 0.01))
         return rnl_fail(RNL_ERR_ARG, "a host that computes 0 us before each look: 0.01 us at least (--slow)");
 
@@ -144,7 +151,8 @@ static int check(const struct myri_experiment *x)
     if (x->count == 0 || x->count > 10000000)
         return rnl_fail(RNL_ERR_ARG, "%u messages: an experiment has 1 to 10 million", x->count);
     if (myri_experiment_switches(x) && !x->system->turns)
-        return rnl_fail(RNL_ERR_ARG, "jobs of %s take no turns on its card; those of pm-gang do", x->system->name);
+        return rnl_fail(RNL_ERR_ARG, "jobs of %s take no turns on its card; those of these systems do: %s",
+                        x->system->name, myri_systems_with(MYRI_HAS_TURNS));
     if (myri_experiment_switches(x) && (x->cold || x->processes || x->places))
         return rnl_fail(RNL_ERR_ARG,
                         "%s has no effect on %s, whose jobs have a process on each node and copy nothing that is cold: "
@@ -196,6 +204,26 @@ static int check(const struct myri_experiment *x)
                         "a vector of %u bytes on %u nodes: it has 8 bytes for an equation, and each node one", x->bytes,
                         x->receivers + 1);
     return 0;
+}
+
+int myri_experiment_named(const struct myri_experiment *x, int rc)
+{
+    return rnl_fail(rc, "%s: %s", x->system->name, rnl_last_error()->text);
+}
+
+/* Who does not wait for ever for what came back to its sender. */
+static int came_back(const struct experiment_run *r, int rc)
+{
+    uint32_t n = 0;
+    const char *why = "", *is = "";
+    for (uint32_t i = 0; rc < 0 && r->x->system->returned && i < r->sides; i++, why = *is ? is : why)
+        n += r->x->system->returned(&r->side[i], &is);
+    if (n == 0)
+        return rc;
+    return rnl_fail(RNL_ERR_ABORTED,
+                    "%s returned %u of %u messages to their senders: %s; the experiment waits for all of them. Packets "
+                    "lost: %" PRIu64 ", with a wrong CRC: %" PRIu64 " (lower --lost and --bad)",
+                    r->x->system->name, n, r->out->sent, why, r->hw->count.packets_lost, r->hw->count.packets_bad);
 }
 
 /* A system that takes the network to be reliable has lost a message or a credit for good: whatever the run came to,
@@ -255,7 +283,7 @@ static int run(struct experiment_run *r)
     int rc = myri_hw_new(&x->machine, r->sides, x->seed, x->object ? x->object : (const void *)object->bytes,
                          x->object ? x->object_bytes : object->n, &r->hw);
     if (rc < 0)
-        return rc;
+        return myri_experiment_named(x, rc);
     myri_experiment_conditions(x, r->hw);
     r->hw->tracer = x->tracer;
     r->hw->tracer_arg = x->tracer_arg;
@@ -277,7 +305,7 @@ static int run(struct experiment_run *r)
     if (rc == 0)
         rc = myri_hw_power(r->hw);
     if (rc == 0)
-        rc = lost_by_crc(r, myri_hw_run(r->hw));
+        rc = came_back(r, lost_by_crc(r, myri_hw_run(r->hw)));
     if (rc < 0)
         return rc;
     if (x->measure == MYRI_WIRE_COST && r->out->received == 0)
@@ -287,6 +315,7 @@ static int run(struct experiment_run *r)
     if (!isfinite(r->out->value)) /* fm1-link hands over all that its card has counted, at one tick */
         return rnl_fail(RNL_ERR_ARG, "%u messages of %u bytes were all there at one time, which is no rate: take more",
                         r->out->received, x->bytes);
+    r->out->first = (double)r->first_ps / 1e6 / (x->measure == MYRI_ONE_WAY ? 2 : 1);
     r->out->count = r->hw->count;
     r->out->events = rnl_sim_events(r->hw->sim);
     r->out->end_ps = myri_hw_now(r->hw);
@@ -309,6 +338,17 @@ static int came_wrong(const struct myri_experiment *x, const struct myri_outcome
                     "had them",
                     x->system->name, out->wrong, x->measure == MYRI_FETCH ? x->count : out->received, what,
                     out->wrong_at, (double)out->wrong_ps / 1e6);
+}
+
+int myri_experiment_fits(const struct myri_system *system, const struct myri_machine *machine)
+{
+    const struct myri_experiment x = {.system = system};
+    const struct myri_data *object = myri_system_object(system);
+    struct myri_hw *hw = NULL;
+    int rc = object ? myri_hw_new(machine, 1, 1, object->bytes, object->n, &hw)
+                    : rnl_fail(RNL_ERR_ARG, "there is no firmware %s", system->object);
+    myri_hw_free(hw);
+    return rc == 0 ? 1 : (myri_experiment_named(&x, rc), 0);
 }
 
 static struct {

@@ -57,6 +57,18 @@ int myri_measure_can(const struct myri_system *, enum myri_measure);
 enum myri_measure myri_measure_usual(const struct myri_system *, enum myri_measure usual);
 /* The names of all that it has, with commas between. */
 const char *myri_measures_of(const struct myri_system *);
+/* The names of all systems that are built in and have a property, with commas between; without variants of these, like
+ * vmmc-tuned of vmmc. */
+enum myri_property {
+    MYRI_HAS_NOTIFY, /* a message can interrupt its receiver's host */
+    MYRI_HAS_FETCH,  /* numbers are fetched from a card */
+    MYRI_HAS_TURNS,  /* jobs take turns */
+    MYRI_HAS_CACHE,  /* a card has a cache of translations */
+    MYRI_HAS_PLACES, /* where a message lies matters */
+    MYRI_HAS_TO_ALL  /* it has a way of its own to bring a message to several */
+};
+int myri_system_has(const struct myri_system *, enum myri_property);
+const char *myri_systems_with(enum myri_property);
 int myri_measure_refused(const struct myri_system *, enum myri_measure); /* RNL_ERR_ARG, said */
 
 struct myri_experiment {
@@ -94,7 +106,8 @@ struct myri_experiment {
 };
 
 struct myri_outcome {
-    double value;                             /* of the measure */
+    double value; /* of the measure */
+    double first; /* of ping-pongs in us: the value of the first message, with cards that have just been started */
     uint32_t sent, received, wrong, wrong_at; /* a run with wrong ones fails; node of the first */
     uint64_t wrong_ps;
     struct myri_hw_count count;
@@ -107,6 +120,8 @@ void myri_experiment_init(struct myri_experiment *, const struct myri_system *, 
 /* 0; RNL_ERR_ARG: what cannot be; RNL_ERR_ABORTED: it ran, and hangs or has a fault; RNL_ERR_NO_MEMORY. */
 int myri_experiment_run(const struct myri_experiment *, struct myri_outcome *out);
 
+/* Whether the system's firmware has room on the cards of such a machine; else why not is the last error. */
+int myri_experiment_fits(const struct myri_system *, const struct myri_machine *);
 /* Tells of every experiment that ends well from now on, and what it came to; NULL: of none. */
 typedef void myri_experiment_each(void *arg, const struct myri_experiment *, double value);
 void myri_experiment_watch(myri_experiment_each *, void *arg);

@@ -121,6 +121,8 @@ static void ping_pong(struct myri_task *t, void *arg)
         if (!receive_next(r, s, RNL_SIM_NEVER))
             return;
         show(r, !s->node, r->shown_ps, "message");
+        if (first && i == 0)
+            r->first_ps = myri_hw_now(r->hw) - r->begin_ps - r->jitter_spent_ps;
         if (!first) {
             jitter(r, s);
             send_shown(r, s);

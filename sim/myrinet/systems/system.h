@@ -64,6 +64,8 @@ struct myri_system {
     uint32_t packet_least, packet_most; /* bytes of a packet, whole words; 0: no choice */
     uint32_t processes_most;            /* that can have a node's card attached; 0: one */
     int translates;                     /* its card has a cache of translations: side.cold */
+    int by_place;                       /* a host caches what it knows of pages: where a message lies matters */
+    int looks_across;                   /* its host looks for messages across the bus, and polls no cached word */
     int notifies;                       /* a message can interrupt its receiver's host: side.notify */
     uint32_t look;                      /* host operations of a look that finds nothing; 0: a cached word is polled */
     int virtual;                        /* programs have address spaces: side.space */
@@ -76,6 +78,8 @@ struct myri_system {
     /* Inside the side's task. The buffer `out` may be used again when `send` returns; `post` may leave it in use. */
     void (*send)(struct myri_side *, uint32_t to, uint32_t bytes);
     void (*post)(struct myri_side *, uint32_t to, uint32_t bytes); /* or NULL: send */
+    /* Without time, after a run: how many messages were handed back to this side, and why the last one; or NULL. */
+    uint32_t (*returned)(const struct myri_side *, const char **why);
     /* The next message, of `bytes` at most: its length, or 0 when none has come by the tick. */
     uint32_t (*receive)(struct myri_side *, uint32_t bytes, uint64_t until);
     void (*to_all)(struct myri_side *, uint32_t bytes); /* what lies in `out`, to all other nodes; or NULL */

@@ -26,6 +26,8 @@ static int slot_is_free(struct am2 *f, uint32_t slot)
         myri_task_store(t, IN_CARD(f, state) + 4 * slot, AM2_FREE);
         myri_task_operate(t, HANDLER, "handler");
         f->handled++;
+        f->back++;
+        f->why = reason;
         if (f->returned)
             f->returned(f, to, reason);
     }
@@ -166,10 +168,26 @@ static uint32_t receive_message(struct myri_side *side, uint32_t bytes, uint64_t
     return st->bytes[k];
 }
 
+/* Those that the library has seen, and those that lie on the card. */
+static uint32_t returned(const struct myri_side *side, const char **why)
+{
+    static const char *const reasons[] = {"", "the receiver's ring was full", "the node has no endpoint",
+                                          "no answer came, however often they were sent"};
+    const struct am2_host_state *st = side->state;
+    uint32_t n = st->am.back, reason = st->am.why;
+    for (uint32_t slot = 0; slot < AM2_SLOTS; slot++)
+        if (st->am.used[slot] && myri_card_peek(side->card, IN_CARD(&st->am, state) + 4 * slot) == AM2_RETURNED) {
+            n++;
+            reason = myri_card_peek(side->card, IN_CARD(&st->am, reason) + 4 * slot);
+        }
+    *why = reasons[reason <= AM2_UNREACHABLE ? reason : 0];
+    return n;
+}
+
 #define AM2_SYSTEM(called, titled, firmware)                                                                     \
     .name = called, .title = titled, .source = "paper 004, table 1 and text", .object = "systems/am2/" firmware, \
     .machines = "H-PP", .state_bytes = sizeof(struct am2_host_state), .most = AM2_DATA, .look = LIBRARY,         \
-    .open = open_side, .send = send_message, .receive = receive_message
+    .open = open_side, .send = send_message, .receive = receive_message, .returned = returned, .looks_across = 1
 
 const struct myri_system myri_system_am2 = {AM2_SYSTEM("am2", "AM-II", "firmware"), .recovers = 1, .any_order = 1};
 const struct myri_system myri_system_am2_bare = {

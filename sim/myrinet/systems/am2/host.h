@@ -24,6 +24,7 @@ struct am2 {
     am2_handler *handler[256];
     am2_returned *returned;
     uint32_t handled;
+    uint32_t back, why; /* messages that came back, and the reason of the last one */
 };
 
 int am2_init(struct am2 *, struct myri_side *);

@@ -66,4 +66,5 @@ const struct myri_system myri_system_fm1_link = {
     .open = open_side,
     .send = send_frame,
     .receive = receive_frame,
+    .looks_across = 1,
 };

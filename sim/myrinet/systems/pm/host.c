@@ -316,14 +316,14 @@ static const struct myri_turns turns = {
 
 /* A packet is a part of a pinned buffer, or what lies within a page of user memory. */
 enum { PM_MOST = 8 * PM_BUFFER }; /* bytes of a message in buffers */
-#define PM_SYSTEM(called, words, firmware, opener, largest, jobs)                                              \
+#define PM_SYSTEM(called, words, firmware, opener, largest, ...)                                               \
     {                                                                                                          \
         .name = called, .title = words, .source = "papers 002, section 7, and 004; PM's own",                  \
         .object = "systems/pm/" firmware, .machines = "H-P H-PP", .state_bytes = sizeof(struct pm_host_state), \
         .most = largest, .look = LIBRARY, .buffers_most = PM_RING, .open = opener, .send = send_message,       \
         .receive = receive_message, .finish = finish, .piece = PM_BUFFER, .by_page = largest != PM_MOST,       \
         .to_all = largest == PM_MOST ? send_to_all : NULL, .packet_least = largest == PM_MOST ? 4 : 0,         \
-        .packet_most = largest == PM_MOST ? PM_BUFFER : 0, .turns = jobs,                                      \
+        .packet_most = largest == PM_MOST ? PM_BUFFER : 0, .turns = __VA_ARGS__,                               \
         .on_crc = "PM takes the hardware to be reliable, so it has no time-outs (paper 004)"                   \
     }
 const struct myri_system myri_system_pm =
@@ -333,8 +333,9 @@ const struct myri_system myri_system_pm_cached = PM_SYSTEM(
 const struct myri_system myri_system_pm_uncached = PM_SYSTEM(
     "pm-uncached", "PM, from user pages that are pinned for each message", "firmware", open_uncached, 1 << 20, NULL);
 static_assert(PM_PINNED >= 1 << 20, "a message's pages are all pinned while it is on its way");
-const struct myri_system myri_system_pm_cache = PM_SYSTEM(
-    "pm-cache", "PM, from user pages through its pin-down cache of 1 MB", "firmware", open_cache, 1 << 20, NULL);
+const struct myri_system myri_system_pm_cache =
+    PM_SYSTEM("pm-cache", "PM, from user pages through its pin-down cache of 1 MB", "firmware", open_cache, 1 << 20,
+              NULL, .by_place = 1);
 const struct myri_system myri_system_pm_gang =
     PM_SYSTEM("pm-gang", "PM, whose jobs take turns", "firmware-gang", open_side, PM_MOST, &turns);
 const struct myri_system myri_system_pm_tuned =
