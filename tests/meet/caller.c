@@ -12,8 +12,8 @@
  *         reaches it and imports its window, prints a line, and when told on its input does that, which waits if the
  *         other process is stopped meanwhile; prints what came of it
  *   caller import NAME [SECONDS [later]]
- *         reaches it, imports its window (later: when told on its input), writes, adds and reads there, and says how the
- *         window was reached
+ *         reaches it, imports its window (later: when told on its input), writes, adds and reads there, and says how
+ *         the window was reached
  *   caller apart NAME
  *         reaches it; shows that half a message holds up no put, and puts that wait hold up no message
  *   caller tear NAME KEY
