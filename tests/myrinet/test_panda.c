@@ -292,12 +292,61 @@ static void each_optimization_saves_what_it_is_for(void **state)
     assert_true(of("panda-copies", MYRI_CALL_RATE, 65536) < 0.8 * rate);
 }
 
+enum { MANY = 2 * MYRI_ETHER_PLACES }; /* more than the sequencer's kernel has places for */
+
+static void on_one_of_many(struct panda *p, struct panda_message *m)
+{
+    struct member *me = p->owner;
+    panda_free(p, m);
+    if (++me->multicasts == MANY)
+        panda_signal(p, &me->done);
+}
+
+static void multicast_many(struct myri_task *t, void *arg)
+{
+    struct sides *all = arg;
+    struct myri_side *s = side_of(all, t);
+    struct member *me = &((struct group *)all->arg)->m[s->node];
+    for (uint32_t k = 0; k < MANY && s->node == 1; k++)
+        panda_group_send(&me->on.panda, s->out, 4);
+    (void)panda_wait(&me->on.panda, &me->done, RNL_SIM_NEVER);
+}
+
+/* A call is two datagrams, and three switches: to Panda's thread at each end, and back to who called. */
+static void ethernet_takes_its_datagrams_and_switches_and_a_sender_waits_for_its_multicast(void **state)
+{
+    (void)state;
+    const struct myri_machine m = machine("H-A");
+    const double *v = m.v;
+    double way = (double)myri_ether_ps(4 + PANDA_ROOM) / 1e6 + v[MYRI_M_interrupt] + 2 * v[MYRI_M_datagram] +
+                 2 * v[MYRI_M_system_call];
+    double least = 2 * way + 3 * v[MYRI_M_process_switch], is = of("panda-ethernet", MYRI_CALL, 4);
+    if (!(is > least && is < least + 200))
+        fail_msg("%.1f us, at least %.1f", is, least);
+    static struct sides all;
+    static struct group g;
+    memset(&g, 0, sizeof g);
+    make_sides(&all, "panda-ethernet", "H-A", 3, LARGEST, 1);
+    all.arg = &g;
+    for (uint32_t i = 0; i < 3; i++) {
+        open_member(&g, &all, "panda-ethernet", PANDA_INITIAL, i);
+        g.m[i].on.panda.on_multicast = on_one_of_many;
+    }
+    start_sides(&all, multicast_many);
+    if (myri_hw_run(all.hw) < 0)
+        fail_msg("%s", rnl_last_error()->text);
+    for (uint32_t i = 0; i < 3; i++)
+        assert_int_equal(g.m[i].multicasts, MANY);
+    free_sides(&all);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(multicasts_come_in_one_order_between_calls_that_have_their_replies),
         cmocka_unit_test(a_slow_member_holds_nothing_back_for_good),
         cmocka_unit_test(what_comes_interrupts_a_program_that_computes),
+        cmocka_unit_test(ethernet_takes_its_datagrams_and_switches_and_a_sender_waits_for_its_multicast),
         cmocka_unit_test(each_optimization_saves_what_it_is_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -241,7 +241,7 @@ static void turns_that_read_marks_are_added_up_only_where_the_mark_stands(void *
         {"sram_accesses=1.3"},
         {"link_rate=1"}, /* packets crawl: a mark that moves stands for several turns */
         {"dma_setup=0", "sram_accesses=1.3", "head_latency=2"},
-        /* a transfer slows a packet down sooner than a head's time after it was started: by the other card's registers */
+        /* a transfer that the other card starts slows a packet down sooner than a head takes */
         {"dma_setup=0", "sram_accesses=1.3", "head_latency=5", "dma_rate=264", "link_rate=400", "ni_time=0.5"}};
     uint64_t skipped = 0;
     for (int m = 0; m < 4; m++)

@@ -209,7 +209,8 @@ struct myri_hw {
     struct myri_hw_packet *free_packets, *all_packets;
     uint32_t tasks_left;
     uint64_t horizon_ps; /* the run is stopped with a fault beyond this */
-    int no_skip; /* execute idle turns instead of adding them up, and let no processor run ahead: the same, slower */
+    /* Execute idle turns instead of adding them up, and let no processor run ahead: the same, slower. */
+    int no_skip;
     int looks_across; /* polls of host memory go across the I/O bus instead: the flags are taken to be on the card */
     uint64_t bad_per_2_32, lost_per_2_32, late_per_2_32; /* of packets: CRC wrong; gone; overtaken by later ones */
     int reorder;           /* each packet has a way of its own, so that they come in any order */
