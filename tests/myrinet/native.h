@@ -11,7 +11,8 @@
  * turn, PERMITTED of every transfer into the host, and READABLE of every one out of it.
  *
  * With MARKS, packets and transfers come in parts, as chance says, and no byte may be let out of which no mark, or the
- * status, has said that it has come.
+ * status, has said that it has come. VALID_BEFORE says whether what ends there is valid to the host: with a wrong CRC it
+ * must not be.
  *
  * With FUZZED, it is a target for fuzzers: chance is what the input's bytes say (what the host fills before stays
  * drawn), and what must not be ends the program. */
@@ -72,6 +73,7 @@ static uint32_t coming; /* bytes of a packet that is on its way in */
 #ifdef MARKS
 static unsigned char packet[32768];
 static uint32_t came, moved, told_came, told_moved, limit; /* bytes; what of them marks have told; of the packet out */
+static uint32_t host_limit;                                /* of what goes to the host */
 
 static void come_on(void)
 {
@@ -99,6 +101,18 @@ static void let_out(uint32_t to)
     must(to >= limit && to <= regs[SMLT], "a limit goes back, or beyond the end");
     must(is_there(limit, to), "a byte leaves that has not come");
     limit = to;
+}
+
+static void let_up(uint32_t to)
+{
+    must(to >= host_limit && to <= regs[LAR] + regs[CTR],
+         "a limit of what goes to the host goes back, or beyond the end");
+    must(is_there(host_limit, to), "a byte goes to the host that has not come");
+#ifdef VALID_BEFORE
+    if (status & CRCERR && to == regs[LAR] + regs[CTR])
+        must(!VALID_BEFORE(to), "the host is told that a packet with a wrong CRC is one");
+#endif
+    host_limit = to;
 }
 #endif
 
@@ -154,7 +168,12 @@ static void arrive(void)
 
 static void happen(void)
 {
-    if (!(status & HDONE) && chance(3) == 0)
+#ifdef MARKS
+    if (regs[DIR] == TO_HOST && host_limit != regs[LAR] + regs[CTR])
+        ; /* it waits there */
+    else
+#endif
+        if (!(status & HDONE) && chance(3) == 0)
         status |= HDONE;
 #ifdef MARKS
     if (limit != regs[SMLT])
@@ -211,8 +230,11 @@ void nic_write(unsigned r, uint32_t v)
         must(regs[DIR] != TO_HOST || PERMITTED(regs[EAR], regs[LAR], v), "memory of the host that is not open");
 #endif
 #ifdef MARKS
-        must(regs[DIR] != TO_HOST || is_there(regs[LAR], regs[LAR] + v), "a byte goes to the host that has not come");
         moved = told_moved = 0;
+        host_limit = regs[LAR];
+        if (regs[DIR] == TO_HOST)
+            let_up(regs[HML] ? regs[HML] : regs[LAR] + v);
+        regs[HML] = 0;
 #endif
         status &= ~(uint32_t)HDONE;
         dmas++;
@@ -230,6 +252,12 @@ void nic_write(unsigned r, uint32_t v)
         sends++;
         break;
 #ifdef MARKS
+    case HML:
+        if (!(status & HDONE)) {
+            let_up(v);
+            regs[HML] = 0;
+        }
+        break;
     case SML:
         if (!(status & SDONE)) {
             let_out(v);
@@ -261,6 +289,9 @@ static void begin(void)
     memset(regs, 0, sizeof regs);
     status = HDONE | SDONE;
     armed = ticking = coming = 0;
+#ifdef MARKS
+    host_limit = 0;
+#endif
     sends = dmas = packets = interrupts = into_host = 0;
     filling = 1;
     host_fills();

@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * native_fm2.c - see native.h. */
+#ifdef TUNED
+#define SYSTEM "fm2-tuned"
+#define MARKS
+#include "sim/myrinet/systems/fm2/firmware-tuned.c"
+#define VALID_BEFORE(end) (WORDS_AT((end)-4)[0] & FM2_VALID)
+#else
+#define SYSTEM "fm2"
 #include "sim/myrinet/systems/fm2/firmware.c"
-
-#define SYSTEM    "fm2"
+#endif
 #define CONSERVED (card.posted - card.sent <= FM2_QUEUE && sends - card.sent <= 1)
+#define FRAGMENTS /* most packets are whole */
 #include "myrinet/native.h"
 
 static void host_fills(void)

@@ -120,8 +120,8 @@ static void frames_are_whole_where_their_paper_says_so(void **state)
 static void handlers_of_several_senders_wait_for_their_bytes_at_once(void **state)
 {
     (void)state;
-    static const char *const streams[] = {"fm2", "mpi-fm2"};
-    for (int s = 0; s < 2; s++)
+    static const char *const streams[] = {"fm2", "fm2-tuned", "mpi-fm2"};
+    for (int s = 0; s < 3; s++)
         for (uint32_t bytes = 600; bytes <= 4096; bytes += 1748) {
             struct myri_outcome out;
             struct myri_experiment x = experiment(streams[s], "H-PP", MYRI_GOODPUT, bytes);
