@@ -27,7 +27,7 @@ static const char second_first[] =
 static const char split_later[] = "71d 72c 72d";
 
 /* The row whose criterion was changed after it had been looked at (log.md 55). */
-static const char second_in_sight[] = "79a";
+static const char second_in_sight[] = "72d 79a";
 
 int myri_cmd_was_inside(const struct myri_row *r)
 {

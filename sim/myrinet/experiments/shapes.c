@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * shapes.c - what the survey says in words: which way is better, and how it grows. Each row's note in rows.csv has the
- * sizes and counts by which its statement is judged; they were written down before ours was looked at, but for 79a's,
- * and 71c to 72d were split by system afterwards (results/log.md 55). */
+ * sizes and counts by which its statement is judged; they were written down before ours was looked at, but for 79a's
+ * and the machine of 71d, 72c and 72d, and 71c to 72d were split by system afterwards (results/log.md 55, 66). */
 #include "sim/myrinet/experiments/rows.h"
 
 #include "base/error.h"
