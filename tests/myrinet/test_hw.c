@@ -358,7 +358,7 @@ static void a_trace_shows_all_of_a_programs_time_by_function(void **state)
     struct parts p = {0};
     struct myri_outcome plain, out;
     struct myri_experiment x = experiment("vmmc", "H-P", MYRI_STREAM_RATE, 4);
-    x.count = 1;
+    x.count = 2;
     x.begin_ps = 100000000;
     assert_int_equal(myri_experiment_run(&x, &plain), 0);
     x.tracer = note_parts;

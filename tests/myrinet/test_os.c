@@ -625,6 +625,10 @@ static void spaces_share_no_frame_and_lie_anywhere(void **state)
     assert_int_equal(card, MYRI_SPACE_ADDRESS(1, a.frame[1] * 4096));
     assert_int_equal(myri_space_page_out(&a, at + 4096), -1);
     assert_int_equal(hw->host[0].pins[a.frame[1]], 1);
+    assert_int_equal(myri_space_pin(&a, at + 4100), card + 4); /* pins are counted */
+    myri_space_unpin(&a, at + 4100);
+    assert_int_equal(hw->host[0].pins[a.frame[1]], 1);
+    assert_int_equal(myri_space_page_out(&a, at + 4096), -1);
     myri_space_unpin(&a, at + 4096);
     assert_int_equal(hw->host[0].pins[a.frame[1]], 0);
     uint32_t was = a.frame[1];
