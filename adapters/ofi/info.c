@@ -51,6 +51,8 @@ static bool domain_suits(const struct fi_domain_attr *a, bool old)
     return !old || a->mr_mode == FI_MR_UNSPEC || a->mr_mode == FI_MR_BASIC || a->mr_mode == FI_MR_SCALABLE;
 }
 
+static const struct rnl_ofi_name not_yet = {.magic = {'R', 'N'}, .kind = RNL_OFI_NAME_NOT_YET};
+
 static bool is_name(const void *addr, size_t bytes)
 {
     struct rnl_ofi_name n;
@@ -66,7 +68,8 @@ static bool suits(const struct fi_info *h, bool old)
     const struct fi_ep_attr *ep = h->ep_attr;
     const struct fi_tx_attr *tx = h->tx_attr;
     const struct fi_rx_attr *rx = h->rx_attr;
-    if (h->caps & ~(uint64_t)CAPS || h->addr_format != FI_FORMAT_UNSPEC || h->src_addr ||
+    if (h->caps & ~(uint64_t)CAPS || h->addr_format != FI_FORMAT_UNSPEC ||
+        (h->src_addr && (h->src_addrlen != sizeof not_yet || memcmp(h->src_addr, &not_yet, sizeof not_yet) != 0)) ||
         (h->dest_addr && !is_name(h->dest_addr, h->dest_addrlen)))
         return false;
     if (ep && ((ep->type != FI_EP_UNSPEC && ep->type != FI_EP_RDM) || ep->protocol != FI_PROTO_UNSPEC ||
@@ -114,7 +117,17 @@ static void fill_domain(struct fi_domain_attr *a, const struct fi_domain_attr *h
     a->caps = PLACES;
 }
 
-/* Returns false without memory. */
+/* Both return false without memory. */
+static bool copy(const void *from, size_t bytes, void **to, size_t *to_bytes)
+{
+    *to = malloc(bytes);
+    if (!*to)
+        return false;
+    memcpy(*to, from, bytes);
+    *to_bytes = bytes;
+    return true;
+}
+
 static bool fill(struct fi_info *i, const struct fi_info *h, bool old)
 {
     i->caps = caps_for(h);
@@ -148,14 +161,9 @@ static bool fill(struct fi_info *i, const struct fi_info *h, bool old)
     i->domain_attr->name = strdup(name);
     i->fabric_attr->name = strdup(name);
     i->fabric_attr->prov_version = FI_VERSION(VERSION_MAJOR, VERSION_MINOR);
-    if (h && h->dest_addr) {
-        i->dest_addr = malloc(h->dest_addrlen);
-        if (!i->dest_addr)
-            return false;
-        memcpy(i->dest_addr, h->dest_addr, h->dest_addrlen);
-        i->dest_addrlen = h->dest_addrlen;
-    }
-    return i->domain_attr->name && i->fabric_attr->name;
+    return i->domain_attr->name && i->fabric_attr->name &&
+           copy(&not_yet, sizeof not_yet, &i->src_addr, &i->src_addrlen) &&
+           (!h || !h->dest_addr || copy(h->dest_addr, h->dest_addrlen, &i->dest_addr, &i->dest_addrlen));
 }
 
 int rnl_ofi_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,

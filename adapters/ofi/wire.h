@@ -114,7 +114,8 @@ struct rnl_ofi_name {
     uint8_t ep, kind; /* enum rnl_ofi_name_kind */
     unsigned char packed[RNL_OFI_PACKED_BYTES];
 };
-enum rnl_ofi_name_kind { RNL_OFI_NAME_HERE = 1, RNL_OFI_NAME_ANYWHERE };
+/* NOT_YET is what fi_info has for a source: no address is known before the domain is opened, and nothing goes there. */
+enum rnl_ofi_name_kind { RNL_OFI_NAME_NOT_YET, RNL_OFI_NAME_HERE, RNL_OFI_NAME_ANYWHERE };
 static_assert(sizeof(struct rnl_ofi_name) == RNL_OFI_NAME_BYTES, "drawn above");
 
 /* Packs the address (rnl_address) into the name. Returns false if it does not fit, or has something else in it. */
