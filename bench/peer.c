@@ -31,14 +31,17 @@ int bench_peers_parse(const char *list, unsigned *apis, char *text, size_t size)
         unsigned found = 0;
         for (unsigned a = BENCH_OWN; a < BENCH_RPC; a++) {
             const char *name = bench_api_name(a);
-            if ((int)bench_peer_family(a) == f || (strlen(name) == n && !strncmp(name, at, n)))
+            if (((int)bench_peer_family(a) == f && !(BENCH_ON_PROVIDER & 1u << a)) ||
+                (strlen(name) == n && !strncmp(name, at, n)))
                 found |= 1u << a;
         }
         if (!found) {
-            snprintf(text, size,
-                     "there is no peer '%.*s': --peer takes openmpi, mpich, ucx, libfabric, or one of the rows "
-                     "openmpi brings besides: ompi-ucx; ucx: ucx-am, ucx-tag, ucx-put",
-                     (int)(n < 32 ? n : 32), at);
+            snprintf(
+                text, size,
+                "there is no peer '%.*s': --peer takes openmpi, mpich, ucx, libfabric, or one of the rows "
+                "openmpi brings besides: ompi-ucx; ucx: ucx-am, ucx-tag, ucx-put; or what stands on Runnel: provider, "
+                "ompi-rnl, mpich-rnl",
+                (int)(n < 32 ? n : 32), at);
             return -EINVAL;
         }
         *apis |= found;
@@ -82,6 +85,12 @@ int bench_peers_present(struct bench_peers *p, unsigned apis, char *text, size_t
 {
     char packages[256] = "", missing[512] = "", elsewhere[512] = "";
     unsigned asked = 0;
+    if (apis & BENCH_ON_PROVIDER && !*p->provider) {
+        snprintf(text, size,
+                 "the provider for libfabric, librnl-fi.so, is neither beside this program nor installed: build Runnel "
+                 "where libfabric-dev is, or leave provider, ompi-rnl and mpich-rnl out");
+        return -ENOENT;
+    }
     for (unsigned a = BENCH_OWN; a < BENCH_APIS; a++)
         if (apis & 1u << a)
             asked |= 1u << bench_peer_family(a);

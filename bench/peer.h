@@ -32,6 +32,7 @@ struct bench_peers {
     char area_path[64];                      /* how the others find the area */
     char sources[PATH_MAX];                  /* the folder that holds bench/peers and what it includes */
     const char *prefix[BENCH_PEER_FAMILIES]; /* NULL: as Debian installs it */
+    char provider[PATH_MAX];                 /* the folder of librnl-fi.so; empty: it was not built */
     pid_t keeper[BENCH_APIS];                /* 0 = none */
 };
 

@@ -27,6 +27,9 @@ static const char *const way_of[BENCH_APIS][2] = {[BENCH_OPENMPI] = {"ob1 over v
                                                   [BENCH_MPICH] = {"default device", "over TCP"},
                                                   [BENCH_UCX_AM] = {"am", "am"},
                                                   [BENCH_UCX_TAG] = {"tag", "tag"},
+                                                  [BENCH_PROVIDER] = {"rnl", "rnl"},
+                                                  [BENCH_OPENMPI_RNL] = {"rnl below", "rnl below"},
+                                                  [BENCH_MPICH_RNL] = {"rnl below", "rnl below"},
                                                   [BENCH_UCX_PUT] = {"put", "put"},
                                                   [BENCH_LIBFABRIC] = {"shm", "tcp;ofi_rxm"},
                                                   [BENCH_RPC] = {"upgraded"},
@@ -35,7 +38,8 @@ static const char *const way_of[BENCH_APIS][2] = {[BENCH_OPENMPI] = {"ob1 over v
                                                   [BENCH_TIRPC_UNIX] = {"unix"}};
 
 struct peer_setting {
-    const char *name, *value; /* %w the folder for files, %s the folder in memory, %i the interface */
+    const char *name,
+        *value; /* %w the folder for files, %s the folder in memory, %i the interface, %p the provider's */
 };
 
 static const struct peer_setting for_all[] = {
@@ -66,6 +70,14 @@ static const struct peer_setting ways[][6] = {
     [BENCH_UCX_TAG] = {{"UCX_TLS", "self,shm"}},
     [BENCH_UCX_PUT] = {{"UCX_TLS", "self,posix"}},
     [BENCH_LIBFABRIC] = {{"FI_PROVIDER", "shm"}},
+    [BENCH_PROVIDER] = {{"FI_PROVIDER", "rnl"}, {"FI_PROVIDER_PATH", "%p"}},
+    /* as `runnel mpi` sets them */
+    [BENCH_OPENMPI_RNL] = {{"FI_PROVIDER", "rnl"},
+                           {"FI_PROVIDER_PATH", "%p"},
+                           {"OMPI_MCA_pml", "cm"},
+                           {"OMPI_MCA_mtl", "ofi"},
+                           {"OMPI_MCA_btl", "self,ofi"}},
+    [BENCH_MPICH_RNL] = {{"FI_PROVIDER", "rnl"}, {"FI_PROVIDER_PATH", "%p"}, {"MPIR_CVAR_NOLOCAL", "1"}},
     [BENCH_TIRPC_UNIX] = {{NULL, NULL}},
 };
 
@@ -107,8 +119,10 @@ enum bench_peer_family bench_peer_family(unsigned api)
     switch (api) {
     case BENCH_OPENMPI:
     case BENCH_OPENMPI_UCX:
+    case BENCH_OPENMPI_RNL:
         return BENCH_PEER_OPENMPI;
     case BENCH_MPICH:
+    case BENCH_MPICH_RNL:
         return BENCH_PEER_MPICH;
     case BENCH_UCX_AM:
     case BENCH_UCX_TAG:
@@ -279,6 +293,8 @@ static void set(const struct bench_peers *p, const struct peer_setting *s, const
         setenv(s->name, work, 1);
     else if (!strcmp(s->value, "%s"))
         setenv(s->name, shm, 1);
+    else if (!strcmp(s->value, "%p"))
+        setenv(s->name, p->provider, 1);
     else if (!strcmp(s->value, "%i"))
         setenv(s->name, *p->area->net.space[0] ? BENCH_NET_INTERFACE : "lo", 1);
     else

@@ -115,9 +115,21 @@ void bench_plot_where(FILE *f, const struct bench_row *row, size_t n, enum bench
 void bench_plot_sizes(FILE *f, const char *picture, const struct bench_row *row, size_t n, enum bench_test test,
                       enum bench_placement placement)
 {
-    static const char *const title[BENCH_APIS] = {
-        "raw (baseline)",  "native", "FM 2.x",  "FM 1.1",      "TCP",          "AM-2", [BENCH_OPENMPI] = "Open MPI",
-        "Open MPI on UCX", "MPICH",  "UCX, AM", "UCX, tagged", "libfabric shm"};
+    static const char *const title[BENCH_APIS] = {"raw (baseline)",
+                                                  "native",
+                                                  "FM 2.x",
+                                                  "FM 1.1",
+                                                  "TCP",
+                                                  "AM-2",
+                                                  [BENCH_OPENMPI] = "Open MPI",
+                                                  "Open MPI on UCX",
+                                                  "MPICH",
+                                                  "UCX, AM",
+                                                  "UCX, tagged",
+                                                  "libfabric shm",
+                                                  "the provider",
+                                                  "Open MPI on the provider",
+                                                  "MPICH on the provider"};
     /* peers are thinner, and their colours paler */
     static const char *const style[BENCH_APIS] = {"lw 2 lc rgb '" BENCH_PLOT_COLOUR_BASELINE "' dt 2 pt 2",
                                                   "lw 2 lc rgb '" BENCH_PLOT_COLOUR_NATIVE "' pt 7",
@@ -130,7 +142,10 @@ void bench_plot_sizes(FILE *f, const char *picture, const struct bench_row *row,
                                                   "lw 1 lc rgb '#7d5ba6' pt 8",
                                                   "lw 1 lc rgb '#3a9ca6' pt 1",
                                                   "lw 1 lc rgb '#5b7f95' pt 3",
-                                                  "lw 1 lc rgb '#a0a83c' pt 10"};
+                                                  "lw 1 lc rgb '#a0a83c' pt 10",
+                                                  "lw 2 lc rgb '#222222' pt 13",
+                                                  "lw 2 lc rgb '#e08e45' pt 5",
+                                                  "lw 2 lc rgb '#7d5ba6' pt 9"};
     for (int api = 0; api < BENCH_APIS; api++) {
         if (!bench_plot_has(row, n, test, placement, api))
             continue;
@@ -214,7 +229,7 @@ static int run_gnuplot(const char *dir, const char *script, char *text, size_t s
 }
 
 static int plot_one(const char *dir, const char *base, const struct bench_row *row, size_t n, enum bench_test test,
-                    enum bench_placement placement, FILE *say, char *text, size_t size)
+                    enum bench_placement placement, bool mpi, FILE *say, char *text, size_t size)
 {
     char script[48], picture[48], path[PATH_MAX];
     snprintf(script, sizeof script, "%s.gp", base);
@@ -225,7 +240,9 @@ static int plot_one(const char *dir, const char *base, const struct bench_row *r
         snprintf(text, size, "cannot write %s: %s", path, strerror(errno));
         return -errno;
     }
-    if (test == BENCH_LAYERED)
+    if (mpi)
+        bench_plot_mpi(f, picture, row, n, placement);
+    else if (test == BENCH_LAYERED)
         bench_plot_layered(f, picture, row, n, placement);
     else if (test == BENCH_AM_RATE)
         bench_plot_am(f, picture, row, n, placement);
@@ -264,7 +281,7 @@ int bench_plot(const char *dir, const struct bench_row *row, size_t n, FILE *say
                 snprintf(base, sizeof base, "%s", bench_test_name(tests[t]));
             else
                 snprintf(base, sizeof base, "%s-%s", bench_test_name(tests[t]), bench_placement_name(k));
-            int e = plot_one(dir, base, row, n, tests[t], k, say, text, size);
+            int e = plot_one(dir, base, row, n, tests[t], k, false, say, text, size);
             if (e)
                 return e;
             drawn = true;
@@ -272,6 +289,13 @@ int bench_plot(const char *dir, const struct bench_row *row, size_t n, FILE *say
         if (asked && !drawn)
             fprintf(say, "%s.png was not drawn: nothing of it was measured. Give more time with --max-time.\n",
                     bench_test_name(tests[t]));
+    }
+    for (enum bench_placement k = 0; k < BENCH_PLACEMENTS; k++) {
+        char base[32];
+        snprintf(base, sizeof base, "mpi%s%s", k == most ? "" : "-", k == most ? "" : bench_placement_name(k));
+        int e = bench_plot_mpi_has(row, n, k) ? plot_one(dir, base, row, n, BENCH_QUIT, k, true, say, text, size) : 0;
+        if (e)
+            return e;
     }
     return 0;
 }

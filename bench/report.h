@@ -23,6 +23,9 @@ void bench_report_table(FILE *, const struct bench_row *, size_t n);
 /* What each peer is, and why one has no figures. */
 void bench_report_peers(FILE *, const struct bench_plan *);
 
+/* What layers on Runnel keep of FM 2.x and of native: nothing, if none was measured. */
+void bench_report_efficiency(FILE *, const struct bench_row *, size_t n);
+
 /* Is gnuplot there? Looks along PATH. */
 bool bench_plot_possible(void);
 /* Makes dir if need be; to be called before the time for measuring is spent. 0, or negative with a sentence in text. */
@@ -51,11 +54,13 @@ void bench_plot_where(FILE *, const struct bench_row *, size_t n, enum bench_pla
 bool bench_plot_lone(const struct bench_row *, size_t n, enum bench_test, enum bench_placement, int api);
 void bench_plot_mark(FILE *, const char *data, unsigned value, unsigned trials, bool named);
 
-/* The scripts for pictures: of one curve an interface against the size, for layered.png, and for am-rate.png. A curve
- * breaks where nothing was measured. */
+/* The scripts for pictures: of one curve an interface against the size, for layered.png, mpi.png and am-rate.png. A
+ * curve breaks where nothing was measured. */
 void bench_plot_sizes(FILE *, const char *picture, const struct bench_row *, size_t n, enum bench_test,
                       enum bench_placement);
 void bench_plot_layered(FILE *, const char *picture, const struct bench_row *, size_t n, enum bench_placement);
+bool bench_plot_mpi_has(const struct bench_row *, size_t n, enum bench_placement);
+void bench_plot_mpi(FILE *, const char *picture, const struct bench_row *, size_t n, enum bench_placement);
 void bench_plot_am(FILE *, const char *picture, const struct bench_row *, size_t n, enum bench_placement);
 
 #endif

@@ -30,6 +30,9 @@ enum {
     BENCH_UCX_AM,
     BENCH_UCX_TAG,
     BENCH_LIBFABRIC,
+    BENCH_PROVIDER, /* adapters/ofi by itself, and below two MPIs: --peer takes them by name only */
+    BENCH_OPENMPI_RNL,
+    BENCH_MPICH_RNL,
     BENCH_UCX_PUT, /* in the test put only */
     BENCH_RPC,     /* in the test rpc only, which --peer does not name; as the following */
     BENCH_TIRPC_TCP,
@@ -42,6 +45,7 @@ enum {
     BENCH_OF_PAIRS = ((1u << BENCH_UCX_PUT) - 1) &
                      ~(1u << BENCH_AM | 1u << BENCH_MEMCPY | 1u << BENCH_MOVSB | 1u << BENCH_NT | 1u << BENCH_PANDA)
 };
+enum { BENCH_ON_PROVIDER = 1u << BENCH_PROVIDER | 1u << BENCH_OPENMPI_RNL | 1u << BENCH_MPICH_RNL };
 _Static_assert((int)BENCH_APIS <= (int)BENCH_MAX_PAIRS, "a pair for each interface and peer");
 enum { BENCH_VARIANTS = BASELINE_THROUGH_MAX }; /* the most that a baseline has */
 _Static_assert((int)BENCH_WAITS <= (int)BENCH_VARIANTS, "room for the variants of latency");

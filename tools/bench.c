@@ -64,6 +64,10 @@ static int make_plan(const struct bench_options *q, const struct bench_wish *w, 
         for (unsigned i = 0; i < sizes && e == 0; i++)
             if (tests[t] != BENCH_WAITING || size[i] <= MOST_WAITING)
                 e = bench_plan_add(p, tests[t], size[i], apis_for(q, tests[t], size[i]), true);
+        static const uint64_t more[] = {16, 1 << 10, 64 << 10, 1 << 20};
+        for (size_t i = 0; q->mpi && !q->sizes && tests[t] == BENCH_LATENCY && i < sizeof more / sizeof *more && e == 0;
+             i++)
+            e = bench_plan_add(p, tests[t], more[i], apis_for(q, tests[t], more[i]), true);
         if (!q->plot || q->sizes)
             continue;
         if (tests[t] == BENCH_LATENCY)
@@ -166,6 +170,7 @@ static int show(const struct bench_options *q, const struct bench_plan *p, bool 
             printf("over udp, on the loopback interface\n");
         fputc('\n', stdout);
         bench_report_table(stdout, row, n);
+        bench_report_efficiency(stdout, row, n);
         fputc('\n', stdout);
     }
     bench_report_peers(q->json ? stderr : stdout, p);

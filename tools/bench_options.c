@@ -54,10 +54,12 @@ static const struct argp_option options[] = {
      "end with 2 if a row of ours is more than 5 % better than its baseline, which then is none", 0},
     {"max-time", OPTION_MAX_TIME, "SECONDS", 0, "measure for about that long (default 20)", 0},
     {"plot", OPTION_PLOT, "DIR", 0,
-     "also write latency.png, bandwidth.png, layered.png and am-rate.png to DIR (needs gnuplot)", 0},
+     "also write latency.png, bandwidth.png, layered.png, mpi.png and am-rate.png to DIR (needs gnuplot)", 0},
     {"ranks", OPTION_RANKS, "N", 0, "processes at the barrier (default 16)", 0},
     {"peer", OPTION_PEER, "NAME[,NAME...]", 0,
-     "measure these beside, in the same trials: openmpi, mpich, ucx, libfabric (scripts/setup peers installs them)", 0},
+     "measure these beside, in the same trials: openmpi, mpich, ucx, libfabric (scripts/setup peers installs them); "
+     "and what stands on Runnel: provider, ompi-rnl, mpich-rnl",
+     0},
     {"peer-prefix", OPTION_PEER_PREFIX, "NAME=DIR", 0, "that peer is the one installed under DIR", 0},
     {"peer-timeout", OPTION_PEER_TIMEOUT, "SECONDS", 0,
      "how long a peer may take to start, or to measure a size once (default 60)", 0},
@@ -117,10 +119,11 @@ static void parse_scenario(struct argp_state *state, struct bench_options *q, co
             q->named |= 1u << i;
             return;
         }
-    argp_error(state,
-               "there is no test '%s': latency, waiting, rate, bandwidth, fresh, peers, idle, wake, barrier, layered, "
-               "startup, memory, loss, am, put, rpc, panda or all",
-               name);
+    argp_error(
+        state,
+        "there is no test '%s': latency, waiting, rate, bandwidth, fresh, mpi, peers, idle, wake, barrier, layered, "
+        "startup, memory, loss, am, put, rpc, panda or all",
+        name);
 }
 
 /* A folder for a peer that is not measured. */
@@ -134,6 +137,18 @@ static void check_prefixes(struct argp_state *state, const struct bench_options 
         if (q->peers.prefix[f] && !(wanted & 1u << f))
             argp_error(state, "--peer-prefix says where %s is, but --peer does not ask for it: give --peer %s too",
                        bench_peer_name(f), bench_peer_name(f));
+}
+
+/* For the test mpi: all that is here, of MPICH on the provider only a build that may have been made for libfabric. */
+static void choose_mpi(struct bench_options *q)
+{
+    static const unsigned peers[] = {BENCH_OPENMPI,  BENCH_OPENMPI_UCX, BENCH_MPICH,    BENCH_UCX_TAG,
+                                     BENCH_PROVIDER, BENCH_OPENMPI_RNL, BENCH_MPICH_RNL};
+    char text[1024];
+    for (size_t i = 0; i < sizeof peers / sizeof *peers; i++)
+        if ((peers[i] != BENCH_MPICH_RNL || q->peers.prefix[BENCH_PEER_MPICH]) &&
+            bench_peers_present(&q->peers, 1u << peers[i], text, sizeof text) == 0)
+            q->peer_apis |= 1u << peers[i];
 }
 
 /* Options that mean nothing to what was asked for are errors; `all` leaves out what they exclude. */
@@ -206,6 +221,11 @@ static void check(struct argp_state *state, struct bench_options *q)
         argp_error(state, "--ranks is for barrier: ask for it too");
     if (!q->ranks)
         q->ranks = RANKS;
+    if (q->mpi)
+        choose_mpi(q);
+    if (q->peer_apis & BENCH_ON_PROVIDER && q->net.udp)
+        argp_error(state, "provider, ompi-rnl, mpich-rnl and the test mpi are measured on one host: leave out "
+                          "--transport udp and --netns");
     check_prefixes(state, q);
     if (q->peer_apis && !q->tests && !peers)
         argp_error(state, "--peer is for latency, rate, bandwidth, fresh and put: ask for one of them too");
@@ -317,6 +337,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
             q->tests |= BENCH_FRESH_TESTS;
         else if (!strcmp(arg, "waiting"))
             q->tests |= 1u << BENCH_WAITING;
+        else if (!strcmp(arg, "mpi"))
+            q->tests |= PAIR_TESTS | BENCH_FRESH_TESTS, q->mpi = true;
         else if (!strcmp(arg, "all"))
             q->tests = PAIR_TESTS | BENCH_FRESH_TESTS | 1u << BENCH_WAITING, q->scenarios = ~0u, q->all = true;
         else
@@ -337,12 +359,17 @@ int bench_options_parse(int argc, char **argv, struct bench_options *q)
         .options = options,
         .parser = parse,
         .children = rnl_tool_help,
-        .args_doc = "[latency|waiting|rate|bandwidth|fresh|peers|idle|wake|barrier|layered|startup|memory|loss|am|put|"
-                    "rpc|panda|all]...",
+        .args_doc =
+            "[latency|waiting|rate|bandwidth|fresh|mpi|peers|idle|wake|barrier|layered|startup|memory|loss|am|put|"
+            "rpc|panda|all]...",
         .doc = "Measures messages between processes of this host beside the fastest that the machine allows. "
                "Without a test: latency, rate and bandwidth.\v"
                "Rows are medians; ratio is value / baseline of the same trial. See runnel-bench(1).",
     };
     *q = (struct bench_options){.apis = ~0u, .seconds = 20, .peer_seconds = 60};
+    if (rnl_tool_find("adapters/ofi/librnl-fi.so", "libfabric/librnl-fi.so", q->peers.provider))
+        *strrchr(q->peers.provider, '/') = '\0'; /* its folder */
+    else
+        *q->peers.provider = '\0';
     return argp_parse(&argp, argc, argv, 0, NULL, q) ? EX_USAGE : 0;
 }

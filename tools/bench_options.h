@@ -17,7 +17,7 @@ struct bench_options {
     unsigned tests;     /* of the pairs: bit per enum bench_test */
     unsigned scenarios; /* bit per place in bench_scenarios: asked for by name, or by `all` */
     unsigned named;
-    bool all;                 /* the word */
+    bool all, mpi;            /* the words */
     unsigned apis, peer_apis; /* our own; of peers, in the tests of the pairs alone */
     uint64_t size[BENCH_MAX_SIZES];
     unsigned sizes;

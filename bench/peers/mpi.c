@@ -6,6 +6,7 @@
 #include "common.h"
 
 #include <ctype.h>
+#include <link.h>
 #include <mpi.h>
 #include <stdio.h>
 
@@ -35,6 +36,12 @@ static void version(char out[64])
     out[to] = 0;
 }
 
+static int is_provider(struct dl_phdr_info *info, size_t size, void *unused)
+{
+    (void)size, (void)unused;
+    return strstr(info->dlpi_name, "librnl-fi.so") != NULL;
+}
+
 static int mpi_open(struct bench_process *s)
 {
     int rank, size;
@@ -47,6 +54,8 @@ static int mpi_open(struct bench_process *s)
                                   "its launcher started jobs of %d instead of one of 2: do launcher and library belong "
                                   "together?",
                                   size);
+    if (!strcmp(way, "rnl below") && !dl_iterate_phdr(is_provider, NULL)) /* MPICH over UCX goes on without a word */
+        return bench_process_fail(s, "this MPI does not use libfabric, so it did not take Runnel's provider");
     s->rank = (unsigned)rank;
     s->own = &mpi;
     version(name);

@@ -360,6 +360,37 @@ static void rows_say_what_data_they_are_of(void **state)
 }
 
 /* A peer that fails is lost and the run goes on; a pair of a scenario has the same number, but a role, and ends it. */
+static void what_a_layer_keeps_is_told_of_both_ways(void **state)
+{
+    const struct bench_row row[] = {
+        {.test = BENCH_LATENCY, .api = BENCH_NATIVE, .bytes = 16, .shown = true, .value = 100, .ratio = 1, .trials = 9},
+        {.test = BENCH_LATENCY, .api = BENCH_FM, .bytes = 16, .shown = true, .value = 120, .ratio = 1.2, .trials = 9},
+        {.test = BENCH_LATENCY, .api = BENCH_OPENMPI_RNL, .bytes = 16, .value = 200, .ratio = 2, .trials = 9},
+        {.test = BENCH_LATENCY, .api = BENCH_PROVIDER, .bytes = 16, .value = NAN, .ratio = NAN},
+        {.test = BENCH_BANDWIDTH,
+         .api = BENCH_FM,
+         .bytes = 1 << 20,
+         .shown = true,
+         .value = 9,
+         .ratio = 0.9,
+         .trials = 9},
+        {.test = BENCH_BANDWIDTH, .api = BENCH_OPENMPI_RNL, .bytes = 1 << 20, .value = 8.1, .ratio = 0.81, .trials = 9},
+        {.test = BENCH_BANDWIDTH, .api = BENCH_OPENMPI_RNL, .bytes = 1 << 20, .placement = BENCH_FAR, .ratio = 0.1},
+    };
+    size_t n = sizeof row / sizeof *row;
+    (void)state;
+    char *text = printed(bench_report_efficiency, row, n);
+    assert_non_null(strstr(text, "latency              16 near     native          -        50         -\n"));
+    assert_non_null(strstr(text, "latency              16 near     fm              -        60         -\n"));
+    assert_non_null(strstr(text, "bandwidth            1M near     fm              -        90         -\n"));
+    assert_null(strstr(text, "far"));
+    free(text);
+    text = printed(bench_report_efficiency, row, 2); /* no layer was measured */
+    assert_string_equal(text, "");
+    free(text);
+    assert_true(bench_plot_mpi_has(row, n, BENCH_NEAR) && !bench_plot_mpi_has(row, n, BENCH_FAR));
+}
+
 static void a_peer_is_lost_and_a_role_is_not(void **state)
 {
     const struct bench_order order = {.test = BENCH_LATENCY, .bytes = 8, .count = 1};
@@ -400,6 +431,7 @@ int main(void)
         cmocka_unit_test(what_is_better_than_its_floor_is_found),
         cmocka_unit_test(rows_say_what_data_they_are_of),
         cmocka_unit_test(raw_ring_delivers_in_order),
+        cmocka_unit_test(what_a_layer_keeps_is_told_of_both_ways),
         cmocka_unit_test(a_peer_is_lost_and_a_role_is_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -99,6 +99,16 @@ fails "a peer that delivers wrong bytes" lies "bytes of a message of 65536 bytes
 fails "a peer that hangs while it is measured" hangs "it gave no answer within 6 s" latency --peer-timeout 6
 fails "a launcher that hangs and will not end" stubborn "it did not start within 2 s" latency --peer-timeout 2
 
+# An MPI that takes another transport than the provider, as Debian's MPICH does, has no row that says it was the provider.
+if [ -e "$build/adapters/ofi/librnl-fi.so" ]; then
+    timeout 100 "$runnel" bench latency --peer ompi-rnl --peer-prefix openmpi="$dir/good" --api native --max-time 1 --peer-timeout 20 \
+        >"$dir/table" 2>"$dir/stderr"
+    tr '\n' ' ' <"$dir/table" | tr -s ' ' | grep -q 'ompi-rnl failed: this MPI does not use libfabric' &&
+        ! grep -qE 'ompi-rnl .*[0-9]$' "$dir/table"
+    ok "an MPI that does not take the provider is no row of it" $?
+    nothing_left "it"
+fi
+
 ended() { # PIDS: within 60 s
     local p left
     for _ in $(seq 600); do
