@@ -387,9 +387,7 @@ inline handle(handle_j, handle_kind, handle_ep, handle_seq, handle_what, handle_
             try_cut()
         :: handle_kind == GONE ->
             gone(handle_set);
-#ifndef BUG_LATE_GONE
             due = due || (handle_ep < epoch[me] && HAS(view[me], handle_j)) /* it lacks what a dead one was to send it */
-#endif
         :: handle_kind <= PLACE && handle_kind >= STABLE ->
             if
 #ifdef BUG_NO_HOLD
@@ -397,10 +395,7 @@ inline handle(handle_j, handle_kind, handle_ep, handle_seq, handle_what, handle_
 #else
             :: handle_ep > epoch[me] -> early[me]!handle_j, handle_kind, handle_ep, handle_seq, handle_what, handle_more, handle_set
 #endif
-#ifdef BUG_STALE
-            :: handle_ep < epoch[me] && !flushing[me] -> normal(handle_j, handle_kind, handle_seq, handle_what, handle_more)
-            :: handle_ep <= epoch[me] && flushing[me]
-#elif defined(BUG_FLUSH_TAKES)
+#ifdef BUG_FLUSH_TAKES
             :: handle_ep < epoch[me]
             :: handle_ep == epoch[me] && flushing[me] -> normal(handle_j, handle_kind, handle_seq, handle_what, handle_more)
 #else
