@@ -4,6 +4,9 @@
 #ifdef BARE
 #define SYSTEM "am2-bare"
 #include "sim/myrinet/systems/am2/firmware-bare.c"
+#elif defined TUNED
+#define SYSTEM "am2-tuned"
+#include "sim/myrinet/systems/am2/firmware-tuned.c"
 #else
 #define SYSTEM "am2"
 #include "sim/myrinet/systems/am2/firmware.c"

@@ -328,19 +328,23 @@ static double by_form(const struct closed_form *form, const struct experiment_pl
     return NAN;
 }
 
-/* The row's own, the plan's, or with `tuned` the one whose name has -tuned behind the system's. */
-static const struct myri_system *system_of(const struct myri_row *r, const struct experiment_plan *p, int tuned)
+/* Of a system whose name begins as the row's, the one that has -tuned behind that; NULL: there is none. */
+static const struct myri_system *tuned_of(const struct myri_row *r, const char *name)
 {
-    int compares = p->kind == SHARE || p->kind == DIFFERENCE || p->kind == SAVED;
-    const char *name = p->system && !compares ? p->system : r->field[MYRI_ROW_SYSTEM];
     size_t n = strlen(r->field[MYRI_ROW_SYSTEM]);
     char second[2 * MYRI_ROW_TEXT];
-    if (!tuned)
-        return myri_system_find(name);
     if (strncmp(name, r->field[MYRI_ROW_SYSTEM], n) != 0)
         return NULL;
     snprintf(second, sizeof second, "%.*s-tuned%s", (int)n, name, name + n);
     return myri_system_find(second);
+}
+
+/* The row's own, the plan's, or with `tuned` that one's second firmware. */
+static const struct myri_system *system_of(const struct myri_row *r, const struct experiment_plan *p, int tuned)
+{
+    int compares = p->kind == SHARE || p->kind == DIFFERENCE || p->kind == SAVED;
+    const char *name = p->system && !compares ? p->system : r->field[MYRI_ROW_SYSTEM];
+    return tuned ? tuned_of(r, name) : myri_system_find(name);
 }
 
 int myri_plan_answer(const struct myri_row *r, int tuned, myri_row_machine *change, void *arg, struct myri_answer *a)
@@ -395,8 +399,11 @@ int myri_plan_answer(const struct myri_row *r, int tuned, myri_row_machine *chan
     case DIFFERENCE:
     case SAVED: {
         double other = 0;
+        const struct myri_system *with = tuned ? tuned_of(r, p->system) : NULL; /* both are tuned, or neither */
+        if (tuned && !with)
+            return 0;
         rc = measure(&c, NULL, p->measure, p->bytes, p->packet, &a->ours);
-        rc = rc < 0 ? rc : measure(&c, p->system, p->measure, p->bytes, p->packet, &other);
+        rc = rc < 0 ? rc : measure(&c, with ? with->name : p->system, p->measure, p->bytes, p->packet, &other);
         a->ours = p->kind == SAVED ? 100 * (1 - a->ours / other) : a->ours - other; /* per cent */
         break;
     }

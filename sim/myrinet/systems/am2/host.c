@@ -189,7 +189,14 @@ static uint32_t returned(const struct myri_side *side, const char **why)
     .machines = "H-PP", .state_bytes = sizeof(struct am2_host_state), .most = AM2_DATA, .look = LIBRARY,         \
     .open = open_side, .send = send_message, .receive = receive_message, .returned = returned, .looks_across = 1
 
+static const char AM2_BARE_ON_CRC[] = "nobody answers, which is what it is for";
+
 const struct myri_system myri_system_am2 = {AM2_SYSTEM("am2", "AM-II", "firmware"), .recovers = 1, .any_order = 1};
 const struct myri_system myri_system_am2_bare = {
-    AM2_SYSTEM("am2-bare", "AM-II without answers and timers", "firmware-bare"), .lossy = 1,
-    .on_crc = "nobody answers, which is what it is for"};
+    AM2_SYSTEM("am2-bare", "AM-II without answers and timers", "firmware-bare"), .lossy = 1, .on_crc = AM2_BARE_ON_CRC};
+const struct myri_system myri_system_am2_tuned = {
+    AM2_SYSTEM("am2-tuned", "AM-II with firmware written for speed alone", "firmware-tuned"), .recovers = 1,
+    .any_order = 1};
+const struct myri_system myri_system_am2_tuned_bare = {
+    AM2_SYSTEM("am2-tuned-bare", "AM-II without answers and timers, written for speed alone", "firmware-tuned-bare"),
+    .lossy = 1, .on_crc = AM2_BARE_ON_CRC};
