@@ -11,8 +11,8 @@
  * turn, PERMITTED of every transfer into the host, and READABLE of every one out of it.
  *
  * With MARKS, packets and transfers come in parts, as chance says, and no byte may be let out of which no mark, or the
- * status, has said that it has come. VALID_BEFORE says whether what ends there is valid to the host: with a wrong CRC it
- * must not be.
+ * status, has said that it has come. VALID_BEFORE says whether what ends there is valid to the host: with a wrong CRC
+ * it must not be.
  *
  * With FUZZED, it is a target for fuzzers: chance is what the input's bytes say (what the host fills before stays
  * drawn), and what must not be ends the program. */

@@ -8,6 +8,12 @@
 #elif defined WHOLE /* frames of one length only */
 #define SYSTEM "fm1-whole"
 #include "sim/myrinet/systems/fm1/firmware-whole.c"
+#elif defined TUNED
+#define SYSTEM "fm1-tuned"
+#include "sim/myrinet/systems/fm1/firmware-tuned.c"
+#elif defined TUNED_WHOLE
+#define SYSTEM "fm1-tuned-whole"
+#include "sim/myrinet/systems/fm1/firmware-tuned-whole.c"
 #else
 #define SYSTEM "fm1"
 #include "sim/myrinet/systems/fm1/firmware.c"
