@@ -99,6 +99,7 @@ struct bench_pair {
     uint32_t ranks;                         /* that take orders; 0 = 2 */
     uint32_t resting;                       /* ranks beyond them, which stay connected and sleep until it is over */
     _Atomic uint32_t over;                  /* coordinator: 1 with BENCH_QUIT; futex */
+    _Atomic uint32_t compiled;              /* of a peer: its program is there, so its time to start begins; futex */
     char about[160];                        /* of a peer: what rank 0 says of it before it attaches; may stay empty */
     _Alignas(128) unsigned char board[512]; /* zeroed; words that the processes of one test share */
 };

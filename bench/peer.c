@@ -6,6 +6,7 @@
 #include "launch.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -143,6 +144,20 @@ static int find_sources(struct bench_peers *p)
     return -ENOENT;
 }
 
+static void open_pipes(struct bench_peers *p, unsigned apis)
+{
+    memset(p->sharers, 0, sizeof p->sharers);
+    memset(p->made, 0xff, sizeof p->made);
+    for (unsigned a = BENCH_APIS; a-- > BENCH_OWN;)
+        if (apis & 1u << a) {
+            p->maker[bench_peer_family(a)] = a;
+            p->sharers[bench_peer_family(a)]++;
+        }
+    for (int f = 0; f < BENCH_PEER_FAMILIES; f++)
+        if (p->sharers[f] > 1 && pipe2(p->made[f], O_CLOEXEC) < 0)
+            p->made[f][0] = p->made[f][1] = -1; /* each compiles its own */
+}
+
 int bench_peers_start(struct bench_peers *p, struct bench_area *area, int area_fd, unsigned apis, char *text,
                       size_t size)
 {
@@ -156,6 +171,7 @@ int bench_peers_start(struct bench_peers *p, struct bench_area *area, int area_f
                  "neither in ../share/runnel/peers beside this command nor where it was built");
         return -ENOENT;
     }
+    open_pipes(p, apis);
     fflush(NULL); /* or the forked ones would write it again */
     for (unsigned a = BENCH_OWN; a < BENCH_APIS; a++) {
         if (!(apis & 1u << a))
@@ -169,6 +185,10 @@ int bench_peers_start(struct bench_peers *p, struct bench_area *area, int area_f
             _exit(bench_peer_keep(p, a, parent));
         p->keeper[a] = pid;
     }
+    for (int f = 0; f < BENCH_PEER_FAMILIES; f++)
+        for (int i = 0; i < 2; i++)
+            if (p->made[f][i] >= 0)
+                close(p->made[f][i]);
     return 0;
 }
 

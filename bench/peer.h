@@ -34,6 +34,9 @@ struct bench_peers {
     const char *prefix[BENCH_PEER_FAMILIES]; /* NULL: as Debian installs it */
     char provider[PATH_MAX];                 /* the folder of librnl-fi.so; empty: it was not built */
     pid_t keeper[BENCH_APIS];                /* 0 = none */
+    /* A program that several ways share is compiled by the keeper of the first of them, which says where it is. */
+    unsigned maker[BENCH_PEER_FAMILIES], sharers[BENCH_PEER_FAMILIES];
+    int made[BENCH_PEER_FAMILIES][2]; /* the pipe on which it says so; -1 = nobody else waits for it */
 };
 
 /* Adds the interfaces that a comma-separated list of peers names to *apis. 0, or -EINVAL with a sentence in text. */

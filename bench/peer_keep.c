@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { GRACE_MS = 2000, KILL_MS = 3000, MOST_MAIN = 2 };
+enum { GRACE_MS = 2000, KILL_MS = 3000, MOST_MAIN = 2, PROGRAM_BYTES = 80 };
 
 struct keeper {
     const struct bench_peers *peers;
@@ -205,20 +206,70 @@ static void redirect(const struct keeper *k)
     dup2(said < 0 ? null : said, 2);
 }
 
-static void compile_and_run(struct keeper *k)
+/* Waits until the maker has said where the program is, and has it here, too. False: it has to be compiled here. */
+static bool take_made(struct keeper *k, const char *program)
 {
-    char program[80], reach[80];
+    const int *made = k->peers->made[bench_peer_family(k->api)];
+    const struct timespec moment = {.tv_nsec = 20000000};
+    struct pollfd ready = {.fd = made[0], .events = POLLIN};
+    char path[PROGRAM_BYTES];
+    close(made[1]); /* so that the maker's end is seen */
+    while (!k->asked && poll(&ready, 1, 0) == 0)
+        k->asked = sigtimedwait(&k->signals, NULL, &moment) == SIGTERM;
+    return !k->asked && read(made[0], path, sizeof path) == sizeof path && link(path, program) == 0;
+}
+
+static void tell_made(const struct keeper *k, const char program[PROGRAM_BYTES])
+{
+    enum bench_peer_family f = bench_peer_family(k->api);
+    for (unsigned i = 1; i < k->peers->sharers[f]; i++)
+        (void)!write(k->peers->made[f][1], program, PROGRAM_BYTES);
+    close(k->peers->made[f][1]);
+}
+
+/* Closes the pipes of other families, whose ends are to be seen by who waits for them. */
+static void close_others(const struct keeper *k)
+{
+    for (int f = 0; f < BENCH_PEER_FAMILIES; f++)
+        for (int i = 0; i < 2; i++)
+            if (f != (int)bench_peer_family(k->api) && k->peers->made[f][i] >= 0)
+                close(k->peers->made[f][i]);
+}
+
+/* False: there is none, and it was said why; or the keeper is to end. */
+static bool make_program(struct keeper *k, const char program[PROGRAM_BYTES])
+{
+    enum bench_peer_family f = bench_peer_family(k->api);
+    const bool shares = k->peers->made[f][0] >= 0, makes = shares && k->peers->maker[f] == k->api;
     struct bench_words w = {0};
-    snprintf(program, sizeof program, "%s/peer", k->work);
+    close_others(k);
+    if (shares && !makes && take_made(k, program))
+        return true;
+    if (k->asked)
+        return false;
     bench_peer_compile(k->peers, k->api, program, &w);
     start(k, 0, w.word);
     watch(k);
     if (k->asked)
-        return;
+        return false;
     if (k->status[0]) {
         say_how_it_ended(k, "the compiler", k->status[0]);
-        return;
+        return false;
     }
+    if (makes)
+        tell_made(k, program);
+    return true;
+}
+
+static void compile_and_run(struct keeper *k)
+{
+    char program[PROGRAM_BYTES] = "", reach[80];
+    struct bench_words w;
+    snprintf(program, sizeof program, "%s/peer", k->work);
+    if (!make_program(k, program))
+        return;
+    atomic_store_explicit(&k->pair->compiled, 1, memory_order_release);
+    bench_futex_wake_all(&k->pair->compiled);
     int ranks = 1;
     snprintf(reach, sizeof reach, "%s/reach", k->work);
     if (*k->peers->area->net.space[0] && bench_peer_reach(&k->peers->area->net, reach)) {

@@ -109,6 +109,13 @@ if [ -e "$build/adapters/ofi/librnl-fi.so" ]; then
     nothing_left "it"
 fi
 
+# shellcheck disable=SC2016 # for the script that is written
+stand_in slow none "sleep 4; $compile" "$launch"
+timeout 100 "$runnel" bench --peer ompi-ucx,openmpi --peer-prefix openmpi="$dir/slow" --api native --max-time 1 --peer-timeout 2 latency \
+    >"$dir/table" 2>"$dir/stderr"
+! grep -q failed "$dir/table" && grep -q '^ompi-ucx: ' "$dir/table" && grep -q '^openmpi: ' "$dir/table"
+ok "the time of a compiler is not that of a peer" $?
+
 ended() { # PIDS: within 60 s
     local p left
     for _ in $(seq 600); do

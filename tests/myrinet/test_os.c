@@ -275,6 +275,43 @@ static void a_daemon_goes_first_and_who_is_stopped_does_not_run(void **state)
     }
 }
 
+static void task_that_computes(struct myri_task *t, void *arg)
+{
+    struct governed *g = arg;
+    struct myri_process *p = t == t->host->task[0] ? &g->worker : &g->other;
+    myri_process_join(p, &g->os[0], t);
+    myri_task_spend(t, 5000000000, "work");
+    myri_process_leave(p);
+}
+
+static void task_of_a_daemon(struct myri_task *t, void *arg)
+{
+    struct governed *g = arg;
+    g->daemon.first = 1;
+    myri_process_join(&g->daemon, &g->os[0], t);
+    myri_process_sleep_until(&g->daemon, 2000000000);
+    g->stopped_ps = myri_hw_now(t->host->hw);
+    myri_process_leave(&g->daemon);
+}
+
+static void a_daemon_goes_before_those_that_were_ready_before_it(void **state)
+{
+    (void)state;
+    static struct governed g;
+    struct myri_hw *hw = new_hw("H-PP", "systems/probe/firmware.hex");
+    memset(&g, 0, sizeof g);
+    myri_os_init(&g.os[0], &hw->host[0], 1);
+    myri_hw_task(hw, 0, task_that_computes, &g);
+    myri_hw_task(hw, 0, task_that_computes, &g);
+    myri_hw_task(hw, 0, task_of_a_daemon, &g);
+    assert_int_equal(myri_hw_power(hw), 0);
+    assert_int_equal(myri_hw_run(hw), 0);
+    assert_int_equal(g.stopped_ps, 2000000000 + 8000000); /* one has the processor then, and one is ready */
+    assert_int_equal(g.worker.ran_ps, 5000000000);
+    assert_int_equal(g.other.ran_ps, 5000000000);
+    myri_hw_free(hw);
+}
+
 static void counts(void *arg)
 {
     struct governed *g = arg;
@@ -726,6 +763,7 @@ int main(void)
         cmocka_unit_test(processes_share_processors_by_quantum_and_time_adds_up),
         cmocka_unit_test(who_sleeps_gives_its_processor_away_until_it_is_woken),
         cmocka_unit_test(a_daemon_goes_first_and_who_is_stopped_does_not_run),
+        cmocka_unit_test(a_daemon_goes_before_those_that_were_ready_before_it),
         cmocka_unit_test(a_signal_runs_in_the_middle_of_what_a_process_is_at_and_waits_while_blocked),
         cmocka_unit_test(letters_come_in_order_and_take_calls_ethernet_and_an_interrupt),
         cmocka_unit_test(datagrams_take_calls_kernels_the_cable_and_an_interrupt),

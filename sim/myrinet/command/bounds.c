@@ -40,7 +40,7 @@ static int move(void *arg, struct myri_machine *m)
 static void judge_at(struct myri_cmd_bounds_row *b, int i, int value, const char *classes)
 {
     struct moved t = {value, myri_cmd_factors[i], classes, 0};
-    if (myri_row_answer(b->row, move, &t, &b->answer[i]) < 0) /* it runs into a fault: it has no figure */
+    if (myri_row_answer_plain(b->row, move, &t, &b->answer[i]) < 0) /* it runs into a fault: it has no figure */
         t.refused = 1;
     b->at[i] = t.refused ? ' ' : b->answer[i].inside ? '#' : '.';
 }
@@ -51,9 +51,17 @@ static int same(const struct myri_cmd_bounds_row *b, int i)
     return b->at[i] == b->at[OWN] && a->ours == own->ours && a->truth == own->truth;
 }
 
-int myri_cmd_bounds_judge(struct myri_cmd_bounds_row *b, int value, const char *classes, int ends_first)
+int myri_cmd_bounds_judge(struct myri_cmd_bounds_row *b, int value, const char *classes, int ends_first,
+                          const struct myri_answer *own)
 {
-    judge_at(b, OWN, value, classes);
+    if (own && !own->answered)
+        return 0;
+    if (own) {
+        b->answer[OWN] = *own;
+        b->at[OWN] = own->inside ? '#' : '.';
+    } else {
+        judge_at(b, OWN, value, classes);
+    }
     if (b->at[OWN] != ' ' && !b->answer[OWN].answered)
         return 0;
     judge_at(b, 0, value, classes);
@@ -146,10 +154,12 @@ static int collect(const struct myri_row *rows, int n, int value, struct myri_cm
         if ((strcmp(class_name, "held") != 0 && strcmp(class_name, "fit") != 0) ||
             myri_machine_builtin(rows[i].field[MYRI_ROW_MACHINE], &m) < 0 || !may_move(&m, value, "fa"))
             continue;
+        myri_cmd_progress("%s: row %s, %d of %d", myri_machine_name_of((enum myri_machine_value)value),
+                          rows[i].field[MYRI_ROW_ID], i + 1, n);
         memset(&out[found], 0, sizeof out[found]);
         out[found].row = &rows[i];
         out[found].is = m.v[value];
-        found += myri_cmd_bounds_judge(&out[found], value, "fa", 0);
+        found += myri_cmd_bounds_judge(&out[found], value, "fa", 0, NULL);
     }
     return found;
 }
@@ -179,6 +189,7 @@ int myri_cmd_bounds(struct myri_cmd_options *o)
         if (named >= 0 ? value != named : !all && !is_fitted(value))
             continue;
         int found = collect(rows, n, value, b);
+        myri_cmd_progress(NULL);
         if (found == 0 && named >= 0)
             rc = myri_cmd_wrong("%s is given or derived, or 0, on each machine that has rows: it is not to be moved",
                                 o->what);

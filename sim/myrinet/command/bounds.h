@@ -20,7 +20,9 @@ struct myri_cmd_bounds_row {
 };
 
 /* The value on each machine of the row that has it of one of these classes (letters, as in machine.h), and not 0. With
- * `ends_first`, what is idle at both ends is not tried between them. False when no experiment answers the row. */
-int myri_cmd_bounds_judge(struct myri_cmd_bounds_row *, int value, const char *classes, int ends_first);
+ * `ends_first`, what is idle at both ends is not tried between them; `own` is what the row is with the machine's own
+ * value, or NULL. False when no experiment answers the row. */
+int myri_cmd_bounds_judge(struct myri_cmd_bounds_row *, int value, const char *classes, int ends_first,
+                          const struct myri_answer *own);
 
 #endif

@@ -144,6 +144,22 @@ int myri_cmd_wrong(const char *format, ...)
     return USAGE;
 }
 
+void myri_cmd_progress(const char *format, ...)
+{
+    static int shown;
+    if (!isatty(STDERR_FILENO) || (!format && !shown))
+        return;
+    fputs("\r\033[K", stderr);
+    if (format) {
+        va_list args;
+        va_start(args, format);
+        vfprintf(stderr, format, args);
+        va_end(args);
+    }
+    shown = format != NULL;
+    fflush(stderr);
+}
+
 int myri_cmd_no_memory(size_t bytes)
 {
     fprintf(stderr, "runnel paper: no memory for %zu bytes; raise ulimit -v, or free memory\n", bytes);

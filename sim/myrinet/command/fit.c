@@ -12,7 +12,9 @@ int myri_cmd_fit(struct myri_cmd_options *o)
     if (o->bounds)
         return myri_cmd_bounds(o);
     struct myri_fit f[MYRI_FITS];
+    myri_cmd_progress("each fitted value is tried over its range, on its rows: a few seconds");
     int n = myri_fit_all(f, MYRI_FITS), differ = 0;
+    myri_cmd_progress(NULL);
     if (n < 0)
         return myri_cmd_failed();
     if (o->json)

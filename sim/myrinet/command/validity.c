@@ -27,7 +27,7 @@ static int answer_of(const char *name, size_t length, int *inside, int *held)
         if (strlen(id) != length || strncmp(id, name, length) != 0)
             continue;
         struct myri_answer a;
-        int rc = judged.asked[i] ? 0 : myri_row_answer(&judged.row[i], NULL, NULL, &a);
+        int rc = judged.asked[i] ? 0 : myri_row_answer_plain(&judged.row[i], NULL, NULL, &a);
         if (rc < 0)
             return rc;
         if (!judged.asked[i])

@@ -191,13 +191,15 @@ static int print_bounds(const struct myri_row *r, const struct myri_answer *a)
 {
     struct myri_machine m;
     struct myri_cmd_bounds_row *b = calloc(1, sizeof *b);
-    int idle = 0, asked = 0, help = 0;
+    int idle = 0, asked = 0, help = 0, tried = 0, values = 0;
     if (!b)
         return myri_cmd_no_memory(sizeof *b);
     if (myri_machine_builtin(r->field[MYRI_ROW_MACHINE], &m) < 0) {
         free(b);
         return myri_cmd_failed();
     }
+    for (int v = 0; v < MYRI_M_COUNT; v++)
+        values += m.v[v] > 0;
     printf("\n%s, one value of the machine alone, times",
            a->inside ? "How far it stays inside" : "What would have it inside");
     for (int i = 0; i < MYRI_CMD_FACTORS; i++)
@@ -211,9 +213,12 @@ static int print_bounds(const struct myri_row *r, const struct myri_answer *a)
                 continue;
             memset(b, 0, sizeof *b);
             b->row = r;
+            myri_cmd_progress("what if %s were another: value %d of %d of the machine",
+                              myri_machine_name_of((enum myri_machine_value)v), ++tried, values);
             b->is = m.v[v];
-            if (!myri_cmd_bounds_judge(b, v, (const char[]){m.class_of[v], 0}, 1))
+            if (!myri_cmd_bounds_judge(b, v, (const char[]){m.class_of[v], 0}, 1, a))
                 continue;
+            myri_cmd_progress(NULL);
             asked++;
             idle += b->idle;
             help += strchr(b->at, '#') != NULL;
@@ -221,6 +226,7 @@ static int print_bounds(const struct myri_row *r, const struct myri_answer *a)
                 print_value(b, &m, v);
             fflush(stdout);
         }
+    myri_cmd_progress(NULL);
     printf("  %d of %d values change nothing, a quarter and four times of each\n", idle, asked);
     if (!help)
         puts("  no value alone has it inside within these factors");

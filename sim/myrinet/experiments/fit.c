@@ -47,7 +47,7 @@ static int misfit(const struct myri_row *rows, int n, struct tried *t, double *o
         if (strcmp(rows[i].field[MYRI_ROW_CLASS], "fit") != 0)
             return rnl_fail(RNL_ERR_ARG, "row %s is of class %s: only rows of class fit may be fitted",
                             rows[i].field[MYRI_ROW_ID], rows[i].field[MYRI_ROW_CLASS]);
-        int rc = myri_row_answer(&rows[i], with_tried, t, &a);
+        int rc = myri_row_answer_plain(&rows[i], with_tried, t, &a);
         if (rc < 0)
             return rc;
         if (!a.answered)

@@ -101,6 +101,17 @@ void myri_row_judge(const struct myri_row *r, struct myri_answer *a)
     a->tuned_inside = isnan(a->tuned) ? a->inside : inside(r, a->tuned, low, high);
 }
 
+int myri_row_answer_plain(const struct myri_row *r, myri_row_machine *change, void *arg, struct myri_answer *out)
+{
+    struct myri_answer a = {.null = NAN, .affine = NAN, .tuned = NAN};
+    int rc = myri_plan_answer(r, 0, change, arg, &a);
+    if (rc < 0)
+        return rc;
+    myri_row_judge(r, &a);
+    *out = a;
+    return 0;
+}
+
 int myri_row_answer(const struct myri_row *r, myri_row_machine *change, void *arg, struct myri_answer *out)
 {
     struct myri_answer a = {0}, tuned = {0};

@@ -54,6 +54,8 @@ int myri_rows_builtin(struct myri_row *rows, int most);
 int myri_names_has(const char *names, const char *name);
 /* 0, or an error of the experiment. */
 int myri_row_answer(const struct myri_row *, myri_row_machine *change, void *arg, struct myri_answer *out);
+/* By the plain firmware alone, and without what is said beside it: half of the time where there is a tuned one. */
+int myri_row_answer_plain(const struct myri_row *, myri_row_machine *change, void *arg, struct myri_answer *out);
 /* Fills in what follows from ours, null, affine and tuned: how far off each is, and what is inside. */
 void myri_row_judge(const struct myri_row *, struct myri_answer *);
 static inline int myri_row_is_shape(const struct myri_row *r)
