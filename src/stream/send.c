@@ -41,11 +41,10 @@ static bool is_late(struct rnl_endpoint *ep, uint64_t deadline_ns)
 
 static RNL_COLD int late(const struct rnl_endpoint *ep, unsigned peer, const char *lacks)
 {
-    return rnl_fail(
-        RNL_TIMED_OUT,
-        "%s rank %u within the %.6g ms that rnl_send_timeout allows; try again, abort the message, or allow "
-        "more",
-        lacks, peer, (double)ep->send_timeout_ns / 1e6);
+    return rnl_fail(RNL_TIMED_OUT,
+                    "%s rank %u within the %llu us that rnl_send_timeout allows; try again, abort the message, or "
+                    "allow more",
+                    lacks, peer, (unsigned long long)ep->send_timeout_ns / 1000);
 }
 
 /* Makes progress once, or idles if there is nothing to do. Returns false if the process has forked: then the endpoint

@@ -131,7 +131,7 @@ static void a_send_gives_up_when_its_time_has_passed(void **state)
         sent++;
     assert_true(test_now_ns() - before >= SHORTLY);
     assert_int_equal(rnl_send(f->a, 1, NOTE, "x", 1), RNL_TIMED_OUT);
-    SAYS(RNL_TIMED_OUT, "no room for a message to rank 1 within the 2 ms");
+    SAYS(RNL_TIMED_OUT, "no room for a message to rank 1 within the 2000 us");
     assert_int_equal(rnl_send(f->a, 2, NOTE, "x", 1), 0); /* to others there is room */
     drain(f->c);
     drain(f->b);
