@@ -12,10 +12,12 @@ fi
 run() { # ARGUMENT...
     timeout -k 5 $((limit + 20)) "$runnel" run --timeout $limit "$@" >said 2>&1 </dev/null
 }
+# A program of Panda 2.0 frees nothing at its end. The variables of a virtual process go with its shared object, so what they point to
+# looks leaked there; the same programs are checked for leaks as processes of their own.
 sim() { # PROGRAM MODE OPTION...
     local program=$build/tests/vproc-$1.so mode=$2
     shift 2
-    timeout -k 5 $limit "$runnel" sim "$@" "$program" "$mode" >said 2>&1 </dev/null
+    ASAN_OPTIONS=detect_leaks=0:${ASAN_OPTIONS-} timeout -k 5 $limit "$runnel" sim "$@" "$program" "$mode" >said 2>&1 </dev/null
 }
 right() { # MODE PROCESSES: so many say that they are right, and all have delivered the same
     [ "$(grep -c "^$1: process [0-9]* is right$" said)" = "$2" ] && [ "$(grep '^group: .* has ' said | sort -u -k5 | wc -l)" -le 1 ]
