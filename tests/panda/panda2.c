@@ -234,9 +234,9 @@ static void on_msg(pan_msg_p m)
 {
     int from = check(m);
     pan_msg_clear(m);
-    pan_msg_p answer = make(100, from);
+    pan_msg_p answer = make(8, size);
     if (from < size)
-        pan_comm_unicast_msg(from, make(8, size), by_msg); /* an upcall sends */
+        pan_comm_unicast_msg(from, answer, by_msg); /* an upcall sends */
     pan_msg_clear(answer);
     tick();
 }
