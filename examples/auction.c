@@ -71,5 +71,7 @@ int main(int argc, char **argv)
     pan_group_leave(g);
     pan_group_clear(g);
     pan_end();
+    pan_cond_clear(change);
+    pan_mutex_clear(lock);
     return asked != bidder;
 }

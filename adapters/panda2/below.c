@@ -27,6 +27,8 @@ static pan_thread_p daemon_thread;
 static bool threaded; /* there is a daemon, and so there may be more */
 static bool ending;
 static int depth; /* of upcalls, where there is no daemon */
+static void *end_lock, *end_signal;
+static bool *at_end; /* of each process: it has come to its end, or died. Under end_lock */
 static struct queued *queue, **queue_end = &queue;
 
 void pan2_fail(const char *format, ...)
@@ -76,11 +78,23 @@ static void done_with(struct pan2_arrived *in)
     depth -= !threaded;
 }
 
+static void note_end(int pid)
+{
+    pan2_lock(end_lock);
+    at_end[pid] = true;
+    pan2_signal_all(end_signal);
+    pan2_unlock(end_lock);
+}
+
 static void on_one(pan_msg_p msg, void *proto)
 {
     struct pan2_arrived in;
-    if (receive(msg, proto, pan_group_proto_offset(), &in))
-        up->one(&in);
+    if (receive(msg, proto, pan_group_proto_offset(), &in)) {
+        if (in.head.kind == PAN2_END)
+            note_end(in.sender);
+        else
+            up->one(&in);
+    }
     done_with(&in);
 }
 
@@ -105,6 +119,7 @@ static void on_death(void *arg, int pid)
     (void)arg;
     depth += !threaded;
     up->death(pid);
+    note_end(pid);
     depth -= !threaded;
 }
 
@@ -124,6 +139,9 @@ void pan2_open(const struct pan2_upcalls *upcalls)
 {
     up = upcalls;
     check(pan_init(NULL, NULL), "pan_init");
+    end_lock = pan2_lock_new();
+    end_signal = pan2_signal_new(end_lock);
+    at_end = need(calloc((size_t)pan_nr_processes(), sizeof *at_end));
     pan_rpc_register(on_request);
     pan_on_death(on_death, NULL);
     check(port_one = pan_mp_register_port(on_one), "pan_init");
@@ -138,10 +156,30 @@ void pan2_begin(void)
     threaded = daemon_thread != NULL;
 }
 
+static int send(int dest, const struct pan2_head *head, const pan_iovec_t *iov, int n);
 static void flush(bool may_wait);
+
+/* Waits until each process that lives has come to its end: until then it may wait for what an upcall here sends. */
+static void meet_at_end(void)
+{
+    const struct pan2_head head = {.kind = PAN2_END};
+    const int self = pan_my_pid(), size = pan_nr_processes();
+    for (int pid = 0; pid < size; pid++) {
+        int status = pid == self ? 0 : send(pid, &head, NULL, 0);
+        if (status != RNL_ERR_PEER_DEAD)
+            check(status, "pan_end");
+    }
+    pan2_lock(end_lock);
+    for (int pid = 0; pid < size; pid++)
+        while (pid != self && !at_end[pid])
+            (void)pan2_signal_wait(end_signal, -1);
+    pan2_unlock(end_lock);
+}
 
 void pan2_close(void)
 {
+    flush(true);
+    meet_at_end();
     flush(true);
     if (threaded) {
         __atomic_store_n(&ending, true, __ATOMIC_RELEASE);
@@ -151,6 +189,15 @@ void pan2_close(void)
     }
     check(pan_end(), "pan_end");
     ending = false;
+    while (queue) { /* of upcalls of the end itself, for whose messages nobody waits */
+        struct queued *q = queue;
+        queue = q->next;
+        free(q);
+    }
+    queue_end = &queue;
+    free(at_end);
+    pan2_signal_free(end_signal);
+    pan2_lock_free(end_lock);
 }
 
 int pan2_self(void)

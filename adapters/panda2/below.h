@@ -20,7 +20,17 @@ struct pan2_head {
     uint32_t flags; /* of a fragment */
     uint32_t token; /* of a message to a group: its sender's number */
 };
-enum pan2_kind { PAN2_FRAGMENT = 1, PAN2_SMALL, PAN2_MSG, PAN2_MP, PAN2_JOIN, PAN2_LEAVE, PAN2_DATA, PAN2_BG };
+enum pan2_kind {
+    PAN2_FRAGMENT = 1,
+    PAN2_SMALL,
+    PAN2_MSG,
+    PAN2_MP,
+    PAN2_JOIN,
+    PAN2_LEAVE,
+    PAN2_DATA,
+    PAN2_BG,
+    PAN2_END
+};
 
 struct pan2_piece {
     const void *data;

@@ -45,6 +45,13 @@ void pan2_group_open(void)
     pan_pset_fill(alive);
 }
 
+void pan2_group_close(void)
+{
+    pan_pset_clear(alive);
+    pan_cond_clear(change);
+    pan_mutex_clear(lock);
+}
+
 void pan_group_init(void) {}
 void pan_group_end(void) {}
 void pan_bg_init(void) {}

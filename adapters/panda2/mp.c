@@ -31,6 +31,15 @@ void pan2_mp_open(void)
     map_of[DIRECT_MAP].used = true;
 }
 
+void pan2_mp_close(void)
+{
+    for (int map = 0; map < MAPS_MAX; map++)
+        if (map_of[map].used)
+            pan_mp_free_map(map);
+    pan_cond_clear(change);
+    pan_mutex_clear(lock);
+}
+
 void pan_mp_init(void) {}
 
 void pan_mp_end(void) {}

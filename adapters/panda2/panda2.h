@@ -53,7 +53,9 @@ void pan2_take_all(struct pan2_arrived *in);
 void pan2_take_request(void *upcall, struct pan2_arrived *in);
 void pan2_group_death(int pid);
 void pan2_mp_open(void);
+void pan2_mp_close(void);
 void pan2_group_open(void);
+void pan2_group_close(void);
 /* Clears the replies that have been sent. */
 void pan2_rpc_tidy(void);
 

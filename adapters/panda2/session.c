@@ -34,6 +34,8 @@ void pan_end(void)
 {
     pan2_close();
     pan2_rpc_tidy();
+    pan2_mp_close();
+    pan2_group_close();
 }
 
 int pan_my_pid(void)

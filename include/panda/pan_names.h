@@ -6,8 +6,10 @@
 
 #if defined(__GNUC__)
 #define PAN_PUBLIC __attribute__((visibility("default")))
+#define PAN_PRINTF __attribute__((format(printf, 1, 2)))
 #else
 #define PAN_PUBLIC
+#define PAN_PRINTF
 #endif
 
 #define pan_bg_end                    pan2_bg_end

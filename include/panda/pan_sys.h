@@ -53,7 +53,7 @@ PAN_PUBLIC int pan_nr_platforms(void);
 /* Takes in what has arrived. */
 PAN_PUBLIC void pan_poll(void);
 /* Prints the sentence and ends the program with status 1. */
-PAN_PUBLIC void pan_panic(const char *format, ...);
+PAN_PUBLIC void pan_panic(const char *format, ...) PAN_PRINTF;
 /* Parameters: a list of names and values that ends with NULL. "PAN_SYS_statistics" gives a text that the caller
  * frees; what is not known is left as it is. */
 PAN_PUBLIC void pan_sys_va_set_params(void *first, ...);

@@ -307,6 +307,34 @@ static void message_passing(void)
     pan_msg_clear(second);
 }
 
+/* All but one come to their end at once. They still handle what that one sends them later, and it gets their
+ * answers. */
+static void late(void)
+{
+    if (self != 0)
+        return;
+    pan_msg_p in = pan_msg_create();
+    pan_time_p until = pan_time_create(), pause = pan_time_create();
+    pan_time_get(until);
+    pan_time_set(pause, 0, 30000000);
+    pan_time_add(until, pause);
+    pan_mutex_lock(lock);
+    while (pan_cond_timedwait(change, until) != 0)
+        continue;
+    pan_mutex_unlock(lock);
+    for (int to = 1; to < size; to++) {
+        int entry = pan_mp_receive_message(DIRECT_MAP, in, MODE_SYNC2);
+        pan_msg_p m = make(to, self);
+        *(int *)pan_msg_push(m, sizeof(int), alignof(int)) = entry;
+        (void)pan_mp_send_message(to, handled_map, m, MODE_ASYNC);
+        pan_mp_finish_receive(entry);
+        MUST(check(in) == self);
+    }
+    pan_time_clear(until);
+    pan_time_clear(pause);
+    pan_msg_clear(in);
+}
+
 /* ---- calls ---- */
 
 static pan_upcall_p held[4096];
@@ -545,6 +573,8 @@ int main(int argc, char **argv)
         system_layer();
     else if (strcmp(mode, "mp") == 0)
         message_passing();
+    else if (strcmp(mode, "late") == 0)
+        late();
     else if (strcmp(mode, "rpc") == 0)
         calls();
     else if (strcmp(mode, "group") == 0)
@@ -556,6 +586,9 @@ int main(int argc, char **argv)
     pan_end();
     if (strcmp(mode, "rpc") == 0)
         MUST(replies_released > 0 || size == 1);
+    pan_nsap_clear(by_fragments);
+    pan_nsap_clear(by_small);
+    pan_nsap_clear(by_msg);
     pan_cond_clear(change);
     pan_mutex_clear(lock);
     if (!failures)
