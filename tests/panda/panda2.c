@@ -462,7 +462,7 @@ static void groups(void)
     pan_group_send(r, sent_last);
     await(size * (ROUNDS + ROUNDS / 4) + size);
     MUST(own_by_pointer >= 1);
-    /* Who joins late gets what comes after it, and who leaves nothing more. */
+    /* A late member receives what is sent after it joined; a member that left receives nothing more. */
     l = pan_group_join(late, on_late);
     pan_group_send(l, make(1, self));
     pan_group_await_size(l, size);

@@ -211,7 +211,7 @@ int myri_experiment_named(const struct myri_experiment *x, int rc)
     return rnl_fail(rc, "%s: %s", x->system->name, rnl_last_error()->text);
 }
 
-/* Who does not wait for ever for what came back to its sender. */
+/* Fails the run for messages that came back to their senders, so that no receiver waits for them for ever. */
 static int came_back(const struct experiment_run *r, int rc)
 {
     uint32_t n = 0;

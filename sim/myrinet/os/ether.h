@@ -35,14 +35,14 @@ struct myri_ether_port {
     } place[MYRI_ETHER_PLACES];
 };
 
-/* ps that a datagram has the cable, until its last byte is there. */
+/* The time in ps that a datagram of `bytes` occupies the cable, until its last byte has arrived. */
 uint64_t myri_ether_ps(uint32_t bytes);
-/* Of a host, whose number on the cable is its own. -1 with a fault. */
+/* Connects a host to the cable under the host's own number. Returns -1 after a fault. */
 int myri_ether_open(struct myri_ether_port *, struct myri_host *, uint32_t most);
-/* Inside a task of the host: to another one, or to MYRI_ETHER_ALL others. The memory may be used again afterwards. The
- * host's datagram before has to have left. A receiver without a place ends the run in a fault. */
+/* Sends, inside a task of the host, to another host or to all others (MYRI_ETHER_ALL). The memory may be used again
+ * afterwards. The host's previous datagram must have left. A receiver without a free buffer ends the run in a fault. */
 void myri_ether_send(struct myri_ether_port *, struct myri_task *, uint32_t to, uint32_t at, uint32_t bytes);
-/* Inside a task of the host: the oldest that can be taken is copied to `to`; its bytes, or 0. */
+/* Copies, inside a task of the host, the oldest datagram that has arrived to `to`; returns its bytes, or 0. */
 uint32_t myri_ether_take(struct myri_ether_port *, struct myri_task *, uint32_t to, uint32_t *from);
 
 #endif

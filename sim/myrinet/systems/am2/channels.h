@@ -177,7 +177,7 @@ static void look_at_slot(struct am2_loop *l, uint32_t status)
 }
 
 #ifndef AM2_BARE
-/* Who has waited long enough goes again, or comes back. */
+/* Sends each packet again that has waited long enough for its acknowledgement, or returns it to its sender. */
 static void tick(struct am2_loop *l)
 {
     for (uint32_t slot = 0; slot < AM2_SLOTS; slot++)

@@ -11,7 +11,7 @@ volatile struct lfc_card card;
 
 #include "sim/myrinet/systems/lfc/credits.h"
 
-/* It is sent at once if nothing is before it. */
+/* Sends the next packet that the host has posted at once, if nothing is queued before it. */
 FIRMWARE uint32_t post_at_once(struct lfc_loop *l)
 {
     uint32_t slot = l->seen & (LFC_SLOTS - 1), what = card.what[slot], to = what >> 16 & 0xff, bytes = what & 0xffff;
@@ -33,7 +33,7 @@ FIRMWARE uint32_t post_at_once(struct lfc_loop *l)
     return 1;
 }
 
-/* It goes into the host at once if nothing is before it, and no card is behind it. */
+/* Puts an arrived packet into the host at once, if nothing is queued before it and the tree has no further card. */
 FIRMWARE uint32_t put_at_once(struct lfc_loop *l)
 {
     uint32_t p = l->open, n = nic_read(RLEN), before = l->putting;
