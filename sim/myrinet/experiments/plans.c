@@ -328,7 +328,7 @@ static double by_form(const struct closed_form *form, const struct experiment_pl
     return NAN;
 }
 
-/* The tuned system beside `name`, whose name begins with the row's system: -tuned follows the row's name. NULL if none. */
+/* The tuned system beside `name`, whose name begins with the row's: -tuned follows the row's name. NULL if none. */
 static const struct myri_system *tuned_of(const struct myri_row *r, const char *name)
 {
     size_t n = strlen(r->field[MYRI_ROW_SYSTEM]);
