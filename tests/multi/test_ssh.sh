@@ -137,6 +137,7 @@ killed() {
     [ ${#ranks[@]} = 2 ] && [ "$i" -lt 600 ]
     ok "$1: the launcher is killed, and its ranks end before its silence is seen ($ms ms)" $?
 }
+: >said
 # shellcheck disable=SC2016 # the ranks' shell is to see it
 RUNNEL_SSH=$ssh "$runnel" run --hosts here,there -n 2 sh -c 'echo $$; exec sleep 60' >said 2>&1 </dev/null &
 for ((i = 0; i < 600; i++)); do
@@ -191,6 +192,7 @@ END
         same 'sshd' 127.0.0.1,localhost
         RUNNEL_SSH=$ssh job --hosts 127.0.0.1,localhost -n 4 "$build/tests/multi-fm_alltoall" 1 3 >said 2>&1 </dev/null
         ok 'sshd: messages' $?
+        : >said
         RUNNEL_SSH=$ssh "$runnel" run --hosts 127.0.0.1,localhost -n 2 sh -c 'echo $$; exec sleep 60' >said 2>&1 </dev/null &
         for ((i = 0; i < 600; i++)); do
             [ "$(grep -c . said)" = 2 ] && break

@@ -100,6 +100,7 @@ goes_on() {
     local what=$1 links=$2 job status one=0 other=0
     shift 2
     rm -f enough
+    : >said
     timeout -k 5 100 "$@" beat "$dir/enough" >said 2>&1 </dev/null &
     job=$!
     all_beat || one=1

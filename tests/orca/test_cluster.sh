@@ -2,15 +2,14 @@
 # The examples in Orca on a virtual cluster: the known answers on 8 hosts, also when packets are lost; the same run to the bit from
 # the same seed; a host that dies ends the program; and speedups of virtual time, where a turn of a loop takes as many times less than
 # an ordered multicast as on the machine of Bal et al. (1997), which has 5.9 for equations and 5.7 for water on 8 processors.
-# shellcheck source=tests/support/test.sh
-. "$(dirname "${BASH_SOURCE[0]}")/../support/test.sh"
-cd "$dir" || exit 1
-if nm "$build/lang/liborca.a" 2>/dev/null | grep -qE '__[at]san_init'; then
+# shellcheck source=tests/orca/head.sh
+. "$(dirname "${BASH_SOURCE[0]}")/head.sh"
+if [ -n "$sanitizer" ]; then
     echo "shared objects for the virtual cluster are made without sanitizers"
     exit 77
 fi
 for program in micro tsp asp leq sor water ida bodies; do
-    "$build/lang/orcac" -O1 --shared "$tree/examples/orca/$program.imp" -o $program.so >said 2>&1
+    orcac -O1 --shared "$tree/examples/orca/$program.imp" -o $program.so
     ok "$program compiles" $?
 done
 run() { timeout -k 5 120 "$runnel" sim "$@" >said 2>&1; }

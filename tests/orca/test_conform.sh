@@ -3,14 +3,10 @@
 # print a line for each rule: on one cpu, on several, and on ranks. What the compiler rejects follows, by the parts of the
 # reference: what was expected is named at its place. test_errors.sh has the rules that users meet first, and run-time errors.
 # shellcheck disable=SC2016 # $ is Orca's
-# shellcheck source=tests/support/test.sh
-. "$(dirname "${BASH_SOURCE[0]}")/../support/test.sh"
-build=$(cd "$build" && pwd) runnel=$(realpath "$runnel")
-cp "$tree"/tests/orca/conform/* "$dir" && cd "$dir" || exit 1
+# shellcheck source=tests/orca/head.sh
+. "$(dirname "${BASH_SOURCE[0]}")/head.sh"
+cp "$tree"/tests/orca/conform/* . || exit 1
 shown='said m.imp'
-sanitizer=
-if nm "$build/lang/liborca.a" 2>/dev/null | grep -q __asan_init; then sanitizer="-W -fsanitize=address,undefined"; fi
-if nm "$build/lang/liborca.a" 2>/dev/null | grep -q __tsan_init; then sanitizer="-W -fsanitize=thread"; fi
 
 holds() { # HOW RULES COMMAND...: each line of the output is a rule that holds, and there are so many
     local how=$1 rules=$2
@@ -25,9 +21,7 @@ for program in rules units; do
     rules=$(grep -c 'Check("' $program.imp)
     # Five in a loop, and one of two branches.
     [ $program = rules ] || rules=$((rules + 4 - 1))
-    # shellcheck disable=SC2086 # words
-    "$build/lang/orcac" -O0 $sanitizer $program.imp -o $program >said 2>&1
-    ok "$program compiles" $?
+    compiles $program.imp -O0
     for cpus in 1 3; do holds "$program on $cpus cpus" "$rules" ./$program -cpus $cpus one 'two words'; done
     holds "$program on 3 ranks" "$rules" "$runnel" run -n 3 ./$program one 'two words'
 done
@@ -35,7 +29,7 @@ done
 printf 'MODULE SPECIFICATION m;\n PROCESS OrcaMain();\nEND;\n' >m.spf
 r() { # PATTERN DECLARATIONS LOCALS STATEMENTS: rejected with that sentence, and a mark below its place
     printf 'MODULE IMPLEMENTATION m;\n%s\nPROCESS OrcaMain();\n%s\nBEGIN\n%s\nEND;\nEND;\n' "$2" "$3" "$4" >m.imp
-    "$build/lang/orcac" m.imp -o m >said 2>&1
+    orcac m.imp -o m
     [ $? = 1 ] && grep -q -- "$1" said && grep -q '^ *^$' said
     ok "rejected: $2 $3 $4" $?
 }

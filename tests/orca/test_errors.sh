@@ -2,14 +2,9 @@
 # Rules of the language that a program can break: the compiler names the place and what was expected; what only shows when
 # the program runs ends it with the line. Each case is a body of OrcaMain, after declarations.
 # shellcheck disable=SC2016 # $ is Orca's
-# shellcheck source=tests/support/test.sh
-. "$(dirname "${BASH_SOURCE[0]}")/../support/test.sh"
-build=$(cd "$build" && pwd)
-cd "$dir" || exit 1
+# shellcheck source=tests/orca/head.sh
+. "$(dirname "${BASH_SOURCE[0]}")/head.sh"
 shown='said m.imp'
-sanitizer=
-if nm "$build/lang/liborca.a" 2>/dev/null | grep -q __asan_init; then sanitizer="-W -fsanitize=address,undefined"; fi
-if nm "$build/lang/liborca.a" 2>/dev/null | grep -q __tsan_init; then sanitizer="-W -fsanitize=thread"; fi
 printf 'MODULE SPECIFICATION m;\n PROCESS OrcaMain();\nEND;\n' >m.spf
 
 program() { # DECLARATIONS LOCALS STATEMENTS: declarations in line 2, locals in line 4, statements in line 6
@@ -18,14 +13,13 @@ program() { # DECLARATIONS LOCALS STATEMENTS: declarations in line 2, locals in 
 
 rejects() { # PATTERN DECLARATIONS LOCALS STATEMENTS
     program "$2" "$3" "$4"
-    "$build/lang/orcac" m.imp -o m >said 2>&1
+    orcac m.imp -o m
     [ $? = 1 ] && grep -q -- "$1" said && grep -q '^ *^$' said
     ok "rejected: $4 $2: $1" $?
 }
 
 run() { # the program; what it and the compiler say is left in $dir/said
-    # shellcheck disable=SC2086 # words
-    "$build/lang/orcac" -O0 $sanitizer m.imp -o m >said 2>&1 && ./m >said 2>&1
+    orcac -O0 m.imp -o m && ./m >said 2>&1
 }
 
 fails() { # PATTERN DECLARATIONS LOCALS STATEMENTS

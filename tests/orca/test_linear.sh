@@ -1,22 +1,14 @@
 #!/usr/bin/env bash
 # Random histories of one object, told by processes on several ranks, are those of an object on which one operation happens after
 # another (tests/orca/linear): test_linear.sh [FIRST-SEED [COUNT]]. Finds the build in $RUNNEL_BUILD and the command in $RUNNEL.
-# shellcheck source=tests/support/test.sh
-. "$(dirname "${BASH_SOURCE[0]}")/../support/test.sh"
-cd "$dir" || exit 1
+# shellcheck source=tests/orca/head.sh
+. "$(dirname "${BASH_SOURCE[0]}")/head.sh"
 needs_commands python3
 first=${1:-1}
 count=${2:-1}
 each=40
-limit=60
-sanitizer=
-if nm "$build/lang/liborca.a" 2>/dev/null | grep -q __asan_init; then sanitizer="-W -fsanitize=address,undefined"; fi
-if nm "$build/lang/liborca.a" 2>/dev/null | grep -q __tsan_init; then sanitizer="-W -fsanitize=thread"; fi
-if [ -n "$sanitizer" ]; then limit=240; fi
 
-# shellcheck disable=SC2086 # words
-"$build/lang/orcac" $sanitizer "$tree/tests/orca/programs/history.imp" -o history >said 2>&1
-ok "history.imp compiles" $?
+compiles "$tree/tests/orca/programs/history.imp"
 judged() { # NAME KIND PLACE SEED RANKS TRANSPORT
     timeout -k 5 $((limit + 20)) "$runnel" run --timeout $limit --transport "$6" -n "$5" ./history "$3" "$4" $each >said 2>&1 </dev/null &&
         "$tree/tests/orca/linear" "$2" said $((each * $5)) 2>err

@@ -1,12 +1,11 @@
 #!/usr/bin/env bash
 # The examples in Orca give the known answers on 64 ranks, far more than there are processors.
-# shellcheck source=tests/support/test.sh
-. "$(dirname "${BASH_SOURCE[0]}")/../support/test.sh"
-cd "$dir" || exit 1
+# shellcheck source=tests/orca/head.sh
+. "$(dirname "${BASH_SOURCE[0]}")/head.sh"
 says() { # PATTERN PROGRAM ARGUMENT...
     local pattern=$1 program=$2
     shift 2
-    "$build/lang/orcac" -O1 "$tree/examples/orca/$program.imp" -o "$program" >said 2>&1 &&
+    orcac -O1 "$tree/examples/orca/$program.imp" -o "$program" &&
         timeout -k 5 320 "$runnel" run --timeout 300 -n 64 "./$program" "$@" >said 2>&1 </dev/null && grep -q -- "$pattern" said
     ok "$program on 64 ranks" $?
 }

@@ -1,10 +1,8 @@
 #!/usr/bin/env bash
 # The programs of the manual pages in Orca: a block whose first line is "# NAME.spf" or "# NAME.imp" is that file. One that says
 # '# NAME.imp prints "TEXT" with 1, 3 cpus' is compiled, and prints that line on so many cpus, and on as many ranks.
-# shellcheck source=tests/support/test.sh
-. "$(dirname "${BASH_SOURCE[0]}")/../support/test.sh"
-build=$(cd "$build" && pwd) runnel=$(realpath "$runnel")
-cd "$dir" || exit 1
+# shellcheck source=tests/orca/head.sh
+. "$(dirname "${BASH_SOURCE[0]}")/head.sh"
 for page in runnel-orca.7 orcac.1; do
     mkdir "$page"
     # scdoc takes one of two backslashes.

@@ -2,20 +2,12 @@
 # Random programs in Orca (tests/orca/generate) print the same with one rank, with one rank that plays several cpus, and with several
 # ranks, however their objects are placed and their C is optimized: test_random.sh [FIRST-SEED [COUNT]].
 # Finds the build in $RUNNEL_BUILD and the command in $RUNNEL.
-# shellcheck source=tests/support/test.sh
-. "$(dirname "${BASH_SOURCE[0]}")/../support/test.sh"
-cd "$dir" || exit 1
+# shellcheck source=tests/orca/head.sh
+. "$(dirname "${BASH_SOURCE[0]}")/head.sh"
 needs_commands python3
 first=${1:-1}
 count=${2:-8}
-limit=60
-sanitizer=
-if nm "$build/lang/liborca.a" 2>/dev/null | grep -q __asan_init; then sanitizer="-W -fsanitize=address,undefined"; fi
-if nm "$build/lang/liborca.a" 2>/dev/null | grep -q __tsan_init; then sanitizer="-W -fsanitize=thread"; fi
-if [ -n "$sanitizer" ]; then
-    limit=240
-    count=$(((count + 2) / 3))
-fi
+[ -z "$sanitizer" ] || count=$(((count + 2) / 3))
 modes=('' '-p 1' '-p 2' '-static' '-dynamic' '-p 1 -no-strategy' '-p 2 -no-strategy' '-dynamic -no-strategy')
 
 same() { # NAME COMMAND...: it ends well and prints what the first run did
@@ -24,18 +16,14 @@ same() { # NAME COMMAND...: it ends well and prints what the first run did
     timeout -k 5 $((limit + 20)) "$@" >said 2>&1 </dev/null && cmp -s said wanted
     ok "$name" $?
 }
-compile() { # NAME OPTION...
-    # shellcheck disable=SC2086 # words
-    "$build/lang/orcac" $sanitizer m.imp -o "$@" >said 2>&1
-}
 
 for seed in $(seq "$first" $((first + count - 1))); do
-    "$tree/tests/orca/generate" "$seed" . >said 2>&1 && compile m -O0
+    "$tree/tests/orca/generate" "$seed" . >said 2>&1 && orcac -O0 m.imp -o m
     ok "program $seed compiles" $?
     timeout -k 5 $((limit + 20)) ./m >wanted 2>said </dev/null && [ "$(wc -l <wanted)" = 8 ]
     ok "program $seed ends" $?
     same "program $seed with 3 cpus" ./m -cpus 3
-    compile m -O2
+    orcac -O2 m.imp -o m
     ok "program $seed compiles, optimized" $?
     same "program $seed, optimized" ./m
     for n in 2 3 8; do
